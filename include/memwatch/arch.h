@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * arch.h: all that the rest of memwatch asks of an instruction set.
+ *
+ * An architecture is a const vtable of pure functions over bytes and register sets: none knows a
+ * pid, none performs a system call, so each builds and is tested on every host. Adding one: a
+ * directory under arch/, its row in mw_arch_find(), a converter for the kernel's register layout
+ * in the target module, and its byte-table tests under tests/arch/.
+ */
+#ifndef MEMWATCH_ARCH_H
+#define MEMWATCH_ARCH_H
+
+#include <memwatch/error.h>
+#include <memwatch/types.h>
+
+#define MW_INSN_MAX  16 /* longest instruction of any architecture, rounded up */
+#define MW_OOL_MAX   32 /* longest out-of-line copy including the jump back */
+#define MW_REG_COUNT 16 /* general registers, in DWARF numbering of the architecture */
+
+/* A thread's general registers. gpr[] is in DWARF order (x86-64: rax rdx rcx rbx rsi rdi rbp rsp r8…r15). */
+struct mw_regs {
+	uint64_t gpr[MW_REG_COUNT];
+	uint64_t pc;
+	uint64_t flags;
+	uint64_t syscall;        /* the system call that the thread is in, or -1 (x86-64: orig_rax) */
+	uint64_t thread_pointer; /* fs base */
+};
+
+/* How a displaced instruction is to be carried out while a breakpoint stands on its first byte. */
+enum mw_insn_how {
+	MW_INSN_EMULATE,     /* mw_arch.emulate does it on a register set */
+	MW_INSN_OUT_OF_LINE, /* a relocated copy is run elsewhere and jumps back */
+	MW_INSN_REFUSE,      /* neither: `why` says why */
+};
+
+/* What an emulation needs from memory beside registers: nothing, or one word of the thread's own stack. */
+enum mw_insn_memory {
+	MW_MEMORY_NONE,
+	MW_MEMORY_POP,  /* reads the word at the stack pointer */
+	MW_MEMORY_PUSH, /* writes the word below the stack pointer */
+	MW_MEMORY_LOAD, /* reads the word at stack pointer + displacement (or rbp): own stack only */
+};
+
+struct mw_insn_plan {
+	enum mw_insn_how how;
+	/* EMULATE and OUT_OF_LINE may both be possible; these say so. */
+	bool can_emulate;
+	bool can_relocate;
+	enum mw_insn_memory memory;
+	uint8_t length;
+	uint8_t bytes[MW_INSN_MAX]; /* the original instruction */
+	mw_addr pc;                 /* where it stands */
+	const char *why;            /* static text, for REFUSE and for what can't be relocated */
+	/* Architecture's own: opcode class and operands for emulate(), displacement for relocate(). */
+	uint32_t op;
+	uint8_t dst, src, width, cond;
+	int64_t imm;
+	uint8_t disp_offset; /* offset in bytes[] of a pc-relative 32-bit displacement, 0: none */
+	mw_addr target;      /* of a branch, or of the pc-relative operand */
+};
+
+struct mw_arch {
+	const char *name;     /* "x86_64" */
+	uint16_t elf_machine; /* EM_X86_64 */
+	uint8_t breakpoint[4];
+	uint8_t breakpoint_length;
+	uint8_t breakpoint_advance; /* pc after the breakpoint minus its address */
+	uint8_t dwarf_sp;           /* DWARF number of the stack pointer */
+	uint8_t dwarf_fp;
+
+	/* Integer argument `index` (0…5) at a function's first instruction; `stack` for none there. */
+	uint64_t (*argument)(const struct mw_regs *regs, unsigned index);
+	/* The integer result at a function's return. */
+	uint64_t (*result)(const struct mw_regs *regs);
+	/*
+	 * Decode the instruction at `pc` from `size` bytes (at least MW_INSN_MAX where there are so
+	 * many) and say how it can be carried out. Prefers emulation where that needs no memory, then
+	 * out of line. Always fills `plan`; undecodable bytes are REFUSE.
+	 */
+	void (*plan)(const uint8_t *bytes, size_t size, mw_addr pc, struct mw_insn_plan *plan);
+	/*
+	 * Do what the instruction does, pc included. `word` is the memory word read for POP and LOAD,
+	 * or receives the one to be written to the new stack pointer for PUSH. Undefined flags of
+	 * the instruction are left as hardware commonly leaves them. Only for plan->can_emulate.
+	 */
+	void (*emulate)(const struct mw_insn_plan *plan, struct mw_regs *regs, uint64_t *word);
+	/* Where `emulate` will read (POP, LOAD) or write (PUSH) its word. */
+	mw_addr (*memory_address)(const struct mw_insn_plan *plan, const struct mw_regs *regs);
+	/*
+	 * Write the instruction's out-of-line copy for address `dest` with a jump back behind it.
+	 * `*copy_length` is the length of the copied instruction alone (a pc at dest + *copy_length
+	 * has executed it), `*length` that of all. Fails where dest is too far from what the
+	 * instruction refers to.
+	 */
+	struct mw_error *(*relocate)(const struct mw_insn_plan *plan, mw_addr dest, uint8_t out[MW_OOL_MAX],
+				     size_t *copy_length, size_t *length)MW_MUST_CHECK;
+	/* Does a call instruction end right before `bytes + size` (bytes that precede a return address)? */
+	bool (*is_call_before)(const uint8_t *bytes, size_t size);
+};
+
+/* The vtable for an ELF machine number, or NULL. */
+const struct mw_arch *mw_arch_find(uint16_t elf_machine);
+
+#endif

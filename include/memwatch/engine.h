@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * engine.h: what an engine is: the part that catches the calls of one or more processes and tells
+ * them to sinks as events. It does nothing else: no counting, no symbols, no printing.
+ *
+ * To add an engine: a directory in src/engine/, its row in mw_engine_find()'s table, and the live
+ * suite run with its name.
+ */
+#ifndef MEMWATCH_ENGINE_H
+#define MEMWATCH_ENGINE_H
+
+#include <memwatch/event.h>
+
+#include <signal.h>
+
+/* Why a window ended. The names for reports: mw_window_end_name(). */
+enum mw_window_end {
+	MW_END_DURATION,
+	MW_END_INTERRUPT,
+	MW_END_EXIT,
+	MW_END_EXEC,
+	MW_END_TRIGGER,
+	MW_END_LIMIT,
+	MW_END_LOST,
+};
+
+/* What an entry point does with memory. */
+enum mw_role {
+	MW_ROLE_MALLOC,         /* size → block */
+	MW_ROLE_CALLOC,         /* count, size → block */
+	MW_ROLE_REALLOC,        /* block, size → block */
+	MW_ROLE_REALLOCARRAY,   /* block, count, size → block */
+	MW_ROLE_FREE,           /* block */
+	MW_ROLE_POSIX_MEMALIGN, /* &block, align, size → 0 or an errno value */
+	MW_ROLE_RESIZE,         /* block, size → its real size, in place (xallocx), or block/NULL (expand) */
+	MW_ROLE_MMAP,           /* addr, length, prot, flags, fd, offset → address or -1 */
+	MW_ROLE_MUNMAP,         /* addr, length → 0 or -1 */
+	MW_ROLE_MREMAP,         /* addr, old length, new length, flags[, new addr] → address or -1 */
+	MW_ROLE_BRK,            /* new break → 0 or -1 */
+	MW_ROLE_SBRK,           /* increment → old break or -1 */
+	MW_ROLE_COUNT
+};
+
+const char *mw_role_name(enum mw_role role);
+const char *mw_window_end_name(enum mw_window_end end);
+
+/* One hooked entry point, for reports. Strings belong to the engine and live as long as it. */
+struct mw_hook_info {
+	const char *function;
+	const char *module; /* path as the target sees it */
+	mw_addr address;
+	enum mw_role role;
+	enum mw_kind kind;
+	const char *refused; /* NULL, or why this entry point is not hooked */
+};
+
+/* What the watching cost, and what it could not see. */
+struct mw_engine_stats {
+	uint64_t stops;             /* times a thread stood still for an event of ours */
+	uint64_t longest_stop_ns;   /* the longest of them, attach and detach included */
+	uint64_t stopped_ns;        /* sum over threads and stops */
+	uint64_t attach_ns;         /* how long all threads stood still at attach */
+	uint64_t detach_ns;         /* … and at detach */
+	uint64_t lost_events;       /* events that were seen to be missed */
+	uint64_t broken_stacks;     /* stacks captured whose end could not be found */
+	uint64_t returns_site;      /* returns caught at the true return site … */
+	uint64_t returns_exchanged; /* … and by an exchanged return address */
+};
+
+/* What a process's memory was at a moment. */
+struct mw_memory_sample {
+	double at;                /* seconds since the window's start */
+	uint64_t rss, pss, vsize; /* bytes; pss is MW_SIZE_UNKNOWN where not read */
+};
+
+/* How one process's window went. */
+struct mw_window_info {
+	int64_t started_realtime_ns; /* CLOCK_REALTIME at the window's start */
+	uint64_t length_ns;
+	enum mw_window_end ended;
+	bool has_exit_status;
+	int exit_status; /* wait status as waitpid gives it */
+};
+
+struct mw_engine;
+struct mw_modules; /* src/symbol: a process's module table */
+
+struct mw_engine_options {
+	bool track_heap, track_vm;
+	uint32_t depth; /* deepest stack kept, frames */
+	/* Called about once a second and at each process's end while its memory can still be read. */
+	void (*sample)(void *context, pid_t pid, uint64_t time_ns, bool last);
+	void *sample_context;
+};
+
+struct mw_engine_ops {
+	const char *name;
+	/* An engine with no process yet. */
+	struct mw_error *(*create)(const struct mw_engine_options *options, struct mw_engine **out);
+	/*
+	 * Attach to a process, plant nothing yet. All threads are stopped when this returns. On failure
+	 * the process runs as before. `launched`: it has just been made by memwatch and stands before
+	 * its exec. Must be called from the thread that calls run().
+	 */
+	struct mw_error *(*attach)(struct mw_engine *engine, pid_t pid, bool launched,
+				   const struct mw_event_sink *sink);
+	/* Plant the hooks in every attached process and let them run: their windows begin. On failure
+	 * everything is rolled back and every process detached. */
+	struct mw_error *(*start)(struct mw_engine *engine);
+	/* Serve events until `deadline_ns` (CLOCK_MONOTONIC; 0: none), until *interrupt is not 0, or until
+	 * every process has ended. */
+	struct mw_error *(*run)(struct mw_engine *engine, uint64_t deadline_ns, const volatile sig_atomic_t *interrupt);
+	/* Lift the hooks and detach from what is still attached. Safe at any time after create. */
+	struct mw_error *(*detach)(struct mw_engine *engine);
+	void (*destroy)(struct mw_engine *engine);
+
+	/* Answers about one process, good until destroy. */
+	size_t (*hooks)(const struct mw_engine *engine, pid_t pid, const struct mw_hook_info **out);
+	const struct mw_engine_stats *(*stats)(const struct mw_engine *engine, pid_t pid);
+	const struct mw_window_info *(*window)(const struct mw_engine *engine, pid_t pid);
+	struct mw_modules *(*modules)(const struct mw_engine *engine, pid_t pid);
+};
+
+struct mw_engine {
+	const struct mw_engine_ops *ops;
+};
+
+/* The engine of that name, or NULL. */
+const struct mw_engine_ops *mw_engine_find(const char *name);
+
+#endif

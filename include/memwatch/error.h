@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * error.h: how a function says that it failed.
+ *
+ * A fallible function returns `struct mw_error *`: NULL is success, anything else is owned by
+ * the caller, who hands it on, prints it or frees it. The text says what failed, on what, and
+ * why; the hint says what the user can do. Out-parameters are untouched on failure.
+ */
+#ifndef MEMWATCH_ERROR_H
+#define MEMWATCH_ERROR_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+
+#define MW_MUST_CHECK   __attribute__((warn_unused_result))
+#define MW_PRINTF(f, a) __attribute__((format(printf, f, a)))
+
+enum mw_error_kind {
+	MW_ERROR_SYSTEM,      /* a system call failed; errno says why */
+	MW_ERROR_USAGE,       /* the user asked for something that makes no sense (exit status 2) */
+	MW_ERROR_GONE,        /* the process or thread has ended */
+	MW_ERROR_DENIED,      /* not permitted */
+	MW_ERROR_UNSUPPORTED, /* the target is of a kind that memwatch cannot watch */
+	MW_ERROR_DATA,        /* bytes from outside (ELF, /proc, memory) make no sense */
+	MW_ERROR_MEMORY,      /* memwatch itself is out of memory */
+};
+
+struct mw_error;
+
+/*
+ * Make an error. `errnum` is an errno value or 0; where it is not 0, ": strerror" is appended
+ * to the text. Never returns NULL: without memory it returns a static out-of-memory error.
+ */
+struct mw_error *mw_error_create(enum mw_error_kind kind, int errnum, const char *format, ...)
+	MW_PRINTF(3, 4) MW_MUST_CHECK;
+
+/* The static out-of-memory error. Freeing it does nothing. */
+struct mw_error *mw_error_nomem(void) MW_MUST_CHECK;
+
+/* Say what the user can do about it (replaces an earlier hint). Returns `err`; NULL stays NULL. */
+struct mw_error *mw_error_hint(struct mw_error *err, const char *format, ...) MW_PRINTF(2, 3) MW_MUST_CHECK;
+
+/* Put "prefix: " before the text. Returns `err`; NULL stays NULL. */
+struct mw_error *mw_error_prefix(struct mw_error *err, const char *format, ...) MW_PRINTF(2, 3) MW_MUST_CHECK;
+
+/* Free an error; NULL is fine. */
+void mw_error_destroy(struct mw_error *err);
+
+enum mw_error_kind mw_error_kind(const struct mw_error *err);
+int mw_error_errno(const struct mw_error *err);
+/* Text without the hint; owned by the error. */
+const char *mw_error_text(const struct mw_error *err);
+/* The hint, or NULL; owned by the error. */
+const char *mw_error_hint_text(const struct mw_error *err);
+
+/* Hand an error on to the caller. */
+#define MW_TRY(expression)                                                                                             \
+	do {                                                                                                           \
+		struct mw_error *mw_try_error_ = (expression);                                                         \
+		if (mw_try_error_)                                                                                     \
+			return mw_try_error_;                                                                          \
+	} while (0)
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * output.h: a form that a report can be written in.
+ *
+ * An output renders one or more reports (one a process) to a stream. To add one: a file in
+ * src/output/ and its row in mw_output_find()'s table.
+ */
+#ifndef MEMWATCH_OUTPUT_H
+#define MEMWATCH_OUTPUT_H
+
+#include <memwatch/error.h>
+#include <memwatch/view.h>
+
+#include <stdio.h>
+
+struct mw_output_options {
+	size_t top;     /* at most so many stacks, where the form is for reading */
+	unsigned width; /* columns, 0: unlimited */
+	bool color;
+};
+
+struct mw_output {
+	const char *name; /* "text", "json" */
+	/* Write; the caller flushes and closes. Write errors stay in the stream (ferror). */
+	struct mw_error *(*write)(const struct mw_report *const *reports, size_t count,
+				  const struct mw_output_options *options, FILE *stream)MW_MUST_CHECK;
+};
+
+const struct mw_output *mw_output_find(const char *name);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * types.h: the few types that every module shares.
+ */
+#ifndef MEMWATCH_TYPES_H
+#define MEMWATCH_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* An address in a target. Never a pointer of ours. */
+typedef uint64_t mw_addr;
+
+/* A size that nobody knows (never guessed, never negative). */
+#define MW_SIZE_UNKNOWN UINT64_MAX
+
+/* The three ways in which memory is counted (terms: block kinds). */
+enum mw_kind {
+	MW_KIND_HEAP,        /* malloc family and C++ operators */
+	MW_KIND_VM,          /* mmap family and brk, called by anything but an allocator */
+	MW_KIND_VM_INTERNAL, /* the same called by an allocator for its own needs */
+	MW_KIND_COUNT
+};
+
+/* A number of blocks and their bytes. */
+struct mw_amount {
+	uint64_t count;
+	uint64_t bytes;
+};
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * unwind.h: from a thread's registers to its stack.
+ *
+ * An unwinder reads the target's memory only through the view it is given, so the same code
+ * serves a live process, a stack snapshot and a test's made-up memory. To add one: a file in
+ * src/unwind/ that fills this vtable and a constructor in src/unwind/unwind.h.
+ */
+#ifndef MEMWATCH_UNWIND_H
+#define MEMWATCH_UNWIND_H
+
+#include <memwatch/arch.h>
+#include <memwatch/event.h>
+
+/* Remote memory as an unwinder sees it. */
+struct mw_memory_view {
+	void *context;
+	/* Copy `size` bytes at `addr` to `out`; false where they can't be read. */
+	bool (*read)(void *context, mw_addr addr, void *out, size_t size);
+};
+
+/* One frame as an unwinder sees it, beyond what is kept of it. */
+struct mw_unwound_frame {
+	mw_addr pc;  /* the return address (frame 0: as given) */
+	mw_addr cfa; /* the stack pointer after this frame has returned; 0 where unknown */
+	uint32_t module;
+	bool signal; /* a signal frame: its pc is where the signal struck, not a return address */
+};
+
+struct mw_unwinder;
+
+struct mw_unwinder_ops {
+	const char *name;
+	/*
+	 * Walk from `regs`, whose pc is a return address (the caller's) and whose stack pointer is the
+	 * one after the return, outwards. Writes at most `capacity` frames, frame 0 for regs itself.
+	 * Never fails: what could not be walked is told by `*cut`.
+	 */
+	void (*walk)(struct mw_unwinder *unwinder, const struct mw_regs *regs, const struct mw_memory_view *memory,
+		     struct mw_unwound_frame *frames, uint32_t capacity, uint32_t *count, enum mw_stack_cut *cut);
+	/* The process's module table has changed. */
+	void (*flush)(struct mw_unwinder *unwinder);
+	void (*destroy)(struct mw_unwinder *unwinder);
+};
+
+struct mw_unwinder {
+	const struct mw_unwinder_ops *ops;
+};
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * view.h: the neutral report: what a view found, before anything is said about how it looks.
+ *
+ * A report owns all its strings and arrays (mw_report_destroy frees them). Text is UTF-8 as the
+ * target had it: an output escapes what its format needs escaped. NULL is "unknown". Times are
+ * seconds since the window's start, sizes bytes.
+ */
+#ifndef MEMWATCH_VIEW_H
+#define MEMWATCH_VIEW_H
+
+#include <memwatch/engine.h>
+#include <memwatch/types.h>
+
+struct mw_report_frame {
+	const char *function; /* demangled */
+	const char *module;   /* path as the target sees it; NULL for code in no file */
+	uint64_t offset;      /* from the function's start, or the module's where function is NULL */
+	mw_addr address;
+	const char *file;
+	uint32_t line; /* 0: unknown */
+	bool inlined;
+};
+
+struct mw_report_peak {
+	uint64_t count, bytes;
+	double at;
+};
+
+struct mw_report_thread {
+	pid_t tid;
+	const char *name;
+	struct mw_amount size, impacting, transient;
+};
+
+struct mw_report_stack {
+	char id[17];
+	enum mw_kind kind;
+	const char *api;
+	enum mw_stack_cut cut;
+	struct mw_report_frame *frames;
+	size_t frame_count;
+	struct mw_amount size, impacting, transient, aofi;
+	uint64_t aofi_unknown; /* of aofi.count, those whose size is unknown (0 in aofi.bytes) */
+	struct mw_report_peak peak;
+	bool has_lifetime; /* any block freed: of the transient ones */
+	uint64_t lifetime_min_ns, lifetime_median_ns, lifetime_p99_ns, lifetime_max_ns;
+	bool has_ages;                    /* any block impacting */
+	double oldest, newest;            /* when the oldest and the newest impacting block was allocated */
+	struct mw_report_thread *threads; /* with impacting blocks of this stack; only tid, name, impacting */
+	size_t thread_count;
+	const char *suspect; /* the module it is charged to; NULL where every frame is runtime */
+};
+
+struct mw_report_module {
+	const char *module; /* NULL: charged to none */
+	struct mw_amount size, impacting, transient;
+};
+
+struct mw_report_totals {
+	struct mw_amount size, impacting, transient, aofi;
+	uint64_t aofi_unknown;
+	struct mw_report_peak peak;
+};
+
+struct mw_report_sample {
+	double at;
+	uint64_t rss, pss, vsize; /* pss: MW_SIZE_UNKNOWN where not read */
+	uint64_t heap_impacting, vm_impacting;
+};
+
+struct mw_report_hook {
+	const char *function, *module, *role, *refused;
+	mw_addr address;
+};
+
+struct mw_report {
+	struct {
+		pid_t pid;
+		const char *comm, *exe;
+		const char **command;
+		size_t command_count;
+		bool has_exit_status;
+		int exit_status; /* exit code, or 128 + signal as shells have it */
+		int exit_signal; /* 0: none */
+	} target;
+	struct {
+		int64_t started_realtime_ns;
+		double seconds, from, to;
+		enum mw_window_end ended;
+	} window;
+	struct {
+		const char *name, *reason;
+		struct mw_report_hook *hooks;
+		size_t hook_count;
+		struct mw_engine_stats stats;
+	} engine;
+	struct {
+		uint64_t events, stacks; /* lost; both 0: complete */
+	} lost;
+	struct mw_report_totals totals[MW_KIND_COUNT];
+	bool tracked[MW_KIND_COUNT]; /* false: this kind was not recorded */
+	struct mw_report_sample *memory;
+	size_t memory_count;
+	struct mw_report_module *modules; /* most impacting bytes first */
+	size_t module_count;
+	struct mw_report_thread *threads; /* most impacting bytes first */
+	size_t thread_count;
+	struct mw_report_stack *stacks; /* most impacting bytes first, then most size bytes */
+	size_t stack_count;
+	void *arena; /* owns everything above; src/view's business */
+};
+
+void mw_report_destroy(struct mw_report *report);
+
+#endif

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+/* error.c: the error object (include/memwatch/error.h). */
+#include <memwatch/error.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct mw_error {
+	enum mw_error_kind kind;
+	int errnum;
+	char *text;
+	char *hint;
+};
+
+static char nomem_text[] = "memwatch is out of memory";
+static struct mw_error nomem = {MW_ERROR_MEMORY, 0, nomem_text, NULL};
+
+struct mw_error *mw_error_nomem(void)
+{
+	return &nomem;
+}
+
+static char *format_text(const char *format, va_list args)
+{
+	char *text = NULL;
+
+	if (vasprintf(&text, format, args) < 0)
+		return NULL;
+	return text;
+}
+
+struct mw_error *mw_error_create(enum mw_error_kind kind, int errnum, const char *format, ...)
+{
+	struct mw_error *err = calloc(1, sizeof(*err));
+	va_list args;
+	char *text;
+
+	if (!err)
+		return &nomem;
+	va_start(args, format);
+	text = format_text(format, args);
+	va_end(args);
+	if (text && errnum) {
+		char *longer = NULL;
+
+		if (asprintf(&longer, "%s: %s", text, strerror(errnum)) < 0)
+			longer = NULL;
+		free(text);
+		text = longer;
+	}
+	if (!text) {
+		free(err);
+		return &nomem;
+	}
+	err->kind = kind;
+	err->errnum = errnum;
+	err->text = text;
+	return err;
+}
+
+struct mw_error *mw_error_hint(struct mw_error *err, const char *format, ...)
+{
+	va_list args;
+	char *text;
+
+	if (!err || err == &nomem)
+		return err;
+	va_start(args, format);
+	text = format_text(format, args);
+	va_end(args);
+	if (text) {
+		free(err->hint);
+		err->hint = text;
+	}
+	return err;
+}
+
+struct mw_error *mw_error_prefix(struct mw_error *err, const char *format, ...)
+{
+	va_list args;
+	char *prefix;
+	char *text = NULL;
+
+	if (!err || err == &nomem)
+		return err;
+	va_start(args, format);
+	prefix = format_text(format, args);
+	va_end(args);
+	if (prefix && asprintf(&text, "%s: %s", prefix, err->text) >= 0) {
+		free(err->text);
+		err->text = text;
+	}
+	free(prefix);
+	return err;
+}
+
+void mw_error_destroy(struct mw_error *err)
+{
+	if (!err || err == &nomem)
+		return;
+	free(err->text);
+	free(err->hint);
+	free(err);
+}
+
+enum mw_error_kind mw_error_kind(const struct mw_error *err)
+{
+	return err->kind;
+}
+
+int mw_error_errno(const struct mw_error *err)
+{
+	return err->errnum;
+}
+
+const char *mw_error_text(const struct mw_error *err)
+{
+	return err->text;
+}
+
+const char *mw_error_hint_text(const struct mw_error *err)
+{
+	return err->hint;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* status.h: what /proc says of a process or thread. */
+#ifndef MW_PROC_STATUS_H
+#define MW_PROC_STATUS_H
+
+#include <memwatch/error.h>
+#include <memwatch/types.h>
+
+#include <sys/types.h>
+
+struct mw_status {
+	pid_t tgid, ppid, tracer;                                                   /* tracer: 0 for none */
+	char state;                                                                 /* R S D T t Z X I … */
+	char name[17];                                                              /* comm of the thread */
+	uid_t uid, euid;                                                            /* real, effective */
+	uint64_t sig_pending, shared_pending, sig_blocked, sig_ignored, sig_caught; /* bit n-1: signal n */
+	int seccomp; /* 0 none, 1 strict, 2 filter; -1 unknown */
+	bool kernel_thread;
+	bool shadow_stack; /* x86_Thread_features: shstk */
+	size_t threads;
+	pid_t ns_pid; /* its pid in its innermost namespace */
+};
+
+/* Errors: GONE, DENIED, DATA. */
+struct mw_error *mw_status_read(pid_t tid, struct mw_status *out) MW_MUST_CHECK;
+
+/* The thread ids of a process. `*tids` is malloc'ed. Errors: GONE, DENIED, SYSTEM. */
+struct mw_error *mw_tasks_read(pid_t pid, pid_t **tids, size_t *count) MW_MUST_CHECK;
+
+/* The children of one thread (/proc/PID/task/TID/children). Empty where the kernel has no such file. */
+struct mw_error *mw_children_read(pid_t pid, pid_t tid, pid_t **pids, size_t *count) MW_MUST_CHECK;
+
+/* A thread's name, NUL-terminated, "?" where it can't be read. */
+void mw_comm_read(pid_t pid, pid_t tid, char name[17]);
+
+/* The CPU the thread last ran on, or -1. */
+int mw_task_cpu(pid_t pid, pid_t tid);
+
+/* The program's path as the target sees it (malloc'ed; " (deleted)" is kept off), its arguments
+ * (malloc'ed array of malloc'ed strings). */
+struct mw_error *mw_exe_read(pid_t pid, char **out) MW_MUST_CHECK;
+struct mw_error *mw_command_read(pid_t pid, char ***argv, size_t *count) MW_MUST_CHECK;
+
+/* Bytes. From statm; `pss` from smaps_rollup only if with_pss, else MW_SIZE_UNKNOWN. */
+struct mw_error *mw_memory_read(pid_t tid, bool with_pss, uint64_t *rss, uint64_t *pss, uint64_t *vsize) MW_MUST_CHECK;
+
+/* A value of the auxiliary vector; false where it is not there. */
+bool mw_auxv_read(pid_t tid, uint64_t type, uint64_t *value);
+
+/* /proc/sys/kernel/yama/ptrace_scope, 0 where there is none. */
+int mw_ptrace_scope(void);
+
+/* Do two processes share one address space (kcmp)? 1 yes, 0 no, -1 unknown. */
+int mw_shares_memory(pid_t a, pid_t b);
+
+#endif

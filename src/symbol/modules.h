@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * modules.h: the table of all files with code that a process has or had mapped.
+ *
+ * A module gets its number when it is first seen and keeps it; when it is unmapped it is marked
+ * gone but stays, so stacks taken before can still be told. The same file mapped again elsewhere
+ * is a new module. Files are opened through the process's own root (/proc/TID/root/PATH), checked
+ * against the mapping's device and inode, and through /proc/TID/map_files where the name leads to
+ * another file or none (deleted, replaced, other mount namespace). The vdso is read from memory.
+ */
+#ifndef MW_SYMBOL_MODULES_H
+#define MW_SYMBOL_MODULES_H
+
+#include "proc/maps.h"
+#include "symbol/elf_image.h"
+
+struct mw_module {
+	uint32_t number;
+	char *path; /* as the target sees it; "[vdso]" */
+	uint64_t inode;
+	uint32_t major, minor;
+	bool deleted;
+	bool gone;          /* no longer mapped */
+	mw_addr start, end; /* lowest and highest address of its mappings */
+	uint64_t bias;      /* address in the target = vaddr in the file + bias */
+	struct mw_elf *elf; /* NULL where the file could not be had; `why` says why */
+	char *why;
+	void *user; /* the owner of the table may hang something here; not freed */
+};
+
+struct mw_modules;
+
+/* Reads target memory for the vdso: pid is any stopped or running thread of the process. */
+struct mw_error *mw_modules_create(struct mw_modules **out) MW_MUST_CHECK;
+void mw_modules_destroy(struct mw_modules *modules);
+/* Take in the present mappings. `*added` (may be NULL) is the number of modules that are new: they are the last ones
+ * of the table; `*removed` the number of those that have gone. Modules that could not be opened are in the table
+ * without elf. */
+struct mw_error *mw_modules_refresh(struct mw_modules *modules, pid_t tid, const struct mw_maps *maps, size_t *added,
+				    size_t *removed) MW_MUST_CHECK;
+size_t mw_modules_count(const struct mw_modules *modules);
+struct mw_module *mw_modules_get(const struct mw_modules *modules, uint32_t number);
+/* The module mapped at `addr` now, or NULL. Binary search; fit for hot paths. */
+struct mw_module *mw_modules_find(const struct mw_modules *modules, mw_addr addr);
+
+#endif

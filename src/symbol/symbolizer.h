@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * symbolizer.h: from (module, address) to function, file, line and inlined frames, by libdw.
+ *
+ * Debug information comes from the file itself, .gnu_debuglink, build-id directories,
+ * .gnu_debugdata and, where DEBUGINFOD_URLS is set, debuginfod. Slow and allowed to be: only
+ * used while no target waits. Results are cached by module and address.
+ */
+#ifndef MW_SYMBOL_SYMBOLIZER_H
+#define MW_SYMBOL_SYMBOLIZER_H
+
+#include "symbol/modules.h"
+
+struct mw_symbol_frame {
+	const char *function; /* demangled, or NULL */
+	const char *file;     /* or NULL */
+	uint32_t line;        /* 0: unknown */
+	uint64_t offset;      /* from the function's start, or from the module's (vaddr in the file) */
+	bool inlined;
+};
+
+struct mw_symbolizer;
+
+/* `modules` must outlive the symbolizer. */
+struct mw_error *mw_symbolizer_create(const struct mw_modules *modules, struct mw_symbolizer **out) MW_MUST_CHECK;
+void mw_symbolizer_destroy(struct mw_symbolizer *symbolizer);
+/*
+ * The frames at `addr` in module `number`, innermost inlined one first, the function itself last; at
+ * least one (its function may be NULL). `is_return`: addr is a return address, the call before it is
+ * meant. The array and its strings are good as long as the symbolizer. Errors: MEMORY only; missing
+ * information is no error.
+ */
+struct mw_error *mw_symbolizer_resolve(struct mw_symbolizer *symbolizer, uint32_t number, mw_addr addr, bool is_return,
+				       const struct mw_symbol_frame **frames, size_t *count) MW_MUST_CHECK;
+/* Where the module's debug information comes from: static text as "embedded", "/usr/lib/debug/….debug",
+ * "only symbols", "none". Good as long as the symbolizer. */
+const char *mw_symbolizer_source(struct mw_symbolizer *symbolizer, uint32_t number);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * track.h: from events to live blocks, stacks and lifetimes of one process.
+ *
+ * Knows nothing of ptrace, ELF or pids: fed by a sink, asked by views. Not thread-safe: one
+ * thread feeds, and asks when the window is over. Memory: at most 100 bytes a live block and
+ * 1 KB a distinct stack, growth of the tables included.
+ */
+#ifndef MW_TRACK_TRACK_H
+#define MW_TRACK_TRACK_H
+
+#include <memwatch/event.h>
+
+struct mw_track;
+
+struct mw_error *mw_track_create(struct mw_track **out) MW_MUST_CHECK;
+void mw_track_destroy(struct mw_track *track);
+/* The sink that feeds this tracker; good as long as it. */
+struct mw_event_sink mw_track_sink(struct mw_track *track);
+/* A mapping that was there before the window: its unmapping is AOFI of known size. */
+struct mw_error *mw_track_before(struct mw_track *track, mw_addr start, mw_addr end) MW_MUST_CHECK;
+
+struct mw_track_peak {
+	struct mw_amount amount;
+	uint64_t at_ns;
+};
+
+struct mw_track_totals {
+	/* size = impacting + transient, in count and bytes, always */
+	struct mw_amount size, impacting, transient, aofi;
+	uint64_t aofi_unknown;     /* of aofi.count, with unknown size */
+	struct mw_track_peak peak; /* of impacting, by bytes */
+};
+
+/* Lifetimes of freed blocks, from a mergeable log-scale histogram; relative error at most 5 %
+ * (min and max exact). */
+struct mw_track_lifetime {
+	uint64_t count, min_ns, median_ns, p99_ns, max_ns;
+};
+
+void mw_track_totals(const struct mw_track *track, enum mw_kind kind, struct mw_track_totals *out);
+
+uint32_t mw_track_stack_count(const struct mw_track *track);
+struct mw_track_stack {
+	enum mw_kind kind;
+	uint32_t hook;
+	enum mw_stack_cut cut;
+	uint32_t frame_count;
+	struct mw_track_totals totals;
+	struct mw_track_lifetime lifetime; /* count 0: none freed */
+};
+void mw_track_stack(const struct mw_track *track, uint32_t id, struct mw_track_stack *out);
+/* Copy up to `capacity` frames, innermost first; returns how many there are. */
+uint32_t mw_track_frames(const struct mw_track *track, uint32_t id, struct mw_raw_frame *out, uint32_t capacity);
+
+uint32_t mw_track_thread_count(const struct mw_track *track);
+struct mw_track_thread {
+	pid_t tid;
+	const char *name;                            /* good as long as the tracker */
+	struct mw_amount size, impacting, transient; /* heap and vm, without vm-internal */
+};
+void mw_track_thread(const struct mw_track *track, uint32_t number, struct mw_track_thread *out);
+
+/* A block that is live: allocated inside the window and not (wholly) freed. */
+struct mw_track_block {
+	mw_addr addr;
+	uint64_t bytes;   /* still there */
+	uint64_t time_ns; /* when it came to be */
+	uint32_t stack, thread;
+	enum mw_kind kind;
+};
+/* Call `visit` for each live block in no order until it returns false. A vm block in pieces comes once a piece: only
+ * the first has `first` set, for counting. */
+void mw_track_each_block(const struct mw_track *track,
+			 bool (*visit)(void *context, const struct mw_track_block *block, bool first), void *context);
+
+/* Bytes of memwatch's own memory behind the tables: for live blocks, for stacks (frames and histograms), for threads.
+ */
+struct mw_track_memory {
+	uint64_t blocks, stacks, threads;
+};
+void mw_track_memory(const struct mw_track *track, struct mw_track_memory *out);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* summary.h: the view of a whole window: who allocated what and never freed it. */
+#ifndef MW_VIEW_SUMMARY_H
+#define MW_VIEW_SUMMARY_H
+
+#include "symbol/symbolizer.h"
+#include "track/track.h"
+
+#include <memwatch/view.h>
+
+/* What was known about the process beside its events. Everything is borrowed and copied. */
+struct mw_summary_input {
+	const struct mw_track *track;
+	const struct mw_modules *modules;
+	struct mw_symbolizer *symbolizer; /* NULL: no function names */
+	pid_t pid;
+	const char *comm, *exe;
+	char *const *command;
+	size_t command_count;
+	const struct mw_window_info *window;
+	const struct mw_engine_stats *stats;
+	const char *engine, *engine_reason;
+	const struct mw_hook_info *hooks;
+	size_t hook_count;
+	const struct mw_report_sample *samples;
+	size_t sample_count;
+	bool track_heap, track_vm;
+	/* Called now and then with what is done of what is to do (stacks); NULL: none. */
+	void (*progress)(void *context, size_t done, size_t total);
+	void *progress_context;
+};
+
+struct mw_error *mw_summary_create(const struct mw_summary_input *input, struct mw_report **out) MW_MUST_CHECK;
+
+#endif
