@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+/* journal.c: what was written into a target's text (journal.h). */
+#include "target/journal.h"
+
+#include "target/remote.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct mw_error *append(struct mw_journal *journal, struct mw_patch **out)
+{
+	if (journal->count == journal->capacity) {
+		size_t capacity = journal->capacity ? journal->capacity * 2 : 64;
+		struct mw_patch *items = realloc(journal->items, capacity * sizeof(*items));
+
+		if (!items)
+			return mw_error_nomem();
+		journal->items = items;
+		journal->capacity = capacity;
+	}
+	*out = &journal->items[journal->count];
+	memset(*out, 0, sizeof(**out));
+	return NULL;
+}
+
+struct mw_error *mw_journal_plant(struct mw_journal *journal, pid_t tid, mw_addr addr, const void *bytes, size_t size,
+				  size_t *number)
+{
+	struct mw_patch *patch;
+	struct mw_error *err;
+
+	if (size > MW_OOL_MAX)
+		return mw_error_create(MW_ERROR_DATA, 0, "a patch of %zu bytes is too long", size);
+	MW_TRY(append(journal, &patch));
+	patch->addr = addr;
+	patch->size = (uint8_t)size;
+	memcpy(patch->planted, bytes, size);
+	MW_TRY(mw_remote_read_all(tid, addr, patch->original, size));
+	/* Standing before it is written: a write that fails half way is undone as well. */
+	patch->standing = true;
+	*number = journal->count++;
+	err = mw_remote_poke(tid, addr, bytes, size);
+	if (err) {
+		mw_error_destroy(mw_journal_restore(journal, tid, *number));
+		return err;
+	}
+	return NULL;
+}
+
+/* A place that shows neither what was there nor what was planted belongs to somebody else now. */
+static bool still_ours(const struct mw_patch *patch, pid_t tid)
+{
+	uint8_t now[MW_OOL_MAX];
+
+	if (mw_remote_read(tid, patch->addr, now, patch->size) != patch->size)
+		return false;
+	for (size_t i = 0; i < patch->size; i++)
+		if (now[i] != patch->planted[i] && now[i] != patch->original[i])
+			return false;
+	return true;
+}
+
+static struct mw_error *undo(const struct mw_patch *patch, pid_t tid)
+{
+	uint8_t now[MW_OOL_MAX];
+
+	if (!still_ours(patch, tid))
+		return NULL;
+	MW_TRY(mw_remote_poke(tid, patch->addr, patch->original, patch->size));
+	MW_TRY(mw_remote_read_all(tid, patch->addr, now, patch->size));
+	if (memcmp(now, patch->original, patch->size) != 0)
+		return mw_error_create(MW_ERROR_SYSTEM, 0, "the code at 0x%llx could not be put back",
+				       (unsigned long long)patch->addr);
+	return NULL;
+}
+
+struct mw_error *mw_journal_restore(struct mw_journal *journal, pid_t tid, size_t number)
+{
+	struct mw_patch *patch = &journal->items[number];
+
+	if (!patch->standing)
+		return NULL;
+	MW_TRY(undo(patch, tid));
+	patch->standing = false;
+	return NULL;
+}
+
+struct mw_error *mw_journal_rollback(struct mw_journal *journal, pid_t tid)
+{
+	struct mw_error *first = NULL;
+
+	for (size_t i = journal->count; i-- > 0;) {
+		struct mw_error *err = mw_journal_restore(journal, tid, i);
+
+		if (first)
+			mw_error_destroy(err);
+		else
+			first = err;
+	}
+	return first;
+}
+
+struct mw_error *mw_journal_clean_copy(const struct mw_journal *journal, pid_t child)
+{
+	struct mw_error *first = NULL;
+
+	for (size_t i = journal->count; i-- > 0;) {
+		struct mw_error *err = journal->items[i].standing ? undo(&journal->items[i], child) : NULL;
+
+		if (first)
+			mw_error_destroy(err);
+		else
+			first = err;
+	}
+	return first;
+}
+
+void mw_journal_forget(struct mw_journal *journal, mw_addr start, mw_addr end)
+{
+	for (size_t i = 0; i < journal->count; i++)
+		if (journal->items[i].addr >= start && journal->items[i].addr < end)
+			journal->items[i].standing = false;
+}
+
+void mw_journal_forget_all(struct mw_journal *journal)
+{
+	journal->count = 0;
+}
+
+void mw_journal_deinit(struct mw_journal *journal)
+{
+	free(journal->items);
+	memset(journal, 0, sizeof(*journal));
+}

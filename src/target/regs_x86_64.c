@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+/* regs_x86_64.c: x86-64 registers of the kernel to and from struct mw_regs (tracee.h). */
+#include "target/tracee.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <string.h>
+
+/* The kernel's own "restart unless a handler runs" result; it never reaches user space. */
+#define KERNEL_ERESTARTNOHAND 514
+
+void mw_regs_from_kernel(const struct user_regs_struct *raw, struct mw_regs *out)
+{
+	const uint64_t gpr[MW_REG_COUNT] = {raw->rax, raw->rdx, raw->rcx, raw->rbx, raw->rsi, raw->rdi,
+					    raw->rbp, raw->rsp, raw->r8,  raw->r9,  raw->r10, raw->r11,
+					    raw->r12, raw->r13, raw->r14, raw->r15};
+
+	memcpy(out->gpr, gpr, sizeof(gpr));
+	out->pc = raw->rip;
+	out->flags = raw->eflags;
+	out->syscall = raw->orig_rax;
+	out->thread_pointer = raw->fs_base;
+}
+
+void mw_regs_to_kernel(const struct mw_regs *regs, struct user_regs_struct *raw)
+{
+	raw->rax = regs->gpr[0];
+	raw->rdx = regs->gpr[1];
+	raw->rcx = regs->gpr[2];
+	raw->rbx = regs->gpr[3];
+	raw->rsi = regs->gpr[4];
+	raw->rdi = regs->gpr[5];
+	raw->rbp = regs->gpr[6];
+	raw->rsp = regs->gpr[7];
+	raw->r8 = regs->gpr[8];
+	raw->r9 = regs->gpr[9];
+	raw->r10 = regs->gpr[10];
+	raw->r11 = regs->gpr[11];
+	raw->r12 = regs->gpr[12];
+	raw->r13 = regs->gpr[13];
+	raw->r14 = regs->gpr[14];
+	raw->r15 = regs->gpr[15];
+	raw->rip = regs->pc;
+	raw->eflags = regs->flags;
+	raw->orig_rax = regs->syscall;
+}
+
+bool mw_regs_restart_interrupted(struct mw_regs *regs)
+{
+	if ((int64_t)regs->syscall < 0 || (int64_t)regs->gpr[0] != -EINTR)
+		return false;
+	regs->gpr[0] = (uint64_t)-KERNEL_ERESTARTNOHAND;
+	return true;
+}
+
+uint16_t mw_target_machine(void)
+{
+	return EM_X86_64;
+}

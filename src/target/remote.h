@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* remote.h: reading and writing a target's memory. */
+#ifndef MW_TARGET_REMOTE_H
+#define MW_TARGET_REMOTE_H
+
+#include <memwatch/error.h>
+#include <memwatch/types.h>
+
+#include <sys/types.h>
+
+/*
+ * Read up to `size` bytes at `addr` of the process that `tid` belongs to; it need not be stopped. Returns how many were
+ * read from the start: fewer where memory ends, 0 where nothing can be read.
+ */
+size_t mw_remote_read(pid_t tid, mw_addr addr, void *out, size_t size);
+
+/* All or nothing. Errors: DATA where any byte can't be read. */
+struct mw_error *mw_remote_read_all(pid_t tid, mw_addr addr, void *out, size_t size) MW_MUST_CHECK;
+
+/*
+ * Write bytes, into read-only memory as well (what a debugger may). `tid` must be in a ptrace stop. Word by word, so a
+ * concurrent reader of a byte that does not change never sees another value.
+ */
+struct mw_error *mw_remote_poke(pid_t tid, mw_addr addr, const void *bytes, size_t size) MW_MUST_CHECK;
+
+#endif

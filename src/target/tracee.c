@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+/* tracee.c: the ptrace requests (tracee.h). */
+#include "target/tracee.h"
+
+#include <errno.h>
+#include <sys/ptrace.h>
+
+#define TRACE_OPTIONS                                                                                                  \
+	(PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT)
+
+/* glibc's ptrace() takes an enum for requests that its header may not have yet. */
+static long request(int what, pid_t tid, unsigned long address, unsigned long data)
+{
+	return ptrace((enum __ptrace_request)what, tid, address, data);
+}
+
+static struct mw_error *failed(const char *what, pid_t tid)
+{
+	enum mw_error_kind kind = MW_ERROR_SYSTEM;
+
+	if (errno == ESRCH)
+		kind = MW_ERROR_GONE;
+	else if (errno == EPERM || errno == EACCES)
+		kind = MW_ERROR_DENIED;
+	return mw_error_create(kind, errno, "cannot %s thread %d", what, tid);
+}
+
+struct mw_error *mw_tracee_seize(pid_t tid)
+{
+	return request(PTRACE_SEIZE, tid, 0, TRACE_OPTIONS) ? failed("attach to", tid) : NULL;
+}
+
+struct mw_error *mw_tracee_interrupt(pid_t tid)
+{
+	return request(PTRACE_INTERRUPT, tid, 0, 0) ? failed("stop", tid) : NULL;
+}
+
+struct mw_error *mw_tracee_resume(pid_t tid, int signal)
+{
+	return request(PTRACE_CONT, tid, 0, (unsigned long)signal) ? failed("resume", tid) : NULL;
+}
+
+struct mw_error *mw_tracee_listen(pid_t tid)
+{
+	return request(PTRACE_LISTEN, tid, 0, 0) ? failed("leave stopped", tid) : NULL;
+}
+
+struct mw_error *mw_tracee_detach(pid_t tid, int signal)
+{
+	return request(PTRACE_DETACH, tid, 0, (unsigned long)signal) ? failed("detach from", tid) : NULL;
+}
+
+struct mw_error *mw_tracee_get_regs(pid_t tid, struct mw_tracee_regs *out)
+{
+	if (ptrace(PTRACE_GETREGS, tid, NULL, &out->raw))
+		return failed("read the registers of", tid);
+	mw_regs_from_kernel(&out->raw, &out->general);
+	return NULL;
+}
+
+struct mw_error *mw_tracee_set_regs(pid_t tid, struct mw_tracee_regs *regs)
+{
+	mw_regs_to_kernel(&regs->general, &regs->raw);
+	return ptrace(PTRACE_SETREGS, tid, NULL, &regs->raw) ? failed("set the registers of", tid) : NULL;
+}
+
+struct mw_error *mw_tracee_siginfo(pid_t tid, siginfo_t *out)
+{
+	return ptrace(PTRACE_GETSIGINFO, tid, NULL, out) ? failed("read the signal of", tid) : NULL;
+}
+
+struct mw_error *mw_tracee_event_message(pid_t tid, unsigned long *out)
+{
+	return ptrace(PTRACE_GETEVENTMSG, tid, NULL, out) ? failed("read the event of", tid) : NULL;
+}
+
+struct mw_error *mw_tracee_get_sigmask(pid_t tid, uint64_t *out)
+{
+	uint64_t mask;
+
+	if (ptrace(PTRACE_GETSIGMASK, tid, sizeof(mask), &mask))
+		return failed("read the signal mask of", tid);
+	*out = mask;
+	return NULL;
+}
+
+struct mw_error *mw_tracee_set_sigmask(pid_t tid, uint64_t mask)
+{
+	return ptrace(PTRACE_SETSIGMASK, tid, sizeof(mask), &mask) ? failed("set the signal mask of", tid) : NULL;
+}
+
+bool mw_tracee_trap_queued(pid_t tid)
+{
+	struct __ptrace_peeksiginfo_args args = {.off = 0, .flags = 0, .nr = 32};
+	siginfo_t infos[32];
+	long count = ptrace(PTRACE_PEEKSIGINFO, tid, &args, infos);
+
+	for (long i = 0; i < count; i++)
+		if (infos[i].si_signo == SIGTRAP && infos[i].si_code == SI_KERNEL)
+			return true;
+	return false;
+}
+
+struct mw_error *mw_tracee_mend_interrupted_call(pid_t tid)
+{
+	struct mw_tracee_regs regs;
+
+	MW_TRY(mw_tracee_get_regs(tid, &regs));
+	if (!mw_regs_restart_interrupted(&regs.general))
+		return NULL;
+	return mw_tracee_set_regs(tid, &regs);
+}

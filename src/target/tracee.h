@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tracee.h: one traced thread: seize, stop, look, resume, let go.
+ *
+ * All calls must come from the thread that seized it. Unless said otherwise the tracee must be in a
+ * ptrace stop; a tracee that was killed meanwhile gives MW_ERROR_GONE, and its end is still to
+ * be waited for.
+ */
+#ifndef MW_TARGET_TRACEE_H
+#define MW_TARGET_TRACEE_H
+
+#include <memwatch/arch.h>
+#include <memwatch/error.h>
+
+#include <signal.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+/* Registers as the kernel has them and as the rest of memwatch sees them. */
+struct mw_tracee_regs {
+	struct mw_regs general;
+	struct user_regs_struct raw;
+};
+
+/* Seize a thread that need not be stopped; it runs on. New threads and children will be seized too. */
+struct mw_error *mw_tracee_seize(pid_t tid) MW_MUST_CHECK;
+/* Ask a seized, running thread to stop; the stop is to be waited for. */
+struct mw_error *mw_tracee_interrupt(pid_t tid) MW_MUST_CHECK;
+/* Resume, delivering `signal` (0: none). */
+struct mw_error *mw_tracee_resume(pid_t tid, int signal) MW_MUST_CHECK;
+/* Leave a group-stopped thread stopped, but hear of its SIGCONT. */
+struct mw_error *mw_tracee_listen(pid_t tid) MW_MUST_CHECK;
+/* Let go, delivering `signal` (0: none). */
+struct mw_error *mw_tracee_detach(pid_t tid, int signal) MW_MUST_CHECK;
+
+struct mw_error *mw_tracee_get_regs(pid_t tid, struct mw_tracee_regs *out) MW_MUST_CHECK;
+/* Writes what `regs->general` says, the rest as it was read. */
+struct mw_error *mw_tracee_set_regs(pid_t tid, struct mw_tracee_regs *regs) MW_MUST_CHECK;
+
+struct mw_error *mw_tracee_siginfo(pid_t tid, siginfo_t *out) MW_MUST_CHECK;
+struct mw_error *mw_tracee_event_message(pid_t tid, unsigned long *out) MW_MUST_CHECK;
+/* The thread's blocked signals; bit n-1 is signal n. */
+struct mw_error *mw_tracee_get_sigmask(pid_t tid, uint64_t *out) MW_MUST_CHECK;
+struct mw_error *mw_tracee_set_sigmask(pid_t tid, uint64_t mask) MW_MUST_CHECK;
+/* Is a breakpoint trap queued for the thread that it has not reported yet? */
+bool mw_tracee_trap_queued(pid_t tid);
+/*
+ * Our interruption may make a system call return EINTR that no signal would have ended (epoll_wait, semop,
+ * sigtimedwait, …). Let the kernel restart it, or end it with EINTR after all if a signal is to be handled.
+ * For a thread in the stop that an interrupt made.
+ */
+struct mw_error *mw_tracee_mend_interrupted_call(pid_t tid) MW_MUST_CHECK;
+
+/* Conversion between the kernel's registers and ours; one file an architecture. */
+void mw_regs_from_kernel(const struct user_regs_struct *raw, struct mw_regs *out);
+void mw_regs_to_kernel(const struct mw_regs *regs, struct user_regs_struct *raw);
+/* If the registers stand at the end of an interrupted system call: make it one that restarts. */
+bool mw_regs_restart_interrupted(struct mw_regs *regs);
+/* The ELF machine that this memwatch can trace. */
+uint16_t mw_target_machine(void);
+
+#endif
