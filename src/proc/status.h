@@ -36,12 +36,12 @@ void mw_comm_read(pid_t pid, pid_t tid, char name[17]);
 /* The CPU the thread last ran on, or -1. */
 int mw_task_cpu(pid_t pid, pid_t tid);
 
-/* The program's path as the target sees it (malloc'ed; " (deleted)" is kept off), its arguments
- * (malloc'ed array of malloc'ed strings). */
+/* The program's path as the target sees it (malloc'ed; " (deleted)" is kept off; UNSUPPORTED for a kernel thread,
+ * GONE for a zombie), its arguments (malloc'ed array of malloc'ed strings, a NULL after the last; empty for both). */
 struct mw_error *mw_exe_read(pid_t pid, char **out) MW_MUST_CHECK;
 struct mw_error *mw_command_read(pid_t pid, char ***argv, size_t *count) MW_MUST_CHECK;
 
-/* Bytes. From statm; `pss` from smaps_rollup only if with_pss, else MW_SIZE_UNKNOWN. */
+/* Bytes. From statm; `pss` from smaps_rollup only if with_pss, else MW_SIZE_UNKNOWN, as where it can't be read. */
 struct mw_error *mw_memory_read(pid_t tid, bool with_pss, uint64_t *rss, uint64_t *pss, uint64_t *vsize) MW_MUST_CHECK;
 
 /* A value of the auxiliary vector; false where it is not there. */

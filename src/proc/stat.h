@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* stat.h: fields of /proc/TID/stat by number, as proc(5) numbers them. */
+#ifndef MW_PROC_STAT_H
+#define MW_PROC_STAT_H
+
+#include <memwatch/types.h>
+
+enum mw_stat_number {
+	MW_STAT_FLAGS = 9,
+	MW_STAT_CPU = 39,
+};
+
+/* A numeric field (from 4 on). `text` ends in NUL. The name in field 2 may hold anything, ") " too. */
+bool mw_stat_field(const char *text, size_t size, enum mw_stat_number number, uint64_t *out);
+
+#endif
