@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+/* preflight.c: what can be said against watching a process before anything is done to it. */
+#include "target/preflight.h"
+
+#include "proc/status.h"
+#include "target/tracee.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static struct mw_error *refuse_traced(pid_t pid, const struct mw_status *status)
+{
+	char tracer[17];
+	struct mw_error *err;
+
+	mw_comm_read(status->tracer, status->tracer, tracer);
+	if (strcmp(tracer, "memwatch") == 0) {
+		err = mw_error_create(MW_ERROR_DENIED, 0,
+				      "process %d (%s) is watched by another memwatch already (pid %d)", (int)pid,
+				      status->name, (int)status->tracer);
+		return mw_error_hint(err, "Wait for it to end, or end it with: kill -INT %d", (int)status->tracer);
+	}
+	err = mw_error_create(MW_ERROR_DENIED, 0, "process %d (%s) is traced already, by '%s' (pid %d)", (int)pid,
+			      status->name, tracer, (int)status->tracer);
+	return mw_error_hint(err, "A process can have one tracer only: end '%s' first, or detach it", tracer);
+}
+
+/* What the process is, as far as anyone may know. */
+static struct mw_error *check_status(pid_t pid, struct mw_status *status)
+{
+	struct mw_error *err = mw_status_read(pid, status);
+
+	if (err && mw_error_kind(err) == MW_ERROR_GONE) {
+		mw_error_destroy(err);
+		err = mw_error_create(MW_ERROR_GONE, 0, "there is no process %d", (int)pid);
+		return mw_error_hint(err, "It may have ended; 'ps -e' lists those that run");
+	}
+	MW_TRY(err);
+	if (status->tgid == getpid()) {
+		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "%d is memwatch itself", (int)pid);
+		return mw_error_hint(err, "Name another process");
+	}
+	if (status->tgid != pid) {
+		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "%d is a thread (%s) of process %d, not a process",
+				      (int)pid, status->name, (int)status->tgid);
+		return mw_error_hint(err, "Use -p %d: all its threads are watched", (int)status->tgid);
+	}
+	if (status->kernel_thread) {
+		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "%d (%s) is a kernel thread", (int)pid, status->name);
+		return mw_error_hint(err, "It has no memory of its own; name an ordinary process");
+	}
+	return NULL;
+}
+
+/* A leader that has ended shows as a zombie while other threads go on: those can be watched. */
+static struct mw_error *check_alive(pid_t pid, const struct mw_status *status)
+{
+	if ((status->state == 'Z' && status->threads <= 1) || status->state == 'X') {
+		struct mw_error *err =
+			mw_error_create(MW_ERROR_UNSUPPORTED, 0, "process %d (%s) is a zombie", (int)pid, status->name);
+
+		return mw_error_hint(err, "It has ended already, and waits for its parent (pid %d) to take notice",
+				     (int)status->ppid);
+	}
+	return NULL;
+}
+
+/*
+ * Ask the kernel for one byte at address 0, which nobody has mapped: it checks the permission that
+ * ptrace needs first (EPERM), then finds no memory there (EFAULT).
+ */
+static int access_errno(pid_t pid)
+{
+	char byte;
+	struct iovec local = {&byte, 1};
+	struct iovec remote = {NULL, 1};
+
+	if (process_vm_readv(pid, &local, 1, &remote, 1, 0) >= 0 || errno == EFAULT)
+		return 0;
+	return errno;
+}
+
+static struct mw_error *judge_header(const unsigned char *header, const char *what)
+{
+	uint16_t machine = (uint16_t)(header[EI_NIDENT + 2] | header[EI_NIDENT + 3] << 8);
+	struct mw_error *err;
+
+	if (memcmp(header, ELFMAG, SELFMAG) != 0)
+		return NULL;
+	if (header[EI_CLASS] != ELFCLASS64) {
+		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "%s is a 32-bit program", what);
+		return mw_error_hint(err, "memwatch watches 64-bit programs only: use a 64-bit build of it");
+	}
+	if (header[EI_DATA] != ELFDATA2LSB || machine != mw_target_machine()) {
+		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "%s is made for another machine (ELF machine %u)", what,
+				      (unsigned)machine);
+		return mw_error_hint(err, "memwatch watches programs for x86-64 only");
+	}
+	return NULL;
+}
+
+static struct mw_error *check_program(const char *path, const char *what)
+{
+	unsigned char header[EI_NIDENT + 4]; /* up to e_machine, which stands at one place in both classes */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	ssize_t length;
+
+	if (fd < 0)
+		return NULL; /* no right to read it: the engine looks again once it is attached */
+	length = pread(fd, header, sizeof(header), 0);
+	close(fd);
+	if (length != (ssize_t)sizeof(header))
+		return NULL;
+	return judge_header(header, what);
+}
+
+struct mw_error *mw_preflight_program(const char *path)
+{
+	char what[300];
+
+	snprintf(what, sizeof(what), "'%.280s'", path);
+	return check_program(path, what);
+}
+
+struct mw_error *mw_preflight(pid_t pid)
+{
+	struct mw_status status;
+	char path[32];
+	char what[64];
+	int errnum;
+
+	MW_TRY(check_status(pid, &status));
+	MW_TRY(check_alive(pid, &status));
+	if (status.tracer)
+		return refuse_traced(pid, &status);
+	errnum = access_errno(pid);
+	/* ENOSYS and the like say nothing of the target: the attach itself will tell. */
+	if (errnum == EPERM || errnum == EACCES)
+		return mw_preflight_explain_denied(pid, errnum);
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	snprintf(what, sizeof(what), "process %d (%s)", (int)pid, status.name);
+	return check_program(path, what);
+}
+
+static pid_t process_of(pid_t tid)
+{
+	struct mw_status status;
+	struct mw_error *err = mw_status_read(tid, &status);
+
+	if (err) {
+		mw_error_destroy(err);
+		return tid;
+	}
+	return status.tgid;
+}
+
+struct mw_error *mw_preflight_explain_denied(pid_t pid, int errnum)
+{
+	struct mw_status status;
+	struct mw_denied_facts facts;
+
+	/* Whoever attaches asks for one thread after the other; what denies one denies the process. */
+	pid = process_of(pid);
+	MW_TRY(check_status(pid, &status));
+	MW_TRY(check_alive(pid, &status));
+	if (status.tracer)
+		return refuse_traced(pid, &status);
+	mw_denied_facts_read(pid, errnum, &facts);
+	return mw_denied_error(&facts);
+}
+
+struct mw_error *mw_ptrace_error(pid_t pid, int errnum, const char *what)
+{
+	if (errnum == ESRCH)
+		return mw_error_create(MW_ERROR_GONE, 0, "cannot %s process %d: it has ended", what, (int)pid);
+	if (errnum == EPERM || errnum == EACCES)
+		return mw_error_prefix(mw_preflight_explain_denied(pid, errnum), "cannot %s process %d", what,
+				       (int)pid);
+	return mw_error_create(MW_ERROR_SYSTEM, errnum, "cannot %s process %d", what, (int)pid);
+}

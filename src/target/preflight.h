@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * preflight.h: whether a process can be watched, asked before anything is done to it, and why not.
+ *
+ * Reads /proc and asks the kernel by a read of nothing: attaches to nothing, writes nothing. Every
+ * refusal is an error whose text says what stands in the way and whose hint says what to do.
+ */
+#ifndef MW_TARGET_PREFLIGHT_H
+#define MW_TARGET_PREFLIGHT_H
+
+#include <memwatch/error.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/*
+ * Can `pid` be watched? NULL, or an error of kind GONE (no such process),
+ * UNSUPPORTED (memwatch itself, a thread id, kernel thread, zombie, 32-bit or foreign program) or DENIED (not
+ * permitted, or traced already). A yes holds only for this moment.
+ */
+struct mw_error *mw_preflight(pid_t pid) MW_MUST_CHECK;
+
+/*
+ * Can the program in this file be watched once it is launched? NULL where that isn't known (a
+ * script, a file that can't be read). Errors: UNSUPPORTED.
+ */
+struct mw_error *mw_preflight_program(const char *path) MW_MUST_CHECK;
+
+/*
+ * Say why the kernel denied access to `pid` with `errnum` (EPERM or EACCES): never NULL. Kind is
+ * DENIED, or what mw_preflight() would say where that explains it (traced, gone, a kernel thread).
+ */
+struct mw_error *mw_preflight_explain_denied(pid_t pid, int errnum) MW_MUST_CHECK;
+
+/*
+ * Turn a failed ptrace or process_vm call on `pid` into an error: never NULL. ESRCH is GONE, EPERM
+ * and EACCES are explained as above, all else is SYSTEM. `what` names the operation: "attach to".
+ */
+struct mw_error *mw_ptrace_error(pid_t pid, int errnum, const char *what) MW_MUST_CHECK;
+
+/* What a denial is judged by; filled from /proc, or made up by a test. */
+struct mw_denied_facts {
+	pid_t pid;
+	char name[17];
+	int errnum;
+	/* Of memwatch itself. */
+	uid_t our_uid;
+	bool our_ptrace_capability; /* CAP_SYS_PTRACE is effective */
+	bool our_seccomp;           /* a seccomp filter sits on memwatch */
+	uint64_t our_permitted;     /* capabilities */
+	bool container;             /* memwatch runs in one */
+	const char *confinement;    /* an enforcing security profile of memwatch, or NULL */
+	/* Of the target. */
+	uid_t uids[3]; /* real, effective, saved */
+	bool groups_differ;
+	uint64_t their_permitted;
+	bool protected; /* not dumpable */
+	bool other_user_namespace;
+	/* Of the system. */
+	int ptrace_scope;
+	bool descendant; /* the target is a child of memwatch, at whatever distance */
+};
+
+/* The error for these facts; never NULL. */
+struct mw_error *mw_denied_error(const struct mw_denied_facts *facts) MW_MUST_CHECK;
+
+/* Read the facts for `pid`; what can't be read stays at zero. `confinement` points into static memory. */
+void mw_denied_facts_read(pid_t pid, int errnum, struct mw_denied_facts *out);
+
+#endif
