@@ -19,6 +19,7 @@ mw_dependency(dw libdw libdw-dev)
 mw_dependency(elf libelf libelf-dev)
 mw_dependency(capstone capstone libcapstone-dev)
 mw_dependency(jansson jansson libjansson-dev)
+mw_dependency(xxhash libxxhash libxxhash-dev)
 
 # libiberty comes without a pkg-config file.
 find_path(LIBIBERTY_INCLUDE demangle.h PATH_SUFFIXES libiberty)

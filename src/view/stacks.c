@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: MIT
+/* stacks.c: tracker stacks grouped by id, their sums and their frames. */
+#include "view/stacks.h"
+
+#include "view/frames.h"
+#include "view/index.h"
+#include "view/stack_id.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PROGRESS_EVERY 256
+
+/* What stands in for the name of an entry point that the hook table does not hold. */
+#define UNKNOWN_API "?"
+
+struct builder {
+	const struct mw_summary_input *input;
+	struct mw_arena *arena;
+	struct mw_report *report;
+	struct mw_stack_ids *ids;
+	struct mw_framer *framer;
+	struct mw_index index; /* id to group */
+	uint32_t *group_of;    /* of each tracker stack */
+	uint32_t *first;       /* of each group its first tracker stack */
+	struct mw_raw_frame *raw;
+	uint32_t raw_capacity;
+};
+
+void mw_amount_add(struct mw_amount *sum, struct mw_amount amount)
+{
+	sum->count += amount.count;
+	sum->bytes += amount.bytes;
+}
+
+static bool is_empty(const struct mw_track_totals *totals)
+{
+	return !totals->size.count && !totals->aofi.count;
+}
+
+/* Read a tracker stack's frames into the builder's buffer. */
+static struct mw_error *read_frames(struct builder *builder, uint32_t stack, uint32_t count)
+{
+	if (count > builder->raw_capacity) {
+		struct mw_raw_frame *raw = reallocarray(builder->raw, count, sizeof(*raw));
+
+		if (!raw)
+			return mw_error_nomem();
+		builder->raw = raw;
+		builder->raw_capacity = count;
+	}
+	mw_track_frames(builder->input->track, stack, builder->raw, count);
+	return NULL;
+}
+
+static const char *api_of(const struct mw_summary_input *input, uint32_t hook)
+{
+	return hook < input->hook_count && input->hooks[hook].function ? input->hooks[hook].function : UNKNOWN_API;
+}
+
+/*
+ * Give each tracker stack its group; ids[] receives the groups' ids. Twice over the tracker, here and
+ * for the sums, because only then is it known how many groups there are to make room for.
+ */
+static struct mw_error *group_stacks(struct builder *builder, uint64_t *ids)
+{
+	const struct mw_summary_input *input = builder->input;
+	uint32_t count = mw_track_stack_count(input->track);
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct mw_track_stack stack;
+		uint32_t before = builder->index.count, group;
+		uint64_t id;
+
+		mw_track_stack(input->track, i, &stack);
+		builder->group_of[i] = UINT32_MAX;
+		/* A call that failed leaves a stack under which nothing happened. */
+		if (is_empty(&stack.totals))
+			continue;
+		MW_TRY(read_frames(builder, i, stack.frame_count));
+		id = mw_stack_id(builder->ids, stack.kind, api_of(input, stack.hook), builder->raw, stack.frame_count);
+		if (!mw_index_add(&builder->index, id, &group))
+			return mw_error_nomem();
+		builder->group_of[i] = group;
+		if (builder->index.count > before) {
+			ids[group] = id;
+			builder->first[group] = i;
+		}
+	}
+	return NULL;
+}
+
+/*
+ * Two peaks at different times can't be added, and what both held at one moment is not recorded. The
+ * higher one is kept: the true peak of the sum is that or more.
+ */
+static void merge_peak(struct mw_report_peak *peak, const struct mw_track_peak *other)
+{
+	if (other->amount.bytes < peak->bytes || (other->amount.bytes == peak->bytes && peak->count))
+		return;
+	peak->count = other->amount.count;
+	peak->bytes = other->amount.bytes;
+	peak->at = (double)other->at_ns / 1e9;
+}
+
+static uint64_t weighted(uint64_t a, uint64_t a_weight, uint64_t b, uint64_t b_weight)
+{
+	return (uint64_t)(((unsigned __int128)a * a_weight + (unsigned __int128)b * b_weight) / (a_weight + b_weight));
+}
+
+/*
+ * Minimum and maximum are exact. Median and 99th percentile of a union lie between those of its parts;
+ * which is nearer is told by the parts' numbers. The freed blocks so far are stack->transient.
+ */
+static void merge_lifetime(struct mw_report_stack *stack, const struct mw_track_lifetime *other)
+{
+	uint64_t mine = stack->has_lifetime ? stack->transient.count : 0;
+
+	if (!other->count)
+		return;
+	if (!mine || other->min_ns < stack->lifetime_min_ns)
+		stack->lifetime_min_ns = other->min_ns;
+	if (!mine || other->max_ns > stack->lifetime_max_ns)
+		stack->lifetime_max_ns = other->max_ns;
+	stack->lifetime_median_ns = weighted(stack->lifetime_median_ns, mine, other->median_ns, other->count);
+	stack->lifetime_p99_ns = weighted(stack->lifetime_p99_ns, mine, other->p99_ns, other->count);
+	stack->has_lifetime = true;
+}
+
+static void merge(struct mw_report_stack *stack, const struct mw_track_stack *other)
+{
+	merge_lifetime(stack, &other->lifetime);
+	merge_peak(&stack->peak, &other->totals.peak);
+	mw_amount_add(&stack->size, other->totals.size);
+	mw_amount_add(&stack->impacting, other->totals.impacting);
+	mw_amount_add(&stack->transient, other->totals.transient);
+	mw_amount_add(&stack->aofi, other->totals.aofi);
+	stack->aofi_unknown += other->totals.aofi_unknown;
+	if (other->cut > stack->cut)
+		stack->cut = other->cut;
+}
+
+static void sum_groups(struct builder *builder)
+{
+	uint32_t count = mw_track_stack_count(builder->input->track);
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct mw_track_stack stack;
+
+		if (builder->group_of[i] == UINT32_MAX)
+			continue;
+		mw_track_stack(builder->input->track, i, &stack);
+		merge(&builder->report->stacks[builder->group_of[i]], &stack);
+	}
+}
+
+static struct mw_error *name_groups(struct builder *builder, const uint64_t *ids)
+{
+	const struct mw_summary_input *input = builder->input;
+	size_t total = builder->report->stack_count;
+
+	for (size_t group = 0; group < total; group++) {
+		struct mw_report_stack *stack = &builder->report->stacks[group];
+		struct mw_track_stack tracked;
+
+		if (input->progress && group % PROGRESS_EVERY == 0)
+			input->progress(input->progress_context, group, total);
+		mw_track_stack(input->track, builder->first[group], &tracked);
+		snprintf(stack->id, sizeof(stack->id), "%016" PRIx64, ids[group]);
+		stack->kind = tracked.kind;
+		stack->api = mw_arena_string(builder->arena, api_of(input, tracked.hook));
+		MW_TRY(read_frames(builder, builder->first[group], tracked.frame_count));
+		MW_TRY(mw_framer_fill(builder->framer, builder->raw, tracked.frame_count, stack));
+	}
+	if (input->progress)
+		input->progress(input->progress_context, total, total);
+	return NULL;
+}
+
+static struct mw_error *build(struct builder *builder, uint64_t *ids)
+{
+	struct mw_report *report = builder->report;
+
+	MW_TRY(mw_stack_ids_create(builder->input->modules, &builder->ids));
+	MW_TRY(mw_framer_create(builder->input, builder->arena, &builder->framer));
+	MW_TRY(group_stacks(builder, ids));
+	report->stacks = mw_arena_array(builder->arena, builder->index.count, sizeof(*report->stacks));
+	if (!report->stacks)
+		return mw_error_nomem();
+	report->stack_count = builder->index.count;
+	sum_groups(builder);
+	return name_groups(builder, ids);
+}
+
+struct mw_error *mw_view_stacks(const struct mw_summary_input *input, struct mw_arena *arena, struct mw_report *report,
+				uint32_t **group_of)
+{
+	struct builder builder = {.input = input, .arena = arena, .report = report};
+	size_t count = mw_track_stack_count(input->track);
+	uint64_t *ids = calloc(count + 1, sizeof(*ids));
+	struct mw_error *err = NULL;
+
+	builder.group_of = calloc(count + 1, sizeof(*builder.group_of));
+	builder.first = calloc(count + 1, sizeof(*builder.first));
+	if (!ids || !builder.group_of || !builder.first)
+		err = mw_error_nomem();
+	else
+		err = build(&builder, ids);
+	mw_stack_ids_destroy(builder.ids);
+	mw_framer_destroy(builder.framer);
+	mw_index_deinit(&builder.index);
+	free(builder.first);
+	free(builder.raw);
+	free(ids);
+	if (err) {
+		free(builder.group_of);
+		return err;
+	}
+	*group_of = builder.group_of;
+	return NULL;
+}

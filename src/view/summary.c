@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+/* summary.c: the report of a whole window, put together. */
+#include "view/summary.h"
+
+#include "view/arena.h"
+#include "view/index.h"
+#include "view/stacks.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+void mw_report_destroy(struct mw_report *report)
+{
+	if (!report)
+		return;
+	mw_arena_destroy(report->arena);
+	free(report);
+}
+
+static const char *role_name(enum mw_role role)
+{
+	static const char *const names[MW_ROLE_COUNT] = {
+		[MW_ROLE_MALLOC] = "malloc",   [MW_ROLE_CALLOC] = "calloc",
+		[MW_ROLE_REALLOC] = "realloc", [MW_ROLE_REALLOCARRAY] = "reallocarray",
+		[MW_ROLE_FREE] = "free",       [MW_ROLE_POSIX_MEMALIGN] = "posix_memalign",
+		[MW_ROLE_RESIZE] = "resize",   [MW_ROLE_MMAP] = "mmap",
+		[MW_ROLE_MUNMAP] = "munmap",   [MW_ROLE_MREMAP] = "mremap",
+		[MW_ROLE_BRK] = "brk",         [MW_ROLE_SBRK] = "sbrk",
+	};
+
+	return (unsigned)role < MW_ROLE_COUNT ? names[role] : NULL;
+}
+
+static struct mw_error *fill_target(const struct mw_summary_input *input, struct mw_arena *arena,
+				    struct mw_report *report)
+{
+	const struct mw_window_info *window = input->window;
+
+	report->target.pid = input->pid;
+	report->target.comm = mw_arena_string(arena, input->comm);
+	report->target.exe = mw_arena_string(arena, input->exe);
+	report->target.command = mw_arena_array(arena, input->command_count, sizeof(*report->target.command));
+	if (!report->target.command)
+		return mw_error_nomem();
+	report->target.command_count = input->command_count;
+	for (size_t i = 0; i < input->command_count; i++)
+		report->target.command[i] = mw_arena_string(arena, input->command[i]);
+	if (!window || !window->has_exit_status)
+		return NULL;
+	if (WIFEXITED(window->exit_status)) {
+		report->target.has_exit_status = true;
+		report->target.exit_status = WEXITSTATUS(window->exit_status);
+	} else if (WIFSIGNALED(window->exit_status)) {
+		report->target.has_exit_status = true;
+		report->target.exit_signal = WTERMSIG(window->exit_status);
+		report->target.exit_status = 128 + report->target.exit_signal;
+	}
+	return NULL;
+}
+
+static struct mw_error *fill_engine(const struct mw_summary_input *input, struct mw_arena *arena,
+				    struct mw_report *report)
+{
+	if (input->window) {
+		report->window.started_realtime_ns = input->window->started_realtime_ns;
+		report->window.seconds = (double)input->window->length_ns / 1e9;
+		report->window.to = report->window.seconds;
+		report->window.ended = input->window->ended;
+	}
+	if (input->stats)
+		report->engine.stats = *input->stats;
+	report->lost.events = report->engine.stats.lost_events;
+	report->engine.name = mw_arena_string(arena, input->engine);
+	report->engine.reason = mw_arena_string(arena, input->engine_reason);
+	report->engine.hooks = mw_arena_array(arena, input->hook_count, sizeof(*report->engine.hooks));
+	if (!report->engine.hooks)
+		return mw_error_nomem();
+	report->engine.hook_count = input->hook_count;
+	for (size_t i = 0; i < input->hook_count; i++) {
+		const struct mw_hook_info *hook = &input->hooks[i];
+
+		report->engine.hooks[i] = (struct mw_report_hook){
+			.function = mw_arena_string(arena, hook->function),
+			.module = mw_arena_string(arena, hook->module),
+			.role = mw_arena_string(arena, role_name(hook->role)),
+			.refused = mw_arena_string(arena, hook->refused),
+			.address = hook->address,
+		};
+	}
+	return NULL;
+}
+
+static void fill_totals(const struct mw_summary_input *input, struct mw_report *report)
+{
+	report->tracked[MW_KIND_HEAP] = input->track_heap;
+	report->tracked[MW_KIND_VM] = input->track_vm;
+	report->tracked[MW_KIND_VM_INTERNAL] = input->track_vm;
+	for (unsigned kind = 0; kind < MW_KIND_COUNT; kind++) {
+		struct mw_track_totals totals;
+
+		mw_track_totals(input->track, (enum mw_kind)kind, &totals);
+		report->totals[kind] = (struct mw_report_totals){
+			.size = totals.size,
+			.impacting = totals.impacting,
+			.transient = totals.transient,
+			.aofi = totals.aofi,
+			.aofi_unknown = totals.aofi_unknown,
+			.peak = {totals.peak.amount.count, totals.peak.amount.bytes, (double)totals.peak.at_ns / 1e9},
+		};
+	}
+}
+
+static struct mw_error *fill_memory(const struct mw_summary_input *input, struct mw_arena *arena,
+				    struct mw_report *report)
+{
+	report->memory = mw_arena_array(arena, input->sample_count, sizeof(*report->memory));
+	if (!report->memory)
+		return mw_error_nomem();
+	report->memory_count = input->sample_count;
+	if (input->sample_count)
+		memcpy(report->memory, input->samples, input->sample_count * sizeof(*report->memory));
+	return NULL;
+}
+
+/* Most impacting bytes first, then most bytes at all; by hand where a text decides the rest. */
+static int compare_amounts(struct mw_amount a_impacting, struct mw_amount a_size, struct mw_amount b_impacting,
+			   struct mw_amount b_size)
+{
+	if (a_impacting.bytes != b_impacting.bytes)
+		return a_impacting.bytes > b_impacting.bytes ? -1 : 1;
+	if (a_size.bytes != b_size.bytes)
+		return a_size.bytes > b_size.bytes ? -1 : 1;
+	if (a_size.count != b_size.count)
+		return a_size.count > b_size.count ? -1 : 1;
+	return 0;
+}
+
+static int compare_threads(const void *left, const void *right)
+{
+	const struct mw_report_thread *a = left, *b = right;
+	int order = compare_amounts(a->impacting, a->size, b->impacting, b->size);
+
+	return order ? order : (a->tid > b->tid) - (a->tid < b->tid);
+}
+
+static int compare_modules(const void *left, const void *right)
+{
+	const struct mw_report_module *a = left, *b = right;
+	int order = compare_amounts(a->impacting, a->size, b->impacting, b->size);
+
+	return order ? order : strcmp(a->module ? a->module : "", b->module ? b->module : "");
+}
+
+static int compare_stacks(const void *left, const void *right)
+{
+	const struct mw_report_stack *a = left, *b = right;
+	int order = compare_amounts(a->impacting, a->size, b->impacting, b->size);
+
+	return order ? order : strcmp(a->id, b->id);
+}
+
+static struct mw_error *fill_threads(const struct mw_summary_input *input, struct mw_arena *arena,
+				     struct mw_report *report)
+{
+	uint32_t count = mw_track_thread_count(input->track);
+
+	report->threads = mw_arena_array(arena, count, sizeof(*report->threads));
+	if (!report->threads)
+		return mw_error_nomem();
+	report->thread_count = count;
+	for (uint32_t i = 0; i < count; i++) {
+		struct mw_track_thread thread;
+
+		mw_track_thread(input->track, i, &thread);
+		report->threads[i].tid = thread.tid;
+		report->threads[i].name = mw_arena_string(arena, thread.name);
+		report->threads[i].size = thread.size;
+		report->threads[i].impacting = thread.impacting;
+		report->threads[i].transient = thread.transient;
+	}
+	qsort(report->threads, count, sizeof(*report->threads), compare_threads);
+	return NULL;
+}
+
+/* Sum the stacks by suspect. An allocator's own mappings hold the blocks that are counted already. */
+static struct mw_error *sum_modules(struct mw_report *report, struct mw_index *index)
+{
+	for (size_t i = 0; i < report->stack_count; i++) {
+		const struct mw_report_stack *stack = &report->stacks[i];
+		struct mw_report_module *module;
+		uint32_t number;
+
+		if (stack->kind == MW_KIND_VM_INTERNAL || !stack->size.count)
+			continue;
+		/* Equal paths are one pointer in the arena. */
+		if (!mw_index_add(index, (uintptr_t)stack->suspect, &number))
+			return mw_error_nomem();
+		module = &report->modules[number];
+		module->module = stack->suspect;
+		mw_amount_add(&module->size, stack->size);
+		mw_amount_add(&module->impacting, stack->impacting);
+		mw_amount_add(&module->transient, stack->transient);
+	}
+	return NULL;
+}
+
+static struct mw_error *fill_modules(const struct mw_summary_input *input, struct mw_arena *arena,
+				     struct mw_report *report)
+{
+	struct mw_index index = {0};
+	struct mw_error *err;
+
+	/* One for each module and one for what is charged to none. */
+	report->modules = mw_arena_array(arena, mw_modules_count(input->modules) + 1, sizeof(*report->modules));
+	if (!report->modules)
+		return mw_error_nomem();
+	err = sum_modules(report, &index);
+	report->module_count = index.count;
+	mw_index_deinit(&index);
+	if (!err)
+		qsort(report->modules, report->module_count, sizeof(*report->modules), compare_modules);
+	return err;
+}
+
+static struct mw_error *fill(const struct mw_summary_input *input, struct mw_arena *arena, struct mw_report *report)
+{
+	uint32_t *group_of = NULL;
+	struct mw_error *err;
+
+	MW_TRY(fill_target(input, arena, report));
+	MW_TRY(fill_engine(input, arena, report));
+	MW_TRY(fill_memory(input, arena, report));
+	MW_TRY(fill_threads(input, arena, report));
+	fill_totals(input, report);
+	MW_TRY(mw_view_stacks(input, arena, report, &group_of));
+	err = mw_view_blocks(input, arena, report, group_of);
+	free(group_of);
+	MW_TRY(err);
+	MW_TRY(fill_modules(input, arena, report));
+	qsort(report->stacks, report->stack_count, sizeof(*report->stacks), compare_stacks);
+	return mw_arena_failed(arena) ? mw_error_nomem() : NULL;
+}
+
+struct mw_error *mw_summary_create(const struct mw_summary_input *input, struct mw_report **out)
+{
+	struct mw_report *report = calloc(1, sizeof(*report));
+	struct mw_arena *arena = mw_arena_create();
+	struct mw_error *err;
+
+	if (!report || !arena) {
+		free(report);
+		mw_arena_destroy(arena);
+		return mw_error_nomem();
+	}
+	report->arena = arena;
+	err = fill(input, arena, report);
+	if (err) {
+		mw_report_destroy(report);
+		return err;
+	}
+	*out = report;
+	return NULL;
+}
