@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* dlopens LIBRARY OWN: loads, uses and unloads libraries inside the window; OWN has an allocator of its own. */
+#include "target.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef void (*function)(void);
+
+static function find(void *library, const char *name)
+{
+	union {
+		void *data;
+		function code;
+	} cast = {dlsym(library, name)};
+
+	if (!cast.data)
+		target_fail(dlerror());
+	return cast.code;
+}
+
+static KEEP void use(const char *path, int flags)
+{
+	void *library = dlopen(path, RTLD_NOW | flags);
+	function leak, pair;
+
+	if (!library)
+		target_fail(dlerror());
+	leak = find(library, "plugin_leak");
+	pair = find(library, "plugin_pair");
+	for (int i = 0; i < 25; i++) {
+		leak();
+		pair();
+	}
+	dlclose(library);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 3)
+		target_fail("usage: dlopens LIBRARY OWN");
+	target_ready();
+	for (int round = 0; round < 3; round++)
+		use(argv[1], RTLD_LOCAL);
+	target_say("plugin_leak.57.impacting.count", 75);
+	target_say("plugin_pair.57.transient.count", 75);
+	use(argv[2], RTLD_LOCAL | RTLD_DEEPBIND);
+	target_say("plugin_leak.58.impacting.count", 25);
+	target_say("plugin_pair.59.transient.count", 25);
+	target_done();
+	/* What was loaded may be loaded again when nobody looks on. */
+	use(argv[1], RTLD_LOCAL);
+	use(argv[2], RTLD_LOCAL | RTLD_DEEPBIND);
+	return 0;
+}
