@@ -51,6 +51,9 @@ bool mw_elf_eh_frame_hdr(const struct mw_elf *elf, uint64_t *vaddr, uint64_t *si
 bool mw_elf_read(const struct mw_elf *elf, uint64_t vaddr, void *out, size_t size);
 /* A pointer to such bytes that is good as long as the image, or NULL; *available: how many follow. */
 const uint8_t *mw_elf_bytes(const struct mw_elf *elf, uint64_t vaddr, size_t *available);
+/* The same for exactly `size` bytes, or NULL. Loads no more than these (mw_elf_bytes loads its segment to the end,
+ * which for the text of a large program is much). */
+const uint8_t *mw_elf_span(const struct mw_elf *elf, uint64_t vaddr, size_t size);
 /* A pointer to the file's bytes at a file offset (for sections that are not loaded). */
 const uint8_t *mw_elf_file_bytes(const struct mw_elf *elf, uint64_t offset, size_t size);
 
