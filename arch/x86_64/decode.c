@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+/* decode.c: capstone, kept in one place (decode.h). */
+#include "arch/x86_64/decode.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include <memwatch/arch.h>
+
+/*
+ * One capstone handle for the process. Opening one builds tables, so not one a call; and a handle
+ * keeps state between calls (its error, its instruction cache), so it is used under a lock.
+ */
+static struct {
+	pthread_mutex_t lock;
+	csh handle;
+	cs_insn *insn;
+	bool closed; /* the process is ending: don't open it again */
+} decoder = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void decoder_close(void)
+{
+	if (decoder.insn)
+		cs_free(decoder.insn, 1);
+	decoder.insn = NULL;
+	if (decoder.handle)
+		(void)cs_close(&decoder.handle);
+	decoder.handle = 0;
+}
+
+static bool decoder_open(void)
+{
+	if (decoder.insn)
+		return true;
+	if (decoder.closed)
+		return false;
+	if (cs_open(CS_ARCH_X86, CS_MODE_64, &decoder.handle) != CS_ERR_OK) {
+		decoder.handle = 0;
+		return false;
+	}
+	if (cs_option(decoder.handle, CS_OPT_DETAIL, CS_OPT_ON) == CS_ERR_OK)
+		decoder.insn = cs_malloc(decoder.handle);
+	if (!decoder.insn)
+		decoder_close();
+	return decoder.insn != NULL;
+}
+
+__attribute__((destructor)) static void decoder_end(void)
+{
+	pthread_mutex_lock(&decoder.lock);
+	decoder.closed = true;
+	decoder_close();
+	pthread_mutex_unlock(&decoder.lock);
+}
+
+static bool decode_locked(const uint8_t *bytes, size_t size, mw_addr pc, struct mw_x86_insn *insn)
+{
+	const cs_insn *cs;
+	const cs_detail *detail;
+
+	if (!decoder_open())
+		return false;
+	cs = decoder.insn;
+	if (!cs_disasm_iter(decoder.handle, &bytes, &size, &pc, decoder.insn) || !cs->detail)
+		return false;
+	detail = cs->detail;
+	if (cs->size == 0 || cs->size >= MW_INSN_MAX || detail->groups_count > sizeof(insn->groups))
+		return false;
+	insn->id = cs->id;
+	insn->length = (uint8_t)cs->size;
+	insn->x86 = detail->x86;
+	insn->group_count = detail->groups_count;
+	memcpy(insn->groups, detail->groups, detail->groups_count);
+	return true;
+}
+
+static void scan_prefixes(const uint8_t *bytes, struct mw_x86_insn *insn)
+{
+	uint8_t i;
+
+	for (i = 0; i < insn->length; i++) {
+		switch (bytes[i]) {
+		case 0x66:
+			insn->opsize = true;
+			continue;
+		case 0x67:
+			insn->addrsize = true;
+			continue;
+		case 0xf0:
+			insn->lock = true;
+			continue;
+		case 0xf2:
+		case 0xf3:
+			insn->repeat = true;
+			continue;
+		case 0x26:
+		case 0x2e:
+		case 0x36:
+		case 0x3e:
+		case 0x64:
+		case 0x65:
+			continue;
+		default:
+			break;
+		}
+		break;
+	}
+	if (i < insn->length && (bytes[i] & 0xf0) == 0x40) {
+		insn->wide = bytes[i] & 8;
+		i++;
+	}
+	insn->prefix_length = i;
+}
+
+bool mw_x86_decode(const uint8_t *bytes, size_t size, mw_addr pc, struct mw_x86_insn *insn)
+{
+	struct mw_x86_insn found = {0};
+	bool ok;
+
+	/* capstone would take more than the processor does: no instruction is longer than 15 bytes. */
+	if (size > MW_INSN_MAX - 1)
+		size = MW_INSN_MAX - 1;
+	pthread_mutex_lock(&decoder.lock);
+	ok = decode_locked(bytes, size, pc, &found);
+	pthread_mutex_unlock(&decoder.lock);
+	if (!ok)
+		return false;
+	scan_prefixes(bytes, &found);
+	*insn = found;
+	return true;
+}
+
+bool mw_x86_in_group(const struct mw_x86_insn *insn, unsigned group)
+{
+	for (uint8_t i = 0; i < insn->group_count; i++) {
+		if (insn->groups[i] == group)
+			return true;
+	}
+	return false;
+}

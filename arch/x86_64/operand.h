@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * operand.h: register operands, as a plan keeps them: a byte with the DWARF number and whether it
+ * is the high byte of that register; the width stands beside it.
+ */
+#ifndef MW_ARCH_X86_64_OPERAND_H
+#define MW_ARCH_X86_64_OPERAND_H
+
+#include <memwatch/arch.h>
+
+/* DWARF numbers of the registers that instructions name implicitly. */
+enum { MW_X86_RAX, MW_X86_RDX, MW_X86_RCX, MW_X86_RBX, MW_X86_RSI, MW_X86_RDI, MW_X86_RBP, MW_X86_RSP, MW_X86_R8 };
+
+#define MW_X86_HIGH   0x10 /* ah, dh, ch, bh: bits 8 to 15 of the register */
+#define MW_X86_NO_REG 0xff /* none: the operand is the immediate, or there is no base or index */
+
+/* The operand code of capstone's register `reg` and its width in bytes; false where it is no general register. */
+bool mw_x86_register(unsigned reg, uint8_t *code, uint8_t *width);
+
+/* All bits that an operand of `width` bytes (1, 2, 4, 8) has. */
+uint64_t mw_x86_mask(uint8_t width);
+
+/* The value of a register operand, zero-extended. */
+uint64_t mw_x86_get(const struct mw_regs *regs, uint8_t code, uint8_t width);
+
+/* Write a register operand: 4 bytes clear the upper half, 1 and 2 bytes leave the rest alone. */
+void mw_x86_set(struct mw_regs *regs, uint8_t code, uint8_t width, uint64_t value);
+
+#endif

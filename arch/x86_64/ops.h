@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ops.h: what mw_insn_plan's own fields mean for x86-64, between plan() and emulate().
+ *
+ * dst, src are operand codes (operand.h); a src of MW_X86_NO_REG stands for imm. width is the
+ * operand's in bytes. An operation's other uses of the fields stand beside it.
+ */
+#ifndef MW_ARCH_X86_64_OPS_H
+#define MW_ARCH_X86_64_OPS_H
+
+#include <memwatch/arch.h>
+
+#include "arch/x86_64/decode.h"
+
+enum mw_x86_op {
+	MW_X86_OP_NONE,
+	MW_X86_OP_NOP,
+	MW_X86_OP_MOV,
+	MW_X86_OP_MOVZX, /* cond: width of src */
+	MW_X86_OP_MOVSX, /* cond: width of src */
+	MW_X86_OP_SIGN,  /* cwd, cdq, cqo: dst becomes the sign of src */
+	MW_X86_OP_LEA,   /* src: base; cond: MW_X86_LEA_INDEX(index, log2 of scale) or MW_X86_NO_REG; imm: disp */
+	MW_X86_OP_CMOV,  /* cond: condition code */
+	MW_X86_OP_SET,   /* cond: condition code */
+	MW_X86_OP_ADD,   /* add to test: dst op src */
+	MW_X86_OP_SUB,
+	MW_X86_OP_CMP,
+	MW_X86_OP_AND,
+	MW_X86_OP_OR,
+	MW_X86_OP_XOR,
+	MW_X86_OP_TEST,
+	MW_X86_OP_INC,
+	MW_X86_OP_DEC,
+	MW_X86_OP_JMP,  /* to plan->target, or to src */
+	MW_X86_OP_JCC,  /* cond: condition code */
+	MW_X86_OP_CALL, /* to plan->target, or to src */
+	MW_X86_OP_RET,  /* imm: bytes of arguments that are dropped */
+	MW_X86_OP_PUSH,
+	MW_X86_OP_POP,
+	MW_X86_OP_LOAD, /* imm: displacement from rsp */
+	MW_X86_OP_COUNT
+};
+
+#define MW_X86_LEA_INDEX(index, log2_scale) ((uint8_t)((index) | (log2_scale) << 4))
+
+/*
+ * Fill op, operands, memory and can_emulate of `plan` where emulate() knows the instruction; else
+ * leave can_emulate false. plan->target of relative branches and pc-relative operands is set already.
+ */
+void mw_x86_plan_emulation(const struct mw_x86_insn *insn, struct mw_insn_plan *plan);
+
+/* The functions of struct mw_arch, see there. */
+void mw_x86_plan(const uint8_t *bytes, size_t size, mw_addr pc, struct mw_insn_plan *plan);
+void mw_x86_emulate(const struct mw_insn_plan *plan, struct mw_regs *regs, uint64_t *word);
+mw_addr mw_x86_memory_address(const struct mw_insn_plan *plan, const struct mw_regs *regs);
+struct mw_error *mw_x86_relocate(const struct mw_insn_plan *plan, mw_addr dest, uint8_t out[MW_OOL_MAX],
+				 size_t *copy_length, size_t *length) MW_MUST_CHECK;
+
+#endif

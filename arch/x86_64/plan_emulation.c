@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT
+/*
+ * plan_emulation.c: which instructions emulate() knows, and their operands.
+ *
+ * Only what needs registers, or one word of the thread's own stack: any other memory operand would
+ * have to be read and written atomically and to fault as the program's own, so it runs out of line.
+ */
+#include "arch/x86_64/operand.h"
+#include "arch/x86_64/ops.h"
+
+#include <string.h>
+
+/* Instructions of the form op reg, reg or op reg, imm. */
+static const struct {
+	unsigned id;
+	enum mw_x86_op op;
+} two_operands[] = {
+	{X86_INS_MOV, MW_X86_OP_MOV}, {X86_INS_MOVABS, MW_X86_OP_MOV},  {X86_INS_MOVZX, MW_X86_OP_MOVZX},
+	{X86_INS_ADD, MW_X86_OP_ADD}, {X86_INS_MOVSX, MW_X86_OP_MOVSX}, {X86_INS_MOVSXD, MW_X86_OP_MOVSX},
+	{X86_INS_SUB, MW_X86_OP_SUB}, {X86_INS_CMP, MW_X86_OP_CMP},     {X86_INS_AND, MW_X86_OP_AND},
+	{X86_INS_OR, MW_X86_OP_OR},   {X86_INS_XOR, MW_X86_OP_XOR},     {X86_INS_TEST, MW_X86_OP_TEST},
+};
+
+/* cbw and cwd with their wider forms: rax is extended in place, or its sign goes to rdx. */
+static const struct {
+	unsigned id;
+	enum mw_x86_op op;
+	uint8_t dst, width, source_width;
+} sign_extensions[] = {
+	{X86_INS_CBW, MW_X86_OP_MOVSX, MW_X86_RAX, 2, 1},  {X86_INS_CWDE, MW_X86_OP_MOVSX, MW_X86_RAX, 4, 2},
+	{X86_INS_CDQE, MW_X86_OP_MOVSX, MW_X86_RAX, 8, 4}, {X86_INS_CWD, MW_X86_OP_SIGN, MW_X86_RDX, 2, 2},
+	{X86_INS_CDQ, MW_X86_OP_SIGN, MW_X86_RDX, 4, 4},   {X86_INS_CQO, MW_X86_OP_SIGN, MW_X86_RDX, 8, 8},
+};
+
+static void accept(struct mw_insn_plan *plan, enum mw_x86_op op, enum mw_insn_memory memory)
+{
+	plan->op = op;
+	plan->memory = memory;
+	plan->can_emulate = true;
+}
+
+static bool is_register(const cs_x86_op *op, uint8_t *code, uint8_t *width)
+{
+	return op->type == X86_OP_REG && mw_x86_register(op->reg, code, width);
+}
+
+/* jmp, jcc and call with a displacement: plan->target. */
+static bool plan_relative_branch(const struct mw_x86_insn *insn, struct mw_insn_plan *plan)
+{
+	const uint8_t *opcode = plan->bytes + insn->prefix_length;
+	size_t opcode_length = opcode[0] == 0x0f ? 2 : 1;
+	size_t disp_size = insn->length - insn->prefix_length - opcode_length;
+	uint8_t last = opcode[opcode_length - 1];
+	uint8_t first = opcode[0];
+	int64_t disp;
+
+	if (!mw_x86_in_group(insn, X86_GRP_BRANCH_RELATIVE))
+		return false;
+	/* With a 66 prefix AMD reads a 16-bit displacement, Intel a 32-bit one. REX.W settles it: 32. */
+	if (insn->opsize && !insn->wide)
+		return true;
+	if (disp_size == 1 && (first == 0xeb || (first & 0xf0) == 0x70)) {
+		disp = (int8_t)plan->bytes[insn->length - 1];
+	} else if (disp_size == 4 && (first == 0xe8 || first == 0xe9 || (first == 0x0f && (last & 0xf0) == 0x80))) {
+		int32_t disp32;
+
+		memcpy(&disp32, plan->bytes + insn->length - 4, sizeof(disp32));
+		disp = disp32;
+	} else {
+		return true;
+	}
+	plan->target = plan->pc + insn->length + (uint64_t)disp;
+	plan->src = MW_X86_NO_REG;
+	plan->cond = last & 0xf;
+	if (first == 0xe8)
+		accept(plan, MW_X86_OP_CALL, MW_MEMORY_PUSH);
+	else if (first == 0xe9 || first == 0xeb)
+		accept(plan, MW_X86_OP_JMP, MW_MEMORY_NONE);
+	else
+		accept(plan, MW_X86_OP_JCC, MW_MEMORY_NONE);
+	return true;
+}
+
+/* jmp and call through a register, ret. */
+static bool plan_indirect_branch(const struct mw_x86_insn *insn, struct mw_insn_plan *plan)
+{
+	const cs_x86_op *op = &insn->x86.operands[0];
+	uint8_t width;
+
+	if (insn->id == X86_INS_RET) {
+		if (!insn->opsize)
+			accept(plan, MW_X86_OP_RET, MW_MEMORY_POP);
+		plan->imm = insn->x86.op_count == 1 ? op->imm & 0xffff : 0;
+		return true;
+	}
+	if (insn->id != X86_INS_JMP && insn->id != X86_INS_CALL)
+		return false;
+	if (insn->opsize || insn->x86.op_count != 1 || !is_register(op, &plan->src, &width) || width != 8)
+		return true;
+	if (insn->id == X86_INS_JMP)
+		accept(plan, MW_X86_OP_JMP, MW_MEMORY_NONE);
+	else
+		accept(plan, MW_X86_OP_CALL, MW_MEMORY_PUSH);
+	return true;
+}
+
+static bool plan_nop(const struct mw_x86_insn *insn, struct mw_insn_plan *plan)
+{
+	const uint8_t *opcode = plan->bytes + insn->prefix_length;
+
+	if (insn->id == X86_INS_ENDBR64 || insn->id == X86_INS_ENDBR32) {
+		accept(plan, MW_X86_OP_NOP, MW_MEMORY_NONE);
+		return true;
+	}
+	/* Other hint opcodes are given a meaning by newer processors (MPX, shadow stacks). */
+	if (insn->id == X86_INS_NOP && !insn->repeat &&
+	    (opcode[0] == 0x90 || (opcode[0] == 0x0f && opcode[1] == 0x1f))) {
+		accept(plan, MW_X86_OP_NOP, MW_MEMORY_NONE);
+		return true;
+	}
+	return false;
+}
+
+static bool plan_stack(const struct mw_x86_insn *insn, struct mw_insn_plan *plan)
+{
+	const cs_x86_op *op = &insn->x86.operands[0];
+
+	if ((insn->id != X86_INS_PUSH && insn->id != X86_INS_POP) || insn->x86.op_count != 1)
+		return false;
+	if (insn->opsize)
+		return true;
+	if (insn->id == X86_INS_PUSH && op->type == X86_OP_IMM) {
+		plan->src = MW_X86_NO_REG;
+		plan->imm = op->imm;
+		accept(plan, MW_X86_OP_PUSH, MW_MEMORY_PUSH);
+	} else if (insn->id == X86_INS_PUSH && is_register(op, &plan->src, &plan->width) && plan->width == 8) {
+		accept(plan, MW_X86_OP_PUSH, MW_MEMORY_PUSH);
+	} else if (insn->id == X86_INS_POP && is_register(op, &plan->dst, &plan->width) && plan->width == 8) {
+		accept(plan, MW_X86_OP_POP, MW_MEMORY_POP);
+	}
+	return true;
+}
+
+static void plan_lea(const struct mw_x86_insn *insn, struct mw_insn_plan *plan)
+{
+	const cs_x86_op *ops = insn->x86.operands;
+	const x86_op_mem *mem = &ops[1].mem;
+	uint8_t width;
+
+	if (insn->addrsize || insn->x86.op_count != 2 || ops[1].type != X86_OP_MEM ||
+	    !is_register(&ops[0], &plan->dst, &plan->width))
+		return;
+	plan->src = MW_X86_NO_REG;
+	plan->cond = MW_X86_NO_REG;
+	if (plan->disp_offset) {
+		plan->imm = (int64_t)plan->target;
+		accept(plan, MW_X86_OP_MOV, MW_MEMORY_NONE);
+		return;
+	}
+	plan->imm = mem->disp;
+	if (mem->base != X86_REG_INVALID && (!mw_x86_register(mem->base, &plan->src, &width) || width != 8))
+		return;
+	/* riz is how capstone writes "no index" where an index byte stands all the same. */
+	if (mem->index != X86_REG_INVALID && mem->index != X86_REG_RIZ) {
+		uint8_t index;
+
+		if (!mw_x86_register(mem->index, &index, &width) || width != 8 || mem->scale < 1 || mem->scale > 8)
+			return;
+		plan->cond = MW_X86_LEA_INDEX(index, __builtin_ctz((unsigned)mem->scale));
+	}
+	accept(plan, MW_X86_OP_LEA, MW_MEMORY_NONE);
+}
+
+/* mov reg, [rsp + disp], 4 or 8 bytes: the one load whose address is the thread's own stack for certain. */
+static void plan_load(const struct mw_x86_insn *insn, struct mw_insn_plan *plan)
+{
+	const x86_op_mem *mem = &insn->x86.operands[1].mem;
+
+	if (insn->addrsize || plan->width < 4 || mem->base != X86_REG_RSP || mem->segment != X86_REG_INVALID ||
+	    (mem->index != X86_REG_INVALID && mem->index != X86_REG_RIZ))
+		return;
+	plan->imm = mem->disp;
+	accept(plan, MW_X86_OP_LOAD, MW_MEMORY_LOAD);
+}
+
+static void plan_two_operands(const struct mw_x86_insn *insn, struct mw_insn_plan *plan, enum mw_x86_op op)
+{
+	const cs_x86_op *ops = insn->x86.operands;
+	bool extends = op == MW_X86_OP_MOVZX || op == MW_X86_OP_MOVSX;
+	uint8_t source_width;
+
+	/* Without REX.W capstone takes movsxd's 32-bit destination for a 64-bit one. */
+	if (insn->id == X86_INS_MOVSXD && !insn->wide)
+		return;
+	if (insn->x86.op_count != 2 || !is_register(&ops[0], &plan->dst, &plan->width))
+		return;
+	if (ops[1].type == X86_OP_IMM && !extends) {
+		plan->src = MW_X86_NO_REG;
+		plan->imm = ops[1].imm;
+		accept(plan, op, MW_MEMORY_NONE);
+	} else if (ops[1].type == X86_OP_MEM && insn->id == X86_INS_MOV) {
+		plan_load(insn, plan);
+	} else if (is_register(&ops[1], &plan->src, &source_width) && (extends || source_width == plan->width)) {
+		if (extends)
+			plan->cond = source_width;
+		accept(plan, op, MW_MEMORY_NONE);
+	}
+}
+
+/* cmovcc and setcc, whose condition is in the opcode; inc and dec. */
+static bool plan_by_opcode(const struct mw_x86_insn *insn, struct mw_insn_plan *plan)
+{
+	const uint8_t *opcode = plan->bytes + insn->prefix_length;
+	const cs_x86_op *ops = insn->x86.operands;
+	uint8_t width;
+
+	if (insn->id == X86_INS_INC || insn->id == X86_INS_DEC) {
+		if (insn->x86.op_count == 1 && is_register(&ops[0], &plan->dst, &plan->width))
+			accept(plan, insn->id == X86_INS_INC ? MW_X86_OP_INC : MW_X86_OP_DEC, MW_MEMORY_NONE);
+		return true;
+	}
+	if (opcode[0] != 0x0f)
+		return false;
+	plan->cond = opcode[1] & 0xf;
+	if ((opcode[1] & 0xf0) == 0x40 && insn->x86.op_count == 2) {
+		if (is_register(&ops[0], &plan->dst, &plan->width) && is_register(&ops[1], &plan->src, &width))
+			accept(plan, MW_X86_OP_CMOV, MW_MEMORY_NONE);
+		return true;
+	}
+	if ((opcode[1] & 0xf0) == 0x90 && insn->x86.op_count == 1) {
+		if (is_register(&ops[0], &plan->dst, &plan->width))
+			accept(plan, MW_X86_OP_SET, MW_MEMORY_NONE);
+		return true;
+	}
+	return false;
+}
+
+static bool plan_sign_extension(const struct mw_x86_insn *insn, struct mw_insn_plan *plan)
+{
+	for (size_t i = 0; i < sizeof(sign_extensions) / sizeof(sign_extensions[0]); i++) {
+		if (sign_extensions[i].id != insn->id)
+			continue;
+		plan->dst = sign_extensions[i].dst;
+		plan->src = MW_X86_RAX;
+		plan->width = sign_extensions[i].width;
+		plan->cond = sign_extensions[i].source_width;
+		accept(plan, sign_extensions[i].op, MW_MEMORY_NONE);
+		return true;
+	}
+	return false;
+}
+
+void mw_x86_plan_emulation(const struct mw_x86_insn *insn, struct mw_insn_plan *plan)
+{
+	/* A lock prefix on what takes none raises an exception; leave that to the processor. */
+	if (insn->lock)
+		return;
+	if (plan_relative_branch(insn, plan) || plan_indirect_branch(insn, plan) || plan_nop(insn, plan))
+		return;
+	/* Elsewhere F2 and F3 have no meaning that lasts (hints, lock elision). */
+	if (insn->repeat)
+		return;
+	if (plan_stack(insn, plan) || plan_sign_extension(insn, plan) || plan_by_opcode(insn, plan))
+		return;
+	if (insn->id == X86_INS_LEA) {
+		plan_lea(insn, plan);
+		return;
+	}
+	for (size_t i = 0; i < sizeof(two_operands) / sizeof(two_operands[0]); i++) {
+		if (two_operands[i].id == insn->id)
+			plan_two_operands(insn, plan, two_operands[i].op);
+	}
+}

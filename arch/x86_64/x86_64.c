@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+/* x86_64.c: the x86-64 vtable and its calling convention (memwatch/arch.h). */
+#include "arch/x86_64/x86_64.h"
+
+#include <elf.h>
+
+#include "arch/x86_64/operand.h"
+#include "arch/x86_64/ops.h"
+
+#define CALL_SHORTEST 2 /* call rax */
+#define CALL_LONGEST  7 /* call [rax + rax + disp32] */
+
+static uint64_t argument(const struct mw_regs *regs, unsigned index)
+{
+	static const uint8_t order[] = {MW_X86_RDI, MW_X86_RSI, MW_X86_RDX, MW_X86_RCX, MW_X86_R8, MW_X86_R8 + 1};
+
+	return index < sizeof(order) ? regs->gpr[order[index]] : 0;
+}
+
+static uint64_t result(const struct mw_regs *regs)
+{
+	return regs->gpr[MW_X86_RAX];
+}
+
+/* The length of the instruction `ff /2` that starts at `code`, without prefixes; 0 where it is another. */
+static size_t indirect_call_length(const uint8_t *code, size_t size)
+{
+	uint8_t mod, rm;
+	size_t length = 2;
+
+	if (size < 2 || code[0] != 0xff || (code[1] >> 3 & 7) != 2)
+		return 0;
+	mod = code[1] >> 6;
+	rm = code[1] & 7;
+	if (mod == 3)
+		return length;
+	if (rm == 4) {
+		if (size < 3)
+			return 0;
+		length++;
+		if (mod == 0 && (code[2] & 7) == 5)
+			length += 4;
+	} else if (mod == 0 && rm == 5) {
+		length += 4;
+	}
+	if (mod == 1)
+		length += 1;
+	else if (mod == 2)
+		length += 4;
+	return length;
+}
+
+/* Prefixes (REX, bnd, notrack) may stand before what is found here: they change nothing of its length. */
+static bool is_call_before(const uint8_t *bytes, size_t size)
+{
+	const uint8_t *end = bytes + size;
+
+	if (size >= 5 && end[-5] == 0xe8)
+		return true;
+	for (size_t length = CALL_SHORTEST; length <= CALL_LONGEST && length <= size; length++) {
+		if (indirect_call_length(end - length, length) == length)
+			return true;
+	}
+	return false;
+}
+
+const struct mw_arch mw_arch_x86_64 = {
+	.name = "x86_64",
+	.elf_machine = EM_X86_64,
+	.breakpoint = {0xcc},
+	.breakpoint_length = 1,
+	.breakpoint_advance = 1,
+	.dwarf_sp = MW_X86_RSP,
+	.dwarf_fp = MW_X86_RBP,
+	.argument = argument,
+	.result = result,
+	.plan = mw_x86_plan,
+	.emulate = mw_x86_emulate,
+	.memory_address = mw_x86_memory_address,
+	.relocate = mw_x86_relocate,
+	.is_call_before = is_call_before,
+};
