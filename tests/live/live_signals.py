@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Signals: storms of them, handlers that allocate or jump, a program that owns SIGTRAP, job control."""
+import os
+import signal
+import time
+import unittest
+
+import mwlive
+
+
+class Signals(unittest.TestCase):
+    def test_storm(self):
+        answer, report = mwlive.observe(self, 'signals', 'storm')
+        mwlive.compare(self, answer, report)
+
+    def test_handlers_that_allocate(self):
+        answer, report = mwlive.observe(self, 'signals', 'alloc', env={'LD_PRELOAD': mwlive.target_path('libbump.so')})
+        mwlive.compare(self, answer, report)
+
+    def test_handlers_that_jump_out_of_malloc(self):
+        answer, report = mwlive.observe(self, 'signals', 'jump', env={'LD_PRELOAD': mwlive.target_path('libbump.so')})
+        got = mwlive.total_of(mwlive.select(report, 'signals_pair'))['size']['count']
+        self.assertLessEqual(got, answer['entered'])
+        # A jump between the allocation and its return is seen by nobody else than the target.
+        self.assertGreaterEqual(got, answer['completed'] - answer['ticks'])
+
+    def test_a_program_that_owns_sigtrap(self):
+        answer, report = mwlive.observe(self, 'sigtrap')
+        mwlive.compare(self, answer, report)
+
+    def test_stop_and_continue(self):
+        target = mwlive.Target(self, 'threads', 4, 3000, 50)
+        watch = mwlive.Watch(self, target.pid)
+        target.go()
+        for _ in range(3):
+            time.sleep(0.05)
+            os.kill(target.pid, signal.SIGSTOP)
+            mwlive.wait_until(lambda: all(mwlive.state(t) in 'Tt' for t in mwlive.tids(target.pid)),
+                              'every thread stands still')
+            ticks = self.cpu_time(target.pid)
+            time.sleep(0.1)
+            self.assertEqual(self.cpu_time(target.pid), ticks, 'a stopped process ran')
+            os.kill(target.pid, signal.SIGCONT)
+        answer = target.done()
+        report = watch.stop()
+        mwlive.compare(self, answer, report)
+        target.finish()
+
+    def test_detach_while_stopped(self):
+        target = mwlive.Target(self, 'threads', 2, 100, 10)
+        watch = mwlive.Watch(self, target.pid)
+        os.kill(target.pid, signal.SIGSTOP)
+        mwlive.wait_until(lambda: all(mwlive.state(t) in 'Tt' for t in mwlive.tids(target.pid)),
+                          'every thread stands still')
+        watch.process.send_signal(signal.SIGINT)
+        watch.wait()
+        # Whoever stopped it finds it stopped.
+        mwlive.wait_until(lambda: all(mwlive.state(t) == 'T' for t in mwlive.tids(target.pid)), 'still stopped')
+        os.kill(target.pid, signal.SIGCONT)
+        mwlive.wait_until(lambda: all(mwlive.state(t) == 'S' for t in mwlive.tids(target.pid)), 'running again')
+        watch.check_targets()
+        target.go()
+        target.done()
+        target.finish()
+
+    @staticmethod
+    def cpu_time(pid):
+        with open(f'/proc/{pid}/stat', encoding='utf-8') as f:
+            fields = f.read().rsplit(')', 1)[1].split()
+        return fields[11], fields[12]
+
+
+if __name__ == '__main__':
+    mwlive.main()

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Stacks, function by function, against gdb's."""
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import mwlive
+
+GDB_SCRIPT = '''
+import gdb, json
+out = open({path!r}, 'w')
+class AtMalloc(gdb.Breakpoint):
+    def stop(self):
+        frames = []
+        frame = gdb.newest_frame().older()
+        while frame is not None and frame.is_valid():
+            if frame.type() != gdb.SIGTRAMP_FRAME:
+                frames.append([frame.name(), frame.type() == gdb.INLINE_FRAME])
+            frame = frame.older()
+        out.write(json.dumps([int(gdb.parse_and_eval('$rdi')), frames]) + '\\n')
+        return False
+gdb.execute('set breakpoint pending on')
+gdb.execute('set backtrace past-main on')
+gdb.execute('set debuginfod enabled off')
+gdb.execute('handle SIGUSR1 SIGUSR2 nostop noprint pass')
+AtMalloc('malloc if $rdi >= {first} && $rdi <= {last}')
+gdb.execute('run < /dev/null > /dev/null')
+out.close()
+'''
+
+
+def to_main(names):
+    """What lies beyond main is libc's affair and named differently with and without its debug symbols."""
+    return names[:names.index('main') + 1] if 'main' in names else names
+
+
+class Stacks(unittest.TestCase):
+    maxDiff = None
+
+    def by_gdb(self):
+        with tempfile.TemporaryDirectory() as directory:
+            script, path = os.path.join(directory, 'stacks.py'), os.path.join(directory, 'stacks.json')
+            with open(script, 'w', encoding='utf-8') as f:
+                f.write(GDB_SCRIPT.format(path=path, first=70000, last=70999))
+            subprocess.run(['gdb', '-nx', '-batch', '-x', script, mwlive.target_path('deepstack')], check=True,
+                           capture_output=True, timeout=100)
+            with open(path, encoding='utf-8') as f:
+                return {size: frames for size, frames in map(json.loads, f)}
+
+    def test_against_gdb(self):
+        if not shutil.which('gdb'):
+            self.skipTest('gdb is not installed')
+        theirs = self.by_gdb()
+        answer, report = mwlive.observe(self, 'deepstack')
+        self.assertGreaterEqual(answer['stacks'], 50)
+        self.assertEqual(len(theirs), answer['stacks'])
+        ours = {s['size']['bytes']: s for s in report['stacks']
+                if s['kind'] == 'heap' and 70000 <= s['size']['bytes'] <= 70999}
+        self.assertEqual(set(ours), set(theirs))
+        different = {}
+        for size, frames in theirs.items():
+            expected = to_main([mwlive.plain(name) for name, _ in frames])
+            got = to_main([f for f in mwlive.functions(ours[size]) if f != '__restore_rt'])
+            if expected != got:
+                different[size] = (expected, got)
+        self.assertEqual(different, {})
+        for stack in ours.values():
+            self.assertFalse(stack['truncated'])
+            self.assertIn('_start', mwlive.functions(stack), 'the stack reaches the thread\'s start')
+        self.assertTrue(all(s['frames'][0]['inlined'] for s in ours.values()), 'take_inlined is inlined')
+
+
+if __name__ == '__main__':
+    mwlive.main()

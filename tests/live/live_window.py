@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""How windows begin and end, several processes at once, launching, and programs whose file is gone."""
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+
+import mwlive
+
+
+class Window(unittest.TestCase):
+    def start_service(self):
+        service = subprocess.Popen([mwlive.target_path('leak_service'), '100'], stdin=subprocess.DEVNULL)
+        self.addCleanup(mwlive.kill_quietly, service)
+        mwlive.wait_until(lambda: len(mwlive.tids(service.pid)) == 5, 'the service runs')
+        return service
+
+    def test_duration(self):
+        service = self.start_service()
+        watch = mwlive.Watch(self, service.pid, options=('-d', '1.5'), busy=True)
+        report, = watch.wait()
+        watch.check_targets()
+        self.assertEqual(report['window']['ended'], 'duration')
+        self.assertAlmostEqual(report['window']['seconds'], 1.5, delta=0.4)
+        self.assertGreaterEqual(len(report['memory']), 2)
+        self.assertEqual(mwlive.functions(report['stacks'][0])[0], 'leak_session_record')
+        self.assertIsNone(service.poll())
+
+    def test_interrupt_and_terminate(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(number):
+                service = self.start_service()
+                watch = mwlive.Watch(self, service.pid, options=('-d', '50'), busy=True)
+                self.assertEqual(watch.stop(number)['window']['ended'], 'interrupt')
+                self.assertIsNone(service.poll())
+
+    def test_again_and_again(self):
+        service = self.start_service()
+        for _ in range(8):
+            watch = mwlive.Watch(self, service.pid, busy=True)
+            report = watch.stop()
+            self.assertGreaterEqual(report['totals']['heap']['size']['count'], 0)
+            self.assertIsNone(service.poll())
+
+    def test_two_processes(self):
+        targets = [mwlive.Target(self, 'simple', 300), mwlive.Target(self, 'threads', 2, 300, 20)]
+        watch = mwlive.Watch(self, *(t.pid for t in targets))
+        for target in targets:
+            target.go()
+        answers = [t.done() for t in targets]
+        watch.stop()
+        by_pid = {r['target']['pid']: r for r in watch.reports}
+        self.assertEqual(set(by_pid), {t.pid for t in targets})
+        for target, answer in zip(targets, answers):
+            mwlive.compare(self, answer, by_pid[target.pid])
+            target.finish()
+
+    def test_launch(self):
+        for command, status in ((['simple', '200'], 0), (['exits', 'status'], 3)):
+            with self.subTest(command), tempfile.TemporaryDirectory() as directory:
+                path = os.path.join(directory, 'report.json')
+                run = subprocess.run([mwlive.config.memwatch, '--engine', mwlive.config.engine, '--quiet', '--json', path,
+                                      '--', mwlive.target_path(command[0]), *command[1:]], stdin=subprocess.DEVNULL,
+                                     capture_output=True, text=True, timeout=mwlive.PATIENCE, check=False)
+                self.assertEqual(run.returncode, 0, run.stderr)
+                report, = mwlive.load_reports(path)
+                mwlive.check_report(self, report)
+                self.assertEqual(report['target']['exit_status'], status)
+                self.assertEqual(report['target']['command'], [mwlive.target_path(command[0]), *command[1:]])
+                self.assertEqual(report['window']['ended'], 'exit')
+                if command[0] == 'simple':
+                    answer = dict(line.split('=') for line in run.stdout.splitlines() if '=' in line)
+                    mwlive.compare(self, {k: int(v) for k, v in answer.items()}, report)
+
+    def test_deleted_and_replaced_program(self):
+        for replace in (False, True):
+            with self.subTest(replace=replace), tempfile.TemporaryDirectory() as directory:
+                program = os.path.join(directory, 'program')
+                shutil.copy(mwlive.target_path('simple'), program)
+                target = mwlive.Target(self, 'simple', argv=[program, '200'])
+                os.unlink(program)
+                if replace:
+                    shutil.copy(mwlive.target_path('exact'), program)
+                watch = mwlive.Watch(self, target.pid)
+                target.go()
+                answer = target.done()
+                # The snapshot holds the text; there is no file to compare new mappings with.
+                mwlive.compare(self, answer, watch.stop())
+                target.finish()
+
+
+if __name__ == '__main__':
+    mwlive.main()

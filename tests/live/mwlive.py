@@ -1,0 +1,454 @@
+# SPDX-License-Identifier: MIT
+"""What the live tests share: targets, memwatch attached to them, and what must hold after each window.
+
+A test file is run as `live_X.py --memwatch PATH --targets DIR [--engine NAME] [unittest arguments]`. Every
+window that is observed through Watch is checked for what must always be so: the report adds up and has
+every key that is promised, and the target is left as it was found.
+"""
+import argparse
+import contextlib
+import json
+import os
+import re
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PATIENCE = 60  # seconds that anything may take
+
+config = argparse.Namespace(memwatch=None, targets=None, engine='trap')
+
+
+def target_path(name):
+    return os.path.join(config.targets, name)
+
+
+def wait_until(condition, what, seconds=PATIENCE, step=0.02):
+    """Poll until the condition holds; returns its value."""
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f'waited {seconds} s in vain: {what}')
+        time.sleep(step)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(('127.0.0.1', 0))
+        return s.getsockname()[1]
+
+
+def kill_quietly(process):
+    """End a process of ours, and reap it."""
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream:
+            stream.close()
+
+
+# --- what /proc tells of a process -------------------------------------------------------------------
+
+def tids(pid):
+    try:
+        return sorted(int(t) for t in os.listdir(f'/proc/{pid}/task'))
+    except FileNotFoundError:
+        return []
+
+
+def status(tid):
+    """Fields of /proc/TID/status; {} where the thread is gone."""
+    try:
+        with open(f'/proc/{tid}/status', encoding='utf-8', errors='replace') as f:
+            return dict(line.rstrip('\n').split(':\t', 1) for line in f if ':\t' in line)
+    except (FileNotFoundError, ProcessLookupError):
+        return {}
+
+
+def state(tid):
+    return status(tid).get('State', 'X')[0]
+
+
+def live_tid(pid):
+    """A thread whose memory can be looked at: the leader, unless it has ended before the others."""
+    for tid in tids(pid):
+        if state(tid) not in 'ZX':
+            return tid
+    return None
+
+
+def mappings(pid):
+    """(start, end, permissions, offset, path) of each mapping."""
+    tid = live_tid(pid)
+    found = []
+    if tid is None:
+        return found
+    with open(f'/proc/{tid}/maps', encoding='utf-8', errors='replace') as f:
+        for line in f:
+            part = line.rstrip('\n').split(None, 5)
+            start, end = (int(x, 16) for x in part[0].split('-'))
+            found.append((start, end, part[1], int(part[2], 16), part[5] if len(part) > 5 else ''))
+    return found
+
+
+def read_memory(pid, start, size):
+    with open(f'/proc/{live_tid(pid)}/mem', 'rb', buffering=0) as f:
+        f.seek(start)
+        data = b''
+        while len(data) < size:
+            more = f.read(size - len(data))
+            if not more:
+                break
+            data += more
+        return data
+
+
+class Snapshot:
+    """What of a process may not change by being watched: its code, and where its files are mapped."""
+
+    def __init__(self, pid):
+        self.pid = pid
+        self.maps = mappings(pid)
+        self.text = {m: read_memory(pid, m[0], m[1] - m[0])
+                     for m in self.maps if 'x' in m[2] and m[4] and m[4] != '[vsyscall]'}
+
+    def touched(self):
+        """Has any code changed since?"""
+        try:
+            return any(read_memory(self.pid, m[0], m[1] - m[0]) != old for m, old in self.text.items())
+        except (OSError, TypeError):
+            return False
+
+    def check(self, test):
+        """The process is as it was: its code byte for byte, its mappings of code, its threads running."""
+        now = mappings(self.pid)
+        for m in now:
+            if 'x' not in m[2] or m[4] == '[vsyscall]':
+                continue
+            text = read_memory(self.pid, m[0], m[1] - m[0])
+            old = self.text.get(m)
+            if old is None and m[4].startswith('/'):
+                # Mapped inside the window: must be what the file says.
+                with open(f'/proc/{live_tid(self.pid)}/root{m[4]}', 'rb') as f:
+                    f.seek(m[3])
+                    old = f.read(m[1] - m[0]).ljust(m[1] - m[0], b'\0')
+            test.assertIsNotNone(old, f'new code without a file is mapped: {m}')
+            if text != old:
+                at = next(i for i in range(len(text)) if text[i] != old[i])
+                test.fail(f'{m[4]}+{m[3] + at:#x}: {old[at]:#04x} before, {text[at]:#04x} after the window')
+        ours = [m for m in now if 'memwatch' in m[4] and m not in self.maps]
+        test.assertEqual(ours, [], 'mappings left behind')
+        for tid in tids(self.pid):
+            s = status(tid)
+            test.assertIn(s.get('TracerPid', '0'), ('0',), f'thread {tid} is still traced')
+            test.assertNotIn(s.get('State', 'R')[0], 'tT', f'thread {tid} stands still')
+
+
+# --- targets -----------------------------------------------------------------------------------------
+
+class Target:
+    """A program of tests/targets that follows the protocol of target.h."""
+
+    def __init__(self, test, name, *arguments, env=None, argv=None, pid=None):
+        self.test = test
+        self.name = name
+        environment = dict(os.environ, **(env or {}))
+        self.process = subprocess.Popen(argv or [target_path(name), *map(str, arguments)], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, env=environment)
+        test.addCleanup(kill_quietly, self.process)
+        self.buffer = b''
+        self.answer = {}
+        line = self.line()
+        test.assertRegex(line, r'^ready \d+$', f'{name} is not ready')
+        self.pid = pid(self.process) if pid else int(line.split()[1])
+
+    def line(self, seconds=PATIENCE):
+        end = time.monotonic() + seconds
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.process.stdout, selectors.EVENT_READ)
+            while b'\n' not in self.buffer:
+                if not selector.select(max(0, end - time.monotonic())):
+                    states = {t: (state(t), status(t).get('TracerPid')) for t in tids(self.process.pid)}
+                    raise AssertionError(f'{self.name} says nothing for {seconds} s; its threads: {states}')
+                data = os.read(self.process.stdout.fileno(), 65536)
+                if not data:
+                    code = self.process.wait(PATIENCE)
+                    raise AssertionError(f'{self.name} ended with {code} before it was done; last: {self.buffer}')
+                self.buffer += data
+        line, _, self.buffer = self.buffer.partition(b'\n')
+        return line.decode()
+
+    def send(self):
+        self.process.stdin.write(b'x')
+        self.process.stdin.flush()
+
+    def go(self):
+        self.send()
+
+    def done(self, seconds=PATIENCE):
+        """Wait for the work to be done; the answer as a dict."""
+        while True:
+            line = self.line(seconds)
+            if line == 'done':
+                return self.answer
+            self.test.assertFalse(line.startswith('failed '), f'{self.name}: {line} {self.answer}')
+            key, _, value = line.partition('=')
+            self.answer[key] = int(value) if value.isdigit() else value
+
+    def finish(self, expected=0):
+        """Let it end, and check how."""
+        with contextlib.suppress(BrokenPipeError):
+            self.send()
+            self.process.stdin.close()
+        rest = b''
+        while True:
+            more = os.read(self.process.stdout.fileno(), 65536)
+            if not more:
+                break
+            rest += more
+        code = self.process.wait(PATIENCE)
+        self.test.assertNotIn(b'failed', self.buffer + rest)
+        self.test.assertEqual(code, expected, f'{self.name} ended with {code}')
+
+
+# --- memwatch ----------------------------------------------------------------------------------------
+
+class Watch:
+    """memwatch attached to processes."""
+
+    def __init__(self, test, *pids, options=(), busy=False, engine=None):
+        self.test = test
+        self.pids = pids
+        self.directory = tempfile.mkdtemp(prefix='mwlive-')
+        test.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+        self.json = os.path.join(self.directory, 'report.json')
+        self.snapshots = [Snapshot(pid) for pid in pids]
+        self.process = subprocess.Popen(
+            [config.memwatch, '-p', ','.join(map(str, pids)), '--engine', engine or config.engine, '--quiet',
+             '--json', self.json, *map(str, options)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        test.addCleanup(kill_quietly, self.process)
+        self.wait_for_window(busy)
+
+    def wait_for_window(self, busy):
+        """The window has begun when the code has changed and nobody stands still for it any more."""
+        calm = 0
+
+        def begun():
+            nonlocal calm
+            if self.process.poll() is not None:
+                out, err = self.process.communicate()
+                raise AssertionError(f'memwatch ended with {self.process.returncode}: {out!r} {err!r}')
+            if not all(s.touched() for s in self.snapshots):
+                return False
+            if busy or not any(state(t) == 't' for p in self.pids for t in tids(p)):
+                calm += 1
+            return calm >= 2
+        wait_until(begun, 'memwatch plants its hooks')
+
+    def wait(self, seconds=PATIENCE):
+        """Wait for memwatch to end by itself; the reports, one a process."""
+        try:
+            out, err = self.process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f'memwatch does not end: state {state(self.process.pid)}') from None
+        self.test.assertEqual(self.process.returncode, 0, f'memwatch failed: {out!r} {err!r}')
+        self.reports = load_reports(self.json)
+        for report in self.reports:
+            check_report(self.test, report)
+        return self.reports
+
+    def stop(self, number=signal.SIGINT, intact=True):
+        """End the window as Ctrl-C does; the report. Checks that the targets are as they were."""
+        self.process.send_signal(number)
+        self.wait()
+        if intact:
+            self.check_targets()
+        return self.reports[0]
+
+    def check_targets(self):
+        for snapshot in self.snapshots:
+            snapshot.check(self.test)
+
+
+def load_reports(path):
+    with open(path, encoding='utf-8') as f:
+        document = json.load(f)
+    if isinstance(document, list):
+        return document
+    return document.get('reports', [document])
+
+
+def observe(test, name, *arguments, env=None, options=(), seconds=PATIENCE):
+    """A target's whole work inside one window: (answer, report). The target goes on and ends well."""
+    target = Target(test, name, *arguments, env=env)
+    watch = Watch(test, target.pid, options=options)
+    target.go()
+    answer = target.done(seconds)
+    report = watch.stop()
+    target.finish()
+    return answer, report
+
+
+# --- reports -----------------------------------------------------------------------------------------
+
+AMOUNTS = ('size', 'impacting', 'transient', 'aofi')
+
+
+def add(total, amount):
+    total['count'] += amount['count']
+    total['bytes'] += amount['bytes'] or 0
+
+
+def nothing():
+    return {'count': 0, 'bytes': 0}
+
+
+def check_report(test, report, complete=True):
+    """What SPEC promises of every report."""
+    test.assertEqual(report['schema'], 'memwatch.report/1')
+    for part, keys in {
+            'target': ('pid', 'comm', 'exe', 'command', 'exit_status'),
+            'window': ('started', 'seconds', 'from', 'to', 'ended'),
+            'engine': ('name', 'reason', 'hooks', 'stops', 'longest_stop_ns'),
+            'totals': ('heap', 'vm')}.items():
+        for key in keys:
+            test.assertIn(key, report[part], part)
+    test.assertRegex(report['window']['started'], r'^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d')
+    test.assertIn(report['window']['ended'], ('duration', 'interrupt', 'exit', 'exec', 'trigger', 'limit', 'lost'))
+    test.assertGreaterEqual(report['window']['seconds'], 0)
+    for hook in report['engine']['hooks']:
+        for key in ('function', 'module', 'address', 'role'):
+            test.assertIn(key, hook)
+    test.assertGreaterEqual(len(report['memory']), 1)
+    for sample in report['memory']:
+        for key in ('at', 'rss', 'pss', 'vsize', 'heap_impacting', 'vm_impacting'):
+            test.assertIn(key, sample)
+    test.assertEqual(report['complete'], complete, report.get('lost'))
+    sums = {kind: {a: nothing() for a in AMOUNTS} for kind in ('heap', 'vm', 'vm-internal')}
+    seen = set()
+    for stack in report['stacks']:
+        for key in ('id', 'kind', 'api', 'truncated', 'frames', 'peak', 'lifetime_ns', 'threads', *AMOUNTS):
+            test.assertIn(key, stack)
+        test.assertRegex(stack['id'], r'^[0-9a-f]{16}$')
+        test.assertNotIn((stack['id'], stack['api'], stack['kind']), seen, 'one stack twice')
+        seen.add((stack['id'], stack['api'], stack['kind']))
+        for key in ('count', 'bytes'):
+            test.assertEqual(stack['size'][key], stack['impacting'][key] + stack['transient'][key], stack['api'])
+        for amount in AMOUNTS:
+            add(sums[stack['kind']][amount], stack[amount])
+        for frame in stack['frames']:
+            for key in ('function', 'module', 'offset', 'address', 'file', 'line', 'inlined'):
+                test.assertIn(key, frame)
+        held = sum(t['impacting']['count'] for t in stack['threads'])
+        test.assertEqual(held, stack['impacting']['count'], 'threads of a stack')
+    for kind, total in report['totals'].items():
+        for key in (*AMOUNTS, 'peak'):
+            test.assertIn(key, total)
+        for amount in AMOUNTS:
+            test.assertEqual(total[amount], sums[kind][amount], f'stacks do not add up to totals.{kind}.{amount}')
+        test.assertGreaterEqual(total['peak']['bytes'], total['impacting']['bytes'])
+    for module in report['modules']:
+        for key in ('module', 'size', 'impacting', 'transient'):
+            test.assertIn(key, module)
+    for thread in report['threads']:
+        for key in ('tid', 'name', 'size', 'impacting', 'transient'):
+            test.assertIn(key, thread)
+
+
+def plain(function):
+    """A function's name without parameters, template arguments, clones and versions."""
+    if function is None:
+        return None
+    name = function.replace('(anonymous namespace)', 'anonymous')
+    if not name.startswith('operator'):
+        depth, out = 0, ''
+        for c in re.sub(r'\(.*', '', name):
+            depth += (c == '<')
+            if depth == 0:
+                out += c
+            depth -= (c == '>')
+        name = out
+    return re.sub(r'(\.(constprop|isra|part|cold|lto_priv)\.?\d*)+$|@.*$', '', name.strip().split(' ')[-1])
+
+
+def functions(stack):
+    return [plain(f['function']) for f in stack['frames']]
+
+
+def select(report, function=None, api=None, kinds=('heap', 'vm'), size=None):
+    """The stacks through a function, from an entry point, of blocks of one size."""
+    found = []
+    for stack in report['stacks']:
+        if stack['kind'] not in kinds or (function and function not in functions(stack)):
+            continue
+        if api and stack['api'] not in api:
+            continue
+        if size and (stack['size']['count'] == 0 or stack['size']['bytes'] != size * stack['size']['count']):
+            continue
+        found.append(stack)
+    return found
+
+
+def total_of(stacks):
+    total = {a: nothing() for a in AMOUNTS}
+    for stack in stacks:
+        for amount in AMOUNTS:
+            add(total[amount], stack[amount])
+    return total
+
+
+# Names that are one function in glibc.
+ALIASES = ({'memalign', 'aligned_alloc', '__libc_memalign'},)
+
+
+def aliases(api):
+    return next((group for group in ALIASES if api in group), {api})
+
+
+def compare(test, answer, report):
+    """Hold each line of a target's answer that speaks of amounts against the report."""
+    compared = 0
+    wrong = []
+    for key, expected in answer.items():
+        match = re.match(r'^(\w+)(?:\.(\w+))?\.(size|impacting|transient|aofi)\.(count|bytes)$', key)
+        if match:
+            who, size, amount, unit = match.groups()
+            if who in ('heap', 'vm'):
+                got = report['totals'][who][amount][unit]
+            else:
+                got = total_of(select(report, who, size=int(size) if size else None))[amount][unit]
+        elif key.startswith('api.'):
+            _, api, unit = key.split('.')
+            expected = sum(answer.get(f'api.{a}.{unit}', 0) for a in aliases(api))
+            got = total_of(select(report, api=aliases(api), kinds=('heap',)))['size'][unit]
+        else:
+            continue
+        compared += 1
+        if got != expected:
+            wrong.append(f'{key}: expected {expected}, got {got}')
+    test.assertEqual(wrong, [], 'what the target says it did, and what memwatch says it did')
+    test.assertGreater(compared, 0)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--memwatch', required=True)
+    parser.add_argument('--targets', required=True)
+    parser.add_argument('--engine', default='trap')
+    known, rest = parser.parse_known_args()
+    config.memwatch = os.path.abspath(known.memwatch)
+    config.targets = os.path.abspath(known.targets)
+    config.engine = known.engine
+    unittest.main(argv=[sys.argv[0], *rest])
