@@ -5,6 +5,22 @@
  * Knows nothing of ptrace, ELF or pids: fed by a sink, asked by views. Not thread-safe: one
  * thread feeds, and asks when the window is over. Memory: at most 100 bytes a live block and
  * 1 KB a distinct stack, growth of the tables included.
+ *
+ * Where events do not fit together:
+ * - ALLOC where a block is live: the free of the old one was missed; it counts as freed now. So does a
+ *   REALLOC_FAIL whose block's address somebody else was given meanwhile. Both count in mw_track_missed().
+ * - UNMAP_FAIL or REMAP_FAIL after another MAP took some of the addresses: those parts did go, the rest is back.
+ * - REALLOC_END, REMAP_END without BEGIN: only a new block. UNMAP_END, FAIL without BEGIN: nothing.
+ * - An event whose thread or stack the sink never gave out, or whose stack is of another kind than the event, is
+ *   an error (MW_ERROR_DATA) and counts nothing.
+ * What is between BEGIN and END is live (impacting) until the END, and died at the BEGIN then. A block is one MAP:
+ * its bytes go piece by piece, its count (and lifetime) with the last piece. Ranges are taken byte for byte: an
+ * engine rounds the length of munmap and mremap up to pages as the kernel does, and that of mmap if it wants
+ * an unmapping of a part to leave nothing behind.
+ * Bytes of REALLOC_BEGIN mean the same as FREE's: they matter for a block from before the window.
+ * Something that must be attributed to a stack and comes with MW_STACK_NONE goes to a stack made for that: of the
+ * event's kind, with no frames, hook UINT32_MAX and cut MW_STACK_BROKEN.
+ * When the sink's calls fail (memory) the tracker stays consistent: sums over stacks equal totals.
  */
 #ifndef MW_TRACK_TRACK_H
 #define MW_TRACK_TRACK_H
@@ -29,16 +45,18 @@ struct mw_track_totals {
 	/* size = impacting + transient, in count and bytes, always */
 	struct mw_amount size, impacting, transient, aofi;
 	uint64_t aofi_unknown;     /* of aofi.count, with unknown size */
-	struct mw_track_peak peak; /* of impacting, by bytes */
+	struct mw_track_peak peak; /* of impacting, by bytes; the first moment of the highest */
 };
 
-/* Lifetimes of freed blocks, from a mergeable log-scale histogram; relative error at most 5 %
- * (min and max exact). */
+/* Lifetimes of freed blocks, from a mergeable log-scale histogram (histogram.h); relative error at most 5 %
+ * (min and max exact). Quantiles by nearest rank. */
 struct mw_track_lifetime {
 	uint64_t count, min_ns, median_ns, p99_ns, max_ns;
 };
 
 void mw_track_totals(const struct mw_track *track, enum mw_kind kind, struct mw_track_totals *out);
+/* How many events proved that an earlier one was missed (blocks of which only that much is known: they ended). */
+uint64_t mw_track_missed(const struct mw_track *track);
 
 uint32_t mw_track_stack_count(const struct mw_track *track);
 struct mw_track_stack {
@@ -70,12 +88,12 @@ struct mw_track_block {
 	enum mw_kind kind;
 };
 /* Call `visit` for each live block in no order until it returns false. A vm block in pieces comes once a piece: only
- * the first has `first` set, for counting. */
+ * the first has `first` set, for counting. Blocks between BEGIN and END are live. `visit` may not call this itself. */
 void mw_track_each_block(const struct mw_track *track,
 			 bool (*visit)(void *context, const struct mw_track_block *block, bool first), void *context);
 
-/* Bytes of memwatch's own memory behind the tables: for live blocks, for stacks (frames and histograms), for threads.
- */
+/* Bytes of memwatch's own memory behind the tables, room not yet used included: for live blocks, for stacks
+ * (frames and histograms), for threads. */
 struct mw_track_memory {
 	uint64_t blocks, stacks, threads;
 };

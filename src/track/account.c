@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+/* account.c: counting by kind, stack and thread (account.h). */
+#include "track/account.h"
+
+#include "track/state.h"
+
+struct mw_error *mw_account_stack(struct mw_track *track, enum mw_kind kind, uint32_t stack, uint32_t *out)
+{
+	if (stack == MW_STACK_NONE) {
+		struct mw_raw_stack none = {NULL, 0, MW_STACK_BROKEN, UINT32_MAX, kind};
+
+		return mw_stack_table_intern(&track->stacks, &none, out);
+	}
+	if (stack >= track->stacks.records.used)
+		return mw_error_create(MW_ERROR_DATA, 0, "event with unknown stack %u", stack);
+	if (mw_stack_table_at(&track->stacks, stack)->kind != kind)
+		return mw_error_create(MW_ERROR_DATA, 0, "event of kind %d with stack %u of kind %d", (int)kind, stack,
+				       mw_stack_table_at(&track->stacks, stack)->kind);
+	*out = stack;
+	return NULL;
+}
+
+void mw_account_add(struct mw_track *track, const struct mw_account *account, uint64_t bytes, uint64_t time_ns)
+{
+	mw_tally_add(&track->totals[account->kind], bytes, time_ns);
+	mw_tally_add(&mw_stack_table_at(&track->stacks, account->stack)->tally, bytes, time_ns);
+	if (account->kind != MW_KIND_VM_INTERNAL) {
+		struct mw_thread_record *thread = mw_thread_table_at(&track->threads, account->thread);
+
+		thread->impacting.count++;
+		thread->impacting.bytes += bytes;
+	}
+}
+
+static void release(struct mw_track *track, const struct mw_account *account, uint64_t count, uint64_t bytes)
+{
+	struct mw_tally *total = &track->totals[account->kind];
+	struct mw_tally *stack = &mw_stack_table_at(&track->stacks, account->stack)->tally;
+
+	mw_amount_release(&total->impacting, &total->transient, count, bytes);
+	mw_amount_release(&stack->impacting, &stack->transient, count, bytes);
+	if (account->kind != MW_KIND_VM_INTERNAL) {
+		struct mw_thread_record *thread = mw_thread_table_at(&track->threads, account->thread);
+
+		mw_amount_release(&thread->impacting, &thread->transient, count, bytes);
+	}
+}
+
+void mw_account_shrink(struct mw_track *track, const struct mw_account *account, uint64_t bytes)
+{
+	release(track, account, 0, bytes);
+}
+
+struct mw_error *mw_account_end(struct mw_track *track, const struct mw_account *account, uint64_t bytes,
+				uint64_t born_ns, uint64_t died_ns)
+{
+	struct mw_stack_record *stack = mw_stack_table_at(&track->stacks, account->stack);
+
+	release(track, account, 1, bytes);
+	return mw_histogram_add(&stack->lifetimes, died_ns > born_ns ? died_ns - born_ns : 0, 1);
+}
+
+struct mw_error *mw_account_aofi(struct mw_track *track, enum mw_kind kind, uint32_t stack, uint64_t bytes)
+{
+	MW_TRY(mw_account_stack(track, kind, stack, &stack));
+	mw_tally_aofi(&track->totals[kind], bytes);
+	mw_tally_aofi(&mw_stack_table_at(&track->stacks, stack)->tally, bytes);
+	return NULL;
+}

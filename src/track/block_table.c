@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+/* block_table.c: sharded linear probing with backward-shift deletion (block_table.h). */
+#include "track/block_table.h"
+
+#include "track/array.h"
+#include "track/hash.h"
+
+#include <string.h>
+
+#define FIRST_CAPACITY 16U
+
+void mw_block_table_init(struct mw_block_table *table)
+{
+	memset(table, 0, sizeof(*table));
+}
+
+void mw_block_table_deinit(struct mw_block_table *table)
+{
+	for (uint32_t i = 0; i < MW_BLOCK_SHARDS; i++) {
+		struct mw_block_shard *shard = &table->shards[i];
+
+		mw_array_free(shard->slots, shard->capacity, sizeof(*shard->slots));
+	}
+	mw_block_table_init(table);
+}
+
+/* The shard is chosen by the hash's top bits, the place in it by bits further down. */
+static uint32_t shard_of(uint64_t hash)
+{
+	return (uint32_t)(hash >> 56);
+}
+
+static uint32_t home_of(uint64_t hash, uint32_t capacity)
+{
+	return mw_hash_place((uint32_t)(hash >> 24), capacity);
+}
+
+static uint32_t next_of(const struct mw_block_shard *shard, uint32_t at)
+{
+	return at + 1 == shard->capacity ? 0 : at + 1;
+}
+
+/* The slot that holds `addr`, or the empty one where it would go. The shard has an empty slot. */
+static struct mw_block *slot_of(const struct mw_block_shard *shard, uint64_t hash, mw_addr addr)
+{
+	uint32_t at = home_of(hash, shard->capacity);
+
+	while (shard->slots[at].addr != addr && shard->slots[at].addr != 0)
+		at = next_of(shard, at);
+	return &shard->slots[at];
+}
+
+static bool resize(struct mw_block_shard *shard, uint32_t capacity)
+{
+	struct mw_block_shard to = {mw_array_alloc(capacity, sizeof(*to.slots)), capacity, shard->count};
+
+	if (!to.slots)
+		return false;
+	for (uint32_t i = 0; i < shard->capacity; i++) {
+		const struct mw_block *block = &shard->slots[i];
+
+		if (block->addr != 0)
+			*slot_of(&to, mw_hash_mix(block->addr), block->addr) = *block;
+	}
+	mw_array_free(shard->slots, shard->capacity, sizeof(*shard->slots));
+	*shard = to;
+	return true;
+}
+
+static struct mw_error *make_room(struct mw_block_shard *shard)
+{
+	uint32_t capacity = shard->capacity ? shard->capacity + shard->capacity / 2 : FIRST_CAPACITY;
+
+	if (shard->count < shard->capacity / 4 * 3)
+		return NULL;
+	if (capacity < shard->capacity || !resize(shard, capacity))
+		return mw_error_nomem();
+	return NULL;
+}
+
+const struct mw_block *mw_block_table_find(const struct mw_block_table *table, mw_addr addr)
+{
+	uint64_t hash = mw_hash_mix(addr);
+	const struct mw_block_shard *shard = &table->shards[shard_of(hash)];
+	const struct mw_block *slot;
+
+	if (shard->count == 0 || addr == 0)
+		return NULL;
+	slot = slot_of(shard, hash, addr);
+	return slot->addr ? slot : NULL;
+}
+
+struct mw_error *mw_block_table_insert(struct mw_block_table *table, const struct mw_block *block, struct mw_block *old,
+				       bool *replaced)
+{
+	uint64_t hash = mw_hash_mix(block->addr);
+	struct mw_block_shard *shard = &table->shards[shard_of(hash)];
+	struct mw_block *slot;
+
+	MW_TRY(make_room(shard));
+	slot = slot_of(shard, hash, block->addr);
+	*replaced = slot->addr != 0;
+	if (*replaced)
+		*old = *slot;
+	else
+		shard->count++;
+	*slot = *block;
+	return NULL;
+}
+
+/* Close the hole at `hole`: pull back every block behind it that would no longer be found across it. */
+static void close_hole(struct mw_block_shard *shard, uint32_t hole)
+{
+	uint32_t capacity = shard->capacity;
+
+	for (uint32_t at = next_of(shard, hole); shard->slots[at].addr != 0; at = next_of(shard, at)) {
+		uint32_t home = home_of(mw_hash_mix(shard->slots[at].addr), capacity);
+		uint32_t from_home = at >= home ? at - home : at + capacity - home;
+		uint32_t from_hole = at >= hole ? at - hole : at + capacity - hole;
+
+		if (from_home >= from_hole) {
+			shard->slots[hole] = shard->slots[at];
+			hole = at;
+		}
+	}
+	shard->slots[hole].addr = 0;
+}
+
+bool mw_block_table_remove(struct mw_block_table *table, mw_addr addr, struct mw_block *block)
+{
+	uint64_t hash = mw_hash_mix(addr);
+	struct mw_block_shard *shard = &table->shards[shard_of(hash)];
+	struct mw_block *slot;
+
+	if (shard->count == 0 || addr == 0)
+		return false;
+	slot = slot_of(shard, hash, addr);
+	if (slot->addr == 0)
+		return false;
+	*block = *slot;
+	close_hole(shard, (uint32_t)(slot - shard->slots));
+	shard->count--;
+	/* Without memory for the smaller array the larger one serves on. */
+	if (shard->capacity > FIRST_CAPACITY && shard->count < shard->capacity / 3)
+		(void)resize(shard, shard->capacity / 3 * 2);
+	return true;
+}
+
+uint64_t mw_block_table_memory(const struct mw_block_table *table)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < MW_BLOCK_SHARDS; i++)
+		bytes += (uint64_t)table->shards[i].capacity * sizeof(struct mw_block);
+	return bytes;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * block_table.h: the live heap blocks by address.
+ *
+ * 32 bytes a slot, between 1/3 and 3/4 full (1/2 while growing): 43 to 96 bytes a block. In shards that
+ * grow and shrink one at a time, so that the old and the new array of all blocks never stand side by side.
+ */
+#ifndef MW_TRACK_BLOCK_TABLE_H
+#define MW_TRACK_BLOCK_TABLE_H
+
+#include <memwatch/error.h>
+#include <memwatch/types.h>
+
+struct mw_block {
+	mw_addr addr; /* never 0 in the table */
+	uint64_t bytes;
+	uint64_t time_ns;
+	uint32_t stack, thread;
+};
+
+#define MW_BLOCK_SHARDS 256U
+
+struct mw_block_shard {
+	struct mw_block *slots; /* addr 0: empty */
+	uint32_t capacity, count;
+};
+
+struct mw_block_table {
+	struct mw_block_shard shards[MW_BLOCK_SHARDS];
+};
+
+void mw_block_table_init(struct mw_block_table *table);
+void mw_block_table_deinit(struct mw_block_table *table);
+/* The block at `addr`, good until the table changes, or NULL. */
+const struct mw_block *mw_block_table_find(const struct mw_block_table *table, mw_addr addr);
+/* Put a block in. Where one was at its address already, that one is copied to `old` and *replaced is true. */
+struct mw_error *mw_block_table_insert(struct mw_block_table *table, const struct mw_block *block, struct mw_block *old,
+				       bool *replaced) MW_MUST_CHECK;
+/* Take the block at `addr` out, into `block`; false where there is none. */
+bool mw_block_table_remove(struct mw_block_table *table, mw_addr addr, struct mw_block *block);
+/* Bytes behind the table. */
+uint64_t mw_block_table_memory(const struct mw_block_table *table);
+
+#endif

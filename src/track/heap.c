@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+/* heap.c: the events of the heap (state.h). */
+#include "track/account.h"
+#include "track/state.h"
+
+static struct mw_error *end_block(struct mw_track *track, const struct mw_block *block, uint64_t time_ns)
+{
+	struct mw_account account = {MW_KIND_HEAP, block->stack, block->thread};
+
+	return mw_account_end(track, &account, block->bytes, block->time_ns, time_ns);
+}
+
+struct mw_error *mw_heap_alloc(struct mw_track *track, const struct mw_event *event)
+{
+	struct mw_block block = {event->addr, event->size, event->time_ns, event->stack, event->thread};
+	struct mw_block old;
+	struct mw_account account;
+	struct mw_error *err = NULL;
+	bool replaced;
+
+	if (event->addr == 0)
+		return NULL;
+	MW_TRY(mw_account_stack(track, MW_KIND_HEAP, event->stack, &block.stack));
+	MW_TRY(mw_block_table_insert(&track->heap, &block, &old, &replaced));
+	/* Two blocks cannot share an address: the free of the old one was missed. It goes first, so that
+	 * the peak never holds both. */
+	if (replaced) {
+		track->missed++;
+		err = end_block(track, &old, event->time_ns);
+	}
+	account = (struct mw_account){MW_KIND_HEAP, block.stack, block.thread};
+	mw_account_add(track, &account, block.bytes, block.time_ns);
+	return err;
+}
+
+struct mw_error *mw_heap_free(struct mw_track *track, const struct mw_event *event)
+{
+	struct mw_block block;
+
+	if (event->addr == 0)
+		return NULL;
+	if (mw_block_table_remove(&track->heap, event->addr, &block))
+		return end_block(track, &block, event->time_ns);
+	return mw_account_aofi(track, MW_KIND_HEAP, event->stack, event->size);
+}
+
+struct mw_error *mw_heap_begin(struct mw_track *track, const struct mw_event *event)
+{
+	struct mw_limbo *limbo;
+
+	MW_TRY(mw_limbo_push(track, event, MW_LIMBO_REALLOC, &limbo));
+	if (event->addr == 0) {
+		limbo->holds = MW_LIMBO_NOTHING;
+	} else if (mw_block_table_remove(&track->heap, event->addr, &limbo->block)) {
+		limbo->holds = MW_LIMBO_BLOCK;
+	} else {
+		limbo->holds = MW_LIMBO_UNKNOWN;
+		limbo->block.bytes = event->size;
+	}
+	return NULL;
+}
+
+struct mw_error *mw_heap_end(struct mw_track *track, const struct mw_event *event)
+{
+	const struct mw_limbo *limbo = mw_limbo_find(track, event->thread, MW_LIMBO_REALLOC);
+
+	/* Without a BEGIN the call was under way when the window began: what it gave back is not known. */
+	if (limbo) {
+		struct mw_limbo held = *limbo;
+		uint32_t stack = event->stack != MW_STACK_NONE ? event->stack : held.stack;
+
+		mw_limbo_drop(track, event->thread, MW_LIMBO_REALLOC);
+		if (held.holds == MW_LIMBO_BLOCK)
+			MW_TRY(end_block(track, &held.block, held.time_ns));
+		else if (held.holds == MW_LIMBO_UNKNOWN)
+			MW_TRY(mw_account_aofi(track, MW_KIND_HEAP, stack, held.block.bytes));
+	}
+	return mw_heap_alloc(track, event);
+}
+
+struct mw_error *mw_heap_fail(struct mw_track *track, const struct mw_event *event)
+{
+	const struct mw_limbo *limbo = mw_limbo_find(track, event->thread, MW_LIMBO_REALLOC);
+	struct mw_error *err = NULL;
+
+	if (!limbo)
+		return NULL;
+	if (limbo->holds == MW_LIMBO_BLOCK) {
+		struct mw_block old;
+		bool replaced;
+
+		if (mw_block_table_find(&track->heap, limbo->block.addr)) {
+			/* Someone else was given the address meanwhile, so the block was freed after all. */
+			track->missed++;
+			err = end_block(track, &limbo->block, limbo->time_ns);
+		} else {
+			MW_TRY(mw_block_table_insert(&track->heap, &limbo->block, &old, &replaced));
+		}
+	}
+	mw_limbo_drop(track, event->thread, MW_LIMBO_REALLOC);
+	return err;
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT
+/* histogram.c: sparse log-scale histogram (histogram.h). */
+#include "track/histogram.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXACT       128U /* below this rounding to whole nanoseconds would cost more than 5 % */
+#define EXACT_SHIFT 7U
+#define STEPS       8U /* buckets an octave: (2^(1/8) - 1) / (2^(1/8) + 1) = 4.33 % */
+#define GROW_BY     4U /* and capacities are multiples of it, so that counts of 8 bytes are aligned */
+
+/* 2^(i/8) */
+static const double step_ratio[STEPS + 1] = {
+	1.0,
+	1.0905077326652577,
+	1.1892071150027210,
+	1.2968395546510096,
+	1.4142135623730951,
+	1.5422108254079408,
+	1.6817928305074290,
+	1.8340080864093424,
+	2.0,
+};
+
+static uint16_t bucket_of(uint64_t value)
+{
+	/* 2^(i/8) in 1/2^31, rounded up */
+	static const uint32_t bound[STEPS - 1] = {
+		2341847524, 2553802834, 2784941738, 3037000500, 3311872529, 3611622603, 3938502376,
+	};
+	unsigned int shift, step = 0;
+	uint32_t mantissa;
+
+	if (value < EXACT)
+		return (uint16_t)value;
+	shift = (unsigned int)__builtin_clzll(value);
+	mantissa = (uint32_t)((value << shift) >> 32);
+	for (unsigned int i = 0; i < STEPS - 1; i++)
+		step += mantissa >= bound[i];
+	return (uint16_t)(EXACT + (63 - shift - EXACT_SHIFT) * STEPS + step);
+}
+
+/* The value with the same relative distance to both ends of the bucket. */
+static uint64_t value_of(uint16_t bucket)
+{
+	unsigned int octave, step;
+	double low, high;
+
+	if (bucket < EXACT)
+		return bucket;
+	octave = (bucket - EXACT) / STEPS + EXACT_SHIFT;
+	step = (bucket - EXACT) % STEPS;
+	low = (double)(UINT64_C(1) << octave) * step_ratio[step];
+	high = (double)(UINT64_C(1) << octave) * step_ratio[step + 1];
+	return (uint64_t)(2 * low * high / (low + high) + 0.5);
+}
+
+static uint16_t *numbers(const struct mw_histogram *h)
+{
+	return h->buckets;
+}
+
+static void *counts(const struct mw_histogram *h)
+{
+	return numbers(h) + h->capacity;
+}
+
+static uint64_t get_count(const struct mw_histogram *h, uint32_t i)
+{
+	switch (h->width) {
+	case 1:
+		return ((uint8_t *)counts(h))[i];
+	case 2:
+		return ((uint16_t *)counts(h))[i];
+	case 4:
+		return ((uint32_t *)counts(h))[i];
+	default:
+		return ((uint64_t *)counts(h))[i];
+	}
+}
+
+static void set_count(struct mw_histogram *h, uint32_t i, uint64_t count)
+{
+	switch (h->width) {
+	case 1:
+		((uint8_t *)counts(h))[i] = (uint8_t)count;
+		break;
+	case 2:
+		((uint16_t *)counts(h))[i] = (uint16_t)count;
+		break;
+	case 4:
+		((uint32_t *)counts(h))[i] = (uint32_t)count;
+		break;
+	default:
+		((uint64_t *)counts(h))[i] = count;
+	}
+}
+
+static uint8_t width_for(uint64_t count)
+{
+	if (count <= UINT8_MAX)
+		return 1;
+	if (count <= UINT16_MAX)
+		return 2;
+	return count <= UINT32_MAX ? 4 : 8;
+}
+
+void mw_histogram_init(struct mw_histogram *histogram)
+{
+	*histogram = (struct mw_histogram){0};
+}
+
+void mw_histogram_deinit(struct mw_histogram *histogram)
+{
+	free(histogram->buckets);
+	mw_histogram_init(histogram);
+}
+
+/* Lay the buckets out anew with room for `capacity` and counts of `width` bytes. */
+static bool rebuild(struct mw_histogram *h, uint16_t capacity, uint8_t width)
+{
+	struct mw_histogram wider = *h;
+
+	wider.capacity = capacity;
+	wider.width = width;
+	wider.buckets = malloc(capacity * (sizeof(uint16_t) + width));
+	if (!wider.buckets)
+		return false;
+	for (uint32_t i = 0; i < h->used; i++) {
+		numbers(&wider)[i] = numbers(h)[i];
+		set_count(&wider, i, get_count(h, i));
+	}
+	free(h->buckets);
+	*h = wider;
+	return true;
+}
+
+/* The first bucket whose number is not below `number`. */
+static uint32_t lower_bound(const struct mw_histogram *h, uint16_t number)
+{
+	uint32_t low = 0, high = h->used;
+
+	while (low < high) {
+		uint32_t middle = (low + high) / 2;
+
+		if (numbers(h)[middle] < number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Open an empty bucket at place `at`; there is room. */
+static void open_bucket(struct mw_histogram *h, uint32_t at, uint16_t number)
+{
+	char *bytes = counts(h);
+	uint32_t behind = h->used - at;
+
+	memmove(numbers(h) + at + 1, numbers(h) + at, behind * sizeof(uint16_t));
+	memmove(bytes + (size_t)(at + 1) * h->width, bytes + (size_t)at * h->width, (size_t)behind * h->width);
+	numbers(h)[at] = number;
+	set_count(h, at, 0);
+	h->used++;
+}
+
+static struct mw_error *add_to_bucket(struct mw_histogram *h, uint16_t number, uint64_t times)
+{
+	uint32_t at = lower_bound(h, number);
+	bool is_there = at < h->used && numbers(h)[at] == number;
+	uint64_t count = times + (is_there ? get_count(h, at) : 0);
+	uint8_t width = width_for(count);
+	uint16_t capacity = h->capacity;
+
+	if (width < h->width)
+		width = h->width;
+	if (!is_there && h->used == capacity)
+		capacity = (uint16_t)(capacity + GROW_BY + capacity / 4 / GROW_BY * GROW_BY);
+	if ((width != h->width || capacity != h->capacity) && !rebuild(h, capacity, width))
+		return mw_error_nomem();
+	if (!is_there)
+		open_bucket(h, at, number);
+	set_count(h, at, count);
+	return NULL;
+}
+
+static void take_limits(struct mw_histogram *h, uint64_t min, uint64_t max, uint64_t times)
+{
+	if (h->count == 0 || min < h->min)
+		h->min = min;
+	if (h->count == 0 || max > h->max)
+		h->max = max;
+	h->count += times;
+}
+
+struct mw_error *mw_histogram_add(struct mw_histogram *histogram, uint64_t value, uint64_t times)
+{
+	if (times == 0)
+		return NULL;
+	MW_TRY(add_to_bucket(histogram, bucket_of(value), times));
+	take_limits(histogram, value, value, times);
+	return NULL;
+}
+
+struct mw_error *mw_histogram_merge(struct mw_histogram *histogram, const struct mw_histogram *from)
+{
+	for (uint32_t i = 0; i < from->used; i++) {
+		uint64_t times = get_count(from, i);
+
+		MW_TRY(add_to_bucket(histogram, numbers(from)[i], times));
+		take_limits(histogram, from->min, from->max, times);
+	}
+	return NULL;
+}
+
+uint64_t mw_histogram_quantile(const struct mw_histogram *histogram, unsigned int percent)
+{
+	uint64_t count = histogram->count;
+	uint64_t rank = count / 100 * percent + (count % 100 * percent + 99) / 100;
+	uint64_t seen = 0;
+
+	if (count == 0)
+		return 0;
+	if (rank <= 1)
+		return histogram->min;
+	if (rank >= count)
+		return histogram->max;
+	for (uint32_t i = 0; i < histogram->used; i++) {
+		seen += get_count(histogram, i);
+		if (seen >= rank) {
+			uint64_t value = value_of(numbers(histogram)[i]);
+
+			if (value < histogram->min)
+				return histogram->min;
+			return value > histogram->max ? histogram->max : value;
+		}
+	}
+	return histogram->max;
+}
+
+uint64_t mw_histogram_memory(const struct mw_histogram *histogram)
+{
+	return (uint64_t)histogram->capacity * (sizeof(uint16_t) + histogram->width);
+}

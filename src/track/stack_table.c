@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+/* stack_table.c: interned stacks (stack_table.h). */
+#include "track/stack_table.h"
+
+#include "track/hash.h"
+
+static uint32_t hash_of_node(const struct mw_stack_node *node)
+{
+	uint64_t above = (uint64_t)node->parent << 32 | node->module;
+
+	return (uint32_t)mw_hash_mix(mw_hash_add(node->addr, above));
+}
+
+static uint32_t node_hash(const void *context, uint32_t id)
+{
+	const struct mw_stack_table *table = context;
+
+	return hash_of_node(mw_pool_at(&table->nodes, id));
+}
+
+static bool node_matches(const void *context, uint32_t id, const void *key)
+{
+	const struct mw_stack_table *table = context;
+	const struct mw_stack_node *node = mw_pool_at(&table->nodes, id), *wanted = key;
+
+	return node->addr == wanted->addr && node->parent == wanted->parent && node->module == wanted->module;
+}
+
+static uint32_t record_hash(const void *context, uint32_t id)
+{
+	return mw_stack_table_at(context, id)->hash;
+}
+
+static uint32_t hash_of_stack(const struct mw_raw_stack *stack)
+{
+	uint64_t hash = (uint64_t)stack->hook << 32 | (uint64_t)stack->kind << 8 | (uint64_t)stack->cut;
+
+	for (uint32_t i = 0; i < stack->count; i++)
+		hash = mw_hash_add(hash, stack->frames[i].addr + ((uint64_t)stack->frames[i].module << 40));
+	return (uint32_t)mw_hash_mix(hash);
+}
+
+/* Frame by frame through the trie: a hash alone proves nothing. */
+static bool record_matches(const void *context, uint32_t id, const void *key)
+{
+	const struct mw_stack_table *table = context;
+	const struct mw_stack_record *record = mw_stack_table_at(table, id);
+	const struct mw_raw_stack *stack = key;
+	uint32_t at = record->node;
+
+	if (record->frame_count != stack->count || record->hook != stack->hook || record->kind != stack->kind ||
+	    record->cut != stack->cut)
+		return false;
+	for (uint32_t i = 0; i < stack->count; i++) {
+		const struct mw_stack_node *node = mw_pool_at(&table->nodes, at);
+
+		if (node->addr != stack->frames[i].addr || node->module != stack->frames[i].module)
+			return false;
+		at = node->parent;
+	}
+	return true;
+}
+
+void mw_stack_table_init(struct mw_stack_table *table)
+{
+	static const struct mw_index_type node_type = {node_hash, node_matches};
+	static const struct mw_index_type record_type = {record_hash, record_matches};
+
+	mw_pool_init(&table->nodes, sizeof(struct mw_stack_node));
+	mw_pool_init(&table->records, sizeof(struct mw_stack_record));
+	mw_index_init(&table->node_index, &node_type, table);
+	mw_index_init(&table->record_index, &record_type, table);
+}
+
+void mw_stack_table_deinit(struct mw_stack_table *table)
+{
+	for (uint32_t i = 0; i < table->records.used; i++)
+		mw_histogram_deinit(&mw_stack_table_at(table, i)->lifetimes);
+	mw_index_deinit(&table->record_index);
+	mw_index_deinit(&table->node_index);
+	mw_pool_deinit(&table->records);
+	mw_pool_deinit(&table->nodes);
+}
+
+static struct mw_error *intern_node(struct mw_stack_table *table, const struct mw_stack_node *node, uint32_t *id)
+{
+	uint32_t hash = hash_of_node(node);
+	uint32_t found = mw_index_find(&table->node_index, hash, node);
+
+	if (found == MW_INDEX_NONE) {
+		MW_TRY(mw_pool_reserve(&table->nodes, 1));
+		MW_TRY(mw_index_reserve(&table->node_index, hash));
+		found = mw_pool_take(&table->nodes);
+		*(struct mw_stack_node *)mw_pool_at(&table->nodes, found) = *node;
+		mw_index_put(&table->node_index, hash, found);
+	}
+	*id = found;
+	return NULL;
+}
+
+struct mw_error *mw_stack_table_intern(struct mw_stack_table *table, const struct mw_raw_stack *stack, uint32_t *id)
+{
+	uint32_t hash = hash_of_stack(stack);
+	uint32_t found = mw_index_find(&table->record_index, hash, stack);
+	uint32_t node = MW_POOL_NONE;
+	struct mw_stack_record *record;
+
+	if (found != MW_INDEX_NONE) {
+		*id = found;
+		return NULL;
+	}
+	for (uint32_t i = stack->count; i-- > 0;) {
+		struct mw_stack_node wanted = {stack->frames[i].addr, stack->frames[i].module, node};
+
+		MW_TRY(intern_node(table, &wanted, &node));
+	}
+	MW_TRY(mw_pool_reserve(&table->records, 1));
+	MW_TRY(mw_index_reserve(&table->record_index, hash));
+	found = mw_pool_take(&table->records);
+	record = mw_stack_table_at(table, found);
+	record->node = node;
+	record->frame_count = stack->count;
+	record->hook = stack->hook;
+	record->hash = hash;
+	record->kind = (uint8_t)stack->kind;
+	record->cut = (uint8_t)stack->cut;
+	mw_index_put(&table->record_index, hash, found);
+	*id = found;
+	return NULL;
+}
+
+void mw_stack_table_frames(const struct mw_stack_table *table, const struct mw_stack_record *record,
+			   struct mw_raw_frame *out, uint32_t capacity)
+{
+	uint32_t at = record->node;
+
+	for (uint32_t i = 0; i < capacity && at != MW_POOL_NONE; i++) {
+		const struct mw_stack_node *node = mw_pool_at(&table->nodes, at);
+
+		out[i] = (struct mw_raw_frame){node->addr, node->module};
+		at = node->parent;
+	}
+}
+
+uint64_t mw_stack_table_memory(const struct mw_stack_table *table)
+{
+	uint64_t bytes = mw_pool_memory(&table->nodes) + mw_pool_memory(&table->records) +
+			 mw_index_memory(&table->node_index) + mw_index_memory(&table->record_index);
+
+	for (uint32_t i = 0; i < table->records.used; i++)
+		bytes += mw_histogram_memory(&mw_stack_table_at(table, i)->lifetimes);
+	return bytes;
+}

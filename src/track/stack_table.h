@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stack_table.h: the distinct stacks of a process and what is counted for each.
+ *
+ * Frames form a trie from the thread's start inwards, so stacks share what they have in common there. A
+ * stack is a leaf of it (not only a leaf: an inner node too) together with hook, kind and cut.
+ */
+#ifndef MW_TRACK_STACK_TABLE_H
+#define MW_TRACK_STACK_TABLE_H
+
+#include "track/histogram.h"
+#include "track/index.h"
+#include "track/pool.h"
+#include "track/tally.h"
+
+#include <memwatch/event.h>
+
+struct mw_stack_node {
+	mw_addr addr;
+	uint32_t module;
+	uint32_t parent; /* the caller, or MW_POOL_NONE */
+};
+
+struct mw_stack_record {
+	struct mw_tally tally;
+	struct mw_histogram lifetimes;
+	uint32_t node; /* the innermost frame, or MW_POOL_NONE: no frames */
+	uint32_t frame_count;
+	uint32_t hook;
+	uint32_t hash;
+	uint8_t kind, cut;
+};
+
+struct mw_stack_table {
+	struct mw_pool nodes, records;
+	struct mw_index node_index, record_index;
+};
+
+/* The table must not move after this. */
+void mw_stack_table_init(struct mw_stack_table *table);
+void mw_stack_table_deinit(struct mw_stack_table *table);
+/* The number of a stack, which is added where it is new. */
+struct mw_error *mw_stack_table_intern(struct mw_stack_table *table, const struct mw_raw_stack *stack,
+				       uint32_t *id) MW_MUST_CHECK;
+/* Copy up to `capacity` frames, innermost first. */
+void mw_stack_table_frames(const struct mw_stack_table *table, const struct mw_stack_record *record,
+			   struct mw_raw_frame *out, uint32_t capacity);
+/* Bytes behind the table, histograms included. */
+uint64_t mw_stack_table_memory(const struct mw_stack_table *table);
+
+static inline struct mw_stack_record *mw_stack_table_at(const struct mw_stack_table *table, uint32_t id)
+{
+	return mw_pool_at(&table->records, id);
+}
+
+#endif

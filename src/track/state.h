@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* state.h: what a tracker consists of; for the files of this module only. */
+#ifndef MW_TRACK_STATE_H
+#define MW_TRACK_STATE_H
+
+#include "track/block_table.h"
+#include "track/limbo.h"
+#include "track/range_tree.h"
+#include "track/stack_table.h"
+#include "track/thread_table.h"
+
+struct mw_track {
+	struct mw_block_table heap;
+	struct mw_range_tree ranges; /* owners are numbers in vm_blocks, or MW_VM_BEFORE */
+	struct mw_pool vm_blocks;
+	struct mw_pool limbo;
+	struct mw_stack_table stacks;
+	struct mw_thread_table threads;
+	struct mw_tally totals[MW_KIND_COUNT];
+	uint64_t missed;
+};
+
+/* The heap family of events (heap.c). Errors: memory, or a stack of another kind. */
+struct mw_error *mw_heap_alloc(struct mw_track *track, const struct mw_event *event) MW_MUST_CHECK;
+struct mw_error *mw_heap_free(struct mw_track *track, const struct mw_event *event) MW_MUST_CHECK;
+struct mw_error *mw_heap_begin(struct mw_track *track, const struct mw_event *event) MW_MUST_CHECK;
+struct mw_error *mw_heap_end(struct mw_track *track, const struct mw_event *event) MW_MUST_CHECK;
+struct mw_error *mw_heap_fail(struct mw_track *track, const struct mw_event *event) MW_MUST_CHECK;
+
+#endif

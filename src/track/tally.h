@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* tally.h: running totals of a kind or a stack. Size is impacting + transient, so it is not kept. */
+#ifndef MW_TRACK_TALLY_H
+#define MW_TRACK_TALLY_H
+
+#include "track/track.h"
+
+struct mw_tally {
+	struct mw_amount impacting, transient, aofi;
+	uint64_t aofi_unknown;
+	struct mw_track_peak peak;
+};
+
+/* A block of `bytes` came to be. */
+static inline void mw_tally_add(struct mw_tally *tally, uint64_t bytes, uint64_t time_ns)
+{
+	tally->impacting.count++;
+	tally->impacting.bytes += bytes;
+	if (tally->impacting.bytes > tally->peak.amount.bytes) {
+		tally->peak.amount = tally->impacting;
+		tally->peak.at_ns = time_ns;
+	}
+}
+
+/* `bytes` of impacting memory went; `count` is 1 where they were the last of their block. */
+static inline void mw_amount_release(struct mw_amount *impacting, struct mw_amount *transient, uint64_t count,
+				     uint64_t bytes)
+{
+	impacting->count -= count;
+	impacting->bytes -= bytes;
+	transient->count += count;
+	transient->bytes += bytes;
+}
+
+/* Something from before the window went; bytes may be MW_SIZE_UNKNOWN. */
+static inline void mw_tally_aofi(struct mw_tally *tally, uint64_t bytes)
+{
+	tally->aofi.count++;
+	if (bytes == MW_SIZE_UNKNOWN)
+		tally->aofi_unknown++;
+	else
+		tally->aofi.bytes += bytes;
+}
+
+static inline struct mw_amount mw_amount_sum(const struct mw_amount *a, const struct mw_amount *b)
+{
+	return (struct mw_amount){a->count + b->count, a->bytes + b->bytes};
+}
+
+#endif

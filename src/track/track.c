@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+/* track.c: the tracker's life and its sink (track.h). */
+#include "track/track.h"
+
+#include "track/state.h"
+#include "track/vm.h"
+
+#include <stdlib.h>
+
+struct mw_error *mw_track_create(struct mw_track **out)
+{
+	struct mw_track *track = calloc(1, sizeof(*track));
+
+	if (!track)
+		return mw_error_nomem();
+	mw_block_table_init(&track->heap);
+	mw_range_tree_init(&track->ranges, mw_vm_pieces, track);
+	mw_pool_init(&track->vm_blocks, sizeof(struct mw_vm_block));
+	mw_pool_init(&track->limbo, sizeof(struct mw_limbo));
+	mw_stack_table_init(&track->stacks);
+	mw_thread_table_init(&track->threads);
+	*out = track;
+	return NULL;
+}
+
+void mw_track_destroy(struct mw_track *track)
+{
+	if (!track)
+		return;
+	mw_thread_table_deinit(&track->threads);
+	mw_stack_table_deinit(&track->stacks);
+	mw_pool_deinit(&track->limbo);
+	mw_pool_deinit(&track->vm_blocks);
+	mw_range_tree_deinit(&track->ranges);
+	mw_block_table_deinit(&track->heap);
+	free(track);
+}
+
+struct mw_error *mw_track_before(struct mw_track *track, mw_addr start, mw_addr end)
+{
+	return mw_vm_before(track, start, end);
+}
+
+static struct mw_error *take_stack(void *context, const struct mw_raw_stack *stack, uint32_t *id)
+{
+	struct mw_track *track = context;
+
+	if ((unsigned int)stack->kind >= MW_KIND_COUNT)
+		return mw_error_create(MW_ERROR_DATA, 0, "stack of unknown kind %d", (int)stack->kind);
+	return mw_stack_table_intern(&track->stacks, stack, id);
+}
+
+static struct mw_error *take_thread(void *context, pid_t tid, const char *name, bool fresh, uint32_t *number)
+{
+	struct mw_track *track = context;
+
+	return mw_thread_table_name(&track->threads, tid, name, fresh, number);
+}
+
+static bool knows(void *context, mw_addr addr)
+{
+	struct mw_track *track = context;
+
+	return mw_block_table_find(&track->heap, addr) != NULL;
+}
+
+static struct mw_error *take_vm_event(struct mw_track *track, const struct mw_event *event)
+{
+	if (event->kind != MW_KIND_VM && event->kind != MW_KIND_VM_INTERNAL)
+		return mw_error_create(MW_ERROR_DATA, 0, "mapping event %d of kind %d", (int)event->type,
+				       (int)event->kind);
+	switch (event->type) {
+	case MW_EVENT_MAP:
+		return mw_vm_map(track, event);
+	case MW_EVENT_UNMAP_BEGIN:
+		return mw_vm_begin(track, event, MW_LIMBO_UNMAP);
+	case MW_EVENT_UNMAP_END:
+		return mw_vm_end(track, event, MW_LIMBO_UNMAP);
+	case MW_EVENT_UNMAP_FAIL:
+		return mw_vm_fail(track, event, MW_LIMBO_UNMAP);
+	case MW_EVENT_REMAP_BEGIN:
+		return mw_vm_begin(track, event, MW_LIMBO_REMAP);
+	case MW_EVENT_REMAP_END:
+		return mw_vm_end(track, event, MW_LIMBO_REMAP);
+	case MW_EVENT_REMAP_FAIL:
+		return mw_vm_fail(track, event, MW_LIMBO_REMAP);
+	default:
+		return mw_error_create(MW_ERROR_DATA, 0, "event of unknown type %d", (int)event->type);
+	}
+}
+
+static struct mw_error *take_event(void *context, const struct mw_event *event)
+{
+	struct mw_track *track = context;
+
+	if (event->thread >= track->threads.records.used)
+		return mw_error_create(MW_ERROR_DATA, 0, "event with unknown thread %u", event->thread);
+	switch (event->type) {
+	case MW_EVENT_ALLOC:
+		return mw_heap_alloc(track, event);
+	case MW_EVENT_FREE:
+		return mw_heap_free(track, event);
+	case MW_EVENT_REALLOC_BEGIN:
+		return mw_heap_begin(track, event);
+	case MW_EVENT_REALLOC_END:
+		return mw_heap_end(track, event);
+	case MW_EVENT_REALLOC_FAIL:
+		return mw_heap_fail(track, event);
+	default:
+		return take_vm_event(track, event);
+	}
+}
+
+struct mw_event_sink mw_track_sink(struct mw_track *track)
+{
+	return (struct mw_event_sink){
+		.context = track,
+		.stack = take_stack,
+		.thread = take_thread,
+		.event = take_event,
+		.knows = knows,
+	};
+}
