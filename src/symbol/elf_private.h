@@ -34,6 +34,7 @@ struct mw_elf {
 
 	uint8_t build_id[64];
 	size_t build_id_size;
+	struct elf_range build_id_note; /* its bytes in the file */
 
 	struct elf_range dynamic_strings;
 	uint64_t dynamic_symbols, hash, gnu_hash; /* vaddr, 0: none */

@@ -121,6 +121,7 @@ static bool find_build_id(struct mw_elf *elf, struct elf_range range)
 		    note.n_descsz > 0 && note.n_descsz <= sizeof(elf->build_id)) {
 			memcpy(elf->build_id, bytes + description, note.n_descsz);
 			elf->build_id_size = note.n_descsz;
+			elf->build_id_note = (struct elf_range){range.offset + description, note.n_descsz};
 			return true;
 		}
 		if (next > range.size)
