@@ -11,8 +11,7 @@ class Dlopen(unittest.TestCase):
         answer, report = mwlive.observe(self, 'dlopens', mwlive.target_path('libplugin_leak.so'),
                                         mwlive.target_path('libplugin_own.so'))
         mwlive.compare(self, answer, report)
-        modules = {h['module'] for h in report['engine']['hooks']}
-        self.assertIn(mwlive.target_path('libplugin_own.so'), modules)
+        self.assertIn(mwlive.target_path('libplugin_own.so'), mwlive.hooked_modules(report))
 
 
 if __name__ == '__main__':

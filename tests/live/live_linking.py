@@ -39,7 +39,7 @@ class Linking(unittest.TestCase):
             self.skipTest(f'{pattern} is not installed')
         report = self.check('simple', env={'LD_PRELOAD': libraries[0]})
         real = os.path.basename(os.path.realpath(libraries[0]))
-        hooked = {os.path.basename(h['module']) for h in report['engine']['hooks']}
+        hooked = {os.path.basename(m) for m in mwlive.hooked_modules(report)}
         self.assertIn(real, hooked)
 
     def test_jemalloc(self):

@@ -285,9 +285,7 @@ class Watch:
 def load_reports(path):
     with open(path, encoding='utf-8') as f:
         document = json.load(f)
-    if isinstance(document, list):
-        return document
-    return document.get('reports', [document])
+    return document.get('processes', [document])
 
 
 def observe(test, name, *arguments, env=None, options=(), seconds=PATIENCE):
@@ -354,6 +352,9 @@ def check_report(test, report, complete=True):
         held = sum(t['impacting']['count'] for t in stack['threads'])
         test.assertEqual(held, stack['impacting']['count'], 'threads of a stack')
     for kind, total in report['totals'].items():
+        if total is None:  # a kind that was not recorded
+            test.assertEqual(sums[kind], {a: nothing() for a in AMOUNTS})
+            continue
         for key in (*AMOUNTS, 'peak'):
             test.assertIn(key, total)
         for amount in AMOUNTS:
@@ -381,6 +382,10 @@ def plain(function):
             depth -= (c == '>')
         name = out
     return re.sub(r'(\.(constprop|isra|part|cold|lto_priv)\.?\d*)+$|@.*$', '', name.strip().split(' ')[-1])
+
+
+def hooked_modules(report):
+    return {h['module'] for h in report['engine']['hooks'] if not h.get('refused')}
 
 
 def functions(stack):
