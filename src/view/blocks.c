@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* blocks.c: what only the live blocks know of a stack: its threads and ages. */
-#include "view/index.h"
+#include "view/numbering.h"
 #include "view/stacks.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ struct walk {
 	struct mw_report *report;
 	const uint32_t *group_of;
 	uint32_t stack_count; /* of the tracker */
-	struct mw_index index;
+	struct mw_numbering numbering;
 	struct share *shares;
 	size_t capacity;
 	bool failed;
@@ -23,11 +23,11 @@ struct walk {
 
 static struct share *share_of(struct walk *walk, uint32_t stack, uint32_t thread)
 {
-	uint32_t before = walk->index.count, number;
+	uint32_t before = walk->numbering.count, number;
 
-	if (!mw_index_add(&walk->index, (uint64_t)stack << 32 | thread, &number))
+	if (!mw_numbering_add(&walk->numbering, (uint64_t)stack << 32 | thread, &number))
 		return NULL;
-	if (walk->index.count > before) {
+	if (walk->numbering.count > before) {
 		if (number == walk->capacity) {
 			size_t capacity = walk->capacity ? walk->capacity * 2 : 256;
 			struct share *shares = reallocarray(walk->shares, capacity, sizeof(*shares));
@@ -99,7 +99,7 @@ static void fill_thread(const struct mw_track *track, struct mw_arena *arena, co
 /* Shares, sorted by stack, become each stack's part of one array of threads. */
 static struct mw_error *hand_out(struct walk *walk, const struct mw_track *track, struct mw_arena *arena)
 {
-	size_t count = walk->index.count;
+	size_t count = walk->numbering.count;
 	struct mw_report_thread *threads = mw_arena_array(arena, count, sizeof(*threads));
 
 	if (!threads)
@@ -126,7 +126,7 @@ struct mw_error *mw_view_blocks(const struct mw_summary_input *input, struct mw_
 	walk.stack_count = mw_track_stack_count(input->track);
 	mw_track_each_block(input->track, visit, &walk);
 	err = walk.failed ? mw_error_nomem() : hand_out(&walk, input->track, arena);
-	mw_index_deinit(&walk.index);
+	mw_numbering_deinit(&walk.numbering);
 	free(walk.shares);
 	return err;
 }

@@ -80,10 +80,11 @@ uint64_t mw_stack_id(const struct mw_stack_ids *ids, enum mw_kind kind, const ch
 		     const struct mw_raw_frame *frames, size_t count)
 {
 	unsigned char kind_byte = (unsigned char)kind;
+	const char *name = api ? api : "";
 
 	XXH64_reset(ids->state, 0);
 	XXH64_update(ids->state, &kind_byte, 1);
-	XXH64_update(ids->state, api, strlen(api) + 1);
+	XXH64_update(ids->state, name, strlen(name) + 1);
 	for (size_t i = 0; i < count; i++) {
 		uint64_t pair[2] = {0, htole64(frames[i].addr)};
 

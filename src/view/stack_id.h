@@ -3,7 +3,7 @@
  * stack_id.h: the id under which a stack is known in every run and process.
  *
  * It is XXH64 (seed 0) over, in this order and little-endian:
- *   the kind, one byte; the entry point's name with its NUL;
+ *   the kind, one byte; the entry point's name (or none) with its NUL;
  *   for each captured frame, innermost first, its module's key and its offset, 8 bytes each.
  * The offset is the address less the module's bias, so load addresses don't matter. A module's key is
  * XXH64 over one byte and what it announces: 1 and the build-id; 2 and the path's base name, where the

@@ -3,7 +3,7 @@
 #include "view/stacks.h"
 
 #include "view/frames.h"
-#include "view/index.h"
+#include "view/numbering.h"
 #include "view/stack_id.h"
 
 #include <inttypes.h>
@@ -13,18 +13,15 @@
 
 #define PROGRESS_EVERY 256
 
-/* What stands in for the name of an entry point that the hook table does not hold. */
-#define UNKNOWN_API "?"
-
 struct builder {
 	const struct mw_summary_input *input;
 	struct mw_arena *arena;
 	struct mw_report *report;
 	struct mw_stack_ids *ids;
 	struct mw_framer *framer;
-	struct mw_index index; /* id to group */
-	uint32_t *group_of;    /* of each tracker stack */
-	uint32_t *first;       /* of each group its first tracker stack */
+	struct mw_numbering numbering; /* id to group */
+	uint32_t *group_of;            /* of each tracker stack */
+	uint32_t *first;               /* of each group its first tracker stack */
 	struct mw_raw_frame *raw;
 	uint32_t raw_capacity;
 };
@@ -55,9 +52,10 @@ static struct mw_error *read_frames(struct builder *builder, uint32_t stack, uin
 	return NULL;
 }
 
+/* The entry point's name, or NULL: the tracker makes stacks of no hook for events that came without one. */
 static const char *api_of(const struct mw_summary_input *input, uint32_t hook)
 {
-	return hook < input->hook_count && input->hooks[hook].function ? input->hooks[hook].function : UNKNOWN_API;
+	return hook < input->hook_count ? input->hooks[hook].function : NULL;
 }
 
 /*
@@ -71,7 +69,7 @@ static struct mw_error *group_stacks(struct builder *builder, uint64_t *ids)
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct mw_track_stack stack;
-		uint32_t before = builder->index.count, group;
+		uint32_t before = builder->numbering.count, group;
 		uint64_t id;
 
 		mw_track_stack(input->track, i, &stack);
@@ -81,10 +79,10 @@ static struct mw_error *group_stacks(struct builder *builder, uint64_t *ids)
 			continue;
 		MW_TRY(read_frames(builder, i, stack.frame_count));
 		id = mw_stack_id(builder->ids, stack.kind, api_of(input, stack.hook), builder->raw, stack.frame_count);
-		if (!mw_index_add(&builder->index, id, &group))
+		if (!mw_numbering_add(&builder->numbering, id, &group))
 			return mw_error_nomem();
 		builder->group_of[i] = group;
-		if (builder->index.count > before) {
+		if (builder->numbering.count > before) {
 			ids[group] = id;
 			builder->first[group] = i;
 		}
@@ -186,10 +184,10 @@ static struct mw_error *build(struct builder *builder, uint64_t *ids)
 	MW_TRY(mw_stack_ids_create(builder->input->modules, &builder->ids));
 	MW_TRY(mw_framer_create(builder->input, builder->arena, &builder->framer));
 	MW_TRY(group_stacks(builder, ids));
-	report->stacks = mw_arena_array(builder->arena, builder->index.count, sizeof(*report->stacks));
+	report->stacks = mw_arena_array(builder->arena, builder->numbering.count, sizeof(*report->stacks));
 	if (!report->stacks)
 		return mw_error_nomem();
-	report->stack_count = builder->index.count;
+	report->stack_count = builder->numbering.count;
 	sum_groups(builder);
 	return name_groups(builder, ids);
 }
@@ -210,7 +208,7 @@ struct mw_error *mw_view_stacks(const struct mw_summary_input *input, struct mw_
 		err = build(&builder, ids);
 	mw_stack_ids_destroy(builder.ids);
 	mw_framer_destroy(builder.framer);
-	mw_index_deinit(&builder.index);
+	mw_numbering_deinit(&builder.numbering);
 	free(builder.first);
 	free(builder.raw);
 	free(ids);

@@ -3,7 +3,7 @@
 #include "view/summary.h"
 
 #include "view/arena.h"
-#include "view/index.h"
+#include "view/numbering.h"
 #include "view/stacks.h"
 
 #include <stdlib.h>
@@ -70,7 +70,8 @@ static struct mw_error *fill_engine(const struct mw_summary_input *input, struct
 	}
 	if (input->stats)
 		report->engine.stats = *input->stats;
-	report->lost.events = report->engine.stats.lost_events;
+	/* An event that could not be is one that was missed before it: most often a free. */
+	report->lost.events = report->engine.stats.lost_events + mw_track_missed(input->track);
 	report->engine.name = mw_arena_string(arena, input->engine);
 	report->engine.reason = mw_arena_string(arena, input->engine_reason);
 	report->engine.hooks = mw_arena_array(arena, input->hook_count, sizeof(*report->engine.hooks));
@@ -184,7 +185,7 @@ static struct mw_error *fill_threads(const struct mw_summary_input *input, struc
 }
 
 /* Sum the stacks by suspect. An allocator's own mappings hold the blocks that are counted already. */
-static struct mw_error *sum_modules(struct mw_report *report, struct mw_index *index)
+static struct mw_error *sum_modules(struct mw_report *report, struct mw_numbering *numbering)
 {
 	for (size_t i = 0; i < report->stack_count; i++) {
 		const struct mw_report_stack *stack = &report->stacks[i];
@@ -194,7 +195,7 @@ static struct mw_error *sum_modules(struct mw_report *report, struct mw_index *i
 		if (stack->kind == MW_KIND_VM_INTERNAL || !stack->size.count)
 			continue;
 		/* Equal paths are one pointer in the arena. */
-		if (!mw_index_add(index, (uintptr_t)stack->suspect, &number))
+		if (!mw_numbering_add(numbering, (uintptr_t)stack->suspect, &number))
 			return mw_error_nomem();
 		module = &report->modules[number];
 		module->module = stack->suspect;
@@ -208,16 +209,16 @@ static struct mw_error *sum_modules(struct mw_report *report, struct mw_index *i
 static struct mw_error *fill_modules(const struct mw_summary_input *input, struct mw_arena *arena,
 				     struct mw_report *report)
 {
-	struct mw_index index = {0};
+	struct mw_numbering numbering = {0};
 	struct mw_error *err;
 
 	/* One for each module and one for what is charged to none. */
 	report->modules = mw_arena_array(arena, mw_modules_count(input->modules) + 1, sizeof(*report->modules));
 	if (!report->modules)
 		return mw_error_nomem();
-	err = sum_modules(report, &index);
-	report->module_count = index.count;
-	mw_index_deinit(&index);
+	err = sum_modules(report, &numbering);
+	report->module_count = numbering.count;
+	mw_numbering_deinit(&numbering);
 	if (!err)
 		qsort(report->modules, report->module_count, sizeof(*report->modules), compare_modules);
 	return err;
