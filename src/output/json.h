@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* json.h: values of the JSON report, each a new jansson reference or NULL without memory. */
+#ifndef MW_OUTPUT_JSON_H
+#define MW_OUTPUT_JSON_H
+
+#include <memwatch/output.h>
+
+#include <jansson.h>
+
+/* Target's text: what is no UTF-8 in it becomes U+FFFD; NULL becomes null. */
+json_t *mw_json_text(const char *text);
+/* A number, null for MW_SIZE_UNKNOWN and for what JSON readers with signed numbers can't hold. */
+json_t *mw_json_number(uint64_t number);
+json_t *mw_json_amount(const struct mw_amount *amount);
+json_t *mw_json_peak(const struct mw_report_peak *peak);
+const char *mw_json_kind(enum mw_kind kind);
+json_t *mw_json_stack(const struct mw_report_stack *stack);
+
+struct mw_error *mw_json_write(const struct mw_report *const *reports, size_t count,
+			       const struct mw_output_options *options, FILE *stream) MW_MUST_CHECK;
+
+#endif

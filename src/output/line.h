@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* line.h: a line of text in the making, with target's names made fit for a terminal. */
+#ifndef MW_OUTPUT_LINE_H
+#define MW_OUTPUT_LINE_H
+
+#include <memwatch/error.h>
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Zero-initialise; mw_line_deinit frees. Without memory a line stays short and `failed` is set. */
+struct mw_line {
+	char *data; /* NUL-terminated once anything was added */
+	size_t length, capacity;
+	bool failed;
+};
+
+void mw_line_deinit(struct mw_line *line);
+void mw_line_clear(struct mw_line *line);
+/* Append text of our own. */
+void mw_line_printf(struct mw_line *line, const char *format, ...) MW_PRINTF(2, 3);
+/* Append a name from the target: no UTF-8 becomes U+FFFD, control characters are shown as \x1b, \u202e. NULL is "?". */
+void mw_line_name(struct mw_line *line, const char *name);
+/* Columns from byte `from` to the end. */
+size_t mw_line_columns(const struct mw_line *line, size_t from);
+/* Cut out of the middle of what stands from byte `from` on, so that at most `columns` are left; "…" stands for it. */
+void mw_line_elide(struct mw_line *line, size_t from, size_t columns);
+/* Forget what stands from byte `from` on. */
+void mw_line_cut(struct mw_line *line, size_t from);
+
+/* Numbers as people read them. */
+struct mw_shown {
+	char text[64];
+};
+
+struct mw_shown mw_show_count(uint64_t count);              /* 12,345 */
+struct mw_shown mw_show_size(uint64_t bytes);               /* 512 B, 1.5 KiB, 12.3 GiB */
+struct mw_shown mw_show_change(uint64_t from, uint64_t to); /* +1.5 KiB, -512 B, 0 B */
+struct mw_shown mw_show_seconds(double seconds);            /* 850 ns, 1.2 ms, 30.0 s, 5 min 10 s, 3 h 5 min */
+struct mw_shown mw_show_percent(double part, double whole); /* 87.2 %; empty where the whole is 0 */
+
+#endif

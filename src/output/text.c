@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MIT
+/* text.c: the report for reading: its order, its header and its last words. */
+#include "output/text.h"
+
+#include "output/utf8.h"
+
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#define RESET   "\033[0m"
+#define HEADING "\033[1m"
+#define ALARM   "\033[31m"
+
+void mw_text_line(struct mw_text *text, enum mw_style style)
+{
+	const char *data = text->line.length ? text->line.data : "";
+
+	if (!text->options->color || style == MW_STYLE_PLAIN)
+		fprintf(text->stream, "%s\n", data);
+	else
+		fprintf(text->stream, "%s%s" RESET "\n", style == MW_STYLE_HEADING ? HEADING : ALARM, data);
+	mw_line_clear(&text->line);
+}
+
+void mw_text_heading(struct mw_text *text, const char *heading)
+{
+	fputc('\n', text->stream);
+	mw_line_printf(&text->line, "%s", heading);
+	if (text->options->width && mw_line_columns(&text->line, 0) > text->options->width)
+		mw_text_paragraph(text, 2);
+	else
+		mw_text_line(text, MW_STYLE_HEADING);
+}
+
+/* Write a word from `column` on, broken where it reaches the width; gives the column after it. */
+static size_t put_word(struct mw_text *text, const char *word, size_t size, size_t column, unsigned indent)
+{
+	for (size_t i = 0; i < size; i++) {
+		bool begins = (word[i] & 0xc0) != 0x80;
+
+		if (begins && text->options->width > indent && column >= text->options->width) {
+			fprintf(text->stream, "\n%*s", (int)indent, "");
+			column = indent;
+		}
+		column += begins;
+		fputc(word[i], text->stream);
+	}
+	return column;
+}
+
+void mw_text_paragraph(struct mw_text *text, unsigned indent)
+{
+	const char *at = text->line.length ? text->line.data : "";
+	size_t width = text->options->width ? text->options->width : SIZE_MAX;
+	size_t column = strspn(at, " ");
+	bool begun = false;
+
+	fprintf(text->stream, "%*s", (int)column, "");
+	for (at += column; *at; at += strspn(at, " ")) {
+		size_t size = strcspn(at, " ");
+
+		if (begun && column + 1 + mw_utf8_columns(at, size) > width) {
+			fprintf(text->stream, "\n%*s", (int)indent, "");
+			column = indent;
+		} else if (begun) {
+			fputc(' ', text->stream);
+			column++;
+		}
+		column = put_word(text, at, size, column, indent);
+		begun = true;
+		at += size;
+	}
+	fputc('\n', text->stream);
+	mw_line_clear(&text->line);
+}
+
+static void end_text(struct mw_line *line, const struct mw_report *report)
+{
+	switch (report->window.ended) {
+	case MW_END_DURATION:
+		mw_line_printf(line, "the duration was over");
+		return;
+	case MW_END_INTERRUPT:
+		mw_line_printf(line, "interrupted");
+		return;
+	case MW_END_EXIT:
+		if (!report->target.has_exit_status)
+			mw_line_printf(line, "the process ended");
+		else if (!report->target.exit_signal)
+			mw_line_printf(line, "the process exited with status %d", report->target.exit_status);
+		else if (sigabbrev_np(report->target.exit_signal))
+			mw_line_printf(line, "the process was killed by SIG%s",
+				       sigabbrev_np(report->target.exit_signal));
+		else
+			mw_line_printf(line, "the process was killed by signal %d", report->target.exit_signal);
+		return;
+	case MW_END_EXEC:
+		mw_line_printf(line, "the process exec'd another program");
+		return;
+	case MW_END_TRIGGER:
+		mw_line_printf(line, "the trigger fired");
+		return;
+	case MW_END_LIMIT:
+		mw_line_printf(line, "a limit was reached");
+		return;
+	case MW_END_LOST:
+		break;
+	}
+	mw_line_printf(line, "the process was lost");
+}
+
+static void put_command(struct mw_text *text)
+{
+	const struct mw_report *report = text->report;
+	struct mw_line *line = &text->line;
+
+	mw_line_printf(line, "  ");
+	for (size_t i = 0; i < report->target.command_count; i++) {
+		mw_line_printf(line, "%s", i ? " " : "");
+		mw_line_name(line, report->target.command[i]);
+	}
+	if (!report->target.command_count)
+		mw_line_name(line, report->target.exe);
+	if (text->options->width)
+		mw_line_elide(line, 2, text->options->width > 22 ? text->options->width - 2 : 20);
+	mw_text_line(text, MW_STYLE_PLAIN);
+}
+
+static void put_window(struct mw_text *text)
+{
+	const struct mw_report *report = text->report;
+	time_t started = (time_t)(report->window.started_realtime_ns / 1000000000);
+	char date[64];
+	struct tm tm;
+
+	mw_line_printf(&text->line, "  ");
+	if (report->window.started_realtime_ns > 0 && gmtime_r(&started, &tm) &&
+	    strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S", &tm))
+		mw_line_printf(&text->line, "began %s UTC; ", date);
+	mw_line_printf(&text->line, "ended: ");
+	end_text(&text->line, report);
+	mw_text_paragraph(text, 2);
+}
+
+static void put_cost(struct mw_text *text)
+{
+	const struct mw_engine_stats *stats = &text->report->engine.stats;
+	struct mw_line *line = &text->line;
+	double stopped = (double)stats->stopped_ns / 1e9;
+
+	mw_line_printf(line, "  cost: %s stop%s, the longest %s", mw_show_count(stats->stops).text,
+		       stats->stops == 1 ? "" : "s", mw_show_seconds((double)stats->longest_stop_ns / 1e9).text);
+	mw_line_printf(line, "; threads stood still for %s in all", mw_show_seconds(stopped).text);
+	/* A sum over threads, so more than the whole window is possible. */
+	if (text->report->window.seconds > 0)
+		mw_line_printf(line, ", %s of the window", mw_show_percent(stopped, text->report->window.seconds).text);
+	mw_line_printf(line, " (attach %s, detach %s)", mw_show_seconds((double)stats->attach_ns / 1e9).text,
+		       mw_show_seconds((double)stats->detach_ns / 1e9).text);
+	mw_text_paragraph(text, 4);
+}
+
+void mw_text_header(struct mw_text *text)
+{
+	const struct mw_report *report = text->report;
+	struct mw_line *line = &text->line;
+	bool complete = !report->lost.events && !report->lost.stacks;
+
+	mw_line_name(line, report->target.comm);
+	mw_line_printf(line, " (pid %d), watched for %s by engine ", report->target.pid,
+		       mw_show_seconds(report->window.seconds).text);
+	mw_line_name(line, report->engine.name);
+	if (complete)
+		mw_line_printf(line, ": nothing was lost");
+	else
+		mw_line_printf(line, ": INCOMPLETE, %s events and %s stacks were lost",
+			       mw_show_count(report->lost.events).text, mw_show_count(report->lost.stacks).text);
+	/* A name is at most 15 bytes, yet each may be shown as four columns. */
+	if (text->options->width && mw_line_columns(line, 0) > text->options->width)
+		mw_text_paragraph(text, 2);
+	else
+		mw_text_line(text, complete ? MW_STYLE_HEADING : MW_STYLE_ALARM);
+	put_command(text);
+	put_window(text);
+	put_cost(text);
+	if (report->engine.reason && report->engine.reason[0]) {
+		mw_line_printf(line, "  engine: ");
+		mw_line_name(line, report->engine.reason);
+		mw_text_paragraph(text, 4);
+	}
+}
+
+static void put_rule(struct mw_text *text, size_t index, size_t count)
+{
+	if (index)
+		fputc('\n', text->stream);
+	mw_line_printf(&text->line, "=== process %zu of %zu: ", index + 1, count);
+	mw_line_name(&text->line, text->report->target.comm);
+	mw_line_printf(&text->line, " (pid %d) ===", text->report->target.pid);
+	mw_text_line(text, MW_STYLE_HEADING);
+}
+
+static struct mw_amount impacting_of(const struct mw_report *report)
+{
+	struct mw_amount sum = report->totals[MW_KIND_HEAP].impacting;
+
+	sum.count += report->totals[MW_KIND_VM].impacting.count;
+	sum.bytes += report->totals[MW_KIND_VM].impacting.bytes;
+	return sum;
+}
+
+struct mw_error *mw_text_write(const struct mw_report *const *reports, size_t count,
+			       const struct mw_output_options *options, FILE *stream)
+{
+	struct mw_text text = {.options = options, .stream = stream};
+	bool failed;
+
+	for (size_t i = 0; i < count; i++) {
+		text.report = reports[i];
+		text.impacting = impacting_of(reports[i]);
+		if (count > 1)
+			put_rule(&text, i, count);
+		mw_text_header(&text);
+		mw_text_tables(&text);
+		mw_text_stacks(&text);
+		mw_text_limits(&text);
+	}
+	failed = text.line.failed;
+	mw_line_deinit(&text.line);
+	return failed ? mw_error_nomem() : NULL;
+}

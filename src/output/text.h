@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* text.h: the report as someone on call reads it. */
+#ifndef MW_OUTPUT_TEXT_H
+#define MW_OUTPUT_TEXT_H
+
+#include "output/line.h"
+
+#include <memwatch/output.h>
+
+struct mw_error *mw_text_write(const struct mw_report *const *reports, size_t count,
+			       const struct mw_output_options *options, FILE *stream) MW_MUST_CHECK;
+
+/* One report on its way out. */
+struct mw_text {
+	const struct mw_report *report;
+	const struct mw_output_options *options;
+	FILE *stream;
+	struct mw_line line;        /* scratch */
+	struct mw_amount impacting; /* heap and vm: what shares are shares of */
+};
+
+/* Write the scratch line, wrapped at spaces where it is too wide, and empty it. Continuation lines are indented. */
+void mw_text_paragraph(struct mw_text *text, unsigned indent);
+/* Write the scratch line as one line; `style` is MW_STYLE_… */
+enum mw_style { MW_STYLE_PLAIN, MW_STYLE_HEADING, MW_STYLE_ALARM };
+void mw_text_line(struct mw_text *text, enum mw_style style);
+
+/* An empty line and a heading. */
+void mw_text_heading(struct mw_text *text, const char *heading);
+
+/* The parts of a report, each in its own file. Each writes nothing where there is nothing to say. */
+void mw_text_header(struct mw_text *text);
+void mw_text_tables(struct mw_text *text); /* totals, memory, modules */
+void mw_text_stacks(struct mw_text *text); /* impacting, then transient */
+void mw_text_frames(struct mw_text *text, const struct mw_report_stack *stack, size_t most);
+void mw_text_limits(struct mw_text *text); /* what the report can't know */
+
+#endif

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+/* text_frames.c: the frames of a stack, each on one line. */
+#include "output/text.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define NAME_COLUMNS   16 /* least that is left of a function's name */
+#define NUMBER_COLUMNS 7
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* The source position: with its whole path where that takes at most `columns`, else the file's own name. */
+static void add_position(struct mw_line *line, const struct mw_report_frame *frame, size_t columns)
+{
+	const char *shown = frame->file;
+	size_t from = line->length;
+
+	if (!frame->file)
+		return;
+	for (;;) {
+		mw_line_printf(line, " (");
+		mw_line_name(line, shown);
+		if (frame->line)
+			mw_line_printf(line, ":%" PRIu32, frame->line);
+		mw_line_printf(line, ")");
+		if (mw_line_columns(line, from) <= columns || shown != frame->file)
+			return;
+		shown = base_name(frame->file);
+		if (shown == frame->file)
+			return;
+		mw_line_cut(line, from);
+	}
+}
+
+/* Everything behind the function's name. `columns` is what the line has left for it. */
+static void add_tail(struct mw_line *tail, const struct mw_report_frame *frame, size_t columns)
+{
+	const char *mark = frame->inlined ? " [inlined]" : "";
+	size_t taken;
+
+	if (!frame->inlined)
+		mw_line_printf(tail, "+0x%" PRIx64, frame->offset);
+	taken = mw_line_columns(tail, 0) + strlen(mark);
+	add_position(tail, frame, columns > taken ? columns - taken : 0);
+	mw_line_printf(tail, "%s", mark);
+}
+
+/*
+ * module!function+0xoff (file:line) [inlined]. Where that is too wide the path's directories go first,
+ * then the middle of the function's name, and last of all the middle of the line.
+ */
+static void put_frame(struct mw_text *text, size_t number, const struct mw_report_frame *frame)
+{
+	size_t width = text->options->width ? text->options->width : SIZE_MAX;
+	struct mw_line *line = &text->line;
+	struct mw_line tail = {0};
+	size_t name, head, whole, rest;
+
+	mw_line_printf(line, "   #%-2zu ", number);
+	if (frame->module)
+		mw_line_name(line, base_name(frame->module));
+	else
+		mw_line_printf(line, "(code in no file)");
+	mw_line_printf(line, "%s", frame->function ? "!" : "");
+	name = line->length;
+	head = mw_line_columns(line, 0);
+	if (frame->function)
+		mw_line_name(line, frame->function);
+	whole = mw_line_columns(line, 0);
+	add_tail(&tail, frame, width > whole ? width - whole : 0);
+	rest = head + mw_line_columns(&tail, 0);
+	if (frame->function)
+		mw_line_elide(line, name, width > rest + NAME_COLUMNS ? width - rest : NAME_COLUMNS);
+	mw_line_printf(line, "%s", tail.length ? tail.data : "");
+	mw_line_elide(line, NUMBER_COLUMNS, width > 2 * NUMBER_COLUMNS ? width - NUMBER_COLUMNS : NUMBER_COLUMNS);
+	line->failed = line->failed || tail.failed;
+	mw_line_deinit(&tail);
+	mw_text_line(text, MW_STYLE_PLAIN);
+}
+
+void mw_text_frames(struct mw_text *text, const struct mw_report_stack *stack, size_t most)
+{
+	/* One left-out frame would take the line that tells of it. */
+	size_t shown = stack->frame_count - most == 1 || stack->frame_count <= most ? stack->frame_count : most;
+
+	for (size_t i = 0; i < shown; i++)
+		put_frame(text, i, &stack->frames[i]);
+	if (shown < stack->frame_count)
+		mw_line_printf(&text->line, "   … %zu more frames", stack->frame_count - shown);
+	else if (stack->cut == MW_STACK_TRUNCATED)
+		mw_line_printf(&text->line, "   … cut here: the wanted depth was reached");
+	else if (stack->cut == MW_STACK_BROKEN)
+		mw_line_printf(&text->line, "   … cut here: no unwind information");
+	else
+		return;
+	mw_text_line(text, MW_STYLE_PLAIN);
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+/* text_limits.c: what the report can't know. A reader must not take silence for health. */
+#include "output/text.h"
+
+#include <string.h>
+
+/* So many refusals are told one by one. */
+#define REFUSALS 8
+
+/* A point of the list: the scratch line holds its text. */
+static void put_point(struct mw_text *text)
+{
+	mw_text_paragraph(text, 4);
+}
+
+static void put_before(struct mw_text *text)
+{
+	const struct mw_report *report = text->report;
+	struct mw_line *line = &text->line;
+	struct mw_amount freed = {0};
+	uint64_t unknown = 0;
+
+	for (unsigned kind = 0; kind < MW_KIND_VM_INTERNAL; kind++) {
+		freed.count += report->totals[kind].aofi.count;
+		freed.bytes += report->totals[kind].aofi.bytes;
+		unknown += report->totals[kind].aofi_unknown;
+	}
+	mw_line_printf(line, "  - Blocks from before the window are not in it: only what was allocated since can show "
+			     "as impacting.");
+	if (freed.count) {
+		mw_line_printf(line, " %s older block%s freed inside it (%s", mw_show_count(freed.count).text,
+			       freed.count == 1 ? " was" : "s were", mw_show_size(freed.bytes).text);
+		if (unknown)
+			mw_line_printf(line, "; %s of them of unknown size", mw_show_count(unknown).text);
+		mw_line_printf(line, ").");
+	}
+	put_point(text);
+}
+
+static void put_refusals(struct mw_text *text)
+{
+	const struct mw_report *report = text->report;
+	struct mw_line *line = &text->line;
+	size_t refused = 0;
+
+	for (size_t i = 0; i < report->engine.hook_count; i++) {
+		const struct mw_report_hook *hook = &report->engine.hooks[i];
+
+		if (!hook->refused || ++refused > REFUSALS)
+			continue;
+		mw_line_printf(line, "  - Not hooked, so its calls were not seen: ");
+		mw_line_name(line, hook->function);
+		mw_line_printf(line, " in ");
+		mw_line_name(line, hook->module);
+		mw_line_printf(line, ": ");
+		mw_line_name(line, hook->refused);
+		put_point(text);
+	}
+	if (refused > REFUSALS) {
+		mw_line_printf(line, "  - … and %s more entry points were not hooked; the JSON report has them all.",
+			       mw_show_count(refused - REFUSALS).text);
+		put_point(text);
+	}
+}
+
+static void put_cut(struct mw_text *text)
+{
+	const struct mw_report *report = text->report;
+	size_t broken = 0, truncated = 0;
+
+	for (size_t i = 0; i < report->stack_count; i++) {
+		broken += report->stacks[i].cut == MW_STACK_BROKEN;
+		truncated += report->stacks[i].cut == MW_STACK_TRUNCATED;
+	}
+	if (broken) {
+		mw_line_printf(&text->line,
+			       "  - %s of %s stacks end%s early, as there is no unwind information from there on.",
+			       mw_show_count(broken).text, mw_show_count(report->stack_count).text,
+			       broken == 1 ? "s" : "");
+		put_point(text);
+	}
+	if (truncated) {
+		mw_line_printf(&text->line, "  - %s of %s stacks %s cut at the wanted depth (--depth).",
+			       mw_show_count(truncated).text, mw_show_count(report->stack_count).text,
+			       truncated == 1 ? "is" : "are");
+		put_point(text);
+	}
+}
+
+void mw_text_limits(struct mw_text *text)
+{
+	const struct mw_report *report = text->report;
+	struct mw_line *line = &text->line;
+
+	mw_text_heading(text, "What this report cannot know");
+	if (report->lost.events) {
+		mw_line_printf(line,
+			       "  - %s event%s lost: a block shown as impacting may have been freed unseen, and an "
+			       "allocation may be missing.",
+			       mw_show_count(report->lost.events).text, report->lost.events == 1 ? " was" : "s were");
+		put_point(text);
+	}
+	if (report->lost.stacks) {
+		mw_line_printf(line, "  - %s stack%s lost.", mw_show_count(report->lost.stacks).text,
+			       report->lost.stacks == 1 ? " was" : "s were");
+		put_point(text);
+	}
+	if (!report->tracked[MW_KIND_HEAP] || !report->tracked[MW_KIND_VM]) {
+		mw_line_printf(line, "  - Not recorded, as it was not asked for: %s%s%s.",
+			       report->tracked[MW_KIND_HEAP] ? "" : "heap",
+			       report->tracked[MW_KIND_HEAP] || report->tracked[MW_KIND_VM] ? "" : ", ",
+			       report->tracked[MW_KIND_VM] ? "" : "vm");
+		put_point(text);
+	}
+	put_before(text);
+	put_refusals(text);
+	put_cut(text);
+}
