@@ -41,7 +41,8 @@ class Nginx(unittest.TestCase):
         self.addCleanup(mwlive.kill_quietly, server)
 
         def load(requests):
-            run = subprocess.run(['ab', '-q', '-n', str(requests), '-c', '8', f'http://127.0.0.1:{port}/index.html'],
+            run = subprocess.run(['ab', '-q', '-n', str(requests), '-c', str(min(8, requests)),
+                                  f'http://127.0.0.1:{port}/index.html'],
                                  capture_output=True, text=True, check=False, timeout=mwlive.PATIENCE)
             return run.returncode == 0 and run.stdout
         mwlive.wait_until(lambda: load(1), 'nginx answers')

@@ -19,7 +19,7 @@ class Redis(unittest.TestCase):
     def start(self):
         port = mwlive.free_port()
         server = subprocess.Popen(['redis-server', '--port', str(port), '--bind', '127.0.0.1', '--save', '',
-                                   '--appendonly', 'no', '--daemonize', 'no', '--dir', self.directory],
+                                   '--appendonly', 'no', '--daemonize', 'no', '--enable-debug-command', 'yes', '--dir', self.directory],
                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         self.addCleanup(mwlive.kill_quietly, server)
         mwlive.wait_until(lambda: self.ask(port, 'PING', check=False) == 'PONG', 'redis answers')
@@ -37,7 +37,9 @@ class Redis(unittest.TestCase):
         answers = subprocess.run(['redis-cli', '-p', str(port)], input=lines, text=True, capture_output=True,
                                  check=True, timeout=mwlive.PATIENCE).stdout
         self.assertEqual(answers.count('OK'), 1500)
-        return self.ask(port, 'LLEN', 'list'), self.ask(port, 'DBSIZE'), self.ask(port, 'DEBUG', 'DIGEST')
+        digest = self.ask(port, 'DEBUG', 'DIGEST')
+        self.assertRegex(digest, '^[0-9a-f]{40}$')
+        return self.ask(port, 'LLEN', 'list'), self.ask(port, 'DBSIZE'), digest
 
     def test_under_load(self):
         server, port = self.start()

@@ -15,19 +15,22 @@ import gdb, json
 out = open({path!r}, 'w')
 class AtMalloc(gdb.Breakpoint):
     def stop(self):
+        size = int(gdb.parse_and_eval('(unsigned long) $rdi'))
+        if not {first} <= size <= {last}:
+            return False
         frames = []
         frame = gdb.newest_frame().older()
         while frame is not None and frame.is_valid():
             if frame.type() != gdb.SIGTRAMP_FRAME:
                 frames.append([frame.name(), frame.type() == gdb.INLINE_FRAME])
             frame = frame.older()
-        out.write(json.dumps([int(gdb.parse_and_eval('$rdi')), frames]) + '\\n')
+        out.write(json.dumps([size, frames]) + '\\n')
         return False
 gdb.execute('set breakpoint pending on')
 gdb.execute('set backtrace past-main on')
 gdb.execute('set debuginfod enabled off')
 gdb.execute('handle SIGUSR1 SIGUSR2 nostop noprint pass')
-AtMalloc('malloc if $rdi >= {first} && $rdi <= {last}')
+AtMalloc('malloc')
 gdb.execute('run < /dev/null > /dev/null')
 out.close()
 '''

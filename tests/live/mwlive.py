@@ -368,20 +368,27 @@ def check_report(test, report, complete=True):
             test.assertIn(key, thread)
 
 
+def without(text, opening, closing):
+    """The text without what stands in brackets of a kind, nested ones too."""
+    depth, out = 0, ''
+    for c in text:
+        depth += c == opening
+        if depth == 0:
+            out += c
+        depth -= c == closing and depth > 0
+    return out
+
+
 def plain(function):
-    """A function's name without parameters, template arguments, clones and versions."""
+    """A function's own name: without scope, parameters, template arguments, clones and versions."""
     if function is None:
         return None
-    name = function.replace('(anonymous namespace)', 'anonymous')
-    if not name.startswith('operator'):
-        depth, out = 0, ''
-        for c in re.sub(r'\(.*', '', name):
-            depth += (c == '<')
-            if depth == 0:
-                out += c
-            depth -= (c == '>')
-        name = out
-    return re.sub(r'(\.(constprop|isra|part|cold|lto_priv)\.?\d*)+$|@.*$', '', name.strip().split(' ')[-1])
+    name = re.sub(r'operator ?\(\)', 'operator_call', function)
+    name = re.sub(r' \[clone [^]]*\]|\[abi:\w+\]', '', name).replace('(anonymous namespace)', 'anonymous')
+    name = without(without(name, '(', ')'), '<', '>')
+    name = re.sub(r'(\.(constprop|isra|part|cold|lto_priv)\.?\d*)+$|@.*$| const$', '', name.strip())
+    name = name.split('::')[-1]
+    return name if name.startswith('operator') else name.split(' ')[-1].removeprefix('__GI_')
 
 
 def hooked_modules(report):
