@@ -44,39 +44,49 @@ static bool is_register(const cs_x86_op *op, uint8_t *code, uint8_t *width)
 	return op->type == X86_OP_REG && mw_x86_register(op->reg, code, width);
 }
 
-/* jmp, jcc and call with a displacement: plan->target. */
+/*
+ * Where a branch relative to pc goes. False for what isn't one, and where processors differ: with a
+ * 66 prefix AMD reads a displacement of 16 bits, Intel one of 32, unless REX.W settles it.
+ */
+static bool relative_target(const struct mw_x86_insn *insn, const struct mw_insn_plan *plan, size_t opcode_length,
+			    mw_addr *target)
+{
+	size_t size = insn->length - insn->prefix_length - opcode_length;
+	const uint8_t *end = plan->bytes + insn->length;
+	int32_t disp32;
+
+	if (insn->opsize && !insn->wide)
+		return false;
+	if (size == 1) {
+		disp32 = (int8_t)end[-1];
+	} else if (size == 4) {
+		memcpy(&disp32, end - 4, sizeof(disp32));
+	} else {
+		return false;
+	}
+	*target = plan->pc + insn->length + (uint64_t)(int64_t)disp32;
+	return true;
+}
+
+/* jmp, jcc and call with a displacement; of the others (loop, jrcxz, xbegin) only where they go. */
 static bool plan_relative_branch(const struct mw_x86_insn *insn, struct mw_insn_plan *plan)
 {
 	const uint8_t *opcode = plan->bytes + insn->prefix_length;
-	size_t opcode_length = opcode[0] == 0x0f ? 2 : 1;
-	size_t disp_size = insn->length - insn->prefix_length - opcode_length;
-	uint8_t last = opcode[opcode_length - 1];
 	uint8_t first = opcode[0];
-	int64_t disp;
+	bool long_jcc = first == 0x0f && (opcode[1] & 0xf0) == 0x80;
+	size_t opcode_length = first == 0x0f || first == 0xc7 ? 2 : 1;
 
 	if (!mw_x86_in_group(insn, X86_GRP_BRANCH_RELATIVE))
 		return false;
-	/* With a 66 prefix AMD reads a 16-bit displacement, Intel a 32-bit one. REX.W settles it: 32. */
-	if (insn->opsize && !insn->wide)
+	if (!relative_target(insn, plan, opcode_length, &plan->target))
 		return true;
-	if (disp_size == 1 && (first == 0xeb || (first & 0xf0) == 0x70)) {
-		disp = (int8_t)plan->bytes[insn->length - 1];
-	} else if (disp_size == 4 && (first == 0xe8 || first == 0xe9 || (first == 0x0f && (last & 0xf0) == 0x80))) {
-		int32_t disp32;
-
-		memcpy(&disp32, plan->bytes + insn->length - 4, sizeof(disp32));
-		disp = disp32;
-	} else {
-		return true;
-	}
-	plan->target = plan->pc + insn->length + (uint64_t)disp;
 	plan->src = MW_X86_NO_REG;
-	plan->cond = last & 0xf;
+	plan->cond = opcode[opcode_length - 1] & 0xf;
 	if (first == 0xe8)
 		accept(plan, MW_X86_OP_CALL, MW_MEMORY_PUSH);
 	else if (first == 0xe9 || first == 0xeb)
 		accept(plan, MW_X86_OP_JMP, MW_MEMORY_NONE);
-	else
+	else if (long_jcc || (first & 0xf0) == 0x70)
 		accept(plan, MW_X86_OP_JCC, MW_MEMORY_NONE);
 	return true;
 }

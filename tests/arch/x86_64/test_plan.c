@@ -102,12 +102,12 @@ static const struct plan_case {
 	{BYTES("\xf1"), R, false, false, MW_MEMORY_NONE, 0},
 	{BYTES("\x0f\x0b"), R, false, false, MW_MEMORY_NONE, 0},
 	{BYTES("\xf4"), R, false, false, MW_MEMORY_NONE, 0},
-	{BYTES("\x48\xcf"), R, false, false, MW_MEMORY_NONE, 0}, /* iretq */
-	{BYTES("\xe2\xf0"), R, false, false, MW_MEMORY_NONE, 0}, /* loop */
-	{BYTES("\xe3\x10"), R, false, false, MW_MEMORY_NONE, 0}, /* jrcxz */
-	{BYTES("\x67\xe3\x10"), R, false, false, MW_MEMORY_NONE, 0},
-	{BYTES("\xc7\xf8\x00\x00\x00\x00"), R, false, false, MW_MEMORY_NONE, 0}, /* xbegin */
-	{BYTES("\x66\xe8\x00\x00"), R, false, false, MW_MEMORY_NONE, 0},         /* AMD and Intel differ */
+	{BYTES("\x48\xcf"), R, false, false, MW_MEMORY_NONE, 0},    /* iretq */
+	{BYTES("\xe2\x10"), R, false, false, MW_MEMORY_NONE, 0x12}, /* loop */
+	{BYTES("\xe3\x10"), R, false, false, MW_MEMORY_NONE, 0x12}, /* jrcxz */
+	{BYTES("\x67\xe3\x10"), R, false, false, MW_MEMORY_NONE, 0x13},
+	{BYTES("\xc7\xf8\x00\x01\x00\x00"), R, false, false, MW_MEMORY_NONE, 0x106}, /* xbegin */
+	{BYTES("\x66\xe8\x00\x00"), R, false, false, MW_MEMORY_NONE, 0},             /* AMD and Intel differ */
 	{BYTES("\x66\xe9\x00\x00"), R, false, false, MW_MEMORY_NONE, 0},
 	{BYTES("\x67\x8d\x05\x01\x00\x00\x00"), R, false, false, MW_MEMORY_NONE, 0}, /* lea eax, [eip+1] */
 	{BYTES("\x0f\x01\xd7"), R, false, false, MW_MEMORY_NONE, 0},                 /* enclu */
