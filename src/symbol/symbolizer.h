@@ -33,7 +33,7 @@ void mw_symbolizer_destroy(struct mw_symbolizer *symbolizer);
 struct mw_error *mw_symbolizer_resolve(struct mw_symbolizer *symbolizer, uint32_t number, mw_addr addr, bool is_return,
 				       const struct mw_symbol_frame **frames, size_t *count) MW_MUST_CHECK;
 /* Where the module's debug information comes from: static text as "embedded", "/usr/lib/debug/….debug",
- * "only symbols", "none". Good as long as the symbolizer. */
+ * "debuginfod", "only symbols", "none". Good as long as the symbolizer. */
 const char *mw_symbolizer_source(struct mw_symbolizer *symbolizer, uint32_t number);
 
 #endif
