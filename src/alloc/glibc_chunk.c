@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+/*
+ * glibc_chunk.c: reading glibc's chunk headers.
+ *
+ *      chunk            block                         next chunk
+ *      | prev_size | size|AMP | … usable …            | size|..P |
+ *      block-16     block-8                            block-16+size+8
+ *
+ * The low bits of a size: P the chunk before is in use, M the chunk has a mapping of its own, A it is not of the main
+ * arena. A heap chunk's user may also use the next chunk's prev_size, a mapped one has no next chunk.
+ */
+#include "alloc/families.h"
+
+#define HEADER         16
+#define ALIGNMENT      16
+#define MINIMUM        32
+#define PREV_INUSE     1U
+#define MMAPPED        2U
+#define FLAGS          7U
+#define PAGE           4096U
+#define ADDRESS_LIMIT  (UINT64_C(1) << 56) /* five-level page tables' user half */
+#define FENCEPOST_SIZE 16                  /* smallest size that stands at an arena's end */
+
+/* A chunk with a mapping of its own spans whole pages together with what lies before it. */
+static uint64_t mapped_usable(mw_addr chunk, uint64_t prev_size, uint64_t size)
+{
+	if (prev_size > chunk || (chunk - prev_size) % PAGE || (prev_size + size) % PAGE)
+		return MW_SIZE_UNKNOWN;
+	return size - HEADER;
+}
+
+uint64_t mw_glibc_usable_size(mw_addr block, bool (*read)(void *context, mw_addr addr, void *out, size_t size),
+			      void *context)
+{
+	uint64_t header[2], next, size;
+
+	if (block % ALIGNMENT || block < HEADER || block >= ADDRESS_LIMIT)
+		return MW_SIZE_UNKNOWN;
+	if (!read(context, block - HEADER, header, sizeof(header)))
+		return MW_SIZE_UNKNOWN;
+	size = header[1] & ~(uint64_t)FLAGS;
+	if (size < MINIMUM || size % ALIGNMENT || size >= ADDRESS_LIMIT)
+		return MW_SIZE_UNKNOWN;
+	if (header[1] & MMAPPED)
+		return (header[1] & FLAGS) == MMAPPED ? mapped_usable(block - HEADER, header[0], size)
+						      : MW_SIZE_UNKNOWN;
+	if (!read(context, block - HEADER + size + sizeof(uint64_t), &next, sizeof(next)))
+		return MW_SIZE_UNKNOWN;
+	/* The block is in use, so the chunk behind it says so; none behind a heap chunk is mapped. */
+	if (!(next & PREV_INUSE) || (next & MMAPPED))
+		return MW_SIZE_UNKNOWN;
+	next &= ~(uint64_t)FLAGS;
+	if (next < FENCEPOST_SIZE || next % ALIGNMENT || next >= ADDRESS_LIMIT)
+		return MW_SIZE_UNKNOWN;
+	return size - sizeof(uint64_t);
+}
