@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT
+/* doctor.c: whether and how a process can be watched (src/cli/doctor.h). */
+#include "cli/doctor.h"
+
+#include "cli/doctor_facts.h"
+#include "cli/message.h"
+#include "cli/outfile.h"
+#include "engine/hooks.h"
+#include "proc/status.h"
+#include "symbol/symbolizer.h"
+#include "target/preflight.h"
+#include "target/remote.h"
+#include "target/tracee.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* Everything that is looked at beyond /proc's plain facts. */
+struct examination {
+	pid_t pid;
+	const struct mw_cli_options *options;
+	struct mw_maps maps;
+	struct mw_modules *modules;
+	struct mw_symbolizer *symbolizer;
+	struct mw_hooks hooks;
+};
+
+static bool read_memory(void *context, mw_addr addr, void *out, size_t size)
+{
+	const pid_t *pid = context;
+
+	return mw_remote_read(*pid, addr, out, size) == size;
+}
+
+static struct mw_error *examine(struct examination *found)
+{
+	const struct mw_memory_view memory = {&found->pid, read_memory};
+	const struct mw_arch *arch = mw_arch_find(mw_target_machine());
+
+	MW_TRY(mw_maps_read(found->pid, &found->maps));
+	MW_TRY(mw_modules_create(&found->modules));
+	MW_TRY(mw_modules_refresh(found->modules, found->pid, &found->maps, NULL, NULL));
+	MW_TRY(mw_symbolizer_create(found->modules, &found->symbolizer));
+	return mw_hooks_find(&found->hooks, found->modules, 0, arch, &memory, found->options->track_heap,
+			     found->options->track_vm);
+}
+
+static void examination_deinit(struct examination *found)
+{
+	mw_hooks_deinit(&found->hooks);
+	mw_symbolizer_destroy(found->symbolizer);
+	mw_modules_destroy(found->modules);
+	mw_maps_deinit(&found->maps);
+}
+
+static void print_modules(FILE *out, const struct examination *found)
+{
+	size_t count = mw_modules_count(found->modules);
+
+	fprintf(out, "\nModules, and where their debug information comes from: %zu\n", count);
+	for (uint32_t number = 0; number < count; number++) {
+		const struct mw_module *module = mw_modules_get(found->modules, number);
+
+		fprintf(out, "  %016" PRIx64 "  ", module->start);
+		mw_cli_put_clean(out, module->path);
+		fputs(module->deleted ? " (deleted): " : ": ", out);
+		if (module->elf)
+			mw_cli_put_clean(out, mw_symbolizer_source(found->symbolizer, number));
+		else
+			mw_cli_put_clean(out, module->why ? module->why : "can't be read");
+		fputc('\n', out);
+	}
+}
+
+static void print_hook(FILE *out, const struct mw_hook_info *hook)
+{
+	fprintf(out, "  %016" PRIx64 "  %-14s  ", hook->address, mw_role_name(hook->role));
+	mw_cli_put_clean(out, hook->function);
+	fputs("  ", out);
+	mw_cli_put_clean(out, hook->module);
+	if (hook->refused) {
+		fputs(": ", out);
+		mw_cli_put_clean(out, hook->refused);
+	}
+	fputc('\n', out);
+}
+
+static void print_hooks(FILE *out, const struct examination *found)
+{
+	const struct mw_hooks *hooks = &found->hooks;
+	size_t usable = mw_hooks_usable(hooks, MW_KIND_HEAP) + mw_hooks_usable(hooks, MW_KIND_VM);
+
+	fprintf(out, "\nWould be hooked: %zu\n", usable);
+	for (size_t i = 0; i < hooks->count; i++)
+		if (!hooks->items[i].info.refused)
+			print_hook(out, &hooks->items[i].info);
+	if (usable == hooks->count)
+		return;
+	fprintf(out, "\nWould not be hooked: %zu\n", hooks->count - usable);
+	for (size_t i = 0; i < hooks->count; i++)
+		if (hooks->items[i].info.refused)
+			print_hook(out, &hooks->items[i].info);
+}
+
+/* What would make a recording fail, or NULL. */
+static struct mw_error *judge(const struct examination *found)
+{
+	struct mw_error *err;
+
+	if (found->options->track_heap && !mw_hooks_usable(&found->hooks, MW_KIND_HEAP)) {
+		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "process %d has no allocator that memwatch can hook",
+				      (int)found->pid);
+		return mw_error_hint(err, "Functions such as malloc are found by name: a stripped static program has "
+					  "none, use one that was not stripped; mmap and brk alone: --track vm");
+	}
+	if (!found->options->track_heap && !mw_hooks_usable(&found->hooks, MW_KIND_VM)) {
+		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "process %d has no mmap that memwatch can hook",
+				      (int)found->pid);
+		return mw_error_hint(err, "Functions are found by name: use a program that was not stripped");
+	}
+	return NULL;
+}
+
+static struct mw_error *print_examination(FILE *out, pid_t pid, const struct mw_cli_options *options)
+{
+	struct examination found = {.pid = pid, .options = options};
+	struct mw_error *err = examine(&found);
+
+	if (!err) {
+		mw_doctor_row(out, "engine", "%s (%s)", options->engine, options->engine_reason);
+		print_hooks(out, &found);
+		print_modules(out, &found);
+		err = judge(&found);
+	}
+	examination_deinit(&found);
+	return err;
+}
+
+static const char *permission_text(const struct mw_error *verdict, const struct mw_status *status)
+{
+	if (!verdict)
+		return "granted";
+	/* What is traced has one tracer, whoever asks. */
+	if (mw_error_kind(verdict) != MW_ERROR_DENIED || status->tracer)
+		return "not asked for, as something else stands in the way";
+	return "refused";
+}
+
+struct mw_error *mw_cli_doctor(const struct mw_cli_options *options)
+{
+	pid_t pid = options->pids.items[0];
+	struct mw_outfile *file = NULL;
+	struct mw_status status;
+	struct mw_error *verdict;
+	struct mw_error *err;
+	FILE *out;
+
+	MW_TRY(mw_outfile_open("-", &file));
+	out = mw_outfile_stream(file);
+	verdict = mw_preflight(pid);
+	err = mw_status_read(pid, &status);
+	if (err) {
+		mw_outfile_abort(file);
+		mw_error_destroy(verdict ? err : NULL);
+		return verdict ? verdict : err;
+	}
+	mw_doctor_facts(out, pid, &status, permission_text(verdict, &status));
+	if (!verdict)
+		verdict = print_examination(out, pid, options);
+	fprintf(out, "\nProcess %d %s be watched.\n", (int)pid, verdict ? "can't" : "can");
+	err = mw_outfile_commit(file);
+	if (!verdict)
+		return err;
+	mw_error_destroy(err);
+	return verdict;
+}

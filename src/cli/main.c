@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+/* main.c: memwatch's commands. */
+#include "cli/doctor.h"
+#include "cli/message.h"
+#include "cli/options.h"
+#include "cli/outfile.h"
+#include "cli/record.h"
+#include "cli/self.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Without one of these, the command line is that of a recording. */
+static const char *const verbs[] = {"doctor", NULL};
+
+static struct mw_error *unknown_verb(const char *word)
+{
+	const char *nearest = mw_cli_nearest(word, verbs);
+	struct mw_error *err = mw_error_create(MW_ERROR_USAGE, 0, "there is no command '%.64s'", word);
+
+	if (nearest)
+		return mw_error_hint(err, "The nearest is '%s', as in: memwatch %s -p PID", nearest, nearest);
+	return mw_error_hint(err,
+			     "To launch a program, put '--' before it: memwatch -- %.64s; 'memwatch --help' "
+			     "tells the rest",
+			     word);
+}
+
+/* Help and version go through the same door as reports: a full disk is no success. */
+static struct mw_error *print(const char *text)
+{
+	struct mw_outfile *file = NULL;
+
+	MW_TRY(mw_outfile_open("-", &file));
+	fputs(text, mw_outfile_stream(file));
+	return mw_outfile_commit(file);
+}
+
+static struct mw_error *run_doctor(int argc, char **argv)
+{
+	struct mw_cli_options options;
+	struct mw_error *err;
+
+	MW_TRY(mw_cli_options_parse_doctor(argc, argv, &options));
+	if (options.action == MW_CLI_HELP)
+		err = print(mw_cli_help_doctor);
+	else if (options.action == MW_CLI_VERSION)
+		err = print("memwatch " MEMWATCH_VERSION "\n");
+	else
+		err = mw_cli_doctor(&options);
+	mw_cli_options_deinit(&options);
+	return err;
+}
+
+static struct mw_error *run_record(int argc, char **argv)
+{
+	struct mw_cli_options options;
+	struct mw_error *err;
+
+	MW_TRY(mw_cli_options_parse(argc, argv, &options));
+	if (options.action == MW_CLI_HELP)
+		err = print(mw_cli_help);
+	else if (options.action == MW_CLI_VERSION)
+		err = print("memwatch " MEMWATCH_VERSION "\n");
+	else
+		err = mw_cli_record(&options);
+	mw_cli_options_deinit(&options);
+	return err;
+}
+
+static struct mw_error *run(int argc, char **argv)
+{
+	if (argv[1][0] == '-')
+		return run_record(argc, argv);
+	if (strcmp(argv[1], "doctor") == 0)
+		return run_doctor(argc - 1, argv + 1);
+	return unknown_verb(argv[1]);
+}
+
+int main(int argc, char **argv)
+{
+	mw_self_guard_descriptors();
+	if (argc < 2) {
+		fputs(mw_cli_usage, stderr);
+		return MW_CLI_USAGE;
+	}
+	return (int)mw_cli_report_error(run(argc, argv));
+}

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: MIT
+/* options.c: the command lines of memwatch, by argp (src/cli/options.h). */
+#include "cli/options.h"
+
+#include "cli/usage.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <string.h>
+
+#define DEPTH_DEFAULT 128
+#define DEPTH_MAX     1024
+#define TOP_DEFAULT   10
+#define TOP_MAX       1000000
+
+/* Within 24 lines of 80 columns, the prompt's included. */
+const char mw_cli_help[] = "Usage: memwatch -p PID[,PID...] [-d SECONDS] [OPTION...]   watch what runs\n"
+			   "       memwatch [OPTION...] -- COMMAND [ARG...]            launch and watch\n"
+			   "       memwatch doctor -p PID                              can it be watched?\n"
+			   "\n"
+			   "Record the memory that processes allocate within a window of time, and report\n"
+			   "what of it was not freed by the window's end, by the stacks that allocated it.\n"
+			   "\n"
+			   "  -p, --pid PID[,PID...]   watch these processes, all their threads\n"
+			   "  -d, --duration SECONDS   end after this time; without it, when Ctrl-C is\n"
+			   "                           pressed or the process ends\n"
+			   "      --track heap,vm      kinds of memory: malloc and new, mmap and brk\n"
+			   "                           (default: both)\n"
+			   "      --engine auto|trap   how calls are caught (default: auto)\n"
+			   "      --depth N            deepest stack kept, 1 to 1024 (default: 128)\n"
+			   "      --top N              stacks in the text report (default: 10)\n"
+			   "      --json FILE          the whole report as JSON; '-' is standard output\n"
+			   "      --quiet              no progress, no text report\n"
+			   "  -h, --help               this text; 'memwatch doctor --help' tells of doctor\n"
+			   "  -V, --version            the version\n"
+			   "\n"
+			   "Exit status: 0 recorded and written, 1 not (the message says why), 2 bad usage\n";
+
+const char mw_cli_help_doctor[] =
+	"Usage: memwatch doctor -p PID [--track heap,vm]\n"
+	"\n"
+	"Look at a process without touching it, and tell whether and how memwatch can\n"
+	"watch it: permissions, what may stand in the way, the allocator functions that\n"
+	"would be hooked, those that would not and why, and where each module's debug\n"
+	"information comes from.\n"
+	"\n"
+	"  -p, --pid PID            the process\n"
+	"      --track heap,vm      kinds of memory to look for (default: both)\n"
+	"      --engine auto|trap   how calls would be caught (default: auto)\n"
+	"  -h, --help               this text\n"
+	"\n"
+	"Exit status: 0 it can be watched, 1 it can't (the message says why), 2 bad usage\n";
+
+const char mw_cli_usage[] = "Usage: memwatch -p PID[,PID...] [-d SECONDS] [OPTION...]\n"
+			    "       memwatch [OPTION...] -- COMMAND [ARG...]\n"
+			    "       memwatch doctor -p PID\n"
+			    "'memwatch --help' tells more.\n";
+
+enum option_key {
+	KEY_ENGINE = 256,
+	KEY_TRACK,
+	KEY_JSON,
+	KEY_DEPTH,
+	KEY_TOP,
+	KEY_QUIET,
+};
+
+static const struct argp_option record_options[] = {
+	{"pid", 'p', "PID[,PID...]", 0, NULL, 0},
+	{"duration", 'd', "SECONDS", 0, NULL, 0},
+	{"engine", KEY_ENGINE, "auto|trap", 0, NULL, 0},
+	{"track", KEY_TRACK, "heap,vm", 0, NULL, 0},
+	{"json", KEY_JSON, "FILE", 0, NULL, 0},
+	{"depth", KEY_DEPTH, "N", 0, NULL, 0},
+	{"top", KEY_TOP, "N", 0, NULL, 0},
+	{"quiet", KEY_QUIET, NULL, 0, NULL, 0},
+	{"help", 'h', NULL, 0, NULL, 0},
+	{"version", 'V', NULL, 0, NULL, 0},
+	{NULL, 0, NULL, 0, NULL, 0},
+};
+
+static const struct argp_option doctor_options[] = {
+	{"pid", 'p', "PID", 0, NULL, 0},
+	{"engine", KEY_ENGINE, "auto|trap", 0, NULL, 0},
+	{"track", KEY_TRACK, "heap,vm", 0, NULL, 0},
+	{"help", 'h', NULL, 0, NULL, 0},
+	{"version", 'V', NULL, 0, NULL, 0},
+	{NULL, 0, NULL, 0, NULL, 0},
+};
+
+struct parse {
+	struct mw_cli_options *options;
+	struct mw_error *err;
+	const struct argp_option *table;
+	bool takes_command;
+	bool dashes; /* "--" was there */
+};
+
+static struct mw_error *parse_engine(const char *name, struct mw_cli_options *options)
+{
+	if (strcmp(name, "auto") == 0) {
+		options->engine = "trap";
+		options->engine_reason = "auto: trap is the only engine that this version has";
+	} else if (strcmp(name, "trap") == 0) {
+		options->engine = "trap";
+		options->engine_reason = "asked for by --engine trap";
+	} else {
+		bool jump = strcmp(name, "jump") == 0;
+		struct mw_error *err = mw_error_create(MW_ERROR_USAGE, 0, "--engine '%.64s': %s", name,
+						       jump ? "this version does not have it" : "no such engine");
+
+		return mw_error_hint(err, "There are 'trap', and 'auto', which chooses by itself");
+	}
+	return NULL;
+}
+
+static struct mw_error *parse_json(const char *name, struct mw_cli_options *options)
+{
+	struct mw_error *err;
+
+	if (!*name) {
+		err = mw_error_create(MW_ERROR_USAGE, 0, "--json '': the file's name is empty");
+		return mw_error_hint(err, "It takes the name of a file, or '-' for standard output");
+	}
+	options->json = name;
+	return NULL;
+}
+
+static struct mw_error *parse_depth(const char *text, struct mw_cli_options *options)
+{
+	uint64_t value = 0;
+
+	MW_TRY(mw_cli_parse_count("--depth", text, 1, DEPTH_MAX, &value));
+	options->depth = (uint32_t)value;
+	return NULL;
+}
+
+static struct mw_error *parse_top(const char *text, struct mw_cli_options *options)
+{
+	uint64_t value = 0;
+
+	MW_TRY(mw_cli_parse_count("--top", text, 0, TOP_MAX, &value));
+	options->top = value;
+	return NULL;
+}
+
+/* Everything from here on is the command to launch, if it stands behind "--". */
+static struct mw_error *take_argument(struct parse *parse, struct argp_state *state)
+{
+	const char *word = state->argv[state->next - 1];
+	struct mw_error *err;
+
+	if (parse->dashes && parse->takes_command) {
+		parse->options->command = state->argv + state->next - 1;
+		parse->options->command_count = (size_t)(state->argc - state->next + 1);
+		state->next = state->argc;
+		return NULL;
+	}
+	err = mw_error_create(MW_ERROR_USAGE, 0, "'%.64s' is not expected here", word);
+	if (parse->takes_command)
+		return mw_error_hint(err, "A command to launch stands behind '--', as in: memwatch -- %.64s", word);
+	return mw_error_hint(err, "A process is named by -p, as in: memwatch doctor -p 1234");
+}
+
+static struct mw_error *parse_option(int key, char *arg, struct parse *parse)
+{
+	struct mw_cli_options *options = parse->options;
+
+	switch (key) {
+	case 'p':
+		return mw_cli_parse_pids(arg, &options->pids);
+	case 'd':
+		return mw_cli_parse_seconds("--duration", arg, &options->duration_ns);
+	case KEY_ENGINE:
+		return parse_engine(arg, options);
+	case KEY_TRACK:
+		return mw_cli_parse_track(arg, &options->track_heap, &options->track_vm);
+	case KEY_JSON:
+		return parse_json(arg, options);
+	case KEY_DEPTH:
+		return parse_depth(arg, options);
+	case KEY_TOP:
+		return parse_top(arg, options);
+	case KEY_QUIET:
+		options->quiet = true;
+		return NULL;
+	default:
+		return NULL;
+	}
+}
+
+static error_t on_key(int key, char *arg, struct argp_state *state)
+{
+	struct parse *parse = state->input;
+
+	switch (key) {
+	case 'h':
+	case 'V':
+		parse->options->action = key == 'h' ? MW_CLI_HELP : MW_CLI_VERSION;
+		state->next = state->argc; /* whatever else is said */
+		return 0;
+	case ARGP_KEY_ARG:
+		parse->dashes = state->quoted != 0;
+		parse->err = take_argument(parse, state);
+		break;
+	case ARGP_KEY_END:
+		parse->dashes = state->quoted != 0;
+		return 0;
+	case ARGP_KEY_ERROR:
+		if (!parse->err)
+			parse->err = mw_cli_explain_option(parse->table, state->argc, state->argv, state->next);
+		return 0;
+	default:
+		if (key == ARGP_KEY_INIT || key == ARGP_KEY_ARGS || key == ARGP_KEY_NO_ARGS ||
+		    key == ARGP_KEY_SUCCESS || key == ARGP_KEY_FINI)
+			return ARGP_ERR_UNKNOWN;
+		parse->err = parse_option(key, arg, parse);
+	}
+	return parse->err ? EINVAL : 0;
+}
+
+static struct mw_error *parse_line(int argc, char **argv, struct parse *parse)
+{
+	const struct argp argp = {.options = parse->table, .parser = on_key};
+	struct mw_cli_options *options = parse->options;
+	error_t failed;
+
+	memset(options, 0, sizeof(*options));
+	options->track_heap = true;
+	options->track_vm = true;
+	options->depth = DEPTH_DEFAULT;
+	options->top = TOP_DEFAULT;
+	MW_TRY(parse_engine("auto", options));
+	failed = argp_parse(&argp, argc, argv, ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_NO_EXIT | ARGP_IN_ORDER, NULL, parse);
+	if (!failed || parse->err)
+		return parse->err;
+	return failed == ENOMEM ? mw_error_nomem()
+				: mw_error_create(MW_ERROR_USAGE, 0, "the command line makes no sense");
+}
+
+static struct mw_error *check_record(const struct parse *parse)
+{
+	const struct mw_cli_options *options = parse->options;
+	struct mw_error *err;
+
+	if (parse->dashes && (!options->command || !options->command[0][0])) {
+		err = mw_error_create(MW_ERROR_USAGE, 0, "the command behind '--' is empty");
+		return mw_error_hint(err, "Name a program and its arguments, as in: memwatch -- ls -l");
+	}
+	if (options->command && options->pids.count) {
+		err = mw_error_create(MW_ERROR_USAGE, 0, "both -p and a command to launch ('%.64s') are given",
+				      options->command[0]);
+		return mw_error_hint(err, "memwatch watches one or the other: leave one out");
+	}
+	if (!options->command && !options->pids.count) {
+		err = mw_error_create(MW_ERROR_USAGE, 0, "nothing to watch");
+		return mw_error_hint(err, "Name a process by -p PID, or a command to launch behind '--'");
+	}
+	return NULL;
+}
+
+static struct mw_error *check_doctor(const struct parse *parse)
+{
+	struct mw_error *err;
+
+	if (parse->options->pids.count == 1)
+		return NULL;
+	err = mw_error_create(MW_ERROR_USAGE, 0, "doctor looks at one process, and %s named",
+			      parse->options->pids.count ? "several are" : "none is");
+	return mw_error_hint(err, "Name it by -p, as in: memwatch doctor -p 1234");
+}
+
+struct mw_error *mw_cli_options_parse(int argc, char **argv, struct mw_cli_options *out)
+{
+	struct mw_cli_options options;
+	struct parse parse = {.options = &options, .table = record_options, .takes_command = true};
+	struct mw_error *err = parse_line(argc, argv, &parse);
+
+	if (!err && options.action == MW_CLI_RUN)
+		err = check_record(&parse);
+	if (err) {
+		mw_cli_options_deinit(&options);
+		return err;
+	}
+	*out = options;
+	return NULL;
+}
+
+struct mw_error *mw_cli_options_parse_doctor(int argc, char **argv, struct mw_cli_options *out)
+{
+	struct mw_cli_options options;
+	struct parse parse = {.options = &options, .table = doctor_options};
+	struct mw_error *err = parse_line(argc, argv, &parse);
+
+	if (!err && options.action == MW_CLI_RUN)
+		err = check_doctor(&parse);
+	if (err) {
+		mw_cli_options_deinit(&options);
+		return err;
+	}
+	*out = options;
+	return NULL;
+}
+
+void mw_cli_options_deinit(struct mw_cli_options *options)
+{
+	mw_cli_pids_deinit(&options->pids);
+}

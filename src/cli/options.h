@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* options.h: the command line of a recording and of doctor, as values. */
+#ifndef MW_CLI_OPTIONS_H
+#define MW_CLI_OPTIONS_H
+
+#include "cli/parse.h"
+
+#include <memwatch/error.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum mw_cli_action {
+	MW_CLI_RUN,
+	MW_CLI_HELP,
+	MW_CLI_VERSION,
+};
+
+/* Strings and the command point into argv. */
+struct mw_cli_options {
+	enum mw_cli_action action;
+	struct mw_cli_pids pids;
+	char **command; /* NULL-terminated; NULL: attach to `pids` */
+	size_t command_count;
+	uint64_t duration_ns; /* 0: no limit */
+	const char *engine;   /* a name that mw_engine_find() knows */
+	const char *engine_reason;
+	bool track_heap, track_vm;
+	uint32_t depth;
+	size_t top;
+	const char *json; /* NULL: none */
+	bool quiet;
+};
+
+/* memwatch [options] -- COMMAND, memwatch -p PID: argv[0] is skipped. Errors: USAGE, MEMORY. */
+struct mw_error *mw_cli_options_parse(int argc, char **argv, struct mw_cli_options *out) MW_MUST_CHECK;
+/* memwatch doctor -p PID: argv[0] ("doctor") is skipped. */
+struct mw_error *mw_cli_options_parse_doctor(int argc, char **argv, struct mw_cli_options *out) MW_MUST_CHECK;
+void mw_cli_options_deinit(struct mw_cli_options *options);
+
+/* What --help prints, and what a command line without anything gets. */
+extern const char mw_cli_help[];
+extern const char mw_cli_help_doctor[];
+extern const char mw_cli_usage[];
+
+#endif

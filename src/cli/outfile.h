@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * outfile.h: where a report goes: known to be writable before anything is recorded, there whole at
+ * the end or not at all.
+ *
+ * A regular file is written without a name (or under a temporary one in the same directory) with
+ * mode 0600 and gets its name when it is complete; what stood there before stays untouched until
+ * then. A device or FIFO is written directly; "-" is standard output.
+ */
+#ifndef MW_CLI_OUTFILE_H
+#define MW_CLI_OUTFILE_H
+
+#include <memwatch/error.h>
+
+#include <stdio.h>
+
+struct mw_outfile;
+
+/* Open for `name`. Errors say what stands in the way: SYSTEM. On failure nothing has changed. */
+struct mw_error *mw_outfile_open(const char *name, struct mw_outfile **out) MW_MUST_CHECK;
+
+/* The stream to write to; good until commit or abort. Write errors are kept for commit to tell. */
+FILE *mw_outfile_stream(struct mw_outfile *file);
+
+/* Everything is written: make it last, give it its name and free `file`, also on failure, which leaves nothing. */
+struct mw_error *mw_outfile_commit(struct mw_outfile *file) MW_MUST_CHECK;
+
+/* The path to be unlinked should memwatch end now, or NULL; good until commit or abort. */
+const char *mw_outfile_partial(const struct mw_outfile *file);
+
+/* Close, leave nothing and free; NULL is fine. */
+void mw_outfile_abort(struct mw_outfile *file);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* outputs.h: where the reports of a recording go and in which forms. */
+#ifndef MW_CLI_OUTPUTS_H
+#define MW_CLI_OUTPUTS_H
+
+#include "cli/options.h"
+#include "cli/outfile.h"
+
+#include <memwatch/view.h>
+
+struct mw_outputs {
+	struct mw_outfile *text; /* NULL: not wanted */
+	struct mw_outfile *json;
+	size_t top;
+};
+
+/* Open all that the options ask for. Errors: SYSTEM; what is open by then is for mw_outputs_close(). */
+struct mw_error *mw_outputs_open(struct mw_outputs *outputs, const struct mw_cli_options *options) MW_MUST_CHECK;
+/* Write all and close. Each is tried, also where another fails; the first error is returned. */
+struct mw_error *mw_outputs_write(struct mw_outputs *outputs, const struct mw_report *const *reports,
+				  size_t count) MW_MUST_CHECK;
+/* The file to be unlinked should memwatch end now, or NULL. */
+const char *mw_outputs_partial(const struct mw_outputs *outputs);
+/* Leave nothing of what was not written; fine after mw_outputs_write. */
+void mw_outputs_close(struct mw_outputs *outputs);
+
+#endif

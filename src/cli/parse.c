@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+/* parse.c: the words of a command line to values (src/cli/parse.h). */
+#include "cli/parse.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PID_MAX  4194304 /* the kernel's own limit: PID_MAX_LIMIT */
+#define TRACKS   "kinds are 'heap' and 'vm', as in --track heap,vm"
+#define WORD_MAX 64 /* longer words are near to nothing */
+#define NS_PER_S 1e9
+
+static struct mw_error *usage(const char *option, const char *text, const char *why, const char *hint)
+{
+	struct mw_error *err = mw_error_create(MW_ERROR_USAGE, 0, "%s '%.64s': %s", option, text, why);
+
+	return mw_error_hint(err, "%s", hint);
+}
+
+/* Is the text digits, at most one point among them, and at least one digit? */
+static bool is_decimal(const char *text, bool fraction)
+{
+	size_t digits = 0;
+
+	for (; *text; text++) {
+		if (isdigit((unsigned char)*text))
+			digits++;
+		else if (fraction && *text == '.')
+			fraction = false;
+		else
+			return false;
+	}
+	return digits > 0;
+}
+
+struct mw_error *mw_cli_parse_seconds(const char *option, const char *text, uint64_t *ns)
+{
+	static const char hint[] = "It takes seconds between 0.001 and 315360000 (ten years), as in 30 or 2.5";
+	double value;
+
+	/* strtod alone would take nan, inf, hexadecimal and leading blanks. */
+	if (!is_decimal(text, true))
+		return usage(option, text, "not a number of seconds", hint);
+	value = strtod(text, NULL);
+	if (value < MW_CLI_SECONDS_MIN)
+		return usage(option, text, "too short", hint);
+	if (value > MW_CLI_SECONDS_MAX)
+		return usage(option, text, "too long", hint);
+	*ns = (uint64_t)(value * NS_PER_S);
+	return NULL;
+}
+
+struct mw_error *mw_cli_parse_count(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *out)
+{
+	unsigned long long value;
+	struct mw_error *err;
+
+	errno = 0;
+	value = is_decimal(text, false) ? strtoull(text, NULL, 10) : 0;
+	if (is_decimal(text, false) && !errno && value >= min && value <= max) {
+		*out = value;
+		return NULL;
+	}
+	err = mw_error_create(MW_ERROR_USAGE, 0, "%s '%.64s': %s", option, text,
+			      is_decimal(text, false) ? "out of range" : "not a whole number");
+	return mw_error_hint(err, "It takes a number from %llu to %llu", (unsigned long long)min,
+			     (unsigned long long)max);
+}
+
+/* The next of a comma-separated list in a buffer of its own; false where it is too long for any known word. */
+static bool next_word(const char **text, char word[WORD_MAX])
+{
+	size_t length = strcspn(*text, ",");
+	bool fits = length < WORD_MAX;
+
+	if (fits) {
+		memcpy(word, *text, length);
+		word[length] = '\0';
+	}
+	*text += length;
+	return fits;
+}
+
+static struct mw_error *append_pid(struct mw_cli_pids *pids, pid_t pid)
+{
+	pid_t *items;
+
+	for (size_t i = 0; i < pids->count; i++)
+		if (pids->items[i] == pid)
+			return NULL;
+	items = realloc(pids->items, (pids->count + 1) * sizeof(*items));
+	if (!items)
+		return mw_error_nomem();
+	items[pids->count] = pid;
+	pids->items = items;
+	pids->count++;
+	return NULL;
+}
+
+struct mw_error *mw_cli_parse_pids(const char *text, struct mw_cli_pids *pids)
+{
+	static const char hint[] = "It takes process ids with commas between, as in -p 1234 or -p 1234,1235";
+	const char *rest = text;
+	char word[WORD_MAX];
+
+	for (;;) {
+		uint64_t value = 0;
+
+		if (*rest == ',' || !*rest)
+			return usage("--pid", text, "a process id is missing", hint);
+		if (!next_word(&rest, word) || !is_decimal(word, false))
+			return usage("--pid", text, "not a process id", hint);
+		errno = 0;
+		value = strtoull(word, NULL, 10);
+		if (errno || value == 0 || value > PID_MAX)
+			return usage("--pid", word, "no process can have this id",
+				     "Process ids go from 1 to 4194304; 'ps -e' lists those that run");
+		MW_TRY(append_pid(pids, (pid_t)value));
+		if (!*rest)
+			return NULL;
+		rest++;
+	}
+}
+
+void mw_cli_pids_deinit(struct mw_cli_pids *pids)
+{
+	free(pids->items);
+	pids->items = NULL;
+	pids->count = 0;
+}
+
+struct mw_error *mw_cli_parse_track(const char *text, bool *heap, bool *vm)
+{
+	const char *rest = text;
+	char word[WORD_MAX];
+	bool wants_heap = false;
+	bool wants_vm = false;
+
+	for (;;) {
+		bool fits = next_word(&rest, word);
+
+		if (fits && strcmp(word, "heap") == 0)
+			wants_heap = true;
+		else if (fits && strcmp(word, "vm") == 0)
+			wants_vm = true;
+		else
+			return usage("--track", text, "not a list of kinds of memory", TRACKS);
+		if (!*rest)
+			break;
+		rest++;
+	}
+	*heap = wants_heap;
+	*vm = wants_vm;
+	return NULL;
+}
+
+/* Edits (insert, delete, replace) that make one word the other; both shorter than WORD_MAX. */
+static size_t distance(const char *a, const char *b)
+{
+	size_t row[WORD_MAX];
+	size_t width = strlen(b);
+
+	for (size_t j = 0; j <= width; j++)
+		row[j] = j;
+	for (size_t i = 1; a[i - 1]; i++) {
+		size_t diagonal = row[0];
+
+		row[0] = i;
+		for (size_t j = 1; j <= width; j++) {
+			size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
+			size_t least = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
+
+			diagonal = row[j];
+			row[j] = replaced < least ? replaced : least;
+		}
+	}
+	return row[width];
+}
+
+const char *mw_cli_nearest(const char *word, const char *const *words)
+{
+	size_t best = 0;
+	const char *nearest = NULL;
+
+	if (strlen(word) >= WORD_MAX)
+		return NULL;
+	for (; *words; words++) {
+		/* A word that was cut short is nearer than its missing letters say. */
+		bool prefix = *word && strncmp(word, *words, strlen(word)) == 0;
+		size_t edits = prefix ? 1 : distance(word, *words);
+
+		if (!nearest || edits < best) {
+			best = edits;
+			nearest = *words;
+		}
+	}
+	/* More than half of the word changed is another word. */
+	return nearest && best * 2 <= strlen(nearest) ? nearest : NULL;
+}

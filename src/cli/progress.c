@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+/* progress.c: the line on standard error that shows that something happens. */
+#include "cli/progress.h"
+
+#include "base/clock.h"
+#include "cli/terminal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define REDRAW_NS 100000000ULL
+
+void mw_progress_init(struct mw_progress *progress, bool wanted)
+{
+	*progress = (struct mw_progress){.width = mw_terminal_width(STDERR_FILENO)};
+	progress->shown = wanted && progress->width > 0;
+}
+
+/* Blanks instead of an escape sequence, for terminals that know none. */
+static void draw(struct mw_progress *progress, const char *text)
+{
+	int room = (int)progress->width - 1; /* the last column would wrap */
+	int length = fprintf(stderr, "\r%.*s", room, text) - 1;
+
+	if (length < 0)
+		return;
+	if ((size_t)length < progress->length)
+		fprintf(stderr, "%*s\r%.*s", (int)(progress->length - (size_t)length), "", room, text);
+	progress->length = (size_t)length;
+	fflush(stderr);
+}
+
+/* Bytes as people read them; 1024 to the next unit. */
+static const char *show_bytes(uint64_t bytes, char out[24])
+{
+	static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
+	double value = (double)bytes / 1024;
+	size_t unit = 0;
+
+	if (bytes < 1024) {
+		snprintf(out, 24, "%" PRIu64 " B", bytes);
+		return out;
+	}
+	while (value >= 1024 && unit + 1 < sizeof(units) / sizeof(units[0])) {
+		value /= 1024;
+		unit++;
+	}
+	snprintf(out, 24, "%.1f %s", value, units[unit]);
+	return out;
+}
+
+void mw_progress_window(struct mw_progress *progress, const struct mw_progress_window *window)
+{
+	uint64_t left = window->duration_ns > window->time_ns ? window->duration_ns - window->time_ns : 0;
+	char impacting[24];
+	char rss[24];
+	char text[200];
+
+	if (!progress->shown)
+		return;
+	snprintf(text, sizeof(text), "memwatch: %.0f s %s, not freed: %s in %" PRIu64 " blocks, resident: %s",
+		 (double)(window->duration_ns ? left : window->time_ns) / 1e9,
+		 window->duration_ns ? "left" : "(end with Ctrl-C)", show_bytes(window->impacting.bytes, impacting),
+		 window->impacting.count, show_bytes(window->rss, rss));
+	draw(progress, text);
+}
+
+void mw_progress_symbols(struct mw_progress *progress, size_t done, size_t total)
+{
+	uint64_t now_ns = mw_clock_ns();
+	char text[100];
+
+	if (!progress->shown)
+		return;
+	if (now_ns < progress->next_ns)
+		return;
+	progress->next_ns = now_ns + REDRAW_NS;
+	snprintf(text, sizeof(text), "memwatch: reading symbols ... %zu/%zu", done, total);
+	draw(progress, text);
+}
+
+void mw_progress_clear(struct mw_progress *progress)
+{
+	if (!progress->shown || !progress->length)
+		return;
+	fprintf(stderr, "\r%*s\r", (int)progress->length, "");
+	fflush(stderr);
+	progress->length = 0;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * progress.h: one line on standard error that is written over and over, and gone at the end. Only
+ * where that is a terminal; otherwise all of this does nothing.
+ */
+#ifndef MW_CLI_PROGRESS_H
+#define MW_CLI_PROGRESS_H
+
+#include <memwatch/types.h>
+
+struct mw_progress {
+	bool shown;
+	unsigned width;
+	size_t length;    /* of what stands there now */
+	uint64_t next_ns; /* not before this time */
+};
+
+/* What is to be seen of a running window. */
+struct mw_progress_window {
+	uint64_t time_ns, duration_ns; /* duration 0: no end */
+	struct mw_amount impacting;
+	uint64_t rss;
+};
+
+void mw_progress_init(struct mw_progress *progress, bool wanted);
+void mw_progress_window(struct mw_progress *progress, const struct mw_progress_window *window);
+/* "reading symbols … done/total"; drawn a few times a second at most. */
+void mw_progress_symbols(struct mw_progress *progress, size_t done, size_t total);
+void mw_progress_clear(struct mw_progress *progress);
+
+#endif

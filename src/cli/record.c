@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT
+/* record.c: a whole recording (src/cli/record.h). */
+#include "cli/record.h"
+
+#include "base/clock.h"
+#include "cli/launch.h"
+#include "cli/outputs.h"
+#include "cli/recorder.h"
+#include "cli/self.h"
+#include "proc/status.h"
+#include "target/preflight.h"
+
+#include <stdlib.h>
+
+struct run {
+	const struct mw_cli_options *options;
+	struct mw_engine *engine;
+	struct mw_recorder *recorders; /* in the order of the command line */
+	size_t count;
+	struct mw_launch launch;
+	struct mw_outputs outputs;
+	struct mw_progress progress;
+	struct mw_error *detached; /* what went wrong when letting go, to be told when the report is written */
+};
+
+static void show_progress(struct run *run, uint64_t time_ns)
+{
+	struct mw_progress_window window = {.time_ns = time_ns, .duration_ns = run->options->duration_ns};
+
+	for (size_t i = 0; i < run->count; i++) {
+		const struct mw_recorder *recorder = &run->recorders[i];
+		struct mw_amount impacting = mw_recorder_impacting(recorder);
+
+		window.impacting.count += impacting.count;
+		window.impacting.bytes += impacting.bytes;
+		if (recorder->sample_count && !recorder->ended)
+			window.rss += recorder->samples[recorder->sample_count - 1].rss;
+	}
+	mw_progress_window(&run->progress, &window);
+}
+
+static void on_sample(void *context, pid_t pid, uint64_t time_ns, bool last)
+{
+	struct run *run = context;
+
+	for (size_t i = 0; i < run->count; i++)
+		if (run->recorders[i].pid == pid)
+			mw_recorder_sample(&run->recorders[i], time_ns, last);
+	if (run->progress.shown)
+		show_progress(run, time_ns);
+}
+
+/* One breakpoint can't report to two: processes that share their memory are one to memwatch. */
+static struct mw_error *check_shared(const struct mw_cli_pids *pids)
+{
+	for (size_t i = 0; i < pids->count; i++)
+		for (size_t j = i + 1; j < pids->count; j++) {
+			struct mw_error *err;
+
+			if (mw_shares_memory(pids->items[i], pids->items[j]) != 1)
+				continue;
+			err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "processes %d and %d share their memory",
+					      (int)pids->items[i], (int)pids->items[j]);
+			return mw_error_hint(err, "Name one of the two");
+		}
+	return NULL;
+}
+
+static struct mw_error *prepare_attached(struct run *run)
+{
+	const struct mw_cli_pids *pids = &run->options->pids;
+
+	for (size_t i = 0; i < pids->count; i++)
+		MW_TRY(mw_preflight(pids->items[i]));
+	MW_TRY(check_shared(pids));
+	run->recorders = calloc(pids->count, sizeof(*run->recorders));
+	if (!run->recorders)
+		return mw_error_nomem();
+	for (; run->count < pids->count; run->count++)
+		MW_TRY(mw_recorder_init(&run->recorders[run->count], pids->items[run->count]));
+	return NULL;
+}
+
+static struct mw_error *prepare_launched(struct run *run)
+{
+	const struct mw_cli_options *options = run->options;
+
+	run->recorders = calloc(1, sizeof(*run->recorders));
+	if (!run->recorders)
+		return mw_error_nomem();
+	MW_TRY(mw_launch_start(options->command, &run->launch));
+	MW_TRY(mw_recorder_init_launched(&run->recorders[0], run->launch.pid, run->launch.path, options->command,
+					 options->command_count));
+	run->count = 1;
+	return NULL;
+}
+
+static struct mw_error *create_engine(struct run *run)
+{
+	const struct mw_cli_options *options = run->options;
+	const struct mw_engine_ops *ops = mw_engine_find(options->engine);
+	const struct mw_engine_options engine_options = {
+		.track_heap = options->track_heap,
+		.track_vm = options->track_vm,
+		.depth = options->depth,
+		.sample = on_sample,
+		.sample_context = run,
+	};
+
+	if (!ops)
+		return mw_error_create(MW_ERROR_UNSUPPORTED, 0, "this memwatch was built without engine '%s'",
+				       options->engine);
+	return ops->create(&engine_options, &run->engine);
+}
+
+/* From the first attach to the end of the window. */
+static struct mw_error *watch(struct run *run)
+{
+	const struct mw_engine_ops *ops = run->engine->ops;
+	uint64_t deadline = 0;
+
+	for (size_t i = 0; i < run->count; i++) {
+		struct mw_recorder *recorder = &run->recorders[i];
+
+		MW_TRY(ops->attach(run->engine, recorder->pid, recorder->launched, &recorder->sink));
+	}
+	for (size_t i = 0; i < run->count; i++)
+		MW_TRY(mw_recorder_before(&run->recorders[i]));
+	if (run->launch.pid)
+		MW_TRY(mw_launch_go(&run->launch));
+	MW_TRY(ops->start(run->engine));
+	if (run->options->duration_ns)
+		deadline = mw_clock_ns() + run->options->duration_ns;
+	return ops->run(run->engine, deadline, mw_self_interrupted());
+}
+
+/* The first of two errors; the other is dropped. */
+static struct mw_error *first_of(struct mw_error *first, struct mw_error *second)
+{
+	if (!first)
+		return second;
+	mw_error_destroy(second);
+	return first;
+}
+
+/* Whatever went wrong, the processes are let go; a command that could not be run is the better reason. */
+static struct mw_error *record_window(struct run *run)
+{
+	struct mw_error *err = watch(run);
+
+	run->detached = run->engine->ops->detach(run->engine);
+	mw_progress_clear(&run->progress);
+	if (run->launch.pid) {
+		struct mw_error *not_run = mw_launch_check(&run->launch, run->options->command);
+
+		err = first_of(not_run, err);
+	}
+	if (err)
+		return err;
+	for (size_t i = 0; i < run->count; i++)
+		mw_recorder_finish(&run->recorders[i], run->engine->ops->window(run->engine, run->recorders[i].pid));
+	return NULL;
+}
+
+static struct mw_error *make_reports(struct run *run, struct mw_report **reports)
+{
+	const struct mw_recorder_view view = {
+		.engine = run->engine,
+		.reason = run->options->engine_reason,
+		.track_heap = run->options->track_heap,
+		.track_vm = run->options->track_vm,
+		.progress = &run->progress,
+	};
+
+	for (size_t i = 0; i < run->count; i++)
+		MW_TRY(mw_recorder_report(&run->recorders[i], &view, &reports[i]));
+	return NULL;
+}
+
+static struct mw_error *report(struct run *run)
+{
+	struct mw_report **reports = calloc(run->count, sizeof(struct mw_report *));
+	struct mw_error *err;
+
+	if (!reports)
+		return mw_error_nomem();
+	mw_self_reporting(mw_outputs_partial(&run->outputs));
+	err = make_reports(run, reports);
+	mw_progress_clear(&run->progress);
+	if (!err)
+		err = mw_outputs_write(&run->outputs, (const struct mw_report *const *)reports, run->count);
+	for (size_t i = 0; i < run->count; i++)
+		mw_report_destroy(reports[i]);
+	free(reports);
+	return err;
+}
+
+static struct mw_error *record(struct run *run)
+{
+	/* What can go wrong without a process is tried before one is touched. */
+	MW_TRY(mw_outputs_open(&run->outputs, run->options));
+	MW_TRY(run->options->command ? prepare_launched(run) : prepare_attached(run));
+	MW_TRY(create_engine(run));
+	MW_TRY(record_window(run));
+	return report(run);
+}
+
+struct mw_error *mw_cli_record(const struct mw_cli_options *options)
+{
+	struct run run = {.options = options, .launch = {.go_fd = -1, .error_fd = -1}};
+	struct mw_error *err;
+
+	mw_self_prepare();
+	mw_progress_init(&run.progress, !options->quiet);
+	err = record(&run);
+	err = first_of(err, run.detached);
+	mw_progress_clear(&run.progress);
+	if (run.engine)
+		run.engine->ops->destroy(run.engine);
+	mw_launch_deinit(&run.launch);
+	for (size_t i = 0; i < run.count; i++)
+		mw_recorder_deinit(&run.recorders[i]);
+	free(run.recorders);
+	mw_outputs_close(&run.outputs);
+	mw_self_reporting(NULL);
+	return err;
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT
+/* recorder.c: what is kept of one process while it is watched (src/cli/recorder.h). */
+#include "cli/recorder.h"
+
+#include "proc/maps.h"
+#include "proc/status.h"
+#include "view/summary.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void free_command(char **command, size_t count)
+{
+	for (size_t i = 0; command && i < count; i++)
+		free(command[i]);
+	free(command);
+}
+
+/*
+ * Who the process is by its own account. What can't be read (exe of another user's) stays as it was:
+ * it matters to the report, not to the watching.
+ */
+static void identify(struct mw_recorder *recorder)
+{
+	char name[17];
+	char **command = NULL;
+	char *exe = NULL;
+	char *comm;
+	size_t count = 0;
+
+	mw_error_destroy(mw_exe_read(recorder->pid, &exe));
+	mw_error_destroy(mw_command_read(recorder->pid, &command, &count));
+	mw_comm_read(recorder->pid, recorder->pid, name);
+	comm = strdup(name);
+	if (exe) {
+		free(recorder->exe);
+		recorder->exe = exe;
+	}
+	if (comm) {
+		free(recorder->comm);
+		recorder->comm = comm;
+	}
+	if (command) {
+		free_command(recorder->command, recorder->command_count);
+		recorder->command = command;
+		recorder->command_count = count;
+	}
+	recorder->identified = exe != NULL;
+}
+
+static struct mw_error *init_track(struct mw_recorder *recorder)
+{
+	MW_TRY(mw_track_create(&recorder->track));
+	recorder->sink = mw_track_sink(recorder->track);
+	return NULL;
+}
+
+struct mw_error *mw_recorder_init(struct mw_recorder *recorder, pid_t pid)
+{
+	*recorder = (struct mw_recorder){.pid = pid};
+	MW_TRY(init_track(recorder));
+	identify(recorder);
+	recorder->identified = true;
+	return NULL;
+}
+
+/* What a command will be called, until it can be asked. */
+static bool expect(struct mw_recorder *recorder, const char *path, char *const *command, size_t count)
+{
+	const char *slash = strrchr(path, '/');
+
+	recorder->comm = strndup(slash ? slash + 1 : path, 15);
+	recorder->exe = realpath(path, NULL);
+	recorder->command = calloc(count, sizeof(*recorder->command));
+	if (!recorder->comm || !recorder->command)
+		return false;
+	for (; recorder->command_count < count; recorder->command_count++) {
+		recorder->command[recorder->command_count] = strdup(command[recorder->command_count]);
+		if (!recorder->command[recorder->command_count])
+			return false;
+	}
+	return true;
+}
+
+struct mw_error *mw_recorder_init_launched(struct mw_recorder *recorder, pid_t pid, const char *path,
+					   char *const *command, size_t count)
+{
+	*recorder = (struct mw_recorder){.pid = pid, .launched = true};
+	MW_TRY(init_track(recorder));
+	if (!expect(recorder, path, command, count)) {
+		mw_recorder_deinit(recorder);
+		return mw_error_nomem();
+	}
+	return NULL;
+}
+
+void mw_recorder_deinit(struct mw_recorder *recorder)
+{
+	mw_track_destroy(recorder->track);
+	free(recorder->comm);
+	free(recorder->exe);
+	free_command(recorder->command, recorder->command_count);
+	free(recorder->samples);
+	memset(recorder, 0, sizeof(*recorder));
+}
+
+struct mw_error *mw_recorder_before(struct mw_recorder *recorder)
+{
+	struct mw_maps maps = {0};
+	struct mw_error *err = NULL;
+
+	/* Before its exec, a command's mappings are a copy of memwatch's own. */
+	if (recorder->launched)
+		return NULL;
+	MW_TRY(mw_maps_read(recorder->pid, &maps));
+	for (size_t i = 0; i < maps.count && !err; i++)
+		err = mw_track_before(recorder->track, maps.items[i].start, maps.items[i].end);
+	mw_maps_deinit(&maps);
+	if (!err)
+		mw_recorder_sample(recorder, 0, false);
+	return err;
+}
+
+/* Room for one more sample, or the last one where it is of the same moment; NULL without memory. */
+static struct mw_report_sample *next_sample(struct mw_recorder *recorder, double at)
+{
+	if (recorder->sample_count && recorder->samples[recorder->sample_count - 1].at >= at)
+		return &recorder->samples[recorder->sample_count - 1];
+	if (recorder->sample_count == recorder->sample_capacity) {
+		size_t capacity = recorder->sample_capacity ? recorder->sample_capacity * 2 : 64;
+		struct mw_report_sample *samples = realloc(recorder->samples, capacity * sizeof(*samples));
+
+		if (!samples)
+			return NULL;
+		recorder->samples = samples;
+		recorder->sample_capacity = capacity;
+	}
+	return &recorder->samples[recorder->sample_count++];
+}
+
+static void sample_totals(const struct mw_recorder *recorder, struct mw_report_sample *sample)
+{
+	struct mw_track_totals totals;
+
+	mw_track_totals(recorder->track, MW_KIND_HEAP, &totals);
+	sample->heap_impacting = totals.impacting.bytes;
+	mw_track_totals(recorder->track, MW_KIND_VM, &totals);
+	sample->vm_impacting = totals.impacting.bytes;
+}
+
+void mw_recorder_sample(struct mw_recorder *recorder, uint64_t time_ns, bool last)
+{
+	double at = (double)time_ns / 1e9;
+	struct mw_report_sample *slot;
+	struct mw_report_sample sample = {.at = at};
+	/* smaps_rollup walks all page tables: too dear for once a second. */
+	bool with_pss = last || recorder->sample_count == 0;
+	struct mw_error *err = mw_memory_read(recorder->pid, with_pss, &sample.rss, &sample.pss, &sample.vsize);
+
+	if (err) {
+		mw_error_destroy(err);
+		return;
+	}
+	if (!recorder->identified)
+		identify(recorder);
+	sample_totals(recorder, &sample);
+	slot = next_sample(recorder, at);
+	if (!slot)
+		return;
+	*slot = sample;
+	recorder->ended |= last;
+}
+
+void mw_recorder_finish(struct mw_recorder *recorder, const struct mw_window_info *window)
+{
+	double at = (double)window->length_ns / 1e9;
+	struct mw_report_sample *slot;
+
+	/* A process that was killed has had no last moment to be read in, and has no memory now. One
+	 * that still runs is read now: a little late, as the hooks have been lifted meanwhile. */
+	if (!recorder->ended && window->ended != MW_END_EXIT)
+		mw_recorder_sample(recorder, window->length_ns, true);
+	if (recorder->ended) {
+		slot = &recorder->samples[recorder->sample_count - 1];
+	} else {
+		slot = next_sample(recorder, at);
+		if (!slot)
+			return;
+		*slot = (struct mw_report_sample){.pss = 0};
+		recorder->ended = true;
+	}
+	slot->at = at;
+	sample_totals(recorder, slot);
+}
+
+struct mw_amount mw_recorder_impacting(const struct mw_recorder *recorder)
+{
+	struct mw_track_totals heap;
+	struct mw_track_totals vm;
+
+	mw_track_totals(recorder->track, MW_KIND_HEAP, &heap);
+	mw_track_totals(recorder->track, MW_KIND_VM, &vm);
+	return (struct mw_amount){heap.impacting.count + vm.impacting.count, heap.impacting.bytes + vm.impacting.bytes};
+}
+
+static void on_progress(void *context, size_t done, size_t total)
+{
+	mw_progress_symbols(context, done, total);
+}
+
+struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const struct mw_recorder_view *view,
+				    struct mw_report **out)
+{
+	const struct mw_engine_ops *ops = view->engine->ops;
+	struct mw_summary_input input = {
+		.track = recorder->track,
+		.modules = ops->modules(view->engine, recorder->pid),
+		.pid = recorder->pid,
+		.comm = recorder->comm,
+		.exe = recorder->exe,
+		.command = recorder->command,
+		.command_count = recorder->command_count,
+		.window = ops->window(view->engine, recorder->pid),
+		.stats = ops->stats(view->engine, recorder->pid),
+		.engine = ops->name,
+		.engine_reason = view->reason,
+		.samples = recorder->samples,
+		.sample_count = recorder->sample_count,
+		.track_heap = view->track_heap,
+		.track_vm = view->track_vm,
+		.progress = on_progress,
+		.progress_context = view->progress,
+	};
+	struct mw_error *err;
+
+	input.hook_count = ops->hooks(view->engine, recorder->pid, &input.hooks);
+	MW_TRY(mw_symbolizer_create(input.modules, &input.symbolizer));
+	err = mw_summary_create(&input, out);
+	mw_symbolizer_destroy(input.symbolizer);
+	return err;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * recorder.h: all that is kept of one process while it is watched: who it is, its tracker, and what
+ * its memory was from second to second; and how that becomes a report.
+ */
+#ifndef MW_CLI_RECORDER_H
+#define MW_CLI_RECORDER_H
+
+#include "cli/progress.h"
+#include "track/track.h"
+
+#include <memwatch/engine.h>
+#include <memwatch/view.h>
+
+struct mw_recorder {
+	pid_t pid;
+	bool launched;
+	bool identified; /* comm, exe and command are the process's own, not what was expected */
+	char *comm, *exe;
+	char **command;
+	size_t command_count;
+	struct mw_track *track;
+	struct mw_event_sink sink;
+	struct mw_report_sample *samples;
+	size_t sample_count, sample_capacity;
+	bool ended; /* the last sample was taken */
+};
+
+/* A process that runs: reads who it is. On failure there is nothing to deinit. */
+struct mw_error *mw_recorder_init(struct mw_recorder *recorder, pid_t pid) MW_MUST_CHECK;
+/* A command before its exec; `path` is the program. */
+struct mw_error *mw_recorder_init_launched(struct mw_recorder *recorder, pid_t pid, const char *path,
+					   char *const *command, size_t count) MW_MUST_CHECK;
+void mw_recorder_deinit(struct mw_recorder *recorder);
+
+/* Between attach and start, while the process stands still: its mappings and its memory at second 0. */
+struct mw_error *mw_recorder_before(struct mw_recorder *recorder) MW_MUST_CHECK;
+/* What mw_engine_options.sample is to do. */
+void mw_recorder_sample(struct mw_recorder *recorder, uint64_t time_ns, bool last);
+/* The window is over: the last sample is made that of its end. */
+void mw_recorder_finish(struct mw_recorder *recorder, const struct mw_window_info *window);
+
+/* Heap and vm blocks not freed at this moment. */
+struct mw_amount mw_recorder_impacting(const struct mw_recorder *recorder);
+
+/* Which engine watched, and for what. */
+struct mw_recorder_view {
+	struct mw_engine *engine;
+	const char *reason;
+	bool track_heap, track_vm;
+	struct mw_progress *progress;
+};
+
+/* The report on the process's window; after detach, before the engine's destroy. */
+struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const struct mw_recorder_view *view,
+				    struct mw_report **out) MW_MUST_CHECK;
+
+#endif

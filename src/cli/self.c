@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+/* self.c: descriptors, limits and signals of memwatch's own process. */
+#include "cli/self.h"
+
+#include "base/clock.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* timeout(1) and terminals may send a signal twice: what comes within this time counts as one. */
+#define SAME_SIGNAL_NS 300000000ULL
+
+static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+#define WATCHED (sizeof(watched) / sizeof(watched[0]))
+
+static struct sigaction found_actions[WATCHED];
+static sigset_t found_mask;
+static struct rlimit found_files;
+static bool prepared;
+static volatile sig_atomic_t interrupted;
+static volatile sig_atomic_t reporting;
+static char partial_file[PATH_MAX]; /* a copy: its owner may free it while a signal comes */
+static uint64_t first_signal_ns;
+
+void mw_self_guard_descriptors(void)
+{
+	for (int fd = 0; fd <= 2; fd++) {
+		/* The wrong direction on purpose: writing to a closed output must fail, not vanish. */
+		int flags = fd == 0 ? O_WRONLY : O_RDONLY;
+
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", flags | O_CLOEXEC) != fd)
+			_exit(1);
+	}
+}
+
+static void on_signal(int number)
+{
+	static const char text[] = "\nmemwatch: interrupted before the report was written\n";
+
+	(void)number;
+	if (!interrupted) {
+		first_signal_ns = mw_clock_ns();
+		interrupted = 1;
+		return;
+	}
+	if (!reporting || mw_clock_ns() - first_signal_ns < SAME_SIGNAL_NS)
+		return;
+	if (*partial_file)
+		unlink(partial_file);
+	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+		_exit(1);
+	_exit(1);
+}
+
+static void prepare_signals(void)
+{
+	struct sigaction action = {.sa_handler = on_signal};
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+	/* One at a time: a handler that is interrupted by another would count wrongly. */
+	for (size_t i = 0; i < WATCHED; i++)
+		sigaddset(&action.sa_mask, watched[i]);
+	sigprocmask(SIG_SETMASK, NULL, &found_mask);
+	for (size_t i = 0; i < WATCHED; i++) {
+		sigaction(watched[i], NULL, &found_actions[i]);
+		if (watched[i] == SIGPIPE)
+			sigaction(watched[i], &ignore, NULL);
+		else if (watched[i] != SIGHUP || found_actions[i].sa_handler != SIG_IGN)
+			sigaction(watched[i], &action, NULL);
+	}
+}
+
+void mw_self_prepare(void)
+{
+	struct rlimit raised;
+
+	prepare_signals();
+	if (getrlimit(RLIMIT_NOFILE, &found_files) == 0) {
+		raised = found_files;
+		raised.rlim_cur = raised.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &raised);
+	}
+	prepared = true;
+}
+
+const volatile sig_atomic_t *mw_self_interrupted(void)
+{
+	return &interrupted;
+}
+
+void mw_self_reporting(const char *partial)
+{
+	sigset_t all;
+	sigset_t before;
+
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, &before);
+	snprintf(partial_file, sizeof(partial_file), "%s", partial ? partial : "");
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	reporting = 1;
+}
+
+void mw_self_restore(void)
+{
+	if (!prepared)
+		return;
+	if (found_files.rlim_max)
+		setrlimit(RLIMIT_NOFILE, &found_files);
+	for (size_t i = 0; i < WATCHED; i++)
+		sigaction(watched[i], &found_actions[i], NULL);
+	sigprocmask(SIG_SETMASK, &found_mask, NULL);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * self.h: what memwatch sets up in its own process: descriptors, limits and signals, and how a
+ * command that it launches gets them as they were.
+ *
+ * There is one such process, so this is the one module with global state: a signal handler can
+ * reach nothing else.
+ */
+#ifndef MW_CLI_SELF_H
+#define MW_CLI_SELF_H
+
+#include <signal.h>
+#include <stdbool.h>
+
+/* First thing in main(): a standard descriptor that is closed is kept from being given to a file. */
+void mw_self_guard_descriptors(void);
+
+/*
+ * Raise the limit of open files, ignore SIGPIPE, and let SIGINT, SIGTERM and SIGHUP ask for the
+ * window's end. SIGHUP stays ignored where it was (nohup). System calls are not restarted.
+ */
+void mw_self_prepare(void);
+
+/* Not 0 once the window's end was asked for; what an engine's run() looks at. */
+const volatile sig_atomic_t *mw_self_interrupted(void);
+
+/*
+ * The window is over and nothing is attached: from now on a second signal ends memwatch with
+ * status 1. `partial` (may be NULL) is then unlinked; mw_self_reporting(NULL) forgets it.
+ */
+void mw_self_reporting(const char *partial);
+
+/* In a forked child before exec: limits, dispositions and signal mask as memwatch found them. Async-signal-safe. */
+void mw_self_restore(void);
+
+#endif
