@@ -58,7 +58,7 @@ static bool relative_target(const struct mw_x86_insn *insn, const struct mw_insn
 	if (insn->opsize && !insn->wide)
 		return false;
 	if (size == 1) {
-		disp32 = (int8_t)end[-1];
+		disp32 = (end[-1] ^ 0x80) - 0x80; /* sign-extended */
 	} else if (size == 4) {
 		memcpy(&disp32, end - 4, sizeof(disp32));
 	} else {
