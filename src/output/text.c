@@ -118,12 +118,15 @@ static void put_command(struct mw_text *text)
 	mw_line_printf(line, "  ");
 	for (size_t i = 0; i < report->target.command_count; i++) {
 		mw_line_printf(line, "%s", i ? " " : "");
-		mw_line_name(line, report->target.command[i]);
+		if (report->target.command[i] && !report->target.command[i][0])
+			mw_line_printf(line, "''");
+		else
+			mw_line_name(line, report->target.command[i]);
 	}
 	if (!report->target.command_count)
 		mw_line_name(line, report->target.exe);
 	if (text->options->width)
-		mw_line_elide(line, 2, text->options->width > 22 ? text->options->width - 2 : 20);
+		mw_line_elide(line, 2, text->options->width - 2);
 	mw_text_line(text, MW_STYLE_PLAIN);
 }
 
@@ -160,6 +163,18 @@ static void put_cost(struct mw_text *text)
 	mw_text_paragraph(text, 4);
 }
 
+static void add_lost(struct mw_line *line, const struct mw_report *report)
+{
+	uint64_t events = report->lost.events, stacks = report->lost.stacks;
+
+	mw_line_printf(line, ": INCOMPLETE, lost");
+	if (events)
+		mw_line_printf(line, " %s event%s", mw_show_count(events).text, events == 1 ? "" : "s");
+	if (stacks)
+		mw_line_printf(line, "%s %s stack%s", events ? " and" : "", mw_show_count(stacks).text,
+			       stacks == 1 ? "" : "s");
+}
+
 void mw_text_header(struct mw_text *text)
 {
 	const struct mw_report *report = text->report;
@@ -173,8 +188,7 @@ void mw_text_header(struct mw_text *text)
 	if (complete)
 		mw_line_printf(line, ": nothing was lost");
 	else
-		mw_line_printf(line, ": INCOMPLETE, %s events and %s stacks were lost",
-			       mw_show_count(report->lost.events).text, mw_show_count(report->lost.stacks).text);
+		add_lost(line, report);
 	/* A name is at most 15 bytes, yet each may be shown as four columns. */
 	if (text->options->width && mw_line_columns(line, 0) > text->options->width)
 		mw_text_paragraph(text, 2);
@@ -212,9 +226,13 @@ static struct mw_amount impacting_of(const struct mw_report *report)
 struct mw_error *mw_text_write(const struct mw_report *const *reports, size_t count,
 			       const struct mw_output_options *options, FILE *stream)
 {
-	struct mw_text text = {.options = options, .stream = stream};
+	struct mw_output_options clamped = *options;
+	struct mw_text text = {.options = &clamped, .stream = stream};
 	bool failed;
 
+	/* Narrower, the tables would have to be cut. */
+	if (clamped.width && clamped.width < MW_TEXT_LEAST_WIDTH)
+		clamped.width = MW_TEXT_LEAST_WIDTH;
 	for (size_t i = 0; i < count; i++) {
 		text.report = reports[i];
 		text.impacting = impacting_of(reports[i]);

@@ -47,8 +47,9 @@ static void put_ages(struct mw_text *text, const struct mw_report_stack *stack)
 		double oldest = end > stack->oldest ? end - stack->oldest : 0;
 		double newest = end > stack->newest ? end - stack->newest : 0;
 
-		mw_line_printf(line, "   oldest %s, newest %s", mw_show_seconds(oldest).text,
-			       mw_show_seconds(newest).text);
+		mw_line_printf(line, "   age %s", mw_show_seconds(oldest).text);
+		if (stack->impacting.count > 1)
+			mw_line_printf(line, " (oldest) to %s (newest)", mw_show_seconds(newest).text);
 	}
 	mw_line_printf(line, "%s", line->length ? "; " : "   ");
 	if (stack->has_lifetime) {
@@ -56,16 +57,17 @@ static void put_ages(struct mw_text *text, const struct mw_report_stack *stack)
 			       stack->transient.count == 1 ? "" : "s");
 		add_lifetime(line, stack);
 	} else {
-		mw_line_printf(line, "none of its siblings was freed");
+		mw_line_printf(line, "no block of this stack was freed");
 	}
 	mw_text_paragraph(text, 5);
 }
 
-static void add_api(struct mw_line *line, const struct mw_report_stack *stack)
+static void put_api(struct mw_text *text, const struct mw_report_stack *stack)
 {
-	mw_line_name(line, stack->api);
-	if (stack->kind == MW_KIND_VM)
-		mw_line_printf(line, " (vm)");
+	mw_line_printf(&text->line, "   by ");
+	mw_line_name(&text->line, stack->api);
+	mw_line_printf(&text->line, "%s, stack %s", stack->kind == MW_KIND_VM ? " (vm)" : "", stack->id);
+	mw_text_paragraph(text, 5);
 }
 
 static void put_impacting(struct mw_text *text, size_t number, const struct mw_report_stack *stack)
@@ -73,19 +75,24 @@ static void put_impacting(struct mw_text *text, size_t number, const struct mw_r
 	struct mw_line *line = &text->line;
 
 	fputc('\n', text->stream);
-	mw_line_printf(line, "%zu. %s in %s block%s, %s: ", number, mw_show_size(stack->impacting.bytes).text,
-		       mw_show_count(stack->impacting.count).text, stack->impacting.count == 1 ? "" : "s",
-		       text->impacting.bytes
-			       ? mw_show_percent((double)stack->impacting.bytes, (double)text->impacting.bytes).text
-			       : "0.0 %");
-	add_api(line, stack);
-	mw_line_printf(line, ", stack %s", stack->id);
-	if (text->options->width)
-		mw_line_elide(line, 0, text->options->width);
+	mw_line_printf(line, "%zu. %s in %s block%s", number, mw_show_size(stack->impacting.bytes).text,
+		       mw_show_count(stack->impacting.count).text, stack->impacting.count == 1 ? "" : "s");
+	if (text->impacting.bytes)
+		mw_line_printf(line, ", %s of all impacting",
+			       mw_show_percent((double)stack->impacting.bytes, (double)text->impacting.bytes).text);
 	mw_text_line(text, number == 1 ? MW_STYLE_ALARM : MW_STYLE_HEADING);
+	put_api(text, stack);
 	put_threads(text, stack);
 	put_ages(text, stack);
 	mw_text_frames(text, stack, SIZE_MAX);
+}
+
+static void add_rate(struct mw_line *line, double rate)
+{
+	if (rate < 100)
+		mw_line_printf(line, ", %.1f a second", rate);
+	else
+		mw_line_printf(line, ", %s a second", mw_show_count((uint64_t)(rate + 0.5)).text);
 }
 
 static void put_transient(struct mw_text *text, size_t number, const struct mw_report_stack *stack, size_t above)
@@ -97,13 +104,9 @@ static void put_transient(struct mw_text *text, size_t number, const struct mw_r
 	mw_line_printf(line, "%zu. %s in %s block%s", number, mw_show_size(stack->transient.bytes).text,
 		       mw_show_count(stack->transient.count).text, stack->transient.count == 1 ? "" : "s");
 	if (seconds > 0)
-		mw_line_printf(line, ", %.1f/s", (double)stack->transient.count / seconds);
-	mw_line_printf(line, ": ");
-	add_api(line, stack);
-	mw_line_printf(line, ", stack %s", stack->id);
-	if (text->options->width)
-		mw_line_elide(line, 0, text->options->width);
+		add_rate(line, (double)stack->transient.count / seconds);
 	mw_text_line(text, MW_STYLE_HEADING);
+	put_api(text, stack);
 	if (stack->has_lifetime) {
 		mw_line_printf(line, "   ");
 		add_lifetime(line, stack);
@@ -127,8 +130,6 @@ static void put_rest(struct mw_text *text, size_t stacks, struct mw_amount rest)
 	mw_text_line(text, MW_STYLE_PLAIN);
 }
 
-/* `amount_of` picks the amount that a list is about, `put` shows one stack. Allocators' own mappings are left out: what
- * lies in them is counted already. */
 static struct mw_amount impacting_of(const struct mw_report_stack *stack)
 {
 	return stack->impacting;
@@ -157,7 +158,8 @@ static int compare_transient(const void *left, const void *right)
 	return strcmp(a->id, b->id);
 }
 
-/* The stacks with something of that amount, in the report's order. False without memory. */
+/* The stacks with something of that amount, in the report's order. Allocators' own mappings are left out:
+ * what lies in them is counted already. False without memory. */
 static bool pick(struct mw_text *text, struct mw_amount (*amount_of)(const struct mw_report_stack *), struct list *list)
 {
 	const struct mw_report *report = text->report;

@@ -4,8 +4,10 @@
 
 #include <string.h>
 
-#define BAR_COLUMNS   10
-#define LABEL_COLUMNS 22
+#define BAR_COLUMNS    10
+#define LABEL_COLUMNS  12
+#define MEMORY_COLUMNS 18
+#define BAR_WIDTH      80 /* a bar is only drawn where lines are so wide */
 
 static const char *const kind_names[MW_KIND_COUNT] = {"heap", "vm", "vm-internal"};
 
@@ -58,10 +60,10 @@ static struct mw_shown show_peak(const struct mw_report_totals *totals)
 
 static const struct row rows[] = {
 	{"allocated", show_size},
-	{"  impacting, not freed", show_impacting},
-	{"  transient, freed", show_transient},
-	{"freed, but older", show_aofi},
-	{"peak of impacting", show_peak},
+	{"  impacting", show_impacting},
+	{"  transient", show_transient},
+	{"older, freed", show_aofi},
+	{"peak", show_peak},
 };
 
 #define ROW_COUNT (sizeof(rows) / sizeof(rows[0]))
@@ -112,23 +114,29 @@ static void put_totals(struct mw_text *text)
 	const struct mw_report *report = text->report;
 	size_t columns = 2 + LABEL_COLUMNS;
 
-	mw_text_heading(text, "Totals (bytes in blocks)");
+	mw_text_heading(text, "Totals, in bytes and blocks");
 	for (unsigned kind = 0; kind < MW_KIND_COUNT; kind++)
 		columns += report->tracked[kind] ? 2 + kind_columns(report, kind) : 0;
 	if (!text->options->width || columns <= text->options->width) {
 		put_kinds(text, 0, MW_KIND_COUNT - 1);
-		return;
+	} else {
+		for (unsigned kind = 0; kind < MW_KIND_COUNT; kind++)
+			if (report->tracked[kind])
+				put_kinds(text, kind, kind);
 	}
-	for (unsigned kind = 0; kind < MW_KIND_COUNT; kind++)
-		if (report->tracked[kind])
-			put_kinds(text, kind, kind);
+	mw_line_printf(&text->line,
+		       "  (impacting: not freed by the end; transient: freed; older: from before the window");
+	if (report->tracked[MW_KIND_VM_INTERNAL])
+		mw_line_printf(&text->line, "; vm-internal: mapped by allocators, to hold heap blocks");
+	mw_line_printf(&text->line, ")");
+	mw_text_paragraph(text, 3);
 }
 
 static void put_memory_row(struct mw_text *text, const char *label, uint64_t from, uint64_t to)
 {
 	if (from == MW_SIZE_UNKNOWN || to == MW_SIZE_UNKNOWN)
 		return;
-	mw_line_printf(&text->line, "  %-*s  %12s  %12s  %12s", LABEL_COLUMNS, label, mw_show_size(from).text,
+	mw_line_printf(&text->line, "  %-*s  %10s  %10s  %11s", MEMORY_COLUMNS, label, mw_show_size(from).text,
 		       mw_show_size(to).text, mw_show_change(from, to).text);
 	mw_text_line(text, MW_STYLE_PLAIN);
 }
@@ -143,32 +151,40 @@ static void put_memory(struct mw_text *text)
 	first = &report->memory[0];
 	last = &report->memory[report->memory_count - 1];
 	mw_text_heading(text, "Memory of the process");
-	mw_line_printf(&text->line, "  %-*s  %12s  %12s  %12s", LABEL_COLUMNS, "", "first", "last", "change");
+	mw_line_printf(&text->line, "  %-*s  %10s  %10s  %11s", MEMORY_COLUMNS, "", "first", "last", "change");
 	mw_text_line(text, MW_STYLE_PLAIN);
 	put_memory_row(text, "resident (RSS)", first->rss, last->rss);
 	put_memory_row(text, "proportional (PSS)", first->pss, last->pss);
 	put_memory_row(text, "virtual", first->vsize, last->vsize);
 }
 
+static void add_bar(struct mw_line *line, double share)
+{
+	int bar = share < 1 ? (int)(share * BAR_COLUMNS + 0.5) : BAR_COLUMNS;
+
+	mw_line_printf(line, "  %.*s%*s", bar, "##########", BAR_COLUMNS - bar, "");
+}
+
 static void put_module(struct mw_text *text, const struct mw_report_module *module, bool leads)
 {
+	double part = (double)module->impacting.bytes, whole = (double)text->impacting.bytes;
+	unsigned width = text->options->width;
 	struct mw_line *line = &text->line;
-	double share = text->impacting.bytes ? (double)module->impacting.bytes / (double)text->impacting.bytes : 0;
-	int bar = (int)(share * BAR_COLUMNS + 0.5);
-	size_t name;
+	size_t name, columns;
 
-	bar = bar > BAR_COLUMNS ? BAR_COLUMNS : bar;
-	mw_line_printf(line, "  %10s  %12s  %7s  %.*s%*s  ", mw_show_size(module->impacting.bytes).text,
-		       mw_show_count(module->impacting.count).text,
-		       mw_show_percent((double)module->impacting.bytes, (double)text->impacting.bytes).text, bar,
-		       "##########", BAR_COLUMNS - bar, "");
+	mw_line_printf(line, "  %10s  %12s  %7s", mw_show_size(module->impacting.bytes).text,
+		       mw_show_count(module->impacting.count).text, mw_show_percent(part, whole).text);
+	if (!width || width >= BAR_WIDTH)
+		add_bar(line, whole > 0 ? part / whole : 0);
+	mw_line_printf(line, "  ");
 	name = line->length;
+	columns = mw_line_columns(line, 0);
 	if (module->module)
 		mw_line_name(line, module->module);
 	else
-		mw_line_printf(line, "(only allocators and runtime on the stack)");
-	if (text->options->width)
-		mw_line_elide(line, name, text->options->width > 68 ? text->options->width - 49 : 20);
+		mw_line_printf(line, "(runtime only)");
+	if (width)
+		mw_line_elide(line, name, width > columns ? width - columns : 1);
 	mw_text_line(text, leads ? MW_STYLE_ALARM : MW_STYLE_PLAIN);
 }
 

@@ -26,7 +26,7 @@ static struct mw_error *append(struct mw_journal *journal, struct mw_patch **out
 struct mw_error *mw_journal_plant(struct mw_journal *journal, pid_t tid, mw_addr addr, const void *bytes, size_t size,
 				  size_t *number)
 {
-	struct mw_patch *patch;
+	struct mw_patch *patch = NULL;
 	struct mw_error *err;
 
 	if (size > MW_OOL_MAX)

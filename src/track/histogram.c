@@ -9,6 +9,7 @@
 #define EXACT       128U /* below this rounding to whole nanoseconds would cost more than 5 % */
 #define EXACT_SHIFT 7U
 #define STEPS       8U /* buckets an octave: (2^(1/8) - 1) / (2^(1/8) + 1) = 4.33 % */
+#define BUCKETS     (EXACT + (64U - EXACT_SHIFT) * STEPS)
 #define GROW_BY     4U /* and capacities are multiples of it, so that counts of 8 bytes are aligned */
 
 /* 2^(i/8) */
@@ -176,8 +177,11 @@ static struct mw_error *add_to_bucket(struct mw_histogram *h, uint16_t number, u
 
 	if (width < h->width)
 		width = h->width;
-	if (!is_there && h->used == capacity)
-		capacity = (uint16_t)(capacity + GROW_BY + capacity / 4 / GROW_BY * GROW_BY);
+	if (!is_there && h->used == capacity) {
+		uint32_t more = capacity + GROW_BY + capacity / 4U / GROW_BY * GROW_BY;
+
+		capacity = (uint16_t)(more < BUCKETS ? more : BUCKETS);
+	}
 	if ((width != h->width || capacity != h->capacity) && !rebuild(h, capacity, width))
 		return mw_error_nomem();
 	if (!is_there)

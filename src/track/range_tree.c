@@ -170,7 +170,7 @@ uint32_t mw_range_tree_cut(struct mw_range_tree *tree, mw_addr start, mw_addr en
 	uint32_t first = MW_RANGE_NONE;
 	uint32_t *link = &first;
 
-	for (;;) {
+	while (start < end) {
 		uint32_t id = mw_range_tree_after(tree, start);
 
 		if (id == MW_RANGE_NONE || mw_range_at(tree, id)->start >= end)

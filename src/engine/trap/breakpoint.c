@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+/* breakpoint.c: breakpoints and the instructions that they displace (trap.h). */
+#include "engine/trap/trap.h"
+#include "target/remote.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#define PAGE 4096u
+
+struct mw_error *trap_breakpoint_get(struct trap_process *process, mw_addr addr, struct trap_breakpoint **out)
+{
+	struct trap_breakpoint *breakpoint = mw_map_get(&process->breakpoints, addr);
+
+	if (!breakpoint) {
+		struct mw_error *err;
+
+		breakpoint = calloc(1, sizeof(*breakpoint));
+		if (!breakpoint)
+			return mw_error_nomem();
+		breakpoint->addr = addr;
+		breakpoint->hook = TRAP_NO_HOOK;
+		err = mw_map_set(&process->breakpoints, addr, breakpoint);
+		if (err) {
+			free(breakpoint);
+			return err;
+		}
+	}
+	*out = breakpoint;
+	return NULL;
+}
+
+/*
+ * The unused rest of the last page of a module's code is mapped, executable and used by nobody: room for out-of-line
+ * copies that needs no system call in the target and is near enough for relative operands.
+ */
+static struct mw_error *find_cave(struct trap_process *process, uint32_t number, struct trap_cave **out)
+{
+	const struct mw_module *module = mw_modules_get(process->modules, number);
+	const struct mw_elf_segment *segments;
+	struct trap_cave *caves;
+	size_t count;
+
+	for (size_t i = 0; i < process->cave_count; i++) {
+		if (process->caves[i].module == number) {
+			*out = &process->caves[i];
+			return NULL;
+		}
+	}
+	caves = realloc(process->caves, (process->cave_count + 1) * sizeof(*caves));
+	if (!caves)
+		return mw_error_nomem();
+	process->caves = caves;
+	*out = &caves[process->cave_count++];
+	memset(*out, 0, sizeof(**out));
+	(*out)->module = number;
+	count = mw_elf_segments(module->elf, &segments);
+	for (size_t i = 0; i < count; i++) {
+		mw_addr used = segments[i].vaddr + module->bias;
+		mw_addr end;
+
+		if (!segments[i].exec || segments[i].write || segments[i].file_size < segments[i].memory_size)
+			continue;
+		used += segments[i].memory_size;
+		used = (used + MW_OOL_MAX - 1) & ~(mw_addr)(MW_OOL_MAX - 1);
+		end = (used + PAGE - 1) & ~(mw_addr)(PAGE - 1);
+		if (end - used > (*out)->end - (*out)->next) {
+			(*out)->next = used;
+			(*out)->end = end;
+		}
+	}
+	return NULL;
+}
+
+/* Make the copy; `*made` stays false where there is no room or the instruction can't be moved there. */
+static struct mw_error *make_copy(struct trap_process *process, pid_t tid, struct trap_breakpoint *breakpoint,
+				  bool *made)
+{
+	const struct mw_module *module = mw_modules_find(process->modules, breakpoint->addr);
+	struct trap_cave *cave = NULL;
+	uint8_t code[MW_OOL_MAX], there[MW_OOL_MAX];
+	size_t copy_length, length, patch;
+	struct mw_error *err;
+
+	*made = false;
+	if (!module || !module->elf)
+		return NULL;
+	MW_TRY(find_cave(process, module->number, &cave));
+	if (cave->end - cave->next < MW_OOL_MAX ||
+	    mw_remote_read(tid, cave->next, there, sizeof(there)) != sizeof(there))
+		return NULL;
+	err = process->arch->relocate(&breakpoint->plan, cave->next, code, &copy_length, &length);
+	if (err) {
+		bool fatal = mw_error_kind(err) == MW_ERROR_MEMORY;
+
+		if (!fatal)
+			mw_error_destroy(err);
+		return fatal ? err : NULL;
+	}
+	MW_TRY(mw_journal_plant(&process->journal, tid, cave->next, code, length, &patch));
+	MW_TRY(mw_map_set(&process->slots, cave->next, breakpoint));
+	breakpoint->slot = cave->next;
+	breakpoint->copy_length = copy_length;
+	cave->next += MW_OOL_MAX;
+	*made = true;
+	return NULL;
+}
+
+struct mw_error *trap_breakpoint_prepare(struct trap_process *process, pid_t tid, struct trap_breakpoint *breakpoint,
+					 bool *possible)
+{
+	const struct mw_insn_plan *plan = &breakpoint->plan;
+
+	*possible = true;
+	if (breakpoint->slot || plan->how == MW_INSN_EMULATE)
+		return NULL;
+	*possible = false;
+	if (plan->can_relocate)
+		MW_TRY(make_copy(process, tid, breakpoint, possible));
+	if (!*possible)
+		*possible = plan->can_emulate;
+	return NULL;
+}
+
+struct mw_error *trap_breakpoint_plant(struct trap_process *process, pid_t tid, struct trap_breakpoint *breakpoint)
+{
+	if (breakpoint->standing)
+		return NULL;
+	MW_TRY(mw_journal_plant(&process->journal, tid, breakpoint->addr, process->arch->breakpoint,
+				process->arch->breakpoint_length, &breakpoint->patch));
+	breakpoint->standing = true;
+	return NULL;
+}
+
+struct mw_error *trap_breakpoint_lift(struct trap_process *process, pid_t tid, struct trap_breakpoint *breakpoint)
+{
+	if (!breakpoint->standing)
+		return NULL;
+	MW_TRY(mw_journal_restore(&process->journal, tid, breakpoint->patch));
+	breakpoint->standing = false;
+	return NULL;
+}
+
+/* Unlike a debugger's write, this one heeds the memory's protection, as the instruction would. */
+static bool write_word(pid_t tid, mw_addr addr, uint64_t word)
+{
+	struct iovec local = {&word, sizeof(word)};
+	struct iovec remote = {(void *)(uintptr_t)addr, sizeof(word)};
+
+	return process_vm_writev(tid, &local, 1, &remote, 1, 0) == sizeof(word);
+}
+
+static bool emulate(struct trap_hit *hit)
+{
+	const struct mw_arch *arch = hit->process->arch;
+	const struct mw_insn_plan *plan = &hit->breakpoint->plan;
+	struct mw_regs regs = hit->regs.general;
+	uint64_t word = 0;
+
+	if (plan->memory == MW_MEMORY_POP || plan->memory == MW_MEMORY_LOAD)
+		if (mw_remote_read(hit->thread->tid, arch->memory_address(plan, &regs), &word, sizeof(word)) !=
+		    sizeof(word))
+			return false;
+	arch->emulate(plan, &regs, &word);
+	if (plan->memory == MW_MEMORY_PUSH && !write_word(hit->thread->tid, regs.gpr[arch->dwarf_sp], word))
+		return false;
+	hit->regs.general = regs;
+	return true;
+}
+
+struct mw_error *trap_breakpoint_pass(struct trap_hit *hit)
+{
+	struct trap_breakpoint *breakpoint = hit->breakpoint;
+
+	if (breakpoint->slot) {
+		hit->regs.general.pc = breakpoint->slot;
+		return NULL;
+	}
+	if (breakpoint->standing && emulate(hit))
+		return NULL;
+	/*
+	 * Its memory can't be had: the instruction faults, or makes the kernel grow the stack. Only the processor can
+	 * do that right, in place. What this breakpoint would have caught from now on is lost, and counted.
+	 */
+	hit->regs.general.pc = breakpoint->addr;
+	if (!breakpoint->standing)
+		return NULL;
+	if (breakpoint->hook != TRAP_NO_HOOK)
+		hit->process->stats.lost_events++;
+	breakpoint->exchange = true;
+	return trap_breakpoint_lift(hit->process, hit->thread->tid, breakpoint);
+}

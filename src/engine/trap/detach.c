@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+/* detach.c: leave a process as it was (trap.h). */
+#include "base/clock.h"
+#include "engine/trap/trap.h"
+#include "target/remote.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define STRAGGLER_PATIENCE_NS 5000000000u
+
+void trap_process_end(struct trap_process *process, enum mw_window_end end)
+{
+	void *value;
+
+	if (process->ended)
+		return;
+	process->ended = true;
+	process->holding = false;
+	process->window.ended = end;
+	if (process->windowed && process->window.length_ns == 0)
+		process->window.length_ns = trap_now(process);
+	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
+		struct trap_thread *thread = value;
+
+		mw_map_remove(&process->engine->threads, (uint64_t)thread->tid);
+		free(thread);
+	}
+	mw_map_deinit(&process->threads);
+}
+
+static void keep_first(struct mw_error **first, struct mw_error *err)
+{
+	err = trap_ignore_gone(err);
+	if (*first)
+		mw_error_destroy(err);
+	else
+		*first = err;
+}
+
+/* The return addresses that were exchanged, back where they still stand. */
+static struct mw_error *restore_returns(struct trap_process *process, pid_t tid)
+{
+	struct mw_error *first = NULL;
+	void *value;
+
+	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
+		const struct trap_thread *thread = value;
+
+		for (size_t j = 0; j < thread->call_count; j++) {
+			const struct trap_call *call = &thread->calls[j];
+			mw_addr slot = call->sp - sizeof(mw_addr);
+			mw_addr now;
+
+			if (!call->exchanged || mw_remote_read(tid, slot, &now, sizeof(now)) != sizeof(now) ||
+			    now != process->pad)
+				continue;
+			keep_first(&first, mw_remote_poke(tid, slot, &call->ret, sizeof(call->ret)));
+		}
+	}
+	return first;
+}
+
+/* A thread that has just returned into the pad, and has not trapped yet or had its trap taken back. */
+static struct mw_error *leave_pad(struct trap_thread *thread)
+{
+	struct trap_process *process = thread->process;
+	struct mw_tracee_regs regs;
+	struct trap_call call;
+	bool found;
+
+	if (!process->pad)
+		return NULL;
+	MW_TRY(mw_tracee_get_regs(thread->tid, &regs));
+	if (regs.general.pc != process->pad)
+		return NULL;
+	MW_TRY(trap_call_returning(thread, process->pad, regs.general.gpr[process->arch->dwarf_sp], true, &call,
+				   &found));
+	if (!found)
+		return NULL;
+	regs.general.pc = call.ret;
+	return mw_tracee_set_regs(thread->tid, &regs);
+}
+
+static void let_go(struct trap_process *process, struct mw_error **first)
+{
+	for (;;) {
+		struct trap_thread *chosen = NULL;
+		void *value;
+
+		for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
+			struct trap_thread *thread = value;
+
+			if (thread->stopped)
+				chosen = thread;
+		}
+		if (!chosen)
+			return;
+		keep_first(first, mw_tracee_detach(chosen->tid, chosen->signal));
+		trap_thread_remove(chosen);
+	}
+}
+
+/* Threads in waits that nothing interrupts: hear of their stop when it comes, so that it is a short one. */
+static void await_stragglers(struct trap_process *process, struct mw_error **first)
+{
+	uint64_t begin = mw_clock_ns();
+
+	while (process->threads.count > 0 && mw_clock_ns() - begin < STRAGGLER_PATIENCE_NS) {
+		int status;
+		pid_t tid;
+		struct mw_error *err = trap_wait(process->engine, &tid, &status);
+
+		if (!err && tid)
+			err = trap_dispatch(process->engine, tid, status);
+		keep_first(first, err);
+		if (process->ended)
+			return;
+		let_go(process, first);
+	}
+}
+
+static void last_looks(struct trap_process *process)
+{
+	const struct mw_engine_options *options = &process->engine->options;
+	void *value;
+
+	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
+		struct trap_thread *thread = value;
+
+		if (thread->numbered)
+			mw_error_destroy(trap_thread_number(thread));
+	}
+	if (options->sample && process->windowed)
+		options->sample(options->sample_context, process->pid, process->window.length_ns, true);
+}
+
+struct mw_error *trap_process_detach(struct trap_process *process, enum mw_window_end end)
+{
+	struct mw_error *first = NULL;
+	uint64_t begin = mw_clock_ns();
+	void *value;
+	pid_t tid;
+
+	if (process->ended)
+		return NULL;
+	if (process->windowed)
+		process->window.length_ns = trap_now(process);
+	last_looks(process);
+	keep_first(&first, trap_hold(process));
+	if (process->ended)
+		return first;
+	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
+		struct trap_thread *thread = value;
+
+		if (!thread->stopped)
+			continue;
+		keep_first(&first, trap_leave_slot(thread));
+		keep_first(&first, leave_pad(thread));
+	}
+	tid = trap_stopped_tid(process);
+	if (tid) {
+		keep_first(&first, restore_returns(process, tid));
+		keep_first(&first, mw_journal_rollback(&process->journal, tid));
+	}
+	let_go(process, &first);
+	process->stats.detach_ns = mw_clock_ns() - begin;
+	await_stragglers(process, &first);
+	trap_process_end(process, end);
+	return first ? mw_error_prefix(first, "detaching from process %d", process->pid) : NULL;
+}

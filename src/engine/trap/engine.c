@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: MIT
+/* engine.c: the trap engine as others see it (engine.h, trap.h). */
+#include "base/clock.h"
+#include "base/fault.h"
+#include "engine/trap/trap.h"
+#include "engine/trap/trap_engine.h"
+#include "proc/status.h"
+#include "target/preflight.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define SAMPLE_NS 1000000000u
+
+static struct mw_error *trap_create(const struct mw_engine_options *options, struct mw_engine **out)
+{
+	struct trap_engine *engine = calloc(1, sizeof(*engine));
+	struct mw_error *err;
+
+	if (!engine)
+		return mw_error_nomem();
+	engine->base.ops = &mw_engine_trap;
+	engine->options = *options;
+	engine->end = MW_END_INTERRUPT;
+	engine->frames = calloc(options->depth, sizeof(*engine->frames));
+	engine->raw_frames = calloc(options->depth, sizeof(*engine->raw_frames));
+	err = engine->frames && engine->raw_frames ? trap_tick_start(engine) : mw_error_nomem();
+	if (err) {
+		free(engine->frames);
+		free(engine->raw_frames);
+		free(engine);
+		return err;
+	}
+	*out = &engine->base;
+	return NULL;
+}
+
+static void process_destroy(struct trap_process *process)
+{
+	void *value;
+
+	if (!process)
+		return;
+	for (size_t i = 0; mw_map_next(&process->breakpoints, &i, &value);)
+		free(value);
+	mw_map_deinit(&process->breakpoints);
+	mw_map_deinit(&process->slots);
+	mw_map_deinit(&process->threads);
+	mw_unwinder_destroy(process->unwinder);
+	mw_hooks_deinit(&process->hooks);
+	mw_journal_deinit(&process->journal);
+	mw_modules_destroy(process->modules);
+	free(process->caves);
+	free(process->module_class);
+	free(process->internal.items);
+	free(process->infos);
+	free(process);
+}
+
+static struct mw_error *process_create(struct trap_engine *engine, pid_t pid, bool launched,
+				       const struct mw_event_sink *sink, struct trap_process **out)
+{
+	struct trap_process *process = calloc(1, sizeof(*process));
+	struct mw_unwinder *inner = NULL;
+	struct mw_error *err;
+
+	if (!process)
+		return mw_error_nomem();
+	process->engine = engine;
+	process->pid = pid;
+	process->launched = launched;
+	process->sink = *sink;
+	process->arch = mw_arch_find(mw_target_machine());
+	err = mw_modules_create(&process->modules);
+	if (!err)
+		err = mw_unwinder_libunwind(process->modules, process->arch, &inner);
+	if (!err)
+		err = mw_unwinder_memo(inner, process->arch, &process->unwinder);
+	if (err) {
+		process_destroy(process);
+		return err;
+	}
+	*out = process;
+	return NULL;
+}
+
+/* Another process that lives in this one's memory already (its vfork child): it would run into our breakpoints alone.
+ */
+static struct mw_error *seize_sharing_children(struct trap_process *process)
+{
+	void *value;
+	pid_t *found = NULL;
+	size_t found_count = 0;
+
+	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
+		const struct trap_thread *thread = value;
+		struct mw_error *err;
+
+		if (thread->stopped || thread->relation != TRAP_THREAD)
+			continue;
+		free(found);
+		found = NULL;
+		err = mw_children_read(process->pid, thread->tid, &found, &found_count);
+		if (err) {
+			mw_error_destroy(err);
+			continue;
+		}
+		for (size_t j = 0; j < found_count; j++) {
+			struct trap_thread *child;
+
+			if (mw_shares_memory(process->pid, found[j]) != 1 ||
+			    mw_map_get(&process->engine->threads, (uint64_t)found[j]))
+				continue;
+			err = trap_ignore_gone(mw_tracee_seize(found[j]));
+			if (!err)
+				err = trap_thread_add(process, found[j], TRAP_SHARING_CHILD, &child);
+			free(found);
+			return err ? err : trap_hold(process);
+		}
+	}
+	free(found);
+	return NULL;
+}
+
+static struct mw_error *stop_process(struct trap_process *process)
+{
+	uint64_t begin = mw_clock_ns();
+
+	MW_TRY(trap_seize_all(process));
+	if (process->launched)
+		return NULL;
+	MW_TRY(mw_fault("attach.stop"));
+	MW_TRY(trap_hold(process));
+	if (process->ended)
+		return mw_error_create(MW_ERROR_GONE, 0, "process %d ended while memwatch attached to it",
+				       process->pid);
+	MW_TRY(seize_sharing_children(process));
+	process->stats.attach_ns = mw_clock_ns() - begin;
+	return NULL;
+}
+
+static struct mw_error *trap_attach(struct mw_engine *base, pid_t pid, bool launched, const struct mw_event_sink *sink)
+{
+	struct trap_engine *engine = (struct trap_engine *)base;
+	struct trap_process **processes;
+	struct trap_process *process = NULL;
+	struct mw_status status;
+	struct mw_error *err;
+
+	MW_TRY(mw_status_read(pid, &status));
+	processes = realloc(engine->processes, (engine->process_count + 1) * sizeof(struct trap_process *));
+	if (!processes)
+		return mw_error_nomem();
+	engine->processes = processes;
+	MW_TRY(process_create(engine, pid, launched, sink, &process));
+	process->shadow_stack = status.shadow_stack;
+	engine->processes[engine->process_count++] = process;
+	err = launched ? NULL : trap_survey(process);
+	if (!err)
+		err = stop_process(process);
+	if (err) {
+		mw_error_destroy(trap_process_detach(process, MW_END_LOST));
+		engine->process_count--;
+		process_destroy(process);
+	}
+	return err;
+}
+
+static struct mw_error *begin_window(struct trap_process *process)
+{
+	uint64_t begin = mw_clock_ns();
+	pid_t tid = trap_stopped_tid(process);
+
+	if (process->launched || process->ended)
+		return NULL;
+	if (!tid)
+		return mw_error_create(MW_ERROR_SYSTEM, 0, "no thread of process %d could be stopped", process->pid);
+	MW_TRY(trap_plant(process, tid));
+	MW_TRY(mw_fault("attach.resume"));
+	process->start_ns = mw_clock_ns();
+	process->window.started_realtime_ns = mw_clock_realtime_ns();
+	process->windowed = true;
+	process->stats.attach_ns += mw_clock_ns() - begin;
+	return trap_release(process);
+}
+
+static struct mw_error *detach_all(struct trap_engine *engine, enum mw_window_end end)
+{
+	struct mw_error *first = NULL;
+
+	for (size_t i = 0; i < engine->process_count; i++) {
+		struct mw_error *err = trap_process_detach(engine->processes[i], end);
+
+		if (first)
+			mw_error_destroy(err);
+		else
+			first = err;
+	}
+	trap_pace_end(engine);
+	return first;
+}
+
+static struct mw_error *trap_start(struct mw_engine *base)
+{
+	struct trap_engine *engine = (struct trap_engine *)base;
+
+	for (size_t i = 0; i < engine->process_count; i++) {
+		struct mw_error *err = begin_window(engine->processes[i]);
+
+		if (err) {
+			mw_error_destroy(detach_all(engine, MW_END_LOST));
+			return err;
+		}
+	}
+	trap_pace_begin(engine);
+	return NULL;
+}
+
+static bool anything_left(const struct trap_engine *engine)
+{
+	for (size_t i = 0; i < engine->process_count; i++)
+		if (!engine->processes[i]->ended)
+			return true;
+	return false;
+}
+
+static void take_samples(struct trap_engine *engine)
+{
+	for (size_t i = 0; i < engine->process_count && engine->options.sample; i++) {
+		struct trap_process *process = engine->processes[i];
+		uint64_t now;
+
+		if (process->ended || !process->windowed)
+			continue;
+		now = trap_now(process);
+		if (now - process->last_sample_ns < SAMPLE_NS)
+			continue;
+		process->last_sample_ns = now;
+		engine->options.sample(engine->options.sample_context, process->pid, now, false);
+	}
+}
+
+static struct mw_error *serve(struct trap_engine *engine, uint64_t deadline_ns, const volatile sig_atomic_t *interrupt)
+{
+	while (anything_left(engine)) {
+		int status;
+		pid_t tid;
+
+		MW_TRY(trap_wait(engine, &tid, &status));
+		if (tid)
+			MW_TRY(trap_dispatch(engine, tid, status));
+		else
+			MW_TRY(trap_orphans_resolve(engine));
+		take_samples(engine);
+		if (interrupt && *interrupt) {
+			engine->end = MW_END_INTERRUPT;
+			return NULL;
+		}
+		if (deadline_ns && engine->stop_ns >= deadline_ns) {
+			engine->end = MW_END_DURATION;
+			return NULL;
+		}
+	}
+	engine->end = MW_END_EXIT;
+	return NULL;
+}
+
+static struct mw_error *trap_run(struct mw_engine *base, uint64_t deadline_ns, const volatile sig_atomic_t *interrupt)
+{
+	struct trap_engine *engine = (struct trap_engine *)base;
+	struct mw_error *err = serve(engine, deadline_ns, interrupt);
+
+	if (err) {
+		engine->end = MW_END_LOST;
+		mw_error_destroy(detach_all(engine, MW_END_LOST));
+	}
+	return err;
+}
+
+static struct mw_error *trap_detach(struct mw_engine *base)
+{
+	struct trap_engine *engine = (struct trap_engine *)base;
+
+	return detach_all(engine, engine->end);
+}
+
+static void trap_destroy(struct mw_engine *base)
+{
+	struct trap_engine *engine = (struct trap_engine *)base;
+	void *value;
+
+	if (!engine)
+		return;
+	mw_error_destroy(detach_all(engine, MW_END_LOST));
+	trap_tick_stop(engine);
+	for (size_t i = 0; i < engine->process_count; i++)
+		process_destroy(engine->processes[i]);
+	for (size_t i = 0; mw_map_next(&engine->orphans, &i, &value);)
+		free(value);
+	mw_map_deinit(&engine->orphans);
+	mw_map_deinit(&engine->threads);
+	free(engine->processes);
+	free(engine->frames);
+	free(engine->raw_frames);
+	free(engine);
+}
+
+static struct trap_process *find(const struct mw_engine *base, pid_t pid)
+{
+	const struct trap_engine *engine = (const struct trap_engine *)base;
+
+	for (size_t i = 0; i < engine->process_count; i++)
+		if (engine->processes[i]->pid == pid)
+			return engine->processes[i];
+	return NULL;
+}
+
+static size_t trap_hook_infos(const struct mw_engine *base, pid_t pid, const struct mw_hook_info **out)
+{
+	struct trap_process *process = find(base, pid);
+
+	*out = NULL;
+	if (!process || process->hooks.count == 0)
+		return 0;
+	free(process->infos);
+	process->infos = calloc(process->hooks.count, sizeof(*process->infos));
+	if (!process->infos)
+		return 0;
+	for (size_t i = 0; i < process->hooks.count; i++)
+		process->infos[i] = process->hooks.items[i].info;
+	*out = process->infos;
+	return process->hooks.count;
+}
+
+static const struct mw_engine_stats *trap_stats(const struct mw_engine *base, pid_t pid)
+{
+	const struct trap_process *process = find(base, pid);
+
+	return process ? &process->stats : NULL;
+}
+
+static const struct mw_window_info *trap_window(const struct mw_engine *base, pid_t pid)
+{
+	const struct trap_process *process = find(base, pid);
+
+	return process ? &process->window : NULL;
+}
+
+static struct mw_modules *trap_module_table(const struct mw_engine *base, pid_t pid)
+{
+	struct trap_process *process = find(base, pid);
+
+	return process ? process->modules : NULL;
+}
+
+const struct mw_engine_ops mw_engine_trap = {
+	.name = "trap",
+	.create = trap_create,
+	.attach = trap_attach,
+	.start = trap_start,
+	.run = trap_run,
+	.detach = trap_detach,
+	.destroy = trap_destroy,
+	.hooks = trap_hook_infos,
+	.stats = trap_stats,
+	.window = trap_window,
+	.modules = trap_module_table,
+};

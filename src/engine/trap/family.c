@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: MIT
+/* family.c: the threads of a process, and the children it makes (trap.h). */
+#include "base/clock.h"
+#include "engine/trap/trap.h"
+#include "proc/status.h"
+#include "target/remote.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define FIRST_SNAPSHOT     2048u
+#define ORPHAN_PATIENCE_NS 500000000u
+
+struct mw_error *trap_thread_add(struct trap_process *process, pid_t tid, enum trap_relation relation,
+				 struct trap_thread **out)
+{
+	struct trap_engine *engine = process->engine;
+	struct trap_thread *thread = calloc(1, sizeof(*thread));
+	struct mw_error *err;
+
+	if (!thread)
+		return mw_error_nomem();
+	thread->tid = tid;
+	thread->process = process;
+	thread->relation = relation;
+	thread->snapshot_size = FIRST_SNAPSHOT;
+	thread->last_free.hook = TRAP_NO_HOOK;
+	err = mw_map_set(&engine->threads, (uint64_t)tid, thread);
+	if (!err) {
+		err = mw_map_set(&process->threads, (uint64_t)tid, thread);
+		if (err)
+			mw_map_remove(&engine->threads, (uint64_t)tid);
+	}
+	if (err) {
+		free(thread);
+		return err;
+	}
+	*out = thread;
+	return NULL;
+}
+
+void trap_thread_remove(struct trap_thread *thread)
+{
+	struct trap_process *process = thread->process;
+
+	mw_map_remove(&process->threads, (uint64_t)thread->tid);
+	mw_map_remove(&process->engine->threads, (uint64_t)thread->tid);
+	free(thread);
+}
+
+struct mw_error *trap_thread_number(struct trap_thread *thread)
+{
+	struct trap_process *process = thread->process;
+	char name[17];
+
+	mw_comm_read(thread->relation == TRAP_SHARING_CHILD ? thread->tid : process->pid, thread->tid, name);
+	MW_TRY(process->sink.thread(process->sink.context, thread->tid, name, !thread->numbered, &thread->number));
+	thread->numbered = true;
+	return NULL;
+}
+
+pid_t trap_stopped_tid(const struct trap_process *process)
+{
+	void *value;
+
+	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
+		const struct trap_thread *thread = value;
+
+		if (thread->stopped && thread->relation != TRAP_FORKED_CHILD && thread->relation != TRAP_NEWBORN)
+			return thread->tid;
+	}
+	return 0;
+}
+
+pid_t trap_live_tid(const struct trap_process *process)
+{
+	void *value;
+	pid_t any = process->pid;
+
+	if (mw_map_get(&process->threads, (uint64_t)process->pid))
+		return process->pid;
+	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
+		const struct trap_thread *thread = value;
+
+		if (thread->relation == TRAP_THREAD)
+			any = thread->tid;
+	}
+	return any;
+}
+
+struct mw_error *trap_thread_ended(struct trap_thread *thread, int status)
+{
+	struct trap_process *process = thread->process;
+	bool leader = thread->tid == process->pid && thread->relation == TRAP_THREAD;
+	bool launched = process->launched;
+	struct mw_error *err = trap_calls_drop(thread, 0);
+
+	trap_thread_remove(thread);
+	if (leader) {
+		process->window.has_exit_status = true;
+		process->window.exit_status = status;
+		(void)launched;
+	}
+	/* The leader's end is heard of last, when no thread is left. */
+	if (leader || process->threads.count == 0)
+		trap_process_end(process, MW_END_EXIT);
+	return err;
+}
+
+/* The thread will be gone: its name is final, and its memory can be looked at for the last time. */
+struct mw_error *trap_thread_exiting(struct trap_thread *thread)
+{
+	struct trap_process *process = thread->process;
+	const struct mw_engine_options *options = &process->engine->options;
+	uint64_t now;
+
+	if (thread->relation != TRAP_THREAD || !process->windowed)
+		return NULL;
+	if (thread->numbered)
+		MW_TRY(trap_thread_number(thread));
+	now = trap_now(process);
+	if (options->sample && (thread->tid == process->pid || process->threads.count == 1)) {
+		options->sample(options->sample_context, process->pid, now, true);
+		process->last_sample_ns = now;
+	}
+	return NULL;
+}
+
+struct mw_error *trap_child_born(struct trap_thread *parent, int event)
+{
+	struct trap_engine *engine = parent->process->engine;
+	struct trap_thread *child = NULL;
+	struct trap_orphan *orphan;
+	unsigned long tid;
+
+	MW_TRY(mw_tracee_event_message(parent->tid, &tid));
+	if (tid == 0 || mw_map_get(&engine->threads, tid))
+		return NULL;
+	MW_TRY(trap_thread_add(parent->process, (pid_t)tid, TRAP_NEWBORN, &child));
+	child->vfork_child = event == PTRACE_EVENT_VFORK;
+	memcpy(child->calls, parent->calls, sizeof(child->calls));
+	child->call_count = parent->call_count;
+	orphan = mw_map_remove(&engine->orphans, tid);
+	if (orphan) {
+		int status = orphan->status;
+
+		free(orphan);
+		return trap_dispatch(engine, (pid_t)tid, status);
+	}
+	return NULL;
+}
+
+/* A copy of the process: take our breakpoints and exchanged return addresses out of it and let it go. */
+static struct mw_error *clean_child(struct trap_thread *child)
+{
+	struct trap_process *process = child->process;
+	pid_t tid = child->tid;
+	struct mw_error *err = mw_journal_clean_copy(&process->journal, tid);
+
+	for (size_t i = 0; i < child->call_count && !err; i++)
+		if (child->calls[i].exchanged)
+			err = mw_remote_poke(tid, child->calls[i].sp - sizeof(mw_addr), &child->calls[i].ret,
+					     sizeof(child->calls[i].ret));
+	trap_thread_remove(child);
+	err = trap_ignore_gone(err);
+	if (err)
+		return mw_error_prefix(err, "child %d", tid);
+	return trap_ignore_gone(mw_tracee_detach(tid, 0));
+}
+
+static enum trap_relation relation_of(const struct trap_thread *newborn)
+{
+	const struct trap_process *process = newborn->process;
+	int shares;
+
+	if (syscall(SYS_tgkill, process->pid, newborn->tid, 0) == 0)
+		return TRAP_THREAD;
+	shares = mw_shares_memory(trap_live_tid(process), newborn->tid);
+	if (shares < 0)
+		shares = newborn->vfork_child;
+	return shares ? TRAP_SHARING_CHILD : TRAP_FORKED_CHILD;
+}
+
+struct mw_error *trap_newborn_stopped(struct trap_thread *thread)
+{
+	thread->relation = relation_of(thread);
+	if (thread->relation == TRAP_FORKED_CHILD)
+		return clean_child(thread);
+	thread->call_count = 0;
+	return NULL;
+}
+
+/* The first exec of a launched command: its window begins with its first instruction. */
+static struct mw_error *begin_launched(struct trap_thread *thread)
+{
+	struct trap_process *process = thread->process;
+
+	MW_TRY(trap_plant(process, thread->tid));
+	process->start_ns = mw_clock_ns();
+	process->window.started_realtime_ns = mw_clock_realtime_ns();
+	process->windowed = true;
+	return NULL;
+}
+
+struct mw_error *trap_exec(struct trap_engine *engine, struct trap_thread *thread)
+{
+	struct trap_process *process = thread->process;
+	pid_t tid = thread->tid;
+	void *value;
+
+	if (thread->relation == TRAP_SHARING_CHILD) {
+		/* It has memory of its own now. */
+		trap_thread_remove(thread);
+		return trap_ignore_gone(mw_tracee_detach(tid, 0));
+	}
+	if (process->launched && !process->windowed)
+		return begin_launched(thread);
+	/* All is gone that was planted, and all threads but this one, which is the leader now. */
+	mw_journal_forget_all(&process->journal);
+	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
+		struct trap_thread *other = value;
+
+		if (other->relation != TRAP_THREAD)
+			continue;
+		MW_TRY(trap_calls_drop(other, 0));
+	}
+	MW_TRY(trap_ignore_gone(mw_tracee_detach(tid, 0)));
+	trap_process_end(process, MW_END_EXEC);
+	(void)engine;
+	return NULL;
+}
+
+struct mw_error *trap_orphans_resolve(struct trap_engine *engine)
+{
+	uint64_t now = mw_clock_ns();
+	struct trap_orphan *late = NULL;
+	void *value;
+
+	for (size_t i = 0; mw_map_next(&engine->orphans, &i, &value);) {
+		struct trap_orphan *orphan = value;
+
+		if (now - orphan->since_ns > ORPHAN_PATIENCE_NS)
+			late = orphan;
+	}
+	if (!late)
+		return NULL;
+	/* Its parent died before it could tell. Whose it is, /proc knows; whatever it is, it must not stay stopped. */
+	for (size_t i = 0; i < engine->process_count; i++) {
+		struct trap_process *process = engine->processes[i];
+		struct mw_status status;
+		struct mw_error *err;
+		struct trap_thread *thread;
+		int stop = late->status;
+		pid_t tid = late->tid;
+
+		if (process->ended)
+			continue;
+		err = mw_status_read(tid, &status);
+		if (err) {
+			mw_error_destroy(err);
+			break;
+		}
+		if (status.tgid != process->pid && i + 1 < engine->process_count)
+			continue;
+		free(mw_map_remove(&engine->orphans, (uint64_t)tid));
+		MW_TRY(trap_thread_add(process, tid, TRAP_NEWBORN, &thread));
+		return trap_dispatch(engine, tid, stop);
+	}
+	MW_TRY(trap_ignore_gone(mw_tracee_detach(late->tid, 0)));
+	free(mw_map_remove(&engine->orphans, (uint64_t)late->tid));
+	return NULL;
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+/* hit.c: a breakpoint of ours was executed (trap.h). */
+#include "engine/trap/trap.h"
+
+#include <string.h>
+
+#define SNAPSHOT_SLACK 512u
+
+void trap_hit_walk(struct trap_hit *hit)
+{
+	struct trap_process *process = hit->process;
+	struct mw_regs caller = hit->regs.general;
+
+	if (hit->walked)
+		return;
+	hit->walked = true;
+	caller.pc = hit->ret;
+	caller.gpr[process->arch->dwarf_sp] = hit->sp;
+	process->unwinder->ops->walk(process->unwinder, &caller, &hit->memory, hit->engine->frames,
+				     hit->engine->options.depth, &hit->frame_count, &hit->cut);
+	hit->serial = process->unwinder->serial;
+}
+
+/* Show the unwinder the true return addresses where the pad's stand on the stack. */
+static void show_true_returns(struct trap_hit *hit)
+{
+	const struct trap_thread *thread = hit->thread;
+
+	for (size_t i = 0; i < thread->call_count; i++)
+		if (thread->calls[i].exchanged)
+			mw_snapshot_override(&hit->engine->snapshot, thread->calls[i].sp - sizeof(mw_addr),
+					     hit->process->pad, thread->calls[i].ret);
+}
+
+/* Copy the stack and find out who called. */
+static bool read_caller(struct trap_hit *hit)
+{
+	struct mw_snapshot *snapshot = &hit->engine->snapshot;
+	struct trap_thread *thread = hit->thread;
+	mw_addr sp = hit->regs.general.gpr[hit->process->arch->dwarf_sp];
+
+	/* Freeing functions rarely need more than the return address. */
+	mw_snapshot_take(snapshot, thread->tid, sp,
+			 hit->hook->info.role == MW_ROLE_FREE ? 2 * sizeof(mw_addr) : thread->snapshot_size);
+	show_true_returns(hit);
+	hit->memory = mw_snapshot_view(snapshot);
+	hit->sp = sp + sizeof(mw_addr);
+	return hit->memory.read(hit->memory.context, sp, &hit->ret, sizeof(hit->ret));
+}
+
+static struct mw_error *on_entry(struct trap_hit *hit)
+{
+	struct trap_thread *thread = hit->thread;
+	const struct mw_snapshot *snapshot = &hit->engine->snapshot;
+
+	hit->hook = &hit->process->hooks.items[hit->breakpoint->hook];
+	/* Without a stack to return to the program is about to fault; that is its own affair. */
+	if (!read_caller(hit))
+		return NULL;
+	MW_TRY(trap_entry(hit));
+	if (hit->walked) {
+		size_t used = (size_t)(snapshot->highest - snapshot->base) + SNAPSHOT_SLACK;
+
+		/* Follow growth at once and shrinking slowly. */
+		if (used > thread->snapshot_size)
+			thread->snapshot_size = used;
+		else
+			thread->snapshot_size -= (thread->snapshot_size - used) / 16;
+	}
+	return NULL;
+}
+
+static struct mw_error *on_return(struct trap_hit *hit, bool exchanged, bool *returned)
+{
+	mw_addr sp = hit->regs.general.gpr[hit->process->arch->dwarf_sp];
+	struct trap_call call;
+
+	MW_TRY(trap_call_returning(hit->thread, hit->breakpoint->addr, sp, exchanged, &call, returned));
+	if (!*returned)
+		return NULL;
+	hit->hook = &hit->process->hooks.items[call.hook];
+	hit->ret = call.ret;
+	hit->sp = sp;
+	MW_TRY(trap_return(hit, &call));
+	if (exchanged)
+		hit->process->stats.returns_exchanged++;
+	else
+		hit->process->stats.returns_site++;
+	return NULL;
+}
+
+/* Serve the hit; `*moved` where the registers say already where to go on. */
+static struct mw_error *serve(struct trap_hit *hit, bool *moved)
+{
+	struct trap_breakpoint *breakpoint = hit->breakpoint;
+	bool returned = false;
+
+	if (!hit->thread->numbered)
+		MW_TRY(trap_thread_number(hit->thread));
+	if (breakpoint->pad) {
+		MW_TRY(on_return(hit, true, &returned));
+		if (returned) {
+			hit->regs.general.pc = hit->ret;
+			*moved = true;
+			return NULL;
+		}
+	}
+	if (breakpoint->site) {
+		MW_TRY(on_return(hit, false, &returned));
+		if (returned)
+			breakpoint->returns++;
+		else
+			MW_TRY(trap_site_stray(hit));
+	}
+	if (breakpoint->loader)
+		MW_TRY(trap_modules_changed(hit->process, hit->thread->tid));
+	if (breakpoint->hook != TRAP_NO_HOOK && !returned)
+		MW_TRY(on_entry(hit));
+	return NULL;
+}
+
+struct mw_error *trap_hit(struct trap_engine *engine, struct trap_thread *thread, struct trap_breakpoint *breakpoint,
+			  const struct mw_tracee_regs *regs)
+{
+	struct trap_hit hit = {.engine = engine,
+			       .process = thread->process,
+			       .thread = thread,
+			       .breakpoint = breakpoint,
+			       .regs = *regs};
+	bool moved = false;
+
+	hit.regs.general.pc = breakpoint->addr;
+	thread->stops++;
+	/* Whatever goes wrong inside memwatch: the thread must stand where it can go on. */
+	struct mw_error *err = serve(&hit, &moved);
+	struct mw_error *after = moved ? NULL : trap_breakpoint_pass(&hit);
+
+	if (!after)
+		after = mw_tracee_set_regs(thread->tid, &hit.regs);
+	trap_pace_stop(engine, thread);
+	if (err) {
+		mw_error_destroy(after);
+		return err;
+	}
+	return after;
+}

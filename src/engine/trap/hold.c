@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+/* hold.c: stop all threads of a process, and let them all go on (trap.h). */
+#include "base/clock.h"
+#include "base/fault.h"
+#include "engine/trap/trap.h"
+#include "proc/status.h"
+#include "target/preflight.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define PATIENCE_NS 2000000000u /* for threads that are neither stopped nor in an uninterruptible wait */
+
+/* A thread that is there in /proc but can't be seized: is that in order? */
+static bool may_be_passed_over(pid_t tid)
+{
+	struct mw_status status;
+	struct mw_error *err = mw_status_read(tid, &status);
+	bool fine = true;
+
+	/* Dead, dying, or ours already: its birth will be announced. */
+	if (!err)
+		fine = status.state == 'Z' || status.state == 'X' || status.tracer != 0;
+	mw_error_destroy(err);
+	return fine;
+}
+
+static struct mw_error *seize_one(struct trap_process *process, pid_t tid, bool first)
+{
+	struct trap_thread *thread;
+	struct mw_error *err;
+
+	MW_TRY(mw_fault("attach.seize"));
+	err = mw_tracee_seize(tid);
+	if (err) {
+		int errnum = mw_error_errno(err);
+
+		if (mw_error_kind(err) == MW_ERROR_GONE || (!first && may_be_passed_over(tid))) {
+			mw_error_destroy(err);
+			return NULL;
+		}
+		if (errnum == EPERM || errnum == EACCES) {
+			struct mw_status status;
+			struct mw_error *unread = mw_status_read(tid, &status);
+			bool zombie = !unread && status.state == 'Z' && status.threads > 1;
+
+			mw_error_destroy(unread);
+			mw_error_destroy(err);
+			/* A main thread that has ended while others go on. */
+			return zombie ? NULL : mw_preflight_explain_denied(process->pid, errnum);
+		}
+		return err;
+	}
+	MW_TRY(trap_thread_add(process, tid, TRAP_THREAD, &thread));
+	return trap_ignore_gone(mw_tracee_get_sigmask(tid, &thread->blocked));
+}
+
+struct mw_error *trap_seize_all(struct trap_process *process)
+{
+	bool fresh = true;
+
+	/* Threads that appear meanwhile were either made by one that is seized, and are seized then, or are in the next
+	 * list. */
+	while (fresh) {
+		pid_t *tids = NULL;
+		size_t count = 0;
+		struct mw_error *err = mw_tasks_read(process->pid, &tids, &count);
+
+		fresh = false;
+		for (size_t i = 0; i < count && !err; i++) {
+			if (mw_map_get(&process->engine->threads, (uint64_t)tids[i]))
+				continue;
+			err = seize_one(process, tids[i], tids[i] == process->pid);
+			if (mw_map_get(&process->engine->threads, (uint64_t)tids[i]))
+				fresh = true;
+		}
+		free(tids);
+		if (err)
+			return err;
+	}
+	if (process->threads.count == 0)
+		return mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", process->pid);
+	return NULL;
+}
+
+static struct mw_error *interrupt_all(struct trap_process *process)
+{
+	void *value;
+
+	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
+		struct trap_thread *thread = value;
+
+		if (thread->stopped || thread->interrupted || thread->relation == TRAP_NEWBORN)
+			continue;
+		MW_TRY(trap_ignore_gone(mw_tracee_interrupt(thread->tid)));
+		thread->interrupted = true;
+	}
+	return NULL;
+}
+
+/* Has a stopped thread executed a breakpoint of ours whose trap is still to come? Then it must come first. */
+static bool trap_on_its_way(struct trap_thread *thread)
+{
+	const struct trap_process *process = thread->process;
+	struct mw_tracee_regs regs;
+	struct mw_error *err;
+
+	if (process->breakpoints.count == 0)
+		return false;
+	err = mw_tracee_get_regs(thread->tid, &regs);
+	if (err) {
+		mw_error_destroy(err);
+		return false;
+	}
+	return mw_map_get(&process->breakpoints, regs.general.pc - process->arch->breakpoint_advance) &&
+	       mw_tracee_trap_queued(thread->tid);
+}
+
+/* How many threads are not stopped; `*asleep`: all of those are in waits that nothing interrupts (vfork, a dead disk).
+ */
+static struct mw_error *count_running(struct trap_process *process, size_t *running, bool *asleep)
+{
+	void *value;
+
+	*running = 0;
+	*asleep = true;
+	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
+		struct trap_thread *thread = value;
+		struct mw_status status;
+		struct mw_error *err;
+
+		if (thread->stopped && trap_on_its_way(thread)) {
+			thread->group_stopped = false;
+			MW_TRY(trap_resume(thread));
+		}
+		if (thread->stopped)
+			continue;
+		++*running;
+		if (!*asleep)
+			continue;
+		err = mw_status_read(thread->tid, &status);
+		*asleep = !err && status.state == 'D';
+		mw_error_destroy(err);
+	}
+	return NULL;
+}
+
+struct mw_error *trap_hold(struct trap_process *process)
+{
+	struct trap_engine *engine = process->engine;
+	uint64_t begin = mw_clock_ns();
+	unsigned quiet = 0;
+
+	process->holding = true;
+	for (;;) {
+		size_t running;
+		bool asleep;
+		int status;
+		pid_t tid;
+
+		MW_TRY(interrupt_all(process));
+		MW_TRY(count_running(process, &running, &asleep));
+		if (running == 0 || process->threads.count == 0)
+			return NULL;
+		if ((asleep && quiet >= 2) || (quiet >= 2 && mw_clock_ns() - begin > PATIENCE_NS))
+			return NULL;
+		MW_TRY(trap_wait(engine, &tid, &status));
+		if (tid == 0) {
+			quiet++;
+			continue;
+		}
+		quiet = 0;
+		MW_TRY(trap_dispatch(engine, tid, status));
+	}
+}
+
+struct mw_error *trap_release(struct trap_process *process)
+{
+	void *value;
+
+	process->holding = false;
+	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
+		struct trap_thread *thread = value;
+
+		if (thread->stopped)
+			MW_TRY(trap_resume(thread));
+	}
+	return NULL;
+}

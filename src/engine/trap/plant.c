@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: MIT
+/* plant.c: which breakpoints a process gets, and when (trap.h). */
+#include "base/fault.h"
+#include "engine/trap/trap.h"
+#include "proc/status.h"
+#include "target/remote.h"
+
+#include <elf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct tid_view {
+	pid_t tid;
+};
+
+static bool read_process(void *context, mw_addr addr, void *out, size_t size)
+{
+	const struct tid_view *view = context;
+
+	return mw_remote_read(view->tid, addr, out, size) == size;
+}
+
+/* Note what kinds of modules came, and glibc's own callers of free. */
+static struct mw_error *classify(struct trap_process *process, uint32_t count)
+{
+	uint8_t *classes = realloc(process->module_class, count ? count : 1);
+
+	if (!classes)
+		return mw_error_nomem();
+	process->module_class = classes;
+	for (uint32_t i = process->modules_seen; i < count; i++) {
+		const struct mw_module *module = mw_modules_get(process->modules, i);
+
+		classes[i] = (uint8_t)mw_alloc_classify(module->path, module->elf);
+		if (!module->elf || process->internal.items || !mw_alloc_is_glibc(module->elf))
+			continue;
+		MW_TRY(mw_alloc_internal_callers(module->elf, &process->internal.items, &process->internal.count));
+		process->internal.module = i;
+	}
+	return NULL;
+}
+
+/* Look at the modules that are new in the table: hooks, classes. */
+static struct mw_error *take_in_modules(struct trap_process *process, pid_t tid)
+{
+	const struct mw_engine_options *options = &process->engine->options;
+	struct tid_view view = {tid};
+	const struct mw_memory_view memory = {.context = &view, .read = read_process};
+	uint32_t count = (uint32_t)mw_modules_count(process->modules);
+
+	if (count == process->modules_seen)
+		return NULL;
+	MW_TRY(classify(process, count));
+	/* Heap entry points are looked for even where only vm is tracked: their mmaps are the allocator's own. */
+	MW_TRY(mw_hooks_find(&process->hooks, process->modules, process->modules_seen, process->arch, &memory, true,
+			     options->track_vm));
+	process->modules_seen = count;
+	process->freeing_hooks = 0;
+	for (size_t i = 0; i < process->hooks.count; i++)
+		process->freeing_hooks += process->hooks.items[i].info.role == MW_ROLE_FREE;
+	return NULL;
+}
+
+static struct mw_error *refresh(struct trap_process *process, pid_t tid, size_t *removed)
+{
+	struct mw_maps maps = {0};
+	struct mw_error *err = mw_maps_read(tid, &maps);
+	size_t added = 0;
+
+	if (!err)
+		err = mw_modules_refresh(process->modules, tid, &maps, &added, removed);
+	mw_maps_deinit(&maps);
+	if (!err && (added || *removed) && process->unwinder)
+		process->unwinder->ops->flush(process->unwinder);
+	return err;
+}
+
+struct mw_error *trap_survey(struct trap_process *process)
+{
+	size_t removed;
+
+	MW_TRY(mw_fault("attach.modules"));
+	MW_TRY(refresh(process, trap_live_tid(process), &removed));
+	return take_in_modules(process, trap_live_tid(process));
+}
+
+static struct mw_error *plant_at(struct trap_process *process, pid_t tid, struct trap_breakpoint *breakpoint,
+				 bool *possible)
+{
+	MW_TRY(trap_breakpoint_prepare(process, tid, breakpoint, possible));
+	return *possible ? trap_breakpoint_plant(process, tid, breakpoint) : NULL;
+}
+
+static struct mw_error *plant_hooks(struct trap_process *process, pid_t tid)
+{
+	const struct mw_engine_options *options = &process->engine->options;
+
+	for (size_t i = 0; i < process->hooks.count; i++) {
+		struct mw_hook *hook = &process->hooks.items[i];
+		struct trap_breakpoint *breakpoint;
+		bool possible;
+
+		if (hook->info.refused || mw_modules_get(process->modules, hook->module)->gone)
+			continue;
+		if (hook->info.kind == MW_KIND_HEAP && !options->track_heap)
+			continue;
+		MW_TRY(trap_breakpoint_get(process, hook->info.address, &breakpoint));
+		if (breakpoint->hook != TRAP_NO_HOOK)
+			continue;
+		MW_TRY(mw_fault("attach.plant"));
+		if (!breakpoint->standing)
+			breakpoint->plan = hook->plan;
+		MW_TRY(plant_at(process, tid, breakpoint, &possible));
+		if (possible)
+			breakpoint->hook = (uint32_t)i;
+		else
+			hook->info.refused = "its first instruction can't be emulated and there is no room for a copy";
+	}
+	return NULL;
+}
+
+/* A breakpoint that is no hook, at an instruction read from memory. Quietly none where it can't be. */
+static struct mw_error *plant_helper(struct trap_process *process, pid_t tid, mw_addr addr,
+				     struct trap_breakpoint **out)
+{
+	struct trap_breakpoint *breakpoint;
+	uint8_t code[MW_INSN_MAX];
+	bool possible;
+
+	*out = NULL;
+	if (mw_remote_read(tid, addr, code, sizeof(code)) != sizeof(code))
+		return NULL;
+	MW_TRY(trap_breakpoint_get(process, addr, &breakpoint));
+	if (!breakpoint->standing) {
+		process->arch->plan(code, sizeof(code), addr, &breakpoint->plan);
+		if (breakpoint->plan.how == MW_INSN_REFUSE)
+			return NULL;
+		MW_TRY(plant_at(process, tid, breakpoint, &possible));
+		if (!possible)
+			return NULL;
+	}
+	*out = breakpoint;
+	return NULL;
+}
+
+/* The program's entry point: executed once, long ago, so a breakpoint there is hit by nothing but our own return
+ * addresses. */
+static struct mw_error *plant_pad(struct trap_process *process, pid_t tid)
+{
+	struct trap_breakpoint *breakpoint;
+	uint64_t entry;
+
+	if (process->pad || !mw_auxv_read(tid, AT_ENTRY, &entry) || !mw_modules_find(process->modules, entry))
+		return NULL;
+	MW_TRY(plant_helper(process, tid, entry, &breakpoint));
+	if (breakpoint) {
+		breakpoint->pad = true;
+		process->pad = entry;
+	}
+	return NULL;
+}
+
+struct loader_search {
+	uint64_t vaddr;
+};
+
+static bool is_loader_signal(void *context, const struct mw_elf_symbol *symbol)
+{
+	struct loader_search *search = context;
+
+	if (symbol->function && strcmp(symbol->name, "_dl_debug_state") == 0)
+		search->vaddr = symbol->vaddr;
+	return search->vaddr == 0;
+}
+
+/* The empty function that the dynamic loader calls, for debuggers, before and after it changes what is mapped. */
+static struct mw_error *plant_loader(struct trap_process *process, pid_t tid, uint32_t first)
+{
+	for (uint32_t i = first; i < mw_modules_count(process->modules); i++) {
+		const struct mw_module *module = mw_modules_get(process->modules, i);
+		struct loader_search search = {0};
+		struct trap_breakpoint *breakpoint;
+		struct mw_error *err;
+
+		if (module->gone || !module->elf)
+			continue;
+		err = mw_elf_each_symbol(module->elf, is_loader_signal, &search);
+		if (err && mw_error_kind(err) == MW_ERROR_MEMORY)
+			return err;
+		mw_error_destroy(err);
+		if (!search.vaddr)
+			continue;
+		MW_TRY(plant_helper(process, tid, search.vaddr + module->bias, &breakpoint));
+		if (breakpoint)
+			breakpoint->loader = true;
+	}
+	return NULL;
+}
+
+/* A list of the modules' paths, for people. */
+static char *searched(const struct trap_process *process)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *stream = open_memstream(&text, &size);
+
+	if (!stream)
+		return NULL;
+	for (uint32_t i = 0; i < mw_modules_count(process->modules); i++) {
+		const struct mw_module *module = mw_modules_get(process->modules, i);
+
+		fprintf(stream, "%s%s%s%s", i ? ", " : "", module->path, module->why ? ": " : "",
+			module->why ? module->why : "");
+	}
+	fclose(stream);
+	return text;
+}
+
+static bool only_stripped_static(const struct trap_process *process)
+{
+	for (uint32_t i = 0; i < mw_modules_count(process->modules); i++) {
+		const struct mw_module *module = mw_modules_get(process->modules, i);
+
+		if (module->elf && mw_elf_is_static(module->elf) && strcmp(module->path, "[vdso]") != 0 &&
+		    !mw_elf_section(module->elf, ".symtab").present)
+			return true;
+	}
+	return false;
+}
+
+static struct mw_error *no_allocator(const struct trap_process *process, enum mw_kind kind)
+{
+	char *list = searched(process);
+	struct mw_error *err = mw_error_create(
+		MW_ERROR_UNSUPPORTED, 0, "no %s that could be watched was found in process %d (searched: %s)",
+		kind == MW_KIND_HEAP ? "allocator" : "mmap function", process->pid, list ? list : "?");
+
+	for (size_t i = 0; i < process->hooks.count; i++) {
+		const struct mw_hook *hook = &process->hooks.items[i];
+
+		if (hook->info.kind == kind && hook->info.refused) {
+			free(list);
+			return mw_error_hint(err, "%s in %s is there, but %s; \"memwatch doctor -p %d\" tells more",
+					     hook->info.function, hook->info.module, hook->info.refused, process->pid);
+		}
+	}
+	free(list);
+	if (only_stripped_static(process))
+		return mw_error_hint(err, "it is a static program without a symbol table (.symtab): run a build of it "
+					  "that is not stripped");
+	return mw_error_hint(err, "an allocator is found by the names of its functions in .dynsym or .symtab");
+}
+
+static struct mw_error *check_found(const struct trap_process *process)
+{
+	const struct mw_engine_options *options = &process->engine->options;
+
+	if (options->track_heap && mw_hooks_usable(&process->hooks, MW_KIND_HEAP) == 0)
+		return no_allocator(process, MW_KIND_HEAP);
+	if (!options->track_heap && options->track_vm && mw_hooks_usable(&process->hooks, MW_KIND_VM) == 0)
+		return no_allocator(process, MW_KIND_VM);
+	return NULL;
+}
+
+/* A launched program whose loader has not mapped its libraries yet. */
+static bool still_loading(const struct trap_process *process)
+{
+	void *value;
+
+	if (!process->launched)
+		return false;
+	for (size_t i = 0; mw_map_next(&process->breakpoints, &i, &value);)
+		if (((const struct trap_breakpoint *)value)->loader)
+			return true;
+	return false;
+}
+
+struct mw_error *trap_plant(struct trap_process *process, pid_t tid)
+{
+	size_t removed;
+
+	MW_TRY(refresh(process, tid, &removed));
+	MW_TRY(take_in_modules(process, tid));
+	MW_TRY(mw_fault("attach.pad"));
+	MW_TRY(plant_pad(process, tid));
+	MW_TRY(mw_fault("attach.loader"));
+	MW_TRY(plant_loader(process, tid, 0));
+	if (!still_loading(process))
+		MW_TRY(check_found(process));
+	return plant_hooks(process, tid);
+}
+
+/* The module is unmapped: what we wrote there is gone, and the addresses may be another's soon. */
+static void forget_module(struct trap_process *process, const struct mw_module *module)
+{
+	void *value;
+
+	mw_journal_forget(&process->journal, module->start, module->end);
+	for (bool again = true; again;) {
+		again = false;
+		for (size_t i = 0; mw_map_next(&process->breakpoints, &i, &value);) {
+			struct trap_breakpoint *breakpoint = value;
+
+			if (breakpoint->addr - module->start >= module->end - module->start)
+				continue;
+			mw_map_remove(&process->breakpoints, breakpoint->addr);
+			if (breakpoint->slot)
+				mw_map_remove(&process->slots, breakpoint->slot);
+			free(breakpoint);
+			again = true;
+			break;
+		}
+	}
+	for (size_t i = 0; i < process->cave_count; i++)
+		if (process->caves[i].module == module->number)
+			process->caves[i].end = process->caves[i].next;
+}
+
+struct mw_error *trap_modules_changed(struct trap_process *process, pid_t tid)
+{
+	uint32_t before = process->modules_seen;
+	size_t removed = 0;
+
+	for (uint32_t i = 0; i < before; i++)
+		mw_modules_get(process->modules, i)->user = mw_modules_get(process->modules, i)->gone ? process : NULL;
+	MW_TRY(refresh(process, tid, &removed));
+	for (uint32_t i = 0; i < before && removed; i++) {
+		struct mw_module *module = mw_modules_get(process->modules, i);
+
+		if (module->gone && !module->user)
+			forget_module(process, module);
+	}
+	MW_TRY(take_in_modules(process, tid));
+	MW_TRY(plant_loader(process, tid, before));
+	return plant_hooks(process, tid);
+}

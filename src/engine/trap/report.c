@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: MIT
+/* report.c: what a call did, told to the sink (trap.h). */
+#include "base/clock.h"
+#include "engine/trap/trap.h"
+#include "target/remote.h"
+
+#include <sys/mman.h>
+
+#define PAGE            4096u
+#define REMAP_DONTUNMAP 4 /* MREMAP_DONTUNMAP: newer than some C libraries */
+#define KNOWN_STACKS                                                                                                   \
+	(sizeof(((struct trap_process *)0)->known_stacks) / sizeof(((struct trap_process *)0)->known_stacks[0]))
+
+uint64_t trap_now(const struct trap_process *process)
+{
+	return mw_clock_ns() - process->start_ns;
+}
+
+static uint32_t hook_number(const struct trap_hit *hit)
+{
+	return (uint32_t)(hit->hook - hit->process->hooks.items);
+}
+
+/* The sink's number for the hit's stack. */
+static struct mw_error *intern(struct trap_hit *hit, enum mw_kind kind, uint32_t *stack)
+{
+	struct trap_process *process = hit->process;
+	const struct mw_unwound_frame *frames = hit->engine->frames;
+	struct mw_raw_stack raw = {.frames = hit->engine->raw_frames, .hook = hook_number(hit), .kind = kind};
+	size_t known;
+
+	trap_hit_walk(hit);
+	known = hit->serial % KNOWN_STACKS;
+	if (hit->serial && process->known_stacks[known].serial == hit->serial &&
+	    process->known_stacks[known].hook == raw.hook && process->known_stacks[known].kind == kind) {
+		*stack = process->known_stacks[known].stack;
+		if (hit->cut == MW_STACK_BROKEN)
+			process->stats.broken_stacks++;
+		return NULL;
+	}
+	for (uint32_t i = 0; i < hit->frame_count; i++)
+		hit->engine->raw_frames[i] = (struct mw_raw_frame){.addr = frames[i].pc, .module = frames[i].module};
+	raw.count = hit->frame_count;
+	raw.cut = hit->cut;
+	if (hit->cut == MW_STACK_BROKEN)
+		process->stats.broken_stacks++;
+	MW_TRY(process->sink.stack(process->sink.context, &raw, stack));
+	process->known_stacks[known].serial = hit->serial;
+	process->known_stacks[known].hook = raw.hook;
+	process->known_stacks[known].kind = kind;
+	process->known_stacks[known].stack = *stack;
+	return NULL;
+}
+
+static struct mw_error *tell(struct trap_thread *thread, enum mw_event_type type, enum mw_kind kind, mw_addr addr,
+			     uint64_t size, uint32_t stack)
+{
+	const struct trap_process *process = thread->process;
+	const struct mw_event event = {.time_ns = trap_now(process),
+				       .addr = addr,
+				       .size = size,
+				       .stack = stack,
+				       .thread = thread->number,
+				       .type = type,
+				       .kind = kind};
+
+	return process->sink.event(process->sink.context, &event);
+}
+
+static uint64_t argument(const struct trap_hit *hit, unsigned index)
+{
+	return hit->process->arch->argument(&hit->regs.general, index);
+}
+
+/* The size that is asked for: element count times size where there is a count. */
+static uint64_t wanted_size(const struct trap_hit *hit)
+{
+	const struct mw_entry_point *entry = hit->hook->entry;
+	uint64_t size = entry->size == MW_NO_ARG ? 0 : argument(hit, entry->size);
+
+	/* A product that overflows is refused by the allocator: its value does not matter then. */
+	return entry->count == MW_NO_ARG ? size : size * argument(hit, entry->count);
+}
+
+static uint64_t round_to_pages(uint64_t size)
+{
+	return (size + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+}
+
+static bool read_live(void *context, mw_addr addr, void *out, size_t size)
+{
+	const struct trap_hit *hit = context;
+
+	return mw_remote_read(hit->thread->tid, addr, out, size) == size;
+}
+
+/* glibc gives a dying thread's cached blocks back through free itself: the program freed them before. */
+static bool called_by_allocator_itself(const struct trap_hit *hit)
+{
+	const struct trap_process *process = hit->process;
+	const struct mw_module *module;
+
+	if (process->internal.count == 0 || hit->hook->module != process->internal.module)
+		return false;
+	module = mw_modules_get(process->modules, process->internal.module);
+	for (size_t i = 0; i < process->internal.count; i++) {
+		uint64_t vaddr = hit->ret - module->bias;
+
+		if (vaddr > process->internal.items[i].start && vaddr <= process->internal.items[i].end)
+			return true;
+	}
+	return false;
+}
+
+static struct mw_error *enter_free(struct trap_hit *hit, enum trap_inside inside)
+{
+	struct trap_process *process = hit->process;
+	struct trap_thread *thread = hit->thread;
+	mw_addr pointer = argument(hit, hit->hook->entry->pointer);
+	uint64_t size = MW_SIZE_UNKNOWN;
+	uint32_t stack = MW_STACK_NONE;
+	bool again = thread->last_free.again && thread->last_free.pointer == pointer &&
+		     thread->last_free.sp == hit->sp && thread->last_free.hook == hook_number(hit);
+
+	thread->last_free.again = false;
+	if (inside == TRAP_INSIDE_HEAP || again)
+		return NULL;
+	if (process->freeing_hooks > 1 && thread->last_free.pointer == pointer && trap_inside_free(hit))
+		return NULL;
+	thread->last_free.sp = hit->sp;
+	thread->last_free.ret = hit->ret;
+	thread->last_free.pointer = pointer;
+	thread->last_free.hook = hook_number(hit);
+	if (pointer == 0)
+		return NULL;
+	if (!process->sink.knows(process->sink.context, pointer)) {
+		if (called_by_allocator_itself(hit))
+			return NULL;
+		if (hit->hook->glibc)
+			size = mw_glibc_usable_size(pointer, read_live, hit);
+		MW_TRY(intern(hit, MW_KIND_HEAP, &stack));
+	}
+	return tell(thread, MW_EVENT_FREE, MW_KIND_HEAP, pointer, size, stack);
+}
+
+/* From here on the call's return is waited for. Without a way to hear of it the call is lost, and counted. */
+static struct mw_error *await_return(struct trap_hit *hit, struct trap_call *call)
+{
+	bool possible;
+
+	call->hook = hook_number(hit);
+	call->ret = hit->ret;
+	call->sp = hit->sp;
+	MW_TRY(trap_return_arrange(hit, hit->hook->entry->may_throw, &call->exchanged, &possible));
+	if (possible)
+		return trap_call_push(hit, call);
+	hit->process->stats.lost_events++;
+	return trap_cancel(hit->thread, call);
+}
+
+static struct mw_error *enter_heap(struct trap_hit *hit, enum trap_inside inside)
+{
+	const struct mw_entry_point *entry = hit->hook->entry;
+	struct trap_call call = {.kind = MW_KIND_HEAP, .size = wanted_size(hit)};
+	enum mw_role role = entry->role;
+	uint64_t usable = MW_SIZE_UNKNOWN;
+
+	if (inside == TRAP_INSIDE_HEAP)
+		return NULL;
+	if (entry->pointer != MW_NO_ARG)
+		call.pointer = argument(hit, entry->pointer);
+	MW_TRY(intern(hit, MW_KIND_HEAP, &call.stack));
+	if ((role == MW_ROLE_REALLOC || role == MW_ROLE_REALLOCARRAY || role == MW_ROLE_RESIZE) && call.pointer) {
+		if (hit->hook->glibc && !hit->process->sink.knows(hit->process->sink.context, call.pointer))
+			usable = mw_glibc_usable_size(call.pointer, read_live, hit);
+		MW_TRY(tell(hit->thread, MW_EVENT_REALLOC_BEGIN, call.kind, call.pointer, usable, call.stack));
+		call.begun = true;
+	}
+	return await_return(hit, &call);
+}
+
+/* The process's break, page-rounded, or 0: brk() does not say where it was. */
+static mw_addr heap_end(const struct trap_process *process)
+{
+	struct mw_maps maps = {0};
+	struct mw_error *err = mw_maps_read(trap_live_tid(process), &maps);
+	mw_addr end = 0;
+
+	for (size_t i = 0; !err && i < maps.count; i++)
+		if (__builtin_strcmp(maps.items[i].path, "[heap]") == 0)
+			end = maps.items[i].end;
+	mw_error_destroy(err);
+	mw_maps_deinit(&maps);
+	return end;
+}
+
+static struct mw_error *enter_vm(struct trap_hit *hit, enum trap_inside inside)
+{
+	struct trap_call call = {.kind = MW_KIND_VM};
+	enum mw_role role = hit->hook->info.role;
+
+	/* sbrk calls brk, mmap64 may call mmap: counted at the outermost. */
+	if (inside == TRAP_INSIDE_VM)
+		return NULL;
+	if (inside == TRAP_INSIDE_HEAP || trap_inside_free(hit) || trap_inside_allocator(hit))
+		call.kind = MW_KIND_VM_INTERNAL;
+	call.pointer = argument(hit, 0);
+	call.size = round_to_pages(argument(hit, 1));
+	MW_TRY(intern(hit, call.kind, &call.stack));
+	if (role == MW_ROLE_MUNMAP) {
+		MW_TRY(tell(hit->thread, MW_EVENT_UNMAP_BEGIN, call.kind, call.pointer, call.size, call.stack));
+		call.begun = true;
+	} else if (role == MW_ROLE_MREMAP) {
+		call.extra = round_to_pages(argument(hit, 2));
+		if (call.size > 0 && !(argument(hit, 3) & REMAP_DONTUNMAP)) {
+			MW_TRY(tell(hit->thread, MW_EVENT_REMAP_BEGIN, call.kind, call.pointer, call.size, call.stack));
+			call.begun = true;
+		}
+	} else if (role == MW_ROLE_BRK) {
+		call.extra = heap_end(hit->process);
+	}
+	return await_return(hit, &call);
+}
+
+struct mw_error *trap_entry(struct trap_hit *hit)
+{
+	enum trap_inside inside = TRAP_OUTSIDE;
+
+	if (hit->thread->call_count > 0)
+		MW_TRY(trap_calls_settle(hit, &inside));
+	if (hit->hook->info.role == MW_ROLE_FREE)
+		return enter_free(hit, inside);
+	if (hit->hook->info.kind == MW_KIND_HEAP)
+		return enter_heap(hit, inside);
+	return enter_vm(hit, inside);
+}
+
+static struct mw_error *leave_realloc(struct trap_hit *hit, const struct trap_call *call, mw_addr result)
+{
+	if (!call->begun)
+		return result ? tell(hit->thread, MW_EVENT_ALLOC, call->kind, result, call->size, call->stack) : NULL;
+	/* realloc(block, 0) that gives NULL has freed the block. */
+	if (!result && call->size != 0)
+		return tell(hit->thread, MW_EVENT_REALLOC_FAIL, call->kind, call->pointer, 0, MW_STACK_NONE);
+	return tell(hit->thread, MW_EVENT_REALLOC_END, call->kind, result, call->size, call->stack);
+}
+
+/* xallocx gives the block's real size, mi_expand the block or NULL. */
+static struct mw_error *leave_resize(struct trap_hit *hit, const struct trap_call *call, uint64_t result)
+{
+	bool resized = result == call->pointer || (result >= call->size && result != 0);
+
+	if (!call->begun)
+		return NULL;
+	if (!resized)
+		return tell(hit->thread, MW_EVENT_REALLOC_FAIL, call->kind, call->pointer, 0, MW_STACK_NONE);
+	return tell(hit->thread, MW_EVENT_REALLOC_END, call->kind, call->pointer, call->size, call->stack);
+}
+
+static struct mw_error *leave_memalign(struct trap_hit *hit, const struct trap_call *call, uint64_t result)
+{
+	mw_addr block;
+
+	if ((uint32_t)result != 0 || !read_live(hit, call->pointer, &block, sizeof(block)))
+		return NULL;
+	return tell(hit->thread, MW_EVENT_ALLOC, call->kind, block, call->size, call->stack);
+}
+
+static struct mw_error *map(struct trap_hit *hit, const struct trap_call *call, mw_addr start, uint64_t size)
+{
+	return size ? tell(hit->thread, MW_EVENT_MAP, call->kind, start, size, call->stack) : NULL;
+}
+
+/* The break moved down: pages were given back. */
+static struct mw_error *unmap_at_once(struct trap_hit *hit, const struct trap_call *call, mw_addr start, uint64_t size)
+{
+	MW_TRY(tell(hit->thread, MW_EVENT_UNMAP_BEGIN, call->kind, start, size, call->stack));
+	return tell(hit->thread, MW_EVENT_UNMAP_END, call->kind, start, size, call->stack);
+}
+
+static struct mw_error *moved_break(struct trap_hit *hit, const struct trap_call *call, mw_addr from, mw_addr to)
+{
+	if (from == 0 || to == 0 || from == to)
+		return NULL;
+	return to > from ? map(hit, call, from, to - from) : unmap_at_once(hit, call, to, from - to);
+}
+
+static struct mw_error *leave_vm(struct trap_hit *hit, const struct trap_call *call, uint64_t result)
+{
+	bool failed = result == UINT64_MAX;
+
+	switch (hit->hook->info.role) {
+	case MW_ROLE_MMAP:
+		return failed ? NULL : map(hit, call, result, call->size);
+	case MW_ROLE_MUNMAP:
+		return tell(hit->thread, (uint32_t)result ? MW_EVENT_UNMAP_FAIL : MW_EVENT_UNMAP_END, call->kind,
+			    call->pointer, call->size, call->stack);
+	case MW_ROLE_MREMAP:
+		if (!call->begun)
+			return failed ? NULL : map(hit, call, result, call->extra);
+		if (failed)
+			return tell(hit->thread, MW_EVENT_REMAP_FAIL, call->kind, call->pointer, call->size,
+				    call->stack);
+		return tell(hit->thread, MW_EVENT_REMAP_END, call->kind, result, call->extra, call->stack);
+	case MW_ROLE_BRK:
+		return (uint32_t)result ? NULL : moved_break(hit, call, call->extra, heap_end(hit->process));
+	case MW_ROLE_SBRK:
+		return failed ? NULL : moved_break(hit, call, result, result + call->pointer);
+	default:
+		return NULL;
+	}
+}
+
+struct mw_error *trap_return(struct trap_hit *hit, const struct trap_call *call)
+{
+	uint64_t result = hit->process->arch->result(&hit->regs.general);
+
+	switch (hit->hook->info.role) {
+	case MW_ROLE_MALLOC:
+	case MW_ROLE_CALLOC:
+		return result ? tell(hit->thread, MW_EVENT_ALLOC, call->kind, result, call->size, call->stack) : NULL;
+	case MW_ROLE_REALLOC:
+	case MW_ROLE_REALLOCARRAY:
+		return leave_realloc(hit, call, result);
+	case MW_ROLE_POSIX_MEMALIGN:
+		return leave_memalign(hit, call, result);
+	case MW_ROLE_RESIZE:
+		return leave_resize(hit, call, result);
+	default:
+		return leave_vm(hit, call, result);
+	}
+}
+
+struct mw_error *trap_cancel(struct trap_thread *thread, const struct trap_call *call)
+{
+	const struct trap_process *process = thread->process;
+	enum mw_role role = process->hooks.items[call->hook].info.role;
+	enum mw_event_type type = MW_EVENT_REALLOC_FAIL;
+
+	if (!call->begun)
+		return NULL;
+	if (role == MW_ROLE_MUNMAP)
+		type = MW_EVENT_UNMAP_FAIL;
+	else if (role == MW_ROLE_MREMAP)
+		type = MW_EVENT_REMAP_FAIL;
+	return tell(thread, type, call->kind, call->pointer, call->size, MW_STACK_NONE);
+}

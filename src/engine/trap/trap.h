@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * trap.h: what the parts of the trap engine share.
+ *
+ * The way of an event: wait.c hears that a thread stopped; dispatch.c finds out why; hit.c, for a breakpoint of ours,
+ * reads registers and stack and decides what the call is (call.c keeps the calls in flight); report.c
+ * tells the sink; breakpoint.c carries out the displaced instruction and the thread runs on. plant.c
+ * and site.c put breakpoints in, detach.c takes everything out, family.c follows threads and children.
+ *
+ * One thread of memwatch, the tracer, does all of it.
+ */
+#ifndef MW_ENGINE_TRAP_TRAP_H
+#define MW_ENGINE_TRAP_TRAP_H
+
+#include "base/map.h"
+#include "engine/hooks.h"
+#include "target/journal.h"
+#include "target/tracee.h"
+#include "unwind/snapshot.h"
+#include "unwind/unwind.h"
+
+#include <memwatch/engine.h>
+
+#include <sched.h>
+
+#define TRAP_NO_HOOK   UINT32_MAX
+#define TRAP_MAX_CALLS 64 /* calls in flight a thread; handlers nest hardly as deep */
+
+/* An address where we have, or had, a breakpoint. Objects stay until the window's end: a thread may still have its trap
+ * queued. */
+struct trap_breakpoint {
+	mw_addr addr;
+	uint32_t hook; /* number of the hook whose entry this is, or TRAP_NO_HOOK */
+	bool site;     /* where calls of hooked functions return to */
+	bool pad;      /* where exchanged return addresses lead */
+	bool loader;   /* where the dynamic loader tells that modules came or went */
+	bool standing; /* in the target now */
+	bool exchange; /* a site that must not be one (any more): exchange return addresses instead */
+	size_t patch;  /* journal number */
+	struct mw_insn_plan plan;
+	mw_addr slot; /* out-of-line copy of the instruction, 0: none */
+	size_t copy_length;
+	uint64_t returns, strays; /* of a site: returns caught, passes that were none */
+};
+
+/* Room for out-of-line copies: the unused end of a module's last page of code. */
+struct trap_cave {
+	uint32_t module;
+	mw_addr next, end;
+};
+
+/* A call of a hooked function that has not returned yet. */
+struct trap_call {
+	uint32_t hook;
+	uint32_t stack;
+	mw_addr ret; /* its true return address */
+	mw_addr sp;  /* the stack pointer after its return */
+	uint64_t size, pointer, extra;
+	enum mw_kind kind;
+	bool exchanged; /* the return address on the stack is the pad's */
+	bool begun;     /* a BEGIN event was told */
+};
+
+enum trap_relation {
+	TRAP_THREAD,        /* a thread of the process */
+	TRAP_SHARING_CHILD, /* another process that lives in its memory (vfork, posix_spawn) */
+	TRAP_FORKED_CHILD,  /* a copy: to be cleaned and let go */
+	TRAP_NEWBORN,       /* not seen yet; which of these, its first stop tells */
+};
+
+struct trap_process;
+
+struct trap_thread {
+	pid_t tid;
+	struct trap_process *process;
+	enum trap_relation relation;
+	uint32_t number; /* the sink's */
+	bool numbered;
+	bool stopped;         /* in a ptrace stop, held by us */
+	bool group_stopped;   /* … which is a group stop: to be listened to, not resumed */
+	bool interrupted;     /* an interrupt of ours is on its way */
+	bool vfork_child;     /* a newborn announced by a vfork event */
+	int signal;           /* to be delivered when resumed */
+	uint64_t blocked;     /* signal mask at the last stop */
+	size_t snapshot_size; /* bytes of stack that the next snapshot takes */
+	uint64_t stops;
+	/* The last call of a freeing function: it returns unseen, but what it calls is the allocator's own. */
+	struct {
+		mw_addr sp, ret, pointer;
+		uint32_t hook;
+		bool again; /* its breakpoint will be hit once more for the same call */
+	} last_free;
+	struct trap_call calls[TRAP_MAX_CALLS]; /* innermost last */
+	size_t call_count;
+};
+
+struct trap_engine;
+
+struct trap_process {
+	struct trap_engine *engine;
+	pid_t pid;
+	struct mw_event_sink sink;
+	bool launched; /* its exec is still to come, or its loader still at work */
+	bool windowed; /* the window has begun */
+	bool ended;    /* the window is over and nothing of ours is left in it */
+	bool holding;  /* threads that stop are held */
+	bool shadow_stack;
+	const struct mw_arch *arch;
+	struct mw_modules *modules;
+	struct mw_unwinder *unwinder;
+	struct mw_hooks hooks;
+	struct mw_hook_info *infos; /* of hooks, for reports; made on demand */
+	struct mw_journal journal;
+	struct mw_map breakpoints; /* by address */
+	struct mw_map slots;       /* breakpoints by out-of-line copy's address */
+	struct trap_cave *caves;
+	size_t cave_count;
+	mw_addr pad;
+	uint32_t modules_seen; /* modules looked at for hooks */
+	uint8_t *module_class; /* enum mw_module_class by module number */
+	struct {
+		struct mw_code_range *items;
+		size_t count;
+		uint32_t module;
+	} internal; /* glibc's own callers of free */
+	size_t freeing_hooks;
+	struct mw_map threads; /* this process's threads and sharing children, by tid */
+	struct mw_engine_stats stats;
+	struct mw_window_info window;
+	uint64_t start_ns;
+	uint64_t last_sample_ns;
+	bool seen_all; /* sink stack ids by walk serial are valid */
+	struct {
+		uint64_t serial;
+		uint32_t hook, stack;
+		enum mw_kind kind;
+	} known_stacks[4096];
+};
+
+struct trap_orphan {
+	int status;
+	uint64_t since_ns;
+	pid_t tid;
+};
+
+struct trap_engine {
+	struct mw_engine base;
+	struct mw_engine_options options;
+	struct trap_process **processes;
+	size_t process_count;
+	struct mw_map threads; /* all, by tid */
+	struct mw_map orphans; /* stops of tids nobody has announced yet */
+	struct mw_snapshot snapshot;
+	struct mw_unwound_frame *frames; /* room for depth of them */
+	struct mw_raw_frame *raw_frames;
+	uint64_t stop_ns; /* when the stop being served was heard of */
+	struct {
+		cpu_set_t original;
+		bool saved, idle, may_idle;
+		int cpu;
+		uint64_t stops, next_check, rest_until_ns, run_delay, target_cpu_ns, wall_ns;
+		pid_t tid;
+	} pace;
+	bool ticking;
+	enum mw_window_end end; /* why run() came back */
+};
+
+/* A stop at one of our breakpoints, being served. */
+struct trap_hit {
+	struct trap_engine *engine;
+	struct trap_process *process;
+	struct trap_thread *thread;
+	struct trap_breakpoint *breakpoint;
+	const struct mw_hook *hook;
+	struct mw_tracee_regs regs;
+	mw_addr ret; /* of the call: its return address … */
+	mw_addr sp;  /* … and the stack pointer after it */
+	struct mw_memory_view memory;
+	bool walked;
+	uint32_t frame_count;
+	enum mw_stack_cut cut;
+	uint64_t serial;
+};
+
+/* wait.c: hear of the next stop. */
+struct mw_error *trap_tick_start(struct trap_engine *engine) MW_MUST_CHECK;
+void trap_tick_stop(struct trap_engine *engine);
+/* Wait for any thread to change state; *tid is 0 where only time has passed. */
+struct mw_error *trap_wait(struct trap_engine *engine, pid_t *tid, int *status) MW_MUST_CHECK;
+
+/* dispatch.c: act on a stop. */
+struct mw_error *trap_dispatch(struct trap_engine *engine, pid_t tid, int status) MW_MUST_CHECK;
+/* Let a held thread run. A thread that has died meanwhile is no error. */
+struct mw_error *trap_resume(struct trap_thread *thread) MW_MUST_CHECK;
+/* A thread stands at a stop that is not a breakpoint of ours: if its pc is in an out-of-line copy, move it to the
+ * program's own code, so that nobody (a signal handler, a detached thread) sees our address. */
+struct mw_error *trap_leave_slot(struct trap_thread *thread) MW_MUST_CHECK;
+
+/* hit.c */
+struct mw_error *trap_hit(struct trap_engine *engine, struct trap_thread *thread, struct trap_breakpoint *breakpoint,
+			  const struct mw_tracee_regs *regs) MW_MUST_CHECK;
+/* Walk the stack of a hit, once. */
+void trap_hit_walk(struct trap_hit *hit);
+
+/* call.c: the calls in flight. */
+enum trap_inside {
+	TRAP_OUTSIDE,     /* not inside any call in flight, or only in one that a signal handler interrupted */
+	TRAP_INSIDE_HEAP, /* called by a heap entry point */
+	TRAP_INSIDE_VM,
+};
+struct mw_error *trap_calls_settle(struct trap_hit *hit, enum trap_inside *inside) MW_MUST_CHECK;
+/* Is the hit made by the last freeing call, which has no return stop? */
+bool trap_inside_free(struct trap_hit *hit);
+/* Is it made from the code of a heap entry point, or by a library that does nothing but allocate? */
+bool trap_inside_allocator(struct trap_hit *hit);
+struct mw_error *trap_call_push(struct trap_hit *hit, const struct trap_call *call) MW_MUST_CHECK;
+/* The innermost call that returns to `ret` with the stack at `sp`, or that was exchanged and does; those
+ * above it are dropped. NULL: none. */
+struct mw_error *trap_call_returning(struct trap_thread *thread, mw_addr ret, mw_addr sp, bool exchanged,
+				     struct trap_call *out, bool *found) MW_MUST_CHECK;
+/* Drop all calls of a thread that ends. */
+struct mw_error *trap_calls_drop(struct trap_thread *thread, size_t keep) MW_MUST_CHECK;
+
+/* report.c: tell the sink. */
+struct mw_error *trap_entry(struct trap_hit *hit) MW_MUST_CHECK;
+struct mw_error *trap_return(struct trap_hit *hit, const struct trap_call *call) MW_MUST_CHECK;
+struct mw_error *trap_cancel(struct trap_thread *thread, const struct trap_call *call) MW_MUST_CHECK;
+
+/* breakpoint.c */
+struct mw_error *trap_breakpoint_get(struct trap_process *process, mw_addr addr,
+				     struct trap_breakpoint **out) MW_MUST_CHECK;
+/* Plant; `tid` is a stopped thread. The plan must be made. */
+struct mw_error *trap_breakpoint_plant(struct trap_process *process, pid_t tid,
+				       struct trap_breakpoint *breakpoint) MW_MUST_CHECK;
+struct mw_error *trap_breakpoint_lift(struct trap_process *process, pid_t tid,
+				      struct trap_breakpoint *breakpoint) MW_MUST_CHECK;
+/* Can its instruction be carried out while the breakpoint stands? Makes the out-of-line copy where one is needed. */
+struct mw_error *trap_breakpoint_prepare(struct trap_process *process, pid_t tid, struct trap_breakpoint *breakpoint,
+					 bool *possible) MW_MUST_CHECK;
+/* Carry out the displaced instruction: sets the registers (not written yet) to go on. */
+struct mw_error *trap_breakpoint_pass(struct trap_hit *hit) MW_MUST_CHECK;
+
+/* site.c: see to it that the return of a call is heard of. */
+struct mw_error *trap_return_arrange(struct trap_hit *hit, bool may_throw, bool *exchanged,
+				     bool *possible) MW_MUST_CHECK;
+/* A site was passed by no return of ours. */
+struct mw_error *trap_site_stray(struct trap_hit *hit) MW_MUST_CHECK;
+
+/* plant.c */
+/* Read modules and find hooks: slow, and done before anything is stopped. */
+struct mw_error *trap_survey(struct trap_process *process) MW_MUST_CHECK;
+/* Plant all hooks; `tid` is stopped. */
+struct mw_error *trap_plant(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
+/* The module table may have changed: forget what went, hook what came. */
+struct mw_error *trap_modules_changed(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
+
+/* family.c: threads and children. */
+struct mw_error *trap_thread_add(struct trap_process *process, pid_t tid, enum trap_relation relation,
+				 struct trap_thread **out) MW_MUST_CHECK;
+void trap_thread_remove(struct trap_thread *thread);
+struct mw_error *trap_thread_number(struct trap_thread *thread) MW_MUST_CHECK;
+struct mw_error *trap_thread_ended(struct trap_thread *thread, int status) MW_MUST_CHECK;
+struct mw_error *trap_child_born(struct trap_thread *parent, int event) MW_MUST_CHECK;
+struct mw_error *trap_newborn_stopped(struct trap_thread *thread) MW_MUST_CHECK;
+struct mw_error *trap_exec(struct trap_engine *engine, struct trap_thread *thread) MW_MUST_CHECK;
+struct mw_error *trap_thread_exiting(struct trap_thread *thread) MW_MUST_CHECK;
+struct mw_error *trap_orphans_resolve(struct trap_engine *engine) MW_MUST_CHECK;
+/* A tid of the process whose memory can be written now: a stopped thread of it, or 0. */
+pid_t trap_stopped_tid(const struct trap_process *process);
+/* A tid of the process that lives, for /proc; the process id where none is known. */
+pid_t trap_live_tid(const struct trap_process *process);
+
+/* hold.c: stop all threads of a process, let them all go on. */
+struct mw_error *trap_seize_all(struct trap_process *process) MW_MUST_CHECK;
+struct mw_error *trap_hold(struct trap_process *process) MW_MUST_CHECK;
+struct mw_error *trap_release(struct trap_process *process) MW_MUST_CHECK;
+
+/* detach.c */
+struct mw_error *trap_process_detach(struct trap_process *process, enum mw_window_end end) MW_MUST_CHECK;
+void trap_process_end(struct trap_process *process, enum mw_window_end end);
+
+/* pace.c: keep the tracer on the CPU of the thread it serves. */
+void trap_pace_begin(struct trap_engine *engine);
+void trap_pace_stop(struct trap_engine *engine, struct trap_thread *thread);
+void trap_pace_end(struct trap_engine *engine);
+
+/* Time since the process's window began. */
+uint64_t trap_now(const struct trap_process *process);
+/* An error that only says that a thread has died is none: its end will be heard of. */
+struct mw_error *trap_ignore_gone(struct mw_error *err) MW_MUST_CHECK;
+
+#endif

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: MIT
+/*
+ * libunwind.c: the unwinder on libunwind's remote interface (unwind.h).
+ *
+ * libunwind asks through accessors for words of memory, registers and a table to search. Words
+ * come from the module's file where they lie in read-only segments (the tables do) and else from the
+ * memory view; so a walk costs no system call once the snapshot is there. Its own remote accessors
+ * read each word by ptrace and map one file at a time, which is why they are not used.
+ */
+#include "unwind/cfi_table.h"
+#include "unwind/fallback.h"
+#include "unwind/unwind.h"
+
+#include <libunwind.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CACHE_ROWS 16384
+
+/* Exported by libunwind for tools that find tables themselves; it has no header. */
+extern int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t as, unw_word_t ip, unw_dyn_info_t *di,
+					      unw_proc_info_t *pi, int need_unwind_info, void *arg);
+
+struct libunwind {
+	struct mw_unwinder base;
+	const struct mw_modules *modules;
+	const struct mw_arch *arch;
+	unw_addr_space_t space;
+	struct mw_cfi_table *tables; /* by module number */
+	bool *tried;
+	size_t table_count;
+	/* The walk under way. */
+	const struct mw_regs *regs;
+	const struct mw_memory_view *memory;
+	const struct mw_module *last; /* module of the last word read */
+	bool no_info;                 /* a pc without frame description was met */
+};
+
+static const struct mw_cfi_table *table_of(struct libunwind *self, const struct mw_module *module)
+{
+	uint32_t number = module->number;
+
+	if (number >= self->table_count) {
+		size_t count = mw_modules_count(self->modules);
+		struct mw_cfi_table *tables = realloc(self->tables, count * sizeof(*tables));
+		bool *tried;
+
+		if (!tables)
+			return NULL;
+		self->tables = tables;
+		tried = realloc(self->tried, count * sizeof(*tried));
+		if (!tried)
+			return NULL;
+		self->tried = tried;
+		memset(tables + self->table_count, 0, (count - self->table_count) * sizeof(*tables));
+		memset(tried + self->table_count, 0, (count - self->table_count) * sizeof(*tried));
+		self->table_count = count;
+	}
+	if (!self->tried[number]) {
+		self->tried[number] = true;
+		mw_error_destroy(mw_cfi_table_init(module, &self->tables[number]));
+	}
+	return self->tables[number].present ? &self->tables[number] : NULL;
+}
+
+static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t *info, int need_info, void *arg)
+{
+	struct libunwind *self = arg;
+	const struct mw_module *module = mw_modules_find(self->modules, ip);
+	const struct mw_cfi_table *table = module ? table_of(self, module) : NULL;
+	unw_dyn_info_t tables;
+	int ret = -UNW_ENOINFO;
+
+	if (table) {
+		memset(&tables, 0, sizeof(tables));
+		tables.format = UNW_INFO_FORMAT_REMOTE_TABLE;
+		tables.start_ip = module->start;
+		tables.end_ip = module->end;
+		tables.u.rti.segbase = table->base;
+		tables.u.rti.table_data = table->entries;
+		tables.u.rti.table_len = table->count * 8 / sizeof(unw_word_t);
+		ret = UNW_OBJ(dwarf_search_unwind_table)(space, ip, &tables, info, need_info, arg);
+	}
+	if (ret < 0)
+		self->no_info = true;
+	return ret < 0 ? -UNW_ENOINFO : ret;
+}
+
+static void put_unwind_info(unw_addr_space_t space, unw_proc_info_t *info, void *arg)
+{
+	(void)space, (void)info, (void)arg;
+}
+
+static int get_dyn_info_list(unw_addr_space_t space, unw_word_t *out, void *arg)
+{
+	(void)space, (void)out, (void)arg;
+	return -UNW_ENOINFO;
+}
+
+/* A word of one of our own tables. */
+static int read_local(const struct libunwind *self, unw_word_t addr, unw_word_t *value)
+{
+	size_t number = (size_t)((addr - MW_CFI_LOCAL_BASE) / MW_CFI_LOCAL_SPAN);
+	uint64_t offset = (addr - MW_CFI_LOCAL_BASE) % MW_CFI_LOCAL_SPAN;
+
+	if (number >= self->table_count || !self->tables[number].local ||
+	    offset + sizeof(*value) > self->tables[number].count * 8)
+		return -UNW_EINVAL;
+	memcpy(value, (const char *)self->tables[number].local + offset, sizeof(*value));
+	return 0;
+}
+
+static int access_memory(unw_addr_space_t space, unw_word_t addr, unw_word_t *value, int write, void *arg)
+{
+	struct libunwind *self = arg;
+	const struct mw_module *module = self->last;
+
+	(void)space;
+	if (write)
+		return -UNW_EINVAL;
+	if (addr >= MW_CFI_LOCAL_BASE && addr < MW_CFI_LOCAL_BASE + ((uint64_t)UINT32_MAX << 24))
+		return read_local(self, addr, value);
+	if (!module || addr < module->start || addr >= module->end)
+		module = mw_modules_find(self->modules, addr);
+	if (module && module->elf) {
+		self->last = module;
+		if (mw_elf_read(module->elf, addr - module->bias, value, sizeof(*value)))
+			return 0;
+	}
+	return self->memory->read(self->memory->context, addr, value, sizeof(*value)) ? 0 : -UNW_EINVAL;
+}
+
+static int access_register(unw_addr_space_t space, unw_regnum_t number, unw_word_t *value, int write, void *arg)
+{
+	struct libunwind *self = arg;
+
+	(void)space;
+	if (write)
+		return -UNW_EREADONLYREG;
+	if (number == UNW_REG_IP) {
+		/* The pc is a return address: the call before it is where this frame stands. */
+		*value = self->regs->pc - 1;
+		return 0;
+	}
+	if (number < 0 || number >= MW_REG_COUNT)
+		return -UNW_EBADREG;
+	self->base.registers_used |= 1u << number;
+	*value = self->regs->gpr[number];
+	return 0;
+}
+
+static int access_fp_register(unw_addr_space_t space, unw_regnum_t number, unw_fpreg_t *value, int write, void *arg)
+{
+	(void)space, (void)number, (void)value, (void)write, (void)arg;
+	return -UNW_EBADREG;
+}
+
+static int resume(unw_addr_space_t space, unw_cursor_t *cursor, void *arg)
+{
+	(void)space, (void)cursor, (void)arg;
+	return -UNW_EINVAL;
+}
+
+static int get_proc_name(unw_addr_space_t space, unw_word_t addr, char *out, size_t size, unw_word_t *offset, void *arg)
+{
+	(void)space, (void)addr, (void)out, (void)size, (void)offset, (void)arg;
+	return -UNW_ENOINFO;
+}
+
+/* Take all registers of a cursor, to go on from them by other means. */
+static void cursor_regs(unw_cursor_t *cursor, struct mw_regs *out)
+{
+	memset(out, 0, sizeof(*out));
+	for (int i = 0; i < MW_REG_COUNT; i++) {
+		unw_word_t value = 0;
+
+		if (unw_get_reg(cursor, i, &value) == 0)
+			out->gpr[i] = value;
+	}
+}
+
+/* What a walk has so far. */
+struct walk {
+	struct mw_unwound_frame *frames;
+	uint32_t capacity, count;
+	enum mw_stack_cut cut;
+	bool after_signal; /* the next frame is where a signal struck */
+};
+
+/* Note a frame; false where the walk is to end with it. */
+static bool note_frame(struct libunwind *self, struct walk *walk, mw_addr pc, mw_addr sp, bool signal)
+{
+	const struct mw_module *module;
+	struct mw_unwound_frame *frame;
+
+	if (walk->count > 0)
+		walk->frames[walk->count - 1].cfa = sp;
+	if (walk->count == walk->capacity) {
+		walk->cut = MW_STACK_TRUNCATED;
+		return false;
+	}
+	frame = &walk->frames[walk->count++];
+	frame->pc = walk->after_signal ? pc + 1 : pc;
+	frame->cfa = 0;
+	frame->signal = signal;
+	walk->after_signal = signal;
+	module = mw_modules_find(self->modules, frame->pc - 1);
+	frame->module = module ? module->number : MW_MODULE_NONE;
+	if (!module) {
+		walk->cut = MW_STACK_BROKEN;
+		return false;
+	}
+	return true;
+}
+
+/*
+ * Walk by libunwind from self->regs until the end (true), or until a frame that it has no information for, which
+ * is then left to be stepped over from `stuck`.
+ */
+static bool walk_tables(struct libunwind *self, struct walk *walk, struct mw_regs *stuck)
+{
+	unw_cursor_t cursor, before;
+	unw_word_t ip = self->regs->pc, sp = self->regs->gpr[self->arch->dwarf_sp];
+
+	if (unw_init_remote(&cursor, self->space, self) < 0) {
+		walk->cut = MW_STACK_BROKEN;
+		return true;
+	}
+	for (;;) {
+		unw_word_t last_sp = sp;
+		int ret;
+
+		if (!note_frame(self, walk, ip, sp, unw_is_signal_frame(&cursor) > 0))
+			return true;
+		memcpy(&before, &cursor, sizeof(before));
+		self->no_info = false;
+		ret = unw_step(&cursor);
+		if (self->no_info && !walk->frames[walk->count - 1].signal) {
+			cursor_regs(&before, stuck);
+			stuck->pc = ip;
+			return false;
+		}
+		if (ret == 0)
+			return true;
+		if (ret < 0 || unw_get_reg(&cursor, UNW_REG_IP, &ip) || unw_get_reg(&cursor, UNW_REG_SP, &sp)) {
+			walk->cut = MW_STACK_BROKEN;
+			return true;
+		}
+		if (ip == 0)
+			return true;
+		/* A stack grows one way; only a signal frame may lead to another stack. */
+		if (sp <= last_sp && !walk->frames[walk->count - 1].signal) {
+			walk->cut = MW_STACK_BROKEN;
+			return true;
+		}
+	}
+}
+
+static void libunwind_walk(struct mw_unwinder *unwinder, const struct mw_regs *regs,
+			   const struct mw_memory_view *memory, struct mw_unwound_frame *frames, uint32_t capacity,
+			   uint32_t *count, enum mw_stack_cut *cut)
+{
+	struct libunwind *self = (struct libunwind *)unwinder;
+	struct walk walk = {.frames = frames, .capacity = capacity};
+	struct mw_regs here = *regs, stuck;
+
+	self->memory = memory;
+	self->last = NULL;
+	unwinder->registers_used = 0;
+	unwinder->serial = 0;
+	for (;;) {
+		enum mw_fallback found;
+
+		self->regs = &here;
+		if (walk_tables(self, &walk, &stuck))
+			break;
+		/* All registers have been looked at by then. */
+		unwinder->registers_used = (1u << MW_REG_COUNT) - 1;
+		found = mw_fallback_step(self->modules, self->arch, memory, &stuck, &here);
+		if (found == MW_FALLBACK_END)
+			break;
+		if (found == MW_FALLBACK_LOST || here.gpr[self->arch->dwarf_sp] <= stuck.gpr[self->arch->dwarf_sp]) {
+			walk.cut = MW_STACK_BROKEN;
+			break;
+		}
+	}
+	*count = walk.count;
+	*cut = walk.cut;
+}
+
+static void libunwind_flush(struct mw_unwinder *unwinder)
+{
+	struct libunwind *self = (struct libunwind *)unwinder;
+
+	unw_flush_cache(self->space, 0, 0);
+}
+
+static void libunwind_destroy(struct mw_unwinder *unwinder)
+{
+	struct libunwind *self = (struct libunwind *)unwinder;
+
+	for (size_t i = 0; i < self->table_count; i++)
+		mw_cfi_table_deinit(&self->tables[i]);
+	free(self->tables);
+	free(self->tried);
+	if (self->space)
+		unw_destroy_addr_space(self->space);
+	free(self);
+}
+
+struct mw_error *mw_unwinder_libunwind(const struct mw_modules *modules, const struct mw_arch *arch,
+				       struct mw_unwinder **out)
+{
+	static const struct mw_unwinder_ops ops = {
+		.name = "libunwind", .walk = libunwind_walk, .flush = libunwind_flush, .destroy = libunwind_destroy};
+	static unw_accessors_t accessors = {.find_proc_info = find_proc_info,
+					    .put_unwind_info = put_unwind_info,
+					    .get_dyn_info_list_addr = get_dyn_info_list,
+					    .access_mem = access_memory,
+					    .access_reg = access_register,
+					    .access_fpreg = access_fp_register,
+					    .resume = resume,
+					    .get_proc_name = get_proc_name};
+	struct libunwind *self = calloc(1, sizeof(*self));
+
+	if (!self)
+		return mw_error_nomem();
+	self->base.ops = &ops;
+	self->modules = modules;
+	self->arch = arch;
+	self->space = unw_create_addr_space(&accessors, 0);
+	if (!self->space) {
+		free(self);
+		return mw_error_nomem();
+	}
+	unw_set_caching_policy(self->space, UNW_CACHE_GLOBAL);
+	unw_set_cache_size(self->space, CACHE_ROWS, 0);
+	*out = &self->base;
+	return NULL;
+}
