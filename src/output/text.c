@@ -211,6 +211,8 @@ static void put_rule(struct mw_text *text, size_t index, size_t count)
 	mw_line_printf(&text->line, "=== process %zu of %zu: ", index + 1, count);
 	mw_line_name(&text->line, text->report->target.comm);
 	mw_line_printf(&text->line, " (pid %d) ===", text->report->target.pid);
+	if (text->options->width)
+		mw_line_elide(&text->line, 0, text->options->width);
 	mw_text_line(text, MW_STYLE_HEADING);
 }
 

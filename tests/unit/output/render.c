@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+/* render.c: see render.h. */
+#include "render.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+char *render(const char *form, const struct mw_report *const *reports, size_t count, struct mw_output_options options)
+{
+	const struct mw_output *output = mw_output_find(form);
+	char *text = NULL;
+	size_t size = 0;
+	FILE *stream = open_memstream(&text, &size);
+
+	assert_non_null(output);
+	assert_non_null(stream);
+	assert_null(output->write(reports, count, &options, stream));
+	assert_int_equal(fclose(stream), 0);
+	/* No NUL in the middle. */
+	assert_int_equal(strlen(text), size);
+	return text;
+}
+
+void assert_golden(const char *name, const char *text)
+{
+	char *path = NULL, *expected;
+	size_t size;
+	FILE *file;
+
+	assert_true(asprintf(&path, "%s/%s", MW_GOLDEN_DIR, name) > 0);
+	if (getenv("MEMWATCH_UPDATE_GOLDEN")) {
+		file = fopen(path, "w");
+		assert_non_null(file);
+		assert_true(fputs(text, file) >= 0);
+		assert_int_equal(fclose(file), 0);
+		free(path);
+		return;
+	}
+	file = fopen(path, "r");
+	if (!file)
+		fail_msg("%s is missing: set MEMWATCH_UPDATE_GOLDEN=1 to write it", path);
+	expected = calloc(1, (size_t)1 << 20);
+	assert_non_null(expected);
+	size = fread(expected, 1, ((size_t)1 << 20) - 1, file);
+	fclose(file);
+	if (strlen(text) != size || memcmp(text, expected, size) != 0)
+		fail_msg("differs from %s (MEMWATCH_UPDATE_GOLDEN=1 writes it anew). Got:\n%s", path, text);
+	free(expected);
+	free(path);
+}

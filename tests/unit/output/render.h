@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* render.h: a report as a string, and its golden file. */
+#ifndef TEST_OUTPUT_RENDER_H
+#define TEST_OUTPUT_RENDER_H
+
+#include <memwatch/output.h>
+
+/* Malloc'ed. Fails the test where the output fails. */
+char *render(const char *form, const struct mw_report *const *reports, size_t count, struct mw_output_options options);
+/* Compare with tests/golden/NAME; with MEMWATCH_UPDATE_GOLDEN set in the environment, write that file instead. */
+void assert_golden(const char *name, const char *text);
+
+#endif

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+/* test_text.c: the report for reading. */
+#include "fixture.h"
+#include "output/line.h"
+#include "output/utf8.h"
+#include "render.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void check_golden(const char *name, const struct mw_report *report, unsigned width, bool color)
+{
+	char *text = render("text", &report, 1, (struct mw_output_options){.top = 10, .width = width, .color = color});
+
+	assert_golden(name, text);
+	free(text);
+}
+
+static void test_golden(void **state)
+{
+	(void)state;
+	check_golden("server-80.txt", fixture_server(), 80, false);
+	check_golden("server-unlimited.txt", fixture_server(), 0, false);
+	check_golden("server-80-color.txt", fixture_server(), 80, true);
+	check_golden("empty-80.txt", fixture_empty(), 80, false);
+	check_golden("hostile-80.txt", fixture_hostile(), 80, false);
+}
+
+static void test_several(void **state)
+{
+	const struct mw_report *reports[] = {fixture_server(), fixture_empty()};
+	char *text = render("text", reports, 2, (struct mw_output_options){.top = 1});
+
+	(void)state;
+	assert_non_null(strstr(text, "=== process 1 of 2: shopd (pid 4242) ===\n"));
+	assert_non_null(strstr(text, "=== process 2 of 2: idle (pid 77) ===\n"));
+	/* What `top` leaves out is summed: 2 MiB of the cache and 1 MiB mapped. */
+	assert_non_null(strstr(text, "… and 2 more stacks: 3.0 MiB in 41 blocks\n"));
+	assert_non_null(strstr(text, "… and 1 more module: 3.0 MiB in 41 blocks\n"));
+	assert_null(strstr(text, "\033"));
+	free(text);
+	text = render("text", reports, 0, (struct mw_output_options){.top = 1});
+	assert_string_equal(text, "");
+	free(text);
+}
+
+/* No line is wider than asked for, whatever names do. */
+static void test_width(void **state)
+{
+	const struct mw_report *reports[] = {fixture_server(), fixture_empty(), fixture_hostile()};
+
+	(void)state;
+	for (unsigned width = 60; width <= 200; width++) {
+		char *text = render("text", reports, 3, (struct mw_output_options){.top = 10, .width = width});
+
+		for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+			if (mw_utf8_columns(line, strlen(line)) > width)
+				fail_msg("wider than %u: %s", width, line);
+		free(text);
+	}
+}
+
+/* Nothing that drives a terminal or reorders a line comes through, nor anything that is no UTF-8. */
+static void test_harmless(void **state)
+{
+	const struct mw_report *report = fixture_hostile();
+	char *text = render("text", &report, 1, (struct mw_output_options){.top = 10});
+	uint32_t character;
+	size_t taken;
+
+	(void)state;
+	for (const char *at = text; (taken = mw_utf8_decode(at, &character)) != 0; at += taken) {
+		assert_true(character == '\n' || mw_utf8_is_printable(character));
+		/* A true U+FFFD takes three bytes. */
+		assert_true(character != MW_UTF8_REPLACEMENT || taken == 3);
+	}
+	assert_non_null(strstr(text, "a\\x1b[2Jb\uFFFD\uFFFDz\\x0a\"\\\\u202eq"));
+	free(text);
+}
+
+static void test_decode(void **state)
+{
+	static const struct {
+		const char *bytes;
+		uint32_t character;
+		size_t taken;
+	} rows[] = {
+		{"", 0, 0},
+		{"a", 'a', 1},
+		{"\xc3\xa9", 0xe9, 2},
+		{"\xe2\x82\xac", 0x20ac, 3},
+		{"\xf0\x9f\x90\xa2", 0x1f422, 4},
+		{"\xf4\x8f\xbf\xbf", 0x10ffff, 4},
+		{"\x80", 0xfffd, 1},
+		{"\xc0\xaf", 0xfffd, 1},
+		{"\xc1\xbf", 0xfffd, 1},
+		{"\xe0\x9f\xbf", 0xfffd, 1},
+		{"\xed\xa0\x80", 0xfffd, 1},
+		{"\xf0\x8f\xbf\xbf", 0xfffd, 1},
+		{"\xf4\x90\x80\x80", 0xfffd, 1},
+		{"\xf5\x80\x80\x80", 0xfffd, 1},
+		{"\xe2\x82", 0xfffd, 1},
+		{"\xf0", 0xfffd, 1},
+		{"\xff", 0xfffd, 1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint32_t character = 0;
+		char encoded[4];
+
+		assert_int_equal(mw_utf8_decode(rows[i].bytes, &character), rows[i].taken);
+		assert_int_equal(character, rows[i].character);
+		if (rows[i].taken > 1) {
+			assert_int_equal(mw_utf8_encode(character, encoded), rows[i].taken);
+			assert_memory_equal(encoded, rows[i].bytes, rows[i].taken);
+		}
+	}
+}
+
+static void test_numbers(void **state)
+{
+	(void)state;
+	assert_string_equal(mw_show_count(0).text, "0");
+	assert_string_equal(mw_show_count(999).text, "999");
+	assert_string_equal(mw_show_count(1000).text, "1,000");
+	assert_string_equal(mw_show_count(UINT64_MAX).text, "18,446,744,073,709,551,615");
+	assert_string_equal(mw_show_size(1023).text, "1023 B");
+	assert_string_equal(mw_show_size(1024).text, "1.0 KiB");
+	assert_string_equal(mw_show_size((1 << 20) - 1).text, "1.0 MiB");
+	assert_string_equal(mw_show_size(UINT64_MAX).text, "16.0 EiB");
+	assert_string_equal(mw_show_change(2048, 1024).text, "-1.0 KiB");
+	assert_string_equal(mw_show_change(5, 5).text, "0 B");
+	assert_string_equal(mw_show_seconds(0).text, "0 ns");
+	assert_string_equal(mw_show_seconds(850e-9).text, "850 ns");
+	assert_string_equal(mw_show_seconds(12.5e-6).text, "12.5 µs");
+	assert_string_equal(mw_show_seconds(0.9999).text, "999.9 ms");
+	assert_string_equal(mw_show_seconds(30).text, "30.0 s");
+	assert_string_equal(mw_show_seconds(310).text, "5 min 10 s");
+	assert_string_equal(mw_show_seconds(7384).text, "2 h 3 min");
+	assert_string_equal(mw_show_percent(1, 8).text, "12.5 %");
+	assert_string_equal(mw_show_percent(1, 0).text, "");
+}
+
+static void test_elide(void **state)
+{
+	struct mw_line line = {0};
+
+	(void)state;
+	mw_line_printf(&line, "ab0123456789");
+	mw_line_elide(&line, 2, 10);
+	assert_string_equal(line.data, "ab0123456789");
+	mw_line_elide(&line, 2, 6);
+	assert_string_equal(line.data, "ab01…789");
+	mw_line_cut(&line, 2);
+	mw_line_name(&line, "ééééé");
+	mw_line_elide(&line, 2, 3);
+	assert_string_equal(line.data, "abé…é");
+	mw_line_elide(&line, 0, 0);
+	assert_string_equal(line.data, "…");
+	mw_line_deinit(&line);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_golden),   cmocka_unit_test(test_several), cmocka_unit_test(test_width),
+		cmocka_unit_test(test_harmless), cmocka_unit_test(test_decode),  cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_elide),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
