@@ -7,6 +7,10 @@
  * is a new module. Files are opened through the process's own root (/proc/TID/root/PATH), checked
  * against the mapping's device and inode, and through /proc/TID/map_files where the name leads to
  * another file or none (deleted, replaced, other mount namespace). The vdso is read from memory.
+ * Where device and inode differ, headers and build-id in the target's memory decide.
+ *
+ * Code mapped from a file that is no ELF file (a JIT's memfd) makes one module for the whole file,
+ * without elf; so does a file that can't be opened. Anonymous code is no module.
  */
 #ifndef MW_SYMBOL_MODULES_H
 #define MW_SYMBOL_MODULES_H
@@ -40,7 +44,8 @@ struct mw_error *mw_modules_refresh(struct mw_modules *modules, pid_t tid, const
 				    size_t *removed) MW_MUST_CHECK;
 size_t mw_modules_count(const struct mw_modules *modules);
 struct mw_module *mw_modules_get(const struct mw_modules *modules, uint32_t number);
-/* The module mapped at `addr` now, or NULL. Binary search; fit for hot paths. */
+/* The module mapped at `addr` now (its code or its data), or NULL. Binary search; fit for hot paths. Not to be called
+ * while another thread refreshes. */
 struct mw_module *mw_modules_find(const struct mw_modules *modules, mw_addr addr);
 
 #endif
