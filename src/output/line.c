@@ -76,9 +76,10 @@ void mw_line_name(struct mw_line *line, const char *name)
 		name = "?";
 	for (; (taken = mw_utf8_decode(name, &character)) != 0; name += taken) {
 		char encoded[4];
+		size_t size = mw_utf8_encode(character, encoded);
 
 		if (mw_utf8_is_printable(character))
-			append(line, encoded, mw_utf8_encode(character, encoded));
+			append(line, encoded, size);
 		else
 			mw_line_printf(line, character < 0x100 ? "\\x%02x" : "\\u%04x", character);
 	}
