@@ -47,7 +47,7 @@ static const struct {
 	{"_ZN5alloc5alloc15exchange_malloc17h0123456789abcdefE.llvm.123", "alloc::alloc::exchange_malloc"},
 	/* Rust, v0 */
 	{"_RNvCs1234_7mycrate3foo", "mycrate::foo"},
-	{"_RNvMCs4fqI2P2rA04_13const_genericINtB0_3FooKb0_E3bar", "<const_generic::Foo<false>>::bar"},
+	{"_RINvNtC3std3mem8align_ofjE", "std::mem::align_of::<usize>"},
 	/* D */
 	{"_D8demangle4testFaZv", "demangle.test(char)"},
 	{"_Dmain", "D main"},
