@@ -5,10 +5,12 @@
 
 #include "track/track.h"
 
+/* What changes with every event comes first, so that it shares a cache line. */
 struct mw_tally {
-	struct mw_amount impacting, transient, aofi;
-	uint64_t aofi_unknown;
+	struct mw_amount impacting, transient;
 	struct mw_track_peak peak;
+	struct mw_amount aofi;
+	uint64_t aofi_unknown;
 };
 
 /* A block of `bytes` came to be. */
