@@ -21,7 +21,7 @@ struct mw_error *mw_error_nomem(void)
 	return &nomem;
 }
 
-static char *format_text(const char *format, va_list args)
+static MW_PRINTF(1, 0) char *format_text(const char *format, va_list args)
 {
 	char *text = NULL;
 

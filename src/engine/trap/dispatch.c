@@ -82,29 +82,55 @@ struct mw_error *trap_leave_slot(struct trap_thread *thread)
 	return mw_tracee_set_regs(thread->tid, &regs);
 }
 
-/*
- * A breakpoint whose trap is blocked makes the kernel unblock the trap and forget its handler. Block it again where it
- * was: certain where the mask is otherwise the one seen at the thread's last stop, and where everything else is
- * blocked.
- */
-static struct mw_error *mend_sigmask(struct trap_thread *thread)
+#define TRAP_BIT (1ull << (SIGTRAP - 1))
+
+/* Note a mask that blocks SIGTRAP, seen where no breakpoint of ours had a part in it. */
+static void note_mask(struct trap_process *process, uint64_t mask)
 {
-	const uint64_t trap = 1ull << (SIGTRAP - 1);
-	const uint64_t never = (1ull << (SIGKILL - 1)) | (1ull << (SIGSTOP - 1)) | (3ull << 31);
+	if (!(mask & TRAP_BIT))
+		return;
+	for (size_t i = 0; i < process->mask_count; i++)
+		if (process->masks[i] == mask)
+			return;
+	process->masks[process->next_mask++ % TRAP_MASKS] = mask;
+	if (process->mask_count < TRAP_MASKS)
+		process->mask_count++;
+}
+
+struct mw_error *trap_mask_look(struct trap_thread *thread)
+{
 	uint64_t mask;
 
 	MW_TRY(mw_tracee_get_sigmask(thread->tid, &mask));
-	if (!(mask & trap)) {
-		bool as_before = (thread->blocked & trap) && (mask | trap) == thread->blocked;
-		bool all_others = (mask | trap | never) == UINT64_MAX;
-
-		if (as_before || all_others) {
-			mask |= trap;
-			MW_TRY(mw_tracee_set_sigmask(thread->tid, mask));
-		}
-	}
-	thread->blocked = mask;
+	note_mask(thread->process, mask);
 	return NULL;
+}
+
+static bool blocked_trap_before(const struct trap_process *process, uint64_t mask)
+{
+	/* What nobody can block, and what the C library keeps for itself. */
+	const uint64_t never = (1ull << (SIGKILL - 1)) | (1ull << (SIGSTOP - 1)) | (3ull << 31);
+
+	if ((mask | TRAP_BIT | never) == UINT64_MAX)
+		return true;
+	for (size_t i = 0; i < process->mask_count; i++)
+		if (process->masks[i] == (mask | TRAP_BIT))
+			return true;
+	return false;
+}
+
+/*
+ * A breakpoint whose trap is blocked makes the kernel unblock the trap. Block it again where it was: a mask that
+ * blocks everything else, or is otherwise one that was seen to block it.
+ */
+static struct mw_error *mend_sigmask(struct trap_thread *thread)
+{
+	uint64_t mask;
+
+	MW_TRY(mw_tracee_get_sigmask(thread->tid, &mask));
+	if ((mask & TRAP_BIT) || mask == 0 || !blocked_trap_before(thread->process, mask))
+		return NULL;
+	return mw_tracee_set_sigmask(thread->tid, mask | TRAP_BIT);
 }
 
 /* A trap: ours, if a breakpoint instruction of ours has just been executed. */
@@ -135,6 +161,7 @@ static struct mw_error *on_trap(struct trap_thread *thread)
 static struct mw_error *on_interrupt(struct trap_thread *thread, int signal)
 {
 	thread->group_stopped = is_group_stop(signal);
+	MW_TRY(trap_mask_look(thread));
 	if (thread->interrupted && !thread->group_stopped) {
 		thread->interrupted = false;
 		MW_TRY(mw_tracee_mend_interrupted_call(thread->tid));

@@ -192,7 +192,7 @@ struct mw_error *trap_newborn_stopped(struct trap_thread *thread)
 	if (thread->relation == TRAP_FORKED_CHILD)
 		return clean_child(thread);
 	thread->call_count = 0;
-	return NULL;
+	return trap_ignore_gone(trap_mask_look(thread));
 }
 
 /* The first exec of a launched command: its window begins with its first instruction. */

@@ -51,8 +51,7 @@ static struct mw_error *seize_one(struct trap_process *process, pid_t tid, bool 
 		}
 		return err;
 	}
-	MW_TRY(trap_thread_add(process, tid, TRAP_THREAD, &thread));
-	return trap_ignore_gone(mw_tracee_get_sigmask(tid, &thread->blocked));
+	return trap_thread_add(process, tid, TRAP_THREAD, &thread);
 }
 
 struct mw_error *trap_seize_all(struct trap_process *process)

@@ -24,6 +24,7 @@
 #include <sched.h>
 
 #define TRAP_NO_HOOK   UINT32_MAX
+#define TRAP_MASKS     16
 #define TRAP_MAX_CALLS 64 /* calls in flight a thread; handlers nest hardly as deep */
 
 /* An address where we have, or had, a breakpoint. Objects stay until the window's end: a thread may still have its trap
@@ -81,7 +82,6 @@ struct trap_thread {
 	bool interrupted;     /* an interrupt of ours is on its way */
 	bool vfork_child;     /* a newborn announced by a vfork event */
 	int signal;           /* to be delivered when resumed */
-	uint64_t blocked;     /* signal mask at the last stop */
 	size_t snapshot_size; /* bytes of stack that the next snapshot takes */
 	uint64_t stops;
 	/* The last call of a freeing function: it returns unseen, but what it calls is the allocator's own. */
@@ -122,7 +122,9 @@ struct trap_process {
 		struct mw_code_range *items;
 		size_t count;
 		uint32_t module;
-	} internal; /* glibc's own callers of free */
+	} internal;                 /* glibc's own callers of free */
+	uint64_t masks[TRAP_MASKS]; /* signal masks that block SIGTRAP, as threads were seen to have */
+	size_t mask_count, next_mask;
 	size_t freeing_hooks;
 	struct mw_map threads; /* this process's threads and sharing children, by tid */
 	struct mw_engine_stats stats;
@@ -195,6 +197,9 @@ struct mw_error *trap_resume(struct trap_thread *thread) MW_MUST_CHECK;
 /* A thread stands at a stop that is not a breakpoint of ours: if its pc is in an out-of-line copy, move it to the
  * program's own code, so that nobody (a signal handler, a detached thread) sees our address. */
 struct mw_error *trap_leave_slot(struct trap_thread *thread) MW_MUST_CHECK;
+
+/* Note the signal mask of a thread in a stop that has nothing to do with a breakpoint. */
+struct mw_error *trap_mask_look(struct trap_thread *thread) MW_MUST_CHECK;
 
 /* hit.c */
 struct mw_error *trap_hit(struct trap_engine *engine, struct trap_thread *thread, struct trap_breakpoint *breakpoint,
