@@ -17,6 +17,9 @@ class Signals(unittest.TestCase):
     def test_handlers_that_allocate(self):
         answer, report = mwlive.observe(self, 'signals', 'alloc', env={'LD_PRELOAD': mwlive.target_path('libbump.so')})
         mwlive.compare(self, answer, report)
+        # Where a signal struck is no return address: at a function's first instruction it is in that function.
+        struck = {f for s in mwlive.select(report, 'on_alloc') for f in mwlive.functions(s)}
+        self.assertNotIn('frame_dummy', struck)
 
     def test_handlers_that_jump_out_of_malloc(self):
         answer, report = mwlive.observe(self, 'signals', 'jump', env={'LD_PRELOAD': mwlive.target_path('libbump.so')})

@@ -433,6 +433,7 @@ def compare(test, answer, report):
     """Hold each line of a target's answer that speaks of amounts against the report."""
     compared = 0
     wrong = []
+    named = {key.split('.')[0] for key in answer} - {'heap', 'vm', 'api'}
     for key, expected in answer.items():
         match = re.match(r'^(\w+)(?:\.(\w+))?\.(size|impacting|transient|aofi)\.(count|bytes)$', key)
         if match:
@@ -440,7 +441,11 @@ def compare(test, answer, report):
             if who in ('heap', 'vm'):
                 got = report['totals'][who][amount][unit]
             else:
-                got = total_of(select(report, who, size=int(size) if size else None))[amount][unit]
+                kind = 'vm' if who.startswith('vm_') else 'heap'
+                # A signal handler's blocks are not those of the function that it interrupted.
+                stacks = [s for s in select(report, who, kinds=(kind,), size=int(size) if size else None)
+                          if next(f for f in functions(s) if f in named) == who]
+                got = total_of(stacks)[amount][unit]
         elif key.startswith('api.'):
             _, api, unit = key.split('.')
             expected = sum(answer.get(f'api.{a}.{unit}', 0) for a in aliases(api))

@@ -128,7 +128,7 @@ int main()
 	target_say("cxx_containers.transient.count", rounds * 2);
 	target_say("cxx_containers.transient.bytes", rounds * (4000 + 501));
 	target_say("cxx_wide.transient.count", rounds);
-	target_say("cxx_nothrow.size.count", 0);
+	target_say("cxx_nothrow.impacting.count", 0);
 	target_say("heap.impacting.count", rounds);
 	target_done();
 	return 0;

@@ -42,7 +42,7 @@ static void *sessions_main(void *unused)
 
 static KEEP void fill_cache(size_t entry)
 {
-	cache[entry] = malloc(512);
+	cache[entry] = malloc(128);
 	OPAQUE(cache[entry]);
 }
 
@@ -50,7 +50,7 @@ static void *cache_main(void *unused)
 {
 	for (size_t i = 0; i < CACHE_ENTRIES; i++) {
 		fill_cache(i);
-		usleep(5000);
+		usleep(3000);
 	}
 	for (;;)
 		pause();
