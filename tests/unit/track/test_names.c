@@ -68,6 +68,57 @@ static void test_anything_else_makes_another(void **state)
 	}
 }
 
+/* So many that they meet in the tables: what differs in one thing only must not be taken for the same. */
+static void test_many_that_differ_in_one_thing(void **state)
+{
+	struct rig *rig = *state;
+	uint32_t next = mw_track_stack_count(rig->track);
+
+	for (uint32_t round = 0; round < 2; round++) {
+		uint32_t id = next;
+
+		for (uint32_t i = 0; i < 60000; i++) {
+			struct mw_raw_frame frames[2] = {{0x10, 0}, {0x20, 0}};
+			struct mw_raw_stack stack = {frames, 2, MW_STACK_COMPLETE, 3, MW_KIND_HEAP};
+
+			frames[0].module = i % 4 == 0 ? i : 1;
+			frames[1].module = i % 4 == 1 ? i : 0;
+			frames[0].addr += i % 4 == 3 ? i / 12 : 0;
+			stack.hook = i % 4 == 2 ? i : 3;
+			stack.cut = i % 4 == 3 ? (enum mw_stack_cut)(i / 4 % 3) : MW_STACK_COMPLETE;
+			stack.kind = i % 4 == 3 ? MW_KIND_VM : MW_KIND_HEAP;
+			assert_int_equal(intern(rig, &stack), id++);
+		}
+	}
+	assert_int_equal(mw_track_stack_count(rig->track), next + 60000);
+}
+
+static void assert_told(const struct rig *rig, uint32_t id, const struct mw_raw_frame *frames)
+{
+	struct mw_raw_frame out[2];
+
+	assert_int_equal(mw_track_frames(rig->track, id, out, 2), 2);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(out[i].addr, frames[i].addr);
+		assert_int_equal(out[i].module, frames[i].module);
+	}
+}
+
+/* The nodes of the trie too: frames with one address in many modules, and under many callers. */
+static void test_many_nodes_that_differ_in_one_thing(void **state)
+{
+	struct rig *rig = *state;
+	uint32_t first = mw_track_stack_count(rig->track);
+
+	for (uint32_t i = 0; i < 40000; i++) {
+		struct mw_raw_frame frames[2] = {{0x10, i % 200}, {0x20, i / 200}};
+		struct mw_raw_stack stack = {frames, 2, MW_STACK_COMPLETE, 3, MW_KIND_HEAP};
+
+		assert_int_equal(intern(rig, &stack), first + i);
+		assert_told(rig, first + i, frames);
+	}
+}
+
 static void test_stack_is_told_as_it_was(void **state)
 {
 	struct rig *rig = *state;
@@ -170,6 +221,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_same_stack_same_id),
 		TEST(test_anything_else_makes_another),
+		TEST(test_many_that_differ_in_one_thing),
+		TEST(test_many_nodes_that_differ_in_one_thing),
 		TEST(test_stack_is_told_as_it_was),
 		TEST(test_stack_kind_is_checked),
 		TEST(test_threads),

@@ -178,14 +178,17 @@ static void ignore_pieces(void *context, uint32_t owner, int change)
 	(void)change;
 }
 
-static unsigned int depth_of(const struct mw_range_tree *tree, uint32_t id)
+/* The priorities that keep the tree balanced must fall from `parent` on. */
+static unsigned int depth_of(const struct mw_range_tree *tree, uint32_t id, uint32_t parent)
 {
 	unsigned int left, right;
 
 	if (id == MW_RANGE_NONE)
 		return 0;
-	left = depth_of(tree, mw_range_at(tree, id)->left);
-	right = depth_of(tree, mw_range_at(tree, id)->right);
+	assert_true(parent >= mw_range_at(tree, id)->priority);
+	parent = mw_range_at(tree, id)->priority;
+	left = depth_of(tree, mw_range_at(tree, id)->left, parent);
+	right = depth_of(tree, mw_range_at(tree, id)->right, parent);
 	return 1 + (left > right ? left : right);
 }
 
@@ -200,7 +203,12 @@ static void test_stays_shallow(void **state)
 		assert_null(mw_range_tree_reserve(&tree, 1));
 		mw_range_tree_insert(&tree, BASE + i * 2, BASE + i * 2 + 1, 0);
 	}
-	assert_true(depth_of(&tree, tree.root) < 64);
+	assert_true(depth_of(&tree, tree.root, UINT32_MAX) < 64);
+	for (uint32_t i = 0; i < 65536; i += 1 + i % 3) {
+		assert_null(mw_range_tree_reserve(&tree, MW_RANGE_CUT_RESERVE));
+		mw_range_tree_release(&tree, mw_range_tree_cut(&tree, BASE + i * 2, BASE + i * 2 + 1));
+	}
+	assert_true(depth_of(&tree, tree.root, UINT32_MAX) < 64);
 	mw_range_tree_deinit(&tree);
 }
 
