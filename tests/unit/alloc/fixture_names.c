@@ -17,7 +17,7 @@ __attribute__((noinline)) void *tc_malloc(size_t size)
 void *tc_new(size_t size) __attribute__((alias("tc_malloc")));
 
 /* Local. */
-static __attribute__((noinline, noclone)) void *mi_malloc(size_t size)
+static __attribute__((noinline)) void *mi_malloc(size_t size)
 {
 	return size ? memory + size % sizeof(memory) : NULL;
 }

@@ -59,7 +59,7 @@ __attribute__((noinline)) void fixture_die(const char *message)
 #define ENDING  2
 #endif
 
-static __attribute__((noinline, noclone)) void end(void)
+static __attribute__((noinline)) void end(void)
 {
 	shutting_down = ENDING;
 	for (unsigned i = 0; i < 3; i++) {

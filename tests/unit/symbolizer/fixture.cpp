@@ -8,6 +8,7 @@ int fixture_hidden(probe_fn probe);
 int fixture_method(probe_fn probe);
 int fixture_last(probe_fn probe);
 int fixture_anonymous(probe_fn probe);
+int fixture_cold(probe_fn probe);
 }
 
 volatile int fixture_sink;
@@ -92,4 +93,20 @@ struct local {
 extern "C" int fixture_anonymous(probe_fn probe)
 {
 	return local::unnamed(probe) + fixture_sink;
+}
+
+#line 900 "fixture.cpp"
+__attribute__((cold, noinline)) static void unlikely()
+{
+	__asm__ volatile("");
+}
+
+// GCC moves the call away from the rest, to fixture_cold.cold.
+extern "C" int fixture_cold(probe_fn probe)
+{
+	if (__builtin_expect(fixture_sink == 0, 0)) {
+		unlikely();
+		probe();
+	}
+	return fixture_sink;
 }

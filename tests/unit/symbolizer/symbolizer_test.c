@@ -52,6 +52,38 @@ static void test_embedded(void **state)
 	probe_close(&probe);
 }
 
+static void test_split(void **state)
+{
+	struct probe probe;
+
+	(void)state;
+	probe_open(&probe, SPLIT);
+	expect_all(&probe);
+	assert_string_equal(probe_source(&probe, "fixture_chain"), "embedded");
+	probe_close(&probe);
+}
+
+/* A part that the compiler has moved away has a symbol of its own, which tells the offset too. */
+static void test_cold_part(void **state)
+{
+	const struct mw_symbol_frame *frames;
+	struct probe probe;
+	mw_addr start, addr;
+
+	(void)state;
+	probe_open(&probe, EMBEDDED);
+	start = (mw_addr)(uintptr_t)dlsym(probe.library, "fixture_cold");
+	addr = probe_address(&probe, "fixture_cold");
+	assert_int_equal(probe_frames(&probe, "fixture_cold", &frames), 1);
+	assert_int_equal(frames[0].line, 910);
+	if (strcmp(frames[0].function, "fixture_cold") == 0)
+		assert_int_equal(frames[0].offset, addr - start);
+	else
+		assert_string_equal(frames[0].function, "fixture_cold.cold");
+	assert_true(frames[0].offset < 0x100);
+	probe_close(&probe);
+}
+
 static void test_debuglink(void **state)
 {
 	struct probe probe;
@@ -198,7 +230,8 @@ static void test_vdso(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_embedded),       cmocka_unit_test(test_debuglink),
+		cmocka_unit_test(test_embedded),       cmocka_unit_test(test_split),
+		cmocka_unit_test(test_cold_part),      cmocka_unit_test(test_debuglink),
 		cmocka_unit_test(test_mini_debuginfo), cmocka_unit_test(test_dynamic_symbols_alone),
 		cmocka_unit_test(test_offsets),        cmocka_unit_test(test_cache),
 		cmocka_unit_test(test_unknown_module), cmocka_unit_test(test_vdso),
