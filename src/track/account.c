@@ -11,11 +11,6 @@ struct mw_error *mw_account_stack(struct mw_track *track, enum mw_kind kind, uin
 
 		return mw_stack_table_intern(&track->stacks, &none, out);
 	}
-	if (stack >= track->stacks.records.used)
-		return mw_error_create(MW_ERROR_DATA, 0, "event with unknown stack %u", stack);
-	if (mw_stack_table_at(&track->stacks, stack)->kind != kind)
-		return mw_error_create(MW_ERROR_DATA, 0, "event of kind %d with stack %u of kind %d", (int)kind, stack,
-				       mw_stack_table_at(&track->stacks, stack)->kind);
 	*out = stack;
 	return NULL;
 }

@@ -18,7 +18,7 @@ struct mw_account {
 	uint32_t stack, thread;
 };
 
-/* Check the stack of an event of `kind`; MW_STACK_NONE becomes the kind's stack without frames. */
+/* The stack to attribute to: `stack` itself, or for MW_STACK_NONE the kind's stack without frames. */
 struct mw_error *mw_account_stack(struct mw_track *track, enum mw_kind kind, uint32_t stack,
 				  uint32_t *out) MW_MUST_CHECK;
 /* A block came to be. */

@@ -20,7 +20,7 @@ struct mw_track {
 	uint64_t missed;
 };
 
-/* The heap family of events (heap.c). Errors: memory, or a stack of another kind. */
+/* The heap family of events (heap.c), whose thread and stack have been checked. Errors: memory. */
 struct mw_error *mw_heap_alloc(struct mw_track *track, const struct mw_event *event) MW_MUST_CHECK;
 struct mw_error *mw_heap_free(struct mw_track *track, const struct mw_event *event) MW_MUST_CHECK;
 struct mw_error *mw_heap_begin(struct mw_track *track, const struct mw_event *event) MW_MUST_CHECK;

@@ -64,6 +64,23 @@ static bool knows(void *context, mw_addr addr)
 	return mw_block_table_find(&track->heap, addr) != NULL;
 }
 
+/* Before anything is counted, so that a wrong event counts nothing. */
+static struct mw_error *check_event(const struct mw_track *track, const struct mw_event *event)
+{
+	int kind = event->type < MW_EVENT_MAP ? MW_KIND_HEAP : (int)event->kind;
+
+	if (event->thread >= track->threads.records.used)
+		return mw_error_create(MW_ERROR_DATA, 0, "event with unknown thread %u", event->thread);
+	if (event->stack == MW_STACK_NONE)
+		return NULL;
+	if (event->stack >= track->stacks.records.used)
+		return mw_error_create(MW_ERROR_DATA, 0, "event with unknown stack %u", event->stack);
+	if (mw_stack_table_at(&track->stacks, event->stack)->kind != kind)
+		return mw_error_create(MW_ERROR_DATA, 0, "event of kind %d with stack %u of another kind", kind,
+				       event->stack);
+	return NULL;
+}
+
 static struct mw_error *take_vm_event(struct mw_track *track, const struct mw_event *event)
 {
 	if (event->kind != MW_KIND_VM && event->kind != MW_KIND_VM_INTERNAL)
@@ -93,8 +110,7 @@ static struct mw_error *take_event(void *context, const struct mw_event *event)
 {
 	struct mw_track *track = context;
 
-	if (event->thread >= track->threads.records.used)
-		return mw_error_create(MW_ERROR_DATA, 0, "event with unknown thread %u", event->thread);
+	MW_TRY(check_event(track, event));
 	switch (event->type) {
 	case MW_EVENT_ALLOC:
 		return mw_heap_alloc(track, event);

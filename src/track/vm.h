@@ -21,7 +21,7 @@ struct mw_vm_block {
 void mw_vm_pieces(void *context, uint32_t owner, int change);
 /* [start, end) was mapped before the window; what is known of it already stays as it is. */
 struct mw_error *mw_vm_before(struct mw_track *track, mw_addr start, mw_addr end) MW_MUST_CHECK;
-/* The mapping events; `family` tells unmap from remap. Errors: memory, or a stack of another kind. */
+/* The mapping events; `family` tells unmap from remap; thread, stack and kind have been checked. Errors: memory. */
 struct mw_error *mw_vm_map(struct mw_track *track, const struct mw_event *event) MW_MUST_CHECK;
 struct mw_error *mw_vm_begin(struct mw_track *track, const struct mw_event *event,
 			     enum mw_limbo_family family) MW_MUST_CHECK;

@@ -311,6 +311,16 @@ static void test_wrong_numbers_are_refused(void **state)
 	event.type = (enum mw_event_type)77;
 	rig_refuse(rig, event, MW_ERROR_DATA);
 	rig_amount(rig_totals(rig, MW_KIND_HEAP).size, 0, 0);
+	/* A wrong END leaves the call open. */
+	rig_alloc(rig, 1, 0x100, 8);
+	rig_heap(rig, MW_EVENT_REALLOC_BEGIN, 2, 0, 0x100, MW_SIZE_UNKNOWN);
+	event.type = MW_EVENT_REALLOC_END;
+	event.stack = rig->vm;
+	rig_refuse(rig, event, MW_ERROR_DATA);
+	rig_amount(rig_totals(rig, MW_KIND_HEAP).impacting, 1, 8);
+	rig_amount(rig_totals(rig, MW_KIND_HEAP).transient, 0, 0);
+	rig_heap(rig, MW_EVENT_REALLOC_FAIL, 3, 0, 0x100, 0);
+	assert_true(rig->sink.knows(rig->sink.context, 0x100));
 }
 
 static bool stop_at_second(void *context, const struct mw_track_block *block, bool first)
