@@ -28,10 +28,15 @@ static bool is_clone(const char *symbol, const char *name)
 	return symbol && strncmp(symbol, name, length) == 0 && symbol[length] == '.';
 }
 
+static bool is_mangled(const char *symbol)
+{
+	return symbol[0] == '_' && symbol[1] && strchr("ZRD", symbol[1]);
+}
+
 /* Does the mangled `symbol` speak of `name`? (Identical functions may share one address and have another's symbol.) */
 static bool is_mangled_form(const char *symbol, const char *name)
 {
-	return symbol && symbol[0] == '_' && symbol[1] && strchr("ZRD", symbol[1]) && strstr(symbol + 2, name);
+	return symbol && is_mangled(symbol) && strstr(symbol + 2, name);
 }
 
 /* The declaration that stands in the function's own scope: follows abstract origins and specifications. */
@@ -94,6 +99,9 @@ bool mw_dwarf_name(Dwarf_Die *die, const char *symbol, char **name)
 {
 	const char *linkage = linkage_name(die), *plain = dwarf_diename(die);
 
+	/* A C function that was given another name for the assembler (glibc's __GI___qsort_r) goes by its own. */
+	if (linkage && plain && !is_mangled(linkage) && !is_clone(symbol, linkage))
+		linkage = NULL;
 	if (linkage) {
 		*name = mw_demangle(is_clone(symbol, linkage) ? symbol : linkage);
 	} else if (plain && !is_clone(symbol, plain) && !is_mangled_form(symbol, plain)) {
