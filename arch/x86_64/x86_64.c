@@ -78,5 +78,6 @@ const struct mw_arch mw_arch_x86_64 = {
 	.emulate = mw_x86_emulate,
 	.memory_address = mw_x86_memory_address,
 	.relocate = mw_x86_relocate,
+	.ways_out = mw_x86_ways_out,
 	.is_call_before = is_call_before,
 };

@@ -59,6 +59,17 @@ struct mw_insn_plan {
 	mw_addr target;      /* of a branch, or of the pc-relative operand */
 };
 
+/*
+ * How a function gives control back from some place in it, as its own instructions tell: where the return address lies
+ * and which registers it takes back from the stack before.
+ */
+struct mw_way_out {
+	mw_addr return_at; /* address of the word with the return address */
+	mw_addr sp;        /* the stack pointer after the return */
+	uint32_t restored; /* bit n: register n is taken from restored_at[n] */
+	mw_addr restored_at[MW_REG_COUNT];
+};
+
 struct mw_arch {
 	const char *name;     /* "x86_64" */
 	uint16_t elf_machine; /* EM_X86_64 */
@@ -94,6 +105,13 @@ struct mw_arch {
 	 */
 	struct mw_error *(*relocate)(const struct mw_insn_plan *plan, mw_addr dest, uint8_t out[MW_OOL_MAX],
 				     size_t *copy_length, size_t *length)MW_MUST_CHECK;
+	/*
+	 * Follow the code from `pc` (`bytes` stand at `base` and hold it and what surrounds it) to returns, calls taken
+	 * as made, and note up to `capacity` different ways out. Returns how many; 0 where no return can be reached:
+	 * what comes after `pc` is the last that the function does. Code behind indirect jumps is not followed.
+	 */
+	size_t (*ways_out)(const uint8_t *bytes, size_t size, mw_addr base, mw_addr pc, const struct mw_regs *regs,
+			   struct mw_way_out *ways, size_t capacity);
 	/* Does a call instruction end right before `bytes + size` (bytes that precede a return address)? */
 	bool (*is_call_before)(const uint8_t *bytes, size_t size);
 };

@@ -33,6 +33,7 @@ struct search {
 	struct match *matches;
 	size_t count, capacity;
 	bool no_memory;
+	bool is_static;
 };
 
 static int compare_names(const void *a, const void *b)
@@ -73,7 +74,7 @@ static struct row *sorted_rows(const char *soname, size_t *count)
 	for (const struct mw_family *const *family = mw_families; *family; family++)
 		for (const struct mw_entry_point *entry = (*family)->entries; entry->symbol; entry++)
 			total++;
-	rows = calloc(total, sizeof(*rows));
+	rows = calloc(total + 1, sizeof(*rows));
 	if (!rows)
 		return NULL;
 	for (const struct mw_family *const *family = mw_families; *family; family++) {
@@ -105,6 +106,12 @@ static bool add_match(struct search *search, const struct row *row, const struct
 	return true;
 }
 
+/* A static program's linker makes hidden functions of the C library local. Their reserved names tell them from others. */
+static bool made_local(const struct search *search, const struct mw_elf_symbol *symbol)
+{
+	return search->is_static && strncmp(symbol->name, "__libc_", 7) == 0;
+}
+
 static bool visit(void *context, const struct mw_elf_symbol *symbol)
 {
 	struct search *search = context;
@@ -114,7 +121,7 @@ static bool visit(void *context, const struct mw_elf_symbol *symbol)
 
 	/* A static function that happens to have such a name is no entry point, and an IFUNC's address is that of its
 	 * resolver. */
-	if (symbol->local || symbol->ifunc || !symbol->function || !symbol->vaddr)
+	if ((symbol->local && !made_local(search, symbol)) || symbol->ifunc || !symbol->function || !symbol->vaddr)
 		return true;
 	row = bsearch(&key, search->rows, search->row_count, sizeof(*search->rows), compare_names);
 	return row ? add_match(search, row, symbol) : true;
@@ -147,7 +154,7 @@ static struct mw_found_entry *distinct(struct match *matches, size_t count, size
 
 struct mw_error *mw_alloc_find(struct mw_elf *elf, struct mw_found_entry **found, size_t *count)
 {
-	struct search search = {0};
+	struct search search = {.is_static = mw_elf_is_static(elf)};
 	struct mw_error *err;
 	struct mw_found_entry *result = NULL;
 	size_t result_count = 0;
