@@ -106,7 +106,8 @@ static bool add_match(struct search *search, const struct row *row, const struct
 	return true;
 }
 
-/* A static program's linker makes hidden functions of the C library local. Their reserved names tell them from others. */
+/* A static program's linker makes hidden functions of the C library local. Their reserved names tell them from others.
+ */
 static bool made_local(const struct search *search, const struct mw_elf_symbol *symbol)
 {
 	return search->is_static && strncmp(symbol->name, "__libc_", 7) == 0;
