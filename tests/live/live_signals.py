@@ -39,10 +39,10 @@ class Signals(unittest.TestCase):
         for _ in range(3):
             time.sleep(0.05)
             os.kill(target.pid, signal.SIGSTOP)
-            mwlive.wait_until(lambda: all(mwlive.state(t) in 'Tt' for t in mwlive.tids(target.pid)),
-                              'every thread stands still')
+            # A thread that stands still for memwatch looks the same, and first finishes what it is in.
+            mwlive.wait_until(lambda: self.is_still(target.pid), 'every thread stands still', seconds=5)
             ticks = self.cpu_time(target.pid)
-            time.sleep(0.1)
+            time.sleep(0.2)
             self.assertEqual(self.cpu_time(target.pid), ticks, 'a stopped process ran')
             os.kill(target.pid, signal.SIGCONT)
         answer = target.done()
@@ -66,6 +66,11 @@ class Signals(unittest.TestCase):
         target.go()
         target.done()
         target.finish()
+
+    def is_still(self, pid):
+        ticks = self.cpu_time(pid)
+        time.sleep(0.1)
+        return self.cpu_time(pid) == ticks and all(mwlive.state(t) in 'Tt' for t in mwlive.tids(pid))
 
     @staticmethod
     def cpu_time(pid):
