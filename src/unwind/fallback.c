@@ -57,6 +57,28 @@ static bool take_way(const struct mw_modules *modules, const struct mw_arch *arc
 	return true;
 }
 
+struct next_function {
+	uint64_t after, vaddr;
+};
+
+static bool is_next_function(void *context, const struct mw_elf_symbol *symbol)
+{
+	struct next_function *next = context;
+
+	if (symbol->function && symbol->vaddr >= next->after && symbol->vaddr < next->vaddr)
+		next->vaddr = symbol->vaddr;
+	return true;
+}
+
+/* Where the function that holds `pc` ends at the latest: where the next one begins. */
+static mw_addr ends_at(const struct mw_module *module, mw_addr pc)
+{
+	struct next_function next = {.after = pc - module->bias, .vaddr = module->end - module->bias};
+
+	mw_error_destroy(mw_elf_each_symbol(module->elf, is_next_function, &next));
+	return next.vaddr + module->bias;
+}
+
 static bool any_return_above(const struct mw_modules *modules, const struct mw_arch *arch,
 			     const struct mw_memory_view *memory, const struct mw_regs *regs)
 {
@@ -81,7 +103,7 @@ enum mw_fallback mw_fallback_step(const struct mw_modules *modules, const struct
 	struct mw_regs caller;
 	bool found = false;
 	const uint8_t *bytes;
-	mw_addr base;
+	mw_addr base, end;
 	size_t size, count;
 
 	if (!module || !module->elf)
@@ -101,6 +123,14 @@ enum mw_fallback mw_fallback_step(const struct mw_modules *modules, const struct
 	}
 	if (found)
 		return MW_FALLBACK_FOUND;
-	/* Nothing to return to, and nothing above that looks like it: the function that a thread begins with. */
+	/*
+	 * Nothing to return to: the function that a thread begins with, if what is left of it ends with a call that
+	 * does not return, or if nothing above on the stack looks like a return address.
+	 */
+	end = ends_at(module, regs->pc);
+	if (end - base < size)
+		size = (size_t)(end - base);
+	if (arch->ways_out(bytes, size, base, regs->pc, regs, ways, MAX_WAYS) == 0)
+		return MW_FALLBACK_END;
 	return any_return_above(modules, arch, memory, regs) ? MW_FALLBACK_LOST : MW_FALLBACK_END;
 }
