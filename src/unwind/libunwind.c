@@ -200,7 +200,8 @@ static bool note_frame(struct libunwind *self, struct walk *walk, mw_addr pc, mw
 		return false;
 	}
 	frame = &walk->frames[walk->count++];
-	frame->pc = walk->after_signal ? pc + 1 : pc;
+	/* A trampoline is returned to at its very start, and a signal strikes before an instruction. */
+	frame->pc = walk->after_signal || signal ? pc + 1 : pc;
 	frame->cfa = 0;
 	frame->signal = signal;
 	walk->after_signal = signal;
