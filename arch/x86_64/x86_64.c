@@ -3,6 +3,7 @@
 #include "arch/x86_64/x86_64.h"
 
 #include <elf.h>
+#include <string.h>
 
 #include "arch/x86_64/operand.h"
 #include "arch/x86_64/ops.h"
@@ -64,6 +65,16 @@ static bool is_call_before(const uint8_t *bytes, size_t size)
 	return false;
 }
 
+/* mov $15,%rax (in 7 bytes or in 5); syscall: rt_sigreturn, in every C library. */
+static bool is_signal_return(const uint8_t *bytes, size_t size)
+{
+	static const uint8_t wide[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+	static const uint8_t narrow[] = {0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05};
+
+	return (size >= sizeof(wide) && memcmp(bytes, wide, sizeof(wide)) == 0) ||
+	       (size >= sizeof(narrow) && memcmp(bytes, narrow, sizeof(narrow)) == 0);
+}
+
 const struct mw_arch mw_arch_x86_64 = {
 	.name = "x86_64",
 	.elf_machine = EM_X86_64,
@@ -79,5 +90,6 @@ const struct mw_arch mw_arch_x86_64 = {
 	.memory_address = mw_x86_memory_address,
 	.relocate = mw_x86_relocate,
 	.ways_out = mw_x86_ways_out,
+	.is_signal_return = is_signal_return,
 	.is_call_before = is_call_before,
 };

@@ -13,9 +13,10 @@
 #include <memwatch/error.h>
 #include <memwatch/types.h>
 
-#define MW_INSN_MAX  16 /* longest instruction of any architecture, rounded up */
-#define MW_OOL_MAX   32 /* longest out-of-line copy including the jump back */
-#define MW_REG_COUNT 16 /* general registers, in DWARF numbering of the architecture */
+#define MW_INSN_MAX          16 /* longest instruction of any architecture, rounded up */
+#define MW_OOL_MAX           32 /* longest out-of-line copy including the jump back */
+#define MW_SIGNAL_RETURN_MAX 16 /* longest such code that is looked at */
+#define MW_REG_COUNT         16 /* general registers, in DWARF numbering of the architecture */
 
 /* A thread's general registers. gpr[] is in DWARF order (x86-64: rax rdx rcx rbx rsi rdi rbp rsp r8…r15). */
 struct mw_regs {
@@ -112,6 +113,8 @@ struct mw_arch {
 	 */
 	size_t (*ways_out)(const uint8_t *bytes, size_t size, mw_addr base, mw_addr pc, const struct mw_regs *regs,
 			   struct mw_way_out *ways, size_t capacity);
+	/* Is this the code that a signal handler returns to, the kernel's way back to what the signal struck? */
+	bool (*is_signal_return)(const uint8_t *bytes, size_t size);
 	/* Does a call instruction end right before `bytes + size` (bytes that precede a return address)? */
 	bool (*is_call_before)(const uint8_t *bytes, size_t size);
 };

@@ -45,8 +45,8 @@ struct mw_unwinder_ops {
 
 struct mw_unwinder {
 	const struct mw_unwinder_ops *ops;
-	/* Set by walk(): bit n, the walk looked at register n of the regs it was given (the program counter and the stack
-	 * pointer always count as looked at). */
+	/* Set by walk(): bit n, the walk looked at register n of the regs it was given (the program counter and the
+	 * stack pointer always count as looked at). */
 	uint32_t registers_used;
 	/* Set by walk(): where not 0, an equal number on another walk means an equal result. */
 	uint64_t serial;

@@ -187,6 +187,20 @@ struct walk {
 	bool after_signal; /* the next frame is where a signal struck */
 };
 
+/* libunwind knows a signal frame only when it has stepped over it; here it is known by its code. */
+static bool is_signal_frame(struct libunwind *self, mw_addr pc)
+{
+	const struct mw_module *module = mw_modules_find(self->modules, pc);
+	uint8_t code[MW_SIGNAL_RETURN_MAX];
+	size_t size = sizeof(code);
+
+	if (!module || !module->elf)
+		return false;
+	while (size > 0 && !mw_elf_read(module->elf, pc - module->bias, code, size))
+		size--;
+	return self->arch->is_signal_return(code, size);
+}
+
 /* Note a frame; false where the walk is to end with it. */
 static bool note_frame(struct libunwind *self, struct walk *walk, mw_addr pc, mw_addr sp, bool signal)
 {
@@ -231,7 +245,7 @@ static bool walk_tables(struct libunwind *self, struct walk *walk, struct mw_reg
 		unw_word_t last_sp = sp;
 		int ret;
 
-		if (!note_frame(self, walk, ip, sp, unw_is_signal_frame(&cursor) > 0))
+		if (!note_frame(self, walk, ip, sp, is_signal_frame(self, ip)))
 			return true;
 		memcpy(&before, &cursor, sizeof(before));
 		self->no_info = false;

@@ -40,7 +40,8 @@ static int among_frames(struct trap_hit *hit, mw_addr sp, mw_addr ret)
 	trap_hit_walk(hit);
 	for (uint32_t i = 1; i < hit->frame_count; i++) {
 		signal |= frames[i - 1].signal;
-		if (frames[i - 1].cfa == sp && frames[i].pc == ret)
+		/* A signal may also strike between the return and the breakpoint that is to tell of it. */
+		if (frames[i - 1].cfa == sp && frames[i].pc - frames[i - 1].signal == ret)
 			return signal ? 2 : 1;
 	}
 	if (hit->cut != MW_STACK_COMPLETE && sp > hit->sp)

@@ -252,11 +252,23 @@ static struct mw_error *no_allocator(const struct trap_process *process, enum mw
 	return mw_error_hint(err, "an allocator is found by the names of its functions in .dynsym or .symtab");
 }
 
+/* A module that defines only a free is no allocator that could be watched. */
+static bool any_allocates(const struct trap_process *process)
+{
+	for (size_t i = 0; i < process->hooks.count; i++) {
+		const struct mw_hook *hook = &process->hooks.items[i];
+
+		if (hook->info.kind == MW_KIND_HEAP && !hook->info.refused && hook->info.role != MW_ROLE_FREE)
+			return true;
+	}
+	return false;
+}
+
 static struct mw_error *check_found(const struct trap_process *process)
 {
 	const struct mw_engine_options *options = &process->engine->options;
 
-	if (options->track_heap && mw_hooks_usable(&process->hooks, MW_KIND_HEAP) == 0)
+	if (options->track_heap && !any_allocates(process))
 		return no_allocator(process, MW_KIND_HEAP);
 	if (!options->track_heap && options->track_vm && mw_hooks_usable(&process->hooks, MW_KIND_VM) == 0)
 		return no_allocator(process, MW_KIND_VM);

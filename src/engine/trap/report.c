@@ -4,9 +4,10 @@
 #include "engine/trap/trap.h"
 #include "target/remote.h"
 
-#include <sys/mman.h>
+#include <string.h>
 
 #define PAGE            4096u
+#define STRING_MAX      (1u << 20)
 #define REMAP_DONTUNMAP 4 /* MREMAP_DONTUNMAP: newer than some C libraries */
 #define KNOWN_STACKS                                                                                                   \
 	(sizeof(((struct trap_process *)0)->known_stacks) / sizeof(((struct trap_process *)0)->known_stacks[0]))
@@ -187,7 +188,7 @@ static mw_addr heap_end(const struct trap_process *process)
 	mw_addr end = 0;
 
 	for (size_t i = 0; !err && i < maps.count; i++)
-		if (__builtin_strcmp(maps.items[i].path, "[heap]") == 0)
+		if (strcmp(maps.items[i].path, "[heap]") == 0)
 			end = maps.items[i].end;
 	mw_error_destroy(err);
 	mw_maps_deinit(&maps);
@@ -266,6 +267,36 @@ static struct mw_error *leave_memalign(struct trap_hit *hit, const struct trap_c
 	return tell(hit->thread, MW_EVENT_ALLOC, call->kind, block, call->size, call->stack);
 }
 
+/* A copy of a string whose length no argument tells (strdup and its like): what was asked for is what was copied. */
+static uint64_t string_size(struct trap_hit *hit, mw_addr string)
+{
+	char piece[256];
+
+	for (uint64_t size = 0; size < STRING_MAX;) {
+		size_t got = mw_remote_read(hit->thread->tid, string + size, piece, sizeof(piece));
+		const char *end = memchr(piece, '\0', got);
+
+		if (end)
+			return size + (uint64_t)(end - piece) + 1;
+		if (got < sizeof(piece))
+			break;
+		size += got;
+	}
+	return 0;
+}
+
+static struct mw_error *leave_malloc(struct trap_hit *hit, const struct trap_call *call, mw_addr result)
+{
+	const struct mw_entry_point *entry = hit->hook->entry;
+	uint64_t size = call->size;
+
+	if (!result)
+		return NULL;
+	if (entry->size == MW_NO_ARG && entry->count == MW_NO_ARG)
+		size = string_size(hit, result);
+	return tell(hit->thread, MW_EVENT_ALLOC, call->kind, result, size, call->stack);
+}
+
 static struct mw_error *map(struct trap_hit *hit, const struct trap_call *call, mw_addr start, uint64_t size)
 {
 	return size ? tell(hit->thread, MW_EVENT_MAP, call->kind, start, size, call->stack) : NULL;
@@ -318,7 +349,7 @@ struct mw_error *trap_return(struct trap_hit *hit, const struct trap_call *call)
 	switch (hit->hook->info.role) {
 	case MW_ROLE_MALLOC:
 	case MW_ROLE_CALLOC:
-		return result ? tell(hit->thread, MW_EVENT_ALLOC, call->kind, result, call->size, call->stack) : NULL;
+		return leave_malloc(hit, call, result);
 	case MW_ROLE_REALLOC:
 	case MW_ROLE_REALLOCARRAY:
 		return leave_realloc(hit, call, result);
