@@ -36,20 +36,19 @@ const char mw_cli_help[] = "Usage: memwatch -p PID[,PID...] [-d SECONDS] [OPTION
 			   "\n"
 			   "Exit status: 0 recorded and written, 1 not (the message says why), 2 bad usage\n";
 
-const char mw_cli_help_doctor[] =
-	"Usage: memwatch doctor -p PID [--track heap,vm]\n"
-	"\n"
-	"Look at a process without touching it, and tell whether and how memwatch can\n"
-	"watch it: permissions, what may stand in the way, the allocator functions that\n"
-	"would be hooked, those that would not and why, and where each module's debug\n"
-	"information comes from.\n"
-	"\n"
-	"  -p, --pid PID            the process\n"
-	"      --track heap,vm      kinds of memory to look for (default: both)\n"
-	"      --engine auto|trap   how calls would be caught (default: auto)\n"
-	"  -h, --help               this text\n"
-	"\n"
-	"Exit status: 0 it can be watched, 1 it can't (the message says why), 2 bad usage\n";
+const char mw_cli_help_doctor[] = "Usage: memwatch doctor -p PID [--track heap,vm]\n"
+				  "\n"
+				  "Look at a process without touching it, and tell whether and how memwatch can\n"
+				  "watch it: permissions, what may stand in the way, the allocator functions that\n"
+				  "would be hooked, those that would not and why, and where each module's debug\n"
+				  "information comes from.\n"
+				  "\n"
+				  "  -p, --pid PID            the process\n"
+				  "      --track heap,vm      kinds of memory to look for (default: both)\n"
+				  "      --engine auto|trap   how calls would be caught (default: auto)\n"
+				  "  -h, --help               this text\n"
+				  "\n"
+				  "Exit status: 0 it can be watched, 1 it can't (the message says why), 2 bad usage\n";
 
 const char mw_cli_usage[] = "Usage: memwatch -p PID[,PID...] [-d SECONDS] [OPTION...]\n"
 			    "       memwatch [OPTION...] -- COMMAND [ARG...]\n"

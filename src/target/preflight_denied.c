@@ -125,7 +125,7 @@ void mw_denied_facts_read(pid_t pid, int errnum, struct mw_denied_facts *out)
 {
 	struct credentials ours;
 	struct credentials theirs;
-	struct stat directory;
+	struct stat file;
 	char process[24];
 	char path[48];
 
@@ -146,10 +146,10 @@ void mw_denied_facts_read(pid_t pid, int errnum, struct mw_denied_facts *out)
 	for (int i = 0; i < 3; i++)
 		out->groups_differ |= theirs.gids[i] != getgid();
 	out->their_permitted = theirs.permitted;
-	/* The kernel gives /proc/PID of what may not be dumped to root. */
-	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
-	if (stat(path, &directory) == 0)
-		out->protected = directory.st_uid != theirs.uids[1];
+	/* The kernel gives the files (not the directory) of what may not be dumped to root. */
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	if (stat(path, &file) == 0)
+		out->protected = file.st_uid != theirs.uids[1];
 	out->other_user_namespace = other_user_namespace(pid);
 	out->ptrace_scope = mw_ptrace_scope();
 	out->descendant = is_descendant(pid);
@@ -173,16 +173,17 @@ static struct mw_error *denied(const struct mw_denied_facts *facts, const char *
 			       facts->name, why);
 }
 
-static const char need_root[] = "Run memwatch as root (sudo memwatch ...) or give it CAP_SYS_PTRACE";
-
-/* The hint for someone to whom "run as root" means nothing: root of a container. */
+/* "Run as root" means nothing to root, and not enough to a container's users. */
 static struct mw_error *hint_capability(const struct mw_denied_facts *facts, struct mw_error *err)
 {
-	if (facts->our_uid == 0 || facts->container)
+	if (facts->our_uid == 0)
 		return mw_error_hint(err,
 				     "Give memwatch CAP_SYS_PTRACE: start its container with --cap-add=SYS_PTRACE, "
 				     "or run memwatch outside of it");
-	return mw_error_hint(err, need_root);
+	if (facts->container)
+		return mw_error_hint(err, "Run memwatch as root, in a container that was started with "
+					  "--cap-add=SYS_PTRACE, or outside of it (sudo memwatch ...)");
+	return mw_error_hint(err, "Run memwatch as root (sudo memwatch ...) or give it CAP_SYS_PTRACE");
 }
 
 static struct mw_error *explain_user(const struct mw_denied_facts *facts)

@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Everything that memwatch must refuse: with one message, the right status, and nothing touched."""
+import os
+import signal
+import stat
+import subprocess
+import time
+
+from harness import (MEMWATCH, NOBODY, OTHER, WORK, Output, Skip, as_user, assert_message, assert_untouched, comm,
+                     compile_c, elf, memwatch, python, refuse, run_all, sleeper, spawn, status, wait_until)
+
+PAUSE_32 = bytes.fromhex("b81d000000" "cd80" "ebf7")  # mov $29, %eax; int $0x80; jmp back
+PAUSE_64 = bytes.fromhex("b822000000" "0f05" "ebf7")  # mov $34, %eax; syscall; jmp back
+
+
+def paused(path, **options):
+    """Start a program that pauses, and wait until it does."""
+    try:
+        child = spawn([path], **options)
+    except OSError as error:
+        raise Skip(f"the kernel does not run it: {error}") from error
+    wait_until(lambda: child.poll() is not None or status(child.pid, "State")[0] == "S", path)
+    assert child.poll() is None
+    return child
+
+
+# Command lines
+
+def test_usage():
+    target = sleeper().pid
+    for arguments in (["-d", "abc"], ["-d", "-1"], ["-d", "nan"], ["-d", "inf"], ["-d", "0"], ["-d", "1e99"],
+                      ["-d", "5x"], ["-d", ""], ["--depth", "0"], ["--depth", "1025"], ["--depth", "many"],
+                      ["--top", "-1"], ["--top", "1.5"], ["--track", "stack"], ["--track", ""],
+                      ["--engine", "jump"], ["--engine", "magic"], ["--json", ""], ["--", "ls"], ["--"],
+                      ["--nonsense"], ["-x"], ["-d"], ["--quiet=1"], ["word"]):
+        word = arguments[0] if arguments[0] != "--" else "command"
+        word = {"-d": "--duration", "word": "'word'"}.get(word, word.split("=", maxsplit=1)[0])
+        refuse(2, [word], "-p", target, *arguments, target=target)
+
+
+def test_pid_lists():
+    for pids in ("0", "-1", "99999999999", "1,,2", ",1", "1,", "", "abc", "1 2", "0x10", "4194305"):
+        refuse(2, ["--pid"], "-p", pids)
+
+
+def test_nothing_to_do():
+    result = memwatch()
+    assert result.returncode == 2 and not result.stdout and "Usage:" in result.stderr, result.stderr
+    refuse(2, ["nothing to watch"])
+    assert_message(memwatch("docter", "-p", 1), 2, "docter", "doctor")
+    assert_message(memwatch("ls", "-l"), 2, "'ls'", "--")
+    assert_message(memwatch(""), 2, "there is no command")
+
+
+def test_help_fits():
+    for arguments in (["--help"], ["doctor", "--help"]):
+        result = memwatch(*arguments)
+        lines = result.stdout.splitlines()
+        assert result.returncode == 0 and not result.stderr
+        assert len(lines) <= 23 and max(map(len, lines)) <= 80, lines
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        assert_message(memwatch("--help", stdout=full), 1, "standard output", "No space left")
+
+
+# Commands to launch
+
+def test_empty_command():
+    refuse(2, ["empty"], "--")
+    refuse(2, ["empty"], "--", "")
+
+
+def test_command_not_there():
+    refuse(1, ["no-such-command", "No such file"], "--", "no-such-command")
+    refuse(1, ["/no/such/command", "No such file"], "--", "/no/such/command")
+    refuse(1, ["Is a directory"], "--", "/tmp")
+    plain = os.path.join(WORK, "plain")
+    with open(plain, "w", encoding="utf-8") as file:
+        file.write("text")
+    refuse(1, ["Permission denied", "not executable"], "--", plain)
+
+
+def test_interpreter_not_there():
+    """Only the exec itself can tell: it comes when memwatch is attached already."""
+    script = os.path.join(WORK, "script")
+    with open(script, "w", encoding="utf-8") as file:
+        file.write("#!/no/such/interpreter\n")
+    os.chmod(script, 0o755)
+    refuse(1, ["cannot run", "script"], "--", script)
+
+
+def test_launch_32_bit():
+    refuse(1, ["32-bit"], "--", elf(32, PAUSE_32, "pause32"))
+
+
+# Processes
+
+def test_no_such_process():
+    child = spawn(["true"])
+    child.wait()
+    refuse(1, [f"no process {child.pid}"], "-p", child.pid)
+    other = sleeper()
+    refuse(1, [f"no process {child.pid}"], "-p", f"{other.pid},{child.pid}", target=other.pid)
+
+
+def test_thread():
+    child, _ = python("import threading, time\n"
+                      "threading.Thread(target=time.sleep, args=(1000,)).start()\n"
+                      "print(1, flush=True)")
+    threads = [int(tid) for tid in os.listdir(f"/proc/{child.pid}/task") if int(tid) != child.pid]
+    refuse(1, [f"{threads[0]} is a thread", f"-p {child.pid}"], "-p", threads[0], target=child.pid)
+
+
+def test_kernel_thread():
+    if comm(2) != "kthreadd":
+        raise Skip("no kernel thread is visible")
+    refuse(1, ["kernel thread"], "-p", 2)
+
+
+def test_zombie():
+    child = spawn(["true"])
+    wait_until(lambda: status(child.pid, "State")[0] == "Z", "a zombie")
+    refuse(1, ["zombie", f"pid {os.getpid()}"], "-p", child.pid)
+
+
+def test_itself():
+    result = subprocess.run(["sh", "-c", f'exec "{MEMWATCH}" -p $$'], capture_output=True, text=True, check=False)
+    assert_message(result, 1, "memwatch itself")
+
+
+def test_traced():
+    target = sleeper().pid
+    tracer, line = python("import ctypes, time\n"
+                          "libc = ctypes.CDLL(None, use_errno=True)\n"
+                          f"print(libc.ptrace(0x4206, {target}, None, None), flush=True)\n"
+                          "time.sleep(1000)")
+    assert line == "0", line
+    refuse(1, ["traced already", f"pid {tracer.pid}"], "-p", target, target=target, tracer=tracer.pid)
+
+
+def test_watched_by_another():
+    target = sleeper().pid
+    other = spawn([MEMWATCH, "--quiet", "-p", str(target)])
+    wait_until(lambda: status(target, "TracerPid") == str(other.pid), "the other memwatch")
+    time.sleep(0.5)
+    refuse(1, ["another memwatch", f"pid {other.pid}"], "-p", target, target=target, tracer=other.pid)
+    other.send_signal(signal.SIGINT)
+    assert other.wait(60) == 0
+    assert_untouched(target)
+
+
+def test_not_permitted():
+    nobody = as_user(NOBODY)
+    root = sleeper().pid
+    refuse(1, ["not permitted", r"belongs to root", "sudo"], "-p", root, target=root, **nobody)
+    other = sleeper(**as_user(OTHER)).pid
+    refuse(1, ["not permitted", f"uid {OTHER}"], "-p", other, target=other, **nobody)
+    # One of several: the one that could be watched stays as it was.
+    own = sleeper(**nobody).pid
+    refuse(1, ["not permitted"], "-p", f"{own},{root}", target=own, **nobody)
+
+
+def test_not_dumpable():
+    path = compile_c("#include <sys/prctl.h>\n#include <unistd.h>\n"
+                     "int main(void) { prctl(PR_SET_DUMPABLE, 0); for (;;) pause(); }", "protected")
+    child = paused(path, **as_user(NOBODY))
+    refuse(1, ["not permitted", "PR_SET_DUMPABLE"], "-p", child.pid, target=child.pid, **as_user(NOBODY))
+
+
+def test_other_user_namespace():
+    child = spawn(["setpriv", "--reuid", str(OTHER), "--regid", str(OTHER), "--clear-groups",
+                   "unshare", "--user", "--map-root-user", "sleep", "1000"])
+    as_user(NOBODY)
+    try:
+        wait_until(lambda: child.poll() is not None or comm(child.pid) == "sleep", "a process in a namespace", 5)
+    except AssertionError as reason:
+        raise Skip("no user namespaces") from reason
+    if child.poll() is not None:
+        raise Skip("no user namespaces")
+    refuse(1, ["not permitted", "user namespace"], "-p", child.pid, target=child.pid, **as_user(NOBODY))
+
+
+def test_32_bit():
+    child = paused(elf(32, PAUSE_32, "pause32"))
+    refuse(1, ["32-bit"], "-p", child.pid, target=child.pid)
+    assert_message(memwatch("doctor", "-p", child.pid), 1, "32-bit")
+
+
+def test_no_allocator():
+    child = paused(elf(64, PAUSE_64, "pause64"))
+    refuse(1, ["allocator"], "-p", child.pid, "-d", 1, target=child.pid)
+    assert_message(memwatch("doctor", "-p", child.pid), 1, "allocator")
+    assert_untouched(child.pid)
+
+
+def test_stripped_static():
+    path = compile_c("#include <unistd.h>\nint main(void) { for (;;) pause(); }", "stripped", "-static", "-s")
+    child = paused(path)
+    refuse(1, ["symtab|symbol|stripped", "stripped"], "-p", child.pid, "-d", 1, target=child.pid)
+    assert_message(memwatch("doctor", "-p", child.pid), 1, "stripped")
+
+
+# Outputs
+
+def test_unwritable():
+    target = sleeper().pid
+    output = Output()
+    for name, why in ((f"{output.directory}/none/report.json", "directory does not exist"),
+                      (output.directory, "Is a directory"), (f"{output.path}/report.json", "Not a directory"),
+                      ("x" * 300, "too long"), (f"{output.directory}/new/", "directory does not exist")):
+        assert_message(memwatch("-p", target, "--json", name), 1, "cannot write", why)
+        output.assert_unchanged()
+        assert_untouched(target)
+
+
+def test_unwritable_by_mode():
+    nobody = as_user(NOBODY)
+    target = sleeper(**nobody).pid
+    output = Output()
+    os.chmod(output.path, 0o444)
+    assert_message(memwatch("-p", target, "--json", output.path, **nobody), 1, "Permission denied")
+    os.chmod(output.path, 0o666)
+    os.chmod(output.directory, 0o755)
+    assert_message(memwatch("-p", target, "--json", output.path, **nobody), 1, "Permission denied")
+    assert_message(memwatch("-p", target, "--json", output.directory + "/new", **nobody), 1, "Permission denied")
+    os.chmod(output.directory, stat.S_ISVTX | 0o777)
+    assert_message(memwatch("-p", target, "--json", output.path, **nobody), 1, "not permitted")
+    output.assert_unchanged()
+    assert_untouched(target)
+
+
+def test_full_disk():
+    target = sleeper().pid
+    result = memwatch("-p", target, "-d", "0.3", "--quiet", "--json", "/dev/full")
+    assert_message(result, 1, "/dev/full", "No space left")
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        assert_message(memwatch("-p", target, "-d", "0.3", stdout=full), 1, "standard output", "No space left")
+        assert_message(memwatch("-p", target, "-d", "0.3", "--json", "-", stdout=full), 1, "standard output")
+    assert_untouched(target)
+
+
+def test_closed_output():
+    target = sleeper().pid
+    result = subprocess.run(["sh", "-c", f'"{MEMWATCH}" -p {target} -d 0.3 >&-'], stderr=subprocess.PIPE, text=True,
+                            check=False)
+    assert_message(result, 1, "standard output", "closed")
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as pipe:
+        assert_message(memwatch("-p", target, "-d", "0.3", stdout=pipe), 1, "Broken pipe")
+    assert_untouched(target)
+
+
+def test_doctor():
+    target = sleeper()
+    result = memwatch("doctor", "-p", target.pid)
+    assert result.returncode == 0 and not result.stderr, result.stderr
+    assert "malloc" in result.stdout and "can be watched" in result.stdout
+    assert_untouched(target.pid)
+    assert_message(memwatch("doctor"), 2, "-p")
+    assert_message(memwatch("doctor", "-p", f"{target.pid},1"), 2, "one process")
+    root = memwatch("doctor", "-p", target.pid, **as_user(NOBODY))
+    assert_message(root, 1, "not permitted", "belongs to root")
+    assert "refused" in root.stdout and "can't be watched" in root.stdout
+
+
+run_all(globals())

@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What the command line does around a window: signals, limits, launched commands, outputs."""
+import json
+import os
+import resource
+import signal
+import stat
+import subprocess
+import time
+
+from harness import (MEMWATCH, WORK, Output, assert_untouched, comm, memwatch, python, run_all, sleeper, spawn, status,
+                     wait_until)
+
+
+def report(path):
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def start(*arguments, **options):
+    return spawn([MEMWATCH, *map(str, arguments)], stderr=subprocess.PIPE, text=True, **options)
+
+
+def traced_by(pid, tracer):
+    return lambda: status(pid, "TracerPid") == str(tracer)
+
+
+def test_signals_end_the_window():
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        target = sleeper().pid
+        output = Output()
+        run = start("-p", target, "--quiet", "--json", output.path)
+        wait_until(traced_by(target, run.pid), "the attach")
+        time.sleep(0.3)
+        run.send_signal(number)
+        assert run.wait(30) == 0, run.stderr.read()
+        assert report(output.path)["window"]["ended"] == "interrupt"
+        assert_untouched(target)
+
+
+def test_nohup():
+    target = sleeper().pid
+    run = start("-p", target, "--quiet", "-d", "1", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    wait_until(traced_by(target, run.pid), "the attach")
+    begun = time.monotonic()
+    run.send_signal(signal.SIGHUP)
+    assert run.wait(30) == 0
+    assert time.monotonic() - begun > 0.5
+
+
+def test_output_file():
+    target = sleeper().pid
+    output = Output()
+    result = memwatch("-p", target, "-d", "0.3", "--json", output.path)
+    assert result.returncode == 0 and not result.stderr, result.stderr
+    assert stat.S_IMODE(os.stat(output.path).st_mode) == 0o600
+    assert os.listdir(output.directory) == ["report.json"]
+    found = report(output.path)
+    assert found["target"]["pid"] == target and found["target"]["comm"] == "sleep"
+    assert found["target"]["command"] == ["sleep", "1000"]
+    assert found["engine"]["name"] == "trap" and "auto" in found["engine"]["reason"]
+    samples = found["memory"]
+    assert samples[0]["at"] == 0 and samples[0]["pss"] and samples[-1]["pss"], samples
+    assert abs(samples[-1]["at"] - found["window"]["seconds"]) < 0.001, samples
+    assert "sleep" in result.stdout
+
+
+def test_json_on_stdout():
+    target = sleeper().pid
+    result = memwatch("-p", target, "-d", "0.3", "--json", "-")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["schema"] == "memwatch.report/1"
+    result = memwatch("-p", target, "-d", "0.3", "--json", "/dev/stdout", "--quiet")
+    assert json.loads(result.stdout)["target"]["pid"] == target
+
+
+def test_several():
+    first, second = sleeper().pid, sleeper().pid
+    output = Output()
+    result = memwatch("-p", f"{first},{second},{first}", "-d", "0.5", "--json", output.path)
+    assert result.returncode == 0, result.stderr
+    assert str(first) in result.stdout and str(second) in result.stdout
+    assert_untouched(first)
+    assert_untouched(second)
+
+
+def test_launch():
+    output = Output()
+    result = memwatch("--json", output.path, "--", "sh", "-c", "echo from the command; exit 7")
+    assert result.returncode == 0 and not result.stderr, result.stderr
+    assert result.stdout.startswith("from the command\n")
+    found = report(output.path)
+    assert found["target"]["exit_status"] == 7 and found["window"]["ended"] == "exit"
+    assert found["target"]["command"] == ["sh", "-c", "echo from the command; exit 7"]
+    assert found["target"]["exe"] == os.path.realpath("/bin/sh"), found["target"]
+
+
+def test_launch_without_shebang():
+    script = os.path.join(WORK, "bare")
+    with open(script, "w", encoding="utf-8") as file:
+        file.write("echo bare\n")
+    os.chmod(script, 0o755)
+    result = memwatch("--quiet", "--", script)
+    assert result.returncode == 0 and result.stdout == "bare\n", result
+
+
+def test_launched_runs_on():
+    output = Output()
+    result = memwatch("-d", "0.5", "--quiet", "--json", output.path, "--", "sleep", "30", stdout=subprocess.DEVNULL,
+                      stderr=subprocess.DEVNULL)
+    assert result.returncode == 0
+    found = report(output.path)
+    assert found["window"]["ended"] == "duration"
+    pid = found["target"]["pid"]
+    assert comm(pid) == "sleep"
+    assert_untouched(pid)
+    os.kill(pid, signal.SIGKILL)
+
+
+def test_launched_gets_what_memwatch_got():
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    soft = min(333, hard)
+    code = "ulimit -n; trap '' USR1; grep -E '^Sig(Ign|Blk):' /proc/self/status; ls -l /proc/self/fd | wc -l"
+    bare, watched = (
+        subprocess.run([*prefix, "sh", "-c", code], capture_output=True, text=True, check=False, timeout=60,
+                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard)))
+        for prefix in ([], [MEMWATCH, "--quiet", "--"]))
+    assert watched.returncode == 0, watched.stderr
+    assert bare.stdout == watched.stdout and bare.stdout.startswith("333"), (bare.stdout, watched.stdout)
+
+
+def test_second_signal():
+    """It ends memwatch only when nothing is attached any more; here the reader of a report does not read."""
+    target, _ = python("import time\nprint(1, flush=True)\ntime.sleep(1000)")
+    reader, writer = os.pipe()
+    try:
+        os.set_blocking(writer, False)
+        while True:
+            os.write(writer, bytes(4096))
+    except BlockingIOError:
+        os.set_blocking(writer, True)
+    run = start("-p", target.pid, "--json", "-", stdout=writer)
+    wait_until(traced_by(target.pid, run.pid), "the attach")
+    time.sleep(0.3)
+    run.send_signal(signal.SIGINT)
+    wait_until(traced_by(target.pid, 0), "the detach")
+    time.sleep(0.7)
+    assert run.poll() is None
+    run.send_signal(signal.SIGINT)
+    assert run.wait(30) == 1
+    assert "interrupted" in run.stderr.read()
+    assert_untouched(target.pid)
+    os.close(reader)
+    os.close(writer)
+
+
+run_all(globals())

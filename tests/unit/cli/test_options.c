@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT
+/* test_options.c: whole command lines. */
+#include "cli/options.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#define ARGS_MAX 16
+
+/* Split at blanks; "''" is an empty word. argv[0] is memwatch. */
+static int split(char *line, char *argv[ARGS_MAX])
+{
+	int argc = 1;
+
+	argv[0] = (char *)"memwatch";
+	for (char *word = strtok(line, " "); word && argc < ARGS_MAX - 1; word = strtok(NULL, " "))
+		argv[argc++] = strcmp(word, "''") == 0 ? word + 2 : word;
+	argv[argc] = NULL;
+	return argc;
+}
+
+typedef struct mw_error *parser(int argc, char **argv, struct mw_cli_options *out);
+
+/* The command points into `argv`, which must outlive the options. */
+static struct mw_error *parse(parser *function, const char *text, char *line, char **argv, struct mw_cli_options *out)
+{
+	strcpy(line, text);
+	return function(split(line, argv), argv, out);
+}
+
+static void assert_refused(parser *function, const char *text, const char *mentions)
+{
+	struct mw_cli_options options;
+	char *argv[ARGS_MAX];
+	char line[200];
+	struct mw_error *err = parse(function, text, line, argv, &options);
+
+	if (!err || !strstr(mw_error_text(err), mentions))
+		print_error("memwatch %s: %s\n", text, err ? mw_error_text(err) : "taken");
+	assert_non_null(err);
+	assert_int_equal(mw_error_kind(err), MW_ERROR_USAGE);
+	assert_non_null(strstr(mw_error_text(err), mentions));
+	assert_non_null(mw_error_hint_text(err));
+	mw_error_destroy(err);
+}
+
+static void test_attach(void **state)
+{
+	struct mw_cli_options options;
+	char *argv[ARGS_MAX];
+	char line[200];
+
+	(void)state;
+	assert_null(parse(mw_cli_options_parse, "-p 12,13 -d 3 --json - --duration=2.5 --track vm --quiet -p13 --top 0",
+			  line, argv, &options));
+	assert_int_equal(options.action, MW_CLI_RUN);
+	assert_int_equal(options.pids.count, 2);
+	assert_int_equal(options.duration_ns, 2500000000);
+	assert_string_equal(options.json, "-");
+	assert_true(options.quiet && options.track_vm && !options.track_heap);
+	assert_int_equal(options.depth, 128);
+	assert_int_equal(options.top, 0);
+	assert_string_equal(options.engine, "trap");
+	assert_non_null(options.engine_reason);
+	assert_null(options.command);
+	mw_cli_options_deinit(&options);
+}
+
+static void test_launch(void **state)
+{
+	struct mw_cli_options options;
+	char *argv[ARGS_MAX];
+	char line[200];
+
+	(void)state;
+	assert_null(parse(mw_cli_options_parse, "--depth 7 -- ls -l -- --quiet", line, argv, &options));
+	assert_int_equal(options.command_count, 4);
+	assert_string_equal(options.command[0], "ls");
+	assert_string_equal(options.command[3], "--quiet");
+	assert_null(options.command[4]);
+	assert_false(options.quiet);
+	assert_int_equal(options.depth, 7);
+	assert_int_equal(options.top, 10);
+	mw_cli_options_deinit(&options);
+}
+
+static void test_help(void **state)
+{
+	static const char *const lines[] = {"--help", "-h", "-p 1 --help --nonsense", "--hel"};
+	struct mw_cli_options options;
+	char *argv[ARGS_MAX];
+	char line[200];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		assert_null(parse(mw_cli_options_parse, lines[i], line, argv, &options));
+		assert_int_equal(options.action, MW_CLI_HELP);
+		mw_cli_options_deinit(&options);
+	}
+	assert_null(parse(mw_cli_options_parse, "-V", line, argv, &options));
+	assert_int_equal(options.action, MW_CLI_VERSION);
+	mw_cli_options_deinit(&options);
+	assert_null(parse(mw_cli_options_parse_doctor, "--help", line, argv, &options));
+	assert_int_equal(options.action, MW_CLI_HELP);
+	mw_cli_options_deinit(&options);
+}
+
+/* The help fits a terminal of 80x24, with the prompt below it. */
+static void test_help_size(void **state)
+{
+	static const char *const texts[] = {mw_cli_help, mw_cli_help_doctor, mw_cli_usage};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		size_t lines = 0;
+
+		for (const char *at = texts[i]; *at; at = strchr(at, '\n') + 1) {
+			assert_true(strcspn(at, "\n") <= 80);
+			lines++;
+		}
+		assert_true(lines <= 23);
+	}
+}
+
+static void test_refused(void **state)
+{
+	static const struct {
+		const char *line, *mentions;
+	} bad[] = {
+		{"-d 5", "nothing to watch"},
+		{"--", "empty"},
+		{"-- ''", "empty"},
+		{"-p 1 --", "empty"},
+		{"-p 1 -- ls", "both"},
+		{"-p 1 ls", "'ls'"},
+		{"-p", "--pid needs a value"},
+		{"-p 1 --duration", "--duration needs a value"},
+		{"-p 1 --durations 5", "--durations"},
+		{"-p 1 --nonsense", "--nonsense"},
+		{"-p 1 --quiet=yes", "--quiet takes no value"},
+		{"-p 1 --d 5", "--d may be"},
+		{"-p 1 -x", "-x"},
+		{"-p 1 -xV", "-x"},
+		{"--quiet -Zp 1", "-Z"},
+		{"-p 1 --engine jump", "jump"},
+		{"-p 1 --engine ''", "--engine"},
+		{"-p 1 --engine magic", "magic"},
+		{"-p 1 --json ''", "--json"},
+		{"-p 1 --depth 0", "--depth"},
+		{"-p 1 --depth 1025", "--depth"},
+		{"-p 1 --top -1", "--top"},
+		{"-p 1 -d -1", "--duration"},
+		{"-p 1 -d 0", "--duration"},
+		{"-p 1 --track stack", "--track"},
+		{"-p 1,,2", "--pid"},
+		{"-p 0", "--pid"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_refused(mw_cli_options_parse, bad[i].line, bad[i].mentions);
+}
+
+static void test_doctor(void **state)
+{
+	struct mw_cli_options options;
+	char *argv[ARGS_MAX];
+	char line[200];
+
+	(void)state;
+	assert_null(parse(mw_cli_options_parse_doctor, "-p 12 --track heap", line, argv, &options));
+	assert_int_equal(options.pids.items[0], 12);
+	assert_true(options.track_heap && !options.track_vm);
+	mw_cli_options_deinit(&options);
+	assert_refused(mw_cli_options_parse_doctor, "-p 1,2", "several");
+	assert_refused(mw_cli_options_parse_doctor, "--track vm", "none");
+	assert_refused(mw_cli_options_parse_doctor, "12", "'12'");
+	assert_refused(mw_cli_options_parse_doctor, "-p 1 --json x", "--json");
+	assert_refused(mw_cli_options_parse_doctor, "-p 1 -- ls", "'ls'");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_attach),    cmocka_unit_test(test_launch),  cmocka_unit_test(test_help),
+		cmocka_unit_test(test_help_size), cmocka_unit_test(test_refused), cmocka_unit_test(test_doctor),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

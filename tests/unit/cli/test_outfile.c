@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT
+/* test_outfile.c: an output file is there whole or not at all. */
+#include "cli/outfile.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char directory[] = "/tmp/mw-outfile-XXXXXX";
+static char path[64];
+
+static void put(const char *name, const char *text)
+{
+	FILE *stream = fopen(name, "w");
+
+	assert_non_null(stream);
+	fputs(text, stream);
+	fclose(stream);
+}
+
+static void assert_holds(const char *name, const char *text)
+{
+	char content[100] = "";
+	FILE *stream = fopen(name, "r");
+
+	assert_non_null(stream);
+	assert_true(fread(content, 1, sizeof(content) - 1, stream) < sizeof(content));
+	fclose(stream);
+	assert_string_equal(content, text);
+}
+
+/* Entries beside "." and "..": nothing temporary may be left. */
+static size_t entries(void)
+{
+	DIR *stream = opendir(directory);
+	size_t count = 0;
+
+	assert_non_null(stream);
+	while (readdir(stream))
+		count++;
+	closedir(stream);
+	return count - 2;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	if (!mkdtemp(directory))
+		return -1;
+	snprintf(path, sizeof(path), "%s/report", directory);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	unlink(path);
+	return rmdir(directory);
+}
+
+static void test_new(void **state)
+{
+	struct mw_outfile *file = NULL;
+	struct stat info;
+
+	(void)state;
+	assert_null(mw_outfile_open(path, &file));
+	assert_int_equal(access(path, F_OK), -1);
+	fputs("whole", mw_outfile_stream(file));
+	assert_int_equal(access(path, F_OK), -1);
+	assert_null(mw_outfile_commit(file));
+	assert_holds(path, "whole");
+	assert_int_equal(stat(path, &info), 0);
+	assert_int_equal(info.st_mode & 0777, 0600);
+	assert_int_equal(entries(), 1);
+	unlink(path);
+}
+
+static void test_abort(void **state)
+{
+	struct mw_outfile *file = NULL;
+
+	(void)state;
+	put(path, "before");
+	assert_null(mw_outfile_open(path, &file));
+	fputs("after", mw_outfile_stream(file));
+	fflush(mw_outfile_stream(file));
+	assert_holds(path, "before");
+	mw_outfile_abort(file);
+	assert_holds(path, "before");
+	assert_int_equal(entries(), 1);
+	assert_null(mw_outfile_open(path, &file));
+	fputs("after", mw_outfile_stream(file));
+	assert_null(mw_outfile_commit(file));
+	assert_holds(path, "after");
+	assert_int_equal(entries(), 1);
+	unlink(path);
+	mw_outfile_abort(NULL);
+}
+
+static void test_link(void **state)
+{
+	struct mw_outfile *file = NULL;
+	struct mw_error *err;
+	struct stat info;
+	char link[80];
+
+	(void)state;
+	snprintf(link, sizeof(link), "%s/link", directory);
+	put(path, "before");
+	assert_int_equal(symlink(path, link), 0);
+	assert_null(mw_outfile_open(link, &file));
+	fputs("after", mw_outfile_stream(file));
+	assert_null(mw_outfile_commit(file));
+	assert_holds(path, "after");
+	assert_int_equal(lstat(link, &info), 0);
+	assert_true(S_ISLNK(info.st_mode));
+	unlink(path);
+	err = mw_outfile_open(link, &file);
+	assert_non_null(err);
+	mw_error_destroy(err);
+	unlink(link);
+	assert_int_equal(entries(), 0);
+}
+
+static void assert_cannot_open(const char *name, int errnum)
+{
+	struct mw_outfile *file = NULL;
+	struct mw_error *err = mw_outfile_open(name, &file);
+
+	assert_non_null(err);
+	assert_null(file);
+	assert_int_equal(mw_error_errno(err), errnum);
+	assert_non_null(strstr(mw_error_text(err), name));
+	mw_error_destroy(err);
+	assert_int_equal(entries(), 0);
+}
+
+static void test_refused(void **state)
+{
+	char name[400];
+
+	(void)state;
+	assert_cannot_open(directory, EISDIR);
+	snprintf(name, sizeof(name), "%s/none/report", directory);
+	assert_cannot_open(name, ENOENT);
+	snprintf(name, sizeof(name), "%s/report/", directory);
+	assert_cannot_open(name, ENOENT);
+	assert_cannot_open("/dev/null/report", ENOTDIR);
+	memset(name, 'x', 300);
+	name[300] = '\0';
+	assert_cannot_open(name, ENAMETOOLONG);
+	assert_cannot_open("", ENOENT);
+}
+
+/* A failure is told with its reason, whether it is met early, by a full buffer, or at the end. */
+static void test_full(void **state)
+{
+	static const size_t sizes[] = {1, 100000};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct mw_outfile *file = NULL;
+		struct mw_error *err;
+
+		assert_null(mw_outfile_open("/dev/full", &file));
+		for (size_t j = 0; j < sizes[i]; j++)
+			fputc('x', mw_outfile_stream(file));
+		err = mw_outfile_commit(file);
+		assert_non_null(err);
+		assert_int_equal(mw_error_errno(err), ENOSPC);
+		assert_non_null(strstr(mw_error_text(err), "/dev/full"));
+		mw_error_destroy(err);
+	}
+	assert_int_equal(access("/dev/full", F_OK), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_new),     cmocka_unit_test(test_abort), cmocka_unit_test(test_link),
+		cmocka_unit_test(test_refused), cmocka_unit_test(test_full),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

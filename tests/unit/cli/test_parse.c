@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+/* test_parse.c: words of a command line, good and bad. */
+#include "cli/parse.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+/* A refusal is of kind USAGE, names the word and says what would be right. */
+static void assert_usage(struct mw_error *err, const char *word)
+{
+	assert_non_null(err);
+	assert_int_equal(mw_error_kind(err), MW_ERROR_USAGE);
+	assert_non_null(strstr(mw_error_text(err), word));
+	assert_non_null(mw_error_hint_text(err));
+	mw_error_destroy(err);
+}
+
+static void test_seconds(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t ns;
+	} good[] = {
+		{"1", 1000000000},   {"2.5", 2500000000},  {"0.001", 1000000},
+		{".5", 500000000},   {"30.", 30000000000}, {"315360000", 315360000000000000},
+		{"007", 7000000000},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		uint64_t ns = 0;
+
+		assert_null(mw_cli_parse_seconds("--duration", good[i].text, &ns));
+		assert_int_equal(ns, good[i].ns);
+	}
+}
+
+static void test_seconds_refused(void **state)
+{
+	static const char *const bad[] = {
+		"",
+		"abc",
+		"-1",
+		"+1",
+		"nan",
+		"inf",
+		"infinity",
+		"0",
+		"0.0",
+		"1e99",
+		"1e3",
+		"5x",
+		" 5",
+		"5 ",
+		"0x10",
+		"1.2.3",
+		".",
+		"0.0009",
+		"--",
+		"315360001",
+		"1,5",
+		"10s",
+		"99999999999999999999999999999999999999999999999999999999999999999999999999999999",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		uint64_t ns = 77;
+
+		assert_usage(mw_cli_parse_seconds("--duration", bad[i], &ns), "--duration");
+		assert_int_equal(ns, 77);
+	}
+}
+
+static void test_count(void **state)
+{
+	static const char *const bad[] = {"", "0", "-1", "1025", "x", "5x", "1.5", " 1", "0x1", "18446744073709551617"};
+	uint64_t value = 0;
+
+	(void)state;
+	assert_null(mw_cli_parse_count("--depth", "1", 1, 1024, &value));
+	assert_int_equal(value, 1);
+	assert_null(mw_cli_parse_count("--depth", "1024", 1, 1024, &value));
+	assert_int_equal(value, 1024);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_usage(mw_cli_parse_count("--depth", bad[i], 1, 1024, &value), "--depth");
+		assert_int_equal(value, 1024);
+	}
+}
+
+static void test_pids(void **state)
+{
+	struct mw_cli_pids pids = {0};
+
+	(void)state;
+	assert_null(mw_cli_parse_pids("12", &pids));
+	assert_null(mw_cli_parse_pids("4194304,13,12,13", &pids));
+	assert_int_equal(pids.count, 3);
+	assert_int_equal(pids.items[0], 12);
+	assert_int_equal(pids.items[1], 4194304);
+	assert_int_equal(pids.items[2], 13);
+	mw_cli_pids_deinit(&pids);
+	assert_int_equal(pids.count, 0);
+}
+
+static void test_pids_refused(void **state)
+{
+	static const char *const bad[] = {
+		"",    ",",   "0",    "-1", "1,,2", ",1",  "1,",  "99999999999",          "4194305",
+		"abc", "1 2", "1, 2", "+1", "0x1",  "1.5", "1;2", "18446744073709551617",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct mw_cli_pids pids = {0};
+
+		assert_usage(mw_cli_parse_pids(bad[i], &pids), "--pid");
+		mw_cli_pids_deinit(&pids);
+	}
+}
+
+static void test_track(void **state)
+{
+	static const char *const bad[] = {"", ",", "heap,", ",vm", "all", "HEAP", "heap vm", "heap,,vm", "heapvm"};
+	bool heap = false;
+	bool vm = true;
+
+	(void)state;
+	assert_null(mw_cli_parse_track("heap", &heap, &vm));
+	assert_true(heap && !vm);
+	assert_null(mw_cli_parse_track("vm", &heap, &vm));
+	assert_true(!heap && vm);
+	assert_null(mw_cli_parse_track("vm,heap", &heap, &vm));
+	assert_true(heap && vm);
+	assert_null(mw_cli_parse_track("vm,vm", &heap, &vm));
+	assert_true(!heap && vm);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_usage(mw_cli_parse_track(bad[i], &heap, &vm), "--track");
+		assert_true(!heap && vm);
+	}
+}
+
+static void test_nearest(void **state)
+{
+	static const char *const words[] = {"doctor", "report", "top", NULL};
+	char longest[500];
+
+	(void)state;
+	memset(longest, 'x', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	assert_string_equal(mw_cli_nearest("docter", words), "doctor");
+	assert_string_equal(mw_cli_nearest("doc", words), "doctor");
+	assert_string_equal(mw_cli_nearest("topp", words), "top");
+	assert_string_equal(mw_cli_nearest("report", words), "report");
+	assert_null(mw_cli_nearest("xyzzy", words));
+	assert_null(mw_cli_nearest("", words));
+	assert_null(mw_cli_nearest(longest, words));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_seconds), cmocka_unit_test(test_seconds_refused), cmocka_unit_test(test_count),
+		cmocka_unit_test(test_pids),    cmocka_unit_test(test_pids_refused),    cmocka_unit_test(test_track),
+		cmocka_unit_test(test_nearest),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
