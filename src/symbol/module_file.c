@@ -104,6 +104,23 @@ static int open_by_mapping(pid_t tid, const struct mw_mapping *mapping)
 	return mw_root_open_link(link);
 }
 
+/* The program's own file is to be had without a capability, whatever has become of its name. */
+static int open_program(pid_t tid, const struct mw_mapping *mapping)
+{
+	char link[64];
+	struct stat st;
+	int fd;
+
+	(void)snprintf(link, sizeof(link), "/proc/%d/exe", (int)tid);
+	fd = mw_root_open_link(link);
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &st) == 0 && is_mapped_file(tid, mapping, &st, NULL))
+		return fd;
+	close(fd);
+	return -1;
+}
+
 static struct mw_error *explain(char **why, int by_name, int by_mapping)
 {
 	const char *first = "its file was replaced";
@@ -141,8 +158,13 @@ struct mw_error *mw_module_file_open(pid_t tid, const struct mw_mapping *mapping
 	if (attempt.err)
 		return say_error(why, attempt.err);
 	fd = open_by_mapping(tid, mapping);
-	if (fd < 0)
-		return explain(why, attempt.errnum, errno);
+	if (fd < 0) {
+		int errnum = errno;
+
+		fd = open_program(tid, mapping);
+		if (fd < 0)
+			return explain(why, attempt.errnum, errnum);
+	}
 	/* This is the mapped file by definition. */
 	err = mw_elf_open(fd, path, elf);
 	close(fd);
