@@ -46,7 +46,7 @@ static void on_sample(void *context, pid_t pid, uint64_t time_ns, bool last)
 	for (size_t i = 0; i < run->count; i++)
 		if (run->recorders[i].pid == pid)
 			mw_recorder_sample(&run->recorders[i], time_ns, last);
-	if (run->progress.shown)
+	if (run->progress.shown && !last)
 		show_progress(run, time_ns);
 }
 
