@@ -41,6 +41,7 @@ enum mw_role {
 	MW_ROLE_COUNT
 };
 
+/* For reports; "?" for a number that is none of them. Static text. */
 const char *mw_role_name(enum mw_role role);
 const char *mw_window_end_name(enum mw_window_end end);
 

@@ -90,17 +90,6 @@ static json_t *target_value(const struct mw_report *report)
 			 exited && report->target.exit_signal ? json_integer(report->target.exit_signal) : json_null());
 }
 
-static const char *end_name(enum mw_window_end end)
-{
-	static const char *const names[] = {
-		[MW_END_DURATION] = "duration", [MW_END_INTERRUPT] = "interrupt", [MW_END_EXIT] = "exit",
-		[MW_END_EXEC] = "exec",         [MW_END_TRIGGER] = "trigger",     [MW_END_LIMIT] = "limit",
-		[MW_END_LOST] = "lost",
-	};
-
-	return (size_t)end < sizeof(names) / sizeof(names[0]) ? names[end] : "lost";
-}
-
 /* RFC 3339 in UTC with microseconds. */
 static json_t *time_value(int64_t realtime_ns)
 {
@@ -118,7 +107,7 @@ static json_t *window_value(const struct mw_report *report)
 {
 	return json_pack("{s:o, s:f, s:f, s:f, s:s}", "started", time_value(report->window.started_realtime_ns),
 			 "seconds", report->window.seconds, "from", report->window.from, "to", report->window.to,
-			 "ended", end_name(report->window.ended));
+			 "ended", mw_window_end_name(report->window.ended));
 }
 
 static json_t *hook_value(const struct mw_report_hook *hook)

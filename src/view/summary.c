@@ -18,20 +18,6 @@ void mw_report_destroy(struct mw_report *report)
 	free(report);
 }
 
-static const char *role_name(enum mw_role role)
-{
-	static const char *const names[MW_ROLE_COUNT] = {
-		[MW_ROLE_MALLOC] = "malloc",   [MW_ROLE_CALLOC] = "calloc",
-		[MW_ROLE_REALLOC] = "realloc", [MW_ROLE_REALLOCARRAY] = "reallocarray",
-		[MW_ROLE_FREE] = "free",       [MW_ROLE_POSIX_MEMALIGN] = "posix_memalign",
-		[MW_ROLE_RESIZE] = "resize",   [MW_ROLE_MMAP] = "mmap",
-		[MW_ROLE_MUNMAP] = "munmap",   [MW_ROLE_MREMAP] = "mremap",
-		[MW_ROLE_BRK] = "brk",         [MW_ROLE_SBRK] = "sbrk",
-	};
-
-	return (unsigned)role < MW_ROLE_COUNT ? names[role] : NULL;
-}
-
 static struct mw_error *fill_target(const struct mw_summary_input *input, struct mw_arena *arena,
 				    struct mw_report *report)
 {
@@ -84,7 +70,7 @@ static struct mw_error *fill_engine(const struct mw_summary_input *input, struct
 		report->engine.hooks[i] = (struct mw_report_hook){
 			.function = mw_arena_string(arena, hook->function),
 			.module = mw_arena_string(arena, hook->module),
-			.role = mw_arena_string(arena, role_name(hook->role)),
+			.role = mw_arena_string(arena, mw_role_name(hook->role)),
 			.refused = mw_arena_string(arena, hook->refused),
 			.address = hook->address,
 		};

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+/* names.c: what reports call the contracts' constants (memwatch/engine.h). */
+#include <memwatch/engine.h>
+
+const char *mw_role_name(enum mw_role role)
+{
+	static const char *const names[MW_ROLE_COUNT] = {
+		[MW_ROLE_MALLOC] = "malloc",   [MW_ROLE_CALLOC] = "calloc",
+		[MW_ROLE_REALLOC] = "realloc", [MW_ROLE_REALLOCARRAY] = "reallocarray",
+		[MW_ROLE_FREE] = "free",       [MW_ROLE_POSIX_MEMALIGN] = "posix_memalign",
+		[MW_ROLE_RESIZE] = "resize",   [MW_ROLE_MMAP] = "mmap",
+		[MW_ROLE_MUNMAP] = "munmap",   [MW_ROLE_MREMAP] = "mremap",
+		[MW_ROLE_BRK] = "brk",         [MW_ROLE_SBRK] = "sbrk",
+	};
+
+	return role < MW_ROLE_COUNT ? names[role] : "?";
+}
+
+const char *mw_window_end_name(enum mw_window_end end)
+{
+	static const char *const names[] = {
+		[MW_END_DURATION] = "duration", [MW_END_INTERRUPT] = "interrupt", [MW_END_EXIT] = "exit",
+		[MW_END_EXEC] = "exec",         [MW_END_TRIGGER] = "trigger",     [MW_END_LIMIT] = "limit",
+		[MW_END_LOST] = "lost",
+	};
+
+	return (size_t)end < sizeof(names) / sizeof(names[0]) ? names[end] : "?";
+}
