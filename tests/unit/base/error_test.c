@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+/* error_test.c: what an error says, and that it can be made without memory. */
+#include <memwatch/error.h>
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+
+#include <cmocka.h>
+
+/* What can't be formatted: in the C locale no such character can be told. */
+#define UNTELLABLE "%ls", L"\x7fffffff"
+
+static bool no_calloc;
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+	return no_calloc ? NULL : __real_calloc(count, size);
+}
+
+static void says_what_and_why(void **state)
+{
+	struct mw_error *err = mw_error_create(MW_ERROR_DENIED, EACCES, "cannot open %s", "x");
+	char expected[128];
+
+	(void)state;
+	snprintf(expected, sizeof(expected), "cannot open x: %s", strerror(EACCES));
+	assert_string_equal(mw_error_text(err), expected);
+	assert_int_equal(mw_error_kind(err), MW_ERROR_DENIED);
+	assert_int_equal(mw_error_errno(err), EACCES);
+	assert_null(mw_error_hint_text(err));
+	mw_error_destroy(err);
+	err = mw_error_create(MW_ERROR_DATA, 0, "%d%%", 7);
+	assert_string_equal(mw_error_text(err), "7%");
+	assert_int_equal(mw_error_errno(err), 0);
+	mw_error_destroy(err);
+	mw_error_destroy(NULL);
+}
+
+static void hint_and_prefix(void **state)
+{
+	struct mw_error *err = mw_error_create(MW_ERROR_SYSTEM, 0, "inner");
+
+	(void)state;
+	assert_ptr_equal(mw_error_hint(err, "first %d", 1), err);
+	assert_ptr_equal(mw_error_hint(err, "second %s", "2"), err);
+	assert_string_equal(mw_error_hint_text(err), "second 2");
+	assert_ptr_equal(mw_error_prefix(err, "process %d", 5), err);
+	assert_ptr_equal(mw_error_prefix(err, "outer"), err);
+	assert_string_equal(mw_error_text(err), "outer: process 5: inner");
+	assert_string_equal(mw_error_hint_text(err), "second 2");
+	/* What can't be made takes nothing away. */
+	assert_ptr_equal(mw_error_hint(err, UNTELLABLE), err);
+	assert_ptr_equal(mw_error_prefix(err, UNTELLABLE), err);
+	assert_string_equal(mw_error_hint_text(err), "second 2");
+	assert_string_equal(mw_error_text(err), "outer: process 5: inner");
+	mw_error_destroy(err);
+	assert_null(mw_error_hint(NULL, "nobody"));
+	assert_null(mw_error_prefix(NULL, "nobody"));
+}
+
+static void is_made_without_memory(void **state)
+{
+	struct mw_error *nomem = mw_error_nomem(), *err;
+
+	(void)state;
+	no_calloc = true;
+	err = mw_error_create(MW_ERROR_SYSTEM, EIO, "lost");
+	no_calloc = false;
+	assert_ptr_equal(err, nomem);
+	err = mw_error_create(MW_ERROR_SYSTEM, EIO, UNTELLABLE);
+	assert_ptr_equal(err, nomem);
+	/* It belongs to everybody: nothing changes it, and it outlives its destruction. */
+	assert_ptr_equal(mw_error_hint(err, "buy some"), nomem);
+	assert_ptr_equal(mw_error_prefix(err, "here"), nomem);
+	mw_error_destroy(err);
+	assert_int_equal(mw_error_kind(nomem), MW_ERROR_MEMORY);
+	assert_string_equal(mw_error_text(nomem), "memwatch is out of memory");
+	assert_null(mw_error_hint_text(nomem));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(says_what_and_why),
+		cmocka_unit_test(hint_and_prefix),
+		cmocka_unit_test(is_made_without_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+/* fault_test.c: which passes of a fault point fail. The wish is read once, so each case is a process. */
+#include "base/fault.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define PASSES 6
+
+/* Passes "a.b" and another point in turn; which passes of "a.b" failed, as bits, and bit 7 where the other did. */
+static int passes_failing(void)
+{
+	int failed = 0;
+
+	for (int pass = 0; pass < PASSES; pass++) {
+		struct mw_error *other = mw_fault("a.bc"), *err = mw_fault("a.b");
+
+		if (other)
+			failed |= 1 << 7;
+		if (err)
+			failed |= 1 << pass;
+		if (err && (mw_error_kind(err) != MW_ERROR_SYSTEM || !strstr(mw_error_text(err), "\"a.b\"")))
+			failed |= 1 << 6;
+		mw_error_destroy(other);
+		mw_error_destroy(err);
+	}
+	return failed;
+}
+
+static int with_wish(const char *wish)
+{
+	pid_t child = fork();
+	int status;
+
+	assert_true(child >= 0);
+	if (child == 0) {
+		if (wish ? setenv("MEMWATCH_FAULT", wish, 1) : unsetenv("MEMWATCH_FAULT"))
+			_exit(255);
+		_exit(passes_failing());
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void fails_as_wished(void **state)
+{
+	static const struct {
+		const char *wish;
+		int failing;
+	} cases[] = {
+		{NULL, 0},    {"", 0},      {"a.b", 1 << 0}, {"a.b:1", 1 << 0},  {"a.b:2", 1 << 1}, {"a.b:6", 1 << 5},
+		{"a.b:7", 0}, {"a.b:0", 0}, {"a.b:", 0},     {"a.b:x", 0},       {"a", 0},          {"a.", 0},
+		{"a.bcd", 0}, {"b", 0},     {":1", 0},       {"a.bc:4", 1 << 7},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int failing = with_wish(cases[i].wish);
+
+		if (failing != cases[i].failing)
+			fail_msg("MEMWATCH_FAULT=%s: %#x, not %#x", cases[i].wish ? cases[i].wish : "(none)", failing,
+				 cases[i].failing);
+	}
+}
+
+/* The environment is looked at once: a program that changes it later changes nothing. */
+static void is_read_once(void **state)
+{
+	(void)state;
+	unsetenv("MEMWATCH_FAULT");
+	assert_null(mw_fault("a.b"));
+	setenv("MEMWATCH_FAULT", "a.b", 1);
+	assert_null(mw_fault("a.b"));
+	unsetenv("MEMWATCH_FAULT");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fails_as_wished),
+		cmocka_unit_test(is_read_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

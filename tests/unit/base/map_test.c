@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+/* map_test.c: the hash table against the plainest model there is. */
+#include "base/map.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define KEYS 700u
+#define OPS  60000u
+
+static bool starve;
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+	return starve ? NULL : __real_calloc(count, size);
+}
+
+static uint64_t state;
+
+static uint64_t next_random(void)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state;
+}
+
+/* Values are addresses of nothing; only NULL has a meaning. */
+static char values[256];
+
+static void compare(const struct mw_map *map, const uint64_t *keys, void *const *model)
+{
+	size_t count = 0, seen = 0;
+	void *value;
+
+	for (size_t i = 0; i < KEYS; i++) {
+		assert_ptr_equal(mw_map_get(map, keys[i]), model[i]);
+		count += model[i] != NULL;
+	}
+	assert_int_equal(map->count, count);
+	for (size_t i = 0; mw_map_next(map, &i, &value); seen++)
+		assert_non_null(value);
+	assert_int_equal(seen, count);
+}
+
+/* Fill up, empty, and churn in between, by turns, so that the table holds few and many keys. */
+static void churn(const uint64_t *keys)
+{
+	struct mw_map map = {0};
+	void *model[KEYS] = {NULL};
+
+	for (size_t op = 0; op < OPS; op++) {
+		size_t i = next_random() % KEYS;
+		bool fill = next_random() % 100 < (op / 4000 % 2 ? 20 : 80);
+
+		if (fill) {
+			void *value = &values[next_random() % sizeof(values)];
+
+			assert_null(mw_map_set(&map, keys[i], value));
+			model[i] = value;
+		} else {
+			assert_ptr_equal(mw_map_remove(&map, keys[i]), model[i]);
+			model[i] = NULL;
+		}
+		if (op % 500 == 0)
+			compare(&map, keys, model);
+	}
+	compare(&map, keys, model);
+	for (size_t i = 0; i < KEYS; i++)
+		assert_ptr_equal(mw_map_remove(&map, keys[i]), model[i]);
+	assert_int_equal(map.count, 0);
+	mw_map_deinit(&map);
+	assert_int_equal(map.capacity, 0);
+}
+
+static void agrees_with_a_model(void **unused)
+{
+	uint64_t keys[KEYS];
+
+	(void)unused;
+	for (unsigned round = 0; round < 4; round++) {
+		state = 0x9e3779b97f4a7c15u + round;
+		for (uint64_t i = 0; i < KEYS; i++) {
+			/* At random, as tids come, as pages come, as a table's worst case: alike in all low bits. */
+			const uint64_t forms[] = {next_random() | 1u, 1000 + i, 0x7f0000000000u + i * 4096, i << 40};
+
+			keys[i] = forms[round];
+		}
+		churn(keys);
+	}
+}
+
+static void the_extreme_keys_are_keys(void **unused)
+{
+	struct mw_map map = {0};
+
+	(void)unused;
+	assert_null(mw_map_get(&map, 0));
+	assert_null(mw_map_remove(&map, 0));
+	assert_null(mw_map_set(&map, 0, &values[1]));
+	assert_null(mw_map_set(&map, UINT64_MAX, &values[2]));
+	assert_null(mw_map_set(&map, 0, &values[3]));
+	assert_int_equal(map.count, 2);
+	assert_ptr_equal(mw_map_get(&map, 0), &values[3]);
+	assert_ptr_equal(mw_map_get(&map, UINT64_MAX), &values[2]);
+	assert_ptr_equal(mw_map_remove(&map, 0), &values[3]);
+	assert_null(mw_map_remove(&map, 0));
+	mw_map_deinit(&map);
+	mw_map_deinit(&map);
+}
+
+/* Without memory the key is refused, and all others are there as before. */
+static void memory_may_fail(void **unused)
+{
+	struct mw_map map = {0};
+	struct mw_error *err = NULL;
+	uint64_t key = 0;
+
+	(void)unused;
+	for (; key < 100; key++)
+		assert_null(mw_map_set(&map, key, &values[key]));
+	starve = true;
+	for (; !err && key < sizeof(values); key++)
+		err = mw_map_set(&map, key, &values[key]);
+	starve = false;
+	assert_non_null(err);
+	assert_int_equal(mw_error_kind(err), MW_ERROR_MEMORY);
+	mw_error_destroy(err);
+	assert_int_equal(map.count, key - 1);
+	assert_null(mw_map_get(&map, key - 1));
+	for (uint64_t i = 0; i < key - 1; i++)
+		assert_ptr_equal(mw_map_get(&map, i), &values[i]);
+	assert_null(mw_map_set(&map, key, &values[1]));
+	mw_map_deinit(&map);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(agrees_with_a_model),
+		cmocka_unit_test(the_extreme_keys_are_keys),
+		cmocka_unit_test(memory_may_fail),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
