@@ -39,13 +39,13 @@ static void show_progress(struct run *run, uint64_t time_ns)
 	mw_progress_window(&run->progress, &window);
 }
 
-static void on_sample(void *context, pid_t pid, uint64_t time_ns, bool last)
+static void on_sample(void *context, pid_t pid, pid_t tid, uint64_t time_ns, bool last)
 {
 	struct run *run = context;
 
 	for (size_t i = 0; i < run->count; i++)
 		if (run->recorders[i].pid == pid)
-			mw_recorder_sample(&run->recorders[i], time_ns, last);
+			mw_recorder_sample(&run->recorders[i], tid, time_ns, last);
 	if (run->progress.shown && !last)
 		show_progress(run, time_ns);
 }
@@ -122,6 +122,9 @@ static struct mw_error *watch(struct run *run)
 	for (size_t i = 0; i < run->count; i++) {
 		struct mw_recorder *recorder = &run->recorders[i];
 
+		/* Before anything stands still for it. */
+		if (!recorder->launched)
+			mw_recorder_sample(recorder, recorder->pid, 0, false);
 		MW_TRY(ops->attach(run->engine, recorder->pid, recorder->launched, &recorder->sink));
 	}
 	for (size_t i = 0; i < run->count; i++)

@@ -118,8 +118,6 @@ struct mw_error *mw_recorder_before(struct mw_recorder *recorder)
 	for (size_t i = 0; i < maps.count && !err; i++)
 		err = mw_track_before(recorder->track, maps.items[i].start, maps.items[i].end);
 	mw_maps_deinit(&maps);
-	if (!err)
-		mw_recorder_sample(recorder, 0, false);
 	return err;
 }
 
@@ -150,14 +148,14 @@ static void sample_totals(const struct mw_recorder *recorder, struct mw_report_s
 	sample->vm_impacting = totals.impacting.bytes;
 }
 
-void mw_recorder_sample(struct mw_recorder *recorder, uint64_t time_ns, bool last)
+void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_ns, bool last)
 {
 	double at = (double)time_ns / 1e9;
 	struct mw_report_sample *slot;
 	struct mw_report_sample sample = {.at = at};
 	/* smaps_rollup walks all page tables: too dear for once a second. */
 	bool with_pss = last || recorder->sample_count == 0;
-	struct mw_error *err = mw_memory_read(recorder->pid, with_pss, &sample.rss, &sample.pss, &sample.vsize);
+	struct mw_error *err = mw_memory_read(tid, with_pss, &sample.rss, &sample.pss, &sample.vsize);
 
 	if (err) {
 		mw_error_destroy(err);
@@ -181,7 +179,7 @@ void mw_recorder_finish(struct mw_recorder *recorder, const struct mw_window_inf
 	/* A process that was killed has had no last moment to be read in, and has no memory now. One
 	 * that still runs is read now: a little late, as the hooks have been lifted meanwhile. */
 	if (!recorder->ended && window->ended != MW_END_EXIT)
-		mw_recorder_sample(recorder, window->length_ns, true);
+		mw_recorder_sample(recorder, recorder->pid, window->length_ns, true);
 	if (recorder->ended) {
 		slot = &recorder->samples[recorder->sample_count - 1];
 	} else {

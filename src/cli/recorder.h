@@ -33,10 +33,10 @@ struct mw_error *mw_recorder_init_launched(struct mw_recorder *recorder, pid_t p
 					   char *const *command, size_t count) MW_MUST_CHECK;
 void mw_recorder_deinit(struct mw_recorder *recorder);
 
-/* Between attach and start, while the process stands still: its mappings and its memory at second 0. */
+/* Between attach and start, while the process stands still: its mappings. */
 struct mw_error *mw_recorder_before(struct mw_recorder *recorder) MW_MUST_CHECK;
 /* What mw_engine_options.sample is to do. */
-void mw_recorder_sample(struct mw_recorder *recorder, uint64_t time_ns, bool last);
+void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_ns, bool last);
 /* The window is over: the last sample is made that of its end. */
 void mw_recorder_finish(struct mw_recorder *recorder, const struct mw_window_info *window);
 

@@ -120,9 +120,9 @@ static void await_stragglers(struct trap_process *process, struct mw_error **fir
 	}
 }
 
-static void last_looks(struct trap_process *process)
+/* Threads may have changed their names since they were first seen. */
+static void read_names(struct trap_process *process)
 {
-	const struct mw_engine_options *options = &process->engine->options;
 	void *value;
 
 	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
@@ -131,8 +131,15 @@ static void last_looks(struct trap_process *process)
 		if (thread->numbered)
 			mw_error_destroy(trap_thread_number(thread));
 	}
+}
+
+/* The last sample is taken when nothing waits for it any more: for a large process it takes its time. */
+static void last_sample(struct trap_process *process, pid_t tid)
+{
+	const struct mw_engine_options *options = &process->engine->options;
+
 	if (options->sample && process->windowed)
-		options->sample(options->sample_context, process->pid, process->window.length_ns, true);
+		options->sample(options->sample_context, process->pid, tid, process->window.length_ns, true);
 }
 
 struct mw_error *trap_process_detach(struct trap_process *process, enum mw_window_end end)
@@ -140,13 +147,12 @@ struct mw_error *trap_process_detach(struct trap_process *process, enum mw_windo
 	struct mw_error *first = NULL;
 	uint64_t begin = mw_clock_ns();
 	void *value;
-	pid_t tid;
+	pid_t tid, live;
 
 	if (process->ended)
 		return NULL;
 	if (process->windowed)
 		process->window.length_ns = trap_now(process);
-	last_looks(process);
 	keep_first(&first, trap_hold(process));
 	if (process->ended)
 		return first;
@@ -159,6 +165,8 @@ struct mw_error *trap_process_detach(struct trap_process *process, enum mw_windo
 		keep_first(&first, leave_pad(thread));
 	}
 	tid = trap_stopped_tid(process);
+	live = trap_live_tid(process);
+	read_names(process);
 	if (tid) {
 		keep_first(&first, restore_returns(process, tid));
 		keep_first(&first, mw_journal_rollback(&process->journal, tid));
@@ -166,6 +174,7 @@ struct mw_error *trap_process_detach(struct trap_process *process, enum mw_windo
 	let_go(process, &first);
 	process->stats.detach_ns = mw_clock_ns() - begin;
 	await_stragglers(process, &first);
+	last_sample(process, live);
 	trap_process_end(process, end);
 	return first ? mw_error_prefix(first, "detaching from process %d", process->pid) : NULL;
 }

@@ -125,7 +125,7 @@ struct mw_error *trap_thread_exiting(struct trap_thread *thread)
 		MW_TRY(trap_thread_number(thread));
 	now = trap_now(process);
 	if (options->sample && (thread->tid == process->pid || process->threads.count == 1)) {
-		options->sample(options->sample_context, process->pid, now, true);
+		options->sample(options->sample_context, process->pid, thread->tid, now, true);
 		process->last_sample_ns = now;
 	}
 	return NULL;
