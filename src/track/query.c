@@ -44,6 +44,21 @@ static struct mw_track_lifetime lifetime_of(const struct mw_histogram *histogram
 	};
 }
 
+struct mw_error *mw_track_lifetime(const struct mw_track *track, const uint32_t *ids, size_t count,
+				   struct mw_track_lifetime *out)
+{
+	struct mw_histogram all;
+	struct mw_error *err = NULL;
+
+	mw_histogram_init(&all);
+	for (size_t i = 0; i < count && !err; i++)
+		err = mw_histogram_merge(&all, &mw_stack_table_at(&track->stacks, ids[i])->lifetimes);
+	if (!err)
+		*out = lifetime_of(&all);
+	mw_histogram_deinit(&all);
+	return err;
+}
+
 void mw_track_stack(const struct mw_track *track, uint32_t id, struct mw_track_stack *out)
 {
 	const struct mw_stack_record *record = mw_stack_table_at(&track->stacks, id);

@@ -21,7 +21,8 @@ struct builder {
 	struct mw_framer *framer;
 	struct mw_numbering numbering; /* id to group */
 	uint32_t *group_of;            /* of each tracker stack */
-	uint32_t *first;               /* of each group its first tracker stack */
+	uint32_t *members;             /* tracker stacks in order of their groups … */
+	uint32_t *begin;               /* … and where each group begins among them */
 	struct mw_raw_frame *raw;
 	uint32_t raw_capacity;
 };
@@ -82,12 +83,26 @@ static struct mw_error *group_stacks(struct builder *builder, uint64_t *ids)
 		if (!mw_numbering_add(&builder->numbering, id, &group))
 			return mw_error_nomem();
 		builder->group_of[i] = group;
-		if (builder->numbering.count > before) {
+		if (builder->numbering.count > before)
 			ids[group] = id;
-			builder->first[group] = i;
-		}
 	}
 	return NULL;
+}
+
+static void list_members(struct builder *builder)
+{
+	uint32_t count = mw_track_stack_count(builder->input->track);
+	/* One further than where the groups' beginnings are to be: putting its members in moves each there. */
+	uint32_t *next = builder->begin + 1;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (builder->group_of[i] != UINT32_MAX)
+			next[builder->group_of[i] + 1]++;
+	for (uint32_t group = 0; group < builder->numbering.count; group++)
+		next[group + 1] += next[group];
+	for (uint32_t i = 0; i < count; i++)
+		if (builder->group_of[i] != UINT32_MAX)
+			builder->members[next[builder->group_of[i]]++] = i;
 }
 
 /*
@@ -103,33 +118,17 @@ static void merge_peak(struct mw_report_peak *peak, const struct mw_track_peak *
 	peak->at = (double)other->at_ns / 1e9;
 }
 
-static uint64_t weighted(uint64_t a, uint64_t a_weight, uint64_t b, uint64_t b_weight)
+static void set_lifetime(struct mw_report_stack *stack, const struct mw_track_lifetime *lifetime)
 {
-	return (uint64_t)(((unsigned __int128)a * a_weight + (unsigned __int128)b * b_weight) / (a_weight + b_weight));
-}
-
-/*
- * Minimum and maximum are exact. Median and 99th percentile of a union lie between those of its parts;
- * which is nearer is told by the parts' numbers. The freed blocks so far are stack->transient.
- */
-static void merge_lifetime(struct mw_report_stack *stack, const struct mw_track_lifetime *other)
-{
-	uint64_t mine = stack->has_lifetime ? stack->transient.count : 0;
-
-	if (!other->count)
-		return;
-	if (!mine || other->min_ns < stack->lifetime_min_ns)
-		stack->lifetime_min_ns = other->min_ns;
-	if (!mine || other->max_ns > stack->lifetime_max_ns)
-		stack->lifetime_max_ns = other->max_ns;
-	stack->lifetime_median_ns = weighted(stack->lifetime_median_ns, mine, other->median_ns, other->count);
-	stack->lifetime_p99_ns = weighted(stack->lifetime_p99_ns, mine, other->p99_ns, other->count);
-	stack->has_lifetime = true;
+	stack->has_lifetime = lifetime->count > 0;
+	stack->lifetime_min_ns = lifetime->min_ns;
+	stack->lifetime_median_ns = lifetime->median_ns;
+	stack->lifetime_p99_ns = lifetime->p99_ns;
+	stack->lifetime_max_ns = lifetime->max_ns;
 }
 
 static void merge(struct mw_report_stack *stack, const struct mw_track_stack *other)
 {
-	merge_lifetime(stack, &other->lifetime);
 	merge_peak(&stack->peak, &other->totals.peak);
 	mw_amount_add(&stack->size, other->totals.size);
 	mw_amount_add(&stack->impacting, other->totals.impacting);
@@ -140,18 +139,28 @@ static void merge(struct mw_report_stack *stack, const struct mw_track_stack *ot
 		stack->cut = other->cut;
 }
 
-static void sum_groups(struct builder *builder)
+static struct mw_error *sum_groups(struct builder *builder)
 {
-	uint32_t count = mw_track_stack_count(builder->input->track);
+	const struct mw_track *track = builder->input->track;
 
-	for (uint32_t i = 0; i < count; i++) {
-		struct mw_track_stack stack;
+	for (size_t group = 0; group < builder->report->stack_count; group++) {
+		struct mw_report_stack *sum = &builder->report->stacks[group];
+		const uint32_t *members = builder->members + builder->begin[group];
+		size_t count = builder->begin[group + 1] - builder->begin[group];
+		struct mw_track_lifetime lifetime = {0};
 
-		if (builder->group_of[i] == UINT32_MAX)
-			continue;
-		mw_track_stack(builder->input->track, i, &stack);
-		merge(&builder->report->stacks[builder->group_of[i]], &stack);
+		for (size_t i = 0; i < count; i++) {
+			struct mw_track_stack stack;
+
+			mw_track_stack(track, members[i], &stack);
+			merge(sum, &stack);
+			lifetime = stack.lifetime;
+		}
+		if (count > 1)
+			MW_TRY(mw_track_lifetime(track, members, count, &lifetime));
+		set_lifetime(sum, &lifetime);
 	}
+	return NULL;
 }
 
 static struct mw_error *name_groups(struct builder *builder, const uint64_t *ids)
@@ -161,15 +170,16 @@ static struct mw_error *name_groups(struct builder *builder, const uint64_t *ids
 
 	for (size_t group = 0; group < total; group++) {
 		struct mw_report_stack *stack = &builder->report->stacks[group];
+		uint32_t first = builder->members[builder->begin[group]];
 		struct mw_track_stack tracked;
 
 		if (input->progress && group % PROGRESS_EVERY == 0)
 			input->progress(input->progress_context, group, total);
-		mw_track_stack(input->track, builder->first[group], &tracked);
+		mw_track_stack(input->track, first, &tracked);
 		snprintf(stack->id, sizeof(stack->id), "%016" PRIx64, ids[group]);
 		stack->kind = tracked.kind;
 		stack->api = mw_arena_string(builder->arena, api_of(input, tracked.hook));
-		MW_TRY(read_frames(builder, builder->first[group], tracked.frame_count));
+		MW_TRY(read_frames(builder, first, tracked.frame_count));
 		MW_TRY(mw_framer_fill(builder->framer, builder->raw, tracked.frame_count, stack));
 	}
 	if (input->progress)
@@ -188,7 +198,8 @@ static struct mw_error *build(struct builder *builder, uint64_t *ids)
 	if (!report->stacks)
 		return mw_error_nomem();
 	report->stack_count = builder->numbering.count;
-	sum_groups(builder);
+	list_members(builder);
+	MW_TRY(sum_groups(builder));
 	return name_groups(builder, ids);
 }
 
@@ -201,15 +212,17 @@ struct mw_error *mw_view_stacks(const struct mw_summary_input *input, struct mw_
 	struct mw_error *err = NULL;
 
 	builder.group_of = calloc(count + 1, sizeof(*builder.group_of));
-	builder.first = calloc(count + 1, sizeof(*builder.first));
-	if (!ids || !builder.group_of || !builder.first)
+	builder.members = calloc(count + 1, sizeof(*builder.members));
+	builder.begin = calloc(count + 2, sizeof(*builder.begin));
+	if (!ids || !builder.group_of || !builder.members || !builder.begin)
 		err = mw_error_nomem();
 	else
 		err = build(&builder, ids);
 	mw_stack_ids_destroy(builder.ids);
 	mw_framer_destroy(builder.framer);
 	mw_numbering_deinit(&builder.numbering);
-	free(builder.first);
+	free(builder.members);
+	free(builder.begin);
 	free(builder.raw);
 	free(ids);
 	if (err) {

@@ -323,6 +323,33 @@ static void test_wrong_numbers_are_refused(void **state)
 	assert_true(rig->sink.knows(rig->sink.context, 0x100));
 }
 
+/* Lifetimes of two stacks together are those of one stack that had both's blocks. */
+static void test_lifetimes_together(void **state)
+{
+	struct rig *rig = *state;
+	const uint32_t parts[] = {rig_stack(rig, MW_KIND_HEAP, 7), rig->heap, rig_stack(rig, MW_KIND_HEAP, 8)};
+	uint32_t whole = rig_stack(rig, MW_KIND_HEAP, 9);
+	struct mw_track_lifetime together, expected, none;
+
+	for (uint64_t i = 1; i <= 200; i++) {
+		uint64_t lifetime = i % 3 ? i * i * 1000 : i;
+		struct mw_event event = {.type = MW_EVENT_ALLOC, .addr = i * 16, .size = 8, .thread = rig->thread[0]};
+
+		event.stack = parts[i % 3 ? 1 : 0];
+		rig_send(rig, event);
+		rig_free(rig, lifetime, event.addr);
+		event.stack = whole;
+		rig_send(rig, event);
+		rig_free(rig, lifetime, event.addr);
+	}
+	expected = rig_of_stack(rig, whole).lifetime;
+	assert_null(mw_track_lifetime(rig->track, parts, 3, &together));
+	assert_int_equal(together.count, 200);
+	assert_memory_equal(&together, &expected, sizeof(together));
+	assert_null(mw_track_lifetime(rig->track, parts + 2, 1, &none));
+	assert_int_equal(none.count, 0);
+}
+
 static bool stop_at_second(void *context, const struct mw_track_block *block, bool first)
 {
 	int *calls = context;
@@ -365,6 +392,7 @@ int main(void)
 		TEST(test_realloc_end_without_begin),
 		TEST(test_newest_begin_matches),
 		TEST(test_wrong_numbers_are_refused),
+		TEST(test_lifetimes_together),
 		TEST(test_visit_can_stop),
 	};
 

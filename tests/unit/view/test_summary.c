@@ -275,7 +275,8 @@ static void test_merge(void **state)
 	assert_int_equal(stack->cut, MW_STACK_BROKEN);
 	assert_int_equal(stack->lifetime_min_ns, 4000000000);
 	assert_int_equal(stack->lifetime_max_ns, 6000000000);
-	assert_true(stack->lifetime_median_ns >= 3800000000 && stack->lifetime_median_ns <= 6300000000);
+	assert_int_equal(stack->lifetime_median_ns, 4000000000);
+	assert_int_equal(stack->lifetime_p99_ns, 6000000000);
 	assert_int_equal(stack->thread_count, 1);
 	mw_report_destroy(report);
 	world_deinit(&world);
