@@ -53,6 +53,31 @@ bool mw_regs_restart_interrupted(struct mw_regs *regs)
 	return true;
 }
 
+void mw_regs_set_syscall(struct mw_regs *regs, mw_addr insn, long number, const uint64_t arguments[6])
+{
+	/* rdi rsi rdx r10 r8 r9, by their DWARF numbers. */
+	static const uint8_t order[6] = {5, 4, 1, 10, 8, 9};
+
+	for (unsigned i = 0; i < 6; i++)
+		regs->gpr[order[i]] = arguments[i];
+	regs->gpr[0] = (uint64_t)number;
+	regs->pc = insn;
+	regs->syscall = UINT64_MAX;
+}
+
+int64_t mw_regs_syscall_result(const struct mw_regs *regs)
+{
+	return (int64_t)regs->gpr[0];
+}
+
+const uint8_t *mw_regs_syscall_insn(size_t *size)
+{
+	static const uint8_t code[] = {0x0f, 0x05};
+
+	*size = sizeof(code);
+	return code;
+}
+
 uint16_t mw_target_machine(void)
 {
 	return EM_X86_64;

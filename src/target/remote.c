@@ -5,50 +5,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/uio.h>
-
-#define PAGE       4096u
-#define MAX_PIECES 32
-
-/* One iovec a page: the kernel promises partial transfers only at their borders. */
-static size_t split_pages(mw_addr addr, size_t size, struct iovec *pieces)
-{
-	size_t count = 0;
-
-	while (size > 0 && count < MAX_PIECES) {
-		size_t length = PAGE - (size_t)(addr % PAGE);
-
-		if (length > size)
-			length = size;
-		pieces[count].iov_base = (void *)(uintptr_t)addr;
-		pieces[count].iov_len = length;
-		count++;
-		addr += length;
-		size -= length;
-	}
-	return count;
-}
-
-size_t mw_remote_read(pid_t tid, mw_addr addr, void *out, size_t size)
-{
-	size_t done = 0;
-
-	if (addr + size < addr)
-		return 0;
-	while (done < size) {
-		struct iovec remote[MAX_PIECES];
-		size_t pieces = split_pages(addr + done, size - done, remote);
-		struct iovec local = {(char *)out + done, size - done};
-		ssize_t got = process_vm_readv(tid, &local, 1, remote, pieces, 0);
-
-		if (got <= 0)
-			break;
-		done += (size_t)got;
-		if (pieces < MAX_PIECES)
-			break;
-	}
-	return done;
-}
 
 struct mw_error *mw_remote_read_all(pid_t tid, mw_addr addr, void *out, size_t size)
 {

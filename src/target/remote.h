@@ -3,16 +3,18 @@
 #ifndef MW_TARGET_REMOTE_H
 #define MW_TARGET_REMOTE_H
 
+#include "proc/peek.h"
+
 #include <memwatch/error.h>
 #include <memwatch/types.h>
 
 #include <sys/types.h>
 
-/*
- * Read up to `size` bytes at `addr` of the process that `tid` belongs to; it need not be stopped. Returns how many were
- * read from the start: fewer where memory ends, 0 where nothing can be read.
- */
-size_t mw_remote_read(pid_t tid, mw_addr addr, void *out, size_t size);
+/* Read as much of a target's memory as there is (proc/peek.h). */
+static inline size_t mw_remote_read(pid_t tid, mw_addr addr, void *out, size_t size)
+{
+	return mw_peek_some(tid, addr, out, size);
+}
 
 /* All or nothing. Errors: DATA where any byte can't be read. */
 struct mw_error *mw_remote_read_all(pid_t tid, mw_addr addr, void *out, size_t size) MW_MUST_CHECK;

@@ -6,7 +6,8 @@
 #include <sys/ptrace.h>
 
 #define TRACE_OPTIONS                                                                                                  \
-	(PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT)
+	(PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT |    \
+	 PTRACE_O_TRACESYSGOOD)
 
 /* glibc's ptrace() takes an enum for requests that its header may not have yet. */
 static long request(int what, pid_t tid, unsigned long address, unsigned long data)

@@ -16,6 +16,8 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
+#define MW_SYSCALL_STOP 0x80 /* in the stop signal of a system call's stop */
+
 /* Registers as the kernel has them and as the rest of memwatch sees them. */
 struct mw_tracee_regs {
 	struct mw_regs general;
@@ -56,6 +58,11 @@ void mw_regs_from_kernel(const struct user_regs_struct *raw, struct mw_regs *out
 void mw_regs_to_kernel(const struct mw_regs *regs, struct user_regs_struct *raw);
 /* If the registers stand at the end of an interrupted system call: make it one that restarts. */
 bool mw_regs_restart_interrupted(struct mw_regs *regs);
+/* Make the registers those of a thread about to execute the system call instruction at `insn`. */
+void mw_regs_set_syscall(struct mw_regs *regs, mw_addr insn, long number, const uint64_t arguments[6]);
+int64_t mw_regs_syscall_result(const struct mw_regs *regs);
+/* The bytes of that instruction. */
+const uint8_t *mw_regs_syscall_insn(size_t *size);
 /* The ELF machine that this memwatch can trace. */
 uint16_t mw_target_machine(void);
 

@@ -170,6 +170,7 @@ struct mw_error *trap_process_detach(struct trap_process *process, enum mw_windo
 	if (tid) {
 		keep_first(&first, restore_returns(process, tid));
 		keep_first(&first, mw_journal_rollback(&process->journal, tid));
+		keep_first(&first, trap_disposition_restore(process));
 	}
 	let_go(process, &first);
 	process->stats.detach_ns = mw_clock_ns() - begin;

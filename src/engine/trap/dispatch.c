@@ -130,6 +130,7 @@ static struct mw_error *mend_sigmask(struct trap_thread *thread)
 	MW_TRY(mw_tracee_get_sigmask(thread->tid, &mask));
 	if ((mask & TRAP_BIT) || mask == 0 || !blocked_trap_before(thread->process, mask))
 		return NULL;
+	thread->process->trap_forced = true;
 	return mw_tracee_set_sigmask(thread->tid, mask | TRAP_BIT);
 }
 
@@ -146,7 +147,7 @@ static struct mw_error *on_trap(struct trap_thread *thread)
 	if (breakpoint)
 		MW_TRY(mw_tracee_siginfo(thread->tid, &info));
 	if (!breakpoint || (info.si_code != SI_KERNEL && info.si_code != TRAP_BRKPT)) {
-		thread->signal = SIGTRAP;
+		thread->signal = trap_disposition_ignores(process) ? 0 : SIGTRAP;
 		return trap_leave_slot(thread);
 	}
 	MW_TRY(mend_sigmask(thread));

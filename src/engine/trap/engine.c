@@ -137,6 +137,7 @@ static struct mw_error *stop_process(struct trap_process *process)
 		return mw_error_create(MW_ERROR_GONE, 0, "process %d ended while memwatch attached to it",
 				       process->pid);
 	MW_TRY(seize_sharing_children(process));
+	MW_TRY(trap_disposition_save(process));
 	process->stats.attach_ns = mw_clock_ns() - begin;
 	return NULL;
 }

@@ -96,6 +96,11 @@ struct trap_thread {
 
 struct trap_engine;
 
+/* The kernel's struct sigaction, as its bytes are. */
+struct trap_action {
+	uint64_t words[4];
+};
+
 struct trap_process {
 	struct trap_engine *engine;
 	pid_t pid;
@@ -125,6 +130,9 @@ struct trap_process {
 	} internal;                 /* glibc's own callers of free */
 	uint64_t masks[TRAP_MASKS]; /* signal masks that block SIGTRAP, as threads were seen to have */
 	size_t mask_count, next_mask;
+	struct trap_action trap_action; /* the target's own action for SIGTRAP, where it has one */
+	bool trap_action_saved, trap_ignored;
+	bool trap_forced; /* a trap struck a thread that blocked it: the kernel has dropped the action */
 	size_t freeing_hooks;
 	struct mw_map threads; /* this process's threads and sharing children, by tid */
 	struct mw_engine_stats stats;
@@ -283,6 +291,12 @@ struct mw_error *trap_release(struct trap_process *process) MW_MUST_CHECK;
 /* detach.c */
 struct mw_error *trap_process_detach(struct trap_process *process, enum mw_window_end end) MW_MUST_CHECK;
 void trap_process_end(struct trap_process *process, enum mw_window_end end);
+
+/* disposition.c: the target's own action for SIGTRAP. All threads are held. */
+struct mw_error *trap_disposition_save(struct trap_process *process) MW_MUST_CHECK;
+/* Does the target ignore SIGTRAP, though the kernel may have forgotten it? */
+bool trap_disposition_ignores(const struct trap_process *process);
+struct mw_error *trap_disposition_restore(struct trap_process *process) MW_MUST_CHECK;
 
 /* pace.c: keep the tracer on the CPU of the thread it serves. */
 void trap_pace_begin(struct trap_engine *engine);
