@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* peek.h: a look at a process's memory before anything is attached to it. */
+/* peek.h: reading a process's memory, attached to or not. */
 #ifndef MW_PROC_PEEK_H
 #define MW_PROC_PEEK_H
 
@@ -7,7 +7,13 @@
 
 #include <sys/types.h>
 
-/* Copy memory of a process, running or stopped. False where not all of it could be read (errno says why). */
+/*
+ * Copy up to `size` bytes at `addr` of the process that `tid` belongs to, running or stopped. Returns how many were
+ * copied from the start: fewer where memory ends, 0 where nothing can be read. errno says why they are fewer.
+ */
+size_t mw_peek_some(pid_t tid, mw_addr addr, void *out, size_t size);
+
+/* All of it, else false (errno says why). */
 bool mw_peek(pid_t tid, mw_addr addr, void *out, size_t size);
 
 #endif

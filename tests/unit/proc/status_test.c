@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -286,6 +287,33 @@ static void reads_memory(void **state)
 	assert_false(mw_peek(getpid(), 16, &there, sizeof(there)));
 }
 
+/* Memory that ends: what is there is read, however many pages it is. */
+static void peeks_up_to_the_end(void **state)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE), size = 70 * page;
+	char *there = mmap(NULL, size + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *here = malloc(size);
+	mw_addr addr = (mw_addr)(uintptr_t)there;
+
+	(void)state;
+	assert_ptr_not_equal(there, MAP_FAILED);
+	assert_non_null(here);
+	for (size_t i = 0; i < size; i++)
+		there[i] = (char)(i * 31 >> 3);
+	assert_int_equal(munmap(there + size, page), 0);
+	assert_int_equal(mw_peek_some(getpid(), addr, here, size), size);
+	assert_memory_equal(here, there, size);
+	assert_int_equal(mw_peek_some(getpid(), addr + 5, here, size), size - 5);
+	assert_int_equal(errno, EFAULT);
+	assert_memory_equal(here, there + 5, size - 5);
+	assert_false(mw_peek(getpid(), addr + size - 1, here, 2));
+	assert_int_equal(mw_peek_some(getpid(), addr + size, here, 1), 0);
+	assert_int_equal(mw_peek_some(getpid(), UINT64_MAX - 1, here, 4), 0);
+	assert_int_equal(errno, EFAULT);
+	munmap(there, size);
+	free(here);
+}
+
 static void finds_stat_fields(void **state)
 {
 	static const struct {
@@ -347,6 +375,7 @@ int main(void)
 		cmocka_unit_test(reads_kernel_thread), cmocka_unit_test(lists_threads),
 		cmocka_unit_test(reads_command),       cmocka_unit_test(reads_memory),
 		cmocka_unit_test(finds_stat_fields),   cmocka_unit_test(opens_only_files),
+		cmocka_unit_test(peeks_up_to_the_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
