@@ -97,18 +97,20 @@ struct mw_error *trap_thread_ended(struct trap_thread *thread, int status)
 {
 	struct trap_process *process = thread->process;
 	bool leader = thread->tid == process->pid && thread->relation == TRAP_THREAD;
-	bool launched = process->launched;
 	struct mw_error *err = trap_calls_drop(thread, 0);
 
 	trap_thread_remove(thread);
 	if (leader) {
 		process->window.has_exit_status = true;
 		process->window.exit_status = status;
-		(void)launched;
 	}
 	/* The leader's end is heard of last, when no thread is left. */
-	if (leader || process->threads.count == 0)
+	if (leader || process->threads.count == 0) {
+		/* A vfork child may live on in the memory: it is not to run into breakpoints that nobody serves. */
+		if (!err && process->threads.count > 0)
+			err = trap_process_detach(process, MW_END_EXIT);
 		trap_process_end(process, MW_END_EXIT);
+	}
 	return err;
 }
 

@@ -115,31 +115,50 @@ static bool trap_on_its_way(struct trap_thread *thread)
 	       mw_tracee_trap_queued(thread->tid);
 }
 
-/* How many threads are not stopped; `*asleep`: all of those are in waits that nothing interrupts (vfork, a dead disk).
- */
-static struct mw_error *count_running(struct trap_process *process, size_t *running, bool *asleep)
+static size_t count_running(const struct trap_process *process)
 {
+	size_t running = 0;
 	void *value;
 
-	*running = 0;
-	*asleep = true;
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		struct trap_thread *thread = value;
+	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);)
+		running += !((const struct trap_thread *)value)->stopped;
+	return running;
+}
+
+/* Are all threads that are not stopped in waits that nothing interrupts (vfork, a dead disk)? */
+static bool all_asleep(const struct trap_process *process)
+{
+	bool asleep = true;
+	void *value;
+
+	for (size_t i = 0; asleep && mw_map_next(&process->threads, &i, &value);) {
+		const struct trap_thread *thread = value;
 		struct mw_status status;
 		struct mw_error *err;
 
-		if (thread->stopped && trap_on_its_way(thread)) {
-			thread->group_stopped = false;
-			MW_TRY(trap_resume(thread));
-		}
 		if (thread->stopped)
 			continue;
-		++*running;
-		if (!*asleep)
-			continue;
 		err = mw_status_read(thread->tid, &status);
-		*asleep = !err && status.state == 'D';
+		asleep = !err && status.state == 'D';
 		mw_error_destroy(err);
+	}
+	return asleep;
+}
+
+/* Let those report whose trap is on its way; `*any` where there are such. */
+static struct mw_error *await_traps(struct trap_process *process, bool *any)
+{
+	void *value;
+
+	*any = false;
+	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
+		struct trap_thread *thread = value;
+
+		if (!thread->stopped || !trap_on_its_way(thread))
+			continue;
+		thread->group_stopped = false;
+		*any = true;
+		MW_TRY(trap_resume(thread));
 	}
 	return NULL;
 }
@@ -152,17 +171,17 @@ struct mw_error *trap_hold(struct trap_process *process)
 
 	process->holding = true;
 	for (;;) {
-		size_t running;
-		bool asleep;
+		bool stuck = quiet >= 2 && (all_asleep(process) || mw_clock_ns() - begin > PATIENCE_NS);
+		bool traps;
 		int status;
 		pid_t tid;
 
 		MW_TRY(interrupt_all(process));
-		MW_TRY(count_running(process, &running, &asleep));
-		if (running == 0 || process->threads.count == 0)
-			return NULL;
-		if ((asleep && quiet >= 2) || (quiet >= 2 && mw_clock_ns() - begin > PATIENCE_NS))
-			return NULL;
+		if (stuck || count_running(process) == 0) {
+			MW_TRY(await_traps(process, &traps));
+			if (!traps)
+				return NULL;
+		}
 		MW_TRY(trap_wait(engine, &tid, &status));
 		if (tid == 0) {
 			quiet++;
