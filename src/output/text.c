@@ -49,13 +49,15 @@ static size_t put_word(struct mw_text *text, const char *word, size_t size, size
 	return column;
 }
 
-void mw_text_paragraph(struct mw_text *text, unsigned indent)
+static void put_paragraph(struct mw_text *text, unsigned indent, enum mw_style style)
 {
 	const char *at = text->line.length ? text->line.data : "";
 	size_t width = text->options->width ? text->options->width : SIZE_MAX;
 	size_t column = strspn(at, " ");
-	bool begun = false;
+	bool begun = false, colored = text->options->color && style != MW_STYLE_PLAIN;
 
+	if (colored)
+		fputs(style == MW_STYLE_HEADING ? HEADING : ALARM, text->stream);
 	fprintf(text->stream, "%*s", (int)column, "");
 	for (at += column; *at; at += strspn(at, " ")) {
 		size_t size = strcspn(at, " ");
@@ -71,8 +73,13 @@ void mw_text_paragraph(struct mw_text *text, unsigned indent)
 		begun = true;
 		at += size;
 	}
-	fputc('\n', text->stream);
+	fputs(colored ? RESET "\n" : "\n", text->stream);
 	mw_line_clear(&text->line);
+}
+
+void mw_text_paragraph(struct mw_text *text, unsigned indent)
+{
+	put_paragraph(text, indent, MW_STYLE_PLAIN);
 }
 
 static void end_text(struct mw_line *line, const struct mw_report *report)
@@ -146,19 +153,28 @@ static void put_window(struct mw_text *text)
 	mw_text_paragraph(text, 2);
 }
 
-static void put_cost(struct mw_text *text)
+/* Stops, the longest, and the share of the window that the target stood still: a sum over its threads. */
+static void add_cost(struct mw_line *line, const struct mw_report *report)
+{
+	const struct mw_engine_stats *stats = &report->engine.stats;
+	double stopped = (double)stats->stopped_ns / 1e9;
+
+	mw_line_printf(line, "; %s stop%s, the longest %s", mw_show_count(stats->stops).text,
+		       stats->stops == 1 ? "" : "s", mw_show_seconds((double)stats->longest_stop_ns / 1e9).text);
+	if (report->window.seconds > 0)
+		mw_line_printf(line, ", stood still %s of the window",
+			       mw_show_percent(stopped, report->window.seconds).text);
+}
+
+static void put_stopped(struct mw_text *text)
 {
 	const struct mw_engine_stats *stats = &text->report->engine.stats;
 	struct mw_line *line = &text->line;
-	double stopped = (double)stats->stopped_ns / 1e9;
 
-	mw_line_printf(line, "  cost: %s stop%s, the longest %s", mw_show_count(stats->stops).text,
-		       stats->stops == 1 ? "" : "s", mw_show_seconds((double)stats->longest_stop_ns / 1e9).text);
-	mw_line_printf(line, "; threads stood still for %s in all", mw_show_seconds(stopped).text);
-	/* A sum over threads, so more than the whole window is possible. */
-	if (text->report->window.seconds > 0)
-		mw_line_printf(line, ", %s of the window", mw_show_percent(stopped, text->report->window.seconds).text);
-	mw_line_printf(line, " (attach %s, detach %s)", mw_show_seconds((double)stats->attach_ns / 1e9).text,
+	mw_line_printf(line, "  stood still: its threads %s in all at stops",
+		       mw_show_seconds((double)stats->stopped_ns / 1e9).text);
+	mw_line_printf(line, ", all of it %s at attach and %s at detach",
+		       mw_show_seconds((double)stats->attach_ns / 1e9).text,
 		       mw_show_seconds((double)stats->detach_ns / 1e9).text);
 	mw_text_paragraph(text, 4);
 }
@@ -189,14 +205,11 @@ void mw_text_header(struct mw_text *text)
 		mw_line_printf(line, ": nothing was lost");
 	else
 		add_lost(line, report);
-	/* A name is at most 15 bytes, yet each may be shown as four columns. */
-	if (text->options->width && mw_line_columns(line, 0) > text->options->width)
-		mw_text_paragraph(text, 2);
-	else
-		mw_text_line(text, complete ? MW_STYLE_HEADING : MW_STYLE_ALARM);
+	add_cost(line, report);
+	put_paragraph(text, 2, complete ? MW_STYLE_HEADING : MW_STYLE_ALARM);
 	put_command(text);
 	put_window(text);
-	put_cost(text);
+	put_stopped(text);
 	if (report->engine.reason && report->engine.reason[0]) {
 		mw_line_printf(line, "  engine: ");
 		mw_line_name(line, report->engine.reason);

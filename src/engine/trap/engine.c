@@ -184,6 +184,8 @@ static struct mw_error *begin_window(struct trap_process *process)
 	process->window.started_realtime_ns = mw_clock_realtime_ns();
 	process->windowed = true;
 	process->stats.attach_ns += mw_clock_ns() - begin;
+	if (process->stats.attach_ns > process->stats.longest_stop_ns)
+		process->stats.longest_stop_ns = process->stats.attach_ns;
 	return trap_release(process);
 }
 
