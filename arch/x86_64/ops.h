@@ -55,9 +55,11 @@ void mw_x86_emulate(const struct mw_insn_plan *plan, struct mw_regs *regs, uint6
 mw_addr mw_x86_memory_address(const struct mw_insn_plan *plan, const struct mw_regs *regs);
 struct mw_error *mw_x86_relocate(const struct mw_insn_plan *plan, mw_addr dest, uint8_t out[MW_OOL_MAX],
 				 size_t *copy_length, size_t *length) MW_MUST_CHECK;
-
-/* See mw_arch.ways_out. */
 size_t mw_x86_ways_out(const uint8_t *bytes, size_t size, mw_addr base, mw_addr pc, const struct mw_regs *regs,
 		       struct mw_way_out *ways, size_t capacity);
+bool mw_x86_inspect(const uint8_t *bytes, size_t size, mw_addr base, const struct mw_code_wanted *wanted,
+		    struct mw_code_seen *seen);
+size_t mw_x86_search(const uint8_t *bytes, size_t size, mw_addr base, size_t from, enum mw_code_deed deed,
+		     const struct mw_code_wanted *wanted);
 
 #endif

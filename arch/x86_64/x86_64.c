@@ -92,4 +92,6 @@ const struct mw_arch mw_arch_x86_64 = {
 	.ways_out = mw_x86_ways_out,
 	.is_signal_return = is_signal_return,
 	.is_call_before = is_call_before,
+	.inspect = mw_x86_inspect,
+	.search = mw_x86_search,
 };

@@ -71,6 +71,26 @@ struct mw_way_out {
 	mw_addr restored_at[MW_REG_COUNT];
 };
 
+/* What a function's code is looked through for. */
+struct mw_code_wanted {
+	mw_addr data;           /* an address that is taken, 0: none */
+	const mw_addr *callees; /* functions that are called, or jumped to as a last act */
+	size_t callee_count;
+	mw_addr target_start, target_end; /* code that is branched to; empty: none */
+};
+
+/* How often each was seen. */
+struct mw_code_seen {
+	unsigned data, calls, branches;
+	unsigned flags; /* a byte of the thread's own storage is set to 1 */
+};
+
+enum mw_code_deed {
+	MW_CODE_TAKES_DATA, /* wanted->data */
+	MW_CODE_BRANCHES,   /* to wanted->target_start … */
+	MW_CODE_SETS_FLAG,  /* any byte of the thread's own storage, to anything */
+};
+
 struct mw_arch {
 	const char *name;     /* "x86_64" */
 	uint16_t elf_machine; /* EM_X86_64 */
@@ -117,6 +137,16 @@ struct mw_arch {
 	bool (*is_signal_return)(const uint8_t *bytes, size_t size);
 	/* Does a call instruction end right before `bytes + size` (bytes that precede a return address)? */
 	bool (*is_call_before)(const uint8_t *bytes, size_t size);
+	/* Read a whole function, `size` bytes that stand at `base`. False where they aren't code from end to end. */
+	bool (*inspect)(const uint8_t *bytes, size_t size, mw_addr base, const struct mw_code_wanted *wanted,
+			struct mw_code_seen *seen);
+	/*
+	 * The offset, `from` or behind, of the next place in the bytes that looks like an instruction that does `deed`,
+	 * which may be a little way into it; `size` where there is none. Quick, and knows not where instructions begin:
+	 * inspect() of the function there has the last word.
+	 */
+	size_t (*search)(const uint8_t *bytes, size_t size, mw_addr base, size_t from, enum mw_code_deed deed,
+			 const struct mw_code_wanted *wanted);
 };
 
 /* The vtable for an ELF machine number, or NULL. */

@@ -11,14 +11,17 @@
  *     (glibc 2.26 to 2.31; checked to be one, else there is no answer).
  */
 #include "alloc/eh_index.h"
-#include "alloc/x86_code.h"
+#include "alloc/families.h"
 
-#include <elf.h>
+#include <memwatch/arch.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define MESSAGE     "tcache_thread_shutdown(): unaligned tcache chunk detected"
 #define RANGE_LIMIT 8
+
+/* Functions longer than this are none that anybody asks about. */
+#define FUNCTION_LIMIT (64U << 10)
 
 static const char *const names[] = {"tcache_thread_shutdown", "tcache_thread_freeres", "__malloc_arena_thread_freeres",
 				    "arena_thread_freeres", NULL};
@@ -90,30 +93,45 @@ static uint64_t find_message(const struct mw_elf *elf)
 	return 0;
 }
 
-/* A search through all code: `suits` looks at the bytes around a place quickly, `take` reads the function there with
- * care and keeps it in `found` where it is the right one. */
+/* A search through all code for functions that do `deed` and whose code as a whole `suits`. */
 struct scan {
 	const struct mw_elf *elf;
+	const struct mw_arch *arch;
 	const struct mw_eh_index *index;
-	const struct known *known;
-	struct mw_x86_wanted wanted;
+	struct mw_code_wanted wanted;
+	enum mw_code_deed deed;
+	bool (*suits)(const struct mw_code_seen *seen);
 	struct ranges found;
-	bool (*suits)(const struct scan *scan, const uint8_t *at, uint64_t vaddr);
-	bool (*take)(const struct mw_x86_seen *seen);
 };
 
-/* Bytes before and behind a place that suits() may look at. */
-#define SCAN_BEFORE 3
-#define SCAN_BEHIND 4
+static bool inspect(const struct scan *scan, struct mw_code_range range, struct mw_code_seen *seen)
+{
+	const uint8_t *bytes;
+
+	if (range.end <= range.start || range.end - range.start > FUNCTION_LIMIT)
+		return false;
+	bytes = mw_elf_span(scan->elf, range.start, range.end - range.start);
+	return bytes && scan->arch->inspect(bytes, range.end - range.start, range.start, &scan->wanted, seen);
+}
 
 static void consider(struct scan *scan, uint64_t vaddr)
 {
 	struct mw_code_range range;
-	struct mw_x86_seen seen;
+	struct mw_code_seen seen;
 
-	if (mw_eh_index_find(scan->index, vaddr, &range) && mw_x86_inspect(scan->elf, range, &scan->wanted, &seen) &&
-	    scan->take(&seen))
+	if (mw_eh_index_find(scan->index, vaddr, &range) && inspect(scan, range, &seen) && scan->suits(&seen))
 		add_range(&scan->found, range);
+}
+
+static void scan_segment(struct scan *scan, uint64_t vaddr)
+{
+	size_t size = 0, at = 0;
+	const uint8_t *bytes = mw_elf_bytes(scan->elf, vaddr, &size);
+
+	if (!bytes)
+		return;
+	while ((at = scan->arch->search(bytes, size, vaddr, at, scan->deed, &scan->wanted)) < size)
+		consider(scan, vaddr + at++);
 }
 
 static void scan_code(struct scan *scan)
@@ -121,119 +139,60 @@ static void scan_code(struct scan *scan)
 	const struct mw_elf_segment *segments;
 	size_t count = mw_elf_segments(scan->elf, &segments);
 
-	for (size_t i = 0; i < count; i++) {
-		size_t size = 0;
-		const uint8_t *bytes;
-
-		if (!segments[i].exec)
-			continue;
-		bytes = mw_elf_bytes(scan->elf, segments[i].vaddr, &size);
-		if (!bytes || size < SCAN_BEFORE + SCAN_BEHIND)
-			continue;
-		for (size_t at = SCAN_BEFORE; at <= size - SCAN_BEHIND; at++)
-			if (scan->suits(scan, bytes + at, segments[i].vaddr + at))
-				consider(scan, segments[i].vaddr + at);
-	}
+	for (size_t i = 0; i < count; i++)
+		if (segments[i].exec)
+			scan_segment(scan, segments[i].vaddr);
 }
 
-/* Where the 32-bit displacement at `at`, the end of its instruction, leads to. */
-static uint64_t displaced(const uint8_t *at, uint64_t vaddr)
-{
-	int32_t displacement;
-
-	memcpy(&displacement, at, sizeof(displacement));
-	return vaddr + sizeof(displacement) + (uint64_t)(int64_t)displacement;
-}
-
-static bool suits_message(const struct scan *scan, const uint8_t *at, uint64_t vaddr)
-{
-	/* lea displacement(%rip), %reg: REX.W 8d 00reg101 */
-	return (at[-1] & 0xc7) == 0x05 && at[-2] == 0x8d && (at[-3] & 0xfb) == 0x48 &&
-	       displaced(at, vaddr) == scan->wanted.data;
-}
-
-static bool takes_message(const struct mw_x86_seen *seen)
+static bool takes_message(const struct mw_code_seen *seen)
 {
 	return seen->data;
 }
 
-static bool suits_branch(const struct scan *scan, const uint8_t *at, uint64_t vaddr)
-{
-	uint64_t target;
-
-	if (at[-1] != 0xe9 && !(at[-2] == 0x0f && (at[-1] & 0xf0) == 0x80)) /* jmp, jcc */
-		return false;
-	target = displaced(at, vaddr);
-	return target >= scan->wanted.target.start && target < scan->wanted.target.end;
-}
-
-static bool takes_branch(const struct mw_x86_seen *seen)
+static bool branches_and_frees(const struct mw_code_seen *seen)
 {
 	return seen->branches && seen->calls;
 }
 
-static bool suits_flag(const struct scan *scan, const uint8_t *at, uint64_t vaddr)
+static bool sets_flag_and_frees(const struct mw_code_seen *seen)
 {
-	(void)scan;
-	(void)vaddr;
-	/* movb $imm, %fs:…: 64 [41] c6 */
-	return at[0] == 0xc6 && (at[-1] == 0x64 || (at[-1] == 0x41 && at[-2] == 0x64));
-}
-
-static bool takes_flag(const struct mw_x86_seen *seen)
-{
-	return seen->tls_flags && seen->calls;
-}
-
-static struct scan scan_of(const struct mw_eh_index *index, const struct known *known)
-{
-	struct scan scan = {.elf = index->elf, .index = index, .known = known};
-
-	scan.wanted.callees = known->frees;
-	scan.wanted.callee_count = known->free_count;
-	return scan;
+	return seen->flags && seen->calls;
 }
 
 /* The hot part of a function whose cold part `cold` is: it branches there and calls free. */
-static void find_hot(const struct mw_eh_index *index, const struct known *known, struct mw_code_range cold,
-		     struct ranges *ranges)
+static void find_hot(struct scan scan, struct mw_code_range cold, struct ranges *ranges)
 {
-	struct scan scan = scan_of(index, known);
-
-	scan.wanted.target = cold;
-	scan.suits = suits_branch;
-	scan.take = takes_branch;
+	scan.found.count = 0;
+	scan.wanted.target_start = cold.start;
+	scan.wanted.target_end = cold.end;
+	scan.deed = MW_CODE_BRANCHES;
+	scan.suits = branches_and_frees;
 	scan_code(&scan);
 	for (size_t i = 0; i < scan.found.count; i++)
 		if (scan.found.items[i].start != cold.start)
 			add_range(ranges, scan.found.items[i]);
 }
 
-static void find_by_message(const struct mw_eh_index *index, const struct known *known, uint64_t message,
-			    struct ranges *ranges)
+static void find_by_message(struct scan scan, uint64_t message, struct ranges *ranges)
 {
-	struct scan scan = scan_of(index, known);
-
 	scan.wanted.data = message;
-	scan.suits = suits_message;
-	scan.take = takes_message;
+	scan.deed = MW_CODE_TAKES_DATA;
+	scan.suits = takes_message;
 	scan_code(&scan);
 	for (size_t i = 0; i < scan.found.count; i++) {
-		struct mw_x86_seen seen;
+		struct mw_code_seen seen;
 
-		if (mw_x86_inspect(scan.elf, scan.found.items[i], &scan.wanted, &seen) && seen.calls)
+		if (inspect(&scan, scan.found.items[i], &seen) && seen.calls)
 			add_range(ranges, scan.found.items[i]);
 		else
-			find_hot(index, known, scan.found.items[i], ranges);
+			find_hot(scan, scan.found.items[i], ranges);
 	}
 }
 
-static void find_by_structure(const struct mw_eh_index *index, const struct known *known, struct ranges *ranges)
+static void find_by_structure(struct scan scan, struct ranges *ranges)
 {
-	struct scan scan = scan_of(index, known);
-
-	scan.suits = suits_flag;
-	scan.take = takes_flag;
+	scan.deed = MW_CODE_SETS_FLAG;
+	scan.suits = sets_flag_and_frees;
 	scan_code(&scan);
 	if (scan.found.count == 1)
 		add_range(ranges, scan.found.items[0]);
@@ -242,15 +201,18 @@ static void find_by_structure(const struct mw_eh_index *index, const struct know
 static void find_in_code(const struct mw_elf *elf, const struct known *known, struct ranges *ranges)
 {
 	struct mw_eh_index index;
+	struct scan scan = {.elf = elf, .arch = mw_arch_find(mw_elf_machine(elf)), .index = &index};
 	uint64_t message;
 
-	if (mw_elf_machine(elf) != EM_X86_64 || !mw_eh_index_init(&index, elf))
+	if (!scan.arch || !mw_eh_index_init(&index, elf))
 		return;
+	scan.wanted.callees = known->frees;
+	scan.wanted.callee_count = known->free_count;
 	message = find_message(elf);
 	if (message)
-		find_by_message(&index, known, message, ranges);
+		find_by_message(scan, message, ranges);
 	if (!ranges->count)
-		find_by_structure(&index, known, ranges);
+		find_by_structure(scan, ranges);
 }
 
 struct mw_error *mw_alloc_internal_callers(struct mw_elf *elf, struct mw_code_range **ranges, size_t *count)
