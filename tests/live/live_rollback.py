@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Windows that end at any moment, in storms of threads and children, and code that somebody else changes meanwhile."""
+import contextlib
+import random
+import select
+import signal
+import subprocess
+import time
+import unittest
+
+import mwlive
+
+
+def busy(target):
+    return not select.select([target.process.stdout], [], [], 0)[0]
+
+
+def steadily(look):
+    """A look at a process by one of its threads, again where that one has just ended."""
+    while True:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            return look()
+
+
+def write_byte(pid, address, value):
+    with open(f'/proc/{pid}/mem', 'r+b', buffering=0) as f:
+        f.seek(address)
+        f.write(bytes([value]))
+
+
+class Rollback(unittest.TestCase):
+    def storm(self, name, amount, spoil, least):
+        """Do something to a target over and over until its work is done; how often that was."""
+        target = mwlive.Target(self, name, amount)
+        target.go()
+        times = 0
+        while busy(target) or times == 0:
+            spoil(target)
+            times += 1
+        target.done()
+        target.finish()
+        self.assertGreaterEqual(times, least)
+
+    def run_until(self, target, seconds, number, fault=None):
+        """memwatch, told to end after a time, wherever it is then; its exit status."""
+        before = steadily(lambda: mwlive.Snapshot(target.pid))
+        process = subprocess.Popen([mwlive.config.memwatch, '-p', str(target.pid), '--engine', mwlive.config.engine,
+                                    '--quiet', '-d', '30'], env={'MEMWATCH_FAULT': fault} if fault else {},
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(mwlive.kill_quietly, process)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=mwlive.PATIENCE)
+        steadily(lambda: before.check(self))
+        self.assertEqual(out, '')
+        self.assertLessEqual(err.count('\n'), 1, err)
+        # Before it is prepared for them, signals end it as they end any program.
+        self.assertIn(process.returncode, (-number, 1) if fault else (-number, 0), err)
+        return process.returncode
+
+    def test_ended_at_any_moment(self):
+        seed = random.randrange(1 << 32)
+        chance = random.Random(seed)
+        codes = {}
+
+        def end(target):
+            number = chance.choice((signal.SIGINT, signal.SIGTERM))
+            code = self.run_until(target, chance.choice((chance.uniform(0, 0.02), chance.uniform(0, 0.3))), number)
+            codes[code] = codes.get(code, 0) + 1
+
+        with self.subTest('threads', seed=seed):
+            self.threads(end, 20)
+        for name, amount in ('thread_storm', 25000), ('fork_storm', 120):
+            with self.subTest(name, seed=seed):
+                self.storm(name, amount, end, 2)
+        self.assertIn(0, codes, codes)
+
+    def threads(self, spoil, times):
+        target = mwlive.Target(self, 'threads', 4, 60000000, 50)
+        target.go()
+        for _ in range(times):
+            spoil(target)
+        self.assertTrue(busy(target), 'the work was done before it was disturbed enough')
+        target.done()
+        target.finish()
+
+    def test_faults_in_storms(self):
+        for name, amount in ('thread_storm', 25000), ('fork_storm', 120):
+            for point in ('attach.seize', 'attach.stop', 'attach.plant:5', 'attach.resume'):
+                with self.subTest(name, point=point):
+                    def fail(target, point=point):
+                        # A thread that ends meanwhile leaves nothing to be attached to a second time.
+                        code = self.run_until(target, 10, signal.SIGTERM, fault=point)
+                        self.assertEqual(code, 1)
+                    self.storm(name, amount, fail, 1)
+
+    def test_code_changed_by_another(self):
+        """What another tool writes over a hook of ours is its own; all else goes back."""
+        target = mwlive.Target(self, 'threads', 2, 3000, 50)
+        # Hooked, and never called by this target.
+        rare = self.address_of('valloc', mwlive.Watch(self, target.pid).stop())
+        watch = mwlive.Watch(self, target.pid)
+        snapshot, = watch.snapshots
+        write_byte(target.pid, rare, 0xf4)
+        target.go()
+        target.done()
+        watch.stop(intact=False)
+        self.assertEqual(mwlive.read_memory(target.pid, rare, 1), b'\xf4', 'the other tool\'s byte was overwritten')
+        mapping = next(m for m in snapshot.text if m[0] <= rare < m[1])
+        write_byte(target.pid, rare, snapshot.text[mapping][rare - mapping[0]])
+        watch.check_targets()
+        # Its breakpoint stands there next time: this one hook is refused, the others are not.
+        write_byte(target.pid, rare, 0xcc)
+        watch = mwlive.Watch(self, target.pid)
+        report = watch.stop()
+        refused = [h for h in report['engine']['hooks'] if h['refused']]
+        self.assertEqual([h['address'] for h in refused], [rare])
+        self.assertIn('breakpoint', refused[0]['refused'])
+        self.assertEqual(mwlive.read_memory(target.pid, rare, 1), b'\xcc')
+        target.finish()
+
+    @staticmethod
+    def address_of(function, report):
+        return next(h['address'] for h in report['engine']['hooks'] if h['function'] == function)
+
+
+if __name__ == '__main__':
+    mwlive.main()
