@@ -122,8 +122,13 @@ static void put_command(struct mw_text *text)
 	const struct mw_report *report = text->report;
 	struct mw_line *line = &text->line;
 
+	size_t count = report->target.command_count;
+
+	/* A program that shows its state as its command line leaves the rest of the place empty. */
+	while (count > 1 && report->target.command[count - 1] && !report->target.command[count - 1][0])
+		count--;
 	mw_line_printf(line, "  ");
-	for (size_t i = 0; i < report->target.command_count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		mw_line_printf(line, "%s", i ? " " : "");
 		if (report->target.command[i] && !report->target.command[i][0])
 			mw_line_printf(line, "''");
