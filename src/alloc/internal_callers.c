@@ -10,8 +10,9 @@
  *  3. by what it does: it sets a flag in thread-local storage and calls free, and is the one function that does
  *     (glibc 2.26 to 2.31; checked to be one, else there is no answer).
  */
-#include "alloc/eh_index.h"
 #include "alloc/families.h"
+
+#include "symbol/frame_table.h"
 
 #include <memwatch/arch.h>
 #include <stdlib.h>
@@ -97,7 +98,7 @@ static uint64_t find_message(const struct mw_elf *elf)
 struct scan {
 	const struct mw_elf *elf;
 	const struct mw_arch *arch;
-	const struct mw_eh_index *index;
+	const struct mw_frame_table *functions;
 	struct mw_code_wanted wanted;
 	enum mw_code_deed deed;
 	bool (*suits)(const struct mw_code_seen *seen);
@@ -119,7 +120,8 @@ static void consider(struct scan *scan, uint64_t vaddr)
 	struct mw_code_range range;
 	struct mw_code_seen seen;
 
-	if (mw_eh_index_find(scan->index, vaddr, &range) && inspect(scan, range, &seen) && scan->suits(&seen))
+	if (mw_frame_table_find(scan->functions, vaddr, &range.start, &range.end) && inspect(scan, range, &seen) &&
+	    scan->suits(&seen))
 		add_range(&scan->found, range);
 }
 
@@ -198,14 +200,15 @@ static void find_by_structure(struct scan scan, struct ranges *ranges)
 		add_range(ranges, scan.found.items[0]);
 }
 
-static void find_in_code(const struct mw_elf *elf, const struct known *known, struct ranges *ranges)
+static struct mw_error *find_in_code(const struct mw_elf *elf, const struct known *known, struct ranges *ranges)
 {
-	struct mw_eh_index index;
-	struct scan scan = {.elf = elf, .arch = mw_arch_find(mw_elf_machine(elf)), .index = &index};
+	struct mw_frame_table functions;
+	struct scan scan = {.elf = elf, .arch = mw_arch_find(mw_elf_machine(elf)), .functions = &functions};
 	uint64_t message;
 
-	if (!scan.arch || !mw_eh_index_init(&index, elf))
-		return;
+	if (!scan.arch)
+		return NULL;
+	MW_TRY(mw_frame_table_init(&functions, elf));
 	scan.wanted.callees = known->frees;
 	scan.wanted.callee_count = known->free_count;
 	message = find_message(elf);
@@ -213,6 +216,8 @@ static void find_in_code(const struct mw_elf *elf, const struct known *known, st
 		find_by_message(scan, message, ranges);
 	if (!ranges->count)
 		find_by_structure(scan, ranges);
+	mw_frame_table_deinit(&functions);
+	return NULL;
 }
 
 struct mw_error *mw_alloc_internal_callers(struct mw_elf *elf, struct mw_code_range **ranges, size_t *count)
@@ -225,7 +230,7 @@ struct mw_error *mw_alloc_internal_callers(struct mw_elf *elf, struct mw_code_ra
 		MW_TRY(mw_elf_each_symbol(elf, visit, &known));
 		found = known.named;
 		if (!found.count)
-			find_in_code(elf, &known, &found);
+			MW_TRY(find_in_code(elf, &known, &found));
 	}
 	result = calloc(found.count + 1, sizeof(*result));
 	if (!result)

@@ -7,7 +7,7 @@
  * memory view; so a walk costs no system call once the snapshot is there. Its own remote accessors
  * read each word by ptrace and map one file at a time, which is why they are not used.
  */
-#include "unwind/cfi_table.h"
+#include "symbol/frame_table.h"
 #include "unwind/fallback.h"
 #include "unwind/unwind.h"
 
@@ -16,6 +16,10 @@
 #include <string.h>
 
 #define CACHE_ROWS 16384
+
+/* Addresses that no target has: entries of tables that are made for a module are read there. */
+#define LOCAL_BASE 0x8100000000000000u
+#define LOCAL_SPAN 0x0000000100000000u
 
 /* Exported by libunwind for tools that find tables themselves; it has no header. */
 extern int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t as, unw_word_t ip, unw_dyn_info_t *di,
@@ -26,7 +30,7 @@ struct libunwind {
 	const struct mw_modules *modules;
 	const struct mw_arch *arch;
 	unw_addr_space_t space;
-	struct mw_cfi_table *tables; /* by module number */
+	struct mw_frame_table *tables; /* by module number */
 	bool *tried;
 	size_t table_count;
 	/* The walk under way. */
@@ -36,13 +40,13 @@ struct libunwind {
 	bool no_info;                 /* a pc without frame description was met */
 };
 
-static const struct mw_cfi_table *table_of(struct libunwind *self, const struct mw_module *module)
+static const struct mw_frame_table *table_of(struct libunwind *self, const struct mw_module *module)
 {
 	uint32_t number = module->number;
 
 	if (number >= self->table_count) {
 		size_t count = mw_modules_count(self->modules);
-		struct mw_cfi_table *tables = realloc(self->tables, count * sizeof(*tables));
+		struct mw_frame_table *tables = realloc(self->tables, count * sizeof(*tables));
 		bool *tried;
 
 		if (!tables)
@@ -58,16 +62,17 @@ static const struct mw_cfi_table *table_of(struct libunwind *self, const struct 
 	}
 	if (!self->tried[number]) {
 		self->tried[number] = true;
-		mw_error_destroy(mw_cfi_table_init(module, &self->tables[number]));
+		if (module->elf)
+			mw_error_destroy(mw_frame_table_init(&self->tables[number], module->elf));
 	}
-	return self->tables[number].present ? &self->tables[number] : NULL;
+	return self->tables[number].count ? &self->tables[number] : NULL;
 }
 
 static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t *info, int need_info, void *arg)
 {
 	struct libunwind *self = arg;
 	const struct mw_module *module = mw_modules_find(self->modules, ip);
-	const struct mw_cfi_table *table = module ? table_of(self, module) : NULL;
+	const struct mw_frame_table *table = module ? table_of(self, module) : NULL;
 	unw_dyn_info_t tables;
 	int ret = -UNW_ENOINFO;
 
@@ -76,9 +81,10 @@ static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t
 		tables.format = UNW_INFO_FORMAT_REMOTE_TABLE;
 		tables.start_ip = module->start;
 		tables.end_ip = module->end;
-		tables.u.rti.segbase = table->base;
-		tables.u.rti.table_data = table->entries;
-		tables.u.rti.table_len = table->count * 8 / sizeof(unw_word_t);
+		tables.u.rti.segbase = table->base + module->bias;
+		tables.u.rti.table_data =
+			table->made ? LOCAL_BASE + module->number * LOCAL_SPAN : table->vaddr + module->bias;
+		tables.u.rti.table_len = table->count * sizeof(*table->made) / sizeof(unw_word_t);
 		ret = UNW_OBJ(dwarf_search_unwind_table)(space, ip, &tables, info, need_info, arg);
 	}
 	if (ret < 0)
@@ -100,13 +106,13 @@ static int get_dyn_info_list(unw_addr_space_t space, unw_word_t *out, void *arg)
 /* A word of one of our own tables. */
 static int read_local(const struct libunwind *self, unw_word_t addr, unw_word_t *value)
 {
-	size_t number = (size_t)((addr - MW_CFI_LOCAL_BASE) / MW_CFI_LOCAL_SPAN);
-	uint64_t offset = (addr - MW_CFI_LOCAL_BASE) % MW_CFI_LOCAL_SPAN;
+	size_t number = (size_t)((addr - LOCAL_BASE) / LOCAL_SPAN);
+	uint64_t offset = (addr - LOCAL_BASE) % LOCAL_SPAN;
 
-	if (number >= self->table_count || !self->tables[number].local ||
-	    offset + sizeof(*value) > self->tables[number].count * 8)
+	if (number >= self->table_count || !self->tables[number].made ||
+	    offset + sizeof(*value) > self->tables[number].count * sizeof(*self->tables[number].made))
 		return -UNW_EINVAL;
-	memcpy(value, (const char *)self->tables[number].local + offset, sizeof(*value));
+	memcpy(value, (const char *)self->tables[number].made + offset, sizeof(*value));
 	return 0;
 }
 
@@ -118,7 +124,7 @@ static int access_memory(unw_addr_space_t space, unw_word_t addr, unw_word_t *va
 	(void)space;
 	if (write)
 		return -UNW_EINVAL;
-	if (addr >= MW_CFI_LOCAL_BASE && addr < MW_CFI_LOCAL_BASE + ((uint64_t)UINT32_MAX << 24))
+	if (addr >= LOCAL_BASE && addr < LOCAL_BASE + ((uint64_t)UINT32_MAX << 24))
 		return read_local(self, addr, value);
 	if (!module || addr < module->start || addr >= module->end)
 		module = mw_modules_find(self->modules, addr);
@@ -315,7 +321,7 @@ static void libunwind_destroy(struct mw_unwinder *unwinder)
 	struct libunwind *self = (struct libunwind *)unwinder;
 
 	for (size_t i = 0; i < self->table_count; i++)
-		mw_cfi_table_deinit(&self->tables[i]);
+		mw_frame_table_deinit(&self->tables[i]);
 	free(self->tables);
 	free(self->tried);
 	if (self->space)
