@@ -3,6 +3,7 @@
 #include "alloc/families.h"
 
 #include "alloc/tables.h"
+#include "base/vector.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -91,17 +92,13 @@ static struct row *sorted_rows(const char *soname, size_t *count)
 
 static bool add_match(struct search *search, const struct row *row, const struct mw_elf_symbol *symbol)
 {
-	if (search->count == search->capacity) {
-		size_t capacity = search->capacity ? 2 * search->capacity : 32;
-		struct match *matches = reallocarray(search->matches, capacity, sizeof(*matches));
+	struct match *matches = mw_vector_room(search->matches, search->count, &search->capacity, sizeof(*matches));
 
-		if (!matches) {
-			search->no_memory = true;
-			return false;
-		}
-		search->matches = matches;
-		search->capacity = capacity;
+	if (!matches) {
+		search->no_memory = true;
+		return false;
 	}
+	search->matches = matches;
 	search->matches[search->count++] = (struct match){*row, symbol->vaddr, symbol->size, symbol->dynamic};
 	return true;
 }

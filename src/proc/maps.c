@@ -2,6 +2,7 @@
 /* maps.c: a process's mappings, from /proc/TID/maps. */
 #include "proc/maps.h"
 
+#include "base/vector.h"
 #include "proc/file.h"
 #include "proc/root.h"
 
@@ -138,15 +139,11 @@ static struct mw_error *parse_line(const char *at, const char *end, struct mw_ma
 
 static struct mw_error *append(struct mw_maps *maps, size_t *capacity, const struct mw_mapping *mapping)
 {
-	if (maps->count == *capacity) {
-		size_t larger = *capacity ? *capacity * 2 : 64;
-		struct mw_mapping *moved = reallocarray(maps->items, larger, sizeof(*moved));
+	struct mw_mapping *items = mw_vector_room(maps->items, maps->count, capacity, sizeof(*items));
 
-		if (!moved)
-			return mw_error_nomem();
-		maps->items = moved;
-		*capacity = larger;
-	}
+	if (!items)
+		return mw_error_nomem();
+	maps->items = items;
 	maps->items[maps->count++] = *mapping;
 	return NULL;
 }

@@ -2,6 +2,7 @@
 /* task.c: threads and children of a process. */
 #include "proc/status.h"
 
+#include "base/vector.h"
 #include "proc/file.h"
 #include "proc/stat.h"
 
@@ -20,15 +21,11 @@ struct pid_list {
 
 static bool list_add(struct pid_list *list, pid_t pid)
 {
-	if (list->count == list->capacity) {
-		size_t larger = list->capacity ? list->capacity * 2 : 16;
-		pid_t *moved = reallocarray(list->items, larger, sizeof(*moved));
+	pid_t *items = mw_vector_room(list->items, list->count, &list->capacity, sizeof(*items));
 
-		if (!moved)
-			return false;
-		list->items = moved;
-		list->capacity = larger;
-	}
+	if (!items)
+		return false;
+	list->items = items;
 	list->items[list->count++] = pid;
 	return true;
 }

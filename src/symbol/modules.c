@@ -2,6 +2,7 @@
 /* modules.c: the table of all files with code that a process has or had mapped. */
 #include "symbol/modules.h"
 
+#include "base/vector.h"
 #include "proc/root.h"
 #include "symbol/elf_match.h"
 #include "symbol/module_file.h"
@@ -180,15 +181,12 @@ static struct mw_error *open_image(struct pass *pass, const struct mw_mapping *m
 
 static struct mw_error *append(struct mw_modules *modules, struct entry *entry)
 {
-	if (modules->count == modules->capacity) {
-		size_t larger = modules->capacity ? modules->capacity * 2 : 32;
-		struct entry **moved = reallocarray(modules->items, larger, sizeof(*moved));
+	struct entry **items =
+		mw_vector_room(modules->items, modules->count, &modules->capacity, sizeof(struct entry *));
 
-		if (!moved)
-			return mw_error_nomem();
-		modules->items = moved;
-		modules->capacity = larger;
-	}
+	if (!items)
+		return mw_error_nomem();
+	modules->items = items;
 	entry->module.number = (uint32_t)modules->count;
 	modules->items[modules->count++] = entry;
 	return NULL;

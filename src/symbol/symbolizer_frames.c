@@ -2,22 +2,18 @@
 /* symbolizer_frames.c: a list of frames. */
 #include "symbol/symbolizer_frames.h"
 
+#include "base/vector.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 static bool reserve(struct mw_frame_list *list)
 {
-	size_t capacity = list->capacity ? 2 * list->capacity : 2;
-	struct mw_symbol_frame *items;
+	struct mw_symbol_frame *items = mw_vector_room(list->items, list->count, &list->capacity, sizeof(*items));
 
-	if (list->count < list->capacity)
-		return true;
-	items = reallocarray(list->items, capacity, sizeof(*items));
-	if (!items)
-		return false;
-	list->items = items;
-	list->capacity = capacity;
-	return true;
+	if (items)
+		list->items = items;
+	return items;
 }
 
 bool mw_frame_list_add(struct mw_frame_list *list, char *function, const char *file, uint32_t line, uint64_t offset,

@@ -2,35 +2,30 @@
 /* symbolizer_units.c: an index of all units' code. */
 #include "symbol/symbolizer_units.h"
 
+#include "base/vector.h"
+
 #include <dwarf.h>
 #include <stdlib.h>
 
 static bool add_unit(struct mw_units *units, const Dwarf_Die *lines, const Dwarf_Die *scopes)
 {
-	if (units->unit_count == units->unit_capacity) {
-		size_t capacity = units->unit_capacity ? 2 * units->unit_capacity : 16;
-		struct mw_unit *grown = reallocarray(units->units, capacity, sizeof(*grown));
+	struct mw_unit *items = mw_vector_room(units->units, units->unit_count, &units->unit_capacity, sizeof(*items));
 
-		if (!grown)
-			return false;
-		units->units = grown;
-		units->unit_capacity = capacity;
-	}
+	if (!items)
+		return false;
+	units->units = items;
 	units->units[units->unit_count++] = (struct mw_unit){*lines, *scopes};
 	return true;
 }
 
 static bool add_range(struct mw_units *units, Dwarf_Addr start, Dwarf_Addr end)
 {
-	if (units->range_count == units->range_capacity) {
-		size_t capacity = units->range_capacity ? 2 * units->range_capacity : 64;
-		struct mw_unit_range *grown = reallocarray(units->ranges, capacity, sizeof(*grown));
+	struct mw_unit_range *items =
+		mw_vector_room(units->ranges, units->range_count, &units->range_capacity, sizeof(*items));
 
-		if (!grown)
-			return false;
-		units->ranges = grown;
-		units->range_capacity = capacity;
-	}
+	if (!items)
+		return false;
+	units->ranges = items;
 	units->ranges[units->range_count++] = (struct mw_unit_range){start, end, units->unit_count - 1};
 	return true;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* blocks.c: what only the live blocks know of a stack: its threads and ages. */
+#include "base/vector.h"
 #include "view/numbering.h"
 #include "view/stacks.h"
 
@@ -28,15 +29,11 @@ static struct share *share_of(struct walk *walk, uint32_t stack, uint32_t thread
 	if (!mw_numbering_add(&walk->numbering, (uint64_t)stack << 32 | thread, &number))
 		return NULL;
 	if (walk->numbering.count > before) {
-		if (number == walk->capacity) {
-			size_t capacity = walk->capacity ? walk->capacity * 2 : 256;
-			struct share *shares = reallocarray(walk->shares, capacity, sizeof(*shares));
+		struct share *shares = mw_vector_room(walk->shares, number, &walk->capacity, sizeof(*shares));
 
-			if (!shares)
-				return NULL;
-			walk->shares = shares;
-			walk->capacity = capacity;
-		}
+		if (!shares)
+			return NULL;
+		walk->shares = shares;
 		walk->shares[number] = (struct share){.stack = stack, .thread = thread};
 	}
 	return &walk->shares[number];

@@ -3,6 +3,7 @@
 #include "view/frames.h"
 
 #include "alloc/families.h"
+#include "base/vector.h"
 #include "view/stack_id.h"
 
 #include <stdlib.h>
@@ -56,15 +57,12 @@ void mw_framer_destroy(struct mw_framer *framer)
 
 static struct mw_report_frame *append(struct mw_framer *framer)
 {
-	if (framer->count == framer->capacity) {
-		size_t capacity = framer->capacity ? framer->capacity * 2 : 256;
-		struct mw_report_frame *buffer = reallocarray(framer->buffer, capacity, sizeof(*buffer));
+	struct mw_report_frame *buffer =
+		mw_vector_room(framer->buffer, framer->count, &framer->capacity, sizeof(*buffer));
 
-		if (!buffer)
-			return NULL;
-		framer->buffer = buffer;
-		framer->capacity = capacity;
-	}
+	if (!buffer)
+		return NULL;
+	framer->buffer = buffer;
 	return memset(&framer->buffer[framer->count++], 0, sizeof(struct mw_report_frame));
 }
 
