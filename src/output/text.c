@@ -120,9 +120,8 @@ static void end_text(struct mw_line *line, const struct mw_report *report)
 static void put_command(struct mw_text *text)
 {
 	const struct mw_report *report = text->report;
-	struct mw_line *line = &text->line;
-
 	size_t count = report->target.command_count;
+	struct mw_line *line = &text->line;
 
 	/* A program that shows its state as its command line leaves the rest of the place empty. */
 	while (count > 1 && report->target.command[count - 1] && !report->target.command[count - 1][0])
