@@ -287,6 +287,9 @@ static void ignored_signals_end_nothing(void **state)
 	FINE(mw_tracee_mend_interrupted_call(pid));
 	kill(pid, SIGURG);
 	FINE(mw_tracee_resume(pid, 0));
+	/* A tracer is told of it all the same. */
+	assert_true(is_signal(child_next_stop(pid), SIGURG));
+	FINE(mw_tracee_resume(pid, SIGURG));
 	disturb(pid);
 	wait.finish(&wait, pid);
 	assert_int_equal(child_end(pid), FINISHED);
