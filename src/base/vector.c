@@ -14,10 +14,10 @@ void *mw_vector_room(void *items, size_t count, size_t *capacity, size_t size)
 
 	if (count < *capacity)
 		return items;
-	if (larger > SIZE_MAX / 2)
+	if (larger > SIZE_MAX / 2 / size)
 		return NULL;
 	larger *= 2;
-	moved = reallocarray(items, larger, size);
+	moved = realloc(items, larger * size);
 	if (moved)
 		*capacity = larger;
 	return moved;

@@ -134,7 +134,9 @@ static bool rebuild(struct mw_histogram *h, uint16_t capacity, uint8_t width)
 		set_count(&wider, i, get_count(h, i));
 	}
 	free(h->buckets);
-	*h = wider;
+	h->buckets = wider.buckets;
+	h->capacity = capacity;
+	h->width = width;
 	return true;
 }
 
