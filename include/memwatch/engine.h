@@ -89,8 +89,8 @@ struct mw_modules; /* src/symbol: a process's module table */
 struct mw_engine_options {
 	bool track_heap, track_vm;
 	uint32_t depth; /* deepest stack kept, frames */
-	/* Called about once a second and at each process's end while its memory can still be read, by way of `tid`: one of its
-	 * threads that lives (the first may have ended). */
+	/* Called about once a second and at each process's end while its memory can still be read, by way of `tid`: one
+	 * of its threads that lives (the first may have ended). */
 	void (*sample)(void *context, pid_t pid, pid_t tid, uint64_t time_ns, bool last);
 	void *sample_context;
 };
