@@ -130,7 +130,7 @@ static void overrides_show_the_true_value(void **state)
 	/* In the midst of a longer read, at its start and at its end. */
 	for (size_t start = 40; start <= 64; start += 8) {
 		memcpy(expected, area + start, sizeof(expected));
-		memcpy(expected + 64 - start, &true_value, 8);
+		memcpy(expected + (64 - start), &true_value, 8);
 		assert_true(look(start, out, sizeof(out)));
 		assert_memory_equal(out, expected, sizeof(out));
 	}
