@@ -5,73 +5,193 @@
  * A stop is two switches between target and tracer. On one CPU they cost a few microseconds; across CPUs each wakes an
  * idle one, ten times as much. The kernel wakes a resumed thread on an idle CPU, and never holds the one for idle on
  * which the tracer is just running. Except if the tracer is of the idle class: then the thread
- * wakes where it was, at once, and the tracer goes on there when it stops next. The price: where others compete for
- * that CPU the tracer would starve and the target would wait for it. So that is watched for, and given up for a while.
+ * wakes where it was, at once, and the tracer goes on there when it stops next.
+ *
+ * The price: where others compete for that CPU the tracer starves, and the target waits for it. Then the idle class is
+ * given up for a while, the longer the less it was worth. A tracer that hardly runs can't see to that itself in time: a
+ * second thread, which sleeps but for a look now and then, takes it out of the idle class.
  */
 #include "base/clock.h"
 #include "engine/trap/trap.h"
 #include "proc/status.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define CHECK_STOPS_MIN  16u
-#define CHECK_STOPS_MAX  512u
-#define REST_NS          1000000000u
-#define CONTENDED_SHARE  4 /* a quarter of the time */
+#define LOOK_STOPS_MIN   16u
+#define LOOK_STOPS_MAX   128u
+#define LOOK_NS          1000000u  /* a stop after this long is looked at, however few there were */
+#define WINDOW_NS        10000000u /* waiting is judged over at least so long: shorter bursts are sat out */
+#define STARVED_SHARE    2         /* half of the time: as slow as being served from another CPU */
+#define REST_MIN_NS      20000000u
+#define REST_MAX_NS      16000000000u
+#define REST_WORTH       8 /* a time in the idle class was worth it if it was so much longer than the rest before */
+#define GUARD_MS         5
 #define RLIMIT_NICE_ZERO 20
 
-/* Run time and time spent waiting for a CPU of a thread, in ns. */
-static bool schedstat(pid_t pid, pid_t tid, uint64_t *ran, uint64_t *waited)
-{
-	char path[64], text[128];
-	int fd;
-	ssize_t got;
-	unsigned long long a, b;
+/* There is one tracer, the thread whose class and CPUs this is about. */
+static uint64_t rest_ns, idle_since_ns, look_ns;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", pid, tid);
+/* The thread that watches over the tracer. */
+static struct {
+	pthread_t thread;
+	bool there;
+	int news; /* eventfd that tells of the following two */
+	atomic_bool idle, quit;
+	atomic_bool lifted; /* the tracer has been taken out of the idle class */
+	atomic_int served;  /* a thread whose own running is no harm to it */
+	pid_t tracer;
+	cpu_set_t original;
+} guard;
+
+static size_t read_task(pid_t tid, const char *file, char *text, size_t size)
+{
+	char path[64];
+	ssize_t got;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", tid, file);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return false;
-	got = read(fd, text, sizeof(text) - 1);
+		return 0;
+	got = read(fd, text, size - 1);
 	close(fd);
-	if (got <= 0)
-		return false;
-	text[got] = '\0';
-	if (sscanf(text, "%llu %llu", &a, &b) != 2)
+	text[got > 0 ? got : 0] = '\0';
+	return got > 0 ? (size_t)got : 0;
+}
+
+/* Run time and time spent waiting for a CPU of a thread, in ns. */
+static bool schedstat(pid_t tid, uint64_t *ran, uint64_t *waited)
+{
+	char text[128];
+	unsigned long long a, b;
+
+	if (!read_task(tid, "schedstat", text, sizeof(text)) || sscanf(text, "%llu %llu", &a, &b) != 2)
 		return false;
 	*ran = a;
 	*waited = b;
 	return true;
 }
 
-static bool set_idle(bool idle)
+static bool set_idle(pid_t tid, bool idle)
 {
 	const struct sched_param none = {.sched_priority = 0};
 
-	return sched_setscheduler(0, idle ? SCHED_IDLE : SCHED_OTHER, &none) == 0;
+	return sched_setscheduler(tid, idle ? SCHED_IDLE : SCHED_OTHER, &none) == 0;
 }
 
-void trap_pace_begin(struct trap_engine *engine)
+/* Does the tracer want to run? */
+static bool wants_to_run(void)
 {
-	struct rlimit nice;
+	char text[256];
+	const char *name_end;
 
-	engine->pace.cpu = -1;
-	engine->pace.saved = sched_getaffinity(0, sizeof(engine->pace.original), &engine->pace.original) == 0;
-	/* Whoever may not come back from the idle class must not go there. */
-	engine->pace.may_idle =
-		sched_getscheduler(0) == SCHED_OTHER &&
-		(geteuid() == 0 || (getrlimit(RLIMIT_NICE, &nice) == 0 && nice.rlim_cur >= RLIMIT_NICE_ZERO));
-	engine->pace.next_check = CHECK_STOPS_MIN;
+	if (!read_task(guard.tracer, "stat", text, sizeof(text)))
+		return false;
+	name_end = strrchr(text, ')');
+	return name_end && name_end[1] == ' ' && name_end[2] == 'R';
+}
+
+/* Has the served thread run for half of the time since the last look? Then that is what the tracer waits for. */
+static bool served_runs(uint64_t *ran_before)
+{
+	uint64_t ran = 0, waited = 0, before = *ran_before;
+
+	schedstat(atomic_load(&guard.served), &ran, &waited);
+	*ran_before = ran;
+	return ran > before && ran - before > GUARD_MS * 1000000u / 2;
+}
+
+/* From one look to the next the tracer wanted to run and never did, and it is not the target that ran: lift it. */
+static void *guard_main(void *unused)
+{
+	char before[128] = "", now[128] = "";
+	uint64_t ran = 0;
+
+	for (;;) {
+		struct pollfd news = {.fd = guard.news, .events = POLLIN};
+		eventfd_t count;
+
+		if (poll(&news, 1, atomic_load(&guard.idle) ? GUARD_MS : -1) > 0)
+			eventfd_read(guard.news, &count);
+		if (atomic_load(&guard.quit))
+			return unused;
+		if (!atomic_load(&guard.idle) || !wants_to_run() ||
+		    !read_task(guard.tracer, "schedstat", now, sizeof(now))) {
+			before[0] = '\0';
+		} else if (strcmp(now, before) != 0) {
+			memcpy(before, now, sizeof(before));
+			served_runs(&ran);
+		} else if (!served_runs(&ran)) {
+			set_idle(guard.tracer, false);
+			sched_setaffinity(guard.tracer, sizeof(guard.original), &guard.original);
+			atomic_store(&guard.idle, false);
+			atomic_store(&guard.lifted, true);
+		}
+	}
+}
+
+/* Signals are for the tracer. */
+static bool guard_start(const cpu_set_t *original)
+{
+	sigset_t all, old;
+
+	if (guard.there)
+		return true;
+	guard.news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (guard.news < 0)
+		return false;
+	guard.tracer = (pid_t)syscall(SYS_gettid);
+	guard.original = *original;
+	atomic_store(&guard.served, 0);
+	atomic_store(&guard.idle, false);
+	atomic_store(&guard.quit, false);
+	atomic_store(&guard.lifted, false);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	guard.there = pthread_create(&guard.thread, NULL, guard_main, NULL) == 0;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (!guard.there)
+		close(guard.news);
+	return guard.there;
+}
+
+static void guard_stop(void)
+{
+	if (!guard.there)
+		return;
+	atomic_store(&guard.quit, true);
+	eventfd_write(guard.news, 1);
+	pthread_join(guard.thread, NULL);
+	close(guard.news);
+	guard.there = false;
+}
+
+static bool enter_idle(struct trap_engine *engine)
+{
+	/* Watched over first: from then on the tracer may not get to run. */
+	atomic_store(&guard.lifted, false);
+	atomic_store(&guard.idle, true);
+	eventfd_write(guard.news, 1);
+	engine->pace.idle = set_idle(0, true);
+	if (!engine->pace.idle)
+		atomic_store(&guard.idle, false);
+	return engine->pace.idle;
 }
 
 static void leave_idle(struct trap_engine *engine)
 {
-	if (engine->pace.idle && set_idle(false))
+	atomic_store(&guard.idle, false);
+	if (engine->pace.idle && set_idle(0, false))
 		engine->pace.idle = false;
 }
 
@@ -82,30 +202,59 @@ static void unpin(struct trap_engine *engine)
 	engine->pace.cpu = -1;
 }
 
-/*
- * Since the last check: did the tracer wait for its CPU longer than the thread it serves ran there? Then somebody
- * else ran, and the target stood still meanwhile.
- */
-static bool contended(struct trap_engine *engine, const struct trap_thread *thread, uint64_t now)
+static bool own_schedstat(uint64_t *ran, uint64_t *waited)
 {
-	uint64_t ran = 0, waited = 0, own_ran, own_waited;
-	bool known = engine->pace.tid == thread->tid && engine->pace.wall_ns != 0;
-	bool result = false;
+	return schedstat((pid_t)syscall(SYS_gettid), ran, waited);
+}
 
-	if (!schedstat(getpid(), (pid_t)syscall(SYS_gettid), &own_ran, &own_waited) ||
-	    !schedstat(thread->process->pid, thread->tid, &ran, &waited))
+/* While resting the tracer's run time is kept where the served thread's is kept otherwise. */
+static void rest_until(struct trap_engine *engine, uint64_t until)
+{
+	uint64_t ran = 0, waited = 0;
+
+	own_schedstat(&ran, &waited);
+	engine->pace.run_delay = waited;
+	engine->pace.target_cpu_ns = ran;
+	engine->pace.rest_until_ns = until;
+}
+
+/*
+ * In the idle class, since the last look: did the tracer wait for its CPU longer than the thread it served then ran?
+ * Then somebody else ran, and the target stood still meanwhile.
+ */
+static bool starved(const struct trap_engine *engine, uint64_t now)
+{
+	uint64_t ran, waited, own_ran, own_waited, waiting, served;
+
+	if (engine->pace.tid == 0 || !own_schedstat(&own_ran, &own_waited) ||
+	    !schedstat(engine->pace.tid, &ran, &waited))
 		return false;
-	if (known) {
-		uint64_t waiting = own_waited - engine->pace.run_delay;
-		uint64_t served = ran - engine->pace.target_cpu_ns;
+	waiting = own_waited - engine->pace.run_delay;
+	served = ran - engine->pace.target_cpu_ns;
+	return waiting > served && (waiting - served) * STARVED_SHARE > now - engine->pace.wall_ns;
+}
 
-		result = waiting > served && (waiting - served) * CONTENDED_SHARE > now - engine->pace.wall_ns;
-	}
-	engine->pace.tid = thread->tid;
+/* From here on, until the next time that it is judged. */
+static void judge_from(struct trap_engine *engine, pid_t tid, uint64_t now)
+{
+	uint64_t ran = 0, waited = 0, own_ran = 0, own_waited = 0;
+
+	atomic_store(&guard.served, tid);
+	engine->pace.tid = own_schedstat(&own_ran, &own_waited) && schedstat(tid, &ran, &waited) ? tid : 0;
 	engine->pace.run_delay = own_waited;
 	engine->pace.target_cpu_ns = ran;
 	engine->pace.wall_ns = now;
-	return result;
+}
+
+/* Go back to the class where one gets a share of any CPU, and let others come and go there for a while. */
+static void rest(struct trap_engine *engine, uint64_t now)
+{
+	leave_idle(engine);
+	unpin(engine);
+	rest_ns = now - idle_since_ns > rest_ns * REST_WORTH ? REST_MIN_NS : rest_ns * 2;
+	if (rest_ns > REST_MAX_NS)
+		rest_ns = REST_MAX_NS;
+	rest_until(engine, now + rest_ns);
 }
 
 static void pin(struct trap_engine *engine, int cpu)
@@ -118,44 +267,94 @@ static void pin(struct trap_engine *engine, int cpu)
 		engine->pace.cpu = cpu;
 }
 
-static void check(struct trap_engine *engine, const struct trap_thread *thread)
+/* While resting, did the tracer have to wait for CPUs, so that in the idle class it would hardly get one? */
+static bool crowded(const struct trap_engine *engine)
 {
-	uint64_t now = engine->stop_ns;
-	int cpu;
+	uint64_t ran = 0, waited = 0;
 
-	if (now < engine->pace.rest_until_ns)
-		return;
-	if (engine->pace.idle && contended(engine, thread, now)) {
-		leave_idle(engine);
-		unpin(engine);
-		engine->pace.rest_until_ns = now + REST_NS;
-		engine->pace.wall_ns = 0;
-		return;
-	}
-	cpu = mw_task_cpu(thread->process->pid, thread->tid);
-	if (cpu < 0 || cpu >= CPU_SETSIZE || !CPU_ISSET((size_t)cpu, &engine->pace.original))
-		return;
+	if (!own_schedstat(&ran, &waited))
+		return true;
+	return (waited - engine->pace.run_delay) * 2 > ran - engine->pace.target_cpu_ns;
+}
+
+static void follow(struct trap_engine *engine, const struct trap_thread *thread)
+{
+	int cpu = mw_task_cpu(thread->process->pid, thread->tid);
+
 	if (cpu == engine->pace.cpu) {
-		if (engine->pace.next_check < CHECK_STOPS_MAX)
+		if (engine->pace.next_check < LOOK_STOPS_MAX)
 			engine->pace.next_check *= 2;
+	} else if (cpu >= 0 && cpu < CPU_SETSIZE && CPU_ISSET((size_t)cpu, &engine->pace.original)) {
+		engine->pace.next_check = LOOK_STOPS_MIN;
+		pin(engine, cpu);
+	}
+}
+
+static void look_idle(struct trap_engine *engine, const struct trap_thread *thread, uint64_t now)
+{
+	if (now - engine->pace.wall_ns >= WINDOW_NS) {
+		if (starved(engine, now)) {
+			rest(engine, now);
+			return;
+		}
+		judge_from(engine, thread->tid, now);
+	}
+	follow(engine, thread);
+}
+
+static void look_rested(struct trap_engine *engine, const struct trap_thread *thread, uint64_t now)
+{
+	if (crowded(engine)) {
+		rest_until(engine, now + rest_ns);
 		return;
 	}
-	engine->pace.next_check = CHECK_STOPS_MIN;
-	pin(engine, cpu);
-	if (!engine->pace.idle && set_idle(true))
-		engine->pace.idle = true;
+	follow(engine, thread);
+	if (engine->pace.cpu >= 0 && enter_idle(engine)) {
+		idle_since_ns = now;
+		judge_from(engine, thread->tid, now);
+	}
+}
+
+void trap_pace_begin(struct trap_engine *engine)
+{
+	struct rlimit nice;
+
+	engine->pace.cpu = -1;
+	engine->pace.saved = sched_getaffinity(0, sizeof(engine->pace.original), &engine->pace.original) == 0;
+	/* Whoever may not come back from the idle class must not go there. */
+	engine->pace.may_idle =
+		engine->pace.saved && sched_getscheduler(0) == SCHED_OTHER &&
+		(geteuid() == 0 || (getrlimit(RLIMIT_NICE, &nice) == 0 && nice.rlim_cur >= RLIMIT_NICE_ZERO)) &&
+		guard_start(&engine->pace.original);
+	engine->pace.next_check = LOOK_STOPS_MIN;
+	rest_ns = REST_MIN_NS;
+	rest_until(engine, mw_clock_ns() + rest_ns);
 }
 
 void trap_pace_stop(struct trap_engine *engine, struct trap_thread *thread)
 {
-	if (!engine->pace.may_idle || !engine->pace.saved || ++engine->pace.stops < engine->pace.next_check)
+	uint64_t now = engine->stop_ns;
+
+	if (!engine->pace.may_idle || now < engine->pace.rest_until_ns)
+		return;
+	if (engine->pace.idle && atomic_load_explicit(&guard.lifted, memory_order_relaxed)) {
+		rest(engine, now);
+		return;
+	}
+	if (++engine->pace.stops < engine->pace.next_check && now - look_ns < LOOK_NS)
 		return;
 	engine->pace.stops = 0;
-	check(engine, thread);
+	look_ns = now;
+	if (engine->pace.idle)
+		look_idle(engine, thread, now);
+	else
+		look_rested(engine, thread, now);
 }
 
 void trap_pace_end(struct trap_engine *engine)
 {
 	leave_idle(engine);
 	unpin(engine);
+	guard_stop();
+	engine->pace.may_idle = false;
 }
