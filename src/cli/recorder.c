@@ -178,15 +178,20 @@ void mw_recorder_finish(struct mw_recorder *recorder, const struct mw_window_inf
 
 	/* A process that was killed has had no last moment to be read in, and has no memory now. One
 	 * that still runs is read now: a little late, as the hooks have been lifted meanwhile. */
-	if (!recorder->ended && window->ended != MW_END_EXIT)
+	if (!recorder->ended && window->ended != MW_END_EXIT && window->ended != MW_END_EXEC)
 		mw_recorder_sample(recorder, recorder->pid, window->length_ns, true);
 	if (recorder->ended) {
 		slot = &recorder->samples[recorder->sample_count - 1];
 	} else {
+		struct mw_report_sample gone = {.pss = 0};
+
+		/* Of memory that an exec has replaced, what was read last is all there is. */
+		if (window->ended == MW_END_EXEC && recorder->sample_count)
+			gone = recorder->samples[recorder->sample_count - 1];
 		slot = next_sample(recorder, at);
 		if (!slot)
 			return;
-		*slot = (struct mw_report_sample){.pss = 0};
+		*slot = gone;
 		recorder->ended = true;
 	}
 	slot->at = at;

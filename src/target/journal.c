@@ -47,24 +47,30 @@ struct mw_error *mw_journal_plant(struct mw_journal *journal, pid_t tid, mw_addr
 	return NULL;
 }
 
-/* A place that shows neither what was there nor what was planted belongs to somebody else now. */
-static bool still_ours(const struct mw_patch *patch, pid_t tid)
+/* A place that shows neither what was there nor what was planted belongs to somebody else now. `*there`: something of
+ * what was planted is still in it. */
+static bool still_ours(const struct mw_patch *patch, pid_t tid, bool *there)
 {
 	uint8_t now[MW_OOL_MAX];
 
+	*there = false;
 	if (mw_remote_read(tid, patch->addr, now, patch->size) != patch->size)
 		return false;
 	for (size_t i = 0; i < patch->size; i++)
 		if (now[i] != patch->planted[i] && now[i] != patch->original[i])
 			return false;
+	*there = memcmp(now, patch->original, patch->size) != 0;
 	return true;
 }
 
 static struct mw_error *undo(const struct mw_patch *patch, pid_t tid)
 {
 	uint8_t now[MW_OOL_MAX];
+	bool there;
 
-	if (!still_ours(patch, tid))
+	if (!still_ours(patch, tid, &there))
+		return NULL;
+	if (!there)
 		return NULL;
 	MW_TRY(mw_remote_poke(tid, patch->addr, patch->original, patch->size));
 	MW_TRY(mw_remote_read_all(tid, patch->addr, now, patch->size));
@@ -105,7 +111,8 @@ struct mw_error *mw_journal_clean_copy(const struct mw_journal *journal, pid_t c
 	struct mw_error *first = NULL;
 
 	for (size_t i = journal->count; i-- > 0;) {
-		struct mw_error *err = journal->items[i].standing ? undo(&journal->items[i], child) : NULL;
+		/* Those lifted too: the copy may have been made before. */
+		struct mw_error *err = journal->items[i].forgotten ? NULL : undo(&journal->items[i], child);
 
 		if (first)
 			mw_error_destroy(err);
@@ -119,7 +126,7 @@ void mw_journal_forget(struct mw_journal *journal, mw_addr start, mw_addr end)
 {
 	for (size_t i = 0; i < journal->count; i++)
 		if (journal->items[i].addr >= start && journal->items[i].addr < end)
-			journal->items[i].standing = false;
+			journal->items[i] = (struct mw_patch){.forgotten = true};
 }
 
 void mw_journal_forget_all(struct mw_journal *journal)

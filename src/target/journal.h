@@ -14,7 +14,8 @@
 struct mw_patch {
 	mw_addr addr;
 	uint8_t size;
-	bool standing; /* in the target now */
+	bool standing;  /* in the target now */
+	bool forgotten; /* its memory is gone */
 	uint8_t original[MW_OOL_MAX];
 	uint8_t planted[MW_OOL_MAX];
 };

@@ -20,8 +20,9 @@ static inline size_t mw_remote_read(pid_t tid, mw_addr addr, void *out, size_t s
 struct mw_error *mw_remote_read_all(pid_t tid, mw_addr addr, void *out, size_t size) MW_MUST_CHECK;
 
 /*
- * Write bytes, into read-only memory as well (what a debugger may). `tid` must be in a ptrace stop. Word by word, so a
- * concurrent reader of a byte that does not change never sees another value.
+ * Write bytes, into read-only memory as well (what a debugger may). `tid` is in a ptrace stop as a rule; where it is
+ * not, /proc/TID/mem is tried, which some kernels forbid. Word by word, so a concurrent reader of a byte that does not
+ * change never sees another value.
  */
 struct mw_error *mw_remote_poke(pid_t tid, mw_addr addr, const void *bytes, size_t size) MW_MUST_CHECK;
 

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define TRACE_OPTIONS                                                                                                  \
 	(PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT |    \
@@ -88,6 +90,12 @@ struct mw_error *mw_tracee_get_sigmask(pid_t tid, uint64_t *out)
 struct mw_error *mw_tracee_set_sigmask(pid_t tid, uint64_t mask)
 {
 	return ptrace(PTRACE_SETSIGMASK, tid, sizeof(mask), &mask) ? failed("set the signal mask of", tid) : NULL;
+}
+
+void mw_tracee_requeue(pid_t pid, pid_t tid, siginfo_t *info)
+{
+	if (syscall(SYS_rt_tgsigqueueinfo, pid, tid, info->si_signo, info))
+		syscall(SYS_tgkill, pid, tid, info->si_signo);
 }
 
 bool mw_tracee_trap_queued(pid_t tid)

@@ -44,6 +44,8 @@ struct mw_error *mw_tracee_event_message(pid_t tid, unsigned long *out) MW_MUST_
 /* The thread's blocked signals; bit n-1 is signal n. */
 struct mw_error *mw_tracee_get_sigmask(pid_t tid, uint64_t *out) MW_MUST_CHECK;
 struct mw_error *mw_tracee_set_sigmask(pid_t tid, uint64_t mask) MW_MUST_CHECK;
+/* Queue a signal anew that was taken off the thread's queue. Who sent it is kept where the kernel allows. */
+void mw_tracee_requeue(pid_t pid, pid_t tid, siginfo_t *info);
 /* Is a breakpoint trap queued for the thread that it has not reported yet? */
 bool mw_tracee_trap_queued(pid_t tid);
 /*

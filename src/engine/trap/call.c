@@ -78,18 +78,36 @@ struct mw_error *trap_calls_settle(struct trap_hit *hit, enum trap_inside *insid
 	return NULL;
 }
 
+/* Is a frame's code that of the freeing function, or of the library whose own it is? */
+static bool is_code_of(const struct trap_process *process, const struct mw_unwound_frame *frame,
+		       const struct mw_hook *hook)
+{
+	if (frame->pc - 1 - hook->info.address < hook->size)
+		return true;
+	/* A function may go on in others of its library; in a program they may be anybody's. */
+	return frame->module == hook->module && process->module_class[hook->module] != MW_MODULE_OTHER;
+}
+
 bool trap_inside_free(struct trap_hit *hit)
 {
+	const struct trap_process *process = hit->process;
 	const struct trap_thread *thread = hit->thread;
+	const struct mw_unwound_frame *frames = hit->engine->frames;
 	mw_addr sp = thread->last_free.sp, ret = thread->last_free.ret;
+	const struct mw_hook *hook;
 
 	if (thread->last_free.hook == TRAP_NO_HOOK)
 		return false;
+	hook = &process->hooks.items[thread->last_free.hook];
+	/* One freeing function jumped to another: the next thing that the thread does. */
 	if (sp == hit->sp && ret == hit->ret)
-		return &hit->process->hooks.items[thread->last_free.hook] != hit->hook;
-	if (sp <= hit->sp || !return_word_stands(hit, sp, ret))
+		return hook != hit->hook && thread->last_free.stop + 1 == thread->stops;
+	if (sp <= hit->sp || !return_word_stands(hit, sp, ret) || among_frames(hit, sp, ret) != 1)
 		return false;
-	return among_frames(hit, sp, ret) == 1;
+	for (uint32_t i = 1; i < hit->frame_count; i++)
+		if (frames[i - 1].cfa == sp)
+			return is_code_of(process, &frames[i - 1], hook);
+	return false;
 }
 
 bool trap_inside_allocator(struct trap_hit *hit)

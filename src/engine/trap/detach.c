@@ -164,10 +164,13 @@ struct mw_error *trap_process_detach(struct trap_process *process, enum mw_windo
 		keep_first(&first, trap_leave_slot(thread));
 		keep_first(&first, leave_pad(thread));
 	}
-	tid = trap_stopped_tid(process);
 	live = trap_live_tid(process);
 	read_names(process);
-	if (tid) {
+	tid = trap_stopped_tid(process);
+	/* Where no thread could be stopped (all wait for a disk), the text is put back while they do. */
+	if (!tid)
+		tid = live;
+	if (process->threads.count > 0) {
 		keep_first(&first, restore_returns(process, tid));
 		keep_first(&first, mw_journal_rollback(&process->journal, tid));
 		keep_first(&first, trap_disposition_restore(process));

@@ -2,8 +2,10 @@
 /* dispatch.c: why did a thread stop, and what is to be done (trap.h). */
 #include "base/clock.h"
 #include "engine/trap/trap.h"
+#include "target/remote.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
@@ -82,56 +84,34 @@ struct mw_error *trap_leave_slot(struct trap_thread *thread)
 	return mw_tracee_set_regs(thread->tid, &regs);
 }
 
-#define TRAP_BIT (1ull << (SIGTRAP - 1))
-
-/* Note a mask that blocks SIGTRAP, seen where no breakpoint of ours had a part in it. */
-static void note_mask(struct trap_process *process, uint64_t mask)
-{
-	if (!(mask & TRAP_BIT))
-		return;
-	for (size_t i = 0; i < process->mask_count; i++)
-		if (process->masks[i] == mask)
-			return;
-	process->masks[process->next_mask++ % TRAP_MASKS] = mask;
-	if (process->mask_count < TRAP_MASKS)
-		process->mask_count++;
-}
-
-struct mw_error *trap_mask_look(struct trap_thread *thread)
-{
-	uint64_t mask;
-
-	MW_TRY(mw_tracee_get_sigmask(thread->tid, &mask));
-	note_mask(thread->process, mask);
-	return NULL;
-}
-
-static bool blocked_trap_before(const struct trap_process *process, uint64_t mask)
-{
-	/* What nobody can block, and what the C library keeps for itself. */
-	const uint64_t never = (1ull << (SIGKILL - 1)) | (1ull << (SIGSTOP - 1)) | (3ull << 31);
-
-	if ((mask | TRAP_BIT | never) == UINT64_MAX)
-		return true;
-	for (size_t i = 0; i < process->mask_count; i++)
-		if (process->masks[i] == (mask | TRAP_BIT))
-			return true;
-	return false;
-}
-
 /*
- * A breakpoint whose trap is blocked makes the kernel unblock the trap. Block it again where it was: a mask that
- * blocks everything else, or is otherwise one that was seen to block it.
+ * Has this thread executed a breakpoint of ours? The kernel's own word for it is the signal's code. But where a SIGTRAP
+ * sent by somebody was pending already, the kernel drops the breakpoint's for it: then the pc tells, as nothing else
+ * leads there except our own emulation of a one-byte instruction.
  */
-static struct mw_error *mend_sigmask(struct trap_thread *thread)
+static bool executed_breakpoint(const struct trap_thread *thread, const struct mw_regs *regs, const siginfo_t *info)
 {
-	uint64_t mask;
+	if (info->si_code == SI_KERNEL || info->si_code == TRAP_BRKPT)
+		return true;
+	return thread->resumed_at != regs->pc;
+}
 
-	MW_TRY(mw_tracee_get_sigmask(thread->tid, &mask));
-	if ((mask & TRAP_BIT) || mask == 0 || !blocked_trap_before(thread->process, mask))
-		return NULL;
-	thread->process->trap_forced = true;
-	return mw_tracee_set_sigmask(thread->tid, mask | TRAP_BIT);
+/* Is the breakpoint instruction at `addr` one that we know nothing of: the program's own, or another tool's? */
+static bool foreign_breakpoint(const struct trap_thread *thread, const struct trap_breakpoint *breakpoint)
+{
+	const struct mw_arch *arch = thread->process->arch;
+	uint8_t now[sizeof(arch->breakpoint)];
+
+	return !breakpoint->standing &&
+	       mw_remote_read(thread->tid, breakpoint->addr, now, arch->breakpoint_length) == arch->breakpoint_length &&
+	       memcmp(now, arch->breakpoint, arch->breakpoint_length) == 0;
+}
+
+/* A SIGTRAP that is the program's own affair. */
+static struct mw_error *pass_trap_on(struct trap_thread *thread)
+{
+	thread->signal = trap_disposition_ignores(thread->process) ? 0 : SIGTRAP;
+	return trap_leave_slot(thread);
 }
 
 /* A trap: ours, if a breakpoint instruction of ours has just been executed. */
@@ -144,13 +124,15 @@ static struct mw_error *on_trap(struct trap_thread *thread)
 
 	MW_TRY(mw_tracee_get_regs(thread->tid, &regs));
 	breakpoint = mw_map_get(&process->breakpoints, regs.general.pc - process->arch->breakpoint_advance);
-	if (breakpoint)
-		MW_TRY(mw_tracee_siginfo(thread->tid, &info));
-	if (!breakpoint || (info.si_code != SI_KERNEL && info.si_code != TRAP_BRKPT)) {
-		thread->signal = trap_disposition_ignores(process) ? 0 : SIGTRAP;
-		return trap_leave_slot(thread);
-	}
-	MW_TRY(mend_sigmask(thread));
+	if (!breakpoint)
+		return pass_trap_on(thread);
+	MW_TRY(mw_tracee_siginfo(thread->tid, &info));
+	if (!executed_breakpoint(thread, &regs.general, &info) || foreign_breakpoint(thread, breakpoint))
+		return pass_trap_on(thread);
+	MW_TRY(trap_mask_mend(thread));
+	/* The signal whose place the breakpoint's took is still to come. */
+	if (info.si_code != SI_KERNEL && info.si_code != TRAP_BRKPT)
+		mw_tracee_requeue(process->pid, thread->tid, &info);
 	if (!breakpoint->standing || (process->holding && process->windowed)) {
 		/* Lifted meanwhile, or about to be: let it execute what stands, or will stand, there. */
 		regs.general.pc = breakpoint->addr;
@@ -161,19 +143,22 @@ static struct mw_error *on_trap(struct trap_thread *thread)
 
 static struct mw_error *on_interrupt(struct trap_thread *thread, int signal)
 {
+	bool ours = thread->interrupted;
+
+	/* Whatever the reason for the stop, an interrupt that was on its way has arrived with it. */
+	thread->interrupted = false;
 	thread->group_stopped = is_group_stop(signal);
 	MW_TRY(trap_mask_look(thread));
-	if (thread->interrupted && !thread->group_stopped) {
-		thread->interrupted = false;
+	if (ours && !thread->group_stopped)
 		MW_TRY(mw_tracee_mend_interrupted_call(thread->tid));
-	}
 	return trap_leave_slot(thread);
 }
 
-static struct mw_error *on_stop(struct trap_engine *engine, struct trap_thread *thread, int status)
+static struct mw_error *on_stop(struct trap_thread *thread, int status)
 {
 	int signal = WSTOPSIG(status);
 
+	thread->in_event = status >> 16 != 0 && status >> 16 != PTRACE_EVENT_STOP;
 	switch (status >> 16) {
 	case 0:
 		if (signal == SIGTRAP)
@@ -187,7 +172,7 @@ static struct mw_error *on_stop(struct trap_engine *engine, struct trap_thread *
 	case PTRACE_EVENT_VFORK:
 		return trap_child_born(thread, status >> 16);
 	case PTRACE_EVENT_EXEC:
-		return trap_exec(engine, thread);
+		return trap_exec(thread);
 	case PTRACE_EVENT_EXIT:
 		return trap_thread_exiting(thread);
 	default:
@@ -235,7 +220,7 @@ struct mw_error *trap_dispatch(struct trap_engine *engine, pid_t tid, int status
 	thread = mw_map_get(&engine->threads, (uint64_t)tid);
 	if (!thread)
 		return NULL;
-	err = trap_ignore_gone(on_stop(engine, thread, status));
+	err = trap_ignore_gone(on_stop(thread, status));
 	thread = mw_map_get(&engine->threads, (uint64_t)tid);
 	if (!err && thread && thread->stopped)
 		err = go_on(engine, thread);

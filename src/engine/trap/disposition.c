@@ -3,7 +3,8 @@
  * disposition.c: what the target does with SIGTRAP (trap.h).
  *
  * The kernel sets a trap's action back to the default when the trap strikes a thread that blocks or ignores it, as our
- * breakpoints may. A target that has an action of its own for SIGTRAP gets it back at detach.
+ * breakpoints may. A target that has an action of its own gets it back at once, by a system call in the thread that was
+ * struck. What the action is, is read at attach and followed through the C library's sigaction().
  */
 #include "engine/trap/trap.h"
 #include "proc/status.h"
@@ -13,34 +14,56 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#define TRAP_BIT  (1ull << (SIGTRAP - 1))
-#define RED_ZONE  128
-#define MASK_SIZE 8 /* the kernel's sigset_t */
+#define TRAP_BIT    (1ull << (SIGTRAP - 1))
+#define RED_ZONE    128
+#define MASK_SIZE   8 /* the kernel's sigset_t */
+#define SA_RESTORER 0x04000000
 
-/* A system call instruction somewhere in the process's code. */
-static mw_addr find_syscall(const struct trap_process *process)
+/* The kernel's structure, as words. */
+enum { ACTION_HANDLER, ACTION_FLAGS, ACTION_RESTORER, ACTION_MASK };
+
+/* The C libraries' structure. */
+struct library_action {
+	uint64_t handler;
+	uint64_t mask[16];
+	int32_t flags;
+	uint64_t restorer;
+};
+
+/* Where `suits` first holds in the process's code; 0 where it does nowhere. */
+static mw_addr find_code(const struct trap_process *process,
+			 bool (*suits)(const struct mw_arch *arch, const uint8_t *bytes, size_t size))
 {
-	size_t length;
-	const uint8_t *code = mw_regs_syscall_insn(&length);
-
 	for (uint32_t i = 0; i < mw_modules_count(process->modules); i++) {
 		const struct mw_module *module = mw_modules_get(process->modules, i);
 		const struct mw_elf_segment *segments;
 		size_t count = module->elf && !module->gone ? mw_elf_segments(module->elf, &segments) : 0;
 
 		for (size_t j = 0; j < count; j++) {
-			size_t available;
-			const uint8_t *bytes, *at;
+			size_t size;
+			const uint8_t *bytes =
+				segments[j].exec ? mw_elf_bytes(module->elf, segments[j].vaddr, &size) : NULL;
 
-			if (!segments[j].exec)
-				continue;
-			bytes = mw_elf_bytes(module->elf, segments[j].vaddr, &available);
-			at = bytes ? memmem(bytes, available, code, length) : NULL;
-			if (at)
-				return segments[j].vaddr + module->bias + (mw_addr)(at - bytes);
+			for (size_t at = 0; bytes && at < size; at++)
+				if (suits(process->arch, bytes + at, size - at))
+					return segments[j].vaddr + at + module->bias;
 		}
 	}
 	return 0;
+}
+
+static bool is_syscall(const struct mw_arch *arch, const uint8_t *bytes, size_t size)
+{
+	size_t length;
+	const uint8_t *code = mw_regs_syscall_insn(&length);
+
+	(void)arch;
+	return size >= length && memcmp(bytes, code, length) == 0;
+}
+
+static bool is_restorer(const struct mw_arch *arch, const uint8_t *bytes, size_t size)
+{
+	return arch->is_signal_return(bytes, size);
 }
 
 static struct trap_thread *usable_thread(const struct trap_process *process)
@@ -50,18 +73,18 @@ static struct trap_thread *usable_thread(const struct trap_process *process)
 	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
 		struct trap_thread *thread = value;
 
-		/* A held signal would be lost, and a group stop left. */
-		if (thread->stopped && !thread->group_stopped && thread->signal == 0 && thread->relation == TRAP_THREAD)
+		/* A held signal would be lost, a group stop left, and a system call's own stops taken for ours. */
+		if (thread->stopped && !thread->group_stopped && !thread->in_event && thread->signal == 0 &&
+		    thread->relation == TRAP_THREAD)
 			return thread;
 	}
 	return NULL;
 }
 
 /* rt_sigaction(SIGTRAP, …) in the target; its structure lies below the thread's stack meanwhile. */
-static struct mw_error *sigaction_there(struct trap_process *process, bool set, struct trap_action *action, bool *done)
+static struct mw_error *sigaction_there(struct trap_thread *thread, bool set, struct trap_action *action, bool *done)
 {
-	struct trap_thread *thread = usable_thread(process);
-	mw_addr insn = find_syscall(process);
+	struct trap_process *process = thread->process;
 	struct mw_tracee_regs regs;
 	struct trap_action scratch;
 	mw_addr at;
@@ -69,7 +92,9 @@ static struct mw_error *sigaction_there(struct trap_process *process, bool set, 
 	struct mw_error *err;
 
 	*done = false;
-	if (!thread || !insn)
+	if (!process->syscall_insn)
+		process->syscall_insn = find_code(process, is_syscall);
+	if (!process->syscall_insn)
 		return NULL;
 	MW_TRY(mw_tracee_get_regs(thread->tid, &regs));
 	at = (regs.general.gpr[process->arch->dwarf_sp] - RED_ZONE - 2 * sizeof(scratch)) & ~(mw_addr)15;
@@ -79,7 +104,7 @@ static struct mw_error *sigaction_there(struct trap_process *process, bool set, 
 		MW_TRY(mw_remote_poke(thread->tid, at, action, sizeof(*action)));
 	const uint64_t arguments[6] = {SIGTRAP, set ? at : 0, set ? 0 : at, MASK_SIZE, 0, 0};
 
-	err = mw_remote_syscall(thread->tid, insn, SYS_rt_sigaction, arguments, &result);
+	err = mw_remote_syscall(thread->tid, process->syscall_insn, SYS_rt_sigaction, arguments, &result);
 	if (!err && !set && result == 0)
 		err = mw_remote_read_all(thread->tid, at, action, sizeof(*action));
 	mw_error_destroy(mw_remote_poke(thread->tid, at, &scratch, sizeof(scratch)));
@@ -89,40 +114,76 @@ static struct mw_error *sigaction_there(struct trap_process *process, bool set, 
 
 struct mw_error *trap_disposition_save(struct trap_process *process)
 {
+	struct trap_thread *thread = usable_thread(process);
 	struct mw_status status;
 
 	MW_TRY(mw_status_read(trap_live_tid(process), &status));
 	/* A filter may kill for a system call that the program never makes. */
-	if (!((status.sig_caught | status.sig_ignored) & TRAP_BIT) || status.seccomp != 0)
+	if (status.seccomp != 0)
 		return NULL;
-	process->trap_ignored = (status.sig_ignored & TRAP_BIT) != 0;
-	return sigaction_there(process, false, &process->trap_action, &process->trap_action_saved);
+	if (!((status.sig_caught | status.sig_ignored) & TRAP_BIT)) {
+		process->trap_action_known = true;
+		return NULL;
+	}
+	return thread ? sigaction_there(thread, false, &process->trap_action, &process->trap_action_known) : NULL;
 }
 
-bool trap_disposition_ignores(const struct trap_process *process)
+static bool has_own_action(const struct trap_process *process)
+{
+	return process->trap_action_known && process->trap_action.words[ACTION_HANDLER] != 0;
+}
+
+/* Has the kernel dropped the action? */
+static bool dropped(const struct trap_process *process)
 {
 	struct mw_status status;
 	struct mw_error *err;
-	bool caught;
+	bool set;
 
-	if (!process->trap_ignored)
+	if (!has_own_action(process))
 		return false;
 	err = mw_status_read(trap_live_tid(process), &status);
-	caught = !err && (status.sig_caught & TRAP_BIT);
+	set = err || ((status.sig_caught | status.sig_ignored) & TRAP_BIT);
 	mw_error_destroy(err);
-	return !caught;
+	return !set;
+}
+
+struct mw_error *trap_disposition_put_back(struct trap_thread *thread)
+{
+	bool done;
+
+	if (!dropped(thread->process))
+		return NULL;
+	return sigaction_there(thread, true, &thread->process->trap_action, &done);
 }
 
 struct mw_error *trap_disposition_restore(struct trap_process *process)
 {
-	struct mw_status status;
-	bool done;
+	struct trap_thread *thread = usable_thread(process);
 
-	if (!process->trap_action_saved || !(process->trap_forced || process->trap_ignored))
-		return NULL;
-	MW_TRY(mw_status_read(trap_live_tid(process), &status));
-	/* Still there, or replaced by the program itself. */
-	if ((status.sig_caught | status.sig_ignored) & TRAP_BIT)
-		return NULL;
-	return sigaction_there(process, true, &process->trap_action, &done);
+	return thread ? trap_disposition_put_back(thread) : NULL;
+}
+
+bool trap_disposition_ignores(const struct trap_process *process)
+{
+	return has_own_action(process) && process->trap_action.words[ACTION_HANDLER] == (uint64_t)(uintptr_t)SIG_IGN;
+}
+
+void trap_disposition_asked(struct trap_hit *hit)
+{
+	struct trap_process *process = hit->process;
+	const struct mw_arch *arch = process->arch;
+	mw_addr action_at = arch->argument(&hit->regs.general, 1);
+	struct library_action asked;
+	uint64_t *words = process->trap_action.words;
+
+	if ((int)arch->argument(&hit->regs.general, 0) != SIGTRAP || !action_at || !process->trap_action_known ||
+	    mw_remote_read(hit->thread->tid, action_at, &asked, sizeof(asked)) != sizeof(asked))
+		return;
+	if (!process->restorer)
+		process->restorer = find_code(process, is_restorer);
+	words[ACTION_HANDLER] = asked.handler;
+	words[ACTION_FLAGS] = (uint64_t)(uint32_t)asked.flags | SA_RESTORER;
+	words[ACTION_RESTORER] = process->restorer;
+	words[ACTION_MASK] = asked.mask[0];
 }

@@ -124,6 +124,13 @@ static struct mw_error *seize_sharing_children(struct trap_process *process)
 	return NULL;
 }
 
+static struct mw_error *ended_meanwhile(pid_t pid)
+{
+	struct mw_error *err = mw_error_create(MW_ERROR_GONE, 0, "process %d ended while memwatch attached to it", pid);
+
+	return mw_error_hint(err, "To watch a short-lived program from its start, launch it: memwatch -- COMMAND");
+}
+
 static struct mw_error *stop_process(struct trap_process *process)
 {
 	uint64_t begin = mw_clock_ns();
@@ -134,8 +141,7 @@ static struct mw_error *stop_process(struct trap_process *process)
 	MW_TRY(mw_fault("attach.stop"));
 	MW_TRY(trap_hold(process));
 	if (process->ended)
-		return mw_error_create(MW_ERROR_GONE, 0, "process %d ended while memwatch attached to it",
-				       process->pid);
+		return ended_meanwhile(process->pid);
 	MW_TRY(seize_sharing_children(process));
 	MW_TRY(trap_disposition_save(process));
 	process->stats.attach_ns = mw_clock_ns() - begin;
@@ -165,6 +171,10 @@ static struct mw_error *trap_attach(struct mw_engine *base, pid_t pid, bool laun
 		mw_error_destroy(trap_process_detach(process, MW_END_LOST));
 		engine->process_count--;
 		process_destroy(process);
+		if (mw_error_kind(err) == MW_ERROR_GONE) {
+			mw_error_destroy(err);
+			return ended_meanwhile(pid);
+		}
 	}
 	return err;
 }

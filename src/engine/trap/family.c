@@ -201,19 +201,38 @@ struct mw_error *trap_newborn_stopped(struct trap_thread *thread)
 static struct mw_error *begin_launched(struct trap_thread *thread)
 {
 	struct trap_process *process = thread->process;
+	const struct mw_engine_options *options = &process->engine->options;
 
 	MW_TRY(trap_plant(process, thread->tid));
 	process->start_ns = mw_clock_ns();
 	process->window.started_realtime_ns = mw_clock_realtime_ns();
 	process->windowed = true;
-	return NULL;
+	if (options->sample)
+		options->sample(options->sample_context, process->pid, thread->tid, 0, false);
+	return trap_disposition_save(process);
 }
 
-struct mw_error *trap_exec(struct trap_engine *engine, struct trap_thread *thread)
+/* Forget all threads of the process itself. */
+static struct mw_error *drop_threads(struct trap_process *process)
+{
+	for (;;) {
+		struct trap_thread *chosen = NULL;
+		void *value;
+
+		for (size_t i = 0; mw_map_next(&process->threads, &i, &value);)
+			if (((struct trap_thread *)value)->relation == TRAP_THREAD)
+				chosen = value;
+		if (!chosen)
+			return NULL;
+		MW_TRY(trap_calls_drop(chosen, 0));
+		trap_thread_remove(chosen);
+	}
+}
+
+struct mw_error *trap_exec(struct trap_thread *thread)
 {
 	struct trap_process *process = thread->process;
 	pid_t tid = thread->tid;
-	void *value;
 
 	if (thread->relation == TRAP_SHARING_CHILD) {
 		/* It has memory of its own now. */
@@ -222,18 +241,13 @@ struct mw_error *trap_exec(struct trap_engine *engine, struct trap_thread *threa
 	}
 	if (process->launched && !process->windowed)
 		return begin_launched(thread);
-	/* All is gone that was planted, and all threads but this one, which is the leader now. */
-	mw_journal_forget_all(&process->journal);
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		struct trap_thread *other = value;
-
-		if (other->relation != TRAP_THREAD)
-			continue;
-		MW_TRY(trap_calls_drop(other, 0));
-	}
+	/* All threads are gone but this one, which is the leader now, and has memory of its own. */
+	MW_TRY(drop_threads(process));
 	MW_TRY(trap_ignore_gone(mw_tracee_detach(tid, 0)));
+	/* Others may live on in the memory that it left, with our breakpoints in it. */
+	if (process->threads.count > 0)
+		MW_TRY(trap_process_detach(process, MW_END_EXEC));
 	trap_process_end(process, MW_END_EXEC);
-	(void)engine;
 	return NULL;
 }
 

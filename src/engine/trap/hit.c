@@ -112,6 +112,10 @@ static struct mw_error *serve(struct trap_hit *hit, bool *moved)
 		else
 			MW_TRY(trap_site_stray(hit));
 	}
+	if (breakpoint->mask)
+		trap_mask_asked(hit);
+	if (breakpoint->action)
+		trap_disposition_asked(hit);
 	if (breakpoint->loader)
 		MW_TRY(trap_modules_changed(hit->process, hit->thread->tid));
 	if (breakpoint->hook != TRAP_NO_HOOK && !returned)
@@ -137,6 +141,7 @@ struct mw_error *trap_hit(struct trap_engine *engine, struct trap_thread *thread
 
 	if (!after)
 		after = mw_tracee_set_regs(thread->tid, &hit.regs);
+	thread->resumed_at = hit.regs.general.pc;
 	trap_pace_stop(engine, thread);
 	if (err) {
 		mw_error_destroy(after);

@@ -161,39 +161,73 @@ static struct mw_error *plant_pad(struct trap_process *process, pid_t tid)
 	return NULL;
 }
 
-struct loader_search {
-	uint64_t vaddr;
+/* Functions that are watched for what they say of the target, not for memory. */
+enum helper {
+	/* The empty function that the dynamic loader calls, for debuggers, before and after it changes what is mapped.
+	 */
+	HELPER_LOADER,
+	HELPER_MASK,
+	HELPER_ACTION,
 };
 
-static bool is_loader_signal(void *context, const struct mw_elf_symbol *symbol)
-{
-	struct loader_search *search = context;
+static const struct {
+	const char *symbol;
+	enum helper helper;
+} helpers[] = {
+	{"_dl_debug_state", HELPER_LOADER},
+	{"pthread_sigmask", HELPER_MASK},
+	{"sigprocmask", HELPER_MASK},
+	{"sigaction", HELPER_ACTION},
+};
 
-	if (symbol->function && strcmp(symbol->name, "_dl_debug_state") == 0)
-		search->vaddr = symbol->vaddr;
-	return search->vaddr == 0;
+#define HELPERS (sizeof(helpers) / sizeof(helpers[0]))
+
+struct helper_search {
+	uint64_t vaddr[HELPERS];
+};
+
+static bool is_helper(void *context, const struct mw_elf_symbol *symbol)
+{
+	struct helper_search *search = context;
+
+	for (size_t i = 0; i < HELPERS; i++)
+		if (symbol->function && !symbol->ifunc && strcmp(symbol->name, helpers[i].symbol) == 0)
+			search->vaddr[i] = symbol->vaddr;
+	return true;
 }
 
-/* The empty function that the dynamic loader calls, for debuggers, before and after it changes what is mapped. */
-static struct mw_error *plant_loader(struct trap_process *process, pid_t tid, uint32_t first)
+static struct mw_error *plant_helpers_of(struct trap_process *process, pid_t tid, const struct mw_module *module)
+{
+	struct helper_search search = {{0}};
+	struct mw_error *err = mw_elf_each_symbol(module->elf, is_helper, &search);
+
+	if (err && mw_error_kind(err) == MW_ERROR_MEMORY)
+		return err;
+	mw_error_destroy(err);
+	for (size_t i = 0; i < HELPERS; i++) {
+		struct trap_breakpoint *breakpoint;
+
+		/* A program's own function of such a name may mean anything. */
+		if (!search.vaddr[i] || process->module_class[module->number] == MW_MODULE_ALLOCATOR ||
+		    (process->module_class[module->number] != MW_MODULE_RUNTIME && !mw_elf_is_static(module->elf)))
+			continue;
+		MW_TRY(plant_helper(process, tid, search.vaddr[i] + module->bias, &breakpoint));
+		if (!breakpoint)
+			continue;
+		breakpoint->loader |= helpers[i].helper == HELPER_LOADER;
+		breakpoint->mask |= helpers[i].helper == HELPER_MASK;
+		breakpoint->action |= helpers[i].helper == HELPER_ACTION;
+	}
+	return NULL;
+}
+
+static struct mw_error *plant_helpers(struct trap_process *process, pid_t tid, uint32_t first)
 {
 	for (uint32_t i = first; i < mw_modules_count(process->modules); i++) {
 		const struct mw_module *module = mw_modules_get(process->modules, i);
-		struct loader_search search = {0};
-		struct trap_breakpoint *breakpoint;
-		struct mw_error *err;
 
-		if (module->gone || !module->elf)
-			continue;
-		err = mw_elf_each_symbol(module->elf, is_loader_signal, &search);
-		if (err && mw_error_kind(err) == MW_ERROR_MEMORY)
-			return err;
-		mw_error_destroy(err);
-		if (!search.vaddr)
-			continue;
-		MW_TRY(plant_helper(process, tid, search.vaddr + module->bias, &breakpoint));
-		if (breakpoint)
-			breakpoint->loader = true;
+		if (!module->gone && module->elf)
+			MW_TRY(plant_helpers_of(process, tid, module));
 	}
 	return NULL;
 }
@@ -297,7 +331,7 @@ struct mw_error *trap_plant(struct trap_process *process, pid_t tid)
 	MW_TRY(mw_fault("attach.pad"));
 	MW_TRY(plant_pad(process, tid));
 	MW_TRY(mw_fault("attach.loader"));
-	MW_TRY(plant_loader(process, tid, 0));
+	MW_TRY(plant_helpers(process, tid, 0));
 	if (!still_loading(process))
 		MW_TRY(check_found(process));
 	return plant_hooks(process, tid);
@@ -344,6 +378,6 @@ struct mw_error *trap_modules_changed(struct trap_process *process, pid_t tid)
 			forget_module(process, module);
 	}
 	MW_TRY(take_in_modules(process, tid));
-	MW_TRY(plant_loader(process, tid, before));
+	MW_TRY(plant_helpers(process, tid, before));
 	return plant_hooks(process, tid);
 }

@@ -79,8 +79,10 @@ static uint64_t wanted_size(const struct trap_hit *hit)
 	const struct mw_entry_point *entry = hit->hook->entry;
 	uint64_t size = entry->size == MW_NO_ARG ? 0 : argument(hit, entry->size);
 
-	/* A product that overflows is refused by the allocator: its value does not matter then. */
-	return entry->count == MW_NO_ARG ? size : size * argument(hit, entry->count);
+	/* A product that overflows is refused by the allocator; it must not look like a small one. */
+	if (entry->count != MW_NO_ARG && __builtin_mul_overflow(size, argument(hit, entry->count), &size))
+		return MW_SIZE_UNKNOWN;
+	return size;
 }
 
 static uint64_t round_to_pages(uint64_t size)
@@ -126,22 +128,21 @@ static struct mw_error *enter_free(struct trap_hit *hit, enum trap_inside inside
 	thread->last_free.again = false;
 	if (inside == TRAP_INSIDE_HEAP || again)
 		return NULL;
-	if (process->freeing_hooks > 1 && thread->last_free.pointer == pointer && trap_inside_free(hit))
-		return NULL;
-	thread->last_free.sp = hit->sp;
-	thread->last_free.ret = hit->ret;
-	thread->last_free.pointer = pointer;
-	thread->last_free.hook = hook_number(hit);
-	if (pointer == 0)
-		return NULL;
-	if (!process->sink.knows(process->sink.context, pointer)) {
-		if (called_by_allocator_itself(hit))
+	/* A block that is in the table is freed here and now, whoever calls. One that is not may be what a freeing
+	 * function makes of the block that it was called for, a header before it. */
+	if (pointer && !process->sink.knows(process->sink.context, pointer)) {
+		if ((process->freeing_hooks > 1 && trap_inside_free(hit)) || called_by_allocator_itself(hit))
 			return NULL;
 		if (hit->hook->glibc)
 			size = mw_glibc_usable_size(pointer, read_live, hit);
 		MW_TRY(intern(hit, MW_KIND_HEAP, &stack));
 	}
-	return tell(thread, MW_EVENT_FREE, MW_KIND_HEAP, pointer, size, stack);
+	thread->last_free.sp = hit->sp;
+	thread->last_free.ret = hit->ret;
+	thread->last_free.pointer = pointer;
+	thread->last_free.hook = hook_number(hit);
+	thread->last_free.stop = thread->stops;
+	return pointer ? tell(thread, MW_EVENT_FREE, MW_KIND_HEAP, pointer, size, stack) : NULL;
 }
 
 /* From here on the call's return is waited for. Without a way to hear of it the call is lost, and counted. */

@@ -35,6 +35,8 @@ struct trap_breakpoint {
 	bool site;     /* where calls of hooked functions return to */
 	bool pad;      /* where exchanged return addresses lead */
 	bool loader;   /* where the dynamic loader tells that modules came or went */
+	bool mask;     /* entry of a function that sets signal masks */
+	bool action;   /* entry of a function that sets signal actions */
 	bool standing; /* in the target now */
 	bool exchange; /* a site that must not be one (any more): exchange return addresses instead */
 	size_t patch;  /* journal number */
@@ -77,16 +79,22 @@ struct trap_thread {
 	enum trap_relation relation;
 	uint32_t number; /* the sink's */
 	bool numbered;
-	bool stopped;         /* in a ptrace stop, held by us */
-	bool group_stopped;   /* … which is a group stop: to be listened to, not resumed */
-	bool interrupted;     /* an interrupt of ours is on its way */
-	bool vfork_child;     /* a newborn announced by a vfork event */
-	int signal;           /* to be delivered when resumed */
+	bool stopped;        /* in a ptrace stop, held by us */
+	bool group_stopped;  /* … which is a group stop: to be listened to, not resumed */
+	bool interrupted;    /* an interrupt of ours is on its way */
+	bool vfork_child;    /* a newborn announced by a vfork event */
+	bool in_event;       /* … inside a system call or exit: the stop of a clone, fork, exec or end */
+	int signal;          /* to be delivered when resumed */
+	mw_addr resumed_at;  /* pc that our last emulation led to */
+	uint64_t mask;       /* signal mask at the last stop, the true one */
+	uint64_t mask_asked; /* … that it has asked for since */
+	bool mask_known, mask_asked_known;
 	size_t snapshot_size; /* bytes of stack that the next snapshot takes */
 	uint64_t stops;
 	/* The last call of a freeing function: it returns unseen, but what it calls is the allocator's own. */
 	struct {
 		mw_addr sp, ret, pointer;
+		uint64_t stop; /* which of the thread's stops it was */
 		uint32_t hook;
 		bool again; /* its breakpoint will be hit once more for the same call */
 	} last_free;
@@ -131,8 +139,8 @@ struct trap_process {
 	uint64_t masks[TRAP_MASKS]; /* signal masks that block SIGTRAP, as threads were seen to have */
 	size_t mask_count, next_mask;
 	struct trap_action trap_action; /* the target's own action for SIGTRAP, where it has one */
-	bool trap_action_saved, trap_ignored;
-	bool trap_forced; /* a trap struck a thread that blocked it: the kernel has dropped the action */
+	bool trap_action_known;
+	mw_addr syscall_insn, restorer; /* in the target's code; 0: not looked for yet */
 	size_t freeing_hooks;
 	struct mw_map threads; /* this process's threads and sharing children, by tid */
 	struct mw_engine_stats stats;
@@ -206,8 +214,13 @@ struct mw_error *trap_resume(struct trap_thread *thread) MW_MUST_CHECK;
  * program's own code, so that nobody (a signal handler, a detached thread) sees our address. */
 struct mw_error *trap_leave_slot(struct trap_thread *thread) MW_MUST_CHECK;
 
-/* Note the signal mask of a thread in a stop that has nothing to do with a breakpoint. */
+/* mask.c: signal masks that block SIGTRAP. */
+/* Note the mask of a thread in a stop that has nothing to do with a breakpoint. */
 struct mw_error *trap_mask_look(struct trap_thread *thread) MW_MUST_CHECK;
+/* Put the mask of a thread right that has executed a breakpoint. */
+struct mw_error *trap_mask_mend(struct trap_thread *thread) MW_MUST_CHECK;
+/* The thread enters a function that sets its mask. */
+void trap_mask_asked(struct trap_hit *hit);
 
 /* hit.c */
 struct mw_error *trap_hit(struct trap_engine *engine, struct trap_thread *thread, struct trap_breakpoint *breakpoint,
@@ -275,7 +288,7 @@ struct mw_error *trap_thread_number(struct trap_thread *thread) MW_MUST_CHECK;
 struct mw_error *trap_thread_ended(struct trap_thread *thread, int status) MW_MUST_CHECK;
 struct mw_error *trap_child_born(struct trap_thread *parent, int event) MW_MUST_CHECK;
 struct mw_error *trap_newborn_stopped(struct trap_thread *thread) MW_MUST_CHECK;
-struct mw_error *trap_exec(struct trap_engine *engine, struct trap_thread *thread) MW_MUST_CHECK;
+struct mw_error *trap_exec(struct trap_thread *thread) MW_MUST_CHECK;
 struct mw_error *trap_thread_exiting(struct trap_thread *thread) MW_MUST_CHECK;
 struct mw_error *trap_orphans_resolve(struct trap_engine *engine) MW_MUST_CHECK;
 /* A tid of the process whose memory can be written now: a stopped thread of it, or 0. */
@@ -292,11 +305,16 @@ struct mw_error *trap_release(struct trap_process *process) MW_MUST_CHECK;
 struct mw_error *trap_process_detach(struct trap_process *process, enum mw_window_end end) MW_MUST_CHECK;
 void trap_process_end(struct trap_process *process, enum mw_window_end end);
 
-/* disposition.c: the target's own action for SIGTRAP. All threads are held. */
+/* disposition.c: the target's own action for SIGTRAP. */
+/* At attach, and at detach: all threads are held. */
 struct mw_error *trap_disposition_save(struct trap_process *process) MW_MUST_CHECK;
+struct mw_error *trap_disposition_restore(struct trap_process *process) MW_MUST_CHECK;
+/* A breakpoint of ours has struck a thread that blocks the trap, or a process that ignores it. */
+struct mw_error *trap_disposition_put_back(struct trap_thread *thread) MW_MUST_CHECK;
+/* A thread enters a function that sets a signal's action. */
+void trap_disposition_asked(struct trap_hit *hit);
 /* Does the target ignore SIGTRAP, though the kernel may have forgotten it? */
 bool trap_disposition_ignores(const struct trap_process *process);
-struct mw_error *trap_disposition_restore(struct trap_process *process) MW_MUST_CHECK;
 
 /* pace.c: keep the tracer on the CPU of the thread it serves. */
 void trap_pace_begin(struct trap_engine *engine);
