@@ -4,6 +4,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 /* The kernel's own "restart unless a handler runs" result; it never reaches user space. */
@@ -43,6 +44,11 @@ void mw_regs_to_kernel(const struct mw_regs *regs, struct user_regs_struct *raw)
 	raw->rip = regs->pc;
 	raw->eflags = regs->flags;
 	raw->orig_rax = regs->syscall;
+}
+
+size_t mw_regs_pc_offset(void)
+{
+	return offsetof(struct user, regs) + offsetof(struct user_regs_struct, rip);
 }
 
 bool mw_regs_restart_interrupted(struct mw_regs *regs)

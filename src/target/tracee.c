@@ -67,6 +67,11 @@ struct mw_error *mw_tracee_set_regs(pid_t tid, struct mw_tracee_regs *regs)
 	return ptrace(PTRACE_SETREGS, tid, NULL, &regs->raw) ? failed("set the registers of", tid) : NULL;
 }
 
+struct mw_error *mw_tracee_set_pc(pid_t tid, mw_addr pc)
+{
+	return request(PTRACE_POKEUSER, tid, mw_regs_pc_offset(), pc) ? failed("set the pc of", tid) : NULL;
+}
+
 struct mw_error *mw_tracee_siginfo(pid_t tid, siginfo_t *out)
 {
 	return ptrace(PTRACE_GETSIGINFO, tid, NULL, out) ? failed("read the signal of", tid) : NULL;

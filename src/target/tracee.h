@@ -39,6 +39,9 @@ struct mw_error *mw_tracee_get_regs(pid_t tid, struct mw_tracee_regs *out) MW_MU
 /* Writes what `regs->general` says, the rest as it was read. */
 struct mw_error *mw_tracee_set_regs(pid_t tid, struct mw_tracee_regs *regs) MW_MUST_CHECK;
 
+/* The pc alone, at less than half the cost. */
+struct mw_error *mw_tracee_set_pc(pid_t tid, mw_addr pc) MW_MUST_CHECK;
+
 struct mw_error *mw_tracee_siginfo(pid_t tid, siginfo_t *out) MW_MUST_CHECK;
 struct mw_error *mw_tracee_event_message(pid_t tid, unsigned long *out) MW_MUST_CHECK;
 /* The thread's blocked signals; bit n-1 is signal n. */
@@ -60,6 +63,8 @@ void mw_regs_from_kernel(const struct user_regs_struct *raw, struct mw_regs *out
 void mw_regs_to_kernel(const struct mw_regs *regs, struct user_regs_struct *raw);
 /* If the registers stand at the end of an interrupted system call: make it one that restarts. */
 bool mw_regs_restart_interrupted(struct mw_regs *regs);
+/* Where the pc stands in the kernel's user area. */
+size_t mw_regs_pc_offset(void);
 /* Make the registers those of a thread about to execute the system call instruction at `insn`. */
 void mw_regs_set_syscall(struct mw_regs *regs, mw_addr insn, long number, const uint64_t arguments[6]);
 int64_t mw_regs_syscall_result(const struct mw_regs *regs);

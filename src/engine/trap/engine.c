@@ -203,6 +203,7 @@ static struct mw_error *detach_all(struct trap_engine *engine, enum mw_window_en
 {
 	struct mw_error *first = NULL;
 
+	trap_pace_end(engine);
 	for (size_t i = 0; i < engine->process_count; i++) {
 		struct mw_error *err = trap_process_detach(engine->processes[i], end);
 
@@ -211,7 +212,6 @@ static struct mw_error *detach_all(struct trap_engine *engine, enum mw_window_en
 		else
 			first = err;
 	}
-	trap_pace_end(engine);
 	return first;
 }
 
@@ -272,7 +272,7 @@ static struct mw_error *serve(struct trap_engine *engine, uint64_t deadline_ns, 
 			engine->end = MW_END_INTERRUPT;
 			return NULL;
 		}
-		if (deadline_ns && engine->stop_ns >= deadline_ns) {
+		if (deadline_ns && mw_clock_ns() >= deadline_ns) {
 			engine->end = MW_END_DURATION;
 			return NULL;
 		}

@@ -48,6 +48,21 @@ static bool read_caller(struct trap_hit *hit)
 	return hit->memory.read(hit->memory.context, sp, &hit->ret, sizeof(hit->ret));
 }
 
+/*
+ * The free of a block that is known, or of none, in a process with one such function: nothing about who calls matters.
+ * That is nearly every free, and saves it a system call.
+ */
+static bool needs_no_caller(const struct trap_hit *hit)
+{
+	const struct trap_process *process = hit->process;
+	mw_addr pointer;
+
+	if (hit->hook->info.role != MW_ROLE_FREE || process->freeing_hooks != 1 || hit->thread->call_count > 0)
+		return false;
+	pointer = process->arch->argument(&hit->regs.general, hit->hook->entry->pointer);
+	return pointer == 0 || process->sink.knows(process->sink.context, pointer);
+}
+
 static struct mw_error *on_entry(struct trap_hit *hit)
 {
 	struct trap_thread *thread = hit->thread;
@@ -55,7 +70,9 @@ static struct mw_error *on_entry(struct trap_hit *hit)
 
 	hit->hook = &hit->process->hooks.items[hit->breakpoint->hook];
 	/* Without a stack to return to the program is about to fault; that is its own affair. */
-	if (!read_caller(hit))
+	if (needs_no_caller(hit))
+		hit->sp = hit->regs.general.gpr[hit->process->arch->dwarf_sp] + sizeof(mw_addr);
+	else if (!read_caller(hit))
 		return NULL;
 	MW_TRY(trap_entry(hit));
 	if (hit->walked) {
@@ -123,6 +140,17 @@ static struct mw_error *serve(struct trap_hit *hit, bool *moved)
 	return NULL;
 }
 
+/* An instruction that is run out of line changes nothing but the pc. */
+static struct mw_error *write_regs(struct trap_hit *hit, const struct mw_tracee_regs *before)
+{
+	const struct mw_regs *now = &hit->regs.general, *then = &before->general;
+
+	if (now->flags == then->flags && now->syscall == then->syscall &&
+	    memcmp(now->gpr, then->gpr, sizeof(now->gpr)) == 0)
+		return mw_tracee_set_pc(hit->thread->tid, now->pc);
+	return mw_tracee_set_regs(hit->thread->tid, &hit->regs);
+}
+
 struct mw_error *trap_hit(struct trap_engine *engine, struct trap_thread *thread, struct trap_breakpoint *breakpoint,
 			  const struct mw_tracee_regs *regs)
 {
@@ -140,7 +168,7 @@ struct mw_error *trap_hit(struct trap_engine *engine, struct trap_thread *thread
 	struct mw_error *after = moved ? NULL : trap_breakpoint_pass(&hit);
 
 	if (!after)
-		after = mw_tracee_set_regs(thread->tid, &hit.regs);
+		after = write_regs(&hit, regs);
 	thread->resumed_at = hit.regs.general.pc;
 	trap_pace_stop(engine, thread);
 	if (err) {

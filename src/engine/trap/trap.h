@@ -24,6 +24,7 @@
 #include <sched.h>
 
 #define TRAP_NO_HOOK   UINT32_MAX
+#define TRAP_HEARD     256 /* stops heard of at once */
 #define TRAP_MASKS     16
 #define TRAP_MAX_CALLS 64 /* calls in flight a thread; handlers nest hardly as deep */
 
@@ -93,7 +94,8 @@ struct trap_thread {
 	uint64_t stops;
 	/* The last call of a freeing function: it returns unseen, but what it calls is the allocator's own. */
 	struct {
-		mw_addr sp, ret, pointer;
+		mw_addr sp, pointer;
+		mw_addr ret;   /* 0: not read */
 		uint64_t stop; /* which of the thread's stops it was */
 		uint32_t hook;
 		bool again; /* its breakpoint will be hit once more for the same call */
@@ -172,6 +174,14 @@ struct trap_engine {
 	struct mw_unwound_frame *frames; /* room for depth of them */
 	struct mw_raw_frame *raw_frames;
 	uint64_t stop_ns; /* when the stop being served was heard of */
+	struct {
+		struct {
+			pid_t tid;
+			int status;
+			uint64_t time_ns;
+		} items[TRAP_HEARD];
+		size_t first, count;
+	} heard; /* stops that wait to be served, a ring */
 	struct {
 		cpu_set_t original;
 		bool saved, idle, may_idle;
