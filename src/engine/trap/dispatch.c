@@ -96,6 +96,20 @@ static bool executed_breakpoint(const struct trap_thread *thread, const struct m
 	return thread->resumed_at != regs->pc;
 }
 
+/*
+ * The signal need not be looked at where the pc can't stand behind the breakpoint but by executing it (it is in the
+ * middle of the program's own instruction), and no SIGTRAP of another's can be pending: none is blocked, and an
+ * unblocked one would have ended the program, which has no action for it.
+ */
+static bool only_ours_can_be(const struct trap_thread *thread, const struct trap_breakpoint *breakpoint)
+{
+	const struct trap_process *process = thread->process;
+
+	return breakpoint->plan.length > process->arch->breakpoint_advance && process->trap_action_known &&
+	       process->trap_action.words[0] == 0 && thread->mask_known && !(thread->mask & (1ull << (SIGTRAP - 1))) &&
+	       !thread->mask_asked_known;
+}
+
 /* Is the breakpoint instruction at `addr` one that we know nothing of: the program's own, or another tool's? */
 static bool foreign_breakpoint(const struct trap_thread *thread, const struct trap_breakpoint *breakpoint)
 {
@@ -126,7 +140,9 @@ static struct mw_error *on_trap(struct trap_thread *thread)
 	breakpoint = mw_map_get(&process->breakpoints, regs.general.pc - process->arch->breakpoint_advance);
 	if (!breakpoint)
 		return pass_trap_on(thread);
-	MW_TRY(mw_tracee_siginfo(thread->tid, &info));
+	info.si_code = SI_KERNEL;
+	if (!only_ours_can_be(thread, breakpoint))
+		MW_TRY(mw_tracee_siginfo(thread->tid, &info));
 	if (!executed_breakpoint(thread, &regs.general, &info) || foreign_breakpoint(thread, breakpoint))
 		return pass_trap_on(thread);
 	MW_TRY(trap_mask_mend(thread));

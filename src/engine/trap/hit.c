@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#define SNAPSHOT_SLACK 512u
+#define SNAPSHOT_SLACK 64u
 
 void trap_hit_walk(struct trap_hit *hit)
 {
@@ -39,9 +39,7 @@ static bool read_caller(struct trap_hit *hit)
 	struct trap_thread *thread = hit->thread;
 	mw_addr sp = hit->regs.general.gpr[hit->process->arch->dwarf_sp];
 
-	/* Freeing functions rarely need more than the return address. */
-	mw_snapshot_take(snapshot, thread->tid, sp,
-			 hit->hook->info.role == MW_ROLE_FREE ? 2 * sizeof(mw_addr) : thread->snapshot_size);
+	mw_snapshot_take(snapshot, thread->tid, sp, thread->snapshot_size);
 	show_true_returns(hit);
 	hit->memory = mw_snapshot_view(snapshot);
 	hit->sp = sp + sizeof(mw_addr);

@@ -11,14 +11,16 @@
 #include "engine/trap/trap.h"
 #include "target/remote.h"
 
-#define TRAP_BIT (1ull << (SIGTRAP - 1))
+#define TRAP_BIT   (1ull << (SIGTRAP - 1))
+#define LOOK_EVERY 64
 
 /* What nobody can block, and what the C library keeps for itself. */
 #define NEVER ((1ull << (SIGKILL - 1)) | (1ull << (SIGSTOP - 1)) | (3ull << 31))
 
 static void note_mask(struct trap_process *process, uint64_t mask)
 {
-	if (!(mask & TRAP_BIT))
+	/* One that blocks everything needs no noting (guess()), and every new thread begins with it. */
+	if (!(mask & TRAP_BIT) || (mask | NEVER) == UINT64_MAX)
 		return;
 	for (size_t i = 0; i < process->mask_count; i++)
 		if (process->masks[i] == mask)
@@ -61,9 +63,25 @@ static bool blocked_before(const struct trap_thread *thread, uint64_t mask)
 	return guess(thread, mask);
 }
 
+/*
+ * The mask costs a system call, at every stop, for what nearly no program does. It is looked at where SIGTRAP was
+ * blocked by anybody, may have been since, and now and then.
+ */
+static bool needs_look(const struct trap_thread *thread)
+{
+	const struct trap_process *process = thread->process;
+
+	return process->mask_count > 0 || !thread->mask_known || (thread->mask & TRAP_BIT) ||
+	       thread->mask_asked_known || thread->stops % LOOK_EVERY == 0 ||
+	       process->trap_action.words[0] == (uint64_t)(uintptr_t)SIG_IGN;
+}
+
 struct mw_error *trap_mask_mend(struct trap_thread *thread)
 {
 	uint64_t mask;
+
+	if (!needs_look(thread))
+		return NULL;
 
 	MW_TRY(mw_tracee_get_sigmask(thread->tid, &mask));
 	if (!(mask & TRAP_BIT) && blocked_before(thread, mask)) {
@@ -73,6 +91,8 @@ struct mw_error *trap_mask_mend(struct trap_thread *thread)
 	}
 	thread->mask = mask;
 	thread->mask_known = true;
+	if (thread->mask_asked_known && ((thread->mask_asked ^ mask) & ~NEVER) == 0)
+		thread->mask_asked_known = false;
 	if ((mask & TRAP_BIT) || thread->process->trap_action.words[0] == (uint64_t)(uintptr_t)SIG_IGN)
 		return trap_disposition_put_back(thread);
 	return NULL;
