@@ -154,10 +154,8 @@ static void pokes_without_a_stop(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_up_to_the_end),
-		cmocka_unit_test(what_is_not_there_is_not_read),
-		cmocka_unit_test(pokes_unaligned),
-		cmocka_unit_test(a_failed_poke_says_why),
+		cmocka_unit_test(reads_up_to_the_end),  cmocka_unit_test(what_is_not_there_is_not_read),
+		cmocka_unit_test(pokes_unaligned),      cmocka_unit_test(a_failed_poke_says_why),
 		cmocka_unit_test(pokes_without_a_stop),
 	};
 
