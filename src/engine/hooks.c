@@ -38,6 +38,7 @@ static const char *check_entry(struct mw_hook *hook, const struct mw_module *mod
 	arch->plan(now, size, hook->info.address, &hook->plan);
 	if (mw_elf_read(module->elf, vaddr, file, size) &&
 	    memcmp(now, file, hook->plan.length ? hook->plan.length : 1)) {
+		hook->foreign = true;
 		if (memcmp(now, arch->breakpoint, arch->breakpoint_length) == 0)
 			return "a breakpoint of another tool stands there";
 		return "another tool has patched it";

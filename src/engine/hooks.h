@@ -21,6 +21,7 @@ struct mw_hook {
 	uint32_t module;          /* number in the module table */
 	uint64_t size;            /* of the function; 0 unknown */
 	struct mw_insn_plan plan; /* of its first instruction */
+	bool foreign;             /* refused as another tool has changed it */
 	bool glibc;               /* blocks have glibc's chunk headers */
 };
 

@@ -298,9 +298,32 @@ static bool any_allocates(const struct trap_process *process)
 	return false;
 }
 
+/* With an entry point left out that somebody else has changed, what was allocated and what was freed would not match.
+ */
+static struct mw_error *check_foreign(const struct trap_process *process)
+{
+	const struct mw_engine_options *options = &process->engine->options;
+
+	for (size_t i = 0; i < process->hooks.count; i++) {
+		const struct mw_hook *hook = &process->hooks.items[i];
+		struct mw_error *err;
+
+		if (!hook->foreign || !(hook->info.kind == MW_KIND_HEAP ? options->track_heap : options->track_vm))
+			continue;
+		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "%s of %s in process %d can't be hooked: %s",
+				      hook->info.function, hook->info.module, process->pid, hook->info.refused);
+		return mw_error_hint(err, "End the tool that did it (a debugger, heaptrack, another memwatch); if it "
+					  "has left that behind, "
+					  "only a restart of the process helps");
+	}
+	return NULL;
+}
+
 static struct mw_error *check_found(const struct trap_process *process)
 {
 	const struct mw_engine_options *options = &process->engine->options;
+
+	MW_TRY(check_foreign(process));
 
 	if (options->track_heap && !any_allocates(process))
 		return no_allocator(process, MW_KIND_HEAP);
@@ -328,11 +351,13 @@ struct mw_error *trap_plant(struct trap_process *process, pid_t tid)
 
 	MW_TRY(refresh(process, tid, &removed));
 	MW_TRY(take_in_modules(process, tid));
+	if (!process->launched)
+		MW_TRY(check_found(process));
 	MW_TRY(mw_fault("attach.pad"));
 	MW_TRY(plant_pad(process, tid));
 	MW_TRY(mw_fault("attach.loader"));
 	MW_TRY(plant_helpers(process, tid, 0));
-	if (!still_loading(process))
+	if (process->launched && !still_loading(process))
 		MW_TRY(check_found(process));
 	return plant_hooks(process, tid);
 }
