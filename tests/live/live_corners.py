@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Corners that a hostile reading found: a stopped process, masks, a trap in the way, a heap with its own ideas."""
+import ctypes
+import os
+import signal
+import unittest
+
+import mwlive
+
+PR_SET_CHILD_SUBREAPER = 36
+
+
+class Corners(unittest.TestCase):
+    def exact(self, name, *arguments):
+        """The target's whole work in one window, everything as it says."""
+        answer, report = mwlive.observe(self, name, *arguments)
+        mwlive.compare(self, answer, report)
+        return answer, report
+
+    def test_stopped_from_before_attach_until_after_detach(self):
+        target = mwlive.Target(self, 'threads', 2, 100, 10)
+        os.kill(target.pid, signal.SIGSTOP)
+        mwlive.wait_until(lambda: self.states(target) == {'T'}, 'every thread stands still')
+        watch = mwlive.Watch(self, target.pid, busy=True)
+        watch.process.send_signal(signal.SIGINT)
+        watch.wait(10)
+        mwlive.wait_until(lambda: self.states(target) == {'T'}, 'still stopped', 5)
+        self.assertFalse(watch.snapshots[0].touched(), 'code is changed while it stands')
+        self.assertEqual({mwlive.status(t)['TracerPid'] for t in mwlive.tids(target.pid)}, {'0'})
+        os.kill(target.pid, signal.SIGCONT)
+        mwlive.wait_until(lambda: self.states(target) == {'S'}, 'running again')
+        watch.check_targets()
+        target.go()
+        target.done()
+        target.finish()
+
+    @staticmethod
+    def states(target):
+        return {mwlive.state(t) for t in mwlive.tids(target.pid)}
+
+    def test_masks_with_and_without_sigtrap(self):
+        self.exact('trapmask', 'some')
+
+    def test_action_for_sigtrap_from_before_the_window(self):
+        for action in ('handler', 'ignore'):
+            with self.subTest(action):
+                self.exact('trapmask', action)
+
+    def test_action_for_sigtrap_set_inside_the_window(self):
+        for action in ('inner_handler', 'inner_ignore'):
+            with self.subTest(action):
+                self.exact('trapmask', action)
+
+    def test_pending_sigtrap_arrives_once_when_unblocked(self):
+        self.exact('trapmask', 'pending')
+
+    def test_trap_of_the_program_behind_a_call_of_malloc(self):
+        self.exact('trapbehind')
+
+    def test_headers_two_ways_to_free_and_a_failed_reallocarray(self):
+        self.exact('ownheap')
+
+    def test_child_sharing_memory_outlives_an_exit(self):
+        self.outlive('exit', 'exit', 0)
+
+    def test_child_sharing_memory_outlives_a_kill(self):
+        self.outlive('kill', 'exit', -signal.SIGKILL)
+
+    def test_child_sharing_memory_outlives_an_exec(self):
+        self.outlive('exec', 'exec', 0)
+
+    def outlive(self, how, ended, returncode):
+        libc = ctypes.CDLL(None)
+        # Its parent gone, the child is this process's to wait for.
+        self.assertEqual(libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0)
+        self.addCleanup(libc.prctl, PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+        target = mwlive.Target(self, 'outlives', how)
+        watch = mwlive.Watch(self, target.pid)
+        target.go()
+        key, _, child = target.line().partition('=')
+        self.assertEqual(key, 'child')
+        self.assertEqual(target.process.wait(mwlive.PATIENCE), returncode)
+        report, = watch.wait()
+        self.assertEqual(report['window']['ended'], ended)
+        status = mwlive.wait_until(lambda: self.reaped(int(child)), 'the child ends')
+        self.assertEqual(os.waitstatus_to_exitcode(status[1]), 0, 'the child did not end as it wanted to')
+
+    @staticmethod
+    def reaped(pid):
+        found = os.waitpid(pid, os.WNOHANG)
+        return found if found[0] else None
+
+    def test_frames_of_the_vdso(self):
+        _, report = self.exact('vdso')
+        stacks = mwlive.select(report, 'vm_vdso_map', kinds=('vm',))
+        self.assertGreater(len(stacks), 0)
+        for stack in stacks:
+            self.assertEqual((mwlive.functions(stack)[-1], stack['cut']), ('_start', None), mwlive.functions(stack))
+        if not any(f['module'] == '[vdso]' for s in stacks for f in s['frames']):
+            self.skipTest('no signal struck in the vdso')
+
+    def test_busy_threads_are_served_alike(self):
+        answer, report = self.exact('fairness')
+        counts = {t['name']: t['size']['count'] for t in report['threads'] if t['name'].startswith('busy-')}
+        self.assertEqual(counts, {name: n for name, n in answer.items() if name.startswith('busy-')})
+        self.assertEqual(len(counts), 4)
+        mean = sum(counts.values()) / len(counts)
+        self.assertGreaterEqual(min(counts.values()), mean / 10, counts)
+
+    def test_forks_while_return_sites_are_lifted(self):
+        answer, _ = self.exact('strays')
+        self.assertGreater(answer['forks'], 0)
+
+
+if __name__ == '__main__':
+    mwlive.main()
