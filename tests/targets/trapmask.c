@@ -41,6 +41,8 @@ static void pair_with(const sigset_t *blocked)
 
 	if (sigprocmask(SIG_SETMASK, blocked, &before) != 0)
 		target_fail("sigprocmask");
+	if (sigismember(&before, SIGTRAP))
+		target_fail("the old mask is not what it was");
 	trapmask_pair();
 	sigprocmask(SIG_SETMASK, &before, &inside);
 	sigprocmask(SIG_SETMASK, NULL, &after);
