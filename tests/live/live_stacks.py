@@ -67,7 +67,8 @@ class Stacks(unittest.TestCase):
         self.assertEqual(set(ours), set(theirs))
         different = {}
         for size, frames in theirs.items():
-            expected = to_main([mwlive.plain(name) for name, _ in frames])
+            # Without debug symbols of libc its own functions have no names for either.
+            expected = to_main([f for f in (mwlive.plain(name) for name, _ in frames) if f is not None])
             got = to_main([f for f in mwlive.functions(ours[size]) if f not in (None, '__restore_rt')])
             if expected != got:
                 different[size] = (expected, got)

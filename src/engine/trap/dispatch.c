@@ -97,17 +97,21 @@ static bool executed_breakpoint(const struct trap_thread *thread, const struct m
 }
 
 /*
- * The signal need not be looked at where the pc can't stand behind the breakpoint but by executing it (it is in the
- * middle of the program's own instruction), and no SIGTRAP of another's can be pending: none is blocked, and an
- * unblocked one would have ended the program, which has no action for it.
+ * Where the pc is in the middle of the program's own instruction, it can't stand there but by executing the breakpoint,
+ * and the signal need not be looked at to know that.
  */
-static bool only_ours_can_be(const struct trap_thread *thread, const struct trap_breakpoint *breakpoint)
+static bool surely_executed(const struct trap_thread *thread, const struct trap_breakpoint *breakpoint)
+{
+	return breakpoint->plan.length > thread->process->arch->breakpoint_advance;
+}
+
+/* May another's SIGTRAP be pending? One that is not blocked would have ended a program that has no action for it. */
+static bool another_may_be_pending(const struct trap_thread *thread)
 {
 	const struct trap_process *process = thread->process;
 
-	return breakpoint->plan.length > process->arch->breakpoint_advance && process->trap_action_known &&
-	       process->trap_action.words[0] == 0 && thread->mask_known && !(thread->mask & (1ull << (SIGTRAP - 1))) &&
-	       !thread->mask_asked_known;
+	return !process->trap_action_known || process->trap_action.words[0] != 0 ||
+	       (thread->mask & (1ull << (SIGTRAP - 1))) != 0;
 }
 
 /* Is the breakpoint instruction at `addr` one that we know nothing of: the program's own, or another tool's? */
@@ -141,10 +145,12 @@ static struct mw_error *on_trap(struct trap_thread *thread)
 	if (!breakpoint)
 		return pass_trap_on(thread);
 	info.si_code = SI_KERNEL;
-	if (!only_ours_can_be(thread, breakpoint))
+	if (!surely_executed(thread, breakpoint))
 		MW_TRY(mw_tracee_siginfo(thread->tid, &info));
 	if (!executed_breakpoint(thread, &regs.general, &info) || foreign_breakpoint(thread, breakpoint))
 		return pass_trap_on(thread);
+	if (surely_executed(thread, breakpoint) && another_may_be_pending(thread))
+		MW_TRY(mw_tracee_siginfo(thread->tid, &info));
 	MW_TRY(trap_mask_mend(thread));
 	/* The signal whose place the breakpoint's took is still to come. */
 	if (info.si_code != SI_KERNEL && info.si_code != TRAP_BRKPT)

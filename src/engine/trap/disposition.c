@@ -148,11 +148,12 @@ static bool dropped(const struct trap_process *process)
 	return !set;
 }
 
-struct mw_error *trap_disposition_put_back(struct trap_thread *thread)
+struct mw_error *trap_disposition_put_back(struct trap_thread *thread, bool *was_dropped)
 {
 	bool done;
 
-	if (!dropped(thread->process))
+	*was_dropped = dropped(thread->process);
+	if (!*was_dropped)
 		return NULL;
 	return sigaction_there(thread, true, &thread->process->trap_action, &done);
 }
@@ -161,7 +162,9 @@ struct mw_error *trap_disposition_restore(struct trap_process *process)
 {
 	struct trap_thread *thread = usable_thread(process);
 
-	return thread ? trap_disposition_put_back(thread) : NULL;
+	bool was_dropped;
+
+	return thread ? trap_disposition_put_back(thread, &was_dropped) : NULL;
 }
 
 bool trap_disposition_ignores(const struct trap_process *process)

@@ -146,6 +146,8 @@ struct mw_error *trap_child_born(struct trap_thread *parent, int event)
 	MW_TRY(trap_thread_add(parent->process, (pid_t)tid, TRAP_NEWBORN, &child));
 	child->vfork_child = event == PTRACE_EVENT_VFORK;
 	memcpy(child->calls, parent->calls, sizeof(child->calls));
+	/* It begins with everything blocked, and gets its maker's mask then. */
+	memcpy(child->masks, parent->masks, sizeof(child->masks));
 	child->call_count = parent->call_count;
 	orphan = mw_map_remove(&engine->orphans, tid);
 	if (orphan) {

@@ -11,47 +11,49 @@
 #include "engine/trap/trap.h"
 #include "target/remote.h"
 
-#define TRAP_BIT   (1ull << (SIGTRAP - 1))
-#define LOOK_EVERY 64
+#define TRAP_BIT (1ull << (SIGTRAP - 1))
 
 /* What nobody can block, and what the C library keeps for itself. */
 #define NEVER ((1ull << (SIGKILL - 1)) | (1ull << (SIGSTOP - 1)) | (3ull << 31))
 
-static void note_mask(struct trap_process *process, uint64_t mask)
+/* Remember a mask that the thread truly had. */
+static void note_mask(struct trap_thread *thread, uint64_t mask)
 {
-	/* One that blocks everything needs no noting (guess()), and every new thread begins with it. */
-	if (!(mask & TRAP_BIT) || (mask | NEVER) == UINT64_MAX)
-		return;
-	for (size_t i = 0; i < process->mask_count; i++)
-		if (process->masks[i] == mask)
+	for (size_t i = 0; i < TRAP_MASKS; i++)
+		if (thread->masks[i] == mask)
 			return;
-	process->masks[process->next_mask++ % TRAP_MASKS] = mask;
-	if (process->mask_count < TRAP_MASKS)
-		process->mask_count++;
+	thread->masks[thread->next_mask++ % TRAP_MASKS] = mask;
+}
+
+static bool had_mask(const struct trap_thread *thread, uint64_t mask)
+{
+	for (size_t i = 0; i < TRAP_MASKS; i++)
+		if (((thread->masks[i] ^ mask) & ~NEVER) == 0)
+			return true;
+	return false;
 }
 
 struct mw_error *trap_mask_look(struct trap_thread *thread)
 {
 	MW_TRY(mw_tracee_get_sigmask(thread->tid, &thread->mask));
 	thread->mask_known = true;
-	note_mask(thread->process, thread->mask);
+	note_mask(thread, thread->mask);
 	return NULL;
 }
 
-/* Where nothing certain is known of `mask`, which lacks SIGTRAP: did it have it? */
+/*
+ * Where nothing certain is known of `mask`, which lacks SIGTRAP: did it have it? A wrong yes would stay, a wrong no
+ * mostly ends with the handler that it is about: in doubt, no.
+ */
 static bool guess(const struct trap_thread *thread, uint64_t mask)
 {
-	const struct trap_process *process = thread->process;
-
 	if ((mask | TRAP_BIT | NEVER) == UINT64_MAX)
 		return true;
 	/* A signal handler runs with what was blocked before, and more. */
 	if (thread->mask_known && (thread->mask & TRAP_BIT) && (thread->mask & ~mask) == TRAP_BIT)
 		return true;
-	for (size_t i = 0; i < process->mask_count; i++)
-		if (((process->masks[i] ^ mask) & ~(TRAP_BIT | NEVER)) == 0)
-			return true;
-	return false;
+	/* What a thread had before it has again after a handler or a jump. */
+	return mask != 0 && had_mask(thread, mask | TRAP_BIT) && !had_mask(thread, mask);
 }
 
 static bool blocked_before(const struct trap_thread *thread, uint64_t mask)
@@ -63,38 +65,24 @@ static bool blocked_before(const struct trap_thread *thread, uint64_t mask)
 	return guess(thread, mask);
 }
 
-/*
- * The mask costs a system call, at every stop, for what nearly no program does. It is looked at where SIGTRAP was
- * blocked by anybody, may have been since, and now and then.
- */
-static bool needs_look(const struct trap_thread *thread)
-{
-	const struct trap_process *process = thread->process;
-
-	return process->mask_count > 0 || !thread->mask_known || (thread->mask & TRAP_BIT) ||
-	       thread->mask_asked_known || thread->stops % LOOK_EVERY == 0 ||
-	       process->trap_action.words[0] == (uint64_t)(uintptr_t)SIG_IGN;
-}
-
 struct mw_error *trap_mask_mend(struct trap_thread *thread)
 {
+	bool dropped = false;
 	uint64_t mask;
 
-	if (!needs_look(thread))
-		return NULL;
-
 	MW_TRY(mw_tracee_get_sigmask(thread->tid, &mask));
-	if (!(mask & TRAP_BIT) && blocked_before(thread, mask)) {
+	/* The kernel forgets an action only with a trap that was blocked or ignored: where there is one, that tells. */
+	MW_TRY(trap_disposition_put_back(thread, &dropped));
+	if (!(mask & TRAP_BIT) &&
+	    ((dropped && !trap_disposition_ignores(thread->process)) || blocked_before(thread, mask))) {
 		mask |= TRAP_BIT;
 		MW_TRY(mw_tracee_set_sigmask(thread->tid, mask));
-		note_mask(thread->process, mask);
 	}
+	note_mask(thread, mask);
 	thread->mask = mask;
 	thread->mask_known = true;
 	if (thread->mask_asked_known && ((thread->mask_asked ^ mask) & ~NEVER) == 0)
 		thread->mask_asked_known = false;
-	if ((mask & TRAP_BIT) || thread->process->trap_action.words[0] == (uint64_t)(uintptr_t)SIG_IGN)
-		return trap_disposition_put_back(thread);
 	return NULL;
 }
 
@@ -123,5 +111,4 @@ void trap_mask_asked(struct trap_hit *hit)
 	/* glibc takes its own two signals out of what it is given, and the kernel those that nobody can block. */
 	thread->mask_asked = set & ~NEVER;
 	thread->mask_asked_known = true;
-	note_mask(thread->process, thread->mask_asked);
 }

@@ -184,12 +184,15 @@ static const struct {
 
 struct helper_search {
 	uint64_t vaddr[HELPERS];
+	struct mw_code_range exception; /* where the C++ runtime allocates exceptions */
 };
 
 static bool is_helper(void *context, const struct mw_elf_symbol *symbol)
 {
 	struct helper_search *search = context;
 
+	if (symbol->function && strcmp(symbol->name, "__cxa_allocate_exception") == 0)
+		search->exception = (struct mw_code_range){symbol->vaddr, symbol->vaddr + symbol->size};
 	for (size_t i = 0; i < HELPERS; i++)
 		if (symbol->function && !symbol->ifunc && strcmp(symbol->name, helpers[i].symbol) == 0)
 			search->vaddr[i] = symbol->vaddr;
@@ -198,12 +201,15 @@ static bool is_helper(void *context, const struct mw_elf_symbol *symbol)
 
 static struct mw_error *plant_helpers_of(struct trap_process *process, pid_t tid, const struct mw_module *module)
 {
-	struct helper_search search = {{0}};
+	struct helper_search search = {.vaddr = {0}};
 	struct mw_error *err = mw_elf_each_symbol(module->elf, is_helper, &search);
 
 	if (err && mw_error_kind(err) == MW_ERROR_MEMORY)
 		return err;
 	mw_error_destroy(err);
+	if (search.exception.end > search.exception.start && process->exception_count < TRAP_RUNTIMES)
+		process->exceptions[process->exception_count++] = (struct mw_code_range){
+			search.exception.start + module->bias, search.exception.end + module->bias};
 	for (size_t i = 0; i < HELPERS; i++) {
 		struct trap_breakpoint *breakpoint;
 

@@ -224,12 +224,33 @@ static struct mw_error *enter_vm(struct trap_hit *hit, enum trap_inside inside)
 	return await_return(hit, &call);
 }
 
+#define EXCEPTION_FRAMES 3 /* the runtime's function calls the allocator itself, or by way of a helper */
+
+static bool allocates_exception(struct trap_hit *hit)
+{
+	const struct trap_process *process = hit->process;
+	const struct mw_unwound_frame *frames = hit->engine->frames;
+
+	if (process->exception_count == 0)
+		return false;
+	trap_hit_walk(hit);
+	for (uint32_t i = 0; i < hit->frame_count && i < EXCEPTION_FRAMES; i++)
+		for (size_t j = 0; j < process->exception_count; j++)
+			if (frames[i].pc - 1 >= process->exceptions[j].start &&
+			    frames[i].pc - 1 < process->exceptions[j].end)
+				return true;
+	return false;
+}
+
 struct mw_error *trap_entry(struct trap_hit *hit)
 {
 	enum trap_inside inside = TRAP_OUTSIDE;
 
 	if (hit->thread->call_count > 0)
 		MW_TRY(trap_calls_settle(hit, &inside));
+	/* An exception that an operator new throws outlives the call. */
+	if (inside == TRAP_INSIDE_HEAP && allocates_exception(hit))
+		inside = TRAP_OUTSIDE;
 	if (hit->hook->info.role == MW_ROLE_FREE)
 		return enter_free(hit, inside);
 	if (hit->hook->info.kind == MW_KIND_HEAP)

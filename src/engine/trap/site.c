@@ -63,6 +63,7 @@ struct mw_error *trap_return_arrange(struct trap_hit *hit, bool may_throw, bool 
 	*possible = true;
 	*exchanged = false;
 	MW_TRY(trap_breakpoint_get(process, hit->ret, &site));
+	site->may_throw |= may_throw;
 	if (!site->site && !site->exchange)
 		MW_TRY(make_site(hit, site));
 	if (site->site && site->standing)
@@ -96,7 +97,7 @@ struct mw_error *trap_site_stray(struct trap_hit *hit)
 	struct trap_breakpoint *site = hit->breakpoint;
 
 	site->strays++;
-	if (site->strays < STRAYS_AT_LEAST || site->strays < site->returns * STRAYS_FACTOR ||
+	if (site->strays < STRAYS_AT_LEAST || site->strays < site->returns * STRAYS_FACTOR || site->may_throw ||
 	    site->hook != TRAP_NO_HOOK || !hit->process->pad || hit->process->shadow_stack ||
 	    awaited(hit->process, site))
 		return NULL;

@@ -25,22 +25,24 @@
 
 #define TRAP_NO_HOOK   UINT32_MAX
 #define TRAP_HEARD     256 /* stops heard of at once */
-#define TRAP_MASKS     16
+#define TRAP_RUNTIMES  4
+#define TRAP_MASKS     8
 #define TRAP_MAX_CALLS 64 /* calls in flight a thread; handlers nest hardly as deep */
 
 /* An address where we have, or had, a breakpoint. Objects stay until the window's end: a thread may still have its trap
  * queued. */
 struct trap_breakpoint {
 	mw_addr addr;
-	uint32_t hook; /* number of the hook whose entry this is, or TRAP_NO_HOOK */
-	bool site;     /* where calls of hooked functions return to */
-	bool pad;      /* where exchanged return addresses lead */
-	bool loader;   /* where the dynamic loader tells that modules came or went */
-	bool mask;     /* entry of a function that sets signal masks */
-	bool action;   /* entry of a function that sets signal actions */
-	bool standing; /* in the target now */
-	bool exchange; /* a site that must not be one (any more): exchange return addresses instead */
-	size_t patch;  /* journal number */
+	uint32_t hook;  /* number of the hook whose entry this is, or TRAP_NO_HOOK */
+	bool site;      /* where calls of hooked functions return to */
+	bool pad;       /* where exchanged return addresses lead */
+	bool loader;    /* where the dynamic loader tells that modules came or went */
+	bool mask;      /* entry of a function that sets signal masks */
+	bool action;    /* entry of a function that sets signal actions */
+	bool may_throw; /* a site of calls that an exception may end */
+	bool standing;  /* in the target now */
+	bool exchange;  /* a site that must not be one (any more): exchange return addresses instead */
+	size_t patch;   /* journal number */
 	struct mw_insn_plan plan;
 	mw_addr slot; /* out-of-line copy of the instruction, 0: none */
 	size_t copy_length;
@@ -90,6 +92,8 @@ struct trap_thread {
 	uint64_t mask;       /* signal mask at the last stop, the true one */
 	uint64_t mask_asked; /* … that it has asked for since */
 	bool mask_known, mask_asked_known;
+	uint64_t masks[TRAP_MASKS]; /* masks that it was seen to have */
+	size_t next_mask;
 	size_t snapshot_size; /* bytes of stack that the next snapshot takes */
 	uint64_t stops;
 	/* The last call of a freeing function: it returns unseen, but what it calls is the allocator's own. */
@@ -137,12 +141,13 @@ struct trap_process {
 		struct mw_code_range *items;
 		size_t count;
 		uint32_t module;
-	} internal;                 /* glibc's own callers of free */
-	uint64_t masks[TRAP_MASKS]; /* signal masks that block SIGTRAP, as threads were seen to have */
-	size_t mask_count, next_mask;
+	} internal;                     /* glibc's own callers of free */
 	struct trap_action trap_action; /* the target's own action for SIGTRAP, where it has one */
 	bool trap_action_known;
 	mw_addr syscall_insn, restorer; /* in the target's code; 0: not looked for yet */
+	/* Functions of C++ runtimes that allocate exceptions. */
+	struct mw_code_range exceptions[TRAP_RUNTIMES];
+	size_t exception_count;
 	size_t freeing_hooks;
 	struct mw_map threads; /* this process's threads and sharing children, by tid */
 	struct mw_engine_stats stats;
@@ -319,8 +324,8 @@ void trap_process_end(struct trap_process *process, enum mw_window_end end);
 /* At attach, and at detach: all threads are held. */
 struct mw_error *trap_disposition_save(struct trap_process *process) MW_MUST_CHECK;
 struct mw_error *trap_disposition_restore(struct trap_process *process) MW_MUST_CHECK;
-/* A breakpoint of ours has struck a thread that blocks the trap, or a process that ignores it. */
-struct mw_error *trap_disposition_put_back(struct trap_thread *thread) MW_MUST_CHECK;
+/* A breakpoint of ours has struck the thread: if the kernel has dropped the action for it, put it back. */
+struct mw_error *trap_disposition_put_back(struct trap_thread *thread, bool *dropped) MW_MUST_CHECK;
 /* A thread enters a function that sets a signal's action. */
 void trap_disposition_asked(struct trap_hit *hit);
 /* Does the target ignore SIGTRAP, though the kernel may have forgotten it? */
