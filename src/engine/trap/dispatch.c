@@ -151,7 +151,7 @@ static struct mw_error *on_trap(struct trap_thread *thread)
 		return pass_trap_on(thread);
 	if (surely_executed(thread, breakpoint) && another_may_be_pending(thread))
 		MW_TRY(mw_tracee_siginfo(thread->tid, &info));
-	MW_TRY(trap_mask_mend(thread));
+	MW_TRY(trap_mask_mend(thread, breakpoint, &regs.general));
 	/* The signal whose place the breakpoint's took is still to come. */
 	if (info.si_code != SI_KERNEL && info.si_code != TRAP_BRKPT)
 		mw_tracee_requeue(process->pid, thread->tid, &info);

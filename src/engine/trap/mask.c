@@ -56,17 +56,33 @@ static bool guess(const struct trap_thread *thread, uint64_t mask)
 	return mask != 0 && had_mask(thread, mask | TRAP_BIT) && !had_mask(thread, mask);
 }
 
-static bool blocked_before(const struct trap_thread *thread, uint64_t mask)
+/*
+ * sigprocmask() calls pthread_sigmask(), and both are watched: at the second breakpoint what was asked for at the first
+ * is still to be done.
+ */
+static bool is_forwarded(const struct trap_thread *thread, const struct trap_breakpoint *breakpoint,
+			 const struct mw_regs *regs)
 {
-	if (thread->mask_asked_known && ((thread->mask_asked ^ mask) & ~(TRAP_BIT | NEVER)) == 0)
+	const struct mw_arch *arch = thread->process->arch;
+
+	return breakpoint->mask && thread->mask_asked_known && thread->stops == thread->mask_asking.stop &&
+	       regs->gpr[arch->dwarf_sp] < thread->mask_asking.sp &&
+	       arch->argument(regs, 0) == thread->mask_asking.how && arch->argument(regs, 1) == thread->mask_asking.set;
+}
+
+static bool blocked_before(const struct trap_thread *thread, uint64_t mask, bool asked_done)
+{
+	if (asked_done && thread->mask_asked_known && ((thread->mask_asked ^ mask) & ~(TRAP_BIT | NEVER)) == 0)
 		return thread->mask_asked & TRAP_BIT;
 	if (thread->mask_known && (thread->mask | TRAP_BIT) == (mask | TRAP_BIT))
 		return thread->mask & TRAP_BIT;
 	return guess(thread, mask);
 }
 
-struct mw_error *trap_mask_mend(struct trap_thread *thread)
+struct mw_error *trap_mask_mend(struct trap_thread *thread, const struct trap_breakpoint *breakpoint,
+				const struct mw_regs *regs)
 {
+	bool asked_done = !is_forwarded(thread, breakpoint, regs);
 	bool dropped = false;
 	uint64_t mask;
 
@@ -74,14 +90,14 @@ struct mw_error *trap_mask_mend(struct trap_thread *thread)
 	/* The kernel forgets an action only with a trap that was blocked or ignored: where there is one, that tells. */
 	MW_TRY(trap_disposition_put_back(thread, &dropped));
 	if (!(mask & TRAP_BIT) &&
-	    ((dropped && !trap_disposition_ignores(thread->process)) || blocked_before(thread, mask))) {
+	    ((dropped && !trap_disposition_ignores(thread->process)) || blocked_before(thread, mask, asked_done))) {
 		mask |= TRAP_BIT;
 		MW_TRY(mw_tracee_set_sigmask(thread->tid, mask));
 	}
 	note_mask(thread, mask);
 	thread->mask = mask;
 	thread->mask_known = true;
-	if (thread->mask_asked_known && ((thread->mask_asked ^ mask) & ~NEVER) == 0)
+	if (asked_done && thread->mask_asked_known && ((thread->mask_asked ^ mask) & ~NEVER) == 0)
 		thread->mask_asked_known = false;
 	return NULL;
 }
@@ -111,4 +127,8 @@ void trap_mask_asked(struct trap_hit *hit)
 	/* glibc takes its own two signals out of what it is given, and the kernel those that nobody can block. */
 	thread->mask_asked = set & ~NEVER;
 	thread->mask_asked_known = true;
+	thread->mask_asking.how = how;
+	thread->mask_asking.set = set_at;
+	thread->mask_asking.stop = thread->stops;
+	thread->mask_asking.sp = hit->regs.general.gpr[arch->dwarf_sp];
 }

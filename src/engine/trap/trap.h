@@ -92,6 +92,10 @@ struct trap_thread {
 	uint64_t mask;       /* signal mask at the last stop, the true one */
 	uint64_t mask_asked; /* … that it has asked for since */
 	bool mask_known, mask_asked_known;
+	struct {
+		uint64_t how, stop;
+		mw_addr set, sp;
+	} mask_asking;              /* the call that it asked by */
 	uint64_t masks[TRAP_MASKS]; /* masks that it was seen to have */
 	size_t next_mask;
 	size_t snapshot_size; /* bytes of stack that the next snapshot takes */
@@ -233,7 +237,8 @@ struct mw_error *trap_leave_slot(struct trap_thread *thread) MW_MUST_CHECK;
 /* Note the mask of a thread in a stop that has nothing to do with a breakpoint. */
 struct mw_error *trap_mask_look(struct trap_thread *thread) MW_MUST_CHECK;
 /* Put the mask of a thread right that has executed a breakpoint. */
-struct mw_error *trap_mask_mend(struct trap_thread *thread) MW_MUST_CHECK;
+struct mw_error *trap_mask_mend(struct trap_thread *thread, const struct trap_breakpoint *breakpoint,
+				const struct mw_regs *regs) MW_MUST_CHECK;
 /* The thread enters a function that sets its mask. */
 void trap_mask_asked(struct trap_hit *hit);
 
