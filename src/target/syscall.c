@@ -48,8 +48,10 @@ static struct mw_error *resume_until(pid_t tid, enum __ptrace_request request, b
 			return mw_error_create(MW_ERROR_GONE, 0, "thread %d has ended", tid);
 		if (wanted(status))
 			return NULL;
-		if (status >> 16 == 0 && WSTOPSIG(status) != SIGTRAP)
-			syscall(SYS_tkill, tid, WSTOPSIG(status));
+		if (status >> 16 == 0 && WSTOPSIG(status) == SIGSTOP)
+			syscall(SYS_tkill, tid, SIGSTOP);
+		else if (status >> 16 == 0 && WSTOPSIG(status) != SIGTRAP)
+			break; /* a fault of its own making: not to be gone on with */
 	}
 	return mw_error_create(MW_ERROR_SYSTEM, 0, "thread %d does not get to a system call", tid);
 }

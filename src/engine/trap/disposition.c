@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 
 #define TRAP_BIT    (1ull << (SIGTRAP - 1))
+#define TRIES       8
 #define RED_ZONE    128
 #define MASK_SIZE   8 /* the kernel's sigset_t */
 #define SA_RESTORER 0x04000000
@@ -87,6 +88,7 @@ static struct mw_error *sigaction_there(struct trap_thread *thread, bool set, st
 	struct trap_process *process = thread->process;
 	struct mw_tracee_regs regs;
 	struct trap_action scratch;
+	uint8_t code[2];
 	mw_addr at;
 	int64_t result = -1;
 	struct mw_error *err;
@@ -94,7 +96,10 @@ static struct mw_error *sigaction_there(struct trap_thread *thread, bool set, st
 	*done = false;
 	if (!process->syscall_insn)
 		process->syscall_insn = find_code(process, is_syscall);
-	if (!process->syscall_insn)
+	/* What stands there now, not what a file says that may not be mapped any more. */
+	if (!process->syscall_insn ||
+	    mw_remote_read(thread->tid, process->syscall_insn, code, sizeof(code)) != sizeof(code) ||
+	    !is_syscall(process->arch, code, sizeof(code)))
 		return NULL;
 	MW_TRY(mw_tracee_get_regs(thread->tid, &regs));
 	at = (regs.general.gpr[process->arch->dwarf_sp] - RED_ZONE - 2 * sizeof(scratch)) & ~(mw_addr)15;
@@ -112,9 +117,23 @@ static struct mw_error *sigaction_there(struct trap_thread *thread, bool set, st
 	return trap_ignore_gone(err);
 }
 
+/* Let the threads that were stopped with a signal take it, and stop again. */
+static struct mw_error *deliver_held(struct trap_process *process)
+{
+	void *value;
+
+	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
+		struct trap_thread *thread = value;
+
+		if (thread->stopped && !thread->group_stopped)
+			MW_TRY(trap_resume(thread));
+	}
+	return trap_hold(process);
+}
+
 struct mw_error *trap_disposition_save(struct trap_process *process)
 {
-	struct trap_thread *thread = usable_thread(process);
+	struct trap_thread *thread;
 	struct mw_status status;
 
 	MW_TRY(mw_status_read(trap_live_tid(process), &status));
@@ -125,7 +144,16 @@ struct mw_error *trap_disposition_save(struct trap_process *process)
 		process->trap_action_known = true;
 		return NULL;
 	}
-	return thread ? sigaction_there(thread, false, &process->trap_action, &process->trap_action_known) : NULL;
+	thread = usable_thread(process);
+	for (unsigned i = 0; !thread && i < TRIES && !process->ended; i++) {
+		MW_TRY(deliver_held(process));
+		thread = usable_thread(process);
+	}
+	if (!thread)
+		return NULL;
+	/* The program may have exec'd another since its modules were looked at. */
+	MW_TRY(trap_modules_look(process, thread->tid));
+	return sigaction_there(thread, false, &process->trap_action, &process->trap_action_known);
 }
 
 static bool has_own_action(const struct trap_process *process)

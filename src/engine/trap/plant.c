@@ -76,13 +76,18 @@ static struct mw_error *refresh(struct trap_process *process, pid_t tid, size_t 
 	return err;
 }
 
-struct mw_error *trap_survey(struct trap_process *process)
+struct mw_error *trap_modules_look(struct trap_process *process, pid_t tid)
 {
 	size_t removed;
 
+	MW_TRY(refresh(process, tid, &removed));
+	return take_in_modules(process, tid);
+}
+
+struct mw_error *trap_survey(struct trap_process *process)
+{
 	MW_TRY(mw_fault("attach.modules"));
-	MW_TRY(refresh(process, trap_live_tid(process), &removed));
-	return take_in_modules(process, trap_live_tid(process));
+	return trap_modules_look(process, trap_live_tid(process));
 }
 
 static struct mw_error *plant_at(struct trap_process *process, pid_t tid, struct trap_breakpoint *breakpoint,

@@ -295,6 +295,8 @@ struct mw_error *trap_site_stray(struct trap_hit *hit) MW_MUST_CHECK;
 /* plant.c */
 /* Read modules and find hooks: slow, and done before anything is stopped. */
 struct mw_error *trap_survey(struct trap_process *process) MW_MUST_CHECK;
+/* The same, of what is mapped now. */
+struct mw_error *trap_modules_look(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
 /* Plant all hooks; `tid` is stopped. */
 struct mw_error *trap_plant(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
 /* The module table may have changed: forget what went, hook what came. */
