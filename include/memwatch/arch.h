@@ -85,6 +85,46 @@ struct mw_code_seen {
 	unsigned flags; /* a byte of the thread's own storage is set to 1 */
 };
 
+#define MW_DETOUR_MAX   32 /* most bytes of a function that are displaced for a jump */
+#define MW_DETOUR_INSNS 8
+#define MW_PAD_SIZE     192 /* room for a pad */
+
+/*
+ * A function whose first instructions are to be replaced by a jump.
+ *
+ *      before                      after                       pad
+ *      f:    endbr64               f:    endbr64               p:    (makes room for the call's frame, jumps to the
+ *      f+4:  push rbp              f+4:  jmp p                       common entry)
+ *      f+5:  mov rsp, rbp          f+9:  …                     o:    push rbp; mov rsp, rbp; … as relocated
+ *      f+8:  sub $8, rsp                                             jmp f+12
+ *      f+12: …
+ */
+struct mw_detour {
+	const char *why;  /* NULL, or why the function can't be detoured: static text */
+	mw_addr at;       /* where the jump is to stand */
+	uint8_t jump;     /* length of the jump: so many bytes at `at` are overwritten */
+	uint8_t length;   /* whole instructions that are displaced: at least so many */
+	uint8_t count;    /* of them; a function may end among them, padding behind it belongs to no instruction */
+	bool ends;        /* the last of them does not go on to what follows: no way back is needed */
+	uint8_t offset[MW_DETOUR_INSNS]; /* of each, from `at` */
+	uint8_t bytes[MW_DETOUR_MAX];    /* what is displaced */
+};
+
+/* A pad as it was written for one address. */
+struct mw_pad {
+	uint8_t bytes[MW_PAD_SIZE];
+	uint8_t size;
+	uint8_t original;                /* offset of the relocated instructions: the function as it was begins there */
+	uint8_t copied[MW_DETOUR_INSNS]; /* offset of each displaced instruction's copy */
+};
+
+/* What every pad needs to know beside its function. */
+struct mw_pad_frame {
+	mw_addr entry;       /* the common code that it jumps to */
+	uint32_t hook;       /* number that it leaves in the lowest 4 bytes of the frame */
+	uint32_t frame_size; /* bytes below the return address that it makes room for */
+};
+
 enum mw_code_deed {
 	MW_CODE_TAKES_DATA, /* wanted->data */
 	MW_CODE_BRANCHES,   /* to wanted->target_start … */
@@ -147,6 +187,20 @@ struct mw_arch {
 	 */
 	size_t (*search)(const uint8_t *bytes, size_t size, mw_addr base, size_t from, enum mw_code_deed deed,
 			 const struct mw_code_wanted *wanted);
+	/*
+	 * Can the function at `pc` have its first instructions displaced by a jump? `bytes` stand at `base` and hold the
+	 * function (`function_size` bytes, 0: unknown) and what surrounds it: a branch from there into what would be
+	 * overwritten is a reason against it. Always fills `detour`.
+	 */
+	void (*detour)(const uint8_t *bytes, size_t size, mw_addr base, mw_addr pc, uint64_t function_size,
+		       struct mw_detour *detour);
+	/* Write the pad for `dest`. Every register and flag is left as it was. Fails where dest is too far from what a
+	 * displaced instruction refers to, or from the function. */
+	struct mw_error *(*pad)(const struct mw_detour *detour, const struct mw_pad_frame *frame, mw_addr dest,
+				struct mw_pad *pad)MW_MUST_CHECK;
+	/* The detour->jump bytes that are to stand at detour->at. */
+	struct mw_error *(*detour_jump)(const struct mw_detour *detour, mw_addr pad, uint8_t *out)MW_MUST_CHECK;
+	uint64_t pad_reach; /* how far a pad may lie from its function and from what that refers to, bytes */
 };
 
 /* The vtable for an ELF machine number, or NULL. */

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ring.h: the memory that memwatch and the recorder in a target share, and what is written there.
+ *
+ * Included by freestanding code: stdint only. All offsets are bytes from the start of the shared memory unless said
+ * otherwise; every size that memwatch reads here was written where the target can write too, and is not to be trusted.
+ *
+ *      +---------------------+ 0
+ *      | control             |
+ *      | slots               | one a thread, found by hash of its thread pointer
+ *      | queue               | numbers of rings that a new thread may take
+ *      | scratch             | frames of the walk that a ring's thread is at: depth + 1 words a ring
+ *      | stacks              | (hash of a stack → its id), a cache
+ *      | known               | blocks allocated in the window, a cache
+ *      | cache               | (pc → row), a cache
+ *      | rows                | rows, index of modules: append-only, written by memwatch alone
+ *      | rings               | records, one ring a thread
+ *      +---------------------+ size
+ *
+ * Besides there is, private to the process, the guard: one page that a fork leaves zeroed (MADV_WIPEONFORK), and the
+ * code with its context (stub.h).
+ */
+#ifndef MEMWATCH_RING_H
+#define MEMWATCH_RING_H
+
+#include <stdint.h>
+
+#define MW_RING_MAGIC   UINT64_C(0x6d656d7761746368) /* "memwatch" */
+#define MW_RING_LAYOUT  1u
+#define MW_RING_UNIT    32u /* bytes */
+#define MW_RING_REGIONS 4
+#define MW_RING_CHILDREN 64
+
+/* mw_ring_slot.owner */
+#define MW_RING_FREE 0u
+#define MW_RING_TOMB 1u /* was somebody's: to be taken anew, but what lies behind it in a probe is still to be looked at */
+
+/*
+ * What a record is. The numbers up to MW_RING_REMAP_FAIL are those of enum mw_event_type.
+ *
+ * An event's stack is an id or MW_RING_STACK_NONE. FREE without a stack is of a block that the recorder knows to have
+ * been allocated in the window; with one, `size` is what usable() of the allocator's header says or UINT64_MAX.
+ */
+enum mw_ring_type {
+	MW_RING_ALLOC,
+	MW_RING_FREE_BLOCK,
+	MW_RING_REALLOC_BEGIN,
+	MW_RING_REALLOC_END,
+	MW_RING_REALLOC_FAIL,
+	MW_RING_MAP,
+	MW_RING_UNMAP_BEGIN,
+	MW_RING_UNMAP_END,
+	MW_RING_UNMAP_FAIL,
+	MW_RING_REMAP_BEGIN,
+	MW_RING_REMAP_END,
+	MW_RING_REMAP_FAIL,
+	MW_RING_BRK,    /* the break was set: addr is the new one */
+	MW_RING_SBRK,   /* … was moved: addr is the old one, size the (signed) increment */
+	MW_RING_THREAD, /* from here on the ring is of thread number addr (in its innermost namespace), pointer size */
+	MW_RING_STACK,  /* addr: id; size: number of frames | cut << 32; so many words follow, 4 a unit */
+	MW_RING_SLOW,   /* addr: id; size: bytes that follow: struct mw_ring_slow and a piece of the stack */
+	MW_RING_NOTHING, /* given up; size: units in all */
+	MW_RING_TYPES
+};
+
+#define MW_RING_STACK_NONE UINT32_MAX
+
+/* Flags of a record. */
+#define MW_RING_VM       1u /* of kind VM; neither: HEAP */
+#define MW_RING_INTERNAL 2u /* of kind VM_INTERNAL */
+#define MW_RING_COMPARE  4u /* STACK: a SLOW record of the same stack follows at once; SLOW: its id is that STACK's */
+
+/*
+ * A record: one unit, and what follows it. It counts once `mark` says so, which is written last.
+ *   mark = stack | (uint64_t)hook << 32 | type << 44 | flags << 52 | lap << 56
+ * lap is 1 + n % 255 for the n-th time that the ring is gone through; 0 never counts. Whoever reads a record with
+ * units behind its first sets the last word of those to 0 before it gives the room back.
+ */
+struct mw_ring_record {
+	uint64_t time; /* time stamp counter; a record's time is never less than that of one before it in the ring:
+			* where it says less, it is that one's */
+	uint64_t addr;
+	uint64_t size;
+	uint64_t mark;
+};
+
+static inline uint64_t mw_ring_mark(uint32_t stack, uint32_t hook, uint32_t type, uint32_t flags, uint32_t lap)
+{
+	return stack | (uint64_t)(hook & 0xfff) << 32 | (uint64_t)(type & 0xff) << 44 |
+	       (uint64_t)(flags & 0xf) << 52 | (uint64_t)(lap & 0xff) << 56;
+}
+
+static inline uint32_t mw_ring_stack_of(uint64_t mark)
+{
+	return (uint32_t)mark;
+}
+
+static inline uint32_t mw_ring_hook_of(uint64_t mark)
+{
+	return (uint32_t)(mark >> 32) & 0xfff;
+}
+
+static inline uint32_t mw_ring_type_of(uint64_t mark)
+{
+	return (uint32_t)(mark >> 44) & 0xff;
+}
+
+static inline uint32_t mw_ring_flags_of(uint64_t mark)
+{
+	return (uint32_t)(mark >> 52) & 0xf;
+}
+
+/* Which lap the unit of that number (counted from the ring's beginning, never wrapped) belongs to. */
+static inline uint32_t mw_ring_lap(uint64_t unit, uint32_t units)
+{
+	return 1 + (uint32_t)(unit / units % 255);
+}
+
+#define MW_RING_HOOKS 4096 /* hook numbers are less */
+
+/* Registers for the slow road, as they were at the entry of the hooked function, its return address popped. */
+struct mw_ring_slow {
+	uint64_t gpr[16]; /* in DWARF order; gpr[7] is the stack pointer after the return */
+	uint64_t pc;      /* the return address */
+	uint64_t start;   /* address of the piece of stack that follows: at or below gpr[7] */
+};
+
+/* The frames of a stack end because … (as enum mw_stack_cut) */
+#define MW_RING_COMPLETE  0u
+#define MW_RING_TRUNCATED 1u
+#define MW_RING_BROKEN    2u
+
+/* What the recorder can ask of memwatch. */
+enum mw_ring_ask {
+	MW_RING_ASK_NOTHING,
+	MW_RING_ASK_REGION, /* which mapping holds the stack pointer ask_address? */
+};
+
+/* Stack memory that may be read: where low <= sp < high, [sp, high) can be. */
+struct mw_ring_region {
+	uint64_t low, high;
+};
+
+struct mw_ring_slot {
+	/* The thread's own. */
+	uint64_t owner; /* its thread pointer, or MW_RING_FREE, MW_RING_TOMB */
+	uint32_t tid;   /* as its control block says */
+	uint32_t ring;  /* number + 1; 0: none yet */
+	uint64_t reserved; /* units handed out since the ring's beginning */
+	uint64_t limit;    /* … may not pass this without another look at `drained` */
+	uint64_t top;      /* innermost call of a hooked function that has not returned: struct mw_stub_call */
+	uint64_t entries;  /* times that the recorder was entered: a walk that finds it changed begins anew */
+	uint64_t pending;  /* reserved but not marked: number | units << 48 (units 0: none) */
+	uint64_t pending_sp;
+
+	struct mw_ring_region regions[MW_RING_REGIONS]; /* memwatch writes at attach, and to answer */
+
+	uint64_t lost_events; /* not recorded as there was no room in time, or no ring */
+	uint64_t lost_stacks; /* recorded without a stack */
+	uint64_t walks, slow_walks;
+	uint64_t waited; /* ticks that the thread has waited for room */
+	uint32_t ask, asked; /* enum mw_ring_ask; how often it has asked */
+	uint64_t ask_address;
+	uint64_t next_region; /* which of regions the next answer goes to: memwatch's */
+
+	/* memwatch's. */
+	uint64_t drained; /* units read */
+	uint32_t answered; /* how many asks it has answered */
+	uint32_t unused32;
+	uint64_t unused[6];
+};
+
+/* (hash → id): tag ^ id is the hash, so an entry half written does not count. */
+struct mw_ring_stack_entry {
+	uint64_t tag, id;
+};
+
+/* (pc → row): tag ^ row is pc ^ generation << 56. */
+struct mw_ring_cached_row {
+	uint64_t tag, row;
+};
+
+/*
+ * How to get from a frame to its caller:
+ *   bits 0…7 enum mw_row_kind, 8…15 enum mw_row_fp, 16…31 int16_t where the frame pointer is saved (from the CFA),
+ *   32…63 int32_t n
+ * The return address is always the word below the CFA.
+ */
+enum mw_row_kind {
+	MW_ROW_NONE,     /* nothing is known of this code: slow road */
+	MW_ROW_SP,       /* CFA = stack pointer + n */
+	MW_ROW_FP,       /* CFA = frame pointer + n */
+	MW_ROW_FP_DEREF, /* CFA = word at frame pointer + n (realigned stacks) */
+	MW_ROW_END,      /* the outermost frame */
+	MW_ROW_SLOW,     /* what can't be said here: slow road */
+	MW_ROW_OURS,     /* the call that we put around a hooked function: no frame of the program's; CFA = sp + n */
+	MW_ROW_FOREIGN,  /* code in no file: the stack is kept up to this frame, and is broken there */
+	MW_ROW_KINDS
+};
+
+enum mw_row_fp {
+	MW_ROW_FP_SAME,
+	MW_ROW_FP_SAVED,
+	MW_ROW_FP_LOST, /* not known from here on: a row that needs it is slow */
+};
+
+static inline uint64_t mw_row(enum mw_row_kind kind, int32_t n, enum mw_row_fp fp, int16_t fp_at)
+{
+	return (uint64_t)kind | (uint64_t)fp << 8 | (uint64_t)(uint16_t)fp_at << 16 | (uint64_t)(uint32_t)n << 32;
+}
+
+static inline enum mw_row_kind mw_row_kind(uint64_t row)
+{
+	return (enum mw_row_kind)(row & 0xff);
+}
+
+static inline enum mw_row_fp mw_row_fp(uint64_t row)
+{
+	return (enum mw_row_fp)(row >> 8 & 0xff);
+}
+
+static inline int16_t mw_row_fp_at(uint64_t row)
+{
+	return (int16_t)(uint16_t)(row >> 16);
+}
+
+static inline int32_t mw_row_n(uint64_t row)
+{
+	return (int32_t)(uint32_t)(row >> 32);
+}
+
+/* A row is good from its pc (from the module's rows' base) to the next one's. */
+struct mw_ring_row {
+	uint32_t pc;
+	uint32_t row; /* index in the dictionary of rows */
+};
+
+/* Code of one mapping or module. Where count is 0, `whole` is the row of all of it. */
+struct mw_ring_code {
+	uint64_t start, end;
+	uint64_t base; /* address that the rows' pc is from */
+	uint64_t rows; /* offset of count struct mw_ring_row, by pc; the first begins at or before `start` or what lies
+			* before it has none */
+	uint64_t count;
+	uint64_t whole;
+};
+
+/* Sorted by start, without overlaps. */
+struct mw_ring_index {
+	uint64_t count;
+	struct mw_ring_code code[];
+};
+
+struct mw_ring_control {
+	uint64_t magic;
+	uint32_t layout;
+	uint32_t unused32;
+	uint64_t size; /* of all */
+
+	/* Geometry; memwatch writes it once. Counts marked 2^n are powers of two. */
+	uint32_t slot_count;  /* 2^n */
+	uint32_t ring_count;
+	uint32_t ring_units;  /* 2^n, of each ring */
+	uint32_t queue_count; /* 2^n, at least ring_count */
+	uint32_t depth;       /* frames kept */
+	uint32_t stack_count; /* 2^n */
+	uint32_t known_count; /* 2^n */
+	uint32_t cache_count; /* 2^n */
+	uint64_t slots, queue, scratch, stacks, known, cache, dictionary, rings;
+
+	/* memwatch writes these as it goes. */
+	uint64_t heartbeat __attribute__((aligned(64))); /* time stamp counter */
+	uint64_t index;            /* offset of struct mw_ring_index; 0: none */
+	uint64_t dictionary_count; /* rows in the dictionary (uint64_t each) */
+	uint64_t rings_offered;    /* numbers put into the queue so far */
+	uint32_t generation;       /* of the cache: another one makes all its entries void */
+	uint32_t loader_served;    /* loader_changes that have been acted on */
+	uint64_t heartbeat_limit;  /* ticks after which memwatch counts as gone */
+	uint64_t wait_limit;       /* ticks that a thread waits for room or an answer */
+	uint32_t compare;          /* every so many walks send a SLOW record too; 0: none */
+	uint32_t recording;        /* 1: guards that are zero are those of forked children */
+
+	/* The recorder writes these, atomically. */
+	uint64_t rings_taken __attribute__((aligned(64)));
+	uint32_t next_stack;
+	uint32_t loader_changes;
+	uint64_t lost_events; /* of threads that got no slot */
+	uint32_t given_up;    /* memwatch was gone, and recording was stopped for it */
+	uint32_t child_count; /* forked children that were seen: their thread ids as their control blocks say */
+	uint32_t children[MW_RING_CHILDREN];
+};
+
+#endif

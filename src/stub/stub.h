@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stub.h: the code that is put into a target, as memwatch has it: one position-independent image, and the context that
+ * memwatch fills in before it writes the image there.
+ *
+ *   function:  jmp pad                            pad (arch.h): lea -72(%rsp),%rsp; push? … jmp *entry
+ *
+ *   entry (enter, find_fde): the stack is, from the stack pointer up
+ *      [sp]        struct mw_stub_call: its hook is filled in, the rest is room
+ *      [sp + 72]   return address of the call
+ *
+ *   enter   guard is 0: to the original at once. Else the recorder says: to the original at once, or by a call whose
+ *           return address is `returned`; the recorder is told the result then, and the caller returned to.
+ *   find_fde is the entry for _Unwind_Find_FDE(pc, bases): for pc in the call at `returned` it gives the frame
+ *           description of our own frame, so that exceptions and backtraces pass through it.
+ */
+#ifndef MW_STUB_STUB_H
+#define MW_STUB_STUB_H
+
+#include <memwatch/ring.h>
+
+#define MW_STUB_MAX_HOOKS  512
+#define MW_STUB_RANGES     8
+#define MW_STUB_MAGIC      UINT64_C(0x6275747368637461)
+#define MW_STUB_CALL_SIZE  72
+
+/* A hooked call that has not returned: on the target's stack, right below its return address. */
+struct mw_stub_call {
+	uint32_t hook;
+	uint32_t stack;
+	uint64_t original; /* where the function goes on: the displaced instructions */
+	uint64_t prev;     /* the call around it, or 0: mw_ring_slot.top */
+	uint64_t cookie;   /* its own address ^ context.cookie */
+	uint64_t slot;     /* address of the thread's slot */
+	uint64_t flags;    /* MW_RING_… of its events, MW_STUB_… */
+	uint64_t size, pointer, extra;
+};
+
+_Static_assert(sizeof(struct mw_stub_call) == MW_STUB_CALL_SIZE, "as the assembly has it");
+
+#define MW_STUB_BEGUN  0x100u /* a BEGIN was recorded */
+#define MW_STUB_SILENT 0x200u /* nothing is to be recorded: it only is around other calls */
+#define MW_STUB_HEAP   0x400u /* of a heap function */
+
+/* What a hooked function does: enum mw_role (engine.h), and these. */
+#define MW_STUB_LOADER   0x40u /* _dl_debug_state: wait until memwatch has looked at the modules */
+#define MW_STUB_UNWINDER 0x41u /* _Unwind_Find_FDE: only find_fde's */
+
+#define MW_STUB_NO_ARG 0xffu
+
+#define MW_STUB_IS_HEAP   1u /* kind heap, else vm */
+#define MW_STUB_UNTRACKED 2u /* hooked to tell what is called from inside only */
+#define MW_STUB_GLIBC     4u /* blocks have glibc's chunk headers; internal callers are looked for */
+
+struct mw_stub_hook {
+	uint64_t original; /* the relocated displaced instructions */
+	uint64_t start, end; /* the function's code; end = start where unknown */
+	uint8_t role;
+	uint8_t flags;
+	uint8_t pointer, count, argument; /* argument numbers as in struct mw_entry_point (argument: its size) */
+	uint8_t unused[3];
+	uint32_t module; /* number: code of one module has one */
+	uint32_t unused32;
+};
+
+struct mw_stub_range {
+	uint64_t start, end;
+};
+
+/* Filled in by memwatch; read-only in the target. */
+struct mw_stub_context {
+	uint64_t guard;  /* address of the guard's word: 0 is off or a forked child's, 1 on, 2 a child that has said so */
+	uint64_t shared; /* address of the shared memory */
+	uint64_t cookie;
+	uint32_t tid_offset;  /* of the thread id from the thread pointer */
+	uint32_t rdfsbase;    /* 1: the instruction may be used, else the word at %fs:0 */
+	uint64_t allocator_count; /* code of libraries that do nothing but allocate: their vm calls are internal */
+	struct mw_stub_range allocators[MW_STUB_RANGES];
+	uint64_t internal_count; /* code of glibc that frees what the program has freed already */
+	struct mw_stub_range internal[MW_STUB_RANGES];
+	uint64_t exception_count; /* code that allocates exceptions */
+	struct mw_stub_range exceptions[MW_STUB_RANGES];
+	uint64_t readable_count; /* writable private mappings at attach, sorted: where headers of blocks may be read */
+	uint64_t readable;       /* address of struct mw_stub_range of them, read-only, in the code's mapping; 0 none */
+	uint32_t hook_count;
+	uint32_t unused32;
+	struct mw_stub_hook hooks[MW_STUB_MAX_HOOKS];
+};
+
+/* The image's first bytes. Offsets are from its start. */
+struct mw_stub_header {
+	uint64_t magic;
+	uint32_t size; /* of the image, context included */
+	uint32_t context;
+	uint32_t enter;    /* entry for hooked functions */
+	uint32_t returned; /* where wrapped functions return to */
+	uint32_t find_fde; /* entry for _Unwind_Find_FDE */
+	uint32_t fde;      /* frame description of the call at `returned` */
+	uint32_t table;    /* a search table with that one entry, as in .eh_frame_hdr: offsets from the image's start */
+	uint32_t code_end; /* instructions lie between sizeof(header) and this */
+};
+
+/* The image, `mw_stub_image_size` bytes, 64-aligned. */
+extern const uint8_t mw_stub_image[];
+extern const uint32_t mw_stub_image_size;
+
+static inline const struct mw_stub_header *mw_stub_header(void)
+{
+	return (const struct mw_stub_header *)(const void *)mw_stub_image;
+}
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * inject.h: memory that is put into a target: by system calls that one of its own threads performs, standing in a
+ * ptrace stop (target/syscall.h).
+ */
+#ifndef MW_TARGET_INJECT_H
+#define MW_TARGET_INJECT_H
+
+#include "proc/maps.h"
+
+#include <memwatch/error.h>
+#include <memwatch/types.h>
+
+/* By whom and how system calls are performed. */
+struct mw_inject {
+	pid_t tid;    /* a thread of the target in a ptrace stop that can perform a system call */
+	mw_addr insn; /* a system call instruction in its code */
+	bool seccomp; /* it is under a filter, which is suspended while it performs ours */
+};
+
+/*
+ * Get ready: look for the instruction in code that `maps` tells of (vdso or libc: bytes in executable file mappings), and
+ * whether the thread is under seccomp. Errors: UNSUPPORTED where there is no such instruction or the filter can't be
+ * suspended (it takes CAP_SYS_ADMIN), with the reason; GONE, SYSTEM.
+ */
+struct mw_error *mw_inject_init(struct mw_inject *inject, pid_t tid, const struct mw_maps *maps) MW_MUST_CHECK;
+
+/* One system call; *result is what the kernel returned, negative errno on failure. */
+struct mw_error *mw_inject_call(const struct mw_inject *inject, long number, const uint64_t arguments[6],
+				int64_t *result) MW_MUST_CHECK;
+
+/* A free range of `size` bytes (whole pages) such that every address in it lies within `reach` of every one in [low,
+ * high); as near to it as can be, never below `least` (vm.mmap_min_addr). False where there is none. */
+bool mw_inject_find_gap(const struct mw_maps *maps, mw_addr low, mw_addr high, uint64_t reach, uint64_t size,
+			mw_addr *out);
+
+/* Anonymous private memory at exactly `addr` (MAP_FIXED_NOREPLACE; a kernel without it that maps elsewhere is an error,
+ * undone), or anywhere for 0. Errors: SYSTEM with the target's errno and what it can mean (RLIMIT_AS, RLIMIT_DATA). */
+struct mw_error *mw_inject_map(const struct mw_inject *inject, mw_addr addr, uint64_t size, int protection,
+			       mw_addr *out) MW_MUST_CHECK;
+/* mprotect, munmap, madvise. */
+struct mw_error *mw_inject_protect(const struct mw_inject *inject, mw_addr addr, uint64_t size,
+				   int protection) MW_MUST_CHECK;
+struct mw_error *mw_inject_unmap(const struct mw_inject *inject, mw_addr addr, uint64_t size) MW_MUST_CHECK;
+struct mw_error *mw_inject_advise(const struct mw_inject *inject, mw_addr addr, uint64_t size,
+				  int advice) MW_MUST_CHECK;
+
+/* Memory that a target and memwatch share. */
+struct mw_shared_memory {
+	void *here; /* mapped in memwatch */
+	mw_addr there;
+	uint64_t size;
+	int fd; /* memwatch's */
+	uint64_t device, inode; /* as /proc/PID/maps shows them */
+};
+
+/*
+ * Make it: a memfd (named "memwatch") that the target makes, maps shared and closes, and that memwatch opens through
+ * /proc/PID/fd and sizes. No descriptor stays in the target, and nothing of the target's limits (RLIMIT_FSIZE) is run
+ * into with a signal. Errors: SYSTEM with the target's errno and its meaning; what was made is undone.
+ */
+struct mw_error *mw_shared_memory_create(const struct mw_inject *inject, uint64_t size,
+					 struct mw_shared_memory *out) MW_MUST_CHECK;
+/* Have the pages [offset, offset + size) now, in memwatch's account, so that the target never has to. */
+struct mw_error *mw_shared_memory_fill(struct mw_shared_memory *memory, uint64_t offset, uint64_t size) MW_MUST_CHECK;
+/* memwatch's side only. */
+void mw_shared_memory_close(struct mw_shared_memory *memory);
+
+/* How many bytes the cgroups of a process leave free (memory.max less memory.current of it and of those around it; v1
+ * too); UINT64_MAX where nothing limits it or it can't be known. */
+uint64_t mw_cgroup_room(pid_t pid);
+
+#endif
