@@ -37,7 +37,7 @@ struct mw_error *trap_breakpoint_get(struct trap_process *process, mw_addr addr,
  */
 static struct mw_error *find_cave(struct trap_process *process, uint32_t number, struct trap_cave **out)
 {
-	const struct mw_module *module = mw_modules_get(process->modules, number);
+	const struct mw_module *module = mw_modules_get(process->survey.modules, number);
 	const struct mw_elf_segment *segments;
 	struct trap_cave *caves;
 	size_t count;
@@ -77,7 +77,7 @@ static struct mw_error *find_cave(struct trap_process *process, uint32_t number,
 static struct mw_error *make_copy(struct trap_process *process, pid_t tid, struct trap_breakpoint *breakpoint,
 				  bool *made)
 {
-	const struct mw_module *module = mw_modules_find(process->modules, breakpoint->addr);
+	const struct mw_module *module = mw_modules_find(process->survey.modules, breakpoint->addr);
 	struct trap_cave *cave = NULL;
 	uint8_t code[MW_OOL_MAX], there[MW_OOL_MAX];
 	size_t copy_length, length, patch;

@@ -56,7 +56,7 @@ struct mw_error *trap_calls_settle(struct trap_hit *hit, enum trap_inside *insid
 	*inside = TRAP_OUTSIDE;
 	while (thread->call_count > 0) {
 		const struct trap_call *call = &thread->calls[thread->call_count - 1];
-		const struct mw_hook *hook = &hit->process->hooks.items[call->hook];
+		const struct mw_hook *hook = &hit->process->survey.hooks.items[call->hook];
 		enum trap_inside kind = hook->info.kind == MW_KIND_HEAP ? TRAP_INSIDE_HEAP : TRAP_INSIDE_VM;
 		int found = 0;
 
@@ -85,7 +85,7 @@ static bool is_code_of(const struct trap_process *process, const struct mw_unwou
 	if (frame->pc - 1 - hook->info.address < hook->size)
 		return true;
 	/* A function may go on in others of its library; in a program they may be anybody's. */
-	return frame->module == hook->module && process->module_class[hook->module] != MW_MODULE_OTHER;
+	return frame->module == hook->module && process->survey.module_class[hook->module] != MW_MODULE_OTHER;
 }
 
 bool trap_inside_free(struct trap_hit *hit)
@@ -98,7 +98,7 @@ bool trap_inside_free(struct trap_hit *hit)
 
 	if (thread->last_free.hook == TRAP_NO_HOOK)
 		return false;
-	hook = &process->hooks.items[thread->last_free.hook];
+	hook = &process->survey.hooks.items[thread->last_free.hook];
 	/* One freeing function jumped to another: the next thing that the thread does. */
 	if (sp == hit->sp && ret == hit->ret)
 		return hook != hit->hook && thread->last_free.stop + 1 == thread->stops;
@@ -117,12 +117,12 @@ bool trap_inside_allocator(struct trap_hit *hit)
 	const struct mw_unwound_frame *frames = hit->engine->frames;
 
 	trap_hit_walk(hit);
-	if (hit->frame_count > 0 && frames[0].module < process->modules_seen &&
-	    process->module_class[frames[0].module] == MW_MODULE_ALLOCATOR)
+	if (hit->frame_count > 0 && frames[0].module < process->survey.modules_seen &&
+	    process->survey.module_class[frames[0].module] == MW_MODULE_ALLOCATOR)
 		return true;
 	for (uint32_t i = 0; i < hit->frame_count && !frames[i].signal; i++) {
-		for (size_t j = 0; j < process->hooks.count; j++) {
-			const struct mw_hook *hook = &process->hooks.items[j];
+		for (size_t j = 0; j < process->survey.hooks.count; j++) {
+			const struct mw_hook *hook = &process->survey.hooks.items[j];
 
 			if (hook->info.kind == MW_KIND_HEAP && frames[i].pc - 1 - hook->info.address < hook->size)
 				return true;

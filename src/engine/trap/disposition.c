@@ -35,8 +35,8 @@ struct library_action {
 static mw_addr find_code(const struct trap_process *process,
 			 bool (*suits)(const struct mw_arch *arch, const uint8_t *bytes, size_t size))
 {
-	for (uint32_t i = 0; i < mw_modules_count(process->modules); i++) {
-		const struct mw_module *module = mw_modules_get(process->modules, i);
+	for (uint32_t i = 0; i < mw_modules_count(process->survey.modules); i++) {
+		const struct mw_module *module = mw_modules_get(process->survey.modules, i);
 		const struct mw_elf_segment *segments;
 		size_t count = module->elf && !module->gone ? mw_elf_segments(module->elf, &segments) : 0;
 

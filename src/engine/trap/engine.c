@@ -49,13 +49,9 @@ static void process_destroy(struct trap_process *process)
 	mw_map_deinit(&process->slots);
 	mw_map_deinit(&process->threads);
 	mw_unwinder_destroy(process->unwinder);
-	mw_hooks_deinit(&process->hooks);
 	mw_journal_deinit(&process->journal);
-	mw_modules_destroy(process->modules);
+	mw_survey_deinit(&process->survey);
 	free(process->caves);
-	free(process->module_class);
-	free(process->internal.items);
-	free(process->infos);
 	free(process);
 }
 
@@ -73,9 +69,10 @@ static struct mw_error *process_create(struct trap_engine *engine, pid_t pid, bo
 	process->launched = launched;
 	process->sink = *sink;
 	process->arch = mw_arch_find(mw_target_machine());
-	err = mw_modules_create(&process->modules);
+	err = mw_survey_init(&process->survey, process->arch, pid, engine->options.track_heap,
+			     engine->options.track_vm);
 	if (!err)
-		err = mw_unwinder_libunwind(process->modules, process->arch, &inner);
+		err = mw_unwinder_libunwind(process->survey.modules, process->arch, &inner);
 	if (!err)
 		err = mw_unwinder_memo(inner, process->arch, &process->unwinder);
 	if (err) {
@@ -336,16 +333,7 @@ static size_t trap_hook_infos(const struct mw_engine *base, pid_t pid, const str
 	struct trap_process *process = find(base, pid);
 
 	*out = NULL;
-	if (!process || process->hooks.count == 0)
-		return 0;
-	free(process->infos);
-	process->infos = calloc(process->hooks.count, sizeof(*process->infos));
-	if (!process->infos)
-		return 0;
-	for (size_t i = 0; i < process->hooks.count; i++)
-		process->infos[i] = process->hooks.items[i].info;
-	*out = process->infos;
-	return process->hooks.count;
+	return process ? mw_survey_infos(&process->survey, out) : 0;
 }
 
 static const struct mw_engine_stats *trap_stats(const struct mw_engine *base, pid_t pid)
@@ -366,7 +354,7 @@ static struct mw_modules *trap_module_table(const struct mw_engine *base, pid_t 
 {
 	struct trap_process *process = find(base, pid);
 
-	return process ? process->modules : NULL;
+	return process ? process->survey.modules : NULL;
 }
 
 const struct mw_engine_ops mw_engine_trap = {

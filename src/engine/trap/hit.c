@@ -66,7 +66,7 @@ static struct mw_error *on_entry(struct trap_hit *hit)
 	struct trap_thread *thread = hit->thread;
 	const struct mw_snapshot *snapshot = &hit->engine->snapshot;
 
-	hit->hook = &hit->process->hooks.items[hit->breakpoint->hook];
+	hit->hook = &hit->process->survey.hooks.items[hit->breakpoint->hook];
 	/* Without a stack to return to the program is about to fault; that is its own affair. */
 	if (needs_no_caller(hit))
 		hit->sp = hit->regs.general.gpr[hit->process->arch->dwarf_sp] + sizeof(mw_addr);
@@ -93,7 +93,7 @@ static struct mw_error *on_return(struct trap_hit *hit, bool exchanged, bool *re
 	MW_TRY(trap_call_returning(hit->thread, hit->breakpoint->addr, sp, exchanged, &call, returned));
 	if (!*returned)
 		return NULL;
-	hit->hook = &hit->process->hooks.items[call.hook];
+	hit->hook = &hit->process->survey.hooks.items[call.hook];
 	hit->ret = call.ret;
 	hit->sp = sp;
 	MW_TRY(trap_return(hit, &call));

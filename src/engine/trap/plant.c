@@ -10,70 +10,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct tid_view {
-	pid_t tid;
-};
-
-static bool read_process(void *context, mw_addr addr, void *out, size_t size)
-{
-	const struct tid_view *view = context;
-
-	return mw_remote_read(view->tid, addr, out, size) == size;
-}
-
-/* Note what kinds of modules came, and glibc's own callers of free. */
-static struct mw_error *classify(struct trap_process *process, uint32_t count)
-{
-	uint8_t *classes = realloc(process->module_class, count ? count : 1);
-
-	if (!classes)
-		return mw_error_nomem();
-	process->module_class = classes;
-	for (uint32_t i = process->modules_seen; i < count; i++) {
-		const struct mw_module *module = mw_modules_get(process->modules, i);
-
-		classes[i] = (uint8_t)mw_alloc_classify(module->path, module->elf);
-		if (!module->elf || process->internal.items || !mw_alloc_is_glibc(module->elf))
-			continue;
-		MW_TRY(mw_alloc_internal_callers(module->elf, &process->internal.items, &process->internal.count));
-		process->internal.module = i;
-	}
-	return NULL;
-}
-
 /* Look at the modules that are new in the table: hooks, classes. */
 static struct mw_error *take_in_modules(struct trap_process *process, pid_t tid)
 {
-	const struct mw_engine_options *options = &process->engine->options;
-	struct tid_view view = {tid};
-	const struct mw_memory_view memory = {.context = &view, .read = read_process};
-	uint32_t count = (uint32_t)mw_modules_count(process->modules);
-
-	if (count == process->modules_seen)
-		return NULL;
-	MW_TRY(classify(process, count));
-	/* Heap entry points are looked for even where only vm is tracked: their mmaps are the allocator's own. */
-	MW_TRY(mw_hooks_find(&process->hooks, process->modules, process->modules_seen, process->arch, &memory, true,
-			     options->track_vm));
-	process->modules_seen = count;
+	MW_TRY(mw_survey_take_in(&process->survey, tid));
 	process->freeing_hooks = 0;
-	for (size_t i = 0; i < process->hooks.count; i++)
-		process->freeing_hooks += process->hooks.items[i].info.role == MW_ROLE_FREE;
+	for (size_t i = 0; i < process->survey.hooks.count; i++)
+		process->freeing_hooks += process->survey.hooks.items[i].info.role == MW_ROLE_FREE;
 	return NULL;
 }
 
 static struct mw_error *refresh(struct trap_process *process, pid_t tid, size_t *removed)
 {
-	struct mw_maps maps = {0};
-	struct mw_error *err = mw_maps_read(tid, &maps);
 	size_t added = 0;
 
-	if (!err)
-		err = mw_modules_refresh(process->modules, tid, &maps, &added, removed);
-	mw_maps_deinit(&maps);
-	if (!err && (added || *removed) && process->unwinder)
+	MW_TRY(mw_survey_refresh(&process->survey, tid, &added, removed));
+	if ((added || *removed) && process->unwinder)
 		process->unwinder->ops->flush(process->unwinder);
-	return err;
+	return NULL;
 }
 
 struct mw_error *trap_modules_look(struct trap_process *process, pid_t tid)
@@ -101,12 +55,12 @@ static struct mw_error *plant_hooks(struct trap_process *process, pid_t tid)
 {
 	const struct mw_engine_options *options = &process->engine->options;
 
-	for (size_t i = 0; i < process->hooks.count; i++) {
-		struct mw_hook *hook = &process->hooks.items[i];
+	for (size_t i = 0; i < process->survey.hooks.count; i++) {
+		struct mw_hook *hook = &process->survey.hooks.items[i];
 		struct trap_breakpoint *breakpoint;
 		bool possible;
 
-		if (hook->info.refused || mw_modules_get(process->modules, hook->module)->gone)
+		if (hook->info.refused || mw_modules_get(process->survey.modules, hook->module)->gone)
 			continue;
 		if (hook->info.kind == MW_KIND_HEAP && !options->track_heap)
 			continue;
@@ -156,7 +110,7 @@ static struct mw_error *plant_pad(struct trap_process *process, pid_t tid)
 	struct trap_breakpoint *breakpoint;
 	uint64_t entry;
 
-	if (process->pad || !mw_auxv_read(tid, AT_ENTRY, &entry) || !mw_modules_find(process->modules, entry))
+	if (process->pad || !mw_auxv_read(tid, AT_ENTRY, &entry) || !mw_modules_find(process->survey.modules, entry))
 		return NULL;
 	MW_TRY(plant_helper(process, tid, entry, &breakpoint));
 	if (breakpoint) {
@@ -189,15 +143,12 @@ static const struct {
 
 struct helper_search {
 	uint64_t vaddr[HELPERS];
-	struct mw_code_range exception; /* where the C++ runtime allocates exceptions */
 };
 
 static bool is_helper(void *context, const struct mw_elf_symbol *symbol)
 {
 	struct helper_search *search = context;
 
-	if (symbol->function && strcmp(symbol->name, "__cxa_allocate_exception") == 0)
-		search->exception = (struct mw_code_range){symbol->vaddr, symbol->vaddr + symbol->size};
 	for (size_t i = 0; i < HELPERS; i++)
 		if (symbol->function && !symbol->ifunc && strcmp(symbol->name, helpers[i].symbol) == 0)
 			search->vaddr[i] = symbol->vaddr;
@@ -212,15 +163,13 @@ static struct mw_error *plant_helpers_of(struct trap_process *process, pid_t tid
 	if (err && mw_error_kind(err) == MW_ERROR_MEMORY)
 		return err;
 	mw_error_destroy(err);
-	if (search.exception.end > search.exception.start && process->exception_count < TRAP_RUNTIMES)
-		process->exceptions[process->exception_count++] = (struct mw_code_range){
-			search.exception.start + module->bias, search.exception.end + module->bias};
 	for (size_t i = 0; i < HELPERS; i++) {
 		struct trap_breakpoint *breakpoint;
 
 		/* A program's own function of such a name may mean anything. */
-		if (!search.vaddr[i] || process->module_class[module->number] == MW_MODULE_ALLOCATOR ||
-		    (process->module_class[module->number] != MW_MODULE_RUNTIME && !mw_elf_is_static(module->elf)))
+		if (!search.vaddr[i] || process->survey.module_class[module->number] == MW_MODULE_ALLOCATOR ||
+		    (process->survey.module_class[module->number] != MW_MODULE_RUNTIME &&
+		     !mw_elf_is_static(module->elf)))
 			continue;
 		MW_TRY(plant_helper(process, tid, search.vaddr[i] + module->bias, &breakpoint));
 		if (!breakpoint)
@@ -234,112 +183,12 @@ static struct mw_error *plant_helpers_of(struct trap_process *process, pid_t tid
 
 static struct mw_error *plant_helpers(struct trap_process *process, pid_t tid, uint32_t first)
 {
-	for (uint32_t i = first; i < mw_modules_count(process->modules); i++) {
-		const struct mw_module *module = mw_modules_get(process->modules, i);
+	for (uint32_t i = first; i < mw_modules_count(process->survey.modules); i++) {
+		const struct mw_module *module = mw_modules_get(process->survey.modules, i);
 
 		if (!module->gone && module->elf)
 			MW_TRY(plant_helpers_of(process, tid, module));
 	}
-	return NULL;
-}
-
-/* A list of the modules' paths, for people. */
-static char *searched(const struct trap_process *process)
-{
-	char *text = NULL;
-	size_t size = 0;
-	FILE *stream = open_memstream(&text, &size);
-
-	if (!stream)
-		return NULL;
-	for (uint32_t i = 0; i < mw_modules_count(process->modules); i++) {
-		const struct mw_module *module = mw_modules_get(process->modules, i);
-
-		fprintf(stream, "%s%s%s%s", i ? ", " : "", module->path, module->why ? ": " : "",
-			module->why ? module->why : "");
-	}
-	fclose(stream);
-	return text;
-}
-
-static bool only_stripped_static(const struct trap_process *process)
-{
-	for (uint32_t i = 0; i < mw_modules_count(process->modules); i++) {
-		const struct mw_module *module = mw_modules_get(process->modules, i);
-
-		if (module->elf && mw_elf_is_static(module->elf) && strcmp(module->path, "[vdso]") != 0 &&
-		    !mw_elf_section(module->elf, ".symtab").present)
-			return true;
-	}
-	return false;
-}
-
-static struct mw_error *no_allocator(const struct trap_process *process, enum mw_kind kind)
-{
-	char *list = searched(process);
-	struct mw_error *err = mw_error_create(
-		MW_ERROR_UNSUPPORTED, 0, "no %s that could be watched was found in process %d (searched: %s)",
-		kind == MW_KIND_HEAP ? "allocator" : "mmap function", process->pid, list ? list : "?");
-
-	for (size_t i = 0; i < process->hooks.count; i++) {
-		const struct mw_hook *hook = &process->hooks.items[i];
-
-		if (hook->info.kind == kind && hook->info.refused) {
-			free(list);
-			return mw_error_hint(err, "%s in %s is there, but %s; \"memwatch doctor -p %d\" tells more",
-					     hook->info.function, hook->info.module, hook->info.refused, process->pid);
-		}
-	}
-	free(list);
-	if (only_stripped_static(process))
-		return mw_error_hint(err, "it is a static program without a symbol table (.symtab): run a build of it "
-					  "that is not stripped");
-	return mw_error_hint(err, "an allocator is found by the names of its functions in .dynsym or .symtab");
-}
-
-/* A module that defines only a free is no allocator that could be watched. */
-static bool any_allocates(const struct trap_process *process)
-{
-	for (size_t i = 0; i < process->hooks.count; i++) {
-		const struct mw_hook *hook = &process->hooks.items[i];
-
-		if (hook->info.kind == MW_KIND_HEAP && !hook->info.refused && hook->info.role != MW_ROLE_FREE)
-			return true;
-	}
-	return false;
-}
-
-/* With an entry point left out that somebody else has changed, what was allocated and what was freed would not match.
- */
-static struct mw_error *check_foreign(const struct trap_process *process)
-{
-	const struct mw_engine_options *options = &process->engine->options;
-
-	for (size_t i = 0; i < process->hooks.count; i++) {
-		const struct mw_hook *hook = &process->hooks.items[i];
-		struct mw_error *err;
-
-		if (!hook->foreign || !(hook->info.kind == MW_KIND_HEAP ? options->track_heap : options->track_vm))
-			continue;
-		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "%s of %s in process %d can't be hooked: %s",
-				      hook->info.function, hook->info.module, process->pid, hook->info.refused);
-		return mw_error_hint(err, "End the tool that did it (a debugger, heaptrack, another memwatch); if it "
-					  "has left that behind, "
-					  "only a restart of the process helps");
-	}
-	return NULL;
-}
-
-static struct mw_error *check_found(const struct trap_process *process)
-{
-	const struct mw_engine_options *options = &process->engine->options;
-
-	MW_TRY(check_foreign(process));
-
-	if (options->track_heap && !any_allocates(process))
-		return no_allocator(process, MW_KIND_HEAP);
-	if (!options->track_heap && options->track_vm && mw_hooks_usable(&process->hooks, MW_KIND_VM) == 0)
-		return no_allocator(process, MW_KIND_VM);
 	return NULL;
 }
 
@@ -363,13 +212,13 @@ struct mw_error *trap_plant(struct trap_process *process, pid_t tid)
 	MW_TRY(refresh(process, tid, &removed));
 	MW_TRY(take_in_modules(process, tid));
 	if (!process->launched)
-		MW_TRY(check_found(process));
+		MW_TRY(mw_survey_check(&process->survey));
 	MW_TRY(mw_fault("attach.pad"));
 	MW_TRY(plant_pad(process, tid));
 	MW_TRY(mw_fault("attach.loader"));
 	MW_TRY(plant_helpers(process, tid, 0));
 	if (process->launched && !still_loading(process))
-		MW_TRY(check_found(process));
+		MW_TRY(mw_survey_check(&process->survey));
 	return plant_hooks(process, tid);
 }
 
@@ -401,14 +250,15 @@ static void forget_module(struct trap_process *process, const struct mw_module *
 
 struct mw_error *trap_modules_changed(struct trap_process *process, pid_t tid)
 {
-	uint32_t before = process->modules_seen;
+	uint32_t before = process->survey.modules_seen;
 	size_t removed = 0;
 
 	for (uint32_t i = 0; i < before; i++)
-		mw_modules_get(process->modules, i)->user = mw_modules_get(process->modules, i)->gone ? process : NULL;
+		mw_modules_get(process->survey.modules, i)->user =
+			mw_modules_get(process->survey.modules, i)->gone ? process : NULL;
 	MW_TRY(refresh(process, tid, &removed));
 	for (uint32_t i = 0; i < before && removed; i++) {
-		struct mw_module *module = mw_modules_get(process->modules, i);
+		struct mw_module *module = mw_modules_get(process->survey.modules, i);
 
 		if (module->gone && !module->user)
 			forget_module(process, module);

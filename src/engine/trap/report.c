@@ -19,7 +19,7 @@ uint64_t trap_now(const struct trap_process *process)
 
 static uint32_t hook_number(const struct trap_hit *hit)
 {
-	return (uint32_t)(hit->hook - hit->process->hooks.items);
+	return (uint32_t)(hit->hook - hit->process->survey.hooks.items);
 }
 
 /* The sink's number for the hit's stack. */
@@ -103,13 +103,13 @@ static bool called_by_allocator_itself(const struct trap_hit *hit)
 	const struct trap_process *process = hit->process;
 	const struct mw_module *module;
 
-	if (process->internal.count == 0 || hit->hook->module != process->internal.module)
+	if (process->survey.internal.count == 0 || hit->hook->module != process->survey.internal.module)
 		return false;
-	module = mw_modules_get(process->modules, process->internal.module);
-	for (size_t i = 0; i < process->internal.count; i++) {
+	module = mw_modules_get(process->survey.modules, process->survey.internal.module);
+	for (size_t i = 0; i < process->survey.internal.count; i++) {
 		uint64_t vaddr = hit->ret - module->bias;
 
-		if (vaddr > process->internal.items[i].start && vaddr <= process->internal.items[i].end)
+		if (vaddr > process->survey.internal.items[i].start && vaddr <= process->survey.internal.items[i].end)
 			return true;
 	}
 	return false;
@@ -231,13 +231,13 @@ static bool allocates_exception(struct trap_hit *hit)
 	const struct trap_process *process = hit->process;
 	const struct mw_unwound_frame *frames = hit->engine->frames;
 
-	if (process->exception_count == 0)
+	if (process->survey.exception_count == 0)
 		return false;
 	trap_hit_walk(hit);
 	for (uint32_t i = 0; i < hit->frame_count && i < EXCEPTION_FRAMES; i++)
-		for (size_t j = 0; j < process->exception_count; j++)
-			if (frames[i].pc - 1 >= process->exceptions[j].start &&
-			    frames[i].pc - 1 < process->exceptions[j].end)
+		for (size_t j = 0; j < process->survey.exception_count; j++)
+			if (frames[i].pc - 1 >= process->survey.exceptions[j].start &&
+			    frames[i].pc - 1 < process->survey.exceptions[j].end)
 				return true;
 	return false;
 }
@@ -387,7 +387,7 @@ struct mw_error *trap_return(struct trap_hit *hit, const struct trap_call *call)
 struct mw_error *trap_cancel(struct trap_thread *thread, const struct trap_call *call)
 {
 	const struct trap_process *process = thread->process;
-	enum mw_role role = process->hooks.items[call->hook].info.role;
+	enum mw_role role = process->survey.hooks.items[call->hook].info.role;
 	enum mw_event_type type = MW_EVENT_REALLOC_FAIL;
 
 	if (!call->begun)

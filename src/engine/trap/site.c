@@ -20,7 +20,7 @@
 /* Look at the code around a return address; true where a breakpoint may stand there. */
 static bool plan_site(struct trap_process *process, pid_t tid, struct trap_breakpoint *site)
 {
-	const struct mw_module *module = mw_modules_find(process->modules, site->addr);
+	const struct mw_module *module = mw_modules_find(process->survey.modules, site->addr);
 	uint8_t code[BEFORE + MW_INSN_MAX];
 	uint8_t now;
 

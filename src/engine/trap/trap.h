@@ -13,7 +13,7 @@
 #define MW_ENGINE_TRAP_TRAP_H
 
 #include "base/map.h"
-#include "engine/hooks.h"
+#include "engine/survey.h"
 #include "target/journal.h"
 #include "target/tracee.h"
 #include "unwind/snapshot.h"
@@ -25,7 +25,6 @@
 
 #define TRAP_NO_HOOK   UINT32_MAX
 #define TRAP_HEARD     256 /* stops heard of at once */
-#define TRAP_RUNTIMES  4
 #define TRAP_MASKS     8
 #define TRAP_MAX_CALLS 64 /* calls in flight a thread; handlers nest hardly as deep */
 
@@ -129,29 +128,17 @@ struct trap_process {
 	bool holding;  /* threads that stop are held */
 	bool shadow_stack;
 	const struct mw_arch *arch;
-	struct mw_modules *modules;
+	struct mw_survey survey;
 	struct mw_unwinder *unwinder;
-	struct mw_hooks hooks;
-	struct mw_hook_info *infos; /* of hooks, for reports; made on demand */
 	struct mw_journal journal;
 	struct mw_map breakpoints; /* by address */
 	struct mw_map slots;       /* breakpoints by out-of-line copy's address */
 	struct trap_cave *caves;
 	size_t cave_count;
 	mw_addr pad;
-	uint32_t modules_seen; /* modules looked at for hooks */
-	uint8_t *module_class; /* enum mw_module_class by module number */
-	struct {
-		struct mw_code_range *items;
-		size_t count;
-		uint32_t module;
-	} internal;                     /* glibc's own callers of free */
 	struct trap_action trap_action; /* the target's own action for SIGTRAP, where it has one */
 	bool trap_action_known;
 	mw_addr syscall_insn, restorer; /* in the target's code; 0: not looked for yet */
-	/* Functions of C++ runtimes that allocate exceptions. */
-	struct mw_code_range exceptions[TRAP_RUNTIMES];
-	size_t exception_count;
 	size_t freeing_hooks;
 	struct mw_map threads; /* this process's threads and sharing children, by tid */
 	struct mw_engine_stats stats;

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT
+/* survey.c: what there is in a process to be watched (survey.h). */
+#include "engine/survey.h"
+
+#include "proc/maps.h"
+#include "target/remote.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct mw_error *mw_survey_init(struct mw_survey *survey, const struct mw_arch *arch, pid_t pid, bool track_heap,
+				bool track_vm)
+{
+	*survey = (struct mw_survey){.arch = arch, .pid = pid, .track_heap = track_heap, .track_vm = track_vm};
+	return mw_modules_create(&survey->modules);
+}
+
+void mw_survey_deinit(struct mw_survey *survey)
+{
+	mw_hooks_deinit(&survey->hooks);
+	mw_modules_destroy(survey->modules);
+	free(survey->module_class);
+	free(survey->internal.items);
+	free(survey->infos);
+	*survey = (struct mw_survey){0};
+}
+
+struct mw_error *mw_survey_refresh(struct mw_survey *survey, pid_t tid, size_t *added, size_t *removed)
+{
+	struct mw_maps maps = {0};
+	struct mw_error *err = mw_maps_read(tid, &maps);
+
+	if (!err)
+		err = mw_modules_refresh(survey->modules, tid, &maps, added, removed);
+	mw_maps_deinit(&maps);
+	return err;
+}
+
+struct exception_search {
+	struct mw_code_range found;
+};
+
+static bool see_exception(void *context, const struct mw_elf_symbol *symbol)
+{
+	struct exception_search *search = context;
+
+	if (symbol->function && strcmp(symbol->name, "__cxa_allocate_exception") == 0)
+		search->found = (struct mw_code_range){symbol->vaddr, symbol->vaddr + symbol->size};
+	return true;
+}
+
+static struct mw_error *find_exceptions(struct mw_survey *survey, const struct mw_module *module)
+{
+	struct exception_search search = {.found = {0, 0}};
+	struct mw_error *err = mw_elf_each_symbol(module->elf, see_exception, &search);
+
+	if (err && mw_error_kind(err) == MW_ERROR_MEMORY)
+		return err;
+	mw_error_destroy(err);
+	if (search.found.end > search.found.start && survey->exception_count < MW_SURVEY_RUNTIMES)
+		survey->exceptions[survey->exception_count++] =
+			(struct mw_code_range){search.found.start + module->bias, search.found.end + module->bias};
+	return NULL;
+}
+
+/* Note what kinds of modules came, glibc's own callers of free, and who allocates exceptions. */
+static struct mw_error *classify(struct mw_survey *survey, uint32_t count)
+{
+	uint8_t *classes = realloc(survey->module_class, count ? count : 1);
+
+	if (!classes)
+		return mw_error_nomem();
+	survey->module_class = classes;
+	for (uint32_t i = survey->modules_seen; i < count; i++) {
+		const struct mw_module *module = mw_modules_get(survey->modules, i);
+
+		classes[i] = (uint8_t)mw_alloc_classify(module->path, module->elf);
+		if (!module->elf)
+			continue;
+		MW_TRY(find_exceptions(survey, module));
+		if (survey->internal.items || !mw_alloc_is_glibc(module->elf))
+			continue;
+		MW_TRY(mw_alloc_internal_callers(module->elf, &survey->internal.items, &survey->internal.count));
+		survey->internal.module = i;
+	}
+	return NULL;
+}
+
+struct tid_view {
+	pid_t tid;
+};
+
+static bool read_process(void *context, mw_addr addr, void *out, size_t size)
+{
+	const struct tid_view *view = context;
+
+	return mw_remote_read(view->tid, addr, out, size) == size;
+}
+
+struct mw_error *mw_survey_take_in(struct mw_survey *survey, pid_t tid)
+{
+	struct tid_view view = {tid};
+	const struct mw_memory_view memory = {.context = &view, .read = read_process};
+	uint32_t count = (uint32_t)mw_modules_count(survey->modules);
+
+	if (count == survey->modules_seen)
+		return NULL;
+	MW_TRY(classify(survey, count));
+	MW_TRY(mw_hooks_find(&survey->hooks, survey->modules, survey->modules_seen, survey->arch, &memory, true,
+			     survey->track_vm));
+	survey->modules_seen = count;
+	return NULL;
+}
+
+/* A list of the modules' paths, for people. */
+static char *searched(const struct mw_survey *survey)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *stream = open_memstream(&text, &size);
+
+	if (!stream)
+		return NULL;
+	for (uint32_t i = 0; i < mw_modules_count(survey->modules); i++) {
+		const struct mw_module *module = mw_modules_get(survey->modules, i);
+
+		fprintf(stream, "%s%s%s%s", i ? ", " : "", module->path, module->why ? ": " : "",
+			module->why ? module->why : "");
+	}
+	fclose(stream);
+	return text;
+}
+
+static bool only_stripped_static(const struct mw_survey *survey)
+{
+	for (uint32_t i = 0; i < mw_modules_count(survey->modules); i++) {
+		const struct mw_module *module = mw_modules_get(survey->modules, i);
+
+		if (module->elf && mw_elf_is_static(module->elf) && strcmp(module->path, "[vdso]") != 0 &&
+		    !mw_elf_section(module->elf, ".symtab").present)
+			return true;
+	}
+	return false;
+}
+
+static struct mw_error *no_allocator(const struct mw_survey *survey, enum mw_kind kind)
+{
+	char *list = searched(survey);
+	struct mw_error *err = mw_error_create(
+		MW_ERROR_UNSUPPORTED, 0, "no %s that could be watched was found in process %d (searched: %s)",
+		kind == MW_KIND_HEAP ? "allocator" : "mmap function", survey->pid, list ? list : "?");
+
+	for (size_t i = 0; i < survey->hooks.count; i++) {
+		const struct mw_hook *hook = &survey->hooks.items[i];
+
+		if (hook->info.kind == kind && hook->info.refused) {
+			free(list);
+			return mw_error_hint(err, "%s in %s is there, but %s; \"memwatch doctor -p %d\" tells more",
+					     hook->info.function, hook->info.module, hook->info.refused, survey->pid);
+		}
+	}
+	free(list);
+	if (only_stripped_static(survey))
+		return mw_error_hint(err, "it is a static program without a symbol table (.symtab): run a build of it "
+					  "that is not stripped");
+	return mw_error_hint(err, "an allocator is found by the names of its functions in .dynsym or .symtab");
+}
+
+/* A module that defines only a free is no allocator that could be watched. */
+static bool any_allocates(const struct mw_survey *survey)
+{
+	for (size_t i = 0; i < survey->hooks.count; i++) {
+		const struct mw_hook *hook = &survey->hooks.items[i];
+
+		if (hook->info.kind == MW_KIND_HEAP && !hook->info.refused && hook->info.role != MW_ROLE_FREE)
+			return true;
+	}
+	return false;
+}
+
+/* With an entry point left out that somebody else has changed, what was allocated and what was freed would not match.
+ */
+static struct mw_error *check_foreign(const struct mw_survey *survey)
+{
+	for (size_t i = 0; i < survey->hooks.count; i++) {
+		const struct mw_hook *hook = &survey->hooks.items[i];
+		struct mw_error *err;
+
+		if (!hook->foreign || !(hook->info.kind == MW_KIND_HEAP ? survey->track_heap : survey->track_vm))
+			continue;
+		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "%s of %s in process %d can't be hooked: %s",
+				      hook->info.function, hook->info.module, survey->pid, hook->info.refused);
+		return mw_error_hint(err, "End the tool that did it (a debugger, heaptrack, another memwatch); if it "
+					  "has left that behind, "
+					  "only a restart of the process helps");
+	}
+	return NULL;
+}
+
+struct mw_error *mw_survey_check(const struct mw_survey *survey)
+{
+	MW_TRY(check_foreign(survey));
+
+	if (survey->track_heap && !any_allocates(survey))
+		return no_allocator(survey, MW_KIND_HEAP);
+	if (!survey->track_heap && survey->track_vm && mw_hooks_usable(&survey->hooks, MW_KIND_VM) == 0)
+		return no_allocator(survey, MW_KIND_VM);
+	return NULL;
+}
+
+size_t mw_survey_infos(struct mw_survey *survey, const struct mw_hook_info **out)
+{
+	*out = NULL;
+	if (survey->hooks.count == 0)
+		return 0;
+	free(survey->infos);
+	survey->infos = calloc(survey->hooks.count, sizeof(*survey->infos));
+	if (!survey->infos)
+		return 0;
+	for (size_t i = 0; i < survey->hooks.count; i++)
+		survey->infos[i] = survey->hooks.items[i].info;
+	*out = survey->infos;
+	return survey->hooks.count;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * survey.h: what there is in a process to be watched: its modules, the entry points to hook, and the code that is to be
+ * told apart. Reads the process, writes nothing; shared by the engines.
+ */
+#ifndef MW_ENGINE_SURVEY_H
+#define MW_ENGINE_SURVEY_H
+
+#include "engine/hooks.h"
+
+#define MW_SURVEY_RUNTIMES 4
+
+struct mw_survey {
+	pid_t pid;
+	bool track_heap, track_vm;
+	const struct mw_arch *arch;
+	struct mw_modules *modules;
+	struct mw_hooks hooks;
+	struct mw_hook_info *infos; /* of hooks, for reports; made on demand */
+	uint32_t modules_seen;      /* modules looked at for hooks */
+	uint8_t *module_class;      /* enum mw_module_class by module number */
+	struct {
+		struct mw_code_range *items; /* vaddr */
+		size_t count;
+		uint32_t module;
+	} internal; /* glibc's own callers of free */
+	/* Functions of C++ runtimes that allocate exceptions: addresses in the target. */
+	struct mw_code_range exceptions[MW_SURVEY_RUNTIMES];
+	size_t exception_count;
+};
+
+/* Errors: MEMORY. */
+struct mw_error *mw_survey_init(struct mw_survey *survey, const struct mw_arch *arch, pid_t pid, bool track_heap,
+				bool track_vm) MW_MUST_CHECK;
+/* A zeroed one is fine. */
+void mw_survey_deinit(struct mw_survey *survey);
+
+/* Read anew which modules are mapped. `tid` is any live thread of the process. */
+struct mw_error *mw_survey_refresh(struct mw_survey *survey, pid_t tid, size_t *added, size_t *removed) MW_MUST_CHECK;
+/* Look at the modules that are new in the table since the last time: hooks, classes. Heap entry points are looked for
+ * even where only vm is tracked: their mmaps are the allocator's own. */
+struct mw_error *mw_survey_take_in(struct mw_survey *survey, pid_t tid) MW_MUST_CHECK;
+/* Is there what the user wants tracked, and can it all be hooked? The error says what is missing and where it was
+ * looked for: UNSUPPORTED. */
+struct mw_error *mw_survey_check(const struct mw_survey *survey) MW_MUST_CHECK;
+/* The hooks as reports show them; good until the next call. Returns how many. */
+size_t mw_survey_infos(struct mw_survey *survey, const struct mw_hook_info **out);
+
+#endif
