@@ -184,7 +184,9 @@ struct mw_ring_cached_row {
  * How to get from a frame to its caller:
  *   bits 0…7 enum mw_row_kind, 8…15 enum mw_row_fp, 16…31 int16_t where the frame pointer is saved (from the CFA),
  *   32…63 int32_t n
- * The return address is always the word below the CFA.
+ * The return address is always the word below the CFA. In a row MW_ROW_FP_DEREF the frame pointer is saved, where it
+ * is, at the current frame pointer + that number, not at the CFA + it: a function that realigns its stack knows how far
+ * apart these two are only when it runs.
  */
 enum mw_row_kind {
 	MW_ROW_NONE,     /* nothing is known of this code: slow road */
