@@ -14,15 +14,18 @@
 #include <memwatch/error.h>
 #include <memwatch/types.h>
 
+#include <stddef.h>
 #include <sys/types.h>
 
 enum mw_event_type {
 	/* A heap block [addr] of `size` bytes asked for came to be. */
 	MW_EVENT_ALLOC,
 	/* The heap block at `addr` is given back. `size` is what the allocator's own header says
-	 * (usable bytes) or MW_SIZE_UNKNOWN; it matters only for a block from before the window. */
+	 * (usable bytes) or MW_SIZE_UNKNOWN. Size and stack matter only for a block from before the window: they
+	 * may be given always, so that whoever has them at hand need not ask whether the sink knows the block. */
 	MW_EVENT_FREE,
-	/* realloc of `addr` began: the block leaves the table but is kept aside for the thread. */
+	/* realloc of `addr` began: the block leaves the table but is kept aside for the thread. Size and stack are
+	 * as FREE's, but that the stack also serves an END that has none. */
 	MW_EVENT_REALLOC_BEGIN,
 	/* … ended: the old block is dead (since its BEGIN), a new one is at `addr` with `size`. */
 	MW_EVENT_REALLOC_END,
@@ -95,8 +98,12 @@ struct mw_event_sink {
 	struct mw_error *(*thread)(void *context, pid_t tid, const char *name, bool fresh, uint32_t *number);
 	/* Take an event. */
 	struct mw_error *(*event)(void *context, const struct mw_event *event);
-	/* Is a heap block at `addr` in the table? (Engines look closer at a free of one that is not:
-	 * its stack and the allocator's header are worth reading then.) */
+	/* Take `count` events in order: the same as as many calls of event(), but quicker. NULL: there is only event().
+	 * Where one fails those before it have been taken, those after it not. No other of these functions sees what
+	 * is still in the caller's hands: whoever asks knows() hands over what it has first. */
+	struct mw_error *(*events)(void *context, const struct mw_event *events, size_t count);
+	/* Is a heap block at `addr` in the table? (Engines for which it is dear to read a stack or the allocator's
+	 * header ask before they do so for a free.) */
 	bool (*knows)(void *context, mw_addr addr);
 };
 

@@ -127,6 +127,13 @@ static struct mw_error *take_event(void *context, const struct mw_event *event)
 	}
 }
 
+static struct mw_error *take_events(void *context, const struct mw_event *events, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		MW_TRY(take_event(context, &events[i]));
+	return NULL;
+}
+
 struct mw_event_sink mw_track_sink(struct mw_track *track)
 {
 	return (struct mw_event_sink){
@@ -134,6 +141,7 @@ struct mw_event_sink mw_track_sink(struct mw_track *track)
 		.stack = take_stack,
 		.thread = take_thread,
 		.event = take_event,
+		.events = take_events,
 		.knows = knows,
 	};
 }
