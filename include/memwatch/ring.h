@@ -161,14 +161,16 @@ struct mw_ring_slot {
 	uint64_t waited; /* ticks that the thread has waited for room */
 	uint32_t ask, asked; /* enum mw_ring_ask; how often it has asked */
 	uint64_t ask_address;
-	uint64_t next_region; /* which of regions the next answer goes to: memwatch's */
+	uint64_t inside; /* recorder functions (enter, leave) that the thread is in; more than one in signal handlers */
 
 	/* memwatch's. */
 	uint64_t drained; /* units read */
 	uint32_t answered; /* how many asks it has answered */
-	uint32_t unused32;
+	uint32_t next_region; /* which of regions the next answer goes to */
 	uint64_t unused[6];
 };
+
+_Static_assert(sizeof(struct mw_ring_slot) == 256, "four lines of the cache");
 
 /* (hash → id): tag ^ id is the hash, so an entry half written does not count. */
 struct mw_ring_stack_entry {

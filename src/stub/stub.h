@@ -98,6 +98,10 @@ struct mw_stub_header {
 	uint32_t fde;      /* frame description of the call at `returned` */
 	uint32_t table;    /* a search table with that one entry, as in .eh_frame_hdr: offsets from the image's start */
 	uint32_t code_end; /* instructions lie between sizeof(header) and this */
+	/* The assembly: from `enter` to here, and the two places in it that calls of the C functions return to. A saved
+	 * program counter in it, on a stack, is that of a thread that a signal has struck there. */
+	uint32_t entries_end, entered, left;
+	uint32_t unused;
 };
 
 /* The image, `mw_stub_image_size` bytes, 64-aligned. */
