@@ -90,6 +90,15 @@ const struct mw_block *mw_block_table_find(const struct mw_block_table *table, m
 	return slot->addr ? slot : NULL;
 }
 
+void mw_block_table_prefetch(const struct mw_block_table *table, mw_addr addr)
+{
+	uint64_t hash = mw_hash_mix(addr);
+	const struct mw_block_shard *shard = &table->shards[shard_of(hash)];
+
+	if (shard->capacity != 0)
+		__builtin_prefetch(&shard->slots[home_of(hash, shard->capacity)], 1);
+}
+
 struct mw_error *mw_block_table_insert(struct mw_block_table *table, const struct mw_block *block, struct mw_block *old,
 				       bool *replaced)
 {

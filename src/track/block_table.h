@@ -33,6 +33,8 @@ void mw_block_table_init(struct mw_block_table *table);
 void mw_block_table_deinit(struct mw_block_table *table);
 /* The block at `addr`, good until the table changes, or NULL. */
 const struct mw_block *mw_block_table_find(const struct mw_block_table *table, mw_addr addr);
+/* Let the processor fetch what is needed to find, put in or take out a block at `addr`. */
+void mw_block_table_prefetch(const struct mw_block_table *table, mw_addr addr);
 /* Put a block in. Where one was at its address already, that one is copied to `old` and *replaced is true. */
 struct mw_error *mw_block_table_insert(struct mw_block_table *table, const struct mw_block *block, struct mw_block *old,
 				       bool *replaced) MW_MUST_CHECK;

@@ -127,10 +127,27 @@ static struct mw_error *take_event(void *context, const struct mw_event *event)
 	}
 }
 
+/* How many events ahead memory is fetched: several fetches under way at a time, and none gone again when it's needed.
+ */
+#define AHEAD 12U
+
+static void prefetch(const struct mw_track *track, const struct mw_event *event)
+{
+	if (event->type < MW_EVENT_MAP)
+		mw_block_table_prefetch(&track->heap, event->addr);
+}
+
 static struct mw_error *take_events(void *context, const struct mw_event *events, size_t count)
 {
-	for (size_t i = 0; i < count; i++)
-		MW_TRY(take_event(context, &events[i]));
+	struct mw_track *track = context;
+
+	for (size_t i = 0; i < count && i < AHEAD; i++)
+		prefetch(track, &events[i]);
+	for (size_t i = 0; i < count; i++) {
+		if (count - i > AHEAD)
+			prefetch(track, &events[i + AHEAD]);
+		MW_TRY(take_event(track, &events[i]));
+	}
 	return NULL;
 }
 
