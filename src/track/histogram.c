@@ -10,7 +10,8 @@
 #define EXACT_SHIFT 7U
 #define STEPS       8U /* buckets an octave: (2^(1/8) - 1) / (2^(1/8) + 1) = 4.33 % */
 #define BUCKETS     (EXACT + (64U - EXACT_SHIFT) * STEPS)
-#define GROW_BY     4U /* and capacities are multiples of it, so that counts of 8 bytes are aligned */
+#define LOOK_AT_ALL 32U /* so few buckets are looked at one and all */
+#define GROW_BY     4U  /* and capacities are multiples of it, so that counts of 8 bytes are aligned */
 
 /* 2^(i/8) */
 static const double step_ratio[STEPS + 1] = {
@@ -27,19 +28,19 @@ static const double step_ratio[STEPS + 1] = {
 
 static uint16_t bucket_of(uint64_t value)
 {
-	/* 2^(i/8) in 1/2^31, rounded up */
-	static const uint32_t bound[STEPS - 1] = {
-		2341847524, 2553802834, 2784941738, 3037000500, 3311872529, 3611622603, 3938502376,
+	/* 2^(i/8) in 1/2^31, rounded up. Just one lies in each linear eighth of the octave, none in the last. */
+	static const uint64_t bound[STEPS] = {
+		2341847524, 2553802834, 2784941738, 3037000500, 3311872529, 3611622603, 3938502376, UINT64_MAX,
 	};
-	unsigned int shift, step = 0;
-	uint32_t mantissa;
+	unsigned int shift, step;
+	uint64_t mantissa;
 
 	if (value < EXACT)
 		return (uint16_t)value;
 	shift = (unsigned int)__builtin_clzll(value);
-	mantissa = (uint32_t)((value << shift) >> 32);
-	for (unsigned int i = 0; i < STEPS - 1; i++)
-		step += mantissa >= bound[i];
+	mantissa = (value << shift) >> 32;
+	step = (unsigned int)(mantissa >> 28) % STEPS;
+	step += mantissa >= bound[step];
 	return (uint16_t)(EXACT + (63 - shift - EXACT_SHIFT) * STEPS + step);
 }
 
@@ -140,20 +141,25 @@ static bool rebuild(struct mw_histogram *h, uint16_t capacity, uint8_t width)
 	return true;
 }
 
-/* The first bucket whose number is not below `number`. */
+/*
+ * The first bucket whose number is not below `number`. Lifetimes are hard to predict, so that a search that branches on
+ * them costs more than looking at what is not needed; the compiler makes vectors of the second loop.
+ */
 static uint32_t lower_bound(const struct mw_histogram *h, uint16_t number)
 {
-	uint32_t low = 0, high = h->used;
+	const uint16_t *all = numbers(h);
+	uint32_t low = 0, count = h->used;
+	uint16_t below = 0;
 
-	while (low < high) {
-		uint32_t middle = (low + high) / 2;
+	while (count > LOOK_AT_ALL) {
+		uint32_t half = count / 2;
 
-		if (numbers(h)[middle] < number)
-			low = middle + 1;
-		else
-			high = middle;
+		low += all[low + half - 1] < number ? half : 0;
+		count -= half;
 	}
-	return low;
+	for (uint32_t i = 0; i < count; i++)
+		below = (uint16_t)(below + (all[low + i] < number));
+	return low + below;
 }
 
 /* Open an empty bucket at place `at`; there is room. */
@@ -169,9 +175,23 @@ static void open_bucket(struct mw_histogram *h, uint32_t at, uint16_t number)
 	h->used++;
 }
 
-static struct mw_error *add_to_bucket(struct mw_histogram *h, uint16_t number, uint64_t times)
+/* Add to a bucket that is there and whose count stays as wide as it is; false where it isn't. */
+static inline bool add_in_place(struct mw_histogram *h, uint32_t at, uint16_t number, uint64_t times)
 {
-	uint32_t at = lower_bound(h, number);
+	uint64_t count;
+
+	if (at >= h->used || numbers(h)[at] != number)
+		return false;
+	count = get_count(h, at) + times;
+	if (h->width < sizeof(count) && count >> (8 * h->width) != 0)
+		return false;
+	set_count(h, at, count);
+	return true;
+}
+
+/* Make room for a new bucket, or for a larger count. */
+static struct mw_error *add_with_room(struct mw_histogram *h, uint32_t at, uint16_t number, uint64_t times)
+{
 	bool is_there = at < h->used && numbers(h)[at] == number;
 	uint64_t count = times + (is_there ? get_count(h, at) : 0);
 	uint8_t width = width_for(count);
@@ -190,6 +210,15 @@ static struct mw_error *add_to_bucket(struct mw_histogram *h, uint16_t number, u
 		open_bucket(h, at, number);
 	set_count(h, at, count);
 	return NULL;
+}
+
+static inline struct mw_error *add_to_bucket(struct mw_histogram *h, uint16_t number, uint64_t times)
+{
+	uint32_t at = lower_bound(h, number);
+
+	if (add_in_place(h, at, number, times))
+		return NULL;
+	return add_with_room(h, at, number, times);
 }
 
 static void take_limits(struct mw_histogram *h, uint64_t min, uint64_t max, uint64_t times)
