@@ -61,5 +61,16 @@ bool mw_x86_inspect(const uint8_t *bytes, size_t size, mw_addr base, const struc
 		    struct mw_code_seen *seen);
 size_t mw_x86_search(const uint8_t *bytes, size_t size, mw_addr base, size_t from, enum mw_code_deed deed,
 		     const struct mw_code_wanted *wanted);
+void mw_x86_detour(const uint8_t *bytes, size_t size, mw_addr base, mw_addr pc, uint64_t function_size,
+		   struct mw_detour *detour);
+struct mw_error *mw_x86_pad(const struct mw_detour *detour, const struct mw_pad_frame *frame, mw_addr dest,
+			    struct mw_pad *pad) MW_MUST_CHECK;
+struct mw_error *mw_x86_detour_jump(const struct mw_detour *detour, mw_addr pad, uint8_t *out) MW_MUST_CHECK;
+
+/* Why a pad can't hold the instruction, or NULL where it can. Static text. */
+const char *mw_x86_pad_obstacle(const struct mw_insn_plan *plan);
+/* Is it a call that a pad can hold? Its copy never goes on to what follows: the return comes to where the call stood.
+ */
+bool mw_x86_pad_calls(const struct mw_insn_plan *plan);
 
 #endif

@@ -11,6 +11,9 @@
 #define CALL_SHORTEST 2 /* call rax */
 #define CALL_LONGEST  7 /* call [rax + rax + disp32] */
 
+/* What 32 bits of displacement reach from anywhere in a pad, and from anywhere in the instructions it is made for. */
+#define PAD_REACH ((UINT64_C(1) << 31) - 4096)
+
 static uint64_t argument(const struct mw_regs *regs, unsigned index)
 {
 	static const uint8_t order[] = {MW_X86_RDI, MW_X86_RSI, MW_X86_RDX, MW_X86_RCX, MW_X86_R8, MW_X86_R8 + 1};
@@ -94,4 +97,8 @@ const struct mw_arch mw_arch_x86_64 = {
 	.is_call_before = is_call_before,
 	.inspect = mw_x86_inspect,
 	.search = mw_x86_search,
+	.detour = mw_x86_detour,
+	.pad = mw_x86_pad,
+	.detour_jump = mw_x86_detour_jump,
+	.pad_reach = PAD_REACH,
 };

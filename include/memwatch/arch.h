@@ -100,12 +100,12 @@ struct mw_code_seen {
  *      f+12: …
  */
 struct mw_detour {
-	const char *why;  /* NULL, or why the function can't be detoured: static text */
-	mw_addr at;       /* where the jump is to stand */
-	uint8_t jump;     /* length of the jump: so many bytes at `at` are overwritten */
-	uint8_t length;   /* whole instructions that are displaced: at least so many */
-	uint8_t count;    /* of them; a function may end among them, padding behind it belongs to no instruction */
-	bool ends;        /* the last of them does not go on to what follows: no way back is needed */
+	const char *why; /* NULL, or why the function can't be detoured: static text */
+	mw_addr at;      /* where the jump is to stand */
+	uint8_t jump;    /* length of the jump: so many bytes at `at` are overwritten */
+	uint8_t length;  /* whole instructions that are displaced: at least so many */
+	uint8_t count;   /* of them; a function may end among them, padding behind it belongs to no instruction */
+	bool ends;       /* the last of them leaves, or calls and is returned to in its place: no way back is needed */
 	uint8_t offset[MW_DETOUR_INSNS]; /* of each, from `at` */
 	uint8_t bytes[MW_DETOUR_MAX];    /* what is displaced */
 };
@@ -114,8 +114,13 @@ struct mw_detour {
 struct mw_pad {
 	uint8_t bytes[MW_PAD_SIZE];
 	uint8_t size;
-	uint8_t original;                /* offset of the relocated instructions: the function as it was begins there */
-	uint8_t copied[MW_DETOUR_INSNS]; /* offset of each displaced instruction's copy */
+	uint8_t original; /* offset of the relocated instructions: the function as it was begins there */
+	/*
+	 * Offset of each displaced instruction's copy: a pc on one of these and a pc on that instruction are the same
+	 * state. A call's copy and that of a branch far away are two instructions; with a pc between, or on the jump
+	 * back, a thread is one step away from the program's own code.
+	 */
+	uint8_t copied[MW_DETOUR_INSNS];
 };
 
 /* What every pad needs to know beside its function. */
@@ -188,9 +193,9 @@ struct mw_arch {
 	size_t (*search)(const uint8_t *bytes, size_t size, mw_addr base, size_t from, enum mw_code_deed deed,
 			 const struct mw_code_wanted *wanted);
 	/*
-	 * Can the function at `pc` have its first instructions displaced by a jump? `bytes` stand at `base` and hold the
-	 * function (`function_size` bytes, 0: unknown) and what surrounds it: a branch from there into what would be
-	 * overwritten is a reason against it. Always fills `detour`.
+	 * Can the function at `pc` have its first instructions displaced by a jump? `bytes` stand at `base` and hold
+	 * the function (`function_size` bytes, 0: unknown) and what surrounds it: a branch from there into what would
+	 * be overwritten is a reason against it. Always fills `detour`.
 	 */
 	void (*detour)(const uint8_t *bytes, size_t size, mw_addr base, mw_addr pc, uint64_t function_size,
 		       struct mw_detour *detour);
