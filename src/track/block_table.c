@@ -40,12 +40,17 @@ static uint32_t next_of(const struct mw_block_shard *shard, uint32_t at)
 	return at + 1 == shard->capacity ? 0 : at + 1;
 }
 
-/* The slot that holds `addr`, or the empty one where it would go. The shard has an empty slot. */
-static struct mw_block *slot_of(const struct mw_block_shard *shard, uint64_t hash, mw_addr addr)
+static struct mw_block block_of(const struct mw_block_slot *slot)
+{
+	return (struct mw_block){mw_hash_unmix(slot->hash), slot->bytes, slot->time_ns, slot->stack, slot->thread};
+}
+
+/* The slot of that hash, or the empty one where it would go. The shard has an empty slot. */
+static struct mw_block_slot *slot_of(const struct mw_block_shard *shard, uint64_t hash)
 {
 	uint32_t at = home_of(hash, shard->capacity);
 
-	while (shard->slots[at].addr != addr && shard->slots[at].addr != 0)
+	while (shard->slots[at].hash != hash && shard->slots[at].hash != 0)
 		at = next_of(shard, at);
 	return &shard->slots[at];
 }
@@ -57,10 +62,10 @@ static bool resize(struct mw_block_shard *shard, uint32_t capacity)
 	if (!to.slots)
 		return false;
 	for (uint32_t i = 0; i < shard->capacity; i++) {
-		const struct mw_block *block = &shard->slots[i];
+		const struct mw_block_slot *slot = &shard->slots[i];
 
-		if (block->addr != 0)
-			*slot_of(&to, mw_hash_mix(block->addr), block->addr) = *block;
+		if (slot->hash != 0)
+			*slot_of(&to, slot->hash) = *slot;
 	}
 	mw_array_free(shard->slots, shard->capacity, sizeof(*shard->slots));
 	*shard = to;
@@ -78,16 +83,20 @@ static struct mw_error *make_room(struct mw_block_shard *shard)
 	return NULL;
 }
 
-const struct mw_block *mw_block_table_find(const struct mw_block_table *table, mw_addr addr)
+bool mw_block_table_find(const struct mw_block_table *table, mw_addr addr, struct mw_block *block)
 {
 	uint64_t hash = mw_hash_mix(addr);
 	const struct mw_block_shard *shard = &table->shards[shard_of(hash)];
-	const struct mw_block *slot;
+	const struct mw_block_slot *slot;
 
 	if (shard->count == 0 || addr == 0)
-		return NULL;
-	slot = slot_of(shard, hash, addr);
-	return slot->addr ? slot : NULL;
+		return false;
+	slot = slot_of(shard, hash);
+	if (slot->hash == 0)
+		return false;
+	if (block)
+		*block = block_of(slot);
+	return true;
 }
 
 void mw_block_table_prefetch(const struct mw_block_table *table, mw_addr addr)
@@ -104,16 +113,16 @@ struct mw_error *mw_block_table_insert(struct mw_block_table *table, const struc
 {
 	uint64_t hash = mw_hash_mix(block->addr);
 	struct mw_block_shard *shard = &table->shards[shard_of(hash)];
-	struct mw_block *slot;
+	struct mw_block_slot *slot;
 
 	MW_TRY(make_room(shard));
-	slot = slot_of(shard, hash, block->addr);
-	*replaced = slot->addr != 0;
+	slot = slot_of(shard, hash);
+	*replaced = slot->hash != 0;
 	if (*replaced)
-		*old = *slot;
+		*old = block_of(slot);
 	else
 		shard->count++;
-	*slot = *block;
+	*slot = (struct mw_block_slot){hash, block->bytes, block->time_ns, block->stack, block->thread};
 	return NULL;
 }
 
@@ -122,8 +131,8 @@ static void close_hole(struct mw_block_shard *shard, uint32_t hole)
 {
 	uint32_t capacity = shard->capacity;
 
-	for (uint32_t at = next_of(shard, hole); shard->slots[at].addr != 0; at = next_of(shard, at)) {
-		uint32_t home = home_of(mw_hash_mix(shard->slots[at].addr), capacity);
+	for (uint32_t at = next_of(shard, hole); shard->slots[at].hash != 0; at = next_of(shard, at)) {
+		uint32_t home = home_of(shard->slots[at].hash, capacity);
 		uint32_t from_home = at >= home ? at - home : at + capacity - home;
 		uint32_t from_hole = at >= hole ? at - hole : at + capacity - hole;
 
@@ -132,21 +141,21 @@ static void close_hole(struct mw_block_shard *shard, uint32_t hole)
 			hole = at;
 		}
 	}
-	shard->slots[hole].addr = 0;
+	shard->slots[hole].hash = 0;
 }
 
 bool mw_block_table_remove(struct mw_block_table *table, mw_addr addr, struct mw_block *block)
 {
 	uint64_t hash = mw_hash_mix(addr);
 	struct mw_block_shard *shard = &table->shards[shard_of(hash)];
-	struct mw_block *slot;
+	struct mw_block_slot *slot;
 
 	if (shard->count == 0 || addr == 0)
 		return false;
-	slot = slot_of(shard, hash, addr);
-	if (slot->addr == 0)
+	slot = slot_of(shard, hash);
+	if (slot->hash == 0)
 		return false;
-	*block = *slot;
+	*block = (struct mw_block){addr, slot->bytes, slot->time_ns, slot->stack, slot->thread};
 	close_hole(shard, (uint32_t)(slot - shard->slots));
 	shard->count--;
 	/* Without memory for the smaller array the larger one serves on. */
@@ -155,11 +164,27 @@ bool mw_block_table_remove(struct mw_block_table *table, mw_addr addr, struct mw
 	return true;
 }
 
+bool mw_block_table_each(const struct mw_block_table *table,
+			 bool (*visit)(const void *context, const struct mw_block *block), const void *context)
+{
+	for (uint32_t i = 0; i < MW_BLOCK_SHARDS; i++) {
+		const struct mw_block_shard *shard = &table->shards[i];
+
+		for (uint32_t j = 0; j < shard->capacity; j++) {
+			struct mw_block block = block_of(&shard->slots[j]);
+
+			if (block.addr != 0 && !visit(context, &block))
+				return false;
+		}
+	}
+	return true;
+}
+
 uint64_t mw_block_table_memory(const struct mw_block_table *table)
 {
 	uint64_t bytes = 0;
 
 	for (uint32_t i = 0; i < MW_BLOCK_SHARDS; i++)
-		bytes += (uint64_t)table->shards[i].capacity * sizeof(struct mw_block);
+		bytes += (uint64_t)table->shards[i].capacity * sizeof(struct mw_block_slot);
 	return bytes;
 }

@@ -20,8 +20,16 @@ struct mw_block {
 
 #define MW_BLOCK_SHARDS 256U
 
+/* A block under the hash of its address, which no other address has: nothing need be hashed again to move it. */
+struct mw_block_slot {
+	uint64_t hash; /* 0: empty */
+	uint64_t bytes;
+	uint64_t time_ns;
+	uint32_t stack, thread;
+};
+
 struct mw_block_shard {
-	struct mw_block *slots; /* addr 0: empty */
+	struct mw_block_slot *slots;
 	uint32_t capacity, count;
 };
 
@@ -31,8 +39,8 @@ struct mw_block_table {
 
 void mw_block_table_init(struct mw_block_table *table);
 void mw_block_table_deinit(struct mw_block_table *table);
-/* The block at `addr`, good until the table changes, or NULL. */
-const struct mw_block *mw_block_table_find(const struct mw_block_table *table, mw_addr addr);
+/* Is there a block at `addr`? It is copied to `block` unless that is NULL. */
+bool mw_block_table_find(const struct mw_block_table *table, mw_addr addr, struct mw_block *block);
 /* Let the processor fetch what is needed to find, put in or take out a block at `addr`. */
 void mw_block_table_prefetch(const struct mw_block_table *table, mw_addr addr);
 /* Put a block in. Where one was at its address already, that one is copied to `old` and *replaced is true. */
@@ -40,6 +48,9 @@ struct mw_error *mw_block_table_insert(struct mw_block_table *table, const struc
 				       bool *replaced) MW_MUST_CHECK;
 /* Take the block at `addr` out, into `block`; false where there is none. */
 bool mw_block_table_remove(struct mw_block_table *table, mw_addr addr, struct mw_block *block);
+/* Call `visit` for each block in no order until it returns false; so does this then. */
+bool mw_block_table_each(const struct mw_block_table *table,
+			 bool (*visit)(const void *context, const struct mw_block *block), const void *context);
 /* Bytes behind the table. */
 uint64_t mw_block_table_memory(const struct mw_block_table *table);
 

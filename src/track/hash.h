@@ -15,6 +15,17 @@ static inline uint64_t mw_hash_mix(uint64_t x)
 	return x ^ (x >> 32);
 }
 
+/* The x that mw_hash_mix() made `hash` of: no two have the same, and only 0 has 0. */
+static inline uint64_t mw_hash_unmix(uint64_t hash)
+{
+	uint64_t x = hash ^ (hash >> 32);
+
+	x *= 0x96de1b173f119089U;
+	x ^= (x >> 29) ^ (x >> 58);
+	x *= 0xf1de83e19937733dU;
+	return x ^ (x >> 32);
+}
+
 /* Hash of a sequence: `hash` of what came before, then `x`. */
 static inline uint64_t mw_hash_add(uint64_t hash, uint64_t x)
 {

@@ -89,7 +89,7 @@ struct mw_error *mw_heap_fail(struct mw_track *track, const struct mw_event *eve
 		struct mw_block old;
 		bool replaced;
 
-		if (mw_block_table_find(&track->heap, limbo->block.addr)) {
+		if (mw_block_table_find(&track->heap, limbo->block.addr, NULL)) {
 			/* Someone else was given the address meanwhile, so the block was freed after all. */
 			track->missed++;
 			err = end_block(track, &limbo->block, limbo->time_ns);

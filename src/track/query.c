@@ -105,8 +105,9 @@ struct walk {
 	void *context;
 };
 
-static bool visit_heap_block(const struct walk *walk, const struct mw_block *block)
+static bool visit_heap_block(const void *context, const struct mw_block *block)
 {
+	const struct walk *walk = context;
 	struct mw_track_block out = {
 		.addr = block->addr,
 		.bytes = block->bytes,
@@ -139,19 +140,6 @@ static bool visit_range(const struct walk *walk, const struct mw_range *range)
 		.kind = (enum mw_kind)block->kind,
 	};
 	return walk->visit(walk->context, &out, first);
-}
-
-static bool visit_table(const struct walk *walk)
-{
-	for (uint32_t i = 0; i < MW_BLOCK_SHARDS; i++) {
-		const struct mw_block_shard *shard = &walk->track->heap.shards[i];
-
-		for (uint32_t j = 0; j < shard->capacity; j++) {
-			if (shard->slots[j].addr != 0 && !visit_heap_block(walk, &shard->slots[j]))
-				return false;
-		}
-	}
-	return true;
 }
 
 static bool visit_limbo(const struct walk *walk, const struct mw_limbo *limbo)
@@ -204,7 +192,7 @@ void mw_track_each_block(const struct mw_track *track,
 	/* Clears the marks of an earlier walk, those of numbers not in use too, which does no harm. */
 	for (uint32_t i = 0; i < track->vm_blocks.used; i++)
 		((struct mw_vm_block *)mw_pool_at(&track->vm_blocks, i))->visited = false;
-	if (visit_table(&walk) && visit_ranges(&walk))
+	if (mw_block_table_each(&track->heap, visit_heap_block, &walk) && visit_ranges(&walk))
 		(void)visit_limbos(&walk);
 }
 

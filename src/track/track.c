@@ -61,7 +61,7 @@ static bool knows(void *context, mw_addr addr)
 {
 	struct mw_track *track = context;
 
-	return mw_block_table_find(&track->heap, addr) != NULL;
+	return mw_block_table_find(&track->heap, addr, NULL);
 }
 
 /* Before anything is counted, so that a wrong event counts nothing. */
