@@ -3,13 +3,16 @@
  * quiesce.h: make a whole process stand still for a moment, and let it go as it was.
  *
  *      mw_quiesce_begin    seize every thread, interrupt it, wait until all stand
- *      mw_quiesce_pause, mw_quiesce_resume    … let them run for a moment in between, and stand again
+ *      mw_quiesce_breathe  let them run for a moment in between, and stand again
  *      mw_quiesce_end      detach from every thread; signals that came meanwhile are delivered, a stopped process
  *                          stays stopped, interrupted system calls go on
  *
  * Between begin and end the caller's thread is the tracer. New threads that are born meanwhile belong to it; a child
  * process that is forked meanwhile is told to `forked` while it stands, and let go after that; one that shares the
- * memory (vfork) is held like a thread. Nothing but this uses waitpid for these tids.
+ * memory (vfork) is held like a thread. Nothing but this uses waitpid for these tids, and this uses it for no others.
+ *
+ * A thread stands at the border to user mode: a signal that was about to be handled has its frame built, a fork or
+ * clone is done. So none holds a signal back, and nearly all can perform a system call.
  */
 #ifndef MW_TARGET_QUIESCE_H
 #define MW_TARGET_QUIESCE_H
@@ -22,43 +25,52 @@
 struct mw_quiet_thread {
 	pid_t tid;
 	bool stopped;
-	bool sharing;   /* another process that lives in the same memory (vfork) */
-	bool in_event;  /* stands in a clone, fork, exec or exit: its registers can be read, but it can perform no system call */
+	bool sharing;  /* another process that lives in the same memory (vfork) */
+	bool in_event; /* stands in a vfork: its registers can be read, but it can perform no system call */
 	bool group_stopped;
-	int signal;     /* to be delivered when it goes on */
 	/* its own: */
-	bool interrupted, newborn, mended;
+	bool interrupted; /* our interrupt is on its way */
+	bool newborn;     /* has not had its first stop */
+	bool by_vfork;
 };
 
 struct mw_quiesce {
 	pid_t pid;
-	struct mw_quiet_thread *threads; /* those that are there */
+	struct mw_quiet_thread *threads; /* those that are there, by tid */
 	size_t count, capacity;
 	bool standing;
-	bool gone;      /* the process has ended */
-	bool execed;    /* it runs another program now */
-	int exit_status; /* where gone and known, as waitpid gives it; else -1 */
-	uint64_t stood_ns;  /* time for which all stood still, summed up */
-	uint64_t began_ns;
+	bool gone;         /* the process has ended */
+	bool execed;       /* it runs another program now */
+	int exit_status;   /* where gone and known, as waitpid gives it; else -1 */
+	uint64_t stood_ns; /* time for which any was kept from running, summed up */
 	/* A forked child stands before its first instruction, traced: clean it. May be NULL. */
 	struct mw_error *(*forked)(void *context, pid_t child);
 	void *context;
 	/* its own: */
-	struct { pid_t tid; int status; } early[64];
-	size_t early_count;
+	uint64_t since_ns; /* when they were last asked to stop; 0 while they run */
+	bool holding;      /* who stops is to stay so */
 };
 
 /*
- * All threads stand when this returns. Set forked and context before. Threads in a wait that nothing interrupts (vfork, a
- * dead disk) may be left running after two seconds: they are not `stopped`. On failure all are let go. Errors: GONE,
- * DENIED (explained by preflight), SYSTEM, MEMORY.
+ * All threads stand when this returns. Zero-initialise; set forked and context before. Threads in a wait that nothing
+ * interrupts may be left unstopped, a vfork's maker where its child stands, others (a dead disk) after two seconds:
+ * they run no code of the program before they have stopped. On failure all are let go; gone and execed say what became
+ * of the process. Errors: GONE (it ended or runs another program), DENIED (explained by preflight), SYSTEM, MEMORY, and
+ * those of `forked`.
  */
 struct mw_error *mw_quiesce_begin(struct mw_quiesce *quiesce, pid_t pid) MW_MUST_CHECK;
-/* Let all go on, still traced, for about `ns`; then stand again. */
+/*
+ * Let all go on, still traced, for about `ns`; then stand again. That the process has ended or runs another program is
+ * no error: see gone and execed. After an error those that could be stopped stand.
+ */
 struct mw_error *mw_quiesce_breathe(struct mw_quiesce *quiesce, uint64_t ns) MW_MUST_CHECK;
-/* Let go. Safe at any time, also where the process has ended, and twice. */
+/*
+ * Let go. Safe at any time, also where the process has ended, and twice. A thread that does not stop within five
+ * seconds can't be let go yet: an error, and it stays listed (count). It will stop when its wait ends: call this again.
+ * All are let go when the caller's thread ends.
+ */
 struct mw_error *mw_quiesce_end(struct mw_quiesce *quiesce) MW_MUST_CHECK;
-/* A stopped thread that can perform a system call for us, or 0. */
+/* A stopped thread that can perform a system call for us (mw_remote_syscall), or 0. */
 pid_t mw_quiesce_pick(const struct mw_quiesce *quiesce);
 
 #endif

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT
+/* quiesce_list.c: find the threads of a process and seize them (quiesce_list.h). */
+#include "target/quiesce_list.h"
+
+#include "base/fault.h"
+#include "base/vector.h"
+#include "proc/file.h"
+#include "proc/stat.h"
+#include "proc/status.h"
+#include "target/preflight.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* In /proc/TID/stat: threads of the kernel's that a process has (io_uring). Nobody can trace them, they run no code. */
+#define FLAG_IO_WORKER   0x00000010u
+#define FLAG_USER_WORKER 0x00004000u
+
+/* The place of the first whose id is `tid` or more. */
+static size_t place(const struct mw_quiesce *quiesce, pid_t tid)
+{
+	size_t low = 0, high = quiesce->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (quiesce->threads[middle].tid < tid)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+struct mw_quiet_thread *mw_quiesce_after(const struct mw_quiesce *quiesce, pid_t tid)
+{
+	size_t at = place(quiesce, tid + 1);
+
+	return at < quiesce->count ? &quiesce->threads[at] : NULL;
+}
+
+struct mw_quiet_thread *mw_quiesce_find(const struct mw_quiesce *quiesce, pid_t tid)
+{
+	size_t at = place(quiesce, tid);
+
+	return at < quiesce->count && quiesce->threads[at].tid == tid ? &quiesce->threads[at] : NULL;
+}
+
+struct mw_error *mw_quiesce_add(struct mw_quiesce *quiesce, pid_t tid, struct mw_quiet_thread **out)
+{
+	struct mw_quiet_thread *threads;
+	size_t at = place(quiesce, tid);
+
+	if (at == quiesce->count || quiesce->threads[at].tid != tid) {
+		threads = mw_vector_room(quiesce->threads, quiesce->count, &quiesce->capacity, sizeof(*threads));
+		if (!threads)
+			return mw_error_nomem();
+		quiesce->threads = threads;
+		memmove(threads + at + 1, threads + at, (quiesce->count - at) * sizeof(*threads));
+		memset(&threads[at], 0, sizeof(*threads));
+		threads[at].tid = tid;
+		quiesce->count++;
+	}
+	*out = &quiesce->threads[at];
+	return NULL;
+}
+
+void mw_quiesce_remove(struct mw_quiesce *quiesce, pid_t tid)
+{
+	size_t at = place(quiesce, tid);
+
+	if (at == quiesce->count || quiesce->threads[at].tid != tid)
+		return;
+	quiesce->count--;
+	memmove(quiesce->threads + at, quiesce->threads + at + 1, (quiesce->count - at) * sizeof(*quiesce->threads));
+}
+
+static bool is_kernel_worker(pid_t tid)
+{
+	struct mw_error *err;
+	uint64_t flags = 0;
+	char *text = NULL;
+	size_t size = 0;
+
+	err = mw_proc_file_read(&text, &size, "/proc/%d/stat", (int)tid);
+	if (err) {
+		mw_error_destroy(err);
+		return false;
+	}
+	if (!mw_stat_field(text, size, MW_STAT_FLAGS, &flags))
+		flags = 0;
+	free(text);
+	return (flags & (FLAG_IO_WORKER | FLAG_USER_WORKER)) != 0;
+}
+
+/* The kernel denied us a thread. NULL where that is in order. */
+static struct mw_error *judge_denied(struct mw_quiesce *quiesce, pid_t tid, int errnum)
+{
+	struct mw_quiet_thread *thread;
+	struct mw_status status;
+	struct mw_error *err = mw_status_read(tid, &status);
+
+	if (err) {
+		mw_error_destroy(err);
+		return NULL;
+	}
+	if (status.state == 'Z' || status.state == 'X' || is_kernel_worker(tid))
+		return NULL;
+	if (status.tracer != gettid())
+		return mw_preflight_explain_denied(quiesce->pid, errnum);
+	/* Made by one that is seized already, and seized with that. */
+	MW_TRY(mw_quiesce_add(quiesce, tid, &thread));
+	thread->newborn = true;
+	return NULL;
+}
+
+static struct mw_error *seize_one(struct mw_quiesce *quiesce, pid_t tid)
+{
+	struct mw_quiet_thread *thread;
+	struct mw_error *err;
+
+	MW_TRY(mw_fault("quiesce.seize"));
+	/* Room first: a seized thread that is not in the list would never be let go. */
+	MW_TRY(mw_quiesce_add(quiesce, tid, &thread));
+	err = mw_tracee_seize(tid);
+	if (!err)
+		return NULL;
+	mw_quiesce_remove(quiesce, tid);
+	if (mw_error_kind(err) == MW_ERROR_GONE || mw_error_kind(err) == MW_ERROR_DENIED) {
+		bool gone = mw_error_kind(err) == MW_ERROR_GONE;
+		int errnum = mw_error_errno(err);
+
+		mw_error_destroy(err);
+		return gone ? NULL : judge_denied(quiesce, tid, errnum);
+	}
+	return err;
+}
+
+struct mw_error *mw_quiesce_seize(struct mw_quiesce *quiesce)
+{
+	bool fresh = true;
+
+	/* Threads that appear meanwhile were either made by one that is seized, and are seized then, or are in the next
+	 * list. */
+	while (fresh) {
+		pid_t *tids = NULL;
+		size_t count = 0;
+		struct mw_error *err = mw_tasks_read(quiesce->pid, &tids, &count);
+
+		fresh = false;
+		for (size_t i = 0; i < count && !err; i++) {
+			if (mw_quiesce_find(quiesce, tids[i]))
+				continue;
+			err = seize_one(quiesce, tids[i]);
+			fresh |= mw_quiesce_find(quiesce, tids[i]) != NULL;
+		}
+		free(tids);
+		/* With some of them seized, what became of it will be heard by waiting. */
+		if (err && mw_error_kind(err) == MW_ERROR_GONE && quiesce->count > 0) {
+			mw_error_destroy(err);
+			return NULL;
+		}
+		MW_TRY(err);
+	}
+	if (quiesce->count == 0)
+		return mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", (int)quiesce->pid);
+	return NULL;
+}
+
+void mw_quiesce_adopt(struct mw_quiesce *quiesce, pid_t tid)
+{
+	pid_t *children = NULL;
+	size_t count = 0;
+
+	mw_error_destroy(mw_children_read(quiesce->pid, tid, &children, &count));
+	for (size_t i = 0; i < count; i++) {
+		struct mw_quiet_thread *child;
+
+		if (mw_quiesce_find(quiesce, children[i]) || mw_shares_memory(tid, children[i]) != 1)
+			continue;
+		mw_error_destroy(seize_one(quiesce, children[i]));
+		child = mw_quiesce_find(quiesce, children[i]);
+		if (child && !child->newborn)
+			child->sharing = true;
+	}
+	free(children);
+}
+
+bool mw_quiesce_awaits_child(const struct mw_quiesce *quiesce, pid_t tid)
+{
+	pid_t *children = NULL;
+	size_t count = 0;
+	bool awaits = false;
+
+	mw_error_destroy(mw_children_read(quiesce->pid, tid, &children, &count));
+	for (size_t i = 0; i < count && !awaits; i++) {
+		const struct mw_quiet_thread *child = mw_quiesce_find(quiesce, children[i]);
+
+		awaits = child && child->sharing && child->stopped;
+	}
+	free(children);
+	return awaits;
+}
+
+/* A tracee of ours that stands in its first stop, of which nobody has heard, and whose parent is none of ours. */
+static bool is_orphan(const struct mw_quiesce *quiesce, pid_t pid)
+{
+	struct mw_status status, parent;
+	struct mw_error *err = mw_status_read(pid, &status);
+	siginfo_t info = {0};
+	bool orphan;
+
+	orphan = !err && status.tracer == gettid() && !mw_quiesce_find(quiesce, pid);
+	mw_error_destroy(err);
+	if (!orphan)
+		return false;
+	/* One whose maker is traced will be told of by it, to whoever traces that. */
+	err = mw_status_read(status.ppid, &parent);
+	orphan = err || parent.tracer != gettid();
+	mw_error_destroy(err);
+	return orphan && waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOWAIT | WNOHANG | __WALL) == 0 &&
+	       info.si_pid == pid && info.si_status >> 8 == PTRACE_EVENT_STOP;
+}
+
+void mw_quiesce_free_orphans(const struct mw_quiesce *quiesce)
+{
+	DIR *directory = opendir("/proc");
+	struct dirent *entry;
+
+	if (!directory)
+		return;
+	while ((entry = readdir(directory))) {
+		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		if (pid <= 0 || !is_orphan(quiesce, pid))
+			continue;
+		if (quiesce->forked)
+			mw_error_destroy(quiesce->forked(quiesce->context, pid));
+		mw_error_destroy(mw_tracee_detach(pid, 0));
+	}
+	closedir(directory);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* quiesce_list.h: what the parts of quiesce share: its list of threads, and those that are not in it yet. */
+#ifndef MW_TARGET_QUIESCE_LIST_H
+#define MW_TARGET_QUIESCE_LIST_H
+
+#include "target/quiesce.h"
+
+/* The thread with this id, or NULL. Pointers hold until the next addition or removal. */
+struct mw_quiet_thread *mw_quiesce_find(const struct mw_quiesce *quiesce, pid_t tid);
+/* The first with a greater id, or NULL: to go through a list that changes meanwhile. */
+struct mw_quiet_thread *mw_quiesce_after(const struct mw_quiesce *quiesce, pid_t tid);
+/* Add one, or find it where it is there. Errors: MEMORY. */
+struct mw_error *mw_quiesce_add(struct mw_quiesce *quiesce, pid_t tid, struct mw_quiet_thread **out) MW_MUST_CHECK;
+void mw_quiesce_remove(struct mw_quiesce *quiesce, pid_t tid);
+
+/* Seize all threads that there are. Errors: as mw_quiesce_begin. */
+struct mw_error *mw_quiesce_seize(struct mw_quiesce *quiesce) MW_MUST_CHECK;
+/* Seize the processes that thread `tid` has made by vfork and that still live in its memory. Best effort. */
+void mw_quiesce_adopt(struct mw_quiesce *quiesce, pid_t tid);
+/* Is thread `tid` the maker of a process in its memory that stands? Then it waits for that one. */
+bool mw_quiesce_awaits_child(const struct mw_quiesce *quiesce, pid_t tid);
+/* Let forked children go whose maker was killed before it could tell of them. Best effort. */
+void mw_quiesce_free_orphans(const struct mw_quiesce *quiesce);
+
+#endif
