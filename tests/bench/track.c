@@ -12,6 +12,7 @@
 
 #define BATCH   512U
 #define STACKS  300U
+#define MANY    20000U
 #define FRAMES  30U
 #define THREADS 16U
 
@@ -19,7 +20,7 @@ struct bench {
 	const struct pattern *pattern;
 	struct mw_track *track;
 	struct mw_event_sink sink;
-	uint32_t heap[STACKS], vm[STACKS], threads[THREADS];
+	uint32_t heap[MANY], vm[MANY], threads[THREADS];
 	mw_addr *live, *unused; /* addresses of blocks in use and not */
 	uint32_t live_count, unused_count;
 	uint64_t random, time_ns;
@@ -30,7 +31,7 @@ struct pattern {
 	const char *name;
 	void (*fill)(struct bench *bench, struct mw_event *events); /* BATCH of them */
 	uint32_t blocks;                                            /* addresses, of which half are in use */
-	uint32_t threads;
+	uint32_t threads, stacks;
 };
 
 static void check(struct mw_error *err)
@@ -52,13 +53,13 @@ static uint32_t random_below(struct bench *bench, uint32_t limit)
 static struct mw_event next_event(struct bench *bench, enum mw_event_type type, mw_addr addr)
 {
 	bool heap = type < MW_EVENT_MAP;
-	uint32_t stack = random_below(bench, STACKS);
+	uint32_t stack = random_below(bench, bench->pattern->stacks);
 
 	bench->time_ns += 20 + random_below(bench, 100);
 	return (struct mw_event){
 		.time_ns = bench->time_ns,
 		.addr = addr,
-		.size = heap ? 16 + stack * 8 : 8192,
+		.size = heap ? 16 + stack % 100 * 8 : 8192,
 		.stack = heap ? bench->heap[stack] : bench->vm[stack],
 		.thread = bench->threads[random_below(bench, bench->pattern->threads)],
 		.type = type,
@@ -165,14 +166,15 @@ static void fill_vm(struct bench *bench, struct mw_event *events)
 }
 
 static const struct pattern patterns[] = {
-	{"pairs", fill_pairs, 200, 1},
-	{"brief", fill_churn, 100, 1},
-	{"brief_threads", fill_churn, 100, THREADS},
-	{"million", fill_steady, 2000000, THREADS},
-	{"million_churn", fill_churn, 2000000, THREADS},
-	{"realloc", fill_realloc, 20000, THREADS},
-	{"before", fill_before, 2, THREADS},
-	{"vm", fill_vm, 2000, THREADS},
+	{"pairs", fill_pairs, 200, 1, STACKS},
+	{"brief", fill_churn, 100, 1, STACKS},
+	{"brief_threads", fill_churn, 100, THREADS, STACKS},
+	{"million", fill_steady, 2000000, THREADS, STACKS},
+	{"million_churn", fill_churn, 2000000, THREADS, STACKS},
+	{"million_stacks", fill_steady, 2000000, THREADS, MANY},
+	{"realloc", fill_realloc, 20000, THREADS, STACKS},
+	{"before", fill_before, 2, THREADS, STACKS},
+	{"vm", fill_vm, 2000, THREADS, STACKS},
 };
 
 static double now(void)
@@ -223,7 +225,7 @@ static void init(struct bench *bench, const struct pattern *pattern, bool many)
 	*bench = (struct bench){.pattern = pattern, .random = 88172645463325252U, .many = many};
 	check(mw_track_create(&bench->track));
 	bench->sink = mw_track_sink(bench->track);
-	for (uint32_t i = 0; i < STACKS; i++) {
+	for (uint32_t i = 0; i < pattern->stacks; i++) {
 		bench->heap[i] = intern(bench, MW_KIND_HEAP, i);
 		bench->vm[i] = intern(bench, MW_KIND_VM, i);
 	}
