@@ -7,7 +7,7 @@
 #ifndef MW_SYMBOL_FRAME_TABLE_H
 #define MW_SYMBOL_FRAME_TABLE_H
 
-#include "symbol/elf_image.h"
+#include "symbol/frame_reader.h"
 
 /* As in .eh_frame_hdr: offsets from the table's base. */
 struct mw_frame_entry {
@@ -20,8 +20,7 @@ struct mw_frame_table {
 	uint64_t vaddr;              /* where the file has its entries; means nothing where they are made */
 	size_t count;                /* of entries; 0: there are no frame descriptions */
 	struct mw_frame_entry *made; /* from .eh_frame, or NULL: the file's own */
-	const uint8_t *section;      /* .eh_frame of a made table: stands at `base` */
-	size_t section_size;
+	struct mw_frame_bytes bytes; /* where descriptions are: .eh_frame where the table is made */
 };
 
 /* Find or make the table. The image must outlive it. A file without descriptions, or with such as no usual compiler and
@@ -29,6 +28,9 @@ struct mw_frame_table {
 struct mw_error *mw_frame_table_init(struct mw_frame_table *table, const struct mw_elf *elf) MW_MUST_CHECK;
 /* A zeroed table is fine. */
 void mw_frame_table_deinit(struct mw_frame_table *table);
+
+/* An entry, index less than count. False where the file does not have it. */
+bool mw_frame_table_entry(const struct mw_frame_table *table, size_t index, struct mw_frame_entry *entry);
 
 /* The code that `vaddr` belongs to: a function, or the cold part of one, which is described apart. False where no
  * description covers it. */

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT
+/* frame_reader.c: bounded reading of the records of .eh_frame and .debug_frame (frame_reader.h). */
+#include "symbol/frame_reader.h"
+
+#include <dwarf.h>
+#include <string.h>
+
+#define ENCODING_FORM     0x0f
+#define ENCODING_RELATION 0xf0 /* with DW_EH_PE_indirect, which says the same as an unknown one: not to be read */
+
+#define RECORD_LIMIT       (1U << 20) /* no description is that long */
+#define AUGMENTATION_LIMIT 16         /* letters */
+#define WIDE               UINT32_MAX /* a length of 64 bits follows */
+
+void mw_cursor_skip(struct mw_cursor *cursor, size_t size)
+{
+	if (!cursor->ok || size > cursor->left) {
+		cursor->ok = false;
+		return;
+	}
+	cursor->at += size;
+	cursor->left -= size;
+	cursor->vaddr += size;
+}
+
+uint64_t mw_cursor_take(struct mw_cursor *cursor, size_t size)
+{
+	const uint8_t *from = cursor->at;
+	uint64_t value = 0;
+
+	mw_cursor_skip(cursor, size);
+	if (cursor->ok)
+		memcpy(&value, from, size);
+	return value;
+}
+
+/* The bits of a number of variable length, how many there are, and its last byte. */
+static uint64_t take_leb(struct mw_cursor *cursor, unsigned *bits, uint8_t *last)
+{
+	uint64_t value = 0;
+	uint8_t byte;
+
+	*bits = 0;
+	do {
+		byte = (uint8_t)mw_cursor_take(cursor, 1);
+		if (*bits >= 64)
+			cursor->ok = false;
+		else
+			value |= (uint64_t)(byte & 0x7f) << *bits;
+		*bits += 7;
+	} while (cursor->ok && byte & 0x80);
+	*last = byte;
+	return cursor->ok ? value : 0;
+}
+
+uint64_t mw_cursor_uleb(struct mw_cursor *cursor)
+{
+	unsigned bits;
+	uint8_t last;
+	uint64_t value = take_leb(cursor, &bits, &last);
+
+	if (bits > 64 && last > 1) /* of the tenth byte one bit is left */
+		cursor->ok = false;
+	return cursor->ok ? value : 0;
+}
+
+int64_t mw_cursor_sleb(struct mw_cursor *cursor)
+{
+	unsigned bits;
+	uint8_t last;
+	uint64_t value = take_leb(cursor, &bits, &last);
+
+	if (bits > 64 && last != 0 && last != 0x7f)
+		cursor->ok = false;
+	if (bits < 64 && last & 0x40)
+		value |= UINT64_MAX << bits;
+	return cursor->ok ? (int64_t)value : 0;
+}
+
+size_t mw_frame_encoded_size(uint8_t encoding)
+{
+	switch (encoding & ENCODING_FORM) {
+	case DW_EH_PE_absptr:
+	case DW_EH_PE_udata8:
+	case DW_EH_PE_sdata8:
+		return 8;
+	case DW_EH_PE_udata4:
+	case DW_EH_PE_sdata4:
+		return 4;
+	case DW_EH_PE_udata2:
+	case DW_EH_PE_sdata2:
+		return 2;
+	default:
+		return 0;
+	}
+}
+
+uint64_t mw_frame_take_pointer(struct mw_cursor *cursor, uint8_t encoding)
+{
+	uint8_t relation = encoding & ENCODING_RELATION;
+	uint64_t base = relation == DW_EH_PE_pcrel ? cursor->vaddr : 0, value;
+	size_t size = mw_frame_encoded_size(encoding);
+
+	if (!size || (relation != DW_EH_PE_absptr && relation != DW_EH_PE_pcrel))
+		cursor->ok = false;
+	value = mw_cursor_take(cursor, size);
+	switch (encoding & ENCODING_FORM) {
+	case DW_EH_PE_sdata4:
+		return base + (uint64_t)(int64_t)(int32_t)value;
+	case DW_EH_PE_sdata2:
+		return base + (uint64_t)(int64_t)(int16_t)value;
+	default:
+		return base + value;
+	}
+}
+
+bool mw_frame_bytes_init(struct mw_frame_bytes *bytes, const struct mw_elf *elf, const char *name)
+{
+	struct mw_elf_section section = mw_elf_section(elf, name);
+	bool debug = strcmp(name, ".debug_frame") == 0;
+
+	if (!section.present || section.compressed || (!debug && section.vaddr == 0) ||
+	    section.vaddr > UINT64_MAX - section.size)
+		return false;
+	*bytes = (struct mw_frame_bytes){
+		.elf = elf,
+		.section = mw_elf_file_bytes(elf, section.offset, section.size),
+		.size = section.size,
+		.vaddr = debug ? 0 : section.vaddr,
+		.debug = debug,
+	};
+	return bytes->section;
+}
+
+/* `size` bytes at `vaddr`, or NULL. */
+static const uint8_t *bytes_at(const struct mw_frame_bytes *bytes, uint64_t vaddr, size_t size)
+{
+	uint64_t into = vaddr - bytes->vaddr;
+
+	if (!bytes->section)
+		return mw_elf_span(bytes->elf, vaddr, size);
+	return into <= bytes->size && size <= bytes->size - into ? bytes->section + into : NULL;
+}
+
+bool mw_frame_open(const struct mw_frame_bytes *bytes, uint64_t vaddr, struct mw_frame_record *record)
+{
+	const uint8_t *at = bytes_at(bytes, vaddr, sizeof(uint32_t));
+	uint64_t length = 0;
+	size_t head = sizeof(uint32_t);
+
+	if (!at)
+		return false;
+	memcpy(&length, at, sizeof(uint32_t));
+	record->vaddr = vaddr;
+	record->wide = length == WIDE;
+	if (record->wide) {
+		at = bytes_at(bytes, vaddr + head, sizeof(length));
+		head += sizeof(length);
+		if (!at)
+			return false;
+		memcpy(&length, at, sizeof(length));
+	}
+	if (length == 0 || length > RECORD_LIMIT)
+		return false;
+	at = bytes_at(bytes, vaddr + head, (size_t)length);
+	record->body = (struct mw_cursor){at, (size_t)length, vaddr + head, true};
+	record->next = vaddr + head + length;
+	return at;
+}
+
+bool mw_frame_next(const struct mw_frame_bytes *bytes, uint64_t *vaddr, struct mw_frame_record *record)
+{
+	while (!mw_frame_open(bytes, *vaddr, record)) {
+		static const uint8_t end_mark[4];
+		const uint8_t *at = bytes->section ? bytes_at(bytes, *vaddr, sizeof(end_mark)) : NULL;
+
+		if (!at || memcmp(at, end_mark, sizeof(end_mark)) != 0)
+			return false;
+		*vaddr += sizeof(end_mark);
+	}
+	*vaddr = record->next;
+	return true;
+}
+
+/* The letters of a CIE's augmentation, its data begun where 'z' says that there are some. */
+static bool read_augmentation(struct mw_frame_cie *cie, const char *letters, struct mw_cursor *body)
+{
+	size_t size = mw_cursor_uleb(body);
+	struct mw_cursor data = *body;
+	uint8_t encoding;
+
+	mw_cursor_skip(body, size);
+	if (!body->ok)
+		return false;
+	data.left = size;
+	for (; *letters && !cie->strange; letters++) {
+		switch (*letters) {
+		case 'R':
+			cie->encoding = (uint8_t)mw_cursor_take(&data, 1);
+			break;
+		case 'P': /* a personality routine */
+			encoding = (uint8_t)mw_cursor_take(&data, 1);
+			if (!mw_frame_encoded_size(encoding) ||
+			    (encoding & ENCODING_RELATION & ~DW_EH_PE_indirect) == DW_EH_PE_aligned)
+				return false;
+			mw_cursor_skip(&data, mw_frame_encoded_size(encoding));
+			break;
+		case 'L': /* encoding of what the routine is given */
+			mw_cursor_skip(&data, 1);
+			break;
+		case 'S':
+			cie->signal = true;
+			break;
+		case 'B': /* no data */
+			break;
+		default:
+			cie->strange = true; /* nor is known what the letters behind it stand for */
+			break;
+		}
+	}
+	return data.ok;
+}
+
+/* .debug_frame's version 4 says how large addresses and segments are. */
+static bool read_sizes(const struct mw_frame_bytes *bytes, uint8_t version, struct mw_cursor *body)
+{
+	if (!bytes->debug || version < 4)
+		return true;
+	return mw_cursor_take(body, 1) == sizeof(uint64_t) && mw_cursor_take(body, 1) == 0;
+}
+
+static bool read_cie(const struct mw_frame_bytes *bytes, uint64_t vaddr, struct mw_frame_cie *cie)
+{
+	struct mw_frame_record record;
+	struct mw_cursor *body = &record.body;
+	const char *letters;
+	uint64_t id, none;
+	uint8_t version;
+
+	*cie = (struct mw_frame_cie){.vaddr = vaddr, .encoding = DW_EH_PE_absptr};
+	if (!mw_frame_open(bytes, vaddr, &record) || (record.wide && !bytes->debug))
+		return false;
+	none = !bytes->debug ? 0 : record.wide ? UINT64_MAX : UINT32_MAX;
+	id = mw_cursor_take(body, record.wide ? sizeof(uint64_t) : sizeof(uint32_t));
+	version = (uint8_t)mw_cursor_take(body, 1);
+	letters = (const char *)body->at;
+	if (id != none || !memchr(letters, 0, body->left < AUGMENTATION_LIMIT ? body->left : AUGMENTATION_LIMIT))
+		return false;
+	mw_cursor_skip(body, strlen(letters) + 1);
+	cie->augmented = *letters == 'z';
+	if ((*letters && !cie->augmented) || !read_sizes(bytes, version, body))
+		return false; /* what such letters stand for has no known size */
+	cie->code_align = mw_cursor_uleb(body);
+	cie->data_align = mw_cursor_sleb(body);
+	cie->return_register = version == 1 ? mw_cursor_take(body, 1) : mw_cursor_uleb(body);
+	if (cie->augmented && !read_augmentation(cie, letters + 1, body))
+		return false;
+	cie->program = *body;
+	return body->ok;
+}
+
+bool mw_frame_describe(const struct mw_frame_bytes *bytes, const struct mw_frame_record *record,
+		       struct mw_frame_cie *cie, struct mw_frame_description *description)
+{
+	struct mw_cursor body = record->body;
+	uint64_t at = body.vaddr, back;
+
+	if (record->wide && !bytes->debug)
+		return false;
+	back = mw_cursor_take(&body, record->wide ? sizeof(uint64_t) : sizeof(uint32_t));
+	if (!body.ok || back == (!bytes->debug ? 0 : record->wide ? UINT64_MAX : UINT32_MAX))
+		return false;
+	if (!bytes->debug && back > at)
+		return false;
+	at = bytes->debug ? back : at - back;
+	if (!cie->valid || cie->vaddr != at)
+		cie->valid = read_cie(bytes, at, cie);
+	if (!cie->valid)
+		return false;
+	description->start = mw_frame_take_pointer(&body, cie->encoding);
+	/* How long it is stands there as a number of the same form. */
+	description->length = mw_frame_take_pointer(&body, cie->encoding & ENCODING_FORM);
+	if (cie->augmented)
+		mw_cursor_skip(&body, mw_cursor_uleb(&body));
+	description->program = body;
+	return body.ok;
+}

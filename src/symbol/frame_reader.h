@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * frame_reader.h: bounded reading of the records of .eh_frame and .debug_frame: a CIE has what several descriptions
+ * share, a description (FDE) is of a piece of code.
+ */
+#ifndef MW_SYMBOL_FRAME_READER_H
+#define MW_SYMBOL_FRAME_READER_H
+
+#include "symbol/elf_image.h"
+
+/* Bytes that may lie, and where they stand. Reading beyond them gives 0 and makes `ok` false for good. */
+struct mw_cursor {
+	const uint8_t *at;
+	size_t left;
+	uint64_t vaddr; /* of `at` */
+	bool ok;
+};
+
+void mw_cursor_skip(struct mw_cursor *cursor, size_t size);
+/* An unsigned number of up to 8 bytes. */
+uint64_t mw_cursor_take(struct mw_cursor *cursor, size_t size);
+/* Numbers of variable length. One that does not fit 64 bits is not ok. */
+uint64_t mw_cursor_uleb(struct mw_cursor *cursor);
+int64_t mw_cursor_sleb(struct mw_cursor *cursor);
+/* Bytes of a pointer so encoded; 0 for encodings of no fixed size. */
+size_t mw_frame_encoded_size(uint8_t encoding);
+/* A pointer, absolute or relative to its own place. Other relations, and encodings of no fixed size, are not ok. */
+uint64_t mw_frame_take_pointer(struct mw_cursor *cursor, uint8_t encoding);
+
+/* Where records are. */
+struct mw_frame_bytes {
+	const struct mw_elf *elf;
+	const uint8_t *section; /* the whole section, or NULL: what the loaded segments have */
+	size_t size;            /* … its size */
+	uint64_t vaddr;         /* … where it stands. What .debug_frame calls an address of its own is an offset: 0 */
+	bool debug;             /* it is .debug_frame */
+};
+
+struct mw_frame_record {
+	uint64_t vaddr;        /* where it begins */
+	struct mw_cursor body; /* what follows the length */
+	uint64_t next;         /* where the next record begins */
+	bool wide;             /* 64-bit DWARF */
+};
+
+/* What descriptions share. Cursors are good as long as the bytes. */
+struct mw_frame_cie {
+	uint64_t vaddr;   /* where its record begins */
+	bool valid;       /* false: nothing is known */
+	bool signal;      /* of code that a signal handler returns to */
+	bool strange;     /* has an augmentation that is not known here: what its programs mean may differ */
+	uint8_t encoding; /* DW_EH_PE_… of its descriptions' pointers */
+	bool augmented;   /* descriptions have augmentation data */
+	uint64_t code_align, return_register;
+	int64_t data_align;
+	struct mw_cursor program; /* its initial instructions */
+};
+
+struct mw_frame_description {
+	uint64_t start, length; /* the code, vaddr and bytes */
+	struct mw_cursor program;
+};
+
+/* The section of that name for reading. False where there is none that can be read. */
+bool mw_frame_bytes_init(struct mw_frame_bytes *bytes, const struct mw_elf *elf, const char *section);
+/* The record at `vaddr`. False at the end, or where what stands there can't be one; length 0 is no record. */
+bool mw_frame_open(const struct mw_frame_bytes *bytes, uint64_t vaddr, struct mw_frame_record *record);
+/* The record at *vaddr, which goes on to the next; in a section, marks of an end with records behind them are passed.
+ */
+bool mw_frame_next(const struct mw_frame_bytes *bytes, uint64_t *vaddr, struct mw_frame_record *record);
+/*
+ * Read a description. `cie` is filled with what it refers to, or found to be that already (zero-initialise). False
+ * where the record is none (a CIE), or makes no sense.
+ */
+bool mw_frame_describe(const struct mw_frame_bytes *bytes, const struct mw_frame_record *record,
+		       struct mw_frame_cie *cie, struct mw_frame_description *description);
+
+#endif
