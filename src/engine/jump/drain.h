@@ -16,16 +16,19 @@
 /* What the drain asks of the engine. */
 struct jump_drain_help {
 	void *context;
-	/* Which thread (as memwatch sees it) has number `tid` in the target's innermost namespace, and its name. What can't
-	 * be found any more keeps its number, and the process's name. */
+	/* Which thread (as memwatch sees it) has number `tid` in the target's innermost namespace, and its name. What
+	 * can't be found any more keeps its number, and the process's name. */
 	void (*thread)(void *context, uint32_t tid, pid_t *out, char name[17]);
-	/* The module at a return address, or MW_MODULE_NONE. */
+	/* The module that a call returns to at `pc` (so the one at pc - 1), or MW_MODULE_NONE. */
 	uint32_t (*module)(void *context, mw_addr pc);
 	/* Walk from a SLOW record's registers; `bytes` stand at slow->start. At most `capacity` frames. */
 	void (*walk)(void *context, const struct mw_ring_slow *slow, const uint8_t *bytes, size_t size,
 		     struct mw_raw_frame *frames, uint32_t capacity, uint32_t *count, enum mw_stack_cut *cut);
 	/* Does a thread of that number still live? */
 	bool (*thread_lives)(void *context, uint32_t tid);
+	/* Give `count` rings from number `first` on their memory, before they are offered; false: they can't have it
+	 * now. Rings come in order, each once. NULL: all have it. */
+	bool (*fill)(void *context, uint32_t first, uint32_t count);
 };
 
 struct jump_drain_stats {
@@ -35,12 +38,20 @@ struct jump_drain_stats {
 	uint64_t walks, slow_walks;        /* stacks captured; by the slow road */
 	uint64_t waited;                   /* ticks that threads waited for room */
 	uint64_t broken_stacks;
-	uint64_t compared, differing;      /* stacks captured in both ways; those that were not the same */
+	uint64_t overtaken;           /* times that JUMP_HOLD_NS were over: order was not kept */
+	uint64_t compared, differing; /* stacks captured in both ways; those that were not the same */
 };
+
+/* How long a thread that is about to record may hold back what is later while a ring is nearly full. The recorder's
+ * wait_limit must be well above it. */
+#define JUMP_HOLD_NS UINT64_C(100000000)
 
 struct jump_drain;
 
-/* Both shared and clock must outlive the drain. Errors: MEMORY. */
+/*
+ * Both shared and clock must outlive the drain; the memory is formatted, and no thread records yet. The clock's rate is
+ * measured, its window may begin later. Errors: MEMORY.
+ */
 struct mw_error *jump_drain_create(const struct jump_shared *shared, struct jump_clock *clock,
 				   const struct mw_event_sink *sink, const struct jump_drain_help *help,
 				   struct jump_drain **out) MW_MUST_CHECK;
@@ -55,15 +66,19 @@ void jump_drain_hooks(struct jump_drain *drain, uint32_t count);
  * time holds back what is later. `*events` is how many were told. Errors: the sink's.
  */
 struct mw_error *jump_drain_round(struct jump_drain *drain, size_t *events) MW_MUST_CHECK;
-/* The last rounds: no thread records any more (or it does not matter); everything is read, calls that have begun and not
- * ended are told to have failed. */
+/* The last rounds: no thread records any more (or it does not matter); everything is read, calls that have begun and
+ * not ended are told to have failed. */
 struct mw_error *jump_drain_finish(struct jump_drain *drain) MW_MUST_CHECK;
-/* Threads that have ended give back their slots and rings; rings are offered anew, more than are taken. To be called every
- * now and then (it looks at every slot). */
+/* Threads that have ended give back their slots and rings; rings are offered anew, more than are taken. To be called
+ * every now and then (it looks at every slot). */
 void jump_drain_tidy(struct jump_drain *drain);
 /* Tell the sink the names of threads anew. */
 struct mw_error *jump_drain_rename(struct jump_drain *drain) MW_MUST_CHECK;
 
+/* As of now: it looks at every slot. Good until the next call. */
 const struct jump_drain_stats *jump_drain_stats(struct jump_drain *drain);
+/* The first stacks that differ between rows and walk (MW_RING_COMPARE), as text for people. Good until the next round.
+ */
+size_t jump_drain_differences(const struct jump_drain *drain, const char *const **out);
 
 #endif

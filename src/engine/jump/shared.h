@@ -12,8 +12,8 @@
 struct jump_geometry {
 	uint32_t slot_count, ring_count, ring_units, queue_count, depth, stack_count, known_count, cache_count;
 	uint64_t slots, queue, scratch, stacks, known, cache, dictionary, rings; /* offsets */
-	uint64_t dictionary_capacity; /* rows */
-	uint64_t rows, rows_end;      /* space for rows and indices */
+	uint64_t dictionary_capacity;                                            /* rows */
+	uint64_t rows, rows_end;                                                 /* space for rows and indices */
 	uint64_t size;
 };
 
@@ -36,6 +36,11 @@ static inline struct mw_ring_control *jump_control(const struct jump_shared *sha
 static inline struct mw_ring_slot *jump_slot(const struct jump_shared *shared, uint32_t number)
 {
 	return (struct mw_ring_slot *)(void *)(shared->base + shared->geometry.slots) + number;
+}
+
+static inline uint32_t *jump_queue(const struct jump_shared *shared)
+{
+	return (uint32_t *)(void *)(shared->base + shared->geometry.queue);
 }
 
 /* The first record of a ring. */

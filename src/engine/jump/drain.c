@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT
+/*
+ * drain.c: the rings' records in order of time (drain.h, drain_state.h).
+ *
+ * What is told in a round, and why nothing comes later that is earlier. A thread reserves a record's units, then reads
+ * the time stamp counter, then writes the record, then marks it. We read the counter (`now`), then look at each ring's
+ * `reserved`.
+ *
+ * - All units that we see reserved are marked: what the thread writes next, it reserves later than we looked, or it has
+ *   and its store was on its way. A store leaves the processor's store buffer within well less than `margin`, whatever
+ *   becomes of the thread, which is not needed for that; so the store came after now - margin, and so did the counter's
+ *   reading after it. Nothing later than now - margin is told.
+ * - Some are not marked: the thread, preempted perhaps, is about to mark a record whose time may be any from that of
+ * the ring's last one on. Nothing later than that is told.
+ *
+ * Counters of different processors agree (clock.h). A ring that we don't know yet was taken later than we looked at how
+ * many are taken, and its first record's time is later still.
+ */
+#include "engine/jump/drain_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ROUND_RECORDS 65536u
+#define MARGIN_NS     20000u
+#define FUTURE_NS     UINT64_C(10000000000) /* later than now by so much no record can be */
+
+static void free_readers(struct jump_drain *drain)
+{
+	for (uint32_t i = 0; drain->readers && i < drain->shared->geometry.ring_count; i++) {
+		free(drain->readers[i].open);
+		free(drain->readers[i].compared);
+	}
+	free(drain->readers);
+}
+
+void jump_drain_destroy(struct jump_drain *drain)
+{
+	if (!drain)
+		return;
+	mw_error_destroy(drain->failure);
+	for (uint32_t i = 0; i < drain->difference_count; i++)
+		free(drain->differences[i]);
+	jump_stacks_deinit(&drain->stacks);
+	free_readers(drain);
+	free(drain->active);
+	free(drain->heap);
+	free(drain->payload);
+	free(drain->frames);
+	free(drain);
+}
+
+static void init_readers(struct jump_drain *drain)
+{
+	const struct jump_geometry *geometry = &drain->shared->geometry;
+	uint64_t offered = __atomic_load_n(&jump_control(drain->shared)->rings_offered, __ATOMIC_ACQUIRE);
+
+	drain->next_ring = offered < geometry->ring_count ? (uint32_t)offered : geometry->ring_count;
+	drain->offered = drain->next_ring;
+	for (uint32_t i = 0; i < geometry->ring_count; i++) {
+		drain->readers[i].number = i;
+		drain->readers[i].units = jump_ring(drain->shared, i);
+		drain->readers[i].state = i < drain->next_ring ? JUMP_READER_OFFERED : JUMP_READER_UNUSED;
+	}
+}
+
+struct mw_error *jump_drain_create(const struct jump_shared *shared, struct jump_clock *clock,
+				   const struct mw_event_sink *sink, const struct jump_drain_help *help,
+				   struct jump_drain **out)
+{
+	const struct jump_geometry *geometry = &shared->geometry;
+	struct jump_drain *drain = calloc(1, sizeof(*drain));
+	struct mw_error *err;
+
+	if (!drain)
+		return mw_error_nomem();
+	drain->shared = shared;
+	drain->clock = clock;
+	drain->sink = *sink;
+	drain->help = *help;
+	drain->hooks = MW_RING_HOOKS;
+	drain->units_mask = geometry->ring_units - 1;
+	drain->units_shift = (uint32_t)__builtin_ctz(geometry->ring_units);
+	drain->margin = jump_clock_ticks(clock, MARGIN_NS);
+	drain->hold_ticks = jump_clock_ticks(clock, JUMP_HOLD_NS);
+	drain->readers = calloc(geometry->ring_count, sizeof(*drain->readers));
+	drain->active = calloc(geometry->ring_count, sizeof(struct jump_reader *));
+	drain->heap = calloc(geometry->ring_count, sizeof(*drain->heap));
+	drain->payload = malloc((size_t)geometry->ring_units * MW_RING_UNIT);
+	drain->frames = calloc(geometry->depth + (size_t)1, sizeof(*drain->frames));
+	err = jump_stacks_init(&drain->stacks);
+	if (!err && (!drain->readers || !drain->active || !drain->heap || !drain->payload || !drain->frames))
+		err = mw_error_nomem();
+	if (err) {
+		jump_drain_destroy(drain);
+		return err;
+	}
+	init_readers(drain);
+	*out = drain;
+	return NULL;
+}
+
+void jump_drain_set_break(struct jump_drain *drain, mw_addr end)
+{
+	drain->break_end = end;
+}
+
+void jump_drain_hooks(struct jump_drain *drain, uint32_t count)
+{
+	drain->hooks = count;
+}
+
+struct mw_error *jump_drain_flush(struct jump_drain *drain)
+{
+	const struct mw_event_sink *sink = &drain->sink;
+	uint32_t count = drain->batched;
+
+	drain->batched = 0;
+	if (sink->events)
+		return count ? sink->events(sink->context, drain->batch, count) : NULL;
+	for (uint32_t i = 0; i < count; i++)
+		MW_TRY(sink->event(sink->context, &drain->batch[i]));
+	return NULL;
+}
+
+/* A ring's next record is not marked: nothing later than its last one is told, but for a thread that does not come to
+ * mark it while others wait for room. */
+static void hold(struct jump_drain *drain, struct jump_reader *reader)
+{
+	if (reader->held_at != reader->read) {
+		reader->held_at = reader->read;
+		reader->held_since = drain->now;
+	}
+	if (drain->pressed && drain->now - reader->held_since > drain->hold_ticks) {
+		drain->stats.overtaken++;
+		return;
+	}
+	if (reader->last < drain->limit)
+		drain->limit = reader->last;
+}
+
+static void sift_down(struct jump_drain *drain, uint32_t at, struct jump_next moved)
+{
+	struct jump_next *heap = drain->heap;
+
+	for (uint32_t child = 2 * at + 1; child < drain->heap_count; child = 2 * at + 1) {
+		if (child + 1 < drain->heap_count && heap[child + 1].time < heap[child].time)
+			child++;
+		if (heap[child].time >= moved.time)
+			break;
+		heap[at] = heap[child];
+		at = child;
+	}
+	heap[at] = moved;
+}
+
+/* The least time of all but the first. */
+static uint64_t second_time(const struct jump_drain *drain)
+{
+	uint64_t time = UINT64_MAX;
+
+	if (drain->heap_count > 1)
+		time = drain->heap[1].time;
+	if (drain->heap_count > 2 && drain->heap[2].time < time)
+		time = drain->heap[2].time;
+	return time;
+}
+
+/* Look at every ring: what it has first, and what it holds back. */
+static struct mw_error *gather(struct jump_drain *drain)
+{
+	drain->heap_count = 0;
+	drain->pressed = false;
+	for (uint32_t i = 0; i < drain->active_count; i++)
+		jump_reader_look(drain, drain->active[i]);
+	for (uint32_t i = 0; i < drain->active_count; i++) {
+		struct jump_reader *reader = drain->active[i];
+		enum jump_run state;
+		uint64_t time;
+
+		if (reader->read == reader->end)
+			continue;
+		MW_TRY(jump_reader_run(drain, reader, 0, &state, &time));
+		if (state == JUMP_RUN_HELD)
+			hold(drain, reader);
+		else if (state == JUMP_RUN_LATER)
+			drain->heap[drain->heap_count++] = (struct jump_next){time, reader};
+	}
+	for (uint32_t i = drain->heap_count / 2; i-- > 0;)
+		sift_down(drain, i, drain->heap[i]);
+	return NULL;
+}
+
+static struct mw_error *merge(struct jump_drain *drain)
+{
+	while (drain->heap_count > 0 && drain->budget > 0) {
+		struct jump_next first = drain->heap[0];
+		uint64_t second = second_time(drain);
+		enum jump_run state;
+
+		if (first.time > drain->limit)
+			break;
+		MW_TRY(jump_reader_run(drain, first.reader, second < drain->limit ? second : drain->limit, &state,
+				       &first.time));
+		if (state == JUMP_RUN_HELD)
+			hold(drain, first.reader);
+		if (state == JUMP_RUN_HELD || state == JUMP_RUN_EMPTY)
+			first = drain->heap[--drain->heap_count];
+		if (drain->heap_count > 0)
+			sift_down(drain, 0, first);
+	}
+	return NULL;
+}
+
+/* Rings were taken that we don't know, or the target says so. */
+static void look_for_rings(struct jump_drain *drain)
+{
+	uint64_t taken = __atomic_load_n(&jump_control(drain->shared)->rings_taken, __ATOMIC_ACQUIRE);
+
+	if (taken == drain->attached)
+		return;
+	jump_drain_discover(drain);
+	jump_drain_offer(drain);
+}
+
+static struct mw_error *drain_round(struct jump_drain *drain, size_t *events)
+{
+	uint64_t before = drain->stats.events, future = jump_clock_ticks(drain->clock, FUTURE_NS);
+	struct mw_error *err = drain->failure;
+
+	drain->failure = NULL;
+	MW_TRY(err);
+	drain->now = jump_clock_tick();
+	drain->latest = drain->now + future;
+	drain->limit = drain->last_round ? UINT64_MAX : drain->now - drain->margin;
+	drain->budget = drain->last_round ? SIZE_MAX : ROUND_RECORDS;
+	look_for_rings(drain);
+	err = gather(drain);
+	if (!err)
+		err = merge(drain);
+	for (uint32_t i = 0; i < drain->active_count; i++)
+		jump_reader_publish(drain->active[i]);
+	if (!err)
+		err = jump_drain_flush(drain);
+	*events = (size_t)(drain->stats.events - before);
+	return err;
+}
+
+struct mw_error *jump_drain_round(struct jump_drain *drain, size_t *events)
+{
+	*events = 0;
+	return drain_round(drain, events);
+}
+
+struct mw_error *jump_drain_finish(struct jump_drain *drain)
+{
+	size_t events;
+
+	jump_drain_discover(drain);
+	drain->last_round = true;
+	MW_TRY(drain_round(drain, &events));
+	for (uint32_t i = 0; i < drain->active_count; i++)
+		MW_TRY(jump_calls_cancel(drain, drain->active[i]));
+	return jump_drain_flush(drain);
+}
+
+struct mw_error *jump_drain_rename(struct jump_drain *drain)
+{
+	for (uint32_t i = 0; i < drain->active_count; i++) {
+		struct jump_reader *reader = drain->active[i];
+		char name[17] = "";
+		pid_t pid = reader->pid;
+
+		/* Who has ended keeps the name that it had. */
+		if (reader->thread == JUMP_NO_THREAD || !drain->help.thread_lives(drain->help.context, reader->tid))
+			continue;
+		drain->help.thread(drain->help.context, reader->tid, &pid, name);
+		name[sizeof(name) - 1] = '\0';
+		if (pid == reader->pid && name[0] != '\0')
+			MW_TRY(drain->sink.thread(drain->sink.context, pid, name, false, &reader->thread));
+	}
+	return NULL;
+}

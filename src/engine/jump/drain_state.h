@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * drain_state.h: what the parts of the drain share.
+ *
+ *   drain.c    a round: what holds back what, and the merge by time
+ *   reader.c   one ring: its records one by one
+ *   records.c  from a record to events
+ *   calls.c    calls that have begun and not ended
+ *   stacks.c   from the recorder's numbers of stacks to the sink's
+ *   tidy.c     slots and rings come and go
+ */
+#ifndef MW_ENGINE_JUMP_DRAIN_STATE_H
+#define MW_ENGINE_JUMP_DRAIN_STATE_H
+
+#include "engine/jump/drain.h"
+
+#define JUMP_BATCH       256u
+#define JUMP_OPEN_CALLS  64u
+#define JUMP_DIFFERENCES 32u
+#define JUMP_NO_THREAD   UINT32_MAX
+#define JUMP_SPARE_RINGS 32u
+
+/* Stack ids are dense: numbers from one counter. */
+#define JUMP_STACK_CHUNK_BITS 12
+#define JUMP_STACK_CHUNK      (1u << JUMP_STACK_CHUNK_BITS)
+#define JUMP_STACK_CHUNKS     (1u << (32 - JUMP_STACK_CHUNK_BITS))
+
+enum jump_reader_state {
+	JUMP_READER_UNUSED,  /* never offered */
+	JUMP_READER_OFFERED, /* in the queue, or taken and not seen in a slot yet */
+	JUMP_READER_ATTACHED,
+};
+
+/* A call that has begun. */
+struct jump_open_call {
+	uint64_t addr, size;
+	uint8_t begin; /* enum mw_event_type */
+	uint8_t kind;
+};
+
+/* A stack by rows that its walk is to be compared with. */
+struct jump_compared_stack {
+	bool waiting;
+	uint32_t id, hook, count, cut;
+	mw_addr frames[];
+};
+
+struct jump_reader {
+	struct mw_ring_record *units;
+	struct mw_ring_slot *slot;    /* NULL: none */
+	uint64_t read, published;     /* units */
+	uint64_t end;                 /* what may be read of in this round */
+	uint64_t last;                /* time stamp of the last record; a record's is never less */
+	uint64_t held_at, held_since; /* the unit that was not marked when the time stamp counter was … */
+	uint32_t number;
+	uint32_t thread; /* the sink's, or JUMP_NO_THREAD */
+	uint32_t tid;    /* as the recorder says */
+	pid_t pid;       /* as memwatch does */
+	uint8_t state;
+	bool searching; /* what was read made no sense: units are skipped until something does */
+	bool held;      /* the next unit is reserved and not marked */
+	uint32_t open_count, open_capacity;
+	struct jump_open_call *open;
+	struct jump_compared_stack *compared;
+};
+
+/* The rings that have something to read, the one with the least time first (binary heap). */
+struct jump_next {
+	uint64_t time;
+	struct jump_reader *reader;
+};
+
+struct jump_stacks {
+	uint32_t **chunks; /* by id: 0, or what jump_stack_pack() makes of the sink's */
+	uint64_t seen, chunk_count;
+};
+
+struct jump_drain {
+	const struct jump_shared *shared;
+	struct jump_clock *clock;
+	struct mw_event_sink sink;
+	struct jump_drain_help help;
+	struct jump_drain_stats stats;   /* what the drain itself counts */
+	struct jump_drain_stats retired; /* what slots had counted that are no more */
+	struct jump_drain_stats sum;     /* of these and what the slots have */
+	struct mw_error *failure;        /* of what could not say so; told by the next round */
+
+	struct jump_reader *readers; /* by ring number */
+	struct jump_reader **active; /* attached ones */
+	uint32_t active_count;
+	struct jump_next *heap;
+	uint32_t heap_count;
+	uint32_t units_mask, units_shift;
+	uint32_t hooks;
+
+	/* Rings. */
+	uint32_t next_ring;         /* the first that was never offered */
+	uint64_t offered, attached; /* so far */
+
+	/* The round. */
+	uint64_t now, limit, latest;
+	uint64_t margin, hold_ticks;
+	size_t budget;
+	bool last_round;
+	bool pressed; /* a ring is nearly full */
+
+	uint64_t told_ns; /* time of the last event */
+	mw_addr break_end;
+	uint32_t batched;
+	struct mw_event batch[JUMP_BATCH];
+
+	struct jump_stacks stacks;
+	uint8_t *payload; /* of the record at hand: as much as a ring holds */
+	struct mw_raw_frame *frames;
+	char *differences[JUMP_DIFFERENCES];
+	uint32_t difference_count;
+};
+
+/* drain.c */
+struct mw_error *jump_drain_flush(struct jump_drain *drain) MW_MUST_CHECK;
+
+static inline struct mw_error *jump_drain_tell(struct jump_drain *drain, const struct jump_reader *reader,
+					       const struct mw_event *event)
+{
+	drain->batch[drain->batched] = *event;
+	drain->batch[drain->batched].thread = reader->thread;
+	drain->stats.events++;
+	return ++drain->batched == JUMP_BATCH ? jump_drain_flush(drain) : NULL;
+}
+
+/* Never less than what was told before. */
+static inline uint64_t jump_drain_ns(struct jump_drain *drain, uint64_t tick)
+{
+	uint64_t ns = jump_clock_ns(drain->clock, tick);
+
+	if (ns < drain->told_ns)
+		return drain->told_ns;
+	drain->told_ns = ns;
+	return ns;
+}
+
+/* reader.c */
+enum jump_run {
+	JUMP_RUN_EMPTY,  /* all is read */
+	JUMP_RUN_HELD,   /* the next record is not marked yet */
+	JUMP_RUN_LATER,  /* its time is *next, and later than the limit */
+	JUMP_RUN_BUDGET, /* enough for this round */
+};
+
+/* Tell what a ring holds up to the time `limit`. */
+struct mw_error *jump_reader_run(struct jump_drain *drain, struct jump_reader *reader, uint64_t limit,
+				 enum jump_run *state, uint64_t *next) MW_MUST_CHECK;
+/* See how far a ring may be read. */
+void jump_reader_look(struct jump_drain *drain, struct jump_reader *reader);
+/* Say to the thread what is read. */
+void jump_reader_publish(struct jump_reader *reader);
+/* Copy the `units` units behind the record at hand to drain->payload, and see that they look unmarked. */
+void jump_reader_payload(struct jump_drain *drain, struct jump_reader *reader, uint64_t units);
+
+/* records.c */
+/* Take a record of any type but ALLOC and FREE of a known thread; `*units` is how many it has, 0 where it makes no
+ * sense. */
+struct mw_error *jump_record_take(struct jump_drain *drain, struct jump_reader *reader,
+				  const struct mw_ring_record *record, uint64_t *units) MW_MUST_CHECK;
+/* See that the sink knows the ring's thread, `tid`. */
+struct mw_error *jump_record_thread(struct jump_drain *drain, struct jump_reader *reader, uint32_t tid) MW_MUST_CHECK;
+enum mw_kind jump_record_kind(uint64_t mark);
+
+/* calls.c */
+/* False where there are too many. */
+bool jump_call_begin(struct jump_drain *drain, struct jump_reader *reader, const struct mw_event *event);
+/* An END or FAIL: is there a call that it ends? */
+bool jump_call_end(struct jump_reader *reader, enum mw_event_type type);
+/* The thread is gone, or its window is over: what it began has failed. */
+struct mw_error *jump_calls_cancel(struct jump_drain *drain, struct jump_reader *reader) MW_MUST_CHECK;
+
+/* stacks.c */
+/* Errors: MEMORY. */
+struct mw_error *jump_stacks_init(struct jump_stacks *stacks) MW_MUST_CHECK;
+void jump_stacks_deinit(struct jump_stacks *stacks);
+/* `drain->payload` holds `count` return addresses. False in `*good`: such an id can't be. */
+struct mw_error *jump_stack_rows(struct jump_drain *drain, struct jump_reader *reader, uint64_t mark, uint32_t id,
+				 uint32_t count, uint32_t cut, bool *good) MW_MUST_CHECK;
+/* `drain->payload` holds `size` bytes: struct mw_ring_slow and what follows. */
+struct mw_error *jump_stack_slow(struct jump_drain *drain, struct jump_reader *reader, uint64_t mark, uint32_t id,
+				 size_t size, bool *good) MW_MUST_CHECK;
+
+#define JUMP_STACK_BROKEN 4u
+
+static inline uint32_t jump_stack_pack(uint32_t stack, enum mw_kind kind, bool broken)
+{
+	return ((stack << 3) | (broken ? JUMP_STACK_BROKEN : 0) | (uint32_t)kind) + 1;
+}
+
+/* The sink's number of a stack of that kind. `captured`: it was captured for this event. */
+static inline uint32_t jump_stack_of(struct jump_drain *drain, uint32_t id, enum mw_kind kind, bool captured)
+{
+	const uint32_t *chunk;
+	uint32_t packed;
+
+	if (id == MW_RING_STACK_NONE)
+		return MW_STACK_NONE;
+	chunk = drain->stacks.chunks[id >> JUMP_STACK_CHUNK_BITS];
+	packed = (chunk ? chunk[id % JUMP_STACK_CHUNK] : 0) - 1;
+	if (packed == UINT32_MAX || (packed & 3) != (uint32_t)kind) {
+		drain->stats.lost_stacks++;
+		return MW_STACK_NONE;
+	}
+	drain->stats.broken_stacks += captured && packed & JUMP_STACK_BROKEN;
+	return packed >> 3;
+}
+
+/* tidy.c */
+/* Find the rings that threads have taken. */
+void jump_drain_discover(struct jump_drain *drain);
+/* Offer rings, so that some lie ready. */
+void jump_drain_offer(struct jump_drain *drain);
+
+#endif

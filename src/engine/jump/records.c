@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT
+/*
+ * records.c: from a record to events (drain_state.h).
+ *
+ * Events are told as the trap engine tells them: sizes of mappings rounded up to pages, no size and no stack with what
+ * failed, a move of the break as a mapping or an unmapping.
+ */
+#include "engine/jump/drain_state.h"
+
+#define PAGE 4096u
+
+/* Those before MW_RING_BRK are told by their own numbers. */
+_Static_assert((int)MW_RING_ALLOC == (int)MW_EVENT_ALLOC && (int)MW_RING_MAP == (int)MW_EVENT_MAP &&
+		       (int)MW_RING_REMAP_FAIL == (int)MW_EVENT_REMAP_FAIL,
+	       "records have the numbers of events");
+
+enum mw_kind jump_record_kind(uint64_t mark)
+{
+	uint32_t flags = mw_ring_flags_of(mark);
+
+	if (flags & MW_RING_INTERNAL)
+		return MW_KIND_VM_INTERNAL;
+	return flags & MW_RING_VM ? MW_KIND_VM : MW_KIND_HEAP;
+}
+
+struct mw_error *jump_record_thread(struct jump_drain *drain, struct jump_reader *reader, uint32_t tid)
+{
+	bool fresh = reader->thread == JUMP_NO_THREAD || reader->tid != tid;
+	char name[17] = "";
+	pid_t pid = (pid_t)tid;
+
+	/* The thread before this one in the ring is gone, whatever it was at. */
+	if (fresh && reader->thread != JUMP_NO_THREAD)
+		MW_TRY(jump_calls_cancel(drain, reader));
+	drain->help.thread(drain->help.context, tid, &pid, name);
+	name[sizeof(name) - 1] = '\0';
+	MW_TRY(drain->sink.thread(drain->sink.context, pid, name, fresh, &reader->thread));
+	reader->tid = tid;
+	reader->pid = pid;
+	return NULL;
+}
+
+static uint64_t round_to_pages(uint64_t size)
+{
+	return (size + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+}
+
+/* A BEGIN, or what ends one. */
+static struct mw_error *tell_call(struct jump_drain *drain, struct jump_reader *reader, const struct mw_event *event)
+{
+	bool begins = event->type == MW_EVENT_REALLOC_BEGIN || event->type == MW_EVENT_UNMAP_BEGIN ||
+		      event->type == MW_EVENT_REMAP_BEGIN;
+
+	if (begins ? jump_call_begin(drain, reader, event) : jump_call_end(reader, event->type))
+		return jump_drain_tell(drain, reader, event);
+	drain->stats.bad_records++;
+	return NULL;
+}
+
+/* ALLOC … REMAP_FAIL: the record's type is the event's. */
+static struct mw_error *take_event(struct jump_drain *drain, struct jump_reader *reader,
+				   const struct mw_ring_record *record, bool *good)
+{
+	enum mw_kind kind = jump_record_kind(record->mark);
+	struct mw_event event = {.time_ns = jump_drain_ns(drain, record->time),
+				 .addr = record->addr,
+				 .size = record->size,
+				 .type = (enum mw_event_type)mw_ring_type_of(record->mark),
+				 .kind = kind};
+	bool ends = event.type == MW_EVENT_REALLOC_END || event.type == MW_EVENT_UNMAP_END ||
+		    event.type == MW_EVENT_REMAP_END;
+	bool fails = event.type == MW_EVENT_REALLOC_FAIL || event.type == MW_EVENT_UNMAP_FAIL ||
+		     event.type == MW_EVENT_REMAP_FAIL;
+
+	*good = (event.type < MW_EVENT_MAP) == (kind == MW_KIND_HEAP);
+	if (!*good)
+		return NULL;
+	event.stack = fails ? MW_STACK_NONE : jump_stack_of(drain, mw_ring_stack_of(record->mark), kind, !ends);
+	if (event.type >= MW_EVENT_MAP)
+		event.size = round_to_pages(event.size);
+	else if (event.type == MW_EVENT_REALLOC_FAIL)
+		event.size = 0;
+	else if (event.type == MW_EVENT_FREE && mw_ring_stack_of(record->mark) == MW_RING_STACK_NONE)
+		event.size = MW_SIZE_UNKNOWN;
+	if (event.type == MW_EVENT_MAP)
+		return event.size ? jump_drain_tell(drain, reader, &event) : NULL;
+	if (event.type < MW_EVENT_REALLOC_BEGIN)
+		return event.addr ? jump_drain_tell(drain, reader, &event) : NULL;
+	return tell_call(drain, reader, &event);
+}
+
+/* The break was at `from` and is at `to`; 0: that is not known. */
+static struct mw_error *moved_break(struct jump_drain *drain, struct jump_reader *reader,
+				    const struct mw_ring_record *record, mw_addr from, mw_addr to)
+{
+	enum mw_kind kind = jump_record_kind(record->mark);
+	struct mw_event event = {.time_ns = jump_drain_ns(drain, record->time),
+				 .addr = from,
+				 .size = to - from,
+				 .stack = jump_stack_of(drain, mw_ring_stack_of(record->mark), kind, true),
+				 .type = MW_EVENT_MAP,
+				 .kind = kind};
+
+	if (from == 0 || to == 0 || from == to)
+		return NULL;
+	if (to > from)
+		return jump_drain_tell(drain, reader, &event);
+	event.addr = to;
+	event.size = from - to;
+	event.type = MW_EVENT_UNMAP_BEGIN;
+	MW_TRY(jump_drain_tell(drain, reader, &event));
+	event.type = MW_EVENT_UNMAP_END;
+	return jump_drain_tell(drain, reader, &event);
+}
+
+static struct mw_error *take_break(struct jump_drain *drain, struct jump_reader *reader,
+				   const struct mw_ring_record *record, bool *good)
+{
+	mw_addr from = drain->break_end, to = round_to_pages(record->addr);
+
+	*good = jump_record_kind(record->mark) != MW_KIND_HEAP;
+	if (!*good)
+		return NULL;
+	if (mw_ring_type_of(record->mark) == MW_RING_SBRK) {
+		from = record->addr;
+		to = record->addr + record->size;
+	}
+	drain->break_end = round_to_pages(to);
+	return moved_break(drain, reader, record, from, to);
+}
+
+/* STACK and SLOW: what follows the record is copied, then looked at. */
+static struct mw_error *take_stack(struct jump_drain *drain, struct jump_reader *reader,
+				   const struct mw_ring_record *record, uint64_t *units)
+{
+	bool rows = mw_ring_type_of(record->mark) == MW_RING_STACK, good = true;
+	uint32_t count = (uint32_t)record->size, cut = (uint32_t)(record->size >> 32);
+	uint64_t room = reader->end - reader->read - 1, bytes = record->size, behind;
+	struct mw_error *err;
+
+	if (rows) {
+		if (count > drain->shared->geometry.depth || cut > MW_RING_BROKEN)
+			return NULL;
+		bytes = count * sizeof(uint64_t);
+	} else if (bytes < sizeof(struct mw_ring_slow) || bytes > room * MW_RING_UNIT) {
+		return NULL;
+	}
+	behind = (bytes + MW_RING_UNIT - 1) / MW_RING_UNIT;
+	if (behind > room || record->addr >= MW_RING_STACK_NONE)
+		return NULL;
+	jump_reader_payload(drain, reader, behind);
+	if (rows)
+		err = jump_stack_rows(drain, reader, record->mark, (uint32_t)record->addr, count, cut, &good);
+	else
+		err = jump_stack_slow(drain, reader, record->mark, (uint32_t)record->addr, bytes, &good);
+	*units = good ? 1 + behind : 0;
+	return err;
+}
+
+static struct mw_error *take_of_thread(struct jump_drain *drain, struct jump_reader *reader,
+				       const struct mw_ring_record *record, uint64_t *units)
+{
+	uint32_t type = mw_ring_type_of(record->mark);
+	struct mw_error *err;
+	bool good;
+
+	if (reader->thread == JUMP_NO_THREAD)
+		MW_TRY(jump_record_thread(drain, reader, __atomic_load_n(&reader->slot->tid, __ATOMIC_RELAXED)));
+	err = type == MW_RING_BRK || type == MW_RING_SBRK ? take_break(drain, reader, record, &good)
+							  : take_event(drain, reader, record, &good);
+	*units = good ? 1 : 0;
+	return err;
+}
+
+struct mw_error *jump_record_take(struct jump_drain *drain, struct jump_reader *reader,
+				  const struct mw_ring_record *record, uint64_t *units)
+{
+	*units = 0;
+	switch (mw_ring_type_of(record->mark)) {
+	case MW_RING_THREAD:
+		if (record->addr == 0 || record->addr > INT32_MAX)
+			return NULL;
+		*units = 1;
+		return jump_record_thread(drain, reader, (uint32_t)record->addr);
+	case MW_RING_STACK:
+	case MW_RING_SLOW:
+		return take_stack(drain, reader, record, units);
+	case MW_RING_NOTHING:
+		if (record->size <= reader->end - reader->read)
+			*units = record->size;
+		return NULL;
+	default:
+		return mw_ring_type_of(record->mark) < MW_RING_TYPES ? take_of_thread(drain, reader, record, units)
+								     : NULL;
+	}
+}

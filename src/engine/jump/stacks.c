@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT
+/* stacks.c: from the recorder's numbers of stacks to the sink's (drain_state.h). */
+#include "engine/jump/drain_state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_SINK_STACK ((UINT32_MAX >> 3) - 1)
+
+struct mw_error *jump_stacks_init(struct jump_stacks *stacks)
+{
+	stacks->chunks = calloc(JUMP_STACK_CHUNKS, sizeof(*stacks->chunks));
+	return stacks->chunks ? NULL : mw_error_nomem();
+}
+
+void jump_stacks_deinit(struct jump_stacks *stacks)
+{
+	for (uint32_t i = 0; stacks->chunks && i < JUMP_STACK_CHUNKS; i++)
+		free(stacks->chunks[i]);
+	free(stacks->chunks);
+}
+
+/*
+ * Where a number's entry is. Numbers come from one counter, so there are hardly more chunks than a few and one for
+ * every so many stacks; who says other numbers does not get memory for them: *out is NULL then.
+ */
+static struct mw_error *entry_of(struct jump_stacks *stacks, uint32_t id, uint32_t **out)
+{
+	uint32_t **chunk = &stacks->chunks[id >> JUMP_STACK_CHUNK_BITS];
+
+	*out = NULL;
+	stacks->seen++;
+	if (!*chunk) {
+		if (stacks->chunk_count > 64 + stacks->seen / (JUMP_STACK_CHUNK / 4))
+			return NULL;
+		*chunk = calloc(JUMP_STACK_CHUNK, sizeof(**chunk));
+		if (!*chunk)
+			return mw_error_nomem();
+		stacks->chunk_count++;
+	}
+	*out = *chunk + id % JUMP_STACK_CHUNK;
+	return NULL;
+}
+
+/* Give the `count` frames at drain->frames to the sink, by the recorder's number `id`. */
+static struct mw_error *intern(struct jump_drain *drain, uint64_t mark, uint32_t id, uint32_t count,
+			       enum mw_stack_cut cut, bool *good)
+{
+	const struct mw_raw_stack raw = {.frames = drain->frames,
+					 .count = count,
+					 .cut = cut,
+					 .hook = mw_ring_hook_of(mark),
+					 .kind = jump_record_kind(mark)};
+	uint32_t *entry, stack;
+
+	MW_TRY(entry_of(&drain->stacks, id, &entry));
+	*good = entry != NULL;
+	if (!entry)
+		return NULL;
+	MW_TRY(drain->sink.stack(drain->sink.context, &raw, &stack));
+	*entry = stack <= MAX_SINK_STACK ? jump_stack_pack(stack, raw.kind, cut == MW_STACK_BROKEN) : 0;
+	return NULL;
+}
+
+/* Keep a stack until its walk comes, at once. Without memory it is not compared. */
+static void keep(struct jump_drain *drain, struct jump_reader *reader, uint64_t mark, uint32_t id, uint32_t count,
+		 uint32_t cut)
+{
+	struct jump_compared_stack *kept = reader->compared;
+
+	if (!kept)
+		kept = malloc(sizeof(*kept) + drain->shared->geometry.depth * sizeof(kept->frames[0]));
+	reader->compared = kept;
+	if (!kept)
+		return;
+	*kept = (struct jump_compared_stack){
+		.waiting = true, .id = id, .hook = mw_ring_hook_of(mark), .count = count, .cut = cut};
+	memcpy(kept->frames, drain->payload, count * sizeof(kept->frames[0]));
+}
+
+struct mw_error *jump_stack_rows(struct jump_drain *drain, struct jump_reader *reader, uint64_t mark, uint32_t id,
+				 uint32_t count, uint32_t cut, bool *good)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		mw_addr addr;
+
+		memcpy(&addr, drain->payload + i * sizeof(addr), sizeof(addr));
+		drain->frames[i] = (struct mw_raw_frame){addr, drain->help.module(drain->help.context, addr)};
+	}
+	if (mw_ring_flags_of(mark) & MW_RING_COMPARE)
+		keep(drain, reader, mark, id, count, cut);
+	return intern(drain, mark, id, count, (enum mw_stack_cut)cut, good);
+}
+
+static const char *cut_name(uint32_t cut)
+{
+	static const char *const names[] = {"complete", "truncated", "broken"};
+
+	return cut < sizeof(names) / sizeof(names[0]) ? names[cut] : "?";
+}
+
+/* The difference as text: where it begins, then both stacks. */
+static void note_difference(struct jump_drain *drain, const struct jump_compared_stack *kept, uint32_t count,
+			    enum mw_stack_cut cut)
+{
+	uint32_t first = 0;
+	char *text = NULL;
+	size_t size;
+	FILE *out;
+
+	if (drain->difference_count == JUMP_DIFFERENCES)
+		return;
+	out = open_memstream(&text, &size);
+	if (!out)
+		return;
+	while (first < count && first < kept->count && kept->frames[first] == drain->frames[first].addr)
+		first++;
+	fprintf(out, "stack %u, hook %u, from frame %u on\n rows, %u frames, %s:", kept->id, kept->hook, first,
+		kept->count, cut_name(kept->cut));
+	for (uint32_t i = 0; i < kept->count; i++)
+		fprintf(out, " %llx", (unsigned long long)kept->frames[i]);
+	fprintf(out, "\n walk, %u frames, %s:", count, cut_name((uint32_t)cut));
+	for (uint32_t i = 0; i < count; i++)
+		fprintf(out, " %llx", (unsigned long long)drain->frames[i].addr);
+	fprintf(out, "\n");
+	if (fclose(out) == 0)
+		drain->differences[drain->difference_count++] = text;
+	else
+		free(text);
+}
+
+static void compare(struct jump_drain *drain, struct jump_compared_stack *kept, uint32_t count, enum mw_stack_cut cut)
+{
+	bool same = kept->count == count && kept->cut == (uint32_t)cut;
+
+	kept->waiting = false;
+	for (uint32_t i = 0; same && i < count; i++)
+		same = kept->frames[i] == drain->frames[i].addr;
+	drain->stats.compared++;
+	if (same)
+		return;
+	drain->stats.differing++;
+	note_difference(drain, kept, count, cut);
+}
+
+struct mw_error *jump_stack_slow(struct jump_drain *drain, struct jump_reader *reader, uint64_t mark, uint32_t id,
+				 size_t size, bool *good)
+{
+	bool for_comparison = mw_ring_flags_of(mark) & MW_RING_COMPARE;
+	struct jump_compared_stack *kept = reader->compared;
+	uint32_t capacity = drain->shared->geometry.depth, count = 0;
+	enum mw_stack_cut cut = MW_STACK_BROKEN;
+	struct mw_ring_slow slow;
+
+	if (for_comparison && (!kept || !kept->waiting || kept->id != id))
+		return NULL;
+	memcpy(&slow, drain->payload, sizeof(slow));
+	drain->help.walk(drain->help.context, &slow, drain->payload + sizeof(slow), size - sizeof(slow), drain->frames,
+			 capacity, &count, &cut);
+	if (count > capacity)
+		count = capacity;
+	if (!for_comparison)
+		return intern(drain, mark, id, count, cut, good);
+	compare(drain, kept, count, cut);
+	return NULL;
+}
+
+size_t jump_drain_differences(const struct jump_drain *drain, const char *const **out)
+{
+	*out = (const char *const *)drain->differences;
+	return drain->difference_count;
+}
