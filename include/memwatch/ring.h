@@ -8,7 +8,7 @@
  *      +---------------------+ 0
  *      | control             |
  *      | slots               | one a thread, found by hash of its thread pointer
- *      | queue               | numbers of rings that a new thread may take
+ *      | queue               | numbers of rings that a new thread may take (uint32_t): the n-th thread takes the n-th
  *      | scratch             | frames of the walk that a ring's thread is at: depth + 1 words a ring
  *      | stacks              | (hash of a stack → its id), a cache
  *      | known               | blocks allocated in the window, a cache
@@ -34,6 +34,14 @@
 /* mw_ring_slot.owner */
 #define MW_RING_FREE 0u
 #define MW_RING_TOMB 1u /* was somebody's: to be taken anew, but what lies behind it in a probe is still to be looked at */
+
+/*
+ * mw_ring_slot.tid is 0 until its owner has taken it. A thread that finds a slot of its thread pointer with another tid
+ * was given the stack of one that has ended: it takes the slot over by exchanging the tid if it is still that
+ * (compare-and-exchange), and records THREAD. memwatch exchanges the tid of a thread that has ended for this in the same
+ * way before it clears the slot: a slot with it is nobody's, to be passed over in a probe.
+ */
+#define MW_RING_NO_TID UINT32_MAX
 
 /*
  * What a record is. The numbers up to MW_RING_REMAP_FAIL are those of enum mw_event_type.
