@@ -124,7 +124,7 @@ static bool scan_short(const struct code *code, size_t from, size_t to)
 {
 	for (size_t at = from; at + 2 <= to; at++) {
 		uint8_t opcode = code->bytes[at];
-		int64_t disp = (int8_t)code->bytes[at + 1];
+		int64_t disp = (code->bytes[at + 1] ^ 0x80) - 0x80; /* sign-extended */
 
 		if (((opcode & 0xf0) == 0x70 || opcode == 0xeb || (opcode & 0xfc) == 0xe0) &&
 		    is_forbidden(code, code->base + at + 2 + (uint64_t)disp)) /* jcc, jmp, loop and jrcxz */
