@@ -74,8 +74,10 @@ static void test_libc(void **state)
 	unsigned found = 0;
 
 	(void)state;
-	if (!library)
+	if (!library) {
 		skip();
+		return;
+	}
 	for (size_t i = 0; i < sizeof(allocators) / sizeof(allocators[0]); i++) {
 		void *function = dlsym(library, allocators[i]);
 
@@ -94,8 +96,10 @@ static void test_unwinder(void **state)
 	void *function = library ? dlsym(library, "_Unwind_Find_FDE") : NULL;
 
 	(void)state;
-	if (!library)
+	if (!library) {
 		skip();
+		return;
+	}
 	assert_non_null(function);
 	check("_Unwind_Find_FDE", function);
 	dlclose(library);

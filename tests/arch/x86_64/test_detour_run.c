@@ -235,8 +235,8 @@ static void check(const struct run_case *c, uint8_t *pad_at)
 static void check_all(uint8_t *pad_at)
 {
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		for (uint8_t condition = 0; condition < (cases[i].condition ? 16 : 1); condition++) {
-			load(&cases[i], condition);
+		for (unsigned condition = 0; condition < (cases[i].condition ? 16U : 1U); condition++) {
+			load(&cases[i], (uint8_t)condition);
 			check(&cases[i], pad_at);
 		}
 	}
