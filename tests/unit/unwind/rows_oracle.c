@@ -28,7 +28,8 @@ struct judge {
 	struct mw_row_dictionary dictionary;
 	struct mw_rows rows;
 	Elf *libelf;
-	Dwarf_CFI *cfi;
+	Dwarf *libdw;
+	Dwarf_CFI *cfi, *debug_cfi; /* .eh_frame and .debug_frame; NULL: none */
 	struct rows_verdict verdict;
 };
 
@@ -167,7 +168,8 @@ static uint64_t judge_step(struct judge *judge, uint64_t pc, uint64_t end, uint6
 	Dwarf_Frame *frame;
 	Dwarf_Addr until = 0;
 
-	if (dwarf_cfi_addrframe(judge->cfi, pc, &frame) != 0) {
+	if ((!judge->cfi || dwarf_cfi_addrframe(judge->cfi, pc, &frame) != 0) &&
+	    (!judge->debug_cfi || dwarf_cfi_addrframe(judge->debug_cfi, pc, &frame) != 0)) {
 		if (mw_row_kind(row) != MW_ROW_NONE && mw_row_kind(row) != MW_ROW_SLOW)
 			differ(judge, pc, row, "libdw has no description");
 		return end;
@@ -246,14 +248,14 @@ struct rows_verdict rows_judge(const char *path)
 	judge.verdict.rows = judge.rows.count;
 	elf_version(EV_CURRENT);
 	judge.libelf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	judge.libdw = dwarf_begin_elf(judge.libelf, DWARF_C_READ, NULL);
 	judge.cfi = dwarf_getcfi_elf(judge.libelf);
-	if (judge.cfi) {
-		judge_rows(&judge);
-		judge_table(&judge);
+	judge.debug_cfi = judge.libdw ? dwarf_getcfi(judge.libdw) : NULL; /* libdw's to free */
+	judge_rows(&judge);
+	judge_table(&judge);
+	if (judge.cfi)
 		dwarf_cfi_end(judge.cfi);
-	} else {
-		assert_int_equal(judge.rows.count, 0);
-	}
+	dwarf_end(judge.libdw);
 	elf_end(judge.libelf);
 	mw_rows_deinit(&judge.rows);
 	mw_row_dictionary_deinit(&judge.dictionary);

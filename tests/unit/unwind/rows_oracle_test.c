@@ -89,9 +89,11 @@ static void samples(void **state)
 	(void)state;
 	judge(SAMPLE_OPTIMIZED);
 	judge(SAMPLE_REALIGNED);
+	assert_true(judge(SAMPLE_DEBUG).functions > 4);
 #if defined(__x86_64__) && !defined(__clang__)
 	assert_true(judge(SAMPLE_OPTIMIZED).deref > 0);
 	assert_true(judge(SAMPLE_REALIGNED).deref > 0);
+	assert_true(judge(SAMPLE_DEBUG).deref > 0);
 #endif
 }
 
