@@ -144,11 +144,14 @@ enum mw_ring_ask {
 	MW_RING_ASK_REGION, /* which mapping holds the stack pointer ask_address? */
 };
 
-/* Stack memory that may be read: where low <= sp < high, [sp, high) can be. */
+/* Stack memory that may be read: where low <= sp < high, [sp, high) can be. Who changes one makes `high` 0 first, and
+ * writes it last. */
 struct mw_ring_region {
 	uint64_t low, high;
 };
 
+/* Where the owner is MW_RING_FREE or MW_RING_TOMB all the rest is zero, but for the tid that may be MW_RING_NO_TID (and
+ * is until after the owner is MW_RING_TOMB). */
 struct mw_ring_slot {
 	/* The thread's own. */
 	uint64_t owner; /* its thread pointer, or MW_RING_FREE, MW_RING_TOMB */
@@ -159,7 +162,7 @@ struct mw_ring_slot {
 	uint64_t top;      /* innermost call of a hooked function that has not returned: struct mw_stub_call */
 	uint64_t entries;  /* times that the recorder was entered: a walk that finds it changed begins anew */
 	uint64_t pending;  /* reserved but not marked: number | units << 48 (units 0: none) */
-	uint64_t pending_sp;
+	uint64_t pending_sp; /* where the innermost visit to the recorder began, while `inside` */
 
 	struct mw_ring_region regions[MW_RING_REGIONS]; /* memwatch writes at attach, and to answer */
 
@@ -179,6 +182,12 @@ struct mw_ring_slot {
 };
 
 _Static_assert(sizeof(struct mw_ring_slot) == 256, "four lines of the cache");
+
+/* Where a thread's slot is looked for first; then in the following ones, round about, up to a free one. */
+static inline uint32_t mw_ring_slot_first(uint64_t thread_pointer, uint32_t slot_count)
+{
+	return (uint32_t)((thread_pointer >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 40) & (slot_count - 1);
+}
 
 /* (hash → id): tag ^ id is the hash, so an entry half written does not count. */
 struct mw_ring_stack_entry {
@@ -207,6 +216,7 @@ enum mw_row_kind {
 	MW_ROW_SLOW,     /* what can't be said here: slow road */
 	MW_ROW_OURS,     /* the call that we put around a hooked function: no frame of the program's; CFA = sp + n */
 	MW_ROW_FOREIGN,  /* code in no file: the stack is kept up to this frame, and is broken there */
+	MW_ROW_SIGNAL,   /* as SLOW, of a signal frame: what lies below it is not called by what lies above */
 	MW_ROW_KINDS
 };
 

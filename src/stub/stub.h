@@ -19,10 +19,10 @@
 
 #include <memwatch/ring.h>
 
-#define MW_STUB_MAX_HOOKS  512
-#define MW_STUB_RANGES     8
-#define MW_STUB_MAGIC      UINT64_C(0x6275747368637461)
-#define MW_STUB_CALL_SIZE  72
+#define MW_STUB_MAX_HOOKS 512
+#define MW_STUB_RANGES    8
+#define MW_STUB_MAGIC     UINT64_C(0x6275747368637461)
+#define MW_STUB_CALL_SIZE 72
 
 /* A hooked call that has not returned: on the target's stack, right below its return address. */
 struct mw_stub_call {
@@ -38,9 +38,11 @@ struct mw_stub_call {
 
 _Static_assert(sizeof(struct mw_stub_call) == MW_STUB_CALL_SIZE, "as the assembly has it");
 
-#define MW_STUB_BEGUN  0x100u /* a BEGIN was recorded */
-#define MW_STUB_SILENT 0x200u /* nothing is to be recorded: it only is around other calls */
-#define MW_STUB_HEAP   0x400u /* of a heap function */
+#define MW_STUB_BEGUN  0x100u  /* a BEGIN was recorded */
+#define MW_STUB_SILENT 0x200u  /* nothing is to be recorded: it only is around other calls */
+#define MW_STUB_HEAP   0x400u  /* of a heap function */
+#define MW_STUB_FREE   0x800u  /* of one that frees */
+#define MW_STUB_KNOWN  0x1000u /* the block was known to be allocated in the window */
 
 /* What a hooked function does: enum mw_role (engine.h), and these. */
 #define MW_STUB_LOADER   0x40u /* _dl_debug_state: wait until memwatch has looked at the modules */
@@ -53,7 +55,7 @@ _Static_assert(sizeof(struct mw_stub_call) == MW_STUB_CALL_SIZE, "as the assembl
 #define MW_STUB_GLIBC     4u /* blocks have glibc's chunk headers; internal callers are looked for */
 
 struct mw_stub_hook {
-	uint64_t original; /* the relocated displaced instructions */
+	uint64_t original;   /* the relocated displaced instructions */
 	uint64_t start, end; /* the function's code; end = start where unknown */
 	uint8_t role;
 	uint8_t flags;
@@ -69,11 +71,12 @@ struct mw_stub_range {
 
 /* Filled in by memwatch; read-only in the target. */
 struct mw_stub_context {
-	uint64_t guard;  /* address of the guard's word: 0 is off or a forked child's, 1 on, 2 a child that has said so */
+	uint64_t
+		guard; /* address of the guard's word: 0 is off or a forked child's, 1 on, 2 a child that has said so */
 	uint64_t shared; /* address of the shared memory */
 	uint64_t cookie;
-	uint32_t tid_offset;  /* of the thread id from the thread pointer */
-	uint32_t rdfsbase;    /* 1: the instruction may be used, else the word at %fs:0 */
+	uint32_t tid_offset;      /* of the thread id from the thread pointer */
+	uint32_t rdfsbase;        /* 1: the instruction may be used, else the word at %fs:0 */
 	uint64_t allocator_count; /* code of libraries that do nothing but allocate: their vm calls are internal */
 	struct mw_stub_range allocators[MW_STUB_RANGES];
 	uint64_t internal_count; /* code of glibc that frees what the program has freed already */

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* stub_layout.h: what the recorder's assembly knows of C structures (src/stub/record.c checks it), for both. */
+#ifndef MW_ARCH_STUB_LAYOUT_H
+#define MW_ARCH_STUB_LAYOUT_H
+
+#define STUB_CALL_SIZE     72
+#define STUB_CALL_HOOK     0
+#define STUB_CALL_ORIGINAL 8
+
+#define STUB_SAVED_SIZE  144 /* struct mw_stub_saved: gpr[16] in DWARF order, flags */
+#define STUB_SAVED_FLAGS 128
+
+#define STUB_CONTEXT_SIZE       20944
+#define STUB_CONTEXT_GUARD      0
+#define STUB_CONTEXT_SHARED     8
+#define STUB_CONTEXT_HOOK_COUNT 456
+#define STUB_CONTEXT_HOOKS      464
+#define STUB_HOOK_SIZE          40
+#define STUB_HOOK_ORIGINAL      0
+
+#define STUB_CONTROL_RECORDING 188
+
+#define STUB_MAGIC_LOW  0x68637461
+#define STUB_MAGIC_HIGH 0x62757473
+
+#endif

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+/* record.c: enter and leave (recorder.h): what a call is, and whether it counts. */
+#include "stub/recorder.h"
+#include "stub/roles.h"
+
+#include <stub_layout.h>
+
+_Static_assert(STUB_CALL_SIZE == MW_STUB_CALL_SIZE, "");
+_Static_assert(STUB_CALL_HOOK == offsetof(struct mw_stub_call, hook), "");
+_Static_assert(STUB_CALL_ORIGINAL == offsetof(struct mw_stub_call, original), "");
+_Static_assert(STUB_SAVED_SIZE == sizeof(struct mw_stub_saved), "");
+_Static_assert(STUB_SAVED_FLAGS == offsetof(struct mw_stub_saved, flags), "");
+_Static_assert(STUB_CONTEXT_SIZE == sizeof(struct mw_stub_context), "");
+_Static_assert(STUB_CONTEXT_GUARD == offsetof(struct mw_stub_context, guard), "");
+_Static_assert(STUB_CONTEXT_SHARED == offsetof(struct mw_stub_context, shared), "");
+_Static_assert(STUB_CONTEXT_HOOK_COUNT == offsetof(struct mw_stub_context, hook_count), "");
+_Static_assert(STUB_CONTEXT_HOOKS == offsetof(struct mw_stub_context, hooks), "");
+_Static_assert(STUB_HOOK_SIZE == sizeof(struct mw_stub_hook), "");
+_Static_assert(STUB_HOOK_ORIGINAL == offsetof(struct mw_stub_hook, original), "");
+_Static_assert(STUB_CONTROL_RECORDING == offsetof(struct mw_ring_control, recording), "");
+_Static_assert((uint64_t)STUB_MAGIC_HIGH << 32 == (MW_STUB_MAGIC & ~(uint64_t)UINT32_MAX), "");
+_Static_assert(STUB_MAGIC_LOW == (uint32_t)MW_STUB_MAGIC, "");
+
+/* A forked child: its guard was wiped, the memory that its parent records in is still there. It says so once. */
+static STUB_RARE void announce(void)
+{
+	const struct mw_stub_context *context = stub_context();
+	struct mw_ring_control *control = stub_control();
+	uint32_t none = 0, n;
+	uint64_t tp;
+
+	if (!__atomic_compare_exchange_n((uint32_t *)(uintptr_t)context->guard, &none, 2, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_RELAXED))
+		return;
+	tp = cpu_thread_pointer(context->rdfsbase);
+	n = __atomic_fetch_add(&control->child_count, 1, __ATOMIC_ACQ_REL);
+	if (n < MW_RING_CHILDREN)
+		__atomic_store_n(&control->children[n], *(const uint32_t *)(uintptr_t)(tp + context->tid_offset),
+				 __ATOMIC_RELEASE);
+}
+
+/* Modules have come or are about to go: memwatch looks before anything goes on. */
+static STUB_RARE void loader_changed(void)
+{
+	struct mw_ring_control *control = stub_control();
+	uint32_t number = __atomic_add_fetch(&control->loader_changes, 1, __ATOMIC_ACQ_REL);
+	struct stub_wait wait;
+
+	stub_wait_begin(&wait);
+	while ((int32_t)(__atomic_load_n(&control->loader_served, __ATOMIC_ACQUIRE) - number) < 0)
+		if (!stub_wait_on(control, &wait))
+			break;
+}
+
+static inline unsigned consider(struct stub_visit *visit)
+{
+	const struct mw_stub_hook *hook = visit->hook;
+	enum stub_inside inside = STUB_OUTSIDE;
+	bool heap = stub_is_heap(hook);
+
+	if (!heap)
+		stub_vm_forget(visit);
+	if (unlikely(visit->slot->top))
+		inside = stub_nest(visit);
+	/* An exception that an operator new throws outlives the call. */
+	if (unlikely(inside == STUB_INSIDE_HEAP) && heap && stub_allocates_exception(visit))
+		inside = STUB_OUTSIDE;
+	if (unlikely(hook->flags & MW_STUB_UNTRACKED)) {
+		visit->call->flags = MW_STUB_SILENT | MW_STUB_HEAP | (hook->role == STUB_ROLE_FREE ? MW_STUB_FREE : 0);
+		return heap && inside != STUB_INSIDE_HEAP ? MW_STUB_WRAP : MW_STUB_PASS;
+	}
+	return likely(heap) ? stub_heap_enter(visit, inside) : stub_vm_enter(visit, inside);
+}
+
+unsigned mw_stub_enter(struct mw_stub_saved *saved, struct mw_stub_call *call)
+{
+	const struct mw_stub_context *context = stub_context();
+	struct stub_visit visit;
+	unsigned answer;
+
+	/* The number is the pad's, which nobody writes. */
+	if (unlikely(call->hook >= MW_STUB_MAX_HOOKS))
+		__builtin_trap();
+	visit.hook = &context->hooks[call->hook];
+	call->original = visit.hook->original;
+	if (unlikely(!stub_on())) {
+		announce();
+		return MW_STUB_PASS;
+	}
+	if (unlikely(visit.hook->role >= STUB_ROLE_COUNT)) {
+		if (visit.hook->role == MW_STUB_LOADER)
+			loader_changed();
+		return MW_STUB_PASS;
+	}
+	visit.control = stub_control();
+	visit.saved = saved;
+	visit.call = call;
+	visit.ret = stub_read((uint64_t)(uintptr_t)call + MW_STUB_CALL_SIZE);
+	visit.high = 0;
+	if (visit.hook->role == STUB_ROLE_FREE && !stub_argument(&visit, visit.hook->pointer))
+		return MW_STUB_PASS;
+	if (unlikely(!stub_visit_begin(&visit)))
+		return MW_STUB_PASS;
+	answer = consider(&visit);
+	if (likely(answer == MW_STUB_WRAP)) {
+		call->prev = visit.slot->top;
+		call->cookie = (uint64_t)(uintptr_t)call ^ context->cookie;
+		call->slot = (uint64_t)(uintptr_t)visit.slot;
+		__atomic_store_n(&visit.slot->top, (uint64_t)(uintptr_t)call, __ATOMIC_RELEASE);
+	}
+	stub_visit_end(&visit);
+	return answer;
+}
+
+void mw_stub_leave(struct mw_stub_call *call, uint64_t result)
+{
+	const struct mw_stub_context *context = stub_context();
+	struct mw_ring_slot *slot = (struct mw_ring_slot *)(uintptr_t)call->slot;
+	struct stub_visit visit;
+
+	/* The stack is the program's, which may have written there. */
+	if (unlikely(!stub_on() || call->cookie != ((uint64_t)(uintptr_t)call ^ context->cookie) ||
+		     call->hook >= MW_STUB_MAX_HOOKS))
+		return;
+	visit.control = stub_control();
+	visit.saved = NULL;
+	visit.call = call;
+	visit.hook = &context->hooks[call->hook];
+	visit.ret = 0;
+	visit.high = 0;
+	stub_visit_resume(&visit, slot);
+	__atomic_store_n(&slot->top, call->prev, __ATOMIC_RELEASE);
+	if (!(call->flags & MW_STUB_SILENT)) {
+		if (likely(stub_is_heap(visit.hook)))
+			stub_heap_leave(&visit, result);
+		else
+			stub_vm_leave(&visit, result);
+	}
+	stub_visit_end(&visit);
+}
+
+STUB_RARE void stub_cancel(struct stub_visit *visit, const struct mw_stub_call *call)
+{
+	struct stub_visit other = *visit;
+	struct mw_stub_call copy = *call;
+	uint8_t role;
+
+	if (!(copy.flags & MW_STUB_BEGUN) || copy.hook >= MW_STUB_MAX_HOOKS)
+		return;
+	role = stub_context()->hooks[copy.hook].role;
+	other.call = &copy;
+	stub_emit(&other,
+		  role == STUB_ROLE_MUNMAP   ? MW_RING_UNMAP_FAIL
+		  : role == STUB_ROLE_MREMAP ? MW_RING_REMAP_FAIL
+					     : MW_RING_REALLOC_FAIL,
+		  copy.pointer, copy.size, MW_RING_STACK_NONE);
+}

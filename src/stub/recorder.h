@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * recorder.h: what the parts of the recorder share. All of it runs inside the target, at any place where the program
+ * may allocate, signal handlers included: no libc, no system call, no data of its own, no lock, few hundred bytes of
+ * stack.
+ *
+ *   record.c   enter and leave: what a call is, and whether it counts
+ *   heap.c     what heap functions do, told as records; vm.c what those for mappings do
+ *   visit.c    a thread comes into the recorder and goes: its slot, and what a signal may have left behind
+ *   slot.c     which slot is the thread's; its ring
+ *   nest.c     calls of hooked functions inside each other
+ *   emit.c     records: room in the ring, and what is written there
+ *   wait.c     waiting for memwatch, never for long
+ *   stack.c    the stack of a call, as an id
+ *   walk.c     walking the stack by rows; rows.c finds the row of a pc
+ *   region.c   which memory of the stack may be read
+ *   known.c    blocks that were allocated in the window
+ *   chunk.c    glibc's headers of those that were not
+ *
+ * A signal may strike between any two instructions, and its handler may come here too, or jump away and never come
+ * back.
+ */
+#ifndef MW_STUB_RECORDER_H
+#define MW_STUB_RECORDER_H
+
+#include "stub/stub.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stub_cpu.h>
+
+#define likely(x)   __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define STUB_RARE   __attribute__((noinline, cold))
+
+/* Registers as they were when the pad was entered, the stack pointer's place unused. */
+struct mw_stub_saved {
+	uint64_t gpr[16]; /* in DWARF order */
+	uint64_t flags, unused;
+};
+
+/* What the assembly does next: on to the original, or a call of it. */
+#define MW_STUB_PASS 0u
+#define MW_STUB_WRAP 1u
+
+/* From the assembly. */
+unsigned mw_stub_enter(struct mw_stub_saved *saved, struct mw_stub_call *call);
+void mw_stub_leave(struct mw_stub_call *call, uint64_t result);
+
+/* In the image, read-only where the recorder runs. Hidden: they are reached relative to the code, by no table. */
+extern struct mw_stub_context mw_stub_context __attribute__((visibility("hidden")));
+extern const char mw_stub_returned[] __attribute__((visibility("hidden"))); /* where wrapped functions return to */
+
+#define STUB_LINK_SIZE (MW_STUB_CALL_SIZE + 8) /* a call and the return address above it */
+
+typedef uint64_t __attribute__((may_alias)) stub_word;
+
+/* A thread in enter or leave. */
+struct stub_visit {
+	struct mw_ring_control *control;
+	struct mw_ring_slot *slot;
+	const struct mw_stub_saved *saved; /* NULL in leave */
+	struct mw_stub_call *call;
+	const struct mw_stub_hook *hook;
+	uint64_t ret;  /* the call's return address */
+	uint64_t high; /* the stack may be read from `call` to here; 0: it may not */
+	/* As they were, for when the visit that this one interrupted goes on. */
+	uint64_t inside, pending, pending_sp;
+	bool unreserved; /* it had said what is pending, and not reserved it yet */
+};
+
+static inline const struct mw_stub_context *stub_context(void)
+{
+	return &mw_stub_context;
+}
+
+static inline bool stub_on(void)
+{
+	return __atomic_load_n((const uint32_t *)(uintptr_t)stub_context()->guard, __ATOMIC_RELAXED) == 1;
+}
+
+static inline struct mw_ring_control *stub_control(void)
+{
+	return (struct mw_ring_control *)(uintptr_t)stub_context()->shared;
+}
+
+static inline void *stub_at(struct mw_ring_control *control, uint64_t offset)
+{
+	return (uint8_t *)control + offset;
+}
+
+static inline uint64_t stub_read(uint64_t addr)
+{
+	return *(const stub_word *)(uintptr_t)addr;
+}
+
+static inline bool stub_in_ranges(const struct mw_stub_range *ranges, uint64_t count, uint64_t ret)
+{
+	for (uint64_t i = 0; i < count && i < MW_STUB_RANGES; i++)
+		if (ret > ranges[i].start && ret <= ranges[i].end)
+			return true;
+	return false;
+}
+
+static inline bool stub_is_heap(const struct mw_stub_hook *hook)
+{
+	return hook->flags & MW_STUB_IS_HEAP;
+}
+
+/* visit.c */
+/* False where the thread can't have a slot or ring: nothing can be recorded, and that has been counted. */
+bool stub_visit_begin(struct stub_visit *visit);
+/* For leave: the slot is the one that was found at entry. */
+void stub_visit_resume(struct stub_visit *visit, struct mw_ring_slot *slot);
+void stub_visit_end(struct stub_visit *visit);
+
+/* slot.c */
+/* `*fresh`: the thread is new to it. NULL: there is none to be had. */
+struct mw_ring_slot *stub_slot_find(const struct stub_visit *visit, bool *fresh);
+/* False where there is none to be had. */
+bool stub_slot_take_ring(struct mw_ring_control *control, struct mw_ring_slot *slot);
+
+/* nest.c: is the call made by another hooked function's? */
+enum stub_inside { STUB_OUTSIDE, STUB_INSIDE_VM, STUB_INSIDE_HEAP, STUB_INSIDE_FREE };
+enum stub_inside stub_nest(struct stub_visit *visit);
+/* Is one of the first frames code that allocates exceptions? */
+bool stub_allocates_exception(struct stub_visit *visit);
+
+/* wait.c */
+struct stub_wait {
+	uint64_t start;
+};
+void stub_wait_begin(struct stub_wait *wait);
+/* A moment passes. False: not to be waited any longer. */
+bool stub_wait_on(struct mw_ring_control *control, const struct stub_wait *wait);
+void stub_wait_end(struct mw_ring_slot *slot, const struct stub_wait *wait);
+/* Recording ends, for this process, for good. */
+void stub_give_up(struct mw_ring_control *control);
+
+/* emit.c */
+/* Room for so many units, in order of the ring: the first one's number. False: none in time, counted as a lost event.
+ */
+bool stub_reserve(struct stub_visit *visit, uint32_t units, uint64_t *number);
+struct mw_ring_record *stub_unit(const struct stub_visit *visit, uint64_t number);
+/* A reserved record counts from here on. `done`: nothing else of the reservation is to be marked. */
+void stub_mark(struct stub_visit *visit, uint64_t number, uint32_t stack, uint32_t type, uint32_t flags, bool done);
+/* Give up a reservation. */
+void stub_void(struct stub_visit *visit, uint64_t number, uint32_t units);
+/* A record of one unit, of the visit's call. `ticks`: its time. */
+bool stub_emit(struct stub_visit *visit, uint32_t type, uint64_t addr, uint64_t size, uint32_t stack);
+/* … of what has been done already: its time is not before what was read until now. */
+bool stub_emit_after(struct stub_visit *visit, uint32_t type, uint64_t addr, uint64_t size, uint32_t stack);
+
+/* stack.c: the id of the call's stack, or MW_RING_STACK_NONE. `flags`: of the record. */
+uint32_t stub_stack(struct stub_visit *visit, uint32_t flags);
+
+/* region.c */
+/* Up to where the stack that `sp` is in may be read, memwatch asked where need be; 0: it may not be. */
+uint64_t stub_region(struct stub_visit *visit, uint64_t sp);
+/* The same, nobody asked. */
+uint64_t stub_region_known(const struct mw_ring_slot *slot, uint64_t sp);
+/* Do two addresses lie in one region? */
+bool stub_region_same(const struct mw_ring_slot *slot, uint64_t a, uint64_t b);
+/* Memory is going: no stack is read there any more. */
+void stub_region_forget(struct mw_ring_slot *slot, uint64_t start, uint64_t end);
+/* The thread is another one, on the stack of one that has ended. */
+void stub_region_inherit(struct mw_ring_slot *slot, uint64_t sp, uint64_t tp, uint64_t tp_end);
+
+/* rows.c: the row of the code that returns to `pc`. */
+uint64_t stub_row_find(struct mw_ring_control *control, uint64_t pc);
+
+static inline uint64_t stub_row(struct mw_ring_control *control, uint64_t pc)
+{
+	const struct mw_ring_cached_row *cache = stub_at(control, control->cache);
+	const struct mw_ring_cached_row *entry = &cache[(pc ^ pc >> 16) & (control->cache_count - 1)];
+	uint64_t row = __atomic_load_n(&entry->row, __ATOMIC_RELAXED);
+	uint64_t tag = __atomic_load_n(&entry->tag, __ATOMIC_RELAXED);
+
+	if (likely((tag ^ row) == (pc ^ (uint64_t)control->generation << 56)))
+		return row;
+	return stub_row_find(control, pc);
+}
+
+/* A frame: `sp` is as the call that returns to `pc` left it. */
+struct stub_frame {
+	uint64_t pc, sp, fp, high;
+	bool fp_lost;
+};
+
+enum stub_step {
+	STUB_CALLER, /* the frame is the caller's now */
+	STUB_END,
+	STUB_FOREIGN,
+	STUB_SIGNAL,
+	STUB_SLOW, /* can't be told here */
+};
+
+void stub_frame_first(const struct stub_visit *visit, struct stub_frame *frame);
+enum stub_step stub_frame_step_odd(struct stub_frame *frame, uint64_t row);
+
+/* The caller's frame, where all that is read lies in its bounds. `at`: where the frame pointer is saved. */
+static inline enum stub_step stub_frame_to(struct stub_frame *frame, uint64_t cfa, uint64_t row, uint64_t at)
+{
+	enum mw_row_fp fp = mw_row_fp(row);
+
+	/* frame->sp + 8 <= high holds of every frame. */
+	if (unlikely(cfa - (frame->sp + 8) > frame->high - (frame->sp + 8) || cfa & 7))
+		return STUB_SLOW;
+	if (fp == MW_ROW_FP_SAVED) {
+		if (unlikely(at - frame->sp > frame->high - frame->sp - 8 || at & 7))
+			return STUB_SLOW;
+		frame->fp = stub_read(at);
+		frame->fp_lost = false;
+	} else if (unlikely(fp != MW_ROW_FP_SAME)) {
+		frame->fp_lost = true;
+	}
+	frame->pc = stub_read(cfa - 8);
+	frame->sp = cfa;
+	/* A stack ends at 0; where no caller has room there is none. */
+	if (unlikely(frame->pc == 0))
+		return STUB_END;
+	return likely(frame->high - cfa >= 8) ? STUB_CALLER : STUB_SLOW;
+}
+
+static inline enum stub_step stub_frame_step(struct stub_frame *frame, uint64_t row)
+{
+	uint64_t cfa;
+
+	if (unlikely(mw_row_kind(row) != MW_ROW_SP))
+		return stub_frame_step_odd(frame, row);
+	cfa = frame->sp + (uint64_t)(int64_t)mw_row_n(row);
+	return stub_frame_to(frame, cfa, row, cfa + (uint64_t)(int64_t)mw_row_fp_at(row));
+}
+
+/* known.c */
+void stub_known_add(struct mw_ring_control *control, uint64_t block);
+/* Take a block out: was it there? */
+bool stub_known_take(struct mw_ring_control *control, uint64_t block);
+
+/* chunk.c: what glibc's header says is usable of a block, or UINT64_MAX. */
+uint64_t stub_chunk_usable(uint64_t block);
+
+/* heap.c, vm.c: PASS or WRAP. */
+unsigned stub_heap_enter(struct stub_visit *visit, enum stub_inside inside);
+void stub_heap_leave(struct stub_visit *visit, uint64_t result);
+unsigned stub_vm_enter(struct stub_visit *visit, enum stub_inside inside);
+void stub_vm_leave(struct stub_visit *visit, uint64_t result);
+/* A call will not return: what it had begun has failed. */
+void stub_cancel(struct stub_visit *visit, const struct mw_stub_call *call);
+/* Memory that goes, before it is asked whether the call counts. */
+void stub_vm_forget(struct stub_visit *visit);
+
+static inline uint64_t stub_argument(const struct stub_visit *visit, unsigned index)
+{
+	return cpu_argument(visit->saved->gpr, index);
+}
+
+#endif

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT
+/*
+ * stack.c: the stack of a call, as an id (recorder.h).
+ *
+ * Frames are put down in the ring's own scratch space, for the stack may be small. The handler of a signal uses the
+ * same: a walk that one has come into begins anew.
+ */
+#include "stub/recorder.h"
+
+#define ATTEMPTS   3
+#define STEPS      2048   /* frames and calls of ours */
+#define PIECE      65536u /* bytes of stack that are sent at most */
+#define UNIT_WORDS (MW_RING_UNIT / sizeof(uint64_t))
+
+struct stack {
+	uint64_t *frames; /* in the scratch */
+	uint64_t entries; /* slot->entries at the beginning */
+	uint64_t hash;
+	uint32_t count, cut;
+};
+
+static inline uint64_t mix(uint64_t hash, uint64_t word)
+{
+	hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+	return hash ^ hash >> 29;
+}
+
+/* False: the slow road. */
+static bool walk(struct stub_visit *visit, struct stack *stack, uint32_t flags)
+{
+	struct mw_ring_control *control = visit->control;
+	uint32_t depth = control->depth, count = 0, cut = MW_RING_COMPLETE;
+	uint64_t *frames = stack->frames, hash = (uint64_t)visit->call->hook << 8 | flags;
+	struct stub_frame frame;
+	enum stub_step step = STUB_SLOW;
+
+	stub_frame_first(visit, &frame);
+	for (unsigned i = 0; i < STEPS; i++) {
+		uint64_t pc = frame.pc, row = stub_row(control, pc);
+
+		if (likely(mw_row_kind(row) != MW_ROW_OURS)) {
+			if (unlikely(count == depth)) {
+				cut = MW_RING_TRUNCATED;
+				step = STUB_END;
+				break;
+			}
+			frames[count++] = pc;
+			hash = mix(hash, pc);
+		}
+		step = stub_frame_step(&frame, row);
+		if (unlikely(step != STUB_CALLER))
+			break;
+	}
+	if (step == STUB_FOREIGN)
+		cut = MW_RING_BROKEN;
+	else if (step != STUB_END)
+		return false;
+	stack->count = count;
+	stack->cut = cut;
+	hash = mix(hash, (uint64_t)cut << 32 | count);
+	stack->hash = hash ? hash : 1;
+	return true;
+}
+
+static bool new_id(struct mw_ring_control *control, uint32_t *id)
+{
+	*id = __atomic_fetch_add(&control->next_stack, 1, __ATOMIC_RELAXED);
+	return *id < MW_RING_STACK_NONE;
+}
+
+/* Word `index` of what follows a record. */
+static inline void put(struct stub_visit *visit, uint64_t number, uint64_t index, uint64_t word)
+{
+	uint64_t *words = (uint64_t *)(void *)stub_unit(visit, number + 1 + index / UNIT_WORDS);
+
+	words[index % UNIT_WORDS] = word;
+}
+
+static inline uint32_t units_of(uint64_t words)
+{
+	return 1 + (uint32_t)((words + UNIT_WORDS - 1) / UNIT_WORDS);
+}
+
+/* How many words of stack go with a SLOW record. */
+static uint64_t piece_words(const struct stub_visit *visit)
+{
+	uint64_t size = visit->high - ((uint64_t)(uintptr_t)visit->call + MW_STUB_CALL_SIZE);
+	uint64_t half = (uint64_t)visit->control->ring_units * MW_RING_UNIT / 2;
+	uint64_t most = half > sizeof(struct mw_ring_slow) + 4 * MW_RING_UNIT
+				? half - sizeof(struct mw_ring_slow) - 4 * MW_RING_UNIT
+				: 0;
+
+	if (size > most)
+		size = most;
+	return (size > PIECE ? PIECE : size) / sizeof(uint64_t);
+}
+
+static void put_slow(struct stub_visit *visit, uint64_t number, uint32_t id, uint64_t words)
+{
+	uint64_t start = (uint64_t)(uintptr_t)visit->call + MW_STUB_CALL_SIZE, at = 0;
+	struct mw_ring_record *record = stub_unit(visit, number);
+
+	record->time = cpu_ticks();
+	record->addr = id;
+	record->size = sizeof(struct mw_ring_slow) + words * sizeof(uint64_t);
+	for (; at < 16; at++)
+		put(visit, number, at, at == CPU_SP ? start + 8 : visit->saved->gpr[at]);
+	put(visit, number, at++, visit->ret);
+	put(visit, number, at++, start);
+	for (uint64_t i = 0; i < words; i++)
+		put(visit, number, at + i, stub_read(start + i * sizeof(uint64_t)));
+}
+
+static STUB_RARE uint32_t slow(struct stub_visit *visit, uint32_t flags)
+{
+	uint64_t words = piece_words(visit), number;
+	uint32_t id;
+
+	if (!new_id(visit->control, &id) ||
+	    !stub_reserve(visit, units_of(sizeof(struct mw_ring_slow) / sizeof(uint64_t) + words), &number)) {
+		visit->slot->lost_stacks++;
+		return MW_RING_STACK_NONE;
+	}
+	visit->slot->slow_walks++;
+	put_slow(visit, number, id, words);
+	stub_mark(visit, number, id, MW_RING_SLOW, flags, true);
+	return id;
+}
+
+static void put_stack(struct stub_visit *visit, const struct stack *stack, uint64_t number, uint32_t id)
+{
+	struct mw_ring_record *record = stub_unit(visit, number);
+
+	record->time = cpu_ticks();
+	record->addr = id;
+	record->size = stack->count | (uint64_t)stack->cut << 32;
+	for (uint32_t i = 0; i < stack->count; i++)
+		put(visit, number, i, stack->frames[i]);
+}
+
+/* Nobody has come into the walk. */
+static inline bool undisturbed(const struct stub_visit *visit, const struct stack *stack)
+{
+	return __atomic_load_n(&visit->slot->entries, __ATOMIC_RELAXED) == stack->entries;
+}
+
+/* Tell a stack, `also` by the slow road. False: it has to be walked anew. */
+static STUB_RARE bool tell(struct stub_visit *visit, const struct stack *stack, uint32_t flags, bool also, uint32_t *id)
+{
+	uint64_t words = also ? piece_words(visit) : 0, number;
+	uint32_t units = units_of(stack->count), all = units;
+
+	if (also)
+		all += units_of(sizeof(struct mw_ring_slow) / sizeof(uint64_t) + words);
+	*id = MW_RING_STACK_NONE;
+	if (!stub_reserve(visit, all, &number)) {
+		visit->slot->lost_stacks++;
+		return true;
+	}
+	if (!new_id(visit->control, id)) {
+		visit->slot->lost_stacks++;
+		*id = MW_RING_STACK_NONE;
+		stub_void(visit, number, all);
+		return true;
+	}
+	put_stack(visit, stack, number, *id);
+	if (also)
+		put_slow(visit, number + units, *id, words);
+	if (!undisturbed(visit, stack)) {
+		stub_void(visit, number, all);
+		return false;
+	}
+	if (also) {
+		flags |= MW_RING_COMPARE;
+		visit->slot->slow_walks++;
+		/* From the end: who sees the first sees both. */
+		stub_mark(visit, number + units, *id, MW_RING_SLOW, flags, false);
+	}
+	stub_mark(visit, number, *id, MW_RING_STACK, flags, true);
+	return true;
+}
+
+/* False: it has to be walked anew. */
+static inline bool intern(struct stub_visit *visit, const struct stack *stack, uint32_t flags, uint32_t *id)
+{
+	struct mw_ring_control *control = visit->control;
+	struct mw_ring_stack_entry *entries = stub_at(control, control->stacks), *entry;
+	uint32_t every = control->compare;
+	uint64_t hash = stack->hash;
+
+	entries += hash & (control->stack_count - 1) & ~UINT64_C(1);
+	if (unlikely(every) && visit->slot->walks % every == 0)
+		return tell(visit, stack, flags, true, id);
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t found = __atomic_load_n(&entries[i].id, __ATOMIC_RELAXED);
+
+		if (likely((__atomic_load_n(&entries[i].tag, __ATOMIC_RELAXED) ^ found) == hash)) {
+			*id = (uint32_t)found;
+			return true;
+		}
+	}
+	if (!tell(visit, stack, flags, false, id))
+		return false;
+	if (*id == MW_RING_STACK_NONE)
+		return true;
+	/* An empty one, or either. */
+	entry = &entries[entries[0].tag == 0 ? 0 : entries[1].tag == 0 ? 1 : *id & 1];
+	__atomic_store_n(&entry->id, *id, __ATOMIC_RELEASE);
+	__atomic_store_n(&entry->tag, hash ^ *id, __ATOMIC_RELEASE);
+	return true;
+}
+
+uint32_t stub_stack(struct stub_visit *visit, uint32_t flags)
+{
+	struct mw_ring_control *control = visit->control;
+	struct mw_ring_slot *slot = visit->slot;
+	uint64_t here = (uint64_t)(uintptr_t)visit->call;
+	struct stack stack;
+	uint32_t id;
+
+	if (likely(!visit->high))
+		visit->high = stub_region(visit, here);
+	if (unlikely(!visit->high || here & 7 || visit->high - here < STUB_LINK_SIZE + 8)) {
+		visit->high = 0;
+		slot->lost_stacks++;
+		return MW_RING_STACK_NONE;
+	}
+	slot->walks++;
+	stack.frames = (uint64_t *)stub_at(control, control->scratch) +
+		       (uint64_t)(slot->ring - 1) * (control->depth + UINT64_C(1));
+	for (unsigned i = 0; i < ATTEMPTS; i++) {
+		stack.entries = __atomic_load_n(&slot->entries, __ATOMIC_RELAXED);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		if (unlikely(!walk(visit, &stack, flags)))
+			return slow(visit, flags);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		if (likely(undisturbed(visit, &stack)) && likely(intern(visit, &stack, flags, &id)))
+			return id;
+	}
+	return slow(visit, flags);
+}
