@@ -66,6 +66,13 @@ struct mw_engine_stats {
 	uint64_t broken_stacks;     /* stacks captured whose end could not be found */
 	uint64_t returns_site;      /* returns caught at the true return site … */
 	uint64_t returns_exchanged; /* … and by an exchanged return address */
+	uint64_t lost_stacks;       /* events recorded without their stack */
+	uint64_t walks, slow_walks; /* stacks captured in the target; … handed to memwatch to be walked */
+	uint64_t waited_ns;         /* sum over threads: they waited for memwatch to catch up */
+	uint64_t compared, differing; /* stacks captured in both ways, and those that were not the same (options.compare) */
+	uint64_t own_resident;      /* bytes of memwatch's own in the process's resident set, at the last sample */
+	uint64_t children_cleaned;  /* forked children that our code was taken out of */
+	const char *left_behind;    /* what could not be taken out of the process, or NULL */
 };
 
 /* What a process's memory was at a moment. */
@@ -79,6 +86,7 @@ struct mw_window_info {
 	int64_t started_realtime_ns; /* CLOCK_REALTIME at the window's start */
 	uint64_t length_ns;
 	enum mw_window_end ended;
+	bool over; /* nothing of ours is left in the process, or there is no process */
 	bool has_exit_status;
 	int exit_status; /* wait status as waitpid gives it */
 };
@@ -89,6 +97,9 @@ struct mw_modules; /* src/symbol: a process's module table */
 struct mw_engine_options {
 	bool track_heap, track_vm;
 	uint32_t depth; /* deepest stack kept, frames */
+	uint32_t compare; /* of every so many stacks that are walked in the target, walk one again by libunwind; 0: none */
+	bool stop_unfit; /* a launched command that turns out not to be fit for this engine is left stopped (SIGSTOP) */
+	const char *program; /* the file of a command that is to be launched, or NULL */
 	/* Called about once a second and at each process's end while its memory can still be read, by way of `tid`: one
 	 * of its threads that lives (the first may have ended). */
 	void (*sample)(void *context, pid_t pid, pid_t tid, uint64_t time_ns, bool last);
@@ -121,6 +132,12 @@ struct mw_engine_ops {
 	const struct mw_engine_stats *(*stats)(const struct mw_engine *engine, pid_t pid);
 	const struct mw_window_info *(*window)(const struct mw_engine *engine, pid_t pid);
 	struct mw_modules *(*modules)(const struct mw_engine *engine, pid_t pid);
+	/* Which engine watches the process, and why that one. Static text, or the engine's own. */
+	const char *(*used)(const struct mw_engine *engine, pid_t pid, const char **reason);
+	/* Bytes of memwatch's own in the process now: resident, and mapped at all. NULL: none, ever. */
+	void (*own_memory)(const struct mw_engine *engine, pid_t pid, uint64_t *resident, uint64_t *mapped);
+	/* Texts of stacks that were not the same both ways (options.compare); NULL behind the last. May be NULL. */
+	const char *(*difference)(const struct mw_engine *engine, pid_t pid, size_t index);
 };
 
 struct mw_engine {

@@ -6,6 +6,7 @@
 #include "cli/message.h"
 #include "cli/outfile.h"
 #include "engine/hooks.h"
+#include "engine/jump/jump_engine.h"
 #include "proc/status.h"
 #include "symbol/symbolizer.h"
 #include "target/preflight.h"
@@ -14,6 +15,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Everything that is looked at beyond /proc's plain facts. */
 struct examination {
@@ -23,6 +25,7 @@ struct examination {
 	struct mw_modules *modules;
 	struct mw_symbolizer *symbolizer;
 	struct mw_hooks hooks;
+	struct mw_jump_examination jump;
 };
 
 static bool read_memory(void *context, mw_addr addr, void *out, size_t size)
@@ -36,17 +39,20 @@ static struct mw_error *examine(struct examination *found)
 {
 	const struct mw_memory_view memory = {&found->pid, read_memory};
 	const struct mw_arch *arch = mw_arch_find(mw_target_machine());
+	const struct mw_engine_options options = {
+		.track_heap = found->options->track_heap, .track_vm = found->options->track_vm, .depth = 1};
 
 	MW_TRY(mw_maps_read(found->pid, &found->maps));
 	MW_TRY(mw_modules_create(&found->modules));
 	MW_TRY(mw_modules_refresh(found->modules, found->pid, &found->maps, NULL, NULL));
 	MW_TRY(mw_symbolizer_create(found->modules, &found->symbolizer));
-	return mw_hooks_find(&found->hooks, found->modules, 0, arch, &memory, found->options->track_heap,
-			     found->options->track_vm);
+	MW_TRY(mw_hooks_find(&found->hooks, found->modules, 0, arch, &memory, true, found->options->track_vm));
+	return mw_jump_examine(found->pid, &options, &found->jump);
 }
 
 static void examination_deinit(struct examination *found)
 {
+	mw_jump_examination_deinit(&found->jump);
 	mw_hooks_deinit(&found->hooks);
 	mw_symbolizer_destroy(found->symbolizer);
 	mw_modules_destroy(found->modules);
@@ -72,7 +78,7 @@ static void print_modules(FILE *out, const struct examination *found)
 	}
 }
 
-static void print_hook(FILE *out, const struct mw_hook_info *hook)
+static void print_hook(FILE *out, const struct mw_hook_info *hook, const char *no_jump)
 {
 	fprintf(out, "  %016" PRIx64 "  %-14s  ", hook->address, mw_role_name(hook->role));
 	mw_cli_put_clean(out, hook->function);
@@ -82,24 +88,58 @@ static void print_hook(FILE *out, const struct mw_hook_info *hook)
 		fputs(": ", out);
 		mw_cli_put_clean(out, hook->refused);
 	}
+	if (!hook->refused && no_jump) {
+		fputs(": by a breakpoint only, as ", out);
+		mw_cli_put_clean(out, no_jump);
+	}
 	fputc('\n', out);
+}
+
+static const char *no_jump(const struct examination *found, size_t number)
+{
+	return number < found->jump.count ? found->jump.refused[number] : NULL;
+}
+
+/* Heap functions are looked at in any case, to know what they call. */
+static bool asked_for(const struct examination *found, const struct mw_hook_info *hook)
+{
+	return hook->kind == MW_KIND_HEAP ? found->options->track_heap : found->options->track_vm;
+}
+
+static void print_engine(FILE *out, const struct examination *found)
+{
+	const struct mw_cli_options *options = found->options;
+	const struct mw_error *verdict = found->jump.verdict;
+
+	if (strcmp(options->engine, "auto") != 0)
+		mw_doctor_row(out, "engine", "%s (%s)", options->engine, options->engine_reason);
+	else if (verdict)
+		mw_doctor_row(out, "engine", "trap (auto: %s)", mw_error_text(verdict));
+	else
+		mw_doctor_row(out, "engine", "jump (auto: it can be used on this process)");
 }
 
 static void print_hooks(FILE *out, const struct examination *found)
 {
 	const struct mw_hooks *hooks = &found->hooks;
-	size_t usable = mw_hooks_usable(hooks, MW_KIND_HEAP) + mw_hooks_usable(hooks, MW_KIND_VM);
+	size_t usable = 0, refused = 0;
 
+	for (size_t i = 0; i < hooks->count; i++) {
+		const struct mw_hook_info *hook = &hooks->items[i].info;
+
+		usable += asked_for(found, hook) && !hook->refused;
+		refused += asked_for(found, hook) && hook->refused;
+	}
 	fprintf(out, "\nWould be hooked: %zu\n", usable);
 	for (size_t i = 0; i < hooks->count; i++)
-		if (!hooks->items[i].info.refused)
-			print_hook(out, &hooks->items[i].info);
-	if (usable == hooks->count)
+		if (asked_for(found, &hooks->items[i].info) && !hooks->items[i].info.refused)
+			print_hook(out, &hooks->items[i].info, no_jump(found, i));
+	if (!refused)
 		return;
-	fprintf(out, "\nWould not be hooked: %zu\n", hooks->count - usable);
+	fprintf(out, "\nWould not be hooked: %zu\n", refused);
 	for (size_t i = 0; i < hooks->count; i++)
-		if (hooks->items[i].info.refused)
-			print_hook(out, &hooks->items[i].info);
+		if (asked_for(found, &hooks->items[i].info) && hooks->items[i].info.refused)
+			print_hook(out, &hooks->items[i].info, NULL);
 }
 
 /* What would make a recording fail, or NULL. */
@@ -127,10 +167,14 @@ static struct mw_error *print_examination(FILE *out, pid_t pid, const struct mw_
 	struct mw_error *err = examine(&found);
 
 	if (!err) {
-		mw_doctor_row(out, "engine", "%s (%s)", options->engine, options->engine_reason);
+		print_engine(out, &found);
 		print_hooks(out, &found);
 		print_modules(out, &found);
 		err = judge(&found);
+		if (!err && strcmp(options->engine, "jump") == 0) {
+			err = found.jump.verdict;
+			found.jump.verdict = NULL;
+		}
 	}
 	examination_deinit(&found);
 	return err;

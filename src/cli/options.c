@@ -26,7 +26,9 @@ const char mw_cli_help[] = "Usage: memwatch -p PID[,PID...] [-d SECONDS] [OPTION
 			   "                           pressed or the process ends\n"
 			   "      --track heap,vm      kinds of memory: malloc and new, mmap and brk\n"
 			   "                           (default: both)\n"
-			   "      --engine auto|trap   how calls are caught (default: auto)\n"
+			   "      --engine auto|jump|trap\n"
+			   "                           how calls are caught: recorded inside the process, or by\n"
+			   "                           a breakpoint each; auto takes jump wherever it is safe\n"
 			   "      --depth N            deepest stack kept, 1 to 1024 (default: 128)\n"
 			   "      --top N              stacks in the text report (default: 10)\n"
 			   "      --json FILE          the whole report as JSON; '-' is standard output\n"
@@ -45,7 +47,8 @@ const char mw_cli_help_doctor[] = "Usage: memwatch doctor -p PID [--track heap,v
 				  "\n"
 				  "  -p, --pid PID            the process\n"
 				  "      --track heap,vm      kinds of memory to look for (default: both)\n"
-				  "      --engine auto|trap   how calls would be caught (default: auto)\n"
+				  "      --engine auto|jump|trap\n"
+				  "                           how calls would be caught (default: auto)\n"
 				  "  -h, --help               this text\n"
 				  "\n"
 				  "Exit status: 0 it can be watched, 1 it can't (the message says why), 2 bad usage\n";
@@ -67,7 +70,7 @@ enum option_key {
 static const struct argp_option record_options[] = {
 	{"pid", 'p', "PID[,PID...]", 0, NULL, 0},
 	{"duration", 'd', "SECONDS", 0, NULL, 0},
-	{"engine", KEY_ENGINE, "auto|trap", 0, NULL, 0},
+	{"engine", KEY_ENGINE, "auto|jump|trap", 0, NULL, 0},
 	{"track", KEY_TRACK, "heap,vm", 0, NULL, 0},
 	{"json", KEY_JSON, "FILE", 0, NULL, 0},
 	{"depth", KEY_DEPTH, "N", 0, NULL, 0},
@@ -80,7 +83,7 @@ static const struct argp_option record_options[] = {
 
 static const struct argp_option doctor_options[] = {
 	{"pid", 'p', "PID", 0, NULL, 0},
-	{"engine", KEY_ENGINE, "auto|trap", 0, NULL, 0},
+	{"engine", KEY_ENGINE, "auto|jump|trap", 0, NULL, 0},
 	{"track", KEY_TRACK, "heap,vm", 0, NULL, 0},
 	{"help", 'h', NULL, 0, NULL, 0},
 	{"version", 'V', NULL, 0, NULL, 0},
@@ -97,20 +100,22 @@ struct parse {
 
 static struct mw_error *parse_engine(const char *name, struct mw_cli_options *options)
 {
-	if (strcmp(name, "auto") == 0) {
-		options->engine = "trap";
-		options->engine_reason = "auto: trap is the only engine that this version has";
-	} else if (strcmp(name, "trap") == 0) {
-		options->engine = "trap";
-		options->engine_reason = "asked for by --engine trap";
-	} else {
-		bool jump = strcmp(name, "jump") == 0;
-		struct mw_error *err = mw_error_create(MW_ERROR_USAGE, 0, "--engine '%.64s': %s", name,
-						       jump ? "this version does not have it" : "no such engine");
+	static const struct {
+		const char *name, *reason;
+	} engines[] = {
+		{"auto", NULL}, /* it says itself what it took, and why */
+		{"jump", "asked for by --engine jump"},
+		{"trap", "asked for by --engine trap"},
+	};
 
-		return mw_error_hint(err, "There are 'trap', and 'auto', which chooses by itself");
-	}
-	return NULL;
+	for (size_t i = 0; i < sizeof(engines) / sizeof(engines[0]); i++)
+		if (strcmp(name, engines[i].name) == 0) {
+			options->engine = engines[i].name;
+			options->engine_reason = engines[i].reason;
+			return NULL;
+		}
+	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--engine '%.64s': no such engine", name),
+			     "There are 'jump', 'trap', and 'auto', which takes jump wherever it is safe");
 }
 
 static struct mw_error *parse_json(const char *name, struct mw_cli_options *options)

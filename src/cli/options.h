@@ -23,9 +23,9 @@ struct mw_cli_options {
 	struct mw_cli_pids pids;
 	char **command; /* NULL-terminated; NULL: attach to `pids` */
 	size_t command_count;
-	uint64_t duration_ns; /* 0: no limit */
-	const char *engine;   /* a name that mw_engine_find() knows */
-	const char *engine_reason;
+	uint64_t duration_ns;      /* 0: no limit */
+	const char *engine;        /* a name that mw_engine_find() knows */
+	const char *engine_reason; /* why that one; NULL: the engine says */
 	bool track_heap, track_vm;
 	uint32_t depth;
 	size_t top;

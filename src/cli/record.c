@@ -42,10 +42,13 @@ static void show_progress(struct run *run, uint64_t time_ns)
 static void on_sample(void *context, pid_t pid, pid_t tid, uint64_t time_ns, bool last)
 {
 	struct run *run = context;
+	struct mw_recorder_own own = {0, 0};
 
+	if (run->engine->ops->own_memory)
+		run->engine->ops->own_memory(run->engine, pid, &own.resident, &own.mapped);
 	for (size_t i = 0; i < run->count; i++)
 		if (run->recorders[i].pid == pid)
-			mw_recorder_sample(&run->recorders[i], tid, time_ns, last);
+			mw_recorder_sample(&run->recorders[i], tid, time_ns, last, &own);
 	if (run->progress.shown && !last)
 		show_progress(run, time_ns);
 }
@@ -105,6 +108,7 @@ static struct mw_error *create_engine(struct run *run)
 		.depth = options->depth,
 		.sample = on_sample,
 		.sample_context = run,
+		.program = run->launch.pid ? run->launch.path : NULL,
 	};
 
 	if (!ops)
@@ -124,7 +128,7 @@ static struct mw_error *watch(struct run *run)
 
 		/* Before anything stands still for it. */
 		if (!recorder->launched)
-			mw_recorder_sample(recorder, recorder->pid, 0, false);
+			mw_recorder_sample(recorder, recorder->pid, 0, false, NULL);
 		MW_TRY(ops->attach(run->engine, recorder->pid, recorder->launched, &recorder->sink));
 	}
 	for (size_t i = 0; i < run->count; i++)

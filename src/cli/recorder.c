@@ -148,7 +148,14 @@ static void sample_totals(const struct mw_recorder *recorder, struct mw_report_s
 	sample->vm_impacting = totals.impacting.bytes;
 }
 
-void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_ns, bool last)
+/* What is memwatch's own is not the process's. */
+static uint64_t without(uint64_t bytes, uint64_t own)
+{
+	return bytes > own ? bytes - own : 0;
+}
+
+void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_ns, bool last,
+			const struct mw_recorder_own *own)
 {
 	double at = (double)time_ns / 1e9;
 	struct mw_report_sample *slot;
@@ -160,6 +167,13 @@ void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_n
 	if (err) {
 		mw_error_destroy(err);
 		return;
+	}
+	if (own) {
+		sample.rss = without(sample.rss, own->resident);
+		sample.vsize = without(sample.vsize, own->mapped);
+		/* The process has half of each page that it shares with memwatch. */
+		if (sample.pss != MW_SIZE_UNKNOWN)
+			sample.pss = without(sample.pss, own->resident / 2);
 	}
 	if (!recorder->identified)
 		identify(recorder);
@@ -179,7 +193,7 @@ void mw_recorder_finish(struct mw_recorder *recorder, const struct mw_window_inf
 	/* A process that was killed has had no last moment to be read in, and has no memory now. One
 	 * that still runs is read now: a little late, as the hooks have been lifted meanwhile. */
 	if (!recorder->ended && window->ended != MW_END_EXIT && window->ended != MW_END_EXEC)
-		mw_recorder_sample(recorder, recorder->pid, window->length_ns, true);
+		mw_recorder_sample(recorder, recorder->pid, window->length_ns, true, NULL);
 	if (recorder->ended) {
 		slot = &recorder->samples[recorder->sample_count - 1];
 	} else {
@@ -227,7 +241,6 @@ struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const st
 		.command_count = recorder->command_count,
 		.window = ops->window(view->engine, recorder->pid),
 		.stats = ops->stats(view->engine, recorder->pid),
-		.engine = ops->name,
 		.engine_reason = view->reason,
 		.samples = recorder->samples,
 		.sample_count = recorder->sample_count,
@@ -237,7 +250,11 @@ struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const st
 		.progress_context = view->progress,
 	};
 	struct mw_error *err;
+	const char *reason;
 
+	input.engine = ops->used(view->engine, recorder->pid, &reason);
+	if (!input.engine_reason)
+		input.engine_reason = reason;
 	input.hook_count = ops->hooks(view->engine, recorder->pid, &input.hooks);
 	MW_TRY(mw_symbolizer_create(input.modules, &input.symbolizer));
 	err = mw_summary_create(&input, out);

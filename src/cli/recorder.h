@@ -35,8 +35,13 @@ void mw_recorder_deinit(struct mw_recorder *recorder);
 
 /* Between attach and start, while the process stands still: its mappings. */
 struct mw_error *mw_recorder_before(struct mw_recorder *recorder) MW_MUST_CHECK;
-/* What mw_engine_options.sample is to do. */
-void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_ns, bool last);
+/* Memory of memwatch's own in a process, bytes. */
+struct mw_recorder_own {
+	uint64_t resident, mapped;
+};
+/* What mw_engine_options.sample is to do. `own` is taken out of what is read; NULL: there is none. */
+void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_ns, bool last,
+			const struct mw_recorder_own *own);
 /* The window is over: the last sample is made that of its end. */
 void mw_recorder_finish(struct mw_recorder *recorder, const struct mw_window_info *window);
 

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
 /* registry.c: the engines there are. */
+#include "engine/auto_engine.h"
+#include "engine/jump/jump_engine.h"
 #include "engine/trap/trap_engine.h"
 
 #include <string.h>
 
 static const struct mw_engine_ops *const engines[] = {
+	&mw_engine_auto,
+	&mw_engine_jump,
 	&mw_engine_trap,
 };
 

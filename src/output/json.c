@@ -128,13 +128,17 @@ static json_t *engine_value(const struct mw_report *report)
 			hooks = NULL;
 		}
 	}
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
-			 mw_json_text(report->engine.name), "reason", mw_json_text(report->engine.reason), "stops",
-			 mw_json_number(stats->stops), "longest_stop_ns", mw_json_number(stats->longest_stop_ns),
-			 "stopped_ns", mw_json_number(stats->stopped_ns), "attach_ns", mw_json_number(stats->attach_ns),
-			 "detach_ns", mw_json_number(stats->detach_ns), "broken_stacks",
-			 mw_json_number(stats->broken_stacks), "returns_site", mw_json_number(stats->returns_site),
-			 "returns_exchanged", mw_json_number(stats->returns_exchanged), "hooks", hooks);
+	return json_pack(
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
+		mw_json_text(report->engine.name), "reason", mw_json_text(report->engine.reason), "stops",
+		mw_json_number(stats->stops), "longest_stop_ns", mw_json_number(stats->longest_stop_ns), "stopped_ns",
+		mw_json_number(stats->stopped_ns), "attach_ns", mw_json_number(stats->attach_ns), "detach_ns",
+		mw_json_number(stats->detach_ns), "broken_stacks", mw_json_number(stats->broken_stacks), "returns_site",
+		mw_json_number(stats->returns_site), "returns_exchanged", mw_json_number(stats->returns_exchanged),
+		"walks", mw_json_number(stats->walks), "slow_walks", mw_json_number(stats->slow_walks), "waited_ns",
+		mw_json_number(stats->waited_ns), "own_memory", mw_json_number(stats->own_resident), "children_cleaned",
+		mw_json_number(stats->children_cleaned), "left_behind", mw_json_text(stats->left_behind), "hooks",
+		hooks);
 }
 
 static json_t *totals_value(const struct mw_report_totals *totals)

@@ -195,6 +195,29 @@ static void add_lost(struct mw_line *line, const struct mw_report *report)
 			       stacks == 1 ? "" : "s");
 }
 
+/* What recording inside the process cost it. */
+static void put_recorder(struct mw_text *text)
+{
+	const struct mw_engine_stats *stats = &text->report->engine.stats;
+	struct mw_line *line = &text->line;
+
+	if (stats->walks + stats->slow_walks) {
+		mw_line_printf(line, "  recorder: %s in the process, taken out of its figures",
+			       mw_show_size(stats->own_resident).text);
+		mw_line_printf(
+			line, "; %s of its stacks were walked by memwatch",
+			mw_show_percent((double)stats->slow_walks, (double)(stats->walks + stats->slow_walks)).text);
+		if (stats->waited_ns)
+			mw_line_printf(line, "; its threads waited %s for memwatch",
+				       mw_show_seconds((double)stats->waited_ns / 1e9).text);
+		mw_text_paragraph(text, 4);
+	}
+	if (stats->left_behind) {
+		mw_line_printf(line, "  left in the process: %s", stats->left_behind);
+		mw_text_paragraph(text, 4);
+	}
+}
+
 void mw_text_header(struct mw_text *text)
 {
 	const struct mw_report *report = text->report;
@@ -214,6 +237,7 @@ void mw_text_header(struct mw_text *text)
 	put_command(text);
 	put_window(text);
 	put_stopped(text);
+	put_recorder(text);
 	if (report->engine.reason && report->engine.reason[0]) {
 		mw_line_printf(line, "  engine: ");
 		mw_line_name(line, report->engine.reason);

@@ -7,7 +7,9 @@
 
 enum mw_stat_number {
 	MW_STAT_FLAGS = 9,
+	MW_STAT_START = 22,
 	MW_STAT_CPU = 39,
+	MW_STAT_EXIT_CODE = 52,
 };
 
 /* A numeric field (from 4 on). `text` ends in NUL. The name in field 2 may hold anything, ") " too. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 struct mw_error *mw_remote_read_all(pid_t tid, mw_addr addr, void *out, size_t size)
@@ -17,6 +18,19 @@ struct mw_error *mw_remote_read_all(pid_t tid, mw_addr addr, void *out, size_t s
 		return NULL;
 	return mw_error_create(MW_ERROR_DATA, 0, "cannot read %zu bytes at 0x%llx of thread %d", size,
 			       (unsigned long long)addr, tid);
+}
+
+struct mw_error *mw_remote_write(pid_t tid, mw_addr addr, const void *bytes, size_t size)
+{
+	const struct iovec here = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = size};
+	/* The kernel takes the address as a pointer; it is never followed here. */
+	const struct iovec there = {.iov_base = (void *)(uintptr_t)addr, .iov_len = size};
+	ssize_t done = process_vm_writev(tid, &here, 1, &there, 1, 0);
+
+	if (done == (ssize_t)size)
+		return NULL;
+	return mw_error_create(done < 0 && errno == ESRCH ? MW_ERROR_GONE : MW_ERROR_DATA, done < 0 ? errno : 0,
+			       "cannot write %zu bytes at 0x%llx of thread %d", size, (unsigned long long)addr, tid);
 }
 
 /* The way in that needs no stop; kernels of 6.12 and later may be set up to forbid it. */

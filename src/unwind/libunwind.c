@@ -33,6 +33,7 @@ struct libunwind {
 	struct mw_frame_table *tables; /* by module number */
 	bool *tried;
 	size_t table_count;
+	struct mw_unwinder_code ours;
 	/* The walk under way. */
 	const struct mw_regs *regs;
 	const struct mw_memory_view *memory;
@@ -68,6 +69,11 @@ static const struct mw_frame_table *table_of(struct libunwind *self, const struc
 	return self->tables[number].count ? &self->tables[number] : NULL;
 }
 
+static bool is_ours(const struct libunwind *self, mw_addr pc)
+{
+	return pc - self->ours.start < self->ours.end - self->ours.start;
+}
+
 static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t *info, int need_info, void *arg)
 {
 	struct libunwind *self = arg;
@@ -76,8 +82,16 @@ static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t
 	unw_dyn_info_t tables;
 	int ret = -UNW_ENOINFO;
 
-	if (table) {
-		memset(&tables, 0, sizeof(tables));
+	memset(&tables, 0, sizeof(tables));
+	if (is_ours(self, ip)) {
+		tables.format = UNW_INFO_FORMAT_REMOTE_TABLE;
+		tables.start_ip = self->ours.start;
+		tables.end_ip = self->ours.end;
+		tables.u.rti.segbase = self->ours.base;
+		tables.u.rti.table_data = self->ours.table;
+		tables.u.rti.table_len = self->ours.entries * sizeof(struct mw_frame_entry) / sizeof(unw_word_t);
+		ret = UNW_OBJ(dwarf_search_unwind_table)(space, ip, &tables, info, need_info, arg);
+	} else if (table) {
 		tables.format = UNW_INFO_FORMAT_REMOTE_TABLE;
 		tables.start_ip = module->start;
 		tables.end_ip = module->end;
@@ -215,6 +229,8 @@ static bool note_frame(struct libunwind *self, struct walk *walk, mw_addr pc, mw
 
 	if (walk->count > 0)
 		walk->frames[walk->count - 1].cfa = sp;
+	if (is_ours(self, pc))
+		return true;
 	if (walk->count == walk->capacity) {
 		walk->cut = MW_STACK_TRUNCATED;
 		return false;
@@ -358,4 +374,12 @@ struct mw_error *mw_unwinder_libunwind(const struct mw_modules *modules, const s
 	unw_set_cache_size(self->space, CACHE_ROWS, 0);
 	*out = &self->base;
 	return NULL;
+}
+
+void mw_unwinder_libunwind_pass_over(struct mw_unwinder *unwinder, const struct mw_unwinder_code *code)
+{
+	struct libunwind *self = (struct libunwind *)unwinder;
+
+	self->ours = *code;
+	unw_flush_cache(self->space, 0, 0);
 }

@@ -15,6 +15,17 @@ struct mw_error *mw_unwinder_libunwind(const struct mw_modules *modules, const s
 				       struct mw_unwinder **out) MW_MUST_CHECK;
 
 /*
+ * Code of memwatch's own in the target that calls may pass through: its frames are walked over and not kept. `table` is
+ * a search table as in .eh_frame_hdr, `entries` long, offsets from `base`: all in the target's memory.
+ */
+struct mw_unwinder_code {
+	mw_addr start, end, base, table;
+	size_t entries;
+};
+/* For an unwinder of the kind above. */
+void mw_unwinder_libunwind_pass_over(struct mw_unwinder *unwinder, const struct mw_unwinder_code *code);
+
+/*
  * A cache before another unwinder, which it owns. It keeps what each walk read (memory words and registers) and gives
  * the same answer again only after it has compared every one of them with what is there now: an unwinder is a function
  * of what it reads, so the answer can't differ. Frees `inner` on failure too.

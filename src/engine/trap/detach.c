@@ -15,7 +15,7 @@ void trap_process_end(struct trap_process *process, enum mw_window_end end)
 
 	if (process->ended)
 		return;
-	process->ended = true;
+	process->ended = process->window.over = true;
 	process->holding = false;
 	process->window.ended = end;
 	if (process->windowed && process->window.length_ns == 0)

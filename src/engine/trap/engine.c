@@ -357,6 +357,13 @@ static struct mw_modules *trap_module_table(const struct mw_engine *base, pid_t 
 	return process ? process->survey.modules : NULL;
 }
 
+static const char *trap_used(const struct mw_engine *base, pid_t pid, const char **reason)
+{
+	(void)base, (void)pid;
+	*reason = NULL;
+	return "trap";
+}
+
 const struct mw_engine_ops mw_engine_trap = {
 	.name = "trap",
 	.create = trap_create,
@@ -369,4 +376,5 @@ const struct mw_engine_ops mw_engine_trap = {
 	.stats = trap_stats,
 	.window = trap_window,
 	.modules = trap_module_table,
+	.used = trap_used,
 };

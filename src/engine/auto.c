@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: MIT
+/*
+ * auto.c: the engine that takes, for each process, the jump engine where that is safe and else the trap engine, and
+ * says why (memwatch/engine.h).
+ */
+#include "engine/auto_engine.h"
+
+#include "base/clock.h"
+#include "engine/jump/jump_engine.h"
+#include "engine/trap/trap_engine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SLICE_NS 2000000u /* turns that the two take where both are at work */
+
+struct choice {
+	pid_t pid;
+	bool launched;
+	struct mw_event_sink sink;
+	struct mw_engine *engine;
+	char *reason;
+};
+
+struct auto_engine {
+	struct mw_engine base;
+	struct mw_engine_options options;
+	struct mw_engine *jump, *trap; /* NULL: not needed so far */
+	struct choice *choices;
+	size_t count;
+};
+
+static struct mw_error *auto_create(const struct mw_engine_options *options, struct mw_engine **out)
+{
+	struct auto_engine *engine = calloc(1, sizeof(*engine));
+
+	if (!engine)
+		return mw_error_nomem();
+	engine->base.ops = &mw_engine_auto;
+	engine->options = *options;
+	engine->options.stop_unfit = true;
+	*out = &engine->base;
+	return NULL;
+}
+
+static struct mw_error *attach_with(struct auto_engine *engine, const struct mw_engine_ops *ops,
+				    struct mw_engine **with, pid_t pid, bool launched, const struct mw_event_sink *sink)
+{
+	if (!*with)
+		MW_TRY(ops->create(&engine->options, with));
+	return ops->attach(*with, pid, launched, sink);
+}
+
+/* Why the one that was wanted could not be had. */
+static char *reason_of(const struct mw_error *err)
+{
+	char *reason = NULL;
+
+	if (asprintf(&reason, "auto: %s", mw_error_text(err)) < 0)
+		return NULL;
+	return reason;
+}
+
+static struct mw_error *choose(struct auto_engine *engine, struct choice *choice, bool launched,
+			       const struct mw_event_sink *sink)
+{
+	struct mw_error *err = attach_with(engine, &mw_engine_jump, &engine->jump, choice->pid, launched, sink);
+
+	choice->engine = engine->jump;
+	if (!err)
+		return NULL;
+	if (mw_error_kind(err) == MW_ERROR_GONE || mw_error_kind(err) == MW_ERROR_MEMORY)
+		return err;
+	choice->reason = reason_of(err);
+	mw_error_destroy(err);
+	MW_TRY(attach_with(engine, &mw_engine_trap, &engine->trap, choice->pid, launched, sink));
+	choice->engine = engine->trap;
+	return NULL;
+}
+
+static struct mw_error *auto_attach(struct mw_engine *base, pid_t pid, bool launched, const struct mw_event_sink *sink)
+{
+	struct auto_engine *engine = (struct auto_engine *)base;
+	struct choice *choices = realloc(engine->choices, (engine->count + 1) * sizeof(*choices));
+	struct mw_error *err;
+
+	if (!choices)
+		return mw_error_nomem();
+	engine->choices = choices;
+	choices[engine->count] = (struct choice){.pid = pid, .launched = launched, .sink = *sink};
+	err = choose(engine, &choices[engine->count], launched, sink);
+	if (err)
+		free(choices[engine->count].reason);
+	else
+		engine->count++;
+	return err;
+}
+
+static struct mw_error *auto_detach(struct mw_engine *base)
+{
+	struct auto_engine *engine = (struct auto_engine *)base;
+	struct mw_error *first = engine->jump ? engine->jump->ops->detach(engine->jump) : NULL;
+	struct mw_error *second = engine->trap ? engine->trap->ops->detach(engine->trap) : NULL;
+
+	if (!first)
+		return second;
+	mw_error_destroy(second);
+	return first;
+}
+
+static struct mw_error *auto_start(struct mw_engine *base)
+{
+	struct auto_engine *engine = (struct auto_engine *)base;
+	struct mw_error *err = engine->jump ? engine->jump->ops->start(engine->jump) : NULL;
+
+	if (!err && engine->trap)
+		err = engine->trap->ops->start(engine->trap);
+	if (err)
+		mw_error_destroy(auto_detach(base));
+	return err;
+}
+
+static bool anything_left(const struct auto_engine *engine, const struct mw_engine *with)
+{
+	for (size_t i = 0; i < engine->count; i++) {
+		const struct choice *choice = &engine->choices[i];
+
+		if (choice->engine == with && !with->ops->window(with, choice->pid)->over)
+			return true;
+	}
+	return false;
+}
+
+/* Both serve from this one thread, which is the tracer: they take turns. */
+static struct mw_error *run_both(struct auto_engine *engine, uint64_t deadline_ns,
+				 const volatile sig_atomic_t *interrupt)
+{
+	struct mw_engine *with[] = {engine->jump, engine->trap};
+
+	for (;;) {
+		bool any = false;
+
+		for (size_t i = 0; i < 2; i++) {
+			uint64_t until = mw_clock_ns() + SLICE_NS;
+
+			if (!anything_left(engine, with[i]))
+				continue;
+			any = true;
+			MW_TRY(with[i]->ops->run(with[i], deadline_ns && deadline_ns < until ? deadline_ns : until,
+						 interrupt));
+		}
+		if (!any || (interrupt && *interrupt) || (deadline_ns && mw_clock_ns() >= deadline_ns))
+			return NULL;
+	}
+}
+
+/* A launched command shows what it is when it has loaded its libraries: then it is stopped, and goes on under the
+ * other. */
+static struct mw_error *change_engine(struct auto_engine *engine, struct mw_error *err)
+{
+	struct choice *choice = engine->count == 1 ? &engine->choices[0] : NULL;
+
+	if (!choice || !choice->launched || choice->engine != engine->jump ||
+	    mw_error_kind(err) != MW_ERROR_UNSUPPORTED)
+		return err;
+	choice->reason = reason_of(err);
+	mw_error_destroy(err);
+	err = attach_with(engine, &mw_engine_trap, &engine->trap, choice->pid, false, &choice->sink);
+	if (!err)
+		err = engine->trap->ops->start(engine->trap);
+	kill(choice->pid, SIGCONT);
+	if (!err)
+		choice->engine = engine->trap;
+	return err;
+}
+
+static struct mw_error *auto_run(struct mw_engine *base, uint64_t deadline_ns, const volatile sig_atomic_t *interrupt)
+{
+	struct auto_engine *engine = (struct auto_engine *)base;
+	struct mw_error *err;
+
+	if (!engine->trap) {
+		err = engine->jump ? engine->jump->ops->run(engine->jump, deadline_ns, interrupt) : NULL;
+		if (err)
+			err = change_engine(engine, err);
+		if (err || !engine->trap)
+			return err;
+	}
+	if (!engine->jump || !anything_left(engine, engine->jump))
+		return engine->trap->ops->run(engine->trap, deadline_ns, interrupt);
+	err = run_both(engine, deadline_ns, interrupt);
+	if (err)
+		mw_error_destroy(auto_detach(base));
+	return err;
+}
+
+static void auto_destroy(struct mw_engine *base)
+{
+	struct auto_engine *engine = (struct auto_engine *)base;
+
+	if (!engine)
+		return;
+	if (engine->jump)
+		engine->jump->ops->destroy(engine->jump);
+	if (engine->trap)
+		engine->trap->ops->destroy(engine->trap);
+	for (size_t i = 0; i < engine->count; i++)
+		free(engine->choices[i].reason);
+	free(engine->choices);
+	free(engine);
+}
+
+static const struct choice *find(const struct mw_engine *base, pid_t pid)
+{
+	const struct auto_engine *engine = (const struct auto_engine *)base;
+
+	for (size_t i = 0; i < engine->count; i++)
+		if (engine->choices[i].pid == pid)
+			return &engine->choices[i];
+	return NULL;
+}
+
+static size_t auto_hooks(const struct mw_engine *base, pid_t pid, const struct mw_hook_info **out)
+{
+	const struct choice *choice = find(base, pid);
+
+	*out = NULL;
+	return choice ? choice->engine->ops->hooks(choice->engine, pid, out) : 0;
+}
+
+static const struct mw_engine_stats *auto_stats(const struct mw_engine *base, pid_t pid)
+{
+	const struct choice *choice = find(base, pid);
+
+	return choice ? choice->engine->ops->stats(choice->engine, pid) : NULL;
+}
+
+static const struct mw_window_info *auto_window(const struct mw_engine *base, pid_t pid)
+{
+	const struct choice *choice = find(base, pid);
+
+	return choice ? choice->engine->ops->window(choice->engine, pid) : NULL;
+}
+
+static struct mw_modules *auto_modules(const struct mw_engine *base, pid_t pid)
+{
+	const struct choice *choice = find(base, pid);
+
+	return choice ? choice->engine->ops->modules(choice->engine, pid) : NULL;
+}
+
+static const char *auto_used(const struct mw_engine *base, pid_t pid, const char **reason)
+{
+	const struct choice *choice = find(base, pid);
+
+	*reason = "auto: it can be used on this process";
+	if (!choice)
+		return "auto";
+	if (choice->reason)
+		*reason = choice->reason;
+	return choice->engine->ops->name;
+}
+
+static void auto_own_memory(const struct mw_engine *base, pid_t pid, uint64_t *resident, uint64_t *mapped)
+{
+	const struct choice *choice = find(base, pid);
+
+	*resident = *mapped = 0;
+	if (choice && choice->engine->ops->own_memory)
+		choice->engine->ops->own_memory(choice->engine, pid, resident, mapped);
+}
+
+static const char *auto_difference(const struct mw_engine *base, pid_t pid, size_t index)
+{
+	const struct choice *choice = find(base, pid);
+
+	return choice && choice->engine->ops->difference ? choice->engine->ops->difference(choice->engine, pid, index)
+							 : NULL;
+}
+
+const struct mw_engine_ops mw_engine_auto = {
+	.name = "auto",
+	.create = auto_create,
+	.attach = auto_attach,
+	.start = auto_start,
+	.run = auto_run,
+	.detach = auto_detach,
+	.destroy = auto_destroy,
+	.hooks = auto_hooks,
+	.stats = auto_stats,
+	.window = auto_window,
+	.modules = auto_modules,
+	.used = auto_used,
+	.own_memory = auto_own_memory,
+	.difference = auto_difference,
+};

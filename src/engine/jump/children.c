@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT
+/*
+ * children.c: processes that were forked from the target while it was watched (jump.h).
+ *
+ * A child has a copy of our code and of the jumps to it. Its guard page is empty (MADV_WIPEONFORK), so the recorder in
+ * it does nothing, for ever; but the copy is ours to take away. The recorder in a child that allocates says that it is
+ * there; the others are found, when the window ends, among the processes that began since the attach: by the shared
+ * memory that they have mapped.
+ */
+#include "engine/jump/jump.h"
+
+#include "proc/stat.h"
+#include "proc/status.h"
+#include "target/remote.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Does the process have the shared memory mapped, and not share the target's whole address space? */
+static bool holds_copy(const struct jump_process *process, pid_t pid)
+{
+	struct mw_maps maps = {0};
+	struct mw_error *err = mw_maps_read(pid, &maps);
+	bool found = false;
+
+	for (size_t i = 0; !err && i < maps.count && !found; i++)
+		found = maps.items[i].start == process->memory.there && maps.items[i].inode == process->memory.inode;
+	mw_error_destroy(err);
+	mw_maps_deinit(&maps);
+	return found && mw_shares_memory(process->pid, pid) != 1;
+}
+
+/* All threads of the child stand. */
+static struct mw_error *clean(struct jump_process *process, struct mw_quiesce *quiesce)
+{
+	struct jump_process copy = *process;
+	struct mw_inject inject;
+	struct mw_maps maps = {0};
+	pid_t tid = mw_quiesce_pick(quiesce);
+	struct mw_error *err;
+
+	if (!tid)
+		return NULL;
+	err = mw_journal_clean_copy(&process->journal, tid);
+	/* Its calls in flight are its maker's at the fork: those return by way of our code. */
+	copy.quiesce = *quiesce;
+	for (unsigned i = 0; !err && i < 20; i++) {
+		err = mw_maps_read(tid, &maps);
+		if (!err)
+			err = jump_move_out(&copy);
+		if (!err && jump_in_flight(&copy, &maps, true) == 0)
+			break;
+		mw_maps_deinit(&maps);
+		if (!err)
+			err = mw_quiesce_breathe(quiesce, 1000000);
+		copy.quiesce = *quiesce;
+	}
+	if (!err && maps.count) {
+		err = mw_inject_init(&inject, tid, &maps);
+		if (!err)
+			err = jump_memory_unmap(&copy, &inject);
+	}
+	mw_maps_deinit(&maps);
+	return err;
+}
+
+struct mw_error *jump_child_clean(struct jump_process *process, pid_t child)
+{
+	struct mw_quiesce quiesce = {.forked = jump_child_forked, .context = process};
+	struct mw_error *err = mw_quiesce_begin(&quiesce, child);
+	struct mw_error *released;
+
+	if (!err && !quiesce.gone && !quiesce.execed && holds_copy(process, child)) {
+		err = clean(process, &quiesce);
+		process->children_cleaned += !err;
+	}
+	released = mw_quiesce_end(&quiesce);
+	if (err) {
+		mw_error_destroy(released);
+		return err;
+	}
+	return released;
+}
+
+/* Forked while we hold its maker: it stands before its first instruction, and has no calls but its maker's. */
+struct mw_error *jump_child_forked(void *context, pid_t child)
+{
+	const struct jump_process *process = context;
+
+	/* What is in its memory is taken out when the window ends; the jumps can go at once. */
+	return mw_journal_clean_copy(&process->journal, child);
+}
+
+/* The child that calls itself `tid`: a young process that holds a copy. */
+static pid_t find_child(const struct jump_process *process, uint32_t tid)
+{
+	struct mw_status status;
+	struct mw_error *err;
+
+	if (!process->other_namespace)
+		return (pid_t)tid;
+	err = mw_status_read((pid_t)tid, &status);
+	mw_error_destroy(err);
+	return 0; /* the sweep at the end finds it */
+}
+
+void jump_children_heard(struct jump_process *process)
+{
+	struct mw_ring_control *control = jump_control(&process->shared);
+	uint32_t count = __atomic_load_n(&control->child_count, __ATOMIC_ACQUIRE);
+
+	if (count > MW_RING_CHILDREN)
+		count = MW_RING_CHILDREN;
+	for (; process->children_seen < count; process->children_seen++) {
+		uint32_t tid = __atomic_load_n(&control->children[process->children_seen], __ATOMIC_ACQUIRE);
+		pid_t child = find_child(process, tid);
+
+		if (tid == 0)
+			return; /* not written yet */
+		if (child > 0 && child != process->pid && holds_copy(process, child))
+			/* It does no harm where it can't be cleaned. */
+			mw_error_destroy(jump_child_clean(process, child));
+	}
+	if (process->children_seen == MW_RING_CHILDREN) {
+		/* Room for more to be heard of. */
+		memset(control->children, 0, sizeof(control->children));
+		process->children_seen = 0;
+		__atomic_store_n(&control->child_count, 0, __ATOMIC_RELEASE);
+	}
+}
+
+uint64_t jump_start_time(pid_t pid)
+{
+	char path[64], text[1024];
+	uint64_t start = 0;
+	ssize_t got;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	got = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (got <= 0)
+		return 0;
+	text[got] = '\0';
+	return mw_stat_field(text, (size_t)got, MW_STAT_START, &start) ? start : 0;
+}
+
+void jump_children_sweep(struct jump_process *process)
+{
+	DIR *proc = opendir("/proc");
+	const struct dirent *entry;
+
+	if (!proc)
+		return;
+	while ((entry = readdir(proc))) {
+		pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? (pid_t)strtol(entry->d_name, NULL, 10) : 0;
+
+		if (pid <= 0 || pid == process->pid || pid == getpid() ||
+		    jump_start_time(pid) < process->attach_start || !holds_copy(process, pid))
+			continue;
+		mw_error_destroy(jump_child_clean(process, pid));
+	}
+	closedir(proc);
+}

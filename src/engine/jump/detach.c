@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+/*
+ * detach.c: take everything out of a process, and leave it as it was (jump.h).
+ *
+ *      guard off                      whatever comes is passed on, nobody waits any more
+ *      all threads stand              bytes back, threads out of copies of instructions
+ *      let them run for a moment      until none is in our code or returns there
+ *      unmap, let go
+ *      read what is left in the rings
+ */
+#include "engine/jump/jump.h"
+
+#include "base/clock.h"
+#include "proc/maps.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PATIENCE_NS  UINT64_C(3000000000) /* for calls in flight */
+#define FIRST_BREATH UINT64_C(200000)
+#define LAST_BREATH  UINT64_C(20000000)
+
+/* The first of two errors; the other is dropped. One that only says that the process is gone is none. */
+static struct mw_error *first_of(struct mw_error *first, struct mw_error *second)
+{
+	if (second && mw_error_kind(second) == MW_ERROR_GONE) {
+		mw_error_destroy(second);
+		second = NULL;
+	}
+	if (!first)
+		return second;
+	mw_error_destroy(second);
+	return first;
+}
+
+static bool still_there(const struct jump_process *process)
+{
+	return !process->quiesce.gone && !process->quiesce.execed;
+}
+
+/* Let calls in flight come back. `*left`: how many have not. */
+static struct mw_error *drain_calls(struct jump_process *process, struct mw_maps *maps, size_t *left)
+{
+	uint64_t begin = mw_clock_ns();
+
+	for (uint64_t breath = FIRST_BREATH; still_there(process);) {
+		MW_TRY(jump_move_out(process));
+		mw_maps_deinit(maps);
+		MW_TRY(mw_maps_read(jump_live_tid(process), maps));
+		*left = jump_in_flight(process, maps, false);
+		if (*left == 0 || mw_clock_ns() - begin > PATIENCE_NS)
+			return NULL;
+		MW_TRY(mw_quiesce_breathe(&process->quiesce, breath));
+		breath = breath * 2 < LAST_BREATH ? breath * 2 : LAST_BREATH;
+	}
+	return NULL;
+}
+
+static struct mw_error *take_out(struct jump_process *process)
+{
+	struct mw_maps maps = {0};
+	struct mw_inject inject;
+	struct mw_error *err = jump_unpatch_all(process);
+	size_t left = 0;
+
+	if (!err)
+		err = drain_calls(process, &maps, &left);
+	if (!err && still_there(process) && left) {
+		snprintf(process->why_left, sizeof(process->why_left),
+			 "%zu calls were still going on: the code that they return to stays in the process, unused",
+			 left);
+	} else if (!err && still_there(process)) {
+		err = mw_inject_init(&inject, mw_quiesce_pick(&process->quiesce), &maps);
+		if (!err)
+			err = jump_memory_unmap(process, &inject);
+	}
+	mw_maps_deinit(&maps);
+	return err;
+}
+
+/* Everything is read, and the window's books are closed. */
+static struct mw_error *close_window(struct jump_process *process, enum mw_window_end end)
+{
+	struct mw_error *err = NULL;
+
+	process->ended = process->window.over = true;
+	process->window.ended = end;
+	if (process->windowed && process->window.length_ns == 0)
+		process->window.length_ns = jump_now(process);
+	if (process->drain && process->windowed) {
+		err = jump_drain_rename(process->drain);
+		if (!err)
+			err = jump_drain_finish(process->drain);
+		jump_stats_take(process);
+	}
+	return err;
+}
+
+struct mw_error *jump_process_end(struct jump_process *process, enum mw_window_end end)
+{
+	struct mw_error *err;
+
+	if (process->ended)
+		return NULL;
+	err = close_window(process, end);
+	/* Children may have outlived it. */
+	if (process->installed && process->memory.there)
+		jump_children_sweep(process);
+	jump_memory_close(process);
+	return err;
+}
+
+static struct mw_error *remove_all(struct jump_process *process)
+{
+	struct mw_error *err, *released;
+	uint64_t begin = mw_clock_ns();
+
+	process->quiesce = (struct mw_quiesce){.forked = jump_child_forked, .context = process};
+	err = mw_quiesce_begin(&process->quiesce, process->pid);
+	if (!err)
+		err = take_out(process);
+	if (process->quiesce.gone)
+		jump_exit_status(process, process->quiesce.exit_status);
+	released = mw_quiesce_end(&process->quiesce);
+	process->stats.detach_ns = process->quiesce.stood_ns ? process->quiesce.stood_ns : mw_clock_ns() - begin;
+	jump_account_stop(process, process->quiesce.stood_ns);
+	return first_of(first_of(NULL, err), released);
+}
+
+struct mw_error *jump_process_detach(struct jump_process *process, enum mw_window_end end)
+{
+	struct mw_error *err = NULL;
+
+	if (process->ended)
+		return NULL;
+	if (process->quiesce.standing)
+		err = first_of(err, mw_quiesce_end(&process->quiesce));
+	if (process->windowed)
+		process->window.length_ns = jump_now(process);
+	if (process->memory.there || process->guard || process->journal.count) {
+		err = first_of(err, jump_guard_set(process, jump_live_tid(process), 0));
+		if (process->shared.base)
+			__atomic_store_n(&jump_control(&process->shared)->recording, 0, __ATOMIC_RELEASE);
+		err = first_of(err, remove_all(process));
+	}
+	return first_of(jump_process_end(process, end), err);
+}

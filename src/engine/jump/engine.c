@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: MIT
+/* engine.c: the jump engine as others see it (engine.h, jump.h). */
+#include "engine/jump/jump.h"
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "engine/jump/jump_engine.h"
+#include "proc/status.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct mw_error *jump_create(const struct mw_engine_options *options, struct mw_engine **out)
+{
+	struct jump_engine *engine = calloc(1, sizeof(*engine));
+
+	if (!engine)
+		return mw_error_nomem();
+	engine->base.ops = &mw_engine_jump;
+	engine->options = *options;
+	engine->end = MW_END_INTERRUPT;
+	engine->frames = calloc(options->depth, sizeof(*engine->frames));
+	if (!engine->frames) {
+		free(engine);
+		return mw_error_nomem();
+	}
+	*out = &engine->base;
+	return NULL;
+}
+
+void jump_memory_close(struct jump_process *process)
+{
+	if (!process->shared.base)
+		return;
+	jump_stats_take(process);
+	jump_heart_remove(process->engine, jump_control(&process->shared));
+	process->shared.base = NULL;
+	mw_shared_memory_close(&process->memory);
+}
+
+void jump_process_destroy(struct jump_process *process)
+{
+	if (!process)
+		return;
+	jump_memory_close(process);
+	jump_drain_destroy(process->drain);
+	if (process->pidfd >= 0)
+		close(process->pidfd);
+	mw_unwinder_destroy(process->unwinder);
+	mw_survey_deinit(&process->survey);
+	mw_journal_deinit(&process->journal);
+	for (size_t i = 0; i < process->rows_count; i++)
+		mw_rows_deinit(&process->rows[i].compiled);
+	mw_row_dictionary_deinit(&process->dictionary);
+	free(process->rows);
+	free(process->patches);
+	free(process->pads);
+	free(process);
+}
+
+/* Exceptions and calls of ours are walked through by what the image says of itself. */
+static struct mw_error *create_unwinder(struct jump_process *process)
+{
+	struct mw_unwinder *inner = NULL;
+
+	MW_TRY(mw_unwinder_libunwind(process->survey.modules, process->survey.arch, &inner));
+	process->inner = inner;
+	return mw_unwinder_memo(inner, process->survey.arch, &process->unwinder);
+}
+
+struct mw_error *jump_process_create(struct jump_engine *engine, pid_t pid, const struct mw_event_sink *sink,
+				     struct jump_process **out)
+{
+	struct jump_process *process = calloc(1, sizeof(*process));
+	struct mw_status status;
+	struct mw_error *err;
+
+	if (!process)
+		return mw_error_nomem();
+	process->engine = engine;
+	process->pid = pid;
+	process->sink = *sink;
+	process->next_helper = MW_STUB_MAX_HOOKS;
+	process->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	err = process->pidfd < 0 ? mw_error_create(errno == ESRCH ? MW_ERROR_GONE : MW_ERROR_SYSTEM, errno,
+						   "cannot open process %d", pid)
+				 : NULL;
+	if (!err)
+		err = mw_status_read(pid, &status);
+	if (!err)
+		err = mw_survey_init(&process->survey, mw_arch_find(mw_target_machine()), pid,
+				     engine->options.track_heap, engine->options.track_vm);
+	if (!err)
+		err = create_unwinder(process);
+	if (err) {
+		jump_process_destroy(process);
+		return err;
+	}
+	process->other_namespace = status.ns_pid != pid;
+	memcpy(process->name, status.name, sizeof(process->name));
+	*out = process;
+	return NULL;
+}
+
+struct mw_error *jump_machine_check(const struct jump_engine *engine)
+{
+	const char *why;
+	struct mw_error *err = NULL;
+
+	if (!jump_clock_usable(&why))
+		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "the jump engine can't be used here: %s", why);
+	else if (engine->options.depth > JUMP_MAX_DEPTH)
+		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "the jump engine keeps stacks of at most %d frames",
+				      JUMP_MAX_DEPTH);
+	return err ? mw_error_hint(err, "--engine trap needs none of that") : NULL;
+}
+
+/* As processes' start times are told. */
+static uint64_t clock_ticks_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return (uint64_t)now.tv_sec * (uint64_t)sysconf(_SC_CLK_TCK) +
+	       (uint64_t)now.tv_nsec / (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
+static struct mw_error *survey(struct jump_process *process)
+{
+	size_t added, removed;
+	uint64_t bytes;
+	pid_t tid = jump_live_tid(process);
+
+	MW_TRY(mw_fault("attach.modules"));
+	MW_TRY(mw_survey_refresh(&process->survey, tid, &added, &removed));
+	MW_TRY(mw_survey_take_in(&process->survey, tid));
+	MW_TRY(mw_survey_check(&process->survey));
+	MW_TRY(jump_plan(process, tid));
+	MW_TRY(jump_plan_check(process));
+	process->attach_start = clock_ticks_now();
+	return jump_rows_compile(process, &bytes);
+}
+
+static struct mw_error *stop(struct jump_process *process)
+{
+	process->quiesce = (struct mw_quiesce){.forked = jump_child_forked, .context = process};
+	MW_TRY(mw_fault("attach.stop"));
+	return mw_quiesce_begin(&process->quiesce, process->pid);
+}
+
+static struct mw_error *let_go(struct jump_process *process)
+{
+	struct mw_error *err = mw_quiesce_end(&process->quiesce);
+
+	process->stats.attach_ns += process->quiesce.stood_ns;
+	jump_account_stop(process, process->quiesce.stood_ns);
+	return err;
+}
+
+static struct mw_error *attach(struct jump_process *process)
+{
+	MW_TRY(survey(process));
+	MW_TRY(stop(process));
+	MW_TRY(jump_install_code(process));
+	MW_TRY(let_go(process));
+	MW_TRY(jump_install_data(process));
+	return stop(process);
+}
+
+static struct mw_error *ended_meanwhile(pid_t pid)
+{
+	struct mw_error *err = mw_error_create(MW_ERROR_GONE, 0, "process %d ended while memwatch attached to it", pid);
+
+	return mw_error_hint(err, "To watch a short-lived program from its start, launch it: memwatch -- COMMAND");
+}
+
+static struct mw_error *jump_attach(struct mw_engine *base, pid_t pid, bool launched, const struct mw_event_sink *sink)
+{
+	struct jump_engine *engine = (struct jump_engine *)base;
+	struct jump_process **processes;
+	struct jump_process *process = NULL;
+	struct mw_error *err;
+
+	MW_TRY(jump_machine_check(engine));
+	processes = realloc(engine->processes, (engine->process_count + 1) * sizeof(struct jump_process *));
+	if (!processes)
+		return mw_error_nomem();
+	engine->processes = processes;
+	MW_TRY(jump_process_create(engine, pid, sink, &process));
+	process->launched = launched;
+	engine->processes[engine->process_count++] = process;
+	err = launched ? jump_launch_begin(process) : attach(process);
+	if (!err)
+		return NULL;
+	mw_error_destroy(jump_process_detach(process, MW_END_LOST));
+	engine->process_count--;
+	jump_process_destroy(process);
+	if (mw_error_kind(err) == MW_ERROR_GONE) {
+		mw_error_destroy(err);
+		return ended_meanwhile(pid);
+	}
+	return err;
+}
+
+static struct mw_error *detach_all(struct jump_engine *engine, enum mw_window_end end)
+{
+	struct mw_error *first = NULL;
+
+	for (size_t i = 0; i < engine->process_count; i++) {
+		struct mw_error *err = jump_process_detach(engine->processes[i], end);
+
+		if (first)
+			mw_error_destroy(err);
+		else
+			first = err;
+	}
+	return first;
+}
+
+static struct mw_error *begin_window(struct jump_process *process)
+{
+	if (process->launched || process->ended)
+		return NULL;
+	MW_TRY(jump_install_jumps(process));
+	return let_go(process);
+}
+
+static struct mw_error *jump_start(struct mw_engine *base)
+{
+	struct jump_engine *engine = (struct jump_engine *)base;
+
+	prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
+	for (size_t i = 0; i < engine->process_count; i++) {
+		struct mw_error *err = begin_window(engine->processes[i]);
+
+		if (err) {
+			mw_error_destroy(detach_all(engine, MW_END_LOST));
+			return err;
+		}
+	}
+	return NULL;
+}
+
+static struct mw_error *jump_run(struct mw_engine *base, uint64_t deadline_ns, const volatile sig_atomic_t *interrupt)
+{
+	struct jump_engine *engine = (struct jump_engine *)base;
+	struct mw_error *err = jump_run_until(engine, deadline_ns, interrupt);
+
+	if (err) {
+		engine->end = MW_END_LOST;
+		mw_error_destroy(detach_all(engine, MW_END_LOST));
+	}
+	return err;
+}
+
+static struct mw_error *jump_detach(struct mw_engine *base)
+{
+	struct jump_engine *engine = (struct jump_engine *)base;
+
+	return detach_all(engine, engine->end);
+}
+
+static void jump_destroy(struct mw_engine *base)
+{
+	struct jump_engine *engine = (struct jump_engine *)base;
+
+	if (!engine)
+		return;
+	mw_error_destroy(detach_all(engine, MW_END_LOST));
+	for (size_t i = 0; i < engine->process_count; i++)
+		jump_process_destroy(engine->processes[i]);
+	jump_heart_stop(engine);
+	free(engine->processes);
+	free(engine->frames);
+	free(engine);
+}
+
+static struct jump_process *find(const struct mw_engine *base, pid_t pid)
+{
+	const struct jump_engine *engine = (const struct jump_engine *)base;
+
+	for (size_t i = 0; i < engine->process_count; i++)
+		if (engine->processes[i]->pid == pid)
+			return engine->processes[i];
+	return NULL;
+}
+
+static size_t jump_hook_infos(const struct mw_engine *base, pid_t pid, const struct mw_hook_info **out)
+{
+	struct jump_process *process = find(base, pid);
+
+	*out = NULL;
+	return process ? mw_survey_infos(&process->survey, out) : 0;
+}
+
+void jump_stats_take(struct jump_process *process)
+{
+	const struct jump_drain_stats *drained;
+
+	if (!process->drain || !process->shared.base)
+		return;
+	drained = jump_drain_stats(process->drain);
+	process->stats.lost_events = drained->lost_events + drained->bad_records;
+	process->stats.lost_stacks = drained->lost_stacks;
+	process->stats.broken_stacks = drained->broken_stacks;
+	process->stats.walks = drained->walks;
+	process->stats.slow_walks = drained->slow_walks;
+	process->stats.waited_ns = jump_clock_ns(&process->clock, process->clock.start_tick + drained->waited);
+	process->stats.compared = drained->compared;
+	process->stats.differing = drained->differing;
+	process->stats.children_cleaned = process->children_cleaned;
+	process->stats.left_behind = *process->why_left ? process->why_left : NULL;
+}
+
+static const struct mw_engine_stats *jump_stats(const struct mw_engine *base, pid_t pid)
+{
+	struct jump_process *process = find(base, pid);
+
+	if (!process)
+		return NULL;
+	jump_stats_take(process);
+	return &process->stats;
+}
+
+static const struct mw_window_info *jump_window(const struct mw_engine *base, pid_t pid)
+{
+	const struct jump_process *process = find(base, pid);
+
+	return process ? &process->window : NULL;
+}
+
+static struct mw_modules *jump_module_table(const struct mw_engine *base, pid_t pid)
+{
+	struct jump_process *process = find(base, pid);
+
+	return process ? process->survey.modules : NULL;
+}
+
+static void jump_own_memory(const struct mw_engine *base, pid_t pid, uint64_t *resident, uint64_t *mapped)
+{
+	struct jump_process *process = find(base, pid);
+
+	*resident = *mapped = 0;
+	if (!process || process->ended)
+		return;
+	jump_memory_measure(process, jump_live_tid(process), resident, mapped);
+	process->stats.own_resident = *resident;
+}
+
+static const char *jump_used(const struct mw_engine *base, pid_t pid, const char **reason)
+{
+	(void)base, (void)pid;
+	*reason = NULL;
+	return "jump";
+}
+
+static const char *jump_difference(const struct mw_engine *base, pid_t pid, size_t index)
+{
+	const struct jump_process *process = find(base, pid);
+
+	const char *const *texts;
+
+	return process && process->drain && index < jump_drain_differences(process->drain, &texts) ? texts[index]
+												   : NULL;
+}
+
+const struct mw_engine_ops mw_engine_jump = {
+	.name = "jump",
+	.create = jump_create,
+	.attach = jump_attach,
+	.start = jump_start,
+	.run = jump_run,
+	.detach = jump_detach,
+	.destroy = jump_destroy,
+	.hooks = jump_hook_infos,
+	.stats = jump_stats,
+	.window = jump_window,
+	.modules = jump_module_table,
+	.used = jump_used,
+	.own_memory = jump_own_memory,
+	.difference = jump_difference,
+};

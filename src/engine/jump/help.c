@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+/* help.c: what the drain asks of the process (jump.h, drain.h). */
+#include "engine/jump/jump.h"
+
+#include "proc/status.h"
+#include "target/remote.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ABOVE (UINT64_C(8) << 20) /* so much above the piece of stack that was sent may be stack too */
+
+/* The piece of stack that the recorder sent, and memory that does not change so soon. */
+struct piece {
+	const struct jump_process *process;
+	mw_addr start;
+	const uint8_t *bytes;
+	size_t size;
+	pid_t tid;
+};
+
+static bool read_piece(void *context, mw_addr addr, void *out, size_t size)
+{
+	const struct piece *piece = context;
+	uint64_t into = addr - piece->start;
+
+	if (into < piece->size && size <= piece->size - into) {
+		memcpy(out, piece->bytes + into, size);
+		return true;
+	}
+	/* What lies above on the stack has changed since. */
+	if (into < piece->size + ABOVE)
+		return false;
+	return mw_remote_read(piece->tid, addr, out, size) == size;
+}
+
+static void help_walk(void *context, const struct mw_ring_slow *slow, const uint8_t *bytes, size_t size,
+		      struct mw_raw_frame *frames, uint32_t capacity, uint32_t *count, enum mw_stack_cut *cut)
+{
+	struct jump_process *process = context;
+	struct piece piece = {
+		.process = process, .start = slow->start, .bytes = bytes, .size = size, .tid = jump_live_tid(process)};
+	const struct mw_memory_view memory = {.context = &piece, .read = read_piece};
+	struct mw_regs regs = {.pc = slow->pc};
+
+	if (capacity > process->engine->options.depth)
+		capacity = process->engine->options.depth;
+	memcpy(regs.gpr, slow->gpr, sizeof(regs.gpr));
+	process->unwinder->ops->walk(process->unwinder, &regs, &memory, process->engine->frames, capacity, count, cut);
+	for (uint32_t i = 0; i < *count; i++)
+		frames[i] = (struct mw_raw_frame){.addr = process->engine->frames[i].pc,
+						  .module = process->engine->frames[i].module};
+}
+
+static uint32_t help_module(void *context, mw_addr pc)
+{
+	const struct jump_process *process = context;
+	const struct mw_module *module = mw_modules_find(process->survey.modules, pc - 1);
+
+	return module ? module->number : MW_MODULE_NONE;
+}
+
+/* Which of our thread ids is `tid` in its innermost namespace? */
+static pid_t translate(const struct jump_process *process, uint32_t tid)
+{
+	pid_t *tids = NULL, found = 0;
+	size_t count = 0;
+	struct mw_error *err;
+
+	if (!process->other_namespace)
+		return (pid_t)tid;
+	err = mw_tasks_read(process->pid, &tids, &count);
+	for (size_t i = 0; !err && i < count && !found; i++) {
+		struct mw_status status;
+		struct mw_error *unread = mw_status_read(tids[i], &status);
+
+		if (!unread && status.ns_pid == (pid_t)tid)
+			found = tids[i];
+		mw_error_destroy(unread);
+	}
+	mw_error_destroy(err);
+	free(tids);
+	return found;
+}
+
+static bool lives(const struct jump_process *process, pid_t tid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", process->pid, tid);
+	return tid > 0 && access(path, F_OK) == 0;
+}
+
+static void help_thread(void *context, uint32_t tid, pid_t *out, char name[17])
+{
+	const struct jump_process *process = context;
+	pid_t found = translate(process, tid);
+
+	*out = found ? found : (pid_t)tid;
+	if (found && lives(process, found))
+		mw_comm_read(process->pid, found, name);
+	else
+		/* A thread is born with its maker's name. */
+		snprintf(name, 17, "%s", process->name);
+}
+
+static bool help_thread_lives(void *context, uint32_t tid)
+{
+	const struct jump_process *process = context;
+
+	return lives(process, translate(process, tid));
+}
+
+static bool help_fill(void *context, uint32_t first, uint32_t count)
+{
+	return jump_memory_fill_rings(context, first, count);
+}
+
+struct jump_drain_help jump_help(struct jump_process *process)
+{
+	return (struct jump_drain_help){.context = process,
+					.thread = help_thread,
+					.module = help_module,
+					.walk = help_walk,
+					.thread_lives = help_thread_lives,
+					.fill = help_fill};
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+/*
+ * install.c: put the recorder into a process (jump.h).
+ *
+ *      survey, plan, compile rows      the process runs
+ *      stop: map memory, write code    some milliseconds
+ *      fill the memory, publish rows   the process runs
+ *      stop: write the jumps           some milliseconds; the window begins
+ */
+#include "engine/jump/jump.h"
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "proc/maps.h"
+#include "proc/status.h"
+#include "target/remote.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#define HEARTBEAT_LIMIT_NS UINT64_C(400000000)
+#define WAIT_LIMIT_NS      UINT64_C(1000000000)
+
+static struct mw_error *unsupported(const struct jump_process *process, const char *why)
+{
+	return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0, "the jump engine can't be used on process %d: %s",
+					     process->pid, why),
+			     "--engine trap can watch it");
+}
+
+/* A target may have forbidden itself to read the time stamp counter. */
+static struct mw_error *check_counter(const struct jump_process *process, const struct mw_inject *inject)
+{
+	mw_addr stack = 0;
+	struct mw_tracee_regs regs;
+	uint64_t arguments[6] = {PR_GET_TSC};
+	uint32_t before, flag = 0;
+	int64_t result;
+	struct mw_error *err;
+
+	MW_TRY(mw_tracee_get_regs(inject->tid, &regs));
+	/* Below what the thread may use of its stack. */
+	stack = (regs.general.gpr[process->survey.arch->dwarf_sp] - 1024) & ~(mw_addr)15;
+	MW_TRY(mw_remote_read_all(inject->tid, stack, &before, sizeof(before)));
+	arguments[1] = stack;
+	err = mw_inject_call(inject, SYS_prctl, arguments, &result);
+	if (!err)
+		err = mw_remote_read_all(inject->tid, stack, &flag, sizeof(flag));
+	mw_error_destroy(mw_remote_poke(inject->tid, stack, &before, sizeof(before)));
+	if (err)
+		return err;
+	return result == 0 && flag == PR_TSC_SIGSEGV ? unsupported(process, "it may not read the time stamp counter")
+						     : NULL;
+}
+
+/* Calls of ours that a stack passes through are no frames of the program's. */
+static void tell_unwinder(struct jump_process *process)
+{
+	const struct mw_stub_header *header = mw_stub_header();
+	const struct mw_unwinder_code code = {.start = process->image,
+					      .end = process->image + process->image_size,
+					      .base = process->image,
+					      .table = process->image + header->table,
+					      .entries = 1};
+
+	mw_unwinder_libunwind_pass_over(process->inner, &code);
+}
+
+static struct mw_error *put_in(struct jump_process *process, const struct mw_maps *maps, uint64_t rows_bytes)
+{
+	struct mw_inject inject;
+	pid_t tid = mw_quiesce_pick(&process->quiesce);
+
+	if (!tid)
+		return mw_error_create(MW_ERROR_SYSTEM, 0, "no thread of process %d could be stopped", process->pid);
+	MW_TRY(jump_find_tid_offset(process));
+	MW_TRY(mw_fault("attach.inject"));
+	MW_TRY(mw_inject_init(&inject, tid, maps));
+	MW_TRY(check_counter(process, &inject));
+	MW_TRY(jump_memory_map(process, &inject, maps, rows_bytes));
+	MW_TRY(jump_context_fill(process, maps));
+	tell_unwinder(process);
+	MW_TRY(jump_memory_pads(process, &inject));
+	return jump_memory_write_image(process, &inject);
+}
+
+struct mw_error *jump_install_code(struct jump_process *process)
+{
+	struct mw_maps maps = {0};
+	uint64_t rows_bytes;
+	struct mw_error *err = jump_rows_compile(process, &rows_bytes);
+
+	if (!err)
+		err = mw_maps_read(jump_live_tid(process), &maps);
+	if (!err)
+		err = put_in(process, &maps, rows_bytes);
+	mw_maps_deinit(&maps);
+	return err;
+}
+
+static mw_addr heap_end(const struct mw_maps *maps)
+{
+	for (size_t i = 0; i < maps->count; i++)
+		if (strcmp(maps->items[i].path, "[heap]") == 0)
+			return maps->items[i].end;
+	return 0;
+}
+
+struct mw_error *jump_install_data(struct jump_process *process)
+{
+	struct mw_ring_control *control = jump_control(&process->shared);
+	const struct jump_drain_help help = jump_help(process);
+	struct mw_maps maps = {0};
+	struct mw_error *err;
+
+	MW_TRY(jump_memory_prepare(process));
+	jump_clock_init(&process->clock);
+	control->heartbeat_limit = jump_clock_ticks(&process->clock, HEARTBEAT_LIMIT_NS);
+	control->wait_limit = jump_clock_ticks(&process->clock, WAIT_LIMIT_NS);
+	control->compare = process->engine->options.compare;
+	MW_TRY(jump_drain_create(&process->shared, &process->clock, &process->sink, &help, &process->drain));
+	jump_drain_hooks(process->drain, (uint32_t)process->survey.hooks.count);
+	MW_TRY(mw_maps_read(jump_live_tid(process), &maps));
+	jump_drain_set_break(process->drain, heap_end(&maps));
+	err = jump_rows_publish(process, &maps, false);
+	mw_maps_deinit(&maps);
+	if (err)
+		return err;
+	return jump_heart_add(process->engine, control);
+}
+
+struct mw_error *jump_install_jumps(struct jump_process *process)
+{
+	struct mw_ring_control *control = jump_control(&process->shared);
+
+	process->installed = true;
+	MW_TRY(jump_patch_all(process));
+	MW_TRY(mw_fault("attach.resume"));
+	for (size_t i = 0; i < process->patch_count; i++)
+		process->loader_hooked |= process->patches[i].standing && process->patches[i].role == MW_STUB_LOADER;
+	jump_clock_start(&process->clock);
+	process->window.started_realtime_ns = mw_clock_realtime_ns();
+	__atomic_store_n(&control->recording, 1, __ATOMIC_RELEASE);
+	MW_TRY(jump_guard_set(process, jump_live_tid(process), 1));
+	process->windowed = true;
+	return NULL;
+}

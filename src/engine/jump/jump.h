@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * jump.h: what the parts of the jump engine share.
+ *
+ * Nobody is traced while the window goes. ptrace is used for moments only: to put the recorder in (engine.c: survey,
+ * plan.c; memory.c maps what it needs; patch.c writes the jumps), to look at modules that came (modules.c), and to take
+ * it all out again (detach.c). The way of an event: pad → recorder (src/stub) → ring → drain.c, in order of time →
+ * records.c → sink. window.c goes round: drain, answers to what the recorder asks (ask.c), modules, children, samples.
+ *
+ * One thread of memwatch does all of it, but for the heartbeat, which has its own.
+ */
+#ifndef MW_ENGINE_JUMP_JUMP_H
+#define MW_ENGINE_JUMP_JUMP_H
+
+#include "engine/jump/clock.h"
+#include "engine/jump/drain.h"
+#include "engine/jump/shared.h"
+#include "engine/survey.h"
+#include "stub/stub.h"
+#include "target/inject.h"
+#include "target/journal.h"
+#include "target/quiesce.h"
+#include "unwind/rows.h"
+#include "unwind/unwind.h"
+
+#include <memwatch/engine.h>
+#include <pthread.h>
+
+#define JUMP_NO_HOOK   UINT32_MAX
+#define JUMP_MAX_DEPTH 1024
+#define JUMP_PAGE      4096u
+#define JUMP_BUSY      16384u /* events in one round after which there is no rest */
+
+/* A function that is, or is to be, detoured. */
+struct jump_patch {
+	uint32_t number; /* of the stub's hook; that of the hook in the survey, or one from the top for a helper */
+	uint32_t hook;   /* in the survey, or JUMP_NO_HOOK */
+	uint8_t role;    /* enum mw_role or MW_STUB_… */
+	uint32_t module;
+	const char *function;
+	mw_addr addr;
+	uint64_t size; /* of the function, 0 unknown */
+	struct mw_detour detour;
+	mw_addr pad_at; /* 0: none yet */
+	struct mw_pad pad;
+	size_t journal;
+	bool standing;
+	bool gone; /* its module is unmapped */
+};
+
+/* Memory of ours in the target that holds pads. */
+struct jump_pads {
+	mw_addr start;
+	uint64_t size, used;
+};
+
+struct jump_engine;
+
+struct jump_process {
+	struct jump_engine *engine;
+	pid_t pid;
+	int pidfd;
+	struct mw_event_sink sink;
+	bool launched; /* stands before its exec, or its loader is at work */
+	bool windowed; /* the window has begun */
+	bool ended;    /* … and is over; nothing of ours is left in the process, or it is no more */
+	bool installed;
+	bool launched_by_us; /* memwatch is its parent */
+	bool gave_up;        /* the recorder stopped as memwatch was not heard of */
+	struct {
+		mw_addr loader; /* the loader's word for debuggers: a breakpoint stands there */
+		size_t patch;
+		unsigned told; /* how often it was come to */
+		bool execed;
+	} launch;
+	char why_left[160]; /* what could not be taken out, "" where all was */
+	char name[17];
+	struct mw_survey survey;
+	struct mw_unwinder *unwinder;
+	struct mw_unwinder *inner; /* the one below its memo */
+	struct mw_journal journal;
+	struct jump_patch *patches;
+	size_t patch_count, patch_capacity;
+	uint32_t next_helper;  /* stub hook number that the next helper gets, plus 1 */
+	uint32_t helpers_seen; /* modules looked at for helpers */
+	bool loader_hooked;
+	bool other_namespace;     /* its thread ids are not those that memwatch sees */
+	const char *odd_unwinder; /* a module whose unwinder can't be told of our frames, or NULL */
+
+	struct mw_shared_memory memory;
+	struct jump_shared shared;
+	uint64_t filled_rings; /* rings that have memory */
+	struct mw_stub_context context;
+	mw_addr image, guard; /* 0: not there */
+	uint64_t image_size;
+	struct jump_pads *pads;
+	size_t pads_count;
+
+	struct mw_row_dictionary dictionary;
+	struct jump_module_rows *rows; /* by module number */
+	size_t rows_count;
+	uint64_t rows_used; /* bytes of the shared space for rows */
+	uint64_t published; /* rows of the dictionary */
+	size_t modules_published;
+
+	struct jump_clock clock;
+	struct jump_drain *drain;
+	struct mw_quiesce quiesce;
+	struct mw_engine_stats stats;
+	struct mw_window_info window;
+	uint64_t last_sample_ns, last_tidy_ns, last_alive_ns, last_look_ns, last_name_ns;
+	uint64_t rate_events, rate_since_ns;
+	uint64_t attach_start; /* clock ticks of /proc starttime at attach: younger processes may be our children */
+	uint32_t children_seen;
+	uint64_t children_cleaned;
+	uint64_t resident; /* bytes of ours that count into the target's RSS, as of the last sample */
+};
+
+struct jump_engine {
+	struct mw_engine base;
+	struct mw_engine_options options;
+	struct jump_process **processes;
+	size_t process_count;
+	enum mw_window_end end; /* why run() came back */
+	struct {
+		pthread_t thread;
+		bool beating, stop;
+		pthread_mutex_t lock; /* of controls and count */
+		pthread_cond_t wake;
+		struct mw_ring_control **controls;
+		size_t count;
+	} heart;
+	unsigned idle_rounds;
+	struct mw_unwound_frame *frames; /* room for depth of them */
+};
+
+/* plan.c: which functions get a jump, and can they have one. Before anything is stopped. */
+/* Plan what came since the last time. `why` of detours says what is refused. */
+struct mw_error *jump_plan(struct jump_process *process, pid_t tid) MW_MUST_CHECK;
+/* Can the process be watched by jumps as planned? UNSUPPORTED with the reason. */
+struct mw_error *jump_plan_check(const struct jump_process *process) MW_MUST_CHECK;
+
+/* memory.c: memory of ours in the target. `inject` is ready. */
+struct mw_error *jump_memory_map(struct jump_process *process, const struct mw_inject *inject,
+				 const struct mw_maps *maps, uint64_t rows_bytes) MW_MUST_CHECK;
+/* Give what was mapped its memory, and format it: takes its time, nothing need stand for it. */
+struct mw_error *jump_memory_prepare(struct jump_process *process) MW_MUST_CHECK;
+/* Pads for all planned patches that have none. */
+struct mw_error *jump_memory_pads(struct jump_process *process, const struct mw_inject *inject) MW_MUST_CHECK;
+/* Write the image and its context; the process's threads may run, nothing jumps there yet. */
+struct mw_error *jump_memory_write_image(struct jump_process *process, const struct mw_inject *inject) MW_MUST_CHECK;
+/* Give `count` rings from `first` memory. */
+bool jump_memory_fill_rings(struct jump_process *process, uint32_t first, uint32_t count);
+/* Unmap it all. */
+struct mw_error *jump_memory_unmap(struct jump_process *process, const struct mw_inject *inject) MW_MUST_CHECK;
+/* Is an address in code of ours? */
+bool jump_memory_ours(const struct jump_process *process, mw_addr addr);
+/* Bytes of ours that are in the target's resident set, and in its address space. */
+void jump_memory_measure(struct jump_process *process, pid_t tid, uint64_t *resident, uint64_t *mapped);
+
+/* context.c: what the recorder has to know. */
+struct mw_error *jump_context_fill(struct jump_process *process, const struct mw_maps *maps) MW_MUST_CHECK;
+/* Write what has been added to the context since the image was written. `tid` stands. */
+struct mw_error *jump_context_update(struct jump_process *process, pid_t tid) MW_MUST_CHECK;
+void jump_context_hook(struct jump_process *process, const struct jump_patch *patch);
+/* Where a thread's control block has its id, found by looking at those of all threads (which stand). */
+struct mw_error *jump_find_tid_offset(struct jump_process *process) MW_MUST_CHECK;
+/* Turn recording on and off. `tid` is any live thread. */
+struct mw_error *jump_guard_set(struct jump_process *process, pid_t tid, uint64_t value) MW_MUST_CHECK;
+
+/* rows.c */
+struct jump_module_rows {
+	bool tried, published;
+	struct mw_rows compiled; /* until it is published */
+	uint64_t offset, count;  /* in the shared memory; count 0: none */
+	uint64_t base;           /* vaddr */
+};
+/* Compile the rows of modules that are new: takes its time. `*bytes` is what all that is not published yet will take.
+ */
+struct mw_error *jump_rows_compile(struct jump_process *process, uint64_t *bytes) MW_MUST_CHECK;
+/* Publish what is new, and which code is where. A new generation makes the recorder forget what it has looked up. */
+struct mw_error *jump_rows_publish(struct jump_process *process, const struct mw_maps *maps,
+				   bool new_generation) MW_MUST_CHECK;
+
+/* patch.c: all threads stand. */
+struct mw_error *jump_patch_all(struct jump_process *process) MW_MUST_CHECK;
+/* Put the functions' bytes back, and PCs out of what was copied. */
+struct mw_error *jump_unpatch_all(struct jump_process *process) MW_MUST_CHECK;
+/* Threads that stand in copies of instructions, to the instructions. */
+struct mw_error *jump_move_out(struct jump_process *process) MW_MUST_CHECK;
+/* How many threads are in our code, or in calls that return there? `copy`: they are those of a forked child. */
+size_t jump_in_flight(struct jump_process *process, const struct mw_maps *maps, bool copy);
+
+/* modules.c: the loader says that modules came or went. */
+struct mw_error *jump_modules_changed(struct jump_process *process) MW_MUST_CHECK;
+
+/* ask.c: what the recorder asks. */
+struct mw_error *jump_answer(struct jump_process *process) MW_MUST_CHECK;
+/* Memory [start, end) was unmapped: stacks are not to be read there. */
+void jump_forget_region(struct jump_process *process, mw_addr start, mw_addr end);
+
+/* help.c: what the drain asks. */
+struct jump_drain_help jump_help(struct jump_process *process);
+
+/* children.c: forked children hold our code and jumps. */
+struct mw_error *jump_child_clean(struct jump_process *process, pid_t child) MW_MUST_CHECK;
+/* For mw_quiesce. */
+struct mw_error *jump_child_forked(void *context, pid_t child) MW_MUST_CHECK;
+/* When a process began, in clock ticks since boot; 0 where it can't be known. */
+uint64_t jump_start_time(pid_t pid);
+/* Those that have been heard of. */
+void jump_children_heard(struct jump_process *process);
+/* All that are there: looked for among the processes that began after the attach. */
+void jump_children_sweep(struct jump_process *process);
+
+/* detach.c */
+struct mw_error *jump_process_detach(struct jump_process *process, enum mw_window_end end) MW_MUST_CHECK;
+/* The process is no more, or is another program now. */
+struct mw_error *jump_process_end(struct jump_process *process, enum mw_window_end end) MW_MUST_CHECK;
+
+/* Note the exit status, `known` as waitpid gives it or -1. */
+void jump_exit_status(struct jump_process *process, int known);
+void jump_memory_close(struct jump_process *process);
+/* Take over the drain's figures. */
+void jump_stats_take(struct jump_process *process);
+
+/* launch.c: from before the exec to where the libraries are mapped. */
+struct mw_error *jump_launch_begin(struct jump_process *process) MW_MUST_CHECK;
+/* If the command has stopped, see to it. */
+struct mw_error *jump_launch_go_on(struct jump_process *process) MW_MUST_CHECK;
+
+/* heart.c: the recorder holds memwatch for gone where its heart stops. */
+struct mw_error *jump_heart_add(struct jump_engine *engine, struct mw_ring_control *control) MW_MUST_CHECK;
+void jump_heart_remove(struct jump_engine *engine, const struct mw_ring_control *control);
+void jump_heart_stop(struct jump_engine *engine);
+
+/* engine.c */
+struct mw_error *jump_process_create(struct jump_engine *engine, pid_t pid, const struct mw_event_sink *sink,
+				     struct jump_process **out) MW_MUST_CHECK;
+void jump_process_destroy(struct jump_process *process);
+/* Can the engine be used on this machine, with these options? UNSUPPORTED with the reason. */
+struct mw_error *jump_machine_check(const struct jump_engine *engine) MW_MUST_CHECK;
+
+/* install.c: all threads stand (process->quiesce). */
+/* Put in all but the jumps. */
+struct mw_error *jump_install_code(struct jump_process *process) MW_MUST_CHECK;
+/* What memwatch writes into the memory that was mapped; nothing need stand. */
+struct mw_error *jump_install_data(struct jump_process *process) MW_MUST_CHECK;
+/* Write the jumps: the window begins. */
+struct mw_error *jump_install_jumps(struct jump_process *process) MW_MUST_CHECK;
+
+/* All threads have stood still for so long. */
+void jump_account_stop(struct jump_process *process, uint64_t ns);
+
+/* window.c */
+struct mw_error *jump_run_until(struct jump_engine *engine, uint64_t deadline_ns,
+				const volatile sig_atomic_t *interrupt) MW_MUST_CHECK;
+uint64_t jump_now(const struct jump_process *process);
+/* A thread of the process that lives, for /proc and memory; the process id where none is known. */
+pid_t jump_live_tid(const struct jump_process *process);
+
+#endif

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: MIT
+/*
+ * memory.c: memory of ours in the target (jump.h).
+ *
+ *      shared memory   memfd, read-write, shared with memwatch      anywhere
+ *      guard           one page, read-write, wiped by a fork        anywhere
+ *      image           the recorder's code, its context and the     anywhere
+ *                      table of readable memory, read-execute
+ *      pads            one area a neighbourhood, read-execute       within a jump's reach of what it serves
+ */
+#include "engine/jump/jump.h"
+
+#include "base/fault.h"
+#include "base/vector.h"
+#include "target/remote.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define PADS_LEAST   (2 * JUMP_PAGE)
+#define FIRST_RINGS  48
+#define CGROUP_SPARE (UINT64_C(32) << 20) /* what a cgroup must have left beside what we take */
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+
+static uint64_t round_up(uint64_t size)
+{
+	return (size + JUMP_PAGE - 1) & ~(uint64_t)(JUMP_PAGE - 1);
+}
+
+/* Memory that is shared is charged to who touches it first, which memwatch does; but it may live in the same cgroup,
+ * and what does not fit there would have something killed. */
+static struct mw_error *check_room(const struct jump_process *process, uint64_t needed)
+{
+	const pid_t pids[] = {process->pid, getpid()};
+
+	for (size_t i = 0; i < sizeof(pids) / sizeof(pids[0]); i++) {
+		uint64_t room = mw_cgroup_room(pids[i]);
+		struct mw_error *err;
+
+		if (room >= needed + CGROUP_SPARE)
+			continue;
+		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+				      "the cgroup of %s has %" PRIu64 " MiB left, and the recorder in process %d takes "
+				      "%" PRIu64 " MiB",
+				      i ? "memwatch" : "the process", room >> 20, process->pid, needed >> 20);
+		return mw_error_hint(err, "--engine trap needs no memory there; or raise the cgroup's memory.max");
+	}
+	return NULL;
+}
+
+/* All that the target may touch before memwatch next looks, so that it never has to have pages of its own. */
+static struct mw_error *fill(struct jump_process *process)
+{
+	const struct jump_geometry *geometry = &process->shared.geometry;
+
+	MW_TRY(mw_shared_memory_fill(&process->memory, 0, geometry->rings));
+	if (!jump_memory_fill_rings(process, 0, FIRST_RINGS))
+		return mw_error_create(MW_ERROR_SYSTEM, 0,
+				       "there is no memory for the rings that process %d records in", process->pid);
+	return NULL;
+}
+
+bool jump_memory_fill_rings(struct jump_process *process, uint32_t first, uint32_t count)
+{
+	const struct jump_geometry *geometry = &process->shared.geometry;
+	uint64_t ring = (uint64_t)geometry->ring_units * MW_RING_UNIT;
+	struct mw_error *err;
+
+	if (first > geometry->ring_count)
+		return false;
+	if (count > geometry->ring_count - first)
+		count = geometry->ring_count - first;
+	err = mw_shared_memory_fill(&process->memory, geometry->rings + first * ring, count * ring);
+	if (err) {
+		mw_error_destroy(err);
+		return false;
+	}
+	process->filled_rings = first + count;
+	return true;
+}
+
+static struct mw_error *map_guard(struct jump_process *process, const struct mw_inject *inject)
+{
+	MW_TRY(mw_inject_map(inject, 0, JUMP_PAGE, PROT_READ | PROT_WRITE, &process->guard));
+	return mw_inject_advise(inject, process->guard, JUMP_PAGE, MADV_WIPEONFORK);
+}
+
+struct mw_error *jump_memory_map(struct jump_process *process, const struct mw_inject *inject,
+				 const struct mw_maps *maps, uint64_t rows_bytes)
+{
+	struct jump_geometry geometry;
+	uint64_t ring;
+
+	jump_geometry_plan(&geometry, process->quiesce.count, process->engine->options.depth, rows_bytes);
+	ring = (uint64_t)geometry.ring_units * MW_RING_UNIT;
+	MW_TRY(check_room(process, geometry.rings + FIRST_RINGS * ring));
+	MW_TRY(mw_fault("attach.shared"));
+	MW_TRY(mw_shared_memory_create(inject, geometry.size, &process->memory));
+	process->shared = (struct jump_shared){.base = process->memory.here, .geometry = geometry};
+	MW_TRY(mw_fault("attach.guard"));
+	MW_TRY(map_guard(process, inject));
+	process->image_size = round_up(mw_stub_image_size + maps->count * sizeof(struct mw_stub_range));
+	MW_TRY(mw_fault("attach.image"));
+	return mw_inject_map(inject, 0, process->image_size, PROT_READ | PROT_WRITE, &process->image);
+}
+
+/* Memory is there, the process runs on: what memwatch writes into it takes its time. */
+struct mw_error *jump_memory_prepare(struct jump_process *process)
+{
+	MW_TRY(fill(process));
+	jump_shared_format(&process->shared, FIRST_RINGS);
+	return NULL;
+}
+
+static bool within(mw_addr a, mw_addr b, uint64_t reach)
+{
+	return (a > b ? a - b : b - a) < reach;
+}
+
+/* Write a patch's pad into an area that can hold and reach it. */
+static bool place(struct jump_process *process, struct jump_patch *patch)
+{
+	const struct mw_arch *arch = process->survey.arch;
+	const struct mw_stub_header *header = mw_stub_header();
+	const struct mw_pad_frame frame = {
+		.entry = process->image + (patch->role == MW_STUB_UNWINDER ? header->find_fde : header->enter),
+		.hook = patch->number,
+		.frame_size = MW_STUB_CALL_SIZE};
+
+	for (size_t i = 0; i < process->pads_count; i++) {
+		struct jump_pads *pads = &process->pads[i];
+		mw_addr dest = pads->start + pads->used;
+		struct mw_error *err;
+
+		if (pads->used + MW_PAD_SIZE > pads->size || !within(dest, patch->detour.at, arch->pad_reach))
+			continue;
+		err = arch->pad(&patch->detour, &frame, dest, &patch->pad);
+		if (err) {
+			mw_error_destroy(err);
+			continue;
+		}
+		patch->pad_at = dest;
+		pads->used += MW_PAD_SIZE;
+		return true;
+	}
+	return false;
+}
+
+/* What is mapped is read anew each time, as our own mappings take places too. */
+static struct mw_error *find_gap(const struct jump_process *process, const struct mw_inject *inject,
+				 const struct jump_patch *patch, uint64_t size, mw_addr *out)
+{
+	uint64_t reach = process->survey.arch->pad_reach;
+	struct mw_maps maps = {0};
+	bool found;
+
+	MW_TRY(mw_maps_read(inject->tid, &maps));
+	found = mw_inject_find_gap(&maps, patch->addr, patch->addr + MW_DETOUR_MAX, reach - reach / 4, size, out);
+	mw_maps_deinit(&maps);
+	if (found)
+		return NULL;
+	return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+					     "there is no free memory in a jump's reach of %s of process %d",
+					     patch->function, process->pid),
+			     "--engine trap needs none");
+}
+
+/* Room for pads near `patch`, and for those of its neighbours that have none yet. */
+static struct mw_error *map_pads(struct jump_process *process, const struct mw_inject *inject,
+				 const struct jump_patch *patch)
+{
+	uint64_t reach = process->survey.arch->pad_reach;
+	size_t neighbours = 1;
+	struct jump_pads *pads;
+	uint64_t size;
+	mw_addr at = 0;
+
+	for (size_t i = 0; i < process->patch_count; i++)
+		neighbours += !process->patches[i].pad_at && within(process->patches[i].addr, patch->addr, reach / 4);
+	size = round_up(neighbours * MW_PAD_SIZE);
+	if (size < PADS_LEAST)
+		size = PADS_LEAST;
+	pads = realloc(process->pads, (process->pads_count + 1) * sizeof(*pads));
+	if (!pads)
+		return mw_error_nomem();
+	process->pads = pads;
+	MW_TRY(find_gap(process, inject, patch, size, &at));
+	MW_TRY(mw_inject_map(inject, at, size, PROT_READ | PROT_WRITE, &at));
+	pads[process->pads_count++] = (struct jump_pads){.start = at, .size = size};
+	return NULL;
+}
+
+static struct mw_error *write_pad(pid_t tid, const struct jump_patch *patch, bool sealed)
+{
+	if (sealed)
+		return mw_remote_poke(tid, patch->pad_at, patch->pad.bytes, patch->pad.size);
+	return mw_remote_write(tid, patch->pad_at, patch->pad.bytes, patch->pad.size);
+}
+
+struct mw_error *jump_memory_pads(struct jump_process *process, const struct mw_inject *inject)
+{
+	size_t first_new = process->pads_count;
+
+	for (size_t i = 0; i < process->patch_count; i++) {
+		struct jump_patch *patch = &process->patches[i];
+		bool sealed;
+
+		if (patch->pad_at || patch->gone || patch->detour.why)
+			continue;
+		if (!place(process, patch)) {
+			MW_TRY(mw_fault("attach.pads"));
+			MW_TRY(map_pads(process, inject, patch));
+			if (!place(process, patch))
+				return mw_error_hint(
+					mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+							"what the first instructions of %s in process %d refer to is "
+							"out of reach for a copy of them",
+							patch->function, process->pid),
+					"--engine trap can watch process %d", process->pid);
+		}
+		sealed = true;
+		for (size_t j = first_new; j < process->pads_count; j++)
+			sealed &= patch->pad_at - process->pads[j].start >= process->pads[j].size;
+		MW_TRY(write_pad(inject->tid, patch, sealed));
+		jump_context_hook(process, patch);
+	}
+	for (size_t i = first_new; i < process->pads_count; i++)
+		MW_TRY(mw_inject_protect(inject, process->pads[i].start, process->pads[i].size, PROT_READ | PROT_EXEC));
+	return NULL;
+}
+
+struct mw_error *jump_memory_write_image(struct jump_process *process, const struct mw_inject *inject)
+{
+	const struct mw_stub_header *header = mw_stub_header();
+	uint8_t *image = malloc(mw_stub_image_size);
+	struct mw_error *err;
+
+	if (!image)
+		return mw_error_nomem();
+	memcpy(image, mw_stub_image, mw_stub_image_size);
+	memcpy(image + header->context, &process->context, sizeof(process->context));
+	err = mw_remote_write(inject->tid, process->image, image, mw_stub_image_size);
+	free(image);
+	if (err)
+		return err;
+	return mw_inject_protect(inject, process->image, process->image_size, PROT_READ | PROT_EXEC);
+}
+
+/* The first of two errors; the other is dropped. */
+static struct mw_error *first_of(struct mw_error *first, struct mw_error *second)
+{
+	if (!first)
+		return second;
+	mw_error_destroy(second);
+	return first;
+}
+
+struct mw_error *jump_memory_unmap(struct jump_process *process, const struct mw_inject *inject)
+{
+	struct mw_error *err = NULL;
+
+	for (size_t i = 0; i < process->pads_count; i++)
+		err = first_of(err, mw_inject_unmap(inject, process->pads[i].start, process->pads[i].size));
+	if (process->image)
+		err = first_of(err, mw_inject_unmap(inject, process->image, process->image_size));
+	if (process->guard)
+		err = first_of(err, mw_inject_unmap(inject, process->guard, JUMP_PAGE));
+	if (process->memory.there)
+		err = first_of(err, mw_inject_unmap(inject, process->memory.there, process->memory.size));
+	if (!err) {
+		process->pads_count = 0;
+		process->image = process->guard = 0;
+		process->memory.there = 0;
+	}
+	return err;
+}
+
+bool jump_memory_ours(const struct jump_process *process, mw_addr addr)
+{
+	for (size_t i = 0; i < process->pads_count; i++)
+		if (addr - process->pads[i].start < process->pads[i].size)
+			return true;
+	return process->image && addr - process->image < process->image_size;
+}
+
+/* How many pages of a range are present, as /proc/TID/pagemap says. */
+static uint64_t present(int fd, mw_addr start, uint64_t size)
+{
+	uint64_t entries[512], count = 0;
+
+	for (uint64_t page = start / JUMP_PAGE; page < (start + size) / JUMP_PAGE;) {
+		uint64_t left = (start + size) / JUMP_PAGE - page;
+		size_t wanted = left < 512 ? (size_t)left : 512;
+		ssize_t got = pread(fd, entries, wanted * sizeof(entries[0]), (off_t)(page * sizeof(entries[0])));
+
+		if (got <= 0)
+			break;
+		for (size_t i = 0; i < (size_t)got / sizeof(entries[0]); i++)
+			count += entries[i] >> 63;
+		page += (uint64_t)got / sizeof(entries[0]);
+	}
+	return count * JUMP_PAGE;
+}
+
+void jump_memory_measure(struct jump_process *process, pid_t tid, uint64_t *resident, uint64_t *mapped)
+{
+	char path[64];
+	int fd;
+
+	*resident = *mapped = 0;
+	if (!process->memory.there)
+		return;
+	*mapped = process->memory.size + JUMP_PAGE + process->image_size;
+	for (size_t i = 0; i < process->pads_count; i++)
+		*mapped += process->pads[i].size;
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	*resident = present(fd, process->memory.there, process->memory.size) + present(fd, process->guard, JUMP_PAGE) +
+		    present(fd, process->image, process->image_size);
+	for (size_t i = 0; i < process->pads_count; i++)
+		*resident += present(fd, process->pads[i].start, process->pads[i].size);
+	close(fd);
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: MIT
+/*
+ * patch.c: the jumps at the functions' entries, put in and taken out while all threads stand (jump.h).
+ *
+ * A thread may stand among the instructions that the jump replaces, or in their copies: it is moved to the same
+ * instruction on the other side.
+ */
+#include "engine/jump/jump.h"
+
+#include "base/fault.h"
+#include "target/remote.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+#define STACK_SCAN (1u << 20) /* how much of a stack is looked through for calls of ours */
+
+static struct mw_error *plant(struct jump_process *process, pid_t tid, struct jump_patch *patch)
+{
+	uint8_t jump[MW_DETOUR_MAX];
+
+	MW_TRY(mw_fault("attach.patch"));
+	MW_TRY(process->survey.arch->detour_jump(&patch->detour, patch->pad_at, jump));
+	MW_TRY(mw_journal_plant(&process->journal, tid, patch->detour.at, jump, patch->detour.jump, &patch->journal));
+	patch->standing = true;
+	return NULL;
+}
+
+/* The copy of the instruction at `pc`, or 0. */
+static mw_addr copy_of(const struct jump_patch *patch, mw_addr pc)
+{
+	/* The first instruction is where the jump stands: to go there is right. */
+	for (uint8_t i = 1; i < patch->detour.count; i++)
+		if (pc == patch->detour.at + patch->detour.offset[i] && pc < patch->detour.at + patch->detour.jump)
+			return patch->pad_at + patch->pad.copied[i];
+	return 0;
+}
+
+/* The instruction that the copy at `pc` is of, or 0. */
+static mw_addr original_of(const struct jump_patch *patch, mw_addr pc)
+{
+	for (uint8_t i = 0; i < patch->detour.count; i++)
+		if (pc == patch->pad_at + patch->pad.copied[i])
+			return patch->detour.at + patch->detour.offset[i];
+	/* The way back: a jump, or several instructions of one. */
+	if (patch->detour.count && !patch->detour.ends &&
+	    pc == patch->pad_at + patch->pad.copied[patch->detour.count - 1])
+		return patch->detour.at + patch->detour.length;
+	return 0;
+}
+
+/* Move those that stand where `to` says that there is another place for them. */
+static struct mw_error *move(struct jump_process *process, pid_t tid,
+			     mw_addr (*to)(const struct jump_patch *patch, mw_addr pc))
+{
+	struct mw_tracee_regs regs;
+
+	MW_TRY(mw_tracee_get_regs(tid, &regs));
+	for (size_t i = 0; i < process->patch_count; i++) {
+		mw_addr pc = process->patches[i].pad_at && !process->patches[i].gone
+				     ? to(&process->patches[i], regs.general.pc)
+				     : 0;
+
+		if (pc)
+			return mw_tracee_set_pc(tid, pc);
+	}
+	return NULL;
+}
+
+static struct mw_error *move_all(struct jump_process *process,
+				 mw_addr (*to)(const struct jump_patch *patch, mw_addr pc))
+{
+	for (size_t i = 0; i < process->quiesce.count; i++) {
+		const struct mw_quiet_thread *thread = &process->quiesce.threads[i];
+		struct mw_error *err = thread->stopped ? move(process, thread->tid, to) : NULL;
+
+		if (err && mw_error_kind(err) != MW_ERROR_GONE)
+			return err;
+		mw_error_destroy(err);
+	}
+	return NULL;
+}
+
+struct mw_error *jump_patch_all(struct jump_process *process)
+{
+	pid_t tid = mw_quiesce_pick(&process->quiesce);
+
+	for (size_t i = 0; i < process->patch_count; i++) {
+		struct jump_patch *patch = &process->patches[i];
+
+		if (!patch->standing && !patch->gone && patch->pad_at)
+			MW_TRY(plant(process, tid, patch));
+	}
+	return move_all(process, copy_of);
+}
+
+struct mw_error *jump_move_out(struct jump_process *process)
+{
+	return move_all(process, original_of);
+}
+
+struct mw_error *jump_unpatch_all(struct jump_process *process)
+{
+	struct mw_error *err = mw_journal_rollback(&process->journal, mw_quiesce_pick(&process->quiesce));
+	struct mw_error *moved = jump_move_out(process);
+
+	for (size_t i = 0; i < process->patch_count; i++)
+		process->patches[i].standing = false;
+	if (!err)
+		return moved;
+	mw_error_destroy(moved);
+	return err;
+}
+
+/* What a thread's standing is judged by. */
+struct standing {
+	const struct jump_process *process;
+	const struct mw_maps *maps;
+	pid_t tid;
+	mw_addr sp;
+};
+
+/* A frame that lies below the stack pointer on the same stack was jumped over (longjmp, an exception). */
+static bool dead(const struct standing *standing, mw_addr frame)
+{
+	const struct mw_mapping *mapping = mw_maps_find(standing->maps, standing->sp);
+
+	return frame < standing->sp && mapping && frame >= mapping->start;
+}
+
+/* Does any of the calls from `top` outwards still return to us? */
+static bool call_standing(const struct standing *standing, mw_addr top)
+{
+	mw_addr returned = standing->process->image + mw_stub_header()->returned;
+
+	/* The chain is written by the target: it is not followed for long. */
+	for (unsigned i = 0; top && i < 64; i++) {
+		struct mw_stub_call call;
+		uint64_t word;
+
+		if (mw_remote_read(standing->tid, top, &call, sizeof(call)) != sizeof(call) ||
+		    call.cookie != (top ^ standing->process->context.cookie))
+			return false;
+		/* Its original was called with the stack right below it, and returns to us as long as this stands. */
+		if (!dead(standing, top) &&
+		    mw_remote_read(standing->tid, top - sizeof(word), &word, sizeof(word)) == sizeof(word) &&
+		    word == returned)
+			return true;
+		top = call.prev;
+	}
+	return false;
+}
+
+/*
+ * Has a signal struck among the instructions of a pad or of the image, whose handler is at work? The place to go back
+ * to lies on the stack then. Words that are return addresses may be left over from calls long ago; those are told apart
+ * by what precedes them.
+ */
+static bool struck_in_ours(const struct standing *standing)
+{
+	const struct jump_process *process = standing->process;
+	mw_addr entry = process->image + mw_stub_header()->enter,
+		entries_end = process->image + mw_stub_header()->entries_end;
+	uint64_t words[512];
+
+	for (unsigned piece = 0; piece < 16; piece++) {
+		mw_addr at = standing->sp + piece * sizeof(words);
+		size_t got = mw_remote_read(standing->tid, at, words, sizeof(words));
+
+		for (size_t i = 0; i < got / sizeof(words[0]); i++) {
+			bool in_entry = words[i] - entry < entries_end - entry &&
+					words[i] != process->image + mw_stub_header()->returned &&
+					words[i] != process->image + mw_stub_header()->entered &&
+					words[i] != process->image + mw_stub_header()->left;
+
+			if (in_entry ||
+			    (jump_memory_ours(process, words[i]) && words[i] - process->image >= process->image_size))
+				return true;
+		}
+		if (got < sizeof(words))
+			break;
+	}
+	return false;
+}
+
+/* Are there calls on the stack that return to us? A call that has returned takes its mark away. */
+static bool call_on_stack(const struct standing *standing)
+{
+	const struct jump_process *process = standing->process;
+	const struct mw_mapping *mapping = mw_maps_find(standing->maps, standing->sp);
+	size_t words = sizeof(struct mw_stub_call) / sizeof(uint64_t), size = 0, got;
+	size_t cookie = offsetof(struct mw_stub_call, cookie) / sizeof(uint64_t);
+	uint64_t *stack;
+	bool found = false;
+
+	if (mapping)
+		size = mapping->end - standing->sp < STACK_SCAN ? (size_t)(mapping->end - standing->sp) : STACK_SCAN;
+	stack = malloc(size + 1);
+	got = stack ? mw_remote_read(standing->tid, standing->sp, stack, size) / sizeof(uint64_t) : 0;
+	for (size_t i = 1; i + words <= got && !found; i++)
+		found = stack[i + cookie] == ((standing->sp + i * sizeof(uint64_t)) ^ process->context.cookie) &&
+			stack[i - 1] == process->image + mw_stub_header()->returned;
+	free(stack);
+	return found;
+}
+
+static bool in_flight(struct jump_process *process, const struct mw_maps *maps, const struct mw_quiet_thread *thread,
+		      bool copy)
+{
+	struct mw_tracee_regs regs;
+	struct standing standing = {.process = process, .maps = maps, .tid = thread->tid};
+	struct mw_error *err = thread->stopped ? mw_tracee_get_regs(thread->tid, &regs) : NULL;
+
+	if (err || !thread->stopped) {
+		mw_error_destroy(err);
+		return false;
+	}
+	if (jump_memory_ours(process, regs.general.pc))
+		return true;
+	standing.sp = regs.general.gpr[process->survey.arch->dwarf_sp];
+	for (uint32_t i = 0; i < process->shared.geometry.slot_count && !copy; i++) {
+		const struct mw_ring_slot *slot = jump_slot(&process->shared, i);
+
+		if (__atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE) != regs.general.thread_pointer)
+			continue;
+		if (__atomic_load_n(&slot->inside, __ATOMIC_ACQUIRE) ||
+		    call_standing(&standing, __atomic_load_n(&slot->top, __ATOMIC_ACQUIRE)))
+			return true;
+	}
+	return struck_in_ours(&standing) || call_on_stack(&standing);
+}
+
+size_t jump_in_flight(struct jump_process *process, const struct mw_maps *maps, bool copy)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < process->quiesce.count; i++)
+		count += in_flight(process, maps, &process->quiesce.threads[i], copy);
+	return count;
+}

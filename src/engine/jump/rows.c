@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+/*
+ * rows.c: what the recorder walks stacks by, published in the shared memory (jump.h, memwatch/ring.h).
+ *
+ * A new index is written behind all that is there and then pointed to, so that a thread that reads the old one is never
+ * disturbed. Nothing is taken back during a window; where the space is used up, what comes then is left to the slow
+ * road.
+ */
+#include "engine/jump/jump.h"
+
+#include "base/vector.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct mw_error *compile(struct jump_process *process)
+{
+	size_t count = mw_modules_count(process->survey.modules);
+	struct jump_module_rows *rows = realloc(process->rows, (count ? count : 1) * sizeof(*rows));
+
+	if (!rows)
+		return mw_error_nomem();
+	process->rows = rows;
+	memset(rows + process->rows_count, 0, (count - process->rows_count) * sizeof(*rows));
+	process->rows_count = count;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct mw_module *module = mw_modules_get(process->survey.modules, i);
+
+		if (rows[i].tried || module->gone || !module->elf)
+			continue;
+		rows[i].tried = true;
+		MW_TRY(mw_rows_compile(module->elf, process->survey.arch, &process->dictionary, &rows[i].compiled));
+	}
+	return NULL;
+}
+
+struct mw_error *jump_rows_compile(struct jump_process *process, uint64_t *bytes)
+{
+	MW_TRY(compile(process));
+	*bytes = process->dictionary.count * sizeof(uint64_t);
+	for (size_t i = 0; i < process->rows_count; i++)
+		*bytes += process->rows[i].compiled.count * sizeof(struct mw_ring_row);
+	return NULL;
+}
+
+/* Room behind what is there, or NULL. */
+static void *take(struct jump_process *process, uint64_t size, uint64_t *offset)
+{
+	const struct jump_geometry *geometry = &process->shared.geometry;
+	uint64_t at = geometry->rows + process->rows_used;
+
+	size = (size + 15) & ~(uint64_t)15;
+	if (size > geometry->rows_end - at)
+		return NULL;
+	process->rows_used += size;
+	*offset = at;
+	return process->shared.base + at;
+}
+
+static void publish_dictionary(struct jump_process *process)
+{
+	uint64_t *rows = (uint64_t *)(void *)(process->shared.base + process->shared.geometry.dictionary);
+	uint64_t room = process->shared.geometry.dictionary_capacity;
+	uint64_t count = process->dictionary.count < room ? process->dictionary.count : room;
+
+	if (count > process->published)
+		memcpy(rows + process->published, process->dictionary.rows + process->published,
+		       (count - process->published) * sizeof(*rows));
+	process->published = count;
+	__atomic_store_n(&jump_control(&process->shared)->dictionary_count, count, __ATOMIC_RELEASE);
+}
+
+static void publish_module(struct jump_process *process, struct jump_module_rows *rows)
+{
+	size_t size = rows->compiled.count * sizeof(struct mw_ring_row);
+	void *room = size ? take(process, size, &rows->offset) : NULL;
+
+	if (room) {
+		memcpy(room, rows->compiled.items, size);
+		rows->count = rows->compiled.count;
+		rows->base = rows->compiled.base;
+	}
+	mw_rows_deinit(&rows->compiled);
+	rows->published = true;
+}
+
+static void add_code(struct mw_ring_index *index, const struct mw_ring_code *code)
+{
+	if (index->count && index->code[index->count - 1].end > code->start)
+		return; /* never where mappings are what they are said to be */
+	index->code[index->count++] = *code;
+}
+
+static struct mw_ring_code describe(const struct jump_process *process, const struct mw_mapping *mapping)
+{
+	struct mw_ring_code code = {.start = mapping->start, .end = mapping->end};
+	const struct mw_module *module = mw_modules_find(process->survey.modules, mapping->start);
+
+	if (process->image && mapping->start <= process->image && process->image < mapping->end) {
+		code.whole = mw_row(MW_ROW_OURS, MW_STUB_CALL_SIZE + (int32_t)sizeof(uint64_t), MW_ROW_FP_SAME, 0);
+		return code;
+	}
+	code.whole = mw_row(module ? MW_ROW_SLOW : MW_ROW_FOREIGN, 0, MW_ROW_FP_LOST, 0);
+	if (module && module->number < process->rows_count && process->rows[module->number].count) {
+		const struct jump_module_rows *rows = &process->rows[module->number];
+
+		code.base = rows->base + module->bias;
+		code.rows = rows->offset;
+		code.count = rows->count;
+	}
+	return code;
+}
+
+struct mw_error *jump_rows_publish(struct jump_process *process, const struct mw_maps *maps, bool new_generation)
+{
+	struct mw_ring_control *control = jump_control(&process->shared);
+	struct mw_ring_index *index;
+	uint64_t offset;
+	size_t codes = 1;
+
+	MW_TRY(compile(process));
+	publish_dictionary(process);
+	for (size_t i = 0; i < process->rows_count; i++)
+		if (!process->rows[i].published && process->rows[i].tried)
+			publish_module(process, &process->rows[i]);
+	for (size_t i = 0; i < maps->count; i++)
+		codes += maps->items[i].exec;
+	index = take(process, sizeof(*index) + codes * sizeof(index->code[0]), &offset);
+	if (!index) {
+		/* What is new can't be told: then nothing may be said of what was there before, either. */
+		__atomic_store_n(&control->index, 0, __ATOMIC_RELEASE);
+		return NULL;
+	}
+	index->count = 0;
+	for (size_t i = 0; i < maps->count; i++) {
+		struct mw_ring_code code;
+
+		if (!maps->items[i].exec)
+			continue;
+		code = describe(process, &maps->items[i]);
+		add_code(index, &code);
+	}
+	__atomic_store_n(&control->index, offset, __ATOMIC_RELEASE);
+	if (new_generation)
+		__atomic_store_n(&control->generation, control->generation + 1, __ATOMIC_RELEASE);
+	return NULL;
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: MIT
+/* window.c: what is done while the window goes (jump.h). */
+#include "engine/jump/jump.h"
+
+#include "base/clock.h"
+#include "proc/stat.h"
+#include "proc/status.h"
+#include "target/remote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MS          UINT64_C(1000000)
+#define SAMPLE_NS   (1000 * MS)
+#define ALIVE_NS    (10 * MS)
+#define TIDY_NS     (50 * MS)
+#define NAMES_NS    (1000 * MS)
+#define LOOK_NS     (250 * MS) /* at the modules, where the loader can't be asked to tell */
+#define SHORT_NS    (MS / 10)
+#define LONG_NS     (3 * MS)
+#define IDLE_ROUNDS 64
+
+uint64_t jump_now(const struct jump_process *process)
+{
+	return mw_clock_ns() - process->clock.start_ns;
+}
+
+pid_t jump_live_tid(const struct jump_process *process)
+{
+	struct mw_status status;
+	struct mw_error *err = mw_status_read(process->pid, &status);
+	bool zombie = !err && (status.state == 'Z' || status.state == 'X');
+	pid_t *tids = NULL, tid = process->pid;
+	size_t count = 0;
+
+	mw_error_destroy(err);
+	if (!zombie)
+		return tid;
+	/* The first thread has ended; the process lives on in others. */
+	err = mw_tasks_read(process->pid, &tids, &count);
+	for (size_t i = 0; !err && i < count; i++)
+		if (tids[i] != process->pid)
+			tid = tids[i];
+	mw_error_destroy(err);
+	free(tids);
+	return tid;
+}
+
+void jump_account_stop(struct jump_process *process, uint64_t ns)
+{
+	process->stats.stops++;
+	process->stats.stopped_ns += ns;
+	if (ns > process->stats.longest_stop_ns)
+		process->stats.longest_stop_ns = ns;
+}
+
+static void take_sample(struct jump_process *process, bool last)
+{
+	const struct mw_engine_options *options = &process->engine->options;
+	uint64_t now = jump_now(process);
+
+	if (!options->sample || (!last && now - process->last_sample_ns < SAMPLE_NS))
+		return;
+	process->last_sample_ns = now;
+	options->sample(options->sample_context, process->pid, jump_live_tid(process), now, last);
+}
+
+/* PIDFD_GET_INFO of Linux 6.15: the exit status, also when somebody else has waited for the process. */
+struct pidfd_info_exit {
+	uint64_t mask, cgroup;
+	uint32_t pid, tgid, ppid, ids[8];
+	int32_t exit_code;
+	uint32_t more[16];
+};
+
+#define GET_INFO_EXIT 0x8u
+
+static bool ask_pidfd(int pidfd, int *status)
+{
+	struct pidfd_info_exit info = {.mask = GET_INFO_EXIT};
+
+	if (ioctl(pidfd, _IOC(_IOC_READ | _IOC_WRITE, 0xff, 11, sizeof(info)), &info) || !(info.mask & GET_INFO_EXIT))
+		return false;
+	*status = info.exit_code;
+	return true;
+}
+
+/* A process that has ended and not been waited for shows its status. */
+static bool ask_stat(pid_t pid, int *status)
+{
+	char path[64], text[1024];
+	uint64_t value;
+	ssize_t got;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	got = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (got <= 0)
+		return false;
+	text[got] = '\0';
+	if (!mw_stat_field(text, (size_t)got, MW_STAT_EXIT_CODE, &value))
+		return false;
+	*status = (int)value;
+	return true;
+}
+
+void jump_exit_status(struct jump_process *process, int known)
+{
+	int status = known;
+	bool is_known = known >= 0;
+
+	if (process->window.has_exit_status)
+		return;
+	if (!is_known && process->launched_by_us)
+		is_known = waitpid(process->pid, &status, WNOHANG) == process->pid;
+	if (!is_known)
+		is_known = ask_pidfd(process->pidfd, &status) || ask_stat(process->pid, &status) ||
+			   ask_pidfd(process->pidfd, &status);
+	process->window.has_exit_status = is_known;
+	process->window.exit_status = is_known ? status : 0;
+}
+
+static bool has_exited(const struct jump_process *process)
+{
+	struct pollfd fd = {.fd = process->pidfd, .events = POLLIN};
+
+	return poll(&fd, 1, 0) > 0;
+}
+
+/* Does it run another program now? Then what was mapped at our place is no more. */
+static bool has_execed(const struct jump_process *process)
+{
+	uint64_t magic = 0;
+	pid_t tid = jump_live_tid(process);
+
+	if (mw_remote_read(tid, process->memory.there, &magic, sizeof(magic)) == sizeof(magic))
+		return magic != MW_RING_MAGIC;
+	return !has_exited(process) && kill(process->pid, 0) == 0;
+}
+
+static struct mw_error *look_alive(struct jump_process *process)
+{
+	if (has_exited(process)) {
+		jump_exit_status(process, -1);
+		return jump_process_end(process, MW_END_EXIT);
+	}
+	if (has_execed(process) && !has_exited(process))
+		return jump_process_end(process, MW_END_EXEC);
+	return NULL;
+}
+
+static bool due(uint64_t *last, uint64_t now, uint64_t every)
+{
+	if (now - *last < every)
+		return false;
+	*last = now;
+	return true;
+}
+
+/* The loader waits in the target until this has been done. */
+static struct mw_error *serve_loader(struct jump_process *process, uint64_t now)
+{
+	struct mw_ring_control *control = jump_control(&process->shared);
+	uint32_t changes = __atomic_load_n(&control->loader_changes, __ATOMIC_ACQUIRE);
+	struct mw_error *err;
+
+	if (changes == control->loader_served && (process->loader_hooked || !due(&process->last_look_ns, now, LOOK_NS)))
+		return NULL;
+	err = jump_modules_changed(process);
+	__atomic_store_n(&control->loader_served, changes, __ATOMIC_RELEASE);
+	return err;
+}
+
+static struct mw_error *serve(struct jump_process *process, size_t *events)
+{
+	uint64_t now = jump_now(process);
+
+	MW_TRY(jump_answer(process));
+	MW_TRY(serve_loader(process, now));
+	MW_TRY(jump_drain_round(process->drain, events));
+	if (due(&process->last_tidy_ns, now, TIDY_NS)) {
+		jump_drain_tidy(process->drain);
+		jump_clock_adjust(&process->clock);
+		jump_children_heard(process);
+	}
+	if (due(&process->last_name_ns, now, NAMES_NS))
+		MW_TRY(jump_drain_rename(process->drain));
+	take_sample(process, false);
+	if (due(&process->last_alive_ns, now, ALIVE_NS))
+		MW_TRY(look_alive(process));
+	if (!process->ended && jump_control(&process->shared)->given_up) {
+		/* Its threads waited longer than memwatch is ever away, and went on alone. */
+		process->gave_up = true;
+		return jump_process_detach(process, MW_END_LOST);
+	}
+	return NULL;
+}
+
+/* Rest for as long as the rings can do without us, or until something ends. */
+static void rest(struct jump_engine *engine, size_t events, uint64_t deadline_ns)
+{
+	struct pollfd fds[64];
+	struct timespec span;
+	uint64_t now = mw_clock_ns(), ns = SHORT_NS;
+	nfds_t count = 0;
+
+	if (events) {
+		engine->idle_rounds = 0;
+	} else if (engine->idle_rounds < IDLE_ROUNDS) {
+		engine->idle_rounds++;
+	} else {
+		ns = LONG_NS;
+	}
+	if (deadline_ns && deadline_ns < now + ns)
+		ns = deadline_ns > now ? deadline_ns - now : 0;
+	for (size_t i = 0; i < engine->process_count && count < 64; i++)
+		if (!engine->processes[i]->ended)
+			fds[count++] = (struct pollfd){.fd = engine->processes[i]->pidfd, .events = POLLIN};
+	span = (struct timespec){.tv_sec = 0, .tv_nsec = (long)ns};
+	(void)ppoll(fds, count, &span, NULL);
+}
+
+static bool anything_left(const struct jump_engine *engine)
+{
+	for (size_t i = 0; i < engine->process_count; i++)
+		if (!engine->processes[i]->ended)
+			return true;
+	return false;
+}
+
+struct mw_error *jump_run_until(struct jump_engine *engine, uint64_t deadline_ns,
+				const volatile sig_atomic_t *interrupt)
+{
+	while (anything_left(engine)) {
+		size_t events = 0;
+
+		for (size_t i = 0; i < engine->process_count; i++) {
+			struct jump_process *process = engine->processes[i];
+			size_t some = 0;
+
+			if (process->ended)
+				continue;
+			if (process->launched)
+				MW_TRY(jump_launch_go_on(process));
+			else
+				MW_TRY(serve(process, &some));
+			events += some;
+		}
+		if (interrupt && *interrupt) {
+			engine->end = MW_END_INTERRUPT;
+			return NULL;
+		}
+		if (deadline_ns && mw_clock_ns() >= deadline_ns) {
+			engine->end = MW_END_DURATION;
+			return NULL;
+		}
+		/* So many in one go: there are more. */
+		if (events < JUMP_BUSY)
+			rest(engine, events, deadline_ns);
+	}
+	engine->end = MW_END_EXIT;
+	return NULL;
+}
