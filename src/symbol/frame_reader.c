@@ -224,9 +224,13 @@ static bool read_augmentation(struct mw_frame_cie *cie, const char *letters, str
 /* .debug_frame's version 4 says how large addresses and segments are. */
 static bool read_sizes(const struct mw_frame_bytes *bytes, uint8_t version, struct mw_cursor *body)
 {
+	uint64_t address, segment;
+
 	if (!bytes->debug || version < 4)
 		return true;
-	return mw_cursor_take(body, 1) == sizeof(uint64_t) && mw_cursor_take(body, 1) == 0;
+	address = mw_cursor_take(body, 1);
+	segment = mw_cursor_take(body, 1);
+	return address == sizeof(uint64_t) && segment == 0;
 }
 
 static bool read_cie(const struct mw_frame_bytes *bytes, uint64_t vaddr, struct mw_frame_cie *cie)
