@@ -23,6 +23,7 @@
 
 #define ROUND_RECORDS 65536u
 #define MARGIN_NS     20000u
+#define PATIENCE      10u                   /* times JUMP_HOLD_NS where nobody waits for room */
 #define FUTURE_NS     UINT64_C(10000000000) /* later than now by so much no record can be */
 
 static void free_readers(struct jump_drain *drain)
@@ -123,16 +124,24 @@ struct mw_error *jump_drain_flush(struct jump_drain *drain)
 	return NULL;
 }
 
-/* A ring's next record is not marked: nothing later than its last one is told, but for a thread that does not come to
- * mark it while others wait for room. */
+/*
+ * A ring's next record is not marked: nothing later than its last one is told. But a thread that does not come to mark
+ * it (it was stopped, or has left its signal handler by a jump and not come back) is not waited for while others wait
+ * for room, nor for ever.
+ */
 static void hold(struct jump_drain *drain, struct jump_reader *reader)
 {
+	uint64_t since;
+
 	if (reader->held_at != reader->read) {
 		reader->held_at = reader->read;
 		reader->held_since = drain->now;
+		reader->overtaken = false;
 	}
-	if (drain->pressed && drain->now - reader->held_since > drain->hold_ticks) {
-		drain->stats.overtaken++;
+	since = drain->now - reader->held_since;
+	if (since > drain->hold_ticks * PATIENCE || (drain->pressed && since > drain->hold_ticks)) {
+		drain->stats.overtaken += !reader->overtaken;
+		reader->overtaken = true;
 		return;
 	}
 	if (reader->last < drain->limit)

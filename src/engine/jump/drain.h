@@ -38,12 +38,12 @@ struct jump_drain_stats {
 	uint64_t walks, slow_walks;        /* stacks captured; by the slow road */
 	uint64_t waited;                   /* ticks that threads waited for room */
 	uint64_t broken_stacks;
-	uint64_t overtaken;           /* times that JUMP_HOLD_NS were over: order was not kept */
+	uint64_t overtaken;           /* times that a thread was not waited for: order was not kept */
 	uint64_t compared, differing; /* stacks captured in both ways; those that were not the same */
 };
 
-/* How long a thread that is about to record may hold back what is later while a ring is nearly full. The recorder's
- * wait_limit must be well above it. */
+/* How long a thread that is about to record may hold back what is later while a ring is nearly full (ten times that
+ * while none is). The recorder's wait_limit must be well above it. */
 #define JUMP_HOLD_NS UINT64_C(100000000)
 
 struct jump_drain;

@@ -58,7 +58,9 @@ struct jump_reader {
 	pid_t pid;       /* as memwatch does */
 	uint8_t state;
 	bool searching; /* what was read made no sense: units are skipped until something does */
-	bool held;      /* the next unit is reserved and not marked */
+	bool more;      /* units beyond `end` are reserved: they wait for room */
+	bool dead;      /* the thread has ended: what is not marked will never be */
+	bool overtaken; /* it has held back others for too long */
 	uint32_t open_count, open_capacity;
 	struct jump_open_call *open;
 	struct jump_compared_stack *compared;

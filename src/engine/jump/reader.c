@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#define MOST_AHEAD 16 /* rings */
+
 static inline struct mw_ring_record *unit_at(const struct jump_drain *drain, const struct jump_reader *reader,
 					     uint64_t unit)
 {
@@ -37,13 +39,17 @@ void jump_reader_look(struct jump_drain *drain, struct jump_reader *reader)
 	uint64_t reserved = __atomic_load_n(&reader->slot->reserved, __ATOMIC_ACQUIRE);
 	uint64_t ahead = reserved - reader->read;
 
-	/* More than a ring holds, or less than was read: the number is not the recorder's. */
-	if (ahead > units) {
+	/* A signal handler may have taken the room that the thread had seen: it has reserved more then than there is,
+	 * and waits. Much more, or less than was read: the number is not the recorder's. */
+	if (ahead > units * MOST_AHEAD) {
 		if (!reader->searching)
 			drain->stats.bad_records++;
 		reader->searching = true;
 		ahead = ahead > UINT64_MAX / 2 ? 0 : units;
 	}
+	reader->more = ahead > units;
+	if (reader->more)
+		ahead = units;
 	reader->end = reader->read + ahead;
 	if (ahead > units / 4 * 3)
 		drain->pressed = true;
@@ -63,16 +69,14 @@ static inline struct mw_error *take_plain(struct jump_drain *drain, struct jump_
 					  const struct mw_ring_record *record)
 {
 	bool allocates = mw_ring_type_of(record->mark) == MW_RING_ALLOC;
-	uint32_t stack = mw_ring_stack_of(record->mark);
-	struct mw_event event = {.time_ns = jump_drain_ns(drain, record->time),
-				 .addr = record->addr,
-				 .size = record->size,
-				 .stack = jump_stack_of(drain, stack, MW_KIND_HEAP, true),
-				 .type = allocates ? MW_EVENT_ALLOC : MW_EVENT_FREE,
-				 .kind = MW_KIND_HEAP};
+	const struct mw_event event = {.time_ns = jump_drain_ns(drain, record->time),
+				       .addr = record->addr,
+				       .size = record->size,
+				       .stack =
+					       jump_stack_of(drain, mw_ring_stack_of(record->mark), MW_KIND_HEAP, true),
+				       .type = allocates ? MW_EVENT_ALLOC : MW_EVENT_FREE,
+				       .kind = MW_KIND_HEAP};
 
-	if (!allocates && stack == MW_RING_STACK_NONE)
-		event.size = MW_SIZE_UNKNOWN;
 	return record->addr ? jump_drain_tell(drain, reader, &event) : NULL;
 }
 
@@ -102,12 +106,12 @@ struct mw_error *jump_reader_run(struct jump_drain *drain, struct jump_reader *r
 		uint64_t units;
 
 		if (reader->read == reader->end) {
-			*state = JUMP_RUN_EMPTY;
+			*state = reader->more ? JUMP_RUN_HELD : JUMP_RUN_EMPTY;
 			return NULL;
 		}
 		record.mark = __atomic_load_n(&at->mark, __ATOMIC_ACQUIRE);
 		if (record.mark >> 56 != 1 + (reader->read >> drain->units_shift) % 255) {
-			if (!reader->searching && !drain->last_round) {
+			if (!reader->searching && !reader->dead && !drain->last_round) {
 				*state = JUMP_RUN_HELD;
 				return NULL;
 			}

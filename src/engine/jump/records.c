@@ -80,8 +80,6 @@ static struct mw_error *take_event(struct jump_drain *drain, struct jump_reader 
 		event.size = round_to_pages(event.size);
 	else if (event.type == MW_EVENT_REALLOC_FAIL)
 		event.size = 0;
-	else if (event.type == MW_EVENT_FREE && mw_ring_stack_of(record->mark) == MW_RING_STACK_NONE)
-		event.size = MW_SIZE_UNKNOWN;
 	if (event.type == MW_EVENT_MAP)
 		return event.size ? jump_drain_tell(drain, reader, &event) : NULL;
 	if (event.type < MW_EVENT_REALLOC_BEGIN)

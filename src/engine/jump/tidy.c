@@ -11,7 +11,7 @@ static void attach(struct jump_drain *drain, struct jump_reader *reader, struct 
 	reader->held_at = UINT64_MAX;
 	reader->thread = JUMP_NO_THREAD;
 	reader->tid = 0;
-	reader->searching = reader->held = false;
+	reader->searching = reader->dead = reader->overtaken = false;
 	reader->state = JUMP_READER_ATTACHED;
 	drain->active[drain->active_count++] = reader;
 	drain->attached++;
@@ -102,41 +102,49 @@ static void retire_ring(struct jump_drain *drain, struct jump_reader *reader)
 	put_in_queue(drain, reader);
 }
 
-/*
- * A slot whose thread has ended. Its thread pointer may be a new thread's already, which would take the slot over:
- * whoever of us two exchanges the tid first has it.
- */
-static void recycle(struct jump_drain *drain, struct mw_ring_slot *slot, uint32_t tid)
+/* The slot is nobody's; its ring, if it has one, is read. */
+static void clear(struct jump_drain *drain, struct mw_ring_slot *slot, struct jump_reader *reader)
 {
-	struct jump_reader *reader = ring_of(drain, slot);
-
-	if (reader && reader->slot != slot)
-		reader = NULL;
-	if (reader && __atomic_load_n(&slot->reserved, __ATOMIC_ACQUIRE) != reader->read)
-		return;
-	if (!__atomic_compare_exchange_n(&slot->tid, &tid, MW_RING_NO_TID, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-		return;
 	count_slot(&drain->retired, slot);
 	if (reader)
 		retire_ring(drain, reader);
 	memset((uint8_t *)slot + offsetof(struct mw_ring_slot, ring), 0,
 	       sizeof(*slot) - offsetof(struct mw_ring_slot, ring));
-	/* The tid stays MW_RING_NO_TID: a thread with this thread pointer must not take the slot for its own in between. */
+	/* The tid stays MW_RING_NO_TID: a thread with this thread pointer must not take the slot for its own. */
 	__atomic_store_n(&slot->owner, MW_RING_TOMB, __ATOMIC_RELEASE);
+}
+
+/*
+ * A slot whose thread may have ended. Its thread pointer may be a new thread's already, which would take the slot over:
+ * whoever of us two exchanges the tid first has it. What its thread has reserved and not marked it never will.
+ */
+static void tidy_slot(struct jump_drain *drain, struct mw_ring_slot *slot)
+{
+	uint32_t tid = __atomic_load_n(&slot->tid, __ATOMIC_ACQUIRE);
+	struct jump_reader *reader = ring_of(drain, slot);
+
+	if (reader && reader->slot != slot)
+		reader = NULL;
+	if (!reader || !reader->dead) {
+		/* Between a slot's taking and its tid there is no thread to ask for. */
+		if (tid == 0 || tid == MW_RING_NO_TID || drain->help.thread_lives(drain->help.context, tid))
+			return;
+		if (!__atomic_compare_exchange_n(&slot->tid, &tid, MW_RING_NO_TID, false, __ATOMIC_ACQ_REL,
+						 __ATOMIC_RELAXED))
+			return;
+		if (reader)
+			reader->dead = true;
+	}
+	if (!reader || reader->read == __atomic_load_n(&slot->reserved, __ATOMIC_ACQUIRE))
+		clear(drain, slot, reader);
 }
 
 void jump_drain_tidy(struct jump_drain *drain)
 {
 	jump_drain_discover(drain);
-	for (uint32_t i = 0; i < drain->shared->geometry.slot_count; i++) {
-		struct mw_ring_slot *slot = jump_slot(drain->shared, i);
-		uint32_t tid = __atomic_load_n(&slot->tid, __ATOMIC_ACQUIRE);
-
-		/* Between a slot's taking and its tid there is no thread to ask for. */
-		if (!vacant(slot) && tid != 0 && tid != MW_RING_NO_TID &&
-		    !drain->help.thread_lives(drain->help.context, tid))
-			recycle(drain, slot, tid);
-	}
+	for (uint32_t i = 0; i < drain->shared->geometry.slot_count; i++)
+		if (!vacant(jump_slot(drain->shared, i)))
+			tidy_slot(drain, jump_slot(drain->shared, i));
 	jump_drain_offer(drain);
 }
 
