@@ -19,9 +19,9 @@ struct mw_inject {
 };
 
 /*
- * Get ready: look for the instruction in code that `maps` tells of (vdso or libc: bytes in executable file mappings), and
- * whether the thread is under seccomp. Errors: UNSUPPORTED where there is no such instruction or the filter can't be
- * suspended (it takes CAP_SYS_ADMIN), with the reason; GONE, SYSTEM.
+ * Get ready: look for the instruction in code that `maps` tells of (vdso or libc: bytes in executable file mappings),
+ * and whether the thread is under seccomp. Errors: UNSUPPORTED where there is no such instruction or the filter can't
+ * be suspended (it takes CAP_SYS_ADMIN), with the reason; GONE, SYSTEM.
  */
 struct mw_error *mw_inject_init(struct mw_inject *inject, pid_t tid, const struct mw_maps *maps) MW_MUST_CHECK;
 
@@ -29,8 +29,12 @@ struct mw_error *mw_inject_init(struct mw_inject *inject, pid_t tid, const struc
 struct mw_error *mw_inject_call(const struct mw_inject *inject, long number, const uint64_t arguments[6],
 				int64_t *result) MW_MUST_CHECK;
 
-/* A free range of `size` bytes (whole pages) such that every address in it lies within `reach` of every one in [low,
- * high); as near to it as can be, never below `least` (vm.mmap_min_addr). False where there is none. */
+/*
+ * A free range of `size` bytes (whole pages) such that every address in it lies within `reach` of every one in [low,
+ * high), as near to it as can be, with a free page on either side. Room for the heap (1 GiB) and the main stack (128
+ * MiB) to grow is kept where there is another place; else as much of it as can be, of the stack's 16 MiB at least.
+ * Never below 1 MiB (vm.mmap_min_addr is 64 KiB as a rule). False where there is none. Pure.
+ */
 bool mw_inject_find_gap(const struct mw_maps *maps, mw_addr low, mw_addr high, uint64_t reach, uint64_t size,
 			mw_addr *out);
 
@@ -50,8 +54,8 @@ struct mw_shared_memory {
 	void *here; /* mapped in memwatch */
 	mw_addr there;
 	uint64_t size;
-	int fd; /* memwatch's */
-	uint64_t device, inode; /* as /proc/PID/maps shows them */
+	int fd;                 /* memwatch's */
+	uint64_t device, inode; /* as /proc/PID/maps shows them: makedev(major, minor) */
 };
 
 /*
@@ -69,5 +73,8 @@ void mw_shared_memory_close(struct mw_shared_memory *memory);
 /* How many bytes the cgroups of a process leave free (memory.max less memory.current of it and of those around it; v1
  * too); UINT64_MAX where nothing limits it or it can't be known. */
 uint64_t mw_cgroup_room(pid_t pid);
+
+/* The same from the text of a /proc/PID/cgroup and a directory in the place of /sys/fs/cgroup (for tests). */
+uint64_t mw_cgroup_room_in(const char *root, const char *membership);
 
 #endif

@@ -261,8 +261,10 @@ static struct mw_error *listen_once(struct mw_quiesce *quiesce, bool *heard)
 			mw_quiesce_remove(quiesce, tid);
 		}
 	}
-	if (quiesce->count == 0 && !quiesce->execed)
-		quiesce->gone = true;
+	if (quiesce->count == 0 && !quiesce->execed) {
+		keep_first(&first, mw_quiesce_list_orphans(quiesce));
+		quiesce->gone = quiesce->count == 0;
+	}
 	return first;
 }
 
@@ -348,6 +350,7 @@ static struct mw_error *hold(struct mw_quiesce *quiesce)
 			continue;
 		}
 		if (now - last > LOOK_AFTER_NS) {
+			keep_first(&first, mw_quiesce_list_orphans(quiesce));
 			if (all_asleep(quiesce, now - begin))
 				break;
 			last = now;
@@ -367,17 +370,29 @@ static void account(struct mw_quiesce *quiesce)
 	quiesce->standing = false;
 }
 
+/* Seize and hold, until there is nobody else. */
+static struct mw_error *hold_everybody(struct mw_quiesce *quiesce)
+{
+	bool fresh;
+
+	MW_TRY(mw_quiesce_seize(quiesce, &fresh));
+	MW_TRY(mw_fault("quiesce.stop"));
+	while (fresh) {
+		MW_TRY(hold(quiesce));
+		if (quiesce->count == 0 || quiesce->execed)
+			break;
+		MW_TRY(mw_quiesce_seize(quiesce, &fresh));
+	}
+	return NULL;
+}
+
 struct mw_error *mw_quiesce_begin(struct mw_quiesce *quiesce, pid_t pid)
 {
 	struct mw_error *err;
 
 	*quiesce = (struct mw_quiesce){
 		.pid = pid, .exit_status = -1, .forked = quiesce->forked, .context = quiesce->context};
-	err = mw_quiesce_seize(quiesce);
-	if (!err)
-		err = mw_fault("quiesce.stop");
-	if (!err)
-		err = hold(quiesce);
+	err = hold_everybody(quiesce);
 	if (!err && quiesce->execed)
 		err = mw_error_create(MW_ERROR_GONE, 0, "process %d runs another program now", (int)pid);
 	else if (!err && quiesce->gone)
@@ -387,6 +402,22 @@ struct mw_error *mw_quiesce_begin(struct mw_quiesce *quiesce, pid_t pid)
 	if (err)
 		mw_error_destroy(mw_quiesce_end(quiesce));
 	return err;
+}
+
+struct mw_error *mw_quiesce_take(struct mw_quiesce *quiesce, pid_t pid)
+{
+	struct mw_quiet_thread *thread;
+
+	*quiesce = (struct mw_quiesce){.pid = pid,
+				       .exit_status = -1,
+				       .forked = quiesce->forked,
+				       .context = quiesce->context,
+				       .since_ns = mw_clock_ns(),
+				       .holding = true,
+				       .standing = true};
+	MW_TRY(mw_quiesce_add(quiesce, pid, &thread));
+	thread->stopped = true;
+	return NULL;
 }
 
 struct mw_error *mw_quiesce_breathe(struct mw_quiesce *quiesce, uint64_t ns)

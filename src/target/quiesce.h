@@ -59,6 +59,8 @@ struct mw_quiesce {
  * those of `forked`.
  */
 struct mw_error *mw_quiesce_begin(struct mw_quiesce *quiesce, pid_t pid) MW_MUST_CHECK;
+/* The same for a process of one thread that the caller has seized and that stands in a stop of the caller's making. */
+struct mw_error *mw_quiesce_take(struct mw_quiesce *quiesce, pid_t pid) MW_MUST_CHECK;
 /*
  * Let all go on, still traced, for about `ns`; then stand again. That the process has ended or runs another program is
  * no error: see gone and execed. After an error those that could be stopped stand.

@@ -21,6 +21,9 @@
 #define FLAG_IO_WORKER   0x00000010u
 #define FLAG_USER_WORKER 0x00004000u
 
+#define MOST_LISTS  64  /* of threads are read before those are interrupted that are known */
+#define ORPHAN_WAIT 200 /* ms for one to come to its first stop */
+
 /* The place of the first whose id is `tid` or more. */
 static size_t place(const struct mw_quiesce *quiesce, pid_t tid)
 {
@@ -141,31 +144,52 @@ static struct mw_error *seize_one(struct mw_quiesce *quiesce, pid_t tid)
 	return err;
 }
 
-struct mw_error *mw_quiesce_seize(struct mw_quiesce *quiesce)
+/* Has the process as many threads? */
+static bool has_threads(pid_t pid, size_t count)
 {
-	bool fresh = true;
+	struct mw_status status;
+	struct mw_error *err = mw_status_read(pid, &status);
+	bool has = !err && status.threads == count;
 
-	/* Threads that appear meanwhile were either made by one that is seized, and are seized then, or are in the next
-	 * list. */
-	while (fresh) {
-		pid_t *tids = NULL;
-		size_t count = 0;
-		struct mw_error *err = mw_tasks_read(quiesce->pid, &tids, &count);
+	mw_error_destroy(err);
+	return has;
+}
 
-		fresh = false;
-		for (size_t i = 0; i < count && !err; i++) {
-			if (mw_quiesce_find(quiesce, tids[i]))
-				continue;
-			err = seize_one(quiesce, tids[i]);
-			fresh |= mw_quiesce_find(quiesce, tids[i]) != NULL;
-		}
-		free(tids);
+/* Seize those of one list that are new. */
+static struct mw_error *seize_listed(struct mw_quiesce *quiesce, bool *fresh, bool *complete)
+{
+	pid_t *tids = NULL;
+	size_t count = 0;
+	struct mw_error *err = mw_tasks_read(quiesce->pid, &tids, &count);
+
+	for (size_t i = 0; i < count && !err; i++) {
+		if (mw_quiesce_find(quiesce, tids[i]))
+			continue;
+		err = seize_one(quiesce, tids[i]);
+		*fresh |= mw_quiesce_find(quiesce, tids[i]) != NULL;
+	}
+	free(tids);
+	*complete = !err && has_threads(quiesce->pid, count);
+	return err;
+}
+
+struct mw_error *mw_quiesce_seize(struct mw_quiesce *quiesce, bool *fresh)
+{
+	*fresh = false;
+	for (unsigned i = 0; i < MOST_LISTS; i++) {
+		bool any = false, complete;
+		struct mw_error *err = seize_listed(quiesce, &any, &complete);
+
+		*fresh |= any;
 		/* With some of them seized, what became of it will be heard by waiting. */
 		if (err && mw_error_kind(err) == MW_ERROR_GONE && quiesce->count > 0) {
 			mw_error_destroy(err);
 			return NULL;
 		}
 		MW_TRY(err);
+		/* What a seized one makes is seized with that: the lists come to have nothing new. */
+		if (!any && complete)
+			break;
 	}
 	if (quiesce->count == 0)
 		return mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", (int)quiesce->pid);
@@ -207,24 +231,68 @@ bool mw_quiesce_awaits_child(const struct mw_quiesce *quiesce, pid_t tid)
 	return awaits;
 }
 
-/* A tracee of ours that stands in its first stop, of which nobody has heard, and whose parent is none of ours. */
+struct mw_error *mw_quiesce_list_orphans(struct mw_quiesce *quiesce)
+{
+	pid_t *tids = NULL;
+	size_t count = 0;
+	struct mw_error *first = NULL;
+
+	mw_error_destroy(mw_tasks_read(quiesce->pid, &tids, &count));
+	for (size_t i = 0; i < count && !first; i++) {
+		struct mw_quiet_thread *thread;
+		struct mw_status status;
+		struct mw_error *err;
+
+		if (mw_quiesce_find(quiesce, tids[i]))
+			continue;
+		err = mw_status_read(tids[i], &status);
+		if (!err && status.tracer == gettid()) {
+			first = mw_quiesce_add(quiesce, tids[i], &thread);
+			if (!first)
+				thread->newborn = true;
+		}
+		mw_error_destroy(err);
+	}
+	free(tids);
+	return first;
+}
+
+/* A tracee of ours that nobody knows, and whose parent is none of ours: one that is will tell whoever traces it. */
 static bool is_orphan(const struct mw_quiesce *quiesce, pid_t pid)
 {
 	struct mw_status status, parent;
 	struct mw_error *err = mw_status_read(pid, &status);
-	siginfo_t info = {0};
 	bool orphan;
 
 	orphan = !err && status.tracer == gettid() && !mw_quiesce_find(quiesce, pid);
 	mw_error_destroy(err);
 	if (!orphan)
 		return false;
-	/* One whose maker is traced will be told of by it, to whoever traces that. */
 	err = mw_status_read(status.ppid, &parent);
 	orphan = err || parent.tracer != gettid();
 	mw_error_destroy(err);
-	return orphan && waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOWAIT | WNOHANG | __WALL) == 0 &&
-	       info.si_pid == pid && info.si_status >> 8 == PTRACE_EVENT_STOP;
+	return orphan;
+}
+
+/* Is it in a stop that nobody has heard of? What others hold has been waited for. */
+static bool is_unheard(pid_t pid)
+{
+	siginfo_t info = {0};
+
+	return waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOWAIT | WNOHANG | __WALL) == 0 && info.si_pid == pid;
+}
+
+static void free_orphan(const struct mw_quiesce *quiesce, pid_t pid)
+{
+	for (unsigned i = 0; i < ORPHAN_WAIT && is_orphan(quiesce, pid); i++) {
+		if (is_unheard(pid)) {
+			if (quiesce->forked)
+				mw_error_destroy(quiesce->forked(quiesce->context, pid));
+			mw_error_destroy(mw_tracee_detach(pid, 0));
+			return;
+		}
+		usleep(1000);
+	}
 }
 
 void mw_quiesce_free_orphans(const struct mw_quiesce *quiesce)
@@ -237,11 +305,8 @@ void mw_quiesce_free_orphans(const struct mw_quiesce *quiesce)
 	while ((entry = readdir(directory))) {
 		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
 
-		if (pid <= 0 || !is_orphan(quiesce, pid))
-			continue;
-		if (quiesce->forked)
-			mw_error_destroy(quiesce->forked(quiesce->context, pid));
-		mw_error_destroy(mw_tracee_detach(pid, 0));
+		if (pid > 0)
+			free_orphan(quiesce, pid);
 	}
 	closedir(directory);
 }

@@ -13,12 +13,18 @@ struct mw_quiet_thread *mw_quiesce_after(const struct mw_quiesce *quiesce, pid_t
 struct mw_error *mw_quiesce_add(struct mw_quiesce *quiesce, pid_t tid, struct mw_quiet_thread **out) MW_MUST_CHECK;
 void mw_quiesce_remove(struct mw_quiesce *quiesce, pid_t tid);
 
-/* Seize all threads that there are. Errors: as mw_quiesce_begin. */
-struct mw_error *mw_quiesce_seize(struct mw_quiesce *quiesce) MW_MUST_CHECK;
+/*
+ * Seize all threads that there are; *fresh says whether there was any that had not been. A list of threads that come
+ * and go may lack some: only one that is read while all known ones stand and that has nothing new is to be believed.
+ * Errors: as mw_quiesce_begin.
+ */
+struct mw_error *mw_quiesce_seize(struct mw_quiesce *quiesce, bool *fresh) MW_MUST_CHECK;
 /* Seize the processes that thread `tid` has made by vfork and that still live in its memory. Best effort. */
 void mw_quiesce_adopt(struct mw_quiesce *quiesce, pid_t tid);
 /* Is thread `tid` the maker of a process in its memory that stands? Then it waits for that one. */
 bool mw_quiesce_awaits_child(const struct mw_quiesce *quiesce, pid_t tid);
+/* List the threads that are traced, but whose maker was killed before it could tell of them. Errors: MEMORY. */
+struct mw_error *mw_quiesce_list_orphans(struct mw_quiesce *quiesce) MW_MUST_CHECK;
 /* Let forked children go whose maker was killed before it could tell of them. Best effort. */
 void mw_quiesce_free_orphans(const struct mw_quiesce *quiesce);
 

@@ -115,6 +115,14 @@ bool mw_tracee_trap_queued(pid_t tid)
 	return false;
 }
 
+struct mw_error *mw_tracee_suspend_seccomp(pid_t tid, bool suspended)
+{
+	/* The options are set as a whole. */
+	unsigned long options = TRACE_OPTIONS | (suspended ? PTRACE_O_SUSPEND_SECCOMP : 0);
+
+	return request(PTRACE_SETOPTIONS, tid, 0, options) ? failed("suspend the seccomp filter of", tid) : NULL;
+}
+
 struct mw_error *mw_tracee_mend_interrupted_call(pid_t tid)
 {
 	struct mw_tracee_regs regs;

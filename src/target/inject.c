@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: MIT
+/* inject.c: system calls in a target that give it memory (inject.h). */
+#include "target/inject.h"
+
+#include "proc/status.h"
+#include "target/inject_error.h"
+#include "target/remote.h"
+#include "target/syscall.h"
+#include "target/tracee.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#define CHUNK       65536u
+#define MOST_CODE   (256u << 20) /* of code is looked through for a system call instruction */
+#define PAGE        4096u
+#define LEAST       (UINT64_C(1) << 20)
+#define MOST        (UINT64_C(1) << 47) /* nothing is mapped above without asking for it */
+#define HEAP_ROOM   (UINT64_C(1) << 30)
+#define STACK_ROOM  (UINT64_C(128) << 20)
+#define STACK_LEAST (UINT64_C(16) << 20)
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+/* Where a system call instruction first stands in [start, end); 0 where nowhere. `*budget` bytes are read at most. */
+static mw_addr find_insn(pid_t tid, mw_addr start, mw_addr end, uint8_t *chunk, size_t *budget)
+{
+	size_t length;
+	const uint8_t *code = mw_regs_syscall_insn(&length);
+
+	while (start<end && * budget> 0) {
+		size_t size = end - start < CHUNK ? (size_t)(end - start) : CHUNK;
+		size_t got = mw_remote_read(tid, start, chunk, size);
+		const uint8_t *at = memmem(chunk, got, code, length);
+
+		if (at)
+			return start + (mw_addr)(at - chunk);
+		*budget -= got < *budget ? got : *budget;
+		if (got < size || got < length || got == end - start)
+			return 0;
+		/* One may stand across the border. */
+		start += got - (length - 1);
+	}
+	return 0;
+}
+
+/* The vdso's, which nobody patches, or that of any library. */
+static struct mw_error *choose_insn(struct mw_inject *inject, const struct mw_maps *maps)
+{
+	uint8_t *chunk = malloc(CHUNK);
+	size_t budget = MOST_CODE;
+
+	if (!chunk)
+		return mw_error_nomem();
+	inject->insn = 0;
+	for (unsigned pass = 0; pass < 2 && !inject->insn; pass++) {
+		for (size_t i = 0; i < maps->count && !inject->insn; i++) {
+			const struct mw_mapping *mapping = &maps->items[i];
+			bool wanted = pass == 0 ? strcmp(mapping->path, "[vdso]") == 0 : mapping->inode != 0;
+
+			if (wanted && mapping->read && mapping->exec)
+				inject->insn = find_insn(inject->tid, mapping->start, mapping->end, chunk, &budget);
+		}
+	}
+	free(chunk);
+	if (inject->insn)
+		return NULL;
+	return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+					     "there is no system call instruction in the code of thread %d",
+					     (int)inject->tid),
+			     MW_INJECT_TRAP_HINT);
+}
+
+/* Can its filter be suspended? Tried here, so that nothing has been done where it can't. */
+static struct mw_error *try_seccomp(const struct mw_inject *inject)
+{
+	struct mw_error *err = mw_tracee_suspend_seccomp(inject->tid, true);
+	int errnum;
+
+	if (!err)
+		return mw_tracee_suspend_seccomp(inject->tid, false);
+	if (mw_error_kind(err) == MW_ERROR_GONE)
+		return err;
+	errnum = mw_error_errno(err);
+	mw_error_destroy(err);
+	if (errnum == EPERM)
+		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+				      "thread %d is under a seccomp filter, which memwatch may suspend only with "
+				      "CAP_SYS_ADMIN and where it is under no filter itself",
+				      (int)inject->tid);
+	else
+		err = mw_error_create(MW_ERROR_UNSUPPORTED, errnum,
+				      "thread %d is under a seccomp filter, which this kernel can't suspend",
+				      (int)inject->tid);
+	return mw_error_hint(err,
+			     "Run memwatch as root and outside of containers, or use --engine trap, which needs no "
+			     "memory in the process");
+}
+
+struct mw_error *mw_inject_init(struct mw_inject *inject, pid_t tid, const struct mw_maps *maps)
+{
+	struct mw_inject ready = {.tid = tid};
+	struct mw_status status;
+
+	MW_TRY(mw_status_read(tid, &status));
+	ready.seccomp = status.seccomp > 0;
+	MW_TRY(choose_insn(&ready, maps));
+	if (ready.seccomp)
+		MW_TRY(try_seccomp(&ready));
+	*inject = ready;
+	return NULL;
+}
+
+struct mw_error *mw_inject_call(const struct mw_inject *inject, long number, const uint64_t arguments[6],
+				int64_t *result)
+{
+	struct mw_error *err, *after = NULL;
+	uint8_t now[16];
+	size_t length;
+	const uint8_t *code = mw_regs_syscall_insn(&length);
+
+	/* It may have been patched or unmapped since. */
+	MW_TRY(mw_remote_read_all(inject->tid, inject->insn, now, length));
+	if (memcmp(now, code, length) != 0)
+		return mw_error_create(MW_ERROR_SYSTEM, 0, "the system call instruction at 0x%llx is gone",
+				       (unsigned long long)inject->insn);
+	if (inject->seccomp)
+		MW_TRY(mw_tracee_suspend_seccomp(inject->tid, true));
+	err = mw_remote_syscall(inject->tid, inject->insn, number, arguments, result);
+	if (inject->seccomp)
+		after = mw_tracee_suspend_seccomp(inject->tid, false);
+	if (err) {
+		mw_error_destroy(after);
+		return err;
+	}
+	return after;
+}
+
+/* A call that gives 0, or fails with a meaning. */
+static struct mw_error *call_simple(const struct mw_inject *inject, long number, mw_addr addr, uint64_t size,
+				    uint64_t third, const char *what)
+{
+	const uint64_t arguments[6] = {addr, size, third};
+	int64_t result;
+
+	MW_TRY(mw_inject_call(inject, number, arguments, &result));
+	return result < 0 ? mw_inject_error(inject->tid, (int)-result, size, what) : NULL;
+}
+
+struct mw_error *mw_inject_protect(const struct mw_inject *inject, mw_addr addr, uint64_t size, int protection)
+{
+	return call_simple(inject, SYS_mprotect, addr, size, (uint64_t)protection, "protect memory of");
+}
+
+struct mw_error *mw_inject_unmap(const struct mw_inject *inject, mw_addr addr, uint64_t size)
+{
+	return call_simple(inject, SYS_munmap, addr, size, 0, "unmap memory of");
+}
+
+struct mw_error *mw_inject_advise(const struct mw_inject *inject, mw_addr addr, uint64_t size, int advice)
+{
+	return call_simple(inject, SYS_madvise, addr, size, (uint64_t)advice, "advise on memory of");
+}
+
+struct mw_error *mw_inject_map(const struct mw_inject *inject, mw_addr addr, uint64_t size, int protection,
+			       mw_addr *out)
+{
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | (addr ? MAP_FIXED_NOREPLACE : 0);
+	const uint64_t arguments[6] = {addr, size, (uint64_t)protection, (uint64_t)flags, UINT64_MAX, 0};
+	int64_t result;
+
+	MW_TRY(mw_inject_call(inject, SYS_mmap, arguments, &result));
+	if (result < 0 && result >= -4095)
+		return mw_inject_error(inject->tid, (int)-result, size, "map memory into");
+	if (addr && (mw_addr)result != addr) {
+		/* Before Linux 4.17 it is but a hint. */
+		mw_error_destroy(mw_inject_unmap(inject, (mw_addr)result, size));
+		return mw_inject_error(inject->tid, EEXIST, size, "map memory into");
+	}
+	*out = (mw_addr)result;
+	return NULL;
+}
+
+/* What a gap is left between, and where in it there may be something. */
+struct search {
+	mw_addr low, high;   /* to be near to */
+	mw_addr first, last; /* where there may be a byte */
+	uint64_t size;
+	bool found;
+	mw_addr best;
+	uint64_t distance;
+};
+
+static void try_gap(struct search *search, mw_addr start, mw_addr end)
+{
+	mw_addr at;
+	uint64_t distance = 0;
+
+	if (start < search->first)
+		start = search->first;
+	if (end > search->last && end - search->last > 1)
+		end = search->last + 1;
+	start = (start + PAGE - 1) & ~(mw_addr)(PAGE - 1);
+	end &= ~(mw_addr)(PAGE - 1);
+	if (end < start || end - start < search->size)
+		return;
+	at = end <= search->low ? end - search->size : start;
+	if (at + search->size <= search->low)
+		distance = search->low - (at + search->size);
+	else if (at >= search->high)
+		distance = at - search->high;
+	if (search->found && distance >= search->distance)
+		return;
+	search->found = true;
+	search->best = at;
+	search->distance = distance;
+}
+
+/* Where the heap ends, or will begin: after the program's own mappings, which come first. 0: nobody knows. */
+static mw_addr heap_end(const struct mw_maps *maps)
+{
+	const char *program = NULL;
+	mw_addr end = 0;
+
+	for (size_t i = 0; i < maps->count; i++)
+		if (strcmp(maps->items[i].path, "[heap]") == 0)
+			return maps->items[i].end;
+	for (size_t i = 0; i < maps->count; i++) {
+		const struct mw_mapping *mapping = &maps->items[i];
+
+		if (mapping->inode && !program)
+			program = mapping->path;
+		if (program && (strcmp(mapping->path, program) == 0 || (mapping->start == end && !mapping->inode)))
+			end = mapping->end;
+		else if (end)
+			break;
+	}
+	return end;
+}
+
+static void try_all(struct search *search, const struct mw_maps *maps, uint64_t heap_room, uint64_t stack_room)
+{
+	mw_addr heap = heap_end(maps);
+	mw_addr start = LEAST;
+
+	for (size_t i = 0; i <= maps->count; i++) {
+		const struct mw_mapping *next = i < maps->count ? &maps->items[i] : NULL;
+		mw_addr end = next && next->start < MOST ? next->start : MOST;
+		uint64_t above = i > 0 ? PAGE : 0, below = PAGE;
+
+		if (i > 0 && maps->items[i - 1].end == heap)
+			above = heap_room;
+		if (next && strcmp(next->path, "[stack]") == 0)
+			below = stack_room;
+		if (end > start && end - start >= above && end - start - above >= below)
+			try_gap(search, start + above, end - below);
+		if (next && next->end > start)
+			start = next->end;
+		if (start >= MOST)
+			break;
+	}
+}
+
+bool mw_inject_find_gap(const struct mw_maps *maps, mw_addr low, mw_addr high, uint64_t reach, uint64_t size,
+			mw_addr *out)
+{
+	struct search search = {.low = low, .high = high, .size = size};
+
+	if (high <= low || size == 0 || size % PAGE != 0)
+		return false;
+	search.first = high - 1 > reach ? high - 1 - reach : 0;
+	search.last = low > UINT64_MAX - reach ? UINT64_MAX : low + reach;
+	try_all(&search, maps, HEAP_ROOM, STACK_ROOM);
+	/* What the heap needs is not known: the less is taken of it the better. */
+	for (uint64_t room = HEAP_ROOM / 2; !search.found && room >= PAGE; room /= 2)
+		try_all(&search, maps, room, room > STACK_LEAST ? STACK_LEAST * 2 : STACK_LEAST);
+	if (search.found)
+		*out = search.best;
+	return search.found;
+}

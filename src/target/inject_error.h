@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* inject_error.h: what it means that a system call failed in a target. */
+#ifndef MW_TARGET_INJECT_ERROR_H
+#define MW_TARGET_INJECT_ERROR_H
+
+#include <memwatch/error.h>
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#define MW_INJECT_TRAP_HINT "Use --engine trap, which needs no memory in the process"
+
+/*
+ * The error for a call that thread `tid` performed and that failed with `errnum`: SYSTEM, with the limit that it ran
+ * into where that can be told. `what` names the operation: "map memory into"; `size` in bytes is what it was about.
+ */
+struct mw_error *mw_inject_error(pid_t tid, int errnum, uint64_t size, const char *what) MW_MUST_CHECK;
+
+#endif

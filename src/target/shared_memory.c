@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT
+/*
+ * shared_memory.c: memory that a target and memwatch share (inject.h).
+ *
+ *      target                                  memwatch
+ *      fd = memfd_create("memwatch")
+ *                                              open /proc/TID/fd/FD, ftruncate, mmap
+ *      mmap(fd), close(fd)
+ *
+ * It is sized by memwatch, whose RLIMIT_FSIZE is checked before: beyond it comes a signal.
+ */
+#include "target/inject.h"
+
+#include "proc/file.h"
+#include "target/inject_error.h"
+#include "target/remote.h"
+#include "target/tracee.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+#define NAME_DISTANCE 512 /* of the name below the stack pointer: beyond any red zone */
+
+static const char name[16] = "memwatch";
+
+static bool is_failure(int64_t result)
+{
+	return result < 0 && result >= -4095;
+}
+
+/* The name stands below the thread's stack for the time of the call. */
+static struct mw_error *create_there(const struct mw_inject *inject, int *out)
+{
+	const struct mw_arch *arch = mw_arch_find(mw_target_machine());
+	struct mw_tracee_regs regs;
+	struct mw_error *err, *after;
+	char before[sizeof(name)];
+	int64_t result = -ENOSYS;
+	mw_addr at;
+
+	MW_TRY(mw_tracee_get_regs(inject->tid, &regs));
+	at = (regs.general.gpr[arch->dwarf_sp] - NAME_DISTANCE) & ~(mw_addr)15;
+	MW_TRY(mw_remote_read_all(inject->tid, at, before, sizeof(before)));
+	err = mw_remote_poke(inject->tid, at, name, sizeof(name));
+	if (!err) {
+		uint64_t arguments[6] = {at, MFD_CLOEXEC | MFD_NOEXEC_SEAL};
+
+		err = mw_inject_call(inject, SYS_memfd_create, arguments, &result);
+		/* Before Linux 6.3 there is no such flag; since then its absence is frowned upon. */
+		if (!err && result == -EINVAL) {
+			arguments[1] = MFD_CLOEXEC;
+			err = mw_inject_call(inject, SYS_memfd_create, arguments, &result);
+		}
+	}
+	after = mw_remote_poke(inject->tid, at, before, sizeof(before));
+	if (err) {
+		mw_error_destroy(after);
+		return err;
+	}
+	mw_error_destroy(after);
+	if (is_failure(result))
+		return mw_inject_error(inject->tid, (int)-result, 0, "make shared memory (memfd_create) in");
+	*out = (int)result;
+	return NULL;
+}
+
+static struct mw_error *failed_here(const char *what, uint64_t size)
+{
+	return mw_error_create(errno == ENOMEM ? MW_ERROR_MEMORY : MW_ERROR_SYSTEM, errno,
+			       "cannot %s the shared memory of %llu KiB", what, (unsigned long long)size / 1024);
+}
+
+/* May memwatch make a file as large? The kernel asks with a signal that ends it. */
+static bool may_size(uint64_t size)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur;
+}
+
+/* memwatch's side, for a descriptor of the target's. */
+static struct mw_error *open_here(const struct mw_inject *inject, int fd, uint64_t size, struct mw_shared_memory *out)
+{
+	char path[64];
+	struct stat file;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)inject->tid, fd);
+	out->fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	if (out->fd < 0)
+		return failed_here("open", size);
+	if (fstat(out->fd, &file))
+		return failed_here("look at", size);
+	if (!S_ISREG(file.st_mode))
+		return mw_error_create(MW_ERROR_DATA, 0, "%s is not the shared memory that was made", path);
+	out->device = file.st_dev;
+	out->inode = file.st_ino;
+	if (!may_size(size))
+		return mw_error_hint(mw_error_create(MW_ERROR_SYSTEM, EFBIG,
+						     "cannot size the shared memory of %llu KiB: memwatch's limit "
+						     "RLIMIT_FSIZE (ulimit -f) is less",
+						     (unsigned long long)size / 1024),
+				     "Run memwatch under ulimit -f unlimited");
+	if (ftruncate(out->fd, (off_t)size))
+		return failed_here("size", size);
+	out->here = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, out->fd, 0);
+	if (out->here == MAP_FAILED) {
+		out->here = NULL;
+		return failed_here("map", size);
+	}
+	out->size = size;
+	return NULL;
+}
+
+/* Does the process lock memory? What it maps may have to be there at once then (mlockall, MCL_FUTURE). */
+static bool locks_memory(pid_t tid)
+{
+	char *text = NULL;
+	size_t size = 0;
+	const char *at;
+	bool locks;
+	struct mw_error *err = mw_proc_file_read(&text, &size, "/proc/%d/status", (int)tid);
+
+	if (err) {
+		mw_error_destroy(err);
+		return false;
+	}
+	at = strstr(text, "\nVmLck:");
+	locks = at && strtoull(at + sizeof("\nVmLck:") - 1, NULL, 10) > 0;
+	free(text);
+	return locks;
+}
+
+/* Nobody can touch what nobody may read: not the kernel either, that would fill a locked mapping with pages. */
+static struct mw_error *unlock_there(const struct mw_inject *inject, mw_addr addr, uint64_t size)
+{
+	const uint64_t arguments[6] = {addr, size};
+	int64_t result;
+
+	MW_TRY(mw_inject_call(inject, SYS_munlock, arguments, &result));
+	if (is_failure(result))
+		return mw_inject_error(inject->tid, (int)-result, size, "unlock memory of");
+	return mw_inject_protect(inject, addr, size, PROT_READ | PROT_WRITE);
+}
+
+static struct mw_error *map_there(const struct mw_inject *inject, int fd, uint64_t size, mw_addr *out)
+{
+	bool locks = locks_memory(inject->tid);
+	const uint64_t arguments[6] = {
+		0, size, locks ? PROT_NONE : PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, (uint64_t)fd, 0};
+	struct mw_error *err;
+	int64_t result;
+
+	MW_TRY(mw_inject_call(inject, SYS_mmap, arguments, &result));
+	if (is_failure(result))
+		return mw_inject_error(inject->tid, (int)-result, size, "map shared memory into");
+	err = locks ? unlock_there(inject, (mw_addr)result, size) : NULL;
+	if (err) {
+		mw_error_destroy(mw_inject_unmap(inject, (mw_addr)result, size));
+		return err;
+	}
+	*out = (mw_addr)result;
+	return NULL;
+}
+
+struct mw_error *mw_shared_memory_create(const struct mw_inject *inject, uint64_t size, struct mw_shared_memory *out)
+{
+	struct mw_shared_memory memory = {.fd = -1};
+	struct mw_error *err, *close_err;
+	int64_t result = 0;
+	int fd = -1;
+
+	MW_TRY(create_there(inject, &fd));
+	const uint64_t arguments[6] = {(uint64_t)fd};
+
+	err = open_here(inject, fd, size, &memory);
+	if (!err)
+		err = map_there(inject, fd, size, &memory.there);
+	close_err = mw_inject_call(inject, SYS_close, arguments, &result);
+	if (!err && !close_err) {
+		*out = memory;
+		return NULL;
+	}
+	if (memory.there)
+		mw_error_destroy(mw_inject_unmap(inject, memory.there, size));
+	mw_shared_memory_close(&memory);
+	if (!err)
+		return close_err;
+	mw_error_destroy(close_err);
+	return err;
+}
+
+struct mw_error *mw_shared_memory_fill(struct mw_shared_memory *memory, uint64_t offset, uint64_t size)
+{
+	int result;
+
+	if (offset > memory->size || size > memory->size - offset)
+		return mw_error_create(MW_ERROR_SYSTEM, EINVAL, "cannot fill beyond the end of the shared memory");
+	if (size == 0)
+		return NULL;
+	do
+		result = fallocate(memory->fd, 0, (off_t)offset, (off_t)size);
+	while (result && errno == EINTR);
+	return result ? failed_here("fill", size) : NULL;
+}
+
+void mw_shared_memory_close(struct mw_shared_memory *memory)
+{
+	if (memory->here)
+		munmap(memory->here, memory->size);
+	if (memory->fd >= 0)
+		close(memory->fd);
+	memory->here = NULL;
+	memory->fd = -1;
+}
