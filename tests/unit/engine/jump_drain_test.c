@@ -81,6 +81,11 @@ static void test_interrupted(void **state)
 	assert_int_equal(rig->events[0].addr, 0x9000);
 	assert_int_equal(rig->events[0].time_ns, 15);
 	assert_int_equal(rig->events[1].time_ns, 15);
+	/* Nor does what it holds back. */
+	rig_thread(rig, 1);
+	rig_reserve(rig, 0, 1);
+	alloc_at(rig, 1, 14);
+	assert_int_equal(rig_drain(rig), 1);
 }
 
 /* What has just happened waits: something earlier may be on its way. The last round takes it. */
@@ -165,7 +170,7 @@ static void test_finish_skips(void **state)
 static void test_wrap(void **state)
 {
 	struct rig *rig = *state;
-	uint64_t frames[RIG_DEPTH], time = 0;
+	uint64_t frames[RIG_DEPTH], time = 0, unit;
 
 	/* Their last words are marks of the lap after the one they are written in. */
 	rig_thread(rig, 0);
@@ -186,16 +191,16 @@ static void test_wrap(void **state)
 		assert_int_equal(rig->stacks[i % 64].count, count);
 		for (uint32_t j = 0; j < count; j++)
 			assert_int_equal(rig->stacks[i % 64].frames[j].addr, frames[j]);
-		/* The rest of the ring is reserved, and read only when it is marked. */
-		if (i % 7 == 0) {
-			uint64_t unit = rig_reserve(rig, 0, RIG_UNITS);
-
-			assert_int_equal(rig_drain(rig), 0);
-			assert_int_equal(rig_slot(rig, 0)->drained, unit);
-			rig_write(rig, 0, unit, time, MW_RING_NOTHING, 0, 0, 0, RIG_UNITS);
-			assert_int_equal(rig_drain(rig), 0);
-			assert_int_equal(rig_slot(rig, 0)->drained, unit + RIG_UNITS);
-		}
+		/* What is reserved next is read only when it is marked. */
+		unit = rig_reserve(rig, 0, 1);
+		assert_int_equal(rig_drain(rig), 0);
+		assert_int_equal(rig_slot(rig, 0)->drained, unit);
+		rig_write(rig, 0, unit, time, MW_RING_NOTHING, 0, 0, 0, 1);
+		if (i % 100 == 0)
+			rig_write(rig, 0, rig_reserve(rig, 0, RIG_UNITS - 1), time, MW_RING_NOTHING, 0, 0, 0,
+				  RIG_UNITS - 1);
+		assert_int_equal(rig_drain(rig), 0);
+		assert_int_equal(rig_slot(rig, 0)->drained, rig_slot(rig, 0)->reserved);
 	}
 	assert_int_equal(jump_drain_stats(rig->drain)->bad_records, 0);
 }
