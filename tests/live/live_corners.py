@@ -3,12 +3,26 @@
 """Corners that a hostile reading found: a stopped process, masks, a trap in the way, a heap with its own ideas."""
 import ctypes
 import os
+import random
+import shutil
 import signal
+import subprocess
+import tempfile
 import unittest
 
+import mwjump
 import mwlive
 
 PR_SET_CHILD_SUBREAPER = 36
+
+
+class Adopted(mwlive.Target):
+    """A target that was started elsewhere and has not said that it is ready."""
+
+    def __init__(self, test, process):  # pylint: disable=super-init-not-called
+        self.test, self.name, self.process, self.pid = test, process.args[0], process, process.pid
+        self.buffer, self.answer = b'', {}
+        test.addCleanup(mwlive.kill_quietly, process)
 
 
 class Corners(unittest.TestCase):
@@ -107,6 +121,61 @@ class Corners(unittest.TestCase):
         self.assertEqual(len(counts), 4)
         mean = sum(counts.values()) / len(counts)
         self.assertGreaterEqual(min(counts.values()), mean / 10, counts)
+
+    def test_attach_falls_on_an_exec(self):
+        """The program that comes then has its own ideas of SIGTRAP: it lives, and if it is watched then rightly."""
+        seed = random.randrange(1 << 32)
+        chance = random.Random(seed)
+        watched = 0
+        for number in range(30):
+            with self.subTest(number, seed=seed):
+                watched += self.attach_to_an_exec(chance.randrange(30000))
+        print(f'{watched} of 30 were watched after their exec', flush=True)
+
+    def attach_to_an_exec(self, microseconds):
+        """True if the new program was watched."""
+        directory = tempfile.mkdtemp(prefix='mwlive-')
+        self.addCleanup(shutil.rmtree, directory, ignore_errors=True)
+        path = os.path.join(directory, 'report.json')
+        target = Adopted(self, subprocess.Popen([mwlive.target_path('becomes'), str(microseconds)],
+                                                stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+        memwatch = subprocess.Popen([mwlive.config.memwatch, '-p', str(target.pid), '--engine', mwlive.config.engine,
+                                     '--quiet', '--json', path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                    stderr=subprocess.PIPE, text=True)
+        self.addCleanup(mwlive.kill_quietly, memwatch)
+        self.assertEqual(target.line(), f'ready {target.pid}')
+        # Watching already, about to, or at its end since the exec.
+        mwlive.wait_until(lambda: memwatch.poll() is not None or self.watches(memwatch, target),
+                          'memwatch makes up its mind')
+        target.go()
+        answer = target.done()
+        if memwatch.poll() is None:
+            memwatch.send_signal(signal.SIGINT)
+        out, err = memwatch.communicate(timeout=mwlive.PATIENCE)
+        self.assertIn((memwatch.returncode, out, err.count('\n')), ((0, '', 0), (1, '', 1)), err)
+        ended = None
+        if memwatch.returncode == 0:
+            report, = mwlive.load_reports(path)
+            mwlive.check_report(self, report)
+            ended = report['window']['ended']
+            if ended == 'interrupt':
+                mwlive.compare(self, answer, report)
+        self.assertEqual(mwlive.status(target.pid)['TracerPid'], '0')
+        mwjump.check_text_of_files(self, target.pid)
+        target.finish()
+        return ended == 'interrupt'
+
+    @staticmethod
+    def watches(memwatch, target):
+        """The window of the process as it is now has begun: its code is other than its files'."""
+        if mwlive.status(target.pid).get('State', 'X')[0] != 'S' or memwatch.poll() is not None:
+            return False
+        for m in mwlive.mappings(target.pid):
+            if 'x' in m[2] and '/libc' in m[4]:
+                with open(m[4], 'rb') as f:
+                    f.seek(m[3])
+                    return mwlive.read_memory(target.pid, m[0], m[1] - m[0]) != f.read(m[1] - m[0])
+        return False
 
     def test_forks_while_return_sites_are_lifted(self):
         answer, _ = self.exact('strays')

@@ -62,3 +62,70 @@ class Events:
                 self.answer[key] = int(value)
         self.test.assertTrue(out.endswith('done\n'), out)
         return self.answer
+
+
+class Attempt:
+    """memwatch on a target that it may have to refuse: whichever it is, the target does its work undisturbed.
+
+    `prefix`: a command that runs memwatch, such as one that takes privileges away. `report` is None where it refused,
+    and `error` what it said then.
+    """
+
+    def __init__(self, test, target, engine=None, prefix=(), options=()):
+        self.test = test
+        self.target = target
+        self.engine = engine or mwlive.config.engine
+        self.report, self.error = None, ''
+        self.directory = tempfile.mkdtemp(prefix='mwlive-attempt-')
+        test.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+        self.json = os.path.join(self.directory, 'report.json')
+        self.before = mwlive.Snapshot(target.pid)
+        self.process = subprocess.Popen(
+            [*prefix, mwlive.config.memwatch, '-p', str(target.pid), '--engine', self.engine, '--quiet', '--json',
+             self.json, *map(str, options)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        test.addCleanup(mwlive.kill_quietly, self.process)
+        mwlive.wait_until(lambda: self.process.poll() is not None or self.begun(), 'memwatch begins or refuses')
+
+    def begun(self):
+        return self.before.touched() and all(mwlive.state(t) != 't' for t in mwlive.tids(self.target.pid))
+
+    def finish(self):
+        """The target's work, and its end; the report, or None."""
+        self.target.go()
+        answer = self.target.done()
+        refused = self.process.poll() is not None
+        if not refused:
+            self.process.send_signal(signal.SIGINT)
+        out, err = self.process.communicate(timeout=mwlive.PATIENCE)
+        if refused:
+            self.error = err
+            self.test.assertEqual((self.process.returncode, out), (1, ''), err)
+            self.test.assertRegex(err, r'^memwatch: .{20,}', 'it says what stands in the way')
+        else:
+            self.test.assertEqual(self.process.returncode, 0, err)
+            self.report, = mwlive.load_reports(self.json)
+            mwlive.check_report(self.test, self.report)
+            mwlive.compare(self.test, answer, self.report)
+        self.before.check(self.test)
+        self.target.finish()
+        return self.report
+
+
+def steady_mappings(pid):
+    """What is mapped where, without what a program changes by itself when it allocates."""
+    return [m for m in mwlive.mappings(pid) if m[4] not in ('[heap]', '[stack]')]
+
+
+def check_text_of_files(test, pid):
+    """The code of each file that is mapped is what the file says."""
+    checked = 0
+    for start, end, permissions, offset, path in mwlive.mappings(pid):
+        if 'x' not in permissions or not path.startswith('/') or 'w' in permissions:
+            continue
+        with open(f'/proc/{mwlive.live_tid(pid)}/root{path}', 'rb') as f:
+            f.seek(offset)
+            expected = f.read(end - start)
+        test.assertEqual(mwlive.read_memory(pid, start, len(expected)) == expected, True, f'{path} is changed')
+        checked += 1
+    test.assertGreater(checked, 1)

@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Children that live on, libraries with allocators and threads that come inside the window."""
+import os
+import time
+import unittest
+
+import mwjump
+import mwlive
+
+
+class Life(unittest.TestCase):
+    def exact(self, name, *arguments):
+        answer, report = mwlive.observe(self, name, *arguments)
+        mwlive.compare(self, answer, report)
+        return answer, report
+
+    def test_children_that_live_on(self):
+        """They are clean while the window goes on, and work on after it."""
+        target = mwlive.Target(self, 'offspring')
+        watch = mwlive.Watch(self, target.pid)
+        parent = watch.snapshots[0]
+        mapped = {m[4] for m in parent.maps}
+        target.go()
+        answer = target.done()
+        children = [answer.pop(f'child{i}') for i in range(6)]
+        for child in children:
+            mwlive.wait_until(lambda pid=child: self.clean(parent, pid, mapped), f'child {child} is clean')
+        self.assertTrue(parent.touched(), 'the window is over')
+        report = watch.stop()
+        mwlive.compare(self, answer, report)
+        for child in children:
+            self.assertTrue(self.clean(parent, child, mapped), 'clean no more')
+            ticks = self.switches(child)
+            mwlive.wait_until(lambda pid=child, last=ticks: self.switches(pid) != last, 'the child goes on')
+        target.finish()
+
+    @staticmethod
+    def switches(pid):
+        return mwlive.status(pid)['voluntary_ctxt_switches']
+
+    @staticmethod
+    def clean(parent, pid, mapped):
+        """A child's code is its parent's as it was, nothing of memwatch is mapped, and nobody traces it."""
+        for m, text in parent.text.items():
+            if mwlive.read_memory(pid, m[0], m[1] - m[0]) != text:
+                return False
+        now = mwlive.mappings(pid)
+        return (not any('memwatch' in m[4] for m in now) and {m[4] for m in now if 'x' in m[2]} <= mapped and
+                mwlive.status(pid)['TracerPid'] == '0')
+
+    def test_children_after_the_window(self):
+        """A window that ends while they live leaves them working."""
+        target = mwlive.Target(self, 'offspring')
+        watch = mwlive.Watch(self, target.pid)
+        target.go()
+        answer = target.done()
+        children = [answer.pop(f'child{i}') for i in range(6)]
+        watch.stop()
+        for child in children:
+            self.assertTrue(os.path.exists(f'/proc/{child}'))
+            mwjump.check_text_of_files(self, child)
+        # Children can be watched like any process.
+        other = mwlive.Watch(self, children[0], busy=True)
+        mwlive.wait_until(lambda: time.sleep(0.3) or True, 'some work is done')
+        self.assertGreater(other.stop()['totals']['heap']['size']['count'], 0)
+        target.finish()
+
+    def test_children_of_every_kind(self):
+        self.exact('fork_storm', 60)
+
+    def test_libraries_that_bring_an_operator_new(self):
+        _, report = self.exact('dlopens', mwlive.target_path('libplugin_leak.so'),
+                               mwlive.target_path('libplugin_new.so'))
+        self.assertIn(mwlive.target_path('libplugin_new.so'), mwlive.hooked_modules(report))
+
+    def test_libraries_that_bring_an_allocator_by_other_names(self):
+        _, report = self.exact('dlopens', mwlive.target_path('libplugin_leak.so'),
+                               mwlive.target_path('libplugin_mi.so'))
+        self.assertIn(mwlive.target_path('libplugin_mi.so'), mwlive.hooked_modules(report))
+
+    def test_libraries_loaded_by_threads_of_the_window(self):
+        for own in ('new', 'mi'):
+            with self.subTest(own):
+                self.exact('loaders', mwlive.target_path('libplugin_leak.so'),
+                           mwlive.target_path(f'libplugin_{own}.so'))
+
+    def test_2000_threads_a_second(self):
+        began = time.monotonic()
+        self.exact('thread_storm', 6000)
+        print(f'{6000 / (time.monotonic() - began):.0f} threads a second, attach and report included', flush=True)
+
+
+if __name__ == '__main__':
+    mwlive.main()

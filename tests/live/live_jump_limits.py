@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Targets that may do little, and a memwatch that is stopped or killed: recorded right or refused, never a dead target."""
+import os
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+import mwjump
+import mwlive
+
+MEMORY = 24 << 20  # of a small cgroup
+
+
+def without_sys_admin():
+    """A command that runs another without CAP_SYS_ADMIN, or None."""
+    for prefix in (('setpriv', '--inh-caps=-sys_admin', '--bounding-set=-sys_admin', '--'),
+                   ('capsh', '--drop=cap_sys_admin', '--shell=/usr/bin/env', '--')):
+        if shutil.which(prefix[0]) and subprocess.run([*prefix, '/bin/true'] if prefix[0] == 'setpriv' else
+                                                      [*prefix, '/bin/true'], capture_output=True,
+                                                      check=False).returncode == 0:
+            return prefix
+    return None
+
+
+class Limits(unittest.TestCase):
+    def watched(self, mode, engine=None, prefix=(), must=True):
+        target = mwlive.Target(self, 'confined', mode)
+        attempt = mwjump.Attempt(self, target, engine, prefix)
+        report = attempt.finish()
+        if must:
+            self.assertIsNotNone(report, attempt.error)
+        return attempt
+
+    def test_seccomp_filters(self):
+        if os.geteuid() != 0:
+            self.skipTest('not root')
+        for mode in 'seccomp-errno', 'seccomp-kill':
+            with self.subTest(mode):
+                self.watched(mode)
+
+    def test_seccomp_filters_without_privileges(self):
+        """They can't be suspended then."""
+        prefix = without_sys_admin()
+        if os.geteuid() != 0 or not prefix:
+            self.skipTest('not root, or neither setpriv nor capsh')
+        for mode in 'seccomp-errno', 'seccomp-kill':
+            for engine in {mwlive.config.engine, 'auto'}:
+                with self.subTest(mode, engine=engine):
+                    attempt = self.watched(mode, engine, prefix, must=False)
+                    if attempt.report is None:
+                        self.assertIn('seccomp', attempt.error)
+
+    def test_not_dumpable(self):
+        if os.geteuid() != 0:
+            self.skipTest('not root')
+        self.watched('undumpable')
+
+    def test_limits_of_memory(self):
+        for mode in 'as', 'data':
+            with self.subTest(mode):
+                self.watched(mode, must=False)
+                self.watched(mode, 'auto')
+
+    def small_cgroup(self):
+        """A cgroup of little memory: (directory, undo), or a skip."""
+        for root, limit in (('/sys/fs/cgroup/memory', 'memory.limit_in_bytes'), ('/sys/fs/cgroup', 'memory.max')):
+            path = os.path.join(root, f'memwatch-test-{os.getpid()}')
+            try:
+                os.mkdir(path)
+            except OSError:
+                continue
+            self.addCleanup(self.remove_cgroup, path)
+            try:
+                with open(os.path.join(path, limit), 'w', encoding='ascii') as f:
+                    f.write(str(MEMORY))
+                return path
+            except OSError:
+                continue
+        return self.skipTest('cgroups are not writable here')
+
+    @staticmethod
+    def remove_cgroup(path):
+        for _ in range(100):
+            try:
+                return os.rmdir(path)
+            except OSError:
+                time.sleep(0.05)
+        return None
+
+    def test_small_cgroup(self):
+        for engine in {mwlive.config.engine, 'auto'}:
+            with self.subTest(engine):
+                path = self.small_cgroup()
+                target = mwlive.Target(self, 'confined', 'plain', 100000)
+                with open(os.path.join(path, 'cgroup.procs'), 'w', encoding='ascii') as f:
+                    f.write(str(target.pid))
+                attempt = mwjump.Attempt(self, target, engine)
+                report = attempt.finish()
+                if engine == 'auto':
+                    self.assertIsNotNone(report, attempt.error)
+                self.remove_cgroup(path)
+
+    def test_memwatch_killed(self):
+        """The recorder turns itself off; what was left is found and removed by the next memwatch."""
+        if mwlive.config.engine == 'trap':
+            self.skipTest('who is traced dies with the tracer or not: other tests')
+        target = mwlive.Target(self, 'crowd', 8)
+        snapshot, mapped = mwlive.Snapshot(target.pid), mwjump.steady_mappings(target.pid)
+        watch = mwlive.Watch(self, target.pid)
+        target.go()
+        time.sleep(0.3)
+        watch.process.kill()
+        watch.process.wait(mwlive.PATIENCE)
+        time.sleep(2)
+        self.assertIsNone(target.process.poll(), 'the target has died')
+        again = mwlive.Watch(self, target.pid, busy=True)
+        time.sleep(0.5)
+        report = again.stop(intact=False)
+        self.assertGreater(report['totals']['heap']['size']['count'], 0)
+        snapshot.check(self)
+        self.assertEqual({m[4] for m in mwjump.steady_mappings(target.pid)}, {m[4] for m in mapped})
+        target.send()
+        target.done()
+        target.finish()
+
+    def test_memwatch_killed_at_full_speed(self):
+        if mwlive.config.engine == 'trap':
+            self.skipTest('who is traced dies with the tracer or not: other tests')
+        target = mwlive.Target(self, 'threads', 4, 3000000, 50)
+        watch = mwlive.Watch(self, target.pid)
+        target.go()
+        time.sleep(0.2)
+        watch.process.kill()
+        watch.process.wait(mwlive.PATIENCE)
+        target.done()
+        target.finish()
+
+    def test_memwatch_stopped(self):
+        """For two seconds: the target may wait or go on, and whatever is not seen is said."""
+        target = mwlive.Target(self, 'threads', 4, 20000, 50)
+        watch = mwlive.Watch(self, target.pid)
+        target.go()
+        os.kill(watch.process.pid, signal.SIGSTOP)
+        time.sleep(2)
+        os.kill(watch.process.pid, signal.SIGCONT)
+        answer = target.done()
+        watch.process.send_signal(signal.SIGINT)
+        out, err = watch.process.communicate(timeout=mwlive.PATIENCE)
+        self.assertEqual(watch.process.returncode, 0, (out, err))
+        report, = mwlive.load_reports(watch.json)
+        mwlive.check_report(self, report, complete=report['complete'])
+        if report['complete']:
+            mwlive.compare(self, answer, report)
+        watch.check_targets()
+        target.finish()
+
+
+if __name__ == '__main__':
+    mwlive.main()
