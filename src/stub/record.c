@@ -139,19 +139,19 @@ void mw_stub_leave(struct mw_stub_call *call, uint64_t result)
 	stub_visit_end(&visit);
 }
 
-STUB_RARE void stub_cancel(struct stub_visit *visit, const struct mw_stub_call *call)
+STUB_RARE void stub_cancel(struct stub_visit *visit, struct mw_stub_call *call)
 {
-	struct stub_visit other = *visit;
-	struct mw_stub_call copy = *call;
+	struct mw_stub_call *here = visit->call;
 	uint8_t role;
 
-	if (!(copy.flags & MW_STUB_BEGUN) || copy.hook >= MW_STUB_MAX_HOOKS)
+	if (!(call->flags & MW_STUB_BEGUN))
 		return;
-	role = stub_context()->hooks[copy.hook].role;
-	other.call = &copy;
-	stub_emit(&other,
+	role = stub_context()->hooks[call->hook & (MW_STUB_MAX_HOOKS - 1)].role;
+	visit->call = call;
+	stub_emit(visit,
 		  role == STUB_ROLE_MUNMAP   ? MW_RING_UNMAP_FAIL
 		  : role == STUB_ROLE_MREMAP ? MW_RING_REMAP_FAIL
 					     : MW_RING_REALLOC_FAIL,
-		  copy.pointer, copy.size, MW_RING_STACK_NONE);
+		  call->pointer, call->size, MW_RING_STACK_NONE);
+	visit->call = here;
 }

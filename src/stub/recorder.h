@@ -32,6 +32,12 @@
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define STUB_RARE   __attribute__((noinline, cold))
+/* The image is one translation unit, and what is used in one place there is part of it; tests link the parts. */
+#ifdef MW_STUB_IMAGE
+#define STUB_API static
+#else
+#define STUB_API
+#endif
 
 /* Registers as they were when the pad was entered, the stack pointer's place unused. */
 struct mw_stub_saved {
@@ -109,65 +115,66 @@ static inline bool stub_is_heap(const struct mw_stub_hook *hook)
 
 /* visit.c */
 /* False where the thread can't have a slot or ring: nothing can be recorded, and that has been counted. */
-bool stub_visit_begin(struct stub_visit *visit);
+STUB_API bool stub_visit_begin(struct stub_visit *visit);
 /* For leave: the slot is the one that was found at entry. */
-void stub_visit_resume(struct stub_visit *visit, struct mw_ring_slot *slot);
-void stub_visit_end(struct stub_visit *visit);
+STUB_API void stub_visit_resume(struct stub_visit *visit, struct mw_ring_slot *slot);
+STUB_API void stub_visit_end(struct stub_visit *visit);
 
 /* slot.c */
 /* `*fresh`: the thread is new to it. NULL: there is none to be had. */
-struct mw_ring_slot *stub_slot_find(const struct stub_visit *visit, bool *fresh);
+STUB_API struct mw_ring_slot *stub_slot_find(const struct stub_visit *visit, bool *fresh);
 /* False where there is none to be had. */
-bool stub_slot_take_ring(struct mw_ring_control *control, struct mw_ring_slot *slot);
+STUB_API bool stub_slot_take_ring(struct mw_ring_control *control, struct mw_ring_slot *slot);
 
 /* nest.c: is the call made by another hooked function's? */
 enum stub_inside { STUB_OUTSIDE, STUB_INSIDE_VM, STUB_INSIDE_HEAP, STUB_INSIDE_FREE };
-enum stub_inside stub_nest(struct stub_visit *visit);
+STUB_API enum stub_inside stub_nest(struct stub_visit *visit);
 /* Is one of the first frames code that allocates exceptions? */
-bool stub_allocates_exception(struct stub_visit *visit);
+STUB_API bool stub_allocates_exception(struct stub_visit *visit);
 
 /* wait.c */
 struct stub_wait {
 	uint64_t start;
 };
-void stub_wait_begin(struct stub_wait *wait);
+STUB_API void stub_wait_begin(struct stub_wait *wait);
 /* A moment passes. False: not to be waited any longer. */
-bool stub_wait_on(struct mw_ring_control *control, const struct stub_wait *wait);
-void stub_wait_end(struct mw_ring_slot *slot, const struct stub_wait *wait);
+STUB_API bool stub_wait_on(struct mw_ring_control *control, const struct stub_wait *wait);
+STUB_API void stub_wait_end(struct mw_ring_slot *slot, const struct stub_wait *wait);
 /* Recording ends, for this process, for good. */
-void stub_give_up(struct mw_ring_control *control);
+STUB_API void stub_give_up(struct mw_ring_control *control);
 
 /* emit.c */
 /* Room for so many units, in order of the ring: the first one's number. False: none in time, counted as a lost event.
  */
-bool stub_reserve(struct stub_visit *visit, uint32_t units, uint64_t *number);
-struct mw_ring_record *stub_unit(const struct stub_visit *visit, uint64_t number);
+STUB_API bool stub_reserve(struct stub_visit *visit, uint32_t units, uint64_t *number);
+STUB_API struct mw_ring_record *stub_unit(const struct stub_visit *visit, uint64_t number);
 /* A reserved record counts from here on. `done`: nothing else of the reservation is to be marked. */
-void stub_mark(struct stub_visit *visit, uint64_t number, uint32_t stack, uint32_t type, uint32_t flags, bool done);
+STUB_API void stub_mark(struct stub_visit *visit, uint64_t number, uint32_t stack, uint32_t type, uint32_t flags,
+			bool done);
 /* Give up a reservation. */
-void stub_void(struct stub_visit *visit, uint64_t number, uint32_t units);
+STUB_API void stub_void(struct stub_visit *visit, uint64_t number, uint32_t units);
 /* A record of one unit, of the visit's call. `ticks`: its time. */
-bool stub_emit(struct stub_visit *visit, uint32_t type, uint64_t addr, uint64_t size, uint32_t stack);
+STUB_API bool stub_emit(struct stub_visit *visit, uint32_t type, uint64_t addr, uint64_t size, uint32_t stack);
 /* … of what has been done already: its time is not before what was read until now. */
-bool stub_emit_after(struct stub_visit *visit, uint32_t type, uint64_t addr, uint64_t size, uint32_t stack);
+STUB_API bool stub_emit_after(struct stub_visit *visit, uint32_t type, uint64_t addr, uint64_t size, uint32_t stack);
 
 /* stack.c: the id of the call's stack, or MW_RING_STACK_NONE. `flags`: of the record. */
-uint32_t stub_stack(struct stub_visit *visit, uint32_t flags);
+STUB_API uint32_t stub_stack(struct stub_visit *visit, uint32_t flags);
 
 /* region.c */
 /* Up to where the stack that `sp` is in may be read, memwatch asked where need be; 0: it may not be. */
-uint64_t stub_region(struct stub_visit *visit, uint64_t sp);
+STUB_API uint64_t stub_region(struct stub_visit *visit, uint64_t sp);
 /* The same, nobody asked. */
-uint64_t stub_region_known(const struct mw_ring_slot *slot, uint64_t sp);
+STUB_API uint64_t stub_region_known(const struct mw_ring_slot *slot, uint64_t sp);
 /* Do two addresses lie in one region? */
-bool stub_region_same(const struct mw_ring_slot *slot, uint64_t a, uint64_t b);
+STUB_API bool stub_region_same(const struct mw_ring_slot *slot, uint64_t a, uint64_t b);
 /* Memory is going: no stack is read there any more. */
-void stub_region_forget(struct mw_ring_slot *slot, uint64_t start, uint64_t end);
+STUB_API void stub_region_forget(struct mw_ring_slot *slot, uint64_t start, uint64_t end);
 /* The thread is another one, on the stack of one that has ended. */
-void stub_region_inherit(struct mw_ring_slot *slot, uint64_t sp, uint64_t tp, uint64_t tp_end);
+STUB_API void stub_region_inherit(struct mw_ring_slot *slot, uint64_t sp, uint64_t tp, uint64_t tp_end);
 
 /* rows.c: the row of the code that returns to `pc`. */
-uint64_t stub_row_find(struct mw_ring_control *control, uint64_t pc);
+STUB_API uint64_t stub_row_find(struct mw_ring_control *control, uint64_t pc);
 
 static inline uint64_t stub_row(struct mw_ring_control *control, uint64_t pc)
 {
@@ -195,8 +202,8 @@ enum stub_step {
 	STUB_SLOW, /* can't be told here */
 };
 
-void stub_frame_first(const struct stub_visit *visit, struct stub_frame *frame);
-enum stub_step stub_frame_step_odd(struct stub_frame *frame, uint64_t row);
+STUB_API void stub_frame_first(const struct stub_visit *visit, struct stub_frame *frame);
+STUB_API enum stub_step stub_frame_step_odd(struct stub_frame *frame, uint64_t row);
 
 /* The caller's frame, where all that is read lies in its bounds. `at`: where the frame pointer is saved. */
 static inline enum stub_step stub_frame_to(struct stub_frame *frame, uint64_t cfa, uint64_t row, uint64_t at)
@@ -233,22 +240,22 @@ static inline enum stub_step stub_frame_step(struct stub_frame *frame, uint64_t 
 }
 
 /* known.c */
-void stub_known_add(struct mw_ring_control *control, uint64_t block);
+STUB_API void stub_known_add(struct mw_ring_control *control, uint64_t block);
 /* Take a block out: was it there? */
-bool stub_known_take(struct mw_ring_control *control, uint64_t block);
+STUB_API bool stub_known_take(struct mw_ring_control *control, uint64_t block);
 
 /* chunk.c: what glibc's header says is usable of a block, or UINT64_MAX. */
-uint64_t stub_chunk_usable(uint64_t block);
+STUB_API uint64_t stub_chunk_usable(uint64_t block);
 
 /* heap.c, vm.c: PASS or WRAP. */
-unsigned stub_heap_enter(struct stub_visit *visit, enum stub_inside inside);
-void stub_heap_leave(struct stub_visit *visit, uint64_t result);
-unsigned stub_vm_enter(struct stub_visit *visit, enum stub_inside inside);
-void stub_vm_leave(struct stub_visit *visit, uint64_t result);
+STUB_API unsigned stub_heap_enter(struct stub_visit *visit, enum stub_inside inside);
+STUB_API void stub_heap_leave(struct stub_visit *visit, uint64_t result);
+STUB_API unsigned stub_vm_enter(struct stub_visit *visit, enum stub_inside inside);
+STUB_API void stub_vm_leave(struct stub_visit *visit, uint64_t result);
 /* A call will not return: what it had begun has failed. */
-void stub_cancel(struct stub_visit *visit, const struct mw_stub_call *call);
+STUB_API void stub_cancel(struct stub_visit *visit, struct mw_stub_call *call);
 /* Memory that goes, before it is asked whether the call counts. */
-void stub_vm_forget(struct stub_visit *visit);
+STUB_API void stub_vm_forget(struct stub_visit *visit);
 
 static inline uint64_t stub_argument(const struct stub_visit *visit, unsigned index)
 {

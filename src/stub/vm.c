@@ -15,9 +15,11 @@ static uint64_t round_to_pages(uint64_t size)
 
 static void forget(struct stub_visit *visit, uint64_t start, uint64_t size)
 {
-	uint64_t end = start + round_to_pages(size);
+	uint64_t end;
 
-	stub_region_forget(visit->slot, start, end < start ? UINT64_MAX : end);
+	if (size > UINT64_MAX - PAGE || __builtin_add_overflow(start, round_to_pages(size), &end))
+		end = UINT64_MAX;
+	stub_region_forget(visit->slot, start, end);
 }
 
 /* All that lies from `end` to its region's end. */

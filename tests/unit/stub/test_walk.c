@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: MIT
+/* Stacks: by rows, by the slow road, within their bounds. */
+#include "rig.h"
+
+#include <string.h>
+
+#define BLOCK 0x7f0000001000u
+#define AT    (STACK_WORDS - 200)
+
+static uint64_t word_at(unsigned at)
+{
+	return (uint64_t)(uintptr_t)&rig.thread->stack[at];
+}
+
+/* The STACK or SLOW record that a malloc from there tells. */
+static struct shared_record *stack_of(struct mw_stub_call *call)
+{
+	struct shared_record *record;
+
+	assert_int_equal(rig_enter(call, HOOK_MALLOC, 1, 0, 0, 0), MW_STUB_WRAP);
+	mw_stub_leave(call, BLOCK);
+	do
+		record = rig_record();
+	while (record && record->type != MW_RING_STACK && record->type != MW_RING_SLOW);
+	return record;
+}
+
+static void rest_is_one_event(void)
+{
+	rig_expect(MW_RING_ALLOC, BLOCK, 1);
+	rig_expect_none();
+}
+
+static void expect_frames(struct shared_record *record, uint32_t cut, const uint64_t *pcs, uint32_t count)
+{
+	assert_non_null(record);
+	assert_int_equal(record->type, MW_RING_STACK);
+	assert_int_equal(record->size, count | (uint64_t)cut << 32);
+	assert_memory_equal(record->payload, pcs, count * sizeof(*pcs));
+	rest_is_one_event();
+}
+
+static void expect_slow(struct shared_record *record, const struct mw_stub_call *call)
+{
+	const uint64_t *words = record->payload;
+	uint64_t start = (uint64_t)(uintptr_t)call + MW_STUB_CALL_SIZE;
+
+	assert_int_equal(record->type, MW_RING_SLOW);
+	assert_int_equal(record->stack, record->addr);
+	assert_int_equal(words[7], start + 8);
+	for (unsigned i = 10; i < 16; i++)
+		assert_int_equal(words[i], 0xf00 + i);
+	assert_int_equal(words[5], 1);
+	assert_int_equal(words[17], start);
+	assert_int_equal(words[16], stub_read(start));
+	assert_memory_equal(&words[18], (void *)(uintptr_t)start, record->size - sizeof(struct mw_ring_slow));
+	rest_is_one_event();
+}
+
+static void test_truncated(void **state)
+{
+	uint64_t pcs[8];
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++)
+		pcs[i] = CODE_SP + 0x10 + i;
+	expect_frames(stack_of(rig_stack(AT, 20)), MW_RING_TRUNCATED, pcs, 8);
+	/* As many as are kept, and no more there. */
+	pcs[7] = CODE_END + 1;
+	expect_frames(stack_of(rig_stack(AT, 7)), MW_RING_COMPLETE, pcs, 8);
+}
+
+static void test_ends(void **state)
+{
+	const uint64_t zero[] = {CODE_SP + 1, 0}, foreign[] = {CODE_SP + 1, CODE_FOREIGN + 7};
+
+	(void)state;
+	expect_frames(stack_of(rig_frames(AT, zero, 2)), MW_RING_COMPLETE, zero, 1);
+	expect_frames(stack_of(rig_frames(AT, foreign, 2)), MW_RING_BROKEN, foreign, 2);
+}
+
+/* What rows can't say, or say what can't be. */
+static void test_slow_kinds(void **state)
+{
+	const uint32_t kinds[] = {CODE_SLOW, CODE_SIGNAL, CODE_UP, CODE_NONE};
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		const uint64_t pcs[] = {CODE_SP + 1, kinds[i] + 1, CODE_END + 1};
+		struct mw_stub_call *call = rig_frames(STACK_WORDS - 60, pcs, 3);
+
+		expect_slow(stack_of(call), call);
+	}
+	assert_int_equal(rig_slot()->slow_walks, 4);
+}
+
+static void test_frame_pointer(void **state)
+{
+	uint64_t *stack = rig.thread->stack;
+	const uint64_t pcs[] = {CODE_FP + 1, CODE_SAVED + 1, CODE_FP + 2, CODE_END + 1};
+	struct mw_stub_call *call = (struct mw_stub_call *)(void *)&stack[AT];
+
+	(void)state;
+	/* CFA = fp + 16 */
+	stack[AT + 9] = pcs[0];
+	rig_saved.gpr[CPU_FP] = word_at(AT + 20);
+	stack[AT + 20] = 0; /* saved: nothing good */
+	stack[AT + 21] = pcs[1];
+	/* … whose caller saves what is good again: CFA = sp + 32 is word AT + 26 */
+	stack[AT + 24] = word_at(AT + 40);
+	stack[AT + 25] = pcs[2];
+	stack[AT + 40] = 0;
+	stack[AT + 41] = pcs[3];
+	expect_frames(stack_of(call), MW_RING_COMPLETE, pcs, 4);
+	/* A frame pointer that leads out of the stack, or down, or off by a little. */
+	const uint64_t bad[] = {0,
+				8,
+				UINT64_MAX - 7,
+				word_at(STACK_WORDS) - 8,
+				word_at(STACK_WORDS),
+				word_at(AT),
+				word_at(AT + 20) + 1,
+				UINT64_C(1) << 63};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		rig_saved.gpr[CPU_FP] = bad[i];
+		assert_int_equal(stack_of(call)->type, MW_RING_SLOW);
+		rest_is_one_event();
+	}
+	rig_saved.gpr[CPU_FP] = 0;
+}
+
+static void test_realigned(void **state)
+{
+	uint64_t *stack = rig.thread->stack;
+	const uint64_t pcs[] = {CODE_DEREF + 1, CODE_FP + 1, CODE_END + 1};
+	struct mw_stub_call *call = (struct mw_stub_call *)(void *)&stack[AT];
+
+	(void)state;
+	stack[AT + 9] = pcs[0];
+	rig_saved.gpr[CPU_FP] = word_at(AT + 20);
+	stack[AT + 19] = word_at(AT + 30); /* the CFA */
+	stack[AT + 20] = word_at(AT + 40); /* the caller's frame pointer */
+	stack[AT + 29] = pcs[1];
+	stack[AT + 41] = pcs[2];
+	expect_frames(stack_of(call), MW_RING_COMPLETE, pcs, 3);
+	stack[AT + 19] = word_at(STACK_WORDS) + 8;
+	assert_int_equal(stack_of(call)->type, MW_RING_SLOW);
+	rest_is_one_event();
+	rig_saved.gpr[CPU_FP] = 0;
+}
+
+static void test_lost_frame_pointer(void **state)
+{
+	const uint64_t good[] = {CODE_LOST + 1, CODE_SP + 1, CODE_END + 1}, bad[] = {CODE_LOST + 1, CODE_FP + 1};
+
+	(void)state;
+	expect_frames(stack_of(rig_frames(AT, good, 3)), MW_RING_COMPLETE, good, 3);
+	rig_saved.gpr[CPU_FP] = word_at(AT + 40);
+	assert_int_equal(stack_of(rig_frames(AT, bad, 2))->type, MW_RING_SLOW);
+	rig_saved.gpr[CPU_FP] = 0;
+}
+
+/* A stack that goes on and on: the walk ends at its upper end, and reads nothing there (the sanitizer sees). */
+static void test_upper_end(void **state)
+{
+	struct mw_stub_call *call;
+
+	(void)state;
+	for (unsigned at = STACK_WORDS - 40; at <= STACK_WORDS - 11; at++) {
+		for (unsigned i = at; i < STACK_WORDS; i++)
+			rig.thread->stack[i] = CODE_SP + 5;
+		call = (struct mw_stub_call *)(void *)&rig.thread->stack[at];
+		stack_of(call);
+		while (rig_event())
+			;
+	}
+	/* So little of it that there can't be a caller: no stack. */
+	call = (struct mw_stub_call *)(void *)&rig.thread->stack[STACK_WORDS - 10];
+	assert_int_equal(rig_enter(call, HOOK_MALLOC, 1, 0, 0, 0), MW_STUB_WRAP);
+	assert_int_equal(call->stack, MW_RING_STACK_NONE);
+	mw_stub_leave(call, BLOCK);
+	assert_int_equal(rig_slot()->lost_stacks, 1);
+}
+
+static void test_compare(void **state)
+{
+	struct mw_stub_call *call = rig_stack(STACK_WORDS - 40, 3);
+	struct shared_record *record;
+	uint32_t first;
+
+	(void)state;
+	rig.shared.control->compare = 2;
+	record = stack_of(call);
+	assert_int_equal(record->flags, 0);
+	rig_expect(MW_RING_ALLOC, BLOCK, 1);
+	record = stack_of(call);
+	assert_int_equal(record->type, MW_RING_STACK);
+	assert_int_equal(record->flags, MW_RING_COMPARE);
+	first = record->stack;
+	record = rig_record();
+	assert_int_equal(record->type, MW_RING_SLOW);
+	assert_int_equal(record->flags, MW_RING_COMPARE);
+	assert_int_equal(record->addr, first);
+	expect_slow(record, call);
+}
+
+static void test_many_stacks(void **state)
+{
+	/* More than the cache holds: each is told under a new number, none twice at once, all right. */
+	(void)state;
+	for (unsigned i = 0; i < 1000; i++) {
+		const uint64_t pcs[] = {CODE_SP + 1 + i % 333, CODE_SP + 1 + i % 7, CODE_END + 1};
+		struct mw_stub_call *call = rig_frames(AT, pcs, 3);
+		static uint64_t told[4096];
+		struct shared_record *record;
+		uint32_t stack;
+
+		assert_int_equal(rig_enter(call, HOOK_MALLOC, 1, 0, 0, 0), MW_STUB_WRAP);
+		stack = call->stack;
+		mw_stub_leave(call, BLOCK);
+		while ((record = rig_record()))
+			if (record->type == MW_RING_STACK) {
+				assert_memory_equal(record->payload, pcs, sizeof(pcs));
+				told[record->addr] = i % 333 * 7 + i % 7 + 1;
+			}
+		assert_int_equal(told[stack], i % 333 * 7 + i % 7 + 1);
+	}
+}
+
+static void answer(void)
+{
+	struct mw_ring_slot *slot = rig_slot();
+
+	if (rig.pauses % 3)
+		return;
+	assert_int_equal(slot->ask, MW_RING_ASK_REGION);
+	slot->regions[1].low = word_at(0);
+	__atomic_store_n(&slot->regions[1].high, word_at(STACK_WORDS), __ATOMIC_RELEASE);
+	__atomic_store_n(&slot->answered, slot->asked, __ATOMIC_RELEASE);
+}
+
+static void test_ask(void **state)
+{
+	(void)state;
+	rig_slot()->regions[0].high = 0;
+	/* Nobody answers, once. */
+	mw_stub_leave(rig_call(HOOK_MALLOC, 1, 0, 0, 0), BLOCK);
+	assert_int_equal(rig_event()->stack, MW_RING_STACK_NONE);
+	assert_int_equal(rig_slot()->asked, 1);
+	assert_int_equal(rig_slot()->lost_stacks, 1);
+	/* It is not asked for the same each time. */
+	mw_stub_leave(rig_call(HOOK_MALLOC, 1, 0, 0, 0), BLOCK);
+	assert_int_equal(rig_slot()->asked, 1);
+	rig_slot()->ask_address = 0;
+	rig.on_pause = answer;
+	mw_stub_leave(rig_call(HOOK_MALLOC, 1, 0, 0, 0), BLOCK);
+	assert_int_equal(rig_slot()->asked, 2);
+	assert_int_equal(rig_slot()->lost_stacks, 2);
+	assert_int_equal(rig_slot()->slow_walks, 0);
+	assert_int_equal(rig_slot()->walks, 1);
+}
+
+static void test_forget(void **state)
+{
+	struct mw_ring_slot *slot = rig_slot();
+	const struct mw_ring_region other = {0x100000, 0x200000};
+	const struct {
+		uint32_t hook;
+		uint64_t args[4];
+		bool kept;
+	} cases[] = {
+		{HOOK_MUNMAP, {0x1ff000, 1}, false},
+		{HOOK_MUNMAP, {0x200000, 4096}, true},
+		{HOOK_MUNMAP, {0xff000, 4096}, true},
+		{HOOK_MUNMAP, {0xff000, 4097}, false},
+		{HOOK_MUNMAP, {0, UINT64_MAX}, false},
+		{HOOK_MMAP, {0x180000, 4096, 3, 0x32}, false},
+		{HOOK_MMAP, {0x180000, 4096, 3, 0x22}, true},
+		{HOOK_MREMAP, {0x180000, 4096, 8192, 1}, false},
+		{HOOK_BRK, {0x180000}, false},
+		{HOOK_BRK, {0x200000}, true},
+		{HOOK_SBRK, {(uint64_t)-4096}, false},
+		{HOOK_SBRK, {4096}, true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct mw_stub_call *call = rig_stack(AT, 3);
+
+		slot->regions[0] = (struct mw_ring_region){word_at(0), word_at(STACK_WORDS)};
+		slot->regions[3] = other;
+		assert_int_equal(rig_enter(call, cases[i].hook, cases[i].args[0], cases[i].args[1], cases[i].args[2],
+					   cases[i].args[3]),
+				 MW_STUB_WRAP);
+		mw_stub_leave(call, UINT64_MAX);
+		assert_int_equal(slot->regions[3].high, cases[i].kept ? other.high : 0);
+		while (rig_record())
+			;
+	}
+}
+
+/* Whatever stands in the index: nothing is read outside (the sanitizer sees), and no row is made of it. */
+static void test_hostile_index(void **state)
+{
+	struct mw_ring_control *control = rig.shared.control;
+	struct mw_ring_index *index = (void *)((uint8_t *)control + rig.shared.index);
+	const uint64_t values[] = {0,
+				   1,
+				   7,
+				   8,
+				   UINT32_MAX,
+				   UINT64_MAX,
+				   UINT64_MAX - 7,
+				   UINT64_C(1) << 63,
+				   control->size,
+				   control->size - 8,
+				   control->size - 16};
+	const size_t n = sizeof(values) / sizeof(values[0]);
+
+	(void)state;
+	for (size_t i = 0; i < n; i++) {
+		index->count = values[i];
+		stub_row_find(control, CODE_SP + 1);
+	}
+	index->count = 1;
+	for (size_t i = 0; i < n * n * 4; i++) {
+		index->code[0] = (struct mw_ring_code){.start = 0,
+						       .end = UINT64_MAX,
+						       .base = i / n / n == 3 ? UINT64_MAX : 0,
+						       .rows = values[i % n],
+						       .count = values[i / n % n]};
+		control->dictionary_count = values[(i / n / n) % n];
+		stub_row_find(control, CODE_SP + 1);
+	}
+	for (size_t i = 0; i < n; i++) {
+		control->index = values[i];
+		stub_row_find(control, CODE_SP + 1);
+	}
+}
+
+static void test_rows(void **state)
+{
+	struct mw_ring_control *control = rig.shared.control;
+	struct mw_ring_index *index = (void *)((uint8_t *)control + rig.shared.index);
+	struct mw_ring_row *rows = (void *)((uint8_t *)control + rig.shared.rows);
+	uint64_t *dictionary = (void *)((uint8_t *)control + control->dictionary);
+
+	(void)state;
+	for (uint32_t i = 0; i < 10; i++) {
+		rows[i] = (struct mw_ring_row){.pc = 0x100 + i * 0x10, .row = i};
+		dictionary[i] = mw_row(MW_ROW_SP, (int32_t)(8 * i), MW_ROW_FP_SAME, 0);
+	}
+	control->dictionary_count = 9;
+	index->count = 1;
+	index->code[0] = (struct mw_ring_code){
+		.start = 0x500000, .end = 0x500200, .base = 0x500000, .rows = rig.shared.rows, .count = 10};
+	control->generation++;
+	assert_int_equal(mw_row_kind(stub_row(control, 0x500100)), MW_ROW_NONE);
+	for (uint32_t i = 0; i < 9; i++) {
+		assert_int_equal(stub_row(control, 0x500101 + i * 0x10), dictionary[i]);
+		assert_int_equal(stub_row(control, 0x500110 + i * 0x10), dictionary[i]);
+	}
+	assert_int_equal(mw_row_kind(stub_row(control, 0x500191)), MW_ROW_NONE);
+	assert_int_equal(mw_row_kind(stub_row(control, 0x500201)), MW_ROW_NONE);
+	assert_int_equal(mw_row_kind(stub_row(control, (uint64_t)(uintptr_t)mw_stub_returned)), MW_ROW_OURS);
+	/* What was found is kept until another generation. */
+	assert_int_equal(mw_row_kind(stub_row(control, 0x500101)), MW_ROW_SP);
+	dictionary[0] = mw_row(MW_ROW_END, 0, 0, 0);
+	assert_int_equal(mw_row_kind(stub_row(control, 0x500101)), MW_ROW_SP);
+	control->generation++;
+	assert_int_equal(mw_row_kind(stub_row(control, 0x500101)), MW_ROW_END);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
+	const struct CMUnitTest tests[] = {
+		T(test_truncated),     T(test_ends),      T(test_slow_kinds),
+		T(test_frame_pointer), T(test_realigned), T(test_lost_frame_pointer),
+		T(test_upper_end),     T(test_compare),   T(test_many_stacks),
+		T(test_ask),           T(test_forget),    T(test_hostile_index),
+		T(test_rows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
