@@ -48,6 +48,11 @@ void rig_thread_free(struct rig_thread *thread)
 	free(thread);
 }
 
+void rig_be(struct rig_thread *thread)
+{
+	own = thread;
+}
+
 static void add_hook(uint32_t number, uint8_t role, uint8_t flags, uint8_t pointer, uint8_t count, uint8_t argument)
 {
 	mw_stub_context.hooks[number] = (struct mw_stub_hook){.original = 0xabc000 + number,

@@ -74,6 +74,8 @@ int rig_setup_with(const struct shared_plan *plan);
 int rig_teardown(void **state);
 struct rig_thread *rig_thread_new(uint32_t tid);
 void rig_thread_free(struct rig_thread *thread);
+/* The thread that calls is that one from now on. */
+void rig_be(struct rig_thread *thread);
 static inline uint64_t rig_tp(const struct rig_thread *thread)
 {
 	return (uint64_t)(uintptr_t)thread;
