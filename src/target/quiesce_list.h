@@ -28,4 +28,15 @@ struct mw_error *mw_quiesce_list_orphans(struct mw_quiesce *quiesce) MW_MUST_CHE
 /* Let forked children go whose maker was killed before it could tell of them. Best effort. */
 void mw_quiesce_free_orphans(const struct mw_quiesce *quiesce);
 
+/* quiesce_stop.c */
+/* Hear of what has happened to those that run, and act on it. Errors: MEMORY, SYSTEM, those of `forked`. */
+struct mw_error *mw_quiesce_listen(struct mw_quiesce *quiesce, bool *heard) MW_MUST_CHECK;
+/* Detach from a stopped thread, and take it off the list. One that was killed stays until its end is heard of. */
+struct mw_error *mw_quiesce_let_go(struct mw_quiesce *quiesce, struct mw_quiet_thread *thread) MW_MUST_CHECK;
+/* Resume a stopped thread; where it is in a group stop, leave it there. */
+struct mw_error *mw_quiesce_go_on(struct mw_quiet_thread *thread) MW_MUST_CHECK;
+/* That a thread has ended is no error here: its end will be heard of. */
+struct mw_error *mw_quiesce_ignore_gone(struct mw_error *err) MW_MUST_CHECK;
+void mw_quiesce_keep_first(struct mw_error **first, struct mw_error *err);
+
 #endif

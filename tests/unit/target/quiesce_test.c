@@ -15,9 +15,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -195,6 +197,31 @@ static int body_exec_thread(struct board *board)
 	return sleep_forever();
 }
 
+/* In each of these no signal is handled: nothing may end them but what they wait for. */
+static int body_epoll(struct board *board)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	int epoll = epoll_create1(0);
+
+	epoll_ctl(epoll, EPOLL_CTL_ADD, board->pipe[0], &event);
+	board->ready = 1;
+	return epoll_wait(epoll, &event, 1, -1) == 1 ? 0 : errno;
+}
+
+static int body_read(struct board *board)
+{
+	char byte;
+
+	board->ready = 1;
+	return read(board->pipe[0], &byte, 1) == 1 ? 0 : errno;
+}
+
+static int body_sleep(struct board *board)
+{
+	board->ready = 1;
+	return clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){.tv_nsec = 200000000}, NULL);
+}
+
 static struct board *handler_board;
 
 static void handler(int number, siginfo_t *info, void *context)
@@ -243,6 +270,7 @@ static void stands_and_goes_on(int (*body)(struct board *board), unsigned rounds
 		assert_true(is_free(pid));
 		assert_true(await_more(&board->ticks, board->ticks));
 		assert_true(quiesce.stood_ns > 0);
+		assert_false(quiesce.gone || quiesce.execed || quiesce.standing);
 	}
 	quiet_kill(pid);
 	board_destroy(board);
@@ -385,6 +413,40 @@ static void signals_come_once(void **state)
 		assert_int_equal(board->sum, sum);
 		assert_true(is_free(pid));
 		quiet_kill(pid);
+		board_destroy(board);
+	}
+}
+
+static void waits_are_not_seen(void **state)
+{
+	static const struct {
+		int (*body)(struct board *board);
+		long number;
+	} waits[] = {{body_epoll, SYS_epoll_wait}, {body_read, SYS_read}, {body_sleep, SYS_clock_nanosleep}};
+
+	(void)state;
+	for (unsigned i = 0; i < 3 * ROUNDS; i++) {
+		struct board *board = board_create();
+		struct mw_quiesce quiesce = {0};
+		int ends[2];
+		pid_t pid;
+
+		assert_int_equal(pipe(ends), 0);
+		board->pipe[0] = ends[0];
+		pid = quiet_start(waits[i % 3].body, board);
+		child_await_call(pid, waits[i % 3].number);
+		/* Signals that nobody handles are seen by a tracer all the same, and wake a thread for it. */
+		if (i % 2)
+			kill(pid, SIGURG);
+		FINE(mw_quiesce_begin(&quiesce, pid));
+		kill(pid, SIGCHLD);
+		FINE(mw_quiesce_breathe(&quiesce, 300000));
+		kill(pid, SIGWINCH);
+		FINE(mw_quiesce_end(&quiesce));
+		assert_int_equal(write(ends[1], "x", 1), 1);
+		assert_int_equal(quiet_end(pid), 0);
+		close(ends[0]);
+		close(ends[1]);
 		board_destroy(board);
 	}
 }
@@ -710,6 +772,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_stopped_process_stays_so),
 		cmocka_unit_test(stop_and_cont_meanwhile),
 		cmocka_unit_test(signals_come_once),
+		cmocka_unit_test(waits_are_not_seen),
 		cmocka_unit_test(forked_children_are_told_of),
 		cmocka_unit_test(a_failing_callback_leaves_nothing_stopped),
 		cmocka_unit_test(vforks_are_held),
