@@ -8,6 +8,12 @@
 #define CPU_SP 7 /* DWARF numbers */
 #define CPU_FP 6
 
+/* Where a signal's frame has what was struck: from the stack pointer that the handler returns with (its ucontext). */
+#define CPU_SIGNAL_FP    0x78u
+#define CPU_SIGNAL_SP    0xa0u
+#define CPU_SIGNAL_PC    0xa8u
+#define CPU_SIGNAL_FRAME 0xb0u
+
 /* The time stamp counter. */
 static inline uint64_t cpu_ticks(void)
 {

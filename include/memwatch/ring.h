@@ -141,7 +141,8 @@ struct mw_ring_slow {
 /* What the recorder can ask of memwatch. */
 enum mw_ring_ask {
 	MW_RING_ASK_NOTHING,
-	MW_RING_ASK_REGION, /* which mapping holds the stack pointer ask_address? */
+	MW_RING_ASK_REGION,  /* which mapping holds the stack pointer ask_address? */
+	MW_RING_ASK_REFUSED, /* that was asked and memwatch did not know: no question */
 };
 
 /* Stack memory that may be read: where low <= sp < high, [sp, high) can be. Who changes one makes `high` 0 first, and

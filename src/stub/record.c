@@ -118,8 +118,12 @@ void mw_stub_leave(struct mw_stub_call *call, uint64_t result)
 	struct mw_ring_slot *slot = (struct mw_ring_slot *)(uintptr_t)call->slot;
 	struct stub_visit visit;
 
+	uint64_t cookie = call->cookie;
+
+	/* No call of ours stands here any more. */
+	call->cookie = 0;
 	/* The stack is the program's, which may have written there. */
-	if (unlikely(!stub_on() || call->cookie != ((uint64_t)(uintptr_t)call ^ context->cookie) ||
+	if (unlikely(!stub_on() || cookie != ((uint64_t)(uintptr_t)call ^ context->cookie) ||
 		     call->hook >= MW_STUB_MAX_HOOKS))
 		return;
 	visit.control = stub_control();

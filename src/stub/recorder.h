@@ -204,6 +204,8 @@ enum stub_step {
 
 STUB_API void stub_frame_first(const struct stub_visit *visit, struct stub_frame *frame);
 STUB_API enum stub_step stub_frame_step_odd(struct stub_frame *frame, uint64_t row);
+/* From a signal's frame to the code that the signal has struck, which may be on another stack: CALLER or SLOW. */
+enum stub_step stub_frame_cross(struct stub_visit *visit, struct stub_frame *frame);
 
 /* The caller's frame, where all that is read lies in its bounds. `at`: where the frame pointer is saved. */
 static inline enum stub_step stub_frame_to(struct stub_frame *frame, uint64_t cfa, uint64_t row, uint64_t at)

@@ -3,6 +3,7 @@
 #include "stub/recorder.h"
 
 #define NEAR      (UINT64_C(64) << 10)
+#define ATTEMPTS  64   /* at asking, as handlers come between */
 #define ASK_AGAIN 256u /* entries, where memwatch knew of no stack there */
 
 static struct mw_ring_region load(const struct mw_ring_slot *slot, unsigned i)
@@ -42,29 +43,28 @@ static STUB_RARE uint64_t ask(struct stub_visit *visit, uint64_t sp)
 {
 	struct mw_ring_slot *slot = visit->slot;
 	uint64_t distance = sp - slot->ask_address + NEAR / 2, high = 0;
+	struct stub_wait wait;
+	bool answered = true;
 
 	/* It was asked here before, and memwatch did not know: not every time anew. */
-	if (slot->ask == MW_RING_ASK_REGION && distance < NEAR && slot->entries % ASK_AGAIN)
+	if (slot->ask == MW_RING_ASK_REFUSED && distance < NEAR && slot->entries % ASK_AGAIN)
 		return 0;
-	/* Twice: the handler of a signal may have asked for something else meanwhile. */
-	for (unsigned i = 0; i < 2 && !high; i++) {
-		struct stub_wait wait;
+	stub_wait_begin(&wait);
+	/* Again: the handler of a signal may have asked for something else meanwhile. */
+	for (unsigned i = 0; i < ATTEMPTS && answered && !high; i++) {
 		uint32_t number;
 
-		stub_wait_begin(&wait);
 		slot->ask_address = sp;
 		slot->ask = MW_RING_ASK_REGION;
 		number = __atomic_add_fetch(&slot->asked, 1, __ATOMIC_RELEASE);
-		while ((int32_t)(__atomic_load_n(&slot->answered, __ATOMIC_ACQUIRE) - number) < 0)
-			if (!stub_wait_on(visit->control, &wait))
-				break;
-		stub_wait_end(slot, &wait);
+		while (answered && (int32_t)(__atomic_load_n(&slot->answered, __ATOMIC_ACQUIRE) - number) < 0)
+			answered = stub_wait_on(visit->control, &wait);
 		high = stub_region_known(slot, sp);
-		if (slot->ask_address == sp)
+		if (answered && slot->ask_address == sp)
 			break;
 	}
-	if (high)
-		slot->ask = MW_RING_ASK_NOTHING;
+	stub_wait_end(slot, &wait);
+	slot->ask = high || !answered ? MW_RING_ASK_NOTHING : MW_RING_ASK_REFUSED;
 	return high;
 }
 

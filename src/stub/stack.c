@@ -7,7 +7,7 @@
  */
 #include "stub/recorder.h"
 
-#define ATTEMPTS   3
+#define WALKS   16
 #define STEPS      2048   /* frames and calls of ours */
 #define PIECE      65536u /* bytes of stack that are sent at most */
 #define UNIT_WORDS (MW_RING_UNIT / sizeof(uint64_t))
@@ -17,6 +17,7 @@ struct stack {
 	uint64_t entries; /* slot->entries at the beginning */
 	uint64_t hash;
 	uint32_t count, cut;
+	bool crossed; /* a signal's frame: part of it may be on another stack */
 };
 
 static inline uint64_t mix(uint64_t hash, uint64_t word)
@@ -34,6 +35,7 @@ static bool walk(struct stub_visit *visit, struct stack *stack, uint32_t flags)
 	struct stub_frame frame;
 	enum stub_step step = STUB_SLOW;
 
+	stack->crossed = false;
 	stub_frame_first(visit, &frame);
 	for (unsigned i = 0; i < STEPS; i++) {
 		uint64_t pc = frame.pc, row = stub_row(control, pc);
@@ -48,6 +50,14 @@ static bool walk(struct stub_visit *visit, struct stack *stack, uint32_t flags)
 			hash = mix(hash, pc);
 		}
 		step = stub_frame_step(&frame, row);
+		if (unlikely(step == STUB_SIGNAL) && count) {
+			/* What a signal has struck is no call: its pc is told as one that follows a call there, as is
+			 * that of the code that the handler returns to. */
+			frames[count - 1]++;
+			hash = mix(hash, MW_ROW_SIGNAL);
+			step = stub_frame_cross(visit, &frame);
+			stack->crossed = true;
+		}
 		if (unlikely(step != STUB_CALLER))
 			break;
 	}
@@ -118,7 +128,7 @@ static STUB_RARE uint32_t slow(struct stub_visit *visit, uint32_t flags)
 
 	if (!new_id(visit->control, &id) ||
 	    !stub_reserve(visit, units_of(sizeof(struct mw_ring_slow) / sizeof(uint64_t) + words), &number)) {
-		visit->slot->lost_stacks++;
+		visit->slot->lost_stacks += stub_on();
 		return MW_RING_STACK_NONE;
 	}
 	visit->slot->slow_walks++;
@@ -154,11 +164,11 @@ static STUB_RARE bool tell(struct stub_visit *visit, const struct stack *stack, 
 		all += units_of(sizeof(struct mw_ring_slow) / sizeof(uint64_t) + words);
 	*id = MW_RING_STACK_NONE;
 	if (!stub_reserve(visit, all, &number)) {
-		visit->slot->lost_stacks++;
+		visit->slot->lost_stacks += stub_on();
 		return true;
 	}
 	if (!new_id(visit->control, id)) {
-		visit->slot->lost_stacks++;
+		visit->slot->lost_stacks += stub_on();
 		*id = MW_RING_STACK_NONE;
 		stub_void(visit, number, all);
 		return true;
@@ -189,7 +199,7 @@ static inline bool intern(struct stub_visit *visit, const struct stack *stack, u
 	uint64_t hash = stack->hash;
 
 	entries += hash & (control->stack_count - 1) & ~UINT64_C(1);
-	if (unlikely(every) && visit->slot->walks % every == 0)
+	if (unlikely(every) && visit->slot->walks % every == 0 && !stack->crossed)
 		return tell(visit, stack, flags, true, id);
 	for (unsigned i = 0; i < 2; i++) {
 		uint64_t found = __atomic_load_n(&entries[i].id, __ATOMIC_RELAXED);
@@ -222,13 +232,13 @@ uint32_t stub_stack(struct stub_visit *visit, uint32_t flags)
 		visit->high = stub_region(visit, here);
 	if (unlikely(!visit->high || here & 7 || visit->high - here < STUB_LINK_SIZE + 8)) {
 		visit->high = 0;
-		slot->lost_stacks++;
+		slot->lost_stacks += stub_on();
 		return MW_RING_STACK_NONE;
 	}
 	slot->walks++;
 	stack.frames = (uint64_t *)stub_at(control, control->scratch) +
 		       (uint64_t)(slot->ring - 1) * (control->depth + UINT64_C(1));
-	for (unsigned i = 0; i < ATTEMPTS; i++) {
+	for (unsigned i = 0; i < WALKS; i++) {
 		stack.entries = __atomic_load_n(&slot->entries, __ATOMIC_RELAXED);
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		if (unlikely(!walk(visit, &stack, flags)))

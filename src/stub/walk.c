@@ -40,3 +40,42 @@ enum stub_step stub_frame_step_odd(struct stub_frame *frame, uint64_t row)
 		return STUB_SLOW;
 	}
 }
+
+/* The signal struck the recorder itself: what it was recording is the program's call. */
+static enum stub_step cross_recorder(struct stub_visit *visit, struct stub_frame *frame)
+{
+	uint64_t call = visit->pending_sp;
+
+	if (!visit->inside || call & 7)
+		return STUB_SLOW;
+	frame->high = stub_region(visit, call);
+	if (!frame->high || frame->high - call < STUB_LINK_SIZE + 8)
+		return STUB_SLOW;
+	frame->pc = stub_read(call + MW_STUB_CALL_SIZE);
+	frame->sp = call + STUB_LINK_SIZE;
+	frame->fp_lost = true;
+	return STUB_CALLER;
+}
+
+enum stub_step stub_frame_cross(struct stub_visit *visit, struct stub_frame *frame)
+{
+	uint64_t struck, sp;
+
+	if (frame->high - frame->sp < CPU_SIGNAL_FRAME)
+		return STUB_SLOW;
+	struck = stub_read(frame->sp + CPU_SIGNAL_PC);
+	sp = stub_read(frame->sp + CPU_SIGNAL_SP);
+	if (mw_row_kind(stub_row(visit->control, struck + 1)) == MW_ROW_OURS)
+		return cross_recorder(visit, frame);
+	frame->fp = stub_read(frame->sp + CPU_SIGNAL_FP);
+	frame->fp_lost = false;
+	if (sp & 7)
+		return STUB_SLOW;
+	if (sp < frame->sp || sp >= frame->high)
+		frame->high = stub_region(visit, sp);
+	if (!frame->high || frame->high - sp < 8)
+		return STUB_SLOW;
+	frame->pc = struck + 1;
+	frame->sp = sp;
+	return STUB_CALLER;
+}

@@ -89,6 +89,8 @@ static struct mw_error *run_program(struct maker *maker, const struct rows_descr
 	bool slow = false;
 
 	maker->end = described->end;
+	if (!initial && maker->cie.signal)
+		return push_row(maker, at, mw_row(MW_ROW_SIGNAL, 0, MW_ROW_FP_SAME, 0));
 	if (!initial)
 		return make_slow(maker, at, maker->end);
 	rows_start(&maker->run, &maker->cie, maker->arch, initial, description);

@@ -36,7 +36,7 @@ struct mw_rows {
 /*
  * Compile a file. .eh_frame is the authority; code that only .debug_frame describes (in the file itself) is added. A
  * description that makes no sense gives MW_ROW_SLOW for its range, so that nothing wrong is ever said. A return
- * address register that is undefined gives MW_ROW_END; a signal frame gives MW_ROW_SLOW. A file without descriptions
+ * address register that is undefined gives MW_ROW_END; a signal frame gives MW_ROW_SIGNAL. A file without descriptions
  * has no rows. Bounded in time and memory by the size of the file. Errors: MEMORY.
  */
 struct mw_error *mw_rows_compile(const struct mw_elf *elf, const struct mw_arch *arch,

@@ -96,7 +96,7 @@ static struct mw_ring_code describe(const struct jump_process *process, const st
 	struct mw_ring_code code = {.start = mapping->start, .end = mapping->end};
 	const struct mw_module *module = mw_modules_find(process->survey.modules, mapping->start);
 
-	if (process->image && mapping->start <= process->image && process->image < mapping->end) {
+	if (jump_memory_ours(process, mapping->start)) {
 		code.whole = mw_row(MW_ROW_OURS, MW_STUB_CALL_SIZE + (int32_t)sizeof(uint64_t), MW_ROW_FP_SAME, 0);
 		return code;
 	}

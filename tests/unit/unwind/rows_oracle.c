@@ -144,7 +144,7 @@ static bool agrees(struct judge *judge, Dwarf_Frame *frame, uint64_t row)
 	address = register_of(frame, number);
 	sp = register_of(frame, judge->arch->dwarf_sp);
 	if (number < 0 || is_signal)
-		return false;
+		return is_signal && kind == MW_ROW_SIGNAL;
 	if (kind == MW_ROW_END)
 		return address.place == UNDEFINED;
 	if (kind != MW_ROW_SP && kind != MW_ROW_FP && kind != MW_ROW_FP_DEREF)

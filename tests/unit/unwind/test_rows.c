@@ -241,7 +241,7 @@ static void reads_what_is_shared(void **state)
 
 	(void)state;
 	assert_int_equal(row_with("zR", IMAGE_USUAL, ET_DYN), SP(8));
-	assert_int_equal(row_with("zRS", IMAGE_USUAL, ET_DYN), SLOW); /* a signal's frame */
+	assert_int_equal(row_with("zRS", IMAGE_USUAL, ET_DYN), mw_row(MW_ROW_SIGNAL, 0, MW_ROW_FP_SAME, 0));
 	assert_int_equal(row_with("zRB", IMAGE_USUAL, ET_DYN), SP(8));
 	assert_int_equal(row_with("zRQ", IMAGE_USUAL, ET_DYN), SLOW);
 	assert_int_equal(row_with("", IMAGE_USUAL, ET_EXEC), SP(8));
