@@ -7,7 +7,7 @@
  */
 #include "stub/recorder.h"
 
-#define WALKS   16
+#define WALKS      16
 #define STEPS      2048   /* frames and calls of ours */
 #define PIECE      65536u /* bytes of stack that are sent at most */
 #define UNIT_WORDS (MW_RING_UNIT / sizeof(uint64_t))
