@@ -57,6 +57,8 @@ class Events:
                 telling = line == 'differences:'
             elif telling:
                 self.differences.append(line)
+            elif line.startswith('left_behind: '):
+                self.test.fail(line)
             elif '=' in line:
                 key, _, value = line.partition('=')
                 self.answer[key] = int(value)

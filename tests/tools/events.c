@@ -23,9 +23,6 @@ struct arguments {
 	uint32_t depth, compare;
 };
 
-/* Where the engine can tell of the first stacks that differ: a text of several lines that it owns, or NULL. */
-__attribute__((weak)) const char *mw_engine_jump_differences(const struct mw_engine *engine, pid_t pid);
-
 static volatile sig_atomic_t interrupted;
 
 static void on_signal(int number)
@@ -102,7 +99,7 @@ static void say(const char *key, uint64_t value)
 static void say_stats(const struct mw_engine *engine, const struct canon *canon)
 {
 	const struct mw_engine_stats *stats = engine->ops->stats(engine, canon->pid);
-	const char *differences = NULL;
+	const char *text;
 
 	say("events", canon->events);
 	say("stacks", canon->next_stack);
@@ -111,16 +108,18 @@ static void say_stats(const struct mw_engine *engine, const struct canon *canon)
 	say("broken", stats->broken_stacks);
 	say("attach_ns", stats->attach_ns);
 	say("detach_ns", stats->detach_ns);
-#ifdef EVENTS_COMPARES
+	say("lost_stacks", stats->lost_stacks);
 	say("walks", stats->walks);
 	say("slow_walks", stats->slow_walks);
 	say("compared", stats->compared);
 	say("differing", stats->differing);
-#endif
-	if (mw_engine_jump_differences)
-		differences = mw_engine_jump_differences(engine, canon->pid);
-	if (differences && *differences)
-		printf("differences:\n%s\nend of differences\n", differences);
+	say("waited_ns", stats->waited_ns);
+	if (stats->left_behind)
+		printf("left_behind: %s\n", stats->left_behind);
+	if (!engine->ops->difference)
+		return;
+	for (size_t i = 0; (text = engine->ops->difference(engine, canon->pid, i)) != NULL; i++)
+		printf("differences:\n%s\nend of differences\n", text);
 }
 
 static struct mw_error *watch(struct mw_engine *engine, const struct arguments *arguments,
@@ -139,7 +138,8 @@ static struct mw_error *watch(struct mw_engine *engine, const struct arguments *
 
 static struct mw_error *record(const struct arguments *arguments, FILE *out)
 {
-	struct mw_engine_options options = {.track_heap = true, .track_vm = true, .depth = arguments->depth};
+	const struct mw_engine_options options = {
+		.track_heap = true, .track_vm = true, .depth = arguments->depth, .compare = arguments->compare};
 	const struct mw_engine_ops *ops = mw_engine_find(arguments->engine);
 	static struct canon canon;
 	struct mw_event_sink sink;
@@ -148,9 +148,6 @@ static struct mw_error *record(const struct arguments *arguments, FILE *out)
 
 	if (!ops)
 		return mw_error_create(MW_ERROR_UNSUPPORTED, 0, "there is no engine '%s'", arguments->engine);
-#ifdef EVENTS_COMPARES
-	options.compare = arguments->compare;
-#endif
 	MW_TRY(ops->create(&options, &engine));
 	canon_init(&canon, engine, arguments->pid, out, &sink);
 	err = watch(engine, arguments, &sink);

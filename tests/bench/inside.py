@@ -1,0 +1,425 @@
+# SPDX-License-Identifier: MIT
+"""inside.py: what an engine that records inside the target costs; rows of scripts/bench.
+
+Everything is a share of what the same program does unwatched in the same run, or a multiple of a trivial system call
+timed in the same run. Unlike under the trap engine the target is bare again right after each window, so each measurement
+also says what it does then.
+"""
+import os
+import re
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+# What is to be reached: (key, what, at least or at most, limit, unit).
+GOALS = [
+    ("pair 8 deep", "calls", "a pair, 8 deep", "at most", 0.8, "system calls"),
+    ("pair 30 deep", "calls", "a pair, 30 deep", "at most", 2, "system calls"),
+    ("pair two threads", "kept", "two threads at full rate keep", "at least", 0.15, "of the bare rate"),
+    ("pair 8 deep", "after", "after the window", "at least", 0.95, "of the bare rate"),
+    ("redis SET", "kept", "redis SET, 20 clients, keeps", "at least", 0.95, "of the bare throughput"),
+    ("redis LPUSH", "kept", "redis LPUSH, 20 clients, keeps", "at least", 0.95, "of the bare throughput"),
+    ("python dicts", "kept", "python3 allocating dicts keeps", "at least", 0.2, "of the bare rate"),
+    ("memory", "all_mib", "shared memory at 16 threads", "at most", 64, "MiB"),
+    ("stops", "attach_ms", "attach stops 200 threads for", "at most", 50, "ms"),
+    ("stops", "detach_ms", "detach stops 200 threads for", "at most", 50, "ms"),
+    ("drain", "long", "drain, a million live blocks", "at least", 5, "million events a second"),
+    ("drain", "short", "drain, blocks that live briefly", "at least", 10, "million events a second"),
+    ("idle", "share", "memwatch on an idle target takes", "at most", 0.01, "of a core"),
+]
+
+PYTHON = """
+import mmap, struct, sys
+file = open(sys.argv[1], 'r+b')
+board = mmap.mmap(file.fileno(), 4096)
+count = 0
+while True:
+    for i in range(500):
+        one = {'number': i, 'name': 'a name %d' % i, 'list': [i] * 8, 'inner': {'a': i, 'b': None}}
+    count += 500
+    struct.pack_into('=Q', board, 0, count)
+"""
+
+
+def code_of(pid):
+    """The code of a process's files as it is in memory now."""
+    found = []
+    with open("/proc/%d/maps" % pid, encoding="utf-8") as file:
+        lines = file.readlines()
+    with open("/proc/%d/mem" % pid, "rb", buffering=0) as memory:
+        for line in lines:
+            part = line.split(None, 5)
+            if "x" not in part[1] or len(part) < 6 or not part[5].startswith("/"):
+                continue
+            start, end = (int(x, 16) for x in part[0].split("-"))
+            try:
+                memory.seek(start)
+                found.append((start, memory.read(end - start)))
+            except OSError:
+                pass
+    return found
+
+
+def states(pid):
+    found = ""
+    for tid in os.listdir("/proc/%d/task" % pid):
+        try:
+            with open("/proc/%d/task/%s/stat" % (pid, tid), encoding="utf-8") as file:
+                found += file.read().rsplit(")", 1)[1].split()[0]
+        except OSError:
+            pass
+    return found
+
+
+def run_ns(pid):
+    """Time that all threads of a process have had a CPU, ns."""
+    total = 0
+    for tid in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/schedstat" % (pid, tid), encoding="utf-8") as file:
+            total += int(file.read().split()[0])
+    return total
+
+
+def until(condition, what, seconds=30):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise RuntimeError("waited in vain: " + what)
+        time.sleep(0.01)
+
+
+class Window:
+    """memwatch on a process, from when it records to when it is gone; `report` after it."""
+
+    def __init__(self, memwatch, pid, engine, directory):
+        self.path = os.path.join(directory, "report.json")
+        self.pid = pid
+        self.report = None
+        self.before = code_of(pid)
+        self.process = subprocess.Popen([memwatch, "-p", str(pid), "--engine", engine, "--quiet", "--json", self.path],
+                                        stdin=subprocess.DEVNULL)
+        try:
+            until(self.begun, "memwatch attaches")
+        except BaseException:
+            self.process.kill()
+            self.process.wait()
+            raise
+        time.sleep(0.2)  # caches fill
+
+    def begun(self):
+        if self.process.poll() is not None:
+            raise RuntimeError("memwatch ended with status %d" % self.process.returncode)
+        return code_of(self.pid) != self.before and "t" not in states(self.pid)
+
+    def end(self, load):
+        self.process.send_signal(signal.SIGINT)
+        if self.process.wait(120) != 0:
+            raise RuntimeError("memwatch failed with status %d" % self.process.returncode)
+        self.report = load(self.path)
+        if not self.report["complete"]:
+            print("bench: events were lost: %s" % self.report.get("lost"), file=sys.stderr)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+
+class Inside:
+    """The measurements. `tools`: the Board class, start() of a bench program, load() of a report."""
+
+    def __init__(self, options, memwatch, programs, tools, engine="jump"):
+        self.options, self.memwatch, self.programs, self.engine = options, memwatch, programs, engine
+        self.board, self.start, self.load = tools
+
+    def window(self, pid, directory):
+        return Window(self.memwatch, pid, self.engine, directory)
+
+    def measure(self, board, target, threads, directory):
+        """Rates before, in and after a window."""
+        seconds = self.options.seconds
+        bare = board.rate(threads, seconds / 2)
+        with self.window(target.pid, directory) as window:
+            before = run_ns(window.process.pid)
+            rates = board.rates(threads, seconds)
+            drain = run_ns(window.process.pid) - before
+            window.end(self.load)
+        after = board.rate(threads, seconds / 2)
+        watched = sum(rates)
+        if target.poll() is not None or not bare or not watched:
+            raise RuntimeError("the target has died, or stands still")
+        stacks = window.report.get("stacks", [])
+        return {
+            "bare_ns": 1e9 / bare,
+            "added_ns": 1e9 / watched - 1e9 / bare,
+            "kept": watched / bare,
+            "after": after / bare,
+            "drain_share": drain / 1e9 / seconds,
+            "frames": max((len(stack.get("frames", [])) for stack in stacks), default=None),
+            "complete": window.report["complete"],
+        }
+
+    def pair(self, depth, threads, mode=None):
+        with tempfile.TemporaryDirectory(prefix="memwatch-bench.") as directory:
+            board = self.board(directory)
+            target = self.start(board, "pairs", depth, threads, *([mode] if mode else []))
+            try:
+                return self.measure(board, target, threads, directory)
+            finally:
+                target.kill()
+                target.wait()
+
+    def python(self):
+        with tempfile.TemporaryDirectory(prefix="memwatch-bench.") as directory:
+            board = self.board(directory)
+            target = subprocess.Popen(["/usr/bin/python3", "-S", "-c", PYTHON, board.path], stdin=subprocess.DEVNULL,
+                                      env=dict(os.environ, PYTHONMALLOC="malloc"))
+            try:
+                until(lambda: board.get(0), "python3 begins")
+                return self.measure(board, target, 1, directory)
+            finally:
+                target.kill()
+                target.wait()
+
+    def redis(self, command):
+        """Requests a second bare and watched, turn by turn: each pair is one sample of the share."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = str(free.getsockname()[1])
+        requests = str(20000 if self.options.quick else 100000)
+        with tempfile.TemporaryDirectory(prefix="memwatch-bench.") as directory:
+            server = subprocess.Popen(["redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "",
+                                       "--appendonly", "no", "--dir", directory], stdin=subprocess.DEVNULL,
+                                      stdout=subprocess.DEVNULL)
+
+            def rate():
+                out = subprocess.run(["redis-benchmark", "-p", port, "-t", command.lower(), "-n", requests, "-c", "20",
+                                      "-r", "100000", "--csv"], check=True, capture_output=True, text=True).stdout
+                return float(re.search(r'(?m)^"%s[^"]*","([0-9.]+)"' % command, out)[1])
+
+            def answers():
+                return subprocess.run(["redis-cli", "-p", port, "PING"], capture_output=True, text=True,
+                                      check=False).stdout.strip() == "PONG"
+            try:
+                until(answers, "redis answers")
+                rate()
+                shares, complete, bare = [], True, 0
+                for _ in range(1 if self.options.quick else 3):
+                    first = rate()
+                    with self.window(server.pid, directory) as window:
+                        watched = rate()
+                        window.end(self.load)
+                    last = rate()
+                    complete = complete and window.report["complete"]
+                    bare = max(bare, first, last)
+                    shares.append(2 * watched / (first + last))
+                return {"kept": statistics.median(shares), "bare_per_second": bare, "complete": complete}
+            finally:
+                server.kill()
+                server.wait()
+
+    def memory(self):
+        """What is mapped in a target of 16 threads, all at work."""
+        with tempfile.TemporaryDirectory(prefix="memwatch-bench.") as directory:
+            board = self.board(directory)
+            target = self.start(board, "pairs", 8, 16)
+            try:
+                time.sleep(0.5)
+                size = self.size(target.pid)
+                with self.window(target.pid, directory) as window:
+                    time.sleep(1)
+                    mapped, resident = self.mapped(target.pid)
+                    grown = self.size(target.pid) - size
+                    window.end(self.load)
+                left = self.mapped(target.pid)[0]
+            finally:
+                target.kill()
+                target.wait()
+        if not mapped:
+            raise RuntimeError("nothing of memwatch is mapped")
+        return {"mapped_mib": mapped / 1024, "resident_mib": resident / 1024, "left_mib": left / 1024,
+                "all_mib": grown / 1024}
+
+    @staticmethod
+    def size(pid):
+        """KiB of address space."""
+        with open("/proc/%d/status" % pid, encoding="utf-8") as file:
+            return int(re.search(r"(?m)^VmSize:\s+(\d+)", file.read())[1])
+
+    @staticmethod
+    def mapped(pid):
+        """KiB mapped and resident that bear memwatch's name."""
+        mapped = resident = 0
+        ours = False
+        with open("/proc/%d/smaps" % pid, encoding="utf-8") as file:
+            for line in file:
+                if re.match(r"^[0-9a-f]+-[0-9a-f]+ ", line):
+                    ours = "memfd:memwatch" in line
+                elif ours and line.startswith("Size:"):
+                    mapped += int(line.split()[1])
+                elif ours and line.startswith("Rss:"):
+                    resident += int(line.split()[1])
+        return mapped, resident
+
+    def stops(self):
+        """How long 200 threads stand still, by memwatch's own count and as one of them sees it."""
+        with tempfile.TemporaryDirectory(prefix="memwatch-bench.") as directory:
+            board = self.board(directory)
+            target = self.start(board, "gaps", 200)
+            try:
+                until(lambda: board.get(1), "the threads begin")
+                board.set(0, 0)
+                with self.window(target.pid, directory) as window:
+                    attach_seen = board.get(0)
+                    board.set(0, 0)
+                    window.end(self.load)
+                detach_seen = board.get(0)
+            finally:
+                target.kill()
+                target.wait()
+        engine = window.report["engine"]
+        return {"attach_ms": engine["attach_ns"] / 1e6, "detach_ms": engine["detach_ns"] / 1e6,
+                "attach_seen_ms": attach_seen / 1e6, "detach_seen_ms": detach_seen / 1e6}
+
+    def idle(self):
+        """memwatch's share of a core while the target sleeps."""
+        with tempfile.TemporaryDirectory(prefix="memwatch-bench.") as directory:
+            target = subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL)
+            try:
+                time.sleep(0.2)
+                with self.window(target.pid, directory) as window:
+                    time.sleep(0.5)
+                    before, begun = run_ns(window.process.pid), time.monotonic()
+                    time.sleep(2 if self.options.quick else 5)
+                    share = (run_ns(window.process.pid) - before) / 1e9 / (time.monotonic() - begun)
+                    window.end(self.load)
+            finally:
+                target.kill()
+                target.wait()
+        return {"share": share}
+
+    def drain(self):
+        """tests/bench/drain: million events a second, the slowest number of rings."""
+        run = subprocess.run([os.path.join(self.programs, "drain"), "4" if self.options.quick else "20"], check=True,
+                             capture_output=True, text=True)
+        lines = [[float(x) for x in line.split()] for line in run.stdout.splitlines()
+                 if re.match(r"^\s*\d+\s+\d+\s+[0-9.]+\s+[0-9.]+\s*$", line)]
+        longest, shortest = max(line[1] for line in lines), min(line[1] for line in lines)
+        return {"long": min(line[3] for line in lines if line[1] == longest),
+                "short": min(line[3] for line in lines if line[1] == shortest),
+                "alone": min(line[2] for line in lines)}
+
+    def heaptrack(self, depth, threads):
+        """The same pairs under heaptrack -p: what people have today."""
+        with tempfile.TemporaryDirectory(prefix="memwatch-bench.") as directory:
+            board = self.board(directory)
+            target = self.start(board, "pairs", depth, threads)
+            run = None
+            try:
+                bare = board.rate(threads, self.options.seconds / 2)
+                run = subprocess.Popen(["heaptrack", "-o", os.path.join(directory, "data"), "-p",
+                                        str(target.pid)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.DEVNULL, start_new_session=True)
+                until(lambda: self.injected(target.pid), "heaptrack attaches")
+                time.sleep(1)
+                watched = board.rate(threads, self.options.seconds)
+            finally:
+                if run:
+                    os.killpg(run.pid, signal.SIGKILL)
+                    run.wait()
+                target.kill()
+                target.wait()
+        if not watched or watched > 0.9 * bare:
+            return None
+        return {"added_ns": 1e9 / watched - 1e9 / bare, "kept": watched / bare}
+
+    @staticmethod
+    def injected(pid):
+        with open("/proc/%d/maps" % pid, encoding="utf-8") as file:
+            there = "libheaptrack_inject" in file.read()
+        with open("/proc/%d/status" % pid, encoding="utf-8") as file:
+            return there and "TracerPid:\t0\n" in file.read()
+
+    def rows(self):
+        """(name, measurement, how often) of each row that can be measured here."""
+        repeat = self.options.repeat
+        found = [("pair 8 deep", lambda: self.pair(8, 1), repeat), ("pair 30 deep", lambda: self.pair(30, 1), repeat),
+                 ("pair two threads", lambda: self.pair(8, 2), repeat)]
+        if not self.options.quick:
+            found += [("pair 8 deep, every stack another", lambda: self.pair(8, 1, "vary"), repeat),
+                      ("pair 30 deep, every stack another", lambda: self.pair(30, 1, "vary"), repeat)]
+        if shutil.which("redis-server") and shutil.which("redis-benchmark"):
+            found += [("redis SET", lambda: self.redis("SET"), 1), ("redis LPUSH", lambda: self.redis("LPUSH"), 1)]
+        if os.path.exists("/usr/bin/python3"):
+            found.append(("python dicts", self.python, repeat))
+        found += [("memory", self.memory, 1), ("stops", self.stops, repeat), ("idle", self.idle, 1),
+                  ("drain", self.drain, 1)]
+        if shutil.which("heaptrack") and not self.options.quick:
+            found += [("heaptrack 8 deep", lambda: self.heaptrack(8, 1), 1),
+                      ("heaptrack two threads", lambda: self.heaptrack(8, 2), 1)]
+        return found
+
+
+WORSE_IS_MORE = ("added_ns", "attach_ms", "detach_ms", "attach_seen_ms", "detach_seen_ms", "bare_ns", "drain_share")
+
+
+def gather(samples):
+    """Of several measurements of a row the best of each number: other load only ever adds. Losses count always."""
+    best = {}
+    for key in samples[0]:
+        values = [sample[key] for sample in samples if sample[key] is not None]
+        if key == "complete":
+            best[key] = all(values)
+        else:
+            best[key] = (min(values) if key in WORSE_IS_MORE else max(values)) if values else None
+    return {**best, "samples": len(samples)}
+
+
+def goals(rows, call_ns):
+    """What was to be reached, and was it."""
+    result = []
+    for name, key, what, relation, limit, unit in GOALS:
+        row = rows.get(name)
+        if not row:
+            continue
+        value = row["added_ns"] / call_ns if key == "calls" else row[key]
+        result.append({"what": what, "value": value, "relation": relation, "limit": limit, "unit": unit,
+                       "met": value <= limit if relation == "at most" else value >= limit})
+    for name, row in rows.items():
+        if not row.get("complete", True):
+            result.append({"what": name + ": events lost", "value": 1, "relation": "at most", "limit": 0, "unit": "",
+                           "met": False})
+    return result
+
+
+def tables(rows, call_ns, number):
+    """(title, columns, lines) for people."""
+    pairs = [[name, number(row["added_ns"], 0), number(row["added_ns"] / call_ns, 2), number(row["kept"], 2),
+              number(row["after"], 2), number(row["bare_ns"], 0), number(row["drain_share"], 2),
+              number(row["frames"], 0), "yes" if row["complete"] else "NO"]
+             for name, row in rows.items() if "after" in row]
+    if pairs:
+        yield ("Recorded inside the target: added to each malloc+free pair (python3: to each round), ns",
+               ["", "added", "system calls", "of the bare rate", "after the window", "bare", "memwatch's CPU", "frames",
+                "complete"], pairs)
+    lines = [[name, number(row["kept"], 3), number(row["bare_per_second"], 0), "yes" if row["complete"] else "NO"]
+             for name, row in rows.items() if name.startswith("redis")]
+    if lines:
+        yield ("redis-server under redis-benchmark, 20 clients", ["", "of the bare throughput", "bare, a second",
+                                                                  "complete"], lines)
+    lines = [[name, number(row["added_ns"], 0), number(row["added_ns"] / call_ns, 2), number(row["kept"], 2)]
+             for name, row in rows.items() if name.startswith("heaptrack")]
+    if lines:
+        yield "heaptrack -p on the same", ["", "added, ns", "system calls", "of the bare rate"], lines
+    lines = [[name + ", " + key.replace("_", " "), number(value, 4)] for name in ("memory", "stops", "idle", "drain")
+             for key, value in rows.get(name, {}).items() if key != "samples"]
+    if lines:
+        yield "Besides", ["", ""], lines
