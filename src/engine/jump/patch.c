@@ -151,45 +151,48 @@ static bool call_standing(const struct standing *standing, mw_addr top)
 	return false;
 }
 
-/*
- * Has a signal struck among the instructions of a pad or of the image, whose handler is at work? The place to go back
- * to lies on the stack then. Words that are return addresses may be left over from calls long ago; those are told apart
- * by what precedes them.
- */
-static bool struck_in_ours(const struct standing *standing)
+/* Is word `i` of a stack the place where a call of ours has put where its function goes on? */
+static bool in_call(const struct jump_process *process, const uint64_t *stack, size_t i)
 {
-	const struct jump_process *process = standing->process;
-	mw_addr entry = process->image + mw_stub_header()->enter,
-		entries_end = process->image + mw_stub_header()->entries_end;
-	uint64_t words[512];
+	for (size_t j = 0; i > 0 && j < process->patch_count; j++) {
+		const struct jump_patch *patch = &process->patches[j];
 
-	for (unsigned piece = 0; piece < 16; piece++) {
-		mw_addr at = standing->sp + piece * sizeof(words);
-		size_t got = mw_remote_read(standing->tid, at, words, sizeof(words));
-
-		for (size_t i = 0; i < got / sizeof(words[0]); i++) {
-			bool in_entry = words[i] - entry < entries_end - entry &&
-					words[i] != process->image + mw_stub_header()->returned &&
-					words[i] != process->image + mw_stub_header()->entered &&
-					words[i] != process->image + mw_stub_header()->left;
-
-			if (in_entry ||
-			    (jump_memory_ours(process, words[i]) && words[i] - process->image >= process->image_size))
-				return true;
-		}
-		if (got < sizeof(words))
-			break;
+		if (stack[i] == patch->pad_at + patch->pad.original && (uint32_t)stack[i - 1] == patch->number)
+			return true;
 	}
 	return false;
 }
 
-/* Are there calls on the stack that return to us? A call that has returned takes its mark away. */
-static bool call_on_stack(const struct standing *standing)
+/*
+ * Does the word tell that a signal has struck among the instructions of a pad or of the image's entries, whose handler
+ * is at work? The place to go back to lies on the stack then. Return addresses may be left over from calls long ago.
+ */
+static bool struck_in_ours(const struct jump_process *process, const uint64_t *stack, size_t i)
+{
+	const struct mw_stub_header *header = mw_stub_header();
+	uint64_t into = stack[i] - process->image;
+
+	if (into < process->image_size)
+		return into >= header->enter && into < header->entries_end && into != header->returned &&
+		       into != header->entered && into != header->left;
+	return jump_memory_ours(process, stack[i]) && !in_call(process, stack, i);
+}
+
+/* Does a call of ours begin with word `i`, called from the word below? One that has returned takes its mark away. */
+static bool call_stands(const struct standing *standing, const uint64_t *stack, size_t i)
 {
 	const struct jump_process *process = standing->process;
+	size_t cookie = offsetof(struct mw_stub_call, cookie) / sizeof(uint64_t);
+
+	return i > 0 && stack[i + cookie] == ((standing->sp + i * sizeof(uint64_t)) ^ process->context.cookie) &&
+	       stack[i - 1] == process->image + mw_stub_header()->returned;
+}
+
+/* Is there anything on the stack that leads to our code? */
+static bool leads_to_ours(const struct standing *standing)
+{
 	const struct mw_mapping *mapping = mw_maps_find(standing->maps, standing->sp);
 	size_t words = sizeof(struct mw_stub_call) / sizeof(uint64_t), size = 0, got;
-	size_t cookie = offsetof(struct mw_stub_call, cookie) / sizeof(uint64_t);
 	uint64_t *stack;
 	bool found = false;
 
@@ -197,9 +200,9 @@ static bool call_on_stack(const struct standing *standing)
 		size = mapping->end - standing->sp < STACK_SCAN ? (size_t)(mapping->end - standing->sp) : STACK_SCAN;
 	stack = malloc(size + 1);
 	got = stack ? mw_remote_read(standing->tid, standing->sp, stack, size) / sizeof(uint64_t) : 0;
-	for (size_t i = 1; i + words <= got && !found; i++)
-		found = stack[i + cookie] == ((standing->sp + i * sizeof(uint64_t)) ^ process->context.cookie) &&
-			stack[i - 1] == process->image + mw_stub_header()->returned;
+	for (size_t i = 0; i < got && !found; i++)
+		found = struck_in_ours(standing->process, stack, i) ||
+			(i + words <= got && call_stands(standing, stack, i));
 	free(stack);
 	return found;
 }
@@ -227,7 +230,7 @@ static bool in_flight(struct jump_process *process, const struct mw_maps *maps, 
 		    call_standing(&standing, __atomic_load_n(&slot->top, __ATOMIC_ACQUIRE)))
 			return true;
 	}
-	return struck_in_ours(&standing) || call_on_stack(&standing);
+	return leads_to_ours(&standing);
 }
 
 size_t jump_in_flight(struct jump_process *process, const struct mw_maps *maps, bool copy)
