@@ -8,6 +8,11 @@
 #define CPU_SP 7
 #define CPU_FP 6
 
+#define CPU_SIGNAL_FP    0x78u
+#define CPU_SIGNAL_SP    0xa0u
+#define CPU_SIGNAL_PC    0xa8u
+#define CPU_SIGNAL_FRAME 0xb0u
+
 uint64_t fake_ticks(void);
 void fake_pause(void);
 uint64_t fake_thread_pointer(void);
