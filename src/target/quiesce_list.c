@@ -101,8 +101,8 @@ static bool is_kernel_worker(pid_t tid)
 	return (flags & (FLAG_IO_WORKER | FLAG_USER_WORKER)) != 0;
 }
 
-/* The kernel denied us a thread. NULL where that is in order. */
-static struct mw_error *judge_denied(struct mw_quiesce *quiesce, pid_t tid, int errnum)
+/* The kernel denied us a thread. NULL where that is in order; *ended where it is about to be no more. */
+static struct mw_error *judge_denied(struct mw_quiesce *quiesce, pid_t tid, int errnum, bool *ended)
 {
 	struct mw_quiet_thread *thread;
 	struct mw_status status;
@@ -110,9 +110,15 @@ static struct mw_error *judge_denied(struct mw_quiesce *quiesce, pid_t tid, int 
 
 	if (err) {
 		mw_error_destroy(err);
+		*ended = true;
 		return NULL;
 	}
-	if (status.state == 'Z' || status.state == 'X' || is_kernel_worker(tid))
+	if (status.state == 'Z' || status.state == 'X') {
+		/* A main thread that has ended stays. */
+		*ended |= tid != quiesce->pid;
+		return NULL;
+	}
+	if (is_kernel_worker(tid))
 		return NULL;
 	if (status.tracer != gettid())
 		return mw_preflight_explain_denied(quiesce->pid, errnum);
@@ -122,7 +128,7 @@ static struct mw_error *judge_denied(struct mw_quiesce *quiesce, pid_t tid, int 
 	return NULL;
 }
 
-static struct mw_error *seize_one(struct mw_quiesce *quiesce, pid_t tid)
+static struct mw_error *seize_one(struct mw_quiesce *quiesce, pid_t tid, bool *ended)
 {
 	struct mw_quiet_thread *thread;
 	struct mw_error *err;
@@ -139,7 +145,8 @@ static struct mw_error *seize_one(struct mw_quiesce *quiesce, pid_t tid)
 		int errnum = mw_error_errno(err);
 
 		mw_error_destroy(err);
-		return gone ? NULL : judge_denied(quiesce, tid, errnum);
+		*ended |= gone;
+		return gone ? NULL : judge_denied(quiesce, tid, errnum, ended);
 	}
 	return err;
 }
@@ -155,21 +162,25 @@ static bool has_threads(pid_t pid, size_t count)
 	return has;
 }
 
-/* Seize those of one list that are new. */
+/*
+ * Seize those of one list that are new. It is complete where none of those in it is on its way out, which may have made
+ * another before, and where it has as many as there are.
+ */
 static struct mw_error *seize_listed(struct mw_quiesce *quiesce, bool *fresh, bool *complete)
 {
 	pid_t *tids = NULL;
 	size_t count = 0;
+	bool ended = false;
 	struct mw_error *err = mw_tasks_read(quiesce->pid, &tids, &count);
 
 	for (size_t i = 0; i < count && !err; i++) {
 		if (mw_quiesce_find(quiesce, tids[i]))
 			continue;
-		err = seize_one(quiesce, tids[i]);
+		err = seize_one(quiesce, tids[i], &ended);
 		*fresh |= mw_quiesce_find(quiesce, tids[i]) != NULL;
 	}
 	free(tids);
-	*complete = !err && has_threads(quiesce->pid, count);
+	*complete = !err && !ended && has_threads(quiesce->pid, count);
 	return err;
 }
 
@@ -204,10 +215,11 @@ void mw_quiesce_adopt(struct mw_quiesce *quiesce, pid_t tid)
 	mw_error_destroy(mw_children_read(quiesce->pid, tid, &children, &count));
 	for (size_t i = 0; i < count; i++) {
 		struct mw_quiet_thread *child;
+		bool ended = false;
 
 		if (mw_quiesce_find(quiesce, children[i]) || mw_shares_memory(tid, children[i]) != 1)
 			continue;
-		mw_error_destroy(seize_one(quiesce, children[i]));
+		mw_error_destroy(seize_one(quiesce, children[i], &ended));
 		child = mw_quiesce_find(quiesce, children[i]);
 		if (child && !child->newborn)
 			child->sharing = true;
