@@ -179,7 +179,8 @@ struct mw_ring_slot {
 	uint64_t drained; /* units read */
 	uint32_t answered; /* how many asks it has answered */
 	uint32_t next_region; /* which of regions the next answer goes to */
-	uint64_t unused[6];
+	uint64_t exec;         /* the thread's: `entries` when it called execve; 0: it came back */
+	uint64_t unused[5];
 };
 
 _Static_assert(sizeof(struct mw_ring_slot) == 256, "four lines of the cache");

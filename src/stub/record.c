@@ -87,7 +87,7 @@ unsigned mw_stub_enter(struct mw_stub_saved *saved, struct mw_stub_call *call)
 		announce();
 		return MW_STUB_PASS;
 	}
-	if (unlikely(visit.hook->role >= STUB_ROLE_COUNT)) {
+	if (unlikely(visit.hook->role >= STUB_ROLE_COUNT && visit.hook->role != MW_STUB_EXEC)) {
 		if (visit.hook->role == MW_STUB_LOADER)
 			loader_changed();
 		return MW_STUB_PASS;
@@ -101,7 +101,13 @@ unsigned mw_stub_enter(struct mw_stub_saved *saved, struct mw_stub_call *call)
 		return MW_STUB_PASS;
 	if (unlikely(!stub_visit_begin(&visit)))
 		return MW_STUB_PASS;
-	answer = consider(&visit);
+	if (unlikely(visit.hook->role == MW_STUB_EXEC)) {
+		call->flags = MW_STUB_SILENT;
+		visit.slot->exec = visit.slot->entries;
+		answer = MW_STUB_WRAP;
+	} else {
+		answer = consider(&visit);
+	}
 	if (likely(answer == MW_STUB_WRAP)) {
 		call->prev = visit.slot->top;
 		call->cookie = (uint64_t)(uintptr_t)call ^ context->cookie;
@@ -134,7 +140,9 @@ void mw_stub_leave(struct mw_stub_call *call, uint64_t result)
 	visit.high = 0;
 	stub_visit_resume(&visit, slot);
 	__atomic_store_n(&slot->top, call->prev, __ATOMIC_RELEASE);
-	if (!(call->flags & MW_STUB_SILENT)) {
+	if (unlikely(visit.hook->role == MW_STUB_EXEC)) {
+		slot->exec = 0;
+	} else if (!(call->flags & MW_STUB_SILENT)) {
 		if (likely(stub_is_heap(visit.hook)))
 			stub_heap_leave(&visit, result);
 		else

@@ -64,7 +64,7 @@ static STUB_RARE uint64_t ask(struct stub_visit *visit, uint64_t sp)
 			break;
 	}
 	stub_wait_end(slot, &wait);
-	slot->ask = high || !answered ? MW_RING_ASK_NOTHING : MW_RING_ASK_REFUSED;
+	slot->ask = high ? MW_RING_ASK_NOTHING : MW_RING_ASK_REFUSED;
 	return high;
 }
 

@@ -139,9 +139,10 @@ struct mw_error *jump_process_detach(struct jump_process *process, enum mw_windo
 	if (process->windowed)
 		process->window.length_ns = jump_now(process);
 	if (process->memory.there || process->guard || process->journal.count) {
-		err = first_of(err, jump_guard_set(process, jump_live_tid(process), 0));
+		/* In this order: a guard that is off while recording is on is a forked child's. */
 		if (process->shared.base)
 			__atomic_store_n(&jump_control(&process->shared)->recording, 0, __ATOMIC_RELEASE);
+		err = first_of(err, jump_guard_set(process, jump_live_tid(process), 0));
 		err = first_of(err, remove_all(process));
 	}
 	return first_of(jump_process_end(process, end), err);

@@ -110,7 +110,8 @@ static bool help_thread_lives(void *context, uint32_t tid)
 {
 	const struct jump_process *process = context;
 
-	return lives(process, translate(process, tid));
+	/* When the whole process has ended, what its threads were at is of no matter; others may live in its memory. */
+	return lives(process, translate(process, tid)) || jump_has_exited(process);
 }
 
 static bool help_fill(void *context, uint32_t first, uint32_t count)

@@ -218,6 +218,7 @@ struct mw_error *jump_process_detach(struct jump_process *process, enum mw_windo
 /* The process is no more, or is another program now. */
 struct mw_error *jump_process_end(struct jump_process *process, enum mw_window_end end) MW_MUST_CHECK;
 
+bool jump_has_exited(const struct jump_process *process);
 /* Note the exit status, `known` as waitpid gives it or -1. */
 void jump_exit_status(struct jump_process *process, int known);
 void jump_memory_close(struct jump_process *process);

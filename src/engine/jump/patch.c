@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#define CALL_BYTES 8u         /* no call is longer */
 #define STACK_SCAN (1u << 20) /* how much of a stack is looked through for calls of ours */
 
 static struct mw_error *plant(struct jump_process *process, pid_t tid, struct jump_patch *patch)
@@ -164,8 +165,9 @@ static bool in_call(const struct jump_process *process, const uint64_t *stack, s
 }
 
 /*
- * Does the word tell that a signal has struck among the instructions of a pad or of the image's entries, whose handler
- * is at work? The place to go back to lies on the stack then. Return addresses may be left over from calls long ago.
+ * Does the word tell that a signal has struck among the instructions of a pad or of the image, whose handler is at
+ * work? The place to go back to lies on the stack then. Return addresses, which follow a call, may be left over from
+ * calls long ago; a thread that is in the recorder's calls has told so (slot->inside).
  */
 static bool struck_in_ours(const struct jump_process *process, const uint64_t *stack, size_t i)
 {
@@ -173,8 +175,8 @@ static bool struck_in_ours(const struct jump_process *process, const uint64_t *s
 	uint64_t into = stack[i] - process->image;
 
 	if (into < process->image_size)
-		return into >= header->enter && into < header->entries_end && into != header->returned &&
-		       into != header->entered && into != header->left;
+		return into >= sizeof(*header) + CALL_BYTES && into < header->code_end && into != header->returned &&
+		       !process->survey.arch->is_call_before(mw_stub_image + into - CALL_BYTES, CALL_BYTES);
 	return jump_memory_ours(process, stack[i]) && !in_call(process, stack, i);
 }
 

@@ -16,6 +16,7 @@ static const struct {
 } helpers[] = {
 	{"_dl_debug_state", MW_STUB_LOADER},
 	{"_Unwind_Find_FDE", MW_STUB_UNWINDER},
+	{"execve", MW_STUB_EXEC},
 };
 
 #define HELPERS (sizeof(helpers) / sizeof(helpers[0]))
@@ -150,9 +151,9 @@ static struct mw_error *plan_helpers_of(struct jump_process *process, pid_t tid,
 						 .addr = found.helper[i].vaddr + module->bias,
 						 .size = found.helper[i].size};
 
-		/* A program's own function of the loader's name may mean anything. */
+		/* A program's own function of such a name may mean anything. */
 		if (!found.helper[i].vaddr || planned(process, patch.addr) ||
-		    (helpers[i].role == MW_STUB_LOADER &&
+		    (helpers[i].role != MW_STUB_UNWINDER &&
 		     process->survey.module_class[module->number] != MW_MODULE_RUNTIME))
 			continue;
 		if (process->next_helper <= process->survey.hooks.count)

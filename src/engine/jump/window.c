@@ -131,7 +131,7 @@ void jump_exit_status(struct jump_process *process, int known)
 	process->window.exit_status = is_known ? status : 0;
 }
 
-static bool has_exited(const struct jump_process *process)
+bool jump_has_exited(const struct jump_process *process)
 {
 	struct pollfd fd = {.fd = process->pidfd, .events = POLLIN};
 
@@ -146,16 +146,29 @@ static bool has_execed(const struct jump_process *process)
 
 	if (mw_remote_read(tid, process->memory.there, &magic, sizeof(magic)) == sizeof(magic))
 		return magic != MW_RING_MAGIC;
-	return !has_exited(process) && kill(process->pid, 0) == 0;
+	return !jump_has_exited(process) && kill(process->pid, 0) == 0;
+}
+
+/* What has ended so soon after an exec has not been seen as what it had become. */
+static bool became_another(const struct jump_process *process)
+{
+	for (uint32_t i = 0; i < process->shared.geometry.slot_count; i++) {
+		const struct mw_ring_slot *slot = jump_slot(&process->shared, i);
+
+		/* Nothing has been heard of the thread since: it was no vfork child of its that called it. */
+		if (slot->owner > MW_RING_TOMB && slot->exec && slot->exec == slot->entries)
+			return true;
+	}
+	return false;
 }
 
 static struct mw_error *look_alive(struct jump_process *process)
 {
-	if (has_exited(process)) {
+	if (jump_has_exited(process)) {
 		jump_exit_status(process, -1);
-		return jump_process_end(process, MW_END_EXIT);
+		return jump_process_end(process, became_another(process) ? MW_END_EXEC : MW_END_EXIT);
 	}
-	if (has_execed(process) && !has_exited(process))
+	if (has_execed(process) && !jump_has_exited(process))
 		return jump_process_end(process, MW_END_EXEC);
 	return NULL;
 }
@@ -186,6 +199,8 @@ static struct mw_error *serve(struct jump_process *process, size_t *events)
 {
 	uint64_t now = jump_now(process);
 
+	if (jump_has_exited(process))
+		return look_alive(process);
 	MW_TRY(jump_answer(process));
 	MW_TRY(serve_loader(process, now));
 	MW_TRY(jump_drain_round(process->drain, events));
