@@ -2,8 +2,7 @@
 """inside.py: what an engine that records inside the target costs; rows of scripts/bench.
 
 Everything is a share of what the same program does unwatched in the same run, or a multiple of a trivial system call
-timed in the same run. Unlike under the trap engine the target is bare again right after each window, so each measurement
-also says what it does then.
+timed in the same run. Each measurement also says what the target does after the window, when it should be bare again.
 """
 import os
 import re
@@ -146,11 +145,13 @@ class Inside:
     def measure(self, board, target, threads, directory):
         """Rates before, in and after a window."""
         seconds = self.options.seconds
+        bare_cpu = self.cpu(board, target, threads)
         bare = board.rate(threads, seconds / 2)
+        bare_cpu = self.cpu(board, target, threads, bare_cpu)
         with self.window(target.pid, directory) as window:
-            before = run_ns(window.process.pid)
+            before, watched_cpu = run_ns(window.process.pid), self.cpu(board, target, threads)
             rates = board.rates(threads, seconds)
-            drain = run_ns(window.process.pid) - before
+            drain, watched_cpu = run_ns(window.process.pid) - before, self.cpu(board, target, threads, watched_cpu)
             window.end(self.load)
         after = board.rate(threads, seconds / 2)
         watched = sum(rates)
@@ -160,12 +161,19 @@ class Inside:
         return {
             "bare_ns": 1e9 / bare,
             "added_ns": 1e9 / watched - 1e9 / bare,
+            "added_cpu_ns": watched_cpu - bare_cpu,
             "kept": watched / bare,
             "after": after / bare,
             "drain_share": drain / 1e9 / seconds,
             "frames": max((len(stack.get("frames", [])) for stack in stacks), default=None),
             "complete": window.report["complete"],
         }
+
+    @staticmethod
+    def cpu(board, target, threads, since=None):
+        """(CPU time, count) of the target now; with an earlier one the CPU time of a count since then, ns."""
+        now = run_ns(target.pid), sum(board.get(line) for line in range(threads))
+        return (now[0] - since[0]) / max(1, now[1] - since[1]) if since else now
 
     def pair(self, depth, threads, mode=None):
         with tempfile.TemporaryDirectory(prefix="memwatch-bench.") as directory:
@@ -368,7 +376,8 @@ class Inside:
         return found
 
 
-WORSE_IS_MORE = ("added_ns", "attach_ms", "detach_ms", "attach_seen_ms", "detach_seen_ms", "bare_ns", "drain_share")
+WORSE_IS_MORE = ("added_ns", "added_cpu_ns", "attach_ms", "detach_ms", "attach_seen_ms", "detach_seen_ms", "bare_ns",
+                 "drain_share")
 
 
 def gather(samples):
@@ -402,14 +411,14 @@ def goals(rows, call_ns):
 
 def tables(rows, call_ns, number):
     """(title, columns, lines) for people."""
-    pairs = [[name, number(row["added_ns"], 0), number(row["added_ns"] / call_ns, 2), number(row["kept"], 2),
-              number(row["after"], 2), number(row["bare_ns"], 0), number(row["drain_share"], 2),
+    pairs = [[name, number(row["added_ns"], 0), number(row["added_ns"] / call_ns, 2), number(row["added_cpu_ns"], 0),
+              number(row["kept"], 2), number(row["after"], 2), number(row["bare_ns"], 0), number(row["drain_share"], 2),
               number(row["frames"], 0), "yes" if row["complete"] else "NO"]
              for name, row in rows.items() if "after" in row]
     if pairs:
         yield ("Recorded inside the target: added to each malloc+free pair (python3: to each round), ns",
-               ["", "added", "system calls", "of the bare rate", "after the window", "bare", "memwatch's CPU", "frames",
-                "complete"], pairs)
+               ["", "added", "system calls", "added, CPU", "of the bare rate", "after the window", "bare",
+                "memwatch's CPU", "frames", "complete"], pairs)
     lines = [[name, number(row["kept"], 3), number(row["bare_per_second"], 0), "yes" if row["complete"] else "NO"]
              for name, row in rows.items() if name.startswith("redis")]
     if lines:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The target's code and mappings: registers pass through, nothing is left behind however often, what can't be is said."""
+"""The target's code and mappings: registers pass through, nothing is left behind, what can't be hooked is said."""
 import os
 import subprocess
 import time
