@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * unmovable: an allocator with functions that no jump can be put over: one whose own loop comes back to its second
- * instruction, and one that is a single return. Its names are mimalloc's.
+ * instruction, and one that is a single return with another function right behind it. Its names are mimalloc's.
  */
 #include "target.h"
 
@@ -12,6 +12,7 @@
 void *mi_malloc(size_t size);
 void *mi_calloc(size_t count, size_t size);
 void mi_free(void *block);
+size_t unmovable_next(size_t number);
 
 extern __attribute__((visibility("hidden"))) char unmovable_memory[1 << 20];
 char unmovable_memory[1 << 20] __attribute__((aligned(64)));
@@ -45,7 +46,15 @@ __asm__("	.text\n"
 	"	.cfi_startproc\n"
 	"	ret\n"
 	"	.cfi_endproc\n"
-	"	.size mi_free, . - mi_free\n");
+	"	.size mi_free, . - mi_free\n"
+	"	.globl unmovable_next\n"
+	"	.type unmovable_next, @function\n"
+	"unmovable_next:\n"
+	"	.cfi_startproc\n"
+	"	lea 1(%rdi), %rax\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	"	.size unmovable_next, . - unmovable_next\n");
 
 KEEP void *mi_calloc(size_t count, size_t size)
 {
@@ -77,6 +86,8 @@ int main(void)
 	for (int i = 0; i < ROUNDS; i++) {
 		unmovable_pair();
 		unmovable_leak();
+		if (unmovable_next((size_t)i) != (size_t)i + 1)
+			target_fail("the function behind mi_free is changed");
 	}
 	target_say("unmovable_pair.transient.count", ROUNDS);
 	target_say("unmovable_pair.transient.bytes", ROUNDS * 41);
