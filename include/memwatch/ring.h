@@ -10,6 +10,7 @@
  *      | slots               | one a thread, found by hash of its thread pointer
  *      | queue               | numbers of rings that a new thread may take (uint32_t): the n-th thread takes the n-th
  *      | scratch             | frames of the walk that a ring's thread is at: depth + 1 words a ring
+ *      | memos               | walks of a ring's thread, to be known again
  *      | stacks              | (hash of a stack → its id), a cache
  *      | known               | blocks allocated in the window, a cache
  *      | cache               | (pc → row), a cache
@@ -191,6 +192,27 @@ static inline uint32_t mw_ring_slot_first(uint64_t thread_pointer, uint32_t slot
 	return (uint32_t)((thread_pointer >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 40) & (slot_count - 1);
 }
 
+#define MW_RING_MEMOS      16 /* a ring; 2^n */
+#define MW_RING_MEMO_WORDS 48
+
+/*
+ * A walk: from where it began, what it read, and the id of the stack that it found. A walk is a function of that, so one
+ * that begins in the same way and would read the same finds the same. 0 for a return address: it does not count.
+ */
+struct mw_ring_memo {
+	uint64_t ret;  /* the call's return address */
+	uint64_t call; /* address of its struct mw_stub_call */
+	uint64_t fp;   /* the frame pointer; it counts where fp_used */
+	uint64_t top;  /* end of what was read */
+	uint32_t key, generation;
+	uint32_t id, count;
+	uint64_t fp_used;
+	uint64_t unused;
+	struct {
+		uint64_t at, word;
+	} words[MW_RING_MEMO_WORDS];
+};
+
 /* (hash → id): tag ^ id is the hash, so an entry half written does not count. */
 struct mw_ring_stack_entry {
 	uint64_t tag, id;
@@ -290,7 +312,7 @@ struct mw_ring_control {
 	uint32_t stack_count; /* 2^n */
 	uint32_t known_count; /* 2^n */
 	uint32_t cache_count; /* 2^n */
-	uint64_t slots, queue, scratch, stacks, known, cache, dictionary, rings;
+	uint64_t slots, queue, scratch, memos /* 0: none */, stacks, known, cache, dictionary, rings;
 
 	/* memwatch writes these as it goes. */
 	uint64_t heartbeat __attribute__((aligned(64))); /* time stamp counter */
@@ -308,6 +330,7 @@ struct mw_ring_control {
 	uint64_t rings_taken __attribute__((aligned(64)));
 	uint32_t next_stack;
 	uint32_t loader_changes;
+	uint32_t asks; /* sum of all slots' asked */
 	uint64_t lost_events; /* of threads that got no slot */
 	uint32_t given_up;    /* memwatch was gone, and recording was stopped for it */
 	uint32_t child_count; /* forked children that were seen: their thread ids as their control blocks say */

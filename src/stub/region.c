@@ -57,6 +57,7 @@ static STUB_RARE uint64_t ask(struct stub_visit *visit, uint64_t sp)
 		slot->ask_address = sp;
 		slot->ask = MW_RING_ASK_REGION;
 		number = __atomic_add_fetch(&slot->asked, 1, __ATOMIC_RELEASE);
+		__atomic_fetch_add(&visit->control->asks, 1, __ATOMIC_RELEASE);
 		while (answered && (int32_t)(__atomic_load_n(&slot->answered, __ATOMIC_ACQUIRE) - number) < 0)
 			answered = stub_wait_on(visit->control, &wait);
 		high = stub_region_known(slot, sp);

@@ -13,17 +13,114 @@
 #define UNIT_WORDS (MW_RING_UNIT / sizeof(uint64_t))
 
 struct stack {
-	uint64_t *frames; /* in the scratch */
-	uint64_t entries; /* slot->entries at the beginning */
+	struct mw_ring_memo *memo; /* to be filled in, or NULL */
+	uint64_t *frames;          /* in the scratch */
+	uint64_t entries;          /* slot->entries at the beginning */
 	uint64_t hash;
 	uint32_t count, cut;
-	bool crossed; /* a signal's frame: part of it may be on another stack */
+	uint64_t saved_at; /* where the frame pointer was read from, or 0 */
+	uint64_t top;      /* end of what the walk read */
+	bool crossed;      /* a signal's frame: part of it may be on another stack */
 };
 
 static inline uint64_t mix(uint64_t hash, uint64_t word)
 {
 	hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
 	return hash ^ hash >> 29;
+}
+
+/* What a walk reads, for the next one. `at`: where a word was. */
+static inline void note(struct stack *stack, uint64_t at, uint64_t word)
+{
+	struct mw_ring_memo *memo = stack->memo;
+
+	if (unlikely(!memo))
+		return;
+	if (unlikely(memo->count == MW_RING_MEMO_WORDS)) {
+		stack->memo = NULL;
+		return;
+	}
+	memo->words[memo->count].at = at;
+	memo->words[memo->count++].word = word;
+}
+
+static inline uint32_t memo_key(const struct stub_visit *visit, uint32_t flags)
+{
+	return visit->call->hook << 8 | flags;
+}
+
+static inline struct mw_ring_memo *memo_at(const struct stub_visit *visit)
+{
+	struct mw_ring_control *control = visit->control;
+	uint64_t here = (uint64_t)(uintptr_t)visit->call, mixed = visit->ret ^ here >> 3 ^ visit->ret >> 7;
+	struct mw_ring_memo *memos = stub_at(control, control->memos);
+
+	return &memos[(uint64_t)(visit->slot->ring - 1) * MW_RING_MEMOS + (mixed & (MW_RING_MEMOS - 1))];
+}
+
+/* Is the stack as it was when that walk was made? */
+static inline bool recall(const struct stub_visit *visit, const struct mw_ring_memo *memo, uint32_t flags)
+{
+	uint64_t differ = 0;
+	uint32_t count = memo->count;
+
+	if (memo->ret != visit->ret || memo->call != (uint64_t)(uintptr_t)visit->call ||
+	    memo->key != memo_key(visit, flags) || memo->generation != visit->control->generation ||
+	    memo->top > visit->high || (memo->fp_used && memo->fp != visit->saved->gpr[CPU_FP]) ||
+	    count > MW_RING_MEMO_WORDS)
+		return false;
+	for (uint32_t i = 0; i < count; i++)
+		differ |= stub_read(memo->words[i].at) ^ memo->words[i].word;
+	return differ == 0;
+}
+
+static inline void memo_begin(struct stub_visit *visit, struct stack *stack)
+{
+	struct mw_ring_memo *memo = stack->memo;
+
+	if (!memo)
+		return;
+	memo->ret = 0;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	memo->count = 0;
+	memo->fp_used = 0;
+	memo->fp = visit->saved->gpr[CPU_FP];
+	memo->call = (uint64_t)(uintptr_t)visit->call;
+	memo->generation = visit->control->generation;
+}
+
+static inline void memo_end(struct stub_visit *visit, struct stack *stack, uint32_t flags, uint32_t id)
+{
+	struct mw_ring_memo *memo = stack->memo;
+
+	if (!memo || stack->crossed || id == MW_RING_STACK_NONE)
+		return;
+	memo->key = memo_key(visit, flags);
+	memo->id = id;
+	memo->top = stack->top;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	/* A handler that came between has begun this one anew, or another. */
+	if (__atomic_load_n(&visit->slot->entries, __ATOMIC_RELAXED) == stack->entries)
+		__atomic_store_n(&memo->ret, visit->ret, __ATOMIC_RELEASE);
+}
+
+/* A step was made by that row: the caller's frame is there. `fp`: the frame pointer before it. */
+static inline void note_step(struct stack *stack, const struct stub_frame *frame, uint64_t row, uint64_t fp)
+{
+	enum mw_row_kind kind = mw_row_kind(row);
+
+	note(stack, frame->sp - 8, frame->pc);
+	if (unlikely(kind == MW_ROW_FP_DEREF)) {
+		stack->memo = NULL;
+	} else if (unlikely(kind == MW_ROW_FP)) {
+		/* Where no row needs the frame pointer, what it was is of no matter. */
+		if (stack->saved_at)
+			note(stack, stack->saved_at, fp);
+		else if (stack->memo)
+			stack->memo->fp_used = 1;
+	}
+	if (mw_row_fp(row) == MW_ROW_FP_SAVED)
+		stack->saved_at = frame->sp + (uint64_t)(int64_t)mw_row_fp_at(row);
 }
 
 /* False: the slow road. */
@@ -36,9 +133,11 @@ static bool walk(struct stub_visit *visit, struct stack *stack, uint32_t flags)
 	enum stub_step step = STUB_SLOW;
 
 	stack->crossed = false;
+	stack->saved_at = 0;
+	memo_begin(visit, stack);
 	stub_frame_first(visit, &frame);
 	for (unsigned i = 0; i < STEPS; i++) {
-		uint64_t pc = frame.pc, row = stub_row(control, pc);
+		uint64_t pc = frame.pc, fp = frame.fp, row = stub_row(control, pc);
 
 		if (likely(mw_row_kind(row) != MW_ROW_OURS)) {
 			if (unlikely(count == depth)) {
@@ -50,6 +149,10 @@ static bool walk(struct stub_visit *visit, struct stack *stack, uint32_t flags)
 			hash = mix(hash, pc);
 		}
 		step = stub_frame_step(&frame, row);
+		if (likely(step == STUB_CALLER)) {
+			note_step(stack, &frame, row, fp);
+			continue;
+		}
 		if (unlikely(step == STUB_SIGNAL) && count) {
 			/* What a signal has struck is no call: its pc is told as one that follows a call there, as is
 			 * that of the code that the handler returns to. */
@@ -61,12 +164,15 @@ static bool walk(struct stub_visit *visit, struct stack *stack, uint32_t flags)
 		if (unlikely(step != STUB_CALLER))
 			break;
 	}
+	if (frame.pc == 0)
+		note(stack, frame.sp - 8, 0);
 	if (step == STUB_FOREIGN)
 		cut = MW_RING_BROKEN;
 	else if (step != STUB_END)
 		return false;
 	stack->count = count;
 	stack->cut = cut;
+	stack->top = frame.sp;
 	hash = mix(hash, (uint64_t)cut << 32 | count);
 	stack->hash = hash ? hash : 1;
 	return true;
@@ -225,6 +331,7 @@ uint32_t stub_stack(struct stub_visit *visit, uint32_t flags)
 	struct mw_ring_control *control = visit->control;
 	struct mw_ring_slot *slot = visit->slot;
 	uint64_t here = (uint64_t)(uintptr_t)visit->call;
+	struct mw_ring_memo *memo;
 	struct stack stack;
 	uint32_t id;
 
@@ -236,16 +343,31 @@ uint32_t stub_stack(struct stub_visit *visit, uint32_t flags)
 		return MW_RING_STACK_NONE;
 	}
 	slot->walks++;
+	/* A handler that has come into a visit keeps its hands off what that one is at. */
+	memo = control->memos && !control->compare && !visit->inside ? memo_at(visit) : NULL;
+	if (likely(memo)) {
+		stack.entries = __atomic_load_n(&slot->entries, __ATOMIC_RELAXED);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		if (likely(recall(visit, memo, flags))) {
+			id = memo->id;
+			__atomic_signal_fence(__ATOMIC_SEQ_CST);
+			if (likely(undisturbed(visit, &stack)))
+				return id;
+		}
+	}
 	stack.frames = (uint64_t *)stub_at(control, control->scratch) +
 		       (uint64_t)(slot->ring - 1) * (control->depth + UINT64_C(1));
 	for (unsigned i = 0; i < WALKS; i++) {
 		stack.entries = __atomic_load_n(&slot->entries, __ATOMIC_RELAXED);
+		stack.memo = memo;
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		if (unlikely(!walk(visit, &stack, flags)))
 			return slow(visit, flags);
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		if (likely(undisturbed(visit, &stack)) && likely(intern(visit, &stack, flags, &id)))
+		if (likely(undisturbed(visit, &stack)) && likely(intern(visit, &stack, flags, &id))) {
+			memo_end(visit, &stack, flags, id);
 			return id;
+		}
 	}
 	return slow(visit, flags);
 }

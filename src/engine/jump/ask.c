@@ -54,8 +54,13 @@ static void answer(struct mw_ring_slot *slot, const struct mw_maps *maps, uint32
 
 struct mw_error *jump_answer(struct jump_process *process)
 {
+	uint32_t asks = __atomic_load_n(&jump_control(&process->shared)->asks, __ATOMIC_ACQUIRE);
 	struct mw_maps maps = {0};
 	bool read = false;
+
+	if (asks == process->asks_seen)
+		return NULL;
+	process->asks_seen = asks;
 
 	for (uint32_t i = 0; i < process->shared.geometry.slot_count; i++) {
 		struct mw_ring_slot *slot = jump_slot(&process->shared, i);

@@ -305,7 +305,8 @@ void jump_stats_take(struct jump_process *process)
 	if (!process->drain || !process->shared.base)
 		return;
 	drained = jump_drain_stats(process->drain);
-	process->stats.lost_events = drained->lost_events + drained->bad_records;
+	/* How much a recorder that has given up did not see, nobody knows. */
+	process->stats.lost_events = drained->lost_events + drained->bad_records + process->gave_up;
 	process->stats.lost_stacks = drained->lost_stacks;
 	process->stats.broken_stacks = drained->broken_stacks;
 	process->stats.walks = drained->walks;

@@ -20,8 +20,8 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-#define HEARTBEAT_LIMIT_NS UINT64_C(400000000)
-#define WAIT_LIMIT_NS      UINT64_C(1000000000)
+#define HEARTBEAT_LIMIT_NS UINT64_C(1000000000)
+#define WAIT_LIMIT_NS      UINT64_C(2000000000)
 
 static struct mw_error *unsupported(const struct jump_process *process, const char *why)
 {

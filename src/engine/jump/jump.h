@@ -111,7 +111,7 @@ struct jump_process {
 	uint64_t last_sample_ns, last_tidy_ns, last_alive_ns, last_look_ns, last_name_ns;
 	uint64_t rate_events, rate_since_ns;
 	uint64_t attach_start; /* clock ticks of /proc starttime at attach: younger processes may be our children */
-	uint32_t children_seen;
+	uint32_t children_seen, asks_seen;
 	uint64_t children_cleaned;
 	uint64_t resident; /* bytes of ours that count into the target's RSS, as of the last sample */
 };

@@ -87,7 +87,8 @@ static inline struct mw_error *take(struct jump_drain *drain, struct jump_reader
 	uint32_t flags = mw_ring_flags_of(record->mark);
 
 	*units = 0;
-	if (mw_ring_hook_of(record->mark) >= drain->hooks)
+	/* A thread may first be met in a helper of ours, whose number is none of a hook's. */
+	if (mw_ring_hook_of(record->mark) >= drain->hooks && mw_ring_type_of(record->mark) != MW_RING_THREAD)
 		return NULL;
 	if (mw_ring_type_of(record->mark) <= MW_RING_FREE_BLOCK && reader->thread != JUMP_NO_THREAD &&
 	    !(flags & (MW_RING_VM | MW_RING_INTERNAL))) {

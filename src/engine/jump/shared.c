@@ -68,6 +68,7 @@ void jump_geometry_plan(struct jump_geometry *geometry, size_t threads, uint32_t
 	geometry->slots = take(&end, geometry->slot_count * sizeof(struct mw_ring_slot));
 	geometry->queue = take(&end, geometry->queue_count * sizeof(uint32_t));
 	geometry->scratch = take(&end, (uint64_t)rings * (depth + UINT64_C(1)) * sizeof(uint64_t));
+	geometry->memos = take(&end, (uint64_t)rings * MW_RING_MEMOS * sizeof(struct mw_ring_memo));
 	geometry->stacks = take(&end, geometry->stack_count * sizeof(struct mw_ring_stack_entry));
 	geometry->known = take(&end, geometry->known_count * sizeof(uint32_t));
 	geometry->cache = take(&end, geometry->cache_count * sizeof(struct mw_ring_cached_row));
@@ -97,6 +98,7 @@ void jump_shared_format(const struct jump_shared *shared, uint32_t rings)
 	control->slots = geometry->slots;
 	control->queue = geometry->queue;
 	control->scratch = geometry->scratch;
+	control->memos = geometry->memos;
 	control->stacks = geometry->stacks;
 	control->known = geometry->known;
 	control->cache = geometry->cache;

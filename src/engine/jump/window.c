@@ -24,7 +24,7 @@
 #define NAMES_NS    (1000 * MS)
 #define LOOK_NS     (250 * MS) /* at the modules, where the loader can't be asked to tell */
 #define SHORT_NS    (MS / 10)
-#define LONG_NS     (3 * MS)
+#define LONG_NS     (4 * MS)
 #define IDLE_ROUNDS 64
 
 uint64_t jump_now(const struct jump_process *process)
@@ -142,9 +142,9 @@ bool jump_has_exited(const struct jump_process *process)
 static bool has_execed(const struct jump_process *process)
 {
 	uint64_t magic = 0;
-	pid_t tid = jump_live_tid(process);
 
-	if (mw_remote_read(tid, process->memory.there, &magic, sizeof(magic)) == sizeof(magic))
+	if (mw_remote_read(process->pid, process->memory.there, &magic, sizeof(magic)) == sizeof(magic) ||
+	    mw_remote_read(jump_live_tid(process), process->memory.there, &magic, sizeof(magic)) == sizeof(magic))
 		return magic != MW_RING_MAGIC;
 	return !jump_has_exited(process) && kill(process->pid, 0) == 0;
 }

@@ -27,7 +27,8 @@ static void check(const struct jump_geometry *g, size_t threads, uint32_t depth,
 	assert_true(g->slots >= sizeof(struct mw_ring_control));
 	check_span(g->slots, g->slot_count * sizeof(struct mw_ring_slot), g->queue);
 	check_span(g->queue, g->queue_count * sizeof(uint32_t), g->scratch);
-	check_span(g->scratch, (uint64_t)g->ring_count * (depth + 1) * 8, g->stacks);
+	check_span(g->scratch, (uint64_t)g->ring_count * (depth + 1) * 8, g->memos);
+	check_span(g->memos, (uint64_t)g->ring_count * MW_RING_MEMOS * sizeof(struct mw_ring_memo), g->stacks);
 	check_span(g->stacks, g->stack_count * sizeof(struct mw_ring_stack_entry), g->known);
 	check_span(g->known, g->known_count * sizeof(uint32_t), g->cache);
 	check_span(g->cache, g->cache_count * sizeof(struct mw_ring_cached_row), g->dictionary);

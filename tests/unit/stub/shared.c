@@ -44,6 +44,7 @@ void shared_create(struct shared *shared, const struct shared_plan *plan)
 	end += 64;
 	control.queue = take(&end, control.queue_count * sizeof(uint32_t));
 	control.scratch = take(&end, (uint64_t)plan->rings * (plan->depth + 1) * 8);
+	control.memos = take(&end, (uint64_t)plan->rings * MW_RING_MEMOS * sizeof(struct mw_ring_memo));
 	control.stacks = take(&end, plan->stacks * sizeof(struct mw_ring_stack_entry));
 	control.known = take(&end, plan->known * sizeof(uint32_t));
 	control.cache = take(&end, plan->cache * sizeof(struct mw_ring_cached_row));
