@@ -65,10 +65,40 @@ static void test_attach(void **state)
 	assert_true(options.quiet && options.track_vm && !options.track_heap);
 	assert_int_equal(options.depth, 128);
 	assert_int_equal(options.top, 0);
-	assert_string_equal(options.engine, "trap");
-	assert_non_null(options.engine_reason);
+	assert_string_equal(options.engine, "auto");
+	assert_null(options.engine_reason);
 	assert_null(options.command);
 	mw_cli_options_deinit(&options);
+}
+
+static void test_engine(void **state)
+{
+	static const struct {
+		const char *line, *engine, *reason;
+	} cases[] = {
+		{"-p 1", "auto", NULL}, /* the engine says itself why */
+		{"-p 1 --engine auto", "auto", NULL},
+		{"-p 1 --engine jump", "jump", "asked for by --engine jump"},
+		{"-p 1 --engine=trap", "trap", "asked for by --engine trap"},
+		{"-p 1 --engine trap --engine auto", "auto", NULL},
+		{"-p 1 --engine auto --engine jump", "jump", "asked for by --engine jump"},
+	};
+	struct mw_cli_options options;
+	char *argv[ARGS_MAX];
+	char line[200];
+
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *reason = cases[i / 2].reason;
+
+		assert_null(parse(i % 2 ? mw_cli_options_parse_doctor : mw_cli_options_parse, cases[i / 2].line, line,
+				  argv, &options));
+		assert_string_equal(options.engine, cases[i / 2].engine);
+		assert_int_equal(!options.engine_reason, !reason);
+		if (reason)
+			assert_string_equal(options.engine_reason, reason);
+		mw_cli_options_deinit(&options);
+	}
 }
 
 static void test_launch(void **state)
@@ -147,7 +177,8 @@ static void test_refused(void **state)
 		{"-p 1 -x", "-x"},
 		{"-p 1 -xV", "-x"},
 		{"--quiet -Zp 1", "-Z"},
-		{"-p 1 --engine jump", "jump"},
+		{"-p 1 --engine jum", "'jum'"},
+		{"-p 1 --engine jump,trap", "'jump,trap'"},
 		{"-p 1 --engine ''", "--engine"},
 		{"-p 1 --engine magic", "magic"},
 		{"-p 1 --json ''", "--json"},
@@ -187,8 +218,9 @@ static void test_doctor(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_attach),    cmocka_unit_test(test_launch),  cmocka_unit_test(test_help),
-		cmocka_unit_test(test_help_size), cmocka_unit_test(test_refused), cmocka_unit_test(test_doctor),
+		cmocka_unit_test(test_attach), cmocka_unit_test(test_engine),    cmocka_unit_test(test_launch),
+		cmocka_unit_test(test_help),   cmocka_unit_test(test_help_size), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_doctor),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -219,8 +219,13 @@ static void test_threads(void **state)
 	assert_int_equal(rig->threads[0].pid, RIG_PID);
 	assert_true(rig->threads[0].fresh);
 	assert_string_equal(rig->threads[0].name, "worker");
-	/* The same again is no new thread; another on the same stack is. What the first was at has failed. */
+	/* The same again is no new thread; another on the same stack is. What the first was at has failed. It may be
+	 * told in the call of a helper, whose number is no hook's. */
+	jump_drain_hooks(rig->drain, 1);
 	rig_put(rig, 0, 7, MW_RING_THREAD, 0, NONE, RIG_TID, 0);
+	rig_drain(rig);
+	assert_int_equal(bad(rig), 0);
+	jump_drain_hooks(rig->drain, 2);
 	rig_put(rig, 0, 7, MW_RING_REALLOC_BEGIN, 0, 1, 0x5000, 1);
 	rig_put(rig, 0, 7, MW_RING_THREAD, 0, NONE, RIG_TID + 50, 0);
 	rig_put(rig, 0, 7, MW_RING_ALLOC, 0, 1, 0x6000, 1);

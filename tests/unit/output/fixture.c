@@ -219,7 +219,16 @@ static const struct mw_report empty = {
 		   .exit_signal = 11},
 	.window = {1700000000000000000, 2.5, 0, 2.5, MW_END_EXIT},
 	.engine = {.name = "jump",
-		   .stats = {.attach_ns = 400000, .longest_stop_ns = 400000, .stops = 1, .stopped_ns = 400000}},
+		   .stats = {.attach_ns = 400000,
+			     .longest_stop_ns = 400000,
+			     .stops = 1,
+			     .stopped_ns = 400000,
+			     .walks = 300,
+			     .slow_walks = 100,
+			     .waited_ns = 5000000,
+			     .own_resident = 3 << 20,
+			     .children_cleaned = 2,
+			     .left_behind = "1 call was still going on"}},
 	.tracked = {true, false, false},
 };
 

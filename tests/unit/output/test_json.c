@@ -85,7 +85,9 @@ static void check_keys(const json_t *root)
 	assert_keys(root, "schema target window engine complete totals memory modules threads stacks");
 	assert_keys(at(root, "target"), "pid comm exe command exit_status");
 	assert_keys(at(root, "window"), "started seconds from to ended");
-	assert_keys(at(root, "engine"), "name reason hooks stops longest_stop_ns");
+	assert_keys(at(root, "engine"),
+		    "name reason hooks stops longest_stop_ns stopped_ns attach_ns detach_ns broken_stacks returns_site "
+		    "returns_exchanged walks slow_walks waited_ns own_memory children_cleaned left_behind");
 	json_array_foreach(at(root, "engine.hooks"), i, item) assert_keys(item, "function module address role refused");
 	assert_keys(at(root, "totals"), "heap vm vm-internal");
 	assert_keys(at(root, "totals.heap"), "size impacting transient aofi peak");
@@ -127,6 +129,9 @@ static void check_target(const json_t *root)
 	assert_text(root, "window.ended", "duration");
 	assert_text(root, "engine.name", "trap");
 	assert_number(root, "engine.stops", 2475322);
+	assert_number(root, "engine.returns_exchanged", 1237656);
+	assert_number(root, "engine.walks", 0);
+	assert_null_at(root, "engine.left_behind");
 	assert_null_at(root, "engine.hooks.0.refused");
 	assert_true(json_is_true(at(root, "complete")));
 	assert_number(root, "lost.events", 0);
@@ -223,6 +228,13 @@ static void test_several(void **state)
 	assert_number(root, "processes.1.target.exit_signal", 11);
 	assert_text(root, "processes.1.window.ended", "exit");
 	assert_int_equal(json_array_size(at(root, "processes.1.stacks")), 0);
+	assert_text(root, "processes.1.engine.name", "jump");
+	assert_number(root, "processes.1.engine.walks", 300);
+	assert_number(root, "processes.1.engine.slow_walks", 100);
+	assert_number(root, "processes.1.engine.waited_ns", 5000000);
+	assert_number(root, "processes.1.engine.own_memory", 3 << 20);
+	assert_number(root, "processes.1.engine.children_cleaned", 2);
+	assert_text(root, "processes.1.engine.left_behind", "1 call was still going on");
 	json_decref(root);
 }
 

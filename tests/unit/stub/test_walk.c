@@ -256,21 +256,39 @@ static void expect_asked(uint32_t asked, uint64_t lost)
 		;
 }
 
+/* Go on until it is time to ask again where nobody knew. */
+static void expect_silence(uint32_t asked, uint64_t lost)
+{
+	while (rig_slot()->entries % 256 != 255)
+		expect_asked(asked, ++lost);
+}
+
 static void test_ask(void **state)
 {
+	uint64_t lost;
+
 	(void)state;
 	rig_slot()->regions[0].high = 0;
-	/* Nobody answers in time. */
+	/* Nobody answers in time: who is late once is not waited for at each event. */
 	expect_asked(1, 1);
-	/* memwatch does not know: it is not asked for the same each time. */
+	assert_int_equal(rig_slot()->ask, MW_RING_ASK_REFUSED);
+	expect_asked(1, 2);
+	/* memwatch does not know: it is not asked for the same each time either. */
 	rig.on_pause = answer_nothing;
-	expect_asked(2, 2);
-	expect_asked(2, 3);
 	rig_slot()->ask_address = 0;
+	expect_asked(2, 3);
+	expect_asked(2, 4);
+	/* Every so often it is. */
+	expect_silence(2, 4);
+	lost = rig_slot()->lost_stacks;
+	expect_asked(3, lost + 1);
+	expect_silence(3, lost + 1);
+	lost = rig_slot()->lost_stacks;
 	rig.pauses = 0;
 	rig.on_pause = answer;
-	expect_asked(3, 3);
-	expect_asked(3, 3);
+	expect_asked(4, lost);
+	assert_int_equal(rig_slot()->ask, MW_RING_ASK_NOTHING);
+	expect_asked(4, lost);
 	assert_int_equal(rig_slot()->slow_walks, 0);
 	assert_int_equal(rig_slot()->walks, 2);
 }
