@@ -20,6 +20,7 @@
 #define PATIENCE_NS  UINT64_C(3000000000) /* for calls in flight */
 #define FIRST_BREATH UINT64_C(200000)
 #define LAST_BREATH  UINT64_C(20000000)
+#define STOPS        3 /* times that it is tried */
 
 /* The first of two errors; the other is dropped. One that only says that the process is gone is none. */
 static struct mw_error *first_of(struct mw_error *first, struct mw_error *second)
@@ -111,13 +112,26 @@ struct mw_error *jump_process_end(struct jump_process *process, enum mw_window_e
 	return err;
 }
 
+/* What fails once (for lack of memory, or as a thread can't be stopped yet) must not leave our code in there. */
+static struct mw_error *stop(struct jump_process *process)
+{
+	for (unsigned i = 1;; i++) {
+		struct mw_error *err;
+
+		process->quiesce = (struct mw_quiesce){.forked = jump_child_forked, .context = process};
+		err = mw_quiesce_begin(&process->quiesce, process->pid);
+		if (!err || mw_error_kind(err) == MW_ERROR_GONE || i == STOPS)
+			return err;
+		mw_error_destroy(err);
+	}
+}
+
 static struct mw_error *remove_all(struct jump_process *process)
 {
 	struct mw_error *err, *released;
 	uint64_t begin = mw_clock_ns();
 
-	process->quiesce = (struct mw_quiesce){.forked = jump_child_forked, .context = process};
-	err = mw_quiesce_begin(&process->quiesce, process->pid);
+	err = stop(process);
 	if (!err)
 		err = take_out(process);
 	if (process->quiesce.gone)

@@ -97,7 +97,7 @@ struct mw_error *jump_memory_map(struct jump_process *process, const struct mw_i
 				 const struct mw_maps *maps, uint64_t rows_bytes)
 {
 	struct jump_geometry geometry;
-	uint64_t ring;
+	uint64_t ring, size;
 
 	jump_geometry_plan(&geometry, process->quiesce.count, process->engine->options.depth, rows_bytes);
 	ring = (uint64_t)geometry.ring_units * MW_RING_UNIT;
@@ -107,9 +107,11 @@ struct mw_error *jump_memory_map(struct jump_process *process, const struct mw_i
 	process->shared = (struct jump_shared){.base = process->memory.here, .geometry = geometry};
 	MW_TRY(mw_fault("attach.guard"));
 	MW_TRY(map_guard(process, inject));
-	process->image_size = round_up(mw_stub_image_size + maps->count * sizeof(struct mw_stub_range));
 	MW_TRY(mw_fault("attach.image"));
-	return mw_inject_map(inject, 0, process->image_size, PROT_READ | PROT_WRITE, &process->image);
+	size = round_up(mw_stub_image_size + maps->count * sizeof(struct mw_stub_range));
+	MW_TRY(mw_inject_map(inject, 0, size, PROT_READ | PROT_WRITE, &process->image));
+	process->image_size = size;
+	return NULL;
 }
 
 /* Memory is there, the process runs on: what memwatch writes into it takes its time. */
