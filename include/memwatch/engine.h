@@ -57,22 +57,22 @@ struct mw_hook_info {
 
 /* What the watching cost, and what it could not see. */
 struct mw_engine_stats {
-	uint64_t stops;             /* times a thread stood still for an event of ours */
-	uint64_t longest_stop_ns;   /* the longest of them, attach and detach included */
-	uint64_t stopped_ns;        /* sum over threads and stops */
-	uint64_t attach_ns;         /* how long all threads stood still at attach */
-	uint64_t detach_ns;         /* … and at detach */
-	uint64_t lost_events;       /* events that were seen to be missed */
-	uint64_t broken_stacks;     /* stacks captured whose end could not be found */
-	uint64_t returns_site;      /* returns caught at the true return site … */
-	uint64_t returns_exchanged; /* … and by an exchanged return address */
-	uint64_t lost_stacks;       /* events recorded without their stack */
-	uint64_t walks, slow_walks; /* stacks captured in the target; … handed to memwatch to be walked */
-	uint64_t waited_ns;         /* sum over threads: they waited for memwatch to catch up */
-	uint64_t compared, differing; /* stacks captured in both ways, and those that were not the same (options.compare) */
-	uint64_t own_resident;      /* bytes of memwatch's own in the process's resident set, at the last sample */
-	uint64_t children_cleaned;  /* forked children that our code was taken out of */
-	const char *left_behind;    /* what could not be taken out of the process, or NULL */
+	uint64_t stops;               /* times a thread stood still for an event of ours */
+	uint64_t longest_stop_ns;     /* the longest of them, attach and detach included */
+	uint64_t stopped_ns;          /* sum over threads and stops */
+	uint64_t attach_ns;           /* how long all threads stood still at attach */
+	uint64_t detach_ns;           /* … and at detach */
+	uint64_t lost_events;         /* events that were seen to be missed */
+	uint64_t broken_stacks;       /* stacks captured whose end could not be found */
+	uint64_t returns_site;        /* returns caught at the true return site … */
+	uint64_t returns_exchanged;   /* … and by an exchanged return address */
+	uint64_t lost_stacks;         /* events recorded without their stack */
+	uint64_t walks, slow_walks;   /* stacks captured in the target; … of these, handed to memwatch to be walked */
+	uint64_t waited_ns;           /* sum over threads: they waited for memwatch to catch up */
+	uint64_t compared, differing; /* stacks walked both ways, … not with one result (options.compare) */
+	uint64_t own_resident;        /* bytes of memwatch's own in the process's resident set, at the last sample */
+	uint64_t children_cleaned;    /* forked children that our code was taken out of */
+	const char *left_behind;      /* what could not be taken out of the process, or NULL */
 };
 
 /* What a process's memory was at a moment. */
@@ -96,8 +96,8 @@ struct mw_modules; /* src/symbol: a process's module table */
 
 struct mw_engine_options {
 	bool track_heap, track_vm;
-	uint32_t depth; /* deepest stack kept, frames */
-	uint32_t compare; /* of every so many stacks that are walked in the target, walk one again by libunwind; 0: none */
+	uint32_t depth;   /* deepest stack kept, frames */
+	uint32_t compare; /* of every so many stacks walked in the target, libunwind walks one again; 0: none */
 	bool stop_unfit; /* a launched command that turns out not to be fit for this engine is left stopped (SIGSTOP) */
 	const char *program; /* the file of a command that is to be launched, or NULL */
 	/* Called about once a second and at each process's end while its memory can still be read, by way of `tid`: one

@@ -201,12 +201,11 @@ static void put_recorder(struct mw_text *text)
 	const struct mw_engine_stats *stats = &text->report->engine.stats;
 	struct mw_line *line = &text->line;
 
-	if (stats->walks + stats->slow_walks) {
+	if (stats->walks) {
 		mw_line_printf(line, "  recorder: %s in the process, taken out of its figures",
 			       mw_show_size(stats->own_resident).text);
-		mw_line_printf(
-			line, "; %s of its stacks were walked by memwatch",
-			mw_show_percent((double)stats->slow_walks, (double)(stats->walks + stats->slow_walks)).text);
+		mw_line_printf(line, "; %s of its stacks were walked by memwatch",
+			       mw_show_percent((double)stats->slow_walks, (double)stats->walks).text);
 		if (stats->waited_ns)
 			mw_line_printf(line, "; its threads waited %s for memwatch",
 				       mw_show_seconds((double)stats->waited_ns / 1e9).text);
