@@ -10,11 +10,17 @@
 
 #include "base/clock.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
-#define GROWTH (UINT64_C(64) << 20) /* a main stack may have grown by so much since it was looked at */
-#define GUARD  (UINT64_C(1) << 20)  /* … but not nearer than this to what lies below it */
+#define GROWTH   (UINT64_C(64) << 20) /* a main stack may have grown by so much since it was looked at */
+#define ATTEMPTS 3                    /* at reading the list of mappings */
+#define GUARD    (UINT64_C(1) << 20)  /* … but not nearer than this to what lies below it */
 
 static bool find_region(const struct mw_maps *maps, mw_addr sp, mw_addr thread, struct mw_ring_region *out)
 {
@@ -36,12 +42,74 @@ static bool find_region(const struct mw_maps *maps, mw_addr sp, mw_addr thread, 
 	return true;
 }
 
-static void answer(struct mw_ring_slot *slot, const struct mw_maps *maps, uint32_t asked)
+/*
+ * PROCMAP_QUERY of Linux 6.11: one mapping, and the true one. A list of many that is read while threads come and go may
+ * lack some that are there.
+ */
+struct procmap_query {
+	uint64_t size, flags, addr, start, end, vma_flags, page_size, offset, inode;
+	uint32_t major, minor, name_size, build_id_size;
+	uint64_t name_addr, build_id_addr;
+};
+
+#define QUERY_READ_WRITE 3u
+
+/* -1: the kernel can't tell; 0: no such memory; 1: *out is it. */
+static int query_region(int fd, mw_addr sp, mw_addr thread, struct mw_ring_region *out)
+{
+	char name[32] = "";
+	struct procmap_query query = {.size = sizeof(query),
+				      .flags = QUERY_READ_WRITE,
+				      .addr = sp,
+				      .name_size = sizeof(name),
+				      .name_addr = (uintptr_t)name};
+
+	if (fd < 0)
+		return -1;
+	if (ioctl(fd, _IOWR('f', 17, struct procmap_query), &query))
+		return errno == ENOENT ? 0 : -1;
+	/* Of a main stack it matters what lies below. */
+	if (strncmp(name, "[stack]", sizeof(name)) == 0)
+		return -1;
+	*out = (struct mw_ring_region){query.start, query.end};
+	if (thread > sp && thread < query.end)
+		out->high = thread;
+	return 1;
+}
+
+/* What is asked in one go: the list of mappings is read when it is needed. */
+struct inquiry {
+	struct jump_process *process;
+	struct mw_maps maps;
+	int fd;
+	bool read;
+};
+
+static bool look_up(struct inquiry *inquiry, mw_addr sp, mw_addr thread, struct mw_ring_region *out)
+{
+	int known = query_region(inquiry->fd, sp, thread, out);
+
+	for (unsigned i = 0; known < 0 && i < ATTEMPTS; i++) {
+		struct mw_error *err = NULL;
+
+		if (!inquiry->read || i > 0) {
+			mw_maps_deinit(&inquiry->maps);
+			err = mw_maps_read(jump_live_tid(inquiry->process), &inquiry->maps);
+			inquiry->read = true;
+		}
+		if (!err && find_region(&inquiry->maps, sp, thread, out))
+			return true;
+		mw_error_destroy(err);
+	}
+	return known > 0;
+}
+
+static void answer(struct inquiry *inquiry, struct mw_ring_slot *slot, uint32_t asked)
 {
 	uint64_t address = __atomic_load_n(&slot->ask_address, __ATOMIC_RELAXED);
 	struct mw_ring_region region;
 
-	if (find_region(maps, address, __atomic_load_n(&slot->owner, __ATOMIC_RELAXED), &region)) {
+	if (look_up(inquiry, address, __atomic_load_n(&slot->owner, __ATOMIC_RELAXED), &region)) {
 		uint32_t number = slot->next_region++ % MW_RING_REGIONS;
 
 		/* Never a state in which low and high of different regions are together. */
@@ -55,12 +123,14 @@ static void answer(struct mw_ring_slot *slot, const struct mw_maps *maps, uint32
 struct mw_error *jump_answer(struct jump_process *process)
 {
 	uint32_t asks = __atomic_load_n(&jump_control(&process->shared)->asks, __ATOMIC_ACQUIRE);
-	struct mw_maps maps = {0};
-	bool read = false;
+	struct inquiry inquiry = {.process = process};
+	char path[64];
 
 	if (asks == process->asks_seen)
 		return NULL;
 	process->asks_seen = asks;
+	snprintf(path, sizeof(path), "/proc/%d/maps", jump_live_tid(process));
+	inquiry.fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	for (uint32_t i = 0; i < process->shared.geometry.slot_count; i++) {
 		struct mw_ring_slot *slot = jump_slot(&process->shared, i);
@@ -68,19 +138,11 @@ struct mw_error *jump_answer(struct jump_process *process)
 
 		if (asked == slot->answered || __atomic_load_n(&slot->owner, __ATOMIC_RELAXED) <= MW_RING_TOMB)
 			continue;
-		if (!read) {
-			struct mw_error *err = mw_maps_read(jump_live_tid(process), &maps);
-
-			if (err) {
-				/* It has ended, which is found out elsewhere. */
-				mw_error_destroy(err);
-				break;
-			}
-			read = true;
-		}
-		answer(slot, &maps, asked);
+		answer(&inquiry, slot, asked);
 	}
-	mw_maps_deinit(&maps);
+	mw_maps_deinit(&inquiry.maps);
+	if (inquiry.fd >= 0)
+		close(inquiry.fd);
 	return NULL;
 }
 

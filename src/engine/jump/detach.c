@@ -152,7 +152,7 @@ struct mw_error *jump_process_detach(struct jump_process *process, enum mw_windo
 		err = first_of(err, mw_quiesce_end(&process->quiesce));
 	if (process->windowed)
 		process->window.length_ns = jump_now(process);
-	if (process->memory.there || process->guard || process->journal.count) {
+	if (process->mapped || process->journal.count) {
 		/* In this order: a guard that is off while recording is on is a forked child's. */
 		if (process->shared.base)
 			__atomic_store_n(&jump_control(&process->shared)->recording, 0, __ATOMIC_RELEASE);

@@ -91,7 +91,8 @@ struct jump_process {
 	struct jump_shared shared;
 	uint64_t filled_rings; /* rings that have memory */
 	struct mw_stub_context context;
-	mw_addr image, guard; /* 0: not there */
+	bool mapped;          /* any memory of ours may be in the process */
+	mw_addr image, guard; /* 0: never there */
 	uint64_t image_size;
 	struct jump_pads *pads;
 	size_t pads_count;

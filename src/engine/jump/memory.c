@@ -103,6 +103,7 @@ struct mw_error *jump_memory_map(struct jump_process *process, const struct mw_i
 	ring = (uint64_t)geometry.ring_units * MW_RING_UNIT;
 	MW_TRY(check_room(process, geometry.rings + FIRST_RINGS * ring));
 	MW_TRY(mw_fault("attach.shared"));
+	process->mapped = true;
 	MW_TRY(mw_shared_memory_create(inject, geometry.size, &process->memory));
 	process->shared = (struct jump_shared){.base = process->memory.here, .geometry = geometry};
 	MW_TRY(mw_fault("attach.guard"));
@@ -277,11 +278,8 @@ struct mw_error *jump_memory_unmap(struct jump_process *process, const struct mw
 		err = first_of(err, mw_inject_unmap(inject, process->guard, JUMP_PAGE));
 	if (process->memory.there)
 		err = first_of(err, mw_inject_unmap(inject, process->memory.there, process->memory.size));
-	if (!err) {
-		process->pads_count = 0;
-		process->image = process->guard = 0;
-		process->memory.there = 0;
-	}
+	/* Where it all was stays known: forked children have it at the same places. */
+	process->mapped = err != NULL;
 	return err;
 }
 
@@ -318,7 +316,7 @@ void jump_memory_measure(struct jump_process *process, pid_t tid, uint64_t *resi
 	int fd;
 
 	*resident = *mapped = 0;
-	if (!process->memory.there)
+	if (!process->mapped)
 		return;
 	*mapped = process->memory.size + JUMP_PAGE + process->image_size;
 	for (size_t i = 0; i < process->pads_count; i++)

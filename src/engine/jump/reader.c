@@ -116,6 +116,8 @@ struct mw_error *jump_reader_run(struct jump_drain *drain, struct jump_reader *r
 				*state = JUMP_RUN_HELD;
 				return NULL;
 			}
+			/* Recording was over before it was marked: it is not of the window. */
+			reader->searching |= drain->last_round;
 			skip(drain, reader);
 			continue;
 		}

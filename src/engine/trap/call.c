@@ -78,14 +78,21 @@ struct mw_error *trap_calls_settle(struct trap_hit *hit, enum trap_inside *insid
 	return NULL;
 }
 
-/* Is a frame's code that of the freeing function, or of the library whose own it is? */
-static bool is_code_of(const struct trap_process *process, const struct mw_unwound_frame *frame,
+/* Is the code of frame `at` that of the freeing function, or of the library whose own it is? */
+static bool is_code_of(const struct trap_process *process, const struct mw_unwound_frame *frames, uint32_t at,
 		       const struct mw_hook *hook)
 {
-	if (frame->pc - 1 - hook->info.address < hook->size)
+	if (frames[at].pc - 1 - hook->info.address < hook->size)
 		return true;
 	/* A function may go on in others of its library; in a program they may be anybody's. */
-	return frame->module == hook->module && process->survey.module_class[hook->module] != MW_MODULE_OTHER;
+	if (frames[at].module != hook->module || process->survey.module_class[hook->module] == MW_MODULE_OTHER)
+		return false;
+	/* One of them that calls the program back is another (qsort, whose last act is a jump to free). */
+	for (uint32_t i = 0; i < at; i++)
+		if (frames[i].module >= process->survey.modules_seen ||
+		    process->survey.module_class[frames[i].module] == MW_MODULE_OTHER)
+			return false;
+	return true;
 }
 
 bool trap_inside_free(struct trap_hit *hit)
@@ -107,7 +114,7 @@ bool trap_inside_free(struct trap_hit *hit)
 	trap_hit_walk(hit);
 	for (uint32_t i = 1; i < hit->frame_count && !frames[i - 1].signal; i++)
 		if (frames[i - 1].cfa == sp && (!ret || frames[i].pc == ret))
-			return is_code_of(process, &frames[i - 1], hook);
+			return is_code_of(process, frames, i - 1, hook);
 	return false;
 }
 
