@@ -58,20 +58,31 @@ static struct mw_error *drain_calls(struct jump_process *process, struct mw_maps
 	return NULL;
 }
 
+/* What has to stay mapped stays unused, and is told of. */
+static bool must_stay(struct jump_process *process, const char *taken, size_t left)
+{
+	if (taken)
+		snprintf(process->why_left, sizeof(process->why_left),
+			 "another tool has changed the code of %.64s: what our jump there leads to stays, unused",
+			 taken);
+	else if (left)
+		snprintf(process->why_left, sizeof(process->why_left),
+			 "%zu calls were still going on: the code that they return to stays in the process, unused",
+			 left);
+	return taken || left;
+}
+
 static struct mw_error *take_out(struct jump_process *process)
 {
 	struct mw_maps maps = {0};
 	struct mw_inject inject;
-	struct mw_error *err = jump_unpatch_all(process);
+	const char *taken;
+	struct mw_error *err = jump_unpatch_all(process, &taken);
 	size_t left = 0;
 
 	if (!err)
 		err = drain_calls(process, &maps, &left);
-	if (!err && still_there(process) && left) {
-		snprintf(process->why_left, sizeof(process->why_left),
-			 "%zu calls were still going on: the code that they return to stays in the process, unused",
-			 left);
-	} else if (!err && still_there(process)) {
+	if (!err && still_there(process) && !must_stay(process, taken, left)) {
 		err = mw_inject_init(&inject, mw_quiesce_pick(&process->quiesce), &maps);
 		if (!err)
 			err = jump_memory_unmap(process, &inject);

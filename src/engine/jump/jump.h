@@ -185,8 +185,9 @@ struct mw_error *jump_rows_publish(struct jump_process *process, const struct mw
 
 /* patch.c: all threads stand. */
 struct mw_error *jump_patch_all(struct jump_process *process) MW_MUST_CHECK;
-/* Put the functions' bytes back, and PCs out of what was copied. */
-struct mw_error *jump_unpatch_all(struct jump_process *process) MW_MUST_CHECK;
+/* Put the functions' bytes back, and PCs out of what was copied. `*taken`: a function whose jump somebody else has
+ * written over, which is left as it is, or NULL. */
+struct mw_error *jump_unpatch_all(struct jump_process *process, const char **taken) MW_MUST_CHECK;
 /* Threads that stand in copies of instructions, to the instructions. */
 struct mw_error *jump_move_out(struct jump_process *process) MW_MUST_CHECK;
 /* How many threads are in our code, or in calls that return there? `copy`: they are those of a forked child. */

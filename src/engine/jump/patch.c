@@ -12,6 +12,7 @@
 
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define CALL_BYTES 8u         /* no call is longer */
 #define STACK_SCAN (1u << 20) /* how much of a stack is looked through for calls of ours */
@@ -100,13 +101,32 @@ struct mw_error *jump_move_out(struct jump_process *process)
 	return move_all(process, original_of);
 }
 
-struct mw_error *jump_unpatch_all(struct jump_process *process)
+/* Another tool's breakpoint stands in a jump of ours: what it puts back there one day is the jump. */
+static bool taken_by_another(const struct jump_process *process, const struct jump_patch *patch, pid_t tid)
 {
-	struct mw_error *err = mw_journal_rollback(&process->journal, mw_quiesce_pick(&process->quiesce));
+	const struct mw_patch *planted = &process->journal.items[patch->journal];
+	uint8_t now[MW_OOL_MAX];
+	size_t ours = 0;
+
+	if (patch->gone || !patch->standing || mw_remote_read(tid, planted->addr, now, planted->size) != planted->size)
+		return false;
+	for (size_t i = 0; i < planted->size; i++)
+		ours += now[i] == planted->planted[i];
+	return ours > planted->size / 2u && memcmp(now, planted->original, planted->size) != 0;
+}
+
+struct mw_error *jump_unpatch_all(struct jump_process *process, const char **taken)
+{
+	pid_t tid = mw_quiesce_pick(&process->quiesce);
+	struct mw_error *err = mw_journal_rollback(&process->journal, tid);
 	struct mw_error *moved = jump_move_out(process);
 
-	for (size_t i = 0; i < process->patch_count; i++)
+	*taken = NULL;
+	for (size_t i = 0; i < process->patch_count; i++) {
+		if (!err && taken_by_another(process, &process->patches[i], tid))
+			*taken = process->patches[i].function;
 		process->patches[i].standing = false;
+	}
 	if (!err)
 		return moved;
 	mw_error_destroy(moved);
