@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """memwatch made to fail at each step of attaching: the target never notices, and can be watched afterwards."""
+import json
 import select
 import subprocess
 import time
@@ -8,20 +9,76 @@ import unittest
 
 import mwlive
 
-# Every fault point in the order of passing, the later passes of those that are passed more than once.
-POINTS = ('attach.modules', 'attach.seize', 'attach.seize:3', 'attach.seize:5', 'attach.stop', 'attach.pad',
-          'attach.loader', 'attach.plant', 'attach.plant:2', 'attach.plant:5', 'attach.plant:{last}', 'attach.resume')
+# Every fault point in the order of passing, the later passes of those that are passed more than once. The targets have
+# five threads, which the jump engine stops twice to get in and a third time to get out.
+POINTS = {
+    'trap': ('attach.modules', 'attach.seize', 'attach.seize:3', 'attach.seize:5', 'attach.stop', 'attach.pad',
+             'attach.loader', 'attach.plant', 'attach.plant:2', 'attach.plant:5', 'attach.plant:{last}',
+             'attach.resume'),
+    'jump': ('attach.modules', 'attach.stop', 'quiesce.seize', 'quiesce.seize:3', 'quiesce.seize:5', 'quiesce.stop',
+             'attach.inject', 'attach.shared', 'attach.guard', 'attach.image', 'attach.pads', 'attach.stop:2',
+             'quiesce.seize:6', 'quiesce.seize:8', 'quiesce.seize:10', 'quiesce.stop:2', 'attach.patch',
+             'attach.patch:2', 'attach.patch:5', 'attach.patch:{last}', 'attach.resume'),
+}
+# Enough for threads to be busy while two memwatches come.
+PAIRS = {'trap': 6000000, 'jump': 20000000}
+# Of two processes, the second's.
+SECOND = {
+    'trap': ('attach.modules:2', 'attach.seize:6', 'attach.seize:8', 'attach.stop:2', 'attach.pad:2', 'attach.loader:2',
+             'attach.plant:{next}', 'attach.plant:{twice}', 'attach.resume:2'),
+    'jump': ('attach.modules:2', 'attach.stop:3', 'quiesce.seize:11', 'quiesce.seize:13', 'quiesce.stop:3',
+             'attach.inject:2', 'attach.shared:2', 'attach.guard:2', 'attach.image:2', 'attach.pads:2',
+             'attach.stop:4', 'quiesce.seize:16', 'quiesce.seize:18', 'quiesce.stop:4', 'attach.patch:{next}',
+             'attach.patch:{twice}', 'attach.resume:2'),
+}
+# Behind the last pass.
+NOT_PASSED = {
+    'trap': ('attach.seize:6', 'attach.plant:{next}', 'attach.resume:2'),
+    'jump': ('attach.modules:2', 'attach.stop:3', 'quiesce.seize:16', 'attach.inject:2', 'attach.shared:2',
+             'attach.guard:2', 'attach.image:2', 'attach.patch:{next}', 'attach.resume:2'),
+}
+LAUNCHED = {
+    'trap': ('attach.pad', 'attach.loader', 'attach.plant', 'attach.plant:3'),
+    'jump': ('attach.inject', 'attach.shared', 'attach.guard', 'attach.image', 'attach.pads', 'attach.patch',
+             'attach.patch:3', 'attach.resume'),
+}
+# While the jump engine gets out: it is tried again.
+AT_DETACH = ('quiesce.seize:11', 'quiesce.seize:13', 'quiesce.seize:15', 'quiesce.stop:3')
+
+
+def setUpModule():
+    if mwlive.config.engine not in POINTS:
+        raise unittest.SkipTest('an engine that takes another has no fault points of its own')
+
+
+def fault(point, *pids):
+    """A short window with a fault."""
+    return subprocess.run([mwlive.config.memwatch, '-p', ','.join(map(str, pids)), '--engine', mwlive.config.engine,
+                           '--quiet', '-d', '0.1'], env={'MEMWATCH_FAULT': point}, capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL, timeout=mwlive.PATIENCE, check=False)
 
 
 class Faults(unittest.TestCase):
     def setUp(self):
-        # As many hooks are planted in these targets.
+        # As many functions are patched in these targets.
         if not hasattr(Faults, 'last'):
             _, report = mwlive.observe(self, 'threads', 2, 10, 1)
             Faults.last = sum(not h['refused'] for h in report['engine']['hooks'])
+            if mwlive.config.engine == 'jump':
+                Faults.last += self.helpers()
 
-    def points(self):
-        return [p.format(last=self.last) for p in POINTS]
+    def helpers(self):
+        """Functions that the jump engine patches beside the hooks."""
+        target = mwlive.Target(self, 'threads', 4, 3000, 50)
+        count = 0
+        while fault(f'attach.patch:{self.last + count + 1}', target.pid).returncode:
+            count += 1
+        self.assertIn(count, range(4))
+        return count
+
+    def points(self, points=None):
+        return [p.format(last=self.last, next=self.last + 1, twice=2 * self.last)
+                for p in (points or POINTS)[mwlive.config.engine]]
 
     def start(self, pids, point):
         """memwatch on the way to a fault."""
@@ -57,7 +114,7 @@ class Faults(unittest.TestCase):
     def test_busy_threads(self):
         for point in self.points():
             with self.subTest(point):
-                target = mwlive.Target(self, 'threads', 4, 6000000, 50)
+                target = mwlive.Target(self, 'threads', 4, PAIRS[mwlive.config.engine], 50)
                 target.go()
                 time.sleep(0.05)
                 self.fail_at(point, target.pid)
@@ -72,9 +129,14 @@ class Faults(unittest.TestCase):
     def test_waiting_threads(self):
         """One process through all of them, and then its whole work in a window."""
         target = mwlive.Target(self, 'threads', 4, 3000, 50)
+        before = mwlive.mappings(target.pid)
         for point in self.points():
             with self.subTest(point):
                 self.fail_at(point, target.pid)
+                self.assertEqual(mwlive.mappings(target.pid), before)
+        self.work_in_a_window(target)
+
+    def work_in_a_window(self, target):
         watch = mwlive.Watch(self, target.pid)
         target.go()
         answer = target.done()
@@ -84,21 +146,54 @@ class Faults(unittest.TestCase):
     def test_points_that_are_not_passed(self):
         """A fault behind the last pass is none: what fails above fails at the very step that is named."""
         target = mwlive.Target(self, 'threads', 4, 3000, 50)
-        for point in ('attach.seize:6', f'attach.plant:{self.last + 1}', 'attach.resume:2', 'no.such.point'):
+        before = mwlive.mappings(target.pid)
+        for point in (*self.points(NOT_PASSED), 'no.such.point'):
             with self.subTest(point):
-                run = subprocess.run([mwlive.config.memwatch, '-p', str(target.pid), '--engine', mwlive.config.engine,
-                                      '--quiet', '-d', '0.1'], env={'MEMWATCH_FAULT': point}, capture_output=True,
-                                     text=True, timeout=mwlive.PATIENCE, check=False)
+                run = fault(point, target.pid)
                 self.assertEqual((run.returncode, run.stdout, run.stderr), (0, '', ''))
+                self.assertEqual(mwlive.mappings(target.pid), before)
+        target.go()
+        target.done()
+        target.finish()
+
+    def test_at_detach(self):
+        """What fails once on the way out is done again: nothing stays behind, and nothing of the report is missing."""
+        if mwlive.config.engine != 'jump':
+            self.skipTest('this engine holds its threads all the time')
+        target = mwlive.Target(self, 'threads', 4, 3000, 50)
+        snapshot = mwlive.Snapshot(target.pid)
+        for point in AT_DETACH:
+            with self.subTest(point):
+                run = fault(point, target.pid)
+                self.assertEqual((run.returncode, run.stdout, run.stderr), (0, '', ''))
+                snapshot.check(self)
+                self.assertEqual(mwlive.mappings(target.pid), snapshot.maps)
+        self.work_in_a_window(target)
+
+    def test_auto_takes_the_other(self):
+        """What does not go with jumps goes with traps; it is the reason that the report gives."""
+        if mwlive.config.engine != 'jump':
+            self.skipTest('is done with the jump engine')
+        target = mwlive.Target(self, 'threads', 4, 3000, 50)
+        snapshot = mwlive.Snapshot(target.pid)
+        for point in self.points()[:self.points().index('attach.patch')]:
+            with self.subTest(point):
+                run = subprocess.run([mwlive.config.memwatch, '-p', str(target.pid), '--quiet', '-d', '0.1', '--json',
+                                      '-'], env={'MEMWATCH_FAULT': point}, capture_output=True, text=True,
+                                     stdin=subprocess.DEVNULL, timeout=mwlive.PATIENCE, check=False)
+                self.assertEqual((run.returncode, run.stderr), (0, ''))
+                engine = json.loads(run.stdout)['engine']
+                self.assertEqual(engine['name'], 'trap')
+                self.assertRegex(engine['reason'], f'^auto: .*made to fail at "{point.split(":")[0]}"')
+                snapshot.check(self)
+                self.assertEqual(mwlive.mappings(target.pid), snapshot.maps)
         target.go()
         target.done()
         target.finish()
 
     def test_the_second_of_two_processes(self):
         """The first is let go as well, whether its window has begun or not."""
-        for point in ('attach.modules:2', 'attach.seize:6', 'attach.seize:8', 'attach.stop:2', 'attach.pad:2',
-                      'attach.loader:2', f'attach.plant:{self.last + 1}', f'attach.plant:{2 * self.last}',
-                      'attach.resume:2'):
+        for point in self.points(SECOND):
             with self.subTest(point):
                 targets = [mwlive.Target(self, 'threads', 4, 3000000, 50) for _ in range(2)]
                 for target in targets:
@@ -114,7 +209,7 @@ class Faults(unittest.TestCase):
         own = mwlive.target_path('libplugin_own.so')
         target = mwlive.Target(self, 'dlopens', mwlive.target_path('libplugin_leak.so'), own)
         before = mwlive.Snapshot(target.pid)
-        point = f'attach.plant:{self.last + 1}'
+        point = ('attach.patch' if mwlive.config.engine == 'jump' else 'attach.plant') + f':{self.last + 1}'
         process = self.start([target.pid], point)
         mwlive.wait_until(lambda: before.touched() and mwlive.state(target.pid) == 'S', 'the window begins')
         target.go()
@@ -125,7 +220,7 @@ class Faults(unittest.TestCase):
 
     def test_launched(self):
         """A command that was let go runs to its end, watched or not."""
-        for point in ('attach.pad', 'attach.loader', 'attach.plant', 'attach.plant:3'):
+        for point in self.points(LAUNCHED):
             with self.subTest(point):
                 run = subprocess.run([mwlive.config.memwatch, '--engine', mwlive.config.engine, '--quiet', '--', 'sh',
                                       '-c', 'sleep 0.2; echo alive'], env={'MEMWATCH_FAULT': point, 'PATH': '/bin'},
