@@ -27,6 +27,12 @@ static inline uint64_t cpu_ticks_after(void)
 	return __builtin_ia32_rdtsc();
 }
 
+/* Memory that will be written soon, which another CPU has read meanwhile. No fault, whatever the address. */
+static inline void cpu_prefetch_write(const void *at)
+{
+	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)at));
+}
+
 static inline void cpu_pause(void)
 {
 	__builtin_ia32_pause();

@@ -180,6 +180,7 @@ static struct mw_error *gather(struct jump_drain *drain)
 {
 	drain->heap_count = 0;
 	drain->pressed = false;
+	drain->fullest = 0;
 	for (uint32_t i = 0; i < drain->active_count; i++)
 		jump_reader_look(drain, drain->active[i]);
 	for (uint32_t i = 0; i < drain->active_count; i++) {
@@ -259,6 +260,11 @@ struct mw_error *jump_drain_round(struct jump_drain *drain, size_t *events)
 {
 	*events = 0;
 	return drain_round(drain, events);
+}
+
+bool jump_drain_hurries(const struct jump_drain *drain)
+{
+	return drain->fullest > drain->shared->geometry.ring_units / 8;
 }
 
 struct mw_error *jump_drain_finish(struct jump_drain *drain)

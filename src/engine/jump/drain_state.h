@@ -105,6 +105,7 @@ struct jump_drain {
 	size_t budget;
 	bool last_round;
 	bool pressed; /* a ring is nearly full */
+	uint64_t fullest; /* units in the ring that had most of them */
 
 	uint64_t told_ns; /* time of the last event */
 	mw_addr break_end;

@@ -29,7 +29,6 @@
 #define JUMP_NO_HOOK   UINT32_MAX
 #define JUMP_MAX_DEPTH 1024
 #define JUMP_PAGE      4096u
-#define JUMP_BUSY      16384u /* events in one round after which there is no rest */
 
 /* A function that is, or is to be, detoured. */
 struct jump_patch {

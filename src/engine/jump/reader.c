@@ -53,6 +53,8 @@ void jump_reader_look(struct jump_drain *drain, struct jump_reader *reader)
 	reader->end = reader->read + ahead;
 	if (ahead > units / 4 * 3)
 		drain->pressed = true;
+	if (ahead > drain->fullest)
+		drain->fullest = ahead;
 }
 
 static void skip(struct jump_drain *drain, struct jump_reader *reader)

@@ -23,7 +23,7 @@
 #define TIDY_NS     (50 * MS)
 #define NAMES_NS    (1000 * MS)
 #define LOOK_NS     (250 * MS) /* at the modules, where the loader can't be asked to tell */
-#define SHORT_NS    (MS / 10)
+#define SHORT_NS    (MS / 20)
 #define LONG_NS     (4 * MS)
 #define IDLE_ROUNDS 64
 
@@ -195,7 +195,7 @@ static struct mw_error *serve_loader(struct jump_process *process, uint64_t now)
 	return err;
 }
 
-static struct mw_error *serve(struct jump_process *process, size_t *events)
+static struct mw_error *serve(struct jump_process *process, size_t *events, bool *hurry)
 {
 	uint64_t now = jump_now(process);
 
@@ -204,6 +204,7 @@ static struct mw_error *serve(struct jump_process *process, size_t *events)
 	MW_TRY(jump_answer(process));
 	MW_TRY(serve_loader(process, now));
 	MW_TRY(jump_drain_round(process->drain, events));
+	*hurry |= jump_drain_hurries(process->drain);
 	if (due(&process->last_tidy_ns, now, TIDY_NS)) {
 		jump_drain_tidy(process->drain);
 		jump_clock_adjust(&process->clock);
@@ -259,6 +260,7 @@ struct mw_error *jump_run_until(struct jump_engine *engine, uint64_t deadline_ns
 {
 	while (anything_left(engine)) {
 		size_t events = 0;
+		bool hurry = false;
 
 		for (size_t i = 0; i < engine->process_count; i++) {
 			struct jump_process *process = engine->processes[i];
@@ -269,7 +271,7 @@ struct mw_error *jump_run_until(struct jump_engine *engine, uint64_t deadline_ns
 			if (process->launched)
 				MW_TRY(jump_launch_go_on(process));
 			else
-				MW_TRY(serve(process, &some));
+				MW_TRY(serve(process, &some, &hurry));
 			events += some;
 		}
 		if (interrupt && *interrupt) {
@@ -280,8 +282,7 @@ struct mw_error *jump_run_until(struct jump_engine *engine, uint64_t deadline_ns
 			engine->end = MW_END_DURATION;
 			return NULL;
 		}
-		/* So many in one go: there are more. */
-		if (events < JUMP_BUSY)
+		if (!hurry)
 			rest(engine, events, deadline_ns);
 	}
 	engine->end = MW_END_EXIT;

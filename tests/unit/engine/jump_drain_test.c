@@ -163,7 +163,8 @@ static void test_finish_skips(void **state)
 	alloc_at(rig, 0, 10);
 	assert_null(jump_drain_finish(rig->drain));
 	assert_int_equal(rig->event_count, 1);
-	assert_int_equal(jump_drain_stats(rig->drain)->bad_records, 1);
+	/* They were being recorded when the window ended. */
+	assert_int_equal(jump_drain_stats(rig->drain)->bad_records, 0);
 }
 
 /* Records of several units, at every place in the ring; what was behind one must not look like a record later. */

@@ -27,6 +27,11 @@ static inline uint64_t cpu_ticks_after(void)
 	return fake_ticks();
 }
 
+static inline void cpu_prefetch_write(const void *at)
+{
+	(void)at;
+}
+
 static inline void cpu_pause(void)
 {
 	fake_pause();
