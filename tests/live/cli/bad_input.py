@@ -7,8 +7,8 @@ import stat
 import subprocess
 import time
 
-from harness import (MEMWATCH, NOBODY, OTHER, WORK, Output, Skip, as_user, assert_message, assert_untouched, comm,
-                     compile_c, elf, memwatch, python, refuse, run_all, sleeper, spawn, status, wait_until)
+from harness import (MEMWATCH, NOBODY, OTHER, WORK, Code, Output, Skip, as_user, assert_message, assert_untouched,
+                     comm, command, compile_c, elf, memwatch, python, refuse, run_all, sleeper, spawn, status, wait_until)
 
 PAUSE_32 = bytes.fromhex("b81d000000" "cd80" "ebf7")  # mov $29, %eax; int $0x80; jmp back
 PAUSE_64 = bytes.fromhex("b822000000" "0f05" "ebf7")  # mov $34, %eax; syscall; jmp back
@@ -32,7 +32,7 @@ def test_usage():
     for arguments in (["-d", "abc"], ["-d", "-1"], ["-d", "nan"], ["-d", "inf"], ["-d", "0"], ["-d", "1e99"],
                       ["-d", "5x"], ["-d", ""], ["--depth", "0"], ["--depth", "1025"], ["--depth", "many"],
                       ["--top", "-1"], ["--top", "1.5"], ["--track", "stack"], ["--track", ""],
-                      ["--engine", "jump"], ["--engine", "magic"], ["--json", ""], ["--", "ls"], ["--"],
+                      ["--engine", "jum"], ["--engine", "magic"], ["--engine", ""], ["--json", ""], ["--", "ls"], ["--"],
                       ["--nonsense"], ["-x"], ["-d"], ["--quiet=1"], ["word"]):
         word = arguments[0] if arguments[0] != "--" else "command"
         word = {"-d": "--duration", "word": "'word'"}.get(word, word.split("=", maxsplit=1)[0])
@@ -140,13 +140,18 @@ def test_traced():
 
 def test_watched_by_another():
     target = sleeper().pid
-    other = spawn([MEMWATCH, "--quiet", "-p", str(target)])
-    wait_until(lambda: status(target, "TracerPid") == str(other.pid), "the other memwatch")
-    time.sleep(0.5)
-    refuse(1, ["another memwatch", f"pid {other.pid}"], "-p", target, target=target, tracer=other.pid)
+    code = Code(target)
+    other = spawn(command("--quiet", "-p", target))
+    wait_until(code.is_hooked, "the other memwatch")
+    tracer = int(status(target, "TracerPid"))
+    assert tracer in (0, other.pid), tracer
+    mentions = ["another memwatch", f"pid {other.pid}"] if tracer else ["another memwatch", "patched"]
+    refuse(1, mentions, "-p", target, target=target, tracer=tracer)
+    assert code.is_hooked()
     other.send_signal(signal.SIGINT)
     assert other.wait(60) == 0
     assert_untouched(target)
+    assert code.is_as_before()
 
 
 def test_not_permitted():
@@ -241,8 +246,8 @@ def test_full_disk():
 
 def test_closed_output():
     target = sleeper().pid
-    result = subprocess.run(["sh", "-c", f'"{MEMWATCH}" -p {target} -d 0.3 >&-'], stderr=subprocess.PIPE, text=True,
-                            check=False)
+    result = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *command("-p", target, "-d", 0.3)], stderr=subprocess.PIPE,
+                            text=True, check=False)
     assert_message(result, 1, "standard output", "closed")
     reader, writer = os.pipe()
     os.close(reader)

@@ -17,8 +17,12 @@ OTHER = 65533
 # Where a preflight or an engine would leave a process that it has not let go.
 UNTOUCHED_STATES = "RSDI"
 
+sys.path.insert(1, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import mwlive  # pylint: disable=wrong-import-position
+
 _arguments = argparse.ArgumentParser()
 _arguments.add_argument("--memwatch", required=True)
+_arguments.add_argument("--engine", help="for all runs that name none (default: none, which is auto)")
 _arguments.add_argument("only", nargs="*", help="names of tests")
 ARGS = _arguments.parse_args()
 
@@ -99,12 +103,22 @@ def wait_until(condition, what, seconds=20):
         time.sleep(0.02)
 
 
+def command(*arguments):
+    """memwatch with arguments, and with the engine that is tested."""
+    words = [str(word) for word in arguments]
+    own = words[:words.index("--")] if "--" in words else words
+    at = 1 if words[:1] == ["doctor"] else 0
+    if ARGS.engine and words[at:] and words[at].startswith("-") and "--engine" not in own:
+        words[at:at] = ["--engine", ARGS.engine]
+    return [MEMWATCH, *words]
+
+
 def memwatch(*arguments, **options):
     """Run memwatch to its end."""
     options.setdefault("stdout", subprocess.PIPE)
     options.setdefault("stderr", subprocess.PIPE)
-    return subprocess.run([MEMWATCH, *map(str, arguments)], text=True, timeout=30, stdin=subprocess.DEVNULL,
-                          check=False, **options)
+    return subprocess.run(command(*arguments), text=True, timeout=30, stdin=subprocess.DEVNULL, check=False,
+                          **options)
 
 
 def assert_message(result, code, *mentions):
@@ -118,6 +132,21 @@ def assert_message(result, code, *mentions):
 def assert_untouched(pid, tracer=0):
     assert status(pid, "State")[0] in UNTOUCHED_STATES, status(pid, "State")
     assert int(status(pid, "TracerPid")) == tracer, status(pid, "TracerPid")
+
+
+class Code:
+    """A process's code before it is watched."""
+
+    def __init__(self, pid):
+        self.pid = pid
+        self.before = mwlive.Snapshot(pid)
+
+    def is_hooked(self):
+        """Has the window begun?"""
+        return self.before.touched() and status(self.pid, "State")[0] != "t"
+
+    def is_as_before(self):
+        return not self.before.touched() and status(self.pid, "TracerPid") == "0"
 
 
 class Output:
