@@ -204,7 +204,8 @@ static struct mw_error *serve(struct jump_process *process, size_t *events, bool
 	MW_TRY(jump_answer(process));
 	MW_TRY(serve_loader(process, now));
 	MW_TRY(jump_drain_round(process->drain, events));
-	*hurry |= jump_drain_hurries(process->drain);
+	/* Where there was nothing to tell, a thread that is about to record holds the others back: let it run. */
+	*hurry |= *events && jump_drain_hurries(process->drain);
 	if (due(&process->last_tidy_ns, now, TIDY_NS)) {
 		jump_drain_tidy(process->drain);
 		jump_clock_adjust(&process->clock);
