@@ -60,6 +60,7 @@ void jump_process_destroy(struct jump_process *process)
 	for (size_t i = 0; i < process->rows_count; i++)
 		mw_rows_deinit(&process->rows[i].compiled);
 	mw_row_dictionary_deinit(&process->dictionary);
+	mw_map_deinit(&process->tids);
 	free(process->rows);
 	free(process->patches);
 	free(process->pads);
@@ -151,9 +152,8 @@ static struct mw_error *survey(struct jump_process *process)
 
 static struct mw_error *stop(struct jump_process *process)
 {
-	process->quiesce = (struct mw_quiesce){.forked = jump_child_forked, .context = process};
 	MW_TRY(mw_fault("attach.stop"));
-	return mw_quiesce_begin(&process->quiesce, process->pid);
+	return jump_stop(process, 0);
 }
 
 static struct mw_error *let_go(struct jump_process *process)

@@ -62,16 +62,21 @@ static uint32_t help_module(void *context, mw_addr pc)
 	return module ? module->number : MW_MODULE_NONE;
 }
 
-/* Which of our thread ids is `tid` in its innermost namespace? */
-static pid_t translate(const struct jump_process *process, uint32_t tid)
+static bool lives(const struct jump_process *process, pid_t tid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", process->pid, tid);
+	return tid > 0 && access(path, F_OK) == 0;
+}
+
+/* Which thread of the process is `tid` in its innermost namespace? 0: none. */
+static pid_t find_thread(const struct jump_process *process, uint32_t tid)
 {
 	pid_t *tids = NULL, found = 0;
 	size_t count = 0;
-	struct mw_error *err;
+	struct mw_error *err = mw_tasks_read(process->pid, &tids, &count);
 
-	if (!process->other_namespace)
-		return (pid_t)tid;
-	err = mw_tasks_read(process->pid, &tids, &count);
 	for (size_t i = 0; !err && i < count && !found; i++) {
 		struct mw_status status;
 		struct mw_error *unread = mw_status_read(tids[i], &status);
@@ -85,18 +90,28 @@ static pid_t translate(const struct jump_process *process, uint32_t tid)
 	return found;
 }
 
-static bool lives(const struct jump_process *process, pid_t tid)
+/* The same, kept as long as it lives: to look through all threads takes its time. `anew`: the number may be another's.
+ */
+static pid_t translate(struct jump_process *process, uint32_t tid, bool anew)
 {
-	char path[64];
+	pid_t known = (pid_t)(uintptr_t)mw_map_get(&process->tids, tid);
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d", process->pid, tid);
-	return tid > 0 && access(path, F_OK) == 0;
+	if (!process->other_namespace)
+		return (pid_t)tid;
+	if (known && (!anew || lives(process, known)))
+		return known;
+	known = find_thread(process, tid);
+	/* Where it can't be kept, it is looked for again. */
+	if (known)
+		mw_error_destroy(
+			mw_map_set(&process->tids, tid, (void *)(uintptr_t)known)); // NOLINT(performance-no-int-to-ptr)
+	return known;
 }
 
 static void help_thread(void *context, uint32_t tid, pid_t *out, char name[17])
 {
-	const struct jump_process *process = context;
-	pid_t found = translate(process, tid);
+	struct jump_process *process = context;
+	pid_t found = translate(process, tid, true);
 
 	*out = found ? found : (pid_t)tid;
 	if (found && lives(process, found))
@@ -108,10 +123,10 @@ static void help_thread(void *context, uint32_t tid, pid_t *out, char name[17])
 
 static bool help_thread_lives(void *context, uint32_t tid)
 {
-	const struct jump_process *process = context;
+	struct jump_process *process = context;
 
 	/* When the whole process has ended, what its threads were at is of no matter; others may live in its memory. */
-	return lives(process, translate(process, tid)) || jump_has_exited(process);
+	return lives(process, translate(process, tid, false)) || jump_has_exited(process);
 }
 
 static bool help_fill(void *context, uint32_t first, uint32_t count)

@@ -12,6 +12,7 @@
 #ifndef MW_ENGINE_JUMP_JUMP_H
 #define MW_ENGINE_JUMP_JUMP_H
 
+#include "base/map.h"
 #include "engine/jump/clock.h"
 #include "engine/jump/drain.h"
 #include "engine/jump/shared.h"
@@ -106,6 +107,7 @@ struct jump_process {
 	struct jump_clock clock;
 	struct jump_drain *drain;
 	struct mw_quiesce quiesce;
+	struct mw_map tids; /* ours, by number in the innermost namespace; only where that is another */
 	struct mw_engine_stats stats;
 	struct mw_window_info window;
 	uint64_t last_sample_ns, last_tidy_ns, last_alive_ns, last_look_ns, last_name_ns;
@@ -181,6 +183,10 @@ struct mw_error *jump_rows_compile(struct jump_process *process, uint64_t *bytes
 /* Publish what is new, and which code is where. A new generation makes the recorder forget what it has looked up. */
 struct mw_error *jump_rows_publish(struct jump_process *process, const struct mw_maps *maps,
 				   bool new_generation) MW_MUST_CHECK;
+
+/* stop.c: all threads stand, and one of them can be picked. Where that fails it is tried again for `patience_ns`; then
+ * they are let go, and quiesce says what became of the process. Errors: those of mw_quiesce_begin. */
+struct mw_error *jump_stop(struct jump_process *process, uint64_t patience_ns) MW_MUST_CHECK;
 
 /* patch.c: all threads stand. */
 struct mw_error *jump_patch_all(struct jump_process *process) MW_MUST_CHECK;
