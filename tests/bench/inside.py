@@ -325,11 +325,11 @@ class Inside:
                 "short": min(line[3] for line in lines if line[1] == shortest),
                 "alone": min(line[2] for line in lines)}
 
-    def heaptrack(self, depth, threads):
+    def heaptrack(self, depth, threads, mode=None):
         """The same pairs under heaptrack -p: what people have today."""
         with tempfile.TemporaryDirectory(prefix="memwatch-bench.") as directory:
             board = self.board(directory)
-            target = self.start(board, "pairs", depth, threads)
+            target = self.start(board, "pairs", depth, threads, *([mode] if mode else []))
             run = None
             try:
                 bare = board.rate(threads, self.options.seconds / 2)
@@ -360,9 +360,10 @@ class Inside:
         """(name, measurement, how often) of each row that can be measured here."""
         repeat = self.options.repeat
         found = [("pair 8 deep", lambda: self.pair(8, 1), repeat), ("pair 30 deep", lambda: self.pair(30, 1), repeat),
-                 ("pair two threads", lambda: self.pair(8, 2), repeat)]
+                 ("pair two threads", lambda: self.pair(8, 2, "use"), repeat)]
         if not self.options.quick:
-            found += [("pair 8 deep, every stack another", lambda: self.pair(8, 1, "vary"), repeat),
+            found += [("pair two threads, nothing else done", lambda: self.pair(8, 2), repeat),
+                      ("pair 8 deep, every stack another", lambda: self.pair(8, 1, "vary"), repeat),
                       ("pair 30 deep, every stack another", lambda: self.pair(30, 1, "vary"), repeat)]
         if shutil.which("redis-server") and shutil.which("redis-benchmark"):
             found += [("redis SET", lambda: self.redis("SET"), 1), ("redis LPUSH", lambda: self.redis("LPUSH"), 1)]
@@ -372,7 +373,7 @@ class Inside:
                   ("drain", self.drain, 1)]
         if shutil.which("heaptrack") and not self.options.quick:
             found += [("heaptrack 8 deep", lambda: self.heaptrack(8, 1), 1),
-                      ("heaptrack two threads", lambda: self.heaptrack(8, 2), 1)]
+                      ("heaptrack two threads", lambda: self.heaptrack(8, 2, "use"), 1)]
         return found
 
 

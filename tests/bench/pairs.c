@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * pairs BOARD DEPTH THREADS [vary|null]: each thread makes malloc+free pairs as fast as it can, DEPTH of this program's
+ * pairs BOARD DEPTH THREADS [vary|use|null]: each thread makes malloc+free pairs as fast as it can, DEPTH of this program's
  * functions deep, and counts them on its line of the board.
  *
  * As it is, the stack is built once and the pairs are made in the leaf. `vary`: the stack is built anew for each pair,
- * by one of 128 ways that differ in return addresses only, so that no walk is like the one before. `null`: only
+ * by one of 128 ways that differ in return addresses only, so that no walk is like the one before. `use`: the block is
+ * written and read, some ten million pairs a second and thread. `null`: only
  * free(NULL), a stop that tells nothing.
  *
  * Built as `unwound` it has a freeing function of its own, by a name that memwatch knows, that does nothing: called for
@@ -25,7 +26,7 @@
 #define MAX_DEPTH 32
 #define SIZE      64
 
-enum mode { SAME, VARY, NONE };
+enum mode { SAME, VARY, USE, NONE };
 
 static enum mode mode;
 static unsigned depth;
@@ -44,6 +45,22 @@ KEEP static void make_pair(void)
 	void *block = malloc(SIZE);
 
 	__asm__ volatile("" : "+r"(block) : : "memory");
+	free(block);
+}
+
+#define WORDS 96
+
+/* A program does something with its block. */
+KEEP static void use_block(void)
+{
+	unsigned long *block = malloc(WORDS * sizeof(*block)), sum = 1;
+
+	for (unsigned i = 0; block && i < WORDS; i++) {
+		block[i] = sum;
+		__asm__ volatile("" : : : "memory");
+		sum = sum * 31 + block[i / 2];
+	}
+	__asm__ volatile("" : : "r"(sum));
 	free(block);
 }
 
@@ -66,6 +83,9 @@ KEEP static void leaf(struct board_line *line, unsigned way)
 			__asm__ volatile("" : "+r"(block) : : "memory");
 			free(block);
 		}
+	case USE:
+		for (;; line->value++)
+			use_block();
 	case NONE:
 #ifdef UNWOUND
 		for (;; line->value++)
@@ -141,14 +161,14 @@ int main(int argc, char **argv)
 	unsigned threads;
 
 	if (argc < 4 || argc > 5) {
-		fprintf(stderr, "usage: pairs BOARD DEPTH THREADS [vary|null]\n");
+		fprintf(stderr, "usage: pairs BOARD DEPTH THREADS [vary|use|null]\n");
 		return 2;
 	}
 	board = board_open(argv[1]);
 	depth = (unsigned)strtoul(argv[2], NULL, 10);
 	threads = (unsigned)strtoul(argv[3], NULL, 10);
 	if (argc == 5)
-		mode = strcmp(argv[4], "vary") == 0 ? VARY : NONE;
+		mode = strcmp(argv[4], "vary") == 0 ? VARY : strcmp(argv[4], "use") == 0 ? USE : NONE;
 	if (depth < 3 || depth > MAX_DEPTH || threads < 1 || threads > BOARD_SIZE / sizeof(*board)) {
 		fprintf(stderr, "pairs: 3 to %d deep, 1 to %zu threads\n", MAX_DEPTH, BOARD_SIZE / sizeof(*board));
 		return 2;
