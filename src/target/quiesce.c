@@ -17,6 +17,8 @@
 
 #define ASLEEP_PATIENCE_NS 2000000000u /* for threads in waits that nothing interrupts */
 #define PATIENCE_NS        5000000000u /* for any */
+#define FIRST_BREATH_NS    100000u
+#define LONGEST_BREATH_NS  20000000u
 #define FIRST_NAP_NS       20000
 #define LONGEST_NAP_NS     500000
 #define LOOK_AFTER_NS      2000000u /* of silence: see what those do that have not stopped */
@@ -139,6 +141,15 @@ static struct mw_error *hold_everybody(struct mw_quiesce *quiesce)
 	return NULL;
 }
 
+static struct mw_error *say_gone(const struct mw_quiesce *quiesce)
+{
+	if (quiesce->execed)
+		return mw_error_create(MW_ERROR_GONE, 0, "process %d runs another program now", (int)quiesce->pid);
+	if (quiesce->gone)
+		return mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", (int)quiesce->pid);
+	return NULL;
+}
+
 struct mw_error *mw_quiesce_begin(struct mw_quiesce *quiesce, pid_t pid)
 {
 	struct mw_error *err;
@@ -146,11 +157,9 @@ struct mw_error *mw_quiesce_begin(struct mw_quiesce *quiesce, pid_t pid)
 	*quiesce = (struct mw_quiesce){
 		.pid = pid, .exit_status = -1, .forked = quiesce->forked, .context = quiesce->context};
 	err = hold_everybody(quiesce);
-	if (!err && quiesce->execed)
-		err = mw_error_create(MW_ERROR_GONE, 0, "process %d runs another program now", (int)pid);
-	else if (!err && quiesce->gone)
-		err = mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", (int)pid);
-	else if (!err && count_running(quiesce) == quiesce->count)
+	if (!err)
+		err = say_gone(quiesce);
+	if (!err && count_running(quiesce) == quiesce->count)
 		err = mw_error_create(MW_ERROR_SYSTEM, 0, "process %d does not stop", (int)pid);
 	if (err)
 		mw_error_destroy(mw_quiesce_end(quiesce));
@@ -262,4 +271,21 @@ pid_t mw_quiesce_pick(const struct mw_quiesce *quiesce)
 	}
 	/* A process that is stopped can perform one as well, and is stopped after it. */
 	return second;
+}
+
+struct mw_error *mw_quiesce_await_hand(struct mw_quiesce *quiesce)
+{
+	uint64_t begin = mw_clock_ns();
+
+	for (uint64_t breath_ns = FIRST_BREATH_NS; !mw_quiesce_pick(quiesce);) {
+		MW_TRY(say_gone(quiesce));
+		if (mw_clock_ns() - begin > PATIENCE_NS)
+			return mw_error_create(MW_ERROR_SYSTEM, 0,
+					       "process %d waits for a child that shares its memory: no thread of it "
+					       "can be used",
+					       (int)quiesce->pid);
+		MW_TRY(mw_quiesce_breathe(quiesce, breath_ns));
+		breath_ns = breath_ns * 2 < LONGEST_BREATH_NS ? breath_ns * 2 : LONGEST_BREATH_NS;
+	}
+	return say_gone(quiesce);
 }

@@ -74,5 +74,10 @@ struct mw_error *mw_quiesce_breathe(struct mw_quiesce *quiesce, uint64_t ns) MW_
 struct mw_error *mw_quiesce_end(struct mw_quiesce *quiesce) MW_MUST_CHECK;
 /* A stopped thread that can perform a system call for us (mw_remote_syscall), or 0. */
 pid_t mw_quiesce_pick(const struct mw_quiesce *quiesce);
+/*
+ * Let them run, moment by moment, until there is one to pick: the maker of a vfork is none before its child has run
+ * another program or ended. Errors: GONE, SYSTEM (none within five seconds), and those of breathe; all still stand.
+ */
+struct mw_error *mw_quiesce_await_hand(struct mw_quiesce *quiesce) MW_MUST_CHECK;
 
 #endif

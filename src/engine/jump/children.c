@@ -76,6 +76,8 @@ struct mw_error *jump_child_clean(struct jump_process *process, pid_t child)
 	struct mw_error *err = mw_quiesce_begin(&quiesce, child);
 	struct mw_error *released;
 
+	if (!err)
+		err = mw_quiesce_await_hand(&quiesce);
 	if (!err && !quiesce.gone && !quiesce.execed && holds_copy(process, child)) {
 		err = clean(process, &quiesce);
 		process->children_cleaned += !err;

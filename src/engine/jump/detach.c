@@ -17,10 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PATIENCE_NS  UINT64_C(3000000000) /* for calls in flight */
+#define PATIENCE_NS  UINT64_C(3000000000) /* for calls in flight, and to have it stopped */
 #define FIRST_BREATH UINT64_C(200000)
 #define LAST_BREATH  UINT64_C(20000000)
-#define STOPS        3 /* times that it is tried */
 
 /* The first of two errors; the other is dropped. One that only says that the process is gone is none. */
 static struct mw_error *first_of(struct mw_error *first, struct mw_error *second)
@@ -83,7 +82,10 @@ static struct mw_error *take_out(struct jump_process *process)
 	if (!err)
 		err = drain_calls(process, &maps, &left);
 	if (!err && still_there(process) && !must_stay(process, taken, left)) {
-		err = mw_inject_init(&inject, mw_quiesce_pick(&process->quiesce), &maps);
+		/* A vfork may have come while calls went on. */
+		err = mw_quiesce_await_hand(&process->quiesce);
+		if (!err)
+			err = mw_inject_init(&inject, mw_quiesce_pick(&process->quiesce), &maps);
 		if (!err)
 			err = jump_memory_unmap(process, &inject);
 	}
@@ -123,29 +125,19 @@ struct mw_error *jump_process_end(struct jump_process *process, enum mw_window_e
 	return err;
 }
 
-/* What fails once (for lack of memory, or as a thread can't be stopped yet) must not leave our code in there. */
-static struct mw_error *stop(struct jump_process *process)
-{
-	for (unsigned i = 1;; i++) {
-		struct mw_error *err;
-
-		process->quiesce = (struct mw_quiesce){.forked = jump_child_forked, .context = process};
-		err = mw_quiesce_begin(&process->quiesce, process->pid);
-		if (!err || mw_error_kind(err) == MW_ERROR_GONE || i == STOPS)
-			return err;
-		mw_error_destroy(err);
-	}
-}
-
 static struct mw_error *remove_all(struct jump_process *process)
 {
 	struct mw_error *err, *released;
 	uint64_t begin = mw_clock_ns();
 
-	err = stop(process);
+	/* What fails once, as a thread can't be stopped yet, must not leave our code in there. */
+	err = jump_stop(process, PATIENCE_NS);
 	if (!err)
 		err = take_out(process);
 	if (process->quiesce.gone)
+	if (err && mw_error_kind(err) != MW_ERROR_GONE)
+		err = mw_error_prefix(err, "what memwatch has put into process %d could not be taken out",
+				      process->pid);
 		jump_exit_status(process, process->quiesce.exit_status);
 	released = mw_quiesce_end(&process->quiesce);
 	process->stats.detach_ns = process->quiesce.stood_ns ? process->quiesce.stood_ns : mw_clock_ns() - begin;

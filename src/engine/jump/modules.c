@@ -59,8 +59,7 @@ static struct mw_error *stop_and_plant(struct jump_process *process, const struc
 {
 	struct mw_error *err, *released;
 
-	process->quiesce = (struct mw_quiesce){.forked = jump_child_forked, .context = process};
-	err = mw_quiesce_begin(&process->quiesce, process->pid);
+	err = jump_stop(process, 0);
 	if (!err)
 		err = plant_new(process, maps);
 	released = mw_quiesce_end(&process->quiesce);
