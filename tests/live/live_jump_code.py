@@ -47,6 +47,17 @@ class Code(unittest.TestCase):
         if attempt.finish() is None:
             self.assertRegex(attempt.error, r'mi_(malloc|free)')
 
+    def test_handler_that_goes_back_into_what_is_replaced(self):
+        """A signal has struck malloc behind its first instruction: a jump there would be gone back into."""
+        attempt = mwjump.Attempt(self, mwlive.Target(self, 'struck'))
+        report = attempt.finish()
+        if mwlive.config.engine == 'jump':
+            self.assertIsNone(report)
+            self.assertIn('signal handler', attempt.error)
+        report = mwjump.Attempt(self, mwlive.Target(self, 'struck'), 'auto').finish()
+        self.assertEqual(report['engine']['name'], 'trap')
+        self.assertIn('signal handler', report['engine']['reason'])
+
     def attach(self, pid, number):
         run = subprocess.run([mwlive.config.memwatch, '-p', str(pid), '--engine', mwlive.config.engine, '--quiet',
                               '-d', '0.01'], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,

@@ -134,10 +134,10 @@ static struct mw_error *remove_all(struct jump_process *process)
 	err = jump_stop(process, PATIENCE_NS);
 	if (!err)
 		err = take_out(process);
-	if (process->quiesce.gone)
 	if (err && mw_error_kind(err) != MW_ERROR_GONE)
 		err = mw_error_prefix(err, "what memwatch has put into process %d could not be taken out",
 				      process->pid);
+	if (process->quiesce.gone)
 		jump_exit_status(process, process->quiesce.exit_status);
 	released = mw_quiesce_end(&process->quiesce);
 	process->stats.detach_ns = process->quiesce.stood_ns ? process->quiesce.stood_ns : mw_clock_ns() - begin;

@@ -172,7 +172,8 @@ static struct mw_error *attach(struct jump_process *process)
 	MW_TRY(jump_install_code(process));
 	MW_TRY(let_go(process));
 	MW_TRY(jump_install_data(process));
-	return stop(process);
+	MW_TRY(stop(process));
+	return jump_await_handlers(process);
 }
 
 static struct mw_error *ended_meanwhile(pid_t pid)

@@ -189,12 +189,17 @@ struct mw_error *jump_rows_publish(struct jump_process *process, const struct mw
 struct mw_error *jump_stop(struct jump_process *process, uint64_t patience_ns) MW_MUST_CHECK;
 
 /* patch.c: all threads stand. */
+/* Let handlers return that will go back into what is to be overwritten. UNSUPPORTED where they don't soon. */
+struct mw_error *jump_await_handlers(struct jump_process *process) MW_MUST_CHECK;
 struct mw_error *jump_patch_all(struct jump_process *process) MW_MUST_CHECK;
 /* Put the functions' bytes back, and PCs out of what was copied. `*taken`: a function whose jump somebody else has
  * written over, which is left as it is, or NULL. */
 struct mw_error *jump_unpatch_all(struct jump_process *process, const char **taken) MW_MUST_CHECK;
 /* Threads that stand in copies of instructions, to the instructions. */
 struct mw_error *jump_move_out(struct jump_process *process) MW_MUST_CHECK;
+/* standing.c */
+/* Is a signal handler at work that will go back to an instruction that is about to be overwritten? All stand. */
+bool jump_handler_goes_back(struct jump_process *process);
 /* How many threads are in our code, or in calls that return there? `copy`: they are those of a forked child. */
 size_t jump_in_flight(struct jump_process *process, const struct mw_maps *maps, bool copy);
 

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+/* standing.c: what threads that stand still will come back to: code of ours, or instructions that are to be replaced.
+ */
+#include "engine/jump/jump.h"
+
+#include "proc/maps.h"
+#include "target/remote.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+#define CALL_BYTES 8u         /* no call is longer */
+#define STACK_SCAN (1u << 20) /* how much of a stack is looked through */
+
+/* What a thread's standing is judged by. */
+struct standing {
+	const struct jump_process *process;
+	const struct mw_maps *maps;
+	pid_t tid;
+	mw_addr sp;
+};
+
+/* A frame that lies below the stack pointer on the same stack was jumped over (longjmp, an exception). */
+static bool dead(const struct standing *standing, mw_addr frame)
+{
+	const struct mw_mapping *mapping = mw_maps_find(standing->maps, standing->sp);
+
+	return frame < standing->sp && mapping && frame >= mapping->start;
+}
+
+/* Does any of the calls from `top` outwards still return to us? */
+static bool call_standing(const struct standing *standing, mw_addr top)
+{
+	mw_addr returned = standing->process->image + mw_stub_header()->returned;
+
+	/* The chain is written by the target: it is not followed for long. */
+	for (unsigned i = 0; top && i < 64; i++) {
+		struct mw_stub_call call;
+		uint64_t word;
+
+		if (mw_remote_read(standing->tid, top, &call, sizeof(call)) != sizeof(call) ||
+		    call.cookie != (top ^ standing->process->context.cookie))
+			return false;
+		/* Its original was called with the stack right below it, and returns to us as long as this stands. */
+		if (!dead(standing, top) &&
+		    mw_remote_read(standing->tid, top - sizeof(word), &word, sizeof(word)) == sizeof(word) &&
+		    word == returned)
+			return true;
+		top = call.prev;
+	}
+	return false;
+}
+
+/* Is word `i` of a stack the place where a call of ours has put where its function goes on? */
+static bool in_call(const struct jump_process *process, const uint64_t *stack, size_t i)
+{
+	for (size_t j = 0; i > 0 && j < process->patch_count; j++) {
+		const struct jump_patch *patch = &process->patches[j];
+
+		if (stack[i] == patch->pad_at + patch->pad.original && (uint32_t)stack[i - 1] == patch->number)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Does the word tell that a signal has struck among the instructions of a pad or of the image, whose handler is at
+ * work? The place to go back to lies on the stack then. Return addresses, which follow a call, may be left over from
+ * calls long ago; a thread that is in the recorder's calls has told so (slot->inside).
+ */
+static bool struck_in_ours(const struct jump_process *process, const uint64_t *stack, size_t i)
+{
+	const struct mw_stub_header *header = mw_stub_header();
+	uint64_t into = stack[i] - process->image;
+
+	if (into < process->image_size)
+		return into >= sizeof(*header) + CALL_BYTES && into < header->code_end && into != header->returned &&
+		       !process->survey.arch->is_call_before(mw_stub_image + into - CALL_BYTES, CALL_BYTES);
+	return jump_memory_ours(process, stack[i]) && !in_call(process, stack, i);
+}
+
+/* Does a call of ours begin with word `i`, called from the word below? One that has returned takes its mark away. */
+static bool call_stands(const struct standing *standing, const uint64_t *stack, size_t i)
+{
+	const struct jump_process *process = standing->process;
+	size_t cookie = offsetof(struct mw_stub_call, cookie) / sizeof(uint64_t);
+
+	return i > 0 && stack[i + cookie] == ((standing->sp + i * sizeof(uint64_t)) ^ process->context.cookie) &&
+	       stack[i - 1] == process->image + mw_stub_header()->returned;
+}
+
+/* The words of a thread's stack from its stack pointer up; malloc'ed, NULL without memory. */
+static uint64_t *read_stack(const struct standing *standing, size_t *count)
+{
+	const struct mw_mapping *mapping = mw_maps_find(standing->maps, standing->sp);
+	size_t size = 0;
+	uint64_t *stack;
+
+	if (mapping)
+		size = mapping->end - standing->sp < STACK_SCAN ? (size_t)(mapping->end - standing->sp) : STACK_SCAN;
+	stack = malloc(size + 1);
+	*count = stack ? mw_remote_read(standing->tid, standing->sp, stack, size) / sizeof(uint64_t) : 0;
+	return stack;
+}
+
+/* Is there anything on the stack that leads to our code? */
+static bool leads_to_ours(const struct standing *standing)
+{
+	size_t words = sizeof(struct mw_stub_call) / sizeof(uint64_t), got;
+	uint64_t *stack = read_stack(standing, &got);
+	bool found = false;
+
+	for (size_t i = 0; i < got && !found; i++)
+		found = struck_in_ours(standing->process, stack, i) ||
+			(i + words <= got && call_stands(standing, stack, i));
+	free(stack);
+	return found;
+}
+
+static bool in_flight(struct jump_process *process, const struct mw_maps *maps, const struct mw_quiet_thread *thread,
+		      bool copy)
+{
+	struct mw_tracee_regs regs;
+	struct standing standing = {.process = process, .maps = maps, .tid = thread->tid};
+	struct mw_error *err = thread->stopped ? mw_tracee_get_regs(thread->tid, &regs) : NULL;
+
+	if (err || !thread->stopped) {
+		mw_error_destroy(err);
+		return false;
+	}
+	if (jump_memory_ours(process, regs.general.pc))
+		return true;
+	standing.sp = regs.general.gpr[process->survey.arch->dwarf_sp];
+	for (uint32_t i = 0; i < process->shared.geometry.slot_count && !copy; i++) {
+		const struct mw_ring_slot *slot = jump_slot(&process->shared, i);
+
+		if (__atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE) != regs.general.thread_pointer)
+			continue;
+		if (__atomic_load_n(&slot->inside, __ATOMIC_ACQUIRE) ||
+		    call_standing(&standing, __atomic_load_n(&slot->top, __ATOMIC_ACQUIRE)))
+			return true;
+	}
+	return leads_to_ours(&standing);
+}
+
+size_t jump_in_flight(struct jump_process *process, const struct mw_maps *maps, bool copy)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < process->quiesce.count; i++)
+		count += in_flight(process, maps, &process->quiesce.threads[i], copy);
+	return count;
+}
+
+/* Does an instruction that a jump will overwrite, but for the first, begin at that address? */
+static bool overwritten(const struct jump_process *process, uint64_t addr)
+{
+	for (size_t i = 0; i < process->patch_count; i++) {
+		const struct jump_patch *patch = &process->patches[i];
+
+		if (!patch->standing && !patch->gone && patch->pad_at && addr > patch->detour.at &&
+		    addr < patch->detour.at + patch->detour.jump)
+			return true;
+	}
+	return false;
+}
+
+/* The lowest and the highest address of all functions that are to be detoured. */
+static void bounds(const struct jump_process *process, mw_addr *low, mw_addr *high)
+{
+	*low = UINT64_MAX;
+	*high = 0;
+	for (size_t i = 0; i < process->patch_count; i++) {
+		const struct jump_patch *patch = &process->patches[i];
+
+		if (patch->standing || patch->gone || !patch->pad_at)
+			continue;
+		if (patch->detour.at < *low)
+			*low = patch->detour.at;
+		if (patch->detour.at + patch->detour.jump > *high)
+			*high = patch->detour.at + patch->detour.jump;
+	}
+}
+
+bool jump_handler_goes_back(struct jump_process *process)
+{
+	struct mw_maps maps = {0};
+	struct mw_error *err = mw_maps_read(jump_live_tid(process), &maps);
+	mw_addr low, high;
+	bool found = false;
+
+	bounds(process, &low, &high);
+	for (size_t i = 0; !err && i < process->quiesce.count && !found; i++) {
+		struct standing standing = {.process = process, .maps = &maps, .tid = process->quiesce.threads[i].tid};
+		struct mw_tracee_regs regs;
+		struct mw_error *unread = process->quiesce.threads[i].stopped
+						  ? mw_tracee_get_regs(standing.tid, &regs)
+						  : mw_error_create(MW_ERROR_GONE, 0, "not stopped");
+		uint64_t *stack;
+		size_t count;
+
+		if (unread) {
+			mw_error_destroy(unread);
+			continue;
+		}
+		standing.sp = regs.general.gpr[process->survey.arch->dwarf_sp];
+		stack = read_stack(&standing, &count);
+		for (size_t j = 0; j < count && !found; j++)
+			found = stack[j] > low && stack[j] < high && overwritten(process, stack[j]);
+		free(stack);
+	}
+	mw_error_destroy(err);
+	mw_maps_deinit(&maps);
+	return found;
+}
