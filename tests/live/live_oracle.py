@@ -127,13 +127,13 @@ class Oracle(unittest.TestCase):
 
         def ask(*command):
             return subprocess.run(['redis-cli', '-p', port, *command], capture_output=True, text=True, check=False,
-                                  timeout=mwlive.PATIENCE).stdout.strip()
+                                  timeout=4 * mwlive.PATIENCE).stdout.strip()
         mwlive.wait_until(lambda: ask('PING') == 'PONG', 'redis answers')
 
         def load():
             subprocess.run(['redis-benchmark', '-p', port, '-q', '-n', str(self.much(6000)), '-c', '20', '-r', '10000',
                             '-d', '300', '-t', 'set,get,lpush,lpop,sadd,hset,zadd,lrange_100,mset'],
-                           check=True, capture_output=True, timeout=mwlive.PATIENCE)
+                           check=True, capture_output=True, timeout=4 * mwlive.PATIENCE)
             self.assertEqual(ask('EVAL', 'local t = {} for i = 1, 3000 do t[i] = redis.call("SET", "e" .. i, '
                                  'string.rep("x", i)) end return #t', '0'), '3000')
         self.record('redis-server', server.pid, load)
@@ -158,7 +158,7 @@ class Oracle(unittest.TestCase):
         def get(requests, page='index.html', *options):
             run = subprocess.run(['ab', '-q', *options, '-n', str(requests), '-c', str(min(8, requests)),
                                   f'http://127.0.0.1:{port}/{page}'], capture_output=True, text=True, check=False,
-                                 timeout=mwlive.PATIENCE)
+                                 timeout=4 * mwlive.PATIENCE)
             found = re.search(r'Complete requests:\s+(\d+)', run.stdout)
             return run.returncode == 0 and found and int(found[1]) == requests
         mwlive.wait_until(lambda: get(1), 'nginx answers')
