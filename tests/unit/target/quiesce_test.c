@@ -560,6 +560,52 @@ static void a_long_vfork_is_held(void **state)
 	board_destroy(board);
 }
 
+/* Whatever a vfork is at, it is waited for until its maker can act; so it is where there is nothing to wait for. */
+static void a_hand_is_awaited(void **state)
+{
+	int (*const bodies[])(struct board *) = {body_vfork, body_long_vfork, body_tick};
+
+	(void)state;
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		struct board *board = board_create();
+		struct mw_quiesce quiesce = {0};
+		pid_t pid = quiet_start(bodies[i % 3], board);
+		struct mw_tracee_regs regs;
+
+		FINE(mw_quiesce_begin(&quiesce, pid));
+		if (bodies[i % 3] == body_long_vfork)
+			assert_int_equal(mw_quiesce_pick(&quiesce), 0);
+		board->result = 1;
+		FINE(mw_quiesce_await_hand(&quiesce));
+		assert_int_equal(mw_quiesce_pick(&quiesce), pid);
+		FINE(mw_tracee_get_regs(pid, &regs));
+		FINE(mw_quiesce_end(&quiesce));
+		assert_true(await_more(&board->ticks, board->ticks));
+		assert_true(is_free(pid));
+		quiet_kill(pid);
+		board_destroy(board);
+	}
+}
+
+static void no_hand_of_what_is_gone(void **state)
+{
+	struct board *board = board_create();
+	struct mw_quiesce quiesce = {0};
+	pid_t pid = quiet_start(body_long_vfork, board);
+	struct mw_error *err;
+
+	(void)state;
+	FINE(mw_quiesce_begin(&quiesce, pid));
+	kill(pid, SIGKILL);
+	board->result = 1;
+	err = mw_quiesce_await_hand(&quiesce);
+	assert_int_equal(mw_error_kind(err), MW_ERROR_GONE);
+	mw_error_destroy(err);
+	assert_true(quiesce.gone);
+	FINE(mw_quiesce_end(&quiesce));
+	board_destroy(board);
+}
+
 static void exec_lets_go(void **state)
 {
 	int (*const bodies[])(struct board *) = {body_exec, body_exec_thread};
@@ -777,6 +823,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_failing_callback_leaves_nothing_stopped),
 		cmocka_unit_test(vforks_are_held),
 		cmocka_unit_test(a_long_vfork_is_held),
+		cmocka_unit_test(a_hand_is_awaited),
+		cmocka_unit_test(no_hand_of_what_is_gone),
 		cmocka_unit_test(exec_lets_go),
 		cmocka_unit_test(killed_while_standing),
 		cmocka_unit_test(killed_at_any_time),
