@@ -29,7 +29,7 @@ image:
 	.long	entries_end - image
 	.long	entered - image
 	.long	left - image
-	.long	0
+	.long	STUB_LAYOUT
 table:
 	.long	mw_stub_returned - 1 - image
 	.long	fde - image

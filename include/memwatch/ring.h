@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define MW_RING_MAGIC   UINT64_C(0x6d656d7761746368) /* "memwatch" */
-#define MW_RING_LAYOUT  1u
+#define MW_RING_LAYOUT  2u
 #define MW_RING_UNIT    32u /* bytes */
 #define MW_RING_REGIONS 4
 #define MW_RING_CHILDREN 64
@@ -297,6 +297,22 @@ struct mw_ring_index {
 	struct mw_ring_code code[];
 };
 
+/* Private memory that memwatch has in the process beside this. */
+enum mw_ring_own {
+	MW_RING_OWN_NOTHING,
+	MW_RING_OWN_GUARD,
+	MW_RING_OWN_IMAGE,
+	MW_RING_OWN_PADS,
+};
+
+#define MW_RING_OWNED 64
+
+struct mw_ring_owned {
+	uint64_t start, size;
+	uint32_t kind; /* enum mw_ring_own; written last */
+	uint32_t unused;
+};
+
 struct mw_ring_control {
 	uint64_t magic;
 	uint32_t layout;
@@ -335,6 +351,16 @@ struct mw_ring_control {
 	uint32_t given_up;    /* memwatch was gone, and recording was stopped for it */
 	uint32_t child_count; /* forked children that were seen: their thread ids as their control blocks say */
 	uint32_t children[MW_RING_CHILDREN];
+
+	/*
+	 * memwatch writes these, from the moment that the memory is there (`layout` is set then), for a memwatch that
+	 * comes after one that was killed. From `leaving` on any of it may be unmapped, and something else be there.
+	 */
+	uint32_t leaving;
+	uint32_t owned_count;
+	struct mw_ring_owned owned[MW_RING_OWNED];
 };
+
+_Static_assert(sizeof(struct mw_ring_control) <= 4096, "a page");
 
 #endif

@@ -30,14 +30,17 @@ struct examination {
 
 static bool read_memory(void *context, mw_addr addr, void *out, size_t size)
 {
-	const pid_t *pid = context;
+	const struct examination *found = context;
 
-	return mw_remote_read(*pid, addr, out, size) == size;
+	if (mw_remote_read(found->pid, addr, out, size) != size)
+		return false;
+	mw_leftover_hide(&found->jump.leftover, addr, out, size);
+	return true;
 }
 
 static struct mw_error *examine(struct examination *found)
 {
-	const struct mw_memory_view memory = {&found->pid, read_memory};
+	const struct mw_memory_view memory = {found, read_memory};
 	const struct mw_arch *arch = mw_arch_find(mw_target_machine());
 	const struct mw_engine_options options = {
 		.track_heap = found->options->track_heap, .track_vm = found->options->track_vm, .depth = 1};
@@ -46,8 +49,8 @@ static struct mw_error *examine(struct examination *found)
 	MW_TRY(mw_modules_create(&found->modules));
 	MW_TRY(mw_modules_refresh(found->modules, found->pid, &found->maps, NULL, NULL));
 	MW_TRY(mw_symbolizer_create(found->modules, &found->symbolizer));
-	MW_TRY(mw_hooks_find(&found->hooks, found->modules, 0, arch, &memory, true, found->options->track_vm));
-	return mw_jump_examine(found->pid, &options, &found->jump);
+	MW_TRY(mw_jump_examine(found->pid, &options, &found->jump));
+	return mw_hooks_find(&found->hooks, found->modules, 0, arch, &memory, true, found->options->track_vm);
 }
 
 static void examination_deinit(struct examination *found)
@@ -119,6 +122,15 @@ static void print_engine(FILE *out, const struct examination *found)
 		mw_doctor_row(out, "engine", "jump (auto: it can be used on this process)");
 }
 
+static void print_leftover(FILE *out, const struct examination *found)
+{
+	if (found->jump.leftover.found)
+		mw_doctor_row(out, "left behind",
+			      "by a memwatch that was killed: %zu functions still jump to its recorder, which is off; "
+			      "the next \"memwatch -p %d\" removes it",
+			      found->jump.leftover.functions, (int)found->pid);
+}
+
 static void print_hooks(FILE *out, const struct examination *found)
 {
 	const struct mw_hooks *hooks = &found->hooks;
@@ -167,6 +179,7 @@ static struct mw_error *print_examination(FILE *out, pid_t pid, const struct mw_
 	struct mw_error *err = examine(&found);
 
 	if (!err) {
+		print_leftover(out, &found);
 		print_engine(out, &found);
 		print_hooks(out, &found);
 		print_modules(out, &found);

@@ -19,6 +19,7 @@ _Static_assert(STUB_HOOK_SIZE == sizeof(struct mw_stub_hook), "");
 _Static_assert(STUB_HOOK_ORIGINAL == offsetof(struct mw_stub_hook, original), "");
 _Static_assert(STUB_CONTROL_RECORDING == offsetof(struct mw_ring_control, recording), "");
 _Static_assert((uint64_t)STUB_MAGIC_HIGH << 32 == (MW_STUB_MAGIC & ~(uint64_t)UINT32_MAX), "");
+_Static_assert(STUB_LAYOUT == MW_STUB_LAYOUT, "");
 _Static_assert(STUB_MAGIC_LOW == (uint32_t)MW_STUB_MAGIC, "");
 
 /* A forked child: its guard was wiped, the memory that its parent records in is still there. It says so once. */

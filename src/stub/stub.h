@@ -22,6 +22,7 @@
 #define MW_STUB_MAX_HOOKS 512
 #define MW_STUB_RANGES    8
 #define MW_STUB_MAGIC     UINT64_C(0x6275747368637461)
+#define MW_STUB_LAYOUT    1u /* of the header and the context: another number is another memwatch's */
 #define MW_STUB_CALL_SIZE 72
 
 /* A hooked call that has not returned: on the target's stack, right below its return address. */
@@ -105,7 +106,7 @@ struct mw_stub_header {
 	/* The assembly: from `enter` to here, and the two places in it that calls of the C functions return to. A saved
 	 * program counter in it, on a stack, is that of a thread that a signal has struck there. */
 	uint32_t entries_end, entered, left;
-	uint32_t unused;
+	uint32_t layout; /* MW_STUB_LAYOUT */
 };
 
 /* The image, `mw_stub_image_size` bytes, 64-aligned. */

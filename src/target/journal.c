@@ -47,6 +47,23 @@ struct mw_error *mw_journal_plant(struct mw_journal *journal, pid_t tid, mw_addr
 	return NULL;
 }
 
+struct mw_error *mw_journal_adopt(struct mw_journal *journal, mw_addr addr, const void *original, const void *planted,
+				  size_t size, size_t *number)
+{
+	struct mw_patch *patch = NULL;
+
+	if (size > MW_OOL_MAX)
+		return mw_error_create(MW_ERROR_DATA, 0, "a patch of %zu bytes is too long", size);
+	MW_TRY(append(journal, &patch));
+	patch->addr = addr;
+	patch->size = (uint8_t)size;
+	patch->standing = true;
+	memcpy(patch->original, original, size);
+	memcpy(patch->planted, planted, size);
+	*number = journal->count++;
+	return NULL;
+}
+
 /* A place that shows neither what was there nor what was planted belongs to somebody else now. `*there`: something of
  * what was planted is still in it. */
 static bool still_ours(const struct mw_patch *patch, pid_t tid, bool *there)

@@ -34,6 +34,11 @@ struct mw_journal {
 struct mw_error *mw_journal_plant(struct mw_journal *journal, pid_t tid, mw_addr addr, const void *bytes, size_t size,
 				  size_t *number) MW_MUST_CHECK;
 
+/* Write down a change that another memwatch has made: `planted` is what stands there, `original` what stood there
+ * before. Errors: DATA where it is too long, MEMORY. */
+struct mw_error *mw_journal_adopt(struct mw_journal *journal, mw_addr addr, const void *original, const void *planted,
+				  size_t size, size_t *number) MW_MUST_CHECK;
+
 /* Put one patch's bytes back. A place that no longer holds what was planted is left alone and counted as not standing.
  */
 struct mw_error *mw_journal_restore(struct mw_journal *journal, pid_t tid, size_t number) MW_MUST_CHECK;

@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -104,6 +105,8 @@ static struct mw_error *open_here(const struct mw_inject *inject, int fd, uint64
 		return failed_here("look at", size);
 	if (!S_ISREG(file.st_mode))
 		return mw_error_create(MW_ERROR_DATA, 0, "%s is not the shared memory that was made", path);
+	/* /proc/locks shows it for as long as this memwatch lives. */
+	(void)flock(out->fd, LOCK_EX | LOCK_NB);
 	out->device = file.st_dev;
 	out->inode = file.st_ino;
 	if (!may_size(size))

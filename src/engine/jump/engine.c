@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "engine/jump/jump_engine.h"
+#include "engine/jump/leftover.h"
 #include "proc/status.h"
 
 #include <errno.h>
@@ -90,6 +91,7 @@ struct mw_error *jump_process_create(struct jump_engine *engine, pid_t pid, cons
 	process->pid = pid;
 	process->sink = *sink;
 	process->next_helper = MW_STUB_MAX_HOOKS;
+	process->code = mw_stub_image;
 	process->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	err = process->pidfd < 0 ? mw_error_create(errno == ESRCH ? MW_ERROR_GONE : MW_ERROR_SYSTEM, errno,
 						   "cannot open process %d", pid)
@@ -167,6 +169,7 @@ static struct mw_error *let_go(struct jump_process *process)
 
 static struct mw_error *attach(struct jump_process *process)
 {
+	MW_TRY(mw_leftover_remove(process->pid, process->why_left, sizeof(process->why_left)));
 	MW_TRY(survey(process));
 	MW_TRY(stop(process));
 	MW_TRY(jump_install_code(process));

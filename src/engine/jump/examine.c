@@ -10,6 +10,7 @@ static struct mw_error *look(struct jump_process *process, struct mw_jump_examin
 {
 	size_t added, removed;
 
+	MW_TRY(mw_leftover_look(process->pid, &out->leftover));
 	MW_TRY(mw_survey_refresh(&process->survey, process->pid, &added, &removed));
 	MW_TRY(mw_survey_take_in(&process->survey, process->pid));
 	MW_TRY(jump_plan(process, process->pid));
@@ -50,6 +51,7 @@ struct mw_error *mw_jump_examine(pid_t pid, const struct mw_engine_options *opti
 void mw_jump_examination_deinit(struct mw_jump_examination *examination)
 {
 	mw_error_destroy(examination->verdict);
+	mw_leftover_deinit(&examination->leftover);
 	free(examination->refused);
 	*examination = (struct mw_jump_examination){.count = 0};
 }

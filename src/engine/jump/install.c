@@ -126,9 +126,7 @@ struct mw_error *jump_install_data(struct jump_process *process)
 	jump_drain_set_break(process->drain, heap_end(&maps));
 	err = jump_rows_publish(process, &maps, false);
 	mw_maps_deinit(&maps);
-	if (err)
-		return err;
-	return jump_heart_add(process->engine, control);
+	return err;
 }
 
 struct mw_error *jump_install_jumps(struct jump_process *process)

@@ -91,6 +91,7 @@ struct jump_process {
 	struct jump_shared shared;
 	uint64_t filled_rings; /* rings that have memory */
 	struct mw_stub_context context;
+	const uint8_t *code;  /* the image, as it is in the process: mw_stub_image, or that of a memwatch before */
 	bool mapped;          /* any memory of ours may be in the process */
 	mw_addr image, guard; /* 0: never there */
 	uint64_t image_size;
@@ -139,6 +140,8 @@ struct jump_engine {
 /* plan.c: which functions get a jump, and can they have one. Before anything is stopped. */
 /* Plan what came since the last time. `why` of detours says what is refused. */
 struct mw_error *jump_plan(struct jump_process *process, pid_t tid) MW_MUST_CHECK;
+/* Can the patch's function be detoured, as its module's file has it? Fills the detour, the reason in it. */
+void jump_plan_detour(const struct jump_process *process, struct jump_patch *patch);
 /* Can the process be watched by jumps as planned? UNSUPPORTED with the reason. */
 struct mw_error *jump_plan_check(const struct jump_process *process) MW_MUST_CHECK;
 

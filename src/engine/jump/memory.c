@@ -87,9 +87,28 @@ bool jump_memory_fill_rings(struct jump_process *process, uint32_t first, uint32
 	return true;
 }
 
+/* Write down what has been mapped, for whoever comes after us should we be killed. */
+static struct mw_error *note_owned(const struct jump_process *process, enum mw_ring_own kind, mw_addr start,
+				   uint64_t size)
+{
+	struct mw_ring_control *control = jump_control(&process->shared);
+	uint32_t n = control->owned_count;
+
+	if (n >= MW_RING_OWNED)
+		return mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+				       "the jump engine would need memory at more than %d places of process %d",
+				       MW_RING_OWNED, process->pid);
+	control->owned[n].start = start;
+	control->owned[n].size = size;
+	__atomic_store_n(&control->owned[n].kind, (uint32_t)kind, __ATOMIC_RELEASE);
+	__atomic_store_n(&control->owned_count, n + 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
 static struct mw_error *map_guard(struct jump_process *process, const struct mw_inject *inject)
 {
 	MW_TRY(mw_inject_map(inject, 0, JUMP_PAGE, PROT_READ | PROT_WRITE, &process->guard));
+	MW_TRY(note_owned(process, MW_RING_OWN_GUARD, process->guard, JUMP_PAGE));
 	return mw_inject_advise(inject, process->guard, JUMP_PAGE, MADV_WIPEONFORK);
 }
 
@@ -106,13 +125,15 @@ struct mw_error *jump_memory_map(struct jump_process *process, const struct mw_i
 	process->mapped = true;
 	MW_TRY(mw_shared_memory_create(inject, geometry.size, &process->memory));
 	process->shared = (struct jump_shared){.base = process->memory.here, .geometry = geometry};
+	__atomic_store_n(&jump_control(&process->shared)->layout, MW_RING_LAYOUT, __ATOMIC_RELEASE);
+	MW_TRY(jump_heart_add(process->engine, jump_control(&process->shared)));
 	MW_TRY(mw_fault("attach.guard"));
 	MW_TRY(map_guard(process, inject));
 	MW_TRY(mw_fault("attach.image"));
 	size = round_up(mw_stub_image_size + maps->count * sizeof(struct mw_stub_range));
 	MW_TRY(mw_inject_map(inject, 0, size, PROT_READ | PROT_WRITE, &process->image));
 	process->image_size = size;
-	return NULL;
+	return note_owned(process, MW_RING_OWN_IMAGE, process->image, size);
 }
 
 /* Memory is there, the process runs on: what memwatch writes into it takes its time. */
@@ -198,7 +219,7 @@ static struct mw_error *map_pads(struct jump_process *process, const struct mw_i
 	MW_TRY(find_gap(process, inject, patch, size, &at));
 	MW_TRY(mw_inject_map(inject, at, size, PROT_READ | PROT_WRITE, &at));
 	pads[process->pads_count++] = (struct jump_pads){.start = at, .size = size};
-	return NULL;
+	return note_owned(process, MW_RING_OWN_PADS, at, size);
 }
 
 static struct mw_error *write_pad(pid_t tid, const struct jump_patch *patch, bool sealed)
@@ -270,6 +291,8 @@ struct mw_error *jump_memory_unmap(struct jump_process *process, const struct mw
 {
 	struct mw_error *err = NULL;
 
+	if (process->shared.base)
+		__atomic_store_n(&jump_control(&process->shared)->leaving, 1, __ATOMIC_RELEASE);
 	for (size_t i = 0; i < process->pads_count; i++)
 		err = first_of(err, mw_inject_unmap(inject, process->pads[i].start, process->pads[i].size));
 	if (process->image)

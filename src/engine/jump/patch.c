@@ -99,20 +99,24 @@ struct mw_error *jump_await_handlers(struct jump_process *process)
 	return NULL;
 }
 
+/*
+ * Who stands where a jump is to be goes on in the copies: first, as memwatch can be killed at any moment, and then all
+ * go on as they are.
+ */
 struct mw_error *jump_patch_all(struct jump_process *process)
 {
 	pid_t tid;
 
 	MW_TRY(jump_await_handlers(process));
 	tid = mw_quiesce_pick(&process->quiesce);
-
+	MW_TRY(move_all(process, copy_of));
 	for (size_t i = 0; i < process->patch_count; i++) {
 		struct jump_patch *patch = &process->patches[i];
 
 		if (!patch->standing && !patch->gone && patch->pad_at)
 			MW_TRY(plant(process, tid, patch));
 	}
-	return move_all(process, copy_of);
+	return NULL;
 }
 
 struct mw_error *jump_move_out(struct jump_process *process)

@@ -67,11 +67,9 @@ static const uint8_t *code_around(const struct mw_module *module, mw_addr addr, 
 	}
 }
 
-/* Can the function be detoured as the file has it, and is that what stands in memory? */
-static void plan_detour(const struct jump_process *process, pid_t tid, struct jump_patch *patch)
+void jump_plan_detour(const struct jump_process *process, struct jump_patch *patch)
 {
 	const struct mw_module *module = mw_modules_get(process->survey.modules, patch->module);
-	uint8_t now[MW_DETOUR_MAX];
 	size_t available = 0;
 	mw_addr base = 0;
 	const uint8_t *bytes = code_around(module, patch->addr, patch->size, &base, &available);
@@ -81,6 +79,14 @@ static void plan_detour(const struct jump_process *process, pid_t tid, struct ju
 		return;
 	}
 	process->survey.arch->detour(bytes, available, base, patch->addr, patch->size, &patch->detour);
+}
+
+/* Can the function be detoured as the file has it, and is that what stands in memory? */
+static void plan_detour(const struct jump_process *process, pid_t tid, struct jump_patch *patch)
+{
+	uint8_t now[MW_DETOUR_MAX];
+
+	jump_plan_detour(process, patch);
 	if (patch->detour.why)
 		return;
 	if (patch->detour.length > sizeof(now) ||

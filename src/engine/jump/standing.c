@@ -12,6 +12,12 @@
 #define CALL_BYTES 8u         /* no call is longer */
 #define STACK_SCAN (1u << 20) /* how much of a stack is looked through */
 
+/* What the image that the process has says of itself. */
+static const struct mw_stub_header *header_of(const struct jump_process *process)
+{
+	return (const struct mw_stub_header *)(const void *)process->code;
+}
+
 /* What a thread's standing is judged by. */
 struct standing {
 	const struct jump_process *process;
@@ -31,7 +37,7 @@ static bool dead(const struct standing *standing, mw_addr frame)
 /* Does any of the calls from `top` outwards still return to us? */
 static bool call_standing(const struct standing *standing, mw_addr top)
 {
-	mw_addr returned = standing->process->image + mw_stub_header()->returned;
+	mw_addr returned = standing->process->image + header_of(standing->process)->returned;
 
 	/* The chain is written by the target: it is not followed for long. */
 	for (unsigned i = 0; top && i < 64; i++) {
@@ -70,12 +76,12 @@ static bool in_call(const struct jump_process *process, const uint64_t *stack, s
  */
 static bool struck_in_ours(const struct jump_process *process, const uint64_t *stack, size_t i)
 {
-	const struct mw_stub_header *header = mw_stub_header();
+	const struct mw_stub_header *header = header_of(process);
 	uint64_t into = stack[i] - process->image;
 
 	if (into < process->image_size)
 		return into >= sizeof(*header) + CALL_BYTES && into < header->code_end && into != header->returned &&
-		       !process->survey.arch->is_call_before(mw_stub_image + into - CALL_BYTES, CALL_BYTES);
+		       !process->survey.arch->is_call_before(process->code + into - CALL_BYTES, CALL_BYTES);
 	return jump_memory_ours(process, stack[i]) && !in_call(process, stack, i);
 }
 
@@ -86,7 +92,7 @@ static bool call_stands(const struct standing *standing, const uint64_t *stack, 
 	size_t cookie = offsetof(struct mw_stub_call, cookie) / sizeof(uint64_t);
 
 	return i > 0 && stack[i + cookie] == ((standing->sp + i * sizeof(uint64_t)) ^ process->context.cookie) &&
-	       stack[i - 1] == process->image + mw_stub_header()->returned;
+	       stack[i - 1] == process->image + header_of(process)->returned;
 }
 
 /* The words of a thread's stack from its stack pointer up; malloc'ed, NULL without memory. */

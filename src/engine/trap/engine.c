@@ -2,6 +2,7 @@
 /* engine.c: the trap engine as others see it (engine.h, trap.h). */
 #include "base/clock.h"
 #include "base/fault.h"
+#include "engine/jump/leftover.h"
 #include "engine/trap/trap.h"
 #include "engine/trap/trap_engine.h"
 #include "proc/status.h"
@@ -145,6 +146,14 @@ static struct mw_error *stop_process(struct trap_process *process)
 	return NULL;
 }
 
+/* The jumps of another memwatch would look like another tool's. */
+static struct mw_error *remove_leftover(struct trap_process *process)
+{
+	MW_TRY(mw_leftover_remove(process->pid, process->left, sizeof(process->left)));
+	process->stats.left_behind = *process->left ? process->left : NULL;
+	return NULL;
+}
+
 static struct mw_error *trap_attach(struct mw_engine *base, pid_t pid, bool launched, const struct mw_event_sink *sink)
 {
 	struct trap_engine *engine = (struct trap_engine *)base;
@@ -161,7 +170,9 @@ static struct mw_error *trap_attach(struct mw_engine *base, pid_t pid, bool laun
 	MW_TRY(process_create(engine, pid, launched, sink, &process));
 	process->shadow_stack = status.shadow_stack;
 	engine->processes[engine->process_count++] = process;
-	err = launched ? NULL : trap_survey(process);
+	err = launched ? NULL : remove_leftover(process);
+	if (!err && !launched)
+		err = trap_survey(process);
 	if (!err)
 		err = stop_process(process);
 	if (err) {

@@ -127,6 +127,7 @@ struct trap_process {
 	bool ended;    /* the window is over and nothing of ours is left in it */
 	bool holding;  /* threads that stop are held */
 	bool shadow_stack;
+	char left[160]; /* what could not be removed of another memwatch's, "" where all was */
 	const struct mw_arch *arch;
 	struct mw_survey survey;
 	struct mw_unwinder *unwinder;

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT
+/*
+ * leftover_remove.c: take out what a memwatch that was killed has left (leftover.h), in the order of detach.c.
+ */
+#include "engine/jump/leftover.h"
+
+#include "base/clock.h"
+#include "engine/jump/leftover_find.h"
+#include "engine/jump/remains.h"
+#include "target/remote.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#define PATIENCE_NS  UINT64_C(3000000000) /* for calls in flight */
+#define STOP_NS      UINT64_C(1000000000) /* to have it stopped */
+#define FIRST_BREATH UINT64_C(200000)
+#define LAST_BREATH  UINT64_C(20000000)
+#define MOST_LEFT    16 /* leftovers in one process */
+
+static bool still_there(const struct jump_process *process)
+{
+	return !process->quiesce.gone && !process->quiesce.execed;
+}
+
+static struct mw_error *write_control(const struct jump_remains *remains, pid_t tid, size_t offset)
+{
+	const uint32_t value = offset == offsetof(struct mw_ring_control, leaving);
+
+	/* Memory that has no size yet has nothing to say either. */
+	if (!remains->control.layout)
+		return NULL;
+	return mw_remote_write(tid, remains->shared.start + offset, &value, sizeof(value));
+}
+
+/* The slots as they are now: which threads are in the recorder. */
+static void copy_slots(struct jump_remains *remains, pid_t tid)
+{
+	struct jump_process *process = remains->process;
+	uint64_t offset = 0, size;
+	uint32_t count = 0;
+
+	free(process->shared.base);
+	process->shared = (struct jump_shared){.base = NULL};
+	if (!jump_remains_slots(&remains->control, process->memory.size, &offset, &count))
+		return;
+	size = count * (uint64_t)sizeof(struct mw_ring_slot);
+	process->shared.base = calloc(1, size + 1);
+	if (!process->shared.base ||
+	    mw_remote_read(tid, process->memory.there + offset, process->shared.base, size) != size)
+		return;
+	process->shared.geometry.slot_count = count;
+}
+
+/* Let calls in flight come back. `*left`: how many have not. */
+static struct mw_error *drain_calls(struct jump_remains *remains, struct mw_maps *maps, size_t *left)
+{
+	struct jump_process *process = remains->process;
+	uint64_t begin = mw_clock_ns();
+
+	for (uint64_t breath = FIRST_BREATH; still_there(process);) {
+		pid_t tid = jump_live_tid(process);
+
+		MW_TRY(jump_move_out(process));
+		mw_maps_deinit(maps);
+		MW_TRY(mw_maps_read(tid, maps));
+		copy_slots(remains, tid);
+		*left = jump_in_flight(process, maps, false);
+		if (*left == 0 || mw_clock_ns() - begin > PATIENCE_NS)
+			return NULL;
+		MW_TRY(mw_quiesce_breathe(&process->quiesce, breath));
+		breath = breath * 2 < LAST_BREATH ? breath * 2 : LAST_BREATH;
+	}
+	return NULL;
+}
+
+/* A memwatch that was killed between the making of the shared memory and its mapping has left a descriptor. */
+static struct mw_error *close_descriptors(const struct jump_remains *remains, const struct mw_inject *inject)
+{
+	const dev_t device = makedev(remains->shared.major, remains->shared.minor);
+	struct mw_error *err = NULL;
+	const struct dirent *entry;
+	char path[64];
+	DIR *directory;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd", (int)inject->tid);
+	directory = opendir(path);
+	while (directory && !err && (entry = readdir(directory))) {
+		char link[32];
+		const uint64_t arguments[6] = {strtoull(entry->d_name, NULL, 10)};
+		ssize_t length = readlinkat(dirfd(directory), entry->d_name, link, sizeof(link) - 1);
+		struct stat file;
+		int64_t result;
+
+		link[length > 0 ? length : 0] = '\0';
+		if (strncmp(link, "/memfd:memwatch ", 16) == 0 &&
+		    fstatat(dirfd(directory), entry->d_name, &file, 0) == 0 && file.st_dev == device &&
+		    file.st_ino == remains->shared.inode)
+			err = mw_inject_call(inject, SYS_close, arguments, &result);
+	}
+	if (directory)
+		closedir(directory);
+	return err;
+}
+
+static struct mw_error *unmap(struct jump_remains *remains, const struct mw_maps *maps)
+{
+	struct jump_process *process = remains->process;
+	struct mw_inject inject;
+	pid_t tid;
+
+	/* A vfork may have come while calls went on. */
+	MW_TRY(mw_quiesce_await_hand(&process->quiesce));
+	tid = mw_quiesce_pick(&process->quiesce);
+	MW_TRY(mw_inject_init(&inject, tid, maps));
+	MW_TRY(write_control(remains, tid, offsetof(struct mw_ring_control, leaving)));
+	/* What it writes into there is a copy. */
+	free(process->shared.base);
+	process->shared.base = NULL;
+	MW_TRY(close_descriptors(remains, &inject));
+	return jump_memory_unmap(process, &inject);
+}
+
+static struct mw_error *take_out(struct jump_remains *remains, char *left, size_t size)
+{
+	struct jump_process *process = remains->process;
+	pid_t tid = jump_live_tid(process);
+	struct mw_maps maps = {0};
+	const char *taken;
+	struct mw_error *err;
+	size_t calls = 0;
+
+	/* In this order: a guard that is off while recording is on is a forked child's. */
+	MW_TRY(write_control(remains, tid, offsetof(struct mw_ring_control, recording)));
+	MW_TRY(jump_guard_set(process, tid, 0));
+	MW_TRY(jump_unpatch_all(process, &taken));
+	err = drain_calls(remains, &maps, &calls);
+	if (!err && still_there(process)) {
+		remains->taken |= taken != NULL;
+		if (calls || remains->taken)
+			(void)snprintf(left, size,
+				       remains->taken ? "another tool has changed a jump that a killed memwatch has "
+							"left: what it leads to stays, unused"
+						      : "%zu calls were still going on in what a killed memwatch has "
+							"left: its code stays in the process, unused",
+				       calls);
+		else
+			err = unmap(remains, &maps);
+	}
+	mw_maps_deinit(&maps);
+	return err;
+}
+
+static struct mw_error *remove_one(struct jump_remains *remains, char *left, size_t size)
+{
+	struct jump_process *process = remains->process;
+	struct mw_error *err, *released;
+
+	err = jump_stop(process, STOP_NS);
+	if (!err && still_there(process))
+		err = take_out(remains, left, size);
+	released = mw_quiesce_end(&process->quiesce);
+	if (!err)
+		return released;
+	mw_error_destroy(released);
+	return err;
+}
+
+struct mw_error *mw_leftover_remove(pid_t pid, char *left, size_t size)
+{
+	size_t stays = 0;
+
+	*left = '\0';
+	for (unsigned i = 0; i < MOST_LEFT; i++) {
+		struct jump_remains remains;
+		char why[160] = "";
+		bool found = false;
+		struct mw_error *err = jump_remains_find(&remains, pid, stays, &found);
+
+		if (!err && found)
+			err = mw_error_prefix(remove_one(&remains, why, sizeof(why)),
+					      "cannot remove what a killed memwatch has left");
+		jump_remains_deinit(&remains);
+		if (err)
+			return err;
+		if (!found)
+			return NULL;
+		if (*why) {
+			(void)snprintf(left, size, "%s", why);
+			stays++;
+		}
+	}
+	return NULL;
+}
