@@ -59,9 +59,10 @@ struct mw_shared_memory {
 };
 
 /*
- * Make it: a memfd (named "memwatch", locked by flock() for as long as memwatch lives) that the target makes, maps shared and closes, and that memwatch opens through
- * /proc/PID/fd and sizes. No descriptor stays in the target, and nothing of the target's limits (RLIMIT_FSIZE) is run
- * into with a signal. Errors: SYSTEM with the target's errno and its meaning; what was made is undone.
+ * Make it: a memfd (named "memwatch", locked by flock() for as long as memwatch lives) that the target makes, maps
+ * shared and closes, and that memwatch opens through /proc/PID/fd and sizes. No descriptor stays in the target, and
+ * nothing of the target's limits (RLIMIT_FSIZE) is run into with a signal. Errors: SYSTEM with the target's errno and
+ * its meaning; what was made is undone.
  */
 struct mw_error *mw_shared_memory_create(const struct mw_inject *inject, uint64_t size,
 					 struct mw_shared_memory *out) MW_MUST_CHECK;

@@ -59,8 +59,8 @@ bool mw_tracee_trap_queued(pid_t tid);
 struct mw_error *mw_tracee_mend_interrupted_call(pid_t tid) MW_MUST_CHECK;
 
 /*
- * Have the thread's seccomp filters not asked, or asked again. Errors: DENIED without CAP_SYS_ADMIN or where memwatch is
- * under a filter itself, SYSTEM where the kernel can't do this (EINVAL).
+ * Have the thread's seccomp filters not asked, or asked again. Errors: DENIED without CAP_SYS_ADMIN or where memwatch
+ * is under a filter itself, SYSTEM where the kernel can't do this (EINVAL).
  */
 struct mw_error *mw_tracee_suspend_seccomp(pid_t tid, bool suspended) MW_MUST_CHECK;
 

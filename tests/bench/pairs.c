@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * pairs BOARD DEPTH THREADS [vary|use|null]: each thread makes malloc+free pairs as fast as it can, DEPTH of this program's
- * functions deep, and counts them on its line of the board.
+ * pairs BOARD DEPTH THREADS [vary|use|null]: each thread makes malloc+free pairs as fast as it can, DEPTH of this
+ * program's functions deep, and counts them on its line of the board.
  *
  * As it is, the stack is built once and the pairs are made in the leaf. `vary`: the stack is built anew for each pair,
  * by one of 128 ways that differ in return addresses only, so that no walk is like the one before. `use`: the block is

@@ -104,7 +104,7 @@ struct jump_drain {
 	uint64_t margin, hold_ticks;
 	size_t budget;
 	bool last_round;
-	bool pressed; /* a ring is nearly full */
+	bool pressed;     /* a ring is nearly full */
 	uint64_t fullest; /* units in the ring that had most of them */
 
 	uint64_t told_ns; /* time of the last event */
