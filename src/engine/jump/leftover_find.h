@@ -7,11 +7,11 @@
 
 /* Made by one memwatch. `process` is filled in as far as is known, so that what works on a living one works on it. */
 struct jump_remains {
+	struct mw_ring_control control;
 	struct jump_engine engine; /* nobody's */
-	struct jump_process *process;
 	struct mw_maps maps;
 	struct mw_mapping shared; /* its path is the list's */
-	struct mw_ring_control control;
+	struct jump_process *process;
 	uint8_t *image; /* what the process has there; NULL where it was not written yet */
 	bool taken;     /* somebody has changed one of the jumps: what it leads to has to stay */
 };
