@@ -146,8 +146,13 @@ enum mw_ring_ask {
 	MW_RING_ASK_REFUSED, /* that was asked and memwatch did not know: no question */
 };
 
-/* Stack memory that may be read: where low <= sp < high, [sp, high) can be. Who changes one makes `high` 0 first, and
- * writes it last. */
+/*
+ * Stack memory that may be read: where low <= sp < high, [sp, high) can be. Who changes one makes `high` 0 first, and
+ * writes it last. Where MW_RING_REGION_OWN is not part of `low`, what lies above the thread's frames may be others', who
+ * may take it away at any time: a coroutine's stack beside other memory.
+ */
+#define MW_RING_REGION_OWN UINT64_C(1)
+
 struct mw_ring_region {
 	uint64_t low, high;
 };

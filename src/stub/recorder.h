@@ -90,7 +90,8 @@ static inline struct mw_ring_control *stub_control(void)
 	return (struct mw_ring_control *)(uintptr_t)stub_context()->shared;
 }
 
-static inline void *stub_at(struct mw_ring_control *control, uint64_t offset)
+/* Never NULL: the shared memory does not begin there. */
+static inline __attribute__((returns_nonnull)) void *stub_at(struct mw_ring_control *control, uint64_t offset)
 {
 	return (uint8_t *)control + offset;
 }
@@ -166,6 +167,8 @@ STUB_API uint32_t stub_stack(struct stub_visit *visit, uint32_t flags);
 STUB_API uint64_t stub_region(struct stub_visit *visit, uint64_t sp);
 /* The same, nobody asked. */
 STUB_API uint64_t stub_region_known(const struct mw_ring_slot *slot, uint64_t sp);
+/* Is all of it up to there the thread's? */
+STUB_API bool stub_region_own(const struct mw_ring_slot *slot, uint64_t sp);
 /* Do two addresses lie in one region? */
 STUB_API bool stub_region_same(const struct mw_ring_slot *slot, uint64_t a, uint64_t b);
 /* Memory is going: no stack is read there any more. */

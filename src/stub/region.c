@@ -28,6 +28,17 @@ uint64_t stub_region_known(const struct mw_ring_slot *slot, uint64_t sp)
 	return 0;
 }
 
+STUB_RARE bool stub_region_own(const struct mw_ring_slot *slot, uint64_t sp)
+{
+	for (unsigned i = 0; i < MW_RING_REGIONS; i++) {
+		struct mw_ring_region region = load(slot, i);
+
+		if (region.low <= sp && sp < region.high)
+			return region.low & MW_RING_REGION_OWN;
+	}
+	return false;
+}
+
 bool stub_region_same(const struct mw_ring_slot *slot, uint64_t a, uint64_t b)
 {
 	for (unsigned i = 0; i < MW_RING_REGIONS; i++) {

@@ -10,6 +10,7 @@
 #define WALKS      16
 #define STEPS      2048   /* frames and calls of ours */
 #define PIECE      65536u /* bytes of stack that are sent at most */
+#define PAGE_BYTES 4096u
 #define UNIT_WORDS (MW_RING_UNIT / sizeof(uint64_t))
 
 struct stack {
@@ -19,7 +20,7 @@ struct stack {
 	uint64_t hash;
 	uint32_t count, cut;
 	uint64_t saved_at; /* where the frame pointer was read from, or 0 */
-	uint64_t top;      /* end of what the walk read */
+	uint64_t top;      /* end of what the walk read, and of the frames that it met */
 	bool crossed;      /* a signal's frame: part of it may be on another stack */
 };
 
@@ -166,13 +167,13 @@ static bool walk(struct stub_visit *visit, struct stack *stack, uint32_t flags)
 	}
 	if (frame.pc == 0)
 		note(stack, frame.sp - 8, 0);
+	stack->top = frame.sp;
 	if (step == STUB_FOREIGN)
 		cut = MW_RING_BROKEN;
 	else if (step != STUB_END)
 		return false;
 	stack->count = count;
 	stack->cut = cut;
-	stack->top = frame.sp;
 	hash = mix(hash, (uint64_t)cut << 32 | count);
 	stack->hash = hash ? hash : 1;
 	return true;
@@ -197,10 +198,23 @@ static inline uint32_t units_of(uint64_t words)
 	return 1 + (uint32_t)((words + UNIT_WORDS - 1) / UNIT_WORDS);
 }
 
-/* How many words of stack go with a SLOW record. */
-static uint64_t piece_words(const struct stub_visit *visit)
+/* Up to where the stack above the frames, which end at `top`, can be read: their last page is there as they are. */
+static uint64_t piece_end(const struct stub_visit *visit, uint64_t top)
 {
-	uint64_t size = visit->high - ((uint64_t)(uintptr_t)visit->call + MW_STUB_CALL_SIZE);
+	uint64_t here = (uint64_t)(uintptr_t)visit->call, end;
+
+	if (stub_region_own(visit->slot, here))
+		return visit->high;
+	if (top < here + STUB_LINK_SIZE || top > visit->high)
+		top = here + STUB_LINK_SIZE;
+	end = (top + PAGE_BYTES - 1) & ~(uint64_t)(PAGE_BYTES - 1);
+	return end < visit->high ? end : visit->high;
+}
+
+/* How many words of stack go with a SLOW record. `top`: the end of the frames that are known. */
+static uint64_t piece_words(const struct stub_visit *visit, uint64_t top)
+{
+	uint64_t size = piece_end(visit, top) - ((uint64_t)(uintptr_t)visit->call + MW_STUB_CALL_SIZE);
 	uint64_t half = (uint64_t)visit->control->ring_units * MW_RING_UNIT / 2;
 	uint64_t most = half > sizeof(struct mw_ring_slow) + 4 * MW_RING_UNIT
 				? half - sizeof(struct mw_ring_slow) - 4 * MW_RING_UNIT
@@ -227,9 +241,9 @@ static void put_slow(struct stub_visit *visit, uint64_t number, uint32_t id, uin
 		put(visit, number, at + i, stub_read(start + i * sizeof(uint64_t)));
 }
 
-static STUB_RARE uint32_t slow(struct stub_visit *visit, uint32_t flags)
+static STUB_RARE uint32_t slow(struct stub_visit *visit, uint32_t flags, uint64_t top)
 {
-	uint64_t words = piece_words(visit), number;
+	uint64_t words = piece_words(visit, top), number;
 	uint32_t id;
 
 	if (!new_id(visit->control, &id) ||
@@ -263,7 +277,7 @@ static inline bool undisturbed(const struct stub_visit *visit, const struct stac
 /* Tell a stack, `also` by the slow road. False: it has to be walked anew. */
 static STUB_RARE bool tell(struct stub_visit *visit, const struct stack *stack, uint32_t flags, bool also, uint32_t *id)
 {
-	uint64_t words = also ? piece_words(visit) : 0, number;
+	uint64_t words = also ? piece_words(visit, stack->top) : 0, number;
 	uint32_t units = units_of(stack->count), all = units;
 
 	if (also)
@@ -362,12 +376,12 @@ uint32_t stub_stack(struct stub_visit *visit, uint32_t flags)
 		stack.memo = memo;
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		if (unlikely(!walk(visit, &stack, flags)))
-			return slow(visit, flags);
+			return slow(visit, flags, stack.top);
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		if (likely(undisturbed(visit, &stack)) && likely(intern(visit, &stack, flags, &id))) {
 			memo_end(visit, &stack, flags, id);
 			return id;
 		}
 	}
-	return slow(visit, flags);
+	return slow(visit, flags, stack.top);
 }

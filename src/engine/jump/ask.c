@@ -22,7 +22,26 @@
 #define ATTEMPTS 3                    /* at reading the list of mappings */
 #define GUARD    (UINT64_C(1) << 20)  /* … but not nearer than this to what lies below it */
 
-static bool find_region(const struct mw_maps *maps, mw_addr sp, mw_addr thread, struct mw_ring_region *out)
+/* Who asks: where its control block is, and whether it is the process's first thread. */
+struct asker {
+	mw_addr thread;
+	bool first;
+};
+
+/*
+ * A pthread's stack lies below its control block, whatever else has been mapped right behind that. The first thread has
+ * a stack of its own elsewhere: what lies below its control block is somebody's.
+ */
+static void bound(struct mw_ring_region *region, mw_addr sp, const struct asker *asker)
+{
+	if (asker->thread <= sp || asker->thread >= region->high)
+		return;
+	region->high = asker->thread;
+	if (!asker->first)
+		region->low |= MW_RING_REGION_OWN;
+}
+
+static bool find_region(const struct mw_maps *maps, mw_addr sp, const struct asker *asker, struct mw_ring_region *out)
 {
 	const struct mw_mapping *mapping = mw_maps_find(maps, sp);
 	mw_addr below = 0;
@@ -30,15 +49,14 @@ static bool find_region(const struct mw_maps *maps, mw_addr sp, mw_addr thread, 
 	if (!mapping || !mapping->read || !mapping->write)
 		return false;
 	*out = (struct mw_ring_region){mapping->start, mapping->end};
-	/* A pthread's stack lies below its control block, whatever else has been mapped right behind that. */
-	if (thread > sp && thread < mapping->end)
-		out->high = thread;
+	bound(out, sp, asker);
 	if (strcmp(mapping->path, "[stack]") != 0)
 		return true;
 	if (mapping > maps->items)
 		below = mapping[-1].end + GUARD;
 	if (below < out->low)
 		out->low = below > out->low - GROWTH ? below : out->low - GROWTH;
+	out->low |= MW_RING_REGION_OWN;
 	return true;
 }
 
@@ -55,7 +73,7 @@ struct procmap_query {
 #define QUERY_READ_WRITE 3u
 
 /* -1: the kernel can't tell; 0: no such memory; 1: *out is it. */
-static int query_region(int fd, mw_addr sp, mw_addr thread, struct mw_ring_region *out)
+static int query_region(int fd, mw_addr sp, const struct asker *asker, struct mw_ring_region *out)
 {
 	char name[32] = "";
 	struct procmap_query query = {.size = sizeof(query),
@@ -72,8 +90,7 @@ static int query_region(int fd, mw_addr sp, mw_addr thread, struct mw_ring_regio
 	if (strncmp(name, "[stack]", sizeof(name)) == 0)
 		return -1;
 	*out = (struct mw_ring_region){query.start, query.end};
-	if (thread > sp && thread < query.end)
-		out->high = thread;
+	bound(out, sp, asker);
 	return 1;
 }
 
@@ -85,9 +102,9 @@ struct inquiry {
 	bool read;
 };
 
-static bool look_up(struct inquiry *inquiry, mw_addr sp, mw_addr thread, struct mw_ring_region *out)
+static bool look_up(struct inquiry *inquiry, mw_addr sp, const struct asker *asker, struct mw_ring_region *out)
 {
-	int known = query_region(inquiry->fd, sp, thread, out);
+	int known = query_region(inquiry->fd, sp, asker, out);
 
 	for (unsigned i = 0; known < 0 && i < ATTEMPTS; i++) {
 		struct mw_error *err = NULL;
@@ -97,7 +114,7 @@ static bool look_up(struct inquiry *inquiry, mw_addr sp, mw_addr thread, struct 
 			err = mw_maps_read(jump_live_tid(inquiry->process), &inquiry->maps);
 			inquiry->read = true;
 		}
-		if (!err && find_region(&inquiry->maps, sp, thread, out))
+		if (!err && find_region(&inquiry->maps, sp, asker, out))
 			return true;
 		mw_error_destroy(err);
 	}
@@ -107,9 +124,12 @@ static bool look_up(struct inquiry *inquiry, mw_addr sp, mw_addr thread, struct 
 static void answer(struct inquiry *inquiry, struct mw_ring_slot *slot, uint32_t asked)
 {
 	uint64_t address = __atomic_load_n(&slot->ask_address, __ATOMIC_RELAXED);
+	const struct asker asker = {.thread = __atomic_load_n(&slot->owner, __ATOMIC_RELAXED),
+				    .first = __atomic_load_n(&slot->tid, __ATOMIC_RELAXED) ==
+					     inquiry->process->first_tid};
 	struct mw_ring_region region;
 
-	if (look_up(inquiry, address, __atomic_load_n(&slot->owner, __ATOMIC_RELAXED), &region)) {
+	if (look_up(inquiry, address, &asker, &region)) {
 		uint32_t number = slot->next_region++ % MW_RING_REGIONS;
 
 		/* Never a state in which low and high of different regions are together. */

@@ -108,6 +108,7 @@ struct mw_error *jump_process_create(struct jump_engine *engine, pid_t pid, cons
 		return err;
 	}
 	process->other_namespace = status.ns_pid != pid;
+	process->first_tid = (uint32_t)status.ns_pid;
 	memcpy(process->name, status.name, sizeof(process->name));
 	*out = process;
 	return NULL;

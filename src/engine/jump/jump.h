@@ -85,6 +85,7 @@ struct jump_process {
 	uint32_t helpers_seen; /* modules looked at for helpers */
 	bool loader_hooked;
 	bool other_namespace;     /* its thread ids are not those that memwatch sees */
+	uint32_t first_tid;       /* its first thread, as that is known in its innermost namespace */
 	const char *odd_unwinder; /* a module whose unwinder can't be told of our frames, or NULL */
 
 	struct mw_shared_memory memory;

@@ -128,7 +128,7 @@ int rig_setup_with(const struct shared_plan *plan)
 
 	slot->owner = rig_tp(rig.thread);
 	slot->tid = 4711;
-	slot->regions[0].low = (uint64_t)(uintptr_t)rig.thread->stack;
+	slot->regions[0].low = (uint64_t)(uintptr_t)rig.thread->stack | MW_RING_REGION_OWN;
 	slot->regions[0].high = (uint64_t)(uintptr_t)&rig.thread->stack[STACK_WORDS];
 	return 0;
 }
