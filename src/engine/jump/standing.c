@@ -95,6 +95,13 @@ static bool call_stands(const struct standing *standing, const uint64_t *stack, 
 	       stack[i - 1] == process->image + header_of(process)->returned;
 }
 
+/* Is the thread in a call of the recorder's? A handler that jumps out of one leaves the mark of it behind. */
+static bool visit_standing(const struct standing *standing, const struct mw_ring_slot *slot)
+{
+	return __atomic_load_n(&slot->inside, __ATOMIC_ACQUIRE) &&
+	       !dead(standing, __atomic_load_n(&slot->pending_sp, __ATOMIC_ACQUIRE));
+}
+
 /* The words of a thread's stack from its stack pointer up; malloc'ed, NULL without memory. */
 static uint64_t *read_stack(const struct standing *standing, size_t *count)
 {
@@ -142,7 +149,7 @@ static bool in_flight(struct jump_process *process, const struct mw_maps *maps, 
 
 		if (__atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE) != regs.general.thread_pointer)
 			continue;
-		if (__atomic_load_n(&slot->inside, __ATOMIC_ACQUIRE) ||
+		if (visit_standing(&standing, slot) ||
 		    call_standing(&standing, __atomic_load_n(&slot->top, __ATOMIC_ACQUIRE)))
 			return true;
 	}
