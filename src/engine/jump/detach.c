@@ -71,16 +71,27 @@ static bool must_stay(struct jump_process *process, const char *taken, size_t le
 	return taken || left;
 }
 
+/* The functions' bytes are put back, and calls in flight let come back. */
+static struct mw_error *restore(struct jump_process *process, struct mw_maps *maps, const char **taken, size_t *left)
+{
+	struct mw_error *err = jump_unpatch(process, false, taken);
+
+	if (!err)
+		err = drain_calls(process, maps, left);
+	if (!jump_unwinder_patched(process) || !still_there(process))
+		return err;
+	err = first_of(err, jump_unpatch(process, true, taken));
+	return err || *left ? err : drain_calls(process, maps, left);
+}
+
 static struct mw_error *take_out(struct jump_process *process)
 {
 	struct mw_maps maps = {0};
 	struct mw_inject inject;
-	const char *taken;
-	struct mw_error *err = jump_unpatch_all(process, &taken);
+	const char *taken = NULL;
 	size_t left = 0;
+	struct mw_error *err = restore(process, &maps, &taken, &left);
 
-	if (!err)
-		err = drain_calls(process, &maps, &left);
 	if (!err && still_there(process) && !must_stay(process, taken, left)) {
 		/* A vfork may have come while calls went on. */
 		err = mw_quiesce_await_hand(&process->quiesce);

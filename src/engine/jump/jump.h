@@ -196,9 +196,14 @@ struct mw_error *jump_stop(struct jump_process *process, uint64_t patience_ns) M
 /* Let handlers return that will go back into what is to be overwritten. UNSUPPORTED where they don't soon. */
 struct mw_error *jump_await_handlers(struct jump_process *process) MW_MUST_CHECK;
 struct mw_error *jump_patch_all(struct jump_process *process) MW_MUST_CHECK;
-/* Put the functions' bytes back, and PCs out of what was copied. `*taken`: a function whose jump somebody else has
- * written over, which is left as it is, or NULL. */
-struct mw_error *jump_unpatch_all(struct jump_process *process, const char **taken) MW_MUST_CHECK;
+/*
+ * Put the functions' bytes back, and PCs out of what was copied. `*taken`: a function whose jump somebody else has
+ * written over, which is left as it is; else as it was. Those of `unwinders` are put back last, after calls in flight
+ * have come back: one may still throw.
+ */
+struct mw_error *jump_unpatch(struct jump_process *process, bool unwinders, const char **taken) MW_MUST_CHECK;
+/* Does a jump stand in an unwinder's function? */
+bool jump_unwinder_patched(const struct jump_process *process);
 /* Threads that stand in copies of instructions, to the instructions. */
 struct mw_error *jump_move_out(struct jump_process *process) MW_MUST_CHECK;
 /* standing.c */

@@ -127,20 +127,38 @@ static struct mw_error *unmap(struct jump_remains *remains, const struct mw_maps
 	return jump_memory_unmap(process, &inject);
 }
 
+/* The functions' bytes are put back, those of unwinders last, and calls in flight let come back. */
+static struct mw_error *restore(struct jump_remains *remains, struct mw_maps *maps, const char **taken, size_t *left)
+{
+	struct jump_process *process = remains->process;
+	struct mw_error *err, *last;
+
+	MW_TRY(jump_unpatch(process, false, taken));
+	err = drain_calls(remains, maps, left);
+	if (!jump_unwinder_patched(process) || !still_there(process))
+		return err;
+	last = jump_unpatch(process, true, taken);
+	if (!err && !last)
+		return *left ? NULL : drain_calls(remains, maps, left);
+	if (!err)
+		return last;
+	mw_error_destroy(last);
+	return err;
+}
+
 static struct mw_error *take_out(struct jump_remains *remains, char *left, size_t size)
 {
 	struct jump_process *process = remains->process;
 	pid_t tid = jump_live_tid(process);
 	struct mw_maps maps = {0};
-	const char *taken;
+	const char *taken = NULL;
 	struct mw_error *err;
 	size_t calls = 0;
 
 	/* In this order: a guard that is off while recording is on is a forked child's. */
 	MW_TRY(write_control(remains, tid, offsetof(struct mw_ring_control, recording)));
 	MW_TRY(jump_guard_set(process, tid, 0));
-	MW_TRY(jump_unpatch_all(process, &taken));
-	err = drain_calls(remains, &maps, &calls);
+	err = restore(remains, &maps, &taken, &calls);
 	if (!err && still_there(process)) {
 		remains->taken |= taken != NULL;
 		if (calls || remains->taken)

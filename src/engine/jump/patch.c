@@ -138,17 +138,57 @@ static bool taken_by_another(const struct jump_process *process, const struct ju
 	return ours > planted->size / 2u && memcmp(now, planted->original, planted->size) != 0;
 }
 
-struct mw_error *jump_unpatch_all(struct jump_process *process, const char **taken)
+/* Is that journal entry the jump of an unwinder's function? */
+static bool is_unwinders(const struct jump_process *process, size_t entry)
+{
+	for (size_t i = 0; i < process->patch_count; i++) {
+		const struct jump_patch *patch = &process->patches[i];
+
+		if (patch->standing && patch->role == MW_STUB_UNWINDER && patch->journal == entry)
+			return true;
+	}
+	return false;
+}
+
+/* The functions' bytes, but for those of unwinders. */
+static struct mw_error *restore_functions(struct jump_process *process, pid_t tid)
+{
+	struct mw_error *first = NULL;
+
+	for (size_t i = process->journal.count; i-- > 0;) {
+		struct mw_error *err = is_unwinders(process, i) ? NULL : mw_journal_restore(&process->journal, tid, i);
+
+		if (first)
+			mw_error_destroy(err);
+		else
+			first = err;
+	}
+	return first;
+}
+
+bool jump_unwinder_patched(const struct jump_process *process)
+{
+	for (size_t i = 0; i < process->patch_count; i++)
+		if (process->patches[i].standing && process->patches[i].role == MW_STUB_UNWINDER)
+			return true;
+	return false;
+}
+
+struct mw_error *jump_unpatch(struct jump_process *process, bool unwinders, const char **taken)
 {
 	pid_t tid = mw_quiesce_pick(&process->quiesce);
-	struct mw_error *err = mw_journal_rollback(&process->journal, tid);
+	struct mw_error *err =
+		unwinders ? mw_journal_rollback(&process->journal, tid) : restore_functions(process, tid);
 	struct mw_error *moved = jump_move_out(process);
 
-	*taken = NULL;
 	for (size_t i = 0; i < process->patch_count; i++) {
-		if (!err && taken_by_another(process, &process->patches[i], tid))
-			*taken = process->patches[i].function;
-		process->patches[i].standing = false;
+		struct jump_patch *patch = &process->patches[i];
+
+		if (patch->role == MW_STUB_UNWINDER && !unwinders)
+			continue;
+		if (!err && taken_by_another(process, patch, tid))
+			*taken = patch->function;
+		patch->standing = false;
 	}
 	if (!err)
 		return moved;
