@@ -26,21 +26,22 @@
 
 #include <stdint.h>
 
-#define MW_RING_MAGIC   UINT64_C(0x6d656d7761746368) /* "memwatch" */
-#define MW_RING_LAYOUT  2u
-#define MW_RING_UNIT    32u /* bytes */
-#define MW_RING_REGIONS 4
+#define MW_RING_MAGIC    UINT64_C(0x6d656d7761746368) /* "memwatch" */
+#define MW_RING_LAYOUT   2u
+#define MW_RING_UNIT     32u /* bytes */
+#define MW_RING_REGIONS  4
 #define MW_RING_CHILDREN 64
 
 /* mw_ring_slot.owner */
 #define MW_RING_FREE 0u
-#define MW_RING_TOMB 1u /* was somebody's: to be taken anew, but what lies behind it in a probe is still to be looked at */
+#define MW_RING_TOMB                                                                                                   \
+	1u /* was somebody's: to be taken anew, but what lies behind it in a probe is still to be looked at */
 
 /*
  * mw_ring_slot.tid is 0 until its owner has taken it. A thread that finds a slot of its thread pointer with another tid
  * was given the stack of one that has ended: it takes the slot over by exchanging the tid if it is still that
- * (compare-and-exchange), and records THREAD. memwatch exchanges the tid of a thread that has ended for this in the same
- * way before it clears the slot: a slot with it is nobody's, to be passed over in a probe.
+ * (compare-and-exchange), and records THREAD. memwatch exchanges the tid of a thread that has ended for this in the
+ * same way before it clears the slot: a slot with it is nobody's, to be passed over in a probe.
  */
 #define MW_RING_NO_TID UINT32_MAX
 
@@ -63,11 +64,11 @@ enum mw_ring_type {
 	MW_RING_REMAP_BEGIN,
 	MW_RING_REMAP_END,
 	MW_RING_REMAP_FAIL,
-	MW_RING_BRK,    /* the break was set: addr is the new one */
-	MW_RING_SBRK,   /* … was moved: addr is the old one, size the (signed) increment */
-	MW_RING_THREAD, /* from here on the ring is of thread number addr (in its innermost namespace), pointer size */
-	MW_RING_STACK,  /* addr: id; size: number of frames | cut << 32; so many words follow, 4 a unit */
-	MW_RING_SLOW,   /* addr: id; size: bytes that follow: struct mw_ring_slow and a piece of the stack */
+	MW_RING_BRK,     /* the break was set: addr is the new one */
+	MW_RING_SBRK,    /* … was moved: addr is the old one, size the (signed) increment */
+	MW_RING_THREAD,  /* from here on the ring is of thread number addr (in its innermost namespace), pointer size */
+	MW_RING_STACK,   /* addr: id; size: number of frames | cut << 32; so many words follow, 4 a unit */
+	MW_RING_SLOW,    /* addr: id; size: bytes that follow: struct mw_ring_slow and a piece of the stack */
 	MW_RING_NOTHING, /* given up; size: units in all */
 	MW_RING_TYPES
 };
@@ -95,8 +96,8 @@ struct mw_ring_record {
 
 static inline uint64_t mw_ring_mark(uint32_t stack, uint32_t hook, uint32_t type, uint32_t flags, uint32_t lap)
 {
-	return stack | (uint64_t)(hook & 0xfff) << 32 | (uint64_t)(type & 0xff) << 44 |
-	       (uint64_t)(flags & 0xf) << 52 | (uint64_t)(lap & 0xff) << 56;
+	return stack | (uint64_t)(hook & 0xfff) << 32 | (uint64_t)(type & 0xff) << 44 | (uint64_t)(flags & 0xf) << 52 |
+	       (uint64_t)(lap & 0xff) << 56;
 }
 
 static inline uint32_t mw_ring_stack_of(uint64_t mark)
@@ -148,8 +149,8 @@ enum mw_ring_ask {
 
 /*
  * Stack memory that may be read: where low <= sp < high, [sp, high) can be. Who changes one makes `high` 0 first, and
- * writes it last. Where MW_RING_REGION_OWN is not part of `low`, what lies above the thread's frames may be others', who
- * may take it away at any time: a coroutine's stack beside other memory.
+ * writes it last. Where MW_RING_REGION_OWN is not part of `low`, what lies above the thread's frames may be others',
+ * who may take it away at any time: a coroutine's stack beside other memory.
  */
 #define MW_RING_REGION_OWN UINT64_C(1)
 
@@ -161,14 +162,14 @@ struct mw_ring_region {
  * is until after the owner is MW_RING_TOMB). */
 struct mw_ring_slot {
 	/* The thread's own. */
-	uint64_t owner; /* its thread pointer, or MW_RING_FREE, MW_RING_TOMB */
-	uint32_t tid;   /* as its control block says */
-	uint32_t ring;  /* number + 1; 0: none yet */
-	uint64_t reserved; /* units handed out since the ring's beginning */
-	uint64_t limit;    /* … may not pass this without another look at `drained` */
-	uint64_t top;      /* innermost call of a hooked function that has not returned: struct mw_stub_call */
-	uint64_t entries;  /* times that the recorder was entered: a walk that finds it changed begins anew */
-	uint64_t pending;  /* reserved but not marked: number | units << 48 (units 0: none) */
+	uint64_t owner;      /* its thread pointer, or MW_RING_FREE, MW_RING_TOMB */
+	uint32_t tid;        /* as its control block says */
+	uint32_t ring;       /* number + 1; 0: none yet */
+	uint64_t reserved;   /* units handed out since the ring's beginning */
+	uint64_t limit;      /* … may not pass this without another look at `drained` */
+	uint64_t top;        /* innermost call of a hooked function that has not returned: struct mw_stub_call */
+	uint64_t entries;    /* times that the recorder was entered: a walk that finds it changed begins anew */
+	uint64_t pending;    /* reserved but not marked: number | units << 48 (units 0: none) */
 	uint64_t pending_sp; /* where the innermost visit to the recorder began, while `inside` */
 
 	struct mw_ring_region regions[MW_RING_REGIONS]; /* memwatch writes at attach, and to answer */
@@ -176,16 +177,16 @@ struct mw_ring_slot {
 	uint64_t lost_events; /* not recorded as there was no room in time, or no ring */
 	uint64_t lost_stacks; /* recorded without a stack */
 	uint64_t walks, slow_walks;
-	uint64_t waited; /* ticks that the thread has waited for room */
+	uint64_t waited;     /* ticks that the thread has waited for room */
 	uint32_t ask, asked; /* enum mw_ring_ask; how often it has asked */
 	uint64_t ask_address;
 	uint64_t inside; /* recorder functions (enter, leave) that the thread is in; more than one in signal handlers */
 
 	/* memwatch's. */
-	uint64_t drained; /* units read */
-	uint32_t answered; /* how many asks it has answered */
+	uint64_t drained;     /* units read */
+	uint32_t answered;    /* how many asks it has answered */
 	uint32_t next_region; /* which of regions the next answer goes to */
-	uint64_t exec;         /* the thread's: `entries` when it called execve; 0: it came back */
+	uint64_t exec;        /* the thread's: `entries` when it called execve; 0: it came back */
 	uint64_t unused[5];
 };
 
@@ -201,8 +202,8 @@ static inline uint32_t mw_ring_slot_first(uint64_t thread_pointer, uint32_t slot
 #define MW_RING_MEMO_WORDS 48
 
 /*
- * A walk: from where it began, what it read, and the id of the stack that it found. A walk is a function of that, so one
- * that begins in the same way and would read the same finds the same. 0 for a return address: it does not count.
+ * A walk: from where it began, what it read, and the id of the stack that it found. A walk is a function of that, so
+ * one that begins in the same way and would read the same finds the same. 0 for a return address: it does not count.
  */
 struct mw_ring_memo {
 	uint64_t ret;  /* the call's return address */
@@ -325,7 +326,7 @@ struct mw_ring_control {
 	uint64_t size; /* of all */
 
 	/* Geometry; memwatch writes it once. Counts marked 2^n are powers of two. */
-	uint32_t slot_count;  /* 2^n */
+	uint32_t slot_count; /* 2^n */
 	uint32_t ring_count;
 	uint32_t ring_units;  /* 2^n, of each ring */
 	uint32_t queue_count; /* 2^n, at least ring_count */
@@ -337,21 +338,21 @@ struct mw_ring_control {
 
 	/* memwatch writes these as it goes. */
 	uint64_t heartbeat __attribute__((aligned(64))); /* time stamp counter */
-	uint64_t index;            /* offset of struct mw_ring_index; 0: none */
-	uint64_t dictionary_count; /* rows in the dictionary (uint64_t each) */
-	uint64_t rings_offered;    /* numbers put into the queue so far */
-	uint32_t generation;       /* of the cache: another one makes all its entries void */
-	uint32_t loader_served;    /* loader_changes that have been acted on */
-	uint64_t heartbeat_limit;  /* ticks after which memwatch counts as gone */
-	uint64_t wait_limit;       /* ticks that a thread waits for room or an answer */
-	uint32_t compare;          /* every so many walks send a SLOW record too; 0: none */
-	uint32_t recording;        /* 1: guards that are zero are those of forked children */
+	uint64_t index;                                  /* offset of struct mw_ring_index; 0: none */
+	uint64_t dictionary_count;                       /* rows in the dictionary (uint64_t each) */
+	uint64_t rings_offered;                          /* numbers put into the queue so far */
+	uint32_t generation;                             /* of the cache: another one makes all its entries void */
+	uint32_t loader_served;                          /* loader_changes that have been acted on */
+	uint64_t heartbeat_limit;                        /* ticks after which memwatch counts as gone */
+	uint64_t wait_limit;                             /* ticks that a thread waits for room or an answer */
+	uint32_t compare;                                /* every so many walks send a SLOW record too; 0: none */
+	uint32_t recording;                              /* 1: guards that are zero are those of forked children */
 
 	/* The recorder writes these, atomically. */
 	uint64_t rings_taken __attribute__((aligned(64)));
 	uint32_t next_stack;
 	uint32_t loader_changes;
-	uint32_t asks; /* sum of all slots' asked */
+	uint32_t asks;        /* sum of all slots' asked */
 	uint64_t lost_events; /* of threads that got no slot */
 	uint32_t given_up;    /* memwatch was gone, and recording was stopped for it */
 	uint32_t child_count; /* forked children that were seen: their thread ids as their control blocks say */
