@@ -37,96 +37,6 @@ static struct mw_error *jump_create(const struct mw_engine_options *options, str
 	return NULL;
 }
 
-void jump_memory_close(struct jump_process *process)
-{
-	if (!process->shared.base)
-		return;
-	jump_stats_take(process);
-	jump_heart_remove(process->engine, jump_control(&process->shared));
-	process->shared.base = NULL;
-	mw_shared_memory_close(&process->memory);
-}
-
-void jump_process_destroy(struct jump_process *process)
-{
-	if (!process)
-		return;
-	jump_memory_close(process);
-	jump_drain_destroy(process->drain);
-	if (process->pidfd >= 0)
-		close(process->pidfd);
-	mw_unwinder_destroy(process->unwinder);
-	mw_survey_deinit(&process->survey);
-	mw_journal_deinit(&process->journal);
-	for (size_t i = 0; i < process->rows_count; i++)
-		mw_rows_deinit(&process->rows[i].compiled);
-	mw_row_dictionary_deinit(&process->dictionary);
-	mw_map_deinit(&process->tids);
-	free(process->rows);
-	free(process->patches);
-	free(process->pads);
-	free(process);
-}
-
-/* Exceptions and calls of ours are walked through by what the image says of itself. */
-static struct mw_error *create_unwinder(struct jump_process *process)
-{
-	struct mw_unwinder *inner = NULL;
-
-	MW_TRY(mw_unwinder_libunwind(process->survey.modules, process->survey.arch, &inner));
-	process->inner = inner;
-	return mw_unwinder_memo(inner, process->survey.arch, &process->unwinder);
-}
-
-struct mw_error *jump_process_create(struct jump_engine *engine, pid_t pid, const struct mw_event_sink *sink,
-				     struct jump_process **out)
-{
-	struct jump_process *process = calloc(1, sizeof(*process));
-	struct mw_status status;
-	struct mw_error *err;
-
-	if (!process)
-		return mw_error_nomem();
-	process->engine = engine;
-	process->pid = pid;
-	process->sink = *sink;
-	process->next_helper = MW_STUB_MAX_HOOKS;
-	process->code = mw_stub_image;
-	process->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	err = process->pidfd < 0 ? mw_error_create(errno == ESRCH ? MW_ERROR_GONE : MW_ERROR_SYSTEM, errno,
-						   "cannot open process %d", pid)
-				 : NULL;
-	if (!err)
-		err = mw_status_read(pid, &status);
-	if (!err)
-		err = mw_survey_init(&process->survey, mw_arch_find(mw_target_machine()), pid,
-				     engine->options.track_heap, engine->options.track_vm);
-	if (!err)
-		err = create_unwinder(process);
-	if (err) {
-		jump_process_destroy(process);
-		return err;
-	}
-	process->other_namespace = status.ns_pid != pid;
-	process->first_tid = (uint32_t)status.ns_pid;
-	memcpy(process->name, status.name, sizeof(process->name));
-	*out = process;
-	return NULL;
-}
-
-struct mw_error *jump_machine_check(const struct jump_engine *engine)
-{
-	const char *why;
-	struct mw_error *err = NULL;
-
-	if (!jump_clock_usable(&why))
-		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "the jump engine can't be used here: %s", why);
-	else if (engine->options.depth > JUMP_MAX_DEPTH)
-		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "the jump engine keeps stacks of at most %d frames",
-				      JUMP_MAX_DEPTH);
-	return err ? mw_error_hint(err, "--engine trap needs none of that") : NULL;
-}
-
 /* As processes' start times are told. */
 static uint64_t clock_ticks_now(void)
 {
@@ -310,26 +220,6 @@ static size_t jump_hook_infos(const struct mw_engine *base, pid_t pid, const str
 
 	*out = NULL;
 	return process ? mw_survey_infos(&process->survey, out) : 0;
-}
-
-void jump_stats_take(struct jump_process *process)
-{
-	const struct jump_drain_stats *drained;
-
-	if (!process->drain || !process->shared.base)
-		return;
-	drained = jump_drain_stats(process->drain);
-	/* How much a recorder that has given up did not see, nobody knows. */
-	process->stats.lost_events = drained->lost_events + drained->bad_records + process->gave_up;
-	process->stats.lost_stacks = drained->lost_stacks;
-	process->stats.broken_stacks = drained->broken_stacks;
-	process->stats.walks = drained->walks;
-	process->stats.slow_walks = drained->slow_walks;
-	process->stats.waited_ns = jump_clock_ns(&process->clock, process->clock.start_tick + drained->waited);
-	process->stats.compared = drained->compared;
-	process->stats.differing = drained->differing;
-	process->stats.children_cleaned = process->children_cleaned;
-	process->stats.left_behind = *process->why_left ? process->why_left : NULL;
 }
 
 static const struct mw_engine_stats *jump_stats(const struct mw_engine *base, pid_t pid)

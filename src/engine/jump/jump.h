@@ -256,7 +256,7 @@ struct mw_error *jump_heart_add(struct jump_engine *engine, struct mw_ring_contr
 void jump_heart_remove(struct jump_engine *engine, const struct mw_ring_control *control);
 void jump_heart_stop(struct jump_engine *engine);
 
-/* engine.c */
+/* process.c */
 struct mw_error *jump_process_create(struct jump_engine *engine, pid_t pid, const struct mw_event_sink *sink,
 				     struct jump_process **out) MW_MUST_CHECK;
 void jump_process_destroy(struct jump_process *process);

@@ -27,40 +27,6 @@
 #define LONG_NS     (4 * MS)
 #define IDLE_ROUNDS 64
 
-uint64_t jump_now(const struct jump_process *process)
-{
-	return mw_clock_ns() - process->clock.start_ns;
-}
-
-pid_t jump_live_tid(const struct jump_process *process)
-{
-	struct mw_status status;
-	struct mw_error *err = mw_status_read(process->pid, &status);
-	bool zombie = !err && (status.state == 'Z' || status.state == 'X');
-	pid_t *tids = NULL, tid = process->pid;
-	size_t count = 0;
-
-	mw_error_destroy(err);
-	if (!zombie)
-		return tid;
-	/* The first thread has ended; the process lives on in others. */
-	err = mw_tasks_read(process->pid, &tids, &count);
-	for (size_t i = 0; !err && i < count; i++)
-		if (tids[i] != process->pid)
-			tid = tids[i];
-	mw_error_destroy(err);
-	free(tids);
-	return tid;
-}
-
-void jump_account_stop(struct jump_process *process, uint64_t ns)
-{
-	process->stats.stops++;
-	process->stats.stopped_ns += ns;
-	if (ns > process->stats.longest_stop_ns)
-		process->stats.longest_stop_ns = ns;
-}
-
 static void take_sample(struct jump_process *process, bool last)
 {
 	const struct mw_engine_options *options = &process->engine->options;
@@ -70,72 +36,6 @@ static void take_sample(struct jump_process *process, bool last)
 		return;
 	process->last_sample_ns = now;
 	options->sample(options->sample_context, process->pid, jump_live_tid(process), now, last);
-}
-
-/* PIDFD_GET_INFO of Linux 6.15: the exit status, also when somebody else has waited for the process. */
-struct pidfd_info_exit {
-	uint64_t mask, cgroup;
-	uint32_t pid, tgid, ppid, ids[8];
-	int32_t exit_code;
-	uint32_t more[16];
-};
-
-#define GET_INFO_EXIT 0x8u
-
-static bool ask_pidfd(int pidfd, int *status)
-{
-	struct pidfd_info_exit info = {.mask = GET_INFO_EXIT};
-
-	if (ioctl(pidfd, _IOC(_IOC_READ | _IOC_WRITE, 0xff, 11, sizeof(info)), &info) || !(info.mask & GET_INFO_EXIT))
-		return false;
-	*status = info.exit_code;
-	return true;
-}
-
-/* A process that has ended and not been waited for shows its status. */
-static bool ask_stat(pid_t pid, int *status)
-{
-	char path[64], text[1024];
-	uint64_t value;
-	ssize_t got;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	got = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (got <= 0)
-		return false;
-	text[got] = '\0';
-	if (!mw_stat_field(text, (size_t)got, MW_STAT_EXIT_CODE, &value))
-		return false;
-	*status = (int)value;
-	return true;
-}
-
-void jump_exit_status(struct jump_process *process, int known)
-{
-	int status = known;
-	bool is_known = known >= 0;
-
-	if (process->window.has_exit_status)
-		return;
-	if (!is_known && process->launched_by_us)
-		is_known = waitpid(process->pid, &status, WNOHANG) == process->pid;
-	if (!is_known)
-		is_known = ask_pidfd(process->pidfd, &status) || ask_stat(process->pid, &status) ||
-			   ask_pidfd(process->pidfd, &status);
-	process->window.has_exit_status = is_known;
-	process->window.exit_status = is_known ? status : 0;
-}
-
-bool jump_has_exited(const struct jump_process *process)
-{
-	struct pollfd fd = {.fd = process->pidfd, .events = POLLIN};
-
-	return poll(&fd, 1, 0) > 0;
 }
 
 /* Does it run another program now? Then what was mapped at our place is no more. */
