@@ -38,14 +38,14 @@ static void take_sample(struct jump_process *process, bool last)
 	options->sample(options->sample_context, process->pid, jump_live_tid(process), now, last);
 }
 
-/* Does it run another program now? Then what was mapped at our place is no more. */
+/* Does it run another program now? Then our code, which it can't write to as it can to what is shared, is no more. */
 static bool has_execed(const struct jump_process *process)
 {
 	uint64_t magic = 0;
 
-	if (mw_remote_read(process->pid, process->memory.there, &magic, sizeof(magic)) == sizeof(magic) ||
-	    mw_remote_read(jump_live_tid(process), process->memory.there, &magic, sizeof(magic)) == sizeof(magic))
-		return magic != MW_RING_MAGIC;
+	if (mw_remote_read(process->pid, process->image, &magic, sizeof(magic)) == sizeof(magic) ||
+	    mw_remote_read(jump_live_tid(process), process->image, &magic, sizeof(magic)) == sizeof(magic))
+		return magic != MW_STUB_MAGIC;
 	return !jump_has_exited(process) && kill(process->pid, 0) == 0;
 }
 
