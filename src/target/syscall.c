@@ -11,20 +11,55 @@
  */
 #include "target/syscall.h"
 
+#include "proc/status.h"
 #include "target/tracee.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define MAX_STOPS 64
+#define YIELDS    1000u /* a stop comes within microseconds, as a rule */
+#define NAP_US    100
 
 static struct mw_error *failed(const char *what, pid_t tid)
 {
 	return mw_error_create(errno == ESRCH ? MW_ERROR_GONE : MW_ERROR_SYSTEM, errno, "cannot %s thread %d", what,
 			       tid);
+}
+
+/*
+ * Wait for the thread's next stop. A first thread that was killed tells of its end only when all others have been
+ * waited for, which is not done here: it is dead when /proc says so.
+ */
+static struct mw_error *await(pid_t tid, int *status)
+{
+	for (unsigned i = 0;; i++) {
+		pid_t got = waitpid(tid, status, __WALL | WNOHANG);
+		struct mw_status state;
+		struct mw_error *err;
+		bool dead;
+
+		if (got == tid)
+			return NULL;
+		if (got < 0 && errno != EINTR)
+			return failed("wait for", tid);
+		if (i < YIELDS) {
+			sched_yield();
+			continue;
+		}
+		usleep(NAP_US);
+		err = mw_status_read(tid, &state);
+		dead = err || state.state == 'Z' || state.state == 'X';
+		mw_error_destroy(err);
+		if (dead)
+			return waitpid(tid, status, __WALL | WNOHANG) == tid
+				       ? NULL
+				       : mw_error_create(MW_ERROR_GONE, 0, "thread %d has ended", tid);
+	}
 }
 
 /*
@@ -35,15 +70,10 @@ static struct mw_error *resume_until(pid_t tid, enum __ptrace_request request, b
 {
 	for (int i = 0; i < MAX_STOPS; i++) {
 		int status;
-		pid_t got;
 
 		if (ptrace(request, tid, NULL, NULL))
 			return failed("resume", tid);
-		do
-			got = waitpid(tid, &status, __WALL);
-		while (got < 0 && errno == EINTR);
-		if (got < 0)
-			return failed("wait for", tid);
+		MW_TRY(await(tid, &status));
 		if (!WIFSTOPPED(status))
 			return mw_error_create(MW_ERROR_GONE, 0, "thread %d has ended", tid);
 		if (wanted(status))
