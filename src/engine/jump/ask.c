@@ -181,3 +181,51 @@ void jump_forget_region(struct jump_process *process, mw_addr start, mw_addr end
 		}
 	}
 }
+
+/* Where a thread will look for its slot: one that is free, or its own. NULL: there is none. */
+static struct mw_ring_slot *place_for(const struct jump_process *process, mw_addr thread)
+{
+	uint32_t count = process->shared.geometry.slot_count, first = mw_ring_slot_first(thread, count);
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct mw_ring_slot *slot = jump_slot(&process->shared, (first + i) & (count - 1));
+
+		if (slot->owner == MW_RING_FREE || slot->owner == thread)
+			return slot;
+	}
+	return NULL;
+}
+
+static void introduce(struct jump_process *process, const struct mw_maps *maps, const struct mw_quiet_thread *thread)
+{
+	struct mw_tracee_regs regs;
+	struct mw_error *err = mw_tracee_get_regs(thread->tid, &regs);
+	struct mw_ring_slot *slot;
+	struct mw_ring_region region;
+	struct asker asker;
+
+	if (err || regs.general.thread_pointer <= MW_RING_TOMB) {
+		mw_error_destroy(err);
+		return;
+	}
+	asker = (struct asker){.thread = regs.general.thread_pointer, .first = thread->tid == process->pid};
+	slot = place_for(process, asker.thread);
+	if (!slot || slot->owner == asker.thread ||
+	    !find_region(maps, regs.general.gpr[process->survey.arch->dwarf_sp], &asker, &region))
+		return;
+	slot->regions[slot->next_region++] = region;
+	/* Its tid stays 0: the thread takes the slot, and a ring, when it comes. */
+	__atomic_store_n(&slot->owner, asker.thread, __ATOMIC_RELEASE);
+}
+
+void jump_introduce_threads(struct jump_process *process)
+{
+	struct mw_maps maps = {0};
+	struct mw_error *err = mw_maps_read(jump_live_tid(process), &maps);
+
+	for (size_t i = 0; !err && i < process->quiesce.count; i++)
+		if (process->quiesce.threads[i].stopped && !process->quiesce.threads[i].sharing)
+			introduce(process, &maps, &process->quiesce.threads[i]);
+	mw_error_destroy(err);
+	mw_maps_deinit(&maps);
+}

@@ -134,6 +134,7 @@ struct mw_error *jump_install_jumps(struct jump_process *process)
 	struct mw_ring_control *control = jump_control(&process->shared);
 
 	process->installed = true;
+	jump_introduce_threads(process);
 	MW_TRY(jump_patch_all(process));
 	MW_TRY(mw_fault("attach.resume"));
 	for (size_t i = 0; i < process->patch_count; i++)

@@ -91,6 +91,7 @@ struct jump_process {
 	struct mw_shared_memory memory;
 	struct jump_shared shared;
 	uint64_t filled_rings; /* rings that have memory */
+	uint32_t first_rings;  /* … from the beginning */
 	struct mw_stub_context context;
 	const uint8_t *code;  /* the image, as it is in the process: mw_stub_image, or that of a memwatch before */
 	bool mapped;          /* any memory of ours may be in the process */
@@ -216,6 +217,8 @@ size_t jump_in_flight(struct jump_process *process, const struct mw_maps *maps, 
 struct mw_error *jump_modules_changed(struct jump_process *process) MW_MUST_CHECK;
 
 /* ask.c: what the recorder asks. */
+/* Answer for all threads before they ask: they stand, and nothing records yet. Best effort. */
+void jump_introduce_threads(struct jump_process *process);
 struct mw_error *jump_answer(struct jump_process *process) MW_MUST_CHECK;
 /* Memory [start, end) was unmapped: stacks are not to be read there. */
 void jump_forget_region(struct jump_process *process, mw_addr start, mw_addr end);

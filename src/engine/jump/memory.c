@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #define PADS_LEAST   (2 * JUMP_PAGE)
-#define FIRST_RINGS  48
+#define SPARE_RINGS  48                   /* beside one for each thread that there is */
 #define CGROUP_SPARE (UINT64_C(32) << 20) /* what a cgroup must have left beside what we take */
 
 #ifndef MADV_WIPEONFORK
@@ -62,7 +62,7 @@ static struct mw_error *fill(struct jump_process *process)
 	const struct jump_geometry *geometry = &process->shared.geometry;
 
 	MW_TRY(mw_shared_memory_fill(&process->memory, 0, geometry->rings));
-	if (!jump_memory_fill_rings(process, 0, FIRST_RINGS))
+	if (!jump_memory_fill_rings(process, 0, process->first_rings))
 		return mw_error_create(MW_ERROR_SYSTEM, 0,
 				       "there is no memory for the rings that process %d records in", process->pid);
 	return NULL;
@@ -120,7 +120,10 @@ struct mw_error *jump_memory_map(struct jump_process *process, const struct mw_i
 
 	jump_geometry_plan(&geometry, process->quiesce.count, process->engine->options.depth, rows_bytes);
 	ring = (uint64_t)geometry.ring_units * MW_RING_UNIT;
-	MW_TRY(check_room(process, geometry.rings + FIRST_RINGS * ring));
+	process->first_rings = (uint32_t)process->quiesce.count + SPARE_RINGS;
+	if (process->first_rings > geometry.ring_count)
+		process->first_rings = geometry.ring_count;
+	MW_TRY(check_room(process, geometry.rings + process->first_rings * ring));
 	MW_TRY(mw_fault("attach.shared"));
 	process->mapped = true;
 	MW_TRY(mw_shared_memory_create(inject, geometry.size, &process->memory));
@@ -140,7 +143,7 @@ struct mw_error *jump_memory_map(struct jump_process *process, const struct mw_i
 struct mw_error *jump_memory_prepare(struct jump_process *process)
 {
 	MW_TRY(fill(process));
-	jump_shared_format(&process->shared, FIRST_RINGS);
+	jump_shared_format(&process->shared, process->first_rings);
 	return NULL;
 }
 

@@ -130,11 +130,29 @@ static bool leads_to_ours(const struct standing *standing)
 	return found;
 }
 
+/* A thread's slot, found as the recorder finds it; NULL: it has none. */
+static const struct mw_ring_slot *slot_of(const struct jump_process *process, mw_addr thread)
+{
+	uint32_t count = process->shared.geometry.slot_count, first = mw_ring_slot_first(thread, count ? count : 1);
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct mw_ring_slot *slot = jump_slot(&process->shared, (first + i) & (count - 1));
+		uint64_t owner = __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE);
+
+		if (owner == thread)
+			return slot;
+		if (owner == MW_RING_FREE)
+			return NULL;
+	}
+	return NULL;
+}
+
 static bool in_flight(struct jump_process *process, const struct mw_maps *maps, const struct mw_quiet_thread *thread,
 		      bool copy)
 {
 	struct mw_tracee_regs regs;
 	struct standing standing = {.process = process, .maps = maps, .tid = thread->tid};
+	const struct mw_ring_slot *slot;
 	struct mw_error *err = thread->stopped ? mw_tracee_get_regs(thread->tid, &regs) : NULL;
 
 	if (err || !thread->stopped) {
@@ -144,15 +162,10 @@ static bool in_flight(struct jump_process *process, const struct mw_maps *maps, 
 	if (jump_memory_ours(process, regs.general.pc))
 		return true;
 	standing.sp = regs.general.gpr[process->survey.arch->dwarf_sp];
-	for (uint32_t i = 0; i < process->shared.geometry.slot_count && !copy; i++) {
-		const struct mw_ring_slot *slot = jump_slot(&process->shared, i);
-
-		if (__atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE) != regs.general.thread_pointer)
-			continue;
-		if (visit_standing(&standing, slot) ||
-		    call_standing(&standing, __atomic_load_n(&slot->top, __ATOMIC_ACQUIRE)))
-			return true;
-	}
+	slot = copy ? NULL : slot_of(process, regs.general.thread_pointer);
+	if (slot && (visit_standing(&standing, slot) ||
+		     call_standing(&standing, __atomic_load_n(&slot->top, __ATOMIC_ACQUIRE))))
+		return true;
 	return leads_to_ours(&standing);
 }
 
