@@ -145,7 +145,7 @@ def test_watched_by_another():
     wait_until(code.is_hooked, "the other memwatch")
     tracer = int(status(target, "TracerPid"))
     assert tracer in (0, other.pid), tracer
-    mentions = ["another memwatch", f"pid {other.pid}"] if tracer else ["another memwatch", "patched"]
+    mentions = ["another memwatch", f"pid {other.pid}"] if tracer else ["another memwatch, which is still at work"]
     refuse(1, mentions, "-p", target, target=target, tracer=tracer)
     assert code.is_hooked()
     other.send_signal(signal.SIGINT)
