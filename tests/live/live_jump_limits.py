@@ -130,6 +130,107 @@ class Limits(unittest.TestCase):
         target.done()
         target.finish()
 
+    def kill_one(self, target, seconds=None, options=()):
+        """Attach memwatch, and kill it when it has begun, or after so many seconds wherever it is then."""
+        if seconds is None:
+            watch = mwlive.Watch(self, target.pid, busy=True, options=options)
+            time.sleep(0.05)
+            process = watch.process
+        else:
+            process = subprocess.Popen([mwlive.config.memwatch, '-p', str(target.pid), '--engine',
+                                        mwlive.config.engine, '--quiet', *options], stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self.addCleanup(mwlive.kill_quietly, process)
+            time.sleep(seconds)
+        ended = process.poll()
+        process.kill()
+        _, err = process.communicate(timeout=mwlive.PATIENCE)
+        self.assertIsNone(ended, err)
+        self.assertIsNone(target.process.poll(), f'the target has died of a memwatch killed after {seconds} s')
+
+    def clean_up(self, target, engine=None):
+        """What a memwatch does first that is attached now."""
+        run = subprocess.run([mwlive.config.memwatch, '-p', str(target.pid), '--engine',
+                              engine or mwlive.config.engine, '--quiet', '--duration', '0.01'],
+                             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=mwlive.PATIENCE,
+                             check=False)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIsNone(target.process.poll(), 'the target has died of the removal')
+
+    @staticmethod
+    def code_and_shared(pid):
+        return [m for m in mwlive.mappings(pid) if 'x' in m[2] or 's' in m[2]]
+
+    def test_exact_after_a_killed_one(self):
+        """What the killed one has left neither is seen nor disturbs; doctor tells of it, and touches nothing."""
+        if mwlive.config.engine == 'trap':
+            self.skipTest('it leaves breakpoints')
+        for engine in 'jump', 'trap':
+            with self.subTest(engine):
+                target = mwlive.Target(self, 'threads', 4, 2000, 50)
+                snapshot, mapped = mwlive.Snapshot(target.pid), mwlive.mappings(target.pid)
+                self.kill_one(target)
+                doctor = [subprocess.run([mwlive.config.memwatch, 'doctor', '-p', str(target.pid)],
+                                         stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                                         timeout=mwlive.PATIENCE) for _ in range(2)]
+                for run in doctor:
+                    self.assertEqual(run.returncode, 0, run.stderr)
+                    self.assertRegex(run.stdout, r'left behind .*[1-9][0-9]* functions still jump')
+                    self.assertRegex(run.stdout, r'Would be hooked: [1-9]')
+                self.clean_up(target, engine)
+                snapshot.check(self)
+                mwjump.check_text_of_files(self, target.pid)
+                self.assertEqual(mwlive.mappings(target.pid), mapped)
+                watch = mwlive.Watch(self, target.pid, engine=engine)
+                target.go()
+                answer = target.done()
+                mwlive.compare(self, answer, watch.stop())
+                target.finish()
+
+    def test_another_at_work(self):
+        if mwlive.config.engine == 'trap':
+            self.skipTest('a process has one tracer')
+        target = mwlive.Target(self, 'threads', 4, 2000, 50)
+        watch = mwlive.Watch(self, target.pid)
+        for engine in 'jump', 'trap', 'auto':
+            run = subprocess.run([mwlive.config.memwatch, '-p', str(target.pid), '--engine', engine],
+                                 stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                                 timeout=mwlive.PATIENCE)
+            self.assertEqual(run.returncode, 1)
+            self.assertIn('another memwatch', run.stderr)
+        target.go()
+        mwlive.compare(self, target.done(), watch.stop())
+        target.finish()
+
+    def test_killed_again_and_again(self):
+        """Each attach removes what the one before has left, in a process whose threads never rest."""
+        if mwlive.config.engine == 'trap':
+            self.skipTest('it leaves breakpoints')
+        target = mwlive.Target(self, 'threads', 4, 1 << 40, 50)
+        snapshot, before = mwlive.Snapshot(target.pid), self.code_and_shared(target.pid)
+        target.go()
+        for i in range(20):
+            self.kill_one(target, options=('--track', 'heap,vm' if i % 2 else 'heap'))
+        self.clean_up(target)
+        snapshot.check(self)
+        mwjump.check_text_of_files(self, target.pid)
+        self.assertEqual(self.code_and_shared(target.pid), before)
+
+    def test_killed_while_it_attaches(self):
+        """At any moment: the target goes on, and what there is so far is removed by the next."""
+        if mwlive.config.engine == 'trap':
+            self.skipTest('it leaves breakpoints')
+        target = mwlive.Target(self, 'threads', 4, 1 << 40, 50)
+        snapshot, before = mwlive.Snapshot(target.pid), self.code_and_shared(target.pid)
+        target.go()
+        for i in range(30):
+            self.kill_one(target, seconds=0.005 + 0.008 * i)
+            self.clean_up(target)
+            snapshot.check(self)
+            self.assertEqual(self.code_and_shared(target.pid), before)
+        self.assertEqual([os.readlink(f'/proc/{target.pid}/fd/{n}') for n in os.listdir(f'/proc/{target.pid}/fd')
+                          if 'memwatch' in os.readlink(f'/proc/{target.pid}/fd/{n}')], [])
+
     def test_memwatch_killed_at_full_speed(self):
         if mwlive.config.engine == 'trap':
             self.skipTest('who is traced dies with the tracer or not: other tests')
