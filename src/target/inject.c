@@ -7,6 +7,7 @@
 #include "target/remote.h"
 #include "target/syscall.h"
 #include "target/tracee.h"
+#include "target/way_back.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,25 +15,24 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#define CHUNK       65536u
-#define MOST_CODE   (256u << 20) /* of code is looked through for a system call instruction */
-#define PAGE        4096u
-#define LEAST       (UINT64_C(1) << 20)
-#define MOST        (UINT64_C(1) << 47) /* nothing is mapped above without asking for it */
-#define HEAP_ROOM   (UINT64_C(1) << 30)
-#define STACK_ROOM  (UINT64_C(128) << 20)
-#define STACK_LEAST (UINT64_C(16) << 20)
+#define CHUNK         65536u
+#define MOST_CODE     (256u << 20) /* of code is looked through for a system call instruction */
+#define MOST_RESTORER (16u << 20)
+#define PAGE          4096u
+#define LEAST         (UINT64_C(1) << 20)
+#define MOST          (UINT64_C(1) << 47) /* nothing is mapped above without asking for it */
+#define HEAP_ROOM     (UINT64_C(1) << 30)
+#define STACK_ROOM    (UINT64_C(128) << 20)
+#define STACK_LEAST   (UINT64_C(16) << 20)
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-/* Where a system call instruction first stands in [start, end); 0 where nowhere. `*budget` bytes are read at most. */
-static mw_addr find_insn(pid_t tid, mw_addr start, mw_addr end, uint8_t *chunk, size_t *budget)
+/* Where the code first stands in [start, end); 0 where nowhere. `*budget` bytes are read at most. */
+static mw_addr find_code(pid_t tid, mw_addr start, mw_addr end, const uint8_t *code, size_t length, uint8_t *chunk,
+			 size_t *budget)
 {
-	size_t length;
-	const uint8_t *code = mw_regs_syscall_insn(&length);
-
 	while (start<end && * budget> 0) {
 		size_t size = end - start < CHUNK ? (size_t)(end - start) : CHUNK;
 		size_t got = mw_remote_read(tid, start, chunk, size);
@@ -53,7 +53,8 @@ static mw_addr find_insn(pid_t tid, mw_addr start, mw_addr end, uint8_t *chunk, 
 static struct mw_error *choose_insn(struct mw_inject *inject, const struct mw_maps *maps)
 {
 	uint8_t *chunk = malloc(CHUNK);
-	size_t budget = MOST_CODE;
+	size_t budget = MOST_CODE, length;
+	const uint8_t *code = mw_regs_syscall_insn(&length);
 
 	if (!chunk)
 		return mw_error_nomem();
@@ -64,7 +65,8 @@ static struct mw_error *choose_insn(struct mw_inject *inject, const struct mw_ma
 			bool wanted = pass == 0 ? strcmp(mapping->path, "[vdso]") == 0 : mapping->inode != 0;
 
 			if (wanted && mapping->read && mapping->exec)
-				inject->insn = find_insn(inject->tid, mapping->start, mapping->end, chunk, &budget);
+				inject->insn = find_code(inject->tid, mapping->start, mapping->end, code, length, chunk,
+							 &budget);
 		}
 	}
 	free(chunk);
@@ -74,6 +76,43 @@ static struct mw_error *choose_insn(struct mw_inject *inject, const struct mw_ma
 					     "there is no system call instruction in the code of thread %d",
 					     (int)inject->tid),
 			     MW_INJECT_TRAP_HINT);
+}
+
+/* Code of the C library, or of a program that may have it inside. */
+static bool may_restore(const struct mw_mapping *mapping, bool library)
+{
+	const char *slash = strrchr(mapping->path, '/'), *name = slash ? slash + 1 : mapping->path;
+
+	if (!mapping->read || !mapping->exec || !mapping->inode)
+		return false;
+	return !library || strncmp(name, "libc.", 5) == 0 || strncmp(name, "libc-", 5) == 0 ||
+	       strncmp(name, "ld-musl", 7) == 0;
+}
+
+/* A way back is a help: where there is none, it is done without. */
+static void choose_restorer(struct mw_inject *inject, const struct mw_maps *maps)
+{
+	size_t budget = MOST_RESTORER, call_size, restorer_size;
+	const uint8_t *call = mw_regs_syscall_return(&call_size), *restorer = mw_regs_restorer(&restorer_size);
+	uint8_t *chunk = malloc(CHUNK);
+
+	for (unsigned pass = 0; chunk && pass < 2 && !inject->restorer; pass++)
+		for (size_t i = 0; i < maps->count && !inject->restorer; i++) {
+			const struct mw_mapping *mapping = &maps->items[i];
+			mw_addr insn, found;
+
+			if (!may_restore(mapping, pass == 0))
+				continue;
+			insn = find_code(inject->tid, mapping->start, mapping->end, call, call_size, chunk, &budget);
+			found = insn ? find_code(inject->tid, mapping->start, mapping->end, restorer, restorer_size,
+						 chunk, &budget)
+				     : 0;
+			if (!found)
+				continue;
+			inject->insn = insn;
+			inject->restorer = found;
+		}
+	free(chunk);
 }
 
 /* Can its filter be suspended? Tried here, so that nothing has been done where it can't. */
@@ -110,6 +149,9 @@ struct mw_error *mw_inject_init(struct mw_inject *inject, pid_t tid, const struc
 	MW_TRY(mw_status_read(tid, &status));
 	ready.seccomp = status.seccomp > 0;
 	MW_TRY(choose_insn(&ready, maps));
+	/* Where returns are checked against a shadow stack, there is no way back that is none of the program's own. */
+	if (!status.shadow_stack)
+		choose_restorer(&ready, maps);
 	if (ready.seccomp)
 		MW_TRY(try_seccomp(&ready));
 	*inject = ready;
@@ -122,7 +164,7 @@ struct mw_error *mw_inject_call(const struct mw_inject *inject, long number, con
 	struct mw_error *err, *after = NULL;
 	uint8_t now[16];
 	size_t length;
-	const uint8_t *code = mw_regs_syscall_insn(&length);
+	const uint8_t *code = inject->restorer ? mw_regs_syscall_return(&length) : mw_regs_syscall_insn(&length);
 
 	/* It may have been patched or unmapped since. */
 	MW_TRY(mw_remote_read_all(inject->tid, inject->insn, now, length));
@@ -131,7 +173,7 @@ struct mw_error *mw_inject_call(const struct mw_inject *inject, long number, con
 				       (unsigned long long)inject->insn);
 	if (inject->seccomp)
 		MW_TRY(mw_tracee_suspend_seccomp(inject->tid, true));
-	err = mw_remote_syscall(inject->tid, inject->insn, number, arguments, result);
+	err = mw_remote_syscall(inject->tid, inject->insn, inject->restorer, number, arguments, result);
 	if (inject->seccomp)
 		after = mw_tracee_suspend_seccomp(inject->tid, false);
 	if (err) {

@@ -13,9 +13,11 @@
 
 /* By whom and how system calls are performed. */
 struct mw_inject {
-	pid_t tid;    /* a thread of the target in a ptrace stop that can perform a system call */
-	mw_addr insn; /* a system call instruction in its code */
-	bool seccomp; /* it is under a filter, which is suspended while it performs ours */
+	pid_t tid;        /* a thread of the target in a ptrace stop that can perform a system call */
+	mw_addr insn;     /* a system call instruction in its code */
+	mw_addr restorer; /* its code that performs rt_sigreturn; 0: none, and a memwatch that is killed amidst a call
+			   * takes the thread with it (way_back.h) */
+	bool seccomp;     /* it is under a filter, which is suspended while it performs ours */
 };
 
 /*

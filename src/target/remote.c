@@ -49,11 +49,19 @@ static bool write_by_file(pid_t tid, mw_addr addr, const void *bytes, size_t siz
 	return done == (ssize_t)size;
 }
 
+static bool in_one_word(mw_addr addr, size_t size)
+{
+	return addr / sizeof(long) == (addr + size - 1) / sizeof(long);
+}
+
 struct mw_error *mw_remote_poke(pid_t tid, mw_addr addr, const void *bytes, size_t size)
 {
 	const unsigned char *from = bytes;
 	int errnum;
 
+	/* In one go if it can be: a memwatch that is killed must not leave half an instruction. */
+	if (size > 0 && !in_one_word(addr, size) && write_by_file(tid, addr, bytes, size))
+		return NULL;
 	while (size > 0) {
 		mw_addr word_addr = addr & ~(mw_addr)(sizeof(long) - 1);
 		size_t skip = (size_t)(addr - word_addr);

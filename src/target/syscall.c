@@ -2,20 +2,23 @@
 /*
  * syscall.c: a system call in a target (syscall.h).
  *
- *     stop (any)      save registers and mask, block all signals, point the pc at a syscall instruction
+ *     stop (any)      save registers and mask, lay a way back, point the pc at a syscall instruction, block all signals
  *     PTRACE_SYSCALL  to the call's entry
  *     PTRACE_SYSCALL  to its exit: the result
  *     interrupt, CONT to an interrupt's stop: the only one from which the kernel restarts a call that was
  *                     interrupted before all this
- *     restore
+ *     restore         the mask, then the registers, then what the way back lies on: whenever memwatch is killed, what
+ *                     there is leads back to the thread's own work
  */
 #include "target/syscall.h"
 
 #include "proc/status.h"
 #include "target/tracee.h"
+#include "target/way_back.h"
 
 #include <errno.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -99,6 +102,7 @@ static bool at_interrupt(int status)
 static struct mw_error *perform(pid_t tid, struct mw_tracee_regs *regs, int64_t *result)
 {
 	MW_TRY(mw_tracee_set_regs(tid, regs));
+	MW_TRY(mw_tracee_set_sigmask(tid, UINT64_MAX));
 	MW_TRY(resume_until(tid, PTRACE_SYSCALL, at_syscall));
 	MW_TRY(resume_until(tid, PTRACE_SYSCALL, at_syscall));
 	MW_TRY(mw_tracee_get_regs(tid, regs));
@@ -107,30 +111,50 @@ static struct mw_error *perform(pid_t tid, struct mw_tracee_regs *regs, int64_t 
 	return resume_until(tid, PTRACE_CONT, at_interrupt);
 }
 
-struct mw_error *mw_remote_syscall(pid_t tid, mw_addr insn, long number, const uint64_t arguments[6], int64_t *result)
+/* The first of two errors; the other is dropped. */
+static struct mw_error *first_of(struct mw_error *first, struct mw_error *second)
 {
+	if (!first)
+		return second;
+	mw_error_destroy(second);
+	return first;
+}
+
+static struct mw_error *perform_and_restore(pid_t tid, mw_addr insn, long number, const uint64_t arguments[6],
+					    mw_addr restorer, struct mw_way_back *way, int64_t *result)
+{
+	const struct mw_arch *arch = mw_arch_find(mw_target_machine());
 	struct mw_tracee_regs before, regs;
-	struct mw_error *err, *after;
+	struct mw_error *err;
 	uint64_t mask;
-	int64_t returned = 0;
 
 	MW_TRY(mw_tracee_get_sigmask(tid, &mask));
 	MW_TRY(mw_tracee_get_regs(tid, &before));
-	MW_TRY(mw_tracee_set_sigmask(tid, UINT64_MAX));
+	if (restorer)
+		MW_TRY(mw_way_back_lay(tid, &before, mask, restorer, way));
 	regs = before;
 	mw_regs_set_syscall(&regs.general, insn, number, arguments);
-	err = perform(tid, &regs, &returned);
-	after = mw_tracee_set_regs(tid, &before);
-	if (!after)
-		after = mw_tracee_set_sigmask(tid, mask);
-	else
-		mw_error_destroy(mw_tracee_set_sigmask(tid, mask));
-	if (err) {
-		mw_error_destroy(after);
-		return err;
-	}
-	if (after)
-		return after;
-	*result = returned;
-	return NULL;
+	if (way->size)
+		regs.general.gpr[arch->dwarf_sp] = way->sp;
+	err = perform(tid, &regs, result);
+	err = first_of(err, mw_tracee_set_sigmask(tid, mask));
+	err = first_of(err, mw_tracee_set_regs(tid, &before));
+	mw_way_back_take_up(tid, way);
+	return err;
+}
+
+struct mw_error *mw_remote_syscall(pid_t tid, mw_addr insn, mw_addr restorer, long number, const uint64_t arguments[6],
+				   int64_t *result)
+{
+	struct mw_way_back *way = calloc(1, sizeof(*way));
+	int64_t returned = 0;
+	struct mw_error *err;
+
+	if (!way)
+		return mw_error_nomem();
+	err = perform_and_restore(tid, insn, number, arguments, restorer, way, &returned);
+	free(way);
+	if (!err)
+		*result = returned;
+	return err;
 }

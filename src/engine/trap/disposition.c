@@ -109,7 +109,7 @@ static struct mw_error *sigaction_there(struct trap_thread *thread, bool set, st
 		MW_TRY(mw_remote_poke(thread->tid, at, action, sizeof(*action)));
 	const uint64_t arguments[6] = {SIGTRAP, set ? at : 0, set ? 0 : at, MASK_SIZE, 0, 0};
 
-	err = mw_remote_syscall(thread->tid, process->syscall_insn, SYS_rt_sigaction, arguments, &result);
+	err = mw_remote_syscall(thread->tid, process->syscall_insn, 0, SYS_rt_sigaction, arguments, &result);
 	if (!err && !set && result == 0)
 		err = mw_remote_read_all(thread->tid, at, action, sizeof(*action));
 	mw_error_destroy(mw_remote_poke(thread->tid, at, &scratch, sizeof(scratch)));
