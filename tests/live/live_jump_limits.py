@@ -130,18 +130,23 @@ class Limits(unittest.TestCase):
         target.done()
         target.finish()
 
+    @staticmethod
+    def shared_inode(pid):
+        """Of the memory that memwatch shares with the process; None where there is none."""
+        with open(f'/proc/{pid}/maps', encoding='utf-8') as f:
+            return next((line.split()[4] for line in f if 'memfd:memwatch' in line), None)
+
     def kill_one(self, target, seconds=None, options=()):
         """Attach memwatch, and kill it when it has begun, or after so many seconds wherever it is then."""
+        before = self.shared_inode(target.pid)
+        process = subprocess.Popen([mwlive.config.memwatch, '-p', str(target.pid), '--engine', mwlive.config.engine,
+                                    '--quiet', *options], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+        self.addCleanup(mwlive.kill_quietly, process)
         if seconds is None:
-            watch = mwlive.Watch(self, target.pid, busy=True, options=options)
-            time.sleep(0.05)
-            process = watch.process
-        else:
-            process = subprocess.Popen([mwlive.config.memwatch, '-p', str(target.pid), '--engine',
-                                        mwlive.config.engine, '--quiet', *options], stdin=subprocess.DEVNULL,
-                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-            self.addCleanup(mwlive.kill_quietly, process)
-            time.sleep(seconds)
+            mwlive.wait_until(lambda: self.shared_inode(target.pid) not in (before, None) or
+                              process.poll() is not None, 'memwatch attaches')
+        time.sleep(seconds or 0.2)
         ended = process.poll()
         process.kill()
         _, err = process.communicate(timeout=mwlive.PATIENCE)
@@ -169,7 +174,9 @@ class Limits(unittest.TestCase):
             with self.subTest(engine):
                 target = mwlive.Target(self, 'threads', 4, 2000, 50)
                 snapshot, mapped = mwlive.Snapshot(target.pid), mwlive.mappings(target.pid)
-                self.kill_one(target)
+                killed = mwlive.Watch(self, target.pid, engine='jump').process
+                killed.kill()
+                killed.wait(mwlive.PATIENCE)
                 doctor = [subprocess.run([mwlive.config.memwatch, 'doctor', '-p', str(target.pid)],
                                          stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
                                          timeout=mwlive.PATIENCE) for _ in range(2)]
