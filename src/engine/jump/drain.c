@@ -262,6 +262,13 @@ struct mw_error *jump_drain_round(struct jump_drain *drain, size_t *events)
 	return drain_round(drain, events);
 }
 
+uint64_t jump_drain_rest(const struct jump_drain *drain, uint64_t elapsed_ns)
+{
+	uint64_t quarter = drain->shared->geometry.ring_units / 4;
+
+	return drain->fullest ? elapsed_ns * quarter / drain->fullest : UINT64_MAX;
+}
+
 bool jump_drain_hurries(const struct jump_drain *drain)
 {
 	return drain->fullest > drain->shared->geometry.ring_units / 8;

@@ -66,6 +66,8 @@ void jump_drain_hooks(struct jump_drain *drain, uint32_t count);
  * time holds back what is later. `*events` is how many were told. Errors: the sink's.
  */
 struct mw_error *jump_drain_round(struct jump_drain *drain, size_t *events) MW_MUST_CHECK;
+/* How long until a quarter of a ring is full, where they go on to fill as they did in the last `elapsed_ns`. */
+uint64_t jump_drain_rest(const struct jump_drain *drain, uint64_t elapsed_ns);
 /* Was so much of any ring full at the last round that there should be another at once? */
 bool jump_drain_hurries(const struct jump_drain *drain);
 /* The last rounds: no thread records any more (or it does not matter); everything is read, calls that have begun and

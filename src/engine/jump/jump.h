@@ -136,6 +136,7 @@ struct jump_engine {
 		size_t count;
 	} heart;
 	unsigned idle_rounds;
+	uint64_t last_round_ns;          /* when it began */
 	struct mw_unwound_frame *frames; /* room for depth of them */
 };
 

@@ -24,6 +24,7 @@
 #define NAMES_NS    (1000 * MS)
 #define LOOK_NS     (250 * MS) /* at the modules, where the loader can't be asked to tell */
 #define SHORT_NS    (MS / 20)
+#define ACTIVE_NS   (MS + MS / 2) /* an answer may be waited for */
 #define LONG_NS     (4 * MS)
 #define IDLE_ROUNDS 64
 
@@ -124,16 +125,27 @@ static struct mw_error *serve(struct jump_process *process, size_t *events, bool
 	return NULL;
 }
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 /* Rest for as long as the rings can do without us, or until something ends. */
 static void rest(struct jump_engine *engine, size_t events, uint64_t deadline_ns)
 {
 	struct pollfd fds[64];
 	struct timespec span;
-	uint64_t now = mw_clock_ns(), ns = SHORT_NS;
+	uint64_t now = mw_clock_ns(), ns = SHORT_NS, until = UINT64_MAX;
 	nfds_t count = 0;
 
 	if (events) {
 		engine->idle_rounds = 0;
+		/* To be woken more often than need be costs the programs that share the CPUs. */
+		for (size_t i = 0; i < engine->process_count; i++)
+			if (!engine->processes[i]->ended && engine->processes[i]->drain)
+				until = least(until, jump_drain_rest(engine->processes[i]->drain,
+								     now - engine->last_round_ns));
+		ns = until < SHORT_NS ? SHORT_NS : least(until, ACTIVE_NS);
 	} else if (engine->idle_rounds < IDLE_ROUNDS) {
 		engine->idle_rounds++;
 	} else {
@@ -162,6 +174,7 @@ struct mw_error *jump_run_until(struct jump_engine *engine, uint64_t deadline_ns
 	while (anything_left(engine)) {
 		size_t events = 0;
 		bool hurry = false;
+		uint64_t begin = mw_clock_ns();
 
 		for (size_t i = 0; i < engine->process_count; i++) {
 			struct jump_process *process = engine->processes[i];
@@ -185,6 +198,7 @@ struct mw_error *jump_run_until(struct jump_engine *engine, uint64_t deadline_ns
 		}
 		if (!hurry)
 			rest(engine, events, deadline_ns);
+		engine->last_round_ns = begin;
 	}
 	engine->end = MW_END_EXIT;
 	return NULL;
