@@ -25,8 +25,8 @@ struct mw_error *mw_remote_write(pid_t tid, mw_addr addr, const void *bytes, siz
 
 /*
  * Write bytes, into read-only memory as well (what a debugger may). `tid` is in a ptrace stop as a rule; where it is
- * not, /proc/TID/mem is tried, which some kernels forbid. All in one go where the kernel allows it, else word by word; a
- * concurrent reader of a byte that does not change never sees another value.
+ * not, /proc/TID/mem is tried, which some kernels forbid. All in one go where the kernel allows it, else word by word;
+ * a concurrent reader of a byte that does not change never sees another value.
  */
 struct mw_error *mw_remote_poke(pid_t tid, mw_addr addr, const void *bytes, size_t size) MW_MUST_CHECK;
 
