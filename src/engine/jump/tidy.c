@@ -70,13 +70,23 @@ void jump_drain_offer(struct jump_drain *drain)
 		put_in_queue(drain, &drain->readers[drain->next_ring++]);
 }
 
-static void count_slot(struct jump_drain_stats *stats, const struct mw_ring_slot *slot)
+/* What a target has counted it may as well have made up: sums of that don't wrap. */
+static void add(uint64_t *sum, uint64_t more)
 {
-	stats->lost_events += __atomic_load_n(&slot->lost_events, __ATOMIC_RELAXED);
-	stats->lost_stacks += __atomic_load_n(&slot->lost_stacks, __ATOMIC_RELAXED);
-	stats->walks += __atomic_load_n(&slot->walks, __ATOMIC_RELAXED);
-	stats->slow_walks += __atomic_load_n(&slot->slow_walks, __ATOMIC_RELAXED);
-	stats->waited += __atomic_load_n(&slot->waited, __ATOMIC_RELAXED);
+	*sum = more > JUMP_MOST_COUNTED - *sum ? JUMP_MOST_COUNTED : *sum + more;
+}
+
+static void count_slot(const struct jump_drain *drain, struct jump_drain_stats *stats, const struct mw_ring_slot *slot)
+{
+	uint64_t now = jump_clock_tick(), start = drain->clock->start_tick;
+	uint64_t waited = __atomic_load_n(&slot->waited, __ATOMIC_RELAXED), window = now > start ? now - start : 0;
+
+	add(&stats->lost_events, __atomic_load_n(&slot->lost_events, __ATOMIC_RELAXED));
+	add(&stats->lost_stacks, __atomic_load_n(&slot->lost_stacks, __ATOMIC_RELAXED));
+	add(&stats->walks, __atomic_load_n(&slot->walks, __ATOMIC_RELAXED));
+	add(&stats->slow_walks, __atomic_load_n(&slot->slow_walks, __ATOMIC_RELAXED));
+	/* No thread has waited for longer than there was something to wait for. */
+	add(&stats->waited, waited < window ? waited : window);
 }
 
 static void retire_ring(struct jump_drain *drain, struct jump_reader *reader)
@@ -105,7 +115,8 @@ static void retire_ring(struct jump_drain *drain, struct jump_reader *reader)
 /* The slot is nobody's; its ring, if it has one, is read. */
 static void clear(struct jump_drain *drain, struct mw_ring_slot *slot, struct jump_reader *reader)
 {
-	count_slot(&drain->retired, slot);
+	count_slot(drain, &drain->retired, slot);
+	__atomic_fetch_add(&jump_control(drain->shared)->open, slot->open, __ATOMIC_RELAXED);
 	if (reader)
 		retire_ring(drain, reader);
 	memset((uint8_t *)slot + offsetof(struct mw_ring_slot, ring), 0,
@@ -153,14 +164,16 @@ const struct jump_drain_stats *jump_drain_stats(struct jump_drain *drain)
 	struct jump_drain_stats *sum = &drain->sum;
 
 	*sum = drain->stats;
-	sum->lost_events += drain->retired.lost_events;
-	sum->lost_stacks += drain->retired.lost_stacks;
-	sum->walks += drain->retired.walks;
-	sum->slow_walks += drain->retired.slow_walks;
-	sum->waited += drain->retired.waited;
-	sum->lost_events += __atomic_load_n(&jump_control(drain->shared)->lost_events, __ATOMIC_RELAXED);
+	add(&sum->lost_events, drain->retired.lost_events);
+	add(&sum->lost_stacks, drain->retired.lost_stacks);
+	add(&sum->walks, drain->retired.walks);
+	add(&sum->slow_walks, drain->retired.slow_walks);
+	add(&sum->waited, drain->retired.waited);
+	add(&sum->lost_events, __atomic_load_n(&jump_control(drain->shared)->lost_events, __ATOMIC_RELAXED));
 	for (uint32_t i = 0; i < drain->shared->geometry.slot_count; i++)
 		if (!vacant(jump_slot(drain->shared, i)))
-			count_slot(sum, jump_slot(drain->shared, i));
+			count_slot(drain, sum, jump_slot(drain->shared, i));
+	if (sum->slow_walks > sum->walks)
+		sum->slow_walks = sum->walks;
 	return sum;
 }

@@ -180,6 +180,38 @@ static void test_not_its_ring(void **state)
 	assert_int_equal(jump_drain_stats(rig->drain)->bad_records, 0);
 }
 
+/* A target may write what it likes into the counters: sums of them stay what a report can show. */
+static void test_made_up_counts(void **state)
+{
+	struct rig *rig = *state;
+	const struct jump_drain_stats *stats;
+	uint64_t elapsed;
+
+	jump_control(&rig->shared)->lost_events = UINT64_MAX;
+	for (uint32_t i = 0; i < 3; i++) {
+		struct mw_ring_slot *slot = rig_slot(rig, i);
+
+		rig_thread(rig, i);
+		slot->lost_events = i == 1 ? UINT64_MAX : UINT64_C(1) << 60;
+		slot->lost_stacks = UINT64_C(1) << 63;
+		slot->walks = i;
+		slot->slow_walks = UINT64_MAX;
+		slot->waited = UINT64_MAX - i;
+	}
+	rig_drain(rig);
+	/* One of them counts as one that has ended. */
+	rig->dead[RIG_TID] = true;
+	jump_drain_tidy(rig->drain);
+	assert_int_equal(rig_slot(rig, 0)->owner, MW_RING_TOMB);
+	stats = jump_drain_stats(rig->drain);
+	elapsed = jump_clock_tick() - rig->clock.start_tick;
+	assert_int_equal(stats->lost_events, JUMP_MOST_COUNTED);
+	assert_int_equal(stats->lost_stacks, JUMP_MOST_COUNTED);
+	assert_int_equal(stats->walks, 3);
+	assert_int_equal(stats->slow_walks, 3);
+	assert_in_range(stats->waited, 1, 3 * elapsed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -189,6 +221,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_open_call, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_offered, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_not_its_ring, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_made_up_counts, rig_setup, rig_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
