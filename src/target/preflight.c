@@ -144,7 +144,8 @@ struct mw_error *mw_preflight(pid_t pid)
 		return mw_preflight_explain_denied(pid, errnum);
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
 	snprintf(what, sizeof(what), "process %d (%s)", (int)pid, status.name);
-	return check_program(path, what);
+	MW_TRY(check_program(path, what));
+	return mw_preflight_emulated(pid, what);
 }
 
 static pid_t process_of(pid_t tid)

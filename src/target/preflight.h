@@ -16,7 +16,7 @@
 
 /*
  * Can `pid` be watched? NULL, or an error of kind GONE (no such process),
- * UNSUPPORTED (memwatch itself, a thread id, kernel thread, zombie, 32-bit or foreign program) or DENIED (not
+ * UNSUPPORTED (memwatch itself, a thread id, kernel thread, zombie, 32-bit, foreign or emulated program) or DENIED (not
  * permitted, or traced already). A yes holds only for this moment.
  */
 struct mw_error *mw_preflight(pid_t pid) MW_MUST_CHECK;
@@ -26,6 +26,23 @@ struct mw_error *mw_preflight(pid_t pid) MW_MUST_CHECK;
  * script, a file that can't be read). Errors: UNSUPPORTED.
  */
 struct mw_error *mw_preflight_program(const char *path) MW_MUST_CHECK;
+
+/*
+ * Is process `pid`, called `what` in the error, run by a translator (valgrind, qemu-user)? Then what is written over
+ * its functions is never run, and nothing would ever be seen. Errors: UNSUPPORTED.
+ */
+struct mw_error *mw_preflight_emulated(pid_t pid, const char *what) MW_MUST_CHECK;
+
+struct mw_maps;
+
+enum mw_emulator {
+	MW_EMULATOR_NONE,
+	MW_EMULATOR_VALGRIND,
+	MW_EMULATOR_QEMU,
+};
+
+/* What it is judged by: the path of the process's program, and what is mapped. */
+enum mw_emulator mw_emulator_of(const char *exe, const struct mw_maps *maps);
 
 /*
  * Say why the kernel denied access to `pid` with `errnum` (EPERM or EACCES): never NULL. Kind is

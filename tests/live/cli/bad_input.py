@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Everything that memwatch must refuse: with one message, the right status, and nothing touched."""
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -189,6 +190,38 @@ def test_32_bit():
     child = paused(elf(32, PAUSE_32, "pause32"))
     refuse(1, ["32-bit"], "-p", child.pid, target=child.pid)
     assert_message(memwatch("doctor", "-p", child.pid), 1, "32-bit")
+
+
+def refuse_translated(pid, by):
+    refuse(1, [f"runs under {by}", "translates", "Run|Watch"], "-p", pid, "-d", 1, target=pid)
+    result = memwatch("doctor", "-p", pid)
+    assert_message(result, 1, f"runs under {by}")
+    assert "can't be watched" in result.stdout, result.stdout
+
+
+def test_valgrind():
+    if not shutil.which("valgrind"):
+        raise Skip("valgrind is not installed")
+    source = ("#include <stdlib.h>\n#include <unistd.h>\n"
+              "int main(void) { for (;;) { void *volatile block = malloc(1); free(block); usleep(1000); } }")
+    # A static program has nothing preloaded.
+    for kind in ([], ["-static"]):
+        path = compile_c(source, "translated", *kind)
+        child = spawn(["valgrind", "--quiet", path])
+        wait_until(lambda: any("translated" in line for line in open(f"/proc/{child.pid}/maps", encoding="utf-8")),
+                   "valgrind to map the program")
+        refuse_translated(child.pid, "valgrind")
+        child.kill()
+        child.wait()
+
+
+def test_qemu():
+    # What counts is what the program is called.
+    path = os.path.join(WORK, "qemu-riscv64-static")
+    shutil.copy(shutil.which("sleep"), path)
+    child = spawn([path, "1000"])
+    wait_until(lambda: comm(child.pid).startswith("qemu"), "the program to be started")
+    refuse_translated(child.pid, "qemu")
 
 
 def test_no_allocator():
