@@ -99,11 +99,14 @@ void stub_region_forget(struct mw_ring_slot *slot, uint64_t start, uint64_t end)
 
 void stub_region_inherit(struct mw_ring_slot *slot, uint64_t sp, uint64_t tp, uint64_t tp_end)
 {
-	/* A stack with the control block at its end holds for as far as that; of others nothing is known any more. */
+	/* A stack with the control block at its end holds for as far as that; of others nothing is known any more. What
+	 * memwatch answers of a thread's own stack ends where the control block begins. */
 	for (unsigned i = 0; i < MW_RING_REGIONS; i++) {
 		struct mw_ring_region region = load(slot, i);
-		bool both = region.low <= sp && sp < tp && tp_end <= region.high;
+		bool both = region.low <= sp && sp < tp && tp <= region.high;
 
+		if (both && region.high <= tp_end)
+			continue;
 		__atomic_store_n(&slot->regions[i].high, both ? tp_end : 0, __ATOMIC_RELEASE);
 	}
 }

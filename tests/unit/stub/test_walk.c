@@ -353,6 +353,24 @@ static void test_forget(void **state)
 	}
 }
 
+/* A short-lived thread on the stack of one before it asks nothing: memwatch's answers end at the control block. */
+static void test_answer_is_inherited(void **state)
+{
+	struct mw_ring_slot *slot = rig_slot();
+	uint64_t tp = word_at(STACK_WORDS - 8), sp = word_at(AT);
+	const struct mw_ring_region answer = {word_at(0) | MW_RING_REGION_OWN, tp};
+
+	(void)state;
+	slot->regions[1] = answer;
+	slot->regions[2] = (struct mw_ring_region){word_at(AT + 1), tp};
+	slot->regions[3] = (struct mw_ring_region){word_at(0), tp - 8};
+	stub_region_inherit(slot, sp, tp, tp + 12);
+	assert_int_equal(slot->regions[1].low, answer.low);
+	assert_int_equal(slot->regions[1].high, answer.high);
+	assert_int_equal(slot->regions[2].high, 0);
+	assert_int_equal(slot->regions[3].high, 0);
+}
+
 /* Whatever stands in the index: nothing is read outside (the sanitizer sees), and no row is made of it. */
 static void test_hostile_index(void **state)
 {
@@ -433,7 +451,7 @@ int main(void)
 		T(test_frame_pointer), T(test_realigned),    T(test_lost_frame_pointer),
 		T(test_upper_end),     T(test_compare),      T(test_many_stacks),
 		T(test_ask),           T(test_forget),       T(test_hostile_index),
-		T(test_rows),          T(test_signal_frame),
+		T(test_rows),          T(test_signal_frame), T(test_answer_is_inherited),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
