@@ -18,7 +18,7 @@
 #define ASLEEP_PATIENCE_NS 2000000000u /* for threads in waits that nothing interrupts */
 #define PATIENCE_NS        5000000000u /* for any */
 #define FIRST_BREATH_NS    100000u
-#define LONGEST_BREATH_NS  20000000u
+#define LONGEST_BREATH_NS  500000000u /* where CPUs are scarce, shorter ones are over before anybody has had one */
 #define FIRST_NAP_NS       20000
 #define LONGEST_NAP_NS     500000
 #define LOOK_AFTER_NS      2000000u /* of silence: see what those do that have not stopped */
@@ -182,15 +182,22 @@ struct mw_error *mw_quiesce_take(struct mw_quiesce *quiesce, pid_t pid)
 	return NULL;
 }
 
+/* Is there a child that lives in the same memory, or may be one? */
+static bool has_child(const struct mw_quiesce *quiesce)
+{
+	for (size_t i = 0; i < quiesce->count; i++)
+		if (quiesce->threads[i].sharing || quiesce->threads[i].newborn)
+			return true;
+	return false;
+}
+
 struct mw_error *mw_quiesce_breathe(struct mw_quiesce *quiesce, uint64_t ns)
 {
 	struct mw_error *first = NULL;
 	uint64_t begin = mw_clock_ns();
 	long length_ns = FIRST_NAP_NS;
-	bool sharing = false;
+	bool sharing = has_child(quiesce);
 
-	for (size_t i = 0; i < quiesce->count; i++)
-		sharing |= quiesce->threads[i].sharing || quiesce->threads[i].newborn;
 	quiesce->holding = false;
 	for (size_t i = 0; i < quiesce->count; i++) {
 		struct mw_quiet_thread *thread = &quiesce->threads[i];
@@ -284,6 +291,9 @@ struct mw_error *mw_quiesce_await_hand(struct mw_quiesce *quiesce)
 					       "process %d waits for a child that shares its memory: no thread of it "
 					       "can be used",
 					       (int)quiesce->pid);
+		/* With the child gone its maker needs but a moment; it may make another. */
+		if (!has_child(quiesce))
+			breath_ns = FIRST_BREATH_NS;
 		MW_TRY(mw_quiesce_breathe(quiesce, breath_ns));
 		breath_ns = breath_ns * 2 < LONGEST_BREATH_NS ? breath_ns * 2 : LONGEST_BREATH_NS;
 	}

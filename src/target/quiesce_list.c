@@ -2,6 +2,7 @@
 /* quiesce_list.c: find the threads of a process and seize them (quiesce_list.h). */
 #include "target/quiesce_list.h"
 
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/vector.h"
 #include "proc/file.h"
@@ -21,8 +22,8 @@
 #define FLAG_IO_WORKER   0x00000010u
 #define FLAG_USER_WORKER 0x00004000u
 
-#define MOST_LISTS  64  /* of threads are read before those are interrupted that are known */
-#define ORPHAN_WAIT 200 /* ms for one to come to its first stop */
+#define MOST_LISTS         64          /* of threads are read before those are interrupted that are known */
+#define ORPHAN_PATIENCE_NS 5000000000u /* for all to come to their first stops: it takes their having had a CPU */
 
 /* The place of the first whose id is `tid` or more. */
 static size_t place(const struct mw_quiesce *quiesce, pid_t tid)
@@ -294,21 +295,24 @@ static bool is_unheard(pid_t pid)
 	return waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOWAIT | WNOHANG | __WALL) == 0 && info.si_pid == pid;
 }
 
-static void free_orphan(const struct mw_quiesce *quiesce, pid_t pid)
+static void free_orphan(const struct mw_quiesce *quiesce, pid_t pid, uint64_t begin)
 {
-	for (unsigned i = 0; i < ORPHAN_WAIT && is_orphan(quiesce, pid); i++) {
+	while (is_orphan(quiesce, pid)) {
 		if (is_unheard(pid)) {
 			if (quiesce->forked)
 				mw_error_destroy(quiesce->forked(quiesce->context, pid));
 			mw_error_destroy(mw_tracee_detach(pid, 0));
 			return;
 		}
+		if (mw_clock_ns() - begin > ORPHAN_PATIENCE_NS)
+			return;
 		usleep(1000);
 	}
 }
 
 void mw_quiesce_free_orphans(const struct mw_quiesce *quiesce)
 {
+	uint64_t begin = mw_clock_ns();
 	DIR *directory = opendir("/proc");
 	struct dirent *entry;
 
@@ -318,7 +322,7 @@ void mw_quiesce_free_orphans(const struct mw_quiesce *quiesce)
 		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
 
 		if (pid > 0)
-			free_orphan(quiesce, pid);
+			free_orphan(quiesce, pid, begin);
 	}
 	closedir(directory);
 }
