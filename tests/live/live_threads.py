@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Threads: many at once, short-lived ones, a leader that has gone, blocked signals."""
+import subprocess
 import unittest
 
 import mwlive
@@ -22,6 +23,21 @@ class Threads(unittest.TestCase):
     def test_short_lived(self):
         answer, report = mwlive.observe(self, 'thread_storm', 1000)
         mwlive.compare(self, answer, report)
+
+    def test_attach_while_threads_start_each_other(self):
+        # A list of its threads may lack the one of a chain that lives just then: a breakpoint would kill it.
+        target = mwlive.Target(self, 'thread_storm', 'relay', 16)
+        before = mwlive.Snapshot(target.pid)
+        for number in range(60):
+            run = subprocess.run([mwlive.config.memwatch, '-p', str(target.pid), '-d', '0.02', '--quiet', '--json',
+                                  '/dev/null', '--engine', mwlive.config.engine], stdin=subprocess.DEVNULL,
+                                 capture_output=True, timeout=mwlive.PATIENCE, check=False)
+            self.assertEqual((run.returncode, run.stderr), (0, b''), number)
+            self.assertIsNone(target.process.poll(), number)
+        before.check(self)
+        target.go()
+        target.done()
+        target.finish()
 
     def test_leader_has_ended(self):
         answer, report = mwlive.observe(self, 'leader_exits')

@@ -82,7 +82,7 @@ def state(tid):
 
 def live_tid(pid):
     """A thread whose memory can be looked at: the leader, unless it has ended before the others."""
-    for tid in tids(pid):
+    for tid in (pid, *tids(pid)):
         if state(tid) not in 'ZX':
             return tid
     return None

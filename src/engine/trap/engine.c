@@ -132,14 +132,18 @@ static struct mw_error *ended_meanwhile(pid_t pid)
 static struct mw_error *stop_process(struct trap_process *process)
 {
 	uint64_t begin = mw_clock_ns();
+	bool fresh;
 
-	MW_TRY(trap_seize_all(process));
+	MW_TRY(trap_seize_all(process, &fresh));
 	if (process->launched)
 		return NULL;
 	MW_TRY(mw_fault("attach.stop"));
-	MW_TRY(trap_hold(process));
-	if (process->ended)
-		return ended_meanwhile(process->pid);
+	while (fresh) {
+		MW_TRY(trap_hold(process));
+		if (process->ended)
+			return ended_meanwhile(process->pid);
+		MW_TRY(trap_seize_all(process, &fresh));
+	}
 	MW_TRY(seize_sharing_children(process));
 	MW_TRY(trap_disposition_save(process));
 	process->stats.attach_ns = mw_clock_ns() - begin;

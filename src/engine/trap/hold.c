@@ -10,32 +10,35 @@
 #include <stdlib.h>
 
 #define PATIENCE_NS 2000000000u /* for threads that are neither stopped nor in an uninterruptible wait */
+#define MOST_LISTS  64          /* of threads are read before those are interrupted that are known */
 
 /* A thread that is there in /proc but can't be seized: is that in order? */
-static bool may_be_passed_over(pid_t tid)
+static bool may_be_passed_over(pid_t tid, bool *ended)
 {
 	struct mw_status status;
 	struct mw_error *err = mw_status_read(tid, &status);
-	bool fine = true;
+	bool dead = err || status.state == 'Z' || status.state == 'X';
 
-	/* Dead, dying, or ours already: its birth will be announced. */
-	if (!err)
-		fine = status.state == 'Z' || status.state == 'X' || status.tracer != 0;
 	mw_error_destroy(err);
-	return fine;
+	*ended |= dead;
+	/* Or ours already: its birth will be announced. */
+	return dead || status.tracer != 0;
 }
 
-static struct mw_error *seize_one(struct trap_process *process, pid_t tid, bool first)
+/* `*ended` where it is about to be no more, and may have made another before. */
+static struct mw_error *seize_one(struct trap_process *process, pid_t tid, bool *ended)
 {
 	struct trap_thread *thread;
 	struct mw_error *err;
+	bool first = tid == process->pid;
 
 	MW_TRY(mw_fault("attach.seize"));
 	err = mw_tracee_seize(tid);
 	if (err) {
 		int errnum = mw_error_errno(err);
 
-		if (mw_error_kind(err) == MW_ERROR_GONE || (!first && may_be_passed_over(tid))) {
+		if (mw_error_kind(err) == MW_ERROR_GONE || (!first && may_be_passed_over(tid, ended))) {
+			*ended |= mw_error_kind(err) == MW_ERROR_GONE;
 			mw_error_destroy(err);
 			return NULL;
 		}
@@ -54,28 +57,50 @@ static struct mw_error *seize_one(struct trap_process *process, pid_t tid, bool 
 	return trap_thread_add(process, tid, TRAP_THREAD, &thread);
 }
 
-struct mw_error *trap_seize_all(struct trap_process *process)
+/*
+ * Seize those of one list that are new. It is complete where none of those in it is on its way out, and where it has as
+ * many as there are.
+ */
+static struct mw_error *seize_listed(struct trap_process *process, bool *any, bool *complete)
 {
-	bool fresh = true;
+	pid_t *tids = NULL;
+	size_t count = 0;
+	bool ended = false;
+	struct mw_status status;
+	struct mw_error *err = mw_tasks_read(process->pid, &tids, &count);
 
+	for (size_t i = 0; i < count && !err; i++) {
+		if (mw_map_get(&process->engine->threads, (uint64_t)tids[i]))
+			continue;
+		err = seize_one(process, tids[i], &ended);
+		*any |= mw_map_get(&process->engine->threads, (uint64_t)tids[i]) != NULL;
+	}
+	free(tids);
+	MW_TRY(err);
+	MW_TRY(mw_status_read(process->pid, &status));
+	*complete = !ended && status.threads == count;
+	return NULL;
+}
+
+struct mw_error *trap_seize_all(struct trap_process *process, bool *fresh)
+{
+	bool complete = false;
+
+	*fresh = false;
 	/* Threads that appear meanwhile were either made by one that is seized, and are seized then, or are in the next
 	 * list. */
-	while (fresh) {
-		pid_t *tids = NULL;
-		size_t count = 0;
-		struct mw_error *err = mw_tasks_read(process->pid, &tids, &count);
+	for (unsigned i = 0; i < MOST_LISTS && !complete; i++) {
+		bool any = false;
+		struct mw_error *err = seize_listed(process, &any, &complete);
 
-		fresh = false;
-		for (size_t i = 0; i < count && !err; i++) {
-			if (mw_map_get(&process->engine->threads, (uint64_t)tids[i]))
-				continue;
-			err = seize_one(process, tids[i], tids[i] == process->pid);
-			if (mw_map_get(&process->engine->threads, (uint64_t)tids[i]))
-				fresh = true;
+		*fresh |= any;
+		/* With some of them seized, what became of it will be heard by waiting. */
+		if (err && mw_error_kind(err) == MW_ERROR_GONE && process->threads.count > 0) {
+			mw_error_destroy(err);
+			return NULL;
 		}
-		free(tids);
-		if (err)
-			return err;
+		MW_TRY(err);
+		complete &= !any;
 	}
 	if (process->threads.count == 0)
 		return mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", process->pid);

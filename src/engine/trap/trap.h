@@ -307,7 +307,11 @@ pid_t trap_stopped_tid(const struct trap_process *process);
 pid_t trap_live_tid(const struct trap_process *process);
 
 /* hold.c: stop all threads of a process, let them all go on. */
-struct mw_error *trap_seize_all(struct trap_process *process) MW_MUST_CHECK;
+/*
+ * Seize all threads that there are; *fresh says whether there was any that had not been. A list of threads that come
+ * and go may lack some: only one that is read while all known ones stand and that has nothing new is to be believed.
+ */
+struct mw_error *trap_seize_all(struct trap_process *process, bool *fresh) MW_MUST_CHECK;
 struct mw_error *trap_hold(struct trap_process *process) MW_MUST_CHECK;
 struct mw_error *trap_release(struct trap_process *process) MW_MUST_CHECK;
 
