@@ -11,9 +11,10 @@ import signal
 import socket
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
+
+from window import Window, run_ns, until
 
 # What is to be reached: (key, what, at least or at most, limit, unit).
 GOALS = [
@@ -23,6 +24,8 @@ GOALS = [
     ("pair 8 deep", "after", "after the window", "at least", 0.95, "of the bare rate"),
     ("redis SET", "kept", "redis SET, 20 clients, keeps", "at least", 0.95, "of the bare throughput"),
     ("redis LPUSH", "kept", "redis LPUSH, 20 clients, keeps", "at least", 0.95, "of the bare throughput"),
+    ("short-lived threads", "watched_per_second", "short-lived threads, watched", "at least", 2000,
+     "threads a second"),
     ("python dicts", "kept", "python3 allocating dicts keeps", "at least", 0.2, "of the bare rate"),
     ("memory", "all_mib", "shared memory at 16 threads", "at most", 64, "MiB"),
     ("stops", "attach_ms", "attach stops 200 threads for", "at most", 50, "ms"),
@@ -31,6 +34,8 @@ GOALS = [
     ("drain", "short", "drain, blocks that live briefly", "at least", 10, "million events a second"),
     ("idle", "share", "memwatch on an idle target takes", "at most", 0.01, "of a core"),
 ]
+
+REDIS_REQUESTS = 200000  # a sample: two seconds, as shorter ones differ by more than what is looked for
 
 PYTHON = """
 import mmap, struct, sys
@@ -43,93 +48,6 @@ while True:
     count += 500
     struct.pack_into('=Q', board, 0, count)
 """
-
-
-def code_of(pid):
-    """The code of a process's files as it is in memory now."""
-    found = []
-    with open("/proc/%d/maps" % pid, encoding="utf-8") as file:
-        lines = file.readlines()
-    with open("/proc/%d/mem" % pid, "rb", buffering=0) as memory:
-        for line in lines:
-            part = line.split(None, 5)
-            if "x" not in part[1] or len(part) < 6 or not part[5].startswith("/"):
-                continue
-            start, end = (int(x, 16) for x in part[0].split("-"))
-            try:
-                memory.seek(start)
-                found.append((start, memory.read(end - start)))
-            except OSError:
-                pass
-    return found
-
-
-def states(pid):
-    found = ""
-    for tid in os.listdir("/proc/%d/task" % pid):
-        try:
-            with open("/proc/%d/task/%s/stat" % (pid, tid), encoding="utf-8") as file:
-                found += file.read().rsplit(")", 1)[1].split()[0]
-        except OSError:
-            pass
-    return found
-
-
-def run_ns(pid):
-    """Time that all threads of a process have had a CPU, ns."""
-    total = 0
-    for tid in os.listdir("/proc/%d/task" % pid):
-        with open("/proc/%d/task/%s/schedstat" % (pid, tid), encoding="utf-8") as file:
-            total += int(file.read().split()[0])
-    return total
-
-
-def until(condition, what, seconds=30):
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            raise RuntimeError("waited in vain: " + what)
-        time.sleep(0.01)
-
-
-class Window:
-    """memwatch on a process, from when it records to when it is gone; `report` after it."""
-
-    def __init__(self, memwatch, pid, engine, directory):
-        self.path = os.path.join(directory, "report.json")
-        self.pid = pid
-        self.report = None
-        self.before = code_of(pid)
-        self.process = subprocess.Popen([memwatch, "-p", str(pid), "--engine", engine, "--quiet", "--json", self.path],
-                                        stdin=subprocess.DEVNULL)
-        try:
-            until(self.begun, "memwatch attaches")
-        except BaseException:
-            self.process.kill()
-            self.process.wait()
-            raise
-        time.sleep(0.2)  # caches fill
-
-    def begun(self):
-        if self.process.poll() is not None:
-            raise RuntimeError("memwatch ended with status %d" % self.process.returncode)
-        return code_of(self.pid) != self.before and "t" not in states(self.pid)
-
-    def end(self, load):
-        self.process.send_signal(signal.SIGINT)
-        if self.process.wait(120) != 0:
-            raise RuntimeError("memwatch failed with status %d" % self.process.returncode)
-        self.report = load(self.path)
-        if not self.report["complete"]:
-            print("bench: events were lost: %s" % self.report.get("lost"), file=sys.stderr)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *unused):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
 
 
 class Inside:
@@ -198,41 +116,76 @@ class Inside:
                 target.wait()
 
     def redis(self, command):
-        """Requests a second bare and watched, turn by turn: each pair is one sample of the share."""
+        """Requests a second and CPU time of a request, bare and watched in turn; a share is of the samples beside."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = str(free.getsockname()[1])
-        requests = str(20000 if self.options.quick else 100000)
         with tempfile.TemporaryDirectory(prefix="memwatch-bench.") as directory:
             server = subprocess.Popen(["redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "",
                                        "--appendonly", "no", "--dir", directory], stdin=subprocess.DEVNULL,
                                       stdout=subprocess.DEVNULL)
 
-            def rate():
-                out = subprocess.run(["redis-benchmark", "-p", port, "-t", command.lower(), "-n", requests, "-c", "20",
-                                      "-r", "100000", "--csv"], check=True, capture_output=True, text=True).stdout
-                return float(re.search(r'(?m)^"%s[^"]*","([0-9.]+)"' % command, out)[1])
+            def say(word):
+                return subprocess.run(["redis-cli", "-p", port, word], capture_output=True, text=True,
+                                      check=False).stdout.strip()
 
-            def answers():
-                return subprocess.run(["redis-cli", "-p", port, "PING"], capture_output=True, text=True,
-                                      check=False).stdout.strip() == "PONG"
+            def sample():
+                before = run_ns(server.pid)
+                out = subprocess.run(["redis-benchmark", "-p", port, "-t", command.lower(), "-n", str(REDIS_REQUESTS),
+                                      "-c", "20", "-r", "100000", "--csv"], check=True, capture_output=True,
+                                     text=True).stdout
+                return (float(re.search(r'(?m)^"%s[^"]*","([0-9.]+)"' % command, out)[1]),
+                        (run_ns(server.pid) - before) / REDIS_REQUESTS)
+
+            def sample_bare():
+                say("FLUSHALL")  # what is stored makes requests slower
+                return sample()
+
+            def sample_watched():
+                say("FLUSHALL")
+                with self.window(server.pid, directory) as window:
+                    found = sample()
+                    window.end(self.load)
+                return (*found, window.report["complete"])
             try:
-                until(answers, "redis answers")
-                rate()
-                shares, complete, bare = [], True, 0
-                for _ in range(1 if self.options.quick else 3):
-                    first = rate()
-                    with self.window(server.pid, directory) as window:
-                        watched = rate()
-                        window.end(self.load)
-                    last = rate()
-                    complete = complete and window.report["complete"]
-                    bare = max(bare, first, last)
-                    shares.append(2 * watched / (first + last))
-                return {"kept": statistics.median(shares), "bare_per_second": bare, "complete": complete}
+                until(lambda: say("PING") == "PONG", "redis answers")
+                sample_bare()
+                bare, watched = [sample_bare()], []
+                for _ in range(3 if self.options.quick else 5):
+                    watched.append(sample_watched())
+                    bare.append(sample_bare())
             finally:
                 server.kill()
                 server.wait()
+        shares = [2 * watched[i][0] / (bare[i][0] + bare[i + 1][0]) for i in range(len(watched))]
+        return {
+            "kept": statistics.median(shares),
+            "shares": shares,
+            "bare_per_second": statistics.median(each[0] for each in bare),
+            "bare_cpu_ns": statistics.median(each[1] for each in bare),
+            "watched_cpu_ns": statistics.median(each[1] for each in watched),
+            "complete": all(each[2] for each in watched),
+        }
+
+    def threads(self):
+        """Threads a second that are made, allocate and end, before, in and after a window."""
+        seconds = self.options.seconds
+        with tempfile.TemporaryDirectory(prefix="memwatch-bench.") as directory:
+            board = self.board(directory)
+            target = self.start(board, "shortlived")
+            try:
+                bare = board.rate(1, seconds / 2)
+                with self.window(target.pid, directory) as window:
+                    watched = board.rate(1, seconds)
+                    window.end(self.load)
+                after = board.rate(1, seconds / 2)
+                if target.poll() is not None or not bare:
+                    raise RuntimeError("the target has died, or stands still")
+            finally:
+                target.kill()
+                target.wait()
+        return {"bare_per_second": bare, "watched_per_second": watched, "after_per_second": after,
+                "complete": window.report["complete"]}
 
     def memory(self):
         """What is mapped in a target of 16 threads, all at work."""
@@ -367,6 +320,7 @@ class Inside:
                       ("pair 30 deep, every stack another", lambda: self.pair(30, 1, "vary"), repeat)]
         if shutil.which("redis-server") and shutil.which("redis-benchmark"):
             found += [("redis SET", lambda: self.redis("SET"), 1), ("redis LPUSH", lambda: self.redis("LPUSH"), 1)]
+        found.append(("short-lived threads", self.threads, repeat))
         if os.path.exists("/usr/bin/python3"):
             found.append(("python dicts", self.python, repeat))
         found += [("memory", self.memory, 1), ("stops", self.stops, repeat), ("idle", self.idle, 1),
@@ -420,11 +374,18 @@ def tables(rows, call_ns, number):
         yield ("Recorded inside the target: added to each malloc+free pair (python3: to each round), ns",
                ["", "added", "system calls", "added, CPU", "of the bare rate", "after the window", "bare",
                 "memwatch's CPU", "frames", "complete"], pairs)
-    lines = [[name, number(row["kept"], 3), number(row["bare_per_second"], 0), "yes" if row["complete"] else "NO"]
+    lines = [[name, number(row["kept"], 3), number(row["bare_per_second"], 0), number(row["bare_cpu_ns"] / 1000, 2),
+              number(row["watched_cpu_ns"] / 1000, 2), "yes" if row["complete"] else "NO"]
              for name, row in rows.items() if name.startswith("redis")]
     if lines:
-        yield ("redis-server under redis-benchmark, 20 clients", ["", "of the bare throughput", "bare, a second",
-                                                                  "complete"], lines)
+        yield ("redis-server under redis-benchmark, 20 clients; the server's CPU time of a request in µs",
+               ["", "of the bare throughput", "bare, a second", "CPU, bare", "CPU, watched", "complete"], lines)
+    lines = [[name, number(row["bare_per_second"], 0), number(row["watched_per_second"], 0),
+              number(row["after_per_second"], 0), "yes" if row["complete"] else "NO"]
+             for name, row in rows.items() if "watched_per_second" in row]
+    if lines:
+        yield ("Threads a second that are made, allocate and end",
+               ["", "bare", "watched", "after the window", "complete"], lines)
     lines = [[name, number(row["added_ns"], 0), number(row["added_ns"] / call_ns, 2), number(row["kept"], 2)]
              for name, row in rows.items() if name.startswith("heaptrack")]
     if lines:
