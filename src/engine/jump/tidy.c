@@ -116,7 +116,6 @@ static void retire_ring(struct jump_drain *drain, struct jump_reader *reader)
 static void clear(struct jump_drain *drain, struct mw_ring_slot *slot, struct jump_reader *reader)
 {
 	count_slot(drain, &drain->retired, slot);
-	__atomic_fetch_add(&jump_control(drain->shared)->open, slot->open, __ATOMIC_RELAXED);
 	if (reader)
 		retire_ring(drain, reader);
 	memset((uint8_t *)slot + offsetof(struct mw_ring_slot, ring), 0,
