@@ -62,6 +62,11 @@ static inline void cpu_add(uint64_t *to, uint64_t count)
 	__asm__ volatile("addq %1, %0" : "+m"(*to) : "er"(count) : "memory", "cc");
 }
 
+static inline void cpu_add32(uint32_t *to, uint32_t count)
+{
+	__asm__ volatile("addl %1, %0" : "+m"(*to) : "er"(count) : "memory", "cc");
+}
+
 /* Integer argument `index` (0…5) of a function at its entry, from registers in DWARF order. */
 static inline uint64_t cpu_argument(const uint64_t gpr[16], unsigned index)
 {

@@ -179,7 +179,7 @@ find_fde:
 	ret
 entries_end:
 
-/* How to unwind from `returned`: the frame is the call and R. */
+/* How to unwind from `returned`: the frame is the call and R. An exception that passes is told to mw_stub_unwound. */
 	.section .stub.frame, "a", @progbits
 	.balign 8
 cie:
@@ -187,12 +187,14 @@ cie:
 cie_id:
 	.long	0
 	.byte	1
-	.asciz	"zR"
+	.asciz	"zPR"
 	.uleb128 1
 	.sleb128 -8
 	.uleb128 16
-	.uleb128 1
+	.uleb128 6
 	.byte	0x1b		/* pcrel | sdata4 */
+	.long	mw_stub_unwound - .
+	.byte	0x1b
 	.byte	0x0c		/* DW_CFA_def_cfa */
 	.uleb128 7
 	.uleb128 STUB_CALL_SIZE+8

@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define MW_RING_MAGIC    UINT64_C(0x6d656d7761746368) /* "memwatch" */
-#define MW_RING_LAYOUT   2u
+#define MW_RING_LAYOUT   3u
 #define MW_RING_UNIT     32u /* bytes */
 #define MW_RING_REGIONS  4
 #define MW_RING_CHILDREN 64
@@ -180,7 +180,8 @@ struct mw_ring_slot {
 	uint64_t waited;     /* ticks that the thread has waited for room */
 	uint32_t ask, asked; /* enum mw_ring_ask; how often it has asked */
 	uint64_t ask_address;
-	uint64_t inside; /* recorder functions (enter, leave) that the thread is in; more than one in signal handlers */
+	uint32_t inside; /* recorder functions (enter, leave) that the thread is in; more than one in signal handlers */
+	uint32_t open;   /* times that it came into our code less times that it left: never corrected (mod 2^32) */
 
 	/* memwatch's. */
 	uint64_t drained;     /* units read */
@@ -353,6 +354,7 @@ struct mw_ring_control {
 	uint32_t next_stack;
 	uint32_t loader_changes;
 	uint32_t asks;        /* sum of all slots' asked */
+	uint32_t open;        /* what is missing in slots' `open`: calls that another thread left, or an exception */
 	uint64_t lost_events; /* of threads that got no slot */
 	uint32_t given_up;    /* memwatch was gone, and recording was stopped for it */
 	uint32_t child_count; /* forked children that were seen: their thread ids as their control blocks say */

@@ -30,8 +30,8 @@ static STUB_RARE void announce(void)
 	uint32_t none = 0, n;
 	uint64_t tp;
 
-	if (!__atomic_compare_exchange_n((uint32_t *)(uintptr_t)context->guard, &none, 2, false, __ATOMIC_ACQ_REL,
-					 __ATOMIC_RELAXED))
+	if (!__atomic_compare_exchange_n((uint32_t *)(uintptr_t)context->guard, &none, MW_STUB_GUARD_CHILD, false,
+					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return;
 	tp = cpu_thread_pointer(context->rdfsbase);
 	n = __atomic_fetch_add(&control->child_count, 1, __ATOMIC_ACQ_REL);
@@ -114,6 +114,8 @@ unsigned mw_stub_enter(struct mw_stub_saved *saved, struct mw_stub_call *call)
 		call->cookie = (uint64_t)(uintptr_t)call ^ context->cookie;
 		call->slot = (uint64_t)(uintptr_t)visit.slot;
 		__atomic_store_n(&visit.slot->top, (uint64_t)(uintptr_t)call, __ATOMIC_RELEASE);
+		/* From an execve that a vfork child has called none comes back. */
+		visit.stays = visit.hook->role != MW_STUB_EXEC;
 	}
 	stub_visit_end(&visit);
 	return answer;
@@ -130,19 +132,25 @@ void mw_stub_leave(struct mw_stub_call *call, uint64_t result)
 	/* No call of ours stands here any more. */
 	call->cookie = 0;
 	/* The stack is the program's, which may have written there. */
-	if (unlikely(!stub_on() || cookie != ((uint64_t)(uintptr_t)call ^ context->cookie) ||
-		     call->hook >= MW_STUB_MAX_HOOKS))
+	if (unlikely(cookie != ((uint64_t)(uintptr_t)call ^ context->cookie) || call->hook >= MW_STUB_MAX_HOOKS))
 		return;
+	if (unlikely(!stub_on())) {
+		if (stub_guard() == MW_STUB_GUARD_ENDING && context->hooks[call->hook].role != MW_STUB_EXEC)
+			stub_visit_count_out(slot);
+		return;
+	}
 	visit.control = stub_control();
 	visit.saved = NULL;
 	visit.call = call;
 	visit.hook = &context->hooks[call->hook];
 	visit.ret = 0;
 	visit.high = 0;
-	stub_visit_resume(&visit, slot);
+	if (unlikely(!stub_visit_resume(&visit, slot)))
+		return;
 	__atomic_store_n(&slot->top, call->prev, __ATOMIC_RELEASE);
 	if (unlikely(visit.hook->role == MW_STUB_EXEC)) {
 		slot->exec = 0;
+		visit.stays = true;
 	} else if (!(call->flags & MW_STUB_SILENT)) {
 		if (likely(stub_is_heap(visit.hook)))
 			stub_heap_leave(&visit, result);
@@ -150,6 +158,23 @@ void mw_stub_leave(struct mw_stub_call *call, uint64_t result)
 			stub_vm_leave(&visit, result);
 	}
 	stub_visit_end(&visit);
+}
+
+#define CLEANUP_PHASE   2
+#define CONTINUE_UNWIND 8
+
+/* The personality of the frame of a call that comes back: an exception takes it away. */
+int mw_stub_unwound(int version, int actions, uint64_t class, void *exception, void *context)
+{
+	uint32_t guard = stub_guard();
+
+	(void)version;
+	(void)class;
+	(void)exception;
+	(void)context;
+	if (actions & CLEANUP_PHASE && (guard == MW_STUB_GUARD_ON || guard == MW_STUB_GUARD_ENDING))
+		__atomic_fetch_sub(&stub_control()->open, 1, __ATOMIC_RELAXED);
+	return CONTINUE_UNWIND;
 }
 
 STUB_RARE void stub_cancel(struct stub_visit *visit, struct mw_stub_call *call)

@@ -52,6 +52,8 @@ struct mw_stub_saved {
 /* From the assembly. */
 unsigned mw_stub_enter(struct mw_stub_saved *saved, struct mw_stub_call *call);
 void mw_stub_leave(struct mw_stub_call *call, uint64_t result);
+/* From the C++ runtime, as _Unwind_Personality_Fn of the Itanium C++ ABI has it. */
+int mw_stub_unwound(int version, int actions, uint64_t class, void *exception, void *context);
 
 /* In the image, read-only where the recorder runs. Hidden: they are reached relative to the code, by no table. */
 extern struct mw_stub_context mw_stub_context __attribute__((visibility("hidden")));
@@ -71,8 +73,10 @@ struct stub_visit {
 	uint64_t ret;  /* the call's return address */
 	uint64_t high; /* the stack may be read from `call` to here; 0: it may not */
 	/* As they were, for when the visit that this one interrupted goes on. */
-	uint64_t inside, pending, pending_sp;
+	uint64_t pending, pending_sp;
+	uint32_t inside;
 	bool unreserved; /* it had said what is pending, and not reserved it yet */
+	bool stays;      /* the call will come back: it stays counted in slot->open */
 };
 
 static inline const struct mw_stub_context *stub_context(void)
@@ -80,9 +84,14 @@ static inline const struct mw_stub_context *stub_context(void)
 	return &mw_stub_context;
 }
 
+static inline uint32_t stub_guard(void)
+{
+	return __atomic_load_n((const uint32_t *)(uintptr_t)stub_context()->guard, __ATOMIC_RELAXED);
+}
+
 static inline bool stub_on(void)
 {
-	return __atomic_load_n((const uint32_t *)(uintptr_t)stub_context()->guard, __ATOMIC_RELAXED) == 1;
+	return stub_guard() == MW_STUB_GUARD_ON;
 }
 
 static inline struct mw_ring_control *stub_control(void)
@@ -117,8 +126,11 @@ static inline bool stub_is_heap(const struct mw_stub_hook *hook)
 /* visit.c */
 /* False where the thread can't have a slot or ring: nothing can be recorded, and that has been counted. */
 STUB_API bool stub_visit_begin(struct stub_visit *visit);
-/* For leave: the slot is the one that was found at entry. */
-STUB_API void stub_visit_resume(struct stub_visit *visit, struct mw_ring_slot *slot);
+/* For leave: the slot is the one that was found at entry. False where another thread has come back from the call, which
+ * can't be recorded, and that has been counted. */
+STUB_API bool stub_visit_resume(struct stub_visit *visit, struct mw_ring_slot *slot);
+/* The call comes back, and that is all that is noted of it. */
+STUB_API void stub_visit_count_out(struct mw_ring_slot *slot);
 STUB_API void stub_visit_end(struct stub_visit *visit);
 
 /* slot.c */

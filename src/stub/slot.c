@@ -15,8 +15,9 @@ static STUB_RARE bool take_over(const struct stub_visit *visit, struct mw_ring_s
 		return true;
 	slot->top = 0; // NOLINT(clang-analyzer-core.NullDereference): no slot lies at 0
 	stub_region_inherit(slot, (uint64_t)(uintptr_t)visit->call, tp, tp + stub_context()->tid_offset + sizeof(tid));
-	/* It may have died in the recorder. */
+	/* It may have died in the recorder, and in calls. */
 	slot->pending_sp = 0;
+	slot->open = 0;
 	return true;
 }
 

@@ -9,10 +9,10 @@
  *      [sp]        struct mw_stub_call: its hook is filled in, the rest is room
  *      [sp + 72]   return address of the call
  *
- *   enter   guard is 0: to the original at once. Else the recorder says: to the original at once, or by a call whose
- *           return address is `returned`; the recorder is told the result then, and the caller returned to.
- *   find_fde is the entry for _Unwind_Find_FDE(pc, bases): for pc in the call at `returned` it gives the frame
- *           description of our own frame, so that exceptions and backtraces pass through it.
+ *   enter   guard is not ON: to the original at once. Else the recorder says: to the original at once, or by a call
+ * whose return address is `returned`; the recorder is told the result then, and the caller returned to. find_fde is the
+ * entry for _Unwind_Find_FDE(pc, bases): for pc in the call at `returned` it gives the frame description of our own
+ * frame, so that exceptions and backtraces pass through it.
  */
 #ifndef MW_STUB_STUB_H
 #define MW_STUB_STUB_H
@@ -22,7 +22,7 @@
 #define MW_STUB_MAX_HOOKS 512
 #define MW_STUB_RANGES    8
 #define MW_STUB_MAGIC     UINT64_C(0x6275747368637461)
-#define MW_STUB_LAYOUT    1u /* of the header and the context: another number is another memwatch's */
+#define MW_STUB_LAYOUT    2u /* of the header and the context: another number is another memwatch's */
 #define MW_STUB_CALL_SIZE 72
 
 /* A hooked call that has not returned: on the target's stack, right below its return address. */
@@ -71,10 +71,15 @@ struct mw_stub_range {
 	uint64_t start, end;
 };
 
+/* The guard's word. */
+#define MW_STUB_GUARD_OFF    0u /* before the window; a forked child's, too */
+#define MW_STUB_GUARD_ON     1u
+#define MW_STUB_GUARD_CHILD  2u /* a forked child that has said so */
+#define MW_STUB_GUARD_ENDING 3u /* nothing is recorded any more; calls that come back are counted out */
+
 /* Filled in by memwatch; read-only in the target. */
 struct mw_stub_context {
-	uint64_t
-		guard; /* address of the guard's word: 0 is off or a forked child's, 1 on, 2 a child that has said so */
+	uint64_t guard;  /* address of the guard's word */
 	uint64_t shared; /* address of the shared memory */
 	uint64_t cookie;
 	uint32_t tid_offset;      /* of the thread id from the thread pointer */

@@ -5,6 +5,9 @@
  * A visit may be interrupted by a signal whose handler visits too. While it lasts, slot->inside counts it, and
  * pending_sp says where it began. A handler that jumps away leaves both behind; a later visit from further up the same
  * stack knows that by what it finds.
+ *
+ * slot->open counts what has come in and not left, the calls that are to come back included. Nothing ever corrects it:
+ * where a handler switches to another stack, and may switch back much later, that is how memwatch knows of it.
  */
 #include "stub/recorder.h"
 
@@ -59,6 +62,12 @@ static inline void open_visit(struct stub_visit *visit)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
+/* The slot is this thread's: it may be added to in one instruction. */
+static bool own(const struct mw_ring_slot *slot)
+{
+	return likely(slot->owner == cpu_thread_pointer(stub_context()->rdfsbase));
+}
+
 static STUB_RARE bool begin_fresh(struct stub_visit *visit)
 {
 	struct mw_ring_slot *slot = visit->slot;
@@ -89,15 +98,32 @@ bool stub_visit_begin(struct stub_visit *visit)
 		__atomic_fetch_add(&visit->control->lost_events, 1, __ATOMIC_RELAXED);
 		return false;
 	}
+	cpu_add32(&visit->slot->open, 1);
+	visit->stays = false;
 	open_visit(visit);
 	cpu_add(&visit->slot->entries, 1);
 	return likely(!fresh && visit->slot->ring) || begin_fresh(visit);
 }
 
-void stub_visit_resume(struct stub_visit *visit, struct mw_ring_slot *slot)
+void stub_visit_count_out(struct mw_ring_slot *slot)
 {
+	if (own(slot))
+		cpu_add32(&slot->open, UINT32_MAX);
+	else
+		__atomic_fetch_sub(&stub_control()->open, 1, __ATOMIC_RELAXED);
+}
+
+bool stub_visit_resume(struct stub_visit *visit, struct mw_ring_slot *slot)
+{
+	if (unlikely(!own(slot))) {
+		__atomic_fetch_add(&visit->control->lost_events, 1, __ATOMIC_RELAXED);
+		stub_visit_count_out(slot);
+		return false;
+	}
 	visit->slot = slot;
+	visit->stays = false;
 	open_visit(visit);
+	return true;
 }
 
 static STUB_RARE void restore(struct stub_visit *visit)
@@ -118,4 +144,6 @@ void stub_visit_end(struct stub_visit *visit)
 	if (unlikely(visit->inside))
 		restore(visit);
 	__atomic_store_n(&visit->slot->inside, visit->inside, __ATOMIC_RELEASE);
+	if (!visit->stays)
+		cpu_add32(&visit->slot->open, UINT32_MAX);
 }

@@ -7,7 +7,7 @@ void stub_give_up(struct mw_ring_control *control)
 	__atomic_store_n(&control->given_up, 1, __ATOMIC_RELAXED);
 	/* Else a guard of 0 would be taken for a forked child's. */
 	__atomic_store_n(&control->recording, 0, __ATOMIC_RELEASE);
-	__atomic_store_n((uint32_t *)(uintptr_t)stub_context()->guard, 0, __ATOMIC_RELEASE);
+	__atomic_store_n((uint32_t *)(uintptr_t)stub_context()->guard, MW_STUB_GUARD_ENDING, __ATOMIC_RELEASE);
 }
 
 void stub_wait_begin(struct stub_wait *wait)

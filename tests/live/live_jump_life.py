@@ -85,6 +85,27 @@ class Life(unittest.TestCase):
                 self.exact('loaders', mwlive.target_path('libplugin_leak.so'),
                            mwlive.target_path(f'libplugin_{own}.so'))
 
+    def test_threads_of_the_program_s_own_making(self):
+        """They are switched by signals, amidst calls as well: what they will come back to stays there for them."""
+        target = mwlive.Target(self, 'preempted', env={'LD_PRELOAD': mwlive.target_path('libbump.so')})
+        target.go()
+        kept = 0
+        for _ in range(4):
+            # A call that another context comes between may not be told apart from one that was left: lost, and told.
+            watch = mwlive.Watch(self, target.pid, busy=True, complete=None)
+            time.sleep(0.3)
+            report = watch.stop(intact=False)
+            mwjump.check_text_of_files(self, target.pid)
+            self.assertGreater(mwlive.total_of(mwlive.select(report, 'preempted_round'))['size']['count'], 0)
+            if not report['engine']['left_behind']:
+                watch.check_targets()
+            kept += report['engine']['left_behind'] is not None
+            time.sleep(0.1)
+        print(f'code kept for them {kept} times of 4', flush=True)
+        target.send()
+        self.assertGreater(target.done()['rounds'], 0)
+        target.finish()
+
     def test_2000_threads_a_second(self):
         began = time.monotonic()
         self.exact('thread_storm', 6000)

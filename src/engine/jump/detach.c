@@ -17,9 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PATIENCE_NS  UINT64_C(3000000000) /* for calls in flight, and to have it stopped */
-#define FIRST_BREATH UINT64_C(200000)
-#define LAST_BREATH  UINT64_C(20000000)
+#define PATIENCE_NS UINT64_C(3000000000) /* to have it stopped */
 
 /* The first of two errors; the other is dropped. One that only says that the process is gone is none. */
 static struct mw_error *first_of(struct mw_error *first, struct mw_error *second)
@@ -34,27 +32,13 @@ static struct mw_error *first_of(struct mw_error *first, struct mw_error *second
 	return first;
 }
 
-static bool still_there(const struct jump_process *process)
+static void look(struct jump_process *process, void *context)
 {
-	return !process->quiesce.gone && !process->quiesce.execed;
-}
-
-/* Let calls in flight come back. `*left`: how many have not. */
-static struct mw_error *drain_calls(struct jump_process *process, struct mw_maps *maps, size_t *left)
-{
-	uint64_t begin = mw_clock_ns();
-
-	for (uint64_t breath = FIRST_BREATH; still_there(process);) {
-		MW_TRY(jump_move_out(process));
-		mw_maps_deinit(maps);
-		MW_TRY(mw_maps_read(jump_live_tid(process), maps));
-		*left = jump_in_flight(process, maps, false);
-		if (*left == 0 || mw_clock_ns() - begin > PATIENCE_NS)
-			return NULL;
-		MW_TRY(mw_quiesce_breathe(&process->quiesce, breath));
-		breath = breath * 2 < LAST_BREATH ? breath * 2 : LAST_BREATH;
-	}
-	return NULL;
+	(void)context;
+	if (process->drain)
+		jump_drain_tidy(process->drain);
+	if (process->shared.base)
+		process->open_elsewhere = __atomic_load_n(&jump_control(&process->shared)->open, __ATOMIC_RELAXED);
 }
 
 /* What has to stay mapped stays unused, and is told of. */
@@ -77,11 +61,11 @@ static struct mw_error *restore(struct jump_process *process, struct mw_maps *ma
 	struct mw_error *err = jump_unpatch(process, false, taken);
 
 	if (!err)
-		err = drain_calls(process, maps, left);
-	if (!jump_unwinder_patched(process) || !still_there(process))
+		err = jump_await_calls(process, maps, look, NULL, left);
+	if (!jump_unwinder_patched(process) || !jump_still_there(process))
 		return err;
 	err = first_of(err, jump_unpatch(process, true, taken));
-	return err || *left ? err : drain_calls(process, maps, left);
+	return err || *left ? err : jump_await_calls(process, maps, look, NULL, left);
 }
 
 static struct mw_error *take_out(struct jump_process *process)
@@ -92,7 +76,7 @@ static struct mw_error *take_out(struct jump_process *process)
 	size_t left = 0;
 	struct mw_error *err = restore(process, &maps, &taken, &left);
 
-	if (!err && still_there(process) && !must_stay(process, taken, left)) {
+	if (!err && jump_still_there(process) && !must_stay(process, taken, left)) {
 		/* A vfork may have come while calls went on. */
 		err = mw_quiesce_await_hand(&process->quiesce);
 		if (!err)
@@ -170,7 +154,7 @@ struct mw_error *jump_process_detach(struct jump_process *process, enum mw_windo
 		/* In this order: a guard that is off while recording is on is a forked child's. */
 		if (process->shared.base)
 			__atomic_store_n(&jump_control(&process->shared)->recording, 0, __ATOMIC_RELEASE);
-		err = first_of(err, jump_guard_set(process, jump_live_tid(process), 0));
+		err = first_of(err, jump_guard_set(process, jump_live_tid(process), MW_STUB_GUARD_ENDING));
 		err = first_of(err, remove_all(process));
 	}
 	return first_of(jump_process_end(process, end), err);

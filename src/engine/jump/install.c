@@ -142,7 +142,7 @@ struct mw_error *jump_install_jumps(struct jump_process *process)
 	jump_clock_start(&process->clock);
 	process->window.started_realtime_ns = mw_clock_realtime_ns();
 	__atomic_store_n(&control->recording, 1, __ATOMIC_RELEASE);
-	MW_TRY(jump_guard_set(process, jump_live_tid(process), 1));
+	MW_TRY(jump_guard_set(process, jump_live_tid(process), MW_STUB_GUARD_ON));
 	process->windowed = true;
 	return NULL;
 }

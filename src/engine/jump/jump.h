@@ -93,9 +93,10 @@ struct jump_process {
 	uint64_t filled_rings; /* rings that have memory */
 	uint32_t first_rings;  /* … from the beginning */
 	struct mw_stub_context context;
-	const uint8_t *code;  /* the image, as it is in the process: mw_stub_image, or that of a memwatch before */
-	bool mapped;          /* any memory of ours may be in the process */
-	mw_addr image, guard; /* 0: never there */
+	const uint8_t *code;     /* the image, as it is in the process: mw_stub_image, or that of a memwatch before */
+	uint32_t open_elsewhere; /* mw_ring_control.open, where the control block is not at hand */
+	bool mapped;             /* any memory of ours may be in the process */
+	mw_addr image, guard;    /* 0: never there */
 	uint64_t image_size;
 	struct jump_pads *pads;
 	size_t pads_count;
@@ -139,6 +140,18 @@ struct jump_engine {
 	uint64_t last_round_ns;          /* when it began */
 	struct mw_unwound_frame *frames; /* room for depth of them */
 };
+
+/* What the image that the process has says of itself. */
+static inline const struct mw_stub_header *jump_header(const struct jump_process *process)
+{
+	return (const struct mw_stub_header *)(const void *)process->code;
+}
+
+/* While it is stopped: it has not ended, nor become another program. */
+static inline bool jump_still_there(const struct jump_process *process)
+{
+	return !process->quiesce.gone && !process->quiesce.execed;
+}
 
 /* plan.c: which functions get a jump, and can they have one. Before anything is stopped. */
 /* Plan what came since the last time. `why` of detours says what is refused. */
@@ -213,6 +226,26 @@ struct mw_error *jump_move_out(struct jump_process *process) MW_MUST_CHECK;
 bool jump_handler_goes_back(struct jump_process *process);
 /* How many threads are in our code, or in calls that return there? `copy`: they are those of a forked child. */
 size_t jump_in_flight(struct jump_process *process, const struct mw_maps *maps, bool copy);
+/* Let calls in flight come back, for three seconds at most; all threads stand, and do so again. Threads are put out of
+ * copies of instructions first, `maps` read anew, and `look` sees to it that the slots are as they are now. `*left`:
+ * how many have not come back. Errors: those of the stop and of /proc. */
+struct mw_error *jump_await_calls(struct jump_process *process, struct mw_maps *maps,
+				  void (*look)(struct jump_process *process, void *context), void *context,
+				  size_t *left) MW_MUST_CHECK;
+
+/*
+ * Does word `i` of a stack tell that a signal has struck among the instructions of a pad or of the image, whose handler
+ * is at work? The place to go back to lies on the stack then. Return addresses, which follow a call, may be left over
+ * from calls long ago; a thread that is in the recorder's calls has told so (slot->inside).
+ */
+bool jump_struck_in_ours(const struct jump_process *process, const uint64_t *stack, size_t i);
+/* Does a call of ours begin with word `i` of the memory at `at`, called from the word below? One that has returned
+ * takes its mark away. */
+bool jump_call_stands(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t i);
+
+/* suspended.c: calls of ours that no thread is in: a signal handler has switched to another stack, and may switch back
+ * at any time. How many there may be at least; all threads stand, and none is in flight. */
+size_t jump_suspended(const struct jump_process *process, const struct mw_maps *maps);
 
 /* modules.c: the loader says that modules came or went. */
 struct mw_error *jump_modules_changed(struct jump_process *process) MW_MUST_CHECK;

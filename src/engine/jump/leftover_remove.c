@@ -18,16 +18,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#define PATIENCE_NS  UINT64_C(3000000000) /* for calls in flight */
-#define STOP_NS      UINT64_C(1000000000) /* to have it stopped */
-#define FIRST_BREATH UINT64_C(200000)
-#define LAST_BREATH  UINT64_C(20000000)
-#define MOST_LEFT    16 /* leftovers in one process */
-
-static bool still_there(const struct jump_process *process)
-{
-	return !process->quiesce.gone && !process->quiesce.execed;
-}
+#define STOP_NS   UINT64_C(1000000000) /* to have it stopped */
+#define MOST_LEFT 16                   /* leftovers in one process */
 
 static struct mw_error *write_control(const struct jump_remains *remains, pid_t tid, size_t offset)
 {
@@ -40,9 +32,10 @@ static struct mw_error *write_control(const struct jump_remains *remains, pid_t 
 }
 
 /* The slots as they are now: which threads are in the recorder. */
-static void copy_slots(struct jump_remains *remains, pid_t tid)
+static void copy_slots(struct jump_process *process, void *context)
 {
-	struct jump_process *process = remains->process;
+	const struct jump_remains *remains = context;
+	pid_t tid = jump_live_tid(process);
 	uint64_t offset = 0, size;
 	uint32_t count = 0;
 
@@ -56,28 +49,8 @@ static void copy_slots(struct jump_remains *remains, pid_t tid)
 	    mw_remote_read(tid, process->memory.there + offset, process->shared.base, size) != size)
 		return;
 	process->shared.geometry.slot_count = count;
-}
-
-/* Let calls in flight come back. `*left`: how many have not. */
-static struct mw_error *drain_calls(struct jump_remains *remains, struct mw_maps *maps, size_t *left)
-{
-	struct jump_process *process = remains->process;
-	uint64_t begin = mw_clock_ns();
-
-	for (uint64_t breath = FIRST_BREATH; still_there(process);) {
-		pid_t tid = jump_live_tid(process);
-
-		MW_TRY(jump_move_out(process));
-		mw_maps_deinit(maps);
-		MW_TRY(mw_maps_read(tid, maps));
-		copy_slots(remains, tid);
-		*left = jump_in_flight(process, maps, false);
-		if (*left == 0 || mw_clock_ns() - begin > PATIENCE_NS)
-			return NULL;
-		MW_TRY(mw_quiesce_breathe(&process->quiesce, breath));
-		breath = breath * 2 < LAST_BREATH ? breath * 2 : LAST_BREATH;
-	}
-	return NULL;
+	(void)mw_remote_read(tid, process->memory.there + offsetof(struct mw_ring_control, open),
+			     &process->open_elsewhere, sizeof(process->open_elsewhere));
 }
 
 /* A memwatch that was killed between the making of the shared memory and its mapping has left a descriptor. */
@@ -134,12 +107,12 @@ static struct mw_error *restore(struct jump_remains *remains, struct mw_maps *ma
 	struct mw_error *err, *last;
 
 	MW_TRY(jump_unpatch(process, false, taken));
-	err = drain_calls(remains, maps, left);
-	if (!jump_unwinder_patched(process) || !still_there(process))
+	err = jump_await_calls(process, maps, copy_slots, remains, left);
+	if (!jump_unwinder_patched(process) || !jump_still_there(process))
 		return err;
 	last = jump_unpatch(process, true, taken);
 	if (!err && !last)
-		return *left ? NULL : drain_calls(remains, maps, left);
+		return *left ? NULL : jump_await_calls(process, maps, copy_slots, remains, left);
 	if (!err)
 		return last;
 	mw_error_destroy(last);
@@ -157,9 +130,9 @@ static struct mw_error *take_out(struct jump_remains *remains, char *left, size_
 
 	/* In this order: a guard that is off while recording is on is a forked child's. */
 	MW_TRY(write_control(remains, tid, offsetof(struct mw_ring_control, recording)));
-	MW_TRY(jump_guard_set(process, tid, 0));
+	MW_TRY(jump_guard_set(process, tid, MW_STUB_GUARD_ENDING));
 	err = restore(remains, &maps, &taken, &calls);
-	if (!err && still_there(process)) {
+	if (!err && jump_still_there(process)) {
 		remains->taken |= taken != NULL;
 		if (calls || remains->taken)
 			(void)snprintf(left, size,
@@ -181,7 +154,7 @@ static struct mw_error *remove_one(struct jump_remains *remains, char *left, siz
 	struct mw_error *err, *released;
 
 	err = jump_stop(process, STOP_NS);
-	if (!err && still_there(process))
+	if (!err && jump_still_there(process))
 		err = take_out(remains, left, size);
 	released = mw_quiesce_end(&process->quiesce);
 	if (!err)

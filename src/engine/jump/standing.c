@@ -3,20 +3,20 @@
  */
 #include "engine/jump/jump.h"
 
+#include "base/clock.h"
 #include "proc/maps.h"
 #include "target/remote.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 
+#define PATIENCE_NS  UINT64_C(3000000000) /* for calls in flight */
+#define FIRST_BREATH UINT64_C(200000)     /* ns between two looks */
+#define LAST_BREATH  UINT64_C(20000000)
+#define WORK_TO_LOOK 5 /* time that it runs for, to the time that it stands to be looked at */
+
 #define CALL_BYTES 8u         /* no call is longer */
 #define STACK_SCAN (1u << 20) /* how much of a stack is looked through */
-
-/* What the image that the process has says of itself. */
-static const struct mw_stub_header *header_of(const struct jump_process *process)
-{
-	return (const struct mw_stub_header *)(const void *)process->code;
-}
 
 /* What a thread's standing is judged by. */
 struct standing {
@@ -37,7 +37,7 @@ static bool dead(const struct standing *standing, mw_addr frame)
 /* Does any of the calls from `top` outwards still return to us? */
 static bool call_standing(const struct standing *standing, mw_addr top)
 {
-	mw_addr returned = standing->process->image + header_of(standing->process)->returned;
+	mw_addr returned = standing->process->image + jump_header(standing->process)->returned;
 
 	/* The chain is written by the target: it is not followed for long. */
 	for (unsigned i = 0; top && i < 64; i++) {
@@ -69,14 +69,9 @@ static bool in_call(const struct jump_process *process, const uint64_t *stack, s
 	return false;
 }
 
-/*
- * Does the word tell that a signal has struck among the instructions of a pad or of the image, whose handler is at
- * work? The place to go back to lies on the stack then. Return addresses, which follow a call, may be left over from
- * calls long ago; a thread that is in the recorder's calls has told so (slot->inside).
- */
-static bool struck_in_ours(const struct jump_process *process, const uint64_t *stack, size_t i)
+bool jump_struck_in_ours(const struct jump_process *process, const uint64_t *stack, size_t i)
 {
-	const struct mw_stub_header *header = header_of(process);
+	const struct mw_stub_header *header = jump_header(process);
 	uint64_t into = stack[i] - process->image;
 
 	if (into < process->image_size)
@@ -85,14 +80,12 @@ static bool struck_in_ours(const struct jump_process *process, const uint64_t *s
 	return jump_memory_ours(process, stack[i]) && !in_call(process, stack, i);
 }
 
-/* Does a call of ours begin with word `i`, called from the word below? One that has returned takes its mark away. */
-static bool call_stands(const struct standing *standing, const uint64_t *stack, size_t i)
+bool jump_call_stands(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t i)
 {
-	const struct jump_process *process = standing->process;
 	size_t cookie = offsetof(struct mw_stub_call, cookie) / sizeof(uint64_t);
 
-	return i > 0 && stack[i + cookie] == ((standing->sp + i * sizeof(uint64_t)) ^ process->context.cookie) &&
-	       stack[i - 1] == process->image + header_of(process)->returned;
+	return i > 0 && stack[i + cookie] == ((at + i * sizeof(uint64_t)) ^ process->context.cookie) &&
+	       stack[i - 1] == process->image + jump_header(process)->returned;
 }
 
 /* Is the thread in a call of the recorder's? A handler that jumps out of one leaves the mark of it behind. */
@@ -124,8 +117,8 @@ static bool leads_to_ours(const struct standing *standing)
 	bool found = false;
 
 	for (size_t i = 0; i < got && !found; i++)
-		found = struck_in_ours(standing->process, stack, i) ||
-			(i + words <= got && call_stands(standing, stack, i));
+		found = jump_struck_in_ours(standing->process, stack, i) ||
+			(i + words <= got && jump_call_stands(standing->process, standing->sp, stack, i));
 	free(stack);
 	return found;
 }
@@ -175,7 +168,32 @@ size_t jump_in_flight(struct jump_process *process, const struct mw_maps *maps, 
 
 	for (size_t i = 0; i < process->quiesce.count; i++)
 		count += in_flight(process, maps, &process->quiesce.threads[i], copy);
-	return count;
+	/* What no thread is in may still be somewhere. */
+	return count || copy ? count : jump_suspended(process, maps);
+}
+
+struct mw_error *jump_await_calls(struct jump_process *process, struct mw_maps *maps,
+				  void (*look)(struct jump_process *process, void *context), void *context,
+				  size_t *left)
+{
+	uint64_t begin = mw_clock_ns();
+
+	for (uint64_t breath = FIRST_BREATH; jump_still_there(process);) {
+		uint64_t now = mw_clock_ns();
+
+		MW_TRY(jump_move_out(process));
+		mw_maps_deinit(maps);
+		MW_TRY(mw_maps_read(jump_live_tid(process), maps));
+		look(process, context);
+		*left = jump_in_flight(process, maps, false);
+		if (*left == 0 || mw_clock_ns() - begin > PATIENCE_NS)
+			return NULL;
+		/* Where it takes long to look, that is not done all the time. */
+		now = (mw_clock_ns() - now) * WORK_TO_LOOK;
+		MW_TRY(mw_quiesce_breathe(&process->quiesce, now > breath ? now : breath));
+		breath = breath * 2 < LAST_BREATH ? breath * 2 : LAST_BREATH;
+	}
+	return NULL;
 }
 
 /* Does an instruction that a jump will overwrite, but for the first, begin at that address? */

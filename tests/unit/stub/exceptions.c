@@ -38,7 +38,7 @@ allocate *exceptions_begin(void *original, void *next, void **find_fde)
 
 void exceptions_off(void)
 {
-	image_guard(image, 0);
+	image_guard(image, MW_STUB_GUARD_ENDING);
 	shared.control->recording = 0;
 }
 
@@ -52,5 +52,8 @@ void exceptions_end(void)
 		allocs += record.type == MW_RING_ALLOC;
 	/* The ring holds as many as that; 64 units. */
 	if (allocs == 0 || slot->inside)
+		abort();
+	/* Calls that an exception took away are not to come back. */
+	if (slot->open + shared.control->open)
 		abort();
 }

@@ -326,6 +326,64 @@ static void test_handler_on_its_own_stack(void **state)
 	rig_expect_none();
 }
 
+/* Calls of two stacks that a handler switches between come back in any order: each is counted until it has. */
+static void test_open_calls(void **state)
+{
+	struct mw_ring_slot *slot = rig_slot();
+	struct mw_stub_call *call, *elsewhere = (struct mw_stub_call *)(void *)&other_stack[300];
+
+	(void)state;
+	assert_int_equal(slot->open, 0);
+	call = rig_call(HOOK_MALLOC, 5, 0, 0, 0);
+	assert_int_equal(slot->open, 1);
+	other_stack[309] = CODE_END + 1;
+	assert_int_equal(rig_enter(elsewhere, HOOK_MALLOC, 77, 0, 0, 0), MW_STUB_WRAP);
+	assert_int_equal(slot->open, 2);
+	mw_stub_leave(call, BLOCK);
+	assert_int_equal(slot->open, 1);
+	/* Recording has ended, and it comes back yet. */
+	rig.shared.control->recording = 0;
+	rig.guard = MW_STUB_GUARD_ENDING;
+	mw_stub_leave(elsewhere, OTHER);
+	assert_int_equal(slot->open, 0);
+	/* What is passed on does not come back. */
+	rig.guard = MW_STUB_GUARD_ON;
+	call = outer_call(HOOK_CALLOC);
+	assert_int_equal(rig_enter(inner(OUTER, plain, 2), HOOK_MALLOC, 1, 0, 0, 0), MW_STUB_PASS);
+	assert_int_equal(slot->open, 1);
+	mw_stub_leave(call, BLOCK);
+	assert_int_equal(slot->open, 0);
+	/* One that was jumped over stays counted: who knows. */
+	(void)rig_call(HOOK_MALLOC, 5, 0, 0, 0);
+	call = rig_stack(STACK_WORDS - 100, 3);
+	assert_int_equal(rig_enter(call, HOOK_MALLOC, 6, 0, 0, 0), MW_STUB_WRAP);
+	mw_stub_leave(call, BLOCK);
+	assert_int_equal(slot->open, 1);
+	/* A forked child has nothing to say of it. */
+	call = rig_call(HOOK_MALLOC, 5, 0, 0, 0);
+	rig.guard = MW_STUB_GUARD_CHILD;
+	mw_stub_leave(call, BLOCK);
+	assert_int_equal(slot->open, 2);
+}
+
+/* Another thread comes back from a call than has made it: no word of the other's slot is touched. */
+static void test_comes_back_in_another_thread(void **state)
+{
+	struct rig_thread *first = rig.thread, *second = rig_thread_new(4712);
+	struct mw_stub_call *call = rig_call(HOOK_MALLOC, 5, 0, 0, 0);
+	struct mw_ring_slot before, *slot = rig_slot();
+
+	(void)state;
+	before = *slot;
+	rig.thread = second;
+	mw_stub_leave(call, BLOCK);
+	assert_memory_equal(slot, &before, sizeof(before));
+	assert_int_equal(rig.shared.control->open + slot->open, 0);
+	assert_int_equal(rig.shared.control->lost_events, 1);
+	rig.thread = first;
+	rig_thread_free(second);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
@@ -343,6 +401,8 @@ int main(void)
 		T(test_handlers),
 		T(test_abandoned),
 		T(test_handler_on_its_own_stack),
+		T(test_open_calls),
+		T(test_comes_back_in_another_thread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -90,8 +90,9 @@ static void test_memwatch_is_gone(void **state)
 
 	(void)state;
 	rig.shared.control->heartbeat_limit = 100000;
-	for (uint64_t n = 0; rig.guard; n++)
+	for (uint64_t n = 0; rig.guard == MW_STUB_GUARD_ON; n++)
 		pair(n);
+	assert_int_equal(rig.guard, MW_STUB_GUARD_ENDING);
 	/* Recording is over: nothing counts as missed. */
 	assert_int_equal(slot->lost_events, 0);
 	assert_int_equal(rig.shared.control->given_up, 1);

@@ -53,6 +53,11 @@ static inline void cpu_add(uint64_t *to, uint64_t count)
 	*to += count;
 }
 
+static inline void cpu_add32(uint32_t *to, uint32_t count)
+{
+	*to += count;
+}
+
 static inline uint64_t cpu_argument(const uint64_t gpr[16], unsigned index)
 {
 	static const uint8_t where[8] = {5, 4, 1, 2, 8, 9, 0, 0};

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * preempted (needs libbump.so preloaded): threads of the program's own making, which a signal's handler takes the CPU
+ * from wherever they are, in the middle of malloc as well, by switching to the stack of another.
+ *
+ * They go on until the harness says so. What each has allocated it has written into, and reads again when it has been
+ * away.
+ */
+#include "target.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#define COUNT  6
+#define STACK  65536
+#define BLOCKS 8
+#define PAUSE  20000   /* ns from round to round: libbump never gives anything back */
+#define MOST   1000000 /* rounds, for the same reason */
+
+static ucontext_t contexts[COUNT];
+static char stacks[COUNT][STACK] __attribute__((aligned(16)));
+static volatile sig_atomic_t current, rounds[COUNT], wrong, enough;
+
+static void on_tick(int number)
+{
+	int from = current;
+
+	(void)number;
+	current = (from + 1) % COUNT;
+	if (swapcontext(&contexts[from], &contexts[current]) != 0)
+		_exit(3);
+}
+
+static KEEP void preempted_round(unsigned depth, unsigned self)
+{
+	char *blocks[BLOCKS];
+
+	if (depth > 0) {
+		preempted_round(depth - 1, self);
+		return;
+	}
+	for (unsigned i = 0; i < BLOCKS; i++) {
+		blocks[i] = malloc(16 + i);
+		OPAQUE(blocks[i]);
+		memset(blocks[i], (int)(self + i), 16 + i);
+	}
+	for (unsigned i = 0; i < BLOCKS; i++) {
+		for (unsigned j = 0; j < 16 + i; j++)
+			wrong |= blocks[i][j] != (char)(self + i);
+		free(blocks[i]);
+	}
+}
+
+static void spend(void)
+{
+	struct timespec start, now;
+
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	do
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	while ((now.tv_sec - start.tv_sec) * 1000000000 + now.tv_nsec - start.tv_nsec < PAUSE);
+}
+
+static void work(unsigned self)
+{
+	while (!enough) {
+		struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+
+		if (rounds[self] < MOST / COUNT) {
+			preempted_round(self, self);
+			rounds[self]++;
+		}
+		spend();
+		if (self == 0 && poll(&input, 1, 0) == 1)
+			enough = 1;
+	}
+}
+
+static void begin(void)
+{
+	work((unsigned)current);
+	/* The first one ends the program. */
+	for (;;)
+		pause();
+}
+
+static void answer(void)
+{
+	uint64_t all = 0;
+
+	for (int i = 0; i < COUNT; i++)
+		all += (uint64_t)rounds[i];
+	if (wrong)
+		target_fail("a block has another content");
+	target_say("rounds", all);
+	target_done();
+}
+
+int main(void)
+{
+	struct sigaction action = {.sa_handler = on_tick};
+	struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
+
+	for (int i = 1; i < COUNT; i++) {
+		getcontext(&contexts[i]);
+		contexts[i].uc_stack.ss_sp = stacks[i];
+		contexts[i].uc_stack.ss_size = STACK;
+		makecontext(&contexts[i], begin, 0);
+	}
+	sigaction(SIGPROF, &action, NULL);
+	target_ready();
+	setitimer(ITIMER_PROF, &often, NULL);
+	work(0);
+	setitimer(ITIMER_PROF, &never, NULL);
+	target_wait();
+	answer();
+	return 0;
+}
