@@ -117,11 +117,9 @@ static struct mw_error *create_engine(struct run *run)
 	return ops->create(&engine_options, &run->engine);
 }
 
-/* From the first attach to the end of the window. */
-static struct mw_error *watch(struct run *run)
+static struct mw_error *attach_all(struct run *run)
 {
 	const struct mw_engine_ops *ops = run->engine->ops;
-	uint64_t deadline = 0;
 
 	for (size_t i = 0; i < run->count; i++) {
 		struct mw_recorder *recorder = &run->recorders[i];
@@ -135,10 +133,23 @@ static struct mw_error *watch(struct run *run)
 		MW_TRY(mw_recorder_before(&run->recorders[i]));
 	if (run->launch.pid)
 		MW_TRY(mw_launch_go(&run->launch));
-	MW_TRY(ops->start(run->engine));
+	return ops->start(run->engine);
+}
+
+/* From the first attach to the end of the window. */
+static struct mw_error *watch(struct run *run)
+{
+	struct mw_error *err = attach_all(run);
+	uint64_t deadline = 0;
+
+	/* Whatever failed, that one of them ended or became another meanwhile is the reason. */
+	for (size_t i = 0; i < run->count && err; i++)
+		err = mw_program_explain(run->recorders[i].pid, &run->recorders[i].program, err);
+	if (err)
+		return err;
 	if (run->options->duration_ns)
 		deadline = mw_clock_ns() + run->options->duration_ns;
-	return ops->run(run->engine, deadline, mw_self_interrupted());
+	return run->engine->ops->run(run->engine, deadline, mw_self_interrupted());
 }
 
 /* The first of two errors; the other is dropped. */

@@ -60,6 +60,7 @@ static struct mw_error *init_track(struct mw_recorder *recorder)
 struct mw_error *mw_recorder_init(struct mw_recorder *recorder, pid_t pid)
 {
 	*recorder = (struct mw_recorder){.pid = pid};
+	mw_program_read(pid, &recorder->program);
 	MW_TRY(init_track(recorder));
 	identify(recorder);
 	recorder->identified = true;
@@ -104,21 +105,6 @@ void mw_recorder_deinit(struct mw_recorder *recorder)
 	free_command(recorder->command, recorder->command_count);
 	free(recorder->samples);
 	memset(recorder, 0, sizeof(*recorder));
-}
-
-struct mw_error *mw_recorder_before(struct mw_recorder *recorder)
-{
-	struct mw_maps maps = {0};
-	struct mw_error *err = NULL;
-
-	/* Before its exec, a command's mappings are a copy of memwatch's own. */
-	if (recorder->launched)
-		return NULL;
-	MW_TRY(mw_maps_read(recorder->pid, &maps));
-	for (size_t i = 0; i < maps.count && !err; i++)
-		err = mw_track_before(recorder->track, maps.items[i].start, maps.items[i].end);
-	mw_maps_deinit(&maps);
-	return err;
 }
 
 /* Room for one more sample, or the last one where it is of the same moment; NULL without memory. */
@@ -183,6 +169,36 @@ void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_n
 		return;
 	*slot = sample;
 	recorder->ended |= last;
+}
+
+/* The engine has seen to it that it is the one that is there now that will be watched. */
+static bool became_another(const struct mw_recorder *recorder)
+{
+	struct mw_error *err = mw_program_check(recorder->pid, &recorder->program);
+	bool another = err != NULL;
+
+	mw_error_destroy(err);
+	return another;
+}
+
+struct mw_error *mw_recorder_before(struct mw_recorder *recorder)
+{
+	struct mw_maps maps = {0};
+	struct mw_error *err = NULL;
+
+	/* Before its exec, a command's mappings are a copy of memwatch's own. */
+	if (recorder->launched)
+		return NULL;
+	if (became_another(recorder)) {
+		mw_program_read(recorder->pid, &recorder->program);
+		identify(recorder);
+		mw_recorder_sample(recorder, recorder->pid, 0, false, NULL);
+	}
+	MW_TRY(mw_maps_read(recorder->pid, &maps));
+	for (size_t i = 0; i < maps.count && !err; i++)
+		err = mw_track_before(recorder->track, maps.items[i].start, maps.items[i].end);
+	mw_maps_deinit(&maps);
+	return err;
 }
 
 void mw_recorder_finish(struct mw_recorder *recorder, const struct mw_window_info *window)

@@ -7,6 +7,7 @@
 #define MW_CLI_RECORDER_H
 
 #include "cli/progress.h"
+#include "proc/program.h"
 #include "track/track.h"
 
 #include <memwatch/engine.h>
@@ -15,7 +16,8 @@
 struct mw_recorder {
 	pid_t pid;
 	bool launched;
-	bool identified; /* comm, exe and command are the process's own, not what was expected */
+	struct mw_program program; /* what it was at first; not known of a command */
+	bool identified;           /* comm, exe and command are the process's own, not what was expected */
 	char *comm, *exe;
 	char **command;
 	size_t command_count;
@@ -33,7 +35,7 @@ struct mw_error *mw_recorder_init_launched(struct mw_recorder *recorder, pid_t p
 					   char *const *command, size_t count) MW_MUST_CHECK;
 void mw_recorder_deinit(struct mw_recorder *recorder);
 
-/* Between attach and start, while the process stands still: its mappings. */
+/* Between attach and start, while the process stands still: its mappings, and who it is if it was another before. */
 struct mw_error *mw_recorder_before(struct mw_recorder *recorder) MW_MUST_CHECK;
 /* Memory of memwatch's own in a process, bytes. */
 struct mw_recorder_own {

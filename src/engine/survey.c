@@ -132,9 +132,22 @@ static char *searched(const struct mw_survey *survey)
 	return text;
 }
 
+/* Modules that need others; the vdso and the loader are none. */
+static size_t count_dynamic(const struct mw_survey *survey)
+{
+	size_t count = 0;
+
+	for (uint32_t i = 0; i < mw_modules_count(survey->modules); i++) {
+		const struct mw_module *module = mw_modules_get(survey->modules, i);
+
+		count += module->elf && !mw_elf_is_static(module->elf);
+	}
+	return count;
+}
+
 static bool only_stripped_static(const struct mw_survey *survey)
 {
-	for (uint32_t i = 0; i < mw_modules_count(survey->modules); i++) {
+	for (uint32_t i = 0; i < mw_modules_count(survey->modules) && count_dynamic(survey) == 0; i++) {
 		const struct mw_module *module = mw_modules_get(survey->modules, i);
 
 		if (module->elf && mw_elf_is_static(module->elf) && strcmp(module->path, "[vdso]") != 0 &&
@@ -164,6 +177,10 @@ static struct mw_error *no_allocator(const struct mw_survey *survey, enum mw_kin
 	if (only_stripped_static(survey))
 		return mw_error_hint(err, "it is a static program without a symbol table (.symtab): run a build of it "
 					  "that is not stripped");
+	/* A program alone that needs libraries. */
+	if (count_dynamic(survey) == 1)
+		return mw_error_hint(err,
+				     "it has just been started and its libraries are not mapped yet: attach again");
 	return mw_error_hint(err, "an allocator is found by the names of its functions in .dynsym or .symtab");
 }
 

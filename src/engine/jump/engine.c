@@ -6,6 +6,7 @@
 #include "base/fault.h"
 #include "engine/jump/jump_engine.h"
 #include "engine/jump/leftover.h"
+#include "proc/program.h"
 #include "proc/status.h"
 
 #include <errno.h>
@@ -78,7 +79,7 @@ static struct mw_error *let_go(struct jump_process *process)
 	return err;
 }
 
-static struct mw_error *attach(struct jump_process *process)
+static struct mw_error *put_in(struct jump_process *process)
 {
 	MW_TRY(mw_leftover_remove(process->pid, process->why_left, sizeof(process->why_left)));
 	MW_TRY(survey(process));
@@ -90,11 +91,16 @@ static struct mw_error *attach(struct jump_process *process)
 	return jump_await_handlers(process);
 }
 
-static struct mw_error *ended_meanwhile(pid_t pid)
+/* What was found and put into one program is nothing to another. When all is in place it stands, and stays what it is.
+ */
+static struct mw_error *attach(struct jump_process *process)
 {
-	struct mw_error *err = mw_error_create(MW_ERROR_GONE, 0, "process %d ended while memwatch attached to it", pid);
+	struct mw_program before;
+	struct mw_error *err;
 
-	return mw_error_hint(err, "To watch a short-lived program from its start, launch it: memwatch -- COMMAND");
+	mw_program_read(process->pid, &before);
+	err = put_in(process);
+	return err ? mw_program_explain(process->pid, &before, err) : mw_program_check(process->pid, &before);
 }
 
 static struct mw_error *jump_attach(struct mw_engine *base, pid_t pid, bool launched, const struct mw_event_sink *sink)
@@ -118,10 +124,6 @@ static struct mw_error *jump_attach(struct mw_engine *base, pid_t pid, bool laun
 	mw_error_destroy(jump_process_detach(process, MW_END_LOST));
 	engine->process_count--;
 	jump_process_destroy(process);
-	if (mw_error_kind(err) == MW_ERROR_GONE) {
-		mw_error_destroy(err);
-		return ended_meanwhile(pid);
-	}
 	return err;
 }
 

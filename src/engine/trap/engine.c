@@ -5,6 +5,7 @@
 #include "engine/jump/leftover.h"
 #include "engine/trap/trap.h"
 #include "engine/trap/trap_engine.h"
+#include "proc/program.h"
 #include "proc/status.h"
 #include "target/preflight.h"
 
@@ -122,13 +123,6 @@ static struct mw_error *seize_sharing_children(struct trap_process *process)
 	return NULL;
 }
 
-static struct mw_error *ended_meanwhile(pid_t pid)
-{
-	struct mw_error *err = mw_error_create(MW_ERROR_GONE, 0, "process %d ended while memwatch attached to it", pid);
-
-	return mw_error_hint(err, "To watch a short-lived program from its start, launch it: memwatch -- COMMAND");
-}
-
 static struct mw_error *stop_process(struct trap_process *process)
 {
 	uint64_t begin = mw_clock_ns();
@@ -141,7 +135,7 @@ static struct mw_error *stop_process(struct trap_process *process)
 	while (fresh) {
 		MW_TRY(trap_hold(process));
 		if (process->ended)
-			return ended_meanwhile(process->pid);
+			return mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", process->pid);
 		MW_TRY(trap_seize_all(process, &fresh));
 	}
 	MW_TRY(seize_sharing_children(process));
@@ -163,10 +157,12 @@ static struct mw_error *trap_attach(struct mw_engine *base, pid_t pid, bool laun
 	struct trap_engine *engine = (struct trap_engine *)base;
 	struct trap_process **processes;
 	struct trap_process *process = NULL;
+	struct mw_program before;
 	struct mw_status status;
 	struct mw_error *err;
 
-	MW_TRY(mw_status_read(pid, &status));
+	mw_program_read(pid, &before);
+	MW_TRY(mw_program_explain(pid, &before, mw_status_read(pid, &status)));
 	processes = realloc(engine->processes, (engine->process_count + 1) * sizeof(struct trap_process *));
 	if (!processes)
 		return mw_error_nomem();
@@ -183,12 +179,9 @@ static struct mw_error *trap_attach(struct mw_engine *base, pid_t pid, bool laun
 		mw_error_destroy(trap_process_detach(process, MW_END_LOST));
 		engine->process_count--;
 		process_destroy(process);
-		if (mw_error_kind(err) == MW_ERROR_GONE) {
-			mw_error_destroy(err);
-			return ended_meanwhile(pid);
-		}
 	}
-	return err;
+	/* What was surveyed of another program is looked at anew when the breakpoints are planted. */
+	return mw_program_explain(pid, &before, err);
 }
 
 static struct mw_error *begin_window(struct trap_process *process)

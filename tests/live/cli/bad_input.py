@@ -231,6 +231,13 @@ def test_no_allocator():
     assert_untouched(child.pid)
 
 
+def test_libraries_not_mapped():
+    # Its loader sleeps.
+    path = compile_c("int main(void) { return 0; }", "loading", f"-Wl,--dynamic-linker={elf(64, PAUSE_64, 'loader')}")
+    child = paused(path)
+    refuse(1, ["allocator", "just been started", "attach again"], "-p", child.pid, "-d", 1, target=child.pid)
+
+
 def test_stripped_static():
     path = compile_c("#include <unistd.h>\nint main(void) { for (;;) pause(); }", "stripped", "-static", "-s")
     child = paused(path)

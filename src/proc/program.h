@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* program.h: is a process still the program that it was? An exec may come, or its end, at any time. */
+#ifndef MW_PROC_PROGRAM_H
+#define MW_PROC_PROGRAM_H
+
+#include <memwatch/error.h>
+#include <memwatch/types.h>
+
+#include <sys/types.h>
+
+/* What tells one run of a program from another: when the process began, and what its exec was told of its memory. */
+struct mw_program {
+	bool known;
+	uint64_t started;      /* clock ticks since boot */
+	uint64_t digest, size; /* of the auxiliary vector */
+};
+
+/* Not known where it may not be read, or where the process has ended. */
+void mw_program_read(pid_t pid, struct mw_program *out);
+
+/*
+ * Is the process what it was when `before` was read? NULL also where that can't be known. Errors: GONE where it has
+ * ended or become another program, "while memwatch attached to it".
+ */
+struct mw_error *mw_program_check(pid_t pid, const struct mw_program *before) MW_MUST_CHECK;
+
+/* Whatever failed with it, that is the better reason: takes `err` (NULL stays NULL) and returns it, or the other. */
+struct mw_error *mw_program_explain(pid_t pid, const struct mw_program *before, struct mw_error *err) MW_MUST_CHECK;
+
+#endif
