@@ -36,6 +36,54 @@ struct mw_event_sink mw_track_sink(struct mw_track *track);
 /* A mapping that was there before the window: its unmapping is AOFI of known size. */
 struct mw_error *mw_track_before(struct mw_track *track, mw_addr start, mw_addr end) MW_MUST_CHECK;
 
+/*
+ * An interval of the window begins: all figures are about it from here on. Blocks that are live now were allocated
+ * before it: what becomes of them counts as AOFI, with their bytes and under the stacks that allocated them; those that
+ * are still live in the end are AOFO. Impacting, transient, sizes, peaks, lifetimes and series are of what is allocated
+ * from now on. Events of the interval are those from now on; it ends with the last event that is fed. Errors: MEMORY.
+ */
+struct mw_error *mw_track_interval(struct mw_track *track, uint64_t begin_ns) MW_MUST_CHECK;
+
+/* A block, or a piece of one, that went inside the interval, or is there at its end. */
+struct mw_track_fate {
+	mw_addr addr;
+	uint64_t bytes;            /* that went, or are still there; MW_SIZE_UNKNOWN: of before the window */
+	uint64_t born_ns, died_ns; /* MW_TIME_UNKNOWN: before the window; not by the interval's end */
+	uint32_t stack;  /* that allocated it, or that freed it where that is not known; may be MW_STACK_NONE */
+	uint32_t thread; /* that allocated it; UINT32_MAX: not known */
+	enum mw_kind kind;
+	bool last; /* the block is no more, or this is its only or first piece that is there: counts as one block */
+};
+
+#define MW_TIME_UNKNOWN UINT64_MAX
+
+/*
+ * Call `fate` for all that goes from now on (a realloc of the same block in place is an end and a birth); NULL: no
+ * more. What has died between BEGIN and END of a call is told at the END. Blocks from before the interval are told as
+ * well.
+ */
+void mw_track_watch(struct mw_track *track, void (*fate)(void *context, const struct mw_track_fate *fate),
+		    void *context);
+/* Call it for all that is there now, blocks from before the interval as well, until it returns false; in no order. */
+void mw_track_each_survivor(const struct mw_track *track,
+			    bool (*visit)(void *context, const struct mw_track_fate *fate), void *context);
+
+/*
+ * Impacting bytes over time: `count` values (at most MW_SERIES_MAX), the first at begin_ns + step_ns, one every
+ * step_ns. The step doubles as the interval grows: from MW_SERIES_MAX / 2 values on there are always so many. Which
+ * moments they are of depends on the interval's begin and the events' times alone.
+ */
+#define MW_SERIES_MAX 64u
+struct mw_track_series {
+	uint64_t begin_ns, step_ns;
+	uint32_t count;
+	float bytes[MW_SERIES_MAX];
+};
+/* Of a stack, or of all of a kind, up to `end_ns`, which is not before the last event. */
+void mw_track_stack_series(const struct mw_track *track, uint32_t id, uint64_t end_ns, struct mw_track_series *out);
+void mw_track_kind_series(const struct mw_track *track, enum mw_kind kind, uint64_t end_ns,
+			  struct mw_track_series *out);
+
 struct mw_track_peak {
 	struct mw_amount amount;
 	uint64_t at_ns;
@@ -45,6 +93,7 @@ struct mw_track_totals {
 	/* size = impacting + transient, in count and bytes, always */
 	struct mw_amount size, impacting, transient, aofi;
 	uint64_t aofi_unknown;     /* of aofi.count, with unknown size */
+	struct mw_amount aofo;     /* of blocks that the tracker knows: allocated before the interval, and still live */
 	struct mw_track_peak peak; /* of impacting, by bytes; the first moment of the highest */
 };
 

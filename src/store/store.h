@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * store.h: what a recording holds, for those who write one and those who read it. How it lies in a file: FORMAT.md.
+ *
+ * A recording is of one or more processes, numbered from 0. Numbers of stacks, threads and hooks are those that the
+ * process's sink gave out; each is told before the first event that names it. What is told twice with one number is
+ * news of the same thing (a thread's name, a module that has gone): the last word counts. Times are nanoseconds since
+ * the process's window began. Strings are UTF-8 as the target had them, NULL is "unknown"; all that is pointed to is
+ * good during the call only.
+ */
+#ifndef MW_STORE_STORE_H
+#define MW_STORE_STORE_H
+
+#include <memwatch/event.h>
+
+/* Who a process is. Told at the window's start, and again where it has become known better. */
+struct mw_stored_target {
+	pid_t pid;
+	const char *comm, *exe;
+	const char *const *command;
+	size_t command_count;
+	int64_t started_realtime_ns; /* CLOCK_REALTIME at the window's start */
+	bool track_heap, track_vm;
+	uint32_t depth;                     /* deepest stack kept, frames */
+	const char *engine, *engine_reason; /* which engine watched, and why that one */
+};
+
+struct mw_stored_hook {
+	uint32_t number;
+	const char *function, *module, *refused;
+	mw_addr address;
+	uint32_t role, kind; /* enum mw_role, enum mw_kind */
+};
+
+/* A file with code that the process has or had mapped. */
+struct mw_stored_module {
+	uint32_t number;
+	const char *path;
+	const uint8_t *build_id;
+	size_t build_id_size; /* 0: none */
+	mw_addr start, end;   /* lowest and highest address of its mappings */
+	uint64_t base;        /* offset in its file (vaddr) = address - base */
+	bool suspect;         /* what it allocates is its own: neither an allocator nor the C/C++ runtime */
+	bool has_file;        /* its file could be read */
+};
+
+struct mw_stored_thread {
+	uint32_t number;
+	pid_t tid;
+	const char *name;
+};
+
+struct mw_stored_mapping {
+	mw_addr start, end;
+	uint32_t kind;     /* enum mw_region_kind */
+	uint64_t resident; /* bytes; MW_SIZE_UNKNOWN where not known */
+	const char *path;  /* "" for anonymous memory */
+};
+
+/* Kinds of regions of an address space, for its summary. */
+enum mw_region_kind {
+	MW_REGION_HEAP,      /* [heap]: what brk made */
+	MW_REGION_ARENA,     /* other memory of an allocator's */
+	MW_REGION_STACK,     /* of threads */
+	MW_REGION_ANONYMOUS, /* private, of no file */
+	MW_REGION_FILE_TEXT, /* private, executable, of a file */
+	MW_REGION_FILE_DATA, /* private, of a file */
+	MW_REGION_SHARED,    /* shared, of a file or none */
+	MW_REGION_OWN,       /* memwatch's */
+	MW_REGION_SPECIAL,   /* vdso and the like */
+	MW_REGION_KIND_COUNT
+};
+
+/* When an address space was looked at. */
+enum mw_stored_moment { MW_STORED_START, MW_STORED_END };
+
+/* A process's memory at a moment; bytes, MW_SIZE_UNKNOWN where not known. */
+struct mw_stored_sample {
+	uint64_t time_ns;
+	uint64_t rss, pss, vsize; /* without what is memwatch's own */
+	uint64_t own_resident, own_mapped;
+	uint64_t heap_impacting, vm_impacting;
+	/* glibc's arenas: what is in use, what is free in them, what they have of the system. */
+	uint64_t arena_used, arena_free, arena_size;
+};
+
+struct mw_stored_mark {
+	uint32_t number; /* from 1 */
+	uint64_t time_ns;
+	const char *name;
+};
+
+/* A frame that an address was resolved to, innermost inlined one first. */
+struct mw_stored_frame {
+	const char *function, *file;
+	uint32_t line;   /* 0: unknown */
+	uint64_t offset; /* from the function's start, or from the module's */
+	bool inlined;
+};
+
+struct mw_stored_symbol {
+	uint32_t module;
+	mw_addr addr; /* a return address */
+	const struct mw_stored_frame *frames;
+	size_t frame_count;
+};
+
+/* A named figure of the engine's (mw_engine_stats). */
+struct mw_stored_figure {
+	const char *name;
+	uint64_t value;
+};
+
+/* How a process's window went. */
+struct mw_stored_end {
+	uint64_t length_ns;
+	uint32_t ended; /* enum mw_window_end */
+	bool has_exit_status;
+	int exit_status; /* wait status as waitpid gives it */
+	const char *left_behind;
+	const struct mw_stored_figure *figures;
+	size_t figure_count;
+};
+
+#endif

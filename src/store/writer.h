@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * writer.h: writes a recording as the window goes.
+ *
+ * What is told is put into chunks; full ones are compressed and written by a thread of the writer's, a few at a time,
+ * so memory is flat and the caller waits only where the disk is slower than the events come. Everything is to be called
+ * from one thread.
+ *
+ * A write that fails (the disk is full) ends the recording, not the window: calls go on and do nothing, what was
+ * written up to then stays a good recording that has been cut off, and mw_store_finish() says why.
+ */
+#ifndef MW_STORE_WRITER_H
+#define MW_STORE_WRITER_H
+
+#include "store/store.h"
+
+struct mw_store_writer;
+
+/*
+ * Begin a recording in a file of that name, mode 0600. Nothing is there under that name before mw_store_publish():
+ * until then an old file of that name stays as it was. Errors: SYSTEM with the name; MEMORY.
+ */
+struct mw_error *mw_store_create(const char *path, struct mw_store_writer **out) MW_MUST_CHECK;
+/* The windows begin: from now on what is written is found under the name (by rename), whatever becomes of us. */
+struct mw_error *mw_store_publish(struct mw_store_writer *writer) MW_MUST_CHECK;
+/* Without publish: leaves no file. NULL is fine. */
+void mw_store_destroy(struct mw_store_writer *writer);
+/* Write what is still in hand, and close. Errors: the first that writing met, with how much is good. */
+struct mw_error *mw_store_finish(struct mw_store_writer *writer) MW_MUST_CHECK;
+/* The unpublished file's name, for a signal handler to remove; NULL: none. */
+const char *mw_store_partial(const struct mw_store_writer *writer);
+/* Bytes written so far, those in hand not counted. */
+uint64_t mw_store_written(const struct mw_store_writer *writer);
+
+/*
+ * A sink that tells the recording what it tells `inner`, whose numbers it uses; both must outlive it. The recording is
+ * told of a stack or a thread when its number is new (a thread also when its name is).
+ */
+struct mw_error *mw_store_sink(struct mw_store_writer *writer, uint32_t process, const struct mw_event_sink *inner,
+			       struct mw_event_sink *out) MW_MUST_CHECK;
+
+void mw_store_target(struct mw_store_writer *writer, uint32_t process, const struct mw_stored_target *target);
+void mw_store_hook(struct mw_store_writer *writer, uint32_t process, const struct mw_stored_hook *hook);
+void mw_store_module(struct mw_store_writer *writer, uint32_t process, const struct mw_stored_module *module);
+void mw_store_before(struct mw_store_writer *writer, uint32_t process, mw_addr start, mw_addr end);
+void mw_store_sample(struct mw_store_writer *writer, uint32_t process, const struct mw_stored_sample *sample);
+void mw_store_mark(struct mw_store_writer *writer, uint32_t process, const struct mw_stored_mark *mark);
+void mw_store_mapping(struct mw_store_writer *writer, uint32_t process, enum mw_stored_moment moment,
+		      const struct mw_stored_mapping *mapping);
+void mw_store_symbol(struct mw_store_writer *writer, uint32_t process, const struct mw_stored_symbol *symbol);
+void mw_store_end(struct mw_store_writer *writer, uint32_t process, const struct mw_stored_end *end);
+/* Chunks that are begun are written now: what was told until now survives us. For about once a second. */
+void mw_store_flush(struct mw_store_writer *writer);
+
+#endif
