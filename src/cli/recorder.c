@@ -249,7 +249,6 @@ struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const st
 	const struct mw_engine_ops *ops = view->engine->ops;
 	struct mw_summary_input input = {
 		.track = recorder->track,
-		.modules = ops->modules(view->engine, recorder->pid),
 		.pid = recorder->pid,
 		.comm = recorder->comm,
 		.exe = recorder->exe,
@@ -265,6 +264,10 @@ struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const st
 		.progress = on_progress,
 		.progress_context = view->progress,
 	};
+	struct mw_modules *modules = ops->modules(view->engine, recorder->pid);
+	struct mw_view_module *view_modules = NULL;
+	struct mw_view_symbols symbols;
+	struct mw_symbolizer *symbolizer = NULL;
 	struct mw_error *err;
 	const char *reason;
 
@@ -272,8 +275,15 @@ struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const st
 	if (!input.engine_reason)
 		input.engine_reason = reason;
 	input.hook_count = ops->hooks(view->engine, recorder->pid, &input.hooks);
-	MW_TRY(mw_symbolizer_create(input.modules, &input.symbolizer));
-	err = mw_summary_create(&input, out);
-	mw_symbolizer_destroy(input.symbolizer);
+	MW_TRY(mw_view_modules_of(modules, &view_modules, &input.module_count));
+	input.modules = view_modules;
+	err = mw_symbolizer_create(modules, &symbolizer);
+	if (!err) {
+		symbols = mw_view_symbols_of(symbolizer);
+		input.symbols = &symbols;
+		err = mw_summary_create(&input, out);
+	}
+	mw_symbolizer_destroy(symbolizer);
+	free(view_modules);
 	return err;
 }

@@ -2,7 +2,6 @@
 /* frames.c: symbols for the frames of a report. */
 #include "view/frames.h"
 
-#include "alloc/families.h"
 #include "base/vector.h"
 #include "view/stack_id.h"
 
@@ -10,14 +9,14 @@
 #include <string.h>
 
 struct framed_module {
-	const struct mw_module *module;
-	const char *path; /* in the arena */
-	bool suspect;     /* neither allocator nor C/C++ runtime */
+	const char *path; /* in the arena; NULL: nothing is known of it */
+	uint64_t base;
+	bool suspect;
 };
 
 struct mw_framer {
 	struct mw_arena *arena;
-	struct mw_symbolizer *symbolizer;
+	const struct mw_view_symbols *symbols;
 	struct mw_report_frame *buffer; /* one stack's frames, before their number is known */
 	size_t count, capacity;
 	size_t module_count;
@@ -26,22 +25,18 @@ struct mw_framer {
 
 struct mw_error *mw_framer_create(const struct mw_summary_input *input, struct mw_arena *arena, struct mw_framer **out)
 {
-	size_t count = mw_modules_count(input->modules);
+	size_t count = input->module_count;
 	struct mw_framer *framer = calloc(1, sizeof(*framer) + count * sizeof(framer->modules[0]));
 
 	if (!framer)
 		return mw_error_nomem();
 	framer->arena = arena;
-	framer->symbolizer = input->symbolizer;
+	framer->symbols = input->symbols;
 	framer->module_count = count;
 	for (size_t i = 0; i < count; i++) {
-		const struct mw_module *module = mw_modules_get(input->modules, (uint32_t)i);
-
-		if (!module || !module->path)
-			continue;
-		framer->modules[i].module = module;
-		framer->modules[i].path = mw_arena_string(arena, module->path);
-		framer->modules[i].suspect = mw_alloc_classify(module->path, module->elf) == MW_MODULE_OTHER;
+		framer->modules[i].path = mw_arena_string(arena, input->modules[i].path);
+		framer->modules[i].base = input->modules[i].base;
+		framer->modules[i].suspect = input->modules[i].suspect;
 	}
 	*out = framer;
 	return NULL;
@@ -75,7 +70,7 @@ static struct mw_error *add_bare(struct mw_framer *framer, const struct framed_m
 		return mw_error_nomem();
 	frame->address = addr;
 	frame->module = module ? module->path : NULL;
-	frame->offset = module ? mw_module_offset(module->module, addr) : addr;
+	frame->offset = module ? addr - module->base : addr;
 	return NULL;
 }
 
@@ -85,11 +80,11 @@ static struct mw_error *add_frames(struct mw_framer *framer, const struct mw_raw
 	const struct mw_symbol_frame *symbols = NULL;
 	size_t count = 0;
 
-	if (raw->module < framer->module_count && framer->modules[raw->module].module)
+	if (raw->module < framer->module_count && framer->modules[raw->module].path)
 		module = &framer->modules[raw->module];
-	if (!module || !framer->symbolizer)
+	if (!module || !framer->symbols)
 		return add_bare(framer, module, raw->addr);
-	MW_TRY(mw_symbolizer_resolve(framer->symbolizer, raw->module, raw->addr, true, &symbols, &count));
+	MW_TRY(framer->symbols->resolve(framer->symbols->context, raw->module, raw->addr, &symbols, &count));
 	if (!count)
 		return add_bare(framer, module, raw->addr);
 	for (size_t i = 0; i < count; i++) {

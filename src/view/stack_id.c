@@ -10,8 +10,8 @@
 enum { KEY_BUILD_ID = 1, KEY_NAME = 2 };
 
 struct module_key {
-	uint64_t key;
-	const struct mw_module *module;
+	uint64_t key, base;
+	bool known;
 };
 
 struct mw_stack_ids {
@@ -28,26 +28,20 @@ static uint64_t hash_tagged(XXH64_state_t *state, unsigned char tag, const void 
 	return XXH64_digest(state);
 }
 
-static uint64_t module_key(XXH64_state_t *state, const struct mw_module *module)
+static uint64_t module_key(XXH64_state_t *state, const struct mw_view_module *module)
 {
-	const uint8_t *build_id = NULL;
-	const char *name, *slash;
-	size_t size = 0;
+	const char *name = module->path, *slash;
 
-	if (module->elf)
-		build_id = mw_elf_build_id(module->elf, &size);
-	if (build_id && size)
-		return hash_tagged(state, KEY_BUILD_ID, build_id, size);
-	name = module->path ? module->path : "";
+	if (module->build_id && module->build_id_size)
+		return hash_tagged(state, KEY_BUILD_ID, module->build_id, module->build_id_size);
 	slash = strrchr(name, '/');
 	if (slash)
 		name = slash + 1;
 	return hash_tagged(state, KEY_NAME, name, strlen(name));
 }
 
-struct mw_error *mw_stack_ids_create(const struct mw_modules *modules, struct mw_stack_ids **out)
+struct mw_error *mw_stack_ids_create(const struct mw_view_module *modules, size_t count, struct mw_stack_ids **out)
 {
-	size_t count = mw_modules_count(modules);
 	struct mw_stack_ids *ids = calloc(1, sizeof(*ids) + count * sizeof(ids->keys[0]));
 
 	if (!ids)
@@ -59,10 +53,9 @@ struct mw_error *mw_stack_ids_create(const struct mw_modules *modules, struct mw
 	}
 	ids->count = count;
 	for (size_t i = 0; i < count; i++) {
-		const struct mw_module *module = mw_modules_get(modules, (uint32_t)i);
-
-		ids->keys[i].module = module;
-		ids->keys[i].key = module ? module_key(ids->state, module) : 0;
+		ids->keys[i].known = modules[i].path != NULL;
+		ids->keys[i].base = modules[i].base;
+		ids->keys[i].key = modules[i].path ? module_key(ids->state, &modules[i]) : 0;
 	}
 	*out = ids;
 	return NULL;
@@ -88,18 +81,13 @@ uint64_t mw_stack_id(const struct mw_stack_ids *ids, enum mw_kind kind, const ch
 	for (size_t i = 0; i < count; i++) {
 		uint64_t pair[2] = {0, htole64(frames[i].addr)};
 
-		if (frames[i].module < ids->count && ids->keys[frames[i].module].module) {
+		if (frames[i].module < ids->count && ids->keys[frames[i].module].known) {
 			const struct module_key *key = &ids->keys[frames[i].module];
 
 			pair[0] = htole64(key->key);
-			pair[1] = htole64(mw_module_offset(key->module, frames[i].addr));
+			pair[1] = htole64(frames[i].addr - key->base);
 		}
 		XXH64_update(ids->state, pair, sizeof(pair));
 	}
 	return XXH64_digest(ids->state);
-}
-
-uint64_t mw_module_offset(const struct mw_module *module, mw_addr addr)
-{
-	return module->elf ? addr - module->bias : addr - module->start;
 }

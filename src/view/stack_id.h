@@ -5,7 +5,7 @@
  * It is XXH64 (seed 0) over, in this order and little-endian:
  *   the kind, one byte; the entry point's name (or none) with its NUL;
  *   for each captured frame, innermost first, its module's key and its offset, 8 bytes each.
- * The offset is the address less the module's bias, so load addresses don't matter. A module's key is
+ * The offset is the address less the module's base, so load addresses don't matter. A module's key is
  * XXH64 over one byte and what it announces: 1 and the build-id; 2 and the path's base name, where the
  * file has no build-id or could not be had. Code in no file has key 0 and its address for an offset:
  * it is the one thing here that differs from run to run.
@@ -17,19 +17,17 @@
 #ifndef MW_VIEW_STACK_ID_H
 #define MW_VIEW_STACK_ID_H
 
-#include "symbol/modules.h"
+#include "view/source.h"
 
 #include <memwatch/event.h>
 
 struct mw_stack_ids;
 
-/* Compute the modules' keys once. `modules` must outlive it and not grow meanwhile. For one thread at a time. */
-struct mw_error *mw_stack_ids_create(const struct mw_modules *modules, struct mw_stack_ids **out) MW_MUST_CHECK;
+/* Compute the modules' keys once. `modules` must outlive it. For one thread at a time. */
+struct mw_error *mw_stack_ids_create(const struct mw_view_module *modules, size_t count,
+				     struct mw_stack_ids **out) MW_MUST_CHECK;
 void mw_stack_ids_destroy(struct mw_stack_ids *ids);
 uint64_t mw_stack_id(const struct mw_stack_ids *ids, enum mw_kind kind, const char *api,
 		     const struct mw_raw_frame *frames, size_t count);
-
-/* Where an address lies in its module's file: vaddr, or, for a file that could not be had, from its lowest mapping. */
-uint64_t mw_module_offset(const struct mw_module *module, mw_addr addr);
 
 #endif

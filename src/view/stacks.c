@@ -191,7 +191,7 @@ static struct mw_error *build(struct builder *builder, uint64_t *ids)
 {
 	struct mw_report *report = builder->report;
 
-	MW_TRY(mw_stack_ids_create(builder->input->modules, &builder->ids));
+	MW_TRY(mw_stack_ids_create(builder->input->modules, builder->input->module_count, &builder->ids));
 	MW_TRY(mw_framer_create(builder->input, builder->arena, &builder->framer));
 	MW_TRY(group_stacks(builder, ids));
 	report->stacks = mw_arena_array(builder->arena, builder->numbering.count, sizeof(*report->stacks));

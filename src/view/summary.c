@@ -200,7 +200,7 @@ static struct mw_error *fill_modules(const struct mw_summary_input *input, struc
 	struct mw_error *err;
 
 	/* One for each module and one for what is charged to none. */
-	report->modules = mw_arena_array(arena, mw_modules_count(input->modules) + 1, sizeof(*report->modules));
+	report->modules = mw_arena_array(arena, input->module_count + 1, sizeof(*report->modules));
 	if (!report->modules)
 		return mw_error_nomem();
 	err = sum_modules(report, &numbering);

@@ -3,16 +3,17 @@
 #ifndef MW_VIEW_SUMMARY_H
 #define MW_VIEW_SUMMARY_H
 
-#include "symbol/symbolizer.h"
 #include "track/track.h"
+#include "view/source.h"
 
 #include <memwatch/view.h>
 
 /* What was known about the process beside its events. Everything is borrowed and copied. */
 struct mw_summary_input {
 	const struct mw_track *track;
-	const struct mw_modules *modules;
-	struct mw_symbolizer *symbolizer; /* NULL: no function names */
+	const struct mw_view_module *modules; /* by number */
+	size_t module_count;
+	const struct mw_view_symbols *symbols; /* NULL: no function names */
 	pid_t pid;
 	const char *comm, *exe;
 	char *const *command;

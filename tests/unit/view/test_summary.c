@@ -118,7 +118,7 @@ static void test_frames(void **state)
 	mw_report_destroy(report);
 
 	/* Without symbols: the offset in the module. */
-	world.input.symbolizer = NULL;
+	world.input.symbols = NULL;
 	report = world_report(&world);
 	stack = &report->stacks[0];
 	assert_null(stack->frames[1].function);

@@ -4,6 +4,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -35,10 +36,10 @@ void world_init(struct world *world)
 	assert_null(mw_symbolizer_create(world->modules, &world->symbolizer));
 	assert_null(mw_track_create(&world->track));
 	world->sink = mw_track_sink(world->track);
+	world->symbols = mw_view_symbols_of(world->symbolizer);
 	world->input = (struct mw_summary_input){
 		.track = world->track,
-		.modules = world->modules,
-		.symbolizer = world->symbolizer,
+		.symbols = &world->symbols,
 		.pid = getpid(),
 		.comm = "test",
 		.exe = "/bin/test",
@@ -56,6 +57,7 @@ void world_init(struct world *world)
 
 void world_deinit(struct world *world)
 {
+	free(world->view_modules);
 	mw_track_destroy(world->track);
 	mw_symbolizer_destroy(world->symbolizer);
 	mw_modules_destroy(world->modules);
@@ -104,6 +106,9 @@ struct mw_report *world_report(struct world *world)
 {
 	struct mw_report *report = NULL;
 
+	free(world->view_modules);
+	assert_null(mw_view_modules_of(world->modules, &world->view_modules, &world->input.module_count));
+	world->input.modules = world->view_modules;
 	assert_null(mw_summary_create(&world->input, &report));
 	assert_non_null(report);
 	assert_sums(report);

@@ -10,6 +10,8 @@ enum { HOOK_MALLOC, HOOK_FREE, HOOK_CALLOC, HOOK_MMAP, HOOK_COUNT };
 struct world {
 	struct mw_modules *modules;
 	struct mw_symbolizer *symbolizer;
+	struct mw_view_module *view_modules;
+	struct mw_view_symbols symbols;
 	struct mw_track *track;
 	struct mw_event_sink sink;
 	struct mw_hook_info hooks[HOOK_COUNT];
