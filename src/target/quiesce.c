@@ -13,6 +13,7 @@
 #include "target/quiesce_list.h"
 
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #define ASLEEP_PATIENCE_NS 2000000000u /* for threads in waits that nothing interrupts */
@@ -45,6 +46,22 @@ static size_t count_running(const struct mw_quiesce *quiesce)
 	return running;
 }
 
+/*
+ * Its threads have been killed, those that stand as well: they are to be heard of again. The end of a first thread is
+ * not told before that of all others.
+ */
+static void hear_of_killed(struct mw_quiesce *quiesce)
+{
+	for (size_t i = 0; i < quiesce->count; i++) {
+		struct mw_quiet_thread *thread = &quiesce->threads[i];
+
+		if (thread->stopped && mw_quiesce_unheard(thread->tid, WSTOPPED | WEXITED)) {
+			thread->stopped = false;
+			thread->interrupted = true;
+		}
+	}
+}
+
 /* Are those that have not stopped in waits that nothing interrupts, for longer than we wait for that? */
 static bool all_asleep(struct mw_quiesce *quiesce, uint64_t waited_ns)
 {
@@ -53,14 +70,17 @@ static bool all_asleep(struct mw_quiesce *quiesce, uint64_t waited_ns)
 	for (pid_t tid = 0; (thread = mw_quiesce_after(quiesce, tid));) {
 		struct mw_status status;
 		struct mw_error *err;
-		bool asleep;
+		bool asleep, killed;
 
 		tid = thread->tid;
 		if (thread->stopped)
 			continue;
 		err = mw_status_read(tid, &status);
 		asleep = !err && status.state == 'D';
+		killed = !err && status.state == 'Z';
 		mw_error_destroy(err);
+		if (killed)
+			hear_of_killed(quiesce);
 		if (!asleep)
 			return false;
 		mw_quiesce_adopt(quiesce, tid);
@@ -236,6 +256,9 @@ struct mw_error *mw_quiesce_end(struct mw_quiesce *quiesce)
 				mw_quiesce_keep_first(&first, mw_quiesce_let_go(quiesce, thread));
 		}
 		account(quiesce);
+		/* It may have been killed before all newborn threads were told of; those would stand for ever. */
+		if (quiesce->count == 0 && !quiesce->execed)
+			mw_quiesce_keep_first(&first, mw_quiesce_list_orphans(quiesce));
 		if (quiesce->count == 0)
 			break;
 		mw_quiesce_keep_first(&first, interrupt_all(quiesce));

@@ -287,18 +287,18 @@ static bool is_orphan(const struct mw_quiesce *quiesce, pid_t pid)
 	return orphan;
 }
 
-/* Is it in a stop that nobody has heard of? What others hold has been waited for. */
-static bool is_unheard(pid_t pid)
+bool mw_quiesce_unheard(pid_t tid, int what)
 {
 	siginfo_t info = {0};
 
-	return waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOWAIT | WNOHANG | __WALL) == 0 && info.si_pid == pid;
+	return waitid(P_PID, (id_t)tid, &info, what | WNOWAIT | WNOHANG | __WALL) == 0 && info.si_pid == tid;
 }
 
 static void free_orphan(const struct mw_quiesce *quiesce, pid_t pid, uint64_t begin)
 {
 	while (is_orphan(quiesce, pid)) {
-		if (is_unheard(pid)) {
+		/* What others hold has been waited for. */
+		if (mw_quiesce_unheard(pid, WSTOPPED)) {
 			if (quiesce->forked)
 				mw_error_destroy(quiesce->forked(quiesce->context, pid));
 			mw_error_destroy(mw_tracee_detach(pid, 0));
