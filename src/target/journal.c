@@ -123,13 +123,18 @@ struct mw_error *mw_journal_rollback(struct mw_journal *journal, pid_t tid)
 	return first;
 }
 
+struct mw_error *mw_journal_clean_entry(const struct mw_journal *journal, pid_t child, size_t number)
+{
+	/* Also one that was lifted: the copy may have been made before. */
+	return journal->items[number].forgotten ? NULL : undo(&journal->items[number], child);
+}
+
 struct mw_error *mw_journal_clean_copy(const struct mw_journal *journal, pid_t child)
 {
 	struct mw_error *first = NULL;
 
 	for (size_t i = journal->count; i-- > 0;) {
-		/* Those lifted too: the copy may have been made before. */
-		struct mw_error *err = journal->items[i].forgotten ? NULL : undo(&journal->items[i], child);
+		struct mw_error *err = mw_journal_clean_entry(journal, child, i);
 
 		if (first)
 			mw_error_destroy(err);

@@ -49,6 +49,8 @@ struct mw_error *mw_journal_rollback(struct mw_journal *journal, pid_t tid) MW_M
 
 /* Undo the patches in a copy of the memory (a forked child); the journal stays as it is. */
 struct mw_error *mw_journal_clean_copy(const struct mw_journal *journal, pid_t child) MW_MUST_CHECK;
+/* The same for one of them. */
+struct mw_error *mw_journal_clean_entry(const struct mw_journal *journal, pid_t child, size_t number) MW_MUST_CHECK;
 
 /* The memory [start, end) is gone: nothing there is to be put back any more. */
 void mw_journal_forget(struct mw_journal *journal, mw_addr start, mw_addr end);

@@ -9,6 +9,11 @@ import mwjump
 import mwlive
 
 
+def children(pid):
+    with open(f'/proc/{pid}/task/{pid}/children', encoding='utf-8') as f:
+        return f.read().split()
+
+
 class Life(unittest.TestCase):
     def exact(self, name, *arguments):
         answer, report = mwlive.observe(self, name, *arguments)
@@ -48,6 +53,20 @@ class Life(unittest.TestCase):
         now = mwlive.mappings(pid)
         return (not any('memwatch' in m[4] for m in now) and {m[4] for m in now if 'x' in m[2]} <= mapped and
                 mwlive.status(pid)['TracerPid'] == '0')
+
+    def test_exception_through_a_call_that_a_child_was_forked_in(self):
+        for early in (False, True):
+            with self.subTest(window_ends_before_it_is_thrown=early):
+                target = mwlive.Target(self, 'throwchild')
+                watch = mwlive.Watch(self, target.pid)
+                target.go()
+                if early:
+                    mwlive.wait_until(lambda: children(target.pid), 'a child')
+                    watch.stop()
+                target.done()
+                if not early:
+                    watch.stop()
+                target.finish()
 
     def test_children_after_the_window(self):
         """A window that ends while they live leaves them working."""

@@ -22,6 +22,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define MOST_BREATHS 20
+#define BREATH_NS    1000000u
+
 /* Does the process have the shared memory mapped, and not share the target's whole address space? */
 static bool holds_copy(const struct jump_process *process, pid_t pid)
 {
@@ -36,37 +39,74 @@ static bool holds_copy(const struct jump_process *process, pid_t pid)
 	return found && mw_shares_memory(process->pid, pid) != 1;
 }
 
+/* The jumps are taken out of the child: those of unwinders' functions, or all others. Its patches are its own. */
+static struct mw_error *lift(struct jump_process *copy, pid_t tid, bool unwinders)
+{
+	for (size_t i = 0; i < copy->patch_count; i++)
+		if ((copy->patches[i].role == MW_STUB_UNWINDER) == unwinders)
+			copy->patches[i].standing = false;
+	return jump_unpatch_copy(copy, tid, unwinders);
+}
+
+/* Let it run until nobody is in our code, nor returns there; `*left` where somebody still does. */
+static struct mw_error *await_calls(struct jump_process *copy, struct mw_quiesce *quiesce, struct mw_maps *maps,
+				    bool *left)
+{
+	*left = true;
+	for (unsigned i = 0; i < MOST_BREATHS; i++) {
+		copy->quiesce = *quiesce;
+		mw_maps_deinit(maps);
+		MW_TRY(mw_maps_read(mw_quiesce_pick(quiesce), maps));
+		MW_TRY(jump_move_out(copy));
+		if (jump_in_flight(copy, maps, true) == 0) {
+			*left = false;
+			return NULL;
+		}
+		MW_TRY(mw_quiesce_breathe(quiesce, BREATH_NS));
+		MW_TRY(mw_quiesce_await_hand(quiesce));
+	}
+	return NULL;
+}
+
+/*
+ * Its calls in flight are its maker's at the fork: those return by way of our code, and one may still throw, so the
+ * code stays with what tells unwinders of it until there are none.
+ */
+static struct mw_error *take_out(struct jump_process *copy, struct mw_quiesce *quiesce, struct mw_maps *maps,
+				 bool *left)
+{
+	struct mw_inject inject;
+
+	MW_TRY(lift(copy, mw_quiesce_pick(quiesce), false));
+	MW_TRY(await_calls(copy, quiesce, maps, left));
+	if (*left)
+		return NULL;
+	MW_TRY(lift(copy, mw_quiesce_pick(quiesce), true));
+	MW_TRY(await_calls(copy, quiesce, maps, left));
+	if (*left)
+		return NULL;
+	MW_TRY(mw_inject_init(&inject, mw_quiesce_pick(quiesce), maps));
+	return jump_memory_unmap(copy, &inject);
+}
+
 /* All threads of the child stand. */
-static struct mw_error *clean(struct jump_process *process, struct mw_quiesce *quiesce)
+static struct mw_error *clean(const struct jump_process *process, struct mw_quiesce *quiesce, bool *left)
 {
 	struct jump_process copy = *process;
-	struct mw_inject inject;
 	struct mw_maps maps = {0};
-	pid_t tid = mw_quiesce_pick(quiesce);
 	struct mw_error *err;
 
-	if (!tid)
-		return NULL;
-	err = mw_journal_clean_copy(&process->journal, tid);
-	/* Its calls in flight are its maker's at the fork: those return by way of our code. */
-	copy.quiesce = *quiesce;
-	for (unsigned i = 0; !err && i < 20; i++) {
-		err = mw_maps_read(tid, &maps);
-		if (!err)
-			err = jump_move_out(&copy);
-		if (!err && jump_in_flight(&copy, &maps, true) == 0)
-			break;
-		mw_maps_deinit(&maps);
-		if (!err)
-			err = mw_quiesce_breathe(quiesce, 1000000);
-		copy.quiesce = *quiesce;
+	*left = true;
+	copy.patches = malloc((process->patch_count + 1) * sizeof(*copy.patches));
+	if (!copy.patches)
+		return mw_error_nomem();
+	for (size_t i = 0; i < process->patch_count; i++) {
+		copy.patches[i] = process->patches[i];
+		copy.patches[i].standing = true;
 	}
-	if (!err && maps.count) {
-		err = mw_inject_init(&inject, tid, &maps);
-		if (!err)
-			err = jump_memory_unmap(&copy, &inject);
-	}
+	err = take_out(&copy, quiesce, &maps, left);
 	mw_maps_deinit(&maps);
+	free(copy.patches);
 	return err;
 }
 
@@ -75,12 +115,13 @@ struct mw_error *jump_child_clean(struct jump_process *process, pid_t child)
 	struct mw_quiesce quiesce = {.forked = jump_child_forked, .context = process};
 	struct mw_error *err = mw_quiesce_begin(&quiesce, child);
 	struct mw_error *released;
+	bool left;
 
 	if (!err)
 		err = mw_quiesce_await_hand(&quiesce);
 	if (!err && !quiesce.gone && !quiesce.execed && holds_copy(process, child)) {
-		err = clean(process, &quiesce);
-		process->children_cleaned += !err;
+		err = clean(process, &quiesce, &left);
+		process->children_cleaned += !err && !left;
 	}
 	released = mw_quiesce_end(&quiesce);
 	if (err) {
@@ -95,8 +136,9 @@ struct mw_error *jump_child_forked(void *context, pid_t child)
 {
 	const struct jump_process *process = context;
 
-	/* What is in its memory is taken out when the window ends; the jumps can go at once. */
-	return mw_journal_clean_copy(&process->journal, child);
+	/* What is in its memory is taken out when the window ends; the jumps can go at once, but for what a call that
+	 * throws needs. */
+	return jump_unpatch_copy(process, child, false);
 }
 
 /* The child that calls itself `tid`: a young process that holds a copy. */

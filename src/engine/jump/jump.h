@@ -217,6 +217,8 @@ struct mw_error *jump_patch_all(struct jump_process *process) MW_MUST_CHECK;
  * have come back: one may still throw.
  */
 struct mw_error *jump_unpatch(struct jump_process *process, bool unwinders, const char **taken) MW_MUST_CHECK;
+/* Put back the bytes of unwinders' functions, or of all others, in a forked child. */
+struct mw_error *jump_unpatch_copy(const struct jump_process *process, pid_t child, bool unwinders) MW_MUST_CHECK;
 /* Does a jump stand in an unwinder's function? */
 bool jump_unwinder_patched(const struct jump_process *process);
 /* Threads that stand in copies of instructions, to the instructions. */

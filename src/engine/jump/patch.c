@@ -36,9 +36,11 @@ static mw_addr copy_of(const struct jump_patch *patch, mw_addr pc)
 	return 0;
 }
 
-/* The instruction that the copy at `pc` is of, or 0. */
+/* The instruction that the copy at `pc` is of, or 0: where the jump still stands there is none. */
 static mw_addr original_of(const struct jump_patch *patch, mw_addr pc)
 {
+	if (patch->standing)
+		return 0;
 	for (uint8_t i = 0; i < patch->detour.count; i++)
 		if (pc == patch->pad_at + patch->pad.copied[i])
 			return patch->detour.at + patch->detour.offset[i];
@@ -144,10 +146,28 @@ static bool is_unwinders(const struct jump_process *process, size_t entry)
 	for (size_t i = 0; i < process->patch_count; i++) {
 		const struct jump_patch *patch = &process->patches[i];
 
-		if (patch->standing && patch->role == MW_STUB_UNWINDER && patch->journal == entry)
+		if (patch->pad_at && patch->role == MW_STUB_UNWINDER &&
+		    patch->detour.at == process->journal.items[entry].addr)
 			return true;
 	}
 	return false;
+}
+
+struct mw_error *jump_unpatch_copy(const struct jump_process *process, pid_t child, bool unwinders)
+{
+	struct mw_error *first = NULL;
+
+	for (size_t i = process->journal.count; i-- > 0;) {
+		struct mw_error *err = is_unwinders(process, i) == unwinders
+					       ? mw_journal_clean_entry(&process->journal, child, i)
+					       : NULL;
+
+		if (first)
+			mw_error_destroy(err);
+		else
+			first = err;
+	}
+	return first;
 }
 
 /* The functions' bytes, but for those of unwinders. */
@@ -179,7 +199,7 @@ struct mw_error *jump_unpatch(struct jump_process *process, bool unwinders, cons
 	pid_t tid = mw_quiesce_pick(&process->quiesce);
 	struct mw_error *err =
 		unwinders ? mw_journal_rollback(&process->journal, tid) : restore_functions(process, tid);
-	struct mw_error *moved = jump_move_out(process);
+	struct mw_error *moved;
 
 	for (size_t i = 0; i < process->patch_count; i++) {
 		struct jump_patch *patch = &process->patches[i];
@@ -190,6 +210,7 @@ struct mw_error *jump_unpatch(struct jump_process *process, bool unwinders, cons
 			*taken = patch->function;
 		patch->standing = false;
 	}
+	moved = jump_move_out(process);
 	if (!err)
 		return moved;
 	mw_error_destroy(moved);
