@@ -15,23 +15,50 @@ struct mw_error *mw_account_stack(struct mw_track *track, enum mw_kind kind, uin
 	return NULL;
 }
 
-void mw_account_add(struct mw_track *track, const struct mw_account *account, uint64_t bytes, uint64_t time_ns)
+/* Bytes of kind and stack are about to change. */
+static inline struct mw_error *follow(struct mw_track *track, struct mw_tally *total, struct mw_tally *stack)
 {
-	mw_tally_add(&track->totals[account->kind], bytes, time_ns);
-	mw_tally_add(&mw_stack_table_at(&track->stacks, account->stack)->tally, bytes, time_ns);
+	struct mw_error *err = mw_series_follow(&total->series, &track->clock, total->impacting.bytes);
+
+	return mw_track_first_error(err, mw_series_follow(&stack->series, &track->clock, stack->impacting.bytes));
+}
+
+struct mw_error *mw_account_add(struct mw_track *track, const struct mw_account *account, uint64_t bytes,
+				uint64_t time_ns)
+{
+	struct mw_tally *total = &track->totals[account->kind];
+	struct mw_tally *stack = &mw_stack_table_at(&track->stacks, account->stack)->tally;
+	struct mw_error *err = follow(track, total, stack);
+
+	mw_tally_add(total, bytes, time_ns);
+	mw_tally_add(stack, bytes, time_ns);
 	if (account->kind != MW_KIND_VM_INTERNAL) {
 		struct mw_thread_record *thread = mw_thread_table_at(&track->threads, account->thread);
 
 		thread->impacting.count++;
 		thread->impacting.bytes += bytes;
 	}
+	return err;
 }
 
-static void release(struct mw_track *track, const struct mw_account *account, uint64_t count, uint64_t bytes)
+static bool is_older(const struct mw_account *account)
+{
+	return __builtin_expect((account->thread & MW_THREAD_OLDER) != 0, 0);
+}
+
+static struct mw_error *release(struct mw_track *track, const struct mw_account *account, uint64_t count,
+				uint64_t bytes)
 {
 	struct mw_tally *total = &track->totals[account->kind];
 	struct mw_tally *stack = &mw_stack_table_at(&track->stacks, account->stack)->tally;
+	struct mw_error *err;
 
+	if (is_older(account)) {
+		mw_amount_release(&total->aofo, &total->aofi, count, bytes);
+		mw_amount_release(&stack->aofo, &stack->aofi, count, bytes);
+		return NULL;
+	}
+	err = follow(track, total, stack);
 	mw_amount_release(&total->impacting, &total->transient, count, bytes);
 	mw_amount_release(&stack->impacting, &stack->transient, count, bytes);
 	if (account->kind != MW_KIND_VM_INTERNAL) {
@@ -39,20 +66,24 @@ static void release(struct mw_track *track, const struct mw_account *account, ui
 
 		mw_amount_release(&thread->impacting, &thread->transient, count, bytes);
 	}
+	return err;
 }
 
-void mw_account_shrink(struct mw_track *track, const struct mw_account *account, uint64_t bytes)
+struct mw_error *mw_account_shrink(struct mw_track *track, const struct mw_account *account, uint64_t bytes)
 {
-	release(track, account, 0, bytes);
+	return release(track, account, 0, bytes);
 }
 
 struct mw_error *mw_account_end(struct mw_track *track, const struct mw_account *account, uint64_t bytes,
 				uint64_t born_ns, uint64_t died_ns)
 {
 	struct mw_stack_record *stack = mw_stack_table_at(&track->stacks, account->stack);
+	struct mw_error *err = release(track, account, 1, bytes);
 
-	release(track, account, 1, bytes);
-	return mw_histogram_add(&stack->lifetimes, died_ns > born_ns ? died_ns - born_ns : 0, 1);
+	if (is_older(account))
+		return err;
+	return mw_track_first_error(err,
+				    mw_histogram_add(&stack->lifetimes, died_ns > born_ns ? died_ns - born_ns : 0, 1));
 }
 
 struct mw_error *mw_account_aofi(struct mw_track *track, enum mw_kind kind, uint32_t stack, uint64_t bytes)

@@ -15,7 +15,8 @@ struct mw_block {
 	mw_addr addr; /* never 0 in the table */
 	uint64_t bytes;
 	uint64_t time_ns;
-	uint32_t stack, thread;
+	uint32_t stack;
+	uint32_t thread; /* with MW_THREAD_OLDER where it is so */
 };
 
 #define MW_BLOCK_SHARDS 256U
@@ -51,6 +52,8 @@ bool mw_block_table_remove(struct mw_block_table *table, mw_addr addr, struct mw
 /* Call `visit` for each block in no order until it returns false; so does this then. */
 bool mw_block_table_each(const struct mw_block_table *table,
 			 bool (*visit)(const void *context, const struct mw_block *block), const void *context);
+/* Set `bits` in the thread of every block. */
+void mw_block_table_mark(struct mw_block_table *table, uint32_t bits);
 /* Bytes behind the table. */
 uint64_t mw_block_table_memory(const struct mw_block_table *table);
 

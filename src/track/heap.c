@@ -3,11 +3,42 @@
 #include "track/account.h"
 #include "track/state.h"
 
+static void tell(const struct mw_track *track, const struct mw_block *block, uint32_t thread, uint64_t died_ns)
+{
+	struct mw_track_fate fate = {
+		.addr = block->addr,
+		.bytes = block->bytes,
+		.born_ns = block->time_ns,
+		.died_ns = died_ns,
+		.stack = block->stack,
+		.thread = thread,
+		.kind = MW_KIND_HEAP,
+		.last = true,
+	};
+
+	track->fate(track->fate_context, &fate);
+}
+
 static struct mw_error *end_block(struct mw_track *track, const struct mw_block *block, uint64_t time_ns)
 {
 	struct mw_account account = {MW_KIND_HEAP, block->stack, block->thread};
 
+	if (mw_track_is_watched(track))
+		tell(track, block, block->thread & ~MW_THREAD_OLDER, time_ns);
 	return mw_account_end(track, &account, block->bytes, block->time_ns, time_ns);
+}
+
+/* A block from before the window went; `stack` is whose call it was, or MW_STACK_NONE. */
+static struct mw_error *end_unknown(struct mw_track *track, mw_addr addr, uint64_t bytes, uint32_t stack,
+				    uint64_t time_ns)
+{
+	MW_TRY(mw_account_stack(track, MW_KIND_HEAP, stack, &stack));
+	if (mw_track_is_watched(track)) {
+		struct mw_block block = {addr, bytes, MW_TIME_UNKNOWN, stack, UINT32_MAX};
+
+		tell(track, &block, UINT32_MAX, time_ns);
+	}
+	return mw_account_aofi(track, MW_KIND_HEAP, stack, bytes);
 }
 
 struct mw_error *mw_heap_alloc(struct mw_track *track, const struct mw_event *event)
@@ -29,8 +60,7 @@ struct mw_error *mw_heap_alloc(struct mw_track *track, const struct mw_event *ev
 		err = end_block(track, &old, event->time_ns);
 	}
 	account = (struct mw_account){MW_KIND_HEAP, block.stack, block.thread};
-	mw_account_add(track, &account, block.bytes, block.time_ns);
-	return err;
+	return mw_track_first_error(err, mw_account_add(track, &account, block.bytes, block.time_ns));
 }
 
 struct mw_error *mw_heap_free(struct mw_track *track, const struct mw_event *event)
@@ -41,7 +71,7 @@ struct mw_error *mw_heap_free(struct mw_track *track, const struct mw_event *eve
 		return NULL;
 	if (mw_block_table_remove(&track->heap, event->addr, &block))
 		return end_block(track, &block, event->time_ns);
-	return mw_account_aofi(track, MW_KIND_HEAP, event->stack, event->size);
+	return end_unknown(track, event->addr, event->size, event->stack, event->time_ns);
 }
 
 struct mw_error *mw_heap_begin(struct mw_track *track, const struct mw_event *event)
@@ -55,6 +85,7 @@ struct mw_error *mw_heap_begin(struct mw_track *track, const struct mw_event *ev
 		limbo->holds = MW_LIMBO_BLOCK;
 	} else {
 		limbo->holds = MW_LIMBO_UNKNOWN;
+		limbo->block.addr = event->addr;
 		limbo->block.bytes = event->size;
 	}
 	return NULL;
@@ -73,7 +104,7 @@ struct mw_error *mw_heap_end(struct mw_track *track, const struct mw_event *even
 		if (held.holds == MW_LIMBO_BLOCK)
 			MW_TRY(end_block(track, &held.block, held.time_ns));
 		else if (held.holds == MW_LIMBO_UNKNOWN)
-			MW_TRY(mw_account_aofi(track, MW_KIND_HEAP, stack, held.block.bytes));
+			MW_TRY(end_unknown(track, held.block.addr, held.block.bytes, stack, held.time_ns));
 	}
 	return mw_heap_alloc(track, event);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* query.c: what a tracker is asked when the window is over (track.h). */
+/* query.c: the figures that a tracker is asked for (track.h). */
 #include "track/state.h"
 #include "track/track.h"
 #include "track/vm.h"
@@ -12,6 +12,7 @@ static struct mw_track_totals totals_of(const struct mw_tally *tally)
 		.transient = tally->transient,
 		.aofi = tally->aofi,
 		.aofi_unknown = tally->aofi_unknown,
+		.aofo = tally->aofo,
 		.peak = tally->peak,
 	};
 }
@@ -99,101 +100,18 @@ void mw_track_thread(const struct mw_track *track, uint32_t number, struct mw_tr
 	};
 }
 
-struct walk {
-	const struct mw_track *track;
-	bool (*visit)(void *context, const struct mw_track_block *block, bool first);
-	void *context;
-};
-
-static bool visit_heap_block(const void *context, const struct mw_block *block)
+void mw_track_stack_series(const struct mw_track *track, uint32_t id, uint64_t end_ns, struct mw_track_series *out)
 {
-	const struct walk *walk = context;
-	struct mw_track_block out = {
-		.addr = block->addr,
-		.bytes = block->bytes,
-		.time_ns = block->time_ns,
-		.stack = block->stack,
-		.thread = block->thread,
-		.kind = MW_KIND_HEAP,
-	};
+	const struct mw_tally *tally = &mw_stack_table_at(&track->stacks, id)->tally;
 
-	return walk->visit(walk->context, &out, true);
+	mw_series_read(&tally->series, &track->clock, tally->impacting.bytes, end_ns, out);
 }
 
-static bool visit_range(const struct walk *walk, const struct mw_range *range)
+void mw_track_kind_series(const struct mw_track *track, enum mw_kind kind, uint64_t end_ns, struct mw_track_series *out)
 {
-	struct mw_vm_block *block;
-	struct mw_track_block out;
-	bool first;
+	const struct mw_tally *tally = &track->totals[kind];
 
-	if (range->owner == MW_VM_BEFORE)
-		return true;
-	block = mw_pool_at(&walk->track->vm_blocks, range->owner);
-	first = !block->visited;
-	block->visited = true;
-	out = (struct mw_track_block){
-		.addr = range->start,
-		.bytes = range->end - range->start,
-		.time_ns = block->time_ns,
-		.stack = block->stack,
-		.thread = block->thread,
-		.kind = (enum mw_kind)block->kind,
-	};
-	return walk->visit(walk->context, &out, first);
-}
-
-static bool visit_limbo(const struct walk *walk, const struct mw_limbo *limbo)
-{
-	if (limbo->holds == MW_LIMBO_BLOCK)
-		return visit_heap_block(walk, &limbo->block);
-	for (uint32_t id = limbo->ranges; id != MW_RANGE_NONE; id = mw_range_at(&walk->track->ranges, id)->right) {
-		if (!visit_range(walk, mw_range_at(&walk->track->ranges, id)))
-			return false;
-	}
-	return true;
-}
-
-static bool visit_limbos(const struct walk *walk)
-{
-	const struct mw_thread_table *threads = &walk->track->threads;
-
-	for (uint32_t i = 0; i < threads->records.used; i++) {
-		for (uint32_t id = mw_thread_table_at(threads, i)->limbo; id != MW_POOL_NONE;) {
-			const struct mw_limbo *limbo = mw_pool_at(&walk->track->limbo, id);
-
-			if (!visit_limbo(walk, limbo))
-				return false;
-			id = limbo->next;
-		}
-	}
-	return true;
-}
-
-static bool visit_ranges(const struct walk *walk)
-{
-	const struct mw_range_tree *ranges = &walk->track->ranges;
-	uint32_t id = mw_range_tree_after(ranges, 0);
-
-	while (id != MW_RANGE_NONE) {
-		const struct mw_range *range = mw_range_at(ranges, id);
-
-		if (!visit_range(walk, range))
-			return false;
-		id = mw_range_tree_after(ranges, range->end);
-	}
-	return true;
-}
-
-void mw_track_each_block(const struct mw_track *track,
-			 bool (*visit)(void *context, const struct mw_track_block *block, bool first), void *context)
-{
-	struct walk walk = {track, visit, context};
-
-	/* Clears the marks of an earlier walk, those of numbers not in use too, which does no harm. */
-	for (uint32_t i = 0; i < track->vm_blocks.used; i++)
-		((struct mw_vm_block *)mw_pool_at(&track->vm_blocks, i))->visited = false;
-	if (mw_block_table_each(&track->heap, visit_heap_block, &walk) && visit_ranges(&walk))
-		(void)visit_limbos(&walk);
+	mw_series_read(&tally->series, &track->clock, tally->impacting.bytes, end_ns, out);
 }
 
 void mw_track_memory(const struct mw_track *track, struct mw_track_memory *out)
@@ -201,5 +119,7 @@ void mw_track_memory(const struct mw_track *track, struct mw_track_memory *out)
 	out->blocks = mw_block_table_memory(&track->heap) + mw_pool_memory(&track->ranges.ranges) +
 		      mw_pool_memory(&track->vm_blocks) + mw_pool_memory(&track->limbo) + sizeof(*track);
 	out->stacks = mw_stack_table_memory(&track->stacks);
+	for (uint32_t i = 0; i < MW_KIND_COUNT; i++)
+		out->stacks += mw_series_memory(&track->totals[i].series);
 	out->threads = mw_thread_table_memory(&track->threads);
 }

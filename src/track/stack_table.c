@@ -74,8 +74,12 @@ void mw_stack_table_init(struct mw_stack_table *table)
 
 void mw_stack_table_deinit(struct mw_stack_table *table)
 {
-	for (uint32_t i = 0; i < table->records.used; i++)
-		mw_histogram_deinit(&mw_stack_table_at(table, i)->lifetimes);
+	for (uint32_t i = 0; i < table->records.used; i++) {
+		struct mw_stack_record *record = mw_stack_table_at(table, i);
+
+		mw_series_deinit(&record->tally.series);
+		mw_histogram_deinit(&record->lifetimes);
+	}
 	mw_index_deinit(&table->record_index);
 	mw_index_deinit(&table->node_index);
 	mw_pool_deinit(&table->records);
@@ -147,7 +151,10 @@ uint64_t mw_stack_table_memory(const struct mw_stack_table *table)
 	uint64_t bytes = mw_pool_memory(&table->nodes) + mw_pool_memory(&table->records) +
 			 mw_index_memory(&table->node_index) + mw_index_memory(&table->record_index);
 
-	for (uint32_t i = 0; i < table->records.used; i++)
-		bytes += mw_histogram_memory(&mw_stack_table_at(table, i)->lifetimes);
+	for (uint32_t i = 0; i < table->records.used; i++) {
+		const struct mw_stack_record *record = mw_stack_table_at(table, i);
+
+		bytes += mw_series_memory(&record->tally.series) + mw_histogram_memory(&record->lifetimes);
+	}
 	return bytes;
 }

@@ -45,7 +45,7 @@ struct mw_error *mw_stack_table_intern(struct mw_stack_table *table, const struc
 /* Copy up to `capacity` frames, innermost first. */
 void mw_stack_table_frames(const struct mw_stack_table *table, const struct mw_stack_record *record,
 			   struct mw_raw_frame *out, uint32_t capacity);
-/* Bytes behind the table, histograms included. */
+/* Bytes behind the table, series and histograms included. */
 uint64_t mw_stack_table_memory(const struct mw_stack_table *table);
 
 static inline struct mw_stack_record *mw_stack_table_at(const struct mw_stack_table *table, uint32_t id)

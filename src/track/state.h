@@ -17,8 +17,26 @@ struct mw_track {
 	struct mw_stack_table stacks;
 	struct mw_thread_table threads;
 	struct mw_tally totals[MW_KIND_COUNT];
+	struct mw_series_clock clock;
 	uint64_t missed;
+	void (*fate)(void *context, const struct mw_track_fate *fate); /* NULL: nobody watches */
+	void *fate_context;
 };
+
+/* Tell who watches. Whoever fills in a fate first asks whether anybody does. */
+static inline bool mw_track_is_watched(const struct mw_track *track)
+{
+	return __builtin_expect(track->fate != NULL, 0);
+}
+
+/* Of two failures one is told. */
+static inline struct mw_error *mw_track_first_error(struct mw_error *first, struct mw_error *second)
+{
+	if (!first)
+		return second;
+	mw_error_destroy(second);
+	return first;
+}
 
 /* The heap family of events (heap.c), whose thread and stack have been checked. Errors: memory. */
 struct mw_error *mw_heap_alloc(struct mw_track *track, const struct mw_event *event) MW_MUST_CHECK;

@@ -3,13 +3,14 @@
 #ifndef MW_TRACK_TALLY_H
 #define MW_TRACK_TALLY_H
 
-#include "track/track.h"
+#include "track/series.h"
 
 /* What changes with every event comes first, so that it shares a cache line. */
 struct mw_tally {
 	struct mw_amount impacting, transient;
 	struct mw_track_peak peak;
-	struct mw_amount aofi;
+	struct mw_series series; /* of impacting.bytes */
+	struct mw_amount aofi, aofo;
 	uint64_t aofi_unknown;
 };
 
@@ -24,14 +25,13 @@ static inline void mw_tally_add(struct mw_tally *tally, uint64_t bytes, uint64_t
 	}
 }
 
-/* `bytes` of impacting memory went; `count` is 1 where they were the last of their block. */
-static inline void mw_amount_release(struct mw_amount *impacting, struct mw_amount *transient, uint64_t count,
-				     uint64_t bytes)
+/* `bytes` of what was live went, to what is not; `count` is 1 where they were the last of their block. */
+static inline void mw_amount_release(struct mw_amount *live, struct mw_amount *gone, uint64_t count, uint64_t bytes)
 {
-	impacting->count -= count;
-	impacting->bytes -= bytes;
-	transient->count += count;
-	transient->bytes += bytes;
+	live->count -= count;
+	live->bytes -= bytes;
+	gone->count += count;
+	gone->bytes += bytes;
 }
 
 /* Something from before the window went; bytes may be MW_SIZE_UNKNOWN. */

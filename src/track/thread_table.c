@@ -75,6 +75,8 @@ static struct mw_error *add_thread(struct mw_thread_table *table, pid_t tid, uin
 	struct mw_thread_record *thread;
 	uint32_t found;
 
+	if (table->records.used >= MW_THREAD_OLDER)
+		return mw_error_nomem();
 	MW_TRY(mw_pool_reserve(&table->records, 1));
 	if (old == MW_INDEX_NONE)
 		MW_TRY(mw_index_reserve(&table->index, hash));

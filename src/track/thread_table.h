@@ -24,6 +24,9 @@ struct mw_thread_record {
 	uint32_t limbo; /* its newest call that has begun and not ended, or MW_POOL_NONE */
 };
 
+/* Numbers leave this bit free: it is set in that of a block which was allocated before the interval. */
+#define MW_THREAD_OLDER (UINT32_C(1) << 31)
+
 struct mw_thread_table {
 	struct mw_pool records;
 	struct mw_index index; /* tid to its latest number */

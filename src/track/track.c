@@ -19,6 +19,7 @@ struct mw_error *mw_track_create(struct mw_track **out)
 	mw_pool_init(&track->limbo, sizeof(struct mw_limbo));
 	mw_stack_table_init(&track->stacks);
 	mw_thread_table_init(&track->threads);
+	mw_series_clock_start(&track->clock, 0);
 	*out = track;
 	return NULL;
 }
@@ -27,6 +28,8 @@ void mw_track_destroy(struct mw_track *track)
 {
 	if (!track)
 		return;
+	for (uint32_t i = 0; i < MW_KIND_COUNT; i++)
+		mw_series_deinit(&track->totals[i].series);
 	mw_thread_table_deinit(&track->threads);
 	mw_stack_table_deinit(&track->stacks);
 	mw_pool_deinit(&track->limbo);
@@ -39,6 +42,13 @@ void mw_track_destroy(struct mw_track *track)
 struct mw_error *mw_track_before(struct mw_track *track, mw_addr start, mw_addr end)
 {
 	return mw_vm_before(track, start, end);
+}
+
+void mw_track_watch(struct mw_track *track, void (*fate)(void *context, const struct mw_track_fate *fate),
+		    void *context)
+{
+	track->fate = fate;
+	track->fate_context = context;
 }
 
 static struct mw_error *take_stack(void *context, const struct mw_raw_stack *stack, uint32_t *id)
@@ -111,6 +121,7 @@ static struct mw_error *take_event(void *context, const struct mw_event *event)
 	struct mw_track *track = context;
 
 	MW_TRY(check_event(track, event));
+	mw_series_clock_move(&track->clock, event->time_ns);
 	switch (event->type) {
 	case MW_EVENT_ALLOC:
 		return mw_heap_alloc(track, event);

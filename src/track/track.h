@@ -41,18 +41,24 @@ struct mw_error *mw_track_before(struct mw_track *track, mw_addr start, mw_addr 
  * before it: what becomes of them counts as AOFI, with their bytes and under the stacks that allocated them; those that
  * are still live in the end are AOFO. Impacting, transient, sizes, peaks, lifetimes and series are of what is allocated
  * from now on. Events of the interval are those from now on; it ends with the last event that is fed. Errors: MEMORY.
+ * Between BEGIN and END of a call the block is live: where the interval begins there it is AOFI with the END.
+ * Mappings from before the window (mw_track_before()) are no blocks: AOFI when they go, but never AOFO.
  */
 struct mw_error *mw_track_interval(struct mw_track *track, uint64_t begin_ns) MW_MUST_CHECK;
 
 /* A block, or a piece of one, that went inside the interval, or is there at its end. */
 struct mw_track_fate {
 	mw_addr addr;
-	uint64_t bytes;            /* that went, or are still there; MW_SIZE_UNKNOWN: of before the window */
-	uint64_t born_ns, died_ns; /* MW_TIME_UNKNOWN: before the window; not by the interval's end */
+	uint64_t bytes; /* that went, or are still there; MW_SIZE_UNKNOWN: of before the window */
+	/* MW_TIME_UNKNOWN: before the window; not by the interval's end. What was between BEGIN and END of a call when
+	 * the interval began died before that, at the BEGIN. */
+	uint64_t born_ns, died_ns;
 	uint32_t stack;  /* that allocated it, or that freed it where that is not known; may be MW_STACK_NONE */
 	uint32_t thread; /* that allocated it; UINT32_MAX: not known */
 	enum mw_kind kind;
-	bool last; /* the block is no more, or this is its only or first piece that is there: counts as one block */
+	/* The block is no more, or this is its only or first piece that is there: counts as one block. Of what one call
+	 * takes of the mappings from before the window the first piece. */
+	bool last;
 };
 
 #define MW_TIME_UNKNOWN UINT64_MAX
@@ -60,18 +66,21 @@ struct mw_track_fate {
 /*
  * Call `fate` for all that goes from now on (a realloc of the same block in place is an end and a birth); NULL: no
  * more. What has died between BEGIN and END of a call is told at the END. Blocks from before the interval are told as
- * well.
+ * well. `fate` may not call the tracker.
  */
 void mw_track_watch(struct mw_track *track, void (*fate)(void *context, const struct mw_track_fate *fate),
 		    void *context);
-/* Call it for all that is there now, blocks from before the interval as well, until it returns false; in no order. */
+/* Call it for all that is there now, blocks from before the interval as well, until it returns false; in no order. What
+ * is between BEGIN and END is there. `visit` may not call this or mw_track_each_block(). */
 void mw_track_each_survivor(const struct mw_track *track,
 			    bool (*visit)(void *context, const struct mw_track_fate *fate), void *context);
 
 /*
  * Impacting bytes over time: `count` values (at most MW_SERIES_MAX), the first at begin_ns + step_ns, one every
- * step_ns. The step doubles as the interval grows: from MW_SERIES_MAX / 2 values on there are always so many. Which
- * moments they are of depends on the interval's begin and the events' times alone.
+ * step_ns. The step is 1 ms at first, and doubles whenever there would be more values: from MW_SERIES_MAX / 2 on there
+ * are always so many. An event is before the moments that are not before its time, nor before that of an event that
+ * came earlier: value i is what was impacting at the end of an interval to begin_ns + (i + 1) * step_ns. Which moments
+ * they are of depends on the interval's begin and the events' times alone.
  */
 #define MW_SERIES_MAX 64u
 struct mw_track_series {
@@ -131,7 +140,7 @@ struct mw_track_thread {
 };
 void mw_track_thread(const struct mw_track *track, uint32_t number, struct mw_track_thread *out);
 
-/* A block that is live: allocated inside the window and not (wholly) freed. */
+/* A block that is live: allocated inside the interval and not (wholly) freed. */
 struct mw_track_block {
 	mw_addr addr;
 	uint64_t bytes;   /* still there */
@@ -140,7 +149,8 @@ struct mw_track_block {
 	enum mw_kind kind;
 };
 /* Call `visit` for each live block in no order until it returns false. A vm block in pieces comes once a piece: only
- * the first has `first` set, for counting. Blocks between BEGIN and END are live. `visit` may not call this itself. */
+ * the first has `first` set, for counting. Blocks between BEGIN and END are live. `visit` may not call this or
+ * mw_track_each_survivor(). */
 void mw_track_each_block(const struct mw_track *track,
 			 bool (*visit)(void *context, const struct mw_track_block *block, bool first), void *context);
 

@@ -15,103 +15,148 @@ static mw_addr end_of(mw_addr start, uint64_t size)
 	return start > UINT64_MAX - size ? UINT64_MAX : start + size;
 }
 
-/* Of two failures one is told. */
-static struct mw_error *first_of(struct mw_error *first, struct mw_error *second)
-{
-	if (!first)
-		return second;
-	mw_error_destroy(second);
-	return first;
-}
-
 void mw_vm_pieces(void *context, uint32_t owner, int change)
 {
 	if (owner != MW_VM_BEFORE)
 		block_at(context, owner)->pieces += (uint32_t)change;
 }
 
-/*
- * `bytes` of the owner are gone, and with them one of its pieces where `whole`. Those from before the
- * window are added to `before`.
- */
-static struct mw_error *lose(struct mw_track *track, uint32_t owner, uint64_t bytes, bool whole, uint64_t time_ns,
-			     uint64_t *before)
+/* A call that takes memory away, and what it took. */
+struct loss {
+	uint64_t time_ns;
+	enum mw_kind kind;
+	uint32_t stack;  /* that what is from before the window is charged to; may be MW_STACK_NONE at first */
+	uint64_t before; /* bytes from before the window that are gone */
+};
+
+/* A part of the address space and whose it is. */
+struct part {
+	mw_addr start, end;
+	uint32_t owner;
+};
+
+static struct mw_error *lose_before(struct mw_track *track, const struct part *part, struct loss *loss)
 {
+	MW_TRY(mw_account_stack(track, loss->kind, loss->stack, &loss->stack));
+	if (mw_track_is_watched(track)) {
+		struct mw_track_fate fate = {
+			.addr = part->start,
+			.bytes = part->end - part->start,
+			.born_ns = MW_TIME_UNKNOWN,
+			.died_ns = loss->time_ns,
+			.stack = loss->stack,
+			.thread = UINT32_MAX,
+			.kind = loss->kind,
+			/* All that one call takes counts as one. */
+			.last = loss->before == 0,
+		};
+
+		track->fate(track->fate_context, &fate);
+	}
+	loss->before += part->end - part->start;
+	return NULL;
+}
+
+static void tell(const struct mw_track *track, const struct part *part, const struct mw_vm_block *block,
+		 uint64_t died_ns)
+{
+	struct mw_track_fate fate = {
+		.addr = part->start,
+		.bytes = part->end - part->start,
+		.born_ns = block->time_ns,
+		.died_ns = died_ns,
+		.stack = block->stack,
+		.thread = block->thread & ~MW_THREAD_OLDER,
+		.kind = (enum mw_kind)block->kind,
+		.last = block->pieces == 0,
+	};
+
+	track->fate(track->fate_context, &fate);
+}
+
+/* A part is gone, and with it one of the owner's pieces where `whole`. */
+static struct mw_error *lose(struct mw_track *track, const struct part *part, bool whole, struct loss *loss)
+{
+	uint64_t bytes = part->end - part->start;
 	struct mw_vm_block *block;
 	struct mw_account account;
 	struct mw_error *err;
 
-	if (owner == MW_VM_BEFORE) {
-		*before += bytes;
-		return NULL;
-	}
-	block = block_at(track, owner);
+	if (part->owner == MW_VM_BEFORE)
+		return lose_before(track, part, loss);
+	block = block_at(track, part->owner);
 	account = (struct mw_account){(enum mw_kind)block->kind, block->stack, block->thread};
 	if (whole)
 		block->pieces--;
-	if (block->pieces > 0) {
-		mw_account_shrink(track, &account, bytes);
-		return NULL;
-	}
-	err = mw_account_end(track, &account, bytes, block->time_ns, time_ns);
-	mw_pool_give(&track->vm_blocks, owner);
+	if (mw_track_is_watched(track))
+		tell(track, part, block, loss->time_ns);
+	if (block->pieces > 0)
+		return mw_account_shrink(track, &account, bytes);
+	err = mw_account_end(track, &account, bytes, block->time_ns, loss->time_ns);
+	mw_pool_give(&track->vm_blocks, part->owner);
 	return err;
 }
 
 /* Everything in a list of ranges is gone. */
-static struct mw_error *lose_all(struct mw_track *track, uint32_t list, uint64_t time_ns, uint64_t *before)
+static struct mw_error *lose_all(struct mw_track *track, uint32_t list, struct loss *loss)
 {
 	struct mw_error *err = NULL;
 
 	while (list != MW_RANGE_NONE) {
 		const struct mw_range *range = mw_range_at(&track->ranges, list);
+		struct part part = {range->start, range->end, range->owner};
 
-		err = first_of(err, lose(track, range->owner, range->end - range->start, true, time_ns, before));
+		err = mw_track_first_error(err, lose(track, &part, true, loss));
 		list = mw_range_tree_release(&track->ranges, list);
 	}
 	return err;
 }
 
 /*
- * Give [start, end) to the owner where nobody has it; *taken is how many bytes somebody has. Without memory
- * the rest counts as taken.
+ * Give the part to its owner up to where somebody has it; the rest of it, from there to where nobody has it again
+ * or to its end, is cut off into `taken`. The part begins behind that then. Without memory the rest counts as taken.
  */
-static struct mw_error *fill(struct mw_track *track, mw_addr start, mw_addr end, uint32_t owner, uint64_t *taken)
+static struct mw_error *fill(struct mw_track *track, struct part *part, struct part *taken)
 {
 	struct mw_range_tree *ranges = &track->ranges;
+	uint32_t id = mw_range_tree_after(ranges, part->start);
+	const struct mw_range *range = id == MW_RANGE_NONE ? NULL : mw_range_at(ranges, id);
+	mw_addr stop = !range || range->start >= part->end ? part->end : range->start;
 
-	*taken = 0;
-	while (start < end) {
-		uint32_t id = mw_range_tree_after(ranges, start);
-		const struct mw_range *range = id == MW_RANGE_NONE ? NULL : mw_range_at(ranges, id);
-		mw_addr stop = !range || range->start >= end ? end : range->start;
+	if (stop < part->start)
+		stop = part->start;
+	*taken = (struct part){stop, stop, part->owner};
+	if (stop > part->start) {
+		struct mw_error *err = mw_range_tree_reserve(ranges, 1);
 
-		if (stop > start) {
-			struct mw_error *err = mw_range_tree_reserve(ranges, 1);
-
-			if (err) {
-				*taken += end - start;
-				return err;
-			}
-			mw_range_tree_join(ranges, start, stop, owner);
-			start = stop;
-		} else {
-			stop = range->end < end ? range->end : end;
-			*taken += stop - start;
-			start = stop;
+		if (err) {
+			*taken = *part;
+			part->start = part->end;
+			return err;
 		}
+		mw_range_tree_join(ranges, part->start, stop, part->owner);
 	}
+	/* What follows without a gap may be several ranges; and no pointer to one outlives mw_range_tree_join(). */
+	while (taken->end < part->end) {
+		id = mw_range_tree_after(ranges, taken->end);
+		if (id == MW_RANGE_NONE || mw_range_at(ranges, id)->start > taken->end)
+			break;
+		taken->end = mw_range_at(ranges, id)->end < part->end ? mw_range_at(ranges, id)->end : part->end;
+	}
+	part->start = taken->end;
 	return NULL;
 }
 
 struct mw_error *mw_vm_before(struct mw_track *track, mw_addr start, mw_addr end)
 {
-	uint64_t taken;
+	struct part part = {start, end, MW_VM_BEFORE}, taken;
 
-	return fill(track, start, end, MW_VM_BEFORE, &taken);
+	while (part.start < part.end)
+		MW_TRY(fill(track, &part, &taken));
+	return NULL;
 }
 
-static void insert_block(struct mw_track *track, const struct mw_event *event, uint32_t stack)
+static struct mw_error *insert_block(struct mw_track *track, const struct mw_event *event, uint32_t stack)
 {
 	struct mw_account account = {event->kind, stack, event->thread};
 	mw_addr end = end_of(event->addr, event->size);
@@ -125,33 +170,37 @@ static void insert_block(struct mw_track *track, const struct mw_event *event, u
 		.kind = (uint8_t)event->kind,
 	};
 	mw_range_tree_insert(&track->ranges, event->addr, end, owner);
-	mw_account_add(track, &account, end - event->addr, event->time_ns);
+	return mw_account_add(track, &account, end - event->addr, event->time_ns);
 }
 
-/* Map over whatever was there; `before` is what the same call has taken away already. */
-static struct mw_error *map(struct mw_track *track, const struct mw_event *event, uint64_t before)
+static struct mw_error *end_loss(struct mw_track *track, const struct loss *loss)
 {
-	struct mw_error *err = NULL;
-	uint32_t stack = MW_STACK_NONE;
+	return loss->before > 0 ? mw_account_aofi(track, loss->kind, loss->stack, loss->before) : NULL;
+}
 
-	if (event->size > 0) {
-		uint32_t list;
+/* Map over whatever was there; `loss` is what the same call has taken away already. */
+static struct mw_error *map(struct mw_track *track, const struct mw_event *event, struct loss *loss)
+{
+	uint32_t stack, list;
+	struct mw_error *err;
 
-		MW_TRY(mw_account_stack(track, event->kind, event->stack, &stack));
-		MW_TRY(mw_range_tree_reserve(&track->ranges, MW_RANGE_CUT_RESERVE + 1));
-		MW_TRY(mw_pool_reserve(&track->vm_blocks, 1));
-		list = mw_range_tree_cut(&track->ranges, event->addr, end_of(event->addr, event->size));
-		err = lose_all(track, list, event->time_ns, &before);
-		insert_block(track, event, stack);
-	}
-	if (before > 0)
-		err = first_of(err, mw_account_aofi(track, event->kind, event->stack, before));
-	return err;
+	if (event->size == 0)
+		return end_loss(track, loss);
+	MW_TRY(mw_account_stack(track, event->kind, event->stack, &stack));
+	MW_TRY(mw_range_tree_reserve(&track->ranges, MW_RANGE_CUT_RESERVE + 1));
+	MW_TRY(mw_pool_reserve(&track->vm_blocks, 1));
+	list = mw_range_tree_cut(&track->ranges, event->addr, end_of(event->addr, event->size));
+	loss->time_ns = event->time_ns;
+	err = lose_all(track, list, loss);
+	err = mw_track_first_error(err, insert_block(track, event, stack));
+	return mw_track_first_error(err, end_loss(track, loss));
 }
 
 struct mw_error *mw_vm_map(struct mw_track *track, const struct mw_event *event)
 {
-	return map(track, event, 0);
+	struct loss loss = {event->time_ns, event->kind, event->stack, 0};
+
+	return map(track, event, &loss);
 }
 
 struct mw_error *mw_vm_begin(struct mw_track *track, const struct mw_event *event, enum mw_limbo_family family)
@@ -165,52 +214,77 @@ struct mw_error *mw_vm_begin(struct mw_track *track, const struct mw_event *even
 	return NULL;
 }
 
-struct mw_error *mw_vm_end(struct mw_track *track, const struct mw_event *event, enum mw_limbo_family family)
+/* Take the newest call of the event's thread and family out of limbo: gives its ranges, and what it may have taken. */
+static bool take_call(struct mw_track *track, const struct mw_event *event, enum mw_limbo_family family, uint32_t *list,
+		      struct loss *loss)
 {
 	const struct mw_limbo *limbo = mw_limbo_find(track, event->thread, family);
+
+	*loss = (struct loss){event->time_ns, event->kind, event->stack, 0};
+	if (!limbo)
+		return false;
+	*list = limbo->ranges;
+	loss->time_ns = limbo->time_ns;
+	if (event->stack == MW_STACK_NONE)
+		loss->stack = limbo->stack;
+	mw_limbo_drop(track, event->thread, family);
+	return true;
+}
+
+struct mw_error *mw_vm_end(struct mw_track *track, const struct mw_event *event, enum mw_limbo_family family)
+{
 	struct mw_event end = *event;
 	struct mw_error *err = NULL;
-	uint64_t before = 0;
+	struct loss loss;
+	uint32_t list;
 
 	/* A call without a BEGIN was under way when the window began. What it unmapped is gone from the
 	 * mappings known since then, or is somebody else's by now. */
-	if (limbo) {
-		uint32_t list = limbo->ranges;
-		uint64_t time_ns = limbo->time_ns;
-
-		if (end.stack == MW_STACK_NONE)
-			end.stack = limbo->stack;
-		mw_limbo_drop(track, event->thread, family);
-		err = lose_all(track, list, time_ns, &before);
-	}
+	if (take_call(track, event, family, &list, &loss))
+		err = lose_all(track, list, &loss);
+	end.stack = loss.stack;
 	if (family == MW_LIMBO_UNMAP)
 		end.size = 0;
-	return first_of(err, map(track, &end, before));
+	return mw_track_first_error(err, map(track, &end, &loss));
+}
+
+/* The range is back, but where somebody else has it by now. */
+static struct mw_error *restore(struct mw_track *track, const struct mw_range *range, struct loss *loss)
+{
+	struct part rest = {range->start, range->end, range->owner}, gone = {0, 0, range->owner};
+	struct mw_error *err = NULL;
+
+	while (rest.start < rest.end) {
+		struct part taken;
+
+		err = mw_track_first_error(err, fill(track, &rest, &taken));
+		if (taken.start == taken.end)
+			continue;
+		if (gone.end > gone.start)
+			err = mw_track_first_error(err, lose(track, &gone, false, loss));
+		gone = taken;
+	}
+	/* The last part goes with the piece that the call held. */
+	if (gone.end > gone.start)
+		return mw_track_first_error(err, lose(track, &gone, true, loss));
+	mw_vm_pieces(track, range->owner, -1);
+	return err;
 }
 
 struct mw_error *mw_vm_fail(struct mw_track *track, const struct mw_event *event, enum mw_limbo_family family)
 {
-	const struct mw_limbo *limbo = mw_limbo_find(track, event->thread, family);
-	uint64_t time_ns, before = 0;
-	uint32_t list, stack;
 	struct mw_error *err = NULL;
+	struct loss loss;
+	uint32_t list;
 
-	if (!limbo)
+	if (!take_call(track, event, family, &list, &loss))
 		return NULL;
-	list = limbo->ranges;
-	time_ns = limbo->time_ns;
-	stack = event->stack != MW_STACK_NONE ? event->stack : limbo->stack;
-	mw_limbo_drop(track, event->thread, family);
 	while (list != MW_RANGE_NONE) {
 		struct mw_range range = *mw_range_at(&track->ranges, list);
-		uint64_t taken;
 
 		/* What another thread has mapped meanwhile was free then: that part of the call did succeed. */
 		list = mw_range_tree_release(&track->ranges, list);
-		err = first_of(err, fill(track, range.start, range.end, range.owner, &taken));
-		err = first_of(err, lose(track, range.owner, taken, true, time_ns, &before));
+		err = mw_track_first_error(err, restore(track, &range, &loss));
 	}
-	if (before > 0)
-		err = first_of(err, mw_account_aofi(track, event->kind, stack, before));
-	return err;
+	return mw_track_first_error(err, end_loss(track, &loss));
 }

@@ -11,10 +11,11 @@
 /* One MAP. Its bytes are those of its ranges: in the tree, or held by a call in limbo. */
 struct mw_vm_block {
 	uint64_t time_ns;
-	uint32_t stack, thread;
+	uint32_t stack;
+	uint32_t thread; /* with MW_THREAD_OLDER where it is so */
 	uint32_t pieces; /* ranges that it still has */
 	uint8_t kind;
-	bool visited; /* by the mw_track_each_block() under way */
+	bool visited; /* by the walk under way (walk.c) */
 };
 
 /* range_tree's callback: cutting and joining change how many ranges a block has. `context` is the tracker. */

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+/* walk.c: all that is there now, piece by piece (track.h). */
+#include "track/state.h"
+#include "track/vm.h"
+
+struct walk {
+	const struct mw_track *track;
+	/* `first`: it is not a further piece of what was visited before; `is_older`: from before the interval */
+	bool (*visit)(const struct walk *walk, const struct mw_track_block *block, bool first, bool is_older);
+	bool (*visit_block)(void *context, const struct mw_track_block *block, bool first);
+	bool (*visit_fate)(void *context, const struct mw_track_fate *fate);
+	void *context;
+};
+
+static bool visit_heap_block(const void *context, const struct mw_block *block)
+{
+	const struct walk *walk = context;
+	struct mw_track_block out = {
+		.addr = block->addr,
+		.bytes = block->bytes,
+		.time_ns = block->time_ns,
+		.stack = block->stack,
+		.thread = block->thread & ~MW_THREAD_OLDER,
+		.kind = MW_KIND_HEAP,
+	};
+
+	return walk->visit(walk, &out, true, (block->thread & MW_THREAD_OLDER) != 0);
+}
+
+static bool visit_range(const struct walk *walk, const struct mw_range *range)
+{
+	struct mw_vm_block *block;
+	struct mw_track_block out;
+	bool first;
+
+	if (range->owner == MW_VM_BEFORE)
+		return true;
+	block = mw_pool_at(&walk->track->vm_blocks, range->owner);
+	first = !block->visited;
+	block->visited = true;
+	out = (struct mw_track_block){
+		.addr = range->start,
+		.bytes = range->end - range->start,
+		.time_ns = block->time_ns,
+		.stack = block->stack,
+		.thread = block->thread & ~MW_THREAD_OLDER,
+		.kind = (enum mw_kind)block->kind,
+	};
+	return walk->visit(walk, &out, first, (block->thread & MW_THREAD_OLDER) != 0);
+}
+
+static bool visit_limbo(const struct walk *walk, const struct mw_limbo *limbo)
+{
+	if (limbo->holds == MW_LIMBO_BLOCK)
+		return visit_heap_block(walk, &limbo->block);
+	for (uint32_t id = limbo->ranges; id != MW_RANGE_NONE; id = mw_range_at(&walk->track->ranges, id)->right) {
+		if (!visit_range(walk, mw_range_at(&walk->track->ranges, id)))
+			return false;
+	}
+	return true;
+}
+
+static bool visit_limbos(const struct walk *walk)
+{
+	const struct mw_thread_table *threads = &walk->track->threads;
+
+	for (uint32_t i = 0; i < threads->records.used; i++) {
+		for (uint32_t id = mw_thread_table_at(threads, i)->limbo; id != MW_POOL_NONE;) {
+			const struct mw_limbo *limbo = mw_pool_at(&walk->track->limbo, id);
+
+			if (!visit_limbo(walk, limbo))
+				return false;
+			id = limbo->next;
+		}
+	}
+	return true;
+}
+
+static bool visit_ranges(const struct walk *walk)
+{
+	const struct mw_range_tree *ranges = &walk->track->ranges;
+	uint32_t id = mw_range_tree_after(ranges, 0);
+
+	while (id != MW_RANGE_NONE) {
+		const struct mw_range *range = mw_range_at(ranges, id);
+
+		if (!visit_range(walk, range))
+			return false;
+		id = mw_range_tree_after(ranges, range->end);
+	}
+	return true;
+}
+
+static void visit_all(const struct walk *walk)
+{
+	const struct mw_track *track = walk->track;
+
+	/* Clears the marks of an earlier walk, those of numbers not in use too, which does no harm. */
+	for (uint32_t i = 0; i < track->vm_blocks.used; i++)
+		((struct mw_vm_block *)mw_pool_at(&track->vm_blocks, i))->visited = false;
+	if (mw_block_table_each(&track->heap, visit_heap_block, walk) && visit_ranges(walk))
+		(void)visit_limbos(walk);
+}
+
+static bool give_block(const struct walk *walk, const struct mw_track_block *block, bool first, bool is_older)
+{
+	return is_older || walk->visit_block(walk->context, block, first);
+}
+
+void mw_track_each_block(const struct mw_track *track,
+			 bool (*visit)(void *context, const struct mw_track_block *block, bool first), void *context)
+{
+	struct walk walk = {.track = track, .visit = give_block, .visit_block = visit, .context = context};
+
+	visit_all(&walk);
+}
+
+static bool give_fate(const struct walk *walk, const struct mw_track_block *block, bool first, bool is_older)
+{
+	struct mw_track_fate fate = {
+		.addr = block->addr,
+		.bytes = block->bytes,
+		.born_ns = block->time_ns,
+		.died_ns = MW_TIME_UNKNOWN,
+		.stack = block->stack,
+		.thread = block->thread,
+		.kind = block->kind,
+		.last = first,
+	};
+
+	(void)is_older;
+	return walk->visit_fate(walk->context, &fate);
+}
+
+void mw_track_each_survivor(const struct mw_track *track,
+			    bool (*visit)(void *context, const struct mw_track_fate *fate), void *context)
+{
+	struct walk walk = {.track = track, .visit = give_fate, .visit_fate = visit, .context = context};
+
+	visit_all(&walk);
+}
