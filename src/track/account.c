@@ -15,12 +15,10 @@ struct mw_error *mw_account_stack(struct mw_track *track, enum mw_kind kind, uin
 	return NULL;
 }
 
-/* Bytes of kind and stack are about to change. */
-static inline struct mw_error *follow(struct mw_track *track, struct mw_tally *total, struct mw_tally *stack)
+/* Bytes of a stack are about to change. Those of kinds are followed with every moment (track.c). */
+static inline struct mw_error *follow(struct mw_track *track, struct mw_tally *stack)
 {
-	struct mw_error *err = mw_series_follow(&total->series, &track->clock, total->impacting.bytes);
-
-	return mw_track_first_error(err, mw_series_follow(&stack->series, &track->clock, stack->impacting.bytes));
+	return mw_series_follow(&stack->series, &track->clock, stack->impacting.bytes);
 }
 
 struct mw_error *mw_account_add(struct mw_track *track, const struct mw_account *account, uint64_t bytes,
@@ -28,7 +26,7 @@ struct mw_error *mw_account_add(struct mw_track *track, const struct mw_account 
 {
 	struct mw_tally *total = &track->totals[account->kind];
 	struct mw_tally *stack = &mw_stack_table_at(&track->stacks, account->stack)->tally;
-	struct mw_error *err = follow(track, total, stack);
+	struct mw_error *err = follow(track, stack);
 
 	mw_tally_add(total, bytes, time_ns);
 	mw_tally_add(stack, bytes, time_ns);
@@ -58,7 +56,7 @@ static struct mw_error *release(struct mw_track *track, const struct mw_account 
 		mw_amount_release(&stack->aofo, &stack->aofi, count, bytes);
 		return NULL;
 	}
-	err = follow(track, total, stack);
+	err = follow(track, stack);
 	mw_amount_release(&total->impacting, &total->transient, count, bytes);
 	mw_amount_release(&stack->impacting, &stack->transient, count, bytes);
 	if (account->kind != MW_KIND_VM_INTERNAL) {

@@ -6,13 +6,23 @@
 #include <string.h>
 
 #define FIRST_STEP_NS UINT64_C(1000000)
-#define GROW_BY       4U /* values */
+#define FIRST_VALUES  4U /* room, doubled when there are more */
+
+static uint32_t passed_of(uint16_t moment)
+{
+	return moment & 0xff;
+}
+
+static uint32_t doubled_of(uint16_t moment)
+{
+	return moment >> 8;
+}
 
 _Static_assert(MW_SERIES_MAX == 64, "a bit of mw_series.changes for each value");
 
 static void set_next(struct mw_series_clock *clock)
 {
-	uint64_t moment = (uint64_t)clock->now.passed + 1;
+	uint64_t moment = (uint64_t)passed_of(clock->now) + 1;
 
 	if (moment > (UINT64_MAX - clock->begin_ns) / clock->step_ns)
 		clock->next_ns = UINT64_MAX;
@@ -30,11 +40,13 @@ void mw_series_clock_advance(struct mw_series_clock *clock, uint64_t time_ns)
 {
 	uint64_t elapsed = time_ns - clock->begin_ns;
 
+	uint32_t doubled = doubled_of(clock->now);
+
 	while (elapsed / clock->step_ns > MW_SERIES_MAX) {
 		clock->step_ns *= 2;
-		clock->now.doubled++;
+		doubled++;
 	}
-	clock->now.passed = (uint8_t)(elapsed / clock->step_ns);
+	clock->now = (uint16_t)(doubled << 8 | (uint32_t)(elapsed / clock->step_ns));
 	set_next(clock);
 }
 
@@ -42,7 +54,9 @@ static uint32_t capacity_of(uint64_t changes)
 {
 	uint32_t count = (uint32_t)__builtin_popcountll(changes);
 
-	return (count + GROW_BY - 1) / GROW_BY * GROW_BY;
+	if (count <= FIRST_VALUES)
+		return count > 0 ? FIRST_VALUES : 0;
+	return UINT32_C(2) << (31 - __builtin_clz(count - 1));
 }
 
 void mw_series_deinit(struct mw_series *series)
@@ -52,10 +66,10 @@ void mw_series_deinit(struct mw_series *series)
 }
 
 /* All values up to the moment `now`. */
-static void unpack(const struct mw_series *series, struct mw_series_moment now, uint64_t bytes, float *values)
+static void unpack(const struct mw_series *series, uint16_t now, uint64_t bytes, float *values)
 {
-	uint32_t count = series->known.passed, next = 0;
-	uint32_t doubled = (uint32_t)now.doubled - series->known.doubled;
+	uint32_t count = passed_of(series->known), next = 0;
+	uint32_t doubled = doubled_of(now) - doubled_of(series->known);
 	float value = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
@@ -69,7 +83,7 @@ static void unpack(const struct mw_series *series, struct mw_series_moment now, 
 		for (uint32_t i = 0; i < count; i++)
 			values[i] = values[2 * i + 1];
 	}
-	while (count < now.passed)
+	while (count < passed_of(now))
 		values[count++] = (float)bytes;
 }
 
@@ -105,28 +119,57 @@ static bool make_room(struct mw_series *series, uint64_t changes)
 	return values || capacity < old;
 }
 
-struct mw_error *mw_series_catch_up(struct mw_series *series, const struct mw_series_clock *clock, uint64_t bytes)
+/* How many of the values up to `now` are known. */
+static uint32_t first_unknown(const struct mw_series *series, uint16_t now)
+{
+	uint32_t doubled = doubled_of(now) - doubled_of(series->known);
+
+	return doubled < 8 ? passed_of(series->known) >> doubled : 0;
+}
+
+static struct mw_error *lose_values(struct mw_series *series, uint16_t now)
+{
+	mw_series_deinit(series);
+	series->known = now;
+	return mw_error_nomem();
+}
+
+/* The step has doubled meanwhile. */
+static struct mw_error *rebuild(struct mw_series *series, uint16_t now, uint64_t bytes)
 {
 	float values[MW_SERIES_MAX];
 	uint32_t next = 0;
 	uint64_t changes;
 
-	if (!series->values && bytes == 0) {
-		series->known = clock->now;
-		return NULL;
-	}
-	unpack(series, clock->now, bytes, values);
-	changes = changes_of(values, clock->now.passed);
-	if (!make_room(series, changes)) {
-		mw_series_deinit(series);
-		series->known = clock->now;
-		return mw_error_nomem();
-	}
-	for (uint32_t i = 0; i < clock->now.passed; i++) {
+	unpack(series, now, bytes, values);
+	changes = changes_of(values, passed_of(now));
+	if (!make_room(series, changes))
+		return lose_values(series, now);
+	for (uint32_t i = 0; i < passed_of(now); i++) {
 		if (changes >> i & 1)
 			series->values[next++] = values[i];
 	}
 	series->changes = changes;
+	series->known = now;
+	return NULL;
+}
+
+struct mw_error *mw_series_catch_up(struct mw_series *series, const struct mw_series_clock *clock, uint64_t bytes)
+{
+	uint32_t count = (uint32_t)__builtin_popcountll(series->changes);
+	float value = (float)bytes, last = count > 0 ? series->values[count - 1] : 0;
+	uint64_t changes;
+
+	if (count > 0 && doubled_of(series->known) != doubled_of(clock->now))
+		return rebuild(series, clock->now, bytes);
+	if (memcmp(&value, &last, sizeof(value)) != 0) {
+		/* Without values all were 0, at the moments of any step. */
+		changes = series->changes | UINT64_C(1) << first_unknown(series, clock->now);
+		if (!make_room(series, changes))
+			return lose_values(series, clock->now);
+		series->values[count] = value;
+		series->changes = changes;
+	}
 	series->known = clock->now;
 	return NULL;
 }
@@ -136,11 +179,12 @@ void mw_series_read(const struct mw_series *series, const struct mw_series_clock
 {
 	struct mw_series_clock end = *clock;
 
-	mw_series_clock_move(&end, end_ns);
+	if (mw_series_clock_lags(&end, end_ns))
+		mw_series_clock_advance(&end, end_ns);
 	*out = (struct mw_track_series){
 		.begin_ns = end.begin_ns,
 		.step_ns = end.step_ns,
-		.count = end.now.passed,
+		.count = passed_of(end.now),
 	};
 	unpack(series, end.now, bytes, out->bytes);
 }

@@ -11,31 +11,25 @@
 
 #include "track/track.h"
 
-/* How many moments have passed, and how often the step has doubled; they are compared as one. */
-struct mw_series_moment {
-	uint8_t passed, doubled;
-};
-
 struct mw_series_clock {
 	uint64_t begin_ns, step_ns;
 	uint64_t next_ns; /* the next moment, the first at begin_ns + step_ns */
-	struct mw_series_moment now;
+	uint16_t now;     /* how many moments have passed (low byte), and how often the step has doubled (high byte) */
 };
 
 /* A zeroed structure is an empty series. */
 struct mw_series {
-	struct mw_series_moment known; /* values up to here are known */
-	uint64_t changes;              /* bit i: value i differs from the one before it (the first: from 0) */
-	float *values;                 /* those that differ */
+	uint16_t known;   /* the clock's `now` up to which values are known */
+	uint64_t changes; /* bit i: value i differs from the one before it (the first: from 0) */
+	float *values;    /* those that differ */
 };
 
 void mw_series_clock_start(struct mw_series_clock *clock, uint64_t begin_ns);
 void mw_series_clock_advance(struct mw_series_clock *clock, uint64_t time_ns);
-/* Something happens at time_ns. Time that runs backwards leaves the clock as it is. */
-static inline void mw_series_clock_move(struct mw_series_clock *clock, uint64_t time_ns)
+/* Is a moment over, now that something happens at time_ns? Only then may, and must, the clock advance. */
+static inline bool mw_series_clock_lags(const struct mw_series_clock *clock, uint64_t time_ns)
 {
-	if (__builtin_expect(time_ns >= clock->next_ns, 0))
-		mw_series_clock_advance(clock, time_ns);
+	return __builtin_expect(time_ns >= clock->next_ns, 0);
 }
 
 void mw_series_deinit(struct mw_series *series);
@@ -45,8 +39,7 @@ struct mw_error *mw_series_catch_up(struct mw_series *series, const struct mw_se
 static inline struct mw_error *mw_series_follow(struct mw_series *series, const struct mw_series_clock *clock,
 						uint64_t bytes)
 {
-	if (__builtin_expect(series->known.passed == clock->now.passed && series->known.doubled == clock->now.doubled,
-			     1))
+	if (__builtin_expect(series->known == clock->now, 1))
 		return NULL;
 	return mw_series_catch_up(series, clock, bytes);
 }

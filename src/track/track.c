@@ -116,12 +116,28 @@ static struct mw_error *take_vm_event(struct mw_track *track, const struct mw_ev
 	}
 }
 
+/* What is counted for a kind changes all the time: its series are kept up to date, not brought so. */
+static struct mw_error *pass_moment(struct mw_track *track, uint64_t time_ns)
+{
+	struct mw_error *err = NULL;
+
+	mw_series_clock_advance(&track->clock, time_ns);
+	for (uint32_t i = 0; i < MW_KIND_COUNT; i++) {
+		struct mw_tally *total = &track->totals[i];
+		struct mw_error *next = mw_series_follow(&total->series, &track->clock, total->impacting.bytes);
+
+		err = mw_track_first_error(err, next);
+	}
+	return err;
+}
+
 static struct mw_error *take_event(void *context, const struct mw_event *event)
 {
 	struct mw_track *track = context;
 
 	MW_TRY(check_event(track, event));
-	mw_series_clock_move(&track->clock, event->time_ns);
+	if (mw_series_clock_lags(&track->clock, event->time_ns))
+		MW_TRY(pass_moment(track, event->time_ns));
 	switch (event->type) {
 	case MW_EVENT_ALLOC:
 		return mw_heap_alloc(track, event);

@@ -78,9 +78,9 @@ void mw_track_each_survivor(const struct mw_track *track,
 /*
  * Impacting bytes over time: `count` values (at most MW_SERIES_MAX), the first at begin_ns + step_ns, one every
  * step_ns. The step is 1 ms at first, and doubles whenever there would be more values: from MW_SERIES_MAX / 2 on there
- * are always so many. An event is before the moments that are not before its time, nor before that of an event that
- * came earlier: value i is what was impacting at the end of an interval to begin_ns + (i + 1) * step_ns. Which moments
- * they are of depends on the interval's begin and the events' times alone.
+ * are always so many. A moment's value is of the events before the first that does not come before it: what is
+ * impacting at the end of an interval that ends there. Which moments they are of depends on the interval's begin and
+ * the events' times alone.
  */
 #define MW_SERIES_MAX 64u
 struct mw_track_series {
