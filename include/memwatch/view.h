@@ -33,6 +33,30 @@ struct mw_report_thread {
 	struct mw_amount size, impacting, transient;
 };
 
+/* What becomes of what a stack allocates. */
+enum mw_growth_verdict {
+	MW_GROWTH_TOO_SHORT,
+	MW_GROWTH_ONE_OFF,
+	MW_GROWTH_CHURN,
+	MW_GROWTH_PLATEAU,
+	MW_GROWTH_STEADY,
+};
+
+/* "steady growth", …: static text. */
+const char *mw_growth_name(enum mw_growth_verdict verdict);
+
+/* A verdict and the figures that it rests on (of a stack with impacting blocks). */
+struct mw_report_growth {
+	bool known;
+	enum mw_growth_verdict verdict;
+	double bytes_per_second;       /* of the line through what was outstanding over the interval … */
+	double steadiness;             /* … and how near it lies to that line, 0 to 1 (R squared) */
+	double floor_start, floor_end; /* bytes: the least outstanding in the first and in the last eighth */
+	double growing_until;          /* seconds since the interval's begin: the floor has not risen since */
+	double freed_share;            /* of its blocks, 0 to 1: freed inside the interval */
+	double oldest_age, newest_age; /* seconds, of the impacting blocks */
+};
+
 struct mw_report_stack {
 	char id[17];
 	enum mw_kind kind;
@@ -50,6 +74,7 @@ struct mw_report_stack {
 	struct mw_report_thread *threads; /* with impacting blocks of this stack; only tid, name, impacting */
 	size_t thread_count;
 	const char *suspect; /* the module it is charged to; NULL where every frame is runtime */
+	struct mw_report_growth growth;
 };
 
 struct mw_report_module {

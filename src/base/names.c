@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* names.c: what reports call the contracts' constants (memwatch/engine.h). */
 #include <memwatch/engine.h>
+#include <memwatch/view.h>
 
 const char *mw_role_name(enum mw_role role)
 {
@@ -25,4 +26,17 @@ const char *mw_window_end_name(enum mw_window_end end)
 	};
 
 	return (size_t)end < sizeof(names) / sizeof(names[0]) ? names[end] : "?";
+}
+
+const char *mw_growth_name(enum mw_growth_verdict verdict)
+{
+	static const char *const names[] = {
+		[MW_GROWTH_TOO_SHORT] = "too short to tell",
+		[MW_GROWTH_ONE_OFF] = "one-off",
+		[MW_GROWTH_CHURN] = "churn",
+		[MW_GROWTH_PLATEAU] = "plateau",
+		[MW_GROWTH_STEADY] = "steady growth",
+	};
+
+	return (size_t)verdict < sizeof(names) / sizeof(names[0]) ? names[verdict] : "?";
 }

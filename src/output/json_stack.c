@@ -121,19 +121,30 @@ static json_t *age_value(const struct mw_report_stack *stack, double at)
 	return stack->has_ages ? json_real(at) : json_null();
 }
 
+static json_t *growth_value(const struct mw_report_growth *growth)
+{
+	if (!growth->known)
+		return json_null();
+	return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "verdict", mw_growth_name(growth->verdict),
+			 "bytes_per_second", growth->bytes_per_second, "steadiness", growth->steadiness, "floor_start",
+			 growth->floor_start, "floor_end", growth->floor_end, "growing_until", growth->growing_until,
+			 "freed_share", growth->freed_share, "oldest_age", growth->oldest_age, "newest_age",
+			 growth->newest_age);
+}
+
 json_t *mw_json_stack(const struct mw_report_stack *stack)
 {
 	json_t *head = json_pack("{s:s, s:s, s:o, s:b, s:o, s:o, s:o}", "id", stack->id, "kind",
 				 mw_json_kind(stack->kind), "api", mw_json_text(stack->api), "truncated",
 				 stack->cut == MW_STACK_TRUNCATED, "cut", cut_value(stack->cut), "suspect",
 				 mw_json_text(stack->suspect), "frames", frames_value(stack));
-	json_t *sums =
-		json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "size", mw_json_amount(&stack->size),
-			  "impacting", mw_json_amount(&stack->impacting), "transient",
-			  mw_json_amount(&stack->transient), "aofi", mw_json_amount(&stack->aofi), "aofi_unknown",
-			  mw_json_number(stack->aofi_unknown), "peak", mw_json_peak(&stack->peak), "lifetime_ns",
-			  lifetime_value(stack), "oldest", age_value(stack, stack->oldest), "newest",
-			  age_value(stack, stack->newest), "threads", threads_value(stack));
+	json_t *sums = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "size",
+				 mw_json_amount(&stack->size), "impacting", mw_json_amount(&stack->impacting),
+				 "transient", mw_json_amount(&stack->transient), "aofi", mw_json_amount(&stack->aofi),
+				 "aofi_unknown", mw_json_number(stack->aofi_unknown), "peak",
+				 mw_json_peak(&stack->peak), "lifetime_ns", lifetime_value(stack), "oldest",
+				 age_value(stack, stack->oldest), "newest", age_value(stack, stack->newest), "threads",
+				 threads_value(stack), "growth", growth_value(&stack->growth));
 
 	if (!head || !sums || json_object_update(head, sums) != 0) {
 		json_decref(head);

@@ -3,6 +3,7 @@
 #include "view/summary.h"
 
 #include "view/arena.h"
+#include "view/growth.h"
 #include "view/numbering.h"
 #include "view/stacks.h"
 
@@ -51,7 +52,8 @@ static struct mw_error *fill_engine(const struct mw_summary_input *input, struct
 	if (input->window) {
 		report->window.started_realtime_ns = input->window->started_realtime_ns;
 		report->window.seconds = (double)input->window->length_ns / 1e9;
-		report->window.to = report->window.seconds;
+		report->window.from = (double)input->from_ns / 1e9;
+		report->window.to = input->to_ns ? (double)input->to_ns / 1e9 : report->window.seconds;
 		report->window.ended = input->window->ended;
 	}
 	if (input->stats)
@@ -105,9 +107,12 @@ static struct mw_error *fill_memory(const struct mw_summary_input *input, struct
 	report->memory = mw_arena_array(arena, input->sample_count, sizeof(*report->memory));
 	if (!report->memory)
 		return mw_error_nomem();
-	report->memory_count = input->sample_count;
-	if (input->sample_count)
-		memcpy(report->memory, input->samples, input->sample_count * sizeof(*report->memory));
+	for (size_t i = 0; i < input->sample_count; i++) {
+		const struct mw_report_sample *sample = &input->samples[i];
+
+		if (sample->at >= report->window.from && (!input->to_ns || sample->at <= report->window.to))
+			report->memory[report->memory_count++] = *sample;
+	}
 	return NULL;
 }
 
@@ -223,6 +228,8 @@ static struct mw_error *fill(const struct mw_summary_input *input, struct mw_are
 	fill_totals(input, report);
 	MW_TRY(mw_view_stacks(input, arena, report, &group_of));
 	err = mw_view_blocks(input, arena, report, group_of);
+	if (!err)
+		err = mw_view_growth(input, report, group_of);
 	free(group_of);
 	MW_TRY(err);
 	MW_TRY(fill_modules(input, arena, report));
