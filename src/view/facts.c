@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT
+/* facts.c: see facts.h. */
+#include "view/facts.h"
+
+#include "base/vector.h"
+#include "view/figures.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_NUMBERS (1u << 20) /* of modules and hooks: no process has so many */
+
+/* The frames of one address in one module. Two modules that had the same address, one after the other, are rare. */
+struct symbol {
+	struct symbol *next;
+	uint32_t module;
+	size_t count;
+	struct mw_symbol_frame *frames;
+};
+
+struct mw_error *mw_facts_init(struct mw_facts *facts)
+{
+	facts->arena = mw_arena_create();
+	return facts->arena ? NULL : mw_error_nomem();
+}
+
+void mw_facts_deinit(struct mw_facts *facts)
+{
+	mw_map_deinit(&facts->symbols);
+	for (size_t i = 0; i < 2; i++)
+		free(facts->mappings[i].items);
+	free(facts->modules);
+	free(facts->hooks);
+	free(facts->samples);
+	free(facts->raw_samples);
+	free(facts->marks);
+	mw_arena_destroy(facts->arena);
+	*facts = (struct mw_facts){.arena = NULL};
+}
+
+static struct mw_error *check(const struct mw_facts *facts)
+{
+	return mw_arena_failed(facts->arena) ? mw_error_nomem() : NULL;
+}
+
+static void note_time(struct mw_facts *facts, uint64_t time_ns)
+{
+	if (time_ns > facts->last_ns)
+		facts->last_ns = time_ns;
+}
+
+struct mw_error *mw_facts_target(struct mw_facts *facts, const struct mw_stored_target *target)
+{
+	const char **command = mw_arena_array(facts->arena, target->command_count, sizeof(*command));
+
+	if (!command)
+		return mw_error_nomem();
+	for (size_t i = 0; i < target->command_count; i++)
+		command[i] = mw_arena_string(facts->arena, target->command[i]);
+	facts->target = *target;
+	facts->target.comm = mw_arena_string(facts->arena, target->comm);
+	facts->target.exe = mw_arena_string(facts->arena, target->exe);
+	facts->target.engine = mw_arena_string(facts->arena, target->engine);
+	facts->target.engine_reason = mw_arena_string(facts->arena, target->engine_reason);
+	facts->target.command = command;
+	facts->window.started_realtime_ns = target->started_realtime_ns;
+	return check(facts);
+}
+
+/* Room for item `number`, the items before it as well; new ones are zeroed. NULL without memory. */
+static void *room_for(void *items, size_t *count, size_t *capacity, size_t number, size_t size)
+{
+	while (*count <= number) {
+		void *moved = mw_vector_room(items, *count, capacity, size);
+
+		if (!moved)
+			return NULL;
+		items = moved;
+		memset((char *)items + *count * size, 0, size);
+		++*count;
+	}
+	return items;
+}
+
+static struct mw_error *check_number(const char *what, uint32_t number)
+{
+	return number < MOST_NUMBERS ? NULL : mw_error_create(MW_ERROR_DATA, 0, "%s number %u", what, number);
+}
+
+struct mw_error *mw_facts_hook(struct mw_facts *facts, const struct mw_stored_hook *hook)
+{
+	struct mw_hook_info *hooks;
+
+	MW_TRY(check_number("hook", hook->number));
+	if (hook->role >= MW_ROLE_COUNT || hook->kind >= MW_KIND_COUNT)
+		return mw_error_create(MW_ERROR_DATA, 0, "hook of unknown role %u or kind %u", hook->role, hook->kind);
+	hooks = room_for(facts->hooks, &facts->hook_count, &facts->hook_capacity, hook->number, sizeof(*hooks));
+	if (!hooks)
+		return mw_error_nomem();
+	facts->hooks = hooks;
+	hooks[hook->number] = (struct mw_hook_info){
+		.function = mw_arena_string(facts->arena, hook->function),
+		.module = mw_arena_string(facts->arena, hook->module),
+		.refused = mw_arena_string(facts->arena, hook->refused),
+		.address = hook->address,
+		.role = (enum mw_role)hook->role,
+		.kind = (enum mw_kind)hook->kind,
+	};
+	return check(facts);
+}
+
+struct mw_error *mw_facts_module(struct mw_facts *facts, const struct mw_stored_module *module)
+{
+	struct mw_view_module *modules;
+	uint8_t *build_id = mw_arena_array(facts->arena, module->build_id_size, 1);
+
+	MW_TRY(check_number("module", module->number));
+	modules = room_for(facts->modules, &facts->module_count, &facts->module_capacity, module->number,
+			   sizeof(*modules));
+	if (!modules || !build_id)
+		return mw_error_nomem();
+	if (module->build_id_size)
+		memcpy(build_id, module->build_id, module->build_id_size);
+	facts->modules = modules;
+	modules[module->number] = (struct mw_view_module){
+		.path = mw_arena_string(facts->arena, module->path),
+		.build_id = module->build_id_size ? build_id : NULL,
+		.build_id_size = module->build_id_size,
+		.start = module->start,
+		.end = module->end,
+		.base = module->base,
+		.suspect = module->suspect,
+		.has_file = module->has_file,
+	};
+	return check(facts);
+}
+
+struct mw_error *mw_facts_sample(struct mw_facts *facts, const struct mw_stored_sample *sample)
+{
+	struct mw_report_sample *samples =
+		mw_vector_room(facts->samples, facts->sample_count, &facts->sample_capacity, sizeof(*samples));
+	struct mw_stored_sample *raw;
+
+	if (!samples)
+		return mw_error_nomem();
+	facts->samples = samples;
+	raw = mw_vector_room(facts->raw_samples, facts->raw_sample_count, &facts->raw_sample_capacity, sizeof(*raw));
+	if (!raw)
+		return mw_error_nomem();
+	facts->raw_samples = raw;
+	/* The last word on a moment counts. */
+	if (facts->sample_count && raw[facts->raw_sample_count - 1].time_ns == sample->time_ns) {
+		facts->sample_count--;
+		facts->raw_sample_count--;
+	}
+	raw[facts->raw_sample_count++] = *sample;
+	samples[facts->sample_count++] = (struct mw_report_sample){
+		.at = (double)sample->time_ns / 1e9,
+		.rss = sample->rss,
+		.pss = sample->pss,
+		.vsize = sample->vsize,
+		.heap_impacting = sample->heap_impacting,
+		.vm_impacting = sample->vm_impacting,
+	};
+	note_time(facts, sample->time_ns);
+	return NULL;
+}
+
+struct mw_error *mw_facts_mark(struct mw_facts *facts, const struct mw_stored_mark *mark)
+{
+	struct mw_stored_mark *marks =
+		mw_vector_room(facts->marks, facts->mark_count, &facts->mark_capacity, sizeof(*marks));
+
+	if (!marks)
+		return mw_error_nomem();
+	facts->marks = marks;
+	marks[facts->mark_count] = *mark;
+	marks[facts->mark_count++].name = mw_arena_string(facts->arena, mark->name);
+	note_time(facts, mark->time_ns);
+	return check(facts);
+}
+
+struct mw_error *mw_facts_mapping(struct mw_facts *facts, enum mw_stored_moment moment,
+				  const struct mw_stored_mapping *mapping)
+{
+	struct mw_facts_mapping_list *list = &facts->mappings[moment == MW_STORED_END];
+	struct mw_stored_mapping *items =
+		mw_vector_room(list->items, list->count, &list->capacity, sizeof(*list->items));
+
+	if (!items)
+		return mw_error_nomem();
+	list->items = items;
+	items[list->count] = *mapping;
+	items[list->count++].path = mw_arena_string(facts->arena, mapping->path);
+	return check(facts);
+}
+
+struct mw_error *mw_facts_symbol(struct mw_facts *facts, const struct mw_stored_symbol *symbol)
+{
+	struct symbol *kept = mw_arena_array(facts->arena, 1, sizeof(*kept));
+	struct mw_symbol_frame *frames = mw_arena_array(facts->arena, symbol->frame_count, sizeof(*frames));
+
+	if (!kept || !frames)
+		return mw_error_nomem();
+	for (size_t i = 0; i < symbol->frame_count; i++)
+		frames[i] = (struct mw_symbol_frame){
+			.function = mw_arena_string(facts->arena, symbol->frames[i].function),
+			.file = mw_arena_string(facts->arena, symbol->frames[i].file),
+			.line = symbol->frames[i].line,
+			.offset = symbol->frames[i].offset,
+			.inlined = symbol->frames[i].inlined,
+		};
+	*kept = (struct symbol){
+		.next = mw_map_get(&facts->symbols, symbol->addr),
+		.module = symbol->module,
+		.count = symbol->frame_count,
+		.frames = frames,
+	};
+	MW_TRY(mw_map_set(&facts->symbols, symbol->addr, kept));
+	facts->symbol_count++;
+	return check(facts);
+}
+
+struct mw_error *mw_facts_end(struct mw_facts *facts, const struct mw_stored_end *end)
+{
+	if (end->ended > MW_END_LOST)
+		return mw_error_create(MW_ERROR_DATA, 0, "the window ended in an unknown way (%u)", end->ended);
+	facts->has_end = true;
+	facts->window.length_ns = end->length_ns;
+	facts->window.ended = (enum mw_window_end)end->ended;
+	facts->window.over = true;
+	facts->window.has_exit_status = end->has_exit_status;
+	facts->window.exit_status = end->exit_status;
+	facts->stats.left_behind = mw_arena_string(facts->arena, end->left_behind);
+	for (size_t i = 0; i < end->figure_count; i++)
+		mw_figures_set(&facts->stats, &end->figures[i]);
+	return check(facts);
+}
+
+uint64_t mw_facts_length(const struct mw_facts *facts)
+{
+	return facts->has_end ? facts->window.length_ns : facts->last_ns;
+}
+
+bool mw_facts_resolve(const struct mw_facts *facts, uint32_t module, mw_addr addr,
+		      const struct mw_symbol_frame **frames, size_t *count)
+{
+	for (const struct symbol *symbol = mw_map_get(&facts->symbols, addr); symbol; symbol = symbol->next) {
+		if (symbol->module != module)
+			continue;
+		*frames = symbol->frames;
+		*count = symbol->count;
+		return true;
+	}
+	return false;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * facts.h: all that a recording says but the events: who the process is, its modules, hooks, symbols, samples, marks.
+ */
+#ifndef MW_VIEW_FACTS_H
+#define MW_VIEW_FACTS_H
+
+#include "base/map.h"
+#include "store/reader.h"
+#include "view/arena.h"
+#include "view/source.h"
+
+#include <memwatch/engine.h>
+#include <memwatch/view.h>
+
+/* An array whose items live in the facts' memory. */
+struct mw_facts_mapping_list {
+	struct mw_stored_mapping *items;
+	size_t count, capacity;
+};
+
+/* Of one process. All strings are the arena's. */
+struct mw_facts {
+	struct mw_arena *arena;
+	struct mw_stored_target target;
+	struct mw_view_module *modules; /* by number */
+	size_t module_count, module_capacity;
+	struct mw_hook_info *hooks; /* by number */
+	size_t hook_count, hook_capacity;
+	struct mw_report_sample *samples;
+	size_t sample_count, sample_capacity;
+	struct mw_stored_sample *raw_samples; /* the same, as they were stored */
+	size_t raw_sample_count, raw_sample_capacity;
+	struct mw_stored_mark *marks;
+	size_t mark_count, mark_capacity;
+	struct mw_facts_mapping_list mappings[2]; /* by enum mw_stored_moment */
+	struct mw_map symbols;                    /* by address: lists of struct mw_facts_symbol */
+	size_t symbol_count;
+	bool has_end;
+	struct mw_window_info window;
+	struct mw_engine_stats stats;
+	uint64_t last_ns; /* of all that was told: the end of a recording that was cut off */
+};
+
+/* Zeroed facts get their memory. Errors: MEMORY. */
+struct mw_error *mw_facts_init(struct mw_facts *facts) MW_MUST_CHECK;
+void mw_facts_deinit(struct mw_facts *facts);
+
+/* What a visitor of a reader is told (store/reader.h). Errors: MEMORY, DATA. */
+struct mw_error *mw_facts_target(struct mw_facts *facts, const struct mw_stored_target *target) MW_MUST_CHECK;
+struct mw_error *mw_facts_hook(struct mw_facts *facts, const struct mw_stored_hook *hook) MW_MUST_CHECK;
+struct mw_error *mw_facts_module(struct mw_facts *facts, const struct mw_stored_module *module) MW_MUST_CHECK;
+struct mw_error *mw_facts_sample(struct mw_facts *facts, const struct mw_stored_sample *sample) MW_MUST_CHECK;
+struct mw_error *mw_facts_mark(struct mw_facts *facts, const struct mw_stored_mark *mark) MW_MUST_CHECK;
+struct mw_error *mw_facts_mapping(struct mw_facts *facts, enum mw_stored_moment moment,
+				  const struct mw_stored_mapping *mapping) MW_MUST_CHECK;
+struct mw_error *mw_facts_symbol(struct mw_facts *facts, const struct mw_stored_symbol *symbol) MW_MUST_CHECK;
+struct mw_error *mw_facts_end(struct mw_facts *facts, const struct mw_stored_end *end) MW_MUST_CHECK;
+
+/* The window's length: as the end says, or up to the last thing that was told. */
+uint64_t mw_facts_length(const struct mw_facts *facts);
+/* The frames that were stored for a return address; false where none were. */
+bool mw_facts_resolve(const struct mw_facts *facts, uint32_t module, mw_addr addr,
+		      const struct mw_symbol_frame **frames, size_t *count);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * replay.h: a recording is read, and a tracker of each process fed with its events, over any interval.
+ *
+ * An event lies in the interval from its first event with from <= time on, up to the first with time >= to. The file
+ * may have been cut off: then the window ends with the last thing that is good.
+ */
+#ifndef MW_VIEW_REPLAY_H
+#define MW_VIEW_REPLAY_H
+
+#include "track/track.h"
+#include "view/facts.h"
+#include "view/summary.h"
+
+struct mw_replay;
+
+/* `phase` is static text; done of total, in bytes or stacks. */
+typedef void mw_replay_progress(void *context, const char *phase, uint64_t done, uint64_t total);
+
+/* Open a recording and read all but its events. `progress` may be NULL. Errors: those of mw_store_open(), DATA where it
+ * holds nothing. */
+struct mw_error *mw_replay_open(const char *path, mw_replay_progress *progress, void *context,
+				struct mw_replay **out) MW_MUST_CHECK;
+void mw_replay_close(struct mw_replay *replay);
+
+size_t mw_replay_count(const struct mw_replay *replay);
+/* Good until close. */
+const struct mw_facts *mw_replay_facts(const struct mw_replay *replay, size_t process);
+/* How the file ends. */
+const struct mw_store_state *mw_replay_state(const struct mw_replay *replay);
+
+#define MW_REPLAY_END UINT64_MAX
+
+struct mw_replay_interval {
+	uint64_t from_ns, to_ns; /* to_ns MW_REPLAY_END: up to the window's end */
+	/* The interval begins, for each process; what is fed to the tracker from now on belongs to it. May be NULL. */
+	void (*begin)(void *context, size_t process, struct mw_track *track);
+	void *context;
+};
+
+/* Read the events and feed the trackers anew. Errors: the store's, the tracker's. */
+struct mw_error *mw_replay_run(struct mw_replay *replay, const struct mw_replay_interval *interval) MW_MUST_CHECK;
+/* What the last run has fed; good until the next one. */
+const struct mw_track *mw_replay_track(const struct mw_replay *replay, size_t process);
+/* When most bytes of heap and vm together were outstanding of what was allocated since `from_ns`: the first moment of
+ * the highest, the end of the event that made it. Reads the events; no run is good any more. */
+struct mw_error *mw_replay_peak(struct mw_replay *replay, const struct mw_replay_interval *interval, size_t process,
+				uint64_t *at_ns) MW_MUST_CHECK;
+
+/* What mw_summary_create() wants for the last run's figures. Borrows from the replay. */
+void mw_replay_input(const struct mw_replay *replay, size_t process, struct mw_summary_input *out);
+
+#endif
