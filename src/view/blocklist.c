@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: MIT
+/* blocklist.c: binary heaps whose root is the first block to go (blocklist.h). */
+#include "view/blocklist.h"
+
+#include "base/vector.h"
+#include "view/numbering.h"
+#include "view/views.h"
+
+#include <stdlib.h>
+
+struct listed {
+	struct mw_track_fate fate;
+	uint64_t rank;
+	uint32_t heap;
+	uint8_t type; /* enum mw_fate */
+	uint8_t unused[3];
+	uint32_t process; /* when lists are put together */
+};
+
+/* The first blocks of what the filter can't tell apart. */
+struct part {
+	struct listed *items;
+	size_t count, capacity;
+	uint64_t seen;
+};
+
+struct mw_blocklist {
+	struct mw_blocklist_options options;
+	bool by_stack, by_thread, by_heap; /* the filter tells them apart */
+	struct mw_numbering places, heaps, bits, keys;
+	struct part *parts;
+	size_t part_count, part_capacity;
+	bool failed;
+};
+
+struct mw_error *mw_blocklist_create(const struct mw_blocklist_options *options, struct mw_blocklist **out)
+{
+	struct mw_blocklist *list = calloc(1, sizeof(*list));
+	uint32_t columns = options->filter ? mw_filter_columns(options->filter) : 0;
+
+	if (!list)
+		return mw_error_nomem();
+	list->options = *options;
+	list->by_stack = columns & (1u << MW_COLUMN_FUNCTION | 1u << MW_COLUMN_MODULE | 1u << MW_COLUMN_STACK |
+				    1u << MW_COLUMN_API);
+	list->by_thread = columns & 1u << MW_COLUMN_THREAD;
+	list->by_heap = columns & 1u << MW_COLUMN_HEAP;
+	*out = list;
+	return NULL;
+}
+
+void mw_blocklist_destroy(struct mw_blocklist *list)
+{
+	if (!list)
+		return;
+	for (size_t i = 0; i < list->part_count; i++)
+		free(list->parts[i].items);
+	free(list->parts);
+	mw_numbering_deinit(&list->places);
+	mw_numbering_deinit(&list->heaps);
+	mw_numbering_deinit(&list->bits);
+	mw_numbering_deinit(&list->keys);
+	free(list);
+}
+
+/* Is `a` shown before `b`? */
+static bool precedes(const struct listed *a, const struct listed *b)
+{
+	if (a->rank != b->rank)
+		return a->rank > b->rank;
+	if (a->fate.born_ns != b->fate.born_ns)
+		return a->fate.born_ns < b->fate.born_ns;
+	if (a->process != b->process)
+		return a->process < b->process;
+	if (a->fate.addr != b->fate.addr)
+		return a->fate.addr < b->fate.addr;
+	return a->fate.died_ns < b->fate.died_ns;
+}
+
+static void sift_up(struct listed *items, size_t at)
+{
+	while (at && precedes(&items[(at - 1) / 2], &items[at])) {
+		struct listed moved = items[at];
+
+		items[at] = items[(at - 1) / 2];
+		items[(at - 1) / 2] = moved;
+		at = (at - 1) / 2;
+	}
+}
+
+static void sift_down(struct listed *items, size_t count)
+{
+	size_t at = 0;
+
+	for (;;) {
+		size_t last = at;
+		struct listed moved;
+
+		for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < count; child++)
+			if (precedes(&items[last], &items[child]))
+				last = child;
+		if (last == at)
+			return;
+		moved = items[at];
+		items[at] = items[last];
+		items[last] = moved;
+		at = last;
+	}
+}
+
+static bool add(struct part *part, size_t most, const struct listed *item)
+{
+	struct listed *items;
+
+	if (part->count == most) {
+		if (precedes(item, &part->items[0])) {
+			part->items[0] = *item;
+			sift_down(part->items, part->count);
+		}
+		return true;
+	}
+	items = mw_vector_room(part->items, part->count, &part->capacity, sizeof(*items));
+	if (!items)
+		return false;
+	part->items = items;
+	items[part->count] = *item;
+	sift_up(items, part->count++);
+	return true;
+}
+
+/* The part whose blocks the filter can't tell from this one; NULL without memory. */
+static struct part *part_of(struct mw_blocklist *list, const struct listed *item)
+{
+	const struct mw_track_fate *fate = &item->fate;
+	uint32_t stack = list->by_stack ? fate->stack : 0, thread = list->by_thread ? fate->thread : 0;
+	uint64_t true_terms = 0;
+	uint32_t place = 0, bits = 0, number = 0;
+	struct part *parts;
+
+	if (list->options.filter)
+		true_terms = mw_filter_block(list->options.filter, fate->kind, (enum mw_fate)item->type, fate->bytes);
+	if (!mw_numbering_add(&list->places, (uint64_t)stack << 32 | thread, &place) ||
+	    !mw_numbering_add(&list->heaps, (uint64_t)place << 32 | (list->by_heap ? item->heap : 0), &place) ||
+	    !mw_numbering_add(&list->bits, true_terms, &bits) ||
+	    !mw_numbering_add(&list->keys, (uint64_t)place << 32 | bits, &number))
+		return NULL;
+	if (number < list->part_count)
+		return &list->parts[number];
+	parts = mw_vector_room(list->parts, list->part_count, &list->part_capacity, sizeof(*parts));
+	if (!parts)
+		return NULL;
+	list->parts = parts;
+	parts[list->part_count] = (struct part){0};
+	return &parts[list->part_count++];
+}
+
+static uint64_t rank_of(const struct mw_blocklist *list, const struct mw_track_fate *fate)
+{
+	uint64_t rank = list->options.by_age ? mw_fate_lifetime(fate, list->options.end_ns) : fate->bytes;
+
+	/* What is unknown is last. */
+	return rank == UINT64_MAX ? 0 : rank + 1;
+}
+
+static bool take(struct mw_blocklist *list, const struct mw_track_fate *fate)
+{
+	const struct mw_blocklist_options *options = &list->options;
+	enum mw_fate type = mw_fate_of(fate, options->from_ns);
+	bool internal = options->filter && mw_filter_columns(options->filter) & 1u << MW_COLUMN_KIND;
+	struct listed item = {.fate = *fate, .rank = rank_of(list, fate), .type = (uint8_t)type};
+	struct part *part;
+
+	if ((options->type != MW_FATE_ALL && options->type != type) || (fate->kind == MW_KIND_VM_INTERNAL && !internal))
+		return true;
+	if (options->heap_of)
+		item.heap = options->heap_of(options->heap_context, fate->addr, fate->bytes, fate->kind, fate->born_ns);
+	part = part_of(list, &item);
+	if (!part)
+		return false;
+	part->seen++;
+	return add(part, options->count, &item);
+}
+
+bool mw_blocklist_survivor(void *context, const struct mw_track_fate *fate)
+{
+	struct mw_blocklist *list = context;
+
+	list->failed = list->failed || !take(list, fate);
+	return !list->failed;
+}
+
+void mw_blocklist_fate(void *context, const struct mw_track_fate *fate)
+{
+	(void)mw_blocklist_survivor(context, fate);
+}
+
+static bool is_meant(const struct mw_selection *selection, const struct listed *item)
+{
+	struct mw_cell key = {
+		.bytes = item->fate.bytes,
+		.stack = item->fate.stack,
+		.thread = item->fate.thread,
+		.heap = item->heap,
+		.kind = (uint8_t)item->fate.kind,
+		.fate = item->type,
+	};
+
+	return mw_selection_takes(selection, &key);
+}
+
+/* The parts that are meant, into one. All blocks of a part are, or none. */
+static struct mw_error *gather(const struct mw_view_question *question, const struct mw_view_process *process,
+			       uint32_t number, struct part *all)
+{
+	const struct mw_blocklist *list = process->blocks;
+	struct mw_selection selection;
+	struct mw_error *err = NULL;
+
+	if (!list)
+		return NULL;
+	if (list->failed)
+		return mw_error_nomem();
+	MW_TRY(mw_selection_init(&selection, process, question->filter, false));
+	for (size_t i = 0; i < list->part_count && !err; i++) {
+		const struct part *part = &list->parts[i];
+
+		if (!part->count || !is_meant(&selection, &part->items[0]))
+			continue;
+		all->seen += part->seen;
+		for (size_t j = 0; j < part->count && !err; j++) {
+			struct listed item = part->items[j];
+
+			item.process = number;
+			err = add(all, question->blocks, &item) ? NULL : mw_error_nomem();
+		}
+	}
+	mw_selection_deinit(&selection);
+	return err;
+}
+
+static int compare_listed(const void *left, const void *right)
+{
+	return precedes(left, right) ? -1 : precedes(right, left);
+}
+
+static void fill_row(const struct mw_view_process *process, struct mw_arena *arena, const struct listed *item,
+		     struct mw_block_row *row)
+{
+	const struct mw_view_thread *thread = mw_process_thread(process, item->fate.thread);
+
+	*row = (struct mw_block_row){
+		.addr = item->fate.addr,
+		.bytes = item->fate.bytes,
+		.kind = item->fate.kind,
+		.fate = (enum mw_fate)item->type,
+		.pid = process->report->target.pid,
+		.heap = mw_arena_string(arena, mw_process_heap(process, item->heap)),
+		.stack = mw_process_stack(process, item->fate.stack),
+		.born_ns = item->fate.born_ns,
+		.died_ns = item->fate.died_ns,
+		.lifetime_ns = mw_fate_lifetime(&item->fate, process->blocks->options.end_ns),
+	};
+	if (!thread)
+		return;
+	row->tid = thread->tid;
+	row->thread = mw_arena_string(arena, thread->name);
+}
+
+static struct mw_error *keep(const struct mw_view_process *processes, struct part *all, struct mw_arena *arena,
+			     struct mw_block_list *out)
+{
+	out->rows = mw_arena_array(arena, all->count, sizeof(*out->rows));
+	if (!out->rows)
+		return mw_error_nomem();
+	out->row_count = all->count;
+	out->count = all->seen;
+	if (all->count)
+		qsort(all->items, all->count, sizeof(*all->items), compare_listed);
+	for (size_t i = 0; i < all->count; i++)
+		fill_row(&processes[all->items[i].process], arena, &all->items[i], &out->rows[i]);
+	return NULL;
+}
+
+struct mw_error *mw_blocklist_rows(const struct mw_view_question *question, const struct mw_view_process *processes,
+				   size_t count, struct mw_arena *arena, const struct mw_block_list **out)
+{
+	struct mw_block_list *list = mw_arena_array(arena, 1, sizeof(*list));
+	struct mw_error *err = list ? NULL : mw_error_nomem();
+	struct part all = {0};
+
+	for (size_t i = 0; i < count && !err; i++)
+		err = gather(question, &processes[i], (uint32_t)i, &all);
+	if (!err)
+		err = keep(processes, &all, arena, list);
+	free(all.items);
+	if (err)
+		return err;
+	list->by_age = question->sort == MW_SORT_LIFETIME;
+	*out = list;
+	return NULL;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cells.h: the blocks of an interval summed up by the finest key that is asked for.
+ *
+ * Fed with the fates of blocks as the tracker tells them, kept by distinct keys: memory does not grow with events. Not
+ * thread-safe.
+ */
+#ifndef MW_VIEW_CELLS_H
+#define MW_VIEW_CELLS_H
+
+#include "track/histogram.h"
+#include "track/track.h"
+
+#include <memwatch/table.h>
+
+/* Which heap of the allocator a block lies in: a number from 1, 0 for unknown. */
+typedef uint32_t mw_cells_heap_of(void *context, mw_addr addr, uint64_t bytes, enum mw_kind kind, uint64_t born_ns);
+
+/* What is not asked for is not told apart: 0 bytes, thread UINT32_MAX, heap 0. */
+struct mw_cells_options {
+	uint64_t from_ns;           /* the interval's begin: what was born before it is AOFI or AOFO */
+	bool threads, sizes, heaps; /* tell them apart */
+	bool lifetimes;             /* keep those of the transient blocks */
+	mw_cells_heap_of *heap_of;  /* NULL: all unknown */
+	void *heap_context;
+};
+
+struct mw_cell {
+	uint64_t bytes; /* of one block, or piece; MW_SIZE_UNKNOWN: unknown */
+	uint32_t stack; /* the tracker's; may be MW_STACK_NONE */
+	uint32_t thread, heap;
+	uint8_t kind, fate; /* enum mw_kind, enum mw_fate */
+	struct mw_amount amount;
+	uint64_t unknown;   /* of amount.count, those of unknown size */
+	uint32_t lifetimes; /* for mw_cells_lifetimes() */
+};
+
+struct mw_cells;
+
+struct mw_error *mw_cells_create(const struct mw_cells_options *options, struct mw_cells **out) MW_MUST_CHECK;
+void mw_cells_destroy(struct mw_cells *cells);
+
+/* Take a block's fate: `cells` is a struct mw_cells *, to fit mw_track_watch(), which is to be called when the interval
+ * begins. Without memory nothing more is taken, and mw_cells_error() says so. */
+void mw_cells_fate(void *cells, const struct mw_track_fate *fate);
+/* The same for mw_track_each_survivor(); false without memory. */
+bool mw_cells_survivor(void *cells, const struct mw_track_fate *fate);
+/* MEMORY where a fate could not be taken, else NULL. */
+struct mw_error *mw_cells_error(const struct mw_cells *cells) MW_MUST_CHECK;
+
+/* All cells, in the order in which their first blocks came; good until the next fate. */
+size_t mw_cells_count(const struct mw_cells *cells);
+const struct mw_cell *mw_cells_at(const struct mw_cells *cells, size_t index);
+/* How long the blocks of a cell lived; NULL where none is known. */
+const struct mw_histogram *mw_cells_lifetimes(const struct mw_cells *cells, const struct mw_cell *cell);
+
+/* What became of a block, and how long it lived: MW_TIME_UNKNOWN where that can't be known. */
+enum mw_fate mw_fate_of(const struct mw_track_fate *fate, uint64_t from_ns);
+uint64_t mw_fate_lifetime(const struct mw_track_fate *fate, uint64_t end_ns);
+
+#endif

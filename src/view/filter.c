@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: MIT
+/* filter.c: from an expression to its terms and their order of evaluation (reverse Polish), and what they say of
+ * things. */
+#include "view/filter.h"
+
+#include "view/filter_term.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define STEPS_MAX 256u /* terms and operators; so deep the stacks may get */
+#define EXCERPT   24   /* of what stands before and behind the place of an error */
+#define OP_OPEN   0xfcu
+#define OP_OR     0xfdu
+#define OP_AND    0xfeu
+#define OP_NOT    0xffu
+
+_Static_assert(MW_FILTER_TERMS <= 64 && MW_FILTER_TERMS < OP_OPEN, "a bit each, and steps are bytes");
+
+struct mw_filter {
+	char *text;
+	struct mw_filter_term terms[MW_FILTER_TERMS];
+	uint32_t term_count;
+	uint8_t steps[STEPS_MAX]; /* numbers of terms, or OP_… */
+	uint32_t step_count;
+};
+
+struct parse {
+	struct mw_filter *filter;
+	const char *at;
+	const char *place;          /* where the last token began */
+	uint8_t waiting[STEPS_MAX]; /* operators */
+	uint32_t waiting_count;
+	bool wants_term; /* a term, not or a parenthesis has to come */
+	struct mw_error *err;
+};
+
+/* Columns as people count them, from 1. */
+static unsigned column_of(const char *text, const char *place)
+{
+	unsigned column = 1;
+
+	for (; text < place; text++)
+		column += ((unsigned char)*text & 0xc0) != 0x80;
+	return column;
+}
+
+static bool fail(struct parse *parse, const char *what, const char *hint)
+{
+	const char *text = parse->filter->text, *place = parse->place;
+	const char *from = place - text > EXCERPT ? place - EXCERPT : text;
+
+	parse->err = mw_error_create(MW_ERROR_USAGE, 0, "--filter, at character %u (^ in '%.*s^%.*s'): %s",
+				     column_of(text, place), (int)(place - from), from, EXCERPT, place, what);
+	parse->err = mw_error_hint(parse->err, "%s", hint);
+	return false;
+}
+
+static bool add_step(struct parse *parse, uint8_t step)
+{
+	struct mw_filter *filter = parse->filter;
+
+	if (filter->step_count == STEPS_MAX)
+		return fail(parse, "this is too long", "At most 64 terms are taken; a regular expression can say more");
+	filter->steps[filter->step_count++] = step;
+	return true;
+}
+
+/* Operators that bind at least as close as `op` come before it. */
+static bool settle(struct parse *parse, uint8_t op)
+{
+	while (parse->waiting_count && parse->waiting[parse->waiting_count - 1] >= op) {
+		if (!add_step(parse, parse->waiting[--parse->waiting_count]))
+			return false;
+	}
+	return true;
+}
+
+static bool push(struct parse *parse, uint8_t op)
+{
+	if (parse->waiting_count == STEPS_MAX)
+		return fail(parse, "this is nested too deeply", "At most 256 operators and parentheses may be open");
+	parse->waiting[parse->waiting_count++] = op;
+	return true;
+}
+
+/* Side by side is `and`. */
+static bool begin_operand(struct parse *parse)
+{
+	if (parse->wants_term)
+		return true;
+	parse->wants_term = true;
+	return settle(parse, OP_AND) && push(parse, OP_AND);
+}
+
+static bool take_binary(struct parse *parse, uint8_t op)
+{
+	if (parse->wants_term)
+		return fail(parse, "a term is missing before this", "'and' and 'or' stand between terms, as in a or b");
+	parse->wants_term = true;
+	return settle(parse, op) && push(parse, op);
+}
+
+static bool take_close(struct parse *parse)
+{
+	if (parse->wants_term)
+		return fail(parse, "a term is missing before this",
+			    "Parentheses hold terms; as a name they need quotes");
+	if (!settle(parse, OP_OPEN + 1))
+		return false;
+	if (!parse->waiting_count)
+		return fail(parse, "no parenthesis is open here", "As a part of a name it needs quotes: \"f(int)\"");
+	parse->waiting_count--; /* the open one */
+	parse->at++;
+	return true;
+}
+
+/* A word: up to a blank or parenthesis, but for what stands in quotes, which themselves are left out. */
+struct word {
+	char text[MW_FILTER_LENGTH + 1];
+	size_t colon; /* where the value begins behind a colon outside quotes; 0: a bare word */
+	bool quoted;  /* the value begins with a quote */
+	bool plain;   /* nothing of it stood in quotes */
+};
+
+static bool take_word(struct parse *parse, struct word *word)
+{
+	size_t length = 0;
+	char quote = '\0';
+
+	*word = (struct word){.plain = true};
+	for (; *parse->at && (quote || !strchr(" \t\n()", *parse->at)); parse->at++) {
+		char c = *parse->at;
+
+		if (quote ? c == quote : c == '"' || c == '\'') {
+			word->quoted = word->quoted || (!quote && length == word->colon);
+			word->plain = false;
+			quote = quote ? '\0' : c;
+			continue;
+		}
+		word->text[length++] = c;
+		/* The first one: C++ names have more. Before a second one it is part of such a name. */
+		if (!quote && c == ':' && word->plain && !word->colon) {
+			if (parse->at[1] == ':')
+				word->plain = false;
+			else
+				word->colon = length;
+		}
+	}
+	word->text[length] = '\0';
+	return quote ? fail(parse, "a quote is not closed", "Quotes come in pairs: \"a name\" or 'a name'") : true;
+}
+
+static bool add_term(struct parse *parse, struct word *word)
+{
+	struct mw_filter *filter = parse->filter;
+	const char *what = "", *hint = "", *field = NULL;
+
+	if (filter->term_count == MW_FILTER_TERMS)
+		return fail(parse, "there are too many terms",
+			    "At most 64 are taken; a regular expression can say more");
+	if (word->colon) {
+		word->text[word->colon - 1] = '\0';
+		field = word->text;
+	}
+	if (!mw_filter_term_init(&filter->terms[filter->term_count], field, word->text + word->colon, word->quoted,
+				 &what, &hint)) {
+		if (what)
+			return fail(parse, what, hint);
+		parse->err = mw_error_nomem();
+		return false;
+	}
+	parse->wants_term = false;
+	return add_step(parse, (uint8_t)filter->term_count++);
+}
+
+static bool take_operand(struct parse *parse, struct word *word)
+{
+	if (!take_word(parse, word))
+		return false;
+	if (word->plain && !word->colon && strcasecmp(word->text, "and") == 0)
+		return take_binary(parse, OP_AND);
+	if (word->plain && !word->colon && strcasecmp(word->text, "or") == 0)
+		return take_binary(parse, OP_OR);
+	if (!begin_operand(parse))
+		return false;
+	if (word->plain && !word->colon && strcasecmp(word->text, "not") == 0)
+		return push(parse, OP_NOT);
+	return add_term(parse, word);
+}
+
+static bool take_token(struct parse *parse, struct word *word)
+{
+	parse->place = parse->at;
+	switch (*parse->at) {
+	case '(':
+		parse->at++;
+		return begin_operand(parse) && push(parse, OP_OPEN);
+	case ')':
+		return take_close(parse);
+	default:
+		return take_operand(parse, word);
+	}
+}
+
+static bool parse_all(struct parse *parse, struct word *word)
+{
+	while (parse->at += strspn(parse->at, " \t\n"), *parse->at)
+		if (!take_token(parse, word))
+			return false;
+	parse->place = parse->at;
+	if (parse->wants_term)
+		return fail(parse, "a term is missing", "It is as in --filter 'function:parse and size:>=4K'");
+	if (!settle(parse, OP_OPEN + 1))
+		return false;
+	if (parse->waiting_count)
+		return fail(parse, "a parenthesis is not closed", "As a part of a name it needs quotes: \"f(int)\"");
+	return true;
+}
+
+struct mw_error *mw_filter_parse(const char *text, struct mw_filter **out)
+{
+	struct mw_filter *filter;
+	struct parse parse = {.wants_term = true};
+	struct word *word;
+
+	if (strlen(text) > MW_FILTER_LENGTH)
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--filter: the expression is too long"),
+				     "It takes at most %u bytes", MW_FILTER_LENGTH);
+	filter = calloc(1, sizeof(*filter));
+	word = malloc(sizeof(*word));
+	if (filter)
+		filter->text = strdup(text);
+	if (!filter || !word || !filter->text) {
+		free(word);
+		mw_filter_destroy(filter);
+		return mw_error_nomem();
+	}
+	parse.filter = filter;
+	parse.at = filter->text;
+	if (parse_all(&parse, word))
+		*out = filter;
+	else
+		mw_filter_destroy(filter);
+	free(word);
+	return parse.err;
+}
+
+void mw_filter_destroy(struct mw_filter *filter)
+{
+	if (!filter)
+		return;
+	for (uint32_t i = 0; i < filter->term_count; i++)
+		mw_filter_term_deinit(&filter->terms[i]);
+	free(filter->text);
+	free(filter);
+}
+
+const char *mw_filter_text(const struct mw_filter *filter)
+{
+	return filter->text;
+}
+
+uint32_t mw_filter_columns(const struct mw_filter *filter)
+{
+	uint32_t columns = 0;
+
+	for (uint32_t i = 0; i < filter->term_count; i++) {
+		enum mw_column field = filter->terms[i].field;
+
+		columns |= field < MW_COLUMN_COUNT ? 1u << field : 1u << MW_COLUMN_FUNCTION | 1u << MW_COLUMN_MODULE;
+	}
+	return columns;
+}
+
+static bool is_of_stack(const struct mw_filter_term *term, const struct mw_report_stack *stack)
+{
+	if (term->field == MW_COLUMN_STACK)
+		return strncmp(stack->id, term->text, strlen(term->text)) == 0;
+	if (term->field == MW_COLUMN_API)
+		return mw_filter_term_name(term, stack->api);
+	if (term->field != MW_COLUMN_FUNCTION && term->field != MW_COLUMN_MODULE && term->field != MW_COLUMN_COUNT)
+		return false;
+	for (size_t i = 0; i < stack->frame_count; i++) {
+		const struct mw_report_frame *frame = &stack->frames[i];
+
+		if (term->field != MW_COLUMN_MODULE && mw_filter_term_name(term, frame->function))
+			return true;
+		if (term->field != MW_COLUMN_FUNCTION && mw_filter_term_name(term, frame->module))
+			return true;
+	}
+	return false;
+}
+
+uint64_t mw_filter_stack(const struct mw_filter *filter, const struct mw_report_stack *stack)
+{
+	uint64_t bits = 0;
+
+	for (uint32_t i = 0; i < filter->term_count && stack; i++)
+		bits |= (uint64_t)is_of_stack(&filter->terms[i], stack) << i;
+	return bits;
+}
+
+static uint64_t named(const struct mw_filter *filter, enum mw_column field, uint64_t number, const char *name)
+{
+	uint64_t bits = 0;
+
+	for (uint32_t i = 0; i < filter->term_count; i++) {
+		const struct mw_filter_term *term = &filter->terms[i];
+
+		if (term->field == field &&
+		    ((term->is_number && term->low == number) || mw_filter_term_name(term, name)))
+			bits |= (uint64_t)1 << i;
+	}
+	return bits;
+}
+
+uint64_t mw_filter_thread(const struct mw_filter *filter, pid_t tid, const char *name)
+{
+	return named(filter, MW_COLUMN_THREAD, (uint64_t)tid, name);
+}
+
+uint64_t mw_filter_heap(const struct mw_filter *filter, const char *name)
+{
+	return named(filter, MW_COLUMN_HEAP, 0, name);
+}
+
+uint64_t mw_filter_process(const struct mw_filter *filter, pid_t pid, const char *name)
+{
+	return named(filter, MW_COLUMN_PROCESS, (uint64_t)pid, name);
+}
+
+uint64_t mw_filter_block(const struct mw_filter *filter, enum mw_kind kind, enum mw_fate fate, uint64_t bytes)
+{
+	uint64_t bits = 0;
+
+	for (uint32_t i = 0; i < filter->term_count; i++) {
+		const struct mw_filter_term *term = &filter->terms[i];
+		bool is = false;
+
+		if (term->field == MW_COLUMN_SIZE)
+			is = bytes >= term->low && bytes <= term->high;
+		else if (term->field == MW_COLUMN_KIND)
+			is = term->low == (uint64_t)kind;
+		else if (term->field == MW_COLUMN_TYPE)
+			is = term->low == (uint64_t)fate;
+		bits |= (uint64_t)is << i;
+	}
+	return bits;
+}
+
+bool mw_filter_match(const struct mw_filter *filter, uint64_t bits)
+{
+	bool stack[STEPS_MAX];
+	uint32_t depth = 0;
+
+	for (uint32_t i = 0; i < filter->step_count; i++) {
+		uint8_t step = filter->steps[i];
+
+		if (step == OP_NOT) {
+			stack[depth - 1] = !stack[depth - 1];
+		} else if (step == OP_AND || step == OP_OR) {
+			depth--;
+			stack[depth - 1] =
+				step == OP_AND ? stack[depth - 1] && stack[depth] : stack[depth - 1] || stack[depth];
+		} else {
+			stack[depth++] = bits >> step & 1;
+		}
+	}
+	return depth && stack[depth - 1];
+}

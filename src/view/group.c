@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: MIT
+/*
+ * group.c: every cell goes down a tree, a level a column, and is added on its way; what is shown is cut from the tree
+ * (group_rows.c).
+ */
+#include "view/group.h"
+
+#include "base/vector.h"
+#include "view/group_tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+/* The columns that tell blocks of one stack apart. */
+#define SPLITS_STACKS (1u << MW_COLUMN_HEAP | 1u << MW_COLUMN_TYPE | 1u << MW_COLUMN_THREAD | 1u << MW_COLUMN_SIZE)
+
+/* Those that are the same for all blocks of a stack, and dear to find. */
+#define OF_STACKS (1u << MW_COLUMN_MODULE | 1u << MW_COLUMN_FUNCTION | 1u << MW_COLUMN_STACK | 1u << MW_COLUMN_API)
+
+static uint64_t key_of_text(struct mw_arena *arena, const char **text)
+{
+	*text = mw_arena_string(arena, *text);
+	return (uintptr_t)*text;
+}
+
+static uint64_t function_value(struct mw_arena *arena, const struct mw_report_stack *stack,
+			       struct mw_group_value *value)
+{
+	const struct mw_report_frame *frame = stack ? mw_view_charged_frame(stack) : NULL;
+	uint64_t pair[2] = {0};
+
+	if (!frame)
+		return 0;
+	value->text = frame->function;
+	value->module = frame->module;
+	pair[0] = key_of_text(arena, &value->text);
+	pair[1] = key_of_text(arena, &value->module);
+	return XXH64(pair, sizeof(pair), 0);
+}
+
+/* What a cell is in a column: its value, and a key that is the same for equal values only. */
+static uint64_t value_of(const struct mw_group_tree *tree, size_t process_number, const struct mw_cell *cell,
+			 enum mw_column column, struct mw_group_value *value)
+{
+	const struct mw_view_process *process = &tree->processes[process_number];
+	const struct mw_report_stack *stack = mw_process_stack(process, cell->stack);
+	const struct mw_view_thread *thread;
+
+	*value = (struct mw_group_value){.number = MW_SIZE_UNKNOWN};
+	switch (column) {
+	case MW_COLUMN_PROCESS:
+		value->number = (uint64_t)process->report->target.pid;
+		value->text = mw_arena_string(tree->arena, process->report->target.comm);
+		return process_number;
+	case MW_COLUMN_KIND:
+		return value->number = cell->kind;
+	case MW_COLUMN_TYPE:
+		return value->number = cell->fate;
+	case MW_COLUMN_SIZE:
+		return value->number = cell->bytes;
+	case MW_COLUMN_HEAP:
+		value->text = mw_process_heap(process, cell->heap);
+		return key_of_text(tree->arena, &value->text);
+	case MW_COLUMN_THREAD:
+		thread = mw_process_thread(process, cell->thread);
+		if (!thread)
+			return (uint64_t)process_number << 32 | UINT32_MAX;
+		value->number = (uint64_t)thread->tid;
+		value->text = mw_arena_string(tree->arena, thread->name);
+		return (uint64_t)process_number << 32 | cell->thread;
+	case MW_COLUMN_MODULE:
+		value->text = stack ? stack->suspect : NULL;
+		return key_of_text(tree->arena, &value->text);
+	case MW_COLUMN_FUNCTION:
+		return function_value(tree->arena, stack, value);
+	case MW_COLUMN_STACK:
+		value->stack = stack;
+		value->text = stack ? mw_arena_string(tree->arena, stack->id) : NULL;
+		return stack ? strtoull(stack->id, NULL, 16) : 0;
+	case MW_COLUMN_API:
+		value->text = stack ? stack->api : NULL;
+		return key_of_text(tree->arena, &value->text);
+	case MW_COLUMN_COUNT:
+		break;
+	}
+	return 0;
+}
+
+/* The value's number at its level. */
+static bool number_value(struct mw_group_tree *tree, size_t process, const struct mw_cell *cell, size_t level,
+			 uint32_t *number)
+{
+	struct mw_group_level *at = &tree->levels[level];
+	struct mw_group_value value, *values;
+	const struct mw_report_stack *stack = mw_process_stack(&tree->processes[process], cell->stack);
+	bool of_stack = stack && OF_STACKS & 1u << at->column;
+	uint32_t before = at->numbering.count;
+	uint64_t key;
+
+	if (of_stack && at->last_stack == stack) {
+		*number = at->last_value;
+		return true;
+	}
+	key = value_of(tree, process, cell, at->column, &value);
+	if (!mw_numbering_add(&at->numbering, key, number))
+		return false;
+	at->last_stack = of_stack ? stack : NULL;
+	at->last_value = *number;
+	if (at->numbering.count == before)
+		return true;
+	values = mw_vector_room(at->values, *number, &at->capacity, sizeof(*values));
+	if (!values)
+		return false;
+	at->values = values;
+	values[*number] = value;
+	return true;
+}
+
+static bool find_node(struct mw_group_tree *tree, uint32_t parent, size_t level, uint32_t value, uint32_t *out)
+{
+	uint32_t before = tree->numbering.count;
+	struct mw_group_node *nodes;
+
+	if (!mw_numbering_add(&tree->numbering, (uint64_t)parent << 32 | value, out))
+		return false;
+	*out += 1; /* number 0 is the root */
+	if (tree->numbering.count == before)
+		return true;
+	nodes = mw_vector_room(tree->nodes, *out, &tree->capacity, sizeof(*nodes));
+	if (!nodes)
+		return false;
+	tree->nodes = nodes;
+	nodes[*out] = (struct mw_group_node){.parent = parent, .value = value, .level = (uint32_t)level};
+	tree->count = (size_t)*out + 1;
+	return true;
+}
+
+static bool add_cell(struct mw_group_node *node, const struct mw_cells *cells, const struct mw_cell *cell,
+		     const struct mw_report_stack *stack)
+{
+	const struct mw_histogram *lifetimes = mw_cells_lifetimes(cells, cell);
+	struct mw_error *err = lifetimes ? mw_histogram_merge(&node->lifetimes, lifetimes) : NULL;
+
+	mw_sums_add(&node->sums, cell);
+	/* Cells come stack by stack. */
+	if (stack && node->last_stack != stack) {
+		node->last_stack = stack;
+		node->stack_count++;
+		node->sums.peak_bytes += stack->peak.bytes;
+	}
+	mw_error_destroy(err);
+	return !err;
+}
+
+static bool take_cell(struct mw_group_tree *tree, size_t process, const struct mw_cell *cell)
+{
+	const struct mw_cells *cells = tree->processes[process].cells;
+	const struct mw_report_stack *stack = mw_process_stack(&tree->processes[process], cell->stack);
+	uint32_t node = 0;
+
+	if (!add_cell(&tree->nodes[0], cells, cell, stack))
+		return false;
+	for (size_t level = 0; level < tree->level_count; level++) {
+		uint32_t value = 0;
+
+		if (!number_value(tree, process, cell, level, &value) || !find_node(tree, node, level, value, &node) ||
+		    !add_cell(&tree->nodes[node], cells, cell, stack))
+			return false;
+	}
+	return true;
+}
+
+/* Numbers of the cells, those of one stack side by side; malloc'ed, NULL without memory. */
+static uint32_t *by_stack(const struct mw_view_process *process)
+{
+	size_t count = mw_cells_count(process->cells), stacks = process->report->stack_count + 1;
+	uint32_t *order = calloc(count + 1, sizeof(*order));
+	size_t *next = calloc(stacks + 1, sizeof(*next));
+
+	if (!order || !next) {
+		free(order);
+		free(next);
+		return NULL;
+	}
+	for (size_t i = 0; i < count; i++)
+		next[mw_process_stack_index(process, mw_cells_at(process->cells, i)->stack) + 1]++;
+	for (size_t i = 0; i < stacks; i++)
+		next[i + 1] += next[i];
+	for (size_t i = 0; i < count; i++)
+		order[next[mw_process_stack_index(process, mw_cells_at(process->cells, i)->stack)]++] = (uint32_t)i;
+	free(next);
+	return order;
+}
+
+static struct mw_error *take_process(struct mw_group_tree *tree, size_t number, const struct mw_filter *filter)
+{
+	const struct mw_view_process *process = &tree->processes[number];
+	struct mw_selection selection;
+	struct mw_error *err;
+	uint32_t *order;
+
+	if (!process->cells)
+		return NULL;
+	MW_TRY(mw_cells_error(process->cells));
+	MW_TRY(mw_selection_init(&selection, process, filter, tree->columns & 1u << MW_COLUMN_KIND));
+	order = by_stack(process);
+	err = order ? NULL : mw_error_nomem();
+	for (size_t i = 0; i < mw_cells_count(process->cells) && !err; i++) {
+		const struct mw_cell *cell = mw_cells_at(process->cells, order[i]);
+
+		if (mw_selection_takes(&selection, cell) && !take_cell(tree, number, cell))
+			err = mw_error_nomem();
+	}
+	free(order);
+	mw_selection_deinit(&selection);
+	return err;
+}
+
+/* Lifetimes and peaks, when all cells are in. */
+static void complete_nodes(struct mw_group_tree *tree, const struct mw_filter *filter)
+{
+	uint32_t columns = filter ? mw_filter_columns(filter) : 0;
+	bool whole[MW_COLUMN_COUNT + 1]; /* by level: no stack is split there */
+
+	for (size_t level = 0; level < tree->level_count; level++) {
+		columns |= 1u << tree->levels[level].column;
+		whole[level] = !(columns & SPLITS_STACKS);
+	}
+	for (size_t i = 0; i < tree->count; i++) {
+		struct mw_group_node *node = &tree->nodes[i];
+
+		mw_sums_set_lifetime(&node->sums, &node->lifetimes);
+		node->sums.peak_exact = i && node->stack_count == 1 && whole[node->level];
+	}
+}
+
+static void deinit(struct mw_group_tree *tree)
+{
+	for (size_t i = 0; i < tree->count; i++)
+		mw_histogram_deinit(&tree->nodes[i].lifetimes);
+	free(tree->nodes);
+	mw_numbering_deinit(&tree->numbering);
+	for (size_t i = 0; i < tree->level_count; i++) {
+		mw_numbering_deinit(&tree->levels[i].numbering);
+		free(tree->levels[i].values);
+	}
+}
+
+static struct mw_error *fill(struct mw_group_tree *tree, const struct mw_view_question *question, size_t count)
+{
+	tree->nodes = mw_vector_room(NULL, 0, &tree->capacity, sizeof(*tree->nodes));
+	if (!tree->nodes)
+		return mw_error_nomem();
+	tree->nodes[0] = (struct mw_group_node){0};
+	tree->count = 1;
+	for (size_t i = 0; i < question->by_count; i++) {
+		tree->levels[i].column = question->by[i];
+		tree->columns |= 1u << question->by[i];
+	}
+	tree->level_count = question->by_count;
+	for (size_t i = 0; i < count; i++)
+		MW_TRY(take_process(tree, i, question->filter));
+	complete_nodes(tree, question->filter);
+	return NULL;
+}
+
+struct mw_error *mw_view_groups(const struct mw_view_question *question, const struct mw_view_process *processes,
+				size_t count, struct mw_arena *arena, const struct mw_table **out)
+{
+	struct mw_group_tree tree = {.processes = processes, .arena = arena};
+	struct mw_error *err = fill(&tree, question, count);
+
+	if (!err)
+		err = mw_group_rows(&tree, question, out);
+	deinit(&tree);
+	return err;
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MIT
+/*
+ * tree.c: a node is a run of stacks that begin with the same frames. Only nodes that are shown are split into those
+ * below them, so that each stack is looked at once a level, whatever the tree would be as a whole. What is still to be
+ * split waits in a list, not on our own stack.
+ */
+#include "view/tree.h"
+
+#include "base/vector.h"
+#include "view/tree_stacks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LEAST_SHARE 0.001
+
+/* Paths [begin, end) of the order: they are the same up to `depth` frames. */
+struct run {
+	size_t begin, end, depth;
+	size_t parent;
+	uint64_t folded;
+	struct mw_sums sums;
+};
+
+struct growth {
+	const struct mw_view_question *question;
+	struct mw_tree_stacks stacks;
+	uint32_t *order;     /* of paths */
+	double least;        /* a node that ranks lower is folded */
+	struct run *waiting; /* the next one last */
+	size_t waiting_count, waiting_capacity;
+	struct run *children; /* of the run that is being split */
+	size_t child_count, child_capacity;
+	struct mw_tree_node *nodes;
+	size_t node_count, node_capacity;
+	size_t depth; /* that paths are being compared at */
+};
+
+static const struct mw_tree_path *path_at(const struct growth *growth, size_t place)
+{
+	return &growth->stacks.paths[growth->order[place]];
+}
+
+static uint32_t number_at(const struct growth *growth, size_t place, size_t depth)
+{
+	return growth->stacks.numbers[path_at(growth, place)->begin + depth];
+}
+
+/* By the frame at growth->depth, those that have none first. */
+static int compare_paths(const void *left, const void *right, void *context)
+{
+	const struct growth *growth = context;
+	const struct mw_tree_path *a = &growth->stacks.paths[*(const uint32_t *)left];
+	const struct mw_tree_path *b = &growth->stacks.paths[*(const uint32_t *)right];
+	bool has_a = a->length > growth->depth, has_b = b->length > growth->depth;
+	uint32_t number_a, number_b;
+
+	if (!has_a || !has_b)
+		return has_a - has_b;
+	number_a = growth->stacks.numbers[a->begin + growth->depth];
+	number_b = growth->stacks.numbers[b->begin + growth->depth];
+	return (number_a > number_b) - (number_a < number_b);
+}
+
+static void sort_run(struct growth *growth, const struct run *run)
+{
+	size_t at = run->begin + 1;
+
+	growth->depth = run->depth;
+	/* Most often there is nothing to do: the only caller of a function, a deep recursion. */
+	while (at < run->end && compare_paths(&growth->order[at - 1], &growth->order[at], growth) == 0)
+		at++;
+	if (at < run->end)
+		qsort_r(growth->order + run->begin, run->end - run->begin, sizeof(*growth->order), compare_paths,
+			growth);
+}
+
+static struct run *append_run(struct run **runs, size_t *count, size_t *capacity)
+{
+	struct run *room = mw_vector_room(*runs, *count, capacity, sizeof(*room));
+
+	if (!room)
+		return NULL;
+	*runs = room;
+	return memset(&room[(*count)++], 0, sizeof(*room));
+}
+
+/* Split a run into growth->children; what ends here is added to `self`. */
+static bool split(struct growth *growth, const struct run *run, size_t parent, struct mw_sums *self)
+{
+	size_t at = run->begin;
+
+	growth->child_count = 0;
+	sort_run(growth, run);
+	for (; at < run->end && path_at(growth, at)->length == run->depth; at++)
+		mw_sums_merge(self, &path_at(growth, at)->sums);
+	while (at < run->end) {
+		struct run *child = append_run(&growth->children, &growth->child_count, &growth->child_capacity);
+		uint32_t number = number_at(growth, at, run->depth);
+
+		if (!child)
+			return false;
+		*child = (struct run){.begin = at, .depth = run->depth + 1, .parent = parent};
+		for (; at < run->end && number_at(growth, at, run->depth) == number; at++)
+			mw_sums_merge(&child->sums, &path_at(growth, at)->sums);
+		child->end = at;
+		child->sums.peak_exact = child->end - child->begin == 1 && !growth->question->filter;
+	}
+	return true;
+}
+
+static int compare_text(const char *a, const char *b)
+{
+	if (!a || !b)
+		return (a == NULL) - (b == NULL);
+	return strcmp(a, b);
+}
+
+static const struct mw_tree_frame *frame_of(const struct growth *growth, const struct run *run)
+{
+	return &growth->stacks.frames[number_at(growth, run->begin, run->depth - 1)];
+}
+
+static int compare_runs(const void *left, const void *right, void *context)
+{
+	const struct growth *growth = context;
+	const struct run *a = left, *b = right;
+	const struct mw_tree_frame *frame_a = frame_of(growth, a), *frame_b = frame_of(growth, b);
+	int order = mw_sums_compare(&a->sums, &b->sums, growth->question->sort, growth->question->type);
+
+	if (!order)
+		order = compare_text(frame_a->function, frame_b->function);
+	if (!order)
+		order = compare_text(frame_a->module, frame_b->module);
+	if (!order)
+		order = compare_text(frame_a->cut, frame_b->cut);
+	return order ? order : (frame_a->offset > frame_b->offset) - (frame_a->offset < frame_b->offset);
+}
+
+static bool is_worth(const struct growth *growth, const struct run *run)
+{
+	return mw_sums_has(&run->sums, growth->question->type) &&
+	       (double)mw_sums_rank(&run->sums, growth->question->sort, growth->question->type) >= growth->least;
+}
+
+/* Put the children that are shown first, in order; gives how many. */
+static size_t choose(struct growth *growth)
+{
+	size_t shown = 0, wanted = 0, top = growth->question->top;
+
+	if (growth->child_count)
+		qsort_r(growth->children, growth->child_count, sizeof(*growth->children), compare_runs, growth);
+	for (size_t i = 0; i < growth->child_count; i++)
+		wanted += is_worth(growth, &growth->children[i]);
+	/* One node that is left out would take the line that tells of it. */
+	if (wanted > top && !(wanted == growth->child_count && wanted - top == 1))
+		wanted = top;
+	for (size_t i = 0; i < growth->child_count && shown < wanted; i++) {
+		struct run child = growth->children[i];
+
+		if (!is_worth(growth, &child))
+			continue;
+		growth->children[i] = growth->children[shown];
+		growth->children[shown++] = child;
+	}
+	return shown;
+}
+
+/* The children wait for their turn: the folded ones, which come last, at the bottom. */
+static bool await_children(struct growth *growth, size_t parent)
+{
+	size_t shown = choose(growth);
+	struct run folded = {.parent = parent, .folded = growth->child_count - shown};
+	struct run *place;
+
+	for (size_t i = shown; i < growth->child_count; i++)
+		mw_sums_merge(&folded.sums, &growth->children[i].sums);
+	if (folded.folded) {
+		place = append_run(&growth->waiting, &growth->waiting_count, &growth->waiting_capacity);
+		if (!place)
+			return false;
+		*place = folded;
+	}
+	while (shown > 0) {
+		place = append_run(&growth->waiting, &growth->waiting_count, &growth->waiting_capacity);
+		if (!place)
+			return false;
+		*place = growth->children[--shown];
+	}
+	return true;
+}
+
+static bool put_node(struct growth *growth, const struct run *run)
+{
+	struct mw_tree_node *nodes =
+		mw_vector_room(growth->nodes, growth->node_count, &growth->node_capacity, sizeof(*nodes));
+	size_t number = growth->node_count;
+	struct mw_tree_node *node;
+
+	if (!nodes)
+		return false;
+	growth->nodes = nodes;
+	node = &nodes[growth->node_count++];
+	*node = (struct mw_tree_node){.parent = run->parent, .folded = run->folded, .sums = run->sums};
+	node->level = run->parent == MW_TABLE_ROOT ? 0 : nodes[run->parent].level + 1;
+	if (run->folded)
+		return true;
+	node->cut = frame_of(growth, run)->cut;
+	node->function = frame_of(growth, run)->function;
+	node->module = frame_of(growth, run)->module;
+	node->offset = frame_of(growth, run)->offset;
+	return split(growth, run, number, &node->self) && await_children(growth, number);
+}
+
+static bool grow(struct growth *growth, struct mw_tree *tree)
+{
+	struct run all = {.end = growth->stacks.path_count};
+
+	growth->order = calloc(all.end + 1, sizeof(*growth->order));
+	if (!growth->order)
+		return false;
+	for (size_t i = 0; i < all.end; i++) {
+		growth->order[i] = (uint32_t)i;
+		mw_sums_merge(&tree->total, &growth->stacks.paths[i].sums);
+	}
+	growth->least =
+		(double)mw_sums_rank(&tree->total, growth->question->sort, growth->question->type) * LEAST_SHARE;
+	if (!split(growth, &all, MW_TABLE_ROOT, &tree->self) || !await_children(growth, MW_TABLE_ROOT))
+		return false;
+	while (growth->waiting_count) {
+		struct run next = growth->waiting[--growth->waiting_count];
+
+		if (!put_node(growth, &next))
+			return false;
+	}
+	return true;
+}
+
+static struct mw_error *keep(const struct growth *growth, struct mw_arena *arena, struct mw_tree *tree,
+			     const struct mw_tree **out)
+{
+	tree->nodes = mw_arena_array(arena, growth->node_count, sizeof(*tree->nodes));
+	if (!tree->nodes)
+		return mw_error_nomem();
+	if (growth->node_count)
+		memcpy(tree->nodes, growth->nodes, growth->node_count * sizeof(*tree->nodes));
+	tree->node_count = growth->node_count;
+	*out = tree;
+	return NULL;
+}
+
+struct mw_error *mw_view_tree(const struct mw_view_question *question, const struct mw_view_process *processes,
+			      size_t count, struct mw_arena *arena, const struct mw_tree **out)
+{
+	struct growth growth = {.question = question, .stacks = {.arena = arena}};
+	struct mw_tree *tree = mw_arena_array(arena, 1, sizeof(*tree));
+	struct mw_error *err = mw_tree_stacks_fill(&growth.stacks, question, processes, count);
+
+	if (!err && (!tree || !grow(&growth, tree)))
+		err = mw_error_nomem();
+	if (!err) {
+		tree->direction = question->tree;
+		err = keep(&growth, arena, tree, out);
+	}
+	mw_tree_stacks_deinit(&growth.stacks);
+	free(growth.order);
+	free(growth.waiting);
+	free(growth.children);
+	free(growth.nodes);
+	return err;
+}
