@@ -70,6 +70,33 @@ static void put_api(struct mw_text *text, const struct mw_report_stack *stack)
 	mw_text_paragraph(text, 5);
 }
 
+/* Bytes that may have come from a fit. */
+static uint64_t whole(double bytes)
+{
+	return bytes > 0 ? (uint64_t)(bytes + 0.5) : 0;
+}
+
+static void put_growth(struct mw_text *text, const struct mw_report_growth *growth)
+{
+	struct mw_line *line = &text->line;
+
+	if (!growth->known)
+		return;
+	mw_line_printf(line, "   %s", mw_growth_name(growth->verdict));
+	if (growth->verdict != MW_GROWTH_TOO_SHORT) {
+		bool falls = growth->bytes_per_second < 0;
+
+		mw_line_printf(line, ": %s%s a second on average (fit %.2f)", falls ? "-" : "",
+			       mw_show_size(whole(falls ? -growth->bytes_per_second : growth->bytes_per_second)).text,
+			       growth->steadiness);
+		mw_line_printf(line, ", floor from %s to %s, rising until %.1f s",
+			       mw_show_size(whole(growth->floor_start)).text,
+			       mw_show_size(whole(growth->floor_end)).text, growth->growing_until);
+	}
+	mw_line_printf(line, "; %s of its blocks freed", mw_show_percent(growth->freed_share, 1).text);
+	mw_text_paragraph(text, 5);
+}
+
 static void put_impacting(struct mw_text *text, size_t number, const struct mw_report_stack *stack)
 {
 	struct mw_line *line = &text->line;
@@ -84,6 +111,7 @@ static void put_impacting(struct mw_text *text, size_t number, const struct mw_r
 	put_api(text, stack);
 	put_threads(text, stack);
 	put_ages(text, stack);
+	put_growth(text, &stack->growth);
 	mw_text_frames(text, stack, SIZE_MAX);
 }
 
