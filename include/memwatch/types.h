@@ -23,6 +23,20 @@ enum mw_kind {
 	MW_KIND_COUNT
 };
 
+/* Kinds of regions of an address space, for its summary. */
+enum mw_region_kind {
+	MW_REGION_HEAP,      /* [heap]: what brk made */
+	MW_REGION_ARENA,     /* other memory of an allocator's */
+	MW_REGION_STACK,     /* of threads */
+	MW_REGION_ANONYMOUS, /* private, of no file */
+	MW_REGION_FILE_TEXT, /* private, executable, of a file */
+	MW_REGION_FILE_DATA, /* private, of a file */
+	MW_REGION_SHARED,    /* shared, of a file or none */
+	MW_REGION_OWN,       /* memwatch's */
+	MW_REGION_SPECIAL,   /* vdso and the like */
+	MW_REGION_KIND_COUNT
+};
+
 /* A number of blocks and their bytes. */
 struct mw_amount {
 	uint64_t count;

@@ -57,20 +57,6 @@ struct mw_stored_mapping {
 	const char *path;  /* "" for anonymous memory */
 };
 
-/* Kinds of regions of an address space, for its summary. */
-enum mw_region_kind {
-	MW_REGION_HEAP,      /* [heap]: what brk made */
-	MW_REGION_ARENA,     /* other memory of an allocator's */
-	MW_REGION_STACK,     /* of threads */
-	MW_REGION_ANONYMOUS, /* private, of no file */
-	MW_REGION_FILE_TEXT, /* private, executable, of a file */
-	MW_REGION_FILE_DATA, /* private, of a file */
-	MW_REGION_SHARED,    /* shared, of a file or none */
-	MW_REGION_OWN,       /* memwatch's */
-	MW_REGION_SPECIAL,   /* vdso and the like */
-	MW_REGION_KIND_COUNT
-};
-
 /* When an address space was looked at. */
 enum mw_stored_moment { MW_STORED_START, MW_STORED_END };
 

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: MIT
+/*
+ * glibc_walk.c: from chunk to chunk through an arena (glibc_arenas.h).
+ *
+ *      main arena          [heap]:   (others' memory) | chunk | chunk | … | top |
+ *      thread's arena      heap:     info, state      | chunk | chunk | … | fences |
+ *                          heap:     info             | chunk | … | top |
+ *
+ * A chunk says in its size's lowest bit whether the one before it is in use. Where somebody else has moved the break,
+ * two fences of 16 bytes end a stretch of the main arena, and the next begins somewhere behind.
+ */
+#include "alloc/glibc_arenas.h"
+
+#include "alloc/glibc_layout.h"
+#include "base/vector.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ATTEMPTS   6
+#define FENCE      16u
+#define MAX_GAP    (UINT64_C(4) << 20) /* of others' memory in the main arena that is looked through */
+#define MAX_CACHES 65536u
+#define TORN_SHARE 200 /* a walk is good if less than one part in so many did not fit together */
+
+/* A stretch of chunks. */
+struct stretch {
+	mw_addr first, end;
+	mw_addr top;      /* 0: not in here */
+	uint64_t foreign; /* flags that a chunk may not have */
+};
+
+enum outcome { WHOLE, FENCED, TORN };
+
+/* One run from chunk to chunk. */
+struct run {
+	mw_addr start, at; /* where it began, and where it ended */
+	uint64_t free;     /* bytes of free chunks, the top included */
+	uint64_t torn;     /* bytes of which two chunks said different things */
+	size_t caches;     /* how many were known before it */
+};
+
+struct walk {
+	struct glibc_window window;
+	struct mw_glibc_arenas *arenas;
+	struct glibc_caches caches;
+	bool no_memory;
+};
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* A block in use that is as large as a thread's cache may be one. */
+static void see_block(struct walk *walk, mw_addr block, uint64_t size)
+{
+	const void *bytes;
+	mw_addr *items;
+
+	if ((size != GLIBC_CACHE_SIZE && size != GLIBC_CACHE_SIZE_OLD) || walk->caches.count >= MAX_CACHES)
+		return;
+	/* It may reach into the next page. */
+	bytes = glibc_window_at(&walk->window, block, size, 2 * GLIBC_CACHE_SIZE + 4096);
+	if (!bytes || !glibc_looks_like_cache(bytes, size))
+		return;
+	items = mw_vector_room(walk->caches.items, walk->caches.count, &walk->caches.capacity, sizeof(*items));
+	if (!items) {
+		walk->no_memory = true;
+		return;
+	}
+	walk->caches.items = items;
+	items[walk->caches.count++] = block;
+}
+
+/* The chunk before is free: both ends of it tell its size. */
+static void add_free(struct run *run, uint64_t size, uint64_t size_behind)
+{
+	run->free += size;
+	run->torn += size > size_behind ? size - size_behind : size_behind - size;
+}
+
+/* Is that a chunk's header, of one that ends within the stretch? */
+static bool is_chunk(const struct stretch *stretch, mw_addr at, uint64_t head)
+{
+	uint64_t size = head & ~GLIBC_FLAGS;
+
+	return !(head & stretch->foreign) && size >= GLIBC_LEAST && size % GLIBC_ALIGNMENT == 0 &&
+	       size <= stretch->end - at;
+}
+
+/* From run->at on, until the stretch ends, a fence comes or something makes no sense. */
+static enum outcome run_on(struct walk *walk, const struct stretch *stretch, struct run *run)
+{
+	uint64_t before = 0; /* size of the chunk before */
+
+	run->caches = walk->caches.count;
+	while (stretch->end - run->at >= FENCE) {
+		/* A large chunk's inside need not be read, and what was never touched is better not. */
+		uint64_t left = (stretch->top > run->at ? stretch->top : stretch->end) - run->at;
+		const uint64_t *header =
+			glibc_window_at(&walk->window, run->at, 16, larger(before < 4096 ? left : 0, FENCE));
+		uint64_t head, size;
+
+		if (!header)
+			return TORN;
+		head = header[1];
+		size = head & ~GLIBC_FLAGS;
+		if (before && !(head & GLIBC_PREV_INUSE))
+			add_free(run, before, header[0]);
+		if (run->at == stretch->top && is_chunk(stretch, run->at, head)) {
+			run->free += stretch->end - run->at;
+			return WHOLE;
+		}
+		if (size == FENCE || (!size && stretch->end - run->at == FENCE)) {
+			run->at += FENCE;
+			return FENCED;
+		}
+		if (!is_chunk(stretch, run->at, head))
+			return TORN;
+		if (stretch->top && size == stretch->end - run->at) {
+			/* The top has grown to here since we asked. */
+			run->free += size;
+			return WHOLE;
+		}
+		see_block(walk, run->at + 16, size - 16);
+		run->at += size;
+		before = size;
+	}
+	return TORN;
+}
+
+/* The next chunk from which a run goes on to the end, or the next fence, behind memory of others. */
+static enum outcome run_from_next(struct walk *walk, const struct stretch *stretch, mw_addr from, struct run *out)
+{
+	mw_addr last = stretch->end - from > MAX_GAP ? from + MAX_GAP : stretch->end - FENCE;
+
+	for (mw_addr at = from; at <= last && !walk->window.late; at += GLIBC_ALIGNMENT) {
+		const uint64_t *header = glibc_window_at(&walk->window, at, 16, 65536);
+		struct run run = {.start = at, .at = at};
+		enum outcome outcome;
+
+		if (!header)
+			return TORN;
+		if (!(header[1] & GLIBC_PREV_INUSE) || !is_chunk(stretch, at, header[1]))
+			continue;
+		outcome = run_on(walk, stretch, &run);
+		if (outcome != TORN) {
+			*out = run;
+			return outcome;
+		}
+		walk->caches.count = run.caches;
+	}
+	return TORN;
+}
+
+/* The main arena: its first chunk stands at the break's start, or behind what others took of it before. */
+static bool walk_main(struct walk *walk, const struct stretch *stretch, struct mw_glibc_figures *out, uint64_t *torn)
+{
+	struct mw_glibc_figures sum = {0};
+	mw_addr from = stretch->first;
+	enum outcome outcome;
+
+	do {
+		struct run run = {0};
+
+		outcome = run_from_next(walk, stretch, from, &run);
+		if (outcome == TORN)
+			return false;
+		from = outcome == WHOLE ? stretch->end : run.at;
+		sum.size += from - run.start;
+		sum.free += run.free;
+		*torn += run.torn;
+	} while (outcome == FENCED);
+	sum.used = sum.size - sum.free;
+	*out = sum;
+	return true;
+}
+
+/* A thread's heap: chunks up to its fences, or its top. */
+static bool walk_heap(struct walk *walk, const struct stretch *stretch, struct mw_glibc_figures *sum, uint64_t *torn)
+{
+	struct run run = {.at = stretch->first};
+	enum outcome outcome = run_on(walk, stretch, &run);
+
+	/* One fence may come before the last. */
+	if (outcome == FENCED && run.at + FENCE == stretch->end)
+		run.at = stretch->end;
+	if (outcome == TORN || (outcome == FENCED && run.at != stretch->end))
+		return false;
+	sum->free += run.free;
+	*torn += run.torn;
+	return true;
+}
+
+static bool read_word(const struct walk *walk, mw_addr addr, uint64_t *out)
+{
+	const struct mw_glibc_process *process = walk->window.process;
+
+	return process->read(process->context, addr, out, sizeof(*out)) == sizeof(*out);
+}
+
+static bool try_main(struct walk *walk, struct mw_glibc_arena *arena, struct mw_glibc_figures *out, uint64_t *torn)
+{
+	const struct mw_glibc_span *heap = &walk->window.process->heap;
+	struct stretch stretch = {.first = heap->start, .foreign = GLIBC_MMAPPED | GLIBC_NON_MAIN};
+	uint64_t head;
+
+	/* Where the break could not be moved the main arena goes on in mappings that nothing tells from others. */
+	if (!read_word(walk, arena->bins + (mw_addr)GLIBC_TOP, &stretch.top) || stretch.top < heap->start ||
+	    stretch.top >= heap->end || !read_word(walk, stretch.top + 8, &head))
+		return false;
+	stretch.end = stretch.top + (head & ~GLIBC_FLAGS);
+	return stretch.end > stretch.top && stretch.end <= heap->end && walk_main(walk, &stretch, out, torn);
+}
+
+static mw_addr first_chunk(const struct mw_glibc_arena *arena, const struct mw_glibc_heap *heap)
+{
+	mw_addr after = arena->state - heap->start < MW_GLIBC_HEAP_SIZE
+				? arena->bins + GLIBC_STATE_END
+				: heap->start + arena->state % MW_GLIBC_HEAP_SIZE;
+
+	return (after + GLIBC_ALIGNMENT - 1) & ~(mw_addr)(GLIBC_ALIGNMENT - 1);
+}
+
+static bool try_thread(struct walk *walk, const struct mw_glibc_arena *arena, struct mw_glibc_figures *out,
+		       uint64_t *torn)
+{
+	const struct mw_glibc_arenas *arenas = walk->arenas;
+	struct mw_glibc_figures sum = {0};
+	uint64_t top;
+
+	if (!read_word(walk, arena->bins + (mw_addr)GLIBC_TOP, &top))
+		return false;
+	for (size_t i = 0; i < arenas->heap_count; i++) {
+		const struct mw_glibc_heap *heap = &arenas->heaps[i];
+		struct stretch stretch = {.first = first_chunk(arena, heap), .foreign = GLIBC_MMAPPED};
+		uint64_t size;
+
+		if (heap->arena != arena->state)
+			continue;
+		if (!read_word(walk, heap->start + 16, &size) || size > MW_GLIBC_HEAP_SIZE)
+			return false;
+		stretch.end = heap->start + size;
+		stretch.top = top - heap->start < MW_GLIBC_HEAP_SIZE ? top : 0;
+		if (stretch.end <= stretch.first || !walk_heap(walk, &stretch, &sum, torn))
+			return false;
+		sum.size += size;
+	}
+	sum.used = sum.size - sum.free;
+	*out = sum;
+	return true;
+}
+
+/* Walk an arena until it fits together; its figures stay unknown where it does not. */
+static void walk_arena(struct walk *walk, struct mw_glibc_arena *arena)
+{
+	bool is_main = arena == &walk->arenas->main;
+	size_t caches = walk->caches.count;
+
+	for (unsigned i = 0; i < ATTEMPTS && !walk->window.late; i++) {
+		struct mw_glibc_figures figures;
+		uint64_t torn = 0, fast;
+		bool good;
+
+		glibc_window_forget(&walk->window);
+		walk->caches.count = caches;
+		good = is_main ? try_main(walk, arena, &figures, &torn) : try_thread(walk, arena, &figures, &torn);
+		if (!good || torn > figures.size / TORN_SHARE)
+			continue;
+		fast = glibc_fast_bytes(&walk->window, walk->arenas, arena);
+		if (fast > figures.used)
+			continue;
+		figures.used -= fast;
+		figures.free += fast;
+		arena->figures = figures;
+		return;
+	}
+	walk->caches.count = caches;
+}
+
+static bool add(struct mw_glibc_figures *sum, const struct mw_glibc_figures *figures)
+{
+	if (figures->size == MW_SIZE_UNKNOWN)
+		return false;
+	sum->used += figures->used;
+	sum->free += figures->free;
+	sum->size += figures->size;
+	return true;
+}
+
+/* A sum that lacks an arena would be a wrong one. */
+static void sum_up(struct mw_glibc_arenas *arenas)
+{
+	struct mw_glibc_figures sum = {0};
+	bool good = arenas->main.state && !arenas->several && add(&sum, &arenas->main.figures);
+
+	for (size_t i = 0; i < arenas->arena_count && good; i++)
+		good = add(&sum, &arenas->arenas[i].figures);
+	arenas->total = good ? sum : (struct mw_glibc_figures){MW_SIZE_UNKNOWN, MW_SIZE_UNKNOWN, MW_SIZE_UNKNOWN};
+}
+
+struct mw_error *mw_glibc_arenas_walk(const struct mw_glibc_process *process, uint64_t deadline_ns,
+				      struct mw_glibc_arenas *arenas)
+{
+	struct walk walk = {.arenas = arenas};
+
+	MW_TRY(glibc_window_init(&walk.window, process, deadline_ns));
+	if (arenas->main.state)
+		walk_arena(&walk, &arenas->main);
+	for (size_t i = 0; i < arenas->arena_count; i++)
+		walk_arena(&walk, &arenas->arenas[i]);
+	glibc_window_forget(&walk.window);
+	for (size_t i = 0; i < walk.caches.count && !walk.window.late; i++)
+		glibc_take_cache(&walk.window, arenas, walk.caches.items[i]);
+	sum_up(arenas);
+	if (walk.window.late)
+		arenas->total = (struct mw_glibc_figures){MW_SIZE_UNKNOWN, MW_SIZE_UNKNOWN, MW_SIZE_UNKNOWN};
+	glibc_window_deinit(&walk.window);
+	free(walk.caches.items);
+	return walk.no_memory ? mw_error_nomem() : NULL;
+}
