@@ -20,6 +20,7 @@ mw_dependency(elf libelf libelf-dev)
 mw_dependency(capstone capstone libcapstone-dev)
 mw_dependency(jansson jansson libjansson-dev)
 mw_dependency(xxhash libxxhash libxxhash-dev)
+mw_dependency(zstd libzstd libzstd-dev)
 
 # libiberty comes without a pkg-config file.
 find_path(LIBIBERTY_INCLUDE demangle.h PATH_SUFFIXES libiberty)

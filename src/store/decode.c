@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT
+/* decode.c: records that are told (decode.h). encode.c is its mirror. */
+#include "store/decode.h"
+
+#include "store/bytes.h"
+#include "store/encode.h"
+#include "store/known.h"
+
+/* Of one record. */
+struct record {
+	const struct mw_store_telling *telling;
+	struct mw_store_process *process;
+	uint32_t number; /* of the process */
+	struct mw_store_get get;
+};
+
+typedef struct mw_error *(*teller)(struct record *record);
+
+/* Tell the visitor if the record made sense and it wants to hear. */
+#define TELL(record, what, ...)                                                                                        \
+	((record)->get.bad || !(record)->telling->visitor->what                                                        \
+		 ? NULL                                                                                                \
+		 : (record)->telling->visitor->what((record)->telling->visitor->context, (record)->number,             \
+						    __VA_ARGS__))
+
+static uint64_t get_known(struct mw_store_get *get)
+{
+	return mw_store_get_number(get) - 1;
+}
+
+static int get_int(struct mw_store_get *get)
+{
+	int64_t value = mw_store_get_signed(get);
+
+	if (value >= INT32_MIN && value <= INT32_MAX)
+		return (int)value;
+	get->bad = true;
+	return 0;
+}
+
+/* UINT32_MAX or a number below MW_STORE_NUMBER_MAX, of a hook or a module. */
+static uint32_t get_reference(struct mw_store_get *get)
+{
+	return mw_store_get_below(get, MW_STORE_NUMBER_MAX + 1) - 1U;
+}
+
+/* How many items of at least `least` bytes follow. */
+static uint32_t get_count(struct mw_store_get *get, uint32_t limit, size_t least)
+{
+	uint32_t count = mw_store_get_below(get, (uint64_t)limit + 1);
+
+	if (count > (size_t)(get->end - get->at) / least) {
+		get->bad = true;
+		return 0;
+	}
+	return count;
+}
+
+static struct mw_error *tell_target(struct record *record)
+{
+	struct mw_store_get *get = &record->get;
+	const char **command = (const char **)(void *)record->telling->list;
+	struct mw_stored_target target = {.command = command};
+	uint32_t flags;
+
+	target.pid = get_int(get);
+	target.comm = mw_store_get_string(get);
+	target.exe = mw_store_get_string(get);
+	target.started_realtime_ns = mw_store_get_signed(get);
+	flags = (uint32_t)mw_store_get_number(get);
+	target.track_heap = flags & 1;
+	target.track_vm = flags & 2;
+	target.depth = mw_store_get_below(get, UINT64_C(1) << 32);
+	target.engine = mw_store_get_string(get);
+	target.engine_reason = mw_store_get_string(get);
+	target.command_count = get_count(get, MW_STORE_LIST_MAX, 2);
+	for (size_t i = 0; i < target.command_count; i++) {
+		command[i] = mw_store_get_string(get);
+		get->bad |= !command[i];
+	}
+	return TELL(record, target, &target);
+}
+
+static struct mw_error *tell_hook(struct record *record)
+{
+	struct mw_store_get *get = &record->get;
+	struct mw_stored_hook hook = {.number = mw_store_get_below(get, MW_STORE_NUMBER_MAX)};
+
+	hook.function = mw_store_get_string(get);
+	hook.module = mw_store_get_string(get);
+	hook.refused = mw_store_get_string(get);
+	hook.address = mw_store_get_number(get);
+	hook.role = mw_store_get_below(get, UINT64_C(1) << 32);
+	hook.kind = mw_store_get_below(get, MW_KIND_COUNT);
+	return TELL(record, hook, &hook);
+}
+
+static struct mw_error *tell_module(struct record *record)
+{
+	struct mw_store_get *get = &record->get;
+	struct mw_stored_module module = {.number = mw_store_get_below(get, MW_STORE_NUMBER_MAX)};
+	uint32_t flags;
+
+	module.path = mw_store_get_string(get);
+	module.build_id = mw_store_get_blob(get, &module.build_id_size);
+	module.start = mw_store_get_number(get);
+	module.end = mw_store_get_number(get);
+	module.base = mw_store_get_number(get);
+	flags = (uint32_t)mw_store_get_number(get);
+	module.suspect = flags & 1;
+	module.has_file = flags & 2;
+	return TELL(record, module, &module);
+}
+
+static struct mw_error *tell_before(struct record *record)
+{
+	mw_addr start = mw_store_get_number(&record->get);
+	mw_addr end = mw_store_get_number(&record->get);
+
+	record->get.bad |= start > end;
+	return TELL(record, before, start, end);
+}
+
+static struct mw_error *tell_thread(struct record *record)
+{
+	struct mw_store_get *get = &record->get;
+	struct mw_stored_thread thread = {.number = mw_store_get_below(get, UINT32_MAX)};
+	bool used = mw_store_get_below(get, 2);
+
+	if (used) {
+		thread.tid = get_int(get);
+		thread.name = mw_store_get_string(get);
+	}
+	MW_TRY(mw_store_known_take(&record->process->threads, thread.number, used, &get->bad));
+	return used ? TELL(record, thread, &thread) : NULL;
+}
+
+static struct mw_error *tell_stack(struct record *record)
+{
+	struct mw_store_get *get = &record->get;
+	struct mw_raw_frame *frames = (struct mw_raw_frame *)(void *)record->telling->list;
+	struct mw_raw_stack stack = {.frames = frames};
+	uint32_t number = mw_store_get_below(get, UINT32_MAX);
+	bool used = mw_store_get_below(get, 2);
+	uint64_t before = 0;
+
+	if (used) {
+		stack.cut = (enum mw_stack_cut)mw_store_get_below(get, MW_STACK_BROKEN + 1);
+		stack.hook = get_reference(get);
+		stack.kind = (enum mw_kind)mw_store_get_below(get, MW_KIND_COUNT);
+		stack.count = get_count(get, MW_STORE_LIST_MAX, 2);
+	}
+	for (uint32_t i = 0; i < stack.count; i++) {
+		before += (uint64_t)mw_store_get_signed(get);
+		frames[i] = (struct mw_raw_frame){before, get_reference(get)};
+	}
+	MW_TRY(mw_store_known_take(&record->process->stacks, number, used, &get->bad));
+	return used ? TELL(record, stack, number, &stack) : NULL;
+}
+
+static struct mw_error *tell_sample(struct record *record)
+{
+	struct mw_store_get *get = &record->get;
+	struct mw_stored_sample sample = {.time_ns = mw_store_get_number(get)};
+
+	sample.rss = get_known(get);
+	sample.pss = get_known(get);
+	sample.vsize = get_known(get);
+	sample.own_resident = get_known(get);
+	sample.own_mapped = get_known(get);
+	sample.heap_impacting = get_known(get);
+	sample.vm_impacting = get_known(get);
+	sample.arena_used = get_known(get);
+	sample.arena_free = get_known(get);
+	sample.arena_size = get_known(get);
+	return TELL(record, sample, &sample);
+}
+
+static struct mw_error *tell_mark(struct record *record)
+{
+	struct mw_store_get *get = &record->get;
+	struct mw_stored_mark mark = {.number = mw_store_get_below(get, UINT64_C(1) << 32)};
+
+	mark.time_ns = mw_store_get_number(get);
+	mark.name = mw_store_get_string(get);
+	return TELL(record, mark, &mark);
+}
+
+static struct mw_error *tell_mapping(struct record *record)
+{
+	struct mw_store_get *get = &record->get;
+	enum mw_stored_moment moment = (enum mw_stored_moment)mw_store_get_below(get, MW_STORED_END + 1);
+	struct mw_stored_mapping mapping = {.start = mw_store_get_number(get)};
+
+	mapping.end = mw_store_get_number(get);
+	mapping.kind = mw_store_get_below(get, MW_REGION_KIND_COUNT);
+	mapping.resident = get_known(get);
+	mapping.path = mw_store_get_string(get);
+	get->bad |= mapping.start > mapping.end;
+	return TELL(record, mapping, moment, &mapping);
+}
+
+static struct mw_error *tell_symbol(struct record *record)
+{
+	struct mw_store_get *get = &record->get;
+	struct mw_stored_frame *frames = (struct mw_stored_frame *)(void *)record->telling->list;
+	struct mw_stored_symbol symbol = {.module = get_reference(get), .frames = frames};
+
+	_Static_assert(sizeof(*frames) * MW_STORE_SYMBOL_LIST_MAX <= MW_STORE_CHUNK_MAX, "the list fits");
+	symbol.addr = mw_store_get_number(get);
+	symbol.frame_count = get_count(get, MW_STORE_SYMBOL_LIST_MAX, 5);
+	for (size_t i = 0; i < symbol.frame_count; i++) {
+		frames[i].function = mw_store_get_string(get);
+		frames[i].file = mw_store_get_string(get);
+		frames[i].line = mw_store_get_below(get, UINT64_C(1) << 32);
+		frames[i].offset = mw_store_get_number(get);
+		frames[i].inlined = mw_store_get_below(get, 2);
+	}
+	return TELL(record, symbol, &symbol);
+}
+
+static struct mw_error *tell_end(struct record *record)
+{
+	struct mw_store_get *get = &record->get;
+	struct mw_stored_figure *figures = (struct mw_stored_figure *)(void *)record->telling->list;
+	struct mw_stored_end end = {.length_ns = mw_store_get_number(get), .figures = figures};
+
+	_Static_assert(sizeof(*figures) * MW_STORE_LIST_MAX <= MW_STORE_CHUNK_MAX, "the list fits");
+	end.ended = mw_store_get_below(get, UINT64_C(1) << 32);
+	end.has_exit_status = mw_store_get_below(get, 2);
+	end.exit_status = get_int(get);
+	end.left_behind = mw_store_get_string(get);
+	end.figure_count = get_count(get, MW_STORE_LIST_MAX, 2);
+	for (size_t i = 0; i < end.figure_count; i++) {
+		figures[i].name = mw_store_get_string(get);
+		figures[i].value = mw_store_get_number(get);
+		get->bad |= !figures[i].name;
+	}
+	return TELL(record, end, &end);
+}
+
+static const teller tellers[MW_STORE_TYPE_COUNT] = {
+	[MW_STORE_TARGETS] = tell_target, [MW_STORE_HOOKS] = tell_hook,     [MW_STORE_MODULES] = tell_module,
+	[MW_STORE_BEFORE] = tell_before,  [MW_STORE_THREADS] = tell_thread, [MW_STORE_STACKS] = tell_stack,
+	[MW_STORE_SAMPLES] = tell_sample, [MW_STORE_MARKS] = tell_mark,     [MW_STORE_MAPPINGS] = tell_mapping,
+	[MW_STORE_SYMBOLS] = tell_symbol, [MW_STORE_ENDS] = tell_end,
+};
+
+struct mw_error *mw_store_tell(const struct mw_store_telling *telling, struct mw_store_process *process,
+			       const struct mw_store_chunk *chunk, const uint8_t *content, const char **why)
+{
+	struct mw_store_get all = {content, content + chunk->raw_size, false};
+	struct record record = {.telling = telling, .process = process, .number = chunk->process};
+
+	for (uint32_t i = 0; i < chunk->count; i++) {
+		size_t size;
+		const uint8_t *bytes = mw_store_get_blob(&all, &size);
+
+		if (all.bad) {
+			*why = "a chunk has fewer records than it says";
+			return NULL;
+		}
+		record.get = (struct mw_store_get){bytes, bytes + size, false};
+		MW_TRY(tellers[chunk->type](&record));
+		if (record.get.bad) {
+			*why = "a record makes no sense";
+			return NULL;
+		}
+	}
+	if (all.at != all.end)
+		*why = "a chunk has more records than it says";
+	return NULL;
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+/* queue.c: the writer's thread (queue.h). */
+#include "store/queue.h"
+
+#include "store/chunker.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static void fail(struct mw_store_queue *queue, int errnum)
+{
+	pthread_mutex_lock(&queue->lock);
+	if (!queue->errnum)
+		queue->errnum = errnum;
+	pthread_mutex_unlock(&queue->lock);
+	atomic_store(&queue->failed, true);
+}
+
+void mw_store_queue_fail(struct mw_store_queue *queue, int errnum)
+{
+	fail(queue, errnum);
+}
+
+/* All of it or nothing: what is left of a chunk that does not fit is taken off again. */
+static void write_all(struct mw_store_queue *queue, const uint8_t *bytes, size_t size)
+{
+	uint64_t begin = atomic_load(&queue->written);
+	size_t done = 0;
+
+	while (done < size) {
+		ssize_t count = pwrite(queue->fd, bytes + done, size - done, (off_t)(begin + done));
+		int errnum = count < 0 ? errno : EIO;
+
+		if (count > 0) {
+			done += (size_t)count;
+		} else if (errnum != EINTR) {
+			fail(queue, errnum);
+			/* Where that fails the reader finds a chunk that is cut off, and says so. */
+			if (ftruncate(queue->fd, (off_t)begin) != 0)
+				return;
+			return;
+		}
+	}
+	atomic_store(&queue->written, begin + size);
+}
+
+/* Wait for the next job. False: there are no more. */
+static bool take(struct mw_store_queue *queue, struct mw_store_job *job)
+{
+	bool there;
+
+	pthread_mutex_lock(&queue->lock);
+	while (queue->count == 0 && !queue->stopping)
+		pthread_cond_wait(&queue->changed, &queue->lock);
+	there = queue->count > 0;
+	if (there)
+		*job = queue->jobs[queue->first];
+	pthread_mutex_unlock(&queue->lock);
+	return there;
+}
+
+/* The first job is done: its buffer is free again, and there is room for another. */
+static void drop(struct mw_store_queue *queue, const struct mw_store_job *job)
+{
+	void *bytes = job->bytes;
+
+	pthread_mutex_lock(&queue->lock);
+	if (job->type == MW_STORE_EVENTS && queue->idle_count < MW_STORE_QUEUE_MAX) {
+		queue->idle[queue->idle_count++] = bytes;
+		bytes = NULL;
+	}
+	queue->first = (queue->first + 1) % MW_STORE_QUEUE_MAX;
+	queue->count--;
+	pthread_cond_signal(&queue->changed);
+	pthread_mutex_unlock(&queue->lock);
+	free(bytes);
+}
+
+static void *run(void *context)
+{
+	struct mw_store_queue *queue = context;
+	uint8_t header[MW_STORE_FILE_HEADER];
+	const uint8_t *chunk;
+	struct mw_store_job job;
+	size_t size;
+
+	pthread_setname_np(pthread_self(), "memwatch-store");
+	mw_store_pack_file(header);
+	write_all(queue, header, sizeof(header));
+	while (take(queue, &job)) {
+		if (!atomic_load(&queue->failed)) {
+			size = mw_store_chunker_make(queue->chunker, &job, &chunk);
+			write_all(queue, chunk, size);
+		}
+		drop(queue, &job);
+	}
+	if (queue->close && !atomic_load(&queue->failed)) {
+		size = mw_store_chunker_close(queue->chunker, &chunk);
+		write_all(queue, chunk, size);
+	}
+	return NULL;
+}
+
+struct mw_error *mw_store_queue_start(struct mw_store_queue *queue, int fd)
+{
+	sigset_t all, before;
+	int errnum;
+
+	queue->fd = fd;
+	queue->chunker = mw_store_chunker_create();
+	if (!queue->chunker)
+		return mw_error_nomem();
+	pthread_mutex_init(&queue->lock, NULL);
+	pthread_cond_init(&queue->changed, NULL);
+	/* Signals are others' business; and one for a file that grows too large must not end us. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	errnum = pthread_create(&queue->thread, NULL, run, queue);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!errnum) {
+		queue->running = true;
+		return NULL;
+	}
+	mw_store_chunker_destroy(queue->chunker);
+	return mw_error_create(MW_ERROR_SYSTEM, errnum, "can't start the thread that writes the recording");
+}
+
+struct mw_event *mw_store_queue_buffer(struct mw_store_queue *queue)
+{
+	struct mw_event *buffer = NULL;
+
+	pthread_mutex_lock(&queue->lock);
+	if (queue->idle_count)
+		buffer = queue->idle[--queue->idle_count];
+	pthread_mutex_unlock(&queue->lock);
+	return buffer ? buffer : malloc(MW_STORE_EVENTS_MAX * sizeof(*buffer));
+}
+
+void mw_store_queue_put(struct mw_store_queue *queue, struct mw_store_job job)
+{
+	pthread_mutex_lock(&queue->lock);
+	while (queue->count == MW_STORE_QUEUE_MAX)
+		pthread_cond_wait(&queue->changed, &queue->lock);
+	queue->jobs[(queue->first + queue->count++) % MW_STORE_QUEUE_MAX] = job;
+	pthread_cond_signal(&queue->changed);
+	pthread_mutex_unlock(&queue->lock);
+}
+
+void mw_store_queue_stop(struct mw_store_queue *queue, bool close)
+{
+	if (!queue->running)
+		return;
+	pthread_mutex_lock(&queue->lock);
+	queue->stopping = true;
+	queue->close = close;
+	pthread_cond_signal(&queue->changed);
+	pthread_mutex_unlock(&queue->lock);
+	pthread_join(queue->thread, NULL);
+	queue->running = false;
+	while (queue->idle_count)
+		free(queue->idle[--queue->idle_count]);
+	mw_store_chunker_destroy(queue->chunker);
+	pthread_cond_destroy(&queue->changed);
+	pthread_mutex_destroy(&queue->lock);
+}

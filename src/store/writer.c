@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+/* writer.c: a recording's file from its begin to its end (writer.h). */
+#include "store/writer_state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct mw_error *open_temp(struct mw_store_writer *writer)
+{
+	struct stat there;
+
+	/* rename() would replace a device as well. */
+	if (stat(writer->path, &there) == 0 && !S_ISREG(there.st_mode))
+		return mw_error_hint(mw_error_create(MW_ERROR_SYSTEM, S_ISDIR(there.st_mode) ? EISDIR : 0,
+						     "can't record into %s%s", writer->path,
+						     S_ISDIR(there.st_mode) ? "" : ": it is not a regular file"),
+				     "Give the name of a file for the recording.");
+	/* Its name is new, nobody else's link is followed, and nobody else may read it. */
+	writer->fd = mkostemp(writer->temp, O_CLOEXEC);
+	if (writer->fd < 0)
+		return mw_error_create(MW_ERROR_SYSTEM, errno, "can't write the recording %s", writer->path);
+	writer->has_temp = true;
+	return NULL;
+}
+
+static void free_writer(struct mw_store_writer *writer)
+{
+	if (writer->fd >= 0)
+		close(writer->fd);
+	if (writer->has_temp)
+		unlink(writer->temp);
+	free(writer->scratch);
+	free(writer->temp);
+	free(writer->path);
+	free(writer);
+}
+
+struct mw_error *mw_store_create(const char *path, struct mw_store_writer **out)
+{
+	struct mw_store_writer *writer = calloc(1, sizeof(*writer));
+	struct mw_error *err;
+
+	if (!writer)
+		return mw_error_nomem();
+	writer->fd = -1;
+	writer->path = strdup(path);
+	writer->scratch = malloc(MW_STORE_CHUNK_MAX);
+	if (asprintf(&writer->temp, "%s.XXXXXX", path) < 0)
+		writer->temp = NULL;
+	if (!writer->path || !writer->temp || !writer->scratch)
+		err = mw_error_nomem();
+	else
+		err = open_temp(writer);
+	if (!err)
+		err = mw_store_queue_start(&writer->queue, writer->fd);
+	if (err)
+		free_writer(writer);
+	else
+		*out = writer;
+	return err;
+}
+
+struct mw_error *mw_store_publish(struct mw_store_writer *writer)
+{
+	if (!writer->has_temp)
+		return NULL;
+	if (rename(writer->temp, writer->path) != 0)
+		return mw_error_create(MW_ERROR_SYSTEM, errno, "can't give the recording its name %s", writer->path);
+	writer->has_temp = false;
+	return NULL;
+}
+
+const char *mw_store_partial(const struct mw_store_writer *writer)
+{
+	return writer->has_temp ? writer->temp : NULL;
+}
+
+uint64_t mw_store_written(const struct mw_store_writer *writer)
+{
+	return atomic_load(&writer->queue.written);
+}
+
+void mw_store_flush(struct mw_store_writer *writer)
+{
+	for (size_t i = 0; i < writer->stream_count; i++)
+		if (writer->streams[i])
+			mw_store_stream_flush(writer->streams[i]);
+}
+
+struct mw_error *mw_store_finish(struct mw_store_writer *writer)
+{
+	int errnum;
+
+	if (writer->queue.running) {
+		mw_store_flush(writer);
+		mw_store_queue_stop(&writer->queue, true);
+	}
+	errnum = writer->queue.errnum;
+	if (writer->fd >= 0 && close(writer->fd) != 0 && !errnum)
+		errnum = errno;
+	writer->fd = -1;
+	if (!errnum)
+		return NULL;
+	return mw_error_hint(mw_error_create(MW_ERROR_SYSTEM, errnum, "can't write the recording %s", writer->path),
+			     "It is good up to where that happened: its first %" PRIu64 " bytes.",
+			     mw_store_written(writer));
+}
+
+void mw_store_destroy(struct mw_store_writer *writer)
+{
+	if (!writer)
+		return;
+	if (writer->queue.running) {
+		if (writer->has_temp)
+			mw_store_queue_fail(&writer->queue, ECANCELED);
+		else
+			mw_store_flush(writer);
+		mw_store_queue_stop(&writer->queue, false);
+	}
+	for (size_t i = 0; i < writer->stream_count; i++)
+		mw_store_stream_destroy(writer->streams[i]);
+	free(writer->streams);
+	free_writer(writer);
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+/* everything.c: a bit of everything that a recording can hold (rig.h). */
+#include "rig.h"
+
+#include <string.h>
+
+static void tell_target(struct mw_store_writer *writer, uint32_t process, const struct mw_store_visitor *as_read)
+{
+	static const char *const command[] = {"/bin/a b", "--ключ", ""};
+	const struct mw_stored_target target = {.pid = 4711,
+						.comm = "a b",
+						.exe = NULL,
+						.command = command,
+						.command_count = 3,
+						.started_realtime_ns = -1700000000000000000,
+						.track_vm = true,
+						.depth = 128,
+						.engine = "jump",
+						.engine_reason = ""};
+	const struct mw_stored_hook hook = {7, "malloc", "/lib/libc.so.6", NULL, 0x7fff00001000, 3, MW_KIND_VM};
+	const struct mw_stored_hook refused = {8, NULL, NULL, "no room", UINT64_MAX, 0, MW_KIND_HEAP};
+	const uint8_t id[] = {0, 1, 2, 0xff};
+	const struct mw_stored_module module = {3,      "/usr/bin/a", id,   sizeof(id), 0x1000,
+						0x2000, UINT64_MAX,   true, false};
+	const struct mw_stored_module nameless = {4, NULL, NULL, 0, 0, UINT64_MAX, 0, false, true};
+
+	mw_store_target(writer, process, &target);
+	rig_good(as_read->target(as_read->context, process, &target));
+	mw_store_hook(writer, process, &hook);
+	rig_good(as_read->hook(as_read->context, process, &hook));
+	mw_store_hook(writer, process, &refused);
+	rig_good(as_read->hook(as_read->context, process, &refused));
+	mw_store_module(writer, process, &module);
+	rig_good(as_read->module(as_read->context, process, &module));
+	mw_store_module(writer, process, &nameless);
+	rig_good(as_read->module(as_read->context, process, &nameless));
+	mw_store_before(writer, process, 0x7000, 0x9000);
+	rig_good(as_read->before(as_read->context, process, 0x7000, 0x9000));
+}
+
+static void tell_events(const struct mw_event_sink *sink, uint32_t process, const struct mw_store_visitor *as_read)
+{
+	const struct mw_raw_frame frames[] = {{0x401000, 3}, {0x400800, 4}, {UINT64_MAX, MW_MODULE_NONE}, {0, 0}};
+	const struct mw_raw_stack stack = {frames, 4, MW_STACK_TRUNCATED, 7, MW_KIND_HEAP};
+	const struct mw_raw_stack empty = {NULL, 0, MW_STACK_BROKEN, UINT32_MAX, MW_KIND_VM_INTERNAL};
+	struct mw_stored_thread thread = {0, 4711, "main"};
+	struct mw_event events[] = {
+		{5, 0x5000, 24, 0, 0, MW_EVENT_ALLOC, MW_KIND_HEAP},
+		{5, 0x5000, MW_SIZE_UNKNOWN, MW_STACK_NONE, 1, MW_EVENT_FREE, MW_KIND_HEAP},
+		{4, UINT64_MAX, 0, 1, 1, MW_EVENT_REMAP_FAIL, MW_KIND_VM_INTERNAL},
+		{UINT64_MAX, 0, UINT64_MAX - 1, MW_STACK_NONE, 0, MW_EVENT_MAP, MW_KIND_VM},
+	};
+	uint32_t number;
+
+	rig_good(sink->thread(sink->context, 4711, "main", true, &thread.number));
+	rig_good(as_read->thread(as_read->context, process, &thread));
+	thread = (struct mw_stored_thread){0, 4712, NULL};
+	rig_good(sink->thread(sink->context, 4712, NULL, true, &thread.number));
+	rig_good(as_read->thread(as_read->context, process, &thread));
+	rig_good(sink->stack(sink->context, &stack, &number));
+	rig_good(as_read->stack(as_read->context, process, number, &stack));
+	rig_good(sink->stack(sink->context, &empty, &number));
+	rig_good(as_read->stack(as_read->context, process, number, &empty));
+	rig_good(sink->event(sink->context, &events[0]));
+	rig_good(sink->events(sink->context, events + 1, 3));
+	rig_good(as_read->events(as_read->context, process, events, 4));
+}
+
+static void tell_rest(struct mw_store_writer *writer, uint32_t process, const struct mw_store_visitor *as_read)
+{
+	const struct mw_stored_sample sample = {1, 2, MW_SIZE_UNKNOWN, 3, 4, 5, 6, 7, 8, 9, MW_SIZE_UNKNOWN};
+	const struct mw_stored_mark mark = {1, 77, "begin"};
+	const struct mw_stored_mapping mapping = {0x1000, 0x3000, MW_REGION_STACK, MW_SIZE_UNKNOWN, ""};
+	const struct mw_stored_frame frames[] = {{"inner", "a.c", 12, 3, true}, {NULL, NULL, 0, 99, false}};
+	const struct mw_stored_symbol symbol = {3, 0x401000, frames, 2};
+	const struct mw_stored_figure figures[] = {{"stops", 12}, {"", UINT64_MAX}};
+	const struct mw_stored_end end = {99, 2, true, -1, "a page", figures, 2};
+
+	mw_store_sample(writer, process, &sample);
+	rig_good(as_read->sample(as_read->context, process, &sample));
+	mw_store_mark(writer, process, &mark);
+	rig_good(as_read->mark(as_read->context, process, &mark));
+	mw_store_mapping(writer, process, MW_STORED_END, &mapping);
+	rig_good(as_read->mapping(as_read->context, process, MW_STORED_END, &mapping));
+	mw_store_symbol(writer, process, &symbol);
+	rig_good(as_read->symbol(as_read->context, process, &symbol));
+	mw_store_end(writer, process, &end);
+	rig_good(as_read->end(as_read->context, process, &end));
+}
+
+void rig_tell_everything(struct mw_store_writer *writer, uint32_t process, struct rig_told *told)
+{
+	static struct rig_inner inners[4];
+	struct mw_event_sink sink;
+
+	rig_inner_init(&inners[process]);
+	rig_good(mw_store_sink(writer, process, &inners[process].sink, &sink));
+	tell_target(writer, process, &told->visitor);
+	tell_events(&sink, process, &told->visitor);
+	tell_rest(writer, process, &told->visitor);
+}
+
+void rig_write_small(const char *path)
+{
+	struct mw_store_writer *writer;
+	struct rig_told told;
+
+	rig_told_init(&told);
+	rig_good(mw_store_create(path, &writer));
+	rig_good(mw_store_publish(writer));
+	rig_tell_everything(writer, 0, &told);
+	rig_good(mw_store_finish(writer));
+	mw_store_destroy(writer);
+	rig_told_deinit(&told);
+}

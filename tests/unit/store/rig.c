@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: MIT
+/* rig.c: what the store's tests share (rig.h). */
+#include "rig.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void rig_good(struct mw_error *err)
+{
+	if (err)
+		fail_msg("%s", mw_error_text(err));
+}
+
+static struct mw_error *give_stack(void *context, const struct mw_raw_stack *stack, uint32_t *id)
+{
+	struct rig_inner *inner = context;
+
+	(void)stack;
+	*id = inner->give_stack != UINT32_MAX ? inner->give_stack : inner->next_stack;
+	if (*id >= inner->next_stack)
+		inner->next_stack = *id + 1;
+	inner->give_stack = UINT32_MAX;
+	return NULL;
+}
+
+static struct mw_error *give_thread(void *context, pid_t tid, const char *name, bool fresh, uint32_t *number)
+{
+	struct rig_inner *inner = context;
+
+	(void)tid, (void)name, (void)fresh;
+	*number = inner->give_thread != UINT32_MAX ? inner->give_thread : inner->next_thread;
+	if (*number >= inner->next_thread)
+		inner->next_thread = *number + 1;
+	inner->give_thread = UINT32_MAX;
+	return NULL;
+}
+
+static struct mw_error *take_event(void *context, const struct mw_event *event)
+{
+	struct rig_inner *inner = context;
+
+	(void)event;
+	if (inner->refuse)
+		return mw_error_create(MW_ERROR_DATA, 0, "refused");
+	inner->events++;
+	return NULL;
+}
+
+static bool knows(void *context, mw_addr addr)
+{
+	(void)context;
+	return addr == 0x1234;
+}
+
+void rig_inner_init(struct rig_inner *inner)
+{
+	*inner = (struct rig_inner){.give_stack = UINT32_MAX, .give_thread = UINT32_MAX};
+	inner->sink = (struct mw_event_sink){inner, give_stack, give_thread, take_event, NULL, knows};
+}
+
+static char directory[64];
+
+const char *rig_path(const char *name)
+{
+	static char path[512];
+
+	if (!directory[0]) {
+		strcpy(directory, "/tmp/mw-store-XXXXXX");
+		assert_non_null(mkdtemp(directory));
+	}
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	return path;
+}
+
+int rig_cleanup(void **state)
+{
+	DIR *all;
+	struct dirent *entry;
+
+	(void)state;
+	if (!directory[0])
+		return 0;
+	all = opendir(directory);
+	while (all && (entry = readdir(all)))
+		unlink(rig_path(entry->d_name));
+	closedir(all);
+	rmdir(directory);
+	directory[0] = 0;
+	return 0;
+}
+
+/* A string in quotes, "-" for NULL. */
+static const char *quoted(const char *text)
+{
+	static char rooms[8][4096];
+	static unsigned int turn;
+	char *room = rooms[turn++ % 8];
+
+	if (!text)
+		return "-";
+	snprintf(room, sizeof(rooms[0]), "\"%s\"", text);
+	return room;
+}
+
+static struct mw_error *told_target(void *context, uint32_t process, const struct mw_stored_target *target)
+{
+	struct rig_told *told = context;
+
+	fprintf(told->stream, "%u target %d %s %s %" PRId64 " %d %d %u %s %s", process, target->pid,
+		quoted(target->comm), quoted(target->exe), target->started_realtime_ns, target->track_heap,
+		target->track_vm, target->depth, quoted(target->engine), quoted(target->engine_reason));
+	for (size_t i = 0; i < target->command_count; i++)
+		fprintf(told->stream, " %s", quoted(target->command[i]));
+	fprintf(told->stream, "\n");
+	return NULL;
+}
+
+static struct mw_error *told_hook(void *context, uint32_t process, const struct mw_stored_hook *hook)
+{
+	struct rig_told *told = context;
+
+	fprintf(told->stream, "%u hook %u %s %s %s %" PRIx64 " %u %u\n", process, hook->number, quoted(hook->function),
+		quoted(hook->module), quoted(hook->refused), hook->address, hook->role, hook->kind);
+	return NULL;
+}
+
+static struct mw_error *told_module(void *context, uint32_t process, const struct mw_stored_module *module)
+{
+	struct rig_told *told = context;
+
+	fprintf(told->stream, "%u module %u %s ", process, module->number, quoted(module->path));
+	for (size_t i = 0; i < module->build_id_size; i++)
+		fprintf(told->stream, "%02x", module->build_id[i]);
+	fprintf(told->stream, " %" PRIx64 " %" PRIx64 " %" PRIx64 " %d %d\n", module->start, module->end, module->base,
+		module->suspect, module->has_file);
+	return NULL;
+}
+
+static struct mw_error *told_before(void *context, uint32_t process, mw_addr start, mw_addr end)
+{
+	struct rig_told *told = context;
+
+	fprintf(told->stream, "%u before %" PRIx64 " %" PRIx64 "\n", process, start, end);
+	return NULL;
+}
+
+static struct mw_error *told_thread(void *context, uint32_t process, const struct mw_stored_thread *thread)
+{
+	struct rig_told *told = context;
+
+	fprintf(told->stream, "%u thread %u %d %s\n", process, thread->number, thread->tid, quoted(thread->name));
+	return NULL;
+}
+
+static struct mw_error *told_stack(void *context, uint32_t process, uint32_t number, const struct mw_raw_stack *stack)
+{
+	struct rig_told *told = context;
+
+	fprintf(told->stream, "%u stack %u %d %u %d", process, number, stack->cut, stack->hook, stack->kind);
+	for (uint32_t i = 0; i < stack->count; i++)
+		fprintf(told->stream, " %" PRIx64 "@%u", stack->frames[i].addr, stack->frames[i].module);
+	fprintf(told->stream, "\n");
+	return NULL;
+}
+
+static struct mw_error *told_events(void *context, uint32_t process, const struct mw_event *events, size_t count)
+{
+	struct rig_told *told = context;
+
+	for (size_t i = 0; i < count; i++)
+		fprintf(told->stream, "%u event %d %d %" PRIu64 " %" PRIx64 " %" PRIu64 " %u %u\n", process,
+			events[i].type, events[i].kind, events[i].time_ns, events[i].addr, events[i].size,
+			events[i].stack, events[i].thread);
+	told->events += count;
+	return NULL;
+}
+
+static struct mw_error *told_sample(void *context, uint32_t process, const struct mw_stored_sample *sample)
+{
+	struct rig_told *told = context;
+
+	fprintf(told->stream, "%u sample", process);
+	for (const uint64_t *value = &sample->time_ns; value <= &sample->arena_size; value++)
+		fprintf(told->stream, " %" PRIu64, *value);
+	fprintf(told->stream, "\n");
+	return NULL;
+}
+
+static struct mw_error *told_mark(void *context, uint32_t process, const struct mw_stored_mark *mark)
+{
+	struct rig_told *told = context;
+
+	fprintf(told->stream, "%u mark %u %" PRIu64 " %s\n", process, mark->number, mark->time_ns, quoted(mark->name));
+	return NULL;
+}
+
+static struct mw_error *told_mapping(void *context, uint32_t process, enum mw_stored_moment moment,
+				     const struct mw_stored_mapping *mapping)
+{
+	struct rig_told *told = context;
+
+	fprintf(told->stream, "%u mapping %d %" PRIx64 " %" PRIx64 " %u %" PRIu64 " %s\n", process, moment,
+		mapping->start, mapping->end, mapping->kind, mapping->resident, quoted(mapping->path));
+	return NULL;
+}
+
+static struct mw_error *told_symbol(void *context, uint32_t process, const struct mw_stored_symbol *symbol)
+{
+	struct rig_told *told = context;
+
+	fprintf(told->stream, "%u symbol %u %" PRIx64, process, symbol->module, symbol->addr);
+	for (size_t i = 0; i < symbol->frame_count; i++) {
+		const struct mw_stored_frame *frame = &symbol->frames[i];
+
+		fprintf(told->stream, " %s %s %u %" PRIu64 " %d", quoted(frame->function), quoted(frame->file),
+			frame->line, frame->offset, frame->inlined);
+	}
+	fprintf(told->stream, "\n");
+	return NULL;
+}
+
+static struct mw_error *told_end(void *context, uint32_t process, const struct mw_stored_end *end)
+{
+	struct rig_told *told = context;
+
+	fprintf(told->stream, "%u end %" PRIu64 " %u %d %d %s", process, end->length_ns, end->ended,
+		end->has_exit_status, end->exit_status, quoted(end->left_behind));
+	for (size_t i = 0; i < end->figure_count; i++)
+		fprintf(told->stream, " %s=%" PRIu64, end->figures[i].name, end->figures[i].value);
+	fprintf(told->stream, "\n");
+	return NULL;
+}
+
+void rig_told_init(struct rig_told *told)
+{
+	told->events = 0;
+	told->stream = open_memstream(&told->text, &told->size);
+	assert_non_null(told->stream);
+	told->visitor = (struct mw_store_visitor){
+		.context = told,
+		.target = told_target,
+		.hook = told_hook,
+		.module = told_module,
+		.before = told_before,
+		.thread = told_thread,
+		.stack = told_stack,
+		.events = told_events,
+		.sample = told_sample,
+		.mark = told_mark,
+		.mapping = told_mapping,
+		.symbol = told_symbol,
+		.end = told_end,
+	};
+}
+
+void rig_told_deinit(struct rig_told *told)
+{
+	fclose(told->stream);
+	free(told->text);
+}
+
+struct mw_error *rig_read(const char *path, struct rig_told *told, struct mw_store_state *state)
+{
+	struct mw_store_reader *reader;
+	struct mw_error *err;
+
+	MW_TRY(mw_store_open(path, &reader));
+	err = mw_store_read(reader, &told->visitor, state);
+	mw_store_close(reader);
+	fflush(told->stream);
+	return err;
+}
+
+uint8_t *rig_load(const char *path, size_t *size)
+{
+	FILE *file = fopen(path, "rb");
+	uint8_t *bytes;
+
+	assert_non_null(file);
+	assert_int_equal(fseek(file, 0, SEEK_END), 0);
+	*size = (size_t)ftell(file);
+	rewind(file);
+	bytes = malloc(*size + 1);
+	assert_non_null(bytes);
+	assert_int_equal(fread(bytes, 1, *size, file), *size);
+	fclose(file);
+	return bytes;
+}
+
+void rig_save(const char *path, const uint8_t *bytes, size_t size)
+{
+	FILE *file = fopen(path, "wb");
+
+	assert_non_null(file);
+	assert_int_equal(fwrite(bytes, 1, size, file), size);
+	assert_int_equal(fclose(file), 0);
+}
