@@ -9,6 +9,7 @@
 #define MEMWATCH_OUTPUT_H
 
 #include <memwatch/error.h>
+#include <memwatch/table.h>
 #include <memwatch/view.h>
 
 #include <stdio.h>
@@ -17,6 +18,9 @@ struct mw_output_options {
 	size_t top;     /* at most so many stacks, where the form is for reading */
 	unsigned width; /* columns, 0: unlimited */
 	bool color;
+	/* What else was asked of each report, in place of its stacks where the form is for reading; it, and each of it,
+	 * may be NULL. */
+	const struct mw_views *const *views;
 };
 
 struct mw_output {

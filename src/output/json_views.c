@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT
+/* json_views.c: see json_views.h. Rows are built, written and dropped one by one. */
+#include "output/json_views.h"
+
+#include "output/json.h"
+
+static bool put(FILE *stream, json_t *value)
+{
+	bool good = value && (json_dumpf(value, stream, JSON_COMPACT | JSON_ENCODE_ANY) == 0 || ferror(stream));
+
+	json_decref(value);
+	return good;
+}
+
+/* Add the second object's members to the first one; both are given away. */
+static json_t *join(json_t *first, json_t *second)
+{
+	if (!first || !second || json_object_update(first, second) != 0) {
+		json_decref(first);
+		first = NULL;
+	}
+	json_decref(second);
+	return first;
+}
+
+static json_t *lifetime_value(const struct mw_sums *sums)
+{
+	if (!sums->has_lifetime)
+		return json_null();
+	return json_pack("{s:o, s:o, s:o}", "min", mw_json_number(sums->lifetime_min_ns), "median",
+			 mw_json_number(sums->lifetime_median_ns), "max", mw_json_number(sums->lifetime_max_ns));
+}
+
+static json_t *sums_value(const struct mw_sums *sums)
+{
+	struct mw_amount size = mw_sums_size(sums);
+	json_t *object = json_pack(
+		"{s:o, s:o, s:o, s:o}", "size", mw_json_amount(&size), "aofi_unknown",
+		mw_json_number(sums->aofi_unknown), "lifetime_ns", lifetime_value(sums), "peak",
+		json_pack("{s:o, s:b}", "bytes", mw_json_number(sums->peak_bytes), "exact", sums->peak_exact));
+
+	for (unsigned fate = 0; object && fate < MW_FATE_COUNT; fate++) {
+		json_t *amount = mw_json_amount(&sums->fates[fate]);
+
+		if (json_object_set_new(object, mw_fate_name((enum mw_fate)fate), amount) != 0) {
+			json_decref(object);
+			object = NULL;
+		}
+	}
+	return object;
+}
+
+static json_t *place_value(uint32_t level, size_t parent, uint64_t folded)
+{
+	return json_pack("{s:o, s:o, s:o}", "level", mw_json_number(level), "parent",
+			 parent == MW_TABLE_ROOT ? json_null() : mw_json_number(parent), "more",
+			 mw_json_number(folded));
+}
+
+static json_t *row_value(const struct mw_table_row *row, enum mw_column column)
+{
+	if (row->folded)
+		return json_null();
+	switch (column) {
+	case MW_COLUMN_PROCESS:
+		return json_pack("{s:o, s:o}", "pid", mw_json_number(row->number), "comm", mw_json_text(row->text));
+	case MW_COLUMN_THREAD:
+		return json_pack("{s:o, s:o}", "tid", mw_json_number(row->number), "name", mw_json_text(row->text));
+	case MW_COLUMN_FUNCTION:
+		return json_pack("{s:o, s:o}", "function", mw_json_text(row->text), "module",
+				 mw_json_text(row->module));
+	case MW_COLUMN_KIND:
+		return json_string(mw_kind_name((enum mw_kind)row->number));
+	case MW_COLUMN_TYPE:
+		return json_string(mw_fate_name((enum mw_fate)row->number));
+	case MW_COLUMN_SIZE:
+		return mw_json_number(row->number);
+	case MW_COLUMN_HEAP:
+	case MW_COLUMN_MODULE:
+	case MW_COLUMN_STACK:
+	case MW_COLUMN_API:
+	case MW_COLUMN_COUNT:
+		break;
+	}
+	return mw_json_text(row->text);
+}
+
+static json_t *table_row(const struct mw_table *table, const struct mw_table_row *row)
+{
+	enum mw_column column = table->by[row->level];
+	json_t *what = json_pack("{s:s, s:o}", "column", mw_column_name(column), "value", row_value(row, column));
+
+	return join(join(place_value(row->level, row->parent, row->folded), what), sums_value(&row->sums));
+}
+
+static json_t *tree_node(const struct mw_tree_node *node)
+{
+	bool has_offset = !node->folded && !node->cut && !node->function;
+	json_t *what =
+		json_pack("{s:o, s:o, s:o, s:o, s:o}", "function", mw_json_text(node->function), "module",
+			  mw_json_text(node->module), "offset", has_offset ? mw_json_number(node->offset) : json_null(),
+			  "cut", mw_json_text(node->cut), "self", sums_value(&node->self));
+
+	return join(join(place_value(node->level, node->parent, node->folded), what), sums_value(&node->sums));
+}
+
+static json_t *block_row(const struct mw_block_row *row)
+{
+	json_t *what = json_pack("{s:o, s:o, s:s, s:s, s:i, s:o}", "address", mw_json_number(row->addr), "bytes",
+				 mw_json_number(row->bytes), "kind", mw_kind_name(row->kind), "type",
+				 mw_fate_name(row->fate), "pid", row->pid, "heap", mw_json_text(row->heap));
+	json_t *who = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "tid",
+				row->tid ? json_integer(row->tid) : json_null(), "thread", mw_json_text(row->thread),
+				"stack", mw_json_text(row->stack ? row->stack->id : NULL), "allocated_ns",
+				mw_json_number(row->born_ns), "freed_ns", mw_json_number(row->died_ns), "lifetime_ns",
+				mw_json_number(row->lifetime_ns));
+
+	return join(what, who);
+}
+
+/* ,"KEY":{HEAD,"NAME":[ up to where items come. The head is given away. */
+static bool open_view(FILE *stream, const char *key, json_t *head, const char *name)
+{
+	size_t count = 0;
+	bool good = head;
+	const char *member;
+	json_t *value;
+
+	fprintf(stream, ",\n\"%s\":{", key);
+	json_object_foreach(head, member, value)
+	{
+		fprintf(stream, "%s\n\"%s\":", count++ ? "," : "", member);
+		good = good && put(stream, json_incref(value));
+	}
+	json_decref(head);
+	fprintf(stream, ",\n\"%s\":[", name);
+	return good;
+}
+
+static json_t *head_value(const struct mw_views *views)
+{
+	return json_pack("{s:s, s:s, s:o}", "type", mw_fate_name(views->type), "sort", mw_sort_name(views->sort),
+			 "filter", mw_json_text(views->filter));
+}
+
+static json_t *columns_value(const struct mw_table *table)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; array && i < table->by_count; i++) {
+		if (json_array_append_new(array, json_string(mw_column_name(table->by[i]))) != 0) {
+			json_decref(array);
+			array = NULL;
+		}
+	}
+	return array;
+}
+
+static bool put_groups(FILE *stream, const struct mw_views *views)
+{
+	const struct mw_table *table = views->groups;
+	json_t *head = json_pack("{s:o, s:o}", "by", columns_value(table), "total", sums_value(&table->total));
+	bool good = open_view(stream, "groups", join(head_value(views), head), "rows");
+
+	for (size_t i = 0; i < table->row_count && good; i++) {
+		fputs(i ? ",\n" : "\n", stream);
+		good = put(stream, table_row(table, &table->rows[i]));
+	}
+	fputs("]}", stream);
+	return good;
+}
+
+static bool put_tree(FILE *stream, const struct mw_views *views)
+{
+	const struct mw_tree *tree = views->tree;
+	json_t *head = json_pack("{s:s, s:o, s:o}", "direction", tree->direction == MW_TREE_DOWN ? "down" : "up",
+				 "total", sums_value(&tree->total), "self", sums_value(&tree->self));
+	bool good = open_view(stream, "tree", join(head_value(views), head), "nodes");
+
+	for (size_t i = 0; i < tree->node_count && good; i++) {
+		fputs(i ? ",\n" : "\n", stream);
+		good = put(stream, tree_node(&tree->nodes[i]));
+	}
+	fputs("]}", stream);
+	return good;
+}
+
+static bool put_blocks(FILE *stream, const struct mw_views *views)
+{
+	const struct mw_block_list *list = views->blocks;
+	json_t *head = json_pack("{s:s, s:o}", "sort", list->by_age ? "lifetime" : "size", "count",
+				 mw_json_number(list->count));
+	bool good = open_view(stream, "blocks", join(head_value(views), head), "rows");
+
+	for (size_t i = 0; i < list->row_count && good; i++) {
+		fputs(i ? ",\n" : "\n", stream);
+		good = put(stream, block_row(&list->rows[i]));
+	}
+	fputs("]}", stream);
+	return good;
+}
+
+bool mw_json_views(FILE *stream, const struct mw_views *views)
+{
+	bool good = true;
+
+	if (views->groups)
+		good = put_groups(stream, views);
+	if (good && views->tree)
+		good = put_tree(stream, views);
+	if (good && views->blocks)
+		good = put_blocks(stream, views);
+	return good;
+}
