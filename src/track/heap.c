@@ -94,19 +94,21 @@ struct mw_error *mw_heap_begin(struct mw_track *track, const struct mw_event *ev
 struct mw_error *mw_heap_end(struct mw_track *track, const struct mw_event *event)
 {
 	const struct mw_limbo *limbo = mw_limbo_find(track, event->thread, MW_LIMBO_REALLOC);
+	struct mw_event alloc = *event;
 
 	/* Without a BEGIN the call was under way when the window began: what it gave back is not known. */
 	if (limbo) {
 		struct mw_limbo held = *limbo;
-		uint32_t stack = event->stack != MW_STACK_NONE ? event->stack : held.stack;
 
+		if (alloc.stack == MW_STACK_NONE)
+			alloc.stack = held.stack;
 		mw_limbo_drop(track, event->thread, MW_LIMBO_REALLOC);
 		if (held.holds == MW_LIMBO_BLOCK)
 			MW_TRY(end_block(track, &held.block, held.time_ns));
 		else if (held.holds == MW_LIMBO_UNKNOWN)
-			MW_TRY(end_unknown(track, held.block.addr, held.block.bytes, stack, held.time_ns));
+			MW_TRY(end_unknown(track, held.block.addr, held.block.bytes, alloc.stack, held.time_ns));
 	}
-	return mw_heap_alloc(track, event);
+	return mw_heap_alloc(track, &alloc);
 }
 
 struct mw_error *mw_heap_fail(struct mw_track *track, const struct mw_event *event)

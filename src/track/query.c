@@ -4,9 +4,9 @@
 #include "track/track.h"
 #include "track/vm.h"
 
-static struct mw_track_totals totals_of(const struct mw_tally *tally)
+static struct mw_track_totals totals_of(const struct mw_track *track, const struct mw_tally *tally)
 {
-	return (struct mw_track_totals){
+	struct mw_track_totals totals = {
 		.size = mw_amount_sum(&tally->impacting, &tally->transient),
 		.impacting = tally->impacting,
 		.transient = tally->transient,
@@ -15,11 +15,16 @@ static struct mw_track_totals totals_of(const struct mw_tally *tally)
 		.aofo = tally->aofo,
 		.peak = tally->peak,
 	};
+
+	/* Nothing was highest when the interval began. */
+	if (totals.peak.amount.bytes == 0)
+		totals.peak.at_ns = track->clock.begin_ns;
+	return totals;
 }
 
 void mw_track_totals(const struct mw_track *track, enum mw_kind kind, struct mw_track_totals *out)
 {
-	*out = totals_of(&track->totals[kind]);
+	*out = totals_of(track, &track->totals[kind]);
 }
 
 uint64_t mw_track_missed(const struct mw_track *track)
@@ -69,7 +74,7 @@ void mw_track_stack(const struct mw_track *track, uint32_t id, struct mw_track_s
 		.hook = record->hook,
 		.cut = (enum mw_stack_cut)record->cut,
 		.frame_count = record->frame_count,
-		.totals = totals_of(&record->tally),
+		.totals = totals_of(track, &record->tally),
 		.lifetime = lifetime_of(&record->lifetimes),
 	};
 }

@@ -119,14 +119,6 @@ static bool make_room(struct mw_series *series, uint64_t changes)
 	return values || capacity < old;
 }
 
-/* How many of the values up to `now` are known. */
-static uint32_t first_unknown(const struct mw_series *series, uint16_t now)
-{
-	uint32_t doubled = doubled_of(now) - doubled_of(series->known);
-
-	return doubled < 8 ? passed_of(series->known) >> doubled : 0;
-}
-
 static struct mw_error *lose_values(struct mw_series *series, uint16_t now)
 {
 	mw_series_deinit(series);
@@ -157,14 +149,17 @@ static struct mw_error *rebuild(struct mw_series *series, uint16_t now, uint64_t
 struct mw_error *mw_series_catch_up(struct mw_series *series, const struct mw_series_clock *clock, uint64_t bytes)
 {
 	uint32_t count = (uint32_t)__builtin_popcountll(series->changes);
+	uint32_t doubled = doubled_of(clock->now) - doubled_of(series->known);
+	uint32_t at = doubled < 8 ? passed_of(series->known) >> doubled : 0;
 	float value = (float)bytes, last = count > 0 ? series->values[count - 1] : 0;
-	uint64_t changes;
 
-	if (count > 0 && doubled_of(series->known) != doubled_of(clock->now))
+	/* Without values all were 0, which they are at the moments of any step. */
+	if (doubled > 0 && count > 0)
 		return rebuild(series, clock->now, bytes);
-	if (memcmp(&value, &last, sizeof(value)) != 0) {
-		/* Without values all were 0, at the moments of any step. */
-		changes = series->changes | UINT64_C(1) << first_unknown(series, clock->now);
+	/* Where the step has doubled the last moments known may be all there are. */
+	if (at < passed_of(clock->now) && memcmp(&value, &last, sizeof(value)) != 0) {
+		uint64_t changes = series->changes | UINT64_C(1) << at;
+
 		if (!make_room(series, changes))
 			return lose_values(series, clock->now);
 		series->values[count] = value;

@@ -225,7 +225,9 @@ static bool take_call(struct mw_track *track, const struct mw_event *event, enum
 		return false;
 	*list = limbo->ranges;
 	loss->time_ns = limbo->time_ns;
-	if (event->stack == MW_STACK_NONE)
+	/* A BEGIN of another kind makes no sense, but sums over stacks equal totals even so. */
+	if (event->stack == MW_STACK_NONE && limbo->stack != MW_STACK_NONE &&
+	    mw_stack_table_at(&track->stacks, limbo->stack)->kind == event->kind)
 		loss->stack = limbo->stack;
 	mw_limbo_drop(track, event->thread, family);
 	return true;
