@@ -75,6 +75,7 @@ struct mw_report_stack {
 	size_t thread_count;
 	const char *suspect; /* the module it is charged to; NULL where every frame is runtime */
 	struct mw_report_growth growth;
+	uint64_t resident; /* vm: of the impacting bytes, at the window's end; MW_SIZE_UNKNOWN: not known */
 };
 
 struct mw_report_module {
@@ -92,6 +93,35 @@ struct mw_report_sample {
 	double at;
 	uint64_t rss, pss, vsize; /* pss: MW_SIZE_UNKNOWN where not read */
 	uint64_t heap_impacting, vm_impacting;
+};
+
+/* Regions of a kind. */
+struct mw_report_region {
+	uint64_t count, reserved;
+	uint64_t resident; /* MW_SIZE_UNKNOWN: not known of one of them */
+};
+
+/* An address space at a moment. */
+struct mw_report_moment {
+	bool known; /* else all is unknown */
+	struct mw_report_region kinds[MW_REGION_KIND_COUNT];
+	/* Of glibc's arenas; MW_SIZE_UNKNOWN: not told, or no glibc. used + free = size. */
+	uint64_t arena_used, arena_free, arena_size;
+};
+
+/* Memory that was mapped inside the window, and no hook saw it. */
+struct mw_report_unattributed {
+	mw_addr address;
+	uint64_t bytes, resident; /* resident: MW_SIZE_UNKNOWN where not known */
+	enum mw_region_kind kind;
+	const char *path; /* "" for none */
+};
+
+struct mw_report_space {
+	struct mw_report_moment start, end;          /* of the window */
+	bool has_unattributed;                       /* else it can't be told what is unattributed */
+	struct mw_report_unattributed *unattributed; /* most bytes first */
+	size_t unattributed_count;
 };
 
 struct mw_report_hook {
@@ -133,7 +163,8 @@ struct mw_report {
 	size_t thread_count;
 	struct mw_report_stack *stacks; /* most impacting bytes first, then most size bytes */
 	size_t stack_count;
-	void *arena; /* owns everything above; src/view's business */
+	struct mw_report_space *space; /* NULL: not looked at */
+	void *arena;                   /* owns everything above; src/view's business */
 };
 
 void mw_report_destroy(struct mw_report *report);

@@ -224,6 +224,7 @@ static void put_report(struct writer *writer, const struct mw_report *report)
 		   json_pack("{s:o, s:o}", "events", mw_json_number(report->lost.events), "stacks",
 			     mw_json_number(report->lost.stacks)));
 	put_member(writer, "totals", all_totals_value(report));
+	put_member(writer, "address_space", mw_json_space(report->space));
 	put_arrays(writer, report);
 	fputs("\n}", writer->stream);
 	writer->comma = true;

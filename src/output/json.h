@@ -15,6 +15,7 @@ json_t *mw_json_amount(const struct mw_amount *amount);
 json_t *mw_json_peak(const struct mw_report_peak *peak);
 const char *mw_json_kind(enum mw_kind kind);
 json_t *mw_json_stack(const struct mw_report_stack *stack);
+json_t *mw_json_space(const struct mw_report_space *space);
 
 struct mw_error *mw_json_write(const struct mw_report *const *reports, size_t count,
 			       const struct mw_output_options *options, FILE *stream) MW_MUST_CHECK;

@@ -132,6 +132,12 @@ static json_t *growth_value(const struct mw_report_growth *growth)
 			 growth->newest_age);
 }
 
+/* Whether a block of the heap is resident is the allocator's affair. */
+static json_t *resident_value(const struct mw_report_stack *stack)
+{
+	return stack->kind == MW_KIND_HEAP ? json_null() : mw_json_number(stack->resident);
+}
+
 json_t *mw_json_stack(const struct mw_report_stack *stack)
 {
 	json_t *head = json_pack("{s:s, s:s, s:o, s:b, s:o, s:o, s:o}", "id", stack->id, "kind",
@@ -146,7 +152,8 @@ json_t *mw_json_stack(const struct mw_report_stack *stack)
 				 age_value(stack, stack->oldest), "newest", age_value(stack, stack->newest), "threads",
 				 threads_value(stack), "growth", growth_value(&stack->growth));
 
-	if (!head || !sums || json_object_update(head, sums) != 0) {
+	if (!head || !sums || json_object_set_new(sums, "resident", resident_value(stack)) != 0 ||
+	    json_object_update(head, sums) != 0) {
 		json_decref(head);
 		head = NULL;
 	}

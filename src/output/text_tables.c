@@ -234,5 +234,6 @@ void mw_text_tables(struct mw_text *text)
 		mw_text_line(text, MW_STYLE_PLAIN);
 	}
 	put_memory(text);
+	mw_text_space(text);
 	put_suspects(text);
 }

@@ -230,6 +230,8 @@ static struct mw_error *fill(const struct mw_summary_input *input, struct mw_are
 	err = mw_view_blocks(input, arena, report, group_of);
 	if (!err)
 		err = mw_view_growth(input, report, group_of);
+	if (!err)
+		err = mw_view_space(input->space, input->track, arena, report, group_of);
 	free(group_of);
 	MW_TRY(err);
 	MW_TRY(fill_modules(input, arena, report));

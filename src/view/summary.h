@@ -5,6 +5,7 @@
 
 #include "track/track.h"
 #include "view/source.h"
+#include "view/space.h"
 
 #include <memwatch/view.h>
 
@@ -27,6 +28,7 @@ struct mw_summary_input {
 	size_t sample_count;
 	bool track_heap, track_vm;
 	uint64_t from_ns, to_ns; /* the interval that the tracker's figures are of; to_ns 0: up to the window's end */
+	const struct mw_space_input *space; /* NULL: not looked at */
 	/* Called now and then with what is done of what is to do (stacks); NULL: none. */
 	void (*progress)(void *context, size_t done, size_t total);
 	void *progress_context;

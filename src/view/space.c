@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: MIT
+/* space.c: the summary of an address space (space.h). */
+#include "view/space.h"
+
+#include "base/vector.h"
+#include "view/arena.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE 4096u
+
+/* Addresses of the kernel's half would overflow; nothing of ours is there. */
+static mw_addr page_up(mw_addr addr)
+{
+	return addr > UINT64_MAX - PAGE ? UINT64_MAX & ~(mw_addr)(PAGE - 1) : (addr + PAGE - 1) & ~(mw_addr)(PAGE - 1);
+}
+
+static mw_addr page_down(mw_addr addr)
+{
+	return addr & ~(mw_addr)(PAGE - 1);
+}
+
+static void add_bytes(uint64_t *sum, uint64_t bytes)
+{
+	if (*sum == MW_SIZE_UNKNOWN)
+		return;
+	if (bytes == MW_SIZE_UNKNOWN || __builtin_add_overflow(*sum, bytes, sum))
+		*sum = MW_SIZE_UNKNOWN;
+}
+
+static const char *path_of(const struct mw_stored_mapping *mapping)
+{
+	return mapping->path ? mapping->path : "";
+}
+
+/* Parts of what the process sees as one: the kernel, and we, split it for their own reasons. */
+static bool is_continued(const struct mw_stored_mapping *before, const struct mw_stored_mapping *mapping)
+{
+	return before->end == mapping->start && before->kind == mapping->kind &&
+	       strcmp(path_of(before), path_of(mapping)) == 0;
+}
+
+static void sum_moment(const struct mw_space_moment *moment, struct mw_report_moment *out)
+{
+	out->arena_used = out->arena_free = out->arena_size = MW_SIZE_UNKNOWN;
+	if (!moment)
+		return;
+	out->known = true;
+	for (size_t i = 0; i < moment->count; i++) {
+		const struct mw_stored_mapping *mapping = &moment->mappings[i];
+		struct mw_report_region *sum;
+
+		if (mapping->kind >= MW_REGION_KIND_COUNT || mapping->end <= mapping->start)
+			continue;
+		sum = &out->kinds[mapping->kind];
+		sum->count += !i || !is_continued(mapping - 1, mapping);
+		add_bytes(&sum->reserved, mapping->end - mapping->start);
+		add_bytes(&sum->resident, mapping->resident);
+	}
+	/* They are known together or not at all. */
+	if (moment->arena_size == MW_SIZE_UNKNOWN || moment->arena_used == MW_SIZE_UNKNOWN ||
+	    moment->arena_free == MW_SIZE_UNKNOWN)
+		return;
+	out->arena_used = moment->arena_used;
+	out->arena_free = moment->arena_free;
+	out->arena_size = moment->arena_size;
+}
+
+/* What of a mapping's resident bytes is in a part of it. */
+static uint64_t resident_in(const struct mw_stored_mapping *mapping, mw_addr start, mw_addr end)
+{
+	uint64_t size = mapping->end - mapping->start;
+
+	if (start == mapping->start && end == mapping->end)
+		return mapping->resident;
+	if (!mapping->resident)
+		return 0;
+	return mapping->resident == size ? end - start : MW_SIZE_UNKNOWN;
+}
+
+uint64_t mw_space_resident(const struct mw_space_moment *moment, mw_addr addr, uint64_t bytes)
+{
+	mw_addr start = page_down(addr), end = addr + bytes < addr ? UINT64_MAX : page_up(addr + bytes);
+	size_t low = 0, high = moment->count;
+	uint64_t sum = 0;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (moment->mappings[middle].end <= start)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < moment->count && moment->mappings[low].start < end; low++) {
+		const struct mw_stored_mapping *mapping = &moment->mappings[low];
+
+		add_bytes(&sum, resident_in(mapping, mapping->start > start ? mapping->start : start,
+					    mapping->end < end ? mapping->end : end));
+	}
+	return sum;
+}
+
+/* --- what is unattributed --------------------------------------------------------------------------------------- */
+
+/* Memory that somebody asked for: the heap, arenas and the stack of the first thread grow as the C library and the
+ * kernel see fit, and are told by their kind. */
+static bool may_be_unattributed(const struct mw_stored_mapping *mapping)
+{
+	switch ((enum mw_region_kind)mapping->kind) {
+	case MW_REGION_ANONYMOUS:
+	case MW_REGION_FILE_TEXT:
+	case MW_REGION_FILE_DATA:
+	case MW_REGION_SHARED:
+		return true;
+	case MW_REGION_STACK:
+		return path_of(mapping)[0] != '[';
+	case MW_REGION_HEAP:
+	case MW_REGION_ARENA:
+	case MW_REGION_OWN:
+	case MW_REGION_SPECIAL:
+	case MW_REGION_KIND_COUNT:
+		break;
+	}
+	return false;
+}
+
+struct search {
+	struct mw_space_ranges known;
+	struct mw_error *err;
+	const struct mw_stored_mapping *mapping; /* that is looked at */
+	struct mw_arena *arena;
+	struct mw_report_unattributed *items;
+	size_t count, capacity;
+};
+
+static bool add_block(void *context, const struct mw_track_block *block, bool first)
+{
+	struct search *search = context;
+
+	(void)first;
+	if (block->kind == MW_KIND_HEAP || block->addr + block->bytes < block->addr)
+		return true;
+	search->err = mw_space_ranges_add(&search->known, page_down(block->addr), page_up(block->addr + block->bytes));
+	return !search->err;
+}
+
+static struct mw_error *find_known(const struct mw_space_input *input, const struct mw_track *track,
+				   struct search *search)
+{
+	for (size_t i = 0; i < input->start->count; i++)
+		MW_TRY(mw_space_ranges_add(&search->known, input->start->mappings[i].start,
+					   input->start->mappings[i].end));
+	for (size_t i = 0; i < input->before_count; i++)
+		MW_TRY(mw_space_ranges_add(&search->known, input->before[i].start, input->before[i].end));
+	mw_track_each_block(track, add_block, search);
+	mw_space_ranges_join(&search->known);
+	return search->err;
+}
+
+static struct mw_error *add_unattributed(void *context, mw_addr start, mw_addr end)
+{
+	struct search *search = context;
+	const struct mw_stored_mapping *mapping = search->mapping;
+	struct mw_report_unattributed *items = search->items, *last = search->count ? &items[search->count - 1] : NULL;
+	uint64_t resident = resident_in(mapping, start, end);
+
+	if (last && last->address + last->bytes == start && last->kind == (enum mw_region_kind)mapping->kind &&
+	    strcmp(last->path, path_of(mapping)) == 0) {
+		last->bytes += end - start;
+		add_bytes(&last->resident, resident);
+		return NULL;
+	}
+	items = mw_vector_room(items, search->count, &search->capacity, sizeof(*items));
+	if (!items)
+		return mw_error_nomem();
+	search->items = items;
+	items[search->count] = (struct mw_report_unattributed){
+		.address = start,
+		.bytes = end - start,
+		.resident = resident,
+		.kind = (enum mw_region_kind)mapping->kind,
+		.path = mw_arena_string(search->arena, path_of(mapping)),
+	};
+	/* Of no use without its path. */
+	if (!items[search->count].path)
+		return mw_error_nomem();
+	search->count++;
+	return NULL;
+}
+
+static int compare_unattributed(const void *left, const void *right)
+{
+	const struct mw_report_unattributed *a = left, *b = right;
+
+	if (a->bytes != b->bytes)
+		return a->bytes > b->bytes ? -1 : 1;
+	return (a->address > b->address) - (a->address < b->address);
+}
+
+static struct mw_error *search_all(const struct mw_space_input *input, const struct mw_track *track,
+				   struct search *search)
+{
+	MW_TRY(find_known(input, track, search));
+	for (size_t i = 0; i < input->end->count; i++) {
+		search->mapping = &input->end->mappings[i];
+		if (may_be_unattributed(search->mapping))
+			MW_TRY(mw_space_ranges_without(&search->known, search->mapping->start, search->mapping->end,
+						       add_unattributed, search));
+	}
+	return NULL;
+}
+
+static struct mw_error *find_unattributed(const struct mw_space_input *input, const struct mw_track *track,
+					  struct mw_arena *arena, struct mw_report_space *space)
+{
+	struct search search = {.arena = arena};
+	struct mw_error *err;
+
+	if (!input->at_end || !input->track_vm || !input->start || !input->end)
+		return NULL;
+	err = search_all(input, track, &search);
+	if (!err) {
+		space->unattributed = mw_arena_array(arena, search.count, sizeof(*search.items));
+		err = space->unattributed ? NULL : mw_error_nomem();
+	}
+	if (!err && search.count) {
+		memcpy(space->unattributed, search.items, search.count * sizeof(*search.items));
+		qsort(space->unattributed, search.count, sizeof(*search.items), compare_unattributed);
+	}
+	space->unattributed_count = search.count;
+	space->has_unattributed = !err;
+	mw_space_ranges_deinit(&search.known);
+	free(search.items);
+	return err;
+}
+
+/* --- what of vm blocks is resident ------------------------------------------------------------------------------ */
+
+struct walk {
+	const struct mw_space_moment *end;
+	struct mw_report *report;
+	const uint32_t *group_of;
+	uint32_t stack_count;
+};
+
+static bool add_resident(void *context, const struct mw_track_block *block, bool first)
+{
+	struct walk *walk = context;
+	uint32_t group = block->stack < walk->stack_count ? walk->group_of[block->stack] : UINT32_MAX;
+
+	(void)first;
+	if (block->kind != MW_KIND_HEAP && group != UINT32_MAX)
+		add_bytes(&walk->report->stacks[group].resident,
+			  mw_space_resident(walk->end, block->addr, block->bytes));
+	return true;
+}
+
+static void find_resident(const struct mw_space_input *input, const struct mw_track *track, struct mw_report *report,
+			  const uint32_t *group_of)
+{
+	struct walk walk = {NULL, report, group_of, mw_track_stack_count(track)};
+	bool known = input && input->at_end && input->end;
+
+	for (size_t i = 0; i < report->stack_count; i++)
+		report->stacks[i].resident = known && report->stacks[i].kind != MW_KIND_HEAP ? 0 : MW_SIZE_UNKNOWN;
+	if (!known)
+		return;
+	walk.end = input->end;
+	mw_track_each_block(track, add_resident, &walk);
+}
+
+struct mw_error *mw_view_space(const struct mw_space_input *input, const struct mw_track *track, struct mw_arena *arena,
+			       struct mw_report *report, const uint32_t *group_of)
+{
+	struct mw_report_space *space;
+
+	find_resident(input, track, report, group_of);
+	if (!input)
+		return NULL;
+	space = mw_arena_array(arena, 1, sizeof(*space));
+	if (!space)
+		return mw_error_nomem();
+	sum_moment(input->start, &space->start);
+	sum_moment(input->end, &space->end);
+	MW_TRY(find_unattributed(input, track, arena, space));
+	report->space = space;
+	return NULL;
+}
