@@ -5,13 +5,14 @@
 #include "cli/options.h"
 #include "cli/outfile.h"
 #include "cli/record.h"
+#include "cli/report.h"
 #include "cli/self.h"
 
 #include <stdio.h>
 #include <string.h>
 
 /* Without one of these, the command line is that of a recording. */
-static const char *const verbs[] = {"doctor", NULL};
+static const char *const verbs[] = {"doctor", "report", NULL};
 
 static struct mw_error *unknown_verb(const char *word)
 {
@@ -19,7 +20,7 @@ static struct mw_error *unknown_verb(const char *word)
 	struct mw_error *err = mw_error_create(MW_ERROR_USAGE, 0, "there is no command '%.64s'", word);
 
 	if (nearest)
-		return mw_error_hint(err, "The nearest is '%s', as in: memwatch %s -p PID", nearest, nearest);
+		return mw_error_hint(err, "The nearest is '%s': 'memwatch %s --help' tells of it", nearest, nearest);
 	return mw_error_hint(err,
 			     "To launch a program, put '--' before it: memwatch -- %.64s; 'memwatch --help' "
 			     "tells the rest",
@@ -74,6 +75,8 @@ static struct mw_error *run(int argc, char **argv)
 		return run_record(argc, argv);
 	if (strcmp(argv[1], "doctor") == 0)
 		return run_doctor(argc - 1, argv + 1);
+	if (strcmp(argv[1], "report") == 0)
+		return mw_cli_report(argc - 1, argv + 1);
 	return unknown_verb(argv[1]);
 }
 

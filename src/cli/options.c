@@ -16,25 +16,23 @@
 /* Within 24 lines of 80 columns, the prompt's included. */
 const char mw_cli_help[] = "Usage: memwatch -p PID[,PID...] [-d SECONDS] [OPTION...]   watch what runs\n"
 			   "       memwatch [OPTION...] -- COMMAND [ARG...]            launch and watch\n"
-			   "       memwatch doctor -p PID                              can it be watched?\n"
-			   "\n"
-			   "Record the memory that processes allocate within a window of time, and report\n"
-			   "what of it was not freed by the window's end, by the stacks that allocated it.\n"
+			   "       memwatch doctor -p PID            can it be watched? (doctor --help)\n"
+			   "       memwatch report RECORDING         look at it again (report --help)\n"
+			   "       memwatch diff OLD NEW             what has grown (diff --help)\n"
 			   "\n"
 			   "  -p, --pid PID[,PID...]   watch these processes, all their threads\n"
-			   "  -d, --duration SECONDS   end after this time; without it, when Ctrl-C is\n"
-			   "                           pressed or the process ends\n"
+			   "  -d, --duration SECONDS   how long; else until Ctrl-C, or the process's end\n"
 			   "      --track heap,vm      kinds of memory: malloc and new, mmap and brk\n"
-			   "                           (default: both)\n"
-			   "      --engine auto|jump|trap\n"
-			   "                           how calls are caught: recorded in the process, or by\n"
+			   "      --engine auto|jump|trap   calls are caught by code in the process, or by\n"
 			   "                           breakpoints; auto takes jump wherever it is safe\n"
 			   "      --depth N            deepest stack kept, 1 to 1024 (default: 128)\n"
+			   "  -o, --output FILE        keep a recording, for report and diff\n"
+			   "      --no-symbols         ... without names of functions\n"
+			   "      --mark-every SECONDS ... with marks to compare; SIGUSR1 makes one too\n"
 			   "      --top N              stacks in the text report (default: 10)\n"
 			   "      --json FILE          the whole report as JSON; '-' is standard output\n"
 			   "      --quiet              no progress, no text report\n"
-			   "  -h, --help               this text; 'memwatch doctor --help' tells of doctor\n"
-			   "  -V, --version            the version\n"
+			   "  -h, --help; -V, --version\n"
 			   "\n"
 			   "Exit status: 0 recorded and written, 1 not (the message says why), 2 bad usage\n";
 
@@ -65,6 +63,8 @@ enum option_key {
 	KEY_DEPTH,
 	KEY_TOP,
 	KEY_QUIET,
+	KEY_NO_SYMBOLS,
+	KEY_MARK_EVERY,
 };
 
 static const struct argp_option record_options[] = {
@@ -72,6 +72,9 @@ static const struct argp_option record_options[] = {
 	{"duration", 'd', "SECONDS", 0, NULL, 0},
 	{"engine", KEY_ENGINE, "auto|jump|trap", 0, NULL, 0},
 	{"track", KEY_TRACK, "heap,vm", 0, NULL, 0},
+	{"output", 'o', "FILE", 0, NULL, 0},
+	{"no-symbols", KEY_NO_SYMBOLS, NULL, 0, NULL, 0},
+	{"mark-every", KEY_MARK_EVERY, "SECONDS", 0, NULL, 0},
 	{"json", KEY_JSON, "FILE", 0, NULL, 0},
 	{"depth", KEY_DEPTH, "N", 0, NULL, 0},
 	{"top", KEY_TOP, "N", 0, NULL, 0},
@@ -130,6 +133,32 @@ static struct mw_error *parse_json(const char *name, struct mw_cli_options *opti
 	return NULL;
 }
 
+static struct mw_error *parse_output(const char *name, struct mw_cli_options *options)
+{
+	struct mw_error *err;
+
+	if (!*name || strcmp(name, "-") == 0) {
+		err = mw_error_create(MW_ERROR_USAGE, 0, "--output '%s': not the name of a file", name);
+		return mw_error_hint(err, "A recording is written to a file as the window goes, as in -o leak.mw");
+	}
+	options->output = name;
+	return NULL;
+}
+
+/* As in 10 or 10s. */
+static struct mw_error *parse_mark_every(const char *text, struct mw_cli_options *options)
+{
+	char number[64];
+	size_t length = strlen(text);
+
+	if (length > 1 && length < sizeof(number) && text[length - 1] == 's') {
+		memcpy(number, text, length - 1);
+		number[length - 1] = '\0';
+		return mw_cli_parse_seconds("--mark-every", number, &options->mark_every_ns);
+	}
+	return mw_cli_parse_seconds("--mark-every", text, &options->mark_every_ns);
+}
+
 static struct mw_error *parse_depth(const char *text, struct mw_cli_options *options)
 {
 	uint64_t value = 0;
@@ -181,6 +210,13 @@ static struct mw_error *parse_option(int key, char *arg, struct parse *parse)
 		return mw_cli_parse_track(arg, &options->track_heap, &options->track_vm);
 	case KEY_JSON:
 		return parse_json(arg, options);
+	case 'o':
+		return parse_output(arg, options);
+	case KEY_MARK_EVERY:
+		return parse_mark_every(arg, options);
+	case KEY_NO_SYMBOLS:
+		options->no_symbols = true;
+		return NULL;
 	case KEY_DEPTH:
 		return parse_depth(arg, options);
 	case KEY_TOP:
@@ -250,6 +286,11 @@ static struct mw_error *check_record(const struct parse *parse)
 	if (parse->dashes && (!options->command || !options->command[0][0])) {
 		err = mw_error_create(MW_ERROR_USAGE, 0, "the command behind '--' is empty");
 		return mw_error_hint(err, "Name a program and its arguments, as in: memwatch -- ls -l");
+	}
+	if (!options->output && (options->mark_every_ns || options->no_symbols)) {
+		err = mw_error_create(MW_ERROR_USAGE, 0, "--%s is about a recording, and none is kept",
+				      options->no_symbols ? "no-symbols" : "mark-every");
+		return mw_error_hint(err, "Name its file by -o, as in -o leak.mw");
 	}
 	if (options->command && options->pids.count) {
 		err = mw_error_create(MW_ERROR_USAGE, 0, "both -p and a command to launch ('%.64s') are given",

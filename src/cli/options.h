@@ -29,7 +29,10 @@ struct mw_cli_options {
 	bool track_heap, track_vm;
 	uint32_t depth;
 	size_t top;
-	const char *json; /* NULL: none */
+	const char *json;       /* NULL: none */
+	const char *output;     /* the recording; NULL: none is kept */
+	bool no_symbols;        /* none are kept in it */
+	uint64_t mark_every_ns; /* 0: only those that are asked for by SIGUSR1 */
 	bool quiet;
 };
 

@@ -66,17 +66,38 @@ void mw_progress_window(struct mw_progress *progress, const struct mw_progress_w
 	draw(progress, text);
 }
 
-void mw_progress_symbols(struct mw_progress *progress, size_t done, size_t total)
+/* Is it time to draw again? */
+static bool is_due(struct mw_progress *progress)
 {
-	uint64_t now_ns = mw_clock_ns();
-	char text[100];
+	uint64_t now_ns;
 
 	if (!progress->shown)
-		return;
+		return false;
+	now_ns = mw_clock_ns();
 	if (now_ns < progress->next_ns)
-		return;
+		return false;
 	progress->next_ns = now_ns + REDRAW_NS;
+	return true;
+}
+
+void mw_progress_symbols(struct mw_progress *progress, size_t done, size_t total)
+{
+	char text[100];
+
+	if (!is_due(progress))
+		return;
 	snprintf(text, sizeof(text), "memwatch: reading symbols ... %zu/%zu", done, total);
+	draw(progress, text);
+}
+
+void mw_progress_share(struct mw_progress *progress, const char *phase, uint64_t done, uint64_t total)
+{
+	char text[100];
+
+	if (!is_due(progress))
+		return;
+	snprintf(text, sizeof(text), "memwatch: %s ... %.0f %%", phase,
+		 total ? 100 * (double)done / (double)total : 100.0);
 	draw(progress, text);
 }
 

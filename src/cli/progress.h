@@ -26,6 +26,8 @@ void mw_progress_init(struct mw_progress *progress, bool wanted);
 void mw_progress_window(struct mw_progress *progress, const struct mw_progress_window *window);
 /* "reading symbols … done/total"; drawn a few times a second at most. */
 void mw_progress_symbols(struct mw_progress *progress, size_t done, size_t total);
+/* "reading events ... 12 %", likewise. */
+void mw_progress_share(struct mw_progress *progress, const char *phase, uint64_t done, uint64_t total);
 void mw_progress_clear(struct mw_progress *progress);
 
 #endif

@@ -3,6 +3,7 @@
 #include "cli/record.h"
 
 #include "base/clock.h"
+#include "cli/keeper.h"
 #include "cli/launch.h"
 #include "cli/outputs.h"
 #include "cli/recorder.h"
@@ -17,11 +18,27 @@ struct run {
 	struct mw_engine *engine;
 	struct mw_recorder *recorders; /* in the order of the command line */
 	size_t count;
+	struct mw_store_writer *writer; /* NULL: no recording is kept */
+	struct mw_keeper *keepers;      /* one a recorder, where there is a writer */
+	uint64_t marks[MW_SELF_MARKS];  /* that were asked for, CLOCK_MONOTONIC; further ones are not taken */
+	size_t mark_count;
 	struct mw_launch launch;
 	struct mw_outputs outputs;
 	struct mw_progress progress;
 	struct mw_error *detached; /* what went wrong when letting go, to be told when the report is written */
 };
+
+static struct mw_recorder_view view_of(struct run *run)
+{
+	return (struct mw_recorder_view){
+		.engine = run->engine,
+		.reason = run->options->engine_reason,
+		.track_heap = run->options->track_heap,
+		.track_vm = run->options->track_vm,
+		.depth = run->options->depth,
+		.progress = &run->progress,
+	};
+}
 
 static void show_progress(struct run *run, uint64_t time_ns)
 {
@@ -39,6 +56,41 @@ static void show_progress(struct run *run, uint64_t time_ns)
 	mw_progress_window(&run->progress, &window);
 }
 
+/* What has come since is put into the recording. Where there is no memory for it now it will be later. */
+static void keep_news(struct run *run, size_t i)
+{
+	const struct mw_recorder_view view = view_of(run);
+
+	if (run->keepers)
+		mw_error_destroy(mw_keeper_news(&run->keepers[i], &run->recorders[i], &view));
+}
+
+/* Marks that were asked for until now, and those that are due, in order of time; `time_ns` is now. */
+static void keep_marks(struct run *run, struct mw_keeper *keeper, uint64_t time_ns)
+{
+	uint64_t start_ns = mw_clock_ns() - time_ns;
+
+	/* It is some time since `time_ns` was now: the earliest start that was seen is nearest. */
+	if (!keeper->start_ns || start_ns < keeper->start_ns)
+		keeper->start_ns = start_ns;
+	start_ns = keeper->start_ns;
+	while (run->mark_count < MW_SELF_MARKS && mw_self_take_mark(&run->marks[run->mark_count]))
+		run->mark_count++;
+	for (;;) {
+		uint64_t asked = UINT64_MAX, due = keeper->every_ns ? keeper->next_ns : UINT64_MAX;
+
+		if (keeper->asked < run->mark_count)
+			asked = run->marks[keeper->asked] > start_ns ? run->marks[keeper->asked] - start_ns : 0;
+		if (asked > time_ns && due > time_ns)
+			return;
+		mw_keeper_mark(keeper, asked < due ? asked : due);
+		if (asked < due)
+			keeper->asked++;
+		else
+			keeper->next_ns += keeper->every_ns;
+	}
+}
+
 static void on_sample(void *context, pid_t pid, pid_t tid, uint64_t time_ns, bool last)
 {
 	struct run *run = context;
@@ -46,9 +98,14 @@ static void on_sample(void *context, pid_t pid, pid_t tid, uint64_t time_ns, boo
 
 	if (run->engine->ops->own_memory)
 		run->engine->ops->own_memory(run->engine, pid, &own.resident, &own.mapped);
-	for (size_t i = 0; i < run->count; i++)
-		if (run->recorders[i].pid == pid)
-			mw_recorder_sample(&run->recorders[i], tid, time_ns, last, &own);
+	for (size_t i = 0; i < run->count; i++) {
+		if (run->recorders[i].pid != pid)
+			continue;
+		mw_recorder_sample(&run->recorders[i], tid, time_ns, last, &own);
+		if (run->keepers)
+			keep_marks(run, &run->keepers[i], time_ns);
+		keep_news(run, i);
+	}
 	if (run->progress.shown && !last)
 		show_progress(run, time_ns);
 }
@@ -117,6 +174,54 @@ static struct mw_error *create_engine(struct run *run)
 	return ops->create(&engine_options, &run->engine);
 }
 
+/* What is told of each process goes into the recording as well. */
+static struct mw_error *prepare_recording(struct run *run)
+{
+	if (!run->writer)
+		return NULL;
+	run->keepers = calloc(run->count, sizeof(*run->keepers));
+	if (!run->keepers)
+		return mw_error_nomem();
+	for (size_t i = 0; i < run->count; i++) {
+		struct mw_recorder *recorder = &run->recorders[i];
+
+		run->keepers[i] = (struct mw_keeper){.writer = run->writer,
+						     .process = (uint32_t)i,
+						     .symbols = !run->options->no_symbols,
+						     .every_ns = run->options->mark_every_ns,
+						     .next_ns = run->options->mark_every_ns};
+		recorder->keeper = &run->keepers[i];
+		MW_TRY(mw_store_sink(run->writer, (uint32_t)i, &recorder->inner, &recorder->sink));
+	}
+	return NULL;
+}
+
+/* The windows have begun: from now on there is a recording, whatever becomes of us. */
+static struct mw_error *begin_recording(struct run *run)
+{
+	const struct mw_recorder_view view = view_of(run);
+
+	if (!run->writer)
+		return NULL;
+	for (size_t i = 0; i < run->count; i++)
+		MW_TRY(mw_keeper_target(&run->keepers[i], &run->recorders[i], &view));
+	return mw_store_publish(run->writer);
+}
+
+static struct mw_error *end_recording(struct run *run)
+{
+	const struct mw_recorder_view view = view_of(run);
+
+	for (size_t i = 0; run->writer && i < run->count; i++) {
+		const struct mw_window_info *window = run->engine->ops->window(run->engine, run->recorders[i].pid);
+
+		if (window)
+			keep_marks(run, &run->keepers[i], window->length_ns);
+		MW_TRY(mw_keeper_end(&run->keepers[i], &run->recorders[i], &view));
+	}
+	return NULL;
+}
+
 static struct mw_error *attach_all(struct run *run)
 {
 	const struct mw_engine_ops *ops = run->engine->ops;
@@ -133,7 +238,8 @@ static struct mw_error *attach_all(struct run *run)
 		MW_TRY(mw_recorder_before(&run->recorders[i]));
 	if (run->launch.pid)
 		MW_TRY(mw_launch_go(&run->launch));
-	return ops->start(run->engine);
+	MW_TRY(ops->start(run->engine));
+	return begin_recording(run);
 }
 
 /* From the first attach to the end of the window. */
@@ -177,18 +283,12 @@ static struct mw_error *record_window(struct run *run)
 		return err;
 	for (size_t i = 0; i < run->count; i++)
 		mw_recorder_finish(&run->recorders[i], run->engine->ops->window(run->engine, run->recorders[i].pid));
-	return NULL;
+	return end_recording(run);
 }
 
 static struct mw_error *make_reports(struct run *run, struct mw_report **reports)
 {
-	const struct mw_recorder_view view = {
-		.engine = run->engine,
-		.reason = run->options->engine_reason,
-		.track_heap = run->options->track_heap,
-		.track_vm = run->options->track_vm,
-		.progress = &run->progress,
-	};
+	const struct mw_recorder_view view = view_of(run);
 
 	for (size_t i = 0; i < run->count; i++)
 		MW_TRY(mw_recorder_report(&run->recorders[i], &view, &reports[i]));
@@ -215,12 +315,19 @@ static struct mw_error *report(struct run *run)
 
 static struct mw_error *record(struct run *run)
 {
+	struct mw_error *err;
+
 	/* What can go wrong without a process is tried before one is touched. */
 	MW_TRY(mw_outputs_open(&run->outputs, run->options));
+	if (run->options->output)
+		MW_TRY(mw_store_create(run->options->output, &run->writer));
 	MW_TRY(run->options->command ? prepare_launched(run) : prepare_attached(run));
+	MW_TRY(prepare_recording(run));
 	MW_TRY(create_engine(run));
 	MW_TRY(record_window(run));
-	return report(run);
+	err = report(run);
+	/* Symbols have been found for the report. */
+	return run->writer ? first_of(err, mw_store_finish(run->writer)) : err;
 }
 
 struct mw_error *mw_cli_record(const struct mw_cli_options *options)
@@ -236,8 +343,13 @@ struct mw_error *mw_cli_record(const struct mw_cli_options *options)
 	if (run.engine)
 		run.engine->ops->destroy(run.engine);
 	mw_launch_deinit(&run.launch);
-	for (size_t i = 0; i < run.count; i++)
+	mw_store_destroy(run.writer);
+	for (size_t i = 0; i < run.count; i++) {
+		if (run.keepers)
+			mw_keeper_deinit(&run.keepers[i]);
 		mw_recorder_deinit(&run.recorders[i]);
+	}
+	free(run.keepers);
 	free(run.recorders);
 	mw_outputs_close(&run.outputs);
 	mw_self_reporting(NULL);

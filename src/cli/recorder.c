@@ -2,6 +2,7 @@
 /* recorder.c: what is kept of one process while it is watched (src/cli/recorder.h). */
 #include "cli/recorder.h"
 
+#include "cli/keeper.h"
 #include "proc/maps.h"
 #include "proc/status.h"
 #include "view/summary.h"
@@ -53,7 +54,7 @@ static void identify(struct mw_recorder *recorder)
 static struct mw_error *init_track(struct mw_recorder *recorder)
 {
 	MW_TRY(mw_track_create(&recorder->track));
-	recorder->sink = mw_track_sink(recorder->track);
+	recorder->sink = recorder->inner = mw_track_sink(recorder->track);
 	return NULL;
 }
 
@@ -195,8 +196,12 @@ struct mw_error *mw_recorder_before(struct mw_recorder *recorder)
 		mw_recorder_sample(recorder, recorder->pid, 0, false, NULL);
 	}
 	MW_TRY(mw_maps_read(recorder->pid, &maps));
-	for (size_t i = 0; i < maps.count && !err; i++)
+	for (size_t i = 0; i < maps.count && !err; i++) {
 		err = mw_track_before(recorder->track, maps.items[i].start, maps.items[i].end);
+		if (recorder->keeper)
+			mw_store_before(recorder->keeper->writer, recorder->keeper->process, maps.items[i].start,
+					maps.items[i].end);
+	}
 	mw_maps_deinit(&maps);
 	return err;
 }
@@ -280,6 +285,8 @@ struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const st
 	err = mw_symbolizer_create(modules, &symbolizer);
 	if (!err) {
 		symbols = mw_view_symbols_of(symbolizer);
+		if (recorder->keeper)
+			symbols = mw_keeper_symbols(recorder->keeper, &symbols);
 		input.symbols = &symbols;
 		err = mw_summary_create(&input, out);
 	}

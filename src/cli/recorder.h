@@ -13,6 +13,8 @@
 #include <memwatch/engine.h>
 #include <memwatch/view.h>
 
+struct mw_keeper;
+
 struct mw_recorder {
 	pid_t pid;
 	bool launched;
@@ -22,7 +24,9 @@ struct mw_recorder {
 	char **command;
 	size_t command_count;
 	struct mw_track *track;
-	struct mw_event_sink sink;
+	struct mw_event_sink sink;  /* the engine's: the tracker's, or a recording's that hands on to it */
+	struct mw_event_sink inner; /* the tracker's */
+	struct mw_keeper *keeper;   /* NULL: no recording is kept. Not the recorder's own */
 	struct mw_report_sample *samples;
 	size_t sample_count, sample_capacity;
 	bool ended; /* the last sample was taken */
@@ -55,6 +59,7 @@ struct mw_recorder_view {
 	struct mw_engine *engine;
 	const char *reason;
 	bool track_heap, track_vm;
+	uint32_t depth;
 	struct mw_progress *progress;
 };
 

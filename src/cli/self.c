@@ -15,7 +15,7 @@
 /* timeout(1) and terminals may send a signal twice: what comes within this time counts as one. */
 #define SAME_SIGNAL_NS 300000000ULL
 
-static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1};
 #define WATCHED (sizeof(watched) / sizeof(watched[0]))
 
 static struct sigaction found_actions[WATCHED];
@@ -26,6 +26,11 @@ static volatile sig_atomic_t interrupted;
 static volatile sig_atomic_t reporting;
 static char partial_file[PATH_MAX]; /* a copy: its owner may free it while a signal comes */
 static uint64_t first_signal_ns;
+
+/* Times of marks that were asked for, not yet taken: written by the handler at `marks_asked`, read up to it. */
+static uint64_t mark_times[MW_SELF_MARKS];
+static volatile sig_atomic_t marks_asked;
+static int marks_taken;
 
 void mw_self_guard_descriptors(void)
 {
@@ -57,9 +62,35 @@ static void on_signal(int number)
 	_exit(1);
 }
 
+static void on_mark(int number)
+{
+	(void)number;
+	/* More at once than there is room for are as one. */
+	if (marks_asked - marks_taken < MW_SELF_MARKS) {
+		mark_times[marks_asked % MW_SELF_MARKS] = mw_clock_ns();
+		marks_asked++;
+	}
+}
+
+bool mw_self_take_mark(uint64_t *at_ns)
+{
+	sigset_t marks, before;
+	bool any;
+
+	sigemptyset(&marks);
+	sigaddset(&marks, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &marks, &before);
+	any = marks_taken < marks_asked;
+	if (any)
+		*at_ns = mark_times[marks_taken++ % MW_SELF_MARKS];
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return any;
+}
+
 static void prepare_signals(void)
 {
 	struct sigaction action = {.sa_handler = on_signal};
+	struct sigaction mark = {.sa_handler = on_mark, .sa_flags = SA_RESTART};
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
 
 	/* One at a time: a handler that is interrupted by another would count wrongly. */
@@ -70,6 +101,8 @@ static void prepare_signals(void)
 		sigaction(watched[i], NULL, &found_actions[i]);
 		if (watched[i] == SIGPIPE)
 			sigaction(watched[i], &ignore, NULL);
+		else if (watched[i] == SIGUSR1)
+			sigaction(watched[i], &mark, NULL);
 		else if (watched[i] != SIGHUP || found_actions[i].sa_handler != SIG_IGN)
 			sigaction(watched[i], &action, NULL);
 	}

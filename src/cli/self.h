@@ -11,18 +11,25 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /* First thing in main(): a standard descriptor that is closed is kept from being given to a file. */
 void mw_self_guard_descriptors(void);
 
 /*
  * Raise the limit of open files, ignore SIGPIPE, and let SIGINT, SIGTERM and SIGHUP ask for the
- * window's end. SIGHUP stays ignored where it was (nohup). System calls are not restarted.
+ * window's end, SIGUSR1 for a mark. SIGHUP stays ignored where it was (nohup). System calls are not restarted.
  */
 void mw_self_prepare(void);
 
 /* Not 0 once the window's end was asked for; what an engine's run() looks at. */
 const volatile sig_atomic_t *mw_self_interrupted(void);
+
+#define MW_SELF_MARKS 256
+
+/* SIGUSR1 asks for a mark: the time of the next one that was not taken yet, ns of CLOCK_MONOTONIC; false: there is
+ * none. */
+bool mw_self_take_mark(uint64_t *at_ns);
 
 /*
  * The window is over and nothing is attached: from now on a second signal ends memwatch with

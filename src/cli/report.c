@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+/* report.c: memwatch report (src/cli/report.h). */
+#include "cli/report.h"
+
+#include "cli/outputs.h"
+#include "cli/progress.h"
+#include "cli/report_options.h"
+#include "view/replay.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct session {
+	const struct mw_cli_report_options *options;
+	struct mw_replay *replay;
+	struct mw_replay_interval interval;
+	struct mw_outputs outputs;
+	struct mw_progress progress;
+	struct mw_report **reports;
+};
+
+static void on_read(void *context, const char *phase, uint64_t done, uint64_t total)
+{
+	mw_progress_share(context, phase, done, total);
+}
+
+static void on_stacks(void *context, size_t done, size_t total)
+{
+	mw_progress_share(context, "making the report", done, total);
+}
+
+/* The longest window of all processes: they are all read over one interval. */
+static uint64_t length_of(const struct mw_replay *replay)
+{
+	uint64_t length = 0;
+
+	for (size_t i = 0; i < mw_replay_count(replay); i++) {
+		uint64_t own = mw_facts_length(mw_replay_facts(replay, i));
+
+		length = own > length ? own : length;
+	}
+	return length;
+}
+
+static struct mw_error *check_interval(const struct session *session)
+{
+	const struct mw_cli_report_options *options = session->options;
+	uint64_t length = length_of(session->replay);
+	struct mw_error *err;
+
+	/* How long a recording is that was cut off is not known before its events are read. */
+	if (options->from_ns <= length || mw_replay_state(session->replay)->cut)
+		return NULL;
+	err = mw_error_create(MW_ERROR_USAGE, 0, "the interval begins at %.3f s, and the window ends at %.3f s",
+			      (double)options->from_ns / 1e9, (double)length / 1e9);
+	return mw_error_hint(err, "Times are seconds since the window's start: take an earlier --from");
+}
+
+static struct mw_error *find_peak(struct session *session)
+{
+	uint64_t at_ns = 0;
+
+	if (!session->options->at_peak)
+		return NULL;
+	if (mw_replay_count(session->replay) > 1)
+		return mw_error_hint(
+			mw_error_create(MW_ERROR_USAGE, 0, "processes have their peaks at different times"),
+			"Name the moment by --at SECONDS");
+	MW_TRY(mw_replay_peak(session->replay, &session->interval, 0, &at_ns));
+	/* The event that made the peak lies inside. */
+	session->interval.to_ns = at_ns + 1;
+	return NULL;
+}
+
+static struct mw_error *make_report(struct session *session, size_t process)
+{
+	struct mw_summary_input input;
+
+	mw_replay_input(session->replay, process, &input);
+	input.from_ns = session->interval.from_ns;
+	input.to_ns = session->interval.to_ns == MW_REPLAY_END ? 0 : session->interval.to_ns;
+	if (input.to_ns > input.window->length_ns)
+		input.to_ns = 0;
+	input.progress = on_stacks;
+	input.progress_context = &session->progress;
+	return mw_summary_create(&input, &session->reports[process]);
+}
+
+/* A recording that goes no further than to its middle is reported, but not in silence. */
+static void tell_cut(const struct mw_store_state *state)
+{
+	if (state->cut)
+		fprintf(stderr,
+			"memwatch: the recording was cut off: %s; %" PRIu64 " of %" PRIu64
+			" bytes are good, and reported\n",
+			state->why ? state->why : "its end is missing", state->good, state->size);
+}
+
+static struct mw_error *run(struct session *session)
+{
+	const struct mw_cli_report_options *options = session->options;
+	const struct mw_cli_options outputs = {.json = options->json, .top = options->top, .quiet = options->quiet};
+	size_t count;
+
+	MW_TRY(mw_outputs_open(&session->outputs, &outputs));
+	MW_TRY(mw_replay_open(options->recording, on_read, &session->progress, &session->replay));
+	MW_TRY(check_interval(session));
+	session->interval = (struct mw_replay_interval){.from_ns = options->from_ns, .to_ns = options->to_ns};
+	MW_TRY(find_peak(session));
+	MW_TRY(mw_replay_run(session->replay, &session->interval));
+	count = mw_replay_count(session->replay);
+	session->reports = calloc(count, sizeof(struct mw_report *));
+	if (!session->reports)
+		return mw_error_nomem();
+	for (size_t i = 0; i < count; i++)
+		MW_TRY(make_report(session, i));
+	mw_progress_clear(&session->progress);
+	tell_cut(mw_replay_state(session->replay));
+	return mw_outputs_write(&session->outputs, (const struct mw_report *const *)session->reports, count);
+}
+
+static struct mw_error *report(const struct mw_cli_report_options *options)
+{
+	struct session session = {.options = options};
+	struct mw_error *err;
+
+	/* A reader that goes is an error of writing; other signals end it, as nothing is attached. */
+	(void)signal(SIGPIPE, SIG_IGN);
+	mw_progress_init(&session.progress, !options->quiet);
+	err = run(&session);
+	mw_progress_clear(&session.progress);
+	mw_outputs_close(&session.outputs);
+	for (size_t i = 0; session.reports && i < mw_replay_count(session.replay); i++)
+		mw_report_destroy(session.reports[i]);
+	free(session.reports);
+	mw_replay_close(session.replay);
+	return err;
+}
+
+static struct mw_error *print(const char *text)
+{
+	struct mw_outfile *file = NULL;
+
+	MW_TRY(mw_outfile_open("-", &file));
+	fputs(text, mw_outfile_stream(file));
+	return mw_outfile_commit(file);
+}
+
+struct mw_error *mw_cli_report(int argc, char **argv)
+{
+	struct mw_cli_report_options options;
+
+	MW_TRY(mw_cli_report_options_parse(argc, argv, &options));
+	return options.action == MW_CLI_HELP ? print(mw_cli_help_report) : report(&options);
+}

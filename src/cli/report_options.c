@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+/* report_options.c: see report_options.h. */
+#include "cli/report_options.h"
+
+#include "cli/usage.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <string.h>
+
+#define TOP_DEFAULT 10
+#define TOP_MAX     1000000
+
+const char mw_cli_help_report[] = "Usage: memwatch report RECORDING [OPTION...]\n"
+				  "\n"
+				  "Look at a recording again, over the whole of its window or any part of it.\n"
+				  "\n"
+				  "      --from SECONDS       the interval's begin, since the window's (default: 0)\n"
+				  "      --to SECONDS         and its end   (default: the window's)\n"
+				  "      --at SECONDS|peak    what was not freed at that moment, or when most was not\n"
+				  "      --top N              stacks in the text report (default: 10)\n"
+				  "      --json FILE          the whole report as JSON; '-' is standard output\n"
+				  "      --quiet              no progress, no text report\n"
+				  "  -h, --help               this text\n"
+				  "\n"
+				  "Exit status: 0 reported, 1 not (the message says why), 2 bad usage\n";
+
+enum option_key {
+	KEY_FROM = 256,
+	KEY_TO,
+	KEY_AT,
+	KEY_TOP,
+	KEY_JSON,
+	KEY_QUIET,
+};
+
+static const struct argp_option table[] = {
+	{"from", KEY_FROM, "SECONDS", 0, NULL, 0},
+	{"to", KEY_TO, "SECONDS", 0, NULL, 0},
+	{"at", KEY_AT, "SECONDS|peak", 0, NULL, 0},
+	{"top", KEY_TOP, "N", 0, NULL, 0},
+	{"json", KEY_JSON, "FILE", 0, NULL, 0},
+	{"quiet", KEY_QUIET, NULL, 0, NULL, 0},
+	{"help", 'h', NULL, 0, NULL, 0},
+	{NULL, 0, NULL, 0, NULL, 0},
+};
+
+struct parse {
+	struct mw_cli_report_options *options;
+	struct mw_error *err;
+	bool at;
+};
+
+static struct mw_error *take_argument(struct parse *parse, const char *word)
+{
+	struct mw_error *err;
+
+	if (!parse->options->recording && *word) {
+		parse->options->recording = word;
+		return NULL;
+	}
+	err = mw_error_create(MW_ERROR_USAGE, 0, "'%.64s' is not expected here", word);
+	return mw_error_hint(err, "One recording is named, as in: memwatch report leak.mw");
+}
+
+/* A moment, of which 0 is one too. */
+static struct mw_error *parse_moment(const char *option, const char *text, uint64_t *ns)
+{
+	if (strspn(text, "0.") == strlen(text) && strchr(text, '0')) {
+		*ns = 0;
+		return NULL;
+	}
+	return mw_cli_parse_seconds(option, text, ns);
+}
+
+static struct mw_error *parse_at(struct parse *parse, const char *text)
+{
+	parse->at = true;
+	if (strcmp(text, "peak") == 0) {
+		parse->options->at_peak = true;
+		return NULL;
+	}
+	return parse_moment("--at", text, &parse->options->to_ns);
+}
+
+static struct mw_error *parse_option(int key, char *arg, struct parse *parse)
+{
+	struct mw_cli_report_options *options = parse->options;
+	uint64_t value = 0;
+
+	switch (key) {
+	case KEY_FROM:
+		return parse_moment("--from", arg, &options->from_ns);
+	case KEY_TO:
+		return parse_moment("--to", arg, &options->to_ns);
+	case KEY_AT:
+		return parse_at(parse, arg);
+	case KEY_TOP:
+		MW_TRY(mw_cli_parse_count("--top", arg, 0, TOP_MAX, &value));
+		options->top = value;
+		return NULL;
+	case KEY_JSON:
+		if (!*arg)
+			return mw_error_create(MW_ERROR_USAGE, 0, "--json '': the file's name is empty");
+		options->json = arg;
+		return NULL;
+	case KEY_QUIET:
+		options->quiet = true;
+		return NULL;
+	default:
+		return NULL;
+	}
+}
+
+static error_t on_key(int key, char *arg, struct argp_state *state)
+{
+	struct parse *parse = state->input;
+
+	switch (key) {
+	case 'h':
+		parse->options->action = MW_CLI_HELP;
+		state->next = state->argc;
+		return 0;
+	case ARGP_KEY_ARG:
+		parse->err = take_argument(parse, arg);
+		break;
+	case ARGP_KEY_ERROR:
+		if (!parse->err)
+			parse->err = mw_cli_explain_option(table, state->argc, state->argv, state->next);
+		return 0;
+	default:
+		if (key == ARGP_KEY_INIT || key == ARGP_KEY_ARGS || key == ARGP_KEY_NO_ARGS || key == ARGP_KEY_END ||
+		    key == ARGP_KEY_SUCCESS || key == ARGP_KEY_FINI)
+			return ARGP_ERR_UNKNOWN;
+		parse->err = parse_option(key, arg, parse);
+	}
+	return parse->err ? EINVAL : 0;
+}
+
+static struct mw_error *check(const struct parse *parse)
+{
+	const struct mw_cli_report_options *options = parse->options;
+	struct mw_error *err;
+
+	if (!options->recording) {
+		err = mw_error_create(MW_ERROR_USAGE, 0, "no recording is named");
+		return mw_error_hint(err, "Name the file that -o made, as in: memwatch report leak.mw");
+	}
+	if (options->to_ns <= options->from_ns) {
+		err = mw_error_create(MW_ERROR_USAGE, 0, "the interval ends at %.3f s, which is not after its begin",
+				      (double)options->to_ns / 1e9);
+		return mw_error_hint(err, "--to must be later than --from; both are seconds since the window's start");
+	}
+	return NULL;
+}
+
+struct mw_error *mw_cli_report_options_parse(int argc, char **argv, struct mw_cli_report_options *out)
+{
+	const struct argp argp = {.options = table, .parser = on_key};
+	struct mw_cli_report_options options = {.top = TOP_DEFAULT, .to_ns = UINT64_MAX};
+	struct parse parse = {.options = &options};
+	error_t failed =
+		argp_parse(&argp, argc, argv, ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_NO_EXIT | ARGP_IN_ORDER, NULL, &parse);
+
+	if (parse.err)
+		return parse.err;
+	if (failed)
+		return failed == ENOMEM ? mw_error_nomem()
+					: mw_error_create(MW_ERROR_USAGE, 0, "the command line makes no sense");
+	if (options.action != MW_CLI_HELP)
+		MW_TRY(check(&parse));
+	*out = options;
+	return NULL;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* report_options.h: the command line of memwatch report, as values. */
+#ifndef MW_CLI_REPORT_OPTIONS_H
+#define MW_CLI_REPORT_OPTIONS_H
+
+#include "cli/options.h"
+
+/* Strings point into argv. */
+struct mw_cli_report_options {
+	enum mw_cli_action action;
+	const char *recording;
+	const char *json; /* NULL: none */
+	size_t top;
+	bool quiet;
+	uint64_t from_ns, to_ns; /* to_ns UINT64_MAX: the window's end */
+	bool at_peak;            /* what was outstanding when most was */
+};
+
+/* argv[0] ("report") is skipped. Errors: USAGE, MEMORY. */
+struct mw_error *mw_cli_report_options_parse(int argc, char **argv, struct mw_cli_report_options *out) MW_MUST_CHECK;
+
+extern const char mw_cli_help_report[];
+
+#endif
