@@ -2,14 +2,23 @@
 /*
  * growth.h: is what a stack holds a leak? A verdict in words, and the figures that it rests on.
  *
- * What is judged is the floor: the least that was outstanding in each of eight equal parts of the interval. A cache
- * that fills rises and stays; waves come back to where they were; a leak's floor goes on rising to the end.
+ * What is judged is what has settled: outstanding blocks that are older than nearly all of the stack's freed ones were
+ * when they were freed (half as old again as 99 % of them; any age where less than one in nine is freed). Younger ones
+ * may yet be freed like those. So neither noise nor waves hide a leak, or look like one. The settled part of the
+ * interval, in which such blocks can have been born, is looked at in sixteen parts.
  *
- *   too short to tell  the interval is less than a second, or what is outstanding came only in its last quarter
- *   one-off            all that is outstanding was allocated within a sixteenth of the interval
- *   churn              by the end less than half of what it has held is left, and the floor of the second half is flat
- *   plateau            the floor has not risen in the last quarter
- *   steady growth      it has, and risen in at least three parts; bursts count as much as a trickle
+ *   steady growth      blocks settled in three places or more, up to the end: bursts count as much as a trickle. Or
+ *                      none of them gets old, and the level rises up to the end without falling back: a buffer that is
+ *                      reallocated again and again
+ *   plateau            nothing (less than a sixteenth) settled in the last quarter of its time, which is longer than
+ *                      any pause before; or the level stays although blocks settle: old ones go for them; or blocks are
+ *                      freed only after an eighth of the interval or more, and the level stays
+ *   churn              it comes and goes: less than a sixteenth of what is outstanding has settled, and it lives
+ *                      shortly, or half of the most that was outstanding has been given back at a time
+ *   one-off            all that settled was allocated within a sixteenth of the interval
+ *   too short to tell  the interval is less than a second; or all that is outstanding is from the last quarter, and
+ *                      more of it than was ever freed; or blocks get so old before they are freed that less than a
+ *                      quarter of the interval can have settled; or they settled in fewer than three places
  */
 #ifndef MW_VIEW_GROWTH_H
 #define MW_VIEW_GROWTH_H
@@ -24,13 +33,25 @@ struct mw_growth_input {
 	double from, seconds;  /* the interval's begin, seconds since the window's, and its length */
 	double oldest, newest; /* outstanding block's birth, seconds since the window's begin */
 	struct mw_amount size, impacting, transient;
+	double freed_by; /* age of which 99 % of the freed blocks were, seconds */
 };
 
-/* Add one series to another of the same interval. */
-void mw_series_add(struct mw_track_series *sum, const struct mw_track_series *other);
-/* The verdict on a series that goes up to the interval's end. */
+#define MW_GROWTH_PARTS 16
+
+/* The settled blocks of a stack, by when they were born. */
+struct mw_growth_settled {
+	double from, length; /* of the time they can be of: seconds since the window's begin; length <= 0: none can */
+	double oldest, newest;
+	struct mw_amount parts[MW_GROWTH_PARTS], sum;
+};
+
+void mw_growth_settled_init(struct mw_growth_settled *settled, const struct mw_growth_input *input);
+/* An outstanding block, or a piece of one; `first`: counts as a block. */
+void mw_growth_settled_add(struct mw_growth_settled *settled, double born, uint64_t bytes, bool first);
+
+/* The verdict on a stack, from a series that goes up to the interval's end, and all that has settled. */
 void mw_growth_judge(const struct mw_track_series *series, const struct mw_growth_input *input,
-		     struct mw_report_growth *out);
+		     const struct mw_growth_settled *settled, struct mw_report_growth *out);
 /* Fill growth of report->stacks, whose sums and ages are there. `group_of`: as mw_view_stacks() gives it. Errors:
  * MEMORY. */
 struct mw_error *mw_view_growth(const struct mw_summary_input *input, struct mw_report *report,
