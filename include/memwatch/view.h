@@ -77,6 +77,7 @@ struct mw_report_stack {
 	size_t thread_count;
 	const char *suspect; /* the module it is charged to; NULL where every frame is runtime */
 	struct mw_report_growth growth;
+	uint32_t group; /* src/view's business */
 	uint64_t resident; /* vm: of the impacting bytes, at the window's end; MW_SIZE_UNKNOWN: not known */
 };
 
@@ -87,6 +88,7 @@ struct mw_report_module {
 
 struct mw_report_totals {
 	struct mw_amount size, impacting, transient, aofi;
+	struct mw_amount aofo; /* of blocks that are known: allocated in the window, before the interval */
 	uint64_t aofi_unknown;
 	struct mw_report_peak peak;
 };

@@ -43,11 +43,12 @@ static struct mw_error *write_form(struct mw_outfile **file, const char *form, c
 
 struct mw_error *mw_outputs_write(struct mw_outputs *outputs, const struct mw_report *const *reports, size_t count)
 {
-	const struct mw_output_options plain = {.top = outputs->top};
+	const struct mw_output_options plain = {.top = outputs->top, .views = outputs->views};
 	const struct mw_output_options shown = {
 		.top = outputs->top,
 		.width = mw_terminal_width(STDOUT_FILENO),
 		.color = mw_terminal_color(STDOUT_FILENO),
+		.views = outputs->views,
 	};
 	struct mw_error *json = write_form(&outputs->json, "json", reports, count, &plain);
 	struct mw_error *text = write_form(&outputs->text, "text", reports, count, &shown);

@@ -12,6 +12,7 @@ struct mw_outputs {
 	struct mw_outfile *text; /* NULL: not wanted */
 	struct mw_outfile *json;
 	size_t top;
+	const struct mw_views *const *views; /* what else was asked of each report; NULL: nothing */
 };
 
 /* Open all that the options ask for. Errors: SYSTEM; what is open by then is for mw_outputs_close(). */

@@ -2,6 +2,7 @@
 /* report.c: memwatch report (src/cli/report.h). */
 #include "cli/report.h"
 
+#include "cli/looker.h"
 #include "cli/outputs.h"
 #include "cli/progress.h"
 #include "cli/report_options.h"
@@ -19,6 +20,8 @@ struct session {
 	struct mw_outputs outputs;
 	struct mw_progress progress;
 	struct mw_report **reports;
+	struct mw_looker *lookers; /* one a process, where more is asked for than the report */
+	struct mw_views **views;   /* … and its answer: the first has them all */
 };
 
 static void on_read(void *context, const char *phase, uint64_t done, uint64_t total)
@@ -83,9 +86,59 @@ static struct mw_error *make_report(struct session *session, size_t process)
 	input.to_ns = session->interval.to_ns == MW_REPLAY_END ? 0 : session->interval.to_ns;
 	if (input.to_ns > input.window->length_ns)
 		input.to_ns = 0;
+	if (session->lookers) {
+		MW_TRY(mw_looker_finish(&session->lookers[process], input.track));
+		input.stack_of = &session->lookers[process].stack_of;
+	}
 	input.progress = on_stacks;
 	input.progress_context = &session->progress;
 	return mw_summary_create(&input, &session->reports[process]);
+}
+
+static void on_begin(void *context, size_t process, struct mw_track *track)
+{
+	struct session *session = context;
+
+	mw_looker_watch(&session->lookers[process], track);
+}
+
+static struct mw_error *prepare_views(struct session *session)
+{
+	size_t count = mw_replay_count(session->replay);
+
+	if (!mw_cli_view_options_any(&session->options->view))
+		return NULL;
+	session->lookers = calloc(count, sizeof(*session->lookers));
+	session->views = calloc(count, sizeof(struct mw_views *));
+	if (!session->lookers || !session->views)
+		return mw_error_nomem();
+	for (size_t i = 0; i < count; i++)
+		MW_TRY(mw_looker_init(&session->lookers[i], &session->options->view.question,
+				      mw_replay_facts(session->replay, i), session->interval.from_ns,
+				      session->interval.to_ns));
+	session->interval.begin = on_begin;
+	session->interval.context = session;
+	return NULL;
+}
+
+static struct mw_error *make_views(struct session *session)
+{
+	size_t count = mw_replay_count(session->replay);
+	struct mw_view_process *processes;
+	struct mw_error *err;
+
+	if (!session->lookers)
+		return NULL;
+	processes = calloc(count, sizeof(*processes));
+	if (!processes)
+		return mw_error_nomem();
+	for (size_t i = 0; i < count; i++)
+		mw_looker_process(&session->lookers[i], session->reports[i],
+				  mw_track_stack_count(mw_replay_track(session->replay, i)), &processes[i]);
+	err = mw_views_create(&session->options->view.question, processes, count, &session->views[0]);
+	free(processes);
+	session->outputs.views = (const struct mw_views *const *)session->views;
+	return err;
 }
 
 /* A recording that goes no further than to its middle is reported, but not in silence. */
@@ -109,6 +162,7 @@ static struct mw_error *run(struct session *session)
 	MW_TRY(check_interval(session));
 	session->interval = (struct mw_replay_interval){.from_ns = options->from_ns, .to_ns = options->to_ns};
 	MW_TRY(find_peak(session));
+	MW_TRY(prepare_views(session));
 	MW_TRY(mw_replay_run(session->replay, &session->interval));
 	count = mw_replay_count(session->replay);
 	session->reports = calloc(count, sizeof(struct mw_report *));
@@ -116,6 +170,7 @@ static struct mw_error *run(struct session *session)
 		return mw_error_nomem();
 	for (size_t i = 0; i < count; i++)
 		MW_TRY(make_report(session, i));
+	MW_TRY(make_views(session));
 	mw_progress_clear(&session->progress);
 	tell_cut(mw_replay_state(session->replay));
 	return mw_outputs_write(&session->outputs, (const struct mw_report *const *)session->reports, count);
@@ -132,26 +187,38 @@ static struct mw_error *report(const struct mw_cli_report_options *options)
 	err = run(&session);
 	mw_progress_clear(&session.progress);
 	mw_outputs_close(&session.outputs);
-	for (size_t i = 0; session.reports && i < mw_replay_count(session.replay); i++)
-		mw_report_destroy(session.reports[i]);
+	for (size_t i = 0; session.replay && i < mw_replay_count(session.replay); i++) {
+		if (session.views)
+			mw_views_destroy(session.views[i]);
+		if (session.lookers)
+			mw_looker_deinit(&session.lookers[i]);
+		if (session.reports)
+			mw_report_destroy(session.reports[i]);
+	}
+	free(session.views);
+	free(session.lookers);
 	free(session.reports);
 	mw_replay_close(session.replay);
 	return err;
 }
 
-static struct mw_error *print(const char *text)
+static struct mw_error *print_help(void)
 {
 	struct mw_outfile *file = NULL;
 
 	MW_TRY(mw_outfile_open("-", &file));
-	fputs(text, mw_outfile_stream(file));
+	fprintf(mw_outfile_stream(file), "%s\n%s\n%s%s", mw_cli_help_report, mw_cli_help_view, mw_cli_help_filter,
+		mw_cli_help_report_end);
 	return mw_outfile_commit(file);
 }
 
 struct mw_error *mw_cli_report(int argc, char **argv)
 {
 	struct mw_cli_report_options options;
+	struct mw_error *err;
 
 	MW_TRY(mw_cli_report_options_parse(argc, argv, &options));
-	return options.action == MW_CLI_HELP ? print(mw_cli_help_report) : report(&options);
+	err = options.action == MW_CLI_HELP ? print_help() : report(&options);
+	mw_cli_report_options_deinit(&options);
+	return err;
 }

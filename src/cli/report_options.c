@@ -21,9 +21,9 @@ const char mw_cli_help_report[] = "Usage: memwatch report RECORDING [OPTION...]\
 				  "      --top N              stacks in the text report (default: 10)\n"
 				  "      --json FILE          the whole report as JSON; '-' is standard output\n"
 				  "      --quiet              no progress, no text report\n"
-				  "  -h, --help               this text\n"
-				  "\n"
-				  "Exit status: 0 reported, 1 not (the message says why), 2 bad usage\n";
+				  "  -h, --help               this text\n";
+
+const char mw_cli_help_report_end[] = "\nExit status: 0 reported, 1 not (the message says why), 2 bad usage\n";
 
 enum option_key {
 	KEY_FROM = 256,
@@ -41,6 +41,7 @@ static const struct argp_option table[] = {
 	{"top", KEY_TOP, "N", 0, NULL, 0},
 	{"json", KEY_JSON, "FILE", 0, NULL, 0},
 	{"quiet", KEY_QUIET, NULL, 0, NULL, 0},
+	MW_CLI_VIEW_TABLE,
 	{"help", 'h', NULL, 0, NULL, 0},
 	{NULL, 0, NULL, 0, NULL, 0},
 };
@@ -63,16 +64,6 @@ static struct mw_error *take_argument(struct parse *parse, const char *word)
 	return mw_error_hint(err, "One recording is named, as in: memwatch report leak.mw");
 }
 
-/* A moment, of which 0 is one too. */
-static struct mw_error *parse_moment(const char *option, const char *text, uint64_t *ns)
-{
-	if (strspn(text, "0.") == strlen(text) && strchr(text, '0')) {
-		*ns = 0;
-		return NULL;
-	}
-	return mw_cli_parse_seconds(option, text, ns);
-}
-
 static struct mw_error *parse_at(struct parse *parse, const char *text)
 {
 	parse->at = true;
@@ -80,19 +71,22 @@ static struct mw_error *parse_at(struct parse *parse, const char *text)
 		parse->options->at_peak = true;
 		return NULL;
 	}
-	return parse_moment("--at", text, &parse->options->to_ns);
+	return mw_cli_parse_moment("--at", text, &parse->options->to_ns);
 }
 
 static struct mw_error *parse_option(int key, char *arg, struct parse *parse)
 {
 	struct mw_cli_report_options *options = parse->options;
+	struct mw_error *err = NULL;
 	uint64_t value = 0;
 
+	if (mw_cli_view_option(key, arg, &options->view, &err))
+		return err;
 	switch (key) {
 	case KEY_FROM:
-		return parse_moment("--from", arg, &options->from_ns);
+		return mw_cli_parse_moment("--from", arg, &options->from_ns);
 	case KEY_TO:
-		return parse_moment("--to", arg, &options->to_ns);
+		return mw_cli_parse_moment("--to", arg, &options->to_ns);
 	case KEY_AT:
 		return parse_at(parse, arg);
 	case KEY_TOP:
@@ -139,7 +133,7 @@ static error_t on_key(int key, char *arg, struct argp_state *state)
 
 static struct mw_error *check(const struct parse *parse)
 {
-	const struct mw_cli_report_options *options = parse->options;
+	struct mw_cli_report_options *options = parse->options;
 	struct mw_error *err;
 
 	if (!options->recording) {
@@ -151,7 +145,7 @@ static struct mw_error *check(const struct parse *parse)
 				      (double)options->to_ns / 1e9);
 		return mw_error_hint(err, "--to must be later than --from; both are seconds since the window's start");
 	}
-	return NULL;
+	return mw_cli_view_options_finish(&options->view, options->top);
 }
 
 struct mw_error *mw_cli_report_options_parse(int argc, char **argv, struct mw_cli_report_options *out)
@@ -162,13 +156,20 @@ struct mw_error *mw_cli_report_options_parse(int argc, char **argv, struct mw_cl
 	error_t failed =
 		argp_parse(&argp, argc, argv, ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_NO_EXIT | ARGP_IN_ORDER, NULL, &parse);
 
-	if (parse.err)
+	if (failed && !parse.err)
+		parse.err = failed == ENOMEM ? mw_error_nomem()
+					     : mw_error_create(MW_ERROR_USAGE, 0, "the command line makes no sense");
+	if (!parse.err && options.action != MW_CLI_HELP)
+		parse.err = check(&parse);
+	if (parse.err) {
+		mw_cli_report_options_deinit(&options);
 		return parse.err;
-	if (failed)
-		return failed == ENOMEM ? mw_error_nomem()
-					: mw_error_create(MW_ERROR_USAGE, 0, "the command line makes no sense");
-	if (options.action != MW_CLI_HELP)
-		MW_TRY(check(&parse));
+	}
 	*out = options;
 	return NULL;
+}
+
+void mw_cli_report_options_deinit(struct mw_cli_report_options *options)
+{
+	mw_cli_view_options_deinit(&options->view);
 }

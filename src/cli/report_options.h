@@ -4,6 +4,7 @@
 #define MW_CLI_REPORT_OPTIONS_H
 
 #include "cli/options.h"
+#include "cli/view_options.h"
 
 /* Strings point into argv. */
 struct mw_cli_report_options {
@@ -14,11 +15,16 @@ struct mw_cli_report_options {
 	bool quiet;
 	uint64_t from_ns, to_ns; /* to_ns UINT64_MAX: the window's end */
 	bool at_peak;            /* what was outstanding when most was */
+	struct mw_cli_view_options view;
 };
 
 /* argv[0] ("report") is skipped. Errors: USAGE, MEMORY. */
 struct mw_error *mw_cli_report_options_parse(int argc, char **argv, struct mw_cli_report_options *out) MW_MUST_CHECK;
 
+void mw_cli_report_options_deinit(struct mw_cli_report_options *options);
+
+/* Two parts of --help: before and after that of the view options. */
 extern const char mw_cli_help_report[];
+extern const char mw_cli_help_report_end[];
 
 #endif

@@ -7,6 +7,8 @@
  */
 #include "output/json.h"
 
+#include "output/json_views.h"
+
 #include <inttypes.h>
 #include <time.h>
 
@@ -90,8 +92,7 @@ static json_t *target_value(const struct mw_report *report)
 			 exited && report->target.exit_signal ? json_integer(report->target.exit_signal) : json_null());
 }
 
-/* RFC 3339 in UTC with microseconds. */
-static json_t *time_value(int64_t realtime_ns)
+json_t *mw_json_date(int64_t realtime_ns)
 {
 	time_t seconds = (time_t)(realtime_ns / 1000000000);
 	long micros = (long)(realtime_ns % 1000000000 / 1000);
@@ -105,7 +106,7 @@ static json_t *time_value(int64_t realtime_ns)
 
 static json_t *window_value(const struct mw_report *report)
 {
-	return json_pack("{s:o, s:f, s:f, s:f, s:s}", "started", time_value(report->window.started_realtime_ns),
+	return json_pack("{s:o, s:f, s:f, s:f, s:s}", "started", mw_json_date(report->window.started_realtime_ns),
 			 "seconds", report->window.seconds, "from", report->window.from, "to", report->window.to,
 			 "ended", mw_window_end_name(report->window.ended));
 }
@@ -143,10 +144,10 @@ static json_t *engine_value(const struct mw_report *report)
 
 static json_t *totals_value(const struct mw_report_totals *totals)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "size", mw_json_amount(&totals->size), "impacting",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "size", mw_json_amount(&totals->size), "impacting",
 			 mw_json_amount(&totals->impacting), "transient", mw_json_amount(&totals->transient), "aofi",
-			 mw_json_amount(&totals->aofi), "aofi_unknown", mw_json_number(totals->aofi_unknown), "peak",
-			 mw_json_peak(&totals->peak));
+			 mw_json_amount(&totals->aofi), "aofi_unknown", mw_json_number(totals->aofi_unknown), "aofo",
+			 mw_json_amount(&totals->aofo), "peak", mw_json_peak(&totals->peak));
 }
 
 /* A kind that was not recorded is null: zeros would claim that nothing was allocated. */
@@ -209,7 +210,8 @@ static void put_arrays(struct writer *writer, const struct mw_report *report)
 	close_array(writer);
 }
 
-static void put_report(struct writer *writer, const struct mw_report *report)
+/* `views` is what else was asked, or NULL. */
+static void put_report(struct writer *writer, const struct mw_report *report, const struct mw_views *views)
 {
 	bool complete = !report->lost.events && !report->lost.stacks;
 
@@ -226,6 +228,8 @@ static void put_report(struct writer *writer, const struct mw_report *report)
 	put_member(writer, "totals", all_totals_value(report));
 	put_member(writer, "address_space", mw_json_space(report->space));
 	put_arrays(writer, report);
+	if (views && !mw_json_views(writer->stream, views))
+		writer->failed = true;
 	fputs("\n}", writer->stream);
 	writer->comma = true;
 }
@@ -235,16 +239,15 @@ struct mw_error *mw_json_write(const struct mw_report *const *reports, size_t co
 {
 	struct writer writer = {.stream = stream};
 
-	(void)options; /* all of them are about reading by eye */
 	if (count == 1) {
-		put_report(&writer, reports[0]);
+		put_report(&writer, reports[0], options->views ? options->views[0] : NULL);
 	} else {
 		fputc('{', stream);
 		put_member(&writer, "schema", json_string(SCHEMA));
 		open_array(&writer, "processes");
 		for (size_t i = 0; i < count; i++) {
 			put_separator(&writer);
-			put_report(&writer, reports[i]);
+			put_report(&writer, reports[i], options->views ? options->views[i] : NULL);
 		}
 		close_array(&writer);
 		fputs("\n}", stream);

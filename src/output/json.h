@@ -14,6 +14,9 @@ json_t *mw_json_number(uint64_t number);
 json_t *mw_json_amount(const struct mw_amount *amount);
 json_t *mw_json_peak(const struct mw_report_peak *peak);
 const char *mw_json_kind(enum mw_kind kind);
+/* RFC 3339 in UTC with microseconds; null for 0 and less. */
+json_t *mw_json_date(int64_t realtime_ns);
+json_t *mw_json_frames(const struct mw_report_frame *frames, size_t count);
 json_t *mw_json_stack(const struct mw_report_stack *stack);
 json_t *mw_json_space(const struct mw_report_space *space);
 

@@ -64,12 +64,12 @@ static json_t *frame_value(const struct mw_report_frame *frame)
 			 frame->line ? mw_json_number(frame->line) : json_null(), "inlined", frame->inlined);
 }
 
-static json_t *frames_value(const struct mw_report_stack *stack)
+json_t *mw_json_frames(const struct mw_report_frame *frames, size_t count)
 {
 	json_t *array = json_array();
 
-	for (size_t i = 0; array && i < stack->frame_count; i++) {
-		if (json_array_append_new(array, frame_value(&stack->frames[i])) != 0) {
+	for (size_t i = 0; array && i < count; i++) {
+		if (json_array_append_new(array, frame_value(&frames[i])) != 0) {
 			json_decref(array);
 			return NULL;
 		}
@@ -141,10 +141,10 @@ static json_t *resident_value(const struct mw_report_stack *stack)
 
 json_t *mw_json_stack(const struct mw_report_stack *stack)
 {
-	json_t *head = json_pack("{s:s, s:s, s:o, s:b, s:o, s:o, s:o}", "id", stack->id, "kind",
-				 mw_json_kind(stack->kind), "api", mw_json_text(stack->api), "truncated",
-				 stack->cut == MW_STACK_TRUNCATED, "cut", cut_value(stack->cut), "suspect",
-				 mw_json_text(stack->suspect), "frames", frames_value(stack));
+	json_t *head = json_pack(
+		"{s:s, s:s, s:o, s:b, s:o, s:o, s:o}", "id", stack->id, "kind", mw_json_kind(stack->kind), "api",
+		mw_json_text(stack->api), "truncated", stack->cut == MW_STACK_TRUNCATED, "cut", cut_value(stack->cut),
+		"suspect", mw_json_text(stack->suspect), "frames", mw_json_frames(stack->frames, stack->frame_count));
 	json_t *sums = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "size",
 				 mw_json_amount(&stack->size), "impacting", mw_json_amount(&stack->impacting),
 				 "transient", mw_json_amount(&stack->transient), "aofi", mw_json_amount(&stack->aofi),

@@ -2,6 +2,7 @@
 /* text.c: the report for reading: its order, its header and its last words. */
 #include "output/text.h"
 
+#include "output/text_views.h"
 #include "output/utf8.h"
 
 #include <signal.h>
@@ -155,6 +156,11 @@ static void put_window(struct mw_text *text)
 	mw_line_printf(&text->line, "ended: ");
 	end_text(&text->line, report);
 	mw_text_paragraph(text, 2);
+	if (report->window.from > 0 || report->window.to < report->window.seconds) {
+		mw_line_printf(&text->line, "  looked at: from %.3f s to %.3f s; what follows is about that interval",
+			       report->window.from, report->window.to);
+		mw_text_line(text, MW_STYLE_HEADING);
+	}
 }
 
 /* Stops, the longest, and the share of the window that the target stood still: a sum over its threads. */
@@ -282,7 +288,10 @@ struct mw_error *mw_text_write(const struct mw_report *const *reports, size_t co
 			put_rule(&text, i, count);
 		mw_text_header(&text);
 		mw_text_tables(&text);
-		mw_text_stacks(&text);
+		if (options->views && options->views[i])
+			mw_text_views(&text, options->views[i]);
+		else
+			mw_text_stacks(&text);
 		mw_text_limits(&text);
 	}
 	failed = text.line.failed;

@@ -46,6 +46,11 @@ static struct mw_shown show_aofi(const struct mw_report_totals *totals)
 	return show_amount(&totals->aofi);
 }
 
+static struct mw_shown show_aofo(const struct mw_report_totals *totals)
+{
+	return show_amount(&totals->aofo);
+}
+
 static struct mw_shown show_peak(const struct mw_report_totals *totals)
 {
 	struct mw_shown shown = {0};
@@ -64,15 +69,20 @@ static const struct row rows[] = {
 	{"  transient", show_transient},
 	{"older, freed", show_aofi},
 	{"peak", show_peak},
+	{"older, live", show_aofo},
 };
 
-#define ROW_COUNT (sizeof(rows) / sizeof(rows[0]))
+/* The last is about intervals that do not begin with the window. */
+static size_t row_count(const struct mw_report *report)
+{
+	return sizeof(rows) / sizeof(rows[0]) - (report->window.from > 0 ? 0 : 1);
+}
 
 static size_t kind_columns(const struct mw_report *report, unsigned kind)
 {
 	size_t widest = strlen(kind_names[kind]);
 
-	for (size_t i = 0; i < ROW_COUNT; i++) {
+	for (size_t i = 0; i < row_count(report); i++) {
 		struct mw_shown cell = rows[i].show(&report->totals[kind]);
 		size_t columns = strlen(cell.text);
 
@@ -100,7 +110,7 @@ static void put_kinds(struct mw_text *text, unsigned first, unsigned last)
 		if (report->tracked[kind])
 			put_cell(line, kind_columns(report, kind), kind_names[kind]);
 	mw_text_line(text, MW_STYLE_PLAIN);
-	for (size_t i = 0; i < ROW_COUNT; i++) {
+	for (size_t i = 0; i < row_count(report); i++) {
 		mw_line_printf(line, "  %-*s", LABEL_COLUMNS, rows[i].label);
 		for (unsigned kind = first; kind <= last; kind++)
 			if (report->tracked[kind])

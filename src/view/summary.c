@@ -96,6 +96,7 @@ static void fill_totals(const struct mw_summary_input *input, struct mw_report *
 			.transient = totals.transient,
 			.aofi = totals.aofi,
 			.aofi_unknown = totals.aofi_unknown,
+			.aofo = totals.aofo,
 			.peak = {totals.peak.amount.count, totals.peak.amount.bytes, (double)totals.peak.at_ns / 1e9},
 		};
 	}
@@ -216,6 +217,31 @@ static struct mw_error *fill_modules(const struct mw_summary_input *input, struc
 	return err;
 }
 
+/* Where the tracker's stacks lie now that they are sorted. Takes `group_of`. */
+static struct mw_error *hand_out_order(const struct mw_summary_input *input, const struct mw_report *report,
+				       uint32_t *group_of)
+{
+	uint32_t *position, count = mw_track_stack_count(input->track);
+
+	if (!input->stack_of) {
+		free(group_of);
+		return NULL;
+	}
+	position = calloc(report->stack_count + 1, sizeof(*position));
+	if (!position) {
+		free(group_of);
+		return mw_error_nomem();
+	}
+	for (size_t i = 0; i < report->stack_count; i++)
+		position[report->stacks[i].group] = (uint32_t)i;
+	for (uint32_t i = 0; i < count; i++)
+		if (group_of[i] != UINT32_MAX)
+			group_of[i] = position[group_of[i]];
+	free(position);
+	*input->stack_of = group_of;
+	return NULL;
+}
+
 static struct mw_error *fill(const struct mw_summary_input *input, struct mw_arena *arena, struct mw_report *report)
 {
 	uint32_t *group_of = NULL;
@@ -232,10 +258,15 @@ static struct mw_error *fill(const struct mw_summary_input *input, struct mw_are
 		err = mw_view_growth(input, report, group_of);
 	if (!err)
 		err = mw_view_space(input->space, input->track, arena, report, group_of);
-	free(group_of);
-	MW_TRY(err);
-	MW_TRY(fill_modules(input, arena, report));
+	if (err) {
+		free(group_of);
+		return err;
+	}
+	for (size_t i = 0; i < report->stack_count; i++)
+		report->stacks[i].group = (uint32_t)i;
 	qsort(report->stacks, report->stack_count, sizeof(*report->stacks), compare_stacks);
+	MW_TRY(hand_out_order(input, report, group_of));
+	MW_TRY(fill_modules(input, arena, report));
 	return mw_arena_failed(arena) ? mw_error_nomem() : NULL;
 }
 

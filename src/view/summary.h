@@ -29,6 +29,9 @@ struct mw_summary_input {
 	bool track_heap, track_vm;
 	uint64_t from_ns, to_ns; /* the interval that the tracker's figures are of; to_ns 0: up to the window's end */
 	const struct mw_space_input *space; /* NULL: not looked at */
+	/* NULL, or what receives for each of the tracker's stacks its index in the report's, or UINT32_MAX for one that
+	 * nothing is counted under; malloc'ed, untouched on failure. */
+	uint32_t **stack_of;
 	/* Called now and then with what is done of what is to do (stacks); NULL: none. */
 	void (*progress)(void *context, size_t done, size_t total);
 	void *progress_context;

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* looker.h: what the views of one process of a recording need beside its report: its blocks, as they are read. */
+#ifndef MW_CLI_LOOKER_H
+#define MW_CLI_LOOKER_H
+
+#include "view/facts.h"
+#include "view/heaps.h"
+#include "view/views.h"
+
+struct mw_looker {
+	struct mw_cells *cells;
+	struct mw_blocklist *blocks;
+	struct mw_heaps *heaps;
+	uint32_t *stack_of; /* for mw_summary_input */
+	struct mw_view_thread *threads;
+	size_t thread_count;
+	const char **heap_names;
+	size_t heap_count;
+};
+
+/* For a question about an interval; all is borrowed, and must outlive the looker. Errors: MEMORY. Zero-initialise. */
+struct mw_error *mw_looker_init(struct mw_looker *looker, const struct mw_view_question *question,
+				const struct mw_facts *facts, uint64_t from_ns, uint64_t to_ns) MW_MUST_CHECK;
+void mw_looker_deinit(struct mw_looker *looker);
+/* The interval begins: blocks are taken note of from now on. */
+void mw_looker_watch(struct mw_looker *looker, struct mw_track *track);
+/* It has ended. Errors: MEMORY. */
+struct mw_error *mw_looker_finish(struct mw_looker *looker, const struct mw_track *track) MW_MUST_CHECK;
+/* For mw_views_create(), once the report is made; borrows from the looker. */
+void mw_looker_process(const struct mw_looker *looker, const struct mw_report *report, size_t stack_count,
+		       struct mw_view_process *out);
+
+#endif
