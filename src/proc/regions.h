@@ -3,7 +3,7 @@
  * regions.h: what an address space is made of: its mappings, what each is for, and how much of it is resident.
  *
  * The process may run meanwhile: what is read is true of each mapping at some moment during the call. In this order:
- * read, mark (once), measure. A process may have 65,000 mappings and more: each step takes time linear in them.
+ * read, mark, measure. A process may have 65,000 mappings and more: each step takes time linear in them.
  */
 #ifndef MW_PROC_REGIONS_H
 #define MW_PROC_REGIONS_H

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT
+/* regions_test.c: kinds of regions, how they are split, and what is resident; of this process and of made-up ones. */
+#include "proc/maps.h"
+#include "proc/regions.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* cmocka wants the headers above first. */
+#include <cmocka.h>
+
+#define PAGE  UINT64_C(4096)
+#define STACK ((size_t)1 << 20)
+
+static enum mw_region_kind kind_of(const char *line)
+{
+	struct mw_maps maps = {0};
+	enum mw_region_kind kind;
+
+	assert_null(mw_maps_parse(line, strlen(line), &maps));
+	assert_int_equal(maps.count, 1);
+	kind = mw_region_kind_of(&maps.items[0]);
+	mw_maps_deinit(&maps);
+	return kind;
+}
+
+static void tells_kinds(void **state)
+{
+	(void)state;
+	assert_int_equal(kind_of("1000-2000 rw-p 0 00:00 0   [heap]\n"), MW_REGION_HEAP);
+	assert_int_equal(kind_of("1000-2000 rw-p 0 00:00 0   [stack]\n"), MW_REGION_STACK);
+	assert_int_equal(kind_of("1000-2000 rw-p 0 00:00 0   [stack:12]\n"), MW_REGION_STACK);
+	assert_int_equal(kind_of("1000-2000 r-xp 0 00:00 0   [vdso]\n"), MW_REGION_SPECIAL);
+	assert_int_equal(kind_of("1000-2000 rw-p 0 00:00 0   [anon:mine]\n"), MW_REGION_ANONYMOUS);
+	assert_int_equal(kind_of("1000-2000 rw-s 0 00:00 0   [anon_shmem:mine]\n"), MW_REGION_SHARED);
+	assert_int_equal(kind_of("1000-2000 rw-p 0 00:00 0 \n"), MW_REGION_ANONYMOUS);
+	assert_int_equal(kind_of("1000-2000 r-xp 0 fe:00 7   /bin/x\n"), MW_REGION_FILE_TEXT);
+	assert_int_equal(kind_of("1000-2000 rw-p 0 fe:00 7   /bin/x\n"), MW_REGION_FILE_DATA);
+	assert_int_equal(kind_of("1000-2000 r--p 0 fe:00 7   [heap]\n"), MW_REGION_FILE_DATA);
+	assert_int_equal(kind_of("1000-2000 rw-s 0 fe:00 7   /bin/x\n"), MW_REGION_SHARED);
+	assert_int_equal(kind_of("1000-2000 rw-s 0 00:01 7   /dev/zero (deleted)\n"), MW_REGION_SHARED);
+	assert_int_equal(kind_of("1000-2000 rw-s 0 00:01 7   /memfd:memwatch (deleted)\n"), MW_REGION_OWN);
+	assert_int_equal(kind_of("1000-2000 rw-s 0 00:01 7   /memfd:memwatches (deleted)\n"), MW_REGION_SHARED);
+}
+
+static void make(struct mw_regions *regions, const char *text)
+{
+	struct mw_maps maps = {0};
+
+	assert_null(mw_maps_parse(text, strlen(text), &maps));
+	assert_null(mw_regions_of(&maps, regions));
+	mw_maps_deinit(&maps);
+}
+
+static void assert_region(const struct mw_region *region, mw_addr start, mw_addr end, enum mw_region_kind kind,
+			  const char *path)
+{
+	assert_int_equal(region->start, start);
+	assert_int_equal(region->end, end);
+	assert_int_equal(region->kind, kind);
+	assert_string_equal(region->path, path);
+}
+
+static void splits_at_marks(void **state)
+{
+	struct mw_region_mark marks[] = {
+		{0xc000, 0xe000, MW_REGION_ARENA, "[x]"},     /* a file: keeps its kind */
+		{0x2000, 0x4000, MW_REGION_ARENA, "[a]"},     /* the end of one and the begin of the next */
+		{0x3000, 0x5000, MW_REGION_KIND_COUNT, NULL}, /* only what the other left */
+		{0x9000, 0xd000, MW_REGION_OWN, NULL},        {0x7000, 0x7000, MW_REGION_OWN, NULL},
+		{0x20000, 0x30000, MW_REGION_OWN, NULL},
+	};
+	struct mw_regions regions = {0};
+
+	(void)state;
+	make(&regions, "1000-3000 rw-p 0 00:00 0 \n3000-8000 rw-p 0 00:00 0 \na000-10000 rw-p 0 fe:00 7 /f\n");
+	assert_null(mw_regions_mark(&regions, marks, sizeof(marks) / sizeof(marks[0])));
+	assert_int_equal(regions.count, 8);
+	assert_region(&regions.items[0], 0x1000, 0x2000, MW_REGION_ANONYMOUS, "");
+	assert_region(&regions.items[1], 0x2000, 0x3000, MW_REGION_ARENA, "[a]");
+	assert_region(&regions.items[2], 0x3000, 0x4000, MW_REGION_ARENA, "[a]");
+	assert_region(&regions.items[3], 0x4000, 0x5000, MW_REGION_ANONYMOUS, "");
+	assert_region(&regions.items[4], 0x5000, 0x8000, MW_REGION_ANONYMOUS, "");
+	assert_region(&regions.items[5], 0xa000, 0xd000, MW_REGION_OWN, "/f");
+	assert_region(&regions.items[6], 0xd000, 0xe000, MW_REGION_FILE_DATA, "/f");
+	assert_region(&regions.items[7], 0xe000, 0x10000, MW_REGION_FILE_DATA, "/f");
+	assert_null(mw_regions_mark(&regions, NULL, 0));
+	assert_int_equal(regions.count, 8);
+	mw_regions_deinit(&regions);
+	mw_regions_deinit(&regions);
+}
+
+/* Many regions and many marks: time in proportion to both. */
+static void splits_many(void **state)
+{
+	const size_t count = 70000;
+	struct mw_region_mark *marks = calloc(count, sizeof(*marks));
+	struct mw_regions regions = {.items = calloc(count, sizeof(*regions.items)), .count = count};
+
+	(void)state;
+	assert_non_null(marks);
+	assert_non_null(regions.items);
+	for (size_t i = 0; i < count; i++) {
+		regions.items[i] = (struct mw_region){.start = 3 * i * PAGE, .end = (3 * i + 2) * PAGE};
+		regions.items[i].kind = MW_REGION_ANONYMOUS;
+		regions.items[i].path = strdup("");
+		marks[count - 1 - i] =
+			(struct mw_region_mark){(3 * i + 1) * PAGE, (3 * i + 2) * PAGE, MW_REGION_ARENA, NULL};
+	}
+	assert_null(mw_regions_mark(&regions, marks, count));
+	assert_int_equal(regions.count, 2 * count);
+	assert_int_equal(regions.items[2 * count - 1].kind, MW_REGION_ARENA);
+	mw_regions_deinit(&regions);
+	free(marks);
+}
+
+static const struct mw_region *find(const struct mw_regions *regions, const void *at)
+{
+	for (size_t i = 0; i < regions->count; i++)
+		if (regions->items[i].start <= (uintptr_t)at && (uintptr_t)at < regions->items[i].end)
+			return &regions->items[i];
+	fail_msg("%p is in no region", at);
+	return NULL;
+}
+
+static void measures(void **state)
+{
+	/* Other rights than what may stand beside it. */
+	char *at = mmap(NULL, 100 * PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *huge = mmap(NULL, UINT64_C(1) << 40, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	mw_addr start = (uintptr_t)at;
+	struct mw_region_mark part = {start + 10 * PAGE, start + 50 * PAGE, MW_REGION_KIND_COUNT, NULL};
+	struct mw_regions regions = {0};
+	uint64_t sum = 0;
+
+	(void)state;
+	assert_ptr_not_equal(at, MAP_FAILED);
+	for (size_t i = 45; i < 65; i++)
+		at[i * PAGE] = 1;
+	/* With a terabyte that is only reserved, and without. */
+	for (int round = 0; round < 2; round++) {
+		assert_null(mw_regions_read(getpid(), &regions));
+		mw_regions_measure(&regions, getpid());
+		assert_int_equal(find(&regions, at)->resident, 20 * PAGE);
+		assert_null(mw_regions_mark(&regions, &part, 1));
+		assert_true(find(&regions, at)->resident == MW_SIZE_UNKNOWN);
+		mw_regions_measure(&regions, getpid());
+		assert_int_equal(find(&regions, at)->resident, 0);
+		assert_int_equal(find(&regions, at + 10 * PAGE)->resident, 5 * PAGE);
+		assert_int_equal(find(&regions, at + 50 * PAGE)->resident, 15 * PAGE);
+		sum = 0;
+		for (size_t i = 0; i < regions.count; i++)
+			sum += regions.items[i].resident;
+		assert_in_range(sum, 100 * PAGE, UINT64_C(1) << 32);
+		mw_regions_deinit(&regions);
+		if (huge != MAP_FAILED)
+			assert_int_equal(munmap(huge, UINT64_C(1) << 40), 0);
+		huge = MAP_FAILED;
+	}
+	assert_int_equal(munmap(at, 100 * PAGE), 0);
+}
+
+struct threads {
+	pthread_barrier_t barrier;
+	void *volatile local; /* an address on the thread's stack */
+	volatile bool stop;
+};
+
+static void *wait_for_end(void *context)
+{
+	struct threads *threads = context;
+	char here = 0;
+
+	threads->local = &here;
+	pthread_barrier_wait(&threads->barrier);
+	pthread_barrier_wait(&threads->barrier);
+	return NULL;
+}
+
+static void *run_until_end(void *context)
+{
+	struct threads *threads = context;
+	char here = 0;
+
+	threads->local = &here;
+	pthread_barrier_wait(&threads->barrier);
+	while (!threads->stop)
+		;
+	return NULL;
+}
+
+/* A thread's stack, waiting or busy, of the C library's memory or the program's. */
+static void check_stack(void *(*body)(void *), void *memory)
+{
+	struct threads threads = {.stop = false};
+	struct mw_regions regions = {0};
+	const struct mw_region *region;
+	pthread_attr_t attributes;
+	pthread_t thread;
+
+	pthread_barrier_init(&threads.barrier, NULL, 2);
+	pthread_attr_init(&attributes);
+	assert_int_equal(memory ? pthread_attr_setstack(&attributes, memory, STACK)
+				: pthread_attr_setstacksize(&attributes, STACK),
+			 0);
+	assert_int_equal(pthread_create(&thread, &attributes, body, &threads), 0);
+	pthread_barrier_wait(&threads.barrier);
+	assert_null(mw_regions_read(getpid(), &regions));
+	region = find(&regions, threads.local);
+	assert_int_equal(region->kind, MW_REGION_STACK);
+	assert_in_range(region->end - region->start, STACK - 4 * PAGE, STACK + 4 * PAGE);
+	assert_int_equal(find(&regions, &region)->kind, MW_REGION_STACK);
+	mw_regions_deinit(&regions);
+	threads.stop = true;
+	if (body == wait_for_end)
+		pthread_barrier_wait(&threads.barrier);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	pthread_barrier_destroy(&threads.barrier);
+	pthread_attr_destroy(&attributes);
+}
+
+static void finds_stacks(void **state)
+{
+	void *memory = mmap(NULL, STACK, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	check_stack(wait_for_end, NULL);
+	check_stack(run_until_end, NULL);
+	check_stack(wait_for_end, memory);
+	check_stack(run_until_end, memory);
+	assert_int_equal(munmap(memory, STACK), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tells_kinds), cmocka_unit_test(splits_at_marks), cmocka_unit_test(splits_many),
+		cmocka_unit_test(measures),    cmocka_unit_test(finds_stacks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
