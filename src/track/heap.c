@@ -3,7 +3,9 @@
 #include "track/account.h"
 #include "track/state.h"
 
-static void tell(const struct mw_track *track, const struct mw_block *block, uint32_t thread, uint64_t died_ns)
+/* Seldom asked for: kept out of the way of those that count. */
+static __attribute__((cold, noinline)) void tell(const struct mw_track *track, const struct mw_block *block,
+						 uint32_t thread, uint64_t died_ns)
 {
 	struct mw_track_fate fate = {
 		.addr = block->addr,

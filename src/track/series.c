@@ -3,7 +3,6 @@
 #include "track/series.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define FIRST_STEP_NS UINT64_C(1000000)
 #define FIRST_VALUES  4U /* room, doubled when there are more */
@@ -50,13 +49,19 @@ void mw_series_clock_advance(struct mw_series_clock *clock, uint64_t time_ns)
 	set_next(clock);
 }
 
-static uint32_t capacity_of(uint64_t changes)
+/* Room that there is for so many values, once there is any. */
+static uint32_t capacity_for(uint32_t count)
 {
-	uint32_t count = (uint32_t)__builtin_popcountll(changes);
+	uint32_t capacity = FIRST_VALUES;
 
-	if (count <= FIRST_VALUES)
-		return count > 0 ? FIRST_VALUES : 0;
-	return UINT32_C(2) << (31 - __builtin_clz(count - 1));
+	while (capacity < count)
+		capacity *= 2;
+	return capacity;
+}
+
+static uint32_t capacity_of(const struct mw_series *series)
+{
+	return series->values ? capacity_for((uint32_t)__builtin_popcountll(series->changes)) : 0;
 }
 
 void mw_series_deinit(struct mw_series *series)
@@ -93,30 +98,26 @@ static uint64_t changes_of(const float *values, uint32_t count)
 	float last = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
-		if (memcmp(&values[i], &last, sizeof(last)) != 0)
+		if (values[i] != last)
 			changes |= UINT64_C(1) << i;
 		last = values[i];
 	}
 	return changes;
 }
 
-/* Make room for the values that differ. A smaller room that is not to be had is no error: the larger serves on. */
-static bool make_room(struct mw_series *series, uint64_t changes)
+/* Room for the values that differ, of which there are some. A smaller room that is not to be had is no error. */
+static float *make_room(struct mw_series *series, uint64_t changes)
 {
-	uint32_t capacity = capacity_of(changes), old = capacity_of(series->changes);
+	uint32_t capacity = capacity_for((uint32_t)__builtin_popcountll(changes)), old = capacity_of(series);
 	float *values;
 
 	if (capacity == old)
-		return true;
-	if (capacity == 0) {
-		free(series->values);
-		series->values = NULL;
-		return true;
-	}
+		return series->values;
 	values = realloc(series->values, capacity * sizeof(*values));
-	if (values)
-		series->values = values;
-	return values || capacity < old;
+	if (!values)
+		return capacity < old ? series->values : NULL;
+	series->values = values;
+	return values;
 }
 
 static struct mw_error *lose_values(struct mw_series *series, uint16_t now)
@@ -130,16 +131,22 @@ static struct mw_error *lose_values(struct mw_series *series, uint16_t now)
 static struct mw_error *rebuild(struct mw_series *series, uint16_t now, uint64_t bytes)
 {
 	float values[MW_SERIES_MAX];
+	float *room;
 	uint32_t next = 0;
 	uint64_t changes;
 
 	unpack(series, now, bytes, values);
 	changes = changes_of(values, passed_of(now));
-	if (!make_room(series, changes))
-		return lose_values(series, now);
-	for (uint32_t i = 0; i < passed_of(now); i++) {
-		if (changes >> i & 1)
-			series->values[next++] = values[i];
+	if (changes == 0) {
+		mw_series_deinit(series);
+	} else {
+		room = make_room(series, changes);
+		if (!room)
+			return lose_values(series, now);
+		for (uint32_t i = 0; i < passed_of(now); i++) {
+			if (changes >> i & 1)
+				room[next++] = values[i];
+		}
 	}
 	series->changes = changes;
 	series->known = now;
@@ -157,12 +164,13 @@ struct mw_error *mw_series_catch_up(struct mw_series *series, const struct mw_se
 	if (doubled > 0 && count > 0)
 		return rebuild(series, clock->now, bytes);
 	/* Where the step has doubled the last moments known may be all there are. */
-	if (at < passed_of(clock->now) && memcmp(&value, &last, sizeof(value)) != 0) {
+	if (at < passed_of(clock->now) && value != last) {
 		uint64_t changes = series->changes | UINT64_C(1) << at;
+		float *room = make_room(series, changes);
 
-		if (!make_room(series, changes))
+		if (!room)
 			return lose_values(series, clock->now);
-		series->values[count] = value;
+		room[count] = value;
 		series->changes = changes;
 	}
 	series->known = clock->now;
@@ -186,5 +194,5 @@ void mw_series_read(const struct mw_series *series, const struct mw_series_clock
 
 uint64_t mw_series_memory(const struct mw_series *series)
 {
-	return capacity_of(series->changes) * sizeof(*series->values);
+	return capacity_of(series) * sizeof(*series->values);
 }

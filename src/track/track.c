@@ -117,7 +117,7 @@ static struct mw_error *take_vm_event(struct mw_track *track, const struct mw_ev
 }
 
 /* What is counted for a kind changes all the time: its series are kept up to date, not brought so. */
-static struct mw_error *pass_moment(struct mw_track *track, uint64_t time_ns)
+static __attribute__((cold, noinline)) struct mw_error *pass_moment(struct mw_track *track, uint64_t time_ns)
 {
 	struct mw_error *err = NULL;
 

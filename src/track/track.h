@@ -4,7 +4,9 @@
  *
  * Knows nothing of ptrace, ELF or pids: fed by a sink, asked by views. Not thread-safe: one
  * thread feeds, and asks when the window is over. Memory: at most 100 bytes a live block and
- * 1 KB a distinct stack, growth of the tables included.
+ * 1 KB a distinct stack, growth of the tables included (measured: 58 to 64 and 400 to 900, the latter for 30
+ * frames of which no other stack has any). A stack whose impacting bytes change between all moments of
+ * its series takes 280 bytes more, one that changes up to four times 32.
  *
  * Where events do not fit together:
  * - ALLOC where a block is live: the free of the old one was missed; it counts as freed now. So does a
@@ -155,7 +157,7 @@ void mw_track_each_block(const struct mw_track *track,
 			 bool (*visit)(void *context, const struct mw_track_block *block, bool first), void *context);
 
 /* Bytes of memwatch's own memory behind the tables, room not yet used included: for live blocks, for stacks
- * (frames and histograms), for threads. */
+ * (frames, histograms and series), for threads. */
 struct mw_track_memory {
 	uint64_t blocks, stacks, threads;
 };

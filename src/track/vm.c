@@ -57,8 +57,8 @@ static struct mw_error *lose_before(struct mw_track *track, const struct part *p
 	return NULL;
 }
 
-static void tell(const struct mw_track *track, const struct part *part, const struct mw_vm_block *block,
-		 uint64_t died_ns)
+static __attribute__((cold, noinline)) void tell(const struct mw_track *track, const struct part *part,
+						 const struct mw_vm_block *block, uint64_t died_ns)
 {
 	struct mw_track_fate fate = {
 		.addr = part->start,

@@ -152,6 +152,7 @@ static void check_stacks(const struct sums *sums)
 		add(&to->impacting, &stack.totals.impacting);
 		add(&to->transient, &stack.totals.transient);
 		add(&to->aofi, &stack.totals.aofi);
+		add(&to->aofo, &stack.totals.aofo);
 		to->aofi_unknown += stack.totals.aofi_unknown;
 	}
 	for (int kind = 0; kind < MW_KIND_COUNT; kind++) {
@@ -162,6 +163,7 @@ static void check_stacks(const struct sums *sums)
 		assert_same(&totals.impacting, &by_stack[kind].impacting);
 		assert_same(&totals.transient, &by_stack[kind].transient);
 		assert_same(&totals.aofi, &by_stack[kind].aofi);
+		assert_same(&totals.aofo, &by_stack[kind].aofo);
 		assert_int_equal(totals.aofi_unknown, by_stack[kind].aofi_unknown);
 	}
 }

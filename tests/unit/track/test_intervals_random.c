@@ -268,7 +268,7 @@ static void compare_series(const struct mw_track_series *got, uint32_t begin, ui
 		while (at < end && run.events[at].time_ns < begin_ns + (i + 1) * step)
 			at++;
 		wanted = (float)run.figures.impacting[at].bytes;
-		same("series' value", memcmp(&got->bytes[i], &wanted, sizeof(wanted)) == 0, true);
+		same("series' value", got->bytes[i] == wanted, true);
 	}
 }
 

@@ -6,13 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#define BLOCKS          1000000U
-#define MAPS            60000U
-#define STACKS          20000U
-#define FRAMES          30U
-#define BYTES_PER_BLOCK 100U
-#define BYTES_PER_STACK 1024U
-#define ENOUGH          20000U /* blocks from which on constant costs no longer matter */
+#define BLOCKS           1000000U
+#define MAPS             60000U
+#define STACKS           20000U
+#define FRAMES           30U
+#define BYTES_PER_BLOCK  100U
+#define BYTES_PER_STACK  1024U
+#define BYTES_PER_SERIES 400U   /* and the lifetimes of as many blocks */
+#define ENOUGH           20000U /* blocks from which on constant costs no longer matter */
 
 static uint64_t random_state = 42;
 
@@ -175,6 +176,42 @@ static void test_bytes_per_stack_of_a_call_tree(void **state)
 	report_stacks(rig, "of a call tree", base, &before);
 }
 
+/* Each stack has one block, of `moment` + 1 bytes now. */
+static void renew_all(struct rig *rig, uint32_t moment)
+{
+	for (uint32_t i = 0; i < STACKS; i++)
+		rig_send(rig, (struct mw_event){moment * UINT64_C(1000000), 16 + i * 16, moment + 1, 3 + i,
+						rig->thread[0], MW_EVENT_ALLOC, MW_KIND_HEAP});
+}
+
+/* Whoever's bytes differ at every moment has as many values to keep as there can be. */
+static void test_bytes_per_series(void **state)
+{
+	struct rig *rig = *state;
+	struct mw_track_memory before, after;
+	uint64_t base, held;
+
+	for (uint32_t i = 0; i < STACKS; i++)
+		rig_stack(rig, MW_KIND_HEAP, 10 + i);
+	mw_track_memory(rig->track, &before);
+	/* Twice, as there is room for one more block before it turns out to be in the place of an old one. */
+	renew_all(rig, 0);
+	renew_all(rig, 0);
+	base = counting_now();
+	for (uint32_t moment = 1; moment <= MW_SERIES_MAX; moment++)
+		renew_all(rig, moment);
+	held = counting_now() - base;
+	mw_track_memory(rig->track, &after);
+	print_message("%.1f bytes a series with all values different\n", (double)held / STACKS);
+	assert_per("series", held, STACKS, BYTES_PER_SERIES);
+	assert_in_range(after.stacks - before.stacks, held * 90 / 100, held * 110 / 100);
+	/* They go with the interval. */
+	assert_null(mw_track_interval(rig->track, MW_SERIES_MAX * UINT64_C(1000000)));
+	assert_true(counting_now() <= base);
+	mw_track_memory(rig->track, &after);
+	assert_int_equal(after.stacks, before.stacks);
+}
+
 static int check_all_freed(void **state)
 {
 	static uint64_t base = UINT64_MAX;
@@ -198,6 +235,7 @@ int main(void)
 		TEST(test_bytes_per_stack_with_little_in_common),
 		TEST(test_bytes_per_stack_with_nothing_in_common),
 		TEST(test_bytes_per_stack_of_a_call_tree),
+		TEST(test_bytes_per_series),
 	};
 	int failures = cmocka_run_group_tests(tests, check_all_freed, check_all_freed);
 

@@ -23,7 +23,7 @@ static void check(struct script *script, struct mw_error *err)
 
 static void send(struct script *script, enum mw_event_type type, mw_addr addr, uint64_t size, uint32_t stack)
 {
-	struct mw_event event = {addr % 1000, addr, size, stack, 0, type, MW_KIND_HEAP};
+	struct mw_event event = {addr * 2000 % 100000000, addr, size, stack, 0, type, MW_KIND_HEAP};
 
 	if (type >= MW_EVENT_MAP)
 		event.kind = MW_KIND_VM;
@@ -99,6 +99,8 @@ static bool run_with(uint64_t successes)
 	counting_fail_after(successes);
 	threads_part(&script);
 	vm_part(&script);
+	heap_part(&script);
+	check(&script, mw_track_interval(script.rig.track, 1000));
 	heap_part(&script);
 	has_failed = counting_has_failed();
 	counting_fail_after(UINT64_MAX);

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT
+/* test_intervals.c: intervals of the window, fates and series, by hand. */
+#include "rig.h"
+
+#define MS   UINT64_C(1000000)
+#define PAGE UINT64_C(4096)
+
+struct told {
+	struct mw_track_fate fates[16];
+	uint32_t count;
+};
+
+static void tell(void *context, const struct mw_track_fate *fate)
+{
+	struct told *told = context;
+
+	assert_in_range(told->count, 0, 15);
+	told->fates[told->count++] = *fate;
+}
+
+static bool tell_survivor(void *context, const struct mw_track_fate *fate)
+{
+	tell(context, fate);
+	return true;
+}
+
+static void interval(const struct rig *rig, uint64_t begin_ns)
+{
+	assert_null(mw_track_interval(rig->track, begin_ns));
+}
+
+static void assert_fate(const struct mw_track_fate *fate, mw_addr addr, uint64_t bytes, uint64_t born_ns,
+			uint64_t died_ns, bool last)
+{
+	assert_int_equal(fate->addr, addr);
+	assert_int_equal(fate->bytes, bytes);
+	assert_int_equal(fate->born_ns, born_ns);
+	assert_int_equal(fate->died_ns, died_ns);
+	assert_int_equal(fate->last, last);
+}
+
+/* One block of each type, and one of before the window. */
+static void test_types(void **state)
+{
+	struct rig *rig = *state;
+	struct mw_track_totals totals;
+
+	rig_alloc(rig, 1, 0x10, 1);
+	rig_alloc(rig, 2, 0x20, 10);
+	interval(rig, 5);
+	rig_alloc(rig, 6, 0x30, 100);
+	rig_alloc(rig, 7, 0x40, 1000);
+	rig_free(rig, 8, 0x20);
+	rig_free(rig, 9, 0x40);
+	rig_free(rig, 10, 0x50);
+	totals = rig_totals(rig, MW_KIND_HEAP);
+	rig_amount(totals.size, 2, 1100);
+	rig_amount(totals.impacting, 1, 100);
+	rig_amount(totals.transient, 1, 1000);
+	rig_amount(totals.aofi, 2, 10);
+	assert_int_equal(totals.aofi_unknown, 1);
+	rig_amount(totals.aofo, 1, 1);
+	rig_amount(totals.peak.amount, 2, 1100);
+	assert_int_equal(totals.peak.at_ns, 7);
+	assert_int_equal(rig_of_stack(rig, rig->heap).lifetime.count, 1);
+	/* What was impacting is older now as well. */
+	interval(rig, 20);
+	totals = rig_totals(rig, MW_KIND_HEAP);
+	rig_amount(totals.size, 0, 0);
+	rig_amount(totals.aofi, 0, 0);
+	rig_amount(totals.aofo, 2, 101);
+	assert_int_equal(totals.peak.at_ns, 20);
+	assert_int_equal(rig_of_stack(rig, rig->heap).lifetime.count, 0);
+}
+
+/* Not its time but its place among the events makes a block older. */
+static void test_same_time(void **state)
+{
+	struct rig *rig = *state;
+
+	rig_alloc(rig, 5, 0x10, 1);
+	interval(rig, 5);
+	rig_alloc(rig, 5, 0x20, 10);
+	rig_amount(rig_totals(rig, MW_KIND_HEAP).impacting, 1, 10);
+	rig_amount(rig_totals(rig, MW_KIND_HEAP).aofo, 1, 1);
+}
+
+static void test_call_across_the_begin(void **state)
+{
+	struct rig *rig = *state;
+	struct told told = {0};
+
+	mw_track_watch(rig->track, tell, &told);
+	for (int t = 0; t < 2; t++) {
+		rig_alloc(rig, 1, 0x10 + 0x10 * (mw_addr)t, 7);
+		rig_heap(rig, MW_EVENT_REALLOC_BEGIN, 2, t, 0x10 + 0x10 * (mw_addr)t, 0);
+	}
+	rig_vm(rig, MW_EVENT_MAP, 3, 0, 0, 3 * PAGE);
+	rig_vm(rig, MW_EVENT_UNMAP_BEGIN, 4, 0, PAGE, PAGE);
+	interval(rig, 5);
+	assert_int_equal(told.count, 0);
+	rig_amount(rig_totals(rig, MW_KIND_HEAP).aofo, 2, 14);
+	rig_heap(rig, MW_EVENT_REALLOC_FAIL, 6, 0, 0x10, 0);
+	rig_heap(rig, MW_EVENT_REALLOC_END, 7, 1, 0x20, 9);
+	rig_amount(rig_totals(rig, MW_KIND_HEAP).aofo, 1, 7);
+	rig_amount(rig_totals(rig, MW_KIND_HEAP).aofi, 1, 7);
+	rig_amount(rig_totals(rig, MW_KIND_HEAP).impacting, 1, 9);
+	rig_vm(rig, MW_EVENT_UNMAP_END, 8, 0, PAGE, PAGE);
+	rig_amount(rig_totals(rig, MW_KIND_VM).aofo, 1, 2 * PAGE);
+	rig_amount(rig_totals(rig, MW_KIND_VM).aofi, 0, PAGE);
+	assert_int_equal(told.count, 2);
+	assert_fate(&told.fates[0], 0x20, 7, 1, 2, true);
+	assert_fate(&told.fates[1], PAGE, PAGE, 3, 4, false);
+}
+
+static void test_fates(void **state)
+{
+	struct rig *rig = *state;
+	struct told told = {0};
+
+	assert_null(mw_track_before(rig->track, 100 * PAGE, 102 * PAGE));
+	mw_track_watch(rig->track, tell, &told);
+	rig_alloc(rig, 1, 0x10, 5);
+	rig_free(rig, 4, 0x10);
+	assert_fate(&told.fates[0], 0x10, 5, 1, 4, true);
+	assert_int_equal(told.fates[0].stack, rig->heap);
+	assert_int_equal(told.fates[0].thread, rig->thread[0]);
+	rig_heap(rig, MW_EVENT_FREE, 5, 0, 0x20, 24);
+	assert_fate(&told.fates[1], 0x20, 24, MW_TIME_UNKNOWN, 5, true);
+	assert_int_equal(told.fates[1].thread, UINT32_MAX);
+	rig_vm(rig, MW_EVENT_MAP, 6, 1, 101 * PAGE, 2 * PAGE);
+	assert_fate(&told.fates[2], 101 * PAGE, PAGE, MW_TIME_UNKNOWN, 6, true);
+	rig_vm(rig, MW_EVENT_MAP, 7, 1, 102 * PAGE, PAGE);
+	assert_fate(&told.fates[3], 102 * PAGE, PAGE, 6, 7, false);
+	mw_track_watch(rig->track, NULL, NULL);
+	rig_vm(rig, MW_EVENT_MAP, 8, 1, 101 * PAGE, PAGE);
+	assert_int_equal(told.count, 4);
+	mw_track_each_survivor(rig->track, tell_survivor, &told);
+	assert_int_equal(told.count, 6);
+	assert_fate(&told.fates[4], 101 * PAGE, PAGE, 8, MW_TIME_UNKNOWN, true);
+	assert_fate(&told.fates[5], 102 * PAGE, PAGE, 7, MW_TIME_UNKNOWN, true);
+}
+
+static struct mw_track_series series_of(const struct rig *rig, uint64_t end_ns)
+{
+	struct mw_track_series series, kind;
+
+	mw_track_stack_series(rig->track, rig->heap, end_ns, &series);
+	mw_track_kind_series(rig->track, MW_KIND_HEAP, end_ns, &kind);
+	assert_memory_equal(&series, &kind, sizeof(series));
+	return series;
+}
+
+static void test_series(void **state)
+{
+	struct rig *rig = *state;
+	struct mw_track_series series;
+
+	rig_alloc(rig, 0, 0x10, 5);
+	interval(rig, MS / 2);
+	rig_alloc(rig, MS, 0x20, 7);
+	rig_alloc(rig, 5 * MS / 2, 0x30, 9); /* at the second moment, so not before it */
+	rig_free(rig, 3 * MS, 0x20);
+	series = series_of(rig, 9 * MS / 2 - 1);
+	assert_int_equal(series.begin_ns, MS / 2);
+	assert_int_equal(series.step_ns, MS);
+	assert_int_equal(series.count, 3);
+	assert_true(series.bytes[0] == 7 && series.bytes[1] == 7 && series.bytes[2] == 9);
+	assert_int_equal(series_of(rig, 9 * MS / 2).count, 4);
+	assert_int_equal(series_of(rig, 3 * MS).count, 2);
+}
+
+static void test_series_doubles(void **state)
+{
+	struct rig *rig = *state;
+	struct mw_track_series series;
+
+	for (uint32_t i = 1; i <= MW_SERIES_MAX + 1; i++)
+		rig_alloc(rig, i * MS - 1, i * 16, 1);
+	series = series_of(rig, MW_SERIES_MAX * MS + 1);
+	assert_int_equal(series.count, MW_SERIES_MAX);
+	for (uint32_t i = 0; i < series.count; i++)
+		assert_true(series.bytes[i] == (float)(i + 1));
+	series = series_of(rig, (MW_SERIES_MAX + 1) * MS);
+	assert_int_equal(series.step_ns, 2 * MS);
+	assert_int_equal(series.count, MW_SERIES_MAX / 2);
+	for (uint32_t i = 0; i < series.count; i++)
+		assert_true(series.bytes[i] == (float)(2 * i + 2));
+}
+
+/* Times come from a file that may be broken. */
+static void test_end_of_time(void **state)
+{
+	struct rig *rig = *state;
+	struct mw_track_series series;
+
+	rig_alloc(rig, 1, 0x10, 5);
+	rig_alloc(rig, UINT64_MAX, 0x20, 6);
+	rig_free(rig, UINT64_MAX, 0x20);
+	series = series_of(rig, UINT64_MAX);
+	assert_in_range(series.count, MW_SERIES_MAX / 2, MW_SERIES_MAX);
+	assert_true(series.bytes[0] == 5 && series.bytes[series.count - 1] == 5);
+	interval(rig, UINT64_MAX);
+	rig_alloc(rig, UINT64_MAX, 0x20, 6);
+	rig_alloc(rig, 3, 0x30, 6);
+	assert_int_equal(series_of(rig, UINT64_MAX).count, 0);
+	rig_amount(rig_totals(rig, MW_KIND_HEAP).impacting, 2, 12);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_types),  TEST(test_same_time),      TEST(test_call_across_the_begin), TEST(test_fates),
+		TEST(test_series), TEST(test_series_doubles), TEST(test_end_of_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
