@@ -3,6 +3,10 @@
 #include "output/text_views.h"
 
 #include <inttypes.h>
+#include <string.h>
+
+/* All is within MW_TEXT_LEAST_WIDTH: days take 11. */
+#define LIVED_COLUMNS 11
 
 static struct mw_shown show_moment(uint64_t ns)
 {
@@ -17,11 +21,15 @@ static void put_figures(struct mw_text *text, const struct mw_block_row *row)
 {
 	bool has_lifetime = row->lifetime_ns != MW_SIZE_UNKNOWN;
 	struct mw_shown lived = mw_show_seconds(has_lifetime ? (double)row->lifetime_ns / 1e9 : 0);
+	/* µ is two bytes and one column. */
+	int extra = has_lifetime && strstr(lived.text, "µ") ? 1 : 0;
 
-	mw_line_printf(&text->line, "  0x%012" PRIx64 "  %11s  %-9s", row->addr,
-		       row->bytes == MW_SIZE_UNKNOWN ? "?" : mw_show_count(row->bytes).text, mw_fate_name(row->fate));
-	mw_line_printf(&text->line, "  %10s  %10s  %s", show_moment(row->born_ns).text, show_moment(row->died_ns).text,
+	mw_line_printf(&text->line, "  0x%012" PRIx64 " %11s %9s %9s %*s", row->addr,
+		       row->bytes == MW_SIZE_UNKNOWN ? "?" : mw_show_count(row->bytes).text,
+		       show_moment(row->born_ns).text, show_moment(row->died_ns).text, LIVED_COLUMNS + extra,
 		       has_lifetime ? lived.text : "-");
+	if (text->options->width)
+		mw_line_elide(&text->line, 0, text->options->width);
 	mw_text_line(text, MW_STYLE_PLAIN);
 }
 
@@ -43,7 +51,7 @@ static void put_origin(struct mw_text *text, const struct mw_block_row *row)
 {
 	struct mw_line *line = &text->line;
 
-	mw_line_printf(line, "     %s", mw_kind_name(row->kind));
+	mw_line_printf(line, "     %s, %s", mw_fate_name(row->fate), mw_kind_name(row->kind));
 	if (row->heap) {
 		mw_line_printf(line, " (");
 		mw_line_name(line, row->heap);
@@ -72,8 +80,8 @@ void mw_text_blocks(struct mw_text *text, const struct mw_views *views)
 		mw_text_paragraph(text, 2);
 		return;
 	}
-	mw_line_printf(&text->line, "  %-14s  %11s  %-9s  %10s  %10s  %s", "address", "bytes", "type", "allocated",
-		       "freed", "lived");
+	mw_line_printf(&text->line, "  %-14s %11s %9s %9s %*s", "address", "bytes", "allocated", "freed", LIVED_COLUMNS,
+		       "lived");
 	mw_text_line(text, MW_STYLE_PLAIN);
 	for (size_t i = 0; i < list->row_count; i++) {
 		put_figures(text, &list->rows[i]);
