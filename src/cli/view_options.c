@@ -29,7 +29,7 @@ const char mw_cli_help_view[] = "      --by LIST            sort blocks into gro
 				"      --filter EXPR        only blocks that EXPR is true of\n";
 
 const char mw_cli_help_filter[] =
-	"EXPR is made of terms, and, or, not, ( ); terms side by side are joined by and:\n"
+	"EXPR is terms with and, or, not, ( ); terms side by side are joined by and:\n"
 	"  parse                    a function's or module's name contains this\n"
 	"  function:parse           ... of any frame of the stack; module:libc. does the same\n"
 	"  function:~'^shop::(Order|Basket)'   ~ takes a regular expression (extended)\n"

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+/* test_view_options.c: the options that say what of a recording is shown. */
+#include "cli/view_options.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Pairs of a key and a value, up to key 0. Fails the test where one is refused. */
+struct given {
+	int key;
+	const char *value;
+};
+
+static struct mw_cli_view_options take(const struct given *given)
+{
+	struct mw_cli_view_options options = {0};
+
+	for (; given->key; given++) {
+		struct mw_error *err = NULL;
+
+		assert_true(mw_cli_view_option(given->key, given->value, &options, &err));
+		if (err)
+			fail_msg("%s: %s", given->value, mw_error_text(err));
+	}
+	return options;
+}
+
+static void assert_question(const struct given *given, size_t by_count, enum mw_fate type, enum mw_sort sort)
+{
+	struct mw_cli_view_options options = take(given);
+
+	assert_null(mw_cli_view_options_finish(&options, 7));
+	assert_int_equal(options.question.by_count, by_count);
+	assert_int_equal(options.question.type, type);
+	assert_int_equal(options.question.sort, sort);
+	assert_int_equal(options.question.top, 7);
+	assert_ptr_equal(options.question.filter, options.filter);
+	mw_cli_view_options_deinit(&options);
+}
+
+static void test_defaults(void **state)
+{
+	(void)state;
+	assert_question((struct given[]){{0}}, 0, MW_FATE_IMPACTING, MW_SORT_IMPACTING);
+	assert_question((struct given[]){{MW_CLI_VIEW_TYPE, "transient"}, {0}}, 1, MW_FATE_TRANSIENT,
+			MW_SORT_TRANSIENT);
+	assert_question((struct given[]){{MW_CLI_VIEW_TYPE, "aofi"}, {MW_CLI_VIEW_TREE, "up"}, {0}}, 0, MW_FATE_AOFI,
+			MW_SORT_AOFI);
+	assert_question((struct given[]){{MW_CLI_VIEW_TYPE, "all"}, {MW_CLI_VIEW_BLOCKS, "5"}, {0}}, 0, MW_FATE_ALL,
+			MW_SORT_SIZE);
+	assert_question((struct given[]){{MW_CLI_VIEW_SORT, "lifetime"}, {0}}, 1, MW_FATE_IMPACTING, MW_SORT_LIFETIME);
+	assert_question((struct given[]){{MW_CLI_VIEW_FILTER, "kind:vm"}, {0}}, 1, MW_FATE_IMPACTING,
+			MW_SORT_IMPACTING);
+	assert_question((struct given[]){{MW_CLI_VIEW_BY, "thread,type"}, {0}}, 2, MW_FATE_ALL, MW_SORT_SIZE);
+	assert_question((struct given[]){{MW_CLI_VIEW_BY, "type"}, {MW_CLI_VIEW_TYPE, "impacting"}, {0}}, 1,
+			MW_FATE_IMPACTING, MW_SORT_IMPACTING);
+	/* The last word counts. */
+	assert_question((struct given[]){{MW_CLI_VIEW_FILTER, "a"},
+					 {MW_CLI_VIEW_FILTER, "b"},
+					 {MW_CLI_VIEW_BY, "api"},
+					 {MW_CLI_VIEW_BY, "size,kind"},
+					 {0}},
+			2, MW_FATE_IMPACTING, MW_SORT_IMPACTING);
+}
+
+static void test_values(void **state)
+{
+	struct mw_cli_view_options options =
+		take((struct given[]){{MW_CLI_VIEW_BY, "process,kind,heap,type,thread,module,function,stack,size,api"},
+				      {MW_CLI_VIEW_TREE, "down"},
+				      {MW_CLI_VIEW_BLOCKS, "100000"},
+				      {MW_CLI_VIEW_SORT, "peak"},
+				      {0}});
+
+	(void)state;
+	assert_int_equal(options.question.by_count, MW_COLUMN_COUNT);
+	for (unsigned i = 0; i < MW_COLUMN_COUNT; i++)
+		assert_int_equal(options.question.by[i], i);
+	assert_int_equal(options.question.tree, MW_TREE_DOWN);
+	assert_int_equal(options.question.blocks, 100000);
+	assert_int_equal(options.question.sort, MW_SORT_PEAK);
+	assert_true(mw_cli_view_options_any(&options));
+	mw_cli_view_options_deinit(&options);
+	assert_false(mw_cli_view_options_any(&options));
+	assert_false(mw_cli_view_option('p', "1", &options, NULL));
+}
+
+static const struct {
+	int key;
+	const char *value, *says;
+} mistakes[] = {
+	{MW_CLI_VIEW_TYPE, "aofo", "--type 'aofo': there is no such type"},
+	{MW_CLI_VIEW_TYPE, "", "--type ''"},
+	{MW_CLI_VIEW_SORT, "bytes", "--sort 'bytes'"},
+	{MW_CLI_VIEW_TREE, "left", "--tree 'left'"},
+	{MW_CLI_VIEW_BY, "", "--by '': a column is missing"},
+	{MW_CLI_VIEW_BY, "thread,", "--by 'thread,': a column is missing"},
+	{MW_CLI_VIEW_BY, ",thread", "a column is missing"},
+	{MW_CLI_VIEW_BY, "thread,file", "--by 'file': there is no such column"},
+	{MW_CLI_VIEW_BY, "api,thread,api", "named twice"},
+	{MW_CLI_VIEW_BY, "process,kind,heap,type,thread,module,function,stack,size,api,api", "named twice"},
+	{MW_CLI_VIEW_BY, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "there is no such column"},
+	{MW_CLI_VIEW_BLOCKS, "0", "--blocks '0'"},
+	{MW_CLI_VIEW_BLOCKS, "100001", "out of range"},
+	{MW_CLI_VIEW_BLOCKS, "x", "not a whole number"},
+	{MW_CLI_VIEW_FILTER, "kind:x", "--filter, at character 1"},
+};
+
+static void test_mistakes(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
+		struct mw_cli_view_options options = {0};
+		struct mw_error *err = NULL;
+
+		assert_true(mw_cli_view_option(mistakes[i].key, mistakes[i].value, &options, &err));
+		if (!err)
+			fail_msg("%s: taken", mistakes[i].value);
+		assert_int_equal(mw_error_kind(err), MW_ERROR_USAGE);
+		if (!strstr(mw_error_text(err), mistakes[i].says))
+			fail_msg("%s: %s", mistakes[i].value, mw_error_text(err));
+		assert_non_null(mw_error_hint_text(err));
+		mw_error_destroy(err);
+		mw_cli_view_options_deinit(&options);
+	}
+}
+
+static void test_tree_has_no_lifetimes(void **state)
+{
+	struct mw_cli_view_options options =
+		take((struct given[]){{MW_CLI_VIEW_TREE, "up"}, {MW_CLI_VIEW_SORT, "lifetime"}, {0}});
+	struct mw_error *err = mw_cli_view_options_finish(&options, 10);
+
+	(void)state;
+	assert_non_null(err);
+	assert_int_equal(mw_error_kind(err), MW_ERROR_USAGE);
+	mw_error_destroy(err);
+	mw_cli_view_options_deinit(&options);
+}
+
+static void test_moments(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t ns;
+	} good[] = {
+		{"0", 0},
+		{"0.0", 0},
+		{"30", 30000000000},
+		{"2.5", 2500000000},
+		{".25", 250000000},
+		{"7.", 7000000000},
+		{"0.29", 290000000},
+		{"12.345678901", 12345678901},
+		{"12.3456789019", 12345678901},
+	};
+	static const char *const bad[] = {"",     ".",   "-1", "+1",    "1s",   "nan",       "inf",
+					  "0x10", "1e3", " 1", "1.2.3", "peak", "315360001", "99999999999999999999999"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		uint64_t ns = 1;
+
+		assert_null(mw_cli_parse_moment("--from", good[i].text, &ns));
+		assert_int_equal(ns, good[i].ns);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		uint64_t ns = 77;
+		struct mw_error *err = mw_cli_parse_moment("--from", bad[i], &ns);
+
+		if (!err)
+			fail_msg("'%s' is taken", bad[i]);
+		assert_int_equal(mw_error_kind(err), MW_ERROR_USAGE);
+		assert_int_equal(ns, 77);
+		mw_error_destroy(err);
+	}
+}
+
+/* Within 80 columns. */
+static void test_help(void **state)
+{
+	const char *const texts[] = {mw_cli_help_view, mw_cli_help_filter};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++)
+		for (const char *line = texts[i]; *line; line += strcspn(line, "\n") + 1)
+			assert_true(strcspn(line, "\n") < 80);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_defaults), cmocka_unit_test(test_values),
+		cmocka_unit_test(test_mistakes), cmocka_unit_test(test_tree_has_no_lifetimes),
+		cmocka_unit_test(test_moments),  cmocka_unit_test(test_help),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
