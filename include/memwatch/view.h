@@ -155,7 +155,8 @@ struct mw_report {
 		struct mw_engine_stats stats;
 	} engine;
 	struct {
-		uint64_t events, stacks; /* lost; both 0: complete */
+		uint64_t events, stacks; /* lost; both 0, and not cut: complete */
+		const char *cut;         /* why the recording goes no further, or NULL: it is whole, or there is none */
 	} lost;
 	struct mw_report_totals totals[MW_KIND_COUNT];
 	bool tracked[MW_KIND_COUNT]; /* false: this kind was not recorded */

@@ -159,6 +159,7 @@ static struct mw_error *run(struct session *session)
 
 	MW_TRY(mw_outputs_open(&session->outputs, &outputs));
 	MW_TRY(mw_replay_open(options->recording, on_read, &session->progress, &session->replay));
+	mw_replay_symbols(session->replay, options->symbols, options->symbols_count);
 	MW_TRY(check_interval(session));
 	session->interval = (struct mw_replay_interval){.from_ns = options->from_ns, .to_ns = options->to_ns};
 	MW_TRY(find_peak(session));

@@ -7,6 +7,7 @@
 #include <argp.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define TOP_DEFAULT 10
 #define TOP_MAX     1000000
@@ -18,6 +19,8 @@ const char mw_cli_help_report[] = "Usage: memwatch report RECORDING [OPTION...]\
 				  "      --from SECONDS       the interval's begin, since the window's (default: 0)\n"
 				  "      --to SECONDS         and its end   (default: the window's)\n"
 				  "      --at SECONDS|peak    what was not freed at that moment, or when most was not\n"
+				  "      --symbols DIR        where else files with symbols lie, found by build-id;\n"
+				  "                           may be given several times\n"
 				  "      --top N              stacks in the text report (default: 10)\n"
 				  "      --json FILE          the whole report as JSON; '-' is standard output\n"
 				  "      --quiet              no progress, no text report\n"
@@ -32,12 +35,14 @@ enum option_key {
 	KEY_TOP,
 	KEY_JSON,
 	KEY_QUIET,
+	KEY_SYMBOLS,
 };
 
 static const struct argp_option table[] = {
 	{"from", KEY_FROM, "SECONDS", 0, NULL, 0},
 	{"to", KEY_TO, "SECONDS", 0, NULL, 0},
 	{"at", KEY_AT, "SECONDS|peak", 0, NULL, 0},
+	{"symbols", KEY_SYMBOLS, "DIR", 0, NULL, 0},
 	{"top", KEY_TOP, "N", 0, NULL, 0},
 	{"json", KEY_JSON, "FILE", 0, NULL, 0},
 	{"quiet", KEY_QUIET, NULL, 0, NULL, 0},
@@ -74,6 +79,20 @@ static struct mw_error *parse_at(struct parse *parse, const char *text)
 	return mw_cli_parse_moment("--at", text, &parse->options->to_ns);
 }
 
+static struct mw_error *parse_symbols(struct mw_cli_report_options *options, const char *directory)
+{
+	struct stat st;
+
+	if (options->symbols_count == MW_CLI_SYMBOLS_MAX)
+		return mw_error_create(MW_ERROR_USAGE, 0, "--symbols is given more than %d times", MW_CLI_SYMBOLS_MAX);
+	if (stat(directory, &st) < 0 || !S_ISDIR(st.st_mode))
+		return mw_error_hint(
+			mw_error_create(MW_ERROR_USAGE, 0, "--symbols '%.200s': not a directory", directory),
+			"It takes a directory with the modules' files, or with their .build-id/xx/yyyy.debug");
+	options->symbols[options->symbols_count++] = directory;
+	return NULL;
+}
+
 static struct mw_error *parse_option(int key, char *arg, struct parse *parse)
 {
 	struct mw_cli_report_options *options = parse->options;
@@ -98,6 +117,8 @@ static struct mw_error *parse_option(int key, char *arg, struct parse *parse)
 			return mw_error_create(MW_ERROR_USAGE, 0, "--json '': the file's name is empty");
 		options->json = arg;
 		return NULL;
+	case KEY_SYMBOLS:
+		return parse_symbols(options, arg);
 	case KEY_QUIET:
 		options->quiet = true;
 		return NULL;

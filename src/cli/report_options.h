@@ -6,6 +6,8 @@
 #include "cli/options.h"
 #include "cli/view_options.h"
 
+#define MW_CLI_SYMBOLS_MAX 16
+
 /* Strings point into argv. */
 struct mw_cli_report_options {
 	enum mw_cli_action action;
@@ -13,8 +15,10 @@ struct mw_cli_report_options {
 	const char *json; /* NULL: none */
 	size_t top;
 	bool quiet;
-	uint64_t from_ns, to_ns; /* to_ns UINT64_MAX: the window's end */
-	bool at_peak;            /* what was outstanding when most was */
+	uint64_t from_ns, to_ns;                 /* to_ns UINT64_MAX: the window's end */
+	bool at_peak;                            /* what was outstanding when most was */
+	const char *symbols[MW_CLI_SYMBOLS_MAX]; /* directories */
+	size_t symbols_count;
 	struct mw_cli_view_options view;
 };
 

@@ -213,7 +213,7 @@ static void put_arrays(struct writer *writer, const struct mw_report *report)
 /* `views` is what else was asked, or NULL. */
 static void put_report(struct writer *writer, const struct mw_report *report, const struct mw_views *views)
 {
-	bool complete = !report->lost.events && !report->lost.stacks;
+	bool complete = !report->lost.events && !report->lost.stacks && !report->lost.cut;
 
 	fputc('{', writer->stream);
 	writer->comma = false;
@@ -225,6 +225,8 @@ static void put_report(struct writer *writer, const struct mw_report *report, co
 	put_member(writer, "lost",
 		   json_pack("{s:o, s:o}", "events", mw_json_number(report->lost.events), "stacks",
 			     mw_json_number(report->lost.stacks)));
+	if (report->lost.cut)
+		put_member(writer, "cut", mw_json_text(report->lost.cut));
 	put_member(writer, "totals", all_totals_value(report));
 	put_member(writer, "address_space", mw_json_space(report->space));
 	put_arrays(writer, report);

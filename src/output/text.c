@@ -227,7 +227,7 @@ void mw_text_header(struct mw_text *text)
 {
 	const struct mw_report *report = text->report;
 	struct mw_line *line = &text->line;
-	bool complete = !report->lost.events && !report->lost.stacks;
+	bool complete = !report->lost.events && !report->lost.stacks && !report->lost.cut;
 
 	mw_line_name(line, report->target.comm);
 	mw_line_printf(line, " (pid %d), watched for %s by engine ", report->target.pid,
@@ -235,14 +235,19 @@ void mw_text_header(struct mw_text *text)
 	mw_line_name(line, report->engine.name);
 	if (complete)
 		mw_line_printf(line, ": nothing was lost");
+	else if (report->lost.cut)
+		mw_line_printf(line, ": the recording was cut off here (%s)", report->lost.cut);
 	else
 		add_lost(line, report);
-	add_cost(line, report);
+	if (!report->lost.cut)
+		add_cost(line, report);
 	put_paragraph(text, 2, complete ? MW_STYLE_HEADING : MW_STYLE_ALARM);
 	put_command(text);
 	put_window(text);
-	put_stopped(text);
-	put_recorder(text);
+	if (!report->lost.cut) {
+		put_stopped(text);
+		put_recorder(text);
+	}
 	if (report->engine.reason && report->engine.reason[0]) {
 		mw_line_printf(line, "  engine: ");
 		mw_line_name(line, report->engine.reason);

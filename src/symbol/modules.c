@@ -376,3 +376,24 @@ struct mw_module *mw_modules_find(const struct mw_modules *modules, mw_addr addr
 	}
 	return NULL;
 }
+
+struct mw_error *mw_modules_add(struct mw_modules *modules, const char *path, uint64_t bias, struct mw_elf *elf)
+{
+	struct entry *entry = calloc(1, sizeof(*entry));
+	struct mw_error *err = NULL;
+
+	if (entry)
+		entry->module.path = strdup(path ? path : "");
+	if (!entry || !entry->module.path) {
+		free(entry);
+		mw_elf_unref(elf);
+		return mw_error_nomem();
+	}
+	entry->module.bias = bias;
+	entry->module.elf = elf;
+	entry->module.gone = true;
+	err = append(modules, entry);
+	if (err)
+		free_entry(entry);
+	return err;
+}

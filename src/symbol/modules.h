@@ -42,6 +42,10 @@ void mw_modules_destroy(struct mw_modules *modules);
  * without elf. */
 struct mw_error *mw_modules_refresh(struct mw_modules *modules, pid_t tid, const struct mw_maps *maps, size_t *added,
 				    size_t *removed) MW_MUST_CHECK;
+/* Add a module that some other table had: the next number is its. Takes `elf` (may be NULL), also on failure; copies
+ * the path (may be NULL). For a table that is never refreshed. Errors: MEMORY. */
+struct mw_error *mw_modules_add(struct mw_modules *modules, const char *path, uint64_t bias,
+				struct mw_elf *elf) MW_MUST_CHECK;
 size_t mw_modules_count(const struct mw_modules *modules);
 struct mw_module *mw_modules_get(const struct mw_modules *modules, uint32_t number);
 /* The module mapped at `addr` now (its code or its data), or NULL. Binary search; fit for hot paths. Not to be called

@@ -3,6 +3,7 @@
 #include "view/replay.h"
 
 #include "base/vector.h"
+#include "view/late_symbols.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +12,11 @@
 #define MOST_STACKS    (1u << 28)
 
 struct process {
+	const struct mw_replay *replay;
 	struct mw_facts facts;
 	struct mw_track *track;
 	struct mw_event_sink sink;
+	struct mw_late_symbols *late;
 	struct mw_view_symbols symbols;
 	bool begun, over; /* the interval */
 	/* The tracker's numbers of stacks, by those of the recording: it makes some of its own in between. */
@@ -32,6 +35,8 @@ struct mw_replay {
 	size_t count;
 	const struct mw_replay_interval *interval;
 	bool seek_peak;
+	const char *const *directories; /* for symbols */
+	size_t directory_count;
 	mw_replay_progress *progress;
 	void *progress_context;
 	const char *phase;
@@ -40,17 +45,19 @@ struct mw_replay {
 static struct mw_error *resolve(void *context, uint32_t module, mw_addr addr, const struct mw_symbol_frame **frames,
 				size_t *count)
 {
-	const struct mw_facts *facts = context;
+	struct process *process = context;
 
-	if (!mw_facts_resolve(facts, module, addr, frames, count))
-		*count = 0;
-	return NULL;
+	if (!process->late)
+		MW_TRY(mw_late_symbols_create(&process->facts, process->replay->directories,
+					      process->replay->directory_count, &process->late));
+	return mw_late_symbols_resolve(process->late, module, addr, frames, count);
 }
 
 static void destroy_process(struct process *process)
 {
 	if (!process)
 		return;
+	mw_late_symbols_destroy(process->late);
 	mw_track_destroy(process->track);
 	free(process->stacks);
 	free(process->events);
@@ -71,7 +78,8 @@ static struct mw_error *add_process(struct mw_replay *replay)
 	}
 	replay->processes[replay->count++] = process;
 	MW_TRY(mw_facts_init(&process->facts));
-	process->symbols = (struct mw_view_symbols){.context = &process->facts, .resolve = resolve};
+	process->replay = replay;
+	process->symbols = (struct mw_view_symbols){.context = process, .resolve = resolve};
 	return NULL;
 }
 
@@ -173,6 +181,12 @@ void mw_replay_close(struct mw_replay *replay)
 	free(replay->processes);
 	mw_store_close(replay->reader);
 	free(replay);
+}
+
+void mw_replay_symbols(struct mw_replay *replay, const char *const *directories, size_t count)
+{
+	replay->directories = directories;
+	replay->directory_count = count;
 }
 
 size_t mw_replay_count(const struct mw_replay *replay)
@@ -355,6 +369,16 @@ static struct mw_error *renew(struct process *process)
 	return NULL;
 }
 
+/* What the end would have told is not known. */
+static void cut_off(struct mw_facts *facts)
+{
+	facts->window.ended = MW_END_LOST;
+	memset(&facts->stats, 0xff, sizeof(facts->stats)); /* MW_SIZE_UNKNOWN */
+	facts->stats.left_behind = NULL;
+	/* Of these there are none but those that the cut is. */
+	facts->stats.lost_events = facts->stats.lost_stacks = 0;
+}
+
 struct mw_error *mw_replay_run(struct mw_replay *replay, const struct mw_replay_interval *interval)
 {
 	const struct mw_store_visitor visitor = {
@@ -380,7 +404,7 @@ struct mw_error *mw_replay_run(struct mw_replay *replay, const struct mw_replay_
 			MW_TRY(begin(replay, (uint32_t)i));
 		process->facts.window.length_ns = mw_facts_length(&process->facts);
 		if (!process->facts.has_end)
-			process->facts.window.ended = MW_END_LOST;
+			cut_off(&process->facts);
 	}
 	return NULL;
 }
@@ -415,6 +439,7 @@ void mw_replay_input(const struct mw_replay *replay, size_t number, struct mw_su
 		.command_count = facts->target.command_count,
 		.window = &facts->window,
 		.stats = &facts->stats,
+		.cut = replay->state.cut ? (replay->state.why ? replay->state.why : "its end is missing") : NULL,
 		.engine = facts->target.engine,
 		.engine_reason = facts->target.engine_reason,
 		.hooks = facts->hooks,

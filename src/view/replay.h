@@ -23,6 +23,10 @@ struct mw_error *mw_replay_open(const char *path, mw_replay_progress *progress, 
 				struct mw_replay **out) MW_MUST_CHECK;
 void mw_replay_close(struct mw_replay *replay);
 
+/* Where else to look for files with symbols than where the recording says they were; borrowed. To be called before
+ * any report is made. */
+void mw_replay_symbols(struct mw_replay *replay, const char *const *directories, size_t count);
+
 size_t mw_replay_count(const struct mw_replay *replay);
 /* Good until close. */
 const struct mw_facts *mw_replay_facts(const struct mw_replay *replay, size_t process);

@@ -61,6 +61,7 @@ static struct mw_error *fill_engine(const struct mw_summary_input *input, struct
 	/* An event that could not be is one that was missed before it: most often a free. */
 	report->lost.events = report->engine.stats.lost_events + mw_track_missed(input->track);
 	report->lost.stacks = report->engine.stats.lost_stacks;
+	report->lost.cut = mw_arena_string(arena, input->cut);
 	report->engine.name = mw_arena_string(arena, input->engine);
 	report->engine.reason = mw_arena_string(arena, input->engine_reason);
 	report->engine.hooks = mw_arena_array(arena, input->hook_count, sizeof(*report->engine.hooks));

@@ -27,6 +27,7 @@ struct mw_summary_input {
 	const struct mw_report_sample *samples;
 	size_t sample_count;
 	bool track_heap, track_vm;
+	const char *cut;         /* why the recording goes no further; NULL: it does not end early */
 	uint64_t from_ns, to_ns; /* the interval that the tracker's figures are of; to_ns 0: up to the window's end */
 	const struct mw_space_input *space; /* NULL: not looked at */
 	/* NULL, or what receives for each of the tracker's stacks its index in the report's, or UINT32_MAX for one that
