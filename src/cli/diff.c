@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: MIT
+/* diff.c: memwatch diff (src/cli/diff.h). */
+#include "cli/diff.h"
+
+#include "cli/diff_moment.h"
+#include "cli/diff_options.h"
+#include "cli/message.h"
+#include "cli/outfile.h"
+#include "cli/progress.h"
+#include "view/diff.h"
+#include "view/moments.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* A recording, and what was last read of it. */
+struct source {
+	struct mw_replay *replay;
+	bool read;
+	uint64_t then_ns, now_ns; /* moments … */
+	struct mw_moments moments;
+};
+
+struct session {
+	const struct mw_cli_diff_options *options;
+	struct source sources[MW_DIFF_SIDES]; /* one recording: only the first */
+	bool single;
+	struct mw_progress progress;
+	struct mw_outfile *text, *json; /* NULL: not wanted */
+	struct mw_diff **diffs;
+	size_t count;
+};
+
+static void on_read(void *context, const char *phase, uint64_t done, uint64_t total)
+{
+	mw_progress_share(context, phase, done, total);
+}
+
+static struct source *source_of(struct session *session, enum mw_diff_side side)
+{
+	return &session->sources[session->single ? MW_DIFF_OLD : side];
+}
+
+/* --- recordings ---------------------------------------------------------------------------------------- */
+
+/* The same file under two names, or one name twice: without moments it has nothing to be compared with. */
+static struct mw_error *check_same(const struct mw_cli_diff_options *options)
+{
+	struct stat old, new;
+	struct mw_error *err;
+
+	if (options->moments[MW_DIFF_OLD] || options->moments[MW_DIFF_NEW] ||
+	    stat(options->files[MW_DIFF_OLD], &old) != 0 || stat(options->files[MW_DIFF_NEW], &new) != 0 ||
+	    old.st_dev != new.st_dev || old.st_ino != new.st_ino || !S_ISREG(old.st_mode))
+		return NULL;
+	err = mw_error_create(MW_ERROR_USAGE, 0, "'%.200s' and '%.200s' are the same recording",
+			      options->files[MW_DIFF_OLD], options->files[MW_DIFF_NEW]);
+	return mw_error_hint(err, "Name another one, or two moments of this by --from and --to");
+}
+
+static struct mw_error *open_all(struct session *session)
+{
+	const struct mw_cli_diff_options *options = session->options;
+
+	session->single = options->files[MW_DIFF_OLD] == options->files[MW_DIFF_NEW];
+	MW_TRY(check_same(options));
+	for (unsigned side = 0; side < (session->single ? 1u : MW_DIFF_SIDES); side++)
+		MW_TRY(mw_replay_open(options->files[side], on_read, &session->progress,
+				      &session->sources[side].replay));
+	return NULL;
+}
+
+/* What was read last is kept: the processes of a recording mostly share their moments. */
+static struct mw_error *read_moments(struct source *source, uint64_t then_ns, uint64_t now_ns)
+{
+	if (source->read && source->then_ns == then_ns && source->now_ns == now_ns)
+		return NULL;
+	mw_moments_deinit(&source->moments);
+	source->read = false;
+	MW_TRY(mw_moments_read(source->replay, then_ns, now_ns, &source->moments));
+	source->read = true;
+	source->then_ns = then_ns;
+	source->now_ns = now_ns;
+	return NULL;
+}
+
+/* --- one process --------------------------------------------------------------------------------------- */
+
+static struct mw_error *find_moments(struct session *session, size_t process, struct mw_cli_moment out[MW_DIFF_SIDES])
+{
+	static const char *const names[MW_DIFF_SIDES] = {"--from", "--to"};
+	struct mw_error *err;
+
+	for (unsigned side = 0; side < MW_DIFF_SIDES; side++) {
+		const struct mw_replay *replay = source_of(session, (enum mw_diff_side)side)->replay;
+		const char *word = session->options->moments[side];
+
+		if (!word)
+			word = session->single && side == MW_DIFF_OLD ? "start" : "end";
+		MW_TRY(mw_cli_moment_find(names[side], word, mw_replay_facts(replay, process),
+					  mw_replay_state(replay)->cut, &out[side]));
+	}
+	if (!session->single || out[MW_DIFF_OLD].time_ns < out[MW_DIFF_NEW].time_ns)
+		return NULL;
+	err = mw_error_create(MW_ERROR_USAGE, 0, "--from is %s --to",
+			      out[MW_DIFF_OLD].time_ns == out[MW_DIFF_NEW].time_ns ? "the same moment as"
+										   : "later than");
+	return mw_error_hint(err, "--from names the earlier of two moments");
+}
+
+static void fill_snapshot(const char *file, const struct mw_replay *replay, size_t process,
+			  const struct mw_cli_moment *moment, struct mw_diff_snapshot *out)
+{
+	const struct mw_facts *facts = mw_replay_facts(replay, process);
+	uint64_t length = mw_facts_length(facts);
+
+	*out = (struct mw_diff_snapshot){
+		.file = file,
+		.moment = moment->text[0] ? moment->text : NULL,
+		.pid = facts->target.pid,
+		.comm = facts->target.comm,
+		.exe = facts->target.exe,
+		.started_realtime_ns = facts->target.started_realtime_ns,
+		.at = (double)(moment->time_ns < length ? moment->time_ns : length) / 1e9,
+		.cut = mw_replay_state(replay)->cut,
+		.lost_events = facts->stats.lost_events + mw_track_missed(mw_replay_track(replay, process)),
+		.lost_stacks = facts->stats.lost_stacks,
+	};
+	out->tracked[MW_KIND_HEAP] = facts->target.track_heap;
+	out->tracked[MW_KIND_VM] = out->tracked[MW_KIND_VM_INTERNAL] = facts->target.track_vm;
+}
+
+static struct mw_error *add_diff(struct session *session, const struct mw_diff_input inputs[MW_DIFF_SIDES])
+{
+	struct mw_diff **diffs = reallocarray(session->diffs, session->count + 1, sizeof(struct mw_diff *));
+
+	if (!diffs)
+		return mw_error_nomem();
+	session->diffs = diffs;
+	MW_TRY(mw_diff_create(inputs, session->options->kinds, &diffs[session->count]));
+	session->count++;
+	return NULL;
+}
+
+static struct mw_error *compare(struct session *session, size_t process)
+{
+	struct mw_cli_moment moments[MW_DIFF_SIDES];
+	struct mw_summary_input summaries[MW_DIFF_SIDES];
+	struct mw_diff_input inputs[MW_DIFF_SIDES] = {{.held = NULL}};
+
+	MW_TRY(find_moments(session, process, moments));
+	if (session->single)
+		MW_TRY(read_moments(&session->sources[0], moments[MW_DIFF_OLD].time_ns, moments[MW_DIFF_NEW].time_ns));
+	for (unsigned side = 0; side < MW_DIFF_SIDES; side++) {
+		struct source *source = source_of(session, (enum mw_diff_side)side);
+		const struct mw_moments_held *held;
+
+		if (!session->single)
+			MW_TRY(read_moments(source, 0, moments[side].time_ns));
+		held = session->single && side == MW_DIFF_OLD ? &source->moments.then[process]
+							      : &source->moments.now[process];
+		mw_replay_input(source->replay, process, &summaries[side]);
+		fill_snapshot(session->options->files[side], source->replay, process, &moments[side],
+			      &inputs[side].snapshot);
+		inputs[side].summary = &summaries[side];
+		inputs[side].held = held->amounts;
+		inputs[side].held_count = held->count;
+	}
+	return add_diff(session, inputs);
+}
+
+/* --- what is to be known beside ------------------------------------------------------------------------ */
+
+static void tell_cut(struct session *session, enum mw_diff_side side)
+{
+	const struct mw_store_state *state = mw_replay_state(session->sources[side].replay);
+
+	if (!state->cut)
+		return;
+	fputs("memwatch: '", stderr);
+	mw_cli_put_clean(stderr, session->options->files[side]);
+	fputs("' was cut off: ", stderr);
+	mw_cli_put_clean(stderr, state->why ? state->why : "its end is missing");
+	fprintf(stderr, "; %" PRIu64 " of %" PRIu64 " bytes are good, and compared\n", state->good, state->size);
+}
+
+/* Stacks that were cut at different depths are different ones. */
+static void tell_depth(struct session *session, size_t process)
+{
+	uint32_t old = mw_replay_facts(session->sources[MW_DIFF_OLD].replay, process)->target.depth;
+	uint32_t new = mw_replay_facts(source_of(session, MW_DIFF_NEW)->replay, process)->target.depth;
+
+	if (old != new)
+		fprintf(stderr,
+			"memwatch: the recordings were made with --depth %" PRIu32 " and %" PRIu32
+			": stacks deeper than the smaller of them don't match\n",
+			old, new);
+}
+
+/* Which processes to compare: from *first on, *count. */
+static struct mw_error *choose_processes(struct session *session, size_t *first, size_t *count)
+{
+	size_t old = mw_replay_count(session->sources[MW_DIFF_OLD].replay);
+	size_t new = mw_replay_count(source_of(session, MW_DIFF_NEW)->replay);
+	size_t both = old < new ? old : new;
+	struct mw_error *err;
+
+	if (session->options->process > both) {
+		err = mw_error_create(MW_ERROR_USAGE, 0, "--process %" PRIu64 ": '%.200s' is of %zu process%s",
+				      session->options->process,
+				      session->options->files[old < new ? MW_DIFF_OLD : MW_DIFF_NEW], both,
+				      both == 1 ? "" : "es");
+		return mw_error_hint(err, "Processes are counted from 1, in the order in which they were named to -p");
+	}
+	*first = session->options->process ? session->options->process - 1 : 0;
+	*count = session->options->process ? 1 : both;
+	if (old != new && !session->options->process)
+		fprintf(stderr,
+			"memwatch: the old recording is of %zu process%s, the new one of %zu: the first %zu are "
+			"compared, the others are left out\n",
+			old, old == 1 ? "" : "es", new, both);
+	return NULL;
+}
+
+/* --- results ------------------------------------------------------------------------------------------- */
+
+static struct mw_error *open_outputs(struct session *session)
+{
+	const struct mw_cli_diff_options *options = session->options;
+
+	if (options->json)
+		MW_TRY(mw_outfile_open(options->json, &session->json));
+	if (!options->quiet && !(options->json && strcmp(options->json, "-") == 0))
+		MW_TRY(mw_outfile_open("-", &session->text));
+	return NULL;
+}
+
+static struct mw_error *finish(struct mw_outfile **file, struct mw_error *err)
+{
+	struct mw_outfile *taken = *file;
+
+	*file = NULL;
+	if (!err)
+		return mw_outfile_commit(taken);
+	mw_outfile_abort(taken);
+	return err;
+}
+
+static struct mw_error *write_all(struct session *session)
+{
+	const struct mw_diff_output_options options = {.top = session->options->top, .all = session->options->all};
+	const struct mw_diff *const *diffs = (const struct mw_diff *const *)session->diffs;
+
+	if (session->json)
+		MW_TRY(finish(&session->json,
+			      mw_json_diff_write(diffs, session->count, mw_outfile_stream(session->json))));
+	if (session->text)
+		MW_TRY(finish(&session->text,
+			      mw_text_diff_write(diffs, session->count, &options, mw_outfile_stream(session->text))));
+	return NULL;
+}
+
+static struct mw_error *run(struct session *session)
+{
+	size_t first = 0, count = 0;
+
+	MW_TRY(open_outputs(session));
+	MW_TRY(open_all(session));
+	MW_TRY(choose_processes(session, &first, &count));
+	for (size_t i = 0; i < count; i++)
+		MW_TRY(compare(session, first + i));
+	mw_progress_clear(&session->progress);
+	for (unsigned side = 0; side < (session->single ? 1u : MW_DIFF_SIDES); side++)
+		tell_cut(session, (enum mw_diff_side)side);
+	for (size_t i = 0; i < count; i++)
+		tell_depth(session, first + i);
+	return write_all(session);
+}
+
+static struct mw_error *diff(const struct mw_cli_diff_options *options)
+{
+	struct session session = {.options = options};
+	struct mw_error *err;
+
+	/* A reader that goes is an error of writing; other signals end it, as nothing is attached. */
+	(void)signal(SIGPIPE, SIG_IGN);
+	mw_progress_init(&session.progress, !options->quiet);
+	err = run(&session);
+	mw_progress_clear(&session.progress);
+	mw_outfile_abort(session.text);
+	mw_outfile_abort(session.json);
+	for (size_t i = 0; i < session.count; i++)
+		mw_diff_destroy(session.diffs[i]);
+	free(session.diffs);
+	for (unsigned side = 0; side < MW_DIFF_SIDES; side++) {
+		mw_moments_deinit(&session.sources[side].moments);
+		mw_replay_close(session.sources[side].replay);
+	}
+	return err;
+}
+
+static struct mw_error *print(const char *text)
+{
+	struct mw_outfile *file = NULL;
+
+	MW_TRY(mw_outfile_open("-", &file));
+	fputs(text, mw_outfile_stream(file));
+	return mw_outfile_commit(file);
+}
+
+struct mw_error *mw_cli_diff(int argc, char **argv)
+{
+	struct mw_cli_diff_options options;
+
+	MW_TRY(mw_cli_diff_options_parse(argc, argv, &options));
+	return options.action == MW_CLI_HELP ? print(mw_cli_help_diff) : diff(&options);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* diff_moment.h: the moment of a recording that a word names. */
+#ifndef MW_CLI_DIFF_MOMENT_H
+#define MW_CLI_DIFF_MOMENT_H
+
+#include "view/facts.h"
+
+struct mw_cli_moment {
+	uint64_t time_ns; /* MW_REPLAY_END: all that was recorded */
+	char text[100];   /* "start", "end", "mark 2 (deployed)"; empty: no more than its time */
+};
+
+/*
+ * `word` is one of these, the first that fits: start, end, a mark's number, a mark's name, seconds as in 12.5s.
+ * `cut`: the recording breaks off, so it is not known yet where it ends. Errors, with `option` in front: USAGE where
+ * there is no such moment, or several; they tell of those there are.
+ */
+struct mw_error *mw_cli_moment_find(const char *option, const char *word, const struct mw_facts *facts, bool cut,
+				    struct mw_cli_moment *out) MW_MUST_CHECK;
+
+#endif

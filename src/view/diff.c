@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT
+/* diff.c: two snapshots compared, see diff.h. */
+#include "view/diff.h"
+
+#include "base/vector.h"
+#include "view/arena.h"
+#include "view/diff_builds.h"
+#include "view/frames.h"
+#include "view/numbering.h"
+#include "view/stack_id.h"
+#include "view/stacks.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NO_STACK UINT32_MAX
+
+/* A stack of either side or both. */
+struct entry {
+	uint64_t id;
+	uint32_t first[MW_DIFF_SIDES]; /* the tracker's number of one of its stacks there */
+	struct mw_amount held[MW_DIFF_SIDES];
+};
+
+/* What is asked of one side. */
+struct side {
+	const struct mw_diff_input *input;
+	struct mw_stack_ids *ids;
+	struct mw_framer *framer;
+	struct mw_raw_frame *raw;
+	uint32_t raw_capacity;
+};
+
+struct builder {
+	struct mw_diff *diff;
+	struct mw_arena *arena;
+	struct side sides[MW_DIFF_SIDES];
+	struct mw_numbering numbering; /* ids to entries */
+	struct entry *entries;
+	size_t entry_capacity;
+};
+
+void mw_diff_destroy(struct mw_diff *diff)
+{
+	if (!diff)
+		return;
+	mw_arena_destroy(diff->arena);
+	free(diff);
+}
+
+/* Read a tracker stack's frames into the side's buffer. */
+static struct mw_error *read_frames(struct side *side, uint32_t stack, uint32_t count)
+{
+	if (count > side->raw_capacity) {
+		struct mw_raw_frame *raw = reallocarray(side->raw, count, sizeof(*raw));
+
+		if (!raw)
+			return mw_error_nomem();
+		side->raw = raw;
+		side->raw_capacity = count;
+	}
+	mw_track_frames(side->input->summary->track, stack, side->raw, count);
+	return NULL;
+}
+
+/* NULL: the tracker makes stacks of no hook for events that came without one. */
+static const struct mw_hook_info *hook_of(const struct side *side, uint32_t hook)
+{
+	return hook < side->input->summary->hook_count ? &side->input->summary->hooks[hook] : NULL;
+}
+
+/* The entry of that id, a new one where there is none; NULL without memory. */
+static struct entry *entry_of(struct builder *builder, uint64_t id)
+{
+	uint32_t known = builder->numbering.count, number;
+
+	if (!mw_numbering_add(&builder->numbering, id, &number))
+		return NULL;
+	if (number == known) {
+		struct entry *entries =
+			mw_vector_room(builder->entries, known, &builder->entry_capacity, sizeof(*entries));
+
+		if (!entries)
+			return NULL;
+		builder->entries = entries;
+		entries[number] = (struct entry){.id = id, .first = {NO_STACK, NO_STACK}};
+	}
+	return &builder->entries[number];
+}
+
+static struct mw_error *add_stack(struct builder *builder, enum mw_diff_side which, uint32_t number)
+{
+	struct side *side = &builder->sides[which];
+	struct mw_amount held = side->input->held[number];
+	const struct mw_hook_info *hook;
+	struct mw_track_stack stack;
+	struct entry *entry;
+	uint64_t id;
+
+	if (!held.count && !held.bytes)
+		return NULL;
+	mw_track_stack(side->input->summary->track, number, &stack);
+	if (!builder->diff->compared[stack.kind])
+		return NULL;
+	MW_TRY(read_frames(side, number, stack.frame_count));
+	hook = hook_of(side, stack.hook);
+	id = mw_stack_id(side->ids, stack.kind, hook ? hook->function : NULL, side->raw, stack.frame_count);
+	entry = entry_of(builder, id);
+	if (!entry)
+		return mw_error_nomem();
+	if (entry->first[which] == NO_STACK)
+		entry->first[which] = number;
+	mw_amount_add(&entry->held[which], held);
+	mw_amount_add(&builder->diff->totals[stack.kind][which], held);
+	return NULL;
+}
+
+static struct mw_error *add_side(struct builder *builder, enum mw_diff_side which)
+{
+	struct side *side = &builder->sides[which];
+	const struct mw_summary_input *summary = side->input->summary;
+	size_t count = mw_track_stack_count(summary->track);
+
+	MW_TRY(mw_stack_ids_create(summary->modules, summary->module_count, &side->ids));
+	MW_TRY(mw_framer_create(summary, builder->arena, &side->framer));
+	for (size_t i = 0; i < count && i < side->input->held_count; i++)
+		MW_TRY(add_stack(builder, which, (uint32_t)i));
+	return NULL;
+}
+
+/* Fill all but id and amounts from one side. */
+static struct mw_error *describe(struct builder *builder, struct side *side, uint32_t number, struct mw_diff_stack *out)
+{
+	struct mw_report_stack framed = {.frames = NULL};
+	const struct mw_hook_info *hook;
+	struct mw_track_stack stack;
+
+	mw_track_stack(side->input->summary->track, number, &stack);
+	hook = hook_of(side, stack.hook);
+	MW_TRY(read_frames(side, number, stack.frame_count));
+	MW_TRY(mw_framer_fill(side->framer, side->raw, stack.frame_count, &framed));
+	out->kind = stack.kind;
+	out->cut = stack.cut;
+	out->api = mw_arena_string(builder->arena, hook ? hook->function : NULL);
+	out->api_module = mw_arena_string(builder->arena, hook ? hook->module : NULL);
+	out->frames = framed.frames;
+	out->frame_count = framed.frame_count;
+	return NULL;
+}
+
+static bool has_names(const struct mw_diff_stack *stack)
+{
+	for (size_t i = 0; i < stack->frame_count; i++)
+		if (stack->frames[i].function)
+			return true;
+	return false;
+}
+
+static struct mw_error *fill_stack(struct builder *builder, const struct entry *entry, struct mw_diff_stack *out)
+{
+	struct mw_diff_stack other = {.frames = NULL};
+	bool in_old = entry->first[MW_DIFF_OLD] != NO_STACK, in_new = entry->first[MW_DIFF_NEW] != NO_STACK;
+
+	if (in_new)
+		MW_TRY(describe(builder, &builder->sides[MW_DIFF_NEW], entry->first[MW_DIFF_NEW], out));
+	if (in_old && (!in_new || !has_names(out))) {
+		MW_TRY(describe(builder, &builder->sides[MW_DIFF_OLD], entry->first[MW_DIFF_OLD], &other));
+		if (!in_new || has_names(&other))
+			*out = other;
+	}
+	snprintf(out->id, sizeof(out->id), "%016" PRIx64, entry->id);
+	memcpy(out->held, entry->held, sizeof(out->held));
+	return NULL;
+}
+
+/* Which of two grew more: sums of bytes from outside may be any number of 64 bits, and so may the change. */
+static int compare_growth(uint64_t a_old, uint64_t a_new, uint64_t b_old, uint64_t b_new)
+{
+	__int128 a = (__int128)a_new - (__int128)a_old, b = (__int128)b_new - (__int128)b_old;
+
+	return (a < b) - (a > b);
+}
+
+static int compare_stacks(const void *left, const void *right)
+{
+	const struct mw_diff_stack *a = left, *b = right;
+	int order = compare_growth(a->held[MW_DIFF_OLD].bytes, a->held[MW_DIFF_NEW].bytes, b->held[MW_DIFF_OLD].bytes,
+				   b->held[MW_DIFF_NEW].bytes);
+
+	if (!order)
+		order = compare_growth(a->held[MW_DIFF_OLD].count, a->held[MW_DIFF_NEW].count,
+				       b->held[MW_DIFF_OLD].count, b->held[MW_DIFF_NEW].count);
+	return order ? order : strcmp(a->id, b->id);
+}
+
+static struct mw_error *fill_stacks(struct builder *builder)
+{
+	struct mw_diff *diff = builder->diff;
+	size_t count = builder->numbering.count;
+
+	diff->stacks = mw_arena_array(builder->arena, count, sizeof(*diff->stacks));
+	if (!diff->stacks)
+		return mw_error_nomem();
+	diff->stack_count = count;
+	for (size_t i = 0; i < count; i++)
+		MW_TRY(fill_stack(builder, &builder->entries[i], &diff->stacks[i]));
+	if (count)
+		qsort(diff->stacks, count, sizeof(*diff->stacks), compare_stacks);
+	return NULL;
+}
+
+static void fill_snapshot(struct mw_arena *arena, const struct mw_diff_snapshot *from, struct mw_diff_snapshot *to)
+{
+	*to = *from;
+	to->file = mw_arena_string(arena, from->file);
+	to->moment = mw_arena_string(arena, from->moment);
+	to->comm = mw_arena_string(arena, from->comm);
+	to->exe = mw_arena_string(arena, from->exe);
+}
+
+static struct mw_error *build(struct builder *builder, const struct mw_diff_input inputs[MW_DIFF_SIDES],
+			      const bool kinds[MW_KIND_COUNT])
+{
+	struct mw_diff *diff = builder->diff;
+
+	for (unsigned kind = 0; kind < MW_KIND_COUNT; kind++)
+		diff->compared[kind] = kinds[kind] && inputs[MW_DIFF_OLD].snapshot.tracked[kind] &&
+				       inputs[MW_DIFF_NEW].snapshot.tracked[kind];
+	for (unsigned which = 0; which < MW_DIFF_SIDES; which++) {
+		builder->sides[which].input = &inputs[which];
+		fill_snapshot(builder->arena, &inputs[which].snapshot, &diff->snapshots[which]);
+		MW_TRY(add_side(builder, (enum mw_diff_side)which));
+	}
+	MW_TRY(fill_stacks(builder));
+	return mw_diff_builds(inputs, builder->arena, diff);
+}
+
+static void builder_deinit(struct builder *builder)
+{
+	for (unsigned which = 0; which < MW_DIFF_SIDES; which++) {
+		mw_stack_ids_destroy(builder->sides[which].ids);
+		mw_framer_destroy(builder->sides[which].framer);
+		free(builder->sides[which].raw);
+	}
+	mw_numbering_deinit(&builder->numbering);
+	free(builder->entries);
+}
+
+struct mw_error *mw_diff_create(const struct mw_diff_input inputs[MW_DIFF_SIDES], const bool kinds[MW_KIND_COUNT],
+				struct mw_diff **out)
+{
+	struct mw_diff *diff = calloc(1, sizeof(*diff));
+	struct builder builder = {.diff = diff, .arena = mw_arena_create()};
+	struct mw_error *err;
+
+	if (!diff || !builder.arena) {
+		free(diff);
+		mw_arena_destroy(builder.arena);
+		return mw_error_nomem();
+	}
+	diff->arena = builder.arena;
+	err = build(&builder, inputs, kinds);
+	builder_deinit(&builder);
+	if (!err && mw_arena_failed(diff->arena))
+		err = mw_error_nomem();
+	if (err) {
+		mw_diff_destroy(diff);
+		return err;
+	}
+	*out = diff;
+	return NULL;
+}

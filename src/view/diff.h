@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * diff.h: two snapshots compared, stack by stack.
+ *
+ * Stacks are matched by their ids (stack_id.h), so the snapshots may be of different runs, processes and machines.
+ */
+#ifndef MW_VIEW_DIFF_H
+#define MW_VIEW_DIFF_H
+
+#include "view/summary.h"
+
+#include <memwatch/diff.h>
+
+/* One side of a comparison. Everything is borrowed and copied. */
+struct mw_diff_input {
+	struct mw_diff_snapshot snapshot;
+	/* Who tells of stacks: its track, modules, symbols and hooks. */
+	const struct mw_summary_input *summary;
+	/* What is outstanding of each of the tracker's stacks, by number; others hold nothing. */
+	const struct mw_amount *held;
+	size_t held_count;
+};
+
+/* `kinds`: those to compare, where both snapshots recorded them. Errors: MEMORY, those of the symbols. */
+struct mw_error *mw_diff_create(const struct mw_diff_input inputs[MW_DIFF_SIDES], const bool kinds[MW_KIND_COUNT],
+				struct mw_diff **out) MW_MUST_CHECK;
+
+#endif
