@@ -5,6 +5,7 @@
 #include "base/vector.h"
 #include "proc/peek.h"
 #include "proc/status.h"
+#include "proc/touched.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,12 @@
 struct spans {
 	struct mw_glibc_span *items;
 	size_t count, capacity;
+};
+
+/* What there is to read. */
+struct memory {
+	struct mw_touched touched;
+	struct spans data;
 };
 
 static struct mw_error *add_span(struct spans *spans, const struct mw_region *region)
@@ -77,22 +84,30 @@ static struct mw_glibc_span heap_of(const struct mw_regions *regions)
 	return heap;
 }
 
+/* A file's data has its file's bytes where it was not touched. */
 static size_t read_memory(void *context, mw_addr addr, void *out, size_t size)
 {
-	return mw_peek_some(*(const pid_t *)context, addr, out, size);
+	const struct memory *memory = context;
+
+	for (size_t i = 0; i < memory->data.count; i++)
+		if (addr >= memory->data.items[i].start && addr < memory->data.items[i].end)
+			return mw_peek_some(memory->touched.tid, addr, out, size);
+	return mw_touched_read(&memory->touched, addr, out, size);
 }
 
 struct mw_error *mw_space_find_arenas(pid_t tid, const struct mw_regions *regions, uint64_t deadline_ns,
 				      struct mw_glibc_arenas *out)
 {
-	struct mw_glibc_process process = {.read = read_memory, .context = &tid, .heap = heap_of(regions)};
-	struct spans data = {0}, anonymous = {0};
-	struct mw_error *err = find_data(tid, regions, &data);
+	struct memory memory = {0};
+	struct mw_glibc_process process = {.read = read_memory, .context = &memory, .heap = heap_of(regions)};
+	struct spans anonymous = {0};
+	struct mw_error *err = find_data(tid, regions, &memory.data);
 
 	if (!err)
 		err = find_anonymous(regions, &anonymous);
-	process.data = data.items;
-	process.data_count = data.count;
+	mw_touched_init(&memory.touched, tid);
+	process.data = memory.data.items;
+	process.data_count = memory.data.count;
 	process.anonymous = anonymous.items;
 	process.anonymous_count = anonymous.count;
 	if (!err)
@@ -102,7 +117,8 @@ struct mw_error *mw_space_find_arenas(pid_t tid, const struct mw_regions *region
 		if (err)
 			mw_glibc_arenas_deinit(out);
 	}
-	free(data.items);
+	mw_touched_deinit(&memory.touched);
+	free(memory.data.items);
 	free(anonymous.items);
 	return err;
 }

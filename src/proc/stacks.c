@@ -12,8 +12,8 @@
 #include "proc/regions.h"
 
 #include "proc/file.h"
-#include "proc/peek.h"
 #include "proc/status.h"
+#include "proc/touched.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -106,7 +106,7 @@ static bool has_guard(const struct mw_regions *regions, size_t index)
 	       below->kind == MW_REGION_ANONYMOUS;
 }
 
-static bool has_descriptor(pid_t tid, const struct mw_region *region)
+static bool has_descriptor(const struct mw_touched *memory, const struct mw_region *region)
 {
 	uint64_t words[DESCRIPTOR_WITHIN / sizeof(uint64_t)];
 	mw_addr from;
@@ -114,7 +114,7 @@ static bool has_descriptor(pid_t tid, const struct mw_region *region)
 	if (region->end - region->start < LEAST_STACK)
 		return false;
 	from = region->end - sizeof(words);
-	if (!mw_peek(tid, from, words, sizeof(words)))
+	if (mw_touched_read(memory, from, words, sizeof(words)) != sizeof(words))
 		return false;
 	for (size_t i = 0; i + 2 < sizeof(words) / sizeof(words[0]); i += 2) {
 		mw_addr at = from + i * sizeof(words[0]);
@@ -129,7 +129,9 @@ void mw_regions_find_stacks(struct mw_regions *regions, pid_t tid)
 {
 	size_t count = 0, unknown = 0, looked = 0;
 	mw_addr *pointers = stack_pointers(tid, &count, &unknown);
+	struct mw_touched memory;
 
+	mw_touched_init(&memory, tid);
 	for (size_t i = 0; pointers && i < regions->count; i++) {
 		struct mw_region *region = &regions->items[i];
 		bool pointed;
@@ -137,9 +139,10 @@ void mw_regions_find_stacks(struct mw_regions *regions, pid_t tid)
 		if (region->kind != MW_REGION_ANONYMOUS || !region->read || !region->write)
 			continue;
 		pointed = has_pointer(pointers, count, region);
-		if (pointed ? has_guard(regions, i) || has_descriptor(tid, region)
-			    : unknown && looked++ < CANDIDATES && has_descriptor(tid, region))
+		if (pointed ? has_guard(regions, i) || has_descriptor(&memory, region)
+			    : unknown && looked++ < CANDIDATES && has_descriptor(&memory, region))
 			region->kind = MW_REGION_STACK;
 	}
+	mw_touched_deinit(&memory);
 	free(pointers);
 }

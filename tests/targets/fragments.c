@@ -86,14 +86,13 @@ int main(void)
 	char *unseen, *half;
 
 	kept = malloc(1);
-	/* Both raw mappings stand apart from what the program maps beside them: other rights. */
 	target_ready();
 
 	before = mallinfo2();
 	fragment();
-	unseen = raw_map(2560, PROT_READ | PROT_WRITE | PROT_EXEC);
+	unseen = raw_map(2560, PROT_READ | PROT_WRITE);
 	touch(unseen, 100);
-	(void)raw_map(512, PROT_READ | PROT_EXEC);
+	(void)raw_map(512, PROT_READ);
 	half = seen_map(1000);
 	touch(half + 100 * PAGE, 400);
 	start_threads();
@@ -104,6 +103,7 @@ int main(void)
 	target_say("unseen.address", (uint64_t)(uintptr_t)unseen);
 	target_say("seen_map.bytes", 1000 * PAGE);
 	target_say("seen_map.resident", 400 * PAGE);
+	target_say("table", sizeof(blocks));
 	target_say("threads", THREADS);
 	target_say("stack", STACK);
 	target_say("kept.chunks", BLOCKS / 2 * (BLOCK + 8));

@@ -2,6 +2,7 @@
 /* regions_test.c: kinds of regions, how they are split, and what is resident; of this process and of made-up ones. */
 #include "proc/maps.h"
 #include "proc/regions.h"
+#include "proc/touched.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -165,6 +166,44 @@ static void measures(void **state)
 	assert_int_equal(munmap(at, 100 * PAGE), 0);
 }
 
+static void reads_without_touching(void **state)
+{
+	char *at = mmap(NULL, 300 * PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *copy = malloc(300 * PAGE);
+	struct mw_regions regions = {0};
+	struct mw_touched touched;
+
+	(void)state;
+	assert_ptr_not_equal(at, MAP_FAILED);
+	assert_non_null(copy);
+	for (size_t i = 3; i < 300; i += i % 7 ? 5 : 1)
+		memset(at + i * PAGE, (int)i, PAGE);
+	assert_null(mw_regions_read(getpid(), &regions));
+	mw_regions_measure(&regions, getpid());
+	mw_touched_init(&touched, getpid());
+	for (size_t offset = 0; offset < 3 * PAGE; offset += 1000) {
+		size_t size = 300 * PAGE - 2 * offset;
+
+		memset(copy, 1, 300 * PAGE);
+		assert_int_equal(mw_touched_read(&touched, (uintptr_t)at + offset, copy, size), size);
+	}
+	/* Only comparing touches them. */
+	for (int round = 0; round < 2; round++) {
+		uint64_t resident = find(&regions, at)->resident;
+
+		mw_regions_measure(&regions, getpid());
+		assert_int_equal(find(&regions, at)->resident, resident);
+	}
+	assert_int_equal(mw_touched_read(&touched, (uintptr_t)at, copy, 300 * PAGE), 300 * PAGE);
+	assert_memory_equal(copy, at, 300 * PAGE);
+	assert_int_equal(mw_touched_read(&touched, (uintptr_t)at + 700, copy, 9 * PAGE), 9 * PAGE);
+	assert_memory_equal(copy, at + 700, 9 * PAGE);
+	mw_touched_deinit(&touched);
+	mw_regions_deinit(&regions);
+	free(copy);
+	assert_int_equal(munmap(at, 300 * PAGE), 0);
+}
+
 struct threads {
 	pthread_barrier_t barrier;
 	void *volatile local; /* an address on the thread's stack */
@@ -240,8 +279,9 @@ static void finds_stacks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tells_kinds), cmocka_unit_test(splits_at_marks), cmocka_unit_test(splits_many),
-		cmocka_unit_test(measures),    cmocka_unit_test(finds_stacks),
+		cmocka_unit_test(tells_kinds),  cmocka_unit_test(splits_at_marks),
+		cmocka_unit_test(splits_many),  cmocka_unit_test(measures),
+		cmocka_unit_test(finds_stacks), cmocka_unit_test(reads_without_touching),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
