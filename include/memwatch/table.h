@@ -116,7 +116,8 @@ enum mw_tree_direction {
 struct mw_tree_node {
 	uint32_t level;
 	size_t parent;
-	uint64_t folded; /* not 0: it stands for so many nodes that are not shown */
+	/* Not 0: it stands for so many nodes that are not shown, nor is what they called; 1: for the one it names. */
+	uint64_t folded;
 	/* NULL: a frame. Else the reason why stacks end here before the thread's start. */
 	const char *cut;
 	const char *function, *module;

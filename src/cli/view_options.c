@@ -11,13 +11,14 @@
 #define WORD_MAX  24 /* longer than any word that is known */
 #define NS_DIGITS 9
 
-const char mw_cli_help_view[] = "      --by LIST            sort blocks into groups, one within the other: any of\n"
-				"                           process, kind, heap, type, thread, module, function,\n"
-				"                           stack, size, api, with commas between\n"
+const char mw_cli_help_view[] = "      --by LIST            groups, one within the other: any of process, kind,\n"
+				"                           heap, type, thread, module, function, stack, size,\n"
+				"                           api, with commas between (vm-internal is left out\n"
+				"                           where kind is not among them)\n"
 				"      --tree down|up       call tree: down from the threads' starts, or up from\n"
 				"                           the allocators\n"
-				"      --blocks N           the N largest blocks; with --sort lifetime those that\n"
-				"                           lived longest\n"
+				"      --blocks N           the N largest blocks; with --sort lifetime, those\n"
+				"                           that lived longest\n"
 				"      --type impacting|transient|aofi|all\n"
 				"                           which blocks a row, node or block must have or be:\n"
 				"                           allocated in the interval and not freed, or freed\n"
@@ -28,20 +29,19 @@ const char mw_cli_help_view[] = "      --by LIST            sort blocks into gro
 				"                           (median); default: the type's bytes\n"
 				"      --filter EXPR        only blocks that EXPR is true of\n";
 
-const char mw_cli_help_filter[] =
-	"EXPR is terms with and, or, not, ( ); terms side by side are joined by and:\n"
-	"  parse                    a function's or module's name contains this\n"
-	"  function:parse           ... of any frame of the stack; module:libc. does the same\n"
-	"  function:~'^shop::(Order|Basket)'   ~ takes a regular expression (extended)\n"
-	"  thread:worker, thread:4711          part of its name, or its id; process: too\n"
-	"  api:calloc, heap:main               part of the entry point's, the heap's name\n"
-	"  size:4096, size:1K-64K, size:>=1M   bytes of one block\n"
-	"  kind:heap                heap, vm or vm-internal\n"
-	"  type:transient           impacting, transient, aofi or aofo\n"
-	"  stack:00c0ff             the first digits of a stack id\n"
-	"What has blanks or parentheses stands in quotes: function:\"operator new\".\n"
-	"Examples: --filter 'function:parse and not thread:main'\n"
-	"          --filter 'size:>=64K (api:mmap or api:mremap)'\n";
+const char mw_cli_help_filter[] = "EXPR is terms with and, or, not, ( ); terms side by side are joined by and:\n"
+				  "  parse                    a function's or module's name contains this\n"
+				  "  function:parse           ... of any frame of the stack; module: too\n"
+				  "  function:~'^shop::(Order|Basket)'   ~ takes a regular expression (extended)\n"
+				  "  thread:worker, thread:4711          part of its name, or its id; process: too\n"
+				  "  api:calloc, heap:main    part of the entry point's or heap's name\n"
+				  "  size:4096, size:1K-64K, size:>=1M   bytes of one block\n"
+				  "  kind:heap                heap, vm or vm-internal, which counts only where named\n"
+				  "  type:transient           impacting, transient, aofi or aofo\n"
+				  "  stack:00c0ff             the first digits of a stack id\n"
+				  "What has blanks or parentheses stands in quotes: function:\"operator new\".\n"
+				  "Examples: --filter 'function:parse and not thread:main'\n"
+				  "          --filter 'size:>=64K (api:mmap or api:mremap)'\n";
 
 static struct mw_error *usage(const char *option, const char *text, const char *why, const char *hint)
 {

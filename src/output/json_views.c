@@ -95,7 +95,7 @@ static json_t *table_row(const struct mw_table *table, const struct mw_table_row
 
 static json_t *tree_node(const struct mw_tree_node *node)
 {
-	bool has_offset = !node->folded && !node->cut && !node->function;
+	bool has_offset = node->folded <= 1 && !node->cut && !node->function;
 	json_t *what =
 		json_pack("{s:o, s:o, s:o, s:o, s:o}", "function", mw_json_text(node->function), "module",
 			  mw_json_text(node->module), "offset", has_offset ? mw_json_number(node->offset) : json_null(),

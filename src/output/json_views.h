@@ -14,7 +14,8 @@
  *             peak {bytes, exact}
  *
  * `value` is {pid, comm} of a process, {tid, name} of a thread, {function, module} of a function, a number of a size,
- * else a string. `more` is 0, or for how many rows that are not shown this one stands; it has no value then.
+ * else a string. `more` is 0, or for how many rows that are not shown this one stands; it has no value then,
+ * but for a node with 1, which is not shown further.
  */
 #ifndef MW_OUTPUT_JSON_VIEWS_H
 #define MW_OUTPUT_JSON_VIEWS_H

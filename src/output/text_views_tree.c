@@ -22,7 +22,7 @@ struct place {
 
 static void add_node(struct mw_line *line, const struct mw_tree_node *node)
 {
-	if (node->folded) {
+	if (node->folded > 1) {
 		mw_line_printf(line, "… %s more", mw_show_count(node->folded).text);
 		return;
 	}
@@ -40,6 +40,8 @@ static void add_node(struct mw_line *line, const struct mw_tree_node *node)
 	} else {
 		mw_line_printf(line, "+0x%" PRIx64, node->offset);
 	}
+	if (node->folded)
+		mw_line_printf(line, " …");
 }
 
 /* Indents, from those of their parents: a parent comes first. */

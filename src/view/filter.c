@@ -274,6 +274,14 @@ uint32_t mw_filter_columns(const struct mw_filter *filter)
 	return columns;
 }
 
+bool mw_filter_names_internal(const struct mw_filter *filter)
+{
+	for (uint32_t i = 0; i < filter->term_count; i++)
+		if (filter->terms[i].field == MW_COLUMN_KIND && filter->terms[i].low == MW_KIND_VM_INTERNAL)
+			return true;
+	return false;
+}
+
 static bool is_of_stack(const struct mw_filter_term *term, const struct mw_report_stack *stack)
 {
 	if (term->field == MW_COLUMN_STACK)

@@ -36,6 +36,8 @@ void mw_filter_destroy(struct mw_filter *filter);
 const char *mw_filter_text(const struct mw_filter *filter);
 /* What it looks at: bits 1 << MW_COLUMN_… */
 uint32_t mw_filter_columns(const struct mw_filter *filter);
+/* Does a term ask for vm-internal blocks? They are left out of views otherwise: the heap's blocks lie in them. */
+bool mw_filter_names_internal(const struct mw_filter *filter);
 
 /*
  * Each tells which terms are true of a thing, as bits; of other things' terms it tells nothing. A block is meant where

@@ -8,8 +8,8 @@
 
 /*
  * A table of the cells of all processes, in the arena. At each level the first `top` rows that have any block of the
- * question's type are shown, the others are one row. vm-internal blocks count only where kinds are asked for, by a
- * column or by the filter: the heap's blocks lie in them.
+ * question's type are shown, the others are one row. vm-internal blocks count only where kinds are a column, or where
+ * the filter names theirs: the heap's blocks lie in them.
  *
  * The function of a stack is that of the innermost frame of the module that it is charged to, but for templates and
  * wrappers of the language's library that were compiled into that module. Errors: MEMORY.

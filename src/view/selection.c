@@ -36,7 +36,7 @@ struct mw_error *mw_selection_init(struct mw_selection *selection, const struct 
 	*selection = (struct mw_selection){.process = process, .filter = filter, .internal = internal};
 	if (!filter)
 		return NULL;
-	selection->internal = internal || mw_filter_columns(filter) & 1u << MW_COLUMN_KIND;
+	selection->internal = internal || mw_filter_names_internal(filter);
 	selection->stacks = calloc(report->stack_count + 1, sizeof(*selection->stacks));
 	selection->threads = calloc(process->thread_count + 1, sizeof(*selection->threads));
 	selection->heaps = calloc(process->heap_count + 1, sizeof(*selection->heaps));

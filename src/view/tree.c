@@ -175,6 +175,11 @@ static bool await_children(struct growth *growth, size_t parent)
 
 	for (size_t i = shown; i < growth->child_count; i++)
 		mw_sums_merge(&folded.sums, &growth->children[i].sums);
+	if (folded.folded == 1) {
+		/* It can be named, though what is below it is not shown. */
+		folded = growth->children[shown];
+		folded.folded = 1;
+	}
 	if (folded.folded) {
 		place = append_run(&growth->waiting, &growth->waiting_count, &growth->waiting_capacity);
 		if (!place)
@@ -203,12 +208,14 @@ static bool put_node(struct growth *growth, const struct run *run)
 	node = &nodes[growth->node_count++];
 	*node = (struct mw_tree_node){.parent = run->parent, .folded = run->folded, .sums = run->sums};
 	node->level = run->parent == MW_TABLE_ROOT ? 0 : nodes[run->parent].level + 1;
-	if (run->folded)
+	if (run->folded > 1)
 		return true;
 	node->cut = frame_of(growth, run)->cut;
 	node->function = frame_of(growth, run)->function;
 	node->module = frame_of(growth, run)->module;
 	node->offset = frame_of(growth, run)->offset;
+	if (run->folded)
+		return true;
 	return split(growth, run, number, &node->self) && await_children(growth, number);
 }
 

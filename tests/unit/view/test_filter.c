@@ -253,6 +253,12 @@ static void test_columns(void **state)
 	assert_null(mw_filter_parse("size:4 or thread:x", &filter));
 	assert_int_equal(mw_filter_columns(filter), 1 << MW_COLUMN_SIZE | 1 << MW_COLUMN_THREAD);
 	mw_filter_destroy(filter);
+	assert_null(mw_filter_parse("kind:vm not kind:heap x", &filter));
+	assert_false(mw_filter_names_internal(filter));
+	mw_filter_destroy(filter);
+	assert_null(mw_filter_parse("x or not kind:vm-internal", &filter));
+	assert_true(mw_filter_names_internal(filter));
+	mw_filter_destroy(filter);
 	assert_null(mw_filter_parse("x", &filter));
 	assert_int_equal(mw_filter_columns(filter), 1 << MW_COLUMN_FUNCTION | 1 << MW_COLUMN_MODULE);
 	mw_filter_destroy(filter);

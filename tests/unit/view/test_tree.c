@@ -303,6 +303,31 @@ static void test_deep(void **state)
 	forest_deinit(&forest);
 }
 
+/* A single node that is left out is named. */
+static void test_one_crumb(void **state)
+{
+	struct mw_view_question question = {.tree = MW_TREE_DOWN, .type = MW_FATE_IMPACTING, .top = 10};
+	struct mw_cells *cells = cells_for(&question);
+	const struct mw_tree_node *nodes;
+	struct mw_views *views = NULL;
+	struct shop shop;
+
+	(void)state;
+	shop_init(&shop);
+	feed(cells, shop_fate(0x10, 1, ORDER, WORKER, 1000, 0));
+	feed(cells, shop_fate(0x50, 5000, PUT, MAIN_THREAD, 1500, 0));
+	shop.process.cells = cells;
+	assert_null(mw_views_create(&question, &shop.process, 1, &views));
+	nodes = views->tree->nodes;
+	assert_int_equal(views->tree->node_count, 4);
+	assert_node(&nodes[2], 2, 1, "cache_put", 5000, 5000);
+	assert_node(&nodes[3], 2, 1, "shop::serve", 1, 0);
+	assert_int_equal(nodes[3].folded, 1);
+	assert_tree(views->tree);
+	mw_views_destroy(views);
+	mw_cells_destroy(cells);
+}
+
 /* What is less than a thousandth of the whole is one node. */
 static void test_crumbs(void **state)
 {
