@@ -112,7 +112,7 @@ static bool add(struct part *part, size_t most, const struct listed *item)
 {
 	struct listed *items;
 
-	if (part->count == most) {
+	if (part->items && part->count == most) {
 		if (precedes(item, &part->items[0])) {
 			part->items[0] = *item;
 			sift_down(part->items, part->count);

@@ -360,21 +360,22 @@ uint64_t mw_filter_block(const struct mw_filter *filter, enum mw_kind kind, enum
 
 bool mw_filter_match(const struct mw_filter *filter, uint64_t bits)
 {
-	bool stack[STEPS_MAX];
+	bool stack[MW_FILTER_TERMS + 1] = {false}; /* [0] is below all, so that steps that make no sense do no harm */
 	uint32_t depth = 0;
 
 	for (uint32_t i = 0; i < filter->step_count; i++) {
 		uint8_t step = filter->steps[i];
 
 		if (step == OP_NOT) {
-			stack[depth - 1] = !stack[depth - 1];
+			stack[depth] = !stack[depth];
 		} else if (step == OP_AND || step == OP_OR) {
-			depth--;
-			stack[depth - 1] =
-				step == OP_AND ? stack[depth - 1] && stack[depth] : stack[depth - 1] || stack[depth];
-		} else {
-			stack[depth++] = bits >> step & 1;
+			bool right = stack[depth];
+
+			depth -= depth > 0;
+			stack[depth] = step == OP_AND ? stack[depth] && right : stack[depth] || right;
+		} else if (depth < MW_FILTER_TERMS) {
+			stack[++depth] = bits >> step & 1;
 		}
 	}
-	return depth && stack[depth - 1];
+	return stack[depth];
 }

@@ -360,7 +360,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_down),   cmocka_unit_test(test_up),   cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_random), cmocka_unit_test(test_deep), cmocka_unit_test(test_crumbs),
+		cmocka_unit_test(test_random), cmocka_unit_test(test_deep), cmocka_unit_test(test_one_crumb),
+		cmocka_unit_test(test_crumbs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
