@@ -97,6 +97,7 @@ struct mw_report_sample {
 	double at;
 	uint64_t rss, pss, vsize; /* pss: MW_SIZE_UNKNOWN where not read */
 	uint64_t heap_impacting, vm_impacting;
+	uint64_t arena_used, arena_free, arena_size; /* of glibc; MW_SIZE_UNKNOWN where not read */
 };
 
 /* Regions of a kind. */

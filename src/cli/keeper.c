@@ -10,6 +10,13 @@
 
 #define NS 1e9
 
+static void tell_mappings(struct mw_keeper *keeper, enum mw_stored_moment moment,
+			  const struct mw_space_snapshot *snapshot)
+{
+	for (size_t i = 0; snapshot->taken && i < snapshot->count; i++)
+		mw_store_mapping(keeper->writer, keeper->process, moment, &snapshot->mappings[i]);
+}
+
 struct mw_error *mw_keeper_target(struct mw_keeper *keeper, const struct mw_recorder *recorder,
 				  const struct mw_recorder_view *view)
 {
@@ -33,6 +40,9 @@ struct mw_error *mw_keeper_target(struct mw_keeper *keeper, const struct mw_reco
 	target.engine = ops->used(view->engine, recorder->pid, &reason);
 	target.engine_reason = view->reason ? view->reason : reason;
 	mw_store_target(keeper->writer, keeper->process, &target);
+	if (!keeper->begun)
+		tell_mappings(keeper, MW_STORED_START, &recorder->start);
+	keeper->begun = true;
 	return mw_keeper_news(keeper, recorder, view);
 }
 
@@ -85,9 +95,9 @@ static void tell_samples(struct mw_keeper *keeper, const struct mw_recorder *rec
 			.vsize = sample->vsize,
 			.heap_impacting = sample->heap_impacting,
 			.vm_impacting = sample->vm_impacting,
-			.arena_used = MW_SIZE_UNKNOWN,
-			.arena_free = MW_SIZE_UNKNOWN,
-			.arena_size = MW_SIZE_UNKNOWN,
+			.arena_used = sample->arena_used,
+			.arena_free = sample->arena_free,
+			.arena_size = sample->arena_size,
 		};
 
 		mw_store_sample(keeper->writer, keeper->process, &stored);
@@ -140,6 +150,7 @@ struct mw_error *mw_keeper_end(struct mw_keeper *keeper, const struct mw_recorde
 		return NULL;
 	MW_TRY(mw_keeper_target(keeper, recorder, view));
 	tell_samples(keeper, recorder, recorder->sample_count);
+	tell_mappings(keeper, MW_STORED_END, &recorder->end);
 	if (window) {
 		end.length_ns = window->length_ns;
 		end.ended = window->ended;

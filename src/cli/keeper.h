@@ -12,6 +12,7 @@ struct mw_keeper {
 	uint32_t process;
 	bool symbols;                   /* to be kept */
 	size_t hooks, modules, samples; /* that have been told */
+	bool begun;                     /* the address space at the window's start has been told */
 	uint32_t marks;
 	uint64_t every_ns; /* a mark; 0: none but those asked for */
 	uint64_t next_ns;  /* when the next of these is due */

@@ -232,6 +232,8 @@ static struct mw_error *attach_all(struct run *run)
 		/* Before anything stands still for it. */
 		if (!recorder->launched)
 			mw_recorder_sample(recorder, recorder->pid, 0, false, NULL);
+		if (!recorder->launched)
+			mw_recorder_look(recorder, false);
 		MW_TRY(ops->attach(run->engine, recorder->pid, recorder->launched, &recorder->sink));
 	}
 	for (size_t i = 0; i < run->count; i++)
@@ -272,6 +274,13 @@ static struct mw_error *record_window(struct run *run)
 {
 	struct mw_error *err = watch(run);
 
+	/* While what is mapped is still seen: nothing of it comes unseen. */
+	for (size_t i = 0; i < run->count && !err; i++) {
+		const struct mw_window_info *window = run->engine->ops->window(run->engine, run->recorders[i].pid);
+
+		if (window && !window->over)
+			mw_recorder_look(&run->recorders[i], true);
+	}
 	run->detached = run->engine->ops->detach(run->engine);
 	mw_progress_clear(&run->progress);
 	if (run->launch.pid) {

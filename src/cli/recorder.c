@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define WALK_NS UINT64_C(300000000) /* for glibc's arenas, at the window's start and end */
+
 static void free_command(char **command, size_t count)
 {
 	for (size_t i = 0; command && i < count; i++)
@@ -101,6 +103,9 @@ struct mw_error *mw_recorder_init_launched(struct mw_recorder *recorder, pid_t p
 void mw_recorder_deinit(struct mw_recorder *recorder)
 {
 	mw_track_destroy(recorder->track);
+	mw_space_deinit(&recorder->start);
+	mw_space_deinit(&recorder->end);
+	mw_space_ranges_deinit(&recorder->before);
 	free(recorder->comm);
 	free(recorder->exe);
 	free_command(recorder->command, recorder->command_count);
@@ -141,6 +146,20 @@ static uint64_t without(uint64_t bytes, uint64_t own)
 	return bytes > own ? bytes - own : 0;
 }
 
+/* Those of the window's start and end are had by looks of their own. */
+static void sample_arenas(struct mw_recorder *recorder, pid_t tid, uint64_t time_ns, bool last,
+			  struct mw_report_sample *sample)
+{
+	struct mw_stored_sample arenas = {
+		.arena_used = MW_SIZE_UNKNOWN, .arena_free = MW_SIZE_UNKNOWN, .arena_size = MW_SIZE_UNKNOWN};
+
+	if (time_ns && !last)
+		mw_space_sample(&recorder->sampler, tid, &arenas);
+	sample->arena_used = arenas.arena_used;
+	sample->arena_free = arenas.arena_free;
+	sample->arena_size = arenas.arena_size;
+}
+
 void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_ns, bool last,
 			const struct mw_recorder_own *own)
 {
@@ -165,6 +184,9 @@ void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_n
 	if (!recorder->identified)
 		identify(recorder);
 	sample_totals(recorder, &sample);
+	sample_arenas(recorder, tid, time_ns, last, &sample);
+	if (last && !recorder->end.taken)
+		mw_recorder_look(recorder, true);
 	slot = next_sample(recorder, at);
 	if (!slot)
 		return;
@@ -182,6 +204,36 @@ static bool became_another(const struct mw_recorder *recorder)
 	return another;
 }
 
+/* glibc's arenas as they were at that look. */
+static void set_arenas(struct mw_report_sample *sample, const struct mw_space_snapshot *snapshot)
+{
+	sample->arena_used = snapshot->taken ? snapshot->arena_used : MW_SIZE_UNKNOWN;
+	sample->arena_free = snapshot->taken ? snapshot->arena_free : MW_SIZE_UNKNOWN;
+	sample->arena_size = snapshot->taken ? snapshot->arena_size : MW_SIZE_UNKNOWN;
+}
+
+void mw_recorder_look(struct mw_recorder *recorder, bool at_end)
+{
+	const struct mw_space_known known = {
+		.track = at_end ? recorder->track : NULL,
+		.earlier = at_end ? &recorder->start : NULL,
+		.walk_ns = WALK_NS,
+	};
+	struct mw_space_snapshot seen = {0};
+	struct mw_space_snapshot *place = at_end ? &recorder->end : &recorder->start;
+	struct mw_error *err = mw_space_take(recorder->pid, &known, &seen);
+
+	/* It matters to the report, not to the watching. */
+	if (err) {
+		mw_error_destroy(err);
+		return;
+	}
+	mw_space_deinit(place);
+	*place = seen;
+	if (!at_end && recorder->sample_count)
+		set_arenas(&recorder->samples[0], place);
+}
+
 struct mw_error *mw_recorder_before(struct mw_recorder *recorder)
 {
 	struct mw_maps maps = {0};
@@ -194,10 +246,13 @@ struct mw_error *mw_recorder_before(struct mw_recorder *recorder)
 		mw_program_read(recorder->pid, &recorder->program);
 		identify(recorder);
 		mw_recorder_sample(recorder, recorder->pid, 0, false, NULL);
+		mw_recorder_look(recorder, false);
 	}
 	MW_TRY(mw_maps_read(recorder->pid, &maps));
 	for (size_t i = 0; i < maps.count && !err; i++) {
 		err = mw_track_before(recorder->track, maps.items[i].start, maps.items[i].end);
+		if (!err)
+			err = mw_space_ranges_add(&recorder->before, maps.items[i].start, maps.items[i].end);
 		if (recorder->keeper)
 			mw_store_before(recorder->keeper->writer, recorder->keeper->process, maps.items[i].start,
 					maps.items[i].end);
@@ -218,7 +273,8 @@ void mw_recorder_finish(struct mw_recorder *recorder, const struct mw_window_inf
 	if (recorder->ended) {
 		slot = &recorder->samples[recorder->sample_count - 1];
 	} else {
-		struct mw_report_sample gone = {.pss = 0};
+		struct mw_report_sample gone = {
+			.arena_used = MW_SIZE_UNKNOWN, .arena_free = MW_SIZE_UNKNOWN, .arena_size = MW_SIZE_UNKNOWN};
 
 		/* Of memory that an exec has replaced, what was read last is all there is. */
 		if (window->ended == MW_END_EXEC && recorder->sample_count)
@@ -231,6 +287,10 @@ void mw_recorder_finish(struct mw_recorder *recorder, const struct mw_window_inf
 	}
 	slot->at = at;
 	sample_totals(recorder, slot);
+	/* What was looked at while the hooks were still there is confirmed now that they are not. */
+	if (recorder->end.taken && window->ended != MW_END_EXIT && window->ended != MW_END_EXEC)
+		mw_error_destroy(mw_space_confirm(&recorder->end, recorder->pid));
+	set_arenas(slot, &recorder->end);
 }
 
 struct mw_amount mw_recorder_impacting(const struct mw_recorder *recorder)
@@ -273,9 +333,20 @@ struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const st
 	struct mw_view_module *view_modules = NULL;
 	struct mw_view_symbols symbols;
 	struct mw_symbolizer *symbolizer = NULL;
+	struct mw_space_moment start = mw_space_moment_of(&recorder->start), end = mw_space_moment_of(&recorder->end);
+	const struct mw_space_input space = {
+		.start = recorder->start.taken ? &start : NULL,
+		.end = recorder->end.taken ? &end : NULL,
+		.before = recorder->before.items,
+		.before_count = recorder->before.count,
+		.at_end = true,
+		.track_vm = view->track_vm,
+	};
 	struct mw_error *err;
 	const char *reason;
 
+	if (space.start || space.end)
+		input.space = &space;
 	input.engine = ops->used(view->engine, recorder->pid, &reason);
 	if (!input.engine_reason)
 		input.engine_reason = reason;

@@ -7,6 +7,7 @@
 #define MW_CLI_RECORDER_H
 
 #include "cli/progress.h"
+#include "cli/space.h"
 #include "proc/program.h"
 #include "track/track.h"
 
@@ -29,7 +30,10 @@ struct mw_recorder {
 	struct mw_keeper *keeper;   /* NULL: no recording is kept. Not the recorder's own */
 	struct mw_report_sample *samples;
 	size_t sample_count, sample_capacity;
-	bool ended; /* the last sample was taken */
+	bool ended;                          /* the last sample was taken */
+	struct mw_space_snapshot start, end; /* the address space at the window's start and end, where looked at */
+	struct mw_space_ranges before;       /* what was mapped when the window began */
+	struct mw_space_sampler sampler;
 };
 
 /* A process that runs: reads who it is. On failure there is nothing to deinit. */
@@ -39,6 +43,9 @@ struct mw_error *mw_recorder_init_launched(struct mw_recorder *recorder, pid_t p
 					   char *const *command, size_t count) MW_MUST_CHECK;
 void mw_recorder_deinit(struct mw_recorder *recorder);
 
+/* Look at the address space, before anything is attached or while the process still runs with hooks. Nothing stands
+ * still for it; what can't be had is left unknown. */
+void mw_recorder_look(struct mw_recorder *recorder, bool at_end);
 /* Between attach and start, while the process stands still: its mappings, and who it is if it was another before. */
 struct mw_error *mw_recorder_before(struct mw_recorder *recorder) MW_MUST_CHECK;
 /* Memory of memwatch's own in a process, bytes. */

@@ -80,12 +80,17 @@ static struct mw_error *find_peak(struct session *session)
 static struct mw_error *make_report(struct session *session, size_t process)
 {
 	struct mw_summary_input input;
+	struct mw_space_moment moments[2];
+	struct mw_space_input space;
 
 	mw_replay_input(session->replay, process, &input);
+	if (mw_facts_space(mw_replay_facts(session->replay, process), moments, &space))
+		input.space = &space;
 	input.from_ns = session->interval.from_ns;
 	input.to_ns = session->interval.to_ns == MW_REPLAY_END ? 0 : session->interval.to_ns;
 	if (input.to_ns > input.window->length_ns)
 		input.to_ns = 0;
+	space.at_end = input.to_ns == 0;
 	if (session->lookers) {
 		MW_TRY(mw_looker_finish(&session->lookers[process], input.track));
 		input.stack_of = &session->lookers[process].stack_of;

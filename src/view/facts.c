@@ -29,10 +29,10 @@ void mw_facts_deinit(struct mw_facts *facts)
 	mw_map_deinit(&facts->symbols);
 	for (size_t i = 0; i < 2; i++)
 		free(facts->mappings[i].items);
+	free(facts->before.items);
 	free(facts->modules);
 	free(facts->hooks);
 	free(facts->samples);
-	free(facts->raw_samples);
 	free(facts->marks);
 	mw_arena_destroy(facts->arena);
 	*facts = (struct mw_facts){.arena = NULL};
@@ -139,28 +139,24 @@ struct mw_error *mw_facts_sample(struct mw_facts *facts, const struct mw_stored_
 {
 	struct mw_report_sample *samples =
 		mw_vector_room(facts->samples, facts->sample_count, &facts->sample_capacity, sizeof(*samples));
-	struct mw_stored_sample *raw;
+	const double at = (double)sample->time_ns / 1e9;
 
 	if (!samples)
 		return mw_error_nomem();
 	facts->samples = samples;
-	raw = mw_vector_room(facts->raw_samples, facts->raw_sample_count, &facts->raw_sample_capacity, sizeof(*raw));
-	if (!raw)
-		return mw_error_nomem();
-	facts->raw_samples = raw;
 	/* The last word on a moment counts. */
-	if (facts->sample_count && raw[facts->raw_sample_count - 1].time_ns == sample->time_ns) {
+	if (facts->sample_count && samples[facts->sample_count - 1].at >= at)
 		facts->sample_count--;
-		facts->raw_sample_count--;
-	}
-	raw[facts->raw_sample_count++] = *sample;
 	samples[facts->sample_count++] = (struct mw_report_sample){
-		.at = (double)sample->time_ns / 1e9,
+		.at = at,
 		.rss = sample->rss,
 		.pss = sample->pss,
 		.vsize = sample->vsize,
 		.heap_impacting = sample->heap_impacting,
 		.vm_impacting = sample->vm_impacting,
+		.arena_used = sample->arena_used,
+		.arena_free = sample->arena_free,
+		.arena_size = sample->arena_size,
 	};
 	note_time(facts, sample->time_ns);
 	return NULL;
@@ -193,6 +189,45 @@ struct mw_error *mw_facts_mapping(struct mw_facts *facts, enum mw_stored_moment 
 	items[list->count] = *mapping;
 	items[list->count++].path = mw_arena_string(facts->arena, mapping->path);
 	return check(facts);
+}
+
+struct mw_error *mw_facts_before(struct mw_facts *facts, mw_addr start, mw_addr end)
+{
+	return mw_space_ranges_add(&facts->before, start, end);
+}
+
+/* The moments that mw_summary_input asks for. */
+static bool moment_of(const struct mw_facts *facts, enum mw_stored_moment which, struct mw_space_moment *out)
+{
+	const struct mw_facts_mapping_list *list = &facts->mappings[which == MW_STORED_END];
+	const struct mw_report_sample *sample;
+
+	if (!list->count || !facts->sample_count)
+		return false;
+	sample = &facts->samples[which == MW_STORED_END ? facts->sample_count - 1 : 0];
+	*out = (struct mw_space_moment){
+		.mappings = list->items,
+		.count = list->count,
+		.arena_used = sample->arena_used,
+		.arena_free = sample->arena_free,
+		.arena_size = sample->arena_size,
+	};
+	return true;
+}
+
+bool mw_facts_space(const struct mw_facts *facts, struct mw_space_moment moments[2], struct mw_space_input *out)
+{
+	bool start = moment_of(facts, MW_STORED_START, &moments[0]), end = moment_of(facts, MW_STORED_END, &moments[1]);
+
+	*out = (struct mw_space_input){
+		.start = start ? &moments[0] : NULL,
+		.end = end ? &moments[1] : NULL,
+		.before = facts->before.items,
+		.before_count = facts->before.count,
+		.at_end = true,
+		.track_vm = facts->target.track_vm,
+	};
+	return start || end;
 }
 
 struct mw_error *mw_facts_symbol(struct mw_facts *facts, const struct mw_stored_symbol *symbol)

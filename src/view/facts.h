@@ -9,6 +9,7 @@
 #include "store/reader.h"
 #include "view/arena.h"
 #include "view/source.h"
+#include "view/space.h"
 
 #include <memwatch/engine.h>
 #include <memwatch/view.h>
@@ -29,11 +30,10 @@ struct mw_facts {
 	size_t hook_count, hook_capacity;
 	struct mw_report_sample *samples;
 	size_t sample_count, sample_capacity;
-	struct mw_stored_sample *raw_samples; /* the same, as they were stored */
-	size_t raw_sample_count, raw_sample_capacity;
 	struct mw_stored_mark *marks;
 	size_t mark_count, mark_capacity;
 	struct mw_facts_mapping_list mappings[2]; /* by enum mw_stored_moment */
+	struct mw_space_ranges before;            /* what was mapped when the window began */
 	struct mw_map symbols;                    /* by address: lists of struct mw_facts_symbol */
 	size_t symbol_count;
 	bool has_end;
@@ -54,11 +54,15 @@ struct mw_error *mw_facts_sample(struct mw_facts *facts, const struct mw_stored_
 struct mw_error *mw_facts_mark(struct mw_facts *facts, const struct mw_stored_mark *mark) MW_MUST_CHECK;
 struct mw_error *mw_facts_mapping(struct mw_facts *facts, enum mw_stored_moment moment,
 				  const struct mw_stored_mapping *mapping) MW_MUST_CHECK;
+struct mw_error *mw_facts_before(struct mw_facts *facts, mw_addr start, mw_addr end) MW_MUST_CHECK;
 struct mw_error *mw_facts_symbol(struct mw_facts *facts, const struct mw_stored_symbol *symbol) MW_MUST_CHECK;
 struct mw_error *mw_facts_end(struct mw_facts *facts, const struct mw_stored_end *end) MW_MUST_CHECK;
 
 /* The window's length: as the end says, or up to the last thing that was told. */
 uint64_t mw_facts_length(const struct mw_facts *facts);
+/* What mw_summary_input.space wants of them, for the window's end; false: nothing was kept. Borrows the moments, and
+ * from the facts. */
+bool mw_facts_space(const struct mw_facts *facts, struct mw_space_moment moments[2], struct mw_space_input *out);
 /* The frames that were stored for a return address; false where none were. */
 bool mw_facts_resolve(const struct mw_facts *facts, uint32_t module, mw_addr addr,
 		      const struct mw_symbol_frame **frames, size_t *count);

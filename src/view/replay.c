@@ -121,6 +121,14 @@ static struct mw_error *on_mapping(void *context, uint32_t number, enum mw_store
 	return mw_facts_mapping(&process->facts, moment, mapping);
 }
 
+static struct mw_error *on_before_fact(void *context, uint32_t number, mw_addr start, mw_addr end)
+{
+	struct process *process;
+
+	MW_TRY(process_of(context, number, &process));
+	return mw_facts_before(&process->facts, start, end);
+}
+
 static void on_progress(void *context, uint64_t done, uint64_t total)
 {
 	const struct mw_replay *replay = context;
@@ -139,6 +147,7 @@ static struct mw_error *read_facts(struct mw_replay *replay)
 		.sample = on_sample,
 		.mark = on_mark,
 		.mapping = on_mapping,
+		.before = on_before_fact,
 		.symbol = on_symbol,
 		.end = on_end,
 		.progress = on_progress,
