@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: MIT
+/* test_space.c: summaries of address spaces that are made up, what is unattributed in them, and heap handles. */
+#include "view/arena.h"
+#include "view/heaps.h"
+#include "view/space.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define UNKNOWN MW_SIZE_UNKNOWN
+#define MIB     (UINT64_C(1) << 20)
+
+/* A tracker with one stack of each kind, and a report of them. */
+struct world {
+	struct mw_track *track;
+	struct mw_event_sink sink;
+	uint32_t thread, stacks[MW_KIND_COUNT];
+	uint32_t group_of[MW_KIND_COUNT];
+	struct mw_report_stack report_stacks[MW_KIND_COUNT];
+	struct mw_report report;
+	struct mw_arena *arena;
+};
+
+static void init(struct world *world)
+{
+	*world = (struct world){.arena = mw_arena_create()};
+	assert_non_null(world->arena);
+	assert_null(mw_track_create(&world->track));
+	world->sink = mw_track_sink(world->track);
+	assert_null(world->sink.thread(world->sink.context, 7, "t", true, &world->thread));
+	for (uint32_t kind = 0; kind < MW_KIND_COUNT; kind++) {
+		const struct mw_raw_frame frame = {0x1000 + kind, 0};
+		const struct mw_raw_stack stack = {&frame, 1, MW_STACK_COMPLETE, kind, (enum mw_kind)kind};
+
+		assert_null(world->sink.stack(world->sink.context, &stack, &world->stacks[kind]));
+		/* The report's order is another. */
+		world->group_of[world->stacks[kind]] = MW_KIND_COUNT - 1 - kind;
+		world->report_stacks[MW_KIND_COUNT - 1 - kind].kind = (enum mw_kind)kind;
+	}
+	world->report.stacks = world->report_stacks;
+	world->report.stack_count = MW_KIND_COUNT;
+}
+
+static void deinit(struct world *world)
+{
+	mw_track_destroy(world->track);
+	mw_arena_destroy(world->arena);
+}
+
+static void map(struct world *world, enum mw_kind kind, mw_addr addr, uint64_t size)
+{
+	const struct mw_event event = {1,
+				       addr,
+				       size,
+				       world->stacks[kind],
+				       world->thread,
+				       kind == MW_KIND_HEAP ? MW_EVENT_ALLOC : MW_EVENT_MAP,
+				       kind};
+
+	assert_null(world->sink.event(world->sink.context, &event));
+}
+
+#define MOMENT(list)                                                                                                   \
+	(struct mw_space_moment)                                                                                       \
+	{                                                                                                              \
+		(list), sizeof(list) / sizeof((list)[0]), UNKNOWN, UNKNOWN, UNKNOWN                                    \
+	}
+
+static const struct mw_stored_mapping at_start[] = {
+	{0x10000, 0x20000, MW_REGION_FILE_TEXT, 0x8000, "/bin/x"},
+	{0x100000, 0x200000, MW_REGION_HEAP, 0x40000, "[heap]"},
+	{0x700000, 0x800000, MW_REGION_ANONYMOUS, 0x1000, ""},
+};
+
+static const struct mw_stored_mapping at_end[] = {
+	{0x10000, 0x20000, MW_REGION_FILE_TEXT, 0x9000, "/bin/x"},
+	{0x20000, 0x30000, MW_REGION_FILE_TEXT, 0, "/bin/x"}, /* goes on, but came later */
+	{0x100000, 0x300000, MW_REGION_HEAP, 0x150000, "[heap]"},
+	{0x400000, 0x480000, MW_REGION_ARENA, 0x4000, "[arena 400030]"},
+	{0x6f0000, 0x700000, MW_REGION_ANONYMOUS, 0x3000, ""}, /* before what was there */
+	{0x700000, 0x800000, MW_REGION_ANONYMOUS, 0x2000, ""},
+	{0x800000, 0x810000, MW_REGION_ANONYMOUS, 0x10000, ""}, /* behind it, wholly resident */
+	{0x900000, 0xa00000, MW_REGION_ANONYMOUS, 0x8000, ""},  /* in part a vm block's */
+	{0xb00000, 0xb10000, MW_REGION_SHARED, UNKNOWN, "/dev/shm/y"},
+	{0xc00000, 0xc10000, MW_REGION_OWN, 0x1000, "/memfd:memwatch"},
+	{0xd00000, 0xd10000, MW_REGION_STACK, 0x1000, "[stack]"},
+	{0xe00000, 0xe10000, MW_REGION_STACK, 0x1000, ""},
+};
+
+static void sums_kinds(void **state)
+{
+	struct mw_space_moment start = MOMENT(at_start), end = MOMENT(at_end);
+	const struct mw_space_input input = {.start = &start, .end = &end, .at_end = true, .track_vm = true};
+	const struct mw_report_space *space;
+	struct world world;
+
+	(void)state;
+	init(&world);
+	end.arena_used = 3, end.arena_free = 4, end.arena_size = 7;
+	start.arena_used = 3;
+	assert_null(mw_view_space(&input, world.track, world.arena, &world.report, world.group_of));
+	space = world.report.space;
+	assert_non_null(space);
+	assert_true(space->start.known && space->end.known);
+	assert_int_equal(space->start.kinds[MW_REGION_FILE_TEXT].reserved, 0x10000);
+	assert_int_equal(space->end.kinds[MW_REGION_FILE_TEXT].reserved, 0x20000);
+	assert_int_equal(space->end.kinds[MW_REGION_FILE_TEXT].count, 1);
+	assert_int_equal(space->end.kinds[MW_REGION_FILE_TEXT].resident, 0x9000);
+	assert_int_equal(space->end.kinds[MW_REGION_ANONYMOUS].count, 2);
+	assert_int_equal(space->end.kinds[MW_REGION_ANONYMOUS].resident, 0x1d000);
+	assert_int_equal(space->end.kinds[MW_REGION_STACK].count, 2);
+	assert_true(space->end.kinds[MW_REGION_SHARED].resident == UNKNOWN);
+	assert_int_equal(space->end.arena_size, 7);
+	/* Not in part. */
+	assert_true(space->start.arena_used == UNKNOWN);
+	deinit(&world);
+}
+
+static void assert_unattributed(const struct mw_report_unattributed *item, mw_addr address, uint64_t bytes,
+				uint64_t resident, const char *path)
+{
+	assert_int_equal(item->address, address);
+	assert_int_equal(item->bytes, bytes);
+	assert_true(item->resident == resident);
+	assert_string_equal(item->path, path);
+}
+
+static void finds_unattributed(void **state)
+{
+	const struct mw_space_range before[] = {{0x6f8000, 0x6fc000}};
+	struct mw_space_moment start = MOMENT(at_start), end = MOMENT(at_end);
+	struct mw_space_input input = {.start = &start, .end = &end, .at_end = true, .track_vm = true};
+	const struct mw_report_space *space;
+	struct world world;
+
+	(void)state;
+	init(&world);
+	input.before = before;
+	input.before_count = 1;
+	map(&world, MW_KIND_VM, 0x900000, 0x7f001); /* to the page's end */
+	map(&world, MW_KIND_VM_INTERNAL, 0x9f0000, 0x10000);
+	map(&world, MW_KIND_HEAP, 0xe00000, 0x1000); /* covers nothing */
+	assert_null(mw_view_space(&input, world.track, world.arena, &world.report, world.group_of));
+	space = world.report.space;
+	assert_true(space->has_unattributed);
+	assert_int_equal(space->unattributed_count, 7);
+	assert_unattributed(&space->unattributed[0], 0x980000, 0x70000, UNKNOWN, "");
+	assert_unattributed(&space->unattributed[1], 0x20000, 0x10000, 0, "/bin/x");
+	assert_unattributed(&space->unattributed[2], 0x800000, 0x10000, 0x10000, "");
+	assert_unattributed(&space->unattributed[3], 0xb00000, 0x10000, UNKNOWN, "/dev/shm/y");
+	assert_unattributed(&space->unattributed[4], 0xe00000, 0x10000, 0x1000, "");
+	assert_unattributed(&space->unattributed[5], 0x6f0000, 0x8000, UNKNOWN, "");
+	assert_unattributed(&space->unattributed[6], 0x6fc000, 0x4000, UNKNOWN, "");
+	/* Not where it can't be told. */
+	input.track_vm = false;
+	assert_null(mw_view_space(&input, world.track, world.arena, &world.report, world.group_of));
+	assert_false(world.report.space->has_unattributed);
+	input.track_vm = true;
+	input.at_end = false;
+	assert_null(mw_view_space(&input, world.track, world.arena, &world.report, world.group_of));
+	assert_false(world.report.space->has_unattributed);
+	input.at_end = true;
+	input.start = NULL;
+	assert_null(mw_view_space(&input, world.track, world.arena, &world.report, world.group_of));
+	assert_false(world.report.space->has_unattributed || world.report.space->start.known);
+	deinit(&world);
+}
+
+static void tells_what_of_blocks_is_resident(void **state)
+{
+	/* Cut where blocks end. */
+	static const struct mw_stored_mapping cut[] = {
+		{0x10000, 0x14000, MW_REGION_ANONYMOUS, 0x1000, ""},
+		{0x14000, 0x18000, MW_REGION_ANONYMOUS, 0x2000, ""},
+		{0x18000, 0x20000, MW_REGION_ANONYMOUS, 0x8000, ""},
+		{0x20000, 0x30000, MW_REGION_ANONYMOUS, 0, ""},
+		{0x30000, 0x40000, MW_REGION_ANONYMOUS, 0x5000, ""},
+	};
+	struct mw_space_moment end = MOMENT(cut);
+	struct mw_space_input input = {.end = &end, .at_end = true, .track_vm = true};
+	const struct mw_report_stack *stacks;
+	struct world world;
+
+	(void)state;
+	init(&world);
+	stacks = world.report_stacks;
+	map(&world, MW_KIND_VM, 0x14000, 0x4000 - 5);
+	map(&world, MW_KIND_VM, 0x1c000, 0x8000); /* half of what is all resident, half of what is not at all */
+	map(&world, MW_KIND_VM, 0x50000, 0x8000); /* not there any more */
+	map(&world, MW_KIND_HEAP, 0x10000, 16);
+	assert_null(mw_view_space(&input, world.track, world.arena, &world.report, world.group_of));
+	assert_int_equal(stacks[MW_KIND_COUNT - 1 - MW_KIND_VM].resident, 0x2000 + 0x4000);
+	assert_int_equal(stacks[MW_KIND_COUNT - 1 - MW_KIND_VM_INTERNAL].resident, 0);
+	assert_true(stacks[MW_KIND_COUNT - 1 - MW_KIND_HEAP].resident == UNKNOWN);
+	/* Half of what is in part: once unknown, always. */
+	map(&world, MW_KIND_VM, 0x30000, 0x8000);
+	assert_null(mw_view_space(&input, world.track, world.arena, &world.report, world.group_of));
+	assert_true(stacks[MW_KIND_COUNT - 1 - MW_KIND_VM].resident == UNKNOWN);
+	input.at_end = false;
+	assert_null(mw_view_space(&input, world.track, world.arena, &world.report, world.group_of));
+	assert_true(stacks[MW_KIND_COUNT - 1 - MW_KIND_VM_INTERNAL].resident == UNKNOWN);
+	world.report.space = NULL;
+	assert_null(mw_view_space(NULL, world.track, world.arena, &world.report, world.group_of));
+	assert_null(world.report.space);
+	assert_true(stacks[MW_KIND_COUNT - 1 - MW_KIND_VM].resident == UNKNOWN);
+	deinit(&world);
+}
+
+/* --- heap handles ---------------------------------------------------------------------------------------------------
+ */
+
+static void add(struct mw_heaps *heaps, mw_addr start, mw_addr end, enum mw_region_kind kind, mw_addr arena)
+{
+	char path[40] = "[heap]";
+
+	if (arena)
+		mw_heaps_arena_path(arena, path);
+	assert_null(mw_heaps_add_mapping(heaps, &(struct mw_stored_mapping){start, end, kind, 0, path}));
+}
+
+static void assert_heap(struct mw_heaps *heaps, mw_addr addr, uint64_t bytes, uint32_t hook, const char *name)
+{
+	uint32_t heap = mw_heaps_of(heaps, addr, bytes, MW_KIND_HEAP, hook);
+
+	assert_in_range(heap, 0, mw_heaps_count(heaps) - 1);
+	if (!name)
+		assert_null(mw_heaps_name(heaps, heap));
+	else
+		assert_string_equal(mw_heaps_name(heaps, heap), name);
+}
+
+static void names_glibcs_heaps(void **state)
+{
+	struct mw_heaps *heaps;
+
+	(void)state;
+	assert_null(mw_heaps_create(&heaps));
+	assert_heap(heaps, 0x7f0000000010, MIB, UINT32_MAX, NULL); /* nothing is known */
+	add(heaps, 64 * 3 * MIB, 64 * 4 * MIB, MW_REGION_ARENA, 64 * 3 * MIB + 48);
+	assert_heap(heaps, 64 * 3 * MIB + 5000, 10, UINT32_MAX, "arena 1");
+	/* Another look finds one before it, a second heap of the first, and the same again. */
+	add(heaps, 64 * 3 * MIB, 64 * 4 * MIB, MW_REGION_ARENA, 64 * 3 * MIB + 48);
+	add(heaps, 64 * 8 * MIB, 64 * 9 * MIB, MW_REGION_ARENA, 64 * 3 * MIB + 48);
+	add(heaps, 64 * 2 * MIB, 64 * 2 * MIB + 4096, MW_REGION_ARENA, 64 * 2 * MIB + 48);
+	add(heaps, 64 * 2 * MIB, 64 * 3 * MIB, MW_REGION_ARENA, 64 * 2 * MIB + 48);
+	add(heaps, 0x100000, 0x140000, MW_REGION_HEAP, 0);
+	add(heaps, 0x100000, 0x200000, MW_REGION_HEAP, 0);
+	add(heaps, 0x300000, 0x400000, MW_REGION_ANONYMOUS, 0);
+	assert_int_equal(mw_heaps_count(heaps), 9);
+	assert_heap(heaps, 64 * 2 * MIB + 5000, 10, UINT32_MAX, "arena 1");
+	assert_heap(heaps, 64 * 3 * MIB + 5008, 10, UINT32_MAX, "arena 2");
+	assert_heap(heaps, 64 * 9 * MIB - 16, 10, 3, "arena 2");
+	assert_heap(heaps, 0x100010, 10, UINT32_MAX, "main");
+	assert_heap(heaps, 0x1ffff0, 10, UINT32_MAX, "main");
+	assert_heap(heaps, 0x200000, 10, UINT32_MAX, NULL);
+	assert_heap(heaps, 0x300010, 200000, UINT32_MAX, "mmapped");
+	assert_heap(heaps, 0x300010, UNKNOWN, UINT32_MAX, "mmapped");
+	assert_heap(heaps, 0x300040, 200000, UINT32_MAX, "mmapped"); /* aligned */
+	assert_heap(heaps, 0x300040, UNKNOWN, UINT32_MAX, NULL);
+	assert_int_equal(mw_heaps_of(heaps, 0x100010, 10, MW_KIND_VM, UINT32_MAX), 0);
+	mw_heaps_destroy(heaps);
+	mw_heaps_destroy(NULL);
+}
+
+static void names_other_allocators(void **state)
+{
+	struct mw_heaps *heaps;
+
+	(void)state;
+	assert_null(mw_heaps_create(&heaps));
+	add(heaps, 0x100000, 0x200000, MW_REGION_HEAP, 0);
+	assert_null(mw_heaps_add_hook(heaps, 0, "malloc", "/usr/lib/libc.so.6"));
+	assert_null(mw_heaps_add_hook(heaps, 1, "operator new(unsigned long)", "/usr/lib/libstdc++.so.6"));
+	assert_null(mw_heaps_add_hook(heaps, 300, "mi_malloc", "/opt/app"));
+	assert_null(mw_heaps_add_hook(heaps, 2, NULL, NULL));
+	assert_heap(heaps, 0x100010, 10, 300, "mimalloc");
+	assert_heap(heaps, 0x100010, 10, 0, "main");
+	assert_heap(heaps, 0x100010, 10, 1, "main");
+	assert_heap(heaps, 0x100010, 10, 2, "main");
+	/* One that stands in glibc's place has all that is asked for by way of others. */
+	assert_null(mw_heaps_add_hook(heaps, 4, "malloc", "/usr/lib/libjemalloc.so.2"));
+	assert_heap(heaps, 0x100010, 10, 1, "jemalloc");
+	assert_heap(heaps, 0x100010, 10, 4, "jemalloc");
+	assert_heap(heaps, 0x100010, 10, 300, "mimalloc");
+	assert_null(mw_heaps_add_hook(heaps, 5, "malloc", "/lib/ld-musl-x86_64.so.1"));
+	assert_heap(heaps, 0x100010, 10, 5, "musl");
+	mw_heaps_destroy(heaps);
+}
+
+/* Paths come from recordings, too. */
+static void bears_any_path(void **state)
+{
+	static const char *const paths[] = {"", "[arena ", "[arena ]", "[arena x]", "[arena 12", "[arena 12]x", NULL};
+	struct mw_heaps *heaps;
+
+	(void)state;
+	assert_null(mw_heaps_create(&heaps));
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		const struct mw_stored_mapping mapping = {0x1000, 0x2000, MW_REGION_ARENA, 0, paths[i]};
+
+		assert_null(mw_heaps_add_mapping(heaps, &mapping));
+	}
+	assert_null(mw_heaps_add_mapping(
+		heaps, &(struct mw_stored_mapping){0x2000, 0x1000, MW_REGION_ARENA, 0, "[arena 12]"}));
+	assert_int_equal(mw_heaps_count(heaps), 7);
+	assert_heap(heaps, 0x1010, 100, 0, NULL);
+	mw_heaps_destroy(heaps);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sums_kinds),
+		cmocka_unit_test(finds_unattributed),
+		cmocka_unit_test(tells_what_of_blocks_is_resident),
+		cmocka_unit_test(names_glibcs_heaps),
+		cmocka_unit_test(names_other_allocators),
+		cmocka_unit_test(bears_any_path),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
