@@ -179,9 +179,10 @@ static struct mw_report_hook server_hooks[] = {
 };
 
 static struct mw_report_sample server_memory[] = {
-	{0, 100 << 20, 90 << 20, 1ull << 30, 0, 0},
-	{15, 108 << 20, MW_SIZE_UNKNOWN, (1ull << 30) + (1 << 20), 7 << 20, 1 << 20},
-	{30, 116 << 20, 105 << 20, (1ull << 30) + (1 << 20), 14 << 20, 1 << 20},
+	{0, 100 << 20, 90 << 20, 1ull << 30, 0, 0, 40 << 20, 8 << 20, 48 << 20},
+	{15, 108 << 20, MW_SIZE_UNKNOWN, (1ull << 30) + (1 << 20), 7 << 20, 1 << 20, MW_SIZE_UNKNOWN, MW_SIZE_UNKNOWN,
+	 MW_SIZE_UNKNOWN},
+	{30, 116 << 20, 105 << 20, (1ull << 30) + (1 << 20), 14 << 20, 1 << 20, 54 << 20, 10 << 20, 64 << 20},
 };
 
 static const char *server_command[] = {SERVER, "--port", "8080"};

@@ -130,7 +130,8 @@ static void test_frames(void **state)
 /* All that is copied from elsewhere. */
 static void test_surroundings(void **state)
 {
-	struct mw_report_sample samples[] = {{0, 1, 2, 3, 4, 5}, {1, 6, MW_SIZE_UNKNOWN, 7, 8, 9}};
+	struct mw_report_sample samples[] = {{0, 1, 2, 3, 4, 5, 10, 11, 21},
+					     {1, 6, MW_SIZE_UNKNOWN, 7, 8, 9, 12, 13, 25}};
 	struct mw_report *report;
 	struct world world;
 
