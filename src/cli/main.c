@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* main.c: memwatch's commands. */
+#include "cli/diff.h"
 #include "cli/doctor.h"
 #include "cli/message.h"
 #include "cli/options.h"
@@ -12,7 +13,7 @@
 #include <string.h>
 
 /* Without one of these, the command line is that of a recording. */
-static const char *const verbs[] = {"doctor", "report", NULL};
+static const char *const verbs[] = {"diff", "doctor", "report", NULL};
 
 static struct mw_error *unknown_verb(const char *word)
 {
@@ -75,6 +76,8 @@ static struct mw_error *run(int argc, char **argv)
 		return run_record(argc, argv);
 	if (strcmp(argv[1], "doctor") == 0)
 		return run_doctor(argc - 1, argv + 1);
+	if (strcmp(argv[1], "diff") == 0)
+		return mw_cli_diff(argc - 1, argv + 1);
 	if (strcmp(argv[1], "report") == 0)
 		return mw_cli_report(argc - 1, argv + 1);
 	return unknown_verb(argv[1]);

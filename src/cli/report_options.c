@@ -19,7 +19,7 @@ const char mw_cli_help_report[] = "Usage: memwatch report RECORDING [OPTION...]\
 				  "      --from SECONDS       the interval's begin, since the window's (default: 0)\n"
 				  "      --to SECONDS         and its end   (default: the window's)\n"
 				  "      --at SECONDS|peak    what was not freed at that moment, or when most was not\n"
-				  "      --symbols DIR        where else files with symbols lie, found by build-id;\n"
+				  "      --symbols DIR        where else symbols lie, found by build-id;\n"
 				  "                           may be given several times\n"
 				  "      --top N              stacks in the text report (default: 10)\n"
 				  "      --json FILE          the whole report as JSON; '-' is standard output\n"
