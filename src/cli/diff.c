@@ -88,6 +88,12 @@ static struct mw_error *read_moments(struct source *source, uint64_t then_ns, ui
 	return NULL;
 }
 
+/* It breaks off, or nobody told how the process's window ended: its length is that of what is there. */
+static bool is_cut(const struct mw_replay *replay, size_t process)
+{
+	return mw_replay_state(replay)->cut || !mw_replay_facts(replay, process)->has_end;
+}
+
 /* --- one process --------------------------------------------------------------------------------------- */
 
 static struct mw_error *find_moments(struct session *session, size_t process, struct mw_cli_moment out[MW_DIFF_SIDES])
@@ -101,8 +107,8 @@ static struct mw_error *find_moments(struct session *session, size_t process, st
 
 		if (!word)
 			word = session->single && side == MW_DIFF_OLD ? "start" : "end";
-		MW_TRY(mw_cli_moment_find(names[side], word, mw_replay_facts(replay, process),
-					  mw_replay_state(replay)->cut, &out[side]));
+		MW_TRY(mw_cli_moment_find(names[side], word, mw_replay_facts(replay, process), is_cut(replay, process),
+					  &out[side]));
 	}
 	if (!session->single || out[MW_DIFF_OLD].time_ns < out[MW_DIFF_NEW].time_ns)
 		return NULL;
@@ -126,7 +132,7 @@ static void fill_snapshot(const char *file, const struct mw_replay *replay, size
 		.exe = facts->target.exe,
 		.started_realtime_ns = facts->target.started_realtime_ns,
 		.at = (double)(moment->time_ns < length ? moment->time_ns : length) / 1e9,
-		.cut = mw_replay_state(replay)->cut,
+		.cut = is_cut(replay, process),
 		.lost_events = facts->stats.lost_events + mw_track_missed(mw_replay_track(replay, process)),
 		.lost_stacks = facts->stats.lost_stacks,
 	};
@@ -175,14 +181,17 @@ static struct mw_error *compare(struct session *session, size_t process)
 
 /* --- what is to be known beside ------------------------------------------------------------------------ */
 
-static void tell_cut(struct session *session, enum mw_diff_side side)
+static void tell_cut(const char *file, const struct mw_replay *replay, size_t first, size_t count)
 {
-	const struct mw_store_state *state = mw_replay_state(session->sources[side].replay);
+	const struct mw_store_state *state = mw_replay_state(replay);
+	bool cut = false;
 
-	if (!state->cut)
+	for (size_t i = first; i < first + count; i++)
+		cut = cut || is_cut(replay, i);
+	if (!cut)
 		return;
 	fputs("memwatch: '", stderr);
-	mw_cli_put_clean(stderr, session->options->files[side]);
+	mw_cli_put_clean(stderr, file);
 	fputs("' was cut off: ", stderr);
 	mw_cli_put_clean(stderr, state->why ? state->why : "its end is missing");
 	fprintf(stderr, "; %" PRIu64 " of %" PRIu64 " bytes are good, and compared\n", state->good, state->size);
@@ -220,9 +229,9 @@ static struct mw_error *choose_processes(struct session *session, size_t *first,
 	*count = session->options->process ? 1 : both;
 	if (old != new && !session->options->process)
 		fprintf(stderr,
-			"memwatch: the old recording is of %zu process%s, the new one of %zu: the first %zu are "
-			"compared, the others are left out\n",
-			old, old == 1 ? "" : "es", new, both);
+			"memwatch: the old recording is of %zu process%s, the new one of %zu: what only one has is "
+			"left out\n",
+			old, old == 1 ? "" : "es", new);
 	return NULL;
 }
 
@@ -275,7 +284,7 @@ static struct mw_error *run(struct session *session)
 		MW_TRY(compare(session, first + i));
 	mw_progress_clear(&session->progress);
 	for (unsigned side = 0; side < (session->single ? 1u : MW_DIFF_SIDES); side++)
-		tell_cut(session, (enum mw_diff_side)side);
+		tell_cut(session->options->files[side], session->sources[side].replay, first, count);
 	for (size_t i = 0; i < count; i++)
 		tell_depth(session, first + i);
 	return write_all(session);
