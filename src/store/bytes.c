@@ -4,6 +4,7 @@
 
 #include "store/format.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static void put_bytes(struct mw_store_put *put, const void *bytes, size_t size)
@@ -51,6 +52,18 @@ void mw_store_put_blob(struct mw_store_put *put, const uint8_t *bytes, size_t si
 {
 	mw_store_put_number(put, size);
 	put_bytes(put, bytes, size);
+}
+
+bool mw_store_buffer_room(struct mw_store_buffer *buffer, size_t wanted)
+{
+	if (wanted < 1)
+		wanted = 1;
+	if (wanted <= buffer->size)
+		return true;
+	free(buffer->bytes);
+	buffer->bytes = malloc(wanted);
+	buffer->size = buffer->bytes ? wanted : 0;
+	return buffer->bytes;
 }
 
 uint64_t mw_store_get_number(struct mw_store_get *get)

@@ -33,6 +33,15 @@ int64_t mw_store_get_signed(struct mw_store_get *get);
 const char *mw_store_get_string(struct mw_store_get *get);
 const uint8_t *mw_store_get_blob(struct mw_store_get *get, size_t *size);
 
+/* Bytes that are made anew where more are wanted. */
+struct mw_store_buffer {
+	uint8_t *bytes;
+	size_t size;
+};
+
+/* See that there are `wanted`, at least one; what was in them is lost. False without memory: then there are none. */
+bool mw_store_buffer_room(struct mw_store_buffer *buffer, size_t wanted);
+
 static inline uint64_t mw_store_zigzag(uint64_t difference)
 {
 	return difference << 1 ^ (0 - (difference >> 63));

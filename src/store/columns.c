@@ -80,7 +80,7 @@ static uint8_t width_of(const uint64_t *values, size_t count)
 
 	for (size_t i = 0; i < count; i++)
 		all |= values[i];
-	return all ? (uint8_t)((64 - __builtin_clzll(all) + 7) / 8) : 0;
+	return all ? (uint8_t)((71U - (unsigned int)__builtin_clzll(all)) / 8) : 0;
 }
 
 static unsigned int common_shift(const struct mw_event *events, size_t count)
@@ -195,7 +195,8 @@ static bool assemble(struct decoder *decoder, size_t count, struct mw_event *out
 
 	for (size_t i = 0; i < count; i++) {
 		uint8_t what = decoder->what[i];
-		unsigned int type = what & TYPE_MASK, kind = (what & KIND_MASK) >> KIND_SHIFT;
+		unsigned int type = what & (unsigned int)TYPE_MASK,
+			     kind = (unsigned int)(what & KIND_MASK) >> KIND_SHIFT;
 		uint32_t thread = (uint32_t)values[THREAD][i];
 		uint64_t *slot = &decoder->last[thread % SLOT_COUNT];
 		/* 0 or all ones, so that nothing hangs on what cannot be foreseen */

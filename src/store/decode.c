@@ -6,6 +6,10 @@
 #include "store/encode.h"
 #include "store/known.h"
 
+/* No list of structs is longer than its bytes are by more than that: 16 bytes of 2, 40 of 5. Two lengths bound it, that
+ * and MW_STORE_LIST_MAX. */
+#define LIST_FACTOR 8U
+
 /* Of one record. */
 struct record {
 	const struct mw_store_telling *telling;
@@ -59,7 +63,7 @@ static uint32_t get_count(struct mw_store_get *get, uint32_t limit, size_t least
 static struct mw_error *tell_target(struct record *record)
 {
 	struct mw_store_get *get = &record->get;
-	const char **command = (const char **)(void *)record->telling->list;
+	const char **command = (const char **)(void *)record->telling->list.bytes;
 	struct mw_stored_target target = {.command = command};
 	uint32_t flags;
 
@@ -138,7 +142,7 @@ static struct mw_error *tell_thread(struct record *record)
 static struct mw_error *tell_stack(struct record *record)
 {
 	struct mw_store_get *get = &record->get;
-	struct mw_raw_frame *frames = (struct mw_raw_frame *)(void *)record->telling->list;
+	struct mw_raw_frame *frames = (struct mw_raw_frame *)(void *)record->telling->list.bytes;
 	struct mw_raw_stack stack = {.frames = frames};
 	uint32_t number = mw_store_get_below(get, UINT32_MAX);
 	bool used = mw_store_get_below(get, 2);
@@ -203,7 +207,7 @@ static struct mw_error *tell_mapping(struct record *record)
 static struct mw_error *tell_symbol(struct record *record)
 {
 	struct mw_store_get *get = &record->get;
-	struct mw_stored_frame *frames = (struct mw_stored_frame *)(void *)record->telling->list;
+	struct mw_stored_frame *frames = (struct mw_stored_frame *)(void *)record->telling->list.bytes;
 	struct mw_stored_symbol symbol = {.module = get_reference(get), .frames = frames};
 
 	_Static_assert(sizeof(*frames) * MW_STORE_SYMBOL_LIST_MAX <= MW_STORE_CHUNK_MAX, "the list fits");
@@ -222,7 +226,7 @@ static struct mw_error *tell_symbol(struct record *record)
 static struct mw_error *tell_end(struct record *record)
 {
 	struct mw_store_get *get = &record->get;
-	struct mw_stored_figure *figures = (struct mw_stored_figure *)(void *)record->telling->list;
+	struct mw_stored_figure *figures = (struct mw_stored_figure *)(void *)record->telling->list.bytes;
 	struct mw_stored_end end = {.length_ns = mw_store_get_number(get), .figures = figures};
 
 	_Static_assert(sizeof(*figures) * MW_STORE_LIST_MAX <= MW_STORE_CHUNK_MAX, "the list fits");
@@ -246,12 +250,15 @@ static const teller tellers[MW_STORE_TYPE_COUNT] = {
 	[MW_STORE_SYMBOLS] = tell_symbol, [MW_STORE_ENDS] = tell_end,
 };
 
-struct mw_error *mw_store_tell(const struct mw_store_telling *telling, struct mw_store_process *process,
+struct mw_error *mw_store_tell(struct mw_store_telling *telling, struct mw_store_process *process,
 			       const struct mw_store_chunk *chunk, const uint8_t *content, const char **why)
 {
 	struct mw_store_get all = {content, content + chunk->raw_size, false};
 	struct record record = {.telling = telling, .process = process, .number = chunk->process};
+	size_t list = LIST_FACTOR * (size_t)chunk->raw_size;
 
+	if (!mw_store_buffer_room(&telling->list, list < MW_STORE_CHUNK_MAX ? list : MW_STORE_CHUNK_MAX))
+		return mw_error_nomem();
 	for (uint32_t i = 0; i < chunk->count; i++) {
 		size_t size;
 		const uint8_t *bytes = mw_store_get_blob(&all, &size);

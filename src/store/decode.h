@@ -3,6 +3,7 @@
 #ifndef MW_STORE_DECODE_H
 #define MW_STORE_DECODE_H
 
+#include "store/bytes.h"
 #include "store/format.h"
 #include "store/reader.h"
 
@@ -23,14 +24,14 @@ void mw_store_process_deinit(struct mw_store_process *process);
 /* What telling needs: one a reading. */
 struct mw_store_telling {
 	const struct mw_store_visitor *visitor;
-	uint8_t *list; /* scratch for a record's list, MW_STORE_CHUNK_MAX bytes */
+	struct mw_store_buffer list; /* scratch for a record's list, at most MW_STORE_CHUNK_MAX bytes */
 };
 
 /*
  * Tell all records of a chunk that is not of events. *why is set where one of them makes no sense: those before it have
  * been told. Errors: the visitor's, MEMORY.
  */
-struct mw_error *mw_store_tell(const struct mw_store_telling *telling, struct mw_store_process *process,
+struct mw_error *mw_store_tell(struct mw_store_telling *telling, struct mw_store_process *process,
 			       const struct mw_store_chunk *chunk, const uint8_t *content,
 			       const char **why) MW_MUST_CHECK;
 

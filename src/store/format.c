@@ -38,7 +38,9 @@ void mw_store_save64(uint8_t *at, uint64_t value)
 
 void mw_store_pack_file(uint8_t out[MW_STORE_FILE_HEADER])
 {
-	memcpy(out, MW_STORE_MAGIC, 8);
+	static const uint8_t magic[8] = {0x89, 'M', 'W', 'R', 'E', 'C', '\r', '\n'};
+
+	memcpy(out, magic, sizeof(magic));
 	mw_store_save32(out + 8, MW_STORE_VERSION);
 	mw_store_save32(out + 12, 0);
 }

@@ -7,7 +7,6 @@
 
 #include <memwatch/event.h>
 
-#define MW_STORE_MAGIC        "\x89MWREC\r\n" /* 8 bytes */
 #define MW_STORE_VERSION      1u
 #define MW_STORE_FILE_HEADER  16u         /* bytes */
 #define MW_STORE_CHUNK_MAGIC  0x4b43574du /* "MWCK" */

@@ -104,8 +104,8 @@ void mw_store_close(struct mw_store_reader *reader)
 	free(reader);
 }
 
-/* The process a chunk is of. Errors: MEMORY. */
-static struct mw_error *find_process(struct reading *reading, uint32_t number, struct mw_store_process **out)
+/* The process a chunk is of; NULL without memory. */
+static struct mw_store_process *find_process(struct reading *reading, uint32_t number)
 {
 	if (number >= reading->process_room) {
 		size_t room = number < 8 ? 8 : 2 * (size_t)number;
@@ -113,42 +113,40 @@ static struct mw_error *find_process(struct reading *reading, uint32_t number, s
 			reallocarray(reading->processes, room, sizeof(struct mw_store_process *));
 
 		if (!processes)
-			return mw_error_nomem();
+			return NULL;
 		memset(processes + reading->process_room, 0, (room - reading->process_room) * sizeof(*processes));
 		reading->processes = processes;
 		reading->process_room = room;
 	}
 	if (!reading->processes[number]) {
 		reading->processes[number] = calloc(1, sizeof(struct mw_store_process));
-		if (!reading->processes[number])
-			return mw_error_nomem();
-		reading->state.processes++;
+		if (reading->processes[number])
+			reading->state.processes++;
 	}
-	*out = reading->processes[number];
-	return NULL;
+	return reading->processes[number];
 }
 
 static struct mw_error *tell_events(const struct reading *reading, const struct mw_store_process *process,
 				    const struct mw_store_slot *slot, const char **why)
 {
 	const struct mw_store_known *threads = &process->threads, *stacks = &process->stacks;
+	const struct mw_event *events = (const struct mw_event *)(const void *)slot->events.bytes;
 	bool good = slot->named.threads <= threads->next && slot->named.stacks <= stacks->next;
 
 	/* One by one only where a number may be of none. */
 	if (good && (threads->missing || stacks->missing))
-		good = mw_store_knows_all(process, slot->events, slot->chunk.count);
-	if (!good) {
-		*why = "an event is of a stack or a thread that is not in it";
-		return NULL;
-	}
-	return reading->visitor->events(reading->visitor->context, slot->chunk.process, slot->events,
-					slot->chunk.count);
+		good = mw_store_knows_all(process, events, slot->chunk.count);
+	if (good)
+		return reading->visitor->events(reading->visitor->context, slot->chunk.process, events,
+						slot->chunk.count);
+	*why = "an event is of a stack or a thread that is not in it";
+	return NULL;
 }
 
 /* The end tells how many chunks there are before it: without one there is more that is missing. */
 static void take_close(struct reading *reading, const struct mw_store_slot *slot, const char **why)
 {
-	struct mw_store_get get = {slot->content, slot->content + slot->chunk.raw_size, false};
+	struct mw_store_get get = {slot->content.bytes, slot->content.bytes + slot->chunk.raw_size, false};
 	struct mw_store_get record;
 	size_t size;
 
@@ -162,7 +160,7 @@ static void take_close(struct reading *reading, const struct mw_store_slot *slot
 
 static struct mw_error *take_chunk(struct reading *reading, const struct mw_store_slot *slot, const char **why)
 {
-	struct mw_store_process *process = NULL;
+	struct mw_store_process *process;
 
 	if (reading->closed) {
 		*why = "there is more behind its end";
@@ -178,12 +176,14 @@ static struct mw_error *take_chunk(struct reading *reading, const struct mw_stor
 		*why = "a chunk's header makes no sense";
 		return NULL;
 	}
-	MW_TRY(find_process(reading, slot->chunk.process, &process));
+	process = find_process(reading, slot->chunk.process);
+	if (!process)
+		return mw_error_nomem();
 	if (slot->skipped)
 		return NULL;
 	if (slot->chunk.type == MW_STORE_EVENTS)
 		return tell_events(reading, process, slot, why);
-	return mw_store_tell(&reading->telling, process, &slot->chunk, slot->content, why);
+	return mw_store_tell(&reading->telling, process, &slot->chunk, slot->content.bytes, why);
 }
 
 /* One step. *more: there may be another. */
@@ -195,6 +195,8 @@ static struct mw_error *take_step(struct reading *reading, const struct mw_store
 	*more = false;
 	switch (slot->step) {
 	case MW_STORE_STEP_TROUBLE:
+		if (slot->errnum == ENOMEM)
+			return mw_error_nomem();
 		return mw_error_create(MW_ERROR_SYSTEM, slot->errnum, "can't read the recording");
 	case MW_STORE_STEP_DAMAGE:
 		why = reading->closed ? "there is more behind its end" : slot->why;
@@ -262,9 +264,6 @@ struct mw_error *mw_store_read(struct mw_store_reader *reader, const struct mw_s
 
 	if (fstat(reader->fd, &what) != 0)
 		return mw_error_create(MW_ERROR_SYSTEM, errno, "can't read the recording %s", reader->path);
-	reading.telling.list = malloc(MW_STORE_CHUNK_MAX);
-	if (!reading.telling.list)
-		return mw_error_nomem();
 	reading.unpacker.fd = reader->fd;
 	reading.unpacker.size = reading.state.size = (uint64_t)what.st_size;
 	reading.state.good = MW_STORE_FILE_HEADER;
@@ -282,6 +281,6 @@ struct mw_error *mw_store_read(struct mw_store_reader *reader, const struct mw_s
 		free(reading.processes[i]);
 	}
 	free(reading.processes);
-	free(reading.telling.list);
+	free(reading.telling.list.bytes);
 	return err;
 }

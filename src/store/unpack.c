@@ -52,29 +52,45 @@ static bool decompress(ZSTD_DCtx *zstd, const uint8_t *in, size_t size, uint8_t 
 	return made == wanted;
 }
 
+static enum mw_store_step no_memory(struct mw_store_slot *slot)
+{
+	slot->errnum = ENOMEM;
+	return MW_STORE_STEP_TROUBLE;
+}
+
+static enum mw_store_step unpack_events(struct mw_store_slot *slot)
+{
+	const struct mw_store_chunk *chunk = &slot->chunk;
+
+	if (chunk->count > MW_STORE_EVENTS_MAX)
+		return damage(slot, "a chunk of events has no sensible number of them");
+	if (!mw_store_buffer_room(&slot->events, chunk->count * sizeof(struct mw_event)))
+		return no_memory(slot);
+	slot->why = mw_store_columns_decode(slot->content.bytes, chunk->raw_size, chunk->count,
+					    (struct mw_event *)(void *)slot->events.bytes, &slot->named);
+	return slot->why ? MW_STORE_STEP_DAMAGE : MW_STORE_STEP_CHUNK;
+}
+
 static enum mw_store_step unpack(struct mw_store_unpacker *unpacker, struct mw_store_slot *slot)
 {
 	const struct mw_store_chunk *chunk = &slot->chunk;
-	const uint8_t *content = unpacker->stored;
 
 	if (chunk->coding == MW_STORE_ZSTD) {
-		content = slot->content;
-		if (!decompress(unpacker->zstd, unpacker->stored, chunk->stored_size, slot->content, chunk->raw_size))
+		if (!mw_store_buffer_room(&slot->content, chunk->raw_size))
+			return no_memory(slot);
+		if (!decompress(unpacker->zstd, unpacker->stored.bytes, chunk->stored_size, slot->content.bytes,
+				chunk->raw_size))
 			return damage(slot, "a chunk can't be decompressed");
 	} else if (chunk->coding != MW_STORE_RAW || chunk->raw_size != chunk->stored_size) {
 		return damage(slot, "a chunk is compressed in an unknown way");
 	} else {
 		/* Who tells it has it while the next one is read. */
-		uint8_t *other = slot->content;
+		struct mw_store_buffer other = slot->content;
 
 		slot->content = unpacker->stored;
 		unpacker->stored = other;
-		content = slot->content;
 	}
-	if (chunk->type != MW_STORE_EVENTS)
-		return MW_STORE_STEP_CHUNK;
-	slot->why = mw_store_columns_decode(content, chunk->raw_size, chunk->count, slot->events, &slot->named);
-	return slot->why ? MW_STORE_STEP_DAMAGE : MW_STORE_STEP_CHUNK;
+	return chunk->type == MW_STORE_EVENTS ? unpack_events(slot) : MW_STORE_STEP_CHUNK;
 }
 
 static enum mw_store_step step(struct mw_store_unpacker *unpacker, struct mw_store_slot *slot)
@@ -95,16 +111,20 @@ static enum mw_store_step step(struct mw_store_unpacker *unpacker, struct mw_sto
 		return damage(slot, "a chunk has a size that makes no sense");
 	if (got >= 0 && chunk->sequence != unpacker->sequence)
 		return damage(slot, "a chunk is missing");
+	if (got >= 0 && rest < sizeof(header) + chunk->stored_size)
+		return damage(slot, "it ends inside a chunk");
+	if (got >= 0 && !mw_store_buffer_room(&unpacker->stored, chunk->stored_size))
+		return no_memory(slot);
 	if (got >= 0)
-		got = mw_store_read_at(unpacker->fd, unpacker->stored, chunk->stored_size,
+		got = mw_store_read_at(unpacker->fd, unpacker->stored.bytes, chunk->stored_size,
 				       unpacker->at + sizeof(header));
 	if (got < 0) {
 		slot->errnum = errno;
 		return MW_STORE_STEP_TROUBLE;
 	}
-	if ((uint64_t)got < chunk->stored_size || rest < sizeof(header) + chunk->stored_size)
+	if ((uint64_t)got < chunk->stored_size)
 		return damage(slot, "it ends inside a chunk");
-	if (!mw_store_hash_fits(chunk, header, unpacker->stored))
+	if (!mw_store_hash_fits(chunk, header, unpacker->stored.bytes))
 		return damage(slot, "a chunk's checksum does not fit its bytes");
 	unpacker->sequence++;
 	unpacker->at += sizeof(header) + chunk->stored_size;
@@ -142,28 +162,11 @@ static void *run(void *context)
 static void free_buffers(struct mw_store_unpacker *unpacker)
 {
 	for (size_t i = 0; i < MW_STORE_AHEAD; i++) {
-		free(unpacker->slots[i].content);
-		free(unpacker->slots[i].events);
+		free(unpacker->slots[i].content.bytes);
+		free(unpacker->slots[i].events.bytes);
 	}
-	free(unpacker->stored);
+	free(unpacker->stored.bytes);
 	ZSTD_freeDCtx(unpacker->zstd);
-}
-
-static bool make_buffers(struct mw_store_unpacker *unpacker)
-{
-	bool all = true;
-
-	for (size_t i = 0; i < MW_STORE_AHEAD; i++) {
-		struct mw_store_slot *slot = &unpacker->slots[i];
-
-		slot->content = malloc(MW_STORE_CHUNK_MAX);
-		if (unpacker->wanted[MW_STORE_EVENTS])
-			slot->events = malloc(MW_STORE_EVENTS_MAX * sizeof(*slot->events));
-		all = all && slot->content && (slot->events || !unpacker->wanted[MW_STORE_EVENTS]);
-	}
-	unpacker->stored = malloc(MW_STORE_CHUNK_MAX);
-	unpacker->zstd = ZSTD_createDCtx();
-	return all && unpacker->stored && unpacker->zstd;
 }
 
 struct mw_error *mw_store_unpacker_start(struct mw_store_unpacker *unpacker)
@@ -172,10 +175,9 @@ struct mw_error *mw_store_unpacker_start(struct mw_store_unpacker *unpacker)
 	int errnum;
 
 	unpacker->at = MW_STORE_FILE_HEADER;
-	if (!make_buffers(unpacker)) {
-		free_buffers(unpacker);
+	unpacker->zstd = ZSTD_createDCtx();
+	if (!unpacker->zstd)
 		return mw_error_nomem();
-	}
 	pthread_mutex_init(&unpacker->lock, NULL);
 	pthread_cond_init(&unpacker->changed, NULL);
 	sigfillset(&all);

@@ -6,6 +6,7 @@
 #ifndef MW_STORE_UNPACK_H
 #define MW_STORE_UNPACK_H
 
+#include "store/bytes.h"
 #include "store/columns.h"
 
 #include <pthread.h>
@@ -27,8 +28,8 @@ struct mw_store_slot {
 	struct mw_store_chunk chunk;
 	uint64_t end; /* of the chunk in the file */
 	bool skipped; /* nobody wants its content */
-	uint8_t *content;
-	struct mw_event *events;
+	struct mw_store_buffer content;
+	struct mw_store_buffer events; /* struct mw_event */
 	struct mw_store_named named;
 };
 
@@ -38,7 +39,7 @@ struct mw_store_unpacker {
 	bool wanted[MW_STORE_TYPE_COUNT]; /* chunks whose content is unpacked */
 	/* The thread's own. */
 	uint64_t at, sequence;
-	uint8_t *stored;
+	struct mw_store_buffer stored;
 	void *zstd;
 	/* What follows: under the lock. */
 	pthread_t thread;

@@ -53,10 +53,7 @@ struct mw_error *mw_store_create(const char *path, struct mw_store_writer **out)
 	writer->scratch = malloc(MW_STORE_CHUNK_MAX);
 	if (asprintf(&writer->temp, "%s.XXXXXX", path) < 0)
 		writer->temp = NULL;
-	if (!writer->path || !writer->temp || !writer->scratch)
-		err = mw_error_nomem();
-	else
-		err = open_temp(writer);
+	err = writer->path && writer->temp && writer->scratch ? open_temp(writer) : mw_error_nomem();
 	if (!err)
 		err = mw_store_queue_start(&writer->queue, writer->fd);
 	if (err)

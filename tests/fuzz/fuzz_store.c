@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT
+/*
+ * fuzz_store: libFuzzer's bytes as a recording. Checksums are not looked at in this build. Whatever the bytes are,
+ * reading ends, strings end, and events name only what was told.
+ */
+#include "store/format.h"
+#include "store/reader.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define STACKS_SEEN 4096U
+
+struct seen {
+	uint8_t stacks[STACKS_SEEN], threads[STACKS_SEEN]; /* of process 0 */
+	volatile size_t sum;
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+static void look(struct seen *seen, const char *text)
+{
+	seen->sum += text ? strlen(text) : 0;
+}
+
+static void insist(bool good)
+{
+	if (!good)
+		abort();
+}
+
+static struct mw_error *take_target(void *context, uint32_t process, const struct mw_stored_target *target)
+{
+	(void)process;
+	look(context, target->comm);
+	look(context, target->exe);
+	look(context, target->engine);
+	look(context, target->engine_reason);
+	for (size_t i = 0; i < target->command_count; i++)
+		look(context, target->command[i]);
+	return NULL;
+}
+
+static struct mw_error *take_hook(void *context, uint32_t process, const struct mw_stored_hook *hook)
+{
+	(void)process;
+	look(context, hook->function);
+	look(context, hook->module);
+	look(context, hook->refused);
+	insist(hook->number < MW_STORE_NUMBER_MAX && hook->kind < MW_KIND_COUNT);
+	return NULL;
+}
+
+static struct mw_error *take_module(void *context, uint32_t process, const struct mw_stored_module *module)
+{
+	struct seen *seen = context;
+
+	(void)process;
+	look(seen, module->path);
+	for (size_t i = 0; i < module->build_id_size; i++)
+		seen->sum += module->build_id[i];
+	insist(module->number < MW_STORE_NUMBER_MAX);
+	return NULL;
+}
+
+static struct mw_error *take_before(void *context, uint32_t process, mw_addr start, mw_addr end)
+{
+	(void)context, (void)process;
+	insist(start <= end);
+	return NULL;
+}
+
+static struct mw_error *take_thread(void *context, uint32_t process, const struct mw_stored_thread *thread)
+{
+	struct seen *seen = context;
+
+	look(seen, thread->name);
+	if (process == 0 && thread->number < STACKS_SEEN)
+		seen->threads[thread->number] = 1;
+	return NULL;
+}
+
+static struct mw_error *take_stack(void *context, uint32_t process, uint32_t number, const struct mw_raw_stack *stack)
+{
+	struct seen *seen = context;
+
+	insist(stack->kind < MW_KIND_COUNT && stack->cut <= MW_STACK_BROKEN);
+	for (uint32_t i = 0; i < stack->count; i++)
+		insist(stack->frames[i].module < MW_STORE_NUMBER_MAX || stack->frames[i].module == MW_MODULE_NONE);
+	if (process == 0 && number < STACKS_SEEN)
+		seen->stacks[number] = 1;
+	return NULL;
+}
+
+static struct mw_error *take_events(void *context, uint32_t process, const struct mw_event *events, size_t count)
+{
+	const struct seen *seen = context;
+
+	insist(count <= MW_STORE_EVENTS_MAX);
+	for (size_t i = 0; i < count; i++) {
+		insist(events[i].type <= MW_EVENT_REMAP_FAIL && events[i].kind < MW_KIND_COUNT);
+		if (process == 0 && events[i].stack < STACKS_SEEN)
+			insist(seen->stacks[events[i].stack]);
+		if (process == 0 && events[i].thread < STACKS_SEEN)
+			insist(seen->threads[events[i].thread]);
+	}
+	return NULL;
+}
+
+static struct mw_error *take_sample(void *context, uint32_t process, const struct mw_stored_sample *sample)
+{
+	struct seen *seen = context;
+
+	(void)process;
+	seen->sum += sample->arena_size;
+	return NULL;
+}
+
+static struct mw_error *take_mark(void *context, uint32_t process, const struct mw_stored_mark *mark)
+{
+	(void)process;
+	look(context, mark->name);
+	return NULL;
+}
+
+static struct mw_error *take_mapping(void *context, uint32_t process, enum mw_stored_moment moment,
+				     const struct mw_stored_mapping *mapping)
+{
+	(void)process;
+	look(context, mapping->path);
+	insist(moment <= MW_STORED_END && mapping->start <= mapping->end && mapping->kind < MW_REGION_KIND_COUNT);
+	return NULL;
+}
+
+static struct mw_error *take_symbol(void *context, uint32_t process, const struct mw_stored_symbol *symbol)
+{
+	(void)process;
+	for (size_t i = 0; i < symbol->frame_count; i++) {
+		look(context, symbol->frames[i].function);
+		look(context, symbol->frames[i].file);
+	}
+	return NULL;
+}
+
+static struct mw_error *take_end(void *context, uint32_t process, const struct mw_stored_end *end)
+{
+	(void)process;
+	look(context, end->left_behind);
+	for (size_t i = 0; i < end->figure_count; i++)
+		look(context, end->figures[i].name);
+	return NULL;
+}
+
+static void read_file(int fd)
+{
+	static struct seen seen;
+	const struct mw_store_visitor visitor = {.context = &seen,
+						 .target = take_target,
+						 .hook = take_hook,
+						 .module = take_module,
+						 .before = take_before,
+						 .thread = take_thread,
+						 .stack = take_stack,
+						 .events = take_events,
+						 .sample = take_sample,
+						 .mark = take_mark,
+						 .mapping = take_mapping,
+						 .symbol = take_symbol,
+						 .end = take_end};
+	struct mw_store_reader *reader;
+	struct mw_store_state state;
+	struct mw_error *err;
+	char path[32];
+
+	memset(&seen, 0, sizeof(seen));
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	err = mw_store_open(path, &reader);
+	if (err) {
+		mw_error_destroy(err);
+		return;
+	}
+	err = mw_store_read(reader, &visitor, &state);
+	insist(err || (state.good <= state.size && state.cut == (state.why != NULL)));
+	mw_error_destroy(err);
+	mw_store_close(reader);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+	static int fd = -1;
+
+	if (fd < 0)
+		fd = memfd_create("recording", MFD_CLOEXEC);
+	insist(fd >= 0 && ftruncate(fd, 0) == 0 && pwrite(fd, bytes, size, 0) == (ssize_t)size);
+	read_file(fd);
+	return 0;
+}
