@@ -12,7 +12,7 @@ struct mw_cells {
 	struct mw_cells_options options;
 	struct mw_cell *items;
 	size_t count, capacity;
-	uint32_t *slots; /* number of a cell plus one; 0: empty. 2^n of them, at most half used */
+	uint64_t *slots; /* a cell's hash, and below it its number plus one; 0: empty. 2^n of them, at most half used */
 	size_t slot_count;
 	struct mw_histogram *lifetimes; /* cells have their number plus one */
 	size_t lifetime_count, lifetime_capacity;
@@ -68,12 +68,12 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 	return hash ^ hash >> 32;
 }
 
-static size_t home(const struct mw_cell *key, size_t slot_count)
+static uint32_t hash_of(const struct mw_cell *key)
 {
-	uint64_t hash = mix(key->bytes, (uint64_t)key->stack << 32 | key->thread);
+	uint64_t hash = mix(key->bytes, (uint64_t)key->heap << 16 | (uint64_t)key->kind << 8 | key->fate);
 
-	hash = mix(hash, (uint64_t)key->heap << 16 | (uint64_t)key->kind << 8 | key->fate);
-	return (size_t)hash & (slot_count - 1);
+	hash = mix(hash, (uint64_t)key->stack << 32 | key->thread);
+	return (uint32_t)mix(hash, hash >> 32);
 }
 
 static bool same(const struct mw_cell *a, const struct mw_cell *b)
@@ -85,16 +85,18 @@ static bool same(const struct mw_cell *a, const struct mw_cell *b)
 static bool grow(struct mw_cells *cells)
 {
 	size_t count = cells->slot_count ? cells->slot_count * 2 : FIRST_SLOTS;
-	uint32_t *slots = calloc(count, sizeof(*slots));
+	uint64_t *slots = calloc(count, sizeof(*slots));
 
 	if (!slots)
 		return false;
-	for (size_t i = 0; i < cells->count; i++) {
-		size_t slot = home(&cells->items[i], count);
+	for (size_t i = 0; i < cells->slot_count; i++) {
+		size_t slot = (size_t)(cells->slots[i] >> 32) & (count - 1);
 
+		if (!cells->slots[i])
+			continue;
 		while (slots[slot])
 			slot = (slot + 1) & (count - 1);
-		slots[slot] = (uint32_t)i + 1;
+		slots[slot] = cells->slots[i];
 	}
 	free(cells->slots);
 	cells->slots = slots;
@@ -105,15 +107,17 @@ static bool grow(struct mw_cells *cells)
 /* The cell of that key, made where there is none. NULL without memory. */
 static struct mw_cell *cell_of(struct mw_cells *cells, const struct mw_cell *key)
 {
+	uint32_t hash = hash_of(key);
 	struct mw_cell *items;
 	size_t slot;
 
 	if (cells->count * 2 >= cells->slot_count && !grow(cells))
 		return NULL;
-	for (slot = home(key, cells->slot_count); cells->slots[slot]; slot = (slot + 1) & (cells->slot_count - 1)) {
-		struct mw_cell *cell = &cells->items[cells->slots[slot] - 1];
+	for (slot = hash & (cells->slot_count - 1); cells->slots[slot]; slot = (slot + 1) & (cells->slot_count - 1)) {
+		struct mw_cell *cell = &cells->items[(uint32_t)cells->slots[slot] - 1];
 
-		if (same(cell, key))
+		/* A cell is far from here in memory: most others are told by their hash. */
+		if (cells->slots[slot] >> 32 == hash && same(cell, key))
 			return cell;
 	}
 	if (cells->count >= UINT32_MAX - 1)
@@ -123,7 +127,7 @@ static struct mw_cell *cell_of(struct mw_cells *cells, const struct mw_cell *key
 		return NULL;
 	cells->items = items;
 	items[cells->count] = *key;
-	cells->slots[slot] = (uint32_t)++cells->count;
+	cells->slots[slot] = (uint64_t)hash << 32 | (uint32_t)++cells->count;
 	return &items[cells->count - 1];
 }
 
