@@ -35,7 +35,8 @@ void mw_amount_add(struct mw_amount *sum, struct mw_amount amount)
 
 static bool is_empty(const struct mw_track_totals *totals)
 {
-	return !totals->size.count && !totals->aofi.count;
+	/* Of an older mapping a piece may have gone, which counts as no block yet. */
+	return !totals->size.count && !totals->aofi.count && !totals->aofi.bytes && !totals->aofo.count;
 }
 
 /* Read a tracker stack's frames into the builder's buffer. */
@@ -134,6 +135,7 @@ static void merge(struct mw_report_stack *stack, const struct mw_track_stack *ot
 	mw_amount_add(&stack->impacting, other->totals.impacting);
 	mw_amount_add(&stack->transient, other->totals.transient);
 	mw_amount_add(&stack->aofi, other->totals.aofi);
+	mw_amount_add(&stack->aofo, other->totals.aofo);
 	stack->aofi_unknown += other->totals.aofi_unknown;
 	if (other->cut > stack->cut)
 		stack->cut = other->cut;
