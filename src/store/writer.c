@@ -33,7 +33,7 @@ static void free_writer(struct mw_store_writer *writer)
 {
 	if (writer->fd >= 0)
 		close(writer->fd);
-	if (writer->has_temp)
+	if (writer->temp && writer->has_temp)
 		unlink(writer->temp);
 	free(writer->scratch);
 	free(writer->temp);
