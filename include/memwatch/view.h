@@ -68,6 +68,7 @@ struct mw_report_stack {
 	size_t frame_count;
 	struct mw_amount size, impacting, transient, aofi;
 	uint64_t aofi_unknown; /* of aofi.count, those whose size is unknown (0 in aofi.bytes) */
+	struct mw_amount aofo; /* as in mw_report_totals */
 	struct mw_report_peak peak;
 	bool has_lifetime; /* any block freed: of the transient ones */
 	uint64_t lifetime_min_ns, lifetime_median_ns, lifetime_p99_ns, lifetime_max_ns;

@@ -145,13 +145,13 @@ json_t *mw_json_stack(const struct mw_report_stack *stack)
 		"{s:s, s:s, s:o, s:b, s:o, s:o, s:o}", "id", stack->id, "kind", mw_json_kind(stack->kind), "api",
 		mw_json_text(stack->api), "truncated", stack->cut == MW_STACK_TRUNCATED, "cut", cut_value(stack->cut),
 		"suspect", mw_json_text(stack->suspect), "frames", mw_json_frames(stack->frames, stack->frame_count));
-	json_t *sums = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "size",
-				 mw_json_amount(&stack->size), "impacting", mw_json_amount(&stack->impacting),
-				 "transient", mw_json_amount(&stack->transient), "aofi", mw_json_amount(&stack->aofi),
-				 "aofi_unknown", mw_json_number(stack->aofi_unknown), "peak",
-				 mw_json_peak(&stack->peak), "lifetime_ns", lifetime_value(stack), "oldest",
-				 age_value(stack, stack->oldest), "newest", age_value(stack, stack->newest), "threads",
-				 threads_value(stack), "growth", growth_value(&stack->growth));
+	json_t *sums = json_pack(
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "size", mw_json_amount(&stack->size),
+		"impacting", mw_json_amount(&stack->impacting), "transient", mw_json_amount(&stack->transient), "aofi",
+		mw_json_amount(&stack->aofi), "aofi_unknown", mw_json_number(stack->aofi_unknown), "aofo",
+		mw_json_amount(&stack->aofo), "peak", mw_json_peak(&stack->peak), "lifetime_ns", lifetime_value(stack),
+		"oldest", age_value(stack, stack->oldest), "newest", age_value(stack, stack->newest), "threads",
+		threads_value(stack), "growth", growth_value(&stack->growth));
 
 	if (!head || !sums || json_object_set_new(sums, "resident", resident_value(stack)) != 0 ||
 	    json_object_update(head, sums) != 0) {
