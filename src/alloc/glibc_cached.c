@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define CACHE_BINS   64u
-#define LONGEST_LIST (UINT64_C(1) << 24)
+#define LONGEST_LIST (UINT64_C(1) << 22)
 
 static uint64_t word(const unsigned char *bytes, size_t at)
 {
@@ -84,7 +84,7 @@ static bool step(const struct list *list, mw_addr at, mw_addr *next)
 }
 
 uint64_t glibc_fast_bytes(struct glibc_window *window, struct mw_glibc_arenas *arenas,
-			  const struct mw_glibc_arena *arena)
+			  const struct mw_glibc_arena *arena, uint64_t most)
 {
 	mw_addr offset = arena->bins - arena->state;
 	uint64_t heads[GLIBC_FAST_BINS], sum = 0;
@@ -97,7 +97,7 @@ uint64_t glibc_fast_bytes(struct glibc_window *window, struct mw_glibc_arenas *a
 		struct list list = {.window = window, .arenas = arenas, .chunk_size = GLIBC_LEAST + 16 * bin};
 		mw_addr at = heads[bin];
 
-		for (uint64_t i = 0; at && i < LONGEST_LIST && step(&list, at, &at); i++)
+		for (uint64_t i = 0; at && i < LONGEST_LIST && sum <= most && step(&list, at, &at); i++)
 			sum += list.chunk_size;
 	}
 	return sum;

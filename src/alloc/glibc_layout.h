@@ -87,9 +87,9 @@ bool glibc_looks_like_cache(const void *bytes, size_t size);
 #define GLIBC_CACHE_SIZE     0x280u /* of the block: glibc 2.30 to 2.41 … */
 #define GLIBC_CACHE_SIZE_OLD 0x240u /* … and from 2.26 on */
 
-/* The bytes of chunks that an arena's fast bins hold. */
+/* The bytes of chunks that an arena's fast bins hold; more than `most` where they make no sense. */
 uint64_t glibc_fast_bytes(struct glibc_window *window, struct mw_glibc_arenas *arenas,
-			  const struct mw_glibc_arena *arena);
+			  const struct mw_glibc_arena *arena, uint64_t most);
 /* Move the chunks that a thread's cache holds from used to free, each in its own arena. */
 void glibc_take_cache(struct glibc_window *window, struct mw_glibc_arenas *arenas, mw_addr cache);
 

@@ -268,7 +268,7 @@ static void walk_arena(struct walk *walk, struct mw_glibc_arena *arena)
 		good = is_main ? try_main(walk, arena, &figures, &torn) : try_thread(walk, arena, &figures, &torn);
 		if (!good || torn > figures.size / TORN_SHARE)
 			continue;
-		fast = glibc_fast_bytes(&walk->window, walk->arenas, arena);
+		fast = glibc_fast_bytes(&walk->window, walk->arenas, arena, figures.used);
 		if (fast > figures.used)
 			continue;
 		figures.used -= fast;

@@ -351,56 +351,148 @@ static void respects_the_deadline(void **state)
 	end(&child);
 }
 
-/* Memory that says anything: each read word is random, or what leads on. */
-static size_t read_noise(void *context, mw_addr addr, void *out, size_t size)
+/* A main arena and a thread's that are made up, and damaged. */
+#define MADE_UP    65536u
+#define WORDS      (MADE_UP / 8)
+#define DATA       UINT64_C(0x7f0000000000)
+#define MAIN_HEAP  (UINT64_C(1) << 40)
+#define OTHER_HEAP (5 * MW_GLIBC_HEAP_SIZE)
+
+struct made_up {
+	uint64_t data[512], main[WORDS], other[WORDS];
+	unsigned seed;
+};
+
+static unsigned any(struct made_up *made_up, unsigned below)
 {
-	unsigned *seed = context;
-	unsigned char *bytes = out;
+	made_up->seed = made_up->seed * 1103515245 + 12345;
+	return (made_up->seed >> 8) % below;
+}
 
-	for (size_t i = 0; i + 8 <= size; i += 8) {
-		uint64_t value;
+static size_t read_made_up(void *context, mw_addr addr, void *out, size_t size)
+{
+	const struct made_up *made_up = context;
+	const struct {
+		mw_addr start;
+		const void *bytes;
+		size_t size;
+	} parts[] = {{DATA, made_up->data, sizeof(made_up->data)},
+		     {MAIN_HEAP, made_up->main, sizeof(made_up->main)},
+		     {OTHER_HEAP, made_up->other, sizeof(made_up->other)}};
 
-		*seed = *seed * 1103515245 + 12345;
-		switch (*seed >> 28) {
-		case 0 ... 9: /* an empty list's head: the arena's are told by these */
-			value = addr + (i & ~(size_t)15) - 16;
+	for (size_t i = 0; i < 3; i++) {
+		size_t offset = addr - parts[i].start;
+
+		if (addr < parts[i].start || offset >= parts[i].size)
+			continue;
+		size = size < parts[i].size - offset ? size : parts[i].size - offset;
+		memcpy(out, (const char *)parts[i].bytes + offset, size);
+		return size;
+	}
+	return 0;
+}
+
+/* glibc 2.36's state at `state`, whose words are given; its top, the ring's next. */
+static void make_state(uint64_t *words, mw_addr state, mw_addr top, mw_addr next)
+{
+	memset(words, 0, 2200);
+	words[12] = top;
+	for (size_t i = 0; i < 127; i++)
+		words[14 + 2 * i] = words[15 + 2 * i] = state + 112 + 16 * i - 16;
+	words[270] = next;
+	words[273] = words[274] = MADE_UP;
+}
+
+/* Chunks from word `at` on, sometimes free ones and what looks like a cache; returns the top. */
+static mw_addr make_chunks(struct made_up *made_up, uint64_t *words, mw_addr start, size_t at, uint64_t flag)
+{
+	uint64_t in_use = 1;
+
+	while (WORDS - at > 400) {
+		size_t size = any(made_up, 8) ? 32 + 16 * any(made_up, 40) : 0x290;
+
+		words[at + 1] = size | in_use | flag;
+		for (size_t i = 0; i < 80 && size == 0x290; i++)
+			words[at + 2 + i] = i < 16 ? 0x0001000100010001 : start + 16 * any(made_up, WORDS / 2);
+		at += size / 8;
+		in_use = any(made_up, 4) != 0;
+		words[at] = size;
+	}
+	words[at + 1] = (MADE_UP - 8 * at) | 1;
+	return start + 8 * at;
+}
+
+static void make(struct made_up *made_up)
+{
+	memset(made_up->main, 0, sizeof(made_up->main));
+	memset(made_up->other, 0, sizeof(made_up->other));
+	make_state(made_up->data, DATA, make_chunks(made_up, made_up->main, MAIN_HEAP, 0, 0), OTHER_HEAP + 48);
+	made_up->other[0] = OTHER_HEAP + 48;
+	made_up->other[2] = made_up->other[3] = MADE_UP;
+	made_up->other[4] = 4096;
+	make_state(made_up->other + 6, OTHER_HEAP + 48, make_chunks(made_up, made_up->other, OTHER_HEAP, 282, 4), DATA);
+	for (size_t i = 0; i < 10; i++)
+		made_up->data[2 + i] = any(made_up, 2) ? MAIN_HEAP + 16 * any(made_up, WORDS / 2) : 0;
+}
+
+static void damage(struct made_up *made_up)
+{
+	uint64_t *parts[] = {made_up->main, made_up->other, made_up->data};
+
+	for (unsigned i = any(made_up, 6); i; i--) {
+		unsigned part = any(made_up, 3);
+		uint64_t *word = &parts[part][any(made_up, part == 2 ? 512 : WORDS)];
+
+		switch (any(made_up, 4)) {
+		case 0:
+			*word ^= UINT64_C(1) << any(made_up, 64);
 			break;
-		case 10:
-			value = *seed & 0xfff0;
+		case 1:
+			*word = UINT64_MAX - any(made_up, 64);
 			break;
-		case 11:
-			value = 0x21;
-			break;
-		case 12:
-			value = (addr & ~(MW_GLIBC_HEAP_SIZE - 1)) + 48;
-			break;
-		case 13:
-			value = 4096u * (*seed & 63);
+		case 2:
+			*word = any(made_up, 64);
 			break;
 		default:
-			value = UINT64_MAX / (*seed | 1);
+			*word = MAIN_HEAP + any(made_up, MADE_UP);
 		}
-		memcpy(bytes + i, &value, 8);
 	}
-	return *seed % 5 ? size : size / 2;
 }
 
 static void bears_anything(void **state)
 {
-	const struct mw_glibc_span anonymous = {MW_GLIBC_HEAP_SIZE, 40 * MW_GLIBC_HEAP_SIZE};
-	const struct mw_glibc_span data = {0x7f0000000000, 0x7f0000010000};
-	unsigned seed = 1;
-	struct mw_glibc_process process = {
-		read_noise, &seed, &anonymous, 1, &data, 1, {UINT64_C(1) << 40, (UINT64_C(1) << 40) + 100000}};
+	static struct made_up made_up = {.seed = 1};
+	const struct mw_glibc_span anonymous = {OTHER_HEAP, OTHER_HEAP + MADE_UP}, data = {DATA, DATA + 4096};
+	const struct mw_glibc_process process = {.read = read_made_up,
+						 .context = &made_up,
+						 .anonymous = &anonymous,
+						 .anonymous_count = 1,
+						 .data = &data,
+						 .data_count = 1,
+						 .heap = {MAIN_HEAP, MAIN_HEAP + MADE_UP}};
+	unsigned known = 0;
 
 	(void)state;
-	for (unsigned i = 0; i < 300; i++) {
+	for (unsigned i = 0; i < 3000; i++) {
 		struct mw_glibc_arenas arenas = {0};
 
+		make(&made_up);
+		if (i)
+			damage(&made_up);
 		assert_null(mw_glibc_arenas_find(&process, &arenas));
-		assert_null(mw_glibc_arenas_walk(&process, mw_clock_ns() + 100000000, &arenas));
+		assert_null(mw_glibc_arenas_walk(&process, mw_clock_ns() + 60000000000, &arenas));
+		/* Undamaged it is whole. */
+		if (!i)
+			assert_int_equal(arenas.total.size, 2 * MADE_UP);
+		if (arenas.total.size != MW_SIZE_UNKNOWN) {
+			known++;
+			assert_true(arenas.total.size <= 2 * MADE_UP);
+			assert_true(arenas.total.used <= arenas.total.size);
+			assert_int_equal(arenas.total.used + arenas.total.free, arenas.total.size);
+		}
 		mw_glibc_arenas_deinit(&arenas);
 	}
+	assert_in_range(known, 10, 2990);
 }
 
 int main(int argc, char **argv)
