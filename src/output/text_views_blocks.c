@@ -74,7 +74,8 @@ void mw_text_blocks(struct mw_text *text, const struct mw_views *views)
 
 	mw_text_heading(text, list->by_age ? "Blocks that lived longest" : "Largest blocks");
 	mw_text_how(text, views,
-		    "times are seconds since the window's start; freed and lived: up to its end where not");
+		    "allocated and freed in seconds since the window's start; what was not freed has lived until the "
+		    "interval's end");
 	if (!list->row_count) {
 		mw_line_printf(&text->line, "  There is nothing to show.");
 		mw_text_paragraph(text, 2);
