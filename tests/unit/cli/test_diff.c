@@ -21,19 +21,14 @@
 /* Take words, NULL at the end, as `memwatch diff` gets them. */
 static struct mw_error *call(struct mw_error *(*with)(int, char **, void *), void *out, va_list words)
 {
-	char *argv[16] = {strdup("diff")}, *kept[16];
-	struct mw_error *err;
+	char *argv[16] = {"diff"};
 	int argc = 1;
 
 	for (const char *word; (word = va_arg(words, const char *)); argc++) {
 		assert_true(argc < 15);
-		argv[argc] = strdup(word);
+		argv[argc] = (char *)word; /* argp changes their order, not them */
 	}
-	memcpy(kept, argv, sizeof(kept));
-	err = with(argc, argv, out);
-	for (int i = 0; i < argc && !out; i++)
-		free(kept[i]); /* options point to them */
-	return err;
+	return with(argc, argv, out);
 }
 
 static struct mw_error *with_parse(int argc, char **argv, void *out)
