@@ -226,6 +226,11 @@ static void test_events(void **state)
 		expect_bad_raw(MW_STORE_EVENTS, 1, content, size, "a chunk of events");
 		content[i] = before;
 	}
+	/* A thread's number of five bytes, which are all there. */
+	memset(content, 0, 64);
+	content[2] = 5;
+	expect_bad_raw(MW_STORE_EVENTS, 1, content, 24 + 1 + 5, "too wide");
+	size = events_content(&event, 1, content);
 	expect_bad_raw(MW_STORE_EVENTS, 0, content, size, "no sensible number");
 	expect_bad_raw(MW_STORE_EVENTS, 2, content, size, "a chunk of events");
 	expect_bad_raw(MW_STORE_EVENTS, UINT32_MAX, content, size, "no sensible number");
