@@ -28,7 +28,6 @@ struct source {
 struct session {
 	const struct mw_cli_diff_options *options;
 	struct source sources[MW_DIFF_SIDES]; /* one recording: only the first */
-	bool single;
 	struct mw_progress progress;
 	struct mw_outfile *text, *json; /* NULL: not wanted */
 	struct mw_diff **diffs;
@@ -42,7 +41,7 @@ static void on_read(void *context, const char *phase, uint64_t done, uint64_t to
 
 static struct source *source_of(struct session *session, enum mw_diff_side side)
 {
-	return &session->sources[session->single ? MW_DIFF_OLD : side];
+	return &session->sources[session->options->single ? MW_DIFF_OLD : side];
 }
 
 /* --- recordings ---------------------------------------------------------------------------------------- */
@@ -66,9 +65,8 @@ static struct mw_error *open_all(struct session *session)
 {
 	const struct mw_cli_diff_options *options = session->options;
 
-	session->single = options->files[MW_DIFF_OLD] == options->files[MW_DIFF_NEW];
 	MW_TRY(check_same(options));
-	for (unsigned side = 0; side < (session->single ? 1u : MW_DIFF_SIDES); side++)
+	for (unsigned side = 0; side < (session->options->single ? 1u : MW_DIFF_SIDES); side++)
 		MW_TRY(mw_replay_open(options->files[side], on_read, &session->progress,
 				      &session->sources[side].replay));
 	return NULL;
@@ -106,11 +104,11 @@ static struct mw_error *find_moments(struct session *session, size_t process, st
 		const char *word = session->options->moments[side];
 
 		if (!word)
-			word = session->single && side == MW_DIFF_OLD ? "start" : "end";
+			word = session->options->single && side == MW_DIFF_OLD ? "start" : "end";
 		MW_TRY(mw_cli_moment_find(names[side], word, mw_replay_facts(replay, process), is_cut(replay, process),
 					  &out[side]));
 	}
-	if (!session->single || out[MW_DIFF_OLD].time_ns < out[MW_DIFF_NEW].time_ns)
+	if (!session->options->single || out[MW_DIFF_OLD].time_ns < out[MW_DIFF_NEW].time_ns)
 		return NULL;
 	err = mw_error_create(MW_ERROR_USAGE, 0, "--from is %s --to",
 			      out[MW_DIFF_OLD].time_ns == out[MW_DIFF_NEW].time_ns ? "the same moment as"
@@ -159,16 +157,16 @@ static struct mw_error *compare(struct session *session, size_t process)
 	struct mw_diff_input inputs[MW_DIFF_SIDES] = {{.held = NULL}};
 
 	MW_TRY(find_moments(session, process, moments));
-	if (session->single)
+	if (session->options->single)
 		MW_TRY(read_moments(&session->sources[0], moments[MW_DIFF_OLD].time_ns, moments[MW_DIFF_NEW].time_ns));
 	for (unsigned side = 0; side < MW_DIFF_SIDES; side++) {
 		struct source *source = source_of(session, (enum mw_diff_side)side);
 		const struct mw_moments_held *held;
 
-		if (!session->single)
+		if (!session->options->single)
 			MW_TRY(read_moments(source, 0, moments[side].time_ns));
-		held = session->single && side == MW_DIFF_OLD ? &source->moments.then[process]
-							      : &source->moments.now[process];
+		held = session->options->single && side == MW_DIFF_OLD ? &source->moments.then[process]
+								       : &source->moments.now[process];
 		mw_replay_input(source->replay, process, &summaries[side]);
 		fill_snapshot(session->options->files[side], source->replay, process, &moments[side],
 			      &inputs[side].snapshot);
@@ -283,7 +281,7 @@ static struct mw_error *run(struct session *session)
 	for (size_t i = 0; i < count; i++)
 		MW_TRY(compare(session, first + i));
 	mw_progress_clear(&session->progress);
-	for (unsigned side = 0; side < (session->single ? 1u : MW_DIFF_SIDES); side++)
+	for (unsigned side = 0; side < (session->options->single ? 1u : MW_DIFF_SIDES); side++)
 		tell_cut(session->options->files[side], session->sources[side].replay, first, count);
 	for (size_t i = 0; i < count; i++)
 		tell_depth(session, first + i);

@@ -175,6 +175,7 @@ static struct mw_error *check(struct mw_cli_diff_options *options)
 				     "--to 2",
 				     options->files[MW_DIFF_OLD]);
 	}
+	options->single = true;
 	options->files[MW_DIFF_NEW] = options->files[MW_DIFF_OLD];
 	return NULL;
 }

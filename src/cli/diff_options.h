@@ -10,7 +10,8 @@
 /* Strings point into argv. */
 struct mw_cli_diff_options {
 	enum mw_cli_action action;
-	const char *files[MW_DIFF_SIDES];   /* the same pointer twice: one recording at two moments */
+	const char *files[MW_DIFF_SIDES];
+	bool single;                        /* one recording at two moments: both names are it */
 	const char *moments[MW_DIFF_SIDES]; /* as cli/diff_moment.h has them; NULL: none was named */
 	bool kinds[MW_KIND_COUNT];
 	uint64_t process; /* from 1; 0: all */

@@ -82,12 +82,14 @@ static void test_options(void **state)
 	assert_null(parse(&options, "a.mw", "b.mw", NULL));
 	assert_string_equal(options.files[MW_DIFF_OLD], "a.mw");
 	assert_string_equal(options.files[MW_DIFF_NEW], "b.mw");
+	assert_false(options.single);
 	assert_true(options.kinds[MW_KIND_HEAP] && options.kinds[MW_KIND_VM]);
 	assert_false(options.kinds[MW_KIND_VM_INTERNAL]);
 	assert_true(options.top == SIZE_MAX && !options.all && !options.process && !options.json);
 	assert_null(parse(&options, "a.mw", "--from", "1", "--to=end", "--top", "3", "--all", "--json", "-", "--kind",
 			  "vm-internal,heap", "--process", "2", "--quiet", NULL));
-	assert_ptr_equal(options.files[MW_DIFF_OLD], options.files[MW_DIFF_NEW]);
+	assert_true(options.single);
+	assert_string_equal(options.files[MW_DIFF_NEW], "a.mw");
 	assert_string_equal(options.moments[MW_DIFF_OLD], "1");
 	assert_string_equal(options.moments[MW_DIFF_NEW], "end");
 	assert_true(options.top == 3 && options.all && options.process == 2 && options.quiet);
@@ -179,7 +181,8 @@ static void test_many_marks(void **state)
 
 /* --- recordings ---------------------------------------------------------------------------------------- */
 
-/* 10 bytes more every second, from second 1 on, and a block that is there from 1.5 to 3.5; marks at 2 and 4. */
+/* 10 bytes more every second, from second 1 on, and a block that is there from 1.5 to 3.5; marks at 2 and 4, in the
+ * second process at 3 and 5. */
 static void record(struct tape *tape, uint32_t process, unsigned seconds)
 {
 	uint32_t leak = tape_stack(tape, process, MW_KIND_HEAP, 0x100);
@@ -193,8 +196,8 @@ static void record(struct tape *tape, uint32_t process, unsigned seconds)
 			tape_free(tape, process, 0x900000, TAPE_SECOND * 7 / 2);
 	}
 	tape_symbol(tape, process, 0x100, "leak");
-	tape_mark(tape, process, 1, "mark 1", 2 * TAPE_SECOND);
-	tape_mark(tape, process, 2, "later", 4 * TAPE_SECOND);
+	tape_mark(tape, process, 1, "mark 1", (2 + process) * TAPE_SECOND);
+	tape_mark(tape, process, 2, "later", (4 + process) * TAPE_SECOND);
 }
 
 static const char *make(const char *name, unsigned processes, unsigned seconds, bool whole)
@@ -295,14 +298,18 @@ static void test_processes(void **state)
 	json_t *json, *list;
 
 	(void)state;
-	assert_null(run(0, two, two, "--from", "1", "--json", out, "--quiet", NULL));
-	json = load(out);
-	list = json_object_get(json, "processes");
-	assert_int_equal(json_array_size(list), 2);
-	assert_int_equal(heap(json_array_get(list, 0), "new", "bytes"), 30);
-	assert_int_equal(heap(json_array_get(list, 1), "new", "bytes"), 40);
-	assert_int_equal(heap(json_array_get(list, 1), "old", "bytes"), 1010);
-	json_decref(json);
+	/* Read as one recording, and as two: each process at its own mark. */
+	for (unsigned i = 0; i < 2; i++) {
+		assert_null(run(0, two, i ? two : "--quiet", "--from", "1", "--json", out, "--quiet", NULL));
+		json = load(out);
+		list = json_object_get(json, "processes");
+		assert_int_equal(json_array_size(list), 2);
+		assert_int_equal(heap(json_array_get(list, 0), "old", "bytes"), 1010);
+		assert_int_equal(heap(json_array_get(list, 0), "new", "bytes"), 30);
+		assert_int_equal(heap(json_array_get(list, 1), "old", "bytes"), 1020);
+		assert_int_equal(heap(json_array_get(list, 1), "new", "bytes"), 40);
+		json_decref(json);
+	}
 	assert_null(run(0, two, "--to", "end", "--process", "2", "--json", out, "--quiet", NULL));
 	json = load(out);
 	assert_int_equal(heap(json, "new", "bytes"), 40);
