@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: MIT
+/* test_facts.c: what a recording says beside its events, told, written, read and asked for. */
+#include "tape.h"
+#include "view/figures.h"
+#include "view/replay.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void good(struct mw_error *err)
+{
+	if (err)
+		fail_msg("%s", mw_error_text(err));
+}
+
+static void expect_data_error(struct mw_error *err)
+{
+	assert_non_null(err);
+	assert_int_equal(mw_error_kind(err), MW_ERROR_DATA);
+	mw_error_destroy(err);
+}
+
+static void setup(struct mw_facts *facts)
+{
+	*facts = (struct mw_facts){0};
+	good(mw_facts_init(facts));
+}
+
+/* Facts own what they are told: it is gone as soon as it was. */
+static void test_target(void **state)
+{
+	char comm[8] = "before", word[8] = "--go";
+	const char *command[] = {"/bin/x", word};
+	struct mw_stored_target target = {.pid = 5,
+					  .comm = comm,
+					  .exe = NULL,
+					  .command = command,
+					  .command_count = 2,
+					  .started_realtime_ns = 42,
+					  .track_vm = true,
+					  .engine = "trap"};
+	struct mw_facts facts;
+
+	(void)state;
+	setup(&facts);
+	good(mw_facts_target(&facts, &target));
+	strcpy(comm, "after");
+	strcpy(word, "xx");
+	assert_string_equal(facts.target.comm, "before");
+	assert_null(facts.target.exe);
+	assert_string_equal(facts.target.command[1], "--go");
+	assert_int_equal(facts.window.started_realtime_ns, 42);
+	/* The last word counts. */
+	target.command_count = 0;
+	target.exe = "/bin/x";
+	good(mw_facts_target(&facts, &target));
+	assert_string_equal(facts.target.comm, "after");
+	assert_string_equal(facts.target.exe, "/bin/x");
+	assert_int_equal(facts.target.command_count, 0);
+	mw_facts_deinit(&facts);
+}
+
+static void test_hooks_and_modules(void **state)
+{
+	uint8_t build_id[3] = {1, 2, 3};
+	struct mw_stored_hook hook = {3, "free", "/lib/libc.so.6", "too short", 0x10, MW_ROLE_FREE, MW_KIND_HEAP};
+	struct mw_stored_module module = {.number = 2,
+					  .path = "/bin/x",
+					  .build_id = build_id,
+					  .build_id_size = 3,
+					  .start = 10,
+					  .end = 20,
+					  .base = 5,
+					  .suspect = true};
+	struct mw_facts facts;
+
+	(void)state;
+	setup(&facts);
+	good(mw_facts_hook(&facts, &hook));
+	assert_int_equal(facts.hook_count, 4);
+	assert_null(facts.hooks[0].function);
+	assert_string_equal(facts.hooks[3].refused, "too short");
+	assert_int_equal(facts.hooks[3].role, MW_ROLE_FREE);
+	hook.refused = NULL;
+	good(mw_facts_hook(&facts, &hook));
+	assert_int_equal(facts.hook_count, 4);
+	assert_null(facts.hooks[3].refused);
+	hook.role = MW_ROLE_COUNT;
+	expect_data_error(mw_facts_hook(&facts, &hook));
+	hook.role = MW_ROLE_FREE;
+	hook.kind = MW_KIND_COUNT;
+	expect_data_error(mw_facts_hook(&facts, &hook));
+	hook.kind = MW_KIND_HEAP;
+	hook.number = UINT32_MAX;
+	expect_data_error(mw_facts_hook(&facts, &hook));
+
+	good(mw_facts_module(&facts, &module));
+	build_id[0] = 9;
+	assert_int_equal(facts.module_count, 3);
+	assert_null(facts.modules[0].path);
+	assert_int_equal(facts.modules[2].build_id[0], 1);
+	assert_true(facts.modules[2].suspect && !facts.modules[2].has_file);
+	assert_int_equal(facts.modules[2].base, 5);
+	/* Gone, and another file there. */
+	module.build_id_size = 0;
+	module.end = 30;
+	good(mw_facts_module(&facts, &module));
+	assert_null(facts.modules[2].build_id);
+	assert_int_equal(facts.modules[2].end, 30);
+	module.number = UINT32_MAX - 1;
+	expect_data_error(mw_facts_module(&facts, &module));
+	mw_facts_deinit(&facts);
+}
+
+static void test_samples_and_marks(void **state)
+{
+	char name[8] = "one";
+	struct mw_stored_sample sample = {.time_ns = 1500000000, .rss = 1, .pss = MW_SIZE_UNKNOWN, .heap_impacting = 7};
+	struct mw_stored_mark mark = {.number = 1, .time_ns = 1700000000, .name = name};
+	struct mw_facts facts;
+
+	(void)state;
+	setup(&facts);
+	good(mw_facts_sample(&facts, &sample));
+	/* The same moment, told better. */
+	sample.rss = 2;
+	good(mw_facts_sample(&facts, &sample));
+	sample.time_ns = 1600000000;
+	good(mw_facts_sample(&facts, &sample));
+	assert_int_equal(facts.sample_count, 2);
+	assert_float_equal(facts.samples[0].at, 1.5, 1e-9);
+	assert_int_equal(facts.samples[0].rss, 2);
+	assert_int_equal(facts.samples[0].heap_impacting, 7);
+	assert_int_equal(facts.samples[0].pss, MW_SIZE_UNKNOWN);
+	assert_int_equal(mw_facts_length(&facts), 1600000000);
+	good(mw_facts_mark(&facts, &mark));
+	strcpy(name, "two");
+	assert_int_equal(facts.mark_count, 1);
+	assert_string_equal(facts.marks[0].name, "one");
+	assert_int_equal(mw_facts_length(&facts), 1700000000);
+	mw_facts_deinit(&facts);
+}
+
+/* Two modules may have had one address, one after the other. */
+static void test_symbols(void **state)
+{
+	const struct mw_stored_frame frames[] = {{.function = "inner", .line = 3, .inlined = true},
+						 {.function = "outer", .file = "a.c", .line = 9, .offset = 16}};
+	struct mw_stored_symbol symbol = {.module = 1, .addr = 0x1234, .frames = frames, .frame_count = 2};
+	const struct mw_symbol_frame *found = NULL;
+	struct mw_facts facts;
+	size_t count = 0;
+
+	(void)state;
+	setup(&facts);
+	assert_false(mw_facts_resolve(&facts, 1, 0x1234, &found, &count));
+	good(mw_facts_symbol(&facts, &symbol));
+	symbol.module = 2;
+	symbol.frames = frames + 1;
+	symbol.frame_count = 1;
+	good(mw_facts_symbol(&facts, &symbol));
+	assert_true(mw_facts_resolve(&facts, 1, 0x1234, &found, &count));
+	assert_int_equal(count, 2);
+	assert_string_equal(found[0].function, "inner");
+	assert_null(found[0].file);
+	assert_true(found[0].inlined && !found[1].inlined);
+	assert_int_equal(found[1].offset, 16);
+	assert_true(mw_facts_resolve(&facts, 2, 0x1234, &found, &count));
+	assert_int_equal(count, 1);
+	assert_string_equal(found[0].file, "a.c");
+	assert_false(mw_facts_resolve(&facts, 3, 0x1234, &found, &count));
+	assert_false(mw_facts_resolve(&facts, 1, 0x1235, &found, &count));
+	mw_facts_deinit(&facts);
+}
+
+static void test_end(void **state)
+{
+	const struct mw_stored_figure figures[] = {{"stops", 11}, {"a figure of next year", 5}, {"lost_events", 2}};
+	struct mw_stored_end end = {.length_ns = 99,
+				    .ended = MW_END_EXIT,
+				    .has_exit_status = true,
+				    .exit_status = 256,
+				    .left_behind = "something",
+				    .figures = figures,
+				    .figure_count = 3};
+	struct mw_facts facts;
+
+	(void)state;
+	setup(&facts);
+	assert_false(facts.has_end);
+	good(mw_facts_end(&facts, &end));
+	assert_true(facts.has_end && facts.window.over);
+	assert_int_equal(mw_facts_length(&facts), 99);
+	assert_int_equal(facts.window.ended, MW_END_EXIT);
+	assert_int_equal(facts.window.exit_status, 256);
+	assert_int_equal(facts.stats.stops, 11);
+	assert_int_equal(facts.stats.lost_events, 2);
+	assert_string_equal(facts.stats.left_behind, "something");
+	end.ended = 1000;
+	expect_data_error(mw_facts_end(&facts, &end));
+	mw_facts_deinit(&facts);
+}
+
+/* All of an engine's figures, by name and back. */
+static void test_figures(void **state)
+{
+	struct mw_engine_stats stats = {0}, again = {0};
+	struct mw_stored_figure figures[MW_FIGURES_MAX];
+	size_t count = (sizeof(stats) - sizeof(stats.left_behind)) / sizeof(uint64_t);
+
+	(void)state;
+	for (size_t i = 0; i < count; i++)
+		memcpy((char *)&stats + i * sizeof(uint64_t), &(uint64_t){1000 + i}, sizeof(uint64_t));
+	stats.left_behind = NULL;
+	assert_int_equal(mw_figures_list(&stats, figures), count);
+	for (size_t i = 0; i < count; i++) {
+		for (size_t j = 0; j < i; j++)
+			assert_string_not_equal(figures[i].name, figures[j].name);
+		mw_figures_set(&again, &figures[i]);
+	}
+	assert_memory_equal(&again, &stats, sizeof(stats));
+	mw_figures_set(&again, &(struct mw_stored_figure){"unknown", 1});
+	assert_memory_equal(&again, &stats, sizeof(stats));
+}
+
+/* Through a file. */
+static void test_written_and_read(void **state)
+{
+	const struct tape_process about = {.pid = 4711, .base = 0x400000, .build = 3, .depth = 5, .no_vm = true};
+	const struct mw_stored_mapping mappings[] = {{0x1000, 0x3000, MW_REGION_HEAP, 4096, ""},
+						     {0x5000, 0x6000, MW_REGION_HEAP, MW_SIZE_UNKNOWN, "/x"}};
+	const struct mw_stored_sample sample = {.time_ns = 5, .rss = 3, .arena_used = 8};
+	const char *path = tape_path("facts.mw");
+	struct mw_replay *replay = NULL;
+	const struct mw_symbol_frame *found = NULL;
+	const struct mw_facts *facts;
+	struct tape tape;
+	size_t count = 0;
+
+	(void)state;
+	tape_open(&tape, path);
+	tape_add(&tape, &about);
+	tape_mark(&tape, 0, 1, "here", 77);
+	tape_symbol(&tape, 0, 0x40, "work");
+	mw_store_sample(tape.writer, 0, &sample);
+	mw_store_mapping(tape.writer, 0, MW_STORED_START, &mappings[0]);
+	mw_store_mapping(tape.writer, 0, MW_STORED_END, &mappings[0]);
+	mw_store_mapping(tape.writer, 0, MW_STORED_END, &mappings[1]);
+	tape_end(&tape, 0, 100);
+	tape_close(&tape);
+	good(mw_replay_open(path, NULL, NULL, &replay));
+	facts = mw_replay_facts(replay, 0);
+	assert_int_equal(facts->target.pid, 4711);
+	assert_true(facts->target.track_heap && !facts->target.track_vm);
+	assert_int_equal(facts->target.depth, 5);
+	assert_string_equal(facts->target.command[1], "--serve");
+	assert_int_equal(facts->hook_count, TAPE_HOOKS);
+	assert_int_equal(facts->module_count, 2);
+	assert_int_equal(facts->modules[0].build_id[3], 3);
+	assert_int_equal(facts->samples[0].arena_used, 8);
+	assert_string_equal(facts->marks[0].name, "here");
+	assert_int_equal(facts->mappings[0].count, 1);
+	assert_int_equal(facts->mappings[1].count, 2);
+	assert_string_equal(facts->mappings[1].items[1].path, "/x");
+	assert_int_equal(facts->mappings[1].items[1].resident, MW_SIZE_UNKNOWN);
+	assert_true(mw_facts_resolve(facts, 0, 0x400040, &found, &count));
+	assert_string_equal(found[0].function, "work");
+	assert_int_equal(mw_facts_length(facts), 100);
+	mw_replay_close(replay);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_target),
+		cmocka_unit_test(test_hooks_and_modules),
+		cmocka_unit_test(test_samples_and_marks),
+		cmocka_unit_test(test_symbols),
+		cmocka_unit_test(test_end),
+		cmocka_unit_test(test_figures),
+		cmocka_unit_test(test_written_and_read),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, tape_cleanup);
+}
