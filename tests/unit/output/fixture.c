@@ -283,7 +283,7 @@ static struct mw_report hostile = {
 		   .exit_status = 3},
 	.window = {0, 7384, 0, 7384, MW_END_EXIT},
 	.engine = {EVIL, EVIL, hostile_hooks, COUNT(hostile_hooks), {.lost_events = 12345}},
-	.lost = {12345, 1},
+	.lost = {12345, 1, NULL},
 	.totals = {[MW_KIND_HEAP] = {.size = {7, 1}, .impacting = {7, 1}, .peak = {6, 1, 7300}}},
 	.tracked = {true, false, false},
 	.modules = hostile_modules,
