@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 import time
 
+import recordings
 from window import Window, run_ns, until
 
 # What is to be reached: (key, what, at least or at most, limit, unit).
@@ -33,6 +34,7 @@ GOALS = [
     ("drain", "long", "drain, a million live blocks", "at least", 5, "million events a second"),
     ("drain", "short", "drain, blocks that live briefly", "at least", 10, "million events a second"),
     ("idle", "share", "memwatch on an idle target takes", "at most", 0.01, "of a core"),
+    *recordings.GOALS,
 ]
 
 REDIS_REQUESTS = 200000  # a sample: two seconds, as shorter ones differ by more than what is looked for
@@ -57,8 +59,8 @@ class Inside:
         self.options, self.memwatch, self.programs, self.engine = options, memwatch, programs, engine
         self.board, self.start, self.load = tools
 
-    def window(self, pid, directory):
-        return Window(self.memwatch, pid, self.engine, directory)
+    def window(self, pid, directory, options=()):
+        return Window(self.memwatch, pid, self.engine, directory, options)
 
     def measure(self, board, target, threads, directory):
         """Rates before, in and after a window."""
@@ -324,7 +326,8 @@ class Inside:
         if os.path.exists("/usr/bin/python3"):
             found.append(("python dicts", self.python, repeat))
         found += [("memory", self.memory, 1), ("stops", self.stops, repeat), ("idle", self.idle, 1),
-                  ("drain", self.drain, 1)]
+                  ("drain", self.drain, 1), ("recording", lambda: recordings.record(self), 1),
+                  ("report", lambda: recordings.report(self), 1)]
         if shutil.which("heaptrack") and not self.options.quick:
             found += [("heaptrack 8 deep", lambda: self.heaptrack(8, 1), 1),
                       ("heaptrack two threads", lambda: self.heaptrack(8, 2, "use"), 1)]
@@ -394,3 +397,4 @@ def tables(rows, call_ns, number):
              for key, value in rows.get(name, {}).items() if key != "samples"]
     if lines:
         yield "Besides", ["", ""], lines
+    yield from recordings.tables(rows, number)

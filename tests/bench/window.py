@@ -60,13 +60,13 @@ def until(condition, what, seconds=30):
 class Window:
     """memwatch on a process, from when it records to when it is gone; `report` after it."""
 
-    def __init__(self, memwatch, pid, engine, directory):
+    def __init__(self, memwatch, pid, engine, directory, options=()):
         self.path = os.path.join(directory, "report.json")
         self.pid = pid
         self.report = None
         self.before = code_of(pid)
-        self.process = subprocess.Popen([memwatch, "-p", str(pid), "--engine", engine, "--quiet", "--json", self.path],
-                                        stdin=subprocess.DEVNULL)
+        self.process = subprocess.Popen([memwatch, "-p", str(pid), "--engine", engine, "--quiet", "--json", self.path,
+                                         *options], stdin=subprocess.DEVNULL)
         try:
             until(self.begun, "memwatch attaches")
         except BaseException:
