@@ -42,9 +42,10 @@ static void refuse(const char *const *given, const char *const *words)
 {
 	struct mw_cli_report_options options = {.recording = "untouched"};
 	struct mw_error *err = parse(given, &options);
-	const char *hint = mw_error_hint_text(err);
+	const char *hint;
 
 	assert_non_null(err);
+	hint = mw_error_hint_text(err);
 	assert_int_equal(mw_error_kind(err), MW_ERROR_USAGE);
 	assert_string_equal(options.recording, "untouched");
 	for (; *words; words++)
