@@ -204,13 +204,14 @@ static void test_begins_half_way(void **state)
 static void test_bursts(void **state)
 {
 	(void)state;
-	for (double phase = 0.05; phase < 2.2; phase += 0.1) {
-		setup(state);
-		for (double burst = phase; burst < LENGTH; burst += 2.2)
-			for (int i = 0; i < 100; i++)
-				add(burst + i * 1e-4, NEVER, 1000);
-		expect(MW_GROWTH_STEADY);
-	}
+	for (double period = 2.2; period <= 3.1; period += 0.8)
+		for (double phase = 0.05; phase < period; phase += 0.1) {
+			setup(state);
+			for (double burst = phase; burst < LENGTH; burst += period)
+				for (int i = 0; i < 100; i++)
+					add(burst + i * 1e-4, NEVER, 1000);
+			expect(MW_GROWTH_STEADY);
+		}
 }
 
 /* Requests give nearly all back. The leak is a fiftieth of them. */
@@ -309,6 +310,16 @@ static void test_cache_that_replaces(void **state)
 			add(born[i], NEVER, 1000);
 		expect(MW_GROWTH_PLATEAU);
 	}
+}
+
+/* Of the blocks that are freed next to none is old; but no more of these are there at the end than in the middle. */
+static void test_cache_that_seldom_replaces(void **state)
+{
+	(void)state;
+	for (double at = 0.01; at < LENGTH; at += 0.2)
+		add(at, at + 4, 1000);
+	add_churn(0, LENGTH, 1000, 0.003, 1000);
+	expect(MW_GROWTH_PLATEAU);
 }
 
 /* A wave of `width`: blocks come one after the other, and go first in first out, or last in first out. */
@@ -474,6 +485,7 @@ int main(void)
 		cmocka_unit_test_setup(test_cache_that_fills, setup),
 		cmocka_unit_test_setup(test_cache_among_requests, setup),
 		cmocka_unit_test_setup(test_cache_that_replaces, setup),
+		cmocka_unit_test_setup(test_cache_that_seldom_replaces, setup),
 		cmocka_unit_test_setup(test_waves, setup),
 		cmocka_unit_test_setup(test_once, setup),
 		cmocka_unit_test_setup(test_noise, setup),
