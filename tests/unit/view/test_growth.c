@@ -200,6 +200,13 @@ static void test_begins_half_way(void **state)
 	expect(MW_GROWTH_STEADY);
 }
 
+static void add_bursts(double phase, double period)
+{
+	for (double burst = phase; burst < LENGTH; burst += period)
+		for (int i = 0; i < 100; i++)
+			add(burst + i * 1e-4, NEVER, 1000);
+}
+
 /* Wherever in their rhythm the window begins. */
 static void test_bursts(void **state)
 {
@@ -207,9 +214,12 @@ static void test_bursts(void **state)
 	for (double period = 2.2; period <= 3.1; period += 0.8)
 		for (double phase = 0.05; phase < period; phase += 0.1) {
 			setup(state);
-			for (double burst = phase; burst < LENGTH; burst += period)
-				for (int i = 0; i < 100; i++)
-					add(burst + i * 1e-4, NEVER, 1000);
+			add_bursts(phase, period);
+			expect(MW_GROWTH_STEADY);
+			/* Waves as high as they, which fall back each time. */
+			for (double wave = 0; wave < LENGTH; wave += 0.5)
+				for (int i = 0; i < 300; i++)
+					add(wave + i * 8e-4, wave + 0.25 + i * 8e-4, 1000);
 			expect(MW_GROWTH_STEADY);
 		}
 }
