@@ -32,6 +32,7 @@ struct process {
 struct mw_replay {
 	struct mw_store_reader *reader;
 	struct mw_store_state state;
+	uint64_t reached;           /* how far into the file the last reading has told */
 	struct process **processes; /* they don't move */
 	size_t count;
 	const struct mw_replay_interval *interval;
@@ -132,8 +133,9 @@ static struct mw_error *on_before_fact(void *context, uint32_t number, mw_addr s
 
 static void on_progress(void *context, uint64_t done, uint64_t total)
 {
-	const struct mw_replay *replay = context;
+	struct mw_replay *replay = context;
 
+	replay->reached = done;
 	if (replay->progress)
 		replay->progress(replay->progress_context, replay->phase, done, total);
 }
@@ -220,6 +222,26 @@ const struct mw_track *mw_replay_track(const struct mw_replay *replay, size_t pr
 }
 
 /* --- events -------------------------------------------------------------------------------------------- */
+
+/*
+ * What is told now was not there, or behind damage, when the facts were read: they would not fit to it. Whoever reads
+ * only events does not see that a fact is damaged, and a recording may grow while it is read.
+ */
+static bool is_beyond(const struct mw_replay *replay)
+{
+	return replay->reached >= replay->state.good;
+}
+
+/* A process that the facts told of. */
+static struct mw_error *known_process(const struct mw_replay *replay, uint32_t number, const char *what,
+				      struct process **out)
+{
+	if (number >= replay->count || !replay->processes[number]->track)
+		return mw_error_create(MW_ERROR_DATA, 0, "%s of process number %u, which was not told of", what,
+				       number);
+	*out = replay->processes[number];
+	return NULL;
+}
 
 static struct mw_error *begin(struct mw_replay *replay, uint32_t number)
 {
@@ -333,12 +355,12 @@ static struct mw_error *renumber(struct process *process, const struct mw_event 
 static struct mw_error *on_events(void *context, uint32_t number, const struct mw_event *events, size_t count)
 {
 	struct mw_replay *replay = context;
-	struct process *process;
+	struct process *process = NULL;
 	size_t part;
 
-	MW_TRY(process_of(replay, number, &process));
-	if (!process->track)
-		return mw_error_create(MW_ERROR_DATA, 0, "events of process number %u, which was not told of", number);
+	if (is_beyond(replay))
+		return NULL;
+	MW_TRY(known_process(replay, number, "events", &process));
 	MW_TRY(renumber(process, &events, count));
 	if (count && events[count - 1].time_ns > process->facts.last_ns)
 		process->facts.last_ns = events[count - 1].time_ns;
@@ -360,12 +382,12 @@ static struct mw_error *on_events(void *context, uint32_t number, const struct m
 
 static struct mw_error *on_stack(void *context, uint32_t number, uint32_t id, const struct mw_raw_stack *stack)
 {
-	struct process *process;
+	struct process *process = NULL;
 	uint32_t given;
 
-	MW_TRY(process_of(context, number, &process));
-	if (!process->track)
-		return mw_error_create(MW_ERROR_DATA, 0, "a stack of process number %u, which was not told of", number);
+	if (is_beyond(context))
+		return NULL;
+	MW_TRY(known_process(context, number, "a stack", &process));
 	MW_TRY(process->sink.stack(process->sink.context, stack, &given));
 	if (id >= MOST_STACKS)
 		return mw_error_create(MW_ERROR_DATA, 0, "stack number %u", id);
@@ -385,14 +407,13 @@ static struct mw_error *on_stack(void *context, uint32_t number, uint32_t id, co
 
 static struct mw_error *on_thread(void *context, uint32_t number, const struct mw_stored_thread *thread)
 {
-	struct process *process;
+	struct process *process = NULL;
 	uint32_t given;
 	bool fresh;
 
-	MW_TRY(process_of(context, number, &process));
-	if (!process->track)
-		return mw_error_create(MW_ERROR_DATA, 0, "a thread of process number %u, which was not told of",
-				       number);
+	if (is_beyond(context))
+		return NULL;
+	MW_TRY(known_process(context, number, "a thread", &process));
 	fresh = thread->number == mw_track_thread_count(process->track);
 	MW_TRY(process->sink.thread(process->sink.context, thread->tid, thread->name ? thread->name : "", fresh,
 				    &given));
@@ -403,10 +424,12 @@ static struct mw_error *on_thread(void *context, uint32_t number, const struct m
 
 static struct mw_error *on_before(void *context, uint32_t number, mw_addr start, mw_addr end)
 {
-	struct process *process;
+	struct process *process = NULL;
 
-	MW_TRY(process_of(context, number, &process));
-	return process->track ? mw_track_before(process->track, start, end) : NULL;
+	if (is_beyond(context))
+		return NULL;
+	MW_TRY(known_process(context, number, "mappings", &process));
+	return mw_track_before(process->track, start, end);
 }
 
 static struct mw_error *renew(struct process *process)
@@ -434,6 +457,7 @@ static void cut_off(struct mw_facts *facts)
 
 struct mw_error *mw_replay_run(struct mw_replay *replay, const struct mw_replay_interval *interval)
 {
+	struct mw_store_state state;
 	const struct mw_store_visitor visitor = {
 		.context = replay,
 		.before = on_before,
@@ -449,7 +473,11 @@ struct mw_error *mw_replay_run(struct mw_replay *replay, const struct mw_replay_
 	replay->phase = "reading events";
 	for (size_t i = 0; i < replay->count && !interval->from_ns; i++)
 		MW_TRY(begin(replay, (uint32_t)i));
-	MW_TRY(mw_store_read(replay->reader, &visitor, &replay->state));
+	replay->reached = 0;
+	MW_TRY(mw_store_read(replay->reader, &visitor, &state));
+	/* The reading that came less far has the last word on how it ends. */
+	if (state.good < replay->state.good)
+		replay->state = state;
 	for (size_t i = 0; i < replay->count; i++) {
 		struct process *process = replay->processes[i];
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* test_replay.c: recordings made by hand, read again over any interval. */
+#include "store/format.h"
 #include "tape.h"
 #include "view/replay.h"
 
@@ -474,6 +475,117 @@ static void test_progress(void **state)
 	mw_replay_close(replay);
 }
 
+/* A block of 1 byte and a mark of the first process, and behind them a block of 2 bytes of each. */
+static size_t two_parts(const char *path, uint8_t *bytes, size_t room)
+{
+	static const struct tape_process second = {.pid = 78, .base = BASE, .build = 2};
+	struct tape tape;
+	uint32_t stack;
+	FILE *file;
+	size_t size;
+
+	tape_open(&tape, path);
+	tape_add(&tape, &app);
+	stack = tape_stack(&tape, 0, MW_KIND_HEAP, 0x10);
+	tape_alloc(&tape, 0, stack, 0x1000, 1, 1 * TAPE_SECOND);
+	tape_mark(&tape, 0, 1, "one", 1 * TAPE_SECOND);
+	mw_store_flush(tape.writer);
+	tape_alloc(&tape, 0, stack, 0x2000, 2, 2 * TAPE_SECOND);
+	tape_add(&tape, &second);
+	tape_alloc(&tape, 1, tape_stack(&tape, 1, MW_KIND_HEAP, 0x20), 0x1000, 2, 2 * TAPE_SECOND);
+	tape_end(&tape, 0, 3 * TAPE_SECOND);
+	tape_end(&tape, 1, 3 * TAPE_SECOND);
+	tape_close(&tape);
+	file = fopen(path, "rb");
+	assert_non_null(file);
+	size = fread(bytes, 1, room, file);
+	(void)fclose(file);
+	assert_in_range(size, 100, room - 1);
+	return size;
+}
+
+static void save(const char *path, const char *how, const uint8_t *bytes, size_t size)
+{
+	FILE *file = fopen(path, how);
+
+	assert_non_null(file);
+	assert_int_equal(fwrite(bytes, 1, size, file), size);
+	(void)fclose(file);
+}
+
+/* A fact that is damaged ends the recording for its events as well, with the checksum right or not. */
+static void test_damaged_fact(void **state)
+{
+	static uint8_t bytes[1 << 16];
+	const char *path = tape_path("damaged.mw");
+	size_t size = two_parts(path, bytes, sizeof(bytes)), at = MW_STORE_FILE_HEADER;
+	struct mw_replay *replay;
+	struct mw_store_chunk chunk;
+
+	(void)state;
+	for (;; at += MW_STORE_CHUNK_HEADER + chunk.stored_size) {
+		assert_true(at + MW_STORE_CHUNK_HEADER < size);
+		assert_true(mw_store_unpack_chunk(bytes + at, &chunk));
+		if (chunk.type == MW_STORE_MARKS)
+			break;
+	}
+	chunk.count++; /* of which there is none */
+	mw_store_pack_chunk(&chunk, bytes + at + MW_STORE_CHUNK_HEADER, bytes + at);
+	save(path, "wb", bytes, size);
+	replay = open_replay(path);
+	assert_true(mw_replay_state(replay)->cut);
+	assert_int_equal(mw_replay_count(replay), 1);
+	for (unsigned i = 0; i < 2; i++) {
+		run(replay, 0, MW_REPLAY_END);
+		assert_int_equal(mw_replay_count(replay), 1);
+		assert_true(mw_replay_state(replay)->cut);
+		assert_int_equal(mw_replay_state(replay)->good, at);
+		assert_amount(totals(replay, 0, MW_KIND_HEAP).size, 1, 1);
+	}
+	mw_replay_close(replay);
+}
+
+/* Looked at while it is written: what comes after the facts were read is not told, wherever that was. */
+static void test_grows(void **state)
+{
+	static uint8_t bytes[1 << 16];
+	const char *path = tape_path("grows.mw");
+	size_t size = two_parts(path, bytes, sizeof(bytes)), opened = 0;
+
+	(void)state;
+	for (size_t end = 1; end < size; end++) {
+		struct mw_replay *replay = NULL;
+		struct mw_error *err;
+		struct mw_track_totals heap;
+		struct mw_store_state begun;
+		size_t count;
+
+		save(path, "wb", bytes, end);
+		err = mw_replay_open(path, NULL, NULL, &replay);
+		if (err) {
+			mw_error_destroy(err);
+			continue;
+		}
+		opened++;
+		count = mw_replay_count(replay);
+		begun = *mw_replay_state(replay);
+		save(path, "ab", bytes + end, size - end);
+		run(replay, 0, MW_REPLAY_END);
+		assert_int_equal(mw_replay_count(replay), count);
+		assert_true(mw_replay_state(replay)->cut);
+		assert_int_equal(mw_replay_state(replay)->good, begun.good);
+		/* As if it had not grown. */
+		heap = totals(replay, 0, MW_KIND_HEAP);
+		mw_replay_close(replay);
+		save(path, "wb", bytes, end);
+		replay = open_replay(path);
+		run(replay, 0, MW_REPLAY_END);
+		assert_amount(totals(replay, 0, MW_KIND_HEAP).size, heap.size.count, heap.size.bytes);
+		mw_replay_close(replay);
+	}
+	assert_true(opened > 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -482,7 +594,8 @@ int main(void)
 		cmocka_unit_test(test_two_processes), cmocka_unit_test(test_before),
 		cmocka_unit_test(test_piece),         cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_cut_anywhere),  cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_progress),
+		cmocka_unit_test(test_progress),      cmocka_unit_test(test_damaged_fact),
+		cmocka_unit_test(test_grows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, tape_cleanup);
