@@ -296,7 +296,8 @@ struct mw_error *jump_drain_rename(struct jump_drain *drain)
 		/* Who has ended keeps the name that it had. */
 		if (reader->thread == JUMP_NO_THREAD || !drain->help.thread_lives(drain->help.context, reader->tid))
 			continue;
-		drain->help.thread(drain->help.context, reader->tid, &pid, name);
+		if (!drain->help.thread(drain->help.context, reader->tid, &pid, name))
+			continue;
 		name[sizeof(name) - 1] = '\0';
 		if (pid == reader->pid && name[0] != '\0')
 			MW_TRY(drain->sink.thread(drain->sink.context, pid, name, false, &reader->thread));

@@ -17,8 +17,8 @@
 struct jump_drain_help {
 	void *context;
 	/* Which thread (as memwatch sees it) has number `tid` in the target's innermost namespace, and its name. What
-	 * can't be found any more keeps its number, and the process's name. */
-	void (*thread)(void *context, uint32_t tid, pid_t *out, char name[17]);
+	 * can't be found any more keeps its number, and is given the process's name; false then. */
+	bool (*thread)(void *context, uint32_t tid, pid_t *out, char name[17]);
 	/* The module that a call returns to at `pc` (so the one at pc - 1), or MW_MODULE_NONE. */
 	uint32_t (*module)(void *context, mw_addr pc);
 	/* Walk from a SLOW record's registers; `bytes` stand at slow->start. At most `capacity` frames. */

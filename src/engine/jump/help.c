@@ -108,17 +108,19 @@ static pid_t translate(struct jump_process *process, uint32_t tid, bool anew)
 	return known;
 }
 
-static void help_thread(void *context, uint32_t tid, pid_t *out, char name[17])
+static bool help_thread(void *context, uint32_t tid, pid_t *out, char name[17])
 {
 	struct jump_process *process = context;
 	pid_t found = translate(process, tid, true);
 
 	*out = found ? found : (pid_t)tid;
-	if (found && lives(process, found))
+	if (found && lives(process, found)) {
 		mw_comm_read(process->pid, found, name);
-	else
-		/* A thread is born with its maker's name. */
-		snprintf(name, 17, "%s", process->name);
+		return true;
+	}
+	/* A thread is born with its maker's name. */
+	snprintf(name, 17, "%s", process->name);
+	return false;
 }
 
 static bool help_thread_lives(void *context, uint32_t tid)

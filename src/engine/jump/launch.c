@@ -9,6 +9,7 @@
 #include "engine/jump/jump.h"
 
 #include "base/clock.h"
+#include "proc/status.h"
 #include "target/remote.h"
 
 #include <errno.h>
@@ -136,6 +137,8 @@ static struct mw_error *ready(struct jump_process *process, struct mw_tracee_reg
 
 	MW_TRY(mw_journal_restore(&process->journal, process->pid, process->launch.patch));
 	mw_journal_forget_all(&process->journal);
+	/* It was memwatch's child before, and had its name. */
+	mw_comm_read(process->pid, process->pid, process->name);
 	regs->general.pc = process->launch.loader;
 	MW_TRY(mw_tracee_set_regs(process->pid, regs));
 	process->quiesce = (struct mw_quiesce){.forked = jump_child_forked, .context = process};

@@ -247,6 +247,10 @@ static void test_threads(void **state)
 	assert_int_equal(rig->threads[4].pid, RIG_PID + 50);
 	assert_false(rig->threads[4].fresh);
 	assert_string_equal(rig->threads[4].name, "renamed");
+	/* Those of an ended process keep theirs. */
+	rig->ended = true;
+	assert_null(jump_drain_rename(rig->drain));
+	assert_int_equal(rig->thread_count, 5);
 }
 
 /* Whose ring it is can be told from the slot, too. */

@@ -54,12 +54,13 @@ static bool knows(void *context, mw_addr addr)
 	return false;
 }
 
-static void help_thread(void *context, uint32_t tid, pid_t *out, char name[17])
+static bool help_thread(void *context, uint32_t tid, pid_t *out, char name[17])
 {
 	const struct rig *rig = context;
 
 	*out = (pid_t)(RIG_PID + tid - RIG_TID);
-	strcpy(name, rig->name);
+	strcpy(name, rig->ended ? "ended" : rig->name);
+	return !rig->ended;
 }
 
 /* Modules are of 64 KiB. */

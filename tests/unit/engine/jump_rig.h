@@ -43,6 +43,7 @@ struct rig {
 	uint32_t thread_count;
 	/* What help says. */
 	bool dead[256]; /* by tid */
+	bool ended;     /* the process; nobody is dead then */
 	const char *name;
 	struct mw_raw_frame walked[RIG_DEPTH + 4];
 	uint32_t walked_count;
