@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Targets that end inside the window, each in its own way."""
+import os
 import signal
+import subprocess
+import tempfile
 import unittest
 
 import mwlive
@@ -23,7 +26,23 @@ class Exit(unittest.TestCase):
         self.assertEqual(self.check('status', 3)['target']['exit_status'], 3)
 
     def test_status_from_another_thread(self):
-        self.assertEqual(self.check('thread', 4)['target']['exit_status'], 4)
+        report = self.check('thread', 4)
+        self.assertEqual(report['target']['exit_status'], 4)
+        self.assertEqual({thread['name'] for thread in report['threads']}, {'exits', 'goodbye'})
+
+    def test_status_of_a_large_process(self):
+        self.assertEqual(self.check('large', 3)['target']['exit_status'], 3)
+
+    def test_launched(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, 'report.json')
+            run = subprocess.run([mwlive.config.memwatch, '--engine', mwlive.config.engine, '--quiet', '--json', path,
+                                  '--', mwlive.target_path('exits'), 'large'], stdin=subprocess.DEVNULL,
+                                 capture_output=True, text=True, timeout=mwlive.PATIENCE, check=False)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            report, = mwlive.load_reports(path)
+        self.assertEqual((report['window']['ended'], report['target']['exit_status']), ('exit', 3))
+        self.assertEqual({thread['name'] for thread in report['threads']}, {'exits'})
 
     def test_segmentation_fault(self):
         self.check('segv', -signal.SIGSEGV)

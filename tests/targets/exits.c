@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* exits status|segv|kill|thread: leaks ten blocks and ends inside the window. */
+/* exits status|segv|kill|thread|large: leaks ten blocks and ends inside the window. */
 #include "target.h"
 
 #include <pthread.h>
@@ -15,8 +15,13 @@ static KEEP void exits_leak(void)
 	OPAQUE(block);
 }
 
+#define LARGE (384u << 20)
+
 static void *exit_from_here(void *unused)
 {
+	pthread_setname_np(pthread_self(), "goodbye");
+	exits_leak();
+	usleep(100000);
 	exit(4);
 	return unused;
 }
@@ -26,8 +31,16 @@ int main(int argc, char **argv)
 	const char *how = argc > 1 ? argv[1] : "status";
 	pthread_t thread;
 
+	/* It takes the kernel a while to give that back. */
+	if (strcmp(how, "large") == 0) {
+		void *block = malloc(LARGE);
+
+		if (block)
+			memset(block, 1, LARGE);
+		OPAQUE(block);
+	}
 	target_ready();
-	for (int i = 0; i < 10; i++)
+	for (int i = strcmp(how, "thread") == 0; i < 10; i++)
 		exits_leak();
 	if (strcmp(how, "segv") == 0)
 		raise(SIGSEGV);

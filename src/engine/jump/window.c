@@ -44,9 +44,12 @@ static bool has_execed(const struct jump_process *process)
 {
 	uint64_t magic = 0;
 
-	if (mw_remote_read(process->pid, process->image, &magic, sizeof(magic)) == sizeof(magic) ||
-	    mw_remote_read(jump_live_tid(process), process->image, &magic, sizeof(magic)) == sizeof(magic))
+	if (mw_remote_read(process->pid, process->image, &magic, sizeof(magic)) == sizeof(magic))
 		return magic != MW_STUB_MAGIC;
+	/* A process that ends gives its memory back first, which may take long, and a thread that ends does as if it
+	 * did: a program that runs has its memory, and its first thread. */
+	if (errno == ESRCH)
+		return false;
 	return !jump_has_exited(process) && kill(process->pid, 0) == 0;
 }
 
