@@ -148,7 +148,25 @@ static struct mw_error *append(struct mw_maps *maps, size_t *capacity, const str
 	return NULL;
 }
 
-static struct mw_error *parse_all(const char *text, size_t size, struct mw_maps *maps)
+/*
+ * A list of a process that runs is not of one moment: a mapping that grows while it is read comes once with the old
+ * bounds and once with the new. What overlaps what came before is cut there; false: nothing of it is left.
+ */
+static bool cut(const struct mw_maps *maps, struct mw_mapping *mapping)
+{
+	mw_addr before = maps->count ? maps->items[maps->count - 1].end : 0;
+
+	if (mapping->end <= before)
+		return false;
+	if (mapping->start < before) {
+		mapping->offset += mapping->inode ? before - mapping->start : 0;
+		mapping->start = before;
+	}
+	return true;
+}
+
+/* `torn`: the list may have been read while it changed. */
+static struct mw_error *parse_all(const char *text, size_t size, bool torn, struct mw_maps *maps)
 {
 	const char *end = text + size;
 	size_t capacity = 0;
@@ -157,10 +175,12 @@ static struct mw_error *parse_all(const char *text, size_t size, struct mw_maps 
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
 		const char *stop = newline ? newline : end;
 		struct mw_mapping mapping;
-		struct mw_error *err;
+		struct mw_error *err = NULL;
 
 		MW_TRY(parse_line(text, stop, &mapping));
-		if (maps->count && mapping.start < maps->items[maps->count - 1].end)
+		if (torn && !cut(maps, &mapping))
+			free(mapping.path);
+		else if (maps->count && mapping.start < maps->items[maps->count - 1].end)
 			err = mw_error_create(MW_ERROR_DATA, 0, "the memory map is out of order at %llx",
 					      (unsigned long long)mapping.start);
 		else
@@ -174,10 +194,10 @@ static struct mw_error *parse_all(const char *text, size_t size, struct mw_maps 
 	return NULL;
 }
 
-struct mw_error *mw_maps_parse(const char *text, size_t size, struct mw_maps *out)
+static struct mw_error *parse(const char *text, size_t size, bool torn, struct mw_maps *out)
 {
 	struct mw_maps maps = {0};
-	struct mw_error *err = size ? parse_all(text, size, &maps) : NULL;
+	struct mw_error *err = size ? parse_all(text, size, torn, &maps) : NULL;
 
 	if (err) {
 		mw_maps_deinit(&maps);
@@ -185,6 +205,16 @@ struct mw_error *mw_maps_parse(const char *text, size_t size, struct mw_maps *ou
 	}
 	*out = maps;
 	return NULL;
+}
+
+struct mw_error *mw_maps_parse(const char *text, size_t size, struct mw_maps *out)
+{
+	return parse(text, size, false, out);
+}
+
+struct mw_error *mw_maps_parse_torn(const char *text, size_t size, struct mw_maps *out)
+{
+	return parse(text, size, true, out);
 }
 
 /* A file may really be called "x (deleted)": then it is there, under that name and with that inode. */
@@ -247,7 +277,7 @@ struct mw_error *mw_maps_read(pid_t tid, struct mw_maps *out)
 		return NULL;
 	}
 	if (!err)
-		err = mw_maps_parse(text, size, &maps);
+		err = mw_maps_parse_torn(text, size, &maps);
 	free(text);
 	if (!err)
 		err = restore_true_names(tid, &maps);

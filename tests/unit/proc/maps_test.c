@@ -136,6 +136,29 @@ static void refuses_nonsense(void **state)
 }
 
 /* Text without a NUL after it, mutated: under ASan this finds reads beyond its end. */
+/* Mappings that have grown, or been put together, while the list was read. */
+static void cuts_what_overlaps(void **state)
+{
+	static const char text[] = "1000-3000 rw-p 00000000 00:00 0\n"
+				   "2000-5000 rw-p 00001000 08:01 7 /a\n"
+				   "4000-5000 rw-p 00000000 00:00 0\n"
+				   "4800-6000 r--p 00000000 00:00 0\n"
+				   "7000-8000 r--p 00000000 00:00 0\n";
+	struct mw_maps maps = {0};
+
+	(void)state;
+	assert_null(mw_maps_parse_torn(text, sizeof(text) - 1, &maps));
+	assert_int_equal(maps.count, 4);
+	assert_int_equal(maps.items[0].end, 0x3000);
+	assert_int_equal(maps.items[1].start, 0x3000);
+	assert_int_equal(maps.items[1].end, 0x5000);
+	assert_int_equal(maps.items[1].offset, 0x2000);
+	assert_int_equal(maps.items[2].start, 0x5000);
+	assert_int_equal(maps.items[2].end, 0x6000);
+	assert_int_equal(maps.items[3].start, 0x7000);
+	mw_maps_deinit(&maps);
+}
+
 static void survives_mutations(void **state)
 {
 	static const char text[] = LINE "/usr/bin/cat (deleted)\n"
@@ -240,10 +263,10 @@ static void tells_true_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(parses_fields),    cmocka_unit_test(parses_names),
-		cmocka_unit_test(refuses_nonsense), cmocka_unit_test(survives_mutations),
-		cmocka_unit_test(reads_itself),     cmocka_unit_test(tells_gone_from_empty),
-		cmocka_unit_test(tells_true_names),
+		cmocka_unit_test(parses_fields),         cmocka_unit_test(parses_names),
+		cmocka_unit_test(refuses_nonsense),      cmocka_unit_test(survives_mutations),
+		cmocka_unit_test(cuts_what_overlaps),    cmocka_unit_test(reads_itself),
+		cmocka_unit_test(tells_gone_from_empty), cmocka_unit_test(tells_true_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
