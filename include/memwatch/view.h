@@ -78,7 +78,7 @@ struct mw_report_stack {
 	size_t thread_count;
 	const char *suspect; /* the module it is charged to; NULL where every frame is runtime */
 	struct mw_report_growth growth;
-	uint32_t group; /* src/view's business */
+	uint32_t group;    /* src/view's business */
 	uint64_t resident; /* vm: of the impacting bytes, at the window's end; MW_SIZE_UNKNOWN: not known */
 };
 

@@ -179,7 +179,7 @@ static struct mw_error *prepare_recording(struct run *run)
 {
 	if (!run->writer)
 		return NULL;
-	run->keepers = calloc(run->count, sizeof(*run->keepers));
+	run->keepers = calloc(run->count + 1, sizeof(*run->keepers));
 	if (!run->keepers)
 		return mw_error_nomem();
 	for (size_t i = 0; i < run->count; i++) {

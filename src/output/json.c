@@ -170,8 +170,9 @@ static json_t *sample_value(const struct mw_report *report, const struct mw_repo
 {
 	bool heap = report->tracked[MW_KIND_HEAP], vm = report->tracked[MW_KIND_VM];
 
-	return json_pack("{s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "at", sample->at, "rss", mw_json_number(sample->rss), "pss",
-			 mw_json_number(sample->pss), "vsize", mw_json_number(sample->vsize), "heap_impacting",
+	return json_pack("{s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "at", sample->at, "rss",
+			 mw_json_number(sample->rss), "pss", mw_json_number(sample->pss), "vsize",
+			 mw_json_number(sample->vsize), "heap_impacting",
 			 heap ? mw_json_number(sample->heap_impacting) : json_null(), "vm_impacting",
 			 vm ? mw_json_number(sample->vm_impacting) : json_null(), "arena_used",
 			 mw_json_number(sample->arena_used), "arena_free", mw_json_number(sample->arena_free),

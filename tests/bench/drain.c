@@ -77,11 +77,12 @@ static bool count_knows(void *context, mw_addr addr)
 	return true;
 }
 
-static void help_thread(void *context, uint32_t tid, pid_t *out, char name[17])
+static bool help_thread(void *context, uint32_t tid, pid_t *out, char name[17])
 {
 	(void)context;
 	*out = (pid_t)tid;
 	strcpy(name, "bench");
+	return true;
 }
 
 static uint32_t help_module(void *context, mw_addr pc)

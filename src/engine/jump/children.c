@@ -97,7 +97,7 @@ static struct mw_error *clean(const struct jump_process *process, struct mw_quie
 	struct mw_error *err;
 
 	*left = true;
-	copy.patches = malloc((process->patch_count + 1) * sizeof(*copy.patches));
+	copy.patches = calloc(process->patch_count + 1, sizeof(*copy.patches));
 	if (!copy.patches)
 		return mw_error_nomem();
 	for (size_t i = 0; i < process->patch_count; i++) {
