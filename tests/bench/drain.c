@@ -83,7 +83,6 @@ static bool help_thread(void *context, uint32_t tid, pid_t *out, char name[17])
 	*out = (pid_t)tid;
 	strcpy(name, "bench");
 	return true;
-	return true;
 }
 
 static uint32_t help_module(void *context, mw_addr pc)
