@@ -54,7 +54,14 @@ static struct mw_error *check_interval(const struct session *session)
 	struct mw_error *err;
 
 	/* How long a recording is that was cut off is not known before its events are read. */
-	if (options->from_ns <= length || mw_replay_state(session->replay)->cut)
+	if (mw_replay_state(session->replay)->cut)
+		return NULL;
+	if (options->at_moment && options->to_ns > length) {
+		err = mw_error_create(MW_ERROR_USAGE, 0, "--at names the moment %.3f s, and the window ends at %.3f s",
+				      (double)options->to_ns / 1e9, (double)length / 1e9);
+		return mw_error_hint(err, "Times are seconds since the window's start: take an earlier moment");
+	}
+	if (options->from_ns <= length)
 		return NULL;
 	err = mw_error_create(MW_ERROR_USAGE, 0, "the interval begins at %.3f s, and the window ends at %.3f s",
 			      (double)options->from_ns / 1e9, (double)length / 1e9);

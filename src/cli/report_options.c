@@ -54,7 +54,7 @@ static const struct argp_option table[] = {
 struct parse {
 	struct mw_cli_report_options *options;
 	struct mw_error *err;
-	bool at;
+	bool to;
 };
 
 static struct mw_error *take_argument(struct parse *parse, const char *word)
@@ -71,11 +71,11 @@ static struct mw_error *take_argument(struct parse *parse, const char *word)
 
 static struct mw_error *parse_at(struct parse *parse, const char *text)
 {
-	parse->at = true;
 	if (strcmp(text, "peak") == 0) {
 		parse->options->at_peak = true;
 		return NULL;
 	}
+	parse->options->at_moment = true;
 	return mw_cli_parse_moment("--at", text, &parse->options->to_ns);
 }
 
@@ -105,6 +105,7 @@ static struct mw_error *parse_option(int key, char *arg, struct parse *parse)
 	case KEY_FROM:
 		return mw_cli_parse_moment("--from", arg, &options->from_ns);
 	case KEY_TO:
+		parse->to = true;
 		return mw_cli_parse_moment("--to", arg, &options->to_ns);
 	case KEY_AT:
 		return parse_at(parse, arg);
@@ -160,6 +161,11 @@ static struct mw_error *check(const struct parse *parse)
 	if (!options->recording) {
 		err = mw_error_create(MW_ERROR_USAGE, 0, "no recording is named");
 		return mw_error_hint(err, "Name the file that -o made, as in: memwatch report leak.mw");
+	}
+	if (options->at_moment && (parse->to || options->at_peak)) {
+		err = mw_error_create(MW_ERROR_USAGE, 0, "--at SECONDS ends the interval, and so does %s",
+				      parse->to ? "--to" : "--at peak");
+		return mw_error_hint(err, "Give one of them");
 	}
 	if (options->to_ns <= options->from_ns) {
 		err = mw_error_create(MW_ERROR_USAGE, 0, "the interval ends at %.3f s, which is not after its begin",

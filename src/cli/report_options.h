@@ -17,6 +17,7 @@ struct mw_cli_report_options {
 	bool quiet;
 	uint64_t from_ns, to_ns;                 /* to_ns UINT64_MAX: the window's end */
 	bool at_peak;                            /* what was outstanding when most was */
+	bool at_moment;                          /* to_ns is a moment that must lie in the window */
 	const char *symbols[MW_CLI_SYMBOLS_MAX]; /* directories */
 	size_t symbols_count;
 	struct mw_cli_view_options view;

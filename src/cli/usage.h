@@ -9,7 +9,8 @@
 
 /*
  * argp was told not to print and says only how far it got: `next` is the argument after the bad one,
- * or the bad one itself where it is a cluster of short options. Never NULL; kind USAGE.
+ * or the bad one itself where it is a cluster of short options. argv[0] is the command whose --help is pointed to, as
+ * in "report", or memwatch. Never NULL; kind USAGE.
  */
 struct mw_error *mw_cli_explain_option(const struct argp_option *options, int argc, char *const *argv,
 				       int next) MW_MUST_CHECK;

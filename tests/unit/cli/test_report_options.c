@@ -82,6 +82,7 @@ static void test_interval(void **state)
 	options = take(WORDS("leak.mw", "--at", "3.5"));
 	assert_int_equal(options.from_ns, 0);
 	assert_int_equal(options.to_ns, 3500000000);
+	assert_true(options.at_moment);
 	options = take(WORDS("leak.mw", "--at", "peak", "--from", "1"));
 	assert_true(options.at_peak);
 	assert_int_equal(options.from_ns, 1000000000);
@@ -100,6 +101,9 @@ static void test_intervals_that_make_no_sense(void **state)
 	refuse(WORDS("leak.mw", "--from", "2", "--to", "2"), WORDS("2.000 s", "--from", "--to"));
 	refuse(WORDS("leak.mw", "--from", "2", "--to", "1"), WORDS("1.000"));
 	refuse(WORDS("leak.mw", "--to", "0"), WORDS("0.000"));
+	refuse(WORDS("leak.mw", "--at", "3", "--to", "2"), WORDS("--at", "--to"));
+	refuse(WORDS("leak.mw", "--to", "2", "--at", "3"), WORDS("--at", "--to"));
+	refuse(WORDS("leak.mw", "--at", "peak", "--at", "3"), WORDS("--at SECONDS", "--at peak"));
 }
 
 static void test_outputs(void **state)
@@ -141,9 +145,9 @@ static void test_words(void **state)
 	refuse(WORDS("--quiet"), WORDS("no recording", "-o"));
 	refuse(WORDS("one.mw", "two.mw"), WORDS("'two.mw'"));
 	refuse(WORDS(""), WORDS("''"));
-	refuse(WORDS("leak.mw", "--form", "3"), WORDS("--form", "--from"));
-	refuse(WORDS("leak.mw", "--to"), WORDS("--to", "SECONDS"));
-	refuse(WORDS("leak.mw", "-p"), WORDS("-p"));
+	refuse(WORDS("leak.mw", "--form", "3"), WORDS("--form", "--from", "memwatch report --help"));
+	refuse(WORDS("leak.mw", "--to"), WORDS("--to", "SECONDS", "memwatch report --help"));
+	refuse(WORDS("leak.mw", "-p"), WORDS("-p", "memwatch report --help"));
 }
 
 /* Whatever else stands there, and needs no recording. */
