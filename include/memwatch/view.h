@@ -52,7 +52,9 @@ struct mw_report_growth {
 	double bytes_per_second;       /* of the line through what was outstanding over the interval … */
 	double steadiness;             /* … and how near it lies to that line, 0 to 1 (R squared) */
 	double floor_start, floor_end; /* bytes: the least outstanding in the first and in the last eighth */
-	double growing_until;          /* nearly all that settled (src/view/growth.h) was allocated by then */
+	/* Nearly all that settled (src/view/growth.h) was allocated by then. Where nothing did: the interval's end if
+	 * there is steady growth, else its begin. */
+	double growing_until;
 	double freed_share;            /* of its blocks, 0 to 1: freed inside the interval */
 	double oldest_age, newest_age; /* seconds, of the impacting blocks */
 	double settle_age;             /* seconds: blocks that get freed are freed by then; 0: hardly any is */

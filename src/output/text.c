@@ -115,6 +115,10 @@ static void end_text(struct mw_line *line, const struct mw_report *report)
 	case MW_END_LOST:
 		break;
 	}
+	if (report->lost.cut) {
+		mw_line_printf(line, "not known, as the recording was cut off");
+		return;
+	}
 	mw_line_printf(line, "the process was lost");
 }
 

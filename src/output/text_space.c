@@ -147,7 +147,7 @@ void mw_text_space(struct mw_text *text)
 
 	if (!space || (!space->start.known && !space->end.known))
 		return;
-	mw_text_heading(text, "Address space, by what it is for");
+	mw_text_heading(text, "Address space at the window's start and end, by what it is for");
 	if (!width || width >= SIDE_BY_SIDE) {
 		put_table(text, RESERVED, RESIDENT);
 	} else {

@@ -84,14 +84,16 @@ static void put_growth(struct mw_text *text, const struct mw_report_growth *grow
 		return;
 	mw_line_printf(line, "   %s", mw_growth_name(growth->verdict));
 	if (growth->verdict != MW_GROWTH_TOO_SHORT) {
-		bool falls = growth->bytes_per_second < 0;
+		bool falls = growth->bytes_per_second <= -0.5; /* or it would be "-0 B" */
 
 		mw_line_printf(line, ": %s%s a second on average (fit %.2f)", falls ? "-" : "",
 			       mw_show_size(whole(falls ? -growth->bytes_per_second : growth->bytes_per_second)).text,
 			       growth->steadiness);
-		mw_line_printf(line, ", floor from %s to %s, rising until %.1f s",
-			       mw_show_size(whole(growth->floor_start)).text,
-			       mw_show_size(whole(growth->floor_end)).text, growth->growing_until);
+		mw_line_printf(line, ", floor from %s to %s", mw_show_size(whole(growth->floor_start)).text,
+			       mw_show_size(whole(growth->floor_end)).text);
+		/* What comes and goes does not rise. */
+		if (growth->growing_until > text->report->window.from)
+			mw_line_printf(line, ", rising until %.1f s", growth->growing_until);
 	}
 	mw_line_printf(line, "; %s of its blocks freed", mw_show_percent(growth->freed_share, 1).text);
 	mw_text_paragraph(text, 5);
@@ -109,6 +111,10 @@ static void put_impacting(struct mw_text *text, size_t number, const struct mw_r
 			       mw_show_percent((double)stack->impacting.bytes, (double)text->impacting.bytes).text);
 	mw_text_line(text, number == 1 ? MW_STYLE_ALARM : MW_STYLE_HEADING);
 	put_api(text, stack);
+	if (stack->kind != MW_KIND_HEAP && stack->resident != MW_SIZE_UNKNOWN) {
+		mw_line_printf(line, "   %s resident at the window's end", mw_show_size(stack->resident).text);
+		mw_text_paragraph(text, 5);
+	}
 	put_threads(text, stack);
 	put_ages(text, stack);
 	put_growth(text, &stack->growth);

@@ -157,18 +157,25 @@ static double growing_until(const struct mw_growth_settled *settled)
 void mw_growth_judge(const struct mw_track_series *series, const struct mw_growth_input *input,
 		     const struct mw_growth_settled *settled, struct mw_report_growth *out)
 {
-	double end = input->from + input->seconds;
+	double end = input->from + input->seconds, until = input->from;
+	enum mw_growth_verdict verdict;
 	struct mw_level level;
 
 	mw_level_find(series, &level);
+	verdict = judge(&level, input, settled);
+	/* A block that is replaced by a larger one, again and again, never settles. */
+	if (settled->sum.count)
+		until = growing_until(settled);
+	else if (verdict == MW_GROWTH_STEADY)
+		until = end;
 	*out = (struct mw_report_growth){
 		.known = true,
-		.verdict = judge(&level, input, settled),
+		.verdict = verdict,
 		.bytes_per_second = level.whole.slope,
 		.steadiness = level.whole.steadiness,
 		.floor_start = level.least[0],
 		.floor_end = level.least[MW_LEVEL_PARTS - 1],
-		.growing_until = settled->sum.count ? growing_until(settled) : input->from,
+		.growing_until = until,
 		.freed_share = input->size.count ? (double)input->transient.count / (double)input->size.count : 0,
 		.oldest_age = end - input->oldest,
 		.newest_age = end - input->newest,

@@ -116,6 +116,7 @@ static struct mw_report_stack server_stacks[] = {
 	 .frame_count = COUNT(map_frames),
 	 .size = {1, 1 << 20},
 	 .impacting = {1, 1 << 20},
+	 .resident = 262144,
 	 .peak = {1, 1 << 20, 5},
 	 .has_ages = true,
 	 .oldest = 5,

@@ -71,7 +71,7 @@ static void is_told_as_text(void **state)
 
 	(void)state;
 	assert_has(text,
-		   "\nAddress space, by what it is for\n"
+		   "\nAddress space at the window's start and end, by what it is for\n"
 		   "                        reserved         end       change    resident         end       change\n"
 		   "  heap (brk)            10.0 MiB    20.0 MiB    +10.0 MiB     8.0 MiB    15.0 MiB     +7.0 MiB\n"
 		   "  thread stacks         16.0 MiB    24.0 MiB     +8.0 MiB     1.0 MiB           ?            ?\n"

@@ -30,6 +30,45 @@ static void test_golden(void **state)
 	check_golden("hostile-80.txt", fixture_hostile(), 80, false);
 }
 
+/* What is next to nothing is not negative; what only comes and goes does not rise. */
+static void test_growth(void **state)
+{
+	struct mw_report report = *fixture_server();
+	struct mw_report_stack stack = report.stacks[0];
+	const struct mw_report *reports[] = {&report};
+	char *text;
+
+	(void)state;
+	report.stacks = &stack;
+	report.stack_count = 1;
+	stack.growth.verdict = MW_GROWTH_CHURN;
+	stack.growth.bytes_per_second = -0.25;
+	stack.growth.growing_until = report.window.from;
+	text = render("text", reports, 1, (struct mw_output_options){.top = 1});
+	assert_non_null(
+		strstr(text, "   churn: 0 B a second on average (fit 1.00), floor from 12.0 KiB to 2.3 MiB; 12.5 %"));
+	assert_null(strstr(text, "rising"));
+	free(text);
+}
+
+/* How the window of a recording ended that was cut off, it does not say. */
+static void test_cut_off(void **state)
+{
+	struct mw_report report = *fixture_server();
+	const struct mw_report *reports[] = {&report};
+	char *text;
+
+	(void)state;
+	report.window.ended = MW_END_LOST;
+	text = render("text", reports, 1, (struct mw_output_options){.top = 1});
+	assert_non_null(strstr(text, "ended: the process was lost\n"));
+	free(text);
+	report.lost.cut = "its end is missing";
+	text = render("text", reports, 1, (struct mw_output_options){.top = 1});
+	assert_non_null(strstr(text, "ended: not known, as the recording was cut off\n"));
+	free(text);
+}
+
 static void test_several(void **state)
 {
 	const struct mw_report *reports[] = {fixture_server(), fixture_empty()};
@@ -168,9 +207,9 @@ static void test_elide(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_golden),   cmocka_unit_test(test_several), cmocka_unit_test(test_width),
-		cmocka_unit_test(test_harmless), cmocka_unit_test(test_decode),  cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_elide),
+		cmocka_unit_test(test_golden),  cmocka_unit_test(test_growth),  cmocka_unit_test(test_cut_off),
+		cmocka_unit_test(test_several), cmocka_unit_test(test_width),   cmocka_unit_test(test_harmless),
+		cmocka_unit_test(test_decode),  cmocka_unit_test(test_numbers), cmocka_unit_test(test_elide),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
