@@ -36,6 +36,7 @@ const char mw_cli_help_filter[] = "EXPR is terms with and, or, not, ( ); terms s
 				  "  thread:worker, thread:4711          part of its name, or its id; process: too\n"
 				  "  api:calloc, heap:main    part of the entry point's or heap's name\n"
 				  "  size:4096, size:1K-64K, size:>=1M   bytes of one block\n"
+				  "                           (of a mapping that goes in pieces, of each)\n"
 				  "  kind:heap                heap, vm, or vm-internal, left out unless named\n"
 				  "  type:transient           impacting, transient, aofi or aofo\n"
 				  "  stack:00c0ff             the first digits of a stack id\n"

@@ -37,6 +37,21 @@ static void put_before(struct mw_text *text)
 	put_point(text);
 }
 
+/* What is launched has no memory when the window begins, what has ended none when it ends. */
+static void put_space(struct mw_text *text)
+{
+	const struct mw_report *report = text->report;
+	const struct mw_report_space *space = report->space;
+	bool ended = report->window.ended == MW_END_EXIT || report->window.ended == MW_END_EXEC;
+
+	if (!ended || (space && (space->start.known || space->end.known)))
+		return;
+	mw_line_printf(&text->line,
+		       "  - What the address space held, and in which heap a block was: it is looked at when the "
+		       "window begins and ends, and a launched command has no memory yet then, an ended one none any more.");
+	put_point(text);
+}
+
 static void put_refusals(struct mw_text *text)
 {
 	const struct mw_report *report = text->report;
@@ -113,6 +128,7 @@ void mw_text_limits(struct mw_text *text)
 		put_point(text);
 	}
 	put_before(text);
+	put_space(text);
 	put_refusals(text);
 	put_cut(text);
 }

@@ -41,6 +41,8 @@ static struct mw_report_space space = {
 	.unattributed_count = 6,
 };
 
+static enum mw_window_end ended = MW_END_DURATION;
+
 static char *render_space(const char *form, struct mw_report_space *what, unsigned width)
 {
 	static struct mw_report_stack stacks[] = {
@@ -52,8 +54,12 @@ static char *render_space(const char *form, struct mw_report_space *what, unsign
 		 .resident = 4096},
 		{.id = "0123456789abcdee", .kind = MW_KIND_HEAP, .api = "malloc", .size = {1, 8}, .impacting = {1, 8}},
 	};
-	const struct mw_report report = {
-		.target.comm = "x", .engine.name = "trap", .stacks = stacks, .stack_count = 2, .space = what};
+	const struct mw_report report = {.target.comm = "x",
+					 .window.ended = ended,
+					 .engine.name = "trap",
+					 .stacks = stacks,
+					 .stack_count = 2,
+					 .space = what};
 	const struct mw_report *reports = &report;
 
 	return render(form, &reports, 1, (struct mw_output_options){.top = 10, .width = width});
@@ -123,6 +129,15 @@ static void tells_nothing_it_does_not_know(void **state)
 	free(text);
 	text = render_space("text", NULL, 0);
 	assert_null(strstr(text, "Address space"));
+	assert_null(strstr(text, "What the address space held"));
+	free(text);
+	ended = MW_END_EXIT;
+	text = render_space("text", NULL, 0);
+	assert_has(text, "  - What the address space held, and in which heap a block was: it is looked at");
+	free(text);
+	text = render_space("text", &space, 0);
+	ended = MW_END_DURATION;
+	assert_null(strstr(text, "What the address space held"));
 	free(text);
 }
 
