@@ -133,7 +133,7 @@ static struct mw_error *prepare_attached(struct run *run)
 	for (size_t i = 0; i < pids->count; i++)
 		MW_TRY(mw_preflight(pids->items[i]));
 	MW_TRY(check_shared(pids));
-	run->recorders = calloc(pids->count, sizeof(*run->recorders));
+	run->recorders = calloc(pids->count + 1, sizeof(*run->recorders));
 	if (!run->recorders)
 		return mw_error_nomem();
 	for (; run->count < pids->count; run->count++)
@@ -179,7 +179,7 @@ static struct mw_error *prepare_recording(struct run *run)
 {
 	if (!run->writer)
 		return NULL;
-	run->keepers = calloc(run->count + 1, sizeof(*run->keepers));
+	run->keepers = calloc(run->count, sizeof(*run->keepers));
 	if (!run->keepers)
 		return mw_error_nomem();
 	for (size_t i = 0; i < run->count; i++) {
@@ -326,6 +326,10 @@ static struct mw_error *record(struct run *run)
 {
 	struct mw_error *err;
 
+	if (run->options->output && run->options->json && mw_outfile_same(run->options->output, run->options->json))
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--output and --json are one file, '%s'",
+						     run->options->output),
+				     "Give them different names");
 	/* What can go wrong without a process is tried before one is touched. */
 	MW_TRY(mw_outputs_open(&run->outputs, run->options));
 	if (run->options->output)
