@@ -46,9 +46,10 @@ static void put_space(struct mw_text *text)
 
 	if (!ended || (space && (space->start.known || space->end.known)))
 		return;
-	mw_line_printf(&text->line,
-		       "  - What the address space held, and in which heap a block was: it is looked at when the "
-		       "window begins and ends, and a launched command has no memory yet then, an ended one none any more.");
+	mw_line_printf(
+		&text->line,
+		"  - What the address space held, and in which heap a block was: it is looked at when the "
+		"window begins and ends, and a launched command has no memory yet then, an ended one none any more.");
 	put_point(text);
 }
 
