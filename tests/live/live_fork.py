@@ -20,6 +20,7 @@ class Fork(unittest.TestCase):
         self.assertEqual(report['window']['ended'], 'exec')
         self.assertEqual(mwlive.total_of(mwlive.select(report, 'execs_leak'))['impacting'],
                          {'count': 20, 'bytes': 20 * 61})
+        self.assertEqual({thread['name'] for thread in report['threads']}, {'execs'})
         self.assertEqual(mwlive.status(target.pid)['TracerPid'], '0')
         target.go()
         target.done()

@@ -98,7 +98,9 @@ static struct mw_error *close_window(struct jump_process *process, enum mw_windo
 	if (process->windowed && process->window.length_ns == 0)
 		process->window.length_ns = jump_now(process);
 	if (process->drain && process->windowed) {
-		err = jump_drain_rename(process->drain);
+		/* After an exec it is another program that has a name. */
+		if (end != MW_END_EXEC)
+			err = jump_drain_rename(process->drain);
 		if (!err)
 			err = jump_drain_finish(process->drain);
 		jump_stats_take(process);

@@ -114,7 +114,7 @@ static bool help_thread(void *context, uint32_t tid, pid_t *out, char name[17])
 	pid_t found = translate(process, tid, true);
 
 	*out = found ? found : (pid_t)tid;
-	if (found && lives(process, found)) {
+	if (found && lives(process, found) && !(process->ended && process->window.ended == MW_END_EXEC)) {
 		mw_comm_read(process->pid, found, name);
 		return true;
 	}
