@@ -74,6 +74,7 @@ static struct mw_error *run(int argc, char **argv)
 {
 	if (argv[1][0] == '-')
 		return run_record(argc, argv);
+	mw_self_ignore_write_signals();
 	if (strcmp(argv[1], "doctor") == 0)
 		return run_doctor(argc - 1, argv + 1);
 	if (strcmp(argv[1], "diff") == 0)

@@ -34,6 +34,8 @@ static struct mw_error *cannot_write(const char *name, int errnum)
 	case ENOSPC:
 	case EDQUOT:
 		return mw_error_hint(err, "Free some space there, or have it written elsewhere");
+	case EFBIG:
+		return mw_error_hint(err, "Raise the limit of a file's size (ulimit -f)");
 	case EPIPE:
 		return mw_error_hint(err, "The program that reads it has ended");
 	case EBADF:
@@ -187,6 +189,26 @@ struct mw_error *mw_outfile_open(const char *name, struct mw_outfile **out)
 	}
 	*out = file;
 	return NULL;
+}
+
+bool mw_outfile_same(const char *name, const char *other)
+{
+	struct stat one, two;
+	char *one_in, *two_in;
+	bool same;
+
+	if (strcmp(name, "-") == 0 || strcmp(other, "-") == 0)
+		return false;
+	if (stat(name, &one) == 0 || stat(other, &two) == 0)
+		return stat(name, &one) == 0 && stat(other, &two) == 0 && S_ISREG(one.st_mode) &&
+		       one.st_dev == two.st_dev && one.st_ino == two.st_ino;
+	one_in = directory_of(name);
+	two_in = directory_of(other);
+	same = one_in && two_in && strcmp(basename(name), basename(other)) == 0 && stat(one_in, &one) == 0 &&
+	       stat(two_in, &two) == 0 && one.st_dev == two.st_dev && one.st_ino == two.st_ino;
+	free(one_in);
+	free(two_in);
+	return same;
 }
 
 FILE *mw_outfile_stream(struct mw_outfile *file)

@@ -12,12 +12,16 @@
 
 #include <memwatch/error.h>
 
+#include <stdbool.h>
 #include <stdio.h>
 
 struct mw_outfile;
 
 /* Open for `name`. Errors say what stands in the way: SYSTEM. On failure nothing has changed. */
 struct mw_error *mw_outfile_open(const char *name, struct mw_outfile **out) MW_MUST_CHECK;
+
+/* Are these names of one file? One that is yet to be made is known by its directory and its name there. */
+bool mw_outfile_same(const char *name, const char *other);
 
 /* The stream to write to; good until commit or abort. Write errors are kept for commit to tell. */
 FILE *mw_outfile_stream(struct mw_outfile *file);

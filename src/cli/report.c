@@ -3,13 +3,13 @@
 #include "cli/report.h"
 
 #include "cli/looker.h"
+#include "cli/outfile.h"
 #include "cli/outputs.h"
 #include "cli/progress.h"
 #include "cli/report_options.h"
 #include "view/replay.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -169,6 +169,10 @@ static struct mw_error *run(struct session *session)
 	const struct mw_cli_options outputs = {.json = options->json, .top = options->top, .quiet = options->quiet};
 	size_t count;
 
+	if (options->json && mw_outfile_same(options->json, options->recording))
+		return mw_error_hint(
+			mw_error_create(MW_ERROR_USAGE, 0, "--json '%s' is the recording itself", options->json),
+			"Give another name: the recording would be lost");
 	MW_TRY(mw_outputs_open(&session->outputs, &outputs));
 	MW_TRY(mw_replay_open(options->recording, on_read, &session->progress, &session->replay));
 	mw_replay_symbols(session->replay, options->symbols, options->symbols_count);
@@ -194,8 +198,6 @@ static struct mw_error *report(const struct mw_cli_report_options *options)
 	struct session session = {.options = options};
 	struct mw_error *err;
 
-	/* A reader that goes is an error of writing; other signals end it, as nothing is attached. */
-	(void)signal(SIGPIPE, SIG_IGN);
 	mw_progress_init(&session.progress, !options->quiet);
 	err = run(&session);
 	mw_progress_clear(&session.progress);

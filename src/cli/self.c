@@ -15,7 +15,7 @@
 /* timeout(1) and terminals may send a signal twice: what comes within this time counts as one. */
 #define SAME_SIGNAL_NS 300000000ULL
 
-static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1};
+static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ, SIGUSR1};
 #define WATCHED (sizeof(watched) / sizeof(watched[0]))
 
 static struct sigaction found_actions[WATCHED];
@@ -99,13 +99,19 @@ static void prepare_signals(void)
 	sigprocmask(SIG_SETMASK, NULL, &found_mask);
 	for (size_t i = 0; i < WATCHED; i++) {
 		sigaction(watched[i], NULL, &found_actions[i]);
-		if (watched[i] == SIGPIPE)
+		if (watched[i] == SIGPIPE || watched[i] == SIGXFSZ)
 			sigaction(watched[i], &ignore, NULL);
 		else if (watched[i] == SIGUSR1)
 			sigaction(watched[i], &mark, NULL);
 		else if (watched[i] != SIGHUP || found_actions[i].sa_handler != SIG_IGN)
 			sigaction(watched[i], &action, NULL);
 	}
+}
+
+void mw_self_ignore_write_signals(void)
+{
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGXFSZ, SIG_IGN);
 }
 
 void mw_self_prepare(void)

@@ -17,10 +17,14 @@
 void mw_self_guard_descriptors(void);
 
 /*
- * Raise the limit of open files, ignore SIGPIPE, and let SIGINT, SIGTERM and SIGHUP ask for the
+ * Raise the limit of open files, ignore SIGPIPE and SIGXFSZ, and let SIGINT, SIGTERM and SIGHUP ask for the
  * window's end, SIGUSR1 for a mark. SIGHUP stays ignored where it was (nohup). System calls are not restarted.
  */
 void mw_self_prepare(void);
+
+/* Where nothing is attached: a reader that goes, or a file that may grow no further (ulimit -f), is an error of
+ * writing. */
+void mw_self_ignore_write_signals(void);
 
 /* Not 0 once the window's end was asked for; what an engine's run() looks at. */
 const volatile sig_atomic_t *mw_self_interrupted(void);

@@ -159,4 +159,29 @@ def test_second_signal():
     os.close(writer)
 
 
+def test_limit_of_file_size():
+    """It is an error of writing, and no death by SIGXFSZ."""
+    target, _ = python("import time\nprint(1, flush=True)\nwhile 1: time.sleep(0.01)")
+    path = os.path.join(WORK, "limited")
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (512, resource.RLIM_INFINITY))
+    with open(path, "wb") as file:
+        result = subprocess.run(command("-p", target.pid, "-d", "0.2"), stdout=file, stderr=subprocess.PIPE, text=True,
+                                check=False, timeout=60, preexec_fn=limit)
+    assert result.returncode == 1 and "File too large" in result.stderr, result
+    assert_untouched(target.pid)
+
+
+def test_outputs_are_not_one():
+    path = os.path.join(WORK, "one.mw")
+    again = os.path.join(WORK, ".", "one.mw")
+    result = memwatch("-o", path, "--json", again, "--", "true")
+    assert result.returncode == 2 and "one file" in result.stderr and not os.path.exists(path), result
+    assert memwatch("-o", path, "--quiet", "--", "true").returncode == 0
+    size = os.path.getsize(path)
+    result = subprocess.run([*command()[:1], "report", path, "--json", again], capture_output=True, text=True,
+                            check=False, timeout=60)
+    assert result.returncode == 2 and "recording itself" in result.stderr, result
+    assert os.path.getsize(path) == size
+
+
 run_all(globals())

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_outfile.c: an output file is there whole or not at all. */
 #include "cli/outfile.h"
+#include "cli/self.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -184,11 +186,58 @@ static void test_full(void **state)
 	assert_int_equal(access("/dev/full", F_OK), 0);
 }
 
+static void test_same(void **state)
+{
+	char spelled[400], other[400];
+
+	(void)state;
+	snprintf(spelled, sizeof(spelled), "%s/./report", directory);
+	snprintf(other, sizeof(other), "%s/other", directory);
+	/* Not there yet, there, and one of two there. */
+	assert_true(mw_outfile_same(path, spelled));
+	assert_false(mw_outfile_same(path, other));
+	assert_false(mw_outfile_same("/none/report", "/nowhere/report"));
+	put(path, "");
+	assert_true(mw_outfile_same(path, spelled));
+	assert_false(mw_outfile_same(path, other));
+	assert_int_equal(symlink(path, other), 0);
+	assert_true(mw_outfile_same(path, other));
+	assert_int_equal(unlink(other), 0);
+	assert_int_equal(unlink(path), 0);
+	/* Devices may be written to by two; '-' is no file. */
+	assert_false(mw_outfile_same("/dev/null", "/dev/null"));
+	assert_false(mw_outfile_same("-", "-"));
+}
+
+/* A signal is not what tells of a limit. */
+static void test_limit(void **state)
+{
+	struct mw_outfile *file = NULL;
+	struct rlimit before, limit;
+	struct mw_error *err;
+
+	(void)state;
+	mw_self_ignore_write_signals();
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	limit = (struct rlimit){.rlim_cur = 4096, .rlim_max = before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	assert_null(mw_outfile_open(path, &file));
+	for (size_t i = 0; i < 100000; i++)
+		fputc('x', mw_outfile_stream(file));
+	err = mw_outfile_commit(file);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	assert_non_null(err);
+	assert_int_equal(mw_error_errno(err), EFBIG);
+	mw_error_destroy(err);
+	assert_int_equal(entries(), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_new),     cmocka_unit_test(test_abort), cmocka_unit_test(test_link),
-		cmocka_unit_test(test_refused), cmocka_unit_test(test_full),
+		cmocka_unit_test(test_refused), cmocka_unit_test(test_full),  cmocka_unit_test(test_same),
+		cmocka_unit_test(test_limit),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
