@@ -239,6 +239,11 @@ static struct mw_error *open_outputs(struct session *session)
 {
 	const struct mw_cli_diff_options *options = session->options;
 
+	for (size_t i = 0; options->json && i < MW_DIFF_SIDES; i++)
+		if (mw_outfile_same(options->json, options->files[i]))
+			return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--json '%s' is a recording to compare",
+							     options->json),
+					     "Give another name: the recording would be lost");
 	if (options->json)
 		MW_TRY(mw_outfile_open(options->json, &session->json));
 	if (!options->quiet && !(options->json && strcmp(options->json, "-") == 0))

@@ -4,13 +4,13 @@
 
 #include "base/vector.h"
 #include "view/late_symbols.h"
+#include "view/peak.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define MOST_PROCESSES 4096u
 #define MOST_STACKS    (1u << 28)
-#define FEW            32 /* events */
 
 struct process {
 	const struct mw_replay *replay;
@@ -26,7 +26,7 @@ struct process {
 	bool renumbered;         /* they are not the same */
 	struct mw_event *events; /* with the tracker's numbers */
 	size_t event_capacity;
-	uint64_t highest, highest_ns;
+	struct mw_peak peak;
 };
 
 struct mw_replay {
@@ -269,66 +269,12 @@ static size_t before(const struct mw_event *events, size_t count, uint64_t time_
 	return i;
 }
 
-static uint64_t outstanding(const struct process *process)
-{
-	struct mw_track_totals heap, vm;
-
-	mw_track_totals(process->track, MW_KIND_HEAP, &heap);
-	mw_track_totals(process->track, MW_KIND_VM, &vm);
-	return heap.impacting.bytes + vm.impacting.bytes;
-}
-
-/* So many bytes more at most will be outstanding after any of the events. */
-static uint64_t growth_of(const struct mw_event *events, size_t count)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		switch (events[i].type) {
-		case MW_EVENT_ALLOC:
-		case MW_EVENT_REALLOC_END:
-		case MW_EVENT_MAP:
-		case MW_EVENT_REMAP_END:
-			if (__builtin_add_overflow(sum, events[i].size, &sum))
-				return UINT64_MAX;
-			break;
-		case MW_EVENT_REALLOC_FAIL:
-		case MW_EVENT_UNMAP_FAIL:
-		case MW_EVENT_REMAP_FAIL:
-			return UINT64_MAX; /* what is back then was counted as gone */
-		default:
-			break;
-		}
-	}
-	return sum;
-}
-
-/* Feed a few events; look after each only where one of them may be the peak. */
-static struct mw_error *feed_few(struct process *process, const struct mw_event *events, size_t count)
-{
-	uint64_t growth = growth_of(events, count), now = outstanding(process);
-
-	if (now <= process->highest && growth <= process->highest - now)
-		return process->sink.events(process->sink.context, events, count);
-	for (size_t i = 0; i < count; i++) {
-		MW_TRY(process->sink.event(process->sink.context, &events[i]));
-		now = outstanding(process);
-		if (now > process->highest) {
-			process->highest = now;
-			process->highest_ns = events[i].time_ns;
-		}
-	}
-	return NULL;
-}
-
 static struct mw_error *feed(const struct mw_replay *replay, struct process *process, const struct mw_event *events,
 			     size_t count)
 {
-	if (!replay->seek_peak)
-		return process->sink.events(process->sink.context, events, count);
-	for (size_t i = 0; i < count; i += FEW)
-		MW_TRY(feed_few(process, events + i, count - i < FEW ? count - i : FEW));
-	return NULL;
+	if (replay->seek_peak)
+		return mw_peak_feed(&process->peak, process->track, &process->sink, events, count);
+	return process->sink.events(process->sink.context, events, count);
 }
 
 /* The events with the tracker's numbers of stacks. */
@@ -439,7 +385,7 @@ static struct mw_error *renew(struct process *process)
 	MW_TRY(mw_track_create(&process->track));
 	process->sink = mw_track_sink(process->track);
 	process->begun = process->over = false;
-	process->highest = process->highest_ns = 0;
+	process->peak = (struct mw_peak){0};
 	process->stack_count = 0;
 	process->renumbered = false;
 	return NULL;
@@ -499,7 +445,7 @@ struct mw_error *mw_replay_peak(struct mw_replay *replay, const struct mw_replay
 	err = mw_replay_run(replay, interval);
 	replay->seek_peak = false;
 	if (!err)
-		*at_ns = replay->processes[process]->highest_ns;
+		*at_ns = replay->processes[process]->peak.at_ns;
 	return err;
 }
 

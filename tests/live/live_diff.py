@@ -183,6 +183,11 @@ class TwoMoments(unittest.TestCase):
         self.refuse(2, 'the recording has no marks', '--mark-every', path, '--from', '1')
         self.refuse(2, 'the same recording', '--from', path, path)
         self.refuse(2, 'only one recording', '--from', path)
+        with open(path, 'rb') as f:
+            before = f.read()
+        self.refuse(2, 'is a recording to compare', 'another name', path, path, '--from', 'start', '--json', path)
+        with open(path, 'rb') as f:
+            self.assertEqual(f.read(), before, 'the recording was overwritten')
         self.refuse(1, other, '', path, other)
         self.refuse(1, 'nowhere.mw', '', path, '/nowhere.mw')
         cut = os.path.join(os.path.dirname(path), 'cut.mw')
