@@ -56,7 +56,8 @@ struct glibc_heap_info {
 struct glibc_window {
 	const struct mw_glibc_process *process;
 	uint64_t deadline_ns;
-	bool late; /* the deadline is over */
+	bool late;      /* the deadline is over */
+	unsigned looks; /* a list may lead round and round within what was read */
 	mw_addr start;
 	size_t size;
 	unsigned char *bytes;

@@ -126,6 +126,27 @@ static void say(const struct truth *truth)
 	_exit(0);
 }
 
+/* Blocks that look like threads' caches, whose lists are as long as they may say they are and lead to themselves. */
+static void loop(void)
+{
+	char *page = calloc(8192, 1);
+
+	for (size_t i = 0; i < 2000; i++) {
+		uint16_t *counts = calloc(1, 0x280);
+		uint64_t *lists = (uint64_t *)(void *)(counts + 64);
+
+		for (size_t bin = 0; bin < 64; bin++) {
+			uint64_t *chunk = (uint64_t *)(void *)(page + 48 * bin);
+
+			chunk[1] = (32 + 16 * bin) | 1;
+			chunk[2] = (uintptr_t)&chunk[2];
+			counts[bin] = UINT16_MAX;
+			lists[bin] = (uintptr_t)&chunk[2];
+		}
+		kept = counts;
+	}
+}
+
 static void churn(void)
 {
 	unsigned seed = 1;
@@ -158,6 +179,8 @@ static void be_child(const char *what)
 		move_break();
 	else if (strcmp(what, "churn") == 0)
 		churn();
+	else if (strcmp(what, "loop") == 0)
+		loop();
 	truth.info = mallinfo2();
 	if (strcmp(what, "cache") == 0)
 		cache(&truth);
@@ -351,6 +374,24 @@ static void respects_the_deadline(void **state)
 	end(&child);
 }
 
+/* A heap over which its program has scribbled leads round and round in what has been read already. */
+static void leaves_loops(void **state)
+{
+	static struct child child;
+	struct mw_glibc_arenas arenas = {0};
+	uint64_t begin = mw_clock_ns();
+
+	(void)state;
+	start(&child, "loop", "");
+	assert_null(mw_glibc_arenas_find(&child.process, &arenas));
+	assert_null(mw_glibc_arenas_walk(&child.process, mw_clock_ns() + 200000000, &arenas));
+	assert_true(arenas.total.used == MW_SIZE_UNKNOWN);
+	/* All of them would take a minute and more. */
+	assert_true(mw_clock_ns() - begin < 10000000000);
+	mw_glibc_arenas_deinit(&arenas);
+	end(&child);
+}
+
 /* A main arena and a thread's that are made up, and damaged. */
 #define MADE_UP    65536u
 #define WORDS      (MADE_UP / 8)
@@ -501,7 +542,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(tells_fragments), cmocka_unit_test(tells_caches),
 		cmocka_unit_test(tells_threads),   cmocka_unit_test(steps_over_others),
 		cmocka_unit_test(does_not_guess),  cmocka_unit_test(respects_the_deadline),
-		cmocka_unit_test(bears_anything),
+		cmocka_unit_test(leaves_loops),    cmocka_unit_test(bears_anything),
 	};
 	const struct CMUnitTest made_up[] = {cmocka_unit_test(bears_anything)};
 
