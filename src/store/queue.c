@@ -148,6 +148,26 @@ void mw_store_queue_put(struct mw_store_queue *queue, struct mw_store_job job)
 	pthread_mutex_unlock(&queue->lock);
 }
 
+bool mw_store_queue_idle(struct mw_store_queue *queue)
+{
+	bool empty;
+
+	pthread_mutex_lock(&queue->lock);
+	empty = queue->count == 0;
+	pthread_mutex_unlock(&queue->lock);
+	return empty && atomic_load(&queue->written) >= MW_STORE_FILE_HEADER;
+}
+
+int mw_store_queue_errnum(struct mw_store_queue *queue)
+{
+	int errnum;
+
+	pthread_mutex_lock(&queue->lock);
+	errnum = queue->errnum;
+	pthread_mutex_unlock(&queue->lock);
+	return errnum;
+}
+
 void mw_store_queue_stop(struct mw_store_queue *queue, bool close)
 {
 	if (!queue->running)

@@ -50,6 +50,10 @@ struct mw_error *mw_store_queue_start(struct mw_store_queue *queue, int fd) MW_M
 struct mw_event *mw_store_queue_buffer(struct mw_store_queue *queue);
 /* Hand over a job, as soon as there is room. */
 void mw_store_queue_put(struct mw_store_queue *queue, struct mw_store_job job);
+/* Has all been written that was handed over, the header as well? */
+bool mw_store_queue_idle(struct mw_store_queue *queue);
+/* Why writing failed; 0: it has not. */
+int mw_store_queue_errnum(struct mw_store_queue *queue);
 /* Nothing is to be written any more, because of `errnum`. */
 void mw_store_queue_fail(struct mw_store_queue *queue, int errnum);
 /* Write what is there, also the end where `close` says so, and end the thread. Once; NULL-safe where never started. */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct mw_error *open_temp(struct mw_store_writer *writer)
@@ -63,10 +64,26 @@ struct mw_error *mw_store_create(const char *path, struct mw_store_writer **out)
 	return err;
 }
 
+/* What was told until now is on the disk, or it can't be. */
+static void settle(struct mw_store_writer *writer)
+{
+	const struct timespec moment = {.tv_nsec = 200000};
+
+	mw_store_flush(writer);
+	while (!mw_store_failed(writer) && !mw_store_queue_idle(&writer->queue))
+		nanosleep(&moment, NULL);
+}
+
 struct mw_error *mw_store_publish(struct mw_store_writer *writer)
 {
 	if (!writer->has_temp)
 		return NULL;
+	/* An old recording of that name is worth more than one that can't be written. */
+	settle(writer);
+	if (mw_store_failed(writer))
+		return mw_error_hint(mw_error_create(MW_ERROR_SYSTEM, mw_store_queue_errnum(&writer->queue),
+						     "can't write the recording %s", writer->path),
+				     "What stood there before is as it was; take a place with more room");
 	if (rename(writer->temp, writer->path) != 0)
 		return mw_error_create(MW_ERROR_SYSTEM, errno, "can't give the recording its name %s", writer->path);
 	writer->has_temp = false;
@@ -92,6 +109,7 @@ void mw_store_flush(struct mw_store_writer *writer)
 
 struct mw_error *mw_store_finish(struct mw_store_writer *writer)
 {
+	struct stat st;
 	int errnum;
 
 	if (writer->queue.running) {
@@ -99,6 +117,8 @@ struct mw_error *mw_store_finish(struct mw_store_writer *writer)
 		mw_store_queue_stop(&writer->queue, true);
 	}
 	errnum = writer->queue.errnum;
+	if (writer->fd >= 0 && !errnum && fstat(writer->fd, &st) == 0 && st.st_nlink == 0)
+		errnum = ENOENT; /* somebody has removed it meanwhile */
 	if (writer->fd >= 0 && close(writer->fd) != 0 && !errnum)
 		errnum = errno;
 	writer->fd = -1;

@@ -267,9 +267,62 @@ static void test_flushed_survives_kill(void **state)
 }
 
 /* The file may not grow beyond some size, at whatever byte of a chunk that is: as on a disk that is full. */
+/* Not even the header can be written: what stood under the name stays. */
+static void test_no_room_at_all(void **state)
+{
+	struct rlimit before, limit;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	for (rlim_t size = 0; size < 16; size += 5) {
+		struct mw_store_writer *writer;
+		struct mw_error *err;
+		char bytes[8] = "";
+		FILE *old = fopen(path, "w");
+
+		assert_non_null(old);
+		assert_true(fputs("old", old) >= 0);
+		assert_int_equal(fclose(old), 0);
+		limit = (struct rlimit){size, before.rlim_max};
+		assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+		rig_good(mw_store_create(path, &writer));
+		err = mw_store_publish(writer);
+		assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+		assert_non_null(err);
+		assert_int_equal(mw_error_errno(err), EFBIG);
+		mw_error_destroy(err);
+		mw_store_destroy(writer);
+		old = fopen(path, "r");
+		assert_non_null(old);
+		assert_non_null(fgets(bytes, sizeof(bytes), old));
+		assert_string_equal(bytes, "old");
+		fclose(old);
+		unlink(path);
+	}
+}
+
+/* Somebody removes the file while it is written. */
+static void test_removed(void **state)
+{
+	struct mw_store_writer *writer;
+	struct mw_event_sink sink;
+	struct rig_inner inner;
+	struct mw_error *err;
+
+	(void)state;
+	start(&writer, &inner, &sink);
+	assert_int_equal(unlink(path), 0);
+	tell_events(&sink, 100);
+	err = mw_store_finish(writer);
+	assert_non_null(err);
+	assert_int_equal(mw_error_errno(err), ENOENT);
+	mw_error_destroy(err);
+	mw_store_destroy(writer);
+}
+
 static void test_full_disk(void **state)
 {
-	static const rlim_t limits[] = {0, 1, 15, 16, 17, 16 + 39, 16 + 40, 100, 1000, 100000, 400000, 1000000};
+	static const rlim_t limits[] = {16, 17, 16 + 39, 16 + 40, 100, 1000, 100000, 400000, 1000000};
 	struct rlimit before, limit;
 
 	(void)state;
@@ -380,6 +433,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_before_publish),
+		cmocka_unit_test(test_no_room_at_all),
+		cmocka_unit_test(test_removed),
 		cmocka_unit_test(test_names_that_cannot_be),
 		cmocka_unit_test(test_link_is_replaced),
 		cmocka_unit_test(test_thread_and_descriptor),
