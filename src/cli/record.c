@@ -351,7 +351,8 @@ struct mw_error *mw_cli_record(const struct mw_cli_options *options)
 	mw_self_prepare();
 	mw_progress_init(&run.progress, !options->quiet);
 	err = record(&run);
-	err = first_of(err, run.detached);
+	/* That a process could not be let go is worse than whatever came before. */
+	err = first_of(run.detached, err);
 	mw_progress_clear(&run.progress);
 	if (run.engine)
 		run.engine->ops->destroy(run.engine);

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_NUMBERS (1u << 20) /* of modules and hooks: no process has so many */
+#define MOST_NUMBERS (1u << 16) /* of modules and hooks: no process has so many */
+#define MOST_FRAMES  (1u << 23) /* that addresses were resolved to */
 
 /* The frames of one address in one module. Two modules that had the same address, one after the other, are rare. */
 struct symbol {
@@ -232,9 +233,19 @@ bool mw_facts_space(const struct mw_facts *facts, struct mw_space_moment moments
 
 struct mw_error *mw_facts_symbol(struct mw_facts *facts, const struct mw_stored_symbol *symbol)
 {
-	struct symbol *kept = mw_arena_array(facts->arena, 1, sizeof(*kept));
-	struct mw_symbol_frame *frames = mw_arena_array(facts->arena, symbol->frame_count, sizeof(*frames));
+	const struct mw_symbol_frame *known;
+	size_t count;
+	struct symbol *kept;
+	struct mw_symbol_frame *frames;
 
+	if (mw_facts_resolve(facts, symbol->module, symbol->addr, &known, &count))
+		return NULL;
+	facts->symbol_frames += 1 + symbol->frame_count;
+	if (facts->symbol_frames > MOST_FRAMES)
+		return mw_error_create(MW_ERROR_DATA, 0, "more than %u frames", MOST_FRAMES);
+	facts->symbol_count++;
+	kept = mw_arena_array(facts->arena, 1, sizeof(*kept));
+	frames = mw_arena_array(facts->arena, symbol->frame_count, sizeof(*frames));
 	if (!kept || !frames)
 		return mw_error_nomem();
 	for (size_t i = 0; i < symbol->frame_count; i++)
@@ -252,7 +263,6 @@ struct mw_error *mw_facts_symbol(struct mw_facts *facts, const struct mw_stored_
 		.frames = frames,
 	};
 	MW_TRY(mw_map_set(&facts->symbols, symbol->addr, kept));
-	facts->symbol_count++;
 	return check(facts);
 }
 

@@ -35,7 +35,7 @@ struct mw_facts {
 	struct mw_facts_mapping_list mappings[2]; /* by enum mw_stored_moment */
 	struct mw_space_ranges before;            /* what was mapped when the window began */
 	struct mw_map symbols;                    /* by address: lists of struct mw_facts_symbol */
-	size_t symbol_count;
+	size_t symbol_count, symbol_frames;
 	bool has_end;
 	struct mw_window_info window;
 	struct mw_engine_stats stats;
