@@ -146,6 +146,8 @@ struct mw_block_row {
 	const char *thread;
 	const struct mw_report_stack *stack; /* NULL: unknown */
 	uint64_t born_ns, died_ns, lifetime_ns;
+	uint64_t
+		resident; /* bytes, of what is mapped at the window's end; MW_SIZE_UNKNOWN: not known, or no vm block */
 };
 
 struct mw_block_list {

@@ -133,3 +133,12 @@ void mw_looker_process(const struct mw_looker *looker, const struct mw_report *r
 		.heap_count = looker->heap_count,
 	};
 }
+
+const struct mw_space_moment *mw_looker_end(struct mw_looker *looker, const struct mw_facts *facts, uint64_t to_ns)
+{
+	struct mw_space_input space;
+
+	if (to_ns < mw_facts_length(facts) || !mw_facts_space(facts, looker->moments, &space))
+		return NULL;
+	return space.end;
+}

@@ -16,6 +16,7 @@ struct mw_looker {
 	size_t thread_count;
 	const char **heap_names;
 	size_t heap_count;
+	struct mw_space_moment moments[2]; /* mw_looker_end() */
 };
 
 /* For a question about an interval; all is borrowed, and must outlive the looker. Errors: MEMORY. Zero-initialise. */
@@ -29,5 +30,7 @@ struct mw_error *mw_looker_finish(struct mw_looker *looker, const struct mw_trac
 /* For mw_views_create(), once the report is made; borrows from the looker. */
 void mw_looker_process(const struct mw_looker *looker, const struct mw_report *report, size_t stack_count,
 		       struct mw_view_process *out);
+/* What was resident at the interval's end, if that is the window's: for mw_view_process.end. */
+const struct mw_space_moment *mw_looker_end(struct mw_looker *looker, const struct mw_facts *facts, uint64_t to_ns);
 
 #endif

@@ -144,9 +144,12 @@ static struct mw_error *make_views(struct session *session)
 	processes = calloc(count, sizeof(*processes));
 	if (!processes)
 		return mw_error_nomem();
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		mw_looker_process(&session->lookers[i], session->reports[i],
 				  mw_track_stack_count(mw_replay_track(session->replay, i)), &processes[i]);
+		processes[i].end = mw_looker_end(&session->lookers[i], mw_replay_facts(session->replay, i),
+						 session->interval.to_ns);
+	}
 	err = mw_views_create(&session->options->view.question, processes, count, &session->views[0]);
 	free(processes);
 	session->outputs.views = (const struct mw_views *const *)session->views;

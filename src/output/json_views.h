@@ -9,7 +9,7 @@
  *     node    {level, parent, function|null, module|null, offset|null, cut|null, more, self: S, S…}
  *     blocks  {sort: "size"|"lifetime", type, filter|null, count, rows[]}
  *     block   {address, bytes|null, kind, type, pid, heap|null, tid|null, thread|null, stack|null, allocated_ns|null,
- *              freed_ns|null, lifetime_ns|null}
+ *              freed_ns|null, lifetime_ns|null, resident|null}
  *     S       size, impacting, transient, aofi, aofo: {count,bytes}; aofi_unknown; lifetime_ns {min, median, max}|null;
  *             peak {bytes, exact}
  *

@@ -57,6 +57,8 @@ static void put_origin(struct mw_text *text, const struct mw_block_row *row)
 		mw_line_name(line, row->heap);
 		mw_line_printf(line, ")");
 	}
+	if (row->resident != MW_SIZE_UNKNOWN)
+		mw_line_printf(line, ", %s resident", mw_show_size(row->resident).text);
 	mw_line_printf(line, ", thread ");
 	mw_line_name(line, row->thread);
 	if (row->tid)

@@ -243,6 +243,15 @@ static int compare_listed(const void *left, const void *right)
 	return precedes(left, right) ? -1 : precedes(right, left);
 }
 
+/* Of what is still mapped. */
+static uint64_t resident_of(const struct mw_view_process *process, const struct mw_track_fate *fate)
+{
+	if (!process->end || fate->kind == MW_KIND_HEAP || fate->died_ns != MW_TIME_UNKNOWN ||
+	    fate->bytes == MW_SIZE_UNKNOWN)
+		return MW_SIZE_UNKNOWN;
+	return mw_space_resident(process->end, fate->addr, fate->bytes);
+}
+
 static void fill_row(const struct mw_view_process *process, struct mw_arena *arena, const struct listed *item,
 		     struct mw_block_row *row)
 {
@@ -259,6 +268,7 @@ static void fill_row(const struct mw_view_process *process, struct mw_arena *are
 		.born_ns = item->fate.born_ns,
 		.died_ns = item->fate.died_ns,
 		.lifetime_ns = mw_fate_lifetime(&item->fate, process->blocks->options.end_ns),
+		.resident = resident_of(process, &item->fate),
 	};
 	if (!thread)
 		return;

@@ -5,6 +5,7 @@
 
 #include "view/cells.h"
 #include "view/filter.h"
+#include "view/space.h"
 
 struct mw_blocklist;
 
@@ -26,6 +27,7 @@ struct mw_view_process {
 	size_t thread_count;
 	const char *const *heaps; /* names by number; 0 is "unknown" whatever stands there */
 	size_t heap_count;
+	const struct mw_space_moment *end; /* what was resident where the interval ends; NULL: not known */
 };
 
 struct mw_selection {

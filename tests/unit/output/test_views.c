@@ -73,14 +73,16 @@ static struct mw_block_row block_rows[] = {
 	 .thread = "worker",
 	 .born_ns = 1500000000,
 	 .died_ns = 1750000000,
-	 .lifetime_ns = 250000000},
+	 .lifetime_ns = 250000000,
+	 .resident = 8192},
 	{.addr = 0x5500,
 	 .bytes = MW_SIZE_UNKNOWN,
 	 .fate = MW_FATE_AOFI,
 	 .heap = "main",
 	 .born_ns = MW_SIZE_UNKNOWN,
 	 .died_ns = 2000000000,
-	 .lifetime_ns = MW_SIZE_UNKNOWN},
+	 .lifetime_ns = MW_SIZE_UNKNOWN,
+	 .resident = MW_SIZE_UNKNOWN},
 };
 static const struct mw_block_list blocks = {.rows = block_rows, .row_count = 2, .count = 1002};
 static const struct mw_views all_views = {
@@ -141,7 +143,8 @@ static void test_text(void **state)
 	assert_non_null(strstr(text, "  (no stack)\n"));
 	/* Of the blocks. */
 	assert_line(text, "0x7f0000001000", "  0x7f0000001000       4,096     1.500     1.750    250.0 ms");
-	assert_line(text, "vm, thread worker", "     transient, vm, thread worker (4243)");
+	assert_line(text, "vm, 8.0 KiB resident, thread worker",
+		    "     transient, vm, 8.0 KiB resident, thread worker (4243)");
 	assert_line(text, "0x000000005500", "  0x000000005500           ?         -     2.000           -");
 	assert_line(text, "heap (main)", "     aofi, heap (main), thread ?");
 	assert_non_null(strstr(text, "  … and 1,000 more\n"));
@@ -255,6 +258,8 @@ static void test_json(void **state)
 	assert_string_equal(json_string_value(json_object_get(view, "sort")), "size");
 	assert_int_equal(json_integer_value(json_object_get(view, "count")), 1002);
 	assert_int_equal(json_integer_value(json_object_get(json_array_get(rows, 0), "freed_ns")), 1750000000);
+	assert_int_equal(json_integer_value(json_object_get(json_array_get(rows, 0), "resident")), 8192);
+	assert_true(json_is_null(json_object_get(json_array_get(rows, 1), "resident")));
 	assert_true(json_is_null(json_object_get(json_array_get(rows, 1), "bytes")));
 	assert_true(json_is_null(json_object_get(json_array_get(rows, 1), "tid")));
 	json_decref(json);
