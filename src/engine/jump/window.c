@@ -25,7 +25,7 @@
 #define LOOK_NS     (250 * MS) /* at the modules, where the loader can't be asked to tell */
 #define SHORT_NS    (MS / 20)
 #define ACTIVE_NS   (MS + MS / 2) /* an answer may be waited for */
-#define LONG_NS     (4 * MS)
+#define LONG_NS     (6 * MS)
 #define IDLE_ROUNDS 64
 
 static void take_sample(struct jump_process *process, bool last)
