@@ -90,7 +90,9 @@ class Corners(unittest.TestCase):
         self.assertEqual(libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0)
         self.addCleanup(libc.prctl, PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
         target = mwlive.Target(self, 'outlives', how)
-        watch = mwlive.Watch(self, target.pid)
+        # Maker and child run at once with one thread control block: the recorder takes them for one thread, and an
+        # event of theirs may be lost where they meet. Then it is told.
+        watch = mwlive.Watch(self, target.pid, complete=None)
         target.go()
         key, _, child = target.line().partition('=')
         self.assertEqual(key, 'child')
