@@ -7,7 +7,10 @@
  *                                              open /proc/TID/fd/FD, ftruncate, mmap
  *      mmap(fd), close(fd)
  *
- * It is sized by memwatch, whose RLIMIT_FSIZE is checked before: beyond it comes a signal.
+ * It is sized by memwatch, whose RLIMIT_FSIZE is checked before: beyond it comes a signal. What has a size is sealed:
+ * whoever gets hold of the descriptor can't make the file shorter than what memwatch reads. And as somebody who shares
+ * the target's table of descriptors could put another file in the place of this one, it is looked at first: what
+ * memwatch writes to is a memfd, new and empty.
  */
 #include "target/inject.h"
 
@@ -61,7 +64,7 @@ static struct mw_error *create_there(const struct mw_inject *inject, int *out)
 		err = mw_inject_call(inject, SYS_memfd_create, arguments, &result);
 		/* Before Linux 6.3 there is no such flag; since then its absence is frowned upon. */
 		if (!err && result == -EINVAL) {
-			arguments[1] = MFD_CLOEXEC;
+			arguments[1] = MFD_CLOEXEC | MFD_ALLOW_SEALING;
 			err = mw_inject_call(inject, SYS_memfd_create, arguments, &result);
 		}
 	}
@@ -91,20 +94,58 @@ static bool may_size(uint64_t size)
 	return getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur;
 }
 
+/* A file in memory that nobody has written to, and that can be sealed. Others than memfds say that they can't. */
+static bool is_new_memory(int fd, const struct stat *file)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	return file->st_size == 0 && file->st_nlink == 0 && seals >= 0 && !(seals & F_SEAL_SEAL);
+}
+
+/* Open what a descriptor of the target's leads to; nothing that is no file is ever opened. */
+static struct mw_error *open_there(const struct mw_inject *inject, int fd, uint64_t size, struct stat *file, int *out)
+{
+	char path[64], link[64];
+	int place;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)inject->tid, fd);
+	place = open(path, O_PATH | O_CLOEXEC);
+	if (place < 0)
+		return failed_here("open", size);
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", place);
+	if (fstat(place, file) == 0 && S_ISREG(file->st_mode))
+		*out = open(link, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	else
+		errno = ENXIO;
+	close(place);
+	if (*out < 0)
+		return failed_here("open", size);
+	if (fstat(*out, file))
+		return failed_here("look at", size);
+	if (!S_ISREG(file->st_mode) || !is_new_memory(*out, file))
+		return mw_error_create(MW_ERROR_DATA, 0, "%s is not the shared memory that was made", path);
+	return NULL;
+}
+
+static struct mw_error *size_and_seal(int fd, uint64_t size)
+{
+	struct stat file;
+
+	if (ftruncate(fd, (off_t)size) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) ||
+	    fstat(fd, &file))
+		return failed_here("size", size);
+	/* Somebody else's doing, before there was a seal. */
+	if (file.st_size < 0 || (uint64_t)file.st_size != size)
+		return mw_error_create(MW_ERROR_DATA, 0, "the size of the shared memory was changed meanwhile");
+	return NULL;
+}
+
 /* memwatch's side, for a descriptor of the target's. */
 static struct mw_error *open_here(const struct mw_inject *inject, int fd, uint64_t size, struct mw_shared_memory *out)
 {
-	char path[64];
 	struct stat file;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)inject->tid, fd);
-	out->fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
-	if (out->fd < 0)
-		return failed_here("open", size);
-	if (fstat(out->fd, &file))
-		return failed_here("look at", size);
-	if (!S_ISREG(file.st_mode))
-		return mw_error_create(MW_ERROR_DATA, 0, "%s is not the shared memory that was made", path);
+	MW_TRY(open_there(inject, fd, size, &file, &out->fd));
 	/* /proc/locks shows it for as long as this memwatch lives. */
 	(void)flock(out->fd, LOCK_EX | LOCK_NB);
 	out->device = file.st_dev;
@@ -115,8 +156,7 @@ static struct mw_error *open_here(const struct mw_inject *inject, int fd, uint64
 						     "RLIMIT_FSIZE (ulimit -f) is less",
 						     (unsigned long long)size / 1024),
 				     "Run memwatch under ulimit -f unlimited");
-	if (ftruncate(out->fd, (off_t)size))
-		return failed_here("size", size);
+	MW_TRY(size_and_seal(out->fd, size));
 	out->here = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, out->fd, 0);
 	if (out->here == MAP_FAILED) {
 		out->here = NULL;

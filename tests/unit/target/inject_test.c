@@ -9,6 +9,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -218,6 +219,11 @@ static void assert_shared(struct held *held)
 	/* Nobody has its pages yet, not even in a process that locks its memory. */
 	assert_int_equal(fstat(memory.fd, &file), 0);
 	assert_int_equal(file.st_blocks, 0);
+	/* Nor can anyone take away what is mapped. */
+	assert_int_equal(ftruncate(memory.fd, 0), -1);
+	assert_int_equal(errno, EPERM);
+	assert_int_equal(fcntl(memory.fd, F_GET_SEALS) & (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL),
+			 F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 	FINE(mw_shared_memory_fill(&memory, 4096, 8192));
 	assert_int_equal(fstat(memory.fd, &file), 0);
 	assert_true(file.st_blocks >= 16 && file.st_blocks * 512 < (blkcnt_t)SIZE);
