@@ -16,6 +16,7 @@
 #include <string.h>
 
 #define CACHE_ROWS 16384
+#define MAX_READS  1000000u /* words a walk: a file's unwind information may be a program that never ends */
 
 /* Addresses that no target has: entries of tables that are made for a module are read there. */
 #define LOCAL_BASE 0x8100000000000000u
@@ -39,6 +40,7 @@ struct libunwind {
 	const struct mw_memory_view *memory;
 	const struct mw_module *last; /* module of the last word read */
 	bool no_info;                 /* a pc without frame description was met */
+	uint32_t reads;               /* words that were asked for */
 };
 
 static const struct mw_frame_table *table_of(struct libunwind *self, const struct mw_module *module)
@@ -136,7 +138,7 @@ static int access_memory(unw_addr_space_t space, unw_word_t addr, unw_word_t *va
 	const struct mw_module *module = self->last;
 
 	(void)space;
-	if (write)
+	if (write || self->reads++ >= MAX_READS)
 		return -UNW_EINVAL;
 	if (addr >= LOCAL_BASE && addr < LOCAL_BASE + ((uint64_t)UINT32_MAX << 24))
 		return read_local(self, addr, value);
@@ -303,6 +305,7 @@ static void libunwind_walk(struct mw_unwinder *unwinder, const struct mw_regs *r
 
 	self->memory = memory;
 	self->last = NULL;
+	self->reads = 0;
 	unwinder->registers_used = 0;
 	unwinder->serial = 0;
 	for (;;) {

@@ -20,6 +20,7 @@
 
 #define GROWTH   (UINT64_C(64) << 20) /* a main stack may have grown by so much since it was looked at */
 #define ATTEMPTS 3                    /* at reading the list of mappings */
+#define READS    16                   /* … of that, for all who ask at a time: others get to know nothing */
 #define GUARD    (UINT64_C(1) << 20)  /* … but not nearer than this to what lies below it */
 
 /* Who asks: where its control block is, and whether it is the process's first thread. */
@@ -99,7 +100,7 @@ struct inquiry {
 	struct jump_process *process;
 	struct mw_maps maps;
 	int fd;
-	bool read;
+	unsigned reads;
 };
 
 static bool look_up(struct inquiry *inquiry, mw_addr sp, const struct asker *asker, struct mw_ring_region *out)
@@ -109,10 +110,10 @@ static bool look_up(struct inquiry *inquiry, mw_addr sp, const struct asker *ask
 	for (unsigned i = 0; known < 0 && i < ATTEMPTS; i++) {
 		struct mw_error *err = NULL;
 
-		if (!inquiry->read || i > 0) {
+		if (inquiry->reads == 0 || (i > 0 && inquiry->reads < READS)) {
 			mw_maps_deinit(&inquiry->maps);
 			err = mw_maps_read(jump_live_tid(inquiry->process), &inquiry->maps);
-			inquiry->read = true;
+			inquiry->reads++;
 		}
 		if (!err && find_region(&inquiry->maps, sp, asker, out))
 			return true;
@@ -213,7 +214,7 @@ static void introduce(struct jump_process *process, const struct mw_maps *maps, 
 	if (!slot || slot->owner == asker.thread ||
 	    !find_region(maps, regs.general.gpr[process->survey.arch->dwarf_sp], &asker, &region))
 		return;
-	slot->regions[slot->next_region++] = region;
+	slot->regions[slot->next_region++ % MW_RING_REGIONS] = region;
 	/* Its tid stays 0: the thread takes the slot, and a ring, when it comes. */
 	__atomic_store_n(&slot->owner, asker.thread, __ATOMIC_RELEASE);
 }

@@ -25,6 +25,8 @@
 #define MARGIN_NS     20000u
 #define PATIENCE      10u                   /* times JUMP_HOLD_NS where nobody waits for room */
 #define FUTURE_NS     UINT64_C(10000000000) /* later than now by so much no record can be */
+#define WALKS_NS      UINT64_C(100000000)   /* of walks a round */
+#define LAST_WALKS_NS UINT64_C(10000000000) /* … the last one, which can leave nothing for later */
 
 static void free_readers(struct jump_drain *drain)
 {
@@ -84,6 +86,8 @@ struct mw_error *jump_drain_create(const struct jump_shared *shared, struct jump
 	drain->units_shift = (uint32_t)__builtin_ctz(geometry->ring_units);
 	drain->margin = jump_clock_ticks(clock, MARGIN_NS);
 	drain->hold_ticks = jump_clock_ticks(clock, JUMP_HOLD_NS);
+	drain->walk_limit = jump_clock_ticks(clock, WALKS_NS);
+	drain->last_limit = jump_clock_ticks(clock, LAST_WALKS_NS);
 	drain->readers = calloc(geometry->ring_count, sizeof(*drain->readers));
 	drain->active = calloc(geometry->ring_count, sizeof(struct jump_reader *));
 	drain->heap = calloc(geometry->ring_count, sizeof(*drain->heap));
@@ -244,6 +248,7 @@ static struct mw_error *drain_round(struct jump_drain *drain, size_t *events)
 	drain->latest = drain->now + future;
 	drain->limit = drain->last_round ? UINT64_MAX : drain->now - drain->margin;
 	drain->budget = drain->last_round ? SIZE_MAX : ROUND_RECORDS;
+	drain->walked = 0;
 	look_for_rings(drain);
 	err = gather(drain);
 	if (!err)

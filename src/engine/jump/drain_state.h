@@ -103,6 +103,7 @@ struct jump_drain {
 	uint64_t now, limit, latest;
 	uint64_t margin, hold_ticks;
 	size_t budget;
+	uint64_t walked, walk_limit, last_limit; /* ticks spent on walks; how many are to be, and in the last round */
 	bool last_round;
 	bool pressed;     /* a ring is nearly full */
 	uint64_t fullest; /* units in the ring that had most of them */

@@ -2,6 +2,7 @@
 /* help.c: what the drain asks of the process (jump.h, drain.h). */
 #include "engine/jump/jump.h"
 
+#include "base/clock.h"
 #include "proc/status.h"
 #include "target/remote.h"
 
@@ -10,7 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ABOVE (UINT64_C(8) << 20) /* so much above the piece of stack that was sent may be stack too */
+#define ABOVE      (UINT64_C(8) << 20)  /* so much above the piece of stack that was sent may be stack too */
+#define SEEK_NS    UINT64_C(1000000000) /* to spend on looking for threads, */
+#define SEEK_SHARE 8                    /* … and one part in so many of the time since */
 
 /* The piece of stack that the recorder sent, and memory that does not change so soon. */
 struct piece {
@@ -90,6 +93,21 @@ static pid_t find_thread(const struct jump_process *process, uint32_t tid)
 	return found;
 }
 
+/* The same, within what time there is for it: a target may tell any number of numbers that are no thread's. */
+static pid_t seek_thread(struct jump_process *process, uint32_t tid)
+{
+	uint64_t begin = mw_clock_ns();
+	pid_t found;
+
+	if (!process->seek_since_ns)
+		process->seek_since_ns = begin;
+	if (process->seek_ns > SEEK_NS + (begin - process->seek_since_ns) / SEEK_SHARE)
+		return 0;
+	found = find_thread(process, tid);
+	process->seek_ns += mw_clock_ns() - begin;
+	return found;
+}
+
 /* The same, kept as long as it lives: to look through all threads takes its time. `anew`: the number may be another's.
  */
 static pid_t translate(struct jump_process *process, uint32_t tid, bool anew)
@@ -100,12 +118,17 @@ static pid_t translate(struct jump_process *process, uint32_t tid, bool anew)
 		return (pid_t)tid;
 	if (known && (!anew || lives(process, known)))
 		return known;
-	known = find_thread(process, tid);
+	known = seek_thread(process, tid);
 	/* Where it can't be kept, it is looked for again. */
 	if (known)
 		mw_error_destroy(
 			mw_map_set(&process->tids, tid, (void *)(uintptr_t)known)); // NOLINT(performance-no-int-to-ptr)
 	return known;
+}
+
+pid_t jump_thread_of(struct jump_process *process, uint32_t tid)
+{
+	return translate(process, tid, false);
 }
 
 static bool help_thread(void *context, uint32_t tid, pid_t *out, char name[17])

@@ -66,6 +66,7 @@ struct jump_process {
 	bool ended;    /* … and is over; nothing of ours is left in the process, or it is no more */
 	bool installed;
 	bool launched_by_us; /* memwatch is its parent */
+	bool exiting;        /* a thread of it has called _exit */
 	bool gave_up;        /* the recorder stopped as memwatch was not heard of */
 	struct {
 		mw_addr loader; /* the loader's word for debuggers: a breakpoint stands there */
@@ -100,6 +101,7 @@ struct jump_process {
 	uint64_t image_size;
 	struct jump_pads *pads;
 	size_t pads_count;
+	uint32_t owned_count; /* pieces of memory that are told of in the control block */
 
 	struct mw_row_dictionary dictionary;
 	struct jump_module_rows *rows; /* by module number */
@@ -111,7 +113,8 @@ struct jump_process {
 	struct jump_clock clock;
 	struct jump_drain *drain;
 	struct mw_quiesce quiesce;
-	struct mw_map tids; /* ours, by number in the innermost namespace; only where that is another */
+	struct mw_map tids;              /* ours, by number in the innermost namespace; only where that is another */
+	uint64_t seek_ns, seek_since_ns; /* time spent on finding them; since when */
 	struct mw_engine_stats stats;
 	struct mw_window_info window;
 	uint64_t last_sample_ns, last_tidy_ns, last_alive_ns, last_look_ns, last_name_ns;
@@ -176,6 +179,8 @@ bool jump_memory_fill_rings(struct jump_process *process, uint32_t first, uint32
 struct mw_error *jump_memory_unmap(struct jump_process *process, const struct mw_inject *inject) MW_MUST_CHECK;
 /* Is an address in code of ours? */
 bool jump_memory_ours(const struct jump_process *process, mw_addr addr);
+/* Where memory of ours is: how many places, no more than `capacity` filled in. */
+size_t jump_memory_ranges(const struct jump_process *process, struct mw_engine_range *out, size_t capacity);
 /* Bytes of ours that are in the target's resident set, and in its address space. */
 void jump_memory_measure(struct jump_process *process, pid_t tid, uint64_t *resident, uint64_t *mapped);
 
@@ -259,7 +264,13 @@ struct mw_error *jump_answer(struct jump_process *process) MW_MUST_CHECK;
 /* Memory [start, end) was unmapped: stacks are not to be read there. */
 void jump_forget_region(struct jump_process *process, mw_addr start, mw_addr end);
 
+/* exits.c: the process waits before it ends until `look` has been called, or that isn't so. */
+struct mw_error *jump_serve_exits(struct jump_process *process, void (*look)(struct jump_process *process, bool last))
+	MW_MUST_CHECK;
+
 /* help.c: what the drain asks. */
+/* Which thread is that, as memwatch sees it, which the process knows by `tid`? 0: none. */
+pid_t jump_thread_of(struct jump_process *process, uint32_t tid);
 struct jump_drain_help jump_help(struct jump_process *process);
 
 /* children.c: forked children hold our code and jumps. */

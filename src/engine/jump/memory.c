@@ -88,11 +88,10 @@ bool jump_memory_fill_rings(struct jump_process *process, uint32_t first, uint32
 }
 
 /* Write down what has been mapped, for whoever comes after us should we be killed. */
-static struct mw_error *note_owned(const struct jump_process *process, enum mw_ring_own kind, mw_addr start,
-				   uint64_t size)
+static struct mw_error *note_owned(struct jump_process *process, enum mw_ring_own kind, mw_addr start, uint64_t size)
 {
 	struct mw_ring_control *control = jump_control(&process->shared);
-	uint32_t n = control->owned_count;
+	uint32_t n = process->owned_count;
 
 	if (n >= MW_RING_OWNED)
 		return mw_error_create(MW_ERROR_UNSUPPORTED, 0,
@@ -101,6 +100,7 @@ static struct mw_error *note_owned(const struct jump_process *process, enum mw_r
 	control->owned[n].start = start;
 	control->owned[n].size = size;
 	__atomic_store_n(&control->owned[n].kind, (uint32_t)kind, __ATOMIC_RELEASE);
+	process->owned_count = n + 1;
 	__atomic_store_n(&control->owned_count, n + 1, __ATOMIC_RELEASE);
 	return NULL;
 }
@@ -356,4 +356,23 @@ void jump_memory_measure(struct jump_process *process, pid_t tid, uint64_t *resi
 	for (size_t i = 0; i < process->pads_count; i++)
 		*resident += present(fd, process->pads[i].start, process->pads[i].size);
 	close(fd);
+}
+
+static void add_range(struct mw_engine_range *out, size_t capacity, size_t *count, mw_addr start, uint64_t size)
+{
+	if (!start || *count == capacity)
+		return;
+	out[(*count)++] = (struct mw_engine_range){start, start + size};
+}
+
+size_t jump_memory_ranges(const struct jump_process *process, struct mw_engine_range *out, size_t capacity)
+{
+	size_t count = 0;
+
+	add_range(out, capacity, &count, process->memory.there, process->memory.size);
+	add_range(out, capacity, &count, process->guard, JUMP_PAGE);
+	add_range(out, capacity, &count, process->image, process->image_size);
+	for (size_t i = 0; i < process->pads_count; i++)
+		add_range(out, capacity, &count, process->pads[i].start, process->pads[i].size);
+	return count;
 }

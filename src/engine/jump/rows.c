@@ -84,11 +84,19 @@ static void publish_module(struct jump_process *process, struct jump_module_rows
 	rows->published = true;
 }
 
-static void add_code(struct mw_ring_index *index, const struct mw_ring_code *code)
+/* An index that is being written. Where it stands the target may write too: what is there is not asked for. */
+struct draft {
+	struct mw_ring_index *index;
+	uint64_t count, capacity;
+	mw_addr end; /* of the last one's code */
+};
+
+static void add_code(struct draft *draft, const struct mw_ring_code *code)
 {
-	if (index->count && index->code[index->count - 1].end > code->start)
+	if (draft->count == draft->capacity || draft->end > code->start)
 		return; /* never where mappings are what they are said to be */
-	index->code[index->count++] = *code;
+	draft->index->code[draft->count++] = *code;
+	draft->end = code->end;
 }
 
 static struct mw_ring_code describe(const struct jump_process *process, const struct mw_mapping *mapping)
@@ -114,9 +122,8 @@ static struct mw_ring_code describe(const struct jump_process *process, const st
 struct mw_error *jump_rows_publish(struct jump_process *process, const struct mw_maps *maps, bool new_generation)
 {
 	struct mw_ring_control *control = jump_control(&process->shared);
-	struct mw_ring_index *index;
+	struct draft draft = {.capacity = 1};
 	uint64_t offset;
-	size_t codes = 1;
 
 	MW_TRY(compile(process));
 	publish_dictionary(process);
@@ -124,22 +131,22 @@ struct mw_error *jump_rows_publish(struct jump_process *process, const struct mw
 		if (!process->rows[i].published && process->rows[i].tried)
 			publish_module(process, &process->rows[i]);
 	for (size_t i = 0; i < maps->count; i++)
-		codes += maps->items[i].exec;
-	index = take(process, sizeof(*index) + codes * sizeof(index->code[0]), &offset);
-	if (!index) {
+		draft.capacity += maps->items[i].exec;
+	draft.index = take(process, sizeof(*draft.index) + draft.capacity * sizeof(draft.index->code[0]), &offset);
+	if (!draft.index) {
 		/* What is new can't be told: then nothing may be said of what was there before, either. */
 		__atomic_store_n(&control->index, 0, __ATOMIC_RELEASE);
 		return NULL;
 	}
-	index->count = 0;
 	for (size_t i = 0; i < maps->count; i++) {
 		struct mw_ring_code code;
 
 		if (!maps->items[i].exec)
 			continue;
 		code = describe(process, &maps->items[i]);
-		add_code(index, &code);
+		add_code(&draft, &code);
 	}
+	draft.index->count = draft.count;
 	__atomic_store_n(&control->index, offset, __ATOMIC_RELEASE);
 	if (new_generation)
 		__atomic_store_n(&control->generation, control->generation + 1, __ATOMIC_RELEASE);

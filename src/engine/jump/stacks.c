@@ -144,22 +144,41 @@ static void compare(struct jump_drain *drain, struct jump_compared_stack *kept, 
 	note_difference(drain, kept, count, cut);
 }
 
+/*
+ * Walks take their time, and a target may ask for any number. A round ends when it has had its share; where there is no
+ * other round, what is beyond has no stack.
+ */
+static void walk(struct jump_drain *drain, size_t size, uint32_t *count, enum mw_stack_cut *cut)
+{
+	uint32_t capacity = drain->shared->geometry.depth;
+	uint64_t begin = jump_clock_tick();
+	struct mw_ring_slow slow;
+
+	if (drain->last_round && drain->walked > drain->last_limit) {
+		drain->stats.lost_stacks++;
+		return;
+	}
+	memcpy(&slow, drain->payload, sizeof(slow));
+	drain->help.walk(drain->help.context, &slow, drain->payload + sizeof(slow), size - sizeof(slow), drain->frames,
+			 capacity, count, cut);
+	if (*count > capacity)
+		*count = capacity;
+	drain->walked += jump_clock_tick() - begin;
+	if (!drain->last_round && drain->walked > drain->walk_limit)
+		drain->budget = 1;
+}
+
 struct mw_error *jump_stack_slow(struct jump_drain *drain, struct jump_reader *reader, uint64_t mark, uint32_t id,
 				 size_t size, bool *good)
 {
 	bool for_comparison = mw_ring_flags_of(mark) & MW_RING_COMPARE;
 	struct jump_compared_stack *kept = reader->compared;
-	uint32_t capacity = drain->shared->geometry.depth, count = 0;
 	enum mw_stack_cut cut = MW_STACK_BROKEN;
-	struct mw_ring_slow slow;
+	uint32_t count = 0;
 
 	if (for_comparison && (!kept || !kept->waiting || kept->id != id))
 		return NULL;
-	memcpy(&slow, drain->payload, sizeof(slow));
-	drain->help.walk(drain->help.context, &slow, drain->payload + sizeof(slow), size - sizeof(slow), drain->frames,
-			 capacity, &count, &cut);
-	if (count > capacity)
-		count = capacity;
+	walk(drain, size, &count, &cut);
 	if (!for_comparison)
 		return intern(drain, mark, id, count, cut, good);
 	compare(drain, kept, count, cut);
