@@ -41,6 +41,13 @@ enum mw_role {
 	MW_ROLE_COUNT
 };
 
+/* What an engine's run() is told by its `interrupt`. */
+enum {
+	MW_STOP_NOT,
+	MW_STOP_INTERRUPT, /* windows end as MW_END_INTERRUPT … */
+	MW_STOP_LIMIT,     /* … or MW_END_LIMIT */
+};
+
 /* For reports; "?" for a number that is none of them. Static text. */
 const char *mw_role_name(enum mw_role role);
 const char *mw_window_end_name(enum mw_window_end end);
@@ -57,21 +64,24 @@ struct mw_hook_info {
 
 /* What the watching cost, and what it could not see. */
 struct mw_engine_stats {
-	uint64_t stops;               /* times a thread stood still for an event of ours */
-	uint64_t longest_stop_ns;     /* the longest of them, attach and detach included */
-	uint64_t stopped_ns;          /* sum over threads and stops */
-	uint64_t attach_ns;           /* how long all threads stood still at attach */
-	uint64_t detach_ns;           /* … and at detach */
-	uint64_t lost_events;         /* events that were seen to be missed */
-	uint64_t broken_stacks;       /* stacks captured whose end could not be found */
-	uint64_t returns_site;        /* returns caught at the true return site … */
-	uint64_t returns_exchanged;   /* … and by an exchanged return address */
-	uint64_t lost_stacks;         /* events recorded without their stack */
-	uint64_t walks, slow_walks;   /* stacks captured in the target; … of these, handed to memwatch to be walked */
-	uint64_t waited_ns;           /* sum over threads: they waited for memwatch to catch up */
+	uint64_t stops;             /* times a thread stood still for an event of ours */
+	uint64_t longest_stop_ns;   /* the longest of them, attach and detach included */
+	uint64_t stopped_ns;        /* sum over threads and stops */
+	uint64_t stood_ns;          /* time in which at least one of its threads stood so, attach and detach included */
+	uint64_t attach_ns;         /* how long all threads stood still at attach */
+	uint64_t detach_ns;         /* … and at detach */
+	uint64_t lost_events;       /* events that were seen to be missed */
+	uint64_t broken_stacks;     /* stacks captured whose end could not be found */
+	uint64_t returns_site;      /* returns caught at the true return site … */
+	uint64_t returns_exchanged; /* … and by an exchanged return address */
+	uint64_t lost_stacks;       /* events recorded without their stack */
+	uint64_t walks, slow_walks; /* stacks captured in the target; … of these, handed to memwatch to be walked */
+	uint64_t waited_ns;         /* sum over threads: they waited for memwatch to catch up */
 	uint64_t compared, differing; /* stacks walked both ways, … not with one result (options.compare) */
 	uint64_t own_resident;        /* bytes of memwatch's own in the process's resident set, at the last sample */
 	uint64_t children_cleaned;    /* forked children that our code was taken out of */
+	uint64_t limit_memory;        /* where a limit of memwatch's own memory ended the window: its bytes; else 0 */
+	uint64_t limit_stopped;       /* … one of the share that it may stand still: in millionths */
 	const char *left_behind;      /* what could not be taken out of the process, or NULL */
 };
 
@@ -99,7 +109,9 @@ struct mw_engine_options {
 	uint32_t depth;   /* deepest stack kept, frames */
 	uint32_t compare; /* of every so many stacks walked in the target, libunwind walks one again; 0: none */
 	bool stop_unfit; /* a launched command that turns out not to be fit for this engine is left stopped (SIGSTOP) */
-	const char *program; /* the file of a command that is to be launched, or NULL */
+	const char *program;  /* the file of a command that is to be launched, or NULL */
+	uint32_t max_stopped; /* millionths: a process that stands still for a larger share of five seconds is let go;
+				 0: none */
 	/* Called about once a second and at each process's end while its memory can still be read, by way of `tid`: one
 	 * of its threads that lives (the first may have ended). */
 	void (*sample)(void *context, pid_t pid, pid_t tid, uint64_t time_ns, bool last);
@@ -120,8 +132,8 @@ struct mw_engine_ops {
 	/* Plant the hooks in every attached process and let them run: their windows begin. On failure
 	 * everything is rolled back and every process detached. */
 	struct mw_error *(*start)(struct mw_engine *engine);
-	/* Serve events until `deadline_ns` (CLOCK_MONOTONIC; 0: none), until *interrupt is not 0, or until
-	 * every process has ended. */
+	/* Serve events until `deadline_ns` (CLOCK_MONOTONIC; 0: none), until *interrupt is not 0 (MW_STOP_...), or
+	 * until every process has ended. */
 	struct mw_error *(*run)(struct mw_engine *engine, uint64_t deadline_ns, const volatile sig_atomic_t *interrupt);
 	/* Lift the hooks and detach from what is still attached. Safe at any time after create. */
 	struct mw_error *(*detach)(struct mw_engine *engine);

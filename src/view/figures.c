@@ -17,6 +17,7 @@ static const struct {
 	FIGURE(stops),
 	FIGURE(longest_stop_ns),
 	FIGURE(stopped_ns),
+	FIGURE(stood_ns),
 	FIGURE(attach_ns),
 	FIGURE(detach_ns),
 	FIGURE(lost_events),
@@ -31,6 +32,8 @@ static const struct {
 	FIGURE(differing),
 	FIGURE(own_resident),
 	FIGURE(children_cleaned),
+	FIGURE(limit_memory),
+	FIGURE(limit_stopped),
 };
 
 #define COUNT (sizeof(figures) / sizeof(figures[0]))

@@ -47,6 +47,7 @@ void jump_account_stop(struct jump_process *process, uint64_t ns)
 {
 	process->stats.stops++;
 	process->stats.stopped_ns += ns;
+	process->stats.stood_ns += ns;
 	if (ns > process->stats.longest_stop_ns)
 		process->stats.longest_stop_ns = ns;
 }

@@ -192,7 +192,7 @@ struct mw_error *jump_run_until(struct jump_engine *engine, uint64_t deadline_ns
 			events += some;
 		}
 		if (interrupt && *interrupt) {
-			engine->end = MW_END_INTERRUPT;
+			engine->end = *interrupt == MW_STOP_LIMIT ? MW_END_LIMIT : MW_END_INTERRUPT;
 			return NULL;
 		}
 		if (deadline_ns && mw_clock_ns() >= deadline_ns) {

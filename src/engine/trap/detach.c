@@ -177,6 +177,7 @@ struct mw_error *trap_process_detach(struct trap_process *process, enum mw_windo
 	}
 	let_go(process, &first);
 	process->stats.detach_ns = mw_clock_ns() - begin;
+	trap_stood(process, begin, mw_clock_ns());
 	if (process->stats.detach_ns > process->stats.longest_stop_ns)
 		process->stats.longest_stop_ns = process->stats.detach_ns;
 	await_stragglers(process, &first);

@@ -14,16 +14,6 @@ static bool is_group_stop(int signal)
 	return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
 }
 
-static void account(struct trap_engine *engine, struct trap_process *process)
-{
-	uint64_t stopped = mw_clock_ns() - engine->stop_ns;
-
-	process->stats.stops++;
-	process->stats.stopped_ns += stopped;
-	if (stopped > process->stats.longest_stop_ns)
-		process->stats.longest_stop_ns = stopped;
-}
-
 struct mw_error *trap_ignore_gone(struct mw_error *err)
 {
 	if (err && mw_error_kind(err) == MW_ERROR_GONE) {
@@ -54,7 +44,7 @@ static struct mw_error *go_on(struct trap_engine *engine, struct trap_thread *th
 	if (process->holding)
 		return NULL;
 	MW_TRY(trap_resume(thread));
-	account(engine, process);
+	trap_account_stop(process, engine->stop_ns, mw_clock_ns());
 	return NULL;
 }
 

@@ -199,6 +199,8 @@ static struct mw_error *begin_window(struct trap_process *process)
 	process->window.started_realtime_ns = mw_clock_realtime_ns();
 	process->windowed = true;
 	process->stats.attach_ns += mw_clock_ns() - begin;
+	process->stats.stood_ns = process->stats.attach_ns;
+	process->stood_until_ns = mw_clock_ns();
 	if (process->stats.attach_ns > process->stats.longest_stop_ns)
 		process->stats.longest_stop_ns = process->stats.attach_ns;
 	return trap_release(process);
@@ -261,6 +263,17 @@ static void take_samples(struct trap_engine *engine)
 	}
 }
 
+static struct mw_error *let_go_of_still_ones(struct trap_engine *engine)
+{
+	for (size_t i = 0; i < engine->process_count; i++) {
+		struct trap_process *process = engine->processes[i];
+
+		if (process->windowed && !process->ended && trap_stands_too_long(process))
+			MW_TRY(trap_process_detach(process, MW_END_LIMIT));
+	}
+	return NULL;
+}
+
 static struct mw_error *serve(struct trap_engine *engine, uint64_t deadline_ns, const volatile sig_atomic_t *interrupt)
 {
 	while (anything_left(engine)) {
@@ -273,8 +286,9 @@ static struct mw_error *serve(struct trap_engine *engine, uint64_t deadline_ns, 
 		else
 			MW_TRY(trap_orphans_resolve(engine));
 		take_samples(engine);
+		MW_TRY(let_go_of_still_ones(engine));
 		if (interrupt && *interrupt) {
-			engine->end = MW_END_INTERRUPT;
+			engine->end = *interrupt == MW_STOP_LIMIT ? MW_END_LIMIT : MW_END_INTERRUPT;
 			return NULL;
 		}
 		if (deadline_ns && mw_clock_ns() >= deadline_ns) {

@@ -23,10 +23,11 @@
 
 #include <sched.h>
 
-#define TRAP_NO_HOOK   UINT32_MAX
-#define TRAP_HEARD     256 /* stops heard of at once */
-#define TRAP_MASKS     8
-#define TRAP_MAX_CALLS 64 /* calls in flight a thread; handlers nest hardly as deep */
+#define TRAP_NO_HOOK     UINT32_MAX
+#define TRAP_HEARD       256 /* stops heard of at once */
+#define TRAP_MASKS       8
+#define TRAP_STANDSTILLS 5
+#define TRAP_MAX_CALLS   64 /* calls in flight a thread; handlers nest hardly as deep */
 
 /* An address where we have, or had, a breakpoint. Objects stay until the window's end: a thread may still have its trap
  * queued. */
@@ -146,7 +147,13 @@ struct trap_process {
 	struct mw_window_info window;
 	uint64_t start_ns;
 	uint64_t last_sample_ns;
-	bool seen_all; /* sink stack ids by walk serial are valid */
+	uint64_t stood_until_ns; /* up to when its standing still has been counted */
+	uint64_t last_standstill_ns;
+	struct trap_standstill {
+		uint64_t at_ns, stood_ns;
+	} standstills[TRAP_STANDSTILLS]; /* one a second, a ring */
+	size_t standstill_count;         /* that were noted */
+	bool seen_all;                   /* sink stack ids by walk serial are valid */
 	struct {
 		uint64_t serial;
 		uint32_t hook, stack;
@@ -329,6 +336,14 @@ struct mw_error *trap_disposition_put_back(struct trap_thread *thread, bool *dro
 void trap_disposition_asked(struct trap_hit *hit);
 /* Does the target ignore SIGTRAP, though the kernel may have forgotten it? */
 bool trap_disposition_ignores(const struct trap_process *process);
+
+/* standstill.c: all times are those of mw_clock_ns(). */
+/* The process, or a thread of it, has stood still for us: for stats.stood_ns alone, and a stop at an event. */
+void trap_stood(struct trap_process *process, uint64_t begin_ns, uint64_t end_ns);
+void trap_account_stop(struct trap_process *process, uint64_t begin_ns, uint64_t end_ns);
+/* Has it stood still for more of the last five seconds than it may (options.max_stopped)? Asked often, looks once a
+ * second. */
+bool trap_stands_too_long(struct trap_process *process);
 
 /* pace.c: keep the tracer on the CPU of the thread it serves. */
 void trap_pace_begin(struct trap_engine *engine);
