@@ -101,6 +101,11 @@ struct mw_window_info {
 	int exit_status; /* wait status as waitpid gives it */
 };
 
+/* Memory of memwatch's own in a process. */
+struct mw_engine_range {
+	mw_addr start, end;
+};
+
 struct mw_engine;
 struct mw_modules; /* src/symbol: a process's module table */
 
@@ -113,7 +118,8 @@ struct mw_engine_options {
 	uint32_t max_stopped; /* millionths: a process that stands still for a larger share of five seconds is let go;
 				 0: none */
 	/* Called about once a second and at each process's end while its memory can still be read, by way of `tid`: one
-	 * of its threads that lives (the first may have ended). */
+	 * of its threads that lives (the first may have ended). One that seemed to end may live on: then another call
+	 * follows. */
 	void (*sample)(void *context, pid_t pid, pid_t tid, uint64_t time_ns, bool last);
 	void *sample_context;
 };
@@ -148,6 +154,8 @@ struct mw_engine_ops {
 	const char *(*used)(const struct mw_engine *engine, pid_t pid, const char **reason);
 	/* Bytes of memwatch's own in the process now: resident, and mapped at all. NULL: none, ever. */
 	void (*own_memory)(const struct mw_engine *engine, pid_t pid, uint64_t *resident, uint64_t *mapped);
+	/* Where it is now: how many places, `capacity` of them at most filled in. NULL: none, ever. */
+	size_t (*own_ranges)(const struct mw_engine *engine, pid_t pid, struct mw_engine_range *out, size_t capacity);
 	/* Texts of stacks that were not the same both ways (options.compare); NULL behind the last. May be NULL. */
 	const char *(*difference)(const struct mw_engine *engine, pid_t pid, size_t index);
 };

@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define MW_RING_MAGIC    UINT64_C(0x6d656d7761746368) /* "memwatch" */
-#define MW_RING_LAYOUT   3u
+#define MW_RING_LAYOUT   4u
 #define MW_RING_UNIT     32u /* bytes */
 #define MW_RING_REGIONS  4
 #define MW_RING_CHILDREN 64
@@ -348,6 +348,8 @@ struct mw_ring_control {
 	uint64_t wait_limit;                             /* ticks that a thread waits for room or an answer */
 	uint32_t compare;                                /* every so many walks send a SLOW record too; 0: none */
 	uint32_t recording;                              /* 1: guards that are zero are those of forked children */
+	uint64_t exit_limit;                             /* ticks that a process waits before it ends */
+	uint32_t exits_served;                           /* how often it need not wait any more */
 
 	/* The recorder writes these, atomically. */
 	uint64_t rings_taken __attribute__((aligned(64)));
@@ -359,6 +361,8 @@ struct mw_ring_control {
 	uint32_t given_up;    /* memwatch was gone, and recording was stopped for it */
 	uint32_t child_count; /* forked children that were seen: their thread ids as their control blocks say */
 	uint32_t children[MW_RING_CHILDREN];
+	uint64_t exits; /* times that somebody was about to end the process << 32 | thread id as the last one's control
+			 * block says: mw_ring_exit_count(), mw_ring_exit_tid() */
 
 	/*
 	 * memwatch writes these, from the moment that the memory is there (`layout` is set then), for a memwatch that
@@ -370,5 +374,15 @@ struct mw_ring_control {
 };
 
 _Static_assert(sizeof(struct mw_ring_control) <= 4096, "a page");
+
+static inline uint32_t mw_ring_exit_count(uint64_t exits)
+{
+	return (uint32_t)(exits >> 32);
+}
+
+static inline uint32_t mw_ring_exit_tid(uint64_t exits)
+{
+	return (uint32_t)exits;
+}
 
 #endif

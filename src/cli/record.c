@@ -94,10 +94,16 @@ static void keep_marks(struct run *run, struct mw_keeper *keeper, uint64_t time_
 static void on_sample(void *context, pid_t pid, pid_t tid, uint64_t time_ns, bool last)
 {
 	struct run *run = context;
-	struct mw_recorder_own own = {0, 0};
+	struct mw_engine_range places[MW_RECORDER_RANGES];
+	struct mw_space_range ranges[MW_RECORDER_RANGES];
+	struct mw_recorder_own own = {.ranges = ranges};
 
 	if (run->engine->ops->own_memory)
 		run->engine->ops->own_memory(run->engine, pid, &own.resident, &own.mapped);
+	if (run->engine->ops->own_ranges && last)
+		own.range_count = run->engine->ops->own_ranges(run->engine, pid, places, MW_RECORDER_RANGES);
+	for (size_t i = 0; i < own.range_count; i++)
+		ranges[i] = (struct mw_space_range){places[i].start, places[i].end};
 	for (size_t i = 0; i < run->count; i++) {
 		if (run->recorders[i].pid != pid)
 			continue;

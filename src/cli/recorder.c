@@ -12,7 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WALK_NS UINT64_C(300000000) /* for glibc's arenas, at the window's start and end */
+#define WALK_NS  UINT64_C(300000000) /* for glibc's arenas, at the window's start and end */
+#define HASTE_NS UINT64_C(100000000) /* … of a process that waits for it */
 
 static void free_command(char **command, size_t count)
 {
@@ -160,6 +161,27 @@ static void sample_arenas(struct mw_recorder *recorder, pid_t tid, uint64_t time
 	sample->arena_size = arenas.arena_size;
 }
 
+/* The process ends, or seems to: while it waits for that, it is looked at. */
+static void look_at_end(struct mw_recorder *recorder, pid_t tid, const struct mw_recorder_own *own)
+{
+	const struct mw_space_known known = {
+		.track = recorder->track,
+		.earlier = &recorder->start,
+		.own = own ? own->ranges : NULL,
+		.own_count = own ? own->range_count : 0,
+		.walk_ns = HASTE_NS,
+	};
+
+	mw_error_destroy(mw_space_take(tid, &known, &recorder->end));
+}
+
+static void forget_end(struct mw_recorder *recorder)
+{
+	recorder->ended = false;
+	if (!recorder->looked)
+		mw_space_deinit(&recorder->end);
+}
+
 void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_ns, bool last,
 			const struct mw_recorder_own *own)
 {
@@ -185,13 +207,16 @@ void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_n
 		identify(recorder);
 	sample_totals(recorder, &sample);
 	sample_arenas(recorder, tid, time_ns, last, &sample);
-	if (last && !recorder->end.taken)
-		mw_recorder_look(recorder, true);
+	/* After one that seemed the last, the process lived on. */
+	if (recorder->ended)
+		forget_end(recorder);
+	if (last && !recorder->looked)
+		look_at_end(recorder, tid, own);
 	slot = next_sample(recorder, at);
 	if (!slot)
 		return;
 	*slot = sample;
-	recorder->ended |= last;
+	recorder->ended = last;
 }
 
 /* The engine has seen to it that it is the one that is there now that will be watched. */
@@ -223,13 +248,14 @@ void mw_recorder_look(struct mw_recorder *recorder, bool at_end)
 	struct mw_space_snapshot *place = at_end ? &recorder->end : &recorder->start;
 	struct mw_error *err = mw_space_take(recorder->pid, &known, &seen);
 
+	mw_space_deinit(place);
+	*place = seen;
+	recorder->looked |= at_end && !err;
 	/* It matters to the report, not to the watching. */
 	if (err) {
 		mw_error_destroy(err);
 		return;
 	}
-	mw_space_deinit(place);
-	*place = seen;
 	if (!at_end && recorder->sample_count)
 		set_arenas(&recorder->samples[0], place);
 }
@@ -261,6 +287,12 @@ struct mw_error *mw_recorder_before(struct mw_recorder *recorder)
 	return err;
 }
 
+/* One that seemed the process's last, before, is none of the window's end. */
+static bool has_sample_at(const struct mw_recorder *recorder, double at)
+{
+	return recorder->ended && recorder->sample_count && recorder->samples[recorder->sample_count - 1].at >= at;
+}
+
 void mw_recorder_finish(struct mw_recorder *recorder, const struct mw_window_info *window)
 {
 	double at = (double)window->length_ns / 1e9;
@@ -268,7 +300,7 @@ void mw_recorder_finish(struct mw_recorder *recorder, const struct mw_window_inf
 
 	/* A process that was killed has had no last moment to be read in, and has no memory now. One
 	 * that still runs is read now: a little late, as the hooks have been lifted meanwhile. */
-	if (!recorder->ended && window->ended != MW_END_EXIT && window->ended != MW_END_EXEC)
+	if (window->ended != MW_END_EXIT && window->ended != MW_END_EXEC && !has_sample_at(recorder, at))
 		mw_recorder_sample(recorder, recorder->pid, window->length_ns, true, NULL);
 	if (recorder->ended) {
 		slot = &recorder->samples[recorder->sample_count - 1];

@@ -30,7 +30,8 @@ struct mw_recorder {
 	struct mw_keeper *keeper;   /* NULL: no recording is kept. Not the recorder's own */
 	struct mw_report_sample *samples;
 	size_t sample_count, sample_capacity;
-	bool ended;                          /* the last sample was taken */
+	bool ended;                          /* the last sample was taken; it may live on, and have another */
+	bool looked;                         /* `end` was looked at with hooks in place that are lifted now */
 	struct mw_space_snapshot start, end; /* the address space at the window's start and end, where looked at */
 	struct mw_space_ranges before;       /* what was mapped when the window began */
 	struct mw_space_sampler sampler;
@@ -48,9 +49,12 @@ void mw_recorder_deinit(struct mw_recorder *recorder);
 void mw_recorder_look(struct mw_recorder *recorder, bool at_end);
 /* Between attach and start, while the process stands still: its mappings, and who it is if it was another before. */
 struct mw_error *mw_recorder_before(struct mw_recorder *recorder) MW_MUST_CHECK;
+#define MW_RECORDER_RANGES 80
 /* Memory of memwatch's own in a process, bytes. */
 struct mw_recorder_own {
 	uint64_t resident, mapped;
+	const struct mw_space_range *ranges; /* where it is; for a last sample only */
+	size_t range_count;
 };
 /* What mw_engine_options.sample is to do. `own` is taken out of what is read; NULL: there is none. */
 void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_ns, bool last,

@@ -110,6 +110,24 @@ static struct mw_error *mark_own(struct mw_regions *regions, const struct mw_spa
 	return err;
 }
 
+/* What is memwatch's own is not the process's. Where nothing is said of it, it stays as what it is. */
+static struct mw_error *leave_out_own(struct mw_regions *regions, const struct mw_space_known *known)
+{
+	size_t kept = 0;
+
+	if (!known->own_count)
+		return NULL;
+	MW_TRY(mark_own(regions, known));
+	for (size_t i = 0; i < regions->count; i++) {
+		if (regions->items[i].kind != MW_REGION_OWN)
+			regions->items[kept++] = regions->items[i];
+		else
+			free(regions->items[i].path);
+	}
+	regions->count = kept;
+	return NULL;
+}
+
 static struct mw_error *mark_arenas(struct mw_regions *regions, const struct mw_glibc_arenas *arenas)
 {
 	struct mw_region_mark *marks = calloc(arenas->heap_count + 1, sizeof(*marks));
@@ -152,13 +170,25 @@ static struct mw_error *tell_mappings(struct mw_space_snapshot *snapshot)
 	return NULL;
 }
 
+/* What was read of a process that ended meanwhile is less than it had. */
+static struct mw_error *check_alive(pid_t tid)
+{
+	struct mw_maps maps = {0};
+	struct mw_error *err = mw_maps_read(tid, &maps);
+
+	if (!err && !maps.count)
+		err = mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", (int)tid);
+	mw_maps_deinit(&maps);
+	return err;
+}
+
 static struct mw_error *look(pid_t tid, const struct mw_space_known *known, struct mw_space_snapshot *snapshot)
 {
 	struct mw_glibc_arenas arenas = {0};
 	struct mw_error *err;
 
 	MW_TRY(mw_regions_read(tid, &snapshot->regions));
-	MW_TRY(mark_own(&snapshot->regions, known));
+	MW_TRY(leave_out_own(&snapshot->regions, known));
 	MW_TRY(mw_space_find_arenas(tid, &snapshot->regions, mw_clock_ns() + known->walk_ns, &arenas));
 	err = mark_arenas(&snapshot->regions, &arenas);
 	snapshot->arena_used = arenas.total.used;
@@ -170,6 +200,7 @@ static struct mw_error *look(pid_t tid, const struct mw_space_known *known, stru
 	if (err)
 		return err;
 	mw_regions_measure(&snapshot->regions, tid);
+	MW_TRY(check_alive(tid));
 	return tell_mappings(snapshot);
 }
 

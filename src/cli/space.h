@@ -27,7 +27,7 @@ struct mw_space_snapshot {
 struct mw_space_known {
 	const struct mw_track *track;            /* what is resident of its live vm blocks will be asked */
 	const struct mw_space_snapshot *earlier; /* what came since then will be asked */
-	const struct mw_space_range *own;        /* memwatch's own beside its memfd */
+	const struct mw_space_range *own;        /* memwatch's own, which is left out */
 	size_t own_count;
 	uint64_t walk_ns; /* how long arenas may be walked; then their figures are unknown */
 };

@@ -271,6 +271,15 @@ static void auto_own_memory(const struct mw_engine *base, pid_t pid, uint64_t *r
 		choice->engine->ops->own_memory(choice->engine, pid, resident, mapped);
 }
 
+static size_t auto_own_ranges(const struct mw_engine *base, pid_t pid, struct mw_engine_range *out, size_t capacity)
+{
+	const struct choice *choice = find(base, pid);
+
+	return choice && choice->engine->ops->own_ranges
+		       ? choice->engine->ops->own_ranges(choice->engine, pid, out, capacity)
+		       : 0;
+}
+
 static const char *auto_difference(const struct mw_engine *base, pid_t pid, size_t index)
 {
 	const struct choice *choice = find(base, pid);
@@ -293,5 +302,6 @@ const struct mw_engine_ops mw_engine_auto = {
 	.modules = auto_modules,
 	.used = auto_used,
 	.own_memory = auto_own_memory,
+	.own_ranges = auto_own_ranges,
 	.difference = auto_difference,
 };

@@ -53,6 +53,29 @@ static STUB_RARE void loader_changed(void)
 			break;
 }
 
+/*
+ * The process is about to end: memwatch looks at its memory for the last time before. A vfork child that ends says so,
+ * too, as the thread that it was lent memory by: memwatch knows that one to be in a system call, and answers at once.
+ */
+static STUB_RARE void process_ends(void)
+{
+	const struct mw_stub_context *context = stub_context();
+	struct mw_ring_control *control = stub_control();
+	uint64_t tp = cpu_thread_pointer(context->rdfsbase);
+	uint32_t tid = *(const uint32_t *)(uintptr_t)(tp + context->tid_offset), number;
+	uint64_t before = __atomic_load_n(&control->exits, __ATOMIC_RELAXED);
+	struct stub_wait wait;
+
+	do
+		number = mw_ring_exit_count(before) + 1;
+	while (!__atomic_compare_exchange_n(&control->exits, &before, (uint64_t)number << 32 | tid, true,
+					    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+	stub_wait_begin(&wait);
+	while ((int32_t)(__atomic_load_n(&control->exits_served, __ATOMIC_ACQUIRE) - number) < 0)
+		if (!stub_wait_on(control, &wait) || cpu_ticks() - wait.start > control->exit_limit)
+			break;
+}
+
 static inline unsigned consider(struct stub_visit *visit)
 {
 	const struct mw_stub_hook *hook = visit->hook;
@@ -85,12 +108,16 @@ unsigned mw_stub_enter(struct mw_stub_saved *saved, struct mw_stub_call *call)
 	visit.hook = &context->hooks[call->hook];
 	call->original = visit.hook->original;
 	if (unlikely(!stub_on())) {
-		announce();
+		/* Out of a child that ends nothing need be taken. */
+		if (visit.hook->role != MW_STUB_EXIT)
+			announce();
 		return MW_STUB_PASS;
 	}
 	if (unlikely(visit.hook->role >= STUB_ROLE_COUNT && visit.hook->role != MW_STUB_EXEC)) {
 		if (visit.hook->role == MW_STUB_LOADER)
 			loader_changed();
+		else if (visit.hook->role == MW_STUB_EXIT)
+			process_ends();
 		return MW_STUB_PASS;
 	}
 	visit.control = stub_control();

@@ -48,6 +48,7 @@ _Static_assert(sizeof(struct mw_stub_call) == MW_STUB_CALL_SIZE, "as the assembl
 /* What a hooked function does: enum mw_role (engine.h), and these. */
 #define MW_STUB_LOADER   0x40u /* _dl_debug_state: wait until memwatch has looked at the modules */
 #define MW_STUB_EXEC     0x42u /* execve: where it does not return, the process has become another program */
+#define MW_STUB_EXIT     0x43u /* _exit: memwatch may look at the process before it ends */
 #define MW_STUB_UNWINDER 0x41u /* _Unwind_Find_FDE: only find_fde's */
 
 #define MW_STUB_NO_ARG 0xffu

@@ -259,6 +259,13 @@ static void jump_own_memory(const struct mw_engine *base, pid_t pid, uint64_t *r
 	process->stats.own_resident = *resident;
 }
 
+static size_t jump_own_ranges(const struct mw_engine *base, pid_t pid, struct mw_engine_range *out, size_t capacity)
+{
+	const struct jump_process *process = find(base, pid);
+
+	return process && !process->ended && process->mapped ? jump_memory_ranges(process, out, capacity) : 0;
+}
+
 static const char *jump_used(const struct mw_engine *base, pid_t pid, const char **reason)
 {
 	(void)base, (void)pid;
@@ -290,5 +297,6 @@ const struct mw_engine_ops mw_engine_jump = {
 	.modules = jump_module_table,
 	.used = jump_used,
 	.own_memory = jump_own_memory,
+	.own_ranges = jump_own_ranges,
 	.difference = jump_difference,
 };

@@ -22,6 +22,7 @@
 
 #define HEARTBEAT_LIMIT_NS UINT64_C(1000000000)
 #define WAIT_LIMIT_NS      UINT64_C(2000000000)
+#define EXIT_LIMIT_NS      UINT64_C(250000000)
 
 static struct mw_error *unsupported(const struct jump_process *process, const char *why)
 {
@@ -119,6 +120,7 @@ struct mw_error *jump_install_data(struct jump_process *process)
 	jump_clock_init(&process->clock);
 	control->heartbeat_limit = jump_clock_ticks(&process->clock, HEARTBEAT_LIMIT_NS);
 	control->wait_limit = jump_clock_ticks(&process->clock, WAIT_LIMIT_NS);
+	control->exit_limit = jump_clock_ticks(&process->clock, EXIT_LIMIT_NS);
 	control->compare = process->engine->options.compare;
 	MW_TRY(jump_drain_create(&process->shared, &process->clock, &process->sink, &help, &process->drain));
 	jump_drain_hooks(process->drain, (uint32_t)process->survey.hooks.count);

@@ -265,8 +265,8 @@ struct mw_error *jump_answer(struct jump_process *process) MW_MUST_CHECK;
 void jump_forget_region(struct jump_process *process, mw_addr start, mw_addr end);
 
 /* exits.c: the process waits before it ends until `look` has been called, or that isn't so. */
-struct mw_error *jump_serve_exits(struct jump_process *process, void (*look)(struct jump_process *process, bool last))
-	MW_MUST_CHECK;
+struct mw_error *jump_serve_exits(struct jump_process *process,
+				  void (*look)(struct jump_process *process, bool last)) MW_MUST_CHECK;
 
 /* help.c: what the drain asks. */
 /* Which thread is that, as memwatch sees it, which the process knows by `tid`? 0: none. */

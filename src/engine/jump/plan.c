@@ -17,6 +17,8 @@ static const struct {
 	{"_dl_debug_state", MW_STUB_LOADER},
 	{"_Unwind_Find_FDE", MW_STUB_UNWINDER},
 	{"execve", MW_STUB_EXEC},
+	{"_exit", MW_STUB_EXIT}, /* exit() ends there, after what atexit() was told */
+	{"_Exit", MW_STUB_EXIT}, /* musl's _exit() and exit() call it, or go on there */
 };
 
 #define HELPERS (sizeof(helpers) / sizeof(helpers[0]))

@@ -70,7 +70,8 @@ static struct mw_error *look_alive(struct jump_process *process)
 {
 	if (jump_has_exited(process)) {
 		jump_exit_status(process, -1);
-		return jump_process_end(process, became_another(process) ? MW_END_EXEC : MW_END_EXIT);
+		return jump_process_end(process,
+					!process->exiting && became_another(process) ? MW_END_EXEC : MW_END_EXIT);
 	}
 	if (has_execed(process) && !jump_has_exited(process))
 		return jump_process_end(process, MW_END_EXEC);
@@ -117,6 +118,7 @@ static struct mw_error *serve(struct jump_process *process, size_t *events, bool
 	}
 	if (due(&process->last_name_ns, now, NAMES_NS))
 		MW_TRY(jump_drain_rename(process->drain));
+	MW_TRY(jump_serve_exits(process, take_sample));
 	take_sample(process, false);
 	if (due(&process->last_alive_ns, now, ALIVE_NS))
 		MW_TRY(look_alive(process));
