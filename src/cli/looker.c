@@ -22,21 +22,19 @@ static struct mw_error *know_heaps(struct mw_looker *looker, const struct mw_fac
 }
 
 struct mw_error *mw_looker_init(struct mw_looker *looker, const struct mw_view_question *question,
-				const struct mw_facts *facts, uint64_t from_ns, uint64_t to_ns)
+				const struct mw_facts *facts, uint64_t to_ns)
 {
 	struct mw_cells_options cells = {0};
 	struct mw_blocklist_options blocks = {
 		.count = question->blocks,
 		.by_age = question->sort == MW_SORT_LIFETIME,
 		.type = question->type,
-		.from_ns = from_ns,
 		.end_ns = to_ns < mw_facts_length(facts) ? to_ns : mw_facts_length(facts),
 		.filter = question->filter,
 	};
 
 	MW_TRY(know_heaps(looker, facts));
 	if (mw_view_cells_options(question, &cells)) {
-		cells.from_ns = from_ns;
 		cells.heap_of = heap_of;
 		cells.heap_context = looker->heaps;
 		MW_TRY(mw_cells_create(&cells, &looker->cells));

@@ -19,9 +19,10 @@ struct mw_looker {
 	struct mw_space_moment moments[2]; /* mw_looker_end() */
 };
 
-/* For a question about an interval; all is borrowed, and must outlive the looker. Errors: MEMORY. Zero-initialise. */
+/* For a question about an interval that ends there; all is borrowed, and must outlive the looker. Errors: MEMORY.
+ * Zero-initialise. */
 struct mw_error *mw_looker_init(struct mw_looker *looker, const struct mw_view_question *question,
-				const struct mw_facts *facts, uint64_t from_ns, uint64_t to_ns) MW_MUST_CHECK;
+				const struct mw_facts *facts, uint64_t to_ns) MW_MUST_CHECK;
 void mw_looker_deinit(struct mw_looker *looker);
 /* The interval begins: blocks are taken note of from now on. */
 void mw_looker_watch(struct mw_looker *looker, struct mw_track *track);

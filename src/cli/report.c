@@ -126,8 +126,7 @@ static struct mw_error *prepare_views(struct session *session)
 		return mw_error_nomem();
 	for (size_t i = 0; i < count; i++)
 		MW_TRY(mw_looker_init(&session->lookers[i], &session->options->view.question,
-				      mw_replay_facts(session->replay, i), session->interval.from_ns,
-				      session->interval.to_ns));
+				      mw_replay_facts(session->replay, i), session->interval.to_ns));
 	session->interval.begin = on_begin;
 	session->interval.context = session;
 	return NULL;

@@ -5,7 +5,7 @@
 
 /* Seldom asked for: kept out of the way of those that count. */
 static __attribute__((cold, noinline)) void tell(const struct mw_track *track, const struct mw_block *block,
-						 uint32_t thread, uint64_t died_ns)
+						 uint64_t died_ns)
 {
 	struct mw_track_fate fate = {
 		.addr = block->addr,
@@ -13,8 +13,9 @@ static __attribute__((cold, noinline)) void tell(const struct mw_track *track, c
 		.born_ns = block->time_ns,
 		.died_ns = died_ns,
 		.stack = block->stack,
-		.thread = thread,
+		.thread = block->thread == UINT32_MAX ? UINT32_MAX : block->thread & ~MW_THREAD_OLDER,
 		.kind = MW_KIND_HEAP,
+		.older = (block->thread & MW_THREAD_OLDER) != 0,
 		.last = true,
 	};
 
@@ -26,7 +27,7 @@ static struct mw_error *end_block(struct mw_track *track, const struct mw_block 
 	struct mw_account account = {MW_KIND_HEAP, block->stack, block->thread};
 
 	if (mw_track_is_watched(track))
-		tell(track, block, block->thread & ~MW_THREAD_OLDER, time_ns);
+		tell(track, block, time_ns);
 	return mw_account_end(track, &account, block->bytes, block->time_ns, time_ns);
 }
 
@@ -38,7 +39,7 @@ static struct mw_error *end_unknown(struct mw_track *track, mw_addr addr, uint64
 	if (mw_track_is_watched(track)) {
 		struct mw_block block = {addr, bytes, MW_TIME_UNKNOWN, stack, UINT32_MAX};
 
-		tell(track, &block, UINT32_MAX, time_ns);
+		tell(track, &block, time_ns);
 	}
 	return mw_account_aofi(track, MW_KIND_HEAP, stack, bytes);
 }

@@ -58,6 +58,8 @@ struct mw_track_fate {
 	uint32_t stack;  /* that allocated it, or that freed it where that is not known; may be MW_STACK_NONE */
 	uint32_t thread; /* that allocated it; UINT32_MAX: not known */
 	enum mw_kind kind;
+	/* Allocated before the interval: its place among the events says so, times may be the same on both sides. */
+	bool older;
 	/* The block is no more, or this is its only or first piece that is there: counts as one block. Of what one call
 	 * takes of the mappings from before the window the first piece. */
 	bool last;

@@ -47,6 +47,7 @@ static struct mw_error *lose_before(struct mw_track *track, const struct part *p
 			.stack = loss->stack,
 			.thread = UINT32_MAX,
 			.kind = loss->kind,
+			.older = true,
 			/* All that one call takes counts as one. */
 			.last = loss->before == 0,
 		};
@@ -68,6 +69,7 @@ static __attribute__((cold, noinline)) void tell(const struct mw_track *track, c
 		.stack = block->stack,
 		.thread = block->thread & ~MW_THREAD_OLDER,
 		.kind = (enum mw_kind)block->kind,
+		.older = (block->thread & MW_THREAD_OLDER) != 0,
 		.last = block->pieces == 0,
 	};
 

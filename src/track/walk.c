@@ -125,10 +125,10 @@ static bool give_fate(const struct walk *walk, const struct mw_track_block *bloc
 		.stack = block->stack,
 		.thread = block->thread,
 		.kind = block->kind,
+		.older = is_older,
 		.last = first,
 	};
 
-	(void)is_older;
 	return walk->visit_fate(walk->context, &fate);
 }
 

@@ -165,7 +165,7 @@ static uint64_t rank_of(const struct mw_blocklist *list, const struct mw_track_f
 static bool take(struct mw_blocklist *list, const struct mw_track_fate *fate)
 {
 	const struct mw_blocklist_options *options = &list->options;
-	enum mw_fate type = mw_fate_of(fate, options->from_ns);
+	enum mw_fate type = mw_fate_of(fate);
 	bool internal = options->filter && mw_filter_names_internal(options->filter);
 	struct listed item = {.fate = *fate, .rank = rank_of(list, fate), .type = (uint8_t)type};
 	struct part *part;

@@ -20,8 +20,7 @@ struct mw_blocklist_options {
 	size_t count;      /* 1 to MW_BLOCKLIST_MAX */
 	bool by_age;       /* longest life first; else most bytes first. Blocks that came before the window are last */
 	enum mw_fate type; /* only these; MW_FATE_ALL: all */
-	uint64_t from_ns;  /* the interval's begin */
-	uint64_t end_ns;   /* … and end: what is there then is so old */
+	uint64_t end_ns;   /* the interval's end: what is there then is so old */
 	const struct mw_filter *filter; /* NULL: none; must outlive the list */
 	mw_cells_heap_of *heap_of;      /* NULL: all unknown */
 	void *heap_context;

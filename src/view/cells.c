@@ -42,14 +42,13 @@ void mw_cells_destroy(struct mw_cells *cells)
 	free(cells);
 }
 
-enum mw_fate mw_fate_of(const struct mw_track_fate *fate, uint64_t from_ns)
+enum mw_fate mw_fate_of(const struct mw_track_fate *fate)
 {
-	bool inside = fate->born_ns != MW_TIME_UNKNOWN && fate->born_ns >= from_ns;
 	bool freed = fate->died_ns != MW_TIME_UNKNOWN;
 
-	if (inside)
-		return freed ? MW_FATE_TRANSIENT : MW_FATE_IMPACTING;
-	return freed ? MW_FATE_AOFI : MW_FATE_AOFO;
+	if (fate->older)
+		return freed ? MW_FATE_AOFI : MW_FATE_AOFO;
+	return freed ? MW_FATE_TRANSIENT : MW_FATE_IMPACTING;
 }
 
 uint64_t mw_fate_lifetime(const struct mw_track_fate *fate, uint64_t end_ns)
@@ -160,7 +159,7 @@ static bool take(struct mw_cells *cells, const struct mw_track_fate *fate)
 		.stack = fate->stack,
 		.thread = options->threads ? fate->thread : UINT32_MAX,
 		.kind = (uint8_t)fate->kind,
-		.fate = (uint8_t)mw_fate_of(fate, options->from_ns),
+		.fate = (uint8_t)mw_fate_of(fate),
 	};
 
 	if (options->heaps && options->heap_of)

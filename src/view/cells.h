@@ -18,7 +18,6 @@ typedef uint32_t mw_cells_heap_of(void *context, mw_addr addr, uint64_t bytes, e
 
 /* What is not asked for is not told apart: 0 bytes, thread UINT32_MAX, heap 0. */
 struct mw_cells_options {
-	uint64_t from_ns;           /* the interval's begin: what was born before it is AOFI or AOFO */
 	bool threads, sizes, heaps; /* tell them apart */
 	bool lifetimes;             /* keep those of the transient blocks */
 	mw_cells_heap_of *heap_of;  /* NULL: all unknown */
@@ -55,7 +54,7 @@ const struct mw_cell *mw_cells_at(const struct mw_cells *cells, size_t index);
 const struct mw_histogram *mw_cells_lifetimes(const struct mw_cells *cells, const struct mw_cell *cell);
 
 /* What became of a block, and how long it lived: MW_TIME_UNKNOWN where that can't be known. */
-enum mw_fate mw_fate_of(const struct mw_track_fate *fate, uint64_t from_ns);
+enum mw_fate mw_fate_of(const struct mw_track_fate *fate);
 uint64_t mw_fate_lifetime(const struct mw_track_fate *fate, uint64_t end_ns);
 
 #endif

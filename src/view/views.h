@@ -27,7 +27,7 @@ struct mw_view_question {
 	const struct mw_filter *filter; /* NULL: none; must outlive the making of the views only */
 };
 
-/* What cells need to tell apart for that question. False: no cells are needed. The caller sets from_ns and heap_of. */
+/* What cells need to tell apart for that question. False: no cells are needed. The caller sets heap_of. */
 bool mw_view_cells_options(const struct mw_view_question *question, struct mw_cells_options *out);
 
 /* Answer about one or more processes. The views point to the reports' stacks. Errors: MEMORY. */

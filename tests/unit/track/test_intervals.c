@@ -77,12 +77,31 @@ static void test_types(void **state)
 static void test_same_time(void **state)
 {
 	struct rig *rig = *state;
+	struct told told = {0};
 
 	rig_alloc(rig, 5, 0x10, 1);
+	rig_alloc(rig, 5, 0x30, 2);
+	rig_vm(rig, MW_EVENT_MAP, 5, 0, PAGE, 2 * PAGE);
 	interval(rig, 5);
+	mw_track_watch(rig->track, tell, &told);
 	rig_alloc(rig, 5, 0x20, 10);
+	rig_alloc(rig, 5, 0x40, 20);
+	rig_free(rig, 5, 0x30);
+	rig_free(rig, 5, 0x40);
+	rig_free(rig, 5, 0x50);
+	rig_vm(rig, MW_EVENT_MAP, 5, 0, 2 * PAGE, PAGE);
 	rig_amount(rig_totals(rig, MW_KIND_HEAP).impacting, 1, 10);
 	rig_amount(rig_totals(rig, MW_KIND_HEAP).aofo, 1, 1);
+	assert_int_equal(told.count, 4);
+	assert_true(told.fates[0].older);
+	assert_false(told.fates[1].older);
+	assert_true(told.fates[2].older);
+	assert_true(told.fates[3].older);
+	told.count = 0;
+	mw_track_each_survivor(rig->track, tell_survivor, &told);
+	assert_int_equal(told.count, 4);
+	for (uint32_t i = 0; i < told.count; i++)
+		assert_int_equal(told.fates[i].older, told.fates[i].addr == 0x10 || told.fates[i].addr == PAGE);
 }
 
 static void test_call_across_the_begin(void **state)

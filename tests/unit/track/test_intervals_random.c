@@ -17,7 +17,8 @@
 /* A fate of one part, or of a whole block (at 0 with 0 bytes) where it is a `last`. */
 struct part_fate {
 	uint64_t addr, bytes, born_ns, died_ns;
-	uint32_t stack, thread, kind, is_last;
+	uint32_t stack, thread, kind;
+	uint16_t is_last, is_older;
 };
 
 struct fates {
@@ -148,8 +149,9 @@ static void put_fate(struct fates *fates, struct part_fate fate, bool is_last)
 /* Mapped memory is looked at byte by byte. */
 static void take_fate(void *context, const struct mw_track_fate *fate)
 {
-	struct part_fate part = {fate->addr,  fate->bytes,  fate->born_ns,        fate->died_ns,
-				 fate->stack, fate->thread, (uint32_t)fate->kind, 0};
+	struct part_fate part = {fate->addr,           fate->bytes, fate->born_ns,
+				 fate->died_ns,        fate->stack, fate->thread,
+				 (uint32_t)fate->kind, 0,           fate->older};
 
 	if (fate->kind == MW_KIND_HEAP) {
 		put_fate(context, part, fate->last);
@@ -166,7 +168,7 @@ static bool take_survivor(void *context, const struct mw_track_fate *fate)
 	return true;
 }
 
-static struct part_fate fate_of(const struct brute_block *block, uint64_t died_ns)
+static struct part_fate fate_of(const struct brute_block *block, uint32_t begin, uint64_t died_ns)
 {
 	return (struct part_fate){
 		.born_ns = block->born_ns,
@@ -174,6 +176,7 @@ static struct part_fate fate_of(const struct brute_block *block, uint64_t died_n
 		.stack = block->stack,
 		.thread = block->thread,
 		.kind = (uint32_t)block->kind,
+		.is_older = block->born < begin,
 	};
 }
 
@@ -185,7 +188,7 @@ static void want_blocks(uint32_t begin, uint32_t end, bool survivors)
 	for (uint32_t i = 0; i < brute->part_count; i++) {
 		const struct brute_part *part = &brute->parts[i];
 		const struct brute_block *block = &brute->blocks[part->block];
-		struct part_fate fate = fate_of(block, survivors ? MW_TIME_UNKNOWN : part->died_ns);
+		struct part_fate fate = fate_of(block, begin, survivors ? MW_TIME_UNKNOWN : part->died_ns);
 
 		fate.addr = part->addr;
 		fate.bytes = part->bytes;
@@ -194,7 +197,7 @@ static void want_blocks(uint32_t begin, uint32_t end, bool survivors)
 	}
 	for (uint32_t i = 0; i < brute->block_count; i++) {
 		const struct brute_block *block = &brute->blocks[i];
-		struct part_fate fate = fate_of(block, survivors ? MW_TIME_UNKNOWN : block->died_ns);
+		struct part_fate fate = fate_of(block, begin, survivors ? MW_TIME_UNKNOWN : block->died_ns);
 
 		fate.is_last = 1;
 		if (survivors ? block->gone >= end && block->born < end : block->gone >= begin && block->gone < end)
@@ -206,8 +209,9 @@ static void want_losses(uint32_t begin, uint32_t end)
 {
 	for (uint32_t i = 0; i < run.brute.loss_count; i++) {
 		const struct brute_loss *loss = &run.brute.losses[i];
-		struct part_fate fate = {loss->addr,  loss->bytes, MW_TIME_UNKNOWN,      loss->died_ns,
-					 loss->stack, UINT32_MAX,  (uint32_t)loss->kind, 0};
+		struct part_fate fate = {loss->addr,           loss->bytes, MW_TIME_UNKNOWN,
+					 loss->died_ns,        loss->stack, UINT32_MAX,
+					 (uint32_t)loss->kind, 0,           true};
 
 		if (loss->event >= begin && loss->event < end)
 			put_fate(&run.wanted, fate, loss->is_first);

@@ -103,6 +103,7 @@ struct mw_track_fate shop_fate(mw_addr addr, uint64_t bytes, uint32_t stack, uin
 		.stack = stack,
 		.thread = thread,
 		.kind = shop_kind(stack),
+		.older = born_ms < SHOP_FROM_NS / 1000000,
 		.last = true,
 	};
 }
@@ -139,9 +140,7 @@ struct mw_track_fate shop_random_fate(uint64_t *state)
 
 enum mw_fate shop_type(const struct mw_track_fate *fate)
 {
-	bool inside = fate->born_ns != MW_TIME_UNKNOWN && fate->born_ns >= SHOP_FROM_NS;
-
 	if (fate->died_ns == MW_TIME_UNKNOWN)
-		return inside ? MW_FATE_IMPACTING : MW_FATE_AOFO;
-	return inside ? MW_FATE_TRANSIENT : MW_FATE_AOFI;
+		return fate->older ? MW_FATE_AOFO : MW_FATE_IMPACTING;
+	return fate->older ? MW_FATE_AOFI : MW_FATE_TRANSIENT;
 }

@@ -18,7 +18,6 @@ static struct mw_blocklist *list_for(const struct mw_view_question *question)
 		.count = question->blocks,
 		.by_age = question->sort == MW_SORT_LIFETIME,
 		.type = question->type,
-		.from_ns = SHOP_FROM_NS,
 		.end_ns = END_NS,
 		.filter = question->filter,
 		.heap_of = shop_heap_of,

@@ -16,7 +16,6 @@ static struct mw_cells *cells_for(const struct mw_view_question *question)
 	struct mw_cells *cells = NULL;
 
 	assert_true(mw_view_cells_options(question, &options));
-	options.from_ns = SHOP_FROM_NS;
 	options.heap_of = shop_heap_of;
 	assert_null(mw_cells_create(&options, &cells));
 	return cells;
@@ -69,8 +68,9 @@ static void assert_amount(struct mw_amount amount, uint64_t count, uint64_t byte
 
 static void test_cells(void **state)
 {
-	struct mw_cells_options options = {.from_ns = SHOP_FROM_NS, .sizes = true, .lifetimes = true};
+	struct mw_cells_options options = {.sizes = true, .lifetimes = true};
 	const struct mw_cell *cell;
+	struct mw_track_fate older = shop_fate(0x50, 41, ORDER, MAIN_THREAD, 1000, 1030);
 	struct mw_cells *cells;
 
 	(void)state;
@@ -80,7 +80,11 @@ static void test_cells(void **state)
 	feed(cells, shop_fate(0x30, 40, ORDER, MAIN_THREAD, 999, 1030));
 	feed(cells, shop_fate(0x40, MW_SIZE_UNKNOWN, ORDER, MAIN_THREAD, 0, 1030));
 	feed(cells, shop_fate(0x40, 41, ORDER, MAIN_THREAD, 1000, 1030));
-	assert_int_equal(mw_cells_count(cells), 4);
+	/* Born at the same time, but before the interval: it is not the time that decides. */
+	older.older = true;
+	feed(cells, older);
+	assert_int_equal(mw_cells_count(cells), 5);
+	assert_int_equal(mw_cells_at(cells, 4)->fate, MW_FATE_AOFI);
 	cell = mw_cells_at(cells, 0);
 	assert_int_equal(cell->fate, MW_FATE_TRANSIENT);
 	assert_amount(cell->amount, 2, 80);
@@ -99,7 +103,7 @@ static void test_cells(void **state)
 /* Memory is bounded by keys, whatever comes. */
 static void test_cells_bounded(void **state)
 {
-	struct mw_cells_options options = {.from_ns = SHOP_FROM_NS, .threads = true};
+	struct mw_cells_options options = {.threads = true};
 	struct mw_cells *cells;
 	uint64_t seed = 3;
 

@@ -17,7 +17,6 @@ static struct mw_cells *cells_for(const struct mw_view_question *question)
 	struct mw_cells *cells = NULL;
 
 	assert_true(mw_view_cells_options(question, &options));
-	options.from_ns = SHOP_FROM_NS;
 	options.heap_of = shop_heap_of;
 	assert_null(mw_cells_create(&options, &cells));
 	return cells;
