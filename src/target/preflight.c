@@ -148,29 +148,39 @@ struct mw_error *mw_preflight(pid_t pid)
 	return mw_preflight_emulated(pid, what);
 }
 
-static pid_t process_of(pid_t tid)
+/* The process of a thread, and who traces the thread: 0 where that is nobody, or the caller. */
+static pid_t process_of(pid_t tid, pid_t *tracer)
 {
 	struct mw_status status;
 	struct mw_error *err = mw_status_read(tid, &status);
 
+	*tracer = 0;
 	if (err) {
 		mw_error_destroy(err);
 		return tid;
 	}
+	if (status.tracer != gettid())
+		*tracer = status.tracer;
 	return status.tgid;
 }
 
-struct mw_error *mw_preflight_explain_denied(pid_t pid, int errnum)
+struct mw_error *mw_preflight_explain_denied(pid_t tid, int errnum)
 {
 	struct mw_status status;
 	struct mw_denied_facts facts;
-
+	pid_t tracer;
 	/* Whoever attaches asks for one thread after the other; what denies one denies the process. */
-	pid = process_of(pid);
+	pid_t pid = process_of(tid, &tracer);
+
 	MW_TRY(check_status(pid, &status));
 	MW_TRY(check_alive(pid, &status));
-	if (status.tracer)
+	/* The first thread may be the caller's already, or nobody's, where another is traced. */
+	if (!tracer && status.tracer != gettid())
+		tracer = status.tracer;
+	if (tracer) {
+		status.tracer = tracer;
 		return refuse_traced(pid, &status);
+	}
 	mw_denied_facts_read(pid, errnum, &facts);
 	return mw_denied_error(&facts);
 }

@@ -45,10 +45,11 @@ enum mw_emulator {
 enum mw_emulator mw_emulator_of(const char *exe, const struct mw_maps *maps);
 
 /*
- * Say why the kernel denied access to `pid` with `errnum` (EPERM or EACCES): never NULL. Kind is
- * DENIED, or what mw_preflight() would say where that explains it (traced, gone, a kernel thread).
+ * Say why the kernel denied access to a process, or to this thread of it, with `errnum` (EPERM or EACCES): never NULL.
+ * Kind is DENIED, or what mw_preflight() would say where that explains it (traced, by another than the caller's thread;
+ * gone, a kernel thread).
  */
-struct mw_error *mw_preflight_explain_denied(pid_t pid, int errnum) MW_MUST_CHECK;
+struct mw_error *mw_preflight_explain_denied(pid_t tid, int errnum) MW_MUST_CHECK;
 
 /*
  * Turn a failed ptrace or process_vm call on `pid` into an error: never NULL. ESRCH is GONE, EPERM

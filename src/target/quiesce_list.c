@@ -122,7 +122,7 @@ static struct mw_error *judge_denied(struct mw_quiesce *quiesce, pid_t tid, int 
 	if (is_kernel_worker(tid))
 		return NULL;
 	if (status.tracer != gettid())
-		return mw_preflight_explain_denied(quiesce->pid, errnum);
+		return mw_preflight_explain_denied(tid, errnum);
 	/* Made by one that is seized already, and seized with that. */
 	MW_TRY(mw_quiesce_add(quiesce, tid, &thread));
 	thread->newborn = true;

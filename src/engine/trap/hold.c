@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define PATIENCE_NS 2000000000u /* for threads that are neither stopped nor in an uninterruptible wait */
 #define MOST_LISTS  64          /* of threads are read before those are interrupted that are known */
@@ -21,8 +22,8 @@ static bool may_be_passed_over(pid_t tid, bool *ended)
 
 	mw_error_destroy(err);
 	*ended |= dead;
-	/* Or ours already: its birth will be announced. */
-	return dead || status.tracer != 0;
+	/* Or ours already: its birth will be announced. One that another traces would run into our breakpoints. */
+	return dead || status.tracer == gettid();
 }
 
 /* `*ended` where it is about to be no more, and may have made another before. */
@@ -50,7 +51,7 @@ static struct mw_error *seize_one(struct trap_process *process, pid_t tid, bool 
 			mw_error_destroy(unread);
 			mw_error_destroy(err);
 			/* A main thread that has ended while others go on. */
-			return zombie ? NULL : mw_preflight_explain_denied(process->pid, errnum);
+			return zombie ? NULL : mw_preflight_explain_denied(tid, errnum);
 		}
 		return err;
 	}
