@@ -81,6 +81,7 @@ static void add_hooks(void)
 	add_hook(HOOK_SBRK, STUB_ROLE_SBRK, 0, no, no, no);
 	add_hook(HOOK_STRDUP, STUB_ROLE_MALLOC, heap, no, no, no);
 	add_hook(HOOK_LOADER, MW_STUB_LOADER, 0, no, no, no);
+	add_hook(HOOK_EXIT, MW_STUB_EXIT, 0, no, no, no);
 	add_hook(HOOK_SILENT, STUB_ROLE_MALLOC, heap | MW_STUB_UNTRACKED, no, no, 0);
 }
 

@@ -306,6 +306,75 @@ static void test_loader(void **state)
 	assert_int_equal(rig.shared.control->loader_changes, 2);
 }
 
+static void serve_exit(void)
+{
+	struct mw_ring_control *control = rig.shared.control;
+
+	if (rig.pauses == 3)
+		control->exits_served = mw_ring_exit_count(control->exits);
+}
+
+static void end(void)
+{
+	assert_int_equal(rig_enter(rig_stack(1000, 1), HOOK_EXIT, 0, 0, 0, 0), MW_STUB_PASS);
+}
+
+/* A process that ends waits for memwatch, and goes on alone where that does not answer. */
+static void test_exit(void **state)
+{
+	struct mw_ring_control *control = rig.shared.control;
+	uint64_t begin;
+
+	(void)state;
+	rig.on_pause = serve_exit;
+	end();
+	assert_int_equal(rig.pauses, 3);
+	assert_int_equal(mw_ring_exit_count(control->exits), 1);
+	assert_int_equal(mw_ring_exit_tid(control->exits), rig.thread->tid_word[1]);
+	rig.on_pause = NULL;
+	begin = rig.ticks;
+	end();
+	assert_int_equal(mw_ring_exit_count(control->exits), 2);
+	assert_true(rig.ticks - begin > control->exit_limit && rig.ticks - begin < 2 * control->exit_limit);
+	assert_int_equal(control->given_up, 0);
+	/* Nothing is recorded, and no slot taken, for it. */
+	assert_int_equal(control->rings_taken, 0);
+	control->exits = (uint64_t)UINT32_MAX << 32;
+	control->exits_served = UINT32_MAX;
+	rig.pauses = 0;
+	rig.on_pause = serve_exit;
+	end();
+	assert_int_equal(rig.pauses, 3);
+	assert_int_equal(mw_ring_exit_count(control->exits), 0);
+}
+
+static void test_exit_without_memwatch(void **state)
+{
+	struct mw_ring_control *control = rig.shared.control;
+
+	(void)state;
+	control->heartbeat_limit = 1000;
+	control->heartbeat = rig.ticks;
+	end();
+	assert_int_equal(control->given_up, 1);
+	assert_true(rig.ticks < control->exit_limit);
+	rig.pauses = 0;
+	end();
+	assert_int_equal(rig.pauses, 0);
+}
+
+/* … of a forked child: nobody is told, and nothing waited for. */
+static void test_exit_of_a_child(void **state)
+{
+	(void)state;
+	rig.guard = 0;
+	end();
+	assert_int_equal(rig.pauses, 0);
+	assert_int_equal(rig.guard, 0);
+	assert_int_equal(rig.shared.control->child_count, 0);
+	assert_int_equal(rig.shared.control->exits, 0);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
@@ -324,6 +393,9 @@ int main(void)
 		T(test_off),
 		T(test_child),
 		T(test_loader),
+		T(test_exit),
+		T(test_exit_without_memwatch),
+		T(test_exit_of_a_child),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
