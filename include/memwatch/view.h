@@ -176,6 +176,15 @@ struct mw_report {
 	void *arena;                   /* owns everything above; src/view's business */
 };
 
+/* Of the time from the begin of the attach to the end of the detach, the share in which at least one of the process's
+ * threads stood still for memwatch: 0 to 1. */
+static inline double mw_report_stopped_share(const struct mw_report *report)
+{
+	const struct mw_engine_stats *stats = &report->engine.stats;
+	double time = report->window.seconds * 1e9 + (double)stats->attach_ns + (double)stats->detach_ns;
+
+	return time > 0 ? (double)stats->stood_ns / time : 0;
+}
 void mw_report_destroy(struct mw_report *report);
 
 #endif

@@ -104,11 +104,23 @@ json_t *mw_json_date(int64_t realtime_ns)
 	return json_sprintf("%s.%06ldZ", date, micros);
 }
 
+/* Which limit it was that ended the window, or null. */
+static json_t *limit_value(const struct mw_report *report)
+{
+	const struct mw_engine_stats *stats = &report->engine.stats;
+
+	if (report->window.ended != MW_END_LIMIT)
+		return json_null();
+	return stats->limit_stopped
+		       ? json_pack("{s:s, s:f}", "of", "stopped", "share", (double)stats->limit_stopped / 1e6)
+		       : json_pack("{s:s, s:o}", "of", "memory", "bytes", mw_json_number(stats->limit_memory));
+}
+
 static json_t *window_value(const struct mw_report *report)
 {
-	return json_pack("{s:o, s:f, s:f, s:f, s:s}", "started", mw_json_date(report->window.started_realtime_ns),
+	return json_pack("{s:o, s:f, s:f, s:f, s:s, s:o}", "started", mw_json_date(report->window.started_realtime_ns),
 			 "seconds", report->window.seconds, "from", report->window.from, "to", report->window.to,
-			 "ended", mw_window_end_name(report->window.ended));
+			 "ended", mw_window_end_name(report->window.ended), "limit", limit_value(report));
 }
 
 static json_t *hook_value(const struct mw_report_hook *hook)
@@ -130,10 +142,11 @@ static json_t *engine_value(const struct mw_report *report)
 		}
 	}
 	return json_pack(
-		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
-		mw_json_text(report->engine.name), "reason", mw_json_text(report->engine.reason), "stops",
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+		"name", mw_json_text(report->engine.name), "reason", mw_json_text(report->engine.reason), "stops",
 		mw_json_number(stats->stops), "longest_stop_ns", mw_json_number(stats->longest_stop_ns), "stopped_ns",
-		mw_json_number(stats->stopped_ns), "attach_ns", mw_json_number(stats->attach_ns), "detach_ns",
+		mw_json_number(stats->stopped_ns), "stood_ns", mw_json_number(stats->stood_ns), "stopped_share",
+		json_real(mw_report_stopped_share(report)), "attach_ns", mw_json_number(stats->attach_ns), "detach_ns",
 		mw_json_number(stats->detach_ns), "broken_stacks", mw_json_number(stats->broken_stacks), "returns_site",
 		mw_json_number(stats->returns_site), "returns_exchanged", mw_json_number(stats->returns_exchanged),
 		"walks", mw_json_number(stats->walks), "slow_walks", mw_json_number(stats->slow_walks), "waited_ns",

@@ -83,6 +83,18 @@ void mw_text_paragraph(struct mw_text *text, unsigned indent)
 	put_paragraph(text, indent, MW_STYLE_PLAIN);
 }
 
+static void limit_text(struct mw_line *line, const struct mw_engine_stats *stats)
+{
+	if (stats->limit_stopped)
+		mw_line_printf(line, "it stood still for %s of five seconds, which is more than it may (--max-stopped)",
+			       mw_show_percent((double)stats->limit_stopped, 1e6).text);
+	else if (stats->limit_memory)
+		mw_line_printf(line, "memwatch itself reached %s of memory, its limit (--max-memory)",
+			       mw_show_size(stats->limit_memory).text);
+	else
+		mw_line_printf(line, "a limit was reached");
+}
+
 static void end_text(struct mw_line *line, const struct mw_report *report)
 {
 	switch (report->window.ended) {
@@ -110,7 +122,7 @@ static void end_text(struct mw_line *line, const struct mw_report *report)
 		mw_line_printf(line, "the trigger fired");
 		return;
 	case MW_END_LIMIT:
-		mw_line_printf(line, "a limit was reached");
+		limit_text(line, &report->engine.stats);
 		return;
 	case MW_END_LOST:
 		break;
@@ -167,17 +179,16 @@ static void put_window(struct mw_text *text)
 	}
 }
 
-/* Stops, the longest, and the share of the window that the target stood still: a sum over its threads. */
+/* Stops, the longest, and the share of the time in which any of its threads stood still for them. */
 static void add_cost(struct mw_line *line, const struct mw_report *report)
 {
 	const struct mw_engine_stats *stats = &report->engine.stats;
-	double stopped = (double)stats->stopped_ns / 1e9;
 
 	mw_line_printf(line, "; %s stop%s, the longest %s", mw_show_count(stats->stops).text,
 		       stats->stops == 1 ? "" : "s", mw_show_seconds((double)stats->longest_stop_ns / 1e9).text);
 	if (report->window.seconds > 0)
 		mw_line_printf(line, ", stood still %s of the window",
-			       mw_show_percent(stopped, report->window.seconds).text);
+			       mw_show_percent(mw_report_stopped_share(report), 1).text);
 }
 
 static void put_stopped(struct mw_text *text)
