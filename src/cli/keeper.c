@@ -142,7 +142,7 @@ struct mw_error *mw_keeper_end(struct mw_keeper *keeper, const struct mw_recorde
 {
 	const struct mw_engine_ops *ops = view->engine->ops;
 	const struct mw_window_info *window = ops->window(view->engine, recorder->pid);
-	const struct mw_engine_stats *stats = ops->stats(view->engine, recorder->pid);
+	struct mw_engine_stats stats;
 	struct mw_stored_figure figures[MW_FIGURES_MAX];
 	struct mw_stored_end end = {.figures = figures};
 
@@ -157,9 +157,9 @@ struct mw_error *mw_keeper_end(struct mw_keeper *keeper, const struct mw_recorde
 		end.has_exit_status = window->has_exit_status;
 		end.exit_status = window->exit_status;
 	}
-	if (stats) {
-		end.left_behind = stats->left_behind;
-		end.figure_count = mw_figures_list(stats, figures);
+	if (mw_recorder_stats(recorder, view, &stats)) {
+		end.left_behind = stats.left_behind;
+		end.figure_count = mw_figures_list(&stats, figures);
 	}
 	mw_store_end(keeper->writer, keeper->process, &end);
 	return NULL;

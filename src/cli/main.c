@@ -7,6 +7,7 @@
 #include "cli/outfile.h"
 #include "cli/record.h"
 #include "cli/report.h"
+#include "cli/standby.h"
 #include "cli/self.h"
 
 #include <stdio.h>
@@ -91,5 +92,7 @@ int main(int argc, char **argv)
 		fputs(mw_cli_usage, stderr);
 		return MW_CLI_USAGE;
 	}
+	if (strcmp(argv[1], MW_STANDBY_VERB) == 0)
+		return mw_standby_main(argc, argv);
 	return (int)mw_cli_report_error(run(argc, argv));
 }

@@ -25,11 +25,12 @@ const char mw_cli_help[] = "Usage: memwatch -p PID[,PID...] [-d SECONDS] [OPTION
 			   "      --track heap,vm      kinds of memory: malloc and new, mmap and brk\n"
 			   "      --engine auto|jump|trap   calls are caught by code in the process, or by\n"
 			   "                           breakpoints; auto takes jump wherever it is safe\n"
-			   "      --depth N            deepest stack kept, 1 to 1024 (default: 128)\n"
 			   "  -o, --output FILE        keep a recording, for report and diff\n"
 			   "      --no-symbols         ... without names of functions\n"
 			   "      --mark-every SECONDS ... with marks to compare; SIGUSR1 makes one too\n"
-			   "      --top N              stacks in the text report (default: 10)\n"
+			   "      --max-memory SIZE    end the window when memwatch has so much (as in 500M)\n"
+			   "      --max-stopped PCT    let go of what stands still longer (engine trap)\n"
+			   "      --depth N, --top N   frames kept of a stack (128), stacks in the text (10)\n"
 			   "      --json FILE          the whole report as JSON; '-' is standard output\n"
 			   "      --quiet              no progress, no text report\n"
 			   "  -h, --help; -V, --version\n"
@@ -65,6 +66,8 @@ enum option_key {
 	KEY_QUIET,
 	KEY_NO_SYMBOLS,
 	KEY_MARK_EVERY,
+	KEY_MAX_MEMORY,
+	KEY_MAX_STOPPED,
 };
 
 static const struct argp_option record_options[] = {
@@ -75,6 +78,8 @@ static const struct argp_option record_options[] = {
 	{"output", 'o', "FILE", 0, NULL, 0},
 	{"no-symbols", KEY_NO_SYMBOLS, NULL, 0, NULL, 0},
 	{"mark-every", KEY_MARK_EVERY, "SECONDS", 0, NULL, 0},
+	{"max-memory", KEY_MAX_MEMORY, "SIZE", 0, NULL, 0},
+	{"max-stopped", KEY_MAX_STOPPED, "PCT", 0, NULL, 0},
 	{"json", KEY_JSON, "FILE", 0, NULL, 0},
 	{"depth", KEY_DEPTH, "N", 0, NULL, 0},
 	{"top", KEY_TOP, "N", 0, NULL, 0},
@@ -214,6 +219,10 @@ static struct mw_error *parse_option(int key, char *arg, struct parse *parse)
 		return parse_output(arg, options);
 	case KEY_MARK_EVERY:
 		return parse_mark_every(arg, options);
+	case KEY_MAX_MEMORY:
+		return mw_cli_parse_size("--max-memory", arg, &options->max_memory);
+	case KEY_MAX_STOPPED:
+		return mw_cli_parse_percent("--max-stopped", arg, &options->max_stopped);
 	case KEY_NO_SYMBOLS:
 		options->no_symbols = true;
 		return NULL;

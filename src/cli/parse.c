@@ -69,6 +69,58 @@ struct mw_error *mw_cli_parse_count(const char *option, const char *text, uint64
 			     (unsigned long long)max);
 }
 
+struct mw_error *mw_cli_parse_size(const char *option, const char *text, uint64_t *bytes)
+{
+	static const char hint[] =
+		"It takes bytes, or K, M, G or T of them (1024 each to the next), as in 512M or 1.5G";
+	static const char units[] = "KMGT";
+	size_t length = strlen(text);
+	char number[WORD_MAX];
+	const char *unit = NULL;
+	double value;
+
+	if (length && length < sizeof(number))
+		unit = strchr(units, toupper((unsigned char)text[length - 1]));
+	if (length >= sizeof(number))
+		return usage(option, text, "not a size", hint);
+	memcpy(number, text, length + 1);
+	if (unit)
+		number[length - 1] = '\0';
+	/* Parts of a byte make no sense. */
+	if (!is_decimal(number, unit != NULL))
+		return usage(option, text, "not a size", hint);
+	value = strtod(number, NULL);
+	for (const char *at = units; unit && at <= unit; at++)
+		value *= 1024;
+	if (value < 1)
+		return usage(option, text, "too small", hint);
+	if (value > MW_CLI_SIZE_MAX)
+		return usage(option, text, "too large", hint);
+	*bytes = (uint64_t)value;
+	return NULL;
+}
+
+struct mw_error *mw_cli_parse_percent(const char *option, const char *text, uint32_t *millionths)
+{
+	static const char hint[] = "It takes a percentage above 0 and below 100, as in 20 or 2.5";
+	char number[WORD_MAX];
+	size_t length = strlen(text);
+	double value;
+
+	if (length >= sizeof(number))
+		return usage(option, text, "not a percentage", hint);
+	memcpy(number, text, length + 1);
+	if (length > 1 && number[length - 1] == '%')
+		number[length - 1] = '\0';
+	if (!is_decimal(number, true))
+		return usage(option, text, "not a percentage", hint);
+	value = strtod(number, NULL) * 10000;
+	if (value < 1 || value >= 1000000)
+		return usage(option, text, "out of range", hint);
+	*millionths = (uint32_t)value;
+	return NULL;
+}
+
 /* The next of a comma-separated list in a buffer of its own; false where it is too long for any known word. */
 static bool next_word(const char **text, char word[WORD_MAX])
 {

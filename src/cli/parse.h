@@ -28,6 +28,12 @@ struct mw_error *mw_cli_parse_seconds(const char *option, const char *text, uint
 /* A whole decimal number within [min, max]. */
 struct mw_error *mw_cli_parse_count(const char *option, const char *text, uint64_t min, uint64_t max,
 				    uint64_t *out) MW_MUST_CHECK;
+#define MW_CLI_SIZE_MAX 9e18
+
+/* A number of bytes, or of K, M, G or T of them, as in 1.5G. */
+struct mw_error *mw_cli_parse_size(const char *option, const char *text, uint64_t *bytes) MW_MUST_CHECK;
+/* A percentage, above 0 and below 100. */
+struct mw_error *mw_cli_parse_percent(const char *option, const char *text, uint32_t *millionths) MW_MUST_CHECK;
 /* PID[,PID…], appended to `pids`; one that is there already is left out. */
 struct mw_error *mw_cli_parse_pids(const char *text, struct mw_cli_pids *pids) MW_MUST_CHECK;
 void mw_cli_pids_deinit(struct mw_cli_pids *pids);

@@ -7,6 +7,7 @@
 #include "cli/launch.h"
 #include "cli/outputs.h"
 #include "cli/recorder.h"
+#include "cli/standby.h"
 #include "cli/self.h"
 #include "proc/status.h"
 #include "target/preflight.h"
@@ -36,6 +37,7 @@ static struct mw_recorder_view view_of(struct run *run)
 		.track_heap = run->options->track_heap,
 		.track_vm = run->options->track_vm,
 		.depth = run->options->depth,
+		.max_memory = run->options->max_memory,
 		.progress = &run->progress,
 	};
 }
@@ -169,6 +171,7 @@ static struct mw_error *create_engine(struct run *run)
 		.track_heap = options->track_heap,
 		.track_vm = options->track_vm,
 		.depth = options->depth,
+		.max_stopped = options->max_stopped,
 		.sample = on_sample,
 		.sample_context = run,
 		.program = run->launch.pid ? run->launch.path : NULL,
@@ -275,6 +278,44 @@ static struct mw_error *first_of(struct mw_error *first, struct mw_error *second
 	return first;
 }
 
+/* What could not be taken out at once may be now. Without it there is no error; else nothing is to come before that
+ * it is taken out. */
+static struct mw_error *let_go(struct run *run)
+{
+	struct mw_error *err = run->engine->ops->detach(run->engine);
+	bool clean = false;
+
+	if (err)
+		err = mw_standby_look(err, &clean);
+	if (!clean)
+		return err;
+	mw_error_destroy(err);
+	return NULL;
+}
+
+/* Stand by before anything is attached, and whatever the end, see that nothing stays behind. */
+static struct mw_error *stand_by(struct run *run)
+{
+	pid_t *pids = calloc(run->count + 1, sizeof(*pids));
+	const struct mw_standby_plan plan = {
+		.pids = pids,
+		.count = run->count,
+		.partial = mw_outputs_partial(&run->outputs),
+		.output = run->options->output,
+		.max_memory = run->options->max_memory,
+		.reached = mw_self_limit_reached,
+	};
+	struct mw_error *err;
+
+	if (!pids)
+		return mw_error_nomem();
+	for (size_t i = 0; i < run->count; i++)
+		pids[i] = run->recorders[i].pid;
+	err = mw_standby_begin(&plan);
+	free(pids);
+	return err;
+}
+
 /* Whatever went wrong, the processes are let go; a command that could not be run is the better reason. */
 static struct mw_error *record_window(struct run *run)
 {
@@ -287,15 +328,16 @@ static struct mw_error *record_window(struct run *run)
 		if (window && !window->over)
 			mw_recorder_look(&run->recorders[i], true);
 	}
-	run->detached = run->engine->ops->detach(run->engine);
+	run->detached = let_go(run);
 	mw_progress_clear(&run->progress);
 	if (run->launch.pid) {
 		struct mw_error *not_run = mw_launch_check(&run->launch, run->options->command);
 
 		err = first_of(not_run, err);
 	}
-	if (err)
+	if (err || run->detached)
 		return err;
+	mw_standby_end();
 	for (size_t i = 0; i < run->count; i++)
 		mw_recorder_finish(&run->recorders[i], run->engine->ops->window(run->engine, run->recorders[i].pid));
 	return end_recording(run);
@@ -328,6 +370,11 @@ static struct mw_error *report(struct run *run)
 	return err;
 }
 
+static struct mw_error *interrupted(void)
+{
+	return mw_error_create(MW_ERROR_SYSTEM, 0, "interrupted before the report was written");
+}
+
 static struct mw_error *record(struct run *run)
 {
 	struct mw_error *err;
@@ -343,10 +390,28 @@ static struct mw_error *record(struct run *run)
 	MW_TRY(run->options->command ? prepare_launched(run) : prepare_attached(run));
 	MW_TRY(prepare_recording(run));
 	MW_TRY(create_engine(run));
+	MW_TRY(stand_by(run));
 	MW_TRY(record_window(run));
+	if (run->detached)
+		return NULL; /* first of all that has to be mended */
+	if (mw_self_hurried())
+		return first_of(run->writer ? mw_store_finish(run->writer) : NULL, interrupted());
 	err = report(run);
 	/* Symbols have been found for the report. */
 	return run->writer ? first_of(err, mw_store_finish(run->writer)) : err;
+}
+
+/* Where memwatch has failed, or could not let go, nothing of it is attached any more, but something may be left. */
+static struct mw_error *see_to_the_end(struct mw_error *err)
+{
+	bool clean = true;
+
+	if (err)
+		err = mw_standby_look(err, &clean);
+	if (!clean)
+		mw_standby_exec(err);
+	mw_standby_end();
+	return err;
 }
 
 struct mw_error *mw_cli_record(const struct mw_cli_options *options)
@@ -373,5 +438,5 @@ struct mw_error *mw_cli_record(const struct mw_cli_options *options)
 	free(run.recorders);
 	mw_outputs_close(&run.outputs);
 	mw_self_reporting(NULL);
-	return err;
+	return see_to_the_end(err);
 }

@@ -340,6 +340,21 @@ static void on_progress(void *context, size_t done, size_t total)
 	mw_progress_symbols(context, done, total);
 }
 
+bool mw_recorder_stats(const struct mw_recorder *recorder, const struct mw_recorder_view *view,
+		       struct mw_engine_stats *out)
+{
+	const struct mw_engine_ops *ops = view->engine->ops;
+	const struct mw_engine_stats *stats = ops->stats(view->engine, recorder->pid);
+	const struct mw_window_info *window = ops->window(view->engine, recorder->pid);
+
+	if (!stats)
+		return false;
+	*out = *stats;
+	if (window && window->ended == MW_END_LIMIT && !stats->limit_stopped)
+		out->limit_memory = view->max_memory;
+	return true;
+}
+
 struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const struct mw_recorder_view *view,
 				    struct mw_report **out)
 {
@@ -352,7 +367,7 @@ struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const st
 		.command = recorder->command,
 		.command_count = recorder->command_count,
 		.window = ops->window(view->engine, recorder->pid),
-		.stats = ops->stats(view->engine, recorder->pid),
+		.stats = mw_recorder_stats(recorder, view, &stats) ? &stats : NULL,
 		.engine_reason = view->reason,
 		.samples = recorder->samples,
 		.sample_count = recorder->sample_count,
@@ -369,6 +384,7 @@ struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const st
 	const struct mw_space_input space = {
 		.start = recorder->start.taken ? &start : NULL,
 		.end = recorder->end.taken ? &end : NULL,
+	struct mw_engine_stats stats;
 		.before = recorder->before.items,
 		.before_count = recorder->before.count,
 		.at_end = true,

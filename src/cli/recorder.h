@@ -73,9 +73,13 @@ struct mw_recorder_view {
 	uint32_t depth;
 	struct mw_progress *progress;
 };
+	uint64_t max_memory; /* of memwatch's own, bytes; 0: no limit */
 
 /* The report on the process's window; after detach, before the engine's destroy. */
 struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const struct mw_recorder_view *view,
+/* The engine's figures, with those of memwatch's own. False: there are none. */
+bool mw_recorder_stats(const struct mw_recorder *recorder, const struct mw_recorder_view *view,
+		       struct mw_engine_stats *out);
 				    struct mw_report **out) MW_MUST_CHECK;
 
 #endif

@@ -4,6 +4,8 @@
 
 #include "base/clock.h"
 
+#include <memwatch/engine.h>
+
 #include <fcntl.h>
 #include <limits.h>
 #include <stddef.h>
@@ -15,7 +17,7 @@
 /* timeout(1) and terminals may send a signal twice: what comes within this time counts as one. */
 #define SAME_SIGNAL_NS 300000000ULL
 
-static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ, SIGUSR1};
+static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXFSZ, SIGUSR1, SIGTSTP, SIGTTIN, SIGTTOU};
 #define WATCHED (sizeof(watched) / sizeof(watched[0]))
 
 static struct sigaction found_actions[WATCHED];
@@ -23,6 +25,8 @@ static sigset_t found_mask;
 static struct rlimit found_files;
 static bool prepared;
 static volatile sig_atomic_t interrupted;
+static volatile sig_atomic_t signalled; /* somebody has asked for the end */
+static volatile sig_atomic_t hurried;   /* … and then for it to be at once */
 static volatile sig_atomic_t reporting;
 static char partial_file[PATH_MAX]; /* a copy: its owner may free it while a signal comes */
 static uint64_t first_signal_ns;
@@ -47,19 +51,35 @@ static void on_signal(int number)
 {
 	static const char text[] = "\nmemwatch: interrupted before the report was written\n";
 
-	(void)number;
-	if (!interrupted) {
+	if (!interrupted)
+		interrupted = MW_STOP_INTERRUPT;
+	if (!signalled) {
 		first_signal_ns = mw_clock_ns();
-		interrupted = 1;
+		signalled = 1;
+		hurried = number == SIGQUIT;
 		return;
 	}
-	if (!reporting || mw_clock_ns() - first_signal_ns < SAME_SIGNAL_NS)
+	if (mw_clock_ns() - first_signal_ns < SAME_SIGNAL_NS)
+		return;
+	hurried = 1;
+	if (!reporting)
 		return;
 	if (*partial_file)
 		unlink(partial_file);
 	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
 		_exit(1);
 	_exit(1);
+}
+
+/* ^Z: while memwatch stood still, so would the process. */
+static void on_suspend(int number)
+{
+	static const char text[] =
+		"\nmemwatch: not suspended, as the process would stand still meanwhile; Ctrl-C ends the window\n";
+
+	(void)number;
+	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+		hurried = hurried;
 }
 
 static void on_mark(int number)
@@ -92,6 +112,7 @@ static void prepare_signals(void)
 	struct sigaction action = {.sa_handler = on_signal};
 	struct sigaction mark = {.sa_handler = on_mark, .sa_flags = SA_RESTART};
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
+	struct sigaction suspend = {.sa_handler = on_suspend, .sa_flags = SA_RESTART};
 
 	/* One at a time: a handler that is interrupted by another would count wrongly. */
 	for (size_t i = 0; i < WATCHED; i++)
@@ -99,11 +120,14 @@ static void prepare_signals(void)
 	sigprocmask(SIG_SETMASK, NULL, &found_mask);
 	for (size_t i = 0; i < WATCHED; i++) {
 		sigaction(watched[i], NULL, &found_actions[i]);
-		if (watched[i] == SIGPIPE || watched[i] == SIGXFSZ)
+		if (watched[i] == SIGTSTP && found_actions[i].sa_handler != SIG_IGN)
+			sigaction(watched[i], &suspend, NULL);
+		else if (watched[i] == SIGTTIN || watched[i] == SIGTTOU || watched[i] == SIGPIPE ||
+			 watched[i] == SIGXFSZ)
 			sigaction(watched[i], &ignore, NULL);
 		else if (watched[i] == SIGUSR1)
 			sigaction(watched[i], &mark, NULL);
-		else if (watched[i] != SIGHUP || found_actions[i].sa_handler != SIG_IGN)
+		else if ((watched[i] != SIGHUP && watched[i] != SIGTSTP) || found_actions[i].sa_handler != SIG_IGN)
 			sigaction(watched[i], &action, NULL);
 	}
 }
@@ -132,6 +156,25 @@ const volatile sig_atomic_t *mw_self_interrupted(void)
 	return &interrupted;
 }
 
+void mw_self_limit_reached(void)
+{
+	if (!interrupted)
+		interrupted = MW_STOP_LIMIT;
+}
+
+bool mw_self_hurried(void)
+{
+	return hurried;
+}
+
+/* Nothing stands still for memwatch any more. */
+static void allow_suspending(void)
+{
+	for (size_t i = 0; i < WATCHED; i++)
+		if (watched[i] == SIGTSTP || watched[i] == SIGTTIN || watched[i] == SIGTTOU)
+			sigaction(watched[i], &found_actions[i], NULL);
+}
+
 void mw_self_reporting(const char *partial)
 {
 	sigset_t all;
@@ -140,6 +183,7 @@ void mw_self_reporting(const char *partial)
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &before);
 	snprintf(partial_file, sizeof(partial_file), "%s", partial ? partial : "");
+	allow_suspending();
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	reporting = 1;
 }

@@ -17,8 +17,10 @@
 void mw_self_guard_descriptors(void);
 
 /*
- * Raise the limit of open files, ignore SIGPIPE and SIGXFSZ, and let SIGINT, SIGTERM and SIGHUP ask for the
- * window's end, SIGUSR1 for a mark. SIGHUP stays ignored where it was (nohup). System calls are not restarted.
+ * Raise the limit of open files, ignore SIGPIPE and SIGXFSZ, and let SIGINT, SIGTERM, SIGQUIT and SIGHUP ask for the
+ * window's end, SIGUSR1 for a mark. SIGHUP stays ignored where it was (nohup). System calls are not restarted. A
+ * memwatch that stands still may keep its target from running: terminals don't stop it (SIGTSTP, SIGTTIN, SIGTTOU)
+ * before mw_self_reporting().
  */
 void mw_self_prepare(void);
 
@@ -26,8 +28,12 @@ void mw_self_prepare(void);
  * writing. */
 void mw_self_ignore_write_signals(void);
 
-/* Not 0 once the window's end was asked for; what an engine's run() looks at. */
+/* Not 0 once the window's end was asked for (MW_STOP_...); what an engine's run() looks at. */
 const volatile sig_atomic_t *mw_self_interrupted(void);
+/* A limit asks for it. From any thread. */
+void mw_self_limit_reached(void);
+/* Is the report not to be waited for? By SIGQUIT, or a second signal before it was begun. */
+bool mw_self_hurried(void);
 
 #define MW_SELF_MARKS 256
 

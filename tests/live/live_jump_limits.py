@@ -113,7 +113,7 @@ class Limits(unittest.TestCase):
         watch = mwlive.Watch(self, target.pid)
         target.go()
         time.sleep(0.3)
-        watch.process.kill()
+        mwlive.kill_with_guard(watch.process)
         watch.process.wait(mwlive.PATIENCE)
         time.sleep(2)
         self.assertIsNone(target.process.poll(), 'the target has died')
@@ -148,7 +148,7 @@ class Limits(unittest.TestCase):
                               process.poll() is not None, 'memwatch attaches')
         time.sleep(seconds or 0.2)
         ended = process.poll()
-        process.kill()
+        mwlive.kill_with_guard(process)
         _, err = process.communicate(timeout=mwlive.PATIENCE)
         self.assertIsNone(ended, err)
         self.assertIsNone(target.process.poll(), f'the target has died of a memwatch killed after {seconds} s')
@@ -175,7 +175,7 @@ class Limits(unittest.TestCase):
                 target = mwlive.Target(self, 'threads', 4, 2000, 50)
                 snapshot, mapped = mwlive.Snapshot(target.pid), mwlive.mappings(target.pid)
                 killed = mwlive.Watch(self, target.pid, engine='jump').process
-                killed.kill()
+                mwlive.kill_with_guard(killed)
                 killed.wait(mwlive.PATIENCE)
                 doctor = [subprocess.run([mwlive.config.memwatch, 'doctor', '-p', str(target.pid)],
                                          stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
@@ -245,7 +245,7 @@ class Limits(unittest.TestCase):
         watch = mwlive.Watch(self, target.pid)
         target.go()
         time.sleep(0.2)
-        watch.process.kill()
+        mwlive.kill_with_guard(watch.process)
         watch.process.wait(mwlive.PATIENCE)
         target.done()
         target.finish()

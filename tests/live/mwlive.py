@@ -58,6 +58,26 @@ def kill_quietly(process):
             stream.close()
 
 
+def guard_of(pid):
+    """The process that waits for the end of a memwatch, to take out what it left; None where there is none."""
+    with contextlib.suppress(OSError):
+        with open(f'/proc/{pid}/task/{pid}/children', encoding='utf-8') as f:
+            for child in map(int, f.read().split()):
+                if status(child).get('Name') == 'memwatch-guard':
+                    return child
+    return None
+
+
+def kill_with_guard(process):
+    """kill -9 a memwatch and its guard at once: whatever it has put into a process stays there."""
+    guard = guard_of(process.pid)
+    process.send_signal(signal.SIGSTOP)
+    if guard:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(guard, signal.SIGKILL)
+    process.kill()
+
+
 # --- what /proc tells of a process -------------------------------------------------------------------
 
 def tids(pid):

@@ -119,6 +119,25 @@ static void test_launch(void **state)
 	mw_cli_options_deinit(&options);
 }
 
+static void test_limits(void **state)
+{
+	struct mw_cli_options options;
+	char *argv[ARGS_MAX];
+	char line[200];
+
+	(void)state;
+	assert_null(parse(mw_cli_options_parse, "-p 1", line, argv, &options));
+	assert_true(options.max_memory == 0 && options.max_stopped == 0);
+	mw_cli_options_deinit(&options);
+	assert_null(parse(mw_cli_options_parse, "-p 1 --max-memory 64M --max-stopped=20", line, argv, &options));
+	assert_int_equal(options.max_memory, 64 << 20);
+	assert_int_equal(options.max_stopped, 200000);
+	mw_cli_options_deinit(&options);
+	assert_refused(mw_cli_options_parse, "-p 1 --max-memory many", "--max-memory");
+	assert_refused(mw_cli_options_parse, "-p 1 --max-stopped 100", "--max-stopped");
+	assert_refused(mw_cli_options_parse, "-p 1 --max-memory", "--max-memory");
+}
+
 static void test_help(void **state)
 {
 	static const char *const lines[] = {"--help", "-h", "-p 1 --help --nonsense", "--hel"};
@@ -220,7 +239,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_attach), cmocka_unit_test(test_engine),    cmocka_unit_test(test_launch),
 		cmocka_unit_test(test_help),   cmocka_unit_test(test_help_size), cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_doctor),
+		cmocka_unit_test(test_doctor), cmocka_unit_test(test_limits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

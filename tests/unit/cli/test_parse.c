@@ -145,6 +145,48 @@ static void test_track(void **state)
 	}
 }
 
+static void test_size(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t bytes;
+	} good[] = {{"1", 1},          {"4096", 4096},       {"1k", 1024},
+		    {"64M", 67108864}, {"1.5G", 1610612736}, {"2T", UINT64_C(2199023255552)}};
+	static const char *const bad[] = {"",    "0",   "K",   "0K", "-1",  "1.5",    "64 M",        "64MB", "M64",
+					  "1e9", "0x1", "1,5", ".",  "nan", "1.2.3G", "9999999999T", "64M\n"};
+	uint64_t bytes = 7;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		assert_null(mw_cli_parse_size("--max-memory", good[i].text, &bytes));
+		assert_int_equal(bytes, good[i].bytes);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		bytes = 7;
+		assert_usage(mw_cli_parse_size("--max-memory", bad[i], &bytes), "--max-memory");
+		assert_int_equal(bytes, 7);
+	}
+}
+
+static void test_percent(void **state)
+{
+	static const char *const bad[] = {"", "0", "100", "-1", "%", "1%%", "20 %", "a", "1e1", "0.00001", "250"};
+	uint32_t millionths = 7;
+
+	(void)state;
+	assert_null(mw_cli_parse_percent("--max-stopped", "20", &millionths));
+	assert_int_equal(millionths, 200000);
+	assert_null(mw_cli_parse_percent("--max-stopped", "2.5%", &millionths));
+	assert_int_equal(millionths, 25000);
+	assert_null(mw_cli_parse_percent("--max-stopped", "99.99", &millionths));
+	assert_int_equal(millionths, 999900);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		millionths = 7;
+		assert_usage(mw_cli_parse_percent("--max-stopped", bad[i], &millionths), "--max-stopped");
+		assert_int_equal(millionths, 7);
+	}
+}
+
 static void test_nearest(void **state)
 {
 	static const char *const words[] = {"doctor", "report", "top", NULL};
@@ -165,9 +207,11 @@ static void test_nearest(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_seconds), cmocka_unit_test(test_seconds_refused), cmocka_unit_test(test_count),
-		cmocka_unit_test(test_pids),    cmocka_unit_test(test_pids_refused),    cmocka_unit_test(test_track),
-		cmocka_unit_test(test_nearest),
+		cmocka_unit_test(test_seconds),      cmocka_unit_test(test_seconds_refused),
+		cmocka_unit_test(test_count),        cmocka_unit_test(test_pids),
+		cmocka_unit_test(test_pids_refused), cmocka_unit_test(test_track),
+		cmocka_unit_test(test_nearest),      cmocka_unit_test(test_size),
+		cmocka_unit_test(test_percent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
