@@ -20,10 +20,8 @@ static void mark_vm_blocks(struct mw_track *track)
 }
 
 /* Blocks that calls hold which have begun and not ended. */
-static void mark_limbo(struct mw_track *track, const struct mw_thread_record *thread)
+static void mark_limbo(struct mw_track *track, uint32_t id)
 {
-	uint32_t id = thread->limbo;
-
 	while (id != MW_POOL_NONE) {
 		struct mw_limbo *limbo = mw_pool_at(&track->limbo, id);
 
@@ -49,7 +47,7 @@ struct mw_error *mw_track_interval(struct mw_track *track, uint64_t begin_ns)
 		struct mw_thread_record *thread = mw_thread_table_at(&track->threads, i);
 
 		thread->impacting = thread->transient = (struct mw_amount){0, 0};
-		mark_limbo(track, thread);
+		mark_limbo(track, thread->limbo[MW_LIMBO_REALLOC]);
 	}
 	track->missed = 0;
 	mw_series_clock_start(&track->clock, begin_ns);

@@ -19,37 +19,26 @@ struct mw_error *mw_limbo_push(struct mw_track *track, const struct mw_event *ev
 	MW_TRY(mw_pool_reserve(&track->limbo, 1));
 	id = mw_pool_take(&track->limbo);
 	limbo = limbo_at(track, id);
-	limbo->next = thread->limbo;
-	limbo->family = (uint8_t)family;
+	limbo->next = thread->limbo[family];
 	limbo->holds = MW_LIMBO_NOTHING;
 	limbo->stack = event->stack;
 	limbo->ranges = MW_RANGE_NONE;
 	limbo->time_ns = event->time_ns;
-	thread->limbo = id;
+	thread->limbo[family] = id;
 	*out = limbo;
 	return NULL;
 }
 
-/* The link that leads to the newest call of this family, or to MW_POOL_NONE. */
-static uint32_t *find_link(const struct mw_track *track, uint32_t thread, enum mw_limbo_family family)
-{
-	uint32_t *link = &mw_thread_table_at(&track->threads, thread)->limbo;
-
-	while (*link != MW_POOL_NONE && limbo_at(track, *link)->family != family)
-		link = &limbo_at(track, *link)->next;
-	return link;
-}
-
 struct mw_limbo *mw_limbo_find(const struct mw_track *track, uint32_t thread, enum mw_limbo_family family)
 {
-	uint32_t id = *find_link(track, thread, family);
+	uint32_t id = mw_thread_table_at(&track->threads, thread)->limbo[family];
 
 	return id == MW_POOL_NONE ? NULL : limbo_at(track, id);
 }
 
 void mw_limbo_drop(struct mw_track *track, uint32_t thread, enum mw_limbo_family family)
 {
-	uint32_t *link = find_link(track, thread, family);
+	uint32_t *link = &mw_thread_table_at(&track->threads, thread)->limbo[family];
 	uint32_t id = *link;
 
 	*link = limbo_at(track, id)->next;

@@ -2,38 +2,32 @@
 /*
  * limbo.h: what calls that have begun and not ended hold, until it is known whether they succeed.
  *
- * Each thread has a list of them, newest first: calls of a signal handler come before the call that it
+ * Each thread has a list of them a family, newest first: calls of a signal handler come before the call that it
  * interrupted. What is in limbo still counts as live.
  */
 #ifndef MW_TRACK_LIMBO_H
 #define MW_TRACK_LIMBO_H
 
 #include "track/block_table.h"
+#include "track/thread_table.h"
 
 #include <memwatch/error.h>
 #include <memwatch/event.h>
 
 struct mw_track;
 
-enum mw_limbo_family {
-	MW_LIMBO_REALLOC,
-	MW_LIMBO_UNMAP,
-	MW_LIMBO_REMAP,
-};
-
 enum mw_limbo_holds {
 	MW_LIMBO_NOTHING, /* realloc(NULL, …) */
 	MW_LIMBO_BLOCK,   /* `block`, which was in the table */
 	MW_LIMBO_UNKNOWN, /* a heap block from before the window, of block.bytes or MW_SIZE_UNKNOWN */
-	MW_LIMBO_RANGES,  /* `ranges`: a list of ranges cut out of the tree */
+	MW_LIMBO_RANGES,  /* `ranges`, cut out of the tree */
 };
 
 struct mw_limbo {
-	uint32_t next;   /* older call of the same thread, or MW_POOL_NONE */
-	uint8_t family;  /* enum mw_limbo_family */
+	uint32_t next;   /* older call of the same thread and family, or MW_POOL_NONE */
 	uint8_t holds;   /* enum mw_limbo_holds */
 	uint32_t stack;  /* of the BEGIN, or MW_STACK_NONE */
-	uint32_t ranges; /* first of the list, or MW_RANGE_NONE */
+	uint32_t ranges; /* their root, or MW_RANGE_NONE */
 	uint64_t time_ns;
 	struct mw_block block;
 };

@@ -2,12 +2,17 @@
 /* range_tree.c: a treap of address ranges, without recursion (range_tree.h). */
 #include "track/range_tree.h"
 
+#include <sys/random.h>
+
 void mw_range_tree_init(struct mw_range_tree *tree, void (*pieces)(void *context, uint32_t owner, int change),
 			void *context)
 {
 	mw_pool_init(&tree->ranges, sizeof(struct mw_range));
 	tree->root = MW_RANGE_NONE;
-	tree->random = 2463534242U;
+	/* Whoever could foresee the priorities could choose addresses that make a list of the tree. */
+	if (getrandom(&tree->random, sizeof(tree->random), GRND_NONBLOCK) != (ssize_t)sizeof(tree->random) ||
+	    tree->random == 0)
+		tree->random = 2463534242U;
 	tree->pieces = pieces;
 	tree->context = context;
 }
@@ -23,22 +28,71 @@ struct mw_error *mw_range_tree_reserve(struct mw_range_tree *tree, uint32_t coun
 	return mw_pool_reserve(&tree->ranges, count);
 }
 
-uint32_t mw_range_tree_after(const struct mw_range_tree *tree, mw_addr addr)
+uint32_t mw_range_tree_after(const struct mw_range_tree *tree, uint32_t root, mw_addr addr)
 {
 	uint32_t best = MW_RANGE_NONE;
-	uint32_t id = tree->root;
 
-	while (id != MW_RANGE_NONE) {
-		const struct mw_range *range = mw_range_at(tree, id);
+	while (root != MW_RANGE_NONE) {
+		const struct mw_range *range = mw_range_at(tree, root);
 
 		if (range->end > addr) {
-			best = id;
-			id = range->left;
+			best = root;
+			root = range->left;
 		} else {
-			id = range->right;
+			root = range->right;
 		}
 	}
 	return best;
+}
+
+static uint64_t bytes_of(const struct mw_range_tree *tree, uint32_t root)
+{
+	return root == MW_RANGE_NONE ? 0 : mw_range_at(tree, root)->bytes;
+}
+
+/* How many bytes below `addr` have an owner. */
+static uint64_t bytes_below(const struct mw_range_tree *tree, uint32_t root, mw_addr addr)
+{
+	uint64_t bytes = 0;
+
+	while (root != MW_RANGE_NONE) {
+		const struct mw_range *range = mw_range_at(tree, root);
+
+		if (range->start >= addr) {
+			root = range->left;
+			continue;
+		}
+		bytes += bytes_of(tree, range->left);
+		if (range->end > addr)
+			return bytes + (addr - range->start);
+		bytes += range->end - range->start;
+		root = range->right;
+	}
+	return bytes;
+}
+
+mw_addr mw_range_tree_gap(const struct mw_range_tree *tree, mw_addr addr)
+{
+	uint64_t below = bytes_below(tree, tree->root, addr), passed = 0;
+	uint32_t id = tree->root;
+	mw_addr gap = addr;
+
+	/* Between `addr` and a range's end there is no gap if there are as many bytes with an owner as there are bytes.
+	 */
+	while (id != MW_RANGE_NONE) {
+		const struct mw_range *range = mw_range_at(tree, id);
+		uint64_t upto = passed + bytes_of(tree, range->left) + (range->end - range->start);
+
+		if (range->end > addr && upto - below != range->end - addr) {
+			id = range->left;
+			continue;
+		}
+		if (range->end > addr)
+			gap = range->end;
+		passed = upto;
+		id = range->right;
+	}
+	return gap;
 }
 
 static uint32_t new_range(struct mw_range_tree *tree, mw_addr start, mw_addr end, uint32_t owner)
@@ -49,134 +103,209 @@ static uint32_t new_range(struct mw_range_tree *tree, mw_addr start, mw_addr end
 	tree->random ^= tree->random << 13;
 	tree->random ^= tree->random >> 17;
 	tree->random ^= tree->random << 5;
-	*mw_range_at(tree, id) = (struct mw_range){start, end, MW_RANGE_NONE, MW_RANGE_NONE, owner, tree->random};
+	*mw_range_at(tree, id) =
+		(struct mw_range){start, end, end - start, MW_RANGE_NONE, MW_RANGE_NONE, owner, tree->random};
 	return id;
+}
+
+uint32_t mw_range_tree_append(struct mw_range_tree *tree, uint32_t low, uint32_t high)
+{
+	uint32_t root = MW_RANGE_NONE;
+	uint32_t *link = &root;
+
+	while (low != MW_RANGE_NONE && high != MW_RANGE_NONE) {
+		struct mw_range *a = mw_range_at(tree, low), *b = mw_range_at(tree, high);
+
+		if (a->priority >= b->priority) {
+			a->bytes += b->bytes;
+			*link = low;
+			link = &a->right;
+			low = *link;
+		} else {
+			b->bytes += a->bytes;
+			*link = high;
+			link = &b->left;
+			high = *link;
+		}
+	}
+	*link = low != MW_RANGE_NONE ? low : high;
+	return root;
+}
+
+/* What is below `addr`, and what is not; no range lies across it. */
+static void split_between(struct mw_range_tree *tree, uint32_t root, mw_addr addr, uint32_t *low, uint32_t *high)
+{
+	uint64_t below = bytes_below(tree, root, addr); /* of those that are yet to be split */
+
+	while (root != MW_RANGE_NONE) {
+		struct mw_range *range = mw_range_at(tree, root);
+
+		if (range->start < addr) {
+			uint64_t upto = bytes_of(tree, range->left) + (range->end - range->start);
+
+			range->bytes = below;
+			below -= upto;
+			*low = root;
+			low = &range->right;
+			root = *low;
+		} else {
+			range->bytes -= below;
+			*high = root;
+			high = &range->left;
+			root = *high;
+		}
+	}
+	*low = MW_RANGE_NONE;
+	*high = MW_RANGE_NONE;
+}
+
+/* Take all above `addr` off a range of the tree that lies across it, into a new one. MW_RANGE_NONE: none does. */
+static uint32_t halve(struct mw_range_tree *tree, uint32_t root, mw_addr addr)
+{
+	uint32_t id = mw_range_tree_after(tree, root, addr);
+	struct mw_range *range = id == MW_RANGE_NONE ? NULL : mw_range_at(tree, id);
+	mw_addr end;
+
+	if (!range || range->start >= addr)
+		return MW_RANGE_NONE;
+	end = range->end;
+	while (root != id) {
+		struct mw_range *at = mw_range_at(tree, root);
+
+		at->bytes -= end - addr;
+		root = range->start < at->start ? at->left : at->right;
+	}
+	range->bytes -= end - addr;
+	range->end = addr;
+	tree->pieces(tree->context, range->owner, 1);
+	return new_range(tree, addr, end, range->owner);
+}
+
+/* Needs one reserved range. */
+static void split(struct mw_range_tree *tree, uint32_t root, mw_addr addr, uint32_t *low, uint32_t *high)
+{
+	uint32_t upper = halve(tree, root, addr);
+
+	split_between(tree, root, addr, low, high);
+	*high = mw_range_tree_append(tree, upper, *high);
 }
 
 void mw_range_tree_insert(struct mw_range_tree *tree, mw_addr start, mw_addr end, uint32_t owner)
 {
-	uint32_t id = new_range(tree, start, end, owner);
-	struct mw_range *range = mw_range_at(tree, id);
-	uint32_t *link = &tree->root, *below = &range->left, *above = &range->right;
-	uint32_t rest;
+	uint32_t id = new_range(tree, start, end, owner), low, high;
 
-	while (*link != MW_RANGE_NONE && mw_range_at(tree, *link)->priority >= range->priority) {
-		struct mw_range *at = mw_range_at(tree, *link);
-
-		link = start < at->start ? &at->left : &at->right;
-	}
-	/* What stood there goes below the new range, split by address. */
-	rest = *link;
-	*link = id;
-	while (rest != MW_RANGE_NONE) {
-		struct mw_range *at = mw_range_at(tree, rest);
-
-		if (at->start < start) {
-			*below = rest;
-			below = &at->right;
-			rest = *below;
-		} else {
-			*above = rest;
-			above = &at->left;
-			rest = *above;
-		}
-	}
-	*below = MW_RANGE_NONE;
-	*above = MW_RANGE_NONE;
-}
-
-/* Take a range out of the tree; it stays allocated. */
-static void unlink_range(struct mw_range_tree *tree, uint32_t id)
-{
-	struct mw_range *range = mw_range_at(tree, id);
-	uint32_t left = range->left, right = range->right;
-	uint32_t *link = &tree->root;
-
-	while (*link != id) {
-		struct mw_range *at = mw_range_at(tree, *link);
-
-		link = range->start < at->start ? &at->left : &at->right;
-	}
-	while (left != MW_RANGE_NONE && right != MW_RANGE_NONE) {
-		struct mw_range *a = mw_range_at(tree, left), *b = mw_range_at(tree, right);
-
-		if (a->priority > b->priority) {
-			*link = left;
-			link = &a->right;
-			left = *link;
-		} else {
-			*link = right;
-			link = &b->left;
-			right = *link;
-		}
-	}
-	*link = left != MW_RANGE_NONE ? left : right;
-}
-
-void mw_range_tree_join(struct mw_range_tree *tree, mw_addr start, mw_addr end, uint32_t owner)
-{
-	uint32_t before = start ? mw_range_tree_after(tree, start - 1) : MW_RANGE_NONE;
-	uint32_t after = mw_range_tree_after(tree, end);
-	struct mw_range *low = before == MW_RANGE_NONE ? NULL : mw_range_at(tree, before);
-	struct mw_range *high = after == MW_RANGE_NONE ? NULL : mw_range_at(tree, after);
-	bool joins_low = low && low->end == start && low->owner == owner;
-	bool joins_high = high && high->start == end && high->owner == owner;
-
-	if (joins_low && joins_high) {
-		unlink_range(tree, after);
-		low->end = high->end;
-		mw_pool_give(&tree->ranges, after);
-		tree->pieces(tree->context, owner, -1);
-	} else if (joins_low) {
-		low->end = end;
-	} else if (joins_high) {
-		high->start = start;
-	} else {
-		mw_range_tree_insert(tree, start, end, owner);
-		tree->pieces(tree->context, owner, 1);
-	}
-}
-
-/* Cut [start, end) out of a range that overlaps it; gives the part cut out. */
-static uint32_t cut_one(struct mw_range_tree *tree, uint32_t id, mw_addr start, mw_addr end)
-{
-	struct mw_range *range = mw_range_at(tree, id);
-	mw_addr range_end = range->end;
-	uint32_t owner = range->owner;
-	uint32_t part;
-
-	if (range->start >= start && range_end <= end) {
-		unlink_range(tree, id);
-		return id;
-	}
-	if (range->start < start) {
-		range->end = start;
-		if (range_end > end) {
-			mw_range_tree_insert(tree, end, range_end, owner);
-			tree->pieces(tree->context, owner, 1);
-			range_end = end;
-		}
-		part = new_range(tree, start, range_end, owner);
-	} else {
-		part = new_range(tree, range->start, end, owner);
-		range->start = end;
-	}
-	tree->pieces(tree->context, owner, 1);
-	return part;
+	split_between(tree, tree->root, start, &low, &high);
+	tree->root = mw_range_tree_append(tree, mw_range_tree_append(tree, low, id), high);
 }
 
 uint32_t mw_range_tree_cut(struct mw_range_tree *tree, mw_addr start, mw_addr end)
 {
+	uint32_t low, middle, high;
+
+	if (start >= end)
+		return MW_RANGE_NONE;
+	split(tree, tree->root, start, &low, &high);
+	split(tree, high, end, &middle, &high);
+	tree->root = mw_range_tree_append(tree, low, high);
+	return middle;
+}
+
+uint32_t mw_range_tree_take(struct mw_range_tree *tree, uint32_t *root, mw_addr addr)
+{
+	uint32_t low, high;
+
+	split(tree, *root, addr, &low, &high);
+	*root = high;
+	return low;
+}
+
+/* Take the last range out of a tree that is not empty. */
+static uint32_t take_last(struct mw_range_tree *tree, uint32_t *root)
+{
+	uint32_t id = *root;
+	struct mw_range *range;
+
+	while (mw_range_at(tree, id)->right != MW_RANGE_NONE)
+		id = mw_range_at(tree, id)->right;
+	range = mw_range_at(tree, id);
+	for (; *root != id; root = &mw_range_at(tree, *root)->right)
+		mw_range_at(tree, *root)->bytes -= range->end - range->start;
+	*root = range->left;
+	range->left = MW_RANGE_NONE;
+	range->bytes = range->end - range->start;
+	return id;
+}
+
+/* Give the first range of a tree back, which is not empty. */
+static void drop_first(struct mw_range_tree *tree, uint32_t *root)
+{
+	uint32_t id = mw_range_tree_after(tree, *root, 0);
+	const struct mw_range *range = mw_range_at(tree, id);
+
+	for (; *root != id; root = &mw_range_at(tree, *root)->left)
+		mw_range_at(tree, *root)->bytes -= range->end - range->start;
+	*root = range->right;
+	mw_pool_give(&tree->ranges, id);
+}
+
+/* As mw_range_tree_append(), but where they touch they may become one range. */
+static uint32_t join(struct mw_range_tree *tree, uint32_t low, uint32_t high)
+{
+	uint32_t id, next;
+	struct mw_range *range;
+	const struct mw_range *above;
+
+	if (low == MW_RANGE_NONE || high == MW_RANGE_NONE)
+		return mw_range_tree_append(tree, low, high);
+	id = take_last(tree, &low);
+	next = mw_range_tree_after(tree, high, 0);
+	range = mw_range_at(tree, id);
+	above = mw_range_at(tree, next);
+	if (range->end == above->start && range->owner == above->owner) {
+		range->end = above->end;
+		range->bytes = range->end - range->start;
+		drop_first(tree, &high);
+		tree->pieces(tree->context, range->owner, -1);
+	}
+	low = mw_range_tree_append(tree, low, id);
+	return mw_range_tree_append(tree, low, high);
+}
+
+void mw_range_tree_put_back(struct mw_range_tree *tree, uint32_t root)
+{
+	uint32_t first = mw_range_tree_after(tree, root, 0), low, high;
+
+	if (first == MW_RANGE_NONE)
+		return;
+	split_between(tree, tree->root, mw_range_at(tree, first)->start, &low, &high);
+	tree->root = join(tree, join(tree, low, root), high);
+}
+
+void mw_range_tree_join(struct mw_range_tree *tree, mw_addr start, mw_addr end, uint32_t owner)
+{
+	tree->pieces(tree->context, owner, 1);
+	mw_range_tree_put_back(tree, new_range(tree, start, end, owner));
+}
+
+uint32_t mw_range_tree_list(struct mw_range_tree *tree, uint32_t root)
+{
 	uint32_t first = MW_RANGE_NONE;
 	uint32_t *link = &first;
 
-	while (start < end) {
-		uint32_t id = mw_range_tree_after(tree, start);
+	/* What has something on its left goes to the right of that. */
+	while (root != MW_RANGE_NONE) {
+		struct mw_range *range = mw_range_at(tree, root);
+		uint32_t left = range->left;
 
-		if (id == MW_RANGE_NONE || mw_range_at(tree, id)->start >= end)
-			break;
-		*link = cut_one(tree, id, start, end);
-		link = &mw_range_at(tree, *link)->right;
+		if (left == MW_RANGE_NONE) {
+			*link = root;
+			link = &range->right;
+			root = *link;
+			continue;
+		}
+		range->left = mw_range_at(tree, left)->right;
+		mw_range_at(tree, left)->right = root;
+		root = left;
 	}
 	*link = MW_RANGE_NONE;
 	return first;

@@ -84,7 +84,8 @@ static struct mw_error *add_thread(struct mw_thread_table *table, pid_t tid, uin
 	thread = mw_thread_table_at(table, found);
 	thread->tid = tid;
 	thread->name = "";
-	thread->limbo = MW_POOL_NONE;
+	for (uint32_t i = 0; i < MW_LIMBO_FAMILIES; i++)
+		thread->limbo[i] = MW_POOL_NONE;
 	if (old == MW_INDEX_NONE)
 		mw_index_put(&table->index, hash, found);
 	else

@@ -4,7 +4,7 @@
  *
  * Knows nothing of ptrace, ELF or pids: fed by a sink, asked by views. Not thread-safe: one
  * thread feeds, and asks when the window is over. Memory: at most 100 bytes a live block and
- * 1 KB a distinct stack, growth of the tables included (measured: 58 to 64 and 400 to 900, the latter for 30
+ * 1 KB a distinct stack, growth of the tables included (measured: 58 to 65 and 400 to 900, the latter for 30
  * frames of which no other stack has any). A stack whose impacting bytes change between all moments of
  * its series takes 280 bytes more, one that changes up to four times 32.
  *

@@ -76,8 +76,8 @@ static __attribute__((cold, noinline)) void tell(const struct mw_track *track, c
 	track->fate(track->fate_context, &fate);
 }
 
-/* A part is gone, and with it one of the owner's pieces where `whole`. */
-static struct mw_error *lose(struct mw_track *track, const struct part *part, bool whole, struct loss *loss)
+/* One of the owner's pieces is gone. */
+static struct mw_error *lose(struct mw_track *track, const struct part *part, struct loss *loss)
 {
 	uint64_t bytes = part->end - part->start;
 	struct mw_vm_block *block;
@@ -88,8 +88,7 @@ static struct mw_error *lose(struct mw_track *track, const struct part *part, bo
 		return lose_before(track, part, loss);
 	block = block_at(track, part->owner);
 	account = (struct mw_account){(enum mw_kind)block->kind, block->stack, block->thread};
-	if (whole)
-		block->pieces--;
+	block->pieces--;
 	if (mw_track_is_watched(track))
 		tell(track, part, block, loss->time_ns);
 	if (block->pieces > 0)
@@ -99,62 +98,40 @@ static struct mw_error *lose(struct mw_track *track, const struct part *part, bo
 	return err;
 }
 
-/* Everything in a list of ranges is gone. */
-static struct mw_error *lose_all(struct mw_track *track, uint32_t list, struct loss *loss)
+/* Everything that was cut out is gone. */
+static struct mw_error *lose_all(struct mw_track *track, uint32_t root, struct loss *loss)
 {
+	uint32_t list = mw_range_tree_list(&track->ranges, root);
 	struct mw_error *err = NULL;
 
 	while (list != MW_RANGE_NONE) {
 		const struct mw_range *range = mw_range_at(&track->ranges, list);
 		struct part part = {range->start, range->end, range->owner};
 
-		err = mw_track_first_error(err, lose(track, &part, true, loss));
+		err = mw_track_first_error(err, lose(track, &part, loss));
 		list = mw_range_tree_release(&track->ranges, list);
 	}
 	return err;
 }
 
-/*
- * Give the part to its owner up to where somebody has it; the rest of it, from there to where nobody has it again
- * or to its end, is cut off into `taken`. The part begins behind that then. Without memory the rest counts as taken.
- */
-static struct mw_error *fill(struct mw_track *track, struct part *part, struct part *taken)
+/* Where the next range of the tree begins that ends above `addr`. */
+static mw_addr busy_from(const struct mw_track *track, mw_addr addr)
 {
-	struct mw_range_tree *ranges = &track->ranges;
-	uint32_t id = mw_range_tree_after(ranges, part->start);
-	const struct mw_range *range = id == MW_RANGE_NONE ? NULL : mw_range_at(ranges, id);
-	mw_addr stop = !range || range->start >= part->end ? part->end : range->start;
+	uint32_t id = mw_range_tree_after(&track->ranges, track->ranges.root, addr);
 
-	if (stop < part->start)
-		stop = part->start;
-	*taken = (struct part){stop, stop, part->owner};
-	if (stop > part->start) {
-		struct mw_error *err = mw_range_tree_reserve(ranges, 1);
-
-		if (err) {
-			*taken = *part;
-			part->start = part->end;
-			return err;
-		}
-		mw_range_tree_join(ranges, part->start, stop, part->owner);
-	}
-	/* What follows without a gap may be several ranges; and no pointer to one outlives mw_range_tree_join(). */
-	while (taken->end < part->end) {
-		id = mw_range_tree_after(ranges, taken->end);
-		if (id == MW_RANGE_NONE || mw_range_at(ranges, id)->start > taken->end)
-			break;
-		taken->end = mw_range_at(ranges, id)->end < part->end ? mw_range_at(ranges, id)->end : part->end;
-	}
-	part->start = taken->end;
-	return NULL;
+	return id == MW_RANGE_NONE ? UINT64_MAX : mw_range_at(&track->ranges, id)->start;
 }
 
 struct mw_error *mw_vm_before(struct mw_track *track, mw_addr start, mw_addr end)
 {
-	struct part part = {start, end, MW_VM_BEFORE}, taken;
+	while ((start = mw_range_tree_gap(&track->ranges, start)) < end) {
+		mw_addr stop = busy_from(track, start);
 
-	while (part.start < part.end)
-		MW_TRY(fill(track, &part, &taken));
+		MW_TRY(mw_range_tree_reserve(&track->ranges, 1));
+		stop = stop < end ? stop : end;
+		mw_range_tree_join(&track->ranges, start, stop, MW_VM_BEFORE);
+		start = stop;
+	}
 	return NULL;
 }
 
@@ -183,17 +160,18 @@ static struct mw_error *end_loss(struct mw_track *track, const struct loss *loss
 /* Map over whatever was there; `loss` is what the same call has taken away already. */
 static struct mw_error *map(struct mw_track *track, const struct mw_event *event, struct loss *loss)
 {
-	uint32_t stack, list;
+	uint32_t stack, root;
 	struct mw_error *err;
 
-	if (event->size == 0)
+	/* Nor does anything lie behind the last address. */
+	if (end_of(event->addr, event->size) == event->addr)
 		return end_loss(track, loss);
 	MW_TRY(mw_account_stack(track, event->kind, event->stack, &stack));
 	MW_TRY(mw_range_tree_reserve(&track->ranges, MW_RANGE_CUT_RESERVE + 1));
 	MW_TRY(mw_pool_reserve(&track->vm_blocks, 1));
-	list = mw_range_tree_cut(&track->ranges, event->addr, end_of(event->addr, event->size));
+	root = mw_range_tree_cut(&track->ranges, event->addr, end_of(event->addr, event->size));
 	loss->time_ns = event->time_ns;
-	err = lose_all(track, list, loss);
+	err = lose_all(track, root, loss);
 	err = mw_track_first_error(err, insert_block(track, event, stack));
 	return mw_track_first_error(err, end_loss(track, loss));
 }
@@ -217,7 +195,7 @@ struct mw_error *mw_vm_begin(struct mw_track *track, const struct mw_event *even
 }
 
 /* Take the newest call of the event's thread and family out of limbo: gives its ranges, and what it may have taken. */
-static bool take_call(struct mw_track *track, const struct mw_event *event, enum mw_limbo_family family, uint32_t *list,
+static bool take_call(struct mw_track *track, const struct mw_event *event, enum mw_limbo_family family, uint32_t *held,
 		      struct loss *loss)
 {
 	const struct mw_limbo *limbo = mw_limbo_find(track, event->thread, family);
@@ -225,7 +203,7 @@ static bool take_call(struct mw_track *track, const struct mw_event *event, enum
 	*loss = (struct loss){event->time_ns, event->kind, event->stack, 0};
 	if (!limbo)
 		return false;
-	*list = limbo->ranges;
+	*held = limbo->ranges;
 	loss->time_ns = limbo->time_ns;
 	/* A BEGIN of another kind makes no sense, but sums over stacks equal totals even so. */
 	if (event->stack == MW_STACK_NONE && limbo->stack != MW_STACK_NONE &&
@@ -240,55 +218,57 @@ struct mw_error *mw_vm_end(struct mw_track *track, const struct mw_event *event,
 	struct mw_event end = *event;
 	struct mw_error *err = NULL;
 	struct loss loss;
-	uint32_t list;
+	uint32_t held;
 
 	/* A call without a BEGIN was under way when the window began. What it unmapped is gone from the
 	 * mappings known since then, or is somebody else's by now. */
-	if (take_call(track, event, family, &list, &loss))
-		err = lose_all(track, list, &loss);
+	if (take_call(track, event, family, &held, &loss))
+		err = lose_all(track, held, &loss);
 	end.stack = loss.stack;
 	if (family == MW_LIMBO_UNMAP)
 		end.size = 0;
 	return mw_track_first_error(err, map(track, &end, &loss));
 }
 
-/* The range is back, but where somebody else has it by now. */
-static struct mw_error *restore(struct mw_track *track, const struct mw_range *range, struct loss *loss)
+/*
+ * What a call held is back, but where somebody else has it by now: that is put into *lost. It goes stretch by stretch
+ * of what is free and what is not, not range by range. Without memory the rest counts as taken.
+ */
+static struct mw_error *restore(struct mw_track *track, uint32_t held, uint32_t *lost)
 {
-	struct part rest = {range->start, range->end, range->owner}, gone = {0, 0, range->owner};
-	struct mw_error *err = NULL;
+	struct mw_range_tree *ranges = &track->ranges;
+	uint32_t first;
 
-	while (rest.start < rest.end) {
-		struct part taken;
+	*lost = MW_RANGE_NONE;
+	while ((first = mw_range_tree_after(ranges, held, 0)) != MW_RANGE_NONE) {
+		mw_addr start = mw_range_at(ranges, first)->start, stop = busy_from(track, start);
+		bool is_free = stop > start;
+		struct mw_error *err = mw_range_tree_reserve(ranges, 1);
+		uint32_t part;
 
-		err = mw_track_first_error(err, fill(track, &rest, &taken));
-		if (taken.start == taken.end)
-			continue;
-		if (gone.end > gone.start)
-			err = mw_track_first_error(err, lose(track, &gone, false, loss));
-		gone = taken;
+		if (err) {
+			*lost = mw_range_tree_append(ranges, *lost, held);
+			return err;
+		}
+		part = mw_range_tree_take(ranges, &held, is_free ? stop : mw_range_tree_gap(ranges, start));
+		if (is_free)
+			mw_range_tree_put_back(ranges, part);
+		else
+			*lost = mw_range_tree_append(ranges, *lost, part);
 	}
-	/* The last part goes with the piece that the call held. */
-	if (gone.end > gone.start)
-		return mw_track_first_error(err, lose(track, &gone, true, loss));
-	mw_vm_pieces(track, range->owner, -1);
-	return err;
+	return NULL;
 }
 
 struct mw_error *mw_vm_fail(struct mw_track *track, const struct mw_event *event, enum mw_limbo_family family)
 {
-	struct mw_error *err = NULL;
+	struct mw_error *err;
 	struct loss loss;
-	uint32_t list;
+	uint32_t held, lost;
 
-	if (!take_call(track, event, family, &list, &loss))
+	if (!take_call(track, event, family, &held, &loss))
 		return NULL;
-	while (list != MW_RANGE_NONE) {
-		struct mw_range range = *mw_range_at(&track->ranges, list);
-
-		/* What another thread has mapped meanwhile was free then: that part of the call did succeed. */
-		list = mw_range_tree_release(&track->ranges, list);
-		err = mw_track_first_error(err, restore(track, &range, &loss));
-	}
+	/* What another thread has mapped meanwhile was free then: that part of the call did succeed. */
+	err = restore(track, held, &lost);
+	err = mw_track_first_error(err, lose_all(track, lost, &loss));
 	return mw_track_first_error(err, end_loss(track, &loss));
 }

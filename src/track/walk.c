@@ -49,13 +49,32 @@ static bool visit_range(const struct walk *walk, const struct mw_range *range)
 	return walk->visit(walk, &out, first, (block->thread & MW_THREAD_OLDER) != 0);
 }
 
-static bool visit_limbo(const struct walk *walk, const struct mw_limbo *limbo)
+/* Those of the tree, or those that a call holds. */
+static bool visit_ranges(const struct walk *walk, uint32_t root)
 {
-	if (limbo->holds == MW_LIMBO_BLOCK)
-		return visit_heap_block(walk, &limbo->block);
-	for (uint32_t id = limbo->ranges; id != MW_RANGE_NONE; id = mw_range_at(&walk->track->ranges, id)->right) {
-		if (!visit_range(walk, mw_range_at(&walk->track->ranges, id)))
+	const struct mw_range_tree *ranges = &walk->track->ranges;
+	uint32_t id = mw_range_tree_after(ranges, root, 0);
+
+	while (id != MW_RANGE_NONE) {
+		const struct mw_range *range = mw_range_at(ranges, id);
+
+		if (!visit_range(walk, range))
 			return false;
+		id = mw_range_tree_after(ranges, root, range->end);
+	}
+	return true;
+}
+
+/* Calls of one thread and family. */
+static bool visit_calls(const struct walk *walk, uint32_t id)
+{
+	while (id != MW_POOL_NONE) {
+		const struct mw_limbo *limbo = mw_pool_at(&walk->track->limbo, id);
+
+		if (limbo->holds == MW_LIMBO_BLOCK ? !visit_heap_block(walk, &limbo->block)
+						   : !visit_ranges(walk, limbo->ranges))
+			return false;
+		id = limbo->next;
 	}
 	return true;
 }
@@ -64,30 +83,10 @@ static bool visit_limbos(const struct walk *walk)
 {
 	const struct mw_thread_table *threads = &walk->track->threads;
 
-	for (uint32_t i = 0; i < threads->records.used; i++) {
-		for (uint32_t id = mw_thread_table_at(threads, i)->limbo; id != MW_POOL_NONE;) {
-			const struct mw_limbo *limbo = mw_pool_at(&walk->track->limbo, id);
-
-			if (!visit_limbo(walk, limbo))
+	for (uint32_t i = 0; i < threads->records.used; i++)
+		for (uint32_t family = 0; family < MW_LIMBO_FAMILIES; family++)
+			if (!visit_calls(walk, mw_thread_table_at(threads, i)->limbo[family]))
 				return false;
-			id = limbo->next;
-		}
-	}
-	return true;
-}
-
-static bool visit_ranges(const struct walk *walk)
-{
-	const struct mw_range_tree *ranges = &walk->track->ranges;
-	uint32_t id = mw_range_tree_after(ranges, 0);
-
-	while (id != MW_RANGE_NONE) {
-		const struct mw_range *range = mw_range_at(ranges, id);
-
-		if (!visit_range(walk, range))
-			return false;
-		id = mw_range_tree_after(ranges, range->end);
-	}
 	return true;
 }
 
@@ -98,7 +97,7 @@ static void visit_all(const struct walk *walk)
 	/* Clears the marks of an earlier walk, those of numbers not in use too, which does no harm. */
 	for (uint32_t i = 0; i < track->vm_blocks.used; i++)
 		((struct mw_vm_block *)mw_pool_at(&track->vm_blocks, i))->visited = false;
-	if (mw_block_table_each(&track->heap, visit_heap_block, walk) && visit_ranges(walk))
+	if (mw_block_table_each(&track->heap, visit_heap_block, walk) && visit_ranges(walk, track->ranges.root))
 		(void)visit_limbos(walk);
 }
 

@@ -66,18 +66,11 @@ static void do_insert(struct world *world, bool join)
 	memset(world->owner + start, (int)owner + 1, end - start);
 }
 
-/* Cut a random stretch, check what came out byte for byte, and drop it or put it back. */
-static void do_cut(struct world *world)
+/* All of what was cut out: byte for byte what there was between `start` and `end`; it is dropped. */
+static void check_list(struct world *world, uint32_t root, uint32_t start, uint32_t end)
 {
-	uint32_t start = random_below(world, SPACE);
-	uint32_t end = start + random_below(world, 80);
-	bool put_back = random_below(world, 3) == 0;
-	uint32_t list, at = start;
+	uint32_t list = mw_range_tree_list(&world->tree, root), at = start;
 
-	if (end > SPACE)
-		end = SPACE;
-	assert_null(mw_range_tree_reserve(&world->tree, MW_RANGE_CUT_RESERVE));
-	list = mw_range_tree_cut(&world->tree, BASE + start, BASE + end);
 	while (list != MW_RANGE_NONE) {
 		struct mw_range range = *mw_range_at(&world->tree, list);
 
@@ -88,22 +81,69 @@ static void do_cut(struct world *world)
 		for (; at < range.end - BASE; at++)
 			assert_int_equal(world->owner[at], range.owner + 1);
 		list = mw_range_tree_release(&world->tree, list);
-		if (put_back) {
-			assert_null(mw_range_tree_reserve(&world->tree, 1));
-			mw_range_tree_join(&world->tree, range.start, range.end, range.owner);
-		} else {
-			memset(world->owner + (range.start - BASE), 0, range.end - range.start);
-		}
 		world->pieces[range.owner]--;
 	}
 	for (; at < end; at++)
 		assert_int_equal(world->owner[at], 0);
+	memset(world->owner + start, 0, end - start);
+}
+
+/* Take it apart at `at`, and put it together again where `whole`. */
+static void take_apart(struct world *world, uint32_t *low, uint32_t *high, uint32_t at, bool whole)
+{
+	assert_null(mw_range_tree_reserve(&world->tree, 1));
+	*low = mw_range_tree_take(&world->tree, high, BASE + at);
+	if (!whole)
+		return;
+	*low = mw_range_tree_append(&world->tree, *low, *high);
+	*high = MW_RANGE_NONE;
+}
+
+/* Cut a random stretch, take it apart, and drop it, put it back, or some of it. */
+static void do_cut(struct world *world)
+{
+	uint32_t start = random_below(world, SPACE),
+		 end = start + random_below(world, random_below(world, 8) ? 80 : SPACE);
+	uint32_t what = random_below(world, 6), middle, high, low;
+
+	end = end > SPACE ? SPACE : end;
+	middle = start + random_below(world, end - start + 1);
+	assert_null(mw_range_tree_reserve(&world->tree, MW_RANGE_CUT_RESERVE));
+	high = mw_range_tree_cut(&world->tree, BASE + start, BASE + end);
+	take_apart(world, &low, &high, middle, what == 0);
+	switch (what) {
+	case 0: /* all is in `low` */
+		mw_range_tree_put_back(&world->tree, low);
+		break;
+	case 1:
+		check_list(world, low, start, middle);
+		mw_range_tree_put_back(&world->tree, high);
+		break;
+	case 2:
+	case 3:
+		mw_range_tree_put_back(&world->tree, high);
+		mw_range_tree_put_back(&world->tree, low);
+		break;
+	default:
+		check_list(world, high, middle, end);
+		check_list(world, low, start, middle);
+	}
+}
+
+static void check_gap(struct world *world)
+{
+	uint32_t at = random_below(world, SPACE);
+	mw_addr gap = mw_range_tree_gap(&world->tree, BASE + at);
+
+	while (at < SPACE && world->owner[at] != 0)
+		at++;
+	assert_int_equal(gap, BASE + at);
 }
 
 static void check_find(struct world *world)
 {
 	uint32_t at = random_below(world, SPACE), expected = at;
-	uint32_t id = mw_range_tree_after(&world->tree, BASE + at);
+	uint32_t id = mw_range_tree_after(&world->tree, world->tree.root, BASE + at);
 
 	while (expected < SPACE && world->owner[expected] == 0)
 		expected++;
@@ -120,9 +160,23 @@ static void check_find(struct world *world)
 	assert_int_equal(mw_range_at(&world->tree, id)->owner + 1, world->owner[expected]);
 }
 
+/* As much as there is below each range. */
+static uint64_t check_sums(const struct mw_range_tree *tree, uint32_t id)
+{
+	const struct mw_range *range;
+	uint64_t bytes;
+
+	if (id == MW_RANGE_NONE)
+		return 0;
+	range = mw_range_at(tree, id);
+	bytes = range->end - range->start + check_sums(tree, range->left) + check_sums(tree, range->right);
+	assert_int_equal(range->bytes, bytes);
+	return bytes;
+}
+
 static void check_all(const struct world *world)
 {
-	uint32_t id = mw_range_tree_after(&world->tree, 0), at = 0;
+	uint32_t id = mw_range_tree_after(&world->tree, world->tree.root, 0), at = 0;
 	int pieces[OWNERS] = {0};
 
 	while (id != MW_RANGE_NONE) {
@@ -133,11 +187,12 @@ static void check_all(const struct world *world)
 		for (; at < range->end - BASE; at++)
 			assert_int_equal(world->owner[at], range->owner + 1);
 		pieces[range->owner]++;
-		id = mw_range_tree_after(&world->tree, range->end);
+		id = mw_range_tree_after(&world->tree, world->tree.root, range->end);
 	}
 	for (; at < SPACE; at++)
 		assert_int_equal(world->owner[at], 0);
 	assert_memory_equal(pieces, world->pieces, sizeof(pieces));
+	(void)check_sums(&world->tree, world->tree.root);
 }
 
 static void run(uint32_t seed)
@@ -154,8 +209,10 @@ static void run(uint32_t seed)
 			do_insert(world, what < 2);
 		else if (what < 8)
 			do_cut(world);
-		else
+		else if (what < 9)
 			check_find(world);
+		else
+			check_gap(world);
 		if (i % 1000 == 0)
 			check_all(world);
 	}

@@ -313,10 +313,64 @@ static void test_end_of_addresses(void **state)
 
 	rig_vm(rig, MW_EVENT_MAP, 1, 0, UINT64_MAX - 10, 100);
 	rig_amount(rig_totals(rig, MW_KIND_VM).impacting, 1, 10);
+	rig_vm(rig, MW_EVENT_MAP, 1, 0, UINT64_MAX, 100); /* no byte of it can be */
+	rig_amount(rig_totals(rig, MW_KIND_VM).size, 1, 10);
 	rig_vm(rig, MW_EVENT_UNMAP_BEGIN, 2, 0, 0, UINT64_MAX);
 	rig_vm(rig, MW_EVENT_UNMAP_END, 2, 0, 0, UINT64_MAX);
 	rig_amount(rig_totals(rig, MW_KIND_VM).impacting, 0, 0);
 	rig_amount(rig_totals(rig, MW_KIND_VM).transient, 1, 10);
+}
+
+#define MANY 20000U
+
+static void send_over_all(struct rig *rig, enum mw_event_type type, int t)
+{
+	rig_send(rig, (struct mw_event){5, page(0), 2 * MANY * PAGE, type == MW_EVENT_MAP ? rig->vm : MW_STACK_NONE,
+					rig->thread[t], type, MW_KIND_VM});
+}
+
+/*
+ * A call that fails gives back what it held without a look at each block: with one, this would take longer than a test
+ * may. Programs and files decide how many there are.
+ */
+static void test_failures_over_many_blocks(void **state)
+{
+	struct rig *rig = *state;
+
+	for (uint32_t i = 0; i < MANY; i++)
+		rig_send(rig,
+			 (struct mw_event){1, page(2 * i), PAGE, rig->vm, rig->thread[0], MW_EVENT_MAP, MW_KIND_VM});
+	for (uint32_t i = 0; i < MANY; i++) {
+		enum mw_event_type begin = i % 2 ? MW_EVENT_UNMAP_BEGIN : MW_EVENT_REMAP_BEGIN;
+
+		send_over_all(rig, begin, 0);
+		send_over_all(rig, begin + 2, 0);
+	}
+	rig_amount(rig_totals(rig, MW_KIND_VM).impacting, MANY, MANY * PAGE);
+	/* The first of these blocks lies in between the others in the end, the next have no room left. */
+	for (uint32_t i = 0; i < MANY; i++) {
+		send_over_all(rig, MW_EVENT_UNMAP_BEGIN, 0);
+		send_over_all(rig, MW_EVENT_MAP, 1);
+		send_over_all(rig, MW_EVENT_UNMAP_BEGIN, 1);
+		send_over_all(rig, MW_EVENT_UNMAP_FAIL, 0);
+		send_over_all(rig, MW_EVENT_UNMAP_FAIL, 1);
+	}
+	rig_amount(rig_totals(rig, MW_KIND_VM).impacting, MANY + 1, 2 * MANY * PAGE);
+	rig_amount(rig_totals(rig, MW_KIND_VM).transient, MANY - 1, (UINT64_C(2) * MANY * (MANY - 1) + MANY) * PAGE);
+}
+
+/* Nor does one that ends look at calls of other families that have not. */
+static void test_many_open_calls(void **state)
+{
+	struct rig *rig = *state;
+
+	for (uint32_t i = 0; i < 20 * MANY; i++)
+		rig_send(rig, (struct mw_event){1, page(i), PAGE, MW_STACK_NONE, rig->thread[0], MW_EVENT_REMAP_BEGIN,
+						MW_KIND_VM});
+	for (uint32_t i = 0; i < 20 * MANY; i++)
+		rig_send(rig, (struct mw_event){2, page(i), PAGE, MW_STACK_NONE, rig->thread[0], MW_EVENT_UNMAP_END,
+						MW_KIND_VM});
+	rig_amount(rig_totals(rig, MW_KIND_VM).size, 0, 0);
 }
 
 int main(void)
@@ -337,6 +391,8 @@ int main(void)
 		TEST(test_before_fills_gaps_only),
 		TEST(test_kind_is_that_of_the_map),
 		TEST(test_end_of_addresses),
+		TEST(test_failures_over_many_blocks),
+		TEST(test_many_open_calls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
