@@ -30,6 +30,9 @@ void mw_text_line(struct mw_text *text, enum mw_style style);
 /* An empty line and a heading. */
 void mw_text_heading(struct mw_text *text, const char *heading);
 
+/* What the figures are about: the "window", or an "interval" of it. */
+const char *mw_text_span(const struct mw_text *text);
+
 /* The parts of a report, each in its own file. Each writes nothing where there is nothing to say. */
 void mw_text_header(struct mw_text *text);
 void mw_text_tables(struct mw_text *text); /* totals, memory, modules */

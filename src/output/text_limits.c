@@ -25,8 +25,10 @@ static void put_before(struct mw_text *text)
 		freed.bytes += report->totals[kind].aofi.bytes;
 		unknown += report->totals[kind].aofi_unknown;
 	}
-	mw_line_printf(line, "  - Blocks from before the window are not in it: only what was allocated since can show "
-			     "as impacting.");
+	mw_line_printf(line,
+		       "  - Blocks from before the %s are not in it: only what was allocated since can show "
+		       "as impacting.",
+		       mw_text_span(text));
 	if (freed.count) {
 		mw_line_printf(line, " %s older block%s freed inside it (%s", mw_show_count(freed.count).text,
 			       freed.count == 1 ? " was" : "s were", mw_show_size(freed.bytes).text);
@@ -37,19 +39,19 @@ static void put_before(struct mw_text *text)
 	put_point(text);
 }
 
-/* What is launched has no memory when the window begins, what has ended none when it ends. */
+/* What is killed, or becomes another program, is not looked at before. */
 static void put_space(struct mw_text *text)
 {
 	const struct mw_report *report = text->report;
 	const struct mw_report_space *space = report->space;
 	bool ended = report->window.ended == MW_END_EXIT || report->window.ended == MW_END_EXEC;
 
-	if (!ended || (space && (space->start.known || space->end.known)))
+	if (!ended || (space && space->end.known))
 		return;
-	mw_line_printf(
-		&text->line,
-		"  - What the address space held, and in which heap a block was: it is looked at when the "
-		"window begins and ends, and a launched command has no memory yet then, an ended one none any more.");
+	mw_line_printf(&text->line,
+		       "  - What the address space held at the end, and so in which heap some blocks were: "
+		       "a process that ends by itself is looked at before it does, not one that is killed or becomes "
+		       "another program.");
 	put_point(text);
 }
 

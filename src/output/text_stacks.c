@@ -2,6 +2,7 @@
 /* text_stacks.c: the stacks that hold memory, then those that only pass it through. */
 #include "output/text.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -226,11 +227,14 @@ static size_t number_in(const struct list *list, size_t top, const struct mw_rep
 static void put_impacting_list(struct mw_text *text, const struct list *list)
 {
 	struct mw_amount rest = list->sum;
+	char heading[MW_TEXT_LEAST_WIDTH + 40];
 	size_t i;
 
 	if (!list->count)
 		return;
-	mw_text_heading(text, "Impacting stacks: allocated in the window and not freed by its end");
+	(void)snprintf(heading, sizeof(heading), "Impacting stacks: allocated in the %s and not freed by its end",
+		       mw_text_span(text));
+	mw_text_heading(text, heading);
 	for (i = 0; i < list->count && i < text->options->top; i++) {
 		put_impacting(text, i + 1, list->stacks[i]);
 		rest.count -= list->stacks[i]->impacting.count;
@@ -242,12 +246,15 @@ static void put_impacting_list(struct mw_text *text, const struct list *list)
 static void put_transient_list(struct mw_text *text, struct list *list, const struct list *impacting)
 {
 	struct mw_amount rest = list->sum;
+	char heading[MW_TEXT_LEAST_WIDTH + 40];
 	size_t i;
 
 	if (!list->count)
 		return;
 	qsort(list->stacks, list->count, sizeof(list->stacks[0]), compare_transient);
-	mw_text_heading(text, "Transient stacks: allocated and freed in the window, most bytes first");
+	(void)snprintf(heading, sizeof(heading), "Transient stacks: allocated and freed in the %s, most bytes first",
+		       mw_text_span(text));
+	mw_text_heading(text, heading);
 	for (i = 0; i < list->count && i < text->options->top; i++) {
 		put_transient(text, i + 1, list->stacks[i], number_in(impacting, text->options->top, list->stacks[i]));
 		rest.count -= list->stacks[i]->transient.count;

@@ -134,8 +134,8 @@ static void put_totals(struct mw_text *text)
 			if (report->tracked[kind])
 				put_kinds(text, kind, kind);
 	}
-	mw_line_printf(&text->line,
-		       "  (impacting: not freed by the end; transient: freed; older: from before the window");
+	mw_line_printf(&text->line, "  (impacting: not freed by the end; transient: freed; older: from before the %s",
+		       mw_text_span(text));
 	if (report->tracked[MW_KIND_VM_INTERNAL])
 		mw_line_printf(&text->line, "; vm-internal: mapped by allocators, to hold heap blocks");
 	mw_line_printf(&text->line, ")");
@@ -230,6 +230,13 @@ static void put_suspects(struct mw_text *text)
 	mw_text_paragraph(text, 4);
 }
 
+const char *mw_text_span(const struct mw_text *text)
+{
+	const struct mw_report *report = text->report;
+
+	return report->window.from > 0 || report->window.to < report->window.seconds ? "interval" : "window";
+}
+
 void mw_text_tables(struct mw_text *text)
 {
 	const struct mw_report *report = text->report;
@@ -240,7 +247,8 @@ void mw_text_tables(struct mw_text *text)
 	if (any) {
 		put_totals(text);
 	} else {
-		mw_line_printf(&text->line, "\nNothing was allocated in the window, and nothing freed.");
+		mw_line_printf(&text->line, "\nNothing was allocated in the %s, and nothing freed.",
+			       mw_text_span(text));
 		mw_text_line(text, MW_STYLE_PLAIN);
 	}
 	put_memory(text);

@@ -51,6 +51,30 @@ static void test_growth(void **state)
 	free(text);
 }
 
+/* What is told of an interval is not told of the window. */
+static void test_interval(void **state)
+{
+	struct mw_report report = *fixture_server();
+	const struct mw_report *reports[] = {&report};
+	char *text;
+
+	(void)state;
+	report.window.from = 1;
+	text = render("text", reports, 1, (struct mw_output_options){.top = 10});
+	assert_non_null(strstr(text, "Impacting stacks: allocated in the interval and not freed by its end\n"));
+	assert_non_null(strstr(text, "Transient stacks: allocated and freed in the interval, most bytes first\n"));
+	assert_non_null(strstr(text, "; older: from before the interval"));
+	assert_non_null(
+		strstr(text, "  - Blocks from before the interval are not in it: only what was allocated since"));
+	assert_null(strstr(text, "before the window"));
+	free(text);
+	report = *fixture_empty();
+	report.window.to = report.window.seconds / 2;
+	text = render("text", reports, 1, (struct mw_output_options){.top = 10});
+	assert_non_null(strstr(text, "\nNothing was allocated in the interval, and nothing freed.\n"));
+	free(text);
+}
+
 /* How the window of a recording ended that was cut off, it does not say. */
 static void test_cut_off(void **state)
 {
@@ -207,9 +231,10 @@ static void test_elide(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_golden),  cmocka_unit_test(test_growth),  cmocka_unit_test(test_cut_off),
-		cmocka_unit_test(test_several), cmocka_unit_test(test_width),   cmocka_unit_test(test_harmless),
-		cmocka_unit_test(test_decode),  cmocka_unit_test(test_numbers), cmocka_unit_test(test_elide),
+		cmocka_unit_test(test_golden),   cmocka_unit_test(test_growth),  cmocka_unit_test(test_interval),
+		cmocka_unit_test(test_cut_off),  cmocka_unit_test(test_several), cmocka_unit_test(test_width),
+		cmocka_unit_test(test_harmless), cmocka_unit_test(test_decode),  cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_elide),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
