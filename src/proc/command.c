@@ -81,6 +81,9 @@ static struct mw_error *split(const char *text, size_t size, char ***argv, size_
 	size_t strings = 0, used = 0;
 	char **list;
 
+	/* What a program writes there as its title is followed by what is left of the room: no arguments. */
+	while (size > 1 && !text[size - 1] && !text[size - 2])
+		size--;
 	for (size_t at = 0; at < size; at += strlen(text + at) + 1)
 		strings++;
 	list = calloc(strings + 1, sizeof(*list));

@@ -265,6 +265,31 @@ static void reads_command(void **state)
 	end(child);
 }
 
+/* A program that writes its title over its arguments leaves zeros behind it. */
+static void reads_title(void **state)
+{
+	size_t room = strlen(program_invocation_name), count = 0;
+	char **argv = NULL;
+	pid_t child = fork();
+
+	(void)state;
+	if (child == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		memset(program_invocation_name, 0, room);
+		program_invocation_name[0] = 't';
+		(void)raise(SIGSTOP);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, NULL, WUNTRACED), child);
+	assert_null(mw_command_read(child, &argv, &count));
+	assert_int_equal(count, 1);
+	assert_string_equal(argv[0], "t");
+	assert_null(argv[1]);
+	free(argv[0]);
+	free(argv);
+	end(child);
+}
+
 static void reads_memory(void **state)
 {
 	uint64_t rss = 0, pss = 0, vsize = 0, value = 0;
@@ -375,7 +400,7 @@ int main(void)
 		cmocka_unit_test(reads_kernel_thread), cmocka_unit_test(lists_threads),
 		cmocka_unit_test(reads_command),       cmocka_unit_test(reads_memory),
 		cmocka_unit_test(finds_stat_fields),   cmocka_unit_test(opens_only_files),
-		cmocka_unit_test(peeks_up_to_the_end),
+		cmocka_unit_test(peeks_up_to_the_end), cmocka_unit_test(reads_title),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
