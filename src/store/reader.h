@@ -31,7 +31,7 @@ struct mw_store_visitor {
 				    const struct mw_stored_mapping *mapping);
 	struct mw_error *(*symbol)(void *context, uint32_t process, const struct mw_stored_symbol *symbol);
 	struct mw_error *(*end)(void *context, uint32_t process, const struct mw_stored_end *end);
-	/* Now and then: bytes read of all there are. */
+	/* After each chunk, once all that it holds has been told: bytes read of all there are. */
 	void (*progress)(void *context, uint64_t done, uint64_t total);
 };
 

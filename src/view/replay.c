@@ -420,6 +420,8 @@ struct mw_error *mw_replay_run(struct mw_replay *replay, const struct mw_replay_
 	for (size_t i = 0; i < replay->count && !interval->from_ns; i++)
 		MW_TRY(begin(replay, (uint32_t)i));
 	replay->reached = 0;
+	/* To its end, also where the interval is over long before: threads' names may come as late, how far a recording
+	 * without its end goes is its last event's time, and damage that lies behind is to be told. */
 	MW_TRY(mw_store_read(replay->reader, &visitor, &state));
 	/* The reading that came less far has the last word on how it ends. */
 	if (state.good < replay->state.good)
