@@ -37,8 +37,8 @@ void mw_comm_read(pid_t pid, pid_t tid, char name[17]);
 int mw_task_cpu(pid_t pid, pid_t tid);
 
 /* The program's path as the target sees it (malloc'ed; " (deleted)" is kept off; UNSUPPORTED for a kernel thread,
- * GONE for a zombie), its arguments (malloc'ed array of malloc'ed strings, a NULL after the last; empty for both; empty
- * ones at the end are left out: room behind a title). */
+ * GONE for a zombie), its arguments (malloc'ed array of malloc'ed strings, a NULL after the last; empty for both).
+ * Arguments that are empty at the end are left out: they are the room behind a title. */
 struct mw_error *mw_exe_read(pid_t pid, char **out) MW_MUST_CHECK;
 struct mw_error *mw_command_read(pid_t pid, char ***argv, size_t *count) MW_MUST_CHECK;
 

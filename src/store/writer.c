@@ -12,6 +12,38 @@
 #include <time.h>
 #include <unistd.h>
 
+/* What is to be done about it. */
+static const char *remedy(int errnum)
+{
+	switch (errnum) {
+	case ENOENT:
+	case ENOTDIR:
+		return "Its directory does not exist: make it first, or name another file by -o.";
+	case EACCES:
+	case EPERM:
+	case EROFS:
+		return "Name a file by -o in a directory that you may write to.";
+	case ENOSPC:
+	case EDQUOT:
+		return "Free some space there, or name a file by -o where there is more.";
+	case EFBIG:
+		return "Raise the limit of a file's size (ulimit -f).";
+	case EMFILE:
+	case ENFILE:
+		return "Raise the limit of open files (ulimit -n).";
+	default:
+		return "Name another file by -o.";
+	}
+}
+
+/* `more`: what is to be said before, or "". */
+static struct mw_error *cannot_write(const struct mw_store_writer *writer, int errnum, const char *more)
+{
+	struct mw_error *err = mw_error_create(MW_ERROR_SYSTEM, errnum, "can't write the recording %s", writer->path);
+
+	return mw_error_hint(err, "%s%s", more, remedy(errnum));
+}
+
 static struct mw_error *open_temp(struct mw_store_writer *writer)
 {
 	struct stat there;
@@ -25,7 +57,7 @@ static struct mw_error *open_temp(struct mw_store_writer *writer)
 	/* Its name is new, nobody else's link is followed, and nobody else may read it. */
 	writer->fd = mkostemp(writer->temp, O_CLOEXEC);
 	if (writer->fd < 0)
-		return mw_error_create(MW_ERROR_SYSTEM, errno, "can't write the recording %s", writer->path);
+		return cannot_write(writer, errno, "");
 	writer->has_temp = true;
 	return NULL;
 }
@@ -81,11 +113,10 @@ struct mw_error *mw_store_publish(struct mw_store_writer *writer)
 	/* An old recording of that name is worth more than one that can't be written. */
 	settle(writer);
 	if (mw_store_failed(writer))
-		return mw_error_hint(mw_error_create(MW_ERROR_SYSTEM, mw_store_queue_errnum(&writer->queue),
-						     "can't write the recording %s", writer->path),
-				     "What stood there before is as it was; take a place with more room");
+		return cannot_write(writer, mw_store_queue_errnum(&writer->queue),
+				    "What stood there before is as it was. ");
 	if (rename(writer->temp, writer->path) != 0)
-		return mw_error_create(MW_ERROR_SYSTEM, errno, "can't give the recording its name %s", writer->path);
+		return cannot_write(writer, errno, "");
 	writer->has_temp = false;
 	return NULL;
 }
@@ -109,6 +140,7 @@ void mw_store_flush(struct mw_store_writer *writer)
 
 struct mw_error *mw_store_finish(struct mw_store_writer *writer)
 {
+	char good[80];
 	struct stat st;
 	int errnum;
 
@@ -118,15 +150,17 @@ struct mw_error *mw_store_finish(struct mw_store_writer *writer)
 	}
 	errnum = writer->queue.errnum;
 	if (writer->fd >= 0 && !errnum && fstat(writer->fd, &st) == 0 && st.st_nlink == 0)
-		errnum = ENOENT; /* somebody has removed it meanwhile */
+		return mw_error_hint(
+			mw_error_create(MW_ERROR_SYSTEM, ENOENT, "somebody has removed the recording %s", writer->path),
+			"Name a file by -o that nobody removes while it is written.");
 	if (writer->fd >= 0 && close(writer->fd) != 0 && !errnum)
 		errnum = errno;
 	writer->fd = -1;
 	if (!errnum)
 		return NULL;
-	return mw_error_hint(mw_error_create(MW_ERROR_SYSTEM, errnum, "can't write the recording %s", writer->path),
-			     "It is good up to where that happened: its first %" PRIu64 " bytes.",
-			     mw_store_written(writer));
+	(void)snprintf(good, sizeof(good), "It is good up to where that happened: its first %" PRIu64 " bytes. ",
+		       mw_store_written(writer));
+	return cannot_write(writer, errnum, good);
 }
 
 void mw_store_destroy(struct mw_store_writer *writer)

@@ -93,6 +93,7 @@ static void refuse(const char *name, const char *why)
 	assert_non_null(strstr(mw_error_text(err), name));
 	if (!strstr(mw_error_text(err), why))
 		fail_msg("'%s' does not say '%s'", mw_error_text(err), why);
+	assert_non_null(mw_error_hint_text(err));
 	mw_error_destroy(err);
 }
 
@@ -316,6 +317,7 @@ static void test_removed(void **state)
 	err = mw_store_finish(writer);
 	assert_non_null(err);
 	assert_int_equal(mw_error_errno(err), ENOENT);
+	assert_non_null(strstr(mw_error_text(err), "somebody has removed the recording"));
 	mw_error_destroy(err);
 	mw_store_destroy(writer);
 }
