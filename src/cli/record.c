@@ -7,8 +7,8 @@
 #include "cli/launch.h"
 #include "cli/outputs.h"
 #include "cli/recorder.h"
-#include "cli/standby.h"
 #include "cli/self.h"
+#include "cli/standby.h"
 #include "proc/status.h"
 #include "target/preflight.h"
 
@@ -316,6 +316,14 @@ static struct mw_error *stand_by(struct run *run)
 	return err;
 }
 
+/* A command that runs another under valgrind is seen up to there, and nothing of what was asked for. */
+static struct mw_error *check_became(const struct run *run)
+{
+	const struct mw_window_info *window = run->engine->ops->window(run->engine, run->launch.pid);
+
+	return window && window->ended == MW_END_EXEC ? mw_preflight_became(run->launch.pid, "the command") : NULL;
+}
+
 /* Whatever went wrong, the processes are let go; a command that could not be run is the better reason. */
 static struct mw_error *record_window(struct run *run)
 {
@@ -334,6 +342,8 @@ static struct mw_error *record_window(struct run *run)
 		struct mw_error *not_run = mw_launch_check(&run->launch, run->options->command);
 
 		err = first_of(not_run, err);
+		if (!err)
+			err = check_became(run);
 	}
 	if (err || run->detached)
 		return err;

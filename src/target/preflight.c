@@ -124,7 +124,8 @@ struct mw_error *mw_preflight_program(const char *path)
 	char what[300];
 
 	snprintf(what, sizeof(what), "'%.280s'", path);
-	return check_program(path, what);
+	MW_TRY(check_program(path, what));
+	return mw_preflight_emulator(path, "the command");
 }
 
 struct mw_error *mw_preflight(pid_t pid)

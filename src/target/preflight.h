@@ -23,7 +23,7 @@ struct mw_error *mw_preflight(pid_t pid) MW_MUST_CHECK;
 
 /*
  * Can the program in this file be watched once it is launched? NULL where that isn't known (a
- * script, a file that can't be read). Errors: UNSUPPORTED.
+ * script, a file that can't be read). Errors: UNSUPPORTED, also for a translator (below).
  */
 struct mw_error *mw_preflight_program(const char *path) MW_MUST_CHECK;
 
@@ -32,6 +32,10 @@ struct mw_error *mw_preflight_program(const char *path) MW_MUST_CHECK;
  * its functions is never run, and nothing would ever be seen. Errors: UNSUPPORTED.
  */
 struct mw_error *mw_preflight_emulated(pid_t pid, const char *what) MW_MUST_CHECK;
+/* … or about to be, as it has just become another program? */
+struct mw_error *mw_preflight_became(pid_t pid, const char *what) MW_MUST_CHECK;
+/* Is the program in that file such a translator? */
+struct mw_error *mw_preflight_emulator(const char *path, const char *what) MW_MUST_CHECK;
 
 struct mw_maps;
 

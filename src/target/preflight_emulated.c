@@ -72,18 +72,8 @@ enum mw_emulator mw_emulator_of(const char *exe, const struct mw_maps *maps)
 	return is_qemu(exe) ? MW_EMULATOR_QEMU : MW_EMULATOR_NONE;
 }
 
-struct mw_error *mw_preflight_emulated(pid_t pid, const char *what)
+static struct mw_error *refuse(enum mw_emulator emulator, const char *what)
 {
-	struct mw_maps maps = {0};
-	char *exe = NULL;
-	enum mw_emulator emulator;
-
-	/* What can't be read is no reason to refuse: the engine will say what is wrong. */
-	mw_error_destroy(mw_exe_read(pid, &exe));
-	mw_error_destroy(mw_maps_read(pid, &maps));
-	emulator = mw_emulator_of(exe ? exe : "", &maps);
-	mw_maps_deinit(&maps);
-	free(exe);
 	if (emulator == MW_EMULATOR_VALGRIND)
 		return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
 						     "%s runs under valgrind, which translates the program's code: its "
@@ -98,4 +88,46 @@ struct mw_error *mw_preflight_emulated(pid_t pid, const char *what)
 						     what),
 				     "Watch a build of the program for this machine");
 	return NULL;
+}
+
+struct mw_error *mw_preflight_emulator(const char *path, const char *what)
+{
+	const struct mw_maps none = {0};
+	char *real = realpath(path, NULL);
+	struct mw_error *err = refuse(mw_emulator_of(real ? real : path, &none), what);
+
+	free(real);
+	return err;
+}
+
+struct mw_error *mw_preflight_emulated(pid_t pid, const char *what)
+{
+	struct mw_maps maps = {0};
+	char *exe = NULL;
+	enum mw_emulator emulator;
+
+	/* What can't be read is no reason to refuse: the engine will say what is wrong. */
+	mw_error_destroy(mw_exe_read(pid, &exe));
+	mw_error_destroy(mw_maps_read(pid, &maps));
+	emulator = mw_emulator_of(exe ? exe : "", &maps);
+	mw_maps_deinit(&maps);
+	free(exe);
+	return refuse(emulator, what);
+}
+
+/* The program that finds the tool and becomes it; in some distributions a script stands before it. */
+static bool becomes_valgrind(const char *exe)
+{
+	return strcmp(name_in(exe), "valgrind") == 0 || strcmp(name_in(exe), "valgrind.bin") == 0;
+}
+
+struct mw_error *mw_preflight_became(pid_t pid, const char *what)
+{
+	char *exe = NULL;
+	bool soon;
+
+	mw_error_destroy(mw_exe_read(pid, &exe));
+	soon = exe && becomes_valgrind(exe);
+	free(exe);
+	return soon ? refuse(MW_EMULATOR_VALGRIND, what) : mw_preflight_emulated(pid, what);
 }

@@ -215,6 +215,23 @@ def test_valgrind():
         child.wait()
 
 
+def test_launched_valgrind():
+    if not shutil.which("valgrind"):
+        raise Skip("valgrind is not installed")
+    mark = os.path.join(WORK, "ran")
+    path = compile_c("#include <stdio.h>\nint main(void) { FILE *f = fopen(\"" + mark + "\", \"w\"); return fclose(f); }",
+                     "leaves")
+    refuse(1, ["runs under valgrind", "translates", "Run|Watch"], "--", "valgrind", "--quiet", path)
+    # It goes on without memwatch.
+    wait_until(lambda: os.path.exists(mark), "the command to do its work")
+
+
+def test_launched_qemu():
+    path = os.path.join(WORK, "qemu-mips")
+    shutil.copy(shutil.which("true"), path)
+    refuse(1, ["runs under qemu", "translates", "Watch"], "--", path)
+
+
 def test_qemu():
     # What counts is what the program is called.
     path = os.path.join(WORK, "qemu-riscv64-static")
