@@ -134,10 +134,11 @@ struct mw_tree {
 	struct mw_sums self; /* blocks of no stack */
 };
 
-/* A block, or a piece of one that went on its own. Times since the window's start; MW_SIZE_UNKNOWN: unknown or none. */
+/* A block. Times since the window's start; MW_SIZE_UNKNOWN: unknown or none. */
 struct mw_block_row {
-	mw_addr addr;
-	uint64_t bytes;
+	mw_addr addr;   /* of a mapping: of what there was last of it, or is */
+	uint64_t bytes; /* that were asked for */
+	uint64_t left;  /* of a mapping, that are there at the interval's end: parts may have gone before; else 0 */
 	enum mw_kind kind;
 	enum mw_fate fate;
 	pid_t pid;
@@ -154,7 +155,7 @@ struct mw_block_list {
 	bool by_age; /* longest lifetime first; else largest first */
 	struct mw_block_row *rows;
 	size_t row_count;
-	uint64_t count; /* blocks and pieces that might have been listed */
+	uint64_t count; /* blocks that might have been listed */
 };
 
 struct mw_views {

@@ -106,9 +106,10 @@ static json_t *tree_node(const struct mw_tree_node *node)
 
 static json_t *block_row(const struct mw_block_row *row)
 {
-	json_t *what = json_pack("{s:o, s:o, s:s, s:s, s:i, s:o}", "address", mw_json_number(row->addr), "bytes",
-				 mw_json_number(row->bytes), "kind", mw_kind_name(row->kind), "type",
-				 mw_fate_name(row->fate), "pid", row->pid, "heap", mw_json_text(row->heap));
+	json_t *what = json_pack("{s:o, s:o, s:o, s:s, s:s, s:i, s:o}", "address", mw_json_number(row->addr), "bytes",
+				 mw_json_number(row->bytes), "left", mw_json_number(row->left), "kind",
+				 mw_kind_name(row->kind), "type", mw_fate_name(row->fate), "pid", row->pid, "heap",
+				 mw_json_text(row->heap));
 	json_t *who = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "tid",
 				row->tid ? json_integer(row->tid) : json_null(), "thread", mw_json_text(row->thread),
 				"stack", mw_json_text(row->stack ? row->stack->id : NULL), "allocated_ns",

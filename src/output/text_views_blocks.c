@@ -57,6 +57,8 @@ static void put_origin(struct mw_text *text, const struct mw_block_row *row)
 		mw_line_name(line, row->heap);
 		mw_line_printf(line, ")");
 	}
+	if (row->left && row->left != row->bytes)
+		mw_line_printf(line, ", %s of it left", mw_show_size(row->left).text);
 	if (row->resident != MW_SIZE_UNKNOWN)
 		mw_line_printf(line, ", %s resident", mw_show_size(row->resident).text);
 	mw_line_printf(line, ", thread ");

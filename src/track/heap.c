@@ -10,10 +10,12 @@ static __attribute__((cold, noinline)) void tell(const struct mw_track *track, c
 	struct mw_track_fate fate = {
 		.addr = block->addr,
 		.bytes = block->bytes,
+		.size = block->bytes,
 		.born_ns = block->time_ns,
 		.died_ns = died_ns,
 		.stack = block->stack,
 		.thread = block->thread == UINT32_MAX ? UINT32_MAX : block->thread & ~MW_THREAD_OLDER,
+		.block = UINT32_MAX,
 		.kind = MW_KIND_HEAP,
 		.older = (block->thread & MW_THREAD_OLDER) != 0,
 		.last = true,

@@ -4,7 +4,7 @@
  *
  * Knows nothing of ptrace, ELF or pids: fed by a sink, asked by views. Not thread-safe: one
  * thread feeds, and asks when the window is over. Memory: at most 100 bytes a live block and
- * 1 KB a distinct stack, growth of the tables included (measured: 58 to 65 and 400 to 900, the latter for 30
+ * 1 KB a distinct stack, growth of the tables included (measured: 58 to 73 and 400 to 900, the latter for 30
  * frames of which no other stack has any). A stack whose impacting bytes change between all moments of
  * its series takes 280 bytes more, one that changes up to four times 32.
  *
@@ -52,11 +52,15 @@ struct mw_error *mw_track_interval(struct mw_track *track, uint64_t begin_ns) MW
 struct mw_track_fate {
 	mw_addr addr;
 	uint64_t bytes; /* that went, or are still there; MW_SIZE_UNKNOWN: of before the window */
+	/* What was asked for when the block was allocated, in all its fates; MW_SIZE_UNKNOWN as above. Of mappings from
+	 * before the window what one call takes of them is a block. */
+	uint64_t size;
 	/* MW_TIME_UNKNOWN: before the window; not by the interval's end. What was between BEGIN and END of a call when
 	 * the interval began died before that, at the BEGIN. */
 	uint64_t born_ns, died_ns;
 	uint32_t stack;  /* that allocated it, or that freed it where that is not known; may be MW_STACK_NONE */
 	uint32_t thread; /* that allocated it; UINT32_MAX: not known */
+	uint32_t block; /* of a mapping that is still there: its number, the same for all its pieces; else UINT32_MAX */
 	enum mw_kind kind;
 	/* Allocated before the interval: its place among the events says so, times may be the same on both sides. */
 	bool older;
@@ -148,8 +152,10 @@ void mw_track_thread(const struct mw_track *track, uint32_t number, struct mw_tr
 struct mw_track_block {
 	mw_addr addr;
 	uint64_t bytes;   /* still there */
+	uint64_t size;    /* asked for */
 	uint64_t time_ns; /* when it came to be */
 	uint32_t stack, thread;
+	uint32_t number; /* as mw_track_fate.block */
 	enum mw_kind kind;
 };
 /* Call `visit` for each live block in no order until it returns false. A vm block in pieces comes once a piece: only

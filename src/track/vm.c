@@ -26,7 +26,8 @@ struct loss {
 	uint64_t time_ns;
 	enum mw_kind kind;
 	uint32_t stack;  /* that what is from before the window is charged to; may be MW_STACK_NONE at first */
-	uint64_t before; /* bytes from before the window that are gone */
+	uint64_t size;   /* bytes from before the window that it takes */
+	uint64_t before; /* … and that are gone */
 };
 
 /* A part of the address space and whose it is. */
@@ -42,10 +43,12 @@ static struct mw_error *lose_before(struct mw_track *track, const struct part *p
 		struct mw_track_fate fate = {
 			.addr = part->start,
 			.bytes = part->end - part->start,
+			.size = loss->size,
 			.born_ns = MW_TIME_UNKNOWN,
 			.died_ns = loss->time_ns,
 			.stack = loss->stack,
 			.thread = UINT32_MAX,
+			.block = UINT32_MAX,
 			.kind = loss->kind,
 			.older = true,
 			/* All that one call takes counts as one. */
@@ -64,10 +67,12 @@ static __attribute__((cold, noinline)) void tell(const struct mw_track *track, c
 	struct mw_track_fate fate = {
 		.addr = part->start,
 		.bytes = part->end - part->start,
+		.size = block->size,
 		.born_ns = block->time_ns,
 		.died_ns = died_ns,
 		.stack = block->stack,
 		.thread = block->thread & ~MW_THREAD_OLDER,
+		.block = UINT32_MAX,
 		.kind = (enum mw_kind)block->kind,
 		.older = (block->thread & MW_THREAD_OLDER) != 0,
 		.last = block->pieces == 0,
@@ -98,10 +103,9 @@ static struct mw_error *lose(struct mw_track *track, const struct part *part, st
 	return err;
 }
 
-/* Everything that was cut out is gone. */
-static struct mw_error *lose_all(struct mw_track *track, uint32_t root, struct loss *loss)
+/* Everything in a list of ranges is gone. */
+static struct mw_error *lose_all(struct mw_track *track, uint32_t list, struct loss *loss)
 {
-	uint32_t list = mw_range_tree_list(&track->ranges, root);
 	struct mw_error *err = NULL;
 
 	while (list != MW_RANGE_NONE) {
@@ -112,6 +116,20 @@ static struct mw_error *lose_all(struct mw_track *track, uint32_t root, struct l
 		list = mw_range_tree_release(&track->ranges, list);
 	}
 	return err;
+}
+
+/* How much of a list is from before the window. */
+static uint64_t before_in(const struct mw_track *track, uint32_t list)
+{
+	uint64_t bytes = 0;
+
+	for (; list != MW_RANGE_NONE; list = mw_range_at(&track->ranges, list)->right) {
+		const struct mw_range *range = mw_range_at(&track->ranges, list);
+
+		if (range->owner == MW_VM_BEFORE)
+			bytes += range->end - range->start;
+	}
+	return bytes;
 }
 
 /* Where the next range of the tree begins that ends above `addr`. */
@@ -143,6 +161,7 @@ static struct mw_error *insert_block(struct mw_track *track, const struct mw_eve
 
 	*block_at(track, owner) = (struct mw_vm_block){
 		.time_ns = event->time_ns,
+		.size = end - event->addr,
 		.stack = stack,
 		.thread = event->thread,
 		.pieces = 1,
@@ -157,30 +176,40 @@ static struct mw_error *end_loss(struct mw_track *track, const struct loss *loss
 	return loss->before > 0 ? mw_account_aofi(track, loss->kind, loss->stack, loss->before) : NULL;
 }
 
-/* Map over whatever was there; `loss` is what the same call has taken away already. */
-static struct mw_error *map(struct mw_track *track, const struct mw_event *event, struct loss *loss)
+/* Make sure that a mapping can be put in. */
+static struct mw_error *prepare(struct mw_track *track, const struct mw_event *event, uint32_t *stack)
 {
-	uint32_t stack, root;
-	struct mw_error *err;
-
-	/* Nor does anything lie behind the last address. */
-	if (end_of(event->addr, event->size) == event->addr)
-		return end_loss(track, loss);
-	MW_TRY(mw_account_stack(track, event->kind, event->stack, &stack));
+	MW_TRY(mw_account_stack(track, event->kind, event->stack, stack));
 	MW_TRY(mw_range_tree_reserve(&track->ranges, MW_RANGE_CUT_RESERVE + 1));
-	MW_TRY(mw_pool_reserve(&track->vm_blocks, 1));
-	root = mw_range_tree_cut(&track->ranges, event->addr, end_of(event->addr, event->size));
+	return mw_pool_reserve(&track->vm_blocks, 1);
+}
+
+/* What the call held is gone; then it maps, where it does, over whatever was there. */
+static struct mw_error *map(struct mw_track *track, const struct mw_event *event, uint32_t held, struct loss *loss)
+{
+	struct mw_range_tree *ranges = &track->ranges;
+	mw_addr end = end_of(event->addr, event->size);
+	uint32_t first = mw_range_tree_list(ranges, held), second = MW_RANGE_NONE, stack = 0;
+	bool maps = end > event->addr; /* nothing lies behind the last address */
+	struct mw_error *err = maps ? prepare(track, event, &stack) : NULL;
+
+	maps = maps && !err;
+	if (maps)
+		second = mw_range_tree_list(ranges, mw_range_tree_cut(ranges, event->addr, end));
+	loss->size = before_in(track, first) + before_in(track, second);
+	err = mw_track_first_error(err, lose_all(track, first, loss));
 	loss->time_ns = event->time_ns;
-	err = lose_all(track, root, loss);
-	err = mw_track_first_error(err, insert_block(track, event, stack));
+	err = mw_track_first_error(err, lose_all(track, second, loss));
+	if (maps)
+		err = mw_track_first_error(err, insert_block(track, event, stack));
 	return mw_track_first_error(err, end_loss(track, loss));
 }
 
 struct mw_error *mw_vm_map(struct mw_track *track, const struct mw_event *event)
 {
-	struct loss loss = {event->time_ns, event->kind, event->stack, 0};
+	struct loss loss = {.time_ns = event->time_ns, .kind = event->kind, .stack = event->stack};
 
-	return map(track, event, &loss);
+	return map(track, event, MW_RANGE_NONE, &loss);
 }
 
 struct mw_error *mw_vm_begin(struct mw_track *track, const struct mw_event *event, enum mw_limbo_family family)
@@ -200,7 +229,7 @@ static bool take_call(struct mw_track *track, const struct mw_event *event, enum
 {
 	const struct mw_limbo *limbo = mw_limbo_find(track, event->thread, family);
 
-	*loss = (struct loss){event->time_ns, event->kind, event->stack, 0};
+	*loss = (struct loss){.time_ns = event->time_ns, .kind = event->kind, .stack = event->stack};
 	if (!limbo)
 		return false;
 	*held = limbo->ranges;
@@ -216,18 +245,16 @@ static bool take_call(struct mw_track *track, const struct mw_event *event, enum
 struct mw_error *mw_vm_end(struct mw_track *track, const struct mw_event *event, enum mw_limbo_family family)
 {
 	struct mw_event end = *event;
-	struct mw_error *err = NULL;
 	struct loss loss;
-	uint32_t held;
+	uint32_t held = MW_RANGE_NONE;
 
 	/* A call without a BEGIN was under way when the window began. What it unmapped is gone from the
 	 * mappings known since then, or is somebody else's by now. */
-	if (take_call(track, event, family, &held, &loss))
-		err = lose_all(track, held, &loss);
+	(void)take_call(track, event, family, &held, &loss);
 	end.stack = loss.stack;
 	if (family == MW_LIMBO_UNMAP)
 		end.size = 0;
-	return mw_track_first_error(err, map(track, &end, &loss));
+	return map(track, &end, held, &loss);
 }
 
 /*
@@ -269,6 +296,8 @@ struct mw_error *mw_vm_fail(struct mw_track *track, const struct mw_event *event
 		return NULL;
 	/* What another thread has mapped meanwhile was free then: that part of the call did succeed. */
 	err = restore(track, held, &lost);
+	lost = mw_range_tree_list(&track->ranges, lost);
+	loss.size = before_in(track, lost);
 	err = mw_track_first_error(err, lose_all(track, lost, &loss));
 	return mw_track_first_error(err, end_loss(track, &loss));
 }

@@ -11,6 +11,7 @@
 /* One MAP. Its bytes are those of its ranges: in the tree, or held by a call in limbo. */
 struct mw_vm_block {
 	uint64_t time_ns;
+	uint64_t size; /* that was mapped */
 	uint32_t stack;
 	uint32_t thread; /* with MW_THREAD_OLDER where it is so */
 	uint32_t pieces; /* ranges that it still has */

@@ -18,9 +18,11 @@ static bool visit_heap_block(const void *context, const struct mw_block *block)
 	struct mw_track_block out = {
 		.addr = block->addr,
 		.bytes = block->bytes,
+		.size = block->bytes,
 		.time_ns = block->time_ns,
 		.stack = block->stack,
 		.thread = block->thread & ~MW_THREAD_OLDER,
+		.number = UINT32_MAX,
 		.kind = MW_KIND_HEAP,
 	};
 
@@ -41,9 +43,11 @@ static bool visit_range(const struct walk *walk, const struct mw_range *range)
 	out = (struct mw_track_block){
 		.addr = range->start,
 		.bytes = range->end - range->start,
+		.size = block->size,
 		.time_ns = block->time_ns,
 		.stack = block->stack,
 		.thread = block->thread & ~MW_THREAD_OLDER,
+		.number = range->owner,
 		.kind = (enum mw_kind)block->kind,
 	};
 	return walk->visit(walk, &out, first, (block->thread & MW_THREAD_OLDER) != 0);
@@ -119,10 +123,12 @@ static bool give_fate(const struct walk *walk, const struct mw_track_block *bloc
 	struct mw_track_fate fate = {
 		.addr = block->addr,
 		.bytes = block->bytes,
+		.size = block->size,
 		.born_ns = block->time_ns,
 		.died_ns = MW_TIME_UNKNOWN,
 		.stack = block->stack,
 		.thread = block->thread,
+		.block = block->number,
 		.kind = block->kind,
 		.older = is_older,
 		.last = first,

@@ -24,12 +24,21 @@ struct part {
 	uint64_t seen;
 };
 
+/* Of a mapping that is still there in several: one but the first. */
+struct piece {
+	mw_addr addr;
+	uint64_t bytes;
+	uint32_t block;
+};
+
 struct mw_blocklist {
 	struct mw_blocklist_options options;
 	bool by_stack, by_thread, by_heap; /* the filter tells them apart */
 	struct mw_numbering places, heaps, bits, keys;
 	struct part *parts;
 	size_t part_count, part_capacity;
+	struct piece *pieces;
+	size_t piece_count, piece_capacity;
 	bool failed;
 };
 
@@ -56,6 +65,7 @@ void mw_blocklist_destroy(struct mw_blocklist *list)
 	for (size_t i = 0; i < list->part_count; i++)
 		free(list->parts[i].items);
 	free(list->parts);
+	free(list->pieces);
 	mw_numbering_deinit(&list->places);
 	mw_numbering_deinit(&list->heaps);
 	mw_numbering_deinit(&list->bits);
@@ -138,7 +148,7 @@ static struct part *part_of(struct mw_blocklist *list, const struct listed *item
 	struct part *parts;
 
 	if (list->options.filter)
-		true_terms = mw_filter_block(list->options.filter, fate->kind, (enum mw_fate)item->type, fate->bytes);
+		true_terms = mw_filter_block(list->options.filter, fate->kind, (enum mw_fate)item->type, fate->size);
 	if (!mw_numbering_add(&list->places, (uint64_t)stack << 32 | thread, &place) ||
 	    !mw_numbering_add(&list->heaps, (uint64_t)place << 32 | (list->by_heap ? item->heap : 0), &place) ||
 	    !mw_numbering_add(&list->bits, true_terms, &bits) ||
@@ -156,10 +166,25 @@ static struct part *part_of(struct mw_blocklist *list, const struct listed *item
 
 static uint64_t rank_of(const struct mw_blocklist *list, const struct mw_track_fate *fate)
 {
-	uint64_t rank = list->options.by_age ? mw_fate_lifetime(fate, list->options.end_ns) : fate->bytes;
+	uint64_t rank = list->options.by_age ? mw_fate_lifetime(fate, list->options.end_ns) : fate->size;
 
 	/* What is unknown is last. */
 	return rank == UINT64_MAX ? 0 : rank + 1;
+}
+
+/* A part of a block: those that went before the last are in the block's size, those that are there in what is left. */
+static bool take_piece(struct mw_blocklist *list, const struct mw_track_fate *fate)
+{
+	struct piece *pieces;
+
+	if (fate->block == UINT32_MAX)
+		return true;
+	pieces = mw_vector_room(list->pieces, list->piece_count, &list->piece_capacity, sizeof(*pieces));
+	if (!pieces)
+		return false;
+	list->pieces = pieces;
+	pieces[list->piece_count++] = (struct piece){fate->addr, fate->bytes, fate->block};
+	return true;
 }
 
 static bool take(struct mw_blocklist *list, const struct mw_track_fate *fate)
@@ -172,6 +197,8 @@ static bool take(struct mw_blocklist *list, const struct mw_track_fate *fate)
 
 	if ((options->type != MW_FATE_ALL && options->type != type) || (fate->kind == MW_KIND_VM_INTERNAL && !internal))
 		return true;
+	if (!fate->last)
+		return take_piece(list, fate);
 	if (options->heap_of)
 		item.heap = options->heap_of(options->heap_context, fate->addr, fate->bytes, fate->kind, fate->born_ns);
 	part = part_of(list, &item);
@@ -197,7 +224,7 @@ void mw_blocklist_fate(void *context, const struct mw_track_fate *fate)
 static bool is_meant(const struct mw_selection *selection, const struct listed *item)
 {
 	struct mw_cell key = {
-		.bytes = item->fate.bytes,
+		.bytes = item->fate.size,
 		.stack = item->fate.stack,
 		.thread = item->fate.thread,
 		.heap = item->heap,
@@ -243,13 +270,16 @@ static int compare_listed(const void *left, const void *right)
 	return precedes(left, right) ? -1 : precedes(right, left);
 }
 
-/* Of what is still mapped. */
-static uint64_t resident_of(const struct mw_view_process *process, const struct mw_track_fate *fate)
+/* A piece of a mapping is there at the interval's end. */
+static void add_left(const struct mw_view_process *process, mw_addr addr, uint64_t bytes, struct mw_block_row *row)
 {
-	if (!process->end || fate->kind == MW_KIND_HEAP || fate->died_ns != MW_TIME_UNKNOWN ||
-	    fate->bytes == MW_SIZE_UNKNOWN)
-		return MW_SIZE_UNKNOWN;
-	return mw_space_resident(process->end, fate->addr, fate->bytes);
+	uint64_t resident = process->end ? mw_space_resident(process->end, addr, bytes) : MW_SIZE_UNKNOWN;
+
+	if (resident == MW_SIZE_UNKNOWN || (row->left && row->resident == MW_SIZE_UNKNOWN))
+		row->resident = MW_SIZE_UNKNOWN;
+	else
+		row->resident = resident + (row->left ? row->resident : 0);
+	row->left += bytes;
 }
 
 static void fill_row(const struct mw_view_process *process, struct mw_arena *arena, const struct listed *item,
@@ -259,7 +289,7 @@ static void fill_row(const struct mw_view_process *process, struct mw_arena *are
 
 	*row = (struct mw_block_row){
 		.addr = item->fate.addr,
-		.bytes = item->fate.bytes,
+		.bytes = item->fate.size,
 		.kind = item->fate.kind,
 		.fate = (enum mw_fate)item->type,
 		.pid = process->report->target.pid,
@@ -268,16 +298,62 @@ static void fill_row(const struct mw_view_process *process, struct mw_arena *are
 		.born_ns = item->fate.born_ns,
 		.died_ns = item->fate.died_ns,
 		.lifetime_ns = mw_fate_lifetime(&item->fate, process->blocks->options.end_ns),
-		.resident = resident_of(process, &item->fate),
+		.resident = MW_SIZE_UNKNOWN,
 	};
+	if (item->fate.block != UINT32_MAX)
+		add_left(process, item->fate.addr, item->fate.bytes, row);
 	if (!thread)
 		return;
 	row->tid = thread->tid;
 	row->thread = mw_arena_string(arena, thread->name);
 }
 
-static struct mw_error *keep(const struct mw_view_process *processes, struct part *all, struct mw_arena *arena,
-			     struct mw_block_list *out)
+/* A row of a mapping that is there. */
+struct mapped {
+	uint32_t process, block;
+	struct mw_block_row *row;
+};
+
+static int compare_mapped(const void *left, const void *right)
+{
+	const struct mapped *a = left, *b = right;
+
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	return (a->block > b->block) - (a->block < b->block);
+}
+
+/* The other pieces, where there are any, of the blocks that have a row. */
+static struct mw_error *add_pieces(const struct mw_view_process *processes, size_t process_count,
+				   const struct part *all, struct mw_block_row *rows)
+{
+	struct mapped *mapped = calloc(all->count + 1, sizeof(*mapped));
+	size_t count = 0;
+
+	if (!mapped)
+		return mw_error_nomem();
+	for (size_t i = 0; i < all->count; i++)
+		if (all->items[i].fate.block != UINT32_MAX)
+			mapped[count++] = (struct mapped){all->items[i].process, all->items[i].fate.block, &rows[i]};
+	qsort(mapped, count, sizeof(*mapped), compare_mapped);
+	for (uint32_t i = 0; i < process_count; i++) {
+		const struct mw_blocklist *list = processes[i].blocks;
+
+		for (size_t j = 0; list && j < list->piece_count; j++) {
+			const struct piece *piece = &list->pieces[j];
+			struct mapped key = {.process = i, .block = piece->block};
+			const struct mapped *found = bsearch(&key, mapped, count, sizeof(key), compare_mapped);
+
+			if (found)
+				add_left(&processes[i], piece->addr, piece->bytes, found->row);
+		}
+	}
+	free(mapped);
+	return NULL;
+}
+
+static struct mw_error *keep(const struct mw_view_process *processes, size_t count, struct part *all,
+			     struct mw_arena *arena, struct mw_block_list *out)
 {
 	out->rows = mw_arena_array(arena, all->count, sizeof(*out->rows));
 	if (!out->rows)
@@ -288,7 +364,7 @@ static struct mw_error *keep(const struct mw_view_process *processes, struct par
 		qsort(all->items, all->count, sizeof(*all->items), compare_listed);
 	for (size_t i = 0; i < all->count; i++)
 		fill_row(&processes[all->items[i].process], arena, &all->items[i], &out->rows[i]);
-	return NULL;
+	return add_pieces(processes, count, all, out->rows);
 }
 
 struct mw_error *mw_blocklist_rows(const struct mw_view_question *question, const struct mw_view_process *processes,
@@ -301,7 +377,7 @@ struct mw_error *mw_blocklist_rows(const struct mw_view_question *question, cons
 	for (size_t i = 0; i < count && !err; i++)
 		err = gather(question, &processes[i], (uint32_t)i, &all);
 	if (!err)
-		err = keep(processes, &all, arena, list);
+		err = keep(processes, count, &all, arena, list);
 	free(all.items);
 	if (err)
 		return err;

@@ -4,7 +4,7 @@
  *
  * Kept while fates stream, before stacks have names. What a filter says of a block's size, kind and type is known then,
  * what it says of its stack, thread and heap is not: so the first N of each (stack, thread, heap) that the filter might
- * tell apart are kept until the end.
+ * tell apart are kept until the end. A mapping that goes, or is there, in pieces is one block of the size that it had.
  */
 #ifndef MW_VIEW_BLOCKLIST_H
 #define MW_VIEW_BLOCKLIST_H

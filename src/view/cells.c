@@ -155,7 +155,7 @@ static bool take(struct mw_cells *cells, const struct mw_track_fate *fate)
 	bool known = fate->bytes != MW_SIZE_UNKNOWN;
 	struct mw_cell *cell;
 	struct mw_cell key = {
-		.bytes = options->sizes ? fate->bytes : 0,
+		.bytes = options->sizes ? fate->size : 0,
 		.stack = fate->stack,
 		.thread = options->threads ? fate->thread : UINT32_MAX,
 		.kind = (uint8_t)fate->kind,

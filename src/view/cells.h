@@ -25,7 +25,7 @@ struct mw_cells_options {
 };
 
 struct mw_cell {
-	uint64_t bytes; /* of one block, or piece; MW_SIZE_UNKNOWN: unknown */
+	uint64_t bytes; /* that each block was asked for; MW_SIZE_UNKNOWN: unknown */
 	uint32_t stack; /* the tracker's; may be MW_STACK_NONE */
 	uint32_t thread, heap;
 	uint8_t kind, fate; /* enum mw_kind, enum mw_fate */

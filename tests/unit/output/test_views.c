@@ -66,6 +66,7 @@ static const struct mw_tree tree = {
 static struct mw_block_row block_rows[] = {
 	{.addr = 0x7f0000001000,
 	 .bytes = 4096,
+	 .left = 1024,
 	 .kind = MW_KIND_VM,
 	 .fate = MW_FATE_TRANSIENT,
 	 .pid = 4242,
@@ -143,8 +144,8 @@ static void test_text(void **state)
 	assert_non_null(strstr(text, "  (no stack)\n"));
 	/* Of the blocks. */
 	assert_line(text, "0x7f0000001000", "  0x7f0000001000       4,096     1.500     1.750    250.0 ms");
-	assert_line(text, "vm, 8.0 KiB resident, thread worker",
-		    "     transient, vm, 8.0 KiB resident, thread worker (4243)");
+	assert_line(text, "vm, 1.0 KiB of it left, 8.0 KiB resident, thread worker",
+		    "     transient, vm, 1.0 KiB of it left, 8.0 KiB resident, thread worker (4243)");
 	assert_line(text, "0x000000005500", "  0x000000005500           ?         -     2.000           -");
 	assert_line(text, "heap (main)", "     aofi, heap (main), thread ?");
 	assert_non_null(strstr(text, "  … and 1,000 more\n"));
@@ -259,6 +260,7 @@ static void test_json(void **state)
 	assert_int_equal(json_integer_value(json_object_get(view, "count")), 1002);
 	assert_int_equal(json_integer_value(json_object_get(json_array_get(rows, 0), "freed_ns")), 1750000000);
 	assert_int_equal(json_integer_value(json_object_get(json_array_get(rows, 0), "resident")), 8192);
+	assert_int_equal(json_integer_value(json_object_get(json_array_get(rows, 0), "left")), 1024);
 	assert_true(json_is_null(json_object_get(json_array_get(rows, 1), "resident")));
 	assert_true(json_is_null(json_object_get(json_array_get(rows, 1), "bytes")));
 	assert_true(json_is_null(json_object_get(json_array_get(rows, 1), "tid")));

@@ -16,7 +16,7 @@
 
 /* A fate of one part, or of a whole block (at 0 with 0 bytes) where it is a `last`. */
 struct part_fate {
-	uint64_t addr, bytes, born_ns, died_ns;
+	uint64_t addr, bytes, size, born_ns, died_ns;
 	uint32_t stack, thread, kind;
 	uint16_t is_last, is_older;
 };
@@ -149,9 +149,9 @@ static void put_fate(struct fates *fates, struct part_fate fate, bool is_last)
 /* Mapped memory is looked at byte by byte. */
 static void take_fate(void *context, const struct mw_track_fate *fate)
 {
-	struct part_fate part = {fate->addr,           fate->bytes, fate->born_ns,
-				 fate->died_ns,        fate->stack, fate->thread,
-				 (uint32_t)fate->kind, 0,           fate->older};
+	struct part_fate part = {
+		fate->addr,   fate->bytes,          fate->size, fate->born_ns, fate->died_ns, fate->stack,
+		fate->thread, (uint32_t)fate->kind, 0,          fate->older};
 
 	if (fate->kind == MW_KIND_HEAP) {
 		put_fate(context, part, fate->last);
@@ -171,6 +171,7 @@ static bool take_survivor(void *context, const struct mw_track_fate *fate)
 static struct part_fate fate_of(const struct brute_block *block, uint32_t begin, uint64_t died_ns)
 {
 	return (struct part_fate){
+		.size = block->bytes,
 		.born_ns = block->born_ns,
 		.died_ns = died_ns,
 		.stack = block->stack,
@@ -205,13 +206,33 @@ static void want_blocks(uint32_t begin, uint32_t end, bool survivors)
 	}
 }
 
+/* All that one event takes of what was mapped before the window is one block. */
+static uint64_t size_of_loss(uint32_t number)
+{
+	const struct brute *brute = &run.brute;
+	uint64_t size = 0;
+
+	if (brute->losses[number].kind == MW_KIND_HEAP)
+		return brute->losses[number].bytes;
+	for (uint32_t i = 0; i < brute->loss_count; i++)
+		size += brute->losses[i].event == brute->losses[number].event ? brute->losses[i].bytes : 0;
+	return size;
+}
+
 static void want_losses(uint32_t begin, uint32_t end)
 {
 	for (uint32_t i = 0; i < run.brute.loss_count; i++) {
 		const struct brute_loss *loss = &run.brute.losses[i];
-		struct part_fate fate = {loss->addr,           loss->bytes, MW_TIME_UNKNOWN,
-					 loss->died_ns,        loss->stack, UINT32_MAX,
-					 (uint32_t)loss->kind, 0,           true};
+		struct part_fate fate = {loss->addr,
+					 loss->bytes,
+					 size_of_loss(i),
+					 MW_TIME_UNKNOWN,
+					 loss->died_ns,
+					 loss->stack,
+					 UINT32_MAX,
+					 (uint32_t)loss->kind,
+					 0,
+					 true};
 
 		if (loss->event >= begin && loss->event < end)
 			put_fate(&run.wanted, fate, loss->is_first);

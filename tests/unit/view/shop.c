@@ -98,10 +98,12 @@ struct mw_track_fate shop_fate(mw_addr addr, uint64_t bytes, uint32_t stack, uin
 	return (struct mw_track_fate){
 		.addr = addr,
 		.bytes = bytes,
+		.size = bytes,
 		.born_ns = born_ms ? born_ms * 1000000 : MW_TIME_UNKNOWN,
 		.died_ns = died_ms ? died_ms * 1000000 : MW_TIME_UNKNOWN,
 		.stack = stack,
 		.thread = thread,
+		.block = UINT32_MAX,
 		.kind = shop_kind(stack),
 		.older = born_ms < SHOP_FROM_NS / 1000000,
 		.last = true,
@@ -135,6 +137,8 @@ struct mw_track_fate shop_random_fate(uint64_t *state)
 	fate = shop_fate(shop_random(state, 1000) * 16, sizes[shop_random(state, 7 + (born == 0))], stack,
 			 (uint32_t)shop_random(state, 3), born, died);
 	fate.last = shop_random(state, 4) != 0;
+	if (shop_random(state, 3) == 0 && fate.kind != MW_KIND_HEAP && born)
+		fate.size += fate.bytes + shop_random(state, 2) * 4096;
 	return fate;
 }
 

@@ -77,7 +77,7 @@ static void test_rows(void **state)
 static bool by_stack_or_size(const struct mw_track_fate *fate)
 {
 	return fate->stack == ORDER || fate->stack == ORDER_AGAIN ||
-	       (fate->bytes >= 5000 && fate->bytes != MW_SIZE_UNKNOWN);
+	       (fate->size >= 5000 && fate->size != MW_SIZE_UNKNOWN);
 }
 
 static bool by_thread_and_heap(const struct mw_track_fate *fate)
@@ -106,7 +106,7 @@ static uint64_t rank_of(const struct mw_track_fate *fate)
 	uint64_t end = fate->died_ns == MW_TIME_UNKNOWN ? END_NS : fate->died_ns;
 
 	if (asked->sort != MW_SORT_LIFETIME)
-		return fate->bytes + 1; /* unknown: 0 */
+		return fate->size + 1; /* unknown: 0 */
 	return fate->born_ns == MW_TIME_UNKNOWN ? 0 : end - fate->born_ns + 1;
 }
 
@@ -125,7 +125,7 @@ static size_t pick(const struct mw_track_fate *fates, size_t filter, struct mw_t
 	for (size_t i = 0; i < FATES; i++) {
 		bool internal = fates[i].kind == MW_KIND_VM_INTERNAL;
 
-		if (asked->type != MW_FATE_ALL && shop_type(&fates[i]) != asked->type)
+		if (!fates[i].last || (asked->type != MW_FATE_ALL && shop_type(&fates[i]) != asked->type))
 			continue;
 		if (asked->filter ? filters[filter].meant(&fates[i]) && (!internal || filter == 2) : !internal)
 			out[count++] = fates[i];
@@ -153,7 +153,7 @@ static void check(const struct mw_track_fate *fates, size_t filter)
 	assert_int_equal(views->blocks->row_count, count < asked->blocks ? count : asked->blocks);
 	for (size_t i = 0; i < views->blocks->row_count; i++) {
 		const struct mw_block_row *row = &views->blocks->rows[i];
-		struct mw_track_fate shown = {.bytes = row->bytes, .born_ns = row->born_ns, .died_ns = row->died_ns};
+		struct mw_track_fate shown = {.size = row->bytes, .born_ns = row->born_ns, .died_ns = row->died_ns};
 
 		assert_int_equal(rank_of(&shown), rank_of(&sorted[i]));
 	}
@@ -188,10 +188,71 @@ static void test_random(void **state)
 	}
 }
 
+/* A mapping of 9 pages, of which some went one by one: one row, of what it was, and with what is left of it. */
+static void test_pieces(void **state)
+{
+	static const struct mw_stored_mapping mappings[] = {
+		{.start = 0x10000, .end = 0x18000, .kind = MW_REGION_ANONYMOUS, .resident = 0x8000},
+		{.start = 0x18000, .end = 0x20000, .kind = MW_REGION_ANONYMOUS, .resident = 0},
+	};
+	static const struct mw_space_moment end = {.mappings = mappings, .count = 2};
+	struct mw_view_question question = {.blocks = 3, .type = MW_FATE_ALL, .sort = MW_SORT_SIZE};
+	struct mw_track_fate fate = shop_fate(0x12000, 4096, RESERVE, MAIN_THREAD, 1200, 1300);
+	struct mw_filter *filter = NULL;
+	struct mw_views *views = NULL;
+	const struct mw_block_row *rows;
+	struct mw_blocklist *list;
+	struct shop shop;
+
+	(void)state;
+	assert_null(mw_filter_parse("size:36K or size:1-4096", &filter));
+	question.filter = filter;
+	list = list_for(&question);
+	shop_init(&shop);
+	shop.process.end = &end;
+	/* All of one, the last piece at 1.3 s. */
+	fate.size = 9 * 4096;
+	fate.last = false;
+	mw_blocklist_fate(list, &fate);
+	fate.addr = 0x15000;
+	fate.last = true;
+	mw_blocklist_fate(list, &fate);
+	/* Another: one piece went, three are there. */
+	fate.addr = 0x14000;
+	fate.last = false;
+	mw_blocklist_fate(list, &fate);
+	fate.died_ns = MW_TIME_UNKNOWN;
+	fate.block = 7;
+	for (mw_addr addr = 0x13000; addr <= 0x1b000; addr += 0x4000) {
+		fate.addr = addr;
+		fate.last = addr == 0x13000;
+		assert_true(mw_blocklist_survivor(list, &fate));
+	}
+	shop.process.blocks = list;
+	assert_null(mw_views_create(&question, &shop.process, 1, &views));
+	rows = views->blocks->rows;
+	assert_int_equal(views->blocks->row_count, 2);
+	assert_int_equal(views->blocks->count, 2);
+	assert_int_equal(rows[0].fate, MW_FATE_IMPACTING);
+	assert_int_equal(rows[0].addr, 0x13000);
+	assert_int_equal(rows[0].bytes, 9 * 4096);
+	assert_int_equal(rows[0].left, 3 * 4096);
+	assert_int_equal(rows[0].resident, 2 * 4096);
+	assert_int_equal(rows[1].fate, MW_FATE_TRANSIENT);
+	assert_int_equal(rows[1].addr, 0x15000);
+	assert_int_equal(rows[1].bytes, 9 * 4096);
+	assert_int_equal(rows[1].left, 0);
+	assert_true(rows[1].resident == MW_SIZE_UNKNOWN);
+	mw_views_destroy(views);
+	mw_blocklist_destroy(list);
+	mw_filter_destroy(filter);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_random),
 	};
 

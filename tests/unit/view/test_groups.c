@@ -71,6 +71,7 @@ static void test_cells(void **state)
 	struct mw_cells_options options = {.sizes = true, .lifetimes = true};
 	const struct mw_cell *cell;
 	struct mw_track_fate older = shop_fate(0x50, 41, ORDER, MAIN_THREAD, 1000, 1030);
+	struct mw_track_fate piece = shop_fate(0x5000, 4096, RESERVE, MAIN_THREAD, 1000, 1030);
 	struct mw_cells *cells;
 
 	(void)state;
@@ -85,6 +86,16 @@ static void test_cells(void **state)
 	feed(cells, older);
 	assert_int_equal(mw_cells_count(cells), 5);
 	assert_int_equal(mw_cells_at(cells, 4)->fate, MW_FATE_AOFI);
+	/* Two pieces of a mapping are one block of its size. */
+	piece.size = 12288;
+	piece.last = false;
+	feed(cells, piece);
+	piece.bytes = 8192;
+	piece.last = true;
+	feed(cells, piece);
+	assert_int_equal(mw_cells_count(cells), 6);
+	assert_int_equal(mw_cells_at(cells, 5)->bytes, 12288);
+	assert_amount(mw_cells_at(cells, 5)->amount, 1, 12288);
 	cell = mw_cells_at(cells, 0);
 	assert_int_equal(cell->fate, MW_FATE_TRANSIENT);
 	assert_amount(cell->amount, 2, 80);
@@ -351,7 +362,7 @@ static void assert_table(const struct mw_view_question *question, const struct m
 
 static bool meant(const struct mw_track_fate *fate)
 {
-	return (fate->kind == MW_KIND_VM || (fate->bytes >= 16 && fate->bytes <= 4096) || fate->thread == WORKER) &&
+	return (fate->kind == MW_KIND_VM || (fate->size >= 16 && fate->size <= 4096) || fate->thread == WORKER) &&
 	       !(fate->kind == MW_KIND_HEAP && fate->stack == PUT) && fate->addr / 16 % 2;
 }
 
