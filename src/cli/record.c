@@ -374,6 +374,8 @@ static struct mw_error *report(struct run *run)
 	mw_progress_clear(&run->progress);
 	if (!err)
 		err = mw_outputs_write(&run->outputs, (const struct mw_report *const *)reports, run->count);
+	if (!err)
+		mw_self_reported();
 	for (size_t i = 0; i < run->count; i++)
 		mw_report_destroy(reports[i]);
 	free(reports);

@@ -2,6 +2,7 @@
 /* recorder.c: what is kept of one process while it is watched (src/cli/recorder.h). */
 #include "cli/recorder.h"
 
+#include "cli/careful.h"
 #include "cli/keeper.h"
 #include "proc/maps.h"
 #include "proc/status.h"
@@ -378,6 +379,7 @@ struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const st
 	};
 	struct mw_modules *modules = ops->modules(view->engine, recorder->pid);
 	struct mw_view_module *view_modules = NULL;
+	struct mw_careful careful = {.crashed = false};
 	struct mw_view_symbols symbols;
 	struct mw_symbolizer *symbolizer = NULL;
 	struct mw_space_moment start = mw_space_moment_of(&recorder->start), end = mw_space_moment_of(&recorder->end);
@@ -404,12 +406,14 @@ struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const st
 	err = mw_symbolizer_create(modules, &symbolizer);
 	if (!err) {
 		symbols = mw_view_symbols_of(symbolizer);
+		symbols = mw_careful_symbols(&careful, &symbols);
 		if (recorder->keeper)
 			symbols = mw_keeper_symbols(recorder->keeper, &symbols);
 		input.symbols = &symbols;
 		err = mw_summary_create(&input, out);
 	}
-	mw_symbolizer_destroy(symbolizer);
+	if (!careful.crashed)
+		mw_symbolizer_destroy(symbolizer);
 	free(view_modules);
 	return err;
 }

@@ -167,6 +167,11 @@ bool mw_self_hurried(void)
 	return hurried;
 }
 
+void mw_self_reported(void)
+{
+	reporting = 0;
+}
+
 /* Nothing stands still for memwatch any more. */
 static void allow_suspending(void)
 {

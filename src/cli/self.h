@@ -46,6 +46,8 @@ bool mw_self_take_mark(uint64_t *at_ns);
  * status 1. `partial` (may be NULL) is then unlinked; mw_self_reporting(NULL) forgets it.
  */
 void mw_self_reporting(const char *partial);
+/* The report is written: there is nothing left to be cut short. */
+void mw_self_reported(void);
 
 /* In a forked child before exec: limits, dispositions and signal mask as memwatch found them. Async-signal-safe. */
 void mw_self_restore(void);

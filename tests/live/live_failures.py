@@ -1,0 +1,525 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""memwatch's own failures: whatever becomes of memwatch, the process that it watches is let go first, unharmed.
+
+Without arguments of unittest, calls of malloc that fail are sampled; `MEMWATCH_TEST_SWEEP=1` makes each fail in turn,
+which takes a quarter of an hour an engine.
+"""
+import contextlib
+import json
+import os
+import pty
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+import mwlive
+
+SECONDS = 25    # that the sampled sweep of failing calls may take, each way
+CRASHES = signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL
+EVERY = os.environ.get('MEMWATCH_TEST_SWEEP')
+
+
+def failmalloc():
+    return os.path.join(os.path.dirname(mwlive.config.targets), 'tools', 'libfailmalloc.so')
+
+
+def command(pid, *options):
+    return [mwlive.config.memwatch, '-p', str(pid), '--engine', mwlive.config.engine, *map(str, options)]
+
+
+class Steady:
+    """A target at work, and what may not change in it."""
+
+    def __init__(self, test, *arguments):
+        self.test = test
+        self.target = mwlive.Target(test, 'steady', *arguments)
+        self.pid = self.target.pid
+        self.target.go()
+        # Arenas and stacks of threads come first.
+        self.wait_for_work(100)
+        self.snapshot = mwlive.Snapshot(self.pid)
+
+    def switches(self):
+        return sum(int(mwlive.status(t).get('voluntary_ctxt_switches', 0)) for t in mwlive.tids(self.pid))
+
+    def wait_for_work(self, more=4):
+        begin = self.switches()
+        mwlive.wait_until(lambda: self.switches() >= begin + more, 'the target goes on')
+
+    def hooked(self):
+        return self.snapshot.touched()
+
+    def wait_for_hooks(self, process):
+        mwlive.wait_until(lambda: self.hooked() or process.poll() is not None, 'memwatch plants its hooks')
+        self.test.assertIsNone(process.poll(), 'memwatch has ended')
+
+    @staticmethod
+    def places(maps):
+        """All mappings; an arena may grow into the room that is kept for it."""
+        return [(start, path or permissions, end if path and path != '[heap]' else None)
+                for start, end, permissions, _, path in maps if path or permissions != '---p']
+
+    def check(self):
+        """Alive, at work, code and mappings as before, no descriptor of ours, nobody traces it."""
+        self.test.assertIsNone(self.target.process.poll(), 'the target has died')
+        self.snapshot.check(self.test)
+        self.test.assertEqual(self.places(mwlive.mappings(self.pid)), self.places(self.snapshot.maps))
+        names = [os.readlink(f'/proc/{self.pid}/fd/{n}') for n in os.listdir(f'/proc/{self.pid}/fd')]
+        self.test.assertEqual([n for n in names if 'memwatch' in n], [])
+        self.wait_for_work()
+
+    def finish(self):
+        self.target.send()
+        self.target.done()
+        self.target.finish()
+
+
+class Failures(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.mkdtemp(prefix='mwlive-failures-')
+        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+
+    def path(self, name):
+        return os.path.join(self.directory, name)
+
+    def start(self, pid, *options, **popen):
+        process = subprocess.Popen(command(pid, *options), **{'stdin': subprocess.DEVNULL, 'stdout': subprocess.PIPE,
+                                                              'stderr': subprocess.PIPE, 'text': True, **popen})
+        self.addCleanup(mwlive.kill_quietly, process)
+        return process
+
+    def run_it(self, pid, *options, **popen):
+        """To its end; checks that it takes its guard with it."""
+        process = self.start(pid, *options, **popen)
+        out, err = process.communicate(timeout=mwlive.PATIENCE)
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    def check_message(self, err, *words):
+        """One clear line."""
+        self.assertEqual(err.count('\n'), 1, err)
+        self.assertTrue(err.startswith('memwatch: '), err)
+        for word in words:
+            self.assertIn(word, err)
+
+    def ended(self, run):
+        return json.loads(run.stdout)['window']['ended']
+
+
+class Killed(Failures):
+    """memwatch is gone in the midst of its work."""
+
+    def watch(self, steady, *options):
+        process = self.start(steady.pid, '--quiet', *options)
+        steady.wait_for_hooks(process)
+        time.sleep(0.2)
+        return process
+
+    def test_guard(self):
+        """It is small, of a session of its own, keeps nothing open, and ends with memwatch."""
+        steady = Steady(self)
+        process = self.watch(steady)
+        guard = mwlive.guard_of(process.pid)
+        self.assertIsNotNone(guard)
+        for number in signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT:
+            os.kill(guard, number)
+        self.assertEqual(os.getsid(guard), guard)
+        self.assertLess(int(mwlive.status(guard)['VmRSS'].split()[0]), 8192)
+        files = {n: os.readlink(f'/proc/{guard}/fd/{n}') for n in os.listdir(f'/proc/{guard}/fd')}
+        self.assertEqual(len(files), 6, files)
+        self.assertEqual((files['0'], files['1']), ('/dev/null', '/dev/null'))
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=mwlive.PATIENCE)
+        self.assertEqual((process.returncode, out, err), (0, '', ''))
+        self.assertFalse(os.path.exists(f'/proc/{guard}'), 'the guard is still there')
+        steady.check()
+        steady.finish()
+
+    def test_guard_killed(self):
+        """Nothing is worse for that."""
+        steady = Steady(self)
+        process = self.watch(steady)
+        os.kill(mwlive.guard_of(process.pid), signal.SIGKILL)
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=mwlive.PATIENCE)
+        self.assertEqual((process.returncode, out, err), (0, '', ''))
+        steady.check()
+        steady.finish()
+
+    def test_killed(self):
+        """The guard takes out what is left."""
+        self.need_survival()
+        steady = Steady(self)
+        for output in None, self.path('killed.mw'):
+            process = self.watch(steady, *(('-o', output) if output else ()))
+            time.sleep(1.2 if output else 0)
+            process.kill()
+            _, err = process.communicate(timeout=mwlive.PATIENCE)
+            self.assertEqual(process.returncode, -signal.SIGKILL)
+            self.check_message(err, 'was killed', f'process {steady.pid} was let go', output or '')
+            steady.check()
+        self.read_recording(output)
+        steady.finish()
+
+    def test_killed_when_two_are_watched(self):
+        self.need_survival()
+        both = [Steady(self), Steady(self)]
+        process = self.start(f'{both[0].pid},{both[1].pid}', '--quiet')
+        for steady in both:
+            steady.wait_for_hooks(process)
+        time.sleep(0.2)
+        process.kill()
+        _, err = process.communicate(timeout=mwlive.PATIENCE)
+        self.check_message(err, f'processes {both[0].pid}, {both[1].pid} were let go')
+        for steady in both:
+            steady.check()
+            steady.finish()
+
+    def test_crash(self):
+        """The process is let go, then it is said; a recording keeps what it has, and there is no other output."""
+        self.need_survival()
+        steady = Steady(self)
+        for number in CRASHES:
+            with self.subTest(number.name):
+                recording, report = self.path(f'{number.name}.mw'), self.path(f'{number.name}.json')
+                process = self.watch(steady, '-o', recording, '--json', report)
+                time.sleep(1.2)
+                process.send_signal(number)
+                out, err = process.communicate(timeout=mwlive.PATIENCE)
+                self.assertEqual((process.returncode, out), (1, ''), err)
+                self.check_message(err, f'has crashed ({number.name})', f'process {steady.pid} was let go', recording)
+                self.assertFalse(os.path.exists(report))
+                steady.check()
+                self.read_recording(recording)
+        self.assertEqual(len(os.listdir(self.directory)), len(CRASHES), os.listdir(self.directory))
+        steady.finish()
+
+    def read_recording(self, recording):
+        run = subprocess.run([mwlive.config.memwatch, 'report', recording, '--json', '-'], capture_output=True,
+                             text=True, check=True, timeout=mwlive.PATIENCE, stdin=subprocess.DEVNULL)
+        report = json.loads(run.stdout)
+        self.assertGreater(report['totals']['heap']['size']['count'], 0)
+        self.assertIn('cut', report)
+
+    def need_survival(self):
+        if mwlive.config.engine == 'trap' and not os.environ.get('MEMWATCH_TEST_TRAP_SURVIVES'):
+            self.skipTest('a breakpoint kills where nobody catches it')
+
+
+class Memory(Failures):
+    """memwatch is out of memory."""
+
+    def fail_at(self, steady, wish, *options):
+        environment = {**os.environ, 'LD_PRELOAD': failmalloc(), 'MEMWATCH_TEST_MALLOC': wish}
+        return self.run_it(steady.pid, '-d', 0.1, '--json', '-', '--quiet', *options, env=environment)
+
+    def judge(self, steady, run, wish):
+        """A right report, or one clear message; the target as it was."""
+        if run.returncode == 0:
+            report, = [json.loads(run.stdout)]
+            mwlive.check_report(self, report, complete=None)
+            self.assertLessEqual(run.stderr.count('\n'), 1, run.stderr)
+        else:
+            self.assertEqual((run.returncode, run.stdout), (1, ''), f'{wish}: {run.stderr}')
+            self.check_message(run.stderr)
+        try:
+            steady.check()
+        except AssertionError as failure:
+            raise AssertionError(f'call {wish}: {run.stderr}: {failure}') from failure
+
+    def count(self, steady):
+        """How many calls a whole run makes, and those before it attaches."""
+        counts = []
+        for options in ('-d', 0.1, '--json', '-'), ('--duration', 'x'):
+            environment = {**os.environ, 'LD_PRELOAD': failmalloc(), 'MEMWATCH_TEST_COUNT': self.path('count')}
+            self.run_it(steady.pid, '--quiet', *options, env=environment)
+            with open(self.path('count'), encoding='utf-8') as f:
+                counts.append(int(f.read()))
+        return counts[0]
+
+    def sweep(self, suffix):
+        """Each call, or a sample of them: an early one for each late one."""
+        steady = Steady(self)
+        count = self.count(steady)
+        self.assertGreater(count, 100)
+        end = time.monotonic() + SECONDS
+        tried = 0
+        results = {0: 0, 1: 0}
+        for number in (range(1, count + 200) if EVERY else self.sample(count)):
+            if not EVERY and time.monotonic() > end:
+                break
+            run = self.fail_at(steady, f'{number}{suffix}')
+            self.judge(steady, run, f'{number}{suffix}')
+            results[run.returncode] += 1
+            tried += 1
+            if EVERY and suffix == '+' and number > count and run.returncode == 0:
+                break
+        print(f'{tried} of {count} calls failed{" for good" if suffix else ""}: {results}', flush=True)
+        self.assertGreater(tried, 5)
+        self.assertGreater(results[1], 0)
+        steady.finish()
+
+    @staticmethod
+    def sample(count):
+        """All of them, in an order in which any beginning of it lies evenly over the whole."""
+        step, seen = count // 2 + 1, set()
+        while step:
+            for number in range(step, count + 1, step):
+                if number not in seen:
+                    seen.add(number)
+                    yield number
+            step //= 2
+
+    def test_one_call_fails(self):
+        self.sweep('')
+
+    def test_all_calls_fail_from_one_on(self):
+        self.sweep('+')
+
+    def test_address_space(self):
+        """RLIMIT_AS: the less there is, the sooner it fails; from some size on, it does not."""
+        steady = Steady(self)
+        codes = []
+        for mib in 10, 16, 24, 32, 48, 64, 80, 100, 120, 150, 200, 300, 500:
+            limit = mib << 20
+            run = self.run_it(steady.pid, '-d', 0.2, '--json', '-', '--quiet',
+                              preexec_fn=lambda n=limit: resource.setrlimit(resource.RLIMIT_AS, (n, n)))
+            codes.append(run.returncode)
+            if run.returncode == 127 or 'error while loading' in run.stderr:
+                continue  # not even the loader has room
+            self.judge(steady, run, f'{mib} MiB')
+        self.assertEqual(codes[-1], 0)
+        self.assertIn(1, codes)
+        steady.finish()
+
+
+class Outputs(Failures):
+    """Nothing can be written."""
+
+    def test_full_disk(self):
+        steady = Steady(self)
+        for options in ('-o', '/dev/full'), ('--json', '/dev/full'):
+            run = self.run_it(steady.pid, '-d', 0.3, '--quiet', *options)
+            self.assertEqual(run.returncode, 1)
+            self.check_message(run.stderr, '/dev/full')
+            steady.check()
+        with open('/dev/full', 'wb') as full:
+            run = self.run_it(steady.pid, '-d', 0.3, stdout=full)
+        self.assertEqual(run.returncode, 1)
+        self.check_message(run.stderr, 'standard output', 'No space left')
+        steady.check()
+        steady.finish()
+
+    def test_full_file_system(self):
+        """The disk is full in the midst of a recording: what was written stays good."""
+        place = self.path('small')
+        os.mkdir(place)
+        if subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=16k', 'none', place], check=False,
+                          capture_output=True).returncode != 0:
+            self.skipTest('no file system can be mounted')
+        self.addCleanup(subprocess.run, ['umount', '-l', place], check=False)
+        steady = Steady(self, 4, 50)
+        recording = os.path.join(place, 'r.mw')
+        run = self.run_it(steady.pid, '-d', 3, '--json', self.path('r.json'), '--quiet', '-o', recording)
+        self.assertEqual(run.returncode, 1)
+        self.check_message(run.stderr, recording, 'No space left')
+        steady.check()
+        steady.finish()
+
+    def test_closed_pipe(self):
+        steady = Steady(self)
+        reader, writer = os.pipe()
+        os.close(reader)
+        run = self.run_it(steady.pid, '-d', 0.3, stdout=writer)
+        os.close(writer)
+        self.assertEqual(run.returncode, 1)
+        self.check_message(run.stderr, 'standard output')
+        steady.check()
+        with subprocess.Popen(['head', '-1'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as head:
+            run = self.run_it(steady.pid, '-d', 0.3, stdout=head.stdin)
+            line, _ = head.communicate(timeout=mwlive.PATIENCE)
+        self.assertIn(f'(pid {steady.pid})', line)
+        self.assertIn(run.returncode, (0, 1))
+        steady.check()
+        steady.finish()
+
+    def test_closed_descriptors(self):
+        steady = Steady(self)
+        for closed in (0,), (1,), (2,), (0, 1, 2):
+            with self.subTest(closed):
+                redirections = ' '.join({0: '<&-', 1: '>&-', 2: '2>&-'}[fd] for fd in closed)
+                run = subprocess.run(['sh', '-c', f'exec "$@" {redirections}', 'sh',
+                                      *command(steady.pid, '-d', 0.3)], capture_output=True, text=True, check=False,
+                                     timeout=mwlive.PATIENCE)
+                self.assertEqual(run.returncode, 1 if 1 in closed else 0, run.stderr)
+                if closed == (1,):
+                    self.check_message(run.stderr, 'standard output', 'closed')
+                steady.check()
+        steady.finish()
+
+
+class Signals(Failures):
+    """Somebody wants memwatch to end, or to wait."""
+
+    def watch(self, steady, *options, **popen):
+        process = self.start(steady.pid, '--json', '-', '--quiet', *options, **popen)
+        steady.wait_for_hooks(process)
+        time.sleep(0.4)
+        return process
+
+    def test_those_that_end_the_window(self):
+        steady = Steady(self)
+        for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+            with self.subTest(number.name):
+                process = self.watch(steady)
+                process.send_signal(number)
+                out, err = process.communicate(timeout=mwlive.PATIENCE)
+                self.assertEqual((process.returncode, err), (0, ''))
+                self.assertEqual(json.loads(out)['window']['ended'], 'interrupt')
+                steady.check()
+        steady.finish()
+
+    def test_quit(self):
+        """At once: no report, and a recording that is whole."""
+        steady = Steady(self)
+        recording = self.path('quit.mw')
+        process = self.watch(steady, '-o', recording)
+        process.send_signal(signal.SIGQUIT)
+        out, err = process.communicate(timeout=mwlive.PATIENCE)
+        self.assertEqual((process.returncode, out), (1, ''))
+        self.check_message(err, 'interrupted before the report was written')
+        steady.check()
+        subprocess.run([mwlive.config.memwatch, 'report', recording], check=True, stdout=subprocess.DEVNULL,
+                       timeout=mwlive.PATIENCE)
+        steady.finish()
+
+    def test_interrupt_twice(self):
+        """Wherever the second one comes, the process is let go properly, and nothing of a report is half there."""
+        steady = Steady(self)
+        ends = {}
+        for wait in 0.31, 0.32, 0.34, 0.4, 0.5:
+            process = self.watch(steady)
+            process.send_signal(signal.SIGINT)
+            time.sleep(wait)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=mwlive.PATIENCE)
+            if process.returncode == 0:
+                json.loads(out)
+            else:
+                # Standard output keeps what was written to it until then.
+                self.assertRaises(ValueError, json.loads, out)
+                self.assertEqual(process.returncode, 1)
+                self.check_message(err.lstrip('\n'), 'interrupted')
+            ends[process.returncode] = ends.get(process.returncode, 0) + 1
+            steady.check()
+        print(ends, flush=True)
+        steady.finish()
+
+    def test_terminal(self):
+        """^Z does not make the process stand still; ^C ends the window."""
+        steady = Steady(self)
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execv(mwlive.config.memwatch, command(steady.pid, '--json', self.path('pty.json')))
+        text = b''
+
+        def read():
+            nonlocal text
+            with contextlib.suppress(OSError):
+                while more := os.read(terminal, 4096):
+                    text += more
+        reader = threading.Thread(target=read)
+        reader.start()
+        mwlive.wait_until(steady.hooked, 'memwatch plants its hooks')
+        time.sleep(0.3)
+        os.write(terminal, b'\x1a')
+        mwlive.wait_until(lambda: b'not suspended' in text, 'it says so')
+        self.assertNotIn(mwlive.state(pid), 'T')
+        steady.wait_for_work(20)
+        os.write(terminal, b'\x03')
+        _, status = os.waitpid(pid, 0)
+        os.close(terminal)
+        reader.join(mwlive.PATIENCE)
+        self.assertEqual(os.waitstatus_to_exitcode(status), 0, text)
+        with open(self.path('pty.json'), encoding='utf-8') as f:
+            self.assertEqual(json.load(f)['window']['ended'], 'interrupt')
+        steady.check()
+        steady.finish()
+
+
+class Limits(Failures):
+    def test_max_memory(self):
+        steady = Steady(self)
+        path = self.path('limit.mw')
+        run = self.run_it(steady.pid, '-d', 60, '--max-memory', '1M', '-o', path, '--json', self.path('live.json'))
+        self.assertEqual((run.returncode, run.stderr), (0, ''))
+        self.assertRegex(re.sub(r'\s+', ' ', run.stdout), r'memwatch itself reached 1\.0 MiB of memory')
+        with open(self.path('live.json'), encoding='utf-8') as f:
+            report = json.load(f)
+        mwlive.check_report(self, report)
+        self.assertEqual(report['window']['ended'], 'limit')
+        self.assertEqual(report['window']['limit'], {'of': 'memory', 'bytes': 1 << 20})
+        self.assertLess(report['window']['seconds'], 30)
+        steady.check()
+        again = subprocess.run([mwlive.config.memwatch, 'report', path, '--json', '-'], capture_output=True, text=True,
+                               check=True, timeout=mwlive.PATIENCE)
+        self.assertEqual(json.loads(again.stdout)['window'], report['window'])
+        run = self.run_it(steady.pid, '-d', 0.5, '--max-memory', '4G', '--json', '-', '--quiet')
+        report = json.loads(run.stdout)
+        self.assertEqual((report['window']['ended'], report['window']['limit']), ('duration', None))
+        steady.finish()
+
+    def test_wrong_limits(self):
+        for option, value in (('--max-memory', 'x'), ('--max-memory', '0'), ('--max-stopped', '0'),
+                              ('--max-stopped', '100')):
+            run = subprocess.run([mwlive.config.memwatch, '-p', '1', option, value], capture_output=True, text=True,
+                                 check=False, timeout=mwlive.PATIENCE)
+            self.assertEqual((run.returncode, run.stdout), (2, ''))
+            self.check_message(run.stderr, option, value)
+
+    def test_max_stopped(self):
+        """A process that does nothing but allocate stands still most of the time, under engine trap."""
+        steady = Steady(self, 1, 0)
+        began = time.monotonic()
+        run = self.run_it(steady.pid, '-d', 8, '--max-stopped', 2, '--json', '-', '--quiet')
+        self.assertEqual((run.returncode, run.stderr), (0, ''))
+        report = json.loads(run.stdout)
+        mwlive.check_report(self, report)
+        engine, window = report['engine'], report['window']
+        if engine['name'] == 'trap':
+            self.assertEqual(window['ended'], 'limit')
+            self.assertEqual(window['limit']['of'], 'stopped')
+            self.assertTrue(0.02 < window['limit']['share'] <= 1, window)
+            self.assertGreaterEqual(window['seconds'], 4.9)
+            self.assertGreater(engine['stopped_share'], 0.02)
+        else:
+            self.assertEqual((window['ended'], window['limit']), ('duration', None))
+        self.assertGreater(time.monotonic() - began, 4.9)
+        steady.check()
+        steady.finish()
+
+    def test_stopped_share(self):
+        """What it is of, and the parts of it."""
+        steady = Steady(self, 4)
+        run = self.run_it(steady.pid, '-d', 1, '--json', '-', '--quiet')
+        report = json.loads(run.stdout)
+        engine, window = report['engine'], report['window']
+        whole = window['seconds'] * 1e9 + engine['attach_ns'] + engine['detach_ns']
+        self.assertAlmostEqual(engine['stopped_share'], engine['stood_ns'] / whole, places=9)
+        self.assertGreaterEqual(engine['stood_ns'], engine['attach_ns'] + engine['detach_ns'])
+        self.assertLessEqual(engine['stood_ns'], whole)
+        if engine['name'] == 'jump':
+            self.assertEqual(engine['stood_ns'], engine['stopped_ns'])
+        steady.check()
+        steady.finish()
+
+
+if __name__ == '__main__':
+    mwlive.main()
