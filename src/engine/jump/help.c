@@ -139,7 +139,9 @@ static bool help_thread(void *context, uint32_t tid, pid_t *out, char name[17])
 	*out = found ? found : (pid_t)tid;
 	if (found && lives(process, found) && !(process->ended && process->window.ended == MW_END_EXEC)) {
 		mw_comm_read(process->pid, found, name);
-		return true;
+		/* Read before that is asked: a name that came by an exec is another program's. */
+		if (process->ended || !jump_has_execed(process))
+			return true;
 	}
 	/* A thread is born with its maker's name. */
 	snprintf(name, 17, "%s", process->name);

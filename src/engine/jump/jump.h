@@ -328,6 +328,8 @@ void jump_account_stop(struct jump_process *process, uint64_t ns);
 struct mw_error *jump_run_until(struct jump_engine *engine, uint64_t deadline_ns,
 				const volatile sig_atomic_t *interrupt) MW_MUST_CHECK;
 uint64_t jump_now(const struct jump_process *process);
+/* Does it run another program now? */
+bool jump_has_execed(const struct jump_process *process);
 /* A thread of the process that lives, for /proc and memory; the process id where none is known. */
 pid_t jump_live_tid(const struct jump_process *process);
 

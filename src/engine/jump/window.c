@@ -39,8 +39,8 @@ static void take_sample(struct jump_process *process, bool last)
 	options->sample(options->sample_context, process->pid, jump_live_tid(process), now, last);
 }
 
-/* Does it run another program now? Then our code, which it can't write to as it can to what is shared, is no more. */
-static bool has_execed(const struct jump_process *process)
+/* Our code, which it can't write to as it can to what is shared, is no more then. */
+bool jump_has_execed(const struct jump_process *process)
 {
 	uint64_t magic = 0;
 
@@ -73,7 +73,7 @@ static struct mw_error *look_alive(struct jump_process *process)
 		return jump_process_end(process,
 					!process->exiting && became_another(process) ? MW_END_EXEC : MW_END_EXIT);
 	}
-	if (has_execed(process) && !jump_has_exited(process))
+	if (jump_has_execed(process) && !jump_has_exited(process))
 		return jump_process_end(process, MW_END_EXEC);
 	return NULL;
 }
