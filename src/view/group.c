@@ -12,6 +12,9 @@
 #include <string.h>
 #include <xxhash.h>
 
+/* How a mapping's heap is called. */
+#define NO_HEAP "(none: a mapping)"
+
 /* The columns that tell blocks of one stack apart. */
 #define SPLITS_STACKS (1u << MW_COLUMN_HEAP | 1u << MW_COLUMN_TYPE | 1u << MW_COLUMN_THREAD | 1u << MW_COLUMN_SIZE)
 
@@ -60,7 +63,8 @@ static uint64_t value_of(const struct mw_group_tree *tree, size_t process_number
 	case MW_COLUMN_SIZE:
 		return value->number = cell->bytes;
 	case MW_COLUMN_HEAP:
-		value->text = mw_process_heap(process, cell->heap);
+		/* What mmap gave lies in no heap: that is known. */
+		value->text = cell->kind == MW_KIND_HEAP ? mw_process_heap(process, cell->heap) : NO_HEAP;
 		return key_of_text(tree->arena, &value->text);
 	case MW_COLUMN_THREAD:
 		thread = mw_process_thread(process, cell->thread);

@@ -294,7 +294,7 @@ static void test_filtered(void **state)
 	assert_string_equal(views->filter, "thread:worker or kind:vm-internal or size:3");
 	assert_amount(mw_sums_size(&views->groups->total), 5, 4439);
 	assert_amount(views->groups->total.fates[MW_FATE_AOFI], 1, 500);
-	assert_null(views->groups->rows[0].text); /* vm-internal: in none */
+	assert_string_equal(views->groups->rows[0].text, "(none: a mapping)");
 	assert_string_equal(views->groups->rows[1].text, "main");
 	assert_amount(mw_sums_size(&views->groups->rows[1].sums), 2, 203);
 	assert_string_equal(views->groups->rows[2].text, "arena 1");
@@ -302,6 +302,30 @@ static void test_filtered(void **state)
 	mw_views_destroy(views);
 	mw_cells_destroy(cells);
 	mw_filter_destroy(filter);
+}
+
+/* What lies in no heap is told from what lies in one that is not known. */
+static void test_heaps(void **state)
+{
+	struct mw_view_question question = {.by = {MW_COLUMN_HEAP}, .by_count = 1, .type = MW_FATE_ALL, .top = 9};
+	struct mw_cells *cells;
+	struct mw_views *views;
+	struct shop shop;
+
+	(void)state;
+	shop_init(&shop);
+	shop.process.heap_count = 2; /* "arena 1" has no name */
+	cells = cells_for(&question);
+	feed(cells, shop_fate(0x2000, 4096, RESERVE, MAIN_THREAD, 1000, 0));
+	feed(cells, shop_fate(0x20, 20, ORDER, MAIN_THREAD, 1000, 0));
+	feed(cells, shop_fate(0x10, 10, ORDER, MAIN_THREAD, 1000, 0));
+	views = views_of(&question, &shop, cells);
+	assert_int_equal(views->groups->row_count, 3);
+	assert_string_equal(views->groups->rows[0].text, "(none: a mapping)");
+	assert_string_equal(views->groups->rows[1].text, "main");
+	assert_null(views->groups->rows[2].text);
+	mw_views_destroy(views);
+	mw_cells_destroy(cells);
 }
 
 static void assert_sums_equal(const struct mw_sums *a, const struct mw_sums *b)
@@ -433,6 +457,7 @@ int main(void)
 		cmocka_unit_test(test_modules),  cmocka_unit_test(test_type_and_top),
 		cmocka_unit_test(test_kinds),    cmocka_unit_test(test_stacks_and_processes),
 		cmocka_unit_test(test_filtered), cmocka_unit_test(test_random),
+		cmocka_unit_test(test_heaps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
