@@ -13,11 +13,16 @@ struct mw_error *mw_survey_init(struct mw_survey *survey, const struct mw_arch *
 				bool track_vm)
 {
 	*survey = (struct mw_survey){.arch = arch, .pid = pid, .track_heap = track_heap, .track_vm = track_vm};
-	return mw_modules_create(&survey->modules);
+	MW_TRY(mw_modules_create(&survey->modules));
+	/* What will be changed in there has to be put back, whoever it is by then. */
+	mw_peek_hold(pid);
+	return NULL;
 }
 
 void mw_survey_deinit(struct mw_survey *survey)
 {
+	if (survey->modules)
+		mw_peek_let_go(survey->pid);
 	mw_hooks_deinit(&survey->hooks);
 	mw_modules_destroy(survey->modules);
 	free(survey->module_class);
@@ -31,6 +36,7 @@ struct mw_error *mw_survey_refresh(struct mw_survey *survey, pid_t tid, size_t *
 	struct mw_maps maps = {0};
 	struct mw_error *err = mw_maps_read(tid, &maps);
 
+	mw_peek_reopen(survey->pid);
 	if (!err)
 		err = mw_modules_refresh(survey->modules, tid, &maps, added, removed);
 	mw_maps_deinit(&maps);

@@ -1,12 +1,156 @@
 // SPDX-License-Identifier: MIT
-/* peek.c: a process's memory through process_vm_readv (peek.h). */
+/* peek.c: a process's memory through process_vm_readv, or through a file that was opened in time (peek.h). */
 #include "proc/peek.h"
 
+#include "proc/status.h"
+
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #define PAGE       4096u
 #define MAX_PIECES 32
+
+/* Processes whose memory is kept open. The lock is held for as long as a descriptor is used. */
+static struct {
+	pthread_mutex_t lock;
+	struct kept {
+		pid_t pid;
+		int fd; /* -1: it could not be opened */
+		size_t holders;
+	} * items;
+	size_t count;
+} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static struct kept *find_kept(pid_t pid)
+{
+	for (size_t i = 0; i < kept.count; i++)
+		if (kept.items[i].pid == pid)
+			return &kept.items[i];
+	return NULL;
+}
+
+static int open_memory(pid_t pid)
+{
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	return open(path, O_RDWR | O_CLOEXEC);
+}
+
+static struct kept *add_kept(pid_t pid)
+{
+	struct kept *items = realloc(kept.items, (kept.count + 1) * sizeof(*items));
+
+	if (!items)
+		return NULL;
+	kept.items = items;
+	items[kept.count] = (struct kept){.pid = pid, .fd = -1};
+	return &items[kept.count++];
+}
+
+static void replace(struct kept *item)
+{
+	int fd = open_memory(item->pid);
+
+	if (fd < 0)
+		return;
+	if (item->fd >= 0)
+		close(item->fd);
+	item->fd = fd;
+}
+
+void mw_peek_hold(pid_t pid)
+{
+	struct kept *item;
+
+	pthread_mutex_lock(&kept.lock);
+	item = find_kept(pid);
+	if (!item)
+		item = add_kept(pid);
+	if (item) {
+		item->holders++;
+		replace(item);
+	}
+	pthread_mutex_unlock(&kept.lock);
+}
+
+void mw_peek_reopen(pid_t pid)
+{
+	struct kept *item;
+
+	pthread_mutex_lock(&kept.lock);
+	item = find_kept(pid);
+	if (item)
+		replace(item);
+	pthread_mutex_unlock(&kept.lock);
+}
+
+void mw_peek_let_go(pid_t pid)
+{
+	struct kept *item;
+
+	pthread_mutex_lock(&kept.lock);
+	item = find_kept(pid);
+	if (item && --item->holders == 0) {
+		if (item->fd >= 0)
+			close(item->fd);
+		*item = kept.items[--kept.count];
+	}
+	if (kept.count == 0) {
+		free(kept.items);
+		kept.items = NULL;
+	}
+	pthread_mutex_unlock(&kept.lock);
+}
+
+/* The process of a thread, which anybody may ask for. */
+static pid_t process_of(pid_t tid)
+{
+	struct mw_status status;
+	struct mw_error *err = mw_status_read(tid, &status);
+	pid_t pid = err ? tid : status.tgid;
+
+	mw_error_destroy(err);
+	return pid;
+}
+
+/* As much as there is, by the way that was kept. */
+static size_t read_kept(pid_t tid, mw_addr addr, char *out, size_t size)
+{
+	pid_t pid = process_of(tid);
+	const struct kept *item;
+	size_t done = 0;
+
+	pthread_mutex_lock(&kept.lock);
+	item = find_kept(pid);
+	while (item && item->fd >= 0 && done < size) {
+		ssize_t got = pread(item->fd, out + done, size - done, (off_t)(addr + done));
+
+		if (got <= 0)
+			break;
+		done += (size_t)got;
+	}
+	pthread_mutex_unlock(&kept.lock);
+	return done;
+}
+
+bool mw_peek_kept_write(pid_t tid, mw_addr addr, const void *bytes, size_t size)
+{
+	pid_t pid = process_of(tid);
+	const struct kept *item;
+	bool done;
+
+	pthread_mutex_lock(&kept.lock);
+	item = find_kept(pid);
+	done = item && item->fd >= 0 && pwrite(item->fd, bytes, size, (off_t)addr) == (ssize_t)size;
+	pthread_mutex_unlock(&kept.lock);
+	return done;
+}
 
 /* One iovec a page: the kernel promises partial transfers only at their borders. */
 static size_t split_pages(mw_addr addr, size_t size, struct iovec *pieces)
@@ -30,7 +174,7 @@ static size_t split_pages(mw_addr addr, size_t size, struct iovec *pieces)
 
 size_t mw_peek_some(pid_t tid, mw_addr addr, void *out, size_t size)
 {
-	size_t done = 0;
+	size_t done = 0, more;
 
 	if (addr + size < addr) {
 		errno = EFAULT;
@@ -50,6 +194,11 @@ size_t mw_peek_some(pid_t tid, mw_addr addr, void *out, size_t size)
 			errno = EFAULT;
 			break;
 		}
+	}
+	if (done < size && errno == EPERM) {
+		more = read_kept(tid, addr + done, (char *)out + done, size - done);
+		done += more;
+		errno = more ? EFAULT : EPERM;
 	}
 	return done;
 }

@@ -16,4 +16,20 @@ size_t mw_peek_some(pid_t tid, mw_addr addr, void *out, size_t size);
 /* All of it, else false (errno says why). */
 bool mw_peek(pid_t tid, mw_addr addr, void *out, size_t size);
 
+/*
+ * Keep the way into a process's memory open (/proc/PID/mem): the right to it is asked for when it is opened. A process
+ * that memwatch has changed may take that right away (setuid, PR_SET_DUMPABLE), and must be put right all the same.
+ * From then on reads of it that are denied go that way. Each holder lets go once. For any thread; without a right, a
+ * descriptor or memory for it nothing is kept.
+ */
+void mw_peek_hold(pid_t pid);
+/* Open it anew, for one that is held: its memory may be another program's by now. Where that fails the old one stays.
+ */
+void mw_peek_reopen(pid_t pid);
+void mw_peek_let_go(pid_t pid);
+
+/* Write bytes, into read-only memory as well, by the way that was kept for the process of `tid`. False where none was,
+ * or where it failed. */
+bool mw_peek_kept_write(pid_t tid, mw_addr addr, const void *bytes, size_t size);
+
 #endif

@@ -4,6 +4,7 @@
 
 #include "target/remote.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,15 +65,17 @@ struct mw_error *mw_journal_adopt(struct mw_journal *journal, mw_addr addr, cons
 	return NULL;
 }
 
-/* A place that shows neither what was there nor what was planted belongs to somebody else now. `*there`: something of
- * what was planted is still in it. */
-static bool still_ours(const struct mw_patch *patch, pid_t tid, bool *there)
+/* A place that shows neither what was there nor what was planted belongs to somebody else now, one that is not mapped
+ * any more to nobody. `*there`: something of what was planted is still in it. `*denied`: it may not be looked at. */
+static bool still_ours(const struct mw_patch *patch, pid_t tid, bool *there, bool *denied)
 {
 	uint8_t now[MW_OOL_MAX];
 
-	*there = false;
-	if (mw_remote_read(tid, patch->addr, now, patch->size) != patch->size)
+	*there = *denied = false;
+	if (mw_remote_read(tid, patch->addr, now, patch->size) != patch->size) {
+		*denied = errno == EPERM;
 		return false;
+	}
 	for (size_t i = 0; i < patch->size; i++)
 		if (now[i] != patch->planted[i] && now[i] != patch->original[i])
 			return false;
@@ -83,11 +86,12 @@ static bool still_ours(const struct mw_patch *patch, pid_t tid, bool *there)
 static struct mw_error *undo(const struct mw_patch *patch, pid_t tid)
 {
 	uint8_t now[MW_OOL_MAX];
-	bool there;
+	bool there, denied, ours = still_ours(patch, tid, &there, &denied);
 
-	if (!still_ours(patch, tid, &there))
-		return NULL;
-	if (!there)
+	if (denied)
+		return mw_error_create(MW_ERROR_DENIED, EPERM, "the code at 0x%llx of thread %d can't be put back",
+				       (unsigned long long)patch->addr, tid);
+	if (!ours || !there)
 		return NULL;
 	MW_TRY(mw_remote_poke(tid, patch->addr, patch->original, patch->size));
 	MW_TRY(mw_remote_read_all(tid, patch->addr, now, patch->size));

@@ -29,6 +29,8 @@ struct mw_error *mw_remote_write(pid_t tid, mw_addr addr, const void *bytes, siz
 
 	if (done == (ssize_t)size)
 		return NULL;
+	if (done < 0 && errno == EPERM && mw_peek_kept_write(tid, addr, bytes, size))
+		return NULL;
 	return mw_error_create(done < 0 && errno == ESRCH ? MW_ERROR_GONE : MW_ERROR_DATA, done < 0 ? errno : 0,
 			       "cannot write %zu bytes at 0x%llx of thread %d", size, (unsigned long long)addr, tid);
 }
@@ -83,6 +85,9 @@ struct mw_error *mw_remote_poke(pid_t tid, mw_addr addr, const void *bytes, size
 	}
 	errnum = errno;
 	if (size == 0 || (errnum == ESRCH && write_by_file(tid, addr, from, size)))
+		return NULL;
+	/* To a tracer of a process that has become another's (setuid), the kernel says EIO. */
+	if (mw_peek_kept_write(tid, addr, from, size))
 		return NULL;
 	return mw_error_create(errnum == ESRCH ? MW_ERROR_GONE : MW_ERROR_SYSTEM, errnum,
 			       "cannot write to address 0x%llx of thread %d", (unsigned long long)addr, tid);

@@ -142,22 +142,33 @@ static struct mw_error *remove_all(struct jump_process *process)
 	return first_of(first_of(NULL, err), released);
 }
 
+struct mw_error *jump_window_end(struct jump_process *process)
+{
+	if (process->ended || process->window_closed)
+		return NULL;
+	if (process->windowed && !process->window.length_ns)
+		process->window.length_ns = jump_now(process);
+	if (!process->mapped && !process->journal.count)
+		return NULL;
+	/* In this order: a guard that is off while recording is on is a forked child's. */
+	if (process->shared.base)
+		__atomic_store_n(&jump_control(&process->shared)->recording, 0, __ATOMIC_RELEASE);
+	MW_TRY(jump_guard_set(process, jump_live_tid(process), MW_STUB_GUARD_ENDING));
+	process->window_closed = true;
+	return NULL;
+}
+
 struct mw_error *jump_process_detach(struct jump_process *process, enum mw_window_end end)
 {
-	struct mw_error *err = NULL;
+	struct mw_error *err = NULL, *guarded;
 
 	if (process->ended)
 		return NULL;
 	if (process->quiesce.standing)
 		err = first_of(err, mw_quiesce_end(&process->quiesce));
-	if (process->windowed)
-		process->window.length_ns = jump_now(process);
-	if (process->mapped || process->journal.count) {
-		/* In this order: a guard that is off while recording is on is a forked child's. */
-		if (process->shared.base)
-			__atomic_store_n(&jump_control(&process->shared)->recording, 0, __ATOMIC_RELEASE);
-		err = first_of(err, jump_guard_set(process, jump_live_tid(process), MW_STUB_GUARD_ENDING));
+	guarded = jump_window_end(process);
+	/* What stands in the way of both is told better by the second. */
+	if (process->mapped || process->journal.count)
 		err = first_of(err, remove_all(process));
-	}
-	return first_of(jump_process_end(process, end), err);
+	return first_of(jump_process_end(process, end), first_of(err, guarded));
 }
