@@ -131,6 +131,11 @@ static struct mw_error *detach_all(struct jump_engine *engine, enum mw_window_en
 {
 	struct mw_error *first = NULL;
 
+	/* All windows end at one time: to take everything out of a process, and read what is left, takes a while. Where
+	 * that can't be done now it is tried again. */
+	for (size_t i = 0; i < engine->process_count; i++)
+		if (!engine->processes[i]->quiesce.standing)
+			mw_error_destroy(jump_window_end(engine->processes[i]));
 	for (size_t i = 0; i < engine->process_count; i++) {
 		struct mw_error *err = jump_process_detach(engine->processes[i], end);
 

@@ -61,9 +61,10 @@ struct jump_process {
 	pid_t pid;
 	int pidfd;
 	struct mw_event_sink sink;
-	bool launched; /* stands before its exec, or its loader is at work */
-	bool windowed; /* the window has begun */
-	bool ended;    /* … and is over; nothing of ours is left in the process, or it is no more */
+	bool launched;      /* stands before its exec, or its loader is at work */
+	bool windowed;      /* the window has begun */
+	bool window_closed; /* … and nothing is recorded any more */
+	bool ended;         /* … and is over; nothing of ours is left in the process, or it is no more */
 	bool installed;
 	bool launched_by_us; /* memwatch is its parent */
 	bool exiting;        /* a thread of it has called _exit */
@@ -285,6 +286,8 @@ void jump_children_heard(struct jump_process *process);
 void jump_children_sweep(struct jump_process *process);
 
 /* detach.c */
+/* The recorder is turned off: what comes now is not of the window. */
+struct mw_error *jump_window_end(struct jump_process *process) MW_MUST_CHECK;
 struct mw_error *jump_process_detach(struct jump_process *process, enum mw_window_end end) MW_MUST_CHECK;
 /* The process is no more, or is another program now. */
 struct mw_error *jump_process_end(struct jump_process *process, enum mw_window_end end) MW_MUST_CHECK;
