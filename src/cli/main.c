@@ -7,8 +7,8 @@
 #include "cli/outfile.h"
 #include "cli/record.h"
 #include "cli/report.h"
-#include "cli/standby.h"
 #include "cli/self.h"
+#include "cli/standby.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -60,6 +60,8 @@ static struct mw_error *run_record(int argc, char **argv)
 	struct mw_cli_options options;
 	struct mw_error *err;
 
+	/* Before all else: a Ctrl-C that comes at once ends the window as any does. */
+	mw_self_prepare();
 	MW_TRY(mw_cli_options_parse(argc, argv, &options));
 	if (options.action == MW_CLI_HELP)
 		err = print(mw_cli_help);

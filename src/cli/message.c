@@ -2,6 +2,8 @@
 /* message.c: what memwatch says on standard error. */
 #include "cli/message.h"
 
+#include <errno.h>
+
 void mw_cli_put_clean(FILE *out, const char *text)
 {
 	for (; *text; text++)
@@ -23,6 +25,8 @@ enum mw_cli_status mw_cli_report_error(struct mw_error *err)
 	if (mw_error_hint_text(err)) {
 		fputs(". ", stderr);
 		mw_cli_put_clean(stderr, mw_error_hint_text(err));
+	} else if (mw_error_errno(err) == EMFILE) {
+		fputs(". Raise the limit of open files: ulimit -n 1024", stderr);
 	}
 	fputc('\n', stderr);
 	setvbuf(stderr, NULL, _IONBF, 0);

@@ -396,6 +396,7 @@ static struct mw_error *record(struct run *run)
 						     run->options->output),
 				     "Give them different names");
 	/* What can go wrong without a process is tried before one is touched. */
+	MW_TRY(mw_self_check_files());
 	MW_TRY(mw_outputs_open(&run->outputs, run->options));
 	if (run->options->output)
 		MW_TRY(mw_store_create(run->options->output, &run->writer));
@@ -431,7 +432,6 @@ struct mw_error *mw_cli_record(const struct mw_cli_options *options)
 	struct run run = {.options = options, .launch = {.go_fd = -1, .error_fd = -1}};
 	struct mw_error *err;
 
-	mw_self_prepare();
 	mw_progress_init(&run.progress, !options->quiet);
 	err = record(&run);
 	/* That a process could not be let go is worse than whatever came before. */

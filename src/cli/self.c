@@ -6,6 +6,7 @@
 
 #include <memwatch/engine.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stddef.h>
@@ -16,6 +17,8 @@
 
 /* timeout(1) and terminals may send a signal twice: what comes within this time counts as one. */
 #define SAME_SIGNAL_NS 300000000ULL
+/* Open files that a small process is watched with; each of its libraries may be one more. */
+#define LEAST_FILES 32
 
 static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXFSZ, SIGUSR1, SIGTSTP, SIGTTIN, SIGTTOU};
 #define WATCHED (sizeof(watched) / sizeof(watched[0]))
@@ -149,6 +152,18 @@ void mw_self_prepare(void)
 		setrlimit(RLIMIT_NOFILE, &raised);
 	}
 	prepared = true;
+}
+
+struct mw_error *mw_self_check_files(void)
+{
+	struct rlimit files;
+	struct mw_error *err;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= LEAST_FILES)
+		return NULL;
+	err = mw_error_create(MW_ERROR_SYSTEM, EMFILE, "memwatch may have %llu files open, and needs more",
+			      (unsigned long long)files.rlim_cur);
+	return mw_error_hint(err, "Raise the limit: ulimit -n 1024");
 }
 
 const volatile sig_atomic_t *mw_self_interrupted(void)

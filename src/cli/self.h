@@ -9,6 +9,7 @@
 #ifndef MW_CLI_SELF_H
 #define MW_CLI_SELF_H
 
+#include <memwatch/error.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,6 +24,8 @@ void mw_self_guard_descriptors(void);
  * before mw_self_reporting().
  */
 void mw_self_prepare(void);
+/* May memwatch open as many files as it needs at least? To be asked after mw_self_prepare(). Errors: SYSTEM. */
+struct mw_error *mw_self_check_files(void) MW_MUST_CHECK;
 
 /* Where nothing is attached: a reader that goes, or a file that may grow no further (ulimit -f), is an error of
  * writing. */

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Everything that memwatch must refuse: with one message, the right status, and nothing touched."""
 import os
+import resource
 import shutil
 import signal
 import stat
@@ -213,6 +214,13 @@ def test_valgrind():
         refuse_translated(child.pid, "valgrind")
         child.kill()
         child.wait()
+
+
+def test_few_files():
+    target = sleeper().pid
+    for most in (5, 6, 12, 31):
+        refuse(1, ["Too many open files|may have .* files open", "ulimit -n"], "-p", target, "-d", 1, target=target,
+               preexec_fn=lambda most=most: resource.setrlimit(resource.RLIMIT_NOFILE, (most, most)))
 
 
 def test_launched_valgrind():
