@@ -4,6 +4,7 @@
 
 #include "cli/careful.h"
 #include "cli/keeper.h"
+#include "cli/message.h"
 #include "proc/maps.h"
 #include "proc/status.h"
 #include "view/summary.h"
@@ -67,6 +68,7 @@ struct mw_error *mw_recorder_init(struct mw_recorder *recorder, pid_t pid)
 	*recorder = (struct mw_recorder){.pid = pid};
 	mw_program_read(pid, &recorder->program);
 	MW_TRY(init_track(recorder));
+	mw_perf_place_init(&recorder->jit, pid);
 	identify(recorder);
 	recorder->identified = true;
 	return NULL;
@@ -95,6 +97,7 @@ struct mw_error *mw_recorder_init_launched(struct mw_recorder *recorder, pid_t p
 {
 	*recorder = (struct mw_recorder){.pid = pid, .launched = true};
 	MW_TRY(init_track(recorder));
+	mw_perf_place_init(&recorder->jit, pid);
 	if (!expect(recorder, path, command, count)) {
 		mw_recorder_deinit(recorder);
 		return mw_error_nomem();
@@ -108,6 +111,7 @@ void mw_recorder_deinit(struct mw_recorder *recorder)
 	mw_space_deinit(&recorder->start);
 	mw_space_deinit(&recorder->end);
 	mw_space_ranges_deinit(&recorder->before);
+	mw_perf_place_deinit(&recorder->jit);
 	free(recorder->comm);
 	free(recorder->exe);
 	free_command(recorder->command, recorder->command_count);
@@ -271,6 +275,7 @@ struct mw_error *mw_recorder_before(struct mw_recorder *recorder)
 		return NULL;
 	if (became_another(recorder)) {
 		mw_program_read(recorder->pid, &recorder->program);
+		mw_perf_place_init(&recorder->jit, recorder->pid);
 		identify(recorder);
 		mw_recorder_sample(recorder, recorder->pid, 0, false, NULL);
 		mw_recorder_look(recorder, false);
@@ -336,11 +341,6 @@ struct mw_amount mw_recorder_impacting(const struct mw_recorder *recorder)
 	return (struct mw_amount){heap.impacting.count + vm.impacting.count, heap.impacting.bytes + vm.impacting.bytes};
 }
 
-static void on_progress(void *context, size_t done, size_t total)
-{
-	mw_progress_symbols(context, done, total);
-}
-
 bool mw_recorder_stats(const struct mw_recorder *recorder, const struct mw_recorder_view *view,
 		       struct mw_engine_stats *out)
 {
@@ -356,10 +356,36 @@ bool mw_recorder_stats(const struct mw_recorder *recorder, const struct mw_recor
 	return true;
 }
 
+static void on_progress(void *context, size_t done, size_t total)
+{
+	mw_progress_symbols(context, done, total);
+}
+
+static bool has_nameless_code(const struct mw_report *report)
+{
+	for (size_t i = 0; i < report->stack_count; i++)
+		for (size_t j = 0; j < report->stacks[i].frame_count; j++)
+			if (!report->stacks[i].frames[j].module)
+				return true;
+	return false;
+}
+
+/* Where code in no file has no name, and something was amiss with the list of them. Takes `err`. */
+static void tell_names(struct mw_error *err, const struct mw_perf_map *names, const struct mw_report *report)
+{
+	if ((err || names->cut) && has_nameless_code(report)) {
+		fputs("memwatch: names of code in no file: ", stderr);
+		mw_cli_put_clean(stderr, err ? mw_error_text(err) : "the list is too long, the older ones are missing");
+		fputc('\n', stderr);
+	}
+	mw_error_destroy(err);
+}
+
 struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const struct mw_recorder_view *view,
 				    struct mw_report **out)
 {
 	const struct mw_engine_ops *ops = view->engine->ops;
+	struct mw_engine_stats stats;
 	struct mw_summary_input input = {
 		.track = recorder->track,
 		.pid = recorder->pid,
@@ -386,13 +412,13 @@ struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const st
 	const struct mw_space_input space = {
 		.start = recorder->start.taken ? &start : NULL,
 		.end = recorder->end.taken ? &end : NULL,
-	struct mw_engine_stats stats;
 		.before = recorder->before.items,
 		.before_count = recorder->before.count,
 		.at_end = true,
 		.track_vm = view->track_vm,
 	};
-	struct mw_error *err;
+	struct mw_perf_map names = {.count = 0};
+	struct mw_error *err, *unnamed;
 	const char *reason;
 
 	if (space.start || space.end)
@@ -404,7 +430,9 @@ struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const st
 	MW_TRY(mw_view_modules_of(modules, &view_modules, &input.module_count));
 	input.modules = view_modules;
 	err = mw_symbolizer_create(modules, &symbolizer);
+	unnamed = err ? NULL : mw_perf_map_read(&recorder->jit, &names);
 	if (!err) {
+		mw_symbolizer_set_names(symbolizer, &names);
 		symbols = mw_view_symbols_of(symbolizer);
 		symbols = mw_careful_symbols(&careful, &symbols);
 		if (recorder->keeper)
@@ -412,8 +440,16 @@ struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const st
 		input.symbols = &symbols;
 		err = mw_summary_create(&input, out);
 	}
+	if (!err)
+		tell_names(unnamed, &names, *out);
+	else
+		mw_error_destroy(unnamed);
+	if (careful.crashed && !err)
+		fputs("memwatch: reading symbols has failed: the report goes without the names that were still to come\n",
+		      stderr);
 	if (!careful.crashed)
 		mw_symbolizer_destroy(symbolizer);
+	mw_perf_map_deinit(&names);
 	free(view_modules);
 	return err;
 }

@@ -8,6 +8,7 @@
 
 #include "cli/progress.h"
 #include "cli/space.h"
+#include "proc/perf_map.h"
 #include "proc/program.h"
 #include "track/track.h"
 
@@ -20,6 +21,7 @@ struct mw_recorder {
 	pid_t pid;
 	bool launched;
 	struct mw_program program; /* what it was at first; not known of a command */
+	struct mw_perf_place jit;  /* where it says what code in no file is called */
 	bool identified;           /* comm, exe and command are the process's own, not what was expected */
 	char *comm, *exe;
 	char **command;
@@ -71,15 +73,15 @@ struct mw_recorder_view {
 	const char *reason;
 	bool track_heap, track_vm;
 	uint32_t depth;
+	uint64_t max_memory; /* of memwatch's own, bytes; 0: no limit */
 	struct mw_progress *progress;
 };
-	uint64_t max_memory; /* of memwatch's own, bytes; 0: no limit */
 
-/* The report on the process's window; after detach, before the engine's destroy. */
-struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const struct mw_recorder_view *view,
 /* The engine's figures, with those of memwatch's own. False: there are none. */
 bool mw_recorder_stats(const struct mw_recorder *recorder, const struct mw_recorder_view *view,
 		       struct mw_engine_stats *out);
+/* The report on the process's window; after detach, before the engine's destroy. */
+struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const struct mw_recorder_view *view,
 				    struct mw_report **out) MW_MUST_CHECK;
 
 #endif

@@ -16,47 +16,65 @@
 
 #define TRIES 8
 
-/* Where openat2 is missing or filtered: links may lead out of the root, which the caller's checks must catch. */
-static int open_plain(pid_t tid, const char *path)
+/* Is that root ours? Then links lead where they lead us. */
+static bool is_own_root(int root)
 {
-	char *full = NULL;
-	int saved, fd;
+	struct stat theirs, ours;
 
-	if (asprintf(&full, "/proc/%d/root/%s", (int)tid, path) < 0) {
-		errno = ENOMEM;
-		return -1;
-	}
-	fd = open(full, O_PATH | O_CLOEXEC);
-	saved = errno;
-	free(full);
-	errno = saved;
-	return fd;
+	return fstat(root, &theirs) == 0 && stat("/", &ours) == 0 && theirs.st_dev == ours.st_dev &&
+	       theirs.st_ino == ours.st_ino;
 }
 
-/* A place holder (O_PATH) for the file; nothing is opened by it. */
-static int open_place(pid_t tid, const char *path)
+/* Where openat2 is missing or filtered (before Linux 5.6): links of another root would lead into ours. */
+static int open_plain(int root, const char *path, int flags)
 {
-	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
-	char name[40];
-	int root, saved;
+	if (!is_own_root(root)) {
+		errno = ENOSYS;
+		return -1;
+	}
+	while (*path == '/')
+		path++;
+	return openat(root, path, flags);
+}
+
+/* A place holder (O_PATH) for the file; nothing is opened by it. Neither are links of /proc followed, which lead
+ * anywhere. */
+static int place_at(int root, const char *path, bool plain)
+{
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC | (plain ? O_NOFOLLOW : 0),
+			       .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
 	long fd = -1;
 
-	(void)snprintf(name, sizeof(name), "/proc/%d/root", (int)tid);
-	root = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root < 0)
-		return -1;
 	/* EAGAIN: something was renamed meanwhile, and ".." could not be trusted. */
 	for (int i = 0; i < TRIES; i++) {
 		fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
 		if (fd >= 0 || errno != EAGAIN)
 			break;
 	}
+	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
+		return open_plain(root, path, (int)how.flags);
+	return (int)fd;
+}
+
+static int open_place(pid_t tid, const char *path)
+{
+	int root = mw_root_directory(tid), fd, saved;
+
+	if (root < 0)
+		return -1;
+	fd = place_at(root, path, false);
 	saved = errno;
 	close(root);
-	if (fd < 0 && (saved == ENOSYS || saved == EPERM))
-		return open_plain(tid, path);
 	errno = saved;
-	return (int)fd;
+	return fd;
+}
+
+int mw_root_directory(pid_t tid)
+{
+	char name[40];
+
+	(void)snprintf(name, sizeof(name), "/proc/%d/root", (int)tid);
+	return open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
 static int reopen_regular(int place)
@@ -90,6 +108,11 @@ static int reopen_and_close(int place)
 int mw_root_open(pid_t tid, const char *path)
 {
 	return reopen_and_close(open_place(tid, path));
+}
+
+int mw_root_open_at(int root, const char *path, bool plain)
+{
+	return reopen_and_close(place_at(root, path, plain));
 }
 
 int mw_root_open_link(const char *path)

@@ -19,6 +19,12 @@
  */
 int mw_root_open(pid_t tid, const char *path);
 
+/* The root directory of a process or thread, as a place holder (O_PATH), or -1 with errno. To be closed. */
+int mw_root_directory(pid_t tid);
+
+/* As mw_root_open, from such a root. `plain`: the path's last part is not to be a link (ENXIO). */
+int mw_root_open_at(int root, const char *path, bool plain);
+
 /*
  * Is there a file of this inode at `path` inside the root of a process? The device is not compared:
  * what /proc/PID/maps says and what stat says differ on overlayfs and btrfs.

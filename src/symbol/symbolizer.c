@@ -2,10 +2,12 @@
 /* symbolizer.c: modules opened when they are first asked about, and what has been found out about addresses. */
 #include "symbol/symbolizer.h"
 
+#include "proc/perf_map.h"
 #include "symbol/demangle.h"
 #include "symbol/symbolizer_debug.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* What is known of one address. */
 struct answer {
@@ -17,6 +19,7 @@ struct answer {
 
 struct mw_symbolizer {
 	const struct mw_modules *modules;
+	const struct mw_perf_map *names; /* of code in no file; NULL: none */
 	struct slot {
 		bool tried;
 		struct mw_debug *debug; /* NULL: tried in vain */
@@ -48,6 +51,11 @@ void mw_symbolizer_destroy(struct mw_symbolizer *symbolizer)
 	free(symbolizer->slots);
 	free(symbolizer->answers);
 	free(symbolizer);
+}
+
+void mw_symbolizer_set_names(struct mw_symbolizer *symbolizer, const struct mw_perf_map *names)
+{
+	symbolizer->names = names;
 }
 
 static uint64_t hash(uint32_t number, mw_addr addr, bool is_return)
@@ -135,6 +143,21 @@ static bool add_symbol(const struct mw_debug_symbol *symbol, uint64_t vaddr, str
 	return name && mw_frame_list_add(list, name, NULL, 0, vaddr - symbol->start, false);
 }
 
+/* Code in no file that the program has named. `*found` where it has. */
+static bool add_named(const struct mw_symbolizer *symbolizer, mw_addr addr, bool is_return, struct mw_frame_list *list,
+		      bool *found)
+{
+	const struct mw_perf_name *named =
+		symbolizer->names ? mw_perf_map_find(symbolizer->names, is_return && addr ? addr - 1 : addr) : NULL;
+	char *name;
+
+	*found = named != NULL;
+	if (!named)
+		return true;
+	name = strdup(named->name);
+	return name && mw_frame_list_add(list, name, NULL, 0, addr - named->from, false);
+}
+
 static bool resolve(struct mw_symbolizer *symbolizer, uint32_t number, mw_addr addr, bool is_return,
 		    struct mw_frame_list *list)
 {
@@ -144,8 +167,12 @@ static bool resolve(struct mw_symbolizer *symbolizer, uint32_t number, mw_addr a
 	uint64_t code = is_return && vaddr ? vaddr - 1 : vaddr;
 	struct mw_debug_symbol symbol;
 	struct mw_debug *debug;
-	bool has_symbol, found;
+	bool has_symbol, found = false;
 
+	if ((!module || !module->elf) && !add_named(symbolizer, addr, is_return, list, &found))
+		return false;
+	if (found)
+		return true;
 	if (!open_module(symbolizer, number, &debug))
 		return false;
 	if (!debug)

@@ -20,6 +20,7 @@ struct mw_symbol_frame {
 };
 
 struct mw_symbolizer;
+struct mw_perf_map;
 
 /* `modules` must outlive the symbolizer. */
 struct mw_error *mw_symbolizer_create(const struct mw_modules *modules, struct mw_symbolizer **out) MW_MUST_CHECK;
@@ -32,6 +33,9 @@ void mw_symbolizer_destroy(struct mw_symbolizer *symbolizer);
  */
 struct mw_error *mw_symbolizer_resolve(struct mw_symbolizer *symbolizer, uint32_t number, mw_addr addr, bool is_return,
 				       const struct mw_symbol_frame **frames, size_t *count) MW_MUST_CHECK;
+/* What the program itself calls code in no file (proc/perf_map.h), to be asked for code in modules without elf. Must
+ * outlive the symbolizer; NULL: nothing is known. */
+void mw_symbolizer_set_names(struct mw_symbolizer *symbolizer, const struct mw_perf_map *names);
 /* Where the module's debug information comes from: static text as "embedded", "/usr/lib/debug/….debug",
  * "debuginfod", "only symbols", "none". Good as long as the symbolizer. */
 const char *mw_symbolizer_source(struct mw_symbolizer *symbolizer, uint32_t number);

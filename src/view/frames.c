@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Where code in no file is, if it has a name all the same. */
+static const char no_file[] = "[jit]";
+
 struct framed_module {
 	const char *path; /* in the arena; NULL: nothing is known of it */
 	uint64_t base;
@@ -82,10 +85,10 @@ static struct mw_error *add_frames(struct mw_framer *framer, const struct mw_raw
 
 	if (raw->module < framer->module_count && framer->modules[raw->module].path)
 		module = &framer->modules[raw->module];
-	if (!module || !framer->symbols)
+	if (!framer->symbols)
 		return add_bare(framer, module, raw->addr);
 	MW_TRY(framer->symbols->resolve(framer->symbols->context, raw->module, raw->addr, &symbols, &count));
-	if (!count)
+	if (!count || (!module && !symbols[0].function))
 		return add_bare(framer, module, raw->addr);
 	for (size_t i = 0; i < count; i++) {
 		struct mw_report_frame *frame = append(framer);
@@ -93,7 +96,7 @@ static struct mw_error *add_frames(struct mw_framer *framer, const struct mw_raw
 		if (!frame)
 			return mw_error_nomem();
 		frame->function = mw_arena_string(framer->arena, symbols[i].function);
-		frame->module = module->path;
+		frame->module = module ? module->path : no_file;
 		frame->offset = symbols[i].offset;
 		frame->address = raw->addr;
 		frame->file = mw_arena_string(framer->arena, symbols[i].file);

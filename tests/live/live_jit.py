@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: MIT
+"""Code in no file: stacks are right down to its first frame, and that has the name that the program gives it."""
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import mwlive
+
+CODE = bytes.fromhex('554889e54889f84889f7ffd05dc3')
+HOT = 'LazyCompile:*hot /app/@scope/main.js:12:3'
+
+# Buffers are native memory, and come and go all the time.
+SCRIPT = '''
+const kept = [];
+function keepOne(i) { kept[i % 5000] = Buffer.allocUnsafeSlow(2000 + i % 100); }
+function work() { for (let i = 0; i < 3000; i++) keepOne(i); setTimeout(work, 5); }
+work();
+process.stdout.write('ready\\n');
+'''
+
+
+def map_of(pid):
+    return f'/tmp/perf-{pid}.map'
+
+
+def frames_by_size(test, report, bytes_each):
+    """The frames of the one stack that allocated blocks of that size."""
+    found = [s for s in report['stacks'] if s['size'] == {'count': 100, 'bytes': 100 * bytes_each}]
+    test.assertEqual(len(found), 1, report['stacks'])
+    return found[0]
+
+
+class Jit(unittest.TestCase):
+    def check(self, report, names):
+        for i, name in enumerate(names):
+            stack = frames_by_size(self, report, 100 + i)
+            native, made = stack['frames'][0], stack['frames'][-1]
+            self.assertEqual((len(stack['frames']), stack['cut']), (2, 'no unwind information'))
+            self.assertEqual(native['function'], 'native_alloc')
+            self.assertEqual((made['module'], made['function']), ('[jit]' if name else None, name))
+            if name:
+                # Behind its call.
+                self.assertEqual(made['offset'], 12)
+
+    def watch(self, *arguments, before=None):
+        target = mwlive.Target(self, 'jitted', *arguments)
+        if before:
+            before(target.pid)
+        watch = mwlive.Watch(self, target.pid, options=('-o', self.recording))
+        target.go()
+        target.done()
+        watch.process.send_signal(signal.SIGINT)
+        _, err = watch.process.communicate(timeout=mwlive.PATIENCE)
+        self.assertEqual(watch.process.returncode, 0, err)
+        report = mwlive.load_reports(watch.json)[0]
+        mwlive.check_report(self, report)
+        # The whole page of code that it made is as it was.
+        page = mwlive.read_memory(target.pid, target.answer['hot.address'], 4096)
+        self.assertEqual(page, (CODE.ljust(64, b'\0') * 3).ljust(4096, b'\0'))
+        target.finish()
+        return report, err.decode()
+
+    def setUp(self):
+        self.directory = tempfile.mkdtemp(prefix='mwlive-jit-')
+        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+        self.recording = os.path.join(self.directory, 'jit.mw')
+
+    def again(self):
+        run = subprocess.run([mwlive.config.memwatch, 'report', self.recording, '--json', '-'], check=True,
+                             capture_output=True, timeout=mwlive.PATIENCE)
+        return json.loads(run.stdout)
+
+    def test_names(self):
+        """The later of two names counts; a hostile one is repaired; what has none has none. Recordings keep them."""
+        report, err = self.watch()
+        self.assertEqual(err, '')
+        names = (HOT, '\x1b[31mred\ufffd\ufffd', None)
+        self.check(report, names)
+        self.check(self.again(), names)
+        text = subprocess.run([mwlive.config.memwatch, 'report', self.recording], check=True, capture_output=True,
+                              timeout=mwlive.PATIENCE).stdout
+        self.assertIn(('[jit]!' + HOT + '+0xc').encode(), text)
+        self.assertNotIn(b'\x1b', text)
+        self.assertIn('\\x1b[31mred\ufffd\ufffd', text.decode())
+
+    def test_no_map(self):
+        report, err = self.watch('-')
+        self.assertEqual(err, '')
+        self.check(report, (None, None, None))
+
+    def refuse(self, make, word):
+        def before(pid):
+            self.addCleanup(remove, map_of(pid))
+            remove(map_of(pid))
+            make(map_of(pid), pid)
+        report, err = self.watch('-', before=before)
+        self.check(report, (None, None, None))
+        self.assertIn(word, err)
+        self.assertEqual(err.count('\n'), 1)
+
+    def test_refused(self):
+        """What is no plain file, or another's, is neither believed nor waited for."""
+        self.refuse(lambda path, pid: os.mkfifo(path), 'is not a file')
+        self.refuse(lambda path, pid: os.symlink('/etc/passwd', path), 'is not a file')
+        self.refuse(lambda path, pid: os.mkdir(path), 'is not a file')
+
+    @unittest.skipUnless(os.geteuid() == 0, 'needs root')
+    def test_of_another(self):
+        def make(path, _pid):
+            with open(path, 'w', encoding='utf-8') as f:
+                f.write('0 ffffffffffffffff lie\n')
+            os.chown(path, 65534, 65534)
+        self.refuse(make, 'belongs to user 65534')
+
+    @unittest.skipUnless(shutil.which('node'), 'node is not installed')
+    def test_node(self):
+        """Node, with its JIT at work: it goes on, and stacks are native down to code of V8's own."""
+        node = subprocess.Popen([shutil.which('node'), '--perf-basic-prof', '-e', SCRIPT], stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, cwd=self.directory)
+        self.addCleanup(mwlive.kill_quietly, node)
+        self.addCleanup(remove, map_of(node.pid))
+        self.assertEqual(node.stdout.readline(), b'ready\n')
+        mwlive.wait_until(lambda: named(node.pid), 'node writes its map')
+        out = os.path.join(self.directory, 'node.json')
+        subprocess.run([mwlive.config.memwatch, '-p', str(node.pid), '-d', '2', '--engine', mwlive.config.engine,
+                        '--quiet', '--json', out], check=True, timeout=2 * mwlive.PATIENCE, stdin=subprocess.DEVNULL)
+        report = mwlive.load_reports(out)[0]
+        mwlive.check_report(self, report, None)
+        self.assertIsNone(node.poll())
+        # Between native code and JavaScript stand built-in functions of V8: code of its own in node's file that nothing
+        # describes. Nothing is guessed beyond them, nor beyond the first frame of the JIT's where that is reached.
+        ends = [i for s in report['stacks'] if s['cut'] == 'no unwind information' and (i := is_v8(s['frames'][-1]))]
+        self.assertTrue(ends, [s['frames'][-1:] for s in report['stacks']][:10])
+        for stack in report['stacks']:
+            self.assertFalse(any(is_v8(f) for f in stack['frames'][:-1]), stack['frames'])
+
+
+def is_v8(frame):
+    return frame['module'] == '[jit]' or (frame['function'] or '').startswith('Builtins_')
+
+
+def named(pid):
+    with contextlib.suppress(FileNotFoundError):
+        with open(map_of(pid), encoding='utf-8', errors='replace') as f:
+            return 'keepOne' in f.read()
+    time.sleep(0.05)
+    return False
+
+
+def remove(path):
+    with contextlib.suppress(FileNotFoundError, IsADirectoryError):
+        os.unlink(path)
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        os.rmdir(path)
+
+
+if __name__ == '__main__':
+    mwlive.main()
