@@ -216,7 +216,7 @@ class Actor:
         """memwatch is struck by a signal as a fault of its own would send it."""
         number = self.draw.choice((signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL))
         moment = self.draw.random()
-        run = self.begin(members, [])
+        run = self.begin(members, [], self.draw.choice(self.config.kill_engines))
         try:
             if self.draw.random() < 0.5:
                 run.sleep_until(moment * 1.2 * self.pace.get('attach', run))
