@@ -2,6 +2,8 @@
 /* error.c: the error object (include/memwatch/error.h). */
 #include <memwatch/error.h>
 
+#include "base/reserve.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +20,7 @@ static struct mw_error nomem = {MW_ERROR_MEMORY, 0, nomem_text, NULL};
 
 struct mw_error *mw_error_nomem(void)
 {
+	mw_reserve_release();
 	return &nomem;
 }
 
@@ -37,7 +40,7 @@ struct mw_error *mw_error_create(enum mw_error_kind kind, int errnum, const char
 	char *text;
 
 	if (!err)
-		return &nomem;
+		return mw_error_nomem();
 	va_start(args, format);
 	text = format_text(format, args);
 	va_end(args);
@@ -51,7 +54,7 @@ struct mw_error *mw_error_create(enum mw_error_kind kind, int errnum, const char
 	}
 	if (!text) {
 		free(err);
-		return &nomem;
+		return mw_error_nomem();
 	}
 	err->kind = kind;
 	err->errnum = errnum;

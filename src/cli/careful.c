@@ -4,8 +4,6 @@
 
 #include "cli/crash.h"
 
-#include <stdio.h>
-
 struct question {
 	const struct mw_view_symbols *inner;
 	uint32_t module;
@@ -31,9 +29,6 @@ static struct mw_error *resolve(void *context, uint32_t module, mw_addr addr, co
 
 	if (!careful->crashed && mw_crash_try(ask, &question))
 		return question.err;
-	if (!careful->crashed)
-		fputs("memwatch: reading symbols has crashed: the report goes without names that were still to come\n",
-		      stderr);
 	careful->crashed = true;
 	*frames = &careful->unknown;
 	*count = 1;

@@ -2,11 +2,14 @@
 /* crash.c: see crash.h. */
 #include "cli/crash.h"
 
+#include "symbol/no_memory.h"
+
 #include <link.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -118,8 +121,26 @@ void mw_crash_catch(void (*crashed)(int number))
 		sigaction(fatal[i].number, &action, NULL);
 }
 
+static _Noreturn void no_memory(void)
+{
+	if (trying == gettid())
+		siglongjmp(way_out, 1);
+	abort();
+}
+
+/* What libraries call where one of their assertions does not hold: it is no fault of the allocator's. */
+void __assert_fail(const char *assertion, const char *file, unsigned line, const char *function); // NOLINT
+void __assert_fail(const char *assertion, const char *file, unsigned line, const char *function)  // NOLINT
+{
+	if (trying == gettid())
+		siglongjmp(way_out, 1);
+	fprintf(stderr, "memwatch: %s:%u: %s: assertion '%s' does not hold\n", file, line, function, assertion);
+	abort();
+}
+
 bool mw_crash_try(void (*function)(void *context), void *context)
 {
+	mw_symbol_no_memory = no_memory;
 	if (sigsetjmp(way_out, 1) != 0) {
 		trying = 0;
 		return false;

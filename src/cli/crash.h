@@ -20,8 +20,8 @@ const char *mw_crash_name(int number);
 
 /*
  * Call a function that reads symbols by libraries that are not ours. False where it crashed in the midst of it, by a
- * null pointer, or in code of these libraries: whatever it worked on may not be touched any more, not even to free it.
- * Other crashes are crashes. From the first thread, not nested.
+ * null pointer, or in code of these libraries, or where these found no memory: whatever it worked on may not be touched
+ * any more, not even to free it. Other crashes are crashes. From the first thread, not nested.
  */
 bool mw_crash_try(void (*function)(void *context), void *context);
 

@@ -3,6 +3,7 @@
 #include "cli/record.h"
 
 #include "base/clock.h"
+#include "base/reserve.h"
 #include "cli/keeper.h"
 #include "cli/launch.h"
 #include "cli/outputs.h"
@@ -13,6 +14,8 @@
 #include "target/preflight.h"
 
 #include <stdlib.h>
+
+#define RESERVE (8 << 20) /* bytes, for the detach */
 
 struct run {
 	const struct mw_cli_options *options;
@@ -311,6 +314,7 @@ static struct mw_error *stand_by(struct run *run)
 		return mw_error_nomem();
 	for (size_t i = 0; i < run->count; i++)
 		pids[i] = run->recorders[i].pid;
+	mw_reserve_keep(RESERVE);
 	err = mw_standby_begin(&plan);
 	free(pids);
 	return err;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* symbolizer_debug.c: a session of libdwfl with one module, reported where its file says that it lies. */
 #include "symbol/symbolizer_debug.h"
+#include "symbol/no_memory.h"
 
 #include "symbol/symbolizer_dwarf.h"
 
@@ -26,6 +27,8 @@ struct mw_debug {
 /* libdwfl wants it writable. */
 static char debuginfo_path[] = "+:.debug:/usr/lib/debug";
 static char *debuginfo_path_pointer = debuginfo_path;
+
+void (*__attribute__((noreturn)) mw_symbol_no_memory)(void);
 
 static const Dwfl_Callbacks callbacks = {
 	.find_elf = dwfl_build_id_find_elf,
@@ -139,6 +142,8 @@ static bool seek(struct mw_debug *debug)
 	if (debug->sought)
 		return true;
 	dwarf = dwfl_module_getdwarf(debug->module, &debug->dwarf_bias);
+	if (dwarf && mw_symbol_no_memory)
+		dwarf_new_oom_handler(dwarf, mw_symbol_no_memory);
 	if (dwarf && !mw_units_init(&debug->units, dwarf))
 		return false;
 	debug->has_dwarf = debug->units.unit_count > 0;

@@ -22,9 +22,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define PADS_LEAST   (2 * JUMP_PAGE)
-#define SPARE_RINGS  48                   /* beside one for each thread that there is */
-#define CGROUP_SPARE (UINT64_C(32) << 20) /* what a cgroup must have left beside what we take */
+#define UNMAP_ATTEMPTS 3
+#define PADS_LEAST     (2 * JUMP_PAGE)
+#define SPARE_RINGS    48                   /* beside one for each thread that there is */
+#define CGROUP_SPARE   (UINT64_C(32) << 20) /* what a cgroup must have left beside what we take */
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
@@ -290,6 +291,18 @@ static struct mw_error *first_of(struct mw_error *first, struct mw_error *second
 	return first;
 }
 
+/* Want of memory gives the reserve back (base/reserve.h): then there is some. */
+static struct mw_error *unmap(const struct mw_inject *inject, mw_addr addr, uint64_t size)
+{
+	for (unsigned i = 0;; i++) {
+		struct mw_error *err = mw_inject_unmap(inject, addr, size);
+
+		if (!err || i >= UNMAP_ATTEMPTS || mw_error_kind(err) != MW_ERROR_MEMORY)
+			return err;
+		mw_error_destroy(err);
+	}
+}
+
 struct mw_error *jump_memory_unmap(struct jump_process *process, const struct mw_inject *inject)
 {
 	struct mw_error *err = NULL;
@@ -297,13 +310,14 @@ struct mw_error *jump_memory_unmap(struct jump_process *process, const struct mw
 	if (process->shared.base)
 		__atomic_store_n(&jump_control(&process->shared)->leaving, 1, __ATOMIC_RELEASE);
 	for (size_t i = 0; i < process->pads_count; i++)
-		err = first_of(err, mw_inject_unmap(inject, process->pads[i].start, process->pads[i].size));
-	if (process->image)
-		err = first_of(err, mw_inject_unmap(inject, process->image, process->image_size));
-	if (process->guard)
-		err = first_of(err, mw_inject_unmap(inject, process->guard, JUMP_PAGE));
-	if (process->memory.there)
-		err = first_of(err, mw_inject_unmap(inject, process->memory.there, process->memory.size));
+		err = first_of(err, unmap(inject, process->pads[i].start, process->pads[i].size));
+	/* What tells the next memwatch of the rest goes after it: each piece only where all before are gone. */
+	if (!err && process->image)
+		err = unmap(inject, process->image, process->image_size);
+	if (!err && process->guard)
+		err = unmap(inject, process->guard, JUMP_PAGE);
+	if (!err && process->memory.there)
+		err = unmap(inject, process->memory.there, process->memory.size);
 	/* Where it all was stays known: forked children have it at the same places. */
 	process->mapped = err != NULL;
 	return err;
