@@ -2,7 +2,11 @@
 /* decode.c: capstone, kept in one place (decode.h). */
 #include "arch/x86_64/decode.h"
 
+#include "base/reserve.h"
+
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <memwatch/arch.h>
@@ -18,6 +22,40 @@ static struct {
 	bool closed; /* the process is ending: don't open it again */
 } decoder = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/*
+ * capstone does not look at what its allocator gives it. Where there is no memory once, the reserve for that is given
+ * back; without any left it crashes, and memwatch with it.
+ */
+static void *get(size_t size)
+{
+	void *memory = malloc(size);
+
+	if (memory)
+		return memory;
+	mw_reserve_release();
+	return malloc(size);
+}
+
+static void *get_zeroed(size_t count, size_t size)
+{
+	void *memory = calloc(count, size);
+
+	if (memory)
+		return memory;
+	mw_reserve_release();
+	return calloc(count, size);
+}
+
+static void *get_more(void *old, size_t size)
+{
+	void *memory = realloc(old, size);
+
+	if (memory)
+		return memory;
+	mw_reserve_release();
+	return realloc(old, size);
+}
+
 static void decoder_close(void)
 {
 	if (decoder.insn)
@@ -30,11 +68,14 @@ static void decoder_close(void)
 
 static bool decoder_open(void)
 {
+	static cs_opt_mem memory = {get, get_zeroed, get_more, free, vsnprintf};
+
 	if (decoder.insn)
 		return true;
 	if (decoder.closed)
 		return false;
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &decoder.handle) != CS_ERR_OK) {
+	if (cs_option(0, CS_OPT_MEM, (uintptr_t)&memory) != CS_ERR_OK ||
+	    cs_open(CS_ARCH_X86, CS_MODE_64, &decoder.handle) != CS_ERR_OK) {
 		decoder.handle = 0;
 		return false;
 	}

@@ -5,15 +5,15 @@
  *
  *   MEMWATCH_TEST_MALLOC=N    the Nth fails, once
  *   MEMWATCH_TEST_MALLOC=N+   all fail from the Nth on
- *   MEMWATCH_TEST_MALLOC=N-   the Nth makes the process crash, by a null pointer
+ *   MEMWATCH_TEST_MALLOC=N-   the Nth makes the process crash
  *   MEMWATCH_TEST_COUNT=FILE  how many there were until main() ended is written there
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static bool fails(void)
 	if (!wanted || number < wanted || (number > wanted && how != '+'))
 		return false;
 	if (how == '-')
-		*(volatile char *)(uintptr_t)(number - number) = 1;
+		raise(SIGSEGV);
 	errno = ENOMEM;
 	return true;
 }
