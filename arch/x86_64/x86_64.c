@@ -26,6 +26,13 @@ static uint64_t result(const struct mw_regs *regs)
 	return regs->gpr[MW_X86_RAX];
 }
 
+static void leave(struct mw_regs *regs, mw_addr ret, uint64_t value)
+{
+	regs->gpr[MW_X86_RAX] = value;
+	regs->gpr[MW_X86_RSP] += 8;
+	regs->pc = ret;
+}
+
 /* The length of the instruction `ff /2` that starts at `code`, without prefixes; 0 where it is another. */
 static size_t indirect_call_length(const uint8_t *code, size_t size)
 {
@@ -88,6 +95,7 @@ const struct mw_arch mw_arch_x86_64 = {
 	.dwarf_fp = MW_X86_RBP,
 	.argument = argument,
 	.result = result,
+	.leave = leave,
 	.plan = mw_x86_plan,
 	.emulate = mw_x86_emulate,
 	.memory_address = mw_x86_memory_address,

@@ -149,6 +149,8 @@ struct mw_arch {
 	uint64_t (*argument)(const struct mw_regs *regs, unsigned index);
 	/* The integer result at a function's return. */
 	uint64_t (*result)(const struct mw_regs *regs);
+	/* At a function's first instruction: leave it, to its return address `ret`, with an integer result. */
+	void (*leave)(struct mw_regs *regs, mw_addr ret, uint64_t result);
 	/*
 	 * Decode the instruction at `pc` from `size` bytes (at least MW_INSN_MAX where there are so
 	 * many) and say how it can be carried out. Prefers emulation where that needs no memory, then

@@ -3,7 +3,7 @@
 #include "cli/crash.h"
 #include "cli/message.h"
 #include "cli/standby.h"
-#include "engine/jump/leftover.h"
+#include "engine/leftover.h"
 #include "proc/program.h"
 
 #include <errno.h>

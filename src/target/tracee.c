@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define TRACE_OPTIONS                                                                                                  \
@@ -101,6 +102,33 @@ void mw_tracee_requeue(pid_t pid, pid_t tid, siginfo_t *info)
 {
 	if (syscall(SYS_rt_tgsigqueueinfo, pid, tid, info->si_signo, info))
 		syscall(SYS_tgkill, pid, tid, info->si_signo);
+}
+
+struct mw_error *mw_tracee_to_border(pid_t tid)
+{
+	int status;
+
+	MW_TRY(mw_tracee_interrupt(tid));
+	MW_TRY(mw_tracee_resume(tid, 0));
+	for (;;) {
+		siginfo_t info;
+
+		if (waitpid(tid, &status, __WALL) != tid) {
+			if (errno == EINTR)
+				continue;
+			return failed("wait for", tid);
+		}
+		if (!WIFSTOPPED(status))
+			return mw_error_create(MW_ERROR_GONE, 0, "thread %d has ended", tid);
+		if (status >> 16 == PTRACE_EVENT_STOP)
+			return NULL;
+		if (status >> 16 == 0) {
+			MW_TRY(mw_tracee_siginfo(tid, &info));
+			mw_tracee_requeue(tid, tid, &info);
+		}
+		/* The interrupt is still to come. */
+		MW_TRY(mw_tracee_resume(tid, 0));
+	}
 }
 
 bool mw_tracee_trap_queued(pid_t tid)

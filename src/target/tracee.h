@@ -59,6 +59,13 @@ bool mw_tracee_trap_queued(pid_t tid);
 struct mw_error *mw_tracee_mend_interrupted_call(pid_t tid) MW_MUST_CHECK;
 
 /*
+ * Get a thread in any stop that ends a system call (an exec's) to the border to user mode, into the stop of an
+ * interrupt, from which it can perform system calls for us. It executes nothing on the way. A signal that comes
+ * meanwhile is put off. Errors: GONE, SYSTEM.
+ */
+struct mw_error *mw_tracee_to_border(pid_t tid) MW_MUST_CHECK;
+
+/*
  * Have the thread's seccomp filters not asked, or asked again. Errors: DENIED without CAP_SYS_ADMIN or where memwatch
  * is under a filter itself, SYSTEM where the kernel can't do this (EINVAL).
  */

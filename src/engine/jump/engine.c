@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "engine/jump/jump_engine.h"
-#include "engine/jump/leftover.h"
+#include "engine/leftover.h"
 #include "proc/program.h"
 #include "proc/status.h"
 

@@ -3,7 +3,7 @@
 #ifndef MW_ENGINE_JUMP_JUMP_ENGINE_H
 #define MW_ENGINE_JUMP_JUMP_ENGINE_H
 
-#include "engine/jump/leftover.h"
+#include "engine/leftover.h"
 
 #include <memwatch/engine.h>
 

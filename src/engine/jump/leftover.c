@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* leftover.c: find what a memwatch that was killed has left (leftover.h). */
-#include "engine/jump/leftover.h"
+/* leftover.c: find what a memwatch of engine jump that was killed has left (leftover.h). */
+#include "engine/leftover.h"
 
 #include "engine/jump/leftover_find.h"
 #include "engine/jump/remains.h"
@@ -350,53 +350,25 @@ void jump_remains_deinit(struct jump_remains *remains)
 	memset(remains, 0, sizeof(*remains));
 }
 
-struct mw_error *mw_leftover_look(pid_t pid, struct mw_leftover *out)
+struct mw_error *jump_leftover_look(pid_t pid, struct mw_leftover *leftover)
 {
-	struct mw_journal *journal = calloc(1, sizeof(*journal));
-	struct mw_leftover leftover = {.journal = journal};
 	struct mw_error *err = NULL;
 	bool found = true;
 
-	if (!journal)
-		return mw_error_nomem();
 	for (size_t i = 0; found && !err; i++) {
 		struct jump_remains remains;
 
 		found = false;
 		err = jump_remains_find(&remains, pid, i, &found);
-		leftover.found |= found;
+		leftover->found |= found;
 		for (size_t j = 0; !err && found && j < remains.process->journal.count; j++) {
 			const struct mw_patch *patch = &remains.process->journal.items[j];
 			size_t number;
 
-			err = mw_journal_adopt(journal, patch->addr, patch->original, patch->planted, patch->size,
-					       &number);
+			err = mw_journal_adopt(leftover->journal, patch->addr, patch->original, patch->planted,
+					       patch->size, &number);
 		}
 		jump_remains_deinit(&remains);
 	}
-	leftover.functions = journal->count;
-	if (err)
-		mw_leftover_deinit(&leftover);
-	else
-		*out = leftover;
 	return err;
-}
-
-void mw_leftover_deinit(struct mw_leftover *leftover)
-{
-	if (leftover->journal)
-		mw_journal_deinit(leftover->journal);
-	free(leftover->journal);
-	*leftover = (struct mw_leftover){.found = false};
-}
-
-void mw_leftover_hide(const struct mw_leftover *leftover, mw_addr addr, uint8_t *bytes, size_t size)
-{
-	for (size_t i = 0; leftover->journal && i < leftover->journal->count; i++) {
-		const struct mw_patch *patch = &leftover->journal->items[i];
-
-		for (size_t j = 0; j < patch->size; j++)
-			if (patch->addr + j - addr < size)
-				bytes[patch->addr + j - addr] = patch->original[j];
-	}
 }

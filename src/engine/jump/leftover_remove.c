@@ -2,7 +2,7 @@
 /*
  * leftover_remove.c: take out what a memwatch that was killed has left (leftover.h), in the order of detach.c.
  */
-#include "engine/jump/leftover.h"
+#include "engine/leftover.h"
 
 #include "base/clock.h"
 #include "engine/jump/leftover_find.h"
@@ -163,7 +163,7 @@ static struct mw_error *remove_one(struct jump_remains *remains, char *left, siz
 	return err;
 }
 
-struct mw_error *mw_leftover_remove(pid_t pid, char *left, size_t size)
+struct mw_error *jump_leftover_remove(pid_t pid, char *left, size_t size)
 {
 	size_t stays = 0;
 

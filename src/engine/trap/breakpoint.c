@@ -102,6 +102,8 @@ static struct mw_error *make_copy(struct trap_process *process, pid_t tid, struc
 	MW_TRY(mw_map_set(&process->slots, cave->next, breakpoint));
 	breakpoint->slot = cave->next;
 	breakpoint->copy_length = copy_length;
+	breakpoint->slot_size = length;
+	memcpy(breakpoint->there, there, sizeof(there));
 	cave->next += MW_OOL_MAX;
 	*made = true;
 	return NULL;
@@ -125,7 +127,12 @@ struct mw_error *trap_breakpoint_prepare(struct trap_process *process, pid_t tid
 
 struct mw_error *trap_breakpoint_plant(struct trap_process *process, pid_t tid, struct trap_breakpoint *breakpoint)
 {
+	bool possible;
+
 	if (breakpoint->standing)
+		return NULL;
+	MW_TRY(trap_rescue_note(process, tid, breakpoint, &possible));
+	if (!possible)
 		return NULL;
 	MW_TRY(mw_journal_plant(&process->journal, tid, breakpoint->addr, process->arch->breakpoint,
 				process->arch->breakpoint_length, &breakpoint->patch));
@@ -166,6 +173,17 @@ static bool emulate(struct trap_hit *hit)
 	if (plan->memory == MW_MEMORY_PUSH && !write_word(hit->thread->tid, regs.gpr[arch->dwarf_sp], word))
 		return false;
 	hit->regs.general = regs;
+	return true;
+}
+
+bool trap_leave_function(struct trap_hit *hit, uint64_t result)
+{
+	const struct mw_arch *arch = hit->process->arch;
+	mw_addr sp = hit->regs.general.gpr[arch->dwarf_sp], ret;
+
+	if (hit->process->shadow_stack || mw_remote_read(hit->thread->tid, sp, &ret, sizeof(ret)) != sizeof(ret))
+		return false;
+	arch->leave(&hit->regs.general, ret, result);
 	return true;
 }
 

@@ -23,6 +23,7 @@ void trap_process_end(struct trap_process *process, enum mw_window_end end)
 	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
 		struct trap_thread *thread = value;
 
+		trap_unreaped_no_more(thread);
 		mw_map_remove(&process->engine->threads, (uint64_t)thread->tid);
 		free(thread);
 	}
@@ -96,6 +97,7 @@ static void let_go(struct trap_process *process, struct mw_error **first)
 		}
 		if (!chosen)
 			return;
+		keep_first(first, trap_mask_restore(chosen));
 		keep_first(first, mw_tracee_detach(chosen->tid, chosen->signal));
 		trap_thread_remove(chosen);
 	}
@@ -173,7 +175,7 @@ struct mw_error *trap_process_detach(struct trap_process *process, enum mw_windo
 	if (process->threads.count > 0) {
 		keep_first(&first, restore_returns(process, tid));
 		keep_first(&first, mw_journal_rollback(&process->journal, tid));
-		keep_first(&first, trap_disposition_restore(process));
+		keep_first(&first, trap_rescue_remove(process));
 	}
 	let_go(process, &first);
 	process->stats.detach_ns = mw_clock_ns() - begin;

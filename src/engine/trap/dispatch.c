@@ -29,6 +29,7 @@ struct mw_error *trap_resume(struct trap_thread *thread)
 
 	thread->stopped = false;
 	thread->signal = 0;
+	trap_unreaped_no_more(thread);
 	if (thread->group_stopped) {
 		thread->group_stopped = false;
 		return trap_ignore_gone(mw_tracee_listen(thread->tid));
@@ -100,8 +101,7 @@ static bool another_may_be_pending(const struct trap_thread *thread)
 {
 	const struct trap_process *process = thread->process;
 
-	return !process->trap_action_known || process->trap_action.words[0] != 0 ||
-	       (thread->mask & (1ull << (SIGTRAP - 1))) != 0;
+	return !process->trap_action_known || process->trap_action.handler != 0 || thread->trap_blocked;
 }
 
 /* Is the breakpoint instruction at `addr` one that we know nothing of: the program's own, or another tool's? */
@@ -118,8 +118,29 @@ static bool foreign_breakpoint(const struct trap_thread *thread, const struct tr
 /* A SIGTRAP that is the program's own affair. */
 static struct mw_error *pass_trap_on(struct trap_thread *thread)
 {
-	thread->signal = trap_disposition_ignores(thread->process) ? 0 : SIGTRAP;
-	return trap_leave_slot(thread);
+	siginfo_t info;
+
+	MW_TRY(mw_tracee_siginfo(thread->tid, &info));
+	MW_TRY(trap_leave_slot(thread));
+	if (info.si_code <= 0 && trap_disposition_ignores(thread->process))
+		return NULL;
+	if (info.si_code <= 0 && thread->trap_blocked)
+		return trap_mask_put_off(thread, &info);
+	thread->signal = SIGTRAP;
+	return NULL;
+}
+
+/* Another's SIGTRAP was pending when the breakpoint struck. */
+static struct mw_error *put_back_signal(struct trap_thread *thread, siginfo_t *info)
+{
+	bool queued;
+
+	if (thread->trap_blocked)
+		return trap_mask_put_off(thread, info);
+	MW_TRY(trap_rescue_queue(thread, info, &queued));
+	if (!queued)
+		mw_tracee_requeue(thread->process->pid, thread->tid, info);
+	return NULL;
 }
 
 /* A trap: ours, if a breakpoint instruction of ours has just been executed. */
@@ -141,10 +162,12 @@ static struct mw_error *on_trap(struct trap_thread *thread)
 		return pass_trap_on(thread);
 	if (surely_executed(thread, breakpoint) && another_may_be_pending(thread))
 		MW_TRY(mw_tracee_siginfo(thread->tid, &info));
-	MW_TRY(trap_mask_mend(thread, breakpoint, &regs.general));
+	MW_TRY(trap_mask_struck(thread, breakpoint->addr));
 	/* The signal whose place the breakpoint's took is still to come. */
-	if (info.si_code != SI_KERNEL && info.si_code != TRAP_BRKPT)
-		mw_tracee_requeue(process->pid, thread->tid, &info);
+	if (info.si_code != SI_KERNEL && info.si_code != TRAP_BRKPT) {
+		MW_TRY(mw_tracee_set_pc(thread->tid, breakpoint->addr));
+		MW_TRY(put_back_signal(thread, &info));
+	}
 	if (!breakpoint->standing || (process->holding && process->windowed)) {
 		/* Lifted meanwhile, or about to be: let it execute what stands, or will stand, there. */
 		regs.general.pc = breakpoint->addr;

@@ -2,7 +2,7 @@
 /* engine.c: the trap engine as others see it (engine.h, trap.h). */
 #include "base/clock.h"
 #include "base/fault.h"
-#include "engine/jump/leftover.h"
+#include "engine/leftover.h"
 #include "engine/trap/trap.h"
 #include "engine/trap/trap_engine.h"
 #include "proc/program.h"
@@ -53,6 +53,7 @@ static void process_destroy(struct trap_process *process)
 	mw_unwinder_destroy(process->unwinder);
 	mw_journal_deinit(&process->journal);
 	mw_survey_deinit(&process->survey);
+	trap_rescue_deinit(&process->rescue);
 	free(process->caves);
 	free(process);
 }
@@ -139,7 +140,7 @@ static struct mw_error *stop_process(struct trap_process *process)
 		MW_TRY(trap_seize_all(process, &fresh));
 	}
 	MW_TRY(seize_sharing_children(process));
-	MW_TRY(trap_disposition_save(process));
+	MW_TRY(trap_rescue_install(process, 0));
 	process->stats.attach_ns = mw_clock_ns() - begin;
 	return NULL;
 }
@@ -386,6 +387,27 @@ static const char *trap_used(const struct mw_engine *base, pid_t pid, const char
 	return "trap";
 }
 
+static void trap_own_memory(const struct mw_engine *base, pid_t pid, uint64_t *resident, uint64_t *mapped)
+{
+	const struct trap_process *process = find(base, pid);
+
+	*resident = *mapped = 0;
+	if (process)
+		trap_rescue_own(process, resident, mapped);
+}
+
+static size_t trap_own_ranges(const struct mw_engine *base, pid_t pid, struct mw_engine_range *out, size_t capacity)
+{
+	const struct trap_process *process = find(base, pid);
+
+	if (!process || !process->rescue.base)
+		return 0;
+	if (capacity > 0)
+		*out = (struct mw_engine_range){.start = process->rescue.base,
+						.end = process->rescue.base + TRAP_RESCUE_SIZE};
+	return 1;
+}
+
 const struct mw_engine_ops mw_engine_trap = {
 	.name = "trap",
 	.create = trap_create,
@@ -399,4 +421,6 @@ const struct mw_engine_ops mw_engine_trap = {
 	.window = trap_window,
 	.modules = trap_module_table,
 	.used = trap_used,
+	.own_memory = trap_own_memory,
+	.own_ranges = trap_own_ranges,
 };

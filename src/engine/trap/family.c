@@ -48,6 +48,7 @@ void trap_thread_remove(struct trap_thread *thread)
 {
 	struct trap_process *process = thread->process;
 
+	trap_unreaped_no_more(thread);
 	mw_map_remove(&process->threads, (uint64_t)thread->tid);
 	mw_map_remove(&process->engine->threads, (uint64_t)thread->tid);
 	free(thread);
@@ -147,7 +148,7 @@ struct mw_error *trap_child_born(struct trap_thread *parent, int event)
 	child->vfork_child = event == PTRACE_EVENT_VFORK;
 	memcpy(child->calls, parent->calls, sizeof(child->calls));
 	/* It begins with everything blocked, and gets its maker's mask then. */
-	memcpy(child->masks, parent->masks, sizeof(child->masks));
+	child->trap_blocked = parent->trap_blocked;
 	child->call_count = parent->call_count;
 	orphan = mw_map_remove(&engine->orphans, tid);
 	if (orphan) {
@@ -170,6 +171,10 @@ static struct mw_error *clean_child(struct trap_thread *child)
 		if (child->calls[i].exchanged)
 			err = mw_remote_poke(tid, child->calls[i].sp - sizeof(mw_addr), &child->calls[i].ret,
 					     sizeof(child->calls[i].ret));
+	if (!err)
+		err = trap_rescue_clean_child(process, tid);
+	if (!err)
+		err = trap_mask_restore(child);
 	trap_thread_remove(child);
 	err = trap_ignore_gone(err);
 	if (err)
@@ -205,13 +210,16 @@ static struct mw_error *begin_launched(struct trap_thread *thread)
 	struct trap_process *process = thread->process;
 	const struct mw_engine_options *options = &process->engine->options;
 
+	/* From the exec's own stop no system call can be made. */
+	MW_TRY(mw_tracee_to_border(thread->tid));
+	MW_TRY(trap_rescue_install(process, thread->tid));
 	MW_TRY(trap_plant(process, thread->tid));
 	process->start_ns = mw_clock_ns();
 	process->window.started_realtime_ns = mw_clock_realtime_ns();
 	process->windowed = true;
 	if (options->sample)
 		options->sample(options->sample_context, process->pid, thread->tid, 0, false);
-	return trap_disposition_save(process);
+	return NULL;
 }
 
 /* Forget all threads of the process itself. */
@@ -237,13 +245,15 @@ struct mw_error *trap_exec(struct trap_thread *thread)
 	pid_t tid = thread->tid;
 
 	if (thread->relation == TRAP_SHARING_CHILD) {
-		/* It has memory of its own now. */
+		/* It has memory of its own now, but keeps its mask. */
+		MW_TRY(trap_ignore_gone(trap_mask_restore(thread)));
 		trap_thread_remove(thread);
 		return trap_ignore_gone(mw_tracee_detach(tid, 0));
 	}
 	if (process->launched && !process->windowed)
 		return begin_launched(thread);
 	/* All threads are gone but this one, which is the leader now, and has memory of its own. */
+	MW_TRY(trap_ignore_gone(trap_mask_restore(thread)));
 	MW_TRY(drop_threads(process));
 	MW_TRY(trap_ignore_gone(mw_tracee_detach(tid, 0)));
 	/* Others may live on in the memory that it left, with our breakpoints in it. */

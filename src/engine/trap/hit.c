@@ -128,9 +128,11 @@ static struct mw_error *serve(struct trap_hit *hit, bool *moved)
 			MW_TRY(trap_site_stray(hit));
 	}
 	if (breakpoint->mask)
-		trap_mask_asked(hit);
-	if (breakpoint->action)
-		trap_disposition_asked(hit);
+		MW_TRY(trap_mask_set(hit, moved));
+	if (breakpoint->action && !*moved)
+		MW_TRY(trap_disposition_set(hit, moved));
+	if (*moved)
+		return NULL;
 	if (breakpoint->loader)
 		MW_TRY(trap_modules_changed(hit->process, hit->thread->tid));
 	if (breakpoint->hook != TRAP_NO_HOOK && !returned)

@@ -189,6 +189,15 @@ static struct mw_error *await_traps(struct trap_process *process, bool *any)
 	return NULL;
 }
 
+/* A held thread whose signal has been served, or that has none, need not be found again by every wait. */
+static void reap_held(struct trap_engine *engine, pid_t tid)
+{
+	struct trap_thread *thread = mw_map_get(&engine->threads, (uint64_t)tid);
+
+	if (thread && thread->stopped && thread->signal == 0)
+		trap_reap(thread);
+}
+
 struct mw_error *trap_hold(struct trap_process *process)
 {
 	struct trap_engine *engine = process->engine;
@@ -215,6 +224,7 @@ struct mw_error *trap_hold(struct trap_process *process)
 		}
 		quiet = 0;
 		MW_TRY(trap_dispatch(engine, tid, status));
+		reap_held(engine, tid);
 	}
 }
 

@@ -2,133 +2,157 @@
 /*
  * mask.c: signal masks that block SIGTRAP (trap.h).
  *
- * A breakpoint whose trap is blocked makes the kernel unblock it. So at each breakpoint the thread's mask lacks
- * SIGTRAP, and whether it had it before has to be known from elsewhere: from what the mask was at the thread's last
- * stop, and from what the thread asked for since, as the C library's functions that set masks are watched (at their
- * entry: what they will set is in their arguments). Where the mask is none of these (raw system calls, signal handlers)
- * it is compared with those that were seen to block SIGTRAP.
+ * A breakpoint whose trap is blocked makes the kernel unblock it, forget what the process does with it, and, where
+ * nobody traces the thread, kill. So while memwatch is attached no thread blocks SIGTRAP: it is taken out of every mask
+ * at attach, and the C library's functions that set masks are carried out here, their entries being breakpoints. What
+ * the program believes is kept, shown to it when it asks, and put back at the end. Only while a SIGTRAP of somebody's
+ * is pending for a thread that is to block it, it is blocked in truth.
+ *
+ * Masks that are set by other means (raw system calls, the kernel for a signal's handler) are seen when a breakpoint
+ * strikes under them. They end as they came, mostly, so nothing is concluded from them but for the thread that is under
+ * one when it is let go.
  */
 #include "engine/trap/trap.h"
+#include "proc/status.h"
 #include "target/remote.h"
 
-#define TRAP_BIT (1ull << (SIGTRAP - 1))
+#include <errno.h>
+#include <sys/uio.h>
 
-/* What nobody can block, and what the C library keeps for itself. */
-#define NEVER ((1ull << (SIGKILL - 1)) | (1ull << (SIGSTOP - 1)) | (3ull << 31))
+#define TRAP_BIT (UINT64_C(1) << (SIGTRAP - 1))
 
-/* Remember a mask that the thread truly had. */
-static void note_mask(struct trap_thread *thread, uint64_t mask)
+/* What nobody can block. */
+#define UNBLOCKABLE ((UINT64_C(1) << (SIGKILL - 1)) | (UINT64_C(1) << (SIGSTOP - 1)))
+
+/* What the C library keeps for itself, and blocks only in sections of its own, together with all others. */
+#define LIBRARY_OWN (UINT64_C(3) << 31)
+
+static bool is_library_section(uint64_t mask)
 {
-	for (size_t i = 0; i < TRAP_MASKS; i++)
-		if (thread->masks[i] == mask)
-			return;
-	thread->masks[thread->next_mask++ % TRAP_MASKS] = mask;
+	return (mask | TRAP_BIT | UNBLOCKABLE) == UINT64_MAX;
 }
 
 static bool had_mask(const struct trap_thread *thread, uint64_t mask)
 {
-	for (size_t i = 0; i < TRAP_MASKS; i++)
-		if (((thread->masks[i] ^ mask) & ~NEVER) == 0)
+	for (size_t i = 0; i < TRAP_MASKS && i < thread->next_mask; i++)
+		if (thread->masks[i] == mask)
 			return true;
 	return false;
 }
 
 struct mw_error *trap_mask_look(struct trap_thread *thread)
 {
-	MW_TRY(mw_tracee_get_sigmask(thread->tid, &thread->mask));
+	uint64_t mask;
+
+	MW_TRY(mw_tracee_get_sigmask(thread->tid, &mask));
+	if (mask & TRAP_BIT && thread->trap_pending) {
+		struct mw_status status;
+
+		MW_TRY(mw_status_read(thread->tid, &status));
+		thread->trap_pending = status.sig_pending & TRAP_BIT;
+	}
+	if (mask & TRAP_BIT && !thread->trap_pending) {
+		thread->trap_blocked |= !is_library_section(mask);
+		MW_TRY(mw_tracee_set_sigmask(thread->tid, mask & ~TRAP_BIT));
+	}
+	thread->mask = mask & ~TRAP_BIT;
 	thread->mask_known = true;
-	note_mask(thread, thread->mask);
 	return NULL;
 }
 
-/*
- * Where nothing certain is known of `mask`, which lacks SIGTRAP: did it have it? A wrong yes would stay, a wrong no
- * mostly ends with the handler that it is about: in doubt, no.
- */
-static bool guess(const struct trap_thread *thread, uint64_t mask)
+struct mw_error *trap_mask_struck(struct trap_thread *thread, mw_addr addr)
 {
-	if ((mask | TRAP_BIT | NEVER) == UINT64_MAX)
-		return true;
-	/* A signal handler runs with what was blocked before, and more. */
-	if (thread->mask_known && (thread->mask & TRAP_BIT) && (thread->mask & ~mask) == TRAP_BIT)
-		return true;
-	/* What a thread had before it has again after a handler or a jump. */
-	return mask != 0 && had_mask(thread, mask | TRAP_BIT) && !had_mask(thread, mask);
-}
-
-/*
- * sigprocmask() calls pthread_sigmask(), and both are watched: at the second breakpoint what was asked for at the first
- * is still to be done.
- */
-static bool is_forwarded(const struct trap_thread *thread, const struct trap_breakpoint *breakpoint,
-			 const struct mw_regs *regs)
-{
-	const struct mw_arch *arch = thread->process->arch;
-
-	return breakpoint->mask && thread->mask_asked_known && thread->stops == thread->mask_asking.stop &&
-	       regs->gpr[arch->dwarf_sp] < thread->mask_asking.sp &&
-	       arch->argument(regs, 0) == thread->mask_asking.how && arch->argument(regs, 1) == thread->mask_asking.set;
-}
-
-static bool blocked_before(const struct trap_thread *thread, uint64_t mask, bool asked_done)
-{
-	if (asked_done && thread->mask_asked_known && ((thread->mask_asked ^ mask) & ~(TRAP_BIT | NEVER)) == 0)
-		return thread->mask_asked & TRAP_BIT;
-	if (thread->mask_known && (thread->mask | TRAP_BIT) == (mask | TRAP_BIT))
-		return thread->mask & TRAP_BIT;
-	return guess(thread, mask);
-}
-
-struct mw_error *trap_mask_mend(struct trap_thread *thread, const struct trap_breakpoint *breakpoint,
-				const struct mw_regs *regs)
-{
-	bool asked_done = !is_forwarded(thread, breakpoint, regs);
 	bool dropped = false;
 	uint64_t mask;
 
 	MW_TRY(mw_tracee_get_sigmask(thread->tid, &mask));
-	/* The kernel forgets an action only with a trap that was blocked or ignored: where there is one, that tells. */
+	if (thread->mask_known && mask == thread->mask && !thread->trap_pending && !is_library_section(mask) &&
+	    !had_mask(thread, mask))
+		return NULL;
+	/* Whatever happens to memwatch meanwhile: the breakpoint is to be executed once more. */
+	MW_TRY(mw_tracee_set_pc(thread->tid, addr));
 	MW_TRY(trap_disposition_put_back(thread, &dropped));
-	if (!(mask & TRAP_BIT) &&
-	    ((dropped && !trap_disposition_ignores(thread->process)) || blocked_before(thread, mask, asked_done))) {
-		mask |= TRAP_BIT;
-		MW_TRY(mw_tracee_set_sigmask(thread->tid, mask));
-	}
-	note_mask(thread, mask);
+	if (dropped && !thread->trap_pending && !had_mask(thread, mask))
+		thread->masks[thread->next_mask++ % TRAP_MASKS] = mask;
+	thread->trap_pending = false;
 	thread->mask = mask;
 	thread->mask_known = true;
-	if (asked_done && thread->mask_asked_known && ((thread->mask_asked ^ mask) & ~NEVER) == 0)
-		thread->mask_asked_known = false;
 	return NULL;
 }
 
-void trap_mask_asked(struct trap_hit *hit)
+struct mw_error *trap_mask_put_off(struct trap_thread *thread, siginfo_t *info)
+{
+	bool queued = false;
+	uint64_t mask;
+
+	MW_TRY(mw_tracee_get_sigmask(thread->tid, &mask));
+	MW_TRY(mw_tracee_set_sigmask(thread->tid, mask | TRAP_BIT));
+	thread->trap_pending = true;
+	MW_TRY(trap_rescue_queue(thread, info, &queued));
+	if (!queued)
+		mw_tracee_requeue(thread->process->pid, thread->tid, info);
+	return NULL;
+}
+
+static bool write_there(pid_t tid, mw_addr addr, uint64_t word)
+{
+	struct iovec local = {&word, sizeof(word)};
+	struct iovec remote = {(void *)(uintptr_t)addr, sizeof(word)};
+
+	return process_vm_writev(tid, &local, 1, &remote, 1, 0) == sizeof(word);
+}
+
+/* What the mask will be; false where the call will fail. */
+static bool asked_mask(uint64_t before, int how, uint64_t set, uint64_t *after)
+{
+	/* The C library takes its own signals out of what it is given. */
+	set &= ~(LIBRARY_OWN | UNBLOCKABLE);
+	switch (how) {
+	case SIG_BLOCK:
+		*after = before | set;
+		return true;
+	case SIG_UNBLOCK:
+		*after = before & ~set;
+		return true;
+	case SIG_SETMASK:
+		*after = set;
+		return true;
+	default:
+		return false;
+	}
+}
+
+struct mw_error *trap_mask_set(struct trap_hit *hit, bool *done)
 {
 	const struct mw_arch *arch = hit->process->arch;
 	struct trap_thread *thread = hit->thread;
-	uint64_t how = arch->argument(&hit->regs.general, 0);
-	mw_addr set_at = arch->argument(&hit->regs.general, 1);
-	uint64_t set;
+	mw_addr set_at = arch->argument(&hit->regs.general, 1), old_at = arch->argument(&hit->regs.general, 2);
+	uint64_t mask, before, after, set;
 
-	if (set_at == 0 || mw_remote_read(thread->tid, set_at, &set, sizeof(set)) != sizeof(set))
-		return;
-	switch ((int)how) {
-	case SIG_BLOCK:
-		set |= thread->mask;
-		break;
-	case SIG_UNBLOCK:
-		set = thread->mask & ~set;
-		break;
-	case SIG_SETMASK:
-		break;
-	default:
-		return;
-	}
-	/* glibc takes its own two signals out of what it is given, and the kernel those that nobody can block. */
-	thread->mask_asked = set & ~NEVER;
-	thread->mask_asked_known = true;
-	thread->mask_asking.how = how;
-	thread->mask_asking.set = set_at;
-	thread->mask_asking.stop = thread->stops;
-	thread->mask_asking.sp = hit->regs.general.gpr[arch->dwarf_sp];
+	MW_TRY(mw_tracee_get_sigmask(thread->tid, &mask));
+	before = after = (mask & ~TRAP_BIT) | (thread->trap_blocked ? TRAP_BIT : 0);
+	if (set_at && (mw_remote_read(thread->tid, set_at, &set, sizeof(set)) != sizeof(set) ||
+		       !asked_mask(before, (int)arch->argument(&hit->regs.general, 0), set, &after)))
+		return NULL;
+	if (!trap_leave_function(hit, 0))
+		return NULL;
+	*done = true;
+	/* One that can't be written the program would have got EFAULT for. */
+	if (old_at && !write_there(thread->tid, old_at, before))
+		return NULL;
+	thread->trap_blocked = after & TRAP_BIT;
+	thread->trap_pending &= thread->trap_blocked;
+	thread->mask = after & ~TRAP_BIT;
+	thread->mask_known = true;
+	return mw_tracee_set_sigmask(thread->tid, thread->trap_pending ? after : thread->mask);
+}
+
+struct mw_error *trap_mask_restore(struct trap_thread *thread)
+{
+	uint64_t mask;
+
+	MW_TRY(mw_tracee_get_sigmask(thread->tid, &mask));
+	if (!(mask & TRAP_BIT) && (thread->trap_blocked || is_library_section(mask) || had_mask(thread, mask)))
+		MW_TRY(mw_tracee_set_sigmask(thread->tid, mask | TRAP_BIT));
+	return NULL;
 }

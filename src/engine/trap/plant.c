@@ -48,7 +48,10 @@ static struct mw_error *plant_at(struct trap_process *process, pid_t tid, struct
 				 bool *possible)
 {
 	MW_TRY(trap_breakpoint_prepare(process, tid, breakpoint, possible));
-	return *possible ? trap_breakpoint_plant(process, tid, breakpoint) : NULL;
+	if (*possible)
+		MW_TRY(trap_breakpoint_plant(process, tid, breakpoint));
+	*possible = breakpoint->standing;
+	return NULL;
 }
 
 static struct mw_error *plant_hooks(struct trap_process *process, pid_t tid)
@@ -109,12 +112,14 @@ static struct mw_error *plant_pad(struct trap_process *process, pid_t tid)
 {
 	struct trap_breakpoint *breakpoint;
 	uint64_t entry;
+	bool possible;
 
 	if (process->pad || !mw_auxv_read(tid, AT_ENTRY, &entry) || !mw_modules_find(process->survey.modules, entry))
 		return NULL;
 	MW_TRY(plant_helper(process, tid, entry, &breakpoint));
 	if (breakpoint) {
 		breakpoint->pad = true;
+		MW_TRY(trap_rescue_note(process, tid, breakpoint, &possible));
 		process->pad = entry;
 	}
 	return NULL;
@@ -165,6 +170,7 @@ static struct mw_error *plant_helpers_of(struct trap_process *process, pid_t tid
 	mw_error_destroy(err);
 	for (size_t i = 0; i < HELPERS; i++) {
 		struct trap_breakpoint *breakpoint;
+		bool possible;
 
 		/* A program's own function of such a name may mean anything. */
 		if (!search.vaddr[i] || process->survey.module_class[module->number] == MW_MODULE_ALLOCATOR ||
@@ -177,6 +183,7 @@ static struct mw_error *plant_helpers_of(struct trap_process *process, pid_t tid
 		breakpoint->loader |= helpers[i].helper == HELPER_LOADER;
 		breakpoint->mask |= helpers[i].helper == HELPER_MASK;
 		breakpoint->action |= helpers[i].helper == HELPER_ACTION;
+		MW_TRY(trap_rescue_note(process, tid, breakpoint, &possible));
 	}
 	return NULL;
 }
@@ -223,7 +230,7 @@ struct mw_error *trap_plant(struct trap_process *process, pid_t tid)
 }
 
 /* The module is unmapped: what we wrote there is gone, and the addresses may be another's soon. */
-static void forget_module(struct trap_process *process, const struct mw_module *module)
+static struct mw_error *forget_module(struct trap_process *process, pid_t tid, const struct mw_module *module)
 {
 	void *value;
 
@@ -235,6 +242,7 @@ static void forget_module(struct trap_process *process, const struct mw_module *
 
 			if (breakpoint->addr - module->start >= module->end - module->start)
 				continue;
+			MW_TRY(trap_rescue_forget(process, tid, breakpoint->addr));
 			mw_map_remove(&process->breakpoints, breakpoint->addr);
 			if (breakpoint->slot)
 				mw_map_remove(&process->slots, breakpoint->slot);
@@ -246,6 +254,7 @@ static void forget_module(struct trap_process *process, const struct mw_module *
 	for (size_t i = 0; i < process->cave_count; i++)
 		if (process->caves[i].module == module->number)
 			process->caves[i].end = process->caves[i].next;
+	return NULL;
 }
 
 struct mw_error *trap_modules_changed(struct trap_process *process, pid_t tid)
@@ -261,7 +270,7 @@ struct mw_error *trap_modules_changed(struct trap_process *process, pid_t tid)
 		struct mw_module *module = mw_modules_get(process->survey.modules, i);
 
 		if (module->gone && !module->user)
-			forget_module(process, module);
+			MW_TRY(forget_module(process, tid, module));
 	}
 	MW_TRY(take_in_modules(process, tid));
 	MW_TRY(plant_helpers(process, tid, before));

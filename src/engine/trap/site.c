@@ -50,8 +50,9 @@ static struct mw_error *make_site(struct trap_hit *hit, struct trap_breakpoint *
 			return NULL;
 		}
 		MW_TRY(trap_breakpoint_plant(process, tid, site));
+		site->exchange = !site->standing;
 	}
-	site->site = true;
+	site->site = site->standing;
 	return NULL;
 }
 
@@ -72,6 +73,9 @@ struct mw_error *trap_return_arrange(struct trap_hit *hit, bool may_throw, bool 
 		*possible = false;
 		return NULL;
 	}
+	MW_TRY(trap_rescue_exchange(process, hit->thread->tid, hit->sp, hit->ret, possible));
+	if (!*possible)
+		return NULL;
 	*exchanged = true;
 	return trap_ignore_gone(
 		mw_remote_poke(hit->thread->tid, hit->sp - sizeof(mw_addr), &process->pad, sizeof(process->pad)));

@@ -6,6 +6,7 @@
  * reads registers and stack and decides what the call is (call.c keeps the calls in flight); report.c
  * tells the sink; breakpoint.c carries out the displaced instruction and the thread runs on. plant.c
  * and site.c put breakpoints in, detach.c takes everything out, family.c follows threads and children.
+ * rescue.c, mask.c and disposition.c see to it that the target lives on if memwatch is killed.
  *
  * One thread of memwatch, the tracer, does all of it.
  */
@@ -14,12 +15,14 @@
 
 #include "base/map.h"
 #include "engine/survey.h"
+#include "target/inject.h"
 #include "target/journal.h"
 #include "target/tracee.h"
 #include "unwind/snapshot.h"
 #include "unwind/unwind.h"
 
 #include <memwatch/engine.h>
+#include <memwatch/rescue.h>
 
 #include <sched.h>
 
@@ -45,8 +48,9 @@ struct trap_breakpoint {
 	size_t patch;   /* journal number */
 	struct mw_insn_plan plan;
 	mw_addr slot; /* out-of-line copy of the instruction, 0: none */
-	size_t copy_length;
-	uint64_t returns, strays; /* of a site: returns caught, passes that were none */
+	size_t copy_length, slot_size;
+	uint8_t there[MW_OOL_MAX]; /* what stood at the slot before */
+	uint64_t returns, strays;  /* of a site: returns caught, passes that were none */
 };
 
 /* Room for out-of-line copies: the unused end of a module's last page of code. */
@@ -82,22 +86,21 @@ struct trap_thread {
 	enum trap_relation relation;
 	uint32_t number; /* the sink's */
 	bool numbered;
-	bool stopped;        /* in a ptrace stop, held by us */
-	bool group_stopped;  /* … which is a group stop: to be listened to, not resumed */
-	bool interrupted;    /* an interrupt of ours is on its way */
-	bool vfork_child;    /* a newborn announced by a vfork event */
-	bool in_event;       /* … inside a system call or exit: the stop of a clone, fork, exec or end */
-	int signal;          /* to be delivered when resumed */
-	mw_addr resumed_at;  /* pc that our last emulation led to */
-	uint64_t mask;       /* signal mask at the last stop, the true one */
-	uint64_t mask_asked; /* … that it has asked for since */
-	bool mask_known, mask_asked_known;
-	struct {
-		uint64_t how, stop;
-		mw_addr set, sp;
-	} mask_asking;              /* the call that it asked by */
-	uint64_t masks[TRAP_MASKS]; /* masks that it was seen to have */
+	bool stopped;       /* in a ptrace stop, held by us */
+	bool unreaped;      /* … which was not waited for: if memwatch dies, its signal is delivered */
+	bool group_stopped; /* … which is a group stop: to be listened to, not resumed */
+	bool interrupted;   /* an interrupt of ours is on its way */
+	bool vfork_child;   /* a newborn announced by a vfork event */
+	bool in_event;      /* … inside a system call or exit: the stop of a clone, fork, exec or end */
+	int signal;         /* to be delivered when resumed */
+	mw_addr resumed_at; /* pc that our last emulation led to */
+	uint64_t mask;      /* the kernel's signal mask of it at the last stop, without SIGTRAP */
+	bool mask_known;
+	bool trap_blocked;          /* the program wants SIGTRAP blocked in it */
+	uint64_t masks[TRAP_MASKS]; /* masks with which it was struck while SIGTRAP was blocked, newest at next_mask - 1
+				     */
 	size_t next_mask;
+	bool trap_pending;    /* SIGTRAP is truly blocked, as one of somebody's is pending */
 	size_t snapshot_size; /* bytes of stack that the next snapshot takes */
 	uint64_t stops;
 	/* The last call of a freeing function: it returns unseen, but what it calls is the allocator's own. */
@@ -114,9 +117,19 @@ struct trap_thread {
 
 struct trap_engine;
 
-/* The kernel's struct sigaction, as its bytes are. */
-struct trap_action {
-	uint64_t words[4];
+#define TRAP_RESCUE_SIZE  ((MW_RESCUE_CODE + sizeof(struct mw_rescue) + 4095) / 4096 * 4096)
+#define TRAP_RESCUE_PAGES (TRAP_RESCUE_SIZE / 4096)
+
+/* What is in the target for the case that memwatch is killed, and what memwatch has to know of it. */
+struct trap_rescue {
+	mw_addr base;             /* 0: nothing */
+	struct mw_inject inject;  /* system calls by its own code */
+	struct mw_inject outside; /* … by the program's; insn is 0 until it was looked for */
+	uint32_t *index;          /* struct mw_rescue's */
+	mw_addr *addrs;           /* of its breakpoints */
+	mw_addr *return_sps;      /* struct mw_rescue's returns */
+	uint32_t count, return_count;
+	uint64_t touched[(TRAP_RESCUE_PAGES + 63) / 64]; /* pages that memwatch has written to */
 };
 
 struct trap_process {
@@ -138,9 +151,10 @@ struct trap_process {
 	struct trap_cave *caves;
 	size_t cave_count;
 	mw_addr pad;
-	struct trap_action trap_action; /* the target's own action for SIGTRAP, where it has one */
+	struct trap_rescue rescue;
+	struct mw_rescue_action trap_action; /* the target's own action for SIGTRAP */
 	bool trap_action_known;
-	mw_addr syscall_insn, restorer; /* in the target's code; 0: not looked for yet */
+	mw_addr restorer; /* in the target's code; 0: not looked for yet */
 	size_t freeing_hooks;
 	struct mw_map threads; /* this process's threads and sharing children, by tid */
 	struct mw_engine_stats stats;
@@ -185,7 +199,9 @@ struct trap_engine {
 			uint64_t time_ns;
 		} items[TRAP_HEARD];
 		size_t first, count;
-	} heard; /* stops that wait to be served, a ring */
+	} heard;          /* stops that wait to be served, a ring */
+	size_t unreaped;  /* threads that are so */
+	size_t next_scan; /* where in the map of threads the next look at others begins */
 	struct {
 		cpu_set_t original;
 		bool saved, idle, may_idle;
@@ -219,6 +235,10 @@ struct mw_error *trap_tick_start(struct trap_engine *engine) MW_MUST_CHECK;
 void trap_tick_stop(struct trap_engine *engine);
 /* Wait for any thread to change state; *tid is 0 where only time has passed. */
 struct mw_error *trap_wait(struct trap_engine *engine, pid_t *tid, int *status) MW_MUST_CHECK;
+/* The stop of a thread has no signal (any more) that must not be lost. */
+void trap_reap(struct trap_thread *thread);
+/* It runs again, or is ours no more. */
+void trap_unreaped_no_more(struct trap_thread *thread);
 
 /* dispatch.c: act on a stop. */
 struct mw_error *trap_dispatch(struct trap_engine *engine, pid_t tid, int status) MW_MUST_CHECK;
@@ -228,14 +248,19 @@ struct mw_error *trap_resume(struct trap_thread *thread) MW_MUST_CHECK;
  * program's own code, so that nobody (a signal handler, a detached thread) sees our address. */
 struct mw_error *trap_leave_slot(struct trap_thread *thread) MW_MUST_CHECK;
 
-/* mask.c: signal masks that block SIGTRAP. */
-/* Note the mask of a thread in a stop that has nothing to do with a breakpoint. */
+/* mask.c: no thread's mask holds SIGTRAP while memwatch is attached, though the program may think so. */
+/* Look at the mask of a thread in a stop that has nothing to do with a breakpoint, and take SIGTRAP out. */
 struct mw_error *trap_mask_look(struct trap_thread *thread) MW_MUST_CHECK;
-/* Put the mask of a thread right that has executed a breakpoint. */
-struct mw_error *trap_mask_mend(struct trap_thread *thread, const struct trap_breakpoint *breakpoint,
-				const struct mw_regs *regs) MW_MUST_CHECK;
-/* The thread enters a function that sets its mask. */
-void trap_mask_asked(struct trap_hit *hit);
+/* A thread has executed the breakpoint at `addr`. Had it SIGTRAP blocked, the kernel has dropped the process's action
+ * for it: put it back. */
+struct mw_error *trap_mask_struck(struct trap_thread *thread, mw_addr addr) MW_MUST_CHECK;
+/* The thread enters a function that sets its mask: done for it, `*done` says so; it goes on behind the call. */
+struct mw_error *trap_mask_set(struct trap_hit *hit, bool *done) MW_MUST_CHECK;
+/* Somebody's SIGTRAP has come (out of the kernel's queue) that the program believes to be blocked: back to wait. The pc
+ * must be where the thread is to go on. */
+struct mw_error *trap_mask_put_off(struct trap_thread *thread, siginfo_t *info) MW_MUST_CHECK;
+/* The mask that it would have without us, before it is let go. */
+struct mw_error *trap_mask_restore(struct trap_thread *thread) MW_MUST_CHECK;
 
 /* hit.c */
 struct mw_error *trap_hit(struct trap_engine *engine, struct trap_thread *thread, struct trap_breakpoint *breakpoint,
@@ -278,6 +303,9 @@ struct mw_error *trap_breakpoint_lift(struct trap_process *process, pid_t tid,
 /* Can its instruction be carried out while the breakpoint stands? Makes the out-of-line copy where one is needed. */
 struct mw_error *trap_breakpoint_prepare(struct trap_process *process, pid_t tid, struct trap_breakpoint *breakpoint,
 					 bool *possible) MW_MUST_CHECK;
+/* Leave the function that a hit is the entry of, at once, with `result`: sets the registers (not written yet). False
+ * where that can't be: its return address can't be read, or is checked against a shadow stack. */
+bool trap_leave_function(struct trap_hit *hit, uint64_t result);
 /* Carry out the displaced instruction: sets the registers (not written yet) to go on. */
 struct mw_error *trap_breakpoint_pass(struct trap_hit *hit) MW_MUST_CHECK;
 
@@ -326,14 +354,46 @@ struct mw_error *trap_release(struct trap_process *process) MW_MUST_CHECK;
 struct mw_error *trap_process_detach(struct trap_process *process, enum mw_window_end end) MW_MUST_CHECK;
 void trap_process_end(struct trap_process *process, enum mw_window_end end);
 
+/* rescue.c: what keeps the target alive if memwatch is killed. All threads are held for install and remove. */
+/*
+ * Put it in, by way of `tid` (0: any thread that is fit), before the first breakpoint. Errors: UNSUPPORTED where it
+ * can't be had, unless options.unsafe; GONE, MEMORY.
+ */
+struct mw_error *trap_rescue_install(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
+struct mw_error *trap_rescue_remove(struct trap_process *process) MW_MUST_CHECK;
+/* The same for a forked child's copy. */
+struct mw_error *trap_rescue_clean_child(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
+void trap_rescue_deinit(struct trap_rescue *rescue);
+/* A breakpoint that is about to stand, or what has become of it since; not `*possible` where there is no room. */
+struct mw_error *trap_rescue_note(struct trap_process *process, pid_t tid, const struct trap_breakpoint *breakpoint,
+				  bool *possible) MW_MUST_CHECK;
+struct mw_error *trap_rescue_forget(struct trap_process *process, pid_t tid, mw_addr addr) MW_MUST_CHECK;
+/* A return address that is about to be exchanged. */
+struct mw_error *trap_rescue_exchange(struct trap_process *process, pid_t tid, mw_addr sp, mw_addr ret,
+				      bool *possible) MW_MUST_CHECK;
+/*
+ * rt_sigaction(SIGTRAP) in the target: what it has, or, with `set`, what it is to have. `inject->tid` is in a stop from
+ * which it can perform system calls. Errors: GONE, SYSTEM, DATA.
+ */
+struct mw_error *trap_sigaction(const struct mw_inject *inject, uint8_t dwarf_sp, bool set,
+				struct mw_rescue_action *action) MW_MUST_CHECK;
+/* Have the kernel lead SIGTRAP to it (again), with what process->trap_action says. `tid` can perform a system call. */
+struct mw_error *trap_rescue_lead(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
+/* What the program wants done with SIGTRAP may have changed by a SIGTRAP (SA_RESETHAND): process->trap_action anew. */
+struct mw_error *trap_rescue_look(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
+/* Have a thread queue a SIGTRAP to itself, as it was sent: only so the kernel believes who sent it. */
+struct mw_error *trap_rescue_queue(struct trap_thread *thread, const siginfo_t *info, bool *queued) MW_MUST_CHECK;
+/* Bytes of it in the target. */
+void trap_rescue_own(const struct trap_process *process, uint64_t *resident, uint64_t *mapped);
+/* A thread that stands where it can perform a system call, or NULL. */
+struct trap_thread *trap_usable_thread(const struct trap_process *process);
+
 /* disposition.c: the target's own action for SIGTRAP. */
-/* At attach, and at detach: all threads are held. */
-struct mw_error *trap_disposition_save(struct trap_process *process) MW_MUST_CHECK;
-struct mw_error *trap_disposition_restore(struct trap_process *process) MW_MUST_CHECK;
-/* A breakpoint of ours has struck the thread: if the kernel has dropped the action for it, put it back. */
+/* A breakpoint has struck a thread that may have blocked or ignored SIGTRAP: if the kernel has dropped the action for
+ * it, put it back. */
 struct mw_error *trap_disposition_put_back(struct trap_thread *thread, bool *dropped) MW_MUST_CHECK;
-/* A thread enters a function that sets a signal's action. */
-void trap_disposition_asked(struct trap_hit *hit);
+/* A thread enters a function that sets a signal's action: for SIGTRAP it is done for it, `*done` says so. */
+struct mw_error *trap_disposition_set(struct trap_hit *hit, bool *done) MW_MUST_CHECK;
 /* Does the target ignore SIGTRAP, though the kernel may have forgotten it? */
 bool trap_disposition_ignores(const struct trap_process *process);
 

@@ -7,8 +7,12 @@
 #include <string.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #define TICK_USEC 20000
+#define NAP_NS    50000 /* … and NAPS of them last as long as a tick */
+#define NAPS      400
+#define TRAP_SCAN 32 /* threads looked at beside one that was found */
 
 static struct sigaction old_alarm;
 
@@ -55,25 +59,102 @@ static void hear(struct trap_engine *engine, pid_t tid, int status)
 	engine->heard.items[at].time_ns = mw_clock_ns();
 }
 
+void trap_unreaped_no_more(struct trap_thread *thread)
+{
+	if (thread->unreaped)
+		thread->process->engine->unreaped--;
+	thread->unreaped = false;
+}
+
+void trap_reap(struct trap_thread *thread)
+{
+	siginfo_t info;
+
+	/* Only a stop: if it was killed meanwhile, its end is to be heard of as any. */
+	if (thread->unreaped)
+		(void)waitid(P_PID, (id_t)thread->tid, &info, WSTOPPED | WNOHANG | __WALL);
+	trap_unreaped_no_more(thread);
+}
+
+/*
+ * A stop for a signal is looked at, not waited for: what is waited for the kernel takes for the tracer's business, and
+ * if memwatch is killed then, the signal is lost and a breakpoint's trap never comes to who should handle it. The stop
+ * ends when the thread is resumed. All else is waited for: nothing is lost with it. Returns the thread's id, 0: nothing
+ * there, negative: an error.
+ */
+static pid_t look(struct trap_engine *engine, idtype_t type, pid_t which, int flags)
+{
+	struct trap_thread *thread;
+	siginfo_t info;
+	int status;
+	pid_t tid;
+
+	info.si_pid = 0;
+	if (waitid(type, (id_t)which, &info, WEXITED | WSTOPPED | WNOWAIT | __WALL | flags))
+		return -1;
+	tid = info.si_pid;
+	if (tid == 0)
+		return 0;
+	thread = mw_map_get(&engine->threads, (uint64_t)tid);
+	if (thread && (info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED) && info.si_status >> 8 == 0) {
+		if (!thread->unreaped)
+			engine->unreaped++;
+		thread->unreaped = true;
+		hear(engine, tid, info.si_status << 8 | 0x7f);
+		return tid;
+	}
+	if (waitpid(tid, &status, __WALL | WNOHANG) == tid)
+		hear(engine, tid, status);
+	return tid;
+}
+
+/* Have others stopped, too? Those that are known to stand are passed over. */
+static size_t look_at_others(struct trap_engine *engine, size_t most)
+{
+	size_t found = 0;
+	void *value;
+
+	for (size_t i = 0; i < most && engine->heard.count < TRAP_HEARD; i++) {
+		const struct trap_thread *thread;
+
+		if (!mw_map_next(&engine->threads, &engine->next_scan, &value)) {
+			engine->next_scan = 0;
+			if (!mw_map_next(&engine->threads, &engine->next_scan, &value))
+				break;
+		}
+		thread = value;
+		if (!thread->stopped && !thread->unreaped)
+			found += look(engine, P_PID, thread->tid, WNOHANG) > 0;
+	}
+	return found;
+}
+
+/*
+ * Threads stand that were not waited for: a wait for any would find them again and again. Orphans are heard of later.
+ */
+static pid_t poll_running(struct trap_engine *engine)
+{
+	const struct timespec nap = {.tv_nsec = NAP_NS};
+
+	for (unsigned i = 0; i < NAPS; i++) {
+		if (look_at_others(engine, engine->threads.count))
+			return 1;
+		nanosleep(&nap, NULL);
+	}
+	errno = EINTR;
+	return -1;
+}
+
 /*
  * The kernel looks for stops in the order in which threads were attached: a busy one would always be found before those
- * after it. So all that have stopped are heard of first, and then served in that order.
+ * after it. So others are looked at in turn whenever one is found.
  */
 static pid_t listen(struct trap_engine *engine)
 {
-	int status;
-	pid_t got = waitpid(-1, &status, __WALL);
+	pid_t got = engine->unreaped ? poll_running(engine) : look(engine, P_ALL, 0, 0);
 
-	if (got <= 0)
-		return got;
-	hear(engine, got, status);
-	while (engine->threads.count > 1 && engine->heard.count < TRAP_HEARD) {
-		pid_t more = waitpid(-1, &status, __WALL | WNOHANG);
-
-		if (more <= 0)
-			break;
-		hear(engine, more, status);
-	}
+	if (got > 0 && engine->threads.count > 1)
+		look_at_others(engine, engine->threads.count < TRAP_SCAN ? engine->threads.count : TRAP_SCAN);
 	return got;
 }
 
@@ -82,9 +163,10 @@ struct mw_error *trap_wait(struct trap_engine *engine, pid_t *tid, int *status)
 	size_t first = engine->heard.first;
 
 	*tid = 0;
-	if (engine->heard.count == 0 && listen(engine) <= 0) {
+	errno = 0;
+	if (engine->heard.count == 0 && (listen(engine) <= 0 || engine->heard.count == 0)) {
 		engine->stop_ns = mw_clock_ns();
-		if (errno == EINTR || errno == ECHILD)
+		if (errno == EINTR || errno == ECHILD || errno == 0)
 			return NULL;
 		return mw_error_create(MW_ERROR_SYSTEM, errno, "cannot wait for the target");
 	}

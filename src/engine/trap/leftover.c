@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: MIT
+/*
+ * leftover.c: what a memwatch of engine trap that was killed has left (engine/leftover.h): breakpoints, out-of-line
+ * copies, exchanged return addresses, and the rescue (memwatch/rescue.h), whose tables tell of them all.
+ */
+#include "engine/leftover.h"
+
+#include "engine/trap/trap.h"
+#include "target/quiesce.h"
+#include "target/remote.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BREATH_NS    UINT64_C(1000000)
+#define MOST_BREATHS 200
+
+struct remains {
+	pid_t pid;
+	const struct mw_arch *arch;
+	struct mw_maps maps;
+	mw_addr base;
+	struct mw_rescue_header header;
+	struct mw_rescue *rescue; /* a copy of its data, counts bounded */
+	struct mw_quiesce quiesce;
+};
+
+static void deinit(struct remains *remains)
+{
+	mw_maps_deinit(&remains->maps);
+	free(remains->rescue);
+}
+
+/* The code's mapping with its mark, and its data right behind it. */
+static struct mw_error *find(struct remains *remains, pid_t tid)
+{
+	remains->base = 0;
+	MW_TRY(mw_maps_read(tid, &remains->maps));
+	for (size_t i = 0; i + 1 < remains->maps.count && !remains->base; i++) {
+		const struct mw_mapping *code = &remains->maps.items[i], *data = code + 1;
+		struct mw_rescue_header header;
+
+		if (code->inode || !code->exec || code->write || code->end - code->start != MW_RESCUE_CODE ||
+		    data->start != code->end || data->inode || !data->write ||
+		    data->end - data->start < TRAP_RESCUE_SIZE - MW_RESCUE_CODE ||
+		    mw_remote_read(tid, code->start, &header, sizeof(header)) != sizeof(header) ||
+		    header.magic != MW_RESCUE_MAGIC)
+			continue;
+		if (header.layout != MW_RESCUE_LAYOUT || header.handler >= MW_RESCUE_CODE)
+			return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+							     "process %d holds what another version of memwatch has "
+							     "left in it",
+							     (int)remains->pid),
+					     "That version removes it when it is attached again; or restart the "
+					     "process");
+		remains->base = code->start;
+		remains->header = header;
+	}
+	return NULL;
+}
+
+static struct mw_error *read_data(struct remains *remains, pid_t tid)
+{
+	struct mw_rescue *rescue = remains->rescue ? remains->rescue : calloc(1, sizeof(*rescue));
+
+	if (!rescue)
+		return mw_error_nomem();
+	remains->rescue = rescue;
+	MW_TRY(mw_remote_read_all(tid, remains->base + MW_RESCUE_CODE, rescue, sizeof(*rescue)));
+	if (rescue->count > MW_RESCUE_BREAKPOINTS)
+		rescue->count = MW_RESCUE_BREAKPOINTS;
+	if (rescue->blocked_count > MW_RESCUE_BLOCKED)
+		rescue->blocked_count = MW_RESCUE_BLOCKED;
+	return NULL;
+}
+
+/* Code of a file: only there has memwatch planted anything. */
+static bool is_code(const struct remains *remains, mw_addr addr, size_t size)
+{
+	const struct mw_mapping *mapping = mw_maps_find(&remains->maps, addr);
+
+	return mapping && mapping->exec && !mapping->write && mapping->inode && size <= mapping->end - addr;
+}
+
+/* Does its breakpoint still stand, and before the rest of the instruction that it was put on? */
+static bool stands(const struct remains *remains, pid_t tid, const struct mw_rescue_breakpoint *entry)
+{
+	const struct mw_arch *arch = remains->arch;
+	size_t length = entry->plan.length, planted = arch->breakpoint_length;
+	uint8_t now[MW_INSN_MAX];
+
+	return entry->plan.pc && length >= planted && length <= MW_INSN_MAX &&
+	       is_code(remains, entry->plan.pc, length) && mw_remote_read(tid, entry->plan.pc, now, length) == length &&
+	       memcmp(now, arch->breakpoint, planted) == 0 &&
+	       memcmp(now + planted, entry->plan.bytes + planted, length - planted) == 0;
+}
+
+static struct mw_error *take_down(const struct remains *remains, pid_t tid, struct mw_journal *journal)
+{
+	for (uint32_t i = 0; i < remains->rescue->count; i++) {
+		const struct mw_rescue_breakpoint *entry = &remains->rescue->breakpoints[i];
+		size_t number;
+
+		if (stands(remains, tid, entry))
+			MW_TRY(mw_journal_adopt(journal, entry->plan.pc, entry->plan.bytes, remains->arch->breakpoint,
+						remains->arch->breakpoint_length, &number));
+	}
+	return NULL;
+}
+
+static struct mw_error *open_remains(struct remains *remains, pid_t pid, bool *found)
+{
+	memset(remains, 0, sizeof(*remains));
+	remains->pid = pid;
+	remains->arch = mw_arch_find(mw_target_machine());
+	MW_TRY(find(remains, pid));
+	*found = remains->base != 0;
+	return *found ? read_data(remains, pid) : NULL;
+}
+
+struct mw_error *trap_leftover_look(pid_t pid, struct mw_leftover *leftover)
+{
+	struct remains remains;
+	bool found = false;
+	struct mw_error *err = open_remains(&remains, pid, &found);
+
+	leftover->found |= found;
+	if (!err && found)
+		err = take_down(&remains, pid, leftover->journal);
+	deinit(&remains);
+	return err;
+}
+
+/* The return addresses that lead to the pad, wherever they still stand. */
+static struct mw_error *restore_returns(const struct remains *remains, pid_t tid)
+{
+	const struct mw_rescue *rescue = remains->rescue;
+	mw_addr pad = 0;
+
+	for (uint32_t i = 0; i < rescue->count && !pad; i++)
+		if (rescue->breakpoints[i].kind == MW_RESCUE_PAD)
+			pad = rescue->breakpoints[i].plan.pc;
+	for (uint32_t i = 0; pad && i < MW_RESCUE_RETURNS; i++) {
+		const struct mw_rescue_return *entry = &rescue->returns[i];
+		mw_addr at = entry->sp - sizeof(mw_addr), now;
+
+		if (!entry->sp || !entry->ret || mw_remote_read(tid, at, &now, sizeof(now)) != sizeof(now) ||
+		    now != pad)
+			continue;
+		MW_TRY(mw_remote_write(tid, at, &entry->ret, sizeof(entry->ret)));
+	}
+	return NULL;
+}
+
+/* The breakpoint whose out-of-line copy `pc` is in, or NULL. */
+static const struct mw_rescue_breakpoint *slot_of(const struct remains *remains, mw_addr pc)
+{
+	for (uint32_t i = 0; i < remains->rescue->count; i++) {
+		const struct mw_rescue_breakpoint *entry = &remains->rescue->breakpoints[i];
+
+		if (entry->slot && pc - entry->slot < MW_OOL_MAX)
+			return entry;
+	}
+	return NULL;
+}
+
+/* Threads come out of copies into the program's own code, and go on from the pad where they should have returned to. */
+static struct mw_error *move_out(const struct remains *remains, bool *inside)
+{
+	*inside = false;
+	for (size_t i = 0; i < remains->quiesce.count; i++) {
+		const struct mw_quiet_thread *thread = &remains->quiesce.threads[i];
+		const struct mw_rescue_breakpoint *entry;
+		struct mw_tracee_regs regs;
+		mw_addr pc;
+
+		if (!thread->stopped)
+			continue;
+		MW_TRY(mw_tracee_get_regs(thread->tid, &regs));
+		pc = regs.general.pc;
+		*inside |= pc - remains->base < MW_RESCUE_CODE;
+		entry = slot_of(remains, pc);
+		if (!entry)
+			continue;
+		if (pc == entry->slot) {
+			regs.general.pc = entry->plan.pc;
+		} else if (pc == entry->slot + entry->copy_length) {
+			regs.general.pc = entry->plan.pc + entry->plan.length;
+		} else {
+			*inside = true;
+			continue;
+		}
+		MW_TRY(mw_tracee_set_regs(thread->tid, &regs));
+	}
+	return NULL;
+}
+
+/* What stood where the out-of-line copies are. */
+static struct mw_error *restore_copies(const struct remains *remains, pid_t tid)
+{
+	for (uint32_t i = 0; i < remains->rescue->count; i++) {
+		const struct mw_rescue_breakpoint *entry = &remains->rescue->breakpoints[i];
+
+		if (!entry->slot || entry->slot_size > MW_OOL_MAX || !is_code(remains, entry->slot, entry->slot_size))
+			continue;
+		MW_TRY(mw_remote_poke(tid, entry->slot, entry->there, entry->slot_size));
+	}
+	return NULL;
+}
+
+/* SIGTRAP was taken out of their masks. */
+static struct mw_error *restore_masks(const struct remains *remains)
+{
+	const struct mw_rescue *rescue = remains->rescue;
+
+	for (size_t i = 0; i < remains->quiesce.count; i++) {
+		const struct mw_quiet_thread *thread = &remains->quiesce.threads[i];
+		bool blocked = false;
+		uint64_t mask;
+
+		for (uint32_t j = 0; j < rescue->blocked_count && !blocked; j++)
+			blocked = rescue->blocked[j] == (uint32_t)thread->tid;
+		if (!blocked || !thread->stopped)
+			continue;
+		MW_TRY(mw_tracee_get_sigmask(thread->tid, &mask));
+		MW_TRY(mw_tracee_set_sigmask(thread->tid, mask | UINT64_C(1) << (SIGTRAP - 1)));
+	}
+	return NULL;
+}
+
+static struct mw_error *give_back_action(const struct remains *remains, const struct mw_inject *inject)
+{
+	struct mw_rescue_action now, own = remains->rescue->own;
+
+	MW_TRY(trap_sigaction(inject, remains->arch->dwarf_sp, false, &now));
+	if (now.handler != remains->base + remains->header.handler)
+		return NULL;
+	return trap_sigaction(inject, remains->arch->dwarf_sp, true, &own);
+}
+
+static struct mw_error *unmap(struct remains *remains)
+{
+	struct mw_inject inject;
+	pid_t tid;
+
+	MW_TRY(mw_quiesce_await_hand(&remains->quiesce));
+	tid = mw_quiesce_pick(&remains->quiesce);
+	MW_TRY(mw_inject_init(&inject, tid, &remains->maps));
+	MW_TRY(restore_copies(remains, tid));
+	MW_TRY(restore_masks(remains));
+	MW_TRY(give_back_action(remains, &inject));
+	return mw_inject_unmap(&inject, remains->base, TRAP_RESCUE_SIZE);
+}
+
+static pid_t any_stopped(const struct remains *remains)
+{
+	for (size_t i = 0; i < remains->quiesce.count; i++)
+		if (remains->quiesce.threads[i].stopped)
+			return remains->quiesce.threads[i].tid;
+	return remains->pid;
+}
+
+/* All of it; `*inside` where a thread does not come out of our code. */
+static struct mw_error *take_out(struct remains *remains, struct mw_journal *journal, bool *inside)
+{
+	pid_t tid = any_stopped(remains);
+
+	/* It may have gone on with it since it was found. */
+	mw_maps_deinit(&remains->maps);
+	MW_TRY(find(remains, tid));
+	if (!remains->base)
+		return NULL;
+	MW_TRY(read_data(remains, tid));
+	MW_TRY(take_down(remains, tid, journal));
+	MW_TRY(mw_journal_rollback(journal, tid));
+	MW_TRY(restore_returns(remains, tid));
+	MW_TRY(move_out(remains, inside));
+	for (unsigned i = 0; *inside && i < MOST_BREATHS; i++) {
+		MW_TRY(mw_quiesce_breathe(&remains->quiesce, BREATH_NS));
+		if (remains->quiesce.gone || remains->quiesce.execed)
+			return NULL;
+		MW_TRY(move_out(remains, inside));
+	}
+	return *inside ? NULL : unmap(remains);
+}
+
+struct mw_error *trap_leftover_remove(pid_t pid, char *left, size_t size)
+{
+	struct remains remains;
+	struct mw_journal journal = {0};
+	bool found = false, inside = false;
+	struct mw_error *err = open_remains(&remains, pid, &found), *released;
+
+	*left = '\0';
+	if (!err && found) {
+		err = mw_quiesce_begin(&remains.quiesce, pid);
+		if (!err)
+			err = take_out(&remains, &journal, &inside);
+		released = mw_quiesce_end(&remains.quiesce);
+		if (err)
+			mw_error_destroy(released);
+		else
+			err = released;
+		err = mw_error_prefix(err, "cannot remove what a killed memwatch has left");
+	}
+	if (!err && inside)
+		(void)snprintf(left, size,
+			       "a thread did not come out of what a killed memwatch has left: its code stays in the "
+			       "process, unused");
+	mw_journal_deinit(&journal);
+	deinit(&remains);
+	return err;
+}

@@ -1,0 +1,537 @@
+// SPDX-License-Identifier: MIT
+/*
+ * rescue.c: what keeps a target alive if memwatch is killed (trap.h, memwatch/rescue.h).
+ *
+ *      attach      code and tables are mapped into the target, and its SIGTRAP is led there
+ *      plant       a breakpoint is in the table before it stands
+ *      window      memwatch sees every trap first; its death leaves them to the handler
+ *      detach      the program's own action for SIGTRAP, then all of it is unmapped
+ *
+ * For the handler to be called at all no thread may block SIGTRAP: mask.c sees to that.
+ */
+#include "stub/rescue/rescue.h"
+#include "base/fault.h"
+#include "engine/trap/trap.h"
+#include "proc/status.h"
+#include "target/inject.h"
+#include "target/remote.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#define PAGE             4096u
+#define TRIES            8
+#define MASK_SIZE        8 /* the kernel's sigset_t */
+#define RED_ZONE         128
+#define TRAP_BIT         (UINT64_C(1) << (SIGTRAP - 1))
+#define SA_RESTORER_FLAG UINT64_C(0x04000000)
+
+#define DATA(process, member) ((process)->rescue.base + MW_RESCUE_CODE + offsetof(struct mw_rescue, member))
+
+/* Bytes of the data that have been written: their pages are the target's now. */
+static void touch(struct trap_rescue *rescue, mw_addr at, size_t size)
+{
+	size_t first = (size_t)(at - rescue->base) / PAGE, last = (size_t)(at - rescue->base + size - 1) / PAGE;
+
+	for (size_t i = first; i <= last; i++)
+		rescue->touched[i / 64] |= UINT64_C(1) << i % 64;
+}
+
+static struct mw_error *write_data(struct trap_process *process, pid_t tid, mw_addr at, const void *bytes, size_t size)
+{
+	struct mw_error *err = mw_remote_write(tid, at, bytes, size);
+
+	touch(&process->rescue, at, size);
+	if (!err || mw_error_kind(err) == MW_ERROR_GONE)
+		return err;
+	/* One that has become another's may still be written to by its tracer. */
+	mw_error_destroy(err);
+	return mw_remote_poke(tid, at, bytes, size);
+}
+
+void trap_rescue_own(const struct trap_process *process, uint64_t *resident, uint64_t *mapped)
+{
+	*resident = 0;
+	*mapped = process->rescue.base ? TRAP_RESCUE_SIZE : 0;
+	for (size_t i = 0; process->rescue.base && i < TRAP_RESCUE_PAGES; i++)
+		*resident += (process->rescue.touched[i / 64] >> i % 64 & 1) * PAGE;
+}
+
+/* The number of the breakpoint at `addr`, which stays its own for good; a new one where it has none. False: no room. */
+static bool number_of(struct trap_rescue *rescue, mw_addr addr, uint32_t *place, uint32_t *number)
+{
+	uint32_t at = mw_rescue_place(addr, MW_RESCUE_INDEX);
+
+	while (rescue->index[at] && rescue->addrs[rescue->index[at] - 1] != addr)
+		at = (at + 1) & (MW_RESCUE_INDEX - 1);
+	if (!rescue->index[at]) {
+		if (rescue->count == MW_RESCUE_BREAKPOINTS)
+			return false;
+		rescue->addrs[rescue->count] = addr;
+		rescue->index[at] = ++rescue->count;
+	}
+	*place = at;
+	*number = rescue->index[at] - 1;
+	return true;
+}
+
+static uint32_t kind_of(const struct trap_breakpoint *breakpoint)
+{
+	if (breakpoint->pad)
+		return MW_RESCUE_PAD;
+	if (breakpoint->mask)
+		return MW_RESCUE_MASK;
+	return breakpoint->action ? MW_RESCUE_ACTION : MW_RESCUE_PLAIN;
+}
+
+struct mw_error *trap_rescue_note(struct trap_process *process, pid_t tid, const struct trap_breakpoint *breakpoint,
+				  bool *possible)
+{
+	struct trap_rescue *rescue = &process->rescue;
+	struct mw_rescue_breakpoint entry = {.plan = breakpoint->plan,
+					     .slot = breakpoint->slot,
+					     .kind = kind_of(breakpoint),
+					     .copy_length = (uint8_t)breakpoint->copy_length,
+					     .slot_size = (uint8_t)breakpoint->slot_size};
+	uint32_t place, number;
+	mw_addr at;
+
+	*possible = true;
+	if (!rescue->base)
+		return NULL;
+	*possible = number_of(rescue, breakpoint->addr, &place, &number);
+	if (!*possible)
+		return NULL;
+	memcpy(entry.there, breakpoint->there, sizeof(entry.there));
+	entry.plan.why = NULL;
+	at = DATA(process, breakpoints) + number * sizeof(entry);
+	MW_TRY(write_data(process, tid, at, &entry, sizeof(entry)));
+	at = DATA(process, index) + place * sizeof(uint32_t);
+	MW_TRY(write_data(process, tid, at, &rescue->index[place], sizeof(uint32_t)));
+	return write_data(process, tid, DATA(process, count), &rescue->count, sizeof(rescue->count));
+}
+
+struct mw_error *trap_rescue_forget(struct trap_process *process, pid_t tid, mw_addr addr)
+{
+	struct trap_rescue *rescue = &process->rescue;
+	const uint64_t none = 0;
+	uint32_t place, number;
+
+	if (!rescue->base || !number_of(rescue, addr, &place, &number))
+		return NULL;
+	return write_data(process, tid,
+			  DATA(process, breakpoints) + number * sizeof(struct mw_rescue_breakpoint) +
+				  offsetof(struct mw_rescue_breakpoint, plan.pc),
+			  &none, sizeof(none));
+}
+
+static uint32_t place_of_return(const struct trap_rescue *rescue, mw_addr sp)
+{
+	uint32_t at = mw_rescue_place(sp, MW_RESCUE_RETURNS);
+
+	while (rescue->return_sps[at] && rescue->return_sps[at] != sp)
+		at = (at + 1) & (MW_RESCUE_RETURNS - 1);
+	return at;
+}
+
+/* Nearly full of what has long returned: only what is in flight now. */
+static struct mw_error *renew_returns(struct trap_process *process, pid_t tid)
+{
+	struct trap_rescue *rescue = &process->rescue;
+	struct mw_rescue_return *all = calloc(MW_RESCUE_RETURNS, sizeof(*all));
+	struct mw_error *err;
+	void *value;
+
+	if (!all)
+		return mw_error_nomem();
+	memset(rescue->return_sps, 0, MW_RESCUE_RETURNS * sizeof(*rescue->return_sps));
+	rescue->return_count = 0;
+	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
+		const struct trap_thread *thread = value;
+
+		for (size_t j = 0; j < thread->call_count && rescue->return_count < MW_RESCUE_RETURNS / 2; j++) {
+			const struct trap_call *call = &thread->calls[j];
+			uint32_t at = place_of_return(rescue, call->sp);
+
+			if (!call->exchanged)
+				continue;
+			rescue->return_count += rescue->return_sps[at] == 0;
+			rescue->return_sps[at] = call->sp;
+			all[at] = (struct mw_rescue_return){.sp = call->sp, .ret = call->ret};
+		}
+	}
+	err = write_data(process, tid, DATA(process, returns), all, MW_RESCUE_RETURNS * sizeof(*all));
+	free(all);
+	return err;
+}
+
+struct mw_error *trap_rescue_exchange(struct trap_process *process, pid_t tid, mw_addr sp, mw_addr ret, bool *possible)
+{
+	struct trap_rescue *rescue = &process->rescue;
+	const struct mw_rescue_return entry = {.sp = sp, .ret = ret};
+	uint32_t at;
+
+	*possible = true;
+	if (!rescue->base)
+		return NULL;
+	if (rescue->return_count >= MW_RESCUE_RETURNS / 4 * 3)
+		MW_TRY(renew_returns(process, tid));
+	*possible = rescue->return_count < MW_RESCUE_RETURNS / 4 * 3;
+	if (!*possible)
+		return NULL;
+	at = place_of_return(rescue, sp);
+	rescue->return_count += rescue->return_sps[at] == 0;
+	rescue->return_sps[at] = sp;
+	return write_data(process, tid, DATA(process, returns) + at * sizeof(entry), &entry, sizeof(entry));
+}
+
+/* Let the threads that were stopped with a signal take it, and stop again. */
+static struct mw_error *deliver_held(struct trap_process *process)
+{
+	void *value;
+
+	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
+		struct trap_thread *thread = value;
+
+		if (thread->stopped && !thread->group_stopped)
+			MW_TRY(trap_resume(thread));
+	}
+	return trap_hold(process);
+}
+
+struct trap_thread *trap_usable_thread(const struct trap_process *process)
+{
+	struct trap_thread *second = NULL;
+	void *value;
+
+	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
+		struct trap_thread *thread = value;
+
+		/* A held signal would be lost, and a system call's own stops taken for ours. */
+		if (!thread->stopped || thread->in_event || thread->signal != 0 || thread->relation != TRAP_THREAD)
+			continue;
+		if (!thread->group_stopped)
+			return thread;
+		second = thread;
+	}
+	/* A process that is stopped can perform one as well, and is stopped after it. */
+	return second;
+}
+
+static struct mw_error *await_usable_thread(struct trap_process *process, struct trap_thread **out)
+{
+	*out = trap_usable_thread(process);
+	for (unsigned i = 0; !*out && i < TRIES && !process->ended; i++) {
+		MW_TRY(deliver_held(process));
+		*out = trap_usable_thread(process);
+	}
+	return NULL;
+}
+
+/* rt_sigaction(SIGTRAP, …) in the target; its structure lies below the thread's stack meanwhile. */
+struct mw_error *trap_sigaction(const struct mw_inject *inject, uint8_t dwarf_sp, bool set,
+				struct mw_rescue_action *action)
+{
+	struct mw_tracee_regs regs;
+	struct mw_rescue_action scratch;
+	int64_t result = -1;
+	struct mw_error *err = NULL, *after;
+	mw_addr at;
+
+	MW_TRY(mw_tracee_get_regs(inject->tid, &regs));
+	at = (regs.general.gpr[dwarf_sp] - RED_ZONE - 2 * sizeof(scratch)) & ~(mw_addr)15;
+	MW_TRY(mw_remote_read_all(inject->tid, at, &scratch, sizeof(scratch)));
+	if (set)
+		MW_TRY(mw_remote_poke(inject->tid, at, action, sizeof(*action)));
+	const uint64_t arguments[6] = {SIGTRAP, set ? at : 0, set ? 0 : at, MASK_SIZE, 0, 0};
+
+	err = mw_inject_call(inject, SYS_rt_sigaction, arguments, &result);
+	if (!err && result != 0)
+		err = mw_error_create(MW_ERROR_SYSTEM, (int)-result, "process %d can't set its action for SIGTRAP",
+				      (int)inject->tid);
+	if (!err && !set)
+		err = mw_remote_read_all(inject->tid, at, action, sizeof(*action));
+	after = mw_remote_poke(inject->tid, at, &scratch, sizeof(scratch));
+	mw_error_destroy(after);
+	return err;
+}
+
+/* System calls that the target performs for us from now on go by code of ours. */
+static struct mw_inject inject_by(const struct trap_process *process, pid_t tid)
+{
+	struct mw_inject inject = process->rescue.inject;
+
+	inject.tid = tid;
+	return inject;
+}
+
+/* What the kernel is to do with SIGTRAP: as the program wants it done, but by our handler. */
+static struct mw_rescue_action led_here(const struct trap_process *process)
+{
+	const struct mw_rescue_header *header = (const struct mw_rescue_header *)(const void *)mw_rescue_image;
+	const struct mw_rescue_action *own = &process->trap_action;
+	bool handled = own->handler != (uint64_t)(uintptr_t)SIG_DFL && own->handler != (uint64_t)(uintptr_t)SIG_IGN;
+	uint64_t flags = SA_RESTART | SA_ONSTACK;
+
+	return (struct mw_rescue_action){.handler = process->rescue.base + header->handler,
+					 .flags = SA_SIGINFO | SA_NODEFER | SA_RESTORER_FLAG |
+						  (handled ? own->flags & flags : flags),
+					 .restorer = process->rescue.base + header->restorer,
+					 .mask = handled ? own->mask & ~TRAP_BIT : 0};
+}
+
+struct mw_error *trap_rescue_lead(struct trap_process *process, pid_t tid)
+{
+	const struct mw_inject inject = inject_by(process, tid);
+	struct mw_rescue_action action = led_here(process);
+
+	MW_TRY(write_data(process, tid, DATA(process, own), &process->trap_action, sizeof(process->trap_action)));
+	return trap_sigaction(&inject, process->arch->dwarf_sp, true, &action);
+}
+
+struct mw_error *trap_rescue_look(struct trap_process *process, pid_t tid)
+{
+	return process->rescue.base ? mw_remote_read_all(tid, DATA(process, own), &process->trap_action,
+							 sizeof(process->trap_action))
+				    : NULL;
+}
+
+struct mw_error *trap_rescue_queue(struct trap_thread *thread, const siginfo_t *info, bool *queued)
+{
+	struct trap_process *process = thread->process;
+	const struct mw_inject inject = inject_by(process, thread->tid);
+	struct mw_tracee_regs regs;
+	struct mw_status status, first;
+	siginfo_t scratch;
+	int64_t result = -1;
+	struct mw_error *err;
+	mw_addr at;
+
+	*queued = false;
+	if (!process->rescue.base || thread->relation != TRAP_THREAD)
+		return NULL;
+	MW_TRY(mw_status_read(thread->tid, &status));
+	MW_TRY(mw_status_read(process->pid, &first));
+	MW_TRY(mw_tracee_get_regs(thread->tid, &regs));
+	at = (regs.general.gpr[process->arch->dwarf_sp] - RED_ZONE - 2 * sizeof(scratch)) & ~(mw_addr)15;
+	MW_TRY(mw_remote_read_all(thread->tid, at, &scratch, sizeof(scratch)));
+	MW_TRY(mw_remote_poke(thread->tid, at, info, sizeof(*info)));
+	const uint64_t arguments[6] = {(uint64_t)first.ns_pid, (uint64_t)status.ns_pid, SIGTRAP, at};
+
+	err = mw_inject_call(&inject, SYS_rt_tgsigqueueinfo, arguments, &result);
+	mw_error_destroy(mw_remote_poke(thread->tid, at, &scratch, sizeof(scratch)));
+	*queued = !err && result == 0;
+	return err;
+}
+
+/* What it does now with SIGTRAP. */
+static struct mw_error *read_own(struct trap_process *process, const struct mw_inject *inject,
+				 const struct mw_status *status)
+{
+	if ((status->sig_caught | status->sig_ignored) & TRAP_BIT)
+		MW_TRY(trap_sigaction(inject, process->arch->dwarf_sp, false, &process->trap_action));
+	process->trap_action_known = true;
+	return NULL;
+}
+
+static struct mw_error *map_it(struct trap_process *process, const struct mw_inject *inject, const struct mw_maps *maps)
+{
+	mw_addr at = 0;
+
+	/* With free pages around, so that it does not become one with a neighbour. */
+	if (!mw_inject_find_gap(maps, inject->insn, inject->insn + 1, UINT64_MAX / 2, TRAP_RESCUE_SIZE, &at))
+		at = 0;
+	return mw_inject_map(inject, at, TRAP_RESCUE_SIZE, PROT_READ | PROT_WRITE, &process->rescue.base);
+}
+
+static struct mw_error *fill(struct trap_process *process, const struct mw_inject *inject,
+			     const struct mw_status *status)
+{
+	const struct mw_rescue_header *header = (const struct mw_rescue_header *)(const void *)mw_rescue_image;
+	const uint32_t may_call = status->seccomp == 0, shadow_stack = status->shadow_stack;
+	pid_t tid = inject->tid;
+
+	MW_TRY(write_data(process, tid, process->rescue.base, mw_rescue_image, mw_rescue_image_size));
+	MW_TRY(write_data(process, tid, DATA(process, may_call), &may_call, sizeof(may_call)));
+	MW_TRY(write_data(process, tid, DATA(process, shadow_stack), &shadow_stack, sizeof(shadow_stack)));
+	MW_TRY(mw_inject_protect(inject, process->rescue.base, MW_RESCUE_CODE, PROT_READ | PROT_EXEC));
+	process->rescue.inject =
+		(struct mw_inject){.insn = process->rescue.base + header->call,
+				   .restorer = status->shadow_stack ? 0 : process->rescue.base + header->restorer,
+				   .seccomp = inject->seccomp};
+	return mw_fault("attach.rescue");
+}
+
+static struct mw_error *prepare(struct trap_rescue *rescue)
+{
+	rescue->index = calloc(MW_RESCUE_INDEX, sizeof(*rescue->index));
+	rescue->addrs = calloc(MW_RESCUE_BREAKPOINTS, sizeof(*rescue->addrs));
+	rescue->return_sps = calloc(MW_RESCUE_RETURNS, sizeof(*rescue->return_sps));
+	return rescue->index && rescue->addrs && rescue->return_sps ? NULL : mw_error_nomem();
+}
+
+static struct mw_error *put_in(struct trap_process *process, pid_t tid)
+{
+	struct mw_inject inject;
+	struct mw_maps maps = {0};
+	struct mw_status status;
+	struct mw_error *err;
+
+	MW_TRY(mw_status_read(tid, &status));
+	MW_TRY(mw_maps_read(tid, &maps));
+	err = mw_inject_init(&inject, tid, &maps);
+	if (!err)
+		err = map_it(process, &inject, &maps);
+	mw_maps_deinit(&maps);
+	MW_TRY(err);
+	process->rescue.outside = inject;
+	MW_TRY(fill(process, &inject, &status));
+	inject = inject_by(process, tid);
+	return read_own(process, &inject, &status);
+}
+
+static struct mw_error *install(struct trap_process *process, pid_t tid)
+{
+	MW_TRY(prepare(&process->rescue));
+	MW_TRY(put_in(process, tid));
+	return trap_rescue_lead(process, tid);
+}
+
+static struct mw_error *refuse(const struct trap_process *process, struct mw_error *why)
+{
+	struct mw_error *err = mw_error_create(
+		MW_ERROR_UNSUPPORTED, 0,
+		"process %d can't be given what keeps it alive if memwatch is killed while it watches: %s",
+		process->pid, mw_error_text(why));
+
+	mw_error_destroy(why);
+	return mw_error_hint(err, "Run memwatch as root and outside of containers; or accept the risk with --unsafe");
+}
+
+struct mw_error *trap_rescue_install(struct trap_process *process, pid_t tid)
+{
+	struct trap_thread *thread = NULL;
+	struct mw_error *err;
+
+	if (!tid) {
+		MW_TRY(await_usable_thread(process, &thread));
+		tid = thread ? thread->tid : 0;
+	}
+	if (process->ended)
+		return NULL;
+	err = tid ? install(process, tid)
+		  : mw_error_create(MW_ERROR_SYSTEM, 0, "none of its threads can perform a system call now");
+	if (!err)
+		return NULL;
+	if (process->rescue.base)
+		mw_error_destroy(trap_rescue_clean_child(process, tid));
+	process->rescue.base = 0;
+	if (mw_error_kind(err) == MW_ERROR_GONE || mw_error_kind(err) == MW_ERROR_MEMORY)
+		return err;
+	if (!process->engine->options.unsafe)
+		return refuse(process, err);
+	mw_error_destroy(err);
+	return NULL;
+}
+
+/* A thread that stands in our code comes out by itself. */
+static bool anybody_inside(const struct trap_process *process)
+{
+	void *value;
+
+	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
+		const struct trap_thread *thread = value;
+		struct mw_tracee_regs regs;
+		struct mw_error *err;
+
+		if (!thread->stopped)
+			continue;
+		err = mw_tracee_get_regs(thread->tid, &regs);
+		if (!err && regs.general.pc - process->rescue.base < MW_RESCUE_CODE)
+			return true;
+		mw_error_destroy(err);
+	}
+	return false;
+}
+
+/* The program's own action, where the kernel's is ours or was dropped with a trap; one that it has set past us stays.
+ */
+static struct mw_error *give_back(struct trap_process *process, const struct mw_inject *inject)
+{
+	const uint64_t ours = led_here(process).handler;
+	struct mw_rescue_action now, own;
+
+	MW_TRY(trap_sigaction(inject, process->arch->dwarf_sp, false, &now));
+	MW_TRY(mw_remote_read_all(inject->tid, DATA(process, own), &own, sizeof(own)));
+	if ((now.handler != ours && now.handler != (uint64_t)(uintptr_t)SIG_DFL) || now.handler == own.handler)
+		return NULL;
+	return trap_sigaction(inject, process->arch->dwarf_sp, true, &own);
+}
+
+/* By code that is not in what is unmapped. */
+static struct mw_error *unmap(struct trap_process *process, pid_t tid)
+{
+	struct mw_inject *outside = &process->rescue.outside;
+
+	/* One that was launched had no C library then. */
+	if (!outside->restorer) {
+		struct mw_maps maps = {0};
+		struct mw_inject better;
+		struct mw_error *err = mw_maps_read(tid, &maps);
+
+		if (!err)
+			err = mw_inject_init(&better, tid, &maps);
+		if (!err)
+			*outside = better;
+		mw_error_destroy(err);
+		mw_maps_deinit(&maps);
+	}
+	outside->tid = tid;
+	return mw_inject_unmap(outside, process->rescue.base, TRAP_RESCUE_SIZE);
+}
+
+struct mw_error *trap_rescue_clean_child(struct trap_process *process, pid_t tid)
+{
+	const struct mw_inject inject = inject_by(process, tid);
+
+	if (!process->rescue.base)
+		return NULL;
+	MW_TRY(give_back(process, &inject));
+	return unmap(process, tid);
+}
+
+struct mw_error *trap_rescue_remove(struct trap_process *process)
+{
+	struct trap_thread *thread;
+	struct mw_error *err;
+
+	if (!process->rescue.base || process->ended)
+		return NULL;
+	for (unsigned i = 0; i < TRIES && anybody_inside(process); i++) {
+		MW_TRY(deliver_held(process));
+		if (process->ended)
+			return NULL;
+	}
+	MW_TRY(await_usable_thread(process, &thread));
+	if (process->ended)
+		return NULL;
+	if (!thread || anybody_inside(process)) {
+		process->stats.left_behind = "a thread was still in what keeps the process alive if memwatch is "
+					     "killed: it stays mapped, unused";
+		return NULL;
+	}
+	err = trap_rescue_clean_child(process, thread->tid);
+	if (!err)
+		process->rescue.base = 0;
+	return err;
+}
+
+void trap_rescue_deinit(struct trap_rescue *rescue)
+{
+	free(rescue->index);
+	free(rescue->addrs);
+	free(rescue->return_sps);
+}
