@@ -104,8 +104,10 @@ struct mw_error *mw_looker_finish(struct mw_looker *looker, const struct mw_trac
 
 	if (looker->cells || looker->blocks)
 		mw_track_each_survivor(track, on_survivor, looker);
-	if (looker->cells)
+	if (looker->cells) {
+		mw_cells_end(looker->cells, track);
 		MW_TRY(mw_cells_error(looker->cells));
+	}
 	MW_TRY(name_threads(looker, track));
 	looker->heap_names = calloc(heaps + 1, sizeof(*looker->heap_names));
 	if (!looker->heap_names)

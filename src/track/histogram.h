@@ -13,6 +13,7 @@
 
 #include <memwatch/error.h>
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct mw_histogram {
@@ -25,6 +26,18 @@ struct mw_histogram {
 /* A zeroed structure is an empty histogram too. */
 void mw_histogram_init(struct mw_histogram *histogram);
 void mw_histogram_deinit(struct mw_histogram *histogram);
+/* Let the processor fetch what mw_histogram_add() looks at. */
+static inline void mw_histogram_prefetch(const struct mw_histogram *histogram)
+{
+	const char *buckets = histogram->buckets;
+
+	if (!buckets)
+		return;
+	/* The middle, where a search begins, and what is mostly the end of it: counts. */
+	__builtin_prefetch(buckets + histogram->used);
+	__builtin_prefetch(buckets + 2 * (size_t)histogram->capacity + (size_t)histogram->used * histogram->width / 2,
+			   1);
+}
 /* Add `value` `times` times. On failure (memory) nothing has changed. */
 struct mw_error *mw_histogram_add(struct mw_histogram *histogram, uint64_t value, uint64_t times) MW_MUST_CHECK;
 /* Add all of `from`. On failure (memory) an unknown part of it has been added. */

@@ -37,6 +37,11 @@ uint32_t mw_track_stack_count(const struct mw_track *track)
 	return track->stacks.records.used;
 }
 
+const struct mw_histogram *mw_track_stack_lifetimes(const struct mw_track *track, uint32_t id)
+{
+	return &mw_stack_table_at(&track->stacks, id)->lifetimes;
+}
+
 static struct mw_track_lifetime lifetime_of(const struct mw_histogram *histogram)
 {
 	if (histogram->count == 0)

@@ -134,6 +134,9 @@ struct mw_track_stack {
 	struct mw_track_lifetime lifetime; /* count 0: none freed */
 };
 void mw_track_stack(const struct mw_track *track, uint32_t id, struct mw_track_stack *out);
+struct mw_histogram;
+/* The lifetimes of a stack; good until the next event. */
+const struct mw_histogram *mw_track_stack_lifetimes(const struct mw_track *track, uint32_t id);
 /* The lifetimes of all that was freed of several stacks, as exact as those of one. Errors: MEMORY. */
 struct mw_error *mw_track_lifetime(const struct mw_track *track, const uint32_t *ids, size_t count,
 				   struct mw_track_lifetime *out) MW_MUST_CHECK;

@@ -3,10 +3,21 @@
 #include "view/cells.h"
 
 #include "base/vector.h"
+#include "view/numbering.h"
 
 #include <stdlib.h>
+#include <xxhash.h>
 
 #define FIRST_SLOTS 256
+#define WAITING     64u
+
+/* A fate that waits for its cell to come from memory. */
+struct waiting {
+	struct mw_cell key; /* with the amounts that are to be added */
+	uint64_t lifetime;  /* MW_TIME_UNKNOWN: none to add */
+	uint32_t hash;
+	uint32_t cell;
+};
 
 struct mw_cells {
 	struct mw_cells_options options;
@@ -14,8 +25,12 @@ struct mw_cells {
 	size_t count, capacity;
 	uint64_t *slots; /* a cell's hash, and below it its number plus one; 0: empty. 2^n of them, at most half used */
 	size_t slot_count;
-	struct mw_histogram *lifetimes; /* cells have their number plus one */
+	struct mw_histogram *lifetimes;
 	size_t lifetime_count, lifetime_capacity;
+	struct mw_numbering shared; /* of all but stacks to lifetimes */
+	const struct mw_track *track;
+	struct waiting waiting[WAITING];
+	size_t waiting_count;
 	bool failed;
 };
 
@@ -37,6 +52,7 @@ void mw_cells_destroy(struct mw_cells *cells)
 	for (size_t i = 0; i < cells->lifetime_count; i++)
 		mw_histogram_deinit(&cells->lifetimes[i]);
 	free(cells->lifetimes);
+	mw_numbering_deinit(&cells->shared);
 	free(cells->items);
 	free(cells->slots);
 	free(cells);
@@ -103,77 +119,135 @@ static bool grow(struct mw_cells *cells)
 	return true;
 }
 
-/* The cell of that key, made where there is none. NULL without memory. */
-static struct mw_cell *cell_of(struct mw_cells *cells, const struct mw_cell *key)
+/* The number of the cell of that key, made where there is none. False without memory. */
+static bool cell_of(struct mw_cells *cells, const struct mw_cell *key, uint32_t hash, uint32_t *number)
 {
-	uint32_t hash = hash_of(key);
 	struct mw_cell *items;
 	size_t slot;
 
 	if (cells->count * 2 >= cells->slot_count && !grow(cells))
-		return NULL;
+		return false;
 	for (slot = hash & (cells->slot_count - 1); cells->slots[slot]; slot = (slot + 1) & (cells->slot_count - 1)) {
-		struct mw_cell *cell = &cells->items[(uint32_t)cells->slots[slot] - 1];
-
+		*number = (uint32_t)cells->slots[slot] - 1;
 		/* A cell is far from here in memory: most others are told by their hash. */
-		if (cells->slots[slot] >> 32 == hash && same(cell, key))
-			return cell;
+		if (cells->slots[slot] >> 32 == hash && same(&cells->items[*number], key))
+			return true;
 	}
 	if (cells->count >= UINT32_MAX - 1)
-		return NULL;
+		return false;
 	items = mw_vector_room(cells->items, cells->count, &cells->capacity, sizeof(*items));
 	if (!items)
-		return NULL;
+		return false;
 	cells->items = items;
 	items[cells->count] = *key;
-	cells->slots[slot] = (uint64_t)hash << 32 | (uint32_t)++cells->count;
-	return &items[cells->count - 1];
+	items[cells->count].amount = (struct mw_amount){0, 0};
+	items[cells->count].unknown = 0;
+	*number = (uint32_t)cells->count++;
+	cells->slots[slot] = (uint64_t)hash << 32 | (*number + 1);
+	return true;
 }
 
-static bool add_lifetime(struct mw_cells *cells, struct mw_cell *cell, uint64_t lifetime)
+/* Which histogram takes the cell's lifetimes: one of its own, or that of all which differ from it by stacks alone. */
+static bool open_lifetimes(struct mw_cells *cells, struct mw_cell *cell)
+{
+	uint64_t others[3] = {cell->bytes, (uint64_t)cell->thread << 32 | cell->heap, cell->kind};
+	uint32_t number = (uint32_t)cells->lifetime_count;
+	struct mw_histogram *all;
+
+	if (cells->options.lifetimes == MW_LIFETIMES_OF_ALL &&
+	    !mw_numbering_add(&cells->shared, XXH64(others, sizeof(others), 0), &number))
+		return false;
+	cell->lifetimes = number + 1;
+	if (number < cells->lifetime_count)
+		return true;
+	all = mw_vector_room(cells->lifetimes, cells->lifetime_count, &cells->lifetime_capacity, sizeof(*all));
+	if (!all)
+		return false;
+	cells->lifetimes = all;
+	mw_histogram_init(&all[cells->lifetime_count++]);
+	cell->has_lifetimes = true;
+	return true;
+}
+
+static bool add_amounts(struct mw_cells *cells, struct waiting *waiting)
+{
+	struct mw_cell *cell;
+
+	if (!cell_of(cells, &waiting->key, waiting->hash, &waiting->cell))
+		return false;
+	cell = &cells->items[waiting->cell];
+	cell->amount.count += waiting->key.amount.count;
+	cell->amount.bytes += waiting->key.amount.bytes;
+	cell->unknown += waiting->key.unknown;
+	if (waiting->lifetime == MW_TIME_UNKNOWN)
+		return true;
+	if (!cell->lifetimes && !open_lifetimes(cells, cell))
+		return false;
+	__builtin_prefetch(&cells->lifetimes[cell->lifetimes - 1], 1);
+	return true;
+}
+
+static bool add_lifetime(struct mw_cells *cells, const struct waiting *waiting)
 {
 	struct mw_error *err;
 
-	if (!cell->lifetimes) {
-		struct mw_histogram *all = mw_vector_room(cells->lifetimes, cells->lifetime_count,
-							  &cells->lifetime_capacity, sizeof(*all));
-
-		if (!all)
-			return false;
-		cells->lifetimes = all;
-		mw_histogram_init(&all[cells->lifetime_count]);
-		cell->lifetimes = (uint32_t)++cells->lifetime_count;
-	}
-	err = mw_histogram_add(&cells->lifetimes[cell->lifetimes - 1], lifetime, 1);
+	if (waiting->lifetime == MW_TIME_UNKNOWN)
+		return true;
+	err = mw_histogram_add(&cells->lifetimes[cells->items[waiting->cell].lifetimes - 1], waiting->lifetime, 1);
 	mw_error_destroy(err);
 	return !err;
+}
+
+/* Those that wait, a step at a time for all: what the next one looks at comes from memory meanwhile. */
+static bool settle(struct mw_cells *cells)
+{
+	size_t count = cells->waiting_count;
+
+	cells->waiting_count = 0;
+	for (size_t i = 0; i < count && cells->slot_count; i++) {
+		uint64_t slot = cells->slots[cells->waiting[i].hash & (cells->slot_count - 1)];
+
+		if (slot)
+			__builtin_prefetch(&cells->items[(uint32_t)slot - 1], 1);
+	}
+	for (size_t i = 0; i < count; i++)
+		if (!add_amounts(cells, &cells->waiting[i]))
+			return false;
+	for (size_t i = 0; i < count; i++)
+		if (cells->waiting[i].lifetime != MW_TIME_UNKNOWN)
+			mw_histogram_prefetch(&cells->lifetimes[cells->items[cells->waiting[i].cell].lifetimes - 1]);
+	for (size_t i = 0; i < count; i++)
+		if (!add_lifetime(cells, &cells->waiting[i]))
+			return false;
+	return true;
 }
 
 static bool take(struct mw_cells *cells, const struct mw_track_fate *fate)
 {
 	const struct mw_cells_options *options = &cells->options;
 	bool known = fate->bytes != MW_SIZE_UNKNOWN;
-	struct mw_cell *cell;
-	struct mw_cell key = {
-		.bytes = options->sizes ? fate->size : 0,
-		.stack = fate->stack,
-		.thread = options->threads ? fate->thread : UINT32_MAX,
-		.kind = (uint8_t)fate->kind,
-		.fate = (uint8_t)mw_fate_of(fate),
-	};
+	struct waiting *waiting = &cells->waiting[cells->waiting_count++];
 
-	if (options->heaps && options->heap_of)
-		key.heap = options->heap_of(options->heap_context, fate->addr, fate->bytes, fate->kind, fate->born_ns);
-	cell = cell_of(cells, &key);
-	if (!cell)
-		return false;
 	/* A piece of a mapping has bytes; the block is counted once, with the last of them. */
-	cell->amount.count += fate->last;
-	cell->unknown += fate->last && !known;
-	cell->amount.bytes += known ? fate->bytes : 0;
-	if (!options->lifetimes || !fate->last || cell->fate != MW_FATE_TRANSIENT)
-		return true;
-	return add_lifetime(cells, cell, mw_fate_lifetime(fate, 0));
+	*waiting = (struct waiting){
+		.key = {.bytes = options->sizes ? fate->size : 0,
+			.stack = fate->stack,
+			.thread = options->threads ? fate->thread : UINT32_MAX,
+			.kind = (uint8_t)fate->kind,
+			.fate = (uint8_t)mw_fate_of(fate),
+			.amount = {fate->last, known ? fate->bytes : 0},
+			.unknown = fate->last && !known},
+		.lifetime = MW_TIME_UNKNOWN,
+	};
+	if (options->heaps && options->heap_of)
+		waiting->key.heap =
+			options->heap_of(options->heap_context, fate->addr, fate->bytes, fate->kind, fate->born_ns);
+	if (options->lifetimes >= MW_LIFETIMES_OF_ALL && fate->last && waiting->key.fate == MW_FATE_TRANSIENT)
+		waiting->lifetime = mw_fate_lifetime(fate, 0);
+	waiting->hash = hash_of(&waiting->key);
+	if (cells->slot_count)
+		__builtin_prefetch(&cells->slots[waiting->hash & (cells->slot_count - 1)]);
+	return cells->waiting_count < WAITING || settle(cells);
 }
 
 bool mw_cells_survivor(void *context, const struct mw_track_fate *fate)
@@ -188,6 +262,12 @@ bool mw_cells_survivor(void *context, const struct mw_track_fate *fate)
 void mw_cells_fate(void *context, const struct mw_track_fate *fate)
 {
 	(void)mw_cells_survivor(context, fate);
+}
+
+void mw_cells_end(struct mw_cells *cells, const struct mw_track *track)
+{
+	cells->failed = cells->failed || !settle(cells);
+	cells->track = track;
 }
 
 struct mw_error *mw_cells_error(const struct mw_cells *cells)
@@ -207,5 +287,8 @@ const struct mw_cell *mw_cells_at(const struct mw_cells *cells, size_t index)
 
 const struct mw_histogram *mw_cells_lifetimes(const struct mw_cells *cells, const struct mw_cell *cell)
 {
-	return cell->lifetimes ? &cells->lifetimes[cell->lifetimes - 1] : NULL;
+	if (cells->options.lifetimes == MW_LIFETIMES_OF_STACKS && cells->track && cell->fate == MW_FATE_TRANSIENT &&
+	    cell->stack < mw_track_stack_count(cells->track))
+		return mw_track_stack_lifetimes(cells->track, cell->stack);
+	return cell->has_lifetimes ? &cells->lifetimes[cell->lifetimes - 1] : NULL;
 }

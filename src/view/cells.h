@@ -3,7 +3,7 @@
  * cells.h: the blocks of an interval summed up by the finest key that is asked for.
  *
  * Fed with the fates of blocks as the tracker tells them, kept by distinct keys: memory does not grow with events. Not
- * thread-safe.
+ * thread-safe. Fates come quicker than memory: some wait for their cell, so that it is there when it is looked at.
  */
 #ifndef MW_VIEW_CELLS_H
 #define MW_VIEW_CELLS_H
@@ -16,11 +16,20 @@
 /* Which heap of the allocator a block lies in: a number from 1, 0 for unknown. */
 typedef uint32_t mw_cells_heap_of(void *context, mw_addr addr, uint64_t bytes, enum mw_kind kind, uint64_t born_ns);
 
+/* Whose lifetimes are kept. A histogram for each cell is dear; mostly fewer say the same. */
+enum mw_cells_lifetimes {
+	MW_LIFETIMES_NONE,
+	MW_LIFETIMES_OF_STACKS, /* only stacks are told apart: the tracker has them (mw_cells_end()) */
+	MW_LIFETIMES_OF_ALL, /* stacks are not told apart: of all cells that differ in nothing else, the first has them
+			      */
+	MW_LIFETIMES_OF_CELLS,
+};
+
 /* What is not asked for is not told apart: 0 bytes, thread UINT32_MAX, heap 0. */
 struct mw_cells_options {
-	bool threads, sizes, heaps; /* tell them apart */
-	bool lifetimes;             /* keep those of the transient blocks */
-	mw_cells_heap_of *heap_of;  /* NULL: all unknown */
+	bool threads, sizes, heaps;        /* tell them apart */
+	enum mw_cells_lifetimes lifetimes; /* of the transient blocks */
+	mw_cells_heap_of *heap_of;         /* NULL: all unknown */
 	void *heap_context;
 };
 
@@ -29,9 +38,10 @@ struct mw_cell {
 	uint32_t stack; /* the tracker's; may be MW_STACK_NONE */
 	uint32_t thread, heap;
 	uint8_t kind, fate; /* enum mw_kind, enum mw_fate */
+	bool has_lifetimes; /* mw_cells_lifetimes() */
 	struct mw_amount amount;
 	uint64_t unknown;   /* of amount.count, those of unknown size */
-	uint32_t lifetimes; /* for mw_cells_lifetimes() */
+	uint32_t lifetimes; /* a number of those kept, plus one; 0: none */
 };
 
 struct mw_cells;
@@ -44,13 +54,15 @@ void mw_cells_destroy(struct mw_cells *cells);
 void mw_cells_fate(void *cells, const struct mw_track_fate *fate);
 /* The same for mw_track_each_survivor(); false without memory. */
 bool mw_cells_survivor(void *cells, const struct mw_track_fate *fate);
+/* No more fates come. Only now cells may be asked for; of the tracker, which may be NULL, they borrow lifetimes. */
+void mw_cells_end(struct mw_cells *cells, const struct mw_track *track);
 /* MEMORY where a fate could not be taken, else NULL. */
 struct mw_error *mw_cells_error(const struct mw_cells *cells) MW_MUST_CHECK;
 
-/* All cells, in the order in which their first blocks came; good until the next fate. */
+/* All cells, in the order in which their first blocks came. */
 size_t mw_cells_count(const struct mw_cells *cells);
 const struct mw_cell *mw_cells_at(const struct mw_cells *cells, size_t index);
-/* How long the blocks of a cell lived; NULL where none is known. */
+/* How long the blocks of a cell lived; NULL where none is known, or another cell has them. */
 const struct mw_histogram *mw_cells_lifetimes(const struct mw_cells *cells, const struct mw_cell *cell);
 
 /* What became of a block, and how long it lived: MW_TIME_UNKNOWN where that can't be known. */

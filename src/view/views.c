@@ -8,6 +8,18 @@
 
 #include <stdlib.h>
 
+/* The columns that tell blocks of one stack apart, but for their types: only transient blocks have lifetimes. */
+#define SPLITS_STACKS (1u << MW_COLUMN_HEAP | 1u << MW_COLUMN_THREAD | 1u << MW_COLUMN_SIZE)
+/* Those that tell stacks apart. */
+#define OF_STACKS (1u << MW_COLUMN_MODULE | 1u << MW_COLUMN_FUNCTION | 1u << MW_COLUMN_STACK | 1u << MW_COLUMN_API)
+
+static enum mw_cells_lifetimes lifetimes_for(uint32_t columns)
+{
+	if (!(columns & SPLITS_STACKS))
+		return MW_LIFETIMES_OF_STACKS;
+	return columns & OF_STACKS ? MW_LIFETIMES_OF_CELLS : MW_LIFETIMES_OF_ALL;
+}
+
 bool mw_view_cells_options(const struct mw_view_question *question, struct mw_cells_options *out)
 {
 	uint32_t columns = question->filter ? mw_filter_columns(question->filter) : 0;
@@ -18,7 +30,7 @@ bool mw_view_cells_options(const struct mw_view_question *question, struct mw_ce
 		.threads = columns & 1u << MW_COLUMN_THREAD,
 		.sizes = columns & 1u << MW_COLUMN_SIZE,
 		.heaps = columns & 1u << MW_COLUMN_HEAP,
-		.lifetimes = question->by_count > 0,
+		.lifetimes = question->by_count > 0 ? lifetimes_for(columns) : MW_LIFETIMES_NONE,
 	};
 	return question->by_count > 0 || question->tree != MW_TREE_NONE;
 }

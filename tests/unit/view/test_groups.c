@@ -17,6 +17,9 @@ static struct mw_cells *cells_for(const struct mw_view_question *question)
 
 	assert_true(mw_view_cells_options(question, &options));
 	options.heap_of = shop_heap_of;
+	/* There is no tracker. */
+	if (options.lifetimes == MW_LIFETIMES_OF_STACKS)
+		options.lifetimes = MW_LIFETIMES_OF_CELLS;
 	assert_null(mw_cells_create(&options, &cells));
 	return cells;
 }
@@ -48,6 +51,7 @@ static void feed_shop(struct mw_cells *cells)
 	feed(cells, shop_fate(0x90000, 4096, INTERNAL, MAIN_THREAD, 1200, 0));
 	/* Before the window; nobody knows where or how large. */
 	feed(cells, shop_fate(0x70, MW_SIZE_UNKNOWN, MW_STACK_NONE, STRANGER, 0, 1600));
+	mw_cells_end(cells, NULL);
 	assert_null(mw_cells_error(cells));
 }
 
@@ -55,6 +59,7 @@ static struct mw_views *views_of(const struct mw_view_question *question, struct
 {
 	struct mw_views *views = NULL;
 
+	mw_cells_end(cells, NULL);
 	shop->process.cells = cells;
 	assert_null(mw_views_create(question, &shop->process, 1, &views));
 	return views;
@@ -68,7 +73,7 @@ static void assert_amount(struct mw_amount amount, uint64_t count, uint64_t byte
 
 static void test_cells(void **state)
 {
-	struct mw_cells_options options = {.sizes = true, .lifetimes = true};
+	struct mw_cells_options options = {.sizes = true, .lifetimes = MW_LIFETIMES_OF_CELLS};
 	const struct mw_cell *cell;
 	struct mw_track_fate older = shop_fate(0x50, 41, ORDER, MAIN_THREAD, 1000, 1030);
 	struct mw_track_fate piece = shop_fate(0x5000, 4096, RESERVE, MAIN_THREAD, 1000, 1030);
@@ -84,8 +89,6 @@ static void test_cells(void **state)
 	/* Born at the same time, but before the interval: it is not the time that decides. */
 	older.older = true;
 	feed(cells, older);
-	assert_int_equal(mw_cells_count(cells), 5);
-	assert_int_equal(mw_cells_at(cells, 4)->fate, MW_FATE_AOFI);
 	/* Two pieces of a mapping are one block of its size. */
 	piece.size = 12288;
 	piece.last = false;
@@ -93,7 +96,9 @@ static void test_cells(void **state)
 	piece.bytes = 8192;
 	piece.last = true;
 	feed(cells, piece);
+	mw_cells_end(cells, NULL);
 	assert_int_equal(mw_cells_count(cells), 6);
+	assert_int_equal(mw_cells_at(cells, 4)->fate, MW_FATE_AOFI);
 	assert_int_equal(mw_cells_at(cells, 5)->bytes, 12288);
 	assert_amount(mw_cells_at(cells, 5)->amount, 1, 12288);
 	cell = mw_cells_at(cells, 0);
@@ -122,6 +127,7 @@ static void test_cells_bounded(void **state)
 	assert_null(mw_cells_create(&options, &cells));
 	for (unsigned i = 0; i < 100000; i++)
 		feed(cells, shop_random_fate(&seed));
+	mw_cells_end(cells, NULL);
 	assert_true(mw_cells_count(cells) <= (SHOP_STACKS + 1) * 3 * MW_FATE_COUNT);
 	mw_cells_destroy(cells);
 }
@@ -390,6 +396,42 @@ static bool meant(const struct mw_track_fate *fate)
 	       !(fate->kind == MW_KIND_HEAP && fate->stack == PUT) && fate->addr / 16 % 2;
 }
 
+/* Histograms that cells share say the same as one for each. */
+static void assert_lifetimes(const struct mw_table *a, const struct mw_table *b)
+{
+	assert_int_equal(a->row_count, b->row_count);
+	assert_int_equal(a->total.lifetime_median_ns, b->total.lifetime_median_ns);
+	for (size_t i = 0; i < a->row_count; i++) {
+		const struct mw_sums *x = &a->rows[i].sums, *y = &b->rows[i].sums;
+
+		assert_int_equal(x->has_lifetime, y->has_lifetime);
+		assert_int_equal(x->lifetime_min_ns, y->lifetime_min_ns);
+		assert_int_equal(x->lifetime_median_ns, y->lifetime_median_ns);
+		assert_int_equal(x->lifetime_max_ns, y->lifetime_max_ns);
+	}
+}
+
+static void check_lifetimes(const struct mw_view_question *question, const struct mw_track_fate *fates, size_t count,
+			    const struct mw_table *table)
+{
+	struct mw_cells_options options;
+	struct mw_cells *cells = NULL;
+	struct mw_views *views;
+	struct shop shop;
+
+	shop_init(&shop);
+	assert_true(mw_view_cells_options(question, &options));
+	options.heap_of = shop_heap_of;
+	options.lifetimes = MW_LIFETIMES_OF_CELLS;
+	assert_null(mw_cells_create(&options, &cells));
+	for (size_t i = 0; i < count; i++)
+		feed(cells, fates[i]);
+	views = views_of(question, &shop, cells);
+	assert_lifetimes(table, views->groups);
+	mw_views_destroy(views);
+	mw_cells_destroy(cells);
+}
+
 static void shuffle_question(uint64_t *seed, struct mw_view_question *question)
 {
 	enum mw_column all[MW_COLUMN_COUNT];
@@ -421,6 +463,7 @@ static void test_random(void **state)
 		"(kind:vm or size:16-4096 or thread:worker) not (kind:heap and stack:0123) heap:arena", &filter));
 	for (unsigned round = 0; round < 300; round++) {
 		struct mw_view_question question = {0};
+		struct mw_track_fate fates[400];
 		struct mw_sums whole = {0};
 		struct mw_cells *cells;
 		struct mw_views *views;
@@ -436,6 +479,7 @@ static void test_random(void **state)
 		for (unsigned i = 0; i < 400; i++) {
 			struct mw_track_fate fate = shop_random_fate(&seed);
 
+			fates[i] = fate;
 			feed(cells, fate);
 			if (question.filter ? meant(&fate) && fate.kind == MW_KIND_HEAP
 					    : internal || fate.kind != MW_KIND_VM_INTERNAL)
@@ -444,10 +488,96 @@ static void test_random(void **state)
 		views = views_of(&question, &shop, cells);
 		assert_sums_equal(&views->groups->total, &whole);
 		assert_table(&question, views->groups);
+		check_lifetimes(&question, fates, 400, views->groups);
 		mw_views_destroy(views);
 		mw_cells_destroy(cells);
 	}
 	mw_filter_destroy(filter);
+}
+
+#define TRACKED 5u
+
+/* Random events of TRACKED stacks, an interval that begins among them, and who watches it. */
+static void feed_track(struct mw_track *track, struct mw_cells *cells)
+{
+	struct mw_event_sink sink = mw_track_sink(track);
+	struct mw_event event = {.kind = MW_KIND_HEAP};
+	uint64_t seed = 7;
+	uint32_t stacks[TRACKED];
+
+	assert_null(sink.thread(sink.context, 1, "main", true, &event.thread));
+	for (uint32_t i = 0; i < TRACKED; i++) {
+		struct mw_raw_frame frame = {i, 0};
+		struct mw_raw_stack stack = {&frame, 1, MW_STACK_COMPLETE, 0, MW_KIND_HEAP};
+
+		assert_null(sink.stack(sink.context, &stack, &stacks[i]));
+	}
+	for (uint32_t i = 0; i < 20000; i++) {
+		event.type = shop_random(&seed, 2) ? MW_EVENT_ALLOC : MW_EVENT_FREE;
+		event.time_ns += shop_random(&seed, 1000);
+		event.addr = 16 + 16 * shop_random(&seed, 100);
+		event.size = shop_random(&seed, 100);
+		event.stack = stacks[shop_random(&seed, TRACKED)];
+		if (i == 5000) {
+			assert_null(mw_track_interval(track, event.time_ns));
+			mw_track_watch(track, mw_cells_fate, cells);
+		}
+		assert_null(sink.event(sink.context, &event));
+	}
+}
+
+static void assert_histograms(const struct mw_histogram *a, const struct mw_histogram *b)
+{
+	assert_int_equal(a->count, b->count);
+	assert_int_equal(a->min, b->min);
+	assert_int_equal(a->max, b->max);
+	for (unsigned percent = 0; percent <= 100; percent++)
+		assert_int_equal(mw_histogram_quantile(a, percent), mw_histogram_quantile(b, percent));
+}
+
+/* Where only stacks are told apart the tracker's own histograms are those of the cells. */
+static void test_lifetimes_of_stacks(void **state)
+{
+	struct mw_cells_options options = {.lifetimes = MW_LIFETIMES_OF_CELLS};
+	struct mw_cells *keeping = NULL, *borrowing = NULL;
+	struct mw_track *track;
+	size_t found = 0;
+
+	(void)state;
+	assert_null(mw_track_create(&track));
+	assert_null(mw_cells_create(&options, &keeping));
+	feed_track(track, keeping);
+	mw_cells_end(keeping, NULL);
+	options.lifetimes = MW_LIFETIMES_OF_STACKS;
+	assert_null(mw_cells_create(&options, &borrowing));
+	for (size_t i = 0; i < mw_cells_count(keeping); i++) {
+		const struct mw_cell *cell = mw_cells_at(keeping, i);
+
+		/* Fates of the same keys: of how long they lived nothing is kept. */
+		feed(borrowing,
+		     shop_fate(0x10, 1, cell->stack, MAIN_THREAD, cell->fate == MW_FATE_TRANSIENT ? 1000 : 500, 1001));
+	}
+	mw_cells_end(borrowing, track);
+	for (size_t i = 0; i < mw_cells_count(borrowing); i++) {
+		const struct mw_cell *cell = mw_cells_at(borrowing, i);
+
+		if (cell->fate != MW_FATE_TRANSIENT) {
+			assert_null(mw_cells_lifetimes(borrowing, cell));
+			continue;
+		}
+		for (size_t j = 0; j < mw_cells_count(keeping); j++) {
+			const struct mw_cell *other = mw_cells_at(keeping, j);
+
+			if (other->stack != cell->stack || other->fate != cell->fate)
+				continue;
+			assert_histograms(mw_cells_lifetimes(borrowing, cell), mw_cells_lifetimes(keeping, other));
+			found++;
+		}
+	}
+	assert_int_equal(found, TRACKED);
+	mw_cells_destroy(borrowing);
+	mw_cells_destroy(keeping);
+	mw_track_destroy(track);
 }
 
 int main(void)
@@ -457,7 +587,7 @@ int main(void)
 		cmocka_unit_test(test_modules),  cmocka_unit_test(test_type_and_top),
 		cmocka_unit_test(test_kinds),    cmocka_unit_test(test_stacks_and_processes),
 		cmocka_unit_test(test_filtered), cmocka_unit_test(test_random),
-		cmocka_unit_test(test_heaps),
+		cmocka_unit_test(test_heaps),    cmocka_unit_test(test_lifetimes_of_stacks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
