@@ -72,7 +72,8 @@ struct jump_process {
 	struct {
 		mw_addr loader; /* the loader's word for debuggers: a breakpoint stands there */
 		size_t patch;
-		unsigned told; /* how often it was come to */
+		unsigned told;  /* how often it was come to */
+		unsigned tells; /* … when all is mapped */
 		bool execed;
 	} launch;
 	char why_left[160]; /* what could not be taken out, "" where all was */

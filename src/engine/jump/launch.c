@@ -5,6 +5,8 @@
  *      exec            a breakpoint at the function that the loader calls for debuggers
  *      … first time    it begins to map libraries
  *      … second time   all are mapped and relocated, none has been initialised: the recorder is put in
+ *
+ * musl's loader, which is its C library, tells the second only.
  */
 #include "engine/jump/jump.h"
 
@@ -22,6 +24,7 @@
 
 struct loader {
 	mw_addr vaddr;
+	bool is_libc; /* a loader that is nothing else starts no threads */
 };
 
 static bool see(void *context, const struct mw_elf_symbol *symbol)
@@ -30,10 +33,11 @@ static bool see(void *context, const struct mw_elf_symbol *symbol)
 
 	if (symbol->function && strcmp(symbol->name, "_dl_debug_state") == 0)
 		loader->vaddr = symbol->vaddr;
+	loader->is_libc |= symbol->function && strcmp(symbol->name, "pthread_create") == 0;
 	return true;
 }
 
-static mw_addr find_loader(struct jump_process *process)
+static void find_loader(struct jump_process *process)
 {
 	for (uint32_t i = 0; i < mw_modules_count(process->survey.modules); i++) {
 		const struct mw_module *module = mw_modules_get(process->survey.modules, i);
@@ -42,10 +46,13 @@ static mw_addr find_loader(struct jump_process *process)
 		if (module->gone || !module->elf)
 			continue;
 		mw_error_destroy(mw_elf_each_symbol(module->elf, see, &loader));
-		if (loader.vaddr)
-			return loader.vaddr + module->bias;
+		if (!loader.vaddr)
+			continue;
+		process->launch.loader = loader.vaddr + module->bias;
+		process->launch.tells = loader.is_libc ? 1 : 2;
+		return;
 	}
-	return 0;
+	process->launch.loader = 0;
 }
 
 /* A static program has no loader that tells when it is ready. */
@@ -88,7 +95,7 @@ static struct mw_error *on_exec(struct jump_process *process)
 	}
 	process->launch.execed = true;
 	MW_TRY(mw_survey_refresh(&process->survey, process->pid, &added, &removed));
-	process->launch.loader = find_loader(process);
+	find_loader(process);
 	if (!process->launch.loader)
 		return mw_error_hint(
 			mw_error_create(MW_ERROR_UNSUPPORTED, 0,
@@ -167,7 +174,7 @@ static struct mw_error *on_trap(struct jump_process *process, bool *resume, int 
 		*signal = SIGTRAP;
 		return NULL;
 	}
-	if (++process->launch.told < 2)
+	if (++process->launch.told < process->launch.tells)
 		return return_from_loader(process, &regs);
 	*resume = false;
 	return ready(process, &regs);
