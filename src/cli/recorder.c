@@ -447,9 +447,6 @@ struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const st
 	if (careful.crashed && !err)
 		fputs("memwatch: reading symbols has failed: the report goes without the names that were still to come\n",
 		      stderr);
-	if (careful.crashed && !err)
-		fputs("memwatch: reading symbols has failed: the report goes without the names that were still to come\n",
-		      stderr);
 	if (!careful.crashed)
 		mw_symbolizer_destroy(symbolizer);
 	mw_perf_map_deinit(&names);

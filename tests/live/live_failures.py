@@ -155,7 +155,6 @@ class Killed(Failures):
 
     def test_killed(self):
         """The guard takes out what is left."""
-        self.need_survival()
         steady = Steady(self)
         for output in None, self.path('killed.mw'):
             process = self.watch(steady, *(('-o', output) if output else ()))
@@ -169,7 +168,6 @@ class Killed(Failures):
         steady.finish()
 
     def test_killed_when_two_are_watched(self):
-        self.need_survival()
         both = [Steady(self), Steady(self)]
         process = self.start(f'{both[0].pid},{both[1].pid}', '--quiet')
         for steady in both:
@@ -184,7 +182,6 @@ class Killed(Failures):
 
     def test_crash(self):
         """The process is let go, then it is said; a recording keeps what it has, and there is no other output."""
-        self.need_survival()
         steady = Steady(self)
         for number in CRASHES:
             with self.subTest(number.name):
@@ -207,11 +204,6 @@ class Killed(Failures):
         report = json.loads(run.stdout)
         self.assertGreater(report['totals']['heap']['size']['count'], 0)
         self.assertIn('cut', report)
-
-    def need_survival(self):
-        if mwlive.config.engine == 'trap' and not os.environ.get('MEMWATCH_TEST_TRAP_SURVIVES'):
-            self.skipTest('a breakpoint kills where nobody catches it')
-
 
 class Memory(Failures):
     """memwatch is out of memory."""
