@@ -2,7 +2,6 @@
 /* histogram.c: sparse log-scale histogram (histogram.h). */
 #include "track/histogram.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +10,7 @@
 #define STEPS       8U /* buckets an octave: (2^(1/8) - 1) / (2^(1/8) + 1) = 4.33 % */
 #define BUCKETS     (EXACT + (64U - EXACT_SHIFT) * STEPS)
 #define LOOK_AT_ALL 32U /* so few buckets are looked at one and all */
+#define ROW_ROOM    4U  /* buckets that a row gets more than it needs, at its ends */
 #define GROW_BY     4U  /* and capacities are multiples of it, so that counts of 8 bytes are aligned */
 
 /* 2^(i/8) */
@@ -66,7 +66,7 @@ static uint16_t *numbers(const struct mw_histogram *h)
 
 static void *counts(const struct mw_histogram *h)
 {
-	return numbers(h) + h->capacity;
+	return h->in_row ? h->buckets : numbers(h) + h->capacity;
 }
 
 static uint64_t get_count(const struct mw_histogram *h, uint32_t i)
@@ -120,24 +120,43 @@ void mw_histogram_deinit(struct mw_histogram *histogram)
 	mw_histogram_init(histogram);
 }
 
-/* Lay the buckets out anew with room for `capacity` and counts of `width` bytes. */
-static bool rebuild(struct mw_histogram *h, uint16_t capacity, uint8_t width)
+/* How many places there are to look for buckets at, those of a row without a count included. */
+static uint32_t places(const struct mw_histogram *h)
 {
-	struct mw_histogram wider = *h;
+	return h->in_row ? h->capacity : h->used;
+}
 
-	wider.capacity = capacity;
-	wider.width = width;
-	wider.buckets = malloc(capacity * (sizeof(uint16_t) + width));
-	if (!wider.buckets)
+static uint16_t number_at(const struct mw_histogram *h, uint32_t i)
+{
+	return h->in_row ? (uint16_t)(h->base + i) : numbers(h)[i];
+}
+
+static uint64_t bytes_of(const struct mw_histogram *h)
+{
+	return (uint64_t)h->capacity * ((h->in_row ? 0 : sizeof(uint16_t)) + h->width);
+}
+
+/* Lay the buckets out anew, as `layout` says, with room for all. */
+static bool rebuild(struct mw_histogram *h, const struct mw_histogram *layout)
+{
+	struct mw_histogram to = *layout;
+
+	to.buckets = calloc(1, bytes_of(&to));
+	if (!to.buckets)
 		return false;
-	for (uint32_t i = 0; i < h->used; i++) {
-		numbers(&wider)[i] = numbers(h)[i];
-		set_count(&wider, i, get_count(h, i));
+	to.used = 0;
+	for (uint32_t i = 0; i < places(h); i++) {
+		uint64_t count = get_count(h, i);
+
+		if (count == 0)
+			continue;
+		if (!to.in_row)
+			numbers(&to)[to.used] = number_at(h, i);
+		set_count(&to, to.in_row ? (uint32_t)number_at(h, i) - to.base : to.used, count);
+		to.used++;
 	}
 	free(h->buckets);
-	h->buckets = wider.buckets;
-	h->capacity = capacity;
-	h->width = width;
+	*h = to;
 	return true;
 }
 
@@ -175,50 +194,118 @@ static void open_bucket(struct mw_histogram *h, uint32_t at, uint16_t number)
 	h->used++;
 }
 
-/* Add to a bucket that is there and whose count stays as wide as it is; false where it isn't. */
+/* Where the bucket of that number is, or is to be; in a row that does not reach to it, beyond its end. */
+static inline uint32_t place_of(const struct mw_histogram *h, uint16_t number)
+{
+	return h->in_row ? (uint32_t)number - h->base : lower_bound(h, number);
+}
+
+static inline bool has_place(const struct mw_histogram *h, uint32_t at, uint16_t number)
+{
+	return h->in_row ? at < h->capacity : at < h->used && numbers(h)[at] == number;
+}
+
+/* Add to a bucket that has a place, and whose count stays as wide as it is; false where it isn't so. */
 static inline bool add_in_place(struct mw_histogram *h, uint32_t at, uint16_t number, uint64_t times)
 {
-	uint64_t count;
+	uint64_t old, count;
 
-	if (at >= h->used || numbers(h)[at] != number)
+	if (!has_place(h, at, number))
 		return false;
-	count = get_count(h, at) + times;
+	old = get_count(h, at);
+	count = old + times;
 	if (h->width < sizeof(count) && count >> (8 * h->width) != 0)
 		return false;
 	set_count(h, at, count);
+	h->used = (uint16_t)(h->used + (old == 0));
 	return true;
 }
 
-/* Make room for a new bucket, or for a larger count. */
-static struct mw_error *add_with_room(struct mw_histogram *h, uint32_t at, uint16_t number, uint64_t times)
+/* A row with room for that bucket, too. */
+static struct mw_histogram row_for(const struct mw_histogram *h, uint16_t number, uint8_t width)
 {
-	bool is_there = at < h->used && numbers(h)[at] == number;
-	uint64_t count = times + (is_there ? get_count(h, at) : 0);
-	uint8_t width = width_for(count);
-	uint16_t capacity = h->capacity;
+	uint32_t count = places(h), low = number, high = number;
+	struct mw_histogram row = *h;
+
+	if (count > 0) {
+		uint32_t first = number_at(h, 0), last = number_at(h, count - 1);
+
+		low = first < low ? first : low;
+		high = last > high ? last : high;
+	}
+	/* It grows to where it has grown to now. */
+	if (low == number)
+		low -= low < ROW_ROOM ? low : ROW_ROOM;
+	if (high == number)
+		high = high + ROW_ROOM < BUCKETS ? high + ROW_ROOM : BUCKETS - 1;
+	row.base = (uint16_t)low;
+	row.capacity = (uint16_t)(high - low + 1);
+	row.width = width;
+	row.in_row = true;
+	return row;
+}
+
+/* Buckets with numbers, and room for one more where one is to come. */
+static struct mw_histogram list_for(const struct mw_histogram *h, bool is_new, uint8_t width)
+{
+	struct mw_histogram list = *h;
+	uint32_t capacity = h->in_row ? (h->used + GROW_BY) / GROW_BY * GROW_BY : h->capacity;
+
+	if (is_new && h->used == capacity)
+		capacity += GROW_BY + capacity / 4U / GROW_BY * GROW_BY;
+	list.capacity = (uint16_t)(capacity < BUCKETS ? capacity : BUCKETS);
+	list.width = width;
+	list.in_row = false;
+	return list;
+}
+
+/* Make room for a new bucket, or for a larger count. */
+static struct mw_error *add_with_room(struct mw_histogram *h, uint16_t number, uint64_t times)
+{
+	uint32_t at = place_of(h, number);
+	bool is_there = has_place(h, at, number);
+	uint8_t width = width_for(times + (is_there ? get_count(h, at) : 0));
+	struct mw_histogram list, row;
 
 	if (width < h->width)
 		width = h->width;
-	if (!is_there && h->used == capacity) {
-		uint32_t more = capacity + GROW_BY + capacity / 4U / GROW_BY * GROW_BY;
-
-		capacity = (uint16_t)(more < BUCKETS ? more : BUCKETS);
-	}
-	if ((width != h->width || capacity != h->capacity) && !rebuild(h, capacity, width))
+	list = list_for(h, !is_there, width);
+	row = row_for(h, number, width);
+	if (bytes_of(&row) <= bytes_of(&list))
+		list = row;
+	if ((list.in_row || width != h->width || list.capacity != h->capacity || h->in_row) && !rebuild(h, &list))
 		return mw_error_nomem();
-	if (!is_there)
+	at = place_of(h, number);
+	if (!has_place(h, at, number))
 		open_bucket(h, at, number);
-	set_count(h, at, count);
+	else
+		h->used = (uint16_t)(h->used + (get_count(h, at) == 0));
+	set_count(h, at, get_count(h, at) + times);
 	return NULL;
 }
 
 static inline struct mw_error *add_to_bucket(struct mw_histogram *h, uint16_t number, uint64_t times)
 {
-	uint32_t at = lower_bound(h, number);
-
-	if (add_in_place(h, at, number, times))
+	if (add_in_place(h, place_of(h, number), number, times))
 		return NULL;
-	return add_with_room(h, at, number, times);
+	return add_with_room(h, number, times);
+}
+
+void mw_histogram_prefetch(const struct mw_histogram *histogram, uint64_t value)
+{
+	const char *buckets = histogram->buckets;
+	uint32_t at;
+
+	if (!buckets)
+		return;
+	if (!histogram->in_row) {
+		/* The middle, where a search begins. */
+		__builtin_prefetch(buckets + histogram->used);
+		return;
+	}
+	at = (uint32_t)bucket_of(value) - histogram->base;
+	if (at < histogram->capacity)
+		__builtin_prefetch(buckets + (size_t)at * histogram->width, 1);
 }
 
 static void take_limits(struct mw_histogram *h, uint64_t min, uint64_t max, uint64_t times)
@@ -241,10 +328,12 @@ struct mw_error *mw_histogram_add(struct mw_histogram *histogram, uint64_t value
 
 struct mw_error *mw_histogram_merge(struct mw_histogram *histogram, const struct mw_histogram *from)
 {
-	for (uint32_t i = 0; i < from->used; i++) {
+	for (uint32_t i = 0; i < places(from); i++) {
 		uint64_t times = get_count(from, i);
 
-		MW_TRY(add_to_bucket(histogram, numbers(from)[i], times));
+		if (times == 0)
+			continue;
+		MW_TRY(add_to_bucket(histogram, number_at(from, i), times));
 		take_limits(histogram, from->min, from->max, times);
 	}
 	return NULL;
@@ -262,10 +351,10 @@ uint64_t mw_histogram_quantile(const struct mw_histogram *histogram, unsigned in
 		return histogram->min;
 	if (rank >= count)
 		return histogram->max;
-	for (uint32_t i = 0; i < histogram->used; i++) {
+	for (uint32_t i = 0; i < places(histogram); i++) {
 		seen += get_count(histogram, i);
 		if (seen >= rank) {
-			uint64_t value = value_of(numbers(histogram)[i]);
+			uint64_t value = value_of(number_at(histogram, i));
 
 			if (value < histogram->min)
 				return histogram->min;
@@ -277,5 +366,5 @@ uint64_t mw_histogram_quantile(const struct mw_histogram *histogram, unsigned in
 
 uint64_t mw_histogram_memory(const struct mw_histogram *histogram)
 {
-	return (uint64_t)histogram->capacity * (sizeof(uint16_t) + histogram->width);
+	return bytes_of(histogram);
 }

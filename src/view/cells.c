@@ -215,7 +215,8 @@ static bool settle(struct mw_cells *cells)
 			return false;
 	for (size_t i = 0; i < count; i++)
 		if (cells->waiting[i].lifetime != MW_TIME_UNKNOWN)
-			mw_histogram_prefetch(&cells->lifetimes[cells->items[cells->waiting[i].cell].lifetimes - 1]);
+			mw_histogram_prefetch(&cells->lifetimes[cells->items[cells->waiting[i].cell].lifetimes - 1],
+					      cells->waiting[i].lifetime);
 	for (size_t i = 0; i < count; i++)
 		if (!add_lifetime(cells, &cells->waiting[i]))
 			return false;
