@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Targets that make threads and processes without end: a thousand threads, storms of them, fork bombs, vforks."""
+import contextlib
+import random
+import subprocess
+import time
+import unittest
+
+import mwjump
+import mwlive
+
+
+class HostileThreads(unittest.TestCase):
+    def test_1000_threads(self):
+        """Half of them sleep in waits that nothing may cut short, half of them allocate: none is lost or doubled."""
+        target = mwlive.Target(self, 'multitude', 1000, 20)
+        mapped = mwjump.steady_mappings(target.pid)
+        watch = mwlive.Watch(self, target.pid)
+        target.go()
+        answer = target.done()
+        report = watch.stop()
+        mwlive.compare(self, answer, report)
+        self.assertEqual(len([t for t in report['threads'] if t['size']['count'] == 21]), 500)
+        self.assertEqual(self.extra(mapped, target.pid), [])
+        target.finish()
+
+    def test_1000_threads_attached_to_again_and_again(self):
+        target = mwlive.Target(self, 'multitude', 1000, 20)
+        before = mwlive.Snapshot(target.pid)
+        for _ in range(3):
+            self.once(target)
+        before.check(self)
+        target.go()
+        target.done()
+        target.finish()
+
+    @staticmethod
+    def extra(before, pid):
+        """Mappings that were not there, but for memory that a program takes by itself."""
+        return [m for m in mwjump.steady_mappings(pid) if m not in before and (m[4] or 'x' in m[2] or 's' in m[2])]
+
+    def once(self, target, seconds='0.02'):
+        run = subprocess.run([mwlive.config.memwatch, '-p', str(target.pid), '-d', seconds, '--quiet', '--json',
+                              '/dev/null', '--engine', mwlive.config.engine], stdin=subprocess.DEVNULL,
+                             capture_output=True, timeout=mwlive.PATIENCE, check=False)
+        self.assertEqual((run.returncode, run.stderr), (0, b''))
+        self.assertIsNone(target.process.poll(), 'the target has died')
+
+    def test_threads_come_and_go_during_attach_and_detach(self):
+        """Windows in a storm: each is exact for a thread that does a known amount, whatever the others do."""
+        rounds = 12
+        target = mwlive.Target(self, 'storm', rounds)
+        mapped = mwjump.steady_mappings(target.pid)
+        for number in range(rounds):
+            with self.subTest(number):
+                # The stack of a thread that has just begun may not be known in time, and is told as lost then.
+                watch = mwlive.Watch(self, target.pid, busy=True, complete=None)
+                target.go()
+                answer = target.done()
+                report = watch.stop()
+                self.assertEqual(report['lost']['events'] if not report['complete'] else 0, 0)
+                mwlive.compare(self, answer, report)
+                self.assertGreater(mwlive.total_of(mwlive.select(report, 'storm_alloc'))['size']['count'], 0)
+                self.assertEqual(self.extra(mapped, target.pid), [])
+        target.go()
+        self.assertGreater(target.done()['started'], rounds)
+        target.finish()
+
+    def test_fork_bomb_inside_the_window(self):
+        """Processes that fork on and on: all of them work, none has anything of ours when the window is over."""
+        target = mwlive.Target(self, 'forkbomb', 'stay', 3, 3)
+        snapshot = mwlive.Snapshot(target.pid)
+        watch = mwlive.Watch(self, target.pid)
+        target.go()
+        answer = target.done()
+        members = [value for key, value in answer.items() if key.startswith('process')]
+        self.assertEqual(len(members), 120)
+        report = watch.stop()
+        mwlive.compare(self, {k: v for k, v in answer.items() if not k.startswith('process')}, report)
+        for member in members:
+            self.check_clean(snapshot, member)
+        target.finish()
+
+    def check_clean(self, parent, pid, must_live=True):
+        """A process that was forked from another is as that one was."""
+        for m, text in parent.text.items():
+            now = mwlive.read_memory(pid, m[0], m[1] - m[0])
+            if len(now) < len(text) and not must_live:
+                return  # it has just ended
+            self.assertEqual(now == text, True, f'{m[4]} of {pid}')
+        mapped = {m[4] for m in parent.maps}
+        self.assertEqual([m for m in mwlive.mappings(pid) if 'memwatch' in m[4]], [])
+        self.assertEqual({m[4] for m in mwlive.mappings(pid) if 'x' in m[2]} - mapped, set())
+        status = mwlive.status(pid)
+        self.assertEqual(status['TracerPid'], '0')
+        self.assertNotIn(status['State'][0], 'tT')
+
+    def test_fork_bomb_during_attach_and_detach(self):
+        """Attaches and detaches that fall anywhere into a bomb: nobody of it dies, nobody is left with our code."""
+        target = mwlive.Target(self, 'forkbomb', 'flow', 2, 3)
+        before = mwlive.Snapshot(target.pid)
+        seed = random.randrange(1 << 32)
+        chance = random.Random(seed)
+        target.go()
+        for number in range(15):
+            with self.subTest(number, seed=seed):
+                self.once(target, f'{chance.uniform(0.001, 0.15):.4f}')
+                for pid in self.descendants(target.pid):
+                    # May end while it is looked at: then there is nothing to look at.
+                    with contextlib.suppress(OSError, KeyError, TypeError):
+                        self.check_clean(before, pid, must_live=False)
+                time.sleep(chance.uniform(0, 0.02))
+        before.check(self)
+        target.go()
+        self.assertGreater(target.done()['trees'], 0)
+        target.finish()
+
+    def descendants(self, pid):
+        """Who has been forked from a process, and from those."""
+        found: list[int] = []
+        try:
+            with open(f'/proc/{pid}/task/{pid}/children', encoding='ascii') as f:
+                children = [int(child) for child in f.read().split()]
+        except OSError:
+            return found
+        for child in children:
+            found += [child, *self.descendants(child)]
+        return found
+
+    def test_vfork_children_that_allocate(self):
+        """Children in the process's own memory: their blocks count, as it is its heap that has them."""
+        for threads in 1, 4:
+            with self.subTest(threads=threads):
+                answer, report = mwlive.observe(self, 'vforks', 20, threads)
+                mwlive.compare(self, answer, report)
+
+    def test_vfork_children_during_attach_and_detach(self):
+        target = mwlive.Target(self, 'vforks', 300, 4)
+        before = mwlive.Snapshot(target.pid)
+        target.go()
+        for _ in range(10):
+            self.once(target)
+        before.check(self)
+        target.done()
+        target.finish()
+
+
+if __name__ == '__main__':
+    mwlive.main()

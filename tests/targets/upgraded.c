@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * upgraded LIBRARY IDLE [ROUNDS]: works with a library's functions (libplugin_leak.so), and has another loaded that it
+ * never calls: files that may be deleted, replaced or cut short meanwhile.
+ */
+#include "target.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef void (*function)(void);
+
+static void *load(const char *path)
+{
+	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+
+	if (!library)
+		target_fail(dlerror());
+	return library;
+}
+
+static function find(void *library, const char *name)
+{
+	union {
+		void *data;
+		function code;
+	} cast = {dlsym(library, name)};
+
+	if (!cast.data)
+		target_fail(dlerror());
+	return cast.code;
+}
+
+static KEEP void upgraded_leak(void)
+{
+	void *block = malloc(51);
+
+	OPAQUE(block);
+}
+
+static KEEP void upgraded_pair(size_t size)
+{
+	unsigned char *block = malloc(size);
+
+	memset(block, 0x51, size);
+	OPAQUE(block);
+	if (block[size - 1] != 0x51)
+		target_fail("a block lost what was written there");
+	free(block);
+}
+
+int main(int argc, char **argv)
+{
+	size_t rounds = argc > 3 ? strtoul(argv[3], NULL, 10) : 200;
+	function leak, pair;
+	void *library;
+
+	if (argc < 3)
+		target_fail("usage: upgraded LIBRARY IDLE [ROUNDS]");
+	library = load(argv[1]);
+	leak = find(library, "plugin_leak");
+	pair = find(library, "plugin_pair");
+	load(argv[2]);
+	target_ready();
+	for (size_t i = 0; i < rounds; i++) {
+		upgraded_leak();
+		upgraded_pair(1 + i);
+		leak();
+		pair();
+	}
+	target_say("upgraded_leak.impacting.count", rounds);
+	target_say("upgraded_leak.impacting.bytes", rounds * 51);
+	target_say("upgraded_pair.transient.count", rounds);
+	target_say("plugin_leak.impacting.count", rounds);
+	target_say("plugin_leak.impacting.bytes", rounds * 57);
+	target_say("plugin_pair.transient.count", rounds);
+	target_say("heap.size.count", rounds * 4);
+	target_done();
+	_exit(0); /* what libraries have to do at the end may not be there any more */
+}
