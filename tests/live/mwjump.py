@@ -80,6 +80,7 @@ class Attempt:
         self.report, self.error = None, ''
         self.directory = tempfile.mkdtemp(prefix='mwlive-attempt-')
         test.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+        os.chmod(self.directory, 0o1777)  # it may run as somebody else
         self.json = os.path.join(self.directory, 'report.json')
         self.before = mwlive.Snapshot(target.pid)
         self.process = subprocess.Popen(
@@ -92,8 +93,8 @@ class Attempt:
     def begun(self):
         return self.before.touched() and all(mwlive.state(t) != 't' for t in mwlive.tids(self.target.pid))
 
-    def finish(self):
-        """The target's work, and its end; the report, or None."""
+    def finish(self, expected=0):
+        """The target's work, and its end with that status; the report, or None."""
         self.target.go()
         answer = self.target.done()
         refused = self.process.poll() is not None
@@ -110,7 +111,7 @@ class Attempt:
             mwlive.check_report(self.test, self.report)
             mwlive.compare(self.test, answer, self.report)
         self.before.check(self.test)
-        self.target.finish()
+        self.target.finish(expected)
         return self.report
 
 

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Targets under seccomp, strict and by filters, and without new privileges: watched or refused, never let out."""
+import signal
+import unittest
+
+import mwjump
+import mwlive
+import mwusers
+
+# Modes of caged, and how it ends of what it may not do.
+ENDS = {'strict': -signal.SIGKILL, 'few': -signal.SIGSYS, 'deaf': -signal.SIGSYS, 'errno': 0, 'one-thread': 0,
+        'first-thread': 0}
+
+
+class HostileSeccomp(unittest.TestCase):
+    @staticmethod
+    def cage(pid):
+        """What each thread may do."""
+        fields = ('Seccomp', 'Seccomp_filters', 'NoNewPrivs')
+        return [[mwlive.status(tid).get(field) for field in fields] for tid in mwlive.tids(pid)]
+
+    def watched(self, mode, engine=None, target_prefix=(), memwatch_prefix=()):
+        """It works and ends as it would, its cage is what it was, whether memwatch could watch it or not."""
+        if target_prefix:
+            target = mwusers.target_as(self, target_prefix, 'caged', mode)
+        else:
+            target = mwlive.Target(self, 'caged', mode)
+        cage = self.cage(target.pid)
+        attempt = mwjump.Attempt(self, target, engine, memwatch_prefix)
+        self.assertEqual(self.cage(target.pid), cage)
+        attempt.finish(ENDS.get(mode, 0))
+        return attempt
+
+    def check_as_root(self, *modes):
+        mwusers.need(self, ('true',))
+        for mode in modes:
+            for engine in (mwlive.config.engine, 'auto'):
+                with self.subTest(mode, engine=engine):
+                    attempt = self.watched(mode, engine)
+                    self.assertIsNotNone(attempt.report, attempt.error)
+
+    def check_as_user(self, target_prefix, memwatch_prefix, *modes):
+        """memwatch may not suspend seccomp then: what it needs that for it does not do, and says so."""
+        for mode in modes:
+            for engine in (mwlive.config.engine, 'auto'):
+                with self.subTest(mode, engine=engine):
+                    attempt = self.watched(mode, engine, target_prefix, memwatch_prefix)
+                    if attempt.report is None:
+                        self.assertRegex(attempt.error, 'seccomp|time stamp counter')
+                        # What the other engine can do, only its user's word may keep it from.
+                        self.assertTrue(engine != 'auto' or '--unsafe' in attempt.error, attempt.error)
+
+    def test_seccomp_strict(self):
+        """It may not read the time stamp counter either, which recording inside it takes."""
+        mwusers.need(self, ('true',))
+        for engine in ('trap', 'jump', 'auto'):
+            with self.subTest(engine):
+                attempt = self.watched('strict', engine)
+                if engine == 'jump':
+                    self.assertIn('time stamp counter', attempt.error)
+                else:
+                    self.assertEqual(attempt.report['engine']['name'], 'trap')
+
+    def test_seccomp_filter_of_few_calls(self):
+        self.check_as_root('few', 'errno')
+
+    def test_seccomp_filter_of_signal_actions(self):
+        self.check_as_root('deaf')
+
+    def test_seccomp_filter_in_one_thread(self):
+        self.check_as_root('one-thread', 'first-thread')
+
+    def test_seccomp_without_cap_sys_admin(self):
+        prefix = mwusers.need(self, mwusers.NO_SYS_ADMIN)
+        self.check_as_user((), prefix, *ENDS)
+
+    def test_seccomp_as_user(self):
+        nobody = mwusers.need(self, mwusers.NOBODY)
+        mwusers.share_memwatch(self)
+        self.check_as_user(nobody, nobody, *ENDS)
+
+    def test_no_new_privs(self):
+        """Of the target, of memwatch, of both."""
+        prefix = mwusers.need(self, mwusers.NO_NEW_PRIVILEGES)
+        for target_prefix in (), prefix:
+            for memwatch_prefix in (), prefix:
+                with self.subTest(target=target_prefix, memwatch=memwatch_prefix):
+                    attempt = self.watched('none', None, target_prefix, memwatch_prefix)
+                    self.assertIsNotNone(attempt.report, attempt.error)
+
+    def test_no_new_privs_as_user(self):
+        nobody = mwusers.need(self, mwusers.NOBODY)
+        mwusers.share_memwatch(self)
+        attempt = self.watched('none', None, nobody, nobody)
+        self.assertIsNotNone(attempt.report, attempt.error)
+
+
+if __name__ == '__main__':
+    mwlive.main()
