@@ -96,13 +96,21 @@ class Actor:
         status = run.process.returncode
         for member in run.members:
             member.check()
-            member.check_clean()
-            member.dirty = None
+            self.check_clean(member, run)
             member.progress()
         if status not in expected:
             raise Fault('memwatch', f'memwatch ended with {status}: {run.output()}')
         if status == 0 and run.output():
             raise Fault('memwatch', f'memwatch says: {run.output()}')
+
+    @staticmethod
+    def check_clean(member, run):
+        try:
+            member.check_clean()
+        except Fault as fault:
+            told = f'memwatch ended with {run.process.returncode}: {run.output()}'
+            raise Fault(fault.kind, f'{fault}; {told}') from None
+        member.dirty = None
 
     def check_reports(self, run, metered):
         """The figures agree with each other, and with those of the meter."""
@@ -232,6 +240,23 @@ class Actor:
         for member in members:
             self.tally.count(run.engine, member.kind, 'crashed')
 
+    def rival(self, members):
+        """Two memwatches come to one target, one after the other or at the same time: one of them gives way."""
+        runs = [self.begin(members[:1], ['-d', 1])]
+        try:
+            runs[0].sleep_until(self.draw.random() * 1.5 * self.pace.get('attach', runs[0]))
+            runs.append(self.begin(members[:1], ['-d', 0.2]))
+            for run in runs:
+                run.wait_end()
+            for run in runs:
+                self.last = ' '.join(run.command)
+                self.check_ended(run, (0, 1))
+        finally:
+            for run in runs:
+                self.finish(run)
+        for run in runs:
+            self.tally.count(run.engine, members[0].kind, 'rival')
+
     def paused(self, members):
         """The target is stopped and continued inside the window, or while memwatch comes or goes."""
         draw, member = self.draw, members[0]
@@ -311,8 +336,7 @@ class Actor:
             for member in members:
                 member.run_on(rest * (0.3 if clean else 1.5))
                 if guarded:
-                    member.check_clean()
-                    member.dirty = None
+                    self.check_clean(member, run)
                     self.tally.count(engine, member.kind, 'cleaned')
             self.check_recording(path, False)
         finally:
@@ -332,6 +356,8 @@ class Actor:
             self.tally.count(run.engine, member.kind, 'kills')
             self.tally.count_all(f'at {phase}')
             self.tally.count_all(f'of {who}')
+            if not guarded:
+                self.tally.count_all('with something left' if member.look() else 'with nothing left')
             member.dirty = run.engine
         return guarded
 

@@ -30,7 +30,7 @@ from member import KINDS, Fault, Member  # noqa: E402
 
 ENGINES = ('trap', 'jump', 'auto')
 KILL_KINDS = ('idle', 'busy', 'many', 'forking')
-WEIGHTS = {'window': 28, 'kill': 40, 'kill paused': 5, 'twice': 5, 'early': 9, 'crash': 6, 'paused': 8,
+WEIGHTS = {'window': 28, 'kill': 40, 'kill paused': 5, 'twice': 5, 'early': 9, 'crash': 6, 'rival': 4, 'paused': 8,
            'target killed': 3}
 KILL_WEIGHTS = {'window': 2, 'kill': 93, 'kill paused': 5}
 FAULTS_MAX = 20  # more of them tell nothing new
