@@ -2,6 +2,8 @@
 /* outfile.c: where a report goes (src/cli/outfile.h). */
 #include "cli/outfile.h"
 
+#include "base/place.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,11 +14,11 @@
 struct mw_outfile {
 	FILE *stream;
 	int fd;
-	int errnum;  /* of the first write that failed */
-	char *name;  /* as the user said it */
-	char *path;  /* where it will be; NULL: written directly */
-	char *temp;  /* where it is meanwhile */
-	bool linked; /* temp exists */
+	int errnum;    /* of the first write that failed */
+	char *name;    /* as the user said it */
+	bool placed;   /* it is to get its name; else it is written directly */
+	char *partial; /* where it is meanwhile; NULL: nowhere */
+	struct mw_place place;
 };
 
 static struct mw_error *cannot_write(const char *name, int errnum)
@@ -62,42 +64,6 @@ static ssize_t write_all(void *cookie, const char *bytes, size_t size)
 	return (ssize_t)done;
 }
 
-/* rename would replace a file that its owner has protected from being written. */
-static struct mw_error *check_existing(const char *name, const struct stat *info)
-{
-	if (S_ISDIR(info->st_mode))
-		return cannot_write(name, EISDIR);
-	if (faccessat(AT_FDCWD, name, W_OK, AT_EACCESS) != 0)
-		return cannot_write(name, errno);
-	return NULL;
-}
-
-/* A name that leads nowhere yet must be one that can be made: no dangling link, no trailing '/'. */
-static struct mw_error *check_new(const char *name)
-{
-	struct mw_error *err;
-	struct stat info;
-	size_t length = strlen(name);
-
-	if (lstat(name, &info) == 0) {
-		err = mw_error_create(MW_ERROR_SYSTEM, 0, "cannot write '%s': it is a symbolic link that leads nowhere",
-				      name);
-		return mw_error_hint(err, "Remove it, or name another file");
-	}
-	if (!length || name[length - 1] == '/')
-		return cannot_write(name, ENOENT);
-	return NULL;
-}
-
-/* In a directory as /tmp, only the owner of a file may replace it. */
-static bool may_replace(const char *directory, const struct stat *file)
-{
-	struct stat info;
-
-	return geteuid() == 0 || stat(directory, &info) != 0 || !(info.st_mode & S_ISVTX) || info.st_uid == geteuid() ||
-	       file->st_uid == geteuid();
-}
-
 /* The directory part with its '/', or "./"; malloc'ed. */
 static char *directory_of(const char *path)
 {
@@ -106,67 +72,54 @@ static char *directory_of(const char *path)
 	return slash ? strndup(path, (size_t)(slash - path) + 1) : strdup("./");
 }
 
-/* A file without a name leaves nothing behind, whatever ends memwatch; not every file system has them. */
-static int open_temporary(const char *directory, struct mw_outfile *file)
+static struct mw_error *open_descriptor(struct mw_outfile *file, int fd)
 {
-	int fd = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
-
-	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
-		return fd;
-	fd = mkostemp(file->temp, O_CLOEXEC);
-	file->linked = fd >= 0;
-	return fd;
-}
-
-static struct mw_error *open_regular(struct mw_outfile *file, const struct stat *existing)
-{
-	char *directory;
-
-	/* A symbolic link stays one: the file that it leads to is replaced. */
-	file->path = existing ? realpath(file->name, NULL) : strdup(file->name);
-	if (!file->path)
-		return cannot_write(file->name, errno);
-	directory = directory_of(file->path);
-	if (!directory || asprintf(&file->temp, "%s.memwatch-XXXXXX", directory) < 0) {
-		file->temp = NULL;
-		free(directory);
-		return mw_error_nomem();
-	}
-	if (existing && !may_replace(directory, existing))
-		errno = EPERM;
-	else
-		file->fd = open_temporary(directory, file);
-	free(directory);
-	return file->fd < 0 ? cannot_write(file->name, errno) : NULL;
-}
-
-static struct mw_error *open_stdout(struct mw_outfile *file)
-{
-	int flags = fcntl(STDOUT_FILENO, F_GETFL);
+	int flags = fcntl(fd, F_GETFL);
 
 	if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY)
 		return cannot_write(file->name, EBADF);
-	file->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	file->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	return file->fd < 0 ? cannot_write(file->name, errno) : NULL;
+}
+
+/* Names of descriptors of our own: what is open is written to, from where it is at. -1: it is none. */
+static int descriptor_of(const char *name)
+{
+	static const char *const directories[] = {"/dev/fd/", "/proc/self/fd/"};
+
+	if (strcmp(name, "-") == 0 || strcmp(name, "/dev/stdout") == 0)
+		return STDOUT_FILENO;
+	if (strcmp(name, "/dev/stderr") == 0)
+		return STDERR_FILENO;
+	for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++) {
+		size_t length = strlen(directories[i]);
+		size_t digits = strspn(name + (strnlen(name, length) < length ? 0 : length), "0123456789");
+
+		if (strncmp(name, directories[i], length) == 0 && digits > 0 && digits < 6 && !name[length + digits])
+			return (int)strtol(name + length, NULL, 10);
+	}
+	return -1;
 }
 
 static struct mw_error *open_any(struct mw_outfile *file)
 {
-	struct stat info;
+	int fd = descriptor_of(file->name), errnum;
 
-	if (strcmp(file->name, "-") == 0)
-		return open_stdout(file);
-	if (stat(file->name, &info) != 0) {
-		if (errno != ENOENT)
-			return cannot_write(file->name, errno);
-		MW_TRY(check_new(file->name));
-		return open_regular(file, NULL);
-	}
-	MW_TRY(check_existing(file->name, &info));
-	if (S_ISREG(info.st_mode))
-		return open_regular(file, &info);
-	file->fd = open(file->name, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-	return file->fd < 0 ? cannot_write(file->name, errno) : NULL;
+	if (fd >= 0)
+		return open_descriptor(file, fd);
+	errnum = mw_place_find(&file->place, file->name);
+	if (file->place.why)
+		return mw_error_hint(
+			mw_error_create(MW_ERROR_SYSTEM, 0, "cannot write '%s': %s", file->name, file->place.why),
+			"Remove it, or name another file");
+	if (errnum)
+		return cannot_write(file->name, errnum);
+	file->fd = mw_place_open(&file->place);
+	if (file->fd < 0)
+		return cannot_write(file->name, errno);
+	file->placed = file->place.kind != MW_PLACE_OPEN;
+	file->partial = mw_place_partial(&file->place);
+	return NULL;
 }
 
 struct mw_error *mw_outfile_open(const char *name, struct mw_outfile **out)
@@ -176,7 +129,7 @@ struct mw_error *mw_outfile_open(const char *name, struct mw_outfile **out)
 
 	if (!file)
 		return mw_error_nomem();
-	file->fd = -1;
+	file->fd = file->place.dir = file->place.there = -1;
 	file->name = strdup(name);
 	err = file->name ? open_any(file) : mw_error_nomem();
 	if (!err) {
@@ -218,29 +171,10 @@ FILE *mw_outfile_stream(struct mw_outfile *file)
 
 const char *mw_outfile_partial(const struct mw_outfile *file)
 {
-	return file && file->linked ? file->temp : NULL;
+	return file && file->place.has_temp ? file->partial : NULL;
 }
 
-/* Give a nameless file a temporary name, as only rename() replaces what is there. */
-static int link_temporary(struct mw_outfile *file)
-{
-	size_t stem = strlen(file->temp) - 6; /* of the XXXXXX */
-	char from[32];
-
-	snprintf(from, sizeof(from), "/proc/self/fd/%d", file->fd);
-	for (unsigned attempt = 0; attempt < 1000; attempt++) {
-		snprintf(file->temp + stem, 7, "%06u", ((unsigned)getpid() * 1000 + attempt) % 1000000);
-		if (linkat(AT_FDCWD, from, AT_FDCWD, file->temp, AT_SYMLINK_FOLLOW) == 0) {
-			file->linked = true;
-			return 0;
-		}
-		if (errno != EEXIST)
-			return -1;
-	}
-	return -1;
-}
-
-/* Everything up to the last name: 0 or an errno value. */
+/* 0 or an errno value. */
 static int finish_writing(struct mw_outfile *file)
 {
 	bool failed = fflush(file->stream) != 0 || ferror(file->stream);
@@ -249,10 +183,14 @@ static int finish_writing(struct mw_outfile *file)
 	if (failed || file->errnum)
 		return file->errnum ? file->errnum : EIO;
 	/* Pipes and terminals have nothing to sync, and say so. */
-	if (file->path && fsync(fd) != 0)
+	if (file->placed && fsync(fd) != 0)
 		return errno;
-	if (file->path && !file->linked && link_temporary(file) != 0)
-		return errno;
+	if (file->placed) {
+		int errnum = mw_place_name(&file->place, fd);
+
+		if (errnum)
+			return errnum;
+	}
 	file->fd = -1;
 	return close(fd) != 0 && errno != EINTR ? errno : 0;
 }
@@ -260,16 +198,8 @@ static int finish_writing(struct mw_outfile *file)
 struct mw_error *mw_outfile_commit(struct mw_outfile *file)
 {
 	int errnum = finish_writing(file);
-	struct mw_error *err = NULL;
+	struct mw_error *err = errnum ? cannot_write(file->name, errnum) : NULL;
 
-	if (!errnum && file->path) {
-		if (rename(file->temp, file->path) == 0)
-			file->linked = false;
-		else
-			errnum = errno;
-	}
-	if (errnum)
-		err = cannot_write(file->name, errnum);
 	mw_outfile_abort(file);
 	return err;
 }
@@ -284,10 +214,8 @@ void mw_outfile_abort(struct mw_outfile *file)
 	}
 	if (file->fd >= 0)
 		close(file->fd);
-	if (file->linked)
-		unlink(file->temp);
+	mw_place_deinit(&file->place);
+	free(file->partial);
 	free(file->name);
-	free(file->path);
-	free(file->temp);
 	free(file);
 }

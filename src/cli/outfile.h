@@ -5,7 +5,8 @@
  *
  * A regular file is written without a name (or under a temporary one in the same directory) with
  * mode 0600 and gets its name when it is complete; what stood there before stays untouched until
- * then. A device or FIFO is written directly; "-" is standard output.
+ * then. A device or FIFO is written directly, as is what /dev/stdout and /dev/fd/N lead to; "-" is standard output.
+ * Where links are followed and where not: base/place.h.
  */
 #ifndef MW_CLI_OUTFILE_H
 #define MW_CLI_OUTFILE_H

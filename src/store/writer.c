@@ -44,21 +44,29 @@ static struct mw_error *cannot_write(const struct mw_store_writer *writer, int e
 	return mw_error_hint(err, "%s%s", more, remedy(errnum));
 }
 
-static struct mw_error *open_temp(struct mw_store_writer *writer)
+static struct mw_error *refuse(const struct mw_store_writer *writer, int errnum, const char *why)
 {
-	struct stat there;
+	return mw_error_hint(mw_error_create(MW_ERROR_SYSTEM, errnum, "can't record into %s%s%s", writer->path,
+					     why ? ": " : "", why ? why : ""),
+			     "Give the name of a file for the recording.");
+}
 
-	/* rename() would replace a device as well. */
-	if (stat(writer->path, &there) == 0 && !S_ISREG(there.st_mode))
-		return mw_error_hint(mw_error_create(MW_ERROR_SYSTEM, S_ISDIR(there.st_mode) ? EISDIR : 0,
-						     "can't record into %s%s", writer->path,
-						     S_ISDIR(there.st_mode) ? "" : ": it is not a regular file"),
-				     "Give the name of a file for the recording.");
-	/* Its name is new, nobody else's link is followed, and nobody else may read it. */
-	writer->fd = mkostemp(writer->temp, O_CLOEXEC);
+static struct mw_error *open_place(struct mw_store_writer *writer)
+{
+	int errnum = mw_place_find(&writer->place, writer->path);
+
+	if (writer->place.why)
+		return refuse(writer, 0, writer->place.why);
+	if (errnum == EISDIR)
+		return refuse(writer, EISDIR, NULL);
+	if (errnum)
+		return cannot_write(writer, errnum, "");
+	if (writer->place.kind == MW_PLACE_OPEN)
+		return refuse(writer, 0, "it is not a regular file");
+	writer->fd = mw_place_open(&writer->place);
 	if (writer->fd < 0)
 		return cannot_write(writer, errno, "");
-	writer->has_temp = true;
+	writer->partial = mw_place_partial(&writer->place);
 	return NULL;
 }
 
@@ -66,10 +74,9 @@ static void free_writer(struct mw_store_writer *writer)
 {
 	if (writer->fd >= 0)
 		close(writer->fd);
-	if (writer->temp && writer->has_temp)
-		unlink(writer->temp);
+	mw_place_deinit(&writer->place);
 	free(writer->scratch);
-	free(writer->temp);
+	free(writer->partial);
 	free(writer->path);
 	free(writer);
 }
@@ -81,12 +88,10 @@ struct mw_error *mw_store_create(const char *path, struct mw_store_writer **out)
 
 	if (!writer)
 		return mw_error_nomem();
-	writer->fd = -1;
+	writer->fd = writer->place.dir = writer->place.there = -1;
 	writer->path = strdup(path);
 	writer->scratch = malloc(MW_STORE_CHUNK_MAX);
-	if (asprintf(&writer->temp, "%s.XXXXXX", path) < 0)
-		writer->temp = NULL;
-	err = writer->path && writer->temp && writer->scratch ? open_temp(writer) : mw_error_nomem();
+	err = writer->path && writer->scratch ? open_place(writer) : mw_error_nomem();
 	if (!err)
 		err = mw_store_queue_start(&writer->queue, writer->fd);
 	if (err)
@@ -108,22 +113,26 @@ static void settle(struct mw_store_writer *writer)
 
 struct mw_error *mw_store_publish(struct mw_store_writer *writer)
 {
-	if (!writer->has_temp)
+	int errnum;
+
+	if (writer->published)
 		return NULL;
 	/* An old recording of that name is worth more than one that can't be written. */
 	settle(writer);
 	if (mw_store_failed(writer))
 		return cannot_write(writer, mw_store_queue_errnum(&writer->queue),
 				    "What stood there before is as it was. ");
-	if (rename(writer->temp, writer->path) != 0)
-		return cannot_write(writer, errno, "");
-	writer->has_temp = false;
+	errnum = mw_place_name(&writer->place, writer->fd);
+	if (errnum)
+		return cannot_write(writer, errnum, "");
+	writer->published = true;
+	mw_place_deinit(&writer->place);
 	return NULL;
 }
 
 const char *mw_store_partial(const struct mw_store_writer *writer)
 {
-	return writer->has_temp ? writer->temp : NULL;
+	return writer->place.has_temp ? writer->partial : NULL;
 }
 
 uint64_t mw_store_written(const struct mw_store_writer *writer)
@@ -149,7 +158,7 @@ struct mw_error *mw_store_finish(struct mw_store_writer *writer)
 		mw_store_queue_stop(&writer->queue, true);
 	}
 	errnum = writer->queue.errnum;
-	if (writer->fd >= 0 && !errnum && fstat(writer->fd, &st) == 0 && st.st_nlink == 0)
+	if (writer->fd >= 0 && !errnum && fstat(writer->fd, &st) == 0 && writer->published && st.st_nlink == 0)
 		return mw_error_hint(
 			mw_error_create(MW_ERROR_SYSTEM, ENOENT, "somebody has removed the recording %s", writer->path),
 			"Name a file by -o that nobody removes while it is written.");
@@ -168,7 +177,7 @@ void mw_store_destroy(struct mw_store_writer *writer)
 	if (!writer)
 		return;
 	if (writer->queue.running) {
-		if (writer->has_temp)
+		if (!writer->published)
 			mw_store_queue_fail(&writer->queue, ECANCELED);
 		else
 			mw_store_flush(writer);

@@ -17,8 +17,8 @@
 struct mw_store_writer;
 
 /*
- * Begin a recording in a file of that name, mode 0600. Nothing is there under that name before mw_store_publish():
- * until then an old file of that name stays as it was. Errors: SYSTEM with the name; MEMORY.
+ * Begin a recording in a file of that name (as base/place.h finds it), mode 0600. Nothing is there under that name
+ * before mw_store_publish(): until then an old file of that name stays as it was. Errors: SYSTEM with the name; MEMORY.
  */
 struct mw_error *mw_store_create(const char *path, struct mw_store_writer **out) MW_MUST_CHECK;
 /* The windows begin: from now on what is written is found under the name (by rename), whatever becomes of us. */

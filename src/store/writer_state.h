@@ -3,6 +3,7 @@
 #ifndef MW_STORE_WRITER_STATE_H
 #define MW_STORE_WRITER_STATE_H
 
+#include "base/place.h"
 #include "store/encode.h"
 #include "store/queue.h"
 #include "store/writer.h"
@@ -30,8 +31,9 @@ struct mw_store_stream {
 };
 
 struct mw_store_writer {
-	char *path, *temp;
-	bool has_temp; /* the file has that name: it is not published */
+	char *path, *partial; /* as the user named it; where it is before it is published, or NULL */
+	bool published;
+	struct mw_place place;
 	int fd;
 	struct mw_store_queue queue;
 	struct mw_store_stream **streams; /* by number; NULL: nothing told of it */

@@ -11,10 +11,12 @@
 #include <cmocka.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char directory[] = "/tmp/mw-outfile-XXXXXX";
@@ -134,6 +136,185 @@ static void test_link(void **state)
 	assert_int_equal(entries(), 0);
 }
 
+static void write_whole(const char *name, const char *text)
+{
+	struct mw_outfile *file = NULL;
+
+	assert_null(mw_outfile_open(name, &file));
+	fputs(text, mw_outfile_stream(file));
+	assert_null(mw_outfile_commit(file));
+}
+
+static void assert_refused(const char *name, const char *why)
+{
+	struct mw_outfile *file = NULL;
+	struct mw_error *err = mw_outfile_open(name, &file);
+
+	assert_non_null(err);
+	assert_non_null(strstr(mw_error_text(err), why));
+	assert_non_null(mw_error_hint_text(err));
+	mw_error_destroy(err);
+}
+
+/* Links in a directory of everyone's are anyone's: none is followed, at whatever part of the path, sticky or not. (The
+ * kernel's own care, fs.protected_symlinks, is for sticky ones.) */
+static void links_of_all(void)
+{
+	char open_directory[80], link[120], through[160], own[80];
+
+	snprintf(open_directory, sizeof(open_directory), "%s/open", directory);
+	snprintf(own, sizeof(own), "%s/own", directory);
+	snprintf(link, sizeof(link), "%s/link", open_directory);
+	assert_int_equal(mkdir(open_directory, 0700), 0);
+	assert_int_equal(mkdir(own, 0700), 0);
+	put(path, "before");
+	for (mode_t mode = 0777;; mode |= S_ISVTX) {
+		assert_int_equal(chmod(open_directory, mode), 0);
+		assert_int_equal(symlink(path, link), 0);
+		assert_refused(link, "all users may write to");
+		unlink(link);
+		assert_int_equal(symlink("/dev/null", link), 0);
+		assert_refused(link, "all users may write to");
+		unlink(link);
+		/* A directory on the way. */
+		assert_int_equal(symlink(own, link), 0);
+		snprintf(through, sizeof(through), "%s/file", link);
+		assert_refused(through, "all users may write to");
+		unlink(link);
+		/* A link of ours that leads to one of theirs. */
+		assert_int_equal(symlink("../own", link), 0);
+		snprintf(through, sizeof(through), "%s/way", own);
+		assert_int_equal(symlink("../open/link/file", through), 0);
+		assert_refused(through, "all users may write to");
+		unlink(through);
+		unlink(link);
+		/* A file is just a file there. */
+		write_whole(link, "new");
+		assert_holds(link, "new");
+		write_whole(link, "newer");
+		assert_holds(link, "newer");
+		unlink(link);
+		if (mode & S_ISVTX)
+			break;
+	}
+	assert_holds(path, "before");
+	assert_int_equal(rmdir(open_directory), 0);
+	assert_int_equal(rmdir(own), 0);
+	unlink(path);
+}
+
+static void test_links_of_all(void **state)
+{
+	(void)state;
+	links_of_all();
+	assert_int_equal(entries(), 0);
+}
+
+/* The same as somebody else, in a directory of theirs. */
+static void test_as_another(void **state)
+{
+	int status = -1;
+	pid_t child;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(chown(directory, 65534, 65534), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		if (setgid(65534) || setuid(65534))
+			_exit(1);
+		links_of_all();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(chown(directory, 0, 0), 0);
+	assert_int_equal(entries(), 0);
+}
+
+/* In a directory of everyone's, root does not write to what another has put there to be written to. */
+static void test_fifo_of_another(void **state)
+{
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(chmod(directory, 01777), 0);
+	assert_int_equal(mkfifo(path, 0666), 0);
+	assert_int_equal(chown(path, 65534, 65534), 0);
+	assert_refused(path, "belongs to another user");
+	unlink(path);
+	/* A file of another's is replaced, not written to. */
+	put(path, "theirs");
+	assert_int_equal(chown(path, 65534, 65534), 0);
+	write_whole(path, "ours");
+	assert_holds(path, "ours");
+	unlink(path);
+	assert_int_equal(chmod(directory, 0700), 0);
+}
+
+static void test_umask(void **state)
+{
+	static const mode_t masks[] = {0, 0777, 0277};
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		mode_t before = umask(masks[i]);
+		struct stat info;
+
+		write_whole(path, "text");
+		umask(before);
+		assert_int_equal(stat(path, &info), 0);
+		assert_int_equal(info.st_mode & 07777, 0600);
+		unlink(path);
+	}
+}
+
+/* The directory is replaced meanwhile: what is written goes where it was to go. */
+static void test_directory_moved(void **state)
+{
+	struct mw_outfile *file = NULL;
+	char there[80], moved[80], name[120];
+
+	(void)state;
+	snprintf(there, sizeof(there), "%s/there", directory);
+	snprintf(moved, sizeof(moved), "%s/moved", directory);
+	snprintf(name, sizeof(name), "%s/file", there);
+	assert_int_equal(mkdir(there, 0700), 0);
+	assert_null(mw_outfile_open(name, &file));
+	fputs("text", mw_outfile_stream(file));
+	assert_int_equal(rename(there, moved), 0);
+	assert_int_equal(symlink("/", there), 0);
+	assert_null(mw_outfile_commit(file));
+	assert_int_equal(access("/file", F_OK), -1);
+	snprintf(name, sizeof(name), "%s/file", moved);
+	assert_holds(name, "text");
+	unlink(name);
+	unlink(there);
+	assert_int_equal(rmdir(moved), 0);
+}
+
+/* What is open already is written to, from where it is at, and stays. */
+static void test_descriptors(void **state)
+{
+	char name[40];
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "one ", 4), 4);
+	snprintf(name, sizeof(name), "/dev/fd/%d", fd);
+	write_whole(name, "two ");
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	write_whole(name, "three");
+	close(fd);
+	assert_holds(path, "one two three");
+	unlink(path);
+	assert_refused(name, "cannot write");
+	write_whole("/dev/null", "nothing");
+}
+
 static void assert_cannot_open(const char *name, int errnum)
 {
 	struct mw_outfile *file = NULL;
@@ -235,9 +416,13 @@ static void test_limit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_new),     cmocka_unit_test(test_abort), cmocka_unit_test(test_link),
-		cmocka_unit_test(test_refused), cmocka_unit_test(test_full),  cmocka_unit_test(test_same),
-		cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_new),         cmocka_unit_test(test_abort),
+		cmocka_unit_test(test_link),        cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_full),        cmocka_unit_test(test_same),
+		cmocka_unit_test(test_limit),       cmocka_unit_test(test_links_of_all),
+		cmocka_unit_test(test_as_another),  cmocka_unit_test(test_fifo_of_another),
+		cmocka_unit_test(test_umask),       cmocka_unit_test(test_directory_moved),
+		cmocka_unit_test(test_descriptors),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
