@@ -286,11 +286,11 @@ static struct mw_error *first_of(struct mw_error *first, struct mw_error *second
 static struct mw_error *let_go(struct run *run)
 {
 	struct mw_error *err = run->engine->ops->detach(run->engine);
-	bool clean = false;
+	bool clean = false, denied = false;
 
 	if (err)
-		err = mw_standby_look(err, &clean);
-	if (!clean)
+		err = mw_standby_look(err, &clean, &denied);
+	if (!clean || denied)
 		return err;
 	mw_error_destroy(err);
 	return NULL;
@@ -421,10 +421,10 @@ static struct mw_error *record(struct run *run)
 /* Where memwatch has failed, or could not let go, nothing of it is attached any more, but something may be left. */
 static struct mw_error *see_to_the_end(struct mw_error *err)
 {
-	bool clean = true;
+	bool clean = true, denied;
 
 	if (err)
-		err = mw_standby_look(err, &clean);
+		err = mw_standby_look(err, &clean, &denied);
 	if (!clean)
 		mw_standby_exec(err);
 	mw_standby_end();

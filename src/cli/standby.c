@@ -389,7 +389,8 @@ void mw_standby_end(void)
 	snprintf(
 		standby.told, sizeof(standby.told),
 		"memwatch: memwatch has crashed when it was about to report: what it watched had been let go%s%.400s\n",
-		standby.plan.output ? ". What was recorded is in " : "", standby.plan.output ? standby.plan.output : "");
+		standby.plan.output ? ". What was recorded is in " : "",
+		standby.plan.output ? standby.plan.output : "");
 	atomic_store(&standby.quit, true);
 	wake();
 	pthread_join(standby.thread, NULL);
@@ -398,17 +399,20 @@ void mw_standby_end(void)
 	close_all();
 }
 
-struct mw_error *mw_standby_look(struct mw_error *err, bool *clean)
+struct mw_error *mw_standby_look(struct mw_error *err, bool *clean, bool *denied)
 {
 	char left[160];
 
 	*clean = true;
+	*denied = false;
 	for (size_t i = 0; standby.begun && i < standby.plan.count; i++) {
 		struct mw_error *failed = mw_standby_clean(standby.processes[i], left, sizeof(left));
 
-		/* Who may not look at a process has not been at work in it. */
-		if (failed && mw_error_kind(failed) != MW_ERROR_GONE && mw_error_kind(failed) != MW_ERROR_DENIED &&
-		    mw_error_kind(failed) != MW_ERROR_UNSUPPORTED)
+		/* A memwatch that is executed anew would be denied it as well. */
+		if (failed && mw_error_kind(failed) == MW_ERROR_DENIED)
+			*denied = true;
+		else if (failed && mw_error_kind(failed) != MW_ERROR_GONE &&
+			 mw_error_kind(failed) != MW_ERROR_UNSUPPORTED)
 			*clean = false;
 		mw_error_destroy(failed);
 	}

@@ -42,10 +42,11 @@ struct mw_error *mw_standby_begin(const struct mw_standby_plan *plan) MW_MUST_CH
 void mw_standby_end(void);
 /*
  * memwatch has failed, or could not let go: is anything left in one of the processes? Looks, and takes it out. Takes
- * `err` (NULL stays NULL) and returns it where nothing is there now, *clean is true then. Nothing of memwatch's may be
- * attached by ptrace any more.
+ * `err` (NULL stays NULL) and returns it where nothing is there now, *clean is true then. So it is where a process may
+ * not be looked at (any more): another traces it, or it has become another user's; *denied is true then. Nothing of
+ * memwatch's may be attached by ptrace any more.
  */
-struct mw_error *mw_standby_look(struct mw_error *err, bool *clean) MW_MUST_CHECK;
+struct mw_error *mw_standby_look(struct mw_error *err, bool *clean, bool *denied) MW_MUST_CHECK;
 /* Execute memwatch anew, to take out what is left and to tell `err`: does not return. Does nothing outside of begin
  * and end. */
 void mw_standby_exec(struct mw_error *err);
