@@ -2,12 +2,23 @@
 /* message.c: what memwatch says on standard error. */
 #include "cli/message.h"
 
+#include "output/utf8.h"
+
 #include <errno.h>
 
 void mw_cli_put_clean(FILE *out, const char *text)
 {
-	for (; *text; text++)
-		fputc((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, out);
+	uint32_t character;
+
+	for (size_t taken; (taken = mw_utf8_decode(text, &character)) != 0; text += taken) {
+		char encoded[4];
+		size_t size = mw_utf8_encode(character, encoded);
+
+		if (mw_utf8_is_printable(character))
+			fwrite(encoded, 1, size, out);
+		else
+			fputc('?', out);
+	}
 }
 
 enum mw_cli_status mw_cli_report_error(struct mw_error *err)

@@ -3,6 +3,7 @@
 #include "symbol/symbolizer_debug.h"
 #include "symbol/no_memory.h"
 
+#include "symbol/quiet_open.h"
 #include "symbol/symbolizer_dwarf.h"
 
 #include <elf.h>
@@ -138,13 +139,17 @@ void mw_debug_close(struct mw_debug *debug)
 static bool seek(struct mw_debug *debug)
 {
 	Dwarf *dwarf;
+	bool good;
 
 	if (debug->sought)
 		return true;
+	mw_quiet_open_begin();
 	dwarf = dwfl_module_getdwarf(debug->module, &debug->dwarf_bias);
 	if (dwarf && mw_symbol_no_memory)
 		dwarf_new_oom_handler(dwarf, mw_symbol_no_memory);
-	if (dwarf && !mw_units_init(&debug->units, dwarf))
+	good = !dwarf || mw_units_init(&debug->units, dwarf);
+	mw_quiet_open_end();
+	if (!good)
 		return false;
 	debug->has_dwarf = debug->units.unit_count > 0;
 	debug->sought = true;
@@ -157,7 +162,9 @@ bool mw_debug_symbol(struct mw_debug *debug, uint64_t vaddr, struct mw_debug_sym
 	GElf_Sym sym;
 	const char *name;
 
+	mw_quiet_open_begin();
 	name = dwfl_module_addrinfo(debug->module, vaddr + debug->bias, &offset, &sym, NULL, NULL, NULL);
+	mw_quiet_open_end();
 	if (!name || !*name || offset > vaddr)
 		return false;
 	if (sym.st_size && offset >= sym.st_size)
@@ -170,7 +177,7 @@ bool mw_debug_frames(struct mw_debug *debug, uint64_t vaddr, uint64_t offset_fro
 		     struct mw_frame_list *list, bool *found)
 {
 	struct mw_dwarf_query query = {0};
-	bool known;
+	bool known, good;
 
 	if (!seek(debug))
 		return false;
@@ -186,7 +193,10 @@ bool mw_debug_frames(struct mw_debug *debug, uint64_t vaddr, uint64_t offset_fro
 		query.has_offset = true;
 		query.offset = offset_from - symbol->start;
 	}
-	if (!mw_dwarf_frames(&query, list, &known))
+	mw_quiet_open_begin();
+	good = mw_dwarf_frames(&query, list, &known);
+	mw_quiet_open_end();
+	if (!good)
 		return false;
 	*found = known;
 	return true;
@@ -195,6 +205,7 @@ bool mw_debug_frames(struct mw_debug *debug, uint64_t vaddr, uint64_t offset_fro
 const char *mw_debug_source(struct mw_debug *debug)
 {
 	const char *main_file = NULL, *debug_file = NULL;
+	int symbols;
 
 	if (seek(debug) && debug->has_dwarf) {
 		dwfl_module_info(debug->module, NULL, NULL, NULL, NULL, NULL, &main_file, &debug_file);
@@ -203,5 +214,8 @@ const char *mw_debug_source(struct mw_debug *debug)
 		/* Files that come through debuginfod have a descriptor and no name. */
 		return debug_file ? debug_file : "debuginfod";
 	}
-	return dwfl_module_getsymtab(debug->module) > 1 ? "only symbols" : "none";
+	mw_quiet_open_begin();
+	symbols = dwfl_module_getsymtab(debug->module);
+	mw_quiet_open_end();
+	return symbols > 1 ? "only symbols" : "none";
 }
