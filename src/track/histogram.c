@@ -156,7 +156,12 @@ static bool rebuild(struct mw_histogram *h, const struct mw_histogram *layout)
 		to.used++;
 	}
 	free(h->buckets);
-	*h = to;
+	h->buckets = to.buckets;
+	h->used = to.used;
+	h->capacity = to.capacity;
+	h->base = to.base;
+	h->width = to.width;
+	h->in_row = to.in_row;
 	return true;
 }
 
