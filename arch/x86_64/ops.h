@@ -57,6 +57,7 @@ struct mw_error *mw_x86_relocate(const struct mw_insn_plan *plan, mw_addr dest, 
 				 size_t *copy_length, size_t *length) MW_MUST_CHECK;
 size_t mw_x86_ways_out(const uint8_t *bytes, size_t size, mw_addr base, mw_addr pc, const struct mw_regs *regs,
 		       struct mw_way_out *ways, size_t capacity);
+size_t mw_x86_mask_set(const uint8_t *bytes, size_t size, mw_addr base, size_t from, size_t *operand, mw_addr *set);
 bool mw_x86_inspect(const uint8_t *bytes, size_t size, mw_addr base, const struct mw_code_wanted *wanted,
 		    struct mw_code_seen *seen);
 size_t mw_x86_search(const uint8_t *bytes, size_t size, mw_addr base, size_t from, enum mw_code_deed deed,

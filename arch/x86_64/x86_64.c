@@ -104,6 +104,7 @@ const struct mw_arch mw_arch_x86_64 = {
 	.is_signal_return = is_signal_return,
 	.is_call_before = is_call_before,
 	.inspect = mw_x86_inspect,
+	.mask_set = mw_x86_mask_set,
 	.search = mw_x86_search,
 	.detour = mw_x86_detour,
 	.pad = mw_x86_pad,

@@ -195,6 +195,12 @@ struct mw_arch {
 	size_t (*search)(const uint8_t *bytes, size_t size, mw_addr base, size_t from, enum mw_code_deed deed,
 			 const struct mw_code_wanted *wanted);
 	/*
+	 * The next place, `from` or behind, where a system call sets the thread's signal mask to a set at a fixed
+	 * address, `*set`: the 32-bit displacement that leads there, from its own end, is at offset `*operand`. Returns
+	 * where to look on; `size` where there is none.
+	 */
+	size_t (*mask_set)(const uint8_t *bytes, size_t size, mw_addr base, size_t from, size_t *operand, mw_addr *set);
+	/*
 	 * Can the function at `pc` have its first instructions displaced by a jump? `bytes` stand at `base` and hold
 	 * the function (`function_size` bytes, 0: unknown) and what surrounds it: a branch from there into what would
 	 * be overwritten is a reason against it. Always fills `detour`.

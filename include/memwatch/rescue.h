@@ -22,6 +22,7 @@
 #define MW_RESCUE_INDEX       65536u /* a power of 2, more than there are breakpoints */
 #define MW_RESCUE_RETURNS     4096u  /* a power of 2 */
 #define MW_RESCUE_BLOCKED     1024u  /* threads */
+#define MW_RESCUE_CHANGES     64u
 
 /* The code begins with it. */
 struct mw_rescue_header {
@@ -50,6 +51,13 @@ struct mw_rescue_breakpoint {
 	uint8_t there[MW_OOL_MAX]; /* what stood there before */
 };
 
+/* Bytes that were changed and are neither a breakpoint nor a copy. */
+struct mw_rescue_bytes {
+	uint64_t addr;
+	uint8_t size, unused[7];
+	uint8_t before[8], after[8];
+};
+
 /* A return address that was exchanged for the pad's. */
 struct mw_rescue_return {
 	uint64_t sp;  /* the stack pointer after the return; 0: never used */
@@ -71,6 +79,8 @@ struct mw_rescue {
 	uint32_t count;        /* breakpoints, the free ones among them too */
 	uint32_t blocked_count;
 	struct mw_rescue_action own;     /* what the program wants done with SIGTRAP */
+	uint32_t change_count, unused;
+	struct mw_rescue_bytes changes[MW_RESCUE_CHANGES];
 	uint32_t index[MW_RESCUE_INDEX]; /* by address: number of a breakpoint plus 1, 0: none */
 	struct mw_rescue_return returns[MW_RESCUE_RETURNS];
 	/* Threads whose mask would hold SIGTRAP if memwatch had not taken it out. */

@@ -73,6 +73,19 @@ static struct mw_error *find_cave(struct trap_process *process, uint32_t number,
 	return NULL;
 }
 
+struct mw_error *trap_cave_take(struct trap_process *process, uint32_t module, mw_addr *out)
+{
+	struct trap_cave *cave = NULL;
+
+	*out = 0;
+	MW_TRY(find_cave(process, module, &cave));
+	if (cave->end - cave->next < MW_OOL_MAX)
+		return NULL;
+	*out = cave->next;
+	cave->next += MW_OOL_MAX;
+	return NULL;
+}
+
 /* Make the copy; `*made` stays false where there is no room or the instruction can't be moved there. */
 static struct mw_error *make_copy(struct trap_process *process, pid_t tid, struct trap_breakpoint *breakpoint,
 				  bool *made)

@@ -4,7 +4,8 @@
  *
  * The kernel leads SIGTRAP to what rescue.c has put in; the program's own action is read at attach, and kept as the
  * program changes it by the C library's sigaction(), whose entry is a breakpoint: where it asks about SIGTRAP the call
- * is carried out here.
+ * is carried out here. A child that lives in its memory (vfork) has actions of its own, but the same breakpoints: its
+ * action for SIGTRAP stays as well.
  *
  * The kernel sets a trap's action back to the default when the trap strikes a thread that blocks or ignores it, as our
  * breakpoints may. Then it is put back at once, by a system call in the thread that was struck.
@@ -87,11 +88,15 @@ struct mw_error *trap_disposition_set(struct trap_hit *hit, bool *done)
 	const struct mw_arch *arch = process->arch;
 	mw_addr asked_at = arch->argument(&hit->regs.general, 1), old_at = arch->argument(&hit->regs.general, 2);
 	struct library_action asked, old = {0};
+	bool sharing = hit->thread->relation == TRAP_SHARING_CHILD;
 	pid_t tid = hit->thread->tid;
 
 	if ((int)arch->argument(&hit->regs.general, 0) != SIGTRAP || !process->rescue.base ||
-	    hit->thread->relation != TRAP_THREAD ||
 	    (asked_at && mw_remote_read(tid, asked_at, &asked, sizeof(asked)) != sizeof(asked)))
+		return NULL;
+	/* Children reset all actions before they run another program, which does that by itself: but not what they
+	 * ignore. */
+	if (sharing && asked_at && asked.handler == (uint64_t)(uintptr_t)SIG_IGN)
 		return NULL;
 	if (!trap_leave_function(hit, 0))
 		return NULL;
@@ -100,7 +105,7 @@ struct mw_error *trap_disposition_set(struct trap_hit *hit, bool *done)
 	old.handler = process->trap_action.handler;
 	old.flags = (int32_t)(process->trap_action.flags & ~SA_RESTORER_FLAG);
 	old.mask[0] = process->trap_action.mask;
-	if (asked_at) {
+	if (asked_at && !sharing) {
 		note(process, &asked);
 		/* Whatever happens to memwatch meanwhile: the call is made once more. */
 		MW_TRY(mw_tracee_set_pc(tid, hit->breakpoint->addr));

@@ -70,6 +70,8 @@ static struct mw_error *read_data(struct remains *remains, pid_t tid)
 	MW_TRY(mw_remote_read_all(tid, remains->base + MW_RESCUE_CODE, rescue, sizeof(*rescue)));
 	if (rescue->count > MW_RESCUE_BREAKPOINTS)
 		rescue->count = MW_RESCUE_BREAKPOINTS;
+	if (rescue->change_count > MW_RESCUE_CHANGES)
+		rescue->change_count = MW_RESCUE_CHANGES;
 	if (rescue->blocked_count > MW_RESCUE_BLOCKED)
 		rescue->blocked_count = MW_RESCUE_BLOCKED;
 	return NULL;
@@ -105,6 +107,17 @@ static struct mw_error *take_down(const struct remains *remains, pid_t tid, stru
 		if (stands(remains, tid, entry))
 			MW_TRY(mw_journal_adopt(journal, entry->plan.pc, entry->plan.bytes, remains->arch->breakpoint,
 						remains->arch->breakpoint_length, &number));
+	}
+	for (uint32_t i = 0; i < remains->rescue->change_count; i++) {
+		const struct mw_rescue_bytes *entry = &remains->rescue->changes[i];
+		uint8_t now[sizeof(entry->after)];
+		size_t number;
+
+		if (entry->size <= sizeof(now) && is_code(remains, entry->addr, entry->size) &&
+		    mw_remote_read(tid, entry->addr, now, entry->size) == entry->size &&
+		    memcmp(now, entry->after, entry->size) == 0)
+			MW_TRY(mw_journal_adopt(journal, entry->addr, entry->before, entry->after, entry->size,
+						&number));
 	}
 	return NULL;
 }

@@ -168,14 +168,17 @@ static struct mw_error *plant_helpers_of(struct trap_process *process, pid_t tid
 	if (err && mw_error_kind(err) == MW_ERROR_MEMORY)
 		return err;
 	mw_error_destroy(err);
+	/* A program's own function of such a name may mean anything. */
+	if (process->survey.module_class[module->number] == MW_MODULE_ALLOCATOR ||
+	    (process->survey.module_class[module->number] != MW_MODULE_RUNTIME && !mw_elf_is_static(module->elf)))
+		return NULL;
+	if (process->holding || process->launched)
+		MW_TRY(trap_sections_open(process, tid, module));
 	for (size_t i = 0; i < HELPERS; i++) {
 		struct trap_breakpoint *breakpoint;
 		bool possible;
 
-		/* A program's own function of such a name may mean anything. */
-		if (!search.vaddr[i] || process->survey.module_class[module->number] == MW_MODULE_ALLOCATOR ||
-		    (process->survey.module_class[module->number] != MW_MODULE_RUNTIME &&
-		     !mw_elf_is_static(module->elf)))
+		if (!search.vaddr[i])
 			continue;
 		MW_TRY(plant_helper(process, tid, search.vaddr[i] + module->bias, &breakpoint));
 		if (!breakpoint)

@@ -128,6 +128,24 @@ struct mw_error *trap_rescue_forget(struct trap_process *process, pid_t tid, mw_
 			  &none, sizeof(none));
 }
 
+struct mw_error *trap_rescue_bytes(struct trap_process *process, pid_t tid, mw_addr addr, const void *bytes,
+				   size_t size, bool *possible)
+{
+	struct trap_rescue *rescue = &process->rescue;
+	struct mw_rescue_bytes entry = {.addr = addr, .size = (uint8_t)size};
+
+	*possible = rescue->base && rescue->change_count < MW_RESCUE_CHANGES && size <= sizeof(entry.after);
+	if (!*possible)
+		return NULL;
+	memcpy(entry.after, bytes, size);
+	MW_TRY(mw_remote_read_all(tid, addr, entry.before, size));
+	MW_TRY(write_data(process, tid, DATA(process, changes) + rescue->change_count * sizeof(entry), &entry,
+			  sizeof(entry)));
+	rescue->change_count++;
+	return write_data(process, tid, DATA(process, change_count), &rescue->change_count,
+			  sizeof(rescue->change_count));
+}
+
 static uint32_t place_of_return(const struct trap_rescue *rescue, mw_addr sp)
 {
 	uint32_t at = mw_rescue_place(sp, MW_RESCUE_RETURNS);

@@ -128,7 +128,7 @@ struct trap_rescue {
 	uint32_t *index;          /* struct mw_rescue's */
 	mw_addr *addrs;           /* of its breakpoints */
 	mw_addr *return_sps;      /* struct mw_rescue's returns */
-	uint32_t count, return_count;
+	uint32_t count, return_count, change_count;
 	uint64_t touched[(TRAP_RESCUE_PAGES + 63) / 64]; /* pages that memwatch has written to */
 };
 
@@ -292,7 +292,13 @@ struct mw_error *trap_entry(struct trap_hit *hit) MW_MUST_CHECK;
 struct mw_error *trap_return(struct trap_hit *hit, const struct trap_call *call) MW_MUST_CHECK;
 struct mw_error *trap_cancel(struct trap_thread *thread, const struct trap_call *call) MW_MUST_CHECK;
 
+/* section.c: have a C library's sections under which all signals are blocked leave out SIGTRAP. */
+struct mw_error *trap_sections_open(struct trap_process *process, pid_t tid,
+				    const struct mw_module *module) MW_MUST_CHECK;
+
 /* breakpoint.c */
+/* MW_OOL_MAX bytes near to the module's code that nobody uses; 0 where there are none. */
+struct mw_error *trap_cave_take(struct trap_process *process, uint32_t module, mw_addr *out) MW_MUST_CHECK;
 struct mw_error *trap_breakpoint_get(struct trap_process *process, mw_addr addr,
 				     struct trap_breakpoint **out) MW_MUST_CHECK;
 /* Plant; `tid` is a stopped thread. The plan must be made. */
@@ -368,6 +374,9 @@ void trap_rescue_deinit(struct trap_rescue *rescue);
 struct mw_error *trap_rescue_note(struct trap_process *process, pid_t tid, const struct trap_breakpoint *breakpoint,
 				  bool *possible) MW_MUST_CHECK;
 struct mw_error *trap_rescue_forget(struct trap_process *process, pid_t tid, mw_addr addr) MW_MUST_CHECK;
+/* Other bytes that are about to be changed, at most 8. */
+struct mw_error *trap_rescue_bytes(struct trap_process *process, pid_t tid, mw_addr addr, const void *bytes,
+				   size_t size, bool *possible) MW_MUST_CHECK;
 /* A return address that is about to be exchanged. */
 struct mw_error *trap_rescue_exchange(struct trap_process *process, pid_t tid, mw_addr sp, mw_addr ret,
 				      bool *possible) MW_MUST_CHECK;
