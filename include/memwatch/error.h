@@ -29,7 +29,8 @@ struct mw_error;
 
 /*
  * Make an error. `errnum` is an errno value or 0; where it is not 0, ": strerror" is appended
- * to the text. Never returns NULL: without memory it returns a static out-of-memory error.
+ * to the text. Never returns NULL: without memory it returns a static error of kind MEMORY (GONE for GONE) that says
+ * so.
  */
 struct mw_error *mw_error_create(enum mw_error_kind kind, int errnum, const char *format, ...)
 	MW_PRINTF(3, 4) MW_MUST_CHECK;

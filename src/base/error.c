@@ -17,11 +17,23 @@ struct mw_error {
 
 static char nomem_text[] = "memwatch is out of memory";
 static struct mw_error nomem = {MW_ERROR_MEMORY, 0, nomem_text, NULL};
+/* Whether a thread has ended decides what is done next: that is told without memory as well. */
+static struct mw_error nomem_gone = {MW_ERROR_GONE, 0, nomem_text, NULL};
+
+static bool is_static(const struct mw_error *err)
+{
+	return err == &nomem || err == &nomem_gone;
+}
+
+static struct mw_error *poor(enum mw_error_kind kind)
+{
+	mw_reserve_release();
+	return kind == MW_ERROR_GONE ? &nomem_gone : &nomem;
+}
 
 struct mw_error *mw_error_nomem(void)
 {
-	mw_reserve_release();
-	return &nomem;
+	return poor(MW_ERROR_MEMORY);
 }
 
 static MW_PRINTF(1, 0) char *format_text(const char *format, va_list args)
@@ -40,7 +52,7 @@ struct mw_error *mw_error_create(enum mw_error_kind kind, int errnum, const char
 	char *text;
 
 	if (!err)
-		return mw_error_nomem();
+		return poor(kind);
 	va_start(args, format);
 	text = format_text(format, args);
 	va_end(args);
@@ -54,7 +66,7 @@ struct mw_error *mw_error_create(enum mw_error_kind kind, int errnum, const char
 	}
 	if (!text) {
 		free(err);
-		return mw_error_nomem();
+		return poor(kind);
 	}
 	err->kind = kind;
 	err->errnum = errnum;
@@ -67,7 +79,7 @@ struct mw_error *mw_error_hint(struct mw_error *err, const char *format, ...)
 	va_list args;
 	char *text;
 
-	if (!err || err == &nomem)
+	if (!err || is_static(err))
 		return err;
 	va_start(args, format);
 	text = format_text(format, args);
@@ -85,7 +97,7 @@ struct mw_error *mw_error_prefix(struct mw_error *err, const char *format, ...)
 	char *prefix;
 	char *text = NULL;
 
-	if (!err || err == &nomem)
+	if (!err || is_static(err))
 		return err;
 	va_start(args, format);
 	prefix = format_text(format, args);
@@ -100,7 +112,7 @@ struct mw_error *mw_error_prefix(struct mw_error *err, const char *format, ...)
 
 void mw_error_destroy(struct mw_error *err)
 {
-	if (!err || err == &nomem)
+	if (!err || is_static(err))
 		return;
 	free(err->text);
 	free(err->hint);

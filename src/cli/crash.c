@@ -121,7 +121,7 @@ void mw_crash_catch(void (*crashed)(int number))
 		sigaction(fatal[i].number, &action, NULL);
 }
 
-static _Noreturn void no_memory(void)
+static __attribute__((noreturn)) void no_memory(void)
 {
 	if (trying == gettid())
 		siglongjmp(way_out, 1);

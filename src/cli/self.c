@@ -82,7 +82,7 @@ static void on_suspend(int number)
 
 	(void)number;
 	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
-		hurried = hurried;
+		return;
 }
 
 static void on_mark(int number)

@@ -2,6 +2,8 @@
 /* file.c: whole files of /proc, read into memory. */
 #include "proc/file.h"
 
+#include "base/reserve.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -42,6 +44,10 @@ static struct mw_error *grow(char **buffer, size_t *capacity, size_t limit, cons
 	if (larger > limit)
 		return mw_error_create(MW_ERROR_DATA, 0, "%s is longer than %zu bytes", path, limit);
 	moved = realloc(*buffer, larger);
+	if (!moved) {
+		mw_reserve_release();
+		moved = realloc(*buffer, larger);
+	}
 	if (!moved)
 		return mw_error_nomem();
 	*buffer = moved;
@@ -106,6 +112,35 @@ struct mw_error *mw_proc_file_read(char **bytes, size_t *size, const char *forma
 		close(fd);
 	}
 	free(path);
+	return err;
+}
+
+struct mw_error *mw_proc_file_read_small(char *bytes, size_t capacity, size_t *size, const char *format, ...)
+{
+	struct mw_error *err = NULL;
+	char path[64];
+	size_t used = 0;
+	ssize_t got = 1;
+	va_list args;
+	int fd;
+
+	va_start(args, format);
+	vsnprintf(path, sizeof(path), format, args);
+	va_end(args);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return mw_proc_error(errno, "open", path);
+	while (got != 0 && used + 1 < capacity && !err) {
+		got = read(fd, bytes + used, capacity - used - 1);
+		if (got > 0)
+			used += (size_t)got;
+		else if (got < 0 && errno != EINTR)
+			err = mw_proc_error(errno, "read", path);
+	}
+	close(fd);
+	bytes[used] = '\0';
+	if (!err)
+		*size = used;
 	return err;
 }
 

@@ -13,6 +13,13 @@
  */
 struct mw_error *mw_proc_file_read(char **bytes, size_t *size, const char *format, ...) MW_PRINTF(3, 4) MW_MUST_CHECK;
 
+/*
+ * The same into a buffer of the caller's, of `capacity` bytes, a NUL behind what was read: what it has no room for is
+ * left out. Takes no memory, so that it can't fail for that. The path has less than 64 bytes.
+ */
+struct mw_error *mw_proc_file_read_small(char *bytes, size_t capacity, size_t *size, const char *format, ...)
+	MW_PRINTF(4, 5) MW_MUST_CHECK;
+
 /* The error for a failed system call on something in /proc: the kind follows from `errnum`. */
 struct mw_error *mw_proc_error(int errnum, const char *what, const char *path) MW_MUST_CHECK;
 

@@ -10,6 +10,8 @@
 
 #define FLAG_KERNEL_THREAD 0x00200000 /* PF_KTHREAD */
 
+#define SMALL 8192 /* more than either has, as a rule */
+
 #define SEEN_STATE 1u
 #define SEEN_TGID  2u
 
@@ -107,6 +109,8 @@ static void take_field(const char *key, const char *value, struct mw_status *out
 	} else if (strcmp(key, "State") == 0 && *value) {
 		out->state = *value;
 		*seen |= SEEN_STATE;
+	} else if (strcmp(key, "CapEff") == 0) {
+		out->capabilities = strtoull(value, NULL, 16);
 	} else if (strcmp(key, "Seccomp") == 0) {
 		out->seccomp = (int)strtol(value, NULL, 10);
 	} else if (strcmp(key, "x86_Thread_features") == 0) {
@@ -141,20 +145,22 @@ static bool parse_status(char *text, struct mw_status *out)
 struct mw_error *mw_status_read(pid_t tid, struct mw_status *out)
 {
 	struct mw_status status = {.seccomp = -1, .ns_pid = tid};
+	char small[SMALL], *text = NULL;
 	uint64_t flags = 0;
-	char *text = NULL;
 	size_t size = 0;
 	bool good;
 
-	MW_TRY(mw_proc_file_read(&text, &size, "/proc/%d/status", (int)tid));
-	good = parse_status(text, &status);
+	/* What is done with a thread rests on it: with memory or without. Only a long list of groups takes some. */
+	MW_TRY(mw_proc_file_read_small(small, sizeof(small), &size, "/proc/%d/status", (int)tid));
+	if (size + 1 == sizeof(small))
+		MW_TRY(mw_proc_file_read(&text, &size, "/proc/%d/status", (int)tid));
+	good = parse_status(text ? text : small, &status);
 	free(text);
 	if (!good)
 		return mw_error_create(MW_ERROR_DATA, 0, "/proc/%d/status makes no sense", (int)tid);
 
-	MW_TRY(mw_proc_file_read(&text, &size, "/proc/%d/stat", (int)tid));
-	good = mw_stat_field(text, size, MW_STAT_FLAGS, &flags);
-	free(text);
+	MW_TRY(mw_proc_file_read_small(small, sizeof(small), &size, "/proc/%d/stat", (int)tid));
+	good = mw_stat_field(small, size, MW_STAT_FLAGS, &flags);
 	if (!good)
 		return mw_error_create(MW_ERROR_DATA, 0, "/proc/%d/stat makes no sense", (int)tid);
 	status.kernel_thread = (flags & FLAG_KERNEL_THREAD) != 0;

@@ -56,7 +56,7 @@ static struct mw_error *await(pid_t tid, int *status)
 		}
 		usleep(NAP_US);
 		err = mw_status_read(tid, &state);
-		dead = err || state.state == 'Z' || state.state == 'X';
+		dead = err ? mw_error_kind(err) == MW_ERROR_GONE : state.state == 'Z' || state.state == 'X';
 		mw_error_destroy(err);
 		if (dead)
 			return waitpid(tid, status, __WALL | WNOHANG) == tid

@@ -205,6 +205,7 @@ class Killed(Failures):
         self.assertGreater(report['totals']['heap']['size']['count'], 0)
         self.assertIn('cut', report)
 
+
 class Memory(Failures):
     """memwatch is out of memory."""
 
