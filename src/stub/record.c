@@ -190,7 +190,11 @@ void mw_stub_leave(struct mw_stub_call *call, uint64_t result)
 #define CLEANUP_PHASE   2
 #define CONTINUE_UNWIND 8
 
-/* The personality of the frame of a call that comes back: an exception takes it away. */
+/*
+ * The personality of the frame of a call that comes back: an exception takes it away, or the end of the thread, with
+ * which the slot's count is no more. Only where another thread has begun the call the slot may not be the one that it
+ * was counted in.
+ */
 int mw_stub_unwound(int version, int actions, uint64_t class, void *exception, void *context)
 {
 	uint32_t guard = stub_guard();
@@ -199,8 +203,15 @@ int mw_stub_unwound(int version, int actions, uint64_t class, void *exception, v
 	(void)class;
 	(void)exception;
 	(void)context;
-	if (actions & CLEANUP_PHASE && (guard == MW_STUB_GUARD_ON || guard == MW_STUB_GUARD_ENDING))
-		__atomic_fetch_sub(&stub_control()->open, 1, __ATOMIC_RELAXED);
+	if (actions & CLEANUP_PHASE && (guard == MW_STUB_GUARD_ON || guard == MW_STUB_GUARD_ENDING)) {
+		struct mw_ring_control *control = stub_control();
+		struct mw_ring_slot *slot = stub_slot_known(control);
+
+		if (slot)
+			cpu_add32(&slot->open, UINT32_MAX);
+		else
+			__atomic_fetch_sub(&control->open, 1, __ATOMIC_RELAXED);
+	}
 	return CONTINUE_UNWIND;
 }
 

@@ -136,6 +136,8 @@ STUB_API void stub_visit_end(struct stub_visit *visit);
 /* slot.c */
 /* `*fresh`: the thread is new to it. NULL: there is none to be had. */
 STUB_API struct mw_ring_slot *stub_slot_find(const struct stub_visit *visit, bool *fresh);
+/* The thread's own, if it has one: NULL where it has not. */
+STUB_API struct mw_ring_slot *stub_slot_known(struct mw_ring_control *control);
 /* False where there is none to be had. */
 STUB_API bool stub_slot_take_ring(struct mw_ring_control *control, struct mw_ring_slot *slot);
 

@@ -82,6 +82,24 @@ struct mw_ring_slot *stub_slot_find(const struct stub_visit *visit, bool *fresh)
 	return NULL;
 }
 
+struct mw_ring_slot *stub_slot_known(struct mw_ring_control *control)
+{
+	uint64_t tp = cpu_thread_pointer(stub_context()->rdfsbase);
+	struct mw_ring_slot *slots = stub_at(control, control->slots);
+	uint32_t count = control->slot_count, first = mw_ring_slot_first(tp, count);
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct mw_ring_slot *slot = &slots[(first + i) & (count - 1)];
+		uint64_t owner = __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE);
+
+		if (owner == tp)
+			return slot;
+		if (owner == MW_RING_FREE)
+			break;
+	}
+	return NULL;
+}
+
 static bool next_ring(struct mw_ring_control *control, uint32_t *ring)
 {
 	const uint32_t *queue = stub_at(control, control->queue);
