@@ -2,6 +2,11 @@
 /* fallback.c: a step through code without frame descriptions (fallback.h). */
 #include "unwind/fallback.h"
 
+#include "base/vector.h"
+
+#include <stdlib.h>
+#include <string.h>
+
 #define BEFORE     16384u /* code looked at before the pc, for jumps back */
 #define AFTER      16384u /* … and behind it */
 #define ABOVE      64u    /* words of the stack looked at for a return address */
@@ -57,26 +62,85 @@ static bool take_way(const struct mw_modules *modules, const struct mw_arch *arc
 	return true;
 }
 
-struct next_function {
-	uint64_t after, vaddr;
+/* Where a module's functions begin, in order. */
+struct mw_function_starts {
+	uint64_t *vaddr;
+	size_t count, capacity;
+	bool known;
 };
 
-static bool is_next_function(void *context, const struct mw_elf_symbol *symbol)
+static bool see_function(void *context, const struct mw_elf_symbol *symbol)
 {
-	struct next_function *next = context;
+	struct mw_function_starts *starts = context;
+	uint64_t *room;
 
-	if (symbol->function && symbol->vaddr >= next->after && symbol->vaddr < next->vaddr)
-		next->vaddr = symbol->vaddr;
+	if (!symbol->function)
+		return true;
+	room = mw_vector_room(starts->vaddr, starts->count, &starts->capacity, sizeof(*room));
+	if (!room)
+		return false;
+	starts->vaddr = room;
+	room[starts->count++] = symbol->vaddr;
 	return true;
 }
 
-/* Where the function that holds `pc` ends at the latest: where the next one begins. */
-static mw_addr ends_at(const struct mw_module *module, mw_addr pc)
+static int compare_starts(const void *a, const void *b)
 {
-	struct next_function next = {.after = pc - module->bias, .vaddr = module->end - module->bias};
+	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
 
-	mw_error_destroy(mw_elf_each_symbol(module->elf, is_next_function, &next));
-	return next.vaddr + module->bias;
+	return (left > right) - (left < right);
+}
+
+/* NULL without memory. */
+static const struct mw_function_starts *starts_of(struct mw_fallback_cache *cache, const struct mw_module *module)
+{
+	struct mw_function_starts *starts;
+
+	if (module->number >= cache->count) {
+		size_t count = (size_t)module->number + 1;
+		struct mw_function_starts *items = realloc(cache->items, count * sizeof(*items));
+
+		if (!items)
+			return NULL;
+		memset(items + cache->count, 0, (count - cache->count) * sizeof(*items));
+		cache->items = items;
+		cache->count = count;
+	}
+	starts = &cache->items[module->number];
+	if (!starts->known) {
+		starts->known = true;
+		mw_error_destroy(mw_elf_each_symbol(module->elf, see_function, starts));
+		if (starts->count)
+			qsort(starts->vaddr, starts->count, sizeof(*starts->vaddr), compare_starts);
+	}
+	return starts;
+}
+
+/* Where the function that holds `pc` ends at the latest: where the next one begins. */
+static mw_addr ends_at(struct mw_fallback_cache *cache, const struct mw_module *module, mw_addr pc)
+{
+	const struct mw_function_starts *starts = starts_of(cache, module);
+	uint64_t vaddr = pc - module->bias;
+	size_t low = 0, high = starts ? starts->count : 0, count = high;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (starts->vaddr[middle] < vaddr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < count && starts->vaddr[low] < module->end - module->bias ? starts->vaddr[low] + module->bias
+									      : module->end;
+}
+
+void mw_fallback_cache_deinit(struct mw_fallback_cache *cache)
+{
+	for (size_t i = 0; i < cache->count; i++)
+		free(cache->items[i].vaddr);
+	free(cache->items);
+	*cache = (struct mw_fallback_cache){0};
 }
 
 static bool any_return_above(const struct mw_modules *modules, const struct mw_arch *arch,
@@ -95,8 +159,9 @@ static bool any_return_above(const struct mw_modules *modules, const struct mw_a
 	return false;
 }
 
-enum mw_fallback mw_fallback_step(const struct mw_modules *modules, const struct mw_arch *arch,
-				  const struct mw_memory_view *memory, const struct mw_regs *regs, struct mw_regs *out)
+enum mw_fallback mw_fallback_step(struct mw_fallback_cache *cache, const struct mw_modules *modules,
+				  const struct mw_arch *arch, const struct mw_memory_view *memory,
+				  const struct mw_regs *regs, struct mw_regs *out)
 {
 	const struct mw_module *module = mw_modules_find(modules, regs->pc - 1);
 	struct mw_way_out ways[MAX_WAYS];
@@ -127,7 +192,7 @@ enum mw_fallback mw_fallback_step(const struct mw_modules *modules, const struct
 	 * Nothing to return to: the function that a thread begins with, if what is left of it ends with a call that
 	 * does not return, or if nothing above on the stack looks like a return address.
 	 */
-	end = ends_at(module, regs->pc);
+	end = ends_at(cache, module, regs->pc);
 	if (end - base < size)
 		size = (size_t)(end - base);
 	if (arch->ways_out(bytes, size, base, regs->pc, regs, ways, MAX_WAYS) == 0)

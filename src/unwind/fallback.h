@@ -15,12 +15,21 @@ enum mw_fallback {
 	MW_FALLBACK_LOST,
 };
 
+/* What was looked up in modules, so that it is once: made by zeroing. */
+struct mw_fallback_cache {
+	struct mw_function_starts *items; /* by module number */
+	size_t count;
+};
+
+void mw_fallback_cache_deinit(struct mw_fallback_cache *cache);
+
 /*
  * Step from `regs` (its pc a return address) to the caller by what the code itself says: its instructions from the
  * function's start to the pc tell how far the return address lies above the stack pointer. Sets pc, stack pointer and
- * the registers that were saved on the way.
+ * the registers that were saved on the way. Numbers of modules in one cache are those of one table.
  */
-enum mw_fallback mw_fallback_step(const struct mw_modules *modules, const struct mw_arch *arch,
-				  const struct mw_memory_view *memory, const struct mw_regs *regs, struct mw_regs *out);
+enum mw_fallback mw_fallback_step(struct mw_fallback_cache *cache, const struct mw_modules *modules,
+				  const struct mw_arch *arch, const struct mw_memory_view *memory,
+				  const struct mw_regs *regs, struct mw_regs *out);
 
 #endif

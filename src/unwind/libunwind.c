@@ -35,6 +35,7 @@ struct libunwind {
 	bool *tried;
 	size_t table_count;
 	struct mw_unwinder_code ours;
+	struct mw_fallback_cache fallback;
 	/* The walk under way. */
 	const struct mw_regs *regs;
 	const struct mw_memory_view *memory;
@@ -316,7 +317,7 @@ static void libunwind_walk(struct mw_unwinder *unwinder, const struct mw_regs *r
 			break;
 		/* All registers have been looked at by then. */
 		unwinder->registers_used = (1u << MW_REG_COUNT) - 1;
-		found = mw_fallback_step(self->modules, self->arch, memory, &stuck, &here);
+		found = mw_fallback_step(&self->fallback, self->modules, self->arch, memory, &stuck, &here);
 		if (found == MW_FALLBACK_END)
 			break;
 		if (found == MW_FALLBACK_LOST || here.gpr[self->arch->dwarf_sp] <= stuck.gpr[self->arch->dwarf_sp]) {
@@ -343,6 +344,7 @@ static void libunwind_destroy(struct mw_unwinder *unwinder)
 		mw_frame_table_deinit(&self->tables[i]);
 	free(self->tables);
 	free(self->tried);
+	mw_fallback_cache_deinit(&self->fallback);
 	if (self->space)
 		unw_destroy_addr_space(self->space);
 	free(self);

@@ -22,10 +22,11 @@ static struct {
 
 static enum mw_fallback step(const struct mw_regs *regs, struct mw_regs *out)
 {
+	static struct mw_fallback_cache cache;
 	pid_t self = getpid();
 	struct mw_memory_view memory = living_memory(&self);
 
-	return mw_fallback_step(modules, living_arch(), &memory, regs, out);
+	return mw_fallback_step(&cache, modules, living_arch(), &memory, regs, out);
 }
 
 void shape_seen(const struct mw_regs *regs, const struct mw_regs *caller)
