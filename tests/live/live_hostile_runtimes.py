@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Other runtimes under load: they keep working, and native stacks are right down to the first frame of compiled code."""
+import os
+import shutil
+import unittest
+
+import mwlive
+
+# What a thread's outermost frame may be.
+STARTS = ('_start', '__clone3', '__clone', 'clone', 'clone3', '__clone_internal')
+
+
+def path_of(name):
+    return os.path.join(mwlive.config.targets, 'runtimes', name)
+
+
+class Runtimes(unittest.TestCase):
+    def run_in_window(self, name, argv):
+        """The program's whole work in one window: (answer, report). Its results are its own to check."""
+        if not shutil.which(argv[0]) or not os.path.exists(path_of(name)):
+            self.skipTest(f'no {name}: its runtime or its compiler is not installed')
+        target = mwlive.Target(self, name, argv=argv)
+        watch = mwlive.Watch(self, target.pid, busy=True)
+        target.go()
+        answer = target.done()
+        report = watch.stop(intact=False)
+        self.check_left_alone(watch.snapshots[0])
+        self.assertIsNone(report['engine']['left_behind'])
+        target.finish()
+        return answer, report
+
+    def check_left_alone(self, before):
+        """Its files' code is as it was. What it compiles by itself comes and goes."""
+        now = mwlive.mappings(before.pid)
+        for m, text in before.text.items():
+            if m in now:
+                self.assertTrue(mwlive.read_memory(before.pid, m[0], m[1] - m[0]) == text, f'{m[4]} is changed')
+        self.assertEqual([m for m in now if 'memwatch' in m[4] and m not in before.maps], [])
+        for tid in mwlive.tids(before.pid):
+            self.assertEqual(mwlive.status(tid).get('TracerPid', '0'), '0')
+
+    def check_ends(self, report, native):
+        """Each stack ends where its thread begins, or at code that is in no file or that `native` says no to."""
+        self.assertGreater(len(report['stacks']), 0)
+        for stack in report['stacks']:
+            last = stack['frames'][-1]
+            names = mwlive.functions(stack)
+            if last['module'] is None:
+                self.assertEqual(stack['cut'], 'no unwind information', names)
+                self.assertNotIn(None, [f['module'] for f in stack['frames'][:-1]], names)
+            elif native(last):
+                self.assertIn(names[-1], STARTS, names)
+                self.assertIsNone(stack['cut'], names)
+
+    def by_name(self, report, *inner):
+        """The stacks that begin with these functions, innermost first."""
+        found = [s for s in report['stacks'] if mwlive.functions(s)[:len(inner)] == list(inner)]
+        self.assertGreater(len(found), 0, inner)
+        return found
+
+    def test_go_with_cgo(self):
+        answer, report = self.run_in_window('cgo', [path_of('cgo')])
+        mwlive.compare(self, answer, report)
+        for name in ('cgo_leak', 'cgo_pair', 'cgo_there_and_back'):
+            for stack in self.by_name(report, name):
+                names = mwlive.functions(stack)
+                self.assertRegex(names[1], rf'^_cgo_[0-9a-f]+_Cfunc_{name}$')
+                self.assertEqual(stack['frames'][2]['function'], 'runtime.asmcgocall.abi0')
+                self.assertNotEqual(stack['cut'], 'broken')
+
+    def test_rust(self):
+        answer, report = self.run_in_window('rust', [path_of('rust')])
+        mwlive.compare(self, answer, report)
+        self.check_ends(report, lambda frame: True)
+        stacks = mwlive.select(report, 'forget_one')
+        self.assertGreater(len(stacks), 0)
+        for stack in stacks:
+            names = [f['function'] for f in stack['frames']]
+            self.assertIn('rust::hostile::Keeper<T>::forget_one', names)
+            self.assertIn('rust::work', names)
+            self.assertNotIn('_ZN', ' '.join(n for n in names if n))
+
+    def test_node(self):
+        answer, report = self.run_in_window('node.js', ['node', '--expose-gc', path_of('node.js')])
+        # V8 has pieces of machine code of its own in the file, without unwind information.
+        self.check_ends(report, lambda frame: not (frame['function'] or 'Builtins_').startswith('Builtins_'))
+        kept = [s for s in report['stacks'] if 'NodeArrayBufferAllocator' in (s['frames'][0]['function'] or '')]
+        held = mwlive.total_of(kept)['impacting']
+        self.assertGreaterEqual(held['count'], answer['kept'])
+        self.assertGreaterEqual(held['bytes'], answer['kept'] * 77777)
+        for stack in kept:
+            self.assertTrue(any('v8::' in (f['function'] or '') for f in stack['frames'][1:3]),
+                            mwlive.functions(stack))
+        packing = [s for s in mwlive.select(report, 'deflateInit2_') if s['kind'] == 'heap']
+        self.assertGreater(len(packing), 0)
+        for stack in packing:
+            self.assertTrue(any('node::' in (f['function'] or '') for f in stack['frames']), mwlive.functions(stack))
+
+    def test_java(self):
+        answer, report = self.run_in_window('Work.class', ['java', '-Xmx48m', '-Xss512k', '-cp', path_of(''), 'Work'])
+        self.check_ends(report, lambda frame: True)
+        kept = self.by_name(report, 'malloc', 'Unsafe_AllocateMemory0')
+        self.assertEqual(mwlive.total_of(kept)['impacting'], {'count': answer['kept'],
+                                                              'bytes': kept[0]['impacting']['bytes']})
+        for stack in kept:
+            self.assertTrue(stack['frames'][0]['function'].startswith('os::malloc'))
+            self.assertIsNone(stack['frames'][2]['module'], 'JNI is called by compiled or interpreted code')
+        for call in ('deflateInit2_', 'inflateInit2_'):
+            name = 'Deflater' if call[0] == 'd' else 'Inflater'
+            stacks = self.by_name(report, call, f'Java_java_util_zip_{name}_init')
+            total = mwlive.total_of(stacks)
+            # So many blocks each time, and they are given back.
+            self.assertEqual(total['size']['count'] % answer['deflaters'], 0)
+            self.assertEqual(total['impacting'], {'count': 0, 'bytes': 0})
+
+
+if __name__ == '__main__':
+    mwlive.main()
