@@ -126,8 +126,8 @@ static void print_leftover(FILE *out, const struct examination *found)
 {
 	if (found->jump.leftover.found)
 		mw_doctor_row(out, "left behind",
-			      "by a memwatch that was killed: %zu functions still jump to its recorder, which is off; "
-			      "the next \"memwatch -p %d\" removes it",
+			      "by a memwatch that was killed: %zu functions still lead to what it has put in, which is "
+			      "off; the next \"memwatch -p %d\" takes it out, and so does --clean",
 			      found->jump.leftover.functions, (int)found->pid);
 }
 
@@ -203,6 +203,32 @@ static const char *permission_text(const struct mw_error *verdict, const struct 
 	return "refused";
 }
 
+/* --clean */
+static struct mw_error *clean(pid_t pid)
+{
+	struct mw_leftover leftover;
+	struct mw_outfile *file = NULL;
+	char left[160];
+	bool found;
+	FILE *out;
+
+	MW_TRY(mw_preflight(pid));
+	MW_TRY(mw_leftover_look(pid, &leftover));
+	found = leftover.found;
+	mw_leftover_deinit(&leftover);
+	MW_TRY(mw_leftover_remove(pid, left, sizeof(left)));
+	if (*left)
+		return mw_error_hint(mw_error_create(MW_ERROR_SYSTEM, 0, "process %d: %s", (int)pid, left),
+				     "The process is none the worse for it; try again later");
+	MW_TRY(mw_outfile_open("-", &file));
+	out = mw_outfile_stream(file);
+	if (found)
+		fprintf(out, "Process %d: what a killed memwatch had left is taken out.\n", (int)pid);
+	else
+		fprintf(out, "Process %d: no memwatch has left anything in it.\n", (int)pid);
+	return mw_outfile_commit(file);
+}
+
 struct mw_error *mw_cli_doctor(const struct mw_cli_options *options)
 {
 	pid_t pid = options->pids.items[0];
@@ -212,6 +238,8 @@ struct mw_error *mw_cli_doctor(const struct mw_cli_options *options)
 	struct mw_error *err;
 	FILE *out;
 
+	if (options->clean)
+		return clean(pid);
 	MW_TRY(mw_outfile_open("-", &file));
 	out = mw_outfile_stream(file);
 	verdict = mw_preflight(pid);

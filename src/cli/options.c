@@ -25,8 +25,8 @@ const char mw_cli_help[] = "Usage: memwatch -p PID[,PID...] [-d SECONDS] [OPTION
 			   "      --track heap,vm      kinds of memory: malloc and new, mmap and brk\n"
 			   "      --engine auto|jump|trap   calls are caught by code in the process, or by\n"
 			   "                           breakpoints; auto takes jump wherever it is safe\n"
-			   "  -o, --output FILE        keep a recording, for report and diff\n"
-			   "      --no-symbols         ... without names of functions\n"
+			   "      --unsafe             ... breakpoints even where a killed memwatch would end it\n"
+			   "  -o, --output FILE        keep a recording; with --no-symbols without names\n"
 			   "      --mark-every SECONDS ... with marks to compare; SIGUSR1 makes one too\n"
 			   "      --max-memory SIZE    end the window when memwatch has so much (as in 500M)\n"
 			   "      --max-stopped PCT    let go of what stands still longer (engine trap)\n"
@@ -37,7 +37,7 @@ const char mw_cli_help[] = "Usage: memwatch -p PID[,PID...] [-d SECONDS] [OPTION
 			   "\n"
 			   "Exit status: 0 recorded and written, 1 not (the message says why), 2 bad usage\n";
 
-const char mw_cli_help_doctor[] = "Usage: memwatch doctor -p PID [--track heap,vm]\n"
+const char mw_cli_help_doctor[] = "Usage: memwatch doctor -p PID [--track heap,vm] [--clean]\n"
 				  "\n"
 				  "Look at a process without touching it, and tell whether and how memwatch can\n"
 				  "watch it: permissions, what may stand in the way, the allocator functions that\n"
@@ -48,6 +48,8 @@ const char mw_cli_help_doctor[] = "Usage: memwatch doctor -p PID [--track heap,v
 				  "      --track heap,vm      kinds of memory to look for (default: both)\n"
 				  "      --engine auto|jump|trap\n"
 				  "                           how calls would be caught (default: auto)\n"
+				  "      --clean              only take out what a memwatch that was killed has\n"
+				  "                           left in it\n"
 				  "  -h, --help               this text\n"
 				  "\n"
 				  "Exit status: 0 it can be watched, 1 it can't (the message says why), 2 bad usage\n";
@@ -68,6 +70,8 @@ enum option_key {
 	KEY_MARK_EVERY,
 	KEY_MAX_MEMORY,
 	KEY_MAX_STOPPED,
+	KEY_UNSAFE,
+	KEY_CLEAN,
 };
 
 static const struct argp_option record_options[] = {
@@ -80,6 +84,7 @@ static const struct argp_option record_options[] = {
 	{"mark-every", KEY_MARK_EVERY, "SECONDS", 0, NULL, 0},
 	{"max-memory", KEY_MAX_MEMORY, "SIZE", 0, NULL, 0},
 	{"max-stopped", KEY_MAX_STOPPED, "PCT", 0, NULL, 0},
+	{"unsafe", KEY_UNSAFE, NULL, 0, NULL, 0},
 	{"json", KEY_JSON, "FILE", 0, NULL, 0},
 	{"depth", KEY_DEPTH, "N", 0, NULL, 0},
 	{"top", KEY_TOP, "N", 0, NULL, 0},
@@ -93,6 +98,7 @@ static const struct argp_option doctor_options[] = {
 	{"pid", 'p', "PID", 0, NULL, 0},
 	{"engine", KEY_ENGINE, "auto|jump|trap", 0, NULL, 0},
 	{"track", KEY_TRACK, "heap,vm", 0, NULL, 0},
+	{"clean", KEY_CLEAN, NULL, 0, NULL, 0},
 	{"help", 'h', NULL, 0, NULL, 0},
 	{"version", 'V', NULL, 0, NULL, 0},
 	{NULL, 0, NULL, 0, NULL, 0},
@@ -223,6 +229,12 @@ static struct mw_error *parse_option(int key, char *arg, struct parse *parse)
 		return mw_cli_parse_size("--max-memory", arg, &options->max_memory);
 	case KEY_MAX_STOPPED:
 		return mw_cli_parse_percent("--max-stopped", arg, &options->max_stopped);
+	case KEY_UNSAFE:
+		options->unsafe = true;
+		return NULL;
+	case KEY_CLEAN:
+		options->clean = true;
+		return NULL;
 	case KEY_NO_SYMBOLS:
 		options->no_symbols = true;
 		return NULL;

@@ -175,6 +175,7 @@ static struct mw_error *create_engine(struct run *run)
 		.track_vm = options->track_vm,
 		.depth = options->depth,
 		.max_stopped = options->max_stopped,
+		.unsafe = options->unsafe,
 		.sample = on_sample,
 		.sample_context = run,
 		.program = run->launch.pid ? run->launch.path : NULL,

@@ -14,7 +14,8 @@ struct mw_status {
 	char name[17];                                                              /* comm of the thread */
 	uid_t uid, euid;                                                            /* real, effective */
 	uint64_t sig_pending, shared_pending, sig_blocked, sig_ignored, sig_caught; /* bit n-1: signal n */
-	int seccomp; /* 0 none, 1 strict, 2 filter; -1 unknown */
+	int seccomp;           /* 0 none, 1 strict, 2 filter; -1 unknown */
+	uint64_t capabilities; /* effective */
 	bool kernel_thread;
 	bool shadow_stack; /* x86_Thread_features: shstk */
 	size_t threads;

@@ -8,6 +8,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -194,4 +195,14 @@ struct mw_error *mw_ptrace_error(pid_t pid, int errnum, const char *what)
 		return mw_error_prefix(mw_preflight_explain_denied(pid, errnum), "cannot %s process %d", what,
 				       (int)pid);
 	return mw_error_create(MW_ERROR_SYSTEM, errnum, "cannot %s process %d", what, (int)pid);
+}
+
+bool mw_preflight_may_suspend_seccomp(void)
+{
+	struct mw_status own;
+	struct mw_error *err = mw_status_read(getpid(), &own);
+	bool may = !err && own.seccomp <= 0 && own.capabilities >> CAP_SYS_ADMIN & 1;
+
+	mw_error_destroy(err);
+	return may;
 }

@@ -37,6 +37,9 @@ struct mw_error *mw_preflight_became(pid_t pid, const char *what) MW_MUST_CHECK;
 /* Is the program in that file such a translator? */
 struct mw_error *mw_preflight_emulator(const char *path, const char *what) MW_MUST_CHECK;
 
+/* May memwatch suspend a target's seccomp filters: has it CAP_SYS_ADMIN, and is it under none itself? */
+bool mw_preflight_may_suspend_seccomp(void);
+
 struct mw_maps;
 
 enum mw_emulator {

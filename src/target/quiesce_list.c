@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/vector.h"
-#include "proc/file.h"
 #include "proc/stat.h"
 #include "proc/status.h"
 #include "target/preflight.h"
@@ -19,8 +18,6 @@
 #include <unistd.h>
 
 /* In /proc/TID/stat: threads of the kernel's that a process has (io_uring). Nobody can trace them, they run no code. */
-#define FLAG_IO_WORKER   0x00000010u
-#define FLAG_USER_WORKER 0x00004000u
 
 #define MOST_LISTS         64          /* of threads are read before those are interrupted that are known */
 #define ORPHAN_PATIENCE_NS 5000000000u /* for all to come to their first stops: it takes their having had a CPU */
@@ -84,24 +81,6 @@ void mw_quiesce_remove(struct mw_quiesce *quiesce, pid_t tid)
 	memmove(quiesce->threads + at, quiesce->threads + at + 1, (quiesce->count - at) * sizeof(*quiesce->threads));
 }
 
-static bool is_kernel_worker(pid_t tid)
-{
-	struct mw_error *err;
-	uint64_t flags = 0;
-	char *text = NULL;
-	size_t size = 0;
-
-	err = mw_proc_file_read(&text, &size, "/proc/%d/stat", (int)tid);
-	if (err) {
-		mw_error_destroy(err);
-		return false;
-	}
-	if (!mw_stat_field(text, size, MW_STAT_FLAGS, &flags))
-		flags = 0;
-	free(text);
-	return (flags & (FLAG_IO_WORKER | FLAG_USER_WORKER)) != 0;
-}
-
 /* The kernel denied us a thread. NULL where that is in order; *ended where it is about to be no more. */
 static struct mw_error *judge_denied(struct mw_quiesce *quiesce, pid_t tid, int errnum, bool *ended)
 {
@@ -119,7 +98,7 @@ static struct mw_error *judge_denied(struct mw_quiesce *quiesce, pid_t tid, int 
 		*ended |= tid != quiesce->pid;
 		return NULL;
 	}
-	if (is_kernel_worker(tid))
+	if (mw_stat_kernel_worker(tid))
 		return NULL;
 	if (status.tracer != gettid())
 		return mw_preflight_explain_denied(tid, errnum);

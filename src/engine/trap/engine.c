@@ -164,6 +164,8 @@ static struct mw_error *trap_attach(struct mw_engine *base, pid_t pid, bool laun
 
 	mw_program_read(pid, &before);
 	MW_TRY(mw_program_explain(pid, &before, mw_status_read(pid, &status)));
+	if (!launched && !engine->options.unsafe)
+		MW_TRY(trap_rescue_possible(pid, &status));
 	processes = realloc(engine->processes, (engine->process_count + 1) * sizeof(struct trap_process *));
 	if (!processes)
 		return mw_error_nomem();

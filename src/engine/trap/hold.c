@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "engine/trap/trap.h"
+#include "proc/stat.h"
 #include "proc/status.h"
 #include "target/preflight.h"
 
@@ -23,7 +24,7 @@ static bool may_be_passed_over(pid_t tid, bool *ended)
 	mw_error_destroy(err);
 	*ended |= dead;
 	/* Or ours already: its birth will be announced. One that another traces would run into our breakpoints. */
-	return dead || status.tracer == gettid();
+	return dead || status.tracer == gettid() || mw_stat_kernel_worker(tid);
 }
 
 /* `*ended` where it is about to be no more, and may have made another before. */

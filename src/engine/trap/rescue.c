@@ -10,10 +10,12 @@
  * For the handler to be called at all no thread may block SIGTRAP: mask.c sees to that.
  */
 #include "stub/rescue/rescue.h"
+#include "base/clock.h"
 #include "base/fault.h"
 #include "engine/trap/trap.h"
 #include "proc/status.h"
 #include "target/inject.h"
+#include "target/preflight.h"
 #include "target/remote.h"
 
 #include <stdlib.h>
@@ -23,6 +25,7 @@
 #include <sys/uio.h>
 
 #define PAGE             4096u
+#define PATIENCE_NS      UINT64_C(2000000000)
 #define TRIES            8
 #define MASK_SIZE        8 /* the kernel's sigset_t */
 #define RED_ZONE         128
@@ -241,8 +244,11 @@ struct trap_thread *trap_usable_thread(const struct trap_process *process)
 
 static struct mw_error *await_usable_thread(struct trap_process *process, struct trap_thread **out)
 {
+	uint64_t begin = mw_clock_ns();
+
+	/* The only thread may fork all the time, or wait for a child that shares its memory. */
 	*out = trap_usable_thread(process);
-	for (unsigned i = 0; !*out && i < TRIES && !process->ended; i++) {
+	while (!*out && mw_clock_ns() - begin < PATIENCE_NS && !process->ended) {
 		MW_TRY(deliver_held(process));
 		*out = trap_usable_thread(process);
 	}
@@ -418,15 +424,24 @@ static struct mw_error *install(struct trap_process *process, pid_t tid)
 	return trap_rescue_lead(process, tid);
 }
 
-static struct mw_error *refuse(const struct trap_process *process, struct mw_error *why)
+static struct mw_error *refuse(pid_t pid, struct mw_error *why)
 {
 	struct mw_error *err = mw_error_create(
 		MW_ERROR_UNSUPPORTED, 0,
-		"process %d can't be given what keeps it alive if memwatch is killed while it watches: %s",
-		process->pid, mw_error_text(why));
+		"process %d can't be given what keeps it alive if memwatch is killed while it watches: %s", (int)pid,
+		mw_error_text(why));
 
 	mw_error_destroy(why);
 	return mw_error_hint(err, "Run memwatch as root and outside of containers; or accept the risk with --unsafe");
+}
+
+struct mw_error *trap_rescue_possible(pid_t pid, const struct mw_status *status)
+{
+	if (status->seccomp <= 0 || mw_preflight_may_suspend_seccomp())
+		return NULL;
+	return refuse(pid, mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+					   "it is under a seccomp filter, which memwatch may suspend only with "
+					   "CAP_SYS_ADMIN and where it is under no filter itself"));
 }
 
 struct mw_error *trap_rescue_install(struct trap_process *process, pid_t tid)
@@ -450,7 +465,7 @@ struct mw_error *trap_rescue_install(struct trap_process *process, pid_t tid)
 	if (mw_error_kind(err) == MW_ERROR_GONE || mw_error_kind(err) == MW_ERROR_MEMORY)
 		return err;
 	if (!process->engine->options.unsafe)
-		return refuse(process, err);
+		return refuse(process->pid, err);
 	mw_error_destroy(err);
 	return NULL;
 }

@@ -79,6 +79,7 @@ enum trap_relation {
 };
 
 struct trap_process;
+struct mw_status;
 
 struct trap_thread {
 	pid_t tid;
@@ -367,6 +368,8 @@ void trap_process_end(struct trap_process *process, enum mw_window_end end);
  */
 struct mw_error *trap_rescue_install(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
 struct mw_error *trap_rescue_remove(struct trap_process *process) MW_MUST_CHECK;
+/* Asked before anything is touched: is it sure that it can't be had? Errors: UNSUPPORTED. */
+struct mw_error *trap_rescue_possible(pid_t pid, const struct mw_status *status) MW_MUST_CHECK;
 /* The same for a forked child's copy. */
 struct mw_error *trap_rescue_clean_child(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
 void trap_rescue_deinit(struct trap_rescue *rescue);
