@@ -34,6 +34,7 @@ class Run:
                         '--track', tracked, *(['--json', self.json] if report else []), *map(str, options)]
         self.started = time.monotonic()
         self.begun_after = self.unhooked_after = None
+        self.was_dirty = False
         self.patient = 0  # seconds that wait_begun() takes at least
         with open(f'{self.base}.out', 'wb') as out:
             self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=out, stderr=out,

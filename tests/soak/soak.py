@@ -132,7 +132,9 @@ def parse():
     parser.add_argument('--seed', type=int, default=None, help='do what a run with that seed did')
     parser.add_argument('--kinds', default=None, help=f'targets, of {",".join(KINDS)}')
     parser.add_argument('--engines', default='trap,jump,auto', help='engines to attach with')
-    parser.add_argument('--kill-engines', default='jump', help='engines during which memwatch is killed')
+    parser.add_argument('--kill-engines', default='trap,jump', help='engines during which memwatch is killed')
+    parser.add_argument('--spare', default='signals:trap', metavar='TARGET:ENGINE,...',
+                        help='where memwatch is not killed all the same (default: signals:trap)')
     parser.add_argument('--kills-only', action='store_true', help=f'on {",".join(KILL_KINDS)}')
     parser.add_argument('--workers', type=int, default=2, help='actions at a time, each on its share of the targets')
     parser.add_argument('--first', type=int, default=0, metavar='N', help='begin with the action number N')
@@ -158,6 +160,7 @@ def configure(arguments):
     config.kinds = arguments.kinds.split(',') if arguments.kinds else list(default)
     config.engines = arguments.engines.split(',')
     config.kill_engines = arguments.kill_engines.split(',')
+    config.spare = arguments.spare.split(',')
     if set(config.kinds) - set(KINDS) or set(config.engines + config.kill_engines) - set(ENGINES):
         sys.exit('soak: no such target or engine')
     for kind, program in (('redis', 'redis-server'), ('sqlite', 'sqlite3')):

@@ -11,8 +11,8 @@ FAULTS = ('died', 'wrong', 'hung', 'left', 'figures', 'memwatch')
 LEGEND = """attaches: memwatch was started on it. Ended by: time (-d), INT, TERM, HUP, twice (a second signal), early (a
 signal at any moment of attaching), crashed (a SIGSEGV or the like); rival: two memwatches at one time; paused: SIGSTOP
 and SIGCONT to the target meanwhile; target killed: SIGKILL to it in the window. kills: SIGKILL to memwatch; too late:
-it had ended by itself before; cleaned: by its guard, by the next memwatch or by doctor, and nothing left. metered: windows
-whose figures were compared with what the target knows; lossy: windows that told of lost events.
+it had ended by itself before; cleaned: by its guard, by the next memwatch or by doctor, and nothing left. metered:
+windows whose figures were compared with what the target knows; lossy: windows that told of lost events.
 died: targets that did; wrong: wrong results found by targets; hung: a thread that did not get on; left: something of
 memwatch stayed after a proper end; figures: a report or a recording was wrong; memwatch: it failed or did not end."""
 
