@@ -15,6 +15,7 @@
 #include "target/inject.h"
 
 #include "proc/file.h"
+#include "proc/status.h"
 #include "target/inject_error.h"
 #include "target/remote.h"
 #include "target/tracee.h"
@@ -102,6 +103,21 @@ static bool is_new_memory(int fd, const struct stat *file)
 	return file->st_size == 0 && file->st_nlink == 0 && seals >= 0 && !(seals & F_SEAL_SEAL);
 }
 
+/* The target's descriptor itself, as who may trace it may have it; -1 before Linux 5.6. */
+static int share_descriptor(pid_t tid, int fd)
+{
+	struct mw_status status;
+	struct mw_error *err = mw_status_read(tid, &status);
+	int process = err ? -1 : (int)syscall(SYS_pidfd_open, status.tgid, 0), shared = -1;
+
+	mw_error_destroy(err);
+	if (process >= 0) {
+		shared = (int)syscall(SYS_pidfd_getfd, process, fd, 0);
+		close(process);
+	}
+	return shared;
+}
+
 /* Open what a descriptor of the target's leads to; nothing that is no file is ever opened. */
 static struct mw_error *open_there(const struct mw_inject *inject, int fd, uint64_t size, struct stat *file, int *out)
 {
@@ -109,6 +125,12 @@ static struct mw_error *open_there(const struct mw_inject *inject, int fd, uint6
 	int place;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)inject->tid, fd);
+	/* With a capability to trace alone, /proc shows no descriptors of other users' processes. */
+	*out = share_descriptor(inject->tid, fd);
+	if (*out >= 0 && fstat(*out, file) == 0 && S_ISREG(file->st_mode) && is_new_memory(*out, file))
+		return NULL;
+	if (*out >= 0)
+		return mw_error_create(MW_ERROR_DATA, 0, "%s is not the shared memory that was made", path);
 	place = open(path, O_PATH | O_CLOEXEC);
 	if (place < 0)
 		return failed_here("open", size);
