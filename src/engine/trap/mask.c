@@ -40,6 +40,14 @@ static bool had_mask(const struct trap_thread *thread, uint64_t mask)
 	return false;
 }
 
+static struct mw_error *note_blocked(struct trap_thread *thread, bool blocked)
+{
+	if (thread->trap_blocked == blocked)
+		return NULL;
+	thread->trap_blocked = blocked;
+	return trap_rescue_blocked(thread->process, thread->tid);
+}
+
 struct mw_error *trap_mask_look(struct trap_thread *thread)
 {
 	uint64_t mask;
@@ -52,8 +60,9 @@ struct mw_error *trap_mask_look(struct trap_thread *thread)
 		thread->trap_pending = status.sig_pending & TRAP_BIT;
 	}
 	if (mask & TRAP_BIT && !thread->trap_pending) {
-		thread->trap_blocked |= !is_library_section(mask);
 		MW_TRY(mw_tracee_set_sigmask(thread->tid, mask & ~TRAP_BIT));
+		if (!is_library_section(mask))
+			MW_TRY(note_blocked(thread, true));
 	}
 	thread->mask = mask & ~TRAP_BIT;
 	thread->mask_known = true;
@@ -140,7 +149,7 @@ struct mw_error *trap_mask_set(struct trap_hit *hit, bool *done)
 	/* One that can't be written the program would have got EFAULT for. */
 	if (old_at && !write_there(thread->tid, old_at, before))
 		return NULL;
-	thread->trap_blocked = after & TRAP_BIT;
+	MW_TRY(note_blocked(thread, after & TRAP_BIT));
 	thread->trap_pending &= thread->trap_blocked;
 	thread->mask = after & ~TRAP_BIT;
 	thread->mask_known = true;

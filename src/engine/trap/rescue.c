@@ -149,6 +149,24 @@ struct mw_error *trap_rescue_bytes(struct trap_process *process, pid_t tid, mw_a
 			  sizeof(rescue->change_count));
 }
 
+struct mw_error *trap_rescue_blocked(struct trap_process *process, pid_t tid)
+{
+	uint32_t tids[MW_RESCUE_BLOCKED], count = 0;
+	void *value;
+
+	if (!process->rescue.base)
+		return NULL;
+	for (size_t i = 0; count < MW_RESCUE_BLOCKED && mw_map_next(&process->threads, &i, &value);) {
+		const struct trap_thread *thread = value;
+
+		if (thread->trap_blocked && thread->relation == TRAP_THREAD)
+			tids[count++] = (uint32_t)thread->tid;
+	}
+	if (count > 0)
+		MW_TRY(write_data(process, tid, DATA(process, blocked), tids, count * sizeof(*tids)));
+	return write_data(process, tid, DATA(process, blocked_count), &count, sizeof(count));
+}
+
 static uint32_t place_of_return(const struct trap_rescue *rescue, mw_addr sp)
 {
 	uint32_t at = mw_rescue_place(sp, MW_RESCUE_RETURNS);
@@ -414,6 +432,7 @@ static struct mw_error *put_in(struct trap_process *process, pid_t tid)
 	process->rescue.outside = inject;
 	MW_TRY(fill(process, &inject, &status));
 	inject = inject_by(process, tid);
+	MW_TRY(trap_rescue_blocked(process, tid));
 	return read_own(process, &inject, &status);
 }
 

@@ -380,6 +380,8 @@ struct mw_error *trap_rescue_forget(struct trap_process *process, pid_t tid, mw_
 /* Other bytes that are about to be changed, at most 8. */
 struct mw_error *trap_rescue_bytes(struct trap_process *process, pid_t tid, mw_addr addr, const void *bytes,
 				   size_t size, bool *possible) MW_MUST_CHECK;
+/* Which threads the program believes to block SIGTRAP has changed: for the next memwatch, if this one is killed. */
+struct mw_error *trap_rescue_blocked(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
 /* A return address that is about to be exchanged. */
 struct mw_error *trap_rescue_exchange(struct trap_process *process, pid_t tid, mw_addr sp, mw_addr ret,
 				      bool *possible) MW_MUST_CHECK;
