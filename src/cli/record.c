@@ -13,6 +13,7 @@
 #include "proc/status.h"
 #include "target/preflight.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define RESERVE (8 << 20) /* bytes, for the detach */
@@ -29,6 +30,7 @@ struct run {
 	struct mw_launch launch;
 	struct mw_outputs outputs;
 	struct mw_progress progress;
+	bool unnamed;              /* names are missing in the report */
 	struct mw_error *detached; /* what went wrong when letting go, to be told when the report is written */
 };
 
@@ -42,6 +44,7 @@ static struct mw_recorder_view view_of(struct run *run)
 		.depth = run->options->depth,
 		.max_memory = run->options->max_memory,
 		.progress = &run->progress,
+		.unnamed = &run->unnamed,
 	};
 }
 
@@ -379,8 +382,11 @@ static struct mw_error *report(struct run *run)
 	mw_progress_clear(&run->progress);
 	if (!err)
 		err = mw_outputs_write(&run->outputs, (const struct mw_report *const *)reports, run->count);
-	if (!err)
+	if (!err) {
 		mw_self_reported();
+		if (run->unnamed)
+			fputs("memwatch: reading symbols has failed: names are missing in the report\n", stderr);
+	}
 	for (size_t i = 0; i < run->count; i++)
 		mw_report_destroy(reports[i]);
 	free(reports);

@@ -444,9 +444,7 @@ struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const st
 		tell_names(unnamed, &names, *out);
 	else
 		mw_error_destroy(unnamed);
-	if (careful.crashed && !err)
-		fputs("memwatch: reading symbols has failed: the report goes without the names that were still to come\n",
-		      stderr);
+	*view->unnamed |= careful.crashed;
 	if (!careful.crashed)
 		mw_symbolizer_destroy(symbolizer);
 	mw_perf_map_deinit(&names);

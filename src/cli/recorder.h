@@ -75,6 +75,7 @@ struct mw_recorder_view {
 	uint32_t depth;
 	uint64_t max_memory; /* of memwatch's own, bytes; 0: no limit */
 	struct mw_progress *progress;
+	bool *unnamed; /* set where reading symbols has failed */
 };
 
 /* The engine's figures, with those of memwatch's own. False: there are none. */
