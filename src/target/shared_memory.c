@@ -118,25 +118,33 @@ static int share_descriptor(pid_t tid, int fd)
 	return shared;
 }
 
+/*
+ * A file description of memwatch's own, for the lock on it: the target's one lives as long as the target maps the file,
+ * and a lock on that would make a memwatch that was killed look alive for good.
+ */
+static int open_anew(int fd)
+{
+	char link[64];
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	return open(link, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+}
+
 /* Open what a descriptor of the target's leads to; nothing that is no file is ever opened. */
 static struct mw_error *open_there(const struct mw_inject *inject, int fd, uint64_t size, struct stat *file, int *out)
 {
-	char path[64], link[64];
+	char path[64];
 	int place;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)inject->tid, fd);
 	/* With a capability to trace alone, /proc shows no descriptors of other users' processes. */
-	*out = share_descriptor(inject->tid, fd);
-	if (*out >= 0 && fstat(*out, file) == 0 && S_ISREG(file->st_mode) && is_new_memory(*out, file))
-		return NULL;
-	if (*out >= 0)
-		return mw_error_create(MW_ERROR_DATA, 0, "%s is not the shared memory that was made", path);
-	place = open(path, O_PATH | O_CLOEXEC);
+	place = share_descriptor(inject->tid, fd);
+	if (place < 0)
+		place = open(path, O_PATH | O_CLOEXEC);
 	if (place < 0)
 		return failed_here("open", size);
-	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", place);
 	if (fstat(place, file) == 0 && S_ISREG(file->st_mode))
-		*out = open(link, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+		*out = open_anew(place);
 	else
 		errno = ENXIO;
 	close(place);
