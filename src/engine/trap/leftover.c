@@ -6,6 +6,7 @@
 #include "engine/leftover.h"
 
 #include "engine/trap/trap.h"
+#include "proc/status.h"
 #include "target/quiesce.h"
 #include "target/remote.h"
 
@@ -15,6 +16,7 @@
 
 #define BREATH_NS    UINT64_C(1000000)
 #define MOST_BREATHS 200
+#define TRAP_BIT     (UINT64_C(1) << (SIGTRAP - 1))
 
 struct remains {
 	pid_t pid;
@@ -166,34 +168,88 @@ static struct mw_error *restore_returns(const struct remains *remains, pid_t tid
 	return NULL;
 }
 
+static pid_t any_stopped(const struct remains *remains)
+{
+	for (size_t i = 0; i < remains->quiesce.count; i++)
+		if (remains->quiesce.threads[i].stopped)
+			return remains->quiesce.threads[i].tid;
+	return remains->pid;
+}
+
+/* Is its out-of-line copy there? The library that it was made in may have gone, and another have come. */
+static bool has_copy(const struct remains *remains, pid_t tid, const struct mw_rescue_breakpoint *entry)
+{
+	uint8_t now[MW_OOL_MAX], copy[MW_OOL_MAX];
+	size_t copy_length, length;
+	struct mw_insn_plan plan;
+	struct mw_error *err;
+
+	if (!entry->slot || entry->slot_size > MW_OOL_MAX || entry->plan.length > MW_INSN_MAX ||
+	    !is_code(remains, entry->slot, entry->slot_size))
+		return false;
+	remains->arch->plan(entry->plan.bytes, entry->plan.length, entry->plan.pc, &plan);
+	if (!plan.can_relocate)
+		return false;
+	err = remains->arch->relocate(&plan, entry->slot, copy, &copy_length, &length);
+	if (err) {
+		mw_error_destroy(err);
+		return false;
+	}
+	return length == entry->slot_size && copy_length == entry->copy_length &&
+	       mw_remote_read(tid, entry->slot, now, length) == length && memcmp(now, copy, length) == 0;
+}
+
 /* The breakpoint whose out-of-line copy `pc` is in, or NULL. */
-static const struct mw_rescue_breakpoint *slot_of(const struct remains *remains, mw_addr pc)
+static const struct mw_rescue_breakpoint *slot_of(const struct remains *remains, pid_t tid, mw_addr pc)
 {
 	for (uint32_t i = 0; i < remains->rescue->count; i++) {
 		const struct mw_rescue_breakpoint *entry = &remains->rescue->breakpoints[i];
 
-		if (entry->slot && pc - entry->slot < MW_OOL_MAX)
+		if (entry->slot && pc - entry->slot < entry->slot_size && has_copy(remains, tid, entry))
 			return entry;
 	}
+	return NULL;
+}
+
+/* Has it executed a breakpoint, and not taken the signal yet? That is for our handler. */
+static struct mw_error *awaits_trap(pid_t tid, bool *out)
+{
+	struct mw_status status;
+
+	MW_TRY(mw_status_read(tid, &status));
+	*out = status.sig_pending & ~status.sig_blocked & TRAP_BIT;
+	return NULL;
+}
+
+/* In our handler, be it that another signal's has interrupted it. */
+static struct mw_error *handler_runs(const struct remains *remains, pid_t tid, bool *out)
+{
+	uint32_t inside;
+
+	MW_TRY(mw_remote_read_all(tid, remains->base + MW_RESCUE_CODE + offsetof(struct mw_rescue, inside), &inside,
+				  sizeof(inside)));
+	*out = inside != 0;
 	return NULL;
 }
 
 /* Threads come out of copies into the program's own code, and go on from the pad where they should have returned to. */
 static struct mw_error *move_out(const struct remains *remains, bool *inside)
 {
-	*inside = false;
+	MW_TRY(handler_runs(remains, any_stopped(remains), inside));
 	for (size_t i = 0; i < remains->quiesce.count; i++) {
 		const struct mw_quiet_thread *thread = &remains->quiesce.threads[i];
 		const struct mw_rescue_breakpoint *entry;
 		struct mw_tracee_regs regs;
+		bool struck;
 		mw_addr pc;
 
 		if (!thread->stopped)
 			continue;
 		MW_TRY(mw_tracee_get_regs(thread->tid, &regs));
+		MW_TRY(awaits_trap(thread->tid, &struck));
 		pc = regs.general.pc;
-		*inside |= pc - remains->base < MW_RESCUE_CODE;
-		entry = slot_of(remains, pc);
+		*inside |= struck || pc - remains->base < MW_RESCUE_CODE;
+		entry = slot_of(remains, thread->tid, pc);
 		if (!entry)
 			continue;
 		if (pc == entry->slot) {
@@ -215,7 +271,7 @@ static struct mw_error *restore_copies(const struct remains *remains, pid_t tid)
 	for (uint32_t i = 0; i < remains->rescue->count; i++) {
 		const struct mw_rescue_breakpoint *entry = &remains->rescue->breakpoints[i];
 
-		if (!entry->slot || entry->slot_size > MW_OOL_MAX || !is_code(remains, entry->slot, entry->slot_size))
+		if (!has_copy(remains, tid, entry))
 			continue;
 		MW_TRY(mw_remote_poke(tid, entry->slot, entry->there, entry->slot_size));
 	}
@@ -237,7 +293,7 @@ static struct mw_error *restore_masks(const struct remains *remains)
 		if (!blocked || !thread->stopped)
 			continue;
 		MW_TRY(mw_tracee_get_sigmask(thread->tid, &mask));
-		MW_TRY(mw_tracee_set_sigmask(thread->tid, mask | UINT64_C(1) << (SIGTRAP - 1)));
+		MW_TRY(mw_tracee_set_sigmask(thread->tid, mask | TRAP_BIT));
 	}
 	return NULL;
 }
@@ -264,14 +320,6 @@ static struct mw_error *unmap(struct remains *remains)
 	MW_TRY(restore_masks(remains));
 	MW_TRY(give_back_action(remains, &inject));
 	return mw_inject_unmap(&inject, remains->base, TRAP_RESCUE_SIZE);
-}
-
-static pid_t any_stopped(const struct remains *remains)
-{
-	for (size_t i = 0; i < remains->quiesce.count; i++)
-		if (remains->quiesce.threads[i].stopped)
-			return remains->quiesce.threads[i].tid;
-	return remains->pid;
 }
 
 /* All of it; `*inside` where a thread does not come out of our code. */

@@ -241,23 +241,33 @@ static struct mw_error *deliver_held(struct trap_process *process)
 	return trap_hold(process);
 }
 
+/* A held signal would be lost, and a system call's own stops taken for ours. */
+static bool is_usable(const struct trap_thread *thread)
+{
+	return thread->stopped && !thread->in_event && thread->signal == 0 &&
+	       (thread->relation == TRAP_THREAD || thread->relation == TRAP_SHARING_CHILD);
+}
+
 struct trap_thread *trap_usable_thread(const struct trap_process *process)
 {
-	struct trap_thread *second = NULL;
+	struct trap_thread *second = NULL, *third = NULL;
 	void *value;
 
 	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
 		struct trap_thread *thread = value;
 
-		/* A held signal would be lost, and a system call's own stops taken for ours. */
-		if (!thread->stopped || thread->in_event || thread->signal != 0 || thread->relation != TRAP_THREAD)
+		if (!is_usable(thread))
 			continue;
-		if (!thread->group_stopped)
+		if (thread->relation != TRAP_THREAD)
+			third = thread;
+		else if (thread->group_stopped)
+			second = thread;
+		else
 			return thread;
-		second = thread;
 	}
-	/* A process that is stopped can perform one as well, and is stopped after it. */
-	return second;
+	/* A process that is stopped can perform one as well, and is stopped after it. A child may be all that is left
+	 * in the memory. */
+	return second ? second : third;
 }
 
 static struct mw_error *await_usable_thread(struct trap_process *process, struct trap_thread **out)
@@ -549,10 +559,29 @@ struct mw_error *trap_rescue_clean_child(struct trap_process *process, pid_t tid
 {
 	const struct mw_inject inject = inject_by(process, tid);
 
+	struct mw_rescue_action own;
+
 	if (!process->rescue.base)
 		return NULL;
-	MW_TRY(give_back(process, &inject));
+	/* Its maker's action a moment ago: nothing has changed it since. */
+	MW_TRY(mw_remote_read_all(tid, DATA(process, own), &own, sizeof(own)));
+	MW_TRY(trap_sigaction(&inject, process->arch->dwarf_sp, true, &own));
 	return unmap(process, tid);
+}
+
+/* Children that share the memory have actions of their own, made from the process's. */
+static struct mw_error *give_back_of_children(struct trap_process *process)
+{
+	void *value;
+
+	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
+		const struct trap_thread *thread = value;
+		const struct mw_inject inject = inject_by(process, thread->tid);
+
+		if (thread->relation == TRAP_SHARING_CHILD && is_usable(thread))
+			MW_TRY(trap_ignore_gone(give_back(process, &inject)));
+	}
+	return NULL;
 }
 
 struct mw_error *trap_rescue_remove(struct trap_process *process)
@@ -575,7 +604,13 @@ struct mw_error *trap_rescue_remove(struct trap_process *process)
 					     "killed: it stays mapped, unused";
 		return NULL;
 	}
-	err = trap_rescue_clean_child(process, thread->tid);
+	MW_TRY(give_back_of_children(process));
+	if (thread->relation == TRAP_THREAD) {
+		const struct mw_inject inject = inject_by(process, thread->tid);
+
+		MW_TRY(give_back(process, &inject));
+	}
+	err = unmap(process, thread->tid);
 	if (!err)
 		process->rescue.base = 0;
 	return err;

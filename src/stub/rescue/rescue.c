@@ -140,22 +140,24 @@ static bool lift_by_protection(const struct mw_rescue_breakpoint *breakpoint)
 	return cpu_call(CPU_SYS_MPROTECT, page, PAGE, PROTECT_READ_EXEC, 0) == 0;
 }
 
-/* Take the breakpoints out. False where that is not done (yet). Exchanged return addresses still lead to the pad. */
-static bool heal(struct mw_rescue *rescue)
+/* Take the breakpoints out, as far as that can be. Exchanged return addresses still lead to the pad. */
+static void heal(struct mw_rescue *rescue)
 {
 	static const char path[] = "/proc/self/mem";
+	/* A program that has an action of its own for SIGTRAP is shown it, and keeps ours, until somebody cleans. */
+	const bool stays = rescue->own.handler != HANDLER_NONE;
 	bool all = true;
 	int64_t file;
 
-	if (__atomic_load_n(&rescue->healed, __ATOMIC_ACQUIRE))
-		return true;
+	/* One that failed is not tried again: the breakpoints are passed one by one. */
 	if (!rescue->may_call || __atomic_exchange_n(&rescue->healing, 1, __ATOMIC_ACQ_REL))
-		return false;
+		return;
 	file = cpu_call(CPU_SYS_OPEN, (uint64_t)(uintptr_t)path, OPEN_READ_WRITE, 0, 0);
 	for (uint32_t i = 0; i < rescue->count && i < MW_RESCUE_BREAKPOINTS; i++) {
 		const struct mw_rescue_breakpoint *breakpoint = &rescue->breakpoints[i];
 
-		if (breakpoint->plan.pc == 0 || breakpoint->kind == MW_RESCUE_PAD)
+		if (breakpoint->plan.pc == 0 || breakpoint->kind == MW_RESCUE_PAD ||
+		    (stays && breakpoint->kind != MW_RESCUE_PLAIN))
 			continue;
 		if (file >= 0 && lift_by_file(file, breakpoint))
 			continue;
@@ -163,9 +165,7 @@ static bool heal(struct mw_rescue *rescue)
 	}
 	if (file >= 0)
 		cpu_call(CPU_SYS_CLOSE, (uint64_t)file, 0, 0, 0);
-	/* One that failed is not tried again: the breakpoints are passed one by one. */
 	__atomic_store_n(&rescue->healed, all, __ATOMIC_RELEASE);
-	return all;
 }
 
 static void emulate(const struct mw_rescue_breakpoint *breakpoint, struct cpu_frame *frame)
@@ -244,13 +244,15 @@ static void pass(struct mw_rescue *rescue, const struct mw_rescue_breakpoint *br
 		frame->rip = ret;
 		return;
 	}
-	if (breakpoint->kind != MW_RESCUE_PAD && (heal(rescue) || !is_breakpoint(breakpoint->plan.pc))) {
+	heal(rescue);
+	if (!is_breakpoint(breakpoint->plan.pc)) {
 		frame->rip = breakpoint->plan.pc;
 		return;
 	}
-	if (breakpoint->kind == MW_RESCUE_MASK && set_mask(frame))
+	/* Leaving a function at once would be seen by a shadow stack. */
+	if (breakpoint->kind == MW_RESCUE_MASK && !rescue->shadow_stack && set_mask(frame))
 		return;
-	if (breakpoint->kind == MW_RESCUE_ACTION && set_action(rescue, frame))
+	if (breakpoint->kind == MW_RESCUE_ACTION && !rescue->shadow_stack && set_action(rescue, frame))
 		return;
 	emulate(breakpoint, frame);
 }
