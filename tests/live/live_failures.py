@@ -37,21 +37,26 @@ def command(pid, *options):
 class Steady:
     """A target at work, and what may not change in it."""
 
-    def __init__(self, test, *arguments):
+    def __init__(self, test, threads=2, *arguments):
         self.test = test
-        self.target = mwlive.Target(test, 'steady', *arguments)
+        self.target = mwlive.Target(test, 'steady', threads, *arguments)
         self.pid = self.target.pid
         self.target.go()
-        # Arenas and stacks of threads come first.
-        self.wait_for_work(100)
+        # Arenas of threads come first, and all kinds of blocks.
+        mwlive.wait_until(lambda: sum(self.switches(t) >= 50 for t in mwlive.tids(self.pid)) >= threads,
+                          'all threads are at work')
         self.snapshot = mwlive.Snapshot(self.pid)
 
-    def switches(self):
-        return sum(int(mwlive.status(t).get('voluntary_ctxt_switches', 0)) for t in mwlive.tids(self.pid))
+    @staticmethod
+    def switches(tid):
+        return int(mwlive.status(tid).get('voluntary_ctxt_switches', 0))
+
+    def all_switches(self):
+        return sum(self.switches(t) for t in mwlive.tids(self.pid))
 
     def wait_for_work(self, more=4):
-        begin = self.switches()
-        mwlive.wait_until(lambda: self.switches() >= begin + more, 'the target goes on')
+        begin = self.all_switches()
+        mwlive.wait_until(lambda: self.all_switches() >= begin + more, 'the target goes on')
 
     def hooked(self):
         return self.snapshot.touched()
