@@ -42,10 +42,15 @@ struct mw_error *trap_tick_start(struct trap_engine *engine)
 void trap_tick_stop(struct trap_engine *engine)
 {
 	const struct itimerval never = {{0, 0}, {0, 0}};
+	struct sigaction ignore;
 
 	if (!engine->ticking)
 		return;
 	setitimer(ITIMER_REAL, &never, NULL);
+	/* A tick that has fallen and is yet to be delivered is thrown away: by the old action it might end memwatch. */
+	memset(&ignore, 0, sizeof(ignore));
+	ignore.sa_handler = SIG_IGN;
+	sigaction(SIGALRM, &ignore, NULL);
 	sigaction(SIGALRM, &old_alarm, NULL);
 	engine->ticking = false;
 }
