@@ -16,6 +16,8 @@
 #define LISTEN_TIME (SILENCE_NS / LISTEN_NS + 1)
 #define MOST_CODE   (UINT64_C(1) << 24) /* bytes of a function */
 
+#define MOST_LOOKED_AT 16
+
 static struct mw_error *other_version(pid_t pid)
 {
 	struct mw_error *err = mw_error_create(
@@ -355,7 +357,8 @@ struct mw_error *jump_leftover_look(pid_t pid, struct mw_leftover *leftover)
 	struct mw_error *err = NULL;
 	bool found = true;
 
-	for (size_t i = 0; found && !err; i++) {
+	/* A process may have made up any number: each that may be alive is listened to for a while. */
+	for (size_t i = 0; found && !err && i < MOST_LOOKED_AT; i++) {
 		struct jump_remains remains;
 
 		found = false;

@@ -18,8 +18,9 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#define STOP_NS   UINT64_C(1000000000) /* to have it stopped */
-#define MOST_LEFT 16                   /* leftovers in one process */
+#define STOP_NS          UINT64_C(1000000000) /* to have it stopped */
+#define MOST_LEFT        16                   /* leftovers in one process */
+#define MOST_DESCRIPTORS 64
 
 static struct mw_error *write_control(const struct jump_remains *remains, pid_t tid, size_t offset)
 {
@@ -53,38 +54,100 @@ static void copy_slots(struct jump_process *process, void *context)
 			     &process->open_elsewhere, sizeof(process->open_elsewhere));
 }
 
-/* A memwatch that was killed between the making of the shared memory and its mapping has left a descriptor. */
-static struct mw_error *close_descriptors(const struct jump_remains *remains, const struct mw_inject *inject)
+/* Descriptors of a target that lead to shared memory of ours: that of a leftover, or any that is mapped nowhere. */
+struct descriptors {
+	pid_t pid;
+	const struct mw_maps *maps; /* NULL: only `device` and `inode` */
+	uint64_t device, inode;
+	int items[MOST_DESCRIPTORS];
+	size_t count;
+};
+
+static bool is_mapped(const struct mw_maps *maps, const struct stat *file)
 {
-	const dev_t device = makedev(remains->shared.major, remains->shared.minor);
-	struct mw_error *err = NULL;
+	for (size_t i = 0; i < maps->count; i++)
+		if (maps->items[i].inode == file->st_ino &&
+		    makedev(maps->items[i].major, maps->items[i].minor) == file->st_dev)
+			return true;
+	return false;
+}
+
+static void find_descriptors(struct descriptors *found)
+{
 	const struct dirent *entry;
 	char path[64];
 	DIR *directory;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/fd", (int)inject->tid);
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd", (int)found->pid);
 	directory = opendir(path);
-	while (directory && !err && (entry = readdir(directory))) {
+	while (directory && found->count < MOST_DESCRIPTORS && (entry = readdir(directory))) {
 		char link[32];
-		const uint64_t arguments[6] = {strtoull(entry->d_name, NULL, 10)};
 		ssize_t length = readlinkat(dirfd(directory), entry->d_name, link, sizeof(link) - 1);
 		struct stat file;
-		int64_t result;
 
 		link[length > 0 ? length : 0] = '\0';
-		if (strncmp(link, "/memfd:memwatch ", 16) == 0 &&
-		    fstatat(dirfd(directory), entry->d_name, &file, 0) == 0 && file.st_dev == device &&
-		    file.st_ino == remains->shared.inode)
-			err = mw_inject_call(inject, SYS_close, arguments, &result);
+		if (strncmp(link, "/memfd:memwatch ", 16) != 0 ||
+		    fstatat(dirfd(directory), entry->d_name, &file, 0) != 0)
+			continue;
+		if (found->maps ? !is_mapped(found->maps, &file)
+				: file.st_dev == found->device && file.st_ino == found->inode)
+			found->items[found->count++] = (int)strtol(entry->d_name, NULL, 10);
 	}
 	if (directory)
 		closedir(directory);
+}
+
+static struct mw_error *close_descriptors(const struct descriptors *found, const struct mw_inject *inject)
+{
+	for (size_t i = 0; i < found->count; i++) {
+		const uint64_t arguments[6] = {(uint64_t)found->items[i]};
+		int64_t result;
+
+		MW_TRY(mw_inject_call(inject, SYS_close, arguments, &result));
+	}
+	return NULL;
+}
+
+/* A memwatch that was killed between the making of the shared memory and its mapping has left only a descriptor. */
+static struct mw_error *close_strays(pid_t pid)
+{
+	struct mw_maps maps = {0};
+	struct descriptors found = {.pid = pid, .maps = &maps};
+	struct mw_quiesce quiesce = {0};
+	struct mw_inject inject;
+	struct mw_error *err, *released;
+
+	MW_TRY(mw_maps_read(pid, &maps));
+	find_descriptors(&found);
+	if (found.count == 0) {
+		mw_maps_deinit(&maps);
+		return NULL;
+	}
+	err = mw_quiesce_begin(&quiesce, pid);
+	if (!err)
+		err = mw_quiesce_await_hand(&quiesce);
+	if (!err)
+		err = mw_inject_init(&inject, mw_quiesce_pick(&quiesce), &maps);
+	/* As they are now that nobody opens or closes any. */
+	found.count = 0;
+	if (!err) {
+		find_descriptors(&found);
+		err = close_descriptors(&found, &inject);
+	}
+	released = mw_quiesce_end(&quiesce);
+	mw_maps_deinit(&maps);
+	if (!err)
+		return released;
+	mw_error_destroy(released);
 	return err;
 }
 
 static struct mw_error *unmap(struct jump_remains *remains, const struct mw_maps *maps)
 {
 	struct jump_process *process = remains->process;
+	struct descriptors descriptors = {.pid = jump_live_tid(process),
+					  .device = makedev(remains->shared.major, remains->shared.minor),
+					  .inode = remains->shared.inode};
 	struct mw_inject inject;
 	pid_t tid;
 
@@ -96,7 +159,8 @@ static struct mw_error *unmap(struct jump_remains *remains, const struct mw_maps
 	/* What it writes into there is a copy. */
 	free(process->shared.base);
 	process->shared.base = NULL;
-	MW_TRY(close_descriptors(remains, &inject));
+	find_descriptors(&descriptors);
+	MW_TRY(close_descriptors(&descriptors, &inject));
 	return jump_memory_unmap(process, &inject);
 }
 
@@ -181,7 +245,9 @@ struct mw_error *jump_leftover_remove(pid_t pid, char *left, size_t size)
 		if (err)
 			return err;
 		if (!found)
-			return NULL;
+			return stays ? NULL
+				     : mw_error_prefix(close_strays(pid),
+						       "cannot close what a killed memwatch has left open");
 		if (*why) {
 			(void)snprintf(left, size, "%s", why);
 			stays++;
