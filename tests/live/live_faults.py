@@ -21,7 +21,7 @@ POINTS = {
              'attach.patch:2', 'attach.patch:5', 'attach.patch:{last}', 'attach.resume'),
 }
 # Enough for threads to be busy while two memwatches come.
-PAIRS = {'trap': 6000000, 'jump': 20000000}
+PAIRS = 20000000
 # Of two processes, the second's.
 SECOND = {
     'trap': ('attach.modules:2', 'attach.seize:6', 'attach.seize:8', 'attach.stop:2', 'attach.pad:2', 'attach.loader:2',
@@ -114,7 +114,7 @@ class Faults(unittest.TestCase):
     def test_busy_threads(self):
         for point in self.points():
             with self.subTest(point):
-                target = mwlive.Target(self, 'threads', 4, PAIRS[mwlive.config.engine], 50)
+                target = mwlive.Target(self, 'threads', 4, PAIRS, 50)
                 target.go()
                 time.sleep(0.05)
                 self.fail_at(point, target.pid)
