@@ -25,18 +25,25 @@ class Runtimes(unittest.TestCase):
         target.go()
         answer = target.done()
         report = watch.stop(intact=False)
-        self.check_left_alone(watch.snapshots[0])
-        self.assertIsNone(report['engine']['left_behind'])
+        self.check_left_alone(watch.snapshots[0], report['engine']['left_behind'])
         target.finish()
         return answer, report
 
-    def check_left_alone(self, before):
-        """Its files' code is as it was. What it compiles by itself comes and goes."""
+    def check_left_alone(self, before, left_behind):
+        """Its files' code is as it was. What it compiles by itself comes and goes.
+
+        Old words on the stacks of a runtime may look like a call that will come back: then what it would come back to
+        may stay, unused, if that is told.
+        """
         now = mwlive.mappings(before.pid)
         for m, text in before.text.items():
             if m in now:
                 self.assertTrue(mwlive.read_memory(before.pid, m[0], m[1] - m[0]) == text, f'{m[4]} is changed')
-        self.assertEqual([m for m in now if 'memwatch' in m[4] and m not in before.maps], [])
+        ours = [m for m in now if 'memwatch' in m[4] and m not in before.maps]
+        if left_behind:
+            self.assertRegex(left_behind, r'calls were still going on')
+        else:
+            self.assertEqual(ours, [])
         for tid in mwlive.tids(before.pid):
             self.assertEqual(mwlive.status(tid).get('TracerPid', '0'), '0')
 
@@ -82,7 +89,9 @@ class Runtimes(unittest.TestCase):
             self.assertNotIn('_ZN', ' '.join(n for n in names if n))
 
     def test_node(self):
-        answer, report = self.run_in_window('node.js', ['node', '--expose-gc', path_of('node.js')])
+        # A worker's start is ten thousands of stacks that only memwatch can walk: with jump it waits for each.
+        workers = 1 if mwlive.config.engine == 'trap' else 0
+        answer, report = self.run_in_window('node.js', ['node', '--expose-gc', path_of('node.js'), str(workers)])
         # V8 has pieces of machine code of its own in the file, without unwind information.
         self.check_ends(report, lambda frame: not (frame['function'] or 'Builtins_').startswith('Builtins_'))
         kept = [s for s in report['stacks'] if 'NodeArrayBufferAllocator' in (s['frames'][0]['function'] or '')]

@@ -2,14 +2,14 @@
 
 // node: JavaScript under load with its JIT on: hot functions that are optimised and thrown out again, a collector that
 // is kept busy, worker threads, zlib and hashes in the thread pool, buffers outside the heap. Follows the protocol of
-// target.h; `node --expose-gc node.js`.
+// target.h; `node --expose-gc node.js WORKERS`.
 'use strict';
 const crypto = require('crypto');
 const fs = require('fs');
 const {Worker, isMainThread, workerData, parentPort} = require('worker_threads');
 const zlib = require('zlib');
 
-const ROUNDS = 2;
+const ROUNDS = 1;
 const KEPT = 40;
 const kept = [];
 
@@ -91,8 +91,9 @@ async function main() {
 	fs.writeSync(1, `ready ${process.pid}\n`);
 	await wait();
 	keep();
-	const sums = await Promise.all([work(0), inWorker(1)]);
-	if (sums[0] !== before || sums[1] === sums[0])
+	const workers = Array.from({length: Number(process.argv[2])}, (_, i) => inWorker(i + 1));
+	const sums = await Promise.all([work(0), ...workers]);
+	if (sums[0] !== before || sums.slice(1).includes(before))
 		fail('another result');
 	if (kept.some((block, i) => block[0] !== i || block[77776] !== i))
 		fail('a buffer lost what was written there');
