@@ -78,7 +78,7 @@ struct mw_rescue {
 	uint32_t hits;         /* breakpoints that memwatch has not served, for tests */
 	uint32_t count;        /* breakpoints, the free ones among them too */
 	uint32_t blocked_count;
-	struct mw_rescue_action own;     /* what the program wants done with SIGTRAP */
+	struct mw_rescue_action own; /* what the program wants done with SIGTRAP */
 	uint32_t change_count, unused;
 	struct mw_rescue_bytes changes[MW_RESCUE_CHANGES];
 	uint32_t index[MW_RESCUE_INDEX]; /* by address: number of a breakpoint plus 1, 0: none */

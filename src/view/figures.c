@@ -14,26 +14,11 @@ static const struct {
 	const char *name;
 	size_t offset;
 } figures[] = {
-	FIGURE(stops),
-	FIGURE(longest_stop_ns),
-	FIGURE(stopped_ns),
-	FIGURE(stood_ns),
-	FIGURE(attach_ns),
-	FIGURE(detach_ns),
-	FIGURE(lost_events),
-	FIGURE(broken_stacks),
-	FIGURE(returns_site),
-	FIGURE(returns_exchanged),
-	FIGURE(lost_stacks),
-	FIGURE(walks),
-	FIGURE(slow_walks),
-	FIGURE(waited_ns),
-	FIGURE(compared),
-	FIGURE(differing),
-	FIGURE(own_resident),
-	FIGURE(children_cleaned),
-	FIGURE(limit_memory),
-	FIGURE(limit_stopped),
+	FIGURE(stops),        FIGURE(longest_stop_ns),   FIGURE(stopped_ns),   FIGURE(stood_ns),
+	FIGURE(attach_ns),    FIGURE(detach_ns),         FIGURE(lost_events),  FIGURE(broken_stacks),
+	FIGURE(returns_site), FIGURE(returns_exchanged), FIGURE(lost_stacks),  FIGURE(walks),
+	FIGURE(slow_walks),   FIGURE(waited_ns),         FIGURE(compared),     FIGURE(differing),
+	FIGURE(own_resident), FIGURE(children_cleaned),  FIGURE(limit_memory), FIGURE(limit_stopped),
 };
 
 #define COUNT (sizeof(figures) / sizeof(figures[0]))

@@ -27,8 +27,8 @@
 #else
 #define JUMP_STACK_CHUNK_BITS 12
 #endif
-#define JUMP_STACK_CHUNK      (1u << JUMP_STACK_CHUNK_BITS)
-#define JUMP_STACK_CHUNKS     (1u << (32 - JUMP_STACK_CHUNK_BITS))
+#define JUMP_STACK_CHUNK  (1u << JUMP_STACK_CHUNK_BITS)
+#define JUMP_STACK_CHUNKS (1u << (32 - JUMP_STACK_CHUNK_BITS))
 
 enum jump_reader_state {
 	JUMP_READER_UNUSED,  /* never offered */

@@ -86,7 +86,8 @@ static void check_keys(const json_t *root)
 	assert_keys(at(root, "target"), "pid comm exe command exit_status");
 	assert_keys(at(root, "window"), "started seconds from to ended limit");
 	assert_keys(at(root, "engine"),
-		    "name reason hooks stops longest_stop_ns stopped_ns stood_ns stopped_share attach_ns detach_ns broken_stacks returns_site "
+		    "name reason hooks stops longest_stop_ns stopped_ns stood_ns stopped_share attach_ns detach_ns "
+		    "broken_stacks returns_site "
 		    "returns_exchanged walks slow_walks waited_ns own_memory children_cleaned left_behind");
 	json_array_foreach(at(root, "engine.hooks"), i, item) assert_keys(item, "function module address role refused");
 	assert_keys(at(root, "totals"), "heap vm vm-internal");
