@@ -49,5 +49,5 @@ struct mw_error *mw_leftover_remove(pid_t pid, char *left, size_t size)
 	MW_TRY(jump_leftover_remove(pid, left, size));
 	if (*left)
 		return NULL;
-	return trap_leftover_remove(pid, left, size);
+	return trap_leftover_remove(pid);
 }

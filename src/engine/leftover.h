@@ -45,6 +45,7 @@ struct mw_error *mw_leftover_remove(pid_t pid, char *left, size_t size) MW_MUST_
 struct mw_error *jump_leftover_look(pid_t pid, struct mw_leftover *leftover) MW_MUST_CHECK;
 struct mw_error *jump_leftover_remove(pid_t pid, char *left, size_t size) MW_MUST_CHECK;
 struct mw_error *trap_leftover_look(pid_t pid, struct mw_leftover *leftover) MW_MUST_CHECK;
-struct mw_error *trap_leftover_remove(pid_t pid, char *left, size_t size) MW_MUST_CHECK;
+/* All or an error. */
+struct mw_error *trap_leftover_remove(pid_t pid) MW_MUST_CHECK;
 
 #endif

@@ -46,6 +46,12 @@ void mw_regs_to_kernel(const struct mw_regs *regs, struct user_regs_struct *raw)
 	raw->orig_rax = regs->syscall;
 }
 
+size_t mw_regs_frame_mask_offset(void)
+{
+	/* offsetof the kernel's struct ucontext, uc_sigmask */
+	return 296;
+}
+
 size_t mw_regs_pc_offset(void)
 {
 	return offsetof(struct user, regs) + offsetof(struct user_regs_struct, rip);

@@ -76,6 +76,8 @@ void mw_regs_from_kernel(const struct user_regs_struct *raw, struct mw_regs *out
 void mw_regs_to_kernel(const struct mw_regs *regs, struct user_regs_struct *raw);
 /* If the registers stand at the end of an interrupted system call: make it one that restarts. */
 bool mw_regs_restart_interrupted(struct mw_regs *regs);
+/* Where a signal's frame has the mask that is put back, from the stack pointer that its handler returns with. */
+size_t mw_regs_frame_mask_offset(void);
 /* Where the pc stands in the kernel's user area. */
 size_t mw_regs_pc_offset(void);
 /* Make the registers those of a thread about to execute the system call instruction at `insn`. */

@@ -16,8 +16,7 @@
 
 #include <string.h>
 
-#define TRAP_BIT         (UINT64_C(1) << (SIGTRAP - 1))
-#define SA_RESTORER_FLAG UINT64_C(0x04000000)
+#define TRAP_BIT (UINT64_C(1) << (SIGTRAP - 1))
 
 /* The C libraries' structure. */
 struct library_action {
@@ -53,6 +52,11 @@ static mw_addr find_restorer(const struct trap_process *process)
 	return 0;
 }
 
+mw_addr trap_restorer(const struct trap_process *process)
+{
+	return process->restorer ? process->restorer : find_restorer(process);
+}
+
 struct mw_error *trap_disposition_put_back(struct trap_thread *thread, bool *was_dropped)
 {
 	struct trap_process *process = thread->process;
@@ -74,8 +78,7 @@ bool trap_disposition_ignores(const struct trap_process *process)
 
 static void note(struct trap_process *process, const struct library_action *asked)
 {
-	if (!process->restorer)
-		process->restorer = find_restorer(process);
+	process->restorer = trap_restorer(process);
 	process->trap_action = (struct mw_rescue_action){.handler = asked->handler,
 							 .flags = (uint32_t)asked->flags | SA_RESTORER_FLAG,
 							 .restorer = process->restorer,

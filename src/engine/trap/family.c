@@ -67,15 +67,18 @@ struct mw_error *trap_thread_number(struct trap_thread *thread)
 
 pid_t trap_stopped_tid(const struct trap_process *process)
 {
+	pid_t sharing = 0;
 	void *value;
 
 	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
 		const struct trap_thread *thread = value;
 
-		if (thread->stopped && thread->relation != TRAP_FORKED_CHILD && thread->relation != TRAP_NEWBORN)
+		if (thread->stopped && thread->relation == TRAP_THREAD)
 			return thread->tid;
+		if (thread->stopped && thread->relation == TRAP_SHARING_CHILD)
+			sharing = thread->tid;
 	}
-	return 0;
+	return sharing;
 }
 
 pid_t trap_live_tid(const struct trap_process *process)

@@ -10,7 +10,6 @@
 #include "target/quiesce.h"
 #include "target/remote.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -232,6 +231,30 @@ static struct mw_error *handler_runs(const struct remains *remains, pid_t tid, b
 	return NULL;
 }
 
+/* A thread is about to enter our handler, perhaps with the program's own signal: one that comes again and again would
+ * be found there whenever it is stopped. It enters the program's handler instead. */
+static bool hand_on(const struct remains *remains, pid_t tid, struct mw_tracee_regs *regs)
+{
+	const struct mw_rescue_action *own = &remains->rescue->own;
+	mw_addr sp = regs->general.gpr[remains->arch->dwarf_sp], pc = regs->general.pc;
+	mw_addr info_at = remains->arch->argument(&regs->general, 1);
+	struct mw_error *err;
+	siginfo_t info;
+
+	/* One that the kernel sent may be a breakpoint's of ours. */
+	if (own->handler <= 1 || !(own->flags & SA_RESTORER_FLAG) || remains->rescue->shadow_stack ||
+	    mw_remote_read(tid, info_at, &info, sizeof(info)) != sizeof(info) || info.si_code > 0)
+		return false;
+	err = mw_remote_write(tid, sp, &own->restorer, sizeof(own->restorer));
+	regs->general.pc = own->handler;
+	if (!err)
+		err = mw_tracee_set_regs(tid, regs);
+	if (err)
+		regs->general.pc = pc;
+	mw_error_destroy(err);
+	return regs->general.pc != pc;
+}
+
 /* Threads come out of copies into the program's own code, and go on from the pad where they should have returned to. */
 static struct mw_error *move_out(const struct remains *remains, bool *inside)
 {
@@ -248,6 +271,8 @@ static struct mw_error *move_out(const struct remains *remains, bool *inside)
 		MW_TRY(mw_tracee_get_regs(thread->tid, &regs));
 		MW_TRY(awaits_trap(thread->tid, &struck));
 		pc = regs.general.pc;
+		if (pc == remains->base + remains->header.handler && hand_on(remains, thread->tid, &regs))
+			pc = regs.general.pc;
 		*inside |= struck || pc - remains->base < MW_RESCUE_CODE;
 		entry = slot_of(remains, thread->tid, pc);
 		if (!entry)
@@ -346,14 +371,13 @@ static struct mw_error *take_out(struct remains *remains, struct mw_journal *jou
 	return *inside ? NULL : unmap(remains);
 }
 
-struct mw_error *trap_leftover_remove(pid_t pid, char *left, size_t size)
+struct mw_error *trap_leftover_remove(pid_t pid)
 {
 	struct remains remains;
 	struct mw_journal journal = {0};
 	bool found = false, inside = false;
 	struct mw_error *err = open_remains(&remains, pid, &found), *released;
 
-	*left = '\0';
 	if (!err && found) {
 		err = mw_quiesce_begin(&remains.quiesce, pid);
 		if (!err)
@@ -365,10 +389,14 @@ struct mw_error *trap_leftover_remove(pid_t pid, char *left, size_t size)
 			err = released;
 		err = mw_error_prefix(err, "cannot remove what a killed memwatch has left");
 	}
+	/* A second one on top of it would lead to the first for ever. */
 	if (!err && inside)
-		(void)snprintf(left, size,
-			       "a thread did not come out of what a killed memwatch has left: its code stays in the "
-			       "process, unused");
+		err = mw_error_hint(
+			mw_error_create(MW_ERROR_SYSTEM, 0,
+					"a thread of process %d does not come out of what a killed memwatch "
+					"has left in it",
+					(int)pid),
+			"The process is none the worse for it; try again later");
 	mw_journal_deinit(&journal);
 	deinit(&remains);
 	return err;

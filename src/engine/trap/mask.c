@@ -9,8 +9,7 @@
  * is pending for a thread that is to block it, it is blocked in truth.
  *
  * Masks that are set by other means (raw system calls, the kernel for a signal's handler) are seen when a breakpoint
- * strikes under them. They end as they came, mostly, so nothing is concluded from them but for the thread that is under
- * one when it is let go.
+ * strikes under them. They end as they came, mostly, so nothing is concluded from them.
  */
 #include "engine/trap/trap.h"
 #include "proc/status.h"
@@ -20,6 +19,8 @@
 #include <sys/uio.h>
 
 #define TRAP_BIT (UINT64_C(1) << (SIGTRAP - 1))
+
+#define HANDLER_STACK 32768 /* bytes that are looked through for a handler's frame */
 
 /* What nobody can block. */
 #define UNBLOCKABLE ((UINT64_C(1) << (SIGKILL - 1)) | (UINT64_C(1) << (SIGSTOP - 1)))
@@ -48,6 +49,37 @@ static struct mw_error *note_blocked(struct trap_thread *thread, bool blocked)
 	return trap_rescue_blocked(thread->process, thread->tid);
 }
 
+/*
+ * Does a thread that was never looked at before run a handler, for which the kernel blocks more? Then its mask says
+ * nothing of what the program wants: it has another when the handler ends. The handler's return address is known, and
+ * above it lies the frame with that mask.
+ */
+static bool in_handler(const struct trap_thread *thread)
+{
+	const struct trap_process *process = thread->process;
+	mw_addr restorer = trap_restorer(process);
+	uint64_t words[HANDLER_STACK / sizeof(uint64_t)], mask;
+	struct mw_tracee_regs regs;
+	struct mw_error *err = mw_tracee_get_regs(thread->tid, &regs);
+	mw_addr sp;
+	size_t got;
+
+	if (err || !restorer) {
+		mw_error_destroy(err);
+		return false;
+	}
+	sp = regs.general.gpr[process->arch->dwarf_sp] & ~(mw_addr)(sizeof(*words) - 1);
+	got = mw_remote_read(thread->tid, sp, words, sizeof(words)) / sizeof(*words);
+	for (size_t i = 0; i < got; i++) {
+		mw_addr at = sp + (i + 1) * sizeof(*words) + mw_regs_frame_mask_offset();
+
+		if (words[i] == restorer && mw_remote_read(thread->tid, at, &mask, sizeof(mask)) == sizeof(mask) &&
+		    !(mask & TRAP_BIT))
+			return true;
+	}
+	return false;
+}
+
 struct mw_error *trap_mask_look(struct trap_thread *thread)
 {
 	uint64_t mask;
@@ -61,7 +93,7 @@ struct mw_error *trap_mask_look(struct trap_thread *thread)
 	}
 	if (mask & TRAP_BIT && !thread->trap_pending) {
 		MW_TRY(mw_tracee_set_sigmask(thread->tid, mask & ~TRAP_BIT));
-		if (!is_library_section(mask))
+		if (!is_library_section(mask) && !in_handler(thread))
 			MW_TRY(note_blocked(thread, true));
 	}
 	thread->mask = mask & ~TRAP_BIT;
@@ -161,7 +193,7 @@ struct mw_error *trap_mask_restore(struct trap_thread *thread)
 	uint64_t mask;
 
 	MW_TRY(mw_tracee_get_sigmask(thread->tid, &mask));
-	if (!(mask & TRAP_BIT) && (thread->trap_blocked || is_library_section(mask) || had_mask(thread, mask)))
+	if (!(mask & TRAP_BIT) && (thread->trap_blocked || is_library_section(mask)))
 		MW_TRY(mw_tracee_set_sigmask(thread->tid, mask | TRAP_BIT));
 	return NULL;
 }

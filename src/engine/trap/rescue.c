@@ -24,13 +24,12 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-#define PAGE             4096u
-#define PATIENCE_NS      UINT64_C(2000000000)
-#define TRIES            8
-#define MASK_SIZE        8 /* the kernel's sigset_t */
-#define RED_ZONE         128
-#define TRAP_BIT         (UINT64_C(1) << (SIGTRAP - 1))
-#define SA_RESTORER_FLAG UINT64_C(0x04000000)
+#define PAGE        4096u
+#define PATIENCE_NS UINT64_C(2000000000)
+#define TRIES       8
+#define MASK_SIZE   8 /* the kernel's sigset_t */
+#define RED_ZONE    128
+#define TRAP_BIT    (UINT64_C(1) << (SIGTRAP - 1))
 
 #define DATA(process, member) ((process)->rescue.base + MW_RESCUE_CODE + offsetof(struct mw_rescue, member))
 
@@ -399,11 +398,29 @@ static struct mw_error *map_it(struct trap_process *process, const struct mw_inj
 	return mw_inject_map(inject, at, TRAP_RESCUE_SIZE, PROT_READ | PROT_WRITE, &process->rescue.base);
 }
 
+/* Some of its threads may be under a filter, and others not: the handler runs in all of them. */
+static bool anyone_filtered(const struct trap_process *process)
+{
+	bool filtered = false;
+	void *value;
+
+	for (size_t i = 0; !filtered && mw_map_next(&process->threads, &i, &value);) {
+		const struct trap_thread *thread = value;
+		struct mw_status status;
+		struct mw_error *err = mw_status_read(thread->tid, &status);
+
+		filtered = !err && status.seccomp != 0;
+		mw_error_destroy(err);
+	}
+	return filtered;
+}
+
 static struct mw_error *fill(struct trap_process *process, const struct mw_inject *inject,
 			     const struct mw_status *status)
 {
 	const struct mw_rescue_header *header = (const struct mw_rescue_header *)(const void *)mw_rescue_image;
-	const uint32_t may_call = status->seccomp == 0, shadow_stack = status->shadow_stack;
+	const uint32_t may_call = status->seccomp == 0 && !anyone_filtered(process);
+	const uint32_t shadow_stack = status->shadow_stack;
 	pid_t tid = inject->tid;
 
 	MW_TRY(write_data(process, tid, process->rescue.base, mw_rescue_image, mw_rescue_image_size));

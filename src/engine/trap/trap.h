@@ -29,6 +29,7 @@
 #define TRAP_NO_HOOK     UINT32_MAX
 #define TRAP_HEARD       256 /* stops heard of at once */
 #define TRAP_MASKS       8
+#define SA_RESTORER_FLAG UINT64_C(0x04000000) /* the kernel's, in struct mw_rescue_action */
 #define TRAP_STANDSTILLS 5
 #define TRAP_MAX_CALLS   64 /* calls in flight a thread; handlers nest hardly as deep */
 
@@ -408,6 +409,8 @@ struct trap_thread *trap_usable_thread(const struct trap_process *process);
 struct mw_error *trap_disposition_put_back(struct trap_thread *thread, bool *dropped) MW_MUST_CHECK;
 /* A thread enters a function that sets a signal's action: for SIGTRAP it is done for it, `*done` says so. */
 struct mw_error *trap_disposition_set(struct trap_hit *hit, bool *done) MW_MUST_CHECK;
+/* Code of the program that handlers return to, 0 where none is found. */
+mw_addr trap_restorer(const struct trap_process *process);
 /* Does the target ignore SIGTRAP, though the kernel may have forgotten it? */
 bool trap_disposition_ignores(const struct trap_process *process);
 
