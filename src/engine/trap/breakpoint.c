@@ -111,12 +111,20 @@ static struct mw_error *make_copy(struct trap_process *process, pid_t tid, struc
 			mw_error_destroy(err);
 		return fatal ? err : NULL;
 	}
-	MW_TRY(mw_journal_plant(&process->journal, tid, cave->next, code, length, &patch));
-	MW_TRY(mw_map_set(&process->slots, cave->next, breakpoint));
 	breakpoint->slot = cave->next;
 	breakpoint->copy_length = copy_length;
 	breakpoint->slot_size = length;
 	memcpy(breakpoint->there, there, sizeof(there));
+	/* First: whoever cleans after a memwatch that was killed is to know of it. */
+	err = trap_rescue_note(process, tid, breakpoint, made);
+	if (!err && *made)
+		err = mw_journal_plant(&process->journal, tid, cave->next, code, length, &patch);
+	if (!err && *made)
+		err = mw_map_set(&process->slots, cave->next, breakpoint);
+	if (err || !*made) {
+		breakpoint->slot = 0;
+		return err;
+	}
 	cave->next += MW_OOL_MAX;
 	*made = true;
 	return NULL;
