@@ -21,6 +21,8 @@ static struct mw_error *append(struct mw_hooks *hooks, struct mw_hook **out)
 	return NULL;
 }
 
+static const char unreadable[] = "its code can't be read";
+
 /*
  * What stands at the entry now must be what the file has there: anything else was written by somebody (a debugger's
  * breakpoint, another tool's jump), and to plant on top of it would break the one or the other.
@@ -34,7 +36,7 @@ static const char *check_entry(struct mw_hook *hook, const struct mw_module *mod
 	while (size > 0 && !memory->read(memory->context, hook->info.address, now, size))
 		size--;
 	if (size == 0)
-		return "its code can't be read";
+		return unreadable;
 	arch->plan(now, size, hook->info.address, &hook->plan);
 	if (mw_elf_read(module->elf, vaddr, file, size) &&
 	    memcmp(now, file, hook->plan.length ? hook->plan.length : 1)) {
@@ -95,6 +97,21 @@ struct mw_error *mw_hooks_find(struct mw_hooks *hooks, const struct mw_modules *
 			return err;
 	}
 	return NULL;
+}
+
+void mw_hooks_recheck(struct mw_hooks *hooks, const struct mw_modules *modules, const struct mw_arch *arch,
+		      const struct mw_memory_view *memory)
+{
+	for (size_t i = 0; i < hooks->count; i++) {
+		struct mw_hook *hook = &hooks->items[i];
+		const struct mw_module *module = mw_modules_get(modules, hook->module);
+
+		if (!hook->foreign && hook->info.refused != unreadable)
+			continue;
+		hook->foreign = false;
+		if (!module->gone)
+			hook->info.refused = check_entry(hook, module, hook->info.address - module->bias, arch, memory);
+	}
 }
 
 size_t mw_hooks_usable(const struct mw_hooks *hooks, enum mw_kind kind)

@@ -30,6 +30,11 @@ struct mw_hooks {
 	size_t count, capacity;
 };
 
+/* Look again at those that another tool seemed to have changed, or that could not be read: while a process loads and
+ * unloads libraries, what is read may be another's already. Those of modules that are gone are nobody's. */
+void mw_hooks_recheck(struct mw_hooks *hooks, const struct mw_modules *modules, const struct mw_arch *arch,
+		      const struct mw_memory_view *memory);
+
 /*
  * Append the hooks of modules number `first` and later that are mapped. `memory` reads the target (to see what stands
  * there now: something else's patch, a breakpoint, is a reason to refuse). Kinds not wanted are left out. Refused ones

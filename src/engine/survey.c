@@ -110,6 +110,7 @@ struct mw_error *mw_survey_take_in(struct mw_survey *survey, pid_t tid)
 	const struct mw_memory_view memory = {.context = &view, .read = read_process};
 	uint32_t count = (uint32_t)mw_modules_count(survey->modules);
 
+	mw_hooks_recheck(&survey->hooks, survey->modules, survey->arch, &memory);
 	if (count == survey->modules_seen)
 		return NULL;
 	MW_TRY(classify(survey, count));

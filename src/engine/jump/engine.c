@@ -18,7 +18,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define URGENT (-15)
+#define URGENT    (-15)
+#define LOOKS     5 /* at a process whose modules come and go */
+#define MOMENT_NS 2000000
 
 static struct mw_error *jump_create(const struct mw_engine_options *options, struct mw_engine **out)
 {
@@ -103,14 +105,27 @@ static struct mw_error *attach(struct jump_process *process)
 	return err ? mw_program_explain(process->pid, &before, err) : mw_program_check(process->pid, &before);
 }
 
-static struct mw_error *jump_attach(struct mw_engine *base, pid_t pid, bool launched, const struct mw_event_sink *sink)
+/* Do its modules come and go? Then what was read of one may have been another's. */
+static bool in_motion(struct jump_process *process)
 {
-	struct jump_engine *engine = (struct jump_engine *)base;
+	const struct timespec moment = {.tv_nsec = MOMENT_NS};
+	size_t added = 0, removed = 0;
+
+	for (unsigned i = 0; i < LOOKS && !added && !removed; i++) {
+		nanosleep(&moment, NULL);
+		mw_error_destroy(mw_survey_refresh(&process->survey, jump_live_tid(process), &added, &removed));
+	}
+	return added || removed;
+}
+
+static struct mw_error *attach_once(struct jump_engine *engine, pid_t pid, bool launched,
+				    const struct mw_event_sink *sink, bool *again)
+{
 	struct jump_process **processes;
 	struct jump_process *process = NULL;
 	struct mw_error *err;
 
-	MW_TRY(jump_machine_check(engine));
+	*again = false;
 	processes = realloc(engine->processes, (engine->process_count + 1) * sizeof(struct jump_process *));
 	if (!processes)
 		return mw_error_nomem();
@@ -121,9 +136,25 @@ static struct mw_error *jump_attach(struct mw_engine *base, pid_t pid, bool laun
 	err = launched ? jump_launch_begin(process) : attach(process);
 	if (!err)
 		return NULL;
+	*again = !launched && mw_error_kind(err) == MW_ERROR_UNSUPPORTED && in_motion(process);
 	mw_error_destroy(jump_process_detach(process, MW_END_LOST));
 	engine->process_count--;
 	jump_process_destroy(process);
+	return err;
+}
+
+static struct mw_error *jump_attach(struct mw_engine *base, pid_t pid, bool launched, const struct mw_event_sink *sink)
+{
+	struct jump_engine *engine = (struct jump_engine *)base;
+	struct mw_error *err;
+	bool again;
+
+	MW_TRY(jump_machine_check(engine));
+	err = attach_once(engine, pid, launched, sink, &again);
+	for (unsigned i = 0; err && again && i < LOOKS; i++) {
+		mw_error_destroy(err);
+		err = attach_once(engine, pid, launched, sink, &again);
+	}
 	return err;
 }
 
