@@ -33,8 +33,6 @@ class Sigtrap(Exact):
         self.exact('traps', 'changing')
 
     def test_sa_resethand(self):
-        if mwlive.config.engine == 'trap':
-            self.skipTest('signals that pass through a tracer leave the action where it was')
         self.exact('traps', 'once')
 
     def test_sa_nodefer(self):
