@@ -269,9 +269,9 @@ static void put_stack(struct stub_visit *visit, const struct stack *stack, uint6
 }
 
 /* Nobody has come into the walk. */
-static inline bool undisturbed(const struct stub_visit *visit, const struct stack *stack)
+static inline bool undisturbed(const struct stub_visit *visit, uint32_t entries)
 {
-	return __atomic_load_n(&visit->slot->entries, __ATOMIC_RELAXED) == stack->entries;
+	return __atomic_load_n(&visit->slot->entries, __ATOMIC_RELAXED) == entries;
 }
 
 /* Tell a stack, `also` by the slow road. False: it has to be walked anew. */
@@ -296,7 +296,7 @@ static STUB_RARE bool tell(struct stub_visit *visit, const struct stack *stack, 
 	put_stack(visit, stack, number, *id);
 	if (also)
 		put_slow(visit, number + units, *id, words);
-	if (!undisturbed(visit, stack)) {
+	if (!undisturbed(visit, stack->entries)) {
 		stub_void(visit, number, all);
 		return false;
 	}
@@ -365,7 +365,7 @@ uint32_t stub_stack(struct stub_visit *visit, uint32_t flags)
 		if (likely(recall(visit, memo, flags))) {
 			id = memo->id;
 			__atomic_signal_fence(__ATOMIC_SEQ_CST);
-			if (likely(undisturbed(visit, &stack)))
+			if (likely(undisturbed(visit, stack.entries)))
 				return id;
 		}
 	}
@@ -378,7 +378,7 @@ uint32_t stub_stack(struct stub_visit *visit, uint32_t flags)
 		if (unlikely(!walk(visit, &stack, flags)))
 			return slow(visit, flags, stack.top);
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		if (likely(undisturbed(visit, &stack)) && likely(intern(visit, &stack, flags, &id))) {
+		if (likely(undisturbed(visit, stack.entries)) && likely(intern(visit, &stack, flags, &id))) {
 			memo_end(visit, &stack, flags, id);
 			return id;
 		}

@@ -558,7 +558,7 @@ static struct mw_error *unmap(struct trap_process *process, pid_t tid)
 	/* One that was launched had no C library then. */
 	if (!outside->restorer) {
 		struct mw_maps maps = {0};
-		struct mw_inject better;
+		struct mw_inject better = {0};
 		struct mw_error *err = mw_maps_read(tid, &maps);
 
 		if (!err)
