@@ -269,7 +269,7 @@ static void put_stack(struct stub_visit *visit, const struct stack *stack, uint6
 }
 
 /* Nobody has come into the walk. */
-static inline bool undisturbed(const struct stub_visit *visit, uint32_t entries)
+static inline bool undisturbed(const struct stub_visit *visit, uint64_t entries)
 {
 	return __atomic_load_n(&visit->slot->entries, __ATOMIC_RELAXED) == entries;
 }
@@ -346,7 +346,7 @@ uint32_t stub_stack(struct stub_visit *visit, uint32_t flags)
 	struct mw_ring_slot *slot = visit->slot;
 	uint64_t here = (uint64_t)(uintptr_t)visit->call;
 	struct mw_ring_memo *memo;
-	struct stack stack;
+	struct stack stack = {.entries = 0};
 	uint32_t id;
 
 	if (likely(!visit->high))
