@@ -33,6 +33,16 @@ struct mw_error *mw_proc_file_read(char **bytes, size_t *size, const char *forma
 	return NULL;
 }
 
+struct mw_error *mw_proc_file_read_small(char *bytes, size_t capacity, size_t *size, const char *format, ...)
+{
+	(void)format;
+	*size = file.left < capacity - 1 ? file.left : capacity - 1;
+	if (*size)
+		memcpy(bytes, file.at, *size);
+	bytes[*size] = '\0';
+	return NULL;
+}
+
 struct mw_error *mw_proc_error(int errnum, const char *what, const char *path)
 {
 	return mw_error_create(MW_ERROR_SYSTEM, errnum, "%s %s", what, path);
