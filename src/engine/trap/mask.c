@@ -93,7 +93,8 @@ struct mw_error *trap_mask_look(struct trap_thread *thread)
 	}
 	if (mask & TRAP_BIT && !thread->trap_pending) {
 		MW_TRY(mw_tracee_set_sigmask(thread->tid, mask & ~TRAP_BIT));
-		if (!is_library_section(mask) && !in_handler(thread))
+		/* Those of the window are known from their first instruction. */
+		if (!is_library_section(mask) && (thread->process->windowed || !in_handler(thread)))
 			MW_TRY(note_blocked(thread, true));
 	}
 	thread->mask = mask & ~TRAP_BIT;
