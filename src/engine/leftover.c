@@ -2,10 +2,16 @@
 /* leftover.c: what killed memwatches have left, of both engines (leftover.h). */
 #include "engine/leftover.h"
 
+#include "proc/status.h"
 #include "target/journal.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+#define MOMENT_NS  20000000
+#define MOMENTS    100
+#define MOST_ALONE 5
 
 struct mw_error *mw_leftover_look(pid_t pid, struct mw_leftover *out)
 {
@@ -44,10 +50,39 @@ void mw_leftover_hide(const struct mw_leftover *leftover, mw_addr addr, uint8_t 
 	}
 }
 
-struct mw_error *mw_leftover_remove(pid_t pid, char *left, size_t size)
+static struct mw_error *remove_all(pid_t pid, char *left, size_t size)
 {
 	MW_TRY(jump_leftover_remove(pid, left, size));
-	if (*left)
-		return NULL;
-	return trap_leftover_remove(pid);
+	return *left ? NULL : trap_leftover_remove(pid);
+}
+
+/* Is another at it: the guard of the memwatch that was killed, which does not take long? */
+static bool being_removed(pid_t pid)
+{
+	struct mw_status status;
+	struct mw_error *err = mw_status_read(pid, &status);
+	char tracer[17] = "";
+
+	if (!err && status.tracer)
+		mw_comm_read(status.tracer, status.tracer, tracer);
+	mw_error_destroy(err);
+	return strncmp(tracer, "memwatch", strlen("memwatch")) == 0;
+}
+
+struct mw_error *mw_leftover_remove(pid_t pid, char *left, size_t size)
+{
+	const struct timespec moment = {.tv_nsec = MOMENT_NS};
+	struct mw_error *err = remove_all(pid, left, size);
+	unsigned alone = 0;
+
+	/* What another takes out meanwhile fails here in any way; when it is done, there is nothing left to do. */
+	for (unsigned i = 0; err && i < MOMENTS && alone < MOST_ALONE; i++) {
+		if (mw_error_kind(err) == MW_ERROR_MEMORY || mw_error_kind(err) == MW_ERROR_UNSUPPORTED)
+			break;
+		alone += !being_removed(pid);
+		nanosleep(&moment, NULL);
+		mw_error_destroy(err);
+		err = remove_all(pid, left, size);
+	}
+	return err;
 }
