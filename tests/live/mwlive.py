@@ -139,9 +139,16 @@ class Snapshot:
 
     def __init__(self, pid):
         self.pid = pid
-        self.maps = mappings(pid)
-        self.text = {m: read_memory(pid, m[0], m[1] - m[0])
-                     for m in self.maps if 'x' in m[2] and m[4] and m[4] != '[vsyscall]'}
+        end = time.monotonic() + PATIENCE
+        while True:
+            self.maps = mappings(pid)
+            try:
+                self.text = {m: read_memory(pid, m[0], m[1] - m[0])
+                             for m in self.maps if 'x' in m[2] and m[4] and m[4] != '[vsyscall]'}
+                return
+            except OSError:  # a library was unloaded meanwhile
+                if time.monotonic() > end:
+                    raise
 
     def touched(self):
         """Has any code changed since?"""
