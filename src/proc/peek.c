@@ -64,30 +64,30 @@ static void replace(struct kept *item)
 	item->fd = fd;
 }
 
-void mw_peek_hold(pid_t pid)
+/* Open its file anew, for one holder more where `holds`; nothing for one that nobody holds. */
+static void renew(pid_t pid, bool holds)
 {
 	struct kept *item;
 
 	pthread_mutex_lock(&kept.lock);
 	item = find_kept(pid);
-	if (!item)
+	if (!item && holds)
 		item = add_kept(pid);
 	if (item) {
-		item->holders++;
+		item->holders += holds;
 		replace(item);
 	}
 	pthread_mutex_unlock(&kept.lock);
 }
 
+void mw_peek_hold(pid_t pid)
+{
+	renew(pid, true);
+}
+
 void mw_peek_reopen(pid_t pid)
 {
-	struct kept *item;
-
-	pthread_mutex_lock(&kept.lock);
-	item = find_kept(pid);
-	if (item)
-		replace(item);
-	pthread_mutex_unlock(&kept.lock);
+	renew(pid, false);
 }
 
 void mw_peek_let_go(pid_t pid)

@@ -26,7 +26,8 @@ void mw_quiet_open_end(void)
 
 /* By another name here, as the headers may have open() inlined. */
 int mw_quiet_open(const char *path, int flags, ...) __asm__("open") __attribute__((visibility("default")));
-int mw_quiet_open64(const char *path, int flags, ...) __asm__("open64") __attribute__((visibility("default")));
+int mw_quiet_open64(const char *path, int flags, ...) __asm__("open64")
+	__attribute__((alias("open"), visibility("default")));
 
 static int open_quietly(const char *path)
 {
@@ -54,17 +55,6 @@ static mode_t mode_of(int flags, va_list args)
 }
 
 int mw_quiet_open(const char *path, int flags, ...)
-{
-	va_list args;
-	mode_t mode;
-
-	va_start(args, flags);
-	mode = mode_of(flags, args);
-	va_end(args);
-	return open_as(path, flags, mode);
-}
-
-int mw_quiet_open64(const char *path, int flags, ...)
 {
 	va_list args;
 	mode_t mode;
