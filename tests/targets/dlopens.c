@@ -1,34 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* dlopens LIBRARY OWN: loads, uses and unloads libraries inside the window; OWN has an allocator of its own. */
-#include "target.h"
+#include "library.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-typedef void (*function)(void);
-
-static function find(void *library, const char *name)
-{
-	union {
-		void *data;
-		function code;
-	} cast = {dlsym(library, name)};
-
-	if (!cast.data)
-		target_fail(dlerror());
-	return cast.code;
-}
-
 static KEEP void use(const char *path, int flags)
 {
 	void *library = dlopen(path, RTLD_NOW | flags);
-	function leak, pair;
+	library_function leak, pair;
 
 	if (!library)
 		target_fail(dlerror());
-	leak = find(library, "plugin_leak");
-	pair = find(library, "plugin_pair");
+	leak = library_find(library, "plugin_leak");
+	pair = library_find(library, "plugin_pair");
 	for (int i = 0; i < 25; i++) {
 		leak();
 		pair();

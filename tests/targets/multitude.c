@@ -39,13 +39,7 @@ static KEEP void multitude_leak(void)
 
 static KEEP unsigned char *multitude_alloc(size_t size, unsigned char mark)
 {
-	unsigned char *block = malloc(size);
-
-	if (!block)
-		target_fail("there is no memory any more");
-	memset(block, mark, size);
-	OPAQUE(block);
-	return block;
+	return target_filled(size, mark);
 }
 
 static void check_and_free(unsigned char *block, size_t size, unsigned char mark)

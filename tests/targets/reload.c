@@ -4,7 +4,7 @@
  * another was; each thread begins with another library, and the last library is only one thread's. A further thread
  * allocates all the time. ROUNDS 0: until the harness says stop. Libraries are plugin.h's.
  */
-#include "target.h"
+#include "library.h"
 
 #include <dlfcn.h>
 #include <poll.h>
@@ -18,8 +18,6 @@
 #define USES     8
 #define TOGETHER 5 /* rounds after which all libraries are unloaded */
 
-typedef void (*function)(void);
-
 static char **libraries;
 static size_t library_count;
 static unsigned long rounds;
@@ -27,27 +25,15 @@ static _Atomic uint64_t uses[16], pairs;
 static _Atomic bool over;
 static pthread_barrier_t meeting;
 
-static function find(void *library, const char *name)
-{
-	union {
-		void *data;
-		function code;
-	} cast = {dlsym(library, name)};
-
-	if (!cast.data)
-		target_fail("a library lacks a function");
-	return cast.code;
-}
-
 static void use(size_t which)
 {
 	void *library = dlopen(libraries[which], RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
-	function leak, pair;
+	library_function leak, pair;
 
 	if (!library)
 		target_fail(dlerror());
-	leak = find(library, "plugin_leak");
-	pair = find(library, "plugin_pair");
+	leak = library_find(library, "plugin_leak");
+	pair = library_find(library, "plugin_pair");
 	for (int i = 0; i < USES; i++) {
 		/* Other libraries' blocks lie in themselves, and are no more when they are unloaded. */
 		if (which == 0)

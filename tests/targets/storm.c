@@ -22,13 +22,7 @@ static _Atomic size_t alive, started, destroyed;
 
 static KEEP unsigned char *storm_alloc(size_t size, unsigned char mark)
 {
-	unsigned char *block = malloc(size);
-
-	if (!block)
-		target_fail("there is no memory any more");
-	memset(block, mark, size);
-	OPAQUE(block);
-	return block;
+	return target_filled(size, mark);
 }
 
 static void check_and_free(unsigned char *block, size_t size, unsigned char mark)

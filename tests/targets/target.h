@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* A function that stays one: no inlining, no clones with other names. */
 #ifdef __clang__
@@ -51,6 +53,18 @@ void ledger_free(const void *block);
 /* realloc of what was at `old` has returned `block`. */
 void ledger_realloc(const char *api, uintptr_t old, const void *block, size_t size);
 void ledger_say(void);
+
+/* A block of the caller's (inlined: no frame of its own) that is filled with `mark`. */
+static inline __attribute__((always_inline)) unsigned char *target_filled(size_t size, unsigned char mark)
+{
+	unsigned char *block = (unsigned char *)malloc(size);
+
+	if (!block)
+		target_fail("there is no memory any more");
+	memset(block, mark, size);
+	OPAQUE(block);
+	return block;
+}
 
 #ifdef __cplusplus
 }

@@ -3,14 +3,12 @@
  * upgraded LIBRARY IDLE [ROUNDS]: works with a library's functions (libplugin_leak.so), and has another loaded that it
  * never calls: files that may be deleted, replaced or cut short meanwhile.
  */
-#include "target.h"
+#include "library.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-typedef void (*function)(void);
 
 static void *load(const char *path)
 {
@@ -19,18 +17,6 @@ static void *load(const char *path)
 	if (!library)
 		target_fail(dlerror());
 	return library;
-}
-
-static function find(void *library, const char *name)
-{
-	union {
-		void *data;
-		function code;
-	} cast = {dlsym(library, name)};
-
-	if (!cast.data)
-		target_fail(dlerror());
-	return cast.code;
 }
 
 static KEEP void upgraded_leak(void)
@@ -54,14 +40,14 @@ static KEEP void upgraded_pair(size_t size)
 int main(int argc, char **argv)
 {
 	size_t rounds = argc > 3 ? strtoul(argv[3], NULL, 10) : 200;
-	function leak, pair;
+	library_function leak, pair;
 	void *library;
 
 	if (argc < 3)
 		target_fail("usage: upgraded LIBRARY IDLE [ROUNDS]");
 	library = load(argv[1]);
-	leak = find(library, "plugin_leak");
-	pair = find(library, "plugin_pair");
+	leak = library_find(library, "plugin_leak");
+	pair = library_find(library, "plugin_pair");
 	load(argv[2]);
 	target_ready();
 	for (size_t i = 0; i < rounds; i++) {
