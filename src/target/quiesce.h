@@ -9,7 +9,7 @@
  *
  * Between begin and end the caller's thread is the tracer. New threads that are born meanwhile belong to it; a child
  * process that is forked meanwhile is told to `forked` while it stands, and let go after that; one that shares the
- * memory (vfork) is held like a thread. Nothing but this uses waitpid for these tids, and this uses it for no others.
+ * memory (vfork) is held like a thread. Nothing but this waits for these tids, and this waits for no others.
  *
  * A thread stands at the border to user mode: a signal that was about to be handled has its frame built, a fork or
  * clone is done. So none holds a signal back, and nearly all can perform a system call.

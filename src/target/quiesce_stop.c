@@ -5,7 +5,8 @@
  *      a stop that is             is made
  *      an interrupt's             the one to stand in
  *      for a signal               pass it on, with another interrupt set: the kernel builds the handler's frame, or
- *                                 drops what is ignored, and stops again before any code runs
+ *                                 drops what is ignored, and stops again before any code runs. Until then the stop
+ *                                 is only looked at (mw_tracee_wait): the signal is the thread's, whoever is killed
  *      for a clone or fork        likewise; the newborn has a stop of its own
  *      for a vfork                stand in it: the thread would but wait for its child
  *      for an exit, an exec       let go
@@ -233,7 +234,7 @@ struct mw_error *mw_quiesce_listen(struct mw_quiesce *quiesce, bool *heard)
 		tid = thread->tid;
 		if (thread->stopped)
 			continue;
-		got = waitpid(tid, &status, __WALL | WNOHANG);
+		got = mw_tracee_wait(tid, &status, WNOHANG);
 		if (got == 0 || (got < 0 && errno == EINTR))
 			continue;
 		*heard = true;

@@ -41,7 +41,7 @@ static struct mw_error *failed(const char *what, pid_t tid)
 static struct mw_error *await(pid_t tid, int *status)
 {
 	for (unsigned i = 0;; i++) {
-		pid_t got = waitpid(tid, status, __WALL | WNOHANG);
+		pid_t got = mw_tracee_wait(tid, status, WNOHANG);
 		struct mw_status state;
 		struct mw_error *err;
 		bool dead;
@@ -59,7 +59,7 @@ static struct mw_error *await(pid_t tid, int *status)
 		dead = err ? mw_error_kind(err) == MW_ERROR_GONE : state.state == 'Z' || state.state == 'X';
 		mw_error_destroy(err);
 		if (dead)
-			return waitpid(tid, status, __WALL | WNOHANG) == tid
+			return mw_tracee_wait(tid, status, WNOHANG) == tid
 				       ? NULL
 				       : mw_error_create(MW_ERROR_GONE, 0, "thread %d has ended", tid);
 	}
@@ -81,10 +81,13 @@ static struct mw_error *resume_until(pid_t tid, enum __ptrace_request request, b
 			return mw_error_create(MW_ERROR_GONE, 0, "thread %d has ended", tid);
 		if (wanted(status))
 			return NULL;
-		if (status >> 16 == 0 && WSTOPSIG(status) == SIGSTOP)
+		if (status >> 16 == 0 && WSTOPSIG(status) == SIGSTOP) {
 			syscall(SYS_tkill, tid, SIGSTOP);
-		else if (status >> 16 == 0 && WSTOPSIG(status) != SIGTRAP)
-			break; /* a fault of its own making: not to be gone on with */
+		} else if (status >> 16 == 0 && WSTOPSIG(status) != SIGTRAP) {
+			/* A fault of its own making, which is no signal of the program's: not to be gone on with. */
+			mw_tracee_take_signal(tid);
+			break;
+		}
 	}
 	return mw_error_create(MW_ERROR_SYSTEM, 0, "thread %d does not get to a system call", tid);
 }

@@ -34,6 +34,32 @@ struct mw_error *mw_tracee_seize(pid_t tid)
 	return request(PTRACE_SEIZE, tid, 0, TRACE_OPTIONS) ? failed("attach to", tid) : NULL;
 }
 
+pid_t mw_tracee_wait(pid_t tid, int *status, int flags)
+{
+	siginfo_t info = {.si_pid = 0};
+	bool stop;
+
+	if (waitid(P_PID, (id_t)tid, &info, WEXITED | WSTOPPED | WNOWAIT | __WALL | flags))
+		return -1;
+	if (info.si_pid != tid)
+		return 0;
+	stop = info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED;
+	/* Events have more bits. */
+	if (stop && info.si_status > 0 && info.si_status < MW_SYSCALL_STOP) {
+		*status = W_STOPCODE(info.si_status);
+		return tid;
+	}
+	return waitpid(tid, status, __WALL | WNOHANG);
+}
+
+void mw_tracee_take_signal(pid_t tid)
+{
+	siginfo_t info;
+
+	/* Only a stop: if it was killed meanwhile, its end is to be heard of as any. */
+	(void)waitid(P_PID, (id_t)tid, &info, WSTOPPED | WNOHANG | __WALL);
+}
+
 struct mw_error *mw_tracee_interrupt(pid_t tid)
 {
 	return request(PTRACE_INTERRUPT, tid, 0, 0) ? failed("stop", tid) : NULL;
@@ -112,12 +138,12 @@ struct mw_error *mw_tracee_to_border(pid_t tid)
 	MW_TRY(mw_tracee_resume(tid, 0));
 	for (;;) {
 		siginfo_t info;
+		pid_t got = mw_tracee_wait(tid, &status, 0);
 
-		if (waitpid(tid, &status, __WALL) != tid) {
-			if (errno == EINTR)
-				continue;
+		if (got == 0 || (got < 0 && errno == EINTR))
+			continue;
+		if (got < 0)
 			return failed("wait for", tid);
-		}
 		if (!WIFSTOPPED(status))
 			return mw_error_create(MW_ERROR_GONE, 0, "thread %d has ended", tid);
 		if (status >> 16 == PTRACE_EVENT_STOP)

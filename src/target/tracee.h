@@ -26,6 +26,15 @@ struct mw_tracee_regs {
 
 /* Seize a thread that need not be stopped; it runs on. New threads and children will be seized too. */
 struct mw_error *mw_tracee_seize(pid_t tid) MW_MUST_CHECK;
+/*
+ * Hear of a thread's next stop or end, as waitpid() tells it; `flags`: WNOHANG or 0. A stop for a signal is looked at,
+ * but not waited for: what is waited for the kernel takes for the tracer's business, and if memwatch is killed then,
+ * the signal is lost. So such a stop is told again and again until the thread is resumed, or mw_tracee_take_signal().
+ * Returns the thread's id, 0 where there is nothing (also without WNOHANG: ask again), -1 with errno.
+ */
+pid_t mw_tracee_wait(pid_t tid, int *status, int flags);
+/* The signal that a thread has stopped for is ours: should memwatch be killed now, nobody is to get it. */
+void mw_tracee_take_signal(pid_t tid);
 /* Ask a seized, running thread to stop; the stop is to be waited for. */
 struct mw_error *mw_tracee_interrupt(pid_t tid) MW_MUST_CHECK;
 /* Resume, delivering `signal` (0: none). */
@@ -61,7 +70,8 @@ struct mw_error *mw_tracee_mend_interrupted_call(pid_t tid) MW_MUST_CHECK;
 /*
  * Get a thread in any stop that ends a system call (an exec's) to the border to user mode, into the stop of an
  * interrupt, from which it can perform system calls for us. It executes nothing on the way. A signal that comes
- * meanwhile is put off. Errors: GONE, SYSTEM.
+ * meanwhile is put off; should memwatch be killed just then it may come twice, which matters to nobody as an exec
+ * leaves no handlers. Errors: GONE, SYSTEM.
  */
 struct mw_error *mw_tracee_to_border(pid_t tid) MW_MUST_CHECK;
 

@@ -174,6 +174,7 @@ static struct mw_error *on_trap(struct jump_process *process, bool *resume, int 
 		*signal = SIGTRAP;
 		return NULL;
 	}
+	mw_tracee_take_signal(process->pid);
 	if (++process->launch.told < process->launch.tells)
 		return return_from_loader(process, &regs);
 	*resume = false;
@@ -210,7 +211,7 @@ struct mw_error *jump_launch_go_on(struct jump_process *process)
 	for (;;) {
 		int status;
 		struct mw_error *err;
-		pid_t got = waitpid(process->pid, &status, __WALL | WNOHANG);
+		pid_t got = mw_tracee_wait(process->pid, &status, WNOHANG);
 
 		if (got < 0 && errno == EINTR)
 			continue;
