@@ -11,7 +11,7 @@ import mwlive
 class Arithmetic(unittest.TestCase):
     def run_counted(self, name):
         run = subprocess.run([mwlive.target_path(name)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                             timeout=60, check=True,
+                             timeout=mwlive.PATIENCE, check=True,
                              env=dict(os.environ, LD_PRELOAD=mwlive.target_path('libcount.so')))
 
         def lines(text):

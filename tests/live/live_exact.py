@@ -44,7 +44,7 @@ class Exact(unittest.TestCase):
 
     def test_result_is_the_same_when_watched(self):
         alone = subprocess.run([mwlive.target_path('checksum')], stdin=subprocess.DEVNULL, capture_output=True,
-                               text=True, timeout=60, check=True).stdout
+                               text=True, timeout=mwlive.PATIENCE, check=True).stdout
         answer, report = mwlive.observe(self, 'checksum')
         self.assertIn(f'checksum={answer["checksum"]}\n', alone)
         mwlive.compare(self, answer, report)

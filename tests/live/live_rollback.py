@@ -139,7 +139,7 @@ class Rollback(unittest.TestCase):
         # Its breakpoint stands there next time: with a hook missing the answer would be wrong, so nothing is done.
         write_byte(target.pid, rare, 0xcc)
         refused = subprocess.run([mwlive.config.memwatch, '-p', str(target.pid), '-d', '1'], capture_output=True,
-                                 text=True, timeout=60, check=False)
+                                 text=True, timeout=mwlive.PATIENCE, check=False)
         self.assertEqual(refused.returncode, 1)
         self.assertEqual(refused.stdout, '')
         self.assertIn('valloc', refused.stderr)

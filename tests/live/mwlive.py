@@ -20,7 +20,10 @@ import tempfile
 import time
 import unittest
 
-PATIENCE = 60  # seconds that anything may take
+# What memwatch itself runs under (scripts/sanitize): 'asan', 'valgrind', or nothing. It is slower then.
+TOOL = os.environ.get('MEMWATCH_TEST_TOOL', '')
+SLOWNESS = int(os.environ.get('MEMWATCH_TEST_SLOWNESS', '1'))
+PATIENCE = 60 * SLOWNESS  # seconds that anything may take
 
 config = argparse.Namespace(memwatch=None, targets=None, engine='trap')
 
@@ -39,6 +42,11 @@ def wait_until(condition, what, seconds=PATIENCE, step=0.02):
         if time.monotonic() > end:
             raise AssertionError(f'waited {seconds} s in vain: {what}')
         time.sleep(step)
+
+
+def not_under(reason, *tools):
+    """Of a test, or a class of them, that can't be done with memwatch under these tools (all, by default): why."""
+    return unittest.skipIf(TOOL and TOOL in (tools or (TOOL,)), f'under {TOOL}: {reason}')
 
 
 def free_port():
@@ -98,6 +106,11 @@ def status(tid):
 
 def state(tid):
     return status(tid).get('State', 'X')[0]
+
+
+def catches(pid, number):
+    """Has it a handler for the signal?"""
+    return int(status(pid).get('SigCgt', '0'), 16) >> (number - 1) & 1
 
 
 def live_tid(pid):

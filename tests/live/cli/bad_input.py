@@ -9,8 +9,9 @@ import stat
 import subprocess
 import time
 
-from harness import (MEMWATCH, NOBODY, OTHER, WORK, Code, Output, Skip, as_user, assert_message, assert_untouched,
-                     comm, command, compile_c, elf, memwatch, python, refuse, run_all, sleeper, spawn, status, wait_until)
+from harness import (MEMWATCH, NOBODY, OTHER, PATIENCE, WORK, Code, Output, Skip, as_user, assert_message,
+                     assert_untouched, comm, command, compile_c, elf, memwatch, python, refuse, run_all, sleeper, spawn,
+                     status, wait_until)
 
 PAUSE_32 = bytes.fromhex("b81d000000" "cd80" "ebf7")  # mov $29, %eax; int $0x80; jmp back
 PAUSE_64 = bytes.fromhex("b822000000" "0f05" "ebf7")  # mov $34, %eax; syscall; jmp back
@@ -151,7 +152,7 @@ def test_watched_by_another():
     refuse(1, mentions, "-p", target, target=target, tracer=tracer)
     assert code.is_hooked()
     other.send_signal(signal.SIGINT)
-    assert other.wait(60) == 0
+    assert other.wait(PATIENCE) == 0
     assert_untouched(target)
     assert code.is_as_before()
 

@@ -20,6 +20,8 @@ UNTOUCHED_STATES = "RSDI"
 sys.path.insert(1, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import mwlive  # pylint: disable=wrong-import-position
 
+PATIENCE = mwlive.PATIENCE  # seconds that anything may take
+
 _arguments = argparse.ArgumentParser()
 _arguments.add_argument("--memwatch", required=True)
 _arguments.add_argument("--engine", help="for all runs that name none (default: none, which is auto)")
@@ -38,6 +40,12 @@ _children = []
 
 class Skip(Exception):
     """The machine lacks what the test needs."""
+
+
+def not_under(reason, *tools):
+    """Leave a test out that can't be done with memwatch under these tools (all, by default), and say why."""
+    if mwlive.TOOL and mwlive.TOOL in (tools or (mwlive.TOOL,)):
+        raise Skip(f"under {mwlive.TOOL}: {reason}")
 
 
 def _clean_up():
@@ -95,7 +103,7 @@ def status(pid, field):
     raise KeyError(field)
 
 
-def wait_until(condition, what, seconds=20):
+def wait_until(condition, what, seconds=PATIENCE):
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
@@ -117,7 +125,7 @@ def memwatch(*arguments, **options):
     """Run memwatch to its end."""
     options.setdefault("stdout", subprocess.PIPE)
     options.setdefault("stderr", subprocess.PIPE)
-    return subprocess.run(command(*arguments), text=True, timeout=30, stdin=subprocess.DEVNULL, check=False,
+    return subprocess.run(command(*arguments), text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL, check=False,
                           **options)
 
 

@@ -9,8 +9,8 @@ import stat
 import subprocess
 import time
 
-from harness import (ARGS, WORK, Code, Output, assert_untouched, comm, command, memwatch, python, run_all, sleeper, spawn,
-                     wait_until)
+from harness import (ARGS, PATIENCE, WORK, Code, Output, assert_untouched, comm, command, memwatch, python, run_all,
+                     sleeper, spawn, wait_until)
 
 
 def report(path):
@@ -31,7 +31,7 @@ def test_signals_end_the_window():
         wait_until(code.is_hooked, "the attach")
         time.sleep(0.3)
         run.send_signal(number)
-        assert run.wait(30) == 0, run.stderr.read()
+        assert run.wait(PATIENCE) == 0, run.stderr.read()
         assert report(output.path)["window"]["ended"] == "interrupt"
         assert_untouched(target)
         assert code.is_as_before()
@@ -45,7 +45,7 @@ def test_nohup():
                 preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
     wait_until(code.is_hooked, "the attach")
     run.send_signal(signal.SIGHUP)
-    assert run.wait(30) == 0
+    assert run.wait(PATIENCE) == 0
     window = report(output.path)["window"]
     assert window["ended"] == "duration" and window["seconds"] >= 1, window
 
@@ -126,7 +126,7 @@ def test_launched_gets_what_memwatch_got():
     soft = min(333, hard)
     code = "ulimit -n; trap '' USR1; grep -E '^Sig(Ign|Blk):' /proc/self/status; ls -l /proc/self/fd | wc -l"
     bare, watched = (
-        subprocess.run([*prefix, "sh", "-c", code], capture_output=True, text=True, check=False, timeout=60,
+        subprocess.run([*prefix, "sh", "-c", code], capture_output=True, text=True, check=False, timeout=PATIENCE,
                        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard)))
         for prefix in ([], command("--quiet", "--")))
     assert watched.returncode == 0, watched.stderr
@@ -152,7 +152,7 @@ def test_second_signal():
     time.sleep(0.7)
     assert run.poll() is None
     run.send_signal(signal.SIGINT)
-    assert run.wait(30) == 1
+    assert run.wait(PATIENCE) == 1
     assert "interrupted" in run.stderr.read()
     assert_untouched(target.pid)
     os.close(reader)
@@ -166,7 +166,7 @@ def test_limit_of_file_size():
     limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (512, resource.RLIM_INFINITY))
     with open(path, "wb") as file:
         result = subprocess.run(command("-p", target.pid, "-d", "0.2"), stdout=file, stderr=subprocess.PIPE, text=True,
-                                check=False, timeout=60, preexec_fn=limit)
+                                check=False, timeout=PATIENCE, preexec_fn=limit)
     assert result.returncode == 1 and "File too large" in result.stderr, result
     assert_untouched(target.pid)
 
@@ -179,7 +179,7 @@ def test_outputs_are_not_one():
     assert memwatch("-o", path, "--quiet", "--", "true").returncode == 0
     size = os.path.getsize(path)
     result = subprocess.run([*command()[:1], "report", path, "--json", again], capture_output=True, text=True,
-                            check=False, timeout=60)
+                            check=False, timeout=PATIENCE)
     assert result.returncode == 2 and "recording itself" in result.stderr, result
     assert os.path.getsize(path) == size
 
