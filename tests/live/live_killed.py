@@ -84,6 +84,9 @@ class Victim:
         for m in self.snapshot.maps:  # code in no file, too
             if 'x' in m[2] and not m[4]:
                 self.snapshot.text[m] = mwlive.read_memory(self.pid, m[0], m[1] - m[0])
+        # libc begins threads with all signals blocked, its own too.
+        mwlive.wait_until(lambda: not any(int(m or '0', 16) >> 31 & 3 for m in self.signals_now()[2] or ()),
+                          'its threads have begun')
         self.signals = self.signals_now()
 
     def rounds(self):
