@@ -30,6 +30,8 @@ class Scribble(unittest.TestCase):
                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.addCleanup(mwlive.kill_quietly, watch)
         if interrupt:
+            # As soon as it has begun Ctrl-C does not kill it.
+            mwlive.wait_until(lambda: watch.poll() is not None or mwlive.catches(watch.pid, signal.SIGINT), 'it begins')
             time.sleep(SPOILT)
             with contextlib.suppress(ProcessLookupError):
                 watch.send_signal(signal.SIGINT)
