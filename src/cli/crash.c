@@ -29,6 +29,7 @@ static const struct {
 };
 
 static void (*on_crash)(int number);
+static struct sigaction found[SIGNAL_COUNT]; /* a sanitizer's, where there is one */
 static struct {
 	uintptr_t start, end;
 } ranges[RANGES]; /* code of libraries that read symbols */
@@ -76,6 +77,9 @@ static void handle(int number, siginfo_t *info, void *context)
 {
 	if (trying && trying == gettid() && may_go_on(number, info, pc_of(context)))
 		siglongjmp(way_out, 1);
+	for (size_t i = 0; i < SIGNAL_COUNT; i++)
+		if (fatal[i].number == number && (found[i].sa_flags & SA_SIGINFO))
+			found[i].sa_sigaction(number, info, context);
 	on_crash(number);
 	_exit(1);
 }
@@ -104,21 +108,20 @@ static int note_library(struct dl_phdr_info *info, size_t size, void *unused)
 void mw_crash_catch(void (*crashed)(int number))
 {
 	struct sigaction action = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
-	/* Where it is the stack that is used up. */
-	stack_t stack = {.ss_sp = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
-			 .ss_size = STACK_SIZE};
+	stack_t stack = {.ss_size = STACK_SIZE}, before = {.ss_flags = SS_DISABLE};
 
-#if defined(__SANITIZE_ADDRESS__)
-	return;
-#endif
 	on_crash = crashed;
 	dl_iterate_phdr(note_library, NULL);
-	if (stack.ss_sp != MAP_FAILED)
-		sigaltstack(&stack, NULL);
+	/* Where it is the stack that is used up. A sanitizer has seen to that. */
+	if (sigaltstack(NULL, &before) == 0 && (before.ss_flags & SS_DISABLE)) {
+		stack.ss_sp = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (stack.ss_sp != MAP_FAILED)
+			sigaltstack(&stack, NULL);
+	}
 	action.sa_sigaction = handle;
 	sigfillset(&action.sa_mask);
 	for (size_t i = 0; i < SIGNAL_COUNT; i++)
-		sigaction(fatal[i].number, &action, NULL);
+		sigaction(fatal[i].number, &action, &found[i]);
 }
 
 static __attribute__((noreturn)) void no_memory(void)

@@ -11,7 +11,8 @@
 
 /*
  * From now on `crashed` is called where one of these signals strikes, in the thread that it struck, as a signal
- * handler; it must not return. Left as they are where a sanitizer wants to see them. Call it from the first thread.
+ * handler; it must not return. Where a sanitizer has handlers of its own these come first. Call it from the first
+ * thread.
  */
 void mw_crash_catch(void (*crashed)(int number));
 
