@@ -8,9 +8,11 @@
  *   MEMWATCH_TEST_MALLOC=N-   the Nth makes the process crash
  *   MEMWATCH_TEST_COUNT=FILE  how many there were until main() ended is written there
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -24,17 +26,28 @@ void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *block, size_t size);
 void *__libc_memalign(size_t align, size_t size);
 
+/* AddressSanitizer's, where the program has it: what it gives it must check. It has to allow for not being loaded
+ * first, by verify_asan_link_order=0. */
+#define SANITIZED __attribute__((weak))
+void *__interceptor_malloc(size_t size) SANITIZED;
+void *__interceptor_calloc(size_t count, size_t size) SANITIZED;
+void *__interceptor_realloc(void *block, size_t size) SANITIZED;
+void *__interceptor_memalign(size_t align, size_t size) SANITIZED;
+#define NEXT(name) (__interceptor_##name ? __interceptor_##name : __libc_##name)
+
 static atomic_ulong calls;
 static unsigned long wanted;
 static char how;
 static char count_file[256];
 static pid_t self;
 
+static _Thread_local bool spared;
+
 static bool fails(void)
 {
 	unsigned long number;
 
-	if (!self || getpid() != self)
+	if (!self || getpid() != self || spared)
 		return false;
 	number = atomic_fetch_add(&calls, 1) + 1;
 	if (!wanted || number < wanted || (number > wanted && how != '+'))
@@ -47,17 +60,17 @@ static bool fails(void)
 
 void *malloc(size_t size)
 {
-	return fails() ? NULL : __libc_malloc(size);
+	return fails() ? NULL : NEXT(malloc)(size);
 }
 
 void *calloc(size_t count, size_t size)
 {
-	return fails() ? NULL : __libc_calloc(count, size);
+	return fails() ? NULL : NEXT(calloc)(count, size);
 }
 
 void *realloc(void *block, size_t size)
 {
-	return fails() ? NULL : __libc_realloc(block, size);
+	return fails() ? NULL : NEXT(realloc)(block, size);
 }
 
 void *reallocarray(void *block, size_t count, size_t size)
@@ -73,7 +86,7 @@ void *reallocarray(void *block, size_t count, size_t size)
 
 void *memalign(size_t align, size_t size)
 {
-	return fails() ? NULL : __libc_memalign(align, size);
+	return fails() ? NULL : NEXT(memalign)(align, size);
 }
 
 void *aligned_alloc(size_t align, size_t size)
@@ -89,6 +102,18 @@ int posix_memalign(void **block, size_t align, size_t size)
 		return ENOMEM;
 	*block = got;
 	return 0;
+}
+
+/* AddressSanitizer calls it where a thread begins, and ends the process where it fails. */
+int pthread_getattr_np(pthread_t thread, pthread_attr_t *attributes)
+{
+	int (*next)(pthread_t, pthread_attr_t *) = (int (*)(pthread_t, pthread_attr_t *))dlsym(RTLD_NEXT, __func__);
+	int error;
+
+	spared = true;
+	error = next(thread, attributes);
+	spared = false;
+	return error;
 }
 
 __attribute__((constructor)) static void begin(void)
