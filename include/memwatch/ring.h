@@ -366,7 +366,8 @@ struct mw_ring_control {
 
 	/*
 	 * memwatch writes these, from the moment that the memory is there (`layout` is set then), for a memwatch that
-	 * comes after one that was killed. From `leaving` on any of it may be unmapped, and something else be there.
+	 * comes after one that was killed. From `leaving` on any of it may be unmapped, and something else be there;
+	 * whoever goes on with that after a killed one changes it.
 	 */
 	uint32_t leaving;
 	uint32_t owned_count;

@@ -18,13 +18,14 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#define STOP_NS          UINT64_C(1000000000) /* to have it stopped */
-#define MOST_LEFT        16                   /* leftovers in one process */
+#define MOST_LEFT        16 /* leftovers in one process */
 #define MOST_DESCRIPTORS 64
 
 static struct mw_error *write_control(const struct jump_remains *remains, pid_t tid, size_t offset)
 {
-	const uint32_t value = offset == offsetof(struct mw_ring_control, leaving);
+	/* Whoever has found it meanwhile is to see that another has been at it. */
+	const uint32_t value =
+		offset == offsetof(struct mw_ring_control, leaving) ? (remains->control.leaving + 1) | 1 : 0;
 
 	/* Memory that has no size yet has nothing to say either. */
 	if (!remains->control.layout)
@@ -212,14 +213,48 @@ static struct mw_error *take_out(struct jump_remains *remains, char *left, size_
 	return err;
 }
 
-static struct mw_error *remove_one(struct jump_remains *remains, char *left, size_t size)
+/*
+ * Another may have been at it between the look at it and the moment from which all stand: the guard, or the next
+ * memwatch. Then what is mapped where it was may be that one's, or the program's own.
+ */
+static struct mw_error *check_unchanged(const struct jump_remains *remains, bool *unchanged)
+{
+	pid_t tid = jump_live_tid(remains->process);
+	const struct mw_mapping *before = &remains->shared, *now;
+	struct mw_ring_control control;
+	struct mw_maps maps = {0};
+	struct mw_error *err;
+
+	*unchanged = false;
+	err = mw_maps_read(tid, &maps);
+	now = err ? NULL : mw_maps_find(&maps, before->start);
+	if (now && jump_remains_is_shared(now) && now->start == before->start && now->end == before->end &&
+	    now->inode == before->inode && now->major == before->major && now->minor == before->minor) {
+		memset(&control, 0, sizeof(control));
+		if (mw_remote_read(tid, before->start, &control, sizeof(control)) != sizeof(control))
+			memset(&control, 0, sizeof(control));
+		*unchanged = control.layout == remains->control.layout && control.leaving == remains->control.leaving &&
+			     control.owned_count == remains->control.owned_count &&
+			     memcmp(control.owned, remains->control.owned, sizeof(control.owned)) == 0;
+	}
+	mw_maps_deinit(&maps);
+	return err;
+}
+
+/* `*again` where it is to be looked for anew. */
+static struct mw_error *remove_one(struct jump_remains *remains, char *left, size_t size, bool *again)
 {
 	struct jump_process *process = remains->process;
 	struct mw_error *err, *released;
+	bool unchanged = true;
 
-	err = jump_stop(process, STOP_NS);
+	/* Where that can't be done at once, what is known of it will soon be too old. */
+	err = jump_stop(process, 0);
 	if (!err && jump_still_there(process))
+		err = check_unchanged(remains, &unchanged);
+	if (!err && unchanged && jump_still_there(process))
 		err = take_out(remains, left, size);
+	*again = !unchanged;
 	released = mw_quiesce_end(&process->quiesce);
 	if (!err)
 		return released;
@@ -235,15 +270,17 @@ struct mw_error *jump_leftover_remove(pid_t pid, char *left, size_t size)
 	for (unsigned i = 0; i < MOST_LEFT; i++) {
 		struct jump_remains remains;
 		char why[160] = "";
-		bool found = false;
+		bool found = false, again = false;
 		struct mw_error *err = jump_remains_find(&remains, pid, stays, &found);
 
 		if (!err && found)
-			err = mw_error_prefix(remove_one(&remains, why, sizeof(why)),
+			err = mw_error_prefix(remove_one(&remains, why, sizeof(why), &again),
 					      "cannot remove what a killed memwatch has left");
 		jump_remains_deinit(&remains);
 		if (err)
 			return err;
+		if (again)
+			continue;
 		if (!found)
 			return stays ? NULL
 				     : mw_error_prefix(close_strays(pid),
