@@ -16,7 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define RESERVE (8 << 20) /* bytes, for the detach */
+#define RESERVE       (8 << 20) /* bytes, for the detach */
+#define MOST_ATTEMPTS 3         /* to attach */
 
 struct run {
 	const struct mw_cli_options *options;
@@ -238,6 +239,22 @@ static struct mw_error *end_recording(struct run *run)
 	return NULL;
 }
 
+/* A guard that cleans up after a memwatch that was killed may trace any thread: it is waited for. */
+static struct mw_error *attach(struct run *run, struct mw_recorder *recorder)
+{
+	struct mw_error *err;
+
+	for (unsigned i = 1;; i++) {
+		err = run->engine->ops->attach(run->engine, recorder->pid, recorder->launched, &recorder->sink);
+		if (!err || mw_error_kind(err) != MW_ERROR_DENIED || i >= MOST_ATTEMPTS || *mw_self_interrupted())
+			return err;
+		/* It may have let go since it was in the way. */
+		if (!mw_preflight_await_guard(recorder->pid) && i > 1)
+			return err;
+		mw_error_destroy(err);
+	}
+}
+
 static struct mw_error *attach_all(struct run *run)
 {
 	const struct mw_engine_ops *ops = run->engine->ops;
@@ -250,7 +267,7 @@ static struct mw_error *attach_all(struct run *run)
 			mw_recorder_sample(recorder, recorder->pid, 0, false, NULL);
 		if (!recorder->launched)
 			mw_recorder_look(recorder, false);
-		MW_TRY(ops->attach(run->engine, recorder->pid, recorder->launched, &recorder->sink));
+		MW_TRY(attach(run, recorder));
 	}
 	for (size_t i = 0; i < run->count; i++)
 		MW_TRY(mw_recorder_before(&run->recorders[i]));

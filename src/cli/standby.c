@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -29,6 +30,7 @@
 #define EXEC_ATTEMPTS 20
 #define EXEC_REST_NS  100000000
 #define FAILED        (-2) /* what is asked for: help without a crash */
+#define URGENT        (-15)
 #define PROCESS_TEXT  40
 
 static struct {
@@ -139,6 +141,8 @@ static _Noreturn void guard_main(int news, int process)
 	setsid();
 	forget_signals();
 	write_oom_score("-1000");
+	/* On a busy machine a process may not wait for long for what is to be taken out of it. Best effort as well. */
+	(void)setpriority(PRIO_PROCESS, 0, URGENT);
 	keep_only(fds, 3);
 	if (chdir("/") != 0)
 		errno = 0; /* it keeps a directory busy, then */

@@ -17,8 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ATTEMPTS 10
-#define REST_NS  100000000 /* between two */
+#define REST_NS 100000000 /* between two attempts … */
+#define LONG_S  1         /* … where calls are to come back meanwhile */
 
 struct mw_error *mw_standby_clean(const char *process, char *left, size_t size)
 {
@@ -34,17 +34,27 @@ struct mw_error *mw_standby_clean(const char *process, char *left, size_t size)
 	return mw_leftover_remove(pid, left, size);
 }
 
-/* The kernel may just be taking the old memwatch away from it. */
+/* How often is it tried? What is not to be had may be in a moment; mostly it is not. */
+static unsigned attempts(const struct mw_error *err)
+{
+	if (!err)
+		return 4;
+	return mw_error_kind(err) == MW_ERROR_UNSUPPORTED ? 2 : 11;
+}
+
+/*
+ * The kernel may just be taking the old memwatch away from it. On a busy machine calls that go through what is to be
+ * taken out may take a while to come back.
+ */
 static struct mw_error *clean_patiently(const char *process, char *left, size_t size)
 {
-	const struct timespec rest = {.tv_nsec = REST_NS};
-
-	for (unsigned i = 0;; i++) {
+	for (unsigned i = 1;; i++) {
 		struct mw_error *err = mw_standby_clean(process, left, size);
+		const struct timespec rest = {.tv_sec = err ? 0 : LONG_S, .tv_nsec = err ? REST_NS : 0};
 
-		if (!err || i >= ATTEMPTS || mw_error_kind(err) == MW_ERROR_UNSUPPORTED)
+		if ((!err && !*left) || i >= attempts(err))
 			return err;
-		if (mw_error_kind(err) == MW_ERROR_GONE) {
+		if (err && mw_error_kind(err) == MW_ERROR_GONE) {
 			mw_error_destroy(err);
 			return NULL;
 		}

@@ -2,16 +2,19 @@
 /* leftover.c: what killed memwatches have left, of both engines (leftover.h). */
 #include "engine/leftover.h"
 
-#include "proc/status.h"
+#include "base/clock.h"
 #include "target/journal.h"
+#include "target/preflight.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#define MOMENT_NS  20000000
-#define MOMENTS    100
-#define MOST_ALONE 5
+#define MOMENT_NS   20000000
+#define PATIENCE_NS UINT64_C(2000000000)
+#define GUARD_NS    UINT64_C(10000000000) /* … with a guard */
+#define ALONE_NS    UINT64_C(1000000000)  /* … or nobody else at it, */
+#define MOST_ALONE  5                     /* and so many attempts */
 
 struct mw_error *mw_leftover_look(pid_t pid, struct mw_leftover *out)
 {
@@ -56,30 +59,20 @@ static struct mw_error *remove_all(pid_t pid, char *left, size_t size)
 	return *left ? NULL : trap_leftover_remove(pid);
 }
 
-/* Is another at it: the guard of the memwatch that was killed, which does not take long? */
-static bool being_removed(pid_t pid)
-{
-	struct mw_status status;
-	struct mw_error *err = mw_status_read(pid, &status);
-	char tracer[17] = "";
-
-	if (!err && status.tracer)
-		mw_comm_read(status.tracer, status.tracer, tracer);
-	mw_error_destroy(err);
-	return strncmp(tracer, "memwatch", strlen("memwatch")) == 0;
-}
-
+/* What another takes out meanwhile fails here in any way; when it is done, there is nothing left to do. */
 struct mw_error *mw_leftover_remove(pid_t pid, char *left, size_t size)
 {
 	const struct timespec moment = {.tv_nsec = MOMENT_NS};
 	struct mw_error *err = remove_all(pid, left, size);
-	unsigned alone = 0;
+	uint64_t begin = mw_clock_ns(), patience = PATIENCE_NS;
 
-	/* What another takes out meanwhile fails here in any way; when it is done, there is nothing left to do. */
-	for (unsigned i = 0; err && i < MOMENTS && alone < MOST_ALONE; i++) {
+	for (unsigned alone = 0; err && mw_clock_ns() - begin < patience;) {
 		if (mw_error_kind(err) == MW_ERROR_MEMORY || mw_error_kind(err) == MW_ERROR_UNSUPPORTED)
 			break;
-		alone += !being_removed(pid);
+		if (mw_preflight_await_guard(pid))
+			patience = GUARD_NS;
+		else if (!mw_preflight_under_memwatch(pid) && ++alone > MOST_ALONE && mw_clock_ns() - begin > ALONE_NS)
+			break;
 		nanosleep(&moment, NULL);
 		mw_error_destroy(err);
 		err = remove_all(pid, left, size);

@@ -12,21 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
-
-#define MOMENT_NS 20000000
-#define MOMENTS   100
-
-/* The guard of a memwatch that was killed: it lets go as soon as it has cleaned. */
-static bool is_guard(pid_t tracer)
-{
-	char name[17] = "";
-
-	if (tracer)
-		mw_comm_read(tracer, tracer, name);
-	return strcmp(name, "memwatch-guard") == 0;
-}
 
 static struct mw_error *refuse_traced(pid_t pid, const struct mw_status *status)
 {
@@ -147,15 +133,12 @@ struct mw_error *mw_preflight(pid_t pid)
 {
 	struct mw_status status;
 	char path[32];
-	const struct timespec moment = {.tv_nsec = MOMENT_NS};
 	char what[64];
 	int errnum;
 
 	MW_TRY(check_status(pid, &status));
-	for (unsigned i = 0; i < MOMENTS && is_guard(status.tracer); i++) {
-		nanosleep(&moment, NULL);
+	if (status.tracer && mw_preflight_await_guard(pid))
 		MW_TRY(check_status(pid, &status));
-	}
 	MW_TRY(check_alive(pid, &status));
 	if (status.tracer)
 		return refuse_traced(pid, &status);

@@ -17,9 +17,17 @@
 /*
  * Can `pid` be watched? NULL, or an error of kind GONE (no such process),
  * UNSUPPORTED (memwatch itself, a thread id, kernel thread, zombie, 32-bit, foreign or emulated program) or DENIED (not
- * permitted, or traced already). A yes holds only for this moment.
+ * permitted, or traced already). A yes holds only for this moment. Waits for a guard that traces the first thread.
  */
 struct mw_error *mw_preflight(pid_t pid) MW_MUST_CHECK;
+
+/*
+ * Wait until the guard of a memwatch that was killed, which traces any thread of the process to take out what that has
+ * left, has let go; ten seconds at most. Was there one?
+ */
+bool mw_preflight_await_guard(pid_t pid);
+/* Does a memwatch or a guard trace any thread of the process? The caller's thread does not count. */
+bool mw_preflight_under_memwatch(pid_t pid);
 
 /*
  * Can the program in this file be watched once it is launched? NULL where that isn't known (a

@@ -118,7 +118,8 @@ class Run:
             self.kill_others()
         self.process.wait()
         end = time.monotonic() + PATIENCE
-        while self.family():
+        # One that just executes memwatch anew has no environment to be known by.
+        while self.family() or (guard and mwlive.state(guard) not in 'ZX'):
             if who != 'first':
                 self.kill_others()
             elif time.monotonic() > end:

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""memwatch is killed, and the next one comes before its guard has taken out what it left: it waits, and watches."""
+import random
+import subprocess
+import sys
+import time
+import unittest
+
+import mwlive
+
+THREADS = 300
+ROUNDS = 5
+
+# A guard that traces the one thread for a while.
+GUARD = '''
+import ctypes, sys, time
+libc = ctypes.CDLL(None, use_errno=True)
+libc.prctl(15, b'memwatch-guard', 0, 0, 0)
+if libc.ptrace(0x4206, int(sys.argv[1]), None, None):
+    sys.exit(1)
+print('traces', flush=True)
+time.sleep(float(sys.argv[2]))
+'''
+
+
+class Guarded(unittest.TestCase):
+    def memwatch(self, target):
+        run = subprocess.run([mwlive.config.memwatch, '-p', str(target.pid), '-d', '0.05', '--quiet', '--engine',
+                              mwlive.config.engine], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                             timeout=mwlive.PATIENCE, check=False)
+        self.assertEqual((run.returncode, run.stdout, run.stderr), (0, '', ''))
+
+    def guard(self, tid, seconds):
+        process = subprocess.Popen([sys.executable, '-c', GUARD, str(tid), str(seconds)], stdout=subprocess.PIPE)
+        self.addCleanup(mwlive.kill_quietly, process)
+        self.assertEqual(process.stdout.readline(), b'traces\n')
+        return process
+
+    def test_traces_one_thread(self):
+        target = mwlive.Target(self, 'crowd', 8)
+        before = mwlive.Snapshot(target.pid)
+        target.go()
+        for tid in (target.pid, mwlive.tids(target.pid)[4], mwlive.tids(target.pid)[-1]):
+            with self.subTest(leader=tid == target.pid):
+                guard = self.guard(tid, 0.5)
+                self.memwatch(target)
+                self.assertEqual(guard.wait(mwlive.PATIENCE), 0)
+                before.check(self)
+        target.send()
+        target.done()
+        target.finish()
+
+    def test_killed_and_come_again(self):
+        chance = random.Random()
+        target = mwlive.Target(self, 'crowd', THREADS)
+        before = mwlive.Snapshot(target.pid)
+        target.go()
+        for number in range(ROUNDS):
+            watch = mwlive.Watch(self, target.pid, busy=True)
+            guard = mwlive.guard_of(watch.process.pid)
+            watch.process.kill()
+            watch.process.wait(mwlive.PATIENCE)
+            # Engine jump's guard waits for a second, to be sure.
+            wait = chance.uniform(0, 1.5) if mwlive.config.engine == 'jump' else chance.uniform(0, 0.2)
+            with self.subTest(number=number, wait=wait):
+                time.sleep(wait)
+                self.memwatch(target)
+                # It may look once more whether there is anything left to do.
+                mwlive.wait_until(lambda pid=guard: mwlive.state(pid) in 'ZX', 'the guard ends')
+                self.assertIsNone(target.process.poll(), 'the target has died')
+                before.check(self)
+        target.send()
+        target.done()
+        target.finish()
+
+
+if __name__ == '__main__':
+    mwlive.main()
