@@ -18,7 +18,6 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -149,14 +148,11 @@ static struct mw_error *perform_and_restore(pid_t tid, mw_addr insn, long number
 struct mw_error *mw_remote_syscall(pid_t tid, mw_addr insn, mw_addr restorer, long number, const uint64_t arguments[6],
 				   int64_t *result)
 {
-	struct mw_way_back *way = calloc(1, sizeof(*way));
+	/* Not of the heap: what was done must be taken back where memwatch has no memory left. */
+	struct mw_way_back way = {.size = 0};
 	int64_t returned = 0;
-	struct mw_error *err;
+	struct mw_error *err = perform_and_restore(tid, insn, number, arguments, restorer, &way, &returned);
 
-	if (!way)
-		return mw_error_nomem();
-	err = perform_and_restore(tid, insn, number, arguments, restorer, way, &returned);
-	free(way);
 	if (!err)
 		*result = returned;
 	return err;

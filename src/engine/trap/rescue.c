@@ -490,6 +490,8 @@ struct mw_error *trap_rescue_possible(pid_t pid, const struct mw_status *status)
 					   "CAP_SYS_ADMIN and where it is under no filter itself"));
 }
 
+static struct mw_error *unmap(struct trap_process *process, pid_t tid);
+
 struct mw_error *trap_rescue_install(struct trap_process *process, pid_t tid)
 {
 	struct trap_thread *thread = NULL;
@@ -506,7 +508,7 @@ struct mw_error *trap_rescue_install(struct trap_process *process, pid_t tid)
 	if (!err)
 		return NULL;
 	if (process->rescue.base)
-		mw_error_destroy(trap_rescue_clean_child(process, tid));
+		mw_error_destroy(unmap(process, tid)); /* SIGTRAP is not led there yet */
 	process->rescue.base = 0;
 	if (mw_error_kind(err) == MW_ERROR_GONE || mw_error_kind(err) == MW_ERROR_MEMORY)
 		return err;
