@@ -58,6 +58,9 @@ struct mw_error *mw_x86_relocate(const struct mw_insn_plan *plan, mw_addr dest, 
 size_t mw_x86_ways_out(const uint8_t *bytes, size_t size, mw_addr base, mw_addr pc, const struct mw_regs *regs,
 		       struct mw_way_out *ways, size_t capacity);
 size_t mw_x86_mask_set(const uint8_t *bytes, size_t size, mw_addr base, size_t from, size_t *operand, mw_addr *set);
+size_t mw_x86_action_call(const uint8_t *bytes, size_t size, size_t from, size_t *insn);
+bool mw_x86_action_jump(const uint8_t before[MW_ACTION_JUMP], mw_addr insn, mw_addr pad_at, mw_addr act,
+			uint8_t jump[MW_ACTION_JUMP], uint8_t pad[MW_ACTION_PAD]);
 bool mw_x86_inspect(const uint8_t *bytes, size_t size, mw_addr base, const struct mw_code_wanted *wanted,
 		    struct mw_code_seen *seen);
 size_t mw_x86_search(const uint8_t *bytes, size_t size, mw_addr base, size_t from, enum mw_code_deed deed,

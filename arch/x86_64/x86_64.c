@@ -85,6 +85,12 @@ static bool is_signal_return(const uint8_t *bytes, size_t size)
 	       (size >= sizeof(narrow) && memcmp(bytes, narrow, sizeof(narrow)) == 0);
 }
 
+static void spare(struct mw_regs *regs, uint64_t first, uint64_t second)
+{
+	regs->gpr[MW_X86_RCX] = first;
+	regs->gpr[MW_X86_R8 + 3] = second; /* r11 */
+}
+
 const struct mw_arch mw_arch_x86_64 = {
 	.name = "x86_64",
 	.elf_machine = EM_X86_64,
@@ -105,6 +111,9 @@ const struct mw_arch mw_arch_x86_64 = {
 	.is_call_before = is_call_before,
 	.inspect = mw_x86_inspect,
 	.mask_set = mw_x86_mask_set,
+	.action_call = mw_x86_action_call,
+	.action_jump = mw_x86_action_jump,
+	.spare = spare,
 	.search = mw_x86_search,
 	.detour = mw_x86_detour,
 	.pad = mw_x86_pad,

@@ -136,6 +136,11 @@ enum mw_code_deed {
 	MW_CODE_SETS_FLAG,  /* any byte of the thread's own storage, to anything */
 };
 
+enum {
+	MW_ACTION_JUMP = 5, /* bytes, see action_jump */
+	MW_ACTION_PAD = 32,
+};
+
 struct mw_arch {
 	const char *name;     /* "x86_64" */
 	uint16_t elf_machine; /* EM_X86_64 */
@@ -200,6 +205,21 @@ struct mw_arch {
 	 * where to look on; `size` where there is none.
 	 */
 	size_t (*mask_set)(const uint8_t *bytes, size_t size, mw_addr base, size_t from, size_t *operand, mw_addr *set);
+	/*
+	 * The next place, `from` or behind, where a signal's action is set by a system call: its instruction is at
+	 * offset `*insn`. Returns where to look on; `size` where there is none.
+	 */
+	size_t (*action_call)(const uint8_t *bytes, size_t size, size_t from, size_t *insn);
+	/*
+	 * Have the system call at `insn` made by the code at `act`, which is given where to go on in the first spare
+	 * register: `jump` takes the place of the MW_ACTION_JUMP bytes before it, `before`, and leads to `pad`. False
+	 * where those are not what they must be, or it is too far.
+	 */
+	bool (*action_jump)(const uint8_t before[MW_ACTION_JUMP], mw_addr insn, mw_addr pad_at, mw_addr act,
+			    uint8_t jump[MW_ACTION_JUMP], uint8_t pad[MW_ACTION_PAD]);
+	/* Put two words where neither a function of three arguments looks on its entry nor a system call leaves
+	 * anything. */
+	void (*spare)(struct mw_regs *regs, uint64_t first, uint64_t second);
 	/*
 	 * Can the function at `pc` have its first instructions displaced by a jump? `bytes` stand at `base` and hold
 	 * the function (`function_size` bytes, 0: unknown) and what surrounds it: a branch from there into what would
