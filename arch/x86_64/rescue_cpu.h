@@ -6,7 +6,7 @@
 #ifndef MW_ARCH_X86_64_RESCUE_CPU_H
 #define MW_ARCH_X86_64_RESCUE_CPU_H
 
-#include <memwatch/arch.h>
+#include <memwatch/rescue.h>
 
 /* As the kernel lays it: struct ucontext with struct sigcontext in it. */
 struct cpu_frame {
@@ -77,6 +77,52 @@ static inline void cpu_to_frame(const struct mw_regs *regs, struct cpu_frame *fr
 static inline uint64_t cpu_argument(const struct cpu_frame *frame, unsigned index)
 {
 	return index == 0 ? frame->rdi : index == 1 ? frame->rsi : frame->rdx;
+}
+
+/* Has memwatch begun with a function, and left what the thread's mask was before (MW_RESCUE_BEGUN)? */
+static inline bool cpu_begun(const struct cpu_frame *frame)
+{
+	return frame->r11 == MW_RESCUE_BEGUN;
+}
+
+static inline uint64_t cpu_begun_mask(const struct cpu_frame *frame)
+{
+	return frame->rcx;
+}
+
+/* A system call whose instruction is next; rescue_entry.S lays it, too. */
+struct cpu_system_call {
+	uint64_t arguments[6], number;
+};
+
+static inline struct cpu_system_call cpu_call_from_frame(const struct cpu_frame *frame)
+{
+	return (struct cpu_system_call){{frame->rdi, frame->rsi, frame->rdx, frame->r10, frame->r8, frame->r9},
+					frame->rax};
+}
+
+/* Make it from here. */
+static inline int64_t cpu_call_same(const struct cpu_system_call *call)
+{
+	register uint64_t r10 __asm__("r10") = call->arguments[3];
+	register uint64_t r8 __asm__("r8") = call->arguments[4];
+	register uint64_t r9 __asm__("r9") = call->arguments[5];
+	int64_t result;
+
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "0"(call->number), "D"(call->arguments[0]), "S"(call->arguments[1]), "d"(call->arguments[2]),
+			   "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return result;
+}
+
+/* Go on behind the instruction at `pc`, as the kernel would have left it. */
+static inline void cpu_call_done(struct cpu_frame *frame, uint64_t pc, int64_t result)
+{
+	frame->rax = (uint64_t)result;
+	frame->rip = frame->rcx = pc + 2;
+	frame->r11 = frame->eflags;
 }
 
 static inline void cpu_return(struct cpu_frame *frame, uint64_t result)

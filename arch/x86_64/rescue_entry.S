@@ -17,7 +17,7 @@ mw_rescue_image_start:
 	.long	rescue_restorer - mw_rescue_image_start
 	.long	rescue_call - mw_rescue_image_start
 	.long	rescue_image_end - mw_rescue_image_start
-	.long	0
+	.long	rescue_act_enter - mw_rescue_image_start
 
 	.section .rescue.entry, "ax", @progbits
 	/* rdi: signal, rsi: siginfo, rdx: frame; (rsp): rescue_restorer */
@@ -43,6 +43,43 @@ rescue_enter:
 1:	lock decl mw_rescue_image_start + MW_RESCUE_ASM_CODE(%rip)
 	ret
 	.size	rescue_enter, . - rescue_enter
+
+	.balign	16
+	/* In the place of a system call instruction; rcx, which that loses: where to go on. The stack may be in use below
+	 * its pointer. */
+	.type	rescue_act_enter, @function
+rescue_act_enter:
+	lea	-128(%rsp), %rsp
+	pushf
+	lock incl mw_rescue_image_start + MW_RESCUE_ASM_CODE(%rip)
+	push	%rcx
+	push	%rbx
+	push	%rax
+	push	%r9
+	push	%r8
+	push	%r10
+	push	%rdx
+	push	%rsi
+	push	%rdi
+	mov	%rsp, %rdi
+	mov	%rsp, %rbx
+	and	$-16, %rsp
+	call	rescue_act
+	mov	%rbx, %rsp
+	pop	%rdi
+	pop	%rsi
+	pop	%rdx
+	pop	%r10
+	pop	%r8
+	pop	%r9
+	pop	%rcx
+	pop	%rbx
+	pop	%rcx
+	lock decl mw_rescue_image_start + MW_RESCUE_ASM_CODE(%rip)
+	popf
+	lea	128(%rsp), %rsp
+	jmp	*%rcx
+	.size	rescue_act_enter, . - rescue_act_enter
 
 	.balign	16
 	/* As every C library has it, so that debuggers know it. */

@@ -156,6 +156,8 @@ struct mw_error *trap_process_detach(struct trap_process *process, enum mw_windo
 	if (process->windowed)
 		process->window.length_ns = trap_now(process);
 	keep_first(&first, trap_hold(process));
+	if (!process->ended)
+		keep_first(&first, trap_rescue_settle(process));
 	if (process->ended)
 		return first;
 	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {

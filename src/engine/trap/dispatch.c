@@ -99,9 +99,7 @@ static bool surely_executed(const struct trap_thread *thread, const struct trap_
 /* May another's SIGTRAP be pending? One that is not blocked would have ended a program that has no action for it. */
 static bool another_may_be_pending(const struct trap_thread *thread)
 {
-	const struct trap_process *process = thread->process;
-
-	return !process->trap_action_known || process->trap_action.handler != 0 || thread->trap_blocked;
+	return !trap_disposition_is_default(thread->process) || thread->trap_blocked;
 }
 
 /* Is the breakpoint instruction at `addr` one that we know nothing of: the program's own, or another tool's? */
@@ -122,7 +120,7 @@ static struct mw_error *pass_trap_on(struct trap_thread *thread)
 
 	MW_TRY(mw_tracee_siginfo(thread->tid, &info));
 	MW_TRY(trap_leave_slot(thread));
-	if (info.si_code <= 0 && trap_disposition_ignores(thread->process))
+	if (info.si_code <= 0 && trap_disposition_ignores(thread->process, thread->tid))
 		return NULL;
 	if (info.si_code <= 0 && thread->trap_blocked)
 		return trap_mask_put_off(thread, &info);

@@ -52,6 +52,7 @@ static void process_destroy(struct trap_process *process)
 	mw_map_deinit(&process->threads);
 	mw_unwinder_destroy(process->unwinder);
 	mw_journal_deinit(&process->journal);
+	mw_journal_deinit(&process->acts.journal);
 	mw_survey_deinit(&process->survey);
 	trap_rescue_deinit(&process->rescue);
 	free(process->caves);

@@ -175,6 +175,8 @@ static struct mw_error *clean_child(struct trap_thread *child)
 			err = mw_remote_poke(tid, child->calls[i].sp - sizeof(mw_addr), &child->calls[i].ret,
 					     sizeof(child->calls[i].ret));
 	if (!err)
+		err = mw_journal_clean_copy(&process->acts.journal, tid);
+	if (!err)
 		err = trap_rescue_clean_child(process, tid);
 	if (!err)
 		err = trap_mask_restore(child);

@@ -129,8 +129,10 @@ static struct mw_error *serve(struct trap_hit *hit, bool *moved)
 	}
 	if (breakpoint->mask)
 		MW_TRY(trap_mask_set(hit, moved));
-	if (breakpoint->action && !*moved)
-		MW_TRY(trap_disposition_set(hit, moved));
+	if (breakpoint->action) {
+		trap_disposition_act(hit);
+		*moved = true;
+	}
 	if (*moved)
 		return NULL;
 	if (breakpoint->loader)

@@ -44,7 +44,7 @@ static struct mw_error *find(struct remains *remains, pid_t tid)
 
 		if (code->inode || !code->exec || code->write || code->end - code->start != MW_RESCUE_CODE ||
 		    data->start != code->end || data->inode || !data->write ||
-		    data->end - data->start < TRAP_RESCUE_SIZE - MW_RESCUE_CODE ||
+		    data->end - data->start < offsetof(struct mw_rescue, pid) ||
 		    mw_remote_read(tid, code->start, &header, sizeof(header)) != sizeof(header) ||
 		    header.magic != MW_RESCUE_MAGIC)
 			continue;
@@ -61,6 +61,16 @@ static struct mw_error *find(struct remains *remains, pid_t tid)
 	return NULL;
 }
 
+static void bound(struct mw_rescue *rescue)
+{
+	if (rescue->count > MW_RESCUE_BREAKPOINTS)
+		rescue->count = MW_RESCUE_BREAKPOINTS;
+	if (rescue->change_count > MW_RESCUE_CHANGES)
+		rescue->change_count = MW_RESCUE_CHANGES;
+	if (rescue->blocked_count > MW_RESCUE_BLOCKED)
+		rescue->blocked_count = MW_RESCUE_BLOCKED;
+}
+
 static struct mw_error *read_data(struct remains *remains, pid_t tid)
 {
 	struct mw_rescue *rescue = remains->rescue ? remains->rescue : calloc(1, sizeof(*rescue));
@@ -69,13 +79,20 @@ static struct mw_error *read_data(struct remains *remains, pid_t tid)
 		return mw_error_nomem();
 	remains->rescue = rescue;
 	MW_TRY(mw_remote_read_all(tid, remains->base + MW_RESCUE_CODE, rescue, sizeof(*rescue)));
-	if (rescue->count > MW_RESCUE_BREAKPOINTS)
-		rescue->count = MW_RESCUE_BREAKPOINTS;
-	if (rescue->change_count > MW_RESCUE_CHANGES)
-		rescue->change_count = MW_RESCUE_CHANGES;
-	if (rescue->blocked_count > MW_RESCUE_BLOCKED)
-		rescue->blocked_count = MW_RESCUE_BLOCKED;
+	bound(rescue);
 	return NULL;
+}
+
+/* What the program goes on with: its actions, and who blocks SIGTRAP. */
+static struct mw_error *read_again(struct remains *remains, pid_t tid)
+{
+	const mw_addr data = remains->base + MW_RESCUE_CODE;
+	struct mw_rescue *rescue = remains->rescue;
+
+	MW_TRY(mw_remote_read_all(tid, data, rescue, offsetof(struct mw_rescue, changes)));
+	bound(rescue);
+	return mw_remote_read_all(tid, data + offsetof(struct mw_rescue, blocked), rescue->blocked,
+				  sizeof(rescue->blocked));
 }
 
 /* Code of a file: only there has memwatch planted anything. */
@@ -99,6 +116,24 @@ static bool stands(const struct remains *remains, pid_t tid, const struct mw_res
 	       memcmp(now + planted, entry->plan.bytes + planted, length - planted) == 0;
 }
 
+/* `last`: those that the actions of signals must be put back before. */
+static struct mw_error *take_back(const struct remains *remains, pid_t tid, struct mw_journal *journal, bool last)
+{
+	for (uint32_t i = 0; i < remains->rescue->change_count; i++) {
+		const struct mw_rescue_bytes *entry = &remains->rescue->changes[i];
+		uint8_t now[sizeof(entry->after)];
+		size_t number;
+
+		if ((entry->last != 0) == last && entry->size <= sizeof(now) &&
+		    is_code(remains, entry->addr, entry->size) &&
+		    mw_remote_read(tid, entry->addr, now, entry->size) == entry->size &&
+		    memcmp(now, entry->after, entry->size) == 0)
+			MW_TRY(mw_journal_adopt(journal, entry->addr, entry->before, entry->after, entry->size,
+						&number));
+	}
+	return NULL;
+}
+
 static struct mw_error *take_down(const struct remains *remains, pid_t tid, struct mw_journal *journal)
 {
 	for (uint32_t i = 0; i < remains->rescue->count; i++) {
@@ -109,18 +144,7 @@ static struct mw_error *take_down(const struct remains *remains, pid_t tid, stru
 			MW_TRY(mw_journal_adopt(journal, entry->plan.pc, entry->plan.bytes, remains->arch->breakpoint,
 						remains->arch->breakpoint_length, &number));
 	}
-	for (uint32_t i = 0; i < remains->rescue->change_count; i++) {
-		const struct mw_rescue_bytes *entry = &remains->rescue->changes[i];
-		uint8_t now[sizeof(entry->after)];
-		size_t number;
-
-		if (entry->size <= sizeof(now) && is_code(remains, entry->addr, entry->size) &&
-		    mw_remote_read(tid, entry->addr, now, entry->size) == entry->size &&
-		    memcmp(now, entry->after, entry->size) == 0)
-			MW_TRY(mw_journal_adopt(journal, entry->addr, entry->before, entry->after, entry->size,
-						&number));
-	}
-	return NULL;
+	return take_back(remains, tid, journal, false);
 }
 
 static struct mw_error *open_remains(struct remains *remains, pid_t pid, bool *found)
@@ -142,6 +166,8 @@ struct mw_error *trap_leftover_look(pid_t pid, struct mw_leftover *leftover)
 	leftover->found |= found;
 	if (!err && found)
 		err = take_down(&remains, pid, leftover->journal);
+	if (!err && found)
+		err = take_back(&remains, pid, leftover->journal, true);
 	deinit(&remains);
 	return err;
 }
@@ -220,30 +246,20 @@ static struct mw_error *awaits_trap(pid_t tid, bool *out)
 	return NULL;
 }
 
-/* In our handler, be it that another signal's has interrupted it. */
-static struct mw_error *handler_runs(const struct remains *remains, pid_t tid, bool *out)
-{
-	uint32_t inside;
-
-	MW_TRY(mw_remote_read_all(tid, remains->base + MW_RESCUE_CODE + offsetof(struct mw_rescue, inside), &inside,
-				  sizeof(inside)));
-	*out = inside != 0;
-	return NULL;
-}
-
 /* A thread is about to enter our handler, perhaps with the program's own signal: one that comes again and again would
  * be found there whenever it is stopped. It enters the program's handler instead. */
 static bool hand_on(const struct remains *remains, pid_t tid, struct mw_tracee_regs *regs)
 {
-	const struct mw_rescue_action *own = &remains->rescue->own;
+	const struct mw_rescue_action *own = &remains->rescue->own[remains->rescue->own_at % 2];
 	mw_addr sp = regs->general.gpr[remains->arch->dwarf_sp], pc = regs->general.pc;
 	mw_addr info_at = remains->arch->argument(&regs->general, 1);
 	struct mw_error *err;
 	siginfo_t info;
 
 	/* One that the kernel sent may be a breakpoint's of ours. */
-	if (own->handler <= 1 || !(own->flags & SA_RESTORER_FLAG) || remains->rescue->shadow_stack ||
-	    mw_remote_read(tid, info_at, &info, sizeof(info)) != sizeof(info) || info.si_code > 0)
+	if (own->handler <= 1 || own->flags & MW_RESCUE_RESETHAND || !(own->flags & MW_RESCUE_RESTORER) ||
+	    remains->rescue->shadow_stack || mw_remote_read(tid, info_at, &info, sizeof(info)) != sizeof(info) ||
+	    info.si_code > 0)
 		return false;
 	err = mw_remote_write(tid, sp, &own->restorer, sizeof(own->restorer));
 	regs->general.pc = own->handler;
@@ -256,9 +272,10 @@ static bool hand_on(const struct remains *remains, pid_t tid, struct mw_tracee_r
 }
 
 /* Threads come out of copies into the program's own code, and go on from the pad where they should have returned to. */
-static struct mw_error *move_out(const struct remains *remains, bool *inside)
+static struct mw_error *move_out(struct remains *remains, bool *inside)
 {
-	MW_TRY(handler_runs(remains, any_stopped(remains), inside));
+	MW_TRY(read_again(remains, any_stopped(remains)));
+	*inside = false;
 	for (size_t i = 0; i < remains->quiesce.count; i++) {
 		const struct mw_quiet_thread *thread = &remains->quiesce.threads[i];
 		const struct mw_rescue_breakpoint *entry;
@@ -273,7 +290,10 @@ static struct mw_error *move_out(const struct remains *remains, bool *inside)
 		pc = regs.general.pc;
 		if (pc == remains->base + remains->header.handler && hand_on(remains, thread->tid, &regs))
 			pc = regs.general.pc;
-		*inside |= struck || pc - remains->base < MW_RESCUE_CODE;
+		/* In our handler, be it that another signal's has interrupted it. */
+		*inside |= struck || pc - remains->base < MW_RESCUE_CODE ||
+			   ((remains->rescue->inside || remains->rescue->shadow_stack) &&
+			    trap_leads_inside(thread->tid, remains->arch, &regs.general, remains->base));
 		entry = slot_of(remains, thread->tid, pc);
 		if (!entry)
 			continue;
@@ -323,17 +343,18 @@ static struct mw_error *restore_masks(const struct remains *remains)
 	return NULL;
 }
 
-static struct mw_error *give_back_action(const struct remains *remains, const struct mw_inject *inject)
+static struct mw_error *give_back_actions(const struct remains *remains, const struct mw_inject *inject)
 {
-	struct mw_rescue_action now, own = remains->rescue->own;
+	struct mw_rescue_action now, own = remains->rescue->own[remains->rescue->own_at % 2];
 
-	MW_TRY(trap_sigaction(inject, remains->arch->dwarf_sp, false, &now));
+	MW_TRY(trap_actions_restore(inject, remains->arch->dwarf_sp, &remains->rescue->marks));
+	MW_TRY(trap_sigaction(inject, remains->arch->dwarf_sp, SIGTRAP, false, &now));
 	if (now.handler != remains->base + remains->header.handler)
 		return NULL;
-	return trap_sigaction(inject, remains->arch->dwarf_sp, true, &own);
+	return trap_sigaction(inject, remains->arch->dwarf_sp, SIGTRAP, true, &own);
 }
 
-static struct mw_error *unmap(struct remains *remains)
+static struct mw_error *unmap(struct remains *remains, struct mw_journal *journal)
 {
 	struct mw_inject inject;
 	pid_t tid;
@@ -341,9 +362,12 @@ static struct mw_error *unmap(struct remains *remains)
 	MW_TRY(mw_quiesce_await_hand(&remains->quiesce));
 	tid = mw_quiesce_pick(&remains->quiesce);
 	MW_TRY(mw_inject_init(&inject, tid, &remains->maps));
+	MW_TRY(read_again(remains, tid));
 	MW_TRY(restore_copies(remains, tid));
 	MW_TRY(restore_masks(remains));
-	MW_TRY(give_back_action(remains, &inject));
+	MW_TRY(give_back_actions(remains, &inject));
+	MW_TRY(take_back(remains, tid, journal, true));
+	MW_TRY(mw_journal_rollback(journal, tid));
 	return mw_inject_unmap(&inject, remains->base, TRAP_RESCUE_SIZE);
 }
 
@@ -368,7 +392,7 @@ static struct mw_error *take_out(struct remains *remains, struct mw_journal *jou
 			return NULL;
 		MW_TRY(move_out(remains, inside));
 	}
-	return *inside ? NULL : unmap(remains);
+	return *inside ? NULL : unmap(remains, journal);
 }
 
 struct mw_error *trap_leftover_remove(pid_t pid)

@@ -18,7 +18,7 @@
 #include <errno.h>
 #include <sys/uio.h>
 
-#define TRAP_BIT (UINT64_C(1) << (SIGTRAP - 1))
+#define TRAP_BIT MW_RESCUE_TRAP_BIT
 
 #define HANDLER_STACK 32768 /* bytes that are looked through for a handler's frame */
 
@@ -56,7 +56,7 @@ static struct mw_error *note_blocked(struct trap_thread *thread, bool blocked)
  */
 static bool in_handler(const struct trap_thread *thread)
 {
-	const struct trap_process *process = thread->process;
+	struct trap_process *process = thread->process;
 	mw_addr restorer = trap_restorer(process);
 	uint64_t words[HANDLER_STACK / sizeof(uint64_t)], mask;
 	struct mw_tracee_regs regs;
@@ -164,11 +164,44 @@ static bool asked_mask(uint64_t before, int how, uint64_t set, uint64_t *after)
 	}
 }
 
+static struct mw_error *note_masking(struct trap_process *process, pid_t tid, uint32_t threads)
+{
+	return process->rescue.base
+		       ? trap_rescue_write(process, tid, offsetof(struct mw_rescue, masking), &threads, sizeof(threads))
+		       : NULL;
+}
+
+/*
+ * Carry the call out: `*hit` is where the thread goes on. Whenever memwatch is killed meanwhile, the thread stands at
+ * the breakpoint with word of what its mask was, and the call is made once more by what rescue.c has put in; or it has
+ * left the function.
+ */
+static struct mw_error *carry_out(struct trap_hit *hit, struct mw_tracee_regs *entry, uint64_t before, uint64_t after)
+{
+	struct trap_thread *thread = hit->thread;
+	mw_addr old_at = hit->process->arch->argument(&entry->general, 2);
+
+	hit->process->arch->spare(&entry->general, before, MW_RESCUE_BEGUN);
+	MW_TRY(note_masking(hit->process, thread->tid, 1));
+	MW_TRY(mw_tracee_set_regs(thread->tid, entry));
+	/* One that can't be written the program would have got EFAULT for. */
+	if (!old_at || write_there(thread->tid, old_at, before)) {
+		MW_TRY(note_blocked(thread, after & TRAP_BIT));
+		thread->trap_pending &= thread->trap_blocked;
+		thread->mask = after & ~TRAP_BIT;
+		thread->mask_known = true;
+		MW_TRY(mw_tracee_set_sigmask(thread->tid, thread->trap_pending ? after : thread->mask));
+	}
+	MW_TRY(mw_tracee_set_regs(thread->tid, &hit->regs));
+	return note_masking(hit->process, thread->tid, 0);
+}
+
 struct mw_error *trap_mask_set(struct trap_hit *hit, bool *done)
 {
 	const struct mw_arch *arch = hit->process->arch;
 	struct trap_thread *thread = hit->thread;
-	mw_addr set_at = arch->argument(&hit->regs.general, 1), old_at = arch->argument(&hit->regs.general, 2);
+	struct mw_tracee_regs entry = hit->regs;
+	mw_addr set_at = arch->argument(&hit->regs.general, 1);
 	uint64_t mask, before, after, set;
 
 	MW_TRY(mw_tracee_get_sigmask(thread->tid, &mask));
@@ -176,17 +209,16 @@ struct mw_error *trap_mask_set(struct trap_hit *hit, bool *done)
 	if (set_at && (mw_remote_read(thread->tid, set_at, &set, sizeof(set)) != sizeof(set) ||
 		       !asked_mask(before, (int)arch->argument(&hit->regs.general, 0), set, &after)))
 		return NULL;
+	/* What has nothing to do with SIGTRAP the function itself does best. */
+	if (!((before | after) & TRAP_BIT)) {
+		thread->mask = after;
+		thread->mask_known = true;
+		return NULL;
+	}
 	if (!trap_leave_function(hit, 0))
 		return NULL;
 	*done = true;
-	/* One that can't be written the program would have got EFAULT for. */
-	if (old_at && !write_there(thread->tid, old_at, before))
-		return NULL;
-	MW_TRY(note_blocked(thread, after & TRAP_BIT));
-	thread->trap_pending &= thread->trap_blocked;
-	thread->mask = after & ~TRAP_BIT;
-	thread->mask_known = true;
-	return mw_tracee_set_sigmask(thread->tid, thread->trap_pending ? after : thread->mask);
+	return carry_out(hit, &entry, before, after);
 }
 
 struct mw_error *trap_mask_restore(struct trap_thread *thread)

@@ -131,7 +131,6 @@ enum helper {
 	 */
 	HELPER_LOADER,
 	HELPER_MASK,
-	HELPER_ACTION,
 };
 
 static const struct {
@@ -141,7 +140,6 @@ static const struct {
 	{"_dl_debug_state", HELPER_LOADER},
 	{"pthread_sigmask", HELPER_MASK},
 	{"sigprocmask", HELPER_MASK},
-	{"sigaction", HELPER_ACTION},
 };
 
 #define HELPERS (sizeof(helpers) / sizeof(helpers[0]))
@@ -160,6 +158,28 @@ static bool is_helper(void *context, const struct mw_elf_symbol *symbol)
 	return true;
 }
 
+/* Does it have the C library's functions for us? A program's own function of such a name may mean anything. */
+static bool is_library(const struct trap_process *process, const struct mw_module *module)
+{
+	enum mw_module_class class = process->survey.module_class[module->number];
+
+	return class == MW_MODULE_RUNTIME || (class != MW_MODULE_ALLOCATOR && mw_elf_is_static(module->elf));
+}
+
+/* Before the first breakpoint: SIGTRAP goes to what rescue.c has put in, which the program is not to see. */
+static struct mw_error *lead_signals(struct trap_process *process, pid_t tid)
+{
+	const struct trap_thread *thread = trap_usable_thread(process);
+
+	for (uint32_t i = 0; i < mw_modules_count(process->survey.modules); i++) {
+		const struct mw_module *module = mw_modules_get(process->survey.modules, i);
+
+		if (!module->gone && module->elf && is_library(process, module))
+			MW_TRY(trap_acts_redirect(process, tid, module));
+	}
+	return trap_rescue_begin(process, thread ? thread->tid : tid);
+}
+
 static struct mw_error *plant_helpers_of(struct trap_process *process, pid_t tid, const struct mw_module *module)
 {
 	struct helper_search search = {.vaddr = {0}};
@@ -168,12 +188,11 @@ static struct mw_error *plant_helpers_of(struct trap_process *process, pid_t tid
 	if (err && mw_error_kind(err) == MW_ERROR_MEMORY)
 		return err;
 	mw_error_destroy(err);
-	/* A program's own function of such a name may mean anything. */
-	if (process->survey.module_class[module->number] == MW_MODULE_ALLOCATOR ||
-	    (process->survey.module_class[module->number] != MW_MODULE_RUNTIME && !mw_elf_is_static(module->elf)))
+	if (!is_library(process, module))
 		return NULL;
 	if (process->holding || process->launched)
 		MW_TRY(trap_sections_open(process, tid, module));
+	MW_TRY(trap_acts_catch(process, tid, module));
 	for (size_t i = 0; i < HELPERS; i++) {
 		struct trap_breakpoint *breakpoint;
 		bool possible;
@@ -185,7 +204,6 @@ static struct mw_error *plant_helpers_of(struct trap_process *process, pid_t tid
 			continue;
 		breakpoint->loader |= helpers[i].helper == HELPER_LOADER;
 		breakpoint->mask |= helpers[i].helper == HELPER_MASK;
-		breakpoint->action |= helpers[i].helper == HELPER_ACTION;
 		MW_TRY(trap_rescue_note(process, tid, breakpoint, &possible));
 	}
 	return NULL;
@@ -223,6 +241,7 @@ struct mw_error *trap_plant(struct trap_process *process, pid_t tid)
 	MW_TRY(take_in_modules(process, tid));
 	if (!process->launched)
 		MW_TRY(mw_survey_check(&process->survey));
+	MW_TRY(lead_signals(process, tid));
 	MW_TRY(mw_fault("attach.pad"));
 	MW_TRY(plant_pad(process, tid));
 	MW_TRY(mw_fault("attach.loader"));
@@ -238,6 +257,7 @@ static struct mw_error *forget_module(struct trap_process *process, pid_t tid, c
 	void *value;
 
 	mw_journal_forget(&process->journal, module->start, module->end);
+	mw_journal_forget(&process->acts.journal, module->start, module->end);
 	for (bool again = true; again;) {
 		again = false;
 		for (size_t i = 0; mw_map_next(&process->breakpoints, &i, &value);) {

@@ -27,9 +27,9 @@
 #define PAGE        4096u
 #define PATIENCE_NS UINT64_C(2000000000)
 #define TRIES       8
-#define MASK_SIZE   8 /* the kernel's sigset_t */
 #define RED_ZONE    128
-#define TRAP_BIT    (UINT64_C(1) << (SIGTRAP - 1))
+#define JUMP_REACH  (UINT64_C(1) << 30)
+#define TRAP_BIT    MW_RESCUE_TRAP_BIT
 
 #define DATA(process, member) ((process)->rescue.base + MW_RESCUE_CODE + offsetof(struct mw_rescue, member))
 
@@ -52,6 +52,12 @@ static struct mw_error *write_data(struct trap_process *process, pid_t tid, mw_a
 	/* One that has become another's may still be written to by its tracer. */
 	mw_error_destroy(err);
 	return mw_remote_poke(tid, at, bytes, size);
+}
+
+struct mw_error *trap_rescue_write(struct trap_process *process, pid_t tid, size_t offset, const void *bytes,
+				   size_t size)
+{
+	return write_data(process, tid, process->rescue.base + MW_RESCUE_CODE + offset, bytes, size);
 }
 
 void trap_rescue_own(const struct trap_process *process, uint64_t *resident, uint64_t *mapped)
@@ -131,10 +137,10 @@ struct mw_error *trap_rescue_forget(struct trap_process *process, pid_t tid, mw_
 }
 
 struct mw_error *trap_rescue_bytes(struct trap_process *process, pid_t tid, mw_addr addr, const void *bytes,
-				   size_t size, bool *possible)
+				   size_t size, bool last, bool *possible)
 {
 	struct trap_rescue *rescue = &process->rescue;
-	struct mw_rescue_bytes entry = {.addr = addr, .size = (uint8_t)size};
+	struct mw_rescue_bytes entry = {.addr = addr, .size = (uint8_t)size, .last = last};
 
 	*possible = rescue->base && rescue->change_count < MW_RESCUE_CHANGES && size <= sizeof(entry.after);
 	if (!*possible)
@@ -282,34 +288,6 @@ static struct mw_error *await_usable_thread(struct trap_process *process, struct
 	return NULL;
 }
 
-/* rt_sigaction(SIGTRAP, …) in the target; its structure lies below the thread's stack meanwhile. */
-struct mw_error *trap_sigaction(const struct mw_inject *inject, uint8_t dwarf_sp, bool set,
-				struct mw_rescue_action *action)
-{
-	struct mw_tracee_regs regs;
-	struct mw_rescue_action scratch;
-	int64_t result = -1;
-	struct mw_error *err = NULL, *after;
-	mw_addr at;
-
-	MW_TRY(mw_tracee_get_regs(inject->tid, &regs));
-	at = (regs.general.gpr[dwarf_sp] - RED_ZONE - 2 * sizeof(scratch)) & ~(mw_addr)15;
-	MW_TRY(mw_remote_read_all(inject->tid, at, &scratch, sizeof(scratch)));
-	if (set)
-		MW_TRY(mw_remote_poke(inject->tid, at, action, sizeof(*action)));
-	const uint64_t arguments[6] = {SIGTRAP, set ? at : 0, set ? 0 : at, MASK_SIZE, 0, 0};
-
-	err = mw_inject_call(inject, SYS_rt_sigaction, arguments, &result);
-	if (!err && result != 0)
-		err = mw_error_create(MW_ERROR_SYSTEM, (int)-result, "process %d can't set its action for SIGTRAP",
-				      (int)inject->tid);
-	if (!err && !set)
-		err = mw_remote_read_all(inject->tid, at, action, sizeof(*action));
-	after = mw_remote_poke(inject->tid, at, &scratch, sizeof(scratch));
-	mw_error_destroy(after);
-	return err;
-}
-
 /* System calls that the target performs for us from now on go by code of ours. */
 static struct mw_inject inject_by(const struct trap_process *process, pid_t tid)
 {
@@ -319,35 +297,40 @@ static struct mw_inject inject_by(const struct trap_process *process, pid_t tid)
 	return inject;
 }
 
-/* What the kernel is to do with SIGTRAP: as the program wants it done, but by our handler. */
 static struct mw_rescue_action led_here(const struct trap_process *process)
 {
-	const struct mw_rescue_header *header = (const struct mw_rescue_header *)(const void *)mw_rescue_image;
-	const struct mw_rescue_action *own = &process->trap_action;
-	bool handled = own->handler != (uint64_t)(uintptr_t)SIG_DFL && own->handler != (uint64_t)(uintptr_t)SIG_IGN;
-	uint64_t flags = SA_RESTART | SA_ONSTACK;
+	return mw_rescue_led(&process->trap_action, process->rescue.base,
+			     (const struct mw_rescue_header *)(const void *)mw_rescue_image);
+}
 
-	return (struct mw_rescue_action){.handler = process->rescue.base + header->handler,
-					 .flags = SA_SIGINFO | SA_NODEFER | SA_RESTORER_FLAG |
-						  (handled ? own->flags & flags : flags),
-					 .restorer = process->rescue.base + header->restorer,
-					 .mask = handled ? own->mask & ~TRAP_BIT : 0};
+struct mw_error *trap_rescue_look(struct trap_process *process, pid_t tid)
+{
+	struct mw_rescue_action own[2];
+	uint32_t at;
+
+	if (!process->rescue.base)
+		return NULL;
+	MW_TRY(mw_remote_read_all(tid, DATA(process, own_at), &at, sizeof(at)));
+	MW_TRY(mw_remote_read_all(tid, DATA(process, own), own, sizeof(own)));
+	process->trap_action = own[at % 2];
+	return NULL;
 }
 
 struct mw_error *trap_rescue_lead(struct trap_process *process, pid_t tid)
 {
 	const struct mw_inject inject = inject_by(process, tid);
-	struct mw_rescue_action action = led_here(process);
+	struct mw_rescue_action action;
 
-	MW_TRY(write_data(process, tid, DATA(process, own), &process->trap_action, sizeof(process->trap_action)));
-	return trap_sigaction(&inject, process->arch->dwarf_sp, true, &action);
+	MW_TRY(trap_rescue_look(process, tid));
+	action = led_here(process);
+	return trap_sigaction(&inject, process->arch->dwarf_sp, SIGTRAP, true, &action);
 }
 
-struct mw_error *trap_rescue_look(struct trap_process *process, pid_t tid)
+mw_addr trap_rescue_act(const struct trap_process *process)
 {
-	return process->rescue.base ? mw_remote_read_all(tid, DATA(process, own), &process->trap_action,
-							 sizeof(process->trap_action))
-				    : NULL;
+	const struct mw_rescue_header *header = (const struct mw_rescue_header *)(const void *)mw_rescue_image;
+
+	return process->rescue.base ? process->rescue.base + header->act : 0;
 }
 
 struct mw_error *trap_rescue_queue(struct trap_thread *thread, const siginfo_t *info, bool *queued)
@@ -383,17 +366,21 @@ static struct mw_error *read_own(struct trap_process *process, const struct mw_i
 				 const struct mw_status *status)
 {
 	if ((status->sig_caught | status->sig_ignored) & TRAP_BIT)
-		MW_TRY(trap_sigaction(inject, process->arch->dwarf_sp, false, &process->trap_action));
+		MW_TRY(trap_sigaction(inject, process->arch->dwarf_sp, SIGTRAP, false, &process->trap_action));
 	process->trap_action_known = true;
-	return NULL;
+	return write_data(process, inject->tid, DATA(process, own), &process->trap_action,
+			  sizeof(process->trap_action));
 }
 
 static struct mw_error *map_it(struct trap_process *process, const struct mw_inject *inject, const struct mw_maps *maps)
 {
 	mw_addr at = 0;
 
-	/* With free pages around, so that it does not become one with a neighbour. */
-	if (!mw_inject_find_gap(maps, inject->insn, inject->insn + 1, UINT64_MAX / 2, TRAP_RESCUE_SIZE, &at))
+	mw_addr near = trap_restorer(process);
+
+	/* With free pages around, so that it does not become one with a neighbour; within a jump of the C library. */
+	if (!(near && mw_inject_find_gap(maps, near, near + 1, JUMP_REACH, TRAP_RESCUE_SIZE, &at)) &&
+	    !mw_inject_find_gap(maps, inject->insn, inject->insn + 1, UINT64_MAX / 2, TRAP_RESCUE_SIZE, &at))
 		at = 0;
 	return mw_inject_map(inject, at, TRAP_RESCUE_SIZE, PROT_READ | PROT_WRITE, &process->rescue.base);
 }
@@ -422,10 +409,17 @@ static struct mw_error *fill(struct trap_process *process, const struct mw_injec
 	const uint32_t may_call = status->seccomp == 0 && !anyone_filtered(process);
 	const uint32_t shadow_stack = status->shadow_stack;
 	pid_t tid = inject->tid;
+	struct mw_status first;
+	uint32_t self;
 
+	MW_TRY(mw_status_read(process->pid, &first));
+	self = (uint32_t)first.ns_pid;
 	MW_TRY(write_data(process, tid, process->rescue.base, mw_rescue_image, mw_rescue_image_size));
 	MW_TRY(write_data(process, tid, DATA(process, may_call), &may_call, sizeof(may_call)));
 	MW_TRY(write_data(process, tid, DATA(process, shadow_stack), &shadow_stack, sizeof(shadow_stack)));
+	/* A kernel that knows nothing of it (before 4.14) takes forked children for ones that share the memory. */
+	mw_error_destroy(mw_inject_advise(inject, DATA(process, pid), MW_RESCUE_PAGE, MADV_WIPEONFORK));
+	MW_TRY(write_data(process, tid, DATA(process, pid), &self, sizeof(self)));
 	MW_TRY(mw_inject_protect(inject, process->rescue.base, MW_RESCUE_CODE, PROT_READ | PROT_EXEC));
 	process->rescue.inject =
 		(struct mw_inject){.insn = process->rescue.base + header->call,
@@ -466,8 +460,30 @@ static struct mw_error *put_in(struct trap_process *process, pid_t tid)
 static struct mw_error *install(struct trap_process *process, pid_t tid)
 {
 	MW_TRY(prepare(&process->rescue));
-	MW_TRY(put_in(process, tid));
-	return trap_rescue_lead(process, tid);
+	return put_in(process, tid);
+}
+
+struct mw_error *trap_rescue_begin(struct trap_process *process, pid_t tid)
+{
+	const struct mw_inject inject = inject_by(process, tid);
+	const uint32_t led = 1;
+
+	if (!process->rescue.base)
+		return NULL;
+	MW_TRY(write_data(process, tid, DATA(process, led), &led, sizeof(led)));
+	MW_TRY(trap_rescue_lead(process, tid));
+	return trap_actions_strip(process, &inject);
+}
+
+mw_addr trap_rescue_pad(const struct trap_process *process, size_t number)
+{
+	return process->rescue.base + MW_RESCUE_CODE - (number + 1) * MW_ACTION_PAD;
+}
+
+struct mw_error *trap_rescue_put_pad(struct trap_process *process, pid_t tid, mw_addr addr,
+				     const uint8_t pad[MW_ACTION_PAD])
+{
+	return write_data(process, tid, addr, pad, MW_ACTION_PAD);
 }
 
 static struct mw_error *refuse(pid_t pid, struct mw_error *why)
@@ -518,11 +534,16 @@ struct mw_error *trap_rescue_install(struct trap_process *process, pid_t tid)
 	return NULL;
 }
 
-/* A thread that stands in our code comes out by itself. */
+/* A thread that stands in our code, or will come back to it, comes out by itself. */
 static bool anybody_inside(const struct trap_process *process)
 {
+	const mw_addr base = process->rescue.base;
+	pid_t any = trap_stopped_tid(process);
+	uint32_t inside = 0;
 	void *value;
 
+	if (any)
+		mw_error_destroy(mw_remote_read_all(any, DATA(process, inside), &inside, sizeof(inside)));
 	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
 		const struct trap_thread *thread = value;
 		struct mw_tracee_regs regs;
@@ -531,7 +552,9 @@ static bool anybody_inside(const struct trap_process *process)
 		if (!thread->stopped)
 			continue;
 		err = mw_tracee_get_regs(thread->tid, &regs);
-		if (!err && regs.general.pc - process->rescue.base < MW_RESCUE_CODE)
+		if (!err && (regs.general.pc - base < MW_RESCUE_CODE ||
+			     ((inside || process->shadow_stack) &&
+			      trap_leads_inside(thread->tid, process->arch, &regs.general, base))))
 			return true;
 		mw_error_destroy(err);
 	}
@@ -542,14 +565,19 @@ static bool anybody_inside(const struct trap_process *process)
  */
 static struct mw_error *give_back(struct trap_process *process, const struct mw_inject *inject)
 {
+	const uint8_t sp = process->arch->dwarf_sp;
 	const uint64_t ours = led_here(process).handler;
-	struct mw_rescue_action now, own;
+	struct mw_rescue_action now;
+	struct mw_rescue_marks marks;
 
-	MW_TRY(trap_sigaction(inject, process->arch->dwarf_sp, false, &now));
-	MW_TRY(mw_remote_read_all(inject->tid, DATA(process, own), &own, sizeof(own)));
-	if ((now.handler != ours && now.handler != (uint64_t)(uintptr_t)SIG_DFL) || now.handler == own.handler)
+	MW_TRY(mw_remote_read_all(inject->tid, DATA(process, marks), &marks, sizeof(marks)));
+	MW_TRY(trap_actions_restore(inject, sp, &marks));
+	MW_TRY(trap_sigaction(inject, sp, SIGTRAP, false, &now));
+	MW_TRY(trap_rescue_look(process, inject->tid));
+	if ((now.handler != ours && now.handler != (uint64_t)(uintptr_t)SIG_DFL) ||
+	    now.handler == process->trap_action.handler)
 		return NULL;
-	return trap_sigaction(inject, process->arch->dwarf_sp, true, &own);
+	return trap_sigaction(inject, sp, SIGTRAP, true, &process->trap_action);
 }
 
 /* By code that is not in what is unmapped. */
@@ -578,13 +606,9 @@ struct mw_error *trap_rescue_clean_child(struct trap_process *process, pid_t tid
 {
 	const struct mw_inject inject = inject_by(process, tid);
 
-	struct mw_rescue_action own;
-
 	if (!process->rescue.base)
 		return NULL;
-	/* Its maker's action a moment ago: nothing has changed it since. */
-	MW_TRY(mw_remote_read_all(tid, DATA(process, own), &own, sizeof(own)));
-	MW_TRY(trap_sigaction(&inject, process->arch->dwarf_sp, true, &own));
+	MW_TRY(give_back(process, &inject));
 	return unmap(process, tid);
 }
 
@@ -603,24 +627,28 @@ static struct mw_error *give_back_of_children(struct trap_process *process)
 	return NULL;
 }
 
-struct mw_error *trap_rescue_remove(struct trap_process *process)
+struct mw_error *trap_rescue_settle(struct trap_process *process)
 {
 	struct trap_thread *thread;
+
+	if (!process->rescue.base)
+		return NULL;
+	for (unsigned i = 0; i < TRIES && !process->ended && anybody_inside(process); i++)
+		MW_TRY(deliver_held(process));
+	return process->ended ? NULL : await_usable_thread(process, &thread);
+}
+
+struct mw_error *trap_rescue_remove(struct trap_process *process)
+{
+	struct trap_thread *thread = trap_usable_thread(process);
 	struct mw_error *err;
 
 	if (!process->rescue.base || process->ended)
 		return NULL;
-	for (unsigned i = 0; i < TRIES && anybody_inside(process); i++) {
-		MW_TRY(deliver_held(process));
-		if (process->ended)
-			return NULL;
-	}
-	MW_TRY(await_usable_thread(process, &thread));
-	if (process->ended)
-		return NULL;
 	if (!thread || anybody_inside(process)) {
-		process->stats.left_behind = "a thread was still in what keeps the process alive if memwatch is "
-					     "killed: it stays mapped, unused";
+		process->stats.left_behind =
+			"a thread was still in what keeps the process alive if memwatch is "
+			"killed: it stays mapped, and what a signal's action is set by leads there";
 		return NULL;
 	}
 	MW_TRY(give_back_of_children(process));
@@ -629,6 +657,7 @@ struct mw_error *trap_rescue_remove(struct trap_process *process)
 
 		MW_TRY(give_back(process, &inject));
 	}
+	MW_TRY(mw_journal_rollback(&process->acts.journal, thread->tid));
 	err = unmap(process, thread->tid);
 	if (!err)
 		process->rescue.base = 0;

@@ -25,7 +25,7 @@ static struct mw_error *patch(struct trap_process *process, pid_t tid, mw_addr a
 {
 	size_t number;
 
-	MW_TRY(trap_rescue_bytes(process, tid, addr, bytes, size, done));
+	MW_TRY(trap_rescue_bytes(process, tid, addr, bytes, size, false, done));
 	return *done ? mw_journal_plant(&process->journal, tid, addr, bytes, size, &number) : NULL;
 }
 

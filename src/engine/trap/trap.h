@@ -29,7 +29,6 @@
 #define TRAP_NO_HOOK     UINT32_MAX
 #define TRAP_HEARD       256 /* stops heard of at once */
 #define TRAP_MASKS       8
-#define SA_RESTORER_FLAG UINT64_C(0x04000000) /* the kernel's, in struct mw_rescue_action */
 #define TRAP_STANDSTILLS 5
 #define TRAP_MAX_CALLS   64 /* calls in flight a thread; handlers nest hardly as deep */
 
@@ -42,7 +41,7 @@ struct trap_breakpoint {
 	bool pad;       /* where exchanged return addresses lead */
 	bool loader;    /* where the dynamic loader tells that modules came or went */
 	bool mask;      /* entry of a function that sets signal masks */
-	bool action;    /* entry of a function that sets signal actions */
+	bool action;    /* a system call that sets a signal's action */
 	bool may_throw; /* a site of calls that an exception may end */
 	bool standing;  /* in the target now */
 	bool exchange;  /* a site that must not be one (any more): exchange return addresses instead */
@@ -134,6 +133,15 @@ struct trap_rescue {
 	uint64_t touched[(TRAP_RESCUE_PAGES + 63) / 64]; /* pages that memwatch has written to */
 };
 
+#define TRAP_ACTS 16
+
+/* System calls of the C library that jump to code of ours. */
+struct trap_acts {
+	mw_addr insns[TRAP_ACTS];
+	size_t count;
+	struct mw_journal journal;
+};
+
 struct trap_process {
 	struct trap_engine *engine;
 	pid_t pid;
@@ -154,9 +162,11 @@ struct trap_process {
 	size_t cave_count;
 	mw_addr pad;
 	struct trap_rescue rescue;
+	struct trap_acts acts;
 	struct mw_rescue_action trap_action; /* the target's own action for SIGTRAP */
 	bool trap_action_known;
-	mw_addr restorer; /* in the target's code; 0: not looked for yet */
+	bool trap_action_changes; /* the program has set it inside the window */
+	mw_addr restorer;         /* in the target's code; 0: not looked for yet */
 	size_t freeing_hooks;
 	struct mw_map threads; /* this process's threads and sharing children, by tid */
 	struct mw_engine_stats stats;
@@ -368,6 +378,9 @@ void trap_process_end(struct trap_process *process, enum mw_window_end end);
  * can't be had, unless options.unsafe; GONE, MEMORY.
  */
 struct mw_error *trap_rescue_install(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
+/* Let threads come out of it, and one come to where it can perform a system call, as far as that can be waited for:
+ * while breakpoints still stand. Then all are held again, until it has been removed. */
+struct mw_error *trap_rescue_settle(struct trap_process *process) MW_MUST_CHECK;
 struct mw_error *trap_rescue_remove(struct trap_process *process) MW_MUST_CHECK;
 /* Asked before anything is touched: is it sure that it can't be had? Errors: UNSUPPORTED. */
 struct mw_error *trap_rescue_possible(pid_t pid, const struct mw_status *status) MW_MUST_CHECK;
@@ -378,22 +391,27 @@ void trap_rescue_deinit(struct trap_rescue *rescue);
 struct mw_error *trap_rescue_note(struct trap_process *process, pid_t tid, const struct trap_breakpoint *breakpoint,
 				  bool *possible) MW_MUST_CHECK;
 struct mw_error *trap_rescue_forget(struct trap_process *process, pid_t tid, mw_addr addr) MW_MUST_CHECK;
-/* Other bytes that are about to be changed, at most 8. */
+/* Other bytes that are about to be changed, at most 8; `last`: put back when the actions of signals are. */
 struct mw_error *trap_rescue_bytes(struct trap_process *process, pid_t tid, mw_addr addr, const void *bytes,
-				   size_t size, bool *possible) MW_MUST_CHECK;
+				   size_t size, bool last, bool *possible) MW_MUST_CHECK;
 /* Which threads the program believes to block SIGTRAP has changed: for the next memwatch, if this one is killed. */
 struct mw_error *trap_rescue_blocked(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
 /* A return address that is about to be exchanged. */
 struct mw_error *trap_rescue_exchange(struct trap_process *process, pid_t tid, mw_addr sp, mw_addr ret,
 				      bool *possible) MW_MUST_CHECK;
-/*
- * rt_sigaction(SIGTRAP) in the target: what it has, or, with `set`, what it is to have. `inject->tid` is in a stop from
- * which it can perform system calls. Errors: GONE, SYSTEM, DATA.
- */
-struct mw_error *trap_sigaction(const struct mw_inject *inject, uint8_t dwarf_sp, bool set,
-				struct mw_rescue_action *action) MW_MUST_CHECK;
-/* Have the kernel lead SIGTRAP to it (again), with what process->trap_action says. `tid` can perform a system call. */
+/* Have the kernel lead SIGTRAP to it (again), as the program wants it done. `tid` can perform a system call. */
 struct mw_error *trap_rescue_lead(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
+/* Have the kernel lead SIGTRAP to it, and take it out of the masks of other actions, by way of `tid`. */
+struct mw_error *trap_rescue_begin(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
+/* Its code that a thread goes to in the place of a system call that sets an action; 0: it is not there. */
+mw_addr trap_rescue_act(const struct trap_process *process);
+/* Room for the code that the `number`th of them jumps to, and that code. */
+mw_addr trap_rescue_pad(const struct trap_process *process, size_t number);
+struct mw_error *trap_rescue_put_pad(struct trap_process *process, pid_t tid, mw_addr addr,
+				     const uint8_t pad[MW_ACTION_PAD]) MW_MUST_CHECK;
+/* Bytes at an offset of struct mw_rescue. */
+struct mw_error *trap_rescue_write(struct trap_process *process, pid_t tid, size_t offset, const void *bytes,
+				   size_t size) MW_MUST_CHECK;
 /* What the program wants done with SIGTRAP may have changed by a SIGTRAP (SA_RESETHAND): process->trap_action anew. */
 struct mw_error *trap_rescue_look(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
 /* Have a thread queue a SIGTRAP to itself, as it was sent: only so the kernel believes who sent it. */
@@ -403,16 +421,43 @@ void trap_rescue_own(const struct trap_process *process, uint64_t *resident, uin
 /* A thread that stands where it can perform a system call, or NULL. */
 struct trap_thread *trap_usable_thread(const struct trap_process *process);
 
+/* inside.c: will a thread with these registers come back to the code at `base`, as far as its stack shows it? */
+bool trap_leads_inside(pid_t tid, const struct mw_arch *arch, const struct mw_regs *regs, mw_addr base);
+
+/* strip.c: actions of other signals that have SIGTRAP in their masks. */
+/*
+ * rt_sigaction in the target: what a signal has, or, with `set`, what it is to have. `inject->tid` is in a stop from
+ * which it can perform system calls. Errors: GONE, SYSTEM, DATA.
+ */
+struct mw_error *trap_sigaction(const struct mw_inject *inject, uint8_t dwarf_sp, unsigned signal, bool set,
+				struct mw_rescue_action *action) MW_MUST_CHECK;
+/* Take it out of all of them, leaving marks of them; nothing else may set any meanwhile. Errors: as those of
+ * trap_sigaction(). */
+struct mw_error *trap_actions_strip(struct trap_process *process, const struct mw_inject *inject) MW_MUST_CHECK;
+/* Put it back into those that are still as their marks say. */
+struct mw_error *trap_actions_restore(const struct mw_inject *inject, uint8_t dwarf_sp,
+				      const struct mw_rescue_marks *marks) MW_MUST_CHECK;
+
+/* act.c: system calls that set the actions of signals, in a C library. */
+/* Have them jump to our code, where that can be, before SIGTRAP is led to us. All threads are held. */
+struct mw_error *trap_acts_redirect(struct trap_process *process, pid_t tid,
+				    const struct mw_module *module) MW_MUST_CHECK;
+/* Put breakpoints at the others. */
+struct mw_error *trap_acts_catch(struct trap_process *process, pid_t tid, const struct mw_module *module) MW_MUST_CHECK;
+
 /* disposition.c: the target's own action for SIGTRAP. */
 /* A breakpoint has struck a thread that may have blocked or ignored SIGTRAP: if the kernel has dropped the action for
  * it, put it back. */
 struct mw_error *trap_disposition_put_back(struct trap_thread *thread, bool *dropped) MW_MUST_CHECK;
-/* A thread enters a function that sets a signal's action: for SIGTRAP it is done for it, `*done` says so. */
-struct mw_error *trap_disposition_set(struct trap_hit *hit, bool *done) MW_MUST_CHECK;
+/* A thread stands before a system call that sets a signal's action: sends it where that is carried out (sets the
+ * registers). */
+void trap_disposition_act(struct trap_hit *hit);
 /* Code of the program that handlers return to, 0 where none is found. */
-mw_addr trap_restorer(const struct trap_process *process);
+mw_addr trap_restorer(struct trap_process *process);
 /* Does the target ignore SIGTRAP, though the kernel may have forgotten it? */
-bool trap_disposition_ignores(const struct trap_process *process);
+bool trap_disposition_ignores(struct trap_process *process, pid_t tid);
+/* Is it sure that the target has no action for SIGTRAP? */
+bool trap_disposition_is_default(const struct trap_process *process);
 
 /* standstill.c: all times are those of mw_clock_ns(). */
 /* The process, or a thread of it, has stood still for us: for stats.stood_ns alone, and a stop at an event. */

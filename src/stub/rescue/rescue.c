@@ -7,6 +7,8 @@
  * Where that can't be (a system call may kill, memory may not be written), or while another thread is at it, carry out
  * the displaced instruction as memwatch would. Whatever else SIGTRAP is for, the program's own action gets.
  *
+ * Setting a signal's action is done here always: memwatch sends threads to rescue_act() for it.
+ *
  * It may be interrupted anywhere, by itself too.
  */
 #include <memwatch/rescue.h>
@@ -22,14 +24,12 @@ _Static_assert(MW_RESCUE_ASM_MAGIC == MW_RESCUE_MAGIC && MW_RESCUE_ASM_LAYOUT ==
 	       "rescue_layout.h");
 
 #define SIGTRAP_NUMBER 5
-#define TRAP_BIT       (UINT64_C(1) << (SIGTRAP_NUMBER - 1))
+#define TRAP_BIT       MW_RESCUE_TRAP_BIT
 #define LIBRARY_OWN    (UINT64_C(3) << 31) /* signals that the C library lets nobody block */
 #define FROM_KERNEL    0x80
 #define FROM_TRAP      1
 #define HANDLER_NONE   0u
 #define HANDLER_IGNORE 1u
-#define RESTORER       0x04000000u
-#define RESET_HANDLER  0x80000000u
 #define MASK_SIZE      8
 
 #define OPEN_READ_WRITE   (2u | 02000000u) /* close on exec */
@@ -50,15 +50,8 @@ struct rescue_next {
 	uint64_t handler, restorer;
 };
 
-/* As the C libraries have it. */
-struct library_action {
-	uint64_t handler;
-	uint64_t mask[16];
-	int32_t flags;
-	uint64_t restorer;
-};
-
 struct rescue_next rescue_handle(int signal, const struct rescue_info *info, struct cpu_frame *frame);
+int64_t rescue_act(const struct cpu_system_call *call);
 
 static struct mw_rescue *rescue_data(void)
 {
@@ -140,24 +133,62 @@ static bool lift_by_protection(const struct mw_rescue_breakpoint *breakpoint)
 	return cpu_call(CPU_SYS_MPROTECT, page, PAGE, PROTECT_READ_EXEC, 0) == 0;
 }
 
-/* Take the breakpoints out, as far as that can be. Exchanged return addresses still lead to the pad. */
-static void heal(struct mw_rescue *rescue)
+/* What the program wants done with SIGTRAP. */
+static struct mw_rescue_action *own_now(struct mw_rescue *rescue)
+{
+	return &rescue->own[__atomic_load_n(&rescue->own_at, __ATOMIC_ACQUIRE) % 2];
+}
+
+/* Another process that lives in the memory (vfork) has actions of its own. A forked one has all this of its own. */
+static bool is_child(struct mw_rescue *rescue)
+{
+	uint32_t self = rescue->may_call ? (uint32_t)cpu_call(CPU_SYS_GETPID, 0, 0, 0, 0) : rescue->pid;
+
+	if (rescue->pid == 0)
+		rescue->pid = self;
+	return rescue->pid != self;
+}
+
+/* SIGTRAP back into the masks of actions: no breakpoint is left that might strike under them. */
+static void unstrip(struct mw_rescue *rescue)
+{
+	for (uint64_t i = 0; i < MW_RESCUE_SIGNALS; i++) {
+		struct mw_rescue_action now;
+
+		if (!(rescue->marks.stripped[i] | rescue->marks.coming[i]) ||
+		    cpu_call(CPU_SYS_RT_SIGACTION, i + 1, 0, (uint64_t)(uintptr_t)&now, MASK_SIZE) != 0 ||
+		    !mw_rescue_is_stripped(&now, rescue->marks.stripped[i], rescue->marks.coming[i]))
+			continue;
+		now.mask |= TRAP_BIT;
+		cpu_call(CPU_SYS_RT_SIGACTION, i + 1, (uint64_t)(uintptr_t)&now, 0, MASK_SIZE);
+		rescue->marks.stripped[i] = rescue->marks.coming[i] = 0;
+	}
+}
+
+/*
+ * Until somebody cleans, a program that has an action of its own for SIGTRAP is shown it, and keeps ours; and one that
+ * believes SIGTRAP to be blocked is shown that.
+ */
+static bool must_pretend(struct mw_rescue *rescue)
+{
+	bool blocked = rescue->masking != 0;
+
+	for (uint32_t i = 0; i < rescue->blocked_count && i < MW_RESCUE_BLOCKED; i++)
+		blocked |= rescue->blocked[i] != 0;
+	return blocked || own_now(rescue)->handler != HANDLER_NONE;
+}
+
+static bool lift_all(const struct mw_rescue *rescue, bool pretend)
 {
 	static const char path[] = "/proc/self/mem";
-	/* A program that has an action of its own for SIGTRAP is shown it, and keeps ours, until somebody cleans. */
-	const bool stays = rescue->own.handler != HANDLER_NONE;
+	int64_t file = cpu_call(CPU_SYS_OPEN, (uint64_t)(uintptr_t)path, OPEN_READ_WRITE, 0, 0);
 	bool all = true;
-	int64_t file;
 
-	/* One that failed is not tried again: the breakpoints are passed one by one. */
-	if (!rescue->may_call || __atomic_exchange_n(&rescue->healing, 1, __ATOMIC_ACQ_REL))
-		return;
-	file = cpu_call(CPU_SYS_OPEN, (uint64_t)(uintptr_t)path, OPEN_READ_WRITE, 0, 0);
 	for (uint32_t i = 0; i < rescue->count && i < MW_RESCUE_BREAKPOINTS; i++) {
 		const struct mw_rescue_breakpoint *breakpoint = &rescue->breakpoints[i];
 
 		if (breakpoint->plan.pc == 0 || breakpoint->kind == MW_RESCUE_PAD ||
-		    (stays && breakpoint->kind != MW_RESCUE_PLAIN))
+		    (pretend && breakpoint->kind != MW_RESCUE_PLAIN))
 			continue;
 		if (file >= 0 && lift_by_file(file, breakpoint))
 			continue;
@@ -165,6 +196,20 @@ static void heal(struct mw_rescue *rescue)
 	}
 	if (file >= 0)
 		cpu_call(CPU_SYS_CLOSE, (uint64_t)file, 0, 0, 0);
+	return all;
+}
+
+/* Take the breakpoints out, as far as that can be. Exchanged return addresses still lead to the pad. */
+static void heal(struct mw_rescue *rescue)
+{
+	bool pretend = must_pretend(rescue), all;
+
+	/* One that failed is not tried again: the breakpoints are passed one by one. */
+	if (!rescue->may_call || is_child(rescue) || __atomic_exchange_n(&rescue->healing, 1, __ATOMIC_ACQ_REL))
+		return;
+	all = lift_all(rescue, pretend);
+	if (all && !pretend)
+		unstrip(rescue);
 	__atomic_store_n(&rescue->healed, all, __ATOMIC_RELEASE);
 }
 
@@ -188,50 +233,144 @@ static void emulate(const struct mw_rescue_breakpoint *breakpoint, struct cpu_fr
 	cpu_to_frame(&regs, frame);
 }
 
+/* Its place among the threads that believe SIGTRAP to be blocked, or NULL. */
+static uint32_t *place_of_blocked(struct mw_rescue *rescue, uint32_t tid)
+{
+	for (uint32_t i = 0; i < rescue->blocked_count && i < MW_RESCUE_BLOCKED; i++)
+		if (__atomic_load_n(&rescue->blocked[i], __ATOMIC_RELAXED) == tid)
+			return &rescue->blocked[i];
+	return (uint32_t *)0;
+}
+
+static void note_blocked(struct mw_rescue *rescue, uint32_t tid)
+{
+	uint32_t number, none = 0;
+
+	for (uint32_t i = 0; i < rescue->blocked_count && i < MW_RESCUE_BLOCKED; i++, none = 0)
+		if (__atomic_compare_exchange_n(&rescue->blocked[i], &none, tid, false, __ATOMIC_ACQ_REL,
+						__ATOMIC_RELAXED))
+			return;
+	number = __atomic_fetch_add(&rescue->blocked_count, 1, __ATOMIC_ACQ_REL);
+	if (number < MW_RESCUE_BLOCKED)
+		__atomic_store_n(&rescue->blocked[number], tid, __ATOMIC_RELEASE);
+	else
+		__atomic_fetch_sub(&rescue->blocked_count, 1, __ATOMIC_ACQ_REL);
+}
+
+/* What the mask will be; false where the call will fail. */
+static bool asked_mask(uint64_t before, int how, uint64_t set, uint64_t *after)
+{
+	set &= ~LIBRARY_OWN;
+	if (how != HOW_BLOCK && how != HOW_UNBLOCK && how != HOW_SET)
+		return false;
+	*after = how == HOW_BLOCK ? before | set : how == HOW_UNBLOCK ? before & ~set : set;
+	return true;
+}
+
 /*
- * pthread_sigmask(how, set, old) that would block SIGTRAP: done here, but for SIGTRAP. The thread gets its mask when
- * the handler returns.
+ * pthread_sigmask(how, set, old) that has to do with SIGTRAP: done here, so that it is blocked only for all that the
+ * program knows. The thread gets its mask when the handler returns.
  */
-static bool set_mask(struct cpu_frame *frame)
+static bool set_mask(struct mw_rescue *rescue, struct cpu_frame *frame)
 {
 	const uint64_t *set = (const uint64_t *)(uintptr_t)cpu_argument(frame, 1);
 	uint64_t *old = (uint64_t *)(uintptr_t)cpu_argument(frame, 2);
-	uint64_t before = frame->mask, wanted = set ? *set : 0;
-	int how = (int)cpu_argument(frame, 0);
+	uint32_t tid = rescue->may_call ? (uint32_t)cpu_call(CPU_SYS_GETTID, 0, 0, 0, 0) : 0;
+	uint32_t *place = tid ? place_of_blocked(rescue, tid) : (uint32_t *)0;
+	bool begun = cpu_begun(frame);
+	uint64_t before = begun ? cpu_begun_mask(frame) : frame->mask | (place ? TRAP_BIT : 0), after = before;
 
-	if (!(wanted & TRAP_BIT) || (how != HOW_BLOCK && how != HOW_SET))
+	if ((set && !asked_mask(before, (int)cpu_argument(frame, 0), *set, &after)) ||
+	    (!begun && !((before | after) & TRAP_BIT)))
 		return false;
-	wanted &= ~(TRAP_BIT | LIBRARY_OWN);
-	frame->mask = how == HOW_BLOCK ? before | wanted : wanted;
+	if (!place && tid && after & TRAP_BIT)
+		note_blocked(rescue, tid);
+	for (; place && !(after & TRAP_BIT); place = place_of_blocked(rescue, tid))
+		__atomic_store_n(place, 0, __ATOMIC_RELEASE);
+	frame->mask = after & ~TRAP_BIT;
 	if (old)
 		*old = before;
 	cpu_return(frame, 0);
 	return true;
 }
 
-/* sigaction(SIGTRAP, new, old): what the program asks for is noted, what the kernel has stays. */
-static bool set_action(struct mw_rescue *rescue, struct cpu_frame *frame)
+static int64_t call_action(uint64_t signal, const struct mw_rescue_action *asked, struct mw_rescue_action *old)
 {
-	const struct library_action *asked = (const struct library_action *)(uintptr_t)cpu_argument(frame, 1);
-	struct library_action *old = (struct library_action *)(uintptr_t)cpu_argument(frame, 2);
-	struct mw_rescue_action before = rescue->own;
+	return cpu_call(CPU_SYS_RT_SIGACTION, signal, (uint64_t)(uintptr_t)asked, (uint64_t)(uintptr_t)old, MASK_SIZE);
+}
 
-	if ((int)cpu_argument(frame, 0) != SIGTRAP_NUMBER)
-		return false;
-	if (asked) {
-		rescue->own.handler = asked->handler;
-		rescue->own.flags = (uint32_t)asked->flags;
-		rescue->own.mask = asked->mask[0];
+/* Of SIGTRAP: what the program asks for is noted, what the kernel has leads here. */
+static int64_t set_own_action(struct mw_rescue *rescue, const struct mw_rescue_action *asked,
+			      struct mw_rescue_action *old)
+{
+	const struct mw_rescue_action before = *own_now(rescue);
+	const struct mw_rescue_header *header = &mw_rescue_image_start;
+	bool child = asked && is_child(rescue);
+	int64_t result = 0;
+
+	if (asked && !child) {
+		struct mw_rescue_action led = mw_rescue_led(asked, (uint64_t)(uintptr_t)header, header);
+		uint32_t next = rescue->own_at + 1;
+
+		result = call_action(SIGTRAP_NUMBER, &led, (struct mw_rescue_action *)0);
+		if (result == 0) {
+			rescue->own[next % 2] = *asked;
+			__atomic_store_n(&rescue->own_at, next, __ATOMIC_RELEASE);
+		}
+	} else if (child && asked->handler == HANDLER_IGNORE) {
+		/* Children reset all actions before they run another program, which does that by itself: but not what
+		 * they ignore. */
+		result = call_action(SIGTRAP_NUMBER, asked, (struct mw_rescue_action *)0);
 	}
-	if (old) {
-		old->handler = before.handler;
-		old->flags = (int32_t)before.flags;
-		old->mask[0] = before.mask;
-		for (unsigned i = 1; i < sizeof(old->mask) / sizeof(old->mask[0]); i++)
-			old->mask[i] = 0;
+	if (old && result == 0)
+		*old = before;
+	return result;
+}
+
+/* Of another signal: without SIGTRAP in the mask, which the program is not to know. */
+static int64_t set_other_action(struct mw_rescue *rescue, uint64_t signal, const struct mw_rescue_action *asked,
+				struct mw_rescue_action *old)
+{
+	const uint64_t stripped = rescue->marks.stripped[signal - 1], coming = rescue->marks.coming[signal - 1];
+	/* A child that lives in the memory gets what it asks for. */
+	bool ours = asked && !is_child(rescue), strip = ours && asked->mask & TRAP_BIT;
+	struct mw_rescue_action wanted, was;
+	int64_t result;
+
+	if (asked)
+		wanted = *asked;
+	if (strip) {
+		wanted.mask &= ~TRAP_BIT;
+		rescue->marks.coming[signal - 1] = mw_rescue_mark(&wanted);
 	}
-	cpu_return(frame, 0);
-	return true;
+	result = call_action(signal, asked ? &wanted : asked, &was);
+	if (result == 0 && ours)
+		rescue->marks.stripped[signal - 1] = strip ? rescue->marks.coming[signal - 1] : 0;
+	if (ours)
+		rescue->marks.coming[signal - 1] = 0;
+	if (old && result == 0) {
+		*old = was;
+		if (mw_rescue_is_stripped(&was, stripped, coming))
+			old->mask |= TRAP_BIT;
+	}
+	return result;
+}
+
+/*
+ * The system call rt_sigaction(signal, asked, old, size), whoever serves breakpoints: it is carried out in the thread
+ * that makes it, so that all of it is done or nothing, whatever becomes of memwatch.
+ */
+int64_t rescue_act(const struct cpu_system_call *call)
+{
+	const struct mw_rescue_action *asked = (const struct mw_rescue_action *)(uintptr_t)call->arguments[1];
+	struct mw_rescue_action *old = (struct mw_rescue_action *)(uintptr_t)call->arguments[2];
+	uint64_t signal = (uint32_t)call->arguments[0];
+
+	if (!rescue_data()->led || call->number != CPU_SYS_RT_SIGACTION || call->arguments[3] != MASK_SIZE ||
+	    signal == 0 || signal > MW_RESCUE_SIGNALS)
+		return cpu_call_same(call);
+	return signal == SIGTRAP_NUMBER ? set_own_action(rescue_data(), asked, old)
+					: set_other_action(rescue_data(), signal, asked, old);
 }
 
 /* Get over a breakpoint of ours. */
@@ -239,6 +378,12 @@ static void pass(struct mw_rescue *rescue, const struct mw_rescue_breakpoint *br
 {
 	uint64_t ret = breakpoint->kind == MW_RESCUE_PAD ? true_return(rescue, frame->rsp) : 0;
 
+	if (breakpoint->kind == MW_RESCUE_ACTION) {
+		const struct cpu_system_call call = cpu_call_from_frame(frame);
+
+		cpu_call_done(frame, breakpoint->plan.pc, rescue_act(&call));
+		return;
+	}
 	__atomic_fetch_add(&rescue->hits, 1, __ATOMIC_RELAXED);
 	if (ret) {
 		frame->rip = ret;
@@ -250,9 +395,7 @@ static void pass(struct mw_rescue *rescue, const struct mw_rescue_breakpoint *br
 		return;
 	}
 	/* Leaving a function at once would be seen by a shadow stack. */
-	if (breakpoint->kind == MW_RESCUE_MASK && !rescue->shadow_stack && set_mask(frame))
-		return;
-	if (breakpoint->kind == MW_RESCUE_ACTION && !rescue->shadow_stack && set_action(rescue, frame))
+	if (breakpoint->kind == MW_RESCUE_MASK && !rescue->shadow_stack && set_mask(rescue, frame))
 		return;
 	emulate(breakpoint, frame);
 }
@@ -271,7 +414,7 @@ static void end_program(const struct rescue_info *info, struct cpu_frame *frame)
 static struct rescue_next hand_on(struct mw_rescue *rescue, const struct rescue_info *info, struct cpu_frame *frame,
 				  bool forced)
 {
-	const struct mw_rescue_action own = rescue->own;
+	struct mw_rescue_action *const now = own_now(rescue), own = *now;
 	struct rescue_next next = {0, 0};
 
 	if (own.handler == HANDLER_NONE || (own.handler == HANDLER_IGNORE && forced)) {
@@ -280,10 +423,10 @@ static struct rescue_next hand_on(struct mw_rescue *rescue, const struct rescue_
 	}
 	if (own.handler == HANDLER_IGNORE)
 		return next;
-	if (own.flags & RESET_HANDLER)
-		rescue->own.handler = HANDLER_NONE;
+	if (own.flags & MW_RESCUE_RESETHAND)
+		now->handler = HANDLER_NONE;
 	next.handler = own.handler;
-	if (own.flags & RESTORER && !rescue->shadow_stack)
+	if (own.flags & MW_RESCUE_RESTORER && !rescue->shadow_stack)
 		next.restorer = own.restorer;
 	return next;
 }

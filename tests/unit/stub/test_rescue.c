@@ -97,7 +97,7 @@ static struct mw_rescue_action program; /* what this process does with SIGTRAP w
 
 static size_t data_size(void)
 {
-	return (sizeof(struct mw_rescue) + 4095) / 4096 * 4096;
+	return sizeof(struct mw_rescue);
 }
 
 static const struct mw_rescue_header *header(void)
@@ -119,7 +119,9 @@ static void lead_here(void)
 		.restorer = (uint64_t)(uintptr_t)base + header()->restorer,
 	};
 
-	action(&here, &rescue->own);
+	action(&here, &rescue->own[rescue->own_at % 2]);
+	rescue->led = 1;
+	rescue->pid = (uint32_t)getpid();
 }
 
 static int setup(void **state)
@@ -375,6 +377,8 @@ static void heal_without_files(void)
 {
 	const struct rlimit none = {0, 0};
 
+	/* As the kernel does it. */
+	rescue->pid = 0;
 	if (setrlimit(RLIMIT_NOFILE, &none) != 0)
 		_exit(1);
 	for (size_t i = 0; i < COUNT(functions); i++)
@@ -430,28 +434,112 @@ static uint64_t kernel_mask(void)
 	return mask;
 }
 
-static void test_mask(void **state)
+typedef int set_mask(int how, const uint64_t *set, uint64_t *old);
+
+static set_mask *mask_at(size_t at)
 {
-	const uint64_t one = UINT64_C(1) << (SIGUSR1 - 1), both = one | TRAP_BIT, before = kernel_mask();
-	uint64_t old = 0;
 	union {
 		void *data;
-		int (*code)(int how, const uint64_t *set, uint64_t *old);
-	} mask = {function_at(STEP)};
+		set_mask *code;
+	} cast = {function_at(at)};
+
+	return cast.code;
+}
+
+static const uint64_t one = UINT64_C(1) << (SIGUSR1 - 1);
+
+static void test_mask(void **state)
+{
+	const uint64_t both = one | TRAP_BIT, before = kernel_mask();
+	set_mask *mask = mask_at(STEP);
+	uint64_t old = 0;
 
 	(void)state;
 	write_code(STEP, answers, sizeof(answers));
 	plant(STEP, false, MW_RESCUE_MASK);
-	assert_int_equal(mask.code(SIG_BLOCK, &both, &old), 0);
+	assert_int_equal(mask(SIG_BLOCK, &both, &old), 0);
 	assert_int_equal(kernel_mask(), before | one);
 	assert_int_equal(old, before);
-	assert_int_equal(mask.code(SIG_SETMASK, &both, NULL), 0);
+	assert_int_equal(mask(SIG_SETMASK, &both, NULL), 0);
 	assert_int_equal(kernel_mask(), one);
 	/* These need no help. */
-	assert_int_equal(mask.code(SIG_BLOCK, &one, &old), BROKEN);
-	assert_int_equal(mask.code(SIG_UNBLOCK, &both, &old), BROKEN);
-	assert_int_equal(mask.code(SIG_BLOCK, NULL, &old), BROKEN);
-	assert_int_equal(mask.code(99, &both, &old), BROKEN);
+	assert_int_equal(mask(SIG_BLOCK, &one, &old), BROKEN);
+	assert_int_equal(mask(SIG_UNBLOCK, &both, &old), BROKEN);
+	assert_int_equal(mask(SIG_BLOCK, NULL, &old), BROKEN);
+	assert_int_equal(mask(99, &both, &old), BROKEN);
+	/* Nobody may be asked which thread it is. */
+	assert_int_equal(rescue->blocked_count, 0);
+	assert_int_equal(syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, MASK_SIZE), 0);
+}
+
+/* Threads that believe SIGTRAP to be blocked are shown that, and are known while they do. */
+static void test_mask_shown(void **state)
+{
+	const uint64_t both = one | TRAP_BIT, trap = TRAP_BIT, before = kernel_mask();
+	set_mask *mask = mask_at(STEP);
+	uint64_t old = 0;
+
+	(void)state;
+	write_code(STEP, answers, sizeof(answers));
+	plant(STEP, false, MW_RESCUE_MASK);
+	rescue->may_call = 1;
+	rescue->blocked_count = 2;
+	rescue->blocked[0] = 1;
+	rescue->blocked[1] = (uint32_t)gettid();
+	assert_int_equal(mask(SIG_BLOCK, NULL, &old), 0);
+	assert_int_equal(old, before | TRAP_BIT);
+	assert_int_equal(mask(SIG_BLOCK, &one, &old), 0);
+	assert_int_equal(old, before | TRAP_BIT);
+	assert_int_equal(kernel_mask(), before | one);
+	assert_int_equal(rescue->blocked[1], gettid());
+	assert_int_equal(mask(SIG_UNBLOCK, &trap, &old), 0);
+	assert_int_equal(old, before | both);
+	assert_int_equal(rescue->blocked[1], 0);
+	assert_int_equal(mask(SIG_BLOCK, NULL, &old), BROKEN);
+	assert_int_equal(mask(SIG_BLOCK, &trap, NULL), 0);
+	assert_int_equal(rescue->blocked[1], gettid());
+	assert_int_equal(mask(SIG_SETMASK, &before, &old), 0);
+	assert_int_equal(old, before | both);
+	assert_int_equal(rescue->blocked[1], 0);
+	assert_int_equal(rescue->blocked[0], 1);
+	/* Another one still believes it: that breakpoint stays. */
+	assert_int_equal(code[STEP], 0xcc);
+}
+
+/* Nobody is left who believes it. */
+static void test_mask_heals(void **state)
+{
+	uint64_t old = 0;
+
+	(void)state;
+	write_code(STEP, answers, sizeof(answers));
+	plant(STEP, false, MW_RESCUE_MASK);
+	rescue->may_call = 1;
+	rescue->blocked_count = 1;
+	assert_int_equal(mask_at(STEP)(SIG_BLOCK, NULL, &old), BROKEN);
+	assert_int_equal(code[STEP], answers[0]);
+}
+
+/* memwatch had begun with it: the mask was another one then. */
+static void test_mask_begun(void **state)
+{
+	const uint64_t trap = TRAP_BIT, before = kernel_mask(), was = before | one | TRAP_BIT;
+	uint64_t old = 0;
+
+	(void)state;
+	write_code(STEP, answers, sizeof(answers));
+	plant(STEP, false, MW_RESCUE_MASK);
+	rescue->may_call = rescue->masking = 1;
+	random_regs(&regs_in);
+	regs_in.gpr[5] = SIG_UNBLOCK;
+	regs_in.gpr[4] = (uint64_t)(uintptr_t)&trap;
+	regs_in.gpr[1] = (uint64_t)(uintptr_t)&old;
+	regs_in.gpr[2] = was;
+	regs_in.gpr[11] = MW_RESCUE_BEGUN;
+	regs_call(code + STEP);
+	assert_int_equal(regs_out.gpr[0], 0);
+	assert_int_equal(old, was);
+	assert_int_equal(kernel_mask(), before | one);
 	assert_int_equal(syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, MASK_SIZE), 0);
 }
 
@@ -466,32 +554,224 @@ static void on_trap(int number, siginfo_t *info, void *context)
 	last = *info;
 }
 
-static void test_action(void **state)
+/* mov $8, r10d; mov $13, eax; syscall; ret */
+static const uint8_t calls[] = {0x41, 0xba, 8, 0, 0, 0, 0xb8, 13, 0, 0, 0, 0x0f, 0x05, 0xc3};
+#define CALL_AT 11
+
+typedef int64_t set_action(uint64_t signal, const struct mw_rescue_action *set, struct mw_rescue_action *old);
+
+static set_action *action_at(size_t at)
 {
-	struct sigaction set = {.sa_flags = SA_SIGINFO | SA_NODEFER}, old;
-	struct mw_rescue_action now;
 	union {
 		void *data;
-		int (*code)(int number, const struct sigaction *set, struct sigaction *old);
-	} call = {function_at(STEP)};
+		set_action *code;
+	} cast = {function_at(at)};
+
+	return cast.code;
+}
+
+/* By a breakpoint, or by a jump. */
+static set_action *redirected(bool jump)
+{
+	mw_addr insn = (mw_addr)(uintptr_t)(code + STEP + CALL_AT), act = (mw_addr)(uintptr_t)base + header()->act;
+	uint8_t bytes[MW_ACTION_JUMP], pad[MW_ACTION_PAD];
+
+	write_code(STEP, calls, sizeof(calls));
+	if (jump) {
+		assert_true(mw_arch_x86_64.action_jump(calls + CALL_AT - MW_ACTION_JUMP, insn,
+						       (mw_addr)(uintptr_t)(code + SLOTS), act, bytes, pad));
+		write_code(SLOTS, pad, sizeof(pad));
+		write_code(STEP + CALL_AT - MW_ACTION_JUMP, bytes, sizeof(bytes));
+	} else {
+		struct mw_rescue_breakpoint *entry = &rescue->breakpoints[rescue->count];
+		uint8_t breakpoint = 0xcc;
+
+		mw_arch_x86_64.plan(code + STEP + CALL_AT, 2, insn, &entry->plan);
+		assert_int_equal(entry->plan.length, 2);
+		entry->kind = MW_RESCUE_ACTION;
+		rescue->index[mw_rescue_place(insn, MW_RESCUE_INDEX)] = ++rescue->count;
+		write_code(STEP + CALL_AT, &breakpoint, 1);
+	}
+	return action_at(STEP);
+}
+
+static void kernel_action(int signal, struct mw_rescue_action *old)
+{
+	assert_int_equal(syscall(SYS_rt_sigaction, signal, NULL, old, MASK_SIZE), 0);
+}
+
+static const bool ways[] = {false, true};
+
+static void test_own_action(void **state)
+{
+	const uint64_t two = UINT64_C(1) << (SIGUSR2 - 1);
+
+	for (size_t i = 0; i < COUNT(ways); i++) {
+		struct mw_rescue_action set = {.handler = (uint64_t)(uintptr_t)on_trap,
+					       .flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK | RESTORER,
+					       .restorer = 77,
+					       .mask = two | TRAP_BIT},
+					old, now;
+		set_action *call;
+
+		assert_int_equal(teardown(state) | setup(state), 0);
+		rescue->may_call = 1;
+		call = redirected(ways[i]);
+		memset(&old, 0xaa, sizeof(old));
+		assert_int_equal(call(SIGTRAP, &set, &old), 0);
+		assert_int_equal(old.handler, 0);
+		assert_int_equal(old.mask, 0);
+		assert_int_equal(call(SIGTRAP, NULL, &old), 0);
+		assert_memory_equal(&old, &set, sizeof(set));
+		/* The kernel's is still ours, on the stack that the program wants, under its mask. */
+		action(NULL, &now);
+		assert_int_equal(now.handler, (uint64_t)(uintptr_t)base + header()->handler);
+		assert_int_equal(now.flags & (SA_ONSTACK | SA_RESTART), SA_ONSTACK);
+		assert_int_equal(now.mask, two);
+		set.handler = 0;
+		assert_int_equal(call(SIGTRAP, &set, NULL), 0);
+		assert_int_equal(call(SIGTRAP, NULL, &old), 0);
+		assert_int_equal(old.handler, 0);
+		/* While the kernel does not lead it here yet, it is between the two. */
+		rescue->led = 0;
+		assert_int_equal(call(SIGTRAP, NULL, &old), 0);
+		assert_int_equal(old.handler, now.handler);
+		assert_int_equal(rescue->hits, 0);
+	}
+}
+
+static void assert_shown(set_action *call, int signal, const struct mw_rescue_action *expected, bool stripped)
+{
+	struct mw_rescue_action now, shown;
+
+	assert_int_equal(call((uint64_t)signal, NULL, &shown), 0);
+	assert_memory_equal(&shown, expected, sizeof(shown));
+	kernel_action(signal, &now);
+	assert_int_equal(now.handler, expected->handler);
+	assert_int_equal(now.flags, expected->flags);
+	assert_int_equal(now.mask, stripped ? expected->mask & ~TRAP_BIT : expected->mask);
+	assert_int_equal(rescue->marks.stripped[signal - 1] != 0, stripped);
+	assert_int_equal(rescue->marks.coming[signal - 1], 0);
+}
+
+static void other_actions(set_action *call)
+{
+	const uint64_t most = UINT64_MAX & ~(UINT64_C(1) << (SIGKILL - 1) | UINT64_C(1) << (SIGSTOP - 1));
+	struct mw_rescue_action all = {.handler = 0x1000, .flags = SA_RESTART | RESTORER, .restorer = 7, .mask = most},
+				none = {.handler = 0x1000, .flags = RESTORER, .restorer = 7, .mask = one}, old, first;
+
+	kernel_action(SIGUSR2, &first);
+	assert_int_equal(call(SIGUSR2, &all, &old), 0);
+	assert_memory_equal(&old, &first, sizeof(old));
+	assert_shown(call, SIGUSR2, &all, true);
+	all.handler = 0x2000;
+	assert_int_equal(call(SIGUSR2, &all, &old), 0);
+	assert_int_equal(old.handler, 0x1000);
+	assert_int_equal(old.mask, most);
+	assert_shown(call, SIGUSR2, &all, true);
+	assert_int_equal(call(SIGUSR2, &none, &old), 0);
+	assert_memory_equal(&old, &all, sizeof(old));
+	assert_shown(call, SIGUSR2, &none, false);
+	/* One that another has set past us is none of ours. */
+	assert_int_equal(call(SIGUSR2, &all, NULL), 0);
+	assert_int_equal(syscall(SYS_rt_sigaction, SIGUSR2, &none, NULL, MASK_SIZE), 0);
+	assert_int_equal(call(SIGUSR2, &first, &old), 0);
+	assert_memory_equal(&old, &none, sizeof(old));
+	/* What fails fails as ever. */
+	assert_int_equal(call(SIGKILL, &all, NULL), -EINVAL);
+	assert_int_equal(call(0, &all, NULL), -EINVAL);
+	assert_int_equal(call(65, &all, NULL), -EINVAL);
+	assert_int_equal(call(SIGUSR2, NULL, NULL), 0);
+	for (size_t i = 0; i < MW_RESCUE_SIGNALS; i++)
+		assert_int_equal(rescue->marks.stripped[i] | rescue->marks.coming[i], 0);
+}
+
+static void test_other_actions(void **state)
+{
+	for (size_t i = 0; i < 2 * COUNT(ways); i++) {
+		assert_int_equal(teardown(state) | setup(state), 0);
+		rescue->may_call = i % 2;
+		other_actions(redirected(ways[i / 2]));
+	}
+}
+
+/* It has actions of its own: what the process has is known as before. */
+static void test_child_in_the_memory(void **state)
+{
+	for (size_t i = 0; i < COUNT(ways); i++) {
+		struct mw_rescue_action all = {.handler = 0x1000, .flags = RESTORER, .mask = one | TRAP_BIT}, old;
+		struct mw_rescue_marks before;
+		set_action *call;
+
+		assert_int_equal(teardown(state) | setup(state), 0);
+		rescue->may_call = 1;
+		call = redirected(ways[i]);
+		assert_int_equal(call(SIGUSR2, &all, NULL), 0);
+		before = rescue->marks;
+		rescue->pid++;
+		assert_int_equal(call(SIGUSR2, NULL, &old), 0);
+		assert_memory_equal(&old, &all, sizeof(old));
+		assert_int_equal(call(SIGUSR2, &all, &old), 0);
+		assert_memory_equal(&old, &all, sizeof(old));
+		kernel_action(SIGUSR2, &old);
+		assert_int_equal(old.mask, one | TRAP_BIT);
+		assert_int_equal(call(SIGTRAP, &all, &old), 0);
+		assert_int_equal(old.handler, 0);
+		assert_int_equal(rescue->own[rescue->own_at % 2].handler, 0);
+		assert_memory_equal(&before, &rescue->marks, sizeof(before));
+		rescue->pid--;
+		old.mask = 0;
+		assert_int_equal(call(SIGUSR2, &old, NULL), 0);
+	}
+}
+
+/* A jump leaves every register as the system call does. */
+static void test_registers_of_action(void **state)
+{
+	struct mw_rescue_action old;
 
 	(void)state;
-	set.sa_sigaction = on_trap;
-	sigaddset(&set.sa_mask, SIGUSR2);
-	memset(&old, 0xaa, sizeof(old));
-	write_code(STEP, answers, sizeof(answers));
-	plant(STEP, false, MW_RESCUE_ACTION);
-	assert_int_equal(call.code(SIGTRAP, &set, &old), 0);
-	assert_ptr_equal(old.sa_handler, SIG_DFL);
-	assert_false(sigismember(&old.sa_mask, SIGUSR2));
-	assert_int_equal(call.code(SIGTRAP, NULL, &old), 0);
-	assert_true(old.sa_sigaction == on_trap);
-	assert_true(sigismember(&old.sa_mask, SIGUSR2));
-	assert_int_equal(old.sa_flags & ~(int)RESTORER, SA_SIGINFO | SA_NODEFER);
-	assert_int_equal(call.code(SIGUSR1, &set, &old), BROKEN);
-	/* The kernel's is still ours. */
-	action(NULL, &now);
-	assert_int_equal(now.handler, (uint64_t)(uintptr_t)base + header()->handler);
+	redirected(true);
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		struct regs expected;
+
+		random_regs(&regs_in);
+		regs_in.gpr[5] = SIGUSR2;
+		regs_in.gpr[4] = 0;
+		regs_in.gpr[1] = (uint64_t)(uintptr_t)&old;
+		regs_call(code + STEP);
+		expected = regs_in;
+		expected.gpr[0] = 0;
+		expected.gpr[2] = regs_out.gpr[2];
+		expected.gpr[7] = regs_out.gpr[7];
+		expected.gpr[10] = 8;
+		expected.gpr[11] = regs_out.gpr[11];
+		for (size_t i = 0; i < 16; i++)
+			assert_int_equal(regs_out.gpr[i], expected.gpr[i]);
+		assert_int_equal(regs_out.flags, expected.flags);
+		assert_memory_equal(regs_out.xmm, expected.xmm, sizeof(expected.xmm));
+	}
+}
+
+/* With the last breakpoint out, handlers block what they were to block. */
+static void test_heals_actions(void **state)
+{
+	struct mw_rescue_action all = {.handler = 0x1000, .flags = RESTORER, .mask = one | TRAP_BIT}, now;
+	set_action *call;
+
+	(void)state;
+	rescue->may_call = 1;
+	call = redirected(true);
+	plant(2 * STEP, false, MW_RESCUE_PLAIN);
+	assert_int_equal(call(SIGUSR2, &all, NULL), 0);
+	kernel_action(SIGUSR2, &now);
+	assert_int_equal(now.mask, one);
+	assert_int_equal(sum_at(2 * STEP)(3, 4), 7);
+	kernel_action(SIGUSR2, &now);
+	assert_int_equal(now.mask, one | TRAP_BIT);
+	assert_int_equal(rescue->marks.stripped[SIGUSR2 - 1], 0);
+	now.handler = now.mask = 0;
+	assert_int_equal(call(SIGUSR2, &now, NULL), 0);
 }
 
 /* The program's own action, by its C library. */
@@ -547,7 +827,7 @@ static void test_handler_of_one_time(void **state)
 	own_action((int)SA_RESETHAND);
 	raise_it();
 	assert_int_equal(arrived, 1);
-	assert_int_equal(rescue->own.handler, 0);
+	assert_int_equal(rescue->own[rescue->own_at % 2].handler, 0);
 	assert_child(raise_it, SIGTRAP);
 }
 
@@ -557,7 +837,7 @@ static void test_ignored(void **state)
 	signal(SIGTRAP, SIG_IGN);
 	lead_here();
 	raise_it();
-	assert_int_equal(rescue->own.handler, (uint64_t)(uintptr_t)SIG_IGN);
+	assert_int_equal(rescue->own[rescue->own_at % 2].handler, (uint64_t)(uintptr_t)SIG_IGN);
 	/* The kernel lets nobody ignore these. */
 	assert_child(trap_in_one_byte, SIGTRAP);
 	assert_child(trap_in_two_bytes, SIGTRAP);
@@ -605,7 +885,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_heals_without_a_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_exchanged_return, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_mask, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_action, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_mask_shown, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_mask_heals, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_mask_begun, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_own_action, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_other_actions, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_child_in_the_memory, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_registers_of_action, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_heals_actions, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_own_handler, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_handler_of_one_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ignored, setup, teardown),
