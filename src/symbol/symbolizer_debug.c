@@ -5,6 +5,7 @@
 
 #include "symbol/quiet_open.h"
 #include "symbol/symbolizer_dwarf.h"
+#include "symbol/symbolizer_index.h"
 
 #include <elf.h>
 #include <elfutils/libdwfl.h>
@@ -13,6 +14,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#define FEW 8u /* questions for symbols: for no more it does not pay to make an index */
 
 struct mw_debug {
 	Dwfl *dwfl;
@@ -23,6 +26,8 @@ struct mw_debug {
 	bool is_embedded;      /* … stands in the file itself */
 	Dwarf_Addr dwarf_bias; /* libdwfl's address = DWARF's + dwarf_bias */
 	struct mw_units units;
+	struct mw_symbol_index index; /* empty until it is made, or where it can't be */
+	uint32_t asked;               /* questions for symbols */
 };
 
 /* libdwfl wants it writable. */
@@ -130,6 +135,7 @@ void mw_debug_close(struct mw_debug *debug)
 	if (!debug)
 		return;
 	mw_units_deinit(&debug->units);
+	mw_symbol_index_deinit(&debug->index);
 	if (debug->dwfl)
 		dwfl_end(debug->dwfl);
 	free(debug);
@@ -156,6 +162,31 @@ static bool seek(struct mw_debug *debug)
 	return true;
 }
 
+/* As dwfl_module_addrinfo. */
+static const char *look_up(struct mw_debug *debug, GElf_Addr address, GElf_Off *offset, GElf_Sym *sym)
+{
+	const struct mw_indexed_symbol *found;
+	GElf_Addr start;
+	const char *name;
+
+	if (debug->asked < FEW && ++debug->asked == FEW)
+		(void)mw_symbol_index_init(&debug->index, debug->module);
+	if (debug->index.items) {
+		switch (mw_symbol_index_find(&debug->index, address, &found)) {
+		case MW_INDEX_NOTHING:
+			return NULL;
+		case MW_INDEX_FOUND:
+			name = dwfl_module_getsym_info(debug->module, (int)found->number, sym, &start, NULL, NULL,
+						       NULL);
+			*offset = address - start;
+			return name;
+		default:
+			break;
+		}
+	}
+	return dwfl_module_addrinfo(debug->module, address, offset, sym, NULL, NULL, NULL);
+}
+
 bool mw_debug_symbol(struct mw_debug *debug, uint64_t vaddr, struct mw_debug_symbol *symbol)
 {
 	GElf_Off offset;
@@ -163,7 +194,7 @@ bool mw_debug_symbol(struct mw_debug *debug, uint64_t vaddr, struct mw_debug_sym
 	const char *name;
 
 	mw_quiet_open_begin();
-	name = dwfl_module_addrinfo(debug->module, vaddr + debug->bias, &offset, &sym, NULL, NULL, NULL);
+	name = look_up(debug, vaddr + debug->bias, &offset, &sym);
 	mw_quiet_open_end();
 	if (!name || !*name || offset > vaddr)
 		return false;
