@@ -34,9 +34,11 @@ struct search {
 	size_t path_count, insns;
 	struct mw_way_out *ways;
 	size_t way_count, capacity;
+	bool blind;
 };
 
-enum step { STEP_ON, STEP_END };
+/* END: the path ends there; LOST: where it goes on can't be told. */
+enum step { STEP_ON, STEP_END, STEP_LOST };
 
 static void note_way(struct search *search, const struct path *path, uint64_t extra)
 {
@@ -53,8 +55,12 @@ static void note_way(struct search *search, const struct path *path, uint64_t ex
 
 static void add_path(struct search *search, const struct path *path, mw_addr target)
 {
-	if (target - search->base >= search->size || search->path_count == MAX_PATHS)
+	if (target - search->base >= search->size)
 		return;
+	if (search->path_count == MAX_PATHS) {
+		search->blind = true;
+		return;
+	}
 	search->paths[search->path_count] = *path;
 	search->paths[search->path_count++].at = (size_t)(target - search->base);
 }
@@ -86,7 +92,7 @@ static enum step pop(struct path *path, const struct mw_x86_insn *insn)
 	if (insn->x86.op_count == 1 && insn->x86.operands[0].type == X86_OP_REG &&
 	    mw_x86_register(insn->x86.operands[0].reg, &code, &width) && width == 8) {
 		if (code == MW_X86_RSP)
-			return STEP_END;
+			return STEP_LOST;
 		path->way.restored |= 1u << code;
 		path->way.restored_at[code] = path->sp;
 		if (code == MW_X86_RBP)
@@ -106,24 +112,24 @@ static enum step set_sp(struct path *path, const struct mw_x86_insn *insn)
 	case X86_INS_ADD:
 	case X86_INS_SUB:
 		if (source->type != X86_OP_IMM)
-			return STEP_END;
+			return STEP_LOST;
 		path->sp += insn->id == X86_INS_ADD ? (uint64_t)source->imm : -(uint64_t)source->imm;
 		return STEP_ON;
 	case X86_INS_LEA:
 		if (!stack_address(path, source, &value))
-			return STEP_END;
+			return STEP_LOST;
 		path->sp = value;
 		return STEP_ON;
 	case X86_INS_MOV:
 		if (!is_reg(insn, 1, X86_REG_RBP) || !path->fp_known)
-			return STEP_END;
+			return STEP_LOST;
 		path->sp = path->fp;
 		return STEP_ON;
 	case X86_INS_CMP:
 	case X86_INS_TEST:
 		return STEP_ON;
 	default:
-		return STEP_END;
+		return STEP_LOST;
 	}
 }
 
@@ -132,7 +138,7 @@ static enum step jump(struct search *search, struct path *path, const struct mw_
 	const cs_x86_op *target = &insn->x86.operands[0];
 
 	if (insn->x86.op_count != 1 || target->type != X86_OP_IMM)
-		return STEP_END;
+		return STEP_LOST;
 	if (insn->id != X86_INS_JMP) {
 		add_path(search, path, (mw_addr)target->imm);
 		return STEP_ON;
@@ -158,7 +164,7 @@ static enum step step(struct search *search, struct path *path, const struct mw_
 		return pop(path, insn);
 	case X86_INS_LEAVE:
 		if (!path->fp_known)
-			return STEP_END;
+			return STEP_LOST;
 		path->way.restored |= 1u << MW_X86_RBP;
 		path->way.restored_at[MW_X86_RBP] = path->fp;
 		path->sp = path->fp + 8;
@@ -188,24 +194,28 @@ static void follow(struct search *search, struct path path)
 {
 	while (path.at < search->size && !search->seen[path.at] && search->insns++ < MAX_INSNS) {
 		struct mw_x86_insn insn;
+		enum step next;
 
 		search->seen[path.at] = 1;
 		if (!mw_x86_decode(search->bytes + path.at, search->size - path.at, search->base + path.at, &insn))
 			return;
 		path.at += insn.length;
-		if (step(search, &path, &insn) == STEP_END)
+		next = step(search, &path, &insn);
+		search->blind |= next == STEP_LOST;
+		if (next != STEP_ON)
 			return;
 	}
 }
 
 size_t mw_x86_ways_out(const uint8_t *bytes, size_t size, mw_addr base, mw_addr pc, const struct mw_regs *regs,
-		       struct mw_way_out *ways, size_t capacity)
+		       struct mw_way_out *ways, size_t capacity, bool *blind)
 {
 	struct search *search = calloc(1, sizeof(*search));
 	size_t count = 0;
 
 	if (search)
 		search->seen = calloc(size ? size : 1, 1);
+	*blind = !search || !search->seen;
 	if (search && search->seen && pc - base < size) {
 		struct path first = {.at = (size_t)(pc - base),
 				     .sp = regs->gpr[MW_X86_RSP],
@@ -221,6 +231,7 @@ size_t mw_x86_ways_out(const uint8_t *bytes, size_t size, mw_addr base, mw_addr 
 		while (search->path_count > 0)
 			follow(search, search->paths[--search->path_count]);
 		count = search->way_count;
+		*blind = search->blind || search->insns > MAX_INSNS;
 	}
 	if (search)
 		free(search->seen);

@@ -181,10 +181,12 @@ struct mw_arch {
 	/*
 	 * Follow the code from `pc` (`bytes` stand at `base` and hold it and what surrounds it) to returns, calls taken
 	 * as made, and note up to `capacity` different ways out. Returns how many; 0 where no return can be reached:
-	 * what comes after `pc` is the last that the function does. Code behind indirect jumps is not followed.
+	 * what comes after `pc` is the last that the function does. `*blind`: there is a path that can't be followed
+	 * (behind an indirect jump, or where the stack pointer becomes what the code does not say), so there may be
+	 * more ways. Whether there is any, and that, the code alone tells, whatever the registers are.
 	 */
 	size_t (*ways_out)(const uint8_t *bytes, size_t size, mw_addr base, mw_addr pc, const struct mw_regs *regs,
-			   struct mw_way_out *ways, size_t capacity);
+			   struct mw_way_out *ways, size_t capacity, bool *blind);
 	/* Is this the code that a signal handler returns to, the kernel's way back to what the signal struck? */
 	bool (*is_signal_return)(const uint8_t *bytes, size_t size);
 	/* Does a call instruction end right before `bytes + size` (bytes that precede a return address)? */

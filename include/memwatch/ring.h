@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define MW_RING_MAGIC    UINT64_C(0x6d656d7761746368) /* "memwatch" */
-#define MW_RING_LAYOUT   4u
+#define MW_RING_LAYOUT   5u
 #define MW_RING_UNIT     32u /* bytes */
 #define MW_RING_REGIONS  4
 #define MW_RING_CHILDREN 64
@@ -225,7 +225,7 @@ struct mw_ring_stack_entry {
 	uint64_t tag, id;
 };
 
-/* (pc → row): tag ^ row is pc ^ generation << 56. */
+/* (pc → row): tag ^ row is pc ^ generation << 48. */
 struct mw_ring_cached_row {
 	uint64_t tag, row;
 };
@@ -288,7 +288,7 @@ struct mw_ring_row {
 	uint32_t row; /* index in the dictionary of rows */
 };
 
-/* Code of one mapping or module. Where count is 0, `whole` is the row of all of it. */
+/* Code of one mapping or module. Where no row says anything (there may be none at all), `whole` does. */
 struct mw_ring_code {
 	uint64_t start, end;
 	uint64_t base; /* address that the rows' pc is from */
@@ -303,6 +303,13 @@ struct mw_ring_index {
 	uint64_t count;
 	struct mw_ring_code code[];
 };
+
+/*
+ * A pc that nothing describes, and what walks by the slow road have shown: each ends there, as the code itself tells.
+ * MW_RING_LEARNED_LOST: broken; else it is the outermost frame.
+ */
+#define MW_RING_LEARNED      256
+#define MW_RING_LEARNED_LOST (UINT64_C(1) << 63)
 
 /* Private memory that memwatch has in the process beside this. */
 enum mw_ring_own {
@@ -350,6 +357,8 @@ struct mw_ring_control {
 	uint32_t recording;                              /* 1: guards that are zero are those of forked children */
 	uint64_t exit_limit;                             /* ticks that a process waits before it ends */
 	uint32_t exits_served;                           /* how often it need not wait any more */
+	uint32_t learned_count;                          /* at most MW_RING_LEARNED words */
+	uint64_t learned;                                /* … at that offset */
 
 	/* The recorder writes these, atomically. */
 	uint64_t rings_taken __attribute__((aligned(64)));

@@ -50,6 +50,9 @@ struct mw_unwinder {
 	uint32_t registers_used;
 	/* Set by walk(): where not 0, an equal number on another walk means an equal result. */
 	uint64_t serial;
+	/* Set by walk(): the pc of the last frame where the walk ended there as the code itself tells, so that every
+	 * walk that comes to it ends there, with the same cut; else 0. It need not be told every time. */
+	mw_addr dead_end;
 };
 
 #endif

@@ -200,7 +200,7 @@ static inline uint64_t stub_row(struct mw_ring_control *control, uint64_t pc)
 	uint64_t row = __atomic_load_n(&entry->row, __ATOMIC_RELAXED);
 	uint64_t tag = __atomic_load_n(&entry->tag, __ATOMIC_RELAXED);
 
-	if (likely((tag ^ row) == (pc ^ (uint64_t)control->generation << 56)))
+	if (likely((tag ^ row) == (pc ^ (uint64_t)control->generation << 48)))
 		return row;
 	return stub_row_find(control, pc);
 }

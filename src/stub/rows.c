@@ -25,6 +25,7 @@ static const struct mw_ring_code *find_code(struct mw_ring_control *control, uin
 	return low > 0 && at < index->code[low - 1].end ? &index->code[low - 1] : NULL;
 }
 
+/* NONE where the code's rows don't say. */
 static uint64_t find_in(struct mw_ring_control *control, const struct mw_ring_code *code, uint64_t at)
 {
 	uint64_t size = control->size, offset = code->rows, low = 0, high, dictionary_count = control->dictionary_count;
@@ -32,7 +33,7 @@ static uint64_t find_in(struct mw_ring_control *control, const struct mw_ring_co
 	const struct mw_ring_row *rows;
 
 	if (code->count == 0)
-		return code->whole;
+		return MW_ROW_NONE;
 	if (offset & 3 || offset > size || at < code->base || at - code->base > UINT32_MAX)
 		return MW_ROW_NONE;
 	rows = stub_at(control, offset);
@@ -53,6 +54,22 @@ static uint64_t find_in(struct mw_ring_control *control, const struct mw_ring_co
 	return dictionary[rows[low - 1].row];
 }
 
+/* What walks of memwatch's have shown of a pc that is not described; else `row`. */
+static uint64_t find_learned(struct mw_ring_control *control, uint64_t pc, uint64_t row)
+{
+	uint32_t count = __atomic_load_n(&control->learned_count, __ATOMIC_ACQUIRE);
+	const uint64_t *learned = stub_at(control, control->learned);
+
+	for (uint32_t i = 0; i < count && i < MW_RING_LEARNED; i++) {
+		uint64_t word = __atomic_load_n(&learned[i], __ATOMIC_RELAXED);
+
+		if ((word & ~MW_RING_LEARNED_LOST) == pc)
+			return word & MW_RING_LEARNED_LOST ? mw_row(MW_ROW_FOREIGN, 0, MW_ROW_FP_LOST, 0)
+							   : mw_row(MW_ROW_END, 0, MW_ROW_FP_LOST, 0);
+	}
+	return row;
+}
+
 STUB_RARE uint64_t stub_row_find(struct mw_ring_control *control, uint64_t pc)
 {
 	struct mw_ring_cached_row *cache = stub_at(control, control->cache);
@@ -60,11 +77,16 @@ STUB_RARE uint64_t stub_row_find(struct mw_ring_control *control, uint64_t pc)
 	uint64_t generation = __atomic_load_n(&control->generation, __ATOMIC_ACQUIRE), row = MW_ROW_NONE;
 	const struct mw_ring_code *code;
 
-	if (pc == (uint64_t)(uintptr_t)mw_stub_returned)
+	if (pc == (uint64_t)(uintptr_t)mw_stub_returned) {
 		row = mw_row(MW_ROW_OURS, STUB_LINK_SIZE, MW_ROW_FP_SAME, 0);
-	else if ((code = find_code(control, pc - 1)))
+	} else if ((code = find_code(control, pc - 1))) {
 		row = find_in(control, code, pc - 1);
+		if (mw_row_kind(row) == MW_ROW_NONE)
+			row = code->whole;
+		if (mw_row_kind(row) == MW_ROW_SLOW)
+			row = find_learned(control, pc, row);
+	}
 	__atomic_store_n(&entry->row, row, __ATOMIC_RELAXED);
-	__atomic_store_n(&entry->tag, row ^ pc ^ generation << 56, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->tag, row ^ pc ^ generation << 48, __ATOMIC_RELAXED);
 	return row;
 }

@@ -66,6 +66,7 @@ static bool take_way(const struct mw_modules *modules, const struct mw_arch *arc
 struct mw_function_starts {
 	uint64_t *vaddr;
 	size_t count, capacity;
+	struct mw_generated_code generated;
 	bool known;
 };
 
@@ -110,6 +111,7 @@ static const struct mw_function_starts *starts_of(struct mw_fallback_cache *cach
 	if (!starts->known) {
 		starts->known = true;
 		mw_error_destroy(mw_elf_each_symbol(module->elf, see_function, starts));
+		mw_error_destroy(mw_generated_code_find(module->elf, &starts->generated));
 		if (starts->count)
 			qsort(starts->vaddr, starts->count, sizeof(*starts->vaddr), compare_starts);
 	}
@@ -143,6 +145,13 @@ void mw_fallback_cache_deinit(struct mw_fallback_cache *cache)
 	*cache = (struct mw_fallback_cache){0};
 }
 
+static bool is_generated(struct mw_fallback_cache *cache, const struct mw_module *module, mw_addr pc)
+{
+	const struct mw_function_starts *starts = starts_of(cache, module);
+
+	return starts && mw_generated_code_holds(&starts->generated, pc - 1 - module->bias);
+}
+
 static bool any_return_above(const struct mw_modules *modules, const struct mw_arch *arch,
 			     const struct mw_memory_view *memory, const struct mw_regs *regs)
 {
@@ -170,13 +179,18 @@ enum mw_fallback mw_fallback_step(struct mw_fallback_cache *cache, const struct 
 	const uint8_t *bytes;
 	mw_addr base, end;
 	size_t size, count;
+	bool blind;
 
 	if (!module || !module->elf)
 		return MW_FALLBACK_LOST;
+	if (is_generated(cache, module, regs->pc))
+		return MW_FALLBACK_ALWAYS_LOST;
 	bytes = code_around(module, regs->pc, &base, &size);
 	if (!bytes)
 		return MW_FALLBACK_LOST;
-	count = arch->ways_out(bytes, size, base, regs->pc, regs, ways, MAX_WAYS);
+	count = arch->ways_out(bytes, size, base, regs->pc, regs, ways, MAX_WAYS, &blind);
+	if (count == 0)
+		return blind ? MW_FALLBACK_ALWAYS_LOST : MW_FALLBACK_ALWAYS_END;
 	for (size_t i = 0; i < count; i++) {
 		if (!take_way(modules, arch, memory, &ways[i], regs, &caller))
 			continue;
@@ -195,7 +209,7 @@ enum mw_fallback mw_fallback_step(struct mw_fallback_cache *cache, const struct 
 	end = ends_at(cache, module, regs->pc);
 	if (end - base < size)
 		size = (size_t)(end - base);
-	if (arch->ways_out(bytes, size, base, regs->pc, regs, ways, MAX_WAYS) == 0)
-		return MW_FALLBACK_END;
+	if (arch->ways_out(bytes, size, base, regs->pc, regs, ways, MAX_WAYS, &blind) == 0)
+		return blind ? MW_FALLBACK_LOST : MW_FALLBACK_END;
 	return any_return_above(modules, arch, memory, regs) ? MW_FALLBACK_LOST : MW_FALLBACK_END;
 }

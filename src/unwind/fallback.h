@@ -5,6 +5,7 @@
 #ifndef MW_UNWIND_FALLBACK_H
 #define MW_UNWIND_FALLBACK_H
 
+#include "symbol/generated_code.h"
 #include "symbol/modules.h"
 
 #include <memwatch/unwind.h>
@@ -13,6 +14,8 @@ enum mw_fallback {
 	MW_FALLBACK_FOUND, /* `out` is the caller */
 	MW_FALLBACK_END,   /* this is where the thread starts */
 	MW_FALLBACK_LOST,
+	MW_FALLBACK_ALWAYS_END,  /* the same, and so it is whatever the registers and the stack hold, */
+	MW_FALLBACK_ALWAYS_LOST, /* … as the code alone says */
 };
 
 /* What was looked up in modules, so that it is once: made by zeroing. */

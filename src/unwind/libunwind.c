@@ -309,6 +309,7 @@ static void libunwind_walk(struct mw_unwinder *unwinder, const struct mw_regs *r
 	self->reads = 0;
 	unwinder->registers_used = 0;
 	unwinder->serial = 0;
+	unwinder->dead_end = 0;
 	for (;;) {
 		enum mw_fallback found;
 
@@ -318,9 +319,13 @@ static void libunwind_walk(struct mw_unwinder *unwinder, const struct mw_regs *r
 		/* All registers have been looked at by then. */
 		unwinder->registers_used = (1u << MW_REG_COUNT) - 1;
 		found = mw_fallback_step(&self->fallback, self->modules, self->arch, memory, &stuck, &here);
-		if (found == MW_FALLBACK_END)
+		/* Code that a signal has struck is walked from its very place: no other walk comes there so. */
+		if ((found == MW_FALLBACK_ALWAYS_END || found == MW_FALLBACK_ALWAYS_LOST) && walk.count > 0 &&
+		    frames[walk.count - 1].pc == stuck.pc)
+			unwinder->dead_end = stuck.pc;
+		if (found == MW_FALLBACK_END || found == MW_FALLBACK_ALWAYS_END)
 			break;
-		if (found == MW_FALLBACK_LOST || here.gpr[self->arch->dwarf_sp] <= stuck.gpr[self->arch->dwarf_sp]) {
+		if (found != MW_FALLBACK_FOUND || here.gpr[self->arch->dwarf_sp] <= stuck.gpr[self->arch->dwarf_sp]) {
 			walk.cut = MW_STACK_BROKEN;
 			break;
 		}

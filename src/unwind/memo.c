@@ -128,6 +128,7 @@ static void memo_walk(struct mw_unwinder *unwinder, const struct mw_regs *regs, 
 			*cut = set[way].cut;
 			unwinder->registers_used = set[way].registers_used;
 			unwinder->serial = set[way].serial;
+			unwinder->dead_end = 0;
 			return;
 		}
 		if (!entry && !set[way].serial)
@@ -142,6 +143,7 @@ static void memo_walk(struct mw_unwinder *unwinder, const struct mw_regs *regs, 
 	keep(memo, entry, regs, frames, capacity, *count, *cut);
 	unwinder->registers_used = memo->inner->registers_used;
 	unwinder->serial = entry->serial;
+	unwinder->dead_end = memo->inner->dead_end;
 }
 
 static void memo_flush(struct mw_unwinder *unwinder)

@@ -15,6 +15,10 @@ def path_of(name):
     return os.path.join(mwlive.config.targets, 'runtimes', name)
 
 
+def is_builtin(frame):
+    return (frame['function'] or '').startswith('Builtins_')
+
+
 class Runtimes(unittest.TestCase):
     def run_in_window(self, name, argv):
         """The program's whole work in one window: (answer, report). Its results are its own to check."""
@@ -60,6 +64,12 @@ class Runtimes(unittest.TestCase):
                 self.assertIn(names[-1], STARTS, names)
                 self.assertIsNone(stack['cut'], names)
 
+    def check_few_slow(self, report):
+        """Where code that nothing describes ends all stacks alike, only the first of them is memwatch's to walk."""
+        engine = report['engine']
+        if engine['name'] == 'jump':
+            self.assertLess(engine['slow_walks'], engine['walks'] / 4, engine)
+
     def by_name(self, report, *inner):
         """The stacks that begin with these functions, innermost first."""
         found = [s for s in report['stacks'] if mwlive.functions(s)[:len(inner)] == list(inner)]
@@ -73,8 +83,10 @@ class Runtimes(unittest.TestCase):
             for stack in self.by_name(report, name):
                 names = mwlive.functions(stack)
                 self.assertRegex(names[1], rf'^_cgo_[0-9a-f]+_Cfunc_{name}$')
-                self.assertEqual(stack['frames'][2]['function'], 'runtime.asmcgocall.abi0')
-                self.assertNotEqual(stack['cut'], 'broken')
+                # It changes stacks in its own way, which its code does not tell.
+                self.assertEqual((stack['frames'][-1]['function'], len(names)), ('runtime.asmcgocall.abi0', 3))
+                self.assertEqual(stack['cut'], 'no unwind information')
+        self.check_few_slow(report)
 
     def test_rust(self):
         answer, report = self.run_in_window('rust', [path_of('rust')])
@@ -89,11 +101,15 @@ class Runtimes(unittest.TestCase):
             self.assertNotIn('_ZN', ' '.join(n for n in names if n))
 
     def test_node(self):
-        # A worker's start is ten thousands of stacks that only memwatch can walk: with jump it waits for each.
-        workers = 1 if mwlive.config.engine == 'trap' else 0
-        answer, report = self.run_in_window('node.js', ['node', '--expose-gc', path_of('node.js'), str(workers)])
-        # V8 has pieces of machine code of its own in the file, without unwind information.
-        self.check_ends(report, lambda frame: not (frame['function'] or 'Builtins_').startswith('Builtins_'))
+        answer, report = self.run_in_window('node.js', ['node', '--expose-gc', path_of('node.js'), '1'])
+        # V8 has pieces of machine code of its own in the file, without unwind information. Nothing is guessed beyond.
+        self.check_ends(report, lambda frame: not is_builtin(frame))
+        for stack in report['stacks']:
+            builtin = [is_builtin(f) for f in stack['frames']]
+            self.assertFalse(any(builtin[:-1]), mwlive.functions(stack))
+            if builtin and builtin[-1]:
+                self.assertEqual(stack['cut'], 'no unwind information', mwlive.functions(stack))
+        self.check_few_slow(report)
         kept = [s for s in report['stacks'] if 'NodeArrayBufferAllocator' in (s['frames'][0]['function'] or '')]
         held = mwlive.total_of(kept)['impacting']
         self.assertGreaterEqual(held['count'], answer['kept'])

@@ -52,6 +52,8 @@ static void help_walk(void *context, const struct mw_ring_slow *slow, const uint
 		capacity = process->engine->options.depth;
 	memcpy(regs.gpr, slow->gpr, sizeof(regs.gpr));
 	process->unwinder->ops->walk(process->unwinder, &regs, &memory, process->engine->frames, capacity, count, cut);
+	if (process->unwinder->dead_end)
+		jump_learn(process, process->unwinder->dead_end, *cut != MW_STACK_COMPLETE);
 	for (uint32_t i = 0; i < *count; i++)
 		frames[i] = (struct mw_raw_frame){.addr = process->engine->frames[i].pc,
 						  .module = process->engine->frames[i].module};

@@ -18,6 +18,7 @@
 #include "engine/jump/shared.h"
 #include "engine/survey.h"
 #include "stub/stub.h"
+#include "symbol/generated_code.h"
 #include "target/inject.h"
 #include "target/journal.h"
 #include "target/quiesce.h"
@@ -52,6 +53,12 @@ struct jump_patch {
 struct jump_pads {
 	mw_addr start;
 	uint64_t size, used;
+};
+
+/* What is learned of a pc (learned.c). */
+struct jump_learned {
+	uint64_t word; /* as in memwatch/ring.h */
+	uint32_t module;
 };
 
 struct jump_engine;
@@ -110,6 +117,8 @@ struct jump_process {
 	size_t rows_count;
 	uint64_t rows_used; /* bytes of the shared space for rows */
 	uint64_t published; /* rows of the dictionary */
+	struct jump_learned learned[MW_RING_LEARNED];
+	uint32_t learned_count;
 	size_t modules_published;
 
 	struct jump_clock clock;
@@ -202,6 +211,7 @@ struct jump_module_rows {
 	struct mw_rows compiled; /* until it is published */
 	uint64_t offset, count;  /* in the shared memory; count 0: none */
 	uint64_t base;           /* vaddr */
+	struct mw_generated_code generated;
 };
 /* Compile the rows of modules that are new: takes its time. `*bytes` is what all that is not published yet will take.
  */
@@ -209,6 +219,12 @@ struct mw_error *jump_rows_compile(struct jump_process *process, uint64_t *bytes
 /* Publish what is new, and which code is where. A new generation makes the recorder forget what it has looked up. */
 struct mw_error *jump_rows_publish(struct jump_process *process, const struct mw_maps *maps,
 				   bool new_generation) MW_MUST_CHECK;
+
+/* learned.c: code that nothing describes, and where all walks end. */
+/* All walks that come to `pc` end there, as the code itself tells; `lost`: and are broken there. */
+void jump_learn(struct jump_process *process, mw_addr pc, bool lost);
+/* Forget what was in modules that are gone, before there is a new generation. */
+void jump_learned_tidy(struct jump_process *process);
 
 /* stop.c: all threads stand, and one of them can be picked. Where that fails it is tried again for `patience_ns`; then
  * they are let go, and quiesce says what became of the process. Errors: those of mw_quiesce_begin. */

@@ -85,6 +85,8 @@ struct mw_error *jump_modules_changed(struct jump_process *process)
 	if (!err)
 		err = mw_maps_read(tid, &maps);
 	if (!err)
+		jump_learned_tidy(process);
+	if (!err)
 		err = jump_rows_publish(process, &maps, added || removed);
 	if (!err) {
 		forget_gone(process);

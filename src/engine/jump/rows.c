@@ -30,6 +30,7 @@ static struct mw_error *compile(struct jump_process *process)
 			continue;
 		rows[i].tried = true;
 		MW_TRY(mw_rows_compile(module->elf, process->survey.arch, &process->dictionary, &rows[i].compiled));
+		MW_TRY(mw_generated_code_find(module->elf, &rows[i].generated));
 	}
 	return NULL;
 }
@@ -119,10 +120,49 @@ static struct mw_ring_code describe(const struct jump_process *process, const st
 	return code;
 }
 
+#define PIECES 3
+
+static void add_piece(struct mw_ring_code *pieces, size_t *count, const struct mw_ring_code *code, mw_addr start,
+		      mw_addr end)
+{
+	if (start >= end)
+		return;
+	pieces[*count] = *code;
+	pieces[*count].start = start;
+	pieces[(*count)++].end = end;
+}
+
+/* A mapping's code: generated code is a piece of its own, where each stack that no row leads on from is broken. */
+static size_t describe_pieces(const struct jump_process *process, const struct mw_mapping *mapping,
+			      struct mw_ring_code pieces[PIECES])
+{
+	struct mw_ring_code code = describe(process, mapping), inside = code;
+	const struct mw_module *module = mw_modules_find(process->survey.modules, mapping->start);
+	mw_addr start = code.end, end = code.end;
+	size_t count = 0;
+
+	if (module && module->number < process->rows_count && mw_row_kind(code.whole) == MW_ROW_SLOW) {
+		const struct mw_generated_code *generated = &process->rows[module->number].generated;
+
+		start = generated->start + module->bias;
+		end = generated->end + module->bias;
+	}
+	if (start >= end || end <= code.start || start >= code.end)
+		start = end = code.end;
+	start = start < code.start ? code.start : start;
+	end = end > code.end ? code.end : end;
+	inside.whole = mw_row(MW_ROW_FOREIGN, 0, MW_ROW_FP_LOST, 0);
+	add_piece(pieces, &count, &code, code.start, start);
+	add_piece(pieces, &count, &inside, start, end);
+	add_piece(pieces, &count, &code, end, code.end);
+	return count;
+}
+
 struct mw_error *jump_rows_publish(struct jump_process *process, const struct mw_maps *maps, bool new_generation)
 {
 	struct mw_ring_control *control = jump_control(&process->shared);
 	struct draft draft = {.capacity = 1};
+	struct mw_ring_code pieces[PIECES];
 	uint64_t offset;
 
 	MW_TRY(compile(process));
@@ -131,7 +171,7 @@ struct mw_error *jump_rows_publish(struct jump_process *process, const struct mw
 		if (!process->rows[i].published && process->rows[i].tried)
 			publish_module(process, &process->rows[i]);
 	for (size_t i = 0; i < maps->count; i++)
-		draft.capacity += maps->items[i].exec;
+		draft.capacity += maps->items[i].exec ? describe_pieces(process, &maps->items[i], pieces) : 0;
 	draft.index = take(process, sizeof(*draft.index) + draft.capacity * sizeof(draft.index->code[0]), &offset);
 	if (!draft.index) {
 		/* What is new can't be told: then nothing may be said of what was there before, either. */
@@ -139,12 +179,10 @@ struct mw_error *jump_rows_publish(struct jump_process *process, const struct mw
 		return NULL;
 	}
 	for (size_t i = 0; i < maps->count; i++) {
-		struct mw_ring_code code;
+		size_t count = maps->items[i].exec ? describe_pieces(process, &maps->items[i], pieces) : 0;
 
-		if (!maps->items[i].exec)
-			continue;
-		code = describe(process, &maps->items[i]);
-		add_code(&draft, &code);
+		for (size_t j = 0; j < count; j++)
+			add_code(&draft, &pieces[j]);
 	}
 	draft.index->count = draft.count;
 	__atomic_store_n(&control->index, offset, __ATOMIC_RELEASE);

@@ -11,9 +11,9 @@
 
 struct jump_geometry {
 	uint32_t slot_count, ring_count, ring_units, queue_count, depth, stack_count, known_count, cache_count;
-	uint64_t slots, queue, scratch, memos, stacks, known, cache, dictionary, rings; /* offsets */
-	uint64_t dictionary_capacity;                                                   /* rows */
-	uint64_t rows, rows_end;                                                        /* space for rows and indices */
+	uint64_t slots, queue, scratch, memos, stacks, known, cache, dictionary, learned, rings; /* offsets */
+	uint64_t dictionary_capacity;                                                            /* rows */
+	uint64_t rows, rows_end; /* space for rows and indices */
 	uint64_t size;
 };
 

@@ -82,20 +82,26 @@ static const struct code codes[] = {
 	{"a loop with an end", CODE("\xff\xc8\x75\xfc\xc3"), 0, {WAY(0)}, 1},
 	{"a loop without one", CODE("\xeb\xfe"), 0, {{0}}, 0},
 	{"add $8,%rsp; jmp far away", CODE("\x48\x83\xc4\x08\xe9\x00\x00\x10\x00"), 0, {WAY(8)}, 1},
-	{"jmp *%rax", CODE("\xff\xe0\xc3"), 0, {{0}}, 0},
 	{"a call that does not return, then nothing", CODE("\xe8\x00\x01\x00\x00\x0f\x0b\xc3"), 0, {{0}}, 0},
 	{"hlt", CODE("\xf4\xc3"), 0, {{0}}, 0},
 	{"int3", CODE("\xcc\xc3"), 0, {{0}}, 0},
 	{"the end of what is known", CODE("\x90\x90"), 0, {{0}}, 0},
 	{"half an instruction", CODE("\x48\x83"), 0, {{0}}, 0},
 	{"no instruction", CODE("\x06\xc3"), 0, {{0}}, 0},
+	{"cmp %rax,%rsp; test %rsp,%rsp; ret", CODE("\x48\x39\xc4\x48\x85\xe4\xc3"), 0, {WAY(0)}, 1},
+	{"cmp %rax,%rbp; leave; ret", CODE("\x48\x39\xc5\xc9\xc3"), 0, {{FP + 8, FP + 16, BIT(RBP)}}, 1},
+};
+
+/* There may be more ways than can be seen. */
+static const struct code blind_codes[] = {
+	{"jmp *%rax", CODE("\xff\xe0\xc3"), 0, {{0}}, 0},
+	/* One way can be followed, the other can't: je 1f; ret; 1: jmp *%rax */
+	{"a way, and a jump to nowhere known", CODE("\x74\x01\xc3\xff\xe0"), 0, {WAY(0)}, 1},
 	/* What the stack pointer becomes nobody knows: and $-16,%rsp; mov %rax,%rsp; pop %rsp; xchg */
 	{"and $-16,%rsp", CODE("\x48\x83\xe4\xf0\xc3"), 0, {{0}}, 0},
 	{"mov %rax,%rsp", CODE("\x48\x89\xc4\xc3"), 0, {{0}}, 0},
 	{"pop %rsp", CODE("\x5c\xc3"), 0, {{0}}, 0},
 	{"mov %rax,%rbp; leave; ret", CODE("\x48\x89\xc5\xc9\xc3"), 0, {{0}}, 0},
-	{"cmp %rax,%rsp; test %rsp,%rsp; ret", CODE("\x48\x39\xc4\x48\x85\xe4\xc3"), 0, {WAY(0)}, 1},
-	{"cmp %rax,%rbp; leave; ret", CODE("\x48\x39\xc5\xc9\xc3"), 0, {{FP + 8, FP + 16, BIT(RBP)}}, 1},
 };
 
 static struct mw_regs some_regs(void)
@@ -109,6 +115,8 @@ static struct mw_regs some_regs(void)
 	return regs;
 }
 
+static bool blind; /* as the last run had it */
+
 static size_t run(const void *bytes, size_t size, size_t from, struct mw_way_out *ways, size_t capacity)
 {
 	struct mw_regs regs = some_regs();
@@ -119,18 +127,20 @@ static size_t run(const void *bytes, size_t size, size_t from, struct mw_way_out
 	assert_non_null(copy);
 	memcpy(copy, bytes, size);
 	regs.pc = BASE + from;
-	count = arch->ways_out(copy, size, BASE, BASE + from, &regs, ways, capacity);
+	count = arch->ways_out(copy, size, BASE, BASE + from, &regs, ways, capacity, &blind);
 	free(copy);
 	return count;
 }
 
-static void check(const struct code *code)
+static void check(const struct code *code, bool expected)
 {
 	struct mw_way_out ways[MOST];
 	size_t count = run(code->bytes, code->size, code->from, ways, MOST);
 
 	if (count != code->count)
 		fail_msg("%s: %zu ways, not %zu", code->name, count, code->count);
+	if (blind != expected)
+		fail_msg("%s: %sblind", code->name, blind ? "" : "not ");
 	for (size_t i = 0; i < count; i++) {
 		if (ways[i].return_at != code->ways[i].return_at || ways[i].sp != code->ways[i].sp ||
 		    ways[i].restored != code->ways[i].restored)
@@ -144,7 +154,9 @@ static void test_codes(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
-		check(&codes[i]);
+		check(&codes[i], false);
+	for (size_t i = 0; i < sizeof(blind_codes) / sizeof(blind_codes[0]); i++)
+		check(&blind_codes[i], true);
 }
 
 /* Each register is taken from where it was pushed. */

@@ -50,6 +50,7 @@ void shared_create(struct shared *shared, const struct shared_plan *plan)
 	control.known = take(&end, plan->known * sizeof(uint32_t));
 	control.cache = take(&end, plan->cache * sizeof(struct mw_ring_cached_row));
 	control.dictionary = take(&end, plan->dictionary * sizeof(uint64_t));
+	control.learned = take(&end, MW_RING_LEARNED * sizeof(uint64_t));
 	shared->index = control.index =
 		take(&end, sizeof(struct mw_ring_index) + plan->codes * sizeof(struct mw_ring_code));
 	shared->rows = take(&end, plan->rows * sizeof(struct mw_ring_row));

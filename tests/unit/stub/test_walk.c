@@ -441,6 +441,56 @@ static void test_rows(void **state)
 	assert_int_equal(mw_row_kind(stub_row(control, 0x500101)), MW_ROW_SP);
 	control->generation++;
 	assert_int_equal(mw_row_kind(stub_row(control, 0x500101)), MW_ROW_END);
+	/* … and one is another, however many have been. */
+	dictionary[0] = mw_row(MW_ROW_SP, 8, 0, 0);
+	control->generation += 256;
+	assert_int_equal(mw_row_kind(stub_row(control, 0x500101)), MW_ROW_SP);
+}
+
+/* Where rows say nothing the code as a whole does, and of code that is left to the slow road what was learned. */
+static void test_learned(void **state)
+{
+	struct mw_ring_control *control = rig.shared.control;
+	struct mw_ring_index *index = (void *)((uint8_t *)control + rig.shared.index);
+	struct mw_ring_row *rows = (void *)((uint8_t *)control + rig.shared.rows);
+	uint64_t *dictionary = (void *)((uint8_t *)control + control->dictionary);
+	uint64_t *learned = (void *)((uint8_t *)control + control->learned);
+
+	(void)state;
+	rows[0] = (struct mw_ring_row){.pc = 0, .row = 0};
+	rows[1] = (struct mw_ring_row){.pc = 0x100, .row = 1};
+	dictionary[0] = mw_row(MW_ROW_NONE, 0, MW_ROW_FP_SAME, 0);
+	dictionary[1] = mw_row(MW_ROW_SP, 8, MW_ROW_FP_SAME, 0);
+	control->dictionary_count = 2;
+	index->count = 2;
+	index->code[0] = (struct mw_ring_code){.start = 0x500000,
+					       .end = 0x500200,
+					       .base = 0x500000,
+					       .rows = rig.shared.rows,
+					       .count = 2,
+					       .whole = mw_row(MW_ROW_SLOW, 0, MW_ROW_FP_LOST, 0)};
+	index->code[1] = index->code[0];
+	index->code[1].start = index->code[1].base = 0x500200;
+	index->code[1].end = 0x500400;
+	index->code[1].whole = mw_row(MW_ROW_FOREIGN, 0, MW_ROW_FP_LOST, 0);
+	learned[0] = 0x500011;
+	learned[1] = 0x500012 | MW_RING_LEARNED_LOST;
+	learned[2] = 0x500013;
+	learned[3] = 0x500111;
+	control->learned_count = 2;
+	control->generation++;
+	assert_int_equal(mw_row_kind(stub_row(control, 0x500010)), MW_ROW_SLOW);
+	assert_int_equal(mw_row_kind(stub_row(control, 0x500011)), MW_ROW_END);
+	assert_int_equal(mw_row_kind(stub_row(control, 0x500012)), MW_ROW_FOREIGN);
+	assert_int_equal(mw_row_kind(stub_row(control, 0x500013)), MW_ROW_SLOW);
+	assert_int_equal(mw_row_kind(stub_row(control, 0x500211)), MW_ROW_FOREIGN);
+	assert_int_equal(stub_row(control, 0x500311), dictionary[1]);
+	control->learned_count = UINT32_MAX;
+	control->generation++;
+	assert_int_equal(mw_row_kind(stub_row(control, 0x500013)), MW_ROW_END);
+	/* What is described is as described. */
+	assert_int_equal(stub_row(control, 0x500111), dictionary[1]);
+	assert_int_equal(mw_row_kind(stub_row(control, 0x500014)), MW_ROW_SLOW);
 }
 
 int main(void)
@@ -452,6 +502,7 @@ int main(void)
 		T(test_upper_end),     T(test_compare),      T(test_many_stacks),
 		T(test_ask),           T(test_forget),       T(test_hostile_index),
 		T(test_rows),          T(test_signal_frame), T(test_answer_is_inherited),
+		T(test_learned),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

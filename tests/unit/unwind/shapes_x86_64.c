@@ -114,6 +114,26 @@ __asm__(".text\n"
 	"	.type shape_behind, @function\n"
 	"shape_behind:\n"
 	"	add $0x28, %rsp\n	ret\n"
+
+	/* Ends for good, as its code says. */
+	"	shape shape_halt\n"
+	"	push %rbx\n	call shape_escape\n	hlt\n"
+
+	/* Goes back to a stack that it had put aside, as code does that calls C on another one. */
+	"	shape shape_switch\n"
+	"	push %rbx\n	mov %rsp, %rbx\n	and $-64, %rsp\n	call shape_probe\n	mov %rbx, "
+	"%rsp\n	pop %rbx\n"
+	"	ret\n"
+
+	/* Could be stepped out of, but what is between these two is said to be generated. */
+	"	.globl v8_Shape_embedded_blob_code_\n"
+	"v8_Shape_embedded_blob_code_:\n"
+	"	shape shape_generated\n"
+	"	push %rbx\n	mov $7, %ebx\n	call shape_probe\n	pop %rbx\n	ret\n"
+	"shape_generated_end:\n"
+	"	.pushsection .rodata\n	.globl v8_Shape_embedded_blob_code_size_\n"
+	"v8_Shape_embedded_blob_code_size_:\n"
+	"	.long shape_generated_end - v8_Shape_embedded_blob_code_\n	.popsection\n"
 	"	.purgem shape\n");
 
 void shape_enter(void (*shape)(void));
@@ -132,7 +152,8 @@ void shape_look(void)
 }
 
 #define SHAPES(on)                                                                                                     \
-	on(push) on(sub) on(all) on(leave) on(alloca) on(returns) on(tail) on(arguments) on(loop) on(no_return)
+	on(push) on(sub) on(all) on(leave) on(alloca) on(returns) on(tail) on(arguments) on(loop) on(no_return)        \
+		on(halt) on(switch) on(generated)
 #define DECLARE(name) void shape_##name(void);
 #define ROW(name)     {#name, shape_##name},
 
