@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """How windows begin and end, several processes at once, launching, and programs whose file is gone."""
+import datetime
 import os
 import shutil
 import signal
@@ -56,6 +57,21 @@ class Window(unittest.TestCase):
         self.assertEqual(set(by_pid), {t.pid for t in targets})
         for target, answer in zip(targets, answers):
             mwlive.compare(self, answer, by_pid[target.pid])
+            target.finish()
+
+    def test_several_windows_end_at_one_time(self):
+        """Whatever it takes to let each of the processes go. Told by the clock that they were recorded by."""
+        targets = [mwlive.Target(self, 'crowd', 100) for _ in range(3)]
+        for target in targets:
+            target.go()
+        watch = mwlive.Watch(self, *(t.pid for t in targets), busy=True)
+        watch.stop()
+        ends = [datetime.datetime.fromisoformat(r['window']['started']).timestamp() + r['window']['seconds']
+                for r in watch.reports]
+        self.assertAlmostEqual(max(ends), min(ends), delta=0.01)
+        for target in targets:
+            target.send()
+            target.done()
             target.finish()
 
     def test_launch(self):

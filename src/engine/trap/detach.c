@@ -153,7 +153,7 @@ struct mw_error *trap_process_detach(struct trap_process *process, enum mw_windo
 
 	if (process->ended)
 		return NULL;
-	if (process->windowed)
+	if (process->windowed && !process->window.length_ns)
 		process->window.length_ns = trap_now(process);
 	keep_first(&first, trap_hold(process));
 	if (!process->ended)

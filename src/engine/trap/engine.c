@@ -210,11 +210,25 @@ static struct mw_error *begin_window(struct trap_process *process)
 	return trap_release(process);
 }
 
+/* All windows end at one time: to let a process go takes a while, in which the others are served, but not recorded. */
+static void end_windows(struct trap_engine *engine)
+{
+	uint64_t now = mw_clock_ns();
+
+	for (size_t i = 0; i < engine->process_count; i++) {
+		struct trap_process *process = engine->processes[i];
+
+		if (process->windowed && !process->window.length_ns)
+			process->window.length_ns = now - process->start_ns;
+	}
+}
+
 static struct mw_error *detach_all(struct trap_engine *engine, enum mw_window_end end)
 {
 	struct mw_error *first = NULL;
 
 	trap_pace_end(engine);
+	end_windows(engine);
 	for (size_t i = 0; i < engine->process_count; i++) {
 		struct mw_error *err = trap_process_detach(engine->processes[i], end);
 
