@@ -15,9 +15,11 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #define RESERVE       (8 << 20) /* bytes, for the detach */
-#define MOST_ATTEMPTS 3         /* to attach */
+#define MOST_ATTEMPTS 5         /* to attach … */
+#define MOMENT_NS     20000000  /* … and between two */
 
 struct run {
 	const struct mw_cli_options *options;
@@ -239,19 +241,19 @@ static struct mw_error *end_recording(struct run *run)
 	return NULL;
 }
 
-/* A guard that cleans up after a memwatch that was killed may trace any thread: it is waited for. */
+/* A guard that cleans up after a memwatch that was killed may trace any thread, and come again: it is waited for. */
 static struct mw_error *attach(struct run *run, struct mw_recorder *recorder)
 {
+	const struct timespec moment = {.tv_nsec = MOMENT_NS};
 	struct mw_error *err;
 
 	for (unsigned i = 1;; i++) {
 		err = run->engine->ops->attach(run->engine, recorder->pid, recorder->launched, &recorder->sink);
-		if (!err || mw_error_kind(err) != MW_ERROR_DENIED || i >= MOST_ATTEMPTS || *mw_self_interrupted())
-			return err;
-		/* It may have let go since it was in the way. */
-		if (!mw_preflight_await_guard(recorder->pid) && i > 1)
+		if (!err || !mw_preflight_was_guard(err) || i >= MOST_ATTEMPTS || *mw_self_interrupted())
 			return err;
 		mw_error_destroy(err);
+		if (!mw_preflight_await_guard(recorder->pid))
+			nanosleep(&moment, NULL);
 	}
 }
 

@@ -14,6 +14,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#define LOOKS 5 /* at who traces it */
+
 static struct mw_error *refuse_traced(pid_t pid, const struct mw_status *status)
 {
 	char tracer[17];
@@ -137,8 +139,11 @@ struct mw_error *mw_preflight(pid_t pid)
 	int errnum;
 
 	MW_TRY(check_status(pid, &status));
-	if (status.tracer && mw_preflight_await_guard(pid))
+	/* It may let go, and come again, between one look and the next. */
+	for (unsigned i = 0; status.tracer && i < LOOKS; i++) {
+		(void)mw_preflight_await_guard(pid);
 		MW_TRY(check_status(pid, &status));
+	}
 	MW_TRY(check_alive(pid, &status));
 	if (status.tracer)
 		return refuse_traced(pid, &status);

@@ -22,10 +22,12 @@
 struct mw_error *mw_preflight(pid_t pid) MW_MUST_CHECK;
 
 /*
- * Wait until the guard of a memwatch that was killed, which traces any thread of the process to take out what that has
- * left, has let go; ten seconds at most. Was there one?
+ * Where the guard of a memwatch that was killed traces any thread of the process, to take out what that has left: wait
+ * for its end; ten seconds at most. Was there one?
  */
 bool mw_preflight_await_guard(pid_t pid);
+/* Is it a guard that a refusal (mw_preflight_explain_denied) names? It may have let go since. */
+bool mw_preflight_was_guard(const struct mw_error *err);
 /* Does a memwatch or a guard trace any thread of the process? The caller's thread does not count. */
 bool mw_preflight_under_memwatch(pid_t pid);
 

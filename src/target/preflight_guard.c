@@ -14,12 +14,11 @@
 #define MOMENT_NS 20000000
 #define MOMENTS   500 /* on a busy machine a process of a thousand threads takes seconds */
 
-/* Does a process whose name begins so trace any of the threads? It may have let go of the first already. */
-static bool traced_by(pid_t pid, const char *beginning)
+/* Who has a name that begins so and traces any of the threads, or 0. It may have let go of the first already. */
+static pid_t traced_by(pid_t pid, const char *beginning)
 {
-	pid_t *tids = NULL, last = gettid();
+	pid_t *tids = NULL, last = 0, found = 0;
 	size_t count = 0;
-	bool found = false;
 
 	mw_error_destroy(mw_tasks_read(pid, &tids, &count));
 	for (size_t i = 0; i < count && !found; i++) {
@@ -30,7 +29,7 @@ static bool traced_by(pid_t pid, const char *beginning)
 		if (!err && status.tracer && status.tracer != gettid() && status.tracer != last) {
 			last = status.tracer;
 			mw_comm_read(last, last, name);
-			found = strncmp(name, beginning, strlen(beginning)) == 0;
+			found = strncmp(name, beginning, strlen(beginning)) == 0 ? last : 0;
 		}
 		mw_error_destroy(err);
 	}
@@ -38,17 +37,33 @@ static bool traced_by(pid_t pid, const char *beginning)
 	return found;
 }
 
+static bool has_ended(pid_t pid)
+{
+	struct mw_status status;
+	struct mw_error *err = mw_status_read(pid, &status);
+	bool ended = err || status.state == 'Z' || status.state == 'X';
+
+	mw_error_destroy(err);
+	return ended;
+}
+
 bool mw_preflight_await_guard(pid_t pid)
 {
 	const struct timespec moment = {.tv_nsec = MOMENT_NS};
-	unsigned i;
+	pid_t guard = traced_by(pid, GUARD);
 
-	for (i = 0; i < MOMENTS && traced_by(pid, GUARD); i++)
+	/* It may let go and come again, until it has done what it can. */
+	for (unsigned i = 0; guard && i < MOMENTS && !has_ended(guard); i++)
 		nanosleep(&moment, NULL);
-	return i > 0;
+	return guard != 0;
+}
+
+bool mw_preflight_was_guard(const struct mw_error *err)
+{
+	return mw_error_kind(err) == MW_ERROR_DENIED && strstr(mw_error_text(err), "by '" GUARD "'");
 }
 
 bool mw_preflight_under_memwatch(pid_t pid)
 {
-	return traced_by(pid, NAME);
+	return traced_by(pid, NAME) != 0;
 }
