@@ -13,15 +13,20 @@
 #define CALL_BYTES 8u
 #define MAX_WAYS   8u
 
+static bool is_behind_call(const struct mw_module *module, const struct mw_arch *arch, mw_addr addr)
+{
+	uint8_t code[CALL_BYTES];
+
+	return mw_elf_read(module->elf, addr - module->bias - sizeof(code), code, sizeof(code)) &&
+	       arch->is_call_before(code, sizeof(code));
+}
+
 /* Is there code of a module at `addr`, and right before it a call? */
 static bool is_return_address(const struct mw_modules *modules, const struct mw_arch *arch, mw_addr addr)
 {
 	const struct mw_module *module = mw_modules_find(modules, addr - 1);
-	uint8_t code[CALL_BYTES];
 
-	return module && module->elf &&
-	       mw_elf_read(module->elf, addr - module->bias - sizeof(code), code, sizeof(code)) &&
-	       arch->is_call_before(code, sizeof(code));
+	return module && module->elf && is_behind_call(module, arch, addr);
 }
 
 /* The code around the pc, and where it begins. */
@@ -189,8 +194,10 @@ enum mw_fallback mw_fallback_step(struct mw_fallback_cache *cache, const struct 
 	if (!bytes)
 		return MW_FALLBACK_LOST;
 	count = arch->ways_out(bytes, size, base, regs->pc, regs, ways, MAX_WAYS, &blind);
+	/* What no call stands before was put there to begin with (makecontext): nothing has called it. */
 	if (count == 0)
-		return blind ? MW_FALLBACK_ALWAYS_LOST : MW_FALLBACK_ALWAYS_END;
+		return blind && is_behind_call(module, arch, regs->pc) ? MW_FALLBACK_ALWAYS_LOST
+								       : MW_FALLBACK_ALWAYS_END;
 	for (size_t i = 0; i < count; i++) {
 		if (!take_way(modules, arch, memory, &ways[i], regs, &caller))
 			continue;
