@@ -54,7 +54,7 @@ def setUpModule():
 def fault(point, *pids):
     """A short window with a fault."""
     return subprocess.run([mwlive.config.memwatch, '-p', ','.join(map(str, pids)), '--engine', mwlive.config.engine,
-                           '--quiet', '-d', '0.1'], env={'MEMWATCH_FAULT': point}, capture_output=True, text=True,
+                           '--quiet', '-d', '0.1'], env=mwlive.with_fault(point), capture_output=True, text=True,
                           stdin=subprocess.DEVNULL, timeout=mwlive.PATIENCE, check=False)
 
 
@@ -84,8 +84,8 @@ class Faults(unittest.TestCase):
         """memwatch on the way to a fault."""
         process = subprocess.Popen([mwlive.config.memwatch, '-p', ','.join(map(str, pids)), '--engine',
                                     mwlive.config.engine, '--quiet', '-d', '30'], text=True,
-                                   env={'MEMWATCH_FAULT': point}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE)
+                                   env=mwlive.with_fault(point), stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.addCleanup(mwlive.kill_quietly, process)
         return process
 
@@ -180,7 +180,7 @@ class Faults(unittest.TestCase):
         for point in self.points()[:self.points().index('attach.patch')]:
             with self.subTest(point):
                 run = subprocess.run([mwlive.config.memwatch, '-p', str(target.pid), '--quiet', '-d', '0.1', '--json',
-                                      '-'], env={'MEMWATCH_FAULT': point}, capture_output=True, text=True,
+                                      '-'], env=mwlive.with_fault(point), capture_output=True, text=True,
                                      stdin=subprocess.DEVNULL, timeout=mwlive.PATIENCE, check=False)
                 self.assertEqual((run.returncode, run.stderr), (0, ''))
                 engine = json.loads(run.stdout)['engine']
@@ -224,9 +224,9 @@ class Faults(unittest.TestCase):
         for point in self.points(LAUNCHED):
             with self.subTest(point):
                 run = subprocess.run([mwlive.config.memwatch, '--engine', mwlive.config.engine, '--quiet', '--', 'sh',
-                                      '-c', 'sleep 0.2; echo alive'], env={'MEMWATCH_FAULT': point, 'PATH': '/bin'},
-                                     stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                                     timeout=mwlive.PATIENCE, check=False)
+                                      '-c', 'sleep 0.2; echo alive'],
+                                     env={**mwlive.with_fault(point), 'PATH': '/bin'}, stdin=subprocess.DEVNULL,
+                                     capture_output=True, text=True, timeout=mwlive.PATIENCE, check=False)
                 self.assertEqual((run.returncode, run.stdout), (1, 'alive\n'), run.stderr)
                 self.assertEqual(run.stderr.count('\n'), 1, run.stderr)
 

@@ -54,7 +54,7 @@ class Rollback(unittest.TestCase):
         """memwatch, told to end after a time, wherever it is then; its exit status."""
         before = steadily(lambda: mwlive.Snapshot(target.pid))
         process = subprocess.Popen([mwlive.config.memwatch, '-p', str(target.pid), '--engine', mwlive.config.engine,
-                                    '--quiet', '-d', '30'], env={'MEMWATCH_FAULT': fault} if fault else {},
+                                    '--quiet', '-d', '30'], env=mwlive.with_fault(fault),
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(mwlive.kill_quietly, process)
         with contextlib.suppress(subprocess.TimeoutExpired):

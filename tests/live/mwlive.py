@@ -49,6 +49,11 @@ def not_under(reason, *tools):
     return unittest.skipIf(TOOL and TOOL in (tools or (TOOL,)), f'under {TOOL}: {reason}')
 
 
+def with_fault(point=None):
+    """The environment of a memwatch that is to fail at a point."""
+    return {**os.environ, **({'MEMWATCH_FAULT': point} if point else {})}
+
+
 def free_port():
     with socket.socket() as s:
         s.bind(('127.0.0.1', 0))
