@@ -15,11 +15,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define RESERVE       (8 << 20) /* bytes, for the detach */
-#define MOST_ATTEMPTS 5         /* to attach … */
-#define MOMENT_NS     20000000  /* … and between two */
+#define MOST_ATTEMPTS 3         /* to attach */
 
 struct run {
 	const struct mw_cli_options *options;
@@ -241,19 +239,19 @@ static struct mw_error *end_recording(struct run *run)
 	return NULL;
 }
 
-/* A guard that cleans up after a memwatch that was killed may trace any thread, and come again: it is waited for. */
+/* A guard that cleans up after a memwatch that was killed may trace any thread: it is waited for. */
 static struct mw_error *attach(struct run *run, struct mw_recorder *recorder)
 {
-	const struct timespec moment = {.tv_nsec = MOMENT_NS};
 	struct mw_error *err;
 
 	for (unsigned i = 1;; i++) {
 		err = run->engine->ops->attach(run->engine, recorder->pid, recorder->launched, &recorder->sink);
-		if (!err || !mw_preflight_was_guard(err) || i >= MOST_ATTEMPTS || *mw_self_interrupted())
+		if (!err || mw_error_kind(err) != MW_ERROR_DENIED || i >= MOST_ATTEMPTS || *mw_self_interrupted())
+			return err;
+		/* It may have let go since it was in the way. */
+		if (!mw_preflight_await_guard(recorder->pid) && i > 1)
 			return err;
 		mw_error_destroy(err);
-		if (!mw_preflight_await_guard(recorder->pid))
-			nanosleep(&moment, NULL);
 	}
 }
 
@@ -266,7 +264,7 @@ static struct mw_error *attach_all(struct run *run)
 
 		/* Before anything stands still for it. */
 		if (!recorder->launched)
-			mw_recorder_sample(recorder, recorder->pid, 0, false, NULL);
+			mw_recorder_sample(recorder, mw_live_thread(recorder->pid), 0, false, NULL);
 		if (!recorder->launched)
 			mw_recorder_look(recorder, false);
 		MW_TRY(attach(run, recorder));

@@ -251,7 +251,7 @@ void mw_recorder_look(struct mw_recorder *recorder, bool at_end)
 	};
 	struct mw_space_snapshot seen = {0};
 	struct mw_space_snapshot *place = at_end ? &recorder->end : &recorder->start;
-	struct mw_error *err = mw_space_take(recorder->pid, &known, &seen);
+	struct mw_error *err = mw_space_take(mw_live_thread(recorder->pid), &known, &seen);
 
 	mw_space_deinit(place);
 	*place = seen;
@@ -277,10 +277,10 @@ struct mw_error *mw_recorder_before(struct mw_recorder *recorder)
 		mw_program_read(recorder->pid, &recorder->program);
 		mw_perf_place_init(&recorder->jit, recorder->pid);
 		identify(recorder);
-		mw_recorder_sample(recorder, recorder->pid, 0, false, NULL);
+		mw_recorder_sample(recorder, mw_live_thread(recorder->pid), 0, false, NULL);
 		mw_recorder_look(recorder, false);
 	}
-	MW_TRY(mw_maps_read(recorder->pid, &maps));
+	MW_TRY(mw_maps_read(mw_live_thread(recorder->pid), &maps));
 	for (size_t i = 0; i < maps.count && !err; i++) {
 		err = mw_track_before(recorder->track, maps.items[i].start, maps.items[i].end);
 		if (!err)
@@ -307,7 +307,7 @@ void mw_recorder_finish(struct mw_recorder *recorder, const struct mw_window_inf
 	/* A process that was killed has had no last moment to be read in, and has no memory now. One
 	 * that still runs is read now: a little late, as the hooks have been lifted meanwhile. */
 	if (window->ended != MW_END_EXIT && window->ended != MW_END_EXEC && !has_sample_at(recorder, at))
-		mw_recorder_sample(recorder, recorder->pid, window->length_ns, true, NULL);
+		mw_recorder_sample(recorder, mw_live_thread(recorder->pid), window->length_ns, true, NULL);
 	if (recorder->ended) {
 		slot = &recorder->samples[recorder->sample_count - 1];
 	} else {
@@ -327,7 +327,7 @@ void mw_recorder_finish(struct mw_recorder *recorder, const struct mw_window_inf
 	sample_totals(recorder, slot);
 	/* What was looked at while the hooks were still there is confirmed now that they are not. */
 	if (recorder->end.taken && window->ended != MW_END_EXIT && window->ended != MW_END_EXEC)
-		mw_error_destroy(mw_space_confirm(&recorder->end, recorder->pid));
+		mw_error_destroy(mw_space_confirm(&recorder->end, mw_live_thread(recorder->pid)));
 	set_arenas(slot, &recorder->end);
 }
 

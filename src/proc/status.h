@@ -28,6 +28,10 @@ struct mw_error *mw_status_read(pid_t tid, struct mw_status *out) MW_MUST_CHECK;
 /* The thread ids of a process. `*tids` is malloc'ed. Errors: GONE, DENIED, SYSTEM. */
 struct mw_error *mw_tasks_read(pid_t pid, pid_t **tids, size_t *count) MW_MUST_CHECK;
 
+/* A thread of a process that lives: the first one, or where that has ended another; `pid` where none is known. What
+ * /proc tells of memory it tells of a living thread's only. */
+pid_t mw_live_thread(pid_t pid);
+
 /* The children of one thread (/proc/PID/task/TID/children). Empty where the kernel has no such file. */
 struct mw_error *mw_children_read(pid_t pid, pid_t tid, pid_t **pids, size_t *count) MW_MUST_CHECK;
 

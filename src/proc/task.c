@@ -86,6 +86,27 @@ struct mw_error *mw_tasks_read(pid_t pid, pid_t **tids, size_t *count)
 	return NULL;
 }
 
+pid_t mw_live_thread(pid_t pid)
+{
+	struct mw_status status;
+	struct mw_error *err = mw_status_read(pid, &status);
+	bool zombie = !err && (status.state == 'Z' || status.state == 'X');
+	pid_t *tids = NULL, tid = pid;
+	size_t count = 0;
+
+	mw_error_destroy(err);
+	if (!zombie)
+		return pid;
+	/* The first thread has ended; the process lives on in others. */
+	err = mw_tasks_read(pid, &tids, &count);
+	for (size_t i = 0; !err && i < count; i++)
+		if (tids[i] != pid)
+			tid = tids[i];
+	mw_error_destroy(err);
+	free(tids);
+	return tid;
+}
+
 struct mw_error *mw_children_read(pid_t pid, pid_t tid, pid_t **pids, size_t *count)
 {
 	struct pid_list list = {0};

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Threads: many at once, short-lived ones, a leader that has gone, blocked signals."""
+import json
 import subprocess
 import unittest
 
@@ -42,6 +43,22 @@ class Threads(unittest.TestCase):
     def test_leader_has_ended(self):
         answer, report = mwlive.observe(self, 'leader_exits')
         mwlive.compare(self, answer, report)
+
+    def test_memory_of_one_whose_leader_has_ended(self):
+        target = mwlive.Target(self, 'leader_exits')
+        run = subprocess.run([mwlive.config.memwatch, '-p', str(target.pid), '-d', '0.3', '--quiet', '--json', '-',
+                              '--engine', mwlive.config.engine], stdin=subprocess.DEVNULL, capture_output=True,
+                             timeout=mwlive.PATIENCE, check=True)
+        memory = json.loads(run.stdout)['memory']
+        self.assertGreaterEqual(len(memory), 2)
+        for sample in memory:
+            self.assertGreater(sample['rss'], 100000, memory)
+            self.assertGreater(sample['vsize'], sample['rss'], memory)
+        for sample in (memory[0], memory[-1]):
+            self.assertGreater(sample['pss'], 0, memory)
+        target.go()
+        target.done()
+        target.finish()
 
     def test_blocked_signals_and_dispositions(self):
         answer, report = mwlive.observe(self, 'sigmask')

@@ -24,23 +24,7 @@ uint64_t jump_now(const struct jump_process *process)
 
 pid_t jump_live_tid(const struct jump_process *process)
 {
-	struct mw_status status;
-	struct mw_error *err = mw_status_read(process->pid, &status);
-	bool zombie = !err && (status.state == 'Z' || status.state == 'X');
-	pid_t *tids = NULL, tid = process->pid;
-	size_t count = 0;
-
-	mw_error_destroy(err);
-	if (!zombie)
-		return tid;
-	/* The first thread has ended; the process lives on in others. */
-	err = mw_tasks_read(process->pid, &tids, &count);
-	for (size_t i = 0; !err && i < count; i++)
-		if (tids[i] != process->pid)
-			tid = tids[i];
-	mw_error_destroy(err);
-	free(tids);
-	return tid;
+	return mw_live_thread(process->pid);
 }
 
 void jump_account_stop(struct jump_process *process, uint64_t ns)
