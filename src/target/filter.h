@@ -30,9 +30,9 @@ enum mw_filter_action {
 };
 
 /* The call is made. */
-#define MW_FILTER_PASSES (MW_FILTER_LOG | MW_FILTER_ALLOW)
+#define MW_FILTER_PASSES ((unsigned)(MW_FILTER_LOG | MW_FILTER_ALLOW))
 /* It is made, or fails. */
-#define MW_FILTER_HARMLESS (MW_FILTER_PASSES | MW_FILTER_ERRNO | MW_FILTER_TRACE)
+#define MW_FILTER_HARMLESS (MW_FILTER_PASSES | (unsigned)(MW_FILTER_ERRNO | MW_FILTER_TRACE))
 
 struct mw_filter_call {
 	long number;

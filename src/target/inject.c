@@ -147,12 +147,11 @@ struct mw_error *mw_inject_init(struct mw_inject *inject, pid_t tid, const struc
 	struct mw_status status;
 
 	MW_TRY(mw_status_read(tid, &status));
-	ready.seccomp = status.seccomp > 0;
 	MW_TRY(choose_insn(&ready, maps));
 	/* Where returns are checked against a shadow stack, there is no way back that is none of the program's own. */
 	if (!status.shadow_stack)
 		choose_restorer(&ready, maps);
-	if (ready.seccomp)
+	if (status.seccomp > 0)
 		MW_TRY(try_seccomp(&ready));
 	*inject = ready;
 	return NULL;
@@ -162,6 +161,7 @@ struct mw_error *mw_inject_call(const struct mw_inject *inject, long number, con
 				int64_t *result)
 {
 	struct mw_error *err, *after = NULL;
+	struct mw_status status;
 	uint8_t now[16];
 	size_t length;
 	const uint8_t *code = inject->restorer ? mw_regs_syscall_return(&length) : mw_regs_syscall_insn(&length);
@@ -171,10 +171,12 @@ struct mw_error *mw_inject_call(const struct mw_inject *inject, long number, con
 	if (memcmp(now, code, length) != 0)
 		return mw_error_create(MW_ERROR_SYSTEM, 0, "the system call instruction at 0x%llx is gone",
 				       (unsigned long long)inject->insn);
-	if (inject->seccomp)
+	/* It may have come under one since. */
+	MW_TRY(mw_status_read(inject->tid, &status));
+	if (status.seccomp > 0)
 		MW_TRY(mw_tracee_suspend_seccomp(inject->tid, true));
 	err = mw_remote_syscall(inject->tid, inject->insn, inject->restorer, number, arguments, result);
-	if (inject->seccomp)
+	if (status.seccomp > 0)
 		after = mw_tracee_suspend_seccomp(inject->tid, false);
 	if (err) {
 		mw_error_destroy(after);

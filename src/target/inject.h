@@ -17,7 +17,6 @@ struct mw_inject {
 	mw_addr insn;     /* a system call instruction in its code */
 	mw_addr restorer; /* its code that performs rt_sigreturn; 0: none, and a memwatch that is killed amidst a call
 			   * takes the thread with it (way_back.h) */
-	bool seccomp;     /* it is under a filter, which is suspended while it performs ours */
 };
 
 /*
@@ -27,7 +26,8 @@ struct mw_inject {
  */
 struct mw_error *mw_inject_init(struct mw_inject *inject, pid_t tid, const struct mw_maps *maps) MW_MUST_CHECK;
 
-/* One system call; *result is what the kernel returned, negative errno on failure. */
+/* One system call, with the thread's filter suspended; *result is what the kernel returned, negative errno on failure.
+ */
 struct mw_error *mw_inject_call(const struct mw_inject *inject, long number, const uint64_t arguments[6],
 				int64_t *result) MW_MUST_CHECK;
 
@@ -68,6 +68,8 @@ struct mw_shared_memory {
  */
 struct mw_error *mw_shared_memory_create(const struct mw_inject *inject, uint64_t size,
 					 struct mw_shared_memory *out) MW_MUST_CHECK;
+/* Does the target lock all that it maps? Then it takes a few calls more. */
+bool mw_shared_memory_locks(pid_t tid);
 /* Have the pages [offset, offset + size) now, in memwatch's account, so that the target never has to. */
 struct mw_error *mw_shared_memory_fill(struct mw_shared_memory *memory, uint64_t offset, uint64_t size) MW_MUST_CHECK;
 /* memwatch's side only. */

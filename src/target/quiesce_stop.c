@@ -14,6 +14,7 @@
 #include "target/quiesce_list.h"
 
 #include "proc/status.h"
+#include "target/cage.h"
 
 #include <errno.h>
 #include <sys/ptrace.h>
@@ -131,8 +132,10 @@ static struct mw_error *on_interrupt(struct mw_quiesce *quiesce, struct mw_quiet
 		return err;
 	thread->group_stopped = is_group_stop(signal);
 	/* A call that a group stop ends with EINTR would end so without us. */
-	if (ours && !thread->group_stopped)
+	if (ours && !thread->group_stopped) {
 		MW_TRY(mw_tracee_mend_interrupted_call(thread->tid));
+		MW_TRY(mw_cage_mend(thread->tid));
+	}
 	return quiesce->holding ? NULL : mw_quiesce_go_on(thread);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* regs_x86_64.c: x86-64 registers of the kernel to and from struct mw_regs (tracee.h). */
+#include "target/cage.h"
 #include "target/tracee.h"
 
 #include <elf.h>
@@ -9,6 +10,8 @@
 
 /* The kernel's own "restart unless a handler runs" result; it never reaches user space. */
 #define KERNEL_ERESTARTNOHAND 514
+/* … and "go on by restart_syscall". */
+#define KERNEL_ERESTART_RESTARTBLOCK 516
 
 void mw_regs_from_kernel(const struct user_regs_struct *raw, struct mw_regs *out)
 {
@@ -60,6 +63,14 @@ size_t mw_regs_pc_offset(void)
 bool mw_regs_restart_interrupted(struct mw_regs *regs)
 {
 	if ((int64_t)regs->syscall < 0 || (int64_t)regs->gpr[0] != -EINTR)
+		return false;
+	regs->gpr[0] = (uint64_t)-KERNEL_ERESTARTNOHAND;
+	return true;
+}
+
+bool mw_regs_restart_anew(struct mw_regs *regs)
+{
+	if ((int64_t)regs->syscall < 0 || (int64_t)regs->gpr[0] != -KERNEL_ERESTART_RESTARTBLOCK)
 		return false;
 	regs->gpr[0] = (uint64_t)-KERNEL_ERESTARTNOHAND;
 	return true;

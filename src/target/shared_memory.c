@@ -197,7 +197,7 @@ static struct mw_error *open_here(const struct mw_inject *inject, int fd, uint64
 }
 
 /* Does the process lock memory? What it maps may have to be there at once then (mlockall, MCL_FUTURE). */
-static bool locks_memory(pid_t tid)
+bool mw_shared_memory_locks(pid_t tid)
 {
 	char *text = NULL;
 	size_t size = 0;
@@ -229,7 +229,7 @@ static struct mw_error *unlock_there(const struct mw_inject *inject, mw_addr add
 
 static struct mw_error *map_there(const struct mw_inject *inject, int fd, uint64_t size, mw_addr *out)
 {
-	bool locks = locks_memory(inject->tid);
+	bool locks = mw_shared_memory_locks(inject->tid);
 	const uint64_t arguments[6] = {
 		0, size, locks ? PROT_NONE : PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, (uint64_t)fd, 0};
 	struct mw_error *err;

@@ -423,8 +423,7 @@ static struct mw_error *fill(struct trap_process *process, const struct mw_injec
 	MW_TRY(mw_inject_protect(inject, process->rescue.base, MW_RESCUE_CODE, PROT_READ | PROT_EXEC));
 	process->rescue.inject =
 		(struct mw_inject){.insn = process->rescue.base + header->call,
-				   .restorer = status->shadow_stack ? 0 : process->rescue.base + header->restorer,
-				   .seccomp = inject->seccomp};
+				   .restorer = status->shadow_stack ? 0 : process->rescue.base + header->restorer};
 	return mw_fault("attach.rescue");
 }
 
