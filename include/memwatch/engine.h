@@ -113,7 +113,8 @@ struct mw_engine_options {
 	bool track_heap, track_vm;
 	uint32_t depth;   /* deepest stack kept, frames */
 	uint32_t compare; /* of every so many stacks walked in the target, libunwind walks one again; 0: none */
-	bool unsafe;      /* trap: go on where a target can't be given what keeps it alive if memwatch is killed */
+	bool unsafe; /* go on where a target may not live on if memwatch is killed: its seccomp filter may end it, or
+		      * (trap) it can't be given what keeps it alive */
 	bool stop_unfit; /* a launched command that turns out not to be fit for this engine is left stopped (SIGSTOP) */
 	const char *program;  /* the file of a command that is to be launched, or NULL */
 	uint32_t max_stopped; /* millionths: a process that stands still for a larger share of five seconds is let go;

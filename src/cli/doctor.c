@@ -9,6 +9,7 @@
 #include "engine/jump/jump_engine.h"
 #include "proc/status.h"
 #include "symbol/symbolizer.h"
+#include "target/cage.h"
 #include "target/preflight.h"
 #include "target/remote.h"
 #include "target/tracee.h"
@@ -26,6 +27,7 @@ struct examination {
 	struct mw_symbolizer *symbolizer;
 	struct mw_hooks hooks;
 	struct mw_jump_examination jump;
+	struct mw_error *no_trap; /* NULL: engine trap can be used, or is by the user's word; else why not */
 };
 
 static bool read_memory(void *context, mw_addr addr, void *out, size_t size)
@@ -50,11 +52,14 @@ static struct mw_error *examine(struct examination *found)
 	MW_TRY(mw_modules_refresh(found->modules, found->pid, &found->maps, NULL, NULL));
 	MW_TRY(mw_symbolizer_create(found->modules, &found->symbolizer));
 	MW_TRY(mw_jump_examine(found->pid, &options, &found->jump));
+	if (!found->options->unsafe)
+		found->no_trap = mw_cage_preflight("trap", found->pid, true);
 	return mw_hooks_find(&found->hooks, found->modules, 0, arch, &memory, true, found->options->track_vm);
 }
 
 static void examination_deinit(struct examination *found)
 {
+	mw_error_destroy(found->no_trap);
 	mw_jump_examination_deinit(&found->jump);
 	mw_hooks_deinit(&found->hooks);
 	mw_symbolizer_destroy(found->symbolizer);
@@ -116,6 +121,8 @@ static void print_engine(FILE *out, const struct examination *found)
 
 	if (strcmp(options->engine, "auto") != 0)
 		mw_doctor_row(out, "engine", "%s (%s)", options->engine, options->engine_reason);
+	else if (verdict && found->no_trap)
+		mw_doctor_row(out, "engine", "trap, but only with --unsafe (auto: %s)", mw_error_text(verdict));
 	else if (verdict)
 		mw_doctor_row(out, "engine", "trap (auto: %s)", mw_error_text(verdict));
 	else
@@ -187,6 +194,9 @@ static struct mw_error *print_examination(FILE *out, pid_t pid, const struct mw_
 		if (!err && strcmp(options->engine, "jump") == 0) {
 			err = found.jump.verdict;
 			found.jump.verdict = NULL;
+		} else if (!err && (found.jump.verdict || strcmp(options->engine, "trap") == 0)) {
+			err = found.no_trap;
+			found.no_trap = NULL;
 		}
 	}
 	examination_deinit(&found);

@@ -3,6 +3,8 @@
 #include "cli/doctor_facts.h"
 
 #include "cli/message.h"
+#include "target/cage.h"
+#include "target/preflight.h"
 
 #include <fcntl.h>
 #include <pwd.h>
@@ -69,18 +71,24 @@ static const char *scope_text(int scope)
 	}
 }
 
-static const char *seccomp_text(int mode)
+static void print_seccomp(FILE *out, pid_t pid)
 {
-	switch (mode) {
-	case 0:
-		return "none";
-	case 1:
-		return "strict";
-	case 2:
-		return "filter (no obstacle to engine trap, which makes the process do no system calls)";
-	default:
-		return "unknown";
-	}
+	size_t caged, others;
+	struct mw_error *err = mw_cage_count(pid, &caged, &others);
+
+	if (err)
+		mw_doctor_row(out, "seccomp", "unknown");
+	else if (caged == 0)
+		mw_doctor_row(out, "seccomp", "none");
+	else if (!mw_preflight_may_suspend_seccomp())
+		mw_doctor_row(out, "seccomp", "%zu of %zu threads are under it; memwatch can't know what it permits",
+			      caged, caged + others);
+	else
+		mw_doctor_row(out, "seccomp",
+			      "%zu of %zu threads are under it; memwatch looks at what it permits when it attaches, "
+			      "before it changes anything",
+			      caged, caged + others);
+	mw_error_destroy(err);
 }
 
 /* "same" or "other" than memwatch's own, or "unknown" without permission. */
@@ -153,7 +161,7 @@ void mw_doctor_facts(FILE *out, pid_t pid, const struct mw_status *status, const
 		mw_doctor_row(out, "ptrace_scope", "%s", scope_text(mw_ptrace_scope()));
 	else
 		mw_doctor_row(out, "ptrace_scope", "this kernel has none");
-	mw_doctor_row(out, "seccomp", "%s", seccomp_text(status->seccomp));
+	print_seccomp(out, pid);
 	mw_doctor_row(out, "shadow stack", "%s", status->shadow_stack ? "yes" : "no");
 	if (status->ns_pid && status->ns_pid != pid)
 		mw_doctor_row(out, "pid inside", "%d, in its own pid namespace", (int)status->ns_pid);

@@ -25,7 +25,7 @@ const char mw_cli_help[] = "Usage: memwatch -p PID[,PID...] [-d SECONDS] [OPTION
 			   "      --track heap,vm      kinds of memory: malloc and new, mmap and brk\n"
 			   "      --engine auto|jump|trap   calls are caught by code in the process, or by\n"
 			   "                           breakpoints; auto takes jump wherever it is safe\n"
-			   "      --unsafe             ... trap even where a killed memwatch would end it\n"
+			   "      --unsafe             even where it may not outlive a killed memwatch\n"
 			   "  -o, --output FILE        keep a recording; with --no-symbols without names\n"
 			   "      --mark-every SECONDS ... with marks to compare; SIGUSR1 makes one too\n"
 			   "      --max-memory SIZE    end the window when memwatch has so much (as in 500M)\n"

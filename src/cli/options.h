@@ -35,7 +35,7 @@ struct mw_cli_options {
 	uint64_t max_memory;    /* bytes of memwatch's own that end the window; 0: no limit */
 	uint32_t max_stopped;   /* millionths of five seconds; 0: no limit */
 	uint64_t mark_every_ns; /* 0: only those that are asked for by SIGUSR1 */
-	bool unsafe;            /* engine trap also where a target would not outlive memwatch */
+	bool unsafe;            /* also where a target may not outlive memwatch */
 	bool clean;             /* doctor: take out what a killed memwatch has left */
 	bool quiet;
 };

@@ -3,26 +3,27 @@
  * caged MODE [PAIRS]: a program that has put itself under seccomp before memwatch comes, works, and at its end does
  * what is forbidden: it must die of that then, as nobody has opened its cage.
  *   strict       mode 1: read, write, exit and sigreturn only
- *   few          a filter that kills at all but read, write, exit, sigreturn, futex
+ *   few          a filter that kills at all but read, write, exit, sigreturn, futex, restart
  *   deaf         a filter that kills at changes of signal actions and masks
  *   errno        a filter that has all but a few calls fail
+ *   service      one that kills at what services don't do, and a second one that has new code fail
+ *   container    one that has fail what containers may not
+ *   sleeper      kills at restart_syscall, and a thread waits for long with what goes on by that
+ *   later        `few`, but only when it is told to go on for the first time
  *   one-thread   `few` for one thread; the first one is free, and the process does not die
  *   first-thread `few` for the first thread; another is free
  *   none         no cage, but no new privileges: ends well
  */
+#include "filters.h"
 #include "target.h"
 
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -31,29 +32,22 @@ static size_t pairs = 1000;
 static pthread_barrier_t caught, begin, finish;
 static bool in_thread;
 
-static struct sock_filter load = BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
-
 /* `listed` for these system calls, `other` for all others. */
 static void filter(const int *calls, size_t count, uint32_t listed, uint32_t other)
 {
-	struct sock_filter code[32];
-	struct sock_fprog program = {.filter = code};
-	size_t n = 0;
+	struct filter filter = {.count = 0};
 
-	code[n++] = load;
-	for (size_t i = 0; i < count; i++) {
-		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)calls[i], 0, 1);
-		code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, listed);
-	}
-	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, other);
-	program.len = (unsigned short)n;
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
-		target_fail("seccomp");
+	filter_load(&filter, offsetof(struct seccomp_data, nr));
+	filter_list(&filter, calls, count, listed);
+	filter_answer(&filter, other);
+	filter_install(&filter);
 }
 
 static void lock_up(const char *mode)
 {
-	static const int few[] = {SYS_read, SYS_write, SYS_exit, SYS_exit_group, SYS_rt_sigreturn, SYS_futex};
+	static const int few[] = {SYS_read,         SYS_write, SYS_exit,           SYS_exit_group,
+				  SYS_rt_sigreturn, SYS_futex, SYS_restart_syscall};
+	static const int restart[] = {SYS_restart_syscall};
 	static const int deaf[] = {SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_sigaltstack};
 
 	if (strcmp(mode, "strict") == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT))
@@ -64,6 +58,14 @@ static void lock_up(const char *mode)
 		filter(deaf, COUNT(deaf), SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_ALLOW);
 	if (strcmp(mode, "errno") == 0)
 		filter(few, COUNT(few), SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO | EXDEV);
+	if (strcmp(mode, "service") == 0) {
+		filter_service(SECCOMP_RET_KILL_PROCESS);
+		filter_no_new_code();
+	}
+	if (strcmp(mode, "container") == 0)
+		filter_container();
+	if (strcmp(mode, "sleeper") == 0)
+		filter(restart, COUNT(restart), SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_ALLOW);
 	if (strcmp(mode, "none") == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		target_fail("prctl");
 }
@@ -104,17 +106,33 @@ static void *other(void *mode)
 		lock_up(mode);
 	pthread_barrier_wait(&caught);
 	pthread_barrier_wait(&begin);
+	if (strcmp(mode, "later") == 0)
+		lock_up("few");
 	work();
 	pthread_barrier_wait(&finish);
 	pthread_barrier_wait(&finish);
 	return NULL;
 }
 
+/* In a wait that is gone on with by restart_syscall when somebody has interrupted it. */
+static void *sleep_long(void *mode)
+{
+	const struct timespec long_time = {.tv_sec = 1000};
+
+	lock_up(mode);
+	pthread_barrier_wait(&caught);
+	nanosleep(&long_time, NULL);
+	target_fail("the wait was not gone on with");
+}
+
 /* The end of it: forbidden, but for who is free. */
 static void break_out(const char *mode)
 {
-	if (strcmp(mode, "strict") == 0 || strcmp(mode, "few") == 0)
+	if (strcmp(mode, "strict") == 0 || strcmp(mode, "few") == 0 || strcmp(mode, "later") == 0 ||
+	    strcmp(mode, "service") == 0)
 		syscall(SYS_getppid);
+	if (strcmp(mode, "container") == 0 && (syscall(SYS_getppid) != -1 || errno != EPERM))
+		target_fail("the container is open");
 	if (strcmp(mode, "deaf") == 0)
 		signal(SIGUSR1, SIG_IGN);
 	if (strcmp(mode, "errno") == 0 && (syscall(SYS_getppid) != -1 || errno != EXDEV))
@@ -129,7 +147,8 @@ int main(int argc, char **argv)
 	bool alone = strcmp(mode, "strict") == 0;
 	char few[] = "few", ready[32], byte;
 	uint64_t workers = alone ? 1 : 2;
-	pthread_t thread;
+	bool later = strcmp(mode, "later") == 0;
+	pthread_t thread, sleeper;
 
 	if (argc > 2)
 		pairs = strtoul(argv[2], NULL, 10);
@@ -145,6 +164,11 @@ int main(int argc, char **argv)
 		target_fail("pthread_create");
 	if (!alone)
 		pthread_barrier_wait(&caught);
+	if (strcmp(mode, "sleeper") == 0) {
+		if (pthread_create(&sleeper, NULL, sleep_long, mode) != 0)
+			target_fail("pthread_create");
+		pthread_barrier_wait(&caught);
+	}
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	alarm(120);
 	snprintf(ready, sizeof(ready), "ready %d", (int)getpid());
@@ -154,6 +178,8 @@ int main(int argc, char **argv)
 		_exit(98);
 	if (!alone)
 		pthread_barrier_wait(&begin);
+	if (later)
+		lock_up("few");
 	work();
 	if (!alone)
 		pthread_barrier_wait(&finish);

@@ -15,16 +15,15 @@
  *   handler   allocates in a handler for whose time the kernel blocks all signals
  *   changing  it changes its action for SIGTRAP all the time
  *   load      loads, uses and unloads LIBRARY
- *   caged     a seccomp filter kills it for all but a few system calls
+ *   caged     a seccomp filter kills it for all that services don't do
  *   made      allocates from code that is in no file
  */
+#include "filters.h"
 #include "target.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
@@ -315,28 +314,11 @@ static void load(void)
 	work_once(19);
 }
 
-static void lock_up(void)
-{
-	static const int few[] = {SYS_read, SYS_write, SYS_exit, SYS_exit_group, SYS_rt_sigreturn, SYS_futex};
-	struct sock_filter code[2 + 2 * COUNT(few)];
-	struct sock_fprog program = {.len = COUNT(code), .filter = code};
-	size_t n = 0;
-
-	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
-	for (size_t i = 0; i < COUNT(few); i++) {
-		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)few[i], 0, 1);
-		code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-	}
-	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
-		target_fail("seccomp");
-}
-
 static void *caged_work(void *argument)
 {
 	/* An arena of its own, large enough for all that comes. */
 	free(malloc(1000000));
-	lock_up();
+	filter_service(SECCOMP_RET_KILL_PROCESS);
 	atomic_fetch_add(&alive, 1);
 	keep_working(argument);
 	/* It may not end by itself: that takes system calls. */

@@ -72,10 +72,11 @@ static struct mw_error *await_calls(struct jump_process *copy, struct mw_quiesce
  * Its calls in flight are its maker's at the fork: those return by way of our code, and one may still throw, so the
  * code stays with what tells unwinders of it until there are none.
  */
-static struct mw_error *take_out(struct jump_process *copy, struct mw_quiesce *quiesce, struct mw_maps *maps,
-				 bool *left)
+static struct mw_error *take_out(struct jump_process *copy, struct mw_quiesce *quiesce, struct mw_cage *cage,
+				 struct mw_maps *maps, bool *left)
 {
 	struct mw_inject inject;
+	pid_t tid;
 
 	MW_TRY(lift(copy, mw_quiesce_pick(quiesce), false));
 	MW_TRY(await_calls(copy, quiesce, maps, left));
@@ -85,7 +86,15 @@ static struct mw_error *take_out(struct jump_process *copy, struct mw_quiesce *q
 	MW_TRY(await_calls(copy, quiesce, maps, left));
 	if (*left)
 		return NULL;
-	MW_TRY(mw_inject_init(&inject, mw_quiesce_pick(quiesce), maps));
+	/* It does no harm where it can't be taken out. */
+	if (copy->engine->options.unsafe)
+		MW_TRY(mw_cage_pick_best(quiesce, MW_CALLS_MAP, &tid));
+	else
+		MW_TRY(jump_hand_find(cage, quiesce, MW_CALLS_MAP, &tid));
+	*left = tid == 0;
+	if (*left)
+		return NULL;
+	MW_TRY(mw_inject_init(&inject, tid, maps));
 	return jump_memory_unmap(copy, &inject);
 }
 
@@ -93,6 +102,7 @@ static struct mw_error *take_out(struct jump_process *copy, struct mw_quiesce *q
 static struct mw_error *clean(const struct jump_process *process, struct mw_quiesce *quiesce, bool *left)
 {
 	struct jump_process copy = *process;
+	struct mw_cage cage = {.count = 0};
 	struct mw_maps maps = {0};
 	struct mw_error *err;
 
@@ -104,7 +114,8 @@ static struct mw_error *clean(const struct jump_process *process, struct mw_quie
 		copy.patches[i] = process->patches[i];
 		copy.patches[i].standing = true;
 	}
-	err = take_out(&copy, quiesce, &maps, left);
+	err = take_out(&copy, quiesce, &cage, &maps, left);
+	mw_cage_deinit(&cage);
 	mw_maps_deinit(&maps);
 	free(copy.patches);
 	return err;

@@ -74,13 +74,16 @@ static struct mw_error *take_out(struct jump_process *process)
 	struct mw_inject inject;
 	const char *taken = NULL;
 	size_t left = 0;
+	pid_t tid = 0;
 	struct mw_error *err = restore(process, &maps, &taken, &left);
 
 	if (!err && jump_still_there(process) && !must_stay(process, taken, left)) {
 		/* A vfork may have come while calls went on. */
 		err = mw_quiesce_await_hand(&process->quiesce);
 		if (!err)
-			err = mw_inject_init(&inject, mw_quiesce_pick(&process->quiesce), &maps);
+			err = mw_cage_pick_best(&process->quiesce, MW_CALLS_MAP, &tid);
+		if (!err)
+			err = mw_inject_init(&inject, tid, &maps);
 		if (!err)
 			err = jump_memory_unmap(process, &inject);
 	}

@@ -150,6 +150,8 @@ static struct mw_error *jump_attach(struct mw_engine *base, pid_t pid, bool laun
 	bool again;
 
 	MW_TRY(jump_machine_check(engine));
+	if (!launched)
+		MW_TRY(mw_cage_preflight("jump", pid, false));
 	err = attach_once(engine, pid, launched, sink, &again);
 	for (unsigned i = 0; err && again && i < LOOKS; i++) {
 		mw_error_destroy(err);

@@ -38,6 +38,8 @@ struct mw_error *mw_jump_examine(pid_t pid, const struct mw_engine_options *opti
 		found.verdict = jump_machine_check(&engine);
 		if (!found.verdict)
 			found.verdict = jump_plan_check(process);
+		if (!found.verdict)
+			found.verdict = mw_cage_preflight("jump", pid, false);
 	}
 	jump_process_destroy(process);
 	if (err) {

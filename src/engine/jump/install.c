@@ -24,6 +24,9 @@
 #define WAIT_LIMIT_NS      UINT64_C(2000000000)
 #define EXIT_LIMIT_NS      UINT64_C(250000000)
 
+/* What a thread does to have the recorder put in. */
+#define CALLS (MW_CALLS_MAP | MW_CALLS_SHARE | MW_CALL_BIT(MADVISE) | MW_CALL_BIT(MPROTECT_CODE) | MW_CALL_BIT(PRCTL))
+
 static struct mw_error *unsupported(const struct jump_process *process, const char *why)
 {
 	return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0, "the jump engine can't be used on process %d: %s",
@@ -72,10 +75,14 @@ static void tell_unwinder(struct jump_process *process)
 static struct mw_error *put_in(struct jump_process *process, const struct mw_maps *maps, uint64_t rows_bytes)
 {
 	struct mw_inject inject;
+	uint32_t calls = CALLS;
 	pid_t tid = mw_quiesce_pick(&process->quiesce);
 
 	if (!tid)
 		return mw_error_create(MW_ERROR_SYSTEM, 0, "no thread of process %d could be stopped", process->pid);
+	if (mw_shared_memory_locks(tid))
+		calls |= MW_CALLS_LOCKED;
+	MW_TRY(jump_hand_wanted(process, calls, &tid));
 	MW_TRY(jump_find_tid_offset(process));
 	MW_TRY(mw_fault("attach.inject"));
 	MW_TRY(mw_inject_init(&inject, tid, maps));

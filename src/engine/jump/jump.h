@@ -19,6 +19,7 @@
 #include "engine/survey.h"
 #include "stub/stub.h"
 #include "symbol/generated_code.h"
+#include "target/cage.h"
 #include "target/inject.h"
 #include "target/journal.h"
 #include "target/quiesce.h"
@@ -124,6 +125,7 @@ struct jump_process {
 	struct jump_clock clock;
 	struct jump_drain *drain;
 	struct mw_quiesce quiesce;
+	struct mw_cage cage;
 	struct mw_map tids;              /* ours, by number in the innermost namespace; only where that is another */
 	uint64_t seek_ns, seek_since_ns; /* time spent on finding them; since when */
 	struct mw_engine_stats stats;
@@ -225,6 +227,14 @@ struct mw_error *jump_rows_publish(struct jump_process *process, const struct mw
 void jump_learn(struct jump_process *process, mw_addr pc, bool lost);
 /* Forget what was in modules that are gone, before there is a new generation. */
 void jump_learned_tidy(struct jump_process *process);
+
+/* hand.c: a thread that makes system calls for us, of those that stand; `calls` (MW_CALL_BIT, MW_CALLS_...) says which.
+ */
+/* One that lives through them whatever happens to memwatch; *tid is 0 where there is none. Errors: GONE, MEMORY. */
+struct mw_error *jump_hand_find(struct mw_cage *cage, const struct mw_quiesce *quiesce, uint32_t calls,
+				pid_t *tid) MW_MUST_CHECK;
+/* … and where there is none, with --unsafe, any; else UNSUPPORTED. Stopping it must be harmless as well. */
+struct mw_error *jump_hand_wanted(struct jump_process *process, uint32_t calls, pid_t *tid) MW_MUST_CHECK;
 
 /* stop.c: all threads stand, and one of them can be picked. Where that fails it is tried again for `patience_ns`; then
  * they are let go, and quiesce says what became of the process. Errors: those of mw_quiesce_begin. */

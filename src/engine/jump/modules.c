@@ -43,13 +43,33 @@ static void note_refused(struct jump_process *process, size_t first)
 				process->patches[i].detour.why;
 }
 
+/* It has put itself under a filter since the attach, under which no memory can be had without harm. */
+static void give_up_new(struct jump_process *process)
+{
+	for (size_t i = 0; i < process->patch_count; i++) {
+		struct jump_patch *patch = &process->patches[i];
+
+		if (!patch->gone && !patch->standing && !patch->detour.why)
+			patch->detour.why = "the process has put itself under a seccomp filter that forbids it";
+	}
+	note_refused(process, 0);
+}
+
 static struct mw_error *plant_new(struct jump_process *process, const struct mw_maps *maps)
 {
 	struct mw_inject inject;
+	pid_t tid;
 
 	if (process->quiesce.gone || process->quiesce.execed)
 		return NULL;
-	MW_TRY(mw_inject_init(&inject, mw_quiesce_pick(&process->quiesce), maps));
+	MW_TRY(jump_hand_find(&process->cage, &process->quiesce, MW_CALLS_MAP | MW_CALL_BIT(MPROTECT_CODE), &tid));
+	if (!tid && process->engine->options.unsafe)
+		tid = mw_quiesce_pick(&process->quiesce);
+	if (!tid) {
+		give_up_new(process);
+		return NULL;
+	}
+	MW_TRY(mw_inject_init(&inject, tid, maps));
 	MW_TRY(jump_memory_pads(process, &inject));
 	MW_TRY(jump_context_update(process, inject.tid));
 	return jump_patch_all(process);

@@ -149,6 +149,7 @@ void jump_process_destroy(struct jump_process *process)
 		mw_rows_deinit(&process->rows[i].compiled);
 	mw_row_dictionary_deinit(&process->dictionary);
 	mw_map_deinit(&process->tids);
+	mw_cage_deinit(&process->cage);
 	free(process->rows);
 	free(process->patches);
 	free(process->pads);

@@ -182,8 +182,10 @@ static struct mw_error *on_interrupt(struct trap_thread *thread, int signal)
 	thread->interrupted = false;
 	thread->group_stopped = is_group_stop(signal);
 	MW_TRY(trap_mask_look(thread));
-	if (ours && !thread->group_stopped)
+	if (ours && !thread->group_stopped) {
 		MW_TRY(mw_tracee_mend_interrupted_call(thread->tid));
+		MW_TRY(mw_cage_mend(thread->tid));
+	}
 	return trap_leave_slot(thread);
 }
 

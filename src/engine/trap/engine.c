@@ -55,6 +55,7 @@ static void process_destroy(struct trap_process *process)
 	mw_journal_deinit(&process->acts.journal);
 	mw_survey_deinit(&process->survey);
 	trap_rescue_deinit(&process->rescue);
+	mw_cage_deinit(&process->cage);
 	free(process->caves);
 	free(process);
 }
@@ -166,7 +167,7 @@ static struct mw_error *trap_attach(struct mw_engine *base, pid_t pid, bool laun
 	mw_program_read(pid, &before);
 	MW_TRY(mw_program_explain(pid, &before, mw_status_read(pid, &status)));
 	if (!launched && !engine->options.unsafe)
-		MW_TRY(trap_rescue_possible(pid, &status));
+		MW_TRY(mw_cage_preflight("trap", pid, true));
 	processes = realloc(engine->processes, (engine->process_count + 1) * sizeof(struct trap_process *));
 	if (!processes)
 		return mw_error_nomem();

@@ -360,7 +360,7 @@ static struct mw_error *unmap(struct remains *remains, struct mw_journal *journa
 	pid_t tid;
 
 	MW_TRY(mw_quiesce_await_hand(&remains->quiesce));
-	tid = mw_quiesce_pick(&remains->quiesce);
+	MW_TRY(mw_cage_pick_best(&remains->quiesce, MW_CALLS_MAP | MW_CALL_BIT(SIGACTION), &tid));
 	MW_TRY(mw_inject_init(&inject, tid, &remains->maps));
 	MW_TRY(read_again(remains, tid));
 	MW_TRY(restore_copies(remains, tid));

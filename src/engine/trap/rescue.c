@@ -253,7 +253,7 @@ static bool is_usable(const struct trap_thread *thread)
 	       (thread->relation == TRAP_THREAD || thread->relation == TRAP_SHARING_CHILD);
 }
 
-struct trap_thread *trap_usable_thread(const struct trap_process *process)
+static struct trap_thread *find_usable(struct trap_process *process, bool permitted)
 {
 	struct trap_thread *second = NULL, *third = NULL;
 	void *value;
@@ -261,7 +261,7 @@ struct trap_thread *trap_usable_thread(const struct trap_process *process)
 	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
 		struct trap_thread *thread = value;
 
-		if (!is_usable(thread))
+		if (!is_usable(thread) || (permitted && !trap_cage_may_install(process, thread->tid)))
 			continue;
 		if (thread->relation != TRAP_THREAD)
 			third = thread;
@@ -273,6 +273,13 @@ struct trap_thread *trap_usable_thread(const struct trap_process *process)
 	/* A process that is stopped can perform one as well, and is stopped after it. A child may be all that is left
 	 * in the memory. */
 	return second ? second : third;
+}
+
+struct trap_thread *trap_usable_thread(struct trap_process *process)
+{
+	struct trap_thread *permitted = find_usable(process, true);
+
+	return permitted ? permitted : find_usable(process, false);
 }
 
 static struct mw_error *await_usable_thread(struct trap_process *process, struct trap_thread **out)
@@ -345,7 +352,8 @@ struct mw_error *trap_rescue_queue(struct trap_thread *thread, const siginfo_t *
 	mw_addr at;
 
 	*queued = false;
-	if (!process->rescue.base || thread->relation != TRAP_THREAD)
+	if (!process->rescue.base || thread->relation != TRAP_THREAD ||
+	    !trap_cage_may(process, thread->tid, MW_CALL_BIT(SIGQUEUE)))
 		return NULL;
 	MW_TRY(mw_status_read(thread->tid, &status));
 	MW_TRY(mw_status_read(process->pid, &first));
@@ -385,28 +393,11 @@ static struct mw_error *map_it(struct trap_process *process, const struct mw_inj
 	return mw_inject_map(inject, at, TRAP_RESCUE_SIZE, PROT_READ | PROT_WRITE, &process->rescue.base);
 }
 
-/* Some of its threads may be under a filter, and others not: the handler runs in all of them. */
-static bool anyone_filtered(const struct trap_process *process)
-{
-	bool filtered = false;
-	void *value;
-
-	for (size_t i = 0; !filtered && mw_map_next(&process->threads, &i, &value);) {
-		const struct trap_thread *thread = value;
-		struct mw_status status;
-		struct mw_error *err = mw_status_read(thread->tid, &status);
-
-		filtered = !err && status.seccomp != 0;
-		mw_error_destroy(err);
-	}
-	return filtered;
-}
-
 static struct mw_error *fill(struct trap_process *process, const struct mw_inject *inject,
 			     const struct mw_status *status)
 {
 	const struct mw_rescue_header *header = (const struct mw_rescue_header *)(const void *)mw_rescue_image;
-	const uint32_t may_call = status->seccomp == 0 && !anyone_filtered(process);
+	const uint32_t may_call = process->may_heal;
 	const uint32_t shadow_stack = status->shadow_stack;
 	pid_t tid = inject->tid;
 	struct mw_status first;
@@ -496,15 +487,6 @@ static struct mw_error *refuse(pid_t pid, struct mw_error *why)
 	return mw_error_hint(err, "Run memwatch as root and outside of containers; or accept the risk with --unsafe");
 }
 
-struct mw_error *trap_rescue_possible(pid_t pid, const struct mw_status *status)
-{
-	if (status->seccomp <= 0 || mw_preflight_may_suspend_seccomp())
-		return NULL;
-	return refuse(pid, mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-					   "it is under a seccomp filter, which memwatch may suspend only with "
-					   "CAP_SYS_ADMIN and where it is under no filter itself"));
-}
-
 static struct mw_error *unmap(struct trap_process *process, pid_t tid);
 
 struct mw_error *trap_rescue_install(struct trap_process *process, pid_t tid)
@@ -518,6 +500,8 @@ struct mw_error *trap_rescue_install(struct trap_process *process, pid_t tid)
 	}
 	if (process->ended)
 		return NULL;
+	if (tid)
+		MW_TRY(trap_cage_check(process, tid));
 	err = tid ? install(process, tid)
 		  : mw_error_create(MW_ERROR_SYSTEM, 0, "none of its threads can perform a system call now");
 	if (!err)
@@ -605,7 +589,8 @@ struct mw_error *trap_rescue_clean_child(struct trap_process *process, pid_t tid
 {
 	const struct mw_inject inject = inject_by(process, tid);
 
-	if (!process->rescue.base)
+	/* Where its filter would end it for that, it keeps what does no harm. */
+	if (!process->rescue.base || (!process->engine->options.unsafe && !trap_cage_may_install(process, tid)))
 		return NULL;
 	MW_TRY(give_back(process, &inject));
 	return unmap(process, tid);

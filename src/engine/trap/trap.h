@@ -15,6 +15,7 @@
 
 #include "base/map.h"
 #include "engine/survey.h"
+#include "target/cage.h"
 #include "target/inject.h"
 #include "target/journal.h"
 #include "target/tracee.h"
@@ -151,6 +152,8 @@ struct trap_process {
 	bool ended;    /* the window is over and nothing of ours is left in it */
 	bool holding;  /* threads that stop are held */
 	bool shadow_stack;
+	bool may_heal; /* its filters let the rescue make all its calls, in every thread */
+	struct mw_cage cage;
 	char left[160]; /* what could not be removed of another memwatch's, "" where all was */
 	const struct mw_arch *arch;
 	struct mw_survey survey;
@@ -382,8 +385,6 @@ struct mw_error *trap_rescue_install(struct trap_process *process, pid_t tid) MW
  * while breakpoints still stand. Then all are held again, until it has been removed. */
 struct mw_error *trap_rescue_settle(struct trap_process *process) MW_MUST_CHECK;
 struct mw_error *trap_rescue_remove(struct trap_process *process) MW_MUST_CHECK;
-/* Asked before anything is touched: is it sure that it can't be had? Errors: UNSUPPORTED. */
-struct mw_error *trap_rescue_possible(pid_t pid, const struct mw_status *status) MW_MUST_CHECK;
 /* The same for a forked child's copy. */
 struct mw_error *trap_rescue_clean_child(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
 void trap_rescue_deinit(struct trap_rescue *rescue);
@@ -418,8 +419,17 @@ struct mw_error *trap_rescue_look(struct trap_process *process, pid_t tid) MW_MU
 struct mw_error *trap_rescue_queue(struct trap_thread *thread, const siginfo_t *info, bool *queued) MW_MUST_CHECK;
 /* Bytes of it in the target. */
 void trap_rescue_own(const struct trap_process *process, uint64_t *resident, uint64_t *mapped);
-/* A thread that stands where it can perform a system call, or NULL. */
-struct trap_thread *trap_usable_thread(const struct trap_process *process);
+/* A thread that stands where it can perform a system call, or NULL; one that may under seccomp before others. */
+struct trap_thread *trap_usable_thread(struct trap_process *process);
+
+/* cage.c: what a thread in a stop may do for us under seccomp. */
+/* Would it live through these calls (MW_CALL_BIT), should memwatch be killed amidst one? */
+bool trap_cage_may(struct trap_process *process, pid_t tid, uint32_t calls);
+/* … those that the rescue is put in and taken out with? */
+bool trap_cage_may_install(struct trap_process *process, pid_t tid);
+/* All stand. May `tid` put the rescue in, and may all threads use it? UNSUPPORTED, unless that is accepted (--unsafe).
+ */
+struct mw_error *trap_cage_check(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
 
 /* inside.c: will a thread with these registers come back to the code at `base`, as far as its stack shows it? */
 bool trap_leads_inside(pid_t tid, const struct mw_arch *arch, const struct mw_regs *regs, mw_addr base);
