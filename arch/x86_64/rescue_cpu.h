@@ -6,7 +6,7 @@
 #ifndef MW_ARCH_X86_64_RESCUE_CPU_H
 #define MW_ARCH_X86_64_RESCUE_CPU_H
 
-#include <memwatch/rescue.h>
+#include <memwatch/arch.h>
 
 /* As the kernel lays it: struct ucontext with struct sigcontext in it. */
 struct cpu_frame {
@@ -79,15 +79,10 @@ static inline uint64_t cpu_argument(const struct cpu_frame *frame, unsigned inde
 	return index == 0 ? frame->rdi : index == 1 ? frame->rsi : frame->rdx;
 }
 
-/* Has memwatch begun with a function, and left what the thread's mask was before (MW_RESCUE_BEGUN)? */
-static inline bool cpu_begun(const struct cpu_frame *frame)
+/* The spare registers (mw_arch.spare). */
+static inline uint64_t cpu_spare(const struct cpu_frame *frame, unsigned index)
 {
-	return frame->r11 == MW_RESCUE_BEGUN;
-}
-
-static inline uint64_t cpu_begun_mask(const struct cpu_frame *frame)
-{
-	return frame->rcx;
+	return index == 0 ? frame->rcx : frame->r11;
 }
 
 /* A system call whose instruction is next; rescue_entry.S lays it, too. */

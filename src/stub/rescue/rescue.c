@@ -277,8 +277,8 @@ static bool set_mask(struct mw_rescue *rescue, struct cpu_frame *frame)
 	uint64_t *old = (uint64_t *)(uintptr_t)cpu_argument(frame, 2);
 	uint32_t tid = rescue->may_call ? (uint32_t)cpu_call(CPU_SYS_GETTID, 0, 0, 0, 0) : 0;
 	uint32_t *place = tid ? place_of_blocked(rescue, tid) : (uint32_t *)0;
-	bool begun = cpu_begun(frame);
-	uint64_t before = begun ? cpu_begun_mask(frame) : frame->mask | (place ? TRAP_BIT : 0), after = before;
+	bool begun = cpu_spare(frame, 1) == MW_RESCUE_BEGUN;
+	uint64_t before = begun ? cpu_spare(frame, 0) : frame->mask | (place ? TRAP_BIT : 0), after = before;
 
 	if ((set && !asked_mask(before, (int)cpu_argument(frame, 0), *set, &after)) ||
 	    (!begun && !((before | after) & TRAP_BIT)))
