@@ -92,13 +92,32 @@ struct mw_error *trap_mask_look(struct trap_thread *thread)
 		thread->trap_pending = status.sig_pending & TRAP_BIT;
 	}
 	if (mask & TRAP_BIT && !thread->trap_pending) {
-		MW_TRY(mw_tracee_set_sigmask(thread->tid, mask & ~TRAP_BIT));
+		if (thread->process->masks_open)
+			MW_TRY(mw_tracee_set_sigmask(thread->tid, mask & ~TRAP_BIT));
 		/* Those of the window are known from their first instruction. */
 		if (!is_library_section(mask) && (thread->process->windowed || !in_handler(thread)))
 			MW_TRY(note_blocked(thread, true));
 	}
 	thread->mask = mask & ~TRAP_BIT;
 	thread->mask_known = true;
+	return NULL;
+}
+
+struct mw_error *trap_masks_open(struct trap_process *process)
+{
+	void *value;
+
+	process->masks_open = true;
+	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
+		struct trap_thread *thread = value;
+		uint64_t mask = 0;
+
+		if (!thread->stopped)
+			continue;
+		MW_TRY(trap_ignore_gone(mw_tracee_get_sigmask(thread->tid, &mask)));
+		if (mask & TRAP_BIT)
+			MW_TRY(trap_ignore_gone(mw_tracee_set_sigmask(thread->tid, mask & ~TRAP_BIT)));
+	}
 	return NULL;
 }
 

@@ -177,7 +177,8 @@ static struct mw_error *lead_signals(struct trap_process *process, pid_t tid)
 		if (!module->gone && module->elf && is_library(process, module))
 			MW_TRY(trap_acts_redirect(process, tid, module));
 	}
-	return trap_rescue_begin(process, thread ? thread->tid : tid);
+	MW_TRY(trap_rescue_begin(process, thread ? thread->tid : tid));
+	return trap_masks_open(process);
 }
 
 static struct mw_error *plant_helpers_of(struct trap_process *process, pid_t tid, const struct mw_module *module)

@@ -168,6 +168,7 @@ struct trap_process {
 	struct trap_acts acts;
 	struct mw_rescue_action trap_action; /* the target's own action for SIGTRAP */
 	bool trap_action_known;
+	bool masks_open;          /* SIGTRAP is being taken out of masks */
 	bool trap_action_changes; /* the program has set it inside the window */
 	mw_addr restorer;         /* in the target's code; 0: not looked for yet */
 	size_t freeing_hooks;
@@ -264,8 +265,11 @@ struct mw_error *trap_resume(struct trap_thread *thread) MW_MUST_CHECK;
 struct mw_error *trap_leave_slot(struct trap_thread *thread) MW_MUST_CHECK;
 
 /* mask.c: no thread's mask holds SIGTRAP while memwatch is attached, though the program may think so. */
-/* Look at the mask of a thread in a stop that has nothing to do with a breakpoint, and take SIGTRAP out. */
+/* Look at the mask of a thread in a stop that has nothing to do with a breakpoint, and take SIGTRAP out, if that has
+ * begun. */
 struct mw_error *trap_mask_look(struct trap_thread *thread) MW_MUST_CHECK;
+/* Begin to: nobody would know of it before rescue.c has put in what word of it is left in. All threads are held. */
+struct mw_error *trap_masks_open(struct trap_process *process) MW_MUST_CHECK;
 /* A thread has executed the breakpoint at `addr`. Had it SIGTRAP blocked, the kernel has dropped the process's action
  * for it: put it back. */
 struct mw_error *trap_mask_struck(struct trap_thread *thread, mw_addr addr) MW_MUST_CHECK;
