@@ -24,14 +24,14 @@ class Scribble(unittest.TestCase):
 
     def attempt(self, seed, kind, interrupt):
         target = mwlive.Target(self, 'scribbler', seed, kind)
+        before = mwlive.Snapshot(target.pid)
         target.go()
         options = [] if interrupt else ['-d', str(SPOILT)]
         watch = subprocess.Popen([mwlive.config.memwatch, '-p', str(target.pid), '--engine', 'jump', *options],
                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.addCleanup(mwlive.kill_quietly, watch)
         if interrupt:
-            # As soon as it has begun Ctrl-C does not kill it.
-            mwlive.wait_until(lambda: watch.poll() is not None or mwlive.catches(watch.pid, signal.SIGINT), 'it begins')
+            mwlive.wait_until(lambda: watch.poll() is not None or before.touched(), 'memwatch begins')
             time.sleep(SPOILT)
             with contextlib.suppress(ProcessLookupError):
                 watch.send_signal(signal.SIGINT)

@@ -113,11 +113,6 @@ def state(tid):
     return status(tid).get('State', 'X')[0]
 
 
-def catches(pid, number):
-    """Has it a handler for the signal?"""
-    return int(status(pid).get('SigCgt', '0'), 16) >> (number - 1) & 1
-
-
 def live_tid(pid):
     """A thread whose memory can be looked at: the leader, unless it has ended before the others."""
     for tid in (pid, *tids(pid)):
