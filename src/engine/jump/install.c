@@ -148,6 +148,8 @@ struct mw_error *jump_install_jumps(struct jump_process *process)
 	MW_TRY(mw_fault("attach.resume"));
 	for (size_t i = 0; i < process->patch_count; i++)
 		process->loader_hooked |= process->patches[i].standing && process->patches[i].role == MW_STUB_LOADER;
+	/* Libraries may have come and gone since they were looked at: so that is done again at once. */
+	__atomic_fetch_add(&control->loader_changes, 1, __ATOMIC_RELEASE);
 	jump_clock_start(&process->clock);
 	process->window.started_realtime_ns = mw_clock_realtime_ns();
 	__atomic_store_n(&control->recording, 1, __ATOMIC_RELEASE);

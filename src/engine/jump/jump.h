@@ -244,6 +244,9 @@ struct mw_error *jump_stop(struct jump_process *process, uint64_t patience_ns) M
 /* Let handlers return that will go back into what is to be overwritten. UNSUPPORTED where they don't soon. */
 struct mw_error *jump_await_handlers(struct jump_process *process) MW_MUST_CHECK;
 struct mw_error *jump_patch_all(struct jump_process *process) MW_MUST_CHECK;
+/* Is what stands where the patch is to be the code of the module that it was planned for? */
+bool jump_patch_in_place(const struct jump_process *process, const struct jump_patch *patch,
+			 const struct mw_maps *maps);
 /*
  * Put the functions' bytes back, and PCs out of what was copied. `*taken`: a function whose jump somebody else has
  * written over, which is left as it is; else as it was. Those of `unwinders` are put back last, after calls in flight

@@ -8,6 +8,7 @@
 #include "engine/jump/jump.h"
 
 #include "base/fault.h"
+#include "proc/maps.h"
 #include "target/remote.h"
 
 #include <string.h>
@@ -119,6 +120,75 @@ struct mw_error *jump_await_handlers(struct jump_process *process)
 	return NULL;
 }
 
+static bool same_file(const struct mw_module *module, const struct mw_mapping *mapping)
+{
+	return mapping->inode == module->inode && mapping->major == module->major && mapping->minor == module->minor;
+}
+
+/* Where in its file an address of a module stands. */
+static bool file_offset(const struct mw_module *module, mw_addr addr, uint64_t *out)
+{
+	const struct mw_elf_segment *segments;
+	size_t count = mw_elf_segments(module->elf, &segments);
+	uint64_t vaddr = addr - module->bias;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!segments[i].exec || vaddr - segments[i].vaddr >= segments[i].file_size)
+			continue;
+		*out = segments[i].offset + (vaddr - segments[i].vaddr);
+		return true;
+	}
+	return false;
+}
+
+/* Does the function stand there as its file has it? */
+static bool same_code(const struct jump_process *process, const struct mw_module *module,
+		      const struct jump_patch *patch)
+{
+	uint8_t now[JUMP_PAGE];
+	size_t size = patch->size < sizeof(now) ? (size_t)patch->size : sizeof(now);
+	const uint8_t *bytes;
+
+	if (size < patch->detour.length)
+		size = patch->detour.length;
+	bytes = mw_elf_span(module->elf, patch->addr - module->bias, size);
+	return bytes && mw_remote_read(jump_live_tid(process), patch->addr, now, size) == size &&
+	       memcmp(now, bytes, size) == 0;
+}
+
+bool jump_patch_in_place(const struct jump_process *process, const struct jump_patch *patch, const struct mw_maps *maps)
+{
+	const struct mw_module *module = mw_modules_get(process->survey.modules, patch->module);
+	const struct mw_mapping *mapping = mw_maps_find(maps, patch->detour.at);
+	uint64_t offset;
+
+	if (module->gone || !module->elf || !mapping || !mapping->exec ||
+	    mapping->end - patch->detour.at < patch->detour.length)
+		return false;
+	/* A program may have moved its code to other pages. */
+	if (!mapping->inode)
+		return same_code(process, module, patch);
+	return same_file(module, mapping) && file_offset(module, patch->detour.at, &offset) &&
+	       offset == mapping->offset + (patch->detour.at - mapping->start);
+}
+
+/* What was planned for libraries that were unloaded since is not done: something else may lie there, and may even begin
+ * in the same way. */
+static struct mw_error *drop_misplaced(struct jump_process *process)
+{
+	struct mw_maps maps = {0};
+
+	MW_TRY(mw_maps_read(jump_live_tid(process), &maps));
+	for (size_t i = 0; i < process->patch_count; i++) {
+		struct jump_patch *patch = &process->patches[i];
+
+		if (!patch->standing && !patch->gone && patch->pad_at)
+			patch->gone = !jump_patch_in_place(process, patch, &maps);
+	}
+	mw_maps_deinit(&maps);
+	return NULL;
+}
+
 /*
  * Who stands where a jump is to be goes on in the copies: first, as memwatch can be killed at any moment, and then all
  * go on as they are.
@@ -128,6 +198,7 @@ struct mw_error *jump_patch_all(struct jump_process *process)
 	pid_t tid;
 
 	MW_TRY(jump_await_handlers(process));
+	MW_TRY(drop_misplaced(process));
 	tid = mw_quiesce_pick(&process->quiesce);
 	MW_TRY(move_all(process, copy_of));
 	for (size_t i = 0; i < process->patch_count; i++) {
