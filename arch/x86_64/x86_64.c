@@ -108,6 +108,7 @@ const struct mw_arch mw_arch_x86_64 = {
 	.relocate = mw_x86_relocate,
 	.ways_out = mw_x86_ways_out,
 	.is_signal_return = is_signal_return,
+	.is_kept_pc = mw_x86_is_kept_pc,
 	.is_call_before = is_call_before,
 	.inspect = mw_x86_inspect,
 	.mask_set = mw_x86_mask_set,

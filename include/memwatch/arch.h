@@ -189,6 +189,11 @@ struct mw_arch {
 			   struct mw_way_out *ways, size_t capacity, bool *blind);
 	/* Is this the code that a signal handler returns to, the kernel's way back to what the signal struck? */
 	bool (*is_signal_return)(const uint8_t *bytes, size_t size);
+	/*
+	 * Can word `i`, at address `at`, of `count` words of memory be the program counter of what a signal's frame, or
+	 * a context that was made of one, keeps of the registers? Where words around it are not there, it can.
+	 */
+	bool (*is_kept_pc)(mw_addr at, const uint64_t *words, size_t count, size_t i);
 	/* Does a call instruction end right before `bytes + size` (bytes that precede a return address)? */
 	bool (*is_call_before)(const uint8_t *bytes, size_t size);
 	/* Read a whole function, `size` bytes that stand at `base`. False where they aren't code from end to end. */

@@ -272,11 +272,12 @@ struct mw_error *jump_await_calls(struct jump_process *process, struct mw_maps *
 				  size_t *left) MW_MUST_CHECK;
 
 /*
- * Does word `i` of a stack tell that a signal has struck among the instructions of a pad or of the image, whose handler
- * is at work? The place to go back to lies on the stack then. Return addresses, which follow a call, may be left over
- * from calls long ago; a thread that is in the recorder's calls has told so (slot->inside).
+ * Does word `i` of `count` words of a stack, at address `at`, tell that a signal has struck among the instructions of a
+ * pad or of the image, whose handler is at work? The place to go back to lies on the stack then. Return addresses,
+ * which follow a call, may be left over from calls long ago; a thread that is in the recorder's calls has told so
+ * (slot->inside).
  */
-bool jump_struck_in_ours(const struct jump_process *process, const uint64_t *stack, size_t i);
+bool jump_struck_in_ours(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t count, size_t i);
 /* Does a call of ours begin with word `i` of the memory at `at`, called from the word below? One that has returned
  * takes its mark away. */
 bool jump_call_stands(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t i);

@@ -69,7 +69,8 @@ static bool in_call(const struct jump_process *process, const uint64_t *stack, s
 	return false;
 }
 
-bool jump_struck_in_ours(const struct jump_process *process, const uint64_t *stack, size_t i)
+/* Is a pc among the instructions of a pad or of the image, not behind a call of theirs? */
+static bool is_ours(const struct jump_process *process, const uint64_t *stack, size_t i)
 {
 	const struct mw_stub_header *header = jump_header(process);
 	uint64_t into = stack[i] - process->image;
@@ -78,6 +79,12 @@ bool jump_struck_in_ours(const struct jump_process *process, const uint64_t *sta
 		return into >= sizeof(*header) + CALL_BYTES && into < header->code_end && into != header->returned &&
 		       !process->survey.arch->is_call_before(process->code + into - CALL_BYTES, CALL_BYTES);
 	return jump_memory_ours(process, stack[i]) && !in_call(process, stack, i);
+}
+
+bool jump_struck_in_ours(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t count, size_t i)
+{
+	/* Words that lie about on a stack, such as registers that were put aside, are no signal's frame. */
+	return is_ours(process, stack, i) && process->survey.arch->is_kept_pc(at, stack, count, i);
 }
 
 bool jump_call_stands(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t i)
@@ -117,7 +124,7 @@ static bool leads_to_ours(const struct standing *standing)
 	bool found = false;
 
 	for (size_t i = 0; i < got && !found; i++)
-		found = jump_struck_in_ours(standing->process, stack, i) ||
+		found = jump_struck_in_ours(standing->process, standing->sp + i * sizeof(*stack), stack, got, i) ||
 			(i + words <= got && jump_call_stands(standing->process, standing->sp, stack, i));
 	free(stack);
 	return found;

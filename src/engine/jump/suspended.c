@@ -113,15 +113,25 @@ static bool may_hold_stacks(const struct search *search, const struct mw_mapping
 	return mapping->start != process->guard && !is_running_stack(search, mapping);
 }
 
+static bool is_struck(const struct search *search, mw_addr start, size_t count, size_t i)
+{
+	const uint64_t *words = search->words;
+
+	/* What a signal has struck is kept with its stack pointer right before the program counter. */
+	return jump_struck_in_ours(search->process, start + i * sizeof(*words), words, count, i) &&
+	       !(i > 0 && is_below_running(search, words[i - 1]));
+}
+
+/* `size` bytes, and OVERLAP words behind them. */
 static void look_through(struct search *search, mw_addr start, uint64_t size)
 {
 	const struct jump_process *process = search->process;
-	size_t count = mw_remote_read(search->tid, start, search->words, size) / sizeof(uint64_t);
+	size_t count =
+		mw_remote_read(search->tid, start, search->words, size + OVERLAP * sizeof(uint64_t)) / sizeof(uint64_t);
 
-	/* What a signal has struck is kept with its stack pointer right before the program counter. */
-	for (size_t i = 0; i < count; i++)
-		search->found += (jump_struck_in_ours(process, search->words, i) &&
-				  !(i > 0 && is_below_running(search, search->words[i - 1]))) ||
+	/* The first word behind them is the next piece's first, which lacks what lies below it. */
+	for (size_t i = 0; i < count && i <= size / sizeof(uint64_t); i++)
+		search->found += is_struck(search, start, count, i) ||
 				 (i + CALL <= count && jump_call_stands(process, start, search->words, i));
 }
 
@@ -134,7 +144,7 @@ static bool look_at_pages(struct search *search, uint64_t page, uint64_t count)
 		if (size > search->left)
 			return false;
 		search->left -= size;
-		look_through(search, page * PAGE + done, size + OVERLAP * sizeof(uint64_t));
+		look_through(search, page * PAGE + done, size);
 	}
 	return true;
 }
