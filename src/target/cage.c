@@ -76,7 +76,7 @@ static const struct {
 	[MW_CALL_PREAD] = {"pread64", {.number = SYS_pread64}},
 	[MW_CALL_PWRITE] = {"pwrite64", {.number = SYS_pwrite64}},
 	[MW_CALL_MINCORE] = {"mincore", {.number = SYS_mincore}},
-	[MW_CALL_MPROTECT_ALL] = {"mprotect", {SYS_mprotect, {0, 0, DATA | CODE}, THIRD}},
+	[MW_CALL_MPROTECT_ALL] = {"mprotect", {SYS_mprotect, {0, 0, DATA | PROT_EXEC}, THIRD}},
 	[MW_CALL_GETPID] = {"getpid", {.number = SYS_getpid}},
 	[MW_CALL_GETTID] = {"gettid", {.number = SYS_gettid}},
 };

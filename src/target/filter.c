@@ -312,7 +312,8 @@ unsigned mw_filter_actions(const struct sock_filter *code, size_t count, const s
 		return ANYTHING;
 	put_call(passage.data, call);
 	/* A and X are 0 at the beginning; what is in the memory nobody has said. */
-	passage.states[0] = (struct state){.reached = true, .values = {[A] = {.known = true}, [X] = {.known = true}}};
+	passage.states[0].reached = true;
+	passage.states[0].values[A] = passage.states[0].values[X] = constant(0);
 	for (size_t i = 0; i < count; i++)
 		if (passage.states[i].reached)
 			step(&passage, i);
