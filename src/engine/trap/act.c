@@ -56,6 +56,8 @@ static struct mw_error *redirect(struct trap_process *process, pid_t tid, mw_add
 	if (!possible)
 		return NULL;
 	acts->insns[acts->count++] = insn;
+	/* Nobody is told of it when the program does. */
+	process->trap_action_changes = true;
 	return mw_journal_plant(&acts->journal, tid, at, jump, sizeof(jump), &number);
 }
 

@@ -169,7 +169,7 @@ struct trap_process {
 	struct mw_rescue_action trap_action; /* the target's own action for SIGTRAP */
 	bool trap_action_known;
 	bool masks_open;          /* SIGTRAP is being taken out of masks */
-	bool trap_action_changes; /* the program has set it inside the window */
+	bool trap_action_changes; /* the program may have set it inside the window */
 	mw_addr restorer;         /* in the target's code; 0: not looked for yet */
 	size_t freeing_hooks;
 	struct mw_map threads; /* this process's threads and sharing children, by tid */
