@@ -73,11 +73,14 @@ static void bound(struct mw_rescue *rescue)
 
 static struct mw_error *read_data(struct remains *remains, pid_t tid)
 {
-	struct mw_rescue *rescue = remains->rescue ? remains->rescue : calloc(1, sizeof(*rescue));
+	struct mw_rescue *rescue = remains->rescue;
 
+	if (!rescue) /* laid out in pages: calloc() would not do */
+		rescue = aligned_alloc(_Alignof(struct mw_rescue), sizeof(*rescue));
 	if (!rescue)
 		return mw_error_nomem();
 	remains->rescue = rescue;
+	memset(rescue, 0, sizeof(*rescue));
 	MW_TRY(mw_remote_read_all(tid, remains->base + MW_RESCUE_CODE, rescue, sizeof(*rescue)));
 	bound(rescue);
 	return NULL;
