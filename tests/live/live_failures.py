@@ -441,8 +441,7 @@ class Signals(Failures):
             if process.returncode == 0:
                 json.loads(out)
             else:
-                # Standard output keeps what was written to it until then.
-                self.assertRaises(ValueError, json.loads, out)
+                # Standard output keeps what was written to it until then: all, where that was a moment ago.
                 self.assertEqual(process.returncode, 1)
                 self.check_message(err.lstrip('\n'), 'interrupted')
             ends[process.returncode] = ends.get(process.returncode, 0) + 1
