@@ -134,6 +134,7 @@ class TwoRecordings(unittest.TestCase):
 
 
 class TwoMoments(unittest.TestCase):
+    @mwlive.not_under('the marks are put at times, before it has seen much', 'valgrind')
     def test_marks(self):
         """Marks by signal: the difference is that of two reports which end there."""
         target = mwlive.Target(self, 'growers', 150, 'leak', 'waves', 'replaced', 'buffer')
