@@ -27,6 +27,7 @@ struct examination {
 	struct mw_symbolizer *symbolizer;
 	struct mw_hooks hooks;
 	struct mw_jump_examination jump;
+	size_t caged;             /* threads under seccomp */
 	struct mw_error *no_trap; /* NULL: engine trap can be used, or is by the user's word; else why not */
 };
 
@@ -46,12 +47,14 @@ static struct mw_error *examine(struct examination *found)
 	const struct mw_arch *arch = mw_arch_find(mw_target_machine());
 	const struct mw_engine_options options = {
 		.track_heap = found->options->track_heap, .track_vm = found->options->track_vm, .depth = 1};
+	size_t others;
 
 	MW_TRY(mw_maps_read(found->pid, &found->maps));
 	MW_TRY(mw_modules_create(&found->modules));
 	MW_TRY(mw_modules_refresh(found->modules, found->pid, &found->maps, NULL, NULL));
 	MW_TRY(mw_symbolizer_create(found->modules, &found->symbolizer));
 	MW_TRY(mw_jump_examine(found->pid, &options, &found->jump));
+	MW_TRY(mw_cage_count(found->pid, &found->caged, &others));
 	if (!found->options->unsafe)
 		found->no_trap = mw_cage_preflight("trap", found->pid, true);
 	return mw_hooks_find(&found->hooks, found->modules, 0, arch, &memory, true, found->options->track_vm);
@@ -126,7 +129,8 @@ static void print_engine(FILE *out, const struct examination *found)
 	else if (verdict)
 		mw_doctor_row(out, "engine", "trap (auto: %s)", mw_error_text(verdict));
 	else
-		mw_doctor_row(out, "engine", "jump (auto: it can be used on this process)");
+		mw_doctor_row(out, "engine", "jump (auto: it can be used on this process%s)",
+			      found->caged ? ", if its seccomp filters permit it" : "");
 }
 
 static void print_leftover(FILE *out, const struct examination *found)
