@@ -116,6 +116,7 @@ struct mw_rescue {
 	/* A page of its own, which the kernel empties in a forked copy: the process as it sees itself. Another one
 	 * lives in its memory (vfork), and has actions of its own. */
 	uint32_t pid __attribute__((aligned(MW_RESCUE_PAGE)));
+	uint8_t rest[MW_RESCUE_PAGE - sizeof(uint32_t)];
 };
 
 /* Where an address is looked for first in an index of `size` places, a power of 2; then in the following ones. */

@@ -293,10 +293,8 @@ static struct mw_error *move_out(struct remains *remains, bool *inside)
 		pc = regs.general.pc;
 		if (pc == remains->base + remains->header.handler && hand_on(remains, thread->tid, &regs))
 			pc = regs.general.pc;
-		/* In our handler, be it that another signal's has interrupted it. */
-		*inside |= struck || pc - remains->base < MW_RESCUE_CODE ||
-			   ((remains->rescue->inside || remains->rescue->shadow_stack) &&
-			    trap_leads_inside(thread->tid, remains->arch, &regs.general, remains->base));
+		*inside |= struck || trap_is_inside(thread->tid, remains->arch, remains->base,
+						    remains->rescue->inside != 0, remains->rescue->shadow_stack != 0);
 		entry = slot_of(remains, thread->tid, pc);
 		if (!entry)
 			continue;

@@ -23,10 +23,12 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #define PAGE        4096u
 #define PATIENCE_NS UINT64_C(2000000000)
-#define TRIES       8
+#define TRIES       200
+#define BREATH_US   500
 #define RED_ZONE    128
 #define JUMP_REACH  (UINT64_C(1) << 30)
 #define TRAP_BIT    MW_RESCUE_TRAP_BIT
@@ -232,7 +234,7 @@ struct mw_error *trap_rescue_exchange(struct trap_process *process, pid_t tid, m
 	return write_data(process, tid, DATA(process, returns) + at * sizeof(entry), &entry, sizeof(entry));
 }
 
-/* Let the threads that were stopped with a signal take it, and stop again. */
+/* Let the threads that were stopped with a signal take it, and stop again. For a moment they get on with their work. */
 static struct mw_error *deliver_held(struct trap_process *process)
 {
 	void *value;
@@ -243,6 +245,7 @@ static struct mw_error *deliver_held(struct trap_process *process)
 		if (thread->stopped && !thread->group_stopped)
 			MW_TRY(trap_resume(thread));
 	}
+	usleep(BREATH_US);
 	return trap_hold(process);
 }
 
@@ -517,31 +520,27 @@ struct mw_error *trap_rescue_install(struct trap_process *process, pid_t tid)
 	return NULL;
 }
 
-/* A thread that stands in our code, or will come back to it, comes out by itself. */
-static bool anybody_inside(const struct trap_process *process)
+/* A thread that stands in our code, or will come back to it, comes out by itself. Those whose process is stopped are
+ * marked to run all the same, for as long as it takes. */
+static bool anybody_inside(struct trap_process *process)
 {
-	const mw_addr base = process->rescue.base;
-	pid_t any = trap_stopped_tid(process);
+	pid_t tid = trap_stopped_tid(process);
 	uint32_t inside = 0;
+	bool any = false;
 	void *value;
 
-	if (any)
-		mw_error_destroy(mw_remote_read_all(any, DATA(process, inside), &inside, sizeof(inside)));
+	if (tid)
+		mw_error_destroy(mw_remote_read_all(tid, DATA(process, inside), &inside, sizeof(inside)));
 	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		const struct trap_thread *thread = value;
-		struct mw_tracee_regs regs;
-		struct mw_error *err;
+		struct trap_thread *thread = value;
 
-		if (!thread->stopped)
+		if (!thread->stopped || !trap_is_inside(thread->tid, process->arch, process->rescue.base, inside != 0,
+							process->shadow_stack))
 			continue;
-		err = mw_tracee_get_regs(thread->tid, &regs);
-		if (!err && (regs.general.pc - base < MW_RESCUE_CODE ||
-			     ((inside || process->shadow_stack) &&
-			      trap_leads_inside(thread->tid, process->arch, &regs.general, base))))
-			return true;
-		mw_error_destroy(err);
+		any = true;
+		thread->group_stopped = false;
 	}
-	return false;
+	return any;
 }
 
 /* The program's own action, where the kernel's is ours or was dropped with a trap; one that it has set past us stays.

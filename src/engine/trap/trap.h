@@ -435,8 +435,9 @@ bool trap_cage_may_install(struct trap_process *process, pid_t tid);
  */
 struct mw_error *trap_cage_check(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
 
-/* inside.c: will a thread with these registers come back to the code at `base`, as far as its stack shows it? */
-bool trap_leads_inside(pid_t tid, const struct mw_arch *arch, const struct mw_regs *regs, mw_addr base);
+/* inside.c: is a stopped thread in the code at `base`, or will it come back there, as far as its stack shows it?
+ * `counted`: somebody may be; where returns are checked, those of the program's handlers may lead there as well. */
+bool trap_is_inside(pid_t tid, const struct mw_arch *arch, mw_addr base, bool counted, bool shadow_stack);
 
 /* strip.c: actions of other signals that have SIGTRAP in their masks. */
 /*
