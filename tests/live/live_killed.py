@@ -206,19 +206,12 @@ class Killed(unittest.TestCase):
         victim.end()
 
 
-# Engine trap does not keep these alive at every instant yet (MEMWATCH_HARD=1 tries them): the kernel blocks SIGTRAP for
-# the time of a handler, and a breakpoint in it ends the process; one that is attached to in its handler of SIGTRAP is
-# taken for one that blocks it.
-HARD = ('trap', 'changing', 'handler')
-
-
 def add_tests():
-    for mode in ('idle', 'busy', 'brief', 'spawn', 'fork', 'vfork', 'masked', 'load', 'made', 'caged', 'python',
-                 *HARD):
+    for mode in ('idle', 'busy', 'brief', 'spawn', 'fork', 'vfork', 'masked', 'trap', 'handler', 'changing', 'load',
+                 'made', 'caged', 'python'):
         def test(self, mode=mode):
             self.kills(mode)
-        skip = unittest.skipIf(mode in HARD and 'MEMWATCH_HARD' not in os.environ, 'not always survived yet')
-        setattr(Killed, f'test_{mode}', skip(test))
+        setattr(Killed, f'test_{mode}', test)
 
 
 add_tests()

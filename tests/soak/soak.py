@@ -133,8 +133,8 @@ def parse():
     parser.add_argument('--kinds', default=None, help=f'targets, of {",".join(KINDS)}')
     parser.add_argument('--engines', default='trap,jump,auto', help='engines to attach with')
     parser.add_argument('--kill-engines', default='trap,jump', help='engines during which memwatch is killed')
-    parser.add_argument('--spare', default='signals:trap', metavar='TARGET:ENGINE,...',
-                        help='where memwatch is not killed all the same (default: signals:trap)')
+    parser.add_argument('--spare', default='', metavar='TARGET:ENGINE,...',
+                        help='where memwatch is not killed all the same (default: nowhere)')
     parser.add_argument('--kills-only', action='store_true', help=f'on {",".join(KILL_KINDS)}')
     parser.add_argument('--workers', type=int, default=2, help='actions at a time, each on its share of the targets')
     parser.add_argument('--first', type=int, default=0, metavar='N', help='begin with the action number N')
