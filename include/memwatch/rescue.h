@@ -91,6 +91,7 @@ struct mw_rescue_marks {
 	uint64_t stripped[MW_RESCUE_SIGNALS], coming[MW_RESCUE_SIGNALS];
 };
 
+/* Its last page is one of its own. NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
 struct mw_rescue {
 	uint32_t inside;       /* threads in the handler */
 	uint32_t may_call;     /* it may make system calls: no seccomp filter would kill for them */

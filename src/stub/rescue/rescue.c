@@ -334,7 +334,7 @@ static int64_t set_other_action(struct mw_rescue *rescue, uint64_t signal, const
 	const uint64_t stripped = rescue->marks.stripped[signal - 1], coming = rescue->marks.coming[signal - 1];
 	/* A child that lives in the memory gets what it asks for. */
 	bool ours = asked && !is_child(rescue), strip = ours && asked->mask & TRAP_BIT;
-	struct mw_rescue_action wanted, was;
+	struct mw_rescue_action wanted, was = {0};
 	int64_t result;
 
 	if (asked)
