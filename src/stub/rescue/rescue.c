@@ -153,7 +153,7 @@ static bool is_child(struct mw_rescue *rescue)
 static void unstrip(struct mw_rescue *rescue)
 {
 	for (uint64_t i = 0; i < MW_RESCUE_SIGNALS; i++) {
-		struct mw_rescue_action now;
+		struct mw_rescue_action now = {0};
 
 		if (!(rescue->marks.stripped[i] | rescue->marks.coming[i]) ||
 		    cpu_call(CPU_SYS_RT_SIGACTION, i + 1, 0, (uint64_t)(uintptr_t)&now, MASK_SIZE) != 0 ||
