@@ -16,8 +16,9 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#define ASLEEP_PATIENCE_NS 2000000000u /* for threads in waits that nothing interrupts */
-#define PATIENCE_NS        5000000000u /* for any */
+#define ASLEEP_PATIENCE_NS 2000000000u  /* for threads in waits that nothing interrupts */
+#define PATIENCE_NS        5000000000u  /* for any */
+#define STARVED_NS         60000000000u /* … to be let go, where the machine is so loaded that it gets no CPU */
 #define FIRST_BREATH_NS    100000u
 #define LONGEST_BREATH_NS  500000000u /* where CPUs are scarce, shorter ones are over before anybody has had one */
 #define FIRST_NAP_NS       20000
@@ -239,10 +240,25 @@ struct mw_error *mw_quiesce_breathe(struct mw_quiesce *quiesce, uint64_t ns)
 	return first;
 }
 
+/* Does one of them not stop as it gets no CPU, and for no other reason? */
+static bool any_lacks_cpu(const struct mw_quiesce *quiesce)
+{
+	bool lacks = false;
+
+	for (size_t i = 0; i < quiesce->count && !lacks; i++) {
+		struct mw_status status;
+		struct mw_error *err = mw_status_read(quiesce->threads[i].tid, &status);
+
+		lacks = !err && !quiesce->threads[i].stopped && status.state == 'R';
+		mw_error_destroy(err);
+	}
+	return lacks;
+}
+
 struct mw_error *mw_quiesce_end(struct mw_quiesce *quiesce)
 {
 	struct mw_error *first = NULL;
-	uint64_t begin = mw_clock_ns();
+	uint64_t begin = mw_clock_ns(), last = begin;
 	long length_ns = FIRST_NAP_NS;
 
 	quiesce->holding = true;
@@ -263,9 +279,12 @@ struct mw_error *mw_quiesce_end(struct mw_quiesce *quiesce)
 			break;
 		mw_quiesce_keep_first(&first, interrupt_all(quiesce));
 		mw_quiesce_keep_first(&first, mw_quiesce_listen(quiesce, &heard));
-		if (heard)
+		if (heard) {
+			last = mw_clock_ns();
 			continue;
-		if (mw_clock_ns() - begin > PATIENCE_NS)
+		}
+		if (mw_clock_ns() - last > PATIENCE_NS &&
+		    (mw_clock_ns() - begin > STARVED_NS || !any_lacks_cpu(quiesce)))
 			break;
 		if (quiesce->count > 0)
 			nap(&length_ns);
