@@ -179,7 +179,7 @@ class Killed(Failures):
         steady = Steady(self)
         for output in None, self.path('killed.mw'):
             process = self.watch(steady, *(('-o', output) if output else ()))
-            time.sleep(1.2 if output else 0)
+            time.sleep(1.2 * mwlive.SLOWNESS if output else 0)
             process.kill()
             _, err = process.communicate(timeout=mwlive.PATIENCE)
             self.assertEqual(process.returncode, -signal.SIGKILL)
@@ -209,7 +209,7 @@ class Killed(Failures):
             with self.subTest(number.name):
                 recording, report = self.path(f'{number.name}.mw'), self.path(f'{number.name}.json')
                 process = self.watch(steady, '-o', recording, '--json', report)
-                time.sleep(1.2)
+                time.sleep(1.2 * mwlive.SLOWNESS)
                 process.send_signal(number)
                 out, err = process.communicate(timeout=mwlive.PATIENCE)
                 self.assertEqual((process.returncode, out), (1, ''), err)

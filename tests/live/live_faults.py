@@ -109,7 +109,7 @@ class Faults(unittest.TestCase):
         """Still at work, and going on with it for some ticks."""
         self.assertFalse(select.select([target.process.stdout], [], [], 0)[0], 'the target has nothing to do any more')
         ticks = cpu_ticks(target.pid)
-        mwlive.wait_until(lambda: cpu_ticks(target.pid) >= ticks + more, 'the target goes on', seconds=10)
+        mwlive.wait_until(lambda: cpu_ticks(target.pid) >= ticks + more, 'the target goes on', 10 * mwlive.SLOWNESS)
 
     def test_busy_threads(self):
         for point in self.points():
