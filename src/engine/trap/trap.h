@@ -121,6 +121,8 @@ struct trap_engine;
 
 #define TRAP_RESCUE_SIZE  ((MW_RESCUE_CODE + sizeof(struct mw_rescue) + 4095) / 4096 * 4096)
 #define TRAP_RESCUE_PAGES (TRAP_RESCUE_SIZE / 4096)
+/* Where a member of struct mw_rescue is in the target. */
+#define TRAP_RESCUE_AT(process, member) ((process)->rescue.base + MW_RESCUE_CODE + offsetof(struct mw_rescue, member))
 
 /* What is in the target for the case that memwatch is killed, and what memwatch has to know of it. */
 struct trap_rescue {
@@ -391,6 +393,8 @@ struct mw_error *trap_rescue_settle(struct trap_process *process) MW_MUST_CHECK;
 struct mw_error *trap_rescue_remove(struct trap_process *process) MW_MUST_CHECK;
 /* The same for a forked child's copy. */
 struct mw_error *trap_rescue_clean_child(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
+/* Errors: MEMORY. */
+struct mw_error *trap_rescue_prepare(struct trap_rescue *rescue) MW_MUST_CHECK;
 void trap_rescue_deinit(struct trap_rescue *rescue);
 /* A breakpoint that is about to stand, or what has become of it since; not `*possible` where there is no room. */
 struct mw_error *trap_rescue_note(struct trap_process *process, pid_t tid, const struct trap_breakpoint *breakpoint,
@@ -414,6 +418,9 @@ mw_addr trap_rescue_act(const struct trap_process *process);
 mw_addr trap_rescue_pad(const struct trap_process *process, size_t number);
 struct mw_error *trap_rescue_put_pad(struct trap_process *process, pid_t tid, mw_addr addr,
 				     const uint8_t pad[MW_ACTION_PAD]) MW_MUST_CHECK;
+/* Bytes in the rescue's own memory. */
+struct mw_error *trap_rescue_put(struct trap_process *process, pid_t tid, mw_addr at, const void *bytes,
+				 size_t size) MW_MUST_CHECK;
 /* Bytes at an offset of struct mw_rescue. */
 struct mw_error *trap_rescue_write(struct trap_process *process, pid_t tid, size_t offset, const void *bytes,
 				   size_t size) MW_MUST_CHECK;
