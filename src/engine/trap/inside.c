@@ -13,6 +13,19 @@
 #define STACK 16384 /* bytes that are looked through: the handlers' own, as a rule */
 #define MOST  65536 /* … where somebody is known to be in it */
 
+size_t trap_read_stack(pid_t tid, const struct mw_arch *arch, const struct mw_regs *regs, uint64_t *words, size_t size,
+		       mw_addr *sp)
+{
+	mw_addr own = regs->thread_pointer;
+
+	*sp = regs->gpr[arch->dwarf_sp] & ~(mw_addr)(sizeof(*words) - 1);
+	/* A pthread's control block lies above its stack; behind it there may be memory that nobody has touched yet,
+	 * and to read it would make it resident. */
+	if (own > *sp && own - *sp < size)
+		size = (size_t)(own - *sp);
+	return mw_remote_read(tid, *sp, words, size) / sizeof(*words);
+}
+
 bool trap_is_inside(pid_t tid, const struct mw_arch *arch, mw_addr base, bool counted, bool shadow_stack)
 {
 	uint64_t words[MOST / sizeof(uint64_t)];
@@ -27,8 +40,7 @@ bool trap_is_inside(pid_t tid, const struct mw_arch *arch, mw_addr base, bool co
 	}
 	if (regs.general.pc - base < MW_RESCUE_CODE)
 		return true;
-	sp = regs.general.gpr[arch->dwarf_sp] & ~(mw_addr)(sizeof(*words) - 1);
-	got = mw_remote_read(tid, sp, words, counted ? MOST : STACK) / sizeof(*words);
+	got = trap_read_stack(tid, arch, &regs.general, words, counted ? MOST : STACK, &sp);
 	for (size_t i = 0; i < got; i++)
 		if (words[i] - base < MW_RESCUE_CODE &&
 		    (shadow_stack || arch->is_kept_pc(sp + i * sizeof(*words), words, got, i)))

@@ -68,8 +68,7 @@ static bool in_handler(const struct trap_thread *thread)
 		mw_error_destroy(err);
 		return false;
 	}
-	sp = regs.general.gpr[process->arch->dwarf_sp] & ~(mw_addr)(sizeof(*words) - 1);
-	got = mw_remote_read(thread->tid, sp, words, sizeof(words)) / sizeof(*words);
+	got = trap_read_stack(thread->tid, process->arch, &regs.general, words, sizeof(words), &sp);
 	for (size_t i = 0; i < got; i++) {
 		mw_addr at = sp + (i + 1) * sizeof(*words) + mw_regs_frame_mask_offset();
 

@@ -442,6 +442,9 @@ bool trap_cage_may_install(struct trap_process *process, pid_t tid);
  */
 struct mw_error *trap_cage_check(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
 
+/* Words of a thread's stack from its stack pointer on, which is given as well: how many of at most `size` bytes. */
+size_t trap_read_stack(pid_t tid, const struct mw_arch *arch, const struct mw_regs *regs, uint64_t *words, size_t size,
+		       mw_addr *sp);
 /* inside.c: is a stopped thread in the code at `base`, or will it come back there, as far as its stack shows it?
  * `counted`: somebody may be; where returns are checked, those of the program's handlers may lead there as well. */
 bool trap_is_inside(pid_t tid, const struct mw_arch *arch, mw_addr base, bool counted, bool shadow_stack);
