@@ -59,6 +59,7 @@ size_t mw_x86_ways_out(const uint8_t *bytes, size_t size, mw_addr base, mw_addr 
 		       struct mw_way_out *ways, size_t capacity, bool *blind);
 bool mw_x86_is_kept_pc(mw_addr at, const uint64_t *words, size_t count, size_t i);
 size_t mw_x86_mask_set(const uint8_t *bytes, size_t size, mw_addr base, size_t from, size_t *operand, mw_addr *set);
+size_t mw_x86_mask_constant(const uint8_t *bytes, size_t size, size_t from, size_t *operand);
 size_t mw_x86_action_call(const uint8_t *bytes, size_t size, size_t from, size_t *insn);
 bool mw_x86_action_jump(const uint8_t before[MW_ACTION_JUMP], mw_addr insn, mw_addr pad_at, mw_addr act,
 			uint8_t jump[MW_ACTION_JUMP], uint8_t pad[MW_ACTION_PAD]);

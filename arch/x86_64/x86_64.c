@@ -112,6 +112,7 @@ const struct mw_arch mw_arch_x86_64 = {
 	.is_call_before = is_call_before,
 	.inspect = mw_x86_inspect,
 	.mask_set = mw_x86_mask_set,
+	.mask_constant = mw_x86_mask_constant,
 	.action_call = mw_x86_action_call,
 	.action_jump = mw_x86_action_jump,
 	.spare = spare,

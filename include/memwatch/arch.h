@@ -212,6 +212,9 @@ struct mw_arch {
 	 * where to look on; `size` where there is none.
 	 */
 	size_t (*mask_set)(const uint8_t *bytes, size_t size, mw_addr base, size_t from, size_t *operand, mw_addr *set);
+	/* The same where the set of all signals, but for some of the C library's own, is a constant in the code: it is
+	 * the eight bytes from offset `*operand` on, least first. */
+	size_t (*mask_constant)(const uint8_t *bytes, size_t size, size_t from, size_t *operand);
 	/*
 	 * The next place, `from` or behind, where a signal's action is set by a system call: its instruction is at
 	 * offset `*insn`. Returns where to look on; `size` where there is none.

@@ -132,10 +132,51 @@ static void test_leave(void **state)
 	assert_int_equal(arch->result(&regs), 0xfedcba9876543210);
 }
 
+#define MOVABS(low) "\x48\xb8" low "\xff\xff\xff\xfe\xff\xff\xff" /* movabs $0xfffffffeffffff..,%rax */
+#define STORE       "\x48\x89\x83\xf0\x08\x00\x00"                /* mov %rax,0x8f0(%rbx) */
+
+static void test_mask_constant(void **state)
+{
+	static const struct {
+		const char *name, *bytes;
+		size_t size, operand; /* 0: none */
+	} texts[] = {
+		{"made and stored", CODE(MOVABS("\xff") STORE NUMBER CALL), 2},
+		{"in another register", CODE(XOR "\x49\xb9\xff\xff\xff\x7f\xfc\xff\xff\xff" NUMBER CALL), 4},
+		{"the last one", CODE(MOVABS("\xff") XOR MOVABS("\xff") STORE NUMBER NOP8 CALL), 14},
+		{"without SIGTRAP already", CODE(MOVABS("\xef") STORE NUMBER CALL), 0},
+		{"some signals only", CODE("\x48\xb8\xff\xff\x00\xff\xfe\xff\xff\xff" STORE NUMBER CALL), 0},
+		{"another number", CODE(MOVABS("\xff") STORE "\xb8\x0d\x00\x00\x00" CALL), 0},
+		{"too far before", CODE(MOVABS("\xff") NOP64 NUMBER CALL), 0},
+		{"no call", CODE(MOVABS("\xff") STORE NUMBER XOR), 0},
+		{"half a constant", CODE("\x48\xb8\xff\xff" NUMBER CALL), 0},
+		{"nothing", CODE(""), 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		const uint8_t *bytes = (const uint8_t *)texts[i].bytes;
+		size_t operand = 0, at = arch->mask_constant(bytes, texts[i].size, 0, &operand);
+
+		if (operand != texts[i].operand || (at < texts[i].size) != (texts[i].operand != 0))
+			fail_msg("%s: %zu, not %zu", texts[i].name, operand, texts[i].operand);
+		/* Cut off anywhere it reads nothing behind. */
+		for (size_t cut = 0; cut < texts[i].size; cut++) {
+			uint8_t *copy = malloc(cut + 1);
+
+			assert_non_null(copy);
+			memcpy(copy, bytes, cut);
+			(void)arch->mask_constant(copy, cut, 0, &operand);
+			free(copy);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_mask_set),
+		cmocka_unit_test(test_mask_constant),
 		cmocka_unit_test(test_truncated),
 		cmocka_unit_test(test_leave),
 	};
