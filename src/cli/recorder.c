@@ -201,6 +201,9 @@ void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_n
 		mw_error_destroy(err);
 		return;
 	}
+	/* Its memory has gone since it was looked at for the last time. */
+	if (recorder->ended && sample.vsize == 0)
+		return;
 	if (own) {
 		sample.rss = without(sample.rss, own->resident);
 		sample.vsize = without(sample.vsize, own->mapped);
@@ -212,8 +215,9 @@ void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_n
 		identify(recorder);
 	sample_totals(recorder, &sample);
 	sample_arenas(recorder, tid, time_ns, last, &sample);
-	/* After one that seemed the last, the process lived on. */
-	if (recorder->ended)
+	/* After one that seemed the last, the process lived on; or several threads end it, and it is gone before it can
+	 * be looked at once more: then what was seen first is good. */
+	if (recorder->ended && !last)
 		forget_end(recorder);
 	if (last && !recorder->looked)
 		look_at_end(recorder, tid, own);
