@@ -2,7 +2,7 @@
 /*
  * exits.c: a process that ends by itself can be looked at before (jump.h).
  *
- * Its thread waits in the recorder, at the entry of _exit, until this has been done, for a quarter of a second at most.
+ * Its thread waits in the recorder, at the entry of _exit, until this has been done, for a second at most.
  * What is looked at is the last only if the process ends then, which a task of its own kind that shares its memory may
  * seem to do and not do.
  */
