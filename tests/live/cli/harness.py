@@ -76,8 +76,17 @@ def as_user(uid):
 
 def sleeper(**options):
     child = spawn(["sleep", "1000"], **options)
-    wait_until(lambda: comm(child.pid) == "sleep", "sleep to be started")
+    wait_until(lambda: comm(child.pid) == "sleep" and sleeps(child.pid), "sleep to be started")
     return child
+
+
+def sleeps(pid):
+    """It waits, with its libraries mapped."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as stat, open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
+            return stat.read().rsplit(")", 1)[1].split()[0] == "S" and "libc.so" in maps.read()
+    except OSError:
+        return False
 
 
 def python(code, **options):
