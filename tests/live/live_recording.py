@@ -267,7 +267,7 @@ class Trouble(unittest.TestCase):
 
     def test_full_disk(self):
         place = mwrec.directory(self)
-        mount = subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', place], capture_output=True,
+        mount = subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=128k', 'tmpfs', place], capture_output=True,
                                check=False)
         if mount.returncode != 0:
             self.skipTest('no file system can be mounted')
