@@ -2,7 +2,6 @@
 /* vector.c: arrays that grow as items are added (vector.h). */
 #include "base/vector.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 
 #define FIRST_CAPACITY 2

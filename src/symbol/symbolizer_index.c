@@ -10,6 +10,8 @@
  */
 #include "symbol/symbolizer_index.h"
 
+#include "base/vector.h"
+
 #include <stdlib.h>
 
 #define MOST   (1 << 21) /* symbols */
@@ -98,17 +100,8 @@ void mw_symbol_index_deinit(struct mw_symbol_index *index)
 /* How many begin at or before the address. */
 static size_t count_before(const struct mw_symbol_index *index, uint64_t address)
 {
-	size_t low = 0, high = index->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (index->items[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return mw_vector_up_to(index->items, index->count, sizeof(*index->items),
+			       offsetof(struct mw_indexed_symbol, start), address);
 }
 
 /* Symbols that hold an address, in the table's order. */

@@ -205,16 +205,9 @@ static void tidy(struct mw_heaps *heaps)
 
 static const struct range *find_range(const struct mw_heaps *heaps, mw_addr addr)
 {
-	size_t low = 0, high = heaps->count;
+	size_t low =
+		mw_vector_up_to(heaps->ranges, heaps->count, sizeof(*heaps->ranges), offsetof(struct range, end), addr);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (heaps->ranges[middle].end <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low < heaps->count && heaps->ranges[low].start <= addr ? &heaps->ranges[low] : NULL;
 }
 

@@ -54,17 +54,8 @@ void mw_space_ranges_join(struct mw_space_ranges *ranges)
 /* The first range that ends behind `addr`. */
 static size_t first_behind(const struct mw_space_ranges *ranges, mw_addr addr)
 {
-	size_t low = 0, high = ranges->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (ranges->items[middle].end <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return mw_vector_up_to(ranges->items, ranges->count, sizeof(*ranges->items),
+			       offsetof(struct mw_space_range, end), addr);
 }
 
 struct mw_error *mw_space_ranges_without(const struct mw_space_ranges *ranges, mw_addr start, mw_addr end,

@@ -45,11 +45,39 @@ static void stays_as_it_was(void **state)
 	assert_ptr_equal(mw_vector_room(&item, 0, &capacity, 1), &item);
 }
 
+/* Compared with counting one by one: keys before, at, between and behind the items, equal ones among them. */
+static void is_searched(void **state)
+{
+	struct {
+		uint32_t other;
+		uint64_t key;
+	} items[40];
+
+	(void)state;
+	for (size_t count = 0; count <= 40; count++) {
+		for (size_t i = 0; i < count; i++)
+			items[i].key = 10 + i / 3 * 2;
+		for (uint64_t key = 0; key < 50; key++) {
+			size_t expected = 0;
+
+			while (expected < count && items[expected].key <= key)
+				expected++;
+			assert_int_equal(mw_vector_up_to(items, count, sizeof(items[0]),
+							 offsetof(__typeof__(items[0]), key), key),
+					 expected);
+		}
+	}
+	items[0].key = UINT64_MAX;
+	assert_int_equal(mw_vector_up_to(items, 1, sizeof(items[0]), offsetof(__typeof__(items[0]), key), UINT64_MAX),
+			 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(grows),
 		cmocka_unit_test(stays_as_it_was),
+		cmocka_unit_test(is_searched),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
