@@ -67,7 +67,7 @@ class Guarded(unittest.TestCase):
                 time.sleep(wait)
                 self.memwatch(target)
                 # It may look once more whether there is anything left to do.
-                mwlive.wait_until(lambda pid=guard: mwlive.state(pid) in 'ZX', 'the guard ends')
+                mwlive.await_end_of(guard)
                 self.assertIsNone(target.process.poll(), 'the target has died')
                 before.check(self)
         target.send()

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Targets that strace or gdb has a hold of: before memwatch comes, and while it is there."""
-import os
 import shutil
 import signal
 import subprocess
@@ -186,7 +185,7 @@ class HostileTracers(unittest.TestCase):
         tool.process.wait(mwlive.PATIENCE)
         self.assertIsNone(target.process.poll(), 'the target has died')
         # The guard may be about to let the last threads go.
-        mwlive.wait_until(lambda: not os.path.exists(f'/proc/{guard}'), 'the guard ends')
+        mwlive.await_end_of(guard)
         run = self.memwatch(target.pid)
         self.assertEqual((run.returncode, run.stderr), (0, ''))
         before.check(self)

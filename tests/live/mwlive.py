@@ -81,6 +81,11 @@ def guard_of(pid):
     return None
 
 
+def await_end_of(guard):
+    """Until it has ended, whoever is to reap it and when."""
+    wait_until(lambda: state(guard) in 'ZX', 'the guard ends')
+
+
 def kill_with_guard(process):
     """kill -9 a memwatch and its guard at once: whatever it has put into a process stays there."""
     guard = guard_of(process.pid)
