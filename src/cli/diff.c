@@ -7,6 +7,7 @@
 #include "cli/message.h"
 #include "cli/outfile.h"
 #include "cli/progress.h"
+#include "cli/usage.h"
 #include "view/diff.h"
 #include "view/moments.h"
 
@@ -315,19 +316,10 @@ static struct mw_error *diff(const struct mw_cli_diff_options *options)
 	return err;
 }
 
-static struct mw_error *print(const char *text)
-{
-	struct mw_outfile *file = NULL;
-
-	MW_TRY(mw_outfile_open("-", &file));
-	fputs(text, mw_outfile_stream(file));
-	return mw_outfile_commit(file);
-}
-
 struct mw_error *mw_cli_diff(int argc, char **argv)
 {
 	struct mw_cli_diff_options options;
 
 	MW_TRY(mw_cli_diff_options_parse(argc, argv, &options));
-	return options.action == MW_CLI_HELP ? print(mw_cli_help_diff) : diff(&options);
+	return options.action == MW_CLI_HELP ? mw_cli_give_help(&mw_cli_command_diff) : diff(&options);
 }

@@ -2,6 +2,7 @@
 /* diff_options.c: see diff_options.h. */
 #include "cli/diff_options.h"
 
+#include "cli/command.h"
 #include "cli/usage.h"
 
 #include <argp.h>
@@ -10,44 +11,6 @@
 
 #define TOP_MAX     1000000
 #define PROCESS_MAX 4096
-
-const char mw_cli_help_diff[] = "Usage: memwatch diff OLD NEW [OPTION...]           two recordings\n"
-				"       memwatch diff FILE --from MARK --to MARK    two moments of one\n"
-				"\n"
-				"Tell by stacks how much more memory is outstanding in the second snapshot than\n"
-				"in the first: the largest growth first, in the form that UMDH has.\n"
-				"\n"
-				"      --from MOMENT        the moment of OLD  (default: its end; of FILE: its start)\n"
-				"      --to MOMENT          the moment of NEW  (default: its end)\n"
-				"                           a mark's number or name, 12.5s, start, end\n"
-				"      --kind LIST          heap, vm, vm-internal (default: heap,vm)\n"
-				"      --process N          only the Nth process of each (default: all, in order)\n"
-				"      --top N              stacks in the text (default: all)\n"
-				"      --all                those as well that did not change\n"
-				"      --json FILE          all stacks as JSON; '-' is standard output\n"
-				"      --quiet              no progress, no text\n"
-				"  -h, --help               this text\n"
-				"\n"
-				"Exit status: 0 compared, 1 not (the message says why), 2 bad usage\n";
-
-enum option_key {
-	KEY_FROM = 256,
-	KEY_TO,
-	KEY_KIND,
-	KEY_PROCESS,
-	KEY_TOP,
-	KEY_ALL,
-	KEY_JSON,
-	KEY_QUIET,
-};
-
-static const struct argp_option table[] = {
-	{"from", KEY_FROM, "MOMENT", 0, NULL, 0}, {"to", KEY_TO, "MOMENT", 0, NULL, 0},
-	{"kind", KEY_KIND, "LIST", 0, NULL, 0},   {"process", KEY_PROCESS, "N", 0, NULL, 0},
-	{"top", KEY_TOP, "N", 0, NULL, 0},        {"all", KEY_ALL, NULL, 0, NULL, 0},
-	{"json", KEY_JSON, "FILE", 0, NULL, 0},   {"quiet", KEY_QUIET, NULL, 0, NULL, 0},
-	{"help", 'h', NULL, 0, NULL, 0},          {NULL, 0, NULL, 0, NULL, 0},
-};
 
 struct parse {
 	struct mw_cli_diff_options *options;
@@ -108,24 +71,24 @@ static struct mw_error *parse_option(int key, char *arg, struct mw_cli_diff_opti
 	uint64_t value = 0;
 
 	switch (key) {
-	case KEY_FROM:
+	case MW_KEY_FROM:
 		return set_text("--from", arg, &options->moments[MW_DIFF_OLD]);
-	case KEY_TO:
+	case MW_KEY_TO:
 		return set_text("--to", arg, &options->moments[MW_DIFF_NEW]);
-	case KEY_KIND:
+	case MW_KEY_KIND:
 		return parse_kinds(arg, options->kinds);
-	case KEY_PROCESS:
+	case MW_KEY_PROCESS:
 		return mw_cli_parse_count("--process", arg, 1, PROCESS_MAX, &options->process);
-	case KEY_TOP:
+	case MW_KEY_TOP:
 		MW_TRY(mw_cli_parse_count("--top", arg, 0, TOP_MAX, &value));
 		options->top = value;
 		return NULL;
-	case KEY_ALL:
+	case MW_KEY_ALL:
 		options->all = true;
 		return NULL;
-	case KEY_JSON:
+	case MW_KEY_JSON:
 		return set_text("--json", arg, &options->json);
-	case KEY_QUIET:
+	case MW_KEY_QUIET:
 		options->quiet = true;
 		return NULL;
 	default:
@@ -147,7 +110,7 @@ static error_t on_key(int key, char *arg, struct argp_state *state)
 		break;
 	case ARGP_KEY_ERROR:
 		if (!parse->err)
-			parse->err = mw_cli_explain_option(table, state->argc, state->argv, state->next);
+			parse->err = mw_cli_explain_option(&mw_cli_command_diff, state->argc, state->argv, state->next);
 		return 0;
 	default:
 		if (key == ARGP_KEY_INIT || key == ARGP_KEY_ARGS || key == ARGP_KEY_NO_ARGS || key == ARGP_KEY_END ||
@@ -182,11 +145,14 @@ static struct mw_error *check(struct mw_cli_diff_options *options)
 
 struct mw_error *mw_cli_diff_options_parse(int argc, char **argv, struct mw_cli_diff_options *out)
 {
+	struct argp_option table[MW_CLI_OPTIONS_MAX + 1];
 	const struct argp argp = {.options = table, .parser = on_key};
 	struct mw_cli_diff_options options = {.kinds = {[MW_KIND_HEAP] = true, [MW_KIND_VM] = true}, .top = SIZE_MAX};
 	struct parse parse = {.options = &options};
-	error_t failed = argp_parse(&argp, argc, argv, ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_NO_EXIT, NULL, &parse);
+	error_t failed;
 
+	mw_cli_argp_options(&mw_cli_command_diff, table);
+	failed = argp_parse(&argp, argc, argv, ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_NO_EXIT, NULL, &parse);
 	if (parse.err)
 		return parse.err;
 	if (failed)

@@ -9,6 +9,7 @@
 #include "cli/report.h"
 #include "cli/self.h"
 #include "cli/standby.h"
+#include "cli/usage.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -29,13 +30,13 @@ static struct mw_error *unknown_verb(const char *word)
 			     word);
 }
 
-/* Help and version go through the same door as reports: a full disk is no success. */
-static struct mw_error *print(const char *text)
+/* By the same door as reports: a full disk is no success. */
+static struct mw_error *print_version(void)
 {
 	struct mw_outfile *file = NULL;
 
 	MW_TRY(mw_outfile_open("-", &file));
-	fputs(text, mw_outfile_stream(file));
+	fputs("memwatch " MEMWATCH_VERSION "\n", mw_outfile_stream(file));
 	return mw_outfile_commit(file);
 }
 
@@ -46,9 +47,9 @@ static struct mw_error *run_doctor(int argc, char **argv)
 
 	MW_TRY(mw_cli_options_parse_doctor(argc, argv, &options));
 	if (options.action == MW_CLI_HELP)
-		err = print(mw_cli_help_doctor);
+		err = mw_cli_give_help(&mw_cli_command_doctor);
 	else if (options.action == MW_CLI_VERSION)
-		err = print("memwatch " MEMWATCH_VERSION "\n");
+		err = print_version();
 	else
 		err = mw_cli_doctor(&options);
 	mw_cli_options_deinit(&options);
@@ -64,9 +65,9 @@ static struct mw_error *run_record(int argc, char **argv)
 	mw_self_prepare();
 	MW_TRY(mw_cli_options_parse(argc, argv, &options));
 	if (options.action == MW_CLI_HELP)
-		err = print(mw_cli_help);
+		err = mw_cli_give_help(&mw_cli_command_record);
 	else if (options.action == MW_CLI_VERSION)
-		err = print("memwatch " MEMWATCH_VERSION "\n");
+		err = print_version();
 	else
 		err = mw_cli_record(&options);
 	mw_cli_options_deinit(&options);
@@ -91,7 +92,7 @@ int main(int argc, char **argv)
 {
 	mw_self_guard_descriptors();
 	if (argc < 2) {
-		fputs(mw_cli_usage, stderr);
+		mw_cli_print_usage(stderr);
 		return MW_CLI_USAGE;
 	}
 	if (strcmp(argv[1], MW_STANDBY_VERB) == 0)

@@ -2,6 +2,7 @@
 /* options.c: the command lines of memwatch, by argp (src/cli/options.h). */
 #include "cli/options.h"
 
+#include "cli/command.h"
 #include "cli/usage.h"
 
 #include <argp.h>
@@ -13,101 +14,10 @@
 #define TOP_DEFAULT   10
 #define TOP_MAX       1000000
 
-/* Within 24 lines of 80 columns, the prompt's included. */
-const char mw_cli_help[] = "Usage: memwatch -p PID[,PID...] [-d SECONDS] [OPTION...]   watch what runs\n"
-			   "       memwatch [OPTION...] -- COMMAND [ARG...]            launch and watch\n"
-			   "       memwatch doctor -p PID            can it be watched? (doctor --help)\n"
-			   "       memwatch report RECORDING         look at it again (report --help)\n"
-			   "       memwatch diff OLD NEW             what has grown (diff --help)\n"
-			   "\n"
-			   "  -p, --pid PID[,PID...]   watch these processes, all their threads\n"
-			   "  -d, --duration SECONDS   how long; else until Ctrl-C, or the process's end\n"
-			   "      --track heap,vm      kinds of memory: malloc and new, mmap and brk\n"
-			   "      --engine auto|jump|trap   calls are caught by code in the process, or by\n"
-			   "                           breakpoints; auto takes jump wherever it is safe\n"
-			   "      --unsafe             even where it may not outlive a killed memwatch\n"
-			   "  -o, --output FILE        keep a recording; with --no-symbols without names\n"
-			   "      --mark-every SECONDS ... with marks to compare; SIGUSR1 makes one too\n"
-			   "      --max-memory SIZE    end the window when memwatch has so much (as in 500M)\n"
-			   "      --max-stopped PCT    let go of what stands still longer (engine trap)\n"
-			   "      --depth N, --top N   frames kept of a stack (128), stacks in the text (10)\n"
-			   "      --json FILE          the whole report as JSON; '-' is standard output\n"
-			   "      --quiet              no progress, no text report\n"
-			   "  -h, --help; -V, --version\n"
-			   "\n"
-			   "Exit status: 0 recorded and written, 1 not (the message says why), 2 bad usage\n";
-
-const char mw_cli_help_doctor[] = "Usage: memwatch doctor -p PID [--track heap,vm] [--clean]\n"
-				  "\n"
-				  "Look at a process without touching it, and tell whether and how memwatch can\n"
-				  "watch it: permissions, what may stand in the way, the allocator functions that\n"
-				  "would be hooked, those that would not and why, and where each module's debug\n"
-				  "information comes from.\n"
-				  "\n"
-				  "  -p, --pid PID            the process\n"
-				  "      --track heap,vm      kinds of memory to look for (default: both)\n"
-				  "      --engine auto|jump|trap\n"
-				  "                           how calls would be caught (default: auto)\n"
-				  "      --clean              only take out what a memwatch that was killed has\n"
-				  "                           left in it\n"
-				  "  -h, --help               this text\n"
-				  "\n"
-				  "Exit status: 0 it can be watched, 1 it can't (the message says why), 2 bad usage\n";
-
-const char mw_cli_usage[] = "Usage: memwatch -p PID[,PID...] [-d SECONDS] [OPTION...]\n"
-			    "       memwatch [OPTION...] -- COMMAND [ARG...]\n"
-			    "       memwatch doctor -p PID\n"
-			    "'memwatch --help' tells more.\n";
-
-enum option_key {
-	KEY_ENGINE = 256,
-	KEY_TRACK,
-	KEY_JSON,
-	KEY_DEPTH,
-	KEY_TOP,
-	KEY_QUIET,
-	KEY_NO_SYMBOLS,
-	KEY_MARK_EVERY,
-	KEY_MAX_MEMORY,
-	KEY_MAX_STOPPED,
-	KEY_UNSAFE,
-	KEY_CLEAN,
-};
-
-static const struct argp_option record_options[] = {
-	{"pid", 'p', "PID[,PID...]", 0, NULL, 0},
-	{"duration", 'd', "SECONDS", 0, NULL, 0},
-	{"engine", KEY_ENGINE, "auto|jump|trap", 0, NULL, 0},
-	{"track", KEY_TRACK, "heap,vm", 0, NULL, 0},
-	{"output", 'o', "FILE", 0, NULL, 0},
-	{"no-symbols", KEY_NO_SYMBOLS, NULL, 0, NULL, 0},
-	{"mark-every", KEY_MARK_EVERY, "SECONDS", 0, NULL, 0},
-	{"max-memory", KEY_MAX_MEMORY, "SIZE", 0, NULL, 0},
-	{"max-stopped", KEY_MAX_STOPPED, "PCT", 0, NULL, 0},
-	{"unsafe", KEY_UNSAFE, NULL, 0, NULL, 0},
-	{"json", KEY_JSON, "FILE", 0, NULL, 0},
-	{"depth", KEY_DEPTH, "N", 0, NULL, 0},
-	{"top", KEY_TOP, "N", 0, NULL, 0},
-	{"quiet", KEY_QUIET, NULL, 0, NULL, 0},
-	{"help", 'h', NULL, 0, NULL, 0},
-	{"version", 'V', NULL, 0, NULL, 0},
-	{NULL, 0, NULL, 0, NULL, 0},
-};
-
-static const struct argp_option doctor_options[] = {
-	{"pid", 'p', "PID", 0, NULL, 0},
-	{"engine", KEY_ENGINE, "auto|jump|trap", 0, NULL, 0},
-	{"track", KEY_TRACK, "heap,vm", 0, NULL, 0},
-	{"clean", KEY_CLEAN, NULL, 0, NULL, 0},
-	{"help", 'h', NULL, 0, NULL, 0},
-	{"version", 'V', NULL, 0, NULL, 0},
-	{NULL, 0, NULL, 0, NULL, 0},
-};
-
 struct parse {
 	struct mw_cli_options *options;
 	struct mw_error *err;
-	const struct argp_option *table;
+	const struct mw_cli_command *command;
 	bool takes_command;
 	bool dashes; /* "--" was there */
 };
@@ -215,34 +125,34 @@ static struct mw_error *parse_option(int key, char *arg, struct parse *parse)
 		return mw_cli_parse_pids(arg, &options->pids);
 	case 'd':
 		return mw_cli_parse_seconds("--duration", arg, &options->duration_ns);
-	case KEY_ENGINE:
+	case MW_KEY_ENGINE:
 		return parse_engine(arg, options);
-	case KEY_TRACK:
+	case MW_KEY_TRACK:
 		return mw_cli_parse_track(arg, &options->track_heap, &options->track_vm);
-	case KEY_JSON:
+	case MW_KEY_JSON:
 		return parse_json(arg, options);
 	case 'o':
 		return parse_output(arg, options);
-	case KEY_MARK_EVERY:
+	case MW_KEY_MARK_EVERY:
 		return parse_mark_every(arg, options);
-	case KEY_MAX_MEMORY:
+	case MW_KEY_MAX_MEMORY:
 		return mw_cli_parse_size("--max-memory", arg, &options->max_memory);
-	case KEY_MAX_STOPPED:
+	case MW_KEY_MAX_STOPPED:
 		return mw_cli_parse_percent("--max-stopped", arg, &options->max_stopped);
-	case KEY_UNSAFE:
+	case MW_KEY_UNSAFE:
 		options->unsafe = true;
 		return NULL;
-	case KEY_CLEAN:
+	case MW_KEY_CLEAN:
 		options->clean = true;
 		return NULL;
-	case KEY_NO_SYMBOLS:
+	case MW_KEY_NO_SYMBOLS:
 		options->no_symbols = true;
 		return NULL;
-	case KEY_DEPTH:
+	case MW_KEY_DEPTH:
 		return parse_depth(arg, options);
-	case KEY_TOP:
+	case MW_KEY_TOP:
 		return parse_top(arg, options);
-	case KEY_QUIET:
+	case MW_KEY_QUIET:
 		options->quiet = true;
 		return NULL;
 	default:
@@ -269,7 +179,7 @@ static error_t on_key(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ERROR:
 		if (!parse->err)
-			parse->err = mw_cli_explain_option(parse->table, state->argc, state->argv, state->next);
+			parse->err = mw_cli_explain_option(parse->command, state->argc, state->argv, state->next);
 		return 0;
 	default:
 		if (key == ARGP_KEY_INIT || key == ARGP_KEY_ARGS || key == ARGP_KEY_NO_ARGS ||
@@ -282,10 +192,12 @@ static error_t on_key(int key, char *arg, struct argp_state *state)
 
 static struct mw_error *parse_line(int argc, char **argv, struct parse *parse)
 {
-	const struct argp argp = {.options = parse->table, .parser = on_key};
+	struct argp_option table[MW_CLI_OPTIONS_MAX + 1];
+	const struct argp argp = {.options = table, .parser = on_key};
 	struct mw_cli_options *options = parse->options;
 	error_t failed;
 
+	mw_cli_argp_options(parse->command, table);
 	memset(options, 0, sizeof(*options));
 	options->track_heap = true;
 	options->track_vm = true;
@@ -339,7 +251,7 @@ static struct mw_error *check_doctor(const struct parse *parse)
 struct mw_error *mw_cli_options_parse(int argc, char **argv, struct mw_cli_options *out)
 {
 	struct mw_cli_options options;
-	struct parse parse = {.options = &options, .table = record_options, .takes_command = true};
+	struct parse parse = {.options = &options, .command = &mw_cli_command_record, .takes_command = true};
 	struct mw_error *err = parse_line(argc, argv, &parse);
 
 	if (!err && options.action == MW_CLI_RUN)
@@ -355,7 +267,7 @@ struct mw_error *mw_cli_options_parse(int argc, char **argv, struct mw_cli_optio
 struct mw_error *mw_cli_options_parse_doctor(int argc, char **argv, struct mw_cli_options *out)
 {
 	struct mw_cli_options options;
-	struct parse parse = {.options = &options, .table = doctor_options};
+	struct parse parse = {.options = &options, .command = &mw_cli_command_doctor};
 	struct mw_error *err = parse_line(argc, argv, &parse);
 
 	if (!err && options.action == MW_CLI_RUN)

@@ -46,9 +46,4 @@ struct mw_error *mw_cli_options_parse(int argc, char **argv, struct mw_cli_optio
 struct mw_error *mw_cli_options_parse_doctor(int argc, char **argv, struct mw_cli_options *out) MW_MUST_CHECK;
 void mw_cli_options_deinit(struct mw_cli_options *options);
 
-/* What --help prints, and what a command line without anything gets. */
-extern const char mw_cli_help[];
-extern const char mw_cli_help_doctor[];
-extern const char mw_cli_usage[];
-
 #endif

@@ -7,6 +7,7 @@
 #include "cli/outputs.h"
 #include "cli/progress.h"
 #include "cli/report_options.h"
+#include "cli/usage.h"
 #include "view/replay.h"
 
 #include <inttypes.h>
@@ -219,23 +220,13 @@ static struct mw_error *report(const struct mw_cli_report_options *options)
 	return err;
 }
 
-static struct mw_error *print_help(void)
-{
-	struct mw_outfile *file = NULL;
-
-	MW_TRY(mw_outfile_open("-", &file));
-	fprintf(mw_outfile_stream(file), "%s\n%s\n%s%s", mw_cli_help_report, mw_cli_help_view, mw_cli_help_filter,
-		mw_cli_help_report_end);
-	return mw_outfile_commit(file);
-}
-
 struct mw_error *mw_cli_report(int argc, char **argv)
 {
 	struct mw_cli_report_options options;
 	struct mw_error *err;
 
 	MW_TRY(mw_cli_report_options_parse(argc, argv, &options));
-	err = options.action == MW_CLI_HELP ? print_help() : report(&options);
+	err = options.action == MW_CLI_HELP ? mw_cli_give_help(&mw_cli_command_report) : report(&options);
 	mw_cli_report_options_deinit(&options);
 	return err;
 }

@@ -2,6 +2,7 @@
 /* report_options.c: see report_options.h. */
 #include "cli/report_options.h"
 
+#include "cli/command.h"
 #include "cli/usage.h"
 
 #include <argp.h>
@@ -11,45 +12,6 @@
 
 #define TOP_DEFAULT 10
 #define TOP_MAX     1000000
-
-const char mw_cli_help_report[] = "Usage: memwatch report RECORDING [OPTION...]\n"
-				  "\n"
-				  "Look at a recording again, over the whole of its window or any part of it.\n"
-				  "\n"
-				  "      --from SECONDS       the interval's begin, since the window's (default: 0)\n"
-				  "      --to SECONDS         and its end   (default: the window's)\n"
-				  "      --at SECONDS|peak    what was not freed at that moment, or when most was not\n"
-				  "      --symbols DIR        where else symbols lie, found by build-id;\n"
-				  "                           may be given several times\n"
-				  "      --top N              stacks in the text report (default: 10)\n"
-				  "      --json FILE          the whole report as JSON; '-' is standard output\n"
-				  "      --quiet              no progress, no text report\n"
-				  "  -h, --help               this text\n";
-
-const char mw_cli_help_report_end[] = "\nExit status: 0 reported, 1 not (the message says why), 2 bad usage\n";
-
-enum option_key {
-	KEY_FROM = 256,
-	KEY_TO,
-	KEY_AT,
-	KEY_TOP,
-	KEY_JSON,
-	KEY_QUIET,
-	KEY_SYMBOLS,
-};
-
-static const struct argp_option table[] = {
-	{"from", KEY_FROM, "SECONDS", 0, NULL, 0},
-	{"to", KEY_TO, "SECONDS", 0, NULL, 0},
-	{"at", KEY_AT, "SECONDS|peak", 0, NULL, 0},
-	{"symbols", KEY_SYMBOLS, "DIR", 0, NULL, 0},
-	{"top", KEY_TOP, "N", 0, NULL, 0},
-	{"json", KEY_JSON, "FILE", 0, NULL, 0},
-	{"quiet", KEY_QUIET, NULL, 0, NULL, 0},
-	MW_CLI_VIEW_TABLE,
-	{"help", 'h', NULL, 0, NULL, 0},
-	{NULL, 0, NULL, 0, NULL, 0},
-};
 
 struct parse {
 	struct mw_cli_report_options *options;
@@ -102,25 +64,25 @@ static struct mw_error *parse_option(int key, char *arg, struct parse *parse)
 	if (mw_cli_view_option(key, arg, &options->view, &err))
 		return err;
 	switch (key) {
-	case KEY_FROM:
+	case MW_KEY_FROM:
 		return mw_cli_parse_moment("--from", arg, &options->from_ns);
-	case KEY_TO:
+	case MW_KEY_TO:
 		parse->to = true;
 		return mw_cli_parse_moment("--to", arg, &options->to_ns);
-	case KEY_AT:
+	case MW_KEY_AT:
 		return parse_at(parse, arg);
-	case KEY_TOP:
+	case MW_KEY_TOP:
 		MW_TRY(mw_cli_parse_count("--top", arg, 0, TOP_MAX, &value));
 		options->top = value;
 		return NULL;
-	case KEY_JSON:
+	case MW_KEY_JSON:
 		if (!*arg)
 			return mw_error_create(MW_ERROR_USAGE, 0, "--json '': the file's name is empty");
 		options->json = arg;
 		return NULL;
-	case KEY_SYMBOLS:
+	case MW_KEY_SYMBOLS:
 		return parse_symbols(options, arg);
-	case KEY_QUIET:
+	case MW_KEY_QUIET:
 		options->quiet = true;
 		return NULL;
 	default:
@@ -142,7 +104,8 @@ static error_t on_key(int key, char *arg, struct argp_state *state)
 		break;
 	case ARGP_KEY_ERROR:
 		if (!parse->err)
-			parse->err = mw_cli_explain_option(table, state->argc, state->argv, state->next);
+			parse->err =
+				mw_cli_explain_option(&mw_cli_command_report, state->argc, state->argv, state->next);
 		return 0;
 	default:
 		if (key == ARGP_KEY_INIT || key == ARGP_KEY_ARGS || key == ARGP_KEY_NO_ARGS || key == ARGP_KEY_END ||
@@ -177,12 +140,15 @@ static struct mw_error *check(const struct parse *parse)
 
 struct mw_error *mw_cli_report_options_parse(int argc, char **argv, struct mw_cli_report_options *out)
 {
+	struct argp_option table[MW_CLI_OPTIONS_MAX + 1];
 	const struct argp argp = {.options = table, .parser = on_key};
 	struct mw_cli_report_options options = {.top = TOP_DEFAULT, .to_ns = UINT64_MAX};
 	struct parse parse = {.options = &options};
-	error_t failed =
-		argp_parse(&argp, argc, argv, ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_NO_EXIT | ARGP_IN_ORDER, NULL, &parse);
+	error_t failed;
 
+	mw_cli_argp_options(&mw_cli_command_report, table);
+	failed =
+		argp_parse(&argp, argc, argv, ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_NO_EXIT | ARGP_IN_ORDER, NULL, &parse);
 	if (failed && !parse.err)
 		parse.err = failed == ENOMEM ? mw_error_nomem()
 					     : mw_error_create(MW_ERROR_USAGE, 0, "the command line makes no sense");

@@ -28,8 +28,4 @@ struct mw_error *mw_cli_report_options_parse(int argc, char **argv, struct mw_cl
 
 void mw_cli_report_options_deinit(struct mw_cli_report_options *options);
 
-/* Two parts of --help: before and after that of the view options. */
-extern const char mw_cli_help_report[];
-extern const char mw_cli_help_report_end[];
-
 #endif

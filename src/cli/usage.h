@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* usage.h: what is wrong with an option that argp does not take, in one message. */
+/* usage.h: help that was asked for, and what is wrong with an option that argp does not take, in one message. */
 #ifndef MW_CLI_USAGE_H
 #define MW_CLI_USAGE_H
 
-#include <memwatch/error.h>
+#include "cli/command.h"
 
-#include <argp.h>
+#include <memwatch/error.h>
 
 /*
  * argp was told not to print and says only how far it got: `next` is the argument after the bad one,
- * or the bad one itself where it is a cluster of short options. argv[0] is the command whose --help is pointed to, as
- * in "report", or memwatch. Never NULL; kind USAGE.
+ * or the bad one itself where it is a cluster of short options. Never NULL; kind USAGE.
  */
-struct mw_error *mw_cli_explain_option(const struct argp_option *options, int argc, char *const *argv,
+struct mw_error *mw_cli_explain_option(const struct mw_cli_command *command, int argc, char *const *argv,
 				       int next) MW_MUST_CHECK;
+
+/* What --help prints, to standard output. Errors: SYSTEM; a full disk is no success. */
+struct mw_error *mw_cli_give_help(const struct mw_cli_command *command) MW_MUST_CHECK;
 
 #endif

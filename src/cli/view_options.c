@@ -2,6 +2,7 @@
 /* view_options.c: see view_options.h. */
 #include "cli/view_options.h"
 
+#include "cli/command.h"
 #include "cli/parse.h"
 
 #include <ctype.h>
@@ -10,39 +11,6 @@
 
 #define WORD_MAX  24 /* longer than any word that is known */
 #define NS_DIGITS 9
-
-const char mw_cli_help_view[] = "      --by LIST            groups, one within the other: any of process, kind,\n"
-				"                           heap, type, thread, module, function, stack, size,\n"
-				"                           api, with commas between (vm-internal blocks\n"
-				"                           are left out where kind is not among them)\n"
-				"      --tree down|up       call tree: down from the threads' starts, or up from\n"
-				"                           the allocators\n"
-				"      --blocks N           the N largest blocks; with --sort lifetime, those\n"
-				"                           that lived longest\n"
-				"      --type impacting|transient|aofi|all\n"
-				"                           which blocks a row, node or block must have or be:\n"
-				"                           allocated in the interval and not freed, or freed\n"
-				"                           too; allocated before it and freed in it (default:\n"
-				"                           impacting; all where --by has type)\n"
-				"      --sort FIGURE        impacting, size (all that was allocated), count (of\n"
-				"                           blocks of the type), transient, aofi, peak, lifetime\n"
-				"                           (median); default: the type's bytes\n"
-				"      --filter EXPR        only blocks that EXPR is true of\n";
-
-const char mw_cli_help_filter[] = "EXPR is terms with and, or, not, ( ); terms side by side are joined by and:\n"
-				  "  parse                    a function's or module's name contains this\n"
-				  "  function:parse           ... of any frame of the stack; module: too\n"
-				  "  function:~'^shop::(Order|Basket)'   ~ takes a regular expression (extended)\n"
-				  "  thread:worker, thread:4711          part of its name, or its id; process: too\n"
-				  "  api:calloc, heap:main    part of the entry point's or heap's name\n"
-				  "  size:4096, size:1K-64K, size:>=1M   bytes of one block\n"
-				  "                           (of a mapping that goes in pieces, of each)\n"
-				  "  kind:heap                heap, vm, or vm-internal, left out unless named\n"
-				  "  type:transient           impacting, transient, aofi or aofo\n"
-				  "  stack:00c0ff             the first digits of a stack id\n"
-				  "What has blanks or parentheses stands in quotes: function:\"operator new\".\n"
-				  "Examples: --filter 'function:parse and not thread:main'\n"
-				  "          --filter 'size:>=64K (api:mmap or api:mremap)'\n";
 
 static struct mw_error *usage(const char *option, const char *text, const char *why, const char *hint)
 {
@@ -149,22 +117,22 @@ static struct mw_error *parse_blocks(const char *text, struct mw_view_question *
 bool mw_cli_view_option(int key, const char *arg, struct mw_cli_view_options *options, struct mw_error **err)
 {
 	switch (key) {
-	case MW_CLI_VIEW_TYPE:
+	case MW_KEY_TYPE:
 		*err = parse_type(arg, options);
 		return true;
-	case MW_CLI_VIEW_BY:
+	case MW_KEY_BY:
 		*err = parse_by(arg, &options->question);
 		return true;
-	case MW_CLI_VIEW_SORT:
+	case MW_KEY_SORT:
 		*err = parse_sort(arg, options);
 		return true;
-	case MW_CLI_VIEW_TREE:
+	case MW_KEY_TREE:
 		*err = parse_tree(arg, &options->question);
 		return true;
-	case MW_CLI_VIEW_FILTER:
+	case MW_KEY_FILTER:
 		*err = parse_filter(arg, options);
 		return true;
-	case MW_CLI_VIEW_BLOCKS:
+	case MW_KEY_BLOCKS:
 		*err = parse_blocks(arg, &options->question);
 		return true;
 	default:

@@ -159,23 +159,6 @@ static void test_help(void **state)
 	mw_cli_options_deinit(&options);
 }
 
-/* The help fits a terminal of 80x24, with the prompt below it. */
-static void test_help_size(void **state)
-{
-	static const char *const texts[] = {mw_cli_help, mw_cli_help_doctor, mw_cli_usage};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		size_t lines = 0;
-
-		for (const char *at = texts[i]; *at; at = strchr(at, '\n') + 1) {
-			assert_true(strcspn(at, "\n") <= 80);
-			lines++;
-		}
-		assert_true(lines <= 23);
-	}
-}
-
 static void test_refused(void **state)
 {
 	static const struct {
@@ -238,7 +221,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_attach), cmocka_unit_test(test_engine),    cmocka_unit_test(test_launch),
-		cmocka_unit_test(test_help),   cmocka_unit_test(test_help_size), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_help),   cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_doctor), cmocka_unit_test(test_limits),
 	};
 

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: MIT
+/* documents_shells.c: completions for bash, zsh and fish (documents.h). */
+#include "cli/command.h"
+#include "cli/documents.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#define FIRST_KEY MW_KEY_ENGINE
+
+static bool has_short(const struct mw_cli_option *option)
+{
+	return option->key < FIRST_KEY;
+}
+
+/* The first clause: what is shown beside an option. `escaped` have a backslash before them. */
+static void put_brief(FILE *out, const char *text, const char *escaped)
+{
+	const char *end = strstr(text, ". ");
+	size_t length = end ? (size_t)(end - text) : strlen(text), clause = strcspn(text, ";:");
+
+	if (clause < length)
+		length = clause;
+	if (length && text[length - 1] == '.')
+		length--;
+	for (size_t i = 0; i < length; i++) {
+		if (strchr(escaped, text[i]))
+			fputc('\\', out);
+		/* A quote ends the shell's string, stands by itself, and begins another. */
+		fputs(text[i] == '\'' ? "'\\''" : (char[]){text[i], '\0'}, out);
+	}
+}
+
+static void put_patterns(FILE *out, const struct mw_cli_option *option, const char *between)
+{
+	if (has_short(option))
+		fprintf(out, "-%c%s", option->key, between);
+	fprintf(out, "--%s", option->name);
+}
+
+/* --- bash --------------------------------------------------------------------------------------------------- */
+
+static const char bash_head[] =
+	"# bash completion for memwatch: made from its table of options; changes here are lost.\n"
+	"\n"
+	"# Words with commas between: what is there already stays, and is not offered again.\n"
+	"_memwatch_list() {\n"
+	"\tlocal before='' last=$2 word words=()\n"
+	"\n"
+	"\tif [[ $2 == *,* ]]; then\n"
+	"\t\tbefore=${2%,*},\n"
+	"\t\tlast=${2##*,}\n"
+	"\tfi\n"
+	"\tfor word in $1; do\n"
+	"\t\t[[ $word == \"$last\"* && ,$before != *\",$word,\"* ]] && words+=(\"$before$word\")\n"
+	"\tdone\n"
+	"\tCOMPREPLY=(\"${words[@]}\")\n"
+	"\tcompopt -o nospace 2>/dev/null\n"
+	"}\n"
+	"\n"
+	"_memwatch_processes() {\n"
+	"\tlocal each pids=\n"
+	"\n"
+	"\tfor each in /proc/[0-9]*; do\n"
+	"\t\tpids+=\" ${each#/proc/}\"\n"
+	"\tdone\n"
+	"\t_memwatch_list \"$pids\" \"$1\"\n"
+	"}\n"
+	"\n"
+	"_memwatch_files() {\n"
+	"\tcompopt -o filenames 2>/dev/null\n"
+	"\tmapfile -t COMPREPLY < <(compgen \"$1\" -- \"$2\")\n"
+	"}\n"
+	"\n"
+	"_memwatch_words() {\n"
+	"\tmapfile -t COMPREPLY < <(compgen -W \"$1\" -- \"$2\")\n"
+	"}\n"
+	"\n"
+	"_memwatch() {\n"
+	"\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command='' i\n"
+	"\n"
+	"\tCOMPREPLY=()\n"
+	"\t# --option=value comes as three words.\n"
+	"\tif [[ $cur == = ]]; then\n"
+	"\t\tcur=\n"
+	"\telif [[ $prev == = && $COMP_CWORD -gt 1 ]]; then\n"
+	"\t\tprev=${COMP_WORDS[COMP_CWORD - 2]}\n"
+	"\tfi\n"
+	"\t[[ $COMP_CWORD -gt 1 && ${COMP_WORDS[1]} != -* ]] && command=${COMP_WORDS[1]}\n"
+	"\tfor ((i = 1; i < COMP_CWORD; i++)); do\n"
+	"\t\tif [[ ! $command && ${COMP_WORDS[i]} == -- ]]; then\n"
+	"\t\t\tif declare -F _command_offset >/dev/null; then\n"
+	"\t\t\t\t_command_offset $((i + 1))\n"
+	"\t\t\telif ((i + 1 == COMP_CWORD)); then\n"
+	"\t\t\t\tmapfile -t COMPREPLY < <(compgen -c -- \"$cur\")\n"
+	"\t\t\telse\n"
+	"\t\t\t\t_memwatch_files -f \"$cur\"\n"
+	"\t\t\tfi\n"
+	"\t\t\treturn\n"
+	"\t\tfi\n"
+	"\tdone\n"
+	"\tcase $command:$prev in\n";
+
+static void bash_value(FILE *out, const struct mw_cli_command *command, const struct mw_cli_option *option)
+{
+	char patterns[100];
+	FILE *text = fmemopen(patterns, sizeof(patterns), "w");
+
+	if (!text)
+		return;
+	if (has_short(option))
+		fprintf(text, "%s:-%c | ", command->name, option->key);
+	fprintf(text, "%s:--%s", command->name, option->name);
+	fclose(text);
+	fprintf(out, "\t%s)\n", patterns);
+	switch (option->completion) {
+	case MW_COMPLETE_PROCESS:
+		fputs("\t\t_memwatch_processes \"$cur\"\n", out);
+		break;
+	case MW_COMPLETE_FILE:
+		fputs("\t\t_memwatch_files -f \"$cur\"\n", out);
+		break;
+	case MW_COMPLETE_DIRECTORY:
+		fputs("\t\t_memwatch_files -d \"$cur\"\n", out);
+		break;
+	case MW_COMPLETE_WORD:
+		fprintf(out, "\t\t_memwatch_words '%s' \"$cur\"\n", option->words);
+		break;
+	case MW_COMPLETE_WORDS:
+		fprintf(out, "\t\t_memwatch_list '%s' \"$cur\"\n", option->words);
+		break;
+	case MW_COMPLETE_NOTHING:
+	case MW_COMPLETE_COMMAND:
+		break;
+	}
+	fputs("\t\treturn\n\t\t;;\n", out);
+}
+
+static void bash_command(FILE *out, const struct mw_cli_command *command)
+{
+	const char *between = "";
+
+	fprintf(out, "\t%s)\n\t\tif [[ $cur == -* ]]; then\n\t\t\t_memwatch_words '",
+		*command->name ? command->name : "''");
+	for (const struct mw_cli_option *option = command->options; option->name; option++, between = " ") {
+		fputs(between, out);
+		put_patterns(out, option, " ");
+	}
+	fputs("' \"$cur\"\n", out);
+	if (!*command->name) {
+		fputs("\t\telif ((COMP_CWORD == 1)); then\n\t\t\t_memwatch_words '", out);
+		for (size_t i = 1; mw_cli_commands[i]; i++)
+			fprintf(out, "%s%s", i > 1 ? " " : "", mw_cli_commands[i]->name);
+		fputs("' \"$cur\"\n", out);
+	} else if (command->operands == MW_COMPLETE_FILE) {
+		fputs("\t\telse\n\t\t\t_memwatch_files -f \"$cur\"\n", out);
+	}
+	fputs("\t\tfi\n\t\t;;\n", out);
+}
+
+void mw_documents_bash(FILE *out)
+{
+	fputs(bash_head, out);
+	for (size_t i = 0; mw_cli_commands[i]; i++)
+		for (const struct mw_cli_option *option = mw_cli_commands[i]->options; option->name; option++)
+			if (option->value)
+				bash_value(out, mw_cli_commands[i], option);
+	fputs("\tesac\n\tcase $command in\n", out);
+	for (size_t i = 0; mw_cli_commands[i]; i++)
+		bash_command(out, mw_cli_commands[i]);
+	fputs("\tesac\n}\n\ncomplete -F _memwatch memwatch\n", out);
+}
+
+/* --- zsh ---------------------------------------------------------------------------------------------------- */
+
+static void zsh_action(FILE *out, const struct mw_cli_option *option)
+{
+	switch (option->completion) {
+	case MW_COMPLETE_PROCESS:
+		fputs("_memwatch_processes", out);
+		break;
+	case MW_COMPLETE_FILE:
+		fputs("_files", out);
+		break;
+	case MW_COMPLETE_DIRECTORY:
+		fputs("_files -/", out);
+		break;
+	case MW_COMPLETE_WORD:
+		fprintf(out, "(%s)", option->words);
+		break;
+	case MW_COMPLETE_WORDS:
+		fprintf(out, "_sequence compadd - %s", option->words);
+		break;
+	case MW_COMPLETE_NOTHING:
+	case MW_COMPLETE_COMMAND:
+		fputc(' ', out);
+		break;
+	}
+}
+
+static void zsh_option(FILE *out, const struct mw_cli_option *option)
+{
+	/* Several names of one option exclude each other. */
+	fputs("\t\t", out);
+	if (has_short(option))
+		fprintf(out, "'(-%c --%s)'{-%c%s,--%s%s}'[", option->key, option->name, option->key,
+			option->value ? "+" : "", option->name, option->value ? "=" : "");
+	else
+		fprintf(out, "'--%s%s[", option->name, option->value ? "=" : "");
+	put_brief(out, option->about, "[]:\\");
+	fputc(']', out);
+	if (option->value) {
+		fputc(':', out);
+		for (const char *at = option->value; *at; at++)
+			fputs(strchr("[]:\\", *at) ? (char[]){'\\', *at, '\0'} : (char[]){*at, '\0'}, out);
+		fputc(':', out);
+		zsh_action(out, option);
+	}
+	fputs("' \\\n", out);
+}
+
+static void zsh_function(FILE *out, const struct mw_cli_command *command)
+{
+	fprintf(out, "_memwatch_%s() {\n\t_arguments -s : \\\n", *command->name ? command->name : "record");
+	for (const struct mw_cli_option *option = command->options; option->name; option++)
+		zsh_option(out, option);
+	if (command->operands == MW_COMPLETE_FILE)
+		fputs("\t\t'*:recording:_files'\n", out);
+	else if (command->operands == MW_COMPLETE_COMMAND)
+		fputs("\t\t'(-):command: _command_names -e' \\\n\t\t'*::arguments: _normal'\n", out);
+	else
+		fputs("\t\t&& return 0\n", out);
+	fputs("}\n\n", out);
+}
+
+void mw_documents_zsh(FILE *out)
+{
+	fputs("#compdef memwatch\n# zsh completion for memwatch: made from its table of options; changes here are lost.\n"
+	      "\n"
+	      "_memwatch_processes() {\n"
+	      "\t_sequence compadd - /proc/<->(:t)\n"
+	      "}\n"
+	      "\n",
+	      out);
+	for (size_t i = 0; mw_cli_commands[i]; i++)
+		zsh_function(out, mw_cli_commands[i]);
+	fputs("_memwatch() {\n\tlocal -a commands=(\n", out);
+	for (size_t i = 1; mw_cli_commands[i]; i++) {
+		fprintf(out, "\t\t'%s:", mw_cli_commands[i]->name);
+		put_brief(out, mw_cli_commands[i]->summary, ":\\");
+		fputs("'\n", out);
+	}
+	fputs("\t)\n\n\tif ((CURRENT == 2)) && [[ $words[2] != -* ]]; then\n"
+	      "\t\t_describe command commands\n\t\treturn\n\tfi\n"
+	      "\tcase $words[2] in\n",
+	      out);
+	for (size_t i = 1; mw_cli_commands[i]; i++)
+		fprintf(out, "\t%s)\n\t\tshift words\n\t\t((CURRENT--))\n\t\t_memwatch_%s\n\t\t;;\n",
+			mw_cli_commands[i]->name, mw_cli_commands[i]->name);
+	fputs("\t*)\n\t\t_memwatch_record\n\t\t;;\n\tesac\n}\n\n_memwatch \"$@\"\n", out);
+}
+
+/* --- fish --------------------------------------------------------------------------------------------------- */
+
+static void fish_value(FILE *out, const struct mw_cli_option *option)
+{
+	switch (option->completion) {
+	case MW_COMPLETE_PROCESS:
+		fputs(" -x -a '(__fish_append , (__fish_complete_pids))'", out);
+		break;
+	case MW_COMPLETE_FILE:
+		fputs(" -r -F", out);
+		break;
+	case MW_COMPLETE_DIRECTORY:
+		fputs(" -x -a '(__fish_complete_directories)'", out);
+		break;
+	case MW_COMPLETE_WORD:
+		fprintf(out, " -x -a '%s'", option->words);
+		break;
+	case MW_COMPLETE_WORDS:
+		fprintf(out, " -x -a '(__fish_append , %s)'", option->words);
+		break;
+	case MW_COMPLETE_NOTHING:
+	case MW_COMPLETE_COMMAND:
+		fputs(" -x", out);
+		break;
+	}
+}
+
+static void fish_command(FILE *out, const struct mw_cli_command *command)
+{
+	const char *condition = *command->name ? "__fish_seen_subcommand_from " : "__memwatch_records";
+
+	for (const struct mw_cli_option *option = command->options; option->name; option++) {
+		fprintf(out, "complete -c memwatch -n '%s%s' -l %s", condition, command->name, option->name);
+		if (has_short(option))
+			fprintf(out, " -s %c", option->key);
+		if (option->value)
+			fish_value(out, option);
+		fputs(" -d '", out);
+		put_brief(out, option->about, "\\");
+		fputs("'\n", out);
+	}
+	if (*command->name && command->operands == MW_COMPLETE_FILE)
+		fprintf(out, "complete -c memwatch -n '__fish_seen_subcommand_from %s' -F\n", command->name);
+}
+
+void mw_documents_fish(FILE *out)
+{
+	fputs("# fish completion for memwatch: made from its table of options; changes here are lost.\n\n"
+	      "function __memwatch_records\n\tnot __fish_seen_subcommand_from",
+	      out);
+	for (size_t i = 1; mw_cli_commands[i]; i++)
+		fprintf(out, " %s", mw_cli_commands[i]->name);
+	fputs("\nend\n\ncomplete -c memwatch -f\n", out);
+	for (size_t i = 1; mw_cli_commands[i]; i++) {
+		fprintf(out, "complete -c memwatch -n __fish_use_subcommand -a %s -d '", mw_cli_commands[i]->name);
+		put_brief(out, mw_cli_commands[i]->summary, "\\");
+		fputs("'\n", out);
+	}
+	for (size_t i = 0; mw_cli_commands[i]; i++)
+		fish_command(out, mw_cli_commands[i]);
+}

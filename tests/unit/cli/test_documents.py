@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: MIT
+"""The manual page as groff sees it, and the completions as bash, zsh and fish have them."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+DOCUMENTS = ''
+
+
+def run(*command, **more):
+    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
+                          **more)
+
+
+BASH = r'''
+. "$1"
+shift
+COMP_WORDS=("$@")
+COMP_CWORD=$(($# - 1))
+_memwatch
+printf '%s\n' "${COMPREPLY[@]}"
+'''
+
+
+def bash(line):
+    """What bash offers at the end of the line."""
+    words = line.replace('=', ' = ').split()
+    if line.endswith((' ', '=')):
+        words.append('')
+    return bash_words(*words)
+
+
+def bash_words(*words):
+    done = run('bash', '--norc', '-c', BASH, 'bash', f'{DOCUMENTS}/memwatch', *words)
+    assert done.returncode == 0 and not done.stderr, done
+    return done.stdout.splitlines()
+
+
+def fish(line):
+    done = run('fish', '--no-config', '-c', f'source {DOCUMENTS}/memwatch.fish; complete -C "$argv[1]"', line)
+    assert done.returncode == 0, done
+    return [each.split('\t')[0] for each in done.stdout.splitlines()]
+
+
+# A shell with its line editor, in a terminal of its own; what is offered is told by the widget that completes.
+ZSH = r'''
+zmodload zsh/zpty || exit 1
+zpty shell zsh -f -i
+say() { zpty -w shell "$1" }
+hear() { local out; while zpty -r shell out; do print -rn -- "$out"; [[ $out == *$1* ]] && return; done }
+say "fpath=($1 \$fpath); PROMPT=; LISTMAX=100000; unsetopt zle_bracketed_paste; autoload -Uz compinit; compinit -u -D"
+say "compadd() { local -a got; builtin compadd -A got \"\$@\"; print -rl -- '' OFFER:\$^got; builtin compadd \"\$@\" }"
+say "offer() { zle complete-word; print -r -- '' OFFERED=\$((1+1)) }; zle -N offer; bindkey '^I' offer"
+say "print READY=\$((1+1))"
+hear READY=2 >/dev/null
+zpty -n -w shell "$2"$'\t'
+hear OFFERED=2
+zpty -n -w shell $'\x15'
+say "print OVER=\$((1+1))"
+hear OVER=2
+zpty -d shell
+'''
+
+
+def zsh(line):
+    done = run('zsh', '-f', '-c', ZSH, 'zsh', DOCUMENTS, line, env={**os.environ, 'TERM': 'dumb', 'COLUMNS': '400'})
+    assert done.returncode == 0, done
+    return [each.split('OFFER:')[1].strip() for each in done.stdout.splitlines() if 'OFFER:' in each]
+
+
+class Documents(unittest.TestCase):
+    def test_manual(self):
+        done = run('groff', '-man', '-ww', '-z', '-Tutf8', f'{DOCUMENTS}/memwatch.1')
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, '', ''))
+        page = run('groff', '-man', '-Tascii', '-P-cbou', f'{DOCUMENTS}/memwatch.1').stdout
+        for text in ('NAME', 'SYNOPSIS', '-p, --pid PID[,PID...]', '--max-memory SIZE', 'memwatch report',
+                     "function:~'^shop::(Order|Basket)'", 'EXIT STATUS'):
+            self.assertIn(text, page)
+
+    def offers(self, complete):
+        for line, wanted, unwanted in (
+                ('memwatch ', {'report', 'diff', 'doctor'}, {'--pid'}),
+                ('memwatch re', {'report'}, {'diff'}),
+                ('memwatch --en', {'--engine'}, {'--json'}),
+                ('memwatch --engine ', {'auto', 'jump', 'trap'}, {'report'}),
+                ('memwatch --engine j', {'jump'}, {'auto'}),
+                ('memwatch doctor --c', {'--clean'}, {'--json'}),
+                ('memwatch report --by', {'--by'}, {'--clean'}),
+                ('memwatch report --tree ', {'down', 'up'}, {'all'}),
+                ('memwatch diff --to st', {'start'}, {'end'})):
+            got = {each.rstrip('= ') for each in complete(line)}
+            self.assertLessEqual(wanted, got, line)
+            self.assertFalse(unwanted & got, (line, got))
+        pid = str(os.getpid())
+        self.assertIn(pid, complete(f'memwatch -p {pid[:-1]}'))
+
+    def test_bash(self):
+        self.offers(bash)
+        self.assertEqual(bash('memwatch --engine=tr'), ['trap'])
+        self.assertEqual(bash('memwatch report --by thread,st'), ['thread,stack'])
+        self.assertNotIn('thread,thread', bash('memwatch report --by thread,'))
+        self.assertIn('bash', bash('memwatch -d 5 -- bas'))
+        with tempfile.TemporaryDirectory() as directory:
+            open(f'{directory}/a leak.mw', 'w', encoding='utf-8').close()
+            self.assertEqual(bash_words('memwatch', 'report', f'{directory}/a'), [f'{directory}/a leak.mw'])
+
+    @unittest.skipUnless(shutil.which('fish'), 'fish is not installed')
+    def test_fish(self):
+        self.offers(fish)
+        self.assertEqual(fish('memwatch --engine=tr'), ['--engine=trap'])
+
+    @unittest.skipUnless(shutil.which('zsh'), 'zsh is not installed')
+    def test_zsh(self):
+        self.offers(zsh)
+
+
+if __name__ == '__main__':
+    DOCUMENTS = sys.argv.pop(1)
+    unittest.main()
