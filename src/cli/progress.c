@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define REDRAW_NS 100000000ULL
+#define MOMENT_S  0.3 /* a rate over less says little */
 
 void mw_progress_init(struct mw_progress *progress, bool wanted)
 {
@@ -50,19 +51,42 @@ static const char *show_bytes(uint64_t bytes, char out[24])
 	return out;
 }
 
+/* Counts as people read them; 1000 to the next unit. */
+static const char *show_count(double count, char out[24])
+{
+	if (count < 10000)
+		snprintf(out, 24, "%.0f", count);
+	else if (count < 1e7)
+		snprintf(out, 24, "%.0f k", count / 1e3);
+	else
+		snprintf(out, 24, "%.0f M", count / 1e6);
+	return out;
+}
+
 void mw_progress_window(struct mw_progress *progress, const struct mw_progress_window *window)
 {
 	uint64_t left = window->duration_ns > window->time_ns ? window->duration_ns - window->time_ns : 0;
-	char impacting[24];
-	char rss[24];
+	uint64_t passed = window->time_ns > progress->last_ns ? window->time_ns - progress->last_ns : 0;
+	double seconds = (double)passed / 1e9, rate, stood;
+	char impacting[24], rss[24], blocks[24], events[24];
 	char text[200];
 
-	if (!progress->shown)
+	/* Several processes are sampled one after the other. */
+	if (!progress->shown || (progress->last_ns && seconds < MOMENT_S))
 		return;
-	snprintf(text, sizeof(text), "memwatch: %.0f s %s, not freed: %s in %" PRIu64 " blocks, resident: %s",
+	rate = seconds > 0 ? (double)(window->events - progress->last_events) / seconds : 0;
+	stood = seconds > 0 && window->processes ? (double)(window->stood_ns - progress->last_stood_ns) / 1e7 /
+							   seconds / (double)window->processes
+						 : 0;
+	progress->last_ns = window->time_ns;
+	progress->last_events = window->events;
+	progress->last_stood_ns = window->stood_ns;
+	snprintf(text, sizeof(text),
+		 "memwatch: %.0f s %s, not freed: %s in %s blocks, resident: %s, events: %s/s, stopped: %.1f %%",
 		 (double)(window->duration_ns ? left : window->time_ns) / 1e9,
 		 window->duration_ns ? "left" : "(end with Ctrl-C)", show_bytes(window->impacting.bytes, impacting),
-		 window->impacting.count, show_bytes(window->rss, rss));
+		 show_count((double)window->impacting.count, blocks), show_bytes(window->rss, rss),
+		 show_count(rate, events), stood > 100 ? 100 : stood);
 	draw(progress, text);
 }
 

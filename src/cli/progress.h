@@ -13,13 +13,18 @@ struct mw_progress {
 	unsigned width;
 	size_t length;    /* of what stands there now */
 	uint64_t next_ns; /* not before this time */
+	/* What stood there last of a window, for what has come since. */
+	uint64_t last_ns, last_events, last_stood_ns;
 };
 
 /* What is to be seen of a running window. */
 struct mw_progress_window {
 	uint64_t time_ns, duration_ns; /* duration 0: no end */
 	struct mw_amount impacting;
-	uint64_t rss;
+	uint64_t events;   /* allocations and frees seen */
+	uint64_t rss;      /* bytes */
+	uint64_t stood_ns; /* how long the processes have stood still, together */
+	size_t processes;
 };
 
 void mw_progress_init(struct mw_progress *progress, bool wanted);

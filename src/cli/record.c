@@ -52,6 +52,8 @@ static struct mw_recorder_view view_of(struct run *run)
 static void show_progress(struct run *run, uint64_t time_ns)
 {
 	struct mw_progress_window window = {.time_ns = time_ns, .duration_ns = run->options->duration_ns};
+	const struct mw_recorder_view view = view_of(run);
+	struct mw_engine_stats stats;
 
 	for (size_t i = 0; i < run->count; i++) {
 		const struct mw_recorder *recorder = &run->recorders[i];
@@ -59,6 +61,10 @@ static void show_progress(struct run *run, uint64_t time_ns)
 
 		window.impacting.count += impacting.count;
 		window.impacting.bytes += impacting.bytes;
+		window.events += mw_recorder_events(recorder);
+		if (mw_recorder_stats(recorder, &view, &stats))
+			window.stood_ns += stats.stood_ns;
+		window.processes++;
 		if (recorder->sample_count && !recorder->ended)
 			window.rss += recorder->samples[recorder->sample_count - 1].rss;
 	}

@@ -345,6 +345,20 @@ struct mw_amount mw_recorder_impacting(const struct mw_recorder *recorder)
 	return (struct mw_amount){heap.impacting.count + vm.impacting.count, heap.impacting.bytes + vm.impacting.bytes};
 }
 
+uint64_t mw_recorder_events(const struct mw_recorder *recorder)
+{
+	static const enum mw_kind kinds[] = {MW_KIND_HEAP, MW_KIND_VM};
+	uint64_t events = 0;
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		struct mw_track_totals totals;
+
+		mw_track_totals(recorder->track, kinds[i], &totals);
+		events += totals.size.count + totals.transient.count + totals.aofi.count;
+	}
+	return events;
+}
+
 bool mw_recorder_stats(const struct mw_recorder *recorder, const struct mw_recorder_view *view,
 		       struct mw_engine_stats *out)
 {

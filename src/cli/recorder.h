@@ -66,6 +66,8 @@ void mw_recorder_finish(struct mw_recorder *recorder, const struct mw_window_inf
 
 /* Heap and vm blocks not freed at this moment. */
 struct mw_amount mw_recorder_impacting(const struct mw_recorder *recorder);
+/* Allocations and frees of both seen until now. */
+uint64_t mw_recorder_events(const struct mw_recorder *recorder);
 
 /* Which engine watched, and for what. */
 struct mw_recorder_view {

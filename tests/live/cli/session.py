@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """What the command line does around a window: signals, limits, launched commands, outputs."""
+import fcntl
 import json
 import os
+import pty
+import re
 import resource
 import signal
 import stat
+import struct
 import subprocess
+import termios
 import time
 
 from harness import (ARGS, PATIENCE, WORK, Code, Output, assert_untouched, comm, command, memwatch, not_under, python,
@@ -67,6 +72,52 @@ def test_output_file():
     assert samples[0]["at"] == 0 and samples[0]["pss"] and samples[-1]["pss"], samples
     assert abs(samples[-1]["at"] - found["window"]["seconds"]) < 0.001, samples
     assert "sleep" in result.stdout
+
+
+BUSY = """
+import ctypes, time
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+libc.free.argtypes = [ctypes.c_void_p]
+print("ready", flush=True)
+while True:
+    for size in range(1000, 1050):
+        libc.free(libc.malloc(size))
+    libc.malloc(100000)
+    time.sleep(0.05)
+"""
+
+
+def on_terminal(*arguments):
+    """What a run with a terminal of 120 columns as its standard error writes there."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, 120, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    run = spawn(command(*arguments), stdout=subprocess.DEVNULL, stderr=theirs, env=environment)
+    os.close(theirs)
+    said = b""
+    try:
+        while piece := os.read(ours, 65536):
+            said += piece
+    except OSError:  # the other end is closed
+        pass
+    os.close(ours)
+    assert run.wait(60) == 0, said
+    return said.decode()
+
+
+def test_progress():
+    busy = python(BUSY)[0].pid
+    lines = on_terminal("-p", busy, "-d", "3.2").split("\r")
+    shown = [re.fullmatch(r"memwatch: (\d) s left, not freed: ([\d.]+) (\w+) in (\d+) blocks, resident: [\d.]+ MiB, "
+                          r"events: (\d+)/s, stopped: [\d.]+ %\s*", line) for line in lines]
+    shown = [match.groups() for match in shown if match]
+    assert len(shown) >= 2 and int(shown[0][0]) > int(shown[-1][0]), lines
+    assert int(shown[-1][3]) > int(shown[0][3]) and int(shown[-1][4]) > 100, lines
+    assert not lines[-1].strip(), lines  # nothing stays of it
+    run = spawn(command("-p", busy, "-d", "1.2"), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    assert run.communicate(timeout=60)[1] == b"" and run.returncode == 0
+    assert "left" not in on_terminal("-p", busy, "-d", "1.2", "--quiet")
 
 
 def test_json_on_stdout():
