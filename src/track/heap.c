@@ -13,6 +13,8 @@ static __attribute__((cold, noinline)) void tell(const struct mw_track *track, c
 		.size = block->bytes,
 		.born_ns = block->time_ns,
 		.died_ns = died_ns,
+		.since_ns = mw_track_since(track, block->time_ns, block->thread),
+		.until_ns = track->now_ns,
 		.stack = block->stack,
 		.thread = block->thread == UINT32_MAX ? UINT32_MAX : block->thread & ~MW_THREAD_OLDER,
 		.block = UINT32_MAX,

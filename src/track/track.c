@@ -32,6 +32,7 @@ void mw_track_destroy(struct mw_track *track)
 		mw_series_deinit(&track->totals[i].series);
 	mw_thread_table_deinit(&track->threads);
 	mw_stack_table_deinit(&track->stacks);
+	mw_late_deinit(&track->late);
 	mw_pool_deinit(&track->limbo);
 	mw_pool_deinit(&track->vm_blocks);
 	mw_range_tree_deinit(&track->ranges);
@@ -131,11 +132,26 @@ static __attribute__((cold, noinline)) struct mw_error *pass_moment(struct mw_tr
 	return err;
 }
 
+/* An event that comes after a later one. What it brings is noted for those who watch. */
+static __attribute__((cold, noinline)) struct mw_error *come_late(struct mw_track *track, const struct mw_event *event)
+{
+	bool brings = event->type == MW_EVENT_ALLOC || event->type == MW_EVENT_REALLOC_END ||
+		      event->type == MW_EVENT_MAP || event->type == MW_EVENT_REMAP_END;
+
+	return brings && mw_track_is_watched(track)
+		       ? mw_late_add(&track->late, event->time_ns, event->thread, track->now_ns)
+		       : NULL;
+}
+
 static struct mw_error *take_event(void *context, const struct mw_event *event)
 {
 	struct mw_track *track = context;
 
 	MW_TRY(check_event(track, event));
+	if (__builtin_expect(event->time_ns < track->now_ns, 0))
+		MW_TRY(come_late(track, event));
+	else
+		track->now_ns = event->time_ns;
 	if (mw_series_clock_lags(&track->clock, event->time_ns))
 		MW_TRY(pass_moment(track, event->time_ns));
 	switch (event->type) {

@@ -58,6 +58,10 @@ struct mw_track_fate {
 	/* MW_TIME_UNKNOWN: before the window; not by the interval's end. What was between BEGIN and END of a call when
 	 * the interval began died before that, at the BEGIN. */
 	uint64_t born_ns, died_ns;
+	/* Where it came to be and went among the events, by which intervals are cut: the latest time of the events up
+	 * to that one. MW_TIME_UNKNOWN where it did not, or that is not known; of what is older since_ns means
+	 * nothing. */
+	uint64_t since_ns, until_ns;
 	uint32_t stack;  /* that allocated it, or that freed it where that is not known; may be MW_STACK_NONE */
 	uint32_t thread; /* that allocated it; UINT32_MAX: not known */
 	uint32_t block; /* of a mapping that is still there: its number, the same for all its pieces; else UINT32_MAX */

@@ -126,6 +126,8 @@ static bool give_fate(const struct walk *walk, const struct mw_track_block *bloc
 		.size = block->size,
 		.born_ns = block->time_ns,
 		.died_ns = MW_TIME_UNKNOWN,
+		.since_ns = is_older ? block->time_ns : mw_track_since(walk->track, block->time_ns, block->thread),
+		.until_ns = MW_TIME_UNKNOWN,
 		.stack = block->stack,
 		.thread = block->thread,
 		.block = block->number,

@@ -104,6 +104,55 @@ static void test_same_time(void **state)
 		assert_int_equal(told.fates[i].older, told.fates[i].addr == 0x10 || told.fates[i].addr == PAGE);
 }
 
+/* Where a block came and went is told by the latest time until then. */
+static void test_late(void **state)
+{
+	struct rig *rig = *state;
+	struct told told = {0};
+
+	mw_track_watch(rig->track, tell, &told);
+	rig_alloc(rig, 10, 0x10, 1);
+	rig_alloc(rig, 20, 0x20, 2);
+	rig_alloc(rig, 12, 0x30, 3);
+	rig_vm(rig, MW_EVENT_MAP, 19, 0, PAGE, PAGE);
+	rig_free(rig, 15, 0x30);
+	rig_free(rig, 20, 0x10);
+	rig_alloc(rig, 30, 0x40, 4);
+	rig_vm(rig, MW_EVENT_MAP, 31, 0, PAGE, PAGE);
+	assert_int_equal(told.count, 3);
+	assert_int_equal(told.fates[0].born_ns, 12);
+	assert_int_equal(told.fates[0].since_ns, 20);
+	assert_int_equal(told.fates[0].died_ns, 15);
+	assert_int_equal(told.fates[0].until_ns, 20);
+	assert_int_equal(told.fates[1].since_ns, 10);
+	assert_int_equal(told.fates[1].until_ns, 20);
+	assert_int_equal(told.fates[2].born_ns, 19);
+	assert_int_equal(told.fates[2].since_ns, 20);
+	assert_int_equal(told.fates[2].until_ns, 31);
+	told.count = 0;
+	mw_track_each_survivor(rig->track, tell_survivor, &told);
+	assert_int_equal(told.count, 3);
+	for (uint32_t i = 0; i < told.count; i++) {
+		assert_int_equal(told.fates[i].since_ns, told.fates[i].born_ns);
+		assert_int_equal(told.fates[i].until_ns, MW_TIME_UNKNOWN);
+	}
+}
+
+/* A call's block is there until its end. */
+static void test_call_until(void **state)
+{
+	struct rig *rig = *state;
+	struct told told = {0};
+
+	mw_track_watch(rig->track, tell, &told);
+	rig_alloc(rig, 1, 0x10, 7);
+	rig_heap(rig, MW_EVENT_REALLOC_BEGIN, 2, 0, 0x10, 0);
+	rig_heap(rig, MW_EVENT_REALLOC_END, 9, 0, 0x20, 8);
+	assert_int_equal(told.count, 1);
+	assert_int_equal(told.fates[0].died_ns, 2);
+	assert_int_equal(told.fates[0].until_ns, 9);
+}
+
 static void test_call_across_the_begin(void **state)
 {
 	struct rig *rig = *state;
@@ -230,8 +279,15 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_types),  TEST(test_same_time),      TEST(test_call_across_the_begin), TEST(test_fates),
-		TEST(test_series), TEST(test_series_doubles), TEST(test_end_of_time),
+		TEST(test_types),
+		TEST(test_late),
+		TEST(test_call_until),
+		TEST(test_same_time),
+		TEST(test_call_across_the_begin),
+		TEST(test_fates),
+		TEST(test_series),
+		TEST(test_series_doubles),
+		TEST(test_end_of_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
