@@ -259,10 +259,13 @@ static struct mw_error *begin(struct mw_replay *replay, uint32_t number)
 /* How many of the events come before that time. */
 static size_t before(const struct mw_event *events, size_t count, uint64_t time_ns)
 {
+	uint64_t latest = 0;
 	size_t i = 0;
 
-	/* Where all do, as is mostly so, there is no need to look at each. */
-	if (count && events[count - 1].time_ns < time_ns && events[0].time_ns < time_ns)
+	/* A time may be before the last. Where all come before, as is mostly so, none need be left early. */
+	for (size_t j = 0; j < count; j++)
+		latest = events[j].time_ns > latest ? events[j].time_ns : latest;
+	if (!count || latest < time_ns)
 		return count;
 	while (i < count && events[i].time_ns < time_ns)
 		i++;
