@@ -155,26 +155,53 @@ static int compare_stacks(const void *left, const void *right)
 	return order ? order : strcmp(a->id, b->id);
 }
 
-static struct mw_error *fill_threads(const struct mw_summary_input *input, struct mw_arena *arena,
-				     struct mw_report *report)
-{
-	uint32_t count = mw_track_thread_count(input->track);
+/* A thread and the tracker's number of it. */
+struct numbered_thread {
+	struct mw_report_thread thread; /* first: compare_threads() */
+	uint32_t number;
+};
 
-	report->threads = mw_arena_array(arena, count, sizeof(*report->threads));
-	if (!report->threads)
-		return mw_error_nomem();
-	report->thread_count = count;
+static void sort_threads(const struct mw_summary_input *input, struct mw_arena *arena, struct numbered_thread *threads,
+			 uint32_t count)
+{
 	for (uint32_t i = 0; i < count; i++) {
 		struct mw_track_thread thread;
 
 		mw_track_thread(input->track, i, &thread);
-		report->threads[i].tid = thread.tid;
-		report->threads[i].name = mw_arena_string(arena, thread.name);
-		report->threads[i].size = thread.size;
-		report->threads[i].impacting = thread.impacting;
-		report->threads[i].transient = thread.transient;
+		threads[i].number = i;
+		threads[i].thread.tid = thread.tid;
+		threads[i].thread.name = mw_arena_string(arena, thread.name);
+		threads[i].thread.size = thread.size;
+		threads[i].thread.impacting = thread.impacting;
+		threads[i].thread.transient = thread.transient;
 	}
-	qsort(report->threads, count, sizeof(*report->threads), compare_threads);
+	if (count)
+		qsort(threads, count, sizeof(*threads), compare_threads);
+}
+
+static struct mw_error *fill_threads(const struct mw_summary_input *input, struct mw_arena *arena,
+				     struct mw_report *report)
+{
+	uint32_t count = mw_track_thread_count(input->track);
+	struct numbered_thread *threads = calloc((size_t)count + 1, sizeof(*threads));
+	uint32_t *thread_of = input->thread_of ? calloc((size_t)count + 1, sizeof(*thread_of)) : NULL;
+
+	report->threads = mw_arena_array(arena, count, sizeof(*report->threads));
+	if (!report->threads || !threads || (input->thread_of && !thread_of)) {
+		free(threads);
+		free(thread_of);
+		return mw_error_nomem();
+	}
+	sort_threads(input, arena, threads, count);
+	report->thread_count = count;
+	for (uint32_t i = 0; i < count; i++) {
+		report->threads[i] = threads[i].thread;
+		if (thread_of)
+			thread_of[threads[i].number] = i;
+	}
+	free(threads);
+	if (thread_of)
+		*input->thread_of = thread_of;
 	return NULL;
 }
 

@@ -33,6 +33,8 @@ struct mw_summary_input {
 	/* NULL, or what receives for each of the tracker's stacks its index in the report's, or UINT32_MAX for one that
 	 * nothing is counted under; malloc'ed, untouched on failure. */
 	uint32_t **stack_of;
+	/* The same for threads: each of the tracker's has its index. */
+	uint32_t **thread_of;
 	/* Called now and then with what is done of what is to do (stacks); NULL: none. */
 	void (*progress)(void *context, size_t done, size_t total);
 	void *progress_context;

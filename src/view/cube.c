@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: MIT
+/* cube.c: from fates to rows, and from rows to a timeline (cube.h). */
+#include "view/cube.h"
+
+#include "view/cube_rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct mw_cube {
+	struct mw_cube_options options;
+	struct mw_cube_rows cells, lifetimes;
+	bool failed;
+};
+
+struct mw_error *mw_cube_create(const struct mw_cube_options *options, struct mw_cube **out)
+{
+	struct mw_cube *cube = calloc(1, sizeof(*cube));
+
+	if (!cube)
+		return mw_error_nomem();
+	cube->options = *options;
+	cube->cells.budget = options->rows ? options->rows : MW_CUBE_ROWS;
+	cube->cells.may_coarsen = true;
+	cube->lifetimes.budget = options->lifetimes ? options->lifetimes : MW_CUBE_LIFETIMES;
+	*out = cube;
+	return NULL;
+}
+
+void mw_cube_destroy(struct mw_cube *cube)
+{
+	if (!cube)
+		return;
+	mw_cube_rows_deinit(&cube->cells);
+	mw_cube_rows_deinit(&cube->lifetimes);
+	free(cube);
+}
+
+/* floor(4 * log2(value)) of a value that is not 0. */
+static uint32_t quarters(uint64_t value)
+{
+	/* 2^63 times 2^(1/4), 2^(2/4), 2^(3/4), the next integer above. */
+	static const uint64_t steps[] = {0x9837f0518db8a970u, 0xb504f333f9de6485u, 0xd744fccad69d6af5u};
+	unsigned int zeros = (unsigned int)__builtin_clzll(value);
+	uint64_t high = value << zeros;
+	uint32_t result = 4 * (63 - zeros);
+
+	for (size_t i = 0; i < 3; i++)
+		result += high >= steps[i];
+	return result;
+}
+
+uint32_t mw_cube_size_class(uint64_t bytes)
+{
+	return bytes ? 1 + quarters(bytes) : 0;
+}
+
+uint32_t mw_cube_lifetime_class(uint64_t ns)
+{
+	uint32_t class = ns ? quarters(ns) : 0;
+
+	return class < MW_TIMELINE_NO_LIFETIME ? class : MW_TIMELINE_NO_LIFETIME - 1;
+}
+
+/* The shortest bin of a time. */
+static uint64_t bin_of(const struct mw_cube *cube, uint64_t time_ns)
+{
+	if (time_ns == MW_TIME_UNKNOWN)
+		return MW_CUBE_NO_BIN;
+	return time_ns > cube->options.from_ns ? (time_ns - cube->options.from_ns) / MW_CUBE_SHORTEST_NS : 0;
+}
+
+static bool take(struct mw_cube *cube, const struct mw_track_fate *fate)
+{
+	const struct mw_cube_options *options = &cube->options;
+	bool known = fate->bytes != MW_SIZE_UNKNOWN;
+	uint64_t born = fate->older ? MW_CUBE_NO_BIN : bin_of(cube, fate->since_ns);
+	uint64_t died = bin_of(cube, fate->until_ns);
+	uint64_t lifetime = fate->died_ns != MW_TIME_UNKNOWN ? mw_fate_lifetime(fate, 0) : MW_TIME_UNKNOWN;
+	struct mw_timeline_row row = {
+		.key = {fate->stack, fate->thread == UINT32_MAX ? 0 : fate->thread + 1},
+		.count = fate->last,
+		.bytes = known ? fate->bytes : 0,
+		.unknown = fate->last && !known,
+		.lived_ns = fate->last && lifetime != MW_TIME_UNKNOWN ? lifetime : 0,
+	};
+
+	if (options->heap_of)
+		row.key[2] =
+			options->heap_of(options->heap_context, fate->addr, fate->bytes, fate->kind, fate->born_ns);
+	if (!mw_cube_rows_add(&cube->cells, &row, born, died))
+		return false;
+	if (fate->size == MW_SIZE_UNKNOWN || fate->born_ns == MW_TIME_UNKNOWN)
+		return true;
+	row.key[0] = mw_cube_size_class(fate->size);
+	row.key[1] = lifetime == MW_TIME_UNKNOWN ? MW_TIMELINE_NO_LIFETIME : mw_cube_lifetime_class(lifetime);
+	row.key[2] = fate->kind;
+	row.unknown = row.lived_ns = 0;
+	return mw_cube_rows_add(&cube->lifetimes, &row, born, died);
+}
+
+bool mw_cube_survivor(void *context, const struct mw_track_fate *fate)
+{
+	struct mw_cube *cube = context;
+
+	if (!cube->failed)
+		cube->failed = !take(cube, fate);
+	return !cube->failed;
+}
+
+void mw_cube_fate(void *context, const struct mw_track_fate *fate)
+{
+	(void)mw_cube_survivor(context, fate);
+}
+
+/* --- the timeline -------------------------------------------------------------------------------------- */
+
+static int compare_rows(const void *left, const void *right)
+{
+	const struct mw_timeline_row *a = left, *b = right;
+
+	for (size_t i = 0; i < 3; i++)
+		if (a->key[i] != b->key[i])
+			return a->key[i] < b->key[i] ? -1 : 1;
+	if (a->born != b->born)
+		return a->born < b->born ? -1 : 1;
+	return (a->died > b->died) - (a->died < b->died);
+}
+
+/* In order; those that have become one are added up. */
+static void sort_rows(struct mw_timeline_table *table)
+{
+	struct mw_timeline_row *rows = table->rows;
+	size_t kept = 0;
+
+	if (!table->count)
+		return;
+	qsort(rows, table->count, sizeof(*rows), compare_rows);
+	for (size_t i = 1; i < table->count; i++) {
+		if (compare_rows(&rows[kept], &rows[i]) != 0) {
+			rows[++kept] = rows[i];
+			continue;
+		}
+		rows[kept].count += rows[i].count;
+		rows[kept].bytes += rows[i].bytes;
+		rows[kept].unknown += rows[i].unknown;
+		rows[kept].lived_ns += rows[i].lived_ns;
+	}
+	table->count = kept + 1;
+}
+
+/* What the rows' numbers stand for. The tracker's stacks that nothing is counted under have no rows. */
+static void translate(const struct mw_cube_names *names, struct mw_timeline_table *cells)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < cells->count; i++) {
+		struct mw_timeline_row row = cells->rows[i];
+
+		row.key[0] = row.key[0] < names->stack_count ? names->stack_of[row.key[0]] : UINT32_MAX;
+		if (row.key[0] == UINT32_MAX)
+			continue;
+		if (names->heap_of)
+			row.key[2] = row.key[2] < names->heap_of_count ? names->heap_of[row.key[2]] : 0;
+		if (row.key[2] >= names->heap_count || !names->heaps[row.key[2]])
+			row.key[2] = 0;
+		cells->rows[kept++] = row;
+	}
+	cells->count = kept;
+}
+
+/* Number the heaps that there are rows of. */
+static struct mw_error *name_heaps(const struct mw_cube_names *names, struct mw_timeline *timeline)
+{
+	struct mw_timeline_table *cells = &timeline->cells;
+	uint32_t *number = calloc(names->heap_count + 1, sizeof(*number));
+
+	timeline->heaps = calloc(names->heap_count + 1, sizeof(*timeline->heaps));
+	if (!number || !timeline->heaps) {
+		free(number);
+		return mw_error_nomem();
+	}
+	for (size_t i = 0; i < cells->count; i++)
+		number[cells->rows[i].key[2]] = 1;
+	for (size_t i = 1; i < names->heap_count; i++) {
+		if (!number[i])
+			continue;
+		timeline->heaps[timeline->heap_count] = strdup(names->heaps[i]);
+		if (!timeline->heaps[timeline->heap_count]) {
+			free(number);
+			return mw_error_nomem();
+		}
+		number[i] = (uint32_t)++timeline->heap_count;
+	}
+	number[0] = 0;
+	for (size_t i = 0; i < cells->count; i++)
+		cells->rows[i].key[2] = number[cells->rows[i].key[2]];
+	free(number);
+	return NULL;
+}
+
+static struct mw_error *take_threads(const struct mw_cube_names *names, struct mw_timeline *timeline)
+{
+	timeline->threads = calloc(names->thread_count + 1, sizeof(*timeline->threads));
+	if (!timeline->threads)
+		return mw_error_nomem();
+	if (timeline->coarse) {
+		timeline->threads[0] = MW_TIMELINE_UNKNOWN;
+		timeline->thread_count = 1;
+		return NULL;
+	}
+	if (names->thread_count)
+		memcpy(timeline->threads, names->thread_of, names->thread_count * sizeof(*timeline->threads));
+	timeline->thread_count = names->thread_count;
+	return NULL;
+}
+
+static struct mw_error *take_table(struct mw_cube_rows *rows, uint64_t length_ns, struct mw_timeline_table *out)
+{
+	uint64_t bin_ns = (uint64_t)MW_CUBE_SHORTEST_NS << rows->shift, bins;
+
+	out->rows = mw_cube_rows_take(rows);
+	if (!out->rows)
+		return mw_error_nomem();
+	out->count = rows->count;
+	out->bin_ns = bin_ns;
+	/* What happened at the very end lies in a bin that begins there. */
+	bins = length_ns / bin_ns + (length_ns % bin_ns != 0);
+	if (rows->last >> rows->shift >= bins)
+		bins = (rows->last >> rows->shift) + 1;
+	out->bins = (uint32_t)bins;
+	return NULL;
+}
+
+/* Also where hardly anything happens bins are to be few, and those of lifetimes as long as those of cells. */
+static struct mw_error *settle(struct mw_cube *cube, uint64_t length_ns)
+{
+	unsigned int shift;
+
+	cube->failed = cube->failed || !mw_cube_rows_settle(&cube->cells) || !mw_cube_rows_settle(&cube->lifetimes) ||
+		       !mw_cube_rows_fit(&cube->cells) || !mw_cube_rows_fit(&cube->lifetimes);
+	if (cube->failed)
+		return mw_error_nomem();
+	shift = cube->cells.shift;
+	while (length_ns / MW_CUBE_SHORTEST_NS >> shift >= MW_TIMELINE_BINS)
+		shift++;
+	mw_cube_rows_fold(&cube->cells, shift);
+	mw_cube_rows_fold(&cube->lifetimes, shift);
+	return NULL;
+}
+
+static struct mw_error *fill(struct mw_cube *cube, const struct mw_cube_names *names, struct mw_timeline *timeline)
+{
+	uint64_t length_ns;
+
+	timeline->from_ns = cube->options.from_ns;
+	timeline->to_ns = names->to_ns > timeline->from_ns ? names->to_ns : timeline->from_ns;
+	length_ns = timeline->to_ns - timeline->from_ns;
+	MW_TRY(settle(cube, length_ns));
+	MW_TRY(take_table(&cube->cells, length_ns, &timeline->cells));
+	MW_TRY(take_table(&cube->lifetimes, length_ns, &timeline->lifetimes));
+	timeline->coarse = cube->cells.coarse;
+	translate(names, &timeline->cells);
+	MW_TRY(name_heaps(names, timeline));
+	MW_TRY(take_threads(names, timeline));
+	sort_rows(&timeline->cells);
+	sort_rows(&timeline->lifetimes);
+	return NULL;
+}
+
+struct mw_error *mw_cube_finish(struct mw_cube *cube, const struct mw_cube_names *names, struct mw_timeline **out)
+{
+	struct mw_timeline *timeline = calloc(1, sizeof(*timeline));
+	struct mw_error *err = timeline ? fill(cube, names, timeline) : mw_error_nomem();
+
+	if (err) {
+		mw_timeline_destroy(timeline);
+		return err;
+	}
+	*out = timeline;
+	return NULL;
+}
+
+void mw_timeline_destroy(struct mw_timeline *timeline)
+{
+	if (!timeline)
+		return;
+	for (size_t i = 0; i < timeline->heap_count; i++)
+		free(timeline->heaps[i]);
+	free(timeline->heaps);
+	free(timeline->threads);
+	free(timeline->cells.rows);
+	free(timeline->lifetimes.rows);
+	free(timeline);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cube.h: the blocks of an interval summed up by stack, thread, heap, and the bins of time in which they came and went
+ * (memwatch/timeline.h).
+ *
+ * Fed with fates as the tracker tells them, from the interval's begin on; then with the survivors. Memory is bounded:
+ * bins become longer. Not thread-safe.
+ */
+#ifndef MW_VIEW_CUBE_H
+#define MW_VIEW_CUBE_H
+
+#include "view/cells.h"
+
+#include <memwatch/timeline.h>
+
+#define MW_CUBE_SHORTEST_NS 62500u   /* the shortest bin; all are 2^n as long */
+#define MW_CUBE_ROWS        1500000u /* of cells, as a default … */
+#define MW_CUBE_LIFETIMES   500000u  /* … and of lifetimes */
+
+/* Zeros: the defaults; what is not given is not known. */
+struct mw_cube_options {
+	uint64_t from_ns;       /* the interval's begin */
+	size_t rows, lifetimes; /* at most */
+	mw_cells_heap_of *heap_of;
+	void *heap_context;
+};
+
+struct mw_cube;
+
+struct mw_error *mw_cube_create(const struct mw_cube_options *options, struct mw_cube **out) MW_MUST_CHECK;
+void mw_cube_destroy(struct mw_cube *cube);
+
+/* Take a block's fate: `cube` is a struct mw_cube *, to fit mw_track_watch(). Without memory nothing more is taken, and
+ * mw_cube_finish() says so. */
+void mw_cube_fate(void *cube, const struct mw_track_fate *fate);
+/* The same for mw_track_each_survivor(); false without memory. */
+bool mw_cube_survivor(void *cube, const struct mw_track_fate *fate);
+
+/* What the tracker's numbers stand for. All is borrowed. */
+struct mw_cube_names {
+	uint64_t to_ns;           /* the interval's end */
+	const uint32_t *stack_of; /* mw_summary_input.stack_of */
+	size_t stack_count;
+	const uint32_t *thread_of; /* mw_summary_input.thread_of */
+	size_t thread_count;
+	/* For each number that heap_of gave out, what heap it is in truth; NULL: that one. */
+	const uint32_t *heap_of;
+	size_t heap_of_count;
+	const char *const *heaps; /* names of these; 0 is unknown whatever stands there */
+	size_t heap_count;
+};
+
+/* No more fates come: all that there was, sorted. The cube is empty then. Errors: MEMORY, also where a fate could not
+ * be taken. */
+struct mw_error *mw_cube_finish(struct mw_cube *cube, const struct mw_cube_names *names,
+				struct mw_timeline **out) MW_MUST_CHECK;
+
+/* Classes of sizes and lifetimes, as in timeline.h. */
+uint32_t mw_cube_size_class(uint64_t bytes);
+uint32_t mw_cube_lifetime_class(uint64_t ns);
+
+#endif

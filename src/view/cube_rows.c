@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: MIT
+/* cube_rows.c: rows in shards, found by open hash tables of their numbers (cube_rows.h). */
+#include "view/cube_rows.h"
+
+#include "base/vector.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_SLOTS 64u
+#define FEW_BINS    32u /* before there are fewer, threads and heaps are not told apart any more */
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+	return hash ^ hash >> 32;
+}
+
+/* The bins are not in it: rows that merge are of one shard. */
+static uint64_t hash_of_key(const struct mw_timeline_row *row)
+{
+	return mix(mix((uint64_t)row->key[0] << 32 | row->key[1], row->key[2]), 0);
+}
+
+static uint32_t hash_of_bins(uint64_t hash, const struct mw_timeline_row *row)
+{
+	return (uint32_t)mix(hash, (uint64_t)row->born << 16 | row->died);
+}
+
+static bool same(const struct mw_timeline_row *a, const struct mw_timeline_row *b)
+{
+	return memcmp(a->key, b->key, sizeof(a->key)) == 0 && a->born == b->born && a->died == b->died;
+}
+
+static void merge(struct mw_timeline_row *sum, const struct mw_timeline_row *row)
+{
+	sum->count += row->count;
+	sum->bytes += row->bytes;
+	sum->unknown += row->unknown;
+	sum->lived_ns += row->lived_ns;
+}
+
+static void deinit_shard(struct mw_cube_shard *shard)
+{
+	free(shard->rows);
+	free(shard->slots);
+	*shard = (struct mw_cube_shard){.shift = shard->shift};
+}
+
+void mw_cube_rows_deinit(struct mw_cube_rows *rows)
+{
+	for (size_t i = 0; i < MW_CUBE_SHARDS; i++)
+		deinit_shard(&rows->shards[i]);
+}
+
+static bool grow_slots(struct mw_cube_shard *shard)
+{
+	size_t count = shard->slot_count ? shard->slot_count * 2 : FIRST_SLOTS;
+	uint64_t *slots = calloc(count, sizeof(*slots));
+
+	if (!slots)
+		return false;
+	for (size_t i = 0; i < shard->slot_count; i++) {
+		size_t at = (size_t)(shard->slots[i] >> 32) & (count - 1);
+
+		if (!shard->slots[i])
+			continue;
+		while (slots[at])
+			at = (at + 1) & (count - 1);
+		slots[at] = shard->slots[i];
+	}
+	free(shard->slots);
+	shard->slots = slots;
+	shard->slot_count = count;
+	return true;
+}
+
+/* The slot of that row, or the empty one where its number would be. */
+static size_t find(const struct mw_cube_shard *shard, const struct mw_timeline_row *row, uint32_t hash)
+{
+	size_t at = hash & (shard->slot_count - 1);
+
+	for (; shard->slots[at]; at = (at + 1) & (shard->slot_count - 1))
+		if (shard->slots[at] >> 32 == hash && same(&shard->rows[(uint32_t)shard->slots[at] - 1], row))
+			break;
+	return at;
+}
+
+/* Add to the row, or make it; *made then. False without memory. */
+static bool put(struct mw_cube_shard *shard, const struct mw_timeline_row *row, uint32_t hash, bool *made)
+{
+	struct mw_timeline_row *rows;
+	size_t at;
+
+	if (shard->count * 2 >= shard->slot_count && !grow_slots(shard))
+		return false;
+	at = find(shard, row, hash);
+	*made = shard->slots[at] == 0;
+	if (!*made) {
+		merge(&shard->rows[(uint32_t)shard->slots[at] - 1], row);
+		return true;
+	}
+	rows = mw_vector_room(shard->rows, shard->count, &shard->capacity, sizeof(*rows));
+	if (!rows || shard->count >= UINT32_MAX - 1)
+		return false;
+	shard->rows = rows;
+	rows[shard->count++] = *row;
+	shard->slots[at] = (uint64_t)hash << 32 | shard->count;
+	return true;
+}
+
+/* A bin, counted from 1, of bins 2^by as long. */
+static uint16_t longer(uint16_t bin, unsigned int by)
+{
+	return bin ? (uint16_t)(((bin - 1u) >> by) + 1) : 0;
+}
+
+/* Bring a shard to where the others are to be, in place: a row is never further back than it was. */
+static void fold_shard(struct mw_cube_rows *rows, struct mw_cube_shard *shard)
+{
+	unsigned int by = rows->shift - shard->shift > 16 ? 16 : rows->shift - shard->shift;
+	size_t before = shard->count;
+
+	shard->shift = rows->shift;
+	if (!before || !by)
+		return;
+	memset(shard->slots, 0, shard->slot_count * sizeof(*shard->slots));
+	shard->count = 0;
+	for (size_t i = 0; i < before; i++) {
+		struct mw_timeline_row row = shard->rows[i];
+		uint32_t hash;
+		size_t at;
+
+		row.born = longer(row.born, by);
+		row.died = longer(row.died, by);
+		hash = hash_of_bins(hash_of_key(&row), &row);
+		at = find(shard, &row, hash);
+		if (shard->slots[at]) {
+			merge(&shard->rows[(uint32_t)shard->slots[at] - 1], &row);
+			continue;
+		}
+		shard->rows[shard->count++] = row;
+		shard->slots[at] = (uint64_t)hash << 32 | shard->count;
+	}
+	rows->count -= before - shard->count;
+}
+
+static void aim(struct mw_cube_rows *rows, unsigned int shift)
+{
+	rows->shift = shift;
+	rows->next = 0;
+}
+
+/* All that is known of a thread is that there was one. */
+static void make_coarse(struct mw_timeline_row *row)
+{
+	row->key[1] = row->key[1] != 0;
+	row->key[2] = 0;
+}
+
+/* Threads and heaps are one from now on. */
+static bool coarsen(struct mw_cube_rows *rows)
+{
+	struct mw_cube_shard *old = malloc(sizeof(rows->shards));
+	bool done = old != NULL, made;
+
+	if (!old)
+		return false;
+	for (size_t i = 0; i < MW_CUBE_SHARDS; i++)
+		fold_shard(rows, &rows->shards[i]);
+	memcpy(old, rows->shards, sizeof(rows->shards));
+	memset(rows->shards, 0, sizeof(rows->shards));
+	rows->coarse = true;
+	rows->count = 0;
+	for (size_t i = 0; i < MW_CUBE_SHARDS; i++) {
+		rows->shards[i].shift = rows->shift;
+		for (size_t j = 0; j < old[i].count && done; j++) {
+			struct mw_timeline_row *row = &old[i].rows[j];
+			uint64_t hash;
+
+			make_coarse(row);
+			hash = hash_of_key(row);
+			done = put(&rows->shards[hash >> 58], row, hash_of_bins(hash, row), &made);
+			rows->count += done && made;
+		}
+		deinit_shard(&old[i]);
+	}
+	free(old);
+	return done;
+}
+
+static bool can_shrink(const struct mw_cube_rows *rows)
+{
+	return rows->next < MW_CUBE_SHARDS || rows->last >> rows->shift || (rows->may_coarsen && !rows->coarse);
+}
+
+/* There are too many rows: merge some. */
+static bool shrink(struct mw_cube_rows *rows)
+{
+	while (rows->next < MW_CUBE_SHARDS && rows->shards[rows->next].shift == rows->shift)
+		rows->next++;
+	if (rows->next == MW_CUBE_SHARDS) {
+		if (rows->may_coarsen && !rows->coarse && rows->last >> rows->shift < FEW_BINS)
+			return coarsen(rows);
+		if (rows->last >> rows->shift == 0)
+			return true;
+		aim(rows, rows->shift + 1);
+	}
+	fold_shard(rows, &rows->shards[rows->next]);
+	return true;
+}
+
+static uint16_t bin_of(uint64_t bin, unsigned int shift)
+{
+	return bin == MW_CUBE_NO_BIN ? 0 : (uint16_t)((bin >> shift) + 1);
+}
+
+/* Where the addition goes to, as bins are now. */
+static void place(struct mw_cube_rows *rows, struct mw_cube_addition *addition)
+{
+	struct mw_timeline_row *row = &addition->row;
+	uint64_t hash;
+
+	if (rows->coarse)
+		make_coarse(row);
+	row->born = bin_of(addition->born, rows->shift);
+	row->died = bin_of(addition->died, rows->shift);
+	hash = hash_of_key(row);
+	addition->shard = (uint32_t)(hash >> 58);
+	addition->hash = hash_of_bins(hash, row);
+	addition->shift = (uint8_t)rows->shift;
+	addition->coarse = rows->coarse;
+	if (rows->shards[addition->shard].shift != rows->shift)
+		fold_shard(rows, &rows->shards[addition->shard]);
+}
+
+static bool add(struct mw_cube_rows *rows, struct mw_cube_addition *addition)
+{
+	bool made;
+
+	if (addition->shift != rows->shift || addition->coarse != rows->coarse)
+		place(rows, addition);
+	if (!put(&rows->shards[addition->shard], &addition->row, addition->hash, &made))
+		return false;
+	rows->count += made;
+	return !made || rows->count <= rows->budget || shrink(rows);
+}
+
+/* Bins must be few enough for the latest of those that wait. */
+static void make_room(struct mw_cube_rows *rows)
+{
+	unsigned int shift = rows->shift;
+
+	for (size_t i = 0; i < rows->waiting_count; i++) {
+		const struct mw_cube_addition *addition = &rows->waiting[i];
+		uint64_t last = addition->died != MW_CUBE_NO_BIN ? addition->died : addition->born;
+
+		if (last != MW_CUBE_NO_BIN && last > rows->last)
+			rows->last = last;
+	}
+	while (rows->last >> shift >= MW_TIMELINE_BINS)
+		shift++;
+	if (shift != rows->shift)
+		aim(rows, shift);
+}
+
+/* Those that wait, a step at a time for all: what the next one looks at comes from memory meanwhile. */
+bool mw_cube_rows_settle(struct mw_cube_rows *rows)
+{
+	size_t count = rows->waiting_count;
+
+	make_room(rows);
+	rows->waiting_count = 0;
+	for (size_t i = 0; i < count; i++) {
+		struct mw_cube_addition *addition = &rows->waiting[i];
+		const struct mw_cube_shard *shard;
+
+		place(rows, addition);
+		shard = &rows->shards[addition->shard];
+		if (shard->slot_count)
+			__builtin_prefetch(&shard->slots[addition->hash & (shard->slot_count - 1)], 1);
+	}
+	for (size_t i = 0; i < count; i++) {
+		const struct mw_cube_addition *addition = &rows->waiting[i];
+		const struct mw_cube_shard *shard = &rows->shards[addition->shard];
+		uint64_t slot = shard->slot_count ? shard->slots[addition->hash & (shard->slot_count - 1)] : 0;
+
+		if (slot) {
+			const char *row = (const char *)&shard->rows[(uint32_t)slot - 1];
+
+			__builtin_prefetch(row, 1);
+			__builtin_prefetch(row + sizeof(struct mw_timeline_row) - 1, 1);
+		}
+	}
+	for (size_t i = 0; i < count; i++)
+		if (!add(rows, &rows->waiting[i]))
+			return false;
+	return true;
+}
+
+bool mw_cube_rows_fit(struct mw_cube_rows *rows)
+{
+	while (rows->count > rows->budget && can_shrink(rows))
+		if (!shrink(rows))
+			return false;
+	return true;
+}
+
+void mw_cube_rows_fold(struct mw_cube_rows *rows, unsigned int shift)
+{
+	if (shift > rows->shift)
+		aim(rows, shift);
+	for (size_t i = 0; i < MW_CUBE_SHARDS; i++)
+		fold_shard(rows, &rows->shards[i]);
+}
+
+struct mw_timeline_row *mw_cube_rows_take(struct mw_cube_rows *rows)
+{
+	struct mw_timeline_row *all = malloc((rows->count + 1) * sizeof(*all));
+	size_t count = 0;
+
+	for (size_t i = 0; i < MW_CUBE_SHARDS && all; i++) {
+		struct mw_cube_shard *shard = &rows->shards[i];
+
+		if (shard->count)
+			memcpy(&all[count], shard->rows, shard->count * sizeof(*all));
+		count += shard->count;
+		deinit_shard(shard);
+	}
+	return all;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cube_rows.h: sums by a key and two bins of time, within a number of rows.
+ *
+ * Where there would be more rows, or more bins, bins are made twice as long and rows merged. That is done a part at a
+ * time, so that whoever feeds it never waits for long. Additions come quicker than memory: some wait for their row, so
+ * that it is there when it is looked at.
+ */
+#ifndef MW_VIEW_CUBE_ROWS_H
+#define MW_VIEW_CUBE_ROWS_H
+
+#include <memwatch/error.h>
+#include <memwatch/timeline.h>
+
+#define MW_CUBE_SHARDS  64u
+#define MW_CUBE_WAITING 64u
+#define MW_CUBE_NO_BIN  UINT64_MAX
+
+/* What is added: blocks of a row, whose bins are as short as can be. */
+struct mw_cube_addition {
+	struct mw_timeline_row row; /* but its bins */
+	uint64_t born, died;        /* bins, or MW_CUBE_NO_BIN */
+	uint32_t shard, hash;
+	/* What `hash` and the row's key and bins were made with. */
+	uint8_t shift;
+	bool coarse;
+};
+
+struct mw_cube_shard {
+	struct mw_timeline_row *rows;
+	size_t count, capacity;
+	uint64_t *slots; /* a row's hash, and below it its number plus one; 0: empty. 2^n of them, at most half used */
+	size_t slot_count;
+	unsigned int shift; /* a bin of its rows is 2^shift of the shortest */
+};
+
+/* Zero-initialise but for `budget`. */
+struct mw_cube_rows {
+	size_t budget; /* rows; not kept where they can't be merged any more */
+	struct mw_cube_shard shards[MW_CUBE_SHARDS];
+	size_t count;       /* of rows */
+	unsigned int shift; /* to which shards are to be brought … */
+	unsigned int next;  /* … those before that one have been */
+	uint64_t last;      /* the latest bin of all */
+	/* Keys may be made coarser: their second part is 1 then where it was not 0, the third 0. Done where bins would
+	 * become few. */
+	bool may_coarsen, coarse;
+	struct mw_cube_addition waiting[MW_CUBE_WAITING];
+	size_t waiting_count;
+};
+
+void mw_cube_rows_deinit(struct mw_cube_rows *rows);
+/* False without memory: then nothing more may be added. */
+bool mw_cube_rows_settle(struct mw_cube_rows *rows);
+/* Keep to the budget, as far as that can be. Nothing may wait. False without memory. */
+bool mw_cube_rows_fit(struct mw_cube_rows *rows);
+/* Have bins of at least 2^shift of the shortest, all the same. Nothing may wait. */
+void mw_cube_rows_fold(struct mw_cube_rows *rows, unsigned int shift);
+/* Take all rows out, which have been settled and folded, in no order; malloc'ed. NULL without memory. */
+struct mw_timeline_row *mw_cube_rows_take(struct mw_cube_rows *rows);
+
+/* Add; false without memory. */
+static inline bool mw_cube_rows_add(struct mw_cube_rows *rows, const struct mw_timeline_row *row, uint64_t born,
+				    uint64_t died)
+{
+	struct mw_cube_addition *addition = &rows->waiting[rows->waiting_count++];
+
+	addition->row = *row;
+	addition->born = born;
+	addition->died = died;
+	return rows->waiting_count < MW_CUBE_WAITING || mw_cube_rows_settle(rows);
+}
+
+#endif
