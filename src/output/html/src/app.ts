@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+// app.ts: what is looked at now, and who is told when it changes.
+import { type Interval, type Scope, Sums, inScope, snap, wholeOf } from "./interval";
+import type { Model } from "./model";
+
+export type Memory = "both" | "heap" | "vm" | "internal";
+
+/** A part of the page that shows figures. It is asked to draw itself only while it can be seen. */
+export interface View {
+	draw(): void;
+}
+
+export class App {
+	scope: Scope = { kinds: [true, true, false], process: null, stacks: null };
+	interval: Interval;
+	sums: Sums;
+	memory: Memory = "both";
+	filter = "";
+	private readonly past: Interval[] = [];
+	private readonly listeners: (() => void)[] = [];
+	private stackSums: Float64Array | null = null;
+
+	constructor(readonly model: Model) {
+		const whole = wholeOf(model, this.scope);
+		this.interval = snap(model, this.scope, whole.start, whole.end);
+		this.sums = new Sums(model, this.interval);
+	}
+
+	onChange(listener: () => void): void {
+		this.listeners.push(listener);
+	}
+
+	/** Sums by stack of the interval. */
+	byStack(): Float64Array {
+		return (this.stackSums ??= this.sums.byStack());
+	}
+
+	has(stack: number, internal = false): boolean {
+		return inScope(this.model, this.scope, stack, internal);
+	}
+
+	zoom(start: number, end: number, remember = true): void {
+		const next = snap(this.model, this.scope, start, end);
+		const now = this.interval;
+		if (next.start === now.start && next.end === now.end) return;
+		if (remember) this.past.push(now);
+		this.change(next);
+	}
+
+	canGoBack(): boolean {
+		return this.past.length > 0;
+	}
+
+	back(): void {
+		const before = this.past.pop();
+		if (before) this.zoom(before.start, before.end, false);
+	}
+
+	whole(): void {
+		const all = wholeOf(this.model, this.scope);
+		this.zoom(all.start, all.end);
+	}
+
+	/** Half or twice as long, about a moment. */
+	scale(factor: number, about?: number): void {
+		const { start, end } = this.interval;
+		const middle = about ?? (start + end) / 2;
+		const length = (end - start) * factor;
+		const share = (middle - start) / (end - start);
+		this.zoom(middle - share * length, middle - share * length + length);
+	}
+
+	move(share: number): void {
+		const { start, end } = this.interval;
+		const whole = wholeOf(this.model, this.scope);
+		const step = Math.min(Math.max((end - start) * share, whole.start - start), whole.end - end);
+		this.zoom(start + step, end + step);
+	}
+
+	setMemory(memory: Memory): void {
+		this.memory = memory;
+		this.scope.kinds = [memory === "both" || memory === "heap", memory === "both" || memory === "vm", memory === "internal"];
+		this.tell();
+	}
+
+	setProcess(process: number | null): void {
+		const { start, end, whole } = this.interval;
+		this.scope.process = process;
+		this.past.length = 0;
+		const all = wholeOf(this.model, this.scope);
+		this.change(whole ? snap(this.model, this.scope, all.start, all.end) : snap(this.model, this.scope, start, end));
+	}
+
+	/** Only stacks of which some name has each of the words. */
+	setFilter(text: string): void {
+		this.filter = text;
+		const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+		this.scope.stacks = words.length ? this.matching(words) : null;
+		this.tell();
+	}
+
+	private matching(words: string[]): Uint8Array {
+		const { stacks } = this.model;
+		const out = new Uint8Array(stacks.length);
+		for (let i = 0; i < stacks.length; i++) out[i] = words.every((word) => this.matches(i, word)) ? 1 : 0;
+		return out;
+	}
+
+	private matches(stack: number, word: string): boolean {
+		const { id, api } = this.model.stacks[stack]!;
+		const has = (text: string | null): boolean => text !== null && text.toLowerCase().includes(word);
+		if (id.startsWith(word) || has(api)) return true;
+		return this.model.frames(stack).some((frame) => has(frame.function) || has(frame.module) || has(frame.file));
+	}
+
+	private change(interval: Interval): void {
+		performance.mark("memwatch-zoom-start");
+		this.interval = interval;
+		this.sums = new Sums(this.model, interval);
+		this.stackSums = null;
+		this.tell();
+		performance.measure("memwatch-zoom", "memwatch-zoom-start");
+	}
+
+	tell(): void {
+		for (const listener of this.listeners) listener();
+	}
+}

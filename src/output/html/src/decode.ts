@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+// decode.ts: what stands in the page's two data scripts (../FORMAT.md), into typed arrays.
+import type { Page, PageProcess } from "./types";
+
+/** A block that was not freed by the end has this for the bin in which it was. */
+export const NEVER = 0x7fffffff;
+/** Born before the report's interval. */
+export const BEFORE = -1;
+/** Lifetime class of what was not freed. */
+export const STILL_THERE = 255;
+
+export class DataError extends Error {}
+
+function fromBase64(text: string): Uint8Array<ArrayBuffer> {
+	const table = new Uint8Array(128).fill(255);
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	for (let i = 0; i < 64; i++) table[alphabet.charCodeAt(i)] = i;
+	const bytes = new Uint8Array(Math.ceil((text.length * 3) / 4));
+	let held = 0;
+	let bits = 0;
+	let at = 0;
+	for (let i = 0; i < text.length; i++) {
+		const code = text.charCodeAt(i);
+		const value = code < 128 ? table[code]! : 255;
+		if (value === 255) continue; // padding, line ends
+		held = ((held << 6) | value) & 0xffffff;
+		bits += 6;
+		if (bits >= 8) {
+			bits -= 8;
+			bytes[at++] = held >> bits;
+		}
+	}
+	return bytes.subarray(0, at);
+}
+
+async function inflate(packed: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
+	const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+	return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+async function unpack(id: string): Promise<Uint8Array | null> {
+	const text = document.getElementById(id)?.textContent ?? "";
+	if (!text || text.startsWith("@@")) return null;
+	return inflate(fromBase64(text));
+}
+
+class Reader {
+	at: number;
+	constructor(
+		private readonly bytes: Uint8Array,
+		offset: number,
+		private readonly end: number,
+	) {
+		this.at = offset;
+	}
+
+	next(): number {
+		const bytes = this.bytes;
+		let value = 0;
+		let scale = 1;
+		for (;;) {
+			if (this.at >= this.end) throw new DataError("the report's cells end early");
+			const byte = bytes[this.at++]!;
+			value += (byte & 127) * scale;
+			if (byte < 128) return value;
+			scale *= 128;
+		}
+	}
+
+	signed(): number {
+		const value = this.next();
+		return value % 2 ? -(value + 1) / 2 : value / 2;
+	}
+}
+
+/** Columns of cells: all processes one behind the other. */
+export interface Cells {
+	rows: number;
+	stack: Uint32Array;
+	thread: Uint32Array;
+	heap: Uint32Array;
+	born: Int32Array;
+	died: Int32Array;
+	count: Float64Array;
+	bytes: Float64Array;
+	unknown: Float64Array;
+	lived: Float64Array;
+}
+
+export function newCells(rows: number): Cells {
+	return {
+		rows,
+		stack: new Uint32Array(rows),
+		thread: new Uint32Array(rows),
+		heap: new Uint32Array(rows),
+		born: new Int32Array(rows),
+		died: new Int32Array(rows),
+		count: new Float64Array(rows),
+		bytes: new Float64Array(rows),
+		unknown: new Float64Array(rows),
+		lived: new Float64Array(rows),
+	};
+}
+
+/** Fill rows [row, row + process.cells.rows); stacks are numbered from `firstStack` on. */
+export function decodeCells(raw: Uint8Array, process: PageProcess, cells: Cells, row: number, firstStack: number): void {
+	const reader = new Reader(raw, process.cells.offset, process.cells.offset + process.cells.length);
+	const end = row + process.cells.rows;
+	let stack = 0;
+	let born = 0;
+	for (let i = row; i < end; i++) {
+		stack += reader.signed();
+		cells.stack[i] = firstStack + stack;
+		cells.thread[i] = reader.next();
+		cells.heap[i] = reader.next();
+		born += reader.signed();
+		cells.born[i] = born - 1;
+		const died = reader.next();
+		cells.died[i] = died === 0 ? NEVER : Math.max(born - 1, 0) + died - 1;
+		cells.count[i] = reader.next();
+		cells.bytes[i] = reader.next();
+		cells.unknown[i] = reader.next();
+		cells.lived[i] = reader.next();
+	}
+}
+
+export interface Lifetimes {
+	rows: number;
+	bins: number;
+	size: Uint16Array;
+	life: Uint8Array;
+	kind: Uint8Array;
+	born: Int32Array;
+	died: Int32Array;
+	count: Float64Array;
+	bytes: Float64Array;
+}
+
+export function decodeLifetimes(raw: Uint8Array, process: PageProcess): Lifetimes {
+	const { offset, length, rows, bins } = process.lifetimes;
+	const reader = new Reader(raw, offset, offset + length);
+	const out: Lifetimes = {
+		rows,
+		bins,
+		size: new Uint16Array(rows),
+		life: new Uint8Array(rows),
+		kind: new Uint8Array(rows),
+		born: new Int32Array(rows),
+		died: new Int32Array(rows),
+		count: new Float64Array(rows),
+		bytes: new Float64Array(rows),
+	};
+	let size = 0;
+	for (let i = 0; i < rows; i++) {
+		size += reader.signed();
+		out.size[i] = size;
+		out.life[i] = reader.next();
+		out.kind[i] = reader.next();
+		const born = reader.next();
+		out.born[i] = born - 1;
+		const died = reader.next();
+		out.died[i] = died === 0 ? NEVER : Math.max(born - 1, 0) + died - 1;
+		out.count[i] = reader.next();
+		out.bytes[i] = reader.next();
+	}
+	return out;
+}
+
+/** The page's data, or null where this is the page without any. */
+export async function readPage(): Promise<{ page: Page; raw: Uint8Array } | null> {
+	if (typeof DecompressionStream === "undefined")
+		throw new DataError("this browser is too old for the report: it needs DecompressionStream (2023 or newer)");
+	const [report, raw] = await Promise.all([unpack("memwatch-report"), unpack("memwatch-cells")]);
+	if (!report) return null;
+	const page = JSON.parse(new TextDecoder().decode(report)) as Page;
+	if (page.version !== 1) throw new DataError(`the report's data have version ${String(page.version)}; this page reads 1`);
+	// The bytes are the page's own now: let the text go.
+	for (const id of ["memwatch-report", "memwatch-cells"]) document.getElementById(id)?.remove();
+	return { page, raw: raw ?? new Uint8Array() };
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT
+// flame.ts: the flame graph: one element for each frame that is wide enough to be seen.
+import type { App } from "./app";
+import { button, fill, h, name, segments } from "./dom";
+import { basename, bytes, count, percent, shorten, visible } from "./format";
+import { type Direction, type FlameTree, type Measure, buildTree, nodeWeights, stackWeights } from "./flametree";
+import { functionText, placeOf } from "./labels";
+
+const ROW = 20;
+const LEAST = 1.2; // px: what is narrower is left out
+const MOST = 6000; // elements at a time
+
+/* A colour of its own for each module, the same each time. */
+function hue(text: string): number {
+	let hash = 2166136261;
+	for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 16777619);
+	return (hash >>> 0) % 12;
+}
+
+export class Flame {
+	readonly root = h("section", { class: "panel", "aria-label": "Flame graph" });
+	private measure: Measure = "impacting";
+	private direction: Direction = "down";
+	private readonly trees = new Map<Direction, FlameTree>();
+	private weights: Float64Array = new Float64Array();
+	private focus = 0; // the node that is as wide as the graph
+	private active = 0; // of the keyboard
+	private text = "";
+	private readonly elements = new Map<number, HTMLElement>();
+	private readonly stage = h("div", { class: "flame", role: "tree", "aria-label": "Flame graph. Up and down go to callers and callees, left and right to neighbours; Enter fills the width; Escape shows all." });
+	private readonly info = h("div", { class: "flame-info", role: "status" });
+	private readonly found = h("span", { class: "found", role: "status" });
+	private readonly search = h("input", { type: "search", placeholder: "Search functions, modules, files", "aria-label": "Search in the flame graph", id: "flame-search" });
+	private readonly reset: HTMLButtonElement;
+
+	constructor(private readonly app: App) {
+		const measures: [Measure, string][] = [["impacting", "impacting"], ["transient", "transient"], ["size", "size"], ["count", "count"], ["peak", "peak"]];
+		this.reset = button("Show all", () => this.focusOn(0), { disabled: true });
+		this.search.addEventListener("input", () => {
+			this.text = this.search.value.toLowerCase();
+			this.layout();
+		});
+		this.root.append(
+			h(
+				"div",
+				{ class: "bar" },
+				segments<Measure>("Width", measures, this.measure, (value) => {
+					this.measure = value;
+					this.draw();
+				}),
+				segments<Direction>("Direction", [["down", "top-down"], ["up", "bottom-up"]], this.direction, (value) => {
+					this.direction = value;
+					this.focus = this.active = 0;
+					this.draw();
+				}),
+				this.reset,
+				h("span", { class: "spring" }),
+				this.search,
+				this.found,
+			),
+			this.info,
+			this.stage,
+		);
+		this.stage.addEventListener("click", (event) => {
+			const node = this.nodeOf(event);
+			if (node !== null) this.focusOn(node === this.focus ? (this.tree().parent[node] ?? 0) : node);
+		});
+		this.stage.addEventListener("pointermove", (event) => {
+			const node = this.nodeOf(event);
+			this.tell(node ?? this.focus);
+		});
+		this.stage.addEventListener("focusin", (event) => {
+			const node = this.nodeOf(event);
+			if (node !== null) this.tell((this.active = node));
+		});
+		this.stage.addEventListener("keydown", (event) => this.onKey(event));
+		let width = 0;
+		new ResizeObserver(() => {
+			if (this.stage.clientWidth === width) return;
+			width = this.stage.clientWidth;
+			this.layout();
+		}).observe(this.stage);
+	}
+
+	draw(): void {
+		this.weights = nodeWeights(this.tree(), stackWeights(this.app, this.measure));
+		if (!this.weights[this.focus]) this.focus = 0;
+		this.layout();
+	}
+
+	private tree(): FlameTree {
+		let tree = this.trees.get(this.direction);
+		if (!tree) this.trees.set(this.direction, (tree = buildTree(this.app.model, this.direction)));
+		return tree;
+	}
+
+	private nodeOf(event: Event): number | null {
+		const element = (event.target as HTMLElement).closest<HTMLElement>(".node");
+		return element ? Number(element.dataset.node) : null;
+	}
+
+	private shown(value: number): string {
+		return this.measure === "count" ? `${count(value)} allocations` : bytes(value);
+	}
+
+	private label(node: number): string {
+		return node === 0 ? "all" : functionText(this.tree().frame[node]!);
+	}
+
+	/** What a search finds, without counting twice what is found under what is found. */
+	private matches(): { hit: Uint8Array; weight: number; hits: number } {
+		const tree = this.tree();
+		const hit = new Uint8Array(tree.parent.length);
+		const covered = new Uint8Array(tree.parent.length);
+		let weight = 0;
+		let hits = 0;
+		const has = (text: string | null): boolean => text !== null && text.toLowerCase().includes(this.text);
+		for (let node = 1; node < hit.length; node++) {
+			const frame = tree.frame[node]!;
+			covered[node] = covered[tree.parent[node]!]!;
+			if (!this.weights[node] || !(has(frame.function) || has(frame.module) || has(frame.file))) continue;
+			hit[node] = 1;
+			hits++;
+			if (!covered[node]) weight += this.weights[node]!;
+			covered[node] = 1;
+		}
+		return { hit, weight, hits };
+	}
+
+	private layout(): void {
+		const tree = this.tree();
+		const width = this.stage.clientWidth || 800;
+		const found = this.text ? this.matches() : null;
+		const unit = width / (this.weights[this.focus] || 1);
+		const placed: [number, number, number][] = [];
+		for (let node = tree.parent[this.focus]!; node >= 0; node = tree.parent[node]!) placed.push([node, 0, width]);
+		const todo: [number, number][] = [[this.focus, 0]];
+		while (todo.length && placed.length < MOST) {
+			const [node, x] = todo.shift()!;
+			placed.push([node, x, this.weights[node]! * unit]);
+			let at = x;
+			const children = tree.children[node]!.filter((child) => this.weights[child]! * unit >= LEAST);
+			children.sort((a, b) => this.weights[b]! - this.weights[a]! || a - b);
+			for (const child of children) {
+				todo.push([child, at]);
+				at += this.weights[child]! * unit;
+			}
+		}
+		const had = this.stage.contains(document.activeElement);
+		this.elements.clear();
+		let deepest = 0;
+		for (const [node, x, w] of placed) {
+			deepest = Math.max(deepest, tree.depth[node]!);
+			this.elements.set(node, this.element(node, x, w, found?.hit ?? null));
+		}
+		if (!this.elements.has(this.active)) this.active = this.focus;
+		fill(this.stage, this.weights[0] ? [...this.elements.values()] : h("p", { class: "note" }, `Nothing ${this.measure === "count" ? "was allocated" : this.measure} in this interval.`));
+		this.stage.style.height = `${(deepest + 1) * ROW + 2}px`;
+		this.reset.disabled = this.focus === 0;
+		this.elements.get(this.active)?.setAttribute("tabindex", "0");
+		if (had) this.elements.get(this.active)?.focus({ preventScroll: true });
+		this.found.textContent = found ? `${found.hits} found: ${this.shown(found.weight)}, ${percent(found.weight, this.weights[0] ?? 0)}` : "";
+		this.found.dataset.value = found ? String(found.weight) : "";
+		this.tell(this.focus);
+	}
+
+	private element(node: number, x: number, w: number, hit: Uint8Array | null): HTMLElement {
+		const tree = this.tree();
+		const frame = tree.frame[node];
+		const text = this.label(node);
+		const weight = this.weights[node]!;
+		const above = node !== this.focus && x === 0 && tree.depth[node]! < tree.depth[this.focus]!;
+		const classes = ["node", `h${node ? hue(frame?.module ?? "") : "root"}`];
+		if (above) classes.push("above");
+		if (hit) classes.push(hit[node] ? "hit" : "miss");
+		const element = h(
+			"div",
+			{ class: classes.join(" "), role: "treeitem", tabindex: -1, "aria-level": tree.depth[node]! + 1, "aria-label": `${shorten(visible(text), 200)}, ${this.shown(weight)}, ${percent(weight, this.weights[0]!)}`, "data-node": node, "data-value": weight },
+			w > 24 && h("bdi", null, shorten(visible(text), Math.max(4, Math.floor((w - 6) / 7.3)))),
+		);
+		element.style.left = `${x.toFixed(2)}px`;
+		element.style.width = `${Math.max(1, w - 1).toFixed(2)}px`;
+		element.style.top = `${tree.depth[node]! * ROW}px`;
+		return element;
+	}
+
+	private tell(node: number): void {
+		const frame = this.tree().frame[node] ?? null;
+		const weight = this.weights[node] ?? 0;
+		fill(
+			this.info,
+			h("b", null, name(this.label(node), 140, "Function")),
+			" ",
+			frame && frame.module !== null && h("span", { class: "module" }, h("bdi", null, visible(basename(frame.module)).slice(-80))),
+			" ",
+			frame && placeOf(frame),
+			h("span", { class: "spring" }),
+			h("data", { value: weight }, this.shown(weight)),
+			h("span", { class: "note" }, ` ${percent(weight, this.weights[0] ?? 0)} of all`, this.focus ? `, ${percent(weight, this.weights[this.focus]!)} of what fills the width` : ""),
+		);
+	}
+
+	private focusOn(node: number): void {
+		this.focus = this.active = Math.max(0, node);
+		this.layout();
+	}
+
+	private go(node: number | undefined): void {
+		if (node === undefined || !this.elements.has(node)) return;
+		this.elements.get(this.active)?.setAttribute("tabindex", "-1");
+		this.active = node;
+		const element = this.elements.get(node)!;
+		element.setAttribute("tabindex", "0");
+		element.focus({ preventScroll: false });
+	}
+
+	private onKey(event: KeyboardEvent): void {
+		const tree = this.tree();
+		const sorted = (node: number): number[] => tree.children[node]!.filter((child) => this.elements.has(child)).sort((a, b) => this.weights[b]! - this.weights[a]! || a - b);
+		const beside = (step: number): number | undefined => {
+			const row = sorted(tree.parent[this.active] ?? 0);
+			return row[row.indexOf(this.active) + step];
+		};
+		const actions: Record<string, () => void> = {
+			ArrowDown: () => this.go(sorted(this.active)[0]),
+			ArrowUp: () => this.go(tree.parent[this.active]),
+			ArrowRight: () => this.go(beside(1)),
+			ArrowLeft: () => this.go(beside(-1)),
+			Home: () => this.go(0),
+			Enter: () => this.focusOn(this.active),
+			" ": () => this.focusOn(this.active),
+			Escape: () => this.focusOn(0),
+		};
+		const action = actions[event.key];
+		if (!action) return;
+		event.preventDefault();
+		action();
+	}
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// limits.ts: what the report can't know. A reader must not take silence for health.
+import type { App } from "./app";
+import { fill, h, name } from "./dom";
+import { bytes, count, many, seconds } from "./format";
+import { processText } from "./labels";
+import type { Report } from "./types";
+
+const ENDED: Record<string, string> = {
+	duration: "when its time was over",
+	interrupt: "as it was interrupted",
+	exit: "as the process ended",
+	exec: "as the process became another program",
+	trigger: "by its trigger",
+	limit: "early, by a limit",
+	lost: "early: the process was lost",
+};
+
+export function endText(report: Report): string {
+	const { ended, limit } = report.window;
+	const why = limit?.of === "memory" ? ` (memwatch's own memory, ${bytes(limit.bytes ?? 0)})` : limit?.of === "stopped" ? " (the process stood still for too long)" : "";
+	return `${ENDED[ended] ?? ended}${why}`;
+}
+
+/** Points of one process, as text and names. */
+export function limitsOf(report: Report): (Node | string)[][] {
+	const out: (Node | string)[][] = [];
+	const { lost, totals } = report;
+	if (report.cut) out.push(["The recording was cut off here: ", name(report.cut, 200), ". What came after is not in it."]);
+	if (lost.events) out.push([`${many(lost.events, "event was", "events were")} lost: a block shown as impacting may have been freed unseen, and an allocation may be missing.`]);
+	if (lost.stacks) out.push([`${many(lost.stacks, "stack was", "stacks were")} lost.`]);
+	const missing = (["heap", "vm"] as const).filter((kind) => !totals[kind]);
+	if (missing.length) out.push([`Not recorded, as it was not asked for: ${missing.join(", ")}.`]);
+	const freed = (["heap", "vm"] as const).reduce((sum, kind) => sum + (totals[kind]?.aofi.count ?? 0), 0);
+	const freedBytes = (["heap", "vm"] as const).reduce((sum, kind) => sum + (totals[kind]?.aofi.bytes ?? 0), 0);
+	const unknown = (["heap", "vm"] as const).reduce((sum, kind) => sum + (totals[kind]?.aofi_unknown ?? 0), 0);
+	out.push([
+		"Memory from before the window is not in it: only what was allocated since can show as impacting.",
+		freed ? ` ${many(freed, "older block was", "older blocks were")} freed inside it (${bytes(freedBytes)}${unknown ? `; ${count(unknown)} of them of unknown size` : ""}).` : "",
+	]);
+	const ended = report.window.ended === "exit" || report.window.ended === "exec";
+	if (ended && !report.address_space?.end) out.push(["What the address space held at the end: a process that ends by itself is looked at before it does, not one that is killed or becomes another program."]);
+	const refused = report.engine.hooks.filter((hook) => hook.refused);
+	for (const hook of refused.slice(0, 8)) out.push(["Not hooked, so its calls were not seen: ", name(hook.function ?? "?", 80), " in ", name(hook.module ?? "?", 80), ": ", name(hook.refused!, 160)]);
+	if (refused.length > 8) out.push([`… and ${refused.length - 8} more entry points were not hooked.`]);
+	const broken = report.stacks.filter((stack) => stack.cut !== null && stack.cut !== "depth").length;
+	const cut = report.stacks.filter((stack) => stack.truncated).length;
+	if (broken) out.push([`${count(broken)} of ${many(report.stacks.length, "stack")} ${broken === 1 ? "ends" : "end"} early, as there is no unwind information from there on.`]);
+	if (cut) out.push([`${count(cut)} of ${many(report.stacks.length, "stack")} ${cut === 1 ? "is" : "are"} cut at the wanted depth (--depth): callers further out are not known.`]);
+	const unnamed = unnamedFrames(report);
+	if (unnamed.frames) out.push([`${many(unnamed.frames, "frame has", "frames have")} no function name${unnamed.modules.length ? ", in " : ""}`, ...unnamed.modules.slice(0, 5).flatMap((module, i): (Node | string)[] => [i ? ", " : "", name(module, 60)]), unnamed.modules.length > 5 ? ` and ${unnamed.modules.length - 5} more` : "", ": symbols or debug information are missing there (memwatch doctor tells which)."]);
+	if (report.engine.left_behind) out.push(["Left in the process: ", name(report.engine.left_behind, 300)]);
+	return out;
+}
+
+function unnamedFrames(report: Report): { frames: number; modules: string[] } {
+	const modules = new Set<string>();
+	const seen = new Set<number>();
+	for (const stack of report.stacks) {
+		for (const one of stack.frames) {
+			const frame = typeof one === "number" ? report.frames![one]! : one;
+			if (frame.function !== null || seen.has(frame.address)) continue;
+			seen.add(frame.address);
+			if (frame.module !== null) modules.add(frame.module);
+		}
+	}
+	return { frames: seen.size, modules: [...modules].sort() };
+}
+
+export class Limits {
+	readonly root = h("section", { class: "card limits", "aria-labelledby": "limits-title" });
+	private drawn: number | null | undefined;
+
+	constructor(private readonly app: App) {}
+
+	draw(): void {
+		const { model, scope } = this.app;
+		if (this.drawn === scope.process) return;
+		this.drawn = scope.process;
+		const used = model.processes.filter((process) => scope.process === null || process.index === scope.process);
+		fill(
+			this.root,
+			h("h2", { id: "limits-title" }, "What this report cannot know"),
+			used.map((process) => [
+				used.length > 1 && h("h3", null, name(processText(model, process.index), 60)),
+				h("ul", null, limitsOf(process.report).map((point) => h("li", null, point))),
+				h("p", { class: "note" }, `Recorded by engine ${process.report.engine.name ?? "?"}`, process.report.engine.reason ? [" (", name(process.report.engine.reason, 200), ")"] : "", `; ended ${endText(process.report)}; the process stood still for ${((process.report.engine.stopped_share ?? 0) * 100).toFixed(1)} % of the window, at most ${seconds(process.report.engine.longest_stop_ns / 1e9)} at a time.`),
+			]),
+		);
+	}
+}

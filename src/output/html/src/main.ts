@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT
+// main.ts: puts the page together.
+import { App, type Memory, type View } from "./app";
+import { readPage } from "./decode";
+import { choice, fill, h, name, segments } from "./dom";
+import { many, seconds } from "./format";
+import { Flame } from "./flame";
+import { processText } from "./labels";
+import { LifetimesView } from "./lifetimes";
+import { Limits, endText } from "./limits";
+import { Model } from "./model";
+import { Overview } from "./overview";
+import { SpaceView } from "./space";
+import { Suspects } from "./suspects";
+import { Table } from "./table";
+import { Timeline } from "./timeline";
+import type { Page } from "./types";
+
+type Theme = "auto" | "light" | "dark";
+type TabName = "suspects" | "flame" | "table" | "lifetimes" | "space";
+
+function setTheme(theme: Theme): void {
+	const dark = theme === "dark" || (theme === "auto" && matchMedia("(prefers-color-scheme: dark)").matches && !matchMedia("print").matches);
+	document.documentElement.dataset.theme = dark ? "dark" : "light";
+	document.documentElement.dataset.chosen = theme;
+}
+
+function storedTheme(): Theme {
+	try {
+		const theme = localStorage.getItem("memwatch-theme");
+		return theme === "light" || theme === "dark" ? theme : "auto";
+	} catch {
+		return "auto"; // a browser that keeps nothing for files
+	}
+}
+
+function header(model: Model): HTMLElement {
+	const first = model.processes[0]!.report;
+	const several = model.processes.length > 1;
+	const complete = model.processes.every(({ report }) => report.complete);
+	const lost = model.processes.reduce((sum, { report }) => sum + report.lost.events, 0);
+	const cut = model.processes.some(({ report }) => report.cut);
+	const command = first.target.command?.join(" ") ?? first.target.exe ?? "";
+	const started = first.window.started ? first.window.started.replace("T", " ").replace(/\.\d+Z$/, " UTC").replace(/Z$/, " UTC") : "";
+	return h(
+		"div",
+		{ class: "title" },
+		h("h1", null, several ? `${model.processes.length} processes` : [name(first.target.comm ?? "?", 60), h("span", { class: "pid" }, `pid ${first.target.pid}`)]),
+		h(
+			"p",
+			{ class: "subtitle" },
+			!several && command ? [h("span", { class: "command" }, name(command, 90, "Command")), " · "] : "",
+			`watched for ${seconds(first.window.seconds)}`,
+			started && ` from ${started}`,
+			` · ended ${endText(first)}`,
+			" · ",
+			h("span", { class: complete ? "ok" : "incomplete" }, complete ? "nothing was lost" : cut ? "incomplete: the recording was cut off" : `incomplete: ${many(lost, "event")} lost`),
+		),
+	);
+}
+
+class Tabs {
+	readonly bar = h("div", { class: "tabs", role: "tablist", "aria-label": "Views" });
+	readonly panels = h("div", { class: "panels card" });
+	private current: TabName = "suspects";
+	private readonly stale = new Set<TabName>();
+	private readonly buttons = new Map<TabName, HTMLButtonElement>();
+	private readonly boxes = new Map<TabName, HTMLElement>();
+	private printing = false;
+
+	constructor(private readonly views: Map<TabName, { label: string; view: View & { root: HTMLElement } }>) {
+		for (const [key, { label, view }] of views) {
+			const one = h("button", { type: "button", role: "tab", id: `tab-${key}`, "aria-controls": `panel-${key}` }, label);
+			one.addEventListener("click", () => this.show(key));
+			this.buttons.set(key, one);
+			this.bar.appendChild(one);
+			const box = h("div", { role: "tabpanel", id: `panel-${key}`, "aria-labelledby": `tab-${key}` }, h("h2", { class: "print-only" }, label), view.root);
+			this.boxes.set(key, box);
+			this.panels.appendChild(box);
+			this.stale.add(key);
+		}
+		this.bar.addEventListener("keydown", (event) => {
+			const keys = [...views.keys()];
+			const at = keys.indexOf(this.current);
+			const next = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: keys.length - 1 }[event.key];
+			if (next === undefined) return;
+			event.preventDefault();
+			const key = keys[(next + keys.length) % keys.length]!;
+			this.show(key);
+			this.buttons.get(key)!.focus();
+		});
+	}
+
+	show(key: TabName): void {
+		this.current = key;
+		for (const [other, button] of this.buttons) {
+			const on = other === key;
+			button.setAttribute("aria-selected", String(on));
+			button.tabIndex = on ? 0 : -1;
+			this.boxes.get(other)!.hidden = !on && !this.printing;
+		}
+		this.draw();
+	}
+
+	/** The figures have changed: what is seen is drawn at once, the others when they are looked at. */
+	changed(): void {
+		for (const key of this.views.keys()) this.stale.add(key);
+		this.draw();
+	}
+
+	private draw(): void {
+		for (const [key, { view }] of this.views) {
+			if (!this.stale.has(key) || this.boxes.get(key)!.hidden) continue;
+			this.stale.delete(key);
+			view.draw();
+		}
+	}
+
+	/** Paper has all views. */
+	print(on: boolean): void {
+		this.printing = on;
+		this.show(this.current);
+	}
+}
+
+/** Whether the cells say what the report says, where both do. A page that contradicts itself says so. */
+function contradiction(app: App): string | null {
+	for (const { index, report } of app.model.processes) {
+		for (const [number, kind] of (["heap", "vm"] as const).entries()) {
+			const totals = report.totals[kind];
+			if (!totals) continue;
+			const scope = { kinds: [true, true, false] as [boolean, boolean, boolean], process: index, stacks: null };
+			const sum = app.sums.total(scope, number);
+			if (sum[1] !== totals.impacting.bytes || sum[4] !== totals.transient.bytes || sum[0] !== totals.impacting.count || sum[3] !== totals.transient.count)
+				return `The page's cells and the report's totals of ${kind} differ (process ${report.target.pid}). Please report this as a fault of memwatch.`;
+		}
+	}
+	return null;
+}
+
+function build(page: Page, raw: Uint8Array): void {
+	const model = new Model(page, raw);
+	const app = new App(model);
+	const overview = new Overview(app);
+	const timeline = new Timeline(app);
+	const table = new Table(app);
+	const flame = new Flame(app);
+	const lifetimes = new LifetimesView(app);
+	const limits = new Limits(app);
+	const filter = h("input", { type: "search", id: "filter", placeholder: "Filter stacks: function, module, file or id", "aria-label": "Only stacks that have these words in a function, module, file or their id" });
+	const suspects: Suspects = new Suspects(app, (text, view) => {
+		filter.value = text;
+		app.setFilter(text);
+		tabs.show(view);
+		document.getElementById(`tab-${view}`)?.focus();
+	});
+	const tabs = new Tabs(
+		new Map<TabName, { label: string; view: View & { root: HTMLElement } }>([
+			["suspects", { label: "Suspects", view: suspects }],
+			["flame", { label: "Flame graph", view: flame }],
+			["table", { label: "Table", view: table }],
+			["lifetimes", { label: "Lifetimes", view: lifetimes }],
+			["space", { label: "Address space", view: new SpaceView(app) }],
+		]),
+	);
+	let pending = 0;
+	filter.addEventListener("input", () => {
+		clearTimeout(pending);
+		pending = window.setTimeout(() => app.setFilter(filter.value), 120);
+	});
+	const memory = choice<Memory>("Memory", [["both", "heap and mappings"], ["heap", "heap"], ["vm", "mappings"], ["internal", "allocators' own"]], "both", (value) => app.setMemory(value), "memory");
+	const processes = model.processes.length > 1 ? choice("Process", [["", "all"], ...model.processes.map(({ index }): [string, string] => [String(index), processText(model, index)])], "", (value) => app.setProcess(value === "" ? null : Number(value)), "process") : null;
+	const theme = segments<Theme>("Colours", [["auto", "auto"], ["light", "light"], ["dark", "dark"]], storedTheme(), (value) => {
+		try {
+			localStorage.setItem("memwatch-theme", value);
+		} catch {
+			// Then it is chosen anew next time.
+		}
+		setTheme(value);
+		repaint();
+	});
+	const repaint = (): void => {
+		timeline.repaint();
+		lifetimes.repaint();
+	};
+	fill(
+		document.body,
+		h("a", { class: "skip", href: "#views" }, "To the views"),
+		h("header", null, header(model), h("div", { class: "controls" }, processes, memory, h("label", { class: "field grow" }, h("span", null, "Filter"), filter), h("div", { class: "theme" }, theme))),
+		h("main", null, h("div", { id: "fault" }), overview.tiles, overview.sentence, timeline.root, h("div", { id: "views" }, tabs.bar, tabs.panels), limits.root),
+		h("footer", null, "Made by memwatch. This page needs nothing else and sends nothing anywhere."),
+	);
+	const draw = (): void => {
+		overview.draw();
+		timeline.draw();
+		limits.draw();
+		tabs.changed();
+	};
+	app.onChange(draw);
+	tabs.show("suspects");
+	draw();
+	const wrong = contradiction(app);
+	if (wrong) fill(document.getElementById("fault")!, h("p", { class: "fault", role: "alert" }, wrong));
+	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+		setTheme(storedTheme());
+		repaint();
+	});
+	const print = (on: boolean): void => {
+		setTheme(on ? "light" : storedTheme());
+		tabs.print(on);
+		table.print(on);
+		repaint();
+	};
+	matchMedia("print").addEventListener("change", (event) => print(event.matches));
+	addEventListener("beforeprint", () => print(true));
+	addEventListener("afterprint", () => print(false));
+	const target = model.processes[0]!.report.target;
+	document.title = `${model.processes.length > 1 ? `${model.processes.length} processes` : `${target.comm ?? "?"} (${target.pid})`} · memwatch`;
+}
+
+async function start(): Promise<void> {
+	setTheme(storedTheme());
+	try {
+		const read = await readPage();
+		if (!read) fill(document.body, h("main", null, h("p", { class: "fault" }, "This is memwatch's report page without a report: memwatch --html FILE puts one in.")));
+		else {
+			build(read.page, read.raw);
+			performance.measure("memwatch-open", { start: 0 });
+		}
+	} catch (error) {
+		fill(document.body, h("main", null, h("p", { class: "fault", role: "alert" }, `The report can't be shown: ${error instanceof Error ? error.message : String(error)}`)));
+		console.error(error);
+	}
+	document.documentElement.dataset.ready = "";
+}
+
+void start();

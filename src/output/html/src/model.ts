@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: MIT
+/*
+ * model.ts: all that the page knows, in the form that its views ask for.
+ *
+ * Cells come sorted by stack, thread and heap: each stretch of cells that share these three is a run. Whatever is
+ * grouped is a sum of runs, so a change of the interval is one pass over the cells, and all views then look at runs.
+ */
+import { type Cells, type Lifetimes, decodeCells, decodeLifetimes, newCells } from "./decode";
+import type { Frame, Page, PageProcess, Report, Stack } from "./types";
+
+export const KINDS = ["heap", "vm", "vm-internal"] as const;
+export const HEAP = 0;
+export const VM = 1;
+export const INTERNAL = 2;
+export const NO_HEAP = "(none: a mapping)";
+
+/** Texts by number; number 0 is null, "not known". */
+export class Texts {
+	readonly list: (string | null)[] = [null];
+	private readonly numbers = new Map<string, number>();
+
+	number(text: string | null | undefined): number {
+		if (text === null || text === undefined) return 0;
+		let number = this.numbers.get(text);
+		if (number === undefined) {
+			number = this.list.length;
+			this.numbers.set(text, number);
+			this.list.push(text);
+		}
+		return number;
+	}
+}
+
+export interface Process {
+	index: number;
+	report: Report;
+	page: PageProcess;
+	firstStack: number;
+	firstCell: number;
+	firstRun: number;
+	endRun: number;
+	lifetimes: Lifetimes;
+}
+
+export interface Thread {
+	process: number;
+	tid: number | null;
+	name: string | null;
+}
+
+export interface Runs {
+	count: number;
+	start: Uint32Array; // count + 1 of them
+	stack: Uint32Array;
+	thread: Uint32Array;
+	heap: Uint32Array;
+	process: Uint16Array;
+}
+
+const LIBRARY = [
+	"std::", "__gnu_cxx::", "operator new", "alloc::alloc::", "alloc::raw_vec::", "alloc::vec::", "alloc::string",
+	"alloc::boxed::", "core::", "<alloc::", "<core::", "<std::", "__rust_", "__rustc::__rust", "__rdl_", "hashbrown::raw::",
+];
+
+/** A template's demangled name begins with what it returns: its own begins behind the last blank outside of <>. */
+function ownName(name: string): string {
+	let depth = 0;
+	let start = 0;
+	for (let i = 0; i < name.length; i++) {
+		const c = name[i];
+		if (c === "<") depth++;
+		else if (c === ">" && depth) depth--;
+		else if (c === "(" && !depth && i > start) break;
+		else if (c === " " && !depth && !name.startsWith("operator", start)) start = i + 1;
+	}
+	return name.slice(start);
+}
+
+function isLibrary(name: string | null): boolean {
+	if (!name) return false;
+	const own = ownName(name);
+	return LIBRARY.some((prefix) => own.startsWith(prefix));
+}
+
+export class Model {
+	readonly processes: Process[] = [];
+	readonly stacks: Stack[] = [];
+	readonly cells: Cells;
+	readonly runs: Runs;
+	readonly threads: Thread[] = [];
+	readonly modules = new Texts();
+	readonly apis = new Texts();
+	readonly heaps = new Texts();
+	readonly ids = new Texts();
+	/** Functions that stacks are charged to; number 0 is none. */
+	readonly functions: ({ name: string | null; module: string | null } | null)[] = [null];
+	/** By stack: */
+	readonly stackProcess: Uint16Array;
+	readonly stackKind: Uint8Array;
+	readonly stackModule: Uint32Array;
+	readonly stackFunction: Uint32Array;
+	readonly stackApi: Uint32Array;
+	readonly stackId: Uint32Array;
+	private readonly charged: (Frame | null)[] = [];
+
+	constructor(page: Page, raw: Uint8Array) {
+		const reports = "processes" in page.report ? page.report.processes : [page.report];
+		let rows = 0;
+		reports.forEach((report, index) => {
+			const own = page.processes[index]!;
+			this.processes.push({
+				index,
+				report,
+				page: own,
+				firstStack: this.stacks.length,
+				firstCell: rows,
+				firstRun: 0,
+				endRun: 0,
+				lifetimes: decodeLifetimes(raw, own),
+			});
+			for (const stack of report.stacks) this.stacks.push(stack);
+			rows += own.cells.rows;
+		});
+		const count = this.stacks.length;
+		this.stackProcess = new Uint16Array(count);
+		this.stackKind = new Uint8Array(count);
+		this.stackModule = new Uint32Array(count);
+		this.stackFunction = new Uint32Array(count);
+		this.stackApi = new Uint32Array(count);
+		this.stackId = new Uint32Array(count);
+		this.cells = newCells(rows);
+		for (const process of this.processes) {
+			decodeCells(raw, process.page, this.cells, process.firstCell, process.firstStack);
+			this.numberStacks(process);
+		}
+		this.runs = this.findRuns();
+	}
+
+	frames(stack: number): Frame[] {
+		const own = this.stacks[stack]!;
+		const shared = this.processes[this.stackProcess[stack]!]!.report.frames;
+		if (shared && own.frames.length && typeof own.frames[0] === "number")
+			return own.frames.map((number) => shared[number as number]!);
+		return own.frames as Frame[];
+	}
+
+	/** The frame that a stack is charged to: see src/view/charged.c. */
+	chargedFrame(stack: number): Frame | null {
+		let known = this.charged[stack];
+		if (known !== undefined) return known;
+		const suspect = this.stacks[stack]!.suspect;
+		known = null;
+		if (suspect !== null) {
+			for (const frame of this.frames(stack)) {
+				if (frame.module !== suspect) continue;
+				known ??= frame;
+				if (!isLibrary(frame.function)) {
+					known = frame;
+					break;
+				}
+			}
+		}
+		this.charged[stack] = known;
+		return known;
+	}
+
+	private numberStacks(process: Process): void {
+		const numbers = new Map<string, Map<string, number>>();
+		process.report.stacks.forEach((stack, i) => {
+			const at = process.firstStack + i;
+			this.stackProcess[at] = process.index;
+			this.stackKind[at] = KINDS.indexOf(stack.kind);
+			this.stackModule[at] = this.modules.number(stack.suspect);
+			this.stackApi[at] = this.apis.number(stack.api);
+			this.stackId[at] = this.ids.number(stack.id);
+			const frame = this.chargedFrame(at);
+			if (!frame) return;
+			this.stackFunction[at] = this.functionNumber(numbers, frame);
+		});
+	}
+
+	private readonly functionNumbers = new Map<string, Map<string, number>>();
+
+	private functionNumber(_: unknown, frame: Frame): number {
+		const module = frame.module ?? "";
+		let names = this.functionNumbers.get(module);
+		if (!names) this.functionNumbers.set(module, (names = new Map()));
+		const key = frame.function ?? "\0";
+		let number = names.get(key);
+		if (number === undefined) {
+			number = this.functions.length;
+			names.set(key, number);
+			this.functions.push({ name: frame.function, module: frame.module });
+		}
+		return number;
+	}
+
+	private findRuns(): Runs {
+		const { stack, thread, heap, rows } = this.cells;
+		const starts: number[] = [];
+		let process = 0;
+		const owners: number[] = [];
+		for (let i = 0; i < rows; i++) {
+			while (process + 1 < this.processes.length && i >= this.processes[process + 1]!.firstCell) process++;
+			const first = i === this.processes[process]!.firstCell;
+			if (!first && i > 0 && stack[i] === stack[i - 1] && thread[i] === thread[i - 1] && heap[i] === heap[i - 1]) continue;
+			starts.push(i);
+			owners.push(process);
+		}
+		const count = starts.length;
+		starts.push(rows);
+		const runs: Runs = {
+			count,
+			start: Uint32Array.from(starts),
+			stack: new Uint32Array(count),
+			thread: new Uint32Array(count),
+			heap: new Uint32Array(count),
+			process: Uint16Array.from(owners),
+		};
+		this.fillRuns(runs);
+		return runs;
+	}
+
+	private fillRuns(runs: Runs): void {
+		const threadsOf = this.processes.map((process) => {
+			const first = this.threads.length;
+			for (const thread of process.report.threads)
+				this.threads.push({ process: process.index, tid: thread.tid, name: thread.name });
+			this.threads.push({ process: process.index, tid: null, name: null });
+			return { first, unknown: this.threads.length - 1 };
+		});
+		const mapping = this.heaps.number(NO_HEAP);
+		const heapsOf = this.processes.map((process) => process.page.heaps.map((name) => this.heaps.number(name)));
+		let last = -1;
+		for (let run = 0; run < runs.count; run++) {
+			const cell = runs.start[run]!;
+			const process = runs.process[run]!;
+			const stack = this.cells.stack[cell]!;
+			if (stack >= this.stacks.length) throw new RangeError("a cell names a stack that is not in the report");
+			const number = this.cells.thread[cell]!;
+			const known = number ? this.processes[process]!.page.threads[number - 1] : null;
+			runs.stack[run] = stack;
+			runs.thread[run] = known === null || known === undefined ? threadsOf[process]!.unknown : threadsOf[process]!.first + known;
+			const heap = this.cells.heap[cell]!;
+			runs.heap[run] = this.stackKind[stack] !== HEAP ? mapping : heap ? (heapsOf[process]![heap - 1] ?? 0) : 0;
+			if (process !== last) {
+				for (let p = last + 1; p <= process; p++) this.processes[p]!.firstRun = run;
+				last = process;
+			}
+			this.processes[process]!.endRun = run + 1;
+		}
+	}
+}

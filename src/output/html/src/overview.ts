@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// overview.ts: the figures at the top, and the sentence that says what they are of.
+import type { App } from "./app";
+import { fill, h, number, size } from "./dom";
+import { bytes, many, moment, percent, seconds } from "./format";
+import { AOFI, AOFO, FIELDS, IMPACTING, LIVED, TRANSIENT, grid, outstanding, ruler } from "./interval";
+
+function tile(label: string, hint: string, main: Node, rest: (Node | string)[], id: string): HTMLElement {
+	return h("div", { class: "tile", id: `tile-${id}`, title: hint }, h("div", { class: "label" }, label), h("div", { class: "main" }, main), h("div", { class: "rest" }, rest));
+}
+
+/** The most that was outstanding of the scope's blocks that were born in the interval. */
+export function peakOf(app: App): { bytes: number; at: number } {
+	const { model, scope, interval } = app;
+	if (interval.whole && !scope.stacks && model.processes.length === 1 && (app.memory === "heap" || app.memory === "vm")) {
+		const peak = model.processes[0]!.report.totals[app.memory]?.peak;
+		if (peak) return { bytes: peak.bytes, at: peak.at * 1e9 };
+	}
+	const groups = new Int32Array(model.runs.count);
+	for (let run = 0; run < groups.length; run++) groups[run] = app.has(model.runs.stack[run]!) ? 0 : -1;
+	const series = outstanding(model, scope, interval, groups, 1)[0]!;
+	const g = grid(model, scope, interval);
+	let best = 0;
+	for (let i = 1; i < series.length; i++) if (series[i]! > series[best]!) best = i;
+	return { bytes: series[best] ?? 0, at: Math.min(g.start + (best + 1) * g.bin, interval.end) };
+}
+
+export class Overview {
+	readonly tiles = h("div", { class: "tiles" });
+	readonly sentence = h("p", { class: "sentence", role: "status", "aria-live": "polite" });
+
+	constructor(private readonly app: App) {}
+
+	draw(): void {
+		const { app } = this;
+		const { interval, model } = app;
+		const total = app.sums.total(app.scope);
+		const peak = peakOf(app);
+		const length = (interval.end - interval.start) / 1e9;
+		const of = (field: number): [Node, (Node | string)[]] => [size(total[field + 1]!), ["in ", number(total[field]!), total[field] === 1 ? " block" : " blocks"]];
+		const impacting = of(IMPACTING);
+		if (total[IMPACTING]) impacting[1].push(`, ${bytes(total[IMPACTING + 1]! / length)} a second`);
+		const transient = of(TRANSIENT);
+		if (total[TRANSIENT]) transient[1].push(`, mean life ${seconds(total[LIVED]! / total[TRANSIENT]! / 1e6)}`);
+		const older = of(AOFI);
+		if (total[AOFI + 2]) older[1].push(`; ${many(total[AOFI + 2]!, "block")} of unknown size`);
+		const all = total[IMPACTING + 1]! + total[TRANSIENT + 1]!;
+		fill(
+			this.tiles,
+			tile("Impacting", "Allocated in this interval and not freed by its end: a leak, or a cache that fills", impacting[0], impacting[1], "impacting"),
+			tile("Allocated", "All that was allocated in this interval", size(all), ["in ", number(total[IMPACTING]! + total[TRANSIENT]!), " blocks"], "size"),
+			tile("Transient", "Allocated in this interval, and freed in it", transient[0], transient[1], "transient"),
+			tile("Freed, older", "Allocated before this interval, and freed in it", older[0], older[1], "aofi"),
+			tile("Most at once", "The most that was outstanding at a time, of what was allocated in this interval", size(peak.bytes), [`at ${moment(peak.at)}`], "peak"),
+		);
+		if (total[AOFO]) this.tiles.appendChild(tile("Kept, older", "Allocated before this interval (and in the window), and still there at its end", ...of(AOFO), "aofo"));
+		const bin = model.processes[ruler(model, app.scope)]!.page.bin_ns;
+		fill(
+			this.sentence,
+			interval.whole ? "The whole report: " : "Interval: ",
+			h("b", null, `${moment(interval.start)} to ${moment(interval.end)}`),
+			` (${seconds(length)}). Every figure below is of it, exact at steps of ${seconds(bin / 1e9)}.`,
+			app.filter ? " Only stacks that match the filter." : "",
+		);
+		this.sentence.dataset.start = String(interval.start);
+		this.sentence.dataset.end = String(interval.end);
+		this.sentence.dataset.bin = String(bin);
+		this.tiles.dataset.share = percent(total[IMPACTING + 1]!, all);
+		void FIELDS;
+	}
+}

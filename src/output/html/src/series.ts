@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+// series.ts: the largest groups over time, and what every row's growth looks like.
+import type { App } from "./app";
+import { NEVER } from "./decode";
+import { grid, outstanding } from "./interval";
+import { basename } from "./format";
+import { functionText, moduleText, threadText } from "./labels";
+
+export type SeriesBy = "stack" | "module" | "thread" | "kind" | "process";
+
+export interface Layer {
+	key: string;
+	label: string;
+	hint: string;
+	color: number; // 0 … 7; -1: the rest
+	stack: number | null;
+	values: Float64Array; // outstanding bytes at the end of each bin
+	last: number;
+}
+
+export interface Layers {
+	start: number;
+	bin: number;
+	bins: number;
+	layers: Layer[];
+	total: Float64Array;
+}
+
+const MOST = 8;
+const colors = new Map<string, number>();
+
+/* A group keeps its colour while it is shown. */
+function paint(layers: Layer[]): void {
+	const taken = new Set<number>();
+	for (const layer of layers) {
+		const had = colors.get(layer.key);
+		if (had !== undefined && !taken.has(had)) taken.add((layer.color = had));
+	}
+	for (const layer of layers) {
+		if (layer.color >= 0) continue;
+		for (let color = 0; color < MOST; color++) {
+			if (taken.has(color)) continue;
+			layer.color = color;
+			taken.add(color);
+			colors.set(layer.key, color);
+			break;
+		}
+	}
+}
+
+function groupsBy(app: App, by: SeriesBy): { of: Int32Array; count: number } {
+	const { model } = app;
+	const { runs } = model;
+	const of = new Int32Array(runs.count);
+	let count = 0;
+	for (let run = 0; run < runs.count; run++) {
+		const stack = runs.stack[run]!;
+		let group: number;
+		if (!app.has(stack)) group = -1;
+		else if (by === "stack") group = model.stackId[stack]!;
+		else if (by === "module") group = model.stackModule[stack]!;
+		else if (by === "thread") group = runs.thread[run]!;
+		else if (by === "kind") group = model.stackKind[stack]!;
+		else group = runs.process[run]!;
+		of[run] = group;
+		if (group >= count) count = group + 1;
+	}
+	return { of, count };
+}
+
+/* Bytes times the time that they were held: what the eye sees of a group. */
+function areas(app: App, of: Int32Array, count: number): Float64Array {
+	const { model, interval } = app;
+	const { start, process } = model.runs;
+	const { born, died, bytes } = model.cells;
+	const area = new Float64Array(count);
+	for (let run = 0; run < of.length; run++) {
+		const group = of[run]!;
+		if (group < 0) continue;
+		const a = interval.from[process[run]!]!;
+		const b = interval.to[process[run]!]!;
+		let sum = 0;
+		for (let i = start[run]!; i < start[run + 1]!; i++) {
+			const bo = born[i]!;
+			if (bo < a || bo >= b) continue;
+			const di = died[i]!;
+			sum += bytes[i]! * ((di < b ? di : b) - bo);
+		}
+		area[group]! += sum;
+	}
+	return area;
+}
+
+function describe(app: App, by: SeriesBy, group: number, stack: number): Pick<Layer, "key" | "label" | "hint" | "stack"> {
+	const { model } = app;
+	const key = `${by}:${group}`;
+	if (by === "module") {
+		const module = model.modules.list[group]!;
+		return { key, label: moduleText(module), hint: module ?? "every frame is of an allocator or a language's runtime", stack: null };
+	}
+	if (by === "thread") return { key, label: threadText(model, group), hint: "", stack: null };
+	if (by === "kind") return { key, label: ["heap", "mappings", "allocators' own"][group]!, hint: "", stack: null };
+	if (by === "process") {
+		const target = model.processes[group]!.report.target;
+		return { key, label: `${target.comm ?? "?"} (${target.pid})`, hint: target.exe ?? "", stack: null };
+	}
+	const frame = model.chargedFrame(stack) ?? model.frames(stack)[0] ?? null;
+	const place = frame?.file ? ` ${basename(frame.file)}:${frame.line ?? "?"}` : "";
+	return { key, label: functionText(frame), hint: `stack ${model.stacks[stack]!.id}${place}`, stack };
+}
+
+export function layersOf(app: App, by: SeriesBy): Layers {
+	const { model, scope, interval } = app;
+	const { of, count } = groupsBy(app, by);
+	const area = areas(app, of, count);
+	const order = Array.from(area.keys()).filter((group) => area[group]! > 0);
+	order.sort((x, y) => area[y]! - area[x]! || x - y);
+	const top = order.slice(0, MOST);
+	const rest = order.length > MOST;
+	const place = new Int32Array(count).fill(rest ? top.length : -1);
+	top.forEach((group, i) => (place[group] = i));
+	const stackOf = new Int32Array(top.length).fill(-1);
+	const mapped = new Int32Array(of.length);
+	for (let run = 0; run < of.length; run++) {
+		mapped[run] = of[run]! < 0 ? -1 : place[of[run]!]!;
+		const at = mapped[run]!;
+		if (at >= 0 && at < top.length && stackOf[at]! < 0) stackOf[at] = model.runs.stack[run]!;
+	}
+	const values = outstanding(model, scope, interval, mapped, top.length + (rest ? 1 : 0));
+	const g = grid(model, scope, interval);
+	const layers: Layer[] = top.map((group, i) => ({
+		...describe(app, by, group, stackOf[i]!),
+		color: -1,
+		values: values[i]!,
+		last: values[i]![g.bins - 1]!,
+	}));
+	paint(layers);
+	if (rest)
+		layers.push({ key: "rest", label: `${order.length - MOST} others`, hint: "", color: -1, stack: null, values: values[top.length]!, last: values[top.length]![g.bins - 1]! });
+	const total = new Float64Array(g.bins);
+	for (const layer of layers) for (let i = 0; i < g.bins; i++) total[i]! += layer.values[i]!;
+	return { ...g, layers, total };
+}
+
+/** The bins to draw where there are more than points: of each few the one with the most, so that no spike is lost. */
+export function pick(total: Float64Array, points: number): Int32Array {
+	const bins = total.length;
+	if (bins <= points) return Int32Array.from({ length: bins }, (_, i) => i);
+	const out = new Int32Array(points);
+	for (let p = 0; p < points; p++) {
+		const first = Math.floor((p * bins) / points);
+		const end = Math.floor(((p + 1) * bins) / points);
+		let best = first;
+		for (let i = first + 1; i < end; i++) if (total[i]! > total[best]!) best = i;
+		out[p] = p === points - 1 ? bins - 1 : best;
+	}
+	return out;
+}
+
+/**
+ * What these runs held over the interval: bytes at the ends of `points` equal parts, and the most at any bin's end.
+ * `fate`: only blocks that are impacting (0), transient (1), or of neither (2, 3); -1: all.
+ */
+export function spark(app: App, runs: ArrayLike<number>, points: number, fate = -1): { values: Float64Array; peak: number } {
+	const { model, interval } = app;
+	const { start, process } = model.runs;
+	const { born, died, bytes } = model.cells;
+	const steps = new Float64Array(points);
+	let peak = 0;
+	const span = interval.end - interval.start;
+	const edges: number[] = [];
+	const amounts: number[] = [];
+	for (let r = 0; r < runs.length; r++) {
+		const run = runs[r]!;
+		const { page } = model.processes[process[run]!]!;
+		const a = interval.from[process[run]!]!;
+		const b = interval.to[process[run]!]!;
+		const time = (bin: number): number => page.from_ns + (bin + 1) * page.bin_ns;
+		const place = (at: number): number => Math.min(points - 1, Math.max(0, Math.ceil(((at - interval.start) / span) * points) - 1));
+		for (let i = start[run]!; i < start[run + 1]!; i++) {
+			const bo = born[i]!;
+			const di = died[i]!;
+			if (bo < a || bo >= b || bo === di || fate > 1) continue;
+			if (fate >= 0 && (di < b) !== (fate === 1)) continue;
+			steps[place(time(bo))]! += bytes[i]!;
+			edges.push(time(bo));
+			amounts.push(bytes[i]!);
+			if (di < b && di !== NEVER) {
+				steps[place(time(di))]! -= bytes[i]!;
+				edges.push(time(di));
+				amounts.push(-bytes[i]!);
+			}
+		}
+	}
+	const order = Uint32Array.from({ length: edges.length }, (_, i) => i).sort((x, y) => edges[x]! - edges[y]! || x - y);
+	let now = 0;
+	for (let i = 0; i < order.length; i++) {
+		now += amounts[order[i]!]!;
+		if ((i + 1 === order.length || edges[order[i + 1]!] !== edges[order[i]!]) && now > peak) peak = now;
+	}
+	for (let i = 1; i < points; i++) steps[i]! += steps[i - 1]!;
+	return { values: steps, peak };
+}
+
+/** A small drawing of a series, beginning at 0. */
+export function sparkPath(values: Float64Array, width: number, height: number): { area: string; line: string; most: number } {
+	let most = 0;
+	for (const value of values) most = Math.max(most, value);
+	const y = (value: number): string => (height - 1 - (most ? value / most : 0) * (height - 2)).toFixed(1);
+	let line = `M0 ${y(0)}`;
+	for (let i = 0; i < values.length; i++) line += `L${(((i + 1) / values.length) * width).toFixed(1)} ${y(values[i]!)}`;
+	return { area: `${line}L${width} ${height}L0 ${height}Z`, line, most };
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+// space.ts: the address space at the window's start and end, by what it is for.
+import type { App } from "./app";
+import { fill, h, name, number, size } from "./dom";
+import { bytes, change, count, many, percent } from "./format";
+import { processText } from "./labels";
+import type { Process } from "./model";
+import type { Region, Space } from "./types";
+
+const LABELS: Record<string, string> = {
+	heap: "heap (brk)",
+	arena: "allocator arenas",
+	stack: "thread stacks",
+	anonymous: "anonymous",
+	file_text: "files' code",
+	file_data: "files' data",
+	shared: "shared",
+	memwatch: "memwatch's own",
+	special: "special",
+};
+
+type Field = "reserved" | "resident";
+
+function of(regions: Record<string, Region> | null, kind: string, field: Field): number | null {
+	return regions ? (regions[kind]?.[field] ?? null) : null;
+}
+
+function sum(regions: Record<string, Region> | null, field: Field): number | null {
+	if (!regions) return null;
+	let out = 0;
+	for (const region of Object.values(regions)) {
+		if (region[field] === null) return null;
+		out += region[field];
+	}
+	return out;
+}
+
+export class SpaceView {
+	readonly root = h("section", { class: "panel", "aria-label": "Address space" });
+	private drawn: number | null | undefined;
+
+	constructor(private readonly app: App) {}
+
+	draw(): void {
+		const { model, scope } = this.app;
+		if (this.drawn === scope.process) return;
+		this.drawn = scope.process;
+		const used = model.processes.filter((process) => scope.process === null || process.index === scope.process);
+		fill(this.root, h("p", { class: "note" }, "At the window's start and end, whatever interval is chosen. Reserved is what is mapped, resident what lies in memory."), used.map((process) => this.one(process, used.length > 1)));
+	}
+
+	private one(process: Process, several: boolean): HTMLElement {
+		const space = process.page.space ?? process.report.address_space;
+		const box = h("div", { class: "space-one" }, several && h("h3", null, name(processText(this.app.model, process.index), 60)));
+		if (!space || (!space.start && !space.end)) {
+			box.appendChild(h("p", null, "The address space was not looked at in this recording."));
+			return box;
+		}
+		box.append(this.table(space), ...this.arenas(space), ...this.unattributed(space));
+		return box;
+	}
+
+	private table(space: Space): HTMLElement {
+		const kinds = Object.keys({ ...space.start, ...space.end }).filter((kind) => (space.start?.[kind]?.count ?? 0) + (space.end?.[kind]?.count ?? 0) > 0);
+		let most = 1;
+		for (const kind of kinds) for (const at of [space.start, space.end]) most = Math.max(most, of(at, kind, "resident") ?? 0);
+		const cells = (a: number | null, b: number | null): HTMLElement[] => [
+			h("td", { class: "figure" }, a === null ? "?" : size(a)),
+			h("td", { class: "figure" }, b === null ? "?" : size(b)),
+			h("td", { class: `figure change ${a !== null && b !== null && b > a ? "grown" : ""}` }, a === null || b === null ? "?" : h("data", { value: b - a }, change(a, b))),
+		];
+		const bars = (kind: string): HTMLElement => {
+			const bar = (value: number | null, when: string): HTMLElement => {
+				const one = h("span", { class: `space-bar ${when}`, title: `${when}: ${value === null ? "?" : bytes(value)} resident` });
+				one.style.width = `${(((value ?? 0) / most) * 100).toFixed(2)}%`;
+				return one;
+			};
+			return h("td", { class: "space-bars" }, bar(of(space.start, kind, "resident"), "start"), bar(of(space.end, kind, "resident"), "end"));
+		};
+		const row = (label: string, kind: string | null): HTMLElement => {
+			const value = (at: Record<string, Region> | null, field: Field): number | null => (kind === null ? sum(at, field) : of(at, kind, field));
+			return h("tr", { "data-kind": kind ?? "all" }, h("th", { scope: "row" }, label), kind === null ? h("td") : bars(kind), cells(value(space.start, "reserved"), value(space.end, "reserved")), cells(value(space.start, "resident"), value(space.end, "resident")), h("td", { class: "figure" }, kind === null ? "" : number(space.end?.[kind]?.count ?? space.start?.[kind]?.count ?? 0)));
+		};
+		return h(
+			"div",
+			{ class: "table-wrap" },
+			h(
+				"table",
+				{ class: "plain" },
+				h("thead", null, h("tr", null, h("th", { rowspan: 2, scope: "col" }, "What for"), h("th", { rowspan: 2, scope: "col" }, h("span", { class: "sw start" }), "start ", h("span", { class: "sw end" }), "end, resident"), h("th", { colspan: 3, scope: "colgroup" }, "Reserved"), h("th", { colspan: 3, scope: "colgroup" }, "Resident"), h("th", { rowspan: 2, scope: "col" }, "Mappings")), h("tr", null, ["start", "end", "change", "start", "end", "change"].map((text) => h("th", { scope: "col", class: "figure" }, text)))),
+				h("tbody", null, kinds.map((kind) => row(LABELS[kind] ?? kind, kind)), row("all", null)),
+			),
+		);
+	}
+
+	private arenas(space: Space): HTMLElement[] {
+		const end = space.arenas?.end;
+		if (!end) return [];
+		const start = space.arenas?.start;
+		return [h("p", null, "glibc's arenas: ", size(end.used), " in use, ", size(end.free), " free in them, ", size(end.size), ` in all (${percent(end.free, end.size)} free)`, start ? `; since the start ${change(start.used, end.used)} in use, ${change(start.free, end.free)} free` : "", ". What is free there is had from the system and not used: fragmentation rather than a leak.")];
+	}
+
+	private unattributed(space: Space): HTMLElement[] {
+		const all = space.unattributed;
+		if (!all?.length) return [];
+		const shown = all.slice(0, 50);
+		return [
+			h("h3", null, `Unattributed: ${bytes(all.reduce((total, item) => total + item.bytes, 0))} in ${many(all.length, "mapping")} that came in the window without a hook having seen them`),
+			h("div", { class: "table-wrap" }, h("table", { class: "plain" }, h("thead", null, h("tr", null, ["Address", "Kind", "Bytes", "Resident", "File"].map((text) => h("th", { scope: "col" }, text)))), h("tbody", null, shown.map((item) => h("tr", null, h("td", { class: "id" }, "0x" + item.address.toString(16)), h("td", null, LABELS[item.kind] ?? item.kind), h("td", { class: "figure" }, size(item.bytes)), h("td", { class: "figure" }, item.resident === null ? "?" : size(item.resident)), h("td", null, item.path === null ? "–" : name(item.path, 80, "Path"))))))),
+			...(all.length > shown.length ? [h("p", { class: "note" }, `… and ${count(all.length - shown.length)} more`)] : []),
+		];
+	}
+}

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: MIT
+// table.ts: groups within groups, sorted, down to frames. Only the rows that are seen are in the document.
+import type { App } from "./app";
+import { button, choice, fill, h, name, number, size, svg } from "./dom";
+import { bytes, percent, seconds } from "./format";
+import { COLUMNS, type Column, type Node, TYPE_HINTS, group, kindName, typeName } from "./groups";
+import { MEASURES } from "./interval";
+import { frameLine, functionText, moduleText, processText, stackText, threadText } from "./labels";
+import { spark, sparkPath } from "./series";
+import type { Frame } from "./types";
+
+type Field = "name" | "impacting" | "blocks" | "size" | "count" | "transient" | "lifetime" | "peak";
+const FIELDS: { field: Field; label: string; hint: string }[] = [
+	{ field: "impacting", label: "Impacting", hint: "Bytes allocated in the interval and not freed by its end" },
+	{ field: "blocks", label: "Blocks", hint: "Impacting blocks" },
+	{ field: "size", label: "Size", hint: "Bytes allocated in the interval" },
+	{ field: "count", label: "Count", hint: "Allocations in the interval" },
+	{ field: "transient", label: "Transient", hint: "Bytes allocated in the interval and freed in it" },
+	{ field: "lifetime", label: "Mean life", hint: "Mean lifetime of the transient blocks" },
+	{ field: "peak", label: "Peak", hint: "Most bytes outstanding at the end of any step, of blocks allocated in the interval" },
+];
+const ROW = 26;
+const SPARK = 32;
+
+interface Row {
+	node: Node | null; // null: a frame, or a note
+	frame: Frame | null;
+	level: number;
+	key: string;
+	open: boolean;
+	children: boolean;
+	of: number;
+	in: number;
+}
+
+export class Table {
+	readonly root = h("section", { class: "panel", "aria-label": "Table" });
+	private by: Column[];
+	private sortBy: Field = "impacting";
+	private down = true;
+	private readonly open = new Set<string>();
+	private rows: Row[] = [];
+	private tree: Node | null = null;
+	private active = 0;
+	private peaks = new Map<Node, ReturnType<typeof spark>>();
+	private readonly head = h("div", { class: "thead", role: "row" });
+	private readonly body = h("div", { class: "tbody", role: "rowgroup" });
+	private readonly space = h("div", { class: "space" });
+	private readonly scroll = h("div", { class: "scroll", tabindex: 0, role: "treegrid", "aria-label": "Groups. Arrow keys move; right opens, left closes; Enter opens and closes." });
+	private readonly chips = h("div", { class: "chips" });
+	private readonly note = h("p", { class: "note", role: "status" });
+
+	constructor(private readonly app: App) {
+		this.by = app.model.processes.length > 1 ? ["process", "module", "function"] : ["module", "function"];
+		this.space.appendChild(this.body);
+		this.scroll.append(this.head, this.space);
+		this.root.append(h("div", { class: "bar" }, h("span", { class: "label" }, "Grouped by"), this.chips, h("span", { class: "spring" }), this.note), this.scroll);
+		this.scroll.addEventListener("scroll", () => this.show());
+		this.scroll.addEventListener("keydown", (event) => this.onKey(event));
+		this.body.addEventListener("click", (event) => this.onClick(event));
+		new ResizeObserver(() => this.show()).observe(this.scroll);
+		this.drawHead();
+		this.drawChips();
+	}
+
+	draw(): void {
+		this.tree = group(this.app, this.by);
+		this.peaks.clear();
+		this.arrange();
+	}
+
+	/** All that is open goes into the document, for paper. */
+	print(on: boolean): void {
+		this.scroll.classList.toggle("printing", on);
+		this.show(on ? 400 : undefined);
+	}
+
+	setBy(by: Column[]): void {
+		this.by = by;
+		this.open.clear();
+		this.drawChips();
+		this.draw();
+	}
+
+	private sort(field: Field): void {
+		if (this.sortBy === field) this.down = !this.down;
+		else {
+			this.sortBy = field;
+			this.down = field !== "name";
+		}
+		this.drawHead();
+		this.arrange();
+	}
+
+	private drawHead(): void {
+		const cell = (field: Field, label: string, hint: string): HTMLElement => {
+			const sorted = this.sortBy === field;
+			const order = sorted ? (this.down ? "descending" : "ascending") : "none";
+			const one = h("button", { type: "button", title: hint, class: "sort" }, label, h("span", { class: "arrow", "aria-hidden": "true" }, sorted ? (this.down ? "▼" : "▲") : ""));
+			one.addEventListener("click", () => this.sort(field));
+			return h("div", { role: "columnheader", "aria-sort": order, class: `cell ${field === "name" ? "name-cell" : "figure"} f-${field}` }, one);
+		};
+		const had = document.activeElement?.parentElement?.className;
+		fill(this.head, cell("name", "Name", "By name"), FIELDS.map(({ field, label, hint }) => cell(field, label, hint)), h("div", { role: "columnheader", class: "cell f-spark", title: "Outstanding over the interval" }, "Growth"));
+		if (had) for (const one of this.head.children) if (one.className === had) (one.firstElementChild as HTMLElement | null)?.focus();
+	}
+
+	private drawChips(): void {
+		fill(
+			this.chips,
+			this.by.map((column, i) => {
+				const move = (step: number): void => {
+					const by = [...this.by];
+					[by[i], by[i + step]] = [by[i + step]!, by[i]!];
+					this.setBy(by);
+					(this.chips.children[i + step] as HTMLElement | undefined)?.focus();
+				};
+				const drop = (): void => {
+					if (this.by.length > 1) this.setBy(this.by.filter((_, at) => at !== i));
+					(this.chips.children[0] as HTMLElement | undefined)?.focus();
+				};
+				const chip = h("span", { class: "chip", tabindex: 0, role: "group", "data-column": column, "aria-label": `${column}, ${i + 1} of ${this.by.length}. Left and right arrow move it, Delete takes it away.` }, column);
+				if (i > 0) chip.prepend(button("◂", () => move(-1), { class: "mini", "aria-label": `Move ${column} before`, tabindex: -1 }));
+				if (i + 1 < this.by.length) chip.append(button("▸", () => move(1), { class: "mini", "aria-label": `Move ${column} behind`, tabindex: -1 }));
+				if (this.by.length > 1) chip.append(button("×", drop, { class: "mini", "aria-label": `Don't group by ${column}`, tabindex: -1 }));
+				chip.addEventListener("keydown", (event) => {
+					if (event.key === "ArrowLeft" && i > 0) move(-1);
+					else if (event.key === "ArrowRight" && i + 1 < this.by.length) move(1);
+					else if (event.key === "Delete" || event.key === "Backspace") drop();
+					else return;
+					event.preventDefault();
+				});
+				return chip;
+			}),
+		);
+		const rest = COLUMNS.filter((column) => !this.by.includes(column));
+		if (!rest.length) return;
+		const more = choice<string>("", [["", "+ add"], ...rest.map((column): [string, string] => [column, column])], "", (column) => column && this.setBy([...this.by, column as Column]), "add-column");
+		more.querySelector("select")!.setAttribute("aria-label", "Group also by");
+		this.chips.appendChild(more);
+	}
+
+	private sparkOf(node: Node): ReturnType<typeof spark> {
+		let known = this.peaks.get(node);
+		if (!known) this.peaks.set(node, (known = spark(this.app, node.runs, SPARK, this.fateOf(node))));
+		return known;
+	}
+
+	private valueOf(node: Node, field: Field): number {
+		if (field === "name") return 0;
+		return field === "peak" ? this.sparkOf(node).peak : MEASURES[field](node.sums);
+	}
+
+	private nameOf(node: Node): string {
+		const { model } = this.app;
+		switch (node.column) {
+			case "process":
+				return processText(model, node.value);
+			case "kind":
+				return kindName(node.value);
+			case "type":
+				return typeName(node.value);
+			case "heap":
+				return model.heaps.list[node.value] ?? "not known";
+			case "thread":
+				return threadText(model, node.value);
+			case "module":
+				return moduleText(model.modules.list[node.value]!);
+			case "function": {
+				const charged = model.functions[node.value];
+				return charged ? functionText(model.chargedFrame(node.stack)) : "charged to no function";
+			}
+			case "stack":
+				return stackText(model, node.stack);
+			case "api":
+				return model.apis.list[node.value] ?? "not known";
+			default:
+				return "all";
+		}
+	}
+
+	/* Stacks stand under whatever was asked for, and frames under them. */
+	private childrenOf(node: Node): Node[] {
+		if (node.column === "stack") return [];
+		if (!node.children.length && !this.by.includes("stack")) {
+			const own = new Set(node.runs);
+			const all = this.leaves(node, own);
+			node.children = all;
+		}
+		return node.children;
+	}
+
+	private leaves(node: Node, runs: Set<number>): Node[] {
+		const { model } = this.app;
+		const found = new Map<number, Node>();
+		const fate = this.fateOf(node);
+		for (const run of runs) {
+			const stack = model.runs.stack[run]!;
+			const id = model.stackId[stack]!;
+			let leaf = found.get(id);
+			if (!leaf) {
+				leaf = { column: "stack", value: id, level: node.level + 1, parent: node, sums: new Float64Array(node.sums.length), runs: [], stack, children: [] };
+				found.set(id, leaf);
+			}
+			leaf.runs.push(run);
+			for (let f = 0; f < leaf.sums.length; f++) if (fate < 0 || Math.floor(f / 3) === fate || (f === 12 && fate === 1)) leaf.sums[f]! += this.app.sums.of[run * leaf.sums.length + f]!;
+		}
+		return [...found.values()];
+	}
+
+	private fateOf(node: Node): number {
+		for (let at: Node | null = node; at; at = at.parent) if (at.column === "type") return at.value;
+		return -1;
+	}
+
+	private sorted(nodes: Node[]): Node[] {
+		const sign = this.down ? -1 : 1;
+		const names = new Map<Node, string>();
+		const text = (node: Node): string => {
+			let known = names.get(node);
+			if (known === undefined) names.set(node, (known = this.nameOf(node)));
+			return known;
+		};
+		const compareText = (a: Node, b: Node): number => (text(a) < text(b) ? -1 : text(a) > text(b) ? 1 : a.value - b.value);
+		if (this.sortBy === "name") return nodes.sort((a, b) => sign * compareText(a, b));
+		const values = new Map(nodes.map((node) => [node, this.valueOf(node, this.sortBy)]));
+		return nodes.sort((a, b) => sign * (values.get(a)! - values.get(b)!) || MEASURES.size(b.sums) - MEASURES.size(a.sums) || compareText(a, b));
+	}
+
+	private arrange(): void {
+		const at = this.rows[this.active]?.key;
+		this.rows = [];
+		const walk = (node: Node, path: string): void => {
+			const children = this.sorted(this.childrenOf(node));
+			children.forEach((child, i) => {
+				const key = `${path}/${child.column}:${child.value}`;
+				const open = this.open.has(key);
+				this.rows.push({ node: child, frame: null, level: child.level, key, open, children: true, in: i + 1, of: children.length });
+				if (!open) return;
+				if (child.column === "stack") this.pushFrames(child, key);
+				else walk(child, key);
+			});
+		};
+		if (this.tree) walk(this.tree, "");
+		this.active = Math.max(0, this.rows.findIndex((row) => row.key === at));
+		this.space.style.height = `${this.rows.length * ROW}px`;
+		this.scroll.setAttribute("aria-rowcount", String(this.rows.length + 1));
+		const groups = this.tree?.children.length ?? 0;
+		this.note.textContent = groups ? `${groups} ${groups === 1 ? "group" : "groups"}` : "Nothing in this interval.";
+		this.show();
+	}
+
+	private pushFrames(node: Node, path: string): void {
+		const frames = this.app.model.frames(node.stack);
+		frames.forEach((frame, i) => this.rows.push({ node: null, frame, level: node.level + 1, key: `${path}#${i}`, open: false, children: false, in: i + 1, of: frames.length }));
+	}
+
+	private show(most?: number): void {
+		const first = most ? 0 : Math.max(0, Math.floor(this.scroll.scrollTop / ROW) - 8);
+		const shown = most ?? Math.ceil((this.scroll.clientHeight || 600) / ROW) + 16;
+		const had = document.activeElement?.closest?.(".tr") !== null && this.body.contains(document.activeElement);
+		fill(this.body, this.rows.slice(first, first + shown).map((row, i) => this.rowElement(row, first + i)));
+		this.body.style.transform = most ? "" : `translateY(${first * ROW}px)`;
+		if (had) this.scroll.focus({ preventScroll: true });
+		this.scroll.setAttribute("aria-activedescendant", `row-${this.active}`);
+	}
+
+	private rowElement(row: Row, index: number): HTMLElement {
+		const element = h("div", { class: `tr${index === this.active ? " active" : ""}${row.frame ? " frame-row" : ""}`, role: "row", id: `row-${index}`, "data-index": index, "aria-level": row.level + 1, "aria-expanded": row.children ? String(row.open) : null, "aria-posinset": row.in, "aria-setsize": row.of, "aria-rowindex": index + 2, "data-key": row.key });
+		const indent = h("span", { class: "indent" });
+		indent.style.width = `${row.level * 16}px`;
+		const first = h("div", { class: "cell name-cell", role: "gridcell" }, indent);
+		element.appendChild(first);
+		if (row.frame) {
+			first.append(h("span", { class: "number" }, `#${row.in - 1}`), frameLine(row.frame, 110));
+			return element;
+		}
+		const node = row.node!;
+		first.append(h("span", { class: "twist", "aria-hidden": "true" }, row.open ? "▾" : "▸"), h("span", { class: "column-tag" }, node.column!), name(this.nameOf(node), 90, node.column!), ...this.extra(node));
+		const s = node.sums;
+		const figure = (field: Field, child: globalThis.Node | string): HTMLElement => h("div", { class: `cell figure f-${field}`, role: "gridcell" }, child);
+		const share = this.tree ? MEASURES.impacting(s) / (MEASURES.impacting(this.tree.sums) || 1) : 0;
+		const bar = h("span", { class: "share", title: percent(MEASURES.impacting(s), MEASURES.impacting(this.tree!.sums)) + " of all impacting" });
+		bar.style.width = `${(share * 100).toFixed(1)}%`;
+		const impacting = figure("impacting", size(MEASURES.impacting(s)));
+		impacting.prepend(bar);
+		const life = MEASURES.lifetime(s);
+		const curve = this.sparkOf(node);
+		element.append(
+			impacting,
+			figure("blocks", number(MEASURES.blocks(s))),
+			figure("size", size(MEASURES.size(s))),
+			figure("count", number(MEASURES.count(s))),
+			figure("transient", size(MEASURES.transient(s))),
+			figure("lifetime", life < 0 ? "–" : h("data", { value: life }, seconds(life))),
+			figure("peak", size(curve.peak)),
+			h("div", { class: "cell f-spark", role: "gridcell" }, sparkElement(curve.values)),
+		);
+		return element;
+	}
+
+	private extra(node: Node): HTMLElement[] {
+		const { model } = this.app;
+		if (node.column === "stack") {
+			const frame = model.chargedFrame(node.stack);
+			return [h("span", { class: "id" }, model.stacks[node.stack]!.id), frame?.file ? h("span", { class: "place" }, h("bdi", null, frame.file.slice(frame.file.lastIndexOf("/") + 1).slice(-60)), `:${frame.line ?? "?"}`) : h("span")];
+		}
+		if (node.column === "function") return [h("span", { class: "module" }, h("bdi", null, moduleText(model.functions[node.value]?.module ?? null).slice(-60)))];
+		if (node.column === "type") return [h("span", { class: "note" }, TYPE_HINTS[typeName(node.value)])];
+		return [];
+	}
+
+	private toggle(index: number, open?: boolean): void {
+		const row = this.rows[index];
+		if (!row?.children) return;
+		const want = open ?? !row.open;
+		if (want) this.open.add(row.key);
+		else this.open.delete(row.key);
+		this.active = index;
+		this.arrange();
+	}
+
+	private onClick(event: MouseEvent): void {
+		const element = (event.target as HTMLElement).closest<HTMLElement>(".tr");
+		if (!element) return;
+		const selection = getSelection();
+		if (selection && !selection.isCollapsed) return; // a name is being copied
+		this.active = Number(element.dataset.index);
+		this.toggle(this.active);
+		if (!this.rows[this.active]?.children) this.show();
+		this.scroll.focus({ preventScroll: true });
+	}
+
+	private go(index: number): void {
+		this.active = Math.min(Math.max(index, 0), this.rows.length - 1);
+		const top = this.active * ROW;
+		const head = this.head.offsetHeight;
+		if (top < this.scroll.scrollTop) this.scroll.scrollTop = top;
+		else if (top + ROW + head > this.scroll.scrollTop + this.scroll.clientHeight) this.scroll.scrollTop = top + ROW + head - this.scroll.clientHeight;
+		this.show();
+	}
+
+	private onKey(event: KeyboardEvent): void {
+		if (event.target !== this.scroll) return;
+		const row = this.rows[this.active];
+		const page = Math.max(1, Math.floor(this.scroll.clientHeight / ROW) - 2);
+		const parent = (): void => {
+			for (let i = this.active - 1; i >= 0; i--) if (this.rows[i]!.level < (row?.level ?? 0)) return this.go(i);
+		};
+		const actions: Record<string, () => void> = {
+			ArrowDown: () => this.go(this.active + 1),
+			ArrowUp: () => this.go(this.active - 1),
+			PageDown: () => this.go(this.active + page),
+			PageUp: () => this.go(this.active - page),
+			Home: () => this.go(0),
+			End: () => this.go(this.rows.length - 1),
+			ArrowRight: () => (row?.children && !row.open ? this.toggle(this.active, true) : this.go(this.active + 1)),
+			ArrowLeft: () => (row?.open ? this.toggle(this.active, false) : parent()),
+			Enter: () => this.toggle(this.active),
+			" ": () => this.toggle(this.active),
+		};
+		const action = actions[event.key];
+		if (!action || event.ctrlKey || event.metaKey || event.altKey) return;
+		event.preventDefault();
+		action();
+	}
+}
+
+export function sparkElement(values: Float64Array, width = 96, height = 20): SVGElement {
+	const { area, line, most } = sparkPath(values, width, height);
+	const element = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, class: "spark", role: "img", "aria-label": `outstanding: ${bytes(values[values.length - 1] ?? 0)} at the end, ${bytes(most)} at most` });
+	if (most > 0) element.append(svg("path", { d: area, class: "spark-area" }), svg("path", { d: line, class: "spark-line" }));
+	return element;
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+// types.ts: the report as memwatch writes it (SPEC of --json, and ../FORMAT.md). Times are seconds, sizes bytes.
+
+export interface Amount {
+	count: number;
+	bytes: number;
+}
+
+export interface Frame {
+	function: string | null;
+	module: string | null;
+	offset: number;
+	address: number;
+	file: string | null;
+	line: number | null;
+	inlined: boolean;
+}
+
+export interface Growth {
+	verdict: string;
+	bytes_per_second: number;
+	steadiness: number;
+	floor_start: number;
+	floor_end: number;
+	growing_until: number;
+	freed_share: number;
+	oldest_age: number;
+	newest_age: number;
+	settle_age: number;
+	settled: Amount;
+}
+
+export type KindName = "heap" | "vm" | "vm-internal";
+
+export interface Stack {
+	id: string;
+	kind: KindName;
+	api: string | null;
+	truncated: boolean;
+	cut: string | null;
+	suspect: string | null;
+	frames: (Frame | number)[];
+	size: Amount;
+	impacting: Amount;
+	transient: Amount;
+	aofi: Amount;
+	peak: { bytes: number; count: number; at: number };
+	lifetime_ns: { min: number; median: number; p99: number; max: number } | null;
+	oldest: number | null;
+	newest: number | null;
+	growth: Growth | null;
+}
+
+export interface Totals {
+	size: Amount;
+	impacting: Amount;
+	transient: Amount;
+	aofi: Amount;
+	aofi_unknown: number;
+	aofo: Amount;
+	peak: { bytes: number; count: number; at: number };
+}
+
+export interface Sample {
+	at: number;
+	rss: number | null;
+	pss: number | null;
+	vsize: number | null;
+	heap_impacting: number | null;
+	vm_impacting: number | null;
+}
+
+export interface Region {
+	reserved: number;
+	resident: number | null;
+	count: number;
+}
+
+export interface Arenas {
+	used: number;
+	free: number;
+	size: number;
+}
+
+export interface Space {
+	start: Record<string, Region> | null;
+	end: Record<string, Region> | null;
+	arenas: { start: Arenas | null; end: Arenas | null } | null;
+	unattributed:
+		| { address: number; bytes: number; resident: number | null; kind: string; path: string | null }[]
+		| null;
+}
+
+export interface Report {
+	schema: string;
+	target: { pid: number; comm: string | null; exe: string | null; command: string[] | null; exit_status: number | null };
+	window: {
+		started: string | null;
+		seconds: number;
+		from: number;
+		to: number;
+		ended: string;
+		limit: { of: string; share?: number; bytes?: number } | null;
+	};
+	engine: {
+		name: string | null;
+		reason: string | null;
+		stops: number;
+		longest_stop_ns: number;
+		stopped_share: number;
+		left_behind: string | null;
+		hooks: { function: string | null; module: string | null; role: string | null; refused: string | null }[];
+	};
+	complete: boolean;
+	lost: { events: number; stacks: number };
+	cut?: string | null;
+	totals: Record<KindName, Totals | null>;
+	address_space: Space | null;
+	memory: Sample[];
+	modules: { module: string | null; size: Amount; impacting: Amount; transient: Amount }[];
+	threads: { tid: number; name: string | null }[];
+	stacks: Stack[];
+	frames?: Frame[];
+}
+
+export interface Place {
+	offset: number;
+	length: number;
+	rows: number;
+}
+
+export interface PageProcess {
+	bin_ns: number;
+	bins: number;
+	from_ns: number;
+	to_ns: number;
+	threads: (number | null)[];
+	heaps: (string | null)[];
+	space: Space | null;
+	marks?: { at_ns: number; name: string | null }[];
+	cells: Place;
+	lifetimes: Place & { bins: number };
+}
+
+export interface Page {
+	version: number;
+	report: Report | { schema: string; processes: Report[] };
+	processes: PageProcess[];
+}
