@@ -9,7 +9,7 @@ import { pathToFileURL } from "node:url";
 
 const require = createRequire(new URL("../../src/output/html/package.json", import.meta.url));
 const { chromium } = require("playwright-core");
-const PATIENCE = 120000; // ms: a bound, for machines that do much else
+const PATIENCE = 60000; // ms: a bound, for machines that do much else
 
 export class Browser {
 	static async start() {

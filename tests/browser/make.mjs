@@ -61,7 +61,7 @@ export function inspect(blocks, from, to) {
 		} else if (died < to) {
 			add(out.aofi, block);
 			if (block.bytes === null) out.aofi_unknown++;
-		} else add(out.aofo, block);
+		} else if (block.born !== null) add(out.aofo, block); // what is older than the window shows only when it goes
 	}
 	return out;
 }
@@ -202,7 +202,7 @@ export function makePage(processes) {
 			space: process.space ?? null,
 			marks: process.marks ?? [],
 			cells: { offset, length: lifeOffset - offset, rows },
-			lifetimes: { offset: lifeOffset, length: cells.length - lifeOffset, rows: lifeRows, bins: Math.ceil(process.end / unit) },
+			lifetimes: { offset: lifeOffset, length: cells.length - lifeOffset, rows: lifeRows, bins: Math.ceil(process.end / unit), bin_ns: unit },
 		};
 	});
 	const reports = processes.map(reportOf);
@@ -257,7 +257,7 @@ export function shop(seed = 1, more = {}) {
 	const add = (stack, born, died, bytes) => {
 		const kind = stacks[stack].kind;
 		// Times lie off the bins' edges.
-		blocks.push({ stack, thread: rand() < 0.05 ? 0 : rand() < 0.7 ? 1 : 2, heap: kind === "heap" ? (rand() < 0.1 ? 0 : rand() < 0.6 ? 1 : 2) : 0, born: born === null ? null : whole(born), died: died === null || died >= end ? null : whole(died), bytes });
+		blocks.push({ stack, thread: born === null ? 0 : rand() < 0.7 ? 1 : 2, heap: kind === "heap" ? (rand() < 0.1 ? 0 : rand() < 0.6 ? 1 : 2) : 0, born: born === null ? null : whole(born), died: died === null || died >= end ? null : whole(died), bytes });
 	};
 	for (let i = 0; i < 900; i++) add(0, rand() * end, null, 192 + (i % 7) * 16);
 	for (let i = 0; i < 300; i++) add(1, rand() * end * 0.25, rand() < 0.1 ? rand() * end * 0.5 + end * 0.4 : null, 128);

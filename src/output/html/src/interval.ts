@@ -96,19 +96,22 @@ export class Sums {
 		readonly interval: Interval,
 	) {
 		const { start, count, process } = model.runs;
-		const { born, died, count: blocks, bytes, unknown, lived } = model.cells;
+		const { born, died, thread, count: blocks, bytes, unknown, lived } = model.cells;
 		const of = new Float64Array(count * FIELDS);
 		for (let run = 0; run < count; run++) {
 			const a = interval.from[process[run]!]!;
 			const b = interval.to[process[run]!]!;
 			const end = start[run + 1]!;
 			const at = run * FIELDS;
+			// What is from before the window shows only when it goes.
+			const old = thread[start[run]!] === 0;
 			for (let i = start[run]!; i < end; i++) {
 				const bo = born[i]!;
 				if (bo >= b) continue;
 				const di = died[i]!;
 				if (di < a) continue;
 				const gone = di < b;
+				if (old && bo < a && !gone) continue;
 				const field = at + (bo >= a ? (gone ? TRANSIENT : IMPACTING) : gone ? AOFI : AOFO);
 				of[field]! += blocks[i]!;
 				of[field + 1]! += bytes[i]!;

@@ -34,12 +34,6 @@ interface Grid {
 	unit: number; // ns: of its bins
 }
 
-function binsOf(bins: number, own: number): number {
-	let times = 1;
-	while (Math.ceil(bins / times) > own) times *= 2;
-	return times;
-}
-
 export function gridOf(app: App): Grid {
 	const { model, scope, interval } = app;
 	const cells = new Map<number, Cell>();
@@ -48,8 +42,8 @@ export function gridOf(app: App): Grid {
 	const lives: [number, number] = [Infinity, -1];
 	for (const { index, page, lifetimes: l } of model.processes) {
 		if (scope.process !== null && index !== scope.process) continue;
-		const times = binsOf(page.bins, Math.max(1, l.bins));
-		unit = Math.max(unit, times * page.bin_ns);
+		const times = page.lifetimes.bin_ns / page.bin_ns;
+		unit = Math.max(unit, page.lifetimes.bin_ns);
 		const a = Math.round(interval.from[index]! / times);
 		const b = interval.to[index] === page.bins ? Math.max(l.bins, 1) : Math.round(interval.to[index]! / times);
 		for (let i = 0; i < l.rows; i++) {

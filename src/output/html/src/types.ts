@@ -135,11 +135,12 @@ export interface PageProcess {
 	from_ns: number;
 	to_ns: number;
 	threads: (number | null)[];
+	coarse?: boolean;
 	heaps: (string | null)[];
 	space: Space | null;
 	marks?: { at_ns: number; name: string | null }[];
 	cells: Place;
-	lifetimes: Place & { bins: number };
+	lifetimes: Place & { bins: number; bin_ns: number };
 }
 
 export interface Page {

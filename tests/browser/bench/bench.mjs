@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+// bench.mjs [ROWS [STACKS]]: how long a page as large as they get takes to open and to zoom. Figures, no verdict.
+import { Browser } from "../browser.mjs";
+import { frame, makePage, random } from "../make.mjs";
+
+const rows = Number(process.argv[2] ?? 1500000);
+const stackCount = Number(process.argv[3] ?? 20000);
+const bins = 4096;
+const bin = 250e6;
+const rand = random(42);
+const below = (n) => Math.floor(rand() * n);
+
+/* Stacks of some 25 frames out of 6,000 functions, as trees have them: the outer frames are shared. */
+const frames = [];
+for (let i = 0; i < 6000; i++) frames.push(frame(`ns${i % 40}::Class${i % 400}::method_${i}(int, std::vector<int> const&)`, `/usr/lib/lib${i % 40}.so`, `/src/file${i % 300}.cpp`, i, { address: i * 16 }));
+const stacks = [];
+for (let i = 0; i < stackCount; i++) {
+	const own = [];
+	for (let level = 0, at = below(6000); level < 25; level++, at = Math.floor(at / 1.6)) own.push(level < 24 ? at : 0);
+	const kind = i % 50 ? "heap" : "vm";
+	stacks.push({ id: (i * 2654435761).toString(16).padStart(16, "0").slice(-16), kind, api: kind === "heap" ? "malloc" : "mmap", suspect: frames[own[0]].module, frames: own, growth: null });
+}
+const totals = { heap: [0, 0, 0, 0], vm: [0, 0, 0, 0] };
+
+function putCells(out) {
+	let stack = 0;
+	let born = 0;
+	const perStack = Math.floor(rows / stackCount);
+	for (let s = 0; s < stackCount; s++) {
+		const runs = Math.min(1 + below(6), perStack);
+		const count = s === stackCount - 1 ? rows - perStack * (stackCount - 1) : perStack;
+		for (let r = 0; r < count; r++) {
+			const thread = 1 + Math.floor((r * runs) / count);
+			const at = 1 + below(bins);
+			const died = rand() < 0.1 ? 0 : 1 + below(Math.min(40, bins - at + 1));
+			const blocks = 1 + below(100);
+			const bytes = blocks * (16 + below(400));
+			const sum = totals[stacks[s].kind];
+			sum[died ? 2 : 0] += blocks;
+			sum[died ? 3 : 1] += bytes;
+			out.signed(s - stack);
+			out.put(thread);
+			out.put(stacks[s].kind === "heap" ? 1 : 0);
+			out.signed(at - born);
+			out.put(died);
+			out.put(blocks);
+			out.put(bytes);
+			out.put(0);
+			out.put(died ? blocks * died * 1000 : 0);
+			[stack, born] = [s, at];
+		}
+	}
+	const of = ([i, ib, t, tb]) => ({ size: { count: i + t, bytes: ib + tb }, impacting: { count: i, bytes: ib }, transient: { count: t, bytes: tb }, aofi: { count: 0, bytes: 0 }, aofi_unknown: 0, aofo: { count: 0, bytes: 0 }, peak: { count: 0, bytes: 0, at: 0 } });
+	report.totals = { heap: of(totals.heap), vm: of(totals.vm), "vm-internal": null };
+	return rows;
+}
+
+function putLifetimes(out) {
+	const count = Math.min(500000, rows);
+	for (let i = 0, size = 0; i < count; i++) {
+		const next = Math.floor((i / count) * 80);
+		out.signed(next - size);
+		size = next;
+		const kept = rand() < 0.1;
+		out.put(kept ? 255 : 40 + below(80));
+		out.put(0);
+		out.put(1 + below(bins));
+		out.put(kept ? 0 : 1);
+		out.put(1 + below(100));
+		out.put(below(10000));
+	}
+	return count;
+}
+
+const report = { frames };
+const threads = Array.from({ length: 8 }, (_, i) => ({ tid: 100 + i, name: `worker ${i}` }));
+const html = makePage([{ stacks, threads, heaps: ["main"], blocks: [], bin, end: bins * bin, putCells, putLifetimes, report, quick: true }]);
+console.log(`rows ${rows}, stacks ${stackCount}, page ${(html.length / 2 ** 20).toFixed(1)} MiB`);
+
+const browser = await Browser.start();
+const opens = [];
+for (let i = 0; i < 3; i++) {
+	const page = await browser.open(html);
+	opens.push(await page.evaluate(() => performance.getEntriesByName("memwatch-open")[0].duration));
+	if (i < 2) {
+		await page.close();
+		continue;
+	}
+	for (const name of ["suspects", "flame", "table", "lifetimes", "space"]) {
+		const shown = await page.evaluate((id) => {
+			const start = performance.now();
+			document.getElementById(id).click();
+			return performance.now() - start;
+		}, `tab-${name}`);
+		await page.evaluate(() => performance.clearMeasures("memwatch-zoom"));
+		for (let z = 0; z < 7; z++) {
+			await page.fill('[aria-label="From, seconds"]', String(50 + z * 40));
+			await page.fill('[aria-label="To, seconds"]', String(600 + z * 40));
+			await page.click(".goto button");
+		}
+		const times = await page.evaluate(() => performance.getEntriesByName("memwatch-zoom").map((entry) => entry.duration));
+		times.sort((a, b) => a - b);
+		console.log(`${name.padEnd(10)} shown ${shown.toFixed(0)} ms, zoom ${times[0].toFixed(0)} to ${times.at(-1).toFixed(0)} ms, median ${times[Math.floor(times.length / 2)].toFixed(0)} ms`);
+	}
+	console.log("complaints:", page.complaints.length, page.complaints[0] ?? "", (await page.textContent("#fault")) ?? "");
+}
+console.log(`open ${opens.map((time) => time.toFixed(0)).join(", ")} ms`);
+await browser.stop();
