@@ -2,16 +2,22 @@
 /* cube.c: from fates to rows, and from rows to a timeline (cube.h). */
 #include "view/cube.h"
 
+#include "view/cube_feed.h"
 #include "view/cube_rows.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct mw_cube {
 	struct mw_cube_options options;
+	struct mw_cube_feed feed;
+	/* The feed's thread's, until it is stopped. */
 	struct mw_cube_rows cells, lifetimes;
-	bool failed;
+	atomic_bool failed;
 };
+
+static void take(void *context, const struct mw_cube_item *items, size_t count);
 
 struct mw_error *mw_cube_create(const struct mw_cube_options *options, struct mw_cube **out)
 {
@@ -23,6 +29,7 @@ struct mw_error *mw_cube_create(const struct mw_cube_options *options, struct mw
 	cube->cells.budget = options->rows ? options->rows : MW_CUBE_ROWS;
 	cube->cells.may_coarsen = true;
 	cube->lifetimes.budget = options->lifetimes ? options->lifetimes : MW_CUBE_LIFETIMES;
+	mw_cube_feed_start(&cube->feed, take, cube);
 	*out = cube;
 	return NULL;
 }
@@ -31,6 +38,7 @@ void mw_cube_destroy(struct mw_cube *cube)
 {
 	if (!cube)
 		return;
+	mw_cube_feed_stop(&cube->feed);
 	mw_cube_rows_deinit(&cube->cells);
 	mw_cube_rows_deinit(&cube->lifetimes);
 	free(cube);
@@ -70,47 +78,79 @@ static uint64_t bin_of(const struct mw_cube *cube, uint64_t time_ns)
 	return time_ns > cube->options.from_ns ? (time_ns - cube->options.from_ns) / MW_CUBE_SHORTEST_NS : 0;
 }
 
-static bool take(struct mw_cube *cube, const struct mw_track_fate *fate)
+static bool add(struct mw_cube *cube, const struct mw_cube_item *item)
 {
 	const struct mw_cube_options *options = &cube->options;
-	bool known = fate->bytes != MW_SIZE_UNKNOWN;
-	uint64_t born = fate->older ? MW_CUBE_NO_BIN : bin_of(cube, fate->since_ns);
-	uint64_t died = bin_of(cube, fate->until_ns);
-	uint64_t lifetime = fate->died_ns != MW_TIME_UNKNOWN ? mw_fate_lifetime(fate, 0) : MW_TIME_UNKNOWN;
-	struct mw_timeline_row row = {
-		.key = {fate->stack, fate->thread == UINT32_MAX ? 0 : fate->thread + 1},
-		.count = fate->last,
-		.bytes = known ? fate->bytes : 0,
-		.unknown = fate->last && !known,
-		.lived_ns = fate->last && lifetime != MW_TIME_UNKNOWN ? lifetime : 0,
-	};
+	bool known = item->bytes != MW_SIZE_UNKNOWN, lived = item->lifetime_ns != MW_TIME_UNKNOWN;
+	struct mw_cube_addition *cell = mw_cube_rows_next(&cube->cells);
+	struct mw_cube_addition *lifetime = mw_cube_rows_next(&cube->lifetimes);
 
+	cell->born = lifetime->born = item->older ? MW_CUBE_NO_BIN : bin_of(cube, item->since_ns);
+	cell->died = lifetime->died = bin_of(cube, item->until_ns);
+	cell->row = (struct mw_timeline_row){
+		.key = {item->stack, item->thread == UINT32_MAX ? 0 : item->thread + 1},
+		.count = item->last,
+		.bytes = known ? item->bytes : 0,
+		.unknown = item->last && !known,
+		.lived_ns = item->last && lived ? item->lifetime_ns : 0,
+	};
 	if (options->heap_of)
-		row.key[2] =
-			options->heap_of(options->heap_context, fate->addr, fate->bytes, fate->kind, fate->born_ns);
-	if (!mw_cube_rows_add(&cube->cells, &row, born, died))
-		return false;
-	if (fate->size == MW_SIZE_UNKNOWN || fate->born_ns == MW_TIME_UNKNOWN)
-		return true;
-	row.key[0] = mw_cube_size_class(fate->size);
-	row.key[1] = lifetime == MW_TIME_UNKNOWN ? MW_TIMELINE_NO_LIFETIME : mw_cube_lifetime_class(lifetime);
-	row.key[2] = fate->kind;
-	row.unknown = row.lived_ns = 0;
-	return mw_cube_rows_add(&cube->lifetimes, &row, born, died);
+		cell->row.key[2] =
+			options->heap_of(options->heap_context, item->addr, item->bytes, (enum mw_kind)item->kind);
+	if (!item->before) {
+		lifetime->row = (struct mw_timeline_row){
+			.key = {mw_cube_size_class(item->size),
+				lived ? mw_cube_lifetime_class(item->lifetime_ns) : MW_TIMELINE_NO_LIFETIME,
+				item->kind},
+			.count = item->last,
+			.bytes = item->bytes,
+		};
+		if (!mw_cube_rows_add(&cube->lifetimes))
+			return false;
+	}
+	return mw_cube_rows_add(&cube->cells);
+}
+
+static void take(void *context, const struct mw_cube_item *items, size_t count)
+{
+	struct mw_cube *cube = context;
+
+	for (size_t i = 0; i < count && !atomic_load_explicit(&cube->failed, memory_order_relaxed); i++)
+		if (!add(cube, &items[i]))
+			atomic_store(&cube->failed, true);
+}
+
+void mw_cube_fate(void *context, const struct mw_track_fate *fate)
+{
+	struct mw_cube *cube = context;
+	uint64_t died_ns = fate->died_ns;
+
+	*mw_cube_feed_next(&cube->feed) = (struct mw_cube_item){
+		.addr = fate->addr,
+		.bytes = fate->bytes,
+		.size = fate->size,
+		.since_ns = fate->since_ns,
+		.until_ns = fate->until_ns,
+		/* Threads' clocks may differ by a little. */
+		.lifetime_ns = died_ns == MW_TIME_UNKNOWN || fate->born_ns == MW_TIME_UNKNOWN ? MW_TIME_UNKNOWN
+			       : died_ns > fate->born_ns                                      ? died_ns - fate->born_ns
+											      : 0,
+		.stack = fate->stack,
+		.thread = fate->thread,
+		.kind = (uint8_t)fate->kind,
+		.before = fate->born_ns == MW_TIME_UNKNOWN,
+		.older = fate->older,
+		.last = fate->last,
+	};
+	mw_cube_feed_put(&cube->feed);
 }
 
 bool mw_cube_survivor(void *context, const struct mw_track_fate *fate)
 {
 	struct mw_cube *cube = context;
 
-	if (!cube->failed)
-		cube->failed = !take(cube, fate);
-	return !cube->failed;
-}
-
-void mw_cube_fate(void *context, const struct mw_track_fate *fate)
-{
-	(void)mw_cube_survivor(context, fate);
+	mw_cube_fate(cube, fate);
+	return !atomic_load_explicit(&cube->failed, memory_order_relaxed);
 }
 
 /* --- the timeline -------------------------------------------------------------------------------------- */
@@ -237,9 +277,10 @@ static struct mw_error *settle(struct mw_cube *cube, uint64_t length_ns)
 {
 	unsigned int shift;
 
-	cube->failed = cube->failed || !mw_cube_rows_settle(&cube->cells) || !mw_cube_rows_settle(&cube->lifetimes) ||
-		       !mw_cube_rows_fit(&cube->cells) || !mw_cube_rows_fit(&cube->lifetimes);
-	if (cube->failed)
+	mw_cube_feed_stop(&cube->feed);
+	if (atomic_load(&cube->failed) || !mw_cube_rows_settle(&cube->cells) ||
+	    !mw_cube_rows_settle(&cube->lifetimes) || !mw_cube_rows_fit(&cube->cells) ||
+	    !mw_cube_rows_fit(&cube->lifetimes))
 		return mw_error_nomem();
 	shift = cube->cells.shift;
 	while (length_ns / MW_CUBE_SHORTEST_NS >> shift >= MW_TIMELINE_BINS)

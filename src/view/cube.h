@@ -4,12 +4,12 @@
  * (memwatch/timeline.h).
  *
  * Fed with fates as the tracker tells them, from the interval's begin on; then with the survivors. Memory is bounded:
- * bins become longer. Not thread-safe.
+ * bins become longer. It is to be called from one thread; a thread of its own adds up.
  */
 #ifndef MW_VIEW_CUBE_H
 #define MW_VIEW_CUBE_H
 
-#include "view/cells.h"
+#include "track/track.h"
 
 #include <memwatch/timeline.h>
 
@@ -21,7 +21,9 @@
 struct mw_cube_options {
 	uint64_t from_ns;       /* the interval's begin */
 	size_t rows, lifetimes; /* at most */
-	mw_cells_heap_of *heap_of;
+	/* Which heap of the allocator a block lies in: a number from 1, 0 for unknown. Called in the cube's thread
+	 * until mw_cube_finish(). */
+	uint32_t (*heap_of)(void *context, mw_addr addr, uint64_t bytes, enum mw_kind kind);
 	void *heap_context;
 };
 

@@ -10,21 +10,18 @@
 #define FIRST_SLOTS 64u
 #define FEW_BINS    32u /* before there are fewer, threads and heaps are not told apart any more */
 
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-	hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
-	return hash ^ hash >> 32;
-}
-
-/* The bins are not in it: rows that merge are of one shard. */
+/* The bins are not in it: rows that merge are of one shard. Its high bits are the better ones. */
 static uint64_t hash_of_key(const struct mw_timeline_row *row)
 {
-	return mix(mix((uint64_t)row->key[0] << 32 | row->key[1], row->key[2]), 0);
+	return row->key[0] * 0x9e3779b97f4a7c15u ^ row->key[1] * 0xc2b2ae3d27d4eb4fu ^
+	       row->key[2] * 0xd6e8feb86659fd93u;
 }
 
 static uint32_t hash_of_bins(uint64_t hash, const struct mw_timeline_row *row)
 {
-	return (uint32_t)mix(hash, (uint64_t)row->born << 16 | row->died);
+	uint64_t bins = (uint64_t)row->born << 16 | row->died;
+
+	return (uint32_t)((hash ^ hash >> 32 ^ bins * 0xbf58476d1ce4e5b9u) * 0x9e3779b97f4a7c15u >> 32);
 }
 
 static bool same(const struct mw_timeline_row *a, const struct mw_timeline_row *b)

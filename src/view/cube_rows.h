@@ -59,16 +59,16 @@ void mw_cube_rows_fold(struct mw_cube_rows *rows, unsigned int shift);
 /* Take all rows out, which have been settled and folded, in no order; malloc'ed. NULL without memory. */
 struct mw_timeline_row *mw_cube_rows_take(struct mw_cube_rows *rows);
 
-/* Add; false without memory. */
-static inline bool mw_cube_rows_add(struct mw_cube_rows *rows, const struct mw_timeline_row *row, uint64_t born,
-				    uint64_t died)
+/* What is to be filled in: its row, but the bins of that, and its bins. */
+static inline struct mw_cube_addition *mw_cube_rows_next(struct mw_cube_rows *rows)
 {
-	struct mw_cube_addition *addition = &rows->waiting[rows->waiting_count++];
+	return &rows->waiting[rows->waiting_count];
+}
 
-	addition->row = *row;
-	addition->born = born;
-	addition->died = died;
-	return rows->waiting_count < MW_CUBE_WAITING || mw_cube_rows_settle(rows);
+/* It is filled in: add it. False without memory. */
+static inline bool mw_cube_rows_add(struct mw_cube_rows *rows)
+{
+	return ++rows->waiting_count < MW_CUBE_WAITING || mw_cube_rows_settle(rows);
 }
 
 #endif

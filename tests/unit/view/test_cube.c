@@ -33,9 +33,9 @@ static void good(struct mw_error *err)
 }
 
 /* Even addresses are in the main heap. */
-static uint32_t heap_of(void *context, mw_addr addr, uint64_t bytes, enum mw_kind kind, uint64_t born_ns)
+static uint32_t heap_of(void *context, mw_addr addr, uint64_t bytes, enum mw_kind kind)
 {
-	(void)context, (void)bytes, (void)born_ns;
+	(void)context, (void)bytes;
 	return kind == MW_KIND_HEAP ? 1 + addr % 2 : 0;
 }
 

@@ -4,6 +4,7 @@
  * interval finds: by stack, thread and kind, in blocks and bytes.
  */
 #include "tape.h"
+#include "view/cells.h"
 #include "view/cube.h"
 #include "view/replay.h"
 
