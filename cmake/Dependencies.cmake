@@ -21,6 +21,7 @@ mw_dependency(capstone capstone libcapstone-dev)
 mw_dependency(jansson jansson libjansson-dev)
 mw_dependency(xxhash libxxhash libxxhash-dev)
 mw_dependency(zstd libzstd libzstd-dev)
+mw_dependency(zlib zlib zlib1g-dev)
 
 # libiberty comes without a pkg-config file.
 find_path(LIBIBERTY_INCLUDE demangle.h PATH_SUFFIXES libiberty)

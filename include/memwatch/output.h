@@ -10,6 +10,7 @@
 
 #include <memwatch/error.h>
 #include <memwatch/table.h>
+#include <memwatch/timeline.h>
 #include <memwatch/view.h>
 
 #include <stdio.h>
@@ -21,10 +22,13 @@ struct mw_output_options {
 	/* What else was asked of each report, in place of its stacks where the form is for reading; it, and each of it,
 	 * may be NULL. */
 	const struct mw_views *const *views;
+	/* What became of blocks over time, one a report, for a form that lets it be looked at; it, and each of it, may
+	 * be NULL. */
+	const struct mw_timeline *const *timelines;
 };
 
 struct mw_output {
-	const char *name; /* "text", "json" */
+	const char *name; /* "text", "json", "html" */
 	/* Write; the caller flushes and closes. Write errors stay in the stream (ferror). */
 	struct mw_error *(*write)(const struct mw_report *const *reports, size_t count,
 				  const struct mw_output_options *options, FILE *stream)MW_MUST_CHECK;

@@ -103,6 +103,13 @@ struct mw_report_sample {
 	uint64_t arena_used, arena_free, arena_size; /* of glibc; MW_SIZE_UNKNOWN where not read */
 };
 
+/* A moment that somebody has marked. */
+struct mw_report_mark {
+	uint32_t number; /* from 1 */
+	uint64_t time_ns;
+	const char *name;
+};
+
 /* Regions of a kind. */
 struct mw_report_region {
 	uint64_t count, reserved;
@@ -166,6 +173,8 @@ struct mw_report {
 	bool tracked[MW_KIND_COUNT]; /* false: this kind was not recorded */
 	struct mw_report_sample *memory;
 	size_t memory_count;
+	struct mw_report_mark *marks; /* inside the interval */
+	size_t mark_count;
 	struct mw_report_module *modules; /* most impacting bytes first */
 	size_t module_count;
 	struct mw_report_thread *threads; /* most impacting bytes first */

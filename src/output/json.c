@@ -7,6 +7,7 @@
  */
 #include "output/json.h"
 
+#include "output/json_frames.h"
 #include "output/json_views.h"
 
 #include <inttypes.h>
@@ -18,6 +19,7 @@ struct writer {
 	FILE *stream;
 	bool failed; /* out of memory; the stream keeps its own errors */
 	bool comma;  /* before the next member or item */
+	bool shared; /* frames stand once in each report */
 };
 
 /* Write a value and drop it. */
@@ -206,8 +208,44 @@ static json_t *thread_value(const struct mw_report_thread *thread)
 			 mw_json_amount(&thread->transient));
 }
 
+static json_t *mark_value(const struct mw_report_mark *mark)
+{
+	return json_pack("{s:o, s:f, s:o}", "number", mw_json_number(mark->number), "at", (double)mark->time_ns / 1e9,
+			 "name", mw_json_text(mark->name));
+}
+
+static void put_stacks(struct writer *writer, const struct mw_report *report, const struct mw_json_frames *shared)
+{
+	open_array(writer, "stacks");
+	for (size_t i = 0; i < report->stack_count && !writer->failed; i++)
+		put_item(writer, mw_json_stack(&report->stacks[i], shared));
+	close_array(writer);
+}
+
+static void put_shared_stacks(struct writer *writer, const struct mw_report *report)
+{
+	struct mw_json_frames frames;
+	struct mw_error *err = mw_json_frames_init(&frames, report);
+
+	if (err) {
+		mw_error_destroy(err);
+		writer->failed = true;
+		return;
+	}
+	open_array(writer, "frames");
+	for (size_t i = 0; i < frames.count && !writer->failed; i++)
+		put_item(writer, mw_json_frame(frames.frames[i]));
+	close_array(writer);
+	put_stacks(writer, report, &frames);
+	mw_json_frames_deinit(&frames);
+}
+
 static void put_arrays(struct writer *writer, const struct mw_report *report)
 {
+	open_array(writer, "marks");
+	for (size_t i = 0; i < report->mark_count; i++)
+		put_item(writer, mark_value(&report->marks[i]));
+	close_array(writer);
 	open_array(writer, "memory");
 	for (size_t i = 0; i < report->memory_count; i++)
 		put_item(writer, sample_value(report, &report->memory[i]));
@@ -220,10 +258,10 @@ static void put_arrays(struct writer *writer, const struct mw_report *report)
 	for (size_t i = 0; i < report->thread_count; i++)
 		put_item(writer, thread_value(&report->threads[i]));
 	close_array(writer);
-	open_array(writer, "stacks");
-	for (size_t i = 0; i < report->stack_count && !writer->failed; i++)
-		put_item(writer, mw_json_stack(&report->stacks[i]));
-	close_array(writer);
+	if (writer->shared)
+		put_shared_stacks(writer, report);
+	else
+		put_stacks(writer, report, NULL);
 }
 
 /* `views` is what else was asked, or NULL. */
@@ -252,10 +290,10 @@ static void put_report(struct writer *writer, const struct mw_report *report, co
 	writer->comma = true;
 }
 
-struct mw_error *mw_json_write(const struct mw_report *const *reports, size_t count,
-			       const struct mw_output_options *options, FILE *stream)
+static struct mw_error *write_all(const struct mw_report *const *reports, size_t count,
+				  const struct mw_output_options *options, FILE *stream, bool shared)
 {
-	struct writer writer = {.stream = stream};
+	struct writer writer = {.stream = stream, .shared = shared};
 
 	if (count == 1) {
 		put_report(&writer, reports[0], options->views ? options->views[0] : NULL);
@@ -272,4 +310,16 @@ struct mw_error *mw_json_write(const struct mw_report *const *reports, size_t co
 	}
 	fputc('\n', stream);
 	return writer.failed ? mw_error_nomem() : NULL;
+}
+
+struct mw_error *mw_json_write(const struct mw_report *const *reports, size_t count,
+			       const struct mw_output_options *options, FILE *stream)
+{
+	return write_all(reports, count, options, stream, false);
+}
+
+struct mw_error *mw_json_write_shared(const struct mw_report *const *reports, size_t count,
+				      const struct mw_output_options *options, FILE *stream)
+{
+	return write_all(reports, count, options, stream, true);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* json_stack.c: the values that a report's objects are made of, up to a whole stack. */
 #include "output/json.h"
+#include "output/json_frames.h"
 #include "output/utf8.h"
 
 #include <stdlib.h>
@@ -56,7 +57,7 @@ const char *mw_json_kind(enum mw_kind kind)
 	return "unknown";
 }
 
-static json_t *frame_value(const struct mw_report_frame *frame)
+json_t *mw_json_frame(const struct mw_report_frame *frame)
 {
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "function", mw_json_text(frame->function), "module",
 			 mw_json_text(frame->module), "offset", mw_json_number(frame->offset), "address",
@@ -69,7 +70,7 @@ json_t *mw_json_frames(const struct mw_report_frame *frames, size_t count)
 	json_t *array = json_array();
 
 	for (size_t i = 0; array && i < count; i++) {
-		if (json_array_append_new(array, frame_value(&frames[i])) != 0) {
+		if (json_array_append_new(array, mw_json_frame(&frames[i])) != 0) {
 			json_decref(array);
 			return NULL;
 		}
@@ -139,12 +140,28 @@ static json_t *resident_value(const struct mw_report_stack *stack)
 	return stack->kind == MW_KIND_HEAP ? json_null() : mw_json_number(stack->resident);
 }
 
-json_t *mw_json_stack(const struct mw_report_stack *stack)
+static json_t *numbers_value(const struct mw_report_stack *stack, const struct mw_json_frames *shared)
 {
-	json_t *head = json_pack(
-		"{s:s, s:s, s:o, s:b, s:o, s:o, s:o}", "id", stack->id, "kind", mw_json_kind(stack->kind), "api",
-		mw_json_text(stack->api), "truncated", stack->cut == MW_STACK_TRUNCATED, "cut", cut_value(stack->cut),
-		"suspect", mw_json_text(stack->suspect), "frames", mw_json_frames(stack->frames, stack->frame_count));
+	json_t *array = json_array();
+
+	for (size_t i = 0; array && i < stack->frame_count; i++) {
+		uint32_t number = mw_json_frames_number(shared, &stack->frames[i]);
+
+		if (json_array_append_new(array, json_integer(number)) != 0) {
+			json_decref(array);
+			return NULL;
+		}
+	}
+	return array;
+}
+
+json_t *mw_json_stack(const struct mw_report_stack *stack, const struct mw_json_frames *shared)
+{
+	json_t *head =
+		json_pack("{s:s, s:s, s:o, s:b, s:o, s:o, s:o}", "id", stack->id, "kind", mw_json_kind(stack->kind),
+			  "api", mw_json_text(stack->api), "truncated", stack->cut == MW_STACK_TRUNCATED, "cut",
+			  cut_value(stack->cut), "suspect", mw_json_text(stack->suspect), "frames",
+			  shared ? numbers_value(stack, shared) : mw_json_frames(stack->frames, stack->frame_count));
 	json_t *sums = json_pack(
 		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "size", mw_json_amount(&stack->size),
 		"impacting", mw_json_amount(&stack->impacting), "transient", mw_json_amount(&stack->transient), "aofi",

@@ -2,6 +2,7 @@
 /* output.c: the table of forms (include/memwatch/output.h). */
 #include <memwatch/output.h>
 
+#include "output/html.h"
 #include "output/json.h"
 #include "output/text.h"
 
@@ -10,6 +11,7 @@
 static const struct mw_output outputs[] = {
 	{"text", mw_text_write},
 	{"json", mw_json_write},
+	{"html", mw_html_write},
 };
 
 const struct mw_output *mw_output_find(const char *name)

@@ -478,6 +478,8 @@ void mw_replay_input(const struct mw_replay *replay, size_t number, struct mw_su
 		.hook_count = facts->hook_count,
 		.samples = facts->samples,
 		.sample_count = facts->sample_count,
+		.marks = facts->marks,
+		.mark_count = facts->mark_count,
 		.track_heap = facts->target.track_heap,
 		.track_vm = facts->target.track_vm,
 	};

@@ -118,6 +118,22 @@ static struct mw_error *fill_memory(const struct mw_summary_input *input, struct
 	return NULL;
 }
 
+static struct mw_error *fill_marks(const struct mw_summary_input *input, struct mw_arena *arena,
+				   struct mw_report *report)
+{
+	report->marks = mw_arena_array(arena, input->mark_count, sizeof(*report->marks));
+	if (!report->marks)
+		return mw_error_nomem();
+	for (size_t i = 0; i < input->mark_count; i++) {
+		const struct mw_stored_mark *mark = &input->marks[i];
+
+		if (mark->time_ns >= input->from_ns && (!input->to_ns || mark->time_ns <= input->to_ns))
+			report->marks[report->mark_count++] = (struct mw_report_mark){
+				mark->number, mark->time_ns, mw_arena_string(arena, mark->name)};
+	}
+	return NULL;
+}
+
 /* Most impacting bytes first, then most bytes at all; by hand where a text decides the rest. */
 static int compare_amounts(struct mw_amount a_impacting, struct mw_amount a_size, struct mw_amount b_impacting,
 			   struct mw_amount b_size)
@@ -278,6 +294,7 @@ static struct mw_error *fill(const struct mw_summary_input *input, struct mw_are
 	MW_TRY(fill_target(input, arena, report));
 	MW_TRY(fill_engine(input, arena, report));
 	MW_TRY(fill_memory(input, arena, report));
+	MW_TRY(fill_marks(input, arena, report));
 	MW_TRY(fill_threads(input, arena, report));
 	fill_totals(input, report);
 	MW_TRY(mw_view_stacks(input, arena, report, &group_of));

@@ -3,6 +3,7 @@
 #ifndef MW_VIEW_SUMMARY_H
 #define MW_VIEW_SUMMARY_H
 
+#include "store/store.h"
 #include "track/track.h"
 #include "view/source.h"
 #include "view/space.h"
@@ -26,6 +27,8 @@ struct mw_summary_input {
 	size_t hook_count;
 	const struct mw_report_sample *samples;
 	size_t sample_count;
+	const struct mw_stored_mark *marks;
+	size_t mark_count;
 	bool track_heap, track_vm;
 	const char *cut;         /* why the recording goes no further; NULL: it does not end early */
 	uint64_t from_ns, to_ns; /* the interval that the tracker's figures are of; to_ns 0: up to the window's end */

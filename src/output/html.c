@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+/* html.c: the page, and what is put into it (html.h). */
+#include "output/html.h"
+
+#include "output/html_pack.h"
+#include "output/html_rows.h"
+#include "output/json.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define VERSION 1
+
+extern const char mw_html_page[]; /* ends with a 0 that is not counted */
+extern const uint64_t mw_html_page_size;
+
+struct page {
+	const struct mw_report *const *reports;
+	size_t count;
+	const struct mw_output_options *options;
+	FILE *stream;
+};
+
+static const struct mw_timeline *timeline_of(const struct page *page, size_t process)
+{
+	static const struct mw_timeline nothing = {.cells = {.bin_ns = 1, .bins = 1},
+						   .lifetimes = {.bin_ns = 1, .bins = 1}};
+	const struct mw_timeline *const *all = page->options->timelines;
+
+	return all && all[process] ? all[process] : &nothing;
+}
+
+/* Where a table's rows stand among all bytes; moves on behind them. */
+static void put_place(FILE *out, const char *key, const struct mw_timeline_table *table, uint64_t length,
+		      uint64_t *offset)
+{
+	fprintf(out,
+		",\n\"%s\":{\"offset\":%" PRIu64 ",\"length\":%" PRIu64 ",\"rows\":%zu,\"bins\":%" PRIu32
+		",\"bin_ns\":%" PRIu64 "}",
+		key, *offset, length, table->count, table->bins, table->bin_ns);
+	*offset += length;
+}
+
+static bool put_value(FILE *out, const char *before, json_t *value)
+{
+	bool good = value != NULL;
+
+	fputs(before, out);
+	if (good && json_dumpf(value, out, JSON_COMPACT | JSON_ENCODE_ANY) != 0)
+		good = ferror(out) != 0;
+	json_decref(value);
+	return good;
+}
+
+static json_t *mark_value(const struct mw_report_mark *mark)
+{
+	return json_pack("{s:o, s:o}", "at_ns", mw_json_number(mark->time_ns), "name", mw_json_text(mark->name));
+}
+
+static bool put_names(FILE *out, const struct mw_report *report, const struct mw_timeline *timeline)
+{
+	bool good = true;
+
+	fputs(",\n\"threads\":[", out);
+	for (size_t i = 0; i < timeline->thread_count; i++) {
+		if (timeline->threads[i] == MW_TIMELINE_UNKNOWN)
+			fputs(i ? ",null" : "null", out);
+		else
+			fprintf(out, i ? ",%" PRIu32 : "%" PRIu32, timeline->threads[i]);
+	}
+	fprintf(out, "],\n\"coarse\":%s,\n\"heaps\":[", timeline->coarse ? "true" : "false");
+	for (size_t i = 0; i < timeline->heap_count && good; i++)
+		good = put_value(out, i ? "," : "", mw_json_text(timeline->heaps[i]));
+	fputs("],\n\"marks\":[", out);
+	for (size_t i = 0; i < report->mark_count && good; i++)
+		good = put_value(out, i ? "," : "", mark_value(&report->marks[i]));
+	return good && put_value(out, "],\n\"space\":", mw_json_space(report->space));
+}
+
+static bool put_process(const struct page *page, size_t process, FILE *out, uint64_t *offset)
+{
+	const struct mw_timeline *timeline = timeline_of(page, process);
+	bool good;
+
+	fprintf(out, "\n{\"bin_ns\":%" PRIu64 ",\"bins\":%" PRIu32 ",\"from_ns\":%" PRIu64 ",\"to_ns\":%" PRIu64,
+		timeline->cells.bin_ns, timeline->cells.bins, timeline->from_ns, timeline->to_ns);
+	good = put_names(out, page->reports[process], timeline);
+	put_place(out, "cells", &timeline->cells, mw_html_put_cells(&timeline->cells, NULL), offset);
+	put_place(out, "lifetimes", &timeline->lifetimes, mw_html_put_lifetimes(&timeline->lifetimes, NULL), offset);
+	fputs("}", out);
+	return good;
+}
+
+static struct mw_error *put_report(const struct page *page, FILE *out)
+{
+	uint64_t offset = 0;
+
+	fprintf(out, "{\"version\":%d,\n\"report\":", VERSION);
+	MW_TRY(mw_json_write_shared(page->reports, page->count, page->options, out));
+	fputs(",\"processes\":[", out);
+	for (size_t i = 0; i < page->count; i++) {
+		if (i)
+			fputc(',', out);
+		if (!put_process(page, i, out, &offset))
+			return mw_error_nomem();
+	}
+	fputs("]}\n", out);
+	return NULL;
+}
+
+/* In the order of their offsets. */
+static struct mw_error *put_cells(const struct page *page, FILE *out)
+{
+	for (size_t i = 0; i < page->count; i++) {
+		const struct mw_timeline *timeline = timeline_of(page, i);
+
+		mw_html_put_cells(&timeline->cells, out);
+		mw_html_put_lifetimes(&timeline->lifetimes, out);
+	}
+	return NULL;
+}
+
+/* What stands in the page for something that is put there. */
+static const struct part {
+	const char *mark;
+	struct mw_error *(*put)(const struct page *page, FILE *out);
+} parts[] = {
+	{"@@MEMWATCH_REPORT@@", put_report},
+	{"@@MEMWATCH_CELLS@@", put_cells},
+};
+
+static struct mw_error *put_part(const struct page *page, const struct part *part)
+{
+	struct mw_html_pack *pack = NULL;
+	struct mw_error *err;
+
+	MW_TRY(mw_html_pack_begin(page->stream, &pack));
+	err = part->put(page, mw_html_pack_stream(pack));
+	mw_html_pack_end(pack);
+	return err;
+}
+
+struct mw_error *mw_html_write(const struct mw_report *const *reports, size_t count,
+			       const struct mw_output_options *options, FILE *stream)
+{
+	const struct page page = {.reports = reports, .count = count, .options = options, .stream = stream};
+	const char *at = mw_html_page, *end = mw_html_page + mw_html_page_size;
+
+	for (;;) {
+		const struct part *next = NULL;
+		const char *found = end;
+
+		for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+			const char *mark = memmem(at, (size_t)(end - at), parts[i].mark, strlen(parts[i].mark));
+
+			if (mark && mark < found) {
+				found = mark;
+				next = &parts[i];
+			}
+		}
+		fwrite(at, 1, (size_t)(found - at), stream);
+		if (!next)
+			return NULL;
+		MW_TRY(put_part(&page, next));
+		at = found + strlen(next->mark);
+	}
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * html.h: the report as one page that needs nothing else (html/FORMAT.md).
+ *
+ * The page is html/dist/report.html, which is part of the program. Nothing of what a process or a recording says stands
+ * in it other than packed.
+ */
+#ifndef MW_OUTPUT_HTML_H
+#define MW_OUTPUT_HTML_H
+
+#include <memwatch/output.h>
+
+/* options->timelines NULL, or one of them: there is nothing to zoom into. */
+struct mw_error *mw_html_write(const struct mw_report *const *reports, size_t count,
+			       const struct mw_output_options *options, FILE *stream) MW_MUST_CHECK;
+
+#endif
