@@ -26,6 +26,10 @@ static const struct mw_cli_option report_options[] = {
 	 "How many stacks the text report shows; 10 by default.", MW_COMPLETE_NOTHING, NULL},
 	{"json", MW_KEY_JSON, "FILE", "the whole report as JSON; '-' is standard output\n",
 	 "Write the whole report as JSON; '-' is standard output.", MW_COMPLETE_FILE, NULL},
+	{"html", MW_KEY_HTML, "FILE", "a page to look at in a browser; '-' as above\n",
+	 "Write a page that shows the report in any browser, and needs nothing else: timeline, flame graph, tables, "
+	 "suspects, and any interval of them. '-' is standard output.",
+	 MW_COMPLETE_FILE, NULL},
 	{"quiet", MW_KEY_QUIET, NULL, "no progress, no text report\n", "No progress, no text report.",
 	 MW_COMPLETE_NOTHING, NULL},
 	{"by", MW_KEY_BY, "LIST",

@@ -128,13 +128,15 @@ struct mw_error *mw_keeper_news(struct mw_keeper *keeper, const struct mw_record
 	return NULL;
 }
 
-void mw_keeper_mark(struct mw_keeper *keeper, uint64_t time_ns)
+void mw_keeper_mark(struct mw_keeper *keeper, struct mw_recorder *recorder, uint64_t time_ns)
 {
 	char name[32];
 	const struct mw_stored_mark mark = {.number = ++keeper->marks, .time_ns = time_ns, .name = name};
 
 	(void)snprintf(name, sizeof(name), "mark %" PRIu32, mark.number);
-	mw_store_mark(keeper->writer, keeper->process, &mark);
+	mw_recorder_mark(recorder, &mark);
+	if (keeper->writer)
+		mw_store_mark(keeper->writer, keeper->process, &mark);
 }
 
 struct mw_error *mw_keeper_end(struct mw_keeper *keeper, const struct mw_recorder *recorder,

@@ -34,7 +34,7 @@ struct mw_error *mw_keeper_target(struct mw_keeper *keeper, const struct mw_reco
 struct mw_error *mw_keeper_news(struct mw_keeper *keeper, const struct mw_recorder *recorder,
 				const struct mw_recorder_view *view) MW_MUST_CHECK;
 /* What of the process is outstanding at that moment can be compared with other moments. */
-void mw_keeper_mark(struct mw_keeper *keeper, uint64_t time_ns);
+void mw_keeper_mark(struct mw_keeper *keeper, struct mw_recorder *recorder, uint64_t time_ns);
 /* The window is over, all samples are taken. Errors: MEMORY. */
 struct mw_error *mw_keeper_end(struct mw_keeper *keeper, const struct mw_recorder *recorder,
 			       const struct mw_recorder_view *view) MW_MUST_CHECK;

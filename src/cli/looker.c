@@ -46,12 +46,30 @@ struct mw_error *mw_looker_init(struct mw_looker *looker, const struct mw_view_q
 	return mw_blocklist_create(&blocks, &looker->blocks);
 }
 
+static uint32_t heap_of_item(void *context, mw_addr addr, uint64_t bytes, enum mw_kind kind)
+{
+	return mw_heaps_of(context, addr, bytes, kind, UINT32_MAX);
+}
+
+struct mw_error *mw_looker_draw(struct mw_looker *looker, uint64_t from_ns)
+{
+	const struct mw_cube_options options = {
+		.from_ns = from_ns, .heap_of = heap_of_item, .heap_context = looker->heaps};
+
+	/* It is put in order when it is first asked, and it will be by two threads. */
+	(void)heap_of_item(looker->heaps, 0, 0, MW_KIND_HEAP);
+
+	return mw_cube_create(&options, &looker->cube);
+}
+
 void mw_looker_deinit(struct mw_looker *looker)
 {
 	mw_cells_destroy(looker->cells);
 	mw_blocklist_destroy(looker->blocks);
+	mw_cube_destroy(looker->cube);
 	mw_heaps_destroy(looker->heaps);
 	free(looker->stack_of);
+	free(looker->thread_of);
 	free(looker->threads);
 	free(looker->heap_names);
 	*looker = (struct mw_looker){.cells = NULL};
@@ -65,6 +83,8 @@ static void on_fate(void *context, const struct mw_track_fate *fate)
 		mw_cells_fate(looker->cells, fate);
 	if (looker->blocks)
 		mw_blocklist_fate(looker->blocks, fate);
+	if (looker->cube)
+		mw_cube_fate(looker->cube, fate);
 }
 
 static bool on_survivor(void *context, const struct mw_track_fate *fate)
@@ -72,12 +92,13 @@ static bool on_survivor(void *context, const struct mw_track_fate *fate)
 	struct mw_looker *looker = context;
 
 	return (!looker->cells || mw_cells_survivor(looker->cells, fate)) &&
-	       (!looker->blocks || mw_blocklist_survivor(looker->blocks, fate));
+	       (!looker->blocks || mw_blocklist_survivor(looker->blocks, fate)) &&
+	       (!looker->cube || mw_cube_survivor(looker->cube, fate));
 }
 
 void mw_looker_watch(struct mw_looker *looker, struct mw_track *track)
 {
-	if (looker->cells || looker->blocks)
+	if (looker->cells || looker->blocks || looker->cube)
 		mw_track_watch(track, on_fate, looker);
 }
 
@@ -102,7 +123,7 @@ struct mw_error *mw_looker_finish(struct mw_looker *looker, const struct mw_trac
 {
 	uint32_t heaps = mw_heaps_count(looker->heaps);
 
-	if (looker->cells || looker->blocks)
+	if (looker->cells || looker->blocks || looker->cube)
 		mw_track_each_survivor(track, on_survivor, looker);
 	if (looker->cells) {
 		mw_cells_end(looker->cells, track);
@@ -116,6 +137,22 @@ struct mw_error *mw_looker_finish(struct mw_looker *looker, const struct mw_trac
 		looker->heap_names[i] = mw_heaps_name(looker->heaps, i);
 	looker->heap_count = heaps;
 	return NULL;
+}
+
+struct mw_error *mw_looker_timeline(struct mw_looker *looker, uint64_t to_ns, size_t stack_count,
+				    struct mw_timeline **out)
+{
+	const struct mw_cube_names names = {
+		.to_ns = to_ns,
+		.stack_of = looker->stack_of,
+		.stack_count = stack_count,
+		.thread_of = looker->thread_of,
+		.thread_count = looker->thread_count,
+		.heaps = looker->heap_names,
+		.heap_count = looker->heap_count,
+	};
+
+	return mw_cube_finish(looker->cube, &names, out);
 }
 
 void mw_looker_process(const struct mw_looker *looker, const struct mw_report *report, size_t stack_count,

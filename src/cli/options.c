@@ -42,18 +42,6 @@ static struct mw_error *parse_engine(const char *name, struct mw_cli_options *op
 			     "There are 'jump', 'trap', and 'auto', which takes jump wherever it is safe");
 }
 
-static struct mw_error *parse_json(const char *name, struct mw_cli_options *options)
-{
-	struct mw_error *err;
-
-	if (!*name) {
-		err = mw_error_create(MW_ERROR_USAGE, 0, "--json '': the file's name is empty");
-		return mw_error_hint(err, "It takes the name of a file, or '-' for standard output");
-	}
-	options->json = name;
-	return NULL;
-}
-
 static struct mw_error *parse_output(const char *name, struct mw_cli_options *options)
 {
 	struct mw_error *err;
@@ -130,7 +118,9 @@ static struct mw_error *parse_option(int key, char *arg, struct parse *parse)
 	case MW_KEY_TRACK:
 		return mw_cli_parse_track(arg, &options->track_heap, &options->track_vm);
 	case MW_KEY_JSON:
-		return parse_json(arg, options);
+		return mw_cli_parse_file("--json", arg, &options->json);
+	case MW_KEY_HTML:
+		return mw_cli_parse_file("--html", arg, &options->html);
 	case 'o':
 		return parse_output(arg, options);
 	case MW_KEY_MARK_EVERY:
@@ -220,7 +210,7 @@ static struct mw_error *check_record(const struct parse *parse)
 		err = mw_error_create(MW_ERROR_USAGE, 0, "the command behind '--' is empty");
 		return mw_error_hint(err, "Name a program and its arguments, as in: memwatch -- ls -l");
 	}
-	if (!options->output && (options->mark_every_ns || options->no_symbols)) {
+	if (!options->output && ((options->mark_every_ns && !options->html) || options->no_symbols)) {
 		err = mw_error_create(MW_ERROR_USAGE, 0, "--%s is about a recording, and none is kept",
 				      options->no_symbols ? "no-symbols" : "mark-every");
 		return mw_error_hint(err, "Name its file by -o, as in -o leak.mw");

@@ -33,6 +33,12 @@ struct mw_error *mw_outfile_commit(struct mw_outfile *file) MW_MUST_CHECK;
 /* The path to be unlinked should memwatch end now, or NULL; good until commit or abort. */
 const char *mw_outfile_partial(const struct mw_outfile *file);
 
+/* Of all files that are being written; NULL where there is none. */
+#define MW_OUTFILE_PARTIALS 2
+struct mw_partials {
+	const char *paths[MW_OUTFILE_PARTIALS];
+};
+
 /* Close, leave nothing and free; NULL is fine. */
 void mw_outfile_abort(struct mw_outfile *file);
 

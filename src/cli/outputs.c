@@ -9,13 +9,44 @@
 #include <string.h>
 #include <unistd.h>
 
+struct mw_error *mw_outputs_check(const struct mw_cli_options *options)
+{
+	const struct {
+		const char *option, *name;
+	} all[] = {{"--output", options->output}, {"--json", options->json}, {"--html", options->html}};
+	const size_t count = sizeof(all) / sizeof(all[0]);
+
+	for (size_t i = 0; i < count; i++)
+		for (size_t j = i + 1; j < count; j++) {
+			const char *one = all[i].name, *other = all[j].name;
+			struct mw_error *err = NULL;
+
+			if (one && other && strcmp(one, "-") == 0 && strcmp(other, "-") == 0)
+				err = mw_error_create(MW_ERROR_USAGE, 0, "%s and %s are both standard output",
+						      all[i].option, all[j].option);
+			else if (one && other && mw_outfile_same(one, other))
+				err = mw_error_create(MW_ERROR_USAGE, 0, "%s and %s are one file, '%s'", all[i].option,
+						      all[j].option, one);
+			if (err)
+				return mw_error_hint(err, "Give them different names");
+		}
+	return NULL;
+}
+
+static bool is_stdout(const char *name)
+{
+	return name && strcmp(name, "-") == 0;
+}
+
 struct mw_error *mw_outputs_open(struct mw_outputs *outputs, const struct mw_cli_options *options)
 {
-	bool stdout_taken = options->json && strcmp(options->json, "-") == 0;
+	bool stdout_taken = is_stdout(options->json) || is_stdout(options->html);
 
 	outputs->top = options->top;
 	if (options->json)
 		MW_TRY(mw_outfile_open(options->json, &outputs->json));
+	if (options->html)
+		MW_TRY(mw_outfile_open(options->html, &outputs->html));
 	if (!options->quiet && !stdout_taken)
 		MW_TRY(mw_outfile_open("-", &outputs->text));
 	return NULL;
@@ -41,9 +72,19 @@ static struct mw_error *write_form(struct mw_outfile **file, const char *form, c
 	return mw_outfile_commit(taken);
 }
 
+/* The first of two errors; the other is dropped. */
+static struct mw_error *first_of(struct mw_error *first, struct mw_error *second)
+{
+	if (!first)
+		return second;
+	mw_error_destroy(second);
+	return first;
+}
+
 struct mw_error *mw_outputs_write(struct mw_outputs *outputs, const struct mw_report *const *reports, size_t count)
 {
-	const struct mw_output_options plain = {.top = outputs->top, .views = outputs->views};
+	const struct mw_output_options plain = {
+		.top = outputs->top, .views = outputs->views, .timelines = outputs->timelines};
 	const struct mw_output_options shown = {
 		.top = outputs->top,
 		.width = mw_terminal_width(STDOUT_FILENO),
@@ -51,23 +92,23 @@ struct mw_error *mw_outputs_write(struct mw_outputs *outputs, const struct mw_re
 		.views = outputs->views,
 	};
 	struct mw_error *json = write_form(&outputs->json, "json", reports, count, &plain);
+	struct mw_error *html = write_form(&outputs->html, "html", reports, count, &plain);
 	struct mw_error *text = write_form(&outputs->text, "text", reports, count, &shown);
 
-	if (!json)
-		return text;
-	mw_error_destroy(text);
-	return json;
+	return first_of(json, first_of(html, text));
 }
 
-const char *mw_outputs_partial(const struct mw_outputs *outputs)
+struct mw_partials mw_outputs_partials(const struct mw_outputs *outputs)
 {
-	return mw_outfile_partial(outputs->json);
+	return (struct mw_partials){{mw_outfile_partial(outputs->json), mw_outfile_partial(outputs->html)}};
 }
 
 void mw_outputs_close(struct mw_outputs *outputs)
 {
 	mw_outfile_abort(outputs->text);
 	mw_outfile_abort(outputs->json);
+	mw_outfile_abort(outputs->html);
 	outputs->text = NULL;
 	outputs->json = NULL;
+	outputs->html = NULL;
 }

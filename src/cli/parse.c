@@ -231,6 +231,15 @@ static size_t distance(const char *a, const char *b)
 	return row[width];
 }
 
+struct mw_error *mw_cli_parse_file(const char *option, const char *name, const char **out)
+{
+	if (!*name)
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "%s '': the file's name is empty", option),
+				     "It takes the name of a file, or '-' for standard output");
+	*out = name;
+	return NULL;
+}
+
 const char *mw_cli_nearest(const char *word, const char *const *words)
 {
 	size_t best = 0;

@@ -40,6 +40,9 @@ void mw_cli_pids_deinit(struct mw_cli_pids *pids);
 /* "heap", "vm", "heap,vm": sets both. */
 struct mw_error *mw_cli_parse_track(const char *text, bool *heap, bool *vm) MW_MUST_CHECK;
 
+/* The name of a file to write to; "-" is one. */
+struct mw_error *mw_cli_parse_file(const char *option, const char *name, const char **out) MW_MUST_CHECK;
+
 /* The one of `words` (ends with NULL) with the fewest edits to `word`, or NULL where none is near. */
 const char *mw_cli_nearest(const char *word, const char *const *words);
 

@@ -7,6 +7,7 @@
 #include "cli/keeper.h"
 #include "cli/launch.h"
 #include "cli/outputs.h"
+#include "cli/picture.h"
 #include "cli/recorder.h"
 #include "cli/self.h"
 #include "cli/standby.h"
@@ -25,7 +26,7 @@ struct run {
 	struct mw_recorder *recorders; /* in the order of the command line */
 	size_t count;
 	struct mw_store_writer *writer; /* NULL: no recording is kept */
-	struct mw_keeper *keepers;      /* one a recorder, where there is a writer */
+	struct mw_keeper *keepers;      /* one a recorder, where there is a writer or an HTML report is made */
 	uint64_t marks[MW_SELF_MARKS];  /* that were asked for, CLOCK_MONOTONIC; further ones are not taken */
 	size_t mark_count;
 	struct mw_launch launch;
@@ -81,8 +82,9 @@ static void keep_news(struct run *run, size_t i)
 }
 
 /* Marks that were asked for until now, and those that are due, in order of time; `time_ns` is now. */
-static void keep_marks(struct run *run, struct mw_keeper *keeper, uint64_t time_ns)
+static void keep_marks(struct run *run, size_t i, uint64_t time_ns)
 {
+	struct mw_keeper *keeper = &run->keepers[i];
 	uint64_t start_ns = mw_clock_ns() - time_ns;
 
 	/* It is some time since `time_ns` was now: the earliest start that was seen is nearest. */
@@ -98,7 +100,7 @@ static void keep_marks(struct run *run, struct mw_keeper *keeper, uint64_t time_
 			asked = run->marks[keeper->asked] > start_ns ? run->marks[keeper->asked] - start_ns : 0;
 		if (asked > time_ns && due > time_ns)
 			return;
-		mw_keeper_mark(keeper, asked < due ? asked : due);
+		mw_keeper_mark(keeper, &run->recorders[i], asked < due ? asked : due);
 		if (asked < due)
 			keeper->asked++;
 		else
@@ -124,7 +126,7 @@ static void on_sample(void *context, pid_t pid, pid_t tid, uint64_t time_ns, boo
 			continue;
 		mw_recorder_sample(&run->recorders[i], tid, time_ns, last, &own);
 		if (run->keepers)
-			keep_marks(run, &run->keepers[i], time_ns);
+			keep_marks(run, i, time_ns);
 		keep_news(run, i);
 	}
 	if (run->progress.shown && !last)
@@ -197,10 +199,10 @@ static struct mw_error *create_engine(struct run *run)
 	return ops->create(&engine_options, &run->engine);
 }
 
-/* What is told of each process goes into the recording as well. */
+/* What is told of each process goes into the recording as well, and into its picture. */
 static struct mw_error *prepare_recording(struct run *run)
 {
-	if (!run->writer)
+	if (!run->writer && !run->options->html)
 		return NULL;
 	run->keepers = calloc(run->count, sizeof(*run->keepers));
 	if (!run->keepers)
@@ -214,7 +216,10 @@ static struct mw_error *prepare_recording(struct run *run)
 						     .every_ns = run->options->mark_every_ns,
 						     .next_ns = run->options->mark_every_ns};
 		recorder->keeper = &run->keepers[i];
-		MW_TRY(mw_store_sink(run->writer, (uint32_t)i, &recorder->inner, &recorder->sink));
+		if (run->options->html)
+			MW_TRY(mw_recorder_draw(recorder));
+		if (run->writer)
+			MW_TRY(mw_store_sink(run->writer, (uint32_t)i, &recorder->inner, &recorder->sink));
 	}
 	return NULL;
 }
@@ -235,11 +240,11 @@ static struct mw_error *end_recording(struct run *run)
 {
 	const struct mw_recorder_view view = view_of(run);
 
-	for (size_t i = 0; run->writer && i < run->count; i++) {
+	for (size_t i = 0; run->keepers && i < run->count; i++) {
 		const struct mw_window_info *window = run->engine->ops->window(run->engine, run->recorders[i].pid);
 
 		if (window)
-			keep_marks(run, &run->keepers[i], window->length_ns);
+			keep_marks(run, i, window->length_ns);
 		MW_TRY(mw_keeper_end(&run->keepers[i], &run->recorders[i], &view));
 	}
 	return NULL;
@@ -330,7 +335,7 @@ static struct mw_error *stand_by(struct run *run)
 	const struct mw_standby_plan plan = {
 		.pids = pids,
 		.count = run->count,
-		.partial = mw_outputs_partial(&run->outputs),
+		.partials = mw_outputs_partials(&run->outputs),
 		.output = run->options->output,
 		.max_memory = run->options->max_memory,
 		.reached = mw_self_limit_reached,
@@ -395,14 +400,22 @@ static struct mw_error *make_reports(struct run *run, struct mw_report **reports
 
 static struct mw_error *report(struct run *run)
 {
+	const struct mw_partials partials = mw_outputs_partials(&run->outputs);
 	struct mw_report **reports = calloc(run->count, sizeof(struct mw_report *));
+	const struct mw_timeline **timelines = calloc(run->count, sizeof(*timelines));
 	struct mw_error *err;
 
-	if (!reports)
+	if (!reports || !timelines) {
+		free(reports);
+		free(timelines);
 		return mw_error_nomem();
-	mw_self_reporting(mw_outputs_partial(&run->outputs));
+	}
+	mw_self_reporting(&partials);
 	err = make_reports(run, reports);
 	mw_progress_clear(&run->progress);
+	for (size_t i = 0; i < run->count && run->options->html && !err; i++)
+		timelines[i] = mw_picture_timeline(run->recorders[i].picture);
+	run->outputs.timelines = timelines;
 	if (!err)
 		err = mw_outputs_write(&run->outputs, (const struct mw_report *const *)reports, run->count);
 	if (!err) {
@@ -412,7 +425,9 @@ static struct mw_error *report(struct run *run)
 	}
 	for (size_t i = 0; i < run->count; i++)
 		mw_report_destroy(reports[i]);
+	run->outputs.timelines = NULL;
 	free(reports);
+	free(timelines);
 	return err;
 }
 
@@ -425,10 +440,7 @@ static struct mw_error *record(struct run *run)
 {
 	struct mw_error *err;
 
-	if (run->options->output && run->options->json && mw_outfile_same(run->options->output, run->options->json))
-		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--output and --json are one file, '%s'",
-						     run->options->output),
-				     "Give them different names");
+	MW_TRY(mw_outputs_check(run->options));
 	/* What can go wrong without a process is tried before one is touched. */
 	MW_TRY(mw_self_check_files());
 	MW_TRY(mw_outputs_open(&run->outputs, run->options));

@@ -2,9 +2,11 @@
 /* recorder.c: what is kept of one process while it is watched (src/cli/recorder.h). */
 #include "cli/recorder.h"
 
+#include "base/vector.h"
 #include "cli/careful.h"
 #include "cli/keeper.h"
 #include "cli/message.h"
+#include "cli/picture.h"
 #include "proc/maps.h"
 #include "proc/status.h"
 #include "view/summary.h"
@@ -105,8 +107,30 @@ struct mw_error *mw_recorder_init_launched(struct mw_recorder *recorder, pid_t p
 	return NULL;
 }
 
+struct mw_error *mw_recorder_draw(struct mw_recorder *recorder)
+{
+	return mw_picture_create(recorder->track, &recorder->picture);
+}
+
+void mw_recorder_mark(struct mw_recorder *recorder, const struct mw_stored_mark *mark)
+{
+	struct mw_stored_mark *marks =
+		mw_vector_room(recorder->marks, recorder->mark_count, &recorder->mark_capacity, sizeof(*marks));
+
+	if (!marks)
+		return;
+	recorder->marks = marks;
+	marks[recorder->mark_count] = *mark;
+	marks[recorder->mark_count].name = strdup(mark->name);
+	recorder->mark_count += marks[recorder->mark_count].name != NULL;
+}
+
 void mw_recorder_deinit(struct mw_recorder *recorder)
 {
+	mw_picture_destroy(recorder->picture);
+	for (size_t i = 0; i < recorder->mark_count; i++)
+		free((char *)recorder->marks[i].name);
+	free(recorder->marks);
 	mw_track_destroy(recorder->track);
 	mw_space_deinit(&recorder->start);
 	mw_space_deinit(&recorder->end);
@@ -289,7 +313,7 @@ struct mw_error *mw_recorder_before(struct mw_recorder *recorder)
 		err = mw_track_before(recorder->track, maps.items[i].start, maps.items[i].end);
 		if (!err)
 			err = mw_space_ranges_add(&recorder->before, maps.items[i].start, maps.items[i].end);
-		if (recorder->keeper)
+		if (recorder->keeper && recorder->keeper->writer)
 			mw_store_before(recorder->keeper->writer, recorder->keeper->process, maps.items[i].start,
 					maps.items[i].end);
 	}
@@ -399,6 +423,19 @@ static void tell_names(struct mw_error *err, const struct mw_perf_map *names, co
 	mw_error_destroy(err);
 }
 
+/* After its report, which numbers stacks and threads. */
+static struct mw_error *finish_picture(const struct mw_recorder *recorder, const struct mw_summary_input *input)
+{
+	const struct mw_picture_end end = {
+		.length_ns = input->window ? input->window->length_ns : 0,
+		.looks = {&recorder->start, &recorder->end},
+		.hooks = input->hooks,
+		.hook_count = input->hook_count,
+	};
+
+	return mw_picture_finish(recorder->picture, &end);
+}
+
 struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const struct mw_recorder_view *view,
 				    struct mw_report **out)
 {
@@ -416,6 +453,8 @@ struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const st
 		.engine_reason = view->reason,
 		.samples = recorder->samples,
 		.sample_count = recorder->sample_count,
+		.marks = recorder->marks,
+		.mark_count = recorder->mark_count,
 		.track_heap = view->track_heap,
 		.track_vm = view->track_vm,
 		.progress = on_progress,
@@ -441,6 +480,10 @@ struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const st
 
 	if (space.start || space.end)
 		input.space = &space;
+	if (recorder->picture) {
+		input.stack_of = mw_picture_stack_of(recorder->picture);
+		input.thread_of = mw_picture_thread_of(recorder->picture);
+	}
 	input.engine = ops->used(view->engine, recorder->pid, &reason);
 	if (!input.engine_reason)
 		input.engine_reason = reason;
@@ -458,6 +501,8 @@ struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const st
 		input.symbols = &symbols;
 		err = mw_summary_create(&input, out);
 	}
+	if (!err && recorder->picture)
+		err = finish_picture(recorder, &input);
 	if (!err)
 		tell_names(unnamed, &names, *out);
 	else

@@ -16,6 +16,7 @@
 #include <memwatch/view.h>
 
 struct mw_keeper;
+struct mw_picture;
 
 struct mw_recorder {
 	pid_t pid;
@@ -29,7 +30,10 @@ struct mw_recorder {
 	struct mw_track *track;
 	struct mw_event_sink sink;  /* the engine's: the tracker's, or a recording's that hands on to it */
 	struct mw_event_sink inner; /* the tracker's */
-	struct mw_keeper *keeper;   /* NULL: no recording is kept. Not the recorder's own */
+	struct mw_keeper *keeper;   /* NULL: nothing is kept. Not the recorder's own */
+	struct mw_picture *picture; /* NULL: none is asked for */
+	struct mw_stored_mark *marks;
+	size_t mark_count, mark_capacity;
 	struct mw_report_sample *samples;
 	size_t sample_count, sample_capacity;
 	bool ended;                          /* the last sample was taken; it may live on, and have another */
@@ -45,6 +49,10 @@ struct mw_error *mw_recorder_init(struct mw_recorder *recorder, pid_t pid) MW_MU
 struct mw_error *mw_recorder_init_launched(struct mw_recorder *recorder, pid_t pid, const char *path,
 					   char *const *command, size_t count) MW_MUST_CHECK;
 void mw_recorder_deinit(struct mw_recorder *recorder);
+/* There is to be an HTML report; before the first event. Errors: MEMORY. */
+struct mw_error *mw_recorder_draw(struct mw_recorder *recorder) MW_MUST_CHECK;
+/* A moment to remember. Without memory it is forgotten. */
+void mw_recorder_mark(struct mw_recorder *recorder, const struct mw_stored_mark *mark);
 
 /* Look at the address space, before anything is attached or while the process still runs with hooks. Nothing stands
  * still for it; what can't be had is left unknown. */

@@ -23,6 +23,7 @@ struct session {
 	struct mw_report **reports;
 	struct mw_looker *lookers; /* one a process, where more is asked for than the report */
 	struct mw_views **views;   /* … and its answer: the first has them all */
+	struct mw_timeline **timelines;
 };
 
 static void on_read(void *context, const char *phase, uint64_t done, uint64_t total)
@@ -102,10 +103,15 @@ static struct mw_error *make_report(struct session *session, size_t process)
 	if (session->lookers) {
 		MW_TRY(mw_looker_finish(&session->lookers[process], input.track));
 		input.stack_of = &session->lookers[process].stack_of;
+		input.thread_of = &session->lookers[process].thread_of;
 	}
 	input.progress = on_stacks;
 	input.progress_context = &session->progress;
-	return mw_summary_create(&input, &session->reports[process]);
+	MW_TRY(mw_summary_create(&input, &session->reports[process]));
+	if (!session->timelines)
+		return NULL;
+	return mw_looker_timeline(&session->lookers[process], input.to_ns ? input.to_ns : input.window->length_ns,
+				  mw_track_stack_count(input.track), &session->timelines[process]);
 }
 
 static void on_begin(void *context, size_t process, struct mw_track *track)
@@ -119,15 +125,23 @@ static struct mw_error *prepare_views(struct session *session)
 {
 	size_t count = mw_replay_count(session->replay);
 
-	if (!mw_cli_view_options_any(&session->options->view))
+	bool any = mw_cli_view_options_any(&session->options->view);
+
+	if (!any && !session->options->html)
 		return NULL;
 	session->lookers = calloc(count, sizeof(*session->lookers));
-	session->views = calloc(count, sizeof(struct mw_views *));
-	if (!session->lookers || !session->views)
+	if (any)
+		session->views = calloc(count, sizeof(struct mw_views *));
+	if (session->options->html)
+		session->timelines = calloc(count, sizeof(struct mw_timeline *));
+	if (!session->lookers || (any && !session->views) || (session->options->html && !session->timelines))
 		return mw_error_nomem();
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		MW_TRY(mw_looker_init(&session->lookers[i], &session->options->view.question,
 				      mw_replay_facts(session->replay, i), session->interval.to_ns));
+		if (session->timelines)
+			MW_TRY(mw_looker_draw(&session->lookers[i], session->interval.from_ns));
+	}
 	session->interval.begin = on_begin;
 	session->interval.context = session;
 	return NULL;
@@ -139,7 +153,7 @@ static struct mw_error *make_views(struct session *session)
 	struct mw_view_process *processes;
 	struct mw_error *err;
 
-	if (!session->lookers)
+	if (!session->views)
 		return NULL;
 	processes = calloc(count, sizeof(*processes));
 	if (!processes)
@@ -166,16 +180,24 @@ static void tell_cut(const struct mw_store_state *state)
 			state->why ? state->why : "its end is missing", state->good, state->size);
 }
 
+static struct mw_error *check_name(const char *option, const char *name, const char *recording)
+{
+	if (!name || !mw_outfile_same(name, recording))
+		return NULL;
+	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "%s '%s' is the recording itself", option, name),
+			     "Give another name: the recording would be lost");
+}
+
 static struct mw_error *run(struct session *session)
 {
 	const struct mw_cli_report_options *options = session->options;
-	const struct mw_cli_options outputs = {.json = options->json, .top = options->top, .quiet = options->quiet};
+	const struct mw_cli_options outputs = {
+		.json = options->json, .html = options->html, .top = options->top, .quiet = options->quiet};
 	size_t count;
 
-	if (options->json && mw_outfile_same(options->json, options->recording))
-		return mw_error_hint(
-			mw_error_create(MW_ERROR_USAGE, 0, "--json '%s' is the recording itself", options->json),
-			"Give another name: the recording would be lost");
+	MW_TRY(check_name("--json", options->json, options->recording));
+	MW_TRY(check_name("--html", options->html, options->recording));
+	MW_TRY(mw_outputs_check(&outputs));
 	MW_TRY(mw_outputs_open(&session->outputs, &outputs));
 	MW_TRY(mw_replay_open(options->recording, on_read, &session->progress, &session->replay));
 	mw_replay_symbols(session->replay, options->symbols, options->symbols_count);
@@ -193,6 +215,7 @@ static struct mw_error *run(struct session *session)
 	MW_TRY(make_views(session));
 	mw_progress_clear(&session->progress);
 	tell_cut(mw_replay_state(session->replay));
+	session->outputs.timelines = (const struct mw_timeline *const *)session->timelines;
 	return mw_outputs_write(&session->outputs, (const struct mw_report *const *)session->reports, count);
 }
 
@@ -208,12 +231,15 @@ static struct mw_error *report(const struct mw_cli_report_options *options)
 	for (size_t i = 0; session.replay && i < mw_replay_count(session.replay); i++) {
 		if (session.views)
 			mw_views_destroy(session.views[i]);
+		if (session.timelines)
+			mw_timeline_destroy(session.timelines[i]);
 		if (session.lookers)
 			mw_looker_deinit(&session.lookers[i]);
 		if (session.reports)
 			mw_report_destroy(session.reports[i]);
 	}
 	free(session.views);
+	free(session.timelines);
 	free(session.lookers);
 	free(session.reports);
 	mw_replay_close(session.replay);

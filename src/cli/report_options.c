@@ -76,10 +76,9 @@ static struct mw_error *parse_option(int key, char *arg, struct parse *parse)
 		options->top = value;
 		return NULL;
 	case MW_KEY_JSON:
-		if (!*arg)
-			return mw_error_create(MW_ERROR_USAGE, 0, "--json '': the file's name is empty");
-		options->json = arg;
-		return NULL;
+		return mw_cli_parse_file("--json", arg, &options->json);
+	case MW_KEY_HTML:
+		return mw_cli_parse_file("--html", arg, &options->html);
 	case MW_KEY_SYMBOLS:
 		return parse_symbols(options, arg);
 	case MW_KEY_QUIET:

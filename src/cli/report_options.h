@@ -12,7 +12,7 @@
 struct mw_cli_report_options {
 	enum mw_cli_action action;
 	const char *recording;
-	const char *json; /* NULL: none */
+	const char *json, *html; /* NULL: none */
 	size_t top;
 	bool quiet;
 	uint64_t from_ns, to_ns;                 /* to_ns UINT64_MAX: the window's end */

@@ -31,7 +31,8 @@ static volatile sig_atomic_t interrupted;
 static volatile sig_atomic_t signalled; /* somebody has asked for the end */
 static volatile sig_atomic_t hurried;   /* … and then for it to be at once */
 static volatile sig_atomic_t reporting;
-static char partial_file[PATH_MAX]; /* a copy: its owner may free it while a signal comes */
+/* Copies: their owner may free them while a signal comes. */
+static char partial_files[MW_OUTFILE_PARTIALS][PATH_MAX];
 static uint64_t first_signal_ns;
 
 /* Times of marks that were asked for, not yet taken: written by the handler at `marks_asked`, read up to it. */
@@ -67,8 +68,9 @@ static void on_signal(int number)
 	hurried = 1;
 	if (!reporting)
 		return;
-	if (*partial_file)
-		unlink(partial_file);
+	for (size_t i = 0; i < MW_OUTFILE_PARTIALS; i++)
+		if (*partial_files[i])
+			unlink(partial_files[i]);
 	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
 		_exit(1);
 	_exit(1);
@@ -195,14 +197,16 @@ static void allow_suspending(void)
 			sigaction(watched[i], &found_actions[i], NULL);
 }
 
-void mw_self_reporting(const char *partial)
+void mw_self_reporting(const struct mw_partials *partials)
 {
 	sigset_t all;
 	sigset_t before;
 
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &before);
-	snprintf(partial_file, sizeof(partial_file), "%s", partial ? partial : "");
+	for (size_t i = 0; i < MW_OUTFILE_PARTIALS; i++)
+		snprintf(partial_files[i], sizeof(partial_files[i]), "%s",
+			 partials && partials->paths[i] ? partials->paths[i] : "");
 	allow_suspending();
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	reporting = 1;

@@ -9,6 +9,8 @@
 #ifndef MW_CLI_SELF_H
 #define MW_CLI_SELF_H
 
+#include "cli/outfile.h"
+
 #include <memwatch/error.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -46,9 +48,9 @@ bool mw_self_take_mark(uint64_t *at_ns);
 
 /*
  * The window is over and nothing is attached: from now on a second signal ends memwatch with
- * status 1. `partial` (may be NULL) is then unlinked; mw_self_reporting(NULL) forgets it.
+ * status 1. The partial files (may be NULL) are then unlinked; mw_self_reporting(NULL) forgets them.
  */
-void mw_self_reporting(const char *partial);
+void mw_self_reporting(const struct mw_partials *partials);
 /* The report is written: there is nothing left to be cut short. */
 void mw_self_reported(void);
 

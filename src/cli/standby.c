@@ -38,7 +38,7 @@ static struct {
 	char **argv; /* of the memwatch that is executed, and the texts it points to */
 	char (*processes)[PROCESS_TEXT];
 	char fd_text[16], guard_text[16], signal_text[16], message[1200];
-	char partial[PATH_MAX];
+	char partials[MW_OUTFILE_PARTIALS][PATH_MAX];
 	char told[600]; /* of a crash when nothing is attached any more */
 	int exe, pipe, wake, statm;
 	pid_t guard;
@@ -47,6 +47,14 @@ static struct {
 	atomic_bool quit;
 	atomic_int wanted; /* 0, a signal's number, or FAILED */
 } standby = {.exe = -1, .pipe = -1, .wake = -1, .statm = -1};
+
+/* Async-signal-safe. */
+static void unlink_partials(void)
+{
+	for (size_t i = 0; i < MW_OUTFILE_PARTIALS; i++)
+		if (*standby.partials[i])
+			unlink(standby.partials[i]);
+}
 
 /* Async-signal-safe. */
 static void put_number(char *out, int number)
@@ -148,8 +156,7 @@ static _Noreturn void guard_main(int news, int process)
 		errno = 0; /* it keeps a directory busy, then */
 	standby.exe = fds[2];
 	await_end(fds[0], fds[1]);
-	if (*standby.partial)
-		unlink(standby.partial);
+	unlink_partials();
 	put_number(standby.signal_text, -1);
 	for (unsigned i = 0; i < EXEC_ATTEMPTS; i++) {
 		execute();
@@ -201,8 +208,7 @@ static void dismiss_guard(void)
 /* Async-signal-safe; in a thread that traces nobody, or what it traces would stay its own. */
 static _Noreturn void become_another(int number)
 {
-	if (*standby.partial)
-		unlink(standby.partial);
+	unlink_partials();
 	put_number(standby.signal_text, number == FAILED ? 0 : number);
 	if (standby.pipe >= 0)
 		fcntl(standby.pipe, F_SETFD, 0);
@@ -286,8 +292,7 @@ static void on_crash(int number)
 	int none = 0;
 
 	if (!standby.threaded) {
-		if (*standby.partial)
-			unlink(standby.partial);
+		unlink_partials();
 		if (write(STDERR_FILENO, standby.told, strlen(standby.told)) < 0)
 			_exit(1);
 		_exit(1);
@@ -326,7 +331,9 @@ static struct mw_error *prepare_arguments(void)
 	standby.plan.pids = NULL; /* the caller's */
 	put_number(standby.fd_text, -1);
 	put_number(standby.guard_text, 0);
-	snprintf(standby.partial, sizeof(standby.partial), "%s", standby.plan.partial ? standby.plan.partial : "");
+	for (size_t i = 0; i < MW_OUTFILE_PARTIALS; i++)
+		snprintf(standby.partials[i], sizeof(standby.partials[i]), "%s",
+			 standby.plan.partials.paths[i] ? standby.plan.partials.paths[i] : "");
 	return NULL;
 }
 

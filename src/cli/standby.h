@@ -16,6 +16,8 @@
 #ifndef MW_CLI_STANDBY_H
 #define MW_CLI_STANDBY_H
 
+#include "cli/outfile.h"
+
 #include <memwatch/error.h>
 
 #include <stdbool.h>
@@ -26,8 +28,8 @@
 struct mw_standby_plan {
 	const pid_t *pids;
 	size_t count;
-	const char *partial; /* a file that is to be removed, or NULL */
-	const char *output;  /* the recording, which keeps what it has, or NULL */
+	struct mw_partials partials; /* files that are to be removed */
+	const char *output;          /* the recording, which keeps what it has, or NULL */
 	/* Memory of memwatch's own, bytes: where it has more, `reached` is called once, in another thread. 0: none. */
 	uint64_t max_memory;
 	void (*reached)(void);

@@ -226,6 +226,12 @@ static uint32_t number_of(const struct mw_heaps *heaps, mw_addr arena)
 	return (uint32_t)(HEAP_ARENAS + low);
 }
 
+bool mw_heaps_seems_mapped(mw_addr addr, uint64_t bytes)
+{
+	/* Two words stand before a block in its mapping. */
+	return addr % PAGE == 2 * sizeof(uint64_t) || (bytes != MW_SIZE_UNKNOWN && bytes >= LEAST_MAPPED);
+}
+
 uint32_t mw_heaps_of(struct mw_heaps *heaps, mw_addr addr, uint64_t bytes, enum mw_kind kind, uint32_t hook)
 {
 	enum heap told = hook < heaps->hook_capacity ? heaps->hooks[hook] : HEAP_UNKNOWN;
@@ -242,11 +248,8 @@ uint32_t mw_heaps_of(struct mw_heaps *heaps, mw_addr addr, uint64_t bytes, enum 
 	range = find_range(heaps, addr);
 	if (range)
 		return range->arena ? number_of(heaps, range->arena) : (uint32_t)HEAP_MAIN;
-	/* Without any region nothing is known, of glibc neither. Two words stand before a block in its mapping. */
-	if (heaps->count &&
-	    (addr % PAGE == 2 * sizeof(uint64_t) || (bytes != MW_SIZE_UNKNOWN && bytes >= LEAST_MAPPED)))
-		return HEAP_MAPPED;
-	return HEAP_UNKNOWN;
+	/* Without any region nothing is known, of glibc neither. */
+	return heaps->count && mw_heaps_seems_mapped(addr, bytes) ? HEAP_MAPPED : HEAP_UNKNOWN;
 }
 
 uint32_t mw_heaps_count(const struct mw_heaps *heaps)

@@ -27,6 +27,8 @@ struct mw_error *mw_heaps_add_hook(struct mw_heaps *heaps, uint32_t number, cons
  * be UINT32_MAX. Good until something is added.
  */
 uint32_t mw_heaps_of(struct mw_heaps *heaps, mw_addr addr, uint64_t bytes, enum mw_kind kind, uint32_t hook);
+/* Would a block be taken as one with a mapping of its own, if it lies in no known region? */
+bool mw_heaps_seems_mapped(mw_addr addr, uint64_t bytes);
 /* How many numbers there are, 0 included. */
 uint32_t mw_heaps_count(const struct mw_heaps *heaps);
 /* Its name, NULL for 0. Good until something is added. */

@@ -177,8 +177,13 @@ static void test_marks(void **state)
 	(void)state;
 	begin(&made);
 	good(mw_keeper_target(&made.keeper, &made.recorder, &view));
-	mw_keeper_mark(&made.keeper, 100);
-	mw_keeper_mark(&made.keeper, 200);
+	mw_keeper_mark(&made.keeper, &made.recorder, 100);
+	mw_keeper_mark(&made.keeper, &made.recorder, 200);
+	/* The live report has them, too. */
+	assert_int_equal(made.recorder.mark_count, 2);
+	assert_int_equal(made.recorder.marks[1].number, 2);
+	assert_int_equal(made.recorder.marks[1].time_ns, 200);
+	assert_string_equal(made.recorder.marks[1].name, "mark 2");
 	good(mw_keeper_end(&made.keeper, &made.recorder, &view));
 	replay = finish(&made);
 	assert_int_equal(mw_replay_facts(replay, 0)->mark_count, 2);

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#define ARGS_MAX 16
+#define ARGS_MAX 24
 
 /* Split at blanks; "''" is an empty word. argv[0] is memwatch. */
 static int split(char *line, char *argv[ARGS_MAX])
@@ -56,12 +56,14 @@ static void test_attach(void **state)
 	char line[200];
 
 	(void)state;
-	assert_null(parse(mw_cli_options_parse, "-p 12,13 -d 3 --json - --duration=2.5 --track vm --quiet -p13 --top 0",
-			  line, argv, &options));
+	assert_null(parse(mw_cli_options_parse,
+			  "-p 12,13 -d 3 --json - --duration=2.5 --track vm --quiet -p13 --top 0 --html a.html", line,
+			  argv, &options));
 	assert_int_equal(options.action, MW_CLI_RUN);
 	assert_int_equal(options.pids.count, 2);
 	assert_int_equal(options.duration_ns, 2500000000);
 	assert_string_equal(options.json, "-");
+	assert_string_equal(options.html, "a.html");
 	assert_true(options.quiet && options.track_vm && !options.track_heap);
 	assert_int_equal(options.depth, 128);
 	assert_int_equal(options.top, 0);
@@ -184,6 +186,7 @@ static void test_refused(void **state)
 		{"-p 1 --engine ''", "--engine"},
 		{"-p 1 --engine magic", "magic"},
 		{"-p 1 --json ''", "--json"},
+		{"-p 1 --html ''", "--html"},
 		{"-p 1 --depth 0", "--depth"},
 		{"-p 1 --depth 1025", "--depth"},
 		{"-p 1 --top -1", "--top"},
@@ -220,9 +223,9 @@ static void test_doctor(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_attach), cmocka_unit_test(test_engine),    cmocka_unit_test(test_launch),
-		cmocka_unit_test(test_help),   cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_doctor), cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_attach), cmocka_unit_test(test_engine),  cmocka_unit_test(test_launch),
+		cmocka_unit_test(test_help),   cmocka_unit_test(test_refused), cmocka_unit_test(test_doctor),
+		cmocka_unit_test(test_limits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

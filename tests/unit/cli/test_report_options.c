@@ -108,17 +108,19 @@ static void test_intervals_that_make_no_sense(void **state)
 
 static void test_outputs(void **state)
 {
-	struct mw_cli_report_options options =
-		take(WORDS("--json", "-", "--quiet", "--top", "0", "--symbols", "/tmp", "leak.mw", "--symbols", "/"));
+	struct mw_cli_report_options options = take(WORDS("--json", "-", "--quiet", "--top", "0", "--symbols", "/tmp",
+							  "leak.mw", "--symbols", "/", "--html", "page.html"));
 
 	(void)state;
 	assert_string_equal(options.json, "-");
+	assert_string_equal(options.html, "page.html");
 	assert_true(options.quiet);
 	assert_int_equal(options.top, 0);
 	assert_int_equal(options.symbols_count, 2);
 	assert_string_equal(options.symbols[1], "/");
 	mw_cli_report_options_deinit(&options);
 	refuse(WORDS("leak.mw", "--json", ""), WORDS("--json"));
+	refuse(WORDS("leak.mw", "--html", ""), WORDS("--html"));
 	refuse(WORDS("leak.mw", "--top", "many"), WORDS("--top"));
 	refuse(WORDS("leak.mw", "--symbols", "/dev/null"), WORDS("/dev/null", "directory"));
 	refuse(WORDS("leak.mw", "--symbols", "/no/such/place"), WORDS("/no/such/place"));
