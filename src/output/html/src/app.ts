@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // app.ts: what is looked at now, and who is told when it changes.
-import { type Interval, type Scope, Sums, inScope, snap, wholeOf } from "./interval";
+import { type Interval, type Scope, Sums, grid, inScope, outstanding, snap, wholeOf } from "./interval";
 import type { Model } from "./model";
 
 export type Memory = "both" | "heap" | "vm" | "internal";
@@ -19,6 +19,8 @@ export class App {
 	private readonly past: Interval[] = [];
 	private readonly listeners: (() => void)[] = [];
 	private stackSums: Float64Array | null = null;
+	/** What is outstanding at the end of each bin, in scope; the timeline's sum where it has just been drawn. */
+	private held: Float64Array | null = null;
 
 	constructor(readonly model: Model) {
 		const whole = wholeOf(model, this.scope);
@@ -33,6 +35,30 @@ export class App {
 	/** Sums by stack of the interval. */
 	byStack(): Float64Array {
 		return (this.stackSums ??= this.sums.byStack());
+	}
+
+	/** Bytes outstanding at the ends of the interval's bins, of blocks born in it and in scope. */
+	total(): Float64Array {
+		if (!this.held) {
+			const { model } = this;
+			const groups = new Int32Array(model.runs.count);
+			for (let run = 0; run < groups.length; run++) groups[run] = this.has(model.runs.stack[run]!) ? 0 : -1;
+			this.held = outstanding(model, this.scope, this.interval, groups, 1)[0]!;
+		}
+		return this.held;
+	}
+
+	keepTotal(total: Float64Array): void {
+		this.held = total;
+	}
+
+	/** When most was outstanding: the end of a bin. */
+	peak(): { bytes: number; at: number } {
+		const total = this.total();
+		const g = grid(this.model, this.scope, this.interval);
+		let best = 0;
+		for (let i = 1; i < total.length; i++) if (total[i]! > total[best]!) best = i;
+		return { bytes: total[best] ?? 0, at: g.start + (best + 1) * g.bin };
 	}
 
 	has(stack: number, internal = false): boolean {
@@ -123,6 +149,7 @@ export class App {
 	}
 
 	tell(): void {
+		this.held = null;
 		for (const listener of this.listeners) listener();
 	}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // flametree.ts: the stacks as one tree, from the threads' starts or from the allocators; weights are summed up in it.
 import type { App } from "./app";
-import { FIELDS, MEASURES, grid, outstanding } from "./interval";
+import { FIELDS, MEASURES } from "./interval";
 import type { Model } from "./model";
 import type { Frame } from "./types";
 
@@ -64,7 +64,7 @@ export function buildTree(model: Model, direction: Direction): FlameTree {
 
 /** By stack: what it weighs in the interval. Of the peak: what was outstanding when all together was the most. */
 export function stackWeights(app: App, measure: Measure): Float64Array {
-	const { model, scope, interval } = app;
+	const { model, interval } = app;
 	const out = new Float64Array(model.stacks.length);
 	if (measure !== "peak") {
 		const sums = app.byStack();
@@ -72,15 +72,9 @@ export function stackWeights(app: App, measure: Measure): Float64Array {
 		return out;
 	}
 	const { runs, cells } = model;
-	const groups = new Int32Array(runs.count);
-	for (let run = 0; run < runs.count; run++) groups[run] = app.has(runs.stack[run]!) ? 0 : -1;
-	const total = outstanding(model, scope, interval, groups, 1)[0]!;
-	const g = grid(model, scope, interval);
-	let best = 0;
-	for (let i = 1; i < total.length; i++) if (total[i]! > total[best]!) best = i;
-	const at = g.start + (best + 1) * g.bin;
+	const { at } = app.peak();
 	for (let run = 0; run < runs.count; run++) {
-		if (groups[run]! < 0) continue;
+		if (!app.has(runs.stack[run]!)) continue;
 		const { page, index } = model.processes[runs.process[run]!]!;
 		const a = interval.from[index]!;
 		const end = Math.min(interval.to[index]!, Math.round((at - page.from_ns) / page.bin_ns));

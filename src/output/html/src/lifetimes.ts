@@ -231,7 +231,8 @@ export class LifetimesView {
 		ctx.textBaseline = "middle";
 		ctx.textAlign = "right";
 		const every = s.hgt * 4 < 26 ? 2 : 1;
-		for (let power = 0; power < 64; power += every) {
+		// Just above "0 B" there is no room for "1 B".
+		for (let power = grid.sizes[0] === 0 ? every : 0; power < 64; power += every) {
 			const cls = 1 + power * 4;
 			if (cls >= grid.sizes[0] && cls <= grid.sizes[1]) ctx.fillText(bytes(2 ** power).replace(".0 ", " "), LEFT - 8, s.y(cls) + s.hgt / 2);
 		}

@@ -191,8 +191,8 @@ function build(page: Page, raw: Uint8Array): void {
 		h("footer", null, "Made by memwatch. This page needs nothing else and sends nothing anywhere."),
 	);
 	const draw = (): void => {
-		overview.draw();
 		timeline.draw();
+		overview.draw();
 		limits.draw();
 		tabs.changed();
 	};

@@ -3,7 +3,7 @@
 import type { App } from "./app";
 import { fill, h, number, size } from "./dom";
 import { bytes, many, moment, percent, seconds } from "./format";
-import { AOFI, AOFO, FIELDS, IMPACTING, LIVED, TRANSIENT, grid, outstanding, ruler } from "./interval";
+import { AOFI, AOFO, IMPACTING, LIVED, TRANSIENT, ruler } from "./interval";
 
 function tile(label: string, hint: string, main: Node, rest: (Node | string)[], id: string): HTMLElement {
 	return h("div", { class: "tile", id: `tile-${id}`, title: hint }, h("div", { class: "label" }, label), h("div", { class: "main" }, main), h("div", { class: "rest" }, rest));
@@ -16,13 +16,8 @@ export function peakOf(app: App): { bytes: number; at: number } {
 		const peak = model.processes[0]!.report.totals[app.memory]?.peak;
 		if (peak) return { bytes: peak.bytes, at: peak.at * 1e9 };
 	}
-	const groups = new Int32Array(model.runs.count);
-	for (let run = 0; run < groups.length; run++) groups[run] = app.has(model.runs.stack[run]!) ? 0 : -1;
-	const series = outstanding(model, scope, interval, groups, 1)[0]!;
-	const g = grid(model, scope, interval);
-	let best = 0;
-	for (let i = 1; i < series.length; i++) if (series[i]! > series[best]!) best = i;
-	return { bytes: series[best] ?? 0, at: Math.min(g.start + (best + 1) * g.bin, interval.end) };
+	const peak = app.peak();
+	return { bytes: peak.bytes, at: Math.min(peak.at, interval.end) };
 }
 
 export class Overview {
@@ -51,7 +46,7 @@ export class Overview {
 			tile("Allocated", "All that was allocated in this interval", size(all), ["in ", number(total[IMPACTING]! + total[TRANSIENT]!), " blocks"], "size"),
 			tile("Transient", "Allocated in this interval, and freed in it", transient[0], transient[1], "transient"),
 			tile("Freed, older", "Allocated before this interval, and freed in it", older[0], older[1], "aofi"),
-			tile("Most at once", "The most that was outstanding at a time, of what was allocated in this interval", size(peak.bytes), [`at ${moment(peak.at)}`], "peak"),
+			tile("Most at once", "The most that was outstanding at the end of any step, of what was allocated in this interval", size(peak.bytes), [`at ${moment(peak.at)}`], "peak"),
 		);
 		if (total[AOFO]) this.tiles.appendChild(tile("Kept, older", "Allocated before this interval (and in the window), and still there at its end", ...of(AOFO), "aofo"));
 		const bin = model.processes[ruler(model, app.scope)]!.page.bin_ns;
@@ -66,6 +61,5 @@ export class Overview {
 		this.sentence.dataset.end = String(interval.end);
 		this.sentence.dataset.bin = String(bin);
 		this.tiles.dataset.share = percent(total[IMPACTING + 1]!, all);
-		void FIELDS;
 	}
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // series.ts: the largest groups over time, and what every row's growth looks like.
 import type { App } from "./app";
-import { NEVER } from "./decode";
 import { grid, outstanding } from "./interval";
 import { basename } from "./format";
 import { functionText, moduleText, threadText } from "./labels";
@@ -157,6 +156,72 @@ export function pick(total: Float64Array, points: number): Int32Array {
 	return out;
 }
 
+/* Changes of what is held, by the time at which they can be seen: a bin's end. */
+interface Changes {
+	add(process: number, bin: number, bytes: number): void;
+	/** In order of time: what is held from then on. */
+	each(visit: (time: number, held: number) => void): void;
+}
+
+/* Where all processes have the same bins: a number for each. Else, or where there are few, a list. */
+class ByBin implements Changes {
+	private readonly steps: Float64Array;
+
+	constructor(
+		private readonly app: App,
+		private readonly first: number,
+		last: number,
+	) {
+		this.steps = new Float64Array(last - first);
+	}
+
+	add(_process: number, bin: number, bytes: number): void {
+		this.steps[bin - this.first]! += bytes;
+	}
+
+	each(visit: (time: number, held: number) => void): void {
+		const { page } = this.app.model.processes[0]!;
+		let held = 0;
+		for (let i = 0; i < this.steps.length; i++) {
+			if (!this.steps[i]) continue;
+			held += this.steps[i]!;
+			visit(page.from_ns + (this.first + i + 1) * page.bin_ns, held);
+		}
+	}
+}
+
+class ByTime implements Changes {
+	private readonly times: number[] = [];
+	private readonly amounts: number[] = [];
+
+	constructor(private readonly app: App) {}
+
+	add(process: number, bin: number, bytes: number): void {
+		const { page } = this.app.model.processes[process]!;
+		this.times.push(page.from_ns + (bin + 1) * page.bin_ns);
+		this.amounts.push(bytes);
+	}
+
+	each(visit: (time: number, held: number) => void): void {
+		const { times, amounts } = this;
+		const order = Array.from(times.keys()).sort((x, y) => times[x]! - times[y]!);
+		let held = 0;
+		for (let i = 0; i < order.length; i++) {
+			held += amounts[order[i]!]!;
+			if (i + 1 === order.length || times[order[i + 1]!] !== times[order[i]!]) visit(times[order[i]!]!, held);
+		}
+	}
+}
+
+function changesOf(app: App, cells: number): Changes {
+	const { processes } = app.model;
+	const { page } = processes[0]!;
+	const same = processes.every((process) => process.page.from_ns === page.from_ns && process.page.bin_ns === page.bin_ns);
+	const first = Math.min(...app.interval.from);
+	const last = Math.max(...app.interval.to);
+	return same && cells * 8 > last - first ? new ByBin(app, first, last) : new ByTime(app);
+}
+
 /**
  * What these runs held over the interval: bytes at the ends of `points` equal parts, and the most at any bin's end.
  * `fate`: only blocks that are impacting (0), transient (1), or of neither (2, 3); -1: all.
@@ -165,41 +230,36 @@ export function spark(app: App, runs: ArrayLike<number>, points: number, fate = 
 	const { model, interval } = app;
 	const { start, process } = model.runs;
 	const { born, died, bytes } = model.cells;
-	const steps = new Float64Array(points);
-	let peak = 0;
-	const span = interval.end - interval.start;
-	const edges: number[] = [];
-	const amounts: number[] = [];
-	for (let r = 0; r < runs.length; r++) {
+	const values = new Float64Array(points);
+	let cells = 0;
+	for (let r = 0; r < runs.length; r++) cells += start[runs[r]! + 1]! - start[runs[r]!]!;
+	const changes = changesOf(app, cells);
+	for (let r = 0; r < runs.length && fate < 2; r++) {
 		const run = runs[r]!;
-		const { page } = model.processes[process[run]!]!;
-		const a = interval.from[process[run]!]!;
-		const b = interval.to[process[run]!]!;
-		const time = (bin: number): number => page.from_ns + (bin + 1) * page.bin_ns;
-		const place = (at: number): number => Math.min(points - 1, Math.max(0, Math.ceil(((at - interval.start) / span) * points) - 1));
-		for (let i = start[run]!; i < start[run + 1]!; i++) {
+		const own = process[run]!;
+		const a = interval.from[own]!;
+		const b = interval.to[own]!;
+		for (let i = start[run]!, end = start[run + 1]!; i < end; i++) {
 			const bo = born[i]!;
 			const di = died[i]!;
-			if (bo < a || bo >= b || bo === di || fate > 1) continue;
-			if (fate >= 0 && (di < b) !== (fate === 1)) continue;
-			steps[place(time(bo))]! += bytes[i]!;
-			edges.push(time(bo));
-			amounts.push(bytes[i]!);
-			if (di < b && di !== NEVER) {
-				steps[place(time(di))]! -= bytes[i]!;
-				edges.push(time(di));
-				amounts.push(-bytes[i]!);
-			}
+			if (bo < a || bo >= b || bo === di) continue;
+			if (fate >= 0 && di < b !== (fate === 1)) continue;
+			changes.add(own, bo, bytes[i]!);
+			if (di < b) changes.add(own, di, -bytes[i]!);
 		}
 	}
-	const order = Uint32Array.from({ length: edges.length }, (_, i) => i).sort((x, y) => edges[x]! - edges[y]! || x - y);
-	let now = 0;
-	for (let i = 0; i < order.length; i++) {
-		now += amounts[order[i]!]!;
-		if ((i + 1 === order.length || edges[order[i + 1]!] !== edges[order[i]!]) && now > peak) peak = now;
-	}
-	for (let i = 1; i < points; i++) steps[i]! += steps[i - 1]!;
-	return { values: steps, peak };
+	const span = interval.end - interval.start;
+	let peak = 0;
+	let point = 0;
+	let before = 0;
+	changes.each((time, held) => {
+		const at = Math.min(points - 1, Math.max(0, Math.ceil(((time - interval.start) / span) * points) - 1));
+		for (; point < at; point++) values[point] = before;
+		before = held;
+		if (held > peak) peak = held;
+	});
+	for (; point < points; point++) values[point] = before;
+	return { values, peak };
 }
 
 /** A small drawing of a series, beginning at 0. */

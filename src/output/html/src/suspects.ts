@@ -63,8 +63,9 @@ export function explain(stack: Stack): string[] {
 
 interface Item {
 	key: string;
-	runs: number[];
+	number: number; // of the stack or module
 	sums: Float64Array;
+	at: number; // where its sums begin
 	stacks: number[];
 	verdict: Verdict;
 }
@@ -73,6 +74,7 @@ export class Suspects {
 	readonly root = h("section", { class: "panel", "aria-label": "Suspects" });
 	private by: By = "stack";
 	private more = FIRST;
+	private drawn = false;
 	private readonly open = new Set<string>();
 	private readonly list = h("ol", { class: "suspects" });
 	private readonly intro = h("p", { class: "note" });
@@ -98,9 +100,12 @@ export class Suspects {
 
 	draw(): void {
 		const items = this.items();
+		// What looks like a leak is told at once.
+		if (!this.drawn && items[0]?.verdict.rank === 0) this.open.add(items[0].key);
+		this.drawn = true;
 		const total = MEASURES.impacting(this.app.sums.total(this.app.scope));
 		const steady = items.filter((item) => item.verdict.rank === 0);
-		const held = steady.reduce((sum, item) => sum + MEASURES.impacting(item.sums), 0);
+		const held = steady.reduce((sum, item) => sum + MEASURES.impacting(item.sums, item.at), 0);
 		const what = this.by === "stack" ? "stack" : "module";
 		fill(
 			this.intro,
@@ -114,7 +119,7 @@ export class Suspects {
 		fill(this.list, items.slice(0, this.more).map((item, i) => this.card(item, i, total)));
 		if (items.length > this.more) {
 			const rest = items.slice(this.more);
-			const all = rest.reduce((sum, item) => sum + MEASURES.impacting(item.sums), 0);
+			const all = rest.reduce((sum, item) => sum + MEASURES.impacting(item.sums, item.at), 0);
 			const button = h("button", { type: "button", class: "button" }, `Show ${Math.min(50, rest.length)} more of ${count(rest.length)}, ${bytes(all)} together`);
 			button.addEventListener("click", () => {
 				this.more += 50;
@@ -127,28 +132,45 @@ export class Suspects {
 	private items(): Item[] {
 		const { app } = this;
 		const { model } = app;
-		const items = new Map<number, Item>();
-		for (let run = 0; run < model.runs.count; run++) {
-			const stack = model.runs.stack[run]!;
-			if (!app.has(stack)) continue;
-			const key = this.by === "stack" ? stack : model.stackModule[stack]!;
-			let item = items.get(key);
-			if (!item) items.set(key, (item = { key: `${this.by}:${key}`, runs: [], sums: new Float64Array(FIELDS), stacks: [], verdict: NONE }));
-			item.runs.push(run);
-			if (item.stacks[item.stacks.length - 1] !== stack) item.stacks.push(stack);
-			for (let f = 0; f < FIELDS; f++) item.sums[f]! += app.sums.of[run * FIELDS + f]!;
+		const sums = app.byStack();
+		const modules = new Map<number, Item>();
+		const out: Item[] = [];
+		for (let stack = 0; stack < model.stacks.length; stack++) {
+			const at = stack * FIELDS;
+			if (!(MEASURES.blocks(sums, at) || MEASURES.impacting(sums, at)) || !app.has(stack)) continue;
+			if (this.by === "stack") {
+				out.push({ key: `stack:${stack}`, number: stack, sums, at, stacks: [stack], verdict: verdictOf(model.stacks[stack]!.growth) });
+				continue;
+			}
+			const module = model.stackModule[stack]!;
+			let item = modules.get(module);
+			if (!item) {
+				item = { key: `module:${module}`, number: module, sums: new Float64Array(FIELDS), at: 0, stacks: [], verdict: NONE };
+				modules.set(module, item);
+				out.push(item);
+			}
+			item.stacks.push(stack);
+			for (let f = 0; f < FIELDS; f++) item.sums[f]! += sums[at + f]!;
 		}
-		const out = [...items.values()].filter((item) => MEASURES.blocks(item.sums) || MEASURES.impacting(item.sums));
-		for (const item of out) item.verdict = this.verdict(item);
+		if (this.by === "module") for (const item of out) item.verdict = this.verdict(item);
 		const late = (verdict: Verdict): number => (verdict.rank === 0 ? 0 : 1);
-		return out.sort((a, b) => late(a.verdict) - late(b.verdict) || MEASURES.impacting(b.sums) - MEASURES.impacting(a.sums) || MEASURES.blocks(b.sums) - MEASURES.blocks(a.sums));
+		return out.sort((a, b) => late(a.verdict) - late(b.verdict) || MEASURES.impacting(b.sums, b.at) - MEASURES.impacting(a.sums, a.at) || MEASURES.blocks(b.sums, b.at) - MEASURES.blocks(a.sums, a.at) || a.number - b.number);
+	}
+
+	private runsOf(item: Item): number[] {
+		const { runs, stackModule } = this.app.model;
+		const out: number[] = [];
+		for (let run = 0; run < runs.count; run++) {
+			const stack = runs.stack[run]!;
+			if (this.by === "stack" ? stack === item.number : stackModule[stack] === item.number && this.app.has(stack)) out.push(run);
+		}
+		return out;
 	}
 
 	/* A module is judged by its worst stack that matters: one that holds a twentieth of what the module does. */
 	private verdict(item: Item): Verdict {
-		if (this.by === "stack") return verdictOf(this.app.model.stacks[item.stacks[0]!]!.growth);
 		const sums = this.app.byStack();
-		const least = MEASURES.impacting(item.sums) / 20;
+		const least = MEASURES.impacting(item.sums, item.at) / 20;
 		let worst = NONE;
 		for (const stack of item.stacks) {
 			const verdict = verdictOf(this.app.model.stacks[stack]!.growth);
@@ -161,7 +183,7 @@ export class Suspects {
 		const { model } = this.app;
 		const stack = item.stacks[0]!;
 		const own = model.stacks[stack]!;
-		const held = MEASURES.impacting(item.sums);
+		const held = MEASURES.impacting(item.sums, item.at);
 		const frame = model.chargedFrame(stack) ?? model.frames(stack)[0] ?? null;
 		const module = model.modules.list[model.stackModule[stack]!]!;
 		const title = this.by === "stack" ? functionText(frame) : moduleText(module);
@@ -196,10 +218,10 @@ export class Suspects {
 					"div",
 					{ class: "suspect-figures" },
 					h("div", { class: "held" }, size(held)),
-					h("div", { class: "note" }, number(MEASURES.blocks(item.sums)), MEASURES.blocks(item.sums) === 1 ? " block, " : " blocks, ", percent(held, total)),
+					h("div", { class: "note" }, number(MEASURES.blocks(item.sums, item.at)), MEASURES.blocks(item.sums, item.at) === 1 ? " block, " : " blocks, ", percent(held, total)),
 					h("div", { class: "meter" }, bar),
 				),
-				h("div", { class: "suspect-spark" }, sparkElement(spark(this.app, item.runs, 60).values, 150, 44)),
+				h("div", { class: "suspect-spark" }, sparkElement(spark(this.app, this.runsOf(item), 60).values, 150, 44)),
 			),
 			h(
 				"div",

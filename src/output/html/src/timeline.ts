@@ -4,7 +4,6 @@ import uPlot from "uplot";
 import type { App } from "./app";
 import { button, fill, h, name, segments, size } from "./dom";
 import { bytes, moment, seconds } from "./format";
-import { wholeOf } from "./interval";
 import { type Layer, type Layers, type SeriesBy, layersOf, pick } from "./series";
 
 const POINTS = 1400;
@@ -93,6 +92,7 @@ export class Timeline {
 	draw(): void {
 		const { app } = this;
 		this.layers = layersOf(app, this.by);
+		app.keepTotal(this.layers.total);
 		this.picked = pick(this.layers.total, POINTS);
 		this.cursor = this.mark = -1;
 		this.drawMain();
@@ -346,6 +346,5 @@ export class Timeline {
 		if (!action) return;
 		event.preventDefault();
 		action();
-		void wholeOf;
 	}
 }

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+// real.test.mjs: pages of real recordings show what the JSON report of the same recording says, also of intervals.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { after, before, test } from "node:test";
+import { Browser, assertQuiet, figures, tab, tableRows, tile, zoom } from "./browser.mjs";
+
+const build = resolve(process.env.MEMWATCH_BUILD ?? "build");
+const memwatch = join(build, "memwatch");
+const skip = existsSync(memwatch) ? false : `no ${memwatch}: set MEMWATCH_BUILD`;
+const directory = mkdtempSync(join(tmpdir(), "memwatch-real-"));
+let browser;
+
+before(async () => {
+	if (!skip) browser = await Browser.start();
+});
+after(async () => {
+	await browser?.stop();
+	rmSync(directory, { recursive: true, force: true });
+});
+
+function run(...args) {
+	execFileSync(memwatch, args, { timeout: 120000, stdio: ["ignore", "ignore", "pipe"] });
+}
+
+function record(name, seconds, ...command) {
+	const file = join(directory, `${name}.mw`);
+	run("--quiet", "-d", String(seconds), "-o", file, "--", ...command);
+	return file;
+}
+
+function report(file, ...args) {
+	const out = `${file}.json`;
+	run("report", file, "--quiet", "--json", out, ...args);
+	return JSON.parse(readFileSync(out, "utf8"));
+}
+
+function htmlOf(file, ...args) {
+	const out = `${file}.html`;
+	run("report", file, "--quiet", "--html", out, ...args);
+	return out;
+}
+
+const sum = (a, b, field) => ["count", "bytes"].map((key) => (a?.[field][key] ?? 0) + (b?.[field][key] ?? 0));
+
+async function assertTotals(page, json) {
+	for (const [memory, kinds] of [["heap", ["heap"]], ["vm", ["vm"]], ["internal", ["vm-internal"]], ["both", ["heap", "vm"]]]) {
+		await page.selectOption("#memory", memory);
+		const [a, b] = kinds.map((kind) => json.totals[kind]);
+		for (const [name, field] of [["impacting", "impacting"], ["size", "size"], ["transient", "transient"], ["aofi", "aofi"]]) {
+			const [count, bytes] = sum(a, b, field);
+			assert.deepEqual((await tile(page, name)).slice(0, 2), [bytes, count], `${memory} ${field}`);
+		}
+		const [count, bytes] = sum(a, b, "aofo");
+		assert.deepEqual(await tile(page, "aofo"), count ? [bytes, count] : [], `${memory} aofo`);
+	}
+}
+
+async function groupBy(page, column) {
+	if (!(await page.$(`.chip[data-column="${column}"]`))) await page.selectOption("#add-column", column);
+	for (const other of await page.$$eval(".chip", (all) => all.map((one) => one.dataset.column))) {
+		if (other === column) continue;
+		await page.focus(`.chip[data-column="${other}"]`);
+		await page.keyboard.press("Delete");
+	}
+}
+
+const row = (one) => [one.impacting.bytes, one.impacting.count, one.size.bytes, one.size.count, one.transient.bytes];
+const shown = (one) => [one.impacting, one.blocks, one.size, one.count, one.transient];
+const inOrder = (rows) => rows.map((one) => one.join(" ")).sort();
+
+async function assertTables(page, json) {
+	await tab(page, "table");
+	const stacks = json.stacks.filter((stack) => stack.kind !== "vm-internal" && (stack.size.count || stack.aofi.count || stack.aofo.count || stack.size.bytes || stack.aofi.bytes || stack.aofo.bytes));
+	await groupBy(page, "stack");
+	const ids = new Map();
+	for (const stack of stacks) ids.set(stack.id, (ids.get(stack.id) ?? [0, 0, 0, 0, 0]).map((value, i) => value + row(stack)[i]));
+	assert.deepEqual(inOrder((await tableRows(page)).map(shown)), inOrder([...ids.values()]), "stacks");
+	await groupBy(page, "module");
+	const modules = json.modules.map(row).filter((one) => one.some(Boolean));
+	assert.deepEqual(inOrder((await tableRows(page)).map(shown).filter((one) => one.some(Boolean))), inOrder(modules), "modules");
+	await groupBy(page, "thread");
+	const threads = json.threads.map(row).filter((one) => one.some(Boolean));
+	assert.deepEqual(inOrder((await tableRows(page)).map(shown).filter((one) => one.some(Boolean))), inOrder(threads), "threads");
+}
+
+async function assertSuspects(page, json) {
+	await tab(page, "suspects");
+	const steady = json.stacks.filter((stack) => stack.kind !== "vm-internal" && stack.growth?.verdict === "steady growth");
+	const ids = await page.$$eval(".suspect", (all) => all.map((one) => [one.querySelector(".badge").textContent, Number(one.querySelector(".held data").value)]));
+	const first = ids.filter(([badge]) => badge === "steady growth").map(([, held]) => held);
+	assert.deepEqual(first, steady.map((stack) => stack.impacting.bytes).sort((a, b) => b - a).slice(0, first.length));
+	if (steady.length) assert.ok(first.length > 0);
+}
+
+for (const [name, seconds, command, wanted] of [
+	["leak_service", 4, ["leak_service"], /leak_session_record/],
+	["memorytestapp", 6, ["memorytestapp"], /main/],
+	["vm", 3, ["growers"], /./],
+]) {
+	test(`${name}: the page says what the JSON report says, of all and of intervals`, { skip }, async (t) => {
+		const program = join(build, "tests/targets", command[0]);
+		if (!existsSync(program)) return t.skip(`no ${program}`);
+		const file = record(name, seconds, program, ...command.slice(1));
+		const path = htmlOf(file);
+		assert.equal(statSync(path).mode & 0o777, 0o600);
+		const page = await browser.open(null, { path });
+		const json = report(file);
+		assert.equal(await page.textContent("#fault"), "");
+		await assertTotals(page, json);
+		await assertTables(page, json);
+		await assertSuspects(page, json);
+		assert.match(await page.textContent("#panel-suspects"), wanted);
+		const bin = Number(await page.getAttribute(".sentence", "data-bin"));
+		const bins = Math.floor((json.window.to * 1e9) / bin);
+		for (const [a, b] of [[0.25, 0.75], [0.5, 0.6], [0, 0.4]]) {
+			const from = ((Math.round(a * bins) * bin) / 1e9).toFixed(9);
+			const to = ((Math.round(b * bins) * bin) / 1e9).toFixed(9);
+			await zoom(page, from, to);
+			const part = report(file, "--from", from, "--to", to);
+			await assertTotals(page, part);
+			await assertTables(page, part);
+		}
+		// A page of an interval is the same as that interval of the page.
+		const from = ((Math.round(0.5 * bins) * bin) / 1e9).toFixed(9);
+		const own = await browser.open(null, { path: htmlOf(file, "--from", from) });
+		await assertTotals(own, report(file, "--from", from));
+		for (const which of ["flame", "lifetimes", "space"]) await tab(page, which);
+		const held = json.stacks.filter((stack) => stack.kind !== "vm-internal").reduce((all, stack) => all + stack.impacting.bytes, 0);
+		await page.click("text=All");
+		await tab(page, "flame");
+		assert.deepEqual((await figures(page, ".flame-info")).slice(0, 1), [held]);
+		await assertQuiet(page);
+		await assertQuiet(own);
+		await page.close();
+		await own.close();
+	});
+}
