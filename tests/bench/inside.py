@@ -335,7 +335,7 @@ class Inside:
 
 
 WORSE_IS_MORE = ("added_ns", "added_cpu_ns", "attach_ms", "detach_ms", "attach_seen_ms", "detach_seen_ms", "bare_ns",
-                 "drain_share")
+                 "drain_share", "html_ratio", "page_mib")
 
 
 def gather(samples):
@@ -355,7 +355,7 @@ def goals(rows, call_ns):
     result = []
     for name, key, what, relation, limit, unit in GOALS:
         row = rows.get(name)
-        if not row:
+        if not row or (key != "calls" and row[key] is None):
             continue
         value = row["added_ns"] / call_ns if key == "calls" else row[key]
         result.append({"what": what, "value": value, "relation": relation, "limit": limit, "unit": unit,
