@@ -126,6 +126,13 @@ test("the timeline's layers are what each group holds", async () => {
 			assert.deepEqual(await figures(page, "#timeline-readout"), [all]);
 		}
 	}
+	// What is left out of the drawing is in the legend still.
+	await page.click('.timeline .segments [data-value="stack"]');
+	await page.click(".legend li:first-child button");
+	assert.equal(await page.getAttribute(".legend li:first-child button", "aria-pressed"), "false");
+	assert.equal((await page.$$(".legend li")).length, 6);
+	await page.keyboard.press("Enter");
+	assert.equal(await page.getAttribute(".legend li:first-child button", "aria-pressed"), "true");
 	// In the middle of it.
 	await page.focus(".stage");
 	await page.keyboard.press("Home");

@@ -130,7 +130,7 @@ for (const [name, seconds, command, wanted] of [
 		await assertTotals(own, report(file, "--from", from));
 		for (const which of ["flame", "lifetimes", "space"]) await tab(page, which);
 		const held = json.stacks.filter((stack) => stack.kind !== "vm-internal").reduce((all, stack) => all + stack.impacting.bytes, 0);
-		await page.click("text=All");
+		await page.click(".timeline .group button:last-child");
 		await tab(page, "flame");
 		assert.deepEqual((await figures(page, ".flame-info")).slice(0, 1), [held]);
 		await assertQuiet(page);

@@ -108,6 +108,13 @@ function describe(app: App, by: SeriesBy, group: number, stack: number): Pick<La
 	return { key, label: functionText(frame), hint: `stack ${model.stacks[stack]!.id}${place}`, stack };
 }
 
+/* Stacks of one function are told apart by their ids. */
+function tellApart(app: App, layers: Layer[]): void {
+	const times = new Map<string, number>();
+	for (const { label } of layers) times.set(label, (times.get(label) ?? 0) + 1);
+	for (const layer of layers) if (layer.stack !== null && times.get(layer.label)! > 1) layer.label += ` · ${app.model.stacks[layer.stack]!.id.slice(0, 6)}`;
+}
+
 export function layersOf(app: App, by: SeriesBy): Layers {
 	const { model, scope, interval } = app;
 	const { of, count } = groupsBy(app, by);
@@ -133,6 +140,7 @@ export function layersOf(app: App, by: SeriesBy): Layers {
 		values: values[i]!,
 		last: values[i]![g.bins - 1]!,
 	}));
+	tellApart(app, layers);
 	paint(layers);
 	if (rest)
 		layers.push({ key: "rest", label: `${order.length - MOST} others`, hint: "", color: -1, stack: null, values: values[top.length]!, last: values[top.length]![g.bins - 1]! });

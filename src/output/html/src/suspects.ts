@@ -116,7 +116,16 @@ export class Suspects {
 				: "Nothing that was allocated in this interval was left at its end.",
 			this.app.interval.whole ? "" : " Figures are of the interval; verdicts are of the whole report.",
 		);
-		fill(this.list, items.slice(0, this.more).map((item, i) => this.card(item, i, total)));
+		// What a verdict means is said once, of those that are nothing to worry about.
+		const told = new Set<Verdict>();
+		fill(
+			this.list,
+			items.slice(0, this.more).map((item, i) => {
+				const known = told.has(item.verdict) && item.verdict.tone !== "bad";
+				told.add(item.verdict);
+				return this.card(item, i, total, known);
+			}),
+		);
 		if (items.length > this.more) {
 			const rest = items.slice(this.more);
 			const all = rest.reduce((sum, item) => sum + MEASURES.impacting(item.sums, item.at), 0);
@@ -179,7 +188,7 @@ export class Suspects {
 		return worst;
 	}
 
-	private card(item: Item, index: number, total: number): HTMLElement {
+	private card(item: Item, index: number, total: number, known: boolean): HTMLElement {
 		const { model } = this.app;
 		const stack = item.stacks[0]!;
 		const own = model.stacks[stack]!;
@@ -213,7 +222,7 @@ export class Suspects {
 				"div",
 				{ class: "suspect-head" },
 				h("span", { class: "rank" }, index + 1),
-				h("div", { class: "suspect-what" }, h("h3", null, name(title, 110, "Function")), h("p", { class: "where" }, this.by === "stack" ? this.where(stack) : this.mix(item)), h("p", { class: "verdict" }, badge(item.verdict), " ", item.verdict.means)),
+				h("div", { class: "suspect-what" }, h("h3", null, name(title, 110, "Function")), h("p", { class: "where" }, this.by === "stack" ? this.where(stack) : this.mix(item)), h("p", { class: "verdict" }, badge(item.verdict), " ", known ? "" : item.verdict.means)),
 				h(
 					"div",
 					{ class: "suspect-figures" },

@@ -2,8 +2,8 @@
 // timeline.ts: what is outstanding over time, stacked; the process's own memory under it; zooming.
 import uPlot from "uplot";
 import type { App } from "./app";
-import { button, fill, h, name, segments, size } from "./dom";
-import { bytes, moment, seconds } from "./format";
+import { button, fill, h, segments, size } from "./dom";
+import { bytes, moment, seconds, shorten, visible } from "./format";
 import { type Layer, type Layers, type SeriesBy, layersOf, pick } from "./series";
 
 const POINTS = 1400;
@@ -42,6 +42,7 @@ export class Timeline {
 	private memory: uPlot | null = null;
 	private layers: Layers | null = null;
 	private picked: Int32Array = new Int32Array();
+	private readonly hidden = new Set<string>(); // layers that are not drawn, as others would not be seen beside them
 	private cursor = -1;
 	private mark = -1; // where a selection by keys began
 	private readonly mainBox = h("div", { class: "plot" });
@@ -168,7 +169,7 @@ export class Timeline {
 	}
 
 	private drawMain(): void {
-		const { layers } = this.layers!;
+		const layers = this.layers!.layers.filter((layer) => !this.hidden.has(layer.key));
 		const points = this.picked.length + 1;
 		const x = new Float64Array(points);
 		for (let p = 0; p < points; p++) x[p] = this.timeAt(p) / 1e9;
@@ -275,8 +276,16 @@ export class Timeline {
 
 	private legendItem(layer: Layer): HTMLElement {
 		const swatch = h("span", { class: "swatch", "data-color": layer.color < 0 ? "rest" : layer.color });
-		const text = h("span", { class: "legend-name", title: layer.hint }, name(layer.label, 44));
-		return h("li", { "data-key": layer.key }, swatch, text, h("span", { class: "legend-value" }, size(layer.last)));
+		const off = this.hidden.has(layer.key);
+		const toggle = h("button", { type: "button", class: "legend-name", "aria-pressed": String(!off), title: `${layer.hint ? layer.hint + ": " : ""}${off ? "draw it again" : "leave it out of the drawing"}` }, h("bdi", null, shorten(visible(layer.label), 44)));
+		toggle.addEventListener("click", () => {
+			if (off) this.hidden.delete(layer.key);
+			else this.hidden.add(layer.key);
+			this.drawMain();
+			this.drawLegend();
+			this.legend.querySelector<HTMLElement>(`[data-key="${layer.key}"] button`)?.focus();
+		});
+		return h("li", { "data-key": layer.key, class: off ? "off" : null }, swatch, toggle, h("span", { class: "legend-value" }, size(layer.last)));
 	}
 
 	private onCursor(point: number): void {
