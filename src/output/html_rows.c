@@ -54,7 +54,7 @@ uint64_t mw_html_put_cells(const struct mw_timeline_table *cells, FILE *out)
 		put(&bytes, row->count);
 		put(&bytes, row->bytes);
 		put(&bytes, row->unknown);
-		put(&bytes, row->lived_ns / 1000);
+		put(&bytes, row->lived_ns);
 		size += put_bytes(&bytes, out);
 		before = *row;
 	}

@@ -88,7 +88,7 @@ function rowsOf(blocks, keyOf) {
 		row.count++;
 		row.bytes += block.bytes ?? 0;
 		row.unknown += block.bytes === null ? 1 : 0;
-		if (block.died !== null && block.born !== null) row.lived += Math.floor((block.died - block.born) / 1000);
+		if (block.died !== null && block.born !== null) row.lived += block.died - block.born;
 		rows.set(name, row);
 	}
 	return [...rows.values()].sort((a, b) => {

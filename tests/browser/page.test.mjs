@@ -250,7 +250,7 @@ test("the table sorts by each column, both ways, and says so", async () => {
 	assert.ok(names.indexOf("fill_cache") < names.indexOf("leak_session"));
 	const life = (await tableRows(page)).find((row) => row.name === "parse_request").lifetime;
 	const sums = inspect(blocks.filter((block) => block.stack === 2), 0, end);
-	assert.ok(Math.abs(life - sums.lived / sums.transient.count / 1e9) < 2e-6);
+	assert.ok(Math.abs(life - sums.lived / sums.transient.count / 1e9) < 1e-12);
 	await page.close();
 });
 

@@ -79,6 +79,12 @@ async function assertTables(page, json) {
 	const ids = new Map();
 	for (const stack of stacks) ids.set(stack.id, (ids.get(stack.id) ?? [0, 0, 0, 0, 0]).map((value, i) => value + row(stack)[i]));
 	assert.deepEqual(inOrder((await tableRows(page)).map(shown)), inOrder([...ids.values()]), "stacks");
+	for (const one of await tableRows(page)) {
+		const { lifetime_ns: of } = stacks.find((stack) => one.text.includes(stack.id));
+		assert.equal(one.lifetime !== null && one.lifetime >= 0, of !== null, one.text);
+		// A nanosecond for what rounding does.
+		if (of) assert.ok(one.lifetime * 1e9 >= of.min - 1 && one.lifetime * 1e9 <= of.max + 1, `${one.text}: ${one.lifetime}, ${JSON.stringify(of)}`);
+	}
 	await groupBy(page, "module");
 	const modules = json.modules.map(row).filter((one) => one.some(Boolean));
 	assert.deepEqual(inOrder((await tableRows(page)).map(shown).filter((one) => one.some(Boolean))), inOrder(modules), "modules");

@@ -46,7 +46,7 @@ function putCells(out) {
 			out.put(blocks);
 			out.put(bytes);
 			out.put(0);
-			out.put(died ? blocks * died * 1000 : 0);
+			out.put(died ? blocks * died * 1e6 : 0);
 			[stack, born] = [s, at];
 		}
 	}

@@ -2,6 +2,7 @@
 // app.ts: what is looked at now, and who is told when it changes.
 import { type Interval, type Scope, Sums, grid, inScope, outstanding, snap, wholeOf } from "./interval";
 import type { Model } from "./model";
+import type { Frame } from "./types";
 
 export type Memory = "both" | "heap" | "vm" | "internal";
 
@@ -128,15 +129,20 @@ export class App {
 	private matching(words: string[]): Uint8Array {
 		const { stacks } = this.model;
 		const out = new Uint8Array(stacks.length);
-		for (let i = 0; i < stacks.length; i++) out[i] = words.every((word) => this.matches(i, word)) ? 1 : 0;
+		out.fill(1);
+		for (const word of words) {
+			const has = (text: string | null): boolean => text !== null && text.toLowerCase().includes(word);
+			const known = new Map<Frame, boolean>(); // stacks share their frames
+			const matches = (frame: Frame): boolean => {
+				let match = known.get(frame);
+				if (match === undefined) known.set(frame, (match = has(frame.function) || has(frame.module) || has(frame.file)));
+				return match;
+			};
+			stacks.forEach(({ id, api }, i) => {
+				if (out[i] && !(id.startsWith(word) || has(api) || this.model.frames(i).some(matches))) out[i] = 0;
+			});
+		}
 		return out;
-	}
-
-	private matches(stack: number, word: string): boolean {
-		const { id, api } = this.model.stacks[stack]!;
-		const has = (text: string | null): boolean => text !== null && text.toLowerCase().includes(word);
-		if (id.startsWith(word) || has(api)) return true;
-		return this.model.frames(stack).some((frame) => has(frame.function) || has(frame.module) || has(frame.file));
 	}
 
 	private change(interval: Interval): void {

@@ -12,7 +12,7 @@ export interface Interval {
 	whole: boolean;
 }
 
-/** Fields of a sum: of each fate blocks, bytes, and blocks of unknown size; then what the transient lived, in µs. */
+/** Fields of a sum: of each fate blocks, bytes, and blocks of unknown size; then what the transient lived, in ns. */
 export const IMPACTING = 0;
 export const TRANSIENT = 3;
 export const AOFI = 6;
@@ -153,7 +153,7 @@ export const MEASURES = {
 	size: (s: ArrayLike<number>, at = 0) => s[at + IMPACTING + 1]! + s[at + TRANSIENT + 1]!,
 	count: (s: ArrayLike<number>, at = 0) => s[at + IMPACTING]! + s[at + TRANSIENT]!,
 	transient: (s: ArrayLike<number>, at = 0) => s[at + TRANSIENT + 1]!,
-	lifetime: (s: ArrayLike<number>, at = 0) => (s[at + TRANSIENT]! ? s[at + LIVED]! / s[at + TRANSIENT]! / 1e6 : -1),
+	lifetime: (s: ArrayLike<number>, at = 0) => (s[at + TRANSIENT]! ? s[at + LIVED]! / s[at + TRANSIENT]! / 1e9 : -1),
 	freedOlder: (s: ArrayLike<number>, at = 0) => s[at + AOFI + 1]!,
 };
 

@@ -36,7 +36,7 @@ export class Overview {
 		const impacting = of(IMPACTING);
 		if (total[IMPACTING]) impacting[1].push(`, ${bytes(total[IMPACTING + 1]! / length)} a second`);
 		const transient = of(TRANSIENT);
-		if (total[TRANSIENT]) transient[1].push(`, mean life ${seconds(total[LIVED]! / total[TRANSIENT]! / 1e6)}`);
+		if (total[TRANSIENT]) transient[1].push(`, mean life ${seconds(total[LIVED]! / total[TRANSIENT]! / 1e9)}`);
 		const older = of(AOFI);
 		if (total[AOFI + 2]) older[1].push(`; ${many(total[AOFI + 2]!, "block")} of unknown size`);
 		const all = total[IMPACTING + 1]! + total[TRANSIENT + 1]!;

@@ -4,6 +4,7 @@ import uPlot from "uplot";
 import type { App } from "./app";
 import { button, fill, h, segments, size } from "./dom";
 import { bytes, moment, seconds, shorten, visible } from "./format";
+import { wholeOf } from "./interval";
 import { type Layer, type Layers, type SeriesBy, layersOf, pick } from "./series";
 
 const POINTS = 1400;
@@ -55,6 +56,8 @@ export class Timeline {
 		"aria-describedby": "timeline-readout",
 	});
 	private readonly readout = h("div", { class: "readout", id: "timeline-readout", "aria-live": "polite" });
+	/** Where the interval lies in all of the report. */
+	private readonly strip = h("div", { class: "strip", "aria-hidden": "true" }, h("span"));
 	private readonly legend = h("ul", { class: "legend", "aria-label": "Largest at the interval's end" });
 	private readonly memoryLegend = h("div", { class: "memory-legend" });
 	private readonly from = h("input", { type: "text", inputmode: "decimal", "aria-label": "From, seconds", size: 8 });
@@ -85,7 +88,8 @@ export class Timeline {
 		this.stage.addEventListener("keydown", (event) => this.onKey(event));
 		this.root.append(
 			h("div", { class: "bar" }, h("h2", { id: "timeline-title" }, "Outstanding over time"), by, h("span", { class: "spring" }), go, h("div", { class: "group" }, this.buttons.in, this.buttons.out, this.buttons.back, this.buttons.all)),
-			h("div", { class: "chart" }, this.stage, h("div", { class: "side" }, this.readout, this.legend, this.memoryLegend)),
+			this.strip,
+			h("div", { class: "chart" }, this.stage, h("div", { class: "side" }, this.readout, this.legend, this.memoryLegend, h("p", { class: "note hint" }, "Drag across the chart to look at an interval. By keys: arrows, with Shift to select, then Enter."))),
 		);
 		new ResizeObserver(() => this.resize()).observe(this.stage);
 	}
@@ -114,6 +118,11 @@ export class Timeline {
 		const { start, end } = this.app.interval;
 		this.from.value = String(parseFloat((start / 1e9).toFixed(6)));
 		this.to.value = String(parseFloat((end / 1e9).toFixed(6)));
+		const all = wholeOf(this.app.model, this.app.scope);
+		const part = this.strip.firstElementChild as HTMLElement;
+		part.style.left = `${(((start - all.start) / (all.end - all.start)) * 100).toFixed(3)}%`;
+		part.style.width = `${(((end - start) / (all.end - all.start)) * 100).toFixed(3)}%`;
+		this.strip.hidden = this.app.interval.whole;
 	}
 
 	private timeAt(point: number): number {
