@@ -402,7 +402,7 @@ static struct mw_error *report(struct run *run)
 {
 	const struct mw_partials partials = mw_outputs_partials(&run->outputs);
 	struct mw_report **reports = calloc(run->count, sizeof(struct mw_report *));
-	const struct mw_timeline **timelines = calloc(run->count, sizeof(*timelines));
+	const struct mw_timeline **timelines = calloc(run->count + 1, sizeof(*timelines));
 	struct mw_error *err;
 
 	if (!reports || !timelines) {

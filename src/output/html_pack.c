@@ -37,7 +37,7 @@ static void put_text(struct mw_html_pack *pack, size_t count)
 		unsigned int second = i + 1 < count ? in[i + 1] : 0;
 
 		*out++ = digits[in[i] >> 2];
-		*out++ = digits[(in[i] & 3) << 4 | second >> 4];
+		*out++ = digits[(in[i] & 3u) << 4 | second >> 4];
 		*out++ = i + 1 < count ? digits[(second & 15) << 2] : '=';
 		*out++ = '=';
 	}
