@@ -250,7 +250,7 @@ export function shop(seed = 1, more = {}) {
 	const threads = [{ tid: 4711, name: "shop" }, { tid: 4712, name: "worker <1>" }];
 	const heaps = ["main", "arena 1"];
 	const bin = 50e6;
-	const end = 10e9;
+	const end = more.end ?? 10e9;
 	const rand = random(seed);
 	const blocks = [];
 	const whole = (value) => Math.floor(value);

@@ -72,6 +72,26 @@ test("totals are those of the blocks, for each interval and kind of memory", asy
 	await page.close();
 });
 
+test("a report that ends soon after its last step began is whole", async () => {
+	for (const last of [9.96e9, 9.9500001e9, 9.99e9]) {
+		const own = shop(4, { end: last });
+		const heap = own.blocks.filter((block) => own.stacks[block.stack].kind !== "vm-internal");
+		const page = await browser.open(makePage([own]));
+		assert.equal(await page.textContent("#fault"), "");
+		assert.match(await page.textContent(".sentence"), /^The whole report/);
+		assert.deepEqual(await interval(page), [0, last]);
+		const all = inspect(heap, 0, last);
+		assert.deepEqual((await tile(page, "impacting")).slice(0, 2), [all.impacting.bytes, all.impacting.count]);
+		await zoom(page, 9.9, 99);
+		assert.deepEqual(await interval(page), [9.9e9, last]);
+		await assertTiles(page, heap, 9.9e9, last);
+		await zoom(page, 5, 9.95);
+		assert.deepEqual(await interval(page), [5e9, 9.95e9]);
+		await assertTiles(page, heap, 5e9, 9.95e9);
+		await page.close();
+	}
+});
+
 test("zooming: back, all, keys, dragging", async () => {
 	const page = await browser.open(html);
 	await zoom(page, 2, 6);

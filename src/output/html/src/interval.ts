@@ -67,8 +67,11 @@ export function snap(model: Model, scope: Scope, start: number, end: number): In
 	const whole = wholeOf(model, scope);
 	const { bin_ns, from_ns } = model.processes[ruler(model, scope)]!.page;
 	const bins = Math.max(1, Math.ceil((whole.end - from_ns) / bin_ns));
-	const a = clamp(Math.round((start - from_ns) / bin_ns), 0, bins - 1);
-	const b = clamp(Math.round((end - from_ns) / bin_ns), a + 1, bins);
+	// The last bin ends where the report does, which may be soon after it began.
+	const last = from_ns + (bins - 1) * bin_ns;
+	const near = (time: number): number => (time > (last + whole.end) / 2 ? bins : Math.min(Math.round((time - from_ns) / bin_ns), bins - 1));
+	const a = clamp(near(start), 0, bins - 1);
+	const b = clamp(near(end), a + 1, bins);
 	const from = from_ns + a * bin_ns;
 	const to = from_ns + b * bin_ns;
 	const out: Interval = {

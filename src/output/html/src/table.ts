@@ -5,7 +5,7 @@ import { button, choice, fill, h, name, number, size, svg } from "./dom";
 import { bytes, percent, seconds } from "./format";
 import { COLUMNS, type Column, type Node, TYPE_HINTS, group, kindName, typeName } from "./groups";
 import { MEASURES } from "./interval";
-import { frameLine, functionText, moduleText, processText, stackText, threadText } from "./labels";
+import { frameLine, functionText, moduleText, placeOf, processText, stackText, threadText } from "./labels";
 import { spark, sparkPath } from "./series";
 import type { Frame } from "./types";
 
@@ -303,7 +303,7 @@ export class Table {
 		const { model } = this.app;
 		if (node.column === "stack") {
 			const frame = model.chargedFrame(node.stack);
-			return [h("span", { class: "id" }, model.stacks[node.stack]!.id), frame?.file ? h("span", { class: "place" }, h("bdi", null, frame.file.slice(frame.file.lastIndexOf("/") + 1).slice(-60)), `:${frame.line ?? "?"}`) : h("span")];
+			return [...(frame?.file ? [placeOf(frame)!] : []), h("span", { class: "id" }, model.stacks[node.stack]!.id)];
 		}
 		if (node.column === "function") return [h("span", { class: "module" }, h("bdi", null, moduleText(model.functions[node.value]?.module ?? null).slice(-60)))];
 		if (node.column === "type") return [h("span", { class: "note" }, TYPE_HINTS[typeName(node.value)])];
