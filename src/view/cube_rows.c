@@ -109,7 +109,7 @@ static bool put(struct mw_cube_shard *shard, const struct mw_timeline_row *row, 
 /* A bin, counted from 1, of bins 2^by as long. */
 static uint16_t longer(uint16_t bin, unsigned int by)
 {
-	return bin ? (uint16_t)(((bin - 1u) >> by) + 1) : 0;
+	return (uint16_t)(bin ? ((bin - 1u) >> by) + 1 : 0);
 }
 
 /* Bring a shard to where the others are to be, in place: a row is never further back than it was. */
@@ -209,7 +209,7 @@ static bool shrink(struct mw_cube_rows *rows)
 
 static uint16_t bin_of(uint64_t bin, unsigned int shift)
 {
-	return bin == MW_CUBE_NO_BIN ? 0 : (uint16_t)((bin >> shift) + 1);
+	return (uint16_t)(bin == MW_CUBE_NO_BIN ? 0 : (bin >> shift) + 1);
 }
 
 /* Where the addition goes to, as bins are now. */

@@ -145,6 +145,11 @@ class Page:
         for number, stack in enumerate(report['stacks']):
             test.assertEqual(stacks.pop(number, nothing()), of_report(stack), stack['id'])
         test.assertEqual(stacks, {})
+        # How long a single block lived is told exactly by both.
+        for number, stack in enumerate(report['stacks']):
+            if stack['transient']['count'] == 1:
+                lived = sum(row[8] for row in cells if row[0] == number and fate(row[3], row[4], 0, bins) == 'transient')
+                test.assertEqual(lived, stack['lifetime_ns']['min'], stack['id'])
         kind_of = [stack['kind'] for stack in report['stacks']]
         kinds = zoom(cells, 0, bins, lambda row: kind_of[row[0]])
         for kind in KINDS:

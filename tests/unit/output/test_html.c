@@ -223,11 +223,11 @@ static void check_process(json_t *process)
 static void test_rows(void **state)
 {
 	static const uint64_t expected[] = {
-		0, 0,   0, 0, 3, 1, 0,          1,  0,                     /* of before, died in bin 2 */
-		0, 1,   1, 6, 0, 2, 300,        0,  0,                     /* born in bin 2, lives */
-		4, 300, 0, 3, 4, 1, UINT64_MAX, 0,  2999,                  /* born in bin 0, died in bin 3 */
-		1, 2,   0, 2, 1, 1, 128,        0,  1,                     /* born and died in bin 1 */
-		0, 255, 0, 2, 0, 1, 0,          82, 7,    2, 0, 2, 3, 127, /* lifetimes */
+		0, 0,   0, 0, 3, 1, 0,          1,  0,                        /* of before, died in bin 2 */
+		0, 1,   1, 6, 0, 2, 300,        0,  0,                        /* born in bin 2, lives */
+		4, 300, 0, 3, 4, 1, UINT64_MAX, 0,  2999999,                  /* born in bin 0, died in bin 3 */
+		1, 2,   0, 2, 1, 1, 128,        0,  1000,                     /* born and died in bin 1 */
+		0, 255, 0, 2, 0, 1, 0,          82, 7,       2, 0, 2, 3, 127, /* lifetimes */
 	};
 	const struct mw_report *report = fixture_server();
 	const struct mw_timeline *all = &timeline;

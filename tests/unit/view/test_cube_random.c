@@ -336,7 +336,7 @@ static void test_random(void **state)
 		assert_true(!options.rows || timeline->cells.count <= options.rows);
 		assert_true(timeline->cells.bins >= 4);
 		check_zoom(replay, timeline, 0, timeline->cells.bins);
-		for (int round = 0; round < 30; round++) {
+		for (int round = 0; round < 12; round++) {
 			uint32_t a = any(timeline->cells.bins), b = any(timeline->cells.bins);
 
 			check_zoom(replay, timeline, a < b ? a : b, (a < b ? b : a) + 1);
