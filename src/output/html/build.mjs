@@ -27,7 +27,10 @@ async function bundle(entry) {
 
 const hash = (text) => `'sha256-${createHash("sha256").update(text, "utf8").digest("base64")}'`;
 
-const script = await bundle("src/main.ts");
+// The bundle holds uPlot, whose license wants to be told.
+const { version } = JSON.parse(readFileSync(join(here, "node_modules/uplot/package.json"), "utf8"));
+const license = readFileSync(join(here, "node_modules/uplot/LICENSE"), "utf8").trim();
+const script = `/* This holds uPlot ${version}.\n${license}\n*/\n${await bundle("src/main.ts")}`;
 const style = await bundle("src/style.css");
 // What is in a script or style element must not end it, nor look like the places where the report is put in.
 for (const text of [script, style])

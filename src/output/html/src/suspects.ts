@@ -222,7 +222,7 @@ export class Suspects {
 				"div",
 				{ class: "suspect-head" },
 				h("span", { class: "rank" }, index + 1),
-				h("div", { class: "suspect-what" }, h("h3", null, name(title, 110, "Function")), h("p", { class: "where" }, this.by === "stack" ? this.where(stack) : this.mix(item)), h("p", { class: "verdict" }, badge(item.verdict), " ", known ? "" : item.verdict.means)),
+				h("div", { class: "suspect-what" }, h("h3", null, name(title, 110, "Function")), h("p", { class: "where" }, this.by === "stack" ? this.where(stack) : this.mix(item)), h("p", { class: "verdict" }, badge(item.verdict), " ", known || (this.by === "module" && item.verdict === NONE) ? "" : [this.by === "module" ? "Judged by its worst stack. " : "", item.verdict.means])),
 				h(
 					"div",
 					{ class: "suspect-figures" },

@@ -257,6 +257,8 @@ export class Timeline {
 		ctx.save();
 		ctx.strokeStyle = ctx.fillStyle = css("--text");
 		ctx.font = `${11 * devicePixelRatio}px ${css("--font")}`;
+		ctx.textAlign = "left";
+		ctx.textBaseline = "alphabetic";
 		ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
 		for (const process of model.processes) {
 			if (scope.process !== null && process.index !== scope.process) continue;
