@@ -92,6 +92,18 @@ test("a report that ends soon after its last step began is whole", async () => {
 	}
 });
 
+test("a report of nothing is no fault", async () => {
+	const nothing = { blocks: [], stacks: [], threads: [], heaps: [], marks: [], space: null, report: { memory: [], totals: { heap: null, vm: null, "vm-internal": null } } };
+	const page = await browser.open(makePage([shop(1, nothing)]));
+	for (const name of ["flame", "table", "lifetimes", "space", "suspects"]) await tab(page, name);
+	await zoom(page, 1, 2);
+	assert.deepEqual(await tile(page, "size"), [0, 0]);
+	assert.match(await page.textContent("#panel-suspects"), /Nothing that was allocated/);
+	assert.match(await page.textContent(".limits"), /Not recorded, as it was not asked for: heap, vm/);
+	await assertQuiet(page);
+	await page.close();
+});
+
 test("zooming: back, all, keys, dragging", async () => {
 	const page = await browser.open(html);
 	await zoom(page, 2, 6);
