@@ -81,6 +81,16 @@ static struct mw_error *first_of(struct mw_error *first, struct mw_error *second
 	return first;
 }
 
+/* Without its timelines it would be a page with nothing in it. */
+static struct mw_error *write_page(struct mw_outputs *outputs, const struct mw_report *const *reports, size_t count,
+				   const struct mw_output_options *options)
+{
+	for (size_t i = 0; outputs->html && i < count; i++)
+		if (!outputs->timelines || !outputs->timelines[i])
+			return mw_error_nomem();
+	return write_form(&outputs->html, "html", reports, count, options);
+}
+
 struct mw_error *mw_outputs_write(struct mw_outputs *outputs, const struct mw_report *const *reports, size_t count)
 {
 	const struct mw_output_options plain = {
@@ -92,7 +102,7 @@ struct mw_error *mw_outputs_write(struct mw_outputs *outputs, const struct mw_re
 		.views = outputs->views,
 	};
 	struct mw_error *json = write_form(&outputs->json, "json", reports, count, &plain);
-	struct mw_error *html = write_form(&outputs->html, "html", reports, count, &plain);
+	struct mw_error *html = write_page(outputs, reports, count, &plain);
 	struct mw_error *text = write_form(&outputs->text, "text", reports, count, &shown);
 
 	return first_of(json, first_of(html, text));

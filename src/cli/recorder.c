@@ -501,8 +501,9 @@ struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const st
 		input.symbols = &symbols;
 		err = mw_summary_create(&input, out);
 	}
+	/* Where there is no memory for that there is a report all the same, and no timeline. */
 	if (!err && recorder->picture)
-		err = finish_picture(recorder, &input);
+		mw_error_destroy(finish_picture(recorder, &input));
 	if (!err)
 		tell_names(unnamed, &names, *out);
 	else
