@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""--html: the page of a live window and of a recording, taken apart: it says what the JSON report says, of any interval."""
+"""--html: the page of a live window and of a recording, taken apart: it says what JSON reports say, of any interval."""
 import os
 import random
 import shutil

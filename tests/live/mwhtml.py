@@ -5,9 +5,10 @@ import json
 import re
 import zlib
 
-import mwlive
+import mwrec
 
-PART = re.compile(r'(<script type="application/octet-stream" id="memwatch-(?:report|cells)">)([A-Za-z0-9+/=]*)(</script>)')
+PART = re.compile(r'(<script type="application/octet-stream" id="memwatch-(?:report|cells)">)'
+                  r'([A-Za-z0-9+/=]*)(</script>)')
 FATES = ('impacting', 'transient', 'aofi', 'aofo')
 KINDS = ('heap', 'vm', 'vm-internal')
 
@@ -148,7 +149,8 @@ class Page:
         # How long a single block lived is told exactly by both.
         for number, stack in enumerate(report['stacks']):
             if stack['transient']['count'] == 1:
-                lived = sum(row[8] for row in cells if row[0] == number and fate(row[3], row[4], 0, bins) == 'transient')
+                lived = sum(row[8] for row in cells
+                            if row[0] == number and fate(row[3], row[4], 0, bins) == 'transient')
                 test.assertEqual(lived, stack['lifetime_ns']['min'], stack['id'])
         kind_of = [stack['kind'] for stack in report['stacks']]
         kinds = zoom(cells, 0, bins, lambda row: kind_of[row[0]])
@@ -197,6 +199,4 @@ def same_report(test, page, json_path):
         expected = json.load(f)
     test.assertEqual(page.report, expected)
     for report in expected.get('processes', [expected]):
-        mwlive.check_report(test, dict(report, memory=report['memory'] or
-                                       [dict.fromkeys(('at', 'rss', 'pss', 'vsize', 'heap_impacting', 'vm_impacting'))]),
-                            report['complete'])
+        mwrec.check(test, report, report['complete'])
