@@ -2,6 +2,7 @@
 /* fault.c: fault points (fault.h). */
 #include "base/fault.h"
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@ static struct {
 	const char *point;
 	size_t length;
 	unsigned long countdown;
+	bool stop;
 } wanted;
 
 static void read_wish(void)
@@ -24,6 +26,9 @@ static void read_wish(void)
 	colon = strchr(wish, ':');
 	wanted.point = wish;
 	wanted.length = colon ? (size_t)(colon - wish) : strlen(wish);
+	wanted.stop = wish[strlen(wish) - 1] == '!';
+	if (wanted.stop && !colon)
+		wanted.length--;
 	wanted.countdown = colon ? strtoul(colon + 1, NULL, 10) : 1;
 }
 
@@ -35,5 +40,9 @@ struct mw_error *mw_fault(const char *point)
 		return NULL;
 	if (wanted.countdown == 0 || --wanted.countdown > 0)
 		return NULL;
+	if (wanted.stop) {
+		raise(SIGSTOP);
+		return NULL;
+	}
 	return mw_error_create(MW_ERROR_SYSTEM, 0, "made to fail at \"%s\" (MEMWATCH_FAULT is set)", point);
 }

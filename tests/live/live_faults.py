@@ -12,9 +12,9 @@ import mwlive
 # Every fault point in the order of passing, the later passes of those that are passed more than once. The targets have
 # five threads, which the jump engine stops twice to get in and a third time to get out.
 POINTS = {
-    'trap': ('attach.modules', 'attach.seize', 'attach.seize:3', 'attach.seize:5', 'attach.stop', 'attach.pad',
-             'attach.loader', 'attach.plant', 'attach.plant:2', 'attach.plant:5', 'attach.plant:{last}',
-             'attach.resume'),
+    'trap': ('attach.modules', 'attach.seize', 'attach.seize:3', 'attach.seize:5', 'attach.stop', 'attach.image',
+             'attach.rescue', 'attach.pad', 'attach.loader', 'attach.plant', 'attach.plant:2', 'attach.plant:5',
+             'attach.plant:{last}', 'attach.resume'),
     'jump': ('attach.modules', 'attach.stop', 'quiesce.seize', 'quiesce.seize:3', 'quiesce.seize:5', 'quiesce.stop',
              'attach.inject', 'attach.shared', 'attach.guard', 'attach.image', 'attach.pads', 'attach.stop:2',
              'quiesce.seize:6', 'quiesce.seize:8', 'quiesce.seize:10', 'quiesce.stop:2', 'attach.patch',
@@ -24,8 +24,9 @@ POINTS = {
 PAIRS = 20000000
 # Of two processes, the second's.
 SECOND = {
-    'trap': ('attach.modules:2', 'attach.seize:6', 'attach.seize:8', 'attach.stop:2', 'attach.pad:2', 'attach.loader:2',
-             'attach.plant:{next}', 'attach.plant:{twice}', 'attach.resume:2'),
+    'trap': ('attach.modules:2', 'attach.seize:6', 'attach.seize:8', 'attach.stop:2', 'attach.image:2',
+             'attach.rescue:2', 'attach.pad:2', 'attach.loader:2', 'attach.plant:{next}', 'attach.plant:{twice}',
+             'attach.resume:2'),
     'jump': ('attach.modules:2', 'attach.stop:3', 'quiesce.seize:11', 'quiesce.seize:13', 'quiesce.stop:3',
              'attach.inject:2', 'attach.shared:2', 'attach.guard:2', 'attach.image:2', 'attach.pads:2',
              'attach.stop:4', 'quiesce.seize:16', 'quiesce.seize:18', 'quiesce.stop:4', 'attach.patch:{next}',
@@ -135,6 +136,26 @@ class Faults(unittest.TestCase):
             with self.subTest(point):
                 self.fail_at(point, target.pid)
                 self.assertEqual(mwlive.mappings(target.pid), before)
+        self.work_in_a_window(target)
+
+    def test_killed_with_its_guard(self):
+        """kill -9 of all of memwatch at each step: the process lives on, and all is found and taken out."""
+        target = mwlive.Target(self, 'threads', 4, 3000, 50)
+        before = mwlive.Snapshot(target.pid)
+        for point in self.points():
+            with self.subTest(point):
+                process = self.start([target.pid], point + '!')
+                mwlive.wait_until(lambda tool=process.pid: mwlive.state(tool) == 'T', 'memwatch comes to the point')
+                mwlive.kill_with_guard(process)
+                process.communicate(timeout=mwlive.PATIENCE)
+                # Let go by the kernel, one after the other.
+                mwlive.wait_until(lambda: mwlive.state(target.pid) == 'S', 'it goes on')
+                run = subprocess.run([mwlive.config.memwatch, 'doctor', '-p', str(target.pid), '--clean'],
+                                     capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                                     timeout=mwlive.PATIENCE, check=False)
+                self.assertEqual((run.returncode, run.stderr), (0, ''))
+                before.check(self)
+                self.assertEqual(mwlive.mappings(target.pid), before.maps)
         self.work_in_a_window(target)
 
     def work_in_a_window(self, target):

@@ -22,6 +22,7 @@ struct remains {
 	const struct mw_arch *arch;
 	struct mw_maps maps;
 	mw_addr base;
+	bool begun; /* it was killed while it filled the mapping: nothing leads there */
 	struct mw_rescue_header header;
 	struct mw_rescue *rescue; /* a copy of its data, counts bounded */
 	struct mw_quiesce quiesce;
@@ -33,19 +34,32 @@ static void deinit(struct remains *remains)
 	free(remains->rescue);
 }
 
-/* The code's mapping with its mark, and its data right behind it. */
+/* The code's mapping with its data right behind it; or one for both, until it is filled. */
+static bool is_place(const struct mw_maps *maps, size_t i, bool *begun)
+{
+	const size_t data_size = offsetof(struct mw_rescue, pid);
+	const struct mw_mapping *code = &maps->items[i], *data = code + 1;
+
+	*begun = !code->exec && code->write;
+	if (code->inode || code->exec == code->write)
+		return false;
+	if (*begun)
+		return code->end - code->start >= MW_RESCUE_CODE + data_size;
+	return i + 1 < maps->count && code->end - code->start == MW_RESCUE_CODE && data->start == code->end &&
+	       !data->inode && data->write && data->end - data->start >= data_size;
+}
+
+/* By its mark. */
 static struct mw_error *find(struct remains *remains, pid_t tid)
 {
 	remains->base = 0;
 	MW_TRY(mw_maps_read(tid, &remains->maps));
-	for (size_t i = 0; i + 1 < remains->maps.count && !remains->base; i++) {
-		const struct mw_mapping *code = &remains->maps.items[i], *data = code + 1;
+	for (size_t i = 0; i < remains->maps.count && !remains->base; i++) {
+		mw_addr start = remains->maps.items[i].start;
 		struct mw_rescue_header header;
 
-		if (code->inode || !code->exec || code->write || code->end - code->start != MW_RESCUE_CODE ||
-		    data->start != code->end || data->inode || !data->write ||
-		    data->end - data->start < offsetof(struct mw_rescue, pid) ||
-		    mw_remote_read(tid, code->start, &header, sizeof(header)) != sizeof(header) ||
+		if (!is_place(&remains->maps, i, &remains->begun) ||
+		    mw_remote_read(tid, start, &header, sizeof(header)) != sizeof(header) ||
 		    header.magic != MW_RESCUE_MAGIC)
 			continue;
 		if (header.layout != MW_RESCUE_LAYOUT || header.handler >= MW_RESCUE_CODE)
@@ -55,7 +69,7 @@ static struct mw_error *find(struct remains *remains, pid_t tid)
 							     (int)remains->pid),
 					     "That version removes it when it is attached again; or restart the "
 					     "process");
-		remains->base = code->start;
+		remains->base = start;
 		remains->header = header;
 	}
 	return NULL;
@@ -157,7 +171,7 @@ static struct mw_error *open_remains(struct remains *remains, pid_t pid, bool *f
 	remains->arch = mw_arch_find(mw_target_machine());
 	MW_TRY(find(remains, pid));
 	*found = remains->base != 0;
-	return *found ? read_data(remains, pid) : NULL;
+	return *found && !remains->begun ? read_data(remains, pid) : NULL;
 }
 
 struct mw_error *trap_leftover_look(pid_t pid, struct mw_leftover *leftover)
@@ -167,9 +181,9 @@ struct mw_error *trap_leftover_look(pid_t pid, struct mw_leftover *leftover)
 	struct mw_error *err = open_remains(&remains, pid, &found);
 
 	leftover->found |= found;
-	if (!err && found)
+	if (!err && remains.rescue)
 		err = take_down(&remains, pid, leftover->journal);
-	if (!err && found)
+	if (!err && remains.rescue)
 		err = take_back(&remains, pid, leftover->journal, true);
 	deinit(&remains);
 	return err;
@@ -372,6 +386,17 @@ static struct mw_error *unmap(struct remains *remains, struct mw_journal *journa
 	return mw_inject_unmap(&inject, remains->base, TRAP_RESCUE_SIZE);
 }
 
+static struct mw_error *unmap_begun(struct remains *remains)
+{
+	struct mw_inject inject;
+	pid_t tid;
+
+	MW_TRY(mw_quiesce_await_hand(&remains->quiesce));
+	MW_TRY(mw_cage_pick_best(&remains->quiesce, MW_CALLS_MAP, &tid));
+	MW_TRY(mw_inject_init(&inject, tid, &remains->maps));
+	return mw_inject_unmap(&inject, remains->base, TRAP_RESCUE_SIZE);
+}
+
 /* All of it; `*inside` where a thread does not come out of our code. */
 static struct mw_error *take_out(struct remains *remains, struct mw_journal *journal, bool *inside)
 {
@@ -382,6 +407,8 @@ static struct mw_error *take_out(struct remains *remains, struct mw_journal *jou
 	MW_TRY(find(remains, tid));
 	if (!remains->base)
 		return NULL;
+	if (remains->begun)
+		return unmap_begun(remains);
 	MW_TRY(read_data(remains, tid));
 	MW_TRY(take_down(remains, tid, journal));
 	MW_TRY(mw_journal_rollback(journal, tid));

@@ -200,9 +200,11 @@ static struct mw_error *fill(struct trap_process *process, const struct mw_injec
 	struct mw_status first;
 	uint32_t self;
 
+	/* Before all else: by its mark it is found if memwatch is killed now. */
+	MW_TRY(trap_rescue_put(process, tid, process->rescue.base, mw_rescue_image, mw_rescue_image_size));
+	MW_TRY(mw_fault("attach.image"));
 	MW_TRY(mw_status_read(process->pid, &first));
 	self = (uint32_t)first.ns_pid;
-	MW_TRY(trap_rescue_put(process, tid, process->rescue.base, mw_rescue_image, mw_rescue_image_size));
 	MW_TRY(trap_rescue_put(process, tid, TRAP_RESCUE_AT(process, may_call), &may_call, sizeof(may_call)));
 	MW_TRY(trap_rescue_put(process, tid, TRAP_RESCUE_AT(process, shadow_stack), &shadow_stack,
 			       sizeof(shadow_stack)));

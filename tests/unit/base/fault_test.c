@@ -3,6 +3,7 @@
 #include "base/fault.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,18 +36,24 @@ static int passes_failing(void)
 	return failed;
 }
 
-static int with_wish(const char *wish)
+/* `*stops`: how often it stood still. */
+static int with_wish(const char *wish, int *stops)
 {
 	pid_t child = fork();
 	int status;
 
+	*stops = 0;
 	assert_true(child >= 0);
 	if (child == 0) {
 		if (wish ? setenv("MEMWATCH_FAULT", wish, 1) : unsetenv("MEMWATCH_FAULT"))
 			_exit(255);
 		_exit(passes_failing());
 	}
-	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+	for (; WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP; ++*stops) {
+		assert_int_equal(kill(child, SIGCONT), 0);
+		assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+	}
 	assert_true(WIFEXITED(status));
 	return WEXITSTATUS(status);
 }
@@ -55,20 +62,23 @@ static void fails_as_wished(void **state)
 {
 	static const struct {
 		const char *wish;
-		int failing;
+		int failing, stops;
 	} cases[] = {
-		{NULL, 0},    {"", 0},      {"a.b", 1 << 0}, {"a.b:1", 1 << 0},  {"a.b:2", 1 << 1}, {"a.b:6", 1 << 5},
-		{"a.b:7", 0}, {"a.b:0", 0}, {"a.b:", 0},     {"a.b:x", 0},       {"a", 0},          {"a.", 0},
-		{"a.bcd", 0}, {"b", 0},     {":1", 0},       {"a.bc:4", 1 << 7},
+		{NULL, 0, 0},          {"", 0, 0},      {"a.b", 1 << 0, 0}, {"a.b:1", 1 << 0, 0}, {"a.b:2", 1 << 1, 0},
+		{"a.b:6", 1 << 5, 0},  {"a.b:7", 0, 0}, {"a.b:0", 0, 0},    {"a.b:", 0, 0},       {"a.b:x", 0, 0},
+		{"a", 0, 0},           {"a.", 0, 0},    {"a.bcd", 0, 0},    {"b", 0, 0},          {":1", 0, 0},
+		{"a.bc:4", 1 << 7, 0}, {"a.b!", 0, 1},  {"a.b:3!", 0, 1},   {"a.b:7!", 0, 0},     {"!", 0, 0},
+		{"a!", 0, 0},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		int failing = with_wish(cases[i].wish);
+		int stops, failing = with_wish(cases[i].wish, &stops);
 
-		if (failing != cases[i].failing)
-			fail_msg("MEMWATCH_FAULT=%s: %#x, not %#x", cases[i].wish ? cases[i].wish : "(none)", failing,
-				 cases[i].failing);
+		if (failing != cases[i].failing || stops != cases[i].stops)
+			fail_msg("MEMWATCH_FAULT=%s: %#x, not %#x, with %d stops, not %d",
+				 cases[i].wish ? cases[i].wish : "(none)", failing, cases[i].failing, stops,
+				 cases[i].stops);
 	}
 }
 
