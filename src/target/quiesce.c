@@ -240,19 +240,27 @@ struct mw_error *mw_quiesce_breathe(struct mw_quiesce *quiesce, uint64_t ns)
 	return first;
 }
 
-/* Does one of them not stop as it gets no CPU, and for no other reason? */
-static bool any_lacks_cpu(const struct mw_quiesce *quiesce)
+/* Is one of those that have not stopped in this state? R: it gets no CPU. D: nothing interrupts it. */
+static bool any_is(const struct mw_quiesce *quiesce, char state)
 {
-	bool lacks = false;
+	bool any = false;
 
-	for (size_t i = 0; i < quiesce->count && !lacks; i++) {
+	for (size_t i = 0; i < quiesce->count && !any; i++) {
 		struct mw_status status;
 		struct mw_error *err = mw_status_read(quiesce->threads[i].tid, &status);
 
-		lacks = !err && !quiesce->threads[i].stopped && status.state == 'R';
+		any = !err && !quiesce->threads[i].stopped && status.state == state;
 		mw_error_destroy(err);
 	}
-	return lacks;
+	return any;
+}
+
+/* Is it no use to wait any longer for those that have not stopped to be let go? */
+static bool is_in_vain(const struct mw_quiesce *quiesce, uint64_t silence_ns, uint64_t waited_ns)
+{
+	if (silence_ns <= ASLEEP_PATIENCE_NS || (silence_ns <= PATIENCE_NS && !any_is(quiesce, 'D')))
+		return false;
+	return waited_ns > STARVED_NS || !any_is(quiesce, 'R');
 }
 
 struct mw_error *mw_quiesce_end(struct mw_quiesce *quiesce)
@@ -283,8 +291,7 @@ struct mw_error *mw_quiesce_end(struct mw_quiesce *quiesce)
 			last = mw_clock_ns();
 			continue;
 		}
-		if (mw_clock_ns() - last > PATIENCE_NS &&
-		    (mw_clock_ns() - begin > STARVED_NS || !any_lacks_cpu(quiesce)))
+		if (is_in_vain(quiesce, mw_clock_ns() - last, mw_clock_ns() - begin))
 			break;
 		if (quiesce->count > 0)
 			nap(&length_ns);

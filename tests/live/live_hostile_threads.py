@@ -40,9 +40,9 @@ class HostileThreads(unittest.TestCase):
         """Mappings that were not there, but for memory that a program takes by itself."""
         return [m for m in mwjump.steady_mappings(pid) if m not in before and (m[4] or 'x' in m[2] or 's' in m[2])]
 
-    def once(self, target, seconds='0.02'):
+    def once(self, target, seconds='0.02', engine=None):
         run = subprocess.run([mwlive.config.memwatch, '-p', str(target.pid), '-d', seconds, '--quiet', '--json',
-                              '/dev/null', '--engine', mwlive.config.engine], stdin=subprocess.DEVNULL,
+                              '/dev/null', '--engine', engine or mwlive.config.engine], stdin=subprocess.DEVNULL,
                              capture_output=True, timeout=mwlive.PATIENCE, check=False)
         self.assertEqual((run.returncode, run.stderr), (0, b''))
         self.assertIsNone(target.process.poll(), 'the target has died')
@@ -134,6 +134,64 @@ class HostileThreads(unittest.TestCase):
             with self.subTest(threads=threads):
                 answer, report = mwlive.observe(self, 'vforks', 20, threads)
                 mwlive.compare(self, answer, report)
+
+    def test_vfork_children_from_before(self):
+        """They are in the memory when memwatch comes, and allocate, or run a program, after that."""
+        for mode in ((), ('nested',)):
+            with self.subTest(mode):
+                target = mwlive.Target(self, 'tenants', *mode)
+                watch = mwlive.Watch(self, target.pid, engine=self.no_jumps(), options=('--unsafe',) if mode else ())
+                target.go()
+                answer = target.done()
+                mwlive.compare(self, answer, watch.stop())
+                target.finish()
+
+    @staticmethod
+    def no_jumps():
+        """Who waits for such a child can't be let go again by engine jump: auto takes the other one."""
+        return 'auto' if mwlive.config.engine == 'jump' else mwlive.config.engine
+
+    def test_vfork_children_of_vfork_children(self):
+        """One that waits for its own can't be given what keeps it alive without memwatch."""
+        target = mwlive.Target(self, 'tenants', 'nested')
+        before = mwlive.Snapshot(target.pid)
+        run = subprocess.run([mwlive.config.memwatch, '-p', str(target.pid), '-d', '0.1', '--quiet', '--engine',
+                              mwlive.config.engine], text=True, capture_output=True, stdin=subprocess.DEVNULL,
+                             timeout=mwlive.PATIENCE, check=False)
+        if mwlive.config.engine == 'trap':
+            self.assertEqual((run.returncode, run.stderr.count('\n')), (1, 1), run.stderr)
+            self.assertRegex(run.stderr, r'waits for a program to be started .*--unsafe')
+        else:
+            self.assertEqual((run.returncode, run.stderr.count('\n')), (1, 1), run.stderr)
+            self.assertRegex(run.stderr, r'thread \d+ is in a wait that nothing interrupts')
+        before.check(self)
+        target.go()
+        target.done()
+        target.finish()
+
+    def test_vfork_children_outlive_a_window(self):
+        target = mwlive.Target(self, 'tenants')
+        before = mwlive.Snapshot(target.pid)
+        self.once(target, engine=self.no_jumps())
+        before.check(self)
+        target.go()
+        target.done()
+        target.finish()
+
+    def test_vfork_children_outlive_kill(self):
+        """kill -9 of all of memwatch while they are held or wait: they, and who made them, go on."""
+        target = mwlive.Target(self, 'tenants')
+        before = mwlive.Snapshot(target.pid)
+        watch = mwlive.Watch(self, target.pid, engine=self.no_jumps())
+        mwlive.kill_with_guard(watch.process)
+        watch.process.communicate(timeout=mwlive.PATIENCE)
+        target.go()
+        target.done()
+        run = subprocess.run([mwlive.config.memwatch, 'doctor', '-p', str(target.pid), '--clean'], text=True,
+                             capture_output=True, stdin=subprocess.DEVNULL, timeout=mwlive.PATIENCE, check=False)
+        self.assertEqual((run.returncode, run.stderr), (0, ''))
+        before.check(self)
+        target.finish()
 
     def test_vfork_children_during_attach_and_detach(self):
         target = mwlive.Target(self, 'vforks', 300, 4)

@@ -88,44 +88,6 @@ static struct mw_error *process_create(struct trap_engine *engine, pid_t pid, bo
 	return NULL;
 }
 
-/* Another process that lives in this one's memory already (its vfork child): it would run into our breakpoints alone.
- */
-static struct mw_error *seize_sharing_children(struct trap_process *process)
-{
-	void *value;
-	pid_t *found = NULL;
-	size_t found_count = 0;
-
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		const struct trap_thread *thread = value;
-		struct mw_error *err;
-
-		if (thread->stopped || thread->relation != TRAP_THREAD)
-			continue;
-		free(found);
-		found = NULL;
-		err = mw_children_read(process->pid, thread->tid, &found, &found_count);
-		if (err) {
-			mw_error_destroy(err);
-			continue;
-		}
-		for (size_t j = 0; j < found_count; j++) {
-			struct trap_thread *child;
-
-			if (mw_shares_memory(process->pid, found[j]) != 1 ||
-			    mw_map_get(&process->engine->threads, (uint64_t)found[j]))
-				continue;
-			err = trap_ignore_gone(mw_tracee_seize(found[j]));
-			if (!err)
-				err = trap_thread_add(process, found[j], TRAP_SHARING_CHILD, &child);
-			free(found);
-			return err ? err : trap_hold(process);
-		}
-	}
-	free(found);
-	return NULL;
-}
-
 static struct mw_error *stop_process(struct trap_process *process)
 {
 	uint64_t begin = mw_clock_ns();
@@ -141,7 +103,9 @@ static struct mw_error *stop_process(struct trap_process *process)
 			return mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", process->pid);
 		MW_TRY(trap_seize_all(process, &fresh));
 	}
-	MW_TRY(seize_sharing_children(process));
+	MW_TRY(trap_sharing_seize(process));
+	if (!process->engine->options.unsafe)
+		MW_TRY(trap_sharing_check(process));
 	MW_TRY(trap_rescue_install(process, 0));
 	process->stats.attach_ns = mw_clock_ns() - begin;
 	return NULL;

@@ -12,7 +12,10 @@
 #include <unistd.h>
 
 #define PATIENCE_NS 2000000000u /* for threads that are neither stopped nor in an uninterruptible wait */
-#define MOST_LISTS  64          /* of threads are read before those are interrupted that are known */
+/* For a thread that waits for a vforked child to come to its exec or end, and does not stop meanwhile. The child may go
+ * on for long: then it is held as well. */
+#define CHILD_PATIENCE_NS 250000000u
+#define MOST_LISTS        64 /* of threads are read before those are interrupted that are known */
 
 /* A thread that is there in /proc but can't be seized: is that in order? */
 static bool may_be_passed_over(pid_t tid, bool *ended)
@@ -27,6 +30,22 @@ static bool may_be_passed_over(pid_t tid, bool *ended)
 	return dead || status.tracer == gettid() || mw_stat_kernel_worker(tid);
 }
 
+struct mw_error *trap_seize(pid_t tid)
+{
+	struct mw_error *err = mw_tracee_seize(tid), *unread;
+	struct mw_status status;
+
+	if (!err)
+		return NULL;
+	unread = mw_status_read(tid, &status);
+	if (!unread && status.tracer == gettid() && status.state == 'D') {
+		mw_error_destroy(err);
+		err = NULL;
+	}
+	mw_error_destroy(unread);
+	return err;
+}
+
 /* `*ended` where it is about to be no more, and may have made another before. */
 static struct mw_error *seize_one(struct trap_process *process, pid_t tid, bool *ended)
 {
@@ -35,7 +54,7 @@ static struct mw_error *seize_one(struct trap_process *process, pid_t tid, bool 
 	bool first = tid == process->pid;
 
 	MW_TRY(mw_fault("attach.seize"));
-	err = mw_tracee_seize(tid);
+	err = trap_seize(tid);
 	if (err) {
 		int errnum = mw_error_errno(err);
 
@@ -172,6 +191,16 @@ static bool all_asleep(const struct trap_process *process)
 	return asleep;
 }
 
+static bool is_stuck(const struct trap_process *process, uint64_t held_ns)
+{
+	bool exposed;
+
+	if (held_ns > PATIENCE_NS)
+		return true;
+	return all_asleep(process) &&
+	       (!trap_sharing_awaited(process, &exposed) || (!exposed && held_ns > CHILD_PATIENCE_NS));
+}
+
 /* Let those report whose trap is on its way; `*any` where there are such. */
 static struct mw_error *await_traps(struct trap_process *process, bool *any)
 {
@@ -207,7 +236,7 @@ struct mw_error *trap_hold(struct trap_process *process)
 
 	process->holding = true;
 	for (;;) {
-		bool stuck = quiet >= 2 && (all_asleep(process) || mw_clock_ns() - begin > PATIENCE_NS);
+		bool stuck = quiet >= 2 && is_stuck(process, mw_clock_ns() - begin);
 		bool traps;
 		int status;
 		pid_t tid;

@@ -44,7 +44,7 @@ static struct mw_error *deliver_held(struct trap_process *process)
 }
 
 /* A held signal would be lost, and a system call's own stops taken for ours. */
-static bool is_usable(const struct trap_thread *thread)
+bool trap_is_usable(const struct trap_thread *thread)
 {
 	return thread->stopped && !thread->in_event && thread->signal == 0 &&
 	       (thread->relation == TRAP_THREAD || thread->relation == TRAP_SHARING_CHILD);
@@ -58,7 +58,7 @@ static struct trap_thread *find_usable(struct trap_process *process, bool permit
 	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
 		struct trap_thread *thread = value;
 
-		if (!is_usable(thread) || (permitted && !trap_cage_may_install(process, thread->tid)))
+		if (!trap_is_usable(thread) || (permitted && !trap_cage_may_install(process, thread->tid)))
 			continue;
 		if (thread->relation != TRAP_THREAD)
 			third = thread;
@@ -245,6 +245,21 @@ static struct mw_error *install(struct trap_process *process, pid_t tid)
 	return put_in(process, tid);
 }
 
+/* One that does something else with SIGTRAP than its maker goes on with that. */
+static struct mw_error *lead_child(struct trap_process *process, pid_t tid)
+{
+	const struct mw_inject inject = inject_by(process, tid);
+	struct mw_rescue_action now, ours = led_here(process);
+
+	if (!process->engine->options.unsafe && !trap_cage_may_install(process, tid))
+		return NULL;
+	MW_TRY(trap_sigaction(&inject, process->arch->dwarf_sp, SIGTRAP, false, &now));
+	if (now.handler != process->trap_action.handler)
+		return NULL;
+	MW_TRY(trap_sigaction(&inject, process->arch->dwarf_sp, SIGTRAP, true, &ours));
+	return trap_actions_strip(process, &inject);
+}
+
 struct mw_error *trap_rescue_begin(struct trap_process *process, pid_t tid)
 {
 	const struct mw_inject inject = inject_by(process, tid);
@@ -254,6 +269,7 @@ struct mw_error *trap_rescue_begin(struct trap_process *process, pid_t tid)
 		return NULL;
 	MW_TRY(trap_rescue_put(process, tid, TRAP_RESCUE_AT(process, led), &led, sizeof(led)));
 	MW_TRY(trap_rescue_lead(process, tid));
+	MW_TRY(trap_sharing_each(process, lead_child));
 	return trap_actions_strip(process, &inject);
 }
 
@@ -385,18 +401,11 @@ struct mw_error *trap_rescue_clean_child(struct trap_process *process, pid_t tid
 }
 
 /* Children that share the memory have actions of their own, made from the process's. */
-static struct mw_error *give_back_of_children(struct trap_process *process)
+static struct mw_error *give_back_of_child(struct trap_process *process, pid_t tid)
 {
-	void *value;
+	const struct mw_inject inject = inject_by(process, tid);
 
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		const struct trap_thread *thread = value;
-		const struct mw_inject inject = inject_by(process, thread->tid);
-
-		if (thread->relation == TRAP_SHARING_CHILD && is_usable(thread))
-			MW_TRY(trap_ignore_gone(give_back(process, &inject)));
-	}
-	return NULL;
+	return give_back(process, &inject);
 }
 
 struct mw_error *trap_rescue_settle(struct trap_process *process)
@@ -423,7 +432,7 @@ struct mw_error *trap_rescue_remove(struct trap_process *process)
 			"killed: it stays mapped, and what a signal's action is set by leads there";
 		return NULL;
 	}
-	MW_TRY(give_back_of_children(process));
+	MW_TRY(trap_sharing_each(process, give_back_of_child));
 	if (thread->relation == TRAP_THREAD) {
 		const struct mw_inject inject = inject_by(process, thread->tid);
 

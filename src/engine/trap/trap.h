@@ -369,12 +369,27 @@ pid_t trap_stopped_tid(const struct trap_process *process);
 pid_t trap_live_tid(const struct trap_process *process);
 
 /* hold.c: stop all threads of a process, let them all go on. */
+/* Also one that is seized already, as it could not be let go by who looked at the process before on our behalf: it
+ * waits where nothing interrupts it (vfork). Errors: as mw_tracee_seize(). */
+struct mw_error *trap_seize(pid_t tid) MW_MUST_CHECK;
 /*
  * Seize all threads that there are; *fresh says whether there was any that had not been. A list of threads that come
  * and go may lack some: only one that is read while all known ones stand and that has nothing new is to be believed.
  */
 struct mw_error *trap_seize_all(struct trap_process *process, bool *fresh) MW_MUST_CHECK;
 struct mw_error *trap_hold(struct trap_process *process) MW_MUST_CHECK;
+/* Does a thread that does not stop wait for a child in its memory that is none of ours? `*exposed` where such a one
+ * would run into breakpoints then that kill if nobody serves them. */
+bool trap_sharing_awaited(const struct trap_process *process, bool *exposed);
+/* Seize and stop those who share the memory of a held process, as TRAP_SHARING_CHILD. */
+struct mw_error *trap_sharing_seize(struct trap_process *process) MW_MUST_CHECK;
+/* UNSUPPORTED where one would be so exposed that waits for those. */
+struct mw_error *trap_sharing_check(const struct trap_process *process) MW_MUST_CHECK;
+/* Do something with each of them that can perform a system call; one that ends meanwhile is no error. */
+struct mw_error *trap_sharing_each(struct trap_process *process,
+				   struct mw_error *(*each)(struct trap_process *process, pid_t tid)) MW_MUST_CHECK;
+/* Can it perform a system call for us now? */
+bool trap_is_usable(const struct trap_thread *thread);
 struct mw_error *trap_release(struct trap_process *process) MW_MUST_CHECK;
 
 /* detach.c */
