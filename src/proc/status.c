@@ -113,6 +113,8 @@ static void take_field(const char *key, const char *value, struct mw_status *out
 		out->capabilities = strtoull(value, NULL, 16);
 	} else if (strcmp(key, "Seccomp") == 0) {
 		out->seccomp = (int)strtol(value, NULL, 10);
+	} else if (strcmp(key, "NoNewPrivs") == 0) {
+		out->no_new_privileges = *value == '1';
 	} else if (strcmp(key, "x86_Thread_features") == 0) {
 		out->shadow_stack = has_word(value, "shstk");
 	} else {

@@ -18,6 +18,7 @@ struct mw_status {
 	uint64_t capabilities; /* effective */
 	bool kernel_thread;
 	bool shadow_stack; /* x86_Thread_features: shstk */
+	bool no_new_privileges;
 	size_t threads;
 	pid_t ns_pid; /* its pid in its innermost namespace */
 };
