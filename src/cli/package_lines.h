@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* package_lines.h: files of a target's root, such as its package manager's, line by line and with bounds. */
+#ifndef MW_CLI_PACKAGE_LINES_H
+#define MW_CLI_PACKAGE_LINES_H
+
+#include <stdint.h>
+
+struct mw_lines;
+
+/* Open a regular file inside a root (mw_root_directory); at most `limit` bytes of it are read. NULL where there is
+ * none, it can't be read, or there is no memory. */
+struct mw_lines *mw_lines_open(int root, const char *path, uint64_t limit);
+void mw_lines_close(struct mw_lines *lines); /* NULL is fine */
+/* The next line, without its newline; NULL at the end. Good until the next call. What a line of more than 64 KiB has
+ * beyond them is left out, as are lines with a NUL from there on. */
+char *mw_lines_next(struct mw_lines *lines);
+
+#endif
