@@ -111,15 +111,15 @@ const struct mw_cli_command mw_cli_command_doctor = {
 	.summary = "can a process be watched, and how?",
 	.synopsis = "memwatch doctor -p PID [--track heap,vm] [--clean]\n",
 	.help = "Look at a process without touching it, and tell whether and how memwatch can\n"
-		"watch it: permissions, what may stand in the way, the allocator functions that\n"
-		"would be hooked, those that would not and why, and where each module's debug\n"
-		"information comes from.\n"
+		"watch it: what may stand in the way, what memwatch may do here, the allocator\n"
+		"functions that would be hooked, those that would not and why, and of which\n"
+		"modules debug information is missing, with the commands that install it.\n"
 		"\n",
 	.about =
-		"Looks at a process without touching it, and tells whether and how memwatch can watch it: permissions, "
-		"what may stand in the way, the allocator functions that would be hooked, those that would not and "
-		"why, "
-		"and where each module's debug information comes from.",
+		"Looks at a process without touching it, and tells whether and how memwatch can watch it: what may "
+		"stand in the way, what memwatch may do here, the allocator functions that would be hooked, those that "
+		"would not and why, and of which modules debug information is missing, with the commands that install "
+		"it.",
 	.options = doctor_options,
 	.notes = NULL,
 	.status = "0 it can be watched, 1 it can't (the message says why), 2 bad usage",

@@ -2,7 +2,10 @@
 /* doctor_facts.c: what /proc tells of a process (src/cli/doctor_facts.h). */
 #include "cli/doctor_facts.h"
 
-#include "cli/message.h"
+#include "cli/package_system.h"
+#include "cli/paragraph.h"
+#include "proc/file.h"
+#include "proc/root.h"
 #include "target/cage.h"
 #include "target/preflight.h"
 
@@ -14,26 +17,38 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-void mw_doctor_row(FILE *out, const char *name, const char *format, ...)
+struct rows {
+	FILE *out;
+	const struct mw_doctor *doctor;
+};
+
+#define COLUMN 15u /* where the second one begins */
+
+/* "NAME   TEXT" as one row, in as many lines as it takes. */
+static void MW_PRINTF(3, 4) row(const struct rows *rows, const char *name, const char *format, ...)
 {
-	char *text = NULL;
+	struct mw_paragraph text;
+	char *words = NULL;
 	va_list args;
 
 	va_start(args, format);
-	if (vasprintf(&text, format, args) < 0)
-		text = NULL;
+	if (vasprintf(&words, format, args) < 0)
+		words = NULL;
 	va_end(args);
-	fprintf(out, "%-14s ", name);
-	mw_cli_put_clean(out, text ? text : "");
-	fputc('\n', out);
-	free(text);
+	fprintf(rows->out, "%-*s", (int)COLUMN, name);
+	mw_paragraph_begin(&text, rows->out, rows->doctor->width, COLUMN, COLUMN);
+	mw_paragraph_text(&text, words ? words : "");
+	mw_paragraph_end(&text);
+	free(words);
 }
 
-static const char *user_name(uid_t uid)
+/* Into `out`: getpwuid()'s answer lasts until the next. */
+static const char *user_name(uid_t uid, char out[64])
 {
-	struct passwd *entry = getpwuid(uid);
+	const struct passwd *entry = getpwuid(uid);
 
-	return entry ? entry->pw_name : "?";
+	snprintf(out, 64, "%s", entry ? entry->pw_name : "?");
+	return out;
 }
 
 static const char *state_text(char state)
@@ -71,23 +86,23 @@ static const char *scope_text(int scope)
 	}
 }
 
-static void print_seccomp(FILE *out, pid_t pid)
+static void print_seccomp(const struct rows *rows, pid_t pid)
 {
 	size_t caged, others;
 	struct mw_error *err = mw_cage_count(pid, &caged, &others);
 
 	if (err)
-		mw_doctor_row(out, "seccomp", "unknown");
+		row(rows, "seccomp", "unknown");
 	else if (caged == 0)
-		mw_doctor_row(out, "seccomp", "none");
+		row(rows, "seccomp", "none");
 	else if (!mw_preflight_may_suspend_seccomp())
-		mw_doctor_row(out, "seccomp", "%zu of %zu threads are under it; memwatch can't know what it permits",
-			      caged, caged + others);
+		row(rows, "seccomp", "%zu of %zu threads are under it; memwatch can't know what it permits", caged,
+		    caged + others);
 	else
-		mw_doctor_row(out, "seccomp",
-			      "%zu of %zu threads are under it; memwatch looks at what it permits when it attaches, "
-			      "before it changes anything",
-			      caged, caged + others);
+		row(rows, "seccomp",
+		    "%zu of %zu threads are under it; memwatch looks at what it permits when it attaches, "
+		    "before it changes anything",
+		    caged, caged + others);
 	mw_error_destroy(err);
 }
 
@@ -107,7 +122,7 @@ static const char *namespace_text(pid_t pid, const char *kind)
 }
 
 /* The control group, which names a container where there is one. */
-static void print_cgroup(FILE *out, pid_t pid)
+static void print_cgroup(const struct rows *rows, pid_t pid)
 {
 	char path[48];
 	char text[4096];
@@ -128,44 +143,163 @@ static void print_cgroup(FILE *out, pid_t pid)
 	if (!line || (line != text && line[-1] != '\n'))
 		return;
 	line[strcspn(line, "\n")] = '\0';
-	mw_doctor_row(out, "control group", "%s", line + 3);
+	row(rows, "control group", "%s", line + 3);
 }
 
-static void print_tracer(FILE *out, const struct mw_status *status)
+static void print_tracer(const struct rows *rows, const struct mw_status *status)
 {
 	char name[17];
 
 	if (!status->tracer) {
-		mw_doctor_row(out, "traced", "no");
+		row(rows, "traced", "no");
 		return;
 	}
 	mw_comm_read(status->tracer, status->tracer, name);
-	mw_doctor_row(out, "traced", "by %s (pid %d)", name, (int)status->tracer);
+	row(rows, "traced", "by %s (pid %d)", name, (int)status->tracer);
 }
 
-void mw_doctor_facts(FILE *out, pid_t pid, const struct mw_status *status, const char *permission)
+/* Has /proc something to say about the file of the program? */
+static const char *exe_note(pid_t pid)
 {
-	char *exe = NULL;
+	static const char mark[] = " (deleted)";
+	const char *note = "";
+	char path[32], *link = NULL;
+	size_t length;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	mw_error_destroy(mw_proc_link_read(&link, path));
+	length = link ? strlen(link) : 0;
+	if (length >= sizeof(mark) && strcmp(link + length - strlen(mark), mark) == 0)
+		note = ", deleted or replaced since it was started";
+	free(link);
+	return note;
+}
+
+/* What a security module holds it to; nothing where there is none, or where that is nothing. */
+static void print_label(const struct rows *rows, const char *name, const char *process)
+{
+	char text[256] = "";
+	size_t size = 0;
+	struct mw_error *err = mw_proc_file_read_small(text, sizeof(text), &size, "/proc/%s/attr/current", process);
+
+	text[strcspn(text, "\n")] = '\0';
+	if (!err && *text && strcmp(text, "unconfined") != 0)
+		row(rows, name, "%s (%s)", text,
+		    access("/sys/fs/selinux/enforce", F_OK) == 0 ? "SELinux" : "AppArmor or another");
+	mw_error_destroy(err);
+}
+
+static bool same_file(const char *one, const char *other)
+{
+	struct stat first, second;
+
+	return stat(one, &first) == 0 && stat(other, &second) == 0 && first.st_dev == second.st_dev &&
+	       first.st_ino == second.st_ino;
+}
+
+/* A container's root directory, or a chroot's. */
+static void print_root(const struct rows *rows, pid_t pid)
+{
+	struct mw_distribution system;
+	char path[32];
+	int root;
+
+	snprintf(path, sizeof(path), "/proc/%d/root/.", (int)pid);
+	root = mw_root_directory(pid);
+	if (root < 0 || same_file(path, "/.")) {
+		if (root >= 0)
+			close(root);
+		return;
+	}
+	mw_distribution_read(root, &system);
+	close(root);
+	row(rows, "root", "a directory of its own%s%s%s", *system.name ? " (" : "", system.name,
+	    *system.name ? ")" : "");
+}
+
+static void print_scope(const struct rows *rows)
+{
+	int scope = mw_ptrace_scope();
+
+	if (access("/proc/sys/kernel/yama/ptrace_scope", F_OK) == 0)
+		row(rows, "ptrace_scope", "%s%s", scope_text(scope),
+		    scope == 1 || scope == 2 ? "; root may lower it: sysctl kernel.yama.ptrace_scope=0" : "");
+	else
+		row(rows, "ptrace_scope", "this kernel has none");
+}
+
+static void print_engine(const struct rows *rows)
+{
+	const struct mw_doctor *doctor = rows->doctor;
+	const struct mw_cli_options *options = doctor->options;
+	const struct mw_error *verdict = doctor->jump.verdict;
+
+	if (strcmp(options->engine, "auto") != 0)
+		row(rows, "engine", "%s (%s)", options->engine, options->engine_reason);
+	else if (verdict && doctor->no_trap)
+		row(rows, "engine", "trap, but only with --unsafe (auto: %s)", mw_error_text(verdict));
+	else if (verdict)
+		row(rows, "engine", "trap (auto: %s)", mw_error_text(verdict));
+	else
+		row(rows, "engine", "jump (auto: it can be used on this process%s)",
+		    doctor->caged ? ", if its seccomp filters permit it" : "");
+}
+
+/* Or NULL. */
+static const struct mw_module *find_program(const struct mw_doctor *doctor, const char *exe)
+{
+	for (uint32_t i = 0; exe && i < mw_modules_count(doctor->modules); i++) {
+		const struct mw_module *module = mw_modules_get(doctor->modules, i);
+
+		if (!module->gone && strcmp(module->path, exe) == 0)
+			return module;
+	}
+	return NULL;
+}
+
+static void print_inside(const struct rows *rows, const char *exe)
+{
+	const struct mw_doctor *doctor = rows->doctor;
+	const struct mw_module *program = find_program(doctor, exe);
+
+	if (program && program->elf)
+		row(rows, "linked", "%s", mw_elf_is_static(program->elf) ? "statically" : "with shared libraries");
+	if (doctor->jump.leftover.found)
+		row(rows, "left behind",
+		    "by a memwatch that was killed: %zu functions still lead to what it has put in, which is off",
+		    doctor->jump.leftover.functions);
+	print_engine(rows);
+}
+
+void mw_doctor_facts(FILE *out, const struct mw_doctor *doctor)
+{
+	const struct rows all = {out, doctor}, *rows = &all;
+	const struct mw_status *status = &doctor->status;
+	pid_t pid = doctor->pid;
+	char theirs[64], ours[64], number[16], *exe = NULL;
 
 	mw_error_destroy(mw_exe_read(pid, &exe));
-	mw_doctor_row(out, "process", "%d (%s)", (int)pid, status->name);
-	mw_doctor_row(out, "program", "%s", exe ? exe : "unknown");
-	free(exe);
-	mw_doctor_row(out, "user", "%s (%u); memwatch runs as %s (%u)", user_name(status->euid), (unsigned)status->euid,
-		      user_name(geteuid()), (unsigned)geteuid());
-	mw_doctor_row(out, "state", "%s", state_text(status->state));
-	mw_doctor_row(out, "threads", "%zu", status->threads);
-	print_tracer(out, status);
-	mw_doctor_row(out, "permission", "%s", permission);
-	if (access("/proc/sys/kernel/yama/ptrace_scope", F_OK) == 0)
-		mw_doctor_row(out, "ptrace_scope", "%s", scope_text(mw_ptrace_scope()));
-	else
-		mw_doctor_row(out, "ptrace_scope", "this kernel has none");
-	print_seccomp(out, pid);
-	mw_doctor_row(out, "shadow stack", "%s", status->shadow_stack ? "yes" : "no");
+	row(rows, "program", "%s%s", exe ? exe : "unknown", exe ? exe_note(pid) : "");
+	row(rows, "user", "%s (%u); memwatch runs as %s (%u)", user_name(status->euid, theirs), (unsigned)status->euid,
+	    user_name(geteuid(), ours), (unsigned)geteuid());
+	row(rows, "state", "%s; %zu thread%s", state_text(status->state), status->threads,
+	    status->threads == 1 ? "" : "s");
+	print_tracer(rows, status);
+	print_scope(rows);
+	print_seccomp(rows, pid);
+	if (status->no_new_privileges)
+		row(rows, "no_new_privs", "set: it gets no more privileges, which is nothing to memwatch");
+	snprintf(number, sizeof(number), "%d", (int)pid);
+	print_label(rows, "security", number);
+	print_label(rows, "of memwatch", "self");
+	row(rows, "shadow stack", "%s", status->shadow_stack ? "yes" : "no");
 	if (status->ns_pid && status->ns_pid != pid)
-		mw_doctor_row(out, "pid inside", "%d, in its own pid namespace", (int)status->ns_pid);
-	mw_doctor_row(out, "namespaces", "pid: %s, mount: %s, user: %s", namespace_text(pid, "pid"),
-		      namespace_text(pid, "mnt"), namespace_text(pid, "user"));
-	print_cgroup(out, pid);
+		row(rows, "pid inside", "%d, in its own pid namespace", (int)status->ns_pid);
+	row(rows, "namespaces", "pid: %s, mount: %s, user: %s", namespace_text(pid, "pid"), namespace_text(pid, "mnt"),
+	    namespace_text(pid, "user"));
+	print_root(rows, pid);
+	print_cgroup(rows, pid);
+	if (mw_doctor_has_inside(doctor))
+		print_inside(rows, exe);
+	free(exe);
 }

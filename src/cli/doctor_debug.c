@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: MIT
+/* doctor_debug.c: see doctor_debug.h. */
+#include "cli/doctor_debug.h"
+
+#include "alloc/families.h"
+#include "cli/advice.h"
+#include "cli/paragraph.h"
+#include "cli/progress.h"
+#include "proc/root.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BUILD_ID_MAX 64 /* bytes */
+
+/* How much is known of a module's functions, best first. */
+enum level {
+	LEVEL_LINES,
+	LEVEL_NAMES,    /* of all functions */
+	LEVEL_EXPORTED, /* of some */
+	LEVEL_NOTHING,
+	LEVELS,
+};
+
+static const char *const level_texts[LEVELS] = {
+	"names of functions, files and lines are known of",
+	"names of functions, but neither files nor lines, of",
+	"names of exported functions only (the others are shown as offsets) of",
+	"nothing (functions are shown as offsets) of",
+};
+
+struct entry {
+	const struct mw_module *module;
+	enum level level;
+	bool runtime;
+	const char *source; /* where it comes from, or why there is none */
+	char build_id[2 * BUILD_ID_MAX + 1];
+};
+
+struct entries {
+	const struct mw_doctor *doctor;
+	struct entry *items; /* the program, other modules, then those of the runtime */
+	size_t count;
+	bool own_root; /* of the process: another than memwatch's */
+};
+
+/* --- what is known ------------------------------------------------------------------------------------- */
+
+static void take_build_id(const struct mw_module *module, struct entry *entry)
+{
+	size_t size = 0;
+	const uint8_t *bytes = mw_elf_build_id(module->elf, &size);
+
+	for (size_t i = 0; bytes && size <= BUILD_ID_MAX && i < size; i++)
+		snprintf(entry->build_id + 2 * i, 3, "%02x", bytes[i]);
+}
+
+static void look(const struct mw_doctor *doctor, const struct mw_module *module, struct entry *entry)
+{
+	entry->module = module;
+	entry->runtime = mw_alloc_classify(module->path, module->elf) != MW_MODULE_OTHER;
+	entry->level = LEVEL_NOTHING;
+	if (!module->elf) {
+		entry->source = module->why ? module->why : "can't be read";
+		return;
+	}
+	take_build_id(module, entry);
+	entry->source = mw_symbolizer_source(doctor->symbolizer, module->number);
+	if (strcmp(entry->source, "only symbols") == 0) {
+		bool all = mw_elf_section(module->elf, ".symtab").present ||
+			   mw_elf_section(module->elf, ".gnu_debugdata").present;
+
+		entry->level = all ? LEVEL_NAMES : LEVEL_EXPORTED;
+		entry->source = NULL;
+	} else if (strcmp(entry->source, "none") == 0) {
+		entry->source = NULL;
+	} else {
+		entry->level = LEVEL_LINES;
+	}
+}
+
+static bool is_of_interest(const struct mw_module *module)
+{
+	return !module->gone && strcmp(module->path, "[vdso]") != 0;
+}
+
+/* In order of interest: that of the runtime comes last. The program is the first module of the two. */
+static int compare(const void *a, const void *b)
+{
+	const struct entry *one = a, *other = b;
+
+	if (one->runtime != other->runtime)
+		return one->runtime ? 1 : -1;
+	return one->module->number < other->module->number ? -1 : 1;
+}
+
+static bool collect(struct entries *entries, const struct mw_doctor *doctor)
+{
+	size_t count = mw_modules_count(doctor->modules);
+	struct mw_progress progress;
+
+	entries->doctor = doctor;
+	entries->items = calloc(count + 1, sizeof(*entries->items));
+	if (!entries->items)
+		return false;
+	mw_progress_init(&progress, true);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct mw_module *module = mw_modules_get(doctor->modules, i);
+
+		if (!is_of_interest(module))
+			continue;
+		mw_progress_symbols(&progress, i, count);
+		look(doctor, module, &entries->items[entries->count++]);
+	}
+	mw_progress_clear(&progress);
+	qsort(entries->items, entries->count, sizeof(*entries->items), compare);
+	return true;
+}
+
+/* --- printing ------------------------------------------------------------------------------------------ */
+
+static void print_entry(FILE *out, const struct entries *entries, const struct entry *entry)
+{
+	struct mw_paragraph line;
+
+	fputs("    ", out);
+	mw_paragraph_begin(&line, out, entries->doctor->width, 4, 6);
+	mw_paragraph_word(&line, entry->module->path);
+	if (entry->module->deleted)
+		mw_paragraph_text(&line, "(deleted)");
+	if (!entry->module->elf)
+		mw_paragraph_printf(&line, "(%s)", entry->source);
+	else if (entry->level != LEVEL_LINES)
+		mw_paragraph_text(&line, entry->runtime ? "(C or C++ runtime, or an allocator)" : "");
+	else if (strcmp(entry->source, "embedded") == 0)
+		mw_paragraph_text(&line, "(in itself)");
+	else
+		mw_paragraph_word(&line, entry->source);
+	mw_paragraph_end(&line);
+}
+
+static void print_level(FILE *out, const struct entries *entries, enum level level)
+{
+	size_t count = 0;
+	struct mw_paragraph title;
+
+	for (size_t i = 0; i < entries->count; i++)
+		count += entries->items[i].level == level;
+	if (!count)
+		return;
+	fputs("  ", out);
+	mw_paragraph_begin(&title, out, entries->doctor->width, 2, 2);
+	mw_paragraph_printf(&title, "%s %zu:", level_texts[level], count);
+	mw_paragraph_end(&title);
+	for (size_t i = 0; i < entries->count; i++)
+		if (entries->items[i].level == level)
+			print_entry(out, entries, &entries->items[i]);
+}
+
+static void say(FILE *out, const struct entries *entries, const char *text)
+{
+	struct mw_paragraph words;
+
+	fputs("  ", out);
+	mw_paragraph_begin(&words, out, entries->doctor->width, 2, 2);
+	mw_paragraph_text(&words, text);
+	mw_paragraph_end(&words);
+}
+
+/* Debug files lie in the root of whoever looks for them. */
+static void tell_root(FILE *out, const struct entries *entries, const struct mw_distribution *distribution)
+{
+	char text[400];
+
+	if (!entries->own_root)
+		return;
+	snprintf(text, sizeof(text),
+		 "The process has a root directory of its own (%.100s): these commands are to be given there. memwatch "
+		 "reads debug files of its own root only; of a recording made with --no-symbols they are found later:",
+		 *distribution->name ? distribution->name : "unknown distribution");
+	say(out, entries, text);
+	fprintf(out, "    memwatch report FILE --symbols /proc/%d/root/usr/lib/debug\n", (int)entries->doctor->pid);
+}
+
+static void tell_debuginfod(FILE *out, const struct entries *entries, enum mw_packaging packaging)
+{
+	const char *urls = getenv("DEBUGINFOD_URLS");
+	char text[600];
+
+	if (urls && *urls) {
+		snprintf(text, sizeof(text),
+			 "DEBUGINFOD_URLS is set (%.200s), and has nothing of these, or can't be reached.", urls);
+		say(out, entries, text);
+	} else if (packaging != MW_PACKAGING_ARCH) {
+		snprintf(text, sizeof(text),
+			 "Without installing anything (but libdebuginfod), for files of packages: "
+			 "DEBUGINFOD_URLS=%s memwatch ...",
+			 mw_distribution_debuginfod(packaging));
+		say(out, entries, text);
+	}
+}
+
+static void print_commands(FILE *out, const struct entries *entries, struct mw_lacking *files, size_t count)
+{
+	struct mw_distribution distribution = {.packaging = MW_PACKAGING_UNKNOWN};
+	struct mw_advice advice = {&distribution, files, count, "", entries->doctor->width};
+	int root = mw_root_directory(entries->doctor->pid);
+	bool own = false, runtime = false, others = false;
+
+	if (root >= 0) {
+		mw_distribution_read(root, &distribution);
+		mw_package_find(root, distribution.packaging, files, count);
+		close(root);
+	}
+	if (geteuid() != 0 && !entries->own_root)
+		advice.sudo = "sudo ";
+	for (size_t i = 0; i < count; i++) {
+		bool has = mw_advice_has_command(&advice, &files[i]);
+
+		own = own || (has && !files[i].runtime);
+		runtime = runtime || (has && files[i].runtime);
+		others = others || !has;
+	}
+	if (own) {
+		fprintf(out, "\nTo have names, files and lines:\n");
+		mw_advice_command(out, &advice, false);
+	}
+	if (runtime) {
+		fprintf(out, "\n%s of the C and C++ runtime, where leaks are seldom:\n",
+			own ? "And" : "To have names, files and lines");
+		mw_advice_command(out, &advice, true);
+	}
+	if (own || runtime || others)
+		fputc('\n', out);
+	mw_advice_needs(out, &advice);
+	mw_advice_others(out, &advice);
+	tell_debuginfod(out, entries, distribution.packaging);
+	tell_root(out, entries, &distribution);
+}
+
+static void advise(FILE *out, const struct entries *entries)
+{
+	struct mw_lacking *files = calloc(entries->count + 1, sizeof(*files));
+	size_t count = 0;
+
+	for (size_t i = 0; files && i < entries->count; i++) {
+		const struct entry *entry = &entries->items[i];
+
+		if (entry->level == LEVEL_LINES || !entry->module->elf || entry->module->path[0] != '/')
+			continue;
+		files[count++] = (struct mw_lacking){
+			.path = entry->module->path, .build_id = entry->build_id, .runtime = entry->runtime};
+	}
+	if (count)
+		print_commands(out, entries, files, count);
+	free(files);
+}
+
+/* Is it another one than memwatch's? */
+static bool has_own_root(pid_t pid)
+{
+	struct stat ours, theirs;
+	int root = mw_root_directory(pid);
+	bool own = root >= 0 && fstat(root, &theirs) == 0 && stat("/", &ours) == 0 &&
+		   (ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino);
+
+	if (root >= 0)
+		close(root);
+	return own;
+}
+
+void mw_doctor_print_debug(FILE *out, const struct mw_doctor *doctor)
+{
+	struct entries entries = {.own_root = has_own_root(doctor->pid)};
+
+	if (collect(&entries, doctor)) {
+		fprintf(out, "\nDebug information of %zu modules\n", entries.count);
+		for (enum level level = LEVEL_LINES; level < LEVELS; level++)
+			print_level(out, &entries, level);
+		advise(out, &entries);
+	}
+	free(entries.items);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* doctor_hooks.h: which functions would be hooked, and how. */
+#ifndef MW_CLI_DOCTOR_HOOKS_H
+#define MW_CLI_DOCTOR_HOOKS_H
+
+#include "cli/doctor_look.h"
+
+#include <stdio.h>
+
+/* By module, in columns; those that would not be, by reason. */
+void mw_doctor_print_hooks(FILE *out, const struct mw_doctor *doctor);
+/* How many would be. */
+size_t mw_doctor_count_hooks(const struct mw_doctor *doctor);
+
+#endif
