@@ -1,0 +1,321 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What doctor says of real processes: the answer, the lists, where debug information is missing and how to get it."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from harness import (ARGS, NOBODY, WORK, Skip, as_user, assert_untouched, compile_c, memwatch, run_all, sleeper,
+                     spawn, status, wait_until)
+
+LEAKY = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+void *kept;
+__attribute__((noinline)) static void leak_of_mine(void) { kept = malloc(1000); *(char *)kept = 1; }
+int main(void) { puts("ready"); fflush(stdout); for (;;) { leak_of_mine(); usleep(10000); } }
+"""
+EVIL = "it's $(reboot) `x` \"\\ \n\x1b[2J;"
+SYSTEMS = {
+    "fedora": 'ID=fedora\nPRETTY_NAME="Fedora Linux 40"\n',
+    "suse": 'ID="opensuse-leap"\nID_LIKE="suse opensuse"\nPRETTY_NAME="openSUSE Leap 15.6"\n',
+    "alpine": 'ID=alpine\nPRETTY_NAME="Alpine Linux v3.19"\n',
+    "arch": 'ID=arch\nPRETTY_NAME="Arch Linux"\n',
+    "ubuntu": 'ID=ubuntu\nID_LIKE=debian\nPRETTY_NAME="Ubuntu 24.04 LTS"\nVERSION_CODENAME=noble\n',
+}
+
+
+def doctor(pid, code=0, **options):
+    """What it prints; nothing else is said where all is well."""
+    result = memwatch("doctor", "-p", pid, **options)
+    assert result.returncode == code, result.stdout + result.stderr
+    assert code or not result.stderr, result.stderr
+    assert not re.search("[\\x00-\\x09\\x0b-\\x1f\\x7f-\\x9f]", result.stdout), repr(result.stdout)
+    assert_untouched(pid)
+    return result.stdout
+
+
+def section(text, title):
+    """The lines that follow a title, up to an empty one, the breaks of lines undone."""
+    found = re.search(rf"(?ms)^{title}[^\n]*\n(.*?)\n(?:\n|\Z)", text)
+    assert found, f"no {title!r} in {text}"
+    return found.group(1)
+
+
+def joined(text):
+    return re.sub(r"\s+", " ", text)
+
+
+def commands(text):
+    """Lines to be copied to a shell, with what goes on in the next one."""
+    return [re.sub(r" \\\n\s*", " ", line) for line in
+            re.findall(r"(?m)^    ((?:sudo )?(?:apt|apk|dnf|zypper|export) .*(?:(?<=\\)\n.*)*)", text)]
+
+
+def levels(text):
+    """Of which modules what is known: path to the level's first words."""
+    found, level = {}, None
+    for line in section(text, "Debug information of").splitlines():
+        if re.match(r"  [a-z]", line):
+            level = line.strip().split(",")[0]
+        elif re.match(r"    /", line):
+            found[re.sub(r" \(.*", "", line.strip())] = level
+    return found
+
+
+def ready(arguments, **options):
+    child = spawn(arguments, stdout=subprocess.PIPE, **options)
+    assert child.stdout.readline() == b"ready\n"
+    return child
+
+
+def mapped(pid):
+    """Files with code."""
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
+        return {fields[5].strip() for fields in (line.split(None, 5) for line in maps)
+                if "x" in fields[1] and len(fields) > 5 and fields[5].startswith("/")}
+
+
+# The answer, and what may be done
+
+def test_answer():
+    text = doctor(sleeper().pid)
+    engine = ARGS.engine if ARGS.engine in ("jump", "trap") else "jump"
+    lines = text.splitlines()
+    assert re.fullmatch(rf"Process \d+ \(sleep\) can be watched: [1-9]\d* functions, by engine {engine}\.", lines[0]), text
+    assert re.fullmatch(r"Process \d+ can be watched\.", lines[-1]), text
+    for line in lines:
+        assert len(line) <= 80 or " " not in line.strip(), line
+    hooked = section(text, "Would be hooked: ")
+    assert re.match(r"  \S+/libc\.so\.6 at [0-9a-f]+: \d+ by a " + ("jump" if engine == "jump" else "breakpoint"), hooked)
+    for name in ("malloc", "calloc", "realloc", "free", "mmap"):
+        assert len(re.findall(rf"(?<=[0-9a-f]) {name}\b", hooked)) == 1, hooked
+    count = int(re.search(r"Would be hooked: (\d+) ", text).group(1))
+    assert len(re.findall(r"\b[0-9a-f]{3,} [a-z]", "\n".join(hooked.splitlines()[1:]))) == count, hooked
+
+
+def test_offsets():
+    """What is told of a function is where it lies."""
+    target = sleeper()
+    hooked = section(doctor(target.pid), "Would be hooked: ")
+    path, base = re.match(r"  (\S+) at ([0-9a-f]+):", hooked).groups()
+    symbols = subprocess.run(["readelf", "-W", "--dyn-syms", path], capture_output=True, text=True, check=False).stdout
+    malloc = int(re.search(r"(?m)^.*: ([0-9a-f]+) .* malloc@@", symbols).group(1), 16)
+    assert int(re.search(r"([0-9a-f]+) malloc\b", hooked).group(1), 16) == malloc, hooked
+    with open(f"/proc/{target.pid}/maps", encoding="utf-8") as maps:
+        assert min(int(line.split("-")[0], 16) for line in maps if path in line) == int(base, 16)
+
+
+def test_may_as_root():
+    if os.geteuid() != 0:
+        raise Skip("not root")
+    text = doctor(sleeper().pid)
+    assert "attach to it: memwatch runs as root" in joined(section(text, "memwatch may$")), text
+    assert "CAP_SYS_PTRACE" not in section(text, "memwatch may not$") or status(os.getpid(), "CapEff") != "f" * 16, text
+
+
+def test_may_as_user():
+    target = sleeper(**as_user(NOBODY))
+    text = doctor(target.pid, **as_user(NOBODY))
+    may, may_not = joined(section(text, "memwatch may$")), joined(section(text, "memwatch may not$"))
+    assert "attach to it: the process is of the same user" in may, text
+    for name in ("CAP_SYS_PTRACE", "CAP_SYS_ADMIN", "CAP_SYS_NICE"):
+        assert f"it takes {name}" in may_not and name not in may, text
+    assert "sudo memwatch" in may_not and "setcap cap_sys_ptrace+ep /" in may_not, text
+    for command in commands(text):
+        assert command.startswith("sudo ") or command.startswith("export "), command
+    refused = doctor(sleeper().pid, 1, **as_user(NOBODY))
+    assert re.match(r"Process \d+ \(sleep\) can't be watched\.\n", refused), refused
+    assert "attach to it, which is refused: " in joined(section(refused, "memwatch may not$")), refused
+    assert "belongs to root" in joined(refused) and "Would be hooked" not in refused, refused
+
+
+def test_facts():
+    code = ("import ctypes, time\nassert ctypes.CDLL(None).prctl(38, 1, 0, 0, 0) == 0\nprint('ready', flush=True)\n"
+            "time.sleep(1000)")
+    path = os.path.join(WORK, "replaced")
+    shutil.copy(os.path.realpath(sys.executable), path)
+    text = doctor(ready([path, "-c", code]).pid)
+    assert re.search(r"(?m)^no_new_privs +set", text) and re.search(rf"(?m)^program +{path}$", text), text
+    child = ready([path, "-c", code])
+    os.unlink(path)
+    text = doctor(child.pid)
+    assert f"program {path}, deleted or replaced since it was started user" in joined(text), text
+    assert re.search(rf"(?m)^    {path}\s+\(deleted\)", text), text
+    static = compile_c(LEAKY, "static", "-static")
+    text = doctor(ready([static]).pid, memwatch("doctor", "-p", ready([static]).pid).returncode)
+    assert re.search(r"(?m)^linked +statically$", text), text
+
+
+# Debug information
+
+def test_levels():
+    for flags, level in ((["-g"], "names of functions"), ([], "names of functions"), (["-s"], "names of exported")):
+        path = compile_c(LEAKY, "leaky", *flags, "-Wl,--build-id=0x0123456789abcdef")
+        text = doctor(ready([path]).pid)
+        found = levels(text)
+        assert found[path].startswith(level), text
+        if flags == ["-g"]:
+            assert re.search(rf"(?m)^    {path} \(in itself\)$", text), text
+            assert "01/23456789abcdef" not in text, text
+        else:
+            assert "neither" in text or flags, text
+            assert re.search(rf"(?m)^    {path}\n      /usr/lib/debug/.build-id/01/23456789abcdef.debug$", text), text
+        os.unlink(path)
+
+
+def owner(path):
+    """dpkg's word for it."""
+    for name in (path, path.removeprefix("/usr"), "/usr" + path):
+        run = subprocess.run(["dpkg", "-S", name], capture_output=True, text=True, check=False)
+        if run.returncode == 0:
+            return run.stdout.split(":")[0]
+    return None
+
+
+def with_debug(package):
+    python = re.match(r"(?:lib)?(python3\.\d+)", package)
+    return "libc6-dbg" if package == "libc6" else python.group(1) + "-dbg" if python else package + "-dbgsym"
+
+
+def start_programs():
+    directory = tempfile.mkdtemp(dir=WORK)
+    programs = {"redis-server": ["redis-server", "--port", "0", "--unixsocket", directory + "/socket", "--dir", directory],
+                "sqlite3": ["sqlite3", ":memory:"],
+                "python3": ["/usr/bin/python3", "-c", "import ssl, ctypes, time; time.sleep(1000)"]}
+    for name, arguments in programs.items():
+        if shutil.which(arguments[0]):
+            child = spawn(arguments, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            wait_until(lambda pid=child.pid: any("libc.so" in path for path in mapped(pid)), f"{name} to be started")
+            if name == "python3":
+                wait_until(lambda pid=child.pid: any("_ctypes" in path for path in mapped(pid)), "its modules")
+            yield child.pid
+
+
+def test_packages():
+    """Of real programs: every module is told of, and the packages are those that dpkg names."""
+    if not shutil.which("dpkg") or not os.path.exists("/etc/debian_version"):
+        raise Skip("not Debian")
+    if any(name.endswith("_Packages") for name in os.listdir("/var/lib/apt/lists")):
+        raise Skip("apt may know better names")
+    seen = 0
+    for pid in start_programs():
+        text = doctor(pid)
+        found = levels(text)
+        assert set(found) == mapped(pid), text
+        lacking = {owner(path) for path, level in found.items()
+                   if f"    {path}\n      /usr/lib/debug" not in text and f"{path} (in itself)" not in text}
+        named = [word for line in commands(text) for word in line.removeprefix("sudo ").split()[2:]]
+        assert set(named) == {with_debug(package) for package in lacking if package}, text
+        assert len(named) == len(set(named)), text
+        assert "-debug main" in text, text
+        seen += 1
+    if not seen:
+        raise Skip("none of the programs is installed")
+
+
+def test_debuginfod():
+    target = sleeper().pid
+    environment = {**os.environ, "DEBUGINFOD_URLS": "http://127.0.0.1:1/\x1b", "DEBUGINFOD_CACHE_PATH": WORK + "/cache",
+                   "DEBUGINFOD_TIMEOUT": "1"}
+    text = joined(doctor(target, env=environment))
+    assert "DEBUGINFOD_URLS is set (http://127.0.0.1:1/\\x1b), and has nothing" in text, text
+    environment.pop("DEBUGINFOD_URLS")
+    assert "DEBUGINFOD_URLS=https://debuginfod." in doctor(target, env=environment)
+
+
+# Other roots
+
+def make_root(release, program):
+    """A root directory with a distribution's os-release and /usr/bin/PROGRAM; (root, source of the program)."""
+    if os.geteuid() != 0:
+        raise Skip("not root: no chroot")
+    root = tempfile.mkdtemp(dir=WORK)
+    source = compile_c(LEAKY, "inside", "-g", "-Wl,--build-id=0x00112233445566778899")
+    libraries = re.findall(r"(/\S+) \(0x", subprocess.run(["ldd", source], capture_output=True, text=True,
+                                                          check=False).stdout)
+    for name in libraries:
+        os.makedirs(os.path.dirname(root + name), exist_ok=True)
+        shutil.copy(os.path.realpath(name), root + name)
+    os.makedirs(root + "/usr/bin")
+    os.makedirs(root + "/etc")
+    subprocess.run(["strip", "-o", f"{root}/usr/bin/{program}", source], check=True)
+    with open(root + "/etc/os-release", "w", encoding="utf-8") as file:
+        file.write(release)
+    return root, source
+
+
+def inside(root, program):
+    return ready(["chroot", root, f"/usr/bin/{program}"])
+
+
+def test_other_roots():
+    for name, release in SYSTEMS.items():
+        root, _ = make_root(release, "prog")
+        if name == "alpine":
+            os.makedirs(root + "/lib/apk/db")
+            with open(root + "/lib/apk/db/installed", "w", encoding="utf-8") as file:
+                file.write("P:prog-tools\no:prog\nF:usr/bin\nR:prog\n\n")
+        if name == "ubuntu":
+            os.makedirs(root + "/var/lib/dpkg/info")
+            with open(root + "/var/lib/dpkg/info/prog-tools.list", "w", encoding="utf-8") as file:
+                file.write("/usr/bin\n/usr/bin/prog\n")
+        child = inside(root, "prog")
+        text = doctor(child.pid)
+        pretty = re.search('PRETTY_NAME="(.*)"', release).group(1)
+        assert re.search(rf"(?m)^root +a directory of its own \({re.escape(pretty)}\)$", text), text
+        assert f"root directory of its own ({pretty})" in joined(text[text.index("Debug information"):]), text
+        assert f"    memwatch report FILE --symbols /proc/{child.pid}/root/usr/lib/debug\n" in text, text
+        assert commands(text)[0] == {
+            "fedora": "dnf debuginfo-install $(rpm -qf /usr/bin/prog)",
+            "suse": "zypper install $(rpm -qf --qf '%{NAME}-debuginfo ' /usr/bin/prog)",
+            "alpine": "apk add prog-dbg",
+            "arch": "export DEBUGINFOD_URLS=https://debuginfod.archlinux.org",
+            "ubuntu": "apt install prog-tools-dbgsym",
+        }[name], text
+        assert ("ddebs.ubuntu.com noble main" in text) == (name == "ubuntu"), text
+        child.kill()
+        child.wait()
+
+
+def test_symbols_of_another_root():
+    """What doctor advises for such a process does what it says."""
+    root, source = make_root(SYSTEMS["fedora"], "prog")
+    os.makedirs(root + "/usr/lib/debug/.build-id/00")
+    shutil.copy(source, root + "/usr/lib/debug/.build-id/00/112233445566778899.debug")
+    os.unlink(source)
+    child = inside(root, "prog")
+    recording = os.path.join(WORK, "other.mw")
+    result = memwatch("-p", child.pid, "-d", "0.5", "--no-symbols", "-o", recording, "--quiet")
+    assert result.returncode == 0, result.stderr
+    text = memwatch("report", recording, "--symbols", f"/proc/{child.pid}/root/usr/lib/debug").stdout
+    assert re.search(r"prog!leak_of_mine\+0x[0-9a-f]+ \(.*:6\)", text), text
+
+
+def test_hostile_names():
+    """A file's name gets to a shell as it is, and to a terminal not at all."""
+    root, _ = make_root(SYSTEMS["fedora"], EVIL)
+    text = doctor(inside(root, EVIL).pid)
+    assert "reboot" in text and "\\x1b[2J" in text, text
+    line = commands(text)[0]
+    assert line.startswith("dnf debuginfo-install $(rpm -qf ") and line.endswith(")"), line
+    words = line.removeprefix("dnf debuginfo-install $(rpm -qf ").removesuffix(")")
+    shell = subprocess.run(["bash", "-c", f"printf '%s\\0' {words}"], capture_output=True, check=True)
+    assert shell.stdout == f"/usr/bin/{EVIL}\0".encode(), (line, shell.stdout)
+    # A distribution that is none, of a package that is none.
+    root, _ = make_root('ID=debian\nPRETTY_NAME="\x1b[2J$(reboot)"\nVERSION_CODENAME="x;reboot"\n', "prog")
+    os.makedirs(root + "/var/lib/dpkg/info")
+    for name in ("$(reboot)", "-o", "a b"):
+        with open(f"{root}/var/lib/dpkg/info/{name}.list", "w", encoding="utf-8") as file:
+            file.write("/usr/bin/prog\n")
+    os.mkfifo(root + "/var/lib/dpkg/info/fifo.list")
+    text = doctor(inside(root, "prog").pid)
+    assert "\\x1b[2J$(reboot)" in text and "x;reboot" not in text and not commands(text), text
+    assert "/usr/lib/debug/.build-id/00/112233445566778899.debug" in text, text
+
+
+run_all(globals())
