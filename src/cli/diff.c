@@ -146,6 +146,7 @@ static struct mw_error *add_diff(struct session *session, const struct mw_diff_i
 	if (!diffs)
 		return mw_error_nomem();
 	session->diffs = diffs;
+	mw_progress_phase(&session->progress, "comparing");
 	MW_TRY(mw_diff_create(inputs, session->options->kinds, &diffs[session->count]));
 	session->count++;
 	return NULL;
@@ -268,9 +269,12 @@ static struct mw_error *write_all(struct session *session)
 	const struct mw_diff_output_options options = {.top = session->options->top, .all = session->options->all};
 	const struct mw_diff *const *diffs = (const struct mw_diff *const *)session->diffs;
 
+	if (session->json && !mw_outfile_is_terminal(session->json))
+		mw_progress_phase(&session->progress, "writing the comparison");
 	if (session->json)
 		MW_TRY(finish(&session->json,
 			      mw_json_diff_write(diffs, session->count, mw_outfile_stream(session->json))));
+	mw_progress_clear(&session->progress);
 	if (session->text)
 		MW_TRY(finish(&session->text,
 			      mw_text_diff_write(diffs, session->count, &options, mw_outfile_stream(session->text))));
@@ -303,7 +307,7 @@ static struct mw_error *diff(const struct mw_cli_diff_options *options)
 	(void)signal(SIGPIPE, SIG_IGN);
 	mw_progress_init(&session.progress, !options->quiet);
 	err = run(&session);
-	mw_progress_clear(&session.progress);
+	mw_progress_deinit(&session.progress);
 	mw_outfile_abort(session.text);
 	mw_outfile_abort(session.json);
 	for (size_t i = 0; i < session.count; i++)

@@ -115,7 +115,7 @@ static bool collect(struct entries *entries, const struct mw_doctor *doctor)
 		mw_progress_symbols(&progress, i, count);
 		look(doctor, module, &entries->items[entries->count++]);
 	}
-	mw_progress_clear(&progress);
+	mw_progress_deinit(&progress);
 	qsort(entries->items, entries->count, sizeof(*entries->items), compare);
 	return true;
 }

@@ -169,6 +169,11 @@ FILE *mw_outfile_stream(struct mw_outfile *file)
 	return file->stream;
 }
 
+bool mw_outfile_is_terminal(const struct mw_outfile *file)
+{
+	return isatty(file->fd);
+}
+
 const char *mw_outfile_partial(const struct mw_outfile *file)
 {
 	return file && file->place.has_temp ? file->partial : NULL;

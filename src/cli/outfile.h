@@ -27,6 +27,9 @@ bool mw_outfile_same(const char *name, const char *other);
 /* The stream to write to; good until commit or abort. Write errors are kept for commit to tell. */
 FILE *mw_outfile_stream(struct mw_outfile *file);
 
+/* Does what is written come to a terminal? */
+bool mw_outfile_is_terminal(const struct mw_outfile *file);
+
 /* Everything is written: make it last, give it its name and free `file`, also on failure, which leaves nothing. */
 struct mw_error *mw_outfile_commit(struct mw_outfile *file) MW_MUST_CHECK;
 

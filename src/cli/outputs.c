@@ -52,9 +52,21 @@ struct mw_error *mw_outputs_open(struct mw_outputs *outputs, const struct mw_cli
 	return NULL;
 }
 
+/* Where it is the terminal itself, nothing else is to stand there. */
+static void show_writing(const struct mw_outputs *outputs, const struct mw_outfile *file)
+{
+	if (!outputs->progress)
+		return;
+	if (mw_outfile_is_terminal(file))
+		mw_progress_clear(outputs->progress);
+	else
+		mw_progress_phase(outputs->progress, "writing the report");
+}
+
 /* Render into one of the outputs and close it. */
-static struct mw_error *write_form(struct mw_outfile **file, const char *form, const struct mw_report *const *reports,
-				   size_t count, const struct mw_output_options *options)
+static struct mw_error *write_form(struct mw_outputs *outputs, struct mw_outfile **file, const char *form,
+				   const struct mw_report *const *reports, size_t count,
+				   const struct mw_output_options *options)
 {
 	const struct mw_output *output = mw_output_find(form);
 	struct mw_outfile *taken = *file;
@@ -63,6 +75,7 @@ static struct mw_error *write_form(struct mw_outfile **file, const char *form, c
 	if (!taken)
 		return NULL;
 	*file = NULL;
+	show_writing(outputs, taken);
 	err = output ? output->write(reports, count, options, mw_outfile_stream(taken))
 		     : mw_error_create(MW_ERROR_UNSUPPORTED, 0, "this memwatch was built without %s reports", form);
 	if (err) {
@@ -88,7 +101,7 @@ static struct mw_error *write_page(struct mw_outputs *outputs, const struct mw_r
 	for (size_t i = 0; outputs->html && i < count; i++)
 		if (!outputs->timelines || !outputs->timelines[i])
 			return mw_error_nomem();
-	return write_form(&outputs->html, "html", reports, count, options);
+	return write_form(outputs, &outputs->html, "html", reports, count, options);
 }
 
 struct mw_error *mw_outputs_write(struct mw_outputs *outputs, const struct mw_report *const *reports, size_t count)
@@ -101,10 +114,12 @@ struct mw_error *mw_outputs_write(struct mw_outputs *outputs, const struct mw_re
 		.color = mw_terminal_color(STDOUT_FILENO),
 		.views = outputs->views,
 	};
-	struct mw_error *json = write_form(&outputs->json, "json", reports, count, &plain);
+	struct mw_error *json = write_form(outputs, &outputs->json, "json", reports, count, &plain);
 	struct mw_error *html = write_page(outputs, reports, count, &plain);
-	struct mw_error *text = write_form(&outputs->text, "text", reports, count, &shown);
+	struct mw_error *text = write_form(outputs, &outputs->text, "text", reports, count, &shown);
 
+	if (outputs->progress)
+		mw_progress_clear(outputs->progress);
 	return first_of(json, first_of(html, text));
 }
 

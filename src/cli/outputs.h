@@ -5,6 +5,7 @@
 
 #include "cli/options.h"
 #include "cli/outfile.h"
+#include "cli/progress.h"
 
 #include <memwatch/view.h>
 
@@ -15,6 +16,7 @@ struct mw_outputs {
 	size_t top;
 	const struct mw_views *const *views;        /* what else was asked of each report; NULL: nothing */
 	const struct mw_timeline *const *timelines; /* of each report, for html; NULL: none */
+	struct mw_progress *progress;               /* that writing is shown by; NULL: it is not */
 };
 
 /* Do two of them go to one place? Errors: USAGE. */

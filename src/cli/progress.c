@@ -5,31 +5,89 @@
 #include "base/clock.h"
 #include "cli/terminal.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define REDRAW_NS 100000000ULL
-#define MOMENT_S  0.3 /* a rate over less says little */
+#define TICK_NS   250000000L    /* the thread looks */
+#define QUIET_NS  1000000000ULL /* seconds are told of a phase that has taken that long */
+#define MOMENT_S  0.3           /* a rate over less says little */
+
+/* A description of our own for the terminal, as what is set of standard error's is set for all that share it. */
+static int open_terminal(void)
+{
+	int fd = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+	if (fd < 0 || fd > STDERR_FILENO)
+		return fd;
+	close(fd); /* one of the standard ones was closed: that is kept for others */
+	return -1;
+}
 
 void mw_progress_init(struct mw_progress *progress, bool wanted)
 {
-	*progress = (struct mw_progress){.width = mw_terminal_width(STDERR_FILENO)};
-	progress->shown = wanted && progress->width > 0;
+	pthread_condattr_t attributes;
+
+	*progress = (struct mw_progress){.fd = -1};
+	if (wanted)
+		progress->width = mw_terminal_width(STDERR_FILENO);
+	progress->shown = progress->width > 0;
+	pthread_mutex_init(&progress->lock, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&progress->wake, &attributes);
+	pthread_condattr_destroy(&attributes);
+	if (progress->shown)
+		progress->fd = open_terminal();
 }
 
-/* Blanks instead of an escape sequence, for terminals that know none. */
+void mw_progress_deinit(struct mw_progress *progress)
+{
+	mw_progress_clear(progress);
+	if (progress->fd >= 0)
+		close(progress->fd);
+	progress->fd = -1;
+	pthread_cond_destroy(&progress->wake);
+	pthread_mutex_destroy(&progress->lock);
+}
+
+/* What the terminal does not take now is not written. */
+static void put(const struct mw_progress *progress, const char *text, size_t size)
+{
+	struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
+	ssize_t wrote = -1;
+
+	if (progress->fd >= 0)
+		wrote = write(progress->fd, text, size);
+	else if (poll(&room, 1, 0) == 1 && room.revents & POLLOUT)
+		wrote = write(STDERR_FILENO, text, size);
+	(void)wrote;
+}
+
+/* Blanks instead of an escape sequence, for terminals that know none. Locked. */
 static void draw(struct mw_progress *progress, const char *text)
 {
-	int room = (int)progress->width - 1; /* the last column would wrap */
-	int length = fprintf(stderr, "\r%.*s", room, text) - 1;
+	size_t length = strnlen(text, progress->width - 1); /* the last column would wrap */
+	size_t blanks = progress->length > length ? progress->length - length : 0;
+	char *line = NULL;
+	int size;
 
-	if (length < 0)
+	if (blanks)
+		size = asprintf(&line, "\r%.*s%*s\r%.*s", (int)length, text, (int)blanks, "", (int)length, text);
+	else
+		size = asprintf(&line, "\r%.*s", (int)length, text);
+	if (size < 0)
 		return;
-	if ((size_t)length < progress->length)
-		fprintf(stderr, "%*s\r%.*s", (int)(progress->length - (size_t)length), "", room, text);
-	progress->length = (size_t)length;
-	fflush(stderr);
+	put(progress, line, (size_t)size);
+	free(line);
+	progress->length = length;
 }
 
 /* Bytes as people read them; 1024 to the next unit. */
@@ -87,49 +145,127 @@ void mw_progress_window(struct mw_progress *progress, const struct mw_progress_w
 		 window->duration_ns ? "left" : "(end with Ctrl-C)", show_bytes(window->impacting.bytes, impacting),
 		 show_count((double)window->impacting.count, blocks), show_bytes(window->rss, rss),
 		 show_count(rate, events), stood > 100 ? 100 : stood);
+	pthread_mutex_lock(&progress->lock);
 	draw(progress, text);
+	pthread_mutex_unlock(&progress->lock);
 }
 
-/* Is it time to draw again? */
-static bool is_due(struct mw_progress *progress)
+/* --- phases -------------------------------------------------------------------------------------------- */
+
+/* Locked, as all here. */
+static void draw_phase(struct mw_progress *progress, uint64_t now_ns)
+{
+	uint64_t passed_ns = now_ns - progress->since_ns;
+	char text[160], share[64] = "", time[32] = "";
+
+	if (progress->counted)
+		snprintf(share, sizeof(share), " %" PRIu64 "/%" PRIu64, progress->done, progress->total);
+	else if (progress->total)
+		snprintf(share, sizeof(share), " %.0f %%", 100 * (double)progress->done / (double)progress->total);
+	if (passed_ns >= QUIET_NS)
+		snprintf(time, sizeof(time), "%s %" PRIu64 " s", *share ? "," : "", passed_ns / 1000000000u);
+	snprintf(text, sizeof(text), "memwatch: %s ...%s%s", progress->phase, share, time);
+	draw(progress, text);
+	progress->next_ns = now_ns + REDRAW_NS;
+}
+
+static void *tick(void *context)
+{
+	struct mw_progress *progress = context;
+
+	pthread_mutex_lock(&progress->lock);
+	while (!progress->ended) {
+		uint64_t until_ns = mw_clock_ns() + TICK_NS;
+		const struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u),
+					       .tv_nsec = (long)(until_ns % 1000000000u)};
+		int errnum = 0;
+
+		while (!progress->ended && errnum != ETIMEDOUT)
+			errnum = pthread_cond_timedwait(&progress->wake, &progress->lock, &until);
+		if (!progress->ended && progress->phase)
+			draw_phase(progress, mw_clock_ns());
+	}
+	pthread_mutex_unlock(&progress->lock);
+	return NULL;
+}
+
+/* Signals are for the main thread. Without a thread there is what the phases tell themselves. */
+static void begin_ticking(struct mw_progress *progress)
+{
+	sigset_t all, before;
+
+	if (progress->ticking)
+		return;
+	progress->ended = false;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	progress->ticking = pthread_create(&progress->thread, NULL, tick, progress) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* Locked. */
+static void set_phase(struct mw_progress *progress, const char *phase, uint64_t now_ns)
+{
+	if (!progress->phase || strcmp(progress->phase, phase) != 0) {
+		progress->since_ns = now_ns;
+		progress->done = progress->total = 0;
+		progress->counted = false;
+	}
+	progress->phase = phase;
+	begin_ticking(progress);
+}
+
+void mw_progress_phase(struct mw_progress *progress, const char *phase)
+{
+	if (!progress->shown)
+		return;
+	pthread_mutex_lock(&progress->lock);
+	set_phase(progress, phase, mw_clock_ns());
+	pthread_mutex_unlock(&progress->lock);
+}
+
+static void go_on(struct mw_progress *progress, const char *phase, uint64_t done, uint64_t total, bool counted)
 {
 	uint64_t now_ns;
 
 	if (!progress->shown)
-		return false;
+		return;
 	now_ns = mw_clock_ns();
-	if (now_ns < progress->next_ns)
-		return false;
-	progress->next_ns = now_ns + REDRAW_NS;
-	return true;
+	pthread_mutex_lock(&progress->lock);
+	set_phase(progress, phase, now_ns);
+	progress->done = done;
+	progress->total = total;
+	progress->counted = counted;
+	if (now_ns >= progress->next_ns)
+		draw_phase(progress, now_ns);
+	pthread_mutex_unlock(&progress->lock);
 }
 
 void mw_progress_symbols(struct mw_progress *progress, size_t done, size_t total)
 {
-	char text[100];
-
-	if (!is_due(progress))
-		return;
-	snprintf(text, sizeof(text), "memwatch: reading symbols ... %zu/%zu", done, total);
-	draw(progress, text);
+	go_on(progress, "reading symbols", done, total, true);
 }
 
 void mw_progress_share(struct mw_progress *progress, const char *phase, uint64_t done, uint64_t total)
 {
-	char text[100];
-
-	if (!is_due(progress))
-		return;
-	snprintf(text, sizeof(text), "memwatch: %s ... %.0f %%", phase,
-		 total ? 100 * (double)done / (double)total : 100.0);
-	draw(progress, text);
+	go_on(progress, phase, total ? done : 1, total ? total : 1, false);
 }
 
 void mw_progress_clear(struct mw_progress *progress)
 {
-	if (!progress->shown || !progress->length)
+	if (!progress->shown)
 		return;
-	fprintf(stderr, "\r%*s\r", (int)progress->length, "");
-	fflush(stderr);
+	pthread_mutex_lock(&progress->lock);
+	progress->ended = true;
+	progress->phase = NULL;
+	pthread_cond_signal(&progress->wake);
+	pthread_mutex_unlock(&progress->lock);
+	if (progress->ticking)
+		pthread_join(progress->thread, NULL);
+	progress->ticking = false;
+	if (progress->length) {
+		draw(progress, "");
+		put(progress, "\r", 1);
+	}
 	progress->length = 0;
 }

@@ -384,6 +384,7 @@ static struct mw_error *record_window(struct run *run)
 	if (err || run->detached)
 		return err;
 	mw_standby_end();
+	mw_progress_phase(&run->progress, "putting the events in order");
 	for (size_t i = 0; i < run->count; i++)
 		mw_recorder_finish(&run->recorders[i], run->engine->ops->window(run->engine, run->recorders[i].pid));
 	return end_recording(run);
@@ -411,11 +412,13 @@ static struct mw_error *report(struct run *run)
 		return mw_error_nomem();
 	}
 	mw_self_reporting(&partials);
+	mw_progress_phase(&run->progress, "making the report");
 	err = make_reports(run, reports);
 	mw_progress_clear(&run->progress);
 	for (size_t i = 0; i < run->count && run->options->html && !err; i++)
 		timelines[i] = mw_picture_timeline(run->recorders[i].picture);
 	run->outputs.timelines = timelines;
+	run->outputs.progress = &run->progress;
 	if (!err)
 		err = mw_outputs_write(&run->outputs, (const struct mw_report *const *)reports, run->count);
 	if (!err) {
@@ -436,6 +439,15 @@ static struct mw_error *interrupted(void)
 	return mw_error_create(MW_ERROR_SYSTEM, 0, "interrupted before the report was written");
 }
 
+/* What is still to be written of it. */
+static struct mw_error *finish_recording(struct run *run)
+{
+	if (!run->writer)
+		return NULL;
+	mw_progress_phase(&run->progress, "writing the recording");
+	return mw_store_finish(run->writer);
+}
+
 static struct mw_error *record(struct run *run)
 {
 	struct mw_error *err;
@@ -454,10 +466,10 @@ static struct mw_error *record(struct run *run)
 	if (run->detached)
 		return NULL; /* first of all that has to be mended */
 	if (mw_self_hurried())
-		return first_of(run->writer ? mw_store_finish(run->writer) : NULL, interrupted());
+		return first_of(finish_recording(run), interrupted());
 	err = report(run);
 	/* Symbols have been found for the report. */
-	return run->writer ? first_of(err, mw_store_finish(run->writer)) : err;
+	return first_of(err, finish_recording(run));
 }
 
 /* Where memwatch has failed, or could not let go, nothing of it is attached any more, but something may be left. */
@@ -482,7 +494,7 @@ struct mw_error *mw_cli_record(const struct mw_cli_options *options)
 	err = record(&run);
 	/* That a process could not be let go is worse than whatever came before. */
 	err = first_of(run.detached, err);
-	mw_progress_clear(&run.progress);
+	mw_progress_deinit(&run.progress);
 	if (run.engine)
 		run.engine->ops->destroy(run.engine);
 	mw_launch_deinit(&run.launch);

@@ -503,7 +503,10 @@ struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const st
 	}
 	/* Where there is no memory for that there is a report all the same, and no timeline. */
 	if (!err && recorder->picture)
+		mw_progress_phase(view->progress, "making the report's timeline");
+	if (!err && recorder->picture)
 		mw_error_destroy(finish_picture(recorder, &input));
+	mw_progress_clear(view->progress); /* a message may come */
 	if (!err)
 		tell_names(unnamed, &names, *out);
 	else

@@ -92,6 +92,7 @@ static struct mw_error *make_report(struct session *session, size_t process)
 	struct mw_space_moment moments[2];
 	struct mw_space_input space;
 
+	mw_progress_phase(&session->progress, "making the report");
 	mw_replay_input(session->replay, process, &input);
 	if (mw_facts_space(mw_replay_facts(session->replay, process), moments, &space))
 		input.space = &space;
@@ -212,10 +213,12 @@ static struct mw_error *run(struct session *session)
 		return mw_error_nomem();
 	for (size_t i = 0; i < count; i++)
 		MW_TRY(make_report(session, i));
+	mw_progress_phase(&session->progress, "making the report");
 	MW_TRY(make_views(session));
 	mw_progress_clear(&session->progress);
 	tell_cut(mw_replay_state(session->replay));
 	session->outputs.timelines = (const struct mw_timeline *const *)session->timelines;
+	session->outputs.progress = &session->progress;
 	return mw_outputs_write(&session->outputs, (const struct mw_report *const *)session->reports, count);
 }
 
@@ -226,7 +229,7 @@ static struct mw_error *report(const struct mw_cli_report_options *options)
 
 	mw_progress_init(&session.progress, !options->quiet);
 	err = run(&session);
-	mw_progress_clear(&session.progress);
+	mw_progress_deinit(&session.progress);
 	mw_outputs_close(&session.outputs);
 	for (size_t i = 0; session.replay && i < mw_replay_count(session.replay); i++) {
 		if (session.views)

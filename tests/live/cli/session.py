@@ -14,8 +14,8 @@ import subprocess
 import termios
 import time
 
-from harness import (ARGS, PATIENCE, WORK, Code, Output, assert_untouched, comm, command, memwatch, not_under, python,
-                     run_all, sleeper, spawn, wait_until)
+from harness import (ARGS, PATIENCE, WORK, Code, Output, Skip, assert_untouched, comm, command, memwatch, not_under,
+                     python, run_all, sleeper, spawn, wait_until)
 
 
 def report(path):
@@ -88,22 +88,46 @@ while True:
 """
 
 
+class Terminal:
+    """A run with a terminal of 120 columns as its standard error, and what it writes there."""
+
+    def __init__(self, *arguments, stopped=False):
+        self.ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, 120, 0, 0))
+        environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+        if stopped:
+            termios.tcflow(theirs, termios.TCOOFF)
+        self.run = spawn(command(*arguments), stdout=subprocess.DEVNULL, stderr=theirs, env=environment)
+        # Kept open where it is stopped, as that would be forgotten.
+        self.theirs = theirs if stopped else os.close(theirs)
+        self.said = b""
+
+    def read(self):
+        """More of it; False at the end."""
+        try:
+            piece = os.read(self.ours, 65536)
+        except OSError:  # the other end is closed
+            piece = b""
+        self.said += piece
+        return bool(piece)
+
+    def read_until(self, pattern):
+        while not re.search(pattern, self.said.decode()):
+            assert self.read(), f"{pattern!r} never came: {self.said}"
+
+    def finish(self):
+        """All of it, line by line."""
+        while self.read():
+            pass
+        os.close(self.ours)
+        assert self.run.wait(60) == 0, self.said
+        lines = self.said.decode().split("\r")
+        assert not lines[-1].strip(), lines  # nothing stays of it
+        return lines
+
+
 def on_terminal(*arguments):
-    """What a run with a terminal of 120 columns as its standard error writes there."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, 120, 0, 0))
-    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    run = spawn(command(*arguments), stdout=subprocess.DEVNULL, stderr=theirs, env=environment)
-    os.close(theirs)
-    said = b""
-    try:
-        while piece := os.read(ours, 65536):
-            said += piece
-    except OSError:  # the other end is closed
-        pass
-    os.close(ours)
-    assert run.wait(60) == 0, said
-    return said.decode()
+    return "\r".join(Terminal(*arguments).finish())
 
 
 def test_progress():
@@ -118,6 +142,70 @@ def test_progress():
     run = spawn(command("-p", busy, "-d", "1.2"), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     assert run.communicate(timeout=60)[1] == b"" and run.returncode == 0
     assert "left" not in on_terminal("-p", busy, "-d", "1.2", "--quiet")
+
+
+def phases(lines):
+    """What is told to be done, each once, in order."""
+    found = [match.group(1) for match in (re.match(r"memwatch: ([a-z' ]+) \.\.\.", line) for line in lines) if match]
+    return list(dict.fromkeys(found))
+
+
+def slow_pipe(directory):
+    """A pipe that takes little until it is read; (its path, our end)."""
+    path = os.path.join(directory, "pipe")
+    os.mkfifo(path)
+    ours = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    fcntl.fcntl(ours, 1031, 4096)  # F_SETPIPE_SZ
+    return path, ours
+
+
+def test_progress_of_writing():
+    """A report that takes long to be written is seen to be."""
+    busy = python(BUSY)[0].pid
+    recording = os.path.join(Output().directory, "kept.mw")
+    for first, form in ((("-p", busy, "-d", "1", "-o", recording), "--html"), (("report", recording), "--json"),
+                        (("report", recording), "--html")):
+        path, ours = slow_pipe(Output().directory)
+        terminal = Terminal(*first, form, path)
+        terminal.read_until(r"\rmemwatch: writing the report \.\.\. [1-9][0-9]* s")
+        os.set_blocking(ours, True)
+        while os.read(ours, 1 << 20):
+            pass
+        os.close(ours)
+        found = phases(terminal.finish())
+        assert "writing the report" in found, found
+        if first[0] == "-p":
+            assert "reading symbols" in found, found
+        else:
+            assert found[0] == "looking through the recording", found
+
+
+def test_progress_of_reading():
+    generate = os.path.join(os.path.dirname(ARGS.memwatch), "tests", "bench", "generate")
+    if not os.access(generate, os.X_OK):
+        raise Skip("tests/bench/generate is not built")
+    directory = Output().directory
+    recording = os.path.join(directory, "large.mw")
+    subprocess.run([generate, recording, "2000000"], check=True, stdout=subprocess.DEVNULL)
+    for arguments in (("report", recording, "--html", os.path.join(directory, "page")), ("report", recording, "--at", "peak"),
+                      ("diff", recording, "--from", "start", "--to", "end")):
+        lines = Terminal(*arguments).finish()
+        assert phases(lines)[:2] == ["looking through the recording", "reading events"], lines
+        shares = [int(share) for line in lines for share in re.findall(r"reading events \.\.\. (\d+) %", line)]
+        assert shares and all(share <= 100 for share in shares) and max(shares) > 50, lines
+        run = spawn(command(*arguments), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        assert run.communicate(timeout=60)[1] == b"" and run.returncode == 0
+        assert not "".join(Terminal(*arguments, "--quiet").finish()).strip()
+
+
+def test_progress_never_waits():
+    """Who has stopped the terminal (^S) does not hold up the window."""
+    busy = python(BUSY)[0].pid
+    for engine in "trap", "jump":
+        terminal = Terminal("-p", busy, "-d", "2", "--engine", engine, "--json", Output().path, stopped=True)
+        assert terminal.run.wait(60) == 0
+        os.close(terminal.theirs)
+        os.close(terminal.ours)
 
 
 def test_json_on_stdout():
