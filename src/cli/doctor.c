@@ -13,6 +13,7 @@
 #include "target/preflight.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* --clean */
 static struct mw_error *clean(pid_t pid)
@@ -43,15 +44,15 @@ static struct mw_error *clean(pid_t pid)
 /* The answer, which is what most want to know: it stands first. */
 static void print_answer(FILE *out, struct mw_doctor *doctor)
 {
-	bool can = !*mw_doctor_verdict(doctor);
+	const char *engine = mw_doctor_engine(doctor);
+	bool by_engine = !doctor->refused && !doctor->lacking && strcmp(doctor->options->engine, "auto") != 0;
 
 	fprintf(out, "Process %d (", (int)doctor->pid);
 	mw_cli_put_clean(out, doctor->status.name);
-	if (can)
-		fprintf(out, ") can be watched: %zu functions, by engine %s.\n", mw_doctor_count_hooks(doctor),
-			mw_doctor_engine(doctor));
+	if (!*mw_doctor_verdict(doctor))
+		fprintf(out, ") can be watched: %zu functions, by engine %s.\n", mw_doctor_count_hooks(doctor), engine);
 	else
-		fputs(") can't be watched.\n", out);
+		fprintf(out, ") can't be watched%s%s.\n", by_engine ? " by engine " : "", by_engine ? engine : "");
 }
 
 /* Everything, in the order in which it is asked for. */
