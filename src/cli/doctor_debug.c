@@ -276,6 +276,8 @@ void mw_doctor_print_debug(FILE *out, const struct mw_doctor *doctor)
 {
 	struct entries entries = {.own_root = has_own_root(doctor->pid)};
 
+	/* So that the line of progress does not write over half of one, where both go to a terminal. */
+	(void)fflush(out);
 	if (collect(&entries, doctor)) {
 		fprintf(out, "\nDebug information of %zu modules\n", entries.count);
 		for (enum level level = LEVEL_LINES; level < LEVELS; level++)
