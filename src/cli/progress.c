@@ -203,16 +203,19 @@ static void begin_ticking(struct mw_progress *progress)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* Locked. */
-static void set_phase(struct mw_progress *progress, const char *phase, uint64_t now_ns)
+/* Locked. Is it another one? */
+static bool set_phase(struct mw_progress *progress, const char *phase, uint64_t now_ns)
 {
-	if (!progress->phase || strcmp(progress->phase, phase) != 0) {
+	bool changed = !progress->phase || strcmp(progress->phase, phase) != 0;
+
+	if (changed) {
 		progress->since_ns = now_ns;
 		progress->done = progress->total = 0;
 		progress->counted = false;
 	}
 	progress->phase = phase;
 	begin_ticking(progress);
+	return changed;
 }
 
 void mw_progress_phase(struct mw_progress *progress, const char *phase)
@@ -220,23 +223,24 @@ void mw_progress_phase(struct mw_progress *progress, const char *phase)
 	if (!progress->shown)
 		return;
 	pthread_mutex_lock(&progress->lock);
-	set_phase(progress, phase, mw_clock_ns());
+	(void)set_phase(progress, phase, mw_clock_ns());
 	pthread_mutex_unlock(&progress->lock);
 }
 
 static void go_on(struct mw_progress *progress, const char *phase, uint64_t done, uint64_t total, bool counted)
 {
 	uint64_t now_ns;
+	bool changed;
 
 	if (!progress->shown)
 		return;
 	now_ns = mw_clock_ns();
 	pthread_mutex_lock(&progress->lock);
-	set_phase(progress, phase, now_ns);
+	changed = set_phase(progress, phase, now_ns);
 	progress->done = done;
 	progress->total = total;
 	progress->counted = counted;
-	if (now_ns >= progress->next_ns)
+	if (changed || now_ns >= progress->next_ns)
 		draw_phase(progress, now_ns);
 	pthread_mutex_unlock(&progress->lock);
 }
