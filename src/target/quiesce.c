@@ -175,8 +175,18 @@ struct mw_error *mw_quiesce_begin(struct mw_quiesce *quiesce, pid_t pid)
 {
 	struct mw_error *err;
 
-	*quiesce = (struct mw_quiesce){
-		.pid = pid, .exit_status = -1, .forked = quiesce->forked, .context = quiesce->context};
+	/* Who could not be let go the last time is still seized, and not stopped as far as is known. */
+	if (quiesce->pid != pid)
+		mw_quiesce_deinit(quiesce);
+	for (size_t i = 0; i < quiesce->count; i++)
+		quiesce->threads[i].stopped = quiesce->threads[i].interrupted = false;
+	*quiesce = (struct mw_quiesce){.pid = pid,
+				       .exit_status = -1,
+				       .threads = quiesce->threads,
+				       .count = quiesce->count,
+				       .capacity = quiesce->capacity,
+				       .forked = quiesce->forked,
+				       .context = quiesce->context};
 	err = hold_everybody(quiesce);
 	if (!err)
 		err = say_gone(quiesce);
@@ -306,10 +316,15 @@ struct mw_error *mw_quiesce_end(struct mw_quiesce *quiesce)
 					(int)quiesce->threads[0].tid));
 		return first;
 	}
+	mw_quiesce_deinit(quiesce);
+	return first;
+}
+
+void mw_quiesce_deinit(struct mw_quiesce *quiesce)
+{
 	free(quiesce->threads);
 	quiesce->threads = NULL;
-	quiesce->capacity = 0;
-	return first;
+	quiesce->count = quiesce->capacity = 0;
 }
 
 pid_t mw_quiesce_pick(const struct mw_quiesce *quiesce)

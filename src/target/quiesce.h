@@ -52,11 +52,11 @@ struct mw_quiesce {
 };
 
 /*
- * All threads stand when this returns. Zero-initialise; set forked and context before. Threads in a wait that nothing
- * interrupts may be left unstopped, a vfork's maker where its child stands, others (a dead disk) after two seconds:
- * they run no code of the program before they have stopped. On failure all are let go; gone and execed say what became
- * of the process. Errors: GONE (it ended or runs another program), DENIED (explained by preflight), SYSTEM, MEMORY, and
- * those of `forked`.
+ * All threads stand when this returns. Zero-initialise; set forked and context before, and mw_quiesce_deinit in the
+ * end. Threads in a wait that nothing interrupts may be left unstopped, a vfork's maker where its child stands, others
+ * (a dead disk) after two seconds: they run no code of the program before they have stopped. On failure all are let go;
+ * gone and execed say what became of the process. Errors: GONE (it ended or runs another program), DENIED (explained by
+ * preflight), SYSTEM, MEMORY, and those of `forked`.
  */
 struct mw_error *mw_quiesce_begin(struct mw_quiesce *quiesce, pid_t pid) MW_MUST_CHECK;
 /* The same for a process of one thread that the caller has seized and that stands in a stop of the caller's making. */
@@ -68,10 +68,12 @@ struct mw_error *mw_quiesce_take(struct mw_quiesce *quiesce, pid_t pid) MW_MUST_
 struct mw_error *mw_quiesce_breathe(struct mw_quiesce *quiesce, uint64_t ns) MW_MUST_CHECK;
 /*
  * Let go. Safe at any time, also where the process has ended, and twice. A thread that does not stop within five
- * seconds can't be let go yet: an error, and it stays listed (count). It will stop when its wait ends: call this again.
- * All are let go when the caller's thread ends.
+ * seconds, or two where nothing interrupts it, can't be let go yet: an error, and it stays listed (count). It will stop
+ * when its wait ends: call this again, or begin anew. All are let go when the caller's thread ends.
  */
 struct mw_error *mw_quiesce_end(struct mw_quiesce *quiesce) MW_MUST_CHECK;
+/* Forget those that could not be let go. */
+void mw_quiesce_deinit(struct mw_quiesce *quiesce);
 /* A stopped thread that can perform a system call for us (mw_remote_syscall), or 0. */
 pid_t mw_quiesce_pick(const struct mw_quiesce *quiesce);
 /*

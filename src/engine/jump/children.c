@@ -135,6 +135,7 @@ struct mw_error *jump_child_clean(struct jump_process *process, pid_t child)
 		process->children_cleaned += !err && !left;
 	}
 	released = mw_quiesce_end(&quiesce);
+	mw_quiesce_deinit(&quiesce);
 	if (err) {
 		mw_error_destroy(released);
 		return err;

@@ -208,7 +208,7 @@ static struct mw_error *jump_run(struct mw_engine *base, uint64_t deadline_ns, c
 {
 	struct jump_engine *engine = (struct jump_engine *)base;
 	int before = getpriority(PRIO_PROCESS, 0);
-	struct mw_error *err;
+	struct mw_error *err, *left = NULL;
 
 	/* Where all CPUs are busy, threads that wait for room in their rings wait for this one. Best effort. */
 	(void)setpriority(PRIO_PROCESS, 0, URGENT);
@@ -217,9 +217,15 @@ static struct mw_error *jump_run(struct mw_engine *base, uint64_t deadline_ns, c
 
 	if (err) {
 		engine->end = MW_END_LOST;
-		mw_error_destroy(detach_all(engine, MW_END_LOST));
+		left = detach_all(engine, MW_END_LOST);
 	}
-	return err;
+	/* That something could not be taken out is worse. */
+	if (!left || mw_error_kind(left) == MW_ERROR_GONE) {
+		mw_error_destroy(left);
+		return err;
+	}
+	mw_error_destroy(err);
+	return left;
 }
 
 static struct mw_error *jump_detach(struct mw_engine *base)

@@ -139,6 +139,7 @@ static struct mw_error *close_strays(pid_t pid)
 		err = close_descriptors(&found, &inject);
 	}
 	released = mw_quiesce_end(&quiesce);
+	mw_quiesce_deinit(&quiesce);
 	mw_maps_deinit(&maps);
 	if (!err)
 		return released;

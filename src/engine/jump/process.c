@@ -150,6 +150,7 @@ void jump_process_destroy(struct jump_process *process)
 	mw_row_dictionary_deinit(&process->dictionary);
 	mw_map_deinit(&process->tids);
 	mw_cage_deinit(&process->cage);
+	mw_quiesce_deinit(&process->quiesce);
 	free(process->rows);
 	free(process->patches);
 	free(process->pads);

@@ -16,7 +16,8 @@ struct mw_error *jump_stop(struct jump_process *process, uint64_t patience_ns)
 	for (;;) {
 		struct mw_error *err;
 
-		process->quiesce = (struct mw_quiesce){.forked = jump_child_forked, .context = process};
+		process->quiesce.forked = jump_child_forked;
+		process->quiesce.context = process;
 		err = mw_quiesce_begin(&process->quiesce, process->pid);
 		if (!err)
 			err = mw_quiesce_await_hand(&process->quiesce);

@@ -286,13 +286,19 @@ static struct mw_error *serve(struct trap_engine *engine, uint64_t deadline_ns, 
 static struct mw_error *trap_run(struct mw_engine *base, uint64_t deadline_ns, const volatile sig_atomic_t *interrupt)
 {
 	struct trap_engine *engine = (struct trap_engine *)base;
-	struct mw_error *err = serve(engine, deadline_ns, interrupt);
+	struct mw_error *err = serve(engine, deadline_ns, interrupt), *left = NULL;
 
 	if (err) {
 		engine->end = MW_END_LOST;
-		mw_error_destroy(detach_all(engine, MW_END_LOST));
+		left = detach_all(engine, MW_END_LOST);
 	}
-	return err;
+	/* That something could not be taken out is worse. */
+	if (!left || mw_error_kind(left) == MW_ERROR_GONE) {
+		mw_error_destroy(left);
+		return err;
+	}
+	mw_error_destroy(err);
+	return left;
 }
 
 static struct mw_error *trap_detach(struct mw_engine *base)

@@ -31,6 +31,7 @@ struct remains {
 static void deinit(struct remains *remains)
 {
 	mw_maps_deinit(&remains->maps);
+	mw_quiesce_deinit(&remains->quiesce);
 	free(remains->rescue);
 }
 
