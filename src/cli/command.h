@@ -56,11 +56,11 @@ enum mw_cli_completion {
 
 struct mw_cli_option {
 	const char *name;
-	int key;           /* a character: its short form; from 256 on it has none */
+	int key; /* a character: its short form; from 256 on it has none */
+	enum mw_cli_completion completion;
 	const char *value; /* what stands for its value; NULL: it takes none */
 	const char *help;  /* lines for --help; NULL: it stands on the next one's line */
 	const char *about; /* sentences for the manual */
-	enum mw_cli_completion completion;
 	const char *words; /* those to complete with, blanks between */
 };
 

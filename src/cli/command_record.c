@@ -8,21 +8,21 @@
 #define KINDS   "heap vm"
 
 static const struct mw_cli_option record_options[] = {
-	{"pid", 'p', "PID[,PID...]", "watch these processes, all their threads\n",
+	{"pid", 'p', MW_COMPLETE_PROCESS, "PID[,PID...]", "watch these processes, all their threads\n",
 	 "Attach to these processes, several with commas between, and watch all their threads. What a process forks is "
 	 "let go as it was.",
-	 MW_COMPLETE_PROCESS, NULL},
-	{"duration", 'd', "SECONDS", "how long; else until Ctrl-C, or the process's end\n",
+	 NULL},
+	{"duration", 'd', MW_COMPLETE_NOTHING, "SECONDS", "how long; else until Ctrl-C, or the process's end\n",
 	 "The length of the window; fractions are allowed. Without it the window ends with Ctrl-C, SIGTERM, or the end "
 	 "of "
 	 "the process.",
-	 MW_COMPLETE_NOTHING, NULL},
-	{"track", MW_KEY_TRACK, "heap,vm", "kinds of memory: malloc and new, mmap and brk\n",
+	 NULL},
+	{"track", MW_KEY_TRACK, MW_COMPLETE_WORDS, "heap,vm", "kinds of memory: malloc and new, mmap and brk\n",
 	 "The kinds of memory to record: heap is malloc's family and C++'s operators, vm is mmap, munmap, mremap, brk "
 	 "and "
 	 "sbrk where the allocator itself does not call them. Both are the default.",
-	 MW_COMPLETE_WORDS, KINDS},
-	{"engine", MW_KEY_ENGINE, "auto|jump|trap",
+	 KINDS},
+	{"engine", MW_KEY_ENGINE, MW_COMPLETE_WORD, "auto|jump|trap",
 	 "calls are caught by code in the process, or by\n"
 	 "breakpoints; auto takes jump wherever it is safe\n",
 	 "How calls are caught. jump leads them to a recorder inside the process, and is some hundred times quicker; "
@@ -30,46 +30,49 @@ static const struct mw_cli_option record_options[] = {
 	 "plants breakpoints and stops the process at each. auto takes jump wherever it is safe, and says why where it "
 	 "is "
 	 "not.",
-	 MW_COMPLETE_WORD, ENGINES},
-	{"unsafe", MW_KEY_UNSAFE, NULL, "even where it may not outlive a killed memwatch\n",
+	 ENGINES},
+	{"unsafe", MW_KEY_UNSAFE, MW_COMPLETE_NOTHING, NULL, "even where it may not outlive a killed memwatch\n",
 	 "Watch also where the process might not outlive memwatch's being killed (SIGKILL): where the handler that "
 	 "keeps "
 	 "it alive can't be put into it.",
-	 MW_COMPLETE_NOTHING, NULL},
-	{"output", 'o', "FILE", "keep a recording\n",
+	 NULL},
+	{"output", 'o', MW_COMPLETE_FILE, "FILE", "keep a recording\n",
 	 "Keep a recording of the window, for report and diff. By convention its name ends in .mw. It is written as "
 	 "the "
 	 "window goes, and good up to where it was cut off by whatever happens.",
-	 MW_COMPLETE_FILE, NULL},
-	{"no-symbols", MW_KEY_NO_SYMBOLS, NULL, "... without names\n",
+	 NULL},
+	{"no-symbols", MW_KEY_NO_SYMBOLS, MW_COMPLETE_NOTHING, NULL, "... without names\n",
 	 "Leave the names of functions, files and lines out of the recording; report --symbols finds them by build-id.",
-	 MW_COMPLETE_NOTHING, NULL},
-	{"mark-every", MW_KEY_MARK_EVERY, "SECONDS", "... with marks to compare; SIGUSR1 makes one too\n",
+	 NULL},
+	{"mark-every", MW_KEY_MARK_EVERY, MW_COMPLETE_NOTHING, "SECONDS",
+	 "... with marks to compare; SIGUSR1 makes one too\n",
 	 "Put a mark into the recording every so often, for diff to compare. SIGUSR1 sent to memwatch makes one at any "
 	 "time.",
-	 MW_COMPLETE_NOTHING, NULL},
-	{"max-memory", MW_KEY_MAX_MEMORY, "SIZE", "end the window when memwatch has so much (as in 500M)\n",
+	 NULL},
+	{"max-memory", MW_KEY_MAX_MEMORY, MW_COMPLETE_NOTHING, "SIZE",
+	 "end the window when memwatch has so much (as in 500M)\n",
 	 "End the window and report what there is when memwatch itself has so many bytes, or K, M, G or T of them.",
-	 MW_COMPLETE_NOTHING, NULL},
-	{"max-stopped", MW_KEY_MAX_STOPPED, "PCT", "let go of what stands still longer (engine trap)\n",
+	 NULL},
+	{"max-stopped", MW_KEY_MAX_STOPPED, MW_COMPLETE_NOTHING, "PCT",
+	 "let go of what stands still longer (engine trap)\n",
 	 "With engine trap, end the window when the process has stood still for more than this share of five seconds.",
-	 MW_COMPLETE_NOTHING, NULL},
-	{"depth", MW_KEY_DEPTH, "N", NULL,
+	 NULL},
+	{"depth", MW_KEY_DEPTH, MW_COMPLETE_NOTHING, "N", NULL,
 	 "The deepest stack that is kept, in frames; 128 by default. A stack that was cut is marked as truncated.",
-	 MW_COMPLETE_NOTHING, NULL},
-	{"top", MW_KEY_TOP, "N", "frames kept of a stack (128), stacks in the text (10)\n",
-	 "How many stacks the text report shows; 10 by default.", MW_COMPLETE_NOTHING, NULL},
-	{"json", MW_KEY_JSON, "FILE", "the whole report as JSON; '-' is standard output\n",
-	 "Write the whole report as JSON; '-' is standard output.", MW_COMPLETE_FILE, NULL},
-	{"html", MW_KEY_HTML, "FILE", "a page to look at in a browser; '-' as above\n",
+	 NULL},
+	{"top", MW_KEY_TOP, MW_COMPLETE_NOTHING, "N", "frames kept of a stack (128), stacks in the text (10)\n",
+	 "How many stacks the text report shows; 10 by default.", NULL},
+	{"json", MW_KEY_JSON, MW_COMPLETE_FILE, "FILE", "the whole report as JSON; '-' is standard output\n",
+	 "Write the whole report as JSON; '-' is standard output.", NULL},
+	{"html", MW_KEY_HTML, MW_COMPLETE_FILE, "FILE", "a page to look at in a browser; '-' as above\n",
 	 "Write a page that shows the report in any browser, and needs nothing else: timeline, flame graph, tables, "
 	 "suspects, and any interval of them. '-' is standard output.",
-	 MW_COMPLETE_FILE, NULL},
-	{"quiet", MW_KEY_QUIET, NULL, "no progress, no text report\n", "No progress, no text report.",
-	 MW_COMPLETE_NOTHING, NULL},
-	{"help", 'h', NULL, NULL, "A summary of the options.", MW_COMPLETE_NOTHING, NULL},
-	{"version", 'V', NULL, "", "memwatch's version.", MW_COMPLETE_NOTHING, NULL},
-	{NULL, 0, NULL, NULL, NULL, MW_COMPLETE_NOTHING, NULL},
+	 NULL},
+	{"quiet", MW_KEY_QUIET, MW_COMPLETE_NOTHING, NULL, "no progress, no text report\n",
+	 "No progress, no text report.", NULL},
+	{"help", 'h', MW_COMPLETE_NOTHING, NULL, NULL, "A summary of the options.", NULL},
+	{"version", 'V', MW_COMPLETE_NOTHING, NULL, "", "memwatch's version.", NULL},
+	{NULL, 0, MW_COMPLETE_NOTHING, NULL, NULL, NULL, NULL},
 };
 
 const struct mw_cli_command mw_cli_command_record = {
@@ -92,18 +95,18 @@ const struct mw_cli_command mw_cli_command_record = {
 };
 
 static const struct mw_cli_option doctor_options[] = {
-	{"pid", 'p', "PID", "the process\n", "The process to look at.", MW_COMPLETE_PROCESS, NULL},
-	{"track", MW_KEY_TRACK, "heap,vm", "kinds of memory to look for (default: both)\n",
-	 "The kinds of memory to look for; both by default.", MW_COMPLETE_WORDS, KINDS},
-	{"engine", MW_KEY_ENGINE, "auto|jump|trap", "how calls would be caught (default: auto)\n",
-	 "How calls would be caught; auto by default.", MW_COMPLETE_WORD, ENGINES},
-	{"clean", MW_KEY_CLEAN, NULL,
+	{"pid", 'p', MW_COMPLETE_PROCESS, "PID", "the process\n", "The process to look at.", NULL},
+	{"track", MW_KEY_TRACK, MW_COMPLETE_WORDS, "heap,vm", "kinds of memory to look for (default: both)\n",
+	 "The kinds of memory to look for; both by default.", KINDS},
+	{"engine", MW_KEY_ENGINE, MW_COMPLETE_WORD, "auto|jump|trap", "how calls would be caught (default: auto)\n",
+	 "How calls would be caught; auto by default.", ENGINES},
+	{"clean", MW_KEY_CLEAN, MW_COMPLETE_NOTHING, NULL,
 	 "only take out what a memwatch that was killed has\n"
 	 "left in it\n",
-	 "Only take out of the process what a memwatch that was killed has left in it.", MW_COMPLETE_NOTHING, NULL},
-	{"help", 'h', NULL, NULL, "A summary of the options.", MW_COMPLETE_NOTHING, NULL},
-	{"version", 'V', NULL, "", "memwatch's version.", MW_COMPLETE_NOTHING, NULL},
-	{NULL, 0, NULL, NULL, NULL, MW_COMPLETE_NOTHING, NULL},
+	 "Only take out of the process what a memwatch that was killed has left in it.", NULL},
+	{"help", 'h', MW_COMPLETE_NOTHING, NULL, NULL, "A summary of the options.", NULL},
+	{"version", 'V', MW_COMPLETE_NOTHING, NULL, "", "memwatch's version.", NULL},
+	{NULL, 0, MW_COMPLETE_NOTHING, NULL, NULL, NULL, NULL},
 };
 
 const struct mw_cli_command mw_cli_command_doctor = {

@@ -7,32 +7,30 @@
 #define COLUMNS_BY "process kind heap type thread module function stack size api"
 
 static const struct mw_cli_option report_options[] = {
-	{"from", MW_KEY_FROM, "SECONDS", "the interval's begin, since the window's (default: 0)\n",
-	 "Where the interval begins that is looked at, in seconds since the window's start; 0 by default.",
-	 MW_COMPLETE_NOTHING, NULL},
-	{"to", MW_KEY_TO, "SECONDS", "and its end   (default: the window's)\n",
-	 "Where it ends; by default with the window.", MW_COMPLETE_NOTHING, NULL},
-	{"at", MW_KEY_AT, "SECONDS|peak", "what was not freed then, or when most was not\n",
-	 "What was allocated since the interval's begin and not freed at that moment, or when most was not.",
-	 MW_COMPLETE_WORD, "peak"},
-	{"symbols", MW_KEY_SYMBOLS, "DIR",
+	{"from", MW_KEY_FROM, MW_COMPLETE_NOTHING, "SECONDS", "the interval's begin, since the window's (default: 0)\n",
+	 "Where the interval begins that is looked at, in seconds since the window's start; 0 by default.", NULL},
+	{"to", MW_KEY_TO, MW_COMPLETE_NOTHING, "SECONDS", "and its end   (default: the window's)\n",
+	 "Where it ends; by default with the window.", NULL},
+	{"at", MW_KEY_AT, MW_COMPLETE_WORD, "SECONDS|peak", "what was not freed then, or when most was not\n",
+	 "What was allocated since the interval's begin and not freed at that moment, or when most was not.", "peak"},
+	{"symbols", MW_KEY_SYMBOLS, MW_COMPLETE_DIRECTORY, "DIR",
 	 "where else symbols lie, found by build-id;\n"
 	 "may be given several times\n",
 	 "A directory with the modules' files, or with their .build-id/xx/yyyy.debug: names are looked for there "
 	 "first. "
 	 "May be given several times.",
-	 MW_COMPLETE_DIRECTORY, NULL},
-	{"top", MW_KEY_TOP, "N", "stacks in the text report (default: 10)\n",
-	 "How many stacks the text report shows; 10 by default.", MW_COMPLETE_NOTHING, NULL},
-	{"json", MW_KEY_JSON, "FILE", "the whole report as JSON; '-' is standard output\n",
-	 "Write the whole report as JSON; '-' is standard output.", MW_COMPLETE_FILE, NULL},
-	{"html", MW_KEY_HTML, "FILE", "a page to look at in a browser; '-' as above\n",
+	 NULL},
+	{"top", MW_KEY_TOP, MW_COMPLETE_NOTHING, "N", "stacks in the text report (default: 10)\n",
+	 "How many stacks the text report shows; 10 by default.", NULL},
+	{"json", MW_KEY_JSON, MW_COMPLETE_FILE, "FILE", "the whole report as JSON; '-' is standard output\n",
+	 "Write the whole report as JSON; '-' is standard output.", NULL},
+	{"html", MW_KEY_HTML, MW_COMPLETE_FILE, "FILE", "a page to look at in a browser; '-' as above\n",
 	 "Write a page that shows the report in any browser, and needs nothing else: timeline, flame graph, tables, "
 	 "suspects, and any interval of them. '-' is standard output.",
-	 MW_COMPLETE_FILE, NULL},
-	{"quiet", MW_KEY_QUIET, NULL, "no progress, no text report\n", "No progress, no text report.",
-	 MW_COMPLETE_NOTHING, NULL},
-	{"by", MW_KEY_BY, "LIST",
+	 NULL},
+	{"quiet", MW_KEY_QUIET, MW_COMPLETE_NOTHING, NULL, "no progress, no text report\n",
+	 "No progress, no text report.", NULL},
+	{"by", MW_KEY_BY, MW_COMPLETE_WORDS, "LIST",
 	 "groups, one within the other: any of process, kind,\n"
 	 "heap, type, thread, module, function, stack, size,\n"
 	 "api, with commas between (vm-internal blocks\n"
@@ -40,16 +38,16 @@ static const struct mw_cli_option report_options[] = {
 	 "Groups, one within the other: any of process, kind, heap, type, thread, module, function, stack, size and "
 	 "api, "
 	 "in any order, with commas between. Blocks of the kind vm-internal are left out where kind is not among them.",
-	 MW_COMPLETE_WORDS, COLUMNS_BY},
-	{"tree", MW_KEY_TREE, "down|up",
+	 COLUMNS_BY},
+	{"tree", MW_KEY_TREE, MW_COMPLETE_WORD, "down|up",
 	 "call tree: down from the threads' starts, or up from\n"
 	 "the allocators\n",
-	 "A call tree: down from the threads' starts, or up from the allocators.", MW_COMPLETE_WORD, "down up"},
-	{"blocks", MW_KEY_BLOCKS, "N",
+	 "A call tree: down from the threads' starts, or up from the allocators.", "down up"},
+	{"blocks", MW_KEY_BLOCKS, MW_COMPLETE_NOTHING, "N",
 	 "the N largest blocks; with --sort lifetime, those\n"
 	 "that lived longest\n",
-	 "The N largest blocks; with --sort lifetime, those that lived longest.", MW_COMPLETE_NOTHING, NULL},
-	{"type", MW_KEY_TYPE, "impacting|transient|aofi|all",
+	 "The N largest blocks; with --sort lifetime, those that lived longest.", NULL},
+	{"type", MW_KEY_TYPE, MW_COMPLETE_WORD, "impacting|transient|aofi|all",
 	 "which blocks a row, node or block must have or be:\n"
 	 "allocated in the interval and not freed, or freed\n"
 	 "too; allocated before it and freed in it (default:\n"
@@ -57,18 +55,18 @@ static const struct mw_cli_option report_options[] = {
 	 "Which blocks a row, node or block must have or be: allocated in the interval and not freed (impacting), or "
 	 "freed too (transient); allocated before it and freed in it (aofi). By default impacting; all where --by has "
 	 "type.",
-	 MW_COMPLETE_WORD, "impacting transient aofi all"},
-	{"sort", MW_KEY_SORT, "FIGURE",
+	 "impacting transient aofi all"},
+	{"sort", MW_KEY_SORT, MW_COMPLETE_WORD, "FIGURE",
 	 "impacting, size (all that was allocated), count (of\n"
 	 "blocks of the type), transient, aofi, peak, lifetime\n"
 	 "(median); default: the type's bytes\n",
 	 "The order of rows: impacting, size (all that was allocated), count (of blocks of the type), transient, aofi, "
 	 "peak, or lifetime (the median). By default the type's bytes.",
-	 MW_COMPLETE_WORD, "impacting size count transient aofi peak lifetime"},
-	{"filter", MW_KEY_FILTER, "EXPR", "only blocks that EXPR is true of\n",
-	 "Only blocks that EXPR is true of; see FILTERS.", MW_COMPLETE_NOTHING, NULL},
-	{"help", 'h', NULL, "this text\n", "A summary of the options.", MW_COMPLETE_NOTHING, NULL},
-	{NULL, 0, NULL, NULL, NULL, MW_COMPLETE_NOTHING, NULL},
+	 "impacting size count transient aofi peak lifetime"},
+	{"filter", MW_KEY_FILTER, MW_COMPLETE_NOTHING, "EXPR", "only blocks that EXPR is true of\n",
+	 "Only blocks that EXPR is true of; see FILTERS.", NULL},
+	{"help", 'h', MW_COMPLETE_NOTHING, NULL, "this text\n", "A summary of the options.", NULL},
+	{NULL, 0, MW_COMPLETE_NOTHING, NULL, NULL, NULL, NULL},
 };
 
 const struct mw_cli_command mw_cli_command_report = {
@@ -100,29 +98,29 @@ const struct mw_cli_command mw_cli_command_report = {
 };
 
 static const struct mw_cli_option diff_options[] = {
-	{"from", MW_KEY_FROM, "MOMENT", "the moment of OLD (default: its end; of FILE: start)\n",
+	{"from", MW_KEY_FROM, MW_COMPLETE_WORD, "MOMENT", "the moment of OLD (default: its end; of FILE: start)\n",
 	 "The moment of OLD, by default its end; of a single file, by default its start. A moment is a mark's number "
 	 "or "
 	 "name, seconds as in 12.5s, start or end.",
-	 MW_COMPLETE_WORD, "start end"},
-	{"to", MW_KEY_TO, "MOMENT",
+	 "start end"},
+	{"to", MW_KEY_TO, MW_COMPLETE_WORD, "MOMENT",
 	 "the moment of NEW  (default: its end)\n"
 	 "a mark's number or name, 12.5s, start, end\n",
-	 "The moment of NEW, by default its end.", MW_COMPLETE_WORD, "start end"},
-	{"kind", MW_KEY_KIND, "LIST", "heap, vm, vm-internal (default: heap,vm)\n",
+	 "The moment of NEW, by default its end.", "start end"},
+	{"kind", MW_KEY_KIND, MW_COMPLETE_WORDS, "LIST", "heap, vm, vm-internal (default: heap,vm)\n",
 	 "The kinds of memory that are compared: heap, vm, vm-internal, with commas between; heap,vm by default.",
-	 MW_COMPLETE_WORDS, "heap vm vm-internal"},
-	{"process", MW_KEY_PROCESS, "N", "only the Nth process of each (default: all, in order)\n",
-	 "Only the Nth process of each recording; by default all, in their order.", MW_COMPLETE_NOTHING, NULL},
-	{"top", MW_KEY_TOP, "N", "stacks in the text (default: all)\n",
-	 "How many stacks the text shows; all by default.", MW_COMPLETE_NOTHING, NULL},
-	{"all", MW_KEY_ALL, NULL, "those as well that did not change\n", "Show the stacks as well that did not change.",
-	 MW_COMPLETE_NOTHING, NULL},
-	{"json", MW_KEY_JSON, "FILE", "all stacks as JSON; '-' is standard output\n",
-	 "Write all stacks as JSON; '-' is standard output.", MW_COMPLETE_FILE, NULL},
-	{"quiet", MW_KEY_QUIET, NULL, "no progress, no text\n", "No progress, no text.", MW_COMPLETE_NOTHING, NULL},
-	{"help", 'h', NULL, "this text\n", "A summary of the options.", MW_COMPLETE_NOTHING, NULL},
-	{NULL, 0, NULL, NULL, NULL, MW_COMPLETE_NOTHING, NULL},
+	 "heap vm vm-internal"},
+	{"process", MW_KEY_PROCESS, MW_COMPLETE_NOTHING, "N", "only the Nth process of each (default: all, in order)\n",
+	 "Only the Nth process of each recording; by default all, in their order.", NULL},
+	{"top", MW_KEY_TOP, MW_COMPLETE_NOTHING, "N", "stacks in the text (default: all)\n",
+	 "How many stacks the text shows; all by default.", NULL},
+	{"all", MW_KEY_ALL, MW_COMPLETE_NOTHING, NULL, "those as well that did not change\n",
+	 "Show the stacks as well that did not change.", NULL},
+	{"json", MW_KEY_JSON, MW_COMPLETE_FILE, "FILE", "all stacks as JSON; '-' is standard output\n",
+	 "Write all stacks as JSON; '-' is standard output.", NULL},
+	{"quiet", MW_KEY_QUIET, MW_COMPLETE_NOTHING, NULL, "no progress, no text\n", "No progress, no text.", NULL},
+	{"help", 'h', MW_COMPLETE_NOTHING, NULL, "this text\n", "A summary of the options.", NULL},
+	{NULL, 0, MW_COMPLETE_NOTHING, NULL, NULL, NULL, NULL},
 };
 
 const struct mw_cli_command mw_cli_command_diff = {
