@@ -40,6 +40,10 @@ struct mw_timeline {
 	/* Keys: index of the report's stack; number of the thread plus 1, 0 for what is from before the window; number
 	 * of the heap plus 1, or 0. */
 	struct mw_timeline_table cells;
+	/* Where there are too many threads and heaps for that (`coarse`), cells have thread number 1 or 0 and heap 0;
+	 * the same blocks with their threads and heaps, in bins that are longer: 2^n of those of cells. No rows, and
+	 * bins 0: they are not told apart at all. */
+	struct mw_timeline_table owners;
 	/* Of all stacks together, without what is from before the window. Keys: class of the size of the whole block: 0
 	 * for no bytes, else 1 + floor(4 * log2(size)); class of the lifetime: floor(4 * log2(ns)), 0 for 0,
 	 * MW_TIMELINE_NO_LIFETIME where it did not end; enum mw_kind. Its bins may be longer
@@ -49,7 +53,7 @@ struct mw_timeline {
 	size_t thread_count;
 	char **heaps; /* names by number */
 	size_t heap_count;
-	bool coarse; /* there were too many threads and heaps to be told apart: one thread, unknown, and no heap */
+	bool coarse;
 };
 
 #define MW_TIMELINE_NO_LIFETIME 255u

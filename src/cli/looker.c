@@ -51,10 +51,14 @@ static uint32_t heap_of_item(void *context, mw_addr addr, uint64_t bytes, enum m
 	return mw_heaps_of(context, addr, bytes, kind, UINT32_MAX);
 }
 
-struct mw_error *mw_looker_draw(struct mw_looker *looker, uint64_t from_ns)
+struct mw_error *mw_looker_draw(struct mw_looker *looker, uint64_t from_ns, uint64_t to_ns)
 {
 	const struct mw_cube_options options = {
-		.from_ns = from_ns, .heap_of = heap_of_item, .heap_context = looker->heaps};
+		.from_ns = from_ns,
+		.length_ns = to_ns > from_ns ? to_ns - from_ns : 0,
+		.heap_of = heap_of_item,
+		.heap_context = looker->heaps,
+	};
 
 	/* It is put in order when it is first asked, and it will be by two threads. */
 	(void)heap_of_item(looker->heaps, 0, 0, MW_KIND_HEAP);

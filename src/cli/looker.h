@@ -25,8 +25,9 @@ struct mw_looker {
  * Zero-initialise. */
 struct mw_error *mw_looker_init(struct mw_looker *looker, const struct mw_view_question *question,
 				const struct mw_facts *facts, uint64_t to_ns) MW_MUST_CHECK;
-/* … and there is to be a timeline of an interval that begins there. Errors: MEMORY. */
-struct mw_error *mw_looker_draw(struct mw_looker *looker, uint64_t from_ns) MW_MUST_CHECK;
+/* … and there is to be a timeline of an interval that begins and ends there; to_ns 0: its end is not known. Errors:
+ * MEMORY. */
+struct mw_error *mw_looker_draw(struct mw_looker *looker, uint64_t from_ns, uint64_t to_ns) MW_MUST_CHECK;
 void mw_looker_deinit(struct mw_looker *looker);
 /* The interval begins: blocks are taken note of from now on. */
 void mw_looker_watch(struct mw_looker *looker, struct mw_track *track);

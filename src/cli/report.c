@@ -49,6 +49,16 @@ static uint64_t length_of(const struct mw_replay *replay)
 	return length;
 }
 
+/* Where the interval will end, 0: not known. */
+static uint64_t end_of(const struct session *session)
+{
+	uint64_t length = length_of(session->replay);
+
+	if (mw_replay_state(session->replay)->cut)
+		return 0;
+	return session->interval.to_ns < length ? session->interval.to_ns : length;
+}
+
 static struct mw_error *check_interval(const struct session *session)
 {
 	const struct mw_cli_report_options *options = session->options;
@@ -141,7 +151,7 @@ static struct mw_error *prepare_views(struct session *session)
 		MW_TRY(mw_looker_init(&session->lookers[i], &session->options->view.question,
 				      mw_replay_facts(session->replay, i), session->interval.to_ns));
 		if (session->timelines)
-			MW_TRY(mw_looker_draw(&session->lookers[i], session->interval.from_ns));
+			MW_TRY(mw_looker_draw(&session->lookers[i], session->interval.from_ns, end_of(session)));
 	}
 	session->interval.begin = on_begin;
 	session->interval.context = session;

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define VERSION 1
+#define VERSION 2
 
 extern const char mw_html_page[]; /* ends with a 0 that is not counted */
 extern const uint64_t mw_html_page_size;
@@ -86,6 +86,8 @@ static bool put_process(const struct page *page, size_t process, FILE *out, uint
 		timeline->cells.bin_ns, timeline->cells.bins, timeline->from_ns, timeline->to_ns);
 	good = put_names(out, page->reports[process], timeline);
 	put_place(out, "cells", &timeline->cells, mw_html_put_cells(&timeline->cells, NULL), offset);
+	if (timeline->owners.bins)
+		put_place(out, "owners", &timeline->owners, mw_html_put_cells(&timeline->owners, NULL), offset);
 	put_place(out, "lifetimes", &timeline->lifetimes, mw_html_put_lifetimes(&timeline->lifetimes, NULL), offset);
 	fputs("}", out);
 	return good;
@@ -115,6 +117,7 @@ static struct mw_error *put_cells(const struct page *page, FILE *out)
 		const struct mw_timeline *timeline = timeline_of(page, i);
 
 		mw_html_put_cells(&timeline->cells, out);
+		mw_html_put_cells(&timeline->owners, out);
 		mw_html_put_lifetimes(&timeline->lifetimes, out);
 	}
 	return NULL;

@@ -11,13 +11,24 @@
 
 struct mw_cube {
 	struct mw_cube_options options;
+	uint64_t bin_ns; /* the shortest */
 	struct mw_cube_feed feed;
 	/* The feed's thread's, until it is stopped. */
-	struct mw_cube_rows cells, lifetimes;
+	struct mw_cube_rows cells, owners, lifetimes;
 	atomic_bool failed;
 };
 
 static void take(void *context, const struct mw_cube_item *items, size_t count);
+
+/* So long that the interval, and a moment at its end, has room; of two digits, so that people can tell edges. */
+static uint64_t shortest_bin(uint64_t length_ns)
+{
+	uint64_t least = length_ns / MW_TIMELINE_BINS + 1, unit = 1;
+
+	while (least / unit >= 100)
+		unit *= 10;
+	return (least + unit - 1) / unit * unit;
+}
 
 struct mw_error *mw_cube_create(const struct mw_cube_options *options, struct mw_cube **out)
 {
@@ -26,8 +37,12 @@ struct mw_error *mw_cube_create(const struct mw_cube_options *options, struct mw
 	if (!cube)
 		return mw_error_nomem();
 	cube->options = *options;
+	cube->bin_ns = options->length_ns ? shortest_bin(options->length_ns) : MW_CUBE_SHORTEST_NS;
 	cube->cells.budget = options->rows ? options->rows : MW_CUBE_ROWS;
-	cube->cells.may_coarsen = true;
+	cube->cells.least_bins = MW_CUBE_LEAST_BINS;
+	cube->cells.owners = &cube->owners;
+	cube->owners.budget = options->owners ? options->owners : MW_CUBE_OWNERS;
+	cube->owners.worth_bins = MW_CUBE_OWNERS_BINS;
 	cube->lifetimes.budget = options->lifetimes ? options->lifetimes : MW_CUBE_LIFETIMES;
 	mw_cube_feed_start(&cube->feed, take, cube);
 	*out = cube;
@@ -40,6 +55,7 @@ void mw_cube_destroy(struct mw_cube *cube)
 		return;
 	mw_cube_feed_stop(&cube->feed);
 	mw_cube_rows_deinit(&cube->cells);
+	mw_cube_rows_deinit(&cube->owners);
 	mw_cube_rows_deinit(&cube->lifetimes);
 	free(cube);
 }
@@ -75,7 +91,7 @@ static uint64_t bin_of(const struct mw_cube *cube, uint64_t time_ns)
 {
 	if (time_ns == MW_TIME_UNKNOWN)
 		return MW_CUBE_NO_BIN;
-	return time_ns > cube->options.from_ns ? (time_ns - cube->options.from_ns) / MW_CUBE_SHORTEST_NS : 0;
+	return time_ns > cube->options.from_ns ? (time_ns - cube->options.from_ns) / cube->bin_ns : 0;
 }
 
 static bool add(struct mw_cube *cube, const struct mw_cube_item *item)
@@ -212,7 +228,7 @@ static void translate(const struct mw_cube_names *names, struct mw_timeline_tabl
 /* Number the heaps that there are rows of. */
 static struct mw_error *name_heaps(const struct mw_cube_names *names, struct mw_timeline *timeline)
 {
-	struct mw_timeline_table *cells = &timeline->cells;
+	struct mw_timeline_table *cells = timeline->coarse ? &timeline->owners : &timeline->cells;
 	uint32_t *number = calloc(names->heap_count + 1, sizeof(*number));
 
 	timeline->heaps = calloc(names->heap_count + 1, sizeof(*timeline->heaps));
@@ -244,7 +260,7 @@ static struct mw_error *take_threads(const struct mw_cube_names *names, struct m
 	timeline->threads = calloc(names->thread_count + 1, sizeof(*timeline->threads));
 	if (!timeline->threads)
 		return mw_error_nomem();
-	if (timeline->coarse) {
+	if (timeline->coarse && !timeline->owners.bins) {
 		timeline->threads[0] = MW_TIMELINE_UNKNOWN;
 		timeline->thread_count = 1;
 		return NULL;
@@ -255,9 +271,10 @@ static struct mw_error *take_threads(const struct mw_cube_names *names, struct m
 	return NULL;
 }
 
-static struct mw_error *take_table(struct mw_cube_rows *rows, uint64_t length_ns, struct mw_timeline_table *out)
+static struct mw_error *take_table(const struct mw_cube *cube, struct mw_cube_rows *rows, uint64_t length_ns,
+				   struct mw_timeline_table *out)
 {
-	uint64_t bin_ns = (uint64_t)MW_CUBE_SHORTEST_NS << rows->shift, bins;
+	uint64_t bin_ns = cube->bin_ns << rows->shift, bins;
 
 	out->rows = mw_cube_rows_take(rows);
 	if (!out->rows)
@@ -278,14 +295,17 @@ static struct mw_error *settle(struct mw_cube *cube, uint64_t length_ns)
 	unsigned int shift;
 
 	mw_cube_feed_stop(&cube->feed);
+	/* Fitting may begin owners. */
 	if (atomic_load(&cube->failed) || !mw_cube_rows_settle(&cube->cells) ||
 	    !mw_cube_rows_settle(&cube->lifetimes) || !mw_cube_rows_fit(&cube->cells) ||
+	    !mw_cube_rows_settle(&cube->owners) || !mw_cube_rows_fit(&cube->owners) ||
 	    !mw_cube_rows_fit(&cube->lifetimes))
 		return mw_error_nomem();
 	shift = cube->cells.shift;
-	while (length_ns / MW_CUBE_SHORTEST_NS >> shift >= MW_TIMELINE_BINS)
+	while (length_ns / cube->bin_ns >> shift >= MW_TIMELINE_BINS)
 		shift++;
 	mw_cube_rows_fold(&cube->cells, shift);
+	mw_cube_rows_fold(&cube->owners, shift);
 	mw_cube_rows_fold(&cube->lifetimes, shift);
 	return NULL;
 }
@@ -298,13 +318,18 @@ static struct mw_error *fill(struct mw_cube *cube, const struct mw_cube_names *n
 	timeline->to_ns = names->to_ns > timeline->from_ns ? names->to_ns : timeline->from_ns;
 	length_ns = timeline->to_ns - timeline->from_ns;
 	MW_TRY(settle(cube, length_ns));
-	MW_TRY(take_table(&cube->cells, length_ns, &timeline->cells));
-	MW_TRY(take_table(&cube->lifetimes, length_ns, &timeline->lifetimes));
+	MW_TRY(take_table(cube, &cube->cells, length_ns, &timeline->cells));
+	MW_TRY(take_table(cube, &cube->lifetimes, length_ns, &timeline->lifetimes));
 	timeline->coarse = cube->cells.coarse;
 	translate(names, &timeline->cells);
+	if (timeline->coarse && !cube->owners.given_up) {
+		MW_TRY(take_table(cube, &cube->owners, length_ns, &timeline->owners));
+		translate(names, &timeline->owners);
+	}
 	MW_TRY(name_heaps(names, timeline));
 	MW_TRY(take_threads(names, timeline));
 	sort_rows(&timeline->cells);
+	sort_rows(&timeline->owners);
 	sort_rows(&timeline->lifetimes);
 	return NULL;
 }
@@ -331,6 +356,7 @@ void mw_timeline_destroy(struct mw_timeline *timeline)
 	free(timeline->heaps);
 	free(timeline->threads);
 	free(timeline->cells.rows);
+	free(timeline->owners.rows);
 	free(timeline->lifetimes.rows);
 	free(timeline);
 }

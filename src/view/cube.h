@@ -13,14 +13,19 @@
 
 #include <memwatch/timeline.h>
 
-#define MW_CUBE_SHORTEST_NS 62500u   /* the shortest bin; all are 2^n as long */
-#define MW_CUBE_ROWS        1500000u /* of cells, as a default … */
-#define MW_CUBE_LIFETIMES   500000u  /* … and of lifetimes */
+#define MW_CUBE_SHORTEST_NS 62500u /* the shortest bin; all are 2^n as long */
+/* As defaults: */
+#define MW_CUBE_ROWS        3500000u
+#define MW_CUBE_OWNERS      1000000u
+#define MW_CUBE_LIFETIMES   250000u
+#define MW_CUBE_LEAST_BINS  256u /* before there are fewer, threads and heaps have rows of their own … */
+#define MW_CUBE_OWNERS_BINS 8u   /* … and none any more before these have fewer */
 
 /* Zeros: the defaults; what is not given is not known. */
 struct mw_cube_options {
-	uint64_t from_ns;       /* the interval's begin */
-	size_t rows, lifetimes; /* at most */
+	uint64_t from_ns;               /* the interval's begin */
+	uint64_t length_ns;             /* of the interval: the shortest bins are to be as many as there may be */
+	size_t rows, owners, lifetimes; /* at most */
 	/* Which heap of the allocator a block lies in: a number from 1, 0 for unknown. Called in the cube's thread
 	 * until mw_cube_finish(). */
 	uint32_t (*heap_of)(void *context, mw_addr addr, uint64_t bytes, enum mw_kind kind);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define FIRST_SLOTS 64u
-#define FEW_BINS    32u /* before there are fewer, threads and heaps are not told apart any more */
+#define SPARE       4u /* a shard that needs less than one part in so many of its room gives that back */
 
 /* The bins are not in it: rows that merge are of one shard. Its high bits are the better ones. */
 static uint64_t hash_of_key(const struct mw_timeline_row *row)
@@ -112,6 +112,21 @@ static uint16_t longer(uint16_t bin, unsigned int by)
 	return (uint16_t)(bin ? ((bin - 1u) >> by) + 1 : 0);
 }
 
+/* Room that is not needed any more. Where it can't be moved it stays. */
+static void give_back(struct mw_cube_shard *shard)
+{
+	size_t capacity = shard->count ? shard->count * 2 : 1;
+	struct mw_timeline_row *rows;
+
+	if (shard->count >= shard->capacity / SPARE)
+		return;
+	rows = reallocarray(shard->rows, capacity, sizeof(*rows));
+	if (!rows)
+		return;
+	shard->rows = rows;
+	shard->capacity = capacity;
+}
+
 /* Bring a shard to where the others are to be, in place: a row is never further back than it was. */
 static void fold_shard(struct mw_cube_rows *rows, struct mw_cube_shard *shard)
 {
@@ -140,6 +155,7 @@ static void fold_shard(struct mw_cube_rows *rows, struct mw_cube_shard *shard)
 		shard->slots[at] = (uint64_t)hash << 32 | shard->count;
 	}
 	rows->count -= before - shard->count;
+	give_back(shard);
 }
 
 static void aim(struct mw_cube_rows *rows, unsigned int shift)
@@ -155,40 +171,54 @@ static void make_coarse(struct mw_timeline_row *row)
 	row->key[2] = 0;
 }
 
-/* Threads and heaps are one from now on. */
+/* Threads and heaps are one from now on, but in the rows that keep them apart. */
 static bool coarsen(struct mw_cube_rows *rows)
 {
-	struct mw_cube_shard *old = malloc(sizeof(rows->shards));
-	bool done = old != NULL, made;
+	struct mw_cube_rows *owners = rows->owners;
+	bool done = true, made;
 
-	if (!old)
-		return false;
 	for (size_t i = 0; i < MW_CUBE_SHARDS; i++)
 		fold_shard(rows, &rows->shards[i]);
-	memcpy(old, rows->shards, sizeof(rows->shards));
+	memcpy(owners->shards, rows->shards, sizeof(rows->shards));
 	memset(rows->shards, 0, sizeof(rows->shards));
+	owners->count = rows->count;
+	owners->last = rows->last;
+	aim(owners, rows->shift);
 	rows->coarse = true;
 	rows->count = 0;
-	for (size_t i = 0; i < MW_CUBE_SHARDS; i++) {
+	for (size_t i = 0; i < MW_CUBE_SHARDS; i++)
 		rows->shards[i].shift = rows->shift;
-		for (size_t j = 0; j < old[i].count && done; j++) {
-			struct mw_timeline_row *row = &old[i].rows[j];
+	for (size_t i = 0; i < MW_CUBE_SHARDS; i++) {
+		for (size_t j = 0; j < owners->shards[i].count && done; j++) {
+			struct mw_timeline_row row = owners->shards[i].rows[j];
 			uint64_t hash;
 
-			make_coarse(row);
-			hash = hash_of_key(row);
-			done = put(&rows->shards[hash >> 58], row, hash_of_bins(hash, row), &made);
+			make_coarse(&row);
+			hash = hash_of_key(&row);
+			done = put(&rows->shards[hash >> 58], &row, hash_of_bins(hash, &row), &made);
 			rows->count += done && made;
 		}
-		deinit_shard(&old[i]);
 	}
-	free(old);
 	return done;
+}
+
+static bool can_coarsen(const struct mw_cube_rows *rows)
+{
+	return rows->owners && !rows->coarse;
 }
 
 static bool can_shrink(const struct mw_cube_rows *rows)
 {
-	return rows->next < MW_CUBE_SHARDS || rows->last >> rows->shift || (rows->may_coarsen && !rows->coarse);
+	return rows->next < MW_CUBE_SHARDS || rows->last >> rows->shift || can_coarsen(rows);
+}
+
+/* They are not worth what they take. */
+static bool give_up(struct mw_cube_rows *rows)
+{
+	mw_cube_rows_deinit(rows);
+	rows->count = 0;
+	rows->given_up = true;
+	return true;
 }
 
 /* There are too many rows: merge some. */
@@ -197,8 +227,10 @@ static bool shrink(struct mw_cube_rows *rows)
 	while (rows->next < MW_CUBE_SHARDS && rows->shards[rows->next].shift == rows->shift)
 		rows->next++;
 	if (rows->next == MW_CUBE_SHARDS) {
-		if (rows->may_coarsen && !rows->coarse && rows->last >> rows->shift < FEW_BINS)
+		if (can_coarsen(rows) && rows->last >> (rows->shift + 1) < rows->least_bins)
 			return coarsen(rows);
+		if (rows->last >> (rows->shift + 1) < rows->worth_bins)
+			return give_up(rows);
 		if (rows->last >> rows->shift == 0)
 			return true;
 		aim(rows, rows->shift + 1);
@@ -231,10 +263,25 @@ static void place(struct mw_cube_rows *rows, struct mw_cube_addition *addition)
 		fold_shard(rows, &rows->shards[addition->shard]);
 }
 
+/* To the rows that keep threads and heaps apart, before they are one in these. */
+static bool hand_on(const struct mw_cube_rows *rows, const struct mw_cube_addition *addition)
+{
+	struct mw_cube_rows *owners = rows->owners;
+
+	if (owners->given_up)
+		return true;
+	*mw_cube_rows_next(owners) = *addition;
+	return mw_cube_rows_add(owners);
+}
+
 static bool add(struct mw_cube_rows *rows, struct mw_cube_addition *addition)
 {
 	bool made;
 
+	if (rows->given_up)
+		return true;
+	if (addition->coarse != rows->coarse && !hand_on(rows, addition))
+		return false;
 	if (addition->shift != rows->shift || addition->coarse != rows->coarse)
 		place(rows, addition);
 	if (!put(&rows->shards[addition->shard], &addition->row, addition->hash, &made))
@@ -266,12 +313,18 @@ bool mw_cube_rows_settle(struct mw_cube_rows *rows)
 {
 	size_t count = rows->waiting_count;
 
+	if (rows->given_up) {
+		rows->waiting_count = 0;
+		return true;
+	}
 	make_room(rows);
 	rows->waiting_count = 0;
 	for (size_t i = 0; i < count; i++) {
 		struct mw_cube_addition *addition = &rows->waiting[i];
 		const struct mw_cube_shard *shard;
 
+		if (rows->coarse && !hand_on(rows, addition))
+			return false;
 		place(rows, addition);
 		shard = &rows->shards[addition->shard];
 		if (shard->slot_count)

@@ -42,9 +42,15 @@ struct mw_cube_rows {
 	unsigned int shift; /* to which shards are to be brought … */
 	unsigned int next;  /* … those before that one have been */
 	uint64_t last;      /* the latest bin of all */
-	/* Keys may be made coarser: their second part is 1 then where it was not 0, the third 0. Done where bins would
-	 * become few. */
-	bool may_coarsen, coarse;
+	/* Where bins would become fewer than `least_bins` keys are made coarser: their second part is 1 then where it
+	 * was not 0, the third 0. The rows as they were go to `owners`, which must be empty, and so does all that is
+	 * added from then on. 0, NULL: never. */
+	uint64_t least_bins;
+	struct mw_cube_rows *owners;
+	bool coarse;
+	/* Where bins would become fewer than that, rows are given up. 0: never. */
+	uint64_t worth_bins;
+	bool given_up;
 	struct mw_cube_addition waiting[MW_CUBE_WAITING];
 	size_t waiting_count;
 };

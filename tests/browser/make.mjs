@@ -103,20 +103,40 @@ function bornDied(block, bin, end) {
 	return [born + 1, died];
 }
 
-function putCells(out, blocks, bin, end) {
-	const rows = rowsOf(blocks, (block) => [block.stack, block.thread, block.heap, ...bornDied(block, bin, end)]);
-	let stack = 0;
-	let born = 0;
-	for (const row of rows) {
-		out.signed(row.key[0] - stack);
-		out.put(row.key[1]);
-		out.put(row.key[2]);
-		out.signed(row.key[3] - born);
-		out.put(row.key[4]);
-		for (const field of ["count", "bytes", "unknown", "lived"]) out.put(row[field]);
-		[stack, born] = [row.key[0], row.key[3]];
+/** A mean of some lifetimes as the page has it: of 8 bits, rounded. */
+export function roughly(mean) {
+	let shift = 0;
+	while (mean / 2 ** shift >= 256) shift++;
+	return [shift, Math.floor(mean / 2 ** shift + (shift ? 0.5 : 0))];
+}
+
+/** Rows of {key, count, bytes, unknown, lived} as columns, as src/output/html_rows.c puts them. */
+export function putTable(out, rows, lifetimes = false) {
+	const before = (i, at) => (i ? rows[i - 1].key[at] : 0);
+	rows.forEach(({ key }, i) => out.signed(key[0] - before(i, 0)));
+	for (const at of [1, 2]) for (const { key } of rows) out.put(key[at]);
+	rows.forEach(({ key }, i) => out.signed(key[3] - before(i, 3)));
+	for (const { key } of rows) out.put(key[4]);
+	for (const { count } of rows) out.put(count);
+	let blocks = 0;
+	let sum = 0;
+	rows.forEach(({ key, count, bytes }, i) => {
+		if (key[0] !== before(i, 0)) blocks = sum = 0;
+		out.signed(bytes - count * (blocks ? Math.floor(sum / blocks) : 0));
+		blocks += count;
+		sum += bytes;
+	});
+	if (lifetimes) return rows.length;
+	for (const { unknown } of rows) out.put(unknown);
+	for (const { count, lived } of rows) {
+		const [shift, mean] = roughly(count ? Math.floor(lived / count) : 0);
+		out.put(shift * 128 + mean);
 	}
 	return rows.length;
+}
+
+function putCells(out, blocks, bin, end, owned = true) {
+	return putTable(out, rowsOf(blocks, (block) => [block.stack, owned ? block.thread : Math.min(block.thread, 1), owned ? block.heap : 0, ...bornDied(block, bin, end)]));
 }
 
 function putLifetimes(out, blocks, stacks, bin, end) {
@@ -127,15 +147,7 @@ function putLifetimes(out, blocks, stacks, bin, end) {
 		const size = block.bytes === 0 ? 0 : 1 + Math.floor(4 * Math.log2(block.bytes));
 		return [size, life, KINDS.indexOf(stacks[block.stack].kind), ...bornDied(block, bin, end)];
 	});
-	let size = 0;
-	for (const row of rows) {
-		out.signed(row.key[0] - size);
-		for (const value of row.key.slice(1)) out.put(value);
-		out.put(row.count);
-		out.put(row.bytes);
-		size = row.key[0];
-	}
-	return rows.length;
+	return putTable(out, rows, true);
 }
 
 function amounts(blocks, end) {
@@ -188,7 +200,16 @@ export function makePage(processes) {
 	const cells = new Bytes();
 	const own = processes.map((process) => {
 		const offset = cells.length;
-		const rows = process.putCells ? process.putCells(cells) : putCells(cells, process.blocks, process.bin, process.end);
+		const rows = process.putCells ? process.putCells(cells) : putCells(cells, process.blocks, process.bin, process.end, !process.ownersTimes);
+		const length = cells.length - offset;
+		// How many bins are one of those that tell threads and heaps apart.
+		let owners;
+		if (process.ownersTimes) {
+			const unit = process.bin * process.ownersTimes;
+			const from = cells.length;
+			const count = process.putOwners ? process.putOwners(cells) : putCells(cells, process.blocks, unit, process.end);
+			owners = { offset: from, length: cells.length - from, rows: count, bins: Math.ceil(process.end / unit), bin_ns: unit };
+		}
 		const lifeOffset = cells.length;
 		const unit = process.bin * (process.lifeTimes ?? 1);
 		const lifeRows = process.putLifetimes ? process.putLifetimes(cells) : putLifetimes(cells, process.blocks, process.stacks, unit, process.end);
@@ -201,13 +222,15 @@ export function makePage(processes) {
 			heaps: process.heaps,
 			space: process.space ?? null,
 			marks: process.marks ?? [],
-			cells: { offset, length: lifeOffset - offset, rows },
+			coarse: Boolean(owners),
+			cells: { offset, length, rows, bins: Math.ceil(process.end / process.bin), bin_ns: process.bin },
+			owners,
 			lifetimes: { offset: lifeOffset, length: cells.length - lifeOffset, rows: lifeRows, bins: Math.ceil(process.end / unit), bin_ns: unit },
 		};
 	});
 	const reports = processes.map(reportOf);
 	const report = reports.length === 1 ? reports[0] : { schema: "memwatch.report/1", processes: reports };
-	return fillPage({ version: 1, report, processes: own }, cells.done());
+	return fillPage({ version: 2, report, processes: own }, cells.done());
 }
 
 export function fillPage(data, cells) {

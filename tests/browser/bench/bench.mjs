@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-// bench.mjs [ROWS [STACKS]]: how long a page as large as they get takes to open and to zoom. Figures, no verdict.
+// bench.mjs [PAGE | ROWS [STACKS]]: how long a page, or one as large as they get, takes to open and to zoom. Figures, no
+// verdict.
 import { Browser } from "../browser.mjs";
-import { frame, makePage, random } from "../make.mjs";
+import { frame, makePage, putTable, random } from "../make.mjs";
 
-const rows = Number(process.argv[2] ?? 1500000);
-const stackCount = Number(process.argv[3] ?? 20000);
-const bins = 4096;
-const bin = 250e6;
+const given = process.argv[2]?.endsWith(".html") ? process.argv[2] : null;
+const rows = given ? 1 : Number(process.argv[2] ?? 3500000);
+const stackCount = given ? 1 : Number(process.argv[3] ?? 20000);
+const bins = 256;
+const bin = 4e9;
 const rand = random(42);
 const below = (n) => Math.floor(rand() * n);
 
@@ -22,65 +24,60 @@ for (let i = 0; i < stackCount; i++) {
 }
 const totals = { heap: [0, 0, 0, 0], vm: [0, 0, 0, 0] };
 
-function putCells(out) {
-	let stack = 0;
-	let born = 0;
+function cells() {
+	const out = [];
 	const perStack = Math.floor(rows / stackCount);
 	for (let s = 0; s < stackCount; s++) {
-		const runs = Math.min(1 + below(6), perStack);
 		const count = s === stackCount - 1 ? rows - perStack * (stackCount - 1) : perStack;
 		for (let r = 0; r < count; r++) {
-			const thread = 1 + Math.floor((r * runs) / count);
-			const at = 1 + below(bins);
-			const died = rand() < 0.1 ? 0 : 1 + below(Math.min(40, bins - at + 1));
+			const born = 1 + Math.floor((r * bins) / count);
+			const died = rand() < 0.1 ? 0 : 1 + below(Math.min(40, bins - born + 1));
 			const blocks = 1 + below(100);
 			const bytes = blocks * (16 + below(400));
 			const sum = totals[stacks[s].kind];
 			sum[died ? 2 : 0] += blocks;
 			sum[died ? 3 : 1] += bytes;
-			out.signed(s - stack);
-			out.put(thread);
-			out.put(stacks[s].kind === "heap" ? 1 : 0);
-			out.signed(at - born);
-			out.put(died);
-			out.put(blocks);
-			out.put(bytes);
-			out.put(0);
-			out.put(died ? blocks * died * 1e6 : 0);
-			[stack, born] = [s, at];
+			out.push({ key: [s, 1, 0, born, died], count: blocks, bytes, unknown: 0, lived: died ? blocks * died * 1e6 : 0 });
 		}
 	}
 	const of = ([i, ib, t, tb]) => ({ size: { count: i + t, bytes: ib + tb }, impacting: { count: i, bytes: ib }, transient: { count: t, bytes: tb }, aofi: { count: 0, bytes: 0 }, aofi_unknown: 0, aofo: { count: 0, bytes: 0 }, peak: { count: 0, bytes: 0, at: 0 } });
 	report.totals = { heap: of(totals.heap), vm: of(totals.vm), "vm-internal": null };
-	return rows;
+	return out;
+}
+
+const putCells = (out) => putTable(out, cells());
+
+/* A sixth as many rows, of eight threads and longer bins. */
+function putOwners(out) {
+	const count = Math.floor(rows / 6);
+	const made = [];
+	for (let i = 0; i < count; i++) {
+		const part = (i * stackCount) / count;
+		const blocks = 1 + below(600);
+		made.push({ key: [Math.floor(part), 1 + Math.floor((part % 1) * 8), 1, 1 + below(bins / 16), rand() < 0.1 ? 0 : 1], count: blocks, bytes: blocks * 200, unknown: 0, lived: blocks * 1e6 });
+	}
+	return putTable(out, made);
 }
 
 function putLifetimes(out) {
-	const count = Math.min(500000, rows);
-	for (let i = 0, size = 0; i < count; i++) {
-		const next = Math.floor((i / count) * 80);
-		out.signed(next - size);
-		size = next;
+	const count = Math.min(250000, rows);
+	const made = [];
+	for (let i = 0; i < count; i++) {
 		const kept = rand() < 0.1;
-		out.put(kept ? 255 : 40 + below(80));
-		out.put(0);
-		out.put(1 + below(bins));
-		out.put(kept ? 0 : 1);
-		out.put(1 + below(100));
-		out.put(below(10000));
+		made.push({ key: [Math.floor((i / count) * 80), kept ? 255 : 40 + below(80), 0, 1 + below(bins), kept ? 0 : 1], count: 1 + below(100), bytes: below(10000) });
 	}
-	return count;
+	return putTable(out, made, true);
 }
 
 const report = { frames };
 const threads = Array.from({ length: 8 }, (_, i) => ({ tid: 100 + i, name: `worker ${i}` }));
-const html = makePage([{ stacks, threads, heaps: ["main"], blocks: [], bin, end: bins * bin, putCells, putLifetimes, report, quick: true }]);
-console.log(`rows ${rows}, stacks ${stackCount}, page ${(html.length / 2 ** 20).toFixed(1)} MiB`);
+const html = makePage([{ stacks, threads, heaps: ["main"], blocks: [], bin, end: bins * bin, ownersTimes: 16, putCells, putOwners, putLifetimes, report, quick: true }]);
+if (!given) console.log(`rows ${rows}, stacks ${stackCount}, page ${(html.length / 2 ** 20).toFixed(1)} MiB`);
 
 const browser = await Browser.start();
 const opens = [];
 for (let i = 0; i < 3; i++) {
-	const page = await browser.open(html);
+	const page = await browser.open(html, { path: given });
 	opens.push(await page.evaluate(() => performance.getEntriesByName("memwatch-open")[0].duration));
 	if (i < 2) {
 		await page.close();
@@ -90,6 +87,8 @@ for (let i = 0; i < 3; i++) {
 	const cdp = await page.context().newCDPSession(page);
 	await cdp.send("Performance.enable", { timeDomain: "threadTicks" });
 	const thread = async () => (await cdp.send("Performance.getMetrics")).metrics.find((metric) => metric.name === "ScriptDuration").value * 1000;
+	const whole = Number(await page.getAttribute(".sentence", "data-end")) / 1e9;
+	const step = whole * 0.04;
 	for (const name of ["suspects", "flame", "table", "lifetimes", "space"]) {
 		const shown = await page.evaluate((id) => {
 			const start = performance.now();
@@ -99,8 +98,8 @@ for (let i = 0; i < 3; i++) {
 		await page.evaluate(() => performance.clearMeasures("memwatch-zoom"));
 		const before = await thread();
 		for (let z = 0; z < 7; z++) {
-			await page.fill('[aria-label="From, seconds"]', String(50 + z * 40));
-			await page.fill('[aria-label="To, seconds"]', String(600 + z * 40));
+			await page.fill('[aria-label="From, seconds"]', String(z * step));
+			await page.fill('[aria-label="To, seconds"]', String(z * step + whole * 0.55));
 			await page.click(".goto button");
 		}
 		const own = ((await thread()) - before) / 7;

@@ -177,7 +177,7 @@ static void assert_numbers(struct bytes *bytes, const uint64_t *expected, size_t
 static struct mw_timeline_row cells[] = {
 	{{0, 0, 0}, 0, 3, 1, 0, 1, 0},
 	{{0, 1, 1}, 3, 0, 2, 300, 0, 0},
-	{{2, 300, 0}, 1, 4, 1, UINT64_MAX, 0, 2999999},
+	{{2, 300, 0}, 1, 4, 1, UINT64_MAX / 4, 0, 2999999},
 	{{1, 2, 0}, 2, 2, 1, 128, 0, 1000},
 };
 static struct mw_timeline_row lifetimes[] = {
@@ -190,6 +190,8 @@ static const struct mw_timeline timeline = {
 	.from_ns = 5,
 	.to_ns = 4005,
 	.cells = {cells, 4, 1000, 4},
+	.owners = {cells, 2, 2000, 2},
+	.coarse = true,
 	.lifetimes = {lifetimes, 2, 2000, 2},
 	.threads = threads,
 	.thread_count = 2,
@@ -200,21 +202,29 @@ static const struct mw_timeline timeline = {
 static void check_process(json_t *process)
 {
 	json_t *place;
+	json_int_t end;
 
 	assert_number(process, "bin_ns", 1000);
 	assert_number(process, "bins", 4);
 	assert_number(process, "from_ns", 5);
 	assert_number(process, "to_ns", 4005);
-	assert_true(json_is_false(json_object_get(process, "coarse")));
+	assert_true(json_is_true(json_object_get(process, "coarse")));
 	assert_int_equal(json_integer_value(json_array_get(json_object_get(process, "threads"), 0)), 1);
 	assert_true(json_is_null(json_array_get(json_object_get(process, "threads"), 1)));
 	assert_string_equal(json_string_value(json_array_get(json_object_get(process, "heaps"), 1)), "</script>");
 	place = json_object_get(process, "cells");
 	assert_number(place, "offset", 0);
 	assert_number(place, "rows", 4);
+	assert_number(place, "bins", 4);
+	end = json_integer_value(json_object_get(place, "length"));
+	place = json_object_get(process, "owners");
+	assert_number(place, "offset", end);
+	assert_number(place, "rows", 2);
+	assert_number(place, "bins", 2);
+	assert_number(place, "bin_ns", 2000);
+	end += json_integer_value(json_object_get(place, "length"));
 	place = json_object_get(process, "lifetimes");
-	assert_number(place, "offset",
-		      json_integer_value(json_object_get(json_object_get(process, "cells"), "length")));
+	assert_number(place, "offset", end);
 	assert_number(place, "rows", 2);
 	assert_number(place, "bins", 2);
 	assert_number(place, "bin_ns", 2000);
@@ -222,12 +232,78 @@ static void check_process(json_t *process)
 
 static void test_rows(void **state)
 {
+	/* Of before, died in bin 2; born in bin 2, lives; born in bin 0, died in bin 3; born and died in bin 1. */
 	static const uint64_t expected[] = {
-		0, 0,   0, 0, 3, 1, 0,          1,  0,                        /* of before, died in bin 2 */
-		0, 1,   1, 6, 0, 2, 300,        0,  0,                        /* born in bin 2, lives */
-		4, 300, 0, 3, 4, 1, UINT64_MAX, 0,  2999999,                  /* born in bin 0, died in bin 3 */
-		1, 2,   0, 2, 1, 1, 128,        0,  1000,                     /* born and died in bin 1 */
-		0, 255, 0, 2, 0, 1, 0,          82, 7,       2, 0, 2, 3, 127, /* lifetimes */
+		0,
+		0,
+		4,
+		1, /* stack */
+		0,
+		1,
+		300,
+		2, /* thread */
+		0,
+		1,
+		0,
+		0, /* heap */
+		0,
+		6,
+		3,
+		2, /* born */
+		3,
+		0,
+		4,
+		1, /* died */
+		1,
+		2,
+		1,
+		1, /* count */
+		0,
+		600,
+		UINT64_MAX / 4 * 2,
+		256, /* bytes */
+		1,
+		0,
+		0,
+		0, /* unknown */
+		0,
+		0,
+		14 * 128 + 183,
+		2 * 128 + 250, /* lived */
+		/* Owners, the first two of these. */
+		0,
+		0,
+		0,
+		1,
+		0,
+		1,
+		0,
+		6,
+		3,
+		0,
+		1,
+		2,
+		0,
+		600,
+		1,
+		0,
+		0,
+		0,
+		/* Lifetimes. */
+		0,
+		82,
+		255,
+		7,
+		0,
+		2,
+		4,
+		3,
+		0,
+		2,
+		1,
+		3,
+		0,
+		254,
 	};
 	const struct mw_report *report = fixture_server();
 	const struct mw_timeline *all = &timeline;
@@ -240,7 +316,7 @@ static void test_rows(void **state)
 	assert_numbers(&raw, expected, sizeof(expected) / sizeof(expected[0]));
 	assert_int_equal(raw.at, raw.size);
 	root = json_of(&json);
-	assert_number(root, "version", 1);
+	assert_number(root, "version", 2);
 	assert_report(root, &report, 1);
 	check_process(json_array_get(json_object_get(root, "processes"), 0));
 	json_decref(root);

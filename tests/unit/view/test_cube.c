@@ -263,7 +263,7 @@ static void test_budget(void **state)
 	timeline = finish(cube, &to);
 	assert_true(timeline->cells.count <= 1000);
 	assert_true(timeline->lifetimes.count <= 500);
-	assert_false(timeline->coarse);
+	assert_true(timeline->coarse);
 	assert_true(timeline->cells.bins >= 32);
 	assert_true(timeline->lifetimes.bin_ns >= timeline->cells.bin_ns);
 	for (size_t i = 0; i < timeline->cells.count; i++) {
@@ -281,10 +281,87 @@ static void test_budget(void **state)
 	mw_timeline_destroy(timeline);
 }
 
+/* Threads that are too many for short bins: they are told apart in longer ones of their own. */
+static void test_owners(void **state)
+{
+	struct mw_cube *cube = make((struct mw_cube_options){.rows = 5000, .owners = 2000});
+	struct mw_cube_names to = names;
+	struct mw_timeline *timeline;
+	uint64_t fine = 0, coarse = 0, lived[2] = {0}, by_thread[16] = {0}, heaps_seen = 0;
+
+	(void)state;
+	for (uint64_t i = 0; i < 32768; i++) {
+		struct mw_track_fate one = fate(i % 2, (uint32_t)(i / 2 % 16), 1, i * BIN / 8, i * BIN / 8 + 3);
+
+		one.addr = i / 32;
+		feed(cube, one);
+	}
+	to.to_ns = 4096 * BIN;
+	timeline = finish(cube, &to);
+	assert_true(timeline->coarse);
+	assert_true(timeline->cells.bins >= MW_CUBE_LEAST_BINS);
+	assert_true(timeline->cells.count <= 5000);
+	assert_true(timeline->owners.count <= 2000);
+	assert_true(timeline->owners.bins >= MW_CUBE_OWNERS_BINS && timeline->owners.bins < timeline->cells.bins);
+	assert_int_equal(timeline->owners.bin_ns % timeline->cells.bin_ns, 0);
+	for (size_t i = 0; i < timeline->cells.count; i++) {
+		assert_int_equal(timeline->cells.rows[i].key[1], 1);
+		assert_int_equal(timeline->cells.rows[i].key[2], 0);
+		fine += timeline->cells.rows[i].count;
+		lived[0] += timeline->cells.rows[i].lived_ns;
+	}
+	for (size_t i = 0; i < timeline->owners.count; i++) {
+		const struct mw_timeline_row *row = &timeline->owners.rows[i];
+
+		assert_true(row->key[1] >= 1 && row->key[1] <= 16);
+		by_thread[row->key[1] - 1] += row->count;
+		heaps_seen |= UINT64_C(1) << row->key[2];
+		coarse += row->count;
+		lived[1] += row->lived_ns;
+	}
+	assert_int_equal(fine, 32768);
+	assert_int_equal(coarse, 32768);
+	assert_int_equal(lived[0], 3 * 32768);
+	assert_int_equal(lived[1], 3 * 32768);
+	for (size_t i = 0; i < 16; i++)
+		assert_int_equal(by_thread[i], 2048);
+	assert_int_equal(heaps_seen, 6);
+	assert_int_equal(timeline->heap_count, 2);
+	assert_int_equal(timeline->thread_count, 2);
+	mw_timeline_destroy(timeline);
+}
+
+/* A length that is known is cut into as many bins as there may be; their edges have two digits. */
+static void test_length(void **state)
+{
+	static const struct {
+		uint64_t length_ns, bin_ns;
+		uint32_t bins;
+	} cases[] = {{8191, 1, 8191},
+		     {8192, 2, 4096},
+		     {819200, 110, 7448},
+		     {UINT64_C(10000000000), 1300000, 7693},
+		     {UINT64_C(387506954838), 48000000, 8074}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct mw_cube *cube = make((struct mw_cube_options){.from_ns = 5, .length_ns = cases[i].length_ns});
+		struct mw_cube_names to = names;
+		struct mw_timeline *timeline;
+
+		feed(cube, fate(FIRST, 0, 1, 5, 5 + cases[i].length_ns));
+		to.to_ns = 5 + cases[i].length_ns;
+		timeline = finish(cube, &to);
+		assert_int_equal(timeline->cells.bin_ns, cases[i].bin_ns);
+		assert_in_range(timeline->cells.bins, cases[i].bins, cases[i].bins + 1);
+		mw_timeline_destroy(timeline);
+	}
+}
+
 /* More threads than there may be rows: they are not told apart, and time still is. */
 static void test_coarse(void **state)
 {
-	struct mw_cube *cube = make((struct mw_cube_options){.rows = 1000});
+	struct mw_cube *cube = make((struct mw_cube_options){.rows = 1000, .owners = 200});
 	struct mw_cube_names to = names;
 	struct mw_timeline *timeline;
 	uint64_t count = 0;
@@ -300,7 +377,9 @@ static void test_coarse(void **state)
 	timeline = finish(cube, &to);
 	assert_true(timeline->coarse);
 	assert_true(timeline->cells.count <= 1000);
-	assert_true(timeline->cells.bins >= 16);
+	assert_true(timeline->cells.bins >= 256);
+	assert_int_equal(timeline->owners.bins, 0);
+	assert_int_equal(timeline->owners.count, 0);
 	for (size_t i = 0; i < timeline->cells.count; i++) {
 		assert_int_equal(timeline->cells.rows[i].key[1], 1);
 		assert_int_equal(timeline->cells.rows[i].key[2], 0);
@@ -387,10 +466,10 @@ static void test_wild_times(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rows),       cmocka_unit_test(test_lifetimes),   cmocka_unit_test(test_classes),
-		cmocka_unit_test(test_long),       cmocka_unit_test(test_quiet),       cmocka_unit_test(test_budget),
-		cmocka_unit_test(test_coarse),     cmocka_unit_test(test_many_stacks), cmocka_unit_test(test_names),
-		cmocka_unit_test(test_wild_times),
+		cmocka_unit_test(test_rows),        cmocka_unit_test(test_lifetimes), cmocka_unit_test(test_classes),
+		cmocka_unit_test(test_long),        cmocka_unit_test(test_quiet),     cmocka_unit_test(test_budget),
+		cmocka_unit_test(test_coarse),      cmocka_unit_test(test_owners),    cmocka_unit_test(test_length),
+		cmocka_unit_test(test_many_stacks), cmocka_unit_test(test_names),     cmocka_unit_test(test_wild_times),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

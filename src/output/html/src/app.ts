@@ -20,17 +20,38 @@ export class App {
 	private readonly past: Interval[] = [];
 	private readonly listeners: (() => void)[] = [];
 	private stackSums: Float64Array | null = null;
+	private byOwner: App | null = null;
 	/** What is outstanding at the end of each bin, in scope; the timeline's sum where it has just been drawn. */
 	private held: Float64Array | null = null;
 
-	constructor(readonly model: Model) {
-		const whole = wholeOf(model, this.scope);
+	constructor(
+		readonly model: Model,
+		scope?: Scope,
+		near?: { start: number; end: number },
+	) {
+		if (scope) this.scope = scope;
+		const whole = near ?? wholeOf(model, this.scope);
 		this.interval = snap(model, this.scope, whole.start, whole.end);
 		this.sums = new Sums(model, this.interval);
 	}
 
 	onChange(listener: () => void): void {
 		this.listeners.push(listener);
+	}
+
+	/**
+	 * The same for who tells threads and heaps apart. Where these have cells of their own, in longer bins, its interval
+	 * is the one of these that is next to this one's.
+	 */
+	owners(): App {
+		const { owners } = this.model;
+		if (!owners) return this;
+		if (!this.byOwner) {
+			const { scope, memory, filter, interval } = this;
+			const out = new App(owners, scope, interval);
+			this.byOwner = Object.assign(out, { memory, filter });
+		}
+		return this.byOwner;
 	}
 
 	/** Sums by stack of the interval. */
@@ -155,7 +176,7 @@ export class App {
 	}
 
 	tell(): void {
-		this.held = null;
+		this.held = this.byOwner = null;
 		for (const listener of this.listeners) listener();
 	}
 }

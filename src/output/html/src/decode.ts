@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // decode.ts: what stands in the page's two data scripts (../FORMAT.md), into typed arrays.
-import type { Page, PageProcess } from "./types";
+import type { Page, PageProcess, Place } from "./types";
 
 /** A block that was not freed by the end has this for the bin in which it was. */
-export const NEVER = 0x7fffffff;
+export const NEVER = 0x7fff;
 /** Born before the report's interval. */
 export const BEFORE = -1;
 /** Lifetime class of what was not freed. */
@@ -56,6 +56,7 @@ class Reader {
 
 	next(): number {
 		const bytes = this.bytes;
+		if (this.at < this.end && bytes[this.at]! < 128) return bytes[this.at++]!;
 		let value = 0;
 		let scale = 1;
 		for (;;) {
@@ -79,8 +80,8 @@ export interface Cells {
 	stack: Uint32Array;
 	thread: Uint32Array;
 	heap: Uint32Array;
-	born: Int32Array;
-	died: Int32Array;
+	born: Int16Array;
+	died: Int16Array;
 	count: Float64Array;
 	bytes: Float64Array;
 	unknown: Float64Array;
@@ -93,8 +94,8 @@ export function newCells(rows: number): Cells {
 		stack: new Uint32Array(rows),
 		thread: new Uint32Array(rows),
 		heap: new Uint32Array(rows),
-		born: new Int32Array(rows),
-		died: new Int32Array(rows),
+		born: new Int16Array(rows),
+		died: new Int16Array(rows),
 		count: new Float64Array(rows),
 		bytes: new Float64Array(rows),
 		unknown: new Float64Array(rows),
@@ -102,26 +103,55 @@ export function newCells(rows: number): Cells {
 	};
 }
 
-/** Fill rows [row, row + process.cells.rows); stacks are numbered from `firstStack` on. */
-export function decodeCells(raw: Uint8Array, process: PageProcess, cells: Cells, row: number, firstStack: number): void {
-	const reader = new Reader(raw, process.cells.offset, process.cells.offset + process.cells.length);
-	const end = row + process.cells.rows;
-	let stack = 0;
+interface Bins {
+	born: Int16Array;
+	died: Int16Array;
+}
+
+function decodeBins(reader: Reader, into: Bins, from: number, end: number): void {
 	let born = 0;
-	for (let i = row; i < end; i++) {
-		stack += reader.signed();
-		cells.stack[i] = firstStack + stack;
-		cells.thread[i] = reader.next();
-		cells.heap[i] = reader.next();
+	for (let i = from; i < end; i++) {
 		born += reader.signed();
-		cells.born[i] = born - 1;
-		const died = reader.next();
-		cells.died[i] = died === 0 ? NEVER : Math.max(born - 1, 0) + died - 1;
-		cells.count[i] = reader.next();
-		cells.bytes[i] = reader.next();
-		cells.unknown[i] = reader.next();
-		cells.lived[i] = reader.next();
+		into.born[i] = born - 1;
 	}
+	for (let i = from; i < end; i++) {
+		const died = reader.next();
+		into.died[i] = died === 0 ? NEVER : Math.max(into.born[i]!, 0) + died - 1;
+	}
+}
+
+/** Less what is expected: as many bytes a block as those of the rows before it that have its key. */
+function decodeBytes(reader: Reader, key: ArrayLike<number>, count: ArrayLike<number>, bytes: Float64Array, from: number, end: number): void {
+	let blocks = 0;
+	let sum = 0;
+	for (let i = from; i < end; i++) {
+		if (i === from || key[i] !== key[i - 1]) blocks = sum = 0;
+		const each = blocks && sum < 2 ** 46 ? Math.floor(sum / blocks) : 0;
+		const expected = count[i]! <= 2 ** 20 && each <= 2 ** 32 ? count[i]! * each : 0;
+		bytes[i] = expected + reader.signed();
+		blocks += count[i]!;
+		sum += bytes[i]!;
+	}
+}
+
+/** What stands for a number of 8 bits, and how many bits follow them. */
+function expand(code: number): number {
+	const shift = code < 256 ? 0 : (code >> 7) - 1;
+	return (code - shift * 128) * 2 ** shift;
+}
+
+/** Fill rows [row, row + place.rows); stacks are numbered from `firstStack` on. */
+export function decodeCells(raw: Uint8Array, place: Place, cells: Cells, row: number, firstStack: number): void {
+	const reader = new Reader(raw, place.offset, place.offset + place.length);
+	const end = row + place.rows;
+	let stack = firstStack;
+	for (let i = row; i < end; i++) cells.stack[i] = stack += reader.signed();
+	for (const column of [cells.thread, cells.heap]) for (let i = row; i < end; i++) column[i] = reader.next();
+	decodeBins(reader, cells, row, end);
+	for (let i = row; i < end; i++) cells.count[i] = reader.next();
+	decodeBytes(reader, cells.stack, cells.count, cells.bytes, row, end);
+	for (let i = row; i < end; i++) cells.unknown[i] = reader.next();
+	for (let i = row; i < end; i++) cells.lived[i] = expand(reader.next()) * cells.count[i]!;
 }
 
 export interface Lifetimes {
@@ -130,8 +160,8 @@ export interface Lifetimes {
 	size: Uint16Array;
 	life: Uint8Array;
 	kind: Uint8Array;
-	born: Int32Array;
-	died: Int32Array;
+	born: Int16Array;
+	died: Int16Array;
 	count: Float64Array;
 	bytes: Float64Array;
 }
@@ -145,24 +175,17 @@ export function decodeLifetimes(raw: Uint8Array, process: PageProcess): Lifetime
 		size: new Uint16Array(rows),
 		life: new Uint8Array(rows),
 		kind: new Uint8Array(rows),
-		born: new Int32Array(rows),
-		died: new Int32Array(rows),
+		born: new Int16Array(rows),
+		died: new Int16Array(rows),
 		count: new Float64Array(rows),
 		bytes: new Float64Array(rows),
 	};
 	let size = 0;
-	for (let i = 0; i < rows; i++) {
-		size += reader.signed();
-		out.size[i] = size;
-		out.life[i] = reader.next();
-		out.kind[i] = reader.next();
-		const born = reader.next();
-		out.born[i] = born - 1;
-		const died = reader.next();
-		out.died[i] = died === 0 ? NEVER : Math.max(born - 1, 0) + died - 1;
-		out.count[i] = reader.next();
-		out.bytes[i] = reader.next();
-	}
+	for (let i = 0; i < rows; i++) out.size[i] = size += reader.signed();
+	for (const column of [out.life, out.kind]) for (let i = 0; i < rows; i++) column[i] = reader.next();
+	decodeBins(reader, out, 0, rows);
+	for (let i = 0; i < rows; i++) out.count[i] = reader.next();
+	decodeBytes(reader, out.size, out.count, out.bytes, 0, rows);
 	return out;
 }
 
@@ -173,7 +196,7 @@ export async function readPage(): Promise<{ page: Page; raw: Uint8Array } | null
 	const [report, raw] = await Promise.all([unpack("memwatch-report"), unpack("memwatch-cells")]);
 	if (!report) return null;
 	const page = JSON.parse(new TextDecoder().decode(report)) as Page;
-	if (page.version !== 1) throw new DataError(`the report's data have version ${String(page.version)}; this page reads 1`);
+	if (page.version !== 2) throw new DataError(`the report's data have version ${String(page.version)}; this page reads 2`);
 	// The bytes are the page's own now: let the text go.
 	for (const id of ["memwatch-report", "memwatch-cells"]) document.getElementById(id)?.remove();
 	return { page, raw: raw ?? new Uint8Array() };

@@ -83,7 +83,7 @@ export class Limits {
 			h("h2", { id: "limits-title" }, "What this report cannot know"),
 			used.map((process) => [
 				used.length > 1 && h("h3", null, name(processText(model, process.index), 60)),
-				h("ul", null, limitsOf(process.report).map((point) => h("li", null, point)), process.page.coarse && h("li", null, "Which thread allocated, and in which heap: there are too many of them to be told apart in a page. The recording has them: memwatch report --by thread.")),
+				h("ul", null, limitsOf(process.report).map((point) => h("li", null, point)), process.page.coarse && !process.page.owners && h("li", null, "Which thread allocated, and in which heap: there are too many of them to be told apart in a page. The recording has them: memwatch report --by thread.")),
 				h("p", { class: "note" }, `Recorded by engine ${process.report.engine.name ?? "?"}`, process.report.engine.reason ? [" (", name(process.report.engine.reason, 200), ")"] : "", `; ended ${endText(process.report)}; the process stood still for ${((process.report.engine.stopped_share ?? 0) * 100).toFixed(1)} % of the window, at most ${seconds(process.report.engine.longest_stop_ns / 1e9)} at a time.`),
 			]),
 		);

@@ -94,6 +94,9 @@ export class Model {
 	readonly ids = new Texts();
 	/** Functions that stacks are charged to; number 0 is none. */
 	readonly functions: ({ name: string | null; module: string | null } | null)[] = [null];
+	/** Where there are too many threads and heaps for the cells: the model that tells them apart. */
+	readonly owners: Model | null = null;
+	private readonly firstThread: number[] = [];
 	/** By stack: */
 	readonly stackProcess: Uint16Array;
 	readonly stackKind: Uint8Array;
@@ -119,6 +122,11 @@ export class Model {
 				lifetimes: decodeLifetimes(raw, own),
 			});
 			for (const stack of report.stacks) this.stacks.push(stack);
+			for (const name of own.heaps) this.heaps.number(name);
+			const first = this.threads.length;
+			for (const { tid, name } of report.threads) this.threads.push({ process: index, tid, name });
+			this.threads.push({ process: index, tid: null, name: null });
+			this.firstThread.push(first);
 			rows += own.cells.rows;
 		});
 		const count = this.stacks.length;
@@ -130,10 +138,32 @@ export class Model {
 		this.stackId = new Uint32Array(count);
 		this.cells = newCells(rows);
 		for (const process of this.processes) {
-			decodeCells(raw, process.page, this.cells, process.firstCell, process.firstStack);
+			decodeCells(raw, process.page.cells, this.cells, process.firstCell, process.firstStack);
 			this.numberStacks(process);
 		}
 		this.runs = this.findRuns();
+		if (page.processes.some(({ owners }) => owners)) this.owners = this.withOwners(raw);
+	}
+
+	/* The same with threads and heaps told apart, for which there are other cells, in longer bins. */
+	private withOwners(raw: Uint8Array): Model {
+		const processes = this.processes.map((process) => ({ ...process, page: { ...process.page } }));
+		const places = processes.map(({ page }) => page.owners ?? page.cells);
+		const cells = newCells(places.reduce((sum, { rows }) => sum + rows, 0));
+		let row = 0;
+		processes.forEach((process, i) => {
+			const place = places[i]!;
+			if (process.page.owners) Object.assign(process.page, { bin_ns: place.bin_ns, bins: place.bins, coarse: false });
+			process.firstCell = row;
+			decodeCells(raw, place, cells, row, process.firstStack);
+			row += place.rows;
+		});
+		const out = Object.create(this) as { processes: Process[]; cells: Cells; runs: Runs; owners: null; findRuns(): Runs };
+		out.owners = null;
+		out.processes = processes;
+		out.cells = cells;
+		out.runs = out.findRuns();
+		return out as unknown as Model;
 	}
 
 	frames(stack: number): Frame[] {
@@ -222,13 +252,6 @@ export class Model {
 	}
 
 	private fillRuns(runs: Runs): void {
-		const threadsOf = this.processes.map((process) => {
-			const first = this.threads.length;
-			for (const thread of process.report.threads)
-				this.threads.push({ process: process.index, tid: thread.tid, name: thread.name });
-			this.threads.push({ process: process.index, tid: null, name: null });
-			return { first, unknown: this.threads.length - 1 };
-		});
 		const mapping = this.heaps.number(NO_HEAP);
 		const heapsOf = this.processes.map((process) => process.page.heaps.map((name) => this.heaps.number(name)));
 		let last = -1;
@@ -238,9 +261,10 @@ export class Model {
 			const stack = this.cells.stack[cell]!;
 			if (stack >= this.stacks.length) throw new RangeError("a cell names a stack that is not in the report");
 			const number = this.cells.thread[cell]!;
-			const known = number ? this.processes[process]!.page.threads[number - 1] : null;
+			const { page, report } = this.processes[process]!;
+			const known = number && !page.coarse ? page.threads[number - 1] : null;
 			runs.stack[run] = stack;
-			runs.thread[run] = known === null || known === undefined ? threadsOf[process]!.unknown : threadsOf[process]!.first + known;
+			runs.thread[run] = this.firstThread[process]! + (known ?? report.threads.length);
 			const heap = this.cells.heap[cell]!;
 			runs.heap[run] = this.stackKind[stack] !== HEAP ? mapping : heap ? (heapsOf[process]![heap - 1] ?? 0) : 0;
 			if (process !== last) {

@@ -7,6 +7,7 @@ import { COLUMNS, type Column, type Node, TYPE_HINTS, group, kindName, typeName 
 import { MEASURES } from "./interval";
 import { frameLine, functionText, moduleText, placeOf, processText, stackText, threadText } from "./labels";
 import { spark, sparkPath } from "./series";
+import { ownersNote } from "./timeline";
 import type { Frame } from "./types";
 
 type Field = "name" | "impacting" | "blocks" | "size" | "count" | "transient" | "lifetime" | "peak";
@@ -49,12 +50,15 @@ export class Table {
 	private readonly scroll = h("div", { class: "scroll", tabindex: 0, role: "treegrid", "aria-label": "Groups. Arrow keys move; right opens, left closes; Enter opens and closes." });
 	private readonly chips = h("div", { class: "chips" });
 	private readonly note = h("p", { class: "note", role: "status" });
+	private readonly steps = h("p", { class: "note steps", role: "status" });
+	private lens: App; // what the groups are of
 
 	constructor(private readonly app: App) {
+		this.lens = app;
 		this.by = app.model.processes.length > 1 ? ["process", "module", "function"] : ["module", "function"];
 		this.space.appendChild(this.body);
 		this.scroll.append(this.head, this.space);
-		this.root.append(h("div", { class: "bar" }, h("span", { class: "label" }, "Grouped by"), this.chips, h("span", { class: "spring" }), this.note), this.scroll);
+		this.root.append(h("div", { class: "bar" }, h("span", { class: "label" }, "Grouped by"), this.chips, h("span", { class: "spring" }), this.note), this.steps, this.scroll);
 		this.scroll.addEventListener("scroll", () => this.show());
 		this.scroll.addEventListener("keydown", (event) => this.onKey(event));
 		this.body.addEventListener("click", (event) => this.onClick(event));
@@ -64,7 +68,9 @@ export class Table {
 	}
 
 	draw(): void {
-		this.tree = group(this.app, this.by);
+		this.lens = this.by.includes("thread") || this.by.includes("heap") ? this.app.owners() : this.app;
+		this.tree = group(this.lens, this.by);
+		this.steps.textContent = ownersNote(this.app, this.lens);
 		this.peaks.clear();
 		this.arrange();
 	}
@@ -142,7 +148,7 @@ export class Table {
 
 	private sparkOf(node: Node): ReturnType<typeof spark> {
 		let known = this.peaks.get(node);
-		if (!known) this.peaks.set(node, (known = spark(this.app, node.runs, SPARK, this.fateOf(node))));
+		if (!known) this.peaks.set(node, (known = spark(this.lens, node.runs, SPARK, this.fateOf(node))));
 		return known;
 	}
 
@@ -191,7 +197,7 @@ export class Table {
 	}
 
 	private leaves(node: Node, runs: Set<number>): Node[] {
-		const { model } = this.app;
+		const { model } = this.lens;
 		const found = new Map<number, Node>();
 		const fate = this.fateOf(node);
 		for (const run of runs) {
@@ -203,7 +209,7 @@ export class Table {
 				found.set(id, leaf);
 			}
 			leaf.runs.push(run);
-			for (let f = 0; f < leaf.sums.length; f++) if (fate < 0 || Math.floor(f / 3) === fate || (f === 12 && fate === 1)) leaf.sums[f]! += this.app.sums.of[run * leaf.sums.length + f]!;
+			for (let f = 0; f < leaf.sums.length; f++) if (fate < 0 || Math.floor(f / 3) === fate || (f === 12 && fate === 1)) leaf.sums[f]! += this.lens.sums.of[run * leaf.sums.length + f]!;
 		}
 		return [...found.values()];
 	}

@@ -4,7 +4,7 @@ import uPlot from "uplot";
 import type { App } from "./app";
 import { button, fill, h, segments, size } from "./dom";
 import { bytes, moment, seconds, shorten, visible } from "./format";
-import { wholeOf } from "./interval";
+import { ruler, wholeOf } from "./interval";
 import { type Layer, type Layers, type SeriesBy, layersOf, pick } from "./series";
 
 const POINTS = 1400;
@@ -36,9 +36,18 @@ function shortBytes(value: number): string {
 	return bytes(value).replace(".0 ", " ");
 }
 
+/** Where threads and heaps are told apart in longer steps than all else: what that means for what is shown. */
+export function ownersNote(app: App, lens: App): string {
+	if (lens === app) return "";
+	const { start, end } = lens.interval;
+	const { bin_ns } = lens.model.processes[ruler(lens.model, lens.scope)]!.page;
+	return `There are too many threads and heaps to be told apart in short steps. This is exact at steps of ${seconds(bin_ns / 1e9)}, and of ${moment(start)} to ${moment(end)}.`;
+}
+
 export class Timeline {
 	readonly root = h("section", { class: "card timeline", "aria-labelledby": "timeline-title" });
 	private by: SeriesBy = "stack";
+	private lens: App; // what the layers are of
 	private main: uPlot | null = null;
 	private memory: uPlot | null = null;
 	private layers: Layers | null = null;
@@ -59,12 +68,14 @@ export class Timeline {
 	/** Where the interval lies in all of the report. */
 	private readonly strip = h("div", { class: "strip", "aria-hidden": "true" }, h("span"));
 	private readonly legend = h("ul", { class: "legend", "aria-label": "Largest at the interval's end" });
+	private readonly steps = h("p", { class: "note", role: "status" });
 	private readonly memoryLegend = h("div", { class: "memory-legend" });
 	private readonly from = h("input", { type: "text", inputmode: "decimal", "aria-label": "From, seconds", size: 8 });
 	private readonly to = h("input", { type: "text", inputmode: "decimal", "aria-label": "To, seconds", size: 8 });
 	private readonly buttons: Record<"in" | "out" | "all" | "back", HTMLButtonElement>;
 
 	constructor(private readonly app: App) {
+		this.lens = app;
 		this.buttons = {
 			in: button("+", () => app.scale(0.5), { "aria-label": "Zoom in", title: "Zoom in (+)" }),
 			out: button("−", () => app.scale(2), { "aria-label": "Zoom out", title: "Zoom out (−)" }),
@@ -89,15 +100,16 @@ export class Timeline {
 		this.root.append(
 			h("div", { class: "bar" }, h("h2", { id: "timeline-title" }, "Outstanding over time"), by, h("span", { class: "spring" }), go, h("div", { class: "group" }, this.buttons.in, this.buttons.out, this.buttons.back, this.buttons.all)),
 			this.strip,
-			h("div", { class: "chart" }, this.stage, h("div", { class: "side" }, this.readout, this.legend, this.memoryLegend, h("p", { class: "note hint" }, "Drag across the chart to look at an interval. By keys: arrows, with Shift to select, then Enter."))),
+			h("div", { class: "chart" }, this.stage, h("div", { class: "side" }, this.readout, this.legend, this.steps, this.memoryLegend, h("p", { class: "note hint" }, "Drag across the chart to look at an interval. By keys: arrows, with Shift to select, then Enter."))),
 		);
 		new ResizeObserver(() => this.resize()).observe(this.stage);
 	}
 
 	draw(): void {
 		const { app } = this;
-		this.layers = layersOf(app, this.by);
-		app.keepTotal(this.layers.total);
+		this.lens = this.by === "thread" ? app.owners() : app;
+		this.layers = layersOf(this.lens, this.by);
+		if (this.lens === app) app.keepTotal(this.layers.total);
 		this.picked = pick(this.layers.total, POINTS);
 		this.cursor = this.mark = -1;
 		this.drawMain();
@@ -127,7 +139,7 @@ export class Timeline {
 
 	private timeAt(point: number): number {
 		const l = this.layers!;
-		return point === 0 ? this.app.interval.start : Math.min(l.start + (this.picked[point - 1]! + 1) * l.bin, this.app.interval.end);
+		return point === 0 ? this.lens.interval.start : Math.min(l.start + (this.picked[point - 1]! + 1) * l.bin, this.lens.interval.end);
 	}
 
 	private width(): number {
@@ -150,7 +162,7 @@ export class Timeline {
 	}
 
 	private options(height: number, series: uPlot.Series[], axes: uPlot.Axis[], hooks: uPlot.Hooks.Arrays): uPlot.Options {
-		const { start, end } = this.app.interval;
+		const { start, end } = this.lens.interval;
 		return {
 			width: this.width(),
 			height,
@@ -269,7 +281,7 @@ export class Timeline {
 				ctx.moveTo(x, bbox.top);
 				ctx.lineTo(x, bbox.top + bbox.height);
 				ctx.stroke();
-				if (u === this.main) ctx.fillText((mark.name ?? `mark ${i + 1}`).slice(0, 24), x + 4, bbox.top + 12 * devicePixelRatio);
+				if (u === this.main) ctx.fillText(shorten(visible(mark.name ?? `mark ${i + 1}`), 24), x + 4, bbox.top + 12 * devicePixelRatio);
 			});
 		}
 		ctx.restore();
@@ -282,6 +294,7 @@ export class Timeline {
 			l.layers.map((layer) => this.legendItem(layer)),
 			!l.layers.length && h("li", { class: "note" }, "Nothing was outstanding at the end of any step of this interval."),
 		);
+		fill(this.steps, ownersNote(this.app, this.lens));
 		this.showReadout();
 	}
 
@@ -308,7 +321,7 @@ export class Timeline {
 	private showReadout(): void {
 		const l = this.layers!;
 		const at = this.cursor;
-		const time = at < 0 ? this.app.interval.end : this.timeAt(at);
+		const time = at < 0 ? this.lens.interval.end : this.timeAt(at);
 		const bin = at < 0 ? l.bins - 1 : at === 0 ? -1 : this.picked[at - 1]!;
 		const of = (values: Float64Array): number => (bin < 0 ? 0 : values[bin]!);
 		fill(this.readout, h("span", { class: "label" }, at < 0 ? "at the end, " : "at ", moment(time)), " ", h("b", null, size(of(l.total))));

@@ -139,7 +139,8 @@ export interface PageProcess {
 	heaps: (string | null)[];
 	space: Space | null;
 	marks?: { at_ns: number; name: string | null }[];
-	cells: Place;
+	cells: Place & { bins: number; bin_ns: number };
+	owners?: Place & { bins: number; bin_ns: number };
 	lifetimes: Place & { bins: number; bin_ns: number };
 }
 
