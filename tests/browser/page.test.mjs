@@ -389,7 +389,7 @@ test("suspects: the leak first, in words, with the report's figures", async () =
 	const modules = inspect(counted.filter((block) => stacks[block.stack].suspect === "/usr/bin/shop"), 0, end);
 	assert.deepEqual((await figures(page, ".suspect:first-child .suspect-figures")).slice(0, 2), [modules.impacting.bytes, modules.impacting.count]);
 	await zoom(page, 2.5, 7.5);
-	assert.match(await page.textContent("#panel-suspects .bar"), /verdicts are of the whole report/);
+	assert.match(await page.textContent("#panel-suspects .bar"), /verdicts are of this interval; verdicts are by its steps of 50\.0 ms/);
 	await page.click('.panels [data-value="stack"]');
 	await page.click(".suspect:first-child .link >> text=Table");
 	const rows = await tableRows(page);

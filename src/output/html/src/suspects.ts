@@ -3,12 +3,13 @@
 import type { App } from "./app";
 import { fill, h, name, number, segments, size } from "./dom";
 import { bytes, count, many, percent, seconds } from "./format";
-import { FIELDS, MEASURES } from "./interval";
+import { type Judged, judgeAll } from "./growth";
+import { FIELDS, MEASURES, ruler } from "./interval";
 import { frameList, functionText, moduleText, placeOf, processText } from "./labels";
 import { INTERNAL } from "./model";
 import { spark } from "./series";
 import { sparkElement } from "./table";
-import type { Growth, Stack } from "./types";
+import type { Growth } from "./types";
 
 type By = "stack" | "module";
 const FIRST = 12;
@@ -22,7 +23,7 @@ interface Verdict {
 
 export const VERDICTS: Record<string, Verdict> = {
 	"steady growth": { rank: 0, badge: "steady growth", tone: "bad", means: "It kept on taking memory up to the end and did not give it back. This is what a leak looks like." },
-	"too short to tell": { rank: 1, badge: "too short to tell", tone: "warn", means: "The window is too short to tell a leak from memory that is still in use. Watch for longer." },
+	"too short to tell": { rank: 1, badge: "too short to tell", tone: "warn", means: "This time is too short to tell a leak from memory that is still in use. Look at a longer one, or watch for longer." },
 	plateau: { rank: 2, badge: "plateau", tone: "calm", means: "It grew, then stopped growing. This is what a cache that has filled looks like." },
 	"one-off": { rank: 3, badge: "one-off", tone: "calm", means: "It was allocated once, in a short time, and kept: set-up rather than a leak." },
 	churn: { rank: 4, badge: "churn", tone: "calm", means: "It comes and goes: what is there at the end is likely to be freed soon." },
@@ -38,9 +39,9 @@ function badge(verdict: Verdict): HTMLElement {
 }
 
 /** The verdict's figures, as sentences. */
-export function explain(stack: Stack): string[] {
-	const growth = stack.growth;
-	if (!growth) return [];
+export function explain(judged: Judged | null): string[] {
+	if (!judged) return [];
+	const { growth, lifetime } = judged;
 	const out: string[] = [];
 	const rate = growth.bytes_per_second;
 	if (growth.verdict !== "too short to tell") {
@@ -54,7 +55,7 @@ export function explain(stack: Stack): string[] {
 	out.push(
 		growth.freed_share === 0
 			? "None of its blocks was freed."
-			: `${percent(growth.freed_share, 1)} of its blocks were freed${stack.lifetime_ns ? `, half of them within ${seconds(stack.lifetime_ns.median / 1e9)}, 99 % within ${seconds(stack.lifetime_ns.p99 / 1e9)}` : ""}.`,
+			: `${percent(growth.freed_share, 1)} of its blocks were freed${lifetime ? `, half of them within ${seconds(lifetime.median / 1e9)}, 99 % within ${seconds(lifetime.p99 / 1e9)}` : ""}.`,
 	);
 	out.push(`The blocks that are left are ${seconds(growth.newest_age)} to ${seconds(growth.oldest_age)} old.`);
 	if (growth.settle_age > 0 && growth.settled.count) out.push(`${many(growth.settled.count, "block")} (${bytes(growth.settled.bytes)}) of them are older than any block of it usually gets (${seconds(growth.settle_age)}).`);
@@ -75,6 +76,7 @@ export class Suspects {
 	private by: By = "stack";
 	private more = FIRST;
 	private drawn = false;
+	private verdicts: (Judged | null)[] | null = null; // of an interval; null: the report's
 	private readonly open = new Set<string>();
 	private readonly list = h("ol", { class: "suspects" });
 	private readonly intro = h("p", { class: "note" });
@@ -98,7 +100,20 @@ export class Suspects {
 		);
 	}
 
+	/** The whole report's are exact; those of an interval are as exact as its steps. */
+	private judged(stack: number): Judged | null {
+		if (this.verdicts) return this.verdicts[stack]!;
+		const { growth, lifetime_ns } = this.app.model.stacks[stack]!;
+		return growth && { growth, lifetime: lifetime_ns };
+	}
+
+	private verdictOf(stack: number): Verdict {
+		return verdictOf(this.judged(stack)?.growth ?? null);
+	}
+
 	draw(): void {
+		const { app } = this;
+		this.verdicts = app.interval.whole ? null : judgeAll(app.model, app.interval, (stack) => app.has(stack));
 		const items = this.items();
 		// What looks like a leak is told at once.
 		if (!this.drawn && items[0]?.verdict.rank === 0) this.open.add(items[0].key);
@@ -114,7 +129,7 @@ export class Suspects {
 					? `${many(steady.length, what)} in steady growth ${steady.length === 1 ? "holds" : "hold"} ${bytes(held)}, ${percent(held, total)} of all impacting.`
 					: `No ${what} is in steady growth.`
 				: "Nothing that was allocated in this interval was left at its end.",
-			this.app.interval.whole ? "" : " Figures are of the interval; verdicts are of the whole report.",
+			app.interval.whole ? "" : ` Figures and verdicts are of this interval; verdicts are by its steps of ${seconds(app.model.processes[ruler(app.model, app.scope)]!.page.bin_ns / 1e9)}, where memwatch report has every event.`,
 		);
 		// What a verdict means is said once, of those that are nothing to worry about.
 		const told = new Set<Verdict>();
@@ -148,7 +163,7 @@ export class Suspects {
 			const at = stack * FIELDS;
 			if (!(MEASURES.blocks(sums, at) || MEASURES.impacting(sums, at)) || !app.has(stack)) continue;
 			if (this.by === "stack") {
-				out.push({ key: `stack:${stack}`, number: stack, sums, at, stacks: [stack], verdict: verdictOf(model.stacks[stack]!.growth) });
+				out.push({ key: `stack:${stack}`, number: stack, sums, at, stacks: [stack], verdict: this.verdictOf(stack) });
 				continue;
 			}
 			const module = model.stackModule[stack]!;
@@ -182,7 +197,7 @@ export class Suspects {
 		const least = MEASURES.impacting(item.sums, item.at) / 20;
 		let worst = NONE;
 		for (const stack of item.stacks) {
-			const verdict = verdictOf(this.app.model.stacks[stack]!.growth);
+			const verdict = this.verdictOf(stack);
 			if (MEASURES.impacting(sums, stack * FIELDS) >= least && verdict.rank < worst.rank) worst = verdict;
 		}
 		return worst;
@@ -199,7 +214,7 @@ export class Suspects {
 		const details = h("details", { class: "suspect-more" }, h("summary", null, this.by === "stack" ? "Why, and the whole stack" : "Its stacks"));
 		const fillIn = (): void => {
 			if (details.children.length > 1) return;
-			if (this.by === "stack") details.append(h("ul", { class: "why" }, explain(own).map((text) => h("li", null, text))), frameList(model, stack));
+			if (this.by === "stack") details.append(h("ul", { class: "why" }, explain(this.judged(stack)).map((text) => h("li", null, text))), frameList(model, stack));
 			else details.append(this.stacksOf(item));
 		};
 		details.addEventListener("toggle", () => {
@@ -264,13 +279,12 @@ export class Suspects {
 	}
 
 	private mix(item: Item): string {
-		const { model } = this.app;
 		const sums = this.app.byStack();
 		const by = new Map<string, { stacks: number; held: number }>();
 		for (const stack of item.stacks) {
 			const held = MEASURES.impacting(sums, stack * FIELDS);
 			if (!held && !MEASURES.blocks(sums, stack * FIELDS)) continue;
-			const verdict = verdictOf(model.stacks[stack]!.growth).badge;
+			const verdict = this.verdictOf(stack).badge;
 			const sum = by.get(verdict) ?? { stacks: 0, held: 0 };
 			sum.stacks++;
 			sum.held += held;
@@ -287,7 +301,7 @@ export class Suspects {
 		const list = h("ul", { class: "own-stacks" });
 		for (const stack of order.slice(0, 50)) {
 			const frame = model.chargedFrame(stack) ?? model.frames(stack)[0] ?? null;
-			list.appendChild(h("li", null, h("span", { class: "held" }, size(held(stack))), badge(verdictOf(model.stacks[stack]!.growth)), " ", name(functionText(frame), 90, "Function"), " ", frame && placeOf(frame)));
+			list.appendChild(h("li", null, h("span", { class: "held" }, size(held(stack))), badge(this.verdictOf(stack)), " ", name(functionText(frame), 90, "Function"), " ", frame && placeOf(frame)));
 		}
 		if (order.length > 50) list.appendChild(h("li", { class: "note" }, `… and ${order.length - 50} more`));
 		return list;
