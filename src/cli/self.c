@@ -31,6 +31,8 @@ static volatile sig_atomic_t interrupted;
 static volatile sig_atomic_t signalled; /* somebody has asked for the end */
 static volatile sig_atomic_t hurried;   /* … and then for it to be at once */
 static volatile sig_atomic_t reporting;
+static volatile sig_atomic_t screen;  /* the terminal shows a table */
+static volatile sig_atomic_t refused; /* to be suspended, while it does */
 /* Copies: their owner may free them while a signal comes. */
 static char partial_files[MW_OUTFILE_PARTIALS][PATH_MAX];
 static uint64_t first_signal_ns;
@@ -83,6 +85,10 @@ static void on_suspend(int number)
 		"\nmemwatch: not suspended, as the process would stand still meanwhile; Ctrl-C ends the window\n";
 
 	(void)number;
+	if (screen) {
+		refused = 1;
+		return;
+	}
 	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
 		return;
 }
@@ -177,6 +183,33 @@ void mw_self_limit_reached(void)
 {
 	if (!interrupted)
 		interrupted = MW_STOP_LIMIT;
+}
+
+void mw_self_foreign_signals(sigset_t *out)
+{
+	static const int own[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
+
+	sigfillset(out);
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		sigdelset(out, own[i]);
+}
+
+bool mw_self_end_asked(void)
+{
+	return signalled;
+}
+
+void mw_self_screen(bool shown)
+{
+	screen = shown;
+}
+
+bool mw_self_refused_suspension(void)
+{
+	bool was = refused;
+
+	refused = 0;
+	return was;
 }
 
 bool mw_self_hurried(void)

@@ -37,6 +37,14 @@ void mw_self_ignore_write_signals(void);
 const volatile sig_atomic_t *mw_self_interrupted(void);
 /* A limit asks for it. From any thread. */
 void mw_self_limit_reached(void);
+/* Signals that are the first thread's business, for others to block: all but those of a crash. */
+void mw_self_foreign_signals(sigset_t *out);
+/* Has somebody asked for it, by a signal? */
+bool mw_self_end_asked(void);
+/* The terminal shows a table from now on, or no longer: nothing is written over it when a signal comes. */
+void mw_self_screen(bool shown);
+/* Was memwatch to be suspended (SIGTSTP) since this was last asked, and has refused? */
+bool mw_self_refused_suspension(void);
 /* Is the report not to be waited for? By SIGQUIT, or a second signal before it was begun. */
 bool mw_self_hurried(void);
 

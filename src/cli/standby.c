@@ -73,6 +73,13 @@ static void put_number(char *out, int number)
 	*out = '\0';
 }
 
+/* Async-signal-safe. */
+static void leave(void)
+{
+	if (standby.plan.leave)
+		standby.plan.leave();
+}
+
 /* memwatch anew: nothing of what it was stays but the process's number and its open standard files. */
 static void execute(void)
 {
@@ -156,6 +163,7 @@ static _Noreturn void guard_main(int news, int process)
 		errno = 0; /* it keeps a directory busy, then */
 	standby.exe = fds[2];
 	await_end(fds[0], fds[1]);
+	leave();
 	unlink_partials();
 	put_number(standby.signal_text, -1);
 	for (unsigned i = 0; i < EXEC_ATTEMPTS; i++) {
@@ -208,6 +216,7 @@ static void dismiss_guard(void)
 /* Async-signal-safe; in a thread that traces nobody, or what it traces would stay its own. */
 static _Noreturn void become_another(int number)
 {
+	leave();
 	unlink_partials();
 	put_number(standby.signal_text, number == FAILED ? 0 : number);
 	if (standby.pipe >= 0)
@@ -292,6 +301,7 @@ static void on_crash(int number)
 	int none = 0;
 
 	if (!standby.threaded) {
+		leave();
 		unlink_partials();
 		if (write(STDERR_FILENO, standby.told, strlen(standby.told)) < 0)
 			_exit(1);

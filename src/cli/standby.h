@@ -33,6 +33,9 @@ struct mw_standby_plan {
 	/* Memory of memwatch's own, bytes: where it has more, `reached` is called once, in another thread. 0: none. */
 	uint64_t max_memory;
 	void (*reached)(void);
+	/* Called where memwatch comes to its end in another way, by itself or by its guard, before anything is said:
+	 * async-signal-safe. NULL: nothing. */
+	void (*leave)(void);
 };
 
 /*
