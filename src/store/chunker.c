@@ -19,13 +19,13 @@ struct mw_store_chunker {
 	uint8_t chunk[MW_STORE_CHUNK_HEADER + MW_STORE_CHUNK_MAX];
 };
 
-struct mw_store_chunker *mw_store_chunker_create(void)
+struct mw_store_chunker *mw_store_chunker_create(uint64_t first)
 {
 	struct mw_store_chunker *chunker = malloc(sizeof(*chunker));
 
 	if (!chunker)
 		return NULL;
-	chunker->sequence = 0;
+	chunker->sequence = first;
 	chunker->zstd = ZSTD_createCCtx();
 	if (!chunker->zstd) {
 		free(chunker);
@@ -40,6 +40,11 @@ void mw_store_chunker_destroy(struct mw_store_chunker *chunker)
 		return;
 	ZSTD_freeCCtx(chunker->zstd);
 	free(chunker);
+}
+
+uint64_t mw_store_chunker_count(const struct mw_store_chunker *chunker)
+{
+	return chunker->sequence;
 }
 
 /* Compress planes into frames of their own: their bytes are of different kinds. 0: it does not get smaller. */

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#define MOMENT 0 /* the type of a job that is no chunk */
+
 static void fail(struct mw_store_queue *queue, int errnum)
 {
 	pthread_mutex_lock(&queue->lock);
@@ -78,6 +80,15 @@ static void drop(struct mw_store_queue *queue, const struct mw_store_job *job)
 	free(bytes);
 }
 
+static void note_moment(struct mw_store_queue *queue)
+{
+	pthread_mutex_lock(&queue->lock);
+	queue->passed++;
+	queue->upto.bytes = atomic_load(&queue->written);
+	queue->upto.chunks = mw_store_chunker_count(queue->chunker);
+	pthread_mutex_unlock(&queue->lock);
+}
+
 static void *run(void *context)
 {
 	struct mw_store_queue *queue = context;
@@ -87,10 +98,14 @@ static void *run(void *context)
 	size_t size;
 
 	pthread_setname_np(pthread_self(), "memwatch-store");
-	mw_store_pack_file(header);
-	write_all(queue, header, sizeof(header));
+	if (!atomic_load(&queue->written)) {
+		mw_store_pack_file(header);
+		write_all(queue, header, sizeof(header));
+	}
 	while (take(queue, &job)) {
-		if (!atomic_load(&queue->failed)) {
+		if (job.type == MOMENT) {
+			note_moment(queue);
+		} else if (!atomic_load(&queue->failed)) {
 			size = mw_store_chunker_make(queue->chunker, &job, &chunk);
 			write_all(queue, chunk, size);
 		}
@@ -103,13 +118,14 @@ static void *run(void *context)
 	return NULL;
 }
 
-struct mw_error *mw_store_queue_start(struct mw_store_queue *queue, int fd)
+struct mw_error *mw_store_queue_start(struct mw_store_queue *queue, int fd, const struct mw_store_upto *begin)
 {
 	sigset_t all, before;
 	int errnum;
 
 	queue->fd = fd;
-	queue->chunker = mw_store_chunker_create();
+	atomic_store(&queue->written, begin->bytes);
+	queue->chunker = mw_store_chunker_create(begin->chunks);
 	if (!queue->chunker)
 		return mw_error_nomem();
 	pthread_mutex_init(&queue->lock, NULL);
@@ -146,6 +162,23 @@ void mw_store_queue_put(struct mw_store_queue *queue, struct mw_store_job job)
 	queue->jobs[(queue->first + queue->count++) % MW_STORE_QUEUE_MAX] = job;
 	pthread_cond_signal(&queue->changed);
 	pthread_mutex_unlock(&queue->lock);
+}
+
+void mw_store_queue_moment(struct mw_store_queue *queue)
+{
+	mw_store_queue_put(queue, (struct mw_store_job){.type = MOMENT});
+}
+
+bool mw_store_queue_passed(struct mw_store_queue *queue, uint64_t number, struct mw_store_upto *out)
+{
+	bool passed;
+
+	pthread_mutex_lock(&queue->lock);
+	passed = queue->passed >= number && !queue->errnum;
+	if (passed)
+		*out = queue->upto;
+	pthread_mutex_unlock(&queue->lock);
+	return passed;
 }
 
 bool mw_store_queue_idle(struct mw_store_queue *queue)

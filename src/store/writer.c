@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define COPY_SIZE (1u << 18) /* bytes at a time */
+
 /* What is to be done about it. */
 static const char *remedy(int errnum)
 {
@@ -81,7 +83,8 @@ static void free_writer(struct mw_store_writer *writer)
 	free(writer);
 }
 
-struct mw_error *mw_store_create(const char *path, struct mw_store_writer **out)
+/* Where a recording of that name begins to be, and nothing that writes it yet. */
+static struct mw_error *open_writer(const char *path, struct mw_store_writer **out)
 {
 	struct mw_store_writer *writer = calloc(1, sizeof(*writer));
 	struct mw_error *err;
@@ -92,13 +95,113 @@ struct mw_error *mw_store_create(const char *path, struct mw_store_writer **out)
 	writer->path = strdup(path);
 	writer->scratch = malloc(MW_STORE_CHUNK_MAX);
 	err = writer->path && writer->scratch ? open_place(writer) : mw_error_nomem();
-	if (!err)
-		err = mw_store_queue_start(&writer->queue, writer->fd);
 	if (err)
 		free_writer(writer);
 	else
 		*out = writer;
 	return err;
+}
+
+/* Takes the writer where that fails. */
+static struct mw_error *start(struct mw_store_writer *writer, const struct mw_store_upto *begin,
+			      struct mw_store_writer **out)
+{
+	struct mw_error *err = mw_store_queue_start(&writer->queue, writer->fd, begin);
+
+	if (err)
+		free_writer(writer);
+	else
+		*out = writer;
+	return err;
+}
+
+struct mw_error *mw_store_create(const char *path, struct mw_store_writer **out)
+{
+	const struct mw_store_upto nothing = {0};
+	struct mw_store_writer *writer = NULL;
+
+	MW_TRY(open_writer(path, &writer));
+	return start(writer, &nothing, out);
+}
+
+/* 0, or an errno value. */
+static int copy_bytes(int from, int to, uint64_t bytes, bool (*go_on)(void *context, uint64_t done, uint64_t total),
+		      void *context)
+{
+	char *buffer = malloc(COPY_SIZE);
+	int errnum = buffer ? 0 : ENOMEM;
+
+	for (uint64_t done = 0; done < bytes && !errnum;) {
+		size_t size = bytes - done < COPY_SIZE ? (size_t)(bytes - done) : COPY_SIZE;
+		ssize_t got = pread(from, buffer, size, (off_t)done);
+
+		if (go_on && !go_on(context, done, bytes))
+			errnum = ECANCELED;
+		else if (got <= 0)
+			errnum = got < 0 ? errno : EIO;
+		for (ssize_t put = 0; put < got && !errnum;) {
+			ssize_t wrote = pwrite(to, buffer + put, (size_t)(got - put), (off_t)done + put);
+
+			if (wrote < 0 && errno != EINTR)
+				errnum = errno;
+			put += wrote > 0 ? wrote : 0;
+		}
+		done += got > 0 ? (uint64_t)got : 0;
+	}
+	free(buffer);
+	return errnum;
+}
+
+/* The descriptor is one to write to; and what it leads to may have no name. */
+static int open_to_read(int fd)
+{
+	char name[40];
+
+	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	return open(name, O_RDONLY | O_CLOEXEC);
+}
+
+struct mw_error *mw_store_copy(struct mw_store_writer *from, const struct mw_store_upto *upto, const char *path,
+			       bool (*go_on)(void *context, uint64_t done, uint64_t total), void *context,
+			       struct mw_store_writer **out)
+{
+	struct mw_store_writer *writer = NULL;
+	int source, errnum;
+
+	MW_TRY(open_writer(path, &writer));
+	source = open_to_read(from->fd);
+	errnum = source < 0 ? errno : copy_bytes(source, writer->fd, upto->bytes, go_on, context);
+	if (source >= 0)
+		close(source);
+	if (errnum) {
+		struct mw_error *err = cannot_write(writer, errnum, "");
+
+		free_writer(writer);
+		return err;
+	}
+	return start(writer, upto, out);
+}
+
+uint64_t mw_store_moment(struct mw_store_writer *writer)
+{
+	mw_store_flush(writer);
+	mw_store_queue_moment(&writer->queue);
+	return ++writer->moments;
+}
+
+bool mw_store_passed(struct mw_store_writer *writer, uint64_t number, struct mw_store_upto *out)
+{
+	return mw_store_queue_passed(&writer->queue, number, out);
+}
+
+int mw_store_broken(struct mw_store_writer *writer)
+{
+	return mw_store_failed(writer) ? mw_store_queue_errnum(&writer->queue) : 0;
+}
+
+void mw_store_give_up(struct mw_store_writer *writer, int errnum)
+{
+	mw_store_queue_fail(&writer->queue, errnum);
 }
 
 /* What was told until now is on the disk, or it can't be. */

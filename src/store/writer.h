@@ -21,6 +21,31 @@ struct mw_store_writer;
  * before mw_store_publish(): until then an old file of that name stays as it was. Errors: SYSTEM with the name; MEMORY.
  */
 struct mw_error *mw_store_create(const char *path, struct mw_store_writer **out) MW_MUST_CHECK;
+/*
+ * A recording in another file, up to a moment of one that goes on, to which more may be told:
+ *
+ *   number = mw_store_moment(writer)              the one thread
+ *   while (!mw_store_passed(writer, number, ..))  any thread, until writing has failed
+ *   mw_store_copy(writer, &upto, path, ..)        any thread, as long as the writer is not finished
+ */
+struct mw_store_upto {
+	uint64_t bytes, chunks; /* of the file */
+};
+
+/* What was told until now is a moment, which gets the next number, from 1. */
+uint64_t mw_store_moment(struct mw_store_writer *writer);
+/* Has all been written that was told up to that moment? `*out` is where it, or a later one, is in the file. False where
+ * writing has failed, always: mw_store_broken(). From any thread. */
+bool mw_store_passed(struct mw_store_writer *writer, uint64_t number, struct mw_store_upto *out);
+/* Why nothing is written any more, an errno value; 0: it is. From any thread. */
+int mw_store_broken(struct mw_store_writer *writer);
+/* As mw_store_create(), with what `from` has up to there. `go_on` (may be NULL) is asked now and then; where it says
+ * false the error is SYSTEM with ECANCELED. */
+struct mw_error *mw_store_copy(struct mw_store_writer *from, const struct mw_store_upto *upto, const char *path,
+			       bool (*go_on)(void *context, uint64_t done, uint64_t total), void *context,
+			       struct mw_store_writer **out) MW_MUST_CHECK;
+/* Write no more: it has got too large, or nobody wants it. What was written is as good as it was. */
+void mw_store_give_up(struct mw_store_writer *writer, int errnum);
 /* The windows begin: from now on what is written is found under the name (by rename), whatever becomes of us. */
 struct mw_error *mw_store_publish(struct mw_store_writer *writer) MW_MUST_CHECK;
 /* Without publish: leaves no file. NULL is fine. */

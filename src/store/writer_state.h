@@ -38,6 +38,7 @@ struct mw_store_writer {
 	struct mw_store_queue queue;
 	struct mw_store_stream **streams; /* by number; NULL: nothing told of it */
 	size_t stream_count;
+	uint64_t moments; /* that were handed over */
 	uint8_t *scratch; /* for one record, MW_STORE_CHUNK_MAX bytes */
 };
 
