@@ -164,10 +164,11 @@ static void sample_totals(const struct mw_recorder *recorder, struct mw_report_s
 {
 	struct mw_track_totals totals;
 
+	/* Where the tracker has begun anew since, what is older is of the window all the same. */
 	mw_track_totals(recorder->track, MW_KIND_HEAP, &totals);
-	sample->heap_impacting = totals.impacting.bytes;
+	sample->heap_impacting = totals.impacting.bytes + totals.aofo.bytes;
 	mw_track_totals(recorder->track, MW_KIND_VM, &totals);
-	sample->vm_impacting = totals.impacting.bytes;
+	sample->vm_impacting = totals.impacting.bytes + totals.aofo.bytes;
 }
 
 /* What is memwatch's own is not the process's. */

@@ -110,6 +110,34 @@ void mw_track_thread(const struct mw_track *track, uint32_t number, struct mw_tr
 	};
 }
 
+static struct mw_track_sum sum_of(const struct mw_amount *impacting, const struct mw_amount *transient)
+{
+	return (struct mw_track_sum){.impacting = *impacting, .allocations = impacting->count + transient->count};
+}
+
+void mw_track_stack_sums(const struct mw_track *track, struct mw_track_sum *out, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct mw_tally *tally = &mw_stack_table_at(&track->stacks, i)->tally;
+
+		out[i] = sum_of(&tally->impacting, &tally->transient);
+	}
+}
+
+void mw_track_thread_sums(const struct mw_track *track, struct mw_track_sum *out, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct mw_thread_record *thread = mw_thread_table_at(&track->threads, i);
+
+		out[i] = sum_of(&thread->impacting, &thread->transient);
+	}
+}
+
+uint64_t mw_track_now(const struct mw_track *track)
+{
+	return track->now_ns;
+}
+
 void mw_track_stack_series(const struct mw_track *track, uint32_t id, uint64_t end_ns, struct mw_track_series *out)
 {
 	const struct mw_tally *tally = &mw_stack_table_at(&track->stacks, id)->tally;

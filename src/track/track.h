@@ -138,6 +138,16 @@ struct mw_track_stack {
 	struct mw_track_lifetime lifetime; /* count 0: none freed */
 };
 void mw_track_stack(const struct mw_track *track, uint32_t id, struct mw_track_stack *out);
+/* The same of many, quickly, for those who look again and again: of stack and thread 0 and those that follow, `count` of
+ * them, which there must be. */
+struct mw_track_sum {
+	struct mw_amount impacting;
+	uint64_t allocations;
+};
+void mw_track_stack_sums(const struct mw_track *track, struct mw_track_sum *out, uint32_t count);
+void mw_track_thread_sums(const struct mw_track *track, struct mw_track_sum *out, uint32_t count);
+/* The latest time of all events until now. */
+uint64_t mw_track_now(const struct mw_track *track);
 struct mw_histogram;
 /* The lifetimes of a stack; good until the next event. */
 const struct mw_histogram *mw_track_stack_lifetimes(const struct mw_track *track, uint32_t id);
