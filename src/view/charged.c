@@ -30,7 +30,7 @@ static const char *own_name(const char *function)
 	return name;
 }
 
-static bool is_library(const char *function)
+bool mw_view_is_library(const char *function)
 {
 	const char *name = function ? own_name(function) : "";
 
@@ -52,7 +52,7 @@ const struct mw_report_frame *mw_view_charged_frame(const struct mw_report_stack
 		if (!frame->module || strcmp(frame->module, stack->suspect) != 0)
 			continue;
 		first = first ? first : frame;
-		if (!is_library(frame->function))
+		if (!mw_view_is_library(frame->function))
 			return frame;
 	}
 	return first;

@@ -19,5 +19,7 @@ struct mw_error *mw_view_groups(const struct mw_view_question *question, const s
 
 /* That frame, or NULL where all is runtime. */
 const struct mw_report_frame *mw_view_charged_frame(const struct mw_report_stack *stack);
+/* Is a function of that (demangled) name one that compilers put into everybody's code? */
+bool mw_view_is_library(const char *function);
 
 #endif
