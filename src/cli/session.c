@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: MIT
+/* session.c: see session.h. */
+#include "cli/session.h"
+
+#include "base/clock.h"
+#include "base/reserve.h"
+#include "cli/standby.h"
+#include "proc/status.h"
+#include "target/preflight.h"
+
+#include <stdlib.h>
+
+#define RESERVE       (8 << 20) /* bytes, for the detach */
+#define MOST_ATTEMPTS 3         /* to attach */
+
+struct mw_recorder_view mw_session_view(struct mw_session *session)
+{
+	return (struct mw_recorder_view){
+		.engine = session->engine,
+		.reason = session->options->engine_reason,
+		.track_heap = session->options->track_heap,
+		.track_vm = session->options->track_vm,
+		.depth = session->options->depth,
+		.max_memory = session->options->max_memory,
+		.progress = &session->progress,
+		.unnamed = &session->unnamed,
+	};
+}
+
+static void show_progress(struct mw_session *session, uint64_t time_ns)
+{
+	struct mw_progress_window window = {.time_ns = time_ns, .duration_ns = session->options->duration_ns};
+	const struct mw_recorder_view view = mw_session_view(session);
+	struct mw_engine_stats stats;
+
+	for (size_t i = 0; i < session->count; i++) {
+		const struct mw_recorder *recorder = &session->recorders[i];
+		struct mw_amount impacting = mw_recorder_impacting(recorder);
+
+		window.impacting.count += impacting.count;
+		window.impacting.bytes += impacting.bytes;
+		window.events += mw_recorder_events(recorder);
+		if (mw_recorder_stats(recorder, &view, &stats))
+			window.stood_ns += stats.stood_ns;
+		window.processes++;
+		if (recorder->sample_count && !recorder->ended)
+			window.rss += recorder->samples[recorder->sample_count - 1].rss;
+	}
+	mw_progress_window(&session->progress, &window);
+}
+
+/* What has come since is put into the recording. Where there is no memory for it now it will be later. */
+static void keep_news(struct mw_session *session, size_t i)
+{
+	const struct mw_recorder_view view = mw_session_view(session);
+
+	if (session->keepers)
+		mw_error_destroy(mw_keeper_news(&session->keepers[i], &session->recorders[i], &view));
+}
+
+/* Marks that were asked for until now, and those that are due, in order of time; `time_ns` is now. */
+static void keep_marks(struct mw_session *session, size_t i, uint64_t time_ns)
+{
+	struct mw_keeper *keeper = &session->keepers[i];
+	uint64_t start_ns = mw_clock_ns() - time_ns;
+
+	/* It is some time since `time_ns` was now: the earliest start that was seen is nearest. */
+	if (!keeper->start_ns || start_ns < keeper->start_ns)
+		keeper->start_ns = start_ns;
+	start_ns = keeper->start_ns;
+	while (session->mark_count < MW_SELF_MARKS && mw_self_take_mark(&session->marks[session->mark_count]))
+		session->mark_count++;
+	for (;;) {
+		uint64_t asked = UINT64_MAX, due = keeper->every_ns ? keeper->next_ns : UINT64_MAX;
+
+		if (keeper->asked < session->mark_count)
+			asked = session->marks[keeper->asked] > start_ns ? session->marks[keeper->asked] - start_ns : 0;
+		if (asked > time_ns && due > time_ns)
+			return;
+		mw_keeper_mark(keeper, &session->recorders[i], asked < due ? asked : due);
+		if (asked < due)
+			keeper->asked++;
+		else
+			keeper->next_ns += keeper->every_ns;
+	}
+}
+
+static void on_sample(void *context, pid_t pid, pid_t tid, uint64_t time_ns, bool last)
+{
+	struct mw_session *session = context;
+	struct mw_engine_range places[MW_RECORDER_RANGES];
+	struct mw_space_range ranges[MW_RECORDER_RANGES];
+	struct mw_recorder_own own = {.ranges = ranges};
+
+	if (session->engine->ops->own_memory)
+		session->engine->ops->own_memory(session->engine, pid, &own.resident, &own.mapped);
+	if (session->engine->ops->own_ranges && last)
+		own.range_count = session->engine->ops->own_ranges(session->engine, pid, places, MW_RECORDER_RANGES);
+	for (size_t i = 0; i < own.range_count; i++)
+		ranges[i] = (struct mw_space_range){places[i].start, places[i].end};
+	for (size_t i = 0; i < session->count; i++) {
+		if (session->recorders[i].pid != pid)
+			continue;
+		mw_recorder_sample(&session->recorders[i], tid, time_ns, last, &own);
+		if (session->keepers)
+			keep_marks(session, i, time_ns);
+		keep_news(session, i);
+		if (session->sampled)
+			session->sampled(session->context, i, time_ns);
+	}
+	if (session->progress.shown && !last)
+		show_progress(session, time_ns);
+}
+
+/* One breakpoint can't report to two: processes that share their memory are one to memwatch. */
+static struct mw_error *check_shared(const struct mw_cli_pids *pids)
+{
+	for (size_t i = 0; i < pids->count; i++)
+		for (size_t j = i + 1; j < pids->count; j++) {
+			struct mw_error *err;
+
+			if (mw_shares_memory(pids->items[i], pids->items[j]) != 1)
+				continue;
+			err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "processes %d and %d share their memory",
+					      (int)pids->items[i], (int)pids->items[j]);
+			return mw_error_hint(err, "Name one of the two");
+		}
+	return NULL;
+}
+
+static struct mw_error *prepare_attached(struct mw_session *session)
+{
+	const struct mw_cli_pids *pids = &session->options->pids;
+
+	for (size_t i = 0; i < pids->count; i++)
+		MW_TRY(mw_preflight(pids->items[i]));
+	MW_TRY(check_shared(pids));
+	session->recorders = calloc(pids->count + 1, sizeof(*session->recorders));
+	if (!session->recorders)
+		return mw_error_nomem();
+	for (; session->count < pids->count; session->count++)
+		MW_TRY(mw_recorder_init(&session->recorders[session->count], pids->items[session->count]));
+	return NULL;
+}
+
+static struct mw_error *prepare_launched(struct mw_session *session)
+{
+	const struct mw_cli_options *options = session->options;
+
+	session->recorders = calloc(1, sizeof(*session->recorders));
+	if (!session->recorders)
+		return mw_error_nomem();
+	MW_TRY(mw_launch_start(options->command, &session->launch));
+	MW_TRY(mw_recorder_init_launched(&session->recorders[0], session->launch.pid, session->launch.path,
+					 options->command, options->command_count));
+	session->count = 1;
+	return NULL;
+}
+
+static struct mw_error *create_engine(struct mw_session *session)
+{
+	const struct mw_cli_options *options = session->options;
+	const struct mw_engine_ops *ops = mw_engine_find(options->engine);
+	const struct mw_engine_options engine_options = {
+		.track_heap = options->track_heap,
+		.track_vm = options->track_vm,
+		.depth = options->depth,
+		.max_stopped = options->max_stopped,
+		.unsafe = options->unsafe,
+		.sample = on_sample,
+		.sample_context = session,
+		.program = session->launch.pid ? session->launch.path : NULL,
+	};
+
+	if (!ops)
+		return mw_error_create(MW_ERROR_UNSUPPORTED, 0, "this memwatch was built without engine '%s'",
+				       options->engine);
+	return ops->create(&engine_options, &session->engine);
+}
+
+/* What is told of each process goes into the recording as well, and into its picture. */
+static struct mw_error *prepare_recording(struct mw_session *session)
+{
+	if (!session->writer && !session->options->html)
+		return NULL;
+	session->keepers = calloc(session->count, sizeof(*session->keepers));
+	if (!session->keepers)
+		return mw_error_nomem();
+	for (size_t i = 0; i < session->count; i++) {
+		struct mw_recorder *recorder = &session->recorders[i];
+
+		session->keepers[i] = (struct mw_keeper){.writer = session->writer,
+							 .process = (uint32_t)i,
+							 .symbols = !session->options->no_symbols,
+							 .every_ns = session->options->mark_every_ns,
+							 .next_ns = session->options->mark_every_ns};
+		recorder->keeper = &session->keepers[i];
+		if (session->options->html)
+			MW_TRY(mw_recorder_draw(recorder));
+		if (session->writer)
+			MW_TRY(mw_store_sink(session->writer, (uint32_t)i, &recorder->inner, &recorder->sink));
+	}
+	return NULL;
+}
+
+/* The windows have begun: from now on there is a recording, whatever becomes of us. */
+static struct mw_error *begin_recording(struct mw_session *session)
+{
+	const struct mw_recorder_view view = mw_session_view(session);
+
+	if (!session->writer)
+		return NULL;
+	for (size_t i = 0; i < session->count; i++)
+		MW_TRY(mw_keeper_target(&session->keepers[i], &session->recorders[i], &view));
+	return session->nameless ? NULL : mw_store_publish(session->writer);
+}
+
+static struct mw_error *end_recording(struct mw_session *session)
+{
+	const struct mw_recorder_view view = mw_session_view(session);
+
+	for (size_t i = 0; session->keepers && i < session->count; i++) {
+		const struct mw_window_info *window =
+			session->engine->ops->window(session->engine, session->recorders[i].pid);
+
+		if (window)
+			keep_marks(session, i, window->length_ns);
+		MW_TRY(mw_keeper_end(&session->keepers[i], &session->recorders[i], &view));
+	}
+	return NULL;
+}
+
+/* A guard that cleans up after a memwatch that was killed may trace any thread: it is waited for. */
+static struct mw_error *attach(struct mw_session *session, struct mw_recorder *recorder)
+{
+	struct mw_error *err;
+
+	for (unsigned i = 1;; i++) {
+		err = session->engine->ops->attach(session->engine, recorder->pid, recorder->launched, &recorder->sink);
+		if (!err || mw_error_kind(err) != MW_ERROR_DENIED || i >= MOST_ATTEMPTS || *mw_self_interrupted())
+			return err;
+		/* It may have let go since it was in the way. */
+		if (!mw_preflight_await_guard(recorder->pid) && i > 1)
+			return err;
+		mw_error_destroy(err);
+	}
+}
+
+static struct mw_error *attach_all(struct mw_session *session)
+{
+	const struct mw_engine_ops *ops = session->engine->ops;
+
+	for (size_t i = 0; i < session->count; i++) {
+		struct mw_recorder *recorder = &session->recorders[i];
+
+		/* Before anything stands still for it. */
+		if (!recorder->launched)
+			mw_recorder_sample(recorder, mw_live_thread(recorder->pid), 0, false, NULL);
+		if (!recorder->launched)
+			mw_recorder_look(recorder, false);
+		MW_TRY(attach(session, recorder));
+	}
+	for (size_t i = 0; i < session->count; i++)
+		MW_TRY(mw_recorder_before(&session->recorders[i]));
+	if (session->launch.pid)
+		MW_TRY(mw_launch_go(&session->launch));
+	MW_TRY(ops->start(session->engine));
+	return begin_recording(session);
+}
+
+/* From the first attach to the end of the window. */
+static struct mw_error *watch(struct mw_session *session)
+{
+	struct mw_error *err = attach_all(session);
+	uint64_t deadline = 0;
+
+	/* Whatever failed, that one of them ended or became another meanwhile is the reason. */
+	for (size_t i = 0; i < session->count && err; i++)
+		err = mw_program_explain(session->recorders[i].pid, &session->recorders[i].program, err);
+	if (err)
+		return err;
+	if (session->begun)
+		session->begun(session->context);
+	if (session->options->duration_ns)
+		deadline = mw_clock_ns() + session->options->duration_ns;
+	return session->engine->ops->run(session->engine, deadline, mw_self_interrupted());
+}
+
+/* The first of two errors; the other is dropped. */
+static struct mw_error *first_of(struct mw_error *first, struct mw_error *second)
+{
+	if (!first)
+		return second;
+	mw_error_destroy(second);
+	return first;
+}
+
+/* What could not be taken out at once may be now. Without it there is no error; else nothing is to come before that
+ * it is taken out. */
+static struct mw_error *let_go(struct mw_session *session)
+{
+	struct mw_error *err = session->engine->ops->detach(session->engine);
+	bool clean = false, denied = false;
+
+	if (err)
+		err = mw_standby_look(err, &clean, &denied);
+	if (!clean || denied)
+		return err;
+	mw_error_destroy(err);
+	return NULL;
+}
+
+struct mw_error *mw_session_stand_by(struct mw_session *session, const struct mw_partials *partials)
+{
+	pid_t *pids = calloc(session->count + 1, sizeof(*pids));
+	const struct mw_standby_plan plan = {
+		.pids = pids,
+		.count = session->count,
+		.partials = *partials,
+		.output = session->options->output,
+		.max_memory = session->options->max_memory,
+		.reached = mw_self_limit_reached,
+		.leave = session->leave,
+	};
+	struct mw_error *err;
+
+	if (!pids)
+		return mw_error_nomem();
+	for (size_t i = 0; i < session->count; i++)
+		pids[i] = session->recorders[i].pid;
+	mw_reserve_keep(RESERVE);
+	err = mw_standby_begin(&plan);
+	free(pids);
+	return err;
+}
+
+/* A command that runs another under valgrind is seen up to there, and nothing of what was asked for. */
+static struct mw_error *check_became(const struct mw_session *session)
+{
+	const struct mw_window_info *window = session->engine->ops->window(session->engine, session->launch.pid);
+
+	return window && window->ended == MW_END_EXEC ? mw_preflight_became(session->launch.pid, "the command") : NULL;
+}
+
+/* A command that could not be run is the better reason. */
+struct mw_error *mw_session_watch(struct mw_session *session)
+{
+	struct mw_error *err = watch(session);
+
+	/* While what is mapped is still seen: nothing of it comes unseen. */
+	for (size_t i = 0; i < session->count && !err; i++) {
+		const struct mw_window_info *window =
+			session->engine->ops->window(session->engine, session->recorders[i].pid);
+
+		if (window && !window->over)
+			mw_recorder_look(&session->recorders[i], true);
+	}
+	session->detached = let_go(session);
+	mw_progress_clear(&session->progress);
+	if (session->launch.pid) {
+		struct mw_error *not_run = mw_launch_check(&session->launch, session->options->command);
+
+		err = first_of(not_run, err);
+		if (!err)
+			err = check_became(session);
+	}
+	if (err || session->detached)
+		return err;
+	mw_standby_end();
+	mw_progress_phase(&session->progress, "putting the events in order");
+	for (size_t i = 0; i < session->count; i++)
+		mw_recorder_finish(&session->recorders[i],
+				   session->engine->ops->window(session->engine, session->recorders[i].pid));
+	return end_recording(session);
+}
+
+/* Where memwatch has failed, or could not let go, nothing of it is attached any more, but something may be left. */
+static struct mw_error *see_to_the_end(struct mw_error *err)
+{
+	bool clean = true, denied;
+
+	if (err)
+		err = mw_standby_look(err, &clean, &denied);
+	if (!clean)
+		mw_standby_exec(err);
+	mw_standby_end();
+	return err;
+}
+
+void mw_session_init(struct mw_session *session, const struct mw_cli_options *options, bool progress)
+{
+	*session = (struct mw_session){.options = options, .launch = {.go_fd = -1, .error_fd = -1}};
+	mw_progress_init(&session->progress, progress);
+}
+
+struct mw_error *mw_session_prepare(struct mw_session *session)
+{
+	MW_TRY(session->options->command ? prepare_launched(session) : prepare_attached(session));
+	MW_TRY(prepare_recording(session));
+	return create_engine(session);
+}
+
+struct mw_error *mw_session_end(struct mw_session *session, struct mw_error *err)
+{
+	/* That a process could not be let go is worse than whatever came before. */
+	err = first_of(session->detached, err);
+	mw_progress_deinit(&session->progress);
+	if (session->engine)
+		session->engine->ops->destroy(session->engine);
+	mw_launch_deinit(&session->launch);
+	mw_store_destroy(session->writer);
+	for (size_t i = 0; i < session->count; i++) {
+		if (session->keepers)
+			mw_keeper_deinit(&session->keepers[i]);
+		mw_recorder_deinit(&session->recorders[i]);
+	}
+	free(session->keepers);
+	free(session->recorders);
+	return see_to_the_end(err);
+}
