@@ -10,7 +10,8 @@
 #define FIRST_KEY   MW_KEY_ENGINE /* of options without a short form */
 
 const struct mw_cli_command *const mw_cli_commands[] = {
-	&mw_cli_command_record, &mw_cli_command_doctor, &mw_cli_command_report, &mw_cli_command_diff, NULL,
+	&mw_cli_command_record, &mw_cli_command_top,  &mw_cli_command_doctor,
+	&mw_cli_command_report, &mw_cli_command_diff, NULL,
 };
 
 void mw_cli_argp_options(const struct mw_cli_command *command, struct argp_option out[MW_CLI_OPTIONS_MAX + 1])

@@ -79,8 +79,8 @@ struct mw_cli_command {
 /* Ends with NULL; the first is the one without a name. */
 extern const struct mw_cli_command *const mw_cli_commands[];
 
-extern const struct mw_cli_command mw_cli_command_record, mw_cli_command_doctor, mw_cli_command_report,
-	mw_cli_command_diff;
+extern const struct mw_cli_command mw_cli_command_record, mw_cli_command_doctor, mw_cli_command_top,
+	mw_cli_command_report, mw_cli_command_diff;
 
 /* The table for argp. */
 void mw_cli_argp_options(const struct mw_cli_command *command, struct argp_option out[MW_CLI_OPTIONS_MAX + 1]);

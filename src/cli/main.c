@@ -9,13 +9,14 @@
 #include "cli/report.h"
 #include "cli/self.h"
 #include "cli/standby.h"
+#include "cli/top.h"
 #include "cli/usage.h"
 
 #include <stdio.h>
 #include <string.h>
 
 /* Without one of these, the command line is that of a recording. */
-static const char *const verbs[] = {"diff", "doctor", "report", NULL};
+static const char *const verbs[] = {"diff", "doctor", "report", "top", NULL};
 
 static struct mw_error *unknown_verb(const char *word)
 {
@@ -74,10 +75,29 @@ static struct mw_error *run_record(int argc, char **argv)
 	return err;
 }
 
+static struct mw_error *run_top(int argc, char **argv)
+{
+	struct mw_cli_options options;
+	struct mw_error *err;
+
+	mw_self_prepare();
+	MW_TRY(mw_cli_options_parse_top(argc, argv, &options));
+	if (options.action == MW_CLI_HELP)
+		err = mw_cli_give_help(&mw_cli_command_top);
+	else if (options.action == MW_CLI_VERSION)
+		err = print_version();
+	else
+		err = mw_cli_top(&options);
+	mw_cli_options_deinit(&options);
+	return err;
+}
+
 static struct mw_error *run(int argc, char **argv)
 {
 	if (argv[1][0] == '-')
 		return run_record(argc, argv);
+	if (strcmp(argv[1], "top") == 0)
+		return run_top(argc - 1, argv + 1);
 	mw_self_ignore_write_signals();
 	if (strcmp(argv[1], "doctor") == 0)
 		return run_doctor(argc - 1, argv + 1);

@@ -101,7 +101,7 @@ static struct mw_error *take_argument(struct parse *parse, struct argp_state *st
 	err = mw_error_create(MW_ERROR_USAGE, 0, "'%.64s' is not expected here", word);
 	if (parse->takes_command)
 		return mw_error_hint(err, "A command to launch stands behind '--', as in: memwatch -- %.64s", word);
-	return mw_error_hint(err, "A process is named by -p, as in: memwatch doctor -p 1234");
+	return mw_error_hint(err, "A process is named by -p, as in: memwatch %s -p 1234", parse->command->name);
 }
 
 static struct mw_error *parse_option(int key, char *arg, struct parse *parse)
@@ -227,15 +227,17 @@ static struct mw_error *check_record(const struct parse *parse)
 	return NULL;
 }
 
-static struct mw_error *check_doctor(const struct parse *parse)
+/* Of commands that look at one process. */
+static struct mw_error *check_one(const struct parse *parse)
 {
+	const char *name = parse->command->name;
 	struct mw_error *err;
 
 	if (parse->options->pids.count == 1)
 		return NULL;
-	err = mw_error_create(MW_ERROR_USAGE, 0, "doctor looks at one process, and %s named",
+	err = mw_error_create(MW_ERROR_USAGE, 0, "%s looks at one process, and %s named", name,
 			      parse->options->pids.count ? "several are" : "none is");
-	return mw_error_hint(err, "Name it by -p, as in: memwatch doctor -p 1234");
+	return mw_error_hint(err, "Name it by -p, as in: memwatch %s -p 1234", name);
 }
 
 struct mw_error *mw_cli_options_parse(int argc, char **argv, struct mw_cli_options *out)
@@ -254,20 +256,31 @@ struct mw_error *mw_cli_options_parse(int argc, char **argv, struct mw_cli_optio
 	return NULL;
 }
 
-struct mw_error *mw_cli_options_parse_doctor(int argc, char **argv, struct mw_cli_options *out)
+static struct mw_error *parse_one(const struct mw_cli_command *command, int argc, char **argv,
+				  struct mw_cli_options *out)
 {
 	struct mw_cli_options options;
-	struct parse parse = {.options = &options, .command = &mw_cli_command_doctor};
+	struct parse parse = {.options = &options, .command = command};
 	struct mw_error *err = parse_line(argc, argv, &parse);
 
 	if (!err && options.action == MW_CLI_RUN)
-		err = check_doctor(&parse);
+		err = check_one(&parse);
 	if (err) {
 		mw_cli_options_deinit(&options);
 		return err;
 	}
 	*out = options;
 	return NULL;
+}
+
+struct mw_error *mw_cli_options_parse_doctor(int argc, char **argv, struct mw_cli_options *out)
+{
+	return parse_one(&mw_cli_command_doctor, argc, argv, out);
+}
+
+struct mw_error *mw_cli_options_parse_top(int argc, char **argv, struct mw_cli_options *out)
+{
+	return parse_one(&mw_cli_command_top, argc, argv, out);
 }
 
 void mw_cli_options_deinit(struct mw_cli_options *options)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* options.h: the command line of a recording and of doctor, as values. */
+/* options.h: the command line of a recording, of top and of doctor, as values. */
 #ifndef MW_CLI_OPTIONS_H
 #define MW_CLI_OPTIONS_H
 
@@ -44,6 +44,8 @@ struct mw_cli_options {
 struct mw_error *mw_cli_options_parse(int argc, char **argv, struct mw_cli_options *out) MW_MUST_CHECK;
 /* memwatch doctor -p PID: argv[0] ("doctor") is skipped. */
 struct mw_error *mw_cli_options_parse_doctor(int argc, char **argv, struct mw_cli_options *out) MW_MUST_CHECK;
+/* memwatch top -p PID: argv[0] ("top") is skipped. */
+struct mw_error *mw_cli_options_parse_top(int argc, char **argv, struct mw_cli_options *out) MW_MUST_CHECK;
 void mw_cli_options_deinit(struct mw_cli_options *options);
 
 #endif

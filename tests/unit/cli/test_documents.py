@@ -82,11 +82,12 @@ class Documents(unittest.TestCase):
 
     def offers(self, complete):
         for line, wanted, unwanted in (
-                ('memwatch ', {'report', 'diff', 'doctor'}, {'--pid'}),
+                ('memwatch ', {'report', 'diff', 'doctor', 'top'}, {'--pid'}),
                 ('memwatch re', {'report'}, {'diff'}),
                 ('memwatch --en', {'--engine'}, {'--json'}),
                 ('memwatch --engine ', {'auto', 'jump', 'trap'}, {'report'}),
                 ('memwatch --engine j', {'jump'}, {'auto'}),
+                ('memwatch top --max-s', {'--max-stopped'}, {'--json'}),
                 ('memwatch doctor --c', {'--clean'}, {'--json'}),
                 ('memwatch report --by', {'--by'}, {'--clean'}),
                 ('memwatch report --tree ', {'down', 'up'}, {'all'}),
