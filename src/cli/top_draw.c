@@ -294,7 +294,7 @@ static void put_row(const struct mw_top_picture *picture, const struct mw_top_la
 	put_right(picture, y, &x, layout->rate, rate);
 	put_right(picture, y, &x, layout->kind, !is_stack ? "" : row->kind == MW_KIND_VM ? "vm" : "heap");
 	mw_top_view_text(view, item, text, sizeof(text));
-	put(picture, y, x, 1, view->group == MW_TOP_THREADS ? " " : item->open ? "-" : "+");
+	put(picture, y, x + indent, 1, view->group == MW_TOP_THREADS ? " " : item->open ? "-" : "+");
 	put(picture, y, x + 2 + indent, layout->name - 2 - indent, text);
 }
 

@@ -2,6 +2,8 @@
 /* top_work.c: see top_work.h. */
 #include "cli/top_work.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -13,6 +15,7 @@
 #define STEP_NS   20000000
 #define TELL_EACH 64 /* stacks, or pieces of a file */
 #define NEWS_MAX  600
+#define SHOW_NS   200000000
 
 struct mw_top_work {
 	struct mw_top_feed *feed;
@@ -31,6 +34,7 @@ struct mw_top_work {
 	/* The thread's own. */
 	const char *step;
 	unsigned steps;
+	uint64_t shown_ns; /* when the screen was told of names */
 };
 
 static void set_news(struct mw_top_work *work, const char *text)
@@ -134,6 +138,21 @@ static void save_and_tell(struct mw_top_work *work)
 	set_news(work, text);
 }
 
+/* Many are found quickly, and each time all is drawn. */
+static void show_found(struct mw_top_work *work)
+{
+	uint64_t now_ns = mw_clock_ns();
+	bool last;
+
+	pthread_mutex_lock(&work->lock);
+	last = work->wanted_at == work->wanted_count;
+	pthread_mutex_unlock(&work->lock);
+	if (!last && now_ns - work->shown_ns < SHOW_NS)
+		return;
+	work->shown_ns = now_ns;
+	mw_top_feed_poke(work->feed);
+}
+
 static void *run(void *context)
 {
 	struct mw_top_work *work = context;
@@ -158,7 +177,7 @@ static void *run(void *context)
 		else if (finds) {
 			/* Without memory for it there is no name for now. */
 			mw_error_destroy(mw_top_names_find(work->names, stack));
-			mw_top_feed_poke(work->feed);
+			show_found(work);
 		}
 	}
 	return NULL;

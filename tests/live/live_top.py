@@ -1,0 +1,346 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""memwatch top in a terminal: what it shows is right, its keys work, and it lets go whatever happens."""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import unittest
+
+import mwlive
+import mwtop
+
+A, B, V, T = 100 * 1000, 10 * 5000, 3 << 20, 7 * 300
+
+
+@unittest.skipUnless(shutil.which('tmux'), 'tmux is not installed')
+class Case(unittest.TestCase):
+    def start(self, *orders, **options):
+        self.menu = mwtop.Menu(self)
+        self.before = mwlive.Snapshot(self.menu.pid)
+        screen = mwtop.Screen(self, self.menu.pid, **options)
+        screen.wait('^impacting|nothing has been')
+        self.menu.order(*orders)
+        return screen
+
+    def finish(self, screen):
+        screen.quit()
+        self.before.check(self)
+        self.menu.end()
+
+
+class Table(Case):
+    def test_is_what_the_report_says(self):
+        screen = self.start('a', 'b', 'v', 'c')
+        for text, bytes_ in (('grow_a', A), ('grow_b', B), ('map_v', V), ('churn', 0)):
+            screen.wait_row(text, bytes_)
+        self.assertEqual([next(n for n in ('map_v', 'grow_a', 'grow_b', 'churn') if n in row[1])
+                          for row in screen.rows()], ['map_v', 'grow_a', 'grow_b', 'churn'])
+        self.assertIn(f'impacting {mwtop.size(A + B + V)},', screen.text())
+        self.assertIn(f'113 blocks, heap {mwtop.size(A + B)}, vm {mwtop.size(V)}', screen.text())
+        self.assertIn(f'menu ({self.menu.pid}), engine {mwlive.config.engine}, ', screen.text())
+        screen.keys('Down', 'Enter')
+        screen.wait(r'^   = 100,000 bytes in 100 blocks of 100 allocated, by malloc, stack [0-9a-f]{16}$')
+        screen.wait(r'^   #0  menu!grow_a\+0x[0-9a-f]+ \(\S*menu\.c:\d+\)')
+        screen.wait(r'^   #\d+ +menu!main\+0x')
+        stack = re.search(r'by malloc, stack (\w+)$', screen.text(), re.M).group(1)
+        screen.keys('w')
+        screen.wait('^write to: memwatch-')
+        screen.keys('C-u')
+        screen.type(screen.file('seen.mw'))
+        screen.keys('Enter')
+        screen.wait('^written: ')
+        self.assertEqual(os.stat(screen.file('seen.mw')).st_mode & 0o7777, 0o600)
+        report = mwtop.report(self, screen.file('seen.mw'))
+        mwlive.check_report(self, report)
+        by_id = {s['id']: s['impacting'] for s in report['stacks']}
+        self.assertEqual(by_id[stack], {'count': 100, 'bytes': A})
+        shown = [(row[0], re.search(r'\b(\w+) \(menu\.c', row[1]).group(1)) for row in screen.rows()]
+        told = [(mwtop.size(s['impacting']['bytes']), next(f['function'] for f in s['frames']
+                                                         if f['module'].endswith('/menu')))
+                for s in report['stacks'] if s['kind'] != 'vm-internal']
+        self.assertEqual(sorted(shown), sorted(told))
+        self.assertEqual(report['totals']['heap']['transient']['count'], 1000)
+        page = subprocess.run([mwlive.config.memwatch, 'report', screen.file('seen.mw'), '--html', '-', '--quiet'],
+                              capture_output=True, timeout=mwlive.PATIENCE, check=True).stdout
+        self.assertIn(b'</html>', page)
+        self.finish(screen)
+
+    def test_keys(self):
+        screen = self.start('a', 'b', 'v', 't', 'c')
+        screen.wait_row('churn', 0)
+        screen.keys('n')
+        screen.wait('sorted by name$')
+        names = [re.search(r'\+ (\w+) ', row[1]).group(1) for row in screen.rows()]
+        self.assertEqual(names, ['churn', 'grow_a', 'grow_b', 'grow_t', 'map_v'])
+        screen.keys('r')
+        screen.wait('sorted by name, reversed$')
+        self.assertEqual([re.search(r'\+ (\w+) ', row[1]).group(1) for row in screen.rows()], names[::-1])
+        screen.keys('c')
+        screen.wait('sorted by blocks$')
+        self.assertIn('grow_a', screen.rows()[0][1])
+        screen.keys('a')
+        screen.wait('sorted by allocations/s$')
+        screen.keys('i')
+        screen.wait('sorted by impacting bytes$')
+        self.assertIn('map_v', screen.rows()[0][1])
+        screen.keys('S')
+        screen.wait('sorted by name$')
+        screen.keys('s')
+        screen.wait('by stack, sorted by impacting bytes$')
+        screen.keys('g')
+        screen.wait('by module, sorted by impacting bytes$')
+        row, = screen.rows()
+        self.assertEqual(row[0], mwtop.size(A + B + V + T))
+        self.assertTrue(row[1].endswith('/menu'), row)
+        screen.keys('Enter')
+        screen.wait_row('  + map_v', V)
+        self.assertEqual(len(screen.rows()), 6)
+        screen.keys('Down', 'Right')
+        screen.wait(r'^   #0  menu!map_v\+')
+        screen.keys('Left')
+        screen.wait_gone('#0')
+        screen.keys('3')
+        screen.wait_row('menu (', A + B + V)
+        screen.wait_row(r'\x1b[31mr\x1b[7mx\u202e (', T)
+        screen.keys('Enter')
+        screen.wait('by stack is told|told by a report')
+        screen.keys('1')
+        screen.wait('by stack, ')
+        screen.keys('h')
+        screen.wait('^Impacting: allocated since the zero point')
+        screen.wait('^q Ctrl-C')
+        screen.keys('x')
+        screen.wait('by stack, ')
+        screen.keys('C-z')
+        screen.wait('^not suspended')
+        self.finish(screen)
+
+    def test_zero_point(self):
+        screen = self.start('a', 'b')
+        screen.wait_row('grow_a', A)
+        screen.wait_row('grow_b', B)
+        screen.keys('z')
+        screen.wait('^nothing has been allocated')
+        since = float(screen.wait(r', since (\d+\.\d+) s').group(1))
+        self.menu.order('b', 'A')
+        screen.wait_row('grow_b', B)
+        screen.wait(f'^impacting {mwtop.size(B)}, ')
+        self.assertIsNone(screen.row('grow_a'))
+        screen.keys('w', 'C-u')
+        screen.type('zero.mw')
+        screen.keys('Enter')
+        screen.wait('^written: zero.mw')
+        whole = mwtop.report(self, screen.file('zero.mw'))
+        mwlive.check_report(self, whole)
+        self.assertEqual(whole['totals']['heap']['impacting']['bytes'], 2 * B)
+        self.assertEqual(whole['memory'][-1]['heap_impacting'], 2 * B)
+        part = mwtop.report(self, screen.file('zero.mw'), '--from', since)
+        self.assertEqual(part['totals']['heap']['impacting'], {'count': 10, 'bytes': B})
+        self.assertEqual(part['totals']['heap']['aofi'], {'count': 100, 'bytes': A})
+        self.finish(screen)
+
+    def test_pause(self):
+        screen = self.start('a')
+        screen.wait_row('grow_a', A)
+        screen.keys('p')
+        screen.wait('^PAUSED ')
+        self.menu.order('b')
+        # The recording goes on: what is written has what the screen has not.
+        screen.keys('w', 'C-u')
+        screen.type('paused.mw')
+        screen.keys('Enter')
+        screen.wait('^written: ')
+        self.assertEqual(mwtop.report(self, screen.file('paused.mw'))['totals']['heap']['impacting']['bytes'], A + B)
+        self.assertEqual([row[0] for row in screen.rows()], [mwtop.size(A)])
+        screen.keys('p')
+        screen.wait_row('grow_b', B)
+        self.finish(screen)
+
+    def test_sizes(self):
+        screen = self.start('a', 'b', 'v')
+        for width, height in ((20, 5), (33, 7), (45, 8), (63, 12), (200, 60), (20, 5)):
+            screen.resize(width, height)
+            mwlive.wait_until(lambda w=width, h=height: self.fits(screen, w, h), f'{width} by {height}', step=0.1)
+        screen.keys('End')
+        screen.wait_row('gr', B)
+        screen.resize(19, 5)
+        screen.wait('^too small for a ta')
+        screen.resize(1, 1)
+        screen.resize(80, 24)
+        screen.wait_row('grow_a', A)
+        self.finish(screen)
+
+    def fits(self, screen, width, height):
+        lines = screen.lines()
+        self.assertLessEqual(max(map(len, lines)), width)
+        rows = [row for row in screen.rows() if '+ ' in row[1]]
+        return len(lines) <= height and rows and rows[0][0] == mwtop.size(V)
+
+    def test_hostile_names(self):
+        screen = self.start('w', 'r', 'l', 't')
+        screen.wait_row('寿司を食べる (menu.c', 111)
+        screen.wait_row(r'\u05e9\u05dc\u05d5\u05dd (menu.c', 222)
+        screen.wait_row('long_name_long_name_', 333)
+        self.assertTrue(screen.row('long_name')[1].endswith('…'))
+        for width in (60, 61, 62, 63):
+            screen.resize(width, 20)
+            screen.wait(r'^ *333 B .*…$')
+        self.finish(screen)
+
+    def test_output(self):
+        screen = self.start('a', options=['-o', 'whole.mw'])
+        screen.wait_row('grow_a', A)
+        self.menu.order('b')
+        screen.wait_row('grow_b', B)
+        screen.keys('q')
+        self.assertEqual(screen.await_status(), 0)
+        self.before.check(self)
+        report = mwtop.report(self, screen.file('whole.mw'))
+        mwlive.check_report(self, report)
+        self.assertEqual(report['totals']['heap']['impacting']['bytes'], A + B)
+        self.assertEqual({s['frames'][0]['function'] for s in report['stacks'] if s['kind'] == 'heap'}, {'grow_a', 'grow_b'})
+        self.menu.end()
+
+
+class Ends(Case):
+    def test_of_the_target(self):
+        screen = self.start('a')
+        screen.wait_row('grow_a', A)
+        self.menu.exit()
+        screen.wait('^ENDED with status 3')
+        screen.wait_row('grow_a', A)
+        screen.keys('w', 'C-u')
+        screen.type('ended.mw')
+        screen.keys('Enter')
+        screen.wait('^written: ')
+        report = mwtop.report(self, screen.file('ended.mw'))
+        mwlive.check_report(self, report)
+        self.assertEqual((report['window']['ended'], report['target']['exit_status']), ('exit', 3))
+        self.assertEqual(report['totals']['heap']['impacting']['bytes'], A)
+        screen.quit()
+
+    def test_of_the_time(self):
+        screen = self.start('a', options=['-d', 3])
+        screen.wait('^LET GO ')
+        self.before.check(self)
+        self.menu.order('b')
+        screen.wait_row('grow_a', A)
+        self.finish(screen)
+
+    def test_by_signals(self):
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            with self.subTest(signal=number):
+                screen = self.start('a')
+                screen.wait_row('grow_a', A)
+                os.kill(screen.pid(), number)
+                self.assertEqual((screen.await_status(), screen.errors()), (0, ''))
+                screen.check_terminal()
+                self.before.check(self)
+                self.menu.end()
+
+    def test_by_a_crash(self):
+        for number in (signal.SIGSEGV, signal.SIGABRT):
+            with self.subTest(signal=number):
+                screen = self.start('a')
+                screen.wait_row('grow_a', A)
+                os.kill(screen.pid(), number)
+                self.assertEqual(screen.await_status(), 1)
+                self.assertIn(f'memwatch has crashed ({number.name}): process {self.menu.pid} was let go',
+                              screen.errors())
+                screen.check_terminal()
+                self.before.check(self)
+                self.menu.end()
+
+    def test_by_being_killed(self):
+        screen = self.start('a')
+        screen.wait_row('grow_a', A)
+        pid = screen.pid()
+        guard = mwlive.guard_of(pid)
+        os.kill(pid, signal.SIGKILL)
+        self.menu.order('b')
+        self.assertEqual(screen.await_status(), 128 + signal.SIGKILL)
+        mwlive.await_end_of(guard)
+        self.before.check(self)
+        self.menu.end()
+
+
+class Refusals(Case):
+    def run_top(self, *arguments, **environment):
+        done = subprocess.run([mwlive.config.memwatch, 'top', *map(str, arguments)], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=mwlive.PATIENCE, check=False,
+                              env={**os.environ, **environment})
+        self.assertEqual((done.stdout, done.stderr.count('\n')), ('', 1), done)
+        return done.returncode, done.stderr
+
+    def test_without_a_terminal(self):
+        menu = mwtop.Menu(self)
+        before = mwlive.Snapshot(menu.pid)
+        status, text = self.run_top('-p', menu.pid)
+        self.assertEqual(status, 1)
+        self.assertIn('top shows its table on a terminal, and standard input is none', text)
+        before.check(self)
+        for wrong in ((), ('-p', f'{menu.pid},1'), ('-p', menu.pid, '--json', 'x'), ('-p', menu.pid, 'x')):
+            self.assertEqual(self.run_top(*wrong)[0], 2, wrong)
+        menu.end()
+
+    def test_terminals(self):
+        for term, says in (('dumb', 'TERM says that this one can show only lines'),
+                           ('no-such-terminal', 'nothing is known of the one that TERM names')):
+            menu = mwtop.Menu(self)
+            before = mwlive.Snapshot(menu.pid)
+            screen = mwtop.Screen(self, menu.pid, env={'TERM': term})
+            self.assertEqual(screen.await_status(), 1)
+            self.assertIn(says, screen.errors())
+            before.check(self)
+            menu.end()
+        for environment in ({'TERM': 'vt100'}, {'NO_COLOR': '1'}, {'LC_ALL': 'C'}):
+            screen = self.start('a', 'w', env=environment)
+            screen.wait_row('grow_a', A)
+            screen.wait_row(r'\u5bff\u53f8' if 'LC_ALL' in environment else 'menu.c', 111)
+            if environment.get('TERM') == 'vt100':  # which has nothing to put back
+                screen.keys('q')
+                self.assertEqual((screen.await_status(), screen.errors()), (0, ''))
+                self.before.check(self)
+                self.menu.end()
+            else:
+                self.finish(screen)
+
+    def test_no_such_process(self):
+        screen = mwtop.Screen(self, 4194303)
+        self.assertEqual(screen.await_status(), 1)
+        self.assertIn('4194303', screen.errors())
+        screen.check_terminal()
+
+
+class Real(Case):
+    def test_python(self):
+        program = ('import sys\nheld = []\n'
+                   'def leak():\n    held.append(bytearray(100000))\n'
+                   'print("ready", flush=True)\n'
+                   'for line in sys.stdin:\n    leak()\n    print("done", flush=True)\n')
+        process = subprocess.Popen([sys.executable, '-c', program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(mwlive.kill_quietly, process)
+        self.assertEqual(process.stdout.readline(), b'ready\n')
+        before = mwlive.Snapshot(process.pid)
+        screen = mwtop.Screen(self, process.pid)
+        screen.wait('^impacting|nothing has been')
+        for _ in range(20):
+            process.stdin.write(b'x\n')
+            process.stdin.flush()
+            self.assertEqual(process.stdout.readline(), b'done\n')
+        # A bytearray has room for a NUL behind it.
+        screen.wait(r'^ *1\.9 MiB .* 20 .*heap')
+        screen.keys('Enter')
+        screen.wait('^   = 2,000,020 bytes in 20 blocks of 20 allocated, by ')
+        screen.wait(r'^   #0 ')
+        screen.quit()
+        before.check(self)
+        process.stdin.close()
+        self.assertEqual(process.wait(mwlive.PATIENCE), 0)
+
+
+if __name__ == '__main__':
+    mwlive.main()
