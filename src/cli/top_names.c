@@ -393,8 +393,10 @@ struct mw_error *mw_top_names_tell(struct mw_top_names *names, struct mw_store_w
 				   bool (*go_on)(void *context, uint64_t done, uint64_t total), void *context)
 {
 	const struct mw_view_symbols inner = {.context = names, .resolve = resolve};
+	const struct mw_symbol_frame *frames;
 	struct mw_view_symbols telling;
 	struct mw_error *err = NULL;
+	size_t count;
 
 	names->refreshed_ns = 0;
 	if (!follow(names))
@@ -407,9 +409,6 @@ struct mw_error *mw_top_names_tell(struct mw_top_names *names, struct mw_store_w
 		if (go_on && !go_on(context, i, names->known.stack_count))
 			break;
 		for (uint32_t j = 0; j < stack->frame_count && !err; j++) {
-			const struct mw_symbol_frame *frames;
-			size_t count;
-
 			err = telling.resolve(telling.context, stack->frames[j].module, stack->frames[j].addr, &frames,
 					      &count);
 		}

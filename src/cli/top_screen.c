@@ -176,7 +176,7 @@ static void sort_by(struct mw_top_screen *screen, unsigned sort)
 
 static void toggle(struct mw_top_screen *screen, bool open, bool close)
 {
-	if (mw_top_view_toggle(&screen->view, open, close) || !open)
+	if (!mw_top_view_item(&screen->view) || mw_top_view_toggle(&screen->view, open, close) || !open)
 		return;
 	say(screen, screen->view.group == MW_TOP_THREADS
 			    ? "which stacks a thread's blocks have is told by a report: w writes a recording"
