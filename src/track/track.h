@@ -138,8 +138,8 @@ struct mw_track_stack {
 	struct mw_track_lifetime lifetime; /* count 0: none freed */
 };
 void mw_track_stack(const struct mw_track *track, uint32_t id, struct mw_track_stack *out);
-/* The same of many, quickly, for those who look again and again: of stack and thread 0 and those that follow, `count` of
- * them, which there must be. */
+/* The same of many, quickly, for those who look again and again: of stack and thread 0 and those that follow, `count`
+ * of them, which there must be. */
 struct mw_track_sum {
 	struct mw_amount impacting;
 	uint64_t allocations;
