@@ -84,11 +84,15 @@ class Html(unittest.TestCase):
                 page, _ = self.watch(target, options=('-o', recording))
                 again = self.report(recording)
                 self.assertEqual(again.report, page.report)
-                (_, process, cells, lifetimes), = page.processes
-                (_, other, other_cells, other_lifetimes), = again.processes
-                self.assertEqual(process, other)
-                self.assertEqual(cells, other_cells)
-                self.assertEqual(lifetimes, other_lifetimes)
+                (_, process, cells, _), = page.processes
+                (_, other, other_cells, _), = again.processes
+                # Whose length is known has bins that are cut to it.
+                steps = ('bins', 'bin_ns', 'coarse', 'cells', 'owners', 'lifetimes')
+                self.assertEqual({key: process[key] for key in process if key not in steps},
+                                 {key: other[key] for key in other if key not in steps})
+                self.assertEqual(mwhtml.zoom(cells, 0, process['bins'], lambda row: row[:3]),
+                                 mwhtml.zoom(other_cells, 0, other['bins'], lambda row: row[:3]))
+                self.check_zoom(recording, page, 6, 0)
                 if name == 'threads':
                     self.assertEqual(process['heaps'], [f'arena {n}' for n in range(1, 5)])
                 self.check_zoom(recording, again, 6, 1)
