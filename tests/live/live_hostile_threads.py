@@ -178,6 +178,21 @@ class HostileThreads(unittest.TestCase):
         target.done()
         target.finish()
 
+    def test_vfork_children_beside_a_busy_process(self):
+        """Who waits for them does not stop; that is seen also while another process never rests."""
+        target, busy = mwlive.Target(self, 'tenants'), mwlive.Target(self, 'threads', 2, 20000000, 50)
+        before = [mwlive.Snapshot(process.pid) for process in (target, busy)]
+        busy.go()
+        run = subprocess.run([mwlive.config.memwatch, '-p', f'{target.pid},{busy.pid}', '-d', '0.5', '--quiet', '--engine',
+                              self.no_jumps()], capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                             timeout=mwlive.PATIENCE, check=False)
+        self.assertEqual((run.returncode, run.stderr), (0, ''))
+        for snapshot in before:
+            snapshot.check(self)
+        target.go()
+        target.done()
+        target.finish()
+
     def test_vfork_children_outlive_kill(self):
         """kill -9 of all of memwatch while they are held or wait: they, and who made them, go on."""
         target = mwlive.Target(self, 'tenants')

@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #define PATIENCE_NS 2000000000u /* for threads that are neither stopped nor in an uninterruptible wait */
+/* Nothing has been heard of the process for so long: it is looked at what it waits for. */
+#define QUIET_NS 20000000u
 /* For a thread that waits for a vforked child to come to its exec or end, and does not stop meanwhile. The child may go
  * on for long: then it is held as well. */
 #define CHILD_PATIENCE_NS 250000000u
@@ -231,12 +233,13 @@ static void reap_held(struct trap_engine *engine, pid_t tid)
 struct mw_error *trap_hold(struct trap_process *process)
 {
 	struct trap_engine *engine = process->engine;
-	uint64_t begin = mw_clock_ns();
-	unsigned quiet = 0;
+	uint64_t begin = mw_clock_ns(), heard = begin;
 
 	process->holding = true;
 	for (;;) {
-		bool stuck = quiet >= 2 && is_stuck(process, mw_clock_ns() - begin);
+		uint64_t now = mw_clock_ns();
+		bool stuck = now - heard > QUIET_NS && is_stuck(process, now - begin);
+		const struct trap_thread *thread;
 		bool traps;
 		int status;
 		pid_t tid;
@@ -248,11 +251,12 @@ struct mw_error *trap_hold(struct trap_process *process)
 				return NULL;
 		}
 		MW_TRY(trap_wait(engine, &tid, &status));
-		if (tid == 0) {
-			quiet++;
+		if (tid == 0)
 			continue;
-		}
-		quiet = 0;
+		/* Those of other processes may come without an end. */
+		thread = mw_map_get(&engine->threads, (uint64_t)tid);
+		if (!thread || thread->process == process)
+			heard = mw_clock_ns();
 		MW_TRY(trap_dispatch(engine, tid, status));
 		reap_held(engine, tid);
 	}
