@@ -235,7 +235,8 @@ static void zsh_function(FILE *out, const struct mw_cli_command *command)
 
 void mw_documents_zsh(FILE *out)
 {
-	fputs("#compdef memwatch\n# zsh completion for memwatch: made from its table of options; changes here are lost.\n"
+	fputs("#compdef memwatch\n# zsh completion for memwatch: made from its table of options; changes here are "
+	      "lost.\n"
 	      "\n"
 	      "_memwatch_processes() {\n"
 	      "\t_sequence compadd - /proc/<->(:t)\n"

@@ -338,11 +338,12 @@ static bool publish(struct mw_top_names *names, uint32_t stack, struct mw_top_na
 		size_t capacity = 2 * (size_t)stack + 64;
 		struct mw_top_named **found = reallocarray(names->found, capacity, sizeof(*found));
 
-		good = found != NULL;
-		if (good) {
+		if (found) {
 			memset(found + names->found_capacity, 0, (capacity - names->found_capacity) * sizeof(*found));
 			names->found = found;
 			names->found_capacity = capacity;
+		} else {
+			good = false;
 		}
 	}
 	if (good)

@@ -66,7 +66,7 @@ static void ask_for_the_end(struct mw_top_screen *screen)
 	if (screen->asked)
 		return;
 	screen->asked = true;
-	/* As Ctrl-C does; whoever waits is woken. */
+	/* As Ctrl-C does; whoever waits is woken. It is caught. NOLINTNEXTLINE(bugprone-bad-signal-to-kill-thread) */
 	pthread_kill(screen->first, SIGTERM);
 }
 

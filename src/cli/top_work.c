@@ -103,8 +103,8 @@ static struct mw_error *complete(struct mw_top_work *work, const struct mw_top_m
 static struct mw_error *save(struct mw_top_work *work)
 {
 	struct mw_store_writer *copy = NULL;
-	struct mw_top_moment moment;
-	struct mw_store_upto upto;
+	struct mw_top_moment moment = {0};
+	struct mw_store_upto upto = {0};
 	struct mw_error *err;
 
 	if (!work->writer)

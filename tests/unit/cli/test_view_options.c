@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_view_options.c: the options that say what of a recording is shown. */
-#include "cli/view_options.h"
 #include "cli/command.h"
+#include "cli/view_options.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,25 +46,21 @@ static void test_defaults(void **state)
 {
 	(void)state;
 	assert_question((struct given[]){{0}}, 0, MW_FATE_IMPACTING, MW_SORT_IMPACTING);
-	assert_question((struct given[]){{MW_KEY_TYPE, "transient"}, {0}}, 1, MW_FATE_TRANSIENT,
-			MW_SORT_TRANSIENT);
+	assert_question((struct given[]){{MW_KEY_TYPE, "transient"}, {0}}, 1, MW_FATE_TRANSIENT, MW_SORT_TRANSIENT);
 	assert_question((struct given[]){{MW_KEY_TYPE, "aofi"}, {MW_KEY_TREE, "up"}, {0}}, 0, MW_FATE_AOFI,
 			MW_SORT_AOFI);
 	assert_question((struct given[]){{MW_KEY_TYPE, "all"}, {MW_KEY_BLOCKS, "5"}, {0}}, 0, MW_FATE_ALL,
 			MW_SORT_SIZE);
 	assert_question((struct given[]){{MW_KEY_SORT, "lifetime"}, {0}}, 1, MW_FATE_IMPACTING, MW_SORT_LIFETIME);
-	assert_question((struct given[]){{MW_KEY_FILTER, "kind:vm"}, {0}}, 1, MW_FATE_IMPACTING,
-			MW_SORT_IMPACTING);
+	assert_question((struct given[]){{MW_KEY_FILTER, "kind:vm"}, {0}}, 1, MW_FATE_IMPACTING, MW_SORT_IMPACTING);
 	assert_question((struct given[]){{MW_KEY_BY, "thread,type"}, {0}}, 2, MW_FATE_ALL, MW_SORT_SIZE);
-	assert_question((struct given[]){{MW_KEY_BY, "type"}, {MW_KEY_TYPE, "impacting"}, {0}}, 1,
-			MW_FATE_IMPACTING, MW_SORT_IMPACTING);
+	assert_question((struct given[]){{MW_KEY_BY, "type"}, {MW_KEY_TYPE, "impacting"}, {0}}, 1, MW_FATE_IMPACTING,
+			MW_SORT_IMPACTING);
 	/* The last word counts. */
-	assert_question((struct given[]){{MW_KEY_FILTER, "a"},
-					 {MW_KEY_FILTER, "b"},
-					 {MW_KEY_BY, "api"},
-					 {MW_KEY_BY, "size,kind"},
-					 {0}},
-			2, MW_FATE_IMPACTING, MW_SORT_IMPACTING);
+	assert_question(
+		(struct given[]){
+			{MW_KEY_FILTER, "a"}, {MW_KEY_FILTER, "b"}, {MW_KEY_BY, "api"}, {MW_KEY_BY, "size,kind"}, {0}},
+		2, MW_FATE_IMPACTING, MW_SORT_IMPACTING);
 }
 
 static void test_values(void **state)
