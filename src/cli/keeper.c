@@ -84,21 +84,25 @@ static void tell_modules(struct mw_keeper *keeper, const struct mw_view_module *
 	}
 }
 
+struct mw_stored_sample mw_keeper_sample(const struct mw_report_sample *sample)
+{
+	return (struct mw_stored_sample){
+		.time_ns = (uint64_t)(sample->at * NS + 0.5),
+		.rss = sample->rss,
+		.pss = sample->pss,
+		.vsize = sample->vsize,
+		.heap_impacting = sample->heap_impacting,
+		.vm_impacting = sample->vm_impacting,
+		.arena_used = sample->arena_used,
+		.arena_free = sample->arena_free,
+		.arena_size = sample->arena_size,
+	};
+}
+
 static void tell_samples(struct mw_keeper *keeper, const struct mw_recorder *recorder, size_t count)
 {
 	for (; keeper->samples < count; keeper->samples++) {
-		const struct mw_report_sample *sample = &recorder->samples[keeper->samples];
-		const struct mw_stored_sample stored = {
-			.time_ns = (uint64_t)(sample->at * NS + 0.5),
-			.rss = sample->rss,
-			.pss = sample->pss,
-			.vsize = sample->vsize,
-			.heap_impacting = sample->heap_impacting,
-			.vm_impacting = sample->vm_impacting,
-			.arena_used = sample->arena_used,
-			.arena_free = sample->arena_free,
-			.arena_size = sample->arena_size,
-		};
+		const struct mw_stored_sample stored = mw_keeper_sample(&recorder->samples[keeper->samples]);
 
 		mw_store_sample(keeper->writer, keeper->process, &stored);
 	}

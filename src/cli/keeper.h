@@ -33,6 +33,8 @@ struct mw_error *mw_keeper_target(struct mw_keeper *keeper, const struct mw_reco
  * put on the disk. Once a second. Errors: MEMORY. */
 struct mw_error *mw_keeper_news(struct mw_keeper *keeper, const struct mw_recorder *recorder,
 				const struct mw_recorder_view *view) MW_MUST_CHECK;
+/* A sample as recordings have it. */
+struct mw_stored_sample mw_keeper_sample(const struct mw_report_sample *sample);
 /* What of the process is outstanding at that moment can be compared with other moments. */
 void mw_keeper_mark(struct mw_keeper *keeper, struct mw_recorder *recorder, uint64_t time_ns);
 /* The window is over, all samples are taken. Errors: MEMORY. */

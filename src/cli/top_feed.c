@@ -14,7 +14,6 @@
 
 #define NEW_STACKS 8192 /* that are told of at once: the others with the next shot */
 #define SHARE      50   /* copying takes at most one in so many parts of the thread's time */
-#define NS         1e9
 
 struct mw_top_feed {
 	struct mw_session *session;
@@ -297,23 +296,9 @@ static void leave_shot(struct mw_top_feed *feed, uint64_t time_ns)
 
 static void set_sample(const struct mw_recorder *recorder, struct mw_top_moment *moment)
 {
-	const struct mw_report_sample *sample;
-
 	moment->has_sample = recorder->sample_count > 0;
-	if (!moment->has_sample)
-		return;
-	sample = &recorder->samples[recorder->sample_count - 1];
-	moment->sample = (struct mw_stored_sample){
-		.time_ns = (uint64_t)(sample->at * NS + 0.5),
-		.rss = sample->rss,
-		.pss = sample->pss,
-		.vsize = sample->vsize,
-		.heap_impacting = sample->heap_impacting,
-		.vm_impacting = sample->vm_impacting,
-		.arena_used = sample->arena_used,
-		.arena_free = sample->arena_free,
-		.arena_size = sample->arena_size,
-	};
+	if (moment->has_sample)
+		moment->sample = mw_keeper_sample(&recorder->samples[recorder->sample_count - 1]);
 }
 
 static void leave_moment(struct mw_top_feed *feed, uint64_t time_ns, bool whole)
