@@ -12,8 +12,10 @@
 #include <unistd.h>
 
 #define PATIENCE_NS 2000000000u /* for threads that are neither stopped nor in an uninterruptible wait */
-/* Nothing has been heard of the process for so long: it is looked at what it waits for. */
-#define QUIET_NS 20000000u
+/* Nothing is heard of the process any more: two waits in vain; or for so long, with so many events of others, where
+ * those come without an end. Then it is looked at what it waits for. */
+#define QUIET_NS 50000000u
+#define OTHERS   100
 /* For a thread that waits for a vforked child to come to its exec or end, and does not stop meanwhile. The child may go
  * on for long: then it is held as well. */
 #define CHILD_PATIENCE_NS 250000000u
@@ -234,11 +236,13 @@ struct mw_error *trap_hold(struct trap_process *process)
 {
 	struct trap_engine *engine = process->engine;
 	uint64_t begin = mw_clock_ns(), heard = begin;
+	unsigned quiet = 0, others = 0;
 
 	process->holding = true;
 	for (;;) {
 		uint64_t now = mw_clock_ns();
-		bool stuck = now - heard > QUIET_NS && is_stuck(process, now - begin);
+		bool silent = quiet >= 2 || (others >= OTHERS && now - heard > QUIET_NS);
+		bool stuck = silent && is_stuck(process, now - begin);
 		const struct trap_thread *thread;
 		bool traps;
 		int status;
@@ -251,12 +255,17 @@ struct mw_error *trap_hold(struct trap_process *process)
 				return NULL;
 		}
 		MW_TRY(trap_wait(engine, &tid, &status));
-		if (tid == 0)
+		if (tid == 0) {
+			quiet++;
 			continue;
-		/* Those of other processes may come without an end. */
+		}
 		thread = mw_map_get(&engine->threads, (uint64_t)tid);
-		if (!thread || thread->process == process)
+		if (thread && thread->process != process) {
+			others++;
+		} else {
+			quiet = others = 0;
 			heard = mw_clock_ns();
+		}
 		MW_TRY(trap_dispatch(engine, tid, status));
 		reap_held(engine, tid);
 	}
