@@ -40,18 +40,12 @@ class HostileThreads(unittest.TestCase):
         """Mappings that were not there, but for memory that a program takes by itself."""
         return [m for m in mwjump.steady_mappings(pid) if m not in before and (m[4] or 'x' in m[2] or 's' in m[2])]
 
-    def once(self, target, seconds='0.02', engine=None, may_be_refused=False):
-        """One window; False where it was refused in words, which it may be where no thread can be used."""
+    def once(self, target, seconds='0.02', engine=None):
         run = subprocess.run([mwlive.config.memwatch, '-p', str(target.pid), '-d', seconds, '--quiet', '--json',
                               '/dev/null', '--engine', engine or mwlive.config.engine], stdin=subprocess.DEVNULL,
                              capture_output=True, timeout=mwlive.PATIENCE, check=False)
-        self.assertIsNone(target.process.poll(), 'the target has died')
-        refused = b'none of its threads can perform a system call now' in run.stderr
-        if may_be_refused and refused:
-            self.assertEqual((run.returncode, run.stderr.count(b'\n')), (1, 1), run.stderr)
-            return False
         self.assertEqual((run.returncode, run.stderr), (0, b''))
-        return True
+        self.assertIsNone(target.process.poll(), 'the target has died')
 
     def test_threads_come_and_go_during_attach_and_detach(self):
         """Windows in a storm: each is exact for a thread that does a known amount, whatever the others do."""
@@ -109,16 +103,14 @@ class HostileThreads(unittest.TestCase):
         seed = random.randrange(1 << 32)
         chance = random.Random(seed)
         target.go()
-        recorded = 0
         for number in range(15):
             with self.subTest(number, seed=seed):
-                recorded += self.once(target, f'{chance.uniform(0.001, 0.15):.4f}', may_be_refused=True)
+                self.once(target, f'{chance.uniform(0.001, 0.15):.4f}')
                 for pid in self.descendants(target.pid):
                     # May end while it is looked at: then there is nothing to look at.
                     with contextlib.suppress(OSError, KeyError, TypeError):
                         self.check_clean(before, pid, must_live=False)
                 time.sleep(chance.uniform(0, 0.02))
-        self.assertGreater(recorded, 10)
         before.check(self)
         target.go()
         self.assertGreater(target.done()['trees'], 0)
