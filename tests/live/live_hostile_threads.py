@@ -116,6 +116,19 @@ class HostileThreads(unittest.TestCase):
         self.assertGreater(target.done()['trees'], 0)
         target.finish()
 
+    def test_fork_bomb_attached_to_while_it_forks_and_left_when_it_rests(self):
+        """The stop of a fork takes an interrupt that came before it along: the next must be made all the same,
+        or it is waited for in vain."""
+        for number in range(25):
+            with self.subTest(number):
+                target = mwlive.Target(self, 'forkbomb', 'flow', 0, 20, 16, 100)
+                target.go()
+                watch = mwlive.Watch(self, target.pid, busy=True, env=mwlive.with_fault('hold.patience!'))
+                target.go()
+                target.done()
+                watch.stop()
+                target.finish()
+
     def descendants(self, pid):
         """Who has been forked from a process, and from those."""
         found: list[int] = []

@@ -272,7 +272,7 @@ class Target:
 class Watch:
     """memwatch attached to processes."""
 
-    def __init__(self, test, *pids, options=(), busy=False, engine=None, complete=True):
+    def __init__(self, test, *pids, options=(), busy=False, engine=None, complete=True, env=None):
         self.test = test
         self.complete = complete
         self.pids = pids
@@ -283,7 +283,7 @@ class Watch:
         self.process = subprocess.Popen(
             [config.memwatch, '-p', ','.join(map(str, pids)), '--engine', engine or config.engine, '--quiet',
              '--json', self.json, *map(str, options)],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         test.addCleanup(kill_quietly, self.process)
         self.wait_for_window(busy)
 

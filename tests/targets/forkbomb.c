@@ -2,7 +2,8 @@
 /*
  * forkbomb stay DEPTH WIDTH: each process forks WIDTH others, down to a depth. All of them allocate and check, and stay
  * until the harness ends the work; then all statuses are checked, up to the root. Says who they are.
- * forkbomb flow DEPTH WIDTH: the same again and again, nobody stays, until the harness ends the work.
+ * forkbomb flow DEPTH WIDTH [MIB THREADS]: the same again and again, nobody stays, until the harness ends the work.
+ * With so much memory that each fork takes its time, and with threads that do nothing.
  *
  * Each also looks at the code that it has been born with: no breakpoint may stand there that was none at the start.
  */
@@ -10,6 +11,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +57,22 @@ static KEEP void forkbomb_child(unsigned char seed)
 			_exit(92);
 		free(blocks[i]);
 	}
+}
+
+static void take_up(size_t size)
+{
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (memory == MAP_FAILED || madvise(memory, size, MADV_NOHUGEPAGE))
+		target_fail("no memory");
+	memset(memory, 1, size);
+}
+
+static void *idle(void *unused)
+{
+	for (;;)
+		pause();
+	return unused;
 }
 
 /* A jump there leads somewhere; a breakpoint would kill. */
@@ -196,6 +214,14 @@ int main(int argc, char **argv)
 	int depth = argc > 2 ? atoi(argv[2]) : 2;
 	int width = argc > 3 ? atoi(argv[3]) : 3;
 
+	if (argc > 4)
+		take_up((size_t)atoi(argv[4]) << 20);
+	for (int i = argc > 5 ? atoi(argv[5]) : 0; i > 0; i--) {
+		pthread_t thread;
+
+		if (pthread_create(&thread, NULL, idle, NULL))
+			target_fail("no thread");
+	}
 	tree = mmap(NULL, sizeof(*tree), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (tree == MAP_FAILED || pipe(go_on) || processes_of(depth, width) > MOST)
 		target_fail("pipe, or too many");

@@ -176,10 +176,10 @@ static struct mw_error *on_trap(struct trap_thread *thread)
 
 static struct mw_error *on_interrupt(struct trap_thread *thread, int signal)
 {
-	bool ours = thread->interrupted;
+	bool ours = thread->interrupt_due;
 
 	/* Whatever the reason for the stop, an interrupt that was on its way has arrived with it. */
-	thread->interrupted = false;
+	thread->interrupt_due = false;
 	thread->group_stopped = is_group_stop(signal);
 	MW_TRY(trap_mask_look(thread));
 	if (ours && !thread->group_stopped) {
@@ -247,6 +247,7 @@ struct mw_error *trap_dispatch(struct trap_engine *engine, pid_t tid, int status
 	if (!WIFSTOPPED(status))
 		return NULL;
 	thread->stopped = true;
+	thread->interrupted = false;
 	thread->signal = 0;
 	thread->group_stopped = false;
 	if (thread->relation == TRAP_NEWBORN)

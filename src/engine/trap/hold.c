@@ -142,7 +142,7 @@ static struct mw_error *interrupt_all(struct trap_process *process)
 		if (thread->stopped || thread->interrupted || thread->relation == TRAP_NEWBORN)
 			continue;
 		MW_TRY(trap_ignore_gone(mw_tracee_interrupt(thread->tid)));
-		thread->interrupted = true;
+		thread->interrupted = thread->interrupt_due = true;
 	}
 	return NULL;
 }
@@ -248,6 +248,8 @@ struct mw_error *trap_hold(struct trap_process *process)
 		int status;
 		pid_t tid;
 
+		if (stuck && now - begin > PATIENCE_NS)
+			MW_TRY(mw_fault("hold.patience"));
 		MW_TRY(interrupt_all(process));
 		if (stuck || count_running(process) == 0) {
 			MW_TRY(await_traps(process, &traps));

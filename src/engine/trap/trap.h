@@ -91,7 +91,8 @@ struct trap_thread {
 	bool stopped;       /* in a ptrace stop, held by us */
 	bool unreaped;      /* … which was not waited for: if memwatch dies, its signal is delivered */
 	bool group_stopped; /* … which is a group stop: to be listened to, not resumed */
-	bool interrupted;   /* an interrupt of ours is on its way */
+	bool interrupted;   /* by us, since it last stopped: any stop takes what interrupt came before it along */
+	bool interrupt_due; /* … or before that, and it may have come too late for that stop */
 	bool vfork_child;   /* a newborn announced by a vfork event */
 	bool in_event;      /* … inside a system call or exit: the stop of a clone, fork, exec or end */
 	int signal;         /* to be delivered when resumed */
