@@ -1,78 +1,49 @@
 // SPDX-License-Identifier: MIT
 /* command_record.c: the options of a recording and of doctor (command.h). */
-#include "cli/command.h"
-
-#include <stddef.h>
-
-#define ENGINES "auto jump trap"
-#define KINDS   "heap vm"
+#include "cli/command_rows.h"
 
 static const struct mw_cli_option record_options[] = {
 	{"pid", 'p', MW_COMPLETE_PROCESS, "PID[,PID...]", "watch these processes, all their threads\n",
-	 "Attach to these processes, several with commas between, and watch all their threads. What a process forks is "
-	 "let go as it was.",
+	 "Attach to these processes, several with commas between, and watch all their threads. What a process forks "
+	 "is let go as it was.",
 	 NULL},
 	{"duration", 'd', MW_COMPLETE_NOTHING, "SECONDS", "how long; else until Ctrl-C, or the process's end\n",
-	 "The length of the window; fractions are allowed. Without it the window ends with Ctrl-C, SIGTERM, or the end "
-	 "of "
-	 "the process.",
+	 "The length of the window; fractions are allowed. Without it the window ends with Ctrl-C, SIGTERM, or the "
+	 "end of the process.",
 	 NULL},
-	{"track", MW_KEY_TRACK, MW_COMPLETE_WORDS, "heap,vm", "kinds of memory: malloc and new, mmap and brk\n",
-	 "The kinds of memory to record: heap is malloc's family and C++'s operators, vm is mmap, munmap, mremap, brk "
-	 "and "
-	 "sbrk where the allocator itself does not call them. Both are the default.",
-	 KINDS},
-	{"engine", MW_KEY_ENGINE, MW_COMPLETE_WORD, "auto|jump|trap",
-	 "calls are caught by code in the process, or by\n"
-	 "breakpoints; auto takes jump wherever it is safe\n",
-	 "How calls are caught. jump leads them to a recorder inside the process, and is some hundred times quicker; "
-	 "trap "
-	 "plants breakpoints and stops the process at each. auto takes jump wherever it is safe, and says why where it "
-	 "is "
-	 "not.",
-	 ENGINES},
-	{"unsafe", MW_KEY_UNSAFE, MW_COMPLETE_NOTHING, NULL, "even where it may not outlive a killed memwatch\n",
-	 "Watch also where the process might not outlive memwatch's being killed (SIGKILL): where the handler that "
-	 "keeps "
-	 "it alive can't be put into it.",
-	 NULL},
+	MW_CLI_TRACK_TO("record"),
+	MW_CLI_ENGINE("calls are caught by code in the process, or by\n"
+		      "breakpoints; auto takes jump wherever it is safe\n",
+		      "How calls are caught. jump leads them to a recorder inside the process, and is some hundred "
+		      "times quicker; trap plants breakpoints and stops the process at each. auto takes jump wherever "
+		      "it is safe, and says why where it is not."),
+	MW_CLI_UNSAFE,
 	{"output", 'o', MW_COMPLETE_FILE, "FILE", "keep a recording\n",
 	 "Keep a recording of the window, for report and diff. By convention its name ends in .mw. It is written as "
-	 "the "
-	 "window goes, and good up to where it was cut off by whatever happens.",
+	 "the window goes, and good up to where it was cut off by whatever happens.",
 	 NULL},
 	{"no-symbols", MW_KEY_NO_SYMBOLS, MW_COMPLETE_NOTHING, NULL, "... without names\n",
 	 "Leave the names of functions, files and lines out of the recording; report --symbols finds them by build-id.",
 	 NULL},
 	{"mark-every", MW_KEY_MARK_EVERY, MW_COMPLETE_NOTHING, "SECONDS",
 	 "... with marks to compare; SIGUSR1 makes one too\n",
-	 "Put a mark into the recording every so often, for diff to compare. SIGUSR1 sent to memwatch makes one at any "
-	 "time.",
+	 "Put a mark into the recording every so often, for diff to compare. SIGUSR1 sent to memwatch makes one at "
+	 "any time.",
 	 NULL},
 	{"max-memory", MW_KEY_MAX_MEMORY, MW_COMPLETE_NOTHING, "SIZE",
 	 "end the window when memwatch has so much (as in 500M)\n",
 	 "End the window and report what there is when memwatch itself has so many bytes, or K, M, G or T of them.",
 	 NULL},
-	{"max-stopped", MW_KEY_MAX_STOPPED, MW_COMPLETE_NOTHING, "PCT",
-	 "let go of what stands still longer (engine trap)\n",
-	 "With engine trap, end the window when the process has stood still for more than this share of five seconds.",
-	 NULL},
-	{"depth", MW_KEY_DEPTH, MW_COMPLETE_NOTHING, "N", NULL,
-	 "The deepest stack that is kept, in frames; 128 by default. A stack that was cut is marked as truncated.",
-	 NULL},
-	{"top", MW_KEY_TOP, MW_COMPLETE_NOTHING, "N", "frames kept of a stack (128), stacks in the text (10)\n",
-	 "How many stacks the text report shows; 10 by default.", NULL},
-	{"json", MW_KEY_JSON, MW_COMPLETE_FILE, "FILE", "the whole report as JSON; '-' is standard output\n",
-	 "Write the whole report as JSON; '-' is standard output.", NULL},
-	{"html", MW_KEY_HTML, MW_COMPLETE_FILE, "FILE", "a page to look at in a browser; '-' as above\n",
-	 "Write a page that shows the report in any browser, and needs nothing else: timeline, flame graph, tables, "
-	 "suspects, and any interval of them. '-' is standard output.",
-	 NULL},
-	{"quiet", MW_KEY_QUIET, MW_COMPLETE_NOTHING, NULL, "no progress, no text report\n",
-	 "No progress, no text report.", NULL},
-	{"help", 'h', MW_COMPLETE_NOTHING, NULL, NULL, "A summary of the options.", NULL},
-	{"version", 'V', MW_COMPLETE_NOTHING, NULL, "", "memwatch's version.", NULL},
-	{NULL, 0, MW_COMPLETE_NOTHING, NULL, NULL, NULL, NULL},
+	MW_CLI_MAX_STOPPED("With engine trap, end the window when the process has stood still for more than this "
+			   "share of five seconds."),
+	MW_CLI_DEPTH(NULL),
+	MW_CLI_TOP("frames kept of a stack (128), stacks in the text (10)\n"),
+	MW_CLI_JSON,
+	MW_CLI_HTML,
+	MW_CLI_QUIET,
+	MW_CLI_HELP(NULL),
+	MW_CLI_VERSION,
+	MW_CLI_END,
 };
 
 const struct mw_cli_command mw_cli_command_record = {
@@ -81,13 +52,12 @@ const struct mw_cli_command mw_cli_command_record = {
 	.synopsis = "memwatch -p PID[,PID...] [-d SECONDS] [OPTION...]   watch what runs\n"
 		    "memwatch [OPTION...] -- COMMAND [ARG...]            launch and watch\n",
 	.help = "",
-	.about =
-		"memwatch attaches to a running process, records what it allocates and frees for a while, detaches "
-		"without a trace, and reports what was allocated meanwhile and never freed: by which stack, thread and "
-		"module. The process needs no preparation and no restart, and runs on whatever happens to memwatch.\n"
-		"A block that was allocated inside the window and not freed by its end is called impacting; one that "
-		"was "
-		"freed, transient.",
+	.about = "memwatch attaches to a running process, records what it allocates and frees for a while, detaches "
+		 "without a trace, and reports what was allocated meanwhile and never freed: by which stack, thread "
+		 "and module. The process needs no preparation and no restart, and runs on whatever happens to "
+		 "memwatch.\n"
+		 "A block that was allocated inside the window and not freed by its end is called impacting; one that "
+		 "was freed, transient.",
 	.options = record_options,
 	.notes = NULL,
 	.status = "0 recorded and written, 1 not (the message says why), 2 bad usage",
@@ -96,17 +66,16 @@ const struct mw_cli_command mw_cli_command_record = {
 
 static const struct mw_cli_option doctor_options[] = {
 	{"pid", 'p', MW_COMPLETE_PROCESS, "PID", "the process\n", "The process to look at.", NULL},
-	{"track", MW_KEY_TRACK, MW_COMPLETE_WORDS, "heap,vm", "kinds of memory to look for (default: both)\n",
-	 "The kinds of memory to look for; both by default.", KINDS},
-	{"engine", MW_KEY_ENGINE, MW_COMPLETE_WORD, "auto|jump|trap", "how calls would be caught (default: auto)\n",
-	 "How calls would be caught; auto by default.", ENGINES},
+	MW_CLI_TRACK("kinds of memory to look for (default: both)\n",
+		     "The kinds of memory to look for; both by default."),
+	MW_CLI_ENGINE("how calls would be caught (default: auto)\n", "How calls would be caught; auto by default."),
 	{"clean", MW_KEY_CLEAN, MW_COMPLETE_NOTHING, NULL,
 	 "only take out what a memwatch that was killed has\n"
 	 "left in it\n",
 	 "Only take out of the process what a memwatch that was killed has left in it.", NULL},
-	{"help", 'h', MW_COMPLETE_NOTHING, NULL, NULL, "A summary of the options.", NULL},
-	{"version", 'V', MW_COMPLETE_NOTHING, NULL, "", "memwatch's version.", NULL},
-	{NULL, 0, MW_COMPLETE_NOTHING, NULL, NULL, NULL, NULL},
+	MW_CLI_HELP(NULL),
+	MW_CLI_VERSION,
+	MW_CLI_END,
 };
 
 const struct mw_cli_command mw_cli_command_doctor = {
@@ -118,11 +87,10 @@ const struct mw_cli_command mw_cli_command_doctor = {
 		"functions that would be hooked, those that would not and why, and of which\n"
 		"modules debug information is missing, with the commands that install it.\n"
 		"\n",
-	.about =
-		"Looks at a process without touching it, and tells whether and how memwatch can watch it: what may "
-		"stand in the way, what memwatch may do here, the allocator functions that would be hooked, those that "
-		"would not and why, and of which modules debug information is missing, with the commands that install "
-		"it.",
+	.about = "Looks at a process without touching it, and tells whether and how memwatch can watch it: what may "
+		 "stand in the way, what memwatch may do here, the allocator functions that would be hooked, those "
+		 "that would not and why, and of which modules debug information is missing, with the commands that "
+		 "install it.",
 	.options = doctor_options,
 	.notes = NULL,
 	.status = "0 it can be watched, 1 it can't (the message says why), 2 bad usage",

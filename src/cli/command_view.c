@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* command_view.c: the options of report and diff (command.h). */
-#include "cli/command.h"
-
-#include <stddef.h>
+#include "cli/command_rows.h"
 
 #define COLUMNS_BY "process kind heap type thread module function stack size api"
 
@@ -17,27 +15,20 @@ static const struct mw_cli_option report_options[] = {
 	 "where else symbols lie, found by build-id;\n"
 	 "may be given several times\n",
 	 "A directory with the modules' files, or with their .build-id/xx/yyyy.debug: names are looked for there "
-	 "first. "
-	 "May be given several times.",
+	 "first. May be given several times.",
 	 NULL},
-	{"top", MW_KEY_TOP, MW_COMPLETE_NOTHING, "N", "stacks in the text report (default: 10)\n",
-	 "How many stacks the text report shows; 10 by default.", NULL},
-	{"json", MW_KEY_JSON, MW_COMPLETE_FILE, "FILE", "the whole report as JSON; '-' is standard output\n",
-	 "Write the whole report as JSON; '-' is standard output.", NULL},
-	{"html", MW_KEY_HTML, MW_COMPLETE_FILE, "FILE", "a page to look at in a browser; '-' as above\n",
-	 "Write a page that shows the report in any browser, and needs nothing else: timeline, flame graph, tables, "
-	 "suspects, and any interval of them. '-' is standard output.",
-	 NULL},
-	{"quiet", MW_KEY_QUIET, MW_COMPLETE_NOTHING, NULL, "no progress, no text report\n",
-	 "No progress, no text report.", NULL},
+	MW_CLI_TOP("stacks in the text report (default: 10)\n"),
+	MW_CLI_JSON,
+	MW_CLI_HTML,
+	MW_CLI_QUIET,
 	{"by", MW_KEY_BY, MW_COMPLETE_WORDS, "LIST",
 	 "groups, one within the other: any of process, kind,\n"
 	 "heap, type, thread, module, function, stack, size,\n"
 	 "api, with commas between (vm-internal blocks\n"
 	 "are left out where kind is not among them)\n",
 	 "Groups, one within the other: any of process, kind, heap, type, thread, module, function, stack, size and "
-	 "api, "
-	 "in any order, with commas between. Blocks of the kind vm-internal are left out where kind is not among them.",
+	 "api, in any order, with commas between. Blocks of the kind vm-internal are left out where kind is not among "
+	 "them.",
 	 COLUMNS_BY},
 	{"tree", MW_KEY_TREE, MW_COMPLETE_WORD, "down|up",
 	 "call tree: down from the threads' starts, or up from\n"
@@ -60,13 +51,13 @@ static const struct mw_cli_option report_options[] = {
 	 "impacting, size (all that was allocated), count (of\n"
 	 "blocks of the type), transient, aofi, peak, lifetime\n"
 	 "(median); default: the type's bytes\n",
-	 "The order of rows: impacting, size (all that was allocated), count (of blocks of the type), transient, aofi, "
-	 "peak, or lifetime (the median). By default the type's bytes.",
+	 "The order of rows: impacting, size (all that was allocated), count (of blocks of the type), transient, "
+	 "aofi, peak, or lifetime (the median). By default the type's bytes.",
 	 "impacting size count transient aofi peak lifetime"},
 	{"filter", MW_KEY_FILTER, MW_COMPLETE_NOTHING, "EXPR", "only blocks that EXPR is true of\n",
 	 "Only blocks that EXPR is true of; see FILTERS.", NULL},
-	{"help", 'h', MW_COMPLETE_NOTHING, NULL, "this text\n", "A summary of the options.", NULL},
-	{NULL, 0, MW_COMPLETE_NOTHING, NULL, NULL, NULL, NULL},
+	MW_CLI_HELP("this text\n"),
+	MW_CLI_END,
 };
 
 const struct mw_cli_command mw_cli_command_report = {
@@ -76,8 +67,7 @@ const struct mw_cli_command mw_cli_command_report = {
 	.help = "Look at a recording again, over the whole of its window or any part of it.\n"
 		"\n",
 	.about = "Looks at a recording again, over the whole of its window or any part of it. What is impacting and "
-		 "what "
-		 "is transient is found anew for the interval, exactly.",
+		 "what is transient is found anew for the interval, exactly.",
 	.options = report_options,
 	.notes = "EXPR is terms with and, or, not, ( ); terms side by side are joined by and:\n"
 		 "  parse                    a function's or module's name contains this\n"
@@ -100,8 +90,7 @@ const struct mw_cli_command mw_cli_command_report = {
 static const struct mw_cli_option diff_options[] = {
 	{"from", MW_KEY_FROM, MW_COMPLETE_WORD, "MOMENT", "the moment of OLD (default: its end; of FILE: start)\n",
 	 "The moment of OLD, by default its end; of a single file, by default its start. A moment is a mark's number "
-	 "or "
-	 "name, seconds as in 12.5s, start or end.",
+	 "or name, seconds as in 12.5s, start or end.",
 	 "start end"},
 	{"to", MW_KEY_TO, MW_COMPLETE_WORD, "MOMENT",
 	 "the moment of NEW  (default: its end)\n"
@@ -119,8 +108,8 @@ static const struct mw_cli_option diff_options[] = {
 	{"json", MW_KEY_JSON, MW_COMPLETE_FILE, "FILE", "all stacks as JSON; '-' is standard output\n",
 	 "Write all stacks as JSON; '-' is standard output.", NULL},
 	{"quiet", MW_KEY_QUIET, MW_COMPLETE_NOTHING, NULL, "no progress, no text\n", "No progress, no text.", NULL},
-	{"help", 'h', MW_COMPLETE_NOTHING, NULL, "this text\n", "A summary of the options.", NULL},
-	{NULL, 0, MW_COMPLETE_NOTHING, NULL, NULL, NULL, NULL},
+	MW_CLI_HELP("this text\n"),
+	MW_CLI_END,
 };
 
 const struct mw_cli_command mw_cli_command_diff = {
@@ -131,10 +120,9 @@ const struct mw_cli_command mw_cli_command_diff = {
 	.help = "Tell by stacks how much more memory is outstanding in the second snapshot than\n"
 		"in the first: the largest growth first, in the form that UMDH has.\n"
 		"\n",
-	.about =
-		"Tells by stacks how much more memory is outstanding in the second snapshot than in the first, the "
-		"largest growth first. Stacks are matched by their ids, which are the same for the same stack in every "
-		"run and process.",
+	.about = "Tells by stacks how much more memory is outstanding in the second snapshot than in the first, the "
+		 "largest growth first. Stacks are matched by their ids, which are the same for the same stack in "
+		 "every run and process.",
 	.options = diff_options,
 	.notes = NULL,
 	.status = "0 compared, 1 not (the message says why), 2 bad usage",
