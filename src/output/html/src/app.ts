@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // app.ts: what is looked at now, and who is told when it changes.
 import { type Interval, type Scope, Sums, grid, inScope, outstanding, snap, wholeOf } from "./interval";
-import type { Model } from "./model";
+import type { Model, Process } from "./model";
 import type { Frame } from "./types";
 
 export type Memory = "both" | "heap" | "vm" | "internal";
@@ -72,6 +72,11 @@ export class App {
 
 	keepTotal(total: Float64Array): void {
 		this.held = total;
+	}
+
+	/** Those that are looked at: all, or the one that was chosen. */
+	processes(): Process[] {
+		return this.model.processes.filter(({ index }) => this.scope.process === null || index === this.scope.process);
 	}
 
 	/** When most was outstanding: the end of a bin. */

@@ -77,7 +77,7 @@ export class Limits {
 		const { model, scope } = this.app;
 		if (this.drawn === scope.process) return;
 		this.drawn = scope.process;
-		const used = model.processes.filter((process) => scope.process === null || process.index === scope.process);
+		const used = this.app.processes();
 		fill(
 			this.root,
 			h("h2", { id: "limits-title" }, "What this report cannot know"),

@@ -42,10 +42,10 @@ export class SpaceView {
 	constructor(private readonly app: App) {}
 
 	draw(): void {
-		const { model, scope } = this.app;
+		const { scope } = this.app;
 		if (this.drawn === scope.process) return;
 		this.drawn = scope.process;
-		const used = model.processes.filter((process) => scope.process === null || process.index === scope.process);
+		const used = this.app.processes();
 		fill(this.root, h("p", { class: "note" }, "At the window's start and end, whatever interval is chosen. Reserved is what is mapped, resident what lies in memory."), used.map((process) => this.one(process, used.length > 1)));
 	}
 

@@ -219,10 +219,8 @@ export class Timeline {
 
 	/* Of several processes the sum of what each last said. */
 	private samples(): { x: number[]; rss: (number | null)[]; vsize: (number | null)[] } {
-		const { model, scope } = this.app;
 		const all: { at: number; process: number; rss: number | null; vsize: number | null }[] = [];
-		const used = model.processes.filter((process) => scope.process === null || process.index === scope.process);
-		for (const process of used) for (const { at, rss, vsize } of process.report.memory) all.push({ at, process: process.index, rss, vsize });
+		for (const process of this.app.processes()) for (const { at, rss, vsize } of process.report.memory) all.push({ at, process: process.index, rss, vsize });
 		all.sort((a, b) => a.at - b.at);
 		const last = new Map<number, { rss: number | null; vsize: number | null }>();
 		const out = { x: [] as number[], rss: [] as (number | null)[], vsize: [] as (number | null)[] };
