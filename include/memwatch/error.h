@@ -47,6 +47,13 @@ struct mw_error *mw_error_prefix(struct mw_error *err, const char *format, ...) 
 /* Free an error; NULL is fine. */
 void mw_error_destroy(struct mw_error *err);
 
+/* NULL for an error that only says that something is gone (GONE), which is destroyed; any other as it is. */
+struct mw_error *mw_error_unless_gone(struct mw_error *err) MW_MUST_CHECK;
+
+/* Of what failed and of what then could not be cleaned up, either NULL, the one to tell: what could not be cleaned up,
+ * unless it is gone anyway (GONE). The other is destroyed. */
+struct mw_error *mw_error_worse(struct mw_error *err, struct mw_error *cleanup) MW_MUST_CHECK;
+
 enum mw_error_kind mw_error_kind(const struct mw_error *err);
 int mw_error_errno(const struct mw_error *err);
 /* Text without the hint; owned by the error. */

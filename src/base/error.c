@@ -119,6 +119,23 @@ void mw_error_destroy(struct mw_error *err)
 	free(err);
 }
 
+struct mw_error *mw_error_unless_gone(struct mw_error *err)
+{
+	if (!err || err->kind != MW_ERROR_GONE)
+		return err;
+	mw_error_destroy(err);
+	return NULL;
+}
+
+struct mw_error *mw_error_worse(struct mw_error *err, struct mw_error *cleanup)
+{
+	cleanup = mw_error_unless_gone(cleanup);
+	if (!cleanup)
+		return err;
+	mw_error_destroy(err);
+	return cleanup;
+}
+
 enum mw_error_kind mw_error_kind(const struct mw_error *err)
 {
 	return err->kind;

@@ -353,10 +353,7 @@ struct mw_error *mw_cage_count(pid_t pid, size_t *caged, size_t *others)
 		err = mw_status_read(tids[i], &status);
 		if (!err && status.state != 'Z' && status.state != 'X')
 			++*(status.seccomp > 0 ? caged : others);
-		if (err && mw_error_kind(err) == MW_ERROR_GONE) {
-			mw_error_destroy(err);
-			err = NULL;
-		}
+		err = mw_error_unless_gone(err);
 	}
 	free(tids);
 	return err;

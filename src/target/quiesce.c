@@ -32,7 +32,7 @@ static struct mw_error *interrupt_all(struct mw_quiesce *quiesce)
 
 		if (thread->stopped || thread->interrupted || thread->newborn)
 			continue;
-		MW_TRY(mw_quiesce_ignore_gone(mw_tracee_interrupt(thread->tid)));
+		MW_TRY(mw_error_unless_gone(mw_tracee_interrupt(thread->tid)));
 		thread->interrupted = true;
 	}
 	return NULL;

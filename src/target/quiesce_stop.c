@@ -22,18 +22,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-struct mw_error *mw_quiesce_ignore_gone(struct mw_error *err)
-{
-	if (err && mw_error_kind(err) == MW_ERROR_GONE) {
-		mw_error_destroy(err);
-		return NULL;
-	}
-	return err;
-}
-
 void mw_quiesce_keep_first(struct mw_error **first, struct mw_error *err)
 {
-	err = mw_quiesce_ignore_gone(err);
+	err = mw_error_unless_gone(err);
 	if (*first)
 		mw_error_destroy(err);
 	else
@@ -73,8 +64,8 @@ struct mw_error *mw_quiesce_go_on(struct mw_quiet_thread *thread)
 	thread->stopped = false;
 	thread->in_event = false;
 	if (thread->group_stopped)
-		return mw_quiesce_ignore_gone(mw_tracee_listen(thread->tid));
-	return mw_quiesce_ignore_gone(mw_tracee_resume(thread->tid, 0));
+		return mw_error_unless_gone(mw_tracee_listen(thread->tid));
+	return mw_error_unless_gone(mw_tracee_resume(thread->tid, 0));
 }
 
 /* A thread has told of one that it made, which stops by itself. */

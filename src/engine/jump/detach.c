@@ -22,10 +22,7 @@
 /* The first of two errors; the other is dropped. One that only says that the process is gone is none. */
 static struct mw_error *first_of(struct mw_error *first, struct mw_error *second)
 {
-	if (second && mw_error_kind(second) == MW_ERROR_GONE) {
-		mw_error_destroy(second);
-		second = NULL;
-	}
+	second = mw_error_unless_gone(second);
 	if (!first)
 		return second;
 	mw_error_destroy(second);

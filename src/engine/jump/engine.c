@@ -219,13 +219,7 @@ static struct mw_error *jump_run(struct mw_engine *base, uint64_t deadline_ns, c
 		engine->end = MW_END_LOST;
 		left = detach_all(engine, MW_END_LOST);
 	}
-	/* That something could not be taken out is worse. */
-	if (!left || mw_error_kind(left) == MW_ERROR_GONE) {
-		mw_error_destroy(left);
-		return err;
-	}
-	mw_error_destroy(err);
-	return left;
+	return mw_error_worse(err, left);
 }
 
 static struct mw_error *jump_detach(struct mw_engine *base)

@@ -119,9 +119,5 @@ struct mw_error *jump_modules_changed(struct jump_process *process)
 			err = stop_and_plant(process, &maps);
 	}
 	mw_maps_deinit(&maps);
-	if (err && mw_error_kind(err) == MW_ERROR_GONE) {
-		mw_error_destroy(err); /* which is found out elsewhere */
-		return NULL;
-	}
-	return err;
+	return mw_error_unless_gone(err); /* … which is found out elsewhere */
 }

@@ -96,9 +96,9 @@ static struct mw_error *send_back(struct trap_process *process)
 
 		if (!thread->stopped)
 			continue;
-		MW_TRY(trap_ignore_gone(mw_tracee_get_regs(thread->tid, &regs)));
+		MW_TRY(mw_error_unless_gone(mw_tracee_get_regs(thread->tid, &regs)));
 		if (is_redirected(process, regs.general.pc))
-			MW_TRY(trap_ignore_gone(mw_tracee_set_pc(thread->tid, regs.general.pc - MW_ACTION_JUMP)));
+			MW_TRY(mw_error_unless_gone(mw_tracee_set_pc(thread->tid, regs.general.pc - MW_ACTION_JUMP)));
 	}
 	return NULL;
 }

@@ -49,7 +49,7 @@ static struct mw_error *look_at_all(struct trap_process *process, struct mw_perm
 
 		if (!thread->stopped)
 			continue;
-		err = trap_ignore_gone(mw_cage_look(&process->cage, thread->tid, true, &permit));
+		err = mw_error_unless_gone(mw_cage_look(&process->cage, thread->tid, true, &permit));
 		if (err)
 			return err;
 		everyone->known &= permit.known;

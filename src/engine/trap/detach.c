@@ -32,7 +32,7 @@ void trap_process_end(struct trap_process *process, enum mw_window_end end)
 
 static void keep_first(struct mw_error **first, struct mw_error *err)
 {
-	err = trap_ignore_gone(err);
+	err = mw_error_unless_gone(err);
 	if (*first)
 		mw_error_destroy(err);
 	else

@@ -14,15 +14,6 @@ static bool is_group_stop(int signal)
 	return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
 }
 
-struct mw_error *trap_ignore_gone(struct mw_error *err)
-{
-	if (err && mw_error_kind(err) == MW_ERROR_GONE) {
-		mw_error_destroy(err);
-		return NULL;
-	}
-	return err;
-}
-
 struct mw_error *trap_resume(struct trap_thread *thread)
 {
 	int signal = thread->signal;
@@ -32,9 +23,9 @@ struct mw_error *trap_resume(struct trap_thread *thread)
 	trap_unreaped_no_more(thread);
 	if (thread->group_stopped) {
 		thread->group_stopped = false;
-		return trap_ignore_gone(mw_tracee_listen(thread->tid));
+		return mw_error_unless_gone(mw_tracee_listen(thread->tid));
 	}
-	return trap_ignore_gone(mw_tracee_resume(thread->tid, signal));
+	return mw_error_unless_gone(mw_tracee_resume(thread->tid, signal));
 }
 
 /* Resume, or keep where the process is being held. */
@@ -256,7 +247,7 @@ struct mw_error *trap_dispatch(struct trap_engine *engine, pid_t tid, int status
 	thread = mw_map_get(&engine->threads, (uint64_t)tid);
 	if (!thread)
 		return NULL;
-	err = trap_ignore_gone(on_stop(thread, status));
+	err = mw_error_unless_gone(on_stop(thread, status));
 	thread = mw_map_get(&engine->threads, (uint64_t)tid);
 	if (!err && thread && thread->stopped)
 		err = go_on(engine, thread);

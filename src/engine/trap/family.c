@@ -181,10 +181,10 @@ static struct mw_error *clean_child(struct trap_thread *child)
 	if (!err)
 		err = trap_mask_restore(child);
 	trap_thread_remove(child);
-	err = trap_ignore_gone(err);
+	err = mw_error_unless_gone(err);
 	if (err)
 		return mw_error_prefix(err, "child %d", tid);
-	return trap_ignore_gone(mw_tracee_detach(tid, 0));
+	return mw_error_unless_gone(mw_tracee_detach(tid, 0));
 }
 
 static enum trap_relation relation_of(const struct trap_thread *newborn)
@@ -206,7 +206,7 @@ struct mw_error *trap_newborn_stopped(struct trap_thread *thread)
 	if (thread->relation == TRAP_FORKED_CHILD)
 		return clean_child(thread);
 	thread->call_count = 0;
-	return trap_ignore_gone(trap_mask_look(thread));
+	return mw_error_unless_gone(trap_mask_look(thread));
 }
 
 /* The first exec of a launched command: its window begins with its first instruction. */
@@ -251,16 +251,16 @@ struct mw_error *trap_exec(struct trap_thread *thread)
 
 	if (thread->relation == TRAP_SHARING_CHILD) {
 		/* It has memory of its own now, but keeps its mask. */
-		MW_TRY(trap_ignore_gone(trap_mask_restore(thread)));
+		MW_TRY(mw_error_unless_gone(trap_mask_restore(thread)));
 		trap_thread_remove(thread);
-		return trap_ignore_gone(mw_tracee_detach(tid, 0));
+		return mw_error_unless_gone(mw_tracee_detach(tid, 0));
 	}
 	if (process->launched && !process->windowed)
 		return begin_launched(thread);
 	/* All threads are gone but this one, which is the leader now, and has memory of its own. */
-	MW_TRY(trap_ignore_gone(trap_mask_restore(thread)));
+	MW_TRY(mw_error_unless_gone(trap_mask_restore(thread)));
 	MW_TRY(drop_threads(process));
-	MW_TRY(trap_ignore_gone(mw_tracee_detach(tid, 0)));
+	MW_TRY(mw_error_unless_gone(mw_tracee_detach(tid, 0)));
 	/* Others may live on in the memory that it left, with our breakpoints in it. */
 	if (process->threads.count > 0)
 		MW_TRY(trap_process_detach(process, MW_END_EXEC));
@@ -304,7 +304,7 @@ struct mw_error *trap_orphans_resolve(struct trap_engine *engine)
 		MW_TRY(trap_thread_add(process, tid, TRAP_NEWBORN, &thread));
 		return trap_dispatch(engine, tid, stop);
 	}
-	MW_TRY(trap_ignore_gone(mw_tracee_detach(late->tid, 0)));
+	MW_TRY(mw_error_unless_gone(mw_tracee_detach(late->tid, 0)));
 	free(mw_map_remove(&engine->orphans, (uint64_t)late->tid));
 	return NULL;
 }

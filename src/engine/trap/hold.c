@@ -141,7 +141,7 @@ static struct mw_error *interrupt_all(struct trap_process *process)
 
 		if (thread->stopped || thread->interrupted || thread->relation == TRAP_NEWBORN)
 			continue;
-		MW_TRY(trap_ignore_gone(mw_tracee_interrupt(thread->tid)));
+		MW_TRY(mw_error_unless_gone(mw_tracee_interrupt(thread->tid)));
 		thread->interrupted = thread->interrupt_due = true;
 	}
 	return NULL;

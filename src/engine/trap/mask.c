@@ -113,9 +113,9 @@ struct mw_error *trap_masks_open(struct trap_process *process)
 
 		if (!thread->stopped)
 			continue;
-		MW_TRY(trap_ignore_gone(mw_tracee_get_sigmask(thread->tid, &mask)));
+		MW_TRY(mw_error_unless_gone(mw_tracee_get_sigmask(thread->tid, &mask)));
 		if (mask & TRAP_BIT)
-			MW_TRY(trap_ignore_gone(mw_tracee_set_sigmask(thread->tid, mask & ~TRAP_BIT)));
+			MW_TRY(mw_error_unless_gone(mw_tracee_set_sigmask(thread->tid, mask & ~TRAP_BIT)));
 	}
 	return NULL;
 }

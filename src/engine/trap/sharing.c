@@ -134,7 +134,7 @@ struct mw_error *trap_sharing_each(struct trap_process *process,
 		const struct trap_thread *thread = value;
 
 		if (thread->relation == TRAP_SHARING_CHILD && trap_is_usable(thread))
-			MW_TRY(trap_ignore_gone(each(process, thread->tid)));
+			MW_TRY(mw_error_unless_gone(each(process, thread->tid)));
 	}
 	return NULL;
 }

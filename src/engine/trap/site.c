@@ -77,7 +77,7 @@ struct mw_error *trap_return_arrange(struct trap_hit *hit, bool may_throw, bool 
 	if (!*possible)
 		return NULL;
 	*exchanged = true;
-	return trap_ignore_gone(
+	return mw_error_unless_gone(
 		mw_remote_poke(hit->thread->tid, hit->sp - sizeof(mw_addr), &process->pad, sizeof(process->pad)));
 }
 

@@ -515,7 +515,5 @@ void trap_pace_end(struct trap_engine *engine);
 
 /* Time since the process's window began. */
 uint64_t trap_now(const struct trap_process *process);
-/* An error that only says that a thread has died is none: its end will be heard of. */
-struct mw_error *trap_ignore_gone(struct mw_error *err) MW_MUST_CHECK;
 
 #endif

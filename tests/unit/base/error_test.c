@@ -87,12 +87,36 @@ static void is_made_without_memory(void **state)
 	assert_null(mw_error_hint_text(nomem));
 }
 
+static struct mw_error *gone(void)
+{
+	return mw_error_create(MW_ERROR_GONE, 0, "it has ended");
+}
+
+static void what_is_gone_is_in_nobodys_way(void **state)
+{
+	struct mw_error *err = mw_error_create(MW_ERROR_SYSTEM, 0, "failed");
+
+	(void)state;
+	assert_null(mw_error_unless_gone(NULL));
+	assert_null(mw_error_unless_gone(gone()));
+	assert_ptr_equal(mw_error_unless_gone(err), err);
+	assert_ptr_equal(mw_error_worse(err, gone()), err);
+	assert_ptr_equal(mw_error_worse(err, NULL), err);
+	assert_ptr_equal(mw_error_worse(gone(), err), err);
+	assert_ptr_equal(mw_error_worse(NULL, err), err);
+	/* What could not be cleaned up comes first. */
+	assert_ptr_equal(mw_error_worse(mw_error_create(MW_ERROR_DATA, 0, "cause"), err), err);
+	mw_error_destroy(err);
+	assert_null(mw_error_worse(NULL, gone()));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(says_what_and_why),
 		cmocka_unit_test(hint_and_prefix),
 		cmocka_unit_test(is_made_without_memory),
+		cmocka_unit_test(what_is_gone_is_in_nobodys_way),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
