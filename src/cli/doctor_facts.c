@@ -11,7 +11,6 @@
 
 #include <fcntl.h>
 #include <pwd.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -28,18 +27,14 @@ struct rows {
 static void MW_PRINTF(3, 4) row(const struct rows *rows, const char *name, const char *format, ...)
 {
 	struct mw_paragraph text;
-	char *words = NULL;
 	va_list args;
 
-	va_start(args, format);
-	if (vasprintf(&words, format, args) < 0)
-		words = NULL;
-	va_end(args);
 	fprintf(rows->out, "%-*s", (int)COLUMN, name);
 	mw_paragraph_begin(&text, rows->out, rows->doctor->width, COLUMN, COLUMN);
-	mw_paragraph_text(&text, words ? words : "");
+	va_start(args, format);
+	mw_paragraph_vprintf(&text, format, args);
+	va_end(args);
 	mw_paragraph_end(&text);
-	free(words);
 }
 
 /* Into `out`: getpwuid()'s answer lasts until the next. */

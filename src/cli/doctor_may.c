@@ -7,7 +7,6 @@
 #include "target/preflight.h"
 
 #include <linux/capability.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,21 +23,15 @@ struct list {
 static void MW_PRINTF(2, 3) add(struct list *list, const char *format, ...)
 {
 	struct mw_paragraph item;
-	char *text = NULL;
 	va_list args;
 
-	va_start(args, format);
-	if (vasprintf(&text, format, args) < 0)
-		text = NULL;
-	va_end(args);
-	if (!text)
-		return;
 	fputs("  - ", list->out);
 	mw_paragraph_begin(&item, list->out, list->width, 4, 4);
-	mw_paragraph_text(&item, text);
+	va_start(args, format);
+	mw_paragraph_vprintf(&item, format, args);
+	va_end(args);
 	mw_paragraph_end(&item);
 	list->count++;
-	free(text);
 }
 
 static bool has(const struct mw_doctor *doctor, unsigned capability)

@@ -5,7 +5,6 @@
 #include "output/line.h"
 #include "output/utf8.h"
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,18 +46,23 @@ void mw_paragraph_text(struct mw_paragraph *paragraph, const char *text)
 	free(copy);
 }
 
+void mw_paragraph_vprintf(struct mw_paragraph *paragraph, const char *format, va_list args)
+{
+	char *text;
+
+	if (vasprintf(&text, format, args) < 0)
+		return;
+	mw_paragraph_text(paragraph, text);
+	free(text);
+}
+
 void mw_paragraph_printf(struct mw_paragraph *paragraph, const char *format, ...)
 {
-	char *text = NULL;
 	va_list args;
 
 	va_start(args, format);
-	if (vasprintf(&text, format, args) < 0)
-		text = NULL;
+	mw_paragraph_vprintf(paragraph, format, args);
 	va_end(args);
-	if (text)
-		mw_paragraph_text(paragraph, text);
-	free(text);
 }
 
 void mw_paragraph_end(struct mw_paragraph *paragraph)

@@ -3,6 +3,7 @@
 #ifndef MW_CLI_PARAGRAPH_H
 #define MW_CLI_PARAGRAPH_H
 
+#include <stdarg.h>
 #include <stdio.h>
 
 struct mw_paragraph {
@@ -22,6 +23,8 @@ void mw_paragraph_word(struct mw_paragraph *paragraph, const char *word);
 void mw_paragraph_text(struct mw_paragraph *paragraph, const char *text);
 /* … as printf makes it. */
 void mw_paragraph_printf(struct mw_paragraph *paragraph, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void mw_paragraph_vprintf(struct mw_paragraph *paragraph, const char *format, va_list args)
+	__attribute__((format(printf, 2, 0)));
 void mw_paragraph_end(struct mw_paragraph *paragraph);
 
 /* A path as one word of a shell's command line, quoted where that is needed and of printable characters only; to be
