@@ -108,7 +108,7 @@ int main()
 		if (pthread_create(&threads[i], nullptr, i == 0 ? allocate : make_children, nullptr) != 0)
 			target_fail("pthread_create");
 	}
-	target_ready();
+	target_ready_for(240);
 	pthread_barrier_wait(&begin);
 	pthread_barrier_wait(&finish);
 	target_say("forks", forks);
