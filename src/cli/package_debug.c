@@ -3,6 +3,7 @@
 #include "cli/package_debug.h"
 
 #include "cli/package_lines.h"
+#include "cli/unpack.h"
 #include "proc/root.h"
 
 #include <dirent.h>
@@ -96,14 +97,15 @@ static void read_packages(struct mw_lines *lines, struct mw_lacking *files, size
 	}
 }
 
-static bool ends(const char *name, const char *with)
+/* Of packages, packed or not: X_Packages, X_Packages.lz4. */
+static bool is_list(const char *name)
 {
-	size_t length = strlen(name), end = strlen(with);
+	const char *kind = strstr(name, "_Packages");
 
-	return length >= end && strcmp(name + length - end, with) == 0;
+	return kind && (!kind[strlen("_Packages")] || mw_unpack_is_packed(kind + strlen("_Packages")));
 }
 
-/* Compressed lists are not read: then what is not in the others may be in them. */
+/* Where one can't be read, what is not in the others may be in that. */
 static void ask_apt(int root, struct mw_lacking *files, size_t count)
 {
 	int fd = mw_root_list_at(root, APT_LISTS);
@@ -120,15 +122,14 @@ static void ask_apt(int root, struct mw_lacking *files, size_t count)
 	for (size_t i = 0; i < APT_LISTS_MAX && (entry = readdir(directory)); i++) {
 		struct mw_lines *lines = NULL;
 
-		all = all && !strstr(entry->d_name, "_Packages.");
-		if (!ends(entry->d_name, "_Packages"))
+		if (!is_list(entry->d_name))
 			continue;
 		snprintf(path, sizeof(path), APT_LISTS "/%s", entry->d_name);
 		lines = mw_lines_open(root, path, APT_LIST_MAX);
 		if (lines)
 			read_packages(lines, files, count);
 		any = any || lines;
-		all = all && lines;
+		all = all && lines && mw_lines_are_whole(lines);
 		mw_lines_close(lines);
 	}
 	closedir(directory);

@@ -17,6 +17,9 @@ static const char *const paths[] = {
 	"etc/os-release",
 	"var/lib/dpkg/info/libc6:amd64.list",
 	"var/lib/apt/lists/main_Packages",
+	"var/lib/apt/lists/gzip_Packages.gz",
+	"var/lib/apt/lists/lz4_Packages.lz4",
+	"var/lib/apt/lists/zstd_Packages.zst",
 	"lib/apk/db/installed",
 };
 

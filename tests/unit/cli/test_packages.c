@@ -11,11 +11,15 @@
 #include <cmocka.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <lz4frame.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#define ZLIB_CONST
+#include <zlib.h>
+#include <zstd.h>
 
 static char directory[] = "/tmp/mw-packages-XXXXXX";
 static char base[64]; /* of the test's root */
@@ -39,7 +43,7 @@ static int close_root(void **state)
 }
 
 /* A file inside the root, with all directories that lead there. */
-static void put(const char *path, const char *text)
+static void put_bytes(const char *path, const void *bytes, size_t size)
 {
 	char name[300];
 	FILE *file;
@@ -52,8 +56,13 @@ static void put(const char *path, const char *text)
 	}
 	file = fopen(name, "w");
 	assert_non_null(file);
-	fputs(text, file);
+	assert_int_equal(fwrite(bytes, 1, size, file), size);
 	assert_int_equal(fclose(file), 0);
+}
+
+static void put(const char *path, const char *text)
+{
+	put_bytes(path, text, strlen(text));
 }
 
 static struct mw_distribution system_of(const char *release)
@@ -155,6 +164,109 @@ static void test_lines_of_a_fifo(void **state)
 	assert_null(mw_lines_open(root, "/link", 5));
 }
 
+/* --- packed files -------------------------------------------------------------------------------------- */
+
+static size_t pack_gzip(const char *text, void *out, size_t room)
+{
+	z_stream stream = {.next_in = (const Bytef *)text,
+			   .avail_in = (uInt)strlen(text),
+			   .next_out = out,
+			   .avail_out = (uInt)room};
+
+	assert_int_equal(deflateInit2(&stream, 9, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
+	assert_int_equal(deflate(&stream, Z_FINISH), Z_STREAM_END);
+	deflateEnd(&stream);
+	return room - stream.avail_out;
+}
+
+static size_t pack_lz4(const char *text, void *out, size_t room)
+{
+	size_t size = LZ4F_compressFrame(out, room, text, strlen(text), NULL);
+
+	assert_false(LZ4F_isError(size));
+	return size;
+}
+
+static size_t pack_zstd(const char *text, void *out, size_t room)
+{
+	size_t size = ZSTD_compress(out, room, text, strlen(text), 19);
+
+	assert_false(ZSTD_isError(size));
+	return size;
+}
+
+static const struct {
+	const char *end;
+	size_t (*pack)(const char *text, void *out, size_t room);
+} packings[] = {{".gz", pack_gzip}, {".lz4", pack_lz4}, {".zst", pack_zstd}};
+
+#define PACKINGS (sizeof(packings) / sizeof(packings[0]))
+
+/* As many numbers as there are, one a line, in the order. */
+static unsigned count_numbers(struct mw_lines *lines)
+{
+	unsigned count = 0;
+
+	for (const char *line; (line = mw_lines_next(lines)); count++)
+		if (strtoul(line, NULL, 10) != count)
+			break;
+	return count;
+}
+
+#define NUMBERS 150000u
+
+static void test_packed_lines(void **state)
+{
+	static char text[2000000];
+	static unsigned char packed[2000000];
+	size_t at = 0, middle = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < NUMBERS; i++) {
+		middle = i == NUMBERS / 2 ? at : middle;
+		at += (size_t)sprintf(text + at, "%u\n", i);
+	}
+	for (size_t i = 0; i < PACKINGS; i++) {
+		char path[40];
+		struct mw_lines *lines;
+		size_t size, first;
+		char begun = text[middle];
+
+		snprintf(path, sizeof(path), "/numbers%s", packings[i].end);
+		/* Two that were packed one by one. */
+		text[middle] = '\0';
+		first = packings[i].pack(text, packed, sizeof(packed));
+		text[middle] = begun;
+		size = first + packings[i].pack(text + middle, packed + first, sizeof(packed) - first);
+		put_bytes(path, packed, size);
+		lines = mw_lines_open(root, path, UINT64_MAX);
+		assert_non_null(lines);
+		assert_int_equal(count_numbers(lines), NUMBERS);
+		assert_true(mw_lines_are_whole(lines));
+		mw_lines_close(lines);
+		/* Of too much text, or too much that is packed, what is within the limit. */
+		lines = mw_lines_open(root, path, 1000);
+		assert_in_range(count_numbers(lines), 0, 300);
+		assert_false(mw_lines_are_whole(lines));
+		mw_lines_close(lines);
+		/* Cut off: what there is, and that it is not all. */
+		put_bytes(path, packed, first - 5);
+		lines = mw_lines_open(root, path, UINT64_MAX);
+		assert_in_range(count_numbers(lines), 0, NUMBERS / 2);
+		assert_false(mw_lines_are_whole(lines));
+		mw_lines_close(lines);
+		/* Broken behind the first. */
+		memset(packed + first, 0x5a, 64);
+		put_bytes(path, packed, first + 64);
+		lines = mw_lines_open(root, path, UINT64_MAX);
+		assert_int_equal(count_numbers(lines), NUMBERS / 2);
+		assert_false(mw_lines_are_whole(lines));
+		mw_lines_close(lines);
+	}
+	put("/text.xz", "0\n");
+	assert_null(mw_lines_open(root, "/text.xz", UINT64_MAX));
+}
+
 /* --- owners -------------------------------------------------------------------------------------------- */
 
 #define LIBC   "93ac61ec5a8eb1396f9fbd350e3169a558528a40"
@@ -217,12 +329,51 @@ static void test_apt(void **state)
 	assert_string_equal(files[1].debug, "libc6-dbg");
 	assert_int_equal(files[1].known, MW_PACKAGE_LISTED);
 	assert_int_equal(files[2].known, MW_PACKAGE_ABSENT);
-	/* Compressed ones are not read, and may have it. */
+	/* One that can't be read may have it. */
 	put("/var/lib/apt/lists/deb_other_Packages.lz4", "");
 	put("/var/lib/dpkg/info/libc6-dbg:amd64.list", "/.\n");
 	mw_package_find(root, MW_PACKAGING_DEBIAN, files, 3);
 	assert_int_equal(files[1].known, MW_PACKAGE_INSTALLED);
 	assert_int_equal(files[2].known, MW_PACKAGE_UNSURE);
+}
+
+/* As apt has them in containers. */
+static void test_apt_of_packed_lists(void **state)
+{
+	static const char *const others[] = {".xz", ".bz2"};
+	unsigned char packed[1000];
+
+	(void)state;
+	put_dpkg();
+	for (size_t i = 0; i < PACKINGS; i++) {
+		struct mw_lacking files[] = {
+			{.path = "/usr/bin/redis-check-rdb", .build_id = SERVER},
+			{.path = "/usr/lib/python3.11/lib-dynload/_ssl.so", .build_id = ""},
+		};
+		char path[80];
+		size_t size =
+			packings[i].pack("Package: redis-dbgsym\nBuild-Ids: " SERVER "\n", packed, sizeof(packed));
+
+		snprintf(path, sizeof(path), "/var/lib/apt/lists/deb_debian-debug_Packages%s", packings[i].end);
+		put_bytes(path, packed, size);
+		mw_package_find(root, MW_PACKAGING_DEBIAN, files, 2);
+		assert_string_equal(files[0].debug, "redis-dbgsym");
+		assert_int_equal(files[0].known, MW_PACKAGE_LISTED);
+		assert_int_equal(files[1].known, MW_PACKAGE_ABSENT);
+		put_bytes(path, packed, size - 1);
+		mw_package_find(root, MW_PACKAGING_DEBIAN, files, 2);
+		assert_int_equal(files[1].known, MW_PACKAGE_UNSURE);
+		put_bytes(path, packed, size);
+	}
+	for (size_t i = 0; i < 2; i++) {
+		struct mw_lacking file = {.path = "/usr/lib/python3.11/lib-dynload/_ssl.so", .build_id = ""};
+		char path[80];
+
+		snprintf(path, sizeof(path), "/var/lib/apt/lists/deb_main_Packages%s", others[i]);
+		put(path, "");
+		mw_package_find(root, MW_PACKAGING_DEBIAN, &file, 1);
+		assert_int_equal(file.known, MW_PACKAGE_UNSURE);
+	}
 }
 
 static void test_apk(void **state)
@@ -365,7 +516,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_distributions), TEST(test_release_elsewhere),
 		TEST(test_lines),         TEST(test_lines_of_a_fifo),
-		TEST(test_dpkg),          TEST(test_apt),
+		TEST(test_packed_lines),  TEST(test_dpkg),
+		TEST(test_apt),           TEST(test_apt_of_packed_lists),
 		TEST(test_apk),           TEST(test_install),
 		TEST(test_other_systems),
 	};
