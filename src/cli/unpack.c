@@ -30,6 +30,7 @@ struct mw_unpack {
 	} of;
 	bool any;    /* something was taken */
 	bool inside; /* what was packed has begun, and has not ended */
+	bool broken;
 };
 
 /* --- gzip ---------------------------------------------------------------------------------------------- */
@@ -166,13 +167,14 @@ void mw_unpack_destroy(struct mw_unpack *unpack)
 bool mw_unpack(struct mw_unpack *unpack, const void *packed, size_t *taken, void *out, size_t *given)
 {
 	unpack->any |= *taken > 0;
-	if (*taken > 0 || unpack->inside)
-		return unpack->packing->go_on(unpack, packed, taken, out, given);
-	*given = 0;
-	return true;
+	if (unpack->broken || (*taken == 0 && !unpack->inside))
+		*taken = *given = 0;
+	else
+		unpack->broken = !unpack->packing->go_on(unpack, packed, taken, out, given);
+	return !unpack->broken;
 }
 
 bool mw_unpack_is_whole(const struct mw_unpack *unpack)
 {
-	return unpack->any && !unpack->inside;
+	return unpack->any && !unpack->inside && !unpack->broken;
 }
