@@ -64,6 +64,16 @@ static struct mw_error *await(pid_t tid, int *status)
 	}
 }
 
+static bool at_syscall(int status)
+{
+	return status >> 16 == 0 && WSTOPSIG(status) == (SIGTRAP | MW_SYSCALL_STOP);
+}
+
+static bool at_interrupt(int status)
+{
+	return status >> 16 == PTRACE_EVENT_STOP;
+}
+
 /*
  * Resume by `request` until a stop that `wanted` accepts. With everything blocked only SIGSTOP can come between; it
  * is put back for later.
@@ -73,6 +83,9 @@ static struct mw_error *resume_until(pid_t tid, enum __ptrace_request request, b
 	for (int i = 0; i < MAX_STOPS; i++) {
 		int status;
 
+		/* Anew each time: another stop takes an interrupt along that came before it. */
+		if (wanted == at_interrupt)
+			MW_TRY(mw_tracee_interrupt(tid));
 		if (ptrace(request, tid, NULL, NULL))
 			return failed("resume", tid);
 		MW_TRY(await(tid, &status));
@@ -91,16 +104,6 @@ static struct mw_error *resume_until(pid_t tid, enum __ptrace_request request, b
 	return mw_error_create(MW_ERROR_SYSTEM, 0, "thread %d does not get to a system call", tid);
 }
 
-static bool at_syscall(int status)
-{
-	return status >> 16 == 0 && WSTOPSIG(status) == (SIGTRAP | MW_SYSCALL_STOP);
-}
-
-static bool at_interrupt(int status)
-{
-	return status >> 16 == PTRACE_EVENT_STOP;
-}
-
 static struct mw_error *perform(pid_t tid, struct mw_tracee_regs *regs, int64_t *result)
 {
 	MW_TRY(mw_tracee_set_regs(tid, regs));
@@ -109,7 +112,6 @@ static struct mw_error *perform(pid_t tid, struct mw_tracee_regs *regs, int64_t 
 	MW_TRY(resume_until(tid, PTRACE_SYSCALL, at_syscall));
 	MW_TRY(mw_tracee_get_regs(tid, regs));
 	*result = mw_regs_syscall_result(&regs->general);
-	MW_TRY(mw_tracee_interrupt(tid));
 	return resume_until(tid, PTRACE_CONT, at_interrupt);
 }
 

@@ -134,14 +134,16 @@ struct mw_error *mw_tracee_to_border(pid_t tid)
 {
 	int status;
 
-	MW_TRY(mw_tracee_interrupt(tid));
-	MW_TRY(mw_tracee_resume(tid, 0));
 	for (;;) {
 		siginfo_t info;
-		pid_t got = mw_tracee_wait(tid, &status, 0);
+		pid_t got;
 
-		if (got == 0 || (got < 0 && errno == EINTR))
-			continue;
+		/* Anew each time: another stop takes an interrupt along that came before it. */
+		MW_TRY(mw_tracee_interrupt(tid));
+		MW_TRY(mw_tracee_resume(tid, 0));
+		do
+			got = mw_tracee_wait(tid, &status, 0);
+		while (got == 0 || (got < 0 && errno == EINTR));
 		if (got < 0)
 			return failed("wait for", tid);
 		if (!WIFSTOPPED(status))
@@ -152,8 +154,6 @@ struct mw_error *mw_tracee_to_border(pid_t tid)
 			MW_TRY(mw_tracee_siginfo(tid, &info));
 			mw_tracee_requeue(tid, tid, &info);
 		}
-		/* The interrupt is still to come. */
-		MW_TRY(mw_tracee_resume(tid, 0));
 	}
 }
 
