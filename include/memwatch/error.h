@@ -50,6 +50,12 @@ void mw_error_destroy(struct mw_error *err);
 /* NULL for an error that only says that something is gone (GONE), which is destroyed; any other as it is. */
 struct mw_error *mw_error_unless_gone(struct mw_error *err) MW_MUST_CHECK;
 
+/* The first of two errors, either NULL; the other is destroyed. */
+struct mw_error *mw_error_first(struct mw_error *first, struct mw_error *second) MW_MUST_CHECK;
+
+/* Keep an error where there is none yet, unless it only says that something is gone; else it is destroyed. */
+void mw_error_keep_first(struct mw_error **first, struct mw_error *err);
+
 /* Of what failed and of what then could not be cleaned up, either NULL, the one to tell: what could not be cleaned up,
  * unless it is gone anyway (GONE). The other is destroyed. */
 struct mw_error *mw_error_worse(struct mw_error *err, struct mw_error *cleanup) MW_MUST_CHECK;

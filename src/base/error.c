@@ -127,13 +127,22 @@ struct mw_error *mw_error_unless_gone(struct mw_error *err)
 	return NULL;
 }
 
+struct mw_error *mw_error_first(struct mw_error *first, struct mw_error *second)
+{
+	if (!first)
+		return second;
+	mw_error_destroy(second);
+	return first;
+}
+
+void mw_error_keep_first(struct mw_error **first, struct mw_error *err)
+{
+	*first = mw_error_first(*first, mw_error_unless_gone(err));
+}
+
 struct mw_error *mw_error_worse(struct mw_error *err, struct mw_error *cleanup)
 {
-	cleanup = mw_error_unless_gone(cleanup);
-	if (!cleanup)
-		return err;
-	mw_error_destroy(err);
-	return cleanup;
+	return mw_error_first(mw_error_unless_gone(cleanup), err);
 }
 
 enum mw_error_kind mw_error_kind(const struct mw_error *err)

@@ -85,15 +85,6 @@ static struct mw_error *write_form(struct mw_outputs *outputs, struct mw_outfile
 	return mw_outfile_commit(taken);
 }
 
-/* The first of two errors; the other is dropped. */
-static struct mw_error *first_of(struct mw_error *first, struct mw_error *second)
-{
-	if (!first)
-		return second;
-	mw_error_destroy(second);
-	return first;
-}
-
 /* Without its timelines it would be a page with nothing in it. */
 static struct mw_error *write_page(struct mw_outputs *outputs, const struct mw_report *const *reports, size_t count,
 				   const struct mw_output_options *options)
@@ -120,7 +111,7 @@ struct mw_error *mw_outputs_write(struct mw_outputs *outputs, const struct mw_re
 
 	if (outputs->progress)
 		mw_progress_clear(outputs->progress);
-	return first_of(json, first_of(html, text));
+	return mw_error_first(json, mw_error_first(html, text));
 }
 
 struct mw_partials mw_outputs_partials(const struct mw_outputs *outputs)

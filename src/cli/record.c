@@ -16,15 +16,6 @@ struct run {
 	struct mw_outputs outputs;
 };
 
-/* The first of two errors; the other is dropped. */
-static struct mw_error *first_of(struct mw_error *first, struct mw_error *second)
-{
-	if (!first)
-		return second;
-	mw_error_destroy(second);
-	return first;
-}
-
 static struct mw_error *make_reports(struct run *run, struct mw_report **reports)
 {
 	const struct mw_recorder_view view = mw_session_view(&run->session);
@@ -104,10 +95,10 @@ static struct mw_error *record(struct run *run)
 	if (session->detached)
 		return NULL; /* first of all that has to be mended */
 	if (mw_self_hurried())
-		return first_of(finish_recording(run), interrupted());
+		return mw_error_first(finish_recording(run), interrupted());
 	err = report(run);
 	/* Symbols have been found for the report. */
-	return first_of(err, finish_recording(run));
+	return mw_error_first(err, finish_recording(run));
 }
 
 struct mw_error *mw_cli_record(const struct mw_cli_options *options)

@@ -286,15 +286,6 @@ static struct mw_error *watch(struct mw_session *session)
 	return session->engine->ops->run(session->engine, deadline, mw_self_interrupted());
 }
 
-/* The first of two errors; the other is dropped. */
-static struct mw_error *first_of(struct mw_error *first, struct mw_error *second)
-{
-	if (!first)
-		return second;
-	mw_error_destroy(second);
-	return first;
-}
-
 /* What could not be taken out at once may be now. Without it there is no error; else nothing is to come before that
  * it is taken out. */
 static struct mw_error *let_go(struct mw_session *session)
@@ -360,7 +351,7 @@ struct mw_error *mw_session_watch(struct mw_session *session)
 	if (session->launch.pid) {
 		struct mw_error *not_run = mw_launch_check(&session->launch, session->options->command);
 
-		err = first_of(not_run, err);
+		err = mw_error_first(not_run, err);
 		if (!err)
 			err = check_became(session);
 	}
@@ -403,7 +394,7 @@ struct mw_error *mw_session_prepare(struct mw_session *session)
 struct mw_error *mw_session_end(struct mw_session *session, struct mw_error *err)
 {
 	/* That a process could not be let go is worse than whatever came before. */
-	err = first_of(session->detached, err);
+	err = mw_error_first(session->detached, err);
 	mw_progress_deinit(&session->progress);
 	if (session->engine)
 		session->engine->ops->destroy(session->engine);

@@ -35,15 +35,6 @@ struct top {
 	bool stuck;          /* a thread did not end: what it uses stays */
 };
 
-/* The first of two errors; the other is dropped. */
-static struct mw_error *first_of(struct mw_error *first, struct mw_error *second)
-{
-	if (!first)
-		return second;
-	mw_error_destroy(second);
-	return first;
-}
-
 static void on_begun(void *context)
 {
 	struct top *top = context;
@@ -167,7 +158,7 @@ static struct mw_error *finish_output(struct top *top)
 	if (!top->stuck && top->names && !mw_self_hurried())
 		err = mw_top_names_tell(top->names, writer, show_names, top);
 	mw_progress_clear(&top->session.progress);
-	return first_of(mw_store_finish(writer), err);
+	return mw_error_first(mw_store_finish(writer), err);
 }
 
 static struct mw_error *watch(struct top *top)
@@ -185,8 +176,8 @@ static struct mw_error *watch(struct top *top)
 		await_quit();
 	unseen = stop_threads(top);
 	if (err || session->detached)
-		return first_of(err, unseen);
-	return first_of(unseen, finish_output(top));
+		return mw_error_first(err, unseen);
+	return mw_error_first(unseen, finish_output(top));
 }
 
 /* A thread that hangs may wake at any time: nothing that it knows of is freed, and what is watched has been let go. */
@@ -213,7 +204,7 @@ struct mw_error *mw_cli_top(const struct mw_cli_options *options)
 		err = watch(top);
 	if (top->screen || top->work)
 		unseen = stop_threads(top);
-	err = first_of(err, unseen);
+	err = mw_error_first(err, unseen);
 	if (top->stuck) {
 		leave_all(&top->session);
 		return mw_session_end(&top->session, err);

@@ -113,8 +113,8 @@ static struct mw_error *hold(struct mw_quiesce *quiesce)
 		uint64_t now;
 		bool heard;
 
-		mw_quiesce_keep_first(&first, interrupt_all(quiesce));
-		mw_quiesce_keep_first(&first, mw_quiesce_listen(quiesce, &heard));
+		mw_error_keep_first(&first, interrupt_all(quiesce));
+		mw_error_keep_first(&first, mw_quiesce_listen(quiesce, &heard));
 		if (count_running(quiesce) == 0)
 			break;
 		now = mw_clock_ns();
@@ -126,7 +126,7 @@ static struct mw_error *hold(struct mw_quiesce *quiesce)
 			continue;
 		}
 		if (now - last > LOOK_AFTER_NS) {
-			mw_quiesce_keep_first(&first, mw_quiesce_list_orphans(quiesce));
+			mw_error_keep_first(&first, mw_quiesce_list_orphans(quiesce));
 			if (all_asleep(quiesce, now - begin))
 				break;
 			last = now;
@@ -235,18 +235,18 @@ struct mw_error *mw_quiesce_breathe(struct mw_quiesce *quiesce, uint64_t ns)
 
 		/* A vfork's maker would sleep where nothing can stop it. */
 		if (thread->stopped && !(thread->in_event && sharing))
-			mw_quiesce_keep_first(&first, mw_quiesce_go_on(thread));
+			mw_error_keep_first(&first, mw_quiesce_go_on(thread));
 	}
 	account(quiesce);
 	while (quiesce->count > 0 && mw_clock_ns() - begin < ns) {
 		bool heard;
 
-		mw_quiesce_keep_first(&first, mw_quiesce_listen(quiesce, &heard));
+		mw_error_keep_first(&first, mw_quiesce_listen(quiesce, &heard));
 		if (heard)
 			length_ns = FIRST_NAP_NS;
 		nap(&length_ns);
 	}
-	mw_quiesce_keep_first(&first, hold(quiesce));
+	mw_error_keep_first(&first, hold(quiesce));
 	return first;
 }
 
@@ -287,16 +287,16 @@ struct mw_error *mw_quiesce_end(struct mw_quiesce *quiesce)
 		for (pid_t tid = 0; (thread = mw_quiesce_after(quiesce, tid));) {
 			tid = thread->tid;
 			if (thread->stopped)
-				mw_quiesce_keep_first(&first, mw_quiesce_let_go(quiesce, thread));
+				mw_error_keep_first(&first, mw_quiesce_let_go(quiesce, thread));
 		}
 		account(quiesce);
 		/* It may have been killed before all newborn threads were told of; those would stand for ever. */
 		if (quiesce->count == 0 && !quiesce->execed)
-			mw_quiesce_keep_first(&first, mw_quiesce_list_orphans(quiesce));
+			mw_error_keep_first(&first, mw_quiesce_list_orphans(quiesce));
 		if (quiesce->count == 0)
 			break;
-		mw_quiesce_keep_first(&first, interrupt_all(quiesce));
-		mw_quiesce_keep_first(&first, mw_quiesce_listen(quiesce, &heard));
+		mw_error_keep_first(&first, interrupt_all(quiesce));
+		mw_error_keep_first(&first, mw_quiesce_listen(quiesce, &heard));
 		if (heard) {
 			last = mw_clock_ns();
 			continue;
@@ -309,7 +309,7 @@ struct mw_error *mw_quiesce_end(struct mw_quiesce *quiesce)
 	if (quiesce->gone || quiesce->execed)
 		mw_quiesce_free_orphans(quiesce);
 	if (quiesce->count > 0) {
-		mw_quiesce_keep_first(
+		mw_error_keep_first(
 			&first,
 			mw_error_create(MW_ERROR_SYSTEM, 0,
 					"thread %d is in a wait that nothing interrupts: it can't be let go yet",

@@ -37,6 +37,5 @@ struct mw_error *mw_quiesce_listen(struct mw_quiesce *quiesce, bool *heard) MW_M
 struct mw_error *mw_quiesce_let_go(struct mw_quiesce *quiesce, struct mw_quiet_thread *thread) MW_MUST_CHECK;
 /* Resume a stopped thread; where it is in a group stop, leave it there. */
 struct mw_error *mw_quiesce_go_on(struct mw_quiet_thread *thread) MW_MUST_CHECK;
-void mw_quiesce_keep_first(struct mw_error **first, struct mw_error *err);
 
 #endif

@@ -22,15 +22,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-void mw_quiesce_keep_first(struct mw_error **first, struct mw_error *err)
-{
-	err = mw_error_unless_gone(err);
-	if (*first)
-		mw_error_destroy(err);
-	else
-		*first = err;
-}
-
 static bool is_group_stop(int signal)
 {
 	return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
@@ -111,7 +102,7 @@ static bool settle_newborn(struct mw_quiesce *quiesce, struct mw_quiet_thread *t
 	if (thread->sharing)
 		return false;
 	*err = quiesce->forked ? quiesce->forked(quiesce->context, tid) : NULL;
-	mw_quiesce_keep_first(err, mw_quiesce_let_go(quiesce, thread));
+	mw_error_keep_first(err, mw_quiesce_let_go(quiesce, thread));
 	return true;
 }
 
@@ -191,7 +182,7 @@ static struct mw_error *on_stop(struct mw_quiesce *quiesce, struct mw_quiet_thre
 	case PTRACE_EVENT_FORK:
 		err = child_born(quiesce, tid, false);
 		thread = mw_quiesce_find(quiesce, tid);
-		mw_quiesce_keep_first(&err, pass(thread, 0));
+		mw_error_keep_first(&err, pass(thread, 0));
 		return err;
 	default:
 		return pass(thread, 0);
@@ -233,16 +224,16 @@ struct mw_error *mw_quiesce_listen(struct mw_quiesce *quiesce, bool *heard)
 			continue;
 		*heard = true;
 		if (got < 0) {
-			mw_quiesce_keep_first(&first, on_vanished(quiesce, tid));
+			mw_error_keep_first(&first, on_vanished(quiesce, tid));
 		} else if (WIFSTOPPED(status)) {
-			mw_quiesce_keep_first(&first, on_stop(quiesce, thread, status));
+			mw_error_keep_first(&first, on_stop(quiesce, thread, status));
 		} else {
 			note_exit(quiesce, thread, status);
 			mw_quiesce_remove(quiesce, tid);
 		}
 	}
 	if (quiesce->count == 0 && !quiesce->execed) {
-		mw_quiesce_keep_first(&first, mw_quiesce_list_orphans(quiesce));
+		mw_error_keep_first(&first, mw_quiesce_list_orphans(quiesce));
 		quiesce->gone = quiesce->count == 0;
 	}
 	return first;

@@ -115,15 +115,6 @@ static struct mw_error *perform(pid_t tid, struct mw_tracee_regs *regs, int64_t 
 	return resume_until(tid, PTRACE_CONT, at_interrupt);
 }
 
-/* The first of two errors; the other is dropped. */
-static struct mw_error *first_of(struct mw_error *first, struct mw_error *second)
-{
-	if (!first)
-		return second;
-	mw_error_destroy(second);
-	return first;
-}
-
 static struct mw_error *perform_and_restore(pid_t tid, mw_addr insn, long number, const uint64_t arguments[6],
 					    mw_addr restorer, struct mw_way_back *way, int64_t *result)
 {
@@ -141,8 +132,8 @@ static struct mw_error *perform_and_restore(pid_t tid, mw_addr insn, long number
 	if (way->size)
 		regs.general.gpr[arch->dwarf_sp] = way->sp;
 	err = perform(tid, &regs, result);
-	err = first_of(err, mw_tracee_set_sigmask(tid, mask));
-	err = first_of(err, mw_tracee_set_regs(tid, &before));
+	err = mw_error_first(err, mw_tracee_set_sigmask(tid, mask));
+	err = mw_error_first(err, mw_tracee_set_regs(tid, &before));
 	mw_way_back_take_up(tid, way);
 	return err;
 }

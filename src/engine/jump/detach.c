@@ -19,14 +19,10 @@
 
 #define PATIENCE_NS UINT64_C(3000000000) /* to have it stopped */
 
-/* The first of two errors; the other is dropped. One that only says that the process is gone is none. */
+/* One that only says that the process is gone is none. */
 static struct mw_error *first_of(struct mw_error *first, struct mw_error *second)
 {
-	second = mw_error_unless_gone(second);
-	if (!first)
-		return second;
-	mw_error_destroy(second);
-	return first;
+	return mw_error_first(first, mw_error_unless_gone(second));
 }
 
 static void look(struct jump_process *process, void *context)

@@ -282,15 +282,6 @@ struct mw_error *jump_memory_write_image(struct jump_process *process, const str
 	return mw_inject_protect(inject, process->image, process->image_size, PROT_READ | PROT_EXEC);
 }
 
-/* The first of two errors; the other is dropped. */
-static struct mw_error *first_of(struct mw_error *first, struct mw_error *second)
-{
-	if (!first)
-		return second;
-	mw_error_destroy(second);
-	return first;
-}
-
 /* Want of memory gives the reserve back (base/reserve.h): then there is some. */
 static struct mw_error *unmap(const struct mw_inject *inject, mw_addr addr, uint64_t size)
 {
@@ -310,7 +301,7 @@ struct mw_error *jump_memory_unmap(struct jump_process *process, const struct mw
 	if (process->shared.base)
 		__atomic_store_n(&jump_control(&process->shared)->leaving, 1, __ATOMIC_RELEASE);
 	for (size_t i = 0; i < process->pads_count; i++)
-		err = first_of(err, unmap(inject, process->pads[i].start, process->pads[i].size));
+		err = mw_error_first(err, unmap(inject, process->pads[i].start, process->pads[i].size));
 	/* What tells the next memwatch of the rest goes after it: each piece only where all before are gone. */
 	if (!err && process->image)
 		err = unmap(inject, process->image, process->image_size);

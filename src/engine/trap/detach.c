@@ -30,15 +30,6 @@ void trap_process_end(struct trap_process *process, enum mw_window_end end)
 	mw_map_deinit(&process->threads);
 }
 
-static void keep_first(struct mw_error **first, struct mw_error *err)
-{
-	err = mw_error_unless_gone(err);
-	if (*first)
-		mw_error_destroy(err);
-	else
-		*first = err;
-}
-
 /* The return addresses that were exchanged, back where they still stand. */
 static struct mw_error *restore_returns(struct trap_process *process, pid_t tid)
 {
@@ -56,7 +47,7 @@ static struct mw_error *restore_returns(struct trap_process *process, pid_t tid)
 			if (!call->exchanged || mw_remote_read(tid, slot, &now, sizeof(now)) != sizeof(now) ||
 			    now != process->pad)
 				continue;
-			keep_first(&first, mw_remote_poke(tid, slot, &call->ret, sizeof(call->ret)));
+			mw_error_keep_first(&first, mw_remote_poke(tid, slot, &call->ret, sizeof(call->ret)));
 		}
 	}
 	return first;
@@ -97,8 +88,8 @@ static void let_go(struct trap_process *process, struct mw_error **first)
 		}
 		if (!chosen)
 			return;
-		keep_first(first, trap_mask_restore(chosen));
-		keep_first(first, mw_tracee_detach(chosen->tid, chosen->signal));
+		mw_error_keep_first(first, trap_mask_restore(chosen));
+		mw_error_keep_first(first, mw_tracee_detach(chosen->tid, chosen->signal));
 		trap_thread_remove(chosen);
 	}
 }
@@ -115,7 +106,7 @@ static void await_stragglers(struct trap_process *process, struct mw_error **fir
 
 		if (!err && tid)
 			err = trap_dispatch(process->engine, tid, status);
-		keep_first(first, err);
+		mw_error_keep_first(first, err);
 		if (process->ended)
 			return;
 		let_go(process, first);
@@ -155,9 +146,9 @@ struct mw_error *trap_process_detach(struct trap_process *process, enum mw_windo
 		return NULL;
 	if (process->windowed && !process->window.length_ns)
 		process->window.length_ns = trap_now(process);
-	keep_first(&first, trap_hold(process));
+	mw_error_keep_first(&first, trap_hold(process));
 	if (!process->ended)
-		keep_first(&first, trap_rescue_settle(process));
+		mw_error_keep_first(&first, trap_rescue_settle(process));
 	if (process->ended)
 		return first;
 	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
@@ -165,8 +156,8 @@ struct mw_error *trap_process_detach(struct trap_process *process, enum mw_windo
 
 		if (!thread->stopped)
 			continue;
-		keep_first(&first, trap_leave_slot(thread));
-		keep_first(&first, leave_pad(thread));
+		mw_error_keep_first(&first, trap_leave_slot(thread));
+		mw_error_keep_first(&first, leave_pad(thread));
 	}
 	live = trap_live_tid(process);
 	read_names(process);
@@ -175,9 +166,9 @@ struct mw_error *trap_process_detach(struct trap_process *process, enum mw_windo
 	if (!tid)
 		tid = live;
 	if (process->threads.count > 0) {
-		keep_first(&first, restore_returns(process, tid));
-		keep_first(&first, mw_journal_rollback(&process->journal, tid));
-		keep_first(&first, trap_rescue_remove(process));
+		mw_error_keep_first(&first, restore_returns(process, tid));
+		mw_error_keep_first(&first, mw_journal_rollback(&process->journal, tid));
+		mw_error_keep_first(&first, trap_rescue_remove(process));
 	}
 	let_go(process, &first);
 	process->stats.detach_ns = mw_clock_ns() - begin;

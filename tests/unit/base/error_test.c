@@ -106,6 +106,15 @@ static void what_is_gone_is_in_nobodys_way(void **state)
 	assert_ptr_equal(mw_error_worse(NULL, err), err);
 	/* What could not be cleaned up comes first. */
 	assert_ptr_equal(mw_error_worse(mw_error_create(MW_ERROR_DATA, 0, "cause"), err), err);
+	mw_error_keep_first(&err, gone());
+	mw_error_keep_first(&err, mw_error_create(MW_ERROR_DATA, 0, "later"));
+	assert_string_equal(mw_error_text(err), "failed");
+	mw_error_destroy(err);
+	err = NULL;
+	mw_error_keep_first(&err, gone());
+	assert_null(err);
+	mw_error_keep_first(&err, mw_error_create(MW_ERROR_DATA, 0, "first"));
+	assert_string_equal(mw_error_text(err), "first");
 	mw_error_destroy(err);
 	assert_null(mw_error_worse(NULL, gone()));
 }
