@@ -172,6 +172,8 @@ struct mw_error *mw_picture_finish(struct mw_picture *picture, const struct mw_p
 
 	mw_track_watch(picture->track, NULL, NULL);
 	mw_track_each_survivor(picture->track, mw_cube_survivor, picture->cube);
+	/* Until then its thread still makes places. */
+	mw_cube_stop(picture->cube);
 	MW_TRY(mw_heaps_create(&heaps));
 	err = finish(picture, end, heaps);
 	mw_heaps_destroy(heaps);

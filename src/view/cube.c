@@ -49,6 +49,11 @@ struct mw_error *mw_cube_create(const struct mw_cube_options *options, struct mw
 	return NULL;
 }
 
+void mw_cube_stop(struct mw_cube *cube)
+{
+	mw_cube_feed_stop(&cube->feed);
+}
+
 void mw_cube_destroy(struct mw_cube *cube)
 {
 	if (!cube)

@@ -27,7 +27,7 @@ struct mw_cube_options {
 	uint64_t length_ns;             /* of the interval: the shortest bins are to be as many as there may be */
 	size_t rows, owners, lifetimes; /* at most */
 	/* Which heap of the allocator a block lies in: a number from 1, 0 for unknown. Called in the cube's thread
-	 * until mw_cube_finish(). */
+	 * until mw_cube_stop() or mw_cube_finish(). */
 	uint32_t (*heap_of)(void *context, mw_addr addr, uint64_t bytes, enum mw_kind kind);
 	void *heap_context;
 };
@@ -42,6 +42,8 @@ void mw_cube_destroy(struct mw_cube *cube);
 void mw_cube_fate(void *cube, const struct mw_track_fate *fate);
 /* The same for mw_track_each_survivor(); false without memory. */
 bool mw_cube_survivor(void *cube, const struct mw_track_fate *fate);
+/* No more fates come, and all are taken when this returns: heap_of is not called any more. Fine to be called again. */
+void mw_cube_stop(struct mw_cube *cube);
 
 /* What the tracker's numbers stand for. All is borrowed. */
 struct mw_cube_names {
@@ -57,7 +59,7 @@ struct mw_cube_names {
 	size_t heap_count;
 };
 
-/* No more fates come: all that there was, sorted. The cube is empty then. Errors: MEMORY, also where a fate could not
+/* Stops the cube, too: all that there was, sorted. The cube is empty then. Errors: MEMORY, also where a fate could not
  * be taken. */
 struct mw_error *mw_cube_finish(struct mw_cube *cube, const struct mw_cube_names *names,
 				struct mw_timeline **out) MW_MUST_CHECK;
