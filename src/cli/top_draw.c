@@ -188,14 +188,15 @@ static void put_process(const struct mw_top_picture *picture, int y, int width)
 {
 	const struct mw_top_view *view = picture->view;
 	const struct mw_top_shot *shot = view->shown, *base = view->base;
-	char text[512], rate[40], stopped[40] = "not known", zero[80] = "";
+	char text[512], rate[40], stopped[40] = "not known", moment[40], zero[80] = "";
 	double share = mw_top_per_second((double)(shot->stood_ns - base->stood_ns), base, shot) / NS * 100;
 
 	mw_top_show_rate(mw_top_per_second((double)(shot->events - base->events), base, shot), rate, sizeof(rate));
 	if (shot->has_stood)
 		(void)snprintf(stopped, sizeof(stopped), "%.1f %%", share > 100 ? 100 : share);
+	mw_top_show_moment(shot->zero_ns, moment, sizeof(moment));
 	if (shot->zeros)
-		(void)snprintf(zero, sizeof(zero), ", since %.6f s", (double)(shot->zero_ns + 999) / NS);
+		(void)snprintf(zero, sizeof(zero), ", since %s s", moment);
 	(void)snprintf(text, sizeof(text), "resident %s, events %s/s, stopped %s, lost %s%s",
 		       mw_show_size(shot->rss).text, rate, stopped, mw_show_count(shot->lost).text, zero);
 	put(picture, y, 0, width, text);

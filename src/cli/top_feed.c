@@ -323,15 +323,14 @@ static void leave_moment(struct mw_top_feed *feed, uint64_t time_ns, bool whole)
 	pthread_mutex_unlock(&feed->lock);
 }
 
-/* The zero point comes between two events: all that were told are before it. A mark tells of it in the recording. */
-static void set_zero(struct mw_top_feed *feed, uint64_t time_ns)
+/* The zero point comes between two events: all that were told are before it. It is right behind the last of them, and
+ * not now: what an engine tells of later may be from before now. A mark tells of it in the recording. */
+static void set_zero(struct mw_top_feed *feed)
 {
 	struct mw_recorder *recorder = recorder_of(feed);
 	uint64_t latest_ns = mw_track_now(recorder->track) + 1;
 	struct mw_error *err;
 
-	if (latest_ns < time_ns)
-		latest_ns = time_ns;
 	feed->earlier_events += mw_recorder_events(recorder);
 	err = mw_track_interval(recorder->track, latest_ns);
 	/* Then the figures before are gone, and those from now on good all the same. */
@@ -359,7 +358,7 @@ void mw_top_feed_sample(struct mw_top_feed *feed, uint64_t time_ns)
 	bool zero = atomic_exchange(&feed->zero_wanted, false);
 
 	if (zero)
-		set_zero(feed, time_ns);
+		set_zero(feed);
 	if (zero || mw_clock_ns() >= feed->next_ns)
 		leave_shot(feed, zero && feed->zero_ns > time_ns ? feed->zero_ns : time_ns);
 	if (atomic_exchange(&feed->moment_wanted, false))

@@ -5,7 +5,7 @@
 #include "output/line.h"
 #include "output/utf8.h"
 
-#include <stdint.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <wchar.h>
@@ -122,4 +122,11 @@ void mw_top_show_time(double seconds, char *out, size_t size)
 
 	(void)snprintf(out, size, "%u:%02u:%02u", (unsigned)(whole / 3600), (unsigned)(whole / 60 % 60),
 		       (unsigned)(whole % 60));
+}
+
+void mw_top_show_moment(uint64_t ns, char *out, size_t size)
+{
+	uint64_t us = ns / 1000 + (ns % 1000 != 0);
+
+	(void)snprintf(out, size, "%" PRIu64 ".%06" PRIu64, us / 1000000, us % 1000000);
 }

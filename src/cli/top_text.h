@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define MW_TOP_WIDTH_MIN  20
 #define MW_TOP_HEIGHT_MIN 5
@@ -37,5 +38,7 @@ void mw_top_show_growth(double bytes_per_second, char *out, size_t size);
 void mw_top_show_rate(double per_second, char *out, size_t size);
 /* "1:02:03" */
 void mw_top_show_time(double seconds, char *out, size_t size);
+/* "3.141593": seconds, rounded up, so that nothing from before the moment is after what is shown. */
+void mw_top_show_moment(uint64_t ns, char *out, size_t size);
 
 #endif

@@ -315,6 +315,26 @@ static void test_numbers(void **state)
 	assert_string_equal(out, "1:02:03");
 }
 
+static void check_moment(uint64_t ns, const char *expected)
+{
+	char out[40];
+
+	mw_top_show_moment(ns, out, sizeof(out));
+	assert_string_equal(out, expected);
+}
+
+static void test_moment(void **state)
+{
+	(void)state;
+	check_moment(0, "0.000000");
+	check_moment(1, "0.000001");
+	check_moment(1000, "0.000001");
+	check_moment(1001, "0.000002");
+	check_moment(3 * S + 141592500, "3.141593");
+	check_moment(999999999, "1.000000");
+	check_moment(UINT64_MAX, "18446744073.709552");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -327,6 +347,7 @@ int main(void)
 		cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_layout),
 		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_moment),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
