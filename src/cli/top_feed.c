@@ -301,25 +301,38 @@ static void set_sample(const struct mw_recorder *recorder, struct mw_top_moment 
 		moment->sample = mw_keeper_sample(&recorder->samples[recorder->sample_count - 1]);
 }
 
-static void leave_moment(struct mw_top_feed *feed, uint64_t time_ns, bool whole)
+/* False: nothing is recorded. */
+static bool make_moment(const struct mw_top_feed *feed, uint64_t time_ns, bool whole, struct mw_top_moment *moment)
 {
 	const struct mw_recorder *recorder = recorder_of(feed);
 	const struct mw_recorder_view view = mw_session_view(feed->session);
 	uint64_t latest_ns = mw_track_now(recorder->track);
-	struct mw_top_moment moment = {.whole = whole};
 	struct mw_engine_stats stats;
 
 	if (!feed->session->writer)
-		return;
-	moment.number = mw_store_moment(feed->session->writer);
-	moment.end.length_ns = latest_ns > time_ns ? latest_ns : time_ns;
-	moment.end.ended = MW_END_INTERRUPT;
-	set_sample(recorder, &moment);
+		return false;
+	moment->whole = whole;
+	moment->number = mw_store_moment(feed->session->writer);
+	moment->end.length_ns = latest_ns > time_ns ? latest_ns : time_ns;
+	moment->end.ended = MW_END_INTERRUPT;
+	set_sample(recorder, moment);
 	if (mw_recorder_stats(recorder, &view, &stats))
-		moment.end.figure_count = mw_figures_list(&stats, moment.figures);
+		moment->end.figure_count = mw_figures_list(&stats, moment->figures);
+	return true;
+}
+
+/* The last one comes with its phase: who asks for one in between would wait for another for good. */
+static void leave_moment(struct mw_top_feed *feed, uint64_t time_ns, bool whole, enum mw_top_phase phase)
+{
+	struct mw_top_moment moment = {0};
+	bool there = make_moment(feed, time_ns, whole, &moment);
+
 	pthread_mutex_lock(&feed->lock);
-	feed->moment = moment;
-	feed->has_moment = true;
+	if (there) {
+		feed->moment = moment;
+		feed->has_moment = true;
+	}
+	atomic_store(&feed->phase, phase);
 	pthread_mutex_unlock(&feed->lock);
 }
 
@@ -362,7 +375,7 @@ void mw_top_feed_sample(struct mw_top_feed *feed, uint64_t time_ns)
 	if (zero || mw_clock_ns() >= feed->next_ns)
 		leave_shot(feed, zero && feed->zero_ns > time_ns ? feed->zero_ns : time_ns);
 	if (atomic_exchange(&feed->moment_wanted, false))
-		leave_moment(feed, time_ns, false);
+		leave_moment(feed, time_ns, false, MW_TOP_WATCHING);
 }
 
 void mw_top_feed_end(struct mw_top_feed *feed, bool well)
@@ -371,8 +384,7 @@ void mw_top_feed_end(struct mw_top_feed *feed, bool well)
 	uint64_t time_ns = window ? window->length_ns : 0;
 
 	leave_shot(feed, time_ns);
-	leave_moment(feed, time_ns, well);
-	atomic_store(&feed->phase, MW_TOP_OVER);
+	leave_moment(feed, time_ns, well, MW_TOP_OVER);
 	tell(feed);
 }
 
