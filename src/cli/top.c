@@ -78,6 +78,9 @@ static void keep_unasked(struct top *top)
 	top->kept_max = KEPT_MAX;
 	if (statvfs(directory, &disk) == 0 && disk.f_bavail * disk.f_frsize / KEPT_SHARE < KEPT_MAX)
 		top->kept_max = disk.f_bavail * disk.f_frsize / KEPT_SHARE;
+	/* On a full disk root could still write. */
+	if (top->kept_max == 0)
+		top->kept_max = 1;
 }
 
 static struct mw_error *prepare(struct top *top)
