@@ -93,13 +93,24 @@ void mw_top_names_destroy(struct mw_top_names *names)
 
 /* --- modules ----------------------------------------------------------------------------------------------- */
 
+/* Another file may have come to stand under the same path, and be mapped where the other was. */
+static bool may_be_same(const struct mw_module *own, const struct mw_top_module *module)
+{
+	size_t size = 0;
+	const uint8_t *id = own->elf ? mw_elf_build_id(own->elf, &size) : NULL;
+
+	if (!id || !size || !module->build_id_size)
+		return true;
+	return size == module->build_id_size && memcmp(id, module->build_id, size) == 0;
+}
+
 static uint32_t find_own(const struct mw_top_names *names, const struct mw_top_module *module)
 {
 	for (size_t i = mw_modules_count(names->modules); i-- > 0;) {
 		const struct mw_module *own = mw_modules_get(names->modules, (uint32_t)i);
 
 		if (own && own->path && module->path && strcmp(own->path, module->path) == 0 &&
-		    (own->elf ? own->bias : own->start) == module->base)
+		    (own->elf ? own->bias : own->start) == module->base && may_be_same(own, module))
 			return (uint32_t)i;
 	}
 	return MW_MODULE_NONE;
