@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REFRESH_NS UINT64_C(1000000000) /* mappings are not looked at more often … */
+#define REFRESH_NS UINT64_C(1000000000) /* without news mappings are not looked at more often … */
 #define NAMES_NS   UINT64_C(5000000000) /* … nor what the program calls code in no file … */
 #define NAMES_MAX  64                   /* … nor that more often than this in all: old names stay in use */
 
@@ -30,6 +30,7 @@ struct mw_top_names {
 	struct mw_perf_map maps[NAMES_MAX];
 	size_t map_count;
 	uint64_t refreshed_ns, named_ns;
+	size_t refreshed_count; /* modules that the engine had told of by then */
 	struct mw_top_registry known;
 	uint32_t *own; /* by the engine's number of a module: ours, or MW_MODULE_NONE */
 	size_t own_count;
@@ -116,7 +117,10 @@ static uint32_t find_own(const struct mw_top_names *names, const struct mw_top_m
 	return MW_MODULE_NONE;
 }
 
-/* Take in what is mapped now. A process that has ended has nothing any more: what was known stays. */
+/*
+ * Take in what is mapped now. A process that has ended has nothing any more: what was known stays. What has been told
+ * of since the last look is worth one at once: a stack is given its names but once.
+ */
 static void refresh(struct mw_top_names *names)
 {
 	uint64_t now_ns = mw_clock_ns();
@@ -124,9 +128,11 @@ static void refresh(struct mw_top_names *names)
 	struct mw_error *err;
 	pid_t tid;
 
-	if (names->refreshed_ns && now_ns - names->refreshed_ns < REFRESH_NS)
+	if (names->refreshed_ns && names->refreshed_count == names->known.module_count &&
+	    now_ns - names->refreshed_ns < REFRESH_NS)
 		return;
 	names->refreshed_ns = now_ns;
+	names->refreshed_count = names->known.module_count;
 	tid = mw_live_thread(names->pid);
 	err = mw_maps_read(tid, &maps);
 	if (!err && maps.count)
