@@ -357,7 +357,8 @@ struct mw_error *mw_session_watch(struct mw_session *session)
 	}
 	if (err || session->detached)
 		return err;
-	mw_standby_end();
+	if (!session->stays_by)
+		mw_standby_end();
 	mw_progress_phase(&session->progress, "putting the events in order");
 	for (size_t i = 0; i < session->count; i++)
 		mw_recorder_finish(&session->recorders[i],

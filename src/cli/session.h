@@ -35,6 +35,7 @@ struct mw_session {
 	void *context;
 	bool nameless;       /* the recording does not get its name: nobody has asked for it yet */
 	void (*leave)(void); /* as mw_standby_plan has it */
+	bool stays_by;       /* whoever watches calls mw_standby_end() when there is nothing more to leave */
 };
 
 /* Zeroed but for what is borrowed: the options. Its progress is shown where that is wanted. */

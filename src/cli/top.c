@@ -96,6 +96,7 @@ static struct mw_error *prepare(struct top *top)
 	session->begun = on_begun;
 	session->sampled = on_sampled;
 	session->leave = mw_top_tty_restore;
+	session->stays_by = true;
 	session->context = top;
 	return mw_session_prepare(session);
 }
@@ -180,6 +181,9 @@ static struct mw_error *watch(struct top *top)
 	unseen = stop_threads(top);
 	if (err || session->detached)
 		return mw_error_first(err, unseen);
+	/* Not before: whatever became of memwatch, the guard would have put back the terminal. */
+	if (!top->stuck)
+		mw_standby_end();
 	return mw_error_first(unseen, finish_output(top));
 }
 

@@ -226,6 +226,8 @@ class Ends(Case):
         screen = self.start('a', options=['-d', 3])
         screen.wait('^LET GO ')
         self.before.check(self)
+        # Until the table is left there is who would put back the terminal.
+        self.assertIsNotNone(mwlive.guard_of(screen.pid()))
         self.menu.order('b')
         screen.wait_row('grow_a', A)
         self.finish(screen)
