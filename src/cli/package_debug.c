@@ -10,12 +10,15 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define APT_LISTS     "/var/lib/apt/lists"
 #define APT_LISTS_MAX 4096                  /* files */
 #define APT_LIST_MAX  (UINT64_C(256) << 20) /* bytes of one */
+#define APT_ALL_MAX   (UINT64_C(1) << 30)   /* … and of all */
+#define BUILD_ID_MIN  16                    /* letters */
 
 bool mw_package_is_name(const char *name)
 {
@@ -58,30 +61,51 @@ static void name_usual(enum mw_packaging packaging, struct mw_lacking *file)
 
 /* --- what apt knows ------------------------------------------------------------------------------------ */
 
-/* A package of the lists is the one where its build-ids say so, or where it has the name that was expected. */
-static void see_package(const char *package, struct mw_lacking *files, size_t count)
+/* What is looked for in the lists. */
+struct wanted {
+	struct mw_lacking *files;
+	size_t count;
+	size_t *id_lengths; /* of build-ids; 0: that one is not looked for */
+};
+
+static bool wanted_init(struct wanted *wanted, struct mw_lacking *files, size_t count)
 {
-	for (size_t i = 0; i < count; i++)
+	*wanted = (struct wanted){files, count, calloc(count, sizeof(*wanted->id_lengths))};
+	for (size_t i = 0; wanted->id_lengths && i < count; i++)
+		if (*files[i].package)
+			wanted->id_lengths[i] = strlen(files[i].build_id);
+	return wanted->id_lengths != NULL;
+}
+
+/* A package of the lists is the one where its build-ids say so, or where it has the name that was expected. */
+static void see_package(const char *package, const struct wanted *wanted)
+{
+	struct mw_lacking *files = wanted->files;
+
+	for (size_t i = 0; i < wanted->count; i++)
 		if (files[i].known != MW_PACKAGE_LISTED && *files[i].debug && strcmp(files[i].debug, package) == 0)
 			files[i].known = MW_PACKAGE_LISTED;
 }
 
-static void see_build_ids(const char *package, const char *ids, struct mw_lacking *files, size_t count)
+/* Lists may be made to keep us: words that are no build-ids are compared with none. */
+static void see_build_ids(const char *package, const char *ids, const struct wanted *wanted)
 {
 	for (ids += strspn(ids, " "); *ids; ids += strspn(ids, " ")) {
 		size_t length = strcspn(ids, " ");
 
-		for (size_t i = 0; i < count; i++)
-			if (*files[i].package && strlen(files[i].build_id) == length &&
-			    strncmp(files[i].build_id, ids, length) == 0) {
-				snprintf(files[i].debug, sizeof(files[i].debug), "%s", package);
-				files[i].known = MW_PACKAGE_LISTED;
-			}
+		for (size_t i = 0; length >= BUILD_ID_MIN && i < wanted->count; i++) {
+			struct mw_lacking *file = &wanted->files[i];
+
+			if (wanted->id_lengths[i] != length || memcmp(file->build_id, ids, length) != 0)
+				continue;
+			snprintf(file->debug, sizeof(file->debug), "%s", package);
+			file->known = MW_PACKAGE_LISTED;
+		}
 		ids += length;
 	}
 }
 
-static void read_packages(struct mw_lines *lines, struct mw_lacking *files, size_t count)
+static void read_packages(struct mw_lines *lines, const struct wanted *wanted)
 {
 	char package[MW_PACKAGE_NAME_MAX] = "";
 
@@ -90,9 +114,9 @@ static void read_packages(struct mw_lines *lines, struct mw_lacking *files, size
 			snprintf(package, sizeof(package), "%s", line + strlen("Package: "));
 			if (!mw_package_is_name(package))
 				package[0] = '\0';
-			see_package(package, files, count);
+			see_package(package, wanted);
 		} else if (begins(line, "Build-Ids: ") && *package) {
-			see_build_ids(package, line + strlen("Build-Ids: "), files, count);
+			see_build_ids(package, line + strlen("Build-Ids: "), wanted);
 		}
 	}
 }
@@ -105,35 +129,57 @@ static bool is_list(const char *name)
 	return kind && (!kind[strlen("_Packages")] || mw_unpack_is_packed(kind + strlen("_Packages")));
 }
 
-/* Where one can't be read, what is not in the others may be in that. */
+/* False: there is more in it than was read. */
+static bool read_apt_list(int root, const char *name, const struct wanted *wanted, uint64_t *budget)
+{
+	char path[sizeof(APT_LISTS) + 300];
+	struct mw_lines *lines;
+	bool whole;
+
+	snprintf(path, sizeof(path), APT_LISTS "/%s", name);
+	lines = mw_lines_open(root, path, *budget < APT_LIST_MAX ? *budget : APT_LIST_MAX);
+	if (!lines)
+		return false;
+	read_packages(lines, wanted);
+	whole = mw_lines_are_whole(lines);
+	*budget = mw_lines_spend(lines, *budget);
+	mw_lines_close(lines);
+	return whole;
+}
+
+/* False where not all were read as a whole, or there is none: what is not in the others may be in those. */
+static bool read_apt_lists(int root, DIR *directory, const struct wanted *wanted)
+{
+	bool any = false, all = true;
+	uint64_t budget = APT_ALL_MAX;
+	const struct dirent *entry;
+	size_t i;
+
+	for (i = 0; i < APT_LISTS_MAX && budget && (entry = readdir(directory)); i++) {
+		if (!is_list(entry->d_name))
+			continue;
+		any = true;
+		all = read_apt_list(root, entry->d_name, wanted, &budget) && all;
+	}
+	return any && all && budget && i < APT_LISTS_MAX;
+}
+
 static void ask_apt(int root, struct mw_lacking *files, size_t count)
 {
 	int fd = mw_root_list_at(root, APT_LISTS);
 	DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
-	bool any = false, all = true;
-	const struct dirent *entry;
-	char path[sizeof(APT_LISTS) + 300];
+	struct wanted wanted = {NULL};
+	bool all;
 
 	if (!directory) {
 		if (fd >= 0)
 			close(fd);
 		return;
 	}
-	for (size_t i = 0; i < APT_LISTS_MAX && (entry = readdir(directory)); i++) {
-		struct mw_lines *lines = NULL;
-
-		if (!is_list(entry->d_name))
-			continue;
-		snprintf(path, sizeof(path), APT_LISTS "/%s", entry->d_name);
-		lines = mw_lines_open(root, path, APT_LIST_MAX);
-		if (lines)
-			read_packages(lines, files, count);
-		any = any || lines;
-		all = all && lines && mw_lines_are_whole(lines);
-		mw_lines_close(lines);
-	}
+	all = wanted_init(&wanted, files, count) && read_apt_lists(root, directory, &wanted);
+	free(wanted.id_lengths);
 	closedir(directory);
-	for (size_t i = 0; any && all && i < count; i++)
+	for (size_t i = 0; all && i < count; i++)
 		if (*files[i].debug && files[i].known == MW_PACKAGE_UNSURE)
 			files[i].known = MW_PACKAGE_ABSENT;
 }

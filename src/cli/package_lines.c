@@ -24,10 +24,11 @@ struct packed {
 struct mw_lines {
 	int fd;
 	struct packed *packed; /* NULL: it is not */
-	uint64_t left;         /* bytes of its lines that may still be had */
-	bool whole;            /* all of it was read, to a proper end */
-	size_t start, end;     /* of what was read and not given yet */
-	bool skipping;         /* the rest of a line that was too long */
+	uint64_t limit;
+	uint64_t left;     /* bytes of its lines that may still be had */
+	bool whole;        /* all of it was read, to a proper end */
+	size_t start, end; /* of what was read and not given yet */
+	bool skipping;     /* the rest of a line that was too long */
 	char data[LINE_MAX_BYTES + 1];
 };
 
@@ -49,7 +50,7 @@ struct mw_lines *mw_lines_open(int root, const char *path, uint64_t limit)
 
 	if (!lines)
 		return NULL;
-	lines->left = limit;
+	lines->limit = lines->left = limit;
 	lines->fd = mw_root_open_at(root, path, false);
 	if (lines->fd >= 0 && begin_packed(lines, path, limit))
 		return lines;
@@ -72,6 +73,15 @@ void mw_lines_close(struct mw_lines *lines)
 bool mw_lines_are_whole(const struct mw_lines *lines)
 {
 	return lines->whole;
+}
+
+uint64_t mw_lines_spend(const struct mw_lines *lines, uint64_t budget)
+{
+	uint64_t text = lines->limit - lines->left;
+	uint64_t packed = lines->packed ? lines->limit - lines->packed->left : 0;
+
+	budget -= text < budget ? text : budget;
+	return budget - (packed < budget ? packed : budget);
 }
 
 static ssize_t read_on(int fd, void *out, size_t size)

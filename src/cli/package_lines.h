@@ -20,5 +20,7 @@ void mw_lines_close(struct mw_lines *lines); /* NULL is fine */
 char *mw_lines_next(struct mw_lines *lines);
 /* At the end: was that the file's? It may have been cut off, broken, or longer than the limit. */
 bool mw_lines_are_whole(const struct mw_lines *lines);
+/* Take what was read, packed or not, and its text from a budget of bytes for several files: what is left, or 0. */
+uint64_t mw_lines_spend(const struct mw_lines *lines, uint64_t budget);
 
 #endif

@@ -15,7 +15,8 @@
 
 #define DPKG_INFO  "/var/lib/dpkg/info"
 #define LISTS_MAX  100000                /* packages */
-#define LIST_MAX   (UINT64_C(32) << 20)  /* bytes of one package's list of files */
+#define LIST_MAX   (UINT64_C(32) << 20)  /* bytes of one package's list of files … */
+#define ALL_MAX    (UINT64_C(1) << 30)   /* … and of all: what is in others stays unknown */
 #define APK_DB_MAX (UINT64_C(256) << 20) /* bytes */
 
 /* A name under which a package may have a file, in order of `path`. */
@@ -92,15 +93,18 @@ static void take(const struct search *search, char *path, const char *package, c
 
 /* --- dpkg ---------------------------------------------------------------------------------------------- */
 
-static void read_list(int root, const char *name, const char *package, const struct search *search)
+static void read_list(int root, const char *name, const char *package, const struct search *search, uint64_t *budget)
 {
 	char path[sizeof(DPKG_INFO) + 300];
 	struct mw_lines *lines;
 
 	snprintf(path, sizeof(path), DPKG_INFO "/%s", name);
-	lines = mw_lines_open(root, path, LIST_MAX);
-	for (char *line; lines && (line = mw_lines_next(lines));)
+	lines = mw_lines_open(root, path, *budget < LIST_MAX ? *budget : LIST_MAX);
+	if (!lines)
+		return;
+	for (char *line; (line = mw_lines_next(lines));)
 		take(search, line, package, "");
+	*budget = mw_lines_spend(lines, *budget);
 	mw_lines_close(lines);
 }
 
@@ -126,15 +130,16 @@ static void search_dpkg(int root, const struct search *search)
 	DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
 	const struct dirent *entry;
 	char package[MW_PACKAGE_NAME_MAX];
+	uint64_t budget = ALL_MAX;
 
 	if (!directory) {
 		if (fd >= 0)
 			close(fd);
 		return;
 	}
-	for (size_t i = 0; i < LISTS_MAX && (entry = readdir(directory));)
+	for (size_t i = 0; i < LISTS_MAX && budget && (entry = readdir(directory));)
 		if (package_of(entry->d_name, package)) {
-			read_list(root, entry->d_name, package, search);
+			read_list(root, entry->d_name, package, search, &budget);
 			i++;
 		}
 	closedir(directory);

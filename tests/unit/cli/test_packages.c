@@ -143,8 +143,12 @@ static void test_lines(void **state)
 	assert_null(mw_lines_next(lines));
 	mw_lines_close(lines);
 	lines = mw_lines_open(root, "/file", 5);
+	assert_int_equal(mw_lines_spend(lines, 100), 100);
 	assert_string_equal(mw_lines_next(lines), "xxxxx");
 	assert_null(mw_lines_next(lines));
+	assert_int_equal(mw_lines_spend(lines, 100), 95);
+	assert_int_equal(mw_lines_spend(lines, 5), 0);
+	assert_int_equal(mw_lines_spend(lines, 3), 0);
 	mw_lines_close(lines);
 	assert_null(mw_lines_open(root, "/none", 5));
 	assert_null(mw_lines_open(root, "/", 5));
@@ -243,6 +247,9 @@ static void test_packed_lines(void **state)
 		assert_non_null(lines);
 		assert_int_equal(count_numbers(lines), NUMBERS);
 		assert_true(mw_lines_are_whole(lines));
+		/* What was read of the file counts as well. */
+		assert_int_equal(mw_lines_spend(lines, 1 << 30), (1 << 30) - strlen(text) - size);
+		assert_int_equal(mw_lines_spend(lines, strlen(text) + 1), 0);
 		mw_lines_close(lines);
 		/* Of too much text, or too much that is packed, what is within the limit. */
 		lines = mw_lines_open(root, path, 1000);
