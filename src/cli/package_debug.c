@@ -168,7 +168,7 @@ static void ask_apt(int root, struct mw_lacking *files, size_t count)
 {
 	int fd = mw_root_list_at(root, APT_LISTS);
 	DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
-	struct wanted wanted = {NULL};
+	struct wanted wanted = {.files = files};
 	bool all;
 
 	if (!directory) {
