@@ -40,7 +40,7 @@ static struct mw_error *failed(const char *what, pid_t tid)
 static struct mw_error *await(pid_t tid, int *status)
 {
 	for (unsigned i = 0;; i++) {
-		pid_t got = mw_tracee_wait_stop(tid, status, WNOHANG);
+		pid_t got = mw_tracee_wait(tid, status, WNOHANG);
 		struct mw_status state;
 		struct mw_error *err;
 		bool dead;
@@ -58,7 +58,9 @@ static struct mw_error *await(pid_t tid, int *status)
 		dead = err ? mw_error_kind(err) == MW_ERROR_GONE : state.state == 'Z' || state.state == 'X';
 		mw_error_destroy(err);
 		if (dead)
-			return mw_error_create(MW_ERROR_GONE, 0, "thread %d has ended", tid);
+			return mw_tracee_wait(tid, status, WNOHANG) == tid
+				       ? NULL
+				       : mw_error_create(MW_ERROR_GONE, 0, "thread %d has ended", tid);
 	}
 }
 
@@ -72,10 +74,11 @@ static bool at_interrupt(int status)
 	return status >> 16 == PTRACE_EVENT_STOP;
 }
 
-/* Resume by `request` until a stop that `wanted` accepts. With everything blocked only SIGSTOP can come between: then
- * `*put_off` is set. */
-static struct mw_error *resume_until(pid_t tid, enum __ptrace_request request, bool (*wanted)(int status),
-				     bool *put_off)
+/*
+ * Resume by `request` until a stop that `wanted` accepts. With everything blocked only SIGSTOP can come between; it
+ * is put back for later.
+ */
+static struct mw_error *resume_until(pid_t tid, enum __ptrace_request request, bool (*wanted)(int status))
 {
 	for (int i = 0; i < MAX_STOPS; i++) {
 		int status;
@@ -91,7 +94,7 @@ static struct mw_error *resume_until(pid_t tid, enum __ptrace_request request, b
 		if (wanted(status))
 			return NULL;
 		if (status >> 16 == 0 && WSTOPSIG(status) == SIGSTOP) {
-			*put_off = true;
+			syscall(SYS_tkill, tid, SIGSTOP);
 		} else if (status >> 16 == 0 && WSTOPSIG(status) != SIGTRAP) {
 			/* A fault of its own making, which is no signal of the program's: not to be gone on with. */
 			mw_tracee_take_signal(tid);
@@ -101,26 +104,15 @@ static struct mw_error *resume_until(pid_t tid, enum __ptrace_request request, b
 	return mw_error_create(MW_ERROR_SYSTEM, 0, "thread %d does not get to a system call", tid);
 }
 
-static struct mw_error *go_through(pid_t tid, struct mw_tracee_regs *regs, int64_t *result, bool *put_off)
+static struct mw_error *perform(pid_t tid, struct mw_tracee_regs *regs, int64_t *result)
 {
 	MW_TRY(mw_tracee_set_regs(tid, regs));
 	MW_TRY(mw_tracee_set_sigmask(tid, UINT64_MAX));
-	MW_TRY(resume_until(tid, PTRACE_SYSCALL, at_syscall, put_off));
-	MW_TRY(resume_until(tid, PTRACE_SYSCALL, at_syscall, put_off));
+	MW_TRY(resume_until(tid, PTRACE_SYSCALL, at_syscall));
+	MW_TRY(resume_until(tid, PTRACE_SYSCALL, at_syscall));
 	MW_TRY(mw_tracee_get_regs(tid, regs));
 	*result = mw_regs_syscall_result(&regs->general);
-	return resume_until(tid, PTRACE_CONT, at_interrupt, put_off);
-}
-
-/* A SIGSTOP that came is sent again when all is done: nothing blocks it, so before that it would come each time. */
-static struct mw_error *perform(pid_t tid, struct mw_tracee_regs *regs, int64_t *result)
-{
-	bool put_off = false;
-	struct mw_error *err = go_through(tid, regs, result, &put_off);
-
-	if (put_off)
-		syscall(SYS_tkill, tid, SIGSTOP);
-	return err;
+	return resume_until(tid, PTRACE_CONT, at_interrupt);
 }
 
 static struct mw_error *perform_and_restore(pid_t tid, mw_addr insn, long number, const uint64_t arguments[6],

@@ -94,22 +94,12 @@ static void let_go(struct trap_process *process, struct mw_error **first)
 	}
 }
 
-static bool anybody_lives(const struct trap_process *process)
-{
-	bool lives = false;
-	void *value;
-
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);)
-		lives |= !((const struct trap_thread *)value)->ending;
-	return lives;
-}
-
 /* Threads in waits that nothing interrupts: hear of their stop when it comes, so that it is a short one. */
 static void await_stragglers(struct trap_process *process, struct mw_error **first)
 {
 	uint64_t begin = mw_clock_ns();
 
-	while (anybody_lives(process) && mw_clock_ns() - begin < STRAGGLER_PATIENCE_NS) {
+	while (process->threads.count > 0 && mw_clock_ns() - begin < STRAGGLER_PATIENCE_NS) {
 		int status;
 		pid_t tid;
 		struct mw_error *err = trap_wait(process->engine, &tid, &status);

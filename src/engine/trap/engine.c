@@ -145,7 +145,7 @@ static struct mw_error *trap_attach(struct mw_engine *base, pid_t pid, bool laun
 	if (!err)
 		err = stop_process(process);
 	if (err) {
-		err = mw_error_worse(err, trap_process_detach(process, MW_END_LOST));
+		mw_error_destroy(trap_process_detach(process, MW_END_LOST));
 		engine->process_count--;
 		process_destroy(process);
 	}
@@ -212,8 +212,10 @@ static struct mw_error *trap_start(struct mw_engine *base)
 	for (size_t i = 0; i < engine->process_count; i++) {
 		struct mw_error *err = begin_window(engine->processes[i]);
 
-		if (err)
-			return mw_error_worse(err, detach_all(engine, MW_END_LOST));
+		if (err) {
+			mw_error_destroy(detach_all(engine, MW_END_LOST));
+			return err;
+		}
 	}
 	trap_pace_begin(engine);
 	return NULL;

@@ -86,15 +86,13 @@ pid_t trap_live_tid(const struct trap_process *process)
 	void *value;
 	pid_t any = process->pid;
 
+	if (mw_map_get(&process->threads, (uint64_t)process->pid))
+		return process->pid;
 	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
 		const struct trap_thread *thread = value;
 
-		/* One that has ended has no memory any more. */
-		if (thread->relation != TRAP_THREAD || thread->ending)
-			continue;
-		if (thread->tid == process->pid)
-			return process->pid;
-		any = thread->tid;
+		if (thread->relation == TRAP_THREAD)
+			any = thread->tid;
 	}
 	return any;
 }
@@ -127,7 +125,6 @@ struct mw_error *trap_thread_exiting(struct trap_thread *thread)
 	const struct mw_engine_options *options = &process->engine->options;
 	uint64_t now;
 
-	thread->ending = true;
 	if (thread->relation != TRAP_THREAD || !process->windowed)
 		return NULL;
 	if (thread->numbered)
@@ -184,9 +181,10 @@ static struct mw_error *clean_child(struct trap_thread *child)
 	if (!err)
 		err = trap_mask_restore(child);
 	trap_thread_remove(child);
-	mw_error_keep_first(&err, mw_tracee_detach(tid, 0));
 	err = mw_error_unless_gone(err);
-	return err ? mw_error_prefix(err, "child %d", tid) : NULL;
+	if (err)
+		return mw_error_prefix(err, "child %d", tid);
+	return mw_error_unless_gone(mw_tracee_detach(tid, 0));
 }
 
 static enum trap_relation relation_of(const struct trap_thread *newborn)

@@ -53,13 +53,11 @@ bool trap_is_usable(const struct trap_thread *thread)
 static struct trap_thread *find_usable(struct trap_process *process, bool permitted)
 {
 	struct trap_thread *second = NULL, *third = NULL;
-	bool lives = false;
 	void *value;
 
 	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
 		struct trap_thread *thread = value;
 
-		lives |= thread->relation == TRAP_THREAD && !thread->ending;
 		if (!trap_is_usable(thread) || (permitted && !trap_cage_may_install(process, thread->tid)))
 			continue;
 		if (thread->relation != TRAP_THREAD)
@@ -70,8 +68,8 @@ static struct trap_thread *find_usable(struct trap_process *process, bool permit
 			return thread;
 	}
 	/* A process that is stopped can perform one as well, and is stopped after it. A child may be all that is left
-	 * in the memory; while it is not, it can't: what leads its signals does not lead the process's. */
-	return second || lives ? second : third;
+	 * in the memory. */
+	return second ? second : third;
 }
 
 struct trap_thread *trap_usable_thread(struct trap_process *process)

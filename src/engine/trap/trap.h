@@ -93,7 +93,6 @@ struct trap_thread {
 	bool group_stopped; /* … which is a group stop: to be listened to, not resumed */
 	bool interrupted;   /* by us, since it last stopped: any stop takes what interrupt came before it along */
 	bool interrupt_due; /* … or before that, and it may have come too late for that stop */
-	bool ending;        /* it runs no code any more: a first thread stays so until all others have ended */
 	bool vfork_child;   /* a newborn announced by a vfork event */
 	bool in_event;      /* … inside a system call or exit: the stop of a clone, fork, exec or end */
 	int signal;         /* to be delivered when resumed */
