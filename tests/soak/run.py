@@ -66,9 +66,11 @@ class Run:
             if time.monotonic() > end:
                 raise Fault('memwatch', f'no window begins in {PATIENCE} s: {" ".join(self.command)}')
             time.sleep(0.001)
-        # The jump engine lets the threads go on a moment after it has changed the code.
+        # The threads go on a moment after the code has been changed. With breakpoints they may be seen standing later.
+        if self.engine != 'jump':
+            end = min(end, time.monotonic() + 2)
         while any(mwlive.state(tid) == 't' for m in self.members for tid in mwlive.tids(m.pid)[:1]):
-            if self.ended() or self.engine != 'jump' or time.monotonic() > end:
+            if self.ended() or time.monotonic() > end:
                 break
             time.sleep(0.001)
         if self.begun_after is None:
