@@ -249,6 +249,7 @@ static struct mw_error *drain_round(struct jump_drain *drain, size_t *events)
 	drain->limit = drain->last_round ? UINT64_MAX : drain->now - drain->margin;
 	drain->budget = drain->last_round ? SIZE_MAX : ROUND_RECORDS;
 	drain->walked = 0;
+	drain->sought = 0;
 	look_for_rings(drain);
 	err = gather(drain);
 	if (!err)

@@ -110,6 +110,7 @@ struct jump_drain {
 	size_t budget;
 	uint64_t walked, walk_limit, last_limit; /* ticks spent on walks; how many are to be, and in the last round */
 	bool last_round;
+	uint32_t sought;  /* stacks that were looked for in this round */
 	bool pressed;     /* a ring is nearly full */
 	uint64_t fullest; /* units in the ring that had most of them */
 
@@ -163,10 +164,15 @@ struct mw_error *jump_reader_run(struct jump_drain *drain, struct jump_reader *r
 void jump_reader_look(struct jump_drain *drain, struct jump_reader *reader);
 /* Say to the thread what is read. */
 void jump_reader_publish(struct jump_reader *reader);
-/* Copy the `units` units behind the record at hand to drain->payload, and see that they look unmarked. */
-void jump_reader_payload(struct jump_drain *drain, struct jump_reader *reader, uint64_t units);
+/* Copy `units` units of the ring from number `from` on to drain->payload. */
+void jump_reader_payload(struct jump_drain *drain, const struct jump_reader *reader, uint64_t from, uint64_t units);
+/* Find the record of stack `id` among those that are to be read: a copy of it, and its first unit. */
+bool jump_reader_find_stack(const struct jump_drain *drain, const struct jump_reader *reader, uint32_t id,
+			    struct mw_ring_record *record, uint64_t *unit);
 
 /* records.c */
+/* How many units a record has, of `room` that there may be at most; 0 where it makes no sense. */
+uint64_t jump_record_units(const struct jump_drain *drain, const struct mw_ring_record *record, uint64_t room);
 /* Take a record of any type but ALLOC and FREE of a known thread; `*units` is how many it has, 0 where it makes no
  * sense. */
 struct mw_error *jump_record_take(struct jump_drain *drain, struct jump_reader *reader,
@@ -194,6 +200,13 @@ struct mw_error *jump_stack_rows(struct jump_drain *drain, struct jump_reader *r
 struct mw_error *jump_stack_slow(struct jump_drain *drain, struct jump_reader *reader, uint64_t mark, uint32_t id,
 				 size_t size, bool *good) MW_MUST_CHECK;
 
+/*
+ * A thread may have found the number of a stack that another has just walked, and have read the time before: processors
+ * do the one while they wait for the other. So the event comes before the stack, which is looked for in what the rings
+ * hold, and told. Its entry, as jump_stack_pack() makes it, less 1; UINT32_MAX: it is nowhere.
+ */
+uint32_t jump_stack_missing(struct jump_drain *drain, uint32_t id);
+
 #define JUMP_STACK_BROKEN 4u
 
 static inline uint32_t jump_stack_pack(uint32_t stack, enum mw_kind kind, bool broken)
@@ -211,6 +224,8 @@ static inline uint32_t jump_stack_of(struct jump_drain *drain, uint32_t id, enum
 		return MW_STACK_NONE;
 	chunk = drain->stacks.chunks[id >> JUMP_STACK_CHUNK_BITS];
 	packed = (chunk ? chunk[id % JUMP_STACK_CHUNK] : 0) - 1;
+	if (__builtin_expect(packed == UINT32_MAX, 0))
+		packed = jump_stack_missing(drain, id);
 	if (packed == UINT32_MAX || (packed & 3) != (uint32_t)kind) {
 		drain->stats.lost_stacks++;
 		return MW_STACK_NONE;

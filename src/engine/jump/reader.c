@@ -19,10 +19,49 @@ static void unmark(const struct jump_drain *drain, const struct jump_reader *rea
 		__atomic_store_n(&unit_at(drain, reader, from + i)->mark, 0, __ATOMIC_RELAXED);
 }
 
-void jump_reader_payload(struct jump_drain *drain, struct jump_reader *reader, uint64_t units)
+void jump_reader_payload(struct jump_drain *drain, const struct jump_reader *reader, uint64_t from, uint64_t units)
 {
 	for (uint64_t i = 0; i < units; i++)
-		memcpy(drain->payload + i * MW_RING_UNIT, unit_at(drain, reader, reader->read + 1 + i), MW_RING_UNIT);
+		memcpy(drain->payload + i * MW_RING_UNIT, unit_at(drain, reader, from + i), MW_RING_UNIT);
+}
+
+/* False: it is not marked. */
+static inline bool read_mark(const struct jump_drain *drain, const struct jump_reader *reader, uint64_t unit,
+			     struct mw_ring_record *record)
+{
+	record->mark = __atomic_load_n(&unit_at(drain, reader, unit)->mark, __ATOMIC_ACQUIRE);
+	return record->mark >> 56 == 1 + (unit >> drain->units_shift) % 255;
+}
+
+static inline void read_rest(const struct jump_drain *drain, const struct jump_reader *reader, uint64_t unit,
+			     struct mw_ring_record *record)
+{
+	const struct mw_ring_record *at = unit_at(drain, reader, unit);
+
+	record->time = __atomic_load_n(&at->time, __ATOMIC_RELAXED);
+	record->addr = __atomic_load_n(&at->addr, __ATOMIC_RELAXED);
+	record->size = __atomic_load_n(&at->size, __ATOMIC_RELAXED);
+}
+
+bool jump_reader_find_stack(const struct jump_drain *drain, const struct jump_reader *reader, uint32_t id,
+			    struct mw_ring_record *record, uint64_t *unit)
+{
+	uint64_t units = (uint64_t)drain->units_mask + 1, end = reader->read;
+	uint64_t ahead = __atomic_load_n(&reader->slot->reserved, __ATOMIC_ACQUIRE) - reader->read, size;
+
+	if (ahead <= units * MOST_AHEAD)
+		end += ahead < units ? ahead : units;
+	for (*unit = reader->read; *unit < end && read_mark(drain, reader, *unit, record); *unit += size) {
+		uint32_t type = mw_ring_type_of(record->mark);
+
+		read_rest(drain, reader, *unit, record);
+		size = jump_record_units(drain, record, end - *unit);
+		if (size == 0)
+			return false;
+		if ((type == MW_RING_STACK || type == MW_RING_SLOW) && record->addr == id)
+			return true;
+	}
+	return false;
 }
 
 void jump_reader_publish(struct jump_reader *reader)
@@ -104,7 +143,6 @@ struct mw_error *jump_reader_run(struct jump_drain *drain, struct jump_reader *r
 				 enum jump_run *state, uint64_t *next)
 {
 	while (drain->budget > 0) {
-		const struct mw_ring_record *at = unit_at(drain, reader, reader->read);
 		struct mw_ring_record record;
 		uint64_t units;
 
@@ -112,8 +150,7 @@ struct mw_error *jump_reader_run(struct jump_drain *drain, struct jump_reader *r
 			*state = reader->more ? JUMP_RUN_HELD : JUMP_RUN_EMPTY;
 			return NULL;
 		}
-		record.mark = __atomic_load_n(&at->mark, __ATOMIC_ACQUIRE);
-		if (record.mark >> 56 != 1 + (reader->read >> drain->units_shift) % 255) {
+		if (!read_mark(drain, reader, reader->read, &record)) {
 			if (!reader->searching && !reader->dead && !drain->last_round) {
 				*state = JUMP_RUN_HELD;
 				return NULL;
@@ -123,9 +160,7 @@ struct mw_error *jump_reader_run(struct jump_drain *drain, struct jump_reader *r
 			skip(drain, reader);
 			continue;
 		}
-		record.time = __atomic_load_n(&at->time, __ATOMIC_RELAXED);
-		record.addr = __atomic_load_n(&at->addr, __ATOMIC_RELAXED);
-		record.size = __atomic_load_n(&at->size, __ATOMIC_RELAXED);
+		read_rest(drain, reader, reader->read, &record);
 		if (record.time < reader->last)
 			record.time = reader->last;
 		if (record.time > drain->latest) {

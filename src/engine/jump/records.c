@@ -127,31 +127,44 @@ static struct mw_error *take_break(struct jump_drain *drain, struct jump_reader 
 	return moved_break(drain, reader, record, from, to);
 }
 
+uint64_t jump_record_units(const struct jump_drain *drain, const struct mw_ring_record *record, uint64_t room)
+{
+	uint32_t type = mw_ring_type_of(record->mark), count = (uint32_t)record->size;
+	uint64_t bytes = record->size, units;
+
+	if (type == MW_RING_NOTHING)
+		return record->size <= room ? record->size : 0;
+	if (type != MW_RING_STACK && type != MW_RING_SLOW)
+		return type < MW_RING_TYPES ? 1 : 0;
+	if (type == MW_RING_STACK) {
+		if (count > drain->shared->geometry.depth || record->size >> 32 > MW_RING_BROKEN)
+			return 0;
+		bytes = count * sizeof(uint64_t);
+	} else if (bytes < sizeof(struct mw_ring_slow) || bytes > room * MW_RING_UNIT) {
+		return 0;
+	}
+	units = 1 + (bytes + MW_RING_UNIT - 1) / MW_RING_UNIT;
+	return units <= room && record->addr < MW_RING_STACK_NONE ? units : 0;
+}
+
 /* STACK and SLOW: what follows the record is copied, then looked at. */
 static struct mw_error *take_stack(struct jump_drain *drain, struct jump_reader *reader,
 				   const struct mw_ring_record *record, uint64_t *units)
 {
-	bool rows = mw_ring_type_of(record->mark) == MW_RING_STACK, good = true;
-	uint32_t count = (uint32_t)record->size, cut = (uint32_t)(record->size >> 32);
-	uint64_t room = reader->end - reader->read - 1, bytes = record->size, behind;
+	uint64_t all = jump_record_units(drain, record, reader->end - reader->read);
+	uint32_t id = (uint32_t)record->addr;
 	struct mw_error *err;
+	bool good = true;
 
-	if (rows) {
-		if (count > drain->shared->geometry.depth || cut > MW_RING_BROKEN)
-			return NULL;
-		bytes = count * sizeof(uint64_t);
-	} else if (bytes < sizeof(struct mw_ring_slow) || bytes > room * MW_RING_UNIT) {
+	if (all == 0)
 		return NULL;
-	}
-	behind = (bytes + MW_RING_UNIT - 1) / MW_RING_UNIT;
-	if (behind > room || record->addr >= MW_RING_STACK_NONE)
-		return NULL;
-	jump_reader_payload(drain, reader, behind);
-	if (rows)
-		err = jump_stack_rows(drain, reader, record->mark, (uint32_t)record->addr, count, cut, &good);
+	jump_reader_payload(drain, reader, reader->read + 1, all - 1);
+	if (mw_ring_type_of(record->mark) == MW_RING_STACK)
+		err = jump_stack_rows(drain, reader, record->mark, id, (uint32_t)record->size,
+				      (uint32_t)(record->size >> 32), &good);
 	else
-		err = jump_stack_slow(drain, reader, record->mark, (uint32_t)record->addr, bytes, &good);
-	*units = good ? 1 + behind : 0;
+		err = jump_stack_slow(drain, reader, record->mark, id, record->size, &good);
+	*units = good ? all : 0;
 	return err;
 }
 
@@ -184,8 +197,7 @@ struct mw_error *jump_record_take(struct jump_drain *drain, struct jump_reader *
 	case MW_RING_SLOW:
 		return take_stack(drain, reader, record, units);
 	case MW_RING_NOTHING:
-		if (record->size <= reader->end - reader->read)
-			*units = record->size;
+		*units = jump_record_units(drain, record, reader->end - reader->read);
 		return NULL;
 	default:
 		return mw_ring_type_of(record->mark) < MW_RING_TYPES ? take_of_thread(drain, reader, record, units)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MOST_SOUGHT    64u /* a round */
 #define MAX_SINK_STACK ((UINT32_MAX >> 3) - 1)
 
 struct mw_error *jump_stacks_init(struct jump_stacks *stacks)
@@ -79,8 +80,7 @@ static void keep(struct jump_drain *drain, struct jump_reader *reader, uint64_t 
 	memcpy(kept->frames, drain->payload, count * sizeof(kept->frames[0]));
 }
 
-struct mw_error *jump_stack_rows(struct jump_drain *drain, struct jump_reader *reader, uint64_t mark, uint32_t id,
-				 uint32_t count, uint32_t cut, bool *good)
+static void read_frames(struct jump_drain *drain, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		mw_addr addr;
@@ -88,6 +88,12 @@ struct mw_error *jump_stack_rows(struct jump_drain *drain, struct jump_reader *r
 		memcpy(&addr, drain->payload + i * sizeof(addr), sizeof(addr));
 		drain->frames[i] = (struct mw_raw_frame){addr, drain->help.module(drain->help.context, addr)};
 	}
+}
+
+struct mw_error *jump_stack_rows(struct jump_drain *drain, struct jump_reader *reader, uint64_t mark, uint32_t id,
+				 uint32_t count, uint32_t cut, bool *good)
+{
+	read_frames(drain, count);
 	if (mw_ring_flags_of(mark) & MW_RING_COMPARE)
 		keep(drain, reader, mark, id, count, cut);
 	return intern(drain, mark, id, count, (enum mw_stack_cut)cut, good);
@@ -183,6 +189,48 @@ struct mw_error *jump_stack_slow(struct jump_drain *drain, struct jump_reader *r
 		return intern(drain, mark, id, count, cut, good);
 	compare(drain, kept, count, cut);
 	return NULL;
+}
+
+/* One that will be come to in its turn, and is told now. */
+static struct mw_error *tell_early(struct jump_drain *drain, const struct jump_reader *reader,
+				   const struct mw_ring_record *record, uint64_t unit)
+{
+	uint64_t units = jump_record_units(drain, record, (uint64_t)drain->units_mask + 1);
+	uint32_t count = (uint32_t)record->size;
+	enum mw_stack_cut cut = (enum mw_stack_cut)(record->size >> 32);
+	bool good;
+
+	jump_reader_payload(drain, reader, unit + 1, units - 1);
+	if (mw_ring_type_of(record->mark) == MW_RING_STACK) {
+		read_frames(drain, count);
+	} else {
+		cut = MW_STACK_BROKEN;
+		count = 0;
+		walk(drain, record->size, &count, &cut);
+	}
+	return intern(drain, record->mark, (uint32_t)record->addr, count, cut, &good);
+}
+
+uint32_t jump_stack_missing(struct jump_drain *drain, uint32_t id)
+{
+	const uint32_t *chunk;
+
+	/* A target may name as many as it likes that are nowhere. */
+	if (drain->sought++ >= MOST_SOUGHT)
+		return UINT32_MAX;
+	for (uint32_t i = 0; i < drain->active_count; i++) {
+		const struct jump_reader *reader = drain->active[i];
+		struct mw_ring_record record;
+		uint64_t unit;
+
+		if (!jump_reader_find_stack(drain, reader, id, &record, &unit) ||
+		    mw_ring_hook_of(record.mark) >= drain->hooks)
+			continue;
+		mw_error_keep_first(&drain->failure, tell_early(drain, reader, &record, unit));
+		chunk = drain->stacks.chunks[id >> JUMP_STACK_CHUNK_BITS];
+		return (chunk ? chunk[id % JUMP_STACK_CHUNK] : 0) - 1;
+	}
+	return UINT32_MAX;
 }
 
 size_t jump_drain_differences(const struct jump_drain *drain, const char *const **out)

@@ -167,6 +167,68 @@ static void test_slow(void **state)
 	assert_int_equal(bad(rig), 0);
 }
 
+/* Another thread's stack, whose record has a later time than an event that refers to it. */
+static void test_stacks_from_elsewhere(void **state)
+{
+	struct rig *rig = *state;
+	struct mw_ring_slow slow = {.pc = 0x10001};
+	uint64_t unit;
+
+	begin(rig);
+	rig_thread(rig, 1);
+	rig_drain(rig);
+	rig->event_count = 0;
+	rig->walked[0] = (struct mw_raw_frame){0x10001, 9};
+	rig->walked_count = 1;
+	rig->walked_cut = MW_STACK_TRUNCATED;
+	rig_put(rig, 0, 10, MW_RING_ALLOC, 0, 50, 0x5000, 24);
+	rig_put(rig, 0, 11, MW_RING_ALLOC, 0, 51, 0x6000, 25);
+	rig_put(rig, 0, 12, MW_RING_ALLOC, 0, 52, 0x7000, 26);
+	/* Others lie before it, of more units than one. */
+	rig_put_stack(rig, 1, 15, MW_RING_VM, 49, frames, 2, MW_RING_COMPLETE);
+	unit = rig_reserve(rig, 1, 2);
+	rig_write(rig, 1, unit, 15, MW_RING_NOTHING, 0, NONE, 0, 2);
+	rig_put_stack(rig, 1, 16, 0, 50, frames, 3, MW_RING_COMPLETE);
+	rig_put_slow(rig, 1, 17, 0, 51, &slow, sizeof(slow));
+	/* 52 is of another kind, and what follows is not marked. */
+	rig_put_stack(rig, 1, 18, MW_RING_VM, 52, frames, 2, MW_RING_COMPLETE);
+	rig_drain(rig);
+	assert_int_equal(rig->event_count, 3);
+	assert_in_range(rig->events[0].stack, 3, rig->stack_count - 1);
+	assert_int_equal(rig->stacks[rig->events[0].stack].count, 3);
+	assert_int_equal(rig->stacks[rig->events[0].stack].frames[2].addr, 0x30003);
+	assert_int_equal(rig->stacks[rig->events[0].stack].kind, MW_KIND_HEAP);
+	assert_in_range(rig->events[1].stack, 3, rig->stack_count - 1);
+	assert_int_equal(rig->stacks[rig->events[1].stack].frames[0].module, 9);
+	assert_int_equal(rig->stacks[rig->events[1].stack].cut, MW_STACK_TRUNCATED);
+	assert_int_equal(rig->events[2].stack, MW_STACK_NONE);
+	assert_int_equal(jump_drain_stats(rig->drain)->lost_stacks, 1);
+	assert_int_equal(bad(rig), 0);
+}
+
+/* What makes no sense is not taken for a stack: a hook that is none, more frames than there can be. */
+static void test_nonsense_from_elsewhere(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t unit;
+
+	begin(rig);
+	rig_thread(rig, 1);
+	rig_drain(rig);
+	jump_drain_hooks(rig->drain, 2);
+	rig_put(rig, 0, 10, MW_RING_ALLOC, 0, 50, 0x5000, 24);
+	unit = rig_reserve(rig, 1, 1);
+	rig_write(rig, 1, unit, 15, MW_RING_STACK, 0, NONE, 50, RIG_DEPTH + 1);
+	rig_round(rig);
+	jump_drain_hooks(rig->drain, 1);
+	rig_put(rig, 0, 20, MW_RING_ALLOC, 0, 60, 0x5000, 24);
+	rig_put_stack(rig, 1, 25, 0, 60, frames, 3, MW_RING_COMPLETE);
+	rig_round(rig);
+	assert_int_equal(rig->stack_count, 3);
+	assert_int_equal(jump_drain_stats(rig->drain)->lost_stacks, 1);
+	assert_true(bad(rig) > 0);
+}
+
 static void test_compare(void **state)
 {
 	struct rig *rig = *state;
@@ -355,6 +417,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_break, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_stacks, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_slow, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_stacks_from_elsewhere, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_nonsense_from_elsewhere, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_compare, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_threads, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_no_thread, rig_setup, rig_teardown),
