@@ -116,9 +116,7 @@ static struct mw_error *auto_start(struct mw_engine *base)
 
 	if (!err && engine->trap)
 		err = engine->trap->ops->start(engine->trap);
-	if (err)
-		mw_error_destroy(auto_detach(base));
-	return err;
+	return err ? mw_error_worse(err, auto_detach(base)) : NULL;
 }
 
 static bool anything_left(const struct auto_engine *engine, const struct mw_engine *with)
@@ -190,9 +188,7 @@ static struct mw_error *auto_run(struct mw_engine *base, uint64_t deadline_ns, c
 	if (!engine->jump || !anything_left(engine, engine->jump))
 		return engine->trap->ops->run(engine->trap, deadline_ns, interrupt);
 	err = run_both(engine, deadline_ns, interrupt);
-	if (err)
-		mw_error_destroy(auto_detach(base));
-	return err;
+	return err ? mw_error_worse(err, auto_detach(base)) : NULL;
 }
 
 static void auto_destroy(struct mw_engine *base)

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "proc/status.h"
+#include "target/orphans.h"
 #include "target/quiesce_list.h"
 
 #include <stdlib.h>
@@ -56,7 +57,7 @@ static void hear_of_killed(struct mw_quiesce *quiesce)
 	for (size_t i = 0; i < quiesce->count; i++) {
 		struct mw_quiet_thread *thread = &quiesce->threads[i];
 
-		if (thread->stopped && mw_quiesce_unheard(thread->tid, WSTOPPED | WEXITED)) {
+		if (thread->stopped && mw_orphans_unheard(thread->tid, WSTOPPED | WEXITED)) {
 			thread->stopped = false;
 			thread->interrupted = true;
 		}

@@ -74,6 +74,8 @@ struct mw_error *mw_quiesce_breathe(struct mw_quiesce *quiesce, uint64_t ns) MW_
 struct mw_error *mw_quiesce_end(struct mw_quiesce *quiesce) MW_MUST_CHECK;
 /* Forget those that could not be let go. */
 void mw_quiesce_deinit(struct mw_quiesce *quiesce);
+/* Is the thread one of those that stand, or are let run for a moment? */
+bool mw_quiesce_holds(const struct mw_quiesce *quiesce, pid_t tid);
 /* A stopped thread that can perform a system call for us (mw_remote_syscall), or 0. */
 pid_t mw_quiesce_pick(const struct mw_quiesce *quiesce);
 /*

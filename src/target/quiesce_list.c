@@ -7,9 +7,9 @@
 #include "base/vector.h"
 #include "proc/stat.h"
 #include "proc/status.h"
+#include "target/orphans.h"
 #include "target/preflight.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +19,7 @@
 
 /* In /proc/TID/stat: threads of the kernel's that a process has (io_uring). Nobody can trace them, they run no code. */
 
-#define MOST_LISTS         64          /* of threads are read before those are interrupted that are known */
-#define ORPHAN_PATIENCE_NS 5000000000u /* for all to come to their first stops: it takes their having had a CPU */
+#define MOST_LISTS 64 /* of threads are read before those are interrupted that are known */
 
 /* The place of the first whose id is `tid` or more. */
 static size_t place(const struct mw_quiesce *quiesce, pid_t tid)
@@ -249,59 +248,28 @@ struct mw_error *mw_quiesce_list_orphans(struct mw_quiesce *quiesce)
 	return first;
 }
 
-/* A tracee of ours that nobody knows, and whose parent is none of ours: one that is will tell whoever traces it. */
-static bool is_orphan(const struct mw_quiesce *quiesce, pid_t pid)
+bool mw_quiesce_holds(const struct mw_quiesce *quiesce, pid_t tid)
 {
-	struct mw_status status, parent;
-	struct mw_error *err = mw_status_read(pid, &status);
-	bool orphan;
-
-	orphan = !err && status.tracer == gettid() && !mw_quiesce_find(quiesce, pid);
-	mw_error_destroy(err);
-	if (!orphan)
-		return false;
-	err = mw_status_read(status.ppid, &parent);
-	orphan = err || parent.tracer != gettid();
-	mw_error_destroy(err);
-	return orphan;
+	return mw_quiesce_find(quiesce, tid) != NULL;
 }
 
-bool mw_quiesce_unheard(pid_t tid, int what)
+static bool is_known(void *context, pid_t pid)
 {
-	siginfo_t info = {0};
-
-	return waitid(P_PID, (id_t)tid, &info, what | WNOWAIT | WNOHANG | __WALL) == 0 && info.si_pid == tid;
+	return mw_quiesce_holds(context, pid);
 }
 
-static void free_orphan(const struct mw_quiesce *quiesce, pid_t pid, uint64_t begin)
+static void let_go(void *context, pid_t pid)
 {
-	while (is_orphan(quiesce, pid)) {
-		/* What others hold has been waited for. */
-		if (mw_quiesce_unheard(pid, WSTOPPED)) {
-			if (quiesce->forked)
-				mw_error_destroy(quiesce->forked(quiesce->context, pid));
-			mw_error_destroy(mw_tracee_detach(pid, 0));
-			return;
-		}
-		if (mw_clock_ns() - begin > ORPHAN_PATIENCE_NS)
-			return;
-		usleep(1000);
-	}
+	const struct mw_quiesce *quiesce = context;
+
+	if (quiesce->forked)
+		mw_error_destroy(quiesce->forked(quiesce->context, pid));
+	mw_error_destroy(mw_tracee_detach(pid, 0));
 }
 
-void mw_quiesce_free_orphans(const struct mw_quiesce *quiesce)
+void mw_quiesce_free_orphans(struct mw_quiesce *quiesce)
 {
-	uint64_t begin = mw_clock_ns();
-	DIR *directory = opendir("/proc");
-	struct dirent *entry;
+	const struct mw_orphans orphans = {.known = is_known, .stopped = let_go, .context = quiesce};
 
-	if (!directory)
-		return;
-	while ((entry = readdir(directory))) {
-		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-
-		if (pid > 0)
-			free_orphan(quiesce, pid, begin);
-	}
-	closedir(directory);
+	mw_orphans_find(&orphans);
 }

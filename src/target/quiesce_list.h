@@ -25,10 +25,8 @@ void mw_quiesce_adopt(struct mw_quiesce *quiesce, pid_t tid);
 bool mw_quiesce_awaits_child(const struct mw_quiesce *quiesce, pid_t tid);
 /* List the threads that are traced, but whose maker was killed before it could tell of them. Errors: MEMORY. */
 struct mw_error *mw_quiesce_list_orphans(struct mw_quiesce *quiesce) MW_MUST_CHECK;
-/* Is there news of a tracee (WSTOPPED, WEXITED) that nobody has heard? It stays to be heard. */
-bool mw_quiesce_unheard(pid_t tid, int what);
 /* Let forked children go whose maker was killed before it could tell of them. Best effort. */
-void mw_quiesce_free_orphans(const struct mw_quiesce *quiesce);
+void mw_quiesce_free_orphans(struct mw_quiesce *quiesce);
 
 /* quiesce_stop.c */
 /* Hear of what has happened to those that run, and act on it. Errors: MEMORY, SYSTEM, those of `forked`. */

@@ -18,6 +18,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -26,6 +27,7 @@
 #define MAX_STOPS 64
 #define YIELDS    1000u /* a stop comes within microseconds, as a rule */
 #define NAP_US    100
+#define CONT_BIT  (UINT64_C(1) << (SIGCONT - 1))
 
 static struct mw_error *failed(const char *what, pid_t tid)
 {
@@ -40,7 +42,7 @@ static struct mw_error *failed(const char *what, pid_t tid)
 static struct mw_error *await(pid_t tid, int *status)
 {
 	for (unsigned i = 0;; i++) {
-		pid_t got = mw_tracee_wait(tid, status, WNOHANG);
+		pid_t got = mw_tracee_wait_stop(tid, status, WNOHANG);
 		struct mw_status state;
 		struct mw_error *err;
 		bool dead;
@@ -58,9 +60,7 @@ static struct mw_error *await(pid_t tid, int *status)
 		dead = err ? mw_error_kind(err) == MW_ERROR_GONE : state.state == 'Z' || state.state == 'X';
 		mw_error_destroy(err);
 		if (dead)
-			return mw_tracee_wait(tid, status, WNOHANG) == tid
-				       ? NULL
-				       : mw_error_create(MW_ERROR_GONE, 0, "thread %d has ended", tid);
+			return mw_error_create(MW_ERROR_GONE, 0, "thread %d has ended", tid);
 	}
 }
 
@@ -74,11 +74,10 @@ static bool at_interrupt(int status)
 	return status >> 16 == PTRACE_EVENT_STOP;
 }
 
-/*
- * Resume by `request` until a stop that `wanted` accepts. With everything blocked only SIGSTOP can come between; it
- * is put back for later.
- */
-static struct mw_error *resume_until(pid_t tid, enum __ptrace_request request, bool (*wanted)(int status))
+/* Resume by `request` until a stop that `wanted` accepts. With everything blocked only SIGSTOP can come between: then
+ * `*put_off` is set. */
+static struct mw_error *resume_until(pid_t tid, enum __ptrace_request request, bool (*wanted)(int status),
+				     bool *put_off)
 {
 	for (int i = 0; i < MAX_STOPS; i++) {
 		int status;
@@ -94,7 +93,7 @@ static struct mw_error *resume_until(pid_t tid, enum __ptrace_request request, b
 		if (wanted(status))
 			return NULL;
 		if (status >> 16 == 0 && WSTOPSIG(status) == SIGSTOP) {
-			syscall(SYS_tkill, tid, SIGSTOP);
+			*put_off = true;
 		} else if (status >> 16 == 0 && WSTOPSIG(status) != SIGTRAP) {
 			/* A fault of its own making, which is no signal of the program's: not to be gone on with. */
 			mw_tracee_take_signal(tid);
@@ -104,15 +103,37 @@ static struct mw_error *resume_until(pid_t tid, enum __ptrace_request request, b
 	return mw_error_create(MW_ERROR_SYSTEM, 0, "thread %d does not get to a system call", tid);
 }
 
-static struct mw_error *perform(pid_t tid, struct mw_tracee_regs *regs, int64_t *result)
+static struct mw_error *go_through(pid_t tid, struct mw_tracee_regs *regs, int64_t *result, bool *put_off)
 {
 	MW_TRY(mw_tracee_set_regs(tid, regs));
 	MW_TRY(mw_tracee_set_sigmask(tid, UINT64_MAX));
-	MW_TRY(resume_until(tid, PTRACE_SYSCALL, at_syscall));
-	MW_TRY(resume_until(tid, PTRACE_SYSCALL, at_syscall));
+	MW_TRY(resume_until(tid, PTRACE_SYSCALL, at_syscall, put_off));
+	MW_TRY(resume_until(tid, PTRACE_SYSCALL, at_syscall, put_off));
 	MW_TRY(mw_tracee_get_regs(tid, regs));
 	*result = mw_regs_syscall_result(&regs->general);
-	return resume_until(tid, PTRACE_CONT, at_interrupt);
+	return resume_until(tid, PTRACE_CONT, at_interrupt, put_off);
+}
+
+/* A SIGCONT that is still to come came after any SIGSTOP: a SIGSTOP takes it away. */
+static bool is_continued(pid_t tid)
+{
+	struct mw_status status;
+	struct mw_error *err = mw_status_read(tid, &status);
+	bool continued = !err && (status.sig_pending | status.shared_pending) & CONT_BIT;
+
+	mw_error_destroy(err);
+	return continued;
+}
+
+/* A SIGSTOP that came is sent again when all is done: nothing blocks it, so before that it would come each time. */
+static struct mw_error *perform(pid_t tid, struct mw_tracee_regs *regs, int64_t *result)
+{
+	bool put_off = false;
+	struct mw_error *err = go_through(tid, regs, result, &put_off);
+
+	if (put_off && !is_continued(tid))
+		syscall(SYS_tkill, tid, SIGSTOP);
+	return err;
 }
 
 static struct mw_error *perform_and_restore(pid_t tid, mw_addr insn, long number, const uint64_t arguments[6],

@@ -34,7 +34,7 @@ struct mw_error *mw_tracee_seize(pid_t tid)
 	return request(PTRACE_SEIZE, tid, 0, TRACE_OPTIONS) ? failed("attach to", tid) : NULL;
 }
 
-pid_t mw_tracee_wait(pid_t tid, int *status, int flags)
+static pid_t wait_for(pid_t tid, int *status, int flags, bool ends)
 {
 	siginfo_t info = {.si_pid = 0};
 	bool stop;
@@ -49,7 +49,26 @@ pid_t mw_tracee_wait(pid_t tid, int *status, int flags)
 		*status = W_STOPCODE(info.si_status);
 		return tid;
 	}
-	return waitpid(tid, status, __WALL | WNOHANG);
+	if (ends)
+		return waitpid(tid, status, __WALL | WNOHANG);
+	/* Its end may have come since. */
+	info.si_pid = 0;
+	if (stop && waitid(P_PID, (id_t)tid, &info, WSTOPPED | WNOHANG | __WALL) == 0) {
+		*status = W_STOPCODE(info.si_status);
+		return info.si_pid;
+	}
+	errno = ESRCH;
+	return -1;
+}
+
+pid_t mw_tracee_wait(pid_t tid, int *status, int flags)
+{
+	return wait_for(tid, status, flags, true);
+}
+
+pid_t mw_tracee_wait_stop(pid_t tid, int *status, int flags)
+{
+	return wait_for(tid, status, flags, false);
 }
 
 void mw_tracee_take_signal(pid_t tid)
@@ -73,6 +92,17 @@ struct mw_error *mw_tracee_resume(pid_t tid, int signal)
 struct mw_error *mw_tracee_listen(pid_t tid)
 {
 	return request(PTRACE_LISTEN, tid, 0, 0) ? failed("leave stopped", tid) : NULL;
+}
+
+bool mw_tracee_is_group_stopped(pid_t tid)
+{
+	siginfo_t info;
+	int signal;
+
+	if (ptrace(PTRACE_GETSIGINFO, tid, NULL, &info) || info.si_code >> 8 != PTRACE_EVENT_STOP)
+		return false;
+	signal = info.si_code & 0xff;
+	return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
 }
 
 struct mw_error *mw_tracee_detach(pid_t tid, int signal)
@@ -142,7 +172,7 @@ struct mw_error *mw_tracee_to_border(pid_t tid)
 		MW_TRY(mw_tracee_interrupt(tid));
 		MW_TRY(mw_tracee_resume(tid, 0));
 		do
-			got = mw_tracee_wait(tid, &status, 0);
+			got = mw_tracee_wait_stop(tid, &status, 0);
 		while (got == 0 || (got < 0 && errno == EINTR));
 		if (got < 0)
 			return failed("wait for", tid);

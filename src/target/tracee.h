@@ -33,6 +33,8 @@ struct mw_error *mw_tracee_seize(pid_t tid) MW_MUST_CHECK;
  * Returns the thread's id, 0 where there is nothing (also without WNOHANG: ask again), -1 with errno.
  */
 pid_t mw_tracee_wait(pid_t tid, int *status, int flags);
+/* … but not of its end, which is still to be waited for, by whoever knows what it means: -1 with ESRCH. */
+pid_t mw_tracee_wait_stop(pid_t tid, int *status, int flags);
 /* The signal that a thread has stopped for is ours: should memwatch be killed now, nobody is to get it. */
 void mw_tracee_take_signal(pid_t tid);
 /* Ask a seized, running thread to stop; the stop is to be waited for. */
@@ -41,6 +43,9 @@ struct mw_error *mw_tracee_interrupt(pid_t tid) MW_MUST_CHECK;
 struct mw_error *mw_tracee_resume(pid_t tid, int signal) MW_MUST_CHECK;
 /* Leave a group-stopped thread stopped, but hear of its SIGCONT. */
 struct mw_error *mw_tracee_listen(pid_t tid) MW_MUST_CHECK;
+/* Is a thread in the stop of an interrupt or a group stop to be left stopped? What its last stop says: the stop that
+ * was told may be older (mw_remote_syscall), and a SIGCONT or SIGSTOP have come since. */
+bool mw_tracee_is_group_stopped(pid_t tid);
 /* Let go, delivering `signal` (0: none). */
 struct mw_error *mw_tracee_detach(pid_t tid, int signal) MW_MUST_CHECK;
 

@@ -129,6 +129,30 @@ class HostileThreads(unittest.TestCase):
                 watch.stop()
                 target.finish()
 
+    def test_maker_killed_amidst_its_forks(self):
+        """A child whose maker could not tell of it any more is cleaned all the same, by what its own maker had."""
+        orphans = 0
+        seed = random.randrange(1 << 32)
+        chance = random.Random(seed)
+        for number in range(12):
+            with self.subTest(number, seed=seed):
+                makers = [mwlive.Target(self, 'forker') for _ in range(2)]
+                for maker in makers:
+                    maker.go()
+                watch = mwlive.Watch(self, *(maker.pid for maker in makers), busy=True, complete=None)
+                for maker in makers[::chance.choice((1, -1))]:
+                    time.sleep(chance.uniform(0, 0.2))
+                    maker.process.kill()
+                watch.wait()
+                for maker in makers:
+                    maker.process.stdin.close()
+                    said = maker.buffer + maker.process.stdout.read()
+                    orphans += said.count(b'orphan\n')
+                    self.assertEqual(said.count(b'b\n'), said.count(b'e\n'), 'all children have come to their end')
+                    self.assertNotIn(b'left', said)
+                    self.assertNotIn(b'failed', said)
+        print(f'{orphans} children outlived their makers', flush=True)
+
     def descendants(self, pid):
         """Who has been forked from a process, and from those."""
         found: list[int] = []
@@ -148,6 +172,49 @@ class HostileThreads(unittest.TestCase):
                 answer, report = mwlive.observe(self, 'vforks', 20, threads)
                 mwlive.compare(self, answer, report)
 
+    def test_vfork_children_when_the_first_thread_has_ended(self):
+        """It is listed until all others have ended as well, but has no memory any more that a child could share."""
+        for _ in range(3):
+            answer, report = mwlive.observe(self, 'vforks', 20, 2, 'leaderless')
+            mwlive.compare(self, answer, report)
+
+    def test_kill_where_the_first_thread_has_ended(self):
+        """What a killed memwatch leaves is found in the memory of those that live."""
+        target = mwlive.Target(self, 'vforks', 100, 2, 'leaderless')
+        before = mwlive.Snapshot(target.pid)
+        target.go()
+        mwlive.wait_until(lambda: mwlive.state(target.pid) == 'Z', 'the first thread has ended')
+        for cleaned_by in ('guard', 'doctor', 'next'):
+            with self.subTest(cleaned_by):
+                watch = mwlive.Watch(self, target.pid, busy=True)
+                if cleaned_by == 'guard':
+                    watch.process.kill()
+                    mwlive.wait_until(lambda: not watch.snapshots[0].touched(), 'the guard has cleaned it')
+                    mwlive.wait_until(lambda: all(mwlive.status(tid).get('TracerPid') == '0'
+                                                  for tid in mwlive.tids(target.pid)), 'the guard has let go')
+                else:
+                    mwlive.kill_with_guard(watch.process)
+                watch.process.wait()
+                if cleaned_by == 'doctor':
+                    subprocess.run([mwlive.config.memwatch, 'doctor', '-p', str(target.pid), '--clean'], check=True,
+                                   stdout=subprocess.DEVNULL, timeout=mwlive.PATIENCE)
+                elif cleaned_by == 'next':
+                    self.once(target)
+                before.check(self)
+        target.done()
+        target.finish()
+
+    def test_vfork_children_of_a_single_thread_during_attach_and_detach(self):
+        """A child can't be given what its maker needs, and its maker mostly waits for it."""
+        target = mwlive.Target(self, 'vforks', 300, 1, 'alone')
+        before = mwlive.Snapshot(target.pid)
+        target.go()
+        for _ in range(10):
+            self.once(target, engine=self.no_jumps())
+        before.check(self)
+        target.done()
+        target.finish()
+
     def test_vfork_children_from_before(self):
         """They are in the memory when memwatch comes, and allocate, or run a program, after that."""
         for mode in ((), ('nested',)):
@@ -166,7 +233,15 @@ class HostileThreads(unittest.TestCase):
 
     def test_vfork_children_of_vfork_children(self):
         """One that waits for its own can't be given what keeps it alive without memwatch."""
-        target = mwlive.Target(self, 'tenants', 'nested')
+        self.refused('nested')
+
+    def test_vfork_child_of_the_only_thread(self):
+        """What leads the child's signals does not lead its maker's, and that can do nothing for us."""
+        self.refused('alone')
+
+    def refused(self, mode):
+        # A child says that it is there, and who made it is to be watched.
+        target = mwlive.Target(self, 'tenants', mode, pid=lambda process: process.pid)
         before = mwlive.Snapshot(target.pid)
         run = subprocess.run([mwlive.config.memwatch, '-p', str(target.pid), '-d', '0.1', '--quiet', '--engine',
                               mwlive.config.engine], text=True, capture_output=True, stdin=subprocess.DEVNULL,
@@ -176,7 +251,7 @@ class HostileThreads(unittest.TestCase):
             self.assertRegex(run.stderr, r'waits for a program to be started .*--unsafe')
         else:
             self.assertEqual((run.returncode, run.stderr.count('\n')), (1, 1), run.stderr)
-            self.assertRegex(run.stderr, r'thread \d+ is in a wait that nothing interrupts')
+            self.assertRegex(run.stderr, r'thread \d+ is in a wait that nothing interrupts|waits for a child that shares')
         before.check(self)
         target.go()
         target.done()

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tenants [nested]: threads whose vforked children live in the process's memory before anybody attaches, and go on
- * after that: they allocate, set masks and ask for actions. One runs another program, the others end; nested, one has a
- * child of the same sort itself, and waits for that. Each leaves BLOCKS blocks.
+ * tenants [nested|alone]: threads whose vforked children live in the process's memory before anybody attaches, and go
+ * on after that: they allocate, set masks and ask for actions. One runs another program, the others end; nested, one
+ * has a child of the same sort itself, and waits for that. Each leaves BLOCKS blocks. Alone, there is but one thread,
+ * which waits for one child.
  */
 #include "target.h"
 
@@ -17,7 +18,7 @@
 #define BLOCKS 20
 
 static volatile int inside, go_on;
-static int nested;
+static int nested, alone;
 static char *const true_argv[] = {(char[]){"true"}, NULL};
 static char *const no_environment[] = {NULL};
 static pthread_barrier_t finish;
@@ -78,6 +79,10 @@ static KEEP pid_t tenant(int sort)
 	if (pid != 0)
 		return pid;
 	alarm(60);
+	if (alone) {
+		target_ready();
+		go_on = 1;
+	}
 	if (sort == 2 && nested)
 		expect_status(tenant(0), 5);
 	tenant_works();
@@ -103,6 +108,13 @@ int main(int argc, char **argv)
 	pthread_t threads[MAKERS];
 
 	nested = argc > 1 && strcmp(argv[1], "nested") == 0;
+	alone = argc > 1 && strcmp(argv[1], "alone") == 0;
+	if (alone) {
+		expect_status(tenant(0), 5);
+		tenant_allocates();
+		target_done();
+		return 0;
+	}
 	pthread_barrier_init(&finish, NULL, MAKERS + 1);
 	for (size_t i = 0; i < MAKERS; i++)
 		if (pthread_create(&threads[i], NULL, make, (void *)i) != 0)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vforks [ROUNDS [THREADS]]: threads that make children which live in their memory: vforked ones that allocate and end,
- * or allocate and run another program, and spawned ones. A child's blocks are the process's: it frees some, its maker
- * others, some nobody.
+ * vforks [ROUNDS [THREADS [leaderless|alone]]]: threads that make children which live in their memory: vforked ones
+ * that allocate and end, or allocate and run another program, and spawned ones. A child's blocks are the process's: it
+ * frees some, its maker others, some nobody. Leaderless: the first thread ends when the work begins; alone: it is the
+ * only one and does it.
  */
 #include "target.h"
 
@@ -16,7 +17,8 @@
 
 #define MOST 8
 
-static size_t rounds = 20;
+static size_t rounds = 20, count = 1;
+static bool leaderless, alone;
 static char *const true_argv[] = {(char[]){"true"}, NULL};
 static char *const no_environment[] = {NULL};
 static pthread_barrier_t begin, finish;
@@ -108,50 +110,77 @@ static void spawns(unsigned char mark)
 	check_and_free(mine, 401, mark, "memory changed under a thread");
 }
 
-static void *work(void *number)
+static void go_round(size_t number)
 {
-	pthread_barrier_wait(&begin);
 	for (size_t i = 0; i < rounds; i++) {
-		unsigned char mark = (unsigned char)((size_t)number * 64 + i);
+		unsigned char mark = (unsigned char)(number * 64 + i);
 
 		ends(mark);
 		execs(mark);
 		spawns(mark);
 	}
+}
+
+static void *work(void *number)
+{
+	pthread_barrier_wait(&begin);
+	go_round((size_t)number);
 	pthread_barrier_wait(&finish);
 	pthread_barrier_wait(&finish);
 	return NULL;
 }
 
-int main(int argc, char **argv)
+static void *lead(void *unused)
 {
-	size_t count = argc > 2 ? strtoul(argv[2], NULL, 10) : 1;
 	pthread_t threads[MOST];
-	uint64_t all;
+	uint64_t all = rounds * count;
 
-	if (argc > 1)
-		rounds = strtoul(argv[1], NULL, 10);
-	if (count > MOST)
-		count = MOST;
-	all = rounds * count;
-	pthread_barrier_init(&begin, NULL, (unsigned)count + 1);
-	pthread_barrier_init(&finish, NULL, (unsigned)count + 1);
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count && !alone; i++)
 		if (pthread_create(&threads[i], NULL, work, (void *)i) != 0)
 			target_fail("pthread_create");
 	target_ready();
-	pthread_barrier_wait(&begin);
-	pthread_barrier_wait(&finish);
+	if (alone)
+		go_round(0);
+	else
+		pthread_barrier_wait(&begin);
+	if (!alone)
+		pthread_barrier_wait(&finish);
 	target_say("vforks_maker.transient.count", all * 2);
 	target_say("vforks_maker.impacting.count", 0);
 	target_say("vforks_child.transient.count", all * 4);
 	target_say("vforks_child.impacting.count", all);
 	target_say("vforks_child.impacting.bytes", all * 302);
-	target_say("heap.impacting.count", all);
+	/* Its end takes some memory, which stays. */
+	if (!leaderless)
+		target_say("heap.impacting.count", all);
 	target_say("heap.aofi.count", 0);
 	target_done();
-	pthread_barrier_wait(&finish);
-	for (size_t i = 0; i < count; i++)
+	if (!alone)
+		pthread_barrier_wait(&finish);
+	for (size_t i = 0; i < count && !alone; i++)
 		pthread_join(threads[i], NULL);
-	return 0;
+	exit(0);
+	return unused;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t leader;
+
+	if (argc > 1)
+		rounds = strtoul(argv[1], NULL, 10);
+	if (argc > 2)
+		count = strtoul(argv[2], NULL, 10);
+	leaderless = argc > 3 && strcmp(argv[3], "leaderless") == 0;
+	alone = argc > 3 && strcmp(argv[3], "alone") == 0;
+	if (count > MOST)
+		count = MOST;
+	pthread_barrier_init(&begin, NULL, (unsigned)count + 1 + leaderless);
+	pthread_barrier_init(&finish, NULL, (unsigned)count + 1);
+	if (!leaderless)
+		lead(NULL);
+	if (pthread_create(&leader, NULL, lead, NULL) != 0)
+		target_fail("pthread_create");
+	pthread_barrier_wait(&begin);
+	pthread_exit(NULL);
 }

@@ -2,6 +2,7 @@
 /* detach.c: leave a process as it was (trap.h). */
 #include "base/clock.h"
 #include "engine/trap/trap.h"
+#include "proc/status.h"
 #include "target/remote.h"
 
 #include <stdlib.h>
@@ -94,12 +95,38 @@ static void let_go(struct trap_process *process, struct mw_error **first)
 	}
 }
 
+/* A first thread that has ended is heard of when none is left. */
+static bool ends_with_others(const struct trap_process *process, const struct trap_thread *thread)
+{
+	struct mw_status status;
+	struct mw_error *err;
+	bool others;
+
+	if (!thread->ending || thread->tid != process->pid)
+		return false;
+	err = mw_status_read(thread->tid, &status);
+	others = !err && status.threads > 1;
+	mw_error_destroy(err);
+	return others;
+}
+
+/* Is there anybody to wait for? Those that are about to end are: nobody else would hear of it. */
+static bool anybody_left(const struct trap_process *process)
+{
+	bool left = false;
+	void *value;
+
+	for (size_t i = 0; !left && mw_map_next(&process->threads, &i, &value);)
+		left = !ends_with_others(process, value);
+	return left;
+}
+
 /* Threads in waits that nothing interrupts: hear of their stop when it comes, so that it is a short one. */
 static void await_stragglers(struct trap_process *process, struct mw_error **first)
 {
 	uint64_t begin = mw_clock_ns();
 
-	while (process->threads.count > 0 && mw_clock_ns() - begin < STRAGGLER_PATIENCE_NS) {
+	while (anybody_left(process) && mw_clock_ns() - begin < STRAGGLER_PATIENCE_NS) {
 		int status;
 		pid_t tid;
 		struct mw_error *err = trap_wait(process->engine, &tid, &status);
@@ -135,41 +162,54 @@ static void last_sample(struct trap_process *process, pid_t tid)
 		options->sample(options->sample_context, process->pid, tid, process->window.length_ns, true);
 }
 
+/*
+ * No breakpoint stands, and nobody is on a way that leads to one or comes from one. Before anything is waited for: a
+ * vforked child that is held at a breakpoint never gets on to where its maker goes on.
+ */
+static void lift(struct trap_process *process, pid_t live, struct mw_error **first)
+{
+	pid_t tid = trap_stopped_tid(process);
+	void *value;
+
+	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
+		struct trap_thread *thread = value;
+
+		if (!thread->stopped)
+			continue;
+		mw_error_keep_first(first, trap_leave_slot(thread));
+		mw_error_keep_first(first, leave_pad(thread));
+	}
+	/* Where no thread could be stopped (all wait for a disk), the text is put back while they do. */
+	if (!tid)
+		tid = live;
+	if (process->threads.count == 0)
+		return;
+	process->lifted = true;
+	mw_error_keep_first(first, restore_returns(process, tid));
+	mw_error_keep_first(first, mw_journal_rollback(&process->journal, tid));
+}
+
 struct mw_error *trap_process_detach(struct trap_process *process, enum mw_window_end end)
 {
 	struct mw_error *first = NULL;
 	uint64_t begin = mw_clock_ns();
-	void *value;
-	pid_t tid, live;
+	pid_t live;
 
 	if (process->ended)
 		return NULL;
 	if (process->windowed && !process->window.length_ns)
 		process->window.length_ns = trap_now(process);
 	mw_error_keep_first(&first, trap_hold(process));
-	if (!process->ended)
-		mw_error_keep_first(&first, trap_rescue_settle(process));
 	if (process->ended)
 		return first;
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		struct trap_thread *thread = value;
-
-		if (!thread->stopped)
-			continue;
-		mw_error_keep_first(&first, trap_leave_slot(thread));
-		mw_error_keep_first(&first, leave_pad(thread));
-	}
 	live = trap_live_tid(process);
 	read_names(process);
-	tid = trap_stopped_tid(process);
-	/* Where no thread could be stopped (all wait for a disk), the text is put back while they do. */
-	if (!tid)
-		tid = live;
-	if (process->threads.count > 0) {
-		mw_error_keep_first(&first, restore_returns(process, tid));
-		mw_error_keep_first(&first, mw_journal_rollback(&process->journal, tid));
+	lift(process, live, &first);
+	mw_error_keep_first(&first, trap_rescue_settle(process));
+	if (process->ended)
+		return first;
+	if (process->threads.count > 0)
 		mw_error_keep_first(&first, trap_rescue_remove(process));
-	}
 	let_go(process, &first);
 	process->stats.detach_ns = mw_clock_ns() - begin;
 	trap_stood(process, begin, mw_clock_ns());

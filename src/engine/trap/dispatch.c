@@ -157,7 +157,7 @@ static struct mw_error *on_trap(struct trap_thread *thread)
 		MW_TRY(mw_tracee_set_pc(thread->tid, breakpoint->addr));
 		MW_TRY(put_back_signal(thread, &info));
 	}
-	if (!breakpoint->standing || (process->holding && process->windowed)) {
+	if (!breakpoint->standing || process->lifted || (process->holding && process->windowed)) {
 		/* Lifted meanwhile, or about to be: let it execute what stands, or will stand, there. */
 		regs.general.pc = breakpoint->addr;
 		return mw_tracee_set_regs(thread->tid, &regs);
@@ -206,33 +206,13 @@ static struct mw_error *on_stop(struct trap_thread *thread, int status)
 	}
 }
 
-/* A stop of a tid that no event has announced: the news of its birth may still come. */
-static struct mw_error *keep_orphan(struct trap_engine *engine, pid_t tid, int status)
-{
-	struct trap_orphan *orphan = mw_map_get(&engine->orphans, (uint64_t)tid);
-
-	if (WIFEXITED(status) || WIFSIGNALED(status)) {
-		free(mw_map_remove(&engine->orphans, (uint64_t)tid));
-		return NULL;
-	}
-	if (!orphan) {
-		orphan = calloc(1, sizeof(*orphan));
-		if (!orphan)
-			return mw_error_nomem();
-		orphan->tid = tid;
-		orphan->since_ns = engine->stop_ns;
-	}
-	orphan->status = status;
-	return mw_map_set(&engine->orphans, (uint64_t)tid, orphan);
-}
-
 struct mw_error *trap_dispatch(struct trap_engine *engine, pid_t tid, int status)
 {
 	struct trap_thread *thread = mw_map_get(&engine->threads, (uint64_t)tid);
 	struct mw_error *err;
 
 	if (!thread)
-		return keep_orphan(engine, tid, status);
+		return trap_orphan_keep(engine, tid, status);
 	if (WIFEXITED(status) || WIFSIGNALED(status))
 		return trap_thread_ended(thread, status);
 	if (!WIFSTOPPED(status))

@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #define SAMPLE_NS 1000000000u
 
@@ -35,6 +34,8 @@ static struct mw_error *trap_create(const struct mw_engine_options *options, str
 		free(engine);
 		return err;
 	}
+	engine->others = (struct mw_orphans_others){.known = trap_is_known, .context = engine};
+	mw_orphans_spare(&engine->others);
 	*out = &engine->base;
 	return NULL;
 }
@@ -145,7 +146,7 @@ static struct mw_error *trap_attach(struct mw_engine *base, pid_t pid, bool laun
 	if (!err)
 		err = stop_process(process);
 	if (err) {
-		mw_error_destroy(trap_process_detach(process, MW_END_LOST));
+		err = mw_error_worse(err, trap_process_detach(process, MW_END_LOST));
 		engine->process_count--;
 		process_destroy(process);
 	}
@@ -191,17 +192,20 @@ static void end_windows(struct trap_engine *engine)
 static struct mw_error *detach_all(struct trap_engine *engine, enum mw_window_end end)
 {
 	struct mw_error *first = NULL;
+	bool gone = false;
 
 	trap_pace_end(engine);
 	end_windows(engine);
 	for (size_t i = 0; i < engine->process_count; i++) {
 		struct mw_error *err = trap_process_detach(engine->processes[i], end);
 
-		if (first)
-			mw_error_destroy(err);
-		else
-			first = err;
+		mw_error_keep_first(&first, err);
+		gone |= engine->processes[i]->window.ended == MW_END_EXIT ||
+			engine->processes[i]->window.ended == MW_END_EXEC;
 	}
+	/* It may have had children that it could not tell of any more. */
+	if (gone || engine->orphans.count > 0)
+		mw_error_keep_first(&first, trap_orphans_free(engine));
 	return first;
 }
 
@@ -212,10 +216,8 @@ static struct mw_error *trap_start(struct mw_engine *base)
 	for (size_t i = 0; i < engine->process_count; i++) {
 		struct mw_error *err = begin_window(engine->processes[i]);
 
-		if (err) {
-			mw_error_destroy(detach_all(engine, MW_END_LOST));
-			return err;
-		}
+		if (err)
+			return mw_error_worse(err, detach_all(engine, MW_END_LOST));
 	}
 	trap_pace_begin(engine);
 	return NULL;
@@ -266,7 +268,8 @@ static struct mw_error *serve(struct trap_engine *engine, uint64_t deadline_ns, 
 		MW_TRY(trap_wait(engine, &tid, &status));
 		if (tid)
 			MW_TRY(trap_dispatch(engine, tid, status));
-		else
+		/* Others may have news all the time. */
+		if (!tid || engine->orphans.count > 0)
 			MW_TRY(trap_orphans_resolve(engine));
 		take_samples(engine);
 		MW_TRY(let_go_of_still_ones(engine));
@@ -310,6 +313,7 @@ static void trap_destroy(struct mw_engine *base)
 	if (!engine)
 		return;
 	mw_error_destroy(detach_all(engine, MW_END_LOST));
+	mw_orphans_spare_no_more(&engine->others);
 	trap_tick_stop(engine);
 	for (size_t i = 0; i < engine->process_count; i++)
 		process_destroy(engine->processes[i]);

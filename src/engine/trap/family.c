@@ -13,8 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define FIRST_SNAPSHOT     2048u
-#define ORPHAN_PATIENCE_NS 500000000u
+#define FIRST_SNAPSHOT 2048u
 
 struct mw_error *trap_thread_add(struct trap_process *process, pid_t tid, enum trap_relation relation,
 				 struct trap_thread **out)
@@ -86,13 +85,15 @@ pid_t trap_live_tid(const struct trap_process *process)
 	void *value;
 	pid_t any = process->pid;
 
-	if (mw_map_get(&process->threads, (uint64_t)process->pid))
-		return process->pid;
 	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
 		const struct trap_thread *thread = value;
 
-		if (thread->relation == TRAP_THREAD)
-			any = thread->tid;
+		/* One that has ended has no memory any more. */
+		if (thread->relation != TRAP_THREAD || thread->ending)
+			continue;
+		if (thread->tid == process->pid)
+			return process->pid;
+		any = thread->tid;
 	}
 	return any;
 }
@@ -125,6 +126,7 @@ struct mw_error *trap_thread_exiting(struct trap_thread *thread)
 	const struct mw_engine_options *options = &process->engine->options;
 	uint64_t now;
 
+	thread->ending = true;
 	if (thread->relation != TRAP_THREAD || !process->windowed)
 		return NULL;
 	if (thread->numbered)
@@ -141,8 +143,8 @@ struct mw_error *trap_child_born(struct trap_thread *parent, int event)
 {
 	struct trap_engine *engine = parent->process->engine;
 	struct trap_thread *child = NULL;
-	struct trap_orphan *orphan;
 	unsigned long tid;
+	int status;
 
 	MW_TRY(mw_tracee_event_message(parent->tid, &tid));
 	if (tid == 0 || mw_map_get(&engine->threads, tid))
@@ -153,14 +155,7 @@ struct mw_error *trap_child_born(struct trap_thread *parent, int event)
 	/* It begins with everything blocked, and gets its maker's mask then. */
 	child->trap_blocked = parent->trap_blocked;
 	child->call_count = parent->call_count;
-	orphan = mw_map_remove(&engine->orphans, tid);
-	if (orphan) {
-		int status = orphan->status;
-
-		free(orphan);
-		return trap_dispatch(engine, (pid_t)tid, status);
-	}
-	return NULL;
+	return trap_orphan_take(engine, (pid_t)tid, &status) ? trap_dispatch(engine, (pid_t)tid, status) : NULL;
 }
 
 /* A copy of the process: take our breakpoints and exchanged return addresses out of it and let it go. */
@@ -181,10 +176,9 @@ static struct mw_error *clean_child(struct trap_thread *child)
 	if (!err)
 		err = trap_mask_restore(child);
 	trap_thread_remove(child);
+	mw_error_keep_first(&err, mw_tracee_detach(tid, 0));
 	err = mw_error_unless_gone(err);
-	if (err)
-		return mw_error_prefix(err, "child %d", tid);
-	return mw_error_unless_gone(mw_tracee_detach(tid, 0));
+	return err ? mw_error_prefix(err, "child %d", tid) : NULL;
 }
 
 static enum trap_relation relation_of(const struct trap_thread *newborn)
@@ -265,46 +259,5 @@ struct mw_error *trap_exec(struct trap_thread *thread)
 	if (process->threads.count > 0)
 		MW_TRY(trap_process_detach(process, MW_END_EXEC));
 	trap_process_end(process, MW_END_EXEC);
-	return NULL;
-}
-
-struct mw_error *trap_orphans_resolve(struct trap_engine *engine)
-{
-	uint64_t now = mw_clock_ns();
-	struct trap_orphan *late = NULL;
-	void *value;
-
-	for (size_t i = 0; mw_map_next(&engine->orphans, &i, &value);) {
-		struct trap_orphan *orphan = value;
-
-		if (now - orphan->since_ns > ORPHAN_PATIENCE_NS)
-			late = orphan;
-	}
-	if (!late)
-		return NULL;
-	/* Its parent died before it could tell. Whose it is, /proc knows; whatever it is, it must not stay stopped. */
-	for (size_t i = 0; i < engine->process_count; i++) {
-		struct trap_process *process = engine->processes[i];
-		struct mw_status status;
-		struct mw_error *err;
-		struct trap_thread *thread;
-		int stop = late->status;
-		pid_t tid = late->tid;
-
-		if (process->ended)
-			continue;
-		err = mw_status_read(tid, &status);
-		if (err) {
-			mw_error_destroy(err);
-			break;
-		}
-		if (status.tgid != process->pid && i + 1 < engine->process_count)
-			continue;
-		free(mw_map_remove(&engine->orphans, (uint64_t)tid));
-		MW_TRY(trap_thread_add(process, tid, TRAP_NEWBORN, &thread));
-		return trap_dispatch(engine, tid, stop);
-	}
-	MW_TRY(mw_error_unless_gone(mw_tracee_detach(late->tid, 0)));
-	free(mw_map_remove(&engine->orphans, (uint64_t)late->tid));
 	return NULL;
 }

@@ -139,7 +139,7 @@ static struct mw_error *interrupt_all(struct trap_process *process)
 	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
 		struct trap_thread *thread = value;
 
-		if (thread->stopped || thread->interrupted || thread->relation == TRAP_NEWBORN)
+		if (thread->stopped || thread->interrupted || thread->ending || thread->relation == TRAP_NEWBORN)
 			continue;
 		MW_TRY(mw_error_unless_gone(mw_tracee_interrupt(thread->tid)));
 		thread->interrupted = thread->interrupt_due = true;
@@ -170,8 +170,11 @@ static size_t count_running(const struct trap_process *process)
 	size_t running = 0;
 	void *value;
 
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);)
-		running += !((const struct trap_thread *)value)->stopped;
+	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
+		const struct trap_thread *thread = value;
+
+		running += !thread->stopped && !thread->ending;
+	}
 	return running;
 }
 
@@ -186,7 +189,7 @@ static bool all_asleep(const struct trap_process *process)
 		struct mw_status status;
 		struct mw_error *err;
 
-		if (thread->stopped)
+		if (thread->stopped || thread->ending)
 			continue;
 		err = mw_status_read(thread->tid, &status);
 		asleep = !err && status.state == 'D';
@@ -262,11 +265,12 @@ struct mw_error *trap_hold(struct trap_process *process)
 			continue;
 		}
 		thread = mw_map_get(&engine->threads, (uint64_t)tid);
-		if (thread && thread->process != process) {
-			others++;
-		} else {
+		/* One that is not known yet may be anybody's child. */
+		if (thread && thread->process == process) {
 			quiet = others = 0;
 			heard = mw_clock_ns();
+		} else {
+			others++;
 		}
 		MW_TRY(trap_dispatch(engine, tid, status));
 		reap_held(engine, tid);
@@ -281,8 +285,12 @@ struct mw_error *trap_release(struct trap_process *process)
 	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
 		struct trap_thread *thread = value;
 
-		if (thread->stopped)
-			MW_TRY(trap_resume(thread));
+		if (!thread->stopped)
+			continue;
+		/* It may have been at work for us since it stopped. */
+		if (!thread->in_event && thread->signal == 0)
+			thread->group_stopped = mw_tracee_is_group_stopped(thread->tid);
+		MW_TRY(trap_resume(thread));
 	}
 	return NULL;
 }

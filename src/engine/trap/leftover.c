@@ -170,6 +170,8 @@ static struct mw_error *open_remains(struct remains *remains, pid_t pid, bool *f
 	memset(remains, 0, sizeof(*remains));
 	remains->pid = pid;
 	remains->arch = mw_arch_find(mw_target_machine());
+	/* A first thread that has ended has no memory. */
+	pid = mw_live_thread(pid);
 	MW_TRY(find(remains, pid));
 	*found = remains->base != 0;
 	return *found && !remains->begun ? read_data(remains, pid) : NULL;
@@ -183,9 +185,9 @@ struct mw_error *trap_leftover_look(pid_t pid, struct mw_leftover *leftover)
 
 	leftover->found |= found;
 	if (!err && remains.rescue)
-		err = take_down(&remains, pid, leftover->journal);
+		err = take_down(&remains, mw_live_thread(pid), leftover->journal);
 	if (!err && remains.rescue)
-		err = take_back(&remains, pid, leftover->journal, true);
+		err = take_back(&remains, mw_live_thread(pid), leftover->journal, true);
 	deinit(&remains);
 	return err;
 }
@@ -216,7 +218,7 @@ static pid_t any_stopped(const struct remains *remains)
 	for (size_t i = 0; i < remains->quiesce.count; i++)
 		if (remains->quiesce.threads[i].stopped)
 			return remains->quiesce.threads[i].tid;
-	return remains->pid;
+	return mw_live_thread(remains->pid);
 }
 
 /* Is its out-of-line copy there? The library that it was made in may have gone, and another have come. */

@@ -53,11 +53,13 @@ bool trap_is_usable(const struct trap_thread *thread)
 static struct trap_thread *find_usable(struct trap_process *process, bool permitted)
 {
 	struct trap_thread *second = NULL, *third = NULL;
+	bool lives = false;
 	void *value;
 
 	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
 		struct trap_thread *thread = value;
 
+		lives |= thread->relation == TRAP_THREAD && !thread->ending;
 		if (!trap_is_usable(thread) || (permitted && !trap_cage_may_install(process, thread->tid)))
 			continue;
 		if (thread->relation != TRAP_THREAD)
@@ -68,8 +70,8 @@ static struct trap_thread *find_usable(struct trap_process *process, bool permit
 			return thread;
 	}
 	/* A process that is stopped can perform one as well, and is stopped after it. A child may be all that is left
-	 * in the memory. */
-	return second ? second : third;
+	 * in the memory; while it is not, it can't: what leads its signals does not lead the process's. */
+	return second || lives ? second : third;
 }
 
 struct trap_thread *trap_usable_thread(struct trap_process *process)
@@ -428,8 +430,10 @@ struct mw_error *trap_rescue_remove(struct trap_process *process)
 		return NULL;
 	if (!thread || anybody_inside(process)) {
 		process->stats.left_behind =
-			"a thread was still in what keeps the process alive if memwatch is "
-			"killed: it stays mapped, and what a signal's action is set by leads there";
+			thread ? "a thread was still in what keeps the process alive if memwatch is killed: it stays "
+				 "mapped, and what a signal's action is set by leads there"
+			       : "no thread could be stopped that gives back the action of SIGTRAP: what keeps the "
+				 "process alive if memwatch is killed stays mapped";
 		return NULL;
 	}
 	MW_TRY(trap_sharing_each(process, give_back_of_child));

@@ -30,15 +30,29 @@ static pid_t find_child(const struct trap_process *process, const struct trap_th
 	return child;
 }
 
+/* Does one of the process's own threads stand still, by which its signals can be led? */
+static bool has_hand(const struct trap_process *process)
+{
+	bool has = false;
+	void *value;
+
+	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
+		const struct trap_thread *thread = value;
+
+		has |= thread->stopped && !thread->ending && thread->relation == TRAP_THREAD;
+	}
+	return has;
+}
+
 /* It waits for a vforked child, and nothing can be done to it until that has come to its exec or end: would SIGTRAP
  * kill it then if memwatch is no more? */
-static bool is_exposed(const struct trap_thread *thread, bool waits)
+static bool is_exposed(const struct trap_process *process, const struct trap_thread *thread, bool waits)
 {
 	struct mw_status status;
 	bool blocks;
 	struct mw_error *err;
 
-	if (!waits || thread->relation == TRAP_SHARING_CHILD)
+	if (!waits || thread->relation == TRAP_SHARING_CHILD || !has_hand(process))
 		return waits;
 	err = mw_status_read(thread->tid, &status);
 	blocks = !err && status.sig_blocked & TRAP_BIT;
@@ -55,10 +69,11 @@ bool trap_sharing_awaited(const struct trap_process *process, bool *exposed)
 	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
 		const struct trap_thread *thread = value;
 
-		if (thread->stopped || thread->relation == TRAP_NEWBORN || !find_child(process, thread))
+		if (thread->stopped || thread->ending || thread->relation == TRAP_NEWBORN ||
+		    !find_child(process, thread))
 			continue;
 		awaited = true;
-		*exposed |= is_exposed(thread, true);
+		*exposed |= is_exposed(process, thread, true);
 	}
 	return awaited;
 }
@@ -147,8 +162,8 @@ struct mw_error *trap_sharing_check(const struct trap_process *process)
 		const struct trap_thread *thread = value;
 		struct mw_error *err;
 
-		if (thread->stopped || thread->relation == TRAP_NEWBORN ||
-		    !is_exposed(thread, has_held_child(process, thread)))
+		if (thread->stopped || thread->ending || thread->relation == TRAP_NEWBORN ||
+		    !is_exposed(process, thread, has_held_child(process, thread)))
 			continue;
 		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0,
 				      "thread %d waits for a program to be started (vfork, posix_spawn), and would not "

@@ -18,6 +18,7 @@
 #include "target/cage.h"
 #include "target/inject.h"
 #include "target/journal.h"
+#include "target/orphans.h"
 #include "target/tracee.h"
 #include "unwind/snapshot.h"
 #include "unwind/unwind.h"
@@ -93,6 +94,7 @@ struct trap_thread {
 	bool group_stopped; /* … which is a group stop: to be listened to, not resumed */
 	bool interrupted;   /* by us, since it last stopped: any stop takes what interrupt came before it along */
 	bool interrupt_due; /* … or before that, and it may have come too late for that stop */
+	bool ending;        /* it runs no code any more: a first thread stays so until all others have ended */
 	bool vfork_child;   /* a newborn announced by a vfork event */
 	bool in_event;      /* … inside a system call or exit: the stop of a clone, fork, exec or end */
 	int signal;         /* to be delivered when resumed */
@@ -154,6 +156,7 @@ struct trap_process {
 	bool windowed; /* the window has begun */
 	bool ended;    /* the window is over and nothing of ours is left in it */
 	bool holding;  /* threads that stop are held */
+	bool lifted;   /* no breakpoint stands any more */
 	bool shadow_stack;
 	bool may_heal; /* its filters let the rescue make all its calls, in every thread */
 	struct mw_cage cage;
@@ -196,7 +199,7 @@ struct trap_process {
 
 struct trap_orphan {
 	int status;
-	uint64_t since_ns;
+	uint64_t since_ns, looked_ns;
 	pid_t tid;
 };
 
@@ -207,6 +210,7 @@ struct trap_engine {
 	size_t process_count;
 	struct mw_map threads; /* all, by tid */
 	struct mw_map orphans; /* stops of tids nobody has announced yet */
+	struct mw_orphans_others others;
 	struct mw_snapshot snapshot;
 	struct mw_unwound_frame *frames; /* room for depth of them */
 	struct mw_raw_frame *raw_frames;
@@ -363,11 +367,22 @@ struct mw_error *trap_child_born(struct trap_thread *parent, int event) MW_MUST_
 struct mw_error *trap_newborn_stopped(struct trap_thread *thread) MW_MUST_CHECK;
 struct mw_error *trap_exec(struct trap_thread *thread) MW_MUST_CHECK;
 struct mw_error *trap_thread_exiting(struct trap_thread *thread) MW_MUST_CHECK;
-struct mw_error *trap_orphans_resolve(struct trap_engine *engine) MW_MUST_CHECK;
 /* A tid of the process whose memory can be written now: a stopped thread of it, or 0. */
 pid_t trap_stopped_tid(const struct trap_process *process);
 /* A tid of the process that lives, for /proc; the process id where none is known. */
 pid_t trap_live_tid(const struct trap_process *process);
+
+/* orphans.c: stops of tids that no event has announced. */
+/* The news of its birth may still come. `status` as waitpid gives it; an end is forgotten. Errors: MEMORY. */
+struct mw_error *trap_orphan_keep(struct trap_engine *engine, pid_t tid, int status) MW_MUST_CHECK;
+/* It has been announced. False: it has not stopped yet. */
+bool trap_orphan_take(struct trap_engine *engine, pid_t tid, int *status);
+/* Is it a thread that is traced by the engine (`context`), or an orphan that it knows of? */
+bool trap_is_known(void *context, pid_t tid);
+/* Nothing else is to be heard: those whose maker was killed before it could tell are found a place, one at a time. */
+struct mw_error *trap_orphans_resolve(struct trap_engine *engine) MW_MUST_CHECK;
+/* Nothing is watched any more, and a process is gone: the same for all that are there. */
+struct mw_error *trap_orphans_free(struct trap_engine *engine) MW_MUST_CHECK;
 
 /* hold.c: stop all threads of a process, let them all go on. */
 /* Also one that is seized already, as it could not be let go by who looked at the process before on our behalf: it

@@ -340,6 +340,48 @@ static void into_a_stopped_process(void **state)
 	}
 }
 
+/* A call that takes a while, with a SIGSTOP pending; `then` comes within it. */
+static void stop_before_call(struct held *held, int then)
+{
+	const uint64_t arguments[6] = {0, 0, 200};
+	int64_t result = -1;
+	pid_t sender;
+
+	hold(held, tick);
+	kill(held->pid, SIGSTOP);
+	sender = fork();
+	if (sender == 0) {
+		usleep(100000);
+		_exit(then && kill(held->pid, then));
+	}
+	FINE(mw_inject_call(&held->inject, SYS_poll, arguments, &result));
+	/* A SIGCONT wakes a thread even where it is blocked. */
+	assert_true(then || result == 0);
+	assert_int_equal(quiet_end(sender), 0);
+}
+
+static void stopped_within_a_call(void **state)
+{
+	struct held held;
+
+	(void)state;
+	stop_before_call(&held, 0);
+	FINE(mw_quiesce_end(&held.quiesce));
+	assert_true(await_state(held.pid, 'T'));
+	kill(held.pid, SIGCONT);
+	let_go(&held, 0);
+}
+
+/* What came last counts. */
+static void continued_within_a_call(void **state)
+{
+	struct held held;
+
+	(void)state;
+	stop_before_call(&held, SIGCONT);
+	let_go(&held, 0);
+}
+
 static void fails_with(int (*body)(struct board *board), const char *word)
 {
 	struct mw_shared_memory memory;
@@ -389,6 +431,7 @@ int main(void)
 		cmocka_unit_test(a_wait_goes_on),         cmocka_unit_test(without_file_size),
 		cmocka_unit_test(with_locked_memory),     cmocka_unit_test(under_seccomp),
 		cmocka_unit_test(into_a_stopped_process), cmocka_unit_test(limits_are_named),
+		cmocka_unit_test(stopped_within_a_call),  cmocka_unit_test(continued_within_a_call),
 		cmocka_unit_test(killed_meanwhile),
 	};
 
