@@ -18,6 +18,7 @@ enum { SP = -1, FLAGS = 1, SEGMENTS = 2, CR2 = 6, COPROCESSOR = 7 };
 #define CODE_SEGMENT   UINT64_C(0x33)        /* of programs of 64 bits; nothing is kept in gs and fs */
 #define SEGMENTS_KNOWN UINT64_C(0x0000ffffffffffff)
 #define ADDRESSES      (UINT64_C(1) << 56) /* those of programs are less */
+#define DISARMED       (UINT32_C(1) << 31) /* SS_AUTODISARM of sigaltstack(2) */
 #define INTO_GLIBC     256u /* bytes from the program counter in a glibc's ucontext_t to its room for the coprocessor */
 
 static bool is_address(uint64_t word)
@@ -34,6 +35,17 @@ static bool is_blank(const uint64_t *word)
 	return true;
 }
 
+static bool is_kernels(const uint64_t *word)
+{
+	return (word[FLAGS] & FLAGS_SET) == FLAGS_SET && !(word[FLAGS] & FLAGS_CLEAR) &&
+	       (word[SEGMENTS] & SEGMENTS_KNOWN) == CODE_SEGMENT;
+}
+
+bool mw_x86_is_struck_pc(const uint64_t *words, size_t count, size_t i)
+{
+	return count - i > SEGMENTS && is_kernels(&words[i]) && is_address(words[i]) && is_address(words[i - 1]);
+}
+
 bool mw_x86_is_kept_pc(mw_addr at, const uint64_t *words, size_t count, size_t i)
 {
 	const uint64_t *word = &words[i];
@@ -43,10 +55,19 @@ bool mw_x86_is_kept_pc(mw_addr at, const uint64_t *words, size_t count, size_t i
 		return false;
 	if (count - i <= COPROCESSOR)
 		return true;
-	if ((word[FLAGS] & FLAGS_SET) == FLAGS_SET && !(word[FLAGS] & FLAGS_CLEAR) &&
-	    (word[SEGMENTS] & SEGMENTS_KNOWN) == CODE_SEGMENT)
+	if (is_kernels(word))
 		return true;
 	if (word[COPROCESSOR] == at + INTO_GLIBC)
 		return true;
 	return is_blank(word) && is_address(word[COPROCESSOR]) && word[COPROCESSOR] % 8 == 0;
+}
+
+/* Of a ucontext_t, uc_stack comes right before the 16 general registers that the program counter follows. */
+bool mw_x86_kept_altstack(const uint64_t below[MW_KEPT_BELOW], mw_addr *start, uint64_t *size)
+{
+	const uint64_t *stack = &below[MW_KEPT_BELOW - 19];
+
+	*start = stack[0];
+	*size = stack[2];
+	return !((uint32_t)stack[1] & DISARMED);
 }

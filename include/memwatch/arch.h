@@ -16,6 +16,7 @@
 #define MW_INSN_MAX          16 /* longest instruction of any architecture, rounded up */
 #define MW_OOL_MAX           32 /* longest out-of-line copy including the jump back */
 #define MW_SIGNAL_RETURN_MAX 16 /* longest such code that is looked at */
+#define MW_KEPT_BELOW        19 /* words below a kept program counter that tell of the alternate stack */
 #define MW_REG_COUNT         16 /* general registers, in DWARF numbering of the architecture */
 
 /* A thread's general registers. gpr[] is in DWARF order (x86-64: rax rdx rcx rbx rsi rdi rbp rsp r8…r15). */
@@ -194,6 +195,11 @@ struct mw_arch {
 	 * a context that was made of one, keeps of the registers? Where words around it are not there, it can.
 	 */
 	bool (*is_kept_pc)(mw_addr at, const uint64_t *words, size_t count, size_t i);
+	/* Has the kernel put it there, or is it a copy of what it has? `i` > 0. */
+	bool (*is_struck_pc)(const uint64_t *words, size_t count, size_t i);
+	/* The alternate stack that was the thread's, as is kept with the program counter in the MW_KEPT_BELOW words
+	 * below it. False: handlers may be left there, as the next signal will not be handled on it. */
+	bool (*kept_altstack)(const uint64_t below[MW_KEPT_BELOW], mw_addr *start, uint64_t *size);
 	/* Does a call instruction end right before `bytes + size` (bytes that precede a return address)? */
 	bool (*is_call_before)(const uint8_t *bytes, size_t size);
 	/* Read a whole function, `size` bytes that stand at `base`. False where they aren't code from end to end. */

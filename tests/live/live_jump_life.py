@@ -106,7 +106,12 @@ class Life(unittest.TestCase):
 
     def test_threads_of_the_program_s_own_making(self):
         """They are switched by signals, amidst calls as well: what they will come back to stays there for them."""
-        target = mwlive.Target(self, 'preempted', env={'LD_PRELOAD': mwlive.target_path('libbump.so')})
+        for place in ((), ('mapped',), ('local',)):
+            with self.subTest(place):
+                self.preempted(*place)
+
+    def preempted(self, *place):
+        target = mwlive.Target(self, 'preempted', *place, env={'LD_PRELOAD': mwlive.target_path('libbump.so')})
         target.go()
         kept = 0
         for _ in range(4):
@@ -114,6 +119,7 @@ class Life(unittest.TestCase):
             watch = mwlive.Watch(self, target.pid, busy=True, complete=None)
             time.sleep(0.3)
             report = watch.stop(intact=False)
+            self.assertIsNone(target.process.poll(), 'it lives')
             mwjump.check_text_of_files(self, target.pid)
             self.assertGreater(mwlive.total_of(mwlive.select(report, 'preempted_round'))['size']['count'], 0)
             if not report['engine']['left_behind']:

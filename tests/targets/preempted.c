@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * preempted (needs libbump.so preloaded): threads of the program's own making, which a signal's handler takes the CPU
- * from wherever they are, in the middle of malloc as well, by switching to the stack of another.
+ * preempted [mapped|local] (needs libbump.so preloaded): threads of the program's own making, which a signal's handler
+ * takes the CPU from wherever they are, in the middle of malloc as well, by switching to the stack of another.
+ *
+ * Their stacks are in the program's own data; mapped, in one mapping beside others, as a large malloc gives it;
+ * local, in a variable of a function, on the stack of the first thread.
  *
  * They go on until the harness says so. What each has allocated it has written into, and reads again when it has been
  * away.
@@ -10,8 +13,10 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <time.h>
 #include <ucontext.h>
@@ -24,7 +29,7 @@
 #define MOST   1000000 /* rounds, for the same reason */
 
 static ucontext_t contexts[COUNT];
-static char stacks[COUNT][STACK] __attribute__((aligned(16)));
+static char data[COUNT * STACK] __attribute__((aligned(16))), *stacks = data;
 static volatile sig_atomic_t current, rounds[COUNT], wrong, enough;
 
 static void on_tick(int number)
@@ -102,15 +107,21 @@ static void answer(void)
 	target_done();
 }
 
-int main(void)
+static void map_stacks(void)
+{
+	stacks = mmap(NULL, sizeof(data), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (stacks == MAP_FAILED)
+		target_fail("there is no memory");
+}
+
+static void run(void)
 {
 	struct sigaction action = {.sa_handler = on_tick};
 	struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
 
 	for (int i = 1; i < COUNT; i++) {
 		getcontext(&contexts[i]);
-		contexts[i].uc_stack.ss_sp = stacks[i];
-		contexts[i].uc_stack.ss_size = STACK;
+		contexts[i].uc_stack = (stack_t){.ss_sp = stacks + (size_t)i * STACK, .ss_size = STACK};
 		makecontext(&contexts[i], begin, 0);
 	}
 	sigaction(SIGPROF, &action, NULL);
@@ -120,5 +131,27 @@ int main(void)
 	setitimer(ITIMER_PROF, &never, NULL);
 	target_wait();
 	answer();
+}
+
+static KEEP void run_on_local_stacks(void)
+{
+	char local[COUNT * STACK] __attribute__((aligned(16)));
+
+	stacks = local;
+	OPAQUE(stacks);
+	run();
+}
+
+int main(int argc, char **argv)
+{
+	const char *place = argc > 1 ? argv[1] : "";
+
+	if (strcmp(place, "local") == 0) {
+		run_on_local_stacks();
+		return 0;
+	}
+	if (strcmp(place, "mapped") == 0)
+		map_stacks();
+	run();
 	return 0;
 }

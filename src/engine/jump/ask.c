@@ -103,13 +103,17 @@ struct inquiry {
 	unsigned reads;
 };
 
+/* The thread is on it, so it is there: what says otherwise was read while mappings changed, and is asked again. */
 static bool look_up(struct inquiry *inquiry, mw_addr sp, const struct asker *asker, struct mw_ring_region *out)
 {
-	int known = query_region(inquiry->fd, sp, asker, out);
-
-	for (unsigned i = 0; known < 0 && i < ATTEMPTS; i++) {
+	for (unsigned i = 0; i < ATTEMPTS; i++) {
+		int known = query_region(inquiry->fd, sp, asker, out);
 		struct mw_error *err = NULL;
 
+		if (known > 0)
+			return true;
+		if (known == 0)
+			continue;
 		if (inquiry->reads == 0 || (i > 0 && inquiry->reads < READS)) {
 			mw_maps_deinit(&inquiry->maps);
 			err = mw_maps_read(jump_live_tid(inquiry->process), &inquiry->maps);
@@ -119,7 +123,7 @@ static bool look_up(struct inquiry *inquiry, mw_addr sp, const struct asker *ask
 			return true;
 		mw_error_destroy(err);
 	}
-	return known > 0;
+	return false;
 }
 
 static void answer(struct inquiry *inquiry, struct mw_ring_slot *slot, uint32_t asked)
@@ -133,6 +137,7 @@ static void answer(struct inquiry *inquiry, struct mw_ring_slot *slot, uint32_t 
 	if (look_up(inquiry, address, &asker, &region)) {
 		uint32_t number = slot->next_region++ % MW_RING_REGIONS;
 
+		inquiry->process->own_stacks |= !(region.low & MW_RING_REGION_OWN);
 		/* Never a state in which low and high of different regions are together. */
 		__atomic_store_n(&slot->regions[number].high, 0, __ATOMIC_RELEASE);
 		__atomic_store_n(&slot->regions[number].low, region.low, __ATOMIC_RELEASE);

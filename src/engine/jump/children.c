@@ -53,6 +53,7 @@ static struct mw_error *await_calls(struct jump_process *copy, struct mw_quiesce
 				    bool *left)
 {
 	*left = true;
+	jump_seen_nothing(copy);
 	for (unsigned i = 0; i < MOST_BREATHS; i++) {
 		copy->quiesce = *quiesce;
 		mw_maps_deinit(maps);
@@ -107,6 +108,8 @@ static struct mw_error *clean(const struct jump_process *process, struct mw_quie
 	struct mw_error *err;
 
 	*left = true;
+	copy.seen.gone_back = NULL;
+	copy.is_copy = true;
 	copy.patches = calloc(process->patch_count + 1, sizeof(*copy.patches));
 	if (!copy.patches)
 		return mw_error_nomem();
@@ -118,6 +121,7 @@ static struct mw_error *clean(const struct jump_process *process, struct mw_quie
 	mw_cage_deinit(&cage);
 	mw_maps_deinit(&maps);
 	free(copy.patches);
+	free(copy.seen.gone_back);
 	return err;
 }
 

@@ -121,8 +121,10 @@ struct mw_error *jump_process_end(struct jump_process *process, enum mw_window_e
 static struct mw_error *remove_all(struct jump_process *process)
 {
 	struct mw_error *err, *released;
-	uint64_t begin = mw_clock_ns();
+	uint64_t begin;
 
+	jump_look_for_frames(process);
+	begin = mw_clock_ns();
 	/* What fails once, as a thread can't be stopped yet, must not leave our code in there. */
 	err = jump_stop(process, PATIENCE_NS);
 	if (!err)

@@ -22,6 +22,17 @@
 #define LOOKS     5 /* at a process whose modules come and go */
 #define MOMENT_NS 2000000
 
+/* Is it one that the engine (`context`) traces at the moment? */
+static bool is_known(void *context, pid_t tid)
+{
+	const struct jump_engine *engine = context;
+
+	for (size_t i = 0; i < engine->process_count; i++)
+		if (engine->processes[i]->pid == tid || mw_quiesce_holds(&engine->processes[i]->quiesce, tid))
+			return true;
+	return false;
+}
+
 static struct mw_error *jump_create(const struct mw_engine_options *options, struct mw_engine **out)
 {
 	struct jump_engine *engine = calloc(1, sizeof(*engine));
@@ -36,6 +47,8 @@ static struct mw_error *jump_create(const struct mw_engine_options *options, str
 		free(engine);
 		return mw_error_nomem();
 	}
+	engine->others = (struct mw_orphans_others){.known = is_known, .context = engine};
+	mw_orphans_spare(&engine->others);
 	*out = &engine->base;
 	return NULL;
 }
@@ -236,6 +249,7 @@ static void jump_destroy(struct mw_engine *base)
 	if (!engine)
 		return;
 	mw_error_destroy(detach_all(engine, MW_END_LOST));
+	mw_orphans_spare_no_more(&engine->others);
 	for (size_t i = 0; i < engine->process_count; i++)
 		jump_process_destroy(engine->processes[i]);
 	jump_heart_stop(engine);

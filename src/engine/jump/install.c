@@ -84,6 +84,7 @@ static struct mw_error *put_in(struct jump_process *process, const struct mw_map
 		calls |= MW_CALLS_LOCKED;
 	MW_TRY(jump_hand_wanted(process, calls, &tid));
 	MW_TRY(jump_find_tid_offset(process));
+	jump_note_stacks(process, maps);
 	MW_TRY(mw_fault("attach.inject"));
 	MW_TRY(mw_inject_init(&inject, tid, maps));
 	MW_TRY(check_counter(process, &inject));
@@ -124,6 +125,7 @@ struct mw_error *jump_install_data(struct jump_process *process)
 	struct mw_error *err;
 
 	MW_TRY(jump_memory_prepare(process));
+	jump_look_for_frames(process);
 	jump_clock_init(&process->clock);
 	control->heartbeat_limit = jump_clock_ticks(&process->clock, HEARTBEAT_LIMIT_NS);
 	control->wait_limit = jump_clock_ticks(&process->clock, WAIT_LIMIT_NS);

@@ -22,6 +22,7 @@
 #include "target/cage.h"
 #include "target/inject.h"
 #include "target/journal.h"
+#include "target/orphans.h"
 #include "target/quiesce.h"
 #include "unwind/rows.h"
 #include "unwind/unwind.h"
@@ -29,9 +30,12 @@
 #include <memwatch/engine.h>
 #include <pthread.h>
 
-#define JUMP_NO_HOOK   UINT32_MAX
-#define JUMP_MAX_DEPTH 1024
-#define JUMP_PAGE      4096u
+#define JUMP_NO_HOOK     UINT32_MAX
+#define JUMP_MAX_DEPTH   1024
+#define JUMP_PAGE        4096u
+#define JUMP_PLACES      64
+#define JUMP_STACK_BELOW 16384u     /* bytes below a stack pointer: several frames of signals */
+#define JUMP_STACK_SCAN  (1u << 20) /* bytes from a stack pointer up that are looked through */
 
 /* A function that is, or is to be, detoured. */
 struct jump_patch {
@@ -54,6 +58,23 @@ struct jump_patch {
 struct jump_pads {
 	mw_addr start;
 	uint64_t size, used;
+};
+
+/* A place that a signal has struck (struck.c): where its frame keeps the pc, and what. */
+struct jump_struck {
+	mw_addr at, sp, pc;
+	uint64_t others; /* of the registers that it keeps: what they are */
+};
+
+/* What has been seen since calls, or handlers, are waited for. */
+struct jump_seen {
+	struct jump_struck *gone_back;
+	size_t gone_back_count;
+	mw_addr places[JUMP_PLACES]; /* where what may come back was found (suspended.c) */
+	size_t place_count;
+	uint64_t since_ns;
+	uint64_t handlers_ns; /* all stand since then (mw_quiesce.since_ns), and no handler goes back to what is
+				 overwritten */
 };
 
 /* What is learned of a pc (learned.c). */
@@ -95,8 +116,12 @@ struct jump_process {
 	uint32_t next_helper;  /* stub hook number that the next helper gets, plus 1 */
 	uint32_t helpers_seen; /* modules looked at for helpers */
 	bool loader_hooked;
-	bool other_namespace;     /* its thread ids are not those that memwatch sees */
-	uint32_t first_tid;       /* its first thread, as that is known in its innermost namespace */
+	bool other_namespace; /* its thread ids are not those that memwatch sees */
+	uint32_t first_tid;   /* its first thread, as that is known in its innermost namespace */
+	bool own_stacks;      /* it has been seen on a stack of its own making: none that a thread was made with */
+	bool has_frames;      /* a signal's frame has been found in its memory */
+	bool is_copy;         /* a forked child's, in another process's words */
+	struct jump_seen seen;
 	const char *odd_unwinder; /* a module whose unwinder can't be told of our frames, or NULL */
 
 	struct mw_shared_memory memory;
@@ -144,6 +169,7 @@ struct jump_engine {
 	struct jump_process **processes;
 	size_t process_count;
 	enum mw_window_end end; /* why run() came back */
+	struct mw_orphans_others others;
 	struct {
 		pthread_t thread;
 		bool beating, stop;
@@ -161,6 +187,12 @@ struct jump_engine {
 static inline const struct mw_stub_header *jump_header(const struct jump_process *process)
 {
 	return (const struct mw_stub_header *)(const void *)process->code;
+}
+
+/* Is there a reason to look for what no thread is in? Forked children are many, and are not looked through for less. */
+static inline bool jump_may_be_suspended(const struct jump_process *process)
+{
+	return process->own_stacks || (process->has_frames && !process->is_copy);
 }
 
 /* While it is stopped: it has not ended, nor become another program. */
@@ -192,6 +224,8 @@ bool jump_memory_fill_rings(struct jump_process *process, uint32_t first, uint32
 struct mw_error *jump_memory_unmap(struct jump_process *process, const struct mw_inject *inject) MW_MUST_CHECK;
 /* Is an address in code of ours? */
 bool jump_memory_ours(const struct jump_process *process, mw_addr addr);
+/* The lowest and the highest address of such code. */
+void jump_memory_bounds(const struct jump_process *process, mw_addr *low, mw_addr *high);
 /* Where memory of ours is: how many places, no more than `capacity` filled in. */
 size_t jump_memory_ranges(const struct jump_process *process, struct mw_engine_range *out, size_t capacity);
 /* Bytes of ours that are in the target's resident set, and in its address space. */
@@ -271,20 +305,45 @@ struct mw_error *jump_await_calls(struct jump_process *process, struct mw_maps *
 				  void (*look)(struct jump_process *process, void *context), void *context,
 				  size_t *left) MW_MUST_CHECK;
 
-/*
- * Does word `i` of `count` words of a stack, at address `at`, tell that a signal has struck among the instructions of a
- * pad or of the image, whose handler is at work? The place to go back to lies on the stack then. Return addresses,
- * which follow a call, may be left over from calls long ago; a thread that is in the recorder's calls has told so
- * (slot->inside).
- */
-bool jump_struck_in_ours(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t count, size_t i);
 /* Does a call of ours begin with word `i` of the memory at `at`, called from the word below? One that has returned
  * takes its mark away. */
 bool jump_call_stands(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t i);
 
-/* suspended.c: calls of ours that no thread is in: a signal handler has switched to another stack, and may switch back
- * at any time. How many there may be at least; all threads stand, and none is in flight. */
-size_t jump_suspended(const struct jump_process *process, const struct mw_maps *maps);
+/*
+ * struck.c: what signals have struck, whose handlers are at work or have switched to another stack. The place to go
+ * back to lies in memory then: word `i` of `count` words at address `at`.
+ */
+/* Is it among the instructions of a pad or of the image? Return addresses, which follow a call, may be left over from
+ * calls long ago; a thread that is in the recorder's calls has told so (slot->inside). */
+bool jump_struck_in_ours(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t count, size_t i);
+/* … among those that a jump is about to overwrite? */
+bool jump_struck_overwritten(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t count,
+			     size_t i);
+/* Does an instruction that a jump will overwrite, but for the first, begin at that address? */
+bool jump_is_overwritten(const struct jump_process *process, mw_addr addr);
+/* The lowest and the highest address of all functions that are to be detoured. */
+void jump_overwritten_bounds(const struct jump_process *process, mw_addr *low, mw_addr *high);
+/* Has the place at address `at`, word `i`, been gone back to? */
+bool jump_gone_back(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t i);
+/* What has been gone back to may be struck anew: forget what was seen. */
+void jump_seen_nothing(struct jump_process *process);
+/* All threads stand: take note of who is on a stack of the program's own making (own_stacks), and what has been gone
+ * back to there. */
+void jump_note_stacks(struct jump_process *process, const struct mw_maps *maps);
+
+/* suspended.c: what no thread is in: a signal handler has switched to another stack, and may switch back at any time.
+ * All threads stand. */
+/* A thread by which the process's memory can be read; 0: all wait for something that can't be interrupted. */
+pid_t jump_any_stopped(const struct jump_process *process);
+/* Does a thread with these registers run on the stack that it was made with? */
+bool jump_on_own_stack(const struct jump_process *process, const struct mw_maps *maps, pid_t tid,
+		       const struct mw_regs *regs);
+/* How many calls of ours there may be at least that will be come back to; none is in flight. `copy` as above. */
+size_t jump_suspended(struct jump_process *process, const struct mw_maps *maps, bool copy);
+/* The process runs: has it handlers, and is there a frame of a signal's in its memory (has_frames)? */
+void jump_look_for_frames(struct jump_process *process);
+/* Will one go back to an instruction that is about to be overwritten? */
+bool jump_suspended_goes_back(struct jump_process *process, const struct mw_maps *maps);
 
 /* modules.c: the loader says that modules came or went. */
 struct mw_error *jump_modules_changed(struct jump_process *process) MW_MUST_CHECK;

@@ -293,6 +293,8 @@ static struct mw_error *take_all(struct jump_remains *remains, pid_t tid)
 	size_t added, removed;
 
 	process->mapped = true;
+	/* Who knows? */
+	process->own_stacks = true;
 	process->memory = (struct mw_shared_memory){.there = remains->shared.start,
 						    .size = remains->shared.end - remains->shared.start,
 						    .fd = -1,

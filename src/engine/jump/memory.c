@@ -322,6 +322,18 @@ bool jump_memory_ours(const struct jump_process *process, mw_addr addr)
 	return process->image && addr - process->image < process->image_size;
 }
 
+void jump_memory_bounds(const struct jump_process *process, mw_addr *low, mw_addr *high)
+{
+	*low = process->image;
+	*high = process->image + process->image_size;
+	for (size_t i = 0; i < process->pads_count; i++) {
+		const struct jump_pads *pads = &process->pads[i];
+
+		*low = pads->start < *low ? pads->start : *low;
+		*high = pads->start + pads->size > *high ? pads->start + pads->size : *high;
+	}
+}
+
 /* How many pages of a range are present, as /proc/TID/pagemap says. */
 static uint64_t present(int fd, mw_addr start, uint64_t size)
 {

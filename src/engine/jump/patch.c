@@ -7,14 +7,17 @@
  */
 #include "engine/jump/jump.h"
 
+#include "base/clock.h"
 #include "base/fault.h"
 #include "proc/maps.h"
 #include "target/remote.h"
 
 #include <string.h>
 
-#define BREATH_NS       1000000u
-#define HANDLER_BREATHS 100
+#define BREATH_NS       UINT64_C(1000000)
+#define HANDLER_BREATHS 100 /* and, where it takes long to look, no more than … */
+#define PATIENCE_NS     UINT64_C(3000000000)
+#define WORK_TO_LOOK    5 /* time that it runs for, to the time that it stands to be looked at */
 
 /*
  * What was planned is what stands there? The process ran since: another memwatch, or a debugger, may have come. Whose
@@ -105,18 +108,28 @@ static struct mw_error *move_all(struct jump_process *process,
 /* A handler that is at work will go back to where its signal struck: not among instructions that are being replaced. */
 struct mw_error *jump_await_handlers(struct jump_process *process)
 {
+	uint64_t begin = mw_clock_ns(), looked = begin;
+
+	/* Nobody has run since. */
+	if (process->quiesce.since_ns && process->seen.handlers_ns == process->quiesce.since_ns)
+		return NULL;
+	jump_seen_nothing(process);
 	for (unsigned i = 0; jump_handler_goes_back(process); i++) {
+		uint64_t now = mw_clock_ns(), breath = (now - looked) * WORK_TO_LOOK;
+
 		if (process->quiesce.gone || process->quiesce.execed)
 			return mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", process->pid);
-		if (i == HANDLER_BREATHS)
+		if (i == HANDLER_BREATHS || now - begin > PATIENCE_NS)
 			return mw_error_hint(
 				mw_error_create(MW_ERROR_UNSUPPORTED, 0,
 						"a signal handler of process %d is at work, and will go "
 						"back to the first instructions of an allocator's function",
 						process->pid),
 				"Try again, or use --engine trap");
-		MW_TRY(mw_quiesce_breathe(&process->quiesce, BREATH_NS));
+		MW_TRY(mw_quiesce_breathe(&process->quiesce, breath > BREATH_NS ? breath : BREATH_NS));
+		looked = mw_clock_ns();
 	}
+	process->seen.handlers_ns = process->quiesce.since_ns;
 	return NULL;
 }
 

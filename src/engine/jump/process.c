@@ -154,6 +154,7 @@ void jump_process_destroy(struct jump_process *process)
 	free(process->rows);
 	free(process->patches);
 	free(process->pads);
+	free(process->seen.gone_back);
 	free(process);
 }
 

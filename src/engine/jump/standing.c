@@ -15,9 +15,6 @@
 #define LAST_BREATH  UINT64_C(20000000)
 #define WORK_TO_LOOK 5 /* time that it runs for, to the time that it stands to be looked at */
 
-#define CALL_BYTES 8u         /* no call is longer */
-#define STACK_SCAN (1u << 20) /* how much of a stack is looked through */
-
 /* What a thread's standing is judged by. */
 struct standing {
 	const struct jump_process *process;
@@ -57,36 +54,6 @@ static bool call_standing(const struct standing *standing, mw_addr top)
 	return false;
 }
 
-/* Is word `i` of a stack the place where a call of ours has put where its function goes on? */
-static bool in_call(const struct jump_process *process, const uint64_t *stack, size_t i)
-{
-	for (size_t j = 0; i > 0 && j < process->patch_count; j++) {
-		const struct jump_patch *patch = &process->patches[j];
-
-		if (stack[i] == patch->pad_at + patch->pad.original && (uint32_t)stack[i - 1] == patch->number)
-			return true;
-	}
-	return false;
-}
-
-/* Is a pc among the instructions of a pad or of the image, not behind a call of theirs? */
-static bool is_ours(const struct jump_process *process, const uint64_t *stack, size_t i)
-{
-	const struct mw_stub_header *header = jump_header(process);
-	uint64_t into = stack[i] - process->image;
-
-	if (into < process->image_size)
-		return into >= sizeof(*header) + CALL_BYTES && into < header->code_end && into != header->returned &&
-		       !process->survey.arch->is_call_before(process->code + into - CALL_BYTES, CALL_BYTES);
-	return jump_memory_ours(process, stack[i]) && !in_call(process, stack, i);
-}
-
-bool jump_struck_in_ours(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t count, size_t i)
-{
-	/* Words that lie about on a stack, such as registers that were put aside, are no signal's frame. */
-	return is_ours(process, stack, i) && process->survey.arch->is_kept_pc(at, stack, count, i);
-}
-
 bool jump_call_stands(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t i)
 {
 	size_t cookie = offsetof(struct mw_stub_call, cookie) / sizeof(uint64_t);
@@ -110,7 +77,8 @@ static uint64_t *read_stack(const struct standing *standing, size_t *count)
 	uint64_t *stack;
 
 	if (mapping)
-		size = mapping->end - standing->sp < STACK_SCAN ? (size_t)(mapping->end - standing->sp) : STACK_SCAN;
+		size = mapping->end - standing->sp < JUMP_STACK_SCAN ? (size_t)(mapping->end - standing->sp)
+								     : JUMP_STACK_SCAN;
 	stack = malloc(size + 1);
 	*count = stack ? mw_remote_read(standing->tid, standing->sp, stack, size) / sizeof(uint64_t) : 0;
 	return stack;
@@ -124,7 +92,7 @@ static bool leads_to_ours(const struct standing *standing)
 	bool found = false;
 
 	for (size_t i = 0; i < got && !found; i++)
-		found = jump_struck_in_ours(standing->process, standing->sp + i * sizeof(*stack), stack, got, i) ||
+		found = jump_struck_in_ours(standing->process, standing->sp, stack, got, i) ||
 			(i + words <= got && jump_call_stands(standing->process, standing->sp, stack, i));
 	free(stack);
 	return found;
@@ -173,10 +141,11 @@ size_t jump_in_flight(struct jump_process *process, const struct mw_maps *maps, 
 {
 	size_t count = 0;
 
+	jump_note_stacks(process, maps);
 	for (size_t i = 0; i < process->quiesce.count; i++)
 		count += in_flight(process, maps, &process->quiesce.threads[i], copy);
 	/* What no thread is in may still be somewhere. */
-	return count || copy ? count : jump_suspended(process, maps);
+	return count ? count : jump_suspended(process, maps, copy);
 }
 
 struct mw_error *jump_await_calls(struct jump_process *process, struct mw_maps *maps,
@@ -185,6 +154,7 @@ struct mw_error *jump_await_calls(struct jump_process *process, struct mw_maps *
 {
 	uint64_t begin = mw_clock_ns();
 
+	jump_seen_nothing(process);
 	for (uint64_t breath = FIRST_BREATH; jump_still_there(process);) {
 		uint64_t now = mw_clock_ns();
 
@@ -203,36 +173,6 @@ struct mw_error *jump_await_calls(struct jump_process *process, struct mw_maps *
 	return NULL;
 }
 
-/* Does an instruction that a jump will overwrite, but for the first, begin at that address? */
-static bool overwritten(const struct jump_process *process, uint64_t addr)
-{
-	for (size_t i = 0; i < process->patch_count; i++) {
-		const struct jump_patch *patch = &process->patches[i];
-
-		if (!patch->standing && !patch->gone && patch->pad_at && addr > patch->detour.at &&
-		    addr < patch->detour.at + patch->detour.jump)
-			return true;
-	}
-	return false;
-}
-
-/* The lowest and the highest address of all functions that are to be detoured. */
-static void bounds(const struct jump_process *process, mw_addr *low, mw_addr *high)
-{
-	*low = UINT64_MAX;
-	*high = 0;
-	for (size_t i = 0; i < process->patch_count; i++) {
-		const struct jump_patch *patch = &process->patches[i];
-
-		if (patch->standing || patch->gone || !patch->pad_at)
-			continue;
-		if (patch->detour.at < *low)
-			*low = patch->detour.at;
-		if (patch->detour.at + patch->detour.jump > *high)
-			*high = patch->detour.at + patch->detour.jump;
-	}
-}
-
 bool jump_handler_goes_back(struct jump_process *process)
 {
 	struct mw_maps maps = {0};
@@ -240,7 +180,9 @@ bool jump_handler_goes_back(struct jump_process *process)
 	mw_addr low, high;
 	bool found = false;
 
-	bounds(process, &low, &high);
+	if (!err)
+		jump_note_stacks(process, &maps);
+	jump_overwritten_bounds(process, &low, &high);
 	for (size_t i = 0; !err && i < process->quiesce.count && !found; i++) {
 		struct standing standing = {.process = process, .maps = &maps, .tid = process->quiesce.threads[i].tid};
 		struct mw_tracee_regs regs;
@@ -257,9 +199,12 @@ bool jump_handler_goes_back(struct jump_process *process)
 		standing.sp = regs.general.gpr[process->survey.arch->dwarf_sp];
 		stack = read_stack(&standing, &count);
 		for (size_t j = 0; j < count && !found; j++)
-			found = stack[j] > low && stack[j] < high && overwritten(process, stack[j]);
+			found = stack[j] > low && stack[j] < high && jump_is_overwritten(process, stack[j]) &&
+				!jump_gone_back(process, standing.sp + j * sizeof(*stack), stack, j);
 		free(stack);
 	}
+	if (!err && !found)
+		found = jump_suspended_goes_back(process, &maps);
 	mw_error_destroy(err);
 	mw_maps_deinit(&maps);
 	return found;

@@ -12,8 +12,9 @@
 
 #include <memwatch/arch.h>
 
-#define PC    UINT64_C(0x7f255da1b320)
-#define WORDS (sizeof(ucontext_t) / sizeof(uint64_t))
+#define PC         UINT64_C(0x7f255da1b320)
+#define AUTODISARM (UINT32_C(1) << 31) /* which not all C libraries know */
+#define WORDS      (sizeof(ucontext_t) / sizeof(uint64_t))
 
 static const struct mw_arch *arch;
 static ucontext_t other, back;
@@ -35,7 +36,9 @@ static bool is_kept(const ucontext_t *context, size_t count)
 
 static struct {
 	ucontext_t copy;
-	bool kept, copied;
+	bool kept, copied, stays;
+	mw_addr stack;
+	uint64_t size;
 } seen;
 
 static void on_signal(int number, siginfo_t *info, void *context)
@@ -46,12 +49,13 @@ static void on_signal(int number, siginfo_t *info, void *context)
 	(void)number, (void)info;
 	/* The kernel's frame is no longer than it has to be. */
 	seen.kept = arch->is_kept_pc((mw_addr)(uintptr_t)&words[i], words, i + 8, i);
+	seen.stays = arch->kept_altstack(&words[i - MW_KEPT_BELOW], &seen.stack, &seen.size);
 	memcpy(&seen.copy, context, 40 + 23 * 8 + 8);
 }
 
 static void test_frame_of_the_kernel(void **state)
 {
-	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO}, before;
+	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK}, before;
 
 	(void)state;
 	assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);
@@ -62,6 +66,26 @@ static void test_frame_of_the_kernel(void **state)
 	assert_true(is_kept(&seen.copy, 8));
 	seen.copy.uc_mcontext.gregs[REG_RSP] = 0;
 	assert_false(is_kept(&seen.copy, 8));
+}
+
+static void test_alternate_stack(void **state)
+{
+	static char stack[32768] __attribute__((aligned(16)));
+	stack_t given = {.ss_sp = stack, .ss_size = sizeof(stack)}, before;
+
+	(void)state;
+	assert_int_equal(sigaltstack(&given, &before), 0);
+	test_frame_of_the_kernel(state);
+	assert_true(seen.stays);
+	assert_int_equal(seen.stack, (uintptr_t)stack);
+	assert_int_equal(seen.size, sizeof(stack));
+	given.ss_flags = (int)AUTODISARM;
+	assert_int_equal(sigaltstack(&given, NULL), 0);
+	test_frame_of_the_kernel(state);
+	assert_false(seen.stays);
+	assert_int_equal(sigaltstack(&before, NULL), 0);
+	test_frame_of_the_kernel(state);
+	assert_int_equal(seen.size, before.ss_flags & SS_DISABLE ? 0 : before.ss_size);
 }
 
 static void make_context(ucontext_t *context, int fill)
@@ -158,6 +182,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_frame_of_the_kernel),
+		cmocka_unit_test(test_alternate_stack),
 		cmocka_unit_test(test_hand_made),
 		cmocka_unit_test(test_switched),
 		cmocka_unit_test(test_words_that_lie_about),
