@@ -150,8 +150,13 @@ class Corners(unittest.TestCase):
         # Watching already, about to, or at its end since the exec.
         mwlive.wait_until(lambda: memwatch.poll() is not None or self.watches(memwatch, target),
                           'memwatch makes up its mind')
-        target.go()
-        answer = target.done()
+        try:
+            target.go()
+            answer = target.done()
+        except AssertionError as e:
+            memwatch.send_signal(signal.SIGINT)
+            raise AssertionError(f'{e}; memwatch: {memwatch.communicate(timeout=mwlive.PATIENCE)} '
+                                 f'{memwatch.returncode}') from e
         if memwatch.poll() is None:
             memwatch.send_signal(signal.SIGINT)
         out, err = memwatch.communicate(timeout=mwlive.PATIENCE)

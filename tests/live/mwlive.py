@@ -68,7 +68,9 @@ def kill_quietly(process):
     process.wait()
     for stream in (process.stdin, process.stdout, process.stderr):
         if stream:
-            stream.close()
+            # What it was not there any more to read.
+            with contextlib.suppress(BrokenPipeError):
+                stream.close()
 
 
 def guard_of(pid):
@@ -239,7 +241,12 @@ class Target:
         self.process.stdin.flush()
 
     def go(self):
-        self.send()
+        try:
+            self.send()
+        except BrokenPipeError:
+            code = self.process.wait(PATIENCE)
+            rest = self.buffer + self.process.stdout.read()
+            raise AssertionError(f'{self.name} ended with {code} before it was told to go; last: {rest}') from None
 
     def done(self, seconds=PATIENCE):
         """Wait for the work to be done; the answer as a dict."""
