@@ -135,12 +135,35 @@ class Corners(unittest.TestCase):
                 watched += self.attach_to_an_exec(chance.randrange(30000))
         print(f'{watched} of 30 were watched after their exec', flush=True)
 
-    def attach_to_an_exec(self, microseconds):
+    def test_attach_falls_on_an_exec_with_the_same_addresses(self):
+        """What was put into the one program is not looked for in the other, whose own memory lies there."""
+        seed = random.randrange(1 << 32)
+        chance = random.Random(seed)
+        for number in range(20):
+            with self.subTest(number, seed=seed):
+                self.attach_to_an_exec(chance.randrange(30000), 'crowded')
+
+    def test_detach_falls_on_an_exec_with_the_same_addresses(self):
+        for number in range(10):
+            with self.subTest(number):
+                target = mwlive.Target(self, 'becomes', 'told', 'crowded')
+                watch = mwlive.Watch(self, target.pid, complete=None)
+                target.go()
+                watch.process.send_signal(signal.SIGINT)
+                report, = watch.wait()
+                self.assertIn(report['window']['ended'], ('interrupt', 'exec'))
+                self.assertEqual(target.line(), f'ready {target.pid}')
+                target.go()
+                target.done()
+                mwjump.check_text_of_files(self, target.pid)
+                target.finish()
+
+    def attach_to_an_exec(self, microseconds, *options):
         """True if the new program was watched."""
         directory = tempfile.mkdtemp(prefix='mwlive-')
         self.addCleanup(shutil.rmtree, directory, ignore_errors=True)
         path = os.path.join(directory, 'report.json')
-        target = Adopted(self, subprocess.Popen([mwlive.target_path('becomes'), str(microseconds)],
+        target = Adopted(self, subprocess.Popen([mwlive.target_path('becomes'), str(microseconds), *options],
                                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE))
         memwatch = subprocess.Popen([mwlive.config.memwatch, '-p', str(target.pid), '--engine', mwlive.config.engine,
                                      '--quiet', '--json', path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

@@ -28,15 +28,7 @@
 /* Does the process have the shared memory mapped, and not share the target's whole address space? */
 static bool holds_copy(const struct jump_process *process, pid_t pid)
 {
-	struct mw_maps maps = {0};
-	struct mw_error *err = mw_maps_read(pid, &maps);
-	bool found = false;
-
-	for (size_t i = 0; !err && i < maps.count && !found; i++)
-		found = maps.items[i].start == process->memory.there && maps.items[i].inode == process->memory.inode;
-	mw_error_destroy(err);
-	mw_maps_deinit(&maps);
-	return found && mw_shares_memory(process->pid, pid) != 1;
+	return jump_memory_stands(process, pid) && mw_shares_memory(process->pid, pid) != 1;
 }
 
 /* The jumps are taken out of the child: those of unwinders' functions, or all others. Its patches are its own. */

@@ -151,7 +151,9 @@ struct mw_error *jump_window_end(struct jump_process *process)
 	/* In this order: a guard that is off while recording is on is a forked child's. */
 	if (process->shared.base)
 		__atomic_store_n(&jump_control(&process->shared)->recording, 0, __ATOMIC_RELEASE);
-	MW_TRY(jump_guard_set(process, jump_live_tid(process), MW_STUB_GUARD_ENDING));
+	/* Another program has something else there, or nothing. */
+	if (!jump_has_execed(process))
+		MW_TRY(jump_guard_set(process, jump_live_tid(process), MW_STUB_GUARD_ENDING));
 	process->window_closed = true;
 	return NULL;
 }

@@ -222,6 +222,8 @@ struct mw_error *jump_memory_write_image(struct jump_process *process, const str
 bool jump_memory_fill_rings(struct jump_process *process, uint32_t first, uint32_t count);
 /* Unmap it all. */
 struct mw_error *jump_memory_unmap(struct jump_process *process, const struct mw_inject *inject) MW_MUST_CHECK;
+/* Does a process, be it the one that is watched or a copy of it, have the shared memory mapped, where it was put? */
+bool jump_memory_stands(const struct jump_process *process, pid_t tid);
 /* Is an address in code of ours? */
 bool jump_memory_ours(const struct jump_process *process, mw_addr addr);
 /* The lowest and the highest address of such code. */

@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 
 #define SILENCE_NS  UINT64_C(1000000000) /* of a heart that has stopped */
@@ -298,6 +299,7 @@ static struct mw_error *take_all(struct jump_remains *remains, pid_t tid)
 	process->memory = (struct mw_shared_memory){.there = remains->shared.start,
 						    .size = remains->shared.end - remains->shared.start,
 						    .fd = -1,
+						    .device = makedev(remains->shared.major, remains->shared.minor),
 						    .inode = remains->shared.inode};
 	process->pads = calloc(MW_RING_OWNED, sizeof(*process->pads));
 	process->patches = calloc(MW_STUB_MAX_HOOKS, sizeof(*process->patches));

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #define UNMAP_ATTEMPTS 3
@@ -312,6 +313,23 @@ struct mw_error *jump_memory_unmap(struct jump_process *process, const struct mw
 	/* Where it all was stays known: forked children have it at the same places. */
 	process->mapped = err != NULL;
 	return err;
+}
+
+bool jump_memory_stands(const struct jump_process *process, pid_t tid)
+{
+	struct mw_maps maps = {0};
+	struct mw_error *err = mw_maps_read(tid, &maps);
+	bool found = false;
+
+	for (size_t i = 0; !err && i < maps.count && !found; i++) {
+		const struct mw_mapping *mapping = &maps.items[i];
+
+		found = mapping->start == process->memory.there && mapping->inode == process->memory.inode &&
+			makedev(mapping->major, mapping->minor) == process->memory.device;
+	}
+	mw_error_destroy(err);
+	mw_maps_deinit(&maps);
+	return found;
 }
 
 bool jump_memory_ours(const struct jump_process *process, mw_addr addr)
