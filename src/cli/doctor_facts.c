@@ -270,15 +270,15 @@ void mw_doctor_facts(FILE *out, const struct mw_doctor *doctor)
 {
 	const struct rows all = {out, doctor}, *rows = &all;
 	const struct mw_status *status = &doctor->status;
-	pid_t pid = doctor->pid;
+	pid_t pid = doctor->pid, live = doctor->live;
 	char theirs[64], ours[64], number[16], *exe = NULL;
 
-	mw_error_destroy(mw_exe_read(pid, &exe));
-	row(rows, "program", "%s%s", exe ? exe : "unknown", exe ? exe_note(pid) : "");
+	mw_error_destroy(mw_exe_read(live, &exe));
+	row(rows, "program", "%s%s", exe ? exe : "unknown", exe ? exe_note(live) : "");
 	row(rows, "user", "%s (%u); memwatch runs as %s (%u)", user_name(status->euid, theirs), (unsigned)status->euid,
 	    user_name(geteuid(), ours), (unsigned)geteuid());
-	row(rows, "state", "%s; %zu thread%s", state_text(status->state), status->threads,
-	    status->threads == 1 ? "" : "s");
+	row(rows, "state", "%s; %zu thread%s", live == pid ? state_text(status->state) : "its first thread has ended",
+	    status->threads, status->threads == 1 ? "" : "s");
 	print_tracer(rows, status);
 	print_scope(rows);
 	print_seccomp(rows, pid);
@@ -290,9 +290,9 @@ void mw_doctor_facts(FILE *out, const struct mw_doctor *doctor)
 	row(rows, "shadow stack", "%s", status->shadow_stack ? "yes" : "no");
 	if (status->ns_pid && status->ns_pid != pid)
 		row(rows, "pid inside", "%d, in its own pid namespace", (int)status->ns_pid);
-	row(rows, "namespaces", "pid: %s, mount: %s, user: %s", namespace_text(pid, "pid"), namespace_text(pid, "mnt"),
-	    namespace_text(pid, "user"));
-	print_root(rows, pid);
+	row(rows, "namespaces", "pid: %s, mount: %s, user: %s", namespace_text(live, "pid"),
+	    namespace_text(live, "mnt"), namespace_text(live, "user"));
+	print_root(rows, live);
 	print_cgroup(rows, pid);
 	if (mw_doctor_has_inside(doctor))
 		print_inside(rows, exe);

@@ -19,7 +19,7 @@ static bool read_memory(void *context, mw_addr addr, void *out, size_t size)
 {
 	const struct mw_doctor *doctor = context;
 
-	if (mw_remote_read(doctor->pid, addr, out, size) != size)
+	if (mw_remote_read(doctor->live, addr, out, size) != size)
 		return false;
 	mw_leftover_hide(&doctor->jump.leftover, addr, out, size);
 	return true;
@@ -53,9 +53,9 @@ static struct mw_error *look_inside(struct mw_doctor *doctor)
 		.track_heap = options->track_heap, .track_vm = options->track_vm, .depth = 1};
 	size_t others;
 
-	MW_TRY(mw_maps_read(doctor->pid, &doctor->maps));
+	MW_TRY(mw_maps_read(doctor->live, &doctor->maps));
 	MW_TRY(mw_modules_create(&doctor->modules));
-	MW_TRY(mw_modules_refresh(doctor->modules, doctor->pid, &doctor->maps, NULL, NULL));
+	MW_TRY(mw_modules_refresh(doctor->modules, doctor->live, &doctor->maps, NULL, NULL));
 	MW_TRY(mw_jump_examine(doctor->pid, &engine, &doctor->jump));
 	MW_TRY(mw_cage_count(doctor->pid, &doctor->caged, &others));
 	if (!options->unsafe)
@@ -81,6 +81,7 @@ struct mw_error *mw_doctor_look(pid_t pid, const struct mw_cli_options *options,
 	struct mw_error *err;
 
 	out->pid = pid;
+	out->live = mw_live_thread(pid);
 	out->options = options;
 	out->width = choose_width();
 	out->refused = mw_preflight(pid);

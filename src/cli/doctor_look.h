@@ -11,6 +11,7 @@
 
 struct mw_doctor {
 	pid_t pid;
+	pid_t live; /* a thread that has memory, as the first may have ended */
 	const struct mw_cli_options *options;
 	unsigned width;               /* columns to print in */
 	struct mw_status status, own; /* of the process, and of memwatch */

@@ -37,9 +37,11 @@ static void identify(struct mw_recorder *recorder)
 	char *exe = NULL;
 	char *comm;
 	size_t count = 0;
+	/* A first thread that has ended knows neither. */
+	pid_t live = mw_live_thread(recorder->pid);
 
-	mw_error_destroy(mw_exe_read(recorder->pid, &exe));
-	mw_error_destroy(mw_command_read(recorder->pid, &command, &count));
+	mw_error_destroy(mw_exe_read(live, &exe));
+	mw_error_destroy(mw_command_read(live, &command, &count));
 	mw_comm_read(recorder->pid, recorder->pid, name);
 	comm = strdup(name);
 	if (exe) {

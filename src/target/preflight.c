@@ -151,7 +151,7 @@ struct mw_error *mw_preflight(pid_t pid)
 	/* ENOSYS and the like say nothing of the target: the attach itself will tell. */
 	if (errnum == EPERM || errnum == EACCES)
 		return mw_preflight_explain_denied(pid, errnum);
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)mw_live_thread(pid));
 	snprintf(what, sizeof(what), "process %d (%s)", (int)pid, status.name);
 	MW_TRY(check_program(path, what));
 	return mw_preflight_emulated(pid, what);

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Threads: many at once, short-lived ones, a leader that has gone, blocked signals."""
 import json
+import os
 import subprocess
 import unittest
 
@@ -49,7 +50,10 @@ class Threads(unittest.TestCase):
         run = subprocess.run([mwlive.config.memwatch, '-p', str(target.pid), '-d', '0.3', '--quiet', '--json', '-',
                               '--engine', mwlive.config.engine], stdin=subprocess.DEVNULL, capture_output=True,
                              timeout=mwlive.PATIENCE, check=True)
-        memory = json.loads(run.stdout)['memory']
+        report = json.loads(run.stdout)
+        self.assertEqual([os.path.basename(word) for word in (report['target']['exe'], *report['target']['command'])],
+                         ['leader_exits', 'leader_exits'])
+        memory = report['memory']
         self.assertGreaterEqual(len(memory), 2)
         for sample in memory:
             self.assertGreater(sample['rss'], 100000, memory)

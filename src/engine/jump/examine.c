@@ -8,12 +8,13 @@
 
 static struct mw_error *look(struct jump_process *process, struct mw_jump_examination *out)
 {
+	pid_t tid = jump_live_tid(process);
 	size_t added, removed;
 
 	MW_TRY(mw_leftover_look(process->pid, &out->leftover));
-	MW_TRY(mw_survey_refresh(&process->survey, process->pid, &added, &removed));
-	MW_TRY(mw_survey_take_in(&process->survey, process->pid));
-	MW_TRY(jump_plan(process, process->pid));
+	MW_TRY(mw_survey_refresh(&process->survey, tid, &added, &removed));
+	MW_TRY(mw_survey_take_in(&process->survey, tid));
+	MW_TRY(jump_plan(process, tid));
 	out->refused = calloc(process->survey.hooks.count + 1, sizeof(const char *));
 	if (!out->refused)
 		return mw_error_nomem();

@@ -19,6 +19,27 @@ void *kept;
 __attribute__((noinline)) static void leak_of_mine(void) { kept = malloc(1000); *(char *)kept = 1; }
 int main(void) { puts("ready"); fflush(stdout); for (;;) { leak_of_mine(); usleep(10000); } }
 """
+LEADERLESS = """
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static void *work(void *leader)
+{
+	pthread_join(*(pthread_t *)leader, NULL);
+	puts("ready");
+	fflush(stdout);
+	for (;;)
+		pause();
+}
+int main(void)
+{
+	static pthread_t leader;
+	pthread_t thread;
+	leader = pthread_self();
+	pthread_create(&thread, NULL, work, &leader);
+	pthread_exit(NULL);
+}
+"""
 EVIL = "it's $(reboot) `x` \"\\ \n\x1b[2J;"
 SYSTEMS = {
     "fedora": 'ID=fedora\nPRETTY_NAME="Fedora Linux 40"\n',
@@ -149,6 +170,17 @@ def test_facts():
     static = compile_c(LEAKY, "static", "-static")
     text = doctor(ready([static]).pid, memwatch("doctor", "-p", ready([static]).pid).returncode)
     assert re.search(r"(?m)^linked +statically$", text), text
+
+
+def test_first_thread_has_ended():
+    """What it knew is asked of those that live."""
+    path = compile_c(LEADERLESS, "leaderless")
+    text = doctor(ready([path]).pid)
+    assert re.match(r"Process \d+ \(leaderless\) can be watched: [1-9]\d* functions", text), text
+    assert re.search(rf"(?m)^program +{path}$", text), text
+    assert re.search(r"(?m)^state +its first thread has ended; 2 threads$", text), text
+    assert re.search(r"(?m)^namespaces +pid: same, mount: same, user: same$", text), text
+    assert "libc.so.6" in section(text, "Would be hooked: "), text
 
 
 # Debug information

@@ -147,8 +147,11 @@ def assert_message(result, code, *mentions):
 
 
 def assert_untouched(pid, tracer=0):
-    assert status(pid, "State")[0] in UNTOUCHED_STATES, status(pid, "State")
-    assert int(status(pid, "TracerPid")) == tracer, status(pid, "TracerPid")
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        # A first thread that has ended stays a zombie while others live.
+        assert status(tid, "State")[0] in UNTOUCHED_STATES + "Z" * (tid == str(pid)), status(tid, "State")
+        assert int(status(tid, "TracerPid")) == tracer, status(tid, "TracerPid")
+    assert len(os.listdir(f"/proc/{pid}/task")) > 1 or status(pid, "State")[0] != "Z", f"{pid} has ended"
 
 
 class Code:
