@@ -333,13 +333,14 @@ void jump_seen_nothing(struct jump_process *process);
  * back to there. */
 void jump_note_stacks(struct jump_process *process, const struct mw_maps *maps);
 
+/* search.c: does a thread with these registers run on the stack that it was made with? */
+bool jump_on_own_stack(const struct jump_process *process, const struct mw_maps *maps, pid_t tid,
+		       const struct mw_regs *regs);
+
 /* suspended.c: what no thread is in: a signal handler has switched to another stack, and may switch back at any time.
  * All threads stand. */
 /* A thread by which the process's memory can be read; 0: all wait for something that can't be interrupted. */
 pid_t jump_any_stopped(const struct jump_process *process);
-/* Does a thread with these registers run on the stack that it was made with? */
-bool jump_on_own_stack(const struct jump_process *process, const struct mw_maps *maps, pid_t tid,
-		       const struct mw_regs *regs);
 /* How many calls of ours there may be at least that will be come back to; none is in flight. `copy` as above. */
 size_t jump_suspended(struct jump_process *process, const struct mw_maps *maps, bool copy);
 /* The process runs: has it handlers, and is there a frame of a signal's in its memory (has_frames)? */

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: MIT
+/* search.c: the memory of a process looked through (search.h). */
+#include "engine/jump/search.h"
+
+#include "base/clock.h"
+#include "proc/maps.h"
+#include "target/remote.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PAGE      4096u
+#define AT_ONCE   (1u << 20)            /* bytes */
+#define MOST      (UINT64_C(256) << 20) /* bytes looked through: all threads stand meanwhile */
+#define LONGEST   UINT64_C(300000000)   /* ns: a sparse mapping may be larger than can be asked about */
+#define ENTRIES   2048u                 /* of pagemap, at a time */
+#define IN_MEMORY (UINT64_C(3) << 62)   /* of an entry of pagemap: present, or in swap */
+#define BLOCK     64u                   /* words */
+
+/* Words of a piece of memory overlap those of the next: a mark is looked for as a whole, the word below it as well. */
+#define OVERLAP (JUMP_CALL_WORDS + 1)
+
+/* A thread's own stack, and the stack pointer of the thread on it. */
+struct jump_running {
+	mw_addr start, sp;
+};
+
+/* glibc, musl and Java's virtual machine all keep what lies right below a thread's stack from being touched. */
+static bool is_guarded(const struct mw_maps *maps, const struct mw_mapping *mapping)
+{
+	const struct mw_mapping *below = mapping > maps->items ? mapping - 1 : NULL;
+
+	return below && below->end == mapping->start && !below->read && !below->write && !below->exec;
+}
+
+/*
+ * A pthread's control block lies above its stack. Below that of the first thread there is no stack but what the program
+ * has put there; and the thread of a forked child may have been any.
+ */
+static bool own_stack(const struct jump_process *process, const struct mw_maps *maps, pid_t tid,
+		      const struct mw_regs *regs, struct jump_running *out)
+{
+	mw_addr sp = regs->gpr[process->survey.arch->dwarf_sp], block = regs->thread_pointer;
+	const struct mw_mapping *mapping = mw_maps_find(maps, sp);
+
+	if (!mapping)
+		return false;
+	*out = (struct jump_running){.start = mapping->start, .sp = sp};
+	if (strcmp(mapping->path, "[stack]") == 0)
+		return true;
+	return tid != process->pid && !process->is_copy && block > sp && block < mapping->end &&
+	       is_guarded(maps, mapping);
+}
+
+bool jump_on_own_stack(const struct jump_process *process, const struct mw_maps *maps, pid_t tid,
+		       const struct mw_regs *regs)
+{
+	struct jump_running running;
+
+	return own_stack(process, maps, tid, regs, &running);
+}
+
+/* Take note of the stacks of threads that run on their own. False without memory. */
+static bool find_running(struct jump_search *search, const struct mw_maps *maps)
+{
+	const struct mw_quiesce *quiesce = &search->process->quiesce;
+
+	search->running = calloc(quiesce->count + 1, sizeof(*search->running));
+	for (size_t i = 0; search->running && i < quiesce->count; i++) {
+		const struct mw_quiet_thread *thread = &quiesce->threads[i];
+		struct mw_tracee_regs regs;
+		struct mw_error *err = thread->stopped ? mw_tracee_get_regs(thread->tid, &regs) : NULL;
+
+		if (!err && thread->stopped)
+			search->running_count += own_stack(search->process, maps, thread->tid, &regs.general,
+							   &search->running[search->running_count]);
+		mw_error_destroy(err);
+	}
+	return search->running;
+}
+
+/* Nobody comes back to a stack pointer right below that of the thread whose stack it is. Further down there may be
+ * stacks of the program's own making, in a variable of a function that has called what runs. */
+bool jump_search_below(const struct jump_search *search, mw_addr sp)
+{
+	for (size_t i = 0; i < search->running_count; i++)
+		if (sp >= search->running[i].start && sp < search->running[i].sp &&
+		    search->running[i].sp - sp <= JUMP_STACK_BELOW)
+			return true;
+	return false;
+}
+
+/* Does an address lie below the stack pointer of the thread whose stack it is, however far? */
+static bool is_anywhere_below(const struct jump_search *search, mw_addr address)
+{
+	for (size_t i = 0; i < search->running_count; i++)
+		if (address >= search->running[i].start && address < search->running[i].sp)
+			return true;
+	return false;
+}
+
+static bool may_hold_stacks(const struct jump_search *search, const struct mw_mapping *mapping)
+{
+	const struct jump_process *process = search->process;
+
+	if (!mapping->read || !mapping->write || strncmp(mapping->path, "/dev/", 5) == 0)
+		return false;
+	if (mapping->start >= process->memory.there && mapping->start < process->memory.there + process->memory.size)
+		return false;
+	return mapping->start != process->guard;
+}
+
+/* Does any of `count` words lead to where what is looked for leads? Most of them don't. */
+static bool any_leads(const struct jump_search *search, const uint64_t *words, size_t count)
+{
+	uint64_t span = search->high - search->low;
+	bool any = false;
+
+	for (size_t i = 0; i < count; i++)
+		any |= words[i] - search->low < span;
+	return any;
+}
+
+static void found(struct jump_search *search, mw_addr at)
+{
+	struct jump_seen *seen = &search->process->seen;
+
+	if (is_anywhere_below(search, at))
+		search->doubtful++;
+	else
+		search->found++;
+	if (seen->place_count < JUMP_PLACES)
+		seen->places[seen->place_count++] = at;
+}
+
+/* `size` bytes, and OVERLAP words behind them. */
+static void look_through(struct jump_search *search, mw_addr start, uint64_t size)
+{
+	const uint64_t *words = search->words;
+	size_t there =
+		mw_remote_read(search->tid, start, search->words, size + OVERLAP * sizeof(*words)) / sizeof(*words);
+	/* The first word behind them is the next piece's first, which lacks what lies below it. */
+	size_t count = there < size / sizeof(*words) + 1 ? there : size / sizeof(*words) + 1;
+
+	for (size_t i = 0, end; i < count; i = end) {
+		end = count - i < BLOCK ? count : i + BLOCK;
+		/* A call's mark lies above the word that leads to us. */
+		if (!any_leads(search, &words[i - (i > 0)], end - i + (i > 0)))
+			continue;
+		for (; i < end; i++)
+			if (search->tells(search, start, there, i))
+				found(search, start + i * sizeof(*words));
+	}
+}
+
+/* Pages [page, page + count) hold something. */
+static bool look_at_pages(struct jump_search *search, uint64_t page, uint64_t count)
+{
+	for (uint64_t done = 0; done < count * PAGE; done += AT_ONCE) {
+		uint64_t size = count * PAGE - done < AT_ONCE ? count * PAGE - done : AT_ONCE;
+
+		if (size > search->left || mw_clock_ns() > search->until || (search->first && search->found))
+			return false;
+		search->left -= size;
+		look_through(search, page * PAGE + done, size);
+	}
+	return true;
+}
+
+/* Pages of [start, end) that hold something. False: there is more than can be looked through. */
+static bool look_at(struct jump_search *search, mw_addr start, mw_addr end)
+{
+	uint64_t entries[ENTRIES], first = 0, run = 0;
+
+	if (search->pagemap < 0)
+		return look_at_pages(search, start / PAGE, (end - start) / PAGE);
+	for (uint64_t page = start / PAGE; page < end / PAGE;) {
+		uint64_t left = end / PAGE - page;
+		size_t wanted = left < ENTRIES ? (size_t)left : ENTRIES;
+		ssize_t got = pread(search->pagemap, entries, wanted * sizeof(entries[0]),
+				    (off_t)(page * sizeof(entries[0])));
+
+		if (got < (ssize_t)sizeof(entries[0]) || mw_clock_ns() > search->until)
+			return false;
+		for (size_t i = 0; i < (size_t)got / sizeof(entries[0]); i++, page++) {
+			if (entries[i] & IN_MEMORY) {
+				first = run++ ? first : page;
+				continue;
+			}
+			if (run && !look_at_pages(search, first, run))
+				return false;
+			run = 0;
+		}
+	}
+	return !run || look_at_pages(search, first, run);
+}
+
+/* Look at what was found the last time: as long as it is there, there is no need to look everywhere. */
+static bool look_again(struct jump_search *search)
+{
+	struct jump_seen *seen = &search->process->seen;
+	size_t count = seen->place_count;
+
+	seen->place_count = 0;
+	for (size_t i = 0; i < count; i++) {
+		mw_addr start = seen->places[i] - sizeof(*search->words);
+		size_t there = mw_remote_read(search->tid, start, search->words, BLOCK * sizeof(*search->words));
+
+		if (there > sizeof(*search->words) && search->tells(search, start, there / sizeof(*search->words), 1))
+			found(search, seen->places[i]);
+	}
+	return search->found + search->doubtful > 0;
+}
+
+/* False: that was not possible, for want of memory, or as there is too much of it. */
+static bool look_everywhere(struct jump_search *search, const struct mw_maps *maps)
+{
+	char path[64];
+	bool all = true;
+
+	search->left = MOST;
+	search->until = mw_clock_ns() + LONGEST;
+	(void)snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)search->tid);
+	search->pagemap = open(path, O_RDONLY | O_CLOEXEC);
+	for (size_t i = 0; i < maps->count && all; i++) {
+		const struct mw_mapping *mapping = &maps->items[i];
+
+		if (may_hold_stacks(search, mapping))
+			all = look_at(search, mapping->start, mapping->end);
+	}
+	if (search->pagemap >= 0)
+		close(search->pagemap);
+	return all;
+}
+
+bool jump_search(struct jump_search *search, const struct mw_maps *maps)
+{
+	bool all = false;
+
+	search->words = malloc(AT_ONCE + OVERLAP * sizeof(uint64_t));
+	if (search->words && find_running(search, maps))
+		all = look_again(search) || look_everywhere(search, maps);
+	free(search->running);
+	free(search->words);
+	return all;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* search.h: look through the memory of a process for what may come back to somewhere (suspended.c). */
+#ifndef MW_ENGINE_JUMP_SEARCH_H
+#define MW_ENGINE_JUMP_SEARCH_H
+
+#include "engine/jump/jump.h"
+
+#define JUMP_CALL_WORDS (sizeof(struct mw_stub_call) / sizeof(uint64_t))
+
+struct jump_running;
+
+struct jump_search {
+	struct jump_process *process;
+	pid_t tid; /* to read by */
+	/* Does word `i` of the `count` at `start` (`words`) tell of what is looked for? */
+	bool (*tells)(const struct jump_search *search, mw_addr start, size_t count, size_t i);
+	mw_addr low, high; /* what is looked for leads to [low, high) */
+	bool counted;      /* the recorder's count says that there is something */
+	bool first;        /* that there is anything is all that is asked */
+
+	/* What came of it. Doubtful is what lies below the stack pointer of the thread whose stack it is. */
+	size_t found, doubtful;
+
+	/* search.c's */
+	uint64_t *words;
+	int pagemap;    /* -1: none, all is taken for present */
+	uint64_t left;  /* bytes that may still be looked through */
+	uint64_t until; /* … before that time */
+	struct jump_running *running;
+	size_t running_count;
+};
+
+/*
+ * Look at the places where something was found since jump_seen_nothing(); where it is there no more, through all
+ * memory that may hold stacks: 256 MiB and 0.3 s at most. What is found is taken note of. False: not everything could
+ * be looked at, for want of memory or time.
+ */
+bool jump_search(struct jump_search *search, const struct mw_maps *maps);
+/* Does `sp` lie right below the stack pointer of the thread whose stack it is? Nobody comes back to there. */
+bool jump_search_below(const struct jump_search *search, mw_addr sp);
+
+#endif
