@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Targets that make threads and processes without end: a thousand threads, storms of them, fork bombs, vforks."""
 import contextlib
+import os
 import random
 import subprocess
+import sys
 import time
 import unittest
 
@@ -128,6 +130,25 @@ class HostileThreads(unittest.TestCase):
                 target.done()
                 watch.stop()
                 target.finish()
+
+    def test_thread_that_gets_no_cpu(self):
+        """One that is to stop, and can't as others have its CPU, is not taken for one that stands elsewhere."""
+        cpu = min(os.sched_getaffinity(0))
+        hog = (f'import os, time; os.sched_setaffinity(0, {{{cpu}}}); os.setpriority(os.PRIO_PROCESS, 0, -20); '
+               'print(flush=True); end = time.monotonic() + 9\nwhile time.monotonic() < end: pass')
+        target = mwlive.Target(self, 'starved', str(cpu))
+        watch = mwlive.Watch(self, target.pid, busy=True, complete=None)
+        with subprocess.Popen([sys.executable, '-c', hog], stdout=subprocess.PIPE) as other:
+            self.addCleanup(mwlive.kill_quietly, other)
+            other.stdout.readline()
+            report = watch.stop(intact=False)
+            other.wait()
+        self.assertIsNone(target.process.poll(), 'it lives')
+        if not report['engine']['left_behind']:
+            watch.check_targets()
+        target.go()
+        target.done()
+        target.finish()
 
     def test_maker_killed_amidst_its_forks(self):
         """A child whose maker could not tell of it any more is cleaned all the same, by what its own maker had."""

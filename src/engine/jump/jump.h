@@ -72,6 +72,8 @@ struct jump_seen {
 	size_t gone_back_count;
 	mw_addr places[JUMP_PLACES]; /* where what may come back was found (suspended.c) */
 	size_t place_count;
+	mw_addr reached;   /* all that lies below has been looked through */
+	uint64_t clear_ns; /* all stand since then (mw_quiesce.since_ns), and nothing was found anywhere */
 	uint64_t since_ns;
 	uint64_t handlers_ns; /* all stand since then (mw_quiesce.since_ns), and no handler goes back to what is
 				 overwritten */
@@ -122,8 +124,11 @@ struct jump_process {
 	bool has_frames;      /* a signal's frame has been found in its memory */
 	bool is_copy;         /* a forked child's, in another process's words */
 	struct jump_seen seen;
+	uint64_t search_until;    /* for forked children of one with own_stacks; 0: not now */
 	const char *odd_unwinder; /* a module whose unwinder can't be told of our frames, or NULL */
 
+	int own_memory; /* its memory as a file, which leads to this program's, also when it has become another; or -1
+			 */
 	struct mw_shared_memory memory;
 	struct jump_shared shared;
 	uint64_t filled_rings; /* rings that have memory */
@@ -296,8 +301,11 @@ bool jump_unwinder_patched(const struct jump_process *process);
 /* Threads that stand in copies of instructions, to the instructions. */
 struct mw_error *jump_move_out(struct jump_process *process) MW_MUST_CHECK;
 /* standing.c */
-/* Is a signal handler at work that will go back to an instruction that is about to be overwritten? All stand. */
+/* Is a signal handler at work that will go back to an instruction that is about to be overwritten? All stand. So it
+ * may be where a thread that was to stand has had no CPU for that. */
 bool jump_handler_goes_back(struct jump_process *process);
+/* Such a thread, or 0. */
+pid_t jump_any_without_cpu(const struct jump_process *process);
 /* How many threads are in our code, or in calls that return there? `copy`: they are those of a forked child. */
 size_t jump_in_flight(struct jump_process *process, const struct mw_maps *maps, bool copy);
 /* Let calls in flight come back, for three seconds at most; all threads stand, and do so again. Threads are put out of

@@ -105,6 +105,20 @@ static struct mw_error *move_all(struct jump_process *process,
 	return NULL;
 }
 
+static struct mw_error *explain_handlers(const struct jump_process *process)
+{
+	pid_t tid = jump_any_without_cpu(process);
+
+	if (tid)
+		return mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+				       "thread %d of process %d gets no CPU, so that it can't be stopped", (int)tid,
+				       process->pid);
+	return mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+			       "a signal handler of process %d is at work, and will go back to the first instructions "
+			       "of an allocator's function",
+			       process->pid);
+}
+
 /* A handler that is at work will go back to where its signal struck: not among instructions that are being replaced. */
 struct mw_error *jump_await_handlers(struct jump_process *process)
 {
@@ -120,12 +134,7 @@ struct mw_error *jump_await_handlers(struct jump_process *process)
 		if (process->quiesce.gone || process->quiesce.execed)
 			return mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", process->pid);
 		if (i == HANDLER_BREATHS || now - begin > PATIENCE_NS)
-			return mw_error_hint(
-				mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-						"a signal handler of process %d is at work, and will go "
-						"back to the first instructions of an allocator's function",
-						process->pid),
-				"Try again, or use --engine trap");
+			return mw_error_hint(explain_handlers(process), "Try again, or use --engine trap");
 		MW_TRY(mw_quiesce_breathe(&process->quiesce, breath > BREATH_NS ? breath : BREATH_NS));
 		looked = mw_clock_ns();
 	}

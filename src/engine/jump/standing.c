@@ -4,11 +4,14 @@
 #include "engine/jump/jump.h"
 
 #include "base/clock.h"
+#include "proc/file.h"
 #include "proc/maps.h"
+#include "proc/status.h"
 #include "target/remote.h"
 
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define PATIENCE_NS  UINT64_C(3000000000) /* for calls in flight */
 #define FIRST_BREATH UINT64_C(200000)     /* ns between two looks */
@@ -22,6 +25,68 @@ struct standing {
 	pid_t tid;
 	mw_addr sp;
 };
+
+enum whereabouts {
+	NOWHERE,   /* it has ended */
+	SOMEWHERE, /* it stands, or waits for what nothing interrupts */
+	ANYWHERE   /* it was to stand, but has had no CPU for that yet */
+};
+
+/* "NUMBER ARGUMENT… SP PC" of a thread that waits in a system call, "-1 SP PC" in a fault; "running" has neither. */
+static bool read_waiting(pid_t tid, mw_addr *sp, mw_addr *pc)
+{
+	char text[256], *last, *before;
+	size_t size;
+	struct mw_error *err = mw_proc_file_read_small(text, sizeof(text), &size, "/proc/%d/syscall", (int)tid);
+
+	if (err) {
+		mw_error_destroy(err);
+		return false;
+	}
+	last = strrchr(text, ' ');
+	if (!last)
+		return false;
+	*last = '\0';
+	before = strrchr(text, ' ');
+	*pc = strtoull(last + 1, NULL, 16);
+	*sp = before ? strtoull(before + 1, NULL, 16) : 0;
+	return before;
+}
+
+/* `*thread_pointer` is 0 where it can't be known. */
+static enum whereabouts find(const struct jump_process *process, const struct mw_quiet_thread *thread, mw_addr *sp,
+			     mw_addr *pc, mw_addr *thread_pointer)
+{
+	struct mw_tracee_regs regs;
+	struct mw_status status;
+	struct mw_error *err = thread->stopped ? mw_tracee_get_regs(thread->tid, &regs) : NULL;
+
+	if (thread->stopped && !err) {
+		*sp = regs.general.gpr[process->survey.arch->dwarf_sp];
+		*pc = regs.general.pc;
+		*thread_pointer = regs.general.thread_pointer;
+		return SOMEWHERE;
+	}
+	*thread_pointer = 0;
+	mw_error_destroy(err);
+	err = mw_status_read(thread->tid, &status);
+	if (err || status.state == 'Z' || status.state == 'X') {
+		mw_error_destroy(err);
+		return NOWHERE;
+	}
+	return status.state == 'D' && read_waiting(thread->tid, sp, pc) ? SOMEWHERE : ANYWHERE;
+}
+
+pid_t jump_any_without_cpu(const struct jump_process *process)
+{
+	for (size_t i = 0; i < process->quiesce.count; i++) {
+		mw_addr sp, pc, thread_pointer;
+
+		if (find(process, &process->quiesce.threads[i], &sp, &pc, &thread_pointer) == ANYWHERE)
+			return process->quiesce.threads[i].tid;
+	}
+	return 0;
+}
 
 /* A frame that lies below the stack pointer on the same stack was jumped over (longjmp, an exception). */
 static bool dead(const struct standing *standing, mw_addr frame)
@@ -118,19 +183,16 @@ static const struct mw_ring_slot *slot_of(const struct jump_process *process, mw
 static bool in_flight(struct jump_process *process, const struct mw_maps *maps, const struct mw_quiet_thread *thread,
 		      bool copy)
 {
-	struct mw_tracee_regs regs;
 	struct standing standing = {.process = process, .maps = maps, .tid = thread->tid};
 	const struct mw_ring_slot *slot;
-	struct mw_error *err = thread->stopped ? mw_tracee_get_regs(thread->tid, &regs) : NULL;
+	mw_addr pc, thread_pointer;
+	enum whereabouts where = find(process, thread, &standing.sp, &pc, &thread_pointer);
 
-	if (err || !thread->stopped) {
-		mw_error_destroy(err);
-		return false;
-	}
-	if (jump_memory_ours(process, regs.general.pc))
+	if (where != SOMEWHERE)
+		return where == ANYWHERE;
+	if (jump_memory_ours(process, pc))
 		return true;
-	standing.sp = regs.general.gpr[process->survey.arch->dwarf_sp];
-	slot = copy ? NULL : slot_of(process, regs.general.thread_pointer);
+	slot = copy || !thread_pointer ? NULL : slot_of(process, thread_pointer);
 	if (slot && (visit_standing(&standing, slot) ||
 		     call_standing(&standing, __atomic_load_n(&slot->top, __ATOMIC_ACQUIRE))))
 		return true;
@@ -173,6 +235,21 @@ struct mw_error *jump_await_calls(struct jump_process *process, struct mw_maps *
 	return NULL;
 }
 
+/* Will the thread go on among the instructions of [low, high) that are to be overwritten? It may stand there if it can
+ * be moved. */
+static bool goes_back(const struct standing *standing, mw_addr low, mw_addr high)
+{
+	size_t count;
+	uint64_t *stack = read_stack(standing, &count);
+	bool found = false;
+
+	for (size_t i = 0; i < count && !found; i++)
+		found = stack[i] > low && stack[i] < high && jump_is_overwritten(standing->process, stack[i]) &&
+			!jump_gone_back(standing->process, standing->sp + i * sizeof(*stack), stack, i);
+	free(stack);
+	return found;
+}
+
 bool jump_handler_goes_back(struct jump_process *process)
 {
 	struct mw_maps maps = {0};
@@ -184,24 +261,14 @@ bool jump_handler_goes_back(struct jump_process *process)
 		jump_note_stacks(process, &maps);
 	jump_overwritten_bounds(process, &low, &high);
 	for (size_t i = 0; !err && i < process->quiesce.count && !found; i++) {
-		struct standing standing = {.process = process, .maps = &maps, .tid = process->quiesce.threads[i].tid};
-		struct mw_tracee_regs regs;
-		struct mw_error *unread = process->quiesce.threads[i].stopped
-						  ? mw_tracee_get_regs(standing.tid, &regs)
-						  : mw_error_create(MW_ERROR_GONE, 0, "not stopped");
-		uint64_t *stack;
-		size_t count;
+		const struct mw_quiet_thread *thread = &process->quiesce.threads[i];
+		struct standing standing = {.process = process, .maps = &maps, .tid = thread->tid};
+		mw_addr pc, thread_pointer;
+		enum whereabouts where = find(process, thread, &standing.sp, &pc, &thread_pointer);
 
-		if (unread) {
-			mw_error_destroy(unread);
-			continue;
-		}
-		standing.sp = regs.general.gpr[process->survey.arch->dwarf_sp];
-		stack = read_stack(&standing, &count);
-		for (size_t j = 0; j < count && !found; j++)
-			found = stack[j] > low && stack[j] < high && jump_is_overwritten(process, stack[j]) &&
-				!jump_gone_back(process, standing.sp + j * sizeof(*stack), stack, j);
-		free(stack);
+		found = where == ANYWHERE ||
+			(where == SOMEWHERE &&
+			 ((!thread->stopped && jump_is_overwritten(process, pc)) || goes_back(&standing, low, high)));
 	}
 	if (!err && !found)
 		found = jump_suspended_goes_back(process, &maps);

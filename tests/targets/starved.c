@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * starved CPU: a thread that allocates on that CPU, and gets it only where nobody else wants it, until the harness says
+ * so. Then it has to get on once more.
+ */
+#include "target.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static _Atomic unsigned long rounds;
+
+static KEEP void starved_pair(void)
+{
+	void *block = malloc(100);
+
+	OPAQUE(block);
+	free(block);
+}
+
+static void *work(void *cpu)
+{
+	struct sched_param none = {0};
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET((size_t)cpu, &one);
+	if (sched_setaffinity(0, sizeof(one), &one) != 0 || sched_setscheduler(0, SCHED_IDLE, &none) != 0)
+		target_fail("sched_setscheduler");
+	for (;; rounds++)
+		starved_pair();
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	size_t cpu = argc > 1 ? strtoul(argv[1], NULL, 10) : 0;
+	pthread_t thread;
+	unsigned long before;
+
+	if (pthread_create(&thread, NULL, work, (void *)cpu) != 0)
+		target_fail("pthread_create");
+	target_ready();
+	before = rounds;
+	for (int i = 0; i < 6000 && rounds < before + 1000; i++)
+		usleep(10000);
+	if (rounds < before + 1000)
+		target_fail("the thread does not get on");
+	target_done();
+	return 0;
+}
