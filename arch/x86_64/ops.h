@@ -58,6 +58,7 @@ struct mw_error *mw_x86_relocate(const struct mw_insn_plan *plan, mw_addr dest, 
 size_t mw_x86_ways_out(const uint8_t *bytes, size_t size, mw_addr base, mw_addr pc, const struct mw_regs *regs,
 		       struct mw_way_out *ways, size_t capacity, bool *blind);
 bool mw_x86_is_kept_pc(mw_addr at, const uint64_t *words, size_t count, size_t i);
+bool mw_x86_is_kept_in_place(mw_addr at, const uint64_t *words, size_t count, size_t i);
 bool mw_x86_is_struck_pc(const uint64_t *words, size_t count, size_t i);
 bool mw_x86_kept_altstack(const uint64_t below[MW_KEPT_BELOW], mw_addr *start, uint64_t *size);
 size_t mw_x86_mask_set(const uint8_t *bytes, size_t size, mw_addr base, size_t from, size_t *operand, mw_addr *set);

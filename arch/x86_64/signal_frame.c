@@ -19,6 +19,7 @@ enum { SP = -1, FLAGS = 1, SEGMENTS = 2, CR2 = 6, COPROCESSOR = 7 };
 #define SEGMENTS_KNOWN UINT64_C(0x0000ffffffffffff)
 #define ADDRESSES      (UINT64_C(1) << 56) /* those of programs are less */
 #define DISARMED       (UINT32_C(1) << 31) /* SS_AUTODISARM of sigaltstack(2) */
+#define IN_FRAME       4096u /* from the program counter in a signal's frame to the coprocessor's state, at most */
 #define INTO_GLIBC     256u /* bytes from the program counter in a glibc's ucontext_t to its room for the coprocessor */
 
 static bool is_address(uint64_t word)
@@ -60,6 +61,12 @@ bool mw_x86_is_kept_pc(mw_addr at, const uint64_t *words, size_t count, size_t i
 	if (word[COPROCESSOR] == at + INTO_GLIBC)
 		return true;
 	return is_blank(word) && is_address(word[COPROCESSOR]) && word[COPROCESSOR] % 8 == 0;
+}
+
+/* The coprocessor's state follows: in a ucontext_t of glibc's, or behind the signal's information, aligned. */
+bool mw_x86_is_kept_in_place(mw_addr at, const uint64_t *words, size_t count, size_t i)
+{
+	return count - i <= COPROCESSOR || words[i + COPROCESSOR] - at < IN_FRAME;
 }
 
 /* Of a ucontext_t, uc_stack comes right before the 16 general registers that the program counter follows. */

@@ -109,6 +109,7 @@ const struct mw_arch mw_arch_x86_64 = {
 	.ways_out = mw_x86_ways_out,
 	.is_signal_return = is_signal_return,
 	.is_kept_pc = mw_x86_is_kept_pc,
+	.is_kept_in_place = mw_x86_is_kept_in_place,
 	.is_struck_pc = mw_x86_is_struck_pc,
 	.kept_altstack = mw_x86_kept_altstack,
 	.is_call_before = is_call_before,

@@ -195,6 +195,8 @@ struct mw_arch {
 	 * a context that was made of one, keeps of the registers? Where words around it are not there, it can.
 	 */
 	bool (*is_kept_pc)(mw_addr at, const uint64_t *words, size_t count, size_t i);
+	/* … and is it where that was put aside? A copy leads to what lies beside the original. */
+	bool (*is_kept_in_place)(mw_addr at, const uint64_t *words, size_t count, size_t i);
 	/* Has the kernel put it there, or is it a copy of what it has? `i` > 0. */
 	bool (*is_struck_pc)(const uint64_t *words, size_t count, size_t i);
 	/* The alternate stack that was the thread's, as is kept with the program counter in the MW_KEPT_BELOW words

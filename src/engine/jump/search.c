@@ -16,6 +16,7 @@
 #define AT_ONCE   (1u << 20)            /* bytes */
 #define MOST      (UINT64_C(256) << 20) /* bytes looked through: all threads stand meanwhile */
 #define LONGEST   UINT64_C(300000000)   /* ns: a sparse mapping may be larger than can be asked about */
+#define LEAST     UINT64_C(20000000)    /* ns: it goes on, however slowly */
 #define ENTRIES   2048u                 /* of pagemap, at a time */
 #define IN_MEMORY (UINT64_C(3) << 62)   /* of an entry of pagemap: present, or in swap */
 #define BLOCK     64u                   /* words */
@@ -124,11 +125,13 @@ static bool any_leads(const struct jump_search *search, const uint64_t *words, s
 	return any;
 }
 
-static void found(struct jump_search *search, mw_addr at)
+static void note(struct jump_search *search, mw_addr at, enum jump_told told)
 {
 	struct jump_seen *seen = &search->process->seen;
 
-	if (is_anywhere_below(search, at))
+	if (told == JUMP_TOLD_NOTHING)
+		return;
+	if (told == JUMP_TOLD_DOUBTFUL || is_anywhere_below(search, at))
 		search->doubtful++;
 	else
 		search->found++;
@@ -151,8 +154,7 @@ static void look_through(struct jump_search *search, mw_addr start, uint64_t siz
 		if (!any_leads(search, &words[i - (i > 0)], end - i + (i > 0)))
 			continue;
 		for (; i < end; i++)
-			if (search->tells(search, start, there, i))
-				found(search, start + i * sizeof(*words));
+			note(search, start + i * sizeof(*words), search->tells(search, start, there, i));
 	}
 }
 
@@ -162,6 +164,7 @@ static bool look_at_pages(struct jump_search *search, uint64_t page, uint64_t co
 	for (uint64_t done = 0; done < count * PAGE; done += AT_ONCE) {
 		uint64_t size = count * PAGE - done < AT_ONCE ? count * PAGE - done : AT_ONCE;
 
+		search->process->seen.reached = page * PAGE + done;
 		if (size > search->left || mw_clock_ns() > search->until || (search->first && search->found))
 			return false;
 		search->left -= size;
@@ -183,6 +186,8 @@ static bool look_at(struct jump_search *search, mw_addr start, mw_addr end)
 		ssize_t got = pread(search->pagemap, entries, wanted * sizeof(entries[0]),
 				    (off_t)(page * sizeof(entries[0])));
 
+		if (!run)
+			search->process->seen.reached = page * PAGE;
 		if (got < (ssize_t)sizeof(entries[0]) || mw_clock_ns() > search->until)
 			return false;
 		for (size_t i = 0; i < (size_t)got / sizeof(entries[0]); i++, page++) {
@@ -209,30 +214,38 @@ static bool look_again(struct jump_search *search)
 		mw_addr start = seen->places[i] - sizeof(*search->words);
 		size_t there = mw_remote_read(search->tid, start, search->words, BLOCK * sizeof(*search->words));
 
-		if (there > sizeof(*search->words) && search->tells(search, start, there / sizeof(*search->words), 1))
-			found(search, seen->places[i]);
+		if (there > sizeof(*search->words))
+			note(search, seen->places[i], search->tells(search, start, there / sizeof(*search->words), 1));
 	}
 	return search->found + search->doubtful > 0;
 }
 
-/* False: that was not possible, for want of memory, or as there is too much of it. */
+/* False: there is more of it than can be looked through now. */
 static bool look_everywhere(struct jump_search *search, const struct mw_maps *maps)
 {
+	struct jump_seen *seen = &search->process->seen;
+	uint64_t now = mw_clock_ns(), since = search->process->quiesce.since_ns;
 	char path[64];
 	bool all = true;
 
 	search->left = MOST;
-	search->until = mw_clock_ns() + LONGEST;
+	/* They may have been looked through before since all stand. */
+	search->until = (since ? since : now) + LONGEST;
+	if (search->until < now + LEAST)
+		search->until = now + LEAST;
 	(void)snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)search->tid);
 	search->pagemap = open(path, O_RDONLY | O_CLOEXEC);
 	for (size_t i = 0; i < maps->count && all; i++) {
 		const struct mw_mapping *mapping = &maps->items[i];
 
-		if (may_hold_stacks(search, mapping))
-			all = look_at(search, mapping->start, mapping->end);
+		if (mapping->end > seen->reached && may_hold_stacks(search, mapping))
+			all = look_at(search, mapping->start > seen->reached ? mapping->start : seen->reached,
+				      mapping->end);
 	}
 	if (search->pagemap >= 0)
 		close(search->pagemap);
+	if (all)
+		seen->reached = 0;
 	return all;
 }
 

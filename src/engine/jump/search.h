@@ -9,16 +9,19 @@
 
 struct jump_running;
 
+/* Doubtful is what looks like something that has long been left, and may not have been. */
+enum jump_told { JUMP_TOLD_NOTHING, JUMP_TOLD_DOUBTFUL, JUMP_TOLD };
+
 struct jump_search {
 	struct jump_process *process;
 	pid_t tid; /* to read by */
 	/* Does word `i` of the `count` at `start` (`words`) tell of what is looked for? */
-	bool (*tells)(const struct jump_search *search, mw_addr start, size_t count, size_t i);
+	enum jump_told (*tells)(const struct jump_search *search, mw_addr start, size_t count, size_t i);
 	mw_addr low, high; /* what is looked for leads to [low, high) */
 	bool counted;      /* the recorder's count says that there is something */
 	bool first;        /* that there is anything is all that is asked */
 
-	/* What came of it. Doubtful is what lies below the stack pointer of the thread whose stack it is. */
+	/* What came of it. What lies below the stack pointer of the thread whose stack it is is doubtful as well. */
 	size_t found, doubtful;
 
 	/* search.c's */
@@ -32,8 +35,8 @@ struct jump_search {
 
 /*
  * Look at the places where something was found since jump_seen_nothing(); where it is there no more, through all
- * memory that may hold stacks: 256 MiB and 0.3 s at most. What is found is taken note of. False: not everything could
- * be looked at, for want of memory or time.
+ * memory that may hold stacks: 256 MiB, and 0.3 s of one stop, at most. The next search goes on where this one had to
+ * end. What is found is taken note of. False: not everything has been looked at since, for want of memory or time.
  */
 bool jump_search(struct jump_search *search, const struct mw_maps *maps);
 /* Does `sp` lie right below the stack pointer of the thread whose stack it is? Nobody comes back to there. */

@@ -30,12 +30,15 @@ static bool in_call(const struct jump_process *process, const uint64_t *stack, s
 	return false;
 }
 
-/* Is a pc among the instructions of a pad or of the image, not behind a call of theirs? */
+/* Is a pc among the instructions of a pad or of the image, not behind a call of theirs? Behind those of the entry a
+ * call is not counted yet, or any more. */
 static bool is_ours(const struct jump_process *process, const uint64_t *stack, size_t i)
 {
 	const struct mw_stub_header *header = jump_header(process);
 	uint64_t into = stack[i] - process->image;
 
+	if (into == header->entered || into == header->left)
+		return true;
 	if (into < process->image_size)
 		return into >= sizeof(*header) + CALL_BYTES && into < header->code_end && into != header->returned &&
 		       !process->survey.arch->is_call_before(process->code + into - CALL_BYTES, CALL_BYTES);
@@ -89,6 +92,7 @@ bool jump_struck_overwritten(const struct jump_process *process, mw_addr at, con
 void jump_seen_nothing(struct jump_process *process)
 {
 	process->seen.gone_back_count = process->seen.place_count = 0;
+	process->seen.reached = 0;
 	process->seen.since_ns = mw_clock_ns();
 }
 

@@ -49,32 +49,43 @@ static bool is_stale(const struct jump_search *search, mw_addr at)
 }
 
 /* What a signal has struck is kept with its stack pointer right before the program counter. */
-static bool is_live(const struct jump_search *search, mw_addr start, size_t i)
+static enum jump_told judge(const struct jump_search *search, mw_addr start, size_t count, size_t i)
 {
-	return !(i > 0 && jump_search_below(search, search->words[i - 1])) &&
-	       !is_stale(search, start + i * sizeof(*search->words));
+	const struct jump_process *process = search->process;
+	mw_addr at = start + i * sizeof(*search->words);
+
+	if (is_stale(search, at) || (i > 0 && jump_search_below(search, search->words[i - 1])))
+		return JUMP_TOLD_NOTHING;
+	/* Programs that make stacks may keep copies of contexts to go back to; others do so to tell of them. */
+	return process->own_stacks || process->survey.arch->is_kept_in_place(at, search->words, count, i)
+		       ? JUMP_TOLD
+		       : JUMP_TOLD_DOUBTFUL;
 }
 
-static bool comes_back(const struct jump_search *search, mw_addr start, size_t count, size_t i)
+static enum jump_told comes_back(const struct jump_search *search, mw_addr start, size_t count, size_t i)
 {
 	const uint64_t *words = search->words;
 
 	/* A call that was jumped out of leaves its mark. */
 	if (i + JUMP_CALL_WORDS <= count && jump_call_stands(search->process, start, words, i))
-		return !jump_search_below(search, start + i * sizeof(*words));
-	return jump_struck_in_ours(search->process, start, words, count, i) && is_live(search, start, i);
+		return jump_search_below(search, start + i * sizeof(*words)) ? JUMP_TOLD_NOTHING : JUMP_TOLD;
+	return jump_struck_in_ours(search->process, start, words, count, i) ? judge(search, start, count, i)
+									    : JUMP_TOLD_NOTHING;
 }
 
 /* Has a signal struck anything? */
-static bool is_frame(const struct jump_search *search, mw_addr start, size_t count, size_t i)
+static enum jump_told is_frame(const struct jump_search *search, mw_addr start, size_t count, size_t i)
 {
 	return i > 0 && search->process->survey.arch->is_struck_pc(search->words, count, i) &&
-	       !is_stale(search, start + i * sizeof(*search->words));
+			       !is_stale(search, start + i * sizeof(*search->words))
+		       ? JUMP_TOLD
+		       : JUMP_TOLD_NOTHING;
 }
 
-static bool goes_back(const struct jump_search *search, mw_addr start, size_t count, size_t i)
+static enum jump_told goes_back(const struct jump_search *search, mw_addr start, size_t count, size_t i)
 {
-	return jump_struck_overwritten(search->process, start, search->words, count, i) && is_live(search, start, i);
+	return jump_struck_overwritten(search->process, start, search->words, count, i) ? judge(search, start, count, i)
+											: JUMP_TOLD_NOTHING;
 }
 
 pid_t jump_any_stopped(const struct jump_process *process)
@@ -93,17 +104,27 @@ size_t jump_suspended(struct jump_process *process, const struct mw_maps *maps, 
 	uint32_t count = copy ? 0 : open_calls(process);
 	struct jump_search search = {
 		.process = process, .tells = comes_back, .counted = count > 0, .tid = jump_any_stopped(process)};
+	uint64_t since = process->quiesce.since_ns;
+	size_t unknown;
+	bool all;
 
 	if (count == 0 && !jump_may_be_suspended(process))
+		return 0;
+	/* Nobody has run since. */
+	if (since && process->seen.clear_ns == since)
 		return 0;
 	/* It is looked again when one has stopped. */
 	if (!search.tid)
 		return count ? count : 1;
 	jump_memory_bounds(process, &search.low, &search.high);
-	/* What is counted and can't be looked for may be there. */
-	if (!jump_search(&search, maps) && search.found + search.doubtful == 0)
-		return count;
-	/* Where nothing is counted, what lies deep below is a handler's that has long returned, if it stays. */
+	all = jump_search(&search, maps);
+	if (all && search.found + search.doubtful == 0)
+		process->seen.clear_ns = since;
+	/* What is counted and can't be looked for may be there, and so may be what a program leaves on such stacks. */
+	unknown = count ? count : process->own_stacks;
+	if (!all && search.found + search.doubtful == 0)
+		return unknown;
+	/* Where nothing is counted, what looks as if it had long been left has been, if it stays. */
 	if (count == 0 && search.found == 0 && mw_clock_ns() - process->seen.since_ns > DOUBT_NS)
 		return 0;
 	return search.found + search.doubtful;

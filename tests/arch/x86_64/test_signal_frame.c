@@ -34,9 +34,17 @@ static bool is_kept(const ucontext_t *context, size_t count)
 	return arch->is_kept_pc((mw_addr)(uintptr_t)&words[i], words, i + count, i);
 }
 
+static bool is_in_place(const ucontext_t *context, size_t count)
+{
+	const uint64_t *words = (const uint64_t *)(const void *)context;
+	size_t i = pc_of(context);
+
+	return arch->is_kept_in_place((mw_addr)(uintptr_t)&words[i], words, i + count, i);
+}
+
 static struct {
 	ucontext_t copy;
-	bool kept, copied, stays;
+	bool kept, in_place, stays;
 	mw_addr stack;
 	uint64_t size;
 } seen;
@@ -49,6 +57,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
 	(void)number, (void)info;
 	/* The kernel's frame is no longer than it has to be. */
 	seen.kept = arch->is_kept_pc((mw_addr)(uintptr_t)&words[i], words, i + 8, i);
+	seen.in_place = arch->is_kept_in_place((mw_addr)(uintptr_t)&words[i], words, i + 8, i);
 	seen.stays = arch->kept_altstack(&words[i - MW_KEPT_BELOW], &seen.stack, &seen.size);
 	memcpy(&seen.copy, context, 40 + 23 * 8 + 8);
 }
@@ -64,6 +73,10 @@ static void test_frame_of_the_kernel(void **state)
 	assert_true(seen.kept);
 	/* A program may have put it elsewhere. */
 	assert_true(is_kept(&seen.copy, 8));
+	assert_true(seen.in_place);
+	assert_false(is_in_place(&seen.copy, 8));
+	/* Nothing is known of what is not there. */
+	assert_true(is_in_place(&seen.copy, 7));
 	seen.copy.uc_mcontext.gregs[REG_RSP] = 0;
 	assert_false(is_kept(&seen.copy, 8));
 }
@@ -128,6 +141,8 @@ static void test_switched(void **state)
 	assert_int_equal(swapcontext(&back, &other), 0);
 	assert_true(is_kept(&other, 8));
 	assert_true(is_kept(&back, 8));
+	assert_true(is_in_place(&other, 8));
+	assert_true(is_in_place(&back, 8));
 }
 
 /* As they were found on stacks of node's and others. */
