@@ -143,10 +143,26 @@ static void found(void *context, pid_t pid)
 		mw_error_destroy(trap_orphan_keep(engine, pid, status));
 }
 
+/* Stops that have been waited for, and not been served yet. */
+static struct mw_error *keep_heard(struct trap_engine *engine)
+{
+	struct mw_error *first = NULL;
+
+	for (size_t i = 0; i < engine->heard.count; i++) {
+		size_t at = (engine->heard.first + i) % TRAP_HEARD;
+		pid_t tid = engine->heard.items[at].tid;
+
+		if (!trap_is_known(engine, tid))
+			mw_error_keep_first(&first, trap_orphan_keep(engine, tid, engine->heard.items[at].status));
+	}
+	engine->heard.count = 0;
+	return first;
+}
+
 struct mw_error *trap_orphans_free(struct trap_engine *engine)
 {
 	const struct mw_orphans orphans = {.known = trap_is_known, .stopped = found, .context = engine};
-	struct mw_error *first = NULL;
+	struct mw_error *first = keep_heard(engine);
 	void *value;
 
 	mw_orphans_find(&orphans);
