@@ -9,6 +9,7 @@
  */
 #include "engine/jump/jump.h"
 
+#include "base/clock.h"
 #include "proc/stat.h"
 #include "proc/status.h"
 #include "target/remote.h"
@@ -23,6 +24,7 @@
 #include <unistd.h>
 
 #define MOST_BREATHS 20
+#define SEARCH_NS    UINT64_C(2000000000) /* that the memory of children is looked through for, when the window ends */
 #define BREATH_NS    1000000u
 
 /* Does the process have the shared memory mapped, and not share the target's whole address space? */
@@ -72,6 +74,8 @@ static struct mw_error *take_out(struct jump_process *copy, struct mw_quiesce *q
 	pid_t tid;
 
 	MW_TRY(lift(copy, mw_quiesce_pick(quiesce), false));
+	if (copy->own_stacks && mw_clock_ns() > copy->search_until)
+		return NULL;
 	MW_TRY(await_calls(copy, quiesce, maps, left));
 	if (*left)
 		return NULL;
@@ -100,7 +104,7 @@ static struct mw_error *clean(const struct jump_process *process, struct mw_quie
 	struct mw_error *err;
 
 	*left = true;
-	copy.seen.gone_back = NULL;
+	copy.seen = (struct jump_seen){.gone_back = NULL};
 	copy.is_copy = true;
 	copy.patches = calloc(process->patch_count + 1, sizeof(*copy.patches));
 	if (!copy.patches)
@@ -175,7 +179,8 @@ void jump_children_heard(struct jump_process *process)
 
 		if (tid == 0)
 			return; /* not written yet */
-		if (child > 0 && child != process->pid && holds_copy(process, child))
+		/* To look through their memory takes too long for now. */
+		if (child > 0 && child != process->pid && !process->own_stacks && holds_copy(process, child))
 			/* It does no harm where it can't be cleaned. */
 			mw_error_destroy(jump_child_clean(process, child));
 	}
@@ -213,6 +218,7 @@ void jump_children_sweep(struct jump_process *process)
 
 	if (!proc)
 		return;
+	process->search_until = mw_clock_ns() + SEARCH_NS;
 	while ((entry = readdir(proc))) {
 		pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? (pid_t)strtol(entry->d_name, NULL, 10) : 0;
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #define CONTROL_BLOCK 4096u /* how much of a thread's control block is looked through for its id */
 
@@ -189,5 +190,11 @@ struct mw_error *jump_find_tid_offset(struct jump_process *process)
 
 struct mw_error *jump_guard_set(struct jump_process *process, pid_t tid, uint64_t value)
 {
-	return process->guard ? mw_remote_write(tid, process->guard, &value, sizeof(value)) : NULL;
+	if (!process->guard)
+		return NULL;
+	if (process->own_memory >= 0 &&
+	    pwrite(process->own_memory, &value, sizeof(value), (off_t)process->guard) == sizeof(value))
+		return NULL;
+	/* Another program has something else there, or nothing. */
+	return jump_has_execed(process) ? NULL : mw_remote_write(tid, process->guard, &value, sizeof(value));
 }

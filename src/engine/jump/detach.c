@@ -123,6 +123,9 @@ static struct mw_error *remove_all(struct jump_process *process)
 	struct mw_error *err, *released;
 	uint64_t begin;
 
+	/* Who has asked about a stack of its own making, and was not answered yet? */
+	if (process->windowed && process->shared.base)
+		mw_error_destroy(jump_answer(process));
 	jump_look_for_frames(process);
 	begin = mw_clock_ns();
 	/* What fails once, as a thread can't be stopped yet, must not leave our code in there. */
@@ -151,9 +154,7 @@ struct mw_error *jump_window_end(struct jump_process *process)
 	/* In this order: a guard that is off while recording is on is a forked child's. */
 	if (process->shared.base)
 		__atomic_store_n(&jump_control(&process->shared)->recording, 0, __ATOMIC_RELEASE);
-	/* Another program has something else there, or nothing. */
-	if (!jump_has_execed(process))
-		MW_TRY(jump_guard_set(process, jump_live_tid(process), MW_STUB_GUARD_ENDING));
+	MW_TRY(jump_guard_set(process, jump_live_tid(process), MW_STUB_GUARD_ENDING));
 	process->window_closed = true;
 	return NULL;
 }
@@ -170,5 +171,8 @@ struct mw_error *jump_process_detach(struct jump_process *process, enum mw_windo
 	/* What stands in the way of both is told better by the second. */
 	if (process->mapped || process->journal.count)
 		err = first_of(err, remove_all(process));
+	/* Another program's names are not told as its. */
+	if (process->quiesce.execed)
+		end = MW_END_EXEC;
 	return first_of(jump_process_end(process, end), first_of(err, guarded));
 }

@@ -114,6 +114,16 @@ static struct mw_error *map_guard(struct jump_process *process, const struct mw_
 	return mw_inject_advise(inject, process->guard, JUMP_PAGE, MADV_WIPEONFORK);
 }
 
+/* Best effort. */
+static void open_own_memory(struct jump_process *process, pid_t tid)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/mem", (int)tid);
+	if (process->own_memory < 0)
+		process->own_memory = open(path, O_RDWR | O_CLOEXEC);
+}
+
 struct mw_error *jump_memory_map(struct jump_process *process, const struct mw_inject *inject,
 				 const struct mw_maps *maps, uint64_t rows_bytes)
 {
@@ -128,6 +138,7 @@ struct mw_error *jump_memory_map(struct jump_process *process, const struct mw_i
 	MW_TRY(check_room(process, geometry.rings + process->first_rings * ring));
 	MW_TRY(mw_fault("attach.shared"));
 	process->mapped = true;
+	open_own_memory(process, inject->tid);
 	MW_TRY(mw_shared_memory_create(inject, geometry.size, &process->memory));
 	process->shared = (struct jump_shared){.base = process->memory.here, .geometry = geometry};
 	__atomic_store_n(&jump_control(&process->shared)->layout, MW_RING_LAYOUT, __ATOMIC_RELEASE);

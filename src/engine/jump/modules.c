@@ -96,8 +96,12 @@ struct mw_error *jump_modules_changed(struct jump_process *process)
 	size_t added = 0, removed = 0, before = process->patch_count;
 	pid_t tid = jump_live_tid(process);
 	struct mw_maps maps = {0};
-	struct mw_error *err = mw_survey_refresh(&process->survey, tid, &added, &removed);
+	struct mw_error *err;
 
+	/* … which is found out elsewhere. */
+	if (jump_has_execed(process))
+		return NULL;
+	err = mw_survey_refresh(&process->survey, tid, &added, &removed);
 	if (!err && (added || removed))
 		process->unwinder->ops->flush(process->unwinder);
 	if (!err)

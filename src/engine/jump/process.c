@@ -142,6 +142,8 @@ void jump_process_destroy(struct jump_process *process)
 	jump_drain_destroy(process->drain);
 	if (process->pidfd >= 0)
 		close(process->pidfd);
+	if (process->own_memory >= 0)
+		close(process->own_memory);
 	mw_unwinder_destroy(process->unwinder);
 	mw_survey_deinit(&process->survey);
 	mw_journal_deinit(&process->journal);
@@ -182,6 +184,7 @@ struct mw_error *jump_process_create(struct jump_engine *engine, pid_t pid, cons
 	process->sink = *sink;
 	process->next_helper = MW_STUB_MAX_HOOKS;
 	process->code = mw_stub_image;
+	process->own_memory = -1;
 	process->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	err = process->pidfd < 0 ? mw_error_create(errno == ESRCH ? MW_ERROR_GONE : MW_ERROR_SYSTEM, errno,
 						   "cannot open process %d", pid)
