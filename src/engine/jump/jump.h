@@ -117,9 +117,10 @@ struct jump_process {
 	size_t patch_count, patch_capacity;
 	uint32_t next_helper;  /* stub hook number that the next helper gets, plus 1 */
 	uint32_t helpers_seen; /* modules looked at for helpers */
+	uint32_t first_tid;    /* its first thread, as that is known in its innermost namespace */
+	int own_memory;        /* its memory as a file, which leads to this program's, also when it is another; or -1 */
 	bool loader_hooked;
 	bool other_namespace; /* its thread ids are not those that memwatch sees */
-	uint32_t first_tid;   /* its first thread, as that is known in its innermost namespace */
 	bool own_stacks;      /* it has been seen on a stack of its own making: none that a thread was made with */
 	bool has_frames;      /* a signal's frame has been found in its memory */
 	bool is_copy;         /* a forked child's, in another process's words */
@@ -127,8 +128,6 @@ struct jump_process {
 	uint64_t search_until;    /* for forked children of one with own_stacks; 0: not now */
 	const char *odd_unwinder; /* a module whose unwinder can't be told of our frames, or NULL */
 
-	int own_memory; /* its memory as a file, which leads to this program's, also when it has become another; or -1
-			 */
 	struct mw_shared_memory memory;
 	struct jump_shared shared;
 	uint64_t filled_rings; /* rings that have memory */
