@@ -110,6 +110,13 @@ class Life(unittest.TestCase):
             with self.subTest(place):
                 self.preempted(*place)
 
+    @staticmethod
+    def processor_time(pid):
+        """Seconds."""
+        with open(f'/proc/{pid}/stat', encoding='utf-8') as f:
+            fields = f.read().rpartition(')')[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
+
     def preempted(self, *place):
         target = mwlive.Target(self, 'preempted', *place, env={'LD_PRELOAD': mwlive.target_path('libbump.so')})
         target.go()
@@ -117,7 +124,10 @@ class Life(unittest.TestCase):
         for _ in range(4):
             # A call that another context comes between may not be told apart from one that was left: lost, and told.
             watch = mwlive.Watch(self, target.pid, busy=True, complete=None)
-            time.sleep(0.3)
+            # Enough for many rounds, however busy the machine is.
+            used = self.processor_time(target.pid)
+            mwlive.wait_until(lambda used=used: target.process.poll() is not None or
+                              self.processor_time(target.pid) >= used + 0.3, 'it has had a CPU')
             report = watch.stop(intact=False)
             self.assertIsNone(target.process.poll(), 'it lives')
             mwjump.check_text_of_files(self, target.pid)
