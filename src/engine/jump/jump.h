@@ -73,6 +73,7 @@ struct jump_seen {
 	mw_addr places[JUMP_PLACES]; /* where what may come back was found (suspended.c) */
 	size_t place_count;
 	mw_addr reached;   /* all that lies below has been looked through */
+	bool at_large;     /* … and all mappings that are not large */
 	uint64_t clear_ns; /* all stand since then (mw_quiesce.since_ns), and nothing was found anywhere */
 	uint64_t since_ns;
 	uint64_t handlers_ns; /* all stand since then (mw_quiesce.since_ns), and no handler goes back to what is

@@ -2,7 +2,6 @@
 /* search.c: the memory of a process looked through (search.h). */
 #include "engine/jump/search.h"
 
-#include "base/clock.h"
 #include "proc/maps.h"
 #include "target/remote.h"
 
@@ -10,13 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PAGE      4096u
 #define AT_ONCE   (1u << 20)            /* bytes */
 #define MOST      (UINT64_C(256) << 20) /* bytes looked through: all threads stand meanwhile */
-#define LONGEST   UINT64_C(300000000)   /* ns: a sparse mapping may be larger than can be asked about */
-#define LEAST     UINT64_C(20000000)    /* ns: it goes on, however slowly */
+#define LONGEST   UINT64_C(300000000)   /* ns of CPU time: a sparse mapping may be larger than can be asked about */
+#define LARGE     (UINT64_C(32) << 20)  /* bytes */
 #define ENTRIES   2048u                 /* of pagemap, at a time */
 #define IN_MEMORY (UINT64_C(3) << 62)   /* of an entry of pagemap: present, or in swap */
 #define BLOCK     64u                   /* words */
@@ -103,6 +103,15 @@ static bool is_anywhere_below(const struct jump_search *search, mw_addr address)
 	return false;
 }
 
+/* ns. Where others have the CPU, that is not to leave anything out. */
+static uint64_t processor_time(void)
+{
+	struct timespec now = {0};
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
 static bool may_hold_stacks(const struct jump_search *search, const struct mw_mapping *mapping)
 {
 	const struct jump_process *process = search->process;
@@ -165,7 +174,7 @@ static bool look_at_pages(struct jump_search *search, uint64_t page, uint64_t co
 		uint64_t size = count * PAGE - done < AT_ONCE ? count * PAGE - done : AT_ONCE;
 
 		search->process->seen.reached = page * PAGE + done;
-		if (size > search->left || mw_clock_ns() > search->until || (search->first && search->found))
+		if (size > search->left || processor_time() > search->until || (search->first && search->found))
 			return false;
 		search->left -= size;
 		look_through(search, page * PAGE + done, size);
@@ -188,7 +197,7 @@ static bool look_at(struct jump_search *search, mw_addr start, mw_addr end)
 
 		if (!run)
 			search->process->seen.reached = page * PAGE;
-		if (got < (ssize_t)sizeof(entries[0]) || mw_clock_ns() > search->until)
+		if (got < (ssize_t)sizeof(entries[0]) || processor_time() > search->until)
 			return false;
 		for (size_t i = 0; i < (size_t)got / sizeof(entries[0]); i++, page++) {
 			if (entries[i] & IN_MEMORY) {
@@ -220,32 +229,52 @@ static bool look_again(struct jump_search *search)
 	return search->found + search->doubtful > 0;
 }
 
+void jump_search_anew(struct jump_process *process)
+{
+	process->seen.reached = 0;
+	process->seen.at_large = false;
+}
+
+/* Mappings of one size: stacks are rarely large, and those that are come last. */
+static bool look_at_some(struct jump_search *search, const struct mw_maps *maps, bool large)
+{
+	struct jump_seen *seen = &search->process->seen;
+
+	for (size_t i = 0; i < maps->count; i++) {
+		const struct mw_mapping *mapping = &maps->items[i];
+		mw_addr start = mapping->start > seen->reached ? mapping->start : seen->reached;
+
+		if ((mapping->end - mapping->start > LARGE) != large || mapping->end <= start ||
+		    !may_hold_stacks(search, mapping))
+			continue;
+		if (!look_at(search, start, mapping->end))
+			return false;
+	}
+	return true;
+}
+
 /* False: there is more of it than can be looked through now. */
 static bool look_everywhere(struct jump_search *search, const struct mw_maps *maps)
 {
 	struct jump_seen *seen = &search->process->seen;
-	uint64_t now = mw_clock_ns(), since = search->process->quiesce.since_ns;
 	char path[64];
 	bool all = true;
 
 	search->left = MOST;
-	/* They may have been looked through before since all stand. */
-	search->until = (since ? since : now) + LONGEST;
-	if (search->until < now + LEAST)
-		search->until = now + LEAST;
+	search->until = processor_time() + LONGEST;
 	(void)snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)search->tid);
 	search->pagemap = open(path, O_RDONLY | O_CLOEXEC);
-	for (size_t i = 0; i < maps->count && all; i++) {
-		const struct mw_mapping *mapping = &maps->items[i];
-
-		if (mapping->end > seen->reached && may_hold_stacks(search, mapping))
-			all = look_at(search, mapping->start > seen->reached ? mapping->start : seen->reached,
-				      mapping->end);
+	if (!seen->at_large)
+		all = look_at_some(search, maps, false);
+	if (all && !seen->at_large) {
+		seen->at_large = true;
+		seen->reached = 0;
 	}
+	all = all && look_at_some(search, maps, true);
 	if (search->pagemap >= 0)
 		close(search->pagemap);
 	if (all)
-		seen->reached = 0;
+		jump_search_anew(search->process);
 	return all;
 }
 

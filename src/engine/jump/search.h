@@ -28,17 +28,19 @@ struct jump_search {
 	uint64_t *words;
 	int pagemap;    /* -1: none, all is taken for present */
 	uint64_t left;  /* bytes that may still be looked through */
-	uint64_t until; /* … before that time */
+	uint64_t until; /* … before that much CPU time was spent */
 	struct jump_running *running;
 	size_t running_count;
 };
 
 /*
  * Look at the places where something was found since jump_seen_nothing(); where it is there no more, through all
- * memory that may hold stacks: 256 MiB, and 0.3 s of one stop, at most. The next search goes on where this one had to
+ * memory that may hold stacks: 256 MiB, and 0.3 s of CPU time, at most. The next search goes on where this one had to
  * end. What is found is taken note of. False: not everything has been looked at since, for want of memory or time.
  */
 bool jump_search(struct jump_search *search, const struct mw_maps *maps);
+/* The next one begins at the beginning. */
+void jump_search_anew(struct jump_process *process);
 /* Does `sp` lie right below the stack pointer of the thread whose stack it is? Nobody comes back to there. */
 bool jump_search_below(const struct jump_search *search, mw_addr sp);
 

@@ -6,7 +6,7 @@
  * a stack of the program's own making may be nobody's at the moment. So whenever a thread stands on one, what lies
  * below is taken note of: that has been gone back to.
  */
-#include "engine/jump/jump.h"
+#include "engine/jump/search.h"
 
 #include "base/clock.h"
 #include "proc/maps.h"
@@ -92,7 +92,7 @@ bool jump_struck_overwritten(const struct jump_process *process, mw_addr at, con
 void jump_seen_nothing(struct jump_process *process)
 {
 	process->seen.gone_back_count = process->seen.place_count = 0;
-	process->seen.reached = 0;
+	jump_search_anew(process);
 	process->seen.since_ns = mw_clock_ns();
 }
 
@@ -135,12 +135,17 @@ static void note(struct jump_process *process, mw_addr at, mw_addr sp, mw_addr p
  * A frame lies below the stack pointer that it keeps. One of the stack that the thread is on now is not further from
  * the thread's own than it is long: where another stack were that near, the next signal would overwrite that.
  */
-static void look_below(struct jump_process *process, pid_t tid, mw_addr sp)
+static void look_below(struct jump_process *process, const struct mw_maps *maps, pid_t tid, mw_addr sp)
 {
 	static const size_t most = JUMP_STACK_BELOW / sizeof(uint64_t);
+	const struct mw_mapping *mapping = mw_maps_find(maps, sp);
 	uint64_t *stack = malloc(JUMP_STACK_BELOW);
 	size_t size = JUMP_STACK_BELOW, first;
 	mw_addr low, high, from, to;
+
+	/* The kernel complains of reads right below a stack that grows. */
+	if (mapping && sp - mapping->start < size)
+		size = (size_t)(sp - mapping->start) / sizeof(*stack) * sizeof(*stack);
 
 	/* What lies nearest is what counts: below it there may be nothing. */
 	while (stack && size > PIECE &&
@@ -177,6 +182,6 @@ void jump_note_stacks(struct jump_process *process, const struct mw_maps *maps)
 		process->own_stacks |=
 			!process->is_copy && !jump_on_own_stack(process, maps, thread->tid, &regs.general);
 		if (jump_may_be_suspended(process) && !jump_memory_ours(process, regs.general.pc))
-			look_below(process, thread->tid, regs.general.gpr[process->survey.arch->dwarf_sp]);
+			look_below(process, maps, thread->tid, regs.general.gpr[process->survey.arch->dwarf_sp]);
 	}
 }

@@ -139,6 +139,8 @@ bool jump_suspended_goes_back(struct jump_process *process, const struct mw_maps
 		return false;
 	if (!search.tid)
 		return true;
+	/* While no jump stands others may have come to where was looked before. */
+	jump_search_anew(process);
 	(void)jump_search(&search, maps);
 	return search.found + search.doubtful > 0;
 }
