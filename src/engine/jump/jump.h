@@ -76,8 +76,9 @@ struct jump_seen {
 	bool at_large;     /* … and all mappings that are not large */
 	uint64_t clear_ns; /* all stand since then (mw_quiesce.since_ns), and nothing was found anywhere */
 	uint64_t since_ns;
-	uint64_t handlers_ns; /* all stand since then (mw_quiesce.since_ns), and no handler goes back to what is
-				 overwritten */
+	uint64_t since_cpu_ns; /* … and the CPU time that the process had had by then */
+	uint64_t handlers_ns;  /* all stand since then (mw_quiesce.since_ns), and no handler goes back to what is
+				  overwritten */
 };
 
 /* What is learned of a pc (learned.c). */

@@ -140,10 +140,12 @@ static void note(struct jump_search *search, mw_addr at, enum jump_told told)
 
 	if (told == JUMP_TOLD_NOTHING)
 		return;
-	if (told == JUMP_TOLD_DOUBTFUL || is_anywhere_below(search, at))
+	if (told == JUMP_TOLD_DOUBTFUL || is_anywhere_below(search, at)) {
 		search->doubtful++;
-	else
+		search->below += told == JUMP_TOLD;
+	} else {
 		search->found++;
+	}
 	if (seen->place_count < JUMP_PLACES)
 		seen->places[seen->place_count++] = at;
 }
@@ -227,6 +229,16 @@ static bool look_again(struct jump_search *search)
 			note(search, seen->places[i], search->tells(search, start, there / sizeof(*search->words), 1));
 	}
 	return search->found + search->doubtful > 0;
+}
+
+uint64_t jump_search_cpu_ns(pid_t pid)
+{
+	struct timespec had = {0};
+	clockid_t clock;
+
+	if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &had) != 0)
+		return 0;
+	return (uint64_t)had.tv_sec * UINT64_C(1000000000) + (uint64_t)had.tv_nsec;
 }
 
 void jump_search_anew(struct jump_process *process)

@@ -21,8 +21,9 @@ struct jump_search {
 	bool counted;      /* the recorder's count says that there is something */
 	bool first;        /* that there is anything is all that is asked */
 
-	/* What came of it. What lies below the stack pointer of the thread whose stack it is is doubtful as well. */
-	size_t found, doubtful;
+	/* What came of it. What lies below the stack pointer of the thread whose stack it is is doubtful as well: a
+	 * stack of the program's own making may lie in a variable there. */
+	size_t found, doubtful, below; /* `below` are among `doubtful` */
 
 	/* search.c's */
 	uint64_t *words;
@@ -39,6 +40,8 @@ struct jump_search {
  * end. What is found is taken note of. False: not everything has been looked at since, for want of memory or time.
  */
 bool jump_search(struct jump_search *search, const struct mw_maps *maps);
+/* The CPU time that a process has had, in ns; 0 where it can't be known. */
+uint64_t jump_search_cpu_ns(pid_t pid);
 /* The next one begins at the beginning. */
 void jump_search_anew(struct jump_process *process);
 /* Does `sp` lie right below the stack pointer of the thread whose stack it is? Nobody comes back to there. */

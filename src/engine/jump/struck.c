@@ -94,6 +94,7 @@ void jump_seen_nothing(struct jump_process *process)
 	process->seen.gone_back_count = process->seen.place_count = 0;
 	jump_search_anew(process);
 	process->seen.since_ns = mw_clock_ns();
+	process->seen.since_cpu_ns = jump_search_cpu_ns(process->pid);
 }
 
 /* The same place may be struck again and again, but hardly with the same in all registers. 0: they can't be read. */

@@ -17,6 +17,7 @@
 #include "target/remote.h"
 
 #define OWN_SIGNALS (UINT64_C(3) << 31) /* 32 and 33 */
+#define TURN_NS     UINT64_C(100000000) /* of CPU time: in that all threads of the program's own making have had one */
 #define DOUBT_NS    UINT64_C(300000000)
 
 /* Nobody comes back to calls of a thread that has ended. */
@@ -125,7 +126,8 @@ size_t jump_suspended(struct jump_process *process, const struct mw_maps *maps, 
 	if (!all && search.found + search.doubtful == 0)
 		return unknown;
 	/* Where nothing is counted, what looks as if it had long been left has been, if it stays. */
-	if (count == 0 && search.found == 0 && mw_clock_ns() - process->seen.since_ns > DOUBT_NS)
+	if (count == 0 && search.found == 0 && mw_clock_ns() - process->seen.since_ns > DOUBT_NS &&
+	    (search.below == 0 || jump_search_cpu_ns(process->pid) - process->seen.since_cpu_ns > TURN_NS))
 		return 0;
 	return search.found + search.doubtful;
 }
