@@ -169,3 +169,26 @@ struct mw_error *mw_status_read(pid_t tid, struct mw_status *out)
 	*out = status;
 	return NULL;
 }
+
+/* "NUMBER ARGUMENT… SP PC" of a thread that waits in a system call, "-1 SP PC" in a fault; "running" has neither. */
+bool mw_waiting_read(pid_t tid, mw_addr *sp, mw_addr *pc)
+{
+	char text[256], *last, *before;
+	size_t size;
+	struct mw_error *err = mw_proc_file_read_small(text, sizeof(text), &size, "/proc/%d/syscall", (int)tid);
+
+	if (err) {
+		mw_error_destroy(err);
+		return false;
+	}
+	last = strrchr(text, ' ');
+	if (!last)
+		return false;
+	*last = '\0';
+	before = strrchr(text, ' ');
+	if (!before)
+		return false;
+	*pc = strtoull(last + 1, NULL, 16);
+	*sp = strtoull(before + 1, NULL, 16);
+	return true;
+}

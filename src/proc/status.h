@@ -26,6 +26,10 @@ struct mw_status {
 /* Errors: GONE, DENIED, DATA. */
 struct mw_error *mw_status_read(pid_t tid, struct mw_status *out) MW_MUST_CHECK;
 
+/* Where a thread that waits in the kernel, in a system call or a fault, will go on: its stack pointer and pc (the
+ * calling thread must be allowed to trace it). False where it runs, or that can't be read. */
+bool mw_waiting_read(pid_t tid, mw_addr *sp, mw_addr *pc) MW_MUST_CHECK;
+
 /* The thread ids of a process. `*tids` is malloc'ed. Errors: GONE, DENIED, SYSTEM. */
 struct mw_error *mw_tasks_read(pid_t pid, pid_t **tids, size_t *count) MW_MUST_CHECK;
 

@@ -4,14 +4,12 @@
 #include "engine/jump/jump.h"
 
 #include "base/clock.h"
-#include "proc/file.h"
 #include "proc/maps.h"
 #include "proc/status.h"
 #include "target/remote.h"
 
 #include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define PATIENCE_NS  UINT64_C(3000000000) /* for calls in flight */
 #define FIRST_BREATH UINT64_C(200000)     /* ns between two looks */
@@ -31,27 +29,6 @@ enum whereabouts {
 	SOMEWHERE, /* it stands, or waits for what nothing interrupts */
 	ANYWHERE   /* it was to stand, but has had no CPU for that yet */
 };
-
-/* "NUMBER ARGUMENT… SP PC" of a thread that waits in a system call, "-1 SP PC" in a fault; "running" has neither. */
-static bool read_waiting(pid_t tid, mw_addr *sp, mw_addr *pc)
-{
-	char text[256], *last, *before;
-	size_t size;
-	struct mw_error *err = mw_proc_file_read_small(text, sizeof(text), &size, "/proc/%d/syscall", (int)tid);
-
-	if (err) {
-		mw_error_destroy(err);
-		return false;
-	}
-	last = strrchr(text, ' ');
-	if (!last)
-		return false;
-	*last = '\0';
-	before = strrchr(text, ' ');
-	*pc = strtoull(last + 1, NULL, 16);
-	*sp = before ? strtoull(before + 1, NULL, 16) : 0;
-	return before;
-}
 
 /* `*thread_pointer` is 0 where it can't be known. */
 static enum whereabouts find(const struct jump_process *process, const struct mw_quiet_thread *thread, mw_addr *sp,
@@ -74,7 +51,7 @@ static enum whereabouts find(const struct jump_process *process, const struct mw
 		mw_error_destroy(err);
 		return NOWHERE;
 	}
-	return status.state == 'D' && read_waiting(thread->tid, sp, pc) ? SOMEWHERE : ANYWHERE;
+	return status.state == 'D' && mw_waiting_read(thread->tid, sp, pc) ? SOMEWHERE : ANYWHERE;
 }
 
 pid_t jump_any_without_cpu(const struct jump_process *process)
