@@ -131,21 +131,63 @@ class HostileThreads(unittest.TestCase):
                 watch.stop()
                 target.finish()
 
-    def test_thread_that_gets_no_cpu(self):
-        """One that is to stop, and can't as others have its CPU, is not taken for one that stands elsewhere."""
-        cpu = min(os.sched_getaffinity(0))
+    @staticmethod
+    def own_cpu():
+        """Engines' suites that run at the same time do not take the CPU from one another."""
+        cpus = sorted(os.sched_getaffinity(0))
+        return cpus[-1 if mwlive.config.engine == 'jump' else 0]
+
+    @contextlib.contextmanager
+    def hogged(self, cpu):
+        """Nobody of the lowest priority gets anything of a CPU, for some seconds."""
         hog = (f'import os, time; os.sched_setaffinity(0, {{{cpu}}}); os.setpriority(os.PRIO_PROCESS, 0, -20); '
                'print(flush=True); end = time.monotonic() + 9\nwhile time.monotonic() < end: pass')
-        target = mwlive.Target(self, 'starved', str(cpu))
-        watch = mwlive.Watch(self, target.pid, busy=True, complete=None)
         with subprocess.Popen([sys.executable, '-c', hog], stdout=subprocess.PIPE) as other:
             self.addCleanup(mwlive.kill_quietly, other)
             other.stdout.readline()
-            report = watch.stop(intact=False)
+            yield
             other.wait()
+
+    def test_thread_that_gets_no_cpu(self):
+        """One that is to stop, and can't as others have its CPU, is not taken for one that stands elsewhere."""
+        cpu = self.own_cpu()
+        target = mwlive.Target(self, 'starved', str(cpu))
+        watch = mwlive.Watch(self, target.pid, busy=True, complete=None)
+        with self.hogged(cpu):
+            report = watch.stop(intact=False)
         self.assertIsNone(target.process.poll(), 'it lives')
         if not report['engine']['left_behind']:
             watch.check_targets()
+        target.go()
+        target.done()
+        target.finish()
+
+    def test_kill_while_a_thread_gets_no_cpu(self):
+        """Whoever cleans up after a memwatch that was killed knows as little where such a thread is."""
+        cpu = self.own_cpu()
+        target = mwlive.Target(self, 'starved', str(cpu))
+        before = mwlive.Snapshot(target.pid)
+        for cleaned_by in ('guard', 'next'):
+            with self.subTest(cleaned_by):
+                watch = mwlive.Watch(self, target.pid, busy=True, complete=None)
+                with self.hogged(cpu):
+                    if cleaned_by == 'guard':
+                        guard = mwlive.guard_of(watch.process.pid)
+                        watch.process.kill()
+                        mwlive.await_end_of(guard)
+                    else:
+                        mwlive.kill_with_guard(watch.process)
+                        # It may be refused as long as the thread does not stop.
+                        subprocess.run([mwlive.config.memwatch, 'doctor', '-p', str(target.pid), '--clean'],
+                                       check=False, capture_output=True, timeout=mwlive.PATIENCE)
+                    watch.process.wait()
+                self.assertIsNone(target.process.poll(), 'it lives')
+                # What could not be taken out then is now, unless others still have the CPU.
+                for _ in range(10):
+                    self.once(target)
+                    if {m for m in mwlive.mappings(target.pid) if 'x' in m[2]} <= set(before.maps):
+                        break
+                before.check(self)
         target.go()
         target.done()
         target.finish()

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define STRAGGLER_PATIENCE_NS 5000000000u
+#define STARVED_PATIENCE_NS   UINT64_C(60000000000)
 
 void trap_process_end(struct trap_process *process, enum mw_window_end end)
 {
@@ -162,11 +163,27 @@ static void last_sample(struct trap_process *process, pid_t tid)
 		options->sample(options->sample_context, process->pid, tid, process->window.length_ns, true);
 }
 
+/* All but that of the pad: somebody may stand before it. */
+static struct mw_error *lift_breakpoints(struct trap_process *process, pid_t tid)
+{
+	struct mw_error *first = NULL;
+	void *value;
+
+	for (size_t i = 0; mw_map_next(&process->breakpoints, &i, &value);) {
+		struct trap_breakpoint *breakpoint = value;
+
+		if (!breakpoint->pad)
+			mw_error_keep_first(&first, trap_breakpoint_lift(process, tid, breakpoint));
+	}
+	return first;
+}
+
 /*
  * No breakpoint stands, and nobody is on a way that leads to one or comes from one. Before anything is waited for: a
- * vforked child that is held at a breakpoint never gets on to where its maker goes on.
+ * vforked child that is held at a breakpoint never gets on to where its maker goes on. Where it is not known of all
+ * that they have left the copies, these stay.
  */
-static void lift(struct trap_process *process, pid_t live, struct mw_error **first)
+static void lift(struct trap_process *process, struct mw_error **first)
 {
 	pid_t tid = trap_stopped_tid(process);
 	void *value;
@@ -181,40 +198,105 @@ static void lift(struct trap_process *process, pid_t live, struct mw_error **fir
 	}
 	/* Where no thread could be stopped (all wait for a disk), the text is put back while they do. */
 	if (!tid)
-		tid = live;
+		tid = trap_live_tid(process);
 	if (process->threads.count == 0)
 		return;
 	process->lifted = true;
 	mw_error_keep_first(first, restore_returns(process, tid));
-	mw_error_keep_first(first, mw_journal_rollback(&process->journal, tid));
+	mw_error_keep_first(first, trap_any_starved(process) ? lift_breakpoints(process, tid)
+							     : mw_journal_rollback(&process->journal, tid));
+}
+
+static bool any_awaited(const struct trap_process *process)
+{
+	bool any = false;
+	void *value;
+
+	for (size_t i = 0; !any && mw_map_next(&process->threads, &i, &value);) {
+		const struct trap_thread *thread = value;
+
+		any = thread->awaited && !thread->stopped && !thread->ending;
+	}
+	return any;
+}
+
+/* Those that got no CPU stop before they run any code of the program's; until then the others go on. */
+static struct mw_error *await_starved(struct trap_process *process, uint64_t until_ns)
+{
+	struct mw_error *err = NULL;
+	void *value;
+
+	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
+		struct trap_thread *thread = value;
+
+		thread->awaited = trap_is_starved(thread);
+	}
+	MW_TRY(trap_release(process));
+	while (!err && !process->ended && any_awaited(process) && mw_clock_ns() < until_ns) {
+		int status;
+		pid_t tid;
+
+		err = trap_wait(process->engine, &tid, &status);
+		if (!err && tid)
+			err = trap_dispatch(process->engine, tid, status);
+	}
+	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);)
+		((struct trap_thread *)value)->awaited = false;
+	return err;
+}
+
+/* Everybody stands, has left what is ours, and all of it but the rescue has been taken out. */
+static struct mw_error *clear(struct trap_process *process)
+{
+	struct mw_error *first = trap_hold(process);
+
+	if (process->ended)
+		return first;
+	lift(process, &first);
+	mw_error_keep_first(&first, trap_rescue_settle(process));
+	return first;
+}
+
+/* The process has stood since `begin_ns`, and goes on. */
+static void account(struct trap_process *process, uint64_t begin_ns)
+{
+	uint64_t now = mw_clock_ns(), stood_ns = now - begin_ns;
+
+	process->stats.detach_ns += stood_ns;
+	trap_stood(process, begin_ns, now);
+	if (stood_ns > process->stats.longest_stop_ns)
+		process->stats.longest_stop_ns = stood_ns;
 }
 
 struct mw_error *trap_process_detach(struct trap_process *process, enum mw_window_end end)
 {
 	struct mw_error *first = NULL;
-	uint64_t begin = mw_clock_ns();
+	uint64_t begin = mw_clock_ns(), until = begin + STARVED_PATIENCE_NS;
 	pid_t live;
 
 	if (process->ended)
 		return NULL;
 	if (process->windowed && !process->window.length_ns)
 		process->window.length_ns = trap_now(process);
-	mw_error_keep_first(&first, trap_hold(process));
+	for (;;) {
+		uint64_t now;
+
+		mw_error_keep_first(&first, clear(process));
+		now = mw_clock_ns();
+		if (first || process->ended || now > until || !trap_any_starved(process))
+			break;
+		account(process, begin);
+		mw_error_keep_first(&first, await_starved(process, until));
+		begin = mw_clock_ns();
+	}
 	if (process->ended)
 		return first;
 	live = trap_live_tid(process);
 	read_names(process);
-	lift(process, live, &first);
-	mw_error_keep_first(&first, trap_rescue_settle(process));
-	if (process->ended)
-		return first;
 	if (process->threads.count > 0)
 		mw_error_keep_first(&first, trap_rescue_remove(process));
 	let_go(process, &first);
-	process->stats.detach_ns = mw_clock_ns() - begin;
-	trap_stood(process, begin, mw_clock_ns());
-	if (process->stats.detach_ns > process->stats.longest_stop_ns)
-		process->stats.longest_stop_ns = process->stats.detach_ns;
+	account(process, begin);
 	await_stragglers(process, &first);
 	last_sample(process, live);
 	trap_process_end(process, end);

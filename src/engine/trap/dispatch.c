@@ -33,7 +33,7 @@ static struct mw_error *go_on(struct trap_engine *engine, struct trap_thread *th
 {
 	struct trap_process *process = thread->process;
 
-	if (process->holding)
+	if (process->holding || thread->awaited)
 		return NULL;
 	MW_TRY(trap_resume(thread));
 	trap_account_stop(process, engine->stop_ns, mw_clock_ns());

@@ -26,24 +26,29 @@ size_t trap_read_stack(pid_t tid, const struct mw_arch *arch, const struct mw_re
 	return mw_remote_read(tid, *sp, words, size) / sizeof(*words);
 }
 
-bool trap_is_inside(pid_t tid, const struct mw_arch *arch, mw_addr base, bool counted, bool shadow_stack)
+bool trap_leads_inside(pid_t tid, const struct mw_arch *arch, const struct mw_regs *regs, mw_addr base, bool counted,
+		       bool shadow_stack)
 {
 	uint64_t words[MOST / sizeof(uint64_t)];
-	struct mw_tracee_regs regs;
-	struct mw_error *err = mw_tracee_get_regs(tid, &regs);
 	mw_addr sp;
 	size_t got;
 
-	if (err) {
-		mw_error_destroy(err);
-		return false;
-	}
-	if (regs.general.pc - base < MW_RESCUE_CODE)
+	if (regs->pc - base < MW_RESCUE_CODE)
 		return true;
-	got = trap_read_stack(tid, arch, &regs.general, words, counted ? MOST : STACK, &sp);
+	got = trap_read_stack(tid, arch, regs, words, counted ? MOST : STACK, &sp);
 	for (size_t i = 0; i < got; i++)
 		if (words[i] - base < MW_RESCUE_CODE &&
 		    (shadow_stack || arch->is_kept_pc(sp + i * sizeof(*words), words, got, i)))
 			return true;
 	return false;
+}
+
+bool trap_is_inside(pid_t tid, const struct mw_arch *arch, mw_addr base, bool counted, bool shadow_stack)
+{
+	struct mw_tracee_regs regs;
+	struct mw_error *err = mw_tracee_get_regs(tid, &regs);
+	bool inside = !err && trap_leads_inside(tid, arch, &regs.general, base, counted, shadow_stack);
+
+	mw_error_destroy(err);
+	return inside;
 }

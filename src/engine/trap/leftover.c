@@ -5,6 +5,7 @@
  */
 #include "engine/leftover.h"
 
+#include "base/clock.h"
 #include "engine/trap/trap.h"
 #include "proc/status.h"
 #include "target/quiesce.h"
@@ -15,6 +16,7 @@
 
 #define BREATH_NS    UINT64_C(1000000)
 #define MOST_BREATHS 200
+#define PATIENCE_NS  UINT64_C(10000000000) /* … which take longer where a thread gets no CPU to stop */
 #define TRAP_BIT     (UINT64_C(1) << (SIGTRAP - 1))
 
 struct remains {
@@ -152,17 +154,18 @@ static struct mw_error *take_back(const struct remains *remains, pid_t tid, stru
 	return NULL;
 }
 
-static struct mw_error *take_down(const struct remains *remains, pid_t tid, struct mw_journal *journal)
+/* `last`: the pad's, as a thread may stand before it that has just returned there. */
+static struct mw_error *take_down(const struct remains *remains, pid_t tid, struct mw_journal *journal, bool last)
 {
 	for (uint32_t i = 0; i < remains->rescue->count; i++) {
 		const struct mw_rescue_breakpoint *entry = &remains->rescue->breakpoints[i];
 		size_t number;
 
-		if (stands(remains, tid, entry))
+		if ((entry->kind == MW_RESCUE_PAD) == last && stands(remains, tid, entry))
 			MW_TRY(mw_journal_adopt(journal, entry->plan.pc, entry->plan.bytes, remains->arch->breakpoint,
 						remains->arch->breakpoint_length, &number));
 	}
-	return take_back(remains, tid, journal, false);
+	return take_back(remains, tid, journal, last);
 }
 
 static struct mw_error *open_remains(struct remains *remains, pid_t pid, bool *found)
@@ -185,22 +188,28 @@ struct mw_error *trap_leftover_look(pid_t pid, struct mw_leftover *leftover)
 
 	leftover->found |= found;
 	if (!err && remains.rescue)
-		err = take_down(&remains, mw_live_thread(pid), leftover->journal);
+		err = take_down(&remains, mw_live_thread(pid), leftover->journal, false);
 	if (!err && remains.rescue)
-		err = take_back(&remains, mw_live_thread(pid), leftover->journal, true);
+		err = take_down(&remains, mw_live_thread(pid), leftover->journal, true);
 	deinit(&remains);
 	return err;
+}
+
+/* 0: there is none. */
+static mw_addr pad_of(const struct remains *remains)
+{
+	for (uint32_t i = 0; i < remains->rescue->count; i++)
+		if (remains->rescue->breakpoints[i].kind == MW_RESCUE_PAD)
+			return remains->rescue->breakpoints[i].plan.pc;
+	return 0;
 }
 
 /* The return addresses that lead to the pad, wherever they still stand. */
 static struct mw_error *restore_returns(const struct remains *remains, pid_t tid)
 {
 	const struct mw_rescue *rescue = remains->rescue;
-	mw_addr pad = 0;
+	const mw_addr pad = pad_of(remains);
 
-	for (uint32_t i = 0; i < rescue->count && !pad; i++)
-		if (rescue->breakpoints[i].kind == MW_RESCUE_PAD)
-			pad = rescue->breakpoints[i].plan.pc;
 	for (uint32_t i = 0; pad && i < MW_RESCUE_RETURNS; i++) {
 		const struct mw_rescue_return *entry = &rescue->returns[i];
 		mw_addr at = entry->sp - sizeof(mw_addr), now;
@@ -291,6 +300,25 @@ static bool hand_on(const struct remains *remains, pid_t tid, struct mw_tracee_r
 	return regs->general.pc != pc;
 }
 
+/* One that was to stand, and may be in what was left: it has had no CPU for that, or waits in the kernel. */
+static bool may_be_inside(const struct remains *remains, pid_t tid)
+{
+	struct mw_status status;
+	struct mw_error *err = mw_status_read(tid, &status);
+	struct mw_regs regs = {0};
+	mw_addr sp;
+
+	if (err || status.state == 'Z' || status.state == 'X') {
+		mw_error_destroy(err);
+		return false;
+	}
+	if (status.state != 'D' || !mw_waiting_read(tid, &sp, &regs.pc))
+		return true;
+	regs.gpr[remains->arch->dwarf_sp] = sp;
+	return regs.pc == pad_of(remains) || slot_of(remains, tid, regs.pc) ||
+	       trap_leads_inside(tid, remains->arch, &regs, remains->base, true, remains->rescue->shadow_stack != 0);
+}
+
 /* Threads come out of copies into the program's own code, and go on from the pad where they should have returned to. */
 static struct mw_error *move_out(struct remains *remains, bool *inside)
 {
@@ -303,15 +331,18 @@ static struct mw_error *move_out(struct remains *remains, bool *inside)
 		bool struck;
 		mw_addr pc;
 
-		if (!thread->stopped)
+		if (!thread->stopped) {
+			*inside |= may_be_inside(remains, thread->tid);
 			continue;
+		}
 		MW_TRY(mw_tracee_get_regs(thread->tid, &regs));
 		MW_TRY(awaits_trap(thread->tid, &struck));
 		pc = regs.general.pc;
 		if (pc == remains->base + remains->header.handler && hand_on(remains, thread->tid, &regs))
 			pc = regs.general.pc;
-		*inside |= struck || trap_is_inside(thread->tid, remains->arch, remains->base,
-						    remains->rescue->inside != 0, remains->rescue->shadow_stack != 0);
+		*inside |= struck || pc == pad_of(remains) ||
+			   trap_is_inside(thread->tid, remains->arch, remains->base, remains->rescue->inside != 0,
+					  remains->rescue->shadow_stack != 0);
 		entry = slot_of(remains, thread->tid, pc);
 		if (!entry)
 			continue;
@@ -384,7 +415,7 @@ static struct mw_error *unmap(struct remains *remains, struct mw_journal *journa
 	MW_TRY(restore_copies(remains, tid));
 	MW_TRY(restore_masks(remains));
 	MW_TRY(give_back_actions(remains, &inject));
-	MW_TRY(take_back(remains, tid, journal, true));
+	MW_TRY(take_down(remains, tid, journal, true));
 	MW_TRY(mw_journal_rollback(journal, tid));
 	return mw_inject_unmap(&inject, remains->base, TRAP_RESCUE_SIZE);
 }
@@ -403,6 +434,7 @@ static struct mw_error *unmap_begun(struct remains *remains)
 /* All of it; `*inside` where a thread does not come out of our code. */
 static struct mw_error *take_out(struct remains *remains, struct mw_journal *journal, bool *inside)
 {
+	uint64_t begin = mw_clock_ns();
 	pid_t tid = any_stopped(remains);
 
 	/* It may have gone on with it since it was found. */
@@ -413,11 +445,11 @@ static struct mw_error *take_out(struct remains *remains, struct mw_journal *jou
 	if (remains->begun)
 		return unmap_begun(remains);
 	MW_TRY(read_data(remains, tid));
-	MW_TRY(take_down(remains, tid, journal));
+	MW_TRY(take_down(remains, tid, journal, false));
 	MW_TRY(mw_journal_rollback(journal, tid));
 	MW_TRY(restore_returns(remains, tid));
 	MW_TRY(move_out(remains, inside));
-	for (unsigned i = 0; *inside && i < MOST_BREATHS; i++) {
+	for (unsigned i = 0; *inside && i < MOST_BREATHS && mw_clock_ns() - begin < PATIENCE_NS; i++) {
 		MW_TRY(mw_quiesce_breathe(&remains->quiesce, BREATH_NS));
 		if (remains->quiesce.gone || remains->quiesce.execed)
 			return NULL;

@@ -416,24 +416,37 @@ struct mw_error *trap_rescue_settle(struct trap_process *process)
 
 	if (!process->rescue.base)
 		return NULL;
-	for (unsigned i = 0; i < TRIES && !process->ended && anybody_inside(process); i++)
+	for (unsigned i = 0; i < TRIES && !process->ended && anybody_inside(process) && !trap_any_starved(process); i++)
 		MW_TRY(deliver_held(process));
 	return process->ended ? NULL : await_usable_thread(process, &thread);
+}
+
+/* Why it can't be removed, or NULL. */
+static const char *kept_for(struct trap_process *process, const struct trap_thread *usable)
+{
+	if (trap_any_starved(process))
+		return "a thread got no CPU, and may be anywhere: copies of instructions behind the code of libraries "
+		       "stay, and what keeps the process alive if memwatch is killed";
+	if (!usable)
+		return "no thread could be stopped that gives back the action of SIGTRAP: what keeps the process alive "
+		       "if memwatch is killed stays mapped";
+	if (anybody_inside(process))
+		return "a thread was still in what keeps the process alive if memwatch is killed: it stays mapped, and "
+		       "what a signal's action is set by leads there";
+	return NULL;
 }
 
 struct mw_error *trap_rescue_remove(struct trap_process *process)
 {
 	struct trap_thread *thread = trap_usable_thread(process);
+	const char *why;
 	struct mw_error *err;
 
 	if (!process->rescue.base || process->ended)
 		return NULL;
-	if (!thread || anybody_inside(process)) {
-		process->stats.left_behind =
-			thread ? "a thread was still in what keeps the process alive if memwatch is killed: it stays "
-				 "mapped, and what a signal's action is set by leads there"
-			       : "no thread could be stopped that gives back the action of SIGTRAP: what keeps the "
-				 "process alive if memwatch is killed stays mapped";
+	why = kept_for(process, thread);
+	if (why) {
+		process->stats.left_behind = why;
 		return NULL;
 	}
 	MW_TRY(trap_sharing_each(process, give_back_of_child));

@@ -92,6 +92,7 @@ struct trap_thread {
 	bool stopped;       /* in a ptrace stop, held by us */
 	bool unreaped;      /* … which was not waited for: if memwatch dies, its signal is delivered */
 	bool group_stopped; /* … which is a group stop: to be listened to, not resumed */
+	bool awaited;       /* it is to stay so once it stops, though its process is not held */
 	bool interrupted;   /* by us, since it last stopped: any stop takes what interrupt came before it along */
 	bool interrupt_due; /* … or before that, and it may have come too late for that stop */
 	bool ending;        /* it runs no code any more: a first thread stays so until all others have ended */
@@ -479,6 +480,14 @@ size_t trap_read_stack(pid_t tid, const struct mw_arch *arch, const struct mw_re
 /* inside.c: is a stopped thread in the code at `base`, or will it come back there, as far as its stack shows it?
  * `counted`: somebody may be; where returns are checked, those of the program's handlers may lead there as well. */
 bool trap_is_inside(pid_t tid, const struct mw_arch *arch, mw_addr base, bool counted, bool shadow_stack);
+/* The same of a thread whose stack pointer and pc are known. */
+bool trap_leads_inside(pid_t tid, const struct mw_arch *arch, const struct mw_regs *regs, mw_addr base, bool counted,
+		       bool shadow_stack);
+
+/* starved.c: could a thread of a held process not be stopped, and may it be in code of ours? */
+bool trap_is_starved(const struct trap_thread *thread);
+/* The first such thread, or NULL. */
+const struct trap_thread *trap_any_starved(const struct trap_process *process);
 
 /* strip.c: actions of other signals that have SIGTRAP in their masks. */
 /*

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+/*
+ * starved.c: threads that were to stand still and have not stopped (trap.h). One that waits in the kernel, for a disk
+ * or a vforked child, has not moved: where it goes on can be read. One that gets no CPU, as others have it, may be
+ * anywhere: in an out-of-line copy, on the pad, in what rescue.c has put in.
+ */
+#include "engine/trap/trap.h"
+#include "proc/status.h"
+
+/* Will a thread that waits in the kernel go on in code of ours, or come back to it? */
+static bool leads_to_ours(const struct trap_process *process, pid_t tid, mw_addr sp, mw_addr pc)
+{
+	struct mw_regs regs = {.pc = pc};
+
+	if (pc == process->pad || mw_map_get(&process->slots, pc & ~(mw_addr)(MW_OOL_MAX - 1)))
+		return true;
+	regs.gpr[process->arch->dwarf_sp] = sp;
+	return process->rescue.base &&
+	       trap_leads_inside(tid, process->arch, &regs, process->rescue.base, true, process->shadow_stack);
+}
+
+bool trap_is_starved(const struct trap_thread *thread)
+{
+	struct mw_status status;
+	struct mw_error *err;
+	mw_addr sp, pc;
+
+	/* A newborn one stops before its first instruction, and has come from none of ours. */
+	if (thread->stopped || thread->ending || thread->relation == TRAP_NEWBORN)
+		return false;
+	err = mw_status_read(thread->tid, &status);
+	if (err || status.state == 'Z' || status.state == 'X') {
+		mw_error_destroy(err);
+		return false;
+	}
+	return status.state != 'D' || !mw_waiting_read(thread->tid, &sp, &pc) ||
+	       leads_to_ours(thread->process, thread->tid, sp, pc);
+}
+
+const struct trap_thread *trap_any_starved(const struct trap_process *process)
+{
+	const struct trap_thread *found = NULL;
+	void *value;
+
+	for (size_t i = 0; !found && mw_map_next(&process->threads, &i, &value);)
+		if (trap_is_starved(value))
+			found = value;
+	return found;
+}
