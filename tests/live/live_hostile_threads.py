@@ -278,6 +278,17 @@ class HostileThreads(unittest.TestCase):
         target.done()
         target.finish()
 
+    def test_vfork_children_that_take_their_time(self):
+        """Their maker can do nothing for memwatch before they have ended, and they must get on for that."""
+        target = mwlive.Target(self, 'vforks', 30, 1, 'alone', 150)
+        before = mwlive.Snapshot(target.pid)
+        target.go()
+        for _ in range(4):
+            self.once(target, engine=self.no_jumps())
+            before.check(self)
+        target.done()
+        target.finish()
+
     def test_vfork_children_from_before(self):
         """They are in the memory when memwatch comes, and allocate, or run a program, after that."""
         for mode in ((), ('nested',)):

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vforks [ROUNDS [THREADS [leaderless|alone]]]: threads that make children which live in their memory: vforked ones
- * that allocate and end, or allocate and run another program, and spawned ones. A child's blocks are the process's: it
- * frees some, its maker others, some nobody. Leaderless: the first thread ends when the work begins; alone: it is the
- * only one and does it.
+ * vforks [ROUNDS [THREADS [leaderless|alone [MS]]]]: threads that make children which live in their memory: vforked
+ * ones that allocate and end, or allocate and run another program, and spawned ones. A child's blocks are the
+ * process's: it frees some, its maker others, some nobody. Leaderless: the first thread ends when the work begins;
+ * alone: it is the only one and does it. MS: of CPU time that children take before they end.
  */
 #include "target.h"
 
@@ -13,11 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MOST 8
 
 static size_t rounds = 20, count = 1;
+static uint64_t labour_ns;
 static bool leaderless, alone;
 static char *const true_argv[] = {(char[]){"true"}, NULL};
 static char *const no_environment[] = {NULL};
@@ -41,6 +43,22 @@ static KEEP void *vforks_maker(size_t size, int mark)
 	memset(block, mark, size);
 	OPAQUE(block);
 	return block;
+}
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void toil(void)
+{
+	uint64_t end = cpu_ns() + labour_ns;
+
+	while (labour_ns && cpu_ns() < end)
+		;
 }
 
 static void expect_status(pid_t pid, int status, const char *what)
@@ -77,6 +95,7 @@ static void ends(unsigned char mark)
 		free(vforks_child(300, mark));
 		given = vforks_child(301, mark);
 		vforks_child(302, mark);
+		toil();
 		_exit(5);
 	}
 	expect_status(pid, 5, "a vforked child that allocates and ends");
@@ -173,6 +192,7 @@ int main(int argc, char **argv)
 		count = strtoul(argv[2], NULL, 10);
 	leaderless = argc > 3 && strcmp(argv[3], "leaderless") == 0;
 	alone = argc > 3 && strcmp(argv[3], "alone") == 0;
+	labour_ns = argc > 4 ? strtoul(argv[4], NULL, 10) * 1000000 : 0;
 	if (count > MOST)
 		count = MOST;
 	pthread_barrier_init(&begin, NULL, (unsigned)count + 1 + leaderless);

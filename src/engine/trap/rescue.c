@@ -21,15 +21,20 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define PATIENCE_NS UINT64_C(2000000000)
-#define TRIES       200
-#define BREATH_US   500
-#define RED_ZONE    128
-#define JUMP_REACH  (UINT64_C(1) << 30)
-#define TRAP_BIT    MW_RESCUE_TRAP_BIT
+#define PATIENCE_NS     UINT64_C(5000000000)
+#define FIRST_BREATH_US 500 /* for threads to get on with their work … */
+#define LAST_BREATH_US  100000
+#define LOOKS           200 /* at who is inside, before those become longer: one may come there again and again */
+#define RED_ZONE        128
+#define JUMP_REACH      (UINT64_C(1) << 30)
+#define TRAP_BIT        MW_RESCUE_TRAP_BIT
 
-/* Let the threads that were stopped with a signal take it, and stop again. For a moment they get on with their work. */
-static struct mw_error *deliver_held(struct trap_process *process)
+/*
+ * Let the threads that were stopped with a signal take it, and stop again. For a moment they get on with their work,
+ * each time for longer: where CPUs are scarce it would be over before any has had one, and what all wait for (a
+ * vforked child) may take a while.
+ */
+static struct mw_error *deliver_held(struct trap_process *process, useconds_t *breath_us)
 {
 	void *value;
 
@@ -39,7 +44,8 @@ static struct mw_error *deliver_held(struct trap_process *process)
 		if (thread->stopped && !thread->group_stopped)
 			MW_TRY(trap_resume(thread));
 	}
-	usleep(BREATH_US);
+	usleep(*breath_us);
+	*breath_us = *breath_us * 2 < LAST_BREATH_US ? *breath_us * 2 : LAST_BREATH_US;
 	return trap_hold(process);
 }
 
@@ -84,11 +90,12 @@ struct trap_thread *trap_usable_thread(struct trap_process *process)
 static struct mw_error *await_usable_thread(struct trap_process *process, struct trap_thread **out)
 {
 	uint64_t begin = mw_clock_ns();
+	useconds_t breath_us = FIRST_BREATH_US;
 
 	/* The only thread may fork all the time, or wait for a child that shares its memory. */
 	*out = trap_usable_thread(process);
 	while (!*out && mw_clock_ns() - begin < PATIENCE_NS && !process->ended) {
-		MW_TRY(deliver_held(process));
+		MW_TRY(deliver_held(process, &breath_us));
 		*out = trap_usable_thread(process);
 	}
 	return NULL;
@@ -412,12 +419,18 @@ static struct mw_error *give_back_of_child(struct trap_process *process, pid_t t
 
 struct mw_error *trap_rescue_settle(struct trap_process *process)
 {
+	uint64_t begin = mw_clock_ns();
+	useconds_t breath_us = FIRST_BREATH_US, moment_us;
+	unsigned looks = 0;
 	struct trap_thread *thread;
 
 	if (!process->rescue.base)
 		return NULL;
-	for (unsigned i = 0; i < TRIES && !process->ended && anybody_inside(process) && !trap_any_starved(process); i++)
-		MW_TRY(deliver_held(process));
+	while (!process->ended && anybody_inside(process) && mw_clock_ns() - begin < PATIENCE_NS &&
+	       !trap_any_starved(process)) {
+		moment_us = FIRST_BREATH_US;
+		MW_TRY(deliver_held(process, looks++ < LOOKS ? &moment_us : &breath_us));
+	}
 	return process->ended ? NULL : await_usable_thread(process, &thread);
 }
 
