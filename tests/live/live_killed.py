@@ -207,7 +207,7 @@ class Killed(unittest.TestCase):
 
 
 def add_tests():
-    for mode in ('idle', 'busy', 'brief', 'spawn', 'fork', 'vfork', 'masked', 'trap', 'handler', 'changing', 'load',
+    for mode in ('idle', 'busy', 'brief', 'spawn', 'fork', 'vfork', 'masked', 'sections', 'trap', 'handler', 'changing', 'load',
                  'made', 'caged', 'python'):
         def test(self, mode=mode):
             self.kills(mode)

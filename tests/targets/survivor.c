@@ -11,6 +11,7 @@
  *   fork      children that allocate, check, and end with a status
  *   vfork     children that allocate in its memory and end, or run another program
  *   masked    threads that allocate with all signals blocked, and look at their masks
+ *   sections  threads that block all signals for a moment, from time to time, and allocate in it
  *   trap      it handles SIGTRAP: raised ones, int3s and int 3s, each of which must arrive once
  *   handler   allocates in a handler for whose time the kernel blocks all signals
  *   changing  it changes its action for SIGTRAP all the time
@@ -214,6 +215,27 @@ static void *masked_work(void *argument)
 	return NULL;
 }
 
+static void *sections_work(void *argument)
+{
+	sigset_t all, none, now;
+
+	sigfillset(&all);
+	sigemptyset(&none);
+	while (!atomic_load(&over)) {
+		for (int i = 0; i < 4; i++)
+			free(survivor_alloc(40));
+		if (pthread_sigmask(SIG_SETMASK, &all, NULL) != 0)
+			target_fail("pthread_sigmask");
+		free(survivor_alloc(50));
+		if (pthread_sigmask(SIG_SETMASK, &none, &now) != 0)
+			target_fail("pthread_sigmask");
+		if (!sigismember(&now, SIGINT))
+			target_fail("a signal mask was changed");
+		atomic_fetch_add(rounds, 1);
+	}
+	return argument;
+}
+
 static void on_trap(int signal_number, siginfo_t *info, void *context)
 {
 	(void)signal_number, (void)context;
@@ -356,11 +378,13 @@ static const struct mode {
 	void (*step)(void);
 	void *(*thread)(void *argument);
 } modes[] = {
-	{"idle", idle, NULL},          {"busy", NULL, keep_working}, {"brief", brief, NULL},
-	{"spawn", spawn, NULL},        {"fork", fork_some, NULL},    {"vfork", vfork_some, NULL},
-	{"masked", NULL, masked_work}, {"trap", trap, NULL},         {"handler", handler, NULL},
-	{"changing", changing, NULL},  {"load", load, NULL},         {"caged", NULL, caged_work},
-	{"made", NULL, keep_working},
+	{"idle", idle, NULL},          {"busy", NULL, keep_working},
+	{"brief", brief, NULL},        {"spawn", spawn, NULL},
+	{"fork", fork_some, NULL},     {"vfork", vfork_some, NULL},
+	{"masked", NULL, masked_work}, {"trap", trap, NULL},
+	{"handler", handler, NULL},    {"changing", changing, NULL},
+	{"load", load, NULL},          {"caged", NULL, caged_work},
+	{"made", NULL, keep_working},  {"sections", NULL, sections_work},
 };
 
 static void *step_on(void *argument)

@@ -178,22 +178,37 @@ static bool must_pretend(struct mw_rescue *rescue)
 	return blocked || own_now(rescue)->handler != HANDLER_NONE;
 }
 
-static bool lift_all(const struct mw_rescue *rescue, bool pretend)
+/* Those that are plain, or all others. */
+static bool lift(const struct mw_rescue *rescue, int64_t file, bool plain)
 {
-	static const char path[] = "/proc/self/mem";
-	int64_t file = cpu_call(CPU_SYS_OPEN, (uint64_t)(uintptr_t)path, OPEN_READ_WRITE, 0, 0);
 	bool all = true;
 
 	for (uint32_t i = 0; i < rescue->count && i < MW_RESCUE_BREAKPOINTS; i++) {
 		const struct mw_rescue_breakpoint *breakpoint = &rescue->breakpoints[i];
 
 		if (breakpoint->plan.pc == 0 || breakpoint->kind == MW_RESCUE_PAD ||
-		    (pretend && breakpoint->kind != MW_RESCUE_PLAIN))
+		    (breakpoint->kind == MW_RESCUE_PLAIN) != plain)
 			continue;
 		if (file >= 0 && lift_by_file(file, breakpoint))
 			continue;
 		all &= lift_by_protection(breakpoint);
 	}
+	return all;
+}
+
+/*
+ * As long as any other stands those stay by which SIGTRAP is kept out of masks: a thread that blocks it meanwhile would
+ * die of the next that it comes to. `*pretend` where they stay for good.
+ */
+static bool lift_all(struct mw_rescue *rescue, bool *pretend)
+{
+	static const char path[] = "/proc/self/mem";
+	int64_t file = cpu_call(CPU_SYS_OPEN, (uint64_t)(uintptr_t)path, OPEN_READ_WRITE, 0, 0);
+	bool all = lift(rescue, file, true);
+
+	*pretend = must_pretend(rescue);
+	if (all && !*pretend)
+		all = lift(rescue, file, false);
 	if (file >= 0)
 		cpu_call(CPU_SYS_CLOSE, (uint64_t)file, 0, 0, 0);
 	return all;
@@ -202,12 +217,12 @@ static bool lift_all(const struct mw_rescue *rescue, bool pretend)
 /* Take the breakpoints out, as far as that can be. Exchanged return addresses still lead to the pad. */
 static void heal(struct mw_rescue *rescue)
 {
-	bool pretend = must_pretend(rescue), all;
+	bool pretend, all;
 
 	/* One that failed is not tried again: the breakpoints are passed one by one. */
 	if (!rescue->may_call || is_child(rescue) || __atomic_exchange_n(&rescue->healing, 1, __ATOMIC_ACQ_REL))
 		return;
-	all = lift_all(rescue, pretend);
+	all = lift_all(rescue, &pretend);
 	if (all && !pretend)
 		unstrip(rescue);
 	__atomic_store_n(&rescue->healed, all, __ATOMIC_RELEASE);
