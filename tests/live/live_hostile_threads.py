@@ -12,6 +12,23 @@ import unittest
 import mwjump
 import mwlive
 
+# Several, as the one that is to starve gets what it has saved up.
+HOG = '''
+import os, sys, time
+os.sched_setaffinity(0, {int(sys.argv[1])})
+os.setpriority(os.PRIO_PROCESS, 0, -20)
+first = os.getpid()
+end = time.monotonic() + 9
+for _ in range(3):
+    if os.getpid() == first and os.fork() == 0:
+        while time.monotonic() < end and os.getppid() == first:
+            pass
+        os._exit(0)
+print(flush=True)
+while time.monotonic() < end:
+    pass
+'''
+
 
 class HostileThreads(unittest.TestCase):
     def test_1000_threads(self):
@@ -140,12 +157,10 @@ class HostileThreads(unittest.TestCase):
     @contextlib.contextmanager
     def hogged(self, cpu):
         """Nobody of the lowest priority gets anything of a CPU, for some seconds."""
-        hog = (f'import os, time; os.sched_setaffinity(0, {{{cpu}}}); os.setpriority(os.PRIO_PROCESS, 0, -20); '
-               'print(flush=True); end = time.monotonic() + 9\nwhile time.monotonic() < end: pass')
-        with subprocess.Popen([sys.executable, '-c', hog], stdout=subprocess.PIPE) as other:
+        with subprocess.Popen([sys.executable, '-c', HOG, str(cpu)], stdout=subprocess.PIPE) as other:
             self.addCleanup(mwlive.kill_quietly, other)
             other.stdout.readline()
-            yield
+            yield other
             other.wait()
 
     def test_thread_that_gets_no_cpu(self):
@@ -158,6 +173,27 @@ class HostileThreads(unittest.TestCase):
         self.assertIsNone(target.process.poll(), 'it lives')
         if not report['engine']['left_behind']:
             watch.check_targets()
+        target.go()
+        target.done()
+        target.finish()
+
+    def test_attach_while_a_thread_gets_no_cpu(self):
+        """Where it would not outlive a memwatch that is killed before it has stopped, nothing is begun."""
+        cpu = self.own_cpu()
+        target = mwlive.Target(self, 'starved', str(cpu), 'blocked')
+        before = mwlive.Snapshot(target.pid)
+        with self.hogged(cpu) as hog:
+            time.sleep(0.1)
+            run = subprocess.run([mwlive.config.memwatch, '-p', str(target.pid), '-d', '0.1', '--quiet', '--engine',
+                                  mwlive.config.engine], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                 timeout=mwlive.PATIENCE, check=False)
+            hog.kill()
+        self.assertEqual(run.stdout, '')
+        # Nothing guarantees that it gets none.
+        if run.returncode != 0:
+            self.assertEqual(run.returncode, 1, run.stderr)
+            self.assertRegex(run.stderr, r'^memwatch: (process \d+: )?thread \d+ .*gets no CPU.*\n$')
+        before.check(self)
         target.go()
         target.done()
         target.finish()

@@ -204,6 +204,9 @@ static bool is_stuck(const struct trap_process *process, uint64_t held_ns)
 
 	if (held_ns > PATIENCE_NS)
 		return true;
+	/* A process would be refused for such a one, which need but wait for its disk. */
+	if (!process->windowed && !process->ended && trap_any_exposed(process))
+		return false;
 	return all_asleep(process) &&
 	       (!trap_sharing_awaited(process, &exposed) || (!exposed && held_ns > CHILD_PATIENCE_NS));
 }

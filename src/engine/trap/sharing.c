@@ -44,20 +44,27 @@ static bool has_hand(const struct trap_process *process)
 	return has;
 }
 
-/* It waits for a vforked child, and nothing can be done to it until that has come to its exec or end: would SIGTRAP
- * kill it then if memwatch is no more? */
-static bool is_exposed(const struct trap_process *process, const struct trap_thread *thread, bool waits)
+/* Of one that has not stopped: its mask could not be changed. */
+static bool blocks_trap(const struct trap_thread *thread)
 {
 	struct mw_status status;
-	bool blocks;
-	struct mw_error *err;
+	struct mw_error *err = mw_status_read(thread->tid, &status);
+	bool blocks = !err && status.sig_blocked & TRAP_BIT;
 
-	if (!waits || thread->relation == TRAP_SHARING_CHILD || !has_hand(process))
-		return waits;
-	err = mw_status_read(thread->tid, &status);
-	blocks = !err && status.sig_blocked & TRAP_BIT;
 	mw_error_destroy(err);
 	return blocks;
+}
+
+/* It waits for a vforked child, and nothing can be done to it until that has come to its exec or end: would SIGTRAP
+ * kill it then if memwatch is no more? */
+static bool is_exposed(const struct trap_process *process, const struct trap_thread *thread)
+{
+	return thread->relation == TRAP_SHARING_CHILD || !has_hand(process) || blocks_trap(thread);
+}
+
+static bool is_not_stopped(const struct trap_thread *thread)
+{
+	return !thread->stopped && !thread->ending && thread->relation != TRAP_NEWBORN;
 }
 
 bool trap_sharing_awaited(const struct trap_process *process, bool *exposed)
@@ -69,11 +76,10 @@ bool trap_sharing_awaited(const struct trap_process *process, bool *exposed)
 	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
 		const struct trap_thread *thread = value;
 
-		if (thread->stopped || thread->ending || thread->relation == TRAP_NEWBORN ||
-		    !find_child(process, thread))
+		if (!is_not_stopped(thread) || !find_child(process, thread))
 			continue;
 		awaited = true;
-		*exposed |= is_exposed(process, thread, true);
+		*exposed |= is_exposed(process, thread);
 	}
 	return awaited;
 }
@@ -94,6 +100,16 @@ static bool has_held_child(const struct trap_process *process, const struct trap
 	}
 	free(found);
 	return held;
+}
+
+bool trap_any_exposed(const struct trap_process *process)
+{
+	bool exposed = false;
+	void *value;
+
+	for (size_t i = 0; !exposed && mw_map_next(&process->threads, &i, &value);)
+		exposed = is_not_stopped(value) && blocks_trap(value) && !has_held_child(process, value);
+	return exposed;
 }
 
 /* One after the other: who is added may change the order of all. */
@@ -154,22 +170,29 @@ struct mw_error *trap_sharing_each(struct trap_process *process,
 	return NULL;
 }
 
+static struct mw_error *refuse(const struct trap_thread *thread, const char *why)
+{
+	struct mw_error *err = mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+					       "thread %d %s, and would not outlive it if memwatch is killed meanwhile",
+					       (int)thread->tid, why);
+
+	return mw_error_hint(err, "Try again in a moment; or accept the risk with --unsafe");
+}
+
 struct mw_error *trap_sharing_check(const struct trap_process *process)
 {
 	void *value;
 
 	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
 		const struct trap_thread *thread = value;
-		struct mw_error *err;
+		bool waits;
 
-		if (thread->stopped || thread->ending || thread->relation == TRAP_NEWBORN ||
-		    !is_exposed(process, thread, has_held_child(process, thread)))
+		if (!is_not_stopped(thread))
 			continue;
-		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-				      "thread %d waits for a program to be started (vfork, posix_spawn), and would not "
-				      "outlive it if memwatch is killed meanwhile",
-				      (int)thread->tid);
-		return mw_error_hint(err, "Try again in a moment; or accept the risk with --unsafe");
+		waits = has_held_child(process, thread);
+		if (waits ? is_exposed(process, thread) : blocks_trap(thread))
+			return refuse(thread, waits ? "waits for a program to be started (vfork, posix_spawn)"
+						    : "does not stop (it waits for a disk, or gets no CPU)");
 	}
 	return NULL;
 }

@@ -400,7 +400,10 @@ struct mw_error *trap_hold(struct trap_process *process) MW_MUST_CHECK;
 bool trap_sharing_awaited(const struct trap_process *process, bool *exposed);
 /* Seize and stop those who share the memory of a held process, as TRAP_SHARING_CHILD. */
 struct mw_error *trap_sharing_seize(struct trap_process *process) MW_MUST_CHECK;
-/* UNSUPPORTED where one would be so exposed that waits for those. */
+/* Has any thread not stopped that blocks SIGTRAP, and does not wait for a child that we hold? Until it stops its mask
+ * can't be changed. */
+bool trap_any_exposed(const struct trap_process *process);
+/* UNSUPPORTED where a thread that has not stopped would die of a breakpoint if memwatch is killed before it has. */
 struct mw_error *trap_sharing_check(const struct trap_process *process) MW_MUST_CHECK;
 /* Do something with each of them that can perform a system call; one that ends meanwhile is no error. */
 struct mw_error *trap_sharing_each(struct trap_process *process,
