@@ -209,7 +209,10 @@ class Killed(Failures):
             with self.subTest(number.name):
                 recording, report = self.path(f'{number.name}.mw'), self.path(f'{number.name}.json')
                 process = self.watch(steady, '-o', recording, '--json', report)
-                time.sleep(1.2 * mwlive.SLOWNESS)
+                # What has happened is written about every second.
+                size = os.path.getsize(recording)
+                mwlive.wait_until(lambda path=recording, size=size: os.path.getsize(path) > size,
+                                  'the recording grows')
                 process.send_signal(number)
                 out, err = process.communicate(timeout=mwlive.PATIENCE)
                 self.assertEqual((process.returncode, out), (1, ''), err)

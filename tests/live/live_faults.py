@@ -106,27 +106,40 @@ class Faults(unittest.TestCase):
             snapshot.check(self)
             self.assertEqual(mwlive.tids(snapshot.pid), tids, 'threads came or went')
 
-    def assert_busy(self, target, more=1):
+    @staticmethod
+    def is_busy(target, more=1):
         """Still at work, and going on with it for some ticks."""
-        self.assertFalse(select.select([target.process.stdout], [], [], 0)[0], 'the target has nothing to do any more')
+        def done():
+            return select.select([target.process.stdout], [], [], 0)[0]
         ticks = cpu_ticks(target.pid)
-        mwlive.wait_until(lambda: cpu_ticks(target.pid) >= ticks + more, 'the target goes on', 10 * mwlive.SLOWNESS)
+        mwlive.wait_until(lambda: done() or cpu_ticks(target.pid) >= ticks + more, 'the target goes on')
+        return not done()
 
     def test_busy_threads(self):
         for point in self.points():
             with self.subTest(point):
-                target = mwlive.Target(self, 'threads', 4, PAIRS, 50)
-                target.go()
-                time.sleep(0.05)
-                self.fail_at(point, target.pid)
-                self.assert_busy(target)
-                # Whatever was left behind would be in the way of the next one.
-                watch = mwlive.Watch(self, target.pid, busy=True)
-                # Each of its threads may first wait for memwatch to get its turn on a busy machine.
-                self.assert_busy(target, more=20)
-                self.assertGreater(watch.stop()['totals']['heap']['size']['count'], 0)
-                self.assertEqual(target.done()['heap.impacting.count'], 4 * 50)
-                target.finish()
+                # On a busy machine its work may be done before memwatch has come to it.
+                if not any(self.fails_amidst_work(point, times * PAIRS) for times in (1, 4, 16)):
+                    self.fail('the target has nothing to do any more')
+
+    def fails_amidst_work(self, point, pairs):
+        """False where the target had no more to do before all was seen."""
+        target = mwlive.Target(self, 'threads', 4, pairs, 50)
+        target.go()
+        time.sleep(0.05)
+        self.fail_at(point, target.pid)
+        going_on = self.is_busy(target)
+        if going_on:
+            # Whatever was left behind would be in the way of the next one.
+            watch = mwlive.Watch(self, target.pid, busy=True)
+            # Each of its threads may first wait for memwatch to get its turn on a busy machine.
+            going_on = self.is_busy(target, more=20)
+            report = watch.stop()
+            if going_on:
+                self.assertGreater(report['totals']['heap']['size']['count'], 0)
+        self.assertEqual(target.done()['heap.impacting.count'], 4 * 50)
+        target.finish()
+        return going_on
 
     def test_waiting_threads(self):
         """One process through all of them, and then its whole work in a window."""
