@@ -210,6 +210,7 @@ class Killed(Failures):
                 recording, report = self.path(f'{number.name}.mw'), self.path(f'{number.name}.json')
                 process = self.watch(steady, '-o', recording, '--json', report)
                 # What has happened is written about every second.
+                time.sleep(1.2 * mwlive.SLOWNESS)
                 size = os.path.getsize(recording)
                 mwlive.wait_until(lambda path=recording, size=size: os.path.getsize(path) > size,
                                   'the recording grows')

@@ -18,6 +18,7 @@
 #include "target/remote.h"
 
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -28,6 +29,36 @@
 #define RED_ZONE        128
 #define JUMP_REACH      (UINT64_C(1) << 30)
 #define TRAP_BIT        MW_RESCUE_TRAP_BIT
+
+/*
+ * Give them so long. An interrupt that was sent to one which had just stopped by itself stops it again at once: left
+ * there, it would get the next one in that stop, and never get on.
+ */
+static struct mw_error *breathe(struct trap_process *process, useconds_t breath_us)
+{
+	struct trap_engine *engine = process->engine;
+	uint64_t until = mw_clock_ns() + breath_us * UINT64_C(1000);
+
+	do {
+		struct trap_thread *thread;
+		bool wanted;
+		int status;
+		pid_t tid;
+
+		trap_wait_no_time(engine, &tid, &status);
+		if (!tid) {
+			usleep(FIRST_BREATH_US / 5);
+			continue;
+		}
+		thread = mw_map_get(&engine->threads, (uint64_t)tid);
+		wanted = !thread || thread->interrupt_due || status >> 16 != PTRACE_EVENT_STOP;
+		MW_TRY(trap_dispatch(engine, tid, status));
+		thread = mw_map_get(&engine->threads, (uint64_t)tid);
+		if (!wanted && thread && thread->process == process && thread->stopped && !thread->group_stopped)
+			MW_TRY(trap_resume(thread));
+	} while (!process->ended && mw_clock_ns() < until);
+	return NULL;
+}
 
 /*
  * Let the threads that were stopped with a signal take it, and stop again. For a moment they get on with their work,
@@ -41,10 +72,16 @@ static struct mw_error *deliver_held(struct trap_process *process, useconds_t *b
 	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
 		struct trap_thread *thread = value;
 
-		if (thread->stopped && !thread->group_stopped)
-			MW_TRY(trap_resume(thread));
+		if (!thread->stopped || thread->group_stopped)
+			continue;
+		/* One that forks all the time would be found forking again: it is to stop on its way out. */
+		if (thread->in_event) {
+			MW_TRY(mw_error_unless_gone(mw_tracee_interrupt(thread->tid)));
+			thread->interrupted = thread->interrupt_due = true;
+		}
+		MW_TRY(trap_resume(thread));
 	}
-	usleep(*breath_us);
+	MW_TRY(breathe(process, *breath_us));
 	*breath_us = *breath_us * 2 < LAST_BREATH_US ? *breath_us * 2 : LAST_BREATH_US;
 	return trap_hold(process);
 }

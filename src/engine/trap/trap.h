@@ -259,6 +259,8 @@ struct mw_error *trap_tick_start(struct trap_engine *engine) MW_MUST_CHECK;
 void trap_tick_stop(struct trap_engine *engine);
 /* Wait for any thread to change state; *tid is 0 where only time has passed. */
 struct mw_error *trap_wait(struct trap_engine *engine, pid_t *tid, int *status) MW_MUST_CHECK;
+/* The same of those that are known, where it has happened already. */
+void trap_wait_no_time(struct trap_engine *engine, pid_t *tid, int *status);
 /* The stop of a thread has no signal (any more) that must not be lost. */
 void trap_reap(struct trap_thread *thread);
 /* It runs again, or is ours no more. */

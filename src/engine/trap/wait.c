@@ -163,10 +163,20 @@ static pid_t listen(struct trap_engine *engine)
 	return got;
 }
 
-struct mw_error *trap_wait(struct trap_engine *engine, pid_t *tid, int *status)
+/* The oldest of what was heard. */
+static void take(struct trap_engine *engine, pid_t *tid, int *status)
 {
 	size_t first = engine->heard.first;
 
+	*tid = engine->heard.items[first].tid;
+	*status = engine->heard.items[first].status;
+	engine->stop_ns = engine->heard.items[first].time_ns;
+	engine->heard.first = (first + 1) % TRAP_HEARD;
+	engine->heard.count--;
+}
+
+struct mw_error *trap_wait(struct trap_engine *engine, pid_t *tid, int *status)
+{
 	*tid = 0;
 	errno = 0;
 	if (engine->heard.count == 0 && (listen(engine) <= 0 || engine->heard.count == 0)) {
@@ -175,10 +185,13 @@ struct mw_error *trap_wait(struct trap_engine *engine, pid_t *tid, int *status)
 			return NULL;
 		return mw_error_create(MW_ERROR_SYSTEM, errno, "cannot wait for the target");
 	}
-	*tid = engine->heard.items[first].tid;
-	*status = engine->heard.items[first].status;
-	engine->stop_ns = engine->heard.items[first].time_ns;
-	engine->heard.first = (first + 1) % TRAP_HEARD;
-	engine->heard.count--;
+	take(engine, tid, status);
 	return NULL;
+}
+
+void trap_wait_no_time(struct trap_engine *engine, pid_t *tid, int *status)
+{
+	*tid = 0;
+	if (engine->heard.count > 0 || look_at_others(engine, engine->threads.count) > 0)
+		take(engine, tid, status);
 }
