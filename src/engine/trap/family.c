@@ -6,6 +6,7 @@
 #include "target/remote.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
@@ -119,6 +120,20 @@ struct mw_error *trap_thread_ended(struct trap_thread *thread, int status)
 	return err;
 }
 
+/* The first thread is about to be killed by the end of its process, and may not be heard of before it is gone. */
+static bool whole_process_ends(struct trap_process *process)
+{
+	struct mw_status status;
+	struct mw_error *err;
+
+	if (process->end_sampled)
+		return false;
+	err = mw_status_read(process->pid, &status);
+	process->end_sampled = !err && status.sig_pending & UINT64_C(1) << (SIGKILL - 1);
+	mw_error_destroy(err);
+	return process->end_sampled;
+}
+
 /* The thread will be gone: its name is final, and its memory can be looked at for the last time. */
 struct mw_error *trap_thread_exiting(struct trap_thread *thread)
 {
@@ -132,7 +147,8 @@ struct mw_error *trap_thread_exiting(struct trap_thread *thread)
 	if (thread->numbered)
 		MW_TRY(trap_thread_number(thread));
 	now = trap_now(process);
-	if (options->sample && (thread->tid == process->pid || process->threads.count == 1)) {
+	if (options->sample &&
+	    (thread->tid == process->pid || process->threads.count == 1 || whole_process_ends(process))) {
 		options->sample(options->sample_context, process->pid, thread->tid, now, true);
 		process->last_sample_ns = now;
 	}

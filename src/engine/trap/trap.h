@@ -190,6 +190,7 @@ struct trap_process {
 		uint64_t at_ns, stood_ns;
 	} standstills[TRAP_STANDSTILLS]; /* one a second, a ring */
 	size_t standstill_count;         /* that were noted */
+	bool end_sampled;                /* when all were about to end, by one that was not the first */
 	bool seen_all;                   /* sink stack ids by walk serial are valid */
 	struct {
 		uint64_t serial;
