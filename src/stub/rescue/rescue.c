@@ -462,8 +462,11 @@ struct rescue_next rescue_handle(int signal, const struct rescue_info *info, str
 		pass(rescue, breakpoint, frame);
 		if (trapped)
 			return back;
-	} else if (info->code == FROM_KERNEL && !breakpoint_before(frame->rip)) {
-		/* memwatch had served this one already, and was killed before it let the thread go on. */
+	} else if (info->code == FROM_KERNEL && (find(rescue, frame->rip) || !breakpoint_before(frame->rip))) {
+		/*
+		 * memwatch had served this one already, and was killed before it let the thread go on. One that is to
+		 * come to its breakpoint again may have gaps before it that a linker has filled with breakpoints.
+		 */
 		return back;
 	}
 	return hand_on(rescue, info, frame, trapped);

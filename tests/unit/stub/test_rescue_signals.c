@@ -467,6 +467,25 @@ static void test_served_already(void **state)
 	assert_int_equal(last.si_code, SI_QUEUE);
 }
 
+/* One that is to come to its breakpoint again, behind a gap that a linker has filled. */
+static void test_served_behind_a_gap(void **state)
+{
+	const uint8_t filled = 0xcc;
+
+	(void)state;
+	own_action(0);
+	rig_plant_all();
+	rig_write_code(STEP - 1, &filled, 1);
+	assert_int_equal(rig_sum_at(STEP - 1)(20, 22), 42);
+	assert_int_equal(arrived, 0);
+	assert_int_equal(rig.rescue->hits, 1);
+	/* No breakpoint of ours stands there. */
+	rig_write_code(CODE_SIZE / 2, &filled, 1);
+	rig_write_code(CODE_SIZE / 2 + 1, rig_functions[0].bytes, sizeof(rig_functions[0].bytes));
+	assert_int_equal(rig_sum_at(CODE_SIZE / 2)(20, 22), 42);
+	assert_int_equal(arrived, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -484,6 +503,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_ignored, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_default_action, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_served_already, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_served_behind_a_gap, rig_setup, rig_teardown),
 	};
 
 	return cmocka_run_group_tests_name("stub_rescue_signals", tests, NULL, NULL);
