@@ -266,12 +266,22 @@ static bool any_is(const struct mw_quiesce *quiesce, char state)
 	return any;
 }
 
+/* Does one of those wait for a vforked child that could get on if it had a CPU? It may never have been ours. */
+static bool any_child_is_starved(const struct mw_quiesce *quiesce)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < quiesce->count && !any; i++)
+		any = !quiesce->threads[i].stopped && mw_quiesce_child_runs(quiesce, quiesce->threads[i].tid);
+	return any;
+}
+
 /* Is it no use to wait any longer for those that have not stopped to be let go? */
 static bool is_in_vain(const struct mw_quiesce *quiesce, uint64_t silence_ns, uint64_t waited_ns)
 {
 	if (silence_ns <= ASLEEP_PATIENCE_NS || (silence_ns <= PATIENCE_NS && !any_is(quiesce, 'D')))
 		return false;
-	return waited_ns > STARVED_NS || !any_is(quiesce, 'R');
+	return waited_ns > STARVED_NS || (!any_is(quiesce, 'R') && !any_child_is_starved(quiesce));
 }
 
 struct mw_error *mw_quiesce_end(struct mw_quiesce *quiesce)

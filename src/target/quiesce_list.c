@@ -222,6 +222,24 @@ bool mw_quiesce_awaits_child(const struct mw_quiesce *quiesce, pid_t tid)
 	return awaits;
 }
 
+bool mw_quiesce_child_runs(const struct mw_quiesce *quiesce, pid_t tid)
+{
+	pid_t *children = NULL;
+	size_t count = 0;
+	bool runs = false;
+
+	mw_error_destroy(mw_children_read(quiesce->pid, tid, &children, &count));
+	for (size_t i = 0; i < count && !runs; i++) {
+		struct mw_status status;
+		struct mw_error *err = mw_status_read(children[i], &status);
+
+		runs = !err && status.state == 'R' && mw_shares_memory(tid, children[i]) == 1;
+		mw_error_destroy(err);
+	}
+	free(children);
+	return runs;
+}
+
 struct mw_error *mw_quiesce_list_orphans(struct mw_quiesce *quiesce)
 {
 	pid_t *tids = NULL;

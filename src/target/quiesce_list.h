@@ -23,6 +23,8 @@ struct mw_error *mw_quiesce_seize(struct mw_quiesce *quiesce, bool *fresh) MW_MU
 void mw_quiesce_adopt(struct mw_quiesce *quiesce, pid_t tid);
 /* Is thread `tid` the maker of a process in its memory that stands? Then it waits for that one. */
 bool mw_quiesce_awaits_child(const struct mw_quiesce *quiesce, pid_t tid);
+/* Does one of the processes that thread `tid` has made by vfork and that live in its memory run, or want to? */
+bool mw_quiesce_child_runs(const struct mw_quiesce *quiesce, pid_t tid);
 /* List the threads that are traced, but whose maker was killed before it could tell of them. Errors: MEMORY. */
 struct mw_error *mw_quiesce_list_orphans(struct mw_quiesce *quiesce) MW_MUST_CHECK;
 /* Let forked children go whose maker was killed before it could tell of them. Best effort. */

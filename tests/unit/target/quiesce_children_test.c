@@ -162,6 +162,34 @@ static void a_long_vfork_is_held(void **state)
 	board_destroy(board);
 }
 
+static void *release_late(void *context)
+{
+	struct board *board = context;
+
+	sleep(4);
+	board->result = 1;
+	return NULL;
+}
+
+/* Where CPUs are scarce a child takes its time, and its maker with it. */
+static void a_child_that_runs_on_is_awaited(void **state)
+{
+	struct board *board = board_create();
+	struct mw_quiesce quiesce = {0};
+	pid_t pid = quiet_start(body_long_vfork, board);
+	pthread_t late;
+
+	(void)state;
+	FINE(mw_quiesce_begin(&quiesce, pid));
+	assert_int_equal(pthread_create(&late, NULL, release_late, board), 0);
+	FINE(mw_quiesce_end(&quiesce));
+	assert_int_equal(pthread_join(late, NULL), 0);
+	assert_true(await_more(&board->ticks, 0));
+	assert_true(is_free(pid));
+	quiet_kill(pid);
+	board_destroy(board);
+}
+
 /* Whatever a vfork is at, it is waited for until its maker can act; so it is where there is nothing to wait for. */
 static void a_hand_is_awaited(void **state)
 {
@@ -239,6 +267,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_failing_callback_leaves_nothing_stopped),
 		cmocka_unit_test(vforks_are_held),
 		cmocka_unit_test(a_long_vfork_is_held),
+		cmocka_unit_test(a_child_that_runs_on_is_awaited),
 		cmocka_unit_test(a_hand_is_awaited),
 		cmocka_unit_test(no_hand_of_what_is_gone),
 		cmocka_unit_test(exec_lets_go),
