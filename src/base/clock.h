@@ -6,13 +6,19 @@
 #include <stdint.h>
 #include <time.h>
 
+/* Nanoseconds of a clock; 0 where there is none (a process that has ended). */
+static inline uint64_t mw_clock_ns_of(clockid_t clock)
+{
+	struct timespec now = {0};
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 /* Nanoseconds of CLOCK_MONOTONIC. */
 static inline uint64_t mw_clock_ns(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	return mw_clock_ns_of(CLOCK_MONOTONIC);
 }
 
 /* Nanoseconds of CLOCK_REALTIME since the epoch. */

@@ -2,6 +2,7 @@
 /* search.c: the memory of a process looked through (search.h). */
 #include "engine/jump/search.h"
 
+#include "base/clock.h"
 #include "proc/maps.h"
 #include "target/remote.h"
 
@@ -106,10 +107,7 @@ static bool is_anywhere_below(const struct jump_search *search, mw_addr address)
 /* ns. Where others have the CPU, that is not to leave anything out. */
 static uint64_t processor_time(void)
 {
-	struct timespec now = {0};
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+	return mw_clock_ns_of(CLOCK_THREAD_CPUTIME_ID);
 }
 
 static bool may_hold_stacks(const struct jump_search *search, const struct mw_mapping *mapping)
@@ -233,12 +231,9 @@ static bool look_again(struct jump_search *search)
 
 uint64_t jump_search_cpu_ns(pid_t pid)
 {
-	struct timespec had = {0};
 	clockid_t clock;
 
-	if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &had) != 0)
-		return 0;
-	return (uint64_t)had.tv_sec * UINT64_C(1000000000) + (uint64_t)had.tv_nsec;
+	return clock_getcpuclockid(pid, &clock) == 0 ? mw_clock_ns_of(clock) : 0;
 }
 
 void jump_search_anew(struct jump_process *process)

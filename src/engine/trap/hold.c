@@ -132,6 +132,11 @@ struct mw_error *trap_seize_all(struct trap_process *process, bool *fresh)
 	return NULL;
 }
 
+bool trap_is_to_stop(const struct trap_thread *thread)
+{
+	return !thread->stopped && !thread->ending && thread->relation != TRAP_NEWBORN;
+}
+
 static struct mw_error *interrupt_all(struct trap_process *process)
 {
 	void *value;
@@ -139,7 +144,7 @@ static struct mw_error *interrupt_all(struct trap_process *process)
 	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
 		struct trap_thread *thread = value;
 
-		if (thread->stopped || thread->interrupted || thread->ending || thread->relation == TRAP_NEWBORN)
+		if (!trap_is_to_stop(thread) || thread->interrupted)
 			continue;
 		MW_TRY(mw_error_unless_gone(mw_tracee_interrupt(thread->tid)));
 		thread->interrupted = thread->interrupt_due = true;

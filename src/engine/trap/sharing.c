@@ -62,11 +62,6 @@ static bool is_exposed(const struct trap_process *process, const struct trap_thr
 	return thread->relation == TRAP_SHARING_CHILD || !has_hand(process) || blocks_trap(thread);
 }
 
-static bool is_not_stopped(const struct trap_thread *thread)
-{
-	return !thread->stopped && !thread->ending && thread->relation != TRAP_NEWBORN;
-}
-
 bool trap_sharing_awaited(const struct trap_process *process, bool *exposed)
 {
 	bool awaited = false;
@@ -76,7 +71,7 @@ bool trap_sharing_awaited(const struct trap_process *process, bool *exposed)
 	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
 		const struct trap_thread *thread = value;
 
-		if (!is_not_stopped(thread) || !find_child(process, thread))
+		if (!trap_is_to_stop(thread) || !find_child(process, thread))
 			continue;
 		awaited = true;
 		*exposed |= is_exposed(process, thread);
@@ -108,7 +103,7 @@ bool trap_any_exposed(const struct trap_process *process)
 	void *value;
 
 	for (size_t i = 0; !exposed && mw_map_next(&process->threads, &i, &value);)
-		exposed = is_not_stopped(value) && blocks_trap(value) && !has_held_child(process, value);
+		exposed = trap_is_to_stop(value) && blocks_trap(value) && !has_held_child(process, value);
 	return exposed;
 }
 
@@ -187,7 +182,7 @@ struct mw_error *trap_sharing_check(const struct trap_process *process)
 		const struct trap_thread *thread = value;
 		bool waits;
 
-		if (!is_not_stopped(thread))
+		if (!trap_is_to_stop(thread))
 			continue;
 		waits = has_held_child(process, thread);
 		if (waits ? is_exposed(process, thread) : blocks_trap(thread))

@@ -25,8 +25,7 @@ bool trap_is_starved(const struct trap_thread *thread)
 	struct mw_error *err;
 	mw_addr sp, pc;
 
-	/* A newborn one stops before its first instruction, and has come from none of ours. */
-	if (thread->stopped || thread->ending || thread->relation == TRAP_NEWBORN)
+	if (!trap_is_to_stop(thread))
 		return false;
 	err = mw_status_read(thread->tid, &status);
 	if (err || status.state == 'Z' || status.state == 'X') {
@@ -37,13 +36,12 @@ bool trap_is_starved(const struct trap_thread *thread)
 	       leads_to_ours(thread->process, thread->tid, sp, pc);
 }
 
-const struct trap_thread *trap_any_starved(const struct trap_process *process)
+bool trap_any_starved(const struct trap_process *process)
 {
-	const struct trap_thread *found = NULL;
+	bool any = false;
 	void *value;
 
-	for (size_t i = 0; !found && mw_map_next(&process->threads, &i, &value);)
-		if (trap_is_starved(value))
-			found = value;
-	return found;
+	for (size_t i = 0; !any && mw_map_next(&process->threads, &i, &value);)
+		any = trap_is_starved(value);
+	return any;
 }

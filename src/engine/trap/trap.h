@@ -398,6 +398,8 @@ struct mw_error *trap_seize(pid_t tid) MW_MUST_CHECK;
  */
 struct mw_error *trap_seize_all(struct trap_process *process, bool *fresh) MW_MUST_CHECK;
 struct mw_error *trap_hold(struct trap_process *process) MW_MUST_CHECK;
+/* Is a stop of it awaited where its process is held? A newborn one makes one by itself before its first instruction. */
+bool trap_is_to_stop(const struct trap_thread *thread);
 /* Does a thread that does not stop wait for a child in its memory that is none of ours? `*exposed` where such a one
  * would run into breakpoints then that kill if nobody serves them. */
 bool trap_sharing_awaited(const struct trap_process *process, bool *exposed);
@@ -492,8 +494,7 @@ bool trap_leads_inside(pid_t tid, const struct mw_arch *arch, const struct mw_re
 
 /* starved.c: could a thread of a held process not be stopped, and may it be in code of ours? */
 bool trap_is_starved(const struct trap_thread *thread);
-/* The first such thread, or NULL. */
-const struct trap_thread *trap_any_starved(const struct trap_process *process);
+bool trap_any_starved(const struct trap_process *process);
 
 /* strip.c: actions of other signals that have SIGTRAP in their masks. */
 /*
