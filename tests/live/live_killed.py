@@ -143,10 +143,11 @@ class Killed(unittest.TestCase):
         self.seed = int(os.environ.get('MEMWATCH_SEED', random.randrange(1 << 32)))
         self.chance = random.Random(self.seed)
 
-    def start(self, pid, seconds):
+    def start(self, pid, seconds, fault=None):
         process = subprocess.Popen([mwlive.config.memwatch, '-p', str(pid), '--engine', mwlive.config.engine,
                                     '--quiet', '-d', str(seconds)],
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                                   env=mwlive.with_fault(fault), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
         self.addCleanup(mwlive.kill_quietly, process)
         return process
 
@@ -205,10 +206,22 @@ class Killed(unittest.TestCase):
                 victim.goes_on(f'{when}, cleaned')
         victim.end()
 
+    def test_amidst_a_mask(self):
+        """All is in place, and nobody has run since: some stand where they are about to block all signals."""
+        victim = Victim(self, 'masking')
+        for number in range(4 * KILLS):
+            process = self.start(victim.pid, 30, 'attach.resume!')
+            mwlive.wait_until(lambda tool=process.pid: mwlive.state(tool) == 'T', 'all is in place', step=0.001)
+            mwlive.kill_with_guard(process)
+            process.communicate(timeout=mwlive.PATIENCE)
+            victim.goes_on(f'after kill {number}')
+            self.clean(victim, f'after kill {number}', True)
+        victim.end()
+
 
 def add_tests():
-    for mode in ('idle', 'busy', 'brief', 'spawn', 'fork', 'vfork', 'masked', 'sections', 'trap', 'handler', 'changing', 'load',
-                 'made', 'caged', 'python'):
+    for mode in ('idle', 'busy', 'brief', 'spawn', 'fork', 'vfork', 'masked', 'sections', 'masking', 'trap', 'handler', 'changing',
+                 'load', 'made', 'caged', 'python'):
         def test(self, mode=mode):
             self.kills(mode)
         setattr(Killed, f'test_{mode}', test)

@@ -12,6 +12,7 @@
  *   vfork     children that allocate in its memory and end, or run another program
  *   masked    threads that allocate with all signals blocked, and look at their masks
  *   sections  threads that block all signals for a moment, from time to time, and allocate in it
+ *   masking   threads that hardly do anything else but setting their masks to all signals and to none
  *   trap      it handles SIGTRAP: raised ones, int3s and int 3s, each of which must arrive once
  *   handler   allocates in a handler for whose time the kernel blocks all signals
  *   changing  it changes its action for SIGTRAP all the time
@@ -43,6 +44,7 @@
 #define CHILD        17 /* status */
 #define BRIEF        6  /* threads at once */
 #define THREADS      4
+#define MOST         40 /* threads of `masking` */
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static _Atomic uint64_t *rounds;
@@ -236,6 +238,22 @@ static void *sections_work(void *argument)
 	return argument;
 }
 
+static void *masking_work(void *argument)
+{
+	sigset_t all, none;
+
+	sigfillset(&all);
+	sigemptyset(&none);
+	for (unsigned round = 0; !atomic_load(&over); round++) {
+		for (unsigned i = 0; i < 100; i++)
+			pthread_sigmask(SIG_SETMASK, i % 2 ? &none : &all, NULL);
+		pthread_sigmask(SIG_SETMASK, &all, NULL);
+		free(survivor_alloc(60));
+		atomic_fetch_add(rounds, 1);
+	}
+	return argument;
+}
+
 static void on_trap(int signal_number, siginfo_t *info, void *context)
 {
 	(void)signal_number, (void)context;
@@ -378,13 +396,21 @@ static const struct mode {
 	void (*step)(void);
 	void *(*thread)(void *argument);
 } modes[] = {
-	{"idle", idle, NULL},          {"busy", NULL, keep_working},
-	{"brief", brief, NULL},        {"spawn", spawn, NULL},
-	{"fork", fork_some, NULL},     {"vfork", vfork_some, NULL},
-	{"masked", NULL, masked_work}, {"trap", trap, NULL},
-	{"handler", handler, NULL},    {"changing", changing, NULL},
-	{"load", load, NULL},          {"caged", NULL, caged_work},
-	{"made", NULL, keep_working},  {"sections", NULL, sections_work},
+	{"idle", idle, NULL},
+	{"busy", NULL, keep_working},
+	{"brief", brief, NULL},
+	{"spawn", spawn, NULL},
+	{"fork", fork_some, NULL},
+	{"vfork", vfork_some, NULL},
+	{"masked", NULL, masked_work},
+	{"trap", trap, NULL},
+	{"handler", handler, NULL},
+	{"changing", changing, NULL},
+	{"load", load, NULL},
+	{"caged", NULL, caged_work},
+	{"made", NULL, keep_working},
+	{"sections", NULL, sections_work},
+	{"masking", NULL, masking_work},
 };
 
 static void *step_on(void *argument)
@@ -420,9 +446,9 @@ static const struct mode *find_mode(const char *name)
 int main(int argc, char **argv)
 {
 	const struct mode *mode = find_mode(argc > 2 ? argv[1] : "");
-	size_t count = mode->thread ? THREADS : 1;
+	size_t count = strcmp(mode->name, "masking") == 0 ? MOST : mode->thread ? THREADS : 1;
 	bool caged = strcmp(mode->name, "caged") == 0;
-	pthread_t threads[THREADS];
+	pthread_t threads[MOST];
 	int board = open(argv[2], O_RDWR);
 
 	rounds = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, board, 0);

@@ -163,8 +163,7 @@ static void last_sample(struct trap_process *process, pid_t tid)
 		options->sample(options->sample_context, process->pid, tid, process->window.length_ns, true);
 }
 
-/* All but that of the pad: somebody may stand before it. */
-static struct mw_error *lift_breakpoints(struct trap_process *process, pid_t tid)
+static struct mw_error *lift_some(struct trap_process *process, pid_t tid, bool mask)
 {
 	struct mw_error *first = NULL;
 	void *value;
@@ -172,9 +171,18 @@ static struct mw_error *lift_breakpoints(struct trap_process *process, pid_t tid
 	for (size_t i = 0; mw_map_next(&process->breakpoints, &i, &value);) {
 		struct trap_breakpoint *breakpoint = value;
 
-		if (!breakpoint->pad)
+		if (!breakpoint->pad && breakpoint->mask == mask)
 			mw_error_keep_first(&first, trap_breakpoint_lift(process, tid, breakpoint));
 	}
+	return first;
+}
+
+/* All but that of the pad: somebody may stand before it. Last those that keep SIGTRAP out of masks. */
+static struct mw_error *lift_breakpoints(struct trap_process *process, pid_t tid)
+{
+	struct mw_error *first = lift_some(process, tid, false);
+
+	mw_error_keep_first(&first, lift_some(process, tid, true));
 	return first;
 }
 

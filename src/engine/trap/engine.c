@@ -58,6 +58,7 @@ static void process_destroy(struct trap_process *process)
 	trap_rescue_deinit(&process->rescue);
 	mw_cage_deinit(&process->cage);
 	free(process->caves);
+	free(process->masking);
 	free(process);
 }
 
@@ -108,6 +109,7 @@ static struct mw_error *stop_process(struct trap_process *process)
 	if (!process->engine->options.unsafe)
 		MW_TRY(trap_sharing_check(process));
 	MW_TRY(trap_rescue_install(process, 0));
+	MW_TRY(trap_amidst_clear(process));
 	process->stats.attach_ns = mw_clock_ns() - begin;
 	return NULL;
 }
@@ -143,6 +145,8 @@ static struct mw_error *trap_attach(struct mw_engine *base, pid_t pid, bool laun
 	err = launched ? NULL : remove_leftover(process);
 	if (!err && !launched)
 		err = trap_survey(process);
+	if (!err && !launched)
+		err = trap_amidst_find(process);
 	if (!err)
 		err = stop_process(process);
 	if (err) {

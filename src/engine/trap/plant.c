@@ -144,6 +144,15 @@ static const struct {
 
 #define HELPERS (sizeof(helpers) / sizeof(helpers[0]))
 
+bool trap_is_mask_function(const struct mw_elf_symbol *symbol)
+{
+	for (size_t i = 0; i < HELPERS; i++)
+		if (helpers[i].helper == HELPER_MASK && symbol->function && !symbol->ifunc &&
+		    strcmp(symbol->name, helpers[i].symbol) == 0)
+			return true;
+	return false;
+}
+
 struct helper_search {
 	uint64_t vaddr[HELPERS];
 };
@@ -158,8 +167,8 @@ static bool is_helper(void *context, const struct mw_elf_symbol *symbol)
 	return true;
 }
 
-/* Does it have the C library's functions for us? A program's own function of such a name may mean anything. */
-static bool is_library(const struct trap_process *process, const struct mw_module *module)
+/* A program's own function of such a name may mean anything. */
+bool trap_is_library(const struct trap_process *process, const struct mw_module *module)
 {
 	enum mw_module_class class = process->survey.module_class[module->number];
 
@@ -174,7 +183,7 @@ static struct mw_error *lead_signals(struct trap_process *process, pid_t tid)
 	for (uint32_t i = 0; i < mw_modules_count(process->survey.modules); i++) {
 		const struct mw_module *module = mw_modules_get(process->survey.modules, i);
 
-		if (!module->gone && module->elf && is_library(process, module))
+		if (!module->gone && module->elf && trap_is_library(process, module))
 			MW_TRY(trap_acts_redirect(process, tid, module));
 	}
 	MW_TRY(trap_rescue_begin(process, thread ? thread->tid : tid));
@@ -189,7 +198,7 @@ static struct mw_error *plant_helpers_of(struct trap_process *process, pid_t tid
 	if (err && mw_error_kind(err) == MW_ERROR_MEMORY)
 		return err;
 	mw_error_destroy(err);
-	if (!is_library(process, module))
+	if (!trap_is_library(process, module))
 		return NULL;
 	if (process->holding || process->launched)
 		MW_TRY(trap_sections_open(process, tid, module));

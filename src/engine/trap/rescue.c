@@ -30,11 +30,9 @@
 #define JUMP_REACH      (UINT64_C(1) << 30)
 #define TRAP_BIT        MW_RESCUE_TRAP_BIT
 
-/*
- * Give them so long. An interrupt that was sent to one which had just stopped by itself stops it again at once: left
- * there, it would get the next one in that stop, and never get on.
- */
-static struct mw_error *breathe(struct trap_process *process, useconds_t breath_us)
+/* An interrupt that was sent to one which had just stopped by itself stops it again at once: left there, it would get
+ * the next one in that stop, and never get on. */
+struct mw_error *trap_breathe(struct trap_process *process, useconds_t breath_us)
 {
 	struct trap_engine *engine = process->engine;
 	uint64_t until = mw_clock_ns() + breath_us * UINT64_C(1000);
@@ -81,7 +79,7 @@ static struct mw_error *deliver_held(struct trap_process *process, useconds_t *b
 		}
 		MW_TRY(trap_resume(thread));
 	}
-	MW_TRY(breathe(process, *breath_us));
+	MW_TRY(trap_breathe(process, *breath_us));
 	*breath_us = *breath_us * 2 < LAST_BREATH_US ? *breath_us * 2 : LAST_BREATH_US;
 	return trap_hold(process);
 }

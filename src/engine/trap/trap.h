@@ -149,6 +149,10 @@ struct trap_acts {
 	struct mw_journal journal;
 };
 
+struct trap_code {
+	mw_addr start, end;
+};
+
 struct trap_process {
 	struct trap_engine *engine;
 	pid_t pid;
@@ -175,7 +179,9 @@ struct trap_process {
 	struct trap_acts acts;
 	struct mw_rescue_action trap_action; /* the target's own action for SIGTRAP */
 	bool trap_action_known;
-	bool masks_open;          /* SIGTRAP is being taken out of masks */
+	bool masks_open;           /* SIGTRAP is being taken out of masks */
+	struct trap_code *masking; /* code amidst which a thread is about to block it */
+	size_t masking_count, masking_capacity;
 	bool trap_action_changes; /* the program may have set it inside the window */
 	mw_addr restorer;         /* in the target's code; 0: not looked for yet */
 	size_t freeing_hooks;
@@ -358,6 +364,10 @@ struct mw_error *trap_survey(struct trap_process *process) MW_MUST_CHECK;
 struct mw_error *trap_modules_look(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
 /* Plant all hooks; `tid` is stopped. */
 struct mw_error *trap_plant(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
+/* Does a module have the C library's functions for us? */
+bool trap_is_library(const struct trap_process *process, const struct mw_module *module);
+/* … and is this one that sets signal masks? */
+bool trap_is_mask_function(const struct mw_elf_symbol *symbol);
 /* The module table may have changed: forget what went, hook what came. */
 struct mw_error *trap_modules_changed(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
 
@@ -470,6 +480,8 @@ struct mw_error *trap_rescue_look(struct trap_process *process, pid_t tid) MW_MU
 struct mw_error *trap_rescue_queue(struct trap_thread *thread, const siginfo_t *info, bool *queued) MW_MUST_CHECK;
 /* Bytes of it in the target. */
 void trap_rescue_own(const struct trap_process *process, uint64_t *resident, uint64_t *mapped);
+/* Let those that are not held get on for so long, and serve their stops. */
+struct mw_error *trap_breathe(struct trap_process *process, useconds_t breath_us) MW_MUST_CHECK;
 /* A thread that stands where it can perform a system call, or NULL; one that may under seccomp before others. */
 struct trap_thread *trap_usable_thread(struct trap_process *process);
 
@@ -495,6 +507,12 @@ bool trap_leads_inside(pid_t tid, const struct mw_arch *arch, const struct mw_re
 /* starved.c: could a thread of a held process not be stopped, and may it be in code of ours? */
 bool trap_is_starved(const struct trap_thread *thread);
 bool trap_any_starved(const struct trap_process *process);
+
+/* amidst.c: nobody is about to block SIGTRAP when breakpoints are put in. */
+/* Where that is done in the libraries that were surveyed. */
+struct mw_error *trap_amidst_find(struct trap_process *process) MW_MUST_CHECK;
+/* Those who stand there in a held process get on until they have come out. UNSUPPORTED where one does not. */
+struct mw_error *trap_amidst_clear(struct trap_process *process) MW_MUST_CHECK;
 
 /* strip.c: actions of other signals that have SIGTRAP in their masks. */
 /*
