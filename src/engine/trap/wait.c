@@ -192,6 +192,9 @@ struct mw_error *trap_wait(struct trap_engine *engine, pid_t *tid, int *status)
 void trap_wait_no_time(struct trap_engine *engine, pid_t *tid, int *status)
 {
 	*tid = 0;
-	if (engine->heard.count > 0 || look_at_others(engine, engine->threads.count) > 0)
+	if (engine->heard.count == 0)
+		look_at_others(engine, engine->threads.count);
+	/* What was seen of one that is killed meanwhile is gone when it is waited for. */
+	if (engine->heard.count > 0)
 		take(engine, tid, status);
 }
