@@ -41,14 +41,20 @@
 /* There is one tracer, the thread whose class and CPUs this is about. */
 static uint64_t rest_ns, idle_since_ns, look_ns;
 
+/*
+ * The class of the tracer. It tells before it goes to the idle one, and when it has left it; in between it is watched,
+ * also if it has been lifted out and does not know yet: it may just be on its way there again.
+ */
+enum class { CLASS_NORMAL, CLASS_IDLE, CLASS_LIFTED };
+
 /* The thread that watches over the tracer. */
 static struct {
 	pthread_t thread;
 	bool there;
 	int news; /* eventfd that tells of the following two */
-	atomic_bool idle, quit;
-	atomic_bool lifted; /* the tracer has been taken out of the idle class */
-	atomic_int served;  /* a thread whose own running is no harm to it */
+	atomic_int class;
+	atomic_bool quit;
+	atomic_int served; /* a thread whose own running is no harm to it */
 	pid_t tracer;
 	cpu_set_t original;
 } guard;
@@ -111,6 +117,15 @@ static bool served_runs(uint64_t *ran_before)
 	return ran > before && ran - before > GUARD_MS * 1000000u / 2;
 }
 
+static void lift(void)
+{
+	int idle = CLASS_IDLE;
+
+	set_idle(guard.tracer, false);
+	sched_setaffinity(guard.tracer, sizeof(guard.original), &guard.original);
+	atomic_compare_exchange_strong(&guard.class, &idle, CLASS_LIFTED);
+}
+
 /* From one look to the next the tracer wanted to run and never did, and it is not the target that ran: lift it. */
 static void *guard_main(void *unused)
 {
@@ -121,21 +136,18 @@ static void *guard_main(void *unused)
 		struct pollfd news = {.fd = guard.news, .events = POLLIN};
 		eventfd_t count;
 
-		if (poll(&news, 1, atomic_load(&guard.idle) ? GUARD_MS : -1) > 0)
+		if (poll(&news, 1, atomic_load(&guard.class) == CLASS_NORMAL ? -1 : GUARD_MS) > 0)
 			eventfd_read(guard.news, &count);
 		if (atomic_load(&guard.quit))
 			return unused;
-		if (!atomic_load(&guard.idle) || !wants_to_run() ||
+		if (atomic_load(&guard.class) == CLASS_NORMAL || !wants_to_run() ||
 		    !read_task(guard.tracer, "schedstat", now, sizeof(now))) {
 			before[0] = '\0';
 		} else if (strcmp(now, before) != 0) {
 			memcpy(before, now, sizeof(before));
 			served_runs(&ran);
 		} else if (!served_runs(&ran)) {
-			set_idle(guard.tracer, false);
-			sched_setaffinity(guard.tracer, sizeof(guard.original), &guard.original);
-			atomic_store(&guard.idle, false);
-			atomic_store(&guard.lifted, true);
+			lift();
 		}
 	}
 }
@@ -153,9 +165,8 @@ static bool guard_start(const cpu_set_t *original)
 	guard.tracer = (pid_t)syscall(SYS_gettid);
 	guard.original = *original;
 	atomic_store(&guard.served, 0);
-	atomic_store(&guard.idle, false);
+	atomic_store(&guard.class, CLASS_NORMAL);
 	atomic_store(&guard.quit, false);
-	atomic_store(&guard.lifted, false);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	guard.there = pthread_create(&guard.thread, NULL, guard_main, NULL) == 0;
@@ -179,20 +190,20 @@ static void guard_stop(void)
 static bool enter_idle(struct trap_engine *engine)
 {
 	/* Watched over first: from then on the tracer may not get to run. */
-	atomic_store(&guard.lifted, false);
-	atomic_store(&guard.idle, true);
+	atomic_store(&guard.class, CLASS_IDLE);
 	eventfd_write(guard.news, 1);
 	engine->pace.idle = set_idle(0, true);
 	if (!engine->pace.idle)
-		atomic_store(&guard.idle, false);
+		atomic_store(&guard.class, CLASS_NORMAL);
 	return engine->pace.idle;
 }
 
 static void leave_idle(struct trap_engine *engine)
 {
-	atomic_store(&guard.idle, false);
 	if (engine->pace.idle && set_idle(0, false))
 		engine->pace.idle = false;
+	if (!engine->pace.idle)
+		atomic_store(&guard.class, CLASS_NORMAL);
 }
 
 static void unpin(struct trap_engine *engine)
@@ -337,7 +348,7 @@ void trap_pace_stop(struct trap_engine *engine, struct trap_thread *thread)
 
 	if (!engine->pace.may_idle || now < engine->pace.rest_until_ns)
 		return;
-	if (engine->pace.idle && atomic_load_explicit(&guard.lifted, memory_order_relaxed)) {
+	if (engine->pace.idle && atomic_load_explicit(&guard.class, memory_order_relaxed) != CLASS_IDLE) {
 		rest(engine, now);
 		return;
 	}
