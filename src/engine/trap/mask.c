@@ -84,6 +84,10 @@ struct mw_error *trap_mask_look(struct trap_thread *thread)
 	uint64_t mask;
 
 	MW_TRY(mw_tracee_get_sigmask(thread->tid, &mask));
+	/* Before that begins, what the kernel has is what the program wants; it may have got on since it was looked at.
+	 */
+	if (!(mask & TRAP_BIT) && !thread->process->masks_open)
+		MW_TRY(note_blocked(thread, false));
 	if (mask & TRAP_BIT && thread->trap_pending) {
 		struct mw_status status;
 
@@ -106,6 +110,10 @@ struct mw_error *trap_masks_open(struct trap_process *process)
 {
 	void *value;
 
+	/* They may have got on, and have stopped for a signal since. */
+	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);)
+		if (((struct trap_thread *)value)->stopped)
+			MW_TRY(mw_error_unless_gone(trap_mask_look(value)));
 	process->masks_open = true;
 	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
 		struct trap_thread *thread = value;
