@@ -208,7 +208,14 @@ class Killed(unittest.TestCase):
 
     def test_amidst_a_mask(self):
         """All is in place, and nobody has run since: some stand where they are about to block all signals."""
-        victim = Victim(self, 'masking')
+        self.kills_when_in_place('masking')
+
+    def test_amidst_the_making_of_a_thread(self):
+        """… where they, or who they make, are about to block again what they had blocked before."""
+        self.kills_when_in_place('creating')
+
+    def kills_when_in_place(self, mode):
+        victim = Victim(self, mode)
         # Masks are nothing to engine jump, which has no breakpoints.
         for number in range(KILLS if mwlive.config.engine == 'jump' else 4 * KILLS):
             process = self.start(victim.pid, 30, 'attach.resume!')

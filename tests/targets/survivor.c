@@ -13,6 +13,7 @@
  *   masked    threads that allocate with all signals blocked, and look at their masks
  *   sections  threads that block all signals for a moment, from time to time, and allocate in it
  *   masking   threads that hardly do anything else but setting their masks to all signals and to none
+ *   creating  threads with all signals blocked that make others, which get their mask, and wait for those
  *   trap      it handles SIGTRAP: raised ones, int3s and int 3s, each of which must arrive once
  *   handler   allocates in a handler for whose time the kernel blocks all signals
  *   changing  it changes its action for SIGTRAP all the time
@@ -254,6 +255,30 @@ static void *masking_work(void *argument)
 	return argument;
 }
 
+static void *created_work(void *argument)
+{
+	free(survivor_alloc(70));
+	return argument;
+}
+
+static void *creating_work(void *argument)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, NULL);
+	while (!atomic_load(&over)) {
+		pthread_t thread;
+
+		if (pthread_create(&thread, NULL, created_work, argument) != 0)
+			target_fail("no thread could be made");
+		pthread_join(thread, NULL);
+		free(survivor_alloc(80));
+		atomic_fetch_add(rounds, 1);
+	}
+	return argument;
+}
+
 static void on_trap(int signal_number, siginfo_t *info, void *context)
 {
 	(void)signal_number, (void)context;
@@ -411,6 +436,7 @@ static const struct mode {
 	{"made", NULL, keep_working},
 	{"sections", NULL, sections_work},
 	{"masking", NULL, masking_work},
+	{"creating", NULL, creating_work},
 };
 
 static void *step_on(void *argument)

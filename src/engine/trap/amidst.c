@@ -3,19 +3,30 @@
  * amidst.c: nobody stands amidst code that blocks SIGTRAP when breakpoints are put in (trap.h).
  *
  * A thread that has passed the entry of a function that sets masks, or has loaded one of the sets of section.c, but has
- * not made its system call, blocks SIGTRAP whatever is done to its mask before. If memwatch is killed then, the next
- * breakpoint kills. So it goes on until it has come out, while all others stand.
+ * not made its system call, blocks SIGTRAP whatever is done to its mask before. So does one that is in such a section,
+ * if it blocked SIGTRAP before: it has put that mask aside, for itself or for a thread that it makes. If memwatch is
+ * killed then, the next breakpoint kills. So they go on until they have come out, while all others stand.
  */
 #include "base/clock.h"
 #include "base/vector.h"
 #include "engine/trap/trap.h"
+#include "proc/status.h"
 #include "target/remote.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 
-#define AROUND          64 /* bytes: the call is so near behind its set */
-#define PATIENCE_NS     UINT64_C(5000000000)
+#define AROUND      64 /* bytes: the call is so near behind its set */
+#define PATIENCE_NS UINT64_C(5000000000)
+/*
+ * For sections: where somebody is seen to block SIGTRAP, so that one who is in a section may do so, too; and elsewhere,
+ * as threads may be made all the time. One that sleeps so many times in a row is in none, but blocks all for good
+ * (glibc's aio).
+ */
+#define SECTION_NS      UINT64_C(500000000)
+#define BRIEF_NS        UINT64_C(20000000)
+#define SLEEPS          3
 #define FIRST_BREATH_US 100
 #define LAST_BREATH_US  100000
 
@@ -112,57 +123,106 @@ static bool is_behind_call(pid_t tid, mw_addr pc)
 	return mw_remote_read(tid, pc - length, now, length) == length && memcmp(now, insn, length) == 0;
 }
 
-static bool stands_amidst(const struct trap_thread *thread)
+/* The maker of a vforked child would sleep where nothing stops it. */
+static bool may_go_on(const struct trap_thread *thread)
+{
+	siginfo_t info = {.si_code = 0};
+
+	if (!thread->in_event)
+		return true;
+	mw_error_destroy(mw_tracee_siginfo(thread->tid, &info));
+	return info.si_code >> 8 == PTRACE_EVENT_CLONE || info.si_code >> 8 == PTRACE_EVENT_FORK;
+}
+
+enum amidst { AMIDST_NOTHING, AMIDST_SECTION, AMIDST_CALL };
+
+static enum amidst stands_amidst(const struct trap_thread *thread, bool *masked)
 {
 	const struct trap_process *process = thread->process;
 	struct mw_tracee_regs regs;
+	enum trap_masked mask;
 	struct mw_error *err;
 	bool amidst = false;
 
-	if (!thread->stopped || thread->in_event)
-		return false;
+	/* A vforked child has its mask from its maker, which stands or waits for it. */
+	if (!thread->stopped || thread->relation != TRAP_THREAD)
+		return AMIDST_NOTHING;
+	mask = trap_mask_now(thread);
+	*masked |= mask == TRAP_MASKED;
+	if (mask == TRAP_IN_SECTION)
+		return may_go_on(thread) ? AMIDST_SECTION : AMIDST_NOTHING;
+	if (thread->in_event)
+		return AMIDST_NOTHING;
 	err = mw_tracee_get_regs(thread->tid, &regs);
 	for (size_t i = 0; i < process->masking_count && !err && !amidst; i++)
 		amidst = regs.general.pc >= process->masking[i].start && regs.general.pc < process->masking[i].end;
 	mw_error_destroy(err);
-	return amidst && !is_behind_call(thread->tid, regs.general.pc);
+	return amidst && !is_behind_call(thread->tid, regs.general.pc) ? AMIDST_CALL : AMIDST_NOTHING;
 }
 
-/* Those whose process is stopped as well: it is a few instructions. */
-static struct mw_error *resume_all(struct trap_process *process, const struct trap_thread **any)
+/* Those whose process is stopped as well: for a moment. `*worst`: what there is; `*masked`: somebody blocks SIGTRAP. */
+static struct mw_error *resume_all(struct trap_process *process, bool sections, enum amidst *worst, bool *masked)
 {
 	void *value;
 
-	*any = NULL;
+	*worst = AMIDST_NOTHING;
 	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
 		struct trap_thread *thread = value;
+		enum amidst amidst = stands_amidst(thread, masked);
 
-		if (!stands_amidst(thread))
+		if (amidst == AMIDST_NOTHING || (amidst == AMIDST_SECTION && !sections))
 			continue;
-		*any = thread;
+		if (amidst > *worst)
+			*worst = amidst;
+		/* One that makes threads all the time would be found doing so again: it is to stop on its way out. */
+		if (thread->in_event)
+			MW_TRY(trap_interrupt(thread));
 		thread->group_stopped = false;
 		MW_TRY(trap_resume(thread));
 	}
 	return NULL;
 }
 
+/* Do all who may get on wait for something? */
+static bool all_sleep(const struct trap_process *process)
+{
+	bool any = false, sleep = true;
+	void *value;
+
+	for (size_t i = 0; sleep && mw_map_next(&process->threads, &i, &value);) {
+		struct mw_status status;
+		struct mw_error *err;
+
+		if (!trap_is_to_stop(value))
+			continue;
+		err = mw_status_read(((const struct trap_thread *)value)->tid, &status);
+		any = true;
+		sleep = err || status.state == 'S';
+		mw_error_destroy(err);
+	}
+	return any && sleep;
+}
+
 struct mw_error *trap_amidst_clear(struct trap_process *process)
 {
-	uint64_t begin = mw_clock_ns();
+	uint64_t begin = mw_clock_ns(), waited_ns = 0;
 	useconds_t breath_us = FIRST_BREATH_US;
-	const struct trap_thread *any;
+	unsigned sleeps = 0;
+	bool masked = false;
+	enum amidst worst;
 
-	for (;;) {
-		MW_TRY(resume_all(process, &any));
-		if (!any)
+	for (; waited_ns <= PATIENCE_NS; waited_ns = mw_clock_ns() - begin) {
+		bool sections = sleeps < SLEEPS && waited_ns <= (masked ? SECTION_NS : BRIEF_NS);
+
+		MW_TRY(resume_all(process, sections, &worst, &masked));
+		if (worst == AMIDST_NOTHING)
 			return NULL;
 		MW_TRY(trap_breathe(process, breath_us));
+		sleeps = all_sleep(process) ? sleeps + 1 : 0;
 		MW_TRY(trap_hold(process));
 		if (process->ended)
 			return mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", process->pid);
 		breath_us = breath_us * 2 < LAST_BREATH_US ? breath_us * 2 : LAST_BREATH_US;
-		if (mw_clock_ns() - begin > PATIENCE_NS)
-			break;
 	}
 	if (process->engine->options.unsafe)
 		return NULL;

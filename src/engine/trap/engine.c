@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SAMPLE_NS 1000000000u
+#define SAMPLE_NS  1000000000u
+#define MOST_MOVES 20 /* of threads to where they may be stopped */
 
 static struct mw_error *trap_create(const struct mw_engine_options *options, struct mw_engine **out)
 {
@@ -90,6 +91,26 @@ static struct mw_error *process_create(struct trap_engine *engine, pid_t pid, bo
 	return NULL;
 }
 
+static struct mw_error *seize_sharing(struct trap_process *process)
+{
+	MW_TRY(trap_sharing_seize(process));
+	return process->engine->options.unsafe ? NULL : trap_sharing_check(process);
+}
+
+/* Before anything is read of what its threads may change: from then on nobody runs. */
+static struct mw_error *await_quiet(struct trap_process *process)
+{
+	for (unsigned i = 0; i < MOST_MOVES && !process->ended; i++) {
+		MW_TRY(trap_await_hand(process));
+		if (!trap_usable_thread(process))
+			break;
+		MW_TRY(trap_amidst_clear(process));
+		if (trap_usable_thread(process))
+			break;
+	}
+	return process->ended ? mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", process->pid) : NULL;
+}
+
 static struct mw_error *stop_process(struct trap_process *process)
 {
 	uint64_t begin = mw_clock_ns();
@@ -105,11 +126,10 @@ static struct mw_error *stop_process(struct trap_process *process)
 			return mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", process->pid);
 		MW_TRY(trap_seize_all(process, &fresh));
 	}
-	MW_TRY(trap_sharing_seize(process));
-	if (!process->engine->options.unsafe)
-		MW_TRY(trap_sharing_check(process));
+	MW_TRY(seize_sharing(process));
+	MW_TRY(await_quiet(process));
+	MW_TRY(seize_sharing(process));
 	MW_TRY(trap_rescue_install(process, 0));
-	MW_TRY(trap_amidst_clear(process));
 	process->stats.attach_ns = mw_clock_ns() - begin;
 	return NULL;
 }

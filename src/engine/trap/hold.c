@@ -137,6 +137,13 @@ bool trap_is_to_stop(const struct trap_thread *thread)
 	return !thread->stopped && !thread->ending && thread->relation != TRAP_NEWBORN;
 }
 
+struct mw_error *trap_interrupt(struct trap_thread *thread)
+{
+	MW_TRY(mw_error_unless_gone(mw_tracee_interrupt(thread->tid)));
+	thread->interrupted = thread->interrupt_due = true;
+	return NULL;
+}
+
 static struct mw_error *interrupt_all(struct trap_process *process)
 {
 	void *value;
@@ -146,8 +153,7 @@ static struct mw_error *interrupt_all(struct trap_process *process)
 
 		if (!trap_is_to_stop(thread) || thread->interrupted)
 			continue;
-		MW_TRY(mw_error_unless_gone(mw_tracee_interrupt(thread->tid)));
-		thread->interrupted = thread->interrupt_due = true;
+		MW_TRY(trap_interrupt(thread));
 	}
 	return NULL;
 }

@@ -33,6 +33,17 @@ static bool is_library_section(uint64_t mask)
 	return (mask | TRAP_BIT | UNBLOCKABLE) == UINT64_MAX;
 }
 
+enum trap_masked trap_mask_now(const struct trap_thread *thread)
+{
+	uint64_t mask = 0;
+
+	mw_error_destroy(mw_tracee_get_sigmask(thread->tid, &mask));
+	if ((mask | UNBLOCKABLE) == UINT64_MAX)
+		return TRAP_IN_SECTION;
+	/* A thread ends with one of the library's own let through. */
+	return mask & TRAP_BIT && !(mask & LIBRARY_OWN) ? TRAP_MASKED : TRAP_UNMASKED;
+}
+
 static bool had_mask(const struct trap_thread *thread, uint64_t mask)
 {
 	for (size_t i = 0; i < TRAP_MASKS && i < thread->next_mask; i++)

@@ -73,10 +73,8 @@ static struct mw_error *deliver_held(struct trap_process *process, useconds_t *b
 		if (!thread->stopped || thread->group_stopped)
 			continue;
 		/* One that forks all the time would be found forking again: it is to stop on its way out. */
-		if (thread->in_event) {
-			MW_TRY(mw_error_unless_gone(mw_tracee_interrupt(thread->tid)));
-			thread->interrupted = thread->interrupt_due = true;
-		}
+		if (thread->in_event)
+			MW_TRY(trap_interrupt(thread));
 		MW_TRY(trap_resume(thread));
 	}
 	MW_TRY(trap_breathe(process, *breath_us));
@@ -134,6 +132,13 @@ static struct mw_error *await_usable_thread(struct trap_process *process, struct
 		*out = trap_usable_thread(process);
 	}
 	return NULL;
+}
+
+struct mw_error *trap_await_hand(struct trap_process *process)
+{
+	struct trap_thread *thread;
+
+	return await_usable_thread(process, &thread);
 }
 
 /* System calls that the target performs for us from now on go by code of ours. */

@@ -290,6 +290,11 @@ struct mw_error *trap_masks_open(struct trap_process *process) MW_MUST_CHECK;
 /* A thread has executed the breakpoint at `addr`. Had it SIGTRAP blocked, the kernel has dropped the process's action
  * for it: put it back. */
 struct mw_error *trap_mask_struck(struct trap_thread *thread, mw_addr addr) MW_MUST_CHECK;
+/* Does a stopped thread block SIGTRAP? Or is it in a section of the C library's own, in which all signals are blocked,
+ * as nobody else can? When it leaves that it sets the mask which it had before. Nothing may have been taken out of
+ * masks yet. */
+enum trap_masked { TRAP_UNMASKED, TRAP_MASKED, TRAP_IN_SECTION };
+enum trap_masked trap_mask_now(const struct trap_thread *thread);
 /* The thread enters a function that sets its mask: done for it, `*done` says so; it goes on behind the call. */
 struct mw_error *trap_mask_set(struct trap_hit *hit, bool *done) MW_MUST_CHECK;
 /* Somebody's SIGTRAP has come (out of the kernel's queue) that the program believes to be blocked: back to wait. The pc
@@ -408,6 +413,8 @@ struct mw_error *trap_seize(pid_t tid) MW_MUST_CHECK;
  */
 struct mw_error *trap_seize_all(struct trap_process *process, bool *fresh) MW_MUST_CHECK;
 struct mw_error *trap_hold(struct trap_process *process) MW_MUST_CHECK;
+/* Have a thread stop; one that has no more than left a stop for it is to stop again. */
+struct mw_error *trap_interrupt(struct trap_thread *thread) MW_MUST_CHECK;
 /* Is a stop of it awaited where its process is held? A newborn one makes one by itself before its first instruction. */
 bool trap_is_to_stop(const struct trap_thread *thread);
 /* Does a thread that does not stop wait for a child in its memory that is none of ours? `*exposed` where such a one
@@ -482,6 +489,9 @@ struct mw_error *trap_rescue_queue(struct trap_thread *thread, const siginfo_t *
 void trap_rescue_own(const struct trap_process *process, uint64_t *resident, uint64_t *mapped);
 /* Let those that are not held get on for so long, and serve their stops. */
 struct mw_error *trap_breathe(struct trap_process *process, useconds_t breath_us) MW_MUST_CHECK;
+/* Let the threads of a held process get on until one stands where it can perform a system call, if that is to be had.
+ */
+struct mw_error *trap_await_hand(struct trap_process *process) MW_MUST_CHECK;
 /* A thread that stands where it can perform a system call, or NULL; one that may under seccomp before others. */
 struct trap_thread *trap_usable_thread(struct trap_process *process);
 
