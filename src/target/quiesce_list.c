@@ -206,38 +206,48 @@ void mw_quiesce_adopt(struct mw_quiesce *quiesce, pid_t tid)
 	free(children);
 }
 
-bool mw_quiesce_awaits_child(const struct mw_quiesce *quiesce, pid_t tid)
+/* Has thread `maker` made a process by fork or vfork of which this is so? */
+static bool any_child(const struct mw_quiesce *quiesce, pid_t maker,
+		      bool (*is_so)(const struct mw_quiesce *quiesce, pid_t maker, pid_t child))
 {
 	pid_t *children = NULL;
 	size_t count = 0;
-	bool awaits = false;
+	bool any = false;
 
-	mw_error_destroy(mw_children_read(quiesce->pid, tid, &children, &count));
-	for (size_t i = 0; i < count && !awaits; i++) {
-		const struct mw_quiet_thread *child = mw_quiesce_find(quiesce, children[i]);
-
-		awaits = child && child->sharing && child->stopped;
-	}
+	mw_error_destroy(mw_children_read(quiesce->pid, maker, &children, &count));
+	for (size_t i = 0; i < count && !any; i++)
+		any = is_so(quiesce, maker, children[i]);
 	free(children);
-	return awaits;
+	return any;
+}
+
+static bool stands_for_us(const struct mw_quiesce *quiesce, pid_t maker, pid_t pid)
+{
+	const struct mw_quiet_thread *child = mw_quiesce_find(quiesce, pid);
+
+	(void)maker;
+	return child && child->sharing && child->stopped;
+}
+
+static bool runs_in_its_memory(const struct mw_quiesce *quiesce, pid_t maker, pid_t pid)
+{
+	struct mw_status status;
+	struct mw_error *err = mw_status_read(pid, &status);
+	bool runs = !err && status.state == 'R' && mw_shares_memory(maker, pid) == 1;
+
+	(void)quiesce;
+	mw_error_destroy(err);
+	return runs;
+}
+
+bool mw_quiesce_awaits_child(const struct mw_quiesce *quiesce, pid_t tid)
+{
+	return any_child(quiesce, tid, stands_for_us);
 }
 
 bool mw_quiesce_child_runs(const struct mw_quiesce *quiesce, pid_t tid)
 {
-	pid_t *children = NULL;
-	size_t count = 0;
-	bool runs = false;
-
-	mw_error_destroy(mw_children_read(quiesce->pid, tid, &children, &count));
-	for (size_t i = 0; i < count && !runs; i++) {
-		struct mw_status status;
-		struct mw_error *err = mw_status_read(children[i], &status);
-
-		runs = !err && status.state == 'R' && mw_shares_memory(tid, children[i]) == 1;
-		mw_error_destroy(err);
-	}
-	free(children);
-	return runs;
+	return any_child(quiesce, tid, runs_in_its_memory);
 }
 
 struct mw_error *mw_quiesce_list_orphans(struct mw_quiesce *quiesce)
