@@ -170,6 +170,22 @@ struct mw_error *mw_status_read(pid_t tid, struct mw_status *out)
 	return NULL;
 }
 
+char mw_state_read(pid_t tid)
+{
+	struct mw_status status;
+	struct mw_error *err = mw_status_read(tid, &status);
+
+	if (!err)
+		return status.state;
+	mw_error_destroy(err);
+	return 'X';
+}
+
+bool mw_state_is_end(char state)
+{
+	return state == 'Z' || state == 'X';
+}
+
 /* "NUMBER ARGUMENT… SP PC" of a thread that waits in a system call, "-1 SP PC" in a fault; "running" has neither. */
 bool mw_waiting_read(pid_t tid, mw_addr *sp, mw_addr *pc)
 {

@@ -26,6 +26,11 @@ struct mw_status {
 /* Errors: GONE, DENIED, DATA. */
 struct mw_error *mw_status_read(pid_t tid, struct mw_status *out) MW_MUST_CHECK;
 
+/* The state of a thread alone, as in mw_status: X where it is gone, and where it can't be read. */
+char mw_state_read(pid_t tid) MW_MUST_CHECK;
+/* Is this the state of a thread that has ended: gone, or a zombie? */
+bool mw_state_is_end(char state) MW_MUST_CHECK;
+
 /* Where a thread that waits in the kernel, in a system call or a fault, will go on: its stack pointer and pc (the
  * calling thread must be allowed to trace it). False where it runs, or that can't be read. */
 bool mw_waiting_read(pid_t tid, mw_addr *sp, mw_addr *pc) MW_MUST_CHECK;

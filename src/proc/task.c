@@ -88,14 +88,11 @@ struct mw_error *mw_tasks_read(pid_t pid, pid_t **tids, size_t *count)
 
 pid_t mw_live_thread(pid_t pid)
 {
-	struct mw_status status;
-	struct mw_error *err = mw_status_read(pid, &status);
-	bool zombie = !err && (status.state == 'Z' || status.state == 'X');
 	pid_t *tids = NULL, tid = pid;
+	struct mw_error *err;
 	size_t count = 0;
 
-	mw_error_destroy(err);
-	if (!zombie)
+	if (!mw_state_is_end(mw_state_read(pid)))
 		return pid;
 	/* The first thread has ended; the process lives on in others. */
 	err = mw_tasks_read(pid, &tids, &count);

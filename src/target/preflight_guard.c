@@ -37,23 +37,13 @@ static pid_t traced_by(pid_t pid, const char *beginning)
 	return found;
 }
 
-static bool has_ended(pid_t pid)
-{
-	struct mw_status status;
-	struct mw_error *err = mw_status_read(pid, &status);
-	bool ended = err || status.state == 'Z' || status.state == 'X';
-
-	mw_error_destroy(err);
-	return ended;
-}
-
 bool mw_preflight_await_guard(pid_t pid)
 {
 	const struct timespec moment = {.tv_nsec = MOMENT_NS};
 	pid_t guard = traced_by(pid, GUARD);
 
 	/* It may let go and come again, until it has done what it can. */
-	for (unsigned i = 0; guard && i < MOMENTS && !has_ended(guard); i++)
+	for (unsigned i = 0; guard && i < MOMENTS && !mw_state_is_end(mw_state_read(guard)); i++)
 		nanosleep(&moment, NULL);
 	return guard != 0;
 }

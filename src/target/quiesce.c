@@ -70,20 +70,15 @@ static bool all_asleep(struct mw_quiesce *quiesce, uint64_t waited_ns)
 	struct mw_quiet_thread *thread;
 
 	for (pid_t tid = 0; (thread = mw_quiesce_after(quiesce, tid));) {
-		struct mw_status status;
-		struct mw_error *err;
-		bool asleep, killed;
+		char state;
 
 		tid = thread->tid;
 		if (thread->stopped)
 			continue;
-		err = mw_status_read(tid, &status);
-		asleep = !err && status.state == 'D';
-		killed = !err && status.state == 'Z';
-		mw_error_destroy(err);
-		if (killed)
+		state = mw_state_read(tid);
+		if (state == 'Z')
 			hear_of_killed(quiesce);
-		if (!asleep)
+		if (state != 'D')
 			return false;
 		mw_quiesce_adopt(quiesce, tid);
 		if (waited_ns < ASLEEP_PATIENCE_NS && !mw_quiesce_awaits_child(quiesce, tid))
@@ -257,11 +252,7 @@ static bool any_is(const struct mw_quiesce *quiesce, char state)
 	bool any = false;
 
 	for (size_t i = 0; i < quiesce->count && !any; i++) {
-		struct mw_status status;
-		struct mw_error *err = mw_status_read(quiesce->threads[i].tid, &status);
-
-		any = !err && !quiesce->threads[i].stopped && status.state == state;
-		mw_error_destroy(err);
+		any = !quiesce->threads[i].stopped && mw_state_read(quiesce->threads[i].tid) == state;
 	}
 	return any;
 }

@@ -92,7 +92,7 @@ static struct mw_error *judge_denied(struct mw_quiesce *quiesce, pid_t tid, int 
 		*ended = true;
 		return NULL;
 	}
-	if (status.state == 'Z' || status.state == 'X') {
+	if (mw_state_is_end(status.state)) {
 		/* A main thread that has ended stays. */
 		*ended |= tid != quiesce->pid;
 		return NULL;
@@ -231,13 +231,8 @@ static bool stands_for_us(const struct mw_quiesce *quiesce, pid_t maker, pid_t p
 
 static bool runs_in_its_memory(const struct mw_quiesce *quiesce, pid_t maker, pid_t pid)
 {
-	struct mw_status status;
-	struct mw_error *err = mw_status_read(pid, &status);
-	bool runs = !err && status.state == 'R' && mw_shares_memory(maker, pid) == 1;
-
 	(void)quiesce;
-	mw_error_destroy(err);
-	return runs;
+	return mw_state_read(pid) == 'R' && mw_shares_memory(maker, pid) == 1;
 }
 
 bool mw_quiesce_awaits_child(const struct mw_quiesce *quiesce, pid_t tid)

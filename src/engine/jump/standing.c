@@ -35,8 +35,8 @@ static enum whereabouts find(const struct jump_process *process, const struct mw
 			     mw_addr *pc, mw_addr *thread_pointer)
 {
 	struct mw_tracee_regs regs;
-	struct mw_status status;
 	struct mw_error *err = thread->stopped ? mw_tracee_get_regs(thread->tid, &regs) : NULL;
+	char state;
 
 	if (thread->stopped && !err) {
 		*sp = regs.general.gpr[process->survey.arch->dwarf_sp];
@@ -46,12 +46,10 @@ static enum whereabouts find(const struct jump_process *process, const struct mw
 	}
 	*thread_pointer = 0;
 	mw_error_destroy(err);
-	err = mw_status_read(thread->tid, &status);
-	if (err || status.state == 'Z' || status.state == 'X') {
-		mw_error_destroy(err);
+	state = mw_state_read(thread->tid);
+	if (mw_state_is_end(state))
 		return NOWHERE;
-	}
-	return status.state == 'D' && mw_waiting_read(thread->tid, sp, pc) ? SOMEWHERE : ANYWHERE;
+	return state == 'D' && mw_waiting_read(thread->tid, sp, pc) ? SOMEWHERE : ANYWHERE;
 }
 
 pid_t jump_any_without_cpu(const struct jump_process *process)

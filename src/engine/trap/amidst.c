@@ -190,15 +190,13 @@ static bool all_sleep(const struct trap_process *process)
 	void *value;
 
 	for (size_t i = 0; sleep && mw_map_next(&process->threads, &i, &value);) {
-		struct mw_status status;
-		struct mw_error *err;
+		char state;
 
 		if (!trap_is_to_stop(value))
 			continue;
-		err = mw_status_read(((const struct trap_thread *)value)->tid, &status);
+		state = mw_state_read(((const struct trap_thread *)value)->tid);
 		any = true;
-		sleep = err || status.state == 'S';
-		mw_error_destroy(err);
+		sleep = state == 'X' || state == 'S';
 	}
 	return any && sleep;
 }

@@ -26,7 +26,7 @@ static bool may_be_passed_over(pid_t tid, bool *ended)
 {
 	struct mw_status status;
 	struct mw_error *err = mw_status_read(tid, &status);
-	bool dead = err || status.state == 'Z' || status.state == 'X';
+	bool dead = err || mw_state_is_end(status.state);
 
 	mw_error_destroy(err);
 	*ended |= dead;
@@ -197,14 +197,9 @@ static bool all_asleep(const struct trap_process *process)
 
 	for (size_t i = 0; asleep && mw_map_next(&process->threads, &i, &value);) {
 		const struct trap_thread *thread = value;
-		struct mw_status status;
-		struct mw_error *err;
 
-		if (thread->stopped || thread->ending)
-			continue;
-		err = mw_status_read(thread->tid, &status);
-		asleep = !err && status.state == 'D';
-		mw_error_destroy(err);
+		if (!thread->stopped && !thread->ending)
+			asleep = mw_state_read(thread->tid) == 'D';
 	}
 	return asleep;
 }

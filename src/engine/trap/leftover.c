@@ -303,16 +303,13 @@ static bool hand_on(const struct remains *remains, pid_t tid, struct mw_tracee_r
 /* One that was to stand, and may be in what was left: it has had no CPU for that, or waits in the kernel. */
 static bool may_be_inside(const struct remains *remains, pid_t tid)
 {
-	struct mw_status status;
-	struct mw_error *err = mw_status_read(tid, &status);
 	struct mw_regs regs = {0};
+	char state = mw_state_read(tid);
 	mw_addr sp;
 
-	if (err || status.state == 'Z' || status.state == 'X') {
-		mw_error_destroy(err);
+	if (mw_state_is_end(state))
 		return false;
-	}
-	if (status.state != 'D' || !mw_waiting_read(tid, &sp, &regs.pc))
+	if (state != 'D' || !mw_waiting_read(tid, &sp, &regs.pc))
 		return true;
 	regs.gpr[remains->arch->dwarf_sp] = sp;
 	return regs.pc == pad_of(remains) || slot_of(remains, tid, regs.pc) ||

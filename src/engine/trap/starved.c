@@ -21,18 +21,15 @@ static bool leads_to_ours(const struct trap_process *process, pid_t tid, mw_addr
 
 bool trap_is_starved(const struct trap_thread *thread)
 {
-	struct mw_status status;
-	struct mw_error *err;
 	mw_addr sp, pc;
+	char state;
 
 	if (!trap_is_to_stop(thread))
 		return false;
-	err = mw_status_read(thread->tid, &status);
-	if (err || status.state == 'Z' || status.state == 'X') {
-		mw_error_destroy(err);
+	state = mw_state_read(thread->tid);
+	if (mw_state_is_end(state))
 		return false;
-	}
-	return status.state != 'D' || !mw_waiting_read(thread->tid, &sp, &pc) ||
+	return state != 'D' || !mw_waiting_read(thread->tid, &sp, &pc) ||
 	       leads_to_ours(thread->process, thread->tid, sp, pc);
 }
 

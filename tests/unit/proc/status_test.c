@@ -133,12 +133,17 @@ static void reads_zombie(void **state)
 	assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
 	assert_null(mw_status_read(child, &status));
 	assert_int_equal(status.state, 'Z');
+	assert_int_equal(mw_state_read(child), 'Z');
+	assert_true(mw_state_is_end('Z'));
 	expect_kind(mw_exe_read(child, &exe), MW_ERROR_GONE);
 	assert_null(mw_command_read(child, &argv, &count));
 	assert_int_equal(count, 0);
 	assert_null(argv[0]);
 	free(argv);
 	assert_int_equal(waitpid(child, NULL, 0), child);
+	assert_int_equal(mw_state_read(child), 'X');
+	assert_true(mw_state_is_end('X'));
+	assert_false(mw_state_is_end(mw_state_read(getpid())));
 }
 
 static void reads_kernel_thread(void **state)
