@@ -246,44 +246,43 @@ struct mw_error *mw_quiesce_breathe(struct mw_quiesce *quiesce, uint64_t ns)
 	return first;
 }
 
-/* Is one of those that have not stopped in this state? R: it gets no CPU. D: nothing interrupts it. */
-static bool any_is(const struct mw_quiesce *quiesce, char state)
-{
-	bool any = false;
-
-	for (size_t i = 0; i < quiesce->count && !any; i++) {
-		any = !quiesce->threads[i].stopped && mw_state_read(quiesce->threads[i].tid) == state;
-	}
-	return any;
-}
-
-/* Does one of those wait for a vforked child that could get on if it had a CPU? It may never have been ours. */
-static bool any_child_is_starved(const struct mw_quiesce *quiesce)
+/* Does one of those that have not stopped wait where nothing interrupts it? */
+static bool any_asleep(const struct mw_quiesce *quiesce)
 {
 	bool any = false;
 
 	for (size_t i = 0; i < quiesce->count && !any; i++)
-		any = !quiesce->threads[i].stopped && mw_quiesce_child_runs(quiesce, quiesce->threads[i].tid);
+		any = !quiesce->threads[i].stopped && mw_state_read(quiesce->threads[i].tid) == 'D';
 	return any;
 }
 
-/* Is it no use to wait any longer for those that have not stopped to be let go? */
-static bool is_in_vain(const struct mw_quiesce *quiesce, uint64_t silence_ns, uint64_t waited_ns)
+/*
+ * Could one of those that have not stopped get on if it had a CPU, or the vforked child that it waits for? That one may
+ * never have been ours. One look does not do: while a child ends and wakes its maker, neither may seem to.
+ */
+static bool any_starved(const struct mw_quiesce *quiesce)
 {
-	if (silence_ns <= ASLEEP_PATIENCE_NS || (silence_ns <= PATIENCE_NS && !any_is(quiesce, 'D')))
-		return false;
-	return waited_ns > STARVED_NS || (!any_is(quiesce, 'R') && !any_child_is_starved(quiesce));
+	bool any = false;
+
+	for (size_t i = 0; i < quiesce->count && !any; i++) {
+		pid_t tid = quiesce->threads[i].tid;
+
+		any = !quiesce->threads[i].stopped &&
+		      (mw_state_read(tid) == 'R' || mw_quiesce_child_runs(quiesce, tid));
+	}
+	return any;
 }
 
 struct mw_error *mw_quiesce_end(struct mw_quiesce *quiesce)
 {
 	struct mw_error *first = NULL;
-	uint64_t begin = mw_clock_ns(), last = begin;
+	uint64_t begin = mw_clock_ns(), last = begin, looked = begin;
 	long length_ns = FIRST_NAP_NS;
 
 	quiesce->holding = true;
 	while (quiesce->count > 0) {
 		struct mw_quiet_thread *thread;
+		uint64_t now;
 		bool heard;
 
 		for (pid_t tid = 0; (thread = mw_quiesce_after(quiesce, tid));) {
@@ -299,12 +298,18 @@ struct mw_error *mw_quiesce_end(struct mw_quiesce *quiesce)
 			break;
 		mw_error_keep_first(&first, interrupt_all(quiesce));
 		mw_error_keep_first(&first, mw_quiesce_listen(quiesce, &heard));
+		now = mw_clock_ns();
 		if (heard) {
-			last = mw_clock_ns();
+			last = now;
 			continue;
 		}
-		if (is_in_vain(quiesce, mw_clock_ns() - last, mw_clock_ns() - begin))
-			break;
+		if (now - looked > LOOK_AFTER_NS) {
+			looked = now;
+			if (now - begin < STARVED_NS && any_starved(quiesce))
+				last = now;
+			else if (now - last > PATIENCE_NS || (now - last > ASLEEP_PATIENCE_NS && any_asleep(quiesce)))
+				break;
+		}
 		if (quiesce->count > 0)
 			nap(&length_ns);
 	}

@@ -68,8 +68,9 @@ struct mw_error *mw_quiesce_take(struct mw_quiesce *quiesce, pid_t pid) MW_MUST_
 struct mw_error *mw_quiesce_breathe(struct mw_quiesce *quiesce, uint64_t ns) MW_MUST_CHECK;
 /*
  * Let go. Safe at any time, also where the process has ended, and twice. A thread that does not stop within five
- * seconds, or two where nothing interrupts it, can't be let go yet: an error, and it stays listed (count). It will stop
- * when its wait ends: call this again, or begin anew. All are let go when the caller's thread ends.
+ * seconds, or two where nothing interrupts it, can't be let go yet: an error, and it stays listed (count). While it
+ * lacks nothing but a CPU, or its vforked child does, that may last a minute longer. It will stop when its wait ends:
+ * call this again, or begin anew. All are let go when the caller's thread ends.
  */
 struct mw_error *mw_quiesce_end(struct mw_quiesce *quiesce) MW_MUST_CHECK;
 /* Forget those that could not be let go. */
