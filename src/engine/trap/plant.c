@@ -144,26 +144,36 @@ static const struct {
 
 #define HELPERS (sizeof(helpers) / sizeof(helpers[0]))
 
+/* Its place in the table, or HELPERS for one that is none. */
+static size_t helper_of(const struct mw_elf_symbol *symbol)
+{
+	size_t i = 0;
+
+	if (!symbol->function || symbol->ifunc)
+		return HELPERS;
+	while (i < HELPERS && strcmp(symbol->name, helpers[i].symbol) != 0)
+		i++;
+	return i;
+}
+
 bool trap_is_mask_function(const struct mw_elf_symbol *symbol)
 {
-	for (size_t i = 0; i < HELPERS; i++)
-		if (helpers[i].helper == HELPER_MASK && symbol->function && !symbol->ifunc &&
-		    strcmp(symbol->name, helpers[i].symbol) == 0)
-			return true;
-	return false;
+	size_t i = helper_of(symbol);
+
+	return i < HELPERS && helpers[i].helper == HELPER_MASK;
 }
 
 struct helper_search {
 	uint64_t vaddr[HELPERS];
 };
 
-static bool is_helper(void *context, const struct mw_elf_symbol *symbol)
+static bool note_helper(void *context, const struct mw_elf_symbol *symbol)
 {
 	struct helper_search *search = context;
+	size_t i = helper_of(symbol);
 
-	for (size_t i = 0; i < HELPERS; i++)
-		if (symbol->function && !symbol->ifunc && strcmp(symbol->name, helpers[i].symbol) == 0)
-			search->vaddr[i] = symbol->vaddr;
+	if (i < HELPERS)
+		search->vaddr[i] = symbol->vaddr;
 	return true;
 }
 
@@ -193,7 +203,7 @@ static struct mw_error *lead_signals(struct trap_process *process, pid_t tid)
 static struct mw_error *plant_helpers_of(struct trap_process *process, pid_t tid, const struct mw_module *module)
 {
 	struct helper_search search = {.vaddr = {0}};
-	struct mw_error *err = mw_elf_each_symbol(module->elf, is_helper, &search);
+	struct mw_error *err = mw_elf_each_symbol(module->elf, note_helper, &search);
 
 	if (err && mw_error_kind(err) == MW_ERROR_MEMORY)
 		return err;
