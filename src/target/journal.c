@@ -2,6 +2,7 @@
 /* journal.c: what was written into a target's text (journal.h). */
 #include "target/journal.h"
 
+#include "base/fault.h"
 #include "target/remote.h"
 
 #include <errno.h>
@@ -93,6 +94,7 @@ static struct mw_error *undo(const struct mw_patch *patch, pid_t tid)
 				       (unsigned long long)patch->addr, tid);
 	if (!ours || !there)
 		return NULL;
+	MW_TRY(mw_fault("text.restore"));
 	MW_TRY(mw_remote_poke(tid, patch->addr, patch->original, patch->size));
 	MW_TRY(mw_remote_read_all(tid, patch->addr, now, patch->size));
 	if (memcmp(now, patch->original, patch->size) != 0)
@@ -125,6 +127,15 @@ struct mw_error *mw_journal_rollback(struct mw_journal *journal, pid_t tid)
 			first = err;
 	}
 	return first;
+}
+
+bool mw_journal_stands(const struct mw_journal *journal)
+{
+	bool stands = false;
+
+	for (size_t i = 0; i < journal->count && !stands; i++)
+		stands = journal->items[i].standing;
+	return stands;
 }
 
 struct mw_error *mw_journal_clean_entry(const struct mw_journal *journal, pid_t child, size_t number)

@@ -47,6 +47,9 @@ struct mw_error *mw_journal_restore(struct mw_journal *journal, pid_t tid, size_
  */
 struct mw_error *mw_journal_rollback(struct mw_journal *journal, pid_t tid) MW_MUST_CHECK;
 
+/* Is any of it in the target now: was one not put back? */
+bool mw_journal_stands(const struct mw_journal *journal) MW_MUST_CHECK;
+
 /* Undo the patches in a copy of the memory (a forked child); the journal stays as it is. */
 struct mw_error *mw_journal_clean_copy(const struct mw_journal *journal, pid_t child) MW_MUST_CHECK;
 /* The same for one of them. */

@@ -163,13 +163,15 @@ class Faults(unittest.TestCase):
                 process.communicate(timeout=mwlive.PATIENCE)
                 # Let go by the kernel, one after the other.
                 mwlive.wait_until(lambda: mwlive.state(target.pid) == 'S', 'it goes on')
-                run = subprocess.run([mwlive.config.memwatch, 'doctor', '-p', str(target.pid), '--clean'],
-                                     capture_output=True, text=True, stdin=subprocess.DEVNULL,
-                                     timeout=mwlive.PATIENCE, check=False)
-                self.assertEqual((run.returncode, run.stderr), (0, ''))
+                self.clean(target.pid)
                 before.check(self)
                 self.assertEqual(mwlive.mappings(target.pid), before.maps)
         self.work_in_a_window(target)
+
+    def clean(self, pid):
+        run = subprocess.run([mwlive.config.memwatch, 'doctor', '-p', str(pid), '--clean'], capture_output=True,
+                             text=True, stdin=subprocess.DEVNULL, timeout=mwlive.PATIENCE, check=False)
+        self.assertEqual((run.returncode, run.stderr), (0, ''))
 
     def work_in_a_window(self, target):
         watch = mwlive.Watch(self, target.pid)
@@ -204,6 +206,19 @@ class Faults(unittest.TestCase):
                 snapshot.check(self)
                 self.assertEqual(mwlive.mappings(target.pid), snapshot.maps)
         self.work_in_a_window(target)
+
+    def test_code_that_is_not_put_back_at_once(self):
+        """Who comes there before it is done again lives on."""
+        for number in (1, self.last // 2, self.last - 1, self.last):
+            with self.subTest(number):
+                target = mwlive.Target(self, 'threads', 4, PAIRS // 10, 50)
+                snapshot = mwlive.Snapshot(target.pid)
+                target.go()
+                run = fault(f'text.restore:{number}', target.pid)
+                self.assertEqual((run.returncode, run.stdout, run.stderr), (0, '', ''))
+                snapshot.check(self)
+                self.assertEqual(target.done()['heap.impacting.count'], 4 * 50)
+                target.finish()
 
     def test_auto_takes_the_other(self):
         """What does not go with jumps goes with traps; it is the reason that the report gives."""

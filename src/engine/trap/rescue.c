@@ -497,6 +497,10 @@ struct mw_error *trap_rescue_remove(struct trap_process *process)
 
 	if (!process->rescue.base || process->ended)
 		return NULL;
+	/* An error has told of it. Who comes to a breakpoint before it is cleaned away needs all of this. Where
+	 * somebody gets no CPU, some of it stands on purpose. */
+	if (mw_journal_stands(&process->journal) && !trap_any_starved(process))
+		return NULL;
 	why = kept_for(process, thread);
 	if (why) {
 		process->stats.left_behind = why;
