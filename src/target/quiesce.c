@@ -25,6 +25,7 @@
 #define FIRST_NAP_NS       20000
 #define LONGEST_NAP_NS     500000
 #define LOOK_AFTER_NS      2000000u /* of silence: see what those do that have not stopped */
+#define LOOKS              20       /* in a row at which nobody lacks a CPU */
 
 static struct mw_error *interrupt_all(struct mw_quiesce *quiesce)
 {
@@ -258,7 +259,8 @@ static bool any_asleep(const struct mw_quiesce *quiesce)
 
 /*
  * Could one of those that have not stopped get on if it had a CPU, or the vforked child that it waits for? That one may
- * never have been ours. One look does not do: while a child ends and wakes its maker, neither may seem to.
+ * never have been ours. One look does not do: while a child ends and wakes its maker, neither may seem to. One that
+ * polls for something is seen to run now and then.
  */
 static bool any_starved(const struct mw_quiesce *quiesce)
 {
@@ -277,6 +279,7 @@ struct mw_error *mw_quiesce_end(struct mw_quiesce *quiesce)
 {
 	struct mw_error *first = NULL;
 	uint64_t begin = mw_clock_ns(), last = begin, looked = begin;
+	unsigned looks = 0;
 	long length_ns = FIRST_NAP_NS;
 
 	quiesce->holding = true;
@@ -301,13 +304,13 @@ struct mw_error *mw_quiesce_end(struct mw_quiesce *quiesce)
 		now = mw_clock_ns();
 		if (heard) {
 			last = now;
+			looks = 0;
 			continue;
 		}
-		if (now - looked > LOOK_AFTER_NS) {
+		if (now - last > ASLEEP_PATIENCE_NS && now - looked > LOOK_AFTER_NS) {
 			looked = now;
-			if (now - begin < STARVED_NS && any_starved(quiesce))
-				last = now;
-			else if (now - last > PATIENCE_NS || (now - last > ASLEEP_PATIENCE_NS && any_asleep(quiesce)))
+			looks = now - begin < STARVED_NS && any_starved(quiesce) ? 0 : looks + 1;
+			if (looks >= LOOKS && (now - last > PATIENCE_NS || any_asleep(quiesce)))
 				break;
 		}
 		if (quiesce->count > 0)
