@@ -23,20 +23,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define LOOK_STOPS_MIN   16u
-#define LOOK_STOPS_MAX   128u
-#define LOOK_NS          1000000u  /* a stop after this long is looked at, however few there were */
-#define WINDOW_NS        10000000u /* waiting is judged over at least so long: shorter bursts are sat out */
-#define STARVED_SHARE    2         /* half of the time: as slow as being served from another CPU */
-#define REST_MIN_NS      20000000u
-#define REST_MAX_NS      16000000000u
-#define REST_WORTH       8 /* a time in the idle class was worth it if it was so much longer than the rest before */
-#define GUARD_MS         5
-#define RLIMIT_NICE_ZERO 20
+#define LOOK_STOPS_MIN 16u
+#define LOOK_STOPS_MAX 128u
+#define LOOK_NS        1000000u  /* a stop after this long is looked at, however few there were */
+#define WINDOW_NS      10000000u /* waiting is judged over at least so long: shorter bursts are sat out */
+#define STARVED_SHARE  2         /* half of the time: as slow as being served from another CPU */
+#define REST_MIN_NS    20000000u
+#define REST_MAX_NS    16000000000u
+#define REST_WORTH     8 /* a time in the idle class was worth it if it was so much longer than the rest before */
+#define GUARD_MS       5
 
 /* There is one tracer, the thread whose class and CPUs this is about. */
 static uint64_t rest_ns, idle_since_ns, look_ns;
@@ -54,7 +52,8 @@ static struct {
 	int news; /* eventfd that tells of the following two */
 	atomic_int class;
 	atomic_bool quit;
-	atomic_int served; /* a thread whose own running is no harm to it */
+	atomic_int served;      /* a thread whose own running is no harm to it */
+	atomic_bool comes_back; /* it has been in the idle class and may leave it: so may the tracer */
 	pid_t tracer;
 	cpu_set_t original;
 } guard;
@@ -132,6 +131,10 @@ static void *guard_main(void *unused)
 	char before[128] = "", now[128] = "";
 	uint64_t ran = 0;
 
+	/* Whether one may come back depends on more than can be asked for: root may not in most containers. */
+	if (!set_idle(0, true) || !set_idle(0, false))
+		return unused;
+	atomic_store(&guard.comes_back, true);
 	for (;;) {
 		struct pollfd news = {.fd = guard.news, .events = POLLIN};
 		eventfd_t count;
@@ -167,6 +170,7 @@ static bool guard_start(const cpu_set_t *original)
 	atomic_store(&guard.served, 0);
 	atomic_store(&guard.class, CLASS_NORMAL);
 	atomic_store(&guard.quit, false);
+	atomic_store(&guard.comes_back, false);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	guard.there = pthread_create(&guard.thread, NULL, guard_main, NULL) == 0;
@@ -328,15 +332,10 @@ static void look_rested(struct trap_engine *engine, const struct trap_thread *th
 
 void trap_pace_begin(struct trap_engine *engine)
 {
-	struct rlimit nice;
-
 	engine->pace.cpu = -1;
 	engine->pace.saved = sched_getaffinity(0, sizeof(engine->pace.original), &engine->pace.original) == 0;
-	/* Whoever may not come back from the idle class must not go there. */
 	engine->pace.may_idle =
-		engine->pace.saved && sched_getscheduler(0) == SCHED_OTHER &&
-		(geteuid() == 0 || (getrlimit(RLIMIT_NICE, &nice) == 0 && nice.rlim_cur >= RLIMIT_NICE_ZERO)) &&
-		guard_start(&engine->pace.original);
+		engine->pace.saved && sched_getscheduler(0) == SCHED_OTHER && guard_start(&engine->pace.original);
 	engine->pace.next_check = LOOK_STOPS_MIN;
 	rest_ns = REST_MIN_NS;
 	rest_until(engine, mw_clock_ns() + rest_ns);
@@ -346,7 +345,7 @@ void trap_pace_stop(struct trap_engine *engine, struct trap_thread *thread)
 {
 	uint64_t now = engine->stop_ns;
 
-	if (!engine->pace.may_idle || now < engine->pace.rest_until_ns)
+	if (!engine->pace.may_idle || now < engine->pace.rest_until_ns || !atomic_load(&guard.comes_back))
 		return;
 	if (engine->pace.idle && atomic_load_explicit(&guard.class, memory_order_relaxed) != CLASS_IDLE) {
 		rest(engine, now);
