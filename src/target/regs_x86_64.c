@@ -13,6 +13,9 @@
 /* … and "go on by restart_syscall". */
 #define KERNEL_ERESTART_RESTARTBLOCK 516
 
+/* The kernel's __USER_CS. */
+#define CODE_64 0x33
+
 void mw_regs_from_kernel(const struct user_regs_struct *raw, struct mw_regs *out)
 {
 	const uint64_t gpr[MW_REG_COUNT] = {raw->rax, raw->rdx, raw->rcx, raw->rbx, raw->rsi, raw->rdi,
@@ -47,6 +50,11 @@ void mw_regs_to_kernel(const struct mw_regs *regs, struct user_regs_struct *raw)
 	raw->rip = regs->pc;
 	raw->eflags = regs->flags;
 	raw->orig_rax = regs->syscall;
+}
+
+void mw_regs_set_machine(struct user_regs_struct *raw)
+{
+	raw->cs = CODE_64;
 }
 
 size_t mw_regs_frame_mask_offset(void)

@@ -3,6 +3,8 @@
  * syscall.c: a system call in a target (syscall.h).
  *
  *     stop (any)      save registers and mask, lay a way back, point the pc at a syscall instruction, block all signals
+ *                     but SIGSYS: the kernel would drop its action to kill by it, where it is blocked and comes of the
+ *                     call
  *     PTRACE_SYSCALL  to the call's entry
  *     PTRACE_SYSCALL  to its exit: the result
  *     interrupt, CONT to an interrupt's stop: the only one from which the kernel restarts a call that was
@@ -12,6 +14,7 @@
  */
 #include "target/syscall.h"
 
+#include "base/clock.h"
 #include "proc/status.h"
 #include "target/tracee.h"
 #include "target/way_back.h"
@@ -24,15 +27,48 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MAX_STOPS 64
-#define YIELDS    1000u /* a stop comes within microseconds, as a rule */
-#define NAP_US    100
-#define CONT_BIT  (UINT64_C(1) << (SIGCONT - 1))
+#define MAX_STOPS   64
+#define YIELDS      1000u /* a stop comes within microseconds, as a rule */
+#define NAP_US      100
+#define BIT(signal) (UINT64_C(1) << ((signal)-1))
+#define FROZEN_NS   UINT64_C(2000000000)
+#define STOP_NS     UINT64_C(2000000000)
 
 static struct mw_error *failed(const char *what, pid_t tid)
 {
 	return mw_error_create(errno == ESRCH ? MW_ERROR_GONE : MW_ERROR_SYSTEM, errno, "cannot %s thread %d", what,
 			       tid);
+}
+
+static bool is_dead(pid_t tid, char *state)
+{
+	struct mw_status status;
+	struct mw_error *err = mw_status_read(tid, &status);
+	bool dead = err ? mw_error_kind(err) == MW_ERROR_GONE : mw_state_is_end(status.state);
+
+	*state = err ? '\0' : status.state;
+	mw_error_destroy(err);
+	return dead;
+}
+
+/* It sleeps on its way: none of our calls waits for anything, so somebody keeps it from running. */
+static struct mw_error *stop_frozen(pid_t tid)
+{
+	uint64_t begin = mw_clock_ns();
+	int status;
+
+	MW_TRY(mw_tracee_interrupt(tid));
+	while (mw_clock_ns() - begin < STOP_NS) {
+		pid_t got = mw_tracee_wait_stop(tid, &status, WNOHANG);
+
+		if (got == tid)
+			break;
+		if (got < 0 && errno != EINTR)
+			return failed("wait for", tid);
+		usleep(NAP_US);
+	}
+	return mw_error_hint(mw_error_create(MW_ERROR_SYSTEM, 0, "thread %d does not get on", tid),
+			     "Is its control group frozen (docker pause, systemctl freeze)? Let it go on first");
 }
 
 /*
@@ -41,11 +77,11 @@ static struct mw_error *failed(const char *what, pid_t tid)
  */
 static struct mw_error *await(pid_t tid, int *status)
 {
+	uint64_t asleep_since = 0;
+
 	for (unsigned i = 0;; i++) {
 		pid_t got = mw_tracee_wait_stop(tid, status, WNOHANG);
-		struct mw_status state;
-		struct mw_error *err;
-		bool dead;
+		char state;
 
 		if (got == tid)
 			return NULL;
@@ -56,11 +92,14 @@ static struct mw_error *await(pid_t tid, int *status)
 			continue;
 		}
 		usleep(NAP_US);
-		err = mw_status_read(tid, &state);
-		dead = err ? mw_error_kind(err) == MW_ERROR_GONE : state.state == 'Z' || state.state == 'X';
-		mw_error_destroy(err);
-		if (dead)
+		if (is_dead(tid, &state))
 			return mw_error_create(MW_ERROR_GONE, 0, "thread %d has ended", tid);
+		if (state != 'S')
+			asleep_since = 0;
+		else if (!asleep_since)
+			asleep_since = mw_clock_ns();
+		else if (mw_clock_ns() - asleep_since > FROZEN_NS)
+			return stop_frozen(tid);
 	}
 }
 
@@ -74,10 +113,33 @@ static bool at_interrupt(int status)
 	return status >> 16 == PTRACE_EVENT_STOP;
 }
 
-/* Resume by `request` until a stop that `wanted` accepts. With everything blocked only SIGSTOP can come between: then
- * `*put_off` is set. */
+/* Signals that came while a call was made: the only ones that can. They are sent again when all is done: nothing blocks
+ * them, so before that they would come each time. */
+struct put_off {
+	bool stop;
+	siginfo_t sys; /* si_signo 0: none */
+};
+
+/* One that was sent, not of the call's making? Then it is put off. */
+static bool is_sent(pid_t tid, int signal, struct put_off *put_off)
+{
+	siginfo_t info = {.si_code = 0};
+
+	if (signal == SIGSTOP) {
+		put_off->stop = true;
+		return true;
+	}
+	mw_error_destroy(mw_tracee_siginfo(tid, &info));
+	if (signal != SIGSYS || info.si_signo != SIGSYS || info.si_code > 0)
+		return false;
+	put_off->sys = info;
+	mw_tracee_take_signal(tid);
+	return true;
+}
+
+/* Resume by `request` until a stop that `wanted` accepts. */
 static struct mw_error *resume_until(pid_t tid, enum __ptrace_request request, bool (*wanted)(int status),
-				     bool *put_off)
+				     struct put_off *put_off)
 {
 	for (int i = 0; i < MAX_STOPS; i++) {
 		int status;
@@ -92,9 +154,7 @@ static struct mw_error *resume_until(pid_t tid, enum __ptrace_request request, b
 			return mw_error_create(MW_ERROR_GONE, 0, "thread %d has ended", tid);
 		if (wanted(status))
 			return NULL;
-		if (status >> 16 == 0 && WSTOPSIG(status) == SIGSTOP) {
-			*put_off = true;
-		} else if (status >> 16 == 0 && WSTOPSIG(status) != SIGTRAP) {
+		if (status >> 16 == 0 && WSTOPSIG(status) != SIGTRAP && !is_sent(tid, WSTOPSIG(status), put_off)) {
 			/* A fault of its own making, which is no signal of the program's: not to be gone on with. */
 			mw_tracee_take_signal(tid);
 			break;
@@ -103,10 +163,11 @@ static struct mw_error *resume_until(pid_t tid, enum __ptrace_request request, b
 	return mw_error_create(MW_ERROR_SYSTEM, 0, "thread %d does not get to a system call", tid);
 }
 
-static struct mw_error *go_through(pid_t tid, struct mw_tracee_regs *regs, int64_t *result, bool *put_off)
+static struct mw_error *go_through(pid_t tid, struct mw_tracee_regs *regs, uint64_t mask, int64_t *result,
+				   struct put_off *put_off)
 {
 	MW_TRY(mw_tracee_set_regs(tid, regs));
-	MW_TRY(mw_tracee_set_sigmask(tid, UINT64_MAX));
+	MW_TRY(mw_tracee_set_sigmask(tid, mask | ~BIT(SIGSYS)));
 	MW_TRY(resume_until(tid, PTRACE_SYSCALL, at_syscall, put_off));
 	MW_TRY(resume_until(tid, PTRACE_SYSCALL, at_syscall, put_off));
 	MW_TRY(mw_tracee_get_regs(tid, regs));
@@ -115,24 +176,32 @@ static struct mw_error *go_through(pid_t tid, struct mw_tracee_regs *regs, int64
 }
 
 /* A SIGCONT that is still to come came after any SIGSTOP: a SIGSTOP takes it away. */
-static bool is_continued(pid_t tid)
+static bool is_continued(const struct mw_status *status)
 {
-	struct mw_status status;
-	struct mw_error *err = mw_status_read(tid, &status);
-	bool continued = !err && (status.sig_pending | status.shared_pending) & CONT_BIT;
-
-	mw_error_destroy(err);
-	return continued;
+	return (status->sig_pending | status->shared_pending) & BIT(SIGCONT);
 }
 
-/* A SIGSTOP that came is sent again when all is done: nothing blocks it, so before that it would come each time. */
-static struct mw_error *perform(pid_t tid, struct mw_tracee_regs *regs, int64_t *result)
+static void send_again(pid_t tid, struct put_off *put_off)
 {
-	bool put_off = false;
-	struct mw_error *err = go_through(tid, regs, result, &put_off);
+	struct mw_status status;
+	struct mw_error *err;
 
-	if (put_off && !is_continued(tid))
+	if (!put_off->stop && !put_off->sys.si_signo)
+		return;
+	err = mw_status_read(tid, &status);
+	if (!err && put_off->stop && !is_continued(&status))
 		syscall(SYS_tkill, tid, SIGSTOP);
+	if (!err && put_off->sys.si_signo)
+		mw_tracee_requeue(status.tgid, tid, &put_off->sys);
+	mw_error_destroy(err);
+}
+
+static struct mw_error *perform(pid_t tid, struct mw_tracee_regs *regs, uint64_t mask, int64_t *result)
+{
+	struct put_off put_off = {.stop = false, .sys = {.si_signo = 0}};
+	struct mw_error *err = go_through(tid, regs, mask, result, &put_off);
+
+	send_again(tid, &put_off);
 	return err;
 }
 
@@ -149,10 +218,11 @@ static struct mw_error *perform_and_restore(pid_t tid, mw_addr insn, long number
 	if (restorer)
 		MW_TRY(mw_way_back_lay(tid, &before, mask, restorer, way));
 	regs = before;
+	mw_regs_set_machine(&regs.raw);
 	mw_regs_set_syscall(&regs.general, insn, number, arguments);
 	if (way->size)
 		regs.general.gpr[arch->dwarf_sp] = way->sp;
-	err = perform(tid, &regs, result);
+	err = perform(tid, &regs, mask, result);
 	err = mw_error_first(err, mw_tracee_set_sigmask(tid, mask));
 	err = mw_error_first(err, mw_tracee_set_regs(tid, &before));
 	mw_way_back_take_up(tid, way);

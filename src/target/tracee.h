@@ -97,6 +97,8 @@ size_t mw_regs_frame_mask_offset(void);
 size_t mw_regs_pc_offset(void);
 /* Make the registers those of a thread about to execute the system call instruction at `insn`. */
 void mw_regs_set_syscall(struct mw_regs *regs, mw_addr insn, long number, const uint64_t arguments[6]);
+/* Have the thread execute code of this machine, not of another one that its CPU knows (32-bit code). */
+void mw_regs_set_machine(struct user_regs_struct *raw);
 int64_t mw_regs_syscall_result(const struct mw_regs *regs);
 /* The bytes of that instruction. */
 const uint8_t *mw_regs_syscall_insn(size_t *size);
