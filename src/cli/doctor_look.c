@@ -85,6 +85,8 @@ struct mw_error *mw_doctor_look(pid_t pid, const struct mw_cli_options *options,
 	out->options = options;
 	out->width = choose_width();
 	out->refused = mw_preflight(pid);
+	if (!out->refused)
+		out->refused = mw_preflight_sharing(pid);
 	err = mw_status_read(pid, &out->status);
 	if (err && out->refused) {
 		/* That says more. */

@@ -135,6 +135,8 @@ static struct mw_error *prepare_attached(struct mw_session *session)
 	for (size_t i = 0; i < pids->count; i++)
 		MW_TRY(mw_preflight(pids->items[i]));
 	MW_TRY(check_shared(pids));
+	for (size_t i = 0; i < pids->count; i++)
+		MW_TRY(mw_preflight_sharing(pids->items[i]));
 	session->recorders = calloc(pids->count + 1, sizeof(*session->recorders));
 	if (!session->recorders)
 		return mw_error_nomem();

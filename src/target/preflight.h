@@ -22,6 +22,12 @@
 struct mw_error *mw_preflight(pid_t pid) MW_MUST_CHECK;
 
 /*
+ * Does `pid` live in the memory of a process that is not watched with it, as none of its children is (its maker by
+ * vfork, above all)? What is put into the one's code would be in the other's. Errors: UNSUPPORTED.
+ */
+struct mw_error *mw_preflight_sharing(pid_t pid) MW_MUST_CHECK;
+
+/*
  * Where the guard of a memwatch that was killed traces any thread of the process, to take out what that has left: wait
  * for its end; ten seconds at most. Was there one?
  */

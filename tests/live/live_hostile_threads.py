@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Targets that make threads and processes without end: a thousand threads, storms of them, fork bombs, vforks."""
 import contextlib
+import glob
 import os
+import pathlib
 import random
 import subprocess
 import sys
@@ -362,6 +364,23 @@ class HostileThreads(unittest.TestCase):
         else:
             self.assertEqual((run.returncode, run.stderr.count('\n')), (1, 1), run.stderr)
             self.assertRegex(run.stderr, r'thread \d+ is in a wait that nothing interrupts|waits for a child that shares')
+        before.check(self)
+        target.go()
+        target.done()
+        target.finish()
+
+    def test_vfork_child_for_itself(self):
+        """What is put into its memory would be its maker's as well, whom nobody watches."""
+        target = mwlive.Target(self, 'tenants')
+        before = mwlive.Snapshot(target.pid)
+        children = [int(child) for task in glob.glob(f'/proc/{target.pid}/task/*/children')
+                    for child in pathlib.Path(task).read_text(encoding='ascii').split()]
+        self.assertEqual(len(children), 3)
+        run = subprocess.run([mwlive.config.memwatch, '-p', str(children[0]), '-d', '0.1', '--quiet', '--engine',
+                              mwlive.config.engine], text=True, capture_output=True, stdin=subprocess.DEVNULL,
+                             timeout=mwlive.PATIENCE, check=False)
+        self.assertEqual((run.returncode, run.stderr.count('\n')), (1, 1), run.stderr)
+        self.assertRegex(run.stderr, rf'shares its memory with process \d+, .*Watch process {target.pid},')
         before.check(self)
         target.go()
         target.done()
