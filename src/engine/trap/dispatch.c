@@ -206,11 +206,22 @@ static struct mw_error *on_stop(struct trap_thread *thread, int status)
 	}
 }
 
+/* A process whose first thread had ended before it was attached to runs another program, and has one again. */
+static struct mw_error *take_first_thread(struct trap_engine *engine, pid_t pid, struct trap_thread **out)
+{
+	for (size_t i = 0; i < engine->process_count && !*out; i++)
+		if (engine->processes[i]->pid == pid && !engine->processes[i]->ended)
+			MW_TRY(trap_thread_add(engine->processes[i], pid, TRAP_THREAD, out));
+	return NULL;
+}
+
 struct mw_error *trap_dispatch(struct trap_engine *engine, pid_t tid, int status)
 {
 	struct trap_thread *thread = mw_map_get(&engine->threads, (uint64_t)tid);
 	struct mw_error *err;
 
+	if (!thread && WIFSTOPPED(status) && status >> 16 == PTRACE_EVENT_EXEC)
+		MW_TRY(take_first_thread(engine, tid, &thread));
 	if (!thread)
 		return trap_orphan_keep(engine, tid, status);
 	if (WIFEXITED(status) || WIFSIGNALED(status))

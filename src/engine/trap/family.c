@@ -254,6 +254,19 @@ static struct mw_error *drop_threads(struct trap_process *process)
 	}
 }
 
+/* The thread that runs another program has the first one's id from then on, and its own mask. */
+static struct mw_error *take_over_mask(struct trap_thread *thread)
+{
+	const struct trap_thread *former;
+	unsigned long tid;
+
+	MW_TRY(mw_tracee_event_message(thread->tid, &tid));
+	former = mw_map_get(&thread->process->threads, tid);
+	if (former)
+		thread->trap_blocked = former->trap_blocked;
+	return NULL;
+}
+
 struct mw_error *trap_exec(struct trap_thread *thread)
 {
 	struct trap_process *process = thread->process;
@@ -268,6 +281,7 @@ struct mw_error *trap_exec(struct trap_thread *thread)
 	if (process->launched && !process->windowed)
 		return begin_launched(thread);
 	/* All threads are gone but this one, which is the leader now, and has memory of its own. */
+	MW_TRY(mw_error_unless_gone(take_over_mask(thread)));
 	MW_TRY(mw_error_unless_gone(trap_mask_restore(thread)));
 	MW_TRY(drop_threads(process));
 	MW_TRY(mw_error_unless_gone(mw_tracee_detach(tid, 0)));
