@@ -170,7 +170,10 @@ static struct mw_error *resume_all(struct trap_process *process, bool sections, 
 		struct trap_thread *thread = value;
 		enum amidst amidst = stands_amidst(thread, masked);
 
-		if (amidst == AMIDST_NOTHING || (amidst == AMIDST_SECTION && !sections))
+		if (amidst == AMIDST_NOTHING)
+			continue;
+		/* A section may be long: a process that is stopped is not to get on for that. */
+		if (amidst == AMIDST_SECTION && (!sections || thread->group_stopped))
 			continue;
 		if (amidst > *worst)
 			*worst = amidst;
