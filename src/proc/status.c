@@ -181,6 +181,17 @@ char mw_state_read(pid_t tid)
 	return 'X';
 }
 
+pid_t mw_ns_tid(pid_t tid)
+{
+	struct mw_status status;
+	struct mw_error *err = mw_status_read(tid, &status);
+
+	if (!err)
+		return status.ns_pid;
+	mw_error_destroy(err);
+	return tid;
+}
+
 bool mw_state_is_end(char state)
 {
 	return state == 'Z' || state == 'X';

@@ -31,6 +31,9 @@ char mw_state_read(pid_t tid) MW_MUST_CHECK;
 /* Is this the state of a thread that has ended: gone, or a zombie? */
 bool mw_state_is_end(char state) MW_MUST_CHECK;
 
+/* Its own id as it knows it, in its innermost pid namespace; `tid` where that can't be read. */
+pid_t mw_ns_tid(pid_t tid) MW_MUST_CHECK;
+
 /* Where a thread that waits in the kernel, in a system call or a fault, will go on: its stack pointer and pc (the
  * calling thread must be allowed to trace it). False where it runs, or that can't be read. */
 bool mw_waiting_read(pid_t tid, mw_addr *sp, mw_addr *pc) MW_MUST_CHECK;

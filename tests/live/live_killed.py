@@ -49,6 +49,16 @@ while not over.is_set():
 print('done', flush=True)
 '''
 
+BLOCKS_TRAP = '''
+import os, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTRAP])
+print('ready', os.getpid(), flush=True)
+sys.stdin.buffer.read(1)
+missing = sum(signal.SIGTRAP not in signal.pthread_sigmask(signal.SIG_BLOCK, []) for _ in range(1000))
+print(f'missing={missing}\\ndone', flush=True)
+sys.stdin.buffer.read(1)
+'''
+
 
 def traced(pid):
     return mwlive.status(pid).get('TracerPid', '0') != '0'
@@ -205,6 +215,20 @@ class Killed(unittest.TestCase):
                 victim.check_clean(when)
                 victim.goes_on(f'{when}, cleaned')
         victim.end()
+
+    def test_masked_in_a_pid_namespace(self):
+        """Who blocks SIGTRAP is known by the id that it knows itself by."""
+        unshare = ['unshare', '--pid', '--fork', '--kill-child']
+        if subprocess.run([*unshare, 'true'], capture_output=True, check=False).returncode != 0:
+            self.skipTest('namespaces may not be made here')
+        target = mwlive.Target(self, 'python', argv=[*unshare, sys.executable, '-c', BLOCKS_TRAP],
+                               env={'PYTHONMALLOC': 'malloc'}, pid=lambda process: descendants(process.pid)[0])
+        watch = mwlive.Watch(self, target.pid)
+        mwlive.kill_with_guard(watch.process)
+        watch.process.communicate(timeout=mwlive.PATIENCE)
+        target.go()
+        self.assertEqual(target.done()['missing'], 0)
+        target.finish()
 
     def test_amidst_a_mask(self):
         """All is in place, and nobody has run since: some stand where they are about to block all signals."""

@@ -374,13 +374,14 @@ static struct mw_error *restore_masks(const struct remains *remains)
 {
 	const struct mw_rescue *rescue = remains->rescue;
 
-	for (size_t i = 0; i < remains->quiesce.count; i++) {
+	for (size_t i = 0; i < remains->quiesce.count && rescue->blocked_count > 0; i++) {
 		const struct mw_quiet_thread *thread = &remains->quiesce.threads[i];
+		uint32_t self = (uint32_t)mw_ns_tid(thread->tid);
 		bool blocked = false;
 		uint64_t mask;
 
 		for (uint32_t j = 0; j < rescue->blocked_count && !blocked; j++)
-			blocked = rescue->blocked[j] == (uint32_t)thread->tid;
+			blocked = rescue->blocked[j] == self;
 		if (!blocked || !thread->stopped)
 			continue;
 		MW_TRY(mw_tracee_get_sigmask(thread->tid, &mask));

@@ -5,6 +5,7 @@
  * An entry is in the target before what it tells of is.
  */
 #include "engine/trap/trap.h"
+#include "proc/status.h"
 #include "target/remote.h"
 
 #include <stdlib.h>
@@ -141,10 +142,13 @@ struct mw_error *trap_rescue_blocked(struct trap_process *process, pid_t tid)
 	if (!process->rescue.base)
 		return NULL;
 	for (size_t i = 0; count < MW_RESCUE_BLOCKED && mw_map_next(&process->threads, &i, &value);) {
-		const struct trap_thread *thread = value;
+		struct trap_thread *thread = value;
 
-		if (thread->trap_blocked && thread->relation == TRAP_THREAD)
-			tids[count++] = (uint32_t)thread->tid;
+		if (!thread->trap_blocked || thread->relation != TRAP_THREAD)
+			continue;
+		if (!thread->ns_tid)
+			thread->ns_tid = mw_ns_tid(thread->tid);
+		tids[count++] = (uint32_t)thread->ns_tid;
 	}
 	if (count > 0)
 		MW_TRY(trap_rescue_put(process, tid, TRAP_RESCUE_AT(process, blocked), tids, count * sizeof(*tids)));

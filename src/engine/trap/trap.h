@@ -85,6 +85,7 @@ struct mw_status;
 
 struct trap_thread {
 	pid_t tid;
+	pid_t ns_tid; /* the same as the thread itself knows it; 0: not read */
 	struct trap_process *process;
 	enum trap_relation relation;
 	uint32_t number; /* the sink's */
