@@ -101,7 +101,8 @@ struct mw_rescue {
 	uint32_t hits;         /* breakpoints that memwatch has not served, for tests */
 	uint32_t count;        /* breakpoints, the free ones among them too */
 	uint32_t blocked_count;
-	uint32_t masking, unused; /* threads whose mask memwatch sets just now */
+	uint32_t masking; /* threads whose mask memwatch sets just now */
+	uint32_t clears;  /* the C library spawns children that have no actions: the breakpoints for masks kill them */
 	/* What the program wants done with SIGTRAP: own[own_at % 2]. The other one is written, and then it is that. */
 	uint32_t own_at;
 	uint32_t led; /* the kernel leads SIGTRAP here, or is about to; else actions are the kernel's affair */

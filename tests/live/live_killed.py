@@ -230,6 +230,18 @@ class Killed(unittest.TestCase):
         self.assertEqual(target.done()['missing'], 0)
         target.finish()
 
+    def test_children_without_actions(self):
+        """SIGTRAP would kill them: one that lives when memwatch is killed, and those that come later."""
+        target = mwlive.Target(self, 'cleared')
+        watch = mwlive.Watch(self, target.pid)
+        target.go()
+        self.assertEqual(target.line(), 'inside')
+        mwlive.kill_with_guard(watch.process)
+        watch.process.communicate(timeout=mwlive.PATIENCE)
+        target.go()
+        self.assertEqual(target.done()['failed'], 0)
+        target.finish()
+
     def test_amidst_a_mask(self):
         """All is in place, and nobody has run since: some stand where they are about to block all signals."""
         self.kills_when_in_place('masking')

@@ -216,7 +216,8 @@ struct mw_error *trap_newborn_stopped(struct trap_thread *thread)
 	if (thread->relation == TRAP_FORKED_CHILD)
 		return clean_child(thread);
 	thread->call_count = 0;
-	return mw_error_unless_gone(trap_mask_look(thread));
+	MW_TRY(mw_error_unless_gone(trap_mask_look(thread)));
+	return thread->relation == TRAP_SHARING_CHILD ? mw_error_unless_gone(trap_rescue_lead_cleared(thread)) : NULL;
 }
 
 /* The first exec of a launched command: its window begins with its first instruction. */

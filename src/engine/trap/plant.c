@@ -163,8 +163,10 @@ bool trap_is_mask_function(const struct mw_elf_symbol *symbol)
 	return i < HELPERS && helpers[i].helper == HELPER_MASK;
 }
 
+/* From 2.38 on glibc has strlcpy(), and children of posix_spawn() have no actions. */
 struct helper_search {
 	uint64_t vaddr[HELPERS];
+	bool glibc, strlcpy;
 };
 
 static bool note_helper(void *context, const struct mw_elf_symbol *symbol)
@@ -174,6 +176,8 @@ static bool note_helper(void *context, const struct mw_elf_symbol *symbol)
 
 	if (i < HELPERS)
 		search->vaddr[i] = symbol->vaddr;
+	search->glibc |= strcmp(symbol->name, "gnu_get_libc_version") == 0;
+	search->strlcpy |= strcmp(symbol->name, "strlcpy") == 0;
 	return true;
 }
 
@@ -210,6 +214,8 @@ static struct mw_error *plant_helpers_of(struct trap_process *process, pid_t tid
 	mw_error_destroy(err);
 	if (!trap_is_library(process, module))
 		return NULL;
+	if (search.glibc && search.strlcpy)
+		MW_TRY(trap_rescue_clears(process, tid));
 	if (process->holding || process->launched)
 		MW_TRY(trap_sections_open(process, tid, module));
 	MW_TRY(trap_acts_catch(process, tid, module));

@@ -179,6 +179,33 @@ struct mw_error *trap_rescue_lead(struct trap_process *process, pid_t tid)
 	return trap_sigaction(&inject, process->arch->dwarf_sp, SIGTRAP, true, &action);
 }
 
+struct mw_error *trap_rescue_clears(struct trap_process *process, pid_t tid)
+{
+	const uint32_t clears = 1;
+
+	return process->rescue.base
+		       ? trap_rescue_put(process, tid, TRAP_RESCUE_AT(process, clears), &clears, sizeof(clears))
+		       : NULL;
+}
+
+struct mw_error *trap_rescue_lead_cleared(struct trap_thread *child)
+{
+	struct trap_process *process = child->process;
+	const struct mw_inject inject = inject_by(process, child->tid);
+	struct mw_rescue_action ours = led_here(process);
+	struct mw_status status;
+
+	if (!process->rescue.base || !process->rescue.led ||
+	    (!process->engine->options.unsafe && !trap_cage_may_install(process, child->tid)))
+		return NULL;
+	MW_TRY(mw_status_read(child->tid, &status));
+	if ((status.sig_caught | status.sig_ignored) & TRAP_BIT)
+		return NULL;
+	child->cleared = true;
+	MW_TRY(trap_rescue_clears(process, child->tid));
+	return trap_sigaction(&inject, process->arch->dwarf_sp, SIGTRAP, true, &ours);
+}
+
 mw_addr trap_rescue_act(const struct trap_process *process)
 {
 	const struct mw_rescue_header *header = (const struct mw_rescue_header *)(const void *)mw_rescue_image;
@@ -318,6 +345,7 @@ struct mw_error *trap_rescue_begin(struct trap_process *process, pid_t tid)
 		return NULL;
 	MW_TRY(trap_rescue_put(process, tid, TRAP_RESCUE_AT(process, led), &led, sizeof(led)));
 	MW_TRY(trap_rescue_lead(process, tid));
+	process->rescue.led = true;
 	MW_TRY(trap_sharing_each(process, lead_child));
 	return trap_actions_strip(process, &inject);
 }
@@ -397,9 +425,9 @@ static bool anybody_inside(struct trap_process *process)
 	return any;
 }
 
-/* The program's own action, where the kernel's is ours or was dropped with a trap; one that it has set past us stays.
- */
-static struct mw_error *give_back(struct trap_process *process, const struct mw_inject *inject)
+/* The program's own action, where the kernel's is ours or, with `dropped`, was dropped with a trap; one that it has set
+ * past us stays. */
+static struct mw_error *give_back(struct trap_process *process, const struct mw_inject *inject, bool dropped)
 {
 	const uint8_t sp = process->arch->dwarf_sp;
 	const uint64_t ours = led_here(process).handler;
@@ -410,7 +438,7 @@ static struct mw_error *give_back(struct trap_process *process, const struct mw_
 	MW_TRY(trap_actions_restore(inject, sp, &marks));
 	MW_TRY(trap_sigaction(inject, sp, SIGTRAP, false, &now));
 	MW_TRY(trap_rescue_look(process, inject->tid));
-	if ((now.handler != ours && now.handler != (uint64_t)(uintptr_t)SIG_DFL) ||
+	if ((now.handler != ours && !(dropped && now.handler == (uint64_t)(uintptr_t)SIG_DFL)) ||
 	    now.handler == process->trap_action.handler)
 		return NULL;
 	return trap_sigaction(inject, sp, SIGTRAP, true, &process->trap_action);
@@ -445,16 +473,20 @@ struct mw_error *trap_rescue_clean_child(struct trap_process *process, pid_t tid
 	/* Where its filter would end it for that, it keeps what does no harm. */
 	if (!process->rescue.base || (!process->engine->options.unsafe && !trap_cage_may_install(process, tid)))
 		return NULL;
-	MW_TRY(give_back(process, &inject));
+	/* It may have been made without actions (CLONE_CLEAR_SIGHAND). */
+	MW_TRY(give_back(process, &inject, false));
 	return unmap(process, tid);
 }
 
-/* Children that share the memory have actions of their own, made from the process's. */
+/* Children that share the memory have actions of their own, made from the process's, or none. */
 static struct mw_error *give_back_of_child(struct trap_process *process, pid_t tid)
 {
 	const struct mw_inject inject = inject_by(process, tid);
+	const struct trap_thread *child = mw_map_get(&process->threads, (uint64_t)tid);
+	struct mw_rescue_action none = {.handler = (uint64_t)(uintptr_t)SIG_DFL};
 
-	return give_back(process, &inject);
+	return child && child->cleared ? trap_sigaction(&inject, process->arch->dwarf_sp, SIGTRAP, true, &none)
+				       : give_back(process, &inject, true);
 }
 
 struct mw_error *trap_rescue_settle(struct trap_process *process)
@@ -506,11 +538,12 @@ struct mw_error *trap_rescue_remove(struct trap_process *process)
 		process->stats.left_behind = why;
 		return NULL;
 	}
+	process->rescue.led = false;
 	MW_TRY(trap_sharing_each(process, give_back_of_child));
 	if (thread->relation == TRAP_THREAD) {
 		const struct mw_inject inject = inject_by(process, thread->tid);
 
-		MW_TRY(give_back(process, &inject));
+		MW_TRY(give_back(process, &inject, true));
 	}
 	MW_TRY(mw_journal_rollback(&process->acts.journal, thread->tid));
 	err = unmap(process, thread->tid);

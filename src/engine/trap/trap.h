@@ -98,6 +98,7 @@ struct trap_thread {
 	bool interrupt_due; /* … or before that, and it may have come too late for that stop */
 	bool ending;        /* it runs no code any more: a first thread stays so until all others have ended */
 	bool vfork_child;   /* a newborn announced by a vfork event */
+	bool cleared;       /* a sharing child that was made without actions: its SIGTRAP is led by itself */
 	bool in_event;      /* … inside a system call or exit: the stop of a clone, fork, exec or end */
 	int signal;         /* to be delivered when resumed */
 	mw_addr resumed_at; /* pc that our last emulation led to */
@@ -132,6 +133,7 @@ struct trap_engine;
 /* What is in the target for the case that memwatch is killed, and what memwatch has to know of it. */
 struct trap_rescue {
 	mw_addr base;             /* 0: nothing */
+	bool led;                 /* SIGTRAP leads there */
 	struct mw_inject inject;  /* system calls by its own code */
 	struct mw_inject outside; /* … by the program's; insn is 0 until it was looked for */
 	uint32_t *index;          /* struct mw_rescue's */
@@ -468,6 +470,10 @@ struct mw_error *trap_rescue_exchange(struct trap_process *process, pid_t tid, m
 				      bool *possible) MW_MUST_CHECK;
 /* Have the kernel lead SIGTRAP to it (again), as the program wants it done. `tid` can perform a system call. */
 struct mw_error *trap_rescue_lead(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
+/* The same for a newborn that shares the memory, but was made without its maker's actions (CLONE_CLEAR_SIGHAND). */
+struct mw_error *trap_rescue_lead_cleared(struct trap_thread *child) MW_MUST_CHECK;
+/* The C library makes such children. */
+struct mw_error *trap_rescue_clears(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
 /* Have the kernel lead SIGTRAP to it, and take it out of the masks of other actions, by way of `tid`. */
 struct mw_error *trap_rescue_begin(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
 /* Its code that a thread goes to in the place of a system call that sets an action; 0: it is not there. */

@@ -31,6 +31,7 @@ _Static_assert(MW_RESCUE_ASM_MAGIC == MW_RESCUE_MAGIC && MW_RESCUE_ASM_LAYOUT ==
 #define HANDLER_NONE   0u
 #define HANDLER_IGNORE 1u
 #define MASK_SIZE      8
+#define KIND(kind)     (UINT32_C(1) << (kind))
 
 #define OPEN_READ_WRITE   (2u | 02000000u) /* close on exec */
 #define PROTECT_READ_EXEC 5u
@@ -178,16 +179,15 @@ static bool must_pretend(struct mw_rescue *rescue)
 	return blocked || own_now(rescue)->handler != HANDLER_NONE;
 }
 
-/* Those that are plain, or all others. */
-static bool lift(const struct mw_rescue *rescue, int64_t file, bool plain)
+/* Those of these kinds, a bit each. */
+static bool lift(const struct mw_rescue *rescue, int64_t file, uint32_t kinds)
 {
 	bool all = true;
 
 	for (uint32_t i = 0; i < rescue->count && i < MW_RESCUE_BREAKPOINTS; i++) {
 		const struct mw_rescue_breakpoint *breakpoint = &rescue->breakpoints[i];
 
-		if (breakpoint->plan.pc == 0 || breakpoint->kind == MW_RESCUE_PAD ||
-		    (breakpoint->kind == MW_RESCUE_PLAIN) != plain)
+		if (breakpoint->plan.pc == 0 || !(kinds & KIND(breakpoint->kind)))
 			continue;
 		if (file >= 0 && lift_by_file(file, breakpoint))
 			continue;
@@ -198,17 +198,21 @@ static bool lift(const struct mw_rescue *rescue, int64_t file, bool plain)
 
 /*
  * As long as any other stands those stay by which SIGTRAP is kept out of masks: a thread that blocks it meanwhile would
- * die of the next that it comes to. `*pretend` where they stay for good.
+ * die of the next that it comes to. `*pretend` where they stay for good: but not where children would die of them,
+ * which is worse than a mask that is shown without SIGTRAP.
  */
 static bool lift_all(struct mw_rescue *rescue, bool *pretend)
 {
 	static const char path[] = "/proc/self/mem";
 	int64_t file = cpu_call(CPU_SYS_OPEN, (uint64_t)(uintptr_t)path, OPEN_READ_WRITE, 0, 0);
-	bool all = lift(rescue, file, true);
+	bool all = lift(rescue, file, KIND(MW_RESCUE_PLAIN));
+	uint32_t others = KIND(MW_RESCUE_MASK) | KIND(MW_RESCUE_ACTION);
 
 	*pretend = must_pretend(rescue);
-	if (all && !*pretend)
-		all = lift(rescue, file, false);
+	if (*pretend)
+		others = rescue->clears && !rescue->masking ? KIND(MW_RESCUE_MASK) : 0;
+	if (all)
+		all = lift(rescue, file, others);
 	if (file >= 0)
 		cpu_call(CPU_SYS_CLOSE, (uint64_t)file, 0, 0, 0);
 	return all;

@@ -98,6 +98,26 @@ static void test_mask_shown(void **state)
 	assert_int_equal(rig.code[STEP], 0xcc);
 }
 
+/* Somebody believes it, but children would die of that breakpoint. */
+static void test_mask_gives_way_to_children(void **state)
+{
+	uint64_t old = 0;
+
+	(void)state;
+	rig_write_code(STEP, answers, sizeof(answers));
+	rig_plant(STEP, false, MW_RESCUE_MASK);
+	rig.rescue->may_call = rig.rescue->clears = 1;
+	rig.rescue->blocked_count = 1;
+	rig.rescue->blocked[0] = 1;
+	/* Not while memwatch has left a call half done. */
+	rig.rescue->masking = 1;
+	assert_int_equal(mask_at(STEP)(SIG_BLOCK, NULL, &old), BROKEN);
+	assert_int_equal(rig.code[STEP], 0xcc);
+	rig.rescue->masking = rig.rescue->healing = 0;
+	assert_int_equal(mask_at(STEP)(SIG_BLOCK, NULL, &old), BROKEN);
+	assert_int_equal(rig.code[STEP], answers[0]);
+}
+
 /* Nobody is left who believes it. */
 static void test_mask_heals(void **state)
 {
@@ -492,6 +512,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_mask, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_mask_shown, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_mask_heals, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_mask_gives_way_to_children, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_mask_begun, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_own_action, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_other_actions, rig_setup, rig_teardown),
