@@ -163,11 +163,48 @@ static struct mw_error *resume_until(pid_t tid, enum __ptrace_request request, b
 	return mw_error_create(MW_ERROR_SYSTEM, 0, "thread %d does not get to a system call", tid);
 }
 
+/* Of Linux 6.4 on (PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG): which calls the program has handed to it as SIGSYS. */
+#define GET_DISPATCH_CONFIG 0x4211
+
+struct dispatch_config {
+	uint64_t on, selector, offset, size;
+};
+
+/*
+ * All is blocked; where the kernel can't tell what becomes of the call, all but a SIGSYS that it may make. Errors:
+ * UNSUPPORTED where the call would not be made, or one is pending, which is the program's own.
+ */
+static struct mw_error *mask_for_call(pid_t tid, mw_addr insn, uint64_t mask, uint64_t *out)
+{
+	struct dispatch_config config = {.on = 0};
+	struct mw_status status;
+	size_t length;
+
+	*out = UINT64_MAX;
+	mw_regs_syscall_insn(&length);
+	if (ptrace((enum __ptrace_request)GET_DISPATCH_CONFIG, tid, sizeof(config), &config) == 0) {
+		if (config.on && insn + length - config.offset >= config.size)
+			return mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+					       "thread %d has its system calls handed to it (syscall user dispatch): "
+					       "none can be made in it",
+					       tid);
+		return NULL;
+	}
+	MW_TRY(mw_status_read(tid, &status));
+	if ((status.sig_pending | status.shared_pending) & BIT(SIGSYS))
+		return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+						     "thread %d has a SIGSYS to handle before it can be used", tid),
+				     "Try again in a moment");
+	*out = mask | ~BIT(SIGSYS);
+	return NULL;
+}
+
 static struct mw_error *go_through(pid_t tid, struct mw_tracee_regs *regs, uint64_t mask, int64_t *result,
 				   struct put_off *put_off)
 {
+	MW_TRY(mask_for_call(tid, regs->general.pc, mask, &mask));
 	MW_TRY(mw_tracee_set_regs(tid, regs));
-	MW_TRY(mw_tracee_set_sigmask(tid, mask | ~BIT(SIGSYS)));
+	MW_TRY(mw_tracee_set_sigmask(tid, mask));
 	MW_TRY(resume_until(tid, PTRACE_SYSCALL, at_syscall, put_off));
 	MW_TRY(resume_until(tid, PTRACE_SYSCALL, at_syscall, put_off));
 	MW_TRY(mw_tracee_get_regs(tid, regs));

@@ -107,6 +107,24 @@ class Corners(unittest.TestCase):
         found = os.waitpid(pid, os.WNOHANG)
         return found if found[0] else None
 
+    def test_code_of_two_kinds(self):
+        """Threads in 32-bit code, or whose system calls are dispatched to them: the handlers that they need stay.
+
+        Kernels before 6.4 can't tell which calls are dispatched.
+        """
+        for mode, codes in (('code32', (0,)), ('dispatched', (0, 1)), ('all_dispatched', (1,))):
+            with self.subTest(mode):
+                target = mwlive.Target(self, 'foreign', mode)
+                target.go()
+                for _ in range(4):
+                    run = subprocess.run([mwlive.config.memwatch, '-p', str(target.pid), '-d', '0.1', '--quiet',
+                                          '--engine', mwlive.config.engine], text=True, capture_output=True,
+                                         stdin=subprocess.DEVNULL, timeout=mwlive.PATIENCE, check=False)
+                    self.assertIn(run.returncode, codes, run.stderr)
+                    self.assertEqual(run.stderr.count('\n'), run.returncode, run.stderr)
+                self.assertGreater(target.done()['handled'], 0)
+                target.finish()
+
     def test_frames_of_the_vdso(self):
         _, report = self.exact('vdso')
         stacks = mwlive.select(report, 'vm_vdso_map', kinds=('vm',))
