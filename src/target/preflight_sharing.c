@@ -33,6 +33,17 @@ static bool comes_of(pid_t child, pid_t pid)
 	return false;
 }
 
+/* None is shared by all that have none. */
+static bool has_memory(pid_t pid)
+{
+	struct mw_status status;
+	struct mw_error *err = mw_status_read(pid, &status);
+	bool has = !err && !status.kernel_thread && !mw_state_is_end(status.state);
+
+	mw_error_destroy(err);
+	return has;
+}
+
 /* Its maker, where it is that: it is named in the advice. */
 static pid_t find_other(pid_t pid, pid_t live, DIR *directory)
 {
@@ -45,8 +56,11 @@ static pid_t find_other(pid_t pid, pid_t live, DIR *directory)
 	while ((entry = readdir(directory))) {
 		pid_t other = (pid_t)strtol(entry->d_name, NULL, 10);
 
-		if (other > 0 && other != pid && mw_shares_memory(live, other) == 1 &&
-		    !(are_lists_of_children() && comes_of(other, pid)))
+		if (other <= 0 || other == pid || mw_shares_memory(live, other) != 1 ||
+		    (are_lists_of_children() && comes_of(other, pid)))
+			continue;
+		/* Whose child it is can't be told of one that has just ended. */
+		if (has_memory(other) && mw_shares_memory(live, other) == 1)
 			return other;
 	}
 	return 0;
