@@ -16,7 +16,7 @@
 #include <memwatch/arch.h>
 
 #define MW_RESCUE_MAGIC  UINT64_C(0x6575637365722f77) /* first in the code */
-#define MW_RESCUE_LAYOUT 2u                           /* another number is another memwatch's */
+#define MW_RESCUE_LAYOUT 3u                           /* another number is another memwatch's */
 #define MW_RESCUE_CODE   16384u                       /* bytes of the code's mapping */
 
 #define MW_RESCUE_BREAKPOINTS 32768u
@@ -24,6 +24,7 @@
 #define MW_RESCUE_RETURNS     4096u  /* a power of 2 */
 #define MW_RESCUE_BLOCKED     1024u  /* threads */
 #define MW_RESCUE_CHANGES     64u
+#define MW_RESCUE_RESETS      64u
 #define MW_RESCUE_SIGNALS     64u
 #define MW_RESCUE_PAGE        4096
 
@@ -114,6 +115,9 @@ struct mw_rescue {
 	struct mw_rescue_return returns[MW_RESCUE_RETURNS];
 	/* Threads whose mask would hold SIGTRAP if memwatch had not taken it out; 0: free. */
 	uint32_t blocked[MW_RESCUE_BLOCKED];
+	/* Other processes that live in the memory (vfork) and do not ignore SIGTRAP, whatever their maker does; 0:
+	 * free. */
+	uint32_t resets[MW_RESCUE_RESETS];
 	struct mw_rescue_breakpoint breakpoints[MW_RESCUE_BREAKPOINTS];
 	/* A page of its own, which the kernel empties in a forked copy: the process as it sees itself. Another one
 	 * lives in its memory (vfork), and has actions of its own. */

@@ -32,6 +32,21 @@ class Signals(unittest.TestCase):
         answer, report = mwlive.observe(self, 'sigtrap')
         mwlive.compare(self, answer, report)
 
+    def test_an_ignored_sigtrap_stays_ignored(self):
+        """In what the program starts and becomes, and nowhere where it is not to be."""
+        target = mwlive.Target(self, 'ignores', mwlive.target_path('simple'), 300)
+        watch = mwlive.Watch(self, target.pid)
+        target.go()
+        self.assertEqual(target.done(), {'otherwise': 0, 'ignored': 1})
+        target.go()
+        self.assertEqual(target.line(), f'ready {target.pid}')  # the new program
+        report, = watch.wait()
+        self.assertEqual(report['window']['ended'], 'exec')
+        self.assertEqual(int(mwlive.status(target.pid)['SigIgn'], 16), 1 << (signal.SIGTRAP - 1))
+        target.go()
+        target.done()
+        target.finish()
+
     def test_threads_found_amidst_setting_their_masks(self):
         """What a thread had blocked when it was first seen is not what it has when it is left."""
         found = 0

@@ -111,7 +111,7 @@ static struct mw_error *pass_trap_on(struct trap_thread *thread)
 
 	MW_TRY(mw_tracee_siginfo(thread->tid, &info));
 	MW_TRY(trap_leave_slot(thread));
-	if (info.si_code <= 0 && trap_disposition_ignores(thread->process, thread->tid))
+	if (info.si_code <= 0 && trap_disposition_ignores(thread->process))
 		return NULL;
 	if (info.si_code <= 0 && thread->trap_blocked)
 		return trap_mask_put_off(thread, &info);

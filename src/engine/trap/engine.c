@@ -267,6 +267,7 @@ static void take_samples(struct trap_engine *engine)
 		if (now - process->last_sample_ns < SAMPLE_NS)
 			continue;
 		process->last_sample_ns = now;
+		trap_disposition_look(process);
 		engine->options.sample(engine->options.sample_context, process->pid, trap_live_tid(process), now,
 				       false);
 	}

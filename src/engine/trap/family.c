@@ -142,6 +142,9 @@ struct mw_error *trap_thread_exiting(struct trap_thread *thread)
 	uint64_t now;
 
 	thread->ending = true;
+	/* Its number may be another's soon. */
+	if (thread->relation == TRAP_SHARING_CHILD)
+		return mw_error_unless_gone(trap_rescue_resets(process, thread, &(bool){false}));
 	if (thread->relation != TRAP_THREAD || !process->windowed)
 		return NULL;
 	if (thread->numbered)
@@ -276,6 +279,7 @@ struct mw_error *trap_exec(struct trap_thread *thread)
 	if (thread->relation == TRAP_SHARING_CHILD) {
 		/* It has memory of its own now, but keeps its mask. */
 		MW_TRY(mw_error_unless_gone(trap_mask_restore(thread)));
+		MW_TRY(mw_error_unless_gone(trap_disposition_after_exec(thread)));
 		trap_thread_remove(thread);
 		return mw_error_unless_gone(mw_tracee_detach(tid, 0));
 	}
@@ -284,6 +288,7 @@ struct mw_error *trap_exec(struct trap_thread *thread)
 	/* All threads are gone but this one, which is the leader now, and has memory of its own. */
 	MW_TRY(mw_error_unless_gone(take_over_mask(thread)));
 	MW_TRY(mw_error_unless_gone(trap_mask_restore(thread)));
+	MW_TRY(mw_error_unless_gone(trap_disposition_after_exec(thread)));
 	MW_TRY(drop_threads(process));
 	MW_TRY(mw_error_unless_gone(mw_tracee_detach(tid, 0)));
 	/* Others may live on in the memory that it left, with our breakpoints in it. */

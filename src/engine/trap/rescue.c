@@ -325,12 +325,14 @@ static struct mw_error *install(struct trap_process *process, pid_t tid)
 static struct mw_error *lead_child(struct trap_process *process, pid_t tid)
 {
 	const struct mw_inject inject = inject_by(process, tid);
+	struct trap_thread *child = mw_map_get(&process->threads, (uint64_t)tid);
 	struct mw_rescue_action now, ours = led_here(process);
 
 	if (!process->engine->options.unsafe && !trap_cage_may_install(process, tid))
 		return NULL;
 	MW_TRY(trap_sigaction(&inject, process->arch->dwarf_sp, SIGTRAP, false, &now));
-	if (now.handler != process->trap_action.handler)
+	child->own_action = now.handler != process->trap_action.handler;
+	if (child->own_action)
 		return NULL;
 	MW_TRY(trap_sigaction(&inject, process->arch->dwarf_sp, SIGTRAP, true, &ours));
 	return trap_actions_strip(process, &inject);
@@ -482,11 +484,17 @@ struct mw_error *trap_rescue_clean_child(struct trap_process *process, pid_t tid
 static struct mw_error *give_back_of_child(struct trap_process *process, pid_t tid)
 {
 	const struct mw_inject inject = inject_by(process, tid);
-	const struct trap_thread *child = mw_map_get(&process->threads, (uint64_t)tid);
+	struct trap_thread *child = mw_map_get(&process->threads, (uint64_t)tid);
 	struct mw_rescue_action none = {.handler = (uint64_t)(uintptr_t)SIG_DFL};
+	bool resets = false;
 
-	return child && child->cleared ? trap_sigaction(&inject, process->arch->dwarf_sp, SIGTRAP, true, &none)
-				       : give_back(process, &inject, true);
+	MW_TRY(trap_rescue_look(process, tid));
+	if (process->trap_action.handler == (uint64_t)(uintptr_t)SIG_IGN)
+		MW_TRY(trap_rescue_resets(process, child, &resets));
+	else
+		resets = child->cleared;
+	return resets ? trap_sigaction(&inject, process->arch->dwarf_sp, SIGTRAP, true, &none)
+		      : give_back(process, &inject, true);
 }
 
 struct mw_error *trap_rescue_settle(struct trap_process *process)

@@ -155,6 +155,29 @@ struct mw_error *trap_rescue_blocked(struct trap_process *process, pid_t tid)
 	return trap_rescue_put(process, tid, TRAP_RESCUE_AT(process, blocked_count), &count, sizeof(count));
 }
 
+struct mw_error *trap_rescue_resets(struct trap_process *process, struct trap_thread *child, bool *resets)
+{
+	const uint32_t none = 0;
+	uint32_t noted[MW_RESCUE_RESETS];
+
+	*resets = false;
+	if (!process->rescue.base)
+		return NULL;
+	MW_TRY(mw_remote_read_all(trap_live_tid(process), TRAP_RESCUE_AT(process, resets), noted, sizeof(noted)));
+	for (size_t i = 0; i < MW_RESCUE_RESETS; i++) {
+		if (!noted[i])
+			continue;
+		if (!child->ns_tid)
+			child->ns_tid = mw_ns_tid(child->tid);
+		if (noted[i] != (uint32_t)child->ns_tid)
+			continue;
+		*resets = true;
+		MW_TRY(trap_rescue_put(process, trap_live_tid(process), TRAP_RESCUE_AT(process, resets[i]), &none,
+				       sizeof(none)));
+	}
+	return NULL;
+}
+
 static uint32_t place_of_return(const struct trap_rescue *rescue, mw_addr sp)
 {
 	uint32_t at = mw_rescue_place(sp, MW_RESCUE_RETURNS);

@@ -98,6 +98,7 @@ struct trap_thread {
 	bool interrupt_due; /* … or before that, and it may have come too late for that stop */
 	bool ending;        /* it runs no code any more: a first thread stays so until all others have ended */
 	bool vfork_child;   /* a newborn announced by a vfork event */
+	bool own_action;    /* a sharing child from before that wants something else with SIGTRAP than its maker */
 	bool cleared;       /* a sharing child that was made without actions: its SIGTRAP is led by itself */
 	bool in_event;      /* … inside a system call or exit: the stop of a clone, fork, exec or end */
 	int signal;         /* to be delivered when resumed */
@@ -472,6 +473,9 @@ struct mw_error *trap_rescue_exchange(struct trap_process *process, pid_t tid, m
 struct mw_error *trap_rescue_lead(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
 /* The same for a newborn that shares the memory, but was made without its maker's actions (CLONE_CLEAR_SIGHAND). */
 struct mw_error *trap_rescue_lead_cleared(struct trap_thread *child) MW_MUST_CHECK;
+/* Has a child that shares the memory asked that SIGTRAP be not ignored in it? That is forgotten then. */
+struct mw_error *trap_rescue_resets(struct trap_process *process, struct trap_thread *child,
+				    bool *resets) MW_MUST_CHECK;
 /* The C library makes such children. */
 struct mw_error *trap_rescue_clears(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
 /* Have the kernel lead SIGTRAP to it, and take it out of the masks of other actions, by way of `tid`. */
@@ -562,7 +566,12 @@ void trap_disposition_act(struct trap_hit *hit);
 /* Code of the program that handlers return to, 0 where none is found. */
 mw_addr trap_restorer(struct trap_process *process);
 /* Does the target ignore SIGTRAP, though the kernel may have forgotten it? */
-bool trap_disposition_ignores(struct trap_process *process, pid_t tid);
+bool trap_disposition_ignores(struct trap_process *process);
+/* What it wants done may have changed since: process->trap_action anew, if that can be read. */
+void trap_disposition_look(struct trap_process *process);
+/* A thread that was the process's, or a child's in its memory, has run another program and stands at the exec: what
+ * would be ignored in that without us, is. It may stand at the border to user mode then. */
+struct mw_error *trap_disposition_after_exec(struct trap_thread *thread) MW_MUST_CHECK;
 /* Is it sure that the target has no action for SIGTRAP? */
 bool trap_disposition_is_default(const struct trap_process *process);
 

@@ -140,14 +140,22 @@ static struct mw_rescue_action *own_now(struct mw_rescue *rescue)
 	return &rescue->own[__atomic_load_n(&rescue->own_at, __ATOMIC_ACQUIRE) % 2];
 }
 
-/* Another process that lives in the memory (vfork) has actions of its own. A forked one has all this of its own. */
-static bool is_child(struct mw_rescue *rescue)
+/*
+ * Another process that lives in the memory (vfork) has actions of its own: which one, 0 where it is the process itself.
+ * A forked one has all this of its own.
+ */
+static uint32_t child_self(struct mw_rescue *rescue)
 {
 	uint32_t self = rescue->may_call ? (uint32_t)cpu_call(CPU_SYS_GETPID, 0, 0, 0, 0) : rescue->pid;
 
 	if (rescue->pid == 0)
 		rescue->pid = self;
-	return rescue->pid != self;
+	return rescue->pid != self ? self : 0;
+}
+
+static bool is_child(struct mw_rescue *rescue)
+{
+	return child_self(rescue) != 0;
 }
 
 /* SIGTRAP back into the masks of actions: no breakpoint is left that might strike under them. */
@@ -318,16 +326,47 @@ static int64_t call_action(uint64_t signal, const struct mw_rescue_action *asked
 	return cpu_call(CPU_SYS_RT_SIGACTION, signal, (uint64_t)(uintptr_t)asked, (uint64_t)(uintptr_t)old, MASK_SIZE);
 }
 
+static void note_reset(struct mw_rescue *rescue, uint32_t child, bool resets)
+{
+	uint32_t none = 0;
+
+	for (uint32_t i = 0; i < MW_RESCUE_RESETS; i++)
+		if (__atomic_load_n(&rescue->resets[i], __ATOMIC_RELAXED) == child)
+			__atomic_store_n(&rescue->resets[i], 0, __ATOMIC_RELEASE);
+	for (uint32_t i = 0; resets && i < MW_RESCUE_RESETS; i++, none = 0)
+		if (__atomic_compare_exchange_n(&rescue->resets[i], &none, child, false, __ATOMIC_ACQ_REL,
+						__ATOMIC_RELAXED))
+			return;
+}
+
+/*
+ * A child that lives in the memory resets all actions before it runs another program, which that does by itself: but
+ * not what is ignored. So whether it ignores SIGTRAP is all that matters.
+ */
+static int64_t set_child_action(struct mw_rescue *rescue, uint32_t child, const struct mw_rescue_action *asked)
+{
+	const struct mw_rescue_header *header = &mw_rescue_image_start;
+	const struct mw_rescue_action led = mw_rescue_led(asked, (uint64_t)(uintptr_t)header, header);
+	bool ignores = asked->handler == HANDLER_IGNORE;
+	int64_t result = call_action(SIGTRAP_NUMBER, ignores ? asked : &led, (struct mw_rescue_action *)0);
+
+	if (result == 0)
+		note_reset(rescue, child, !ignores);
+	return result;
+}
+
 /* Of SIGTRAP: what the program asks for is noted, what the kernel has leads here. */
 static int64_t set_own_action(struct mw_rescue *rescue, const struct mw_rescue_action *asked,
 			      struct mw_rescue_action *old)
 {
 	const struct mw_rescue_action before = *own_now(rescue);
 	const struct mw_rescue_header *header = &mw_rescue_image_start;
-	bool child = asked && is_child(rescue);
+	uint32_t child = asked ? child_self(rescue) : 0;
 	int64_t result = 0;
 
-	if (asked && !child) {
+	if (child) {
+		result = set_child_action(rescue, child, asked);
+	} else if (asked) {
 		struct mw_rescue_action led = mw_rescue_led(asked, (uint64_t)(uintptr_t)header, header);
 		uint32_t next = rescue->own_at + 1;
 
@@ -336,10 +375,6 @@ static int64_t set_own_action(struct mw_rescue *rescue, const struct mw_rescue_a
 			rescue->own[next % 2] = *asked;
 			__atomic_store_n(&rescue->own_at, next, __ATOMIC_RELEASE);
 		}
-	} else if (child && asked->handler == HANDLER_IGNORE) {
-		/* Children reset all actions before they run another program, which does that by itself: but not what
-		 * they ignore. */
-		result = call_action(SIGTRAP_NUMBER, asked, (struct mw_rescue_action *)0);
 	}
 	if (old && result == 0)
 		*old = before;
