@@ -120,25 +120,15 @@ struct trap_thread *trap_usable_thread(struct trap_process *process)
 	return permitted ? permitted : find_usable(process, false);
 }
 
-static struct mw_error *await_usable_thread(struct trap_process *process, struct trap_thread **out)
+struct mw_error *trap_await_hand(struct trap_process *process)
 {
 	uint64_t begin = mw_clock_ns();
 	useconds_t breath_us = FIRST_BREATH_US;
 
 	/* The only thread may fork all the time, or wait for a child that shares its memory. */
-	*out = trap_usable_thread(process);
-	while (!*out && mw_clock_ns() - begin < PATIENCE_NS && !process->ended) {
+	while (!trap_usable_thread(process) && mw_clock_ns() - begin < PATIENCE_NS && !process->ended)
 		MW_TRY(deliver_held(process, &breath_us));
-		*out = trap_usable_thread(process);
-	}
 	return NULL;
-}
-
-struct mw_error *trap_await_hand(struct trap_process *process)
-{
-	struct trap_thread *thread;
-
-	return await_usable_thread(process, &thread);
 }
 
 /* System calls that the target performs for us from now on go by code of ours. */
@@ -378,15 +368,13 @@ static struct mw_error *unmap(struct trap_process *process, pid_t tid);
 
 struct mw_error *trap_rescue_install(struct trap_process *process, pid_t tid)
 {
-	struct trap_thread *thread = NULL;
+	const struct trap_thread *thread = tid ? NULL : trap_usable_thread(process);
 	struct mw_error *err;
 
-	if (!tid) {
-		MW_TRY(await_usable_thread(process, &thread));
-		tid = thread ? thread->tid : 0;
-	}
 	if (process->ended)
 		return NULL;
+	if (thread)
+		tid = thread->tid;
 	if (tid)
 		MW_TRY(trap_cage_check(process, tid));
 	err = tid ? install(process, tid)
@@ -502,7 +490,6 @@ struct mw_error *trap_rescue_settle(struct trap_process *process)
 	uint64_t begin = mw_clock_ns();
 	useconds_t breath_us = FIRST_BREATH_US, moment_us;
 	unsigned looks = 0;
-	struct trap_thread *thread;
 
 	if (!process->rescue.base)
 		return NULL;
@@ -511,7 +498,7 @@ struct mw_error *trap_rescue_settle(struct trap_process *process)
 		moment_us = FIRST_BREATH_US;
 		MW_TRY(deliver_held(process, looks++ < LOOKS ? &moment_us : &breath_us));
 	}
-	return process->ended ? NULL : await_usable_thread(process, &thread);
+	return process->ended ? NULL : trap_await_hand(process);
 }
 
 /* Why it can't be removed, or NULL. */

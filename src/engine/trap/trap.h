@@ -444,8 +444,8 @@ void trap_process_end(struct trap_process *process, enum mw_window_end end);
 
 /* rescue.c: what keeps the target alive if memwatch is killed. All threads are held for install and remove. */
 /*
- * Put it in, by way of `tid` (0: any thread that is fit), before the first breakpoint. Errors: UNSUPPORTED where it
- * can't be had, unless options.unsafe; GONE, MEMORY.
+ * Put it in, by way of `tid` (0: any thread that is fit; none is waited for, as nobody may run any more), before the
+ * first breakpoint. Errors: UNSUPPORTED where it can't be had, unless options.unsafe; GONE, MEMORY.
  */
 struct mw_error *trap_rescue_install(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
 /* Let threads come out of it, and one come to where it can perform a system call, as far as that can be waited for:
