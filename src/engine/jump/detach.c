@@ -84,6 +84,16 @@ static struct mw_error *take_out(struct jump_process *process)
 	return err;
 }
 
+/* Nothing is recorded any more. Where memwatch gets no CPU in between, the window is not over before that. */
+static void end_time(struct jump_process *process)
+{
+	if (!process->windowed || process->window.length_ns)
+		return;
+	process->window.length_ns = jump_now(process);
+	if (process->drain)
+		process->window.length_ns = jump_drain_end(process->drain, process->window.length_ns);
+}
+
 /* Everything is read, and the window's books are closed. */
 static struct mw_error *close_window(struct jump_process *process, enum mw_window_end end)
 {
@@ -91,8 +101,7 @@ static struct mw_error *close_window(struct jump_process *process, enum mw_windo
 
 	process->ended = process->window.over = true;
 	process->window.ended = end;
-	if (process->windowed && process->window.length_ns == 0)
-		process->window.length_ns = jump_now(process);
+	end_time(process);
 	if (process->drain && process->windowed) {
 		/* After an exec it is another program that has a name. */
 		if (end != MW_END_EXEC)
@@ -147,14 +156,13 @@ struct mw_error *jump_window_end(struct jump_process *process)
 {
 	if (process->ended || process->window_closed)
 		return NULL;
-	if (process->windowed && !process->window.length_ns)
-		process->window.length_ns = jump_now(process);
 	if (!process->mapped && !process->journal.count)
 		return NULL;
 	/* In this order: a guard that is off while recording is on is a forked child's. */
 	if (process->shared.base)
 		__atomic_store_n(&jump_control(&process->shared)->recording, 0, __ATOMIC_RELEASE);
 	MW_TRY(jump_guard_set(process, jump_live_tid(process), MW_STUB_GUARD_ENDING));
+	end_time(process);
 	process->window_closed = true;
 	return NULL;
 }

@@ -79,6 +79,7 @@ struct mw_error *jump_drain_create(const struct jump_shared *shared, struct jump
 		return mw_error_nomem();
 	drain->shared = shared;
 	drain->clock = clock;
+	drain->end_ns = UINT64_MAX;
 	drain->sink = *sink;
 	drain->help = *help;
 	drain->hooks = MW_RING_HOOKS;
@@ -278,6 +279,12 @@ uint64_t jump_drain_rest(const struct jump_drain *drain, uint64_t elapsed_ns)
 bool jump_drain_hurries(const struct jump_drain *drain)
 {
 	return drain->fullest > drain->shared->geometry.ring_units / 8;
+}
+
+uint64_t jump_drain_end(struct jump_drain *drain, uint64_t ns)
+{
+	drain->end_ns = ns > drain->told_ns ? ns : drain->told_ns;
+	return drain->end_ns;
 }
 
 struct mw_error *jump_drain_finish(struct jump_drain *drain)

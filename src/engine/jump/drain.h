@@ -73,6 +73,11 @@ struct mw_error *jump_drain_round(struct jump_drain *drain, size_t *events) MW_M
 uint64_t jump_drain_rest(const struct jump_drain *drain, uint64_t elapsed_ns);
 /* Was so much of any ring full at the last round that there should be another at once? */
 bool jump_drain_hurries(const struct jump_drain *drain);
+/*
+ * Nothing is recorded any more but by calls that are on their way: the window ends `ns` after its beginning, or where
+ * the last event was told that is later, which is returned. What those calls tell has been no later.
+ */
+uint64_t jump_drain_end(struct jump_drain *drain, uint64_t ns);
 /* The last rounds: no thread records any more (or it does not matter); everything is read, calls that have begun and
  * not ended are told to have failed. */
 struct mw_error *jump_drain_finish(struct jump_drain *drain) MW_MUST_CHECK;

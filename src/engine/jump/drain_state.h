@@ -115,6 +115,7 @@ struct jump_drain {
 	uint64_t fullest; /* units in the ring that had most of them */
 
 	uint64_t told_ns; /* time of the last event */
+	uint64_t end_ns;  /* … of the window's end, UINT64_MAX: not yet */
 	mw_addr break_end;
 	uint32_t batched;
 	struct mw_event batch[JUMP_BATCH];
@@ -138,15 +139,16 @@ static inline struct mw_error *jump_drain_tell(struct jump_drain *drain, const s
 	return ++drain->batched == JUMP_BATCH ? jump_drain_flush(drain) : NULL;
 }
 
-/* Never less than what was told before. */
+/* Never less than what was told before, nor later than the window. */
 static inline uint64_t jump_drain_ns(struct jump_drain *drain, uint64_t tick)
 {
 	uint64_t ns = jump_clock_ns(drain->clock, tick);
 
-	if (ns < drain->told_ns)
-		return drain->told_ns;
-	drain->told_ns = ns;
-	return ns;
+	if (ns > drain->end_ns)
+		ns = drain->end_ns;
+	if (ns > drain->told_ns)
+		drain->told_ns = ns;
+	return drain->told_ns;
 }
 
 /* reader.c */

@@ -167,6 +167,24 @@ static void test_finish_skips(void **state)
 	assert_int_equal(jump_drain_stats(rig->drain)->bad_records, 0);
 }
 
+/* Calls that were on their way when the window ended have been no later than that. */
+static void test_end(void **state)
+{
+	struct rig *rig = *state;
+
+	rig_thread(rig, 0);
+	alloc_at(rig, 0, 10);
+	assert_int_equal(rig_drain(rig), 1);
+	assert_int_equal(jump_drain_end(rig->drain, 5), 10);
+	assert_int_equal(jump_drain_end(rig->drain, 20), 20);
+	alloc_at(rig, 0, 19);
+	alloc_at(rig, 0, 30);
+	assert_null(jump_drain_finish(rig->drain));
+	assert_int_equal(rig->event_count, 3);
+	assert_int_equal(rig->events[1].time_ns, 19);
+	assert_int_equal(rig->events[2].time_ns, 20);
+}
+
 /* Records of several units, at every place in the ring; what was behind one must not look like a record later. */
 static void test_wrap(void **state)
 {
@@ -243,6 +261,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_overtaken, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_over_full, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_finish_skips, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_end, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_wrap, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_sink_fails, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_publishes, rig_setup, rig_teardown),
