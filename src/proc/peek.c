@@ -2,11 +2,14 @@
 /* peek.c: a process's memory through process_vm_readv, or through a file that was opened in time (peek.h). */
 #include "proc/peek.h"
 
+#include "base/clock.h"
 #include "proc/status.h"
+#include "proc/userfault.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/uio.h>
@@ -14,6 +17,7 @@
 
 #define PAGE       4096u
 #define MAX_PIECES 32
+#define LOOK_SHARE 100 /* of the time may be spent on looking */
 
 /* Processes whose memory is kept open. The lock is held for as long as a descriptor is used. */
 static struct {
@@ -22,8 +26,11 @@ static struct {
 		pid_t pid;
 		int fd; /* -1: it could not be opened */
 		size_t holders;
+		bool careful;
+		uint64_t next_look_ns;
 	} * items;
 	size_t count;
+	atomic_uint careful; /* of them */
 } kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static struct kept *find_kept(pid_t pid)
@@ -64,6 +71,40 @@ static void replace(struct kept *item)
 	item->fd = fd;
 }
 
+static void set_careful(struct kept *item, bool careful)
+{
+	if (careful && !item->careful)
+		atomic_fetch_add(&kept.careful, 1);
+	if (!careful && item->careful)
+		atomic_fetch_sub(&kept.careful, 1);
+	item->careful = careful;
+}
+
+static void look(struct kept *item)
+{
+	uint64_t begin = mw_clock_ns(), end;
+
+	set_careful(item, mw_userfault_held(item->pid));
+	end = mw_clock_ns();
+	item->next_look_ns = end + LOOK_SHARE * (end - begin);
+}
+
+bool mw_peek_is_careful(void)
+{
+	return atomic_load(&kept.careful) > 0;
+}
+
+void mw_peek_look(pid_t pid)
+{
+	struct kept *item;
+
+	pthread_mutex_lock(&kept.lock);
+	item = find_kept(pid);
+	if (item && mw_clock_ns() >= item->next_look_ns)
+		look(item);
+	pthread_mutex_unlock(&kept.lock);
+}
+
 /* Open its file anew, for one holder more where `holds`; nothing for one that nobody holds. */
 static void renew(pid_t pid, bool holds)
 {
@@ -76,6 +117,7 @@ static void renew(pid_t pid, bool holds)
 	if (item) {
 		item->holders += holds;
 		replace(item);
+		look(item);
 	}
 	pthread_mutex_unlock(&kept.lock);
 }
@@ -99,6 +141,7 @@ void mw_peek_let_go(pid_t pid)
 	if (item && --item->holders == 0) {
 		if (item->fd >= 0)
 			close(item->fd);
+		set_careful(item, false);
 		*item = kept.items[--kept.count];
 	}
 	if (kept.count == 0) {
@@ -119,22 +162,30 @@ static pid_t process_of(pid_t tid)
 	return pid;
 }
 
+/* As much as there is; `*there` where there is any memory. */
+static size_t read_file(int fd, mw_addr addr, char *out, size_t size, bool *there)
+{
+	size_t done = 0;
+	ssize_t got = 1;
+
+	for (; got > 0 && done<size; done += got> 0 ? (size_t)got : 0)
+		got = pread(fd, out + done, size - done, (off_t)(addr + done));
+	*there = got != 0;
+	return done;
+}
+
 /* As much as there is, by the way that was kept. */
 static size_t read_kept(pid_t tid, mw_addr addr, char *out, size_t size)
 {
 	pid_t pid = process_of(tid);
 	const struct kept *item;
 	size_t done = 0;
+	bool there;
 
 	pthread_mutex_lock(&kept.lock);
 	item = find_kept(pid);
-	while (item && item->fd >= 0 && done < size) {
-		ssize_t got = pread(item->fd, out + done, size - done, (off_t)(addr + done));
-
-		if (got <= 0)
-			break;
-		done += (size_t)got;
-	}
+	if (item && item->fd >= 0)
+		done = read_file(item->fd, addr, out, size, &there);
 	pthread_mutex_unlock(&kept.lock);
 	return done;
 }
@@ -149,6 +200,23 @@ bool mw_peek_kept_write(pid_t tid, mw_addr addr, const void *bytes, size_t size)
 	item = find_kept(pid);
 	done = item && item->fd >= 0 && pwrite(item->fd, bytes, size, (off_t)addr) == (ssize_t)size;
 	pthread_mutex_unlock(&kept.lock);
+	return done;
+}
+
+/* As much as there is, and what is not there is not waited for: so the kernel reads by that file. */
+static size_t read_careful(pid_t tid, mw_addr addr, char *out, size_t size)
+{
+	int fd = open_memory(tid);
+	bool there = false;
+	size_t done;
+
+	if (fd < 0 && errno != ENOENT)
+		return read_kept(tid, addr, out, size);
+	done = fd >= 0 ? read_file(fd, addr, out, size, &there) : 0;
+	if (fd >= 0)
+		close(fd);
+	if (done < size)
+		errno = there ? EFAULT : ESRCH;
 	return done;
 }
 
@@ -180,6 +248,8 @@ size_t mw_peek_some(pid_t tid, mw_addr addr, void *out, size_t size)
 		errno = EFAULT;
 		return 0;
 	}
+	if (mw_peek_is_careful())
+		return read_careful(tid, addr, out, size);
 	while (done < size) {
 		struct iovec there[MAX_PIECES];
 		size_t pieces = split_pages(addr + done, size - done, there);

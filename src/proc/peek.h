@@ -13,6 +13,11 @@
  */
 size_t mw_peek_some(pid_t tid, mw_addr addr, void *out, size_t size);
 
+/*
+ * A process may provide pages of its memory itself (proc/userfault.h), by a thread that stands still while memwatch
+ * looks. So while one is held that may, nobody's memory is waited for: what is not there yet can't be read.
+ */
+
 /* All of it, else false (errno says why). */
 bool mw_peek(pid_t tid, mw_addr addr, void *out, size_t size);
 
@@ -20,13 +25,18 @@ bool mw_peek(pid_t tid, mw_addr addr, void *out, size_t size);
  * Keep the way into a process's memory open (/proc/PID/mem): the right to it is asked for when it is opened. A process
  * that memwatch has changed may take that right away (setuid, PR_SET_DUMPABLE), and must be put right all the same.
  * From then on reads of it that are denied go that way. Each holder lets go once. For any thread; without a right, a
- * descriptor or memory for it nothing is kept.
+ * descriptor or memory for it nothing is kept. Each time that one is held it is looked at whether it may provide pages.
  */
 void mw_peek_hold(pid_t pid);
+/* Look again, of one that is held: but only as often as takes a hundredth of the time that goes by. */
+void mw_peek_look(pid_t pid);
 /* Open it anew, for one that is held: its memory may be another program's by now. Where that fails the old one stays.
  */
 void mw_peek_reopen(pid_t pid);
 void mw_peek_let_go(pid_t pid);
+
+/* Is a process held that may provide pages itself? */
+bool mw_peek_is_careful(void);
 
 /* Write bytes, into read-only memory as well, by the way that was kept for the process of `tid`. False where none was,
  * or where it failed. */

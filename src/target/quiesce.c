@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "proc/peek.h"
 #include "proc/status.h"
 #include "target/orphans.h"
 #include "target/quiesce_list.h"
@@ -179,11 +180,17 @@ struct mw_error *mw_quiesce_begin(struct mw_quiesce *quiesce, pid_t pid)
 		quiesce->threads[i].stopped = quiesce->threads[i].interrupted = false;
 	*quiesce = (struct mw_quiesce){.pid = pid,
 				       .exit_status = -1,
+				       .peeks = quiesce->peeks,
 				       .threads = quiesce->threads,
 				       .count = quiesce->count,
 				       .capacity = quiesce->capacity,
 				       .forked = quiesce->forked,
 				       .context = quiesce->context};
+	/* Anew, as it is to be known before anybody stands who may provide pages of it. */
+	mw_peek_hold(pid);
+	if (quiesce->peeks)
+		mw_peek_let_go(pid);
+	quiesce->peeks = true;
 	err = hold_everybody(quiesce);
 	if (!err)
 		err = say_gone(quiesce);
@@ -332,6 +339,9 @@ struct mw_error *mw_quiesce_end(struct mw_quiesce *quiesce)
 
 void mw_quiesce_deinit(struct mw_quiesce *quiesce)
 {
+	if (quiesce->peeks)
+		mw_peek_let_go(quiesce->pid);
+	quiesce->peeks = false;
 	free(quiesce->threads);
 	quiesce->threads = NULL;
 	quiesce->count = quiesce->capacity = 0;

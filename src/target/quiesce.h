@@ -49,6 +49,7 @@ struct mw_quiesce {
 	/* its own: */
 	uint64_t since_ns; /* when they were last asked to stop; 0 while they run */
 	bool holding;      /* who stops is to stay so */
+	bool peeks;        /* the way into the memory is kept (proc/peek.h) */
 };
 
 /*

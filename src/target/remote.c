@@ -20,13 +20,23 @@ struct mw_error *mw_remote_read_all(pid_t tid, mw_addr addr, void *out, size_t s
 			       (unsigned long long)addr, tid);
 }
 
-struct mw_error *mw_remote_write(pid_t tid, mw_addr addr, const void *bytes, size_t size)
+static ssize_t write_by_call(pid_t tid, mw_addr addr, const void *bytes, size_t size)
 {
 	const struct iovec here = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = size};
 	/* The kernel takes the address as a pointer; it is never followed here. */
 	const struct iovec there = {.iov_base = (void *)(uintptr_t)addr, .iov_len = size};
-	ssize_t done = process_vm_writev(tid, &here, 1, &there, 1, 0);
 
+	return process_vm_writev(tid, &here, 1, &there, 1, 0);
+}
+
+struct mw_error *mw_remote_write(pid_t tid, mw_addr addr, const void *bytes, size_t size)
+{
+	ssize_t done;
+
+	/* A page that is not there yet may not be waited for, as when it is read (mw_peek_some). */
+	if (mw_peek_is_careful())
+		return mw_remote_poke(tid, addr, bytes, size);
+	done = write_by_call(tid, addr, bytes, size);
 	if (done == (ssize_t)size)
 		return NULL;
 	if (done < 0 && errno == EPERM && mw_peek_kept_write(tid, addr, bytes, size))

@@ -125,6 +125,25 @@ class Corners(unittest.TestCase):
                 self.assertGreater(target.done()['handled'], 0)
                 target.finish()
 
+    def test_pages_that_the_program_provides(self):
+        """Nothing is read that would be waited for while the thread stands that provides it; nor when memwatch is killed."""
+        for kill in (False, True):
+            with self.subTest(kill=kill):
+                target = mwlive.Target(self, 'lazy')
+                watch = mwlive.Watch(self, target.pid)
+                if kill:
+                    guard = mwlive.guard_of(watch.process.pid)
+                    watch.process.kill()
+                    watch.process.communicate(timeout=mwlive.PATIENCE)
+                    mwlive.await_end_of(guard)
+                target.go()
+                answer = target.done()
+                self.assertEqual(answer['wrong'], 0)
+                if not kill:
+                    mwlive.compare(self, answer, watch.stop())
+                watch.check_targets()
+                target.finish()
+
     def test_frames_of_the_vdso(self):
         _, report = self.exact('vdso')
         stacks = mwlive.select(report, 'vm_vdso_map', kinds=('vm',))

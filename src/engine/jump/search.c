@@ -148,12 +148,12 @@ static void note(struct jump_search *search, mw_addr at, enum jump_told told)
 		seen->places[seen->place_count++] = at;
 }
 
-/* `size` bytes, and OVERLAP words behind them. */
-static void look_through(struct jump_search *search, mw_addr start, uint64_t size)
+/* `size` bytes, and what marks hold that begin in them, where there is `more`. */
+static void look_through(struct jump_search *search, mw_addr start, uint64_t size, bool more)
 {
 	const uint64_t *words = search->words;
-	size_t there =
-		mw_remote_read(search->tid, start, search->words, size + OVERLAP * sizeof(*words)) / sizeof(*words);
+	uint64_t wanted = size + (more ? OVERLAP * sizeof(*words) : 0);
+	size_t there = mw_remote_read(search->tid, start, search->words, wanted) / sizeof(*words);
 	/* The first word behind them is the next piece's first, which lacks what lies below it. */
 	size_t count = there < size / sizeof(*words) + 1 ? there : size / sizeof(*words) + 1;
 
@@ -167,7 +167,7 @@ static void look_through(struct jump_search *search, mw_addr start, uint64_t siz
 	}
 }
 
-/* Pages [page, page + count) hold something. */
+/* Pages [page, page + count) hold something, the one behind them does not: to read it would be to ask for it. */
 static bool look_at_pages(struct jump_search *search, uint64_t page, uint64_t count)
 {
 	for (uint64_t done = 0; done < count * PAGE; done += AT_ONCE) {
@@ -177,7 +177,7 @@ static bool look_at_pages(struct jump_search *search, uint64_t page, uint64_t co
 		if (size > search->left || processor_time() > search->until || (search->first && search->found))
 			return false;
 		search->left -= size;
-		look_through(search, page * PAGE + done, size);
+		look_through(search, page * PAGE + done, size, done + size < count * PAGE);
 	}
 	return true;
 }

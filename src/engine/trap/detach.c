@@ -286,6 +286,7 @@ struct mw_error *trap_process_detach(struct trap_process *process, enum mw_windo
 		return NULL;
 	if (process->windowed && !process->window.length_ns)
 		process->window.length_ns = trap_now(process);
+	mw_peek_look(process->pid);
 	for (;;) {
 		uint64_t now;
 

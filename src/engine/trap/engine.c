@@ -5,6 +5,7 @@
 #include "engine/leftover.h"
 #include "engine/trap/trap.h"
 #include "engine/trap/trap_engine.h"
+#include "proc/peek.h"
 #include "proc/program.h"
 #include "proc/status.h"
 #include "target/preflight.h"
@@ -268,6 +269,7 @@ static void take_samples(struct trap_engine *engine)
 			continue;
 		process->last_sample_ns = now;
 		trap_disposition_look(process);
+		mw_peek_look(process->pid);
 		engine->options.sample(engine->options.sample_context, process->pid, trap_live_tid(process), now,
 				       false);
 	}
