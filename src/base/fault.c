@@ -40,9 +40,8 @@ struct mw_error *mw_fault(const char *point)
 		return NULL;
 	if (wanted.countdown == 0 || --wanted.countdown > 0)
 		return NULL;
-	if (wanted.stop) {
+	/* Until it is killed: the guard has it go on. */
+	while (wanted.stop)
 		raise(SIGSTOP);
-		return NULL;
-	}
 	return mw_error_create(MW_ERROR_SYSTEM, 0, "made to fail at \"%s\" (MEMWATCH_FAULT is set)", point);
 }

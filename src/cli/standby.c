@@ -26,12 +26,14 @@
 
 #define THREAD_STACK  65536
 #define LOOK_MS       20    /* at memwatch's own memory, where it is limited */
+#define STOPPED_MS    100   /* twice that memwatch may be stopped by a signal while it traces */
 #define EXEC_PATIENCE 10000 /* ms that an exec may take */
 #define EXEC_ATTEMPTS 20
 #define EXEC_REST_NS  100000000
 #define FAILED        (-2) /* what is asked for: help without a crash */
 #define URGENT        (-15)
 #define PROCESS_TEXT  40
+#define TEXT          1024 /* of a file of /proc: TracerPid is among the first */
 
 static struct {
 	struct mw_standby_plan plan;
@@ -131,13 +133,68 @@ static void keep_only(int fds[], int count)
 	syscall(SYS_close_range, first + count, ~0U, 0);
 }
 
+/* The beginning of a file "/proc/NUMBER/NAME", NUMBER up to whatever stands behind its digits; "" where there is none.
+ */
+static void read_proc(const char *number, const char *name, char text[TEXT])
+{
+	static const char root[] = "/proc/";
+	char path[PROCESS_TEXT + 16];
+	size_t digits = strspn(number, "0123456789"), length = strlen(name);
+	ssize_t got = 0;
+	int fd = -1;
+
+	if (sizeof(root) + digits + length <= sizeof(path)) {
+		memcpy(path, root, sizeof(root));
+		memcpy(path + sizeof(root) - 1, number, digits);
+		memcpy(path + sizeof(root) - 1 + digits, name, length + 1);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	}
+	if (fd >= 0) {
+		got = read(fd, text, TEXT - 1);
+		close(fd);
+	}
+	text[got > 0 ? got : 0] = '\0';
+}
+
+static bool is_traced(const char *process)
+{
+	static const char field[] = "\nTracerPid:\t";
+	char text[TEXT];
+	const char *at;
+
+	read_proc(process, "/status", text);
+	at = strstr(text, field);
+	return at && at[sizeof(field) - 1] != '0';
+}
+
+/* A memwatch that is stopped keeps the processes from running that it traces: then it is to go on. */
+static void keep_going(int process, bool *was_stopped)
+{
+	char number[12], text[TEXT];
+	const char *name_end;
+	bool stopped, traces = false;
+
+	put_number(number, getppid());
+	read_proc(number, "/stat", text);
+	name_end = strrchr(text, ')');
+	stopped = name_end && strncmp(name_end, ") T", 3) == 0;
+	for (char **at = standby.argv + MW_STANDBY_PROCESSES; stopped && *at && !traces; at++)
+		traces = is_traced(*at);
+	if (traces && *was_stopped)
+		syscall(SYS_pidfd_send_signal, process, SIGCONT, NULL, 0);
+	*was_stopped = stopped;
+}
+
 /* Sleep until memwatch's process is no more; does not return where it has said that all is done. */
 static void await_end(int news, int process)
 {
-	struct pollfd end = {.fd = process, .events = POLLIN};
+	struct pollfd word = {.fd = news, .events = POLLIN}, end = {.fd = process, .events = POLLIN};
+	bool was_stopped = false;
 	char byte;
 	ssize_t got;
 
+	while (news >= 0 && process >= 0 && poll(&word, 1, STOPPED_MS) <= 0)
+		keep_going(process, &was_stopped);
 	do
 		got = read(news, &byte, 1);
 	while (got < 0 && errno == EINTR);

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """memwatch is killed, and the next one comes before its guard has taken out what it left: it waits, and watches."""
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -72,6 +73,27 @@ class Guarded(unittest.TestCase):
                 before.check(self)
         target.send()
         target.done()
+        target.finish()
+
+    def test_stopped(self):
+        """A process that memwatch keeps from running by being stopped itself is not left so."""
+        target = mwlive.Target(self, 'threads', 4, 2000, 50)
+        watch = mwlive.Watch(self, target.pid)
+        target.go()
+        watch.process.send_signal(signal.SIGSTOP)
+        answer = target.done()
+        # Engine jump has not stopped it.
+        watch.process.send_signal(signal.SIGCONT)
+        if watch.process.poll() is None:
+            watch.process.send_signal(signal.SIGINT)
+        out, err = watch.process.communicate(timeout=mwlive.PATIENCE)
+        self.assertEqual(watch.process.returncode, 0, (out, err))
+        report, = mwlive.load_reports(watch.json)
+        mwlive.check_report(self, report, complete=report['complete'])
+        if mwlive.config.engine == 'trap':
+            self.assertTrue(report['complete'])
+            mwlive.compare(self, answer, report)
+        watch.check_targets()
         target.finish()
 
 
