@@ -28,6 +28,7 @@ struct mw_quiet_thread {
 	bool sharing;  /* another process that lives in the same memory (vfork) */
 	bool in_event; /* stands in a vfork: its registers can be read, but it can perform no system call */
 	bool group_stopped;
+	bool urged; /* the caller's: runs when others breathe, though its process is stopped, to come out of our code */
 	/* its own: */
 	bool interrupted; /* our interrupt is on its way */
 	bool newborn;     /* has not had its first stop */

@@ -54,7 +54,7 @@ struct mw_error *mw_quiesce_go_on(struct mw_quiet_thread *thread)
 {
 	/* It may have been at work for us since it stopped. */
 	if (!thread->in_event)
-		thread->group_stopped = mw_tracee_is_group_stopped(thread->tid);
+		thread->group_stopped = !thread->urged && mw_tracee_is_group_stopped(thread->tid);
 	thread->stopped = false;
 	thread->in_event = false;
 	if (thread->group_stopped)

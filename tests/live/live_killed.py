@@ -8,6 +8,7 @@ get on with what is in it. MEMWATCH_KILLS=100 in the environment asks for more.
 import contextlib
 import os
 import random
+import signal
 import struct
 import subprocess
 import sys
@@ -241,6 +242,28 @@ class Killed(unittest.TestCase):
         target.go()
         self.assertEqual(target.done()['failed'], 0)
         target.finish()
+
+    def test_while_the_target_is_stopped(self):
+        """A thread that stands amidst a breakpoint comes out of that, and is stopped as it was."""
+        target = mwlive.Target(self, 'threads', 8, 1 << 40, 50)
+        snapshot = mwlive.Snapshot(target.pid)
+        target.go()
+        for number in range(2 * KILLS):
+            watch = mwlive.Watch(self, target.pid, busy=True)
+            os.kill(target.pid, signal.SIGSTOP)
+            time.sleep(0.01 * number)
+            watch.process.kill()
+            # Calls that engine jump records can't come back: it waits for that.
+            if mwlive.config.engine == 'jump':
+                os.kill(target.pid, signal.SIGCONT)
+            _, err = watch.process.communicate(timeout=mwlive.PATIENCE)  # the guard's, too
+            self.assertIn(b' runs on\n', err)
+            self.assertFalse(snapshot.touched())
+            if mwlive.config.engine == 'trap':
+                self.assertEqual({mwlive.state(t) for t in mwlive.tids(target.pid)}, {'T'})
+                os.kill(target.pid, signal.SIGCONT)
+            self.clean(target, f'after kill {number}', True)
+            snapshot.check(self)
 
     def test_amidst_a_mask(self):
         """All is in place, and nobody has run since: some stand where they are about to block all signals."""

@@ -322,7 +322,7 @@ static struct mw_error *move_out(struct remains *remains, bool *inside)
 	MW_TRY(read_again(remains, any_stopped(remains)));
 	*inside = false;
 	for (size_t i = 0; i < remains->quiesce.count; i++) {
-		const struct mw_quiet_thread *thread = &remains->quiesce.threads[i];
+		struct mw_quiet_thread *thread = &remains->quiesce.threads[i];
 		const struct mw_rescue_breakpoint *entry;
 		struct mw_tracee_regs regs;
 		bool struck;
@@ -337,9 +337,10 @@ static struct mw_error *move_out(struct remains *remains, bool *inside)
 		pc = regs.general.pc;
 		if (pc == remains->base + remains->header.handler && hand_on(remains, thread->tid, &regs))
 			pc = regs.general.pc;
-		*inside |= struck || pc == pad_of(remains) ||
-			   trap_is_inside(thread->tid, remains->arch, remains->base, remains->rescue->inside != 0,
-					  remains->rescue->shadow_stack != 0);
+		thread->urged = struck || pc == pad_of(remains) ||
+				trap_is_inside(thread->tid, remains->arch, remains->base, remains->rescue->inside != 0,
+					       remains->rescue->shadow_stack != 0);
+		*inside |= thread->urged;
 		entry = slot_of(remains, thread->tid, pc);
 		if (!entry)
 			continue;
@@ -348,7 +349,7 @@ static struct mw_error *move_out(struct remains *remains, bool *inside)
 		} else if (pc == entry->slot + entry->copy_length) {
 			regs.general.pc = entry->plan.pc + entry->plan.length;
 		} else {
-			*inside = true;
+			*inside = thread->urged = true;
 			continue;
 		}
 		MW_TRY(mw_tracee_set_regs(thread->tid, &regs));
