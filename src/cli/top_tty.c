@@ -45,25 +45,17 @@ static void add_leave(const char *capability)
 	}
 }
 
+static const char other[] = "To watch without one: memwatch -p PID -d SECONDS, with a report at the end";
+
 static struct mw_error *refuse(const char *why, const char *hint)
 {
 	return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0, "top shows its table on a terminal, and %s", why),
 			     "%s", hint);
 }
 
-struct mw_error *mw_top_tty_prepare(void)
+/* With what is known of the terminal. */
+static struct mw_error *prepare(void)
 {
-	static const char other[] = "To watch without one: memwatch -p PID -d SECONDS, with a report at the end";
-	const char *term = getenv("TERM");
-	int result = 0;
-
-	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
-		return refuse(isatty(STDIN_FILENO) ? "standard output is none" : "standard input is none", other);
-	if (!term || !*term || strcmp(term, "dumb") == 0)
-		return refuse("TERM says that this one can show only lines", other);
-	if (setupterm(NULL, STDOUT_FILENO, &result) != OK || result != 1)
-		return refuse("nothing is known of the one that TERM names",
-			      "Set TERM to one that is known here, as in: TERM=xterm memwatch top -p PID");
 	if (!tigetstr("cup") || tigetstr("cup") == (char *)-1 || !tigetstr("clear") || tigetstr("clear") == (char *)-1)
 		return refuse("the one that TERM names can't put text where it is wanted", other);
 	tty = mmap(NULL, sizeof(*tty), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -78,6 +70,25 @@ struct mw_error *mw_top_tty_prepare(void)
 	add_leave("cnorm");
 	add_leave("rmcup");
 	return NULL;
+}
+
+struct mw_error *mw_top_tty_prepare(void)
+{
+	const char *term = getenv("TERM");
+	struct mw_error *err;
+	int result = 0;
+
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+		return refuse(isatty(STDIN_FILENO) ? "standard output is none" : "standard input is none", other);
+	if (!term || !*term || strcmp(term, "dumb") == 0)
+		return refuse("TERM says that this one can show only lines", other);
+	if (setupterm(NULL, STDOUT_FILENO, &result) != OK || result != 1)
+		return refuse("nothing is known of the one that TERM names",
+			      "Set TERM to one that is known here, as in: TERM=xterm memwatch top -p PID");
+	err = prepare();
+	/* curses reads it anew. */
+	del_curterm(cur_term);
+	return err;
 }
 
 void mw_top_tty_entered(void)

@@ -243,6 +243,7 @@ class Ends(Case):
                 self.before.check(self)
                 self.menu.end()
 
+    @mwlive.not_under('it has the signals of a crash for itself', 'asan')
     def test_by_a_crash(self):
         for number in (signal.SIGSEGV, signal.SIGABRT):
             with self.subTest(signal=number):
