@@ -104,3 +104,19 @@ struct mw_error *mw_inject_error(pid_t tid, int errnum, uint64_t size, const cha
 				      size / 1024);
 	return mw_error_hint(err, MW_INJECT_TRAP_HINT);
 }
+
+struct mw_error *mw_inject_check_limit(pid_t tid, uint64_t size)
+{
+	uint64_t peak = status_kib(tid, "\nVmPeak:");
+	char why[256];
+	struct mw_error *err;
+
+	if (!beyond(tid, RLIMIT_AS, "RLIMIT_AS (ulimit -v)", peak, size, why, sizeof(why)))
+		return NULL;
+	err = mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+			      "the recorder takes %" PRIu64
+			      " MiB of address space in process %d, which may need them: %s "
+			      "at times",
+			      size / MIB, (int)tid, why);
+	return mw_error_hint(err, "Use --engine trap, which takes 4 MiB; or raise the limit (prlimit --as)");
+}

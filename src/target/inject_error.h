@@ -16,4 +16,10 @@
  */
 struct mw_error *mw_inject_error(pid_t tid, int errnum, uint64_t size, const char *what) MW_MUST_CHECK;
 
+/*
+ * May `size` bytes be mapped into the process of `tid` without taking address space that it may come to need: does what
+ * it has had at any time fit into RLIMIT_AS beside them? Errors: UNSUPPORTED where it does not.
+ */
+struct mw_error *mw_inject_check_limit(pid_t tid, uint64_t size) MW_MUST_CHECK;
+
 #endif

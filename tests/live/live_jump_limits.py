@@ -59,7 +59,7 @@ class Limits(unittest.TestCase):
         self.watched('undumpable')
 
     def test_limits_of_memory(self):
-        for mode in 'as', 'data':
+        for mode in 'as', 'data', 'peaks':
             with self.subTest(mode):
                 self.watched(mode, must=False)
                 self.watched(mode, 'auto')

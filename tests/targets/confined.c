@@ -4,6 +4,7 @@
  *   seccomp-errno, seccomp-kill   mmap and memfd_create fail, or end it
  *   undumpable                    PR_SET_DUMPABLE 0
  *   as, data                      RLIMIT_AS or RLIMIT_DATA a little above what it has
+ *   peaks                         RLIMIT_AS above what it has by what it needs at times, and somewhat more
  *   plain                         (what limits it comes from outside)
  */
 #include "target.h"
@@ -20,6 +21,7 @@
 #include <sys/syscall.h>
 
 #define ROOM (6u << 20)
+#define PEAK (60u << 20)
 
 static void forbid(uint32_t action)
 {
@@ -51,9 +53,9 @@ static uint64_t status(const char *name)
 	return value;
 }
 
-static void limit(__rlimit_resource_t what, const char *name)
+static void limit(__rlimit_resource_t what, const char *name, uint64_t room)
 {
-	struct rlimit both = {.rlim_cur = status(name) + ROOM, .rlim_max = status(name) + ROOM};
+	struct rlimit both = {.rlim_cur = status(name) + room, .rlim_max = status(name) + room};
 
 	if (setrlimit(what, &both))
 		target_fail("setrlimit");
@@ -79,9 +81,20 @@ static KEEP void confined_leak(void)
 	OPAQUE(block);
 }
 
+static KEEP void confined_peak(void)
+{
+	void *block = malloc(PEAK);
+
+	if (!block)
+		target_fail("there is not as much memory as there was");
+	OPAQUE(block);
+	free(block);
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "plain";
+	bool peaks = strcmp(mode, "peaks") == 0;
 	size_t pairs = argc > 2 ? strtoul(argv[2], NULL, 10) : 3000;
 
 	free(malloc(100000)); /* the break has been moved */
@@ -92,14 +105,20 @@ int main(int argc, char **argv)
 	else if (strcmp(mode, "undumpable") == 0)
 		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	else if (strcmp(mode, "as") == 0)
-		limit(RLIMIT_AS, "VmSize:");
+		limit(RLIMIT_AS, "VmSize:", ROOM);
 	else if (strcmp(mode, "data") == 0)
-		limit(RLIMIT_DATA, "VmData:");
+		limit(RLIMIT_DATA, "VmData:", ROOM);
+	else if (peaks)
+		limit(RLIMIT_AS, "VmSize:", PEAK + PEAK / 2);
+	if (peaks)
+		confined_peak();
 	target_ready();
 	for (size_t i = 0; i < pairs; i++) {
 		confined_pair(i);
 		if (i % 10 == 0)
 			confined_leak();
+		if (peaks && i % 10 == 0)
+			confined_peak();
 	}
 	/* What was forbidden still is. */
 	if (strcmp(mode, "seccomp-errno") == 0 &&
@@ -113,7 +132,7 @@ int main(int argc, char **argv)
 	target_say("confined_pair.transient.count", pairs);
 	target_say("confined_leak.impacting.count", (pairs + 9) / 10);
 	target_say("confined_leak.impacting.bytes", (pairs + 9) / 10 * 68);
-	target_say("heap.size.count", pairs + (pairs + 9) / 10);
+	target_say("heap.size.count", pairs + (peaks ? 2 : 1) * ((pairs + 9) / 10));
 	target_done();
 	return 0;
 }

@@ -12,6 +12,7 @@
 
 #include "base/fault.h"
 #include "base/vector.h"
+#include "target/inject_error.h"
 #include "target/remote.h"
 
 #include <fcntl.h>
@@ -136,6 +137,7 @@ struct mw_error *jump_memory_map(struct jump_process *process, const struct mw_i
 	if (process->first_rings > geometry.ring_count)
 		process->first_rings = geometry.ring_count;
 	MW_TRY(check_room(process, geometry.rings + process->first_rings * ring));
+	MW_TRY(mw_inject_check_limit(inject->tid, geometry.size));
 	MW_TRY(mw_fault("attach.shared"));
 	process->mapped = true;
 	open_own_memory(process, inject->tid);
