@@ -260,7 +260,8 @@ class Killed(unittest.TestCase):
             self.assertIn(b' runs on\n', err)
             self.assertFalse(snapshot.touched())
             if mwlive.config.engine == 'trap':
-                self.assertEqual({mwlive.state(t) for t in mwlive.tids(target.pid)}, {'T'})
+                # Who has run for a moment stops by itself once it is let go.
+                mwlive.wait_until(lambda: {mwlive.state(t) for t in mwlive.tids(target.pid)} == {'T'}, 'all stand still')
                 os.kill(target.pid, signal.SIGCONT)
             self.clean(target, f'after kill {number}', True)
             snapshot.check(self)
