@@ -168,8 +168,11 @@ static size_t read_file(int fd, mw_addr addr, char *out, size_t size, bool *ther
 	size_t done = 0;
 	ssize_t got = 1;
 
-	for (; got > 0 && done<size; done += got> 0 ? (size_t)got : 0)
+	while (got > 0 && done < size) {
 		got = pread(fd, out + done, size - done, (off_t)(addr + done));
+		if (got > 0)
+			done += (size_t)got;
+	}
 	*there = got != 0;
 	return done;
 }
