@@ -65,17 +65,42 @@ struct mw_error *mw_leftover_remove(pid_t pid, char *left, size_t size)
 	const struct timespec moment = {.tv_nsec = MOMENT_NS};
 	struct mw_error *err = remove_all(pid, left, size);
 	uint64_t begin = mw_clock_ns(), patience = PATIENCE_NS;
+	bool last = false;
 
-	for (unsigned alone = 0; err && mw_clock_ns() - begin < patience;) {
+	for (unsigned alone = 0; err && !last;) {
 		if (mw_error_kind(err) == MW_ERROR_MEMORY || mw_error_kind(err) == MW_ERROR_UNSUPPORTED)
 			break;
 		if (mw_preflight_await_guard(pid))
 			patience = GUARD_NS;
-		else if (!mw_preflight_under_memwatch(pid) && ++alone > MOST_ALONE && mw_clock_ns() - begin > ALONE_NS)
+		else if (!mw_preflight_memwatch_at(pid) && ++alone > MOST_ALONE && mw_clock_ns() - begin > ALONE_NS)
+			break;
+		/* It may have come to its end amidst the attempt that came to this error. */
+		last = mw_clock_ns() - begin >= patience;
+		if (last && mw_error_kind(err) == MW_ERROR_DENIED)
 			break;
 		nanosleep(&moment, NULL);
 		mw_error_destroy(err);
 		err = remove_all(pid, left, size);
 	}
+	return err;
+}
+
+struct mw_error *mw_leftover_explain(pid_t pid, struct mw_error *err)
+{
+	struct mw_leftover leftover = {.found = false};
+	struct mw_error *better;
+
+	if (!err || (mw_error_kind(err) != MW_ERROR_UNSUPPORTED && mw_error_kind(err) != MW_ERROR_SYSTEM))
+		return err;
+	better = mw_preflight_rival(pid);
+	if (!better) {
+		better = mw_leftover_look(pid, &leftover);
+		mw_leftover_deinit(&leftover);
+	}
+	if (better && mw_error_kind(better) == MW_ERROR_DENIED) {
+		mw_error_destroy(err);
+		return better;
+	}
+	mw_error_destroy(better);
 	return err;
 }

@@ -41,6 +41,13 @@ void mw_leftover_hide(const struct mw_leftover *leftover, mw_addr addr, uint8_t 
  */
 struct mw_error *mw_leftover_remove(pid_t pid, char *left, size_t size) MW_MUST_CHECK;
 
+/*
+ * What kept memwatch from attaching to the process may be the jumps or breakpoints of another that came at the same
+ * time: DENIED then, which names that, in place of `err`, which is taken. To be asked when nothing of one's own is in
+ * the process.
+ */
+struct mw_error *mw_leftover_explain(pid_t pid, struct mw_error *err) MW_MUST_CHECK;
+
 /* One engine's part. */
 struct mw_error *jump_leftover_look(pid_t pid, struct mw_leftover *leftover) MW_MUST_CHECK;
 struct mw_error *jump_leftover_remove(pid_t pid, char *left, size_t size) MW_MUST_CHECK;

@@ -157,6 +157,18 @@ struct mw_error *mw_preflight(pid_t pid)
 	return mw_preflight_emulated(pid, what);
 }
 
+struct mw_error *mw_preflight_rival(pid_t pid)
+{
+	const pid_t rival = mw_preflight_memwatch_at(pid);
+	struct mw_status status;
+
+	if (!rival)
+		return NULL;
+	MW_TRY(check_status(pid, &status));
+	status.tracer = rival;
+	return refuse_traced(pid, &status);
+}
+
 /* The process of a thread, and who traces the thread: 0 where that is nobody, or the caller. */
 static pid_t process_of(pid_t tid, pid_t *tracer)
 {

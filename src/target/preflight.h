@@ -34,8 +34,10 @@ struct mw_error *mw_preflight_sharing(pid_t pid) MW_MUST_CHECK;
 bool mw_preflight_await_guard(pid_t pid);
 /* Is it a guard that a refusal (mw_preflight_explain_denied) names? It may have let go since. */
 bool mw_preflight_was_guard(const struct mw_error *err);
-/* Does a memwatch or a guard trace any thread of the process? The caller's thread does not count. */
-bool mw_preflight_under_memwatch(pid_t pid);
+/* The memwatch or guard that traces any thread of the process, or 0. The caller's thread does not count. */
+pid_t mw_preflight_memwatch_at(pid_t pid);
+/* Is there one? NULL, or DENIED, as mw_preflight() says it. */
+struct mw_error *mw_preflight_rival(pid_t pid) MW_MUST_CHECK;
 
 /*
  * Can the program in this file be watched once it is launched? NULL where that isn't known (a

@@ -53,7 +53,7 @@ bool mw_preflight_was_guard(const struct mw_error *err)
 	return mw_error_kind(err) == MW_ERROR_DENIED && strstr(mw_error_text(err), "by '" GUARD "'");
 }
 
-bool mw_preflight_under_memwatch(pid_t pid)
+pid_t mw_preflight_memwatch_at(pid_t pid)
 {
-	return traced_by(pid, NAME) != 0;
+	return traced_by(pid, NAME);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""memwatch is killed, and the next one comes before its guard has taken out what it left: it waits, and watches."""
+"""More than one comes to a process: before a killed one's guard has cleaned up, while one is stopped, or at once."""
 import random
 import signal
 import subprocess
@@ -94,6 +94,31 @@ class Guarded(unittest.TestCase):
             self.assertTrue(report['complete'])
             mwlive.compare(self, answer, report)
         watch.check_targets()
+        target.finish()
+
+    def test_two_at_once(self):
+        """Of two that come at the same time one watches, and the other says why it does not, or watches after it."""
+        target = mwlive.Target(self, 'crowd', 8)
+        before = mwlive.Snapshot(target.pid)
+        target.go()
+        engines = mwlive.config.engine, 'trap' if mwlive.config.engine == 'jump' else 'jump'
+        for second in engines * 2:
+            with self.subTest(second=second):
+                both = [subprocess.Popen([mwlive.config.memwatch, '-p', str(target.pid), '-d', '2', '--quiet',
+                                          '--engine', engine], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                         stderr=subprocess.PIPE, text=True) for engine in (engines[0], second)]
+                for process in both:
+                    self.addCleanup(mwlive.kill_quietly, process)
+                said = [process.communicate(timeout=mwlive.PATIENCE)[1] for process in both]
+                self.assertIn(0, [process.returncode for process in both], said)
+                for process, err in zip(both, said):
+                    if process.returncode:
+                        self.assertEqual((process.returncode, err.count('\n')), (1, 1), err)
+                    self.assertRegex(err, '[Aa]nother memwatch' if process.returncode else '^$')
+                self.assertIsNone(target.process.poll(), 'the target has died')
+                before.check(self)
+        target.send()
+        target.done()
         target.finish()
 
 

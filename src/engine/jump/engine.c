@@ -170,7 +170,7 @@ static struct mw_error *jump_attach(struct mw_engine *base, pid_t pid, bool laun
 		mw_error_destroy(err);
 		err = attach_once(engine, pid, launched, sink, &again);
 	}
-	return err;
+	return launched ? err : mw_leftover_explain(pid, err);
 }
 
 static struct mw_error *detach_all(struct jump_engine *engine, enum mw_window_end end)

@@ -174,6 +174,7 @@ static struct mw_error *trap_attach(struct mw_engine *base, pid_t pid, bool laun
 		err = mw_error_worse(err, trap_process_detach(process, MW_END_LOST));
 		engine->process_count--;
 		process_destroy(process);
+		err = launched ? err : mw_leftover_explain(pid, err);
 	}
 	/* What was surveyed of another program is looked at anew when the breakpoints are planted. */
 	return mw_program_explain(pid, &before, err);
