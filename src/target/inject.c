@@ -75,7 +75,7 @@ static struct mw_error *choose_insn(struct mw_inject *inject, const struct mw_ma
 	return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
 					     "there is no system call instruction in the code of thread %d",
 					     (int)inject->tid),
-			     MW_INJECT_TRAP_HINT);
+			     MW_INJECT_UNSAFE_HINT);
 }
 
 /* Code of the C library, or of a program that may have it inside. */

@@ -102,6 +102,8 @@ struct mw_error *mw_inject_error(pid_t tid, int errnum, uint64_t size, const cha
 	else
 		err = mw_error_create(MW_ERROR_SYSTEM, errnum, "cannot %s thread %d (%" PRIu64 " KiB)", what, (int)tid,
 				      size / 1024);
+	if (errnum == EPERM || errnum == EACCES || errnum == ENOSYS)
+		return mw_error_hint(err, MW_INJECT_UNSAFE_HINT);
 	return mw_error_hint(err, MW_INJECT_TRAP_HINT);
 }
 
@@ -118,5 +120,5 @@ struct mw_error *mw_inject_check_limit(pid_t tid, uint64_t size)
 			      " MiB of address space in process %d, which may need them: %s "
 			      "at times",
 			      size / MIB, (int)tid, why);
-	return mw_error_hint(err, "Use --engine trap, which takes 4 MiB; or raise the limit (prlimit --as)");
+	return mw_error_hint(err, MW_INJECT_TRAP_HINT "; or raise the limit (prlimit --as)");
 }

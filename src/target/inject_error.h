@@ -8,7 +8,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define MW_INJECT_TRAP_HINT "Use --engine trap, which needs no memory in the process"
+#define MW_INJECT_TRAP_HINT   "Use --engine trap, which takes 4 MiB of address space in the process"
+#define MW_INJECT_UNSAFE_HINT "Use --engine trap --unsafe, which puts nothing but breakpoints into the process"
 
 /*
  * The error for a call that thread `tid` performed and that failed with `errnum`: SYSTEM, with the limit that it ran

@@ -54,7 +54,7 @@ static struct mw_error *check_room(const struct jump_process *process, uint64_t 
 				      "the cgroup of %s has %" PRIu64 " MiB left, and the recorder in process %d takes "
 				      "%" PRIu64 " MiB",
 				      i ? "memwatch" : "the process", room >> 20, process->pid, needed >> 20);
-		return mw_error_hint(err, "--engine trap needs no memory there; or raise the cgroup's memory.max");
+		return mw_error_hint(err, "--engine trap needs little there; or raise the cgroup's memory.max");
 	}
 	return NULL;
 }
