@@ -16,7 +16,7 @@
 using function = void *(*)(std::size_t);
 using call_site = void *(*)(function, std::size_t);
 
-static const int site_count = 300;
+static const int site_count = 120;
 static const int strays = 300;
 static const int forkers = 3;
 static std::atomic<bool> over;
