@@ -18,8 +18,12 @@ static void expect(pid_t child, int answer)
 	int status = 0;
 	pid_t found;
 
-	if (child < 0)
-		fleet_wrong("no child");
+	if (child < 0) {
+		char text[64];
+
+		snprintf(text, sizeof(text), "no child: errno %d", errno);
+		fleet_wrong(text);
+	}
 	do
 		found = waitpid(child, &status, 0);
 	while (found < 0 && errno == EINTR);
@@ -78,7 +82,8 @@ static void one(struct blocks *blocks, unsigned sort, unsigned number)
 		}
 		break;
 	case 2:
-		if (posix_spawn(&pid, fleet_self, NULL, NULL, arguments, environ) != 0)
+		errno = posix_spawn(&pid, fleet_self, NULL, NULL, arguments, environ);
+		if (errno != 0)
 			pid = -1;
 		break;
 	case 3:
