@@ -230,35 +230,34 @@ struct mw_error *mw_inject_map(const struct mw_inject *inject, mw_addr addr, uin
 	return NULL;
 }
 
-/* What a gap is left between, and where in it there may be something. */
+/* Where in a gap there may be something, and the best place so far. */
 struct search {
-	mw_addr low, high;   /* to be near to */
 	mw_addr first, last; /* where there may be a byte */
 	uint64_t size;
 	bool found;
 	mw_addr best;
-	uint64_t distance;
+	uint64_t distance; /* of it from the nearer end of its gap */
 };
 
+/* As far from either end as can be. */
 static void try_gap(struct search *search, mw_addr start, mw_addr end)
 {
-	mw_addr at;
-	uint64_t distance = 0;
+	mw_addr least, most, at;
+	uint64_t distance;
 
-	if (start < search->first)
-		start = search->first;
-	if (end > search->last && end - search->last > 1)
-		end = search->last + 1;
 	start = (start + PAGE - 1) & ~(mw_addr)(PAGE - 1);
 	end &= ~(mw_addr)(PAGE - 1);
 	if (end < start || end - start < search->size)
 		return;
-	at = end <= search->low ? end - search->size : start;
-	if (at + search->size <= search->low)
-		distance = search->low - (at + search->size);
-	else if (at >= search->high)
-		distance = at - search->high;
-	if (search->found && distance >= search->distance)
+	least = search->first > start ? (search->first + PAGE - 1) & ~(mw_addr)(PAGE - 1) : start;
+	most = search->last < end - 1 ? (search->last + 1) & ~(mw_addr)(PAGE - 1) : end;
+	if (most < least || most - least < search->size)
+		return;
+	most -= search->size;
+	at = start + ((end - search->size - start) / 2 & ~(mw_addr)(PAGE - 1));
+	at = at < least ? least : at > most ? most : at;
+	distance = at - start < end - search->size - at ? at - start : end - search->size - at;
+	if (search->found && distance <= search->distance)
 		return;
 	search->found = true;
 	search->best = at;
@@ -289,15 +288,16 @@ static mw_addr heap_end(const struct mw_maps *maps)
 
 static void try_all(struct search *search, const struct mw_maps *maps, uint64_t heap_room, uint64_t stack_room)
 {
+	const struct mw_mapping *last = NULL;
 	mw_addr heap = heap_end(maps);
 	mw_addr start = LEAST;
 
 	for (size_t i = 0; i <= maps->count; i++) {
 		const struct mw_mapping *next = i < maps->count ? &maps->items[i] : NULL;
 		mw_addr end = next && next->start < MOST ? next->start : MOST;
-		uint64_t above = i > 0 ? PAGE : 0, below = PAGE;
+		uint64_t above = last ? PAGE : 0, below = PAGE;
 
-		if (i > 0 && maps->items[i - 1].end == heap)
+		if (last && last->end == heap)
 			above = heap_room;
 		if (next && strcmp(next->path, "[stack]") == 0)
 			below = stack_room;
@@ -307,13 +307,14 @@ static void try_all(struct search *search, const struct mw_maps *maps, uint64_t 
 			start = next->end;
 		if (start >= MOST)
 			break;
+		last = next;
 	}
 }
 
 bool mw_inject_find_gap(const struct mw_maps *maps, mw_addr low, mw_addr high, uint64_t reach, uint64_t size,
 			mw_addr *out)
 {
-	struct search search = {.low = low, .high = high, .size = size};
+	struct search search = {.size = size};
 
 	if (high <= low || size == 0 || size % PAGE != 0)
 		return false;

@@ -33,9 +33,10 @@ struct mw_error *mw_inject_call(const struct mw_inject *inject, long number, con
 
 /*
  * A free range of `size` bytes (whole pages) such that every address in it lies within `reach` of every one in [low,
- * high), as near to it as can be, with a free page on either side. Room for the heap (1 GiB) and the main stack (128
- * MiB) to grow is kept where there is another place; else as much of it as can be, of the stack's 16 MiB at least.
- * Never below 1 MiB (vm.mmap_min_addr is 64 KiB as a rule). False where there is none. Pure.
+ * high), with a free page on either side, and as far from all that is mapped as can be: beside that a program may
+ * have unmapped something that it will map again, over whatever is there by then (MAP_FIXED). Room for the heap (1 GiB)
+ * and the main stack (128 MiB) to grow is kept where there is another place; else as much of it as can be, of the
+ * stack's 16 MiB at least. Never below 1 MiB (vm.mmap_min_addr is 64 KiB as a rule). False where there is none. Pure.
  */
 bool mw_inject_find_gap(const struct mw_maps *maps, mw_addr low, mw_addr high, uint64_t reach, uint64_t size,
 			mw_addr *out);
@@ -63,10 +64,10 @@ struct mw_shared_memory {
 /*
  * Make it: a memfd (named "memwatch", locked by flock() for as long as memwatch lives) that the target makes, maps
  * shared and closes, and that memwatch opens through /proc/PID/fd and sizes. No descriptor stays in the target, and
- * nothing of the target's limits (RLIMIT_FSIZE) is run into with a signal. Errors: SYSTEM with the target's errno and
- * its meaning; what was made is undone.
+ * nothing of the target's limits (RLIMIT_FSIZE) is run into with a signal. The target has it at `hint`, if that is free
+ * and not 0. Errors: SYSTEM with the target's errno and its meaning; what was made is undone.
  */
-struct mw_error *mw_shared_memory_create(const struct mw_inject *inject, uint64_t size,
+struct mw_error *mw_shared_memory_create(const struct mw_inject *inject, mw_addr hint, uint64_t size,
 					 struct mw_shared_memory *out) MW_MUST_CHECK;
 /* Does the target lock all that it maps? Then it takes a few calls more. */
 bool mw_shared_memory_locks(pid_t tid);

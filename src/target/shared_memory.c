@@ -227,11 +227,11 @@ static struct mw_error *unlock_there(const struct mw_inject *inject, mw_addr add
 	return mw_inject_protect(inject, addr, size, PROT_READ | PROT_WRITE);
 }
 
-static struct mw_error *map_there(const struct mw_inject *inject, int fd, uint64_t size, mw_addr *out)
+static struct mw_error *map_there(const struct mw_inject *inject, int fd, mw_addr hint, uint64_t size, mw_addr *out)
 {
 	bool locks = mw_shared_memory_locks(inject->tid);
 	const uint64_t arguments[6] = {
-		0, size, locks ? PROT_NONE : PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, (uint64_t)fd, 0};
+		hint, size, locks ? PROT_NONE : PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, (uint64_t)fd, 0};
 	struct mw_error *err;
 	int64_t result;
 
@@ -247,7 +247,8 @@ static struct mw_error *map_there(const struct mw_inject *inject, int fd, uint64
 	return NULL;
 }
 
-struct mw_error *mw_shared_memory_create(const struct mw_inject *inject, uint64_t size, struct mw_shared_memory *out)
+struct mw_error *mw_shared_memory_create(const struct mw_inject *inject, mw_addr hint, uint64_t size,
+					 struct mw_shared_memory *out)
 {
 	struct mw_shared_memory memory = {.fd = -1};
 	struct mw_error *err, *close_err;
@@ -259,7 +260,7 @@ struct mw_error *mw_shared_memory_create(const struct mw_inject *inject, uint64_
 
 	err = open_here(inject, fd, size, &memory);
 	if (!err)
-		err = map_there(inject, fd, size, &memory.there);
+		err = map_there(inject, fd, hint, size, &memory.there);
 	close_err = mw_inject_call(inject, SYS_close, arguments, &result);
 	if (!err && !close_err) {
 		*out = memory;

@@ -144,6 +144,26 @@ class Corners(unittest.TestCase):
                 watch.check_targets()
                 target.finish()
 
+    def test_memory_that_the_program_maps_again(self):
+        """What it has unmapped is its own still: nothing of memwatch's lies there, that it would write over."""
+        for kill in (False, True):
+            with self.subTest(kill=kill):
+                target = mwlive.Target(self, 'holes')
+                watch = mwlive.Watch(self, target.pid)
+                if kill:
+                    mwlive.kill_with_guard(watch.process)
+                    watch.process.communicate(timeout=mwlive.PATIENCE)
+                target.go()
+                answer = target.done()
+                self.assertEqual(answer['wrong'], 0)
+                if kill:
+                    subprocess.run([mwlive.config.memwatch, 'doctor', '-p', str(target.pid), '--clean'], check=True,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=mwlive.PATIENCE)
+                else:
+                    mwlive.compare(self, answer, watch.stop())
+                watch.check_targets()
+                target.finish()
+
     def test_frames_of_the_vdso(self):
         _, report = self.exact('vdso')
         stacks = mwlive.select(report, 'vm_vdso_map', kinds=('vm',))

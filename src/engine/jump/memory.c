@@ -108,9 +108,30 @@ static struct mw_error *note_owned(struct jump_process *process, enum mw_ring_ow
 	return NULL;
 }
 
+/* Away from all that the process has; 0 where that can't be. What is mapped is read anew each time, as our own mappings
+ * take places too. */
+static struct mw_error *find_room(const struct mw_inject *inject, uint64_t size, mw_addr *out)
+{
+	struct mw_maps maps = {0};
+
+	MW_TRY(mw_maps_read(inject->tid, &maps));
+	if (!mw_inject_find_gap(&maps, inject->insn, inject->insn + 1, UINT64_MAX / 2, size, out))
+		*out = 0;
+	mw_maps_deinit(&maps);
+	return NULL;
+}
+
+static struct mw_error *map_anywhere(const struct mw_inject *inject, uint64_t size, mw_addr *out)
+{
+	mw_addr at;
+
+	MW_TRY(find_room(inject, size, &at));
+	return mw_inject_map(inject, at, size, PROT_READ | PROT_WRITE, out);
+}
+
 static struct mw_error *map_guard(struct jump_process *process, const struct mw_inject *inject)
 {
-	MW_TRY(mw_inject_map(inject, 0, JUMP_PAGE, PROT_READ | PROT_WRITE, &process->guard));
+	MW_TRY(map_anywhere(inject, JUMP_PAGE, &process->guard));
 	MW_TRY(note_owned(process, MW_RING_OWN_GUARD, process->guard, JUMP_PAGE));
 	return mw_inject_advise(inject, process->guard, JUMP_PAGE, MADV_WIPEONFORK);
 }
@@ -130,6 +151,7 @@ struct mw_error *jump_memory_map(struct jump_process *process, const struct mw_i
 {
 	struct jump_geometry geometry;
 	uint64_t ring, size;
+	mw_addr hint;
 
 	jump_geometry_plan(&geometry, process->quiesce.count, process->engine->options.depth, rows_bytes);
 	ring = (uint64_t)geometry.ring_units * MW_RING_UNIT;
@@ -141,7 +163,8 @@ struct mw_error *jump_memory_map(struct jump_process *process, const struct mw_i
 	MW_TRY(mw_fault("attach.shared"));
 	process->mapped = true;
 	open_own_memory(process, inject->tid);
-	MW_TRY(mw_shared_memory_create(inject, geometry.size, &process->memory));
+	MW_TRY(find_room(inject, geometry.size, &hint));
+	MW_TRY(mw_shared_memory_create(inject, hint, geometry.size, &process->memory));
 	process->shared = (struct jump_shared){.base = process->memory.here, .geometry = geometry};
 	__atomic_store_n(&jump_control(&process->shared)->layout, MW_RING_LAYOUT, __ATOMIC_RELEASE);
 	MW_TRY(jump_heart_add(process->engine, jump_control(&process->shared)));
@@ -149,7 +172,7 @@ struct mw_error *jump_memory_map(struct jump_process *process, const struct mw_i
 	MW_TRY(map_guard(process, inject));
 	MW_TRY(mw_fault("attach.image"));
 	size = round_up(mw_stub_image_size + maps->count * sizeof(struct mw_stub_range));
-	MW_TRY(mw_inject_map(inject, 0, size, PROT_READ | PROT_WRITE, &process->image));
+	MW_TRY(map_anywhere(inject, size, &process->image));
 	process->image_size = size;
 	return note_owned(process, MW_RING_OWN_IMAGE, process->image, size);
 }
@@ -196,7 +219,6 @@ static bool place(struct jump_process *process, struct jump_patch *patch)
 	return false;
 }
 
-/* What is mapped is read anew each time, as our own mappings take places too. */
 static struct mw_error *find_gap(const struct jump_process *process, const struct mw_inject *inject,
 				 const struct jump_patch *patch, uint64_t size, mw_addr *out)
 {

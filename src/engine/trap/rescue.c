@@ -249,7 +249,7 @@ static struct mw_error *map_it(struct trap_process *process, const struct mw_inj
 
 	mw_addr near = trap_restorer(process);
 
-	/* With free pages around, so that it does not become one with a neighbour; within a jump of the C library. */
+	/* It must not become one with a neighbour, and be within a jump of the C library. */
 	if (!(near && mw_inject_find_gap(maps, near, near + 1, JUMP_REACH, TRAP_RESCUE_SIZE, &at)) &&
 	    !mw_inject_find_gap(maps, inject->insn, inject->insn + 1, UINT64_MAX / 2, TRAP_RESCUE_SIZE, &at))
 		at = 0;

@@ -39,37 +39,39 @@ struct sample {
 };
 
 static const struct sample samples[] = {
-	/* Between the libraries, a page off either neighbour. */
-	{PROGRAM LIBRARIES, 0x7f0000100000, 0x7f0000180000, NEAR, 0xe000, 0x7f0000181000},
-	/* Too large for it: above, or below, what is nearer. */
-	{PROGRAM LIBRARIES, 0x7f0000100000, 0x7f0000180000, NEAR, 0xf000, 0x7f0000201000},
-	{PROGRAM LIBRARIES, 0x7f0000000000, 0x7f0000100000, NEAR, 0xf000, 0x7efffffff000 - 0xf000},
+	/* Not between the libraries: away from them, above or below, as far as it is within reach. */
+	{PROGRAM LIBRARIES, 0x7f0000100000, 0x7f0000180000, NEAR, 0xe000, 0x7f0000100000 + NEAR - 0xe000},
+	{PROGRAM LIBRARIES, 0x7f0000000000, 0x7f0000100000, NEAR, 0xf000, 0x7f0000100000 - NEAR},
+	/* Where nothing else is, in the middle. */
+	{PROGRAM LIBRARIES, 0x7f0000000000, 0x7f0000200000, 0x1fffff, 0x1000, 0x7f0000187000},
+	{PROGRAM LIBRARIES, 0x7f0000000000, 0x7f0000200000, 0x1fffff, 0xe000, 0x7f0000181000},
+	{PROGRAM LIBRARIES, 0x7f0000000000, 0x7f0000200000, 0x1fffff, 0xf000, 0},
+	{PROGRAM LIBRARIES, 0x7f0000000000, 0x7f0000200000, UINT64_MAX / 2, 0x1000, 0x2aaa8007f000},
 	/* Every address of it must reach both ends. */
-	{PROGRAM LIBRARIES, 0x7f0000000000, 0x7f0000200000, 0x1fffff, 0x1000, 0x7f0000181000},
 	{PROGRAM LIBRARIES, 0x7f0000000000, 0x7f0000200000, 0x180000, 0x1000, 0},
 	{PROGRAM LIBRARIES, 0x7f0000000000, 0x7f0000180000, 0x181fff, 0x1000, 0x7effffffe000},
 	{PROGRAM LIBRARIES, 0x7f0000000000, 0x7f0000180000, 0x181ffe, 0x1000, 0},
 	/* The program's own: not where its heap grows, be it there yet or not. */
-	{PROGRAM HEAP LIBRARIES, 0x555500000000, 0x555500010000, NEAR, 0x1000, 0x5554fffff000 - 0x1000},
-	{PROGRAM LIBRARIES, 0x555500010000, 0x555500011000, NEAR, 0x1000, 0x5554fffff000 - 0x1000},
-	/* Between the program and its heap, where that is nearer. */
-	{PROGRAM HEAP LIBRARIES, 0x555500010000, 0x555500011000, NEAR, 0x1000, 0x555500012000},
-	/* Low programs: below them there is room, but none at the bottom of memory. */
+	{PROGRAM HEAP LIBRARIES, 0x555500000000, 0x555500010000, NEAR, 0x1000, 0x555500010000 - NEAR},
+	{PROGRAM LIBRARIES, 0x555500010000, 0x555500011000, NEAR, 0x1000, 0x555500011000 - NEAR},
+	/* Between the program and its heap, where that alone is in reach. */
+	{PROGRAM HEAP LIBRARIES, 0x555500010000, 0x555500011000, 0x11000, 0x1000, 0x555500020000},
+	/* Low programs: below them there is room, but none at the bottom of memory, and less than above the heap's. */
 	{"00400000-00500000 r-xp 00000000 08:01 11 /bin/p\n00500000-00600000 rw-p 00000000 00:00 0 [heap]\n", 0x400000,
-	 0x500000, NEAR, 0x100000, 0x2ff000},
+	 0x500000, 0x300000, 0x100000, 0x200000},
 	{"00200000-00500000 r-xp 00000000 08:01 11 /bin/p\n00500000-00600000 rw-p 00000000 00:00 0 [heap]\n", 0x400000,
-	 0x500000, NEAR, 0x100000, 0x600000 + GIB},
+	 0x500000, NEAR, 0x100000, 0x400000 + NEAR - 0x100000},
 	/* Less than 1 GiB can be kept for the heap: half of it then. */
 	{"00100000-00500000 r-xp 00000000 08:01 11 /bin/p\n00500000-00600000 rw-p 00000000 00:00 0 [heap]\n"
 	 "38000000-40000000 rw-p 00000000 00:00 0 \n40000000-80000000 rw-p 00000000 00:00 0 \n",
-	 0x100000, 0x500000, GIB, 0x100000, 0x600000 + GIB / 2},
+	 0x100000, 0x500000, GIB, 0x100000, 0x2c27f000},
 	/* Not where the stack grows, as long as there is another place. */
 	{PROGRAM "7ffd00000000-7ffdf0000000 r-xp 00000000 08:01 12 /a\n" STACK, 0x7ffdefff0000, 0x7ffdf0000000, NEAR,
-	 0x1000, 0x7ffdf0001000},
+	 0x1000, 0x7ffdefff0000 + NEAR - 0x1000},
 	{PROGRAM "7ffd00000000-7ffdfa000000 r-xp 00000000 08:01 12 /a\n" STACK, 0x7ffdf9ff0000, 0x7ffdfa000000, NEAR,
-	 0x1000, 0x7ffe00022000},
+	 0x1000, 0x7ffdf9ff0000 + NEAR - 0x1000},
 	{PROGRAM "7ffd00000000-7ffdfa000000 r-xp 00000000 08:01 12 /a\n" STACK, 0x7ffdf9ff0000, 0x7ffdfa000000, 0x20000,
-	 0x1000, 0x7ffdfa001000},
+	 0x1000, 0x7ffdfa00f000},
 	{PROGRAM "7ffd00000000-7ffdff800000 r-xp 00000000 08:01 12 /a\n" STACK, 0x7ffdff7f0000, 0x7ffdff800000, 0x20000,
 	 0x1000, 0},
 	/* Nonsense. */

@@ -206,7 +206,7 @@ static void assert_shared(struct held *held)
 	uint64_t word = 0x1234567890abcdef;
 	struct stat file;
 
-	FINE(mw_shared_memory_create(&held->inject, SIZE, &memory));
+	FINE(mw_shared_memory_create(&held->inject, 0, SIZE, &memory));
 	assert_int_equal(count_fds(held->pid), held->fds_before);
 	FINE(mw_maps_read(held->pid, &maps));
 	mapping = mw_maps_find(&maps, memory.there);
@@ -389,7 +389,7 @@ static void fails_with(int (*body)(struct board *board), const char *word)
 	struct held held;
 
 	hold(&held, body);
-	err = mw_shared_memory_create(&held.inject, SIZE, &memory);
+	err = mw_shared_memory_create(&held.inject, 0, SIZE, &memory);
 	assert_non_null(err);
 	assert_int_equal(mw_error_kind(err), MW_ERROR_SYSTEM);
 	assert_non_null(strstr(mw_error_text(err), word));
@@ -415,7 +415,7 @@ static void killed_meanwhile(void **state)
 	(void)state;
 	hold(&held, tick);
 	kill(held.pid, SIGKILL);
-	err = mw_shared_memory_create(&held.inject, SIZE, &memory);
+	err = mw_shared_memory_create(&held.inject, 0, SIZE, &memory);
 	assert_non_null(err);
 	mw_error_destroy(err);
 	FINE(mw_quiesce_end(&held.quiesce));
