@@ -87,8 +87,19 @@ static void work(unsigned self)
 	}
 }
 
+static void set_tick(int how)
+{
+	sigset_t tick;
+
+	sigemptyset(&tick);
+	sigaddset(&tick, SIGPROF);
+	sigprocmask(how, &tick, NULL);
+}
+
+/* Begun with the tick blocked: swapcontext sets the mask first, and one that came then would find the old stack. */
 static void begin(void)
 {
+	set_tick(SIG_UNBLOCK);
 	work((unsigned)current);
 	/* The first one ends the program. */
 	for (;;)
@@ -119,11 +130,13 @@ static void run(void)
 	struct sigaction action = {.sa_handler = on_tick};
 	struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
 
+	set_tick(SIG_BLOCK);
 	for (int i = 1; i < COUNT; i++) {
 		getcontext(&contexts[i]);
 		contexts[i].uc_stack = (stack_t){.ss_sp = stacks + (size_t)i * STACK, .ss_size = STACK};
 		makecontext(&contexts[i], begin, 0);
 	}
+	set_tick(SIG_UNBLOCK);
 	sigaction(SIGPROF, &action, NULL);
 	target_ready();
 	setitimer(ITIMER_PROF, &often, NULL);
