@@ -71,6 +71,7 @@ class HostileThreads(unittest.TestCase):
     def test_threads_come_and_go_during_attach_and_detach(self):
         """Windows in a storm: each is exact for a thread that does a known amount, whatever the others do."""
         rounds = 12
+        others = 0
         target = mwlive.Target(self, 'storm', rounds)
         mapped = mwjump.steady_mappings(target.pid)
         for number in range(rounds):
@@ -82,8 +83,10 @@ class HostileThreads(unittest.TestCase):
                 report = watch.stop()
                 self.assertEqual(report['lost']['events'] if not report['complete'] else 0, 0)
                 mwlive.compare(self, answer, report)
-                self.assertGreater(mwlive.total_of(mwlive.select(report, 'storm_alloc'))['size']['count'], 0)
+                # How many turns they get beside it in so short a window is the scheduler's to say.
+                others += mwlive.total_of(mwlive.select(report, 'storm_alloc'))['size']['count']
                 self.assertEqual(self.extra(mapped, target.pid), [])
+        self.assertGreater(others, 0)
         target.go()
         self.assertGreater(target.done()['started'], rounds)
         target.finish()
