@@ -108,17 +108,23 @@ static struct mw_error *note_owned(struct jump_process *process, enum mw_ring_ow
 	return NULL;
 }
 
-/* Away from all that the process has; 0 where that can't be. What is mapped is read anew each time, as our own mappings
- * take places too. */
-static struct mw_error *find_room(const struct mw_inject *inject, uint64_t size, mw_addr *out)
+/* Away from all that the process has and within `reach` bytes of [low, high); 0 where that can't be. What is mapped is
+ * read anew each time, as our own mappings take places too. */
+static struct mw_error *find_gap(const struct mw_inject *inject, mw_addr low, mw_addr high, uint64_t reach,
+				 uint64_t size, mw_addr *out)
 {
 	struct mw_maps maps = {0};
 
 	MW_TRY(mw_maps_read(inject->tid, &maps));
-	if (!mw_inject_find_gap(&maps, inject->insn, inject->insn + 1, UINT64_MAX / 2, size, out))
+	if (!mw_inject_find_gap(&maps, low, high, reach, size, out))
 		*out = 0;
 	mw_maps_deinit(&maps);
 	return NULL;
+}
+
+static struct mw_error *find_room(const struct mw_inject *inject, uint64_t size, mw_addr *out)
+{
+	return find_gap(inject, inject->insn, inject->insn + 1, UINT64_MAX / 2, size, out);
 }
 
 static struct mw_error *map_anywhere(const struct mw_inject *inject, uint64_t size, mw_addr *out)
@@ -219,17 +225,13 @@ static bool place(struct jump_process *process, struct jump_patch *patch)
 	return false;
 }
 
-static struct mw_error *find_gap(const struct jump_process *process, const struct mw_inject *inject,
-				 const struct jump_patch *patch, uint64_t size, mw_addr *out)
+static struct mw_error *find_room_near(const struct jump_process *process, const struct mw_inject *inject,
+				       const struct jump_patch *patch, uint64_t size, mw_addr *out)
 {
 	uint64_t reach = process->survey.arch->pad_reach;
-	struct mw_maps maps = {0};
-	bool found;
 
-	MW_TRY(mw_maps_read(inject->tid, &maps));
-	found = mw_inject_find_gap(&maps, patch->addr, patch->addr + MW_DETOUR_MAX, reach - reach / 4, size, out);
-	mw_maps_deinit(&maps);
-	if (found)
+	MW_TRY(find_gap(inject, patch->addr, patch->addr + MW_DETOUR_MAX, reach - reach / 4, size, out));
+	if (*out)
 		return NULL;
 	return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
 					     "there is no free memory in a jump's reach of %s of process %d",
@@ -256,7 +258,7 @@ static struct mw_error *map_pads(struct jump_process *process, const struct mw_i
 	if (!pads)
 		return mw_error_nomem();
 	process->pads = pads;
-	MW_TRY(find_gap(process, inject, patch, size, &at));
+	MW_TRY(find_room_near(process, inject, patch, size, &at));
 	MW_TRY(mw_inject_map(inject, at, size, PROT_READ | PROT_WRITE, &at));
 	pads[process->pads_count++] = (struct jump_pads){.start = at, .size = size};
 	return note_owned(process, MW_RING_OWN_PADS, at, size);
