@@ -125,44 +125,45 @@ class Corners(unittest.TestCase):
                 self.assertGreater(target.done()['handled'], 0)
                 target.finish()
 
-    def test_pages_that_the_program_provides(self):
-        """Nothing is read that would be waited for while the thread stands that provides it; nor when memwatch is killed."""
-        for kill in (False, True):
-            with self.subTest(kill=kill):
-                target = mwlive.Target(self, 'lazy')
+    def unharmed(self, name, kill, clean=None):
+        """A target that finds by itself what is wrong, through a window and through one whose memwatch is killed."""
+        for killed in (False, True):
+            with self.subTest(killed=killed):
+                target = mwlive.Target(self, name)
                 watch = mwlive.Watch(self, target.pid)
-                if kill:
-                    guard = mwlive.guard_of(watch.process.pid)
-                    watch.process.kill()
-                    watch.process.communicate(timeout=mwlive.PATIENCE)
-                    mwlive.await_end_of(guard)
+                if killed:
+                    kill(watch.process)
                 target.go()
                 answer = target.done()
                 self.assertEqual(answer['wrong'], 0)
-                if not kill:
+                if not killed:
                     mwlive.compare(self, answer, watch.stop())
+                elif clean:
+                    clean(target.pid)
                 watch.check_targets()
                 target.finish()
 
+    def test_pages_that_the_program_provides(self):
+        """Nothing is read that would be waited for while the thread stands that provides it; nor when memwatch is killed."""
+        def kill(memwatch):
+            guard = mwlive.guard_of(memwatch.pid)
+            memwatch.kill()
+            memwatch.communicate(timeout=mwlive.PATIENCE)
+            mwlive.await_end_of(guard)
+
+        self.unharmed('lazy', kill)
+
     def test_memory_that_the_program_maps_again(self):
         """What it has unmapped is its own still: nothing of memwatch's lies there, that it would write over."""
-        for kill in (False, True):
-            with self.subTest(kill=kill):
-                target = mwlive.Target(self, 'holes')
-                watch = mwlive.Watch(self, target.pid)
-                if kill:
-                    mwlive.kill_with_guard(watch.process)
-                    watch.process.communicate(timeout=mwlive.PATIENCE)
-                target.go()
-                answer = target.done()
-                self.assertEqual(answer['wrong'], 0)
-                if kill:
-                    subprocess.run([mwlive.config.memwatch, 'doctor', '-p', str(target.pid), '--clean'], check=True,
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=mwlive.PATIENCE)
-                else:
-                    mwlive.compare(self, answer, watch.stop())
-                watch.check_targets()
-                target.finish()
+        def kill(memwatch):
+            mwlive.kill_with_guard(memwatch)
+            memwatch.communicate(timeout=mwlive.PATIENCE)
+
+        def clean(pid):
+            subprocess.run([mwlive.config.memwatch, 'doctor', '-p', str(pid), '--clean'], check=True,
+                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=mwlive.PATIENCE)
+
+        self.unharmed('holes', kill, clean)
 
     def test_frames_of_the_vdso(self):
         _, report = self.exact('vdso')
