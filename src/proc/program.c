@@ -91,10 +91,13 @@ static struct mw_error *ended(pid_t pid)
 struct mw_error *mw_program_check(pid_t pid, const struct mw_program *before)
 {
 	struct mw_program now;
+	bool readable = read_program(pid, &now);
 
-	if (!before->known || !read_program(pid, &now))
+	if (!now.started || (readable && now.size == 0))
+		return ended(pid);
+	if (!readable || !before->known)
 		return NULL;
-	if (now.started != before->started || now.size == 0)
+	if (now.started != before->started)
 		return ended(pid);
 	return now.digest == before->digest && now.size == before->size ? NULL : replaced(pid);
 }

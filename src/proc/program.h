@@ -20,7 +20,7 @@ void mw_program_read(pid_t pid, struct mw_program *out);
 
 /*
  * Is the process what it was when `before` was read? NULL also where that can't be known. Errors: GONE where it has
- * ended or become another program, "while memwatch attached to it".
+ * ended (also before `before` was read) or become another program, "while memwatch attached to it".
  */
 struct mw_error *mw_program_check(pid_t pid, const struct mw_program *before) MW_MUST_CHECK;
 
