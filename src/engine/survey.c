@@ -182,13 +182,13 @@ static struct mw_error *no_allocator(const struct mw_survey *survey, enum mw_kin
 	}
 	free(list);
 	if (only_stripped_static(survey))
-		return mw_error_hint(err, "it is a static program without a symbol table (.symtab): run a build of it "
+		return mw_error_hint(err, "It is a static program without a symbol table (.symtab): run a build of it "
 					  "that is not stripped");
 	/* A program alone that needs libraries. */
 	if (count_dynamic(survey) == 1)
 		return mw_error_hint(err,
-				     "it has just been started and its libraries are not mapped yet: attach again");
-	return mw_error_hint(err, "an allocator is found by the names of its functions in .dynsym or .symtab");
+				     "It has just been started and its libraries are not mapped yet: attach again");
+	return mw_error_hint(err, "An allocator is found by the names of its functions in .dynsym or .symtab");
 }
 
 /* A module that defines only a free is no allocator that could be watched. */
