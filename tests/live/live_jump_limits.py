@@ -3,6 +3,7 @@
 """Targets that may do little, a memwatch that is stopped or killed: recorded or refused, never a dead target."""
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -63,6 +64,19 @@ class Limits(unittest.TestCase):
             with self.subTest(mode):
                 self.watched(mode, must=False)
                 self.watched(mode, 'auto')
+
+    def test_no_room_for_either_engine(self):
+        """What limits it is named, and that it is to be raised."""
+        for engine in {mwlive.config.engine, 'auto'}:
+            with self.subTest(engine):
+                target = mwlive.Target(self, 'confined', 'plain')
+                soft, hard = resource.prlimit(target.pid, resource.RLIMIT_AS)
+                size = int(mwlive.status(target.pid)['VmSize'].split()[0]) * 1024
+                resource.prlimit(target.pid, resource.RLIMIT_AS, (size, hard))
+                attempt = mwjump.Attempt(self, target, engine)
+                resource.prlimit(target.pid, resource.RLIMIT_AS, (soft, hard))
+                self.assertIsNone(attempt.finish())
+                self.assertRegex(attempt.error, r'its limit RLIMIT_AS .* [Rr]aise (that|the) limit')
 
     def small_cgroup(self):
         """A cgroup of little memory: (directory, undo), or a skip."""

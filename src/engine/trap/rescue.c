@@ -17,6 +17,7 @@
 #include "target/inject.h"
 #include "target/remote.h"
 
+#include <errno.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -353,15 +354,30 @@ struct mw_error *trap_rescue_put_pad(struct trap_process *process, pid_t tid, mw
 	return trap_rescue_put(process, tid, addr, pad, MW_ACTION_PAD);
 }
 
-static struct mw_error *refuse(pid_t pid, struct mw_error *why)
+static const char *way_out(const struct mw_error *why, bool able)
 {
+	if (!able)
+		return "Attach again when it is less busy with starting processes; or accept the risk with --unsafe";
+	switch (mw_error_errno(why)) {
+	case ENOMEM:
+	case EAGAIN:
+		return "Raise that limit (prlimit, sysctl); or accept the risk with --unsafe";
+	default:
+		return "Run memwatch as root and outside of containers; or accept the risk with --unsafe";
+	}
+}
+
+/* `able`: one of its threads can perform a system call. */
+static struct mw_error *refuse(pid_t pid, struct mw_error *why, bool able)
+{
+	const char *hint = way_out(why, able);
 	struct mw_error *err = mw_error_create(
 		MW_ERROR_UNSUPPORTED, 0,
 		"process %d can't be given what keeps it alive if memwatch is killed while it watches: %s", (int)pid,
 		mw_error_text(why));
 
 	mw_error_destroy(why);
-	return mw_error_hint(err, "Run memwatch as root and outside of containers; or accept the risk with --unsafe");
+	return mw_error_hint(err, "%s", hint);
 }
 
 static struct mw_error *unmap(struct trap_process *process, pid_t tid);
@@ -387,7 +403,7 @@ struct mw_error *trap_rescue_install(struct trap_process *process, pid_t tid)
 	if (mw_error_kind(err) == MW_ERROR_GONE || mw_error_kind(err) == MW_ERROR_MEMORY)
 		return err;
 	if (!process->engine->options.unsafe)
-		return refuse(process->pid, err);
+		return refuse(process->pid, err, tid != 0);
 	mw_error_destroy(err);
 	return NULL;
 }
