@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 """memwatch made to fail at each step of attaching: the target never notices, and can be watched afterwards."""
 import json
-import select
 import subprocess
 import time
 import unittest
@@ -20,8 +19,6 @@ POINTS = {
              'quiesce.seize:6', 'quiesce.seize:8', 'quiesce.seize:10', 'quiesce.stop:2', 'attach.patch',
              'attach.patch:2', 'attach.patch:5', 'attach.patch:{last}', 'attach.resume'),
 }
-# Enough for threads to be busy while two memwatches come.
-PAIRS = 20000000
 # Of two processes, the second's.
 SECOND = {
     'trap': ('attach.modules:2', 'attach.seize:6', 'attach.seize:8', 'attach.stop:2', 'attach.image:2',
@@ -107,39 +104,27 @@ class Faults(unittest.TestCase):
             self.assertEqual(mwlive.tids(snapshot.pid), tids, 'threads came or went')
 
     @staticmethod
-    def is_busy(target, more=1):
-        """Still at work, and going on with it for some ticks."""
-        def done():
-            return select.select([target.process.stdout], [], [], 0)[0]
-        ticks = cpu_ticks(target.pid)
-        mwlive.wait_until(lambda: done() or cpu_ticks(target.pid) >= ticks + more, 'the target goes on')
-        return not done()
+    def goes_on(target, ticks):
+        """At work for so long."""
+        end = cpu_ticks(target.pid) + ticks
+        mwlive.wait_until(lambda: cpu_ticks(target.pid) >= end, 'the target goes on')
 
     def test_busy_threads(self):
         for point in self.points():
             with self.subTest(point):
-                # On a busy machine its work may be done before memwatch has come to it.
-                if not any(self.fails_amidst_work(point, times * PAIRS) for times in (1, 4, 16)):
-                    self.fail('the target has nothing to do any more')
-
-    def fails_amidst_work(self, point, pairs):
-        """False where the target had no more to do before all was seen."""
-        target = mwlive.Target(self, 'threads', 4, pairs, 50)
-        target.go()
-        time.sleep(0.05)
-        self.fail_at(point, target.pid)
-        going_on = self.is_busy(target)
-        if going_on:
-            # Whatever was left behind would be in the way of the next one.
-            watch = mwlive.Watch(self, target.pid, busy=True)
-            # Each of its threads may first wait for memwatch to get its turn on a busy machine.
-            going_on = self.is_busy(target, more=20)
-            report = watch.stop()
-            if going_on:
-                self.assertGreater(report['totals']['heap']['size']['count'], 0)
-        self.assertEqual(target.done()['heap.impacting.count'], 4 * 50)
-        target.finish()
-        return going_on
+                target = mwlive.Target(self, 'threads', 4, 'until', 50)
+                target.go()
+                time.sleep(0.05)
+                self.fail_at(point, target.pid)
+                self.goes_on(target, 1)
+                # Whatever was left behind would be in the way of the next one.
+                watch = mwlive.Watch(self, target.pid, busy=True)
+                # Each of its threads may first wait for memwatch to get its turn on a busy machine.
+                self.goes_on(target, 20)
+                self.assertGreater(watch.stop()['totals']['heap']['size']['count'], 0)
+                target.send()
+                self.assertEqual(target.done()['heap.impacting.count'], 4 * 50)
+                target.finish()
 
     def test_waiting_threads(self):
         """One process through all of them, and then its whole work in a window."""
@@ -211,12 +196,13 @@ class Faults(unittest.TestCase):
         """Who comes there before it is done again lives on."""
         for number in (1, self.last // 2, self.last - 1, self.last):
             with self.subTest(number):
-                target = mwlive.Target(self, 'threads', 4, PAIRS // 10, 50)
+                target = mwlive.Target(self, 'threads', 4, 'until', 50)
                 snapshot = mwlive.Snapshot(target.pid)
                 target.go()
                 run = fault(f'text.restore:{number}', target.pid)
                 self.assertEqual((run.returncode, run.stdout, run.stderr), (0, '', ''))
                 snapshot.check(self)
+                target.send()
                 self.assertEqual(target.done()['heap.impacting.count'], 4 * 50)
                 target.finish()
 
@@ -245,13 +231,14 @@ class Faults(unittest.TestCase):
         """The first is let go as well, whether its window has begun or not."""
         for point in self.points(SECOND):
             with self.subTest(point):
-                targets = [mwlive.Target(self, 'threads', 4, 3000000, 50) for _ in range(2)]
+                targets = [mwlive.Target(self, 'threads', 4, 'until', 50) for _ in range(2)]
                 for target in targets:
                     target.go()
                 time.sleep(0.05)
                 self.fail_at(point, *(t.pid for t in targets))
                 for target in targets:
-                    target.done()
+                    target.send()
+                    self.assertEqual(target.done()['heap.impacting.count'], 4 * 50)
                     target.finish()
 
     def test_a_library_that_comes_inside_the_window(self):

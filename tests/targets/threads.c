@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* threads [N [PAIRS [LEAKS]]]: N threads, each PAIRS malloc/free pairs, each LEAKS blocks from a function of its own.
+/*
+ * threads [N [PAIRS [LEAKS]]]: N threads, each PAIRS malloc/free pairs, each LEAKS blocks from a function of its own.
+ *
+ * PAIRS "until": as many as they can until the harness says that it is enough.
  */
 #include "target.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +15,8 @@
 #define MOST 8
 
 static size_t pairs = 2000, leaks = 50;
+static atomic_bool enough;
+static atomic_size_t done;
 static pthread_barrier_t begin, finish;
 
 #define LEAKER(n)                                                                                                      \
@@ -46,15 +52,16 @@ static KEEP void threads_pair(size_t size)
 
 static void *work(void *argument)
 {
-	size_t number = (size_t)argument;
+	size_t number = (size_t)argument, i;
 
 	pthread_barrier_wait(&begin);
-	for (size_t i = 0; i < pairs; i++) {
+	for (i = 0; i < pairs && !atomic_load_explicit(&enough, memory_order_relaxed); i++) {
 		threads_pair(1 + i % 2000);
 		if (i < leaks)
 			leakers[number]();
 	}
-	for (size_t i = pairs; i < leaks; i++)
+	atomic_fetch_add(&done, i);
+	for (; i < leaks; i++)
 		leakers[number]();
 	pthread_barrier_wait(&finish); /* all work done */
 	pthread_barrier_wait(&finish); /* the window is over */
@@ -64,9 +71,12 @@ static void *work(void *argument)
 int main(int argc, char **argv)
 {
 	size_t count = argc > 1 ? strtoul(argv[1], NULL, 10) : 4;
+	bool until = argc > 2 && strcmp(argv[2], "until") == 0;
 	pthread_t threads[MOST];
 
-	if (argc > 2)
+	if (until)
+		pairs = SIZE_MAX;
+	else if (argc > 2)
 		pairs = strtoul(argv[2], NULL, 10);
 	if (argc > 3)
 		leaks = strtoul(argv[3], NULL, 10);
@@ -83,6 +93,10 @@ int main(int argc, char **argv)
 	}
 	target_ready();
 	pthread_barrier_wait(&begin);
+	if (until) {
+		target_wait();
+		atomic_store(&enough, true);
+	}
 	pthread_barrier_wait(&finish);
 	for (size_t i = 0; i < count; i++) {
 		char key[64];
@@ -91,10 +105,10 @@ int main(int argc, char **argv)
 		snprintf(key, sizeof(key), "threads_leak_%zu.impacting.bytes", i);
 		target_say(key, leaks * (100 + i));
 	}
-	target_say("threads_pair.size.count", count * pairs);
-	target_say("threads_pair.transient.count", count * pairs);
+	target_say("threads_pair.size.count", done);
+	target_say("threads_pair.transient.count", done);
 	target_say("heap.impacting.count", count * leaks);
-	target_say("heap.size.count", count * (leaks + pairs));
+	target_say("heap.size.count", count * leaks + done);
 	target_say("heap.aofi.count", 0);
 	target_done();
 	pthread_barrier_wait(&finish);
