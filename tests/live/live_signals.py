@@ -14,6 +14,12 @@ class Signals(unittest.TestCase):
         answer, report = mwlive.observe(self, 'signals', 'storm')
         mwlive.compare(self, answer, report)
 
+    def test_what_is_left_on_an_alternate_stack(self):
+        """Nobody comes back to what has struck handlers there that have returned: no code is kept for it."""
+        answer, report = mwlive.observe(self, 'signals', 'left')
+        mwlive.compare(self, answer, report)
+        self.assertIsNone(report['engine']['left_behind'])
+
     def test_handlers_that_allocate(self):
         answer, report = mwlive.observe(self, 'signals', 'alloc', env={'LD_PRELOAD': mwlive.target_path('libbump.so')})
         mwlive.compare(self, answer, report)

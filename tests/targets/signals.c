@@ -5,16 +5,19 @@
  * storm  timers at 1 kHz each, queued signals with values from another thread, handlers on an
  *        alternate stack that map memory; the main thread's malloc/free sums stay exact and no
  *        queued signal is lost, doubled or changed.
+ * left   an alternate stack with pieces of frames of signals that are long over
  * alloc  handlers that malloc and free inside interrupted mallocs (needs libbump.so preloaded).
  * jump   handlers that siglongjmp out of malloc (needs libbump.so preloaded).
  */
 #include "target.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -116,13 +119,14 @@ static void disarm(size_t which)
 	timer_settime(timers[which], 0, &never, NULL);
 }
 
-static void use_alternate_stack(void)
+static void *use_alternate_stack(void)
 {
-	static char memory[65536];
+	static char memory[65536] __attribute__((aligned(16)));
 	stack_t stack = {.ss_sp = memory, .ss_size = sizeof(memory), .ss_flags = 0};
 
 	if (sigaltstack(&stack, NULL) != 0)
 		target_fail("sigaltstack");
+	return memory;
 }
 
 static KEEP void signals_pair(size_t i)
@@ -206,6 +210,55 @@ static void storm(void)
 	target_say("signals_leak.impacting.bytes", leaks * 77);
 }
 
+static void on_allocating(int signal_number, siginfo_t *info, void *context)
+{
+	(void)signal_number, (void)info, (void)context;
+	atomic_fetch_add(&ticks, 1);
+	signals_pair(99);
+}
+
+/* What may be left of the frame of a signal that has struck code from `pc` on: registers, but not what lay around. */
+static void leave_pieces(uint64_t *at, uint64_t pc)
+{
+	for (size_t i = 0; i < 16; i++, at += 32) {
+		at[0] = (uint64_t)(uintptr_t)(at + 64); /* stack pointer */
+		at[1] = pc + i;
+		at[2] = 0x246;                          /* flags */
+		at[3] = 0x2b000000000033;               /* segments */
+		at[8] = (uint64_t)(uintptr_t)(at + 16); /* coprocessor */
+	}
+}
+
+/* Signals that struck handlers which allocate, in code that belongs to no file, have left that on the alternate stack.
+ */
+static void left(void)
+{
+	static char text[65536];
+	uint64_t *at = use_alternate_stack(), *end = at + (size_t)5 * 1024;
+	ssize_t size;
+	int fd;
+
+	handle(SIGUSR1, on_allocating, SA_ONSTACK);
+	target_ready();
+	raise(SIGUSR1);
+	target_say("signals_pair.transient.count", ticks);
+	fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	size = read(fd, text, sizeof(text) - 1);
+	if (size <= 0)
+		target_fail("/proc/self/maps");
+	close(fd);
+	for (char *line = text; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+		unsigned long start, inode;
+
+		if (sscanf(line, "%lx-%*x r-xp %*x %*s %lu", &start, &inode) != 2 || inode)
+			continue;
+		if (at == end)
+			break;
+		leave_pieces(at, start + 4096);
+		at += 1024;
+	}
+}
+
 static void with_bump(bool jumping)
 {
 	const _Atomic uint64_t *entered = dlsym(RTLD_DEFAULT, "bump_entered");
@@ -249,6 +302,8 @@ int main(int argc, char **argv)
 
 	if (strcmp(mode, "storm") == 0)
 		storm();
+	else if (strcmp(mode, "left") == 0)
+		left();
 	else
 		with_bump(strcmp(mode, "jump") == 0);
 	if (wrong)

@@ -16,7 +16,7 @@ struct jump_search {
 	struct jump_process *process;
 	pid_t tid; /* to read by */
 	/* Does word `i` of the `count` at `start` (`words`) tell of what is looked for? */
-	enum jump_told (*tells)(const struct jump_search *search, mw_addr start, size_t count, size_t i);
+	enum jump_told (*tells)(struct jump_search *search, mw_addr start, size_t count, size_t i);
 	mw_addr low, high; /* what is looked for leads to [low, high) */
 	bool counted;      /* the recorder's count says that there is something */
 	bool first;        /* that there is anything is all that is asked */
@@ -24,6 +24,8 @@ struct jump_search {
 	/* What came of it. What lies below the stack pointer of the thread whose stack it is is doubtful as well: a
 	 * stack of the program's own making may lie in a variable there. */
 	size_t found, doubtful, below; /* `below` are among `doubtful` */
+
+	unsigned altstack_looks; /* suspended.c's */
 
 	/* search.c's */
 	uint64_t *words;

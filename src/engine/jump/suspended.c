@@ -16,9 +16,13 @@
 #include "proc/status.h"
 #include "target/remote.h"
 
+#include <stdlib.h>
+
 #define OWN_SIGNALS (UINT64_C(3) << 31) /* 32 and 33 */
 #define TURN_NS     UINT64_C(100000000) /* of CPU time: in that all threads of the program's own making have had one */
 #define DOUBT_NS    UINT64_C(300000000)
+#define ALTSTACK    65536u /* bytes: few are longer */
+#define MOST_LOOKS  64u    /* through so much of one, a search */
 
 /* Nobody comes back to calls of a thread that has ended. */
 static uint32_t open_calls(const struct jump_process *process)
@@ -34,11 +38,29 @@ static uint32_t open_calls(const struct jump_process *process)
 	return open;
 }
 
+/* Does the frame of a signal above `at` name an alternate stack that both lie on? Its own may be partly overwritten. */
+static bool is_below_first(struct jump_search *search, mw_addr at)
+{
+	const struct mw_arch *arch = search->process->survey.arch;
+	uint64_t *words = search->altstack_looks++ < MOST_LOOKS ? malloc(ALTSTACK) : NULL;
+	size_t count = words ? mw_remote_read(search->tid, at, words, ALTSTACK) / sizeof(*words) : 0;
+	mw_addr start = 0;
+	uint64_t size = 0;
+	bool found = false;
+
+	for (size_t i = MW_KEPT_BELOW; i < count && !found; i++)
+		found = arch->is_struck_pc(words, count, i) &&
+			arch->kept_altstack(&words[i - MW_KEPT_BELOW], &start, &size) && at - start < size &&
+			at + i * sizeof(*words) - start < size;
+	free(words);
+	return found;
+}
+
 /*
  * A signal's frame on the alternate stack that it names is the last handler's, which has returned where no thread is on
- * that stack: the next signal will begin at the same place.
+ * that stack: the next signal will begin at the same place. So have all that have struck that handler.
  */
-static bool is_stale(const struct jump_search *search, mw_addr at)
+static bool is_stale(struct jump_search *search, mw_addr at)
 {
 	const struct mw_arch *arch = search->process->survey.arch;
 	uint64_t words[MW_KEPT_BELOW], size;
@@ -46,11 +68,11 @@ static bool is_stale(const struct jump_search *search, mw_addr at)
 
 	if (search->counted || mw_remote_read(search->tid, at - sizeof(words), words, sizeof(words)) != sizeof(words))
 		return false;
-	return arch->kept_altstack(words, &start, &size) && at - start < size;
+	return (arch->kept_altstack(words, &start, &size) && at - start < size) || is_below_first(search, at);
 }
 
 /* What a signal has struck is kept with its stack pointer right before the program counter. */
-static enum jump_told judge(const struct jump_search *search, mw_addr start, size_t count, size_t i)
+static enum jump_told judge(struct jump_search *search, mw_addr start, size_t count, size_t i)
 {
 	const struct jump_process *process = search->process;
 	mw_addr at = start + i * sizeof(*search->words);
@@ -63,7 +85,7 @@ static enum jump_told judge(const struct jump_search *search, mw_addr start, siz
 		       : JUMP_TOLD_DOUBTFUL;
 }
 
-static enum jump_told comes_back(const struct jump_search *search, mw_addr start, size_t count, size_t i)
+static enum jump_told comes_back(struct jump_search *search, mw_addr start, size_t count, size_t i)
 {
 	const uint64_t *words = search->words;
 
@@ -75,7 +97,7 @@ static enum jump_told comes_back(const struct jump_search *search, mw_addr start
 }
 
 /* Has a signal struck anything? */
-static enum jump_told is_frame(const struct jump_search *search, mw_addr start, size_t count, size_t i)
+static enum jump_told is_frame(struct jump_search *search, mw_addr start, size_t count, size_t i)
 {
 	return i > 0 && search->process->survey.arch->is_struck_pc(search->words, count, i) &&
 			       !is_stale(search, start + i * sizeof(*search->words))
@@ -83,7 +105,7 @@ static enum jump_told is_frame(const struct jump_search *search, mw_addr start, 
 		       : JUMP_TOLD_NOTHING;
 }
 
-static enum jump_told goes_back(const struct jump_search *search, mw_addr start, size_t count, size_t i)
+static enum jump_told goes_back(struct jump_search *search, mw_addr start, size_t count, size_t i)
 {
 	return jump_struck_overwritten(search->process, start, search->words, count, i) ? judge(search, start, count, i)
 											: JUMP_TOLD_NOTHING;
