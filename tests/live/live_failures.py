@@ -23,6 +23,7 @@ import mwlive
 
 SECONDS = 15 * mwlive.SLOWNESS  # that the sampled sweep of failing calls may take, each way
 CRASHES = signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL
+LEAST = 6       # calls of that sweep, however long they take
 RENEWED = 200  # windows after which another target is taken: it does not live for ever
 EVERY = int(os.environ.get('MEMWATCH_TEST_SWEEP', '0'))
 
@@ -274,7 +275,7 @@ class Memory(Failures):
         tried = 0
         results, failures = {0: 0, 1: 0}, []
         for number in (range(1, count + 200, EVERY) if EVERY else self.sample(count)):
-            if not EVERY and time.monotonic() > end:
+            if not EVERY and tried >= LEAST and time.monotonic() > end:
                 break
             if tried % RENEWED == RENEWED - 1:
                 steady.finish()
@@ -293,7 +294,7 @@ class Memory(Failures):
                 break
         print(f'{tried} of {count} calls failed{" for good" if suffix else ""}: {results}', flush=True)
         self.assertFalse(failures, '\n'.join(failures))
-        self.assertGreater(tried, 5)
+        self.assertGreaterEqual(tried, LEAST)
         self.assertGreater(results[1], 0)
         steady.finish()
 

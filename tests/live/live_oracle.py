@@ -98,7 +98,7 @@ class Oracle(unittest.TestCase):
 
         def load():
             target.go()
-            target.done()
+            target.done(2 * mwlive.PATIENCE)
         self.record(name, target.pid, load)
         target.finish()
 

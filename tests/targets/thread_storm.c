@@ -92,7 +92,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	total -= total % AT_ONCE;
-	target_ready();
+	target_ready_for(280);
 	for (size_t done = 0; done < total; done += AT_ONCE) {
 		for (size_t i = 0; i < AT_ONCE; i++) {
 			if (pthread_create(&threads[i], NULL, work, NULL) != 0)
