@@ -125,7 +125,6 @@ struct mw_error *jump_install_data(struct jump_process *process)
 	struct mw_error *err;
 
 	MW_TRY(jump_memory_prepare(process));
-	jump_look_for_frames(process);
 	jump_clock_init(&process->clock);
 	control->heartbeat_limit = jump_clock_ticks(&process->clock, HEARTBEAT_LIMIT_NS);
 	control->wait_limit = jump_clock_ticks(&process->clock, WAIT_LIMIT_NS);
@@ -137,6 +136,9 @@ struct mw_error *jump_install_data(struct jump_process *process)
 	jump_drain_set_break(process->drain, heap_end(&maps));
 	err = jump_rows_publish(process, &maps, false);
 	mw_maps_deinit(&maps);
+	/* Last, as it is true for that moment only. */
+	if (!err)
+		jump_look_for_frames(process);
 	return err;
 }
 

@@ -17,10 +17,11 @@
 #define AT_ONCE   (1u << 20)            /* bytes */
 #define MOST      (UINT64_C(256) << 20) /* bytes looked through: all threads stand meanwhile */
 #define LONGEST   UINT64_C(300000000)   /* ns of CPU time: a sparse mapping may be larger than can be asked about */
-#define LARGE     (UINT64_C(32) << 20)  /* bytes */
-#define ENTRIES   2048u                 /* of pagemap, at a time */
-#define IN_MEMORY (UINT64_C(3) << 62)   /* of an entry of pagemap: present, or in swap */
-#define BLOCK     64u                   /* words */
+#define BRIEF     UINT64_C(5000000)
+#define LARGE     (UINT64_C(32) << 20) /* bytes */
+#define ENTRIES   2048u                /* of pagemap, at a time */
+#define IN_MEMORY (UINT64_C(3) << 62)  /* of an entry of pagemap: present, or in swap */
+#define BLOCK     64u                  /* words */
 
 /* Words of a piece of memory overlap those of the next: a mark is looked for as a whole, the word below it as well. */
 #define OVERLAP (JUMP_CALL_WORDS + 1)
@@ -268,7 +269,7 @@ static bool look_everywhere(struct jump_search *search, const struct mw_maps *ma
 	bool all = true;
 
 	search->left = MOST;
-	search->until = processor_time() + LONGEST;
+	search->until = processor_time() + (search->brief ? BRIEF : LONGEST);
 	(void)snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)search->tid);
 	search->pagemap = open(path, O_RDONLY | O_CLOEXEC);
 	if (!seen->at_large)

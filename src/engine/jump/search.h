@@ -20,6 +20,7 @@ struct jump_search {
 	mw_addr low, high; /* what is looked for leads to [low, high) */
 	bool counted;      /* the recorder's count says that there is something */
 	bool first;        /* that there is anything is all that is asked */
+	bool brief; /* it is hardly there: 5 ms of CPU time are enough, in which a small process is looked through */
 
 	/* What came of it. What lies below the stack pointer of the thread whose stack it is is doubtful as well: a
 	 * stack of the program's own making may lie in a variable there. */

@@ -154,21 +154,6 @@ size_t jump_suspended(struct jump_process *process, const struct mw_maps *maps, 
 	return search.found + search.doubtful;
 }
 
-bool jump_suspended_goes_back(struct jump_process *process, const struct mw_maps *maps)
-{
-	struct jump_search search = {.process = process, .tells = goes_back, .tid = jump_any_stopped(process)};
-
-	jump_overwritten_bounds(process, &search.low, &search.high);
-	if (!jump_may_be_suspended(process) || search.low >= search.high)
-		return false;
-	if (!search.tid)
-		return true;
-	/* While no jump stands others may have come to where was looked before. */
-	jump_search_anew(process);
-	(void)jump_search(&search, maps);
-	return search.found + search.doubtful > 0;
-}
-
 /* Two signals are the C library's own. */
 static bool handles_signals(const struct jump_process *process)
 {
@@ -178,6 +163,25 @@ static bool handles_signals(const struct jump_process *process)
 
 	mw_error_destroy(err);
 	return handles;
+}
+
+bool jump_suspended_goes_back(struct jump_process *process, const struct mw_maps *maps)
+{
+	struct jump_search search = {.process = process,
+				     .tells = goes_back,
+				     .brief = !jump_may_be_suspended(process),
+				     .tid = jump_any_stopped(process)};
+
+	jump_overwritten_bounds(process, &search.low, &search.high);
+	/* Signals may have come since frames of theirs were looked for. */
+	if (search.low >= search.high || (search.brief && !handles_signals(process)))
+		return false;
+	if (!search.tid)
+		return true;
+	/* While no jump stands others may have come to where was looked before. */
+	jump_search_anew(process);
+	(void)jump_search(&search, maps);
+	return search.found + search.doubtful > 0;
 }
 
 void jump_look_for_frames(struct jump_process *process)
