@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "proc/status.h"
+#include "target/rseq.h"
 #include "target/tracee.h"
 #include "target/way_back.h"
 
@@ -252,6 +253,7 @@ static struct mw_error *perform_and_restore(pid_t tid, mw_addr insn, long number
 
 	MW_TRY(mw_tracee_get_sigmask(tid, &mask));
 	MW_TRY(mw_tracee_get_regs(tid, &before));
+	mw_rseq_abort(tid, &before);
 	if (restorer)
 		MW_TRY(mw_way_back_lay(tid, &before, mask, restorer, way));
 	regs = before;

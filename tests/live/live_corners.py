@@ -165,6 +165,18 @@ class Corners(unittest.TestCase):
 
         self.unharmed('holes', kill, clean)
 
+    def test_restartable_sequences(self):
+        """A thread that is stopped amidst one begins it anew: no other thread's update is written over."""
+        target = mwlive.Target(self, 'sequences')
+        target.go()
+        for _ in range(25):
+            mwlive.Watch(self, target.pid, busy=True).stop()
+        target.send()
+        answer = target.done()
+        self.assertEqual(answer['lost'], 0, answer)
+        self.assertGreater(answer['restarts'], 0)
+        target.finish()
+
     def test_frames_of_the_vdso(self):
         _, report = self.exact('vdso')
         stacks = mwlive.select(report, 'vm_vdso_map', kinds=('vm',))
