@@ -58,19 +58,19 @@ static struct mw_error *choose_insn(struct mw_inject *inject, const struct mw_ma
 
 	if (!chunk)
 		return mw_error_nomem();
-	inject->insn = 0;
-	for (unsigned pass = 0; pass < 2 && !inject->insn; pass++) {
-		for (size_t i = 0; i < maps->count && !inject->insn; i++) {
+	inject->code.insn = 0;
+	for (unsigned pass = 0; pass < 2 && !inject->code.insn; pass++) {
+		for (size_t i = 0; i < maps->count && !inject->code.insn; i++) {
 			const struct mw_mapping *mapping = &maps->items[i];
 			bool wanted = pass == 0 ? strcmp(mapping->path, "[vdso]") == 0 : mapping->inode != 0;
 
 			if (wanted && mapping->read && mapping->exec)
-				inject->insn = find_code(inject->tid, mapping->start, mapping->end, code, length, chunk,
-							 &budget);
+				inject->code.insn = find_code(inject->tid, mapping->start, mapping->end, code, length,
+							      chunk, &budget);
 		}
 	}
 	free(chunk);
-	if (inject->insn)
+	if (inject->code.insn)
 		return NULL;
 	return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
 					     "there is no system call instruction in the code of thread %d",
@@ -89,30 +89,55 @@ static bool may_restore(const struct mw_mapping *mapping, bool library)
 	       strncmp(name, "ld-musl", 7) == 0;
 }
 
-/* A way back is a help: where there is none, it is done without. */
-static void choose_restorer(struct mw_inject *inject, const struct mw_maps *maps)
+/* Code that leads back, beside an instruction that it fits to. */
+static mw_addr find_way(struct mw_inject *inject, const struct mw_maps *maps, const uint8_t *wanted, size_t size)
 {
-	size_t budget = MOST_RESTORER, call_size, restorer_size;
-	const uint8_t *call = mw_regs_syscall_return(&call_size), *restorer = mw_regs_restorer(&restorer_size);
+	size_t budget = MOST_RESTORER, call_size;
+	const uint8_t *call = mw_regs_syscall_return(&call_size);
 	uint8_t *chunk = malloc(CHUNK);
+	mw_addr insn = 0, found = 0;
 
-	for (unsigned pass = 0; chunk && pass < 2 && !inject->restorer; pass++)
-		for (size_t i = 0; i < maps->count && !inject->restorer; i++) {
+	for (unsigned pass = 0; chunk && pass < 2 && !found; pass++)
+		for (size_t i = 0; i < maps->count && !found; i++) {
 			const struct mw_mapping *mapping = &maps->items[i];
-			mw_addr insn, found;
 
 			if (!may_restore(mapping, pass == 0))
 				continue;
 			insn = find_code(inject->tid, mapping->start, mapping->end, call, call_size, chunk, &budget);
-			found = insn ? find_code(inject->tid, mapping->start, mapping->end, restorer, restorer_size,
-						 chunk, &budget)
+			found = insn ? find_code(inject->tid, mapping->start, mapping->end, wanted, size, chunk,
+						 &budget)
 				     : 0;
-			if (!found)
-				continue;
-			inject->insn = insn;
-			inject->restorer = found;
 		}
 	free(chunk);
+	if (found)
+		inject->code.insn = insn;
+	return found;
+}
+
+static void choose_way_back(struct mw_inject *inject, const struct mw_maps *maps)
+{
+	size_t size;
+	const uint8_t *wanted = mw_regs_restorer(&size);
+
+	inject->code.restorer = find_way(inject, maps, wanted, size);
+	if (inject->code.restorer)
+		return;
+	wanted = mw_regs_popper(&size);
+	inject->code.popper = find_way(inject, maps, wanted, size);
+}
+
+bool mw_inject_leads_back(const struct mw_inject *inject)
+{
+	return inject->code.restorer || inject->code.popper;
+}
+
+struct mw_error *mw_inject_no_way_back(pid_t pid)
+{
+	return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+					     "the code of process %d has nothing by which a thread gets back to its "
+					     "work if memwatch is killed while that performs a system call for it",
+					     (int)pid),
+			     "Accept that risk with --unsafe");
 }
 
 /* Can its filter be suspended? Tried here, so that nothing has been done where it can't. */
@@ -150,7 +175,7 @@ struct mw_error *mw_inject_init(struct mw_inject *inject, pid_t tid, const struc
 	MW_TRY(choose_insn(&ready, maps));
 	/* Where returns are checked against a shadow stack, there is no way back that is none of the program's own. */
 	if (!status.shadow_stack)
-		choose_restorer(&ready, maps);
+		choose_way_back(&ready, maps);
 	if (status.seccomp > 0)
 		MW_TRY(try_seccomp(&ready));
 	*inject = ready;
@@ -164,18 +189,19 @@ struct mw_error *mw_inject_call(const struct mw_inject *inject, long number, con
 	struct mw_status status;
 	uint8_t now[16];
 	size_t length;
-	const uint8_t *code = inject->restorer ? mw_regs_syscall_return(&length) : mw_regs_syscall_insn(&length);
+	const uint8_t *code =
+		mw_inject_leads_back(inject) ? mw_regs_syscall_return(&length) : mw_regs_syscall_insn(&length);
 
 	/* It may have been patched or unmapped since. */
-	MW_TRY(mw_remote_read_all(inject->tid, inject->insn, now, length));
+	MW_TRY(mw_remote_read_all(inject->tid, inject->code.insn, now, length));
 	if (memcmp(now, code, length) != 0)
 		return mw_error_create(MW_ERROR_SYSTEM, 0, "the system call instruction at 0x%llx is gone",
-				       (unsigned long long)inject->insn);
+				       (unsigned long long)inject->code.insn);
 	/* It may have come under one since. */
 	MW_TRY(mw_status_read(inject->tid, &status));
 	if (status.seccomp > 0)
 		MW_TRY(mw_tracee_suspend_seccomp(inject->tid, true));
-	err = mw_remote_syscall(inject->tid, inject->insn, inject->restorer, number, arguments, result);
+	err = mw_remote_syscall(inject->tid, &inject->code, number, arguments, result);
 	if (status.seccomp > 0)
 		after = mw_tracee_suspend_seccomp(inject->tid, false);
 	if (err) {

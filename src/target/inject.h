@@ -7,16 +7,17 @@
 #define MW_TARGET_INJECT_H
 
 #include "proc/maps.h"
+#include "target/way_back.h"
 
 #include <memwatch/error.h>
 #include <memwatch/types.h>
 
 /* By whom and how system calls are performed. */
 struct mw_inject {
-	pid_t tid;        /* a thread of the target in a ptrace stop that can perform a system call */
-	mw_addr insn;     /* a system call instruction in its code */
-	mw_addr restorer; /* its code that performs rt_sigreturn; 0: none, and a memwatch that is killed amidst a call
-			   * takes the thread with it (way_back.h) */
+	pid_t tid; /* a thread of the target in a ptrace stop that can perform a system call */
+	/* The instruction in its code, and what leads back; where nothing does, a memwatch that is killed amidst a call
+	 * takes the thread with it. */
+	struct mw_way_code code;
 };
 
 /*
@@ -25,6 +26,11 @@ struct mw_inject {
  * be suspended (it takes CAP_SYS_ADMIN), with the reason; GONE, SYSTEM.
  */
 struct mw_error *mw_inject_init(struct mw_inject *inject, pid_t tid, const struct mw_maps *maps) MW_MUST_CHECK;
+
+/* Does a thread that performs a call get back to its work by itself if memwatch is killed? */
+bool mw_inject_leads_back(const struct mw_inject *inject);
+/* What it means where it does not, for who may not take that risk. Never NULL. */
+struct mw_error *mw_inject_no_way_back(pid_t pid) MW_MUST_CHECK;
 
 /* One system call, with the thread's filter suspended; *result is what the kernel returned, negative errno on failure.
  */

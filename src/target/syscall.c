@@ -243,8 +243,8 @@ static struct mw_error *perform(pid_t tid, struct mw_tracee_regs *regs, uint64_t
 	return err;
 }
 
-static struct mw_error *perform_and_restore(pid_t tid, mw_addr insn, long number, const uint64_t arguments[6],
-					    mw_addr restorer, struct mw_way_back *way, int64_t *result)
+static struct mw_error *perform_and_restore(pid_t tid, const struct mw_way_code *code, long number,
+					    const uint64_t arguments[6], struct mw_way_back *way, int64_t *result)
 {
 	const struct mw_arch *arch = mw_arch_find(mw_target_machine());
 	struct mw_tracee_regs before, regs;
@@ -254,11 +254,10 @@ static struct mw_error *perform_and_restore(pid_t tid, mw_addr insn, long number
 	MW_TRY(mw_tracee_get_sigmask(tid, &mask));
 	MW_TRY(mw_tracee_get_regs(tid, &before));
 	mw_rseq_abort(tid, &before);
-	if (restorer)
-		MW_TRY(mw_way_back_lay(tid, &before, mask, restorer, way));
+	MW_TRY(mw_way_back_lay(tid, &before, mask, code, way));
 	regs = before;
 	mw_regs_set_machine(&regs.raw);
-	mw_regs_set_syscall(&regs.general, insn, number, arguments);
+	mw_regs_set_syscall(&regs.general, code->insn, number, arguments);
 	if (way->size)
 		regs.general.gpr[arch->dwarf_sp] = way->sp;
 	err = perform(tid, &regs, mask, result);
@@ -268,13 +267,13 @@ static struct mw_error *perform_and_restore(pid_t tid, mw_addr insn, long number
 	return err;
 }
 
-struct mw_error *mw_remote_syscall(pid_t tid, mw_addr insn, mw_addr restorer, long number, const uint64_t arguments[6],
+struct mw_error *mw_remote_syscall(pid_t tid, const struct mw_way_code *code, long number, const uint64_t arguments[6],
 				   int64_t *result)
 {
 	/* Not of the heap: what was done must be taken back where memwatch has no memory left. */
 	struct mw_way_back way = {.size = 0};
 	int64_t returned = 0;
-	struct mw_error *err = perform_and_restore(tid, insn, number, arguments, restorer, &way, &returned);
+	struct mw_error *err = perform_and_restore(tid, code, number, arguments, &way, &returned);
 
 	if (!err)
 		*result = returned;

@@ -8,15 +8,17 @@
 
 #include <sys/types.h>
 
+struct mw_way_code;
+
 /*
- * Make thread `tid` perform a system call with the system call instruction at `insn` (of its own code). The thread must
+ * Make thread `tid` perform a system call with the system call instruction `code->insn` (of its own). The thread must
  * be in a ptrace stop that is no group stop; afterwards it is in the stop of an interrupt, with the registers and the
  * signal mask that it had, a system call that it was in still to be restarted. *result is what the kernel returned
- * (negative errno on failure). `restorer`, if not 0, is the target's code that performs rt_sigreturn, and `insn` has a
- * return behind it: then the thread gets back to its own work by itself should memwatch be killed meanwhile
- * (way_back.h). Not for a thread under seccomp, whose filter may kill it for the call. Errors: GONE, SYSTEM.
+ * (negative errno on failure). With `code` that leads back the thread gets back to its own work by itself should
+ * memwatch be killed meanwhile (way_back.h). Not for a thread under seccomp, whose filter may kill it for the call.
+ * Errors: GONE, SYSTEM.
  */
-struct mw_error *mw_remote_syscall(pid_t tid, mw_addr insn, mw_addr restorer, long number, const uint64_t arguments[6],
+struct mw_error *mw_remote_syscall(pid_t tid, const struct mw_way_code *code, long number, const uint64_t arguments[6],
 				   int64_t *result) MW_MUST_CHECK;
 
 #endif

@@ -5,20 +5,39 @@
 #include "target/remote.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
 
 #define ROOM 2048u /* below the stack pointer, for others */
 
-struct mw_error *mw_way_back_lay(pid_t tid, const struct mw_tracee_regs *regs, uint64_t mask, mw_addr restorer,
-				 struct mw_way_back *out)
+/* The words below the frame; returns their size. */
+static size_t put_first(const struct mw_way_code *code, uint8_t *out)
+{
+	const uint64_t words[] = {code->popper, SYS_rt_sigreturn};
+
+	_Static_assert(sizeof(words) == MW_WAY_BACK_FIRST, "what is popped");
+	if (code->restorer)
+		return 0;
+	memcpy(out, words, sizeof(words));
+	return sizeof(words);
+}
+
+struct mw_error *mw_way_back_lay(pid_t tid, const struct mw_tracee_regs *regs, uint64_t mask,
+				 const struct mw_way_code *code, struct mw_way_back *out)
 {
 	mw_addr sp = regs->general.gpr[mw_arch_find(mw_target_machine())->dwarf_sp], at = 0;
-	uint8_t *frame = malloc(MW_WAY_BACK_MAX);
+	uint8_t *frame = malloc(sizeof(out->before));
 	struct mw_error *err = NULL;
-	size_t size = 0;
+	size_t size = 0, first;
 
 	out->size = 0;
-	if (frame && sp > ROOM + MW_WAY_BACK_MAX)
-		size = mw_regs_signal_frame(tid, regs, mask, restorer, sp - ROOM, frame, &at);
+	if (frame && (code->restorer || code->popper) && sp > ROOM + sizeof(out->before)) {
+		first = put_first(code, frame);
+		size = mw_regs_signal_frame(tid, regs, mask, code->restorer ? code->restorer : code->insn, sp - ROOM,
+					    frame + first, &at);
+		size += size ? first : 0;
+		at -= first;
+	}
 	if (size && mw_remote_read(tid, at, out->before, size) == size) {
 		out->sp = at;
 		out->size = size;

@@ -178,3 +178,12 @@ const uint8_t *mw_regs_restorer(size_t *size)
 	*size = sizeof(code);
 	return code;
 }
+
+const uint8_t *mw_regs_popper(size_t *size)
+{
+	/* pop %rax; ret */
+	static const uint8_t code[] = {0x58, 0xc3};
+
+	*size = sizeof(code);
+	return code;
+}

@@ -87,6 +87,8 @@ static struct mw_error *put_in(struct jump_process *process, const struct mw_map
 	jump_note_stacks(process, maps);
 	MW_TRY(mw_fault("attach.inject"));
 	MW_TRY(mw_inject_init(&inject, tid, maps));
+	if (!process->engine->options.unsafe && !process->launched && !mw_inject_leads_back(&inject))
+		return mw_inject_no_way_back(process->pid);
 	MW_TRY(check_counter(process, &inject));
 	MW_TRY(jump_memory_map(process, &inject, maps, rows_bytes));
 	MW_TRY(jump_context_fill(process, maps));

@@ -124,7 +124,7 @@ static struct mw_error *find_gap(const struct mw_inject *inject, mw_addr low, mw
 
 static struct mw_error *find_room(const struct mw_inject *inject, uint64_t size, mw_addr *out)
 {
-	return find_gap(inject, inject->insn, inject->insn + 1, UINT64_MAX / 2, size, out);
+	return find_gap(inject, inject->code.insn, inject->code.insn + 1, UINT64_MAX / 2, size, out);
 }
 
 static struct mw_error *map_anywhere(const struct mw_inject *inject, uint64_t size, mw_addr *out)

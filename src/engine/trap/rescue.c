@@ -252,7 +252,7 @@ static struct mw_error *map_it(struct trap_process *process, const struct mw_inj
 
 	/* It must not become one with a neighbour, and be within a jump of the C library. */
 	if (!(near && mw_inject_find_gap(maps, near, near + 1, JUMP_REACH, TRAP_RESCUE_SIZE, &at)) &&
-	    !mw_inject_find_gap(maps, inject->insn, inject->insn + 1, UINT64_MAX / 2, TRAP_RESCUE_SIZE, &at))
+	    !mw_inject_find_gap(maps, inject->code.insn, inject->code.insn + 1, UINT64_MAX / 2, TRAP_RESCUE_SIZE, &at))
 		at = 0;
 	return mw_inject_map(inject, at, TRAP_RESCUE_SIZE, PROT_READ | PROT_WRITE, &process->rescue.base);
 }
@@ -279,9 +279,9 @@ static struct mw_error *fill(struct trap_process *process, const struct mw_injec
 	mw_error_destroy(mw_inject_advise(inject, TRAP_RESCUE_AT(process, pid), MW_RESCUE_PAGE, MADV_WIPEONFORK));
 	MW_TRY(trap_rescue_put(process, tid, TRAP_RESCUE_AT(process, pid), &self, sizeof(self)));
 	MW_TRY(mw_inject_protect(inject, process->rescue.base, MW_RESCUE_CODE, PROT_READ | PROT_EXEC));
-	process->rescue.inject =
-		(struct mw_inject){.insn = process->rescue.base + header->call,
-				   .restorer = status->shadow_stack ? 0 : process->rescue.base + header->restorer};
+	process->rescue.inject = (struct mw_inject){
+		.code = {.insn = process->rescue.base + header->call,
+			 .restorer = status->shadow_stack ? 0 : process->rescue.base + header->restorer}};
 	return mw_fault("attach.rescue");
 }
 
@@ -295,6 +295,8 @@ static struct mw_error *put_in(struct trap_process *process, pid_t tid)
 	MW_TRY(mw_status_read(tid, &status));
 	MW_TRY(mw_maps_read(tid, &maps));
 	err = mw_inject_init(&inject, tid, &maps);
+	if (!err && !process->launched && !mw_inject_leads_back(&inject))
+		err = mw_inject_no_way_back(process->pid);
 	if (!err)
 		err = map_it(process, &inject, &maps);
 	mw_maps_deinit(&maps);
@@ -456,7 +458,7 @@ static struct mw_error *unmap(struct trap_process *process, pid_t tid)
 	struct mw_inject *outside = &process->rescue.outside;
 
 	/* One that was launched had no C library then. */
-	if (!outside->restorer) {
+	if (!mw_inject_leads_back(outside)) {
 		struct mw_maps maps = {0};
 		struct mw_inject better = {0};
 		struct mw_error *err = mw_maps_read(tid, &maps);

@@ -31,7 +31,16 @@ struct board {
 	volatile bool over;
 	volatile int calls; /* of the tracer */
 	int pipe[2];
+	bool popping; /* a program without a restorer */
 };
+
+/* As it may stand in any code. */
+__asm__(".text\n"
+	"popper: pop %rax\n"
+	"ret\n"
+	"call_and_return: syscall\n"
+	"ret\n");
+extern const char popper[], call_and_return[];
 
 static bool has_its_mask(void)
 {
@@ -101,8 +110,10 @@ static int trace(struct board *board, pid_t pid)
 		return 5;
 	FINE(mw_maps_read(pid, &maps));
 	FINE(mw_inject_init(&inject, pid, &maps));
-	if (!inject.restorer)
+	if (!inject.code.restorer || !mw_inject_leads_back(&inject))
 		return 6;
+	if (board->popping)
+		inject.code = (struct mw_way_code){.popper = (uintptr_t)popper, .insn = (uintptr_t)call_and_return};
 	for (;;) {
 		FINE(mw_inject_call(&inject, SYS_getppid, arguments, &result));
 		board->calls++;
@@ -139,13 +150,14 @@ static void kill_one(struct board *board, pid_t pid)
 	waitpid(tracer, &status, 0);
 }
 
-static void test_tracer_killed(int (*body)(void *), bool feed)
+static void test_tracer_killed(int (*body)(void *), bool feed, bool popping)
 {
 	struct board *board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid_t pid;
 
 	assert_true(board != MAP_FAILED);
 	assert_int_equal(pipe(board->pipe), 0);
+	board->popping = popping;
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
@@ -175,13 +187,20 @@ static void test_tracer_killed(int (*body)(void *), bool feed)
 static void test_computing(void **state)
 {
 	(void)state;
-	test_tracer_killed(body_computing, false);
+	test_tracer_killed(body_computing, false, false);
 }
 
 static void test_waiting(void **state)
 {
 	(void)state;
-	test_tracer_killed(body_waiting, true);
+	test_tracer_killed(body_waiting, true, false);
+}
+
+static void test_without_a_restorer(void **state)
+{
+	(void)state;
+	test_tracer_killed(body_computing, false, true);
+	test_tracer_killed(body_waiting, true, true);
 }
 
 int main(void)
@@ -189,6 +208,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_computing),
 		cmocka_unit_test(test_waiting),
+		cmocka_unit_test(test_without_a_restorer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
