@@ -15,6 +15,17 @@ import mwlive
 
 PR_SET_CHILD_SUBREAPER = 36
 
+EXECUTABLE = '''
+import ctypes, os, sys
+READ_IMPLIES_EXEC = 0x400000
+assert ctypes.CDLL(None).personality(READ_IMPLIES_EXEC) >= 0
+print('ready', os.getpid(), flush=True)
+sys.stdin.buffer.read(1)
+blocks = [bytes(i) for i in range(1000, 2000)]
+print('done', flush=True)
+sys.stdin.buffer.read(1)
+'''
+
 
 class Adopted(mwlive.Target):
     """A target that was started elsewhere and has not said that it is ready."""
@@ -143,6 +154,27 @@ class Corners(unittest.TestCase):
                 watch.check_targets()
                 target.finish()
 
+    @staticmethod
+    def kill_all(memwatch):
+        mwlive.kill_with_guard(memwatch)
+        memwatch.communicate(timeout=mwlive.PATIENCE)
+
+    @staticmethod
+    def clean(pid):
+        subprocess.run([mwlive.config.memwatch, 'doctor', '-p', str(pid), '--clean'], check=True,
+                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=mwlive.PATIENCE)
+
+    def test_all_that_is_data_may_be_executed(self):
+        """READ_IMPLIES_EXEC: what a killed memwatch leaves is found and taken out as elsewhere."""
+        target = mwlive.Target(self, 'executable', argv=['/usr/bin/python3', '-S', '-c', EXECUTABLE])
+        watch = mwlive.Watch(self, target.pid)
+        self.kill_all(watch.process)
+        self.clean(target.pid)
+        watch.check_targets()
+        target.go()
+        target.done()
+        target.finish()
+
     def test_pages_that_the_program_provides(self):
         """Nothing is read that would be waited for while the thread stands that provides it; nor when memwatch is killed."""
         def kill(memwatch):
@@ -155,15 +187,7 @@ class Corners(unittest.TestCase):
 
     def test_memory_that_the_program_maps_again(self):
         """What it has unmapped is its own still: nothing of memwatch's lies there, that it would write over."""
-        def kill(memwatch):
-            mwlive.kill_with_guard(memwatch)
-            memwatch.communicate(timeout=mwlive.PATIENCE)
-
-        def clean(pid):
-            subprocess.run([mwlive.config.memwatch, 'doctor', '-p', str(pid), '--clean'], check=True,
-                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=mwlive.PATIENCE)
-
-        self.unharmed('holes', kill, clean)
+        self.unharmed('holes', self.kill_all, self.clean)
 
     def test_restartable_sequences(self):
         """A thread that is stopped amidst one begins it anew: no other thread's update is written over."""

@@ -17,7 +17,7 @@ bool jump_remains_is_shared(const struct mw_mapping *mapping)
 	       strcmp(mapping->path, "/memfd:memwatch") == 0;
 }
 
-bool jump_remains_is_private(const struct mw_maps *maps, mw_addr start, uint64_t size)
+bool jump_remains_is_private(const struct mw_maps *maps, mw_addr start, uint64_t size, bool data)
 {
 	mw_addr end = start + size;
 
@@ -25,7 +25,7 @@ bool jump_remains_is_private(const struct mw_maps *maps, mw_addr start, uint64_t
 		const struct mw_mapping *mapping = mw_maps_find(maps, start);
 
 		if (!mapping || mapping->shared || mapping->inode || *mapping->path ||
-		    (mapping->write && mapping->exec))
+		    (mapping->write && mapping->exec && !data))
 			return false;
 		start = mapping->end;
 	}
@@ -41,7 +41,7 @@ bool jump_remains_owned(const struct mw_maps *maps, const struct mw_ring_owned *
 	if (owned->kind == MW_RING_OWN_GUARD && owned->size != PAGE)
 		return false;
 	return owned->kind > MW_RING_OWN_NOTHING && owned->kind <= MW_RING_OWN_PADS &&
-	       jump_remains_is_private(maps, owned->start, owned->size);
+	       jump_remains_is_private(maps, owned->start, owned->size, owned->kind == MW_RING_OWN_GUARD);
 }
 
 bool jump_remains_is_image(const uint8_t *bytes, uint64_t size, bool *other)
