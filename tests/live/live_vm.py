@@ -17,6 +17,12 @@ class Vm(unittest.TestCase):
         internal = mwlive.total_of(s for s in report['stacks'] if s['kind'] == 'vm-internal')
         self.assertGreater(internal['size']['bytes'], 5000000)
 
+    def test_mappings_that_follow_a_free(self):
+        """What is called where a freeing function was called before is not its doing."""
+        answer, report = mwlive.observe(self, 'stacks_after_free')
+        stacks = mwlive.select(report, 'free_and_start', kinds=('vm',))
+        self.assertEqual(mwlive.total_of(stacks)['impacting']['count'], answer['stacks'])
+
 
 if __name__ == '__main__':
     mwlive.main()

@@ -109,11 +109,11 @@ bool trap_inside_free(struct trap_hit *hit)
 	/* One freeing function jumped to another: the next thing that the thread does. */
 	if (sp == hit->sp && ret == hit->ret)
 		return hook != hit->hook && thread->last_free.stop + 1 == thread->stops;
-	if (sp <= hit->sp || (ret && !return_word_stands(hit, sp, ret)))
+	if (sp <= hit->sp || !return_word_stands(hit, sp, ret))
 		return false;
 	trap_hit_walk(hit);
 	for (uint32_t i = 1; i < hit->frame_count && !frames[i - 1].signal; i++)
-		if (frames[i - 1].cfa == sp && (!ret || frames[i].pc == ret))
+		if (frames[i - 1].cfa == sp && frames[i].pc == ret)
 			return is_code_of(process, frames, i - 1, hook);
 	return false;
 }

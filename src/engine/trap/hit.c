@@ -2,6 +2,8 @@
 /* hit.c: a breakpoint of ours was executed (trap.h). */
 #include "engine/trap/trap.h"
 
+#include "target/remote.h"
+
 #include <string.h>
 
 #define SNAPSHOT_SLACK 64u
@@ -32,6 +34,14 @@ static void show_true_returns(struct trap_hit *hit)
 					     hit->process->pad, thread->calls[i].ret);
 }
 
+static bool read_return(struct trap_hit *hit)
+{
+	mw_addr sp = hit->regs.general.gpr[hit->process->arch->dwarf_sp];
+
+	hit->sp = sp + sizeof(mw_addr);
+	return mw_remote_read(hit->thread->tid, sp, &hit->ret, sizeof(hit->ret)) == sizeof(hit->ret);
+}
+
 /* Copy the stack and find out who called. */
 static bool read_caller(struct trap_hit *hit)
 {
@@ -47,10 +57,11 @@ static bool read_caller(struct trap_hit *hit)
 }
 
 /*
- * The free of a block that is known, or of none, in a process with one such function: nothing about who calls matters.
- * That is nearly every free, and saves it a system call.
+ * The free of a block that is known, or of none, in a process with one such function: of who calls nothing matters but
+ * where it returns to, which tells what it does itself from what the caller does next. That is nearly every free, and
+ * saves it a copy of the stack.
  */
-static bool needs_no_caller(const struct trap_hit *hit)
+static bool needs_no_stack(const struct trap_hit *hit)
 {
 	const struct trap_process *process = hit->process;
 	mw_addr pointer;
@@ -68,9 +79,7 @@ static struct mw_error *on_entry(struct trap_hit *hit)
 
 	hit->hook = &hit->process->survey.hooks.items[hit->breakpoint->hook];
 	/* Without a stack to return to the program is about to fault; that is its own affair. */
-	if (needs_no_caller(hit))
-		hit->sp = hit->regs.general.gpr[hit->process->arch->dwarf_sp] + sizeof(mw_addr);
-	else if (!read_caller(hit))
+	if (needs_no_stack(hit) ? !read_return(hit) : !read_caller(hit))
 		return NULL;
 	MW_TRY(trap_entry(hit));
 	if (hit->walked) {

@@ -115,7 +115,7 @@ struct trap_thread {
 	/* The last call of a freeing function: it returns unseen, but what it calls is the allocator's own. */
 	struct {
 		mw_addr sp, pointer;
-		mw_addr ret;   /* 0: not read */
+		mw_addr ret;
 		uint64_t stop; /* which of the thread's stops it was */
 		uint32_t hook;
 		bool again; /* its breakpoint will be hit once more for the same call */
