@@ -87,6 +87,8 @@ class Victim:
         if mode == 'python':
             self.target = mwlive.Target(test, 'python', argv=[sys.executable, '-c', PYTHON, self.board.name],
                                         env={'PYTHONMALLOC': 'malloc'})
+        elif mode == 'restless_musl_static':
+            self.target = mwlive.Target(test, mode, self.board.name)
         else:
             self.target = mwlive.Target(test, 'survivor', mode, self.board.name, library)
         self.pid = self.target.pid
@@ -265,6 +267,22 @@ class Killed(unittest.TestCase):
                 os.kill(target.pid, signal.SIGCONT)
             self.clean(target, f'after kill {number}', True)
             snapshot.check(self)
+
+    def test_static_without_handlers(self):
+        """A program that nothing has to return from a signal in: a thread that performs a call for us gets back."""
+        if not os.path.exists(mwlive.target_path('restless_musl_static')):
+            self.skipTest('musl-gcc is not installed')
+        victim = Victim(self, 'restless_musl_static')
+        for number in range(20 * KILLS):
+            process = self.start(victim.pid, 30)
+            self.await_phase(victim, process, 'attach')
+            time.sleep(self.chance.uniform(0, 0.006))
+            mwlive.kill_with_guard(process)
+            process.communicate(timeout=mwlive.PATIENCE)
+            victim.goes_on(f'after kill {number}')
+        self.clean(victim, 'after all', True)
+        victim.check_clean('after all')
+        victim.end()
 
     def test_amidst_a_mask(self):
         """All is in place, and nobody has run since: some stand where they are about to block all signals."""
