@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <ucontext.h>
 
@@ -93,18 +94,20 @@ static size_t put_area(pid_t tid, uint8_t *out, size_t capacity)
 	return size + sizeof(mark);
 }
 
-/* A call that is to be restarted begins anew; one that would go on where it was has been interrupted. */
+/* A call that is to be restarted begins anew, with all of its time where it waits for some. One that has been restarted
+ * to wait for the rest of it has been interrupted: the kernel forgets what that was when a handler returns. */
 static void settle_call(struct user_regs_struct *raw)
 {
 	int64_t result = (int64_t)raw->rax;
 
 	if ((int64_t)raw->orig_rax < 0)
 		return;
-	if (result == -ERESTARTSYS || result == -ERESTARTNOINTR || result == -ERESTARTNOHAND) {
+	if (result == -ERESTART_RESTARTBLOCK && raw->orig_rax == SYS_restart_syscall) {
+		raw->rax = (uint64_t)-EINTR;
+	} else if (result == -ERESTARTSYS || result == -ERESTARTNOINTR || result == -ERESTARTNOHAND ||
+		   result == -ERESTART_RESTARTBLOCK) {
 		raw->rax = raw->orig_rax;
 		raw->rip -= SYSCALL_LENGTH;
-	} else if (result == -ERESTART_RESTARTBLOCK) {
-		raw->rax = (uint64_t)-EINTR;
 	}
 }
 

@@ -41,7 +41,7 @@ int main(int argc, char **argv)
 	prctl(PR_SET_PDEATHSIG, 9);
 	alarm(LIFE);
 	dprintf(STDOUT_FILENO, "ready %d\n", getpid());
-	while (poll(&input, 1, 0) == 0) {
+	while (poll(&input, 1, 0) != 1) {
 		once();
 		++*rounds;
 	}
