@@ -197,9 +197,11 @@ class Corners(unittest.TestCase):
             mwlive.Watch(self, target.pid, busy=True).stop()
         target.send()
         answer = target.done()
+        target.finish()
+        if not answer['registered']:
+            self.skipTest('neither of kernel and C library may lack rseq')
         self.assertEqual(answer['lost'], 0, answer)
         self.assertGreater(answer['restarts'], 0)
-        target.finish()
 
     def test_frames_of_the_vdso(self):
         _, report = self.exact('vdso')
