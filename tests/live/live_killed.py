@@ -273,7 +273,7 @@ class Killed(unittest.TestCase):
         if not os.path.exists(mwlive.target_path('restless_musl_static')):
             self.skipTest('musl-gcc is not installed')
         victim = Victim(self, 'restless_musl_static')
-        for number in range(20 * KILLS):
+        for number in range(10 * KILLS):
             process = self.start(victim.pid, 30)
             self.await_phase(victim, process, 'attach')
             time.sleep(self.chance.uniform(0, 0.006))

@@ -135,6 +135,15 @@ static struct mw_error *stop_process(struct trap_process *process)
 	return NULL;
 }
 
+/* That there is nothing to watch is the better reason. */
+static struct mw_error *prefer(struct mw_error *nothing, struct mw_error *err)
+{
+	if (!nothing)
+		return err;
+	mw_error_destroy(err);
+	return nothing;
+}
+
 /* The jumps of another memwatch would look like another tool's. */
 static struct mw_error *remove_leftover(struct trap_process *process)
 {
@@ -170,6 +179,8 @@ static struct mw_error *trap_attach(struct mw_engine *base, pid_t pid, bool laun
 		err = trap_amidst_find(process);
 	if (!err)
 		err = stop_process(process);
+	if (err && process->rescue.no_way_back)
+		err = prefer(mw_survey_check(&process->survey), err);
 	if (err) {
 		err = mw_error_worse(err, trap_process_detach(process, MW_END_LOST));
 		engine->process_count--;

@@ -295,7 +295,8 @@ static struct mw_error *put_in(struct trap_process *process, pid_t tid)
 	MW_TRY(mw_status_read(tid, &status));
 	MW_TRY(mw_maps_read(tid, &maps));
 	err = mw_inject_init(&inject, tid, &maps);
-	if (!err && !process->launched && !mw_inject_leads_back(&inject))
+	process->rescue.no_way_back = !err && !process->launched && !mw_inject_leads_back(&inject);
+	if (process->rescue.no_way_back)
 		err = mw_inject_no_way_back(process->pid);
 	if (!err)
 		err = map_it(process, &inject, &maps);
@@ -356,8 +357,10 @@ struct mw_error *trap_rescue_put_pad(struct trap_process *process, pid_t tid, mw
 	return trap_rescue_put(process, tid, addr, pad, MW_ACTION_PAD);
 }
 
-static const char *way_out(const struct mw_error *why, bool able)
+static const char *way_out(const struct trap_process *process, const struct mw_error *why, bool able)
 {
+	if (process->rescue.no_way_back)
+		return "Accept that risk with --unsafe";
 	if (!able)
 		return "Attach again when it is less busy with starting processes; or accept the risk with --unsafe";
 	switch (mw_error_errno(why)) {
@@ -370,13 +373,13 @@ static const char *way_out(const struct mw_error *why, bool able)
 }
 
 /* `able`: one of its threads can perform a system call. */
-static struct mw_error *refuse(pid_t pid, struct mw_error *why, bool able)
+static struct mw_error *refuse(const struct trap_process *process, struct mw_error *why, bool able)
 {
-	const char *hint = way_out(why, able);
+	const char *hint = way_out(process, why, able);
 	struct mw_error *err = mw_error_create(
 		MW_ERROR_UNSUPPORTED, 0,
-		"process %d can't be given what keeps it alive if memwatch is killed while it watches: %s", (int)pid,
-		mw_error_text(why));
+		"process %d can't be given what keeps it alive if memwatch is killed while it watches: %s",
+		process->pid, mw_error_text(why));
 
 	mw_error_destroy(why);
 	return mw_error_hint(err, "%s", hint);
@@ -405,7 +408,7 @@ struct mw_error *trap_rescue_install(struct trap_process *process, pid_t tid)
 	if (mw_error_kind(err) == MW_ERROR_GONE || mw_error_kind(err) == MW_ERROR_MEMORY)
 		return err;
 	if (!process->engine->options.unsafe)
-		return refuse(process->pid, err, tid != 0);
+		return refuse(process, err, tid != 0);
 	mw_error_destroy(err);
 	return NULL;
 }

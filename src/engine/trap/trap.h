@@ -137,6 +137,7 @@ struct trap_rescue {
 	bool led;                 /* SIGTRAP leads there */
 	struct mw_inject inject;  /* system calls by its own code */
 	struct mw_inject outside; /* … by the program's; insn is 0 until it was looked for */
+	bool no_way_back;         /* there is nothing by which a thread gets back from such a call */
 	uint32_t *index;          /* struct mw_rescue's */
 	mw_addr *addrs;           /* of its breakpoints */
 	mw_addr *return_sps;      /* struct mw_rescue's returns */
