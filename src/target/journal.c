@@ -133,6 +133,21 @@ struct mw_error *mw_journal_rollback(struct mw_journal *journal, pid_t tid)
 	return first;
 }
 
+size_t mw_journal_disturbed(const struct mw_journal *journal, pid_t tid)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < journal->count; i++) {
+		const struct mw_patch *patch = &journal->items[i];
+		uint8_t now[MW_OOL_MAX];
+
+		count += patch->standing && !patch->forgotten &&
+			 mw_remote_read(tid, patch->addr, now, patch->size) == patch->size &&
+			 memcmp(now, patch->planted, patch->size) != 0;
+	}
+	return count;
+}
+
 bool mw_journal_stands(const struct mw_journal *journal)
 {
 	bool stands = false;

@@ -47,6 +47,10 @@ struct mw_error *mw_journal_restore(struct mw_journal *journal, pid_t tid, size_
  */
 struct mw_error *mw_journal_rollback(struct mw_journal *journal, pid_t tid) MW_MUST_CHECK;
 
+/* How many places that were written show something else now, as somebody else has written there or put back what
+ * stood there before. Those that are not mapped any more don't count. */
+size_t mw_journal_disturbed(const struct mw_journal *journal, pid_t tid) MW_MUST_CHECK;
+
 /* Is any of it in the target now: was one not put back? */
 bool mw_journal_stands(const struct mw_journal *journal) MW_MUST_CHECK;
 

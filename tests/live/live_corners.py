@@ -189,6 +189,24 @@ class Corners(unittest.TestCase):
         """What it has unmapped is its own still: nothing of memwatch's lies there, that it would write over."""
         self.unharmed('holes', self.kill_all, self.clean)
 
+    def test_code_that_somebody_else_puts_back(self):
+        """As a uprobe that goes does: what is called afterwards is not seen, and the report says that it is incomplete."""
+        target = mwlive.Target(self, 'exact')
+        watch = mwlive.Watch(self, target.pid, complete=None)
+        snapshot, = watch.snapshots
+        with open(f'/proc/{target.pid}/mem', 'r+b', buffering=0) as memory:
+            for (start, end, *_), before in snapshot.text.items():
+                now = mwlive.read_memory(target.pid, start, end - start)
+                for i in (i for i, byte in enumerate(before) if now[i] != byte):
+                    memory.seek(start + i)
+                    memory.write(before[i:i + 1])
+        self.assertFalse(snapshot.touched())
+        target.go()
+        target.done()
+        report = watch.stop()
+        self.assertEqual((report['complete'], report['lost']['events'] > 0), (False, True), report['lost'])
+        target.finish()
+
     def test_restartable_sequences(self):
         """A thread that is stopped amidst one begins it anew: no other thread's update is written over."""
         target = mwlive.Target(self, 'sequences')

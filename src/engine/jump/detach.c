@@ -51,8 +51,11 @@ static bool must_stay(struct jump_process *process, const char *taken, size_t le
 /* The functions' bytes are put back, and calls in flight let come back. */
 static struct mw_error *restore(struct jump_process *process, struct mw_maps *maps, const char **taken, size_t *left)
 {
-	struct mw_error *err = jump_unpatch(process, false, taken);
+	struct mw_error *err;
 
+	/* What has come by where none of ours stood any more, nobody knows. */
+	process->disturbed = mw_journal_disturbed(&process->journal, mw_quiesce_pick(&process->quiesce));
+	err = jump_unpatch(process, false, taken);
 	if (!err)
 		err = jump_await_calls(process, maps, look, NULL, left);
 	if (!jump_unwinder_patched(process) || !jump_still_there(process))

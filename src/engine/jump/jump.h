@@ -102,6 +102,7 @@ struct jump_process {
 	bool launched_by_us; /* memwatch is its parent */
 	bool exiting;        /* a thread of it has called _exit */
 	bool gave_up;        /* the recorder stopped as memwatch was not heard of */
+	size_t disturbed;    /* jumps that somebody else had written over by the end */
 	struct {
 		mw_addr loader; /* the loader's word for debuggers: a breakpoint stands there */
 		size_t patch;

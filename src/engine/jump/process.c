@@ -110,7 +110,8 @@ void jump_stats_take(struct jump_process *process)
 		return;
 	drained = jump_drain_stats(process->drain);
 	/* How much a recorder that has given up did not see, nobody knows. */
-	process->stats.lost_events = drained->lost_events + drained->bad_records + process->gave_up;
+	process->stats.lost_events =
+		drained->lost_events + drained->bad_records + process->gave_up + process->disturbed;
 	if (process->stats.lost_events > JUMP_MOST_COUNTED)
 		process->stats.lost_events = JUMP_MOST_COUNTED;
 	process->stats.lost_stacks = drained->lost_stacks;

@@ -210,6 +210,8 @@ static void lift(struct trap_process *process, struct mw_error **first)
 	if (process->threads.count == 0)
 		return;
 	process->lifted = true;
+	/* What has come by where none of ours stood any more, nobody knows. */
+	process->stats.lost_events += mw_journal_disturbed(&process->journal, tid);
 	mw_error_keep_first(first, restore_returns(process, tid));
 	mw_error_keep_first(first, trap_any_starved(process) ? lift_breakpoints(process, tid)
 							     : mw_journal_rollback(&process->journal, tid));

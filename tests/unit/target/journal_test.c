@@ -137,16 +137,20 @@ static void leaves_alone_what_another_wrote(void **state)
 	plant(&journal, pid, 10, "\xcc", 1);
 	number = plant(&journal, pid, 20, "\xcc\xcd\xce\xcf", 4);
 	plant(&journal, pid, 30, "\xcc\xcd", 2);
+	plant(&journal, pid, 40, "\xcc", 1);
+	assert_int_equal(mw_journal_disturbed(&journal, pid), 0);
 	/* All of one, one byte of the next; half of the third is back already. */
 	FINE(mw_remote_poke(pid, at(10), "\xe9", 1));
 	FINE(mw_remote_poke(pid, at(22), "\xeb", 1));
 	FINE(mw_remote_poke(pid, at(30), &fresh[30], 1));
+	assert_int_equal(mw_journal_disturbed(&journal, pid), 3);
 	memcpy(expected, fresh, SIZE);
 	expected[10] = 0xe9;
 	memcpy(expected + 20, "\xcc\xcd\xeb\xcf", 4);
 	FINE(mw_journal_rollback(&journal, pid));
 	assert_code(pid, expected);
 	assert_false(journal.items[number].standing);
+	assert_int_equal(mw_journal_disturbed(&journal, pid), 0);
 	mw_journal_deinit(&journal);
 	child_kill(pid);
 }
