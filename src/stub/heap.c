@@ -40,19 +40,16 @@ static STUB_RARE bool free_unknown(struct stub_visit *visit, uint64_t block)
 static unsigned enter_free(struct stub_visit *visit, enum stub_inside inside)
 {
 	uint64_t block = stub_argument(visit, visit->hook->pointer);
-	bool known;
 
-	if (inside == STUB_INSIDE_HEAP)
-		return MW_STUB_PASS;
 	visit->call->flags = MW_STUB_HEAP | MW_STUB_FREE | MW_STUB_SILENT;
-	known = stub_known_take(visit->control, block);
-	/* A block that is known is freed here and now, whoever calls. One that is not may be what a freeing function
-	 * makes of the block that it was called for, a header before it. */
-	if (likely(known))
+	/* A block that is known is freed here and now, whoever calls: operator new(nothrow) frees the exception that it
+	 * has caught. One that is not may be what an allocating function gives back of its own, or what a freeing
+	 * function makes of the block that it was called for, a header before it. */
+	if (likely(stub_known_take(visit->control, block)))
 		stub_emit(visit, MW_RING_FREE_BLOCK, block, UINT64_MAX, MW_RING_STACK_NONE);
 	else if (inside == STUB_OUTSIDE || inside == STUB_INSIDE_VM)
 		free_unknown(visit, block);
-	return inside == STUB_INSIDE_FREE ? MW_STUB_PASS : MW_STUB_WRAP;
+	return inside == STUB_INSIDE_FREE || inside == STUB_INSIDE_HEAP ? MW_STUB_PASS : MW_STUB_WRAP;
 }
 
 static inline bool resizes(uint8_t role)

@@ -72,6 +72,14 @@ class CxxOperators(unittest.TestCase):
         leak = mwlive.select(report, 'cxx_leak')
         self.assertEqual([s['api'] for s in leak], ['operator new(unsigned long)'])
 
+    def test_linked_into_the_program(self):
+        for name in ('cxxnew_linked', 'cxxnew_static'):
+            with self.subTest(name):
+                answer, report = mwlive.observe(self, name)
+                mwlive.compare(self, answer, report)
+                # Of the blocks that it frees none is from before the window.
+                self.assertEqual(report['totals']['heap']['aofi']['count'], 0)
+
 
 if __name__ == '__main__':
     mwlive.main()

@@ -118,6 +118,20 @@ static bool called_by_allocator_itself(const struct trap_hit *hit)
 	return false;
 }
 
+/*
+ * The last freeing call goes on in another freeing function. Where it jumped there, that may jump to a third: operator
+ * delete(void *, size_t) jumps to operator delete(void *), and this to free.
+ */
+static void follow_free(struct trap_hit *hit)
+{
+	struct trap_thread *thread = hit->thread;
+
+	if (thread->last_free.sp != hit->sp)
+		return;
+	thread->last_free.hook = hook_number(hit);
+	thread->last_free.stop = thread->stops;
+}
+
 static struct mw_error *enter_free(struct trap_hit *hit, enum trap_inside inside)
 {
 	struct trap_process *process = hit->process;
@@ -127,14 +141,20 @@ static struct mw_error *enter_free(struct trap_hit *hit, enum trap_inside inside
 	uint32_t stack = MW_STACK_NONE;
 	bool again = thread->last_free.again && thread->last_free.pointer == pointer &&
 		     thread->last_free.sp == hit->sp && thread->last_free.hook == hook_number(hit);
+	bool known = pointer && process->sink.knows(process->sink.context, pointer);
 
 	thread->last_free.again = false;
-	if (inside == TRAP_INSIDE_HEAP || again)
+	/* A block that is in the table is freed here and now, whoever calls: operator new(nothrow) frees the exception
+	 * that it has caught. One that is not may be what an allocating function gives back of its own, or what a
+	 * freeing function makes of the block that it was called for, a header before it. */
+	if (again || (inside == TRAP_INSIDE_HEAP && !known))
 		return NULL;
-	/* A block that is in the table is freed here and now, whoever calls. One that is not may be what a freeing
-	 * function makes of the block that it was called for, a header before it. */
-	if (pointer && !process->sink.knows(process->sink.context, pointer)) {
-		if ((process->freeing_hooks > 1 && trap_inside_free(hit)) || called_by_allocator_itself(hit))
+	if (pointer && !known) {
+		if (process->freeing_hooks > 1 && trap_inside_free(hit)) {
+			follow_free(hit);
+			return NULL;
+		}
+		if (called_by_allocator_itself(hit))
 			return NULL;
 		if (hit->hook->glibc)
 			size = mw_glibc_usable_size(pointer, read_live, hit);

@@ -125,6 +125,11 @@ static void test_exceptions_outlive(void **state)
 	mw_stub_leave(call, OTHER);
 	rig_expect(MW_RING_ALLOC, OTHER, 3);
 	mw_stub_context.exceptions[0] = (struct mw_stub_range){CODE_SP + 0x42, CODE_SP + 0x43};
+	/* … or does not: operator new(nothrow) frees it. What else the function frees is its own. */
+	assert_int_equal(rig_enter(call, HOOK_FREE, OTHER, 0, 0, 0), MW_STUB_PASS);
+	rig_expect(MW_RING_FREE_BLOCK, OTHER, UINT64_MAX);
+	assert_int_equal(rig_enter(call, HOOK_FREE, OTHER, 0, 0, 0), MW_STUB_PASS);
+	rig_expect_none();
 	mw_stub_leave(outer, BLOCK);
 	rig_expect(MW_RING_ALLOC, BLOCK, BLOCK);
 }
