@@ -7,7 +7,8 @@
  *      block-16     block-8                            block-16+size+8
  *
  * The low bits of a size: P the chunk before is in use, M the chunk has a mapping of its own, A it is not of the main
- * arena. A heap chunk's user may also use the next chunk's prev_size, a mapped one has no next chunk.
+ * arena. A heap chunk's user may also use the next chunk's prev_size. A mapped one has no next chunk: it ends with its
+ * mapping; from glibc 2.43 on 16 bytes before that, so that its user has a prev_size as well.
  */
 #include "alloc/families.h"
 
@@ -21,12 +22,14 @@
 #define ADDRESS_LIMIT  (UINT64_C(1) << 56) /* five-level page tables' user half */
 #define FENCEPOST_SIZE 16                  /* smallest size that stands at an arena's end */
 
-/* A chunk with a mapping of its own spans whole pages together with what lies before it. */
+/* What lies before a chunk with a mapping of its own, the chunk, and what lies behind it span whole pages together. */
 static uint64_t mapped_usable(mw_addr chunk, uint64_t prev_size, uint64_t size)
 {
-	if (prev_size > chunk || (chunk - prev_size) % PAGE || (prev_size + size) % PAGE)
+	if (prev_size > chunk || (chunk - prev_size) % PAGE)
 		return MW_SIZE_UNKNOWN;
-	return size - HEADER;
+	if ((prev_size + size) % PAGE == 0)
+		return size - HEADER;
+	return (prev_size + size + HEADER) % PAGE == 0 ? size - sizeof(uint64_t) : MW_SIZE_UNKNOWN;
 }
 
 uint64_t mw_glibc_usable_size(mw_addr block, bool (*read)(void *context, mw_addr addr, void *out, size_t size),

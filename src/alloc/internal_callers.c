@@ -9,6 +9,7 @@
  *  2. by the message that it alone refers to (glibc 2.32 and later);
  *  3. by what it does: it sets a flag in thread-local storage and calls free, and is the one function that does
  *     (glibc 2.26 to 2.31; checked to be one, else there is no answer).
+ * Later ones (2.43 does) may free them by an inner function: then nobody is to be found.
  */
 #include "alloc/families.h"
 
@@ -214,7 +215,7 @@ static struct mw_error *find_in_code(const struct mw_elf *elf, const struct know
 	message = find_message(elf);
 	if (message)
 		find_by_message(scan, message, ranges);
-	if (!ranges->count)
+	else
 		find_by_structure(scan, ranges);
 	mw_frame_table_deinit(&functions);
 	return NULL;

@@ -61,6 +61,20 @@ static const struct mw_entry_point entries[] = {
 	REALLOCATING("mi_theap_", 1),
 	MW_ROW_NEW("mi_theap_alloc_new", 1),
 	MW_ROW_NEW_N("mi_theap_alloc_new_n", 1),
+	MW_ROW_MALLOC("mi_theap_alloc_new_nothrow", 1),
+	MW_ROW_FREE("mi_free_small"),
+	MW_ROW_FREE("mi_free_small_nonnull"),
+	MW_ROW_FREE("mi_free_small_local"),
+	MW_ROW_FREE("mi_free_small_local_nonnull"),
+	/* These tell the block's real size as well. */
+	MW_ROW_MALLOC("mi_umalloc", 0),
+	MW_ROW_MALLOC("mi_umalloc_small", 0),
+	MW_ROW_MALLOC("mi_umalloc_aligned", 0),
+	MW_ROW_MALLOC("mi_uzalloc_small", 0),
+	MW_ROW_MALLOC("mi_uzalloc_aligned", 0),
+	MW_ROW_CALLOC("mi_ucalloc", 0),
+	MW_ROW_REALLOC("mi_urealloc", 0),
+	MW_ROW_FREE("mi_ufree"),
 	MW_ROW_END,
 };
 

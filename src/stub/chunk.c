@@ -38,9 +38,12 @@ static bool header_readable(uint64_t start, uint64_t size)
 
 static uint64_t mapped_usable(uint64_t chunk, uint64_t prev_size, uint64_t size)
 {
-	if (prev_size > chunk || (chunk - prev_size) % PAGE || (prev_size + size) % PAGE)
+	if (prev_size > chunk || (chunk - prev_size) % PAGE)
 		return UINT64_MAX;
-	return size - HEADER;
+	if ((prev_size + size) % PAGE == 0)
+		return size - HEADER;
+	/* glibc 2.43 and later */
+	return (prev_size + size + HEADER) % PAGE == 0 ? size - 8 : UINT64_MAX;
 }
 
 uint64_t stub_chunk_usable(uint64_t block)

@@ -104,8 +104,13 @@ int main()
 {
 	const uint64_t rounds = 100;
 	uint64_t caught = 0;
+	wide *older[50];
 
+	for (wide *&block : older)
+		block = new wide;
 	target_ready();
+	for (wide *block : older)
+		delete block;
 	for (uint64_t i = 0; i < rounds; i++) {
 		cxx_leak();
 		cxx_array();
@@ -130,6 +135,7 @@ int main()
 	target_say("cxx_wide.transient.count", rounds);
 	target_say("cxx_nothrow.impacting.count", 0);
 	target_say("heap.impacting.count", rounds);
+	target_say("heap.aofi.count", sizeof(older) / sizeof(older[0]));
 	target_done();
 	return 0;
 }

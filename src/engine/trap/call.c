@@ -101,20 +101,19 @@ bool trap_inside_free(struct trap_hit *hit)
 	const struct trap_thread *thread = hit->thread;
 	const struct mw_unwound_frame *frames = hit->engine->frames;
 	mw_addr sp = thread->last_free.sp, ret = thread->last_free.ret;
-	const struct mw_hook *hook;
 
 	if (thread->last_free.hook == TRAP_NO_HOOK)
 		return false;
-	hook = &process->survey.hooks.items[thread->last_free.hook];
 	/* One freeing function jumped to another: the next thing that the thread does. */
 	if (sp == hit->sp && ret == hit->ret)
-		return hook != hit->hook && thread->last_free.stop + 1 == thread->stops;
+		return &process->survey.hooks.items[thread->last_free.hook] != hit->hook &&
+		       thread->last_free.stop + 1 == thread->stops;
 	if (sp <= hit->sp || !return_word_stands(hit, sp, ret))
 		return false;
 	trap_hit_walk(hit);
 	for (uint32_t i = 1; i < hit->frame_count && !frames[i - 1].signal; i++)
 		if (frames[i - 1].cfa == sp && frames[i].pc == ret)
-			return is_code_of(process, frames, i - 1, hook);
+			return is_code_of(process, frames, i - 1, &process->survey.hooks.items[thread->last_free.last]);
 	return false;
 }
 

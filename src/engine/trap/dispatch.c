@@ -57,7 +57,7 @@ struct mw_error *trap_leave_slot(struct trap_thread *thread)
 	if (pc == breakpoint->slot) {
 		/* Not executed yet: it will come to the breakpoint again. */
 		regs.general.pc = breakpoint->addr;
-		thread->last_free.again = breakpoint->hook == thread->last_free.hook;
+		thread->last_free.again = breakpoint->hook == thread->last_free.last;
 	} else if (pc == breakpoint->slot + breakpoint->copy_length) {
 		regs.general.pc = breakpoint->addr + breakpoint->plan.length;
 	} else {

@@ -118,18 +118,22 @@ static bool called_by_allocator_itself(const struct trap_hit *hit)
 	return false;
 }
 
-/*
- * The last freeing call goes on in another freeing function. Where it jumped there, that may jump to a third: operator
- * delete(void *, size_t) jumps to operator delete(void *), and this to free.
- */
-static void follow_free(struct trap_hit *hit)
+/* The last freeing call goes on in the hit: in another function that it has jumped to, in its own once more, or in one
+ * that it has called. */
+static bool goes_on(struct trap_hit *hit, mw_addr pointer, bool known)
 {
 	struct trap_thread *thread = hit->thread;
+	bool same = thread->last_free.pointer == pointer && thread->last_free.sp == hit->sp;
 
-	if (thread->last_free.sp != hit->sp)
-		return;
-	thread->last_free.hook = hook_number(hit);
-	thread->last_free.stop = thread->stops;
+	/* Its breakpoint is hit once more. */
+	if (same && thread->last_free.again && thread->last_free.last == hook_number(hit))
+		return true;
+	if (!pointer || known)
+		return false;
+	/* glibc 2.43: a thread's first free jumps to its own start. */
+	if (same && thread->last_free.ret == hit->ret && thread->last_free.hook == hook_number(hit))
+		return true;
+	return hit->process->freeing_hooks > 1 && trap_inside_free(hit);
 }
 
 static struct mw_error *enter_free(struct trap_hit *hit, enum trap_inside inside)
@@ -139,21 +143,21 @@ static struct mw_error *enter_free(struct trap_hit *hit, enum trap_inside inside
 	mw_addr pointer = argument(hit, hit->hook->entry->pointer);
 	uint64_t size = MW_SIZE_UNKNOWN;
 	uint32_t stack = MW_STACK_NONE;
-	bool again = thread->last_free.again && thread->last_free.pointer == pointer &&
-		     thread->last_free.sp == hit->sp && thread->last_free.hook == hook_number(hit);
 	bool known = pointer && process->sink.knows(process->sink.context, pointer);
+	bool on = goes_on(hit, pointer, known);
 
 	thread->last_free.again = false;
+	if (on && thread->last_free.sp == hit->sp) {
+		/* It may jump to a third: from one operator delete to another, and from there to free. */
+		thread->last_free.last = hook_number(hit);
+		thread->last_free.stop = thread->stops;
+	}
 	/* A block that is in the table is freed here and now, whoever calls: operator new(nothrow) frees the exception
 	 * that it has caught. One that is not may be what an allocating function gives back of its own, or what a
 	 * freeing function makes of the block that it was called for, a header before it. */
-	if (again || (inside == TRAP_INSIDE_HEAP && !known))
+	if (on || (inside == TRAP_INSIDE_HEAP && !known))
 		return NULL;
 	if (pointer && !known) {
-		if (process->freeing_hooks > 1 && trap_inside_free(hit)) {
-			follow_free(hit);
-			return NULL;
-		}
 		if (called_by_allocator_itself(hit))
 			return NULL;
 		if (hit->hook->glibc)
@@ -163,7 +167,7 @@ static struct mw_error *enter_free(struct trap_hit *hit, enum trap_inside inside
 	thread->last_free.sp = hit->sp;
 	thread->last_free.ret = hit->ret;
 	thread->last_free.pointer = pointer;
-	thread->last_free.hook = hook_number(hit);
+	thread->last_free.hook = thread->last_free.last = hook_number(hit);
 	thread->last_free.stop = thread->stops;
 	return pointer ? tell(thread, MW_EVENT_FREE, MW_KIND_HEAP, pointer, size, stack) : NULL;
 }

@@ -118,7 +118,8 @@ struct trap_thread {
 		mw_addr ret;
 		uint64_t stop; /* which of the thread's stops it was */
 		uint32_t hook;
-		bool again; /* its breakpoint will be hit once more for the same call */
+		uint32_t last; /* the same, or the last of those that it has jumped to */
+		bool again;    /* the breakpoint of that will be hit once more for the same call */
 	} last_free;
 	struct trap_call calls[TRAP_MAX_CALLS]; /* innermost last */
 	size_t call_count;

@@ -149,9 +149,10 @@ static const char *const harmless[] = {
 	"*usable_size", "*good_size", "malloc_size", "*_malloc_size", "malloc_stats*", "*_malloc_stats", "malloc_info",
 	"mallinfo*", "mallopt", "tc_mallopt", "tc_mallinfo*", "malloc_message", "MallocExtension*", "MallocHook*",
 	"mallctl*", "malloc_trim", "nallocx", "tc_nallocx", "sallocx", "malloc_conf*", "tc_*new_mode",
-	"*_register_deferred_free", "TCMalloc_*", "TCMallocGetenvSafe", "tc_set_new_handler",
+	"*_register_deferred_free", "TCMalloc_*", "TCMallocGetenvSafe", "tc_set_new_handler", "tcmalloc_backtrace_*",
 	/* mimalloc: a tail call of mi_free, of mi_reallocarray, of mi_aligned_alloc, of mi_reallocf; heaps */
 	"vfree", "*reallocarr", "_aligned_malloc", "reallocf", "mi_heap_new*", "mi_heap_delete", "mi_heap_destroy",
+	"mi_theap_delete", "mi_subproc_new", "mi_pprof_*",
 	/* C++ members: tcmalloc's insides */
 	"_ZN*", "_ZZ*", "_ZT*", "_ZGV*", "_ZNK*", "_Z[0-9]*", NULL};
 
@@ -208,6 +209,7 @@ static void test_allocators(void **state)
 	expect_complete("libtcmalloc_minimal_debug.so.4");
 	expect_complete("libtcmalloc.so.4");
 	expect_complete("libmimalloc.so.2.0");
+	expect_complete("libmimalloc.so.3");
 }
 
 int main(void)

@@ -97,6 +97,11 @@ static void test_mapped_chunks(void **state)
 	assert_int_equal(usable(0x1000, 0x2002, 0), 0x2000 - 16);   /* aligned inside its mapping */
 	assert_int_equal(usable(0, 0x2003, 0), MW_SIZE_UNKNOWN);    /* with another's flags */
 	assert_int_equal(usable(UINT64_MAX - 0xfff, 0x2002, 0), MW_SIZE_UNKNOWN);
+	/* glibc 2.43: the mapping ends 16 bytes behind the chunk. */
+	assert_int_equal(usable(0, 0x1ff2, 0), 0x1ff0 - 8);
+	assert_int_equal(usable(0x1000, 0x1ff2, 0), 0x1ff0 - 8);
+	assert_int_equal(usable(0, 0x1fe2, 0), MW_SIZE_UNKNOWN);
+	assert_int_equal(usable(UINT64_MAX - 0xfff, 0x1ff2, 0), MW_SIZE_UNKNOWN);
 }
 
 static void test_bad_addresses(void **state)

@@ -8,8 +8,10 @@
 
 #include <cmocka.h>
 #include <dlfcn.h>
+#include <gnu/libc-version.h>
 #include <link.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #if defined(__has_feature)
@@ -111,9 +113,13 @@ static void test_own_libc(void **state)
 			assert_true(in_range);
 		}
 	}
-	/* All blocks, and the cache itself. */
-	assert_int_equal(given_back, BLOCKS);
-	assert_int_equal(inside, BLOCKS + 1);
+	/* All blocks, and the cache itself; or none of them, by an inner function. */
+	if (given_back == 0 && strverscmp(gnu_get_libc_version(), "2.42") >= 0) {
+		assert_int_equal(inside, 0);
+	} else {
+		assert_int_equal(given_back, BLOCKS);
+		assert_int_equal(inside, BLOCKS + 1);
+	}
 	free(ranges.items);
 	munmap(shared, sizeof(*shared));
 }

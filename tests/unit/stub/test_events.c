@@ -204,7 +204,7 @@ static void test_known_is_exact(void **state)
 
 static void test_chunks(void **state)
 {
-	static uint64_t heap[64] __attribute__((aligned(16)));
+	static uint64_t heap[64] __attribute__((aligned(4096)));
 	const struct mw_stub_range ranges[] = {{1, 2}, {(uint64_t)(uintptr_t)heap, (uint64_t)(uintptr_t)(heap + 16)}};
 	uint64_t block = (uint64_t)(uintptr_t)&heap[2];
 
@@ -223,6 +223,14 @@ static void test_chunks(void **state)
 	assert_int_equal(stub_chunk_usable(block), UINT64_MAX);
 	assert_int_equal(stub_chunk_usable((uint64_t)(uintptr_t)&heap[0]), UINT64_MAX);
 	assert_int_equal(stub_chunk_usable(block + 8), UINT64_MAX);
+	/* With a mapping of its own; from glibc 2.43 on that ends 16 bytes behind the chunk. */
+	heap[0] = 0;
+	heap[1] = 0x2000 | 2;
+	assert_int_equal(stub_chunk_usable(block), 0x2000 - 16);
+	heap[1] = 0x1ff0 | 2;
+	assert_int_equal(stub_chunk_usable(block), 0x1ff0 - 8);
+	heap[1] = 0x1fe0 | 2;
+	assert_int_equal(stub_chunk_usable(block), UINT64_MAX);
 	/* A free of a glibc block from before the window tells its size. */
 	heap[1] = 48 | 1;
 	heap[7] = 32 | 1;
