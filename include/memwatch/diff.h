@@ -35,6 +35,7 @@ struct mw_diff_stack {
 	const char *api;        /* the entry point … */
 	const char *api_module; /* … and where it lies */
 	enum mw_stack_cut cut;
+	enum mw_stack_end end;
 	struct mw_report_frame *frames; /* from the newer snapshot where they are known, else from the older */
 	size_t frame_count;
 	struct mw_amount held[MW_DIFF_SIDES];

@@ -12,6 +12,18 @@
 #include <memwatch/engine.h>
 #include <memwatch/types.h>
 
+/* What a stack ends at, where that is not the start of a thread. */
+enum mw_stack_end {
+	MW_STACK_END_NONE,
+	MW_STACK_END_COROUTINE, /* the first frame of a context that the program switches to */
+	MW_STACK_END_GENERATED, /* code that was made at run time; its callers are not known: cut */
+	MW_STACK_END_ERLANG,    /* an Erlang process */
+	MW_STACK_END_GO,        /* Go's runtime, which calls C on another stack than Go's */
+};
+
+/* Its name; NULL for MW_STACK_END_NONE. */
+const char *mw_stack_end_name(enum mw_stack_end end);
+
 struct mw_report_frame {
 	const char *function; /* demangled */
 	const char *module;   /* path as the target sees it; NULL for code in no file */
@@ -20,6 +32,9 @@ struct mw_report_frame {
 	const char *file;
 	uint32_t line; /* 0: unknown */
 	bool inlined;
+	/* Code that no file holds and nobody names: the frame is of a whole region, which `function` describes (NULL:
+	 * it is not known), and `address` is where that begins. */
+	bool generated;
 };
 
 struct mw_report_peak {
@@ -66,6 +81,7 @@ struct mw_report_stack {
 	enum mw_kind kind;
 	const char *api;
 	enum mw_stack_cut cut;
+	enum mw_stack_end end;
 	struct mw_report_frame *frames;
 	size_t frame_count;
 	struct mw_amount size, impacting, transient, aofi;

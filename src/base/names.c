@@ -28,6 +28,23 @@ const char *mw_window_end_name(enum mw_window_end end)
 	return (size_t)end < sizeof(names) / sizeof(names[0]) ? names[end] : "?";
 }
 
+const char *mw_stack_end_name(enum mw_stack_end end)
+{
+	switch (end) {
+	case MW_STACK_END_COROUTINE:
+		return "coroutine";
+	case MW_STACK_END_GENERATED:
+		return "generated code";
+	case MW_STACK_END_ERLANG:
+		return "Erlang code";
+	case MW_STACK_END_GO:
+		return "Go runtime";
+	case MW_STACK_END_NONE:
+		break;
+	}
+	return NULL;
+}
+
 const char *mw_growth_name(enum mw_growth_verdict verdict)
 {
 	static const char *const names[] = {

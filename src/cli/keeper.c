@@ -237,6 +237,9 @@ static struct mw_error *resolve(void *context, uint32_t module, mw_addr addr, co
 	struct mw_keeper *keeper = context;
 
 	MW_TRY(keeper->inner.resolve(keeper->inner.context, module, addr, frames, count));
+	/* Of code in no file that has no name there is nothing to be said. */
+	if (module == MW_MODULE_NONE && (!*count || !(*frames)[0].function))
+		return NULL;
 	return is_new(keeper, module, addr) ? tell_symbol(keeper, module, addr, *frames, *count) : NULL;
 }
 

@@ -410,7 +410,7 @@ static bool has_nameless_code(const struct mw_report *report)
 {
 	for (size_t i = 0; i < report->stack_count; i++)
 		for (size_t j = 0; j < report->stacks[i].frame_count; j++)
-			if (!report->stacks[i].frames[j].module)
+			if (report->stacks[i].frames[j].generated)
 				return true;
 	return false;
 }
@@ -478,6 +478,7 @@ struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const st
 		.track_vm = view->track_vm,
 	};
 	struct mw_perf_map names = {.count = 0};
+	struct mw_code_regions regions = {.count = 0};
 	struct mw_error *err, *unnamed;
 	const char *reason;
 
@@ -493,7 +494,10 @@ struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const st
 	input.hook_count = ops->hooks(view->engine, recorder->pid, &input.hooks);
 	MW_TRY(mw_view_modules_of(modules, &view_modules, &input.module_count));
 	input.modules = view_modules;
-	err = mw_symbolizer_create(modules, &symbolizer);
+	err = mw_code_regions_make(space.start, space.end, &regions);
+	input.regions = &regions;
+	if (!err)
+		err = mw_symbolizer_create(modules, &symbolizer);
 	unnamed = err ? NULL : mw_perf_map_read(&recorder->jit, &names);
 	if (!err) {
 		mw_symbolizer_set_names(symbolizer, &names);
@@ -518,6 +522,7 @@ struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const st
 	if (!careful.crashed)
 		mw_symbolizer_destroy(symbolizer);
 	mw_perf_map_deinit(&names);
+	mw_code_regions_deinit(&regions);
 	free(view_modules);
 	return err;
 }

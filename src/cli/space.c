@@ -163,6 +163,8 @@ static struct mw_error *tell_mappings(struct mw_space_snapshot *snapshot)
 			.kind = regions->items[i].kind,
 			.resident = regions->items[i].resident,
 			.path = regions->items[i].path,
+			.exec = regions->items[i].exec,
+			.accessible = regions->items[i].read || regions->items[i].write || regions->items[i].exec,
 		};
 	free(snapshot->mappings);
 	snapshot->mappings = mappings;

@@ -6,6 +6,8 @@
 #include "cli/careful.h"
 #include "proc/maps.h"
 #include "proc/status.h"
+#include "view/arena.h"
+#include "view/code_regions.h"
 #include "view/group.h"
 #include "view/stack_id.h"
 
@@ -26,16 +28,19 @@ struct mw_top_names {
 	struct mw_symbolizer *symbolizer;
 	struct mw_careful careful;
 	struct mw_view_symbols symbols;
+	struct mw_view_symbols by_number; /* asked by the engine's numbers of modules */
 	struct mw_perf_place jit;
 	struct mw_perf_map maps[NAMES_MAX];
 	size_t map_count;
-	uint64_t refreshed_ns, named_ns;
+	uint64_t refreshed_ns, named_ns, mapped_ns;
 	size_t refreshed_count; /* modules that the engine had told of by then */
 	struct mw_top_registry known;
 	uint32_t *own; /* by the engine's number of a module: ours, or MW_MODULE_NONE */
 	size_t own_count;
 	struct mw_view_module *id_modules;
 	struct mw_stack_ids *ids;
+	struct mw_code_regions regions; /* of code in no file */
+	struct mw_arena *texts;         /* what they are called */
 	size_t id_count;
 	struct mw_keeper keeper; /* who has told which address, while that is done */
 	pthread_mutex_t lock;    /* of what follows */
@@ -43,6 +48,9 @@ struct mw_top_names {
 	size_t found_capacity;
 	_Atomic bool failed;
 };
+
+static struct mw_error *resolve(void *context, uint32_t module, mw_addr addr, const struct mw_symbol_frame **frames,
+				size_t *count);
 
 struct mw_error *mw_top_names_create(struct mw_top_feed *feed, pid_t pid, struct mw_top_names **out)
 {
@@ -54,9 +62,11 @@ struct mw_error *mw_top_names_create(struct mw_top_feed *feed, pid_t pid, struct
 		return mw_error_nomem();
 	names->feed = feed;
 	names->pid = pid;
+	names->by_number = (struct mw_view_symbols){.context = names, .resolve = resolve};
 	pthread_mutex_init(&names->lock, NULL);
 	mw_perf_place_init(&names->jit, pid);
-	err = mw_modules_create(&names->modules);
+	names->texts = mw_arena_create();
+	err = names->texts ? mw_modules_create(&names->modules) : mw_error_nomem();
 	if (!err)
 		err = mw_symbolizer_create(names->modules, &names->symbolizer);
 	if (err) {
@@ -82,6 +92,8 @@ void mw_top_names_destroy(struct mw_top_names *names)
 		mw_modules_destroy(names->modules);
 	}
 	mw_stack_ids_destroy(names->ids);
+	mw_code_regions_deinit(&names->regions);
+	mw_arena_destroy(names->texts);
 	free(names->id_modules);
 	free(names->own);
 	mw_top_registry_deinit(&names->known);
@@ -173,6 +185,7 @@ static bool follow_modules(struct mw_top_names *names)
 static bool follow_ids(struct mw_top_names *names)
 {
 	size_t count = names->known.module_count;
+	const struct mw_view_code code = {&names->regions, &names->by_number};
 	struct mw_view_module *modules;
 	struct mw_error *err;
 
@@ -193,7 +206,7 @@ static bool follow_ids(struct mw_top_names *names)
 	names->ids = NULL;
 	names->id_modules = modules;
 	names->id_count = count;
-	err = mw_stack_ids_create(modules, count, &names->ids);
+	err = mw_stack_ids_create(modules, count, &code, &names->ids);
 	mw_error_destroy(err);
 	return !err;
 }
@@ -237,6 +250,42 @@ static struct mw_error *resolve(void *context, uint32_t module, mw_addr addr, co
 	if (names->careful.crashed)
 		atomic_store(&names->failed, true);
 	return NULL;
+}
+
+/* Where code in no file is: regions grow, and new ones come. */
+static const struct mw_code_region *find_region(struct mw_top_names *names, mw_addr addr)
+{
+	const struct mw_code_region *found = mw_code_regions_find(&names->regions, addr);
+	struct mw_code_regions regions = {0};
+	struct mw_maps maps = {0};
+	uint64_t now_ns = mw_clock_ns();
+	struct mw_error *err;
+
+	if (found || (names->mapped_ns && now_ns - names->mapped_ns < REFRESH_NS))
+		return found;
+	names->mapped_ns = now_ns;
+	err = mw_maps_read(mw_live_thread(names->pid), &maps);
+	if (!err)
+		err = mw_code_regions_of(&maps, &regions);
+	if (!err) {
+		mw_code_regions_deinit(&names->regions);
+		names->regions = regions;
+	}
+	mw_error_destroy(err);
+	mw_maps_deinit(&maps);
+	return mw_code_regions_find(&names->regions, addr);
+}
+
+/* What all of the region is called where the code itself has no name. */
+static const char *describe(struct mw_top_names *names, const struct mw_raw_frame *raw)
+{
+	const struct mw_code_region *region = find_region(names, raw->addr);
+	char text[MW_CODE_REGION_TEXT];
+
+	if (!region)
+		return NULL;
+	mw_code_region_describe(region, text);
+	return mw_arena_string(names->texts, text);
 }
 
 static const char *base_name(const char *path)
@@ -285,7 +334,9 @@ static struct mw_error *add_frame(struct mw_top_names *names, const struct mw_ra
 		if (!line)
 			return mw_error_nomem();
 		line->module = module ? base_name(module->path) : NULL;
-		line->offset = module ? raw->addr - module->base : raw->addr;
+		line->offset = module ? raw->addr - module->base : 0;
+		if (!count && !module)
+			line->function = describe(names, raw);
 		if (!count)
 			continue;
 		line->function = frames[i].function;
@@ -320,6 +371,7 @@ static struct mw_error *make_named(struct mw_top_names *names, const struct mw_t
 {
 	size_t *first_line = calloc((size_t)stack->frame_count + 1, sizeof(*first_line));
 	struct lines lines = {0};
+	uint64_t id = 0;
 	struct mw_error *err = first_line ? NULL : mw_error_nomem();
 
 	if (!err && !add_line(&lines))
@@ -338,10 +390,15 @@ static struct mw_error *make_named(struct mw_top_names *names, const struct mw_t
 	first_line[stack->frame_count] = lines.named->line_count;
 	lines.named->charged = find_charged(names, stack, lines.named, first_line);
 	lines.named->id[0] = '\0';
-	if (names->ids)
-		(void)snprintf(lines.named->id, sizeof(lines.named->id), "%016" PRIx64,
-			       mw_stack_id(names->ids, stack->kind, stack->api, stack->frames, stack->frame_count));
 	free(first_line);
+	if (names->ids)
+		err = mw_stack_id(names->ids, stack->kind, stack->api, stack->frames, stack->frame_count, &id);
+	if (err) {
+		free(lines.named);
+		return err;
+	}
+	if (names->ids)
+		(void)snprintf(lines.named->id, sizeof(lines.named->id), "%016" PRIx64, id);
 	*out = lines.named;
 	return NULL;
 }

@@ -38,6 +38,8 @@ void mw_text_header(struct mw_text *text);
 void mw_text_tables(struct mw_text *text); /* totals, memory, modules */
 void mw_text_space(struct mw_text *text);  /* the address space by kinds of regions */
 void mw_text_stacks(struct mw_text *text); /* impacting, then transient */
+/* "module!", or what stands for it before the function's name. */
+void mw_text_module(struct mw_line *line, const struct mw_report_frame *frame);
 void mw_text_frames(struct mw_text *text, const struct mw_report_stack *stack, size_t most);
 void mw_text_limits(struct mw_text *text); /* what the report can't know */
 

@@ -160,16 +160,11 @@ static void put_frame(struct writer *writer, const struct mw_report_frame *frame
 	struct mw_line *line = &writer->line;
 
 	mw_line_printf(line, "\t");
-	if (frame->module)
-		mw_line_name(line, mw_text_base_name(frame->module));
-	else
-		mw_line_printf(line, "(code in no file)");
-	if (frame->function) {
-		mw_line_printf(line, "!");
+	mw_text_module(line, frame);
+	if (frame->function)
 		mw_line_name(line, frame->function);
-	}
-	/* Inlined code has no start of its own to count from. */
-	if (!frame->inlined)
+	/* Inlined code has no start of its own to count from, nor has a whole region. */
+	if (!frame->inlined && !frame->generated)
 		mw_line_printf(line, "+0x%" PRIx64, frame->offset);
 	if (frame->file) {
 		mw_line_printf(line, " (");
@@ -196,6 +191,8 @@ static void put_frames(struct writer *writer, const struct mw_diff_stack *stack)
 		mw_line_printf(&writer->line, "\t... cut here: the wanted depth was reached");
 	else if (stack->cut == MW_STACK_BROKEN)
 		mw_line_printf(&writer->line, "\t... cut here: no unwind information");
+	else if (stack->end != MW_STACK_END_NONE)
+		mw_line_printf(&writer->line, "\t... ends here: %s", mw_stack_end_name(stack->end));
 	if (writer->line.length)
 		end_line(writer);
 	fputc('\n', writer->stream);

@@ -38,13 +38,25 @@ static void add_position(struct mw_line *line, const struct mw_report_frame *fra
 	}
 }
 
+void mw_text_module(struct mw_line *line, const struct mw_report_frame *frame)
+{
+	/* What says all of a region has no need of it. */
+	if (frame->generated && frame->function && frame->module && frame->module[0] != '/')
+		return;
+	if (frame->module)
+		mw_line_name(line, base_name(frame->module));
+	else
+		mw_line_printf(line, "(code in no file)");
+	mw_line_printf(line, "%s", frame->function ? "!" : "");
+}
+
 /* Everything behind the function's name. `columns` is what the line has left for it. */
 static void add_tail(struct mw_line *tail, const struct mw_report_frame *frame, size_t columns)
 {
 	const char *mark = frame->inlined ? " [inlined]" : "";
 	size_t taken;
 
-	if (!frame->inlined)
+	if (!frame->inlined && !frame->generated)
 		mw_line_printf(tail, "+0x%" PRIx64, frame->offset);
 	taken = mw_line_columns(tail, 0) + strlen(mark);
 	add_position(tail, frame, columns > taken ? columns - taken : 0);
@@ -63,11 +75,7 @@ static void put_frame(struct mw_text *text, size_t number, const struct mw_repor
 	size_t name, head, whole, rest;
 
 	mw_line_printf(line, "   #%-2zu ", number);
-	if (frame->module)
-		mw_line_name(line, base_name(frame->module));
-	else
-		mw_line_printf(line, "(code in no file)");
-	mw_line_printf(line, "%s", frame->function ? "!" : "");
+	mw_text_module(line, frame);
 	name = line->length;
 	head = mw_line_columns(line, 0);
 	if (frame->function)
@@ -97,6 +105,8 @@ void mw_text_frames(struct mw_text *text, const struct mw_report_stack *stack, s
 		mw_line_printf(&text->line, "   … cut here: the wanted depth was reached");
 	else if (stack->cut == MW_STACK_BROKEN)
 		mw_line_printf(&text->line, "   … cut here: no unwind information");
+	else if (stack->end != MW_STACK_END_NONE)
+		mw_line_printf(&text->line, "   … ends here: %s", mw_stack_end_name(stack->end));
 	else
 		return;
 	mw_text_line(text, MW_STYLE_PLAIN);

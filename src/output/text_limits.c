@@ -84,11 +84,22 @@ static void put_refusals(struct mw_text *text)
 static void put_cut(struct mw_text *text)
 {
 	const struct mw_report *report = text->report;
-	size_t broken = 0, truncated = 0;
+	size_t broken = 0, truncated = 0, generated = 0;
 
 	for (size_t i = 0; i < report->stack_count; i++) {
-		broken += report->stacks[i].cut == MW_STACK_BROKEN;
+		bool ends = report->stacks[i].end == MW_STACK_END_GENERATED;
+
+		generated += ends;
+		broken += report->stacks[i].cut == MW_STACK_BROKEN && !ends;
 		truncated += report->stacks[i].cut == MW_STACK_TRUNCATED;
+	}
+	if (generated) {
+		mw_line_printf(&text->line,
+			       "  - %s of %s stacks end%s at code that was generated at run time, and that says nothing of "
+			       "its callers.",
+			       mw_show_count(generated).text, mw_show_count(report->stack_count).text,
+			       generated == 1 ? "s" : "");
+		put_point(text);
 	}
 	if (broken) {
 		mw_line_printf(&text->line,

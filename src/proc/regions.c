@@ -60,6 +60,7 @@ struct mw_error *mw_regions_of(struct mw_maps *maps, struct mw_regions *out)
 			.kind = mw_region_kind_of(mapping),
 			.read = mapping->read,
 			.write = mapping->write,
+			.exec = mapping->exec,
 			.resident = MW_SIZE_UNKNOWN,
 			.path = mapping->path,
 		};

@@ -16,7 +16,7 @@
 struct mw_region {
 	mw_addr start, end;
 	enum mw_region_kind kind;
-	bool read, write;
+	bool read, write, exec;
 	uint64_t resident; /* bytes; MW_SIZE_UNKNOWN until measured, and where it can't be */
 	char *path;        /* as in mw_mapping, or a mark's; "" for none */
 };

@@ -195,11 +195,16 @@ static struct mw_error *tell_mapping(struct record *record)
 	struct mw_store_get *get = &record->get;
 	enum mw_stored_moment moment = (enum mw_stored_moment)mw_store_get_below(get, MW_STORED_END + 1);
 	struct mw_stored_mapping mapping = {.start = mw_store_get_number(get)};
+	uint32_t flags;
 
 	mapping.end = mw_store_get_number(get);
 	mapping.kind = mw_store_get_below(get, MW_REGION_KIND_COUNT);
 	mapping.resident = get_known(get);
 	mapping.path = mw_store_get_string(get);
+	/* Older recordings end the record here. */
+	flags = get->at < get->end ? (uint32_t)mw_store_get_number(get) : 0;
+	mapping.exec = flags & 1;
+	mapping.accessible = flags & 2;
 	get->bad |= mapping.start > mapping.end;
 	return TELL(record, mapping, moment, &mapping);
 }

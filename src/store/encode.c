@@ -154,6 +154,7 @@ void mw_store_encode_mapping(struct mw_store_put *put, const void *fact, size_t 
 	mw_store_put_number(put, at->mapping->kind);
 	put_known(put, at->mapping->resident);
 	mw_store_put_string(put, at->mapping->path);
+	mw_store_put_number(put, (at->mapping->exec ? 1U : 0U) | (at->mapping->accessible ? 2U : 0U));
 }
 
 void mw_store_encode_symbol(struct mw_store_put *put, const void *fact, size_t limit)

@@ -55,6 +55,8 @@ struct mw_stored_mapping {
 	uint32_t kind;     /* enum mw_region_kind */
 	uint64_t resident; /* bytes; MW_SIZE_UNKNOWN where not known */
 	const char *path;  /* "" for anonymous memory */
+	bool exec;         /* may be executed */
+	bool accessible;   /* … or read or written */
 };
 
 /* When an address space was looked at. */

@@ -7,6 +7,7 @@
 #include "view/diff_builds.h"
 #include "view/frames.h"
 #include "view/numbering.h"
+#include "view/stack_end.h"
 #include "view/stack_id.h"
 #include "view/stacks.h"
 
@@ -105,7 +106,7 @@ static struct mw_error *add_stack(struct builder *builder, enum mw_diff_side whi
 		return NULL;
 	MW_TRY(read_frames(side, number, stack.frame_count));
 	hook = hook_of(side, stack.hook);
-	id = mw_stack_id(side->ids, stack.kind, hook ? hook->function : NULL, side->raw, stack.frame_count);
+	MW_TRY(mw_stack_id(side->ids, stack.kind, hook ? hook->function : NULL, side->raw, stack.frame_count, &id));
 	entry = entry_of(builder, id);
 	if (!entry)
 		return mw_error_nomem();
@@ -120,9 +121,10 @@ static struct mw_error *add_side(struct builder *builder, enum mw_diff_side whic
 {
 	struct side *side = &builder->sides[which];
 	const struct mw_summary_input *summary = side->input->summary;
+	const struct mw_view_code code = {summary->regions, summary->symbols};
 	size_t count = mw_track_stack_count(summary->track);
 
-	MW_TRY(mw_stack_ids_create(summary->modules, summary->module_count, &side->ids));
+	MW_TRY(mw_stack_ids_create(summary->modules, summary->module_count, &code, &side->ids));
 	MW_TRY(mw_framer_create(summary, builder->arena, &side->framer));
 	for (size_t i = 0; i < count && i < side->input->held_count; i++)
 		MW_TRY(add_stack(builder, which, (uint32_t)i));
@@ -141,7 +143,10 @@ static struct mw_error *describe(struct builder *builder, struct side *side, uin
 	MW_TRY(read_frames(side, number, stack.frame_count));
 	MW_TRY(mw_framer_fill(side->framer, side->raw, stack.frame_count, &framed));
 	out->kind = stack.kind;
-	out->cut = stack.cut;
+	framed.cut = stack.cut;
+	mw_view_stack_end(side->input->summary, &framed);
+	out->cut = framed.cut;
+	out->end = framed.end;
 	out->api = mw_arena_string(builder->arena, hook ? hook->function : NULL);
 	out->api_module = mw_arena_string(builder->arena, hook ? hook->module : NULL);
 	out->frames = framed.frames;

@@ -8,18 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where code in no file is, if it has a name all the same. */
-static const char no_file[] = "[jit]";
-
 struct framed_module {
 	const char *path; /* in the arena; NULL: nothing is known of it */
 	uint64_t base;
-	bool suspect;
+	bool suspect, generated;
 };
 
 struct mw_framer {
 	struct mw_arena *arena;
-	const struct mw_view_symbols *symbols;
+	struct mw_view_code code;
 	struct mw_report_frame *buffer; /* one stack's frames, before their number is known */
 	size_t count, capacity;
 	size_t module_count;
@@ -34,12 +31,13 @@ struct mw_error *mw_framer_create(const struct mw_summary_input *input, struct m
 	if (!framer)
 		return mw_error_nomem();
 	framer->arena = arena;
-	framer->symbols = input->symbols;
+	framer->code = (struct mw_view_code){input->regions, input->symbols};
 	framer->module_count = count;
 	for (size_t i = 0; i < count; i++) {
 		framer->modules[i].path = mw_arena_string(arena, input->modules[i].path);
 		framer->modules[i].base = input->modules[i].base;
 		framer->modules[i].suspect = input->modules[i].suspect;
+		framer->modules[i].generated = mw_view_is_generated(&input->modules[i]);
 	}
 	*out = framer;
 	return NULL;
@@ -72,36 +70,60 @@ static struct mw_error *add_bare(struct mw_framer *framer, const struct framed_m
 	if (!frame)
 		return mw_error_nomem();
 	frame->address = addr;
-	frame->module = module ? module->path : NULL;
-	frame->offset = module ? addr - module->base : addr;
+	frame->module = module->path;
+	frame->offset = addr - module->base;
+	return NULL;
+}
+
+/* Code that is in no file, or in one that was made for it, and that nobody names: all of the region is one frame. */
+static struct mw_error *add_generated(struct mw_framer *framer, const struct framed_module *module, mw_addr addr)
+{
+	const struct mw_code_region *region = module ? NULL : mw_code_regions_find(framer->code.regions, addr);
+	struct mw_report_frame *frame = append(framer);
+	char text[MW_CODE_REGION_TEXT];
+
+	if (!frame)
+		return mw_error_nomem();
+	frame->generated = true;
+	if (module) {
+		frame->module = module->path;
+		frame->function = "(generated code)";
+	} else if (region) {
+		frame->module = MW_VIEW_NO_FILE;
+		mw_code_region_describe(region, text);
+		frame->function = mw_arena_string(framer->arena, text);
+		frame->address = region->start;
+	}
 	return NULL;
 }
 
 static struct mw_error *add_frames(struct mw_framer *framer, const struct mw_raw_frame *raw)
 {
 	const struct framed_module *module = NULL;
-	const struct mw_symbol_frame *symbols = NULL;
+	const struct mw_view_symbols *symbols = framer->code.symbols;
+	const struct mw_symbol_frame *frames = NULL;
 	size_t count = 0;
 
 	if (raw->module < framer->module_count && framer->modules[raw->module].path)
 		module = &framer->modules[raw->module];
-	if (!framer->symbols)
-		return add_bare(framer, module, raw->addr);
-	MW_TRY(framer->symbols->resolve(framer->symbols->context, raw->module, raw->addr, &symbols, &count));
-	if (!count || (!module && !symbols[0].function))
+	if (symbols && !(!module && raw->addr & MW_FRAME_NEAR))
+		MW_TRY(symbols->resolve(symbols->context, raw->module, raw->addr, &frames, &count));
+	if ((!module || module->generated) && (!count || !frames[0].function))
+		return add_generated(framer, module, raw->addr);
+	if (!count)
 		return add_bare(framer, module, raw->addr);
 	for (size_t i = 0; i < count; i++) {
 		struct mw_report_frame *frame = append(framer);
 
 		if (!frame)
 			return mw_error_nomem();
-		frame->function = mw_arena_string(framer->arena, symbols[i].function);
-		frame->module = module ? module->path : no_file;
-		frame->offset = symbols[i].offset;
+		frame->function = mw_arena_string(framer->arena, frames[i].function);
+		frame->module = module ? module->path : MW_VIEW_NO_FILE;
+		frame->offset = frames[i].offset;
 		frame->address = raw->addr;
-		frame->file = mw_arena_string(framer->arena, symbols[i].file);
-		frame->line = symbols[i].line;
-		frame->inlined = symbols[i].inlined;
+		frame->file = mw_arena_string(framer->arena, frames[i].file);
+		frame->line = frames[i].line;
+		frame->inlined = frames[i].inlined;
 	}
 	return NULL;
 }

@@ -8,6 +8,9 @@
 
 struct mw_framer;
 
+/* The module of frames in no file. */
+#define MW_VIEW_NO_FILE "[jit]"
+
 /* Strings and arrays of frames are made in `arena`; what `input` points to must outlive the framer. */
 struct mw_error *mw_framer_create(const struct mw_summary_input *input, struct mw_arena *arena,
 				  struct mw_framer **out) MW_MUST_CHECK;

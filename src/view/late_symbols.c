@@ -61,7 +61,8 @@ struct mw_error *mw_late_symbols_resolve(struct mw_late_symbols *symbols, uint32
 
 	if (!mw_facts_resolve(symbols->facts, module, addr, &stored, &stored_count))
 		stored_count = 0;
-	if (!stored_count || !stored[0].function) {
+	/* Code in no file has the names that were read with it, or none. */
+	if (module != MW_MODULE_NONE && (!stored_count || !stored[0].function)) {
 		if (!symbols->symbolizer)
 			MW_TRY(open_files(symbols));
 		MW_TRY(mw_symbolizer_resolve(symbols->symbolizer, module, addr, true, frames, count));

@@ -19,6 +19,7 @@ struct process {
 	struct mw_event_sink sink;
 	struct mw_late_symbols *late;
 	struct mw_view_symbols symbols;
+	struct mw_code_regions regions;
 	bool begun, over; /* the interval */
 	/* The tracker's numbers of stacks, by those of the recording: it makes some of its own in between. */
 	uint32_t *stacks;
@@ -63,6 +64,7 @@ static void destroy_process(struct process *process)
 	mw_track_destroy(process->track);
 	free(process->stacks);
 	free(process->events);
+	mw_code_regions_deinit(&process->regions);
 	mw_facts_deinit(&process->facts);
 	free(process);
 }
@@ -140,6 +142,15 @@ static void on_progress(void *context, uint64_t done, uint64_t total)
 		replay->progress(replay->progress_context, replay->phase, done, total);
 }
 
+static struct mw_error *find_regions(struct process *process)
+{
+	struct mw_space_moment moments[2];
+	struct mw_space_input space;
+
+	(void)mw_facts_space(&process->facts, moments, &space);
+	return mw_code_regions_make(space.start, space.end, &process->regions);
+}
+
 static struct mw_error *read_facts(struct mw_replay *replay)
 {
 	const struct mw_store_visitor visitor = {
@@ -157,7 +168,10 @@ static struct mw_error *read_facts(struct mw_replay *replay)
 	};
 
 	replay->phase = "looking through the recording";
-	return mw_store_read(replay->reader, &visitor, &replay->state);
+	MW_TRY(mw_store_read(replay->reader, &visitor, &replay->state));
+	for (size_t i = 0; i < replay->count; i++)
+		MW_TRY(find_regions(replay->processes[i]));
+	return NULL;
 }
 
 struct mw_error *mw_replay_open(const char *path, mw_replay_progress *progress, void *context, struct mw_replay **out)
@@ -464,6 +478,7 @@ void mw_replay_input(const struct mw_replay *replay, size_t number, struct mw_su
 		.modules = facts->modules,
 		.module_count = facts->module_count,
 		.symbols = &process->symbols,
+		.regions = &process->regions,
 		.pid = facts->target.pid,
 		.comm = facts->target.comm,
 		.exe = facts->target.exe,

@@ -5,6 +5,7 @@
 #include "alloc/families.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct mw_error *mw_view_modules_of(const struct mw_modules *modules, struct mw_view_module **out, size_t *count)
 {
@@ -32,6 +33,18 @@ struct mw_error *mw_view_modules_of(const struct mw_modules *modules, struct mw_
 	*out = found;
 	*count = total;
 	return NULL;
+}
+
+bool mw_view_is_generated(const struct mw_view_module *module)
+{
+	static const char *const places[] = {"/memfd:", "/dev/zero", "/dev/shm/", "/SYSV"};
+
+	if (module->has_file || !module->path)
+		return false;
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		if (strncmp(module->path, places[i], strlen(places[i])) == 0)
+			return true;
+	return false;
 }
 
 static struct mw_error *resolve(void *context, uint32_t module, mw_addr addr, const struct mw_symbol_frame **frames,

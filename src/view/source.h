@@ -16,6 +16,9 @@ struct mw_view_module {
 	bool has_file;
 };
 
+/* Is it memory that a program keeps code in which it makes at run time: a memfd or shared memory, and no ELF file? */
+bool mw_view_is_generated(const struct mw_view_module *module);
+
 /* Who tells the frames at a return address. */
 struct mw_view_symbols {
 	void *context;

@@ -7,15 +7,16 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { KEY_BUILD_ID = 1, KEY_NAME = 2 };
+enum { KEY_BUILD_ID = 1, KEY_NAME = 2, KEY_CODE_NAME = 3, KEY_CODE_REGION = 4 };
 
 struct module_key {
 	uint64_t key, base;
-	bool known;
+	bool known, generated;
 };
 
 struct mw_stack_ids {
-	XXH64_state_t *state; /* scratch */
+	XXH64_state_t *state, *names; /* scratch */
+	struct mw_view_code code;
 	size_t count;
 	struct module_key keys[];
 };
@@ -40,20 +41,24 @@ static uint64_t module_key(XXH64_state_t *state, const struct mw_view_module *mo
 	return hash_tagged(state, KEY_NAME, name, strlen(name));
 }
 
-struct mw_error *mw_stack_ids_create(const struct mw_view_module *modules, size_t count, struct mw_stack_ids **out)
+struct mw_error *mw_stack_ids_create(const struct mw_view_module *modules, size_t count,
+				     const struct mw_view_code *code, struct mw_stack_ids **out)
 {
 	struct mw_stack_ids *ids = calloc(1, sizeof(*ids) + count * sizeof(ids->keys[0]));
 
 	if (!ids)
 		return mw_error_nomem();
 	ids->state = XXH64_createState();
-	if (!ids->state) {
-		free(ids);
+	ids->names = XXH64_createState();
+	if (!ids->state || !ids->names) {
+		mw_stack_ids_destroy(ids);
 		return mw_error_nomem();
 	}
+	ids->code = *code;
 	ids->count = count;
 	for (size_t i = 0; i < count; i++) {
 		ids->keys[i].known = modules[i].path != NULL;
+		ids->keys[i].generated = mw_view_is_generated(&modules[i]);
 		ids->keys[i].base = modules[i].base;
 		ids->keys[i].key = modules[i].path ? module_key(ids->state, &modules[i]) : 0;
 	}
@@ -66,11 +71,38 @@ void mw_stack_ids_destroy(struct mw_stack_ids *ids)
 	if (!ids)
 		return;
 	XXH64_freeState(ids->state);
+	XXH64_freeState(ids->names);
 	free(ids);
 }
 
-uint64_t mw_stack_id(const struct mw_stack_ids *ids, enum mw_kind kind, const char *api,
-		     const struct mw_raw_frame *frames, size_t count)
+/* What a frame counts as: the key of where its code is, and an offset there. `module`: NULL where it is in none. */
+static struct mw_error *frame_key(const struct mw_stack_ids *ids, const struct module_key *module,
+				  const struct mw_raw_frame *frame, uint64_t *key, uint64_t *offset)
+{
+	const struct mw_code_region *region;
+	const char *name;
+
+	if (module && !module->generated) {
+		*key = module->key;
+		*offset = frame->addr - module->base;
+		return NULL;
+	}
+	*offset = 0;
+	MW_TRY(mw_view_code_name(&ids->code, frame, &name));
+	if (name) {
+		*key = hash_tagged(ids->names, KEY_CODE_NAME, name, strlen(name));
+	} else if (module) {
+		*key = module->key;
+	} else {
+		region = mw_code_regions_find(ids->code.regions, frame->addr);
+		*key = hash_tagged(ids->names, KEY_CODE_REGION, "", 0);
+		*offset = region ? (uint64_t)(region - ids->code.regions->items) : UINT64_MAX;
+	}
+	return NULL;
+}
+
+struct mw_error *mw_stack_id(const struct mw_stack_ids *ids, enum mw_kind kind, const char *api,
+			     const struct mw_raw_frame *frames, size_t count, uint64_t *id)
 {
 	unsigned char kind_byte = (unsigned char)kind;
 	const char *name = api ? api : "";
@@ -79,15 +111,16 @@ uint64_t mw_stack_id(const struct mw_stack_ids *ids, enum mw_kind kind, const ch
 	XXH64_update(ids->state, &kind_byte, 1);
 	XXH64_update(ids->state, name, strlen(name) + 1);
 	for (size_t i = 0; i < count; i++) {
-		uint64_t pair[2] = {0, htole64(frames[i].addr)};
+		const struct module_key *module = NULL;
+		uint64_t pair[2];
 
-		if (frames[i].module < ids->count && ids->keys[frames[i].module].known) {
-			const struct module_key *key = &ids->keys[frames[i].module];
-
-			pair[0] = htole64(key->key);
-			pair[1] = htole64(frames[i].addr - key->base);
-		}
+		if (frames[i].module < ids->count && ids->keys[frames[i].module].known)
+			module = &ids->keys[frames[i].module];
+		MW_TRY(frame_key(ids, module, &frames[i], &pair[0], &pair[1]));
+		pair[0] = htole64(pair[0]);
+		pair[1] = htole64(pair[1]);
 		XXH64_update(ids->state, pair, sizeof(pair));
 	}
-	return XXH64_digest(ids->state);
+	*id = XXH64_digest(ids->state);
+	return NULL;
 }

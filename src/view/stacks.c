@@ -4,6 +4,7 @@
 
 #include "view/frames.h"
 #include "view/numbering.h"
+#include "view/stack_end.h"
 #include "view/stack_id.h"
 
 #include <inttypes.h>
@@ -80,7 +81,8 @@ static struct mw_error *group_stacks(struct builder *builder, uint64_t *ids)
 		if (is_empty(&stack.totals))
 			continue;
 		MW_TRY(read_frames(builder, i, stack.frame_count));
-		id = mw_stack_id(builder->ids, stack.kind, api_of(input, stack.hook), builder->raw, stack.frame_count);
+		MW_TRY(mw_stack_id(builder->ids, stack.kind, api_of(input, stack.hook), builder->raw, stack.frame_count,
+				   &id));
 		if (!mw_numbering_add(&builder->numbering, id, &group))
 			return mw_error_nomem();
 		builder->group_of[i] = group;
@@ -183,6 +185,7 @@ static struct mw_error *name_groups(struct builder *builder, const uint64_t *ids
 		stack->api = mw_arena_string(builder->arena, api_of(input, tracked.hook));
 		MW_TRY(read_frames(builder, first, tracked.frame_count));
 		MW_TRY(mw_framer_fill(builder->framer, builder->raw, tracked.frame_count, stack));
+		mw_view_stack_end(input, stack);
 	}
 	if (input->progress)
 		input->progress(input->progress_context, total, total);
@@ -191,9 +194,10 @@ static struct mw_error *name_groups(struct builder *builder, const uint64_t *ids
 
 static struct mw_error *build(struct builder *builder, uint64_t *ids)
 {
+	const struct mw_view_code code = {builder->input->regions, builder->input->symbols};
 	struct mw_report *report = builder->report;
 
-	MW_TRY(mw_stack_ids_create(builder->input->modules, builder->input->module_count, &builder->ids));
+	MW_TRY(mw_stack_ids_create(builder->input->modules, builder->input->module_count, &code, &builder->ids));
 	MW_TRY(mw_framer_create(builder->input, builder->arena, &builder->framer));
 	MW_TRY(group_stacks(builder, ids));
 	report->stacks = mw_arena_array(builder->arena, builder->numbering.count, sizeof(*report->stacks));

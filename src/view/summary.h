@@ -5,6 +5,7 @@
 
 #include "store/store.h"
 #include "track/track.h"
+#include "view/code_regions.h"
 #include "view/source.h"
 #include "view/space.h"
 
@@ -16,6 +17,7 @@ struct mw_summary_input {
 	const struct mw_view_module *modules; /* by number */
 	size_t module_count;
 	const struct mw_view_symbols *symbols; /* NULL: no function names */
+	const struct mw_code_regions *regions; /* of code in no file; NULL: not known */
 	pid_t pid;
 	const char *comm, *exe;
 	char *const *command;
