@@ -305,7 +305,8 @@ struct mw_ring_index {
 };
 
 /*
- * A pc that nothing describes, and what walks by the slow road have shown: each ends there, as the code itself tells.
+ * A pc where every stack ends, as the code itself tells: nothing describes it, or what describes the code before it is
+ * another function's, as no call leads there.
  * MW_RING_LEARNED_LOST: broken; else it is the outermost frame.
  */
 #define MW_RING_LEARNED      256

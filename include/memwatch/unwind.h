@@ -17,6 +17,8 @@ struct mw_memory_view {
 	void *context;
 	/* Copy `size` bytes at `addr` to `out`; false where they can't be read. */
 	bool (*read)(void *context, mw_addr addr, void *out, size_t size);
+	/* Is there no memory at `addr`, for certain? NULL: that can't be said. */
+	bool (*ends)(void *context, mw_addr addr);
 };
 
 /* One frame as an unwinder sees it, beyond what is kept of it. */
@@ -38,6 +40,13 @@ struct mw_unwinder_ops {
 	 */
 	void (*walk)(struct mw_unwinder *unwinder, const struct mw_regs *regs, const struct mw_memory_view *memory,
 		     struct mw_unwound_frame *frames, uint32_t capacity, uint32_t *count, enum mw_stack_cut *cut);
+	/*
+	 * Does a function begin at `pc` that nothing has called, though `pc` stands where a return address does? There
+	 * is no call right before it, nor any part of the function: it was put there, as the first thing to return to
+	 * on a stack that the program has made (a coroutine's). A walk ends with it, and has pc + 1 for it. `inner` is
+	 * the pc of the frame that returns there, or 0. NULL: that can't be said.
+	 */
+	bool (*begins)(struct mw_unwinder *unwinder, mw_addr pc, mw_addr inner);
 	/* The process's module table has changed. */
 	void (*flush)(struct mw_unwinder *unwinder);
 	void (*destroy)(struct mw_unwinder *unwinder);

@@ -46,7 +46,7 @@ static struct mw_error *check_hooks(const struct mw_doctor *doctor)
 
 static struct mw_error *look_inside(struct mw_doctor *doctor)
 {
-	const struct mw_memory_view memory = {doctor, read_memory};
+	const struct mw_memory_view memory = {.context = doctor, .read = read_memory};
 	const struct mw_arch *arch = mw_arch_find(mw_target_machine());
 	const struct mw_cli_options *options = doctor->options;
 	const struct mw_engine_options engine = {

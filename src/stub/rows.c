@@ -54,7 +54,7 @@ static uint64_t find_in(struct mw_ring_control *control, const struct mw_ring_co
 	return dictionary[rows[low - 1].row];
 }
 
-/* What walks of memwatch's have shown of a pc that is not described; else `row`. */
+/* What memwatch has found of a pc where stacks end; else `row`. */
 static uint64_t find_learned(struct mw_ring_control *control, uint64_t pc, uint64_t row)
 {
 	uint32_t count = __atomic_load_n(&control->learned_count, __ATOMIC_ACQUIRE);
@@ -83,8 +83,7 @@ STUB_RARE uint64_t stub_row_find(struct mw_ring_control *control, uint64_t pc)
 		row = find_in(control, code, pc - 1);
 		if (mw_row_kind(row) == MW_ROW_NONE)
 			row = code->whole;
-		if (mw_row_kind(row) == MW_ROW_SLOW)
-			row = find_learned(control, pc, row);
+		row = find_learned(control, pc, row);
 	}
 	__atomic_store_n(&entry->row, row, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->tag, row ^ pc ^ generation << 48, __ATOMIC_RELAXED);

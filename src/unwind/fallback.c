@@ -157,6 +157,11 @@ static bool is_generated(struct mw_fallback_cache *cache, const struct mw_module
 	return starts && mw_generated_code_holds(&starts->generated, pc - 1 - module->bias);
 }
 
+bool mw_fallback_is_return(const struct mw_modules *modules, const struct mw_arch *arch, mw_addr addr)
+{
+	return is_return_address(modules, arch, addr);
+}
+
 static bool any_return_above(const struct mw_modules *modules, const struct mw_arch *arch,
 			     const struct mw_memory_view *memory, const struct mw_regs *regs)
 {

@@ -26,6 +26,9 @@ struct mw_fallback_cache {
 
 void mw_fallback_cache_deinit(struct mw_fallback_cache *cache);
 
+/* Is there code of a module at `addr`, and right before it a call? */
+bool mw_fallback_is_return(const struct mw_modules *modules, const struct mw_arch *arch, mw_addr addr);
+
 /*
  * Step from `regs` (its pc a return address) to the caller by what the code itself says: its instructions from the
  * function's start to the pc tell how far the return address lies above the stack pointer. Sets pc, stack pointer and

@@ -16,6 +16,9 @@
 #include <string.h>
 
 #define CACHE_ROWS 16384
+#define PAGE       4096u
+#define ABOVE      64u        /* bytes behind the end of a stack's memory where a return address may be sought */
+#define MAX_FRAME  (1u << 20) /* bytes */
 #define MAX_READS  1000000u /* words a walk: a file's unwind information may be a program that never ends */
 
 /* Addresses that no target has: entries of tables that are made for a module are read there. */
@@ -39,6 +42,7 @@ struct libunwind {
 	/* The walk under way. */
 	const struct mw_regs *regs;
 	const struct mw_memory_view *memory;
+	mw_addr sp;                   /* of the frame that is stepped from */
 	const struct mw_module *last; /* module of the last word read */
 	bool no_info;                 /* a pc without frame description was met */
 	uint32_t reads;               /* words that were asked for */
@@ -133,6 +137,20 @@ static int read_local(const struct libunwind *self, unw_word_t addr, unw_word_t 
 	return 0;
 }
 
+/*
+ * A coroutine's first function may have been jumped to with nothing on its stack: where its return address would stand,
+ * at the top, the stack's memory has ended. It reads as 0 there, which ends the walk.
+ */
+static bool is_above_stack(const struct libunwind *self, mw_addr addr)
+{
+	const struct mw_memory_view *memory = self->memory;
+	mw_addr top = addr & ~(mw_addr)(PAGE - 1);
+	unw_word_t below;
+
+	return memory->ends && addr - top < ABOVE && top - self->sp <= MAX_FRAME && memory->ends(memory->context, top) &&
+	       memory->read(memory->context, top - sizeof(below), &below, sizeof(below));
+}
+
 static int access_memory(unw_addr_space_t space, unw_word_t addr, unw_word_t *value, int write, void *arg)
 {
 	struct libunwind *self = arg;
@@ -150,7 +168,12 @@ static int access_memory(unw_addr_space_t space, unw_word_t addr, unw_word_t *va
 		if (mw_elf_read(module->elf, addr - module->bias, value, sizeof(*value)))
 			return 0;
 	}
-	return self->memory->read(self->memory->context, addr, value, sizeof(*value)) ? 0 : -UNW_EINVAL;
+	if (self->memory->read(self->memory->context, addr, value, sizeof(*value)))
+		return 0;
+	if (!is_above_stack(self, addr))
+		return -UNW_EINVAL;
+	*value = 0;
+	return 0;
 }
 
 static int access_register(unw_addr_space_t space, unw_regnum_t number, unw_word_t *value, int write, void *arg)
@@ -253,6 +276,28 @@ static bool note_frame(struct libunwind *self, struct walk *walk, mw_addr pc, mw
 	return true;
 }
 
+static bool begins(struct libunwind *self, mw_addr pc)
+{
+	const struct mw_module *module = mw_modules_find(self->modules, pc);
+	unw_proc_info_t info;
+
+	if (!module || !module->elf || mw_fallback_is_return(self->modules, self->arch, pc))
+		return false;
+	if (find_proc_info(self->space, pc - 1, &info, 0, self) >= 0)
+		return info.end_ip <= pc;
+	return find_proc_info(self->space, pc, &info, 0, self) >= 0 && info.start_ip == pc;
+}
+
+/* Nothing can be called from where nothing is: what a program leaves at the very top of a stack that it has made. */
+static bool is_filler(const struct libunwind *self, mw_addr pc, mw_addr sp)
+{
+	const struct mw_memory_view *memory = self->memory;
+	uint8_t code;
+
+	return memory->ends && sp % PAGE == 0 && !mw_modules_find(self->modules, pc) &&
+	       memory->ends(memory->context, sp) && !memory->read(memory->context, pc, &code, sizeof(code));
+}
+
 /*
  * Walk by libunwind from self->regs until the end (true), or until a frame that it has no information for, which
  * is then left to be stepped over from `stuck`.
@@ -267,11 +312,19 @@ static bool walk_tables(struct libunwind *self, struct walk *walk, struct mw_reg
 		return true;
 	}
 	for (;;) {
+		bool struck = walk->after_signal, signal = is_signal_frame(self, ip);
 		unw_word_t last_sp = sp;
 		int ret;
 
-		if (!note_frame(self, walk, ip, sp, is_signal_frame(self, ip)))
+		if (!note_frame(self, walk, ip, sp, signal))
 			return true;
+		if (!signal && !struck && walk->count && begins(self, ip)) {
+			/* It stands there as a trampoline does. */
+			walk->frames[walk->count - 1].pc = ip + 1;
+			self->base.dead_end = ip;
+			return true;
+		}
+		self->sp = sp;
 		memcpy(&before, &cursor, sizeof(before));
 		self->no_info = false;
 		ret = unw_step(&cursor);
@@ -286,7 +339,7 @@ static bool walk_tables(struct libunwind *self, struct walk *walk, struct mw_reg
 			walk->cut = MW_STACK_BROKEN;
 			return true;
 		}
-		if (ip == 0)
+		if (ip == 0 || is_filler(self, ip, sp))
 			return true;
 		/* A stack grows one way; only a signal frame may lead to another stack. */
 		if (sp <= last_sp && !walk->frames[walk->count - 1].signal) {
@@ -334,6 +387,24 @@ static void libunwind_walk(struct mw_unwinder *unwinder, const struct mw_regs *r
 	*cut = walk.cut;
 }
 
+static bool read_nothing(void *context, mw_addr addr, void *out, size_t size)
+{
+	(void)context, (void)addr, (void)out, (void)size;
+	return false;
+}
+
+static bool libunwind_begins(struct mw_unwinder *unwinder, mw_addr pc, mw_addr inner)
+{
+	static const struct mw_memory_view files_only = {.read = read_nothing};
+	struct libunwind *self = (struct libunwind *)unwinder;
+
+	self->memory = &files_only;
+	self->last = NULL;
+	self->reads = 0;
+	/* Where a signal strikes need not be behind a call. A signal frame's pc is one more than where it is. */
+	return !(inner && is_signal_frame(self, inner - 1)) && begins(self, pc);
+}
+
 static void libunwind_flush(struct mw_unwinder *unwinder)
 {
 	struct libunwind *self = (struct libunwind *)unwinder;
@@ -358,8 +429,11 @@ static void libunwind_destroy(struct mw_unwinder *unwinder)
 struct mw_error *mw_unwinder_libunwind(const struct mw_modules *modules, const struct mw_arch *arch,
 				       struct mw_unwinder **out)
 {
-	static const struct mw_unwinder_ops ops = {
-		.name = "libunwind", .walk = libunwind_walk, .flush = libunwind_flush, .destroy = libunwind_destroy};
+	static const struct mw_unwinder_ops ops = {.name = "libunwind",
+						   .walk = libunwind_walk,
+						   .begins = libunwind_begins,
+						   .flush = libunwind_flush,
+						   .destroy = libunwind_destroy};
 	static unw_accessors_t accessors = {.find_proc_info = find_proc_info,
 					    .put_unwind_info = put_unwind_info,
 					    .get_dyn_info_list_addr = get_dyn_info_list,

@@ -61,6 +61,15 @@ static bool recording_read(void *context, mw_addr addr, void *out, size_t size)
 	return true;
 }
 
+static bool recording_ends(void *context, mw_addr addr)
+{
+	struct memo *memo = context;
+
+	/* What is asked so can't be compared either. */
+	memo->too_many = true;
+	return memo->memory->ends && memo->memory->ends(memo->memory->context, addr);
+}
+
 static bool still_true(const struct memo_entry *entry, const struct mw_regs *regs, const struct mw_memory_view *memory)
 {
 	for (uint32_t mask = entry->registers_used; mask; mask &= mask - 1) {
@@ -118,7 +127,7 @@ static void memo_walk(struct mw_unwinder *unwinder, const struct mw_regs *regs, 
 	mw_addr sp = regs->gpr[memo->sp];
 	struct memo_entry *set = &memo->entries[set_of(regs->pc, sp) * WAYS];
 	struct memo_entry *entry = NULL;
-	struct mw_memory_view recorder = {.context = memo, .read = recording_read};
+	struct mw_memory_view recorder = {.context = memo, .read = recording_read, .ends = recording_ends};
 
 	for (uint32_t way = 0; way < WAYS; way++) {
 		if (set[way].serial && set[way].pc == regs->pc && set[way].sp == sp && set[way].capacity == capacity &&
@@ -146,6 +155,13 @@ static void memo_walk(struct mw_unwinder *unwinder, const struct mw_regs *regs, 
 	unwinder->dead_end = memo->inner->dead_end;
 }
 
+static bool memo_begins(struct mw_unwinder *unwinder, mw_addr pc, mw_addr inner)
+{
+	struct memo *memo = (struct memo *)unwinder;
+
+	return memo->inner->ops->begins && memo->inner->ops->begins(memo->inner, pc, inner);
+}
+
 static void memo_flush(struct mw_unwinder *unwinder)
 {
 	struct memo *memo = (struct memo *)unwinder;
@@ -168,7 +184,7 @@ static void memo_destroy(struct mw_unwinder *unwinder)
 struct mw_error *mw_unwinder_memo(struct mw_unwinder *inner, const struct mw_arch *arch, struct mw_unwinder **out)
 {
 	static const struct mw_unwinder_ops ops = {
-		.name = "memo", .walk = memo_walk, .flush = memo_flush, .destroy = memo_destroy};
+		.name = "memo", .walk = memo_walk, .begins = memo_begins, .flush = memo_flush, .destroy = memo_destroy};
 	struct memo *memo = calloc(1, sizeof(*memo));
 
 	if (!memo) {

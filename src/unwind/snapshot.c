@@ -78,7 +78,15 @@ static bool snapshot_read(void *context, mw_addr addr, void *out, size_t size)
 	return true;
 }
 
+static bool snapshot_ends(void *context, mw_addr addr)
+{
+	const struct mw_snapshot *snapshot = context;
+	char byte;
+
+	return mw_remote_read(snapshot->tid, addr, &byte, sizeof(byte)) != sizeof(byte);
+}
+
 struct mw_memory_view mw_snapshot_view(struct mw_snapshot *snapshot)
 {
-	return (struct mw_memory_view){.context = snapshot, .read = snapshot_read};
+	return (struct mw_memory_view){.context = snapshot, .read = snapshot_read, .ends = snapshot_ends};
 }

@@ -39,13 +39,21 @@ static bool read_piece(void *context, mw_addr addr, void *out, size_t size)
 	return mw_remote_read(piece->tid, addr, out, size) == size;
 }
 
+static bool piece_ends(void *context, mw_addr addr)
+{
+	const struct piece *piece = context;
+	char byte;
+
+	return mw_remote_read(piece->tid, addr, &byte, sizeof(byte)) != sizeof(byte);
+}
+
 static void help_walk(void *context, const struct mw_ring_slow *slow, const uint8_t *bytes, size_t size,
 		      struct mw_raw_frame *frames, uint32_t capacity, uint32_t *count, enum mw_stack_cut *cut)
 {
 	struct jump_process *process = context;
 	struct piece piece = {
 		.process = process, .start = slow->start, .bytes = bytes, .size = size, .tid = jump_live_tid(process)};
-	const struct mw_memory_view memory = {.context = &piece, .read = read_piece};
+	const struct mw_memory_view memory = {.context = &piece, .read = read_piece, .ends = piece_ends};
 	struct mw_regs regs = {.pc = slow->pc};
 
 	if (capacity > process->engine->options.depth)
@@ -65,6 +73,17 @@ static uint32_t help_module(void *context, mw_addr pc)
 	const struct mw_module *module = mw_modules_find(process->survey.modules, pc - 1);
 
 	return module ? module->number : MW_MODULE_NONE;
+}
+
+/* What is found so once, the recorder knows from then on. */
+static bool help_begins(void *context, mw_addr pc, mw_addr inner)
+{
+	struct jump_process *process = context;
+
+	if (!process->unwinder->ops->begins || !process->unwinder->ops->begins(process->unwinder, pc, inner))
+		return false;
+	jump_learn(process, pc, false);
+	return true;
 }
 
 static bool lives(const struct jump_process *process, pid_t tid)
@@ -168,6 +187,7 @@ struct jump_drain_help jump_help(struct jump_process *process)
 	return (struct jump_drain_help){.context = process,
 					.thread = help_thread,
 					.module = help_module,
+					.begins = help_begins,
 					.walk = help_walk,
 					.thread_lives = help_thread_lives,
 					.fill = help_fill};

@@ -77,26 +77,40 @@ static void keep(struct jump_drain *drain, struct jump_reader *reader, uint64_t 
 		return;
 	*kept = (struct jump_compared_stack){
 		.waiting = true, .id = id, .hook = mw_ring_hook_of(mark), .count = count, .cut = cut};
-	memcpy(kept->frames, drain->payload, count * sizeof(kept->frames[0]));
+	for (uint32_t i = 0; i < count; i++)
+		kept->frames[i] = drain->frames[i].addr;
 }
 
-static void read_frames(struct jump_drain *drain, uint32_t count)
+/*
+ * Return addresses of the payload, to drain->frames. Rows tell what is right for code that something has called: where a
+ * stack leads to what nothing has called it ends, whatever comes behind.
+ */
+static void read_frames(struct jump_drain *drain, uint32_t *count, enum mw_stack_cut *cut)
 {
-	for (uint32_t i = 0; i < count; i++) {
-		mw_addr addr;
+	const struct jump_drain_help *help = &drain->help;
+	mw_addr addr, inner = 0;
 
+	for (uint32_t i = 0; i < *count; i++, inner = addr) {
 		memcpy(&addr, drain->payload + i * sizeof(addr), sizeof(addr));
-		drain->frames[i] = (struct mw_raw_frame){addr, drain->help.module(drain->help.context, addr)};
+		drain->frames[i] = (struct mw_raw_frame){addr, help->module(help->context, addr)};
+		if (help->begins && help->begins(help->context, addr, inner)) {
+			/* As that of a signal frame, its pc is told as one that follows a call there. */
+			drain->frames[i].addr++;
+			*count = i + 1;
+			*cut = MW_STACK_COMPLETE;
+		}
 	}
 }
 
 struct mw_error *jump_stack_rows(struct jump_drain *drain, struct jump_reader *reader, uint64_t mark, uint32_t id,
-				 uint32_t count, uint32_t cut, bool *good)
+				 uint32_t count, uint32_t told, bool *good)
 {
-	read_frames(drain, count);
+	enum mw_stack_cut cut = (enum mw_stack_cut)told;
+
+	read_frames(drain, &count, &cut);
 	if (mw_ring_flags_of(mark) & MW_RING_COMPARE)
-		keep(drain, reader, mark, id, count, cut);
-	return intern(drain, mark, id, count, (enum mw_stack_cut)cut, good);
+		keep(drain, reader, mark, id, count, (uint32_t)cut);
+	return intern(drain, mark, id, count, cut, good);
 }
 
 static const char *cut_name(uint32_t cut)
@@ -202,7 +216,7 @@ static struct mw_error *tell_early(struct jump_drain *drain, const struct jump_r
 
 	jump_reader_payload(drain, reader, unit + 1, units - 1);
 	if (mw_ring_type_of(record->mark) == MW_RING_STACK) {
-		read_frames(drain, count);
+		read_frames(drain, &count, &cut);
 	} else {
 		cut = MW_STACK_BROKEN;
 		count = 0;
