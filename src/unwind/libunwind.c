@@ -8,6 +8,7 @@
  * read each word by ptrace and map one file at a time, which is why they are not used.
  */
 #include "symbol/frame_table.h"
+#include "unwind/debug_frames.h"
 #include "unwind/fallback.h"
 #include "unwind/unwind.h"
 
@@ -38,6 +39,7 @@ struct libunwind {
 	bool *tried;
 	size_t table_count;
 	struct mw_unwinder_code ours;
+	struct mw_debug_frames debug_frames;
 	struct mw_fallback_cache fallback;
 	/* The walk under way. */
 	const struct mw_regs *regs;
@@ -349,6 +351,24 @@ static bool walk_tables(struct libunwind *self, struct walk *walk, struct mw_reg
 	}
 }
 
+/* From a frame that .eh_frame does not describe. */
+static enum mw_fallback step_otherwise(struct libunwind *self, const struct walk *walk, const struct mw_regs *stuck,
+				       struct mw_regs *out)
+{
+	/* Where a signal struck that is a place, not a return address. */
+	mw_addr at = (walk->count ? walk->frames[walk->count - 1].pc : stuck->pc) - 1;
+
+	switch (mw_debug_frames_step(&self->debug_frames, self->modules, self->arch, self->memory, at, stuck, out)) {
+	case MW_DEBUG_FRAMES_FOUND:
+		return MW_FALLBACK_FOUND;
+	case MW_DEBUG_FRAMES_END:
+		return MW_FALLBACK_END;
+	case MW_DEBUG_FRAMES_NOTHING:
+		break;
+	}
+	return mw_fallback_step(&self->fallback, self->modules, self->arch, self->memory, stuck, out);
+}
+
 static void libunwind_walk(struct mw_unwinder *unwinder, const struct mw_regs *regs,
 			   const struct mw_memory_view *memory, struct mw_unwound_frame *frames, uint32_t capacity,
 			   uint32_t *count, enum mw_stack_cut *cut)
@@ -371,7 +391,7 @@ static void libunwind_walk(struct mw_unwinder *unwinder, const struct mw_regs *r
 			break;
 		/* All registers have been looked at by then. */
 		unwinder->registers_used = (1u << MW_REG_COUNT) - 1;
-		found = mw_fallback_step(&self->fallback, self->modules, self->arch, memory, &stuck, &here);
+		found = step_otherwise(self, &walk, &stuck, &here);
 		/* Code that a signal has struck is walked from its very place: no other walk comes there so. */
 		if ((found == MW_FALLBACK_ALWAYS_END || found == MW_FALLBACK_ALWAYS_LOST) && walk.count > 0 &&
 		    frames[walk.count - 1].pc == stuck.pc)
@@ -420,6 +440,7 @@ static void libunwind_destroy(struct mw_unwinder *unwinder)
 		mw_frame_table_deinit(&self->tables[i]);
 	free(self->tables);
 	free(self->tried);
+	mw_debug_frames_deinit(&self->debug_frames);
 	mw_fallback_cache_deinit(&self->fallback);
 	if (self->space)
 		unw_destroy_addr_space(self->space);

@@ -226,12 +226,12 @@ static struct mw_error *make_all(struct rows_list *eh, struct rows_list *debug, 
 	return err;
 }
 
-struct mw_error *mw_rows_compile(const struct mw_elf *elf, const struct mw_arch *arch,
-				 struct mw_row_dictionary *dictionary, struct mw_rows *out)
+static struct mw_error *compile(const struct mw_elf *elf, bool eh_frame, const struct mw_arch *arch,
+				struct mw_row_dictionary *dictionary, struct mw_rows *out)
 {
 	struct rows_list eh = {0}, debug = {0};
 	struct mw_rows rows = {0};
-	struct mw_error *err = rows_list_eh_frame(elf, &eh);
+	struct mw_error *err = eh_frame ? rows_list_eh_frame(elf, &eh) : NULL;
 
 	if (!err)
 		err = rows_list_debug_frame(elf, &debug);
@@ -244,6 +244,18 @@ struct mw_error *mw_rows_compile(const struct mw_elf *elf, const struct mw_arch 
 	else
 		*out = rows;
 	return err;
+}
+
+struct mw_error *mw_rows_compile(const struct mw_elf *elf, const struct mw_arch *arch,
+				 struct mw_row_dictionary *dictionary, struct mw_rows *out)
+{
+	return compile(elf, true, arch, dictionary, out);
+}
+
+struct mw_error *mw_rows_compile_debug_frame(const struct mw_elf *elf, const struct mw_arch *arch,
+					     struct mw_row_dictionary *dictionary, struct mw_rows *out)
+{
+	return compile(elf, false, arch, dictionary, out);
 }
 
 void mw_rows_deinit(struct mw_rows *rows)

@@ -41,6 +41,9 @@ struct mw_rows {
  */
 struct mw_error *mw_rows_compile(const struct mw_elf *elf, const struct mw_arch *arch,
 				 struct mw_row_dictionary *dictionary, struct mw_rows *out) MW_MUST_CHECK;
+/* The same of .debug_frame alone. */
+struct mw_error *mw_rows_compile_debug_frame(const struct mw_elf *elf, const struct mw_arch *arch,
+					     struct mw_row_dictionary *dictionary, struct mw_rows *out) MW_MUST_CHECK;
 void mw_rows_deinit(struct mw_rows *rows);
 /* The row for `vaddr`, or that of MW_ROW_NONE. */
 uint64_t mw_rows_find(const struct mw_rows *rows, const struct mw_row_dictionary *dictionary, uint64_t vaddr);

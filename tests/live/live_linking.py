@@ -27,6 +27,10 @@ class Linking(unittest.TestCase):
     def test_static_pie(self):
         self.check('simple_static_pie')
 
+    def test_described_by_debug_frame_alone(self):
+        report = self.check('simple_debug_frame')
+        self.assertEqual(report['engine']['broken_stacks'], 0)
+
     def test_musl(self):
         self.check('simple_musl')
 
