@@ -70,6 +70,7 @@ void mw_stack_table_init(struct mw_stack_table *table)
 	mw_pool_init(&table->records, sizeof(struct mw_stack_record));
 	mw_index_init(&table->node_index, &node_type, table);
 	mw_index_init(&table->record_index, &record_type, table);
+	table->code = (struct mw_code_table){0};
 }
 
 void mw_stack_table_deinit(struct mw_stack_table *table)
@@ -80,6 +81,7 @@ void mw_stack_table_deinit(struct mw_stack_table *table)
 		mw_series_deinit(&record->tally.series);
 		mw_histogram_deinit(&record->lifetimes);
 	}
+	mw_code_table_deinit(&table->code);
 	mw_index_deinit(&table->record_index);
 	mw_index_deinit(&table->node_index);
 	mw_pool_deinit(&table->records);
@@ -102,7 +104,7 @@ static struct mw_error *intern_node(struct mw_stack_table *table, const struct m
 	return NULL;
 }
 
-struct mw_error *mw_stack_table_intern(struct mw_stack_table *table, const struct mw_raw_stack *stack, uint32_t *id)
+static struct mw_error *intern(struct mw_stack_table *table, const struct mw_raw_stack *stack, uint32_t *id)
 {
 	uint32_t hash = hash_of_stack(stack);
 	uint32_t found = mw_index_find(&table->record_index, hash, stack);
@@ -133,6 +135,14 @@ struct mw_error *mw_stack_table_intern(struct mw_stack_table *table, const struc
 	return NULL;
 }
 
+struct mw_error *mw_stack_table_intern(struct mw_stack_table *table, const struct mw_raw_stack *stack, uint32_t *id)
+{
+	struct mw_raw_stack taken = *stack;
+
+	MW_TRY(mw_code_table_take(&table->code, &taken));
+	return intern(table, &taken, id);
+}
+
 void mw_stack_table_frames(const struct mw_stack_table *table, const struct mw_stack_record *record,
 			   struct mw_raw_frame *out, uint32_t capacity)
 {
@@ -149,7 +159,8 @@ void mw_stack_table_frames(const struct mw_stack_table *table, const struct mw_s
 uint64_t mw_stack_table_memory(const struct mw_stack_table *table)
 {
 	uint64_t bytes = mw_pool_memory(&table->nodes) + mw_pool_memory(&table->records) +
-			 mw_index_memory(&table->node_index) + mw_index_memory(&table->record_index);
+			 mw_index_memory(&table->node_index) + mw_index_memory(&table->record_index) +
+			 (table->code.exact.capacity + table->code.pieces.capacity) * sizeof(struct mw_map_slot);
 
 	for (uint32_t i = 0; i < table->records.used; i++) {
 		const struct mw_stack_record *record = mw_stack_table_at(table, i);

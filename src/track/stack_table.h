@@ -8,6 +8,7 @@
 #ifndef MW_TRACK_STACK_TABLE_H
 #define MW_TRACK_STACK_TABLE_H
 
+#include "track/code_table.h"
 #include "track/histogram.h"
 #include "track/index.h"
 #include "track/pool.h"
@@ -34,6 +35,7 @@ struct mw_stack_record {
 struct mw_stack_table {
 	struct mw_pool nodes, records;
 	struct mw_index node_index, record_index;
+	struct mw_code_table code;
 };
 
 /* The table must not move after this. */

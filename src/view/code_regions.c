@@ -147,7 +147,8 @@ void mw_code_region_describe(const struct mw_code_region *region, char text[MW_C
 	double size = (double)(region->end - region->start) / 1024;
 	size_t unit = 0;
 
-	for (; size >= 1024 && unit + 1 < sizeof(units) / sizeof(units[0]); unit++)
+	/* 1023.95 would be shown as 1024.0. */
+	for (; size >= 1023.95 && unit + 1 < sizeof(units) / sizeof(units[0]); unit++)
 		size /= 1024;
 	(void)snprintf(text, MW_CODE_REGION_TEXT, "(generated code at 0x%" PRIx64 ", %.*f %s)", region->start,
 		       unit ? 1 : 0, size, units[unit]);

@@ -2,6 +2,8 @@
 /* test_names.c: what makes a stack and a thread the same or another. */
 #include "rig.h"
 
+#include "track/code_table.h"
+
 #include <string.h>
 
 static uint32_t intern(struct rig *rig, const struct mw_raw_stack *stack)
@@ -146,6 +148,45 @@ static void test_stack_is_told_as_it_was(void **state)
 	assert_int_equal(mw_track_frames(rig->track, id, NULL, 0), 40);
 }
 
+/* Code of a JIT's: so many addresses are kept, and of what comes then one for a piece of memory, which is marked. */
+static void test_code_without_end(void **state)
+{
+	const mw_addr start = UINT64_C(0x7f0000000000);
+	struct rig *rig = *state;
+	struct mw_raw_frame frames[2] = {{0x10, 0}, {0, MW_MODULE_NONE}}, told[2];
+	struct mw_raw_stack stack = {frames, 2, MW_STACK_BROKEN, 3, MW_KIND_HEAP};
+	uint32_t first = mw_track_stack_count(rig->track), near;
+
+	/* One is the rig's. */
+	for (uint32_t i = 0; i < MW_CODE_ADDRESSES - 1; i++) {
+		frames[1].addr = start + 16 * (mw_addr)i;
+		assert_int_equal(intern(rig, &stack), first + i);
+	}
+	frames[1].addr = start + 7;
+	near = intern(rig, &stack);
+	assert_int_equal(near, first + MW_CODE_ADDRESSES - 1);
+	mw_track_frames(rig->track, near, told, 2);
+	assert_int_equal(told[1].addr, (start + 7) | MW_FRAME_NEAR);
+	assert_int_equal(frames[1].addr, start + 7);
+	for (mw_addr i = 9; i < MW_CODE_PIECE; i += 1000) {
+		frames[1].addr = start + i;
+		if (i % 16)
+			assert_int_equal(intern(rig, &stack), near);
+	}
+	/* What was kept is still itself; another piece is another stack; a marked one, as a recording has it, is itself. */
+	frames[1].addr = start + 16;
+	assert_int_equal(intern(rig, &stack), first + 1);
+	frames[1].addr = start + 64 * MW_CODE_PIECE;
+	assert_int_equal(intern(rig, &stack), near + 1);
+	frames[1].addr = (start + 7) | MW_FRAME_NEAR;
+	assert_int_equal(intern(rig, &stack), near);
+	/* Addresses in files are kept, however many there are. */
+	frames[1] = (struct mw_raw_frame){start + 9, 1};
+	assert_int_equal(intern(rig, &stack), near + 2);
+	frames[1].addr++;
+	assert_int_equal(intern(rig, &stack), near + 3);
+}
+
 static void test_stack_kind_is_checked(void **state)
 {
 	struct rig *rig = *state;
@@ -224,6 +265,7 @@ int main(void)
 		TEST(test_many_that_differ_in_one_thing),
 		TEST(test_many_nodes_that_differ_in_one_thing),
 		TEST(test_stack_is_told_as_it_was),
+		TEST(test_code_without_end),
 		TEST(test_stack_kind_is_checked),
 		TEST(test_threads),
 		TEST(test_many_threads),
