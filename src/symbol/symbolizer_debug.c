@@ -213,6 +213,7 @@ bool mw_debug_frames(struct mw_debug *debug, uint64_t vaddr, uint64_t offset_fro
 	if (!seek(debug))
 		return false;
 	query.address = vaddr + debug->bias - debug->dwarf_bias;
+	query.units = &debug->units;
 	query.unit = mw_units_find(&debug->units, query.address);
 	if (!query.unit) {
 		*found = false;

@@ -8,6 +8,7 @@
 #include "symbol/symbolizer_dwarf.h"
 
 #include "symbol/demangle.h"
+#include "symbol/symbolizer_functions.h"
 #include "symbol/symbolizer_names.h"
 
 #include <dwarf.h>
@@ -68,31 +69,21 @@ static uint64_t offset_of(const struct mw_dwarf_query *query, Dwarf_Die *functio
 	return query->address + query->past;
 }
 
-/* The function around the address and all inlined in it, innermost first: at most the DIEs of `scopes`. */
-static bool add_scopes(const struct mw_dwarf_query *query, Dwarf_Die *scopes, int count, struct mw_frame_list *list)
+/* The function and all that is inlined in it there, innermost first. */
+static bool add_scopes(const struct mw_dwarf_query *query, struct mw_scopes *scopes, struct mw_frame_list *list)
 {
 	struct place place = place_of_address(query);
-	int function = 0;
-	uint64_t offset;
+	uint64_t offset = offset_of(query, &scopes->function);
+	char *name;
 
-	while (function < count && dwarf_tag(&scopes[function]) != DW_TAG_subprogram)
-		function++;
-	if (function == count)
-		return true;
-	offset = offset_of(query, &scopes[function]);
-	for (int i = 0; i <= function; i++) {
-		bool inlined = dwarf_tag(&scopes[i]) == DW_TAG_inlined_subroutine;
-		char *name;
-
-		if (!inlined && i != function)
-			continue;
-		if (!mw_dwarf_name(&scopes[i], inlined ? NULL : query->symbol, &name) ||
-		    !mw_frame_list_add(list, name, place.file, place.line, offset, inlined))
+	for (size_t i = scopes->inlined_count; i-- > 0;) {
+		if (!mw_dwarf_name(query->units, &scopes->inlined[i], NULL, &name) ||
+		    !mw_frame_list_add(list, name, place.file, place.line, offset, true))
 			return false;
-		if (inlined)
-			place = place_of_call(query, &scopes[i]);
+		place = place_of_call(query, &scopes->inlined[i]);
 	}
-	return true;
+	return mw_dwarf_name(query->units, &scopes->function, query->symbol, &name) &&
+	       mw_frame_list_add(list, name, place.file, place.line, offset, false);
 }
 
 /* Code without a function around it, as assemblers describe theirs: the line and the symbol. */
@@ -116,19 +107,9 @@ static bool add_line(const struct mw_dwarf_query *query, struct mw_frame_list *l
 
 bool mw_dwarf_frames(const struct mw_dwarf_query *query, struct mw_frame_list *list, bool *found)
 {
-	Dwarf_Die *innermost = NULL, *scopes = NULL;
-	int count = dwarf_getscopes(&query->unit->scopes, query->address, &innermost);
-	bool ok = true;
+	struct mw_scopes scopes;
 
-	/* Behind an inlined scope that lists the places where its source stands; wanted is where its code does. */
-	if (count > 0)
-		count = dwarf_getscopes_die(&innermost[0], &scopes);
-	if (count > 0)
-		ok = add_scopes(query, scopes, count, list);
-	*found = list->count > 0;
-	free(innermost);
-	free(scopes);
-	if (!ok || *found)
-		return ok;
-	return add_line(query, list, found);
+	if (!mw_functions_find(query->unit, query->address, &scopes, found))
+		return false;
+	return *found ? add_scopes(query, &scopes, list) : add_line(query, list, found);
 }

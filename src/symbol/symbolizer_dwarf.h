@@ -8,7 +8,8 @@
 
 /* What to look for. Addresses are DWARF's. */
 struct mw_dwarf_query {
-	struct mw_unit *unit;
+	const struct mw_units *units;
+	struct mw_unit *unit; /* one of them: the address lies in it */
 	Dwarf_Addr address;
 	const char *symbol; /* ELF symbol there, or NULL */
 	bool has_offset;    /* `offset` is known, from that symbol */

@@ -3,6 +3,7 @@
 #include "symbol/symbolizer_names.h"
 
 #include "symbol/demangle.h"
+#include "symbol/symbolizer_functions.h"
 
 #include <dwarf.h>
 #include <stdio.h>
@@ -33,10 +34,14 @@ static bool is_mangled(const char *symbol)
 	return symbol[0] == '_' && symbol[1] && strchr("ZRD", symbol[1]);
 }
 
-/* Does the mangled `symbol` speak of `name`? (Identical functions may share one address and have another's symbol.) */
-static bool is_mangled_form(const char *symbol, const char *name)
+/* Is `shown`, a demangled symbol, a form of `name`? (Identical functions may share one address and have another's
+ * symbol.) Of a template's name its arguments may be written in another way. */
+static bool is_form(const char *shown, const char *name)
 {
-	return symbol && is_mangled(symbol) && strstr(symbol + 2, name);
+	bool is_operator = strncmp(name, "operator", strlen("operator")) == 0;
+	size_t length = is_operator ? strlen(name) : strcspn(name, "<");
+
+	return length && memmem(shown, strlen(shown), name, length);
 }
 
 /* The declaration that stands in the function's own scope: follows abstract origins and specifications. */
@@ -57,31 +62,26 @@ static Dwarf_Die declaration_of(Dwarf_Die *die)
 	return at;
 }
 
-/* The name of a namespace or class around a function; NULL for what is no part of its name. */
+/* The name of a namespace or class; NULL where it is no part of a function's name. */
 static const char *scope_name(Dwarf_Die *die)
 {
-	switch (dwarf_tag(die)) {
-	case DW_TAG_namespace:
-		return dwarf_diename(die) ? dwarf_diename(die) : "(anonymous namespace)";
-	case DW_TAG_class_type:
-	case DW_TAG_structure_type:
-	case DW_TAG_union_type:
-	case DW_TAG_module:
-		return dwarf_diename(die);
-	default:
-		return NULL;
-	}
+	const char *name = dwarf_diename(die);
+
+	return name || dwarf_tag(die) != DW_TAG_namespace ? name : "(anonymous namespace)";
 }
 
 /* `name` with the scopes of the DIE before it. Malloc'ed; NULL without memory. */
-static char *qualified(Dwarf_Die *die, const char *name)
+static char *qualified(const struct mw_units *units, Dwarf_Die *die, const char *name)
 {
-	Dwarf_Die declaration = declaration_of(die), *scopes = NULL;
-	int count = dwarf_getscopes_die(&declaration, &scopes);
-	char *text = strdup(name);
+	Dwarf_Die declaration = declaration_of(die), spaces[MW_SPACES_MAX];
+	size_t count;
+	char *text;
 
-	for (int i = 1; text && i < count; i++) {
-		const char *outer = scope_name(&scopes[i]);
+	if (!mw_functions_spaces(units, &declaration, spaces, &count))
+		return NULL;
+	text = strdup(name);
+	for (size_t i = 0; text && i < count; i++) {
+		const char *outer = scope_name(&spaces[i]);
 		char *longer;
 
 		if (!outer)
@@ -91,26 +91,35 @@ static char *qualified(Dwarf_Die *die, const char *name)
 		free(text);
 		text = longer;
 	}
-	free(scopes);
 	return text;
 }
 
-bool mw_dwarf_name(Dwarf_Die *die, const char *symbol, char **name)
+/* The name of what has no linkage name. As mw_dwarf_name. */
+static bool name_without_linkage(const struct mw_units *units, Dwarf_Die *die, const char *plain, const char *symbol,
+				 char **name)
+{
+	char *shown = symbol ? mw_demangle(symbol) : NULL;
+
+	if (symbol && !shown)
+		return false;
+	if (!plain || is_clone(symbol, plain) || (symbol && is_mangled(symbol) && is_form(shown, plain))) {
+		*name = shown;
+		return true;
+	}
+	free(shown);
+	*name = qualified(units, die, plain);
+	return *name;
+}
+
+bool mw_dwarf_name(const struct mw_units *units, Dwarf_Die *die, const char *symbol, char **name)
 {
 	const char *linkage = linkage_name(die), *plain = dwarf_diename(die);
 
 	/* A C function that was given another name for the assembler (glibc's __GI___qsort_r) goes by its own. */
 	if (linkage && plain && !is_mangled(linkage) && !is_clone(symbol, linkage))
 		linkage = NULL;
-	if (linkage) {
-		*name = mw_demangle(is_clone(symbol, linkage) ? symbol : linkage);
-	} else if (plain && !is_clone(symbol, plain) && !is_mangled_form(symbol, plain)) {
-		*name = qualified(die, plain);
-	} else if (symbol) {
-		*name = mw_demangle(symbol);
-	} else {
-		*name = NULL;
-		return true;
-	}
+	if (!linkage)
+		return name_without_linkage(units, die, plain, symbol, name);
+	*name = mw_demangle(is_clone(symbol, linkage) ? symbol : linkage);
 	return *name;
 }

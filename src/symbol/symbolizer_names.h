@@ -3,14 +3,13 @@
 #ifndef MW_SYMBOL_SYMBOLIZER_NAMES_H
 #define MW_SYMBOL_SYMBOLIZER_NAMES_H
 
-#include <elfutils/libdw.h>
-#include <stdbool.h>
+#include "symbol/symbolizer_units.h"
 
 /*
- * The demangled name of a subprogram or inlined subroutine. `symbol` is the ELF symbol at its code, NULL for inlined
- * ones: it tells clones (foo.cold) and parameters where DWARF doesn't. `*name` is malloc'ed, NULL where there is none.
- * False without memory.
+ * The demangled name of a subprogram or inlined subroutine of one of `units`. `symbol` is the ELF symbol at its code,
+ * NULL for inlined ones: it tells clones (foo.cold) and parameters where DWARF doesn't. `*name` is malloc'ed, NULL
+ * where there is none. False without memory.
  */
-bool mw_dwarf_name(Dwarf_Die *die, const char *symbol, char **name);
+bool mw_dwarf_name(const struct mw_units *units, Dwarf_Die *die, const char *symbol, char **name);
 
 #endif

@@ -14,29 +14,8 @@ static bool add_unit(struct mw_units *units, const Dwarf_Die *lines, const Dwarf
 	if (!items)
 		return false;
 	units->units = items;
-	units->units[units->unit_count++] = (struct mw_unit){*lines, *scopes};
+	units->units[units->unit_count++] = (struct mw_unit){.lines = *lines, .scopes = *scopes};
 	return true;
-}
-
-static bool add_range(struct mw_units *units, Dwarf_Addr start, Dwarf_Addr end)
-{
-	struct mw_unit_range *items =
-		mw_vector_room(units->ranges, units->range_count, &units->range_capacity, sizeof(*items));
-
-	if (!items)
-		return false;
-	units->ranges = items;
-	units->ranges[units->range_count++] = (struct mw_unit_range){start, end, units->unit_count - 1};
-	return true;
-}
-
-static int compare_ranges(const void *a, const void *b)
-{
-	const struct mw_unit_range *x = a, *y = b;
-
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->end < y->end ? -1 : x->end > y->end;
 }
 
 static bool add_ranges_of(struct mw_units *units, Dwarf_Die *die)
@@ -46,7 +25,7 @@ static bool add_ranges_of(struct mw_units *units, Dwarf_Die *die)
 
 	while ((at = dwarf_ranges(die, at, &base, &start, &end)) > 0)
 		/* What the linker has thrown away is left at address 0, or near it. */
-		if (start && start < end && !add_range(units, start, end))
+		if (start && start < end && !mw_ranges_add(&units->ranges, start, end, units->unit_count - 1))
 			return false;
 	return true;
 }
@@ -67,31 +46,40 @@ bool mw_units_init(struct mw_units *units, Dwarf *dwarf)
 			return false;
 		}
 	}
-	if (units->range_count)
-		qsort(units->ranges, units->range_count, sizeof(*units->ranges), compare_ranges);
+	mw_ranges_sort(&units->ranges);
 	return true;
 }
 
 void mw_units_deinit(struct mw_units *units)
 {
+	for (size_t i = 0; i < units->unit_count; i++) {
+		mw_ranges_deinit(&units->units[i].functions);
+		mw_ranges_deinit(&units->units[i].spaces);
+	}
 	free(units->units);
-	free(units->ranges);
+	mw_ranges_deinit(&units->ranges);
 	*units = (struct mw_units){0};
 }
 
 struct mw_unit *mw_units_find(const struct mw_units *units, Dwarf_Addr address)
 {
-	size_t low = 0, high = units->range_count;
+	const struct mw_range *range = mw_ranges_find(&units->ranges, address);
 
-	while (low < high) { /* the first range that begins behind the address */
+	return range ? &units->units[range->value] : NULL;
+}
+
+struct mw_unit *mw_units_of(const struct mw_units *units, Dwarf_Die *die)
+{
+	Dwarf_Off offset = dwarf_dieoffset(die);
+	size_t low = 0, high = units->unit_count;
+
+	while (low < high) { /* the first unit behind it: they are in the order of the file */
 		size_t middle = low + (high - low) / 2;
 
-		if (units->ranges[middle].start <= address)
+		if (dwarf_dieoffset(&units->units[middle].lines) <= offset)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (!low || address >= units->ranges[low - 1].end)
-		return NULL;
-	return &units->units[units->ranges[low - 1].unit];
+	return low && units->units[low - 1].scopes.cu == die->cu ? &units->units[low - 1] : NULL;
 }
