@@ -115,42 +115,74 @@ static bool decode_locked(const uint8_t *bytes, size_t size, mw_addr pc, struct 
 	return true;
 }
 
+/* Take note of a legacy prefix; false where `byte` is none. */
+static bool scan_legacy_prefix(uint8_t byte, struct mw_x86_insn *insn)
+{
+	switch (byte) {
+	case 0x66:
+		insn->opsize = true;
+		return true;
+	case 0x67:
+		insn->addrsize = true;
+		return true;
+	case 0xf0:
+		insn->lock = true;
+		return true;
+	case 0xf2:
+	case 0xf3:
+		insn->repeat = true;
+		return true;
+	case 0x26:
+	case 0x2e:
+	case 0x36:
+	case 0x3e:
+	case 0x64:
+	case 0x65:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static void scan_prefixes(const uint8_t *bytes, struct mw_x86_insn *insn)
 {
 	uint8_t i;
 
 	for (i = 0; i < insn->length; i++) {
-		switch (bytes[i]) {
-		case 0x66:
-			insn->opsize = true;
-			continue;
-		case 0x67:
-			insn->addrsize = true;
-			continue;
-		case 0xf0:
-			insn->lock = true;
-			continue;
-		case 0xf2:
-		case 0xf3:
-			insn->repeat = true;
-			continue;
-		case 0x26:
-		case 0x2e:
-		case 0x36:
-		case 0x3e:
-		case 0x64:
-		case 0x65:
-			continue;
-		default:
+		if (scan_legacy_prefix(bytes[i], insn))
+			insn->wide = false; /* a REX prefix counts only where the opcode follows it at once */
+		else if ((bytes[i] & 0xf0) == 0x40)
+			insn->wide = bytes[i] & 8;
+		else
 			break;
-		}
-		break;
-	}
-	if (i < insn->length && (bytes[i] & 0xf0) == 0x40) {
-		insn->wide = bytes[i] & 8;
-		i++;
 	}
 	insn->prefix_length = i;
+}
+
+/*
+ * Is it an instruction whose length or operands are not certain? With a 66 prefix and without REX.W, AMD reads a
+ * displacement of 16 bits in a relative branch, Intel one of 32. capstone 4 reads one of 16 behind 67 and REX.W as
+ * well, which no processor does. movsxd without REX.W, which no compiler makes, is a plain mov; capstone 4 takes it for
+ * a 64-bit one, and capstone 5 does not know it. ud0 and ud1 have operands for some processors and none for others.
+ */
+static bool is_uncertain(const uint8_t *bytes, const struct mw_x86_insn *insn)
+{
+	size_t at = insn->prefix_length;
+
+	if (at >= insn->length)
+		return false;
+	if (bytes[at] == 0x63)
+		return !insn->wide;
+	if (bytes[at] == 0x0f && at + 1U < insn->length) {
+		at++;
+		if (bytes[at] == 0xff || bytes[at] == 0xb9)
+			return true;
+		if ((bytes[at] & 0xf0) != 0x80)
+			return false;
+	} else if (bytes[at] != 0xe8 && bytes[at] != 0xe9) {
+		return false;
+	}
+	return (insn->opsize && !insn->wide) || insn->length != at + 1 + sizeof(uint32_t);
 }
 
 bool mw_x86_decode(const uint8_t *bytes, size_t size, mw_addr pc, struct mw_x86_insn *insn)
@@ -167,6 +199,8 @@ bool mw_x86_decode(const uint8_t *bytes, size_t size, mw_addr pc, struct mw_x86_
 	if (!ok)
 		return false;
 	scan_prefixes(bytes, &found);
+	if (is_uncertain(bytes, &found))
+		return false;
 	*insn = found;
 	return true;
 }

@@ -244,7 +244,7 @@ static const char *displace(const struct code *code, size_t at, struct mw_detour
 	if (why)
 		return why;
 	if (!mw_x86_decode(plan.bytes, plan.length, plan.pc, &insn))
-		return "the bytes are no complete instruction that capstone knows";
+		return "the bytes are no complete instruction that memwatch can read";
 	detour->offset[detour->count++] = detour->length;
 	memcpy(detour->bytes + detour->length, plan.bytes, plan.length);
 	detour->length = (uint8_t)(detour->length + plan.length);

@@ -6,35 +6,39 @@
 #include <string.h>
 
 /*
- * What a copy elsewhere would do wrong. Other branches relative to pc are found by their group.
+ * What a copy elsewhere would do wrong. Known by the bytes, not by capstone's names, which differ between its versions.
+ * Other branches relative to pc, and what is privileged, are found by their group.
  */
 static const struct {
-	unsigned id;
+	uint8_t escape; /* 0x0f before the opcode, or 0 */
+	uint8_t opcode;
+	uint8_t modrm_mask, modrm;
 	const char *why;
 } not_relocatable[] = {
-	{X86_INS_CALL, "a call run elsewhere would push a return address that is not the program's"},
-	{X86_INS_LCALL, "a call run elsewhere would push a return address that is not the program's"},
-	{X86_INS_LJMP, "a far jump may leave 64-bit mode"},
-	{X86_INS_RETF, "a far return may leave 64-bit mode"},
-	{X86_INS_RETFQ, "a far return may leave 64-bit mode"},
-	{X86_INS_SYSCALL, "syscall leaves its own address in rcx, and the kernel restarts it at that address"},
-	{X86_INS_SYSENTER, "sysenter returns to an address of the kernel's choice"},
-	{X86_INS_INT3, "a breakpoint instruction stands there already"},
-	{X86_INS_INT, "a software interrupt may be restarted at its own address"},
-	{X86_INS_INT1, "a debug trap reports its own address"},
-	{X86_INS_INTO, "a software interrupt reports its own address"},
-	{X86_INS_UD0, "the instruction is undefined on purpose, and its signal reports its address"},
-	{X86_INS_UD2, "the instruction is undefined on purpose, and its signal reports its address"},
-	{X86_INS_UD2B, "the instruction is undefined on purpose, and its signal reports its address"},
-	{X86_INS_HLT, "the instruction is privileged: it only faults"},
-	{X86_INS_LOOP, "loop has a short displacement and no long form"},
-	{X86_INS_LOOPE, "loope has a short displacement and no long form"},
-	{X86_INS_LOOPNE, "loopne has a short displacement and no long form"},
-	{X86_INS_JCXZ, "jcxz has a short displacement and no long form"},
-	{X86_INS_JECXZ, "jecxz has a short displacement and no long form"},
-	{X86_INS_JRCXZ, "jrcxz has a short displacement and no long form"},
-	{X86_INS_XBEGIN, "a transaction must not begin in one place and be aborted to another"},
-	{X86_INS_ENCLU, "an enclave leaves the address of its entry in rcx"},
+	{0, 0xe8, 0, 0, "a call run elsewhere would push a return address that is not the program's"},
+	{0, 0xff, 0x38, 0x10, "a call run elsewhere would push a return address that is not the program's"},
+	{0, 0xff, 0x38, 0x18, "a call run elsewhere would push a return address that is not the program's"}, /* far */
+	{0, 0xff, 0x38, 0x28, "a far jump may leave 64-bit mode"},
+	{0, 0xca, 0, 0, "a far return may leave 64-bit mode"},
+	{0, 0xcb, 0, 0, "a far return may leave 64-bit mode"},
+	{0, 0xcf, 0, 0, "an interrupt return may leave 64-bit mode"},
+	{0x0f, 0x05, 0, 0, "syscall leaves its own address in rcx, and the kernel restarts it at that address"},
+	{0x0f, 0x34, 0, 0, "sysenter returns to an address of the kernel's choice"},
+	{0, 0xcc, 0, 0, "a breakpoint instruction stands there already"},
+	{0, 0xcd, 0, 0, "a software interrupt may be restarted at its own address"},
+	{0, 0xf1, 0, 0, "a debug trap reports its own address"},
+	{0x0f, 0x0b, 0, 0, "the instruction is undefined on purpose, and its signal reports its address"}, /* ud2 */
+	{0, 0xf4, 0, 0, "the instruction is privileged: it only faults"},                                  /* hlt */
+	{0x0f, 0x08, 0, 0, "the instruction is privileged: it only faults"},                               /* invd */
+	{0x0f, 0x09, 0, 0, "the instruction is privileged: it only faults"},                               /* wbinvd */
+	{0x0f, 0x78, 0, 0, "the instruction is privileged: it only faults"},                               /* vmread */
+	{0x0f, 0x79, 0, 0, "the instruction is privileged: it only faults"},                               /* vmwrite */
+	{0, 0xe0, 0, 0, "loopne has a short displacement and no long form"},
+	{0, 0xe1, 0, 0, "loope has a short displacement and no long form"},
+	{0, 0xe2, 0, 0, "loop has a short displacement and no long form"},
+	{0, 0xe3, 0, 0, "jrcxz has a short displacement and no long form"},
+	{0, 0xc7, 0xff, 0xf8, "a transaction must not begin in one place and be aborted to another"},
+	{0x0f, 0x01, 0xff, 0xd7, "an enclave leaves the address of its entry in rcx"}, /* enclu */
 };
 
 static const struct {
@@ -48,10 +52,17 @@ static const struct {
 	{X86_GRP_VM, "the instruction belongs to a virtual machine monitor"},
 };
 
-static const char *find_obstacle(const struct mw_x86_insn *insn)
+static const char *find_obstacle(const struct mw_x86_insn *insn, const uint8_t *bytes)
 {
+	size_t at = insn->prefix_length;
+	uint8_t escape = bytes[at] == 0x0f ? 0x0f : 0, opcode, modrm;
+
+	at += escape ? 1 : 0;
+	opcode = at < insn->length ? bytes[at] : 0;
+	modrm = at + 1 < insn->length ? bytes[at + 1] : 0;
 	for (size_t i = 0; i < sizeof(not_relocatable) / sizeof(not_relocatable[0]); i++) {
-		if (not_relocatable[i].id == insn->id)
+		if (not_relocatable[i].escape == escape && not_relocatable[i].opcode == opcode &&
+		    not_relocatable[i].modrm == (modrm & not_relocatable[i].modrm_mask))
 			return not_relocatable[i].why;
 	}
 	for (size_t i = 0; i < sizeof(groups_not_relocatable) / sizeof(groups_not_relocatable[0]); i++) {
@@ -108,13 +119,13 @@ void mw_x86_plan(const uint8_t *bytes, size_t size, mw_addr pc, struct mw_insn_p
 	plan->how = MW_INSN_REFUSE;
 	plan->pc = pc;
 	if (!mw_x86_decode(bytes, size, pc, &insn)) {
-		plan->why = "the bytes are no complete instruction that capstone knows";
+		plan->why = "the bytes are no complete instruction that memwatch can read";
 		return;
 	}
 	plan->length = insn.length;
 	memcpy(plan->bytes, bytes, insn.length);
 	pc_operand = find_pc_operand(&insn, plan);
-	plan->why = find_obstacle(&insn);
+	plan->why = find_obstacle(&insn, plan->bytes);
 	if (!plan->why)
 		plan->why = pc_operand;
 	plan->can_relocate = !plan->why;

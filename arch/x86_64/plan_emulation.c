@@ -199,9 +199,6 @@ static void plan_two_operands(const struct mw_x86_insn *insn, struct mw_insn_pla
 	bool extends = op == MW_X86_OP_MOVZX || op == MW_X86_OP_MOVSX;
 	uint8_t source_width;
 
-	/* Without REX.W capstone takes movsxd's 32-bit destination for a 64-bit one. */
-	if (insn->id == X86_INS_MOVSXD && !insn->wide)
-		return;
 	if (insn->x86.op_count != 2 || !is_register(&ops[0], &plan->dst, &plan->width))
 		return;
 	if (ops[1].type == X86_OP_IMM && !extends) {

@@ -54,6 +54,7 @@ static const struct plan_case {
 	{BYTES("\x66\x66\x48\xe8\x00\x01\x00\x00"), E, true, false, MW_MEMORY_PUSH, 0x108}, /* TLS call */
 	{BYTES("\xff\xd0"), E, true, false, MW_MEMORY_PUSH, 0},                             /* call rax */
 	{BYTES("\x41\xff\xd3"), E, true, false, MW_MEMORY_PUSH, 0},                         /* call r11 */
+	{BYTES("\x48\x2e\xff\xd0"), E, true, false, MW_MEMORY_PUSH, 0}, /* call rax, its REX prefix void */
 	/* The own stack: rather as a copy, but can be emulated. */
 	{BYTES("\x55"), O, true, true, MW_MEMORY_PUSH, 0},
 	{BYTES("\x41\x57"), O, true, true, MW_MEMORY_PUSH, 0},
@@ -87,28 +88,30 @@ static const struct plan_case {
 	{BYTES("\x87\xc0"), O, false, true, MW_MEMORY_NONE, 0},                                    /* xchg eax, eax */
 	{BYTES("\x41\x90"), O, false, true, MW_MEMORY_NONE, 0},                                    /* xchg eax, r8d */
 	{BYTES("\x48\xc1\xe0\x04"), O, false, true, MW_MEMORY_NONE, 0},                            /* shl rax, 4 */
-	{BYTES("\x63\xc7"), O, false, true, MW_MEMORY_NONE, 0},                                    /* movsxd eax, edi */
 	{BYTES("\xf3\x48\x0f\xb8\xc7"), O, false, true, MW_MEMORY_NONE, 0},                        /* popcnt */
 	/* Neither. */
 	{BYTES("\xff\x15\x10\x00\x00\x00"), R, false, false, MW_MEMORY_NONE, 0x16}, /* call [rip+16] */
 	{BYTES("\xff\x50\x08"), R, false, false, MW_MEMORY_NONE, 0},                /* call [rax+8] */
 	{BYTES("\xff\x18"), R, false, false, MW_MEMORY_NONE, 0},                    /* far call */
-	{BYTES("\xff\x28"), R, false, false, MW_MEMORY_NONE, 0},                    /* far jmp */
-	{BYTES("\xcb"), R, false, false, MW_MEMORY_NONE, 0},                        /* far ret */
-	{BYTES("\x0f\x05"), R, false, false, MW_MEMORY_NONE, 0},                    /* syscall */
-	{BYTES("\x0f\x34"), R, false, false, MW_MEMORY_NONE, 0},                    /* sysenter */
+	{BYTES("\x48\xff\x5c\x24\x08"), R, false, false, MW_MEMORY_NONE, 0},
+	{BYTES("\xff\x28"), R, false, false, MW_MEMORY_NONE, 0}, /* far jmp */
+	{BYTES("\x48\xff\x2d\x10\x00\x00\x00"), R, false, false, MW_MEMORY_NONE, 0x17},
+	{BYTES("\x41\xff\x6c\x24\x08"), R, false, false, MW_MEMORY_NONE, 0},
+	{BYTES("\xcb"), R, false, false, MW_MEMORY_NONE, 0}, /* far ret */
+	{BYTES("\x48\xca\x08\x00"), R, false, false, MW_MEMORY_NONE, 0},
+	{BYTES("\x0f\x05"), R, false, false, MW_MEMORY_NONE, 0}, /* syscall */
+	{BYTES("\x0f\x34"), R, false, false, MW_MEMORY_NONE, 0}, /* sysenter */
 	{BYTES("\xcc"), R, false, false, MW_MEMORY_NONE, 0},
 	{BYTES("\xcd\x80"), R, false, false, MW_MEMORY_NONE, 0},
 	{BYTES("\xf1"), R, false, false, MW_MEMORY_NONE, 0},
-	{BYTES("\x0f\x0b"), R, false, false, MW_MEMORY_NONE, 0},
+	{BYTES("\x0f\x0b"), R, false, false, MW_MEMORY_NONE, 0},     /* ud2 */
+	{BYTES("\xf3\x0f\x09"), R, false, false, MW_MEMORY_NONE, 0}, /* wbnoinvd */
 	{BYTES("\xf4"), R, false, false, MW_MEMORY_NONE, 0},
 	{BYTES("\x48\xcf"), R, false, false, MW_MEMORY_NONE, 0},    /* iretq */
 	{BYTES("\xe2\x10"), R, false, false, MW_MEMORY_NONE, 0x12}, /* loop */
 	{BYTES("\xe3\x10"), R, false, false, MW_MEMORY_NONE, 0x12}, /* jrcxz */
 	{BYTES("\x67\xe3\x10"), R, false, false, MW_MEMORY_NONE, 0x13},
 	{BYTES("\xc7\xf8\x00\x01\x00\x00"), R, false, false, MW_MEMORY_NONE, 0x106}, /* xbegin */
-	{BYTES("\x66\xe8\x00\x00"), R, false, false, MW_MEMORY_NONE, 0},             /* AMD and Intel differ */
-	{BYTES("\x66\xe9\x00\x00"), R, false, false, MW_MEMORY_NONE, 0},
 	{BYTES("\x67\x8d\x05\x01\x00\x00\x00"), R, false, false, MW_MEMORY_NONE, 0}, /* lea eax, [eip+1] */
 	{BYTES("\x0f\x01\xd7"), R, false, false, MW_MEMORY_NONE, 0},                 /* enclu */
 	{BYTES("\x0f\x20\xc0"), R, false, false, MW_MEMORY_NONE, 0},                 /* mov rax, cr0 */
@@ -174,9 +177,17 @@ static void test_plan_cut_short(void **state)
 static void test_plan_undecodable(void **state)
 {
 	static const uint8_t bad[][MW_INSN_MAX] = {
-		{0x06},                                                      /* push es: not in 64-bit mode */
-		{0xd6},                                                      /* salc */
-		{0x0f, 0x04},                                                /* no such opcode */
+		{0x06},                               /* push es: not in 64-bit mode */
+		{0xd6},                               /* salc */
+		{0x0f, 0x04},                         /* no such opcode */
+		{0x63, 0xc7},                         /* movsxd eax, edi: a mov */
+		{0x66, 0x63, 0xc7},                   /* movsxd ax, edi */
+		{0x66, 0xe8, 0x00, 0x00, 0x90, 0x90}, /* 4 bytes for AMD, 6 for Intel */
+		{0x66, 0xe9, 0x00, 0x00, 0x90, 0x90},
+		{0x66, 0x0f, 0x84, 0x00, 0x00, 0x90, 0x90},
+		{0x66, 0x41, 0xe8, 0x00, 0x00, 0x90, 0x90},
+		{0x0f, 0xb9, 0xc0}, /* ud1, ud0 */
+		{0x0f, 0xff, 0xc0},
 		{0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, /* longer than 15 bytes */
 		 0x66, 0x66, 0x66, 0x66, 0x66, 0x90},
 	};
