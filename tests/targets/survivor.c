@@ -245,7 +245,7 @@ static void *masking_work(void *argument)
 
 	sigfillset(&all);
 	sigemptyset(&none);
-	for (unsigned round = 0; !atomic_load(&over); round++) {
+	while (!atomic_load(&over)) {
 		for (unsigned i = 0; i < 100; i++)
 			pthread_sigmask(SIG_SETMASK, i % 2 ? &none : &all, NULL);
 		pthread_sigmask(SIG_SETMASK, &all, NULL);

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #define WORK 20000000u /* symbols that libdwfl may look at for one file */
+#define SOME 20        /* symbols */
 
 static const Dwfl_Callbacks callbacks = {.find_elf = dwfl_build_id_find_elf,
 					 .find_debuginfo = dwfl_standard_find_debuginfo,
@@ -111,8 +112,9 @@ static bool compare_file(const char *path)
 	       step, (unsigned long long)the.answers[MW_INDEX_FOUND], (unsigned long long)the.answers[MW_INDEX_NOTHING],
 	       (unsigned long long)the.answers[MW_INDEX_ASK]);
 	assert_int_equal(the.wrong, 0);
-	/* It answers, that is. */
-	assert_true(the.answers[MW_INDEX_FOUND] > the.answers[MW_INDEX_ASK]);
+	/* It answers, that is; of a few symbols all may be of the kinds that are left to libdwfl. */
+	if (the.index.count >= SOME)
+		assert_true(the.answers[MW_INDEX_FOUND] > the.answers[MW_INDEX_ASK]);
 	close_file();
 	return true;
 }

@@ -28,23 +28,29 @@ void fine(struct mw_error *err, const char *what)
 
 pid_t child_start(int (*body)(void *context), void *context)
 {
-	int go[2];
+	int ready[2], go[2];
+	char byte = 0;
 	pid_t pid;
 
+	assert_int_equal(pipe(ready), 0);
 	assert_int_equal(pipe(go), 0);
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		char byte;
-
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(go[1]);
-		if (read(go[0], &byte, 1) != 1)
+		if (write(ready[1], "r", 1) != 1 || read(go[0], &byte, 1) != 1)
 			_exit(99);
+		close(ready[0]);
+		close(ready[1]);
 		close(go[0]);
 		_exit(body(context));
 	}
 	close(go[0]);
+	close(ready[1]);
+	/* Inside fork() it still puts its signal mask back. */
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
 	FINE(mw_tracee_seize(pid));
 	assert_int_equal(write(go[1], "g", 1), 1);
 	close(go[1]);
