@@ -14,7 +14,7 @@
 #include "arch/x86_64/operand.h"
 #include "arch/x86_64/ops.h"
 
-#define MAX_PATHS 64
+#define MAX_PATHS 512
 #define MAX_INSNS 4096
 
 /* The stack as one path through the code has it. */
@@ -30,6 +30,7 @@ struct search {
 	size_t size;
 	mw_addr base;
 	uint8_t *seen; /* one a byte: an instruction starting there was followed */
+	uint64_t sp;   /* at the pc */
 	struct path paths[MAX_PATHS];
 	size_t path_count, insns;
 	struct mw_way_out *ways;
@@ -137,8 +138,12 @@ static enum step jump(struct search *search, struct path *path, const struct mw_
 {
 	const cs_x86_op *target = &insn->x86.operands[0];
 
-	if (insn->x86.op_count != 1 || target->type != X86_OP_IMM)
+	if (insn->x86.op_count != 1 || target->type != X86_OP_IMM) {
+		/* A frame that has been taken down: it calls in its place, too. */
+		if (path->way.restored || path->sp > search->sp)
+			note_way(search, path, 0);
 		return STEP_LOST;
+	}
 	if (insn->id != X86_INS_JMP) {
 		add_path(search, path, (mw_addr)target->imm);
 		return STEP_ON;
@@ -227,6 +232,7 @@ size_t mw_x86_ways_out(const uint8_t *bytes, size_t size, mw_addr base, mw_addr 
 		search->base = base;
 		search->ways = ways;
 		search->capacity = capacity;
+		search->sp = first.sp;
 		follow(search, first);
 		while (search->path_count > 0)
 			follow(search, search->paths[--search->path_count]);

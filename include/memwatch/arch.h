@@ -72,6 +72,13 @@ struct mw_way_out {
 	mw_addr restored_at[MW_REG_COUNT];
 };
 
+/* What is known of the function that holds some code. */
+struct mw_code_function {
+	mw_addr start; /* 0: unknown */
+	mw_addr end;   /* it ends there at the latest; 0: unknown */
+	bool exact;    /* it begins at `start` and ends at `end`; else another may begin between `start` and the code */
+};
+
 /* What a function's code is looked through for. */
 struct mw_code_wanted {
 	mw_addr data;           /* an address that is taken, 0: none */
@@ -184,10 +191,21 @@ struct mw_arch {
 	 * as made, and note up to `capacity` different ways out. Returns how many; 0 where no return can be reached:
 	 * what comes after `pc` is the last that the function does. `*blind`: there is a path that can't be followed
 	 * (behind an indirect jump, or where the stack pointer becomes what the code does not say), so there may be
-	 * more ways. Whether there is any, and that, the code alone tells, whatever the registers are.
+	 * more ways. Such a jump from a frame that has been taken down is a way out as well. Whether there is any, and
+	 * that, the code alone tells, whatever the registers are.
 	 */
 	size_t (*ways_out)(const uint8_t *bytes, size_t size, mw_addr base, mw_addr pc, const struct mw_regs *regs,
 			   struct mw_way_out *ways, size_t capacity, bool *blind);
+	/*
+	 * The row (memwatch/ring.h) by which a frame whose return address is `pc` leads to its caller, as the
+	 * function's own instructions tell: of kind SP or FP, and certain, or NONE. The bytes hold the function, in
+	 * `known` or found by its prologue, and what surrounds it.
+	 */
+	uint64_t (*row_at)(const uint8_t *bytes, size_t size, mw_addr base, mw_addr pc,
+			   const struct mw_code_function *known);
+	/* The next place, `from` or behind, that looks like a call of the function at *target: where to look on; `size`
+	 * where there is none. Quick, and knows not where instructions begin. */
+	size_t (*call_target)(const uint8_t *bytes, size_t size, mw_addr base, size_t from, mw_addr *target);
 	/* Is this the code that a signal handler returns to, the kernel's way back to what the signal struck? */
 	bool (*is_signal_return)(const uint8_t *bytes, size_t size);
 	/*

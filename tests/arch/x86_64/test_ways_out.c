@@ -95,6 +95,8 @@ static const struct code codes[] = {
 /* There may be more ways than can be seen. */
 static const struct code blind_codes[] = {
 	{"jmp *%rax", CODE("\xff\xe0\xc3"), 0, {{0}}, 0},
+	/* What has taken its frame down before may well call in its place: */
+	{"add $8,%rsp; pop %rbx; jmp *%rax", CODE("\x48\x83\xc4\x08\x5b\xff\xe0"), 0, {WAY_R(16, BIT(RBX))}, 1},
 	/* One way can be followed, the other can't: je 1f; ret; 1: jmp *%rax */
 	{"a way, and a jump to nowhere known", CODE("\x74\x01\xc3\xff\xe0"), 0, {WAY(0)}, 1},
 	/* What the stack pointer becomes nobody knows: and $-16,%rsp; mov %rax,%rsp; pop %rsp; xchg */
