@@ -16,7 +16,7 @@
 #include <memwatch/arch.h>
 
 #define MW_RESCUE_MAGIC  UINT64_C(0x6575637365722f77) /* first in the code */
-#define MW_RESCUE_LAYOUT 3u                           /* another number is another memwatch's */
+#define MW_RESCUE_LAYOUT 4u                           /* another number is another memwatch's */
 #define MW_RESCUE_CODE   16384u                       /* bytes of the code's mapping */
 
 #define MW_RESCUE_BREAKPOINTS 32768u
@@ -27,6 +27,7 @@
 #define MW_RESCUE_RESETS      64u
 #define MW_RESCUE_SIGNALS     64u
 #define MW_RESCUE_PAGE        4096
+#define MW_RESCUE_ROOM        20480u /* bytes */
 
 /*
  * What memwatch leaves in a thread's spare registers (mw_arch.spare) before it begins to carry out a function that sets
@@ -119,6 +120,9 @@ struct mw_rescue {
 	 * free. */
 	uint32_t resets[MW_RESCUE_RESETS];
 	struct mw_rescue_breakpoint breakpoints[MW_RESCUE_BREAKPOINTS];
+	/* What a thread gets back by from a system call that it performs for memwatch, and what such a call is given.
+	 */
+	uint8_t room[MW_RESCUE_ROOM] __attribute__((aligned(MW_RESCUE_PAGE)));
 	/* A page of its own, which the kernel empties in a forked copy: the process as it sees itself. Another one
 	 * lives in its memory (vfork), and has actions of its own. */
 	uint32_t pid __attribute__((aligned(MW_RESCUE_PAGE)));

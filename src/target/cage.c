@@ -4,6 +4,7 @@
 
 #include "proc/status.h"
 #include "target/filter.h"
+#include "target/inject.h"
 #include "target/preflight.h"
 
 #include <errno.h>
@@ -249,38 +250,49 @@ static bool may_be_picked(const struct mw_quiet_thread *thread)
 	return thread->stopped && !thread->in_event && !thread->sharing && !thread->newborn;
 }
 
-struct mw_error *mw_cage_pick(struct mw_cage *cage, const struct mw_quiesce *quiesce, const struct mw_cage_need *need,
-			      pid_t *tid, struct mw_permit *permit)
+/* The first that suits, of those that are stopped as a group or not, and that have room for the way back or not. */
+static struct mw_error *pick_of(struct mw_cage *cage, const struct mw_quiesce *quiesce, const struct mw_maps *maps,
+				const struct mw_cage_need *need, bool group_stopped, pid_t *tid,
+				struct mw_permit *permit)
 {
-	*tid = 0;
-	*permit = (struct mw_permit){.caged = true};
-	for (unsigned group_stopped = 0; group_stopped < 2; group_stopped++)
-		for (size_t i = 0; i < quiesce->count; i++) {
-			const struct mw_quiet_thread *thread = &quiesce->threads[i];
-			struct mw_error *err;
+	for (size_t i = 0; i < quiesce->count; i++) {
+		const struct mw_quiet_thread *thread = &quiesce->threads[i];
+		struct mw_error *err;
 
-			if (!may_be_picked(thread) || thread->group_stopped != (group_stopped > 0))
-				continue;
-			err = mw_cage_look(cage, thread->tid, true, permit);
-			if (err && mw_error_kind(err) == MW_ERROR_GONE) {
-				mw_error_destroy(err);
-				continue;
-			}
-			MW_TRY(err);
-			if (mw_permit_suits(permit, need)) {
-				*tid = thread->tid;
-				return NULL;
-			}
+		if (!may_be_picked(thread) || thread->group_stopped != group_stopped ||
+		    (maps && !mw_inject_has_room(thread->tid, maps)))
+			continue;
+		err = mw_cage_look(cage, thread->tid, true, permit);
+		if (err && mw_error_kind(err) == MW_ERROR_GONE) {
+			mw_error_destroy(err);
+			continue;
 		}
+		MW_TRY(err);
+		if (mw_permit_suits(permit, need)) {
+			*tid = thread->tid;
+			return NULL;
+		}
+	}
 	return NULL;
 }
 
-struct mw_error *mw_cage_pick_best(const struct mw_quiesce *quiesce, uint32_t calls, pid_t *tid)
+struct mw_error *mw_cage_pick(struct mw_cage *cage, const struct mw_quiesce *quiesce, const struct mw_maps *maps,
+			      const struct mw_cage_need *need, pid_t *tid, struct mw_permit *permit)
+{
+	*tid = 0;
+	*permit = (struct mw_permit){.caged = true};
+	for (unsigned pass = 0; pass < 4 && !*tid; pass++)
+		MW_TRY(pick_of(cage, quiesce, pass < 2 ? maps : NULL, need, pass % 2, tid, permit));
+	return NULL;
+}
+
+struct mw_error *mw_cage_pick_best(const struct mw_quiesce *quiesce, const struct mw_maps *maps, uint32_t calls,
+				   pid_t *tid)
 {
 	const struct mw_cage_need need = mw_cage_need_of(calls);
 	struct mw_cage cage = {.count = 0};
 	struct mw_permit permit;
-	struct mw_error *err = mw_cage_pick(&cage, quiesce, &need, tid, &permit);
+	struct mw_error *err = mw_cage_pick(&cage, quiesce, maps, &need, tid, &permit);
 
 	mw_cage_deinit(&cage);
 	if (!err && !*tid)

@@ -11,6 +11,7 @@
 #ifndef MW_TARGET_CAGE_H
 #define MW_TARGET_CAGE_H
 
+#include "proc/maps.h"
 #include "target/quiesce.h"
 #include "target/tracee.h"
 
@@ -104,15 +105,17 @@ struct mw_cage_need mw_cage_need_of(uint32_t calls);
 bool mw_permit_suits(const struct mw_permit *permit, const struct mw_cage_need *need);
 
 /*
- * A thread as of mw_quiesce_pick() that suits; *tid is 0 where there is none. Then *permit is that of one that doesn't.
+ * A thread as of mw_quiesce_pick() that suits, and has memory of its own for the way back if any of them has
+ * (mw_inject_has_room); *tid is 0 where there is none. Then *permit is that of one that doesn't.
  */
-struct mw_error *mw_cage_pick(struct mw_cage *cage, const struct mw_quiesce *quiesce, const struct mw_cage_need *need,
-			      pid_t *tid, struct mw_permit *permit) MW_MUST_CHECK;
+struct mw_error *mw_cage_pick(struct mw_cage *cage, const struct mw_quiesce *quiesce, const struct mw_maps *maps,
+			      const struct mw_cage_need *need, pid_t *tid, struct mw_permit *permit) MW_MUST_CHECK;
 /*
  * One that would live through these calls, or any: what is in a target has to come out, and a filter that it has put
  * itself under since is suspended for that, which is the lesser evil. 0 where none can be picked.
  */
-struct mw_error *mw_cage_pick_best(const struct mw_quiesce *quiesce, uint32_t calls, pid_t *tid) MW_MUST_CHECK;
+struct mw_error *mw_cage_pick_best(const struct mw_quiesce *quiesce, const struct mw_maps *maps, uint32_t calls,
+				   pid_t *tid) MW_MUST_CHECK;
 /* What every thread that stands may make for sure, but for those whose filters can't be read. */
 struct mw_error *mw_cage_everyone(struct mw_cage *cage, const struct mw_quiesce *quiesce, uint32_t *made) MW_MUST_CHECK;
 

@@ -19,6 +19,7 @@
 #define MOST_CODE     (256u << 20) /* of code is looked through for a system call instruction */
 #define MOST_RESTORER (16u << 20)
 #define PAGE          4096u
+#define BELOW         512u /* bytes: more than any red zone */
 #define LEAST         (UINT64_C(1) << 20)
 #define MOST          (UINT64_C(1) << 47) /* nothing is mapped above without asking for it */
 #define HEAP_ROOM     (UINT64_C(1) << 30)
@@ -128,11 +129,19 @@ static void choose_way_back(struct mw_inject *inject, const struct mw_maps *maps
 
 bool mw_inject_leads_back(const struct mw_inject *inject)
 {
-	return inject->code.restorer || inject->code.popper;
+	return (inject->code.restorer || inject->code.popper) && inject->room.high > inject->room.low;
 }
 
-struct mw_error *mw_inject_no_way_back(pid_t pid)
+struct mw_error *mw_inject_no_way_back(const struct mw_inject *inject, pid_t pid)
 {
+	if (inject->code.restorer || inject->code.popper)
+		return mw_error_hint(
+			mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+					"no thread of process %d that can perform a system call has a stack "
+					"of its own with room for a frame, by which it gets back to its "
+					"work if memwatch is killed meanwhile",
+					(int)pid),
+			"Try again in a moment; or accept that risk with --unsafe");
 	return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
 					     "the code of process %d has nothing by which a thread gets back to its "
 					     "work if memwatch is killed while that performs a system call for it",
@@ -178,8 +187,27 @@ struct mw_error *mw_inject_init(struct mw_inject *inject, pid_t tid, const struc
 		choose_way_back(&ready, maps);
 	if (status.seccomp > 0)
 		MW_TRY(try_seccomp(&ready));
+	mw_inject_use(&ready, tid, maps);
 	*inject = ready;
 	return NULL;
+}
+
+void mw_inject_use(struct mw_inject *inject, pid_t tid, const struct mw_maps *maps)
+{
+	size_t size = mw_way_back_room(tid);
+
+	inject->tid = tid;
+	inject->room = (struct mw_room){.low = 0};
+	if (size)
+		(void)mw_own_stack_room(tid, maps, size, &inject->room);
+}
+
+bool mw_inject_has_room(pid_t tid, const struct mw_maps *maps)
+{
+	size_t size = mw_way_back_room(tid);
+	struct mw_room room;
+
+	return size && mw_own_stack_room(tid, maps, size, &room);
 }
 
 struct mw_error *mw_inject_call(const struct mw_inject *inject, long number, const uint64_t arguments[6],
@@ -201,7 +229,7 @@ struct mw_error *mw_inject_call(const struct mw_inject *inject, long number, con
 	MW_TRY(mw_status_read(inject->tid, &status));
 	if (status.seccomp > 0)
 		MW_TRY(mw_tracee_suspend_seccomp(inject->tid, true));
-	err = mw_remote_syscall(inject->tid, &inject->code, number, arguments, result);
+	err = mw_remote_syscall(inject->tid, &inject->code, &inject->room, number, arguments, result);
 	if (status.seccomp > 0)
 		after = mw_tracee_suspend_seccomp(inject->tid, false);
 	if (err) {
@@ -209,6 +237,39 @@ struct mw_error *mw_inject_call(const struct mw_inject *inject, long number, con
 		return err;
 	}
 	return after;
+}
+
+/* Memory for the bytes of a call where none is known to be the thread's own: what is far below its stack pointer. */
+static void room_below(pid_t tid, struct mw_room *room)
+{
+	struct mw_tracee_regs regs;
+	struct mw_error *err = mw_tracee_get_regs(tid, &regs);
+
+	if (!err) {
+		room->high = (regs.general.gpr[mw_arch_find(mw_target_machine())->dwarf_sp] - BELOW) & ~(mw_addr)15;
+		room->low = room->high - MW_SCRATCH_SIZE;
+	}
+	mw_error_destroy(err);
+}
+
+struct mw_error *mw_inject_call_with(const struct mw_inject *inject, long number, const uint64_t arguments[6],
+				     unsigned which, void *bytes, size_t size, int64_t *result)
+{
+	struct mw_room room = inject->room;
+	struct mw_scratch scratch;
+	uint64_t with[6];
+	struct mw_error *err;
+
+	if (room.high == room.low)
+		room_below(inject->tid, &room);
+	MW_TRY(mw_scratch_put(inject->tid, &room, bytes, size, &scratch));
+	memcpy(with, arguments, sizeof(with));
+	with[which] = scratch.at;
+	err = mw_inject_call(inject, number, with, result);
+	if (!err)
+		err = mw_remote_read_all(inject->tid, scratch.at, bytes, size);
+	mw_scratch_take_up(inject->tid, &scratch);
+	return err;
 }
 
 /* A call that gives 0, or fails with a meaning. */

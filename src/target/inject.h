@@ -18,24 +18,36 @@ struct mw_inject {
 	/* The instruction in its code, and what leads back; where nothing does, a memwatch that is killed amidst a call
 	 * takes the thread with it. */
 	struct mw_way_code code;
+	struct mw_room room; /* for the frame that it gets back by, and for what calls are given; none: no way back */
 };
 
 /*
  * Get ready: look for the instruction in code that `maps` tells of (vdso or libc: bytes in executable file mappings),
- * and whether the thread is under seccomp. Errors: UNSUPPORTED where there is no such instruction or the filter can't
- * be suspended (it takes CAP_SYS_ADMIN), with the reason; GONE, SYSTEM.
+ * for memory that is the thread's own, and whether the thread is under seccomp. Errors: UNSUPPORTED where there is no
+ * such instruction or the filter can't be suspended (it takes CAP_SYS_ADMIN), with the reason; GONE, SYSTEM.
  */
 struct mw_error *mw_inject_init(struct mw_inject *inject, pid_t tid, const struct mw_maps *maps) MW_MUST_CHECK;
+/* The same by another thread: only its memory is looked for. */
+void mw_inject_use(struct mw_inject *inject, pid_t tid, const struct mw_maps *maps);
+/* Has the thread memory of its own for it? */
+bool mw_inject_has_room(pid_t tid, const struct mw_maps *maps);
 
 /* Does a thread that performs a call get back to its work by itself if memwatch is killed? */
 bool mw_inject_leads_back(const struct mw_inject *inject);
 /* What it means where it does not, for who may not take that risk. Never NULL. */
-struct mw_error *mw_inject_no_way_back(pid_t pid) MW_MUST_CHECK;
+struct mw_error *mw_inject_no_way_back(const struct mw_inject *inject, pid_t pid) MW_MUST_CHECK;
 
 /* One system call, with the thread's filter suspended; *result is what the kernel returned, negative errno on failure.
  */
 struct mw_error *mw_inject_call(const struct mw_inject *inject, long number, const uint64_t arguments[6],
 				int64_t *result) MW_MUST_CHECK;
+
+/*
+ * … one that is given the address of `bytes` (MW_SCRATCH_MAX at most) as argument number `which`. They stand in the
+ * thread's room meanwhile, and are what the call has made of them afterwards.
+ */
+struct mw_error *mw_inject_call_with(const struct mw_inject *inject, long number, const uint64_t arguments[6],
+				     unsigned which, void *bytes, size_t size, int64_t *result) MW_MUST_CHECK;
 
 /*
  * A free range of `size` bytes (whole pages) such that every address in it lies within `reach` of every one in [low,

@@ -15,6 +15,7 @@
 
 #include "proc/status.h"
 #include "target/cage.h"
+#include "target/syscall.h"
 
 #include <errno.h>
 #include <sys/ptrace.h>
@@ -116,6 +117,8 @@ static struct mw_error *on_interrupt(struct mw_quiesce *quiesce, struct mw_quiet
 	if (thread->newborn && settle_newborn(quiesce, thread, &err))
 		return err;
 	thread->group_stopped = is_group_stop(signal);
+	/* Where it stands is looked at, and where it returns to: a killed memwatch may have had it perform a call. */
+	MW_TRY(mw_error_unless_gone(mw_remote_syscall_finish(thread->tid)));
 	/* A call that a group stop ends with EINTR would end so without us. */
 	if (ours && !thread->group_stopped) {
 		MW_TRY(mw_tracee_mend_interrupted_call(thread->tid));

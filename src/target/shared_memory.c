@@ -36,8 +36,6 @@
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
 
-#define NAME_DISTANCE 512 /* of the name below the stack pointer: beyond any red zone */
-
 static const char name[16] = "memwatch";
 
 static bool is_failure(int64_t result)
@@ -45,36 +43,19 @@ static bool is_failure(int64_t result)
 	return result < 0 && result >= -4095;
 }
 
-/* The name stands below the thread's stack for the time of the call. */
 static struct mw_error *create_there(const struct mw_inject *inject, int *out)
 {
-	const struct mw_arch *arch = mw_arch_find(mw_target_machine());
-	struct mw_tracee_regs regs;
-	struct mw_error *err, *after;
-	char before[sizeof(name)];
-	int64_t result = -ENOSYS;
-	mw_addr at;
+	char given[sizeof(name)];
+	uint64_t arguments[6] = {0, MFD_CLOEXEC | MFD_NOEXEC_SEAL};
+	int64_t result;
 
-	MW_TRY(mw_tracee_get_regs(inject->tid, &regs));
-	at = (regs.general.gpr[arch->dwarf_sp] - NAME_DISTANCE) & ~(mw_addr)15;
-	MW_TRY(mw_remote_read_all(inject->tid, at, before, sizeof(before)));
-	err = mw_remote_poke(inject->tid, at, name, sizeof(name));
-	if (!err) {
-		uint64_t arguments[6] = {at, MFD_CLOEXEC | MFD_NOEXEC_SEAL};
-
-		err = mw_inject_call(inject, SYS_memfd_create, arguments, &result);
-		/* Before Linux 6.3 there is no such flag; since then its absence is frowned upon. */
-		if (!err && result == -EINVAL) {
-			arguments[1] = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-			err = mw_inject_call(inject, SYS_memfd_create, arguments, &result);
-		}
+	memcpy(given, name, sizeof(given));
+	MW_TRY(mw_inject_call_with(inject, SYS_memfd_create, arguments, 0, given, sizeof(given), &result));
+	/* Before Linux 6.3 there is no such flag; since then its absence is frowned upon. */
+	if (result == -EINVAL) {
+		arguments[1] = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+		MW_TRY(mw_inject_call_with(inject, SYS_memfd_create, arguments, 0, given, sizeof(given), &result));
 	}
-	after = mw_remote_poke(inject->tid, at, before, sizeof(before));
-	if (err) {
-		mw_error_destroy(after);
-		return err;
-	}
-	mw_error_destroy(after);
 	if (is_failure(result))
 		return mw_inject_error(inject->tid, (int)-result, 0, "make shared memory (memfd_create) in");
 	*out = (int)result;

@@ -15,6 +15,7 @@
 #include "target/syscall.h"
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "proc/status.h"
 #include "target/rseq.h"
 #include "target/tracee.h"
@@ -28,12 +29,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MAX_STOPS   64
-#define YIELDS      1000u /* a stop comes within microseconds, as a rule */
-#define NAP_US      100
-#define BIT(signal) (UINT64_C(1) << ((signal)-1))
-#define FROZEN_NS   UINT64_C(2000000000)
-#define STOP_NS     UINT64_C(2000000000)
+#define MAX_STOPS    64
+#define FINISH_STOPS 4     /* entry and exit of the call, entry and exit of rt_sigreturn */
+#define YIELDS       1000u /* a stop comes within microseconds, as a rule */
+#define NAP_US       100
+#define BIT(signal)  (UINT64_C(1) << ((signal)-1))
+#define FROZEN_NS    UINT64_C(2000000000)
+#define STOP_NS      UINT64_C(2000000000)
 
 static struct mw_error *failed(const char *what, pid_t tid)
 {
@@ -206,10 +208,12 @@ static struct mw_error *go_through(pid_t tid, struct mw_tracee_regs *regs, uint6
 	MW_TRY(mask_for_call(tid, regs->general.pc, mask, &mask));
 	MW_TRY(mw_tracee_set_regs(tid, regs));
 	MW_TRY(mw_tracee_set_sigmask(tid, mask));
+	MW_TRY(mw_fault("call.begin"));
 	MW_TRY(resume_until(tid, PTRACE_SYSCALL, at_syscall, put_off));
 	MW_TRY(resume_until(tid, PTRACE_SYSCALL, at_syscall, put_off));
 	MW_TRY(mw_tracee_get_regs(tid, regs));
 	*result = mw_regs_syscall_result(&regs->general);
+	MW_TRY(mw_fault("call.result"));
 	return resume_until(tid, PTRACE_CONT, at_interrupt, put_off);
 }
 
@@ -243,8 +247,9 @@ static struct mw_error *perform(pid_t tid, struct mw_tracee_regs *regs, uint64_t
 	return err;
 }
 
-static struct mw_error *perform_and_restore(pid_t tid, const struct mw_way_code *code, long number,
-					    const uint64_t arguments[6], struct mw_way_back *way, int64_t *result)
+static struct mw_error *perform_and_restore(pid_t tid, const struct mw_way_code *code, const struct mw_room *room,
+					    long number, const uint64_t arguments[6], struct mw_way_back *way,
+					    int64_t *result)
 {
 	const struct mw_arch *arch = mw_arch_find(mw_target_machine());
 	struct mw_tracee_regs before, regs;
@@ -254,7 +259,7 @@ static struct mw_error *perform_and_restore(pid_t tid, const struct mw_way_code 
 	MW_TRY(mw_tracee_get_sigmask(tid, &mask));
 	MW_TRY(mw_tracee_get_regs(tid, &before));
 	mw_rseq_abort(tid, &before);
-	MW_TRY(mw_way_back_lay(tid, &before, mask, code, way));
+	MW_TRY(mw_way_back_lay(tid, &before, mask, code, room, way));
 	regs = before;
 	mw_regs_set_machine(&regs.raw);
 	mw_regs_set_syscall(&regs.general, code->insn, number, arguments);
@@ -267,15 +272,37 @@ static struct mw_error *perform_and_restore(pid_t tid, const struct mw_way_code 
 	return err;
 }
 
-struct mw_error *mw_remote_syscall(pid_t tid, const struct mw_way_code *code, long number, const uint64_t arguments[6],
-				   int64_t *result)
+struct mw_error *mw_remote_syscall(pid_t tid, const struct mw_way_code *code, const struct mw_room *room, long number,
+				   const uint64_t arguments[6], int64_t *result)
 {
 	/* Not of the heap: what was done must be taken back where memwatch has no memory left. */
 	struct mw_way_back way = {.size = 0};
 	int64_t returned = 0;
-	struct mw_error *err = perform_and_restore(tid, code, number, arguments, &way, &returned);
+	struct mw_error *err = perform_and_restore(tid, code, room, number, arguments, &way, &returned);
 
 	if (!err)
 		*result = returned;
+	return err;
+}
+
+struct mw_error *mw_remote_syscall_finish(pid_t tid)
+{
+	struct put_off put_off = {.stop = false, .sys = {.si_signo = 0}};
+	struct mw_tracee_regs regs;
+	struct mw_error *err = NULL;
+	unsigned stops = 0;
+
+	for (; !err && stops <= FINISH_STOPS; stops++) {
+		err = mw_tracee_get_regs(tid, &regs);
+		if (err || !mw_way_back_is_at(tid, &regs.general))
+			break;
+		err = resume_until(tid, PTRACE_SYSCALL, at_syscall, &put_off);
+	}
+	if (!err && stops > FINISH_STOPS)
+		err = mw_error_create(MW_ERROR_SYSTEM, 0, "thread %d does not return from an injected system call",
+				      tid);
+	if (!err && stops > 0)
+		err = resume_until(tid, PTRACE_CONT, at_interrupt, &put_off);
+	send_again(tid, &put_off);
 	return err;
 }

@@ -3,27 +3,35 @@
  * way_back.h: how a thread that performs a system call for us gets back to its own work where nobody puts its registers
  * back: memwatch can be killed (SIGKILL) at any moment, and what it has stopped runs on from where it stands.
  *
- *      stack pointer           what the thread is at
- *      - some room             used by those who write names and the like below the stack pointer
+ *      room.high               memory that only this thread writes (own_stack.h), or that memwatch has mapped
+ *      scratch                 bytes that a call is to be given, such as a name
  *      frame                   as the kernel lays one for a signal: all registers, the signal mask
  *      [pc → syscall; ret]     returns into the frame's restorer (rt_sigreturn), which puts all of it back
+ *      room.low
+ *
+ * Nothing is written below the thread's own stack pointer, which may lead into a stack of 2 KiB with other objects
+ * right below it.
  *
  * A program that has no restorer, as it handles no signals, has other code that does: it returns to what pops a number
  * and returns, with that of rt_sigreturn, and from there to the system call instruction once more.
  *
- * Memory below the stack pointer is nobody's, but for stacks that end there and lie beside something else; so what
- * stood there is put back when all goes well.
+ * What stood in the room is put back when all goes well. Frame and scratch carry a mark, their own address and their
+ * bounds: what a killed memwatch has left of them can be found, and a thread that is still on its way back be seen.
  */
 #ifndef MW_TARGET_WAY_BACK_H
 #define MW_TARGET_WAY_BACK_H
 
+#include "target/own_stack.h"
 #include "target/tracee.h"
 
 #include <memwatch/error.h>
 #include <memwatch/types.h>
 
 #define MW_WAY_BACK_MAX   16384u
-#define MW_WAY_BACK_FIRST 16u /* bytes of what is popped */
+#define MW_WAY_BACK_FIRST 16u  /* bytes of what is popped */
+#define MW_SCRATCH_MAX    160u /* bytes */
+#define MW_SCRATCH_SIZE   192u /* … with the mark */
+#define MW_ROOM_MAX       (MW_WAY_BACK_FIRST + MW_WAY_BACK_MAX + 64u + MW_SCRATCH_SIZE)
 
 /* The target's code that leads back: one of the two. */
 struct mw_way_code {
@@ -40,19 +48,44 @@ struct mw_way_back {
 };
 
 /*
- * Lay a frame with the registers and the mask given; the thread is in a ptrace stop. `out->size` is 0 where it can't be
- * done (no such code, no room on the stack): then it is to go without. Errors: none but GONE.
+ * Lay a frame with the registers and the mask given into `room`; the thread is in a ptrace stop. `out->size` is 0 where
+ * it can't be done (no such code, no room): then it is to go without. Errors: none but GONE.
  */
 struct mw_error *mw_way_back_lay(pid_t tid, const struct mw_tracee_regs *regs, uint64_t mask,
-				 const struct mw_way_code *code, struct mw_way_back *out) MW_MUST_CHECK;
+				 const struct mw_way_code *code, const struct mw_room *room,
+				 struct mw_way_back *out) MW_MUST_CHECK;
+/* How large a room the frame and the scratch of a thread in a ptrace stop take, as it is now; 0: it can't be known. */
+size_t mw_way_back_room(pid_t tid);
 /* Put back what stood there. */
 void mw_way_back_take_up(pid_t tid, const struct mw_way_back *way);
+
+/* Bytes for a call to read or write, in a thread's room. */
+struct mw_scratch {
+	mw_addr at; /* of the bytes */
+	uint8_t before[MW_SCRATCH_SIZE];
+};
+
+/* Put up to MW_SCRATCH_MAX bytes there, and take them away again. Errors: DATA, GONE. */
+struct mw_error *mw_scratch_put(pid_t tid, const struct mw_room *room, const void *bytes, size_t size,
+				struct mw_scratch *out) MW_MUST_CHECK;
+void mw_scratch_take_up(pid_t tid, const struct mw_scratch *scratch);
+
+/* Are these the registers of a thread that performs a call, or returns from one by its frame? */
+bool mw_way_back_is_at(pid_t tid, const struct mw_regs *regs);
+/* The first frame or scratch that a killed memwatch has left from `from` on, where nothing but zeros lies in between.
+ */
+bool mw_way_back_find_remains(pid_t tid, mw_addr from, mw_addr limit, mw_addr *start, size_t *size);
 
 /* Architecture's own. */
 /* Write the frame that is to lie below `below` into `out` (MW_WAY_BACK_MAX bytes); *at is its address. Returns its
  * size, 0 where the thread's registers can't be had. */
 size_t mw_regs_signal_frame(pid_t tid, const struct mw_tracee_regs *regs, uint64_t mask, mw_addr restorer,
 			    mw_addr below, uint8_t *out, mw_addr *at);
+/* Where that frame has four words that nobody reads. */
+size_t mw_regs_signal_frame_spare(void);
+/* The frame, rounded as it lies in memory, that a stack pointer in its first bytes, or right before them, leads into.
+ */
+mw_addr mw_regs_signal_frame_at(mw_addr sp);
 /* A system call instruction with a return behind it, a restorer's code, and a popper's. */
 const uint8_t *mw_regs_syscall_return(size_t *size);
 const uint8_t *mw_regs_restorer(size_t *size);

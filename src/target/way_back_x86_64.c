@@ -4,7 +4,7 @@
  *
  *      at        address of the restorer         where `ret` goes
  *      at + 8    struct ucontext                 the stack pointer in rt_sigreturn
- *      …         (room of a siginfo)
+ *      …         (room of a siginfo: the mark)
  *      64-aligned: what XSAVE saves, then a mark
  */
 #include "target/way_back.h"
@@ -163,6 +163,17 @@ size_t mw_regs_signal_frame(pid_t tid, const struct mw_tracee_regs *regs, uint64
 	put_context(regs, mask, *at + head, &frame.context);
 	memcpy(out, &frame, sizeof(frame));
 	return head + area;
+}
+
+size_t mw_regs_signal_frame_spare(void)
+{
+	return offsetof(struct frame, info);
+}
+
+mw_addr mw_regs_signal_frame_at(mw_addr sp)
+{
+	/* What is popped lies right before it. */
+	return (sp + MW_WAY_BACK_FIRST) & ~(mw_addr)(ALIGN - 1);
 }
 
 const uint8_t *mw_regs_syscall_return(size_t *size)

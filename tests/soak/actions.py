@@ -329,6 +329,7 @@ class Actor:
         engine = draw.choice(engines)
         phase = draw.choices(('attach', 'window', 'detach'), (9, 4, 7))[0]
         who = draw.choices(('all', 'first', 'guard'), (6, 3, 1))[0]
+        who = self.config.who or who
         part, rest, clean = draw.random(), draw.random(), draw.random() < 0.5
         tracked, options = self.options()
         path = self.recorded(options, 0.3)

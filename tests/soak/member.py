@@ -17,7 +17,7 @@ SPARE_MAPPINGS = 100  # that a target's own work may add
 
 # Programs of ours that have a meter: they allocate on demand what a report has to know exactly.
 METERED = ('idle', 'busy', 'many', 'forking', 'signals', 'dlopen')
-KINDS = (*METERED, 'exceptions', 'cxx', 'python', 'redis', 'sqlite')
+KINDS = (*METERED, 'exceptions', 'cxx', 'http', 'python', 'redis', 'sqlite')
 # Whose signal masks and actions stay as they are.
 STEADY_SIGNALS = ('idle', 'busy', 'many', 'exceptions', 'cxx', 'sqlite')
 
@@ -70,6 +70,10 @@ class Member:
                      for name in ('leak', 'own')] if self.kind == 'dlopen' else []
         self.process = self.spawn(os.path.join(self.config.build, 'tests', 'soak', program), self.kind, self.path,
                                   str(self.config.life), *libraries)
+
+    def start_http(self):
+        program = os.path.join(self.config.build, 'tests', 'soak', 'http')
+        self.process = self.spawn(program, self.path, str(self.config.life))
 
     def works(self, *arguments, **keywords):
         return self.spawn(sys.executable, '-B', os.path.join(HERE, 'works.py'), *arguments, **keywords)

@@ -29,7 +29,7 @@ from actions import Actor  # noqa: E402
 from member import KINDS, Fault, Member  # noqa: E402
 
 ENGINES = ('trap', 'jump', 'auto')
-KILL_KINDS = ('idle', 'busy', 'many', 'forking')
+KILL_KINDS = ('idle', 'busy', 'many', 'forking', 'http')
 WEIGHTS = {'window': 28, 'kill': 40, 'kill paused': 5, 'twice': 5, 'early': 9, 'crash': 6, 'rival': 4, 'paused': 8,
            'target killed': 3}
 KILL_WEIGHTS = {'window': 2, 'kill': 93, 'kill paused': 5}
@@ -135,6 +135,8 @@ def parse():
     parser.add_argument('--kill-engines', default='trap,jump', help='engines during which memwatch is killed')
     parser.add_argument('--spare', default='', metavar='TARGET:ENGINE,...',
                         help='where memwatch is not killed all the same (default: nowhere)')
+    parser.add_argument('--who', default='', help='which of memwatch\'s processes are killed: all, first or guard '
+                        '(default: any of these)')
     parser.add_argument('--kills-only', action='store_true', help=f'on {",".join(KILL_KINDS)}')
     parser.add_argument('--workers', type=int, default=2, help='actions at a time, each on its share of the targets')
     parser.add_argument('--first', type=int, default=0, metavar='N', help='begin with the action number N')
@@ -167,6 +169,9 @@ def configure(arguments):
         if kind in config.kinds and not shutil.which(program):
             print(f'soak: {program} is not installed: left out')
             config.kinds.remove(kind)
+    if 'http' in config.kinds and not os.path.exists(os.path.join(config.build, 'tests', 'soak', 'http')):
+        print('soak: there was no Go compiler to build http with: left out')
+        config.kinds.remove('http')
     config.weights = KILL_WEIGHTS if arguments.kills_only else WEIGHTS
     config.life = int(arguments.minutes * 60) + 900
     config.stopping = threading.Event()

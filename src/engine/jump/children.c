@@ -85,9 +85,9 @@ static struct mw_error *take_out(struct jump_process *copy, struct mw_quiesce *q
 		return NULL;
 	/* It does no harm where it can't be taken out. */
 	if (copy->engine->options.unsafe)
-		MW_TRY(mw_cage_pick_best(quiesce, MW_CALLS_MAP, &tid));
+		MW_TRY(mw_cage_pick_best(quiesce, maps, MW_CALLS_MAP, &tid));
 	else
-		MW_TRY(jump_hand_find(cage, quiesce, MW_CALLS_MAP, &tid));
+		MW_TRY(jump_hand_find(cage, quiesce, maps, MW_CALLS_MAP, &tid));
 	*left = tid == 0;
 	if (*left)
 		return NULL;

@@ -77,7 +77,7 @@ static struct mw_error *take_out(struct jump_process *process)
 		/* A vfork may have come while calls went on. */
 		err = mw_quiesce_await_hand(&process->quiesce);
 		if (!err)
-			err = mw_cage_pick_best(&process->quiesce, MW_CALLS_MAP, &tid);
+			err = mw_cage_pick_best(&process->quiesce, &maps, MW_CALLS_MAP, &tid);
 		if (!err)
 			err = mw_inject_init(&inject, tid, &maps);
 		if (!err)

@@ -37,24 +37,11 @@ static struct mw_error *unsupported(const struct jump_process *process, const ch
 /* A target may have forbidden itself to read the time stamp counter. */
 static struct mw_error *check_counter(const struct jump_process *process, const struct mw_inject *inject)
 {
-	mw_addr stack = 0;
-	struct mw_tracee_regs regs;
-	uint64_t arguments[6] = {PR_GET_TSC};
-	uint32_t before, flag = 0;
+	const uint64_t arguments[6] = {PR_GET_TSC};
+	uint32_t flag = 0;
 	int64_t result;
-	struct mw_error *err;
 
-	MW_TRY(mw_tracee_get_regs(inject->tid, &regs));
-	/* Below what the thread may use of its stack. */
-	stack = (regs.general.gpr[process->survey.arch->dwarf_sp] - 1024) & ~(mw_addr)15;
-	MW_TRY(mw_remote_read_all(inject->tid, stack, &before, sizeof(before)));
-	arguments[1] = stack;
-	err = mw_inject_call(inject, SYS_prctl, arguments, &result);
-	if (!err)
-		err = mw_remote_read_all(inject->tid, stack, &flag, sizeof(flag));
-	mw_error_destroy(mw_remote_poke(inject->tid, stack, &before, sizeof(before)));
-	if (err)
-		return err;
+	MW_TRY(mw_inject_call_with(inject, SYS_prctl, arguments, 1, &flag, sizeof(flag), &result));
 	return result == 0 && flag == PR_TSC_SIGSEGV ? unsupported(process, "it may not read the time stamp counter")
 						     : NULL;
 }
@@ -82,13 +69,13 @@ static struct mw_error *put_in(struct jump_process *process, const struct mw_map
 		return mw_error_create(MW_ERROR_SYSTEM, 0, "no thread of process %d could be stopped", process->pid);
 	if (mw_shared_memory_locks(tid))
 		calls |= MW_CALLS_LOCKED;
-	MW_TRY(jump_hand_wanted(process, calls, &tid));
+	MW_TRY(jump_hand_wanted(process, calls, maps, &tid));
 	MW_TRY(jump_find_tid_offset(process));
 	jump_note_stacks(process, maps);
 	MW_TRY(mw_fault("attach.inject"));
 	MW_TRY(mw_inject_init(&inject, tid, maps));
 	if (!process->engine->options.unsafe && !process->launched && !mw_inject_leads_back(&inject))
-		return mw_inject_no_way_back(process->pid);
+		return mw_inject_no_way_back(&inject, process->pid);
 	MW_TRY(check_counter(process, &inject));
 	MW_TRY(jump_memory_map(process, &inject, maps, rows_bytes));
 	MW_TRY(jump_context_fill(process, maps));

@@ -274,10 +274,11 @@ void jump_learned_tidy(struct jump_process *process);
 /* hand.c: a thread that makes system calls for us, of those that stand; `calls` (MW_CALL_BIT, MW_CALLS_...) says which.
  */
 /* One that lives through them whatever happens to memwatch; *tid is 0 where there is none. Errors: GONE, MEMORY. */
-struct mw_error *jump_hand_find(struct mw_cage *cage, const struct mw_quiesce *quiesce, uint32_t calls,
-				pid_t *tid) MW_MUST_CHECK;
+struct mw_error *jump_hand_find(struct mw_cage *cage, const struct mw_quiesce *quiesce, const struct mw_maps *maps,
+				uint32_t calls, pid_t *tid) MW_MUST_CHECK;
 /* … and where there is none, with --unsafe, any; else UNSUPPORTED. Stopping it must be harmless as well. */
-struct mw_error *jump_hand_wanted(struct jump_process *process, uint32_t calls, pid_t *tid) MW_MUST_CHECK;
+struct mw_error *jump_hand_wanted(struct jump_process *process, uint32_t calls, const struct mw_maps *maps,
+				  pid_t *tid) MW_MUST_CHECK;
 
 /* stop.c: all threads stand, and one of them can be picked. Where that fails it is tried again for `patience_ns`; then
  * they are let go, and quiesce says what became of the process. Errors: those of mw_quiesce_begin. */

@@ -129,7 +129,7 @@ static struct mw_error *close_strays(pid_t pid)
 	if (!err)
 		err = mw_quiesce_await_hand(&quiesce);
 	if (!err)
-		err = mw_cage_pick_best(&quiesce, MW_CALL_BIT(CLOSE), &tid);
+		err = mw_cage_pick_best(&quiesce, &maps, MW_CALL_BIT(CLOSE), &tid);
 	if (!err)
 		err = mw_inject_init(&inject, tid, &maps);
 	/* As they are now that nobody opens or closes any. */
@@ -158,7 +158,7 @@ static struct mw_error *unmap(struct jump_remains *remains, const struct mw_maps
 
 	/* A vfork may have come while calls went on. */
 	MW_TRY(mw_quiesce_await_hand(&process->quiesce));
-	MW_TRY(mw_cage_pick_best(&process->quiesce, MW_CALLS_MAP | MW_CALL_BIT(CLOSE), &tid));
+	MW_TRY(mw_cage_pick_best(&process->quiesce, maps, MW_CALLS_MAP | MW_CALL_BIT(CLOSE), &tid));
 	MW_TRY(mw_inject_init(&inject, tid, maps));
 	MW_TRY(write_control(remains, tid, offsetof(struct mw_ring_control, leaving)));
 	/* What it writes into there is a copy. */

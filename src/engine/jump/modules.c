@@ -62,7 +62,8 @@ static struct mw_error *plant_new(struct jump_process *process, const struct mw_
 
 	if (process->quiesce.gone || process->quiesce.execed)
 		return NULL;
-	MW_TRY(jump_hand_find(&process->cage, &process->quiesce, MW_CALLS_MAP | MW_CALL_BIT(MPROTECT_CODE), &tid));
+	MW_TRY(jump_hand_find(&process->cage, &process->quiesce, maps, MW_CALLS_MAP | MW_CALL_BIT(MPROTECT_CODE),
+			      &tid));
 	if (!tid && process->engine->options.unsafe)
 		tid = mw_quiesce_pick(&process->quiesce);
 	if (!tid) {

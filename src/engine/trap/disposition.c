@@ -145,5 +145,5 @@ struct mw_error *trap_disposition_after_exec(struct trap_thread *thread)
 		return NULL;
 	}
 	MW_TRY(err);
-	return trap_sigaction(&inject, process->arch->dwarf_sp, SIGTRAP, true, &ignore);
+	return trap_sigaction(&inject, SIGTRAP, true, &ignore);
 }

@@ -395,11 +395,11 @@ static struct mw_error *give_back_actions(const struct remains *remains, const s
 {
 	struct mw_rescue_action now, own = remains->rescue->own[remains->rescue->own_at % 2];
 
-	MW_TRY(trap_actions_restore(inject, remains->arch->dwarf_sp, &remains->rescue->marks));
-	MW_TRY(trap_sigaction(inject, remains->arch->dwarf_sp, SIGTRAP, false, &now));
+	MW_TRY(trap_actions_restore(inject, &remains->rescue->marks));
+	MW_TRY(trap_sigaction(inject, SIGTRAP, false, &now));
 	if (now.handler != remains->base + remains->header.handler)
 		return NULL;
-	return trap_sigaction(inject, remains->arch->dwarf_sp, SIGTRAP, true, &own);
+	return trap_sigaction(inject, SIGTRAP, true, &own);
 }
 
 static struct mw_error *unmap(struct remains *remains, struct mw_journal *journal)
@@ -408,7 +408,7 @@ static struct mw_error *unmap(struct remains *remains, struct mw_journal *journa
 	pid_t tid;
 
 	MW_TRY(mw_quiesce_await_hand(&remains->quiesce));
-	MW_TRY(mw_cage_pick_best(&remains->quiesce, MW_CALLS_MAP | MW_CALL_BIT(SIGACTION), &tid));
+	MW_TRY(mw_cage_pick_best(&remains->quiesce, &remains->maps, MW_CALLS_MAP | MW_CALL_BIT(SIGACTION), &tid));
 	MW_TRY(mw_inject_init(&inject, tid, &remains->maps));
 	MW_TRY(read_again(remains, tid));
 	MW_TRY(restore_copies(remains, tid));
@@ -425,7 +425,7 @@ static struct mw_error *unmap_begun(struct remains *remains)
 	pid_t tid;
 
 	MW_TRY(mw_quiesce_await_hand(&remains->quiesce));
-	MW_TRY(mw_cage_pick_best(&remains->quiesce, MW_CALLS_MAP, &tid));
+	MW_TRY(mw_cage_pick_best(&remains->quiesce, &remains->maps, MW_CALLS_MAP, &tid));
 	MW_TRY(mw_inject_init(&inject, tid, &remains->maps));
 	return mw_inject_unmap(&inject, remains->base, TRAP_RESCUE_SIZE);
 }

@@ -27,7 +27,6 @@
 #define FIRST_BREATH_US 500 /* for threads to get on with their work … */
 #define LAST_BREATH_US  100000
 #define LOOKS           200 /* at who is inside, before those become longer: one may come there again and again */
-#define RED_ZONE        128
 #define JUMP_REACH      (UINT64_C(1) << 30)
 #define TRAP_BIT        MW_RESCUE_TRAP_BIT
 
@@ -90,7 +89,8 @@ bool trap_is_usable(const struct trap_thread *thread)
 	       (thread->relation == TRAP_THREAD || thread->relation == TRAP_SHARING_CHILD);
 }
 
-static struct trap_thread *find_usable(struct trap_process *process, bool permitted)
+/* `maps`: one that has memory of its own for the way back from a call; NULL: any. */
+static struct trap_thread *find_usable(struct trap_process *process, bool permitted, const struct mw_maps *maps)
 {
 	struct trap_thread *second = NULL, *third = NULL;
 	bool lives = false;
@@ -100,7 +100,8 @@ static struct trap_thread *find_usable(struct trap_process *process, bool permit
 		struct trap_thread *thread = value;
 
 		lives |= thread->relation == TRAP_THREAD && !thread->ending;
-		if (!trap_is_usable(thread) || (permitted && !trap_cage_may_install(process, thread->tid)))
+		if (!trap_is_usable(thread) || (permitted && !trap_cage_may_install(process, thread->tid)) ||
+		    (maps && !mw_inject_has_room(thread->tid, maps)))
 			continue;
 		if (thread->relation != TRAP_THREAD)
 			third = thread;
@@ -116,9 +117,24 @@ static struct trap_thread *find_usable(struct trap_process *process, bool permit
 
 struct trap_thread *trap_usable_thread(struct trap_process *process)
 {
-	struct trap_thread *permitted = find_usable(process, true);
+	struct trap_thread *permitted = find_usable(process, true, NULL);
 
-	return permitted ? permitted : find_usable(process, false);
+	return permitted ? permitted : find_usable(process, false, NULL);
+}
+
+/* One that lives through a call outside of our memory, if there is any; else any. */
+static struct trap_thread *best_thread(struct trap_process *process)
+{
+	const pid_t tid = trap_stopped_tid(process);
+	struct trap_thread *best = NULL;
+	struct mw_maps maps = {0};
+	struct mw_error *err = tid ? mw_maps_read(tid, &maps) : NULL;
+
+	if (!err && tid)
+		best = find_usable(process, true, &maps);
+	mw_error_destroy(err);
+	mw_maps_deinit(&maps);
+	return best ? best : trap_usable_thread(process);
 }
 
 struct mw_error *trap_await_hand(struct trap_process *process)
@@ -167,7 +183,7 @@ struct mw_error *trap_rescue_lead(struct trap_process *process, pid_t tid)
 
 	MW_TRY(trap_rescue_look(process, tid));
 	action = led_here(process);
-	return trap_sigaction(&inject, process->arch->dwarf_sp, SIGTRAP, true, &action);
+	return trap_sigaction(&inject, SIGTRAP, true, &action);
 }
 
 struct mw_error *trap_rescue_clears(struct trap_process *process, pid_t tid)
@@ -194,7 +210,7 @@ struct mw_error *trap_rescue_lead_cleared(struct trap_thread *child)
 		return NULL;
 	child->cleared = true;
 	MW_TRY(trap_rescue_clears(process, child->tid));
-	return trap_sigaction(&inject, process->arch->dwarf_sp, SIGTRAP, true, &ours);
+	return trap_sigaction(&inject, SIGTRAP, true, &ours);
 }
 
 mw_addr trap_rescue_act(const struct trap_process *process)
@@ -208,12 +224,10 @@ struct mw_error *trap_rescue_queue(struct trap_thread *thread, const siginfo_t *
 {
 	struct trap_process *process = thread->process;
 	const struct mw_inject inject = inject_by(process, thread->tid);
-	struct mw_tracee_regs regs;
 	struct mw_status status, first;
-	siginfo_t scratch;
+	siginfo_t given = *info;
 	int64_t result = -1;
 	struct mw_error *err;
-	mw_addr at;
 
 	*queued = false;
 	if (!process->rescue.base || thread->relation != TRAP_THREAD ||
@@ -221,14 +235,9 @@ struct mw_error *trap_rescue_queue(struct trap_thread *thread, const siginfo_t *
 		return NULL;
 	MW_TRY(mw_status_read(thread->tid, &status));
 	MW_TRY(mw_status_read(process->pid, &first));
-	MW_TRY(mw_tracee_get_regs(thread->tid, &regs));
-	at = (regs.general.gpr[process->arch->dwarf_sp] - RED_ZONE - 2 * sizeof(scratch)) & ~(mw_addr)15;
-	MW_TRY(mw_remote_read_all(thread->tid, at, &scratch, sizeof(scratch)));
-	MW_TRY(mw_remote_poke(thread->tid, at, info, sizeof(*info)));
-	const uint64_t arguments[6] = {(uint64_t)first.ns_pid, (uint64_t)status.ns_pid, SIGTRAP, at};
+	const uint64_t arguments[6] = {(uint64_t)first.ns_pid, (uint64_t)status.ns_pid, SIGTRAP};
 
-	err = mw_inject_call(&inject, SYS_rt_tgsigqueueinfo, arguments, &result);
-	mw_error_destroy(mw_remote_poke(thread->tid, at, &scratch, sizeof(scratch)));
+	err = mw_inject_call_with(&inject, SYS_rt_tgsigqueueinfo, arguments, 3, &given, sizeof(given), &result);
 	*queued = !err && result == 0;
 	return err;
 }
@@ -238,7 +247,7 @@ static struct mw_error *read_own(struct trap_process *process, const struct mw_i
 				 const struct mw_status *status)
 {
 	if ((status->sig_caught | status->sig_ignored) & TRAP_BIT)
-		MW_TRY(trap_sigaction(inject, process->arch->dwarf_sp, SIGTRAP, false, &process->trap_action));
+		MW_TRY(trap_sigaction(inject, SIGTRAP, false, &process->trap_action));
 	process->trap_action_known = true;
 	return trap_rescue_put(process, inject->tid, TRAP_RESCUE_AT(process, own), &process->trap_action,
 			       sizeof(process->trap_action));
@@ -281,7 +290,9 @@ static struct mw_error *fill(struct trap_process *process, const struct mw_injec
 	MW_TRY(mw_inject_protect(inject, process->rescue.base, MW_RESCUE_CODE, PROT_READ | PROT_EXEC));
 	process->rescue.inject = (struct mw_inject){
 		.code = {.insn = process->rescue.base + header->call,
-			 .restorer = status->shadow_stack ? 0 : process->rescue.base + header->restorer}};
+			 .restorer = status->shadow_stack ? 0 : process->rescue.base + header->restorer},
+		.room = {.low = TRAP_RESCUE_AT(process, room),
+			 .high = TRAP_RESCUE_AT(process, room) + sizeof(((struct mw_rescue *)0)->room)}};
 	return mw_fault("attach.rescue");
 }
 
@@ -297,7 +308,7 @@ static struct mw_error *put_in(struct trap_process *process, pid_t tid)
 	err = mw_inject_init(&inject, tid, &maps);
 	process->rescue.no_way_back = !err && !process->launched && !mw_inject_leads_back(&inject);
 	if (process->rescue.no_way_back)
-		err = mw_inject_no_way_back(process->pid);
+		err = mw_inject_no_way_back(&inject, process->pid);
 	if (!err)
 		err = map_it(process, &inject, &maps);
 	mw_maps_deinit(&maps);
@@ -324,11 +335,11 @@ static struct mw_error *lead_child(struct trap_process *process, pid_t tid)
 
 	if (!process->engine->options.unsafe && !trap_cage_may_install(process, tid))
 		return NULL;
-	MW_TRY(trap_sigaction(&inject, process->arch->dwarf_sp, SIGTRAP, false, &now));
+	MW_TRY(trap_sigaction(&inject, SIGTRAP, false, &now));
 	child->own_action = now.handler != process->trap_action.handler;
 	if (child->own_action)
 		return NULL;
-	MW_TRY(trap_sigaction(&inject, process->arch->dwarf_sp, SIGTRAP, true, &ours));
+	MW_TRY(trap_sigaction(&inject, SIGTRAP, true, &ours));
 	return trap_actions_strip(process, &inject);
 }
 
@@ -389,7 +400,7 @@ static struct mw_error *unmap(struct trap_process *process, pid_t tid);
 
 struct mw_error *trap_rescue_install(struct trap_process *process, pid_t tid)
 {
-	const struct trap_thread *thread = tid ? NULL : trap_usable_thread(process);
+	const struct trap_thread *thread = tid ? NULL : best_thread(process);
 	struct mw_error *err;
 
 	if (process->ended)
@@ -440,40 +451,40 @@ static bool anybody_inside(struct trap_process *process)
  * past us stays. */
 static struct mw_error *give_back(struct trap_process *process, const struct mw_inject *inject, bool dropped)
 {
-	const uint8_t sp = process->arch->dwarf_sp;
 	const uint64_t ours = led_here(process).handler;
 	struct mw_rescue_action now;
 	struct mw_rescue_marks marks;
 
 	MW_TRY(mw_remote_read_all(inject->tid, TRAP_RESCUE_AT(process, marks), &marks, sizeof(marks)));
-	MW_TRY(trap_actions_restore(inject, sp, &marks));
-	MW_TRY(trap_sigaction(inject, sp, SIGTRAP, false, &now));
+	MW_TRY(trap_actions_restore(inject, &marks));
+	MW_TRY(trap_sigaction(inject, SIGTRAP, false, &now));
 	MW_TRY(trap_rescue_look(process, inject->tid));
 	if ((now.handler != ours && !(dropped && now.handler == (uint64_t)(uintptr_t)SIG_DFL)) ||
 	    now.handler == process->trap_action.handler)
 		return NULL;
-	return trap_sigaction(inject, sp, SIGTRAP, true, &process->trap_action);
+	return trap_sigaction(inject, SIGTRAP, true, &process->trap_action);
 }
 
-/* By code that is not in what is unmapped. */
+/* By code and memory that are not in what is unmapped. */
 static struct mw_error *unmap(struct trap_process *process, pid_t tid)
 {
 	struct mw_inject *outside = &process->rescue.outside;
+	struct mw_maps maps = {0};
+	struct mw_inject better = {0};
+	struct mw_error *err = mw_maps_read(tid, &maps);
 
+	outside->tid = tid;
+	outside->room = (struct mw_room){.low = 0};
+	if (!err)
+		mw_inject_use(outside, tid, &maps);
 	/* One that was launched had no C library then. */
-	if (!mw_inject_leads_back(outside)) {
-		struct mw_maps maps = {0};
-		struct mw_inject better = {0};
-		struct mw_error *err = mw_maps_read(tid, &maps);
-
-		if (!err)
-			err = mw_inject_init(&better, tid, &maps);
+	if (!err && !outside->code.restorer && !outside->code.popper) {
+		err = mw_inject_init(&better, tid, &maps);
 		if (!err)
 			*outside = better;
-		mw_error_destroy(err);
-		mw_maps_deinit(&maps);
 	}
-	outside->tid = tid;
+	mw_error_destroy(err);
+	mw_maps_deinit(&maps);
 	return mw_inject_unmap(outside, process->rescue.base, TRAP_RESCUE_SIZE);
 }
 
@@ -502,8 +513,7 @@ static struct mw_error *give_back_of_child(struct trap_process *process, pid_t t
 		MW_TRY(trap_rescue_resets(process, child, &resets));
 	else
 		resets = child->cleared;
-	return resets ? trap_sigaction(&inject, process->arch->dwarf_sp, SIGTRAP, true, &none)
-		      : give_back(process, &inject, true);
+	return resets ? trap_sigaction(&inject, SIGTRAP, true, &none) : give_back(process, &inject, true);
 }
 
 struct mw_error *trap_rescue_settle(struct trap_process *process)
@@ -539,7 +549,7 @@ static const char *kept_for(struct trap_process *process, const struct trap_thre
 
 struct mw_error *trap_rescue_remove(struct trap_process *process)
 {
-	struct trap_thread *thread = trap_usable_thread(process);
+	struct trap_thread *thread = process->rescue.base ? best_thread(process) : NULL;
 	const char *why;
 	struct mw_error *err;
 

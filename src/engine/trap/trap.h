@@ -542,13 +542,13 @@ struct mw_error *trap_amidst_clear(struct trap_process *process) MW_MUST_CHECK;
  * rt_sigaction in the target: what a signal has, or, with `set`, what it is to have. `inject->tid` is in a stop from
  * which it can perform system calls. Errors: GONE, SYSTEM, DATA.
  */
-struct mw_error *trap_sigaction(const struct mw_inject *inject, uint8_t dwarf_sp, unsigned signal, bool set,
+struct mw_error *trap_sigaction(const struct mw_inject *inject, unsigned signal, bool set,
 				struct mw_rescue_action *action) MW_MUST_CHECK;
 /* Take it out of all of them, leaving marks of them; nothing else may set any meanwhile. Errors: as those of
  * trap_sigaction(). */
 struct mw_error *trap_actions_strip(struct trap_process *process, const struct mw_inject *inject) MW_MUST_CHECK;
 /* Put it back into those that are still as their marks say. */
-struct mw_error *trap_actions_restore(const struct mw_inject *inject, uint8_t dwarf_sp,
+struct mw_error *trap_actions_restore(const struct mw_inject *inject,
 				      const struct mw_rescue_marks *marks) MW_MUST_CHECK;
 
 /* act.c: system calls that set the actions of signals, in a C library. */

@@ -234,10 +234,10 @@ static void pick(int (*body)(struct board *board), bool first)
 
 	skip_unless_root();
 	stand(&standing, body);
-	assert_null(mw_cage_pick(&standing.cage, &standing.quiesce, &need, &tid, &permit));
+	assert_null(mw_cage_pick(&standing.cage, &standing.quiesce, NULL, &need, &tid, &permit));
 	assert_true(tid > 0);
 	assert_int_equal(tid == standing.pid, first);
-	assert_null(mw_cage_pick_best(&standing.quiesce, MW_CALLS_MAP, &tid));
+	assert_null(mw_cage_pick_best(&standing.quiesce, NULL, MW_CALLS_MAP, &tid));
 	assert_int_equal(tid == standing.pid, first);
 	assert_null(mw_cage_everyone(&standing.cage, &standing.quiesce, &made));
 	assert_int_equal(made & MW_CALLS_MAP, MW_CALL_BIT(MUNMAP));
@@ -261,10 +261,10 @@ static void picks_none(void **state)
 	(void)state;
 	skip_unless_root();
 	stand(&standing, body_two_filters);
-	assert_null(mw_cage_pick(&standing.cage, &standing.quiesce, &need, &tid, &permit));
+	assert_null(mw_cage_pick(&standing.cage, &standing.quiesce, NULL, &need, &tid, &permit));
 	assert_int_equal(tid, 0);
 	assert_true(permit.caged && permit.known);
-	assert_null(mw_cage_pick_best(&standing.quiesce, MW_CALLS_MAP, &tid));
+	assert_null(mw_cage_pick_best(&standing.quiesce, NULL, MW_CALLS_MAP, &tid));
 	assert_int_equal(tid, standing.pid);
 	let_go(&standing, 0);
 }
