@@ -5,7 +5,7 @@
  *
  *      goroutine   2 KiB among other objects of the heap, as Go's runtime has them
  *      signal      an alternate signal stack of the smallest size, in static memory
- *      coroutine   a context of 4 KiB in an array of the program's own
+ *      coroutine   a context of 3 KiB in an array of the program's own
  *      segment     memory of its own with unmapped memory below it, of which little is left (split stacks)
  *      local       an alternate signal stack that is a variable of the function that was interrupted
  *      thread      not the main thread but another one runs on such a stack of the heap; the main thread has ended
@@ -25,7 +25,7 @@
 #define ABOVE     4096u
 #define PAGE      4096u
 #define MARK      0x5a
-#define COROUTINE 4096u
+#define COROUTINE 3072u
 #define GOROUTINE 2048u
 #define SEGMENT   8192u
 #define SMALLEST  16384u /* of the alternate stacks: what the kernel asks for is more than MINSIGSTKSZ on some CPUs */
@@ -82,6 +82,8 @@ static void run_context(unsigned char *stack, size_t size, size_t below)
 	makecontext(&inside, watch_over, 0);
 	if (swapcontext(&outside, &inside))
 		target_fail("swapcontext");
+	if (!atomic_load(&over))
+		target_fail("a function has returned by itself");
 }
 
 static void run_handler(struct watched *memory)
@@ -179,15 +181,14 @@ int main(int argc, char **argv)
 {
 	pthread_t thread;
 
+	bool other = argc > 1 && strcmp(argv[1], "thread") == 0;
+
 	target_ready();
-	if (argc < 2 || pthread_create(&thread, NULL, hear, NULL))
+	if ((other && pthread_create(&thread, NULL, run_thread, NULL)) || pthread_create(&thread, NULL, hear, NULL))
 		target_fail("pthread_create");
-	if (strcmp(argv[1], "thread") == 0) {
-		if (pthread_create(&thread, NULL, run_thread, NULL))
-			target_fail("pthread_create");
+	if (other)
 		pthread_exit(NULL);
-	}
-	run(argv[1]);
+	run(argc > 1 ? argv[1] : "");
 	target_say("intact", 1);
 	target_say("alive", rounds > 0);
 	target_done();
