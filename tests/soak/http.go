@@ -187,9 +187,11 @@ func browse(url string, number uint64) {
 				fail("a request was answered with something else")
 			}
 			atomic.AddUint64(&board[firstCounter+number], 1)
-			if atomic.LoadUint64(&board[full]) == 0 {
-				time.Sleep(10 * time.Millisecond)
+			rest := 20 * time.Millisecond
+			if atomic.LoadUint64(&board[full]) != 0 {
+				rest = 2 * time.Millisecond
 			}
+			time.Sleep(rest)
 		}
 		transport.CloseIdleConnections()
 	}
