@@ -27,6 +27,7 @@ struct mw_diff_snapshot {
 	bool tracked[MW_KIND_COUNT]; /* kinds that were recorded */
 	bool cut;                    /* the recording breaks off */
 	uint64_t lost_events, lost_stacks;
+	size_t not_hooked; /* entry points whose calls were not seen */
 };
 
 struct mw_diff_stack {

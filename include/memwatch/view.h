@@ -158,6 +158,7 @@ struct mw_report_space {
 struct mw_report_hook {
 	const char *function, *module, *role, *refused;
 	mw_addr address;
+	bool missed; /* refused, though its calls were to be recorded: they were not seen */
 };
 
 struct mw_report {
@@ -182,8 +183,9 @@ struct mw_report {
 		struct mw_engine_stats stats;
 	} engine;
 	struct {
-		uint64_t events, stacks; /* lost; both 0, and not cut: complete */
-		const char *cut;         /* why the recording goes no further, or NULL: it is whole, or there is none */
+		uint64_t events, stacks;
+		const char *cut; /* why the recording goes no further, or NULL: it is whole, or there is none */
+		size_t hooks;    /* entry points whose calls were not seen (engine.hooks) */
 	} lost;
 	struct mw_report_totals totals[MW_KIND_COUNT];
 	bool tracked[MW_KIND_COUNT]; /* false: this kind was not recorded */
@@ -200,6 +202,12 @@ struct mw_report {
 	struct mw_report_space *space; /* NULL: not looked at */
 	void *arena;                   /* owns everything above; src/view's business */
 };
+
+/* Was nothing lost? */
+static inline bool mw_report_is_complete(const struct mw_report *report)
+{
+	return !report->lost.events && !report->lost.stacks && !report->lost.hooks && !report->lost.cut;
+}
 
 /* Of the time from the begin of the attach to the end of the detach, the share in which at least one of the process's
  * threads stood still for memwatch: 0 to 1. */

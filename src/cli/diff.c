@@ -135,6 +135,10 @@ static void fill_snapshot(const char *file, const struct mw_replay *replay, size
 		.lost_events = facts->stats.lost_events + mw_track_missed(mw_replay_track(replay, process)),
 		.lost_stacks = facts->stats.lost_stacks,
 	};
+	for (size_t i = 0; i < facts->hook_count; i++)
+		out->not_hooked +=
+			facts->hooks[i].refused &&
+			(facts->hooks[i].kind == MW_KIND_HEAP ? facts->target.track_heap : facts->target.track_vm);
 	out->tracked[MW_KIND_HEAP] = facts->target.track_heap;
 	out->tracked[MW_KIND_VM] = out->tracked[MW_KIND_VM_INTERNAL] = facts->target.track_vm;
 }

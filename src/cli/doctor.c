@@ -61,6 +61,8 @@ static void print_all(FILE *out, struct mw_doctor *doctor)
 	const char *can = *mw_doctor_verdict(doctor) ? "can't" : "can";
 
 	print_answer(out, doctor);
+	if (!*mw_doctor_verdict(doctor))
+		mw_doctor_print_missed(out, doctor);
 	fputc('\n', out);
 	mw_doctor_facts(out, doctor);
 	mw_doctor_print_may(out, doctor);

@@ -2,6 +2,7 @@
 /* doctor_hooks.c: see doctor_hooks.h. */
 #include "cli/doctor_hooks.h"
 
+#include "cli/message.h"
 #include "cli/paragraph.h"
 #include "output/line.h"
 
@@ -9,6 +10,7 @@
 #include <string.h>
 
 #define INDENT 4u
+#define NAMED  4   /* of those that would not be hooked, in the answer */
 #define CELL   25u /* columns of an entry: its address and most names */
 
 /* One of two lists: those that are hooked, and those that are not. */
@@ -144,6 +146,25 @@ size_t mw_doctor_count_hooks(const struct mw_doctor *doctor)
 	const struct table hooked = {.doctor = doctor};
 
 	return count_table(&hooked);
+}
+
+void mw_doctor_print_missed(FILE *out, const struct mw_doctor *doctor)
+{
+	const struct table table = {.out = out, .doctor = doctor, .refused = true};
+	size_t count = count_table(&table), named = 0;
+
+	if (!count)
+		return;
+	fprintf(out, "Its report would be incomplete: no call would be seen of");
+	for (size_t i = 0; i < doctor->hooks.count && named < NAMED; i++) {
+		if (!belongs(&table, i))
+			continue;
+		fprintf(out, named++ ? ", " : " ");
+		mw_cli_put_clean(out, doctor->hooks.items[i].info.function);
+	}
+	if (count > named)
+		fprintf(out, " and %zu more", count - named);
+	fprintf(out, " (at the end: why).\n");
 }
 
 void mw_doctor_print_hooks(FILE *out, const struct mw_doctor *doctor)

@@ -11,5 +11,7 @@
 void mw_doctor_print_hooks(FILE *out, const struct mw_doctor *doctor);
 /* How many would be. */
 size_t mw_doctor_count_hooks(const struct mw_doctor *doctor);
+/* What a report would lack: a line with the first few that would not be; nothing where all would. */
+void mw_doctor_print_missed(FILE *out, const struct mw_doctor *doctor);
 
 #endif

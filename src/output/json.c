@@ -264,21 +264,37 @@ static void put_arrays(struct writer *writer, const struct mw_report *report)
 		put_stacks(writer, report, NULL);
 }
 
+static json_t *not_hooked_value(const struct mw_report *report)
+{
+	json_t *hooks = json_array();
+
+	for (size_t i = 0; hooks && i < report->engine.hook_count; i++) {
+		const struct mw_report_hook *hook = &report->engine.hooks[i];
+
+		if (hook->missed &&
+		    json_array_append_new(hooks, json_pack("{s:o, s:o, s:o}", "function", mw_json_text(hook->function),
+							   "module", mw_json_text(hook->module), "why",
+							   mw_json_text(hook->refused))) != 0) {
+			json_decref(hooks);
+			hooks = NULL;
+		}
+	}
+	return hooks;
+}
+
 /* `views` is what else was asked, or NULL. */
 static void put_report(struct writer *writer, const struct mw_report *report, const struct mw_views *views)
 {
-	bool complete = !report->lost.events && !report->lost.stacks && !report->lost.cut;
-
 	fputc('{', writer->stream);
 	writer->comma = false;
 	put_member(writer, "schema", json_string(SCHEMA));
 	put_member(writer, "target", target_value(report));
 	put_member(writer, "window", window_value(report));
 	put_member(writer, "engine", engine_value(report));
-	put_member(writer, "complete", json_boolean(complete));
+	put_member(writer, "complete", json_boolean(mw_report_is_complete(report)));
 	put_member(writer, "lost",
-		   json_pack("{s:o, s:o}", "events", mw_json_number(report->lost.events), "stacks",
-			     mw_json_number(report->lost.stacks)));
+		   json_pack("{s:o, s:o, s:o}", "events", mw_json_number(report->lost.events), "stacks",
+			     mw_json_number(report->lost.stacks), "not_hooked", not_hooked_value(report)));
 	if (report->lost.cut)
 		put_member(writer, "cut", mw_json_text(report->lost.cut));
 	put_member(writer, "totals", all_totals_value(report));

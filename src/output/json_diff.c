@@ -3,7 +3,7 @@
  * json_diff.c: a comparison as JSON, schema "memwatch.diff/1".
  *
  *   schema     "memwatch.diff/1"
- *   old, new   {file, pid, comm, exe, started, at, moment|null, complete, cut, lost: {events, stacks}}
+ *   old, new   {file, pid, comm, exe, started, at, moment|null, complete, cut, lost: {events, stacks, not_hooked}}
  *   totals     {heap: D|null, vm: D|null, "vm-internal": D|null}   D = {old, new, delta}: {count, bytes} each;
  *              null: not compared
  *   rebuilt    [path]: modules whose builds differ, so that stacks through them don't match
@@ -41,14 +41,14 @@ static void put_member(struct writer *writer, const char *key, json_t *value)
 
 static json_t *snapshot_value(const struct mw_diff_snapshot *snapshot)
 {
-	bool complete = !snapshot->cut && !snapshot->lost_events && !snapshot->lost_stacks;
+	bool complete = !snapshot->cut && !snapshot->lost_events && !snapshot->lost_stacks && !snapshot->not_hooked;
 
-	return json_pack("{s:o, s:i, s:o, s:o, s:o, s:f, s:o, s:b, s:b, s:{s:o, s:o}}", "file",
+	return json_pack("{s:o, s:i, s:o, s:o, s:o, s:f, s:o, s:b, s:b, s:{s:o, s:o, s:o}}", "file",
 			 mw_json_text(snapshot->file), "pid", snapshot->pid, "comm", mw_json_text(snapshot->comm),
 			 "exe", mw_json_text(snapshot->exe), "started", mw_json_date(snapshot->started_realtime_ns),
 			 "at", snapshot->at, "moment", mw_json_text(snapshot->moment), "complete", complete, "cut",
 			 snapshot->cut, "lost", "events", mw_json_number(snapshot->lost_events), "stacks",
-			 mw_json_number(snapshot->lost_stacks));
+			 mw_json_number(snapshot->lost_stacks), "not_hooked", mw_json_number(snapshot->not_hooked));
 }
 
 /* null where the difference is no number of 64 bits with a sign. */

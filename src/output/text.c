@@ -12,6 +12,7 @@
 #define RESET   "\033[0m"
 #define HEADING "\033[1m"
 #define ALARM   "\033[31m"
+#define NAMED   4 /* of functions that were not hooked, in the first line */
 
 void mw_text_line(struct mw_text *text, enum mw_style style)
 {
@@ -204,16 +205,39 @@ static void put_stopped(struct mw_text *text)
 	mw_text_paragraph(text, 4);
 }
 
+/* Names of the first few. */
+static void add_not_hooked(struct mw_line *line, const struct mw_report *report)
+{
+	size_t named = 0;
+
+	for (size_t i = 0; i < report->engine.hook_count && named < NAMED; i++) {
+		const struct mw_report_hook *hook = &report->engine.hooks[i];
+
+		if (!hook->missed)
+			continue;
+		mw_line_printf(line, named++ ? ", " : " ");
+		mw_line_name(line, hook->function);
+	}
+	if (report->lost.hooks > named)
+		mw_line_printf(line, " and %s more", mw_show_count(report->lost.hooks - named).text);
+}
+
 static void add_lost(struct mw_line *line, const struct mw_report *report)
 {
 	uint64_t events = report->lost.events, stacks = report->lost.stacks;
 
-	mw_line_printf(line, ": INCOMPLETE, lost");
+	mw_line_printf(line, ": INCOMPLETE");
+	if (events || stacks)
+		mw_line_printf(line, ", lost");
 	if (events)
 		mw_line_printf(line, " %s event%s", mw_show_count(events).text, events == 1 ? "" : "s");
 	if (stacks)
 		mw_line_printf(line, "%s %s stack%s", events ? " and" : "", mw_show_count(stacks).text,
 			       stacks == 1 ? "" : "s");
+	if (report->lost.hooks) {
+		mw_line_printf(line, ", no call was seen of");
+		add_not_hooked(line, report);
+	}
 }
 
 /* What recording inside the process cost it. */
@@ -242,7 +266,7 @@ void mw_text_header(struct mw_text *text)
 {
 	const struct mw_report *report = text->report;
 	struct mw_line *line = &text->line;
-	bool complete = !report->lost.events && !report->lost.stacks && !report->lost.cut;
+	bool complete = mw_report_is_complete(report);
 
 	mw_line_name(line, report->target.comm);
 	mw_line_printf(line, " (pid %d), watched for %s by engine ", report->target.pid,

@@ -96,6 +96,11 @@ static void put_snapshot(struct writer *writer, enum mw_diff_side side)
 		mw_line_printf(line, "//      The recording was cut off: compared as far as it goes");
 		end_line(writer);
 	}
+	if (snapshot->not_hooked) {
+		mw_line_printf(line, "//      Incomplete: %zu entry points of allocators were not hooked",
+			       snapshot->not_hooked);
+		end_line(writer);
+	}
 	if (snapshot->lost_events || snapshot->lost_stacks) {
 		mw_line_printf(line, "//      Incomplete: %" PRIu64 " events and %" PRIu64 " stacks were lost",
 			       snapshot->lost_events, snapshot->lost_stacks);

@@ -77,7 +77,9 @@ static struct mw_error *fill_engine(const struct mw_summary_input *input, struct
 			.role = mw_arena_string(arena, mw_role_name(hook->role)),
 			.refused = mw_arena_string(arena, hook->refused),
 			.address = hook->address,
+			.missed = hook->refused && (hook->kind == MW_KIND_HEAP ? input->track_heap : input->track_vm),
 		};
+		report->lost.hooks += report->engine.hooks[i].missed;
 	}
 	return NULL;
 }

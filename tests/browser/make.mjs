@@ -175,7 +175,7 @@ function reportOf(process) {
 		window: { started: "2026-03-01T12:00:00.000000Z", seconds: end / 1e9, from: 0, to: end / 1e9, ended: "duration", limit: null },
 		engine: { name: "jump", reason: "auto: it can be used on this process", stops: 2, longest_stop_ns: 4e6, stopped_share: 0.002, left_behind: null, hooks: [] },
 		complete: true,
-		lost: { events: 0, stacks: 0 },
+		lost: { events: 0, stacks: 0, not_hooked: [] },
 		totals: Object.fromEntries(KINDS.map((kind) => [kind, amounts(of(kind), end)])),
 		address_space: null,
 		memory: [0, 0.25, 0.5, 0.75, 1].map((share) => ({ at: (share * end) / 1e9, rss: 40e6 + share * 8e6, pss: null, vsize: 900e6 + share * 30e6, heap_impacting: 0, vm_impacting: 0 })),

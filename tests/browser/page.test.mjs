@@ -474,7 +474,7 @@ test("hostile names are text, whole on demand", async () => {
 });
 
 test("what the report can't know is said", async () => {
-	const lossy = shop(2, { report: { complete: false, lost: { events: 12, stacks: 1 }, engine: { name: "trap", reason: "x", stops: 1, longest_stop_ns: 1e6, stopped_share: 0.1, left_behind: null, hooks: [{ function: "calloc", module: "/lib/x.so", role: "calloc", refused: "too short" }] } } });
+	const lossy = shop(2, { report: { complete: false, lost: { events: 12, stacks: 1, not_hooked: [{ function: "calloc", module: "/lib/x.so", why: "too short" }] }, engine: { name: "trap", reason: "x", stops: 1, longest_stop_ns: 1e6, stopped_share: 0.1, left_behind: null, hooks: [{ function: "calloc", module: "/lib/x.so", role: "calloc", refused: "too short" }] } } });
 	const page = await browser.open(makePage([lossy]));
 	const text = await page.textContent(".limits");
 	const sums = inspect(lossy.blocks, 0, end);

@@ -173,10 +173,10 @@ static struct mw_report_thread server_threads[] = {
 };
 
 static struct mw_report_hook server_hooks[] = {
-	{"malloc", LIBC, "malloc", NULL, 0x7ffff7c98000},
-	{"free", LIBC, "free", NULL, 0x7ffff7c98600},
-	{"mmap", LIBC, "mmap", NULL, 0x7ffff7d10000},
-	{"sbrk", LIBC, "sbrk", "its first instruction is already a breakpoint (gdb?)", 0x7ffff7d11000},
+	{"malloc", LIBC, "malloc", NULL, 0x7ffff7c98000, false},
+	{"free", LIBC, "free", NULL, 0x7ffff7c98600, false},
+	{"mmap", LIBC, "mmap", NULL, 0x7ffff7d10000, false},
+	{"sbrk", LIBC, "sbrk", "its first instruction is already a breakpoint (gdb?)", 0x7ffff7d11000, true},
 };
 
 static struct mw_report_sample server_memory[] = {
@@ -204,6 +204,7 @@ static const struct mw_report server = {
 		    .broken_stacks = 1,
 		    .returns_site = 7,
 		    .returns_exchanged = 1237656}},
+	.lost = {.hooks = 1},
 	.totals = {[MW_KIND_HEAP] = {.size = {1237655, 146121152},
 				     .impacting = {2088, 14 << 20},
 				     .transient = {1235567, 131441088},
@@ -286,7 +287,7 @@ static struct mw_report hostile = {
 		   .exit_status = 3},
 	.window = {0, 7384, 0, 7384, MW_END_EXIT},
 	.engine = {EVIL, EVIL, hostile_hooks, COUNT(hostile_hooks), {.lost_events = 12345}},
-	.lost = {12345, 1, NULL},
+	.lost = {12345, 1, NULL, COUNT(hostile_hooks)},
 	.totals = {[MW_KIND_HEAP] = {.size = {7, 1}, .impacting = {7, 1}, .peak = {6, 1, 7300}}},
 	.tracked = {true, false, false},
 	.modules = hostile_modules,
@@ -310,6 +311,6 @@ const struct mw_report *fixture_empty(void)
 const struct mw_report *fixture_hostile(void)
 {
 	for (size_t i = 0; i < COUNT(hostile_hooks); i++)
-		hostile_hooks[i] = (struct mw_report_hook){EVIL, EVIL, "malloc", EVIL, 0xffffffffff600000};
+		hostile_hooks[i] = (struct mw_report_hook){EVIL, EVIL, "malloc", EVIL, 0xffffffffff600000, true};
 	return &hostile;
 }

@@ -134,8 +134,11 @@ static void check_target(const json_t *root)
 	assert_number(root, "engine.walks", 0);
 	assert_null_at(root, "engine.left_behind");
 	assert_null_at(root, "engine.hooks.0.refused");
-	assert_true(json_is_true(at(root, "complete")));
+	assert_true(json_is_false(at(root, "complete")));
 	assert_number(root, "lost.events", 0);
+	assert_int_equal(json_array_size(at(root, "lost.not_hooked")), 1);
+	assert_text(root, "lost.not_hooked.0.function", "sbrk");
+	assert_text(root, "lost.not_hooked.0.why", "its first instruction is already a breakpoint (gdb?)");
 	assert_null_at(root, "memory.1.pss");
 	assert_number(root, "memory.2.heap_impacting", 14 << 20);
 }

@@ -93,6 +93,38 @@ static void test_cut_off(void **state)
 	free(text);
 }
 
+/* Functions that were not hooked stand in the first line, by name as far as there is room. */
+static void test_not_hooked(void **state)
+{
+	static struct mw_report_hook hooks[] = {
+		{"malloc", "libc.so.6", "malloc", NULL, 1, false}, {"memalign", "libc.so.6", "malloc", "why", 2, true},
+		{"valloc", "libc.so.6", "malloc", "why", 3, true}, {"pvalloc", "libc.so.6", "malloc", "why", 4, true},
+		{"sbrk", "libc.so.6", "sbrk", "why", 5, false},    {"realloc", "libc.so.6", "realloc", "why", 6, true},
+		{"calloc", "libc.so.6", "calloc", "why", 7, true},
+	};
+	struct mw_report report = *fixture_server();
+	const struct mw_report *reports[] = {&report};
+	char *text;
+
+	(void)state;
+	report.engine.hooks = hooks;
+	report.engine.hook_count = sizeof(hooks) / sizeof(hooks[0]);
+	report.lost.hooks = 5;
+	text = render("text", reports, 1, (struct mw_output_options){.top = 1});
+	assert_non_null(
+		strstr(text, ": INCOMPLETE, no call was seen of memalign, valloc, pvalloc, realloc and 1 more"));
+	free(text);
+	report.lost.events = 3;
+	report.lost.hooks = 0;
+	text = render("text", reports, 1, (struct mw_output_options){.top = 1});
+	assert_non_null(strstr(text, ": INCOMPLETE, lost 3 events;"));
+	free(text);
+	report.lost.events = 0;
+	text = render("text", reports, 1, (struct mw_output_options){.top = 1});
+	assert_non_null(strstr(text, ": nothing was lost;"));
+	free(text);
+}
+
 static void test_several(void **state)
 {
 	const struct mw_report *reports[] = {fixture_server(), fixture_empty()};
@@ -231,10 +263,10 @@ static void test_elide(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_golden),   cmocka_unit_test(test_growth),  cmocka_unit_test(test_interval),
-		cmocka_unit_test(test_cut_off),  cmocka_unit_test(test_several), cmocka_unit_test(test_width),
-		cmocka_unit_test(test_harmless), cmocka_unit_test(test_decode),  cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_elide),
+		cmocka_unit_test(test_golden),  cmocka_unit_test(test_growth),     cmocka_unit_test(test_interval),
+		cmocka_unit_test(test_cut_off), cmocka_unit_test(test_not_hooked), cmocka_unit_test(test_several),
+		cmocka_unit_test(test_width),   cmocka_unit_test(test_harmless),   cmocka_unit_test(test_decode),
+		cmocka_unit_test(test_numbers), cmocka_unit_test(test_elide),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -155,6 +155,9 @@ static void test_surroundings(void **state)
 	assert_string_equal(report->engine.hooks[HOOK_MMAP].refused, "too short");
 	assert_string_equal(report->engine.hooks[HOOK_MMAP].role, "mmap");
 	assert_null(report->engine.hooks[HOOK_MALLOC].refused);
+	/* What was not asked for is not missed. */
+	assert_false(report->engine.hooks[HOOK_MMAP].missed);
+	assert_int_equal(report->lost.hooks, 0);
 	assert_int_equal(report->lost.events, 7);
 	assert_int_equal(report->memory_count, 2);
 	assert_int_equal(report->memory[1].rss, 6);
@@ -166,6 +169,17 @@ static void test_surroundings(void **state)
 	report = world_report(&world);
 	assert_int_equal(report->target.exit_status, 3);
 	assert_int_equal(report->target.exit_signal, 0);
+	mw_report_destroy(report);
+	world.stats.lost_events = 0;
+	report = world_report(&world);
+	assert_true(mw_report_is_complete(report));
+	mw_report_destroy(report);
+	world.input.track_vm = true;
+	report = world_report(&world);
+	assert_true(report->engine.hooks[HOOK_MMAP].missed);
+	assert_false(report->engine.hooks[HOOK_MALLOC].missed);
+	assert_int_equal(report->lost.hooks, 1);
+	assert_false(mw_report_is_complete(report));
 	mw_report_destroy(report);
 	mw_report_destroy(NULL);
 	world_deinit(&world);

@@ -34,6 +34,12 @@ function storedTheme(): Theme {
 	}
 }
 
+/** Functions whose calls were not seen, the first few by name; "" where all were. */
+function missedText(model: Model): string {
+	const names = [...new Set(model.processes.flatMap(({ report }) => report.lost.not_hooked.map((hook) => hook.function ?? "?")))];
+	return names.length ? `no call was seen of ${names.slice(0, 4).join(", ")}${names.length > 4 ? ` and ${names.length - 4} more` : ""}` : "";
+}
+
 function header(model: Model): HTMLElement {
 	const first = model.processes[0]!.report;
 	const several = model.processes.length > 1;
@@ -54,7 +60,7 @@ function header(model: Model): HTMLElement {
 			started && ` from ${started}`,
 			` · ended ${endText(first)}`,
 			" · ",
-			h("span", { class: complete ? "ok" : "incomplete" }, complete ? "nothing was lost" : cut ? "incomplete: the recording was cut off" : `incomplete: ${many(lost, "event")} lost`),
+			h("span", { class: complete ? "ok" : "incomplete" }, complete ? "nothing was lost" : `incomplete: ${cut ? "the recording was cut off" : [lost ? `${many(lost, "event")} lost` : "", missedText(model)].filter(Boolean).join(", ")}`),
 		),
 	);
 }

@@ -112,7 +112,7 @@ export interface Report {
 		hooks: { function: string | null; module: string | null; role: string | null; refused: string | null }[];
 	};
 	complete: boolean;
-	lost: { events: number; stacks: number };
+	lost: { events: number; stacks: number; not_hooked: { function: string | null; module: string | null; why: string | null }[] };
 	cut?: string | null;
 	totals: Record<KindName, Totals | null>;
 	address_space: Space | null;
