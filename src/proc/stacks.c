@@ -2,15 +2,17 @@
 /*
  * stacks.c: which anonymous regions are stacks of threads (regions.h).
  *
- *      guard, no access | … stack, growing down | thread's descriptor |
+ *      guard, no access | … stack, growing down | thread's descriptor | other memory
  *                                   ^ sp          ^ points at itself
  *
  * A stack pointer alone would make a stack of every heap that runtimes with small stacks of their own (Go) keep them
  * in: either the guard or the descriptor must be there as well. glibc puts the descriptor at the stack's end, also
- * where the program brought the memory; its first and third word are its own address.
+ * where the program brought the memory; its first and third word are its own address. Where the stack begins, and how
+ * large it is, stands in it as well: what is mapped right behind the stack may be one region with it.
  */
 #include "proc/regions.h"
 
+#include "base/vector.h"
 #include "proc/file.h"
 #include "proc/status.h"
 #include "proc/touched.h"
@@ -19,7 +21,12 @@
 #include <string.h>
 
 #define DESCRIPTOR_WITHIN 8192u /* of the end of a stack: the descriptor, and what is kept above it */
+#define DESCRIPTOR_WORDS  288u  /* of the descriptor in which the stack's place may stand */
+#define PAGE              4096u
+#define MOST_USED         (1u << 20) /* of a stack that is looked through for its descriptor */
+#define SIZES             8u         /* of stacks that are remembered */
 #define LEAST_STACK       16384u
+#define LARGEST_STACK     (UINT64_C(1) << 40)
 #define CANDIDATES        8192u /* regions that are looked into for the stacks of threads that run */
 #define MAX_THREADS       65536u
 
@@ -83,19 +90,20 @@ static mw_addr *stack_pointers(pid_t tid, size_t *count, size_t *unknown)
 	return found;
 }
 
-static bool has_pointer(const mw_addr *pointers, size_t count, const struct mw_region *region)
+/* Of the known stack pointers, in order, the first from `addr` on. */
+static size_t pointer_after(const mw_addr *pointers, size_t count, mw_addr addr)
 {
 	size_t low = 0, high = count;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (pointers[middle] < region->start)
+		if (pointers[middle] < addr)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low < count && pointers[low] < region->end;
+	return low;
 }
 
 static bool has_guard(const struct mw_regions *regions, size_t index)
@@ -106,43 +114,166 @@ static bool has_guard(const struct mw_regions *regions, size_t index)
 	       below->kind == MW_REGION_ANONYMOUS;
 }
 
-static bool has_descriptor(const struct mw_touched *memory, const struct mw_region *region)
+struct finder {
+	struct mw_touched memory;
+	const struct mw_regions *regions;
+	mw_addr *pointers;
+	size_t pointer_count;
+	size_t unknown;        /* threads whose stack pointer can't be had */
+	size_t looked;         /* regions looked into for theirs */
+	uint64_t sizes[SIZES]; /* of stacks that were found, from their guards' end on */
+	size_t size_count;
+	struct mw_region_mark *marks;
+	size_t count, capacity;
+};
+
+/* The stack that a descriptor says its thread has: the memory from `*start` to `*end`. False: it does not say. */
+static bool read_place(const struct finder *finder, mw_addr at, mw_addr limit, mw_addr *start, mw_addr *end)
 {
-	uint64_t words[DESCRIPTOR_WITHIN / sizeof(uint64_t)];
-	mw_addr from;
+	uint64_t words[DESCRIPTOR_WORDS];
+	size_t size = limit - at < sizeof(words) ? (size_t)(limit - at) : sizeof(words);
+	size_t count = mw_touched_read(&finder->memory, at, words, size) / sizeof(words[0]);
 
-	if (region->end - region->start < LEAST_STACK)
-		return false;
-	from = region->end - sizeof(words);
-	if (mw_touched_read(memory, from, words, sizeof(words)) != sizeof(words))
-		return false;
-	for (size_t i = 0; i + 2 < sizeof(words) / sizeof(words[0]); i += 2) {
-		mw_addr at = from + i * sizeof(words[0]);
+	for (size_t i = 0; i + 1 < count; i++) {
+		mw_addr last = words[i] + words[i + 1];
 
-		if (words[i] == at && words[i + 2] == at)
-			return true;
+		/* Beside them stand pointers to the descriptor itself. */
+		if (words[i] < PAGE || words[i + 1] < LEAST_STACK || words[i + 1] > LARGEST_STACK)
+			continue;
+		if (words[i] >= at || last <= at || last - at > DESCRIPTOR_WITHIN)
+			continue;
+		*start = words[i];
+		*end = last;
+		return true;
 	}
 	return false;
 }
 
+/* The first descriptor in [from, to); 0: there is none. */
+static mw_addr find_descriptor(const struct finder *finder, mw_addr from, mw_addr to)
+{
+	uint64_t words[DESCRIPTOR_WITHIN / sizeof(uint64_t) + 2];
+
+	for (from &= ~(mw_addr)15; from < to; from += DESCRIPTOR_WITHIN) {
+		size_t size = to - from < sizeof(words) ? (size_t)(to - from) : sizeof(words);
+		size_t count = mw_touched_read(&finder->memory, from, words, size) / sizeof(words[0]);
+
+		for (size_t i = 0; i + 2 < count; i += 2)
+			if (words[i] == from + i * sizeof(words[0]) && words[i + 2] == words[i])
+				return words[i];
+		if (count * sizeof(words[0]) < size)
+			break;
+	}
+	return 0;
+}
+
+static void remember_size(struct finder *finder, uint64_t size)
+{
+	for (size_t i = 0; i < finder->size_count; i++)
+		if (finder->sizes[i] == size)
+			return;
+	if (finder->size_count < SIZES)
+		finder->sizes[finder->size_count++] = size;
+}
+
+/* Without memory for it the stack is told as other memory. */
+static void add_stack(struct finder *finder, mw_addr start, mw_addr end)
+{
+	struct mw_region_mark *marks = mw_vector_room(finder->marks, finder->count, &finder->capacity, sizeof(*marks));
+
+	if (!marks)
+		return;
+	finder->marks = marks;
+	marks[finder->count++] = (struct mw_region_mark){.start = start, .end = end, .kind = MW_REGION_STACK};
+}
+
+/* From `start` to `end` of the region there is a stack. Returns where its last page ends. */
+static mw_addr add_found(struct finder *finder, const struct mw_region *region, mw_addr start, mw_addr end)
+{
+	start = start < region->start ? region->start : start & ~(mw_addr)(PAGE - 1);
+	end = end > region->end ? region->end : (end + PAGE - 1) & ~(mw_addr)(PAGE - 1);
+	add_stack(finder, start, end);
+	remember_size(finder, end - start);
+	return end;
+}
+
+/* The stacks of those threads whose stack pointers are in the region. */
+static bool add_pointed(struct finder *finder, size_t index)
+{
+	const struct mw_region *region = &finder->regions->items[index];
+	mw_addr from = region->start;
+	size_t i = pointer_after(finder->pointers, finder->pointer_count, from);
+	bool any = false;
+
+	for (; i < finder->pointer_count && finder->pointers[i] < region->end; i++) {
+		mw_addr sp = finder->pointers[i];
+		mw_addr limit = region->end - sp > MOST_USED ? sp + MOST_USED : region->end, at;
+
+		any = true;
+		if (sp < from)
+			continue;
+		at = find_descriptor(finder, sp, limit);
+		if (!at && region->end - region->start >= LEAST_STACK)
+			at = find_descriptor(finder, region->end - DESCRIPTOR_WITHIN, region->end);
+		if (at) {
+			mw_addr start = from, end = at + 1;
+
+			(void)read_place(finder, at, region->end, &start, &end);
+			from = add_found(finder, region, start < from ? from : start, end);
+		} else if (has_guard(finder->regions, index)) {
+			add_stack(finder, from, region->end);
+			break;
+		}
+	}
+	return any;
+}
+
+/*
+ * A thread that runs has no stack pointer to be had: does one's descriptor stand where stacks have theirs, and says
+ * that it is of one? That of the first thread, whose stack is the kernel's, may stand at the end of any memory.
+ */
+static void add_unpointed(struct finder *finder, size_t index)
+{
+	const struct mw_region *region = &finder->regions->items[index];
+	uint64_t size = region->end - region->start;
+	mw_addr at = 0, first, last;
+
+	if (size < LEAST_STACK || !finder->unknown || finder->looked++ >= CANDIDATES)
+		return;
+	for (size_t i = 0; i < finder->size_count && !at; i++) {
+		mw_addr end = region->start + finder->sizes[i];
+
+		if (finder->sizes[i] < size && has_guard(finder->regions, index))
+			at = find_descriptor(finder, end - DESCRIPTOR_WITHIN, end);
+	}
+	if (!at)
+		at = find_descriptor(finder, region->end - DESCRIPTOR_WITHIN, region->end);
+	if (at && read_place(finder, at, region->end, &first, &last))
+		(void)add_found(finder, region, first, last);
+}
+
+static bool may_hold_stacks(const struct mw_region *region)
+{
+	return region->kind == MW_REGION_ANONYMOUS && region->read && region->write;
+}
+
 void mw_regions_find_stacks(struct mw_regions *regions, pid_t tid)
 {
-	size_t count = 0, unknown = 0, looked = 0;
-	mw_addr *pointers = stack_pointers(tid, &count, &unknown);
-	struct mw_touched memory;
+	struct finder finder = {.regions = regions};
+	bool *pointed = calloc(regions->count ? regions->count : 1, sizeof(*pointed));
 
-	mw_touched_init(&memory, tid);
-	for (size_t i = 0; pointers && i < regions->count; i++) {
-		struct mw_region *region = &regions->items[i];
-		bool pointed;
-
-		if (region->kind != MW_REGION_ANONYMOUS || !region->read || !region->write)
-			continue;
-		pointed = has_pointer(pointers, count, region);
-		if (pointed ? has_guard(regions, i) || has_descriptor(&memory, region)
-			    : unknown && looked++ < CANDIDATES && has_descriptor(&memory, region))
-			region->kind = MW_REGION_STACK;
-	}
-	mw_touched_deinit(&memory);
-	free(pointers);
+	finder.pointers = stack_pointers(tid, &finder.pointer_count, &finder.unknown);
+	mw_touched_init(&finder.memory, tid);
+	for (size_t i = 0; finder.pointers && pointed && i < regions->count; i++)
+		if (may_hold_stacks(&regions->items[i]))
+			pointed[i] = add_pointed(&finder, i);
+	for (size_t i = 0; finder.pointers && pointed && i < regions->count; i++)
+		if (may_hold_stacks(&regions->items[i]) && !pointed[i])
+			add_unpointed(&finder, i);
+	if (finder.count)
+		mw_error_destroy(mw_regions_mark(regions, finder.marks, finder.count));
+	mw_touched_deinit(&finder.memory);
+	free(finder.marks);
+	free(finder.pointers);
+	free(pointed);
 }

@@ -17,6 +17,7 @@
 
 #define PAGE  UINT64_C(4096)
 #define STACK ((size_t)1 << 20)
+#define SLAB  (1 << 20)
 
 static enum mw_region_kind kind_of(const char *line)
 {
@@ -276,12 +277,99 @@ static void finds_stacks(void **state)
 	assert_int_equal(munmap(memory, STACK), 0);
 }
 
+/* Memory that a stack of the program's is the beginning of, behind a guard page, and a slab the rest. */
+static char *map_stack_and_slab(void)
+{
+	char *guard = mmap(NULL, PAGE + STACK + SLAB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(guard, MAP_FAILED);
+	assert_int_equal(mprotect(guard + PAGE, STACK + SLAB, PROT_READ | PROT_WRITE), 0);
+	memset(guard + PAGE + STACK, 1, SLAB);
+	return guard + PAGE;
+}
+
+static pthread_t start_on(char *stack, void *(*body)(void *), struct threads *threads)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+
+	pthread_barrier_init(&threads->barrier, NULL, 2);
+	pthread_attr_init(&attributes);
+	assert_int_equal(pthread_attr_setstack(&attributes, stack, STACK), 0);
+	assert_int_equal(pthread_create(&thread, &attributes, body, threads), 0);
+	pthread_barrier_wait(&threads->barrier);
+	pthread_attr_destroy(&attributes);
+	return thread;
+}
+
+static void check_slab(const struct mw_regions *regions, char *stack)
+{
+	const struct mw_region *region = find(regions, stack + STACK / 2);
+
+	assert_int_equal(region->kind, MW_REGION_STACK);
+	assert_ptr_equal((void *)(uintptr_t)region->start, stack);
+	assert_ptr_equal((void *)(uintptr_t)region->end, stack + STACK);
+	assert_int_equal(find(regions, stack + STACK)->kind, MW_REGION_ANONYMOUS);
+}
+
+/* What lies right behind a stack is one mapping with it, and none of it. */
+static void ends_stacks_where_they_end(void **state)
+{
+	struct threads waiting = {.stop = false}, running = {.stop = false};
+	char *stacks[] = {map_stack_and_slab(), map_stack_and_slab()};
+	struct mw_regions regions = {0};
+	pthread_t threads[2];
+
+	(void)state;
+	threads[0] = start_on(stacks[0], wait_for_end, &waiting);
+	threads[1] = start_on(stacks[1], run_until_end, &running);
+	assert_null(mw_regions_read(getpid(), &regions));
+	check_slab(&regions, stacks[0]);
+	check_slab(&regions, stacks[1]);
+	mw_regions_deinit(&regions);
+	pthread_barrier_wait(&waiting.barrier);
+	running.stop = true;
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+		assert_int_equal(munmap(stacks[i] - PAGE, PAGE + STACK + SLAB), 0);
+	}
+}
+
+/* The first thread's descriptor stands where the loader put it, which may be the end of any memory. */
+static void takes_no_slab_for_a_stack(void **state)
+{
+	char *slab = mmap(NULL, SLAB + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t *descriptor = (uint64_t *)(void *)(slab + SLAB - 2048);
+	struct threads running = {.stop = false};
+	struct mw_regions regions = {0};
+	char *stack = map_stack_and_slab();
+	pthread_t thread = start_on(stack, run_until_end, &running);
+
+	(void)state;
+	assert_ptr_not_equal(slab, MAP_FAILED);
+	assert_int_equal(mprotect(slab + SLAB, PAGE, PROT_NONE), 0);
+	descriptor[0] = descriptor[2] = (uintptr_t)descriptor;
+	descriptor[10] = (uintptr_t)&descriptor[10]; /* an empty list, behind a word of zeros */
+	assert_null(mw_regions_read(getpid(), &regions));
+	assert_int_equal(find(&regions, slab)->kind, MW_REGION_ANONYMOUS);
+	mw_regions_deinit(&regions);
+	running.stop = true;
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(munmap(stack - PAGE, PAGE + STACK + SLAB), 0);
+	assert_int_equal(munmap(slab, SLAB + PAGE), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tells_kinds),  cmocka_unit_test(splits_at_marks),
-		cmocka_unit_test(splits_many),  cmocka_unit_test(measures),
-		cmocka_unit_test(finds_stacks), cmocka_unit_test(reads_without_touching),
+		cmocka_unit_test(tells_kinds),
+		cmocka_unit_test(splits_at_marks),
+		cmocka_unit_test(splits_many),
+		cmocka_unit_test(measures),
+		cmocka_unit_test(finds_stacks),
+		cmocka_unit_test(reads_without_touching),
+		cmocka_unit_test(ends_stacks_where_they_end),
+		cmocka_unit_test(takes_no_slab_for_a_stack),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
