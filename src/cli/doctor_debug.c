@@ -36,7 +36,8 @@ struct entry {
 	const struct mw_module *module;
 	enum level level;
 	bool runtime;
-	const char *source; /* where it comes from, or why there is none */
+	const char *source;   /* where it comes from, or why there is none */
+	const char *obstacle; /* mw_symbolizer_obstacle */
 	char build_id[2 * BUILD_ID_MAX + 1];
 };
 
@@ -69,6 +70,7 @@ static void look(const struct mw_doctor *doctor, const struct mw_module *module,
 	}
 	take_build_id(module, entry);
 	entry->source = mw_symbolizer_source(doctor->symbolizer, module->number);
+	entry->obstacle = mw_symbolizer_obstacle(doctor->symbolizer, module->number);
 	if (strcmp(entry->source, "only symbols") == 0) {
 		bool all = mw_elf_section(module->elf, ".symtab").present ||
 			   mw_elf_section(module->elf, ".gnu_debugdata").present;
@@ -133,6 +135,11 @@ static void print_entry(FILE *out, const struct entries *entries, const struct e
 		mw_paragraph_text(&line, "(deleted)");
 	if (!entry->module->elf)
 		mw_paragraph_printf(&line, "(%s)", entry->source);
+	else if (entry->obstacle)
+		mw_paragraph_printf(&line,
+				    "(its debug sections %s; objcopy --decompress-debug-sections of a binutils that "
+				    "reads them helps)",
+				    entry->obstacle);
 	else if (entry->level != LEVEL_LINES)
 		mw_paragraph_text(&line, entry->runtime ? "(C or C++ runtime, or an allocator)" : "");
 	else if (strcmp(entry->source, "embedded") == 0)

@@ -3,6 +3,7 @@
 #include "symbol/quiet_open.h"
 
 #include "proc/root.h"
+#include "symbol/inflate.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
@@ -12,7 +13,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-static _Thread_local unsigned quiet;
+static _Thread_local unsigned quiet, plain;
 
 void mw_quiet_open_begin(void)
 {
@@ -24,6 +25,16 @@ void mw_quiet_open_end(void)
 	quiet--;
 }
 
+void mw_quiet_open_plain_begin(void)
+{
+	plain++;
+}
+
+void mw_quiet_open_plain_end(void)
+{
+	plain--;
+}
+
 /* By another name here, as the headers may have open() inlined. */
 int mw_quiet_open(const char *path, int flags, ...) __asm__("open") __attribute__((visibility("default")));
 int mw_quiet_open64(const char *path, int flags, ...) __asm__("open64")
@@ -32,12 +43,17 @@ int mw_quiet_open64(const char *path, int flags, ...) __asm__("open64")
 static int open_quietly(const char *path)
 {
 	unsigned before = quiet;
-	int fd;
+	int fd, inflated = -1;
 
 	quiet = 0;
 	fd = mw_root_open_link(path);
+	if (fd >= 0 && !plain)
+		inflated = mw_inflate_file(fd, NULL);
 	quiet = before;
-	return fd;
+	if (inflated < 0)
+		return fd;
+	close(fd);
+	return inflated;
 }
 
 static int open_as(const char *path, int flags, mode_t mode)

@@ -10,8 +10,12 @@
 #ifndef MW_SYMBOL_QUIET_OPEN_H
 #define MW_SYMBOL_QUIET_OPEN_H
 
-/* From here on this thread opens quietly, until as many ends as begins. */
+/* From here on this thread opens quietly, until as many ends as begins. ELF files are opened with their sections
+ * uncompressed (inflate.h). */
 void mw_quiet_open_begin(void);
 void mw_quiet_open_end(void);
+/* In between: as they are, for their checksums. */
+void mw_quiet_open_plain_begin(void);
+void mw_quiet_open_plain_end(void);
 
 #endif

@@ -214,3 +214,10 @@ const char *mw_symbolizer_source(struct mw_symbolizer *symbolizer, uint32_t numb
 		return "none";
 	return mw_debug_source(debug);
 }
+
+const char *mw_symbolizer_obstacle(struct mw_symbolizer *symbolizer, uint32_t number)
+{
+	struct mw_debug *debug;
+
+	return open_module(symbolizer, number, &debug) && debug ? mw_debug_obstacle(debug) : NULL;
+}

@@ -39,5 +39,8 @@ void mw_symbolizer_set_names(struct mw_symbolizer *symbolizer, const struct mw_p
 /* Where the module's debug information comes from: static text as "embedded", "/usr/lib/debug/….debug",
  * "debuginfod", "only symbols", "none". Good as long as the symbolizer. */
 const char *mw_symbolizer_source(struct mw_symbolizer *symbolizer, uint32_t number);
+/* Where the module has debug information that can't be read: static text that says why, to follow "its debug
+ * sections"; else NULL. */
+const char *mw_symbolizer_obstacle(struct mw_symbolizer *symbolizer, uint32_t number);
 
 #endif

@@ -3,6 +3,7 @@
 #include "symbol/symbolizer_debug.h"
 #include "symbol/no_memory.h"
 
+#include "symbol/inflate.h"
 #include "symbol/quiet_open.h"
 #include "symbol/symbolizer_dwarf.h"
 #include "symbol/symbolizer_index.h"
@@ -28,6 +29,7 @@ struct mw_debug {
 	struct mw_units units;
 	struct mw_symbol_index index; /* empty until it is made, or where it can't be */
 	uint32_t asked;               /* questions for symbols */
+	const char *obstacle;         /* why a file's debug information can't be read; NULL: it can */
 };
 
 /* libdwfl wants it writable. */
@@ -36,9 +38,42 @@ static char *debuginfo_path_pointer = debuginfo_path;
 
 void (*__attribute__((noreturn)) mw_symbol_no_memory)(void);
 
+/* Takes over `fd` (may be negative); what is compressed by zstd in the file is uncompressed behind the descriptor
+ * returned. */
+static int inflated(int fd, const char **obstacle)
+{
+	int copy = fd >= 0 ? mw_inflate_file(fd, obstacle) : -1;
+
+	if (copy < 0)
+		return fd;
+	close(fd);
+	return copy;
+}
+
+/*
+ * libdwfl keeps the file open whose build-id it has compared, so that must be uncompressed from the start; of one
+ * without it compares the checksum, which is that of the file as it is.
+ */
+static int find_debug_file(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base, const char *file,
+			   const char *link, GElf_Word checksum, char **path)
+{
+	struct mw_debug *debug = *user;
+	const unsigned char *build_id;
+	GElf_Addr address;
+	bool plain = dwfl_module_build_id(module, &build_id, &address) <= 0;
+	int fd;
+
+	if (plain)
+		mw_quiet_open_plain_begin();
+	fd = dwfl_standard_find_debuginfo(module, user, name, base, file, link, checksum, path);
+	if (plain)
+		mw_quiet_open_plain_end();
+	return inflated(fd, debug ? &debug->obstacle : NULL);
+}
+
 static const Dwfl_Callbacks callbacks = {
 	.find_elf = dwfl_build_id_find_elf,
-	.find_debuginfo = dwfl_standard_find_debuginfo,
+	.find_debuginfo = find_debug_file,
 	.section_address = dwfl_offline_section_address,
 	.debuginfo_path = &debuginfo_path_pointer,
 };
@@ -103,7 +138,8 @@ static int image_fd(const struct mw_elf *elf)
 
 static bool report(struct mw_debug *debug, const struct mw_elf *elf, const char *path)
 {
-	int fd = image_fd(elf);
+	int fd = inflated(image_fd(elf), &debug->obstacle);
+	void **user;
 
 	if (fd < 0)
 		return false;
@@ -112,6 +148,8 @@ static bool report(struct mw_debug *debug, const struct mw_elf *elf, const char 
 	if (!debug->module)
 		close(fd); /* consumed on success only */
 	dwfl_report_end(debug->dwfl, NULL, NULL);
+	if (debug->module && dwfl_module_info(debug->module, &user, NULL, NULL, NULL, NULL, NULL, NULL))
+		*user = debug;
 	return debug->module && dwfl_module_getelf(debug->module, &debug->bias);
 }
 
@@ -232,6 +270,11 @@ bool mw_debug_frames(struct mw_debug *debug, uint64_t vaddr, uint64_t offset_fro
 		return false;
 	*found = known;
 	return true;
+}
+
+const char *mw_debug_obstacle(struct mw_debug *debug)
+{
+	return seek(debug) && !debug->has_dwarf ? debug->obstacle : NULL;
 }
 
 const char *mw_debug_source(struct mw_debug *debug)

@@ -28,5 +28,7 @@ bool mw_debug_frames(struct mw_debug *debug, uint64_t vaddr, uint64_t offset_fro
 		     struct mw_frame_list *list, bool *found);
 /* Where it comes from (see mw_symbolizer_source); good as long as the mw_debug. */
 const char *mw_debug_source(struct mw_debug *debug);
+/* See mw_symbolizer_obstacle. */
+const char *mw_debug_obstacle(struct mw_debug *debug);
 
 #endif

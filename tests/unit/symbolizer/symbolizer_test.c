@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 #include <dlfcn.h>
+#include <elf.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -93,6 +95,86 @@ static void test_debuglink(void **state)
 	expect_all(&probe);
 	assert_string_equal(probe_source(&probe, "fixture_chain"), FIXTURES "/fixture.debug");
 	probe_close(&probe);
+}
+
+/* Whatever libelf knows of zstd. */
+static void test_zstd(void **state)
+{
+	struct probe probe;
+
+	(void)state;
+	if (access(FIXTURES "/libzstd.so", R_OK) != 0)
+		skip();
+	probe_open(&probe, FIXTURES "/libzstd.so");
+	expect_all(&probe);
+	assert_string_equal(probe_source(&probe, "fixture_chain"), "embedded");
+	probe_close(&probe);
+	probe_open(&probe, FIXTURES "/libzstdlinked.so");
+	expect_all(&probe);
+	assert_string_equal(probe_source(&probe, "fixture_chain"), FIXTURES "/fixture.zstd");
+	probe_close(&probe);
+	/* The checksum is that of the compressed file. */
+	probe_open(&probe, FIXTURES "/libzstdchecked.so");
+	expect_all(&probe);
+	assert_string_equal(probe_source(&probe, "fixture_chain"), FIXTURES "/fixture.zstd");
+	probe_close(&probe);
+}
+
+/* Write `size` bytes into the compressed section `name` of a copy of the fixture, at `offset`. */
+static void spoil(char path[64], const char *name, uint64_t offset, const void *bytes, size_t size)
+{
+	struct mw_elf_section section;
+	struct mw_elf *elf = NULL;
+	char command[512];
+	int fd;
+
+	(void)snprintf(path, 64, "/tmp/memwatch-spoilt-XXXXXX");
+	fd = mkstemp(path);
+	assert_true(fd >= 0);
+	(void)snprintf(command, sizeof(command), "cp %s %s && chmod 755 %s", FIXTURES "/libzstd.so", path, path);
+	assert_int_equal(system(command), 0);
+	assert_null(mw_elf_open(fd, path, &elf));
+	section = mw_elf_section(elf, name);
+	mw_elf_unref(elf);
+	assert_true(section.present && section.compressed);
+	assert_int_equal(pwrite(fd, bytes, size, (off_t)(section.offset + offset)), size);
+	close(fd);
+}
+
+static void expect_obstacle(const char *path, const char *text)
+{
+	const struct mw_symbol_frame *frames;
+	const struct mw_module *module;
+	const char *obstacle;
+	struct probe probe;
+
+	probe_open(&probe, path);
+	assert_int_equal(probe_frames(&probe, "fixture_chain", &frames), 1);
+	probe_expect(&frames[0], "fixture_chain", NULL, 0, false);
+	module = mw_modules_find(probe.modules, probe_address(&probe, "fixture_chain"));
+	obstacle = mw_symbolizer_obstacle(probe.symbolizer, module->number);
+	assert_non_null(obstacle);
+	assert_non_null(strstr(obstacle, text));
+	probe_close(&probe);
+	unlink(path);
+}
+
+/* Sections that are spoilt, claim to be huge, or are compressed in no known way: symbols remain, and it is told why. */
+static void test_bad_compression(void **state)
+{
+	const uint64_t huge = UINT64_C(1) << 40;
+	const uint32_t unknown = 99;
+	char path[64];
+
+	(void)state;
+	if (access(FIXTURES "/libzstd.so", R_OK) != 0)
+		skip();
+	spoil(path, ".debug_info", sizeof(Elf64_Chdr), "spoilt", 6);
+	expect_obstacle(path, "damaged");
+	spoil(path, ".debug_info", offsetof(Elf64_Chdr, ch_size), &huge, sizeof(huge));
+	expect_obstacle(path, "too large");
+	spoil(path, ".debug_info", offsetof(Elf64_Chdr, ch_type), &unknown, sizeof(unknown));
+	expect_obstacle(path, "not known");
 }
 
 static void test_mini_debuginfo(void **state)
@@ -232,6 +314,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_embedded),       cmocka_unit_test(test_split),
 		cmocka_unit_test(test_cold_part),      cmocka_unit_test(test_debuglink),
+		cmocka_unit_test(test_zstd),           cmocka_unit_test(test_bad_compression),
 		cmocka_unit_test(test_mini_debuginfo), cmocka_unit_test(test_dynamic_symbols_alone),
 		cmocka_unit_test(test_offsets),        cmocka_unit_test(test_cache),
 		cmocka_unit_test(test_unknown_module), cmocka_unit_test(test_vdso),
