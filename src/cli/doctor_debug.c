@@ -72,8 +72,7 @@ static void look(const struct mw_doctor *doctor, const struct mw_module *module,
 	entry->source = mw_symbolizer_source(doctor->symbolizer, module->number);
 	entry->obstacle = mw_symbolizer_obstacle(doctor->symbolizer, module->number);
 	if (strcmp(entry->source, "only symbols") == 0) {
-		bool all = mw_elf_section(module->elf, ".symtab").present ||
-			   mw_elf_section(module->elf, ".gnu_debugdata").present;
+		bool all = mw_elf_has_symbols(module->elf) || mw_elf_section(module->elf, ".gnu_debugdata").present;
 
 		entry->level = all ? LEVEL_NAMES : LEVEL_EXPORTED;
 		entry->source = NULL;

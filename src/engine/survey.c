@@ -158,7 +158,7 @@ static bool only_stripped_static(const struct mw_survey *survey)
 		const struct mw_module *module = mw_modules_get(survey->modules, i);
 
 		if (module->elf && mw_elf_is_static(module->elf) && strcmp(module->path, "[vdso]") != 0 &&
-		    !mw_elf_section(module->elf, ".symtab").present)
+		    !mw_elf_has_symbols(module->elf))
 			return true;
 	}
 	return false;
@@ -182,8 +182,10 @@ static struct mw_error *no_allocator(const struct mw_survey *survey, enum mw_kin
 	}
 	free(list);
 	if (only_stripped_static(survey))
-		return mw_error_hint(err, "It is a static program without a symbol table (.symtab): run a build of it "
-					  "that is not stripped");
+		return mw_error_hint(err, "It is a static program without a symbol table (.symtab), and no debug file "
+					  "that is surely its own was found (by its build-id in "
+					  "/usr/lib/debug/.build-id, or by its .gnu_debuglink): install that, or run a "
+					  "build of it that is not stripped");
 	/* A program alone that needs libraries. */
 	if (count_dynamic(survey) == 1)
 		return mw_error_hint(err,

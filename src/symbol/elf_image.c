@@ -214,6 +214,7 @@ void mw_elf_unref(struct mw_elf *elf)
 {
 	if (!elf || atomic_fetch_sub_explicit(&elf->references, 1, memory_order_acq_rel) != 1)
 		return;
+	mw_elf_unref(elf->symbols);
 	mw_elf_free_names(elf);
 	mw_elf_bytes_deinit(&elf->bytes);
 	free(elf->segments);
@@ -221,6 +222,11 @@ void mw_elf_unref(struct mw_elf *elf)
 	free(elf->soname);
 	free(elf->name);
 	free(elf);
+}
+
+const char *mw_elf_name(const struct mw_elf *elf)
+{
+	return elf->name;
 }
 
 int mw_elf_fd(const struct mw_elf *elf)
@@ -246,6 +252,16 @@ bool mw_elf_is_executable(const struct mw_elf *elf)
 bool mw_elf_is_static(const struct mw_elf *elf)
 {
 	return !elf->has_interpreter && !elf->has_needed;
+}
+
+const struct mw_elf *mw_elf_companion(const struct mw_elf *elf)
+{
+	return elf->symbols;
+}
+
+bool mw_elf_has_symbols(const struct mw_elf *elf)
+{
+	return elf->symbols || mw_elf_section(elf, ".symtab").present;
 }
 
 const char *mw_elf_soname(const struct mw_elf *elf)

@@ -34,11 +34,15 @@ struct mw_error *mw_elf_open_memory(const void *bytes, size_t size, const char *
 struct mw_elf *mw_elf_ref(struct mw_elf *elf);
 void mw_elf_unref(struct mw_elf *elf); /* NULL is fine */
 
-int mw_elf_fd(const struct mw_elf *elf); /* -1 for an image from memory */
+const char *mw_elf_name(const struct mw_elf *elf); /* as it was opened */
+int mw_elf_fd(const struct mw_elf *elf);           /* -1 for an image from memory */
 uint16_t mw_elf_machine(const struct mw_elf *elf);
 bool mw_elf_is_64(const struct mw_elf *elf);
 bool mw_elf_is_executable(const struct mw_elf *elf); /* ET_EXEC: its addresses are absolute */
 bool mw_elf_is_static(const struct mw_elf *elf);     /* no PT_INTERP and no DT_NEEDED */
+/* The file that has the symbols of a stripped static program (elf_companion.h), or NULL. */
+const struct mw_elf *mw_elf_companion(const struct mw_elf *elf);
+bool mw_elf_has_symbols(const struct mw_elf *elf);   /* a .symtab, or such a file */
 const char *mw_elf_soname(const struct mw_elf *elf); /* or NULL */
 /* Build-id bytes; size 0 where there is none. */
 const uint8_t *mw_elf_build_id(const struct mw_elf *elf, size_t *size);
@@ -60,7 +64,7 @@ const uint8_t *mw_elf_file_bytes(const struct mw_elf *elf, uint64_t offset, size
 struct mw_elf_symbol {
 	const char *name; /* without a version; good as long as the image */
 	uint64_t vaddr, size;
-	bool dynamic; /* from .dynsym, else from .symtab */
+	bool dynamic; /* from .dynsym, else from .symtab, its own or that of elf_companion.h */
 	bool ifunc;
 	bool function;
 	bool local;

@@ -41,6 +41,8 @@ struct mw_elf {
 	char *soname;
 	bool has_needed;
 
+	struct mw_elf *symbols; /* the file that has its symbols (elf_companion.h), or NULL */
+
 	void *plain_names; /* a tree (tsearch) of names without their version; under the lock of `bytes` */
 };
 

@@ -228,5 +228,7 @@ struct mw_error *mw_elf_each_symbol(struct mw_elf *elf, visitor visit, void *con
 		MW_TRY(visit_table(elf, &table, visit, context, &more));
 	if (more && find_section_table(elf, SHT_SYMTAB, &table))
 		MW_TRY(visit_table(elf, &table, visit, context, &more));
+	if (more && elf->symbols && find_section_table(elf->symbols, SHT_SYMTAB, &table))
+		MW_TRY(visit_table(elf->symbols, &table, visit, context, &more));
 	return NULL;
 }

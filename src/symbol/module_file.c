@@ -4,6 +4,7 @@
 
 #include "proc/peek.h"
 #include "proc/root.h"
+#include "symbol/elf_companion.h"
 #include "symbol/elf_match.h"
 
 #include <errno.h>
@@ -144,8 +145,8 @@ static struct mw_error *explain(char **why, int by_name, int by_mapping)
 	return say(why, length < 0 ? NULL : text);
 }
 
-struct mw_error *mw_module_file_open(pid_t tid, const struct mw_mapping *mapping, const char *path, struct mw_elf **elf,
-				     char **why)
+static struct mw_error *open_file(pid_t tid, const struct mw_mapping *mapping, const char *path, struct mw_elf **elf,
+				  char **why)
 {
 	struct attempt attempt = open_by_name(tid, mapping, path);
 	struct mw_error *err;
@@ -169,6 +170,20 @@ struct mw_error *mw_module_file_open(pid_t tid, const struct mw_mapping *mapping
 	err = mw_elf_open(fd, path, elf);
 	close(fd);
 	return err ? say_error(why, err) : NULL;
+}
+
+struct mw_error *mw_module_file_open(pid_t tid, const struct mw_mapping *mapping, const char *path, struct mw_elf **elf,
+				     char **why)
+{
+	struct mw_error *err;
+
+	MW_TRY(open_file(tid, mapping, path, elf, why));
+	err = *elf ? mw_elf_find_symbols(*elf, tid, path) : NULL;
+	if (err) {
+		mw_elf_unref(*elf);
+		*elf = NULL;
+	}
+	return err;
 }
 
 struct mw_error *mw_module_vdso_open(pid_t tid, const struct mw_mapping *mapping, struct mw_elf **elf, char **why)

@@ -19,6 +19,7 @@
 #define FEW 8u /* questions for symbols: for no more it does not pay to make an index */
 
 struct mw_debug {
+	const struct mw_elf *elf;
 	Dwfl *dwfl;
 	Dwfl_Module *module;
 	GElf_Addr bias; /* libdwfl's address = vaddr + bias */
@@ -50,6 +51,17 @@ static int inflated(int fd, const char **obstacle)
 	return copy;
 }
 
+/* The file that a static program's symbols come from, which may lie in another root; -1: there is none. */
+static int companion_fd(const struct mw_elf *elf, char **path)
+{
+	const struct mw_elf *companion = mw_elf_companion(elf);
+	int fd = companion && mw_elf_fd(companion) >= 0 ? fcntl(mw_elf_fd(companion), F_DUPFD_CLOEXEC, 0) : -1;
+
+	if (fd >= 0)
+		*path = strdup(mw_elf_name(companion));
+	return fd;
+}
+
 /*
  * libdwfl keeps the file open whose build-id it has compared, so that must be uncompressed from the start; of one
  * without it compares the checksum, which is that of the file as it is.
@@ -68,6 +80,8 @@ static int find_debug_file(Dwfl_Module *module, void **user, const char *name, D
 	fd = dwfl_standard_find_debuginfo(module, user, name, base, file, link, checksum, path);
 	if (plain)
 		mw_quiet_open_plain_end();
+	if (fd < 0 && debug)
+		fd = companion_fd(debug->elf, path);
 	return inflated(fd, debug ? &debug->obstacle : NULL);
 }
 
@@ -159,6 +173,7 @@ struct mw_debug *mw_debug_open(const struct mw_elf *elf, const char *path)
 
 	if (!debug)
 		return NULL;
+	debug->elf = elf;
 	debug->dwfl = dwfl_begin(&callbacks);
 	if (!debug->dwfl || !report(debug, elf, path)) {
 		mw_debug_close(debug);

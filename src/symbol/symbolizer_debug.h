@@ -17,7 +17,8 @@ struct mw_debug_symbol {
 	uint64_t start;   /* vaddr */
 };
 
-/* Open the module's image; `path` is for finding what belongs to it. NULL where libdw can't make anything of it. */
+/* Open the module's image, which must outlive it; `path` is for finding what belongs to it. NULL where libdw can't make
+ * anything of it. */
 struct mw_debug *mw_debug_open(const struct mw_elf *elf, const char *path);
 void mw_debug_close(struct mw_debug *debug); /* NULL is fine */
 /* The symbol that `vaddr` belongs to; false where there is none. */

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT
+/* elf_companion.c: see elf_companion.h. */
+#include "symbol/elf_companion.h"
+
+#include "proc/root.h"
+#include "symbol/elf_private.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <lzma.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#define DIRECTORY    "/usr/lib/debug"
+#define MAX_PACKED   ((uint64_t)64 << 20)  /* .gnu_debugdata */
+#define MAX_UNPACKED ((uint64_t)256 << 20) /* and what it may become, or xz may take for it */
+#define MAX_CHECKED  ((uint64_t)2 << 30)   /* of a file whose checksum is to be made */
+#define MAX_CODE     64                    /* sections */
+#define BLOCK        ((size_t)64 << 10)
+
+struct search {
+	struct mw_elf *elf;
+	pid_t tid;
+	const char *link; /* what .gnu_debuglink says; NULL: nothing */
+	uint32_t checksum;
+};
+
+/* --- does it belong to the program? -------------------------------------------------------------------- */
+
+static const char *section_name(const struct mw_elf *elf, const Elf64_Shdr *section)
+{
+	return mw_elf_string(elf, elf->section_names, section->sh_name);
+}
+
+/* Has `other` a section of the same name, address and size? Its bytes may be left out (SHT_NOBITS). */
+static bool has_section(const struct mw_elf *other, const char *name, const Elf64_Shdr *wanted)
+{
+	Elf64_Shdr section;
+
+	for (uint64_t i = 1; mw_elf_section_header(other, i, &section); i++) {
+		const char *own = section_name(other, &section);
+
+		if (own && strcmp(own, name) == 0 && section.sh_flags & SHF_ALLOC)
+			return section.sh_addr == wanted->sh_addr && section.sh_size == wanted->sh_size;
+	}
+	return false;
+}
+
+/* Are they symbols of the same code? */
+static bool fits(const struct mw_elf *elf, const struct mw_elf *other)
+{
+	Elf64_Shdr section;
+	size_t count = 0;
+
+	if (!other->is_64 || other->machine != elf->machine || other->type != elf->type ||
+	    !mw_elf_section(other, ".symtab").present)
+		return false;
+	for (uint64_t i = 1; mw_elf_section_header(elf, i, &section); i++) {
+		const char *name = section_name(elf, &section);
+
+		if (!(section.sh_flags & SHF_ALLOC) || !(section.sh_flags & SHF_EXECINSTR))
+			continue;
+		if (!name || ++count > MAX_CODE || !has_section(other, name, &section))
+			return false;
+	}
+	return count > 0;
+}
+
+static bool same_build_id(const struct mw_elf *elf, const struct mw_elf *other)
+{
+	return elf->build_id_size && elf->build_id_size == other->build_id_size &&
+	       memcmp(elf->build_id, other->build_id, elf->build_id_size) == 0;
+}
+
+/* The checksum that .gnu_debuglink has of the whole file. */
+static bool has_checksum(int fd, uint32_t wanted)
+{
+	unsigned char *block = malloc(BLOCK);
+	uLong checksum = crc32(0, NULL, 0);
+	ssize_t got = -1;
+	off_t at = 0;
+
+	while (block && at < (off_t)MAX_CHECKED) {
+		got = pread(fd, block, BLOCK, at);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		checksum = crc32(checksum, block, (uInt)got);
+		at += got;
+	}
+	free(block);
+	return got == 0 && checksum == wanted;
+}
+
+static bool belongs(const struct search *search, const struct mw_elf *other)
+{
+	const struct mw_elf *elf = search->elf;
+
+	if (!fits(elf, other))
+		return false;
+	if (elf->build_id_size && other->build_id_size)
+		return same_build_id(elf, other);
+	return search->link && has_checksum(mw_elf_fd(other), search->checksum);
+}
+
+/* --- where it may be ----------------------------------------------------------------------------------- */
+
+/* An image that can't be opened is none; lack of memory stays an error. */
+static struct mw_error *forgive(struct mw_error *err)
+{
+	if (err && mw_error_kind(err) == MW_ERROR_MEMORY)
+		return err;
+	mw_error_destroy(err);
+	return NULL;
+}
+
+static struct mw_error *try_path(const struct search *search, const char *path)
+{
+	const pid_t roots[] = {search->tid, getpid()};
+
+	for (size_t i = 0; i < 2 && !search->elf->symbols; i++) {
+		int fd = mw_root_open(roots[i], path);
+		struct mw_elf *other = NULL;
+		struct mw_error *err;
+
+		if (fd < 0)
+			continue;
+		err = forgive(mw_elf_open(fd, path, &other));
+		close(fd);
+		if (err)
+			return err;
+		if (other && belongs(search, other))
+			search->elf->symbols = other;
+		else
+			mw_elf_unref(other);
+	}
+	return NULL;
+}
+
+static struct mw_error *try_build_id(const struct search *search)
+{
+	const struct mw_elf *elf = search->elf;
+	char path[sizeof(DIRECTORY "/.build-id/") + 2 * sizeof(elf->build_id) + sizeof("/.debug")];
+	size_t at = sizeof(DIRECTORY "/.build-id/") - 1;
+
+	if (elf->build_id_size < 2)
+		return NULL;
+	memcpy(path, DIRECTORY "/.build-id/", at);
+	for (size_t i = 0; i < elf->build_id_size; i++) {
+		at += (size_t)snprintf(path + at, 3, "%02x", elf->build_id[i]);
+		if (i == 0)
+			path[at++] = '/';
+	}
+	memcpy(path + at, ".debug", sizeof(".debug"));
+	return try_path(search, path);
+}
+
+static struct mw_error *try_link(const struct search *search, const char *program)
+{
+	const char *slash = strrchr(program, '/');
+	int length = slash ? (int)(slash - program) : 0;
+	const char *const ways[][2] = {{"", ""}, {"", "/.debug"}, {DIRECTORY, ""}};
+
+	if (!search->link || strlen(program) >= PATH_MAX)
+		return NULL;
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]) && !search->elf->symbols; i++) {
+		char path[2 * PATH_MAX];
+
+		if (snprintf(path, sizeof(path), "%s%.*s%s/%s", ways[i][0], length, program, ways[i][1], search->link) <
+		    PATH_MAX)
+			MW_TRY(try_path(search, path));
+	}
+	return NULL;
+}
+
+/* .gnu_debuglink: a file's name, zeros up to a multiple of four, and its checksum. */
+static void read_link(struct search *search)
+{
+	struct mw_elf_section section = mw_elf_section(search->elf, ".gnu_debuglink");
+	const uint8_t *bytes = section.present && section.size <= PATH_MAX
+				       ? mw_elf_file_bytes(search->elf, section.offset, section.size)
+				       : NULL;
+	const char *name = bytes ? mw_elf_string_in(bytes, section.size, 0) : NULL;
+	uint64_t at = name ? (strlen(name) + 1 + 3) & ~UINT64_C(3) : 0;
+
+	if (!name || !*name || strchr(name, '/') || at + sizeof(search->checksum) > section.size)
+		return;
+	memcpy(&search->checksum, bytes + at, sizeof(search->checksum));
+	search->link = name;
+}
+
+/* --- what lies in the program itself ------------------------------------------------------------------- */
+
+/* Unpack all of `from`; NULL where that is no xz file, or a too large one. */
+static uint8_t *unpack(const uint8_t *from, size_t size, size_t *unpacked)
+{
+	lzma_stream stream = LZMA_STREAM_INIT;
+	size_t capacity = 4 * size;
+	uint8_t *to = malloc(capacity);
+	lzma_ret state = to ? lzma_stream_decoder(&stream, MAX_UNPACKED, 0) : LZMA_MEM_ERROR;
+
+	stream.next_in = from;
+	stream.avail_in = size;
+	stream.next_out = to;
+	stream.avail_out = capacity;
+	while (state == LZMA_OK && (state = lzma_code(&stream, LZMA_FINISH)) == LZMA_OK && !stream.avail_out) {
+		uint8_t *larger = 2 * capacity <= MAX_UNPACKED ? realloc(to, 2 * capacity) : NULL;
+
+		if (!larger)
+			break;
+		to = larger;
+		stream.next_out = to + capacity;
+		stream.avail_out = capacity;
+		capacity *= 2;
+	}
+	*unpacked = (size_t)stream.total_out;
+	lzma_end(&stream);
+	if (state == LZMA_STREAM_END && *unpacked)
+		return to;
+	free(to);
+	return NULL;
+}
+
+static struct mw_error *try_embedded(struct mw_elf *elf)
+{
+	struct mw_elf_section section = mw_elf_section(elf, ".gnu_debugdata");
+	const uint8_t *packed = section.present && section.size <= MAX_PACKED
+					? mw_elf_file_bytes(elf, section.offset, section.size)
+					: NULL;
+	struct mw_elf *other = NULL;
+	struct mw_error *err;
+	uint8_t *bytes;
+	size_t size;
+
+	if (!packed)
+		return NULL;
+	bytes = unpack(packed, section.size, &size);
+	if (!bytes)
+		return NULL;
+	err = forgive(mw_elf_open_memory(bytes, size, ".gnu_debugdata", &other));
+	free(bytes);
+	if (err)
+		return err;
+	if (other && fits(elf, other) && (!other->build_id_size || same_build_id(elf, other)))
+		elf->symbols = other;
+	else
+		mw_elf_unref(other);
+	return NULL;
+}
+
+struct mw_error *mw_elf_find_symbols(struct mw_elf *elf, pid_t tid, const char *path)
+{
+	struct search search = {.elf = elf, .tid = tid};
+
+	/* Libraries, and loaders, have the symbols that are needed in .dynsym. */
+	if (!elf->is_64 || !mw_elf_is_static(elf) || elf->soname || mw_elf_has_symbols(elf))
+		return NULL;
+	MW_TRY(try_embedded(elf));
+	if (elf->symbols)
+		return NULL;
+	read_link(&search);
+	MW_TRY(try_build_id(&search));
+	return elf->symbols ? NULL : try_link(&search, path);
+}
