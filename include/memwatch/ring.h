@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define MW_RING_MAGIC    UINT64_C(0x6d656d7761746368) /* "memwatch" */
-#define MW_RING_LAYOUT   5u
+#define MW_RING_LAYOUT   6u
 #define MW_RING_UNIT     32u /* bytes */
 #define MW_RING_REGIONS  4
 #define MW_RING_CHILDREN 64
@@ -305,12 +305,18 @@ struct mw_ring_index {
 };
 
 /*
- * A pc where every stack ends, as the code itself tells: nothing describes it, or what describes the code before it is
- * another function's, as no call leads there.
- * MW_RING_LEARNED_LOST: broken; else it is the outermost frame.
+ * Rows of single return addresses, as memwatch has found them since they were first met: of code that nothing describes,
+ * read off that code; and of places where every stack ends, as no call leads there, whatever describes the code before.
+ * Each is a struct mw_ring_cached_row with tag ^ row = pc, both 0: empty. One is looked for from
+ * mw_ring_learned_first() on, up to an empty one, among MW_RING_PROBES at most.
  */
-#define MW_RING_LEARNED      256
-#define MW_RING_LEARNED_LOST (UINT64_C(1) << 63)
+#define MW_RING_LEARNED (1u << 16) /* 2^n */
+#define MW_RING_PROBES  32u
+
+static inline uint32_t mw_ring_learned_first(uint64_t pc)
+{
+	return (uint32_t)(pc * UINT64_C(0x9e3779b97f4a7c15) >> 40) & (MW_RING_LEARNED - 1);
+}
 
 /* Private memory that memwatch has in the process beside this. */
 enum mw_ring_own {
@@ -358,8 +364,9 @@ struct mw_ring_control {
 	uint32_t recording;                              /* 1: guards that are zero are those of forked children */
 	uint64_t exit_limit;                             /* ticks that a process waits before it ends */
 	uint32_t exits_served;                           /* how often it need not wait any more */
-	uint32_t learned_count;                          /* at most MW_RING_LEARNED words */
+	uint32_t learned_any;                            /* 0: MW_RING_LEARNED empty ones */
 	uint64_t learned;                                /* … at that offset */
+	uint64_t slow_allowed; /* so many stacks may take the slow road; where another had to, it ends and is broken */
 
 	/* The recorder writes these, atomically. */
 	uint64_t rings_taken __attribute__((aligned(64)));
@@ -368,6 +375,7 @@ struct mw_ring_control {
 	uint32_t asks;        /* sum of all slots' asked */
 	uint32_t open;        /* what is missing in slots' `open`: calls that another thread left, or an exception */
 	uint64_t lost_events; /* of threads that got no slot */
+	uint64_t slow_taken;  /* stacks that have taken the slow road, without those that are compared */
 	uint32_t given_up;    /* memwatch was gone, and recording was stopped for it */
 	uint32_t child_count; /* forked children that were seen: their thread ids as their control blocks say */
 	uint32_t children[MW_RING_CHILDREN];

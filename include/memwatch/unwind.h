@@ -26,7 +26,8 @@ struct mw_unwound_frame {
 	mw_addr pc;  /* the return address (frame 0: as given) */
 	mw_addr cfa; /* the stack pointer after this frame has returned; 0 where unknown */
 	uint32_t module;
-	bool signal; /* a signal frame: its pc is where the signal struck, not a return address */
+	bool signal;      /* a signal frame: its pc is where the signal struck, not a return address */
+	bool undescribed; /* a return address in code without unwind information */
 };
 
 struct mw_unwinder;
@@ -59,8 +60,8 @@ struct mw_unwinder {
 	uint32_t registers_used;
 	/* Set by walk(): where not 0, an equal number on another walk means an equal result. */
 	uint64_t serial;
-	/* Set by walk(): the pc of the last frame where the walk ended there as the code itself tells, so that every
-	 * walk that comes to it ends there, with the same cut; else 0. It need not be told every time. */
+	/* Set by walk(): the place of the last frame where that is a function that nothing has called (see begins), so that
+	 * every walk that comes to it ends there; else 0. It need not be told every time. */
 	mw_addr dead_end;
 };
 

@@ -54,18 +54,23 @@ static uint64_t find_in(struct mw_ring_control *control, const struct mw_ring_co
 	return dictionary[rows[low - 1].row];
 }
 
-/* What memwatch has found of a pc where stacks end; else `row`. */
+/* What memwatch has found of a pc since; else `row`. */
 static uint64_t find_learned(struct mw_ring_control *control, uint64_t pc, uint64_t row)
 {
-	uint32_t count = __atomic_load_n(&control->learned_count, __ATOMIC_ACQUIRE);
-	const uint64_t *learned = stub_at(control, control->learned);
+	const struct mw_ring_cached_row *learned = stub_at(control, control->learned);
+	uint32_t first = mw_ring_learned_first(pc);
 
-	for (uint32_t i = 0; i < count && i < MW_RING_LEARNED; i++) {
-		uint64_t word = __atomic_load_n(&learned[i], __ATOMIC_RELAXED);
+	if (!__atomic_load_n(&control->learned_any, __ATOMIC_ACQUIRE))
+		return row;
+	for (uint32_t i = 0; i < MW_RING_PROBES; i++) {
+		const struct mw_ring_cached_row *entry = &learned[(first + i) & (MW_RING_LEARNED - 1)];
+		uint64_t known = __atomic_load_n(&entry->row, __ATOMIC_RELAXED);
+		uint64_t tag = __atomic_load_n(&entry->tag, __ATOMIC_RELAXED);
 
-		if ((word & ~MW_RING_LEARNED_LOST) == pc)
-			return word & MW_RING_LEARNED_LOST ? mw_row(MW_ROW_FOREIGN, 0, MW_ROW_FP_LOST, 0)
-							   : mw_row(MW_ROW_END, 0, MW_ROW_FP_LOST, 0);
+		if (!known && !tag)
+			break;
+		if ((tag ^ known) == pc)
+			return known;
 	}
 	return row;
 }
@@ -85,6 +90,9 @@ STUB_RARE uint64_t stub_row_find(struct mw_ring_control *control, uint64_t pc)
 			row = code->whole;
 		row = find_learned(control, pc, row);
 	}
+	/* That may be learned at any time. */
+	if (mw_row_kind(row) == MW_ROW_SLOW)
+		return row;
 	__atomic_store_n(&entry->row, row, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->tag, row ^ pc ^ generation << 48, __ATOMIC_RELAXED);
 	return row;

@@ -124,7 +124,7 @@ static inline void note_step(struct stack *stack, const struct stub_frame *frame
 		stack->saved_at = frame->sp + (uint64_t)(int64_t)mw_row_fp_at(row);
 }
 
-/* False: the slow road. */
+/* False: rows did not lead on from the last of the frames. */
 static bool walk(struct stub_visit *visit, struct stack *stack, uint32_t flags)
 {
 	struct mw_ring_control *control = visit->control;
@@ -168,15 +168,30 @@ static bool walk(struct stub_visit *visit, struct stack *stack, uint32_t flags)
 	if (frame.pc == 0)
 		note(stack, frame.sp - 8, 0);
 	stack->top = frame.sp;
-	if (step == STUB_FOREIGN)
+	if (step != STUB_END)
 		cut = MW_RING_BROKEN;
-	else if (step != STUB_END)
-		return false;
 	stack->count = count;
 	stack->cut = cut;
 	hash = mix(hash, (uint64_t)cut << 32 | count);
 	stack->hash = hash ? hash : 1;
-	return true;
+	return step == STUB_END || step == STUB_FOREIGN;
+}
+
+/* May one more stack take the slow road? It is taken by few, so that it costs what few do. */
+static STUB_RARE bool take_slow(struct mw_ring_control *control)
+{
+	uint64_t taken = __atomic_load_n(&control->slow_taken, __ATOMIC_RELAXED);
+
+	if (control->compare)
+		return true;
+	for (unsigned i = 0; i < WALKS; i++) {
+		if (taken >= __atomic_load_n(&control->slow_allowed, __ATOMIC_RELAXED))
+			return false;
+		if (__atomic_compare_exchange_n(&control->slow_taken, &taken, taken + 1, false, __ATOMIC_RELAXED,
+						__ATOMIC_RELAXED))
+			return true;
+	}
+	return false;
 }
 
 static bool new_id(struct mw_ring_control *control, uint32_t *id)
@@ -375,13 +390,19 @@ uint32_t stub_stack(struct stub_visit *visit, uint32_t flags)
 		stack.entries = __atomic_load_n(&slot->entries, __ATOMIC_RELAXED);
 		stack.memo = memo;
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		if (unlikely(!walk(visit, &stack, flags)))
-			return slow(visit, flags, stack.top);
+		if (unlikely(!walk(visit, &stack, flags))) {
+			if (take_slow(control))
+				return slow(visit, flags, stack.top);
+			stack.memo = NULL; /* rows may lead on the next time */
+		}
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		if (likely(undisturbed(visit, stack.entries)) && likely(intern(visit, &stack, flags, &id))) {
 			memo_end(visit, &stack, flags, id);
 			return id;
 		}
 	}
-	return slow(visit, flags, stack.top);
+	if (take_slow(control))
+		return slow(visit, flags, stack.top);
+	slot->lost_stacks += stub_on();
+	return MW_RING_STACK_NONE;
 }

@@ -2,16 +2,17 @@
 /* fallback.c: a step through code without frame descriptions (fallback.h). */
 #include "unwind/fallback.h"
 
-#include "base/vector.h"
+#include <memwatch/ring.h>
 
 #include <stdlib.h>
 #include <string.h>
 
-#define BEFORE     16384u /* code looked at before the pc, for jumps back */
-#define AFTER      16384u /* … and behind it */
+#define BEFORE     65536u /* code looked at before the pc, for jumps back */
+#define AFTER      65536u /* … and behind it */
 #define ABOVE      64u    /* words of the stack looked at for a return address */
 #define CALL_BYTES 8u
 #define MAX_WAYS   8u
+#define KEY_BITS   48 /* of an address in a file */
 
 static bool is_behind_call(const struct mw_module *module, const struct mw_arch *arch, mw_addr addr)
 {
@@ -29,31 +30,43 @@ static bool is_return_address(const struct mw_modules *modules, const struct mw_
 	return module && module->elf && is_behind_call(module, arch, addr);
 }
 
-/* The code around the pc, and where it begins. */
-static const uint8_t *code_around(const struct mw_module *module, mw_addr pc, mw_addr *base, size_t *size)
-{
-	size_t available;
-	uint64_t vaddr = pc - module->bias;
+/* Code of a module around a place in it. */
+struct around {
 	const uint8_t *bytes;
+	mw_addr base;
+	size_t size;
+};
 
-	for (uint64_t before = BEFORE;; before /= 2) {
-		bytes = vaddr >= before ? mw_elf_bytes(module->elf, vaddr - before, &available) : NULL;
-		if (bytes && available > before) {
-			*base = pc - before;
-			*size = available < before + AFTER ? available : before + AFTER;
-			return bytes;
-		}
-		if (before == 0)
-			return NULL;
+static bool code_around(const struct mw_module *module, mw_addr pc, struct around *out)
+{
+	const struct mw_elf_segment *segments;
+	size_t count = mw_elf_segments(module->elf, &segments);
+	uint64_t vaddr = pc - 1 - module->bias;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct mw_elf_segment *segment = &segments[i];
+		uint64_t into = vaddr - segment->vaddr, before, size;
+
+		if (!segment->exec || into >= segment->file_size)
+			continue;
+		before = into < BEFORE ? into : BEFORE;
+		size = segment->file_size - into < AFTER ? segment->file_size - into : AFTER;
+		out->base = pc - 1 - before;
+		out->size = (size_t)(before + size);
+		out->bytes = mw_elf_span(module->elf, vaddr - before, out->size);
+		return out->bytes != NULL;
 	}
+	return false;
 }
 
+/* `guessed`: only what a call has put there will do; a signal handler returns to what is no call's. */
 static bool take_way(const struct mw_modules *modules, const struct mw_arch *arch, const struct mw_memory_view *memory,
-		     const struct mw_way_out *way, const struct mw_regs *regs, struct mw_regs *out)
+		     const struct mw_way_out *way, bool guessed, const struct mw_regs *regs, struct mw_regs *out)
 {
 	mw_addr ret;
 
-	if (!memory->read(memory->context, way->return_at, &ret, sizeof(ret)) || !is_return_address(modules, arch, ret))
+	if (!memory->read(memory->context, way->return_at, &ret, sizeof(ret)) ||
+	    !(guessed ? is_return_address(modules, arch, ret) : mw_fallback_is_return(modules, arch, ret)))
 		return false;
 	*out = *regs;
 	for (uint32_t mask = way->restored; mask; mask &= mask - 1) {
@@ -67,44 +80,22 @@ static bool take_way(const struct mw_modules *modules, const struct mw_arch *arc
 	return true;
 }
 
-/* Where a module's functions begin, in order. */
-struct mw_function_starts {
-	uint64_t *vaddr;
-	size_t count, capacity;
+/* What was looked up of a module. */
+struct mw_fallback_module {
+	struct mw_function_starts starts;
 	struct mw_generated_code generated;
 	bool known;
 };
 
-static bool see_function(void *context, const struct mw_elf_symbol *symbol)
-{
-	struct mw_function_starts *starts = context;
-	uint64_t *room;
-
-	if (!symbol->function)
-		return true;
-	room = mw_vector_room(starts->vaddr, starts->count, &starts->capacity, sizeof(*room));
-	if (!room)
-		return false;
-	starts->vaddr = room;
-	room[starts->count++] = symbol->vaddr;
-	return true;
-}
-
-static int compare_starts(const void *a, const void *b)
-{
-	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-
-	return (left > right) - (left < right);
-}
-
 /* NULL without memory. */
-static const struct mw_function_starts *starts_of(struct mw_fallback_cache *cache, const struct mw_module *module)
+static const struct mw_fallback_module *look_up(struct mw_fallback_cache *cache, const struct mw_arch *arch,
+						const struct mw_module *module)
 {
-	struct mw_function_starts *starts;
+	struct mw_fallback_module *found;
 
 	if (module->number >= cache->count) {
 		size_t count = (size_t)module->number + 1;
-		struct mw_function_starts *items = realloc(cache->items, count * sizeof(*items));
+		struct mw_fallback_module *items = realloc(cache->items, count * sizeof(*items));
 
 		if (!items)
 			return NULL;
@@ -112,54 +103,98 @@ static const struct mw_function_starts *starts_of(struct mw_fallback_cache *cach
 		cache->items = items;
 		cache->count = count;
 	}
-	starts = &cache->items[module->number];
-	if (!starts->known) {
-		starts->known = true;
-		mw_error_destroy(mw_elf_each_symbol(module->elf, see_function, starts));
-		mw_error_destroy(mw_generated_code_find(module->elf, &starts->generated));
-		if (starts->count)
-			qsort(starts->vaddr, starts->count, sizeof(*starts->vaddr), compare_starts);
+	found = &cache->items[module->number];
+	if (!found->known) {
+		found->known = true;
+		mw_function_starts_init(&found->starts, module->elf, arch);
+		mw_error_destroy(mw_generated_code_find(module->elf, &found->generated));
 	}
-	return starts;
-}
-
-/* Where the function that holds `pc` ends at the latest: where the next one begins. */
-static mw_addr ends_at(struct mw_fallback_cache *cache, const struct mw_module *module, mw_addr pc)
-{
-	const struct mw_function_starts *starts = starts_of(cache, module);
-	uint64_t vaddr = pc - module->bias;
-	size_t low = 0, high = starts ? starts->count : 0, count = high;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (starts->vaddr[middle] < vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < count && starts->vaddr[low] < module->end - module->bias ? starts->vaddr[low] + module->bias
-									      : module->end;
+	return found;
 }
 
 void mw_fallback_cache_deinit(struct mw_fallback_cache *cache)
 {
 	for (size_t i = 0; i < cache->count; i++)
-		free(cache->items[i].vaddr);
+		mw_function_starts_deinit(&cache->items[i].starts);
 	free(cache->items);
+	mw_map_deinit(&cache->rows);
 	*cache = (struct mw_fallback_cache){0};
 }
 
-static bool is_generated(struct mw_fallback_cache *cache, const struct mw_module *module, mw_addr pc)
+/* Where the function that holds the call before `pc` ends at the latest: where the next one begins. */
+static mw_addr ends_at(const struct mw_fallback_module *known, const struct mw_module *module, mw_addr pc)
 {
-	const struct mw_function_starts *starts = starts_of(cache, module);
+	const struct mw_function_start *next =
+		known ? mw_function_starts_from(&known->starts, pc - module->bias) : NULL;
 
-	return starts && mw_generated_code_holds(&starts->generated, pc - 1 - module->bias);
+	return next && next->vaddr < module->end - module->bias ? next->vaddr + module->bias : module->end;
+}
+
+/* The code alone: what each walk that comes there finds. */
+static uint64_t read_code(struct mw_fallback_cache *cache, const struct mw_arch *arch, const struct mw_module *module,
+			  mw_addr pc)
+{
+	const struct mw_fallback_module *known = look_up(cache, arch, module);
+	uint64_t lost = mw_row(MW_ROW_FOREIGN, 0, MW_ROW_FP_LOST, 0), row = mw_row(MW_ROW_SLOW, 0, MW_ROW_FP_LOST, 0);
+	bool called = is_behind_call(module, arch, pc), blind;
+	struct mw_code_function function;
+	struct mw_way_out ways[MAX_WAYS];
+	struct mw_regs regs = {.pc = pc};
+	struct around around;
+
+	if (!known || !code_around(module, pc, &around))
+		return row;
+	if (mw_generated_code_holds(&known->generated, pc - 1 - module->bias))
+		return lost;
+	if (called && mw_function_starts_find(&known->starts, pc - 1 - module->bias, &function)) {
+		uint64_t found;
+
+		function.start += function.start ? module->bias : 0;
+		function.end += function.end ? module->bias : 0;
+		found = arch->row_at(around.bytes, around.size, around.base, pc, &function);
+		if (mw_row_kind(found) != MW_ROW_NONE)
+			return found;
+	}
+	if (arch->ways_out(around.bytes, around.size, around.base, pc, &regs, ways, MAX_WAYS, &blind) == 0)
+		/* What no call stands before was put there to begin with (makecontext): nothing has called it. */
+		return blind && called ? lost : mw_row(MW_ROW_END, 0, MW_ROW_FP_LOST, 0);
+	return row;
+}
+
+uint64_t mw_fallback_row(struct mw_fallback_cache *cache, const struct mw_modules *modules, const struct mw_arch *arch,
+			 mw_addr pc)
+{
+	const struct mw_module *module = mw_modules_find(modules, pc - 1);
+	uint64_t vaddr = module ? pc - module->bias : 0, key, row;
+	void *held;
+
+	if (!module || !module->elf)
+		return mw_row(MW_ROW_NONE, 0, MW_ROW_FP_LOST, 0);
+	if (vaddr >> KEY_BITS || module->number >> (64 - KEY_BITS))
+		return read_code(cache, arch, module, pc);
+	key = vaddr | (uint64_t)module->number << KEY_BITS;
+	held = mw_map_get(&cache->rows, key);
+	if (held)
+		return (uint64_t)(uintptr_t)held;
+	row = read_code(cache, arch, module, pc);
+	/* Where it can't be kept, it is looked up again. */
+	mw_error_destroy(mw_map_set(&cache->rows, key, (void *)(uintptr_t)row)); // NOLINT(performance-no-int-to-ptr)
+	return row;
 }
 
 bool mw_fallback_is_return(const struct mw_modules *modules, const struct mw_arch *arch, mw_addr addr)
 {
-	return is_return_address(modules, arch, addr);
+	const struct mw_module *module = mw_modules_find(modules, addr);
+	uint8_t code[MW_SIGNAL_RETURN_MAX];
+	size_t size = sizeof(code);
+
+	if (is_return_address(modules, arch, addr))
+		return true;
+	if (!module || !module->elf)
+		return false;
+	while (size > 0 && !mw_elf_read(module->elf, addr - module->bias, code, size))
+		size--;
+	return arch->is_signal_return(code, size);
 }
 
 static bool any_return_above(const struct mw_modules *modules, const struct mw_arch *arch,
@@ -178,33 +213,69 @@ static bool any_return_above(const struct mw_modules *modules, const struct mw_a
 	return false;
 }
 
+/* Nothing leads on: is it the function that a thread begins with? It is if what is left of it ends with a call that
+ * does not return, or if nothing above on the stack looks like a return address. */
+static enum mw_fallback no_caller(struct mw_fallback_cache *cache, const struct mw_modules *modules,
+				  const struct mw_arch *arch, const struct mw_memory_view *memory,
+				  const struct mw_module *module, const struct mw_regs *regs, struct around around)
+{
+	mw_addr end = ends_at(look_up(cache, arch, module), module, regs->pc);
+	struct mw_way_out ways[MAX_WAYS];
+	bool blind;
+
+	if (end - around.base < around.size)
+		around.size = (size_t)(end - around.base);
+	if (arch->ways_out(around.bytes, around.size, around.base, regs->pc, regs, ways, MAX_WAYS, &blind) == 0)
+		return blind ? MW_FALLBACK_LOST : MW_FALLBACK_END;
+	return any_return_above(modules, arch, memory, regs) ? MW_FALLBACK_LOST : MW_FALLBACK_END;
+}
+
+/* By what the code says for certain; the way out that leads to the same place says which registers come back. */
+static bool take_row(const struct mw_modules *modules, const struct mw_arch *arch, const struct mw_memory_view *memory,
+		     uint64_t row, const struct mw_way_out *ways, size_t count, const struct mw_regs *regs,
+		     struct mw_regs *out)
+{
+	mw_addr base = regs->gpr[mw_row_kind(row) == MW_ROW_FP ? arch->dwarf_fp : arch->dwarf_sp];
+	mw_addr cfa = base + (uint64_t)(int64_t)mw_row_n(row), at = cfa + (uint64_t)(int64_t)mw_row_fp_at(row);
+	struct mw_way_out way = {.return_at = cfa - sizeof(cfa), .sp = cfa};
+
+	for (size_t i = 0; i < count; i++)
+		if (ways[i].return_at == way.return_at)
+			way = ways[i];
+	if (mw_row_fp(row) == MW_ROW_FP_SAVED) {
+		way.restored |= 1u << arch->dwarf_fp;
+		way.restored_at[arch->dwarf_fp] = at;
+	}
+	return take_way(modules, arch, memory, &way, false, regs, out);
+}
+
 enum mw_fallback mw_fallback_step(struct mw_fallback_cache *cache, const struct mw_modules *modules,
 				  const struct mw_arch *arch, const struct mw_memory_view *memory,
 				  const struct mw_regs *regs, struct mw_regs *out)
 {
 	const struct mw_module *module = mw_modules_find(modules, regs->pc - 1);
+	uint64_t row = mw_fallback_row(cache, modules, arch, regs->pc);
+	enum mw_row_kind kind = mw_row_kind(row);
 	struct mw_way_out ways[MAX_WAYS];
+	struct around around;
 	struct mw_regs caller;
-	bool found = false;
-	const uint8_t *bytes;
-	mw_addr base, end;
-	size_t size, count;
-	bool blind;
+	bool found = false, blind;
+	size_t count;
 
-	if (!module || !module->elf)
+	if (kind == MW_ROW_FOREIGN)
 		return MW_FALLBACK_LOST;
-	if (is_generated(cache, module, regs->pc))
-		return MW_FALLBACK_ALWAYS_LOST;
-	bytes = code_around(module, regs->pc, &base, &size);
-	if (!bytes)
+	if (kind == MW_ROW_END)
+		return MW_FALLBACK_END;
+	if (kind == MW_ROW_NONE || !code_around(module, regs->pc, &around))
 		return MW_FALLBACK_LOST;
-	count = arch->ways_out(bytes, size, base, regs->pc, regs, ways, MAX_WAYS, &blind);
-	/* What no call stands before was put there to begin with (makecontext): nothing has called it. */
-	if (count == 0)
-		return blind && is_behind_call(module, arch, regs->pc) ? MW_FALLBACK_ALWAYS_LOST
-								       : MW_FALLBACK_ALWAYS_END;
+	count = arch->ways_out(around.bytes, around.size, around.base, regs->pc, regs, ways, MAX_WAYS, &blind);
+	if (kind != MW_ROW_SLOW) {
+		if (take_row(modules, arch, memory, row, ways, count, regs, out))
+			return MW_FALLBACK_FOUND;
+		return no_caller(cache, modules, arch, memory, module, regs, around);
+	}
 	for (size_t i = 0; i < count; i++) {
-		if (!take_way(modules, arch, memory, &ways[i], regs, &caller))
+		if (!take_way(modules, arch, memory, &ways[i], true, regs, &caller))
 			continue;
 		/* Two places that both look like a return address: guessing would make a stack that never was. */
 		if (found)
@@ -212,16 +283,5 @@ enum mw_fallback mw_fallback_step(struct mw_fallback_cache *cache, const struct 
 		*out = caller;
 		found = true;
 	}
-	if (found)
-		return MW_FALLBACK_FOUND;
-	/*
-	 * Nothing to return to: the function that a thread begins with, if what is left of it ends with a call that
-	 * does not return, or if nothing above on the stack looks like a return address.
-	 */
-	end = ends_at(cache, module, regs->pc);
-	if (end - base < size)
-		size = (size_t)(end - base);
-	if (arch->ways_out(bytes, size, base, regs->pc, regs, ways, MAX_WAYS, &blind) == 0)
-		return blind ? MW_FALLBACK_LOST : MW_FALLBACK_END;
-	return any_return_above(modules, arch, memory, regs) ? MW_FALLBACK_LOST : MW_FALLBACK_END;
+	return found ? MW_FALLBACK_FOUND : no_caller(cache, modules, arch, memory, module, regs, around);
 }

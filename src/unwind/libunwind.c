@@ -268,6 +268,7 @@ static bool note_frame(struct libunwind *self, struct walk *walk, mw_addr pc, mw
 	frame->pc = walk->after_signal || signal ? pc + 1 : pc;
 	frame->cfa = 0;
 	frame->signal = signal;
+	frame->undescribed = false;
 	walk->after_signal = signal;
 	module = mw_modules_find(self->modules, frame->pc - 1);
 	frame->module = module ? module->number : MW_MODULE_NONE;
@@ -352,7 +353,7 @@ static bool walk_tables(struct libunwind *self, struct walk *walk, struct mw_reg
 }
 
 /* From a frame that .eh_frame does not describe. */
-static enum mw_fallback step_otherwise(struct libunwind *self, const struct walk *walk, const struct mw_regs *stuck,
+static enum mw_fallback step_otherwise(struct libunwind *self, struct walk *walk, const struct mw_regs *stuck,
 				       struct mw_regs *out)
 {
 	/* Where a signal struck that is a place, not a return address. */
@@ -366,6 +367,9 @@ static enum mw_fallback step_otherwise(struct libunwind *self, const struct walk
 	case MW_DEBUG_FRAMES_NOTHING:
 		break;
 	}
+	/* Code that a signal has struck is walked from its very place: no other walk comes there so. */
+	if (walk->count > 0 && walk->frames[walk->count - 1].pc == stuck->pc)
+		walk->frames[walk->count - 1].undescribed = true;
 	return mw_fallback_step(&self->fallback, self->modules, self->arch, self->memory, stuck, out);
 }
 
@@ -392,11 +396,7 @@ static void libunwind_walk(struct mw_unwinder *unwinder, const struct mw_regs *r
 		/* All registers have been looked at by then. */
 		unwinder->registers_used = (1u << MW_REG_COUNT) - 1;
 		found = step_otherwise(self, &walk, &stuck, &here);
-		/* Code that a signal has struck is walked from its very place: no other walk comes there so. */
-		if ((found == MW_FALLBACK_ALWAYS_END || found == MW_FALLBACK_ALWAYS_LOST) && walk.count > 0 &&
-		    frames[walk.count - 1].pc == stuck.pc)
-			unwinder->dead_end = stuck.pc;
-		if (found == MW_FALLBACK_END || found == MW_FALLBACK_ALWAYS_END)
+		if (found == MW_FALLBACK_END)
 			break;
 		if (found != MW_FALLBACK_FOUND || here.gpr[self->arch->dwarf_sp] <= stuck.gpr[self->arch->dwarf_sp]) {
 			walk.cut = MW_STACK_BROKEN;
@@ -487,4 +487,18 @@ void mw_unwinder_libunwind_pass_over(struct mw_unwinder *unwinder, const struct 
 
 	self->ours = *code;
 	unw_flush_cache(self->space, 0, 0);
+}
+
+uint64_t mw_unwinder_libunwind_row(struct mw_unwinder *unwinder, mw_addr pc)
+{
+	struct libunwind *self = (struct libunwind *)unwinder;
+
+	return mw_fallback_row(&self->fallback, self->modules, self->arch, pc);
+}
+
+bool mw_unwinder_libunwind_is_return(const struct mw_unwinder *unwinder, mw_addr pc)
+{
+	const struct libunwind *self = (const struct libunwind *)unwinder;
+
+	return mw_fallback_is_return(self->modules, self->arch, pc);
 }

@@ -25,6 +25,10 @@ struct mw_unwinder_code {
 /* For an unwinder of the kind above. */
 void mw_unwinder_libunwind_pass_over(struct mw_unwinder *unwinder, const struct mw_unwinder_code *code);
 
+/* … what it goes by where nothing describes the code: mw_fallback_row() and mw_fallback_is_return(). */
+uint64_t mw_unwinder_libunwind_row(struct mw_unwinder *unwinder, mw_addr pc);
+bool mw_unwinder_libunwind_is_return(const struct mw_unwinder *unwinder, mw_addr pc);
+
 /*
  * A cache before another unwinder, which it owns. It keeps what each walk read (memory words and registers) and gives
  * the same answer again only after it has compared every one of them with what is there now: an unwinder is a function

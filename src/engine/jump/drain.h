@@ -27,6 +27,8 @@ struct jump_drain_help {
 	/* Walk from a SLOW record's registers; `bytes` stand at slow->start. At most `capacity` frames. */
 	void (*walk)(void *context, const struct mw_ring_slow *slow, const uint8_t *bytes, size_t size,
 		     struct mw_raw_frame *frames, uint32_t capacity, uint32_t *count, enum mw_stack_cut *cut);
+	/* Look at a stack that the recorder has walked: it may have to be cut. NULL: none has. */
+	void (*check)(void *context, struct mw_raw_frame *frames, uint32_t *count, enum mw_stack_cut *cut);
 	/* Does a thread of that number still live? */
 	bool (*thread_lives)(void *context, uint32_t tid);
 	/* Give `count` rings from number `first` on their memory, before they are offered; false: they can't have it

@@ -61,10 +61,30 @@ static void help_walk(void *context, const struct mw_ring_slow *slow, const uint
 	memcpy(regs.gpr, slow->gpr, sizeof(regs.gpr));
 	process->unwinder->ops->walk(process->unwinder, &regs, &memory, process->engine->frames, capacity, count, cut);
 	if (process->unwinder->dead_end)
-		jump_learn(process, process->unwinder->dead_end, *cut != MW_STACK_COMPLETE);
-	for (uint32_t i = 0; i < *count; i++)
-		frames[i] = (struct mw_raw_frame){.addr = process->engine->frames[i].pc,
-						  .module = process->engine->frames[i].module};
+		jump_learn_end(process, process->unwinder->dead_end);
+	for (uint32_t i = 0; i < *count; i++) {
+		const struct mw_unwound_frame *frame = &process->engine->frames[i];
+
+		frames[i] = (struct mw_raw_frame){.addr = frame->pc, .module = frame->module};
+		/* The recorder's walks will end there. */
+		if (frame->undescribed && mw_row_kind(jump_learn(process, frame->pc)) == MW_ROW_FOREIGN) {
+			*count = i + 1;
+			*cut = MW_STACK_BROKEN;
+		}
+	}
+}
+
+static void help_check(void *context, struct mw_raw_frame *frames, uint32_t *count, enum mw_stack_cut *cut)
+{
+	struct jump_process *process = context;
+	uint32_t good = jump_learned_check(process, frames, *count);
+
+	if (good < *count) {
+		*count = good;
+		*cut = MW_STACK_BROKEN;
+	} else if (*cut == MW_STACK_BROKEN && good > 0) {
+		jump_learn_later(process, frames[good - 1].addr);
+	}
 }
 
 static uint32_t help_module(void *context, mw_addr pc)
@@ -82,7 +102,7 @@ static bool help_begins(void *context, mw_addr pc, mw_addr inner)
 
 	if (!process->unwinder->ops->begins || !process->unwinder->ops->begins(process->unwinder, pc, inner))
 		return false;
-	jump_learn(process, pc, false);
+	jump_learn_end(process, pc);
 	return true;
 }
 
@@ -189,6 +209,7 @@ struct jump_drain_help jump_help(struct jump_process *process)
 					.module = help_module,
 					.begins = help_begins,
 					.walk = help_walk,
+					.check = help_check,
 					.thread_lives = help_thread_lives,
 					.fill = help_fill};
 }

@@ -83,7 +83,8 @@ struct jump_seen {
 
 /* What is learned of a pc (learned.c). */
 struct jump_learned {
-	uint64_t word; /* as in memwatch/ring.h */
+	mw_addr pc;
+	uint64_t row; /* as in memwatch/ring.h */
 	uint32_t module;
 };
 
@@ -150,8 +151,12 @@ struct jump_process {
 	size_t rows_count;
 	uint64_t rows_used; /* bytes of the shared space for rows */
 	uint64_t published; /* rows of the dictionary */
-	struct jump_learned learned[MW_RING_LEARNED];
-	uint32_t learned_count;
+	struct jump_learned *learned;
+	size_t learned_count, learned_capacity;
+	struct mw_map learned_at; /* by pc: index in `learned`, plus 1 */
+	uint64_t slow_share;      /* so many stacks of the window may take the slow road, as was last looked */
+	mw_addr *to_learn;        /* met by the recorder, and not looked at yet */
+	size_t to_learn_count, to_learn_capacity;
 	size_t modules_published;
 
 	struct jump_clock clock;
@@ -265,11 +270,27 @@ struct mw_error *jump_rows_compile(struct jump_process *process, uint64_t *bytes
 struct mw_error *jump_rows_publish(struct jump_process *process, const struct mw_maps *maps,
 				   bool new_generation) MW_MUST_CHECK;
 
-/* learned.c: code that nothing describes, and where all walks end. */
-/* All walks that come to `pc` end there, as the code itself tells; `lost`: and are broken there. */
-void jump_learn(struct jump_process *process, mw_addr pc, bool lost);
+/* The row of the return address `pc` by what was compiled of its module, or that of MW_ROW_NONE. */
+uint64_t jump_rows_find(const struct jump_process *process, mw_addr pc);
+
+/* learned.c: code that nothing describes. */
+/* A walk of memwatch's came through there: read off the code how the recorder's is to go on. The row; of kind FOREIGN
+ * where that is not certain, NONE where the code is described. */
+uint64_t jump_learn(struct jump_process *process, mw_addr pc);
+/* Every stack that comes to `pc` ends there: nothing has called it, whatever describes the code before it. */
+void jump_learn_end(struct jump_process *process, mw_addr pc);
+/* … later: a walk of the recorder's ended there. */
+void jump_learn_later(struct jump_process *process, mw_addr pc);
+/* Do what is to be done of that, for a few milliseconds. */
+void jump_learn_some(struct jump_process *process);
+/*
+ * Look at the frames of a stack that the recorder has walked: one that a row of code has led to must have been called.
+ * Returns how many are good; the last of them is where the stack is broken.
+ */
+uint32_t jump_learned_check(struct jump_process *process, const struct mw_raw_frame *frames, uint32_t count);
 /* Forget what was in modules that are gone, before there is a new generation. */
 void jump_learned_tidy(struct jump_process *process);
+void jump_learned_deinit(struct jump_process *process);
 
 /* hand.c: a thread that makes system calls for us, of those that stand; `calls` (MW_CALL_BIT, MW_CALLS_...) says which.
  */

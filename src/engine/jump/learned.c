@@ -1,17 +1,28 @@
 // SPDX-License-Identifier: MIT
 /*
- * learned.c: code that nothing describes, and where all walks end (jump.h, memwatch/ring.h).
+ * learned.c: code that nothing describes (jump.h, memwatch/ring.h).
  *
- * Such a walk takes the slow road each time, to be told the same: where a thread begins in code without frame
- * descriptions, or C is called by code that changes stacks in its own way. What memwatch's walk finds there once, the
- * recorder's finds by itself from then on. A target can't make this more than MW_RING_LEARNED words, nor tell anything
- * that its files' code does not.
+ * The recorder finds no row for a return address there: it sends the stack to be walked, where that is allowed, or ends
+ * it. memwatch then reads the code of each such function once and publishes what the row is, so that the next stack is
+ * walked through it. Where the code does not say for certain the row is that the stack is broken there.
  */
 #include "engine/jump/jump.h"
 
-static uint64_t *published(const struct jump_process *process)
+#include "base/clock.h"
+#include "base/vector.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ROUND_NS  UINT64_C(5000000)
+#define MOST      (MW_RING_LEARNED / 2)
+#define MOST_LATE 4096u
+
+#define BROKEN mw_row(MW_ROW_FOREIGN, 0, MW_ROW_FP_LOST, 0)
+
+static struct mw_ring_cached_row *published(const struct jump_process *process)
 {
-	return (uint64_t *)(void *)(process->shared.base + process->shared.geometry.learned);
+	return (struct mw_ring_cached_row *)(void *)(process->shared.base + process->shared.geometry.learned);
 }
 
 static void new_generation(struct jump_process *process)
@@ -19,40 +30,177 @@ static void new_generation(struct jump_process *process)
 	__atomic_add_fetch(&jump_control(&process->shared)->generation, 1, __ATOMIC_RELEASE);
 }
 
-static bool is_known(const struct jump_process *process, mw_addr pc)
+static struct jump_learned *known(const struct jump_process *process, mw_addr pc)
 {
-	for (uint32_t i = 0; i < process->learned_count; i++)
-		if ((process->learned[i].word & ~MW_RING_LEARNED_LOST) == pc)
-			return true;
-	return false;
+	size_t index = (size_t)(uintptr_t)mw_map_get(&process->learned_at, pc);
+
+	return index ? &process->learned[index - 1] : NULL;
 }
 
-void jump_learn(struct jump_process *process, mw_addr pc, bool lost)
+/* Where its entry is, or is to be: NULL where there is no room. The target may have written over it: then it does not
+ * know what it has lost. */
+static struct mw_ring_cached_row *entry_of(const struct jump_process *process, mw_addr pc)
+{
+	struct mw_ring_cached_row *entries = published(process);
+
+	for (uint32_t i = 0; i < MW_RING_PROBES; i++) {
+		struct mw_ring_cached_row *entry = &entries[(mw_ring_learned_first(pc) + i) & (MW_RING_LEARNED - 1)];
+		uint64_t row = __atomic_load_n(&entry->row, __ATOMIC_RELAXED);
+		uint64_t tag = __atomic_load_n(&entry->tag, __ATOMIC_RELAXED);
+
+		if ((!row && !tag) || (row ^ tag) == pc)
+			return entry;
+	}
+	return NULL;
+}
+
+static void publish(const struct jump_process *process, const struct jump_learned *learned)
+{
+	struct mw_ring_cached_row *entry = entry_of(process, learned->pc);
+
+	if (!entry)
+		return;
+	__atomic_store_n(&entry->row, learned->row, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->tag, learned->pc ^ learned->row, __ATOMIC_RELEASE);
+	__atomic_store_n(&jump_control(&process->shared)->learned_any, 1, __ATOMIC_RELEASE);
+}
+
+/* Without memory it is not kept, and is looked at again. */
+static void keep(struct jump_process *process, const struct jump_learned *learned)
+{
+	struct jump_learned *items =
+		mw_vector_room(process->learned, process->learned_count, &process->learned_capacity, sizeof(*items));
+	struct mw_error *err;
+
+	if (!items)
+		return;
+	process->learned = items;
+	items[process->learned_count] = *learned;
+	// NOLINTNEXTLINE(performance-no-int-to-ptr)
+	err = mw_map_set(&process->learned_at, learned->pc, (void *)(uintptr_t)(process->learned_count + 1));
+	if (!err) {
+		process->learned_count++;
+		publish(process, learned);
+	}
+	mw_error_destroy(err);
+}
+
+uint64_t jump_learn(struct jump_process *process, mw_addr pc)
 {
 	const struct mw_module *module = mw_modules_find(process->survey.modules, pc - 1);
-	struct jump_learned learned = {.word = pc | (lost ? MW_RING_LEARNED_LOST : 0)};
+	const struct jump_learned *before = known(process, pc);
+	struct jump_learned learned = {.pc = pc, .row = BROKEN};
 
-	if (!module || pc & MW_RING_LEARNED_LOST || process->learned_count == MW_RING_LEARNED || is_known(process, pc))
+	if (before)
+		return before->row;
+	if (!module || mw_row_kind(jump_rows_find(process, pc)) != MW_ROW_NONE)
+		return mw_row(MW_ROW_NONE, 0, MW_ROW_FP_LOST, 0);
+	if (process->learned_count == MOST)
+		return BROKEN;
+	learned.module = module->number;
+	learned.row = mw_unwinder_libunwind_row(process->inner, pc);
+	if (mw_row_kind(learned.row) == MW_ROW_SLOW || mw_row_kind(learned.row) == MW_ROW_NONE)
+		learned.row = BROKEN;
+	keep(process, &learned);
+	return learned.row;
+}
+
+void jump_learn_end(struct jump_process *process, mw_addr pc)
+{
+	const struct mw_module *module = mw_modules_find(process->survey.modules, pc);
+	struct jump_learned learned = {.pc = pc, .row = mw_row(MW_ROW_END, 0, MW_ROW_FP_LOST, 0)};
+
+	if (!module || known(process, pc) || process->learned_count == MOST)
 		return;
 	learned.module = module->number;
-	__atomic_store_n(&published(process)[process->learned_count], learned.word, __ATOMIC_RELAXED);
-	process->learned[process->learned_count++] = learned;
-	__atomic_store_n(&jump_control(&process->shared)->learned_count, process->learned_count, __ATOMIC_RELEASE);
+	keep(process, &learned);
+	/* The recorder may go by what describes the code before it. */
 	new_generation(process);
+}
+
+void jump_learn_later(struct jump_process *process, mw_addr pc)
+{
+	mw_addr *room;
+
+	if (known(process, pc) || process->to_learn_count == MOST_LATE)
+		return;
+	room = mw_vector_room(process->to_learn, process->to_learn_count, &process->to_learn_capacity, sizeof(*room));
+	if (!room)
+		return;
+	process->to_learn = room;
+	room[process->to_learn_count++] = pc;
+}
+
+void jump_learn_some(struct jump_process *process)
+{
+	uint64_t begin = mw_clock_ns();
+
+	while (process->to_learn_count > 0 && mw_clock_ns() - begin < ROUND_NS)
+		(void)jump_learn(process, process->to_learn[--process->to_learn_count]);
+}
+
+/* It led to what nobody can have called: it is not true, whatever the code looks like. */
+static void give_up(struct jump_process *process, struct jump_learned *learned)
+{
+	learned->row = BROKEN;
+	publish(process, learned);
+	new_generation(process);
+}
+
+/* Can a frame at `inner` return to `pc`? What is no return address (where a handler returns to, where a coroutine begins)
+ * is told as the place behind it. */
+static bool leads_to(const struct jump_process *process, mw_addr inner, mw_addr pc)
+{
+	return mw_unwinder_libunwind_is_return(process->inner, pc) ||
+	       mw_unwinder_libunwind_is_return(process->inner, pc - 1) ||
+	       process->inner->ops->begins(process->inner, pc - 1, inner);
+}
+
+uint32_t jump_learned_check(struct jump_process *process, const struct mw_raw_frame *frames, uint32_t count)
+{
+	if (!process->learned_count)
+		return count;
+	for (uint32_t i = 0; i + 1 < count; i++) {
+		struct jump_learned *learned = known(process, frames[i].addr);
+
+		if (!learned || (mw_row_kind(learned->row) != MW_ROW_SP && mw_row_kind(learned->row) != MW_ROW_FP))
+			continue;
+		/* Code of no file may have been made, and gone, since. */
+		if (frames[i + 1].module == MW_MODULE_NONE || leads_to(process, frames[i].addr, frames[i + 1].addr))
+			continue;
+		give_up(process, learned);
+		return i + 1;
+	}
+	return count;
 }
 
 void jump_learned_tidy(struct jump_process *process)
 {
-	uint32_t kept = 0;
+	size_t kept = 0;
 
-	for (uint32_t i = 0; i < process->learned_count; i++)
+	for (size_t i = 0; i < process->learned_count; i++)
 		if (!mw_modules_get(process->survey.modules, process->learned[i].module)->gone)
 			process->learned[kept++] = process->learned[i];
+	process->to_learn_count = 0;
 	if (kept == process->learned_count)
 		return;
-	process->learned_count = kept;
-	/* Each word by itself is true, or of code that is no more. */
-	for (uint32_t i = 0; i < kept; i++)
-		__atomic_store_n(&published(process)[i], process->learned[i].word, __ATOMIC_RELAXED);
-	__atomic_store_n(&jump_control(&process->shared)->learned_count, kept, __ATOMIC_RELEASE);
+	process->learned_count = 0;
+	mw_map_deinit(&process->learned_at);
+	/* Each entry by itself is true, or of code that is no more. */
+	for (uint32_t i = 0; i < MW_RING_LEARNED; i++) {
+		__atomic_store_n(&published(process)[i].tag, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&published(process)[i].row, 0, __ATOMIC_RELAXED);
+	}
+	for (size_t i = 0; i < kept; i++) {
+		const struct jump_learned learned = process->learned[i];
+
+		keep(process, &learned);
+	}
+}
+
+void jump_learned_deinit(struct jump_process *process)
+{
+	free(process->learned);
+	free(process->to_learn);
+	mw_map_deinit(&process->learned_at);
 }

@@ -151,6 +151,7 @@ void jump_process_destroy(struct jump_process *process)
 	for (size_t i = 0; i < process->rows_count; i++)
 		mw_rows_deinit(&process->rows[i].compiled);
 	mw_row_dictionary_deinit(&process->dictionary);
+	jump_learned_deinit(process);
 	mw_map_deinit(&process->tids);
 	mw_cage_deinit(&process->cage);
 	mw_quiesce_deinit(&process->quiesce);

@@ -35,6 +35,22 @@ static struct mw_error *compile(struct jump_process *process)
 	return NULL;
 }
 
+/* The index of the first row that begins behind `at`. */
+static size_t first_behind(const struct mw_ring_row *items, size_t count, uint32_t at)
+{
+	size_t low = 0, high = count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (items[middle].pc <= at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 struct mw_error *jump_rows_compile(struct jump_process *process, uint64_t *bytes)
 {
 	MW_TRY(compile(process));
@@ -42,6 +58,25 @@ struct mw_error *jump_rows_compile(struct jump_process *process, uint64_t *bytes
 	for (size_t i = 0; i < process->rows_count; i++)
 		*bytes += process->rows[i].compiled.count * sizeof(struct mw_ring_row);
 	return NULL;
+}
+
+uint64_t jump_rows_find(const struct jump_process *process, mw_addr pc)
+{
+	const struct mw_module *module = mw_modules_find(process->survey.modules, pc - 1);
+	const struct jump_module_rows *rows =
+		module && module->number < process->rows_count ? &process->rows[module->number] : NULL;
+	uint64_t none = mw_row(MW_ROW_NONE, 0, MW_ROW_FP_SAME, 0), at = module ? pc - 1 - module->bias : 0;
+	const struct mw_ring_row *items;
+	size_t found;
+	uint32_t row;
+
+	if (!rows || !rows->count || at < rows->base || at - rows->base > UINT32_MAX)
+		return none;
+	items = (const struct mw_ring_row *)(const void *)(process->shared.base + rows->offset);
+	found = first_behind(items, rows->count, (uint32_t)(at - rows->base));
+	/* The target may have written anything there. */
+	row = found ? __atomic_load_n(&items[found - 1].row, __ATOMIC_RELAXED) : UINT32_MAX;
+	return row < process->dictionary.count ? process->dictionary.rows[row] : none;
 }
 
 /* Room behind what is there, or NULL. */

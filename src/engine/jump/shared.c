@@ -73,7 +73,7 @@ void jump_geometry_plan(struct jump_geometry *geometry, size_t threads, uint32_t
 	geometry->known = take(&end, geometry->known_count * sizeof(uint32_t));
 	geometry->cache = take(&end, geometry->cache_count * sizeof(struct mw_ring_cached_row));
 	geometry->dictionary = take(&end, DICTIONARY * sizeof(uint64_t));
-	geometry->learned = take(&end, MW_RING_LEARNED * sizeof(uint64_t));
+	geometry->learned = take(&end, MW_RING_LEARNED * sizeof(struct mw_ring_cached_row));
 	geometry->rows = take(&end, rows_bytes * 2 + ROWS_ROOM);
 	geometry->rows_end = end;
 	geometry->rings = take(&end, ring_bytes * rings);
@@ -106,6 +106,7 @@ void jump_shared_format(const struct jump_shared *shared, uint32_t rings)
 	control->dictionary = geometry->dictionary;
 	control->learned = geometry->learned;
 	control->rings = geometry->rings;
+	control->slow_allowed = 1;
 	if (rings > geometry->ring_count)
 		rings = geometry->ring_count;
 	for (uint32_t i = 0; i < rings; i++)

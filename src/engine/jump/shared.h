@@ -9,6 +9,11 @@
 
 #include <stddef.h>
 
+/* So many stacks of a window may take the slow road, and beyond that one in JUMP_SLOW_SHARE: memwatch walks it at a
+ * thousand times the cost of the recorder. */
+#define JUMP_SLOW_FREE  64u
+#define JUMP_SLOW_SHARE 100u
+
 struct jump_geometry {
 	uint32_t slot_count, ring_count, ring_units, queue_count, depth, stack_count, known_count, cache_count;
 	uint64_t slots, queue, scratch, memos, stacks, known, cache, dictionary, learned, rings; /* offsets */

@@ -100,6 +100,8 @@ static void read_frames(struct jump_drain *drain, uint32_t *count, enum mw_stack
 			*cut = MW_STACK_COMPLETE;
 		}
 	}
+	if (help->check)
+		help->check(help->context, drain->frames, count, cut);
 }
 
 struct mw_error *jump_stack_rows(struct jump_drain *drain, struct jump_reader *reader, uint64_t mark, uint32_t id,

@@ -100,6 +100,24 @@ static struct mw_error *serve_loader(struct jump_process *process, uint64_t now)
 	return err;
 }
 
+/* How many stacks may be walked by memwatch: never more than a share, and few at a time, as a piece of stack takes much
+ * of the room that a ring has. */
+static void allow_slow(struct jump_process *process)
+{
+	struct mw_ring_control *control = jump_control(&process->shared);
+	uint64_t taken = __atomic_load_n(&control->slow_taken, __ATOMIC_RELAXED);
+
+	if (taken < control->slow_allowed)
+		return;
+	if (taken >= process->slow_share) {
+		process->slow_share = jump_drain_stats(process->drain)->walks / JUMP_SLOW_SHARE;
+		if (process->slow_share < JUMP_SLOW_FREE)
+			process->slow_share = JUMP_SLOW_FREE;
+	}
+	if (taken < process->slow_share)
+		__atomic_store_n(&control->slow_allowed, taken + 1, __ATOMIC_RELAXED);
+}
+
 static struct mw_error *serve(struct jump_process *process, size_t *events, bool *hurry)
 {
 	uint64_t now = jump_now(process);
@@ -109,6 +127,8 @@ static struct mw_error *serve(struct jump_process *process, size_t *events, bool
 	MW_TRY(jump_answer(process));
 	MW_TRY(serve_loader(process, now));
 	MW_TRY(jump_drain_round(process->drain, events));
+	jump_learn_some(process);
+	allow_slow(process);
 	/* Where there was nothing to tell, a thread that is about to record holds the others back: let it run. */
 	*hurry |= *events && jump_drain_hurries(process->drain);
 	if (due(&process->last_tidy_ns, now, TIDY_NS)) {

@@ -33,7 +33,7 @@ static void check(const struct jump_geometry *g, size_t threads, uint32_t depth,
 	check_span(g->known, g->known_count * sizeof(uint32_t), g->cache);
 	check_span(g->cache, g->cache_count * sizeof(struct mw_ring_cached_row), g->dictionary);
 	check_span(g->dictionary, g->dictionary_capacity * sizeof(uint64_t), g->learned);
-	check_span(g->learned, MW_RING_LEARNED * sizeof(uint64_t), g->rows);
+	check_span(g->learned, MW_RING_LEARNED * sizeof(struct mw_ring_cached_row), g->rows);
 	check_span(g->rows, g->rows_end - g->rows, g->rings);
 	check_span(g->rings, (uint64_t)g->ring_count * g->ring_units * MW_RING_UNIT, g->size);
 	assert_true(power_of_two(g->slot_count) && power_of_two(g->ring_units) && power_of_two(g->queue_count));

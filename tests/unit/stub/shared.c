@@ -35,6 +35,7 @@ void shared_create(struct shared *shared, const struct shared_plan *plan)
 					  .wait_limit = 1000000,
 					  .exit_limit = 100000,
 					  .generation = 1,
+					  .slow_allowed = UINT64_MAX,
 					  .recording = 1};
 	uint64_t end = sizeof(control);
 	uint32_t *queue;
@@ -50,7 +51,7 @@ void shared_create(struct shared *shared, const struct shared_plan *plan)
 	control.known = take(&end, plan->known * sizeof(uint32_t));
 	control.cache = take(&end, plan->cache * sizeof(struct mw_ring_cached_row));
 	control.dictionary = take(&end, plan->dictionary * sizeof(uint64_t));
-	control.learned = take(&end, MW_RING_LEARNED * sizeof(uint64_t));
+	control.learned = take(&end, MW_RING_LEARNED * sizeof(struct mw_ring_cached_row));
 	shared->index = control.index =
 		take(&end, sizeof(struct mw_ring_index) + plan->codes * sizeof(struct mw_ring_code));
 	shared->rows = take(&end, plan->rows * sizeof(struct mw_ring_row));

@@ -25,6 +25,18 @@ static struct shared_record *stack_of(struct mw_stub_call *call)
 	return record;
 }
 
+/* As memwatch publishes it. */
+static void learn(uint64_t pc, uint64_t row)
+{
+	struct mw_ring_control *control = rig.shared.control;
+	struct mw_ring_cached_row *learned = (void *)((uint8_t *)control + control->learned);
+	uint32_t at = mw_ring_learned_first(pc);
+
+	while (learned[at].tag || learned[at].row)
+		at = (at + 1) & (MW_RING_LEARNED - 1);
+	learned[at] = (struct mw_ring_cached_row){pc ^ row, row};
+}
+
 static void rest_is_one_event(void)
 {
 	rig_expect(MW_RING_ALLOC, BLOCK, 1);
@@ -92,6 +104,33 @@ static void test_slow_kinds(void **state)
 		expect_slow(stack_of(call), call);
 	}
 	assert_int_equal(rig_slot()->slow_walks, 4);
+}
+
+/* Where no more are allowed to take the slow road a stack ends, broken, at the frame that no row leads on from. */
+static void test_slow_is_bounded(void **state)
+{
+	const uint64_t pcs[] = {CODE_SP + 1, CODE_SLOW + 1, CODE_END + 1};
+	struct mw_ring_control *control = rig.shared.control;
+	struct mw_stub_call *call;
+
+	(void)state;
+	control->slow_allowed = 2;
+	for (unsigned i = 0; i < 2; i++) {
+		call = rig_frames(STACK_WORDS - 60, pcs, 3);
+		expect_slow(stack_of(call), call);
+	}
+	expect_frames(stack_of(rig_frames(STACK_WORDS - 60, pcs, 3)), MW_RING_BROKEN, pcs, 2);
+	/* Once it is known it is not told again, and nothing is lost. */
+	assert_null(stack_of(rig_frames(STACK_WORDS - 60, pcs, 3)));
+	assert_int_equal(control->slow_taken, 2);
+	assert_int_equal(rig_slot()->slow_walks, 2);
+	assert_int_equal(rig_slot()->walks, 4);
+	assert_int_equal(rig_slot()->lost_stacks, 0);
+	/* What is learned of the code leads on from it. */
+	learn(CODE_SLOW + 1, mw_row(MW_ROW_SP, 16, MW_ROW_FP_SAME, 0));
+	control->learned_any = 1;
+	expect_frames(stack_of(rig_frames(STACK_WORDS - 60, pcs, 3)), MW_RING_COMPLETE, pcs, 3);
+	assert_int_equal(control->slow_taken, 2);
 }
 
 static void test_frame_pointer(void **state)
@@ -454,7 +493,6 @@ static void test_learned(void **state)
 	struct mw_ring_index *index = (void *)((uint8_t *)control + rig.shared.index);
 	struct mw_ring_row *rows = (void *)((uint8_t *)control + rig.shared.rows);
 	uint64_t *dictionary = (void *)((uint8_t *)control + control->dictionary);
-	uint64_t *learned = (void *)((uint8_t *)control + control->learned);
 
 	(void)state;
 	rows[0] = (struct mw_ring_row){.pc = 0, .row = 0};
@@ -473,21 +511,22 @@ static void test_learned(void **state)
 	index->code[1].start = index->code[1].base = 0x500200;
 	index->code[1].end = 0x500400;
 	index->code[1].whole = mw_row(MW_ROW_FOREIGN, 0, MW_ROW_FP_LOST, 0);
-	learned[0] = 0x500011;
-	learned[1] = 0x500012 | MW_RING_LEARNED_LOST;
-	learned[2] = 0x500013;
-	learned[3] = 0x500111;
-	control->learned_count = 2;
+	learn(0x500011, mw_row(MW_ROW_END, 0, MW_ROW_FP_LOST, 0));
+	learn(0x500012, mw_row(MW_ROW_FP, 16, MW_ROW_FP_SAVED, -16));
+	learn(0x500111, mw_row(MW_ROW_END, 0, MW_ROW_FP_LOST, 0));
+	control->learned_any = 0;
 	control->generation++;
+	assert_int_equal(mw_row_kind(stub_row(control, 0x500011)), MW_ROW_SLOW);
+	/* … and once it is learned it counts, without another generation. */
+	control->learned_any = 1;
 	assert_int_equal(mw_row_kind(stub_row(control, 0x500010)), MW_ROW_SLOW);
 	assert_int_equal(mw_row_kind(stub_row(control, 0x500011)), MW_ROW_END);
-	assert_int_equal(mw_row_kind(stub_row(control, 0x500012)), MW_ROW_FOREIGN);
+	assert_int_equal(stub_row(control, 0x500012), mw_row(MW_ROW_FP, 16, MW_ROW_FP_SAVED, -16));
 	assert_int_equal(mw_row_kind(stub_row(control, 0x500013)), MW_ROW_SLOW);
+	learn(0x500013, mw_row(MW_ROW_SP, 8, MW_ROW_FP_SAME, 0));
+	assert_int_equal(mw_row_kind(stub_row(control, 0x500013)), MW_ROW_SP);
 	assert_int_equal(mw_row_kind(stub_row(control, 0x500211)), MW_ROW_FOREIGN);
 	assert_int_equal(stub_row(control, 0x500311), dictionary[1]);
-	control->learned_count = UINT32_MAX;
-	control->generation++;
-	assert_int_equal(mw_row_kind(stub_row(control, 0x500013)), MW_ROW_END);
 	/* What describes the code before it is another function's. */
 	assert_int_equal(mw_row_kind(stub_row(control, 0x500111)), MW_ROW_END);
 	assert_int_equal(stub_row(control, 0x500112), dictionary[1]);
@@ -498,12 +537,23 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_truncated),     T(test_ends),         T(test_slow_kinds),
-		T(test_frame_pointer), T(test_realigned),    T(test_lost_frame_pointer),
-		T(test_upper_end),     T(test_compare),      T(test_many_stacks),
-		T(test_ask),           T(test_forget),       T(test_hostile_index),
-		T(test_rows),          T(test_signal_frame), T(test_answer_is_inherited),
+		T(test_truncated),
+		T(test_ends),
+		T(test_slow_kinds),
+		T(test_frame_pointer),
+		T(test_realigned),
+		T(test_lost_frame_pointer),
+		T(test_upper_end),
+		T(test_compare),
+		T(test_many_stacks),
+		T(test_ask),
+		T(test_forget),
+		T(test_hostile_index),
+		T(test_rows),
+		T(test_signal_frame),
+		T(test_answer_is_inherited),
 		T(test_learned),
+		T(test_slow_is_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

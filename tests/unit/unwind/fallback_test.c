@@ -44,9 +44,9 @@ static bool is_otherwise(const char *name)
 		enum mw_fallback found;
 	} others[] = {
 		{"no_return", MW_FALLBACK_END},
-		{"halt", MW_FALLBACK_ALWAYS_END},
-		{"switch", MW_FALLBACK_ALWAYS_LOST},
-		{"generated", MW_FALLBACK_ALWAYS_LOST},
+		{"halt", MW_FALLBACK_END},
+		{"switch", MW_FALLBACK_LOST},
+		{"generated", MW_FALLBACK_LOST},
 	};
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
