@@ -57,8 +57,8 @@ struct mw_error *mw_x86_relocate(const struct mw_insn_plan *plan, mw_addr dest, 
 				 size_t *copy_length, size_t *length) MW_MUST_CHECK;
 size_t mw_x86_ways_out(const uint8_t *bytes, size_t size, mw_addr base, mw_addr pc, const struct mw_regs *regs,
 		       struct mw_way_out *ways, size_t capacity, bool *blind);
-uint64_t mw_x86_row_at(const uint8_t *bytes, size_t size, mw_addr base, mw_addr pc,
-		       const struct mw_code_function *known);
+bool mw_x86_frame_at(const uint8_t *bytes, size_t size, mw_addr base, mw_addr pc, const struct mw_code_function *known,
+		     struct mw_code_frame *out);
 size_t mw_x86_call_target(const uint8_t *bytes, size_t size, mw_addr base, size_t from, mw_addr *target);
 bool mw_x86_is_kept_pc(mw_addr at, const uint64_t *words, size_t count, size_t i);
 bool mw_x86_is_kept_in_place(mw_addr at, const uint64_t *words, size_t count, size_t i);

@@ -79,6 +79,20 @@ struct mw_code_function {
 	bool exact;    /* it begins at `start` and ends at `end`; else another may begin between `start` and the code */
 };
 
+enum mw_code_fp {
+	MW_CODE_FP_SAME,  /* the frame pointer is the caller's */
+	MW_CODE_FP_SAVED, /* … which lies at CFA + fp_at */
+	MW_CODE_FP_LOST,
+};
+
+/* A function's frame at one of its calls. The return address is the word below the CFA. */
+struct mw_code_frame {
+	bool by_fp; /* CFA = frame pointer + cfa, else stack pointer + cfa */
+	int32_t cfa;
+	enum mw_code_fp fp;
+	int32_t fp_at;
+};
+
 /* What a function's code is looked through for. */
 struct mw_code_wanted {
 	mw_addr data;           /* an address that is taken, 0: none */
@@ -197,12 +211,12 @@ struct mw_arch {
 	size_t (*ways_out)(const uint8_t *bytes, size_t size, mw_addr base, mw_addr pc, const struct mw_regs *regs,
 			   struct mw_way_out *ways, size_t capacity, bool *blind);
 	/*
-	 * The row (memwatch/ring.h) by which a frame whose return address is `pc` leads to its caller, as the
-	 * function's own instructions tell: of kind SP or FP, and certain, or NONE. The bytes hold the function, in
-	 * `known` or found by its prologue, and what surrounds it.
+	 * How a frame whose return address is `pc` leads to its caller, as the function's own instructions tell. The
+	 * bytes hold the function, in `known` or found by its prologue, and what surrounds it. False where that is not
+	 * certain.
 	 */
-	uint64_t (*row_at)(const uint8_t *bytes, size_t size, mw_addr base, mw_addr pc,
-			   const struct mw_code_function *known);
+	bool (*frame_at)(const uint8_t *bytes, size_t size, mw_addr base, mw_addr pc,
+			 const struct mw_code_function *known, struct mw_code_frame *out);
 	/* The next place, `from` or behind, that looks like a call of the function at *target: where to look on; `size`
 	 * where there is none. Quick, and knows not where instructions begin. */
 	size_t (*call_target)(const uint8_t *bytes, size_t size, mw_addr base, size_t from, mw_addr *target);

@@ -130,6 +130,15 @@ static mw_addr ends_at(const struct mw_fallback_module *known, const struct mw_m
 	return next && next->vaddr < module->end - module->bias ? next->vaddr + module->bias : module->end;
 }
 
+static uint64_t row_of(const struct mw_code_frame *frame)
+{
+	enum mw_row_kind kind = frame->by_fp ? MW_ROW_FP : MW_ROW_SP;
+
+	if (frame->fp == MW_CODE_FP_SAVED && frame->fp_at == (int16_t)frame->fp_at)
+		return mw_row(kind, frame->cfa, MW_ROW_FP_SAVED, (int16_t)frame->fp_at);
+	return mw_row(kind, frame->cfa, frame->fp == MW_CODE_FP_SAME ? MW_ROW_FP_SAME : MW_ROW_FP_LOST, 0);
+}
+
 /* The code alone: what each walk that comes there finds. */
 static uint64_t read_code(struct mw_fallback_cache *cache, const struct mw_arch *arch, const struct mw_module *module,
 			  mw_addr pc)
@@ -147,13 +156,12 @@ static uint64_t read_code(struct mw_fallback_cache *cache, const struct mw_arch 
 	if (mw_generated_code_holds(&known->generated, pc - 1 - module->bias))
 		return lost;
 	if (called && mw_function_starts_find(&known->starts, pc - 1 - module->bias, &function)) {
-		uint64_t found;
+		struct mw_code_frame frame;
 
 		function.start += function.start ? module->bias : 0;
 		function.end += function.end ? module->bias : 0;
-		found = arch->row_at(around.bytes, around.size, around.base, pc, &function);
-		if (mw_row_kind(found) != MW_ROW_NONE)
-			return found;
+		if (arch->frame_at(around.bytes, around.size, around.base, pc, &function, &frame))
+			return row_of(&frame);
 	}
 	if (arch->ways_out(around.bytes, around.size, around.base, pc, &regs, ways, MAX_WAYS, &blind) == 0)
 		/* What no call stands before was put there to begin with (makecontext): nothing has called it. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * function_row.c: how to get from a return address to the caller in a function without unwind information
- * (mw_arch.row_at).
+ * code_frame.c: how to get from a return address to the caller in a function without unwind information
+ * (mw_arch.frame_at).
  *
  * Two readings of the code, which must agree. From the function's start to the call, each instruction says how far the
  * stack pointer is below the CFA and what has become of the frame pointer:
@@ -25,8 +25,6 @@
 #include "arch/x86_64/decode.h"
 #include "arch/x86_64/operand.h"
 #include "arch/x86_64/ops.h"
-
-#include <memwatch/ring.h>
 
 #define MAX_INSNS   6000
 #define MAX_PENDING 128
@@ -192,6 +190,24 @@ static void pop(struct state *state, const struct mw_x86_insn *insn)
 	move_sp(state, insn->opsize ? -2 : -WORD);
 }
 
+/* push %rbp; mov %rsp,%rbp; sub $n,%rsp */
+static void enter(struct state *state, const struct mw_x86_insn *insn)
+{
+	bool simple = insn->x86.op_count == 2 && insn->x86.operands[1].imm == 0;
+
+	move_sp(state, WORD);
+	if (!simple || !state->sp_known || state->fp != FP_CALLERS || state->fp_saved) {
+		state->sp_known = false;
+		state->fp = FP_OTHER;
+		return;
+	}
+	state->fp_saved = true;
+	state->saved_below = state->sp_below;
+	state->fp = FP_FRAME;
+	state->fp_below = state->sp_below;
+	move_sp(state, insn->x86.operands[0].imm);
+}
+
 static void leave(struct state *state)
 {
 	state->sp_known = state->fp == FP_FRAME;
@@ -298,9 +314,10 @@ static void apply(struct state *state, const struct mw_x86_insn *insn)
 		leave(state);
 		return;
 	case X86_INS_ENTER:
+		enter(state, insn);
+		return;
 	case X86_INS_SYSCALL: /* may be on another stack when it returns */
 		state->sp_known = false;
-		state->fp = insn->id == X86_INS_ENTER ? FP_OTHER : state->fp;
 		return;
 	default:
 		break;
@@ -501,59 +518,55 @@ static bool restores_as_saved(const struct mw_way_out *way, const struct state *
 	return state->fp_saved && below == (uint64_t)state->saved_below;
 }
 
-static uint64_t row_of(const struct state *state, bool fp_certain, bool exact)
+static bool frame_of(const struct state *state, bool fp_certain, bool exact, struct mw_code_frame *out)
 {
 	/* Calls are made on an aligned stack. What follows no rules may be said only of what surely is a function. */
 	int32_t unit = exact ? WORD : 2 * WORD;
-	enum mw_row_fp fp = MW_ROW_FP_LOST;
-	int16_t at = 0;
+	struct mw_code_frame frame = {.fp = MW_CODE_FP_LOST};
 
-	if (fp_certain && state->fp_saved && -state->saved_below == (int16_t)-state->saved_below) {
-		fp = MW_ROW_FP_SAVED;
-		at = (int16_t)-state->saved_below;
-	} else if (fp_certain && !state->fp_saved && state->fp == FP_CALLERS) {
-		fp = MW_ROW_FP_SAME;
+	if (fp_certain && state->fp_saved) {
+		frame.fp = MW_CODE_FP_SAVED;
+		frame.fp_at = -state->saved_below;
+	} else if (fp_certain && state->fp == FP_CALLERS) {
+		frame.fp = MW_CODE_FP_SAME;
 	}
-	if (state->sp_known && !(state->sp_below % unit))
-		return mw_row(MW_ROW_SP, state->sp_below, fp, at);
-	if (state->fp == FP_FRAME && !(state->fp_below % unit))
-		return mw_row(MW_ROW_FP, state->fp_below, fp, at);
-	return mw_row(MW_ROW_NONE, 0, MW_ROW_FP_SAME, 0);
+	frame.by_fp = !state->sp_known || state->sp_below % unit;
+	if (frame.by_fp && (state->fp != FP_FRAME || state->fp_below % unit))
+		return false;
+	frame.cfa = frame.by_fp ? state->fp_below : state->sp_below;
+	*out = frame;
+	return true;
 }
 
-/* Is there a row that both readings give? */
-static uint64_t conclude(const struct reading *reading, const struct mw_code_function *known)
+/* Is there a frame that both readings give? */
+static bool conclude(const struct reading *reading, const struct mw_code_function *known, struct mw_code_frame *out)
 {
-	uint64_t none = mw_row(MW_ROW_NONE, 0, MW_ROW_FP_SAME, 0);
 	const struct state *state = reading->reached ? &reading->at_call : &reading->at_indirect;
 	const struct mw_way_out *way;
 	struct exits exits;
 
 	if (!reading->reached && !reading->indirect)
-		return none;
+		return false;
 	find_exits(reading, &exits);
 	way = find_way(&exits, state);
 	/* By a jump table, perhaps: what is said before it must be all that can be said behind. */
-	if (!reading->reached)
-		return way && exits.count == 1 ? row_of(state, restores_as_saved(way, state), known->exact) : none;
 	if (way)
-		return row_of(state, restores_as_saved(way, state), known->exact);
+		return (reading->reached || exits.count == 1) &&
+		       frame_of(state, restores_as_saved(way, state), known->exact, out);
 	/* It does not return from here: then what is before the call may as well be another function's end. */
-	if (exits.count > 0 || reading->blind || reading->indirect || !known->exact)
-		return none;
-	return row_of(state, true, true);
+	return reading->reached && exits.count == 0 && !reading->blind && !reading->indirect && known->exact &&
+	       frame_of(state, true, true, out);
 }
 
-uint64_t mw_x86_row_at(const uint8_t *bytes, size_t size, mw_addr base, mw_addr pc,
-		       const struct mw_code_function *known)
+bool mw_x86_frame_at(const uint8_t *bytes, size_t size, mw_addr base, mw_addr pc, const struct mw_code_function *known,
+		     struct mw_code_frame *out)
 {
 	struct reading reading = {.bytes = bytes, .size = size, .base = base, .pc = (size_t)(pc - base)};
-	uint64_t none = mw_row(MW_ROW_NONE, 0, MW_ROW_FP_SAME, 0);
 
 	if (pc <= base || pc - base > size || !find_function(&reading, known))
-		return none;
+		return false;
 	read_function(&reading);
-	return conclude(&reading, known);
+	return conclude(&reading, known, out);
 }
 
 size_t mw_x86_call_target(const uint8_t *bytes, size_t size, mw_addr base, size_t from, mw_addr *target)
@@ -564,6 +577,8 @@ size_t mw_x86_call_target(const uint8_t *bytes, size_t size, mw_addr base, size_
 		if (bytes[at] != 0xe8)
 			continue;
 		memcpy(&displacement, bytes + at + 1, sizeof(displacement));
+		if (displacement == 0) /* to have the pc on the stack */
+			continue;
 		*target = base + at + 5 + (uint64_t)(int64_t)displacement;
 		return at + 1;
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* test_function_row.c: the row of a return address in a function without unwind information, read off its code. */
+/* test_code_frame.c: the frame at a call in a function without unwind information, read off its code. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -9,7 +9,6 @@
 
 #include <elf.h>
 #include <memwatch/arch.h>
-#include <memwatch/ring.h>
 
 #define BASE 0x401000u
 
@@ -24,27 +23,26 @@ struct code {
 	const char *bytes;
 	size_t size, start, pc; /* offsets */
 	enum known known;
-	struct {
-		enum mw_row_kind kind;
-		int32_t n;
-		enum mw_row_fp fp;
-		int16_t fp_at;
-	} row;
+	bool certain;
+	struct mw_code_frame frame;
 };
 
 #define CODE(text) (text), sizeof(text) - 1
 #define CALL       "\xe8\x00\x01\x00\x00" /* five bytes */
 #define NO_ROW                                                                                                         \
+	false,                                                                                                         \
 	{                                                                                                              \
-		MW_ROW_NONE, 0, MW_ROW_FP_SAME, 0                                                                      \
+		false, 0, MW_CODE_FP_SAME, 0                                                                           \
 	}
 #define SP_ROW(n, fp, at)                                                                                              \
+	true,                                                                                                          \
 	{                                                                                                              \
-		MW_ROW_SP, n, MW_ROW_FP_##fp, at                                                                       \
+		false, n, MW_CODE_FP_##fp, at                                                                          \
 	}
 #define FP_ROW(n, fp, at)                                                                                              \
+	true,                                                                                                          \
 	{                                                                                                              \
-		MW_ROW_FP, n, MW_ROW_FP_##fp, at                                                                       \
+		true, n, MW_CODE_FP_##fp, at                                                                           \
 	}
 
 static const struct code codes[] = {
@@ -61,6 +59,9 @@ static const struct code codes[] = {
 	 SP_ROW(32, LOST, 0)},
 	{"a frame pointer; sub $0x10; call; leave; ret", CODE("\x55\x48\x89\xe5\x48\x83\xec\x10" CALL "\xc9\xc3"), 0,
 	 13, NOTHING, SP_ROW(32, SAVED, -16)},
+	{"enter $32,$0; call; leave; ret", CODE("\xc8\x20\x00\x00" CALL "\xc9\xc3"), 0, 9, BEGIN,
+	 SP_ROW(48, SAVED, -16)},
+	{"enter $32,$1", CODE("\xc8\x20\x00\x01" CALL "\xc9\xc3"), 0, 9, BEGIN, NO_ROW},
 	{"the other encoding of mov", CODE("\x55\x48\x8b\xec\x48\x83\xec\x10" CALL "\xc9\xc3"), 0, 13, NOTHING,
 	 SP_ROW(32, SAVED, -16)},
 	{"a stack of unknown size below a frame pointer: sub %rax,%rsp; and $-32,%rsp",
@@ -112,7 +113,7 @@ static const struct code codes[] = {
 
 static const struct mw_arch *arch;
 
-static uint64_t row_of(const uint8_t *bytes, const struct code *code)
+static bool frame_at(const uint8_t *bytes, const struct code *code, struct mw_code_frame *out)
 {
 	struct mw_code_function known = {0};
 
@@ -122,7 +123,7 @@ static uint64_t row_of(const uint8_t *bytes, const struct code *code)
 		known.end = BASE + code->size;
 		known.exact = true;
 	}
-	return arch->row_at(bytes, code->size, BASE, BASE + code->pc, &known);
+	return arch->frame_at(bytes, code->size, BASE, BASE + code->pc, &known, out);
 }
 
 static void test_codes(void **state)
@@ -130,15 +131,18 @@ static void test_codes(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
 		const struct code *code = &codes[i];
+		struct mw_code_frame frame = {0};
 		/* Where it ends is where nothing may be read. */
 		uint8_t *bytes = malloc(code->size);
-		uint64_t row, expected = mw_row(code->row.kind, code->row.n, code->row.fp, code->row.fp_at);
+		bool certain;
 
 		assert_non_null(bytes);
 		memcpy(bytes, code->bytes, code->size);
-		row = row_of(bytes, code);
-		if (row != expected)
-			fail_msg("%s: %#llx", code->name, (unsigned long long)row);
+		certain = frame_at(bytes, code, &frame);
+		if (certain != code->certain || frame.by_fp != code->frame.by_fp || frame.cfa != code->frame.cfa ||
+		    frame.fp != code->frame.fp || frame.fp_at != code->frame.fp_at)
+			fail_msg("%s: %d: %d %d %d %d", code->name, certain, frame.by_fp, frame.cfa, (int)frame.fp,
+				 frame.fp_at);
 		free(bytes);
 	}
 }
@@ -153,7 +157,7 @@ static void test_anything(void **state)
 		const struct code *from = &codes[round % (sizeof(codes) / sizeof(codes[0]))];
 		struct code code = *from;
 		uint8_t *bytes = malloc(from->size);
-		enum mw_row_kind kind;
+		struct mw_code_frame frame;
 
 		assert_non_null(bytes);
 		memcpy(bytes, from->bytes, from->size);
@@ -163,26 +167,27 @@ static void test_anything(void **state)
 		}
 		code.pc = (seed >> 30) % (from->size + 2);
 		code.known = (enum known)(round % 3);
-		kind = mw_row_kind(row_of(bytes, &code));
-		assert_true(kind == MW_ROW_NONE || kind == MW_ROW_SP || kind == MW_ROW_FP);
+		if (frame_at(bytes, &code, &frame))
+			assert_true(frame.cfa % 8 == 0 && frame.cfa >= 8);
 		free(bytes);
 	}
 }
 
 static void test_call_targets(void **state)
 {
-	static const uint8_t bytes[] = "\x90\xe8\x0b\x00\x00\x00\xe8\xf5\xff\xff\xff\xe8\x00";
+	static const uint8_t bytes[] = "\x90\xe8\x0b\x00\x00\x00\xe8\xf5\xff\xff\xff\xe8\x00\x00\x00\x00\xe8\x00";
 	mw_addr target = 0;
 	size_t at;
 
 	(void)state;
-	at = arch->call_target(bytes, 13, BASE, 0, &target);
+	at = arch->call_target(bytes, 18, BASE, 0, &target);
 	assert_int_equal(at, 2);
 	assert_int_equal(target, BASE + 6 + 11);
-	at = arch->call_target(bytes, 13, BASE, at, &target);
+	at = arch->call_target(bytes, 18, BASE, at, &target);
 	assert_int_equal(at, 7);
 	assert_int_equal(target, BASE);
-	assert_int_equal(arch->call_target(bytes, 13, BASE, at, &target), 13);
+	/* A call of what follows is none of a function. */
+	assert_int_equal(arch->call_target(bytes, 18, BASE, at, &target), 18);
 	assert_int_equal(arch->call_target(bytes, 0, BASE, 0, &target), 0);
 }
 

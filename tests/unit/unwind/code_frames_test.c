@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * function_rows_test.c: rows that are read off the code of real files never differ from what their frame descriptions
+ * code_frames_test.c: frames that are read off the code of real files never differ from what their frame descriptions
  * say of the same code. With arguments: of these files.
  */
 #include "unwind/function_starts.h"
@@ -21,7 +21,7 @@
 
 #define MOST_CALLS 20000
 #define PRINTED    20
-#define AROUND     16384u
+#define AROUND     65536u
 
 enum knowledge {
 	SYMBOLS, /* and calls */
@@ -47,18 +47,19 @@ struct judge {
 static char **paths;
 
 /* Do both lead to the same caller? Where one goes by the frame pointer and the other not, that can't be told. */
-static bool agree(uint64_t mine, uint64_t theirs)
+static bool agree(const struct mw_code_frame *mine, uint64_t theirs)
 {
 	enum mw_row_kind kind = mw_row_kind(theirs);
 
 	if (kind != MW_ROW_SP && kind != MW_ROW_FP)
 		return kind == MW_ROW_SLOW || kind == MW_ROW_FP_DEREF;
-	if (mw_row_kind(mine) == kind && mw_row_n(mine) != mw_row_n(theirs))
+	if (mine->by_fp == (kind == MW_ROW_FP) && mine->cfa != mw_row_n(theirs))
 		return false;
-	if (mw_row_fp(mine) == MW_ROW_FP_LOST || mw_row_fp(theirs) == MW_ROW_FP_LOST)
+	if (mine->fp == MW_CODE_FP_LOST || mw_row_fp(theirs) == MW_ROW_FP_LOST)
 		return true;
-	return mw_row_fp(mine) == mw_row_fp(theirs) &&
-	       (mw_row_fp(mine) != MW_ROW_FP_SAVED || mw_row_fp_at(mine) == mw_row_fp_at(theirs));
+	if (mine->fp == MW_CODE_FP_SAME)
+		return mw_row_fp(theirs) == MW_ROW_FP_SAME;
+	return mw_row_fp(theirs) == MW_ROW_FP_SAVED && mine->fp_at == mw_row_fp_at(theirs);
 }
 
 static void judge_call(struct judge *judge, uint64_t pc, uint64_t low, uint64_t high)
@@ -70,18 +71,18 @@ static void judge_call(struct judge *judge, uint64_t pc, uint64_t low, uint64_t 
 	for (unsigned i = 0; i < KNOWLEDGE; i++) {
 		struct verdict *verdict = &judge->verdicts[i];
 		struct mw_code_function known = {0};
-		uint64_t mine = MW_ROW_NONE;
+		struct mw_code_frame frame;
 
-		if (mw_function_starts_find(&judge->starts[i], pc - 1, &known))
-			mine = judge->arch->row_at(bytes, to - from, from, pc, &known);
 		verdict->calls++;
-		if (mw_row_kind(mine) == MW_ROW_NONE)
+		if (!mw_function_starts_find(&judge->starts[i], pc - 1, &known) ||
+		    !judge->arch->frame_at(bytes, to - from, from, pc, &known, &frame))
 			continue;
 		verdict->certain++;
-		verdict->frame_pointers += mw_row_fp(mine) != MW_ROW_FP_LOST;
-		if (!agree(mine, theirs) && verdict->different++ < PRINTED)
-			print_message("  %u: at %#llx %016llx, not %016llx\n", i, (unsigned long long)pc,
-				      (unsigned long long)mine, (unsigned long long)theirs);
+		verdict->frame_pointers += frame.fp != MW_CODE_FP_LOST;
+		if (!agree(&frame, theirs) && verdict->different++ < PRINTED)
+			print_message("  %u: at %#llx by %s + %d, frame pointer %d at %d, not %016llx\n", i,
+				      (unsigned long long)pc, frame.by_fp ? "fp" : "sp", frame.cfa, (int)frame.fp,
+				      frame.fp_at, (unsigned long long)theirs);
 	}
 }
 
