@@ -64,19 +64,20 @@ struct mw_hook_info {
 
 /* What the watching cost, and what it could not see. */
 struct mw_engine_stats {
-	uint64_t stops;             /* times a thread stood still for an event of ours */
-	uint64_t longest_stop_ns;   /* the longest of them, attach and detach included */
-	uint64_t stopped_ns;        /* sum over threads and stops */
-	uint64_t stood_ns;          /* time in which at least one of its threads stood so, attach and detach included */
-	uint64_t attach_ns;         /* how long all threads stood still at attach */
-	uint64_t detach_ns;         /* … and at detach */
-	uint64_t lost_events;       /* events that were seen to be missed */
-	uint64_t broken_stacks;     /* stacks captured whose end could not be found */
-	uint64_t returns_site;      /* returns caught at the true return site … */
-	uint64_t returns_exchanged; /* … and by an exchanged return address */
-	uint64_t lost_stacks;       /* events recorded without their stack */
-	uint64_t walks, slow_walks; /* stacks captured in the target; … of these, handed to memwatch to be walked */
-	uint64_t waited_ns;         /* sum over threads: they waited for memwatch to catch up */
+	uint64_t stops;           /* times a thread stood still for an event of ours */
+	uint64_t longest_stop_ns; /* the longest of them, attach and detach included */
+	uint64_t stopped_ns;      /* sum over threads and stops */
+	uint64_t stood_ns; /* time in which at least one of its threads stood so: in the window, attach_ns and detach_ns
+			    */
+	uint64_t attach_ns;           /* how long all threads stood still at attach */
+	uint64_t detach_ns;           /* … and at detach */
+	uint64_t lost_events;         /* events that were seen to be missed */
+	uint64_t broken_stacks;       /* stacks captured whose end could not be found */
+	uint64_t returns_site;        /* returns caught at the true return site … */
+	uint64_t returns_exchanged;   /* … and by an exchanged return address */
+	uint64_t lost_stacks;         /* events recorded without their stack */
+	uint64_t walks, slow_walks;   /* stacks captured in the target; … of these, handed to memwatch to be walked */
+	uint64_t waited_ns;           /* sum over threads: they waited for memwatch to catch up */
 	uint64_t compared, differing; /* stacks walked both ways, … not with one result (options.compare) */
 	uint64_t own_resident;        /* bytes of memwatch's own in the process's resident set, at the last sample */
 	uint64_t children_cleaned;    /* forked children that our code was taken out of */
@@ -97,6 +98,7 @@ struct mw_window_info {
 	uint64_t length_ns;
 	enum mw_window_end ended;
 	bool over; /* nothing of ours is left in the process, or there is no process */
+	bool gone; /* the process has ended or become another program: in its window, or after that */
 	bool has_exit_status;
 	int exit_status; /* wait status as waitpid gives it */
 };
@@ -111,8 +113,9 @@ struct mw_modules; /* src/symbol: a process's module table */
 
 struct mw_engine_options {
 	bool track_heap, track_vm;
-	uint32_t depth;   /* deepest stack kept, frames */
-	uint32_t compare; /* of every so many stacks walked in the target, libunwind walks one again; 0: none */
+	uint32_t depth;       /* deepest stack kept, frames */
+	uint64_t duration_ns; /* how long each window is at most; 0: until end() */
+	uint32_t compare;     /* of every so many stacks walked in the target, libunwind walks one again; 0: none */
 	bool unsafe; /* go on where a target may not live on if memwatch is killed: its seccomp filter may end it, or
 		      * (trap) it can't be given what keeps it alive */
 	bool stop_unfit; /* a launched command that turns out not to be fit for this engine is left stopped (SIGSTOP) */
@@ -124,6 +127,10 @@ struct mw_engine_options {
 	 * follows. */
 	void (*sample)(void *context, pid_t pid, pid_t tid, uint64_t time_ns, bool last);
 	void *sample_context;
+	/* Called by start() while all threads of the process are stopped and none of its hooks is planted. May be NULL.
+	 */
+	struct mw_error *(*stopped)(void *context, pid_t pid);
+	void *stopped_context;
 };
 
 struct mw_engine_ops {
@@ -131,18 +138,24 @@ struct mw_engine_ops {
 	/* An engine with no process yet. */
 	struct mw_error *(*create)(const struct mw_engine_options *options, struct mw_engine **out);
 	/*
-	 * Attach to a process, plant nothing yet. All threads are stopped when this returns. On failure
-	 * the process runs as before. `launched`: it has just been made by memwatch and stands before
-	 * its exec. Must be called from the thread that calls run().
+	 * Prepare a process: find what is to be hooked, and do all that takes long. No hook is planted yet, and the
+	 * process runs when this returns. On failure it runs as before. `launched`: it has just been made by memwatch
+	 * and stands before its exec. Must be called from the thread that calls run().
 	 */
 	struct mw_error *(*attach)(struct mw_engine *engine, pid_t pid, bool launched,
 				   const struct mw_event_sink *sink);
-	/* Plant the hooks in every attached process and let them run: their windows begin. On failure
-	 * everything is rolled back and every process detached. */
-	struct mw_error *(*start)(struct mw_engine *engine);
+	/*
+	 * Stop a prepared process, plant its hooks and let it run: its window begins. (That of a launched one begins
+	 * when it is ready.) Only this process is stopped. On failure it is detached, runs as before, and may be
+	 * attached anew.
+	 */
+	struct mw_error *(*start)(struct mw_engine *engine, pid_t pid);
 	/* Serve events until `deadline_ns` (CLOCK_MONOTONIC; 0: none), until *interrupt is not 0 (MW_STOP_...), or
-	 * until every process has ended. */
+	 * until every process has ended. Where the deadline has passed already: what has come until now. */
 	struct mw_error *(*run)(struct mw_engine *engine, uint64_t deadline_ns, const volatile sig_atomic_t *interrupt);
+	/* All windows end: now, or when they had lasted for options.duration_ns, as window() says from then on. The
+	 * hooks still stand, and what comes later is told as well: run() goes on serving until detach(). */
+	void (*end)(struct mw_engine *engine);
 	/* Lift the hooks and detach from what is still attached. Safe at any time after create. */
 	struct mw_error *(*detach)(struct mw_engine *engine);
 	void (*destroy)(struct mw_engine *engine);

@@ -16,9 +16,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WALK_NS  UINT64_C(300000000) /* for glibc's arenas, at the window's start and end */
-#define HASTE_NS UINT64_C(100000000) /* … of a process that waits for it */
-
 static void free_command(char **command, size_t count)
 {
 	for (size_t i = 0; command && i < count; i++)
@@ -69,7 +66,7 @@ static struct mw_error *init_track(struct mw_recorder *recorder)
 
 struct mw_error *mw_recorder_init(struct mw_recorder *recorder, pid_t pid)
 {
-	*recorder = (struct mw_recorder){.pid = pid};
+	*recorder = (struct mw_recorder){.pid = pid, .end_ns = UINT64_MAX};
 	mw_program_read(pid, &recorder->program);
 	MW_TRY(init_track(recorder));
 	mw_perf_place_init(&recorder->jit, pid);
@@ -99,7 +96,7 @@ static bool expect(struct mw_recorder *recorder, const char *path, char *const *
 struct mw_error *mw_recorder_init_launched(struct mw_recorder *recorder, pid_t pid, const char *path,
 					   char *const *command, size_t count)
 {
-	*recorder = (struct mw_recorder){.pid = pid, .launched = true};
+	*recorder = (struct mw_recorder){.pid = pid, .launched = true, .end_ns = UINT64_MAX};
 	MW_TRY(init_track(recorder));
 	mw_perf_place_init(&recorder->jit, pid);
 	if (!expect(recorder, path, command, count)) {
@@ -137,6 +134,7 @@ void mw_recorder_deinit(struct mw_recorder *recorder)
 	mw_space_deinit(&recorder->start);
 	mw_space_deinit(&recorder->end);
 	mw_space_ranges_deinit(&recorder->before);
+	mw_space_ranges_deinit(&recorder->late);
 	mw_perf_place_deinit(&recorder->jit);
 	free(recorder->comm);
 	free(recorder->exe);
@@ -193,20 +191,6 @@ static void sample_arenas(struct mw_recorder *recorder, pid_t tid, uint64_t time
 	sample->arena_size = arenas.arena_size;
 }
 
-/* The process ends, or seems to: while it waits for that, it is looked at. */
-static void look_at_end(struct mw_recorder *recorder, pid_t tid, const struct mw_recorder_own *own)
-{
-	const struct mw_space_known known = {
-		.track = recorder->track,
-		.earlier = &recorder->start,
-		.own = own ? own->ranges : NULL,
-		.own_count = own ? own->range_count : 0,
-		.walk_ns = HASTE_NS,
-	};
-
-	mw_error_destroy(mw_space_take(tid, &known, &recorder->end));
-}
-
 static void forget_end(struct mw_recorder *recorder)
 {
 	recorder->ended = false;
@@ -217,13 +201,18 @@ static void forget_end(struct mw_recorder *recorder)
 void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_ns, bool last,
 			const struct mw_recorder_own *own)
 {
-	double at = (double)time_ns / 1e9;
+	uint64_t at_ns = time_ns < recorder->end_ns ? time_ns : recorder->end_ns;
+	double at = (double)at_ns / 1e9;
 	struct mw_report_sample *slot;
 	struct mw_report_sample sample = {.at = at};
 	/* smaps_rollup walks all page tables: too dear for once a second. */
 	bool with_pss = last || recorder->sample_count == 0;
-	struct mw_error *err = mw_memory_read(tid, with_pss, &sample.rss, &sample.pss, &sample.vsize);
+	struct mw_error *err;
 
+	/* The window is over, and others' go on. */
+	if (time_ns > recorder->end_ns && !last)
+		return;
+	err = mw_memory_read(tid, with_pss, &sample.rss, &sample.pss, &sample.vsize);
 	if (err) {
 		mw_error_destroy(err);
 		return;
@@ -247,7 +236,7 @@ void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_n
 	if (recorder->ended && !last)
 		forget_end(recorder);
 	if (last && !recorder->looked)
-		look_at_end(recorder, tid, own);
+		mw_recorder_look_last(recorder, tid, own);
 	slot = next_sample(recorder, at);
 	if (!slot)
 		return;
@@ -273,27 +262,17 @@ static void set_arenas(struct mw_report_sample *sample, const struct mw_space_sn
 	sample->arena_size = snapshot->taken ? snapshot->arena_size : MW_SIZE_UNKNOWN;
 }
 
-void mw_recorder_look(struct mw_recorder *recorder, bool at_end)
+void mw_recorder_look_first(struct mw_recorder *recorder)
 {
-	const struct mw_space_known known = {
-		.track = at_end ? recorder->track : NULL,
-		.earlier = at_end ? &recorder->start : NULL,
-		.walk_ns = WALK_NS,
-	};
-	struct mw_space_snapshot seen = {0};
-	struct mw_space_snapshot *place = at_end ? &recorder->end : &recorder->start;
-	struct mw_error *err = mw_space_take(mw_live_thread(recorder->pid), &known, &seen);
+	const struct mw_space_known known = {.walk_ns = MW_RECORDER_WALK_NS};
+	struct mw_error *err;
 
-	mw_space_deinit(place);
-	*place = seen;
-	recorder->looked |= at_end && !err;
+	mw_space_deinit(&recorder->start);
+	err = mw_space_take(mw_live_thread(recorder->pid), &known, &recorder->start);
+	if (!err && recorder->sample_count)
+		set_arenas(&recorder->samples[0], &recorder->start);
 	/* It matters to the report, not to the watching. */
-	if (err) {
-		mw_error_destroy(err);
-		return;
-	}
-	if (!at_end && recorder->sample_count)
-		set_arenas(&recorder->samples[0], place);
+	mw_error_destroy(err);
 }
 
 struct mw_error *mw_recorder_before(struct mw_recorder *recorder)
@@ -309,7 +288,7 @@ struct mw_error *mw_recorder_before(struct mw_recorder *recorder)
 		mw_perf_place_init(&recorder->jit, recorder->pid);
 		identify(recorder);
 		mw_recorder_sample(recorder, mw_live_thread(recorder->pid), 0, false, NULL);
-		mw_recorder_look(recorder, false);
+		mw_recorder_look_first(recorder);
 	}
 	MW_TRY(mw_maps_read(mw_live_thread(recorder->pid), &maps));
 	for (size_t i = 0; i < maps.count && !err; i++) {
@@ -337,7 +316,7 @@ void mw_recorder_finish(struct mw_recorder *recorder, const struct mw_window_inf
 
 	/* A process that was killed has had no last moment to be read in, and has no memory now. One
 	 * that still runs is read now: a little late, as the hooks have been lifted meanwhile. */
-	if (window->ended != MW_END_EXIT && window->ended != MW_END_EXEC && !has_sample_at(recorder, at))
+	if (!window->gone && !has_sample_at(recorder, at))
 		mw_recorder_sample(recorder, mw_live_thread(recorder->pid), window->length_ns, true, NULL);
 	if (recorder->ended) {
 		slot = &recorder->samples[recorder->sample_count - 1];
@@ -356,9 +335,8 @@ void mw_recorder_finish(struct mw_recorder *recorder, const struct mw_window_inf
 	}
 	slot->at = at;
 	sample_totals(recorder, slot);
-	/* What was looked at while the hooks were still there is confirmed now that they are not. */
-	if (recorder->end.taken && window->ended != MW_END_EXIT && window->ended != MW_END_EXEC)
-		mw_error_destroy(mw_space_confirm(&recorder->end, mw_live_thread(recorder->pid)));
+	if (recorder->end.taken && !window->gone)
+		mw_recorder_confirm(recorder);
 	set_arenas(slot, &recorder->end);
 }
 

@@ -28,7 +28,7 @@ struct mw_recorder {
 	char **command;
 	size_t command_count;
 	struct mw_track *track;
-	struct mw_event_sink sink;  /* the engine's: the tracker's, or a recording's that hands on to it */
+	struct mw_event_sink sink;  /* of the window's events: the tracker's, or a recording's that hands on to it */
 	struct mw_event_sink inner; /* the tracker's */
 	struct mw_keeper *keeper;   /* NULL: nothing is kept. Not the recorder's own */
 	struct mw_picture *picture; /* NULL: none is asked for */
@@ -40,6 +40,9 @@ struct mw_recorder {
 	bool looked;                         /* `end` was looked at with hooks in place that are lifted now */
 	struct mw_space_snapshot start, end; /* the address space at the window's start and end, where looked at */
 	struct mw_space_ranges before;       /* what was mapped when the window began */
+	uint64_t end_ns;                     /* when the window ends; UINT64_MAX: not known yet */
+	bool noting;                         /* what is mapped from now on is noted … */
+	struct mw_space_ranges late;         /* … here, and so is what is mapped after the window's end */
 	struct mw_space_sampler sampler;
 };
 
@@ -54,10 +57,11 @@ struct mw_error *mw_recorder_draw(struct mw_recorder *recorder) MW_MUST_CHECK;
 /* A moment to remember. Without memory it is forgotten. */
 void mw_recorder_mark(struct mw_recorder *recorder, const struct mw_stored_mark *mark);
 
-/* Look at the address space, before anything is attached or while the process still runs with hooks. Nothing stands
- * still for it; what can't be had is left unknown. */
-void mw_recorder_look(struct mw_recorder *recorder, bool at_end);
-/* Between attach and start, while the process stands still: its mappings, and who it is if it was another before. */
+#define MW_RECORDER_WALK_NS UINT64_C(300000000) /* for glibc's arenas, at the window's start and end */
+
+/* Look at the address space before anything is attached; what can't be had is left unknown. */
+void mw_recorder_look_first(struct mw_recorder *recorder);
+/* While the process is stopped to have its hooks planted: its mappings, and who it is if it was another before. */
 struct mw_error *mw_recorder_before(struct mw_recorder *recorder) MW_MUST_CHECK;
 #define MW_RECORDER_RANGES 80
 /* Memory of memwatch's own in a process, bytes. */
@@ -69,6 +73,32 @@ struct mw_recorder_own {
 /* What mw_engine_options.sample is to do. `own` is taken out of what is read; NULL: there is none. */
 void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_ns, bool last,
 			const struct mw_recorder_own *own);
+/*
+ * recorder_window.c: the window's end. Events later than that may come, as long as the hooks stand: they are not
+ * recorded.
+ */
+/* What the engine is to tell events to. Good as long as the recorder. */
+struct mw_event_sink mw_recorder_sink(struct mw_recorder *recorder);
+/*
+ * A look at the address space at the window's end, while the hooks still stand: nothing of what it sees has come
+ * unseen. begin and end are for the thread that the engine runs in, take for any, as the process runs and is served
+ * meanwhile. What can't be had is left unknown.
+ */
+struct mw_recorder_look {
+	struct mw_recorder *recorder;
+	struct mw_space_ranges blocks;
+	struct mw_space_snapshot seen;
+	bool taken;
+};
+void mw_recorder_look_begin(struct mw_recorder *recorder, struct mw_recorder_look *look);
+void mw_recorder_look_take(struct mw_recorder_look *look);
+void mw_recorder_look_end(struct mw_recorder_look *look);
+/* The process ends, or seems to, and waits for this. */
+void mw_recorder_look_last(struct mw_recorder *recorder, pid_t tid, const struct mw_recorder_own *own);
+/* The hooks have been lifted, and all events are told: what was seen before that and is not of the window is forgotten.
+ */
+void mw_recorder_confirm(struct mw_recorder *recorder);
+
 /* The window is over: the last sample is made that of its end. */
 void mw_recorder_finish(struct mw_recorder *recorder, const struct mw_window_info *window);
 

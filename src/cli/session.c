@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/reserve.h"
+#include "cli/looks.h"
 #include "cli/standby.h"
 #include "proc/status.h"
 #include "target/preflight.h"
@@ -64,6 +65,10 @@ static void keep_marks(struct mw_session *session, size_t i, uint64_t time_ns)
 	struct mw_keeper *keeper = &session->keepers[i];
 	uint64_t start_ns = mw_clock_ns() - time_ns;
 
+	/* The window is over, and others' go on. */
+	if (time_ns > session->recorders[i].end_ns)
+		return;
+
 	/* It is some time since `time_ns` was now: the earliest start that was seen is nearest. */
 	if (!keeper->start_ns || start_ns < keeper->start_ns)
 		keeper->start_ns = start_ns;
@@ -110,6 +115,16 @@ static void on_sample(void *context, pid_t pid, pid_t tid, uint64_t time_ns, boo
 	}
 	if (session->progress.shown && !last)
 		show_progress(session, time_ns);
+}
+
+static struct mw_error *on_stopped(void *context, pid_t pid)
+{
+	struct mw_session *session = context;
+
+	for (size_t i = 0; i < session->count; i++)
+		if (session->recorders[i].pid == pid)
+			return mw_recorder_before(&session->recorders[i]);
+	return NULL;
 }
 
 /* One breakpoint can't report to two: processes that share their memory are one to memwatch. */
@@ -167,10 +182,13 @@ static struct mw_error *create_engine(struct mw_session *session)
 		.track_heap = options->track_heap,
 		.track_vm = options->track_vm,
 		.depth = options->depth,
+		.duration_ns = options->duration_ns,
 		.max_stopped = options->max_stopped,
 		.unsafe = options->unsafe,
 		.sample = on_sample,
 		.sample_context = session,
+		.stopped = on_stopped,
+		.stopped_context = session,
 		.program = session->launch.pid ? session->launch.path : NULL,
 	};
 
@@ -205,16 +223,10 @@ static struct mw_error *prepare_recording(struct mw_session *session)
 	return NULL;
 }
 
-/* The windows have begun: from now on there is a recording, whatever becomes of us. */
-static struct mw_error *begin_recording(struct mw_session *session)
+/* All windows have begun: from now on there is a recording, whatever becomes of us. */
+static struct mw_error *publish_recording(struct mw_session *session)
 {
-	const struct mw_recorder_view view = mw_session_view(session);
-
-	if (!session->writer)
-		return NULL;
-	for (size_t i = 0; i < session->count; i++)
-		MW_TRY(mw_keeper_target(&session->keepers[i], &session->recorders[i], &view));
-	return session->nameless ? NULL : mw_store_publish(session->writer);
+	return session->writer && !session->nameless ? mw_store_publish(session->writer) : NULL;
 }
 
 static struct mw_error *end_recording(struct mw_session *session)
@@ -232,42 +244,70 @@ static struct mw_error *end_recording(struct mw_session *session)
 	return NULL;
 }
 
-/* A guard that cleans up after a memwatch that was killed may trace any thread: it is waited for. */
+/*
+ * A guard that cleans up after a memwatch that was killed may trace any thread: it is waited for. Is it worth another
+ * try, after attempt number `i`?
+ */
+static bool may_try_again(const struct mw_recorder *recorder, const struct mw_error *err, unsigned i)
+{
+	if (mw_error_kind(err) != MW_ERROR_DENIED || i >= MOST_ATTEMPTS || *mw_self_interrupted())
+		return false;
+	/* It may have let go since it was in the way. */
+	return mw_preflight_await_guard(recorder->pid) || i <= 1;
+}
+
 static struct mw_error *attach(struct mw_session *session, struct mw_recorder *recorder)
 {
-	struct mw_error *err;
-
 	for (unsigned i = 1;; i++) {
-		err = session->engine->ops->attach(session->engine, recorder->pid, recorder->launched, &recorder->sink);
-		if (!err || mw_error_kind(err) != MW_ERROR_DENIED || i >= MOST_ATTEMPTS || *mw_self_interrupted())
-			return err;
-		/* It may have let go since it was in the way. */
-		if (!mw_preflight_await_guard(recorder->pid) && i > 1)
+		const struct mw_event_sink sink = mw_recorder_sink(recorder);
+		struct mw_error *err =
+			session->engine->ops->attach(session->engine, recorder->pid, recorder->launched, &sink);
+
+		if (!err || !may_try_again(recorder, err, i))
 			return err;
 		mw_error_destroy(err);
 	}
 }
 
+static struct mw_error *start(struct mw_session *session, struct mw_recorder *recorder)
+{
+	for (unsigned i = 1;; i++) {
+		struct mw_error *err = session->engine->ops->start(session->engine, recorder->pid);
+
+		if (!err || !may_try_again(recorder, err, i))
+			return err;
+		mw_error_destroy(err);
+		MW_TRY(attach(session, recorder));
+	}
+}
+
+/* All that takes long, for all of them, while all run. */
 static struct mw_error *attach_all(struct mw_session *session)
 {
-	const struct mw_engine_ops *ops = session->engine->ops;
-
 	for (size_t i = 0; i < session->count; i++) {
 		struct mw_recorder *recorder = &session->recorders[i];
 
-		/* Before anything stands still for it. */
 		if (!recorder->launched)
 			mw_recorder_sample(recorder, mw_live_thread(recorder->pid), 0, false, NULL);
 		if (!recorder->launched)
-			mw_recorder_look(recorder, false);
+			mw_recorder_look_first(recorder);
 		MW_TRY(attach(session, recorder));
 	}
-	for (size_t i = 0; i < session->count; i++)
-		MW_TRY(mw_recorder_before(&session->recorders[i]));
-	if (session->launch.pid)
-		MW_TRY(mw_launch_go(&session->launch));
-	MW_TRY(ops->start(session->engine));
-	return begin_recording(session);
+	return session->launch.pid ? mw_launch_go(&session->launch) : NULL;
+}
+
+/* One is stopped at a time, while those that were started before run, and are served in between. */
+static struct mw_error *start_all(struct mw_session *session)
+{
+	const struct mw_recorder_view view = mw_session_view(session);
+
+	for (size_t i = 0; i < session->count; i++) {
+		MW_TRY(start(session, &session->recorders[i]));
+		if (session->writer)
+			MW_TRY(mw_keeper_target(&session->keepers[i], &session->recorders[i], &view));
+		MW_TRY(session->engine->ops->run(session->engine, mw_clock_ns(), NULL));
+	}
+	return publish_recording(session);
 }
 
 /* From the first attach to the end of the window. */
@@ -276,6 +316,8 @@ static struct mw_error *watch(struct mw_session *session)
 	struct mw_error *err = attach_all(session);
 	uint64_t deadline = 0;
 
+	if (!err)
+		err = start_all(session);
 	/* Whatever failed, that one of them ended or became another meanwhile is the reason. */
 	for (size_t i = 0; i < session->count && err; i++)
 		err = mw_program_explain(session->recorders[i].pid, &session->recorders[i].program, err);
@@ -335,19 +377,27 @@ static struct mw_error *check_became(const struct mw_session *session)
 	return window && window->ended == MW_END_EXEC ? mw_preflight_became(session->launch.pid, "the command") : NULL;
 }
 
+/* While what is mapped is still seen: nothing of it comes unseen. */
+static struct mw_error *end_windows(struct mw_session *session)
+{
+	session->engine->ops->end(session->engine);
+	for (size_t i = 0; i < session->count; i++) {
+		const struct mw_window_info *window =
+			session->engine->ops->window(session->engine, session->recorders[i].pid);
+
+		if (window && window->length_ns)
+			session->recorders[i].end_ns = window->length_ns;
+	}
+	return mw_looks_take(session->recorders, session->count, session->engine);
+}
+
 /* A command that could not be run is the better reason. */
 struct mw_error *mw_session_watch(struct mw_session *session)
 {
 	struct mw_error *err = watch(session);
 
-	/* While what is mapped is still seen: nothing of it comes unseen. */
-	for (size_t i = 0; i < session->count && !err; i++) {
-		const struct mw_window_info *window =
-			session->engine->ops->window(session->engine, session->recorders[i].pid);
-
-		if (window && !window->over)
-			mw_recorder_look(&session->recorders[i], true);
-	}
+	if (!err)
+		err = end_windows(session);
 	session->detached = let_go(session);
 	mw_progress_clear(&session->progress);
 	if (session->launch.pid) {
@@ -390,6 +440,8 @@ void mw_session_init(struct mw_session *session, const struct mw_cli_options *op
 struct mw_error *mw_session_prepare(struct mw_session *session)
 {
 	MW_TRY(session->options->command ? prepare_launched(session) : prepare_attached(session));
+	for (size_t i = 0; i < session->count && session->options->duration_ns; i++)
+		session->recorders[i].end_ns = session->options->duration_ns;
 	MW_TRY(prepare_recording(session));
 	return create_engine(session);
 }

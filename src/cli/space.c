@@ -38,13 +38,12 @@ static bool add_point(struct points *points, mw_addr addr)
 	return true;
 }
 
-static bool add_block(void *context, const struct mw_track_block *block, bool first)
+static bool add_ranges(struct points *points, const struct mw_space_ranges *ranges)
 {
-	(void)first;
-	if (block->kind == MW_KIND_HEAP)
-		return true;
-	return add_point(context, block->addr & ~(mw_addr)(PAGE - 1)) &&
-	       add_point(context, (block->addr + block->bytes + PAGE - 1) & ~(mw_addr)(PAGE - 1));
+	for (size_t i = 0; ranges && i < ranges->count; i++)
+		if (!add_point(points, ranges->items[i].start) || !add_point(points, ranges->items[i].end))
+			return false;
+	return true;
 }
 
 static int compare_points(const void *left, const void *right)
@@ -77,14 +76,13 @@ static struct mw_error *cut_at(struct mw_regions *regions, struct points *points
 	return err;
 }
 
-/* Make regions end where live vm blocks do, and what was mapped earlier. */
+/* Make regions end where vm blocks do, and what was mapped earlier. */
 static struct mw_error *cut(struct mw_regions *regions, const struct mw_space_known *known)
 {
 	struct points points = {0};
 	struct mw_error *err;
 
-	if (known->track)
-		mw_track_each_block(known->track, add_block, &points);
+	(void)add_ranges(&points, known->blocks);
 	for (size_t i = 0; known->earlier && i < known->earlier->count; i++)
 		if (!add_point(&points, known->earlier->mappings[i].start) ||
 		    !add_point(&points, known->earlier->mappings[i].end))
@@ -242,8 +240,18 @@ struct mw_space_moment mw_space_moment_of(const struct mw_space_snapshot *snapsh
 	};
 }
 
-/* Cut regions where mappings end now, and drop those that are in none. */
-static struct mw_error *keep_mapped(struct mw_regions *regions, const struct mw_maps *maps)
+static bool is_in(const struct mw_space_ranges *ranges, mw_addr addr)
+{
+	size_t i = ranges ? mw_vector_up_to(ranges->items, ranges->count, sizeof(*ranges->items),
+					    offsetof(struct mw_space_range, end), addr)
+			  : 0;
+
+	return ranges && i < ranges->count && ranges->items[i].start <= addr;
+}
+
+/* Cut regions where mappings end now, and drop those that are in none, or in `gone`. */
+static struct mw_error *keep_mapped(struct mw_regions *regions, const struct mw_maps *maps,
+				    const struct mw_space_ranges *gone)
 {
 	struct points points = {0};
 	struct mw_error *err;
@@ -252,6 +260,7 @@ static struct mw_error *keep_mapped(struct mw_regions *regions, const struct mw_
 	for (size_t i = 0; i < maps->count; i++)
 		if (!add_point(&points, maps->items[i].start) || !add_point(&points, maps->items[i].end))
 			break;
+	(void)add_ranges(&points, gone);
 	err = points.failed ? mw_error_nomem() : cut_at(regions, &points);
 	free(points.items);
 	if (err)
@@ -259,7 +268,7 @@ static struct mw_error *keep_mapped(struct mw_regions *regions, const struct mw_
 	for (size_t i = 0; i < regions->count; i++) {
 		struct mw_region *region = &regions->items[i];
 
-		if (mw_maps_find(maps, region->start))
+		if (mw_maps_find(maps, region->start) && !is_in(gone, region->start))
 			regions->items[kept++] = *region;
 		else
 			free(region->path);
@@ -268,13 +277,13 @@ static struct mw_error *keep_mapped(struct mw_regions *regions, const struct mw_
 	return NULL;
 }
 
-struct mw_error *mw_space_confirm(struct mw_space_snapshot *snapshot, pid_t tid)
+struct mw_error *mw_space_confirm(struct mw_space_snapshot *snapshot, pid_t tid, const struct mw_space_ranges *gone)
 {
 	struct mw_maps maps = {0};
 	struct mw_error *err;
 
 	MW_TRY(mw_maps_read(tid, &maps));
-	err = keep_mapped(&snapshot->regions, &maps);
+	err = keep_mapped(&snapshot->regions, &maps, gone);
 	mw_maps_deinit(&maps);
 	if (err)
 		return err;

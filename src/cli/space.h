@@ -25,7 +25,7 @@ struct mw_space_snapshot {
 
 /* What is known beside. Zeroed: nothing. */
 struct mw_space_known {
-	const struct mw_track *track;            /* what is resident of its live vm blocks will be asked */
+	const struct mw_space_ranges *blocks;    /* vm blocks: what is resident of each will be asked */
 	const struct mw_space_snapshot *earlier; /* what came since then will be asked */
 	const struct mw_space_range *own;        /* memwatch's own, which is left out */
 	size_t own_count;
@@ -39,11 +39,13 @@ struct mw_error *mw_space_take(pid_t tid, const struct mw_space_known *known,
 void mw_space_deinit(struct mw_space_snapshot *snapshot);
 
 /*
- * Take out of a snapshot what is not mapped any more. For the window's end: a look before the hooks are lifted has
- * nothing in it that came after them, and what was given back since, seen by a hook or not, is not to be taken for
- * unattributed. memwatch's own goes as well. Errors: as mw_space_take(); then the snapshot is as it was.
+ * Take out of a snapshot what is not mapped any more, and what is in the ranges `gone` (NULL: none; in order). For the
+ * window's end: a look while the hooks still stand has nothing in it that came unseen after them, and what was given
+ * back since is not to be taken for unattributed. memwatch's own goes as well. Errors: as mw_space_take(); then the
+ * snapshot is as it was.
  */
-struct mw_error *mw_space_confirm(struct mw_space_snapshot *snapshot, pid_t tid) MW_MUST_CHECK;
+struct mw_error *mw_space_confirm(struct mw_space_snapshot *snapshot, pid_t tid,
+				  const struct mw_space_ranges *gone) MW_MUST_CHECK;
 
 /* What views take. Good as long as the snapshot. */
 struct mw_space_moment mw_space_moment_of(const struct mw_space_snapshot *snapshot);

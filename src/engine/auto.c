@@ -62,21 +62,32 @@ static char *reason_of(const struct mw_error *err)
 	return reason;
 }
 
-static struct mw_error *choose(struct auto_engine *engine, struct choice *choice, bool launched,
-			       const struct mw_event_sink *sink)
+/* Could the trap engine do what has failed with `err` for the jump engine? */
+static bool may_be_trapped(const struct mw_error *err)
 {
-	struct mw_error *err = attach_with(engine, &mw_engine_jump, &engine->jump, choice->pid, launched, sink);
+	return mw_error_kind(err) != MW_ERROR_GONE && mw_error_kind(err) != MW_ERROR_MEMORY;
+}
 
-	choice->engine = engine->jump;
-	if (!err)
-		return NULL;
-	if (mw_error_kind(err) == MW_ERROR_GONE || mw_error_kind(err) == MW_ERROR_MEMORY)
-		return err;
+/* Takes `err`, for which the jump engine could not be had. */
+static struct mw_error *trap_instead(struct auto_engine *engine, struct choice *choice, bool launched,
+				     struct mw_error *err)
+{
 	choice->reason = reason_of(err);
 	mw_error_destroy(err);
-	MW_TRY(attach_with(engine, &mw_engine_trap, &engine->trap, choice->pid, launched, sink));
+	MW_TRY(attach_with(engine, &mw_engine_trap, &engine->trap, choice->pid, launched, &choice->sink));
 	choice->engine = engine->trap;
 	return NULL;
+}
+
+static struct mw_error *choose(struct auto_engine *engine, struct choice *choice, bool launched)
+{
+	struct mw_error *err =
+		attach_with(engine, &mw_engine_jump, &engine->jump, choice->pid, launched, &choice->sink);
+
+	choice->engine = engine->jump;
+	if (!err || !may_be_trapped(err))
+		return err;
+	return trap_instead(engine, choice, launched, err);
 }
 
 static struct mw_error *auto_attach(struct mw_engine *base, pid_t pid, bool launched, const struct mw_event_sink *sink)
@@ -89,12 +100,22 @@ static struct mw_error *auto_attach(struct mw_engine *base, pid_t pid, bool laun
 		return mw_error_nomem();
 	engine->choices = choices;
 	choices[engine->count] = (struct choice){.pid = pid, .launched = launched, .sink = *sink};
-	err = choose(engine, &choices[engine->count], launched, sink);
+	err = choose(engine, &choices[engine->count], launched);
 	if (err)
 		free(choices[engine->count].reason);
 	else
 		engine->count++;
 	return err;
+}
+
+static void auto_end(struct mw_engine *base)
+{
+	struct auto_engine *engine = (struct auto_engine *)base;
+
+	if (engine->jump)
+		engine->jump->ops->end(engine->jump);
+	if (engine->trap)
+		engine->trap->ops->end(engine->trap);
 }
 
 static struct mw_error *auto_detach(struct mw_engine *base)
@@ -109,14 +130,38 @@ static struct mw_error *auto_detach(struct mw_engine *base)
 	return first;
 }
 
-static struct mw_error *auto_start(struct mw_engine *base)
+static struct choice *find(const struct mw_engine *base, pid_t pid)
+{
+	const struct auto_engine *engine = (const struct auto_engine *)base;
+
+	for (size_t i = 0; i < engine->count; i++)
+		if (engine->choices[i].pid == pid)
+			return &engine->choices[i];
+	return NULL;
+}
+
+/* What stands in the way of the jump engine may only show when the process is stopped. */
+static struct mw_error *start_with_other(struct auto_engine *engine, struct choice *choice, struct mw_error *err)
+{
+	if (choice->engine != engine->jump || !may_be_trapped(err))
+		return err;
+	MW_TRY(trap_instead(engine, choice, false, err));
+	return choice->engine->ops->start(choice->engine, choice->pid);
+}
+
+static struct mw_error *auto_start(struct mw_engine *base, pid_t pid)
 {
 	struct auto_engine *engine = (struct auto_engine *)base;
-	struct mw_error *err = engine->jump ? engine->jump->ops->start(engine->jump) : NULL;
+	struct choice *choice = find(base, pid);
+	struct mw_error *err = choice->engine->ops->start(choice->engine, pid);
 
-	if (!err && engine->trap)
-		err = engine->trap->ops->start(engine->trap);
-	return err ? mw_error_worse(err, auto_detach(base)) : NULL;
+	if (err)
+		err = start_with_other(engine, choice, err);
+	if (!err)
+		return NULL;
+	free(choice->reason);
+	*choice = engine->choices[--engine->count];
+	return err;
 }
 
 static bool anything_left(const struct auto_engine *engine, const struct mw_engine *with)
@@ -130,25 +175,22 @@ static bool anything_left(const struct auto_engine *engine, const struct mw_engi
 	return false;
 }
 
-/* Both serve from this one thread, which is the tracer: they take turns. */
+/* Both serve from this one thread, which is the tracer: they take turns. A thread that a trap has stopped waits for its
+ * turn, so the jump engine takes no longer than for what it has to do. */
 static struct mw_error *run_both(struct auto_engine *engine, uint64_t deadline_ns,
 				 const volatile sig_atomic_t *interrupt)
 {
-	struct mw_engine *with[] = {engine->jump, engine->trap};
-
 	for (;;) {
-		bool any = false;
+		bool jumps = anything_left(engine, engine->jump), traps = anything_left(engine, engine->trap);
+		uint64_t now = mw_clock_ns(), until = now + SLICE_NS;
 
-		for (size_t i = 0; i < 2; i++) {
-			uint64_t until = mw_clock_ns() + SLICE_NS;
-
-			if (!anything_left(engine, with[i]))
-				continue;
-			any = true;
-			MW_TRY(with[i]->ops->run(with[i], deadline_ns && deadline_ns < until ? deadline_ns : until,
-						 interrupt));
-		}
-		if (!any || (interrupt && *interrupt) || (deadline_ns && mw_clock_ns() >= deadline_ns))
+		if (deadline_ns && deadline_ns < until)
+			until = deadline_ns;
+		if (jumps)
+			MW_TRY(engine->jump->ops->run(engine->jump, traps ? now : until, interrupt));
+		if (traps)
+			MW_TRY(engine->trap->ops->run(engine->trap, until, interrupt));
+		if ((!jumps && !traps) || (interrupt && *interrupt) || (deadline_ns && mw_clock_ns() >= deadline_ns))
 			return NULL;
 	}
 }
@@ -162,14 +204,10 @@ static struct mw_error *change_engine(struct auto_engine *engine, struct mw_erro
 	if (!choice || !choice->launched || choice->engine != engine->jump ||
 	    mw_error_kind(err) != MW_ERROR_UNSUPPORTED)
 		return err;
-	choice->reason = reason_of(err);
-	mw_error_destroy(err);
-	err = attach_with(engine, &mw_engine_trap, &engine->trap, choice->pid, false, &choice->sink);
+	err = trap_instead(engine, choice, false, err);
 	if (!err)
-		err = engine->trap->ops->start(engine->trap);
+		err = engine->trap->ops->start(engine->trap, choice->pid);
 	kill(choice->pid, SIGCONT);
-	if (!err)
-		choice->engine = engine->trap;
 	return err;
 }
 
@@ -205,16 +243,6 @@ static void auto_destroy(struct mw_engine *base)
 		free(engine->choices[i].reason);
 	free(engine->choices);
 	free(engine);
-}
-
-static const struct choice *find(const struct mw_engine *base, pid_t pid)
-{
-	const struct auto_engine *engine = (const struct auto_engine *)base;
-
-	for (size_t i = 0; i < engine->count; i++)
-		if (engine->choices[i].pid == pid)
-			return &engine->choices[i];
-	return NULL;
 }
 
 static size_t auto_hooks(const struct mw_engine *base, pid_t pid, const struct mw_hook_info **out)
@@ -290,6 +318,7 @@ const struct mw_engine_ops mw_engine_auto = {
 	.attach = auto_attach,
 	.start = auto_start,
 	.run = auto_run,
+	.end = auto_end,
 	.detach = auto_detach,
 	.destroy = auto_destroy,
 	.hooks = auto_hooks,

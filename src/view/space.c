@@ -126,38 +126,49 @@ static bool may_be_unattributed(const struct mw_stored_mapping *mapping)
 	return false;
 }
 
+struct adding {
+	struct mw_space_ranges *ranges;
+	struct mw_error *err;
+};
+
+static bool add_block(void *context, const struct mw_track_block *block, bool first)
+{
+	struct adding *adding = context;
+
+	(void)first;
+	if (block->kind == MW_KIND_HEAP || block->addr + block->bytes < block->addr)
+		return true;
+	adding->err = mw_space_ranges_add(adding->ranges, page_down(block->addr), page_up(block->addr + block->bytes));
+	return !adding->err;
+}
+
+struct mw_error *mw_space_ranges_add_blocks(struct mw_space_ranges *ranges, const struct mw_track *track)
+{
+	struct adding adding = {.ranges = ranges};
+
+	mw_track_each_block(track, add_block, &adding);
+	return adding.err;
+}
+
+struct mw_error *mw_space_accounted(const struct mw_space_input *input, const struct mw_track *track,
+				    struct mw_space_ranges *out)
+{
+	for (size_t i = 0; input->start && i < input->start->count; i++)
+		MW_TRY(mw_space_ranges_add(out, input->start->mappings[i].start, input->start->mappings[i].end));
+	for (size_t i = 0; i < input->before_count; i++)
+		MW_TRY(mw_space_ranges_add(out, input->before[i].start, input->before[i].end));
+	MW_TRY(mw_space_ranges_add_blocks(out, track));
+	mw_space_ranges_join(out);
+	return NULL;
+}
+
 struct search {
 	struct mw_space_ranges known;
-	struct mw_error *err;
 	const struct mw_stored_mapping *mapping; /* that is looked at */
 	struct mw_arena *arena;
 	struct mw_report_unattributed *items;
 	size_t count, capacity;
 };
-
-static bool add_block(void *context, const struct mw_track_block *block, bool first)
-{
-	struct search *search = context;
-
-	(void)first;
-	if (block->kind == MW_KIND_HEAP || block->addr + block->bytes < block->addr)
-		return true;
-	search->err = mw_space_ranges_add(&search->known, page_down(block->addr), page_up(block->addr + block->bytes));
-	return !search->err;
-}
-
-static struct mw_error *find_known(const struct mw_space_input *input, const struct mw_track *track,
-				   struct search *search)
-{
-	for (size_t i = 0; i < input->start->count; i++)
-		MW_TRY(mw_space_ranges_add(&search->known, input->start->mappings[i].start,
-					   input->start->mappings[i].end));
-	for (size_t i = 0; i < input->before_count; i++)
-		MW_TRY(mw_space_ranges_add(&search->known, input->before[i].start, input->before[i].end));
-	mw_track_each_block(track, add_block, search);
-	mw_space_ranges_join(&search->known);
-	return search->err;
-}
 
 static struct mw_error *add_unattributed(void *context, mw_addr start, mw_addr end)
 {
@@ -202,7 +213,7 @@ static int compare_unattributed(const void *left, const void *right)
 static struct mw_error *search_all(const struct mw_space_input *input, const struct mw_track *track,
 				   struct search *search)
 {
-	MW_TRY(find_known(input, track, search));
+	MW_TRY(mw_space_accounted(input, track, &search->known));
 	for (size_t i = 0; i < input->end->count; i++) {
 		search->mapping = &input->end->mappings[i];
 		if (may_be_unattributed(search->mapping))

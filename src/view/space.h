@@ -54,6 +54,11 @@ struct mw_error *mw_space_ranges_add(struct mw_space_ranges *ranges, mw_addr sta
 void mw_space_ranges_deinit(struct mw_space_ranges *ranges);
 /* Put them in order and join those that touch. */
 void mw_space_ranges_join(struct mw_space_ranges *ranges);
+/* Add the tracker's live vm blocks, rounded to pages. */
+struct mw_error *mw_space_ranges_add_blocks(struct mw_space_ranges *ranges, const struct mw_track *track) MW_MUST_CHECK;
+/* Add all that is accounted for at the window's end: what was there at its start, and live vm blocks; join it all. */
+struct mw_error *mw_space_accounted(const struct mw_space_input *input, const struct mw_track *track,
+				    struct mw_space_ranges *out) MW_MUST_CHECK;
 /* Call `each` for the parts of [start, end) that are in none of the joined ranges, until it fails. */
 struct mw_error *mw_space_ranges_without(const struct mw_space_ranges *ranges, mw_addr start, mw_addr end,
 					 struct mw_error *(*each)(void *context, mw_addr start, mw_addr end),

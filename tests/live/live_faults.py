@@ -40,6 +40,14 @@ LAUNCHED = {
     'jump': ('attach.inject', 'attach.shared', 'attach.guard', 'attach.image', 'attach.pads', 'attach.patch',
              'attach.patch:3', 'attach.resume'),
 }
+# At these points one process of several is stopped, or none.
+STOPPED = {
+    'trap': {'attach.modules:3': None, 'attach.plant': 0, 'attach.resume': 0, 'attach.plant:{next}': 1,
+             'attach.resume:2': 1, 'attach.resume:3': 2},
+    'jump': {'attach.inject': 0, 'attach.modules:2': None, 'attach.inject:2': 1, 'attach.modules:3': None,
+             'attach.patch': 0, 'attach.resume': 0, 'attach.patch:{next}': 1, 'attach.resume:2': 1,
+             'attach.resume:3': 2},
+}
 # While the jump engine gets out: it is tried again.
 AT_DETACH = ('quiesce.seize:11', 'quiesce.seize:13', 'quiesce.seize:15', 'quiesce.stop:3')
 
@@ -75,8 +83,7 @@ class Faults(unittest.TestCase):
         return count
 
     def points(self, points=None):
-        return [p.format(last=self.last, next=self.last + 1, twice=2 * self.last)
-                for p in (points or POINTS)[mwlive.config.engine]]
+        return self.points_of(*(points or POINTS)[mwlive.config.engine])
 
     def start(self, pids, point):
         """memwatch on the way to a fault."""
@@ -164,6 +171,29 @@ class Faults(unittest.TestCase):
         answer = target.done()
         mwlive.compare(self, answer, watch.stop())
         target.finish()
+
+    def test_one_is_stopped_at_a_time(self):
+        """Whatever memwatch does to one of several processes, the others run."""
+        targets = [mwlive.Target(self, 'threads', 4, 3000, 50) for _ in range(3)]
+        before = [mwlive.Snapshot(target.pid) for target in targets]
+        for point, stopped in STOPPED[mwlive.config.engine].items():
+            with self.subTest(point):
+                process = self.start([target.pid for target in targets], self.points_of(point)[0] + '!')
+                mwlive.wait_until(lambda tool=process.pid: mwlive.state(tool) == 'T', 'memwatch comes to the point')
+                states = [{mwlive.state(tid) for tid in mwlive.tids(target.pid)} for target in targets]
+                self.assertEqual([i for i, found in enumerate(states) if 't' in found],
+                                 [] if stopped is None else [stopped])
+                guard = mwlive.guard_of(process.pid)
+                process.kill()
+                process.communicate(timeout=mwlive.PATIENCE)
+                mwlive.await_end_of(guard)
+                for snapshot in before:
+                    snapshot.check(self)
+        for target in targets:
+            self.work_in_a_window(target)
+
+    def points_of(self, *points):
+        return [p.format(last=self.last, next=self.last + 1, twice=2 * self.last) for p in points]
 
     def test_points_that_are_not_passed(self):
         """A fault behind the last pass is none: what fails above fails at the very step that is named."""

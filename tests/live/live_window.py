@@ -74,6 +74,24 @@ class Window(unittest.TestCase):
             target.done()
             target.finish()
 
+    def test_each_window_is_as_long_as_was_asked_for(self):
+        """However long it takes to come to the others, and to look at them; of both engines, and none misses a thing."""
+        targets = [mwlive.Target(self, name, *arguments) for name, *arguments in
+                   (('threads', 2, 'until', 50), ('crowd', 100), ('threads', 2, 'until', 50), ('unmovable',))]
+        for target in targets[:3]:
+            target.go()
+        watch = mwlive.Watch(self, *(t.pid for t in targets), options=('-d', '0.5'), busy=True, engine='auto')
+        watch.wait()
+        self.assertEqual([r['window']['seconds'] for r in watch.reports], [0.5] * len(targets))
+        self.assertEqual({r['window']['ended'] for r in watch.reports}, {'duration'})
+        for report in watch.reports:
+            self.assertLessEqual(report['engine']['stopped_share'], 1)
+            self.assertLessEqual(max(sample['at'] for sample in report['memory']), 0.5)
+        watch.check_targets()
+        for target in targets:
+            target.process.kill()
+            target.process.wait()
+
     def test_launch(self):
         for command, status in ((['simple', '200'], 0), (['exits', 'status'], 3)):
             with self.subTest(command), tempfile.TemporaryDirectory() as directory:

@@ -128,7 +128,7 @@ static struct mw_error *watch(struct mw_engine *engine, const struct arguments *
 	uint64_t deadline = 0;
 
 	MW_TRY(engine->ops->attach(engine, arguments->pid, false, sink));
-	MW_TRY(engine->ops->start(engine));
+	MW_TRY(engine->ops->start(engine, arguments->pid));
 	printf("attached\n");
 	fflush(stdout);
 	if (arguments->duration > 0)

@@ -87,14 +87,35 @@ static struct mw_error *take_out(struct jump_process *process)
 	return err;
 }
 
-/* Nothing is recorded any more. Where memwatch gets no CPU in between, the window is not over before that. */
+static bool is_as_long_as_wanted(const struct jump_process *process)
+{
+	uint64_t wanted = process->engine->options.duration_ns;
+
+	return process->windowed && wanted && jump_now(process) >= wanted;
+}
+
+/* What has been told is of the window: where memwatch gets no CPU in between, it is not over before that. */
+void jump_window_close(struct jump_process *process)
+{
+	uint64_t now = jump_now(process);
+
+	if (!process->windowed || process->window.length_ns)
+		return;
+	if (is_as_long_as_wanted(process))
+		now = process->engine->options.duration_ns;
+	else if (process->drain && jump_drain_told(process->drain) > now)
+		now = jump_drain_told(process->drain);
+	process->window.length_ns = now;
+}
+
+/* Nothing is recorded any more but by calls that are on their way: what they tell is no later. */
 static void end_time(struct jump_process *process)
 {
 	if (!process->windowed || process->window.length_ns)
 		return;
-	process->window.length_ns = jump_now(process);
+	jump_window_close(process);
 	if (process->drain)
-		process->window.length_ns = jump_drain_end(process->drain, process->window.length_ns);
+		jump_drain_end(process->drain, process->window.length_ns);
 }
 
 /* Everything is read, and the window's books are closed. */
@@ -103,7 +124,11 @@ static struct mw_error *close_window(struct jump_process *process, enum mw_windo
 	struct mw_error *err = NULL;
 
 	process->ended = process->window.over = true;
-	process->window.ended = end;
+	process->window.gone = end == MW_END_EXIT || end == MW_END_EXEC;
+	/* What became of it after its window is not why that ended. */
+	process->window.ended = process->window.length_ns && process->engine->windows_ended ? process->engine->end
+				: is_as_long_as_wanted(process)                             ? MW_END_DURATION
+											    : end;
 	end_time(process);
 	if (process->drain && process->windowed) {
 		/* After an exec it is another program that has a name. */

@@ -287,6 +287,11 @@ uint64_t jump_drain_end(struct jump_drain *drain, uint64_t ns)
 	return drain->end_ns;
 }
 
+uint64_t jump_drain_told(const struct jump_drain *drain)
+{
+	return drain->told_ns;
+}
+
 struct mw_error *jump_drain_finish(struct jump_drain *drain)
 {
 	size_t events;

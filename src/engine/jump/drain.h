@@ -83,6 +83,8 @@ bool jump_drain_hurries(const struct jump_drain *drain);
  * the last event was told that is later, which is returned. What those calls tell has been no later.
  */
 uint64_t jump_drain_end(struct jump_drain *drain, uint64_t ns);
+/* When the last event was that was told. */
+uint64_t jump_drain_told(const struct jump_drain *drain);
 /* The last rounds: no thread records any more (or it does not matter); everything is read, calls that have begun and
  * not ended are told to have failed. */
 struct mw_error *jump_drain_finish(struct jump_drain *drain) MW_MUST_CHECK;

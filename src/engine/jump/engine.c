@@ -33,6 +33,16 @@ static bool is_known(void *context, pid_t tid)
 	return false;
 }
 
+static struct jump_process *find(const struct mw_engine *base, pid_t pid)
+{
+	const struct jump_engine *engine = (const struct jump_engine *)base;
+
+	for (size_t i = 0; i < engine->process_count; i++)
+		if (engine->processes[i]->pid == pid)
+			return engine->processes[i];
+	return NULL;
+}
+
 static struct mw_error *jump_create(const struct mw_engine_options *options, struct mw_engine **out)
 {
 	struct jump_engine *engine = calloc(1, sizeof(*engine));
@@ -94,6 +104,7 @@ static struct mw_error *let_go(struct jump_process *process)
 	return err;
 }
 
+/* All but the jumps. The process is stopped for a part of it, and runs when this returns. */
 static struct mw_error *put_in(struct jump_process *process)
 {
 	MW_TRY(mw_leftover_remove(process->pid, process->why_left, sizeof(process->why_left)));
@@ -101,21 +112,13 @@ static struct mw_error *put_in(struct jump_process *process)
 	MW_TRY(stop(process));
 	MW_TRY(jump_install_code(process));
 	MW_TRY(let_go(process));
-	MW_TRY(jump_install_data(process));
-	MW_TRY(stop(process));
-	return jump_await_handlers(process);
+	return jump_install_data(process);
 }
 
-/* What was found and put into one program is nothing to another. When all is in place it stands, and stays what it is.
- */
-static struct mw_error *attach(struct jump_process *process)
+static struct mw_error *prepare(struct jump_process *process)
 {
-	struct mw_program before;
-	struct mw_error *err;
-
-	mw_program_read(process->pid, &before);
-	err = put_in(process);
-	return err ? mw_program_explain(process->pid, &before, err) : mw_program_check(process->pid, &before);
+	mw_program_read(process->pid, &process->program);
+	return mw_program_explain(process->pid, &process->program, put_in(process));
 }
 
 /* Do its modules come and go? Then what was read of one may have been another's. */
@@ -129,6 +132,20 @@ static bool in_motion(struct jump_process *process)
 		mw_error_destroy(mw_survey_refresh(&process->survey, jump_live_tid(process), &added, &removed));
 	}
 	return added || removed;
+}
+
+/* It runs as before, and is none of the engine's any more. */
+static void remove_process(struct jump_engine *engine, struct jump_process *process)
+{
+	mw_error_destroy(jump_process_detach(process, MW_END_LOST));
+	for (size_t i = 0; i < engine->process_count; i++)
+		if (engine->processes[i] == process) {
+			engine->process_count--;
+			memmove(&engine->processes[i], &engine->processes[i + 1],
+				(engine->process_count - i) * sizeof(struct jump_process *));
+			break;
+		}
+	jump_process_destroy(process);
 }
 
 static struct mw_error *attach_once(struct jump_engine *engine, pid_t pid, bool launched,
@@ -146,13 +163,11 @@ static struct mw_error *attach_once(struct jump_engine *engine, pid_t pid, bool 
 	MW_TRY(jump_process_create(engine, pid, sink, &process));
 	process->launched = launched;
 	engine->processes[engine->process_count++] = process;
-	err = launched ? jump_launch_begin(process) : attach(process);
+	err = launched ? jump_launch_begin(process) : prepare(process);
 	if (!err)
 		return NULL;
 	*again = !launched && mw_error_kind(err) == MW_ERROR_UNSUPPORTED && in_motion(process);
-	mw_error_destroy(jump_process_detach(process, MW_END_LOST));
-	engine->process_count--;
-	jump_process_destroy(process);
+	remove_process(engine, process);
 	return err;
 }
 
@@ -171,6 +186,16 @@ static struct mw_error *jump_attach(struct mw_engine *base, pid_t pid, bool laun
 		err = attach_once(engine, pid, launched, sink, &again);
 	}
 	return launched ? err : mw_leftover_explain(pid, err);
+}
+
+static void jump_end(struct mw_engine *base)
+{
+	struct jump_engine *engine = (struct jump_engine *)base;
+
+	for (size_t i = 0; i < engine->process_count; i++)
+		if (!engine->processes[i]->ended)
+			jump_window_close(engine->processes[i]);
+	engine->windows_ended = true;
 }
 
 static struct mw_error *detach_all(struct jump_engine *engine, enum mw_window_end end)
@@ -193,28 +218,36 @@ static struct mw_error *detach_all(struct jump_engine *engine, enum mw_window_en
 	return first;
 }
 
+/* What was found and put into one program is nothing to another: stopped, it stays what it is. */
 static struct mw_error *begin_window(struct jump_process *process)
 {
-	if (process->launched || process->ended)
-		return NULL;
+	const struct mw_engine_options *options = &process->engine->options;
+
+	/* What was found when it was prepared is old by now. */
+	jump_look_for_frames(process);
+	MW_TRY(stop(process));
+	MW_TRY(mw_program_check(process->pid, &process->program));
+	MW_TRY(jump_await_handlers(process));
+	if (options->stopped)
+		MW_TRY(options->stopped(options->stopped_context, process->pid));
 	MW_TRY(jump_install_jumps(process));
 	return let_go(process);
 }
 
-static struct mw_error *jump_start(struct mw_engine *base)
+static struct mw_error *jump_start(struct mw_engine *base, pid_t pid)
 {
 	struct jump_engine *engine = (struct jump_engine *)base;
+	struct jump_process *process = find(base, pid);
+	struct mw_error *err;
 
 	prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
-	for (size_t i = 0; i < engine->process_count; i++) {
-		struct mw_error *err = begin_window(engine->processes[i]);
-
-		if (err) {
-			mw_error_destroy(detach_all(engine, MW_END_LOST));
-			return err;
-		}
-	}
-	return NULL;
+	if (process->launched || process->ended)
+		return NULL;
+	err = mw_program_explain(pid, &process->program, begin_window(process));
+	if (!err)
+		return NULL;
+	remove_process(engine, process);
+	return mw_leftover_explain(pid, err);
 }
 
 static struct mw_error *jump_run(struct mw_engine *base, uint64_t deadline_ns, const volatile sig_atomic_t *interrupt)
@@ -230,6 +263,7 @@ static struct mw_error *jump_run(struct mw_engine *base, uint64_t deadline_ns, c
 
 	if (err) {
 		engine->end = MW_END_LOST;
+		engine->windows_ended = false;
 		left = detach_all(engine, MW_END_LOST);
 	}
 	return mw_error_worse(err, left);
@@ -256,16 +290,6 @@ static void jump_destroy(struct mw_engine *base)
 	free(engine->processes);
 	free(engine->frames);
 	free(engine);
-}
-
-static struct jump_process *find(const struct mw_engine *base, pid_t pid)
-{
-	const struct jump_engine *engine = (const struct jump_engine *)base;
-
-	for (size_t i = 0; i < engine->process_count; i++)
-		if (engine->processes[i]->pid == pid)
-			return engine->processes[i];
-	return NULL;
 }
 
 static size_t jump_hook_infos(const struct mw_engine *base, pid_t pid, const struct mw_hook_info **out)
@@ -341,6 +365,7 @@ const struct mw_engine_ops mw_engine_jump = {
 	.attach = jump_attach,
 	.start = jump_start,
 	.run = jump_run,
+	.end = jump_end,
 	.detach = jump_detach,
 	.destroy = jump_destroy,
 	.hooks = jump_hook_infos,

@@ -122,22 +122,23 @@ struct mw_error *jump_install_data(struct jump_process *process)
 	MW_TRY(jump_drain_create(&process->shared, &process->clock, &process->sink, &help, &process->drain));
 	jump_drain_hooks(process->drain, (uint32_t)process->survey.hooks.count);
 	MW_TRY(mw_maps_read(jump_live_tid(process), &maps));
-	jump_drain_set_break(process->drain, heap_end(&maps));
 	err = jump_rows_publish(process, &maps, false);
 	mw_maps_deinit(&maps);
-	/* Last, as it is true for that moment only. */
-	if (!err)
-		jump_look_for_frames(process);
 	return err;
 }
 
 struct mw_error *jump_install_jumps(struct jump_process *process)
 {
 	struct mw_ring_control *control = jump_control(&process->shared);
+	struct mw_maps maps = {0};
+	struct mw_error *err;
 
 	process->installed = true;
 	jump_introduce_threads(process);
-	MW_TRY(jump_patch_all(process));
+	err = jump_patch_all(process, &maps);
+	jump_drain_set_break(process->drain, heap_end(&maps));
+	mw_maps_deinit(&maps);
+	MW_TRY(err);
 	MW_TRY(mw_fault("attach.resume"));
 	for (size_t i = 0; i < process->patch_count; i++)
 		process->loader_hooked |= process->patches[i].standing && process->patches[i].role == MW_STUB_LOADER;

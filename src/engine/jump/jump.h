@@ -17,6 +17,7 @@
 #include "engine/jump/drain.h"
 #include "engine/jump/shared.h"
 #include "engine/survey.h"
+#include "proc/program.h"
 #include "stub/stub.h"
 #include "symbol/generated_code.h"
 #include "target/cage.h"
@@ -95,10 +96,11 @@ struct jump_process {
 	pid_t pid;
 	int pidfd;
 	struct mw_event_sink sink;
-	bool launched;      /* stands before its exec, or its loader is at work */
-	bool windowed;      /* the window has begun */
-	bool window_closed; /* … and nothing is recorded any more */
-	bool ended;         /* … and is over; nothing of ours is left in the process, or it is no more */
+	struct mw_program program; /* that was prepared */
+	bool launched;             /* stands before its exec, or its loader is at work */
+	bool windowed;             /* the window has begun */
+	bool window_closed;        /* … and nothing is recorded any more */
+	bool ended;                /* … and is over; nothing of ours is left in the process, or it is no more */
 	bool installed;
 	bool launched_by_us; /* memwatch is its parent */
 	bool exiting;        /* a thread of it has called _exit */
@@ -181,6 +183,7 @@ struct jump_engine {
 	struct jump_process **processes;
 	size_t process_count;
 	enum mw_window_end end; /* why run() came back */
+	bool windows_ended;     /* … and stays the reason */
 	struct mw_orphans_others others;
 	struct {
 		pthread_t thread;
@@ -308,7 +311,9 @@ struct mw_error *jump_stop(struct jump_process *process, uint64_t patience_ns) M
 /* patch.c: all threads stand. */
 /* Let handlers return that will go back into what is to be overwritten. UNSUPPORTED where they don't soon. */
 struct mw_error *jump_await_handlers(struct jump_process *process) MW_MUST_CHECK;
-struct mw_error *jump_patch_all(struct jump_process *process) MW_MUST_CHECK;
+/* Plant all that is planned and has a pad. `*maps`, which is the caller's to free, is filled with what is mapped then.
+ */
+struct mw_error *jump_patch_all(struct jump_process *process, struct mw_maps *maps) MW_MUST_CHECK;
 /* Is what stands where the patch is to be the code of the module that it was planned for? */
 bool jump_patch_in_place(const struct jump_process *process, const struct jump_patch *patch,
 			 const struct mw_maps *maps);
@@ -411,7 +416,9 @@ void jump_children_heard(struct jump_process *process);
 void jump_children_sweep(struct jump_process *process);
 
 /* detach.c */
-/* The recorder is turned off: what comes now is not of the window. */
+/* The window ends now, or when it was as long as it was to be. What is recorded from now on is told, too. */
+void jump_window_close(struct jump_process *process);
+/* The recorder is turned off. */
 struct mw_error *jump_window_end(struct jump_process *process) MW_MUST_CHECK;
 struct mw_error *jump_process_detach(struct jump_process *process, enum mw_window_end end) MW_MUST_CHECK;
 /* The process is no more, or is another program now. */

@@ -57,7 +57,9 @@ static void give_up_new(struct jump_process *process)
 
 static struct mw_error *plant_new(struct jump_process *process, const struct mw_maps *maps)
 {
+	struct mw_maps now = {0};
 	struct mw_inject inject;
+	struct mw_error *err;
 	pid_t tid;
 
 	if (process->quiesce.gone || process->quiesce.execed)
@@ -73,7 +75,9 @@ static struct mw_error *plant_new(struct jump_process *process, const struct mw_
 	MW_TRY(mw_inject_init(&inject, tid, maps));
 	MW_TRY(jump_memory_pads(process, &inject));
 	MW_TRY(jump_context_update(process, inject.tid));
-	return jump_patch_all(process);
+	err = jump_patch_all(process, &now);
+	mw_maps_deinit(&now);
+	return err;
 }
 
 static struct mw_error *stop_and_plant(struct jump_process *process, const struct mw_maps *maps)

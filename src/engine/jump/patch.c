@@ -196,31 +196,27 @@ bool jump_patch_in_place(const struct jump_process *process, const struct jump_p
 
 /* What was planned for libraries that were unloaded since is not done: something else may lie there, and may even begin
  * in the same way. */
-static struct mw_error *drop_misplaced(struct jump_process *process)
+static void drop_misplaced(struct jump_process *process, const struct mw_maps *maps)
 {
-	struct mw_maps maps = {0};
-
-	MW_TRY(mw_maps_read(jump_live_tid(process), &maps));
 	for (size_t i = 0; i < process->patch_count; i++) {
 		struct jump_patch *patch = &process->patches[i];
 
 		if (!patch->standing && !patch->gone && patch->pad_at)
-			patch->gone = !jump_patch_in_place(process, patch, &maps);
+			patch->gone = !jump_patch_in_place(process, patch, maps);
 	}
-	mw_maps_deinit(&maps);
-	return NULL;
 }
 
 /*
  * Who stands where a jump is to be goes on in the copies: first, as memwatch can be killed at any moment, and then all
  * go on as they are.
  */
-struct mw_error *jump_patch_all(struct jump_process *process)
+struct mw_error *jump_patch_all(struct jump_process *process, struct mw_maps *maps)
 {
 	pid_t tid;
 
 	MW_TRY(jump_await_handlers(process));
-	MW_TRY(drop_misplaced(process));
+	MW_TRY(mw_maps_read(jump_live_tid(process), maps));
+	drop_misplaced(process, maps);
 	tid = mw_quiesce_pick(&process->quiesce);
 	MW_TRY(move_all(process, copy_of));
 	for (size_t i = 0; i < process->patch_count; i++) {

@@ -193,6 +193,29 @@ static bool anything_left(const struct jump_engine *engine)
 	return false;
 }
 
+static struct mw_error *serve_all(struct jump_engine *engine, size_t *events, bool *hurry)
+{
+	for (size_t i = 0; i < engine->process_count; i++) {
+		struct jump_process *process = engine->processes[i];
+		size_t some = 0;
+
+		if (process->ended)
+			continue;
+		if (process->launched)
+			MW_TRY(jump_launch_go_on(process));
+		else if (process->windowed)
+			MW_TRY(serve(process, &some, hurry));
+		*events += some;
+	}
+	return NULL;
+}
+
+static void come_back(struct jump_engine *engine, enum mw_window_end end)
+{
+	if (!engine->windows_ended)
+		engine->end = end;
+}
+
 struct mw_error *jump_run_until(struct jump_engine *engine, uint64_t deadline_ns,
 				const volatile sig_atomic_t *interrupt)
 {
@@ -201,30 +224,19 @@ struct mw_error *jump_run_until(struct jump_engine *engine, uint64_t deadline_ns
 		bool hurry = false;
 		uint64_t begin = mw_clock_ns();
 
-		for (size_t i = 0; i < engine->process_count; i++) {
-			struct jump_process *process = engine->processes[i];
-			size_t some = 0;
-
-			if (process->ended)
-				continue;
-			if (process->launched)
-				MW_TRY(jump_launch_go_on(process));
-			else
-				MW_TRY(serve(process, &some, &hurry));
-			events += some;
-		}
+		MW_TRY(serve_all(engine, &events, &hurry));
 		if (interrupt && *interrupt) {
-			engine->end = *interrupt == MW_STOP_LIMIT ? MW_END_LIMIT : MW_END_INTERRUPT;
+			come_back(engine, *interrupt == MW_STOP_LIMIT ? MW_END_LIMIT : MW_END_INTERRUPT);
 			return NULL;
 		}
 		if (deadline_ns && mw_clock_ns() >= deadline_ns) {
-			engine->end = MW_END_DURATION;
+			come_back(engine, MW_END_DURATION);
 			return NULL;
 		}
 		if (!hurry)
 			rest(engine, events, deadline_ns);
 		engine->last_round_ns = begin;
 	}
-	engine->end = MW_END_EXIT;
+	come_back(engine, MW_END_EXIT);
 	return NULL;
 }

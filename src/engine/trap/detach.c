@@ -11,6 +11,21 @@
 #define STRAGGLER_PATIENCE_NS 5000000000u
 #define STARVED_PATIENCE_NS   UINT64_C(60000000000)
 
+static bool is_as_long_as_wanted(const struct trap_process *process)
+{
+	uint64_t wanted = process->engine->options.duration_ns;
+
+	return process->windowed && wanted && trap_now(process) >= wanted;
+}
+
+void trap_window_close(struct trap_process *process)
+{
+	if (!process->windowed || process->window.length_ns)
+		return;
+	process->window.length_ns =
+		is_as_long_as_wanted(process) ? process->engine->options.duration_ns : trap_now(process);
+}
+
 void trap_process_end(struct trap_process *process, enum mw_window_end end)
 {
 	void *value;
@@ -19,9 +34,12 @@ void trap_process_end(struct trap_process *process, enum mw_window_end end)
 		return;
 	process->ended = process->window.over = true;
 	process->holding = false;
-	process->window.ended = end;
-	if (process->windowed && process->window.length_ns == 0)
-		process->window.length_ns = trap_now(process);
+	process->window.gone = end == MW_END_EXIT || end == MW_END_EXEC;
+	/* What became of it after its window is not why that ended. */
+	process->window.ended = process->window.length_ns && process->engine->windows_ended ? process->engine->end
+				: is_as_long_as_wanted(process)                             ? MW_END_DURATION
+											    : end;
+	trap_window_close(process);
 	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
 		struct trap_thread *thread = value;
 
@@ -286,8 +304,7 @@ struct mw_error *trap_process_detach(struct trap_process *process, enum mw_windo
 
 	if (process->ended)
 		return NULL;
-	if (process->windowed && !process->window.length_ns)
-		process->window.length_ns = trap_now(process);
+	trap_window_close(process);
 	mw_peek_look(process->pid);
 	for (;;) {
 		uint64_t now;

@@ -17,6 +17,16 @@
 #define SAMPLE_NS  1000000000u
 #define MOST_MOVES 20 /* of threads to where they may be stopped */
 
+static struct trap_process *find(const struct mw_engine *base, pid_t pid)
+{
+	const struct trap_engine *engine = (const struct trap_engine *)base;
+
+	for (size_t i = 0; i < engine->process_count; i++)
+		if (engine->processes[i]->pid == pid)
+			return engine->processes[i];
+	return NULL;
+}
+
 static struct mw_error *trap_create(const struct mw_engine_options *options, struct mw_engine **out)
 {
 	struct trap_engine *engine = calloc(1, sizeof(*engine));
@@ -118,8 +128,6 @@ static struct mw_error *stop_process(struct trap_process *process)
 	bool fresh;
 
 	MW_TRY(trap_seize_all(process, &fresh));
-	if (process->launched)
-		return NULL;
 	MW_TRY(mw_fault("attach.stop"));
 	while (fresh) {
 		MW_TRY(trap_hold(process));
@@ -152,6 +160,34 @@ static struct mw_error *remove_leftover(struct trap_process *process)
 	return NULL;
 }
 
+/* It runs as before, and is none of the engine's any more. */
+static struct mw_error *remove_process(struct trap_engine *engine, struct trap_process *process)
+{
+	struct mw_error *err = trap_process_detach(process, MW_END_LOST);
+
+	for (size_t i = 0; i < engine->process_count; i++)
+		if (engine->processes[i] == process) {
+			engine->process_count--;
+			memmove(&engine->processes[i], &engine->processes[i + 1],
+				(engine->process_count - i) * sizeof(struct trap_process *));
+			break;
+		}
+	process_destroy(process);
+	return err;
+}
+
+/* Nobody is stopped for it; but a launched one is seized, as its exec is to be seen. */
+static struct mw_error *prepare(struct trap_process *process)
+{
+	bool fresh;
+
+	if (process->launched)
+		return trap_seize_all(process, &fresh);
+	MW_TRY(remove_leftover(process));
+	MW_TRY(trap_survey(process));
+	return trap_amidst_find(process);
+}
+
 static struct mw_error *trap_attach(struct mw_engine *base, pid_t pid, bool launched, const struct mw_event_sink *sink)
 {
 	struct trap_engine *engine = (struct trap_engine *)base;
@@ -170,34 +206,27 @@ static struct mw_error *trap_attach(struct mw_engine *base, pid_t pid, bool laun
 		return mw_error_nomem();
 	engine->processes = processes;
 	MW_TRY(process_create(engine, pid, launched, sink, &process));
+	process->program = before;
 	process->shadow_stack = status.shadow_stack;
 	engine->processes[engine->process_count++] = process;
-	err = launched ? NULL : remove_leftover(process);
-	if (!err && !launched)
-		err = trap_survey(process);
-	if (!err && !launched)
-		err = trap_amidst_find(process);
-	if (!err)
-		err = stop_process(process);
-	if (err && process->rescue.no_way_back)
-		err = prefer(mw_survey_check(&process->survey), err);
+	err = prepare(process);
 	if (err) {
-		err = mw_error_worse(err, trap_process_detach(process, MW_END_LOST));
-		engine->process_count--;
-		process_destroy(process);
+		err = mw_error_worse(err, remove_process(engine, process));
 		err = launched ? err : mw_leftover_explain(pid, err);
 	}
-	/* What was surveyed of another program is looked at anew when the breakpoints are planted. */
 	return mw_program_explain(pid, &before, err);
 }
 
-static struct mw_error *begin_window(struct trap_process *process)
+static struct mw_error *plant_all(struct trap_process *process)
 {
-	uint64_t begin = mw_clock_ns();
-	pid_t tid = trap_stopped_tid(process);
+	const struct mw_engine_options *options = &process->engine->options;
+	uint64_t begin;
+	pid_t tid;
 
-	if (process->launched || process->ended)
-		return NULL;
+	if (options->stopped)
+		MW_TRY(options->stopped(options->stopped_context, process->pid));
+	begin = mw_clock_ns();
+	tid = trap_stopped_tid(process);
 	if (!tid)
 		return mw_error_create(MW_ERROR_SYSTEM, 0, "no thread of process %d could be stopped", process->pid);
 	MW_TRY(trap_plant(process, tid));
@@ -213,17 +242,51 @@ static struct mw_error *begin_window(struct trap_process *process)
 	return trap_release(process);
 }
 
-/* All windows end at one time: to let a process go takes a while, in which the others are served, but not recorded. */
+static struct mw_error *begin_window(struct trap_process *process)
+{
+	struct mw_error *err = stop_process(process);
+
+	if (err && process->rescue.no_way_back)
+		err = prefer(mw_survey_check(&process->survey), err);
+	return err ? err : plant_all(process);
+}
+
+static struct mw_error *trap_start(struct mw_engine *base, pid_t pid)
+{
+	struct trap_engine *engine = (struct trap_engine *)base;
+	struct trap_process *process = find(base, pid);
+	struct mw_program before = process->program;
+	struct mw_error *err;
+
+	if (process->launched || process->ended)
+		return NULL;
+	/* What was surveyed of another program is looked at anew when the breakpoints are planted. */
+	err = begin_window(process);
+	if (err)
+		err = mw_leftover_explain(pid, mw_error_worse(err, remove_process(engine, process)));
+	return mw_program_explain(pid, &before, err);
+}
+
+/* To let a process go takes a while, in which the others are served. */
 static void end_windows(struct trap_engine *engine)
 {
-	uint64_t now = mw_clock_ns();
+	for (size_t i = 0; i < engine->process_count; i++)
+		if (!engine->processes[i]->ended)
+			trap_window_close(engine->processes[i]);
+}
 
-	for (size_t i = 0; i < engine->process_count; i++) {
-		struct trap_process *process = engine->processes[i];
+static void trap_end(struct mw_engine *base)
+{
+	struct trap_engine *engine = (struct trap_engine *)base;
 
-		if (process->windowed && !process->window.length_ns)
-			process->window.length_ns = now - process->start_ns;
-	}
+	end_windows(engine);
+	engine->windows_ended = true;
+}
+
+static void come_back(struct trap_engine *engine, enum mw_window_end end)
+{
+	if (!engine->windows_ended)
+		engine->end = end;
 }
 
 static struct mw_error *detach_all(struct trap_engine *engine, enum mw_window_end end)
@@ -237,27 +300,12 @@ static struct mw_error *detach_all(struct trap_engine *engine, enum mw_window_en
 		struct mw_error *err = trap_process_detach(engine->processes[i], end);
 
 		mw_error_keep_first(&first, err);
-		gone |= engine->processes[i]->window.ended == MW_END_EXIT ||
-			engine->processes[i]->window.ended == MW_END_EXEC;
+		gone |= engine->processes[i]->window.gone;
 	}
 	/* It may have had children that it could not tell of any more. */
 	if (gone || engine->orphans.count > 0)
 		mw_error_keep_first(&first, trap_orphans_free(engine));
 	return first;
-}
-
-static struct mw_error *trap_start(struct mw_engine *base)
-{
-	struct trap_engine *engine = (struct trap_engine *)base;
-
-	for (size_t i = 0; i < engine->process_count; i++) {
-		struct mw_error *err = begin_window(engine->processes[i]);
-
-		if (err)
-			return mw_error_worse(err, detach_all(engine, MW_END_LOST));
-	}
-	trap_pace_begin(engine);
-	return NULL;
 }
 
 static bool anything_left(const struct trap_engine *engine)
@@ -313,25 +361,47 @@ static struct mw_error *serve(struct trap_engine *engine, uint64_t deadline_ns, 
 		take_samples(engine);
 		MW_TRY(let_go_of_still_ones(engine));
 		if (interrupt && *interrupt) {
-			engine->end = *interrupt == MW_STOP_LIMIT ? MW_END_LIMIT : MW_END_INTERRUPT;
+			come_back(engine, *interrupt == MW_STOP_LIMIT ? MW_END_LIMIT : MW_END_INTERRUPT);
 			return NULL;
 		}
 		if (deadline_ns && mw_clock_ns() >= deadline_ns) {
-			engine->end = MW_END_DURATION;
+			come_back(engine, MW_END_DURATION);
 			return NULL;
 		}
 	}
-	engine->end = MW_END_EXIT;
+	come_back(engine, MW_END_EXIT);
+	return NULL;
+}
+
+/* What has come until now: each thread has had its turn by then, some of them several times. */
+static struct mw_error *serve_pending(struct trap_engine *engine)
+{
+	for (size_t i = 0; i <= engine->threads.count; i++) {
+		int status;
+		pid_t tid;
+
+		trap_wait_no_time(engine, &tid, &status);
+		if (!tid)
+			break;
+		MW_TRY(trap_dispatch(engine, tid, status));
+	}
 	return NULL;
 }
 
 static struct mw_error *trap_run(struct mw_engine *base, uint64_t deadline_ns, const volatile sig_atomic_t *interrupt)
 {
 	struct trap_engine *engine = (struct trap_engine *)base;
-	struct mw_error *err = serve(engine, deadline_ns, interrupt), *left = NULL;
+	struct mw_error *err, *left = NULL;
 
+	if (deadline_ns && mw_clock_ns() >= deadline_ns) {
+		err = serve_pending(engine);
+	} else {
+		trap_pace_begin(engine);
+		err = serve(engine, deadline_ns, interrupt);
+	}
 	if (err) {
 		engine->end = MW_END_LOST;
+		engine->windows_ended = false;
 		left = detach_all(engine, MW_END_LOST);
 	}
 	return mw_error_worse(err, left);
@@ -364,16 +434,6 @@ static void trap_destroy(struct mw_engine *base)
 	free(engine->frames);
 	free(engine->raw_frames);
 	free(engine);
-}
-
-static struct trap_process *find(const struct mw_engine *base, pid_t pid)
-{
-	const struct trap_engine *engine = (const struct trap_engine *)base;
-
-	for (size_t i = 0; i < engine->process_count; i++)
-		if (engine->processes[i]->pid == pid)
-			return engine->processes[i];
-	return NULL;
 }
 
 static size_t trap_hook_infos(const struct mw_engine *base, pid_t pid, const struct mw_hook_info **out)
@@ -439,6 +499,7 @@ const struct mw_engine_ops mw_engine_trap = {
 	.attach = trap_attach,
 	.start = trap_start,
 	.run = trap_run,
+	.end = trap_end,
 	.detach = trap_detach,
 	.destroy = trap_destroy,
 	.hooks = trap_hook_infos,

@@ -332,6 +332,9 @@ static void look_rested(struct trap_engine *engine, const struct trap_thread *th
 
 void trap_pace_begin(struct trap_engine *engine)
 {
+	if (engine->pace.begun)
+		return;
+	engine->pace.begun = true;
 	engine->pace.cpu = -1;
 	engine->pace.saved = sched_getaffinity(0, sizeof(engine->pace.original), &engine->pace.original) == 0;
 	engine->pace.may_idle =
@@ -366,5 +369,5 @@ void trap_pace_end(struct trap_engine *engine)
 	leave_idle(engine);
 	unpin(engine);
 	guard_stop();
-	engine->pace.may_idle = false;
+	engine->pace.begun = engine->pace.may_idle = false;
 }

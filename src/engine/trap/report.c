@@ -65,8 +65,8 @@ static struct mw_error *tell(struct trap_thread *thread, enum mw_event_type type
 				       .type = type,
 				       .kind = kind};
 
-	/* It ends with those of other processes, before this one can be let go. */
-	if (process->window.length_ns)
+	/* It may be over before the process is detached from. */
+	if (process->window.length_ns && !process->engine->windows_ended)
 		return NULL;
 	return process->sink.event(process->sink.context, &event);
 }

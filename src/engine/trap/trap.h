@@ -15,6 +15,7 @@
 
 #include "base/map.h"
 #include "engine/survey.h"
+#include "proc/program.h"
 #include "target/cage.h"
 #include "target/inject.h"
 #include "target/journal.h"
@@ -163,11 +164,12 @@ struct trap_process {
 	struct trap_engine *engine;
 	pid_t pid;
 	struct mw_event_sink sink;
-	bool launched; /* its exec is still to come, or its loader still at work */
-	bool windowed; /* the window has begun */
-	bool ended;    /* the window is over and nothing of ours is left in it */
-	bool holding;  /* threads that stop are held */
-	bool lifted;   /* no breakpoint stands any more */
+	struct mw_program program; /* that was prepared */
+	bool launched;             /* its exec is still to come, or its loader still at work */
+	bool windowed;             /* the window has begun */
+	bool ended;                /* the window is over and nothing of ours is left in it */
+	bool holding;              /* threads that stop are held */
+	bool lifted;               /* no breakpoint stands any more */
 	bool shadow_stack;
 	bool may_heal; /* its filters let the rescue make all its calls, in every thread */
 	struct mw_cage cage;
@@ -241,13 +243,14 @@ struct trap_engine {
 	size_t next_scan; /* where in the map of threads the next look at others begins */
 	struct {
 		cpu_set_t original;
-		bool saved, idle, may_idle;
+		bool begun, saved, idle, may_idle;
 		int cpu;
 		uint64_t stops, next_check, rest_until_ns, run_delay, target_cpu_ns, wall_ns;
 		pid_t tid;
 	} pace;
 	bool ticking;
 	enum mw_window_end end; /* why run() came back */
+	bool windows_ended;     /* … and stays the reason: what comes is told all the same */
 };
 
 /* A stop at one of our breakpoints, being served. */
@@ -578,19 +581,22 @@ struct mw_error *trap_disposition_after_exec(struct trap_thread *thread) MW_MUST
 bool trap_disposition_is_default(const struct trap_process *process);
 
 /* standstill.c: all times are those of mw_clock_ns(). */
-/* The process, or a thread of it, has stood still for us: for stats.stood_ns alone, and a stop at an event. */
+/* The process, or a thread of it, was stopped for us, inside its window: for stats.stood_ns alone, and a stop at an
+ * event. */
 void trap_stood(struct trap_process *process, uint64_t begin_ns, uint64_t end_ns);
 void trap_account_stop(struct trap_process *process, uint64_t begin_ns, uint64_t end_ns);
 /* Has it stood still for more of the last five seconds than it may (options.max_stopped)? Asked often, looks once a
  * second. */
 bool trap_stands_too_long(struct trap_process *process);
 
-/* pace.c: keep the tracer on the CPU of the thread it serves. */
+/* pace.c: keep the tracer on the CPU of the thread it serves. Begun already: nothing. */
 void trap_pace_begin(struct trap_engine *engine);
 void trap_pace_stop(struct trap_engine *engine, struct trap_thread *thread);
 void trap_pace_end(struct trap_engine *engine);
 
 /* Time since the process's window began. */
 uint64_t trap_now(const struct trap_process *process);
+/* The window ends now, or when it was as long as it was to be. */
+void trap_window_close(struct trap_process *process);
 
 #endif
