@@ -10,7 +10,6 @@
  */
 #include "engine/jump/jump.h"
 
-#include "base/clock.h"
 #include "proc/maps.h"
 
 #include <stdio.h>
@@ -158,13 +157,11 @@ struct mw_error *jump_process_end(struct jump_process *process, enum mw_window_e
 static struct mw_error *remove_all(struct jump_process *process)
 {
 	struct mw_error *err, *released;
-	uint64_t begin;
 
 	/* Who has asked about a stack of its own making, and was not answered yet? */
 	if (process->windowed && process->shared.base)
 		mw_error_destroy(jump_answer(process));
 	jump_look_for_frames(process);
-	begin = mw_clock_ns();
 	/* What fails once, as a thread can't be stopped yet, must not leave our code in there. */
 	err = jump_stop(process, PATIENCE_NS);
 	if (!err)
@@ -175,8 +172,7 @@ static struct mw_error *remove_all(struct jump_process *process)
 	if (process->quiesce.gone)
 		jump_exit_status(process, process->quiesce.exit_status);
 	released = mw_quiesce_end(&process->quiesce);
-	process->stats.detach_ns = process->quiesce.stood_ns ? process->quiesce.stood_ns : mw_clock_ns() - begin;
-	jump_account_stop(process, process->quiesce.stood_ns);
+	jump_account_stop(process);
 	return first_of(first_of(NULL, err), released);
 }
 

@@ -100,7 +100,7 @@ static struct mw_error *let_go(struct jump_process *process)
 	struct mw_error *err = mw_quiesce_end(&process->quiesce);
 
 	process->stats.attach_ns += process->quiesce.stood_ns;
-	jump_account_stop(process, process->quiesce.stood_ns);
+	jump_account_stop(process);
 	return err;
 }
 

@@ -456,8 +456,8 @@ struct mw_error *jump_install_data(struct jump_process *process) MW_MUST_CHECK;
 /* Write the jumps: the window begins. */
 struct mw_error *jump_install_jumps(struct jump_process *process) MW_MUST_CHECK;
 
-/* All threads have stood still for so long. */
-void jump_account_stop(struct jump_process *process, uint64_t ns);
+/* The process was stopped for quiesce.stood_ns, and runs again: what of it was after the window counts as detach. */
+void jump_account_stop(struct jump_process *process);
 
 /* window.c */
 struct mw_error *jump_run_until(struct jump_engine *engine, uint64_t deadline_ns,

@@ -154,7 +154,7 @@ static struct mw_error *ready(struct jump_process *process, struct mw_tracee_reg
 		err = install(process);
 	released = err ? NULL : mw_quiesce_end(&process->quiesce);
 	process->stats.attach_ns = process->quiesce.stood_ns;
-	jump_account_stop(process, process->quiesce.stood_ns);
+	jump_account_stop(process);
 	if (err) {
 		if (process->engine->options.stop_unfit && mw_error_kind(err) == MW_ERROR_UNSUPPORTED)
 			kill(process->pid, SIGSTOP);

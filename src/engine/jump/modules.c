@@ -88,7 +88,7 @@ static struct mw_error *stop_and_plant(struct jump_process *process, const struc
 	if (!err)
 		err = plant_new(process, maps);
 	released = mw_quiesce_end(&process->quiesce);
-	jump_account_stop(process, process->quiesce.stood_ns);
+	jump_account_stop(process);
 	if (err) {
 		mw_error_destroy(released);
 		return err;

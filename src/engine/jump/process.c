@@ -27,13 +27,30 @@ pid_t jump_live_tid(const struct jump_process *process)
 	return mw_live_thread(process->pid);
 }
 
-void jump_account_stop(struct jump_process *process, uint64_t ns)
+/* How much of a stop that has just ended was after the window's end? */
+static uint64_t after_window(const struct jump_process *process, uint64_t ns)
 {
-	process->stats.stops++;
-	process->stats.stopped_ns += ns;
-	process->stats.stood_ns += ns;
-	if (ns > process->stats.longest_stop_ns)
-		process->stats.longest_stop_ns = ns;
+	uint64_t now = jump_now(process), end = process->window.length_ns;
+
+	if (!end)
+		end = process->engine->options.duration_ns;
+	if (!end || now <= end)
+		return 0;
+	return now - end < ns ? now - end : ns;
+}
+
+void jump_account_stop(struct jump_process *process)
+{
+	struct mw_engine_stats *stats = &process->stats;
+	uint64_t ns = process->quiesce.stood_ns;
+
+	stats->stops++;
+	stats->stopped_ns += ns;
+	stats->stood_ns += ns;
+	if (ns > stats->longest_stop_ns)
+		stats->longest_stop_ns = ns;
+	if (process->windowed)
+		stats->detach_ns += after_window(process, ns);
 }
 
 /* PIDFD_GET_INFO of Linux 6.15: the exit status, also when somebody else has waited for the process. */

@@ -40,7 +40,7 @@ struct mw_error *jump_stop(struct jump_process *process, uint64_t patience_ns)
 		mw_error_destroy(mw_quiesce_end(&process->quiesce));
 		if (mw_error_kind(err) == MW_ERROR_GONE || mw_clock_ns() - begin >= patience_ns)
 			return err;
-		jump_account_stop(process, process->quiesce.stood_ns);
+		jump_account_stop(process);
 		mw_error_destroy(err);
 		nanosleep(&rest, NULL);
 	}

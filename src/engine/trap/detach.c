@@ -291,7 +291,7 @@ static void account(struct trap_process *process, uint64_t begin_ns)
 	uint64_t now = mw_clock_ns(), stood_ns = now - begin_ns;
 
 	process->stats.detach_ns += stood_ns;
-	trap_stood(process, begin_ns, now);
+	process->stats.stood_ns += stood_ns;
 	if (stood_ns > process->stats.longest_stop_ns)
 		process->stats.longest_stop_ns = stood_ns;
 }

@@ -6,8 +6,20 @@
 #define STEP_NS  UINT64_C(1000000000)
 #define MILLIONS UINT64_C(1000000)
 
+/* When the window ends, CLOCK_MONOTONIC; UINT64_MAX: not known yet. */
+static uint64_t window_end(const struct trap_process *process)
+{
+	uint64_t length = process->window.length_ns ? process->window.length_ns : process->engine->options.duration_ns;
+
+	return length ? process->start_ns + length : UINT64_MAX;
+}
+
 void trap_stood(struct trap_process *process, uint64_t begin_ns, uint64_t end_ns)
 {
+	uint64_t last_ns = window_end(process);
+
+	if (end_ns > last_ns)
+		end_ns = last_ns;
 	/* Threads that stand at once are served one after the other: no time counts twice. */
 	if (begin_ns < process->stood_until_ns)
 		begin_ns = process->stood_until_ns;
