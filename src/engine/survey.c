@@ -235,6 +235,22 @@ struct mw_error *mw_survey_check(const struct mw_survey *survey)
 	return NULL;
 }
 
+static bool maps_memory(enum mw_role role)
+{
+	return role == MW_ROLE_MMAP || role == MW_ROLE_MREMAP || role == MW_ROLE_BRK || role == MW_ROLE_SBRK;
+}
+
+bool mw_survey_is_mapping(const struct mw_survey *survey, mw_addr pc)
+{
+	for (size_t i = 0; i < survey->hooks.count; i++) {
+		const struct mw_hook *hook = &survey->hooks.items[i];
+
+		if (pc > hook->info.address && pc - hook->info.address < hook->size && maps_memory(hook->info.role))
+			return true;
+	}
+	return false;
+}
+
 size_t mw_survey_infos(struct mw_survey *survey, const struct mw_hook_info **out)
 {
 	*out = NULL;

@@ -43,6 +43,8 @@ struct mw_error *mw_survey_take_in(struct mw_survey *survey, pid_t tid) MW_MUST_
 /* Is there what the user wants tracked, and can it all be hooked? The error says what is missing and where it was
  * looked for: UNSUPPORTED. */
 struct mw_error *mw_survey_check(const struct mw_survey *survey) MW_MUST_CHECK;
+/* Is it past the entry of a function that maps memory, as in a call that no hook has seen begin? */
+bool mw_survey_is_mapping(const struct mw_survey *survey, mw_addr pc);
 /* The hooks as reports show them; good until the next call. Returns how many. */
 size_t mw_survey_infos(struct mw_survey *survey, const struct mw_hook_info **out);
 

@@ -21,6 +21,8 @@
 #define URGENT    (-15)
 #define LOOKS     5 /* at a process whose modules come and go */
 #define MOMENT_NS 2000000
+#define BREATHS   10 /* for calls that map memory */
+#define BREATH_NS 50000
 
 /* Is it one that the engine (`context`) traces at the moment? */
 static bool is_known(void *context, pid_t tid)
@@ -218,6 +220,33 @@ static struct mw_error *detach_all(struct jump_engine *engine, enum mw_window_en
 	return first;
 }
 
+/* Is a thread in a call that maps memory, and was made before there was a hook to see it? */
+static bool any_maps(const struct jump_process *process)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < process->quiesce.count && !any; i++) {
+		const struct mw_quiet_thread *thread = &process->quiesce.threads[i];
+		struct mw_tracee_regs regs;
+		struct mw_error *err = thread->stopped ? mw_tracee_get_regs(thread->tid, &regs) : NULL;
+
+		any = thread->stopped && !err && mw_survey_is_mapping(&process->survey, regs.general.pc);
+		mw_error_destroy(err);
+	}
+	return any;
+}
+
+/* What such a call maps would be nobody's. They are short; where new ones are made all the time it is let be. */
+static struct mw_error *await_mappings(struct jump_process *process)
+{
+	for (unsigned i = 0; i < BREATHS && any_maps(process); i++) {
+		MW_TRY(mw_quiesce_breathe(&process->quiesce, BREATH_NS));
+		if (!jump_still_there(process))
+			return mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", process->pid);
+	}
+	return NULL;
+}
+
 /* What was found and put into one program is nothing to another: stopped, it stays what it is. */
 static struct mw_error *begin_window(struct jump_process *process)
 {
@@ -227,6 +256,7 @@ static struct mw_error *begin_window(struct jump_process *process)
 	jump_look_for_frames(process);
 	MW_TRY(stop(process));
 	MW_TRY(mw_program_check(process->pid, &process->program));
+	MW_TRY(await_mappings(process));
 	MW_TRY(jump_await_handlers(process));
 	if (options->stopped)
 		MW_TRY(options->stopped(options->stopped_context, process->pid));

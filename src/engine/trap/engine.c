@@ -13,9 +13,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SAMPLE_NS  1000000000u
 #define MOST_MOVES 20 /* of threads to where they may be stopped */
+#define BREATHS    10 /* for calls that map memory */
+#define BREATH_US  50
 
 static struct trap_process *find(const struct mw_engine *base, pid_t pid)
 {
@@ -122,6 +125,34 @@ static struct mw_error *await_quiet(struct trap_process *process)
 	return process->ended ? mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", process->pid) : NULL;
 }
 
+/* Is a thread in a call that maps memory, and was made before there was a hook to see it? */
+static bool any_maps(const struct trap_process *process)
+{
+	bool any = false;
+	void *value;
+
+	for (size_t i = 0; !any && mw_map_next(&process->threads, &i, &value);) {
+		const struct trap_thread *thread = value;
+		struct mw_tracee_regs regs;
+		struct mw_error *err = thread->stopped ? mw_tracee_get_regs(thread->tid, &regs) : NULL;
+
+		any = thread->stopped && !err && mw_survey_is_mapping(&process->survey, regs.general.pc);
+		mw_error_destroy(err);
+	}
+	return any;
+}
+
+/* What such a call maps would be nobody's. They are short; where new ones are made all the time it is let be. */
+static struct mw_error *await_mappings(struct trap_process *process)
+{
+	for (unsigned i = 0; i < BREATHS && !process->ended && any_maps(process); i++) {
+		MW_TRY(trap_release(process));
+		usleep(BREATH_US);
+		MW_TRY(trap_hold(process));
+	}
+	return process->ended ? mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", process->pid) : NULL;
+}
+
 static struct mw_error *stop_process(struct trap_process *process)
 {
 	uint64_t begin = mw_clock_ns();
@@ -135,6 +166,7 @@ static struct mw_error *stop_process(struct trap_process *process)
 			return mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", process->pid);
 		MW_TRY(trap_seize_all(process, &fresh));
 	}
+	MW_TRY(await_mappings(process));
 	MW_TRY(seize_sharing(process));
 	MW_TRY(await_quiet(process));
 	MW_TRY(seize_sharing(process));
