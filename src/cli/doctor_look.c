@@ -25,6 +25,17 @@ static bool read_memory(void *context, mw_addr addr, void *out, size_t size)
 	return true;
 }
 
+static bool is_go(const struct mw_doctor *doctor)
+{
+	for (uint32_t i = 0; i < mw_modules_count(doctor->modules); i++) {
+		const struct mw_module *module = mw_modules_get(doctor->modules, i);
+
+		if (module->elf && mw_alloc_is_go(module->elf))
+			return true;
+	}
+	return false;
+}
+
 /* What would make a recording fail, or NULL. */
 static struct mw_error *check_hooks(const struct mw_doctor *doctor)
 {
@@ -33,6 +44,8 @@ static struct mw_error *check_hooks(const struct mw_doctor *doctor)
 	if (doctor->options->track_heap && !mw_hooks_usable(&doctor->hooks, MW_KIND_HEAP)) {
 		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "process %d has no allocator that memwatch can hook",
 				      (int)doctor->pid);
+		if (is_go(doctor))
+			return mw_error_hint(err, "It is a Go program. " MW_ALLOC_GO_HINT);
 		return mw_error_hint(err, "Functions such as malloc are found by name: a stripped static program has "
 					  "none, use one that was not stripped; mmap and brk alone: --track vm");
 	}

@@ -164,6 +164,18 @@ static bool only_stripped_static(const struct mw_survey *survey)
 	return false;
 }
 
+/* A Go program that C code is no part of. */
+static bool is_go(const struct mw_survey *survey)
+{
+	for (uint32_t i = 0; i < mw_modules_count(survey->modules); i++) {
+		const struct mw_module *module = mw_modules_get(survey->modules, i);
+
+		if (module->elf && !module->gone && mw_alloc_is_go(module->elf))
+			return true;
+	}
+	return false;
+}
+
 static struct mw_error *no_allocator(const struct mw_survey *survey, enum mw_kind kind)
 {
 	char *list = searched(survey);
@@ -181,6 +193,8 @@ static struct mw_error *no_allocator(const struct mw_survey *survey, enum mw_kin
 		}
 	}
 	free(list);
+	if (is_go(survey))
+		return mw_error_hint(err, "It is a Go program. " MW_ALLOC_GO_HINT);
 	if (only_stripped_static(survey))
 		return mw_error_hint(err, "It is a static program without a symbol table (.symtab), and no debug file "
 					  "that is surely its own was found (by its build-id in "

@@ -3,6 +3,7 @@
 """Other runtimes under load: they keep working, and native stacks are right down to the first frame of compiled code."""
 import os
 import shutil
+import subprocess
 import unittest
 
 import mwlive
@@ -57,7 +58,7 @@ class Runtimes(unittest.TestCase):
         for stack in report['stacks']:
             last = stack['frames'][-1]
             names = mwlive.functions(stack)
-            if last['module'] is None:
+            if last['module'] in (None, '[jit]'):
                 self.assertEqual(stack['cut'], 'no unwind information', names)
                 self.assertNotIn(None, [f['module'] for f in stack['frames'][:-1]], names)
             elif native(last):
@@ -83,10 +84,27 @@ class Runtimes(unittest.TestCase):
             for stack in self.by_name(report, name):
                 names = mwlive.functions(stack)
                 self.assertRegex(names[1], rf'^_cgo_[0-9a-f]+_Cfunc_{name}$')
-                # It changes stacks in its own way, which its code does not tell.
+                # It changes stacks in its own way: who has called it is on another one, of Go's.
                 self.assertEqual((stack['frames'][-1]['function'], len(names)), ('runtime.asmcgocall.abi0', 3))
-                self.assertEqual(stack['cut'], 'no unwind information')
+                self.assertEqual((stack['cut'], stack['end']), (None, 'Go runtime'))
         self.check_few_slow(report)
+
+    def test_go_alone(self):
+        """Without C there is nothing to hook: memwatch says what it is, and what shows its heap."""
+        if not os.path.exists(path_of('gostatic')):
+            self.skipTest('no Go compiler is installed')
+        program = subprocess.Popen([path_of('gostatic')], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(mwlive.kill_quietly, program)
+        self.assertTrue(program.stdout.readline())
+        pid = str(program.pid)
+        for arguments in (['-p', pid, '-d', '1', '--engine', mwlive.config.engine],
+                          ['-p', pid, '-d', '1', '--engine', mwlive.config.engine, '--track', 'vm'],
+                          ['doctor', '-p', pid]):
+            run = subprocess.run([mwlive.config.memwatch] + arguments, capture_output=True, timeout=mwlive.PATIENCE)
+            self.assertEqual(run.returncode, 1, run)
+            self.assertIn(b'It is a Go program', run.stderr)
+            self.assertIn(b'go tool pprof http://HOST:PORT/debug/pprof/heap', run.stderr)
+        self.assertIsNone(program.poll())
 
     def test_rust(self):
         answer, report = self.run_in_window('rust', [path_of('rust')])
@@ -130,7 +148,8 @@ class Runtimes(unittest.TestCase):
                                                               'bytes': kept[0]['impacting']['bytes']})
         for stack in kept:
             self.assertTrue(stack['frames'][0]['function'].startswith('os::malloc'))
-            self.assertIsNone(stack['frames'][2]['module'], 'JNI is called by compiled or interpreted code')
+            self.assertEqual(stack['frames'][2]['module'], '[jit]', 'JNI is called by compiled or interpreted code')
+            self.assertEqual(stack['end'], 'generated code')
         for call in ('deflateInit2_', 'inflateInit2_'):
             name = 'Deflater' if call[0] == 'd' else 'Inflater'
             stacks = self.by_name(report, call, f'Java_java_util_zip_{name}_init')
