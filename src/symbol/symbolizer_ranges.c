@@ -26,7 +26,7 @@ static int compare(const void *a, const void *b)
 		return x->start < y->start ? -1 : 1;
 	if (x->end != y->end)
 		return x->end > y->end ? -1 : 1;
-	return (x->value > y->value) - (x->value < y->value);
+	return (x->value < y->value) - (x->value > y->value);
 }
 
 void mw_ranges_sort(struct mw_ranges *ranges)

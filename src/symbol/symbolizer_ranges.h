@@ -23,7 +23,7 @@ struct mw_ranges {
 bool mw_ranges_add(struct mw_ranges *ranges, uint64_t start, uint64_t end, uint64_t value);
 void mw_ranges_sort(struct mw_ranges *ranges);
 void mw_ranges_deinit(struct mw_ranges *ranges);
-/* Of the ranges that hold `address` the one that begins last, of those the shortest, of those the one of the largest
+/* Of the ranges that hold `address` the one that begins last, of those the shortest, of those the one of the smallest
  * value; NULL where there is none. */
 const struct mw_range *mw_ranges_find(const struct mw_ranges *ranges, uint64_t address);
 
