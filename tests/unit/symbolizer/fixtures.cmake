@@ -10,12 +10,13 @@ run(${OBJCOPY} --strip-all --add-gnu-debuglink=fixture.debug ${LIBRARY} liblinke
 run(${OBJCOPY} --strip-debug fixture.debug mini)
 run(${XZ} --force --keep mini)
 run(${OBJCOPY} --strip-all --add-section .gnu_debugdata=mini.xz ${LIBRARY} libmini.so)
-# By zstd, where objcopy knows it.
-execute_process(COMMAND ${OBJCOPY} --help OUTPUT_VARIABLE help)
+# By zstd, where objcopy knows it. CMake's may be LLVM's.
+find_program(GNU_OBJCOPY objcopy)
+execute_process(COMMAND ${GNU_OBJCOPY} --help OUTPUT_VARIABLE help)
 if(help MATCHES "zstd")
-  run(${OBJCOPY} --compress-debug-sections=zstd fixture.debug fixture.zstd)
+  run(${GNU_OBJCOPY} --compress-debug-sections=zstd fixture.debug fixture.zstd)
   run(${OBJCOPY} --strip-all --add-gnu-debuglink=fixture.zstd ${LIBRARY} libzstdlinked.so)
-  run(${OBJCOPY} --compress-debug-sections=zstd ${LIBRARY} libzstd.so)
+  run(${GNU_OBJCOPY} --compress-debug-sections=zstd ${LIBRARY} libzstd.so)
   # Without a build-id the checksum counts.
   run(${OBJCOPY} --remove-section=.note.gnu.build-id --strip-all --add-gnu-debuglink=fixture.zstd ${LIBRARY}
       libzstdchecked.so)
