@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/vector.h"
+#include "cli/top_same.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -28,6 +29,7 @@ struct mw_top_feed {
 	bool has_moment;
 	/* The engine's thread's own. */
 	uint64_t next_ns; /* no shot before */
+	struct mw_top_same same;
 	uint64_t zero_ns, earlier_events;
 	uint32_t zeros;
 };
@@ -69,6 +71,7 @@ void mw_top_feed_destroy(struct mw_top_feed *feed)
 		free((void *)feed->all.modules[i]);
 	}
 	mw_top_registry_deinit(&feed->all);
+	mw_top_same_deinit(&feed->same);
 	mw_top_shot_destroy(feed->shot);
 	pthread_mutex_destroy(&feed->lock);
 	close(feed->news);
@@ -160,6 +163,7 @@ static bool add_stack(struct mw_top_feed *feed, uint32_t id, const struct mw_hoo
 	struct mw_top_registry *all = &feed->all;
 	struct mw_top_stack *copy;
 	struct mw_track_stack stack;
+	uint32_t first;
 	void *room;
 
 	mw_track_stack(track, id, &stack);
@@ -172,6 +176,8 @@ static bool add_stack(struct mw_top_feed *feed, uint32_t id, const struct mw_hoo
 	copy->frame_count = stack.frame_count;
 	mw_track_frames(track, id, copy->frames, stack.frame_count);
 	copy->module = charged_to(feed, copy);
+	first = mw_top_same_find(&feed->same, &recorder_of(feed)->jit, all->stacks, all->stack_count, copy);
+	copy->as = first < all->stack_count ? first + 1 : 0;
 	pthread_mutex_lock(&feed->lock);
 	room = mw_vector_room(all->stacks, all->stack_count, &all->stack_capacity, sizeof(*all->stacks));
 	if (room) {

@@ -116,12 +116,22 @@ static void add_each(struct mw_top_rows *rows, uint32_t key, enum mw_kind kind, 
 static bool make_stacks(struct mw_top_rows *rows, const struct mw_top_registry *registry,
 			const struct mw_top_shot *base, const struct mw_top_shot *now)
 {
-	if (!make_room(rows, (size_t)now->stack_count + 1))
+	size_t count = now->stack_count < registry->stack_count ? now->stack_count : registry->stack_count;
+
+	if (!make_room(rows, count + 1))
 		return false;
-	for (uint32_t i = 0; i < now->stack_count && i < registry->stack_count; i++)
-		if (registry->stacks[i]->kind != MW_KIND_VM_INTERNAL)
-			add_each(rows, i, registry->stacks[i]->kind, &now->stacks[i],
+	for (uint32_t i = 0; i < count; i++) {
+		const struct mw_top_stack *stack = registry->stacks[i];
+
+		rows->items[i] = (struct mw_top_row){.key = i, .kind = stack->kind};
+		/* It comes before, and has a row. */
+		if (stack->kind != MW_KIND_VM_INTERNAL)
+			add_sums(&rows->items[stack->as ? stack->as - 1 : i], &now->stacks[i],
 				 i < base->stack_count ? &base->stacks[i] : NULL);
+	}
+	for (size_t i = 0; i < count; i++)
+		if (rows->items[i].allocations > 0 || rows->items[i].impacting.count > 0)
+			rows->items[rows->count++] = rows->items[i];
 	return true;
 }
 

@@ -246,7 +246,8 @@ const struct mw_perf_name *mw_perf_map_find(const struct mw_perf_map *map, mw_ad
 
 /* --- the file ------------------------------------------------------------------------------------ */
 
-#define SLACK 2 /* s that clocks may differ by */
+#define PATH_ROOM 48
+#define SLACK     2 /* s that clocks may differ by */
 
 /* When the process began, s since 1970; 0: that can't be known. */
 static int64_t start_of(pid_t pid)
@@ -343,18 +344,33 @@ static struct mw_error *read_file(int fd, const struct stat *file, struct mw_per
 	return NULL;
 }
 
+static int open_map(const struct mw_perf_place *place, char path[PATH_ROOM])
+{
+	(void)snprintf(path, PATH_ROOM, "/tmp/perf-%d.map", (int)place->pid);
+	return mw_root_open_at(place->root, path, true);
+}
+
+bool mw_perf_map_exists(const struct mw_perf_place *place)
+{
+	char path[PATH_ROOM];
+	int fd = place->known ? open_map(place, path) : -1;
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
 struct mw_error *mw_perf_map_read(const struct mw_perf_place *place, struct mw_perf_map *out)
 {
 	struct mw_error *err;
 	struct stat file;
-	char path[48];
+	char path[PATH_ROOM];
 	int fd;
 
 	*out = (struct mw_perf_map){.count = 0};
 	if (!place->known)
 		return NULL;
-	(void)snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)place->pid);
-	fd = mw_root_open_at(place->root, path, true);
+	fd = open_map(place, path);
 	if (fd < 0 && errno == ENOENT)
 		return NULL;
 	if (fd < 0 && (errno == ENXIO || errno == ELOOP))

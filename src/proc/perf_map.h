@@ -43,6 +43,8 @@ struct mw_perf_map {
 	bool cut;   /* the file has more than was read */
 };
 
+/* Is there one? It may be empty, or not to be trusted. */
+bool mw_perf_map_exists(const struct mw_perf_place *place);
 /* Read the map. Where there is none, or one from before the process, it is empty. Errors: DENIED where it is not to be
  * trusted, with the reason; SYSTEM, MEMORY. */
 struct mw_error *mw_perf_map_read(const struct mw_perf_place *place, struct mw_perf_map *out) MW_MUST_CHECK;

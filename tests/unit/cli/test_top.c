@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* A live table without its screen: growth, order, what is selected, and what fits on a line. */
+#include "cli/top_same.h"
 #include "cli/top_text.h"
 #include "cli/top_view.h"
 
@@ -115,6 +116,57 @@ static void test_growth(void **state)
 	assert_int_equal(view.base->time_ns, 50 * S);
 	tell(55, 100, 400, 0);
 	assert_int_equal(view.base->time_ns, 50 * S);
+}
+
+static struct mw_top_stack *made_stack(mw_addr inner, mw_addr code, uint32_t module)
+{
+	struct mw_top_stack *stack = calloc(1, sizeof(*stack) + 2 * sizeof(stack->frames[0]));
+
+	assert_non_null(stack);
+	stack->kind = MW_KIND_HEAP;
+	stack->api = "malloc";
+	stack->frame_count = 2;
+	stack->frames[0] = (struct mw_raw_frame){inner, 0};
+	stack->frames[1] = (struct mw_raw_frame){code, module};
+	return stack;
+}
+
+/* Stacks that differ only in addresses of code in no file are one, and have one row. */
+static void test_same(void **state)
+{
+	const struct mw_top_stack *made[] = {
+		made_stack(0x10, 0x7000, MW_MODULE_NONE),
+		made_stack(0x10, 0x7010, MW_MODULE_NONE),
+		made_stack(0x20, 0x7010, MW_MODULE_NONE),
+		made_stack(0x10, 0x7000, 1),
+		made_stack(0x10, 0x7010, 1),
+		made_stack(0x10, 0x9999, MW_MODULE_NONE),
+	};
+	const uint32_t as[] = {0, 0, 2, 3, 4, 0};
+	const struct mw_perf_place nowhere = {.known = false};
+	struct mw_top_same same = {.named = false};
+
+	(void)state;
+	for (size_t i = 0; i < 6; i++)
+		assert_int_equal(mw_top_same_find(&same, &nowhere, made, i, made[i]), as[i]);
+	/* Where each has a name each is itself. */
+	same.named = true;
+	assert_int_equal(mw_top_same_find(&same, &nowhere, made, 5, made[5]), 5);
+	mw_top_same_deinit(&same);
+	for (size_t i = 0; i < 6; i++)
+		free((void *)made[i]);
+
+	stacks[4].as = 1;
+	mw_top_view_shot(&view, shot(0, 0, (const uint64_t[]){100, 20, 7777, 0, 50}, 5));
+	mw_top_view_shot(&view, shot(S, 0, (const uint64_t[]){100, 20, 7777, 0, 80}, 5));
+	assert_true(mw_top_view_update(&view));
+	stacks[4].as = 0;
+	assert_int_equal(view.rows.items[0].key, 0);
+	assert_int_equal(view.rows.items[0].impacting.bytes, 180);
+	assert_int_equal(view.rows.items[0].growth, 30);
+	assert_int_equal(view.rows.items[1].key, 1);
+	for (size_t i = 0; i < view.rows.count; i++)
+		assert_true(view.rows.items[i].key != 4 && view.rows.items[i].key != 2);
 }
 
 static void test_zero(void **state)
@@ -339,6 +391,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_growth, begin, end),
+		cmocka_unit_test_setup_teardown(test_same, begin, end),
 		cmocka_unit_test_setup_teardown(test_zero, begin, end),
 		cmocka_unit_test_setup_teardown(test_groups, begin, end),
 		cmocka_unit_test_setup_teardown(test_order, begin, end),
