@@ -36,17 +36,24 @@ def frames_by_size(test, report, bytes_each):
     return found[0]
 
 
+def region_of(page):
+    """The frame that all code on the page is, where it has no name: its text and its address."""
+    return f'(generated code at {page:#x}, 4 KiB)', page
+
+
 class Jit(unittest.TestCase):
-    def check(self, report, names):
+    def check(self, report, names, page):
         for i, name in enumerate(names):
             stack = frames_by_size(self, report, 100 + i)
             native, made = stack['frames'][0], stack['frames'][-1]
-            self.assertEqual((len(stack['frames']), stack['cut']), (2, 'no unwind information'))
-            self.assertEqual(native['function'], 'native_alloc')
-            self.assertEqual((made['module'], made['function']), ('[jit]' if name else None, name))
+            self.assertEqual((len(stack['frames']), stack['cut'], stack['end']),
+                             (2, 'no unwind information', 'generated code'))
+            self.assertEqual((native['function'], made['module']), ('native_alloc', '[jit]'))
             if name:
                 # Behind its call.
-                self.assertEqual(made['offset'], 12)
+                self.assertEqual((made['function'], made['offset']), (name, 12))
+            else:
+                self.assertEqual((made['function'], made['address']), region_of(page))
 
     def watch(self, *arguments, before=None):
         target = mwlive.Target(self, 'jitted', *arguments)
@@ -64,7 +71,7 @@ class Jit(unittest.TestCase):
         page = mwlive.read_memory(target.pid, target.answer['hot.address'], 4096)
         self.assertEqual(page, (CODE.ljust(64, b'\0') * 3).ljust(4096, b'\0'))
         target.finish()
-        return report, err.decode()
+        return report, err.decode(), target.answer['hot.address']
 
     def setUp(self):
         self.directory = tempfile.mkdtemp(prefix='mwlive-jit-')
@@ -78,29 +85,47 @@ class Jit(unittest.TestCase):
 
     def test_names(self):
         """The later of two names counts; a hostile one is repaired; what has none has none. Recordings keep them."""
-        report, err = self.watch()
+        report, err, page = self.watch()
         self.assertEqual(err, '')
         names = (HOT, '\x1b[31mred\ufffd\ufffd', None)
-        self.check(report, names)
-        self.check(self.again(), names)
+        self.check(report, names, page)
+        self.check(self.again(), names, page)
         text = subprocess.run([mwlive.config.memwatch, 'report', self.recording], check=True, capture_output=True,
                               timeout=mwlive.PATIENCE).stdout
         self.assertIn(('[jit]!' + HOT + '+0xc').encode(), text)
         self.assertNotIn(b'\x1b', text)
         self.assertIn('\\x1b[31mred\ufffd\ufffd', text.decode())
 
+    def check_nameless(self, report, page):
+        """Three pieces of code without names in one region: their stacks are one, live and from the recording."""
+        for seen in (report, self.again()):
+            stacks = mwlive.select(seen, 'native_alloc')
+            self.assertEqual([s['size'] for s in stacks], [{'count': 300, 'bytes': 30300}])
+            made = stacks[0]['frames'][-1]
+            self.assertEqual((made['function'], made['address'], made['module'], made['offset']),
+                             (*region_of(page), '[jit]', 0))
+        self.assertEqual(seen['stacks'], report['stacks'])
+
     def test_no_map(self):
-        report, err = self.watch('-')
+        report, err, page = self.watch('-')
         self.assertEqual(err, '')
-        self.check(report, (None, None, None))
+        self.check_nameless(report, page)
+        text = subprocess.run([mwlive.config.memwatch, 'report', self.recording], check=True, capture_output=True,
+                              timeout=mwlive.PATIENCE).stdout.decode()
+        self.assertIn(f'   #1  {region_of(page)[0]}\n', text)
+        grown = subprocess.run([mwlive.config.memwatch, 'diff', self.recording, '--from', 'start', '--to', 'end', '--json', '-',
+                                '--quiet'],
+                               check=True, capture_output=True, timeout=mwlive.PATIENCE).stdout
+        self.assertEqual([s['id'] for s in json.loads(grown)['stacks'] if s['frames'][0]['function'] == 'native_alloc'],
+                         [s['id'] for s in mwlive.select(report, 'native_alloc')])
 
     def refuse(self, make, word):
         def before(pid):
             self.addCleanup(remove, map_of(pid))
             remove(map_of(pid))
             make(map_of(pid), pid)
-        report, err = self.watch('-', before=before)
-        self.check(report, (None, None, None))
+        report, err, page = self.watch('-', before=before)
+        self.check_nameless(report, page)
         self.assertIn(word, err)
         self.assertEqual(err.count('\n'), 1)
 
