@@ -7,6 +7,7 @@
 #include "base/vector.h"
 #include "cli/space_arenas.h"
 #include "proc/maps.h"
+#include "view/code_regions.h"
 #include "view/heaps.h"
 
 #include <stdlib.h>
@@ -314,4 +315,28 @@ void mw_space_sample(struct mw_space_sampler *sampler, pid_t tid, struct mw_stor
 	mw_regions_deinit(&regions);
 	mw_error_destroy(err);
 	sampler->dear = mw_clock_ns() > deadline;
+}
+
+struct mw_error *mw_space_code_of(const struct mw_maps *maps, struct mw_code_regions *out)
+{
+	struct mw_stored_mapping *mappings = calloc(maps->count + 1, sizeof(*mappings));
+	struct mw_space_moment moment = {.mappings = mappings, .count = maps->count};
+	struct mw_error *err;
+
+	if (!mappings)
+		return mw_error_nomem();
+	for (size_t i = 0; i < maps->count; i++) {
+		const struct mw_mapping *mapping = &maps->items[i];
+
+		mappings[i] = (struct mw_stored_mapping){
+			.start = mapping->start,
+			.end = mapping->end,
+			.kind = mw_region_kind_of(mapping),
+			.exec = mapping->exec,
+			.accessible = mapping->read || mapping->write || mapping->exec,
+		};
+	}
+	err = mw_code_regions_make(&moment, NULL, out);
+	free(mappings);
+	return err;
 }

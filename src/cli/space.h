@@ -50,6 +50,11 @@ struct mw_error *mw_space_confirm(struct mw_space_snapshot *snapshot, pid_t tid,
 /* What views take. Good as long as the snapshot. */
 struct mw_space_moment mw_space_moment_of(const struct mw_space_snapshot *snapshot);
 
+/* Where code in no file is, by a list of mappings. Errors: MEMORY. */
+struct mw_maps;
+struct mw_code_regions;
+struct mw_error *mw_space_code_of(const struct mw_maps *maps, struct mw_code_regions *out) MW_MUST_CHECK;
+
 /* glibc's arenas from second to second, for as long as that is cheap. */
 struct mw_space_sampler {
 	bool dear; /* it was not: asked no more */

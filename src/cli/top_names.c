@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "cli/careful.h"
+#include "cli/space.h"
 #include "proc/maps.h"
 #include "proc/status.h"
 #include "view/arena.h"
@@ -266,7 +267,7 @@ static const struct mw_code_region *find_region(struct mw_top_names *names, mw_a
 	names->mapped_ns = now_ns;
 	err = mw_maps_read(mw_live_thread(names->pid), &maps);
 	if (!err)
-		err = mw_code_regions_of(&maps, &regions);
+		err = mw_space_code_of(&maps, &regions);
 	if (!err) {
 		mw_code_regions_deinit(&names->regions);
 		names->regions = regions;

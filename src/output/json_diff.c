@@ -104,8 +104,9 @@ static json_t *rebuilt_value(const struct mw_diff *diff)
 
 static json_t *stack_value(const struct mw_diff_stack *stack)
 {
-	json_t *head = json_pack("{s:s, s:s, s:o, s:b, s:o, s:o}", "id", stack->id, "kind", mw_json_kind(stack->kind), "api",
-				 mw_json_text(stack->api), "truncated", stack->cut == MW_STACK_TRUNCATED, "end", mw_json_text(mw_stack_end_name(stack->end)), "frames",
+	json_t *head = json_pack("{s:s, s:s, s:o, s:b, s:o, s:o}", "id", stack->id, "kind", mw_json_kind(stack->kind),
+				 "api", mw_json_text(stack->api), "truncated", stack->cut == MW_STACK_TRUNCATED, "end",
+				 mw_json_text(mw_stack_end_name(stack->end)), "frames",
 				 mw_json_frames(stack->frames, stack->frame_count));
 	json_t *held = held_value(stack->held);
 

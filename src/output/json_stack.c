@@ -157,11 +157,11 @@ static json_t *numbers_value(const struct mw_report_stack *stack, const struct m
 
 json_t *mw_json_stack(const struct mw_report_stack *stack, const struct mw_json_frames *shared)
 {
-	json_t *head =
-		json_pack("{s:s, s:s, s:o, s:b, s:o, s:o, s:o, s:o}", "id", stack->id, "kind", mw_json_kind(stack->kind),
-			  "api", mw_json_text(stack->api), "truncated", stack->cut == MW_STACK_TRUNCATED, "cut",
-			  cut_value(stack->cut), "end", mw_json_text(mw_stack_end_name(stack->end)), "suspect", mw_json_text(stack->suspect), "frames",
-			  shared ? numbers_value(stack, shared) : mw_json_frames(stack->frames, stack->frame_count));
+	json_t *head = json_pack(
+		"{s:s, s:s, s:o, s:b, s:o, s:o, s:o, s:o}", "id", stack->id, "kind", mw_json_kind(stack->kind), "api",
+		mw_json_text(stack->api), "truncated", stack->cut == MW_STACK_TRUNCATED, "cut", cut_value(stack->cut),
+		"end", mw_json_text(mw_stack_end_name(stack->end)), "suspect", mw_json_text(stack->suspect), "frames",
+		shared ? numbers_value(stack, shared) : mw_json_frames(stack->frames, stack->frame_count));
 	json_t *sums = json_pack(
 		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "size", mw_json_amount(&stack->size),
 		"impacting", mw_json_amount(&stack->impacting), "transient", mw_json_amount(&stack->transient), "aofi",

@@ -94,11 +94,12 @@ static void put_cut(struct mw_text *text)
 		truncated += report->stacks[i].cut == MW_STACK_TRUNCATED;
 	}
 	if (generated) {
-		mw_line_printf(&text->line,
-			       "  - %s of %s stacks end%s at code that was generated at run time, and that says nothing of "
-			       "its callers.",
-			       mw_show_count(generated).text, mw_show_count(report->stack_count).text,
-			       generated == 1 ? "s" : "");
+		mw_line_printf(
+			&text->line,
+			"  - %s of %s stacks end%s at code that was generated at run time, and that says nothing of "
+			"its callers.",
+			mw_show_count(generated).text, mw_show_count(report->stack_count).text,
+			generated == 1 ? "s" : "");
 		put_point(text);
 	}
 	if (broken) {

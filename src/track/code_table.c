@@ -50,7 +50,7 @@ struct mw_error *mw_code_table_take(struct mw_code_table *table, struct mw_raw_s
 	if (!has_code(stack))
 		return NULL;
 	if (table->capacity < stack->count) {
-		struct mw_raw_frame *frames = reallocarray(table->frames, stack->count, sizeof(*frames));
+		struct mw_raw_frame *frames = realloc(table->frames, stack->count * sizeof(*frames));
 
 		if (!frames)
 			return mw_error_nomem();

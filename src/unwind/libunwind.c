@@ -20,7 +20,7 @@
 #define PAGE       4096u
 #define ABOVE      64u        /* bytes behind the end of a stack's memory where a return address may be sought */
 #define MAX_FRAME  (1u << 20) /* bytes */
-#define MAX_READS  1000000u /* words a walk: a file's unwind information may be a program that never ends */
+#define MAX_READS  1000000u   /* words a walk: a file's unwind information may be a program that never ends */
 
 /* Addresses that no target has: entries of tables that are made for a module are read there. */
 #define LOCAL_BASE 0x8100000000000000u
@@ -149,7 +149,8 @@ static bool is_above_stack(const struct libunwind *self, mw_addr addr)
 	mw_addr top = addr & ~(mw_addr)(PAGE - 1);
 	unw_word_t below;
 
-	return memory->ends && addr - top < ABOVE && top - self->sp <= MAX_FRAME && memory->ends(memory->context, top) &&
+	return memory->ends && addr - top < ABOVE && top - self->sp <= MAX_FRAME &&
+	       memory->ends(memory->context, top) &&
 	       memory->read(memory->context, top - sizeof(below), &below, sizeof(below));
 }
 

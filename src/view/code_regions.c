@@ -3,8 +3,6 @@
 #include "view/code_regions.h"
 
 #include "base/vector.h"
-#include "proc/maps.h"
-#include "proc/regions.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -152,28 +150,4 @@ void mw_code_region_describe(const struct mw_code_region *region, char text[MW_C
 		size /= 1024;
 	(void)snprintf(text, MW_CODE_REGION_TEXT, "(generated code at 0x%" PRIx64 ", %.*f %s)", region->start,
 		       unit ? 1 : 0, size, units[unit]);
-}
-
-struct mw_error *mw_code_regions_of(const struct mw_maps *maps, struct mw_code_regions *out)
-{
-	struct mw_stored_mapping *mappings = calloc(maps->count + 1, sizeof(*mappings));
-	struct mw_space_moment moment = {.mappings = mappings, .count = maps->count};
-	struct mw_error *err;
-
-	if (!mappings)
-		return mw_error_nomem();
-	for (size_t i = 0; i < maps->count; i++) {
-		const struct mw_mapping *mapping = &maps->items[i];
-
-		mappings[i] = (struct mw_stored_mapping){
-			.start = mapping->start,
-			.end = mapping->end,
-			.kind = mw_region_kind_of(mapping),
-			.exec = mapping->exec,
-			.accessible = mapping->read || mapping->write || mapping->exec,
-		};
-	}
-	err = mw_code_regions_make(&moment, NULL, out);
-	free(mappings);
-	return err;
 }

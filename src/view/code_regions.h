@@ -26,9 +26,6 @@ struct mw_code_regions {
 /* Those of either moment (each may be NULL). Errors: MEMORY. */
 struct mw_error *mw_code_regions_make(const struct mw_space_moment *start, const struct mw_space_moment *end,
 				      struct mw_code_regions *out) MW_MUST_CHECK;
-/* Those of a list of mappings. Errors: MEMORY. */
-struct mw_maps;
-struct mw_error *mw_code_regions_of(const struct mw_maps *maps, struct mw_code_regions *out) MW_MUST_CHECK;
 void mw_code_regions_deinit(struct mw_code_regions *regions);
 /* Code whose callers and names are known by region alone: what a view asks about it. Zeroed: nothing is known. */
 struct mw_view_code {

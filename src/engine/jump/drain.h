@@ -21,8 +21,8 @@ struct jump_drain_help {
 	bool (*thread)(void *context, uint32_t tid, pid_t *out, char name[17]);
 	/* The module that a call returns to at `pc` (so the one at pc - 1), or MW_MODULE_NONE. */
 	uint32_t (*module)(void *context, mw_addr pc);
-	/* Does a function begin at `pc` that nothing has called, though a stack leads there (mw_unwinder_ops)? NULL: that
-	 * can't be said. */
+	/* Does a function begin at `pc` that nothing has called, though a stack leads there (mw_unwinder_ops)? NULL:
+	 * that can't be said. */
 	bool (*begins)(void *context, mw_addr pc, mw_addr inner);
 	/* Walk from a SLOW record's registers; `bytes` stand at slow->start. At most `capacity` frames. */
 	void (*walk)(void *context, const struct mw_ring_slow *slow, const uint8_t *bytes, size_t size,

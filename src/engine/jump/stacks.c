@@ -82,8 +82,8 @@ static void keep(struct jump_drain *drain, struct jump_reader *reader, uint64_t 
 }
 
 /*
- * Return addresses of the payload, to drain->frames. Rows tell what is right for code that something has called: where a
- * stack leads to what nothing has called it ends, whatever comes behind.
+ * Return addresses of the payload, to drain->frames. Rows tell what is right for code that something has called: where
+ * a stack leads to what nothing has called it ends, whatever comes behind.
  */
 static void read_frames(struct jump_drain *drain, uint32_t *count, enum mw_stack_cut *cut)
 {

@@ -251,8 +251,8 @@ static const struct mw_report empty = {
 #define EVIL "a\033[2Jb\xc0\xafz\n\"\\\xe2\x80\xaeq\xed\xa0\x80\xff\x7f\xc2\x9bm"
 
 static struct mw_report_frame hostile_frames[] = {
-	{EVIL, "/tmp/" EVIL, 1, 0x1000, EVIL, 3, false},
-	{EVIL, "/tmp/" EVIL, 1, UINT64_MAX - 15, EVIL "/" EVIL, 0, true},
+	{EVIL, "/tmp/" EVIL, 1, 0x1000, EVIL, 3, false, false},
+	{EVIL, "/tmp/" EVIL, 1, UINT64_MAX - 15, EVIL "/" EVIL, 0, true, false},
 	{NULL, EVIL, 5, 0x1005, NULL, 0, false, false},
 };
 static struct mw_report_thread hostile_threads[] = {

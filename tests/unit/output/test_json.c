@@ -99,8 +99,9 @@ static void check_keys(const json_t *root)
 	json_array_foreach(at(root, "threads"), i, item) assert_keys(item, "tid name size impacting transient");
 	json_array_foreach(at(root, "stacks"), i, stack)
 	{
-		assert_keys(stack, "id kind api truncated cut end frames size impacting transient aofi peak lifetime_ns "
-				   "threads suspect oldest newest aofi_unknown aofo growth");
+		assert_keys(stack,
+			    "id kind api truncated cut end frames size impacting transient aofi peak lifetime_ns "
+			    "threads suspect oldest newest aofi_unknown aofo growth");
 		json_array_foreach(at(stack, "frames"), j, frame)
 			assert_keys(frame, "function module offset address file line inlined");
 		json_array_foreach(at(stack, "threads"), j, item) assert_keys(item, "tid name impacting");

@@ -173,7 +173,8 @@ static void test_code_without_end(void **state)
 		if (i % 16)
 			assert_int_equal(intern(rig, &stack), near);
 	}
-	/* What was kept is still itself; another piece is another stack; a marked one, as a recording has it, is itself. */
+	/* What was kept is still itself; another piece is another stack; a marked one, as a recording has it, is
+	 * itself. */
 	frames[1].addr = start + 16;
 	assert_int_equal(intern(rig, &stack), first + 1);
 	frames[1].addr = start + 64 * MW_CODE_PIECE;

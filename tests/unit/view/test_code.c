@@ -20,8 +20,11 @@ enum { CODE = 1, DATA = 2, NONE = 0 };
 
 static struct mw_stored_mapping mapping(mw_addr start, uint64_t size, enum mw_region_kind kind, unsigned access)
 {
-	return (struct mw_stored_mapping){
-		.start = start, .end = start + size, .kind = kind, .exec = access == CODE, .accessible = access != NONE};
+	return (struct mw_stored_mapping){.start = start,
+					  .end = start + size,
+					  .kind = kind,
+					  .exec = access == CODE,
+					  .accessible = access != NONE};
 }
 
 static void assert_region(const struct mw_code_regions *regions, size_t index, mw_addr start, mw_addr end)
@@ -125,10 +128,15 @@ static void watch(mw_addr base, char ids[4][17])
 		mw_addr at;
 		uint64_t size;
 	} calls[] = {
-		{base + 0x10, 1},      {base + 0x800, 2},				    /* hot */
-		{base + MIB, 10},      {base + MIB - 5, 20}, {(base + 5000) | MW_FRAME_NEAR, 30}, /* the rest of its region */
-		{base + 64 * MIB, 100}, {base + 64 * MIB + 1, 200},				    /* the other region's */
-		{0x10, 1000},	       {base + 512 * MIB, 2000},			    /* nobody knows where */
+		{base + 0x10, 1},
+		{base + 0x800, 2}, /* hot */
+		{base + MIB, 10},
+		{base + MIB - 5, 20},
+		{(base + 5000) | MW_FRAME_NEAR, 30}, /* the rest of its region */
+		{base + 64 * MIB, 100},
+		{base + 64 * MIB + 1, 200}, /* the other region's */
+		{0x10, 1000},
+		{base + 512 * MIB, 2000}, /* nobody knows where */
 	};
 	struct mw_code_region items[] = {{base, base + MIB}, {base + 64 * MIB - 1, base + 65 * MIB}};
 	struct mw_code_regions regions = {.items = items, .count = 2};
@@ -144,7 +152,8 @@ static void watch(mw_addr base, char ids[4][17])
 	thread = world_thread(&world, 1, "t");
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
 		world_event(&world, MW_EVENT_ALLOC, MW_KIND_HEAP, 0x1000 * (i + 1), calls[i].size,
-			    world_stack(&world, MW_KIND_HEAP, HOOK_MALLOC, &calls[i].at, 1, MW_STACK_BROKEN), thread, 0);
+			    world_stack(&world, MW_KIND_HEAP, HOOK_MALLOC, &calls[i].at, 1, MW_STACK_BROKEN), thread,
+			    0);
 	report = world_report(&world);
 	assert_int_equal(report->stack_count, 4);
 	for (size_t i = 0; i < 4; i++) {
