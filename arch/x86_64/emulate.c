@@ -18,11 +18,12 @@ static uint64_t sign_extend(uint64_t value, uint8_t width)
 	return (uint64_t)((int64_t)(value << shift) >> shift);
 }
 
-static void emulate_arithmetic(const struct mw_insn_plan *plan, struct mw_regs *regs)
+static void emulate_arithmetic(const struct mw_insn_plan *plan, struct mw_regs *regs, const uint64_t *word)
 {
 	uint8_t width = plan->width;
-	uint64_t a = mw_x86_get(regs, plan->dst, width);
-	uint64_t b = source(plan, regs, width);
+	uint64_t memory = *word & mw_x86_mask(width);
+	uint64_t a = plan->dst == MW_X86_MEMORY ? memory : mw_x86_get(regs, plan->dst, width);
+	uint64_t b = plan->src == MW_X86_MEMORY ? memory : source(plan, regs, width);
 
 	switch (plan->op) {
 	case MW_X86_OP_ADD:
@@ -185,7 +186,7 @@ void mw_x86_emulate(const struct mw_insn_plan *plan, struct mw_regs *regs, uint6
 	case MW_X86_OP_NOP:
 		break;
 	default:
-		emulate_arithmetic(plan, regs);
+		emulate_arithmetic(plan, regs, word);
 		break;
 	}
 }
@@ -201,6 +202,8 @@ mw_addr mw_x86_memory_address(const struct mw_insn_plan *plan, const struct mw_r
 		return sp - 8;
 	case MW_MEMORY_LOAD:
 		return sp + (uint64_t)plan->imm;
+	case MW_MEMORY_DATA:
+		return plan->target;
 	case MW_MEMORY_NONE:
 		break;
 	}

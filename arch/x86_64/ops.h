@@ -37,7 +37,7 @@ enum mw_x86_op {
 	MW_X86_OP_RET,  /* imm: bytes of arguments that are dropped */
 	MW_X86_OP_PUSH,
 	MW_X86_OP_POP,
-	MW_X86_OP_LOAD, /* imm: displacement from rsp */
+	MW_X86_OP_LOAD, /* imm: displacement from rsp; or MW_MEMORY_DATA */
 	MW_X86_OP_COUNT
 };
 

@@ -3,7 +3,8 @@
  * plan_emulation.c: which instructions emulate() knows, and their operands.
  *
  * Only what needs registers, or one word of the thread's own stack: any other memory operand would
- * have to be read and written atomically and to fault as the program's own, so it runs out of line.
+ * have to be read and written atomically and to fault as the program's own, so it runs out of line. Loads and
+ * comparisons of data relative to pc, which many functions begin with, are known for where there is no room for that.
  */
 #include "arch/x86_64/operand.h"
 #include "arch/x86_64/ops.h"
@@ -193,12 +194,44 @@ static void plan_load(const struct mw_x86_insn *insn, struct mw_insn_plan *plan)
 	accept(plan, MW_X86_OP_LOAD, MW_MEMORY_LOAD);
 }
 
+/* mov reg, data; cmp and test of data with an immediate or a register: the address is relative to pc. */
+static bool plan_data(const struct mw_x86_insn *insn, struct mw_insn_plan *plan, enum mw_x86_op op)
+{
+	const cs_x86_op *ops = insn->x86.operands;
+	uint8_t opcode = plan->bytes[insn->prefix_length], width;
+	unsigned at = ops[0].type == X86_OP_MEM ? 0 : 1;
+
+	if (!plan->disp_offset || insn->x86.op_count != 2 || ops[at].type != X86_OP_MEM)
+		return false;
+	plan->width = opcode & 1 ? (insn->wide ? 8 : insn->opsize ? 2 : 4) : 1;
+	plan->dst = plan->src = MW_X86_MEMORY;
+	if (insn->addrsize || ops[at].mem.segment != X86_REG_INVALID)
+		return true;
+	if (insn->id == X86_INS_MOV && at == 1) {
+		if (is_register(&ops[0], &plan->dst, &width) && width == plan->width)
+			accept(plan, MW_X86_OP_LOAD, MW_MEMORY_DATA);
+	} else if (op == MW_X86_OP_CMP || op == MW_X86_OP_TEST) {
+		uint8_t *other = at == 0 ? &plan->src : &plan->dst;
+
+		if (ops[1].type == X86_OP_IMM) {
+			plan->src = MW_X86_NO_REG;
+			plan->imm = ops[1].imm;
+			accept(plan, op, MW_MEMORY_DATA);
+		} else if (is_register(&ops[1 - at], other, &width) && width == plan->width) {
+			accept(plan, op, MW_MEMORY_DATA);
+		}
+	}
+	return true;
+}
+
 static void plan_two_operands(const struct mw_x86_insn *insn, struct mw_insn_plan *plan, enum mw_x86_op op)
 {
 	const cs_x86_op *ops = insn->x86.operands;
 	bool extends = op == MW_X86_OP_MOVZX || op == MW_X86_OP_MOVSX;
 	uint8_t source_width;
 
+	if (plan_data(insn, plan, op))
+		return;
 	if (insn->x86.op_count != 2 || !is_register(&ops[0], &plan->dst, &plan->width))
 		return;
 	if (ops[1].type == X86_OP_IMM && !extends) {

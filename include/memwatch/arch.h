@@ -35,12 +35,13 @@ enum mw_insn_how {
 	MW_INSN_REFUSE,      /* neither: `why` says why */
 };
 
-/* What an emulation needs from memory beside registers: nothing, or one word of the thread's own stack. */
+/* What an emulation needs from memory beside registers: nothing, one word of the thread's own stack, or data. */
 enum mw_insn_memory {
 	MW_MEMORY_NONE,
 	MW_MEMORY_POP,  /* reads the word at the stack pointer */
 	MW_MEMORY_PUSH, /* writes the word below the stack pointer */
 	MW_MEMORY_LOAD, /* reads the word at stack pointer + displacement (or rbp): own stack only */
+	MW_MEMORY_DATA, /* reads `width` bytes at an address that the instruction tells relative to its own */
 };
 
 struct mw_insn_plan {
@@ -55,7 +56,8 @@ struct mw_insn_plan {
 	const char *why;            /* static text, for REFUSE and for what can't be relocated */
 	/* Architecture's own: opcode class and operands for emulate(), displacement for relocate(). */
 	uint32_t op;
-	uint8_t dst, src, width, cond;
+	uint8_t dst, src, cond;
+	uint8_t width; /* of the operands in bytes */
 	int64_t imm;
 	uint8_t disp_offset; /* offset in bytes[] of a pc-relative 32-bit displacement, 0: none */
 	mw_addr target;      /* of a branch, or of the pc-relative operand */
@@ -185,12 +187,12 @@ struct mw_arch {
 	 */
 	void (*plan)(const uint8_t *bytes, size_t size, mw_addr pc, struct mw_insn_plan *plan);
 	/*
-	 * Do what the instruction does, pc included. `word` is the memory word read for POP and LOAD,
+	 * Do what the instruction does, pc included. `word` is the memory word read for POP, LOAD and DATA,
 	 * or receives the one to be written to the new stack pointer for PUSH. Undefined flags of
 	 * the instruction are left as hardware commonly leaves them. Only for plan->can_emulate.
 	 */
 	void (*emulate)(const struct mw_insn_plan *plan, struct mw_regs *regs, uint64_t *word);
-	/* Where `emulate` will read (POP, LOAD) or write (PUSH) its word. */
+	/* Where `emulate` will read (POP, LOAD, DATA) or write (PUSH) its word. */
 	mw_addr (*memory_address)(const struct mw_insn_plan *plan, const struct mw_regs *regs);
 	/*
 	 * Write the instruction's out-of-line copy for address `dest` with a jump back behind it.

@@ -185,10 +185,10 @@ static bool emulate(struct trap_hit *hit)
 	const struct mw_insn_plan *plan = &hit->breakpoint->plan;
 	struct mw_regs regs = hit->regs.general;
 	uint64_t word = 0;
+	size_t size = plan->memory == MW_MEMORY_DATA ? plan->width : sizeof(word);
 
-	if (plan->memory == MW_MEMORY_POP || plan->memory == MW_MEMORY_LOAD)
-		if (mw_remote_read(hit->thread->tid, arch->memory_address(plan, &regs), &word, sizeof(word)) !=
-		    sizeof(word))
+	if (plan->memory == MW_MEMORY_POP || plan->memory == MW_MEMORY_LOAD || plan->memory == MW_MEMORY_DATA)
+		if (mw_remote_read(hit->thread->tid, arch->memory_address(plan, &regs), &word, size) != size)
 			return false;
 	arch->emulate(plan, &regs, &word);
 	if (plan->memory == MW_MEMORY_PUSH && !write_word(hit->thread->tid, regs.gpr[arch->dwarf_sp], word))

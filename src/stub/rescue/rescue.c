@@ -240,6 +240,20 @@ static void heal(struct mw_rescue *rescue)
 	__atomic_store_n(&rescue->healed, all, __ATOMIC_RELEASE);
 }
 
+static uint64_t read_data(uint64_t at, uint8_t width)
+{
+	switch (width) {
+	case 1:
+		return *(const volatile uint8_t *)(uintptr_t)at;
+	case 2:
+		return *(const volatile uint16_t *)(uintptr_t)at;
+	case 4:
+		return *(const volatile uint32_t *)(uintptr_t)at;
+	default:
+		return *(const volatile uint64_t *)(uintptr_t)at;
+	}
+}
+
 static void emulate(const struct mw_rescue_breakpoint *breakpoint, struct cpu_frame *frame)
 {
 	const struct mw_insn_plan *plan = &breakpoint->plan;
@@ -254,6 +268,8 @@ static void emulate(const struct mw_rescue_breakpoint *breakpoint, struct cpu_fr
 	regs.pc = plan->pc;
 	if (plan->memory == MW_MEMORY_POP || plan->memory == MW_MEMORY_LOAD)
 		word = *(const volatile uint64_t *)(uintptr_t)mw_x86_memory_address(plan, &regs);
+	else if (plan->memory == MW_MEMORY_DATA)
+		word = read_data(mw_x86_memory_address(plan, &regs), plan->width);
 	mw_x86_emulate(plan, &regs, &word);
 	if (plan->memory == MW_MEMORY_PUSH)
 		*(volatile uint64_t *)(uintptr_t)regs.gpr[MW_X86_RSP] = word;

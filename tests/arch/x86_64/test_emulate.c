@@ -73,7 +73,9 @@ static void run_both(const struct mw_insn_plan *plan, const struct native_state 
 
 	memcpy(regs.gpr, start->gpr, sizeof(regs.gpr));
 	memcpy(stack, arena.stack, sizeof(stack));
-	if (plan->memory != MW_MEMORY_NONE) {
+	if (plan->memory == MW_MEMORY_DATA) {
+		memcpy(&word, (const void *)(uintptr_t)arch->memory_address(plan, &regs), plan->width);
+	} else if (plan->memory != MW_MEMORY_NONE) {
 		at = arch->memory_address(plan, &regs);
 		offset = at - (uint64_t)(uintptr_t)arena.stack;
 		assert_true(offset <= sizeof(stack) - 8);
@@ -301,6 +303,27 @@ static const struct single {
 	{BYTES("\x48\x8d\x05\x10\x00\x00\x00"), MW_MEMORY_NONE, -1, false, false},
 	{BYTES("\x48\x8d\x3d\xf0\xff\xff\xff"), MW_MEMORY_NONE, -1, false, false},
 	{BYTES("\x8d\x05\x10\x00\x00\x00"), MW_MEMORY_NONE, -1, false, false},
+	{BYTES("\x48\x8b\x05\x00\x00\x00\x00"), MW_MEMORY_DATA, -1, false, false}, /* data relative to pc */
+	{BYTES("\x4c\x8b\x3d\xf9\xff\xff\xff"), MW_MEMORY_DATA, -1, false, false},
+	{BYTES("\x8b\x2d\xfa\xff\xff\xff"), MW_MEMORY_DATA, -1, false, false},
+	{BYTES("\x66\x8b\x0d\xfa\xff\xff\xff"), MW_MEMORY_DATA, -1, false, false},
+	{BYTES("\x8a\x25\xfa\xff\xff\xff"), MW_MEMORY_DATA, -1, false, false}, /* ah */
+	{BYTES("\x40\x8a\x35\xfa\xff\xff\xff"), MW_MEMORY_DATA, -1, false, false},
+	{BYTES("\x80\x3d\xf9\xff\xff\xff\x80"), MW_MEMORY_DATA, -1, false, false}, /* its own first byte: equal */
+	{BYTES("\x80\x3d\xfa\xff\xff\xff\xff"), MW_MEMORY_DATA, -1, false, false},
+	{BYTES("\x83\x3d\xf9\xff\xff\xff\xff"), MW_MEMORY_DATA, -1, false, false},
+	{BYTES("\x66\x83\x3d\xf9\xff\xff\xff\x7f"), MW_MEMORY_DATA, -1, false, false},
+	{BYTES("\x48\x83\x3d\xf8\xff\xff\xff\x00"), MW_MEMORY_DATA, -1, false, false},
+	{BYTES("\x66\x81\x3d\xf7\xff\xff\xff\x66\x81"), MW_MEMORY_DATA, -1, false, false},
+	{BYTES("\x48\x81\x3d\xf5\xff\xff\xff\x00\x00\x00\x80"), MW_MEMORY_DATA, -1, false, false},
+	{BYTES("\x48\x3b\x3d\xf9\xff\xff\xff"), MW_MEMORY_DATA, -1, false, false},
+	{BYTES("\x3a\x25\xfa\xff\xff\xff"), MW_MEMORY_DATA, -1, false, false},
+	{BYTES("\x39\x05\xfa\xff\xff\xff"), MW_MEMORY_DATA, -1, false, false},
+	{BYTES("\x4c\x39\x2d\xf9\xff\xff\xff"), MW_MEMORY_DATA, -1, false, false},
+	{BYTES("\xf6\x05\xf9\xff\xff\xff\x01"), MW_MEMORY_DATA, -1, false, true},
+	{BYTES("\x48\xf7\x05\xf5\xff\xff\xff\x00\x00\x00\x80"), MW_MEMORY_DATA, -1, false, true},
+	{BYTES("\x84\x25\xfa\xff\xff\xff"), MW_MEMORY_DATA, -1, false, true},
+	{BYTES("\x85\x05\xfa\xff\xff\xff"), MW_MEMORY_DATA, -1, false, true},
 };
 
 static void test_single_instructions(void **unused)

@@ -64,14 +64,26 @@ static const struct plan_case {
 	{BYTES("\xc2\x08\x00"), O, true, true, MW_MEMORY_POP, 0},
 	{BYTES("\x48\x8b\x44\x24\x08"), O, true, true, MW_MEMORY_LOAD, 0}, /* mov rax, [rsp+8] */
 	{BYTES("\x8b\x04\x24"), O, true, true, MW_MEMORY_LOAD, 0},
+	/* Data relative to pc: the same. */
+	{BYTES("\x48\x8b\x05\x10\x00\x00\x00"), O, true, true, MW_MEMORY_DATA, 0x17}, /* [rip+16] */
+	{BYTES("\x8a\x25\x10\x00\x00\x00"), O, true, true, MW_MEMORY_DATA, 0x16},     /* mov ah */
+	{BYTES("\x66\x8b\x0d\x10\x00\x00\x00"), O, true, true, MW_MEMORY_DATA, 0x17}, /* mov cx */
+	{BYTES("\x80\x3d\x10\x00\x00\x00\x05"), O, true, true, MW_MEMORY_DATA, 0x17}, /* cmp byte, imm8 */
+	{BYTES("\x83\x3d\x10\x00\x00\x00\xff"), O, true, true, MW_MEMORY_DATA, 0x17}, /* cmp dword, imm8 */
+	{BYTES("\x48\x81\x3d\x10\x00\x00\x00\x01\x02\x03\x04"), O, true, true, MW_MEMORY_DATA, 0x1b},
+	{BYTES("\x48\x3b\x3d\x10\x00\x00\x00"), O, true, true, MW_MEMORY_DATA, 0x17},      /* cmp rdi, [rip+16] */
+	{BYTES("\x39\x05\x10\x00\x00\x00"), O, true, true, MW_MEMORY_DATA, 0x16},          /* cmp [rip+16], eax */
+	{BYTES("\xf6\x05\x10\x00\x00\x00\x01"), O, true, true, MW_MEMORY_DATA, 0x17},      /* test byte, imm8 */
+	{BYTES("\x85\x05\x10\x00\x00\x00"), O, true, true, MW_MEMORY_DATA, 0x16},          /* test */
+	{BYTES("\x64\x48\x8b\x05\x10\x00\x00\x00"), O, false, true, MW_MEMORY_NONE, 0x18}, /* fs: */
+	{BYTES("\x48\x89\x05\x10\x00\x00\x00"), O, false, true, MW_MEMORY_NONE, 0x17},     /* mov [rip+16], rax */
+	{BYTES("\x48\x03\x05\x10\x00\x00\x00"), O, false, true, MW_MEMORY_NONE, 0x17},     /* add rax, [rip+16] */
 	/* Other memory, and whatever emulation does not know: as a copy. */
 	{BYTES("\x48\x8b\x07"), O, false, true, MW_MEMORY_NONE, 0},                         /* mov rax, [rdi] */
 	{BYTES("\x48\x8b\x45\xf8"), O, false, true, MW_MEMORY_NONE, 0},                     /* mov rax, [rbp-8] */
 	{BYTES("\x67\x48\x8b\x04\x24"), O, false, true, MW_MEMORY_NONE, 0},                 /* mov rax, [esp] */
 	{BYTES("\x64\x48\x8b\x04\x24"), O, false, true, MW_MEMORY_NONE, 0},                 /* fs:[rsp] */
 	{BYTES("\x64\x48\x8b\x04\x25\x28\x00\x00\x00"), O, false, true, MW_MEMORY_NONE, 0}, /* fs:[0x28] */
-	{BYTES("\x48\x8b\x05\x10\x00\x00\x00"), O, false, true, MW_MEMORY_NONE, 0x17},      /* [rip+16] */
-	{BYTES("\x80\x3d\x10\x00\x00\x00\x05"), O, false, true, MW_MEMORY_NONE, 0x17},      /* cmp byte, imm8 */
 	{BYTES("\xc7\x05\x10\x00\x00\x00\x01\x02\x03\x04"), O, false, true, MW_MEMORY_NONE, 0x1a}, /* mov imm32 */
 	{BYTES("\xf0\x0f\xb1\x0d\x10\x00\x00\x00"), O, false, true, MW_MEMORY_NONE, 0x18},         /* lock cmpxchg */
 	{BYTES("\xff\x25\x10\x00\x00\x00"), O, false, true, MW_MEMORY_NONE, 0x16},                 /* jmp [rip+16] */
