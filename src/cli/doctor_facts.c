@@ -8,6 +8,7 @@
 #include "proc/root.h"
 #include "target/cage.h"
 #include "target/preflight.h"
+#include "target/seccomp_probe.h"
 
 #include <fcntl.h>
 #include <pwd.h>
@@ -90,6 +91,12 @@ static void print_seccomp(const struct rows *rows, pid_t pid)
 		row(rows, "seccomp", "unknown");
 	else if (caged == 0)
 		row(rows, "seccomp", "none");
+	else if (mw_seccomp_shared(pid))
+		row(rows, "seccomp",
+		    "%zu of %zu threads are under it, by the filters that memwatch is under as well: it tries what "
+		    "they "
+		    "permit",
+		    caged, caged + others);
 	else if (!mw_preflight_may_suspend_seccomp())
 		row(rows, "seccomp", "%zu of %zu threads are under it; memwatch can't know what it permits", caged,
 		    caged + others);

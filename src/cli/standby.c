@@ -4,6 +4,7 @@
 
 #include "cli/crash.h"
 #include "proc/program.h"
+#include "target/seccomp_probe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -392,7 +393,8 @@ static struct mw_error *prepare_arguments(void)
 		struct mw_program program;
 
 		mw_program_read(standby.plan.pids[i], &program);
-		snprintf(standby.processes[i], PROCESS_TEXT, "%d:%" PRIu64, (int)standby.plan.pids[i], program.started);
+		snprintf(standby.processes[i], PROCESS_TEXT, "%d:%" PRIu64 "%s", (int)standby.plan.pids[i],
+			 program.started, mw_seccomp_shared(standby.plan.pids[i]) ? ":shared" : "");
 		standby.argv[MW_STANDBY_PROCESSES + i] = standby.processes[i];
 	}
 	standby.plan.pids = NULL; /* the caller's */

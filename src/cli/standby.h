@@ -60,7 +60,8 @@ void mw_standby_exec(struct mw_error *err);
 
 #define MW_STANDBY_VERB "--stand-by"
 
-/* Its arguments, by position. Processes follow, as PID:START (clock ticks since boot, 0: not known). */
+/* Its arguments, by position. Processes follow, as PID:START (clock ticks since boot, 0: not known), and ":shared"
+ * where memwatch shares the seccomp filters of the process. */
 enum mw_standby_argument {
 	MW_STANDBY_SELF,
 	MW_STANDBY_IS,        /* MW_STANDBY_VERB */
@@ -72,7 +73,7 @@ enum mw_standby_argument {
 	MW_STANDBY_PROCESSES, /* the first of them */
 };
 
-/* Take out what is left in a process, PID:START, if that is still the one that began then. What has to stay is told in
+/* Take out what is left in a process, as it stands in the arguments, if that is still the one that began then. What has to stay is told in
  * `left`, "" otherwise. */
 struct mw_error *mw_standby_clean(const char *process, char *left, size_t size) MW_MUST_CHECK;
 int mw_standby_main(int argc, char **argv);

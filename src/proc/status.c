@@ -113,6 +113,8 @@ static void take_field(const char *key, const char *value, struct mw_status *out
 		out->capabilities = strtoull(value, NULL, 16);
 	} else if (strcmp(key, "Seccomp") == 0) {
 		out->seccomp = (int)strtol(value, NULL, 10);
+	} else if (strcmp(key, "Seccomp_filters") == 0) {
+		out->seccomp_filters = (int)strtol(value, NULL, 10);
 	} else if (strcmp(key, "NoNewPrivs") == 0) {
 		out->no_new_privileges = *value == '1';
 	} else if (strcmp(key, "x86_Thread_features") == 0) {
@@ -146,7 +148,7 @@ static bool parse_status(char *text, struct mw_status *out)
 
 struct mw_error *mw_status_read(pid_t tid, struct mw_status *out)
 {
-	struct mw_status status = {.seccomp = -1, .ns_pid = tid};
+	struct mw_status status = {.seccomp = -1, .seccomp_filters = -1, .ns_pid = tid};
 	char small[SMALL], *text = NULL;
 	uint64_t flags = 0;
 	size_t size = 0;

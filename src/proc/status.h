@@ -15,6 +15,7 @@ struct mw_status {
 	uid_t uid, euid;                                                            /* real, effective */
 	uint64_t sig_pending, shared_pending, sig_blocked, sig_ignored, sig_caught; /* bit n-1: signal n */
 	int seccomp;           /* 0 none, 1 strict, 2 filter; -1 unknown */
+	int seccomp_filters;   /* how many; -1 unknown (before Linux 5.9) */
 	uint64_t capabilities; /* effective */
 	bool kernel_thread;
 	bool shadow_stack; /* x86_Thread_features: shstk */

@@ -6,6 +6,7 @@
 #include "target/filter.h"
 #include "target/inject.h"
 #include "target/preflight.h"
+#include "target/seccomp_probe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -81,6 +82,11 @@ static const struct {
 	[MW_CALL_GETPID] = {"getpid", {.number = SYS_getpid}},
 	[MW_CALL_GETTID] = {"gettid", {.number = SYS_gettid}},
 };
+
+const struct mw_filter_call *mw_cage_call(enum mw_cage_call call)
+{
+	return &kinds[call].call;
+}
 
 void mw_cage_deinit(struct mw_cage *cage)
 {
@@ -164,7 +170,7 @@ static void permit_by(const uint8_t answers[MW_CALL_COUNT], struct mw_permit *ou
 	}
 }
 
-/* What can be told without its filters. */
+/* What can be told without reading its filters. */
 static struct mw_error *permit_by_mode(pid_t tid, int errnum, struct mw_permit *out)
 {
 	struct mw_status status;
@@ -176,6 +182,8 @@ static struct mw_error *permit_by_mode(pid_t tid, int errnum, struct mw_permit *
 	else if (status.seccomp == STRICT && (errnum == EINVAL || errnum == EACCES))
 		/* It can't be in a wait that is gone on with. */
 		out->harmless = out->made = MW_CALLS_BACK | MW_CALL_BIT(RESTART);
+	else if (mw_seccomp_shared(tid))
+		mw_seccomp_probe(&out->harmless, &out->made);
 	else
 		out->known = false;
 	return NULL;
@@ -214,6 +222,12 @@ static bool may_restart(pid_t tid)
 	}
 	all = number > 0 && count < 0 && errno == ENOENT;
 	free(room);
+	if (number == 0 && mw_seccomp_shared(tid)) {
+		uint32_t harmless, made;
+
+		mw_seccomp_probe(&harmless, &made);
+		return made & MW_CALL_BIT(RESTART);
+	}
 	return all && (actions & ~MW_FILTER_PASSES) == 0;
 }
 
@@ -352,7 +366,8 @@ struct mw_error *mw_cage_refuse(const char *engine, pid_t pid, const struct mw_p
 	return mw_error_hint(err, "--unsafe accepts that risk");
 }
 
-struct mw_error *mw_cage_count(pid_t pid, size_t *caged, size_t *others)
+/* `shared`: a thread under the filters that memwatch is under counts as one under none. */
+static struct mw_error *count_threads(pid_t pid, bool shared, size_t *caged, size_t *others)
 {
 	pid_t *tids = NULL;
 	size_t count = 0;
@@ -364,11 +379,16 @@ struct mw_error *mw_cage_count(pid_t pid, size_t *caged, size_t *others)
 
 		err = mw_status_read(tids[i], &status);
 		if (!err && status.state != 'Z' && status.state != 'X')
-			++*(status.seccomp > 0 ? caged : others);
+			++*(status.seccomp > 0 && !(shared && mw_seccomp_shared(tids[i])) ? caged : others);
 		err = mw_error_unless_gone(err);
 	}
 	free(tids);
 	return err;
+}
+
+struct mw_error *mw_cage_count(pid_t pid, size_t *caged, size_t *others)
+{
+	return count_threads(pid, false, caged, others);
 }
 
 struct mw_error *mw_cage_preflight(const char *engine, pid_t pid, bool all)
@@ -377,7 +397,7 @@ struct mw_error *mw_cage_preflight(const char *engine, pid_t pid, bool all)
 
 	if (mw_preflight_may_suspend_seccomp())
 		return NULL;
-	MW_TRY(mw_cage_count(pid, &caged, &others));
+	MW_TRY(count_threads(pid, true, &caged, &others));
 	if (caged == 0 || (others > 0 && !all))
 		return NULL;
 	return mw_cage_unreadable(engine, pid);
@@ -390,6 +410,7 @@ struct mw_error *mw_cage_unreadable(const char *engine, pid_t pid)
 		"engine %s can't be used on process %d: it is under a seccomp filter, which memwatch may "
 		"read and suspend only with CAP_SYS_ADMIN and where it is under no filter itself",
 		engine, (int)pid);
-	return mw_error_hint(err, "Run memwatch as root and outside of containers; or accept the risk that the process "
-				  "ends if memwatch is killed, with --engine trap --unsafe");
+	return mw_error_hint(err, "Watch it as root from outside of its container, or start the container with "
+				  "--security-opt seccomp=unconfined; or accept the risk that the process ends if "
+				  "memwatch is killed, with --engine trap --unsafe");
 }

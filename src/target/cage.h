@@ -6,7 +6,8 @@
  * again, and the call is made under them: where one answers it with a signal, the target dies of it. So memwatch asks
  * first, and has only such threads make calls as would live, or refuses.
  *
- * To read filters takes what it takes to suspend them: CAP_SYS_ADMIN, and memwatch under no filter itself.
+ * To read filters takes what it takes to suspend them: CAP_SYS_ADMIN, and memwatch under no filter itself. Filters that
+ * memwatch shares with the thread are tried instead (seccomp_probe.h), and calls that they permit made under them.
  */
 #ifndef MW_TARGET_CAGE_H
 #define MW_TARGET_CAGE_H
@@ -63,6 +64,9 @@ enum mw_cage_call {
 	(MW_CALL_BIT(OPEN) | MW_CALL_BIT(PREAD) | MW_CALL_BIT(PWRITE) | MW_CALL_BIT(CLOSE) | MW_CALL_BIT(MINCORE) |    \
 	 MW_CALL_BIT(MPROTECT_ALL) | MW_CALL_BIT(MPROTECT_CODE) | MW_CALL_BIT(SIGACTION) | MW_CALL_BIT(GETPID) |       \
 	 MW_CALL_BIT(GETTID))
+
+/* As what a filter sees it. */
+const struct mw_filter_call *mw_cage_call(enum mw_cage_call call);
 
 /* What a thread may do. */
 struct mw_permit {
@@ -131,8 +135,9 @@ struct mw_error *mw_cage_count(pid_t pid, size_t *caged, size_t *others) MW_MUST
 /* … or what they forbid can't be known. Never NULL. */
 struct mw_error *mw_cage_unreadable(const char *engine, pid_t pid) MW_MUST_CHECK;
 /*
- * Before anything is stopped: with no right to read filters, or to suspend them, only threads under none can be had
- * make calls. NULL, or the error for a process that has no such thread, or, with `all`, one that has. UNSUPPORTED.
+ * Before anything is stopped: with no right to read filters, or to suspend them, only threads under none, or under
+ * those that memwatch is under, can be had make calls. NULL, or the error for a process that has no such thread, or,
+ * with `all`, one that has. UNSUPPORTED.
  */
 struct mw_error *mw_cage_preflight(const char *engine, pid_t pid, bool all) MW_MUST_CHECK;
 

@@ -5,6 +5,7 @@
 #include "proc/status.h"
 #include "target/inject_error.h"
 #include "target/remote.h"
+#include "target/seccomp_probe.h"
 #include "target/syscall.h"
 #include "target/tracee.h"
 #include "target/way_back.h"
@@ -161,6 +162,8 @@ static struct mw_error *try_seccomp(const struct mw_inject *inject)
 		return err;
 	errnum = mw_error_errno(err);
 	mw_error_destroy(err);
+	if (errnum == EPERM && mw_seccomp_shared(inject->tid))
+		return NULL;
 	if (errnum == EPERM)
 		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0,
 				      "thread %d is under a seccomp filter, which memwatch may suspend only with "
@@ -210,11 +213,25 @@ bool mw_inject_has_room(pid_t tid, const struct mw_maps *maps)
 	return size && mw_own_stack_room(tid, maps, size, &room);
 }
 
+/* Not needed where the thread shares memwatch's own filters, and these permit the call. */
+static struct mw_error *suspend_seccomp(pid_t tid, long number, bool *suspended)
+{
+	struct mw_error *err = mw_tracee_suspend_seccomp(tid, true);
+
+	*suspended = !err;
+	if (err && mw_error_errno(err) == EPERM && mw_seccomp_shared_may(tid, number)) {
+		mw_error_destroy(err);
+		return NULL;
+	}
+	return err;
+}
+
 struct mw_error *mw_inject_call(const struct mw_inject *inject, long number, const uint64_t arguments[6],
 				int64_t *result)
 {
 	struct mw_error *err, *after = NULL;
 	struct mw_status status;
+	bool suspended = false;
 	uint8_t now[16];
 	size_t length;
 	const uint8_t *code =
@@ -228,9 +245,9 @@ struct mw_error *mw_inject_call(const struct mw_inject *inject, long number, con
 	/* It may have come under one since. */
 	MW_TRY(mw_status_read(inject->tid, &status));
 	if (status.seccomp > 0)
-		MW_TRY(mw_tracee_suspend_seccomp(inject->tid, true));
+		MW_TRY(suspend_seccomp(inject->tid, number, &suspended));
 	err = mw_remote_syscall(inject->tid, &inject->code, &inject->room, number, arguments, result);
-	if (status.seccomp > 0)
+	if (suspended)
 		after = mw_tracee_suspend_seccomp(inject->tid, false);
 	if (err) {
 		mw_error_destroy(after);

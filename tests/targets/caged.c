@@ -63,7 +63,7 @@ static void lock_up(const char *mode)
 		filter_no_new_code();
 	}
 	if (strcmp(mode, "container") == 0)
-		filter_container();
+		filter_container(false);
 	if (strcmp(mode, "sleeper") == 0)
 		filter(restart, COUNT(restart), SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_ALLOW);
 	if (strcmp(mode, "none") == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))

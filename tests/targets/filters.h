@@ -185,14 +185,17 @@ static inline void filter_service(uint32_t other)
 }
 
 /* As containers have it (Docker's default): a few calls fail, some of them for what they are asked for. */
-static inline void filter_container(void)
+static inline void filter_container(bool may_trace)
 {
-	static const int failing[] = {SYS_add_key, SYS_bpf,     SYS_getppid, SYS_kexec_load,  SYS_keyctl,
-				      SYS_mount,   SYS_ptrace,  SYS_reboot,  SYS_request_key, SYS_setns,
-				      SYS_swapon,  SYS_umount2, SYS_unshare, SYS_userfaultfd};
+	static const int more[] = {SYS_ptrace, SYS_getppid};
+	static const int failing[] = {SYS_add_key, SYS_bpf,     SYS_kexec_load, SYS_keyctl,
+				      SYS_mount,   SYS_reboot,  SYS_setns,      SYS_request_key,
+				      SYS_swapon,  SYS_umount2, SYS_unshare,    SYS_userfaultfd};
 	struct filter filter;
 
 	filter_begin(&filter);
+	if (!may_trace)
+		filter_list(&filter, more, sizeof(more) / sizeof(more[0]), SECCOMP_RET_ERRNO | 1);
 	filter_list(&filter, failing, sizeof(failing) / sizeof(failing[0]), SECCOMP_RET_ERRNO | 1);
 	/* clone3 is not there; clone makes no namespaces. */
 	filter_add(&filter, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1));
