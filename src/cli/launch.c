@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,9 +195,12 @@ void mw_launch_deinit(struct mw_launch *launch)
 {
 	if (launch->go_fd >= 0) {
 		close(launch->go_fd);
-		/* It ends by itself now; an engine that let it go has not taken its status. */
-		if (launch->pid > 0)
+		/* It ends by itself now, but where another process holds the pipe as well; it is no program yet. An
+		 * engine that let it go has not taken its status. */
+		if (launch->pid > 0) {
+			kill(launch->pid, SIGKILL);
 			waitpid(launch->pid, NULL, 0);
+		}
 	}
 	if (launch->error_fd >= 0)
 		close(launch->error_fd);

@@ -164,6 +164,7 @@ static struct mw_error *prepare_launched(struct mw_session *session)
 {
 	const struct mw_cli_options *options = session->options;
 
+	MW_TRY(mw_preflight_proc());
 	session->recorders = calloc(1, sizeof(*session->recorders));
 	if (!session->recorders)
 		return mw_error_nomem();

@@ -173,9 +173,9 @@ static struct mw_error *try_seccomp(const struct mw_inject *inject)
 		err = mw_error_create(MW_ERROR_UNSUPPORTED, errnum,
 				      "thread %d is under a seccomp filter, which this kernel can't suspend",
 				      (int)inject->tid);
-	return mw_error_hint(err,
-			     "Run memwatch as root and outside of containers, or use --engine trap, which needs no "
-			     "memory in the process");
+	return mw_error_hint(
+		err, "Watch it as root from outside of its container, or start the container with --security-opt "
+		     "seccomp=unconfined; or use --engine trap, which needs no memory in the process");
 }
 
 struct mw_error *mw_inject_init(struct mw_inject *inject, pid_t tid, const struct mw_maps *maps)

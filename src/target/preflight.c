@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -131,6 +132,25 @@ struct mw_error *mw_preflight_program(const char *path)
 	return mw_preflight_emulator(path, "the command");
 }
 
+struct mw_error *mw_preflight_proc(void)
+{
+	char self[16];
+	ssize_t length = readlink("/proc/self", self, sizeof(self) - 1);
+	struct mw_error *err;
+
+	self[length > 0 ? length : 0] = '\0';
+	if (length <= 0) {
+		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+				      "/proc is not mounted here, where memwatch reads what it must know of processes");
+		return mw_error_hint(err, "Mount it, as root: mount -t proc proc /proc");
+	}
+	if (strtol(self, NULL, 10) == getpid())
+		return NULL;
+	err = mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+			      "/proc shows another pid namespace than the one that memwatch runs in");
+	return mw_error_hint(err, "Mount the one of this namespace, as root: mount -t proc proc /proc");
+}
+
 struct mw_error *mw_preflight(pid_t pid)
 {
 	struct mw_status status;
@@ -138,6 +158,7 @@ struct mw_error *mw_preflight(pid_t pid)
 	char what[64];
 	int errnum;
 
+	MW_TRY(mw_preflight_proc());
 	MW_TRY(check_status(pid, &status));
 	/* It may let go, and come again, between one look and the next. */
 	for (unsigned i = 0; status.tracer && i < LOOKS; i++) {

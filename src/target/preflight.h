@@ -14,9 +14,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Is there a /proc that shows this pid namespace? NULL, or UNSUPPORTED. */
+struct mw_error *mw_preflight_proc(void) MW_MUST_CHECK;
+
 /*
  * Can `pid` be watched? NULL, or an error of kind GONE (no such process),
- * UNSUPPORTED (memwatch itself, a thread id, kernel thread, zombie, 32-bit, foreign or emulated program) or DENIED (not
+ * UNSUPPORTED (memwatch itself, a thread id, kernel thread, zombie, 32-bit, foreign or emulated program, or there is no
+ * /proc to look at it) or DENIED (not
  * permitted, or traced already). A yes holds only for this moment. Waits for a guard that traces the first thread.
  */
 struct mw_error *mw_preflight(pid_t pid) MW_MUST_CHECK;

@@ -246,7 +246,8 @@ static struct mw_error *explain_confinement(const struct mw_denied_facts *facts)
 
 		return mw_error_hint(err,
 				     "Start its container with --cap-add=SYS_PTRACE, which lets ptrace through the "
-				     "filter of docker and podman, or run memwatch outside of it");
+				     "filter of docker and podman, or with --security-opt seccomp=unconfined; or run "
+				     "memwatch outside of it");
 	}
 	snprintf(why, sizeof(why),
 		 "%s; a security module (SELinux, AppArmor, ...) or a tracer that can't be seen from "

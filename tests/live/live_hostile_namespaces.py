@@ -197,6 +197,23 @@ class HostileNamespaces(unittest.TestCase):
         with open(f'/proc/{pid}/task/{pid}/children', encoding='ascii') as f:
             return next((int(c) for c in f.read().split() if mwlive.status(c).get('Name') == name), None)
 
+    def check_without_proc(self, prefix, message):
+        """Neither a process nor a command is watched, and it is said at once why not."""
+        for what in ('-p', '1', '-d', '1'), ('--', 'true'):
+            with self.subTest(what):
+                run = subprocess.run([*prefix, mwlive.config.memwatch, '--engine', mwlive.config.engine, *what],
+                                     stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                     timeout=mwlive.PATIENCE, check=False)
+                self.assertEqual((run.returncode, run.stdout), (1, ''), run.stderr)
+                self.assertRegex(run.stderr, rf'^memwatch: {message}.*mount -t proc')
+
+    def test_memwatch_without_proc(self):
+        prefix = namespaces(self, '--mount')
+        self.check_without_proc([*prefix, 'sh', '-c', 'umount -l /proc && exec "$@"', 'sh'], '/proc is not mounted')
+
+    def test_memwatch_with_the_proc_of_another_namespace(self):
+        self.check_without_proc(namespaces(self, '--pid'), '/proc shows another pid namespace')
+
 
 if __name__ == '__main__':
     mwlive.main()
