@@ -22,10 +22,15 @@ sudo)
 	esac
 	;;
 dpkg-query)
-	has installed "${@: -1}" && printf installed
+	shift 2
+	printf 'installed %s\n' $(printf '%s\n' "$@" | grep -Fx -f installed)
 	;;
 apt-cache)
-	has known "$2" && printf '%s:\n  Installed: (none)\n  Candidate: 1.0\n' "$2" || printf '%s:\n  Candidate: (none)\n' "$2"
+	shift
+	for name in $(printf '%s\n' "$@" | grep -Fx -f known); do
+		printf '%s:\n  Installed: (none)\n  Candidate: 1.0\n  Version table:\n' "$name"
+	done
+	printf 'other:\n  Installed: (none)\n  Candidate: (none)\n'
 	;;
 apt-get)
 	case " $* " in
