@@ -8,6 +8,8 @@
  *                          that the C library's system calls rt_sigaction jump to (mw_arch.action_jump)
  *      + MW_RESCUE_CODE    struct mw_rescue, read-write
  *
+ * Beside that there may be areas, read-execute: MW_RESCUE_AREA bytes each for out-of-line copies of instructions.
+ *
  * Nothing of it runs while memwatch serves the breakpoints, but for signals that are the program's own affair.
  */
 #ifndef MEMWATCH_RESCUE_H
@@ -28,6 +30,8 @@
 #define MW_RESCUE_SIGNALS     64u
 #define MW_RESCUE_PAGE        4096
 #define MW_RESCUE_ROOM        20480u /* bytes */
+#define MW_RESCUE_AREAS       8u
+#define MW_RESCUE_AREA        (1u << 20) /* bytes, most of which are never touched */
 
 /*
  * What memwatch leaves in a thread's spare registers (mw_arch.spare) before it begins to carry out a function that sets
@@ -110,6 +114,7 @@ struct mw_rescue {
 	uint32_t led; /* the kernel leads SIGTRAP here, or is about to; else actions are the kernel's affair */
 	struct mw_rescue_action own[2];
 	struct mw_rescue_marks marks;
+	uint64_t areas[MW_RESCUE_AREAS]; /* where they are, or are about to be; 0: none */
 	uint32_t change_count, unused_too;
 	struct mw_rescue_bytes changes[MW_RESCUE_CHANGES];
 	uint32_t index[MW_RESCUE_INDEX]; /* by address: number of a breakpoint plus 1, 0: none */

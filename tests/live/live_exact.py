@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Counts and bytes of every entry point, to the last one, single-threaded."""
+import os
+import shutil
 import subprocess
+import tempfile
 import unittest
 
 import mwlive
@@ -49,6 +52,33 @@ class Exact(unittest.TestCase):
         self.assertIn(f'checksum={answer["checksum"]}\n', alone)
         mwlive.compare(self, answer, report)
 
+    def test_no_room_behind_the_code(self):
+        answer, report = mwlive.observe(self, 'exact_full')
+        mwlive.compare(self, answer, report)
+
+    def test_what_is_not_hooked_is_missed(self):
+        target = mwlive.Target(self, 'refuses')
+        doctor = subprocess.run([mwlive.config.memwatch, 'doctor', '-p', str(target.pid)], stdin=subprocess.DEVNULL,
+                                capture_output=True, text=True, timeout=mwlive.PATIENCE, check=True).stdout
+        self.assertIn('no call would be seen of valloc', doctor.split('\n\n')[0])
+        watch = mwlive.Watch(self, target.pid, complete=False, options=('-o', self.recording()))
+        target.go()
+        answer = target.done()
+        report = watch.stop()
+        target.finish()
+        mwlive.compare(self, answer, report)
+        self.assertEqual(report['lost']['events'], 0)
+        self.assertEqual([h['function'] for h in report['lost']['not_hooked']], ['valloc'])
+        text = subprocess.run([mwlive.config.memwatch, 'report', self.recording()], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=mwlive.PATIENCE, check=True).stdout
+        self.assertIn('INCOMPLETE, no call was seen of valloc', text.split('\n\n')[0])
+
+    def recording(self):
+        if not hasattr(self, 'directory'):
+            self.directory = tempfile.mkdtemp(prefix='mwlive-')
+            self.addCleanup(shutil.rmtree, self.directory)
+        return os.path.join(self.directory, 'run.mw')
+
     def test_free_that_jumps_to_its_own_start(self):
         answer, report = mwlive.observe(self, 'restarts')
         mwlive.compare(self, answer, report)
@@ -77,7 +107,8 @@ class CxxOperators(unittest.TestCase):
         self.assertEqual([s['api'] for s in leak], ['operator new(unsigned long)'])
 
     def test_linked_into_the_program(self):
-        for name in ('cxxnew_linked', 'cxxnew_static'):
+        # The last one has no room for copies of instructions behind its code.
+        for name in ('cxxnew_linked', 'cxxnew_static', 'cxxnew_full'):
             with self.subTest(name):
                 answer, report = mwlive.observe(self, name)
                 mwlive.compare(self, answer, report)

@@ -12,7 +12,7 @@ import mwlive
 # five threads, which the jump engine stops twice to get in and a third time to get out.
 POINTS = {
     'trap': ('attach.modules', 'attach.seize', 'attach.seize:3', 'attach.seize:5', 'attach.stop', 'attach.image',
-             'attach.rescue', 'attach.pad', 'attach.loader', 'attach.plant', 'attach.plant:2', 'attach.plant:5',
+             'attach.rescue', 'attach.areas', 'attach.pad', 'attach.loader', 'attach.plant', 'attach.plant:2', 'attach.plant:5',
              'attach.plant:{last}', 'attach.resume'),
     'jump': ('attach.modules', 'attach.stop', 'quiesce.seize', 'quiesce.seize:3', 'quiesce.seize:5', 'quiesce.stop',
              'attach.inject', 'attach.shared', 'attach.guard', 'attach.image', 'attach.pads', 'attach.stop:2',
@@ -22,7 +22,7 @@ POINTS = {
 # Of two processes, the second's.
 SECOND = {
     'trap': ('attach.modules:2', 'attach.seize:6', 'attach.seize:8', 'attach.stop:2', 'attach.image:2',
-             'attach.rescue:2', 'attach.pad:2', 'attach.loader:2', 'attach.plant:{next}', 'attach.plant:{twice}',
+             'attach.rescue:2', 'attach.areas:2', 'attach.pad:2', 'attach.loader:2', 'attach.plant:{next}', 'attach.plant:{twice}',
              'attach.resume:2'),
     'jump': ('attach.modules:2', 'attach.stop:3', 'quiesce.seize:11', 'quiesce.seize:13', 'quiesce.stop:3',
              'attach.inject:2', 'attach.shared:2', 'attach.guard:2', 'attach.image:2', 'attach.pads:2',

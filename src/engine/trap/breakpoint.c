@@ -86,6 +86,17 @@ struct mw_error *trap_cave_take(struct trap_process *process, uint32_t module, m
 	return NULL;
 }
 
+/* Where the next copy of the module's goes; NULL: there is no room. */
+static mw_addr *room_for(struct trap_process *process, const struct mw_module *module, struct trap_cave *cave)
+{
+	struct trap_area *area;
+
+	if (cave->end - cave->next >= MW_OOL_MAX)
+		return &cave->next;
+	area = trap_area_near(process, module);
+	return area ? &area->next : NULL;
+}
+
 /* Make the copy; `*made` stays false where there is no room or the instruction can't be moved there. */
 static struct mw_error *make_copy(struct trap_process *process, pid_t tid, struct trap_breakpoint *breakpoint,
 				  bool *made)
@@ -95,15 +106,17 @@ static struct mw_error *make_copy(struct trap_process *process, pid_t tid, struc
 	uint8_t code[MW_OOL_MAX], there[MW_OOL_MAX];
 	size_t copy_length, length, patch;
 	struct mw_error *err;
+	mw_addr *room, at;
 
 	*made = false;
 	if (!module || !module->elf)
 		return NULL;
 	MW_TRY(find_cave(process, module->number, &cave));
-	if (cave->end - cave->next < MW_OOL_MAX ||
-	    mw_remote_read(tid, cave->next, there, sizeof(there)) != sizeof(there))
+	room = room_for(process, module, cave);
+	if (!room || mw_remote_read(tid, *room, there, sizeof(there)) != sizeof(there))
 		return NULL;
-	err = process->arch->relocate(&breakpoint->plan, cave->next, code, &copy_length, &length);
+	at = *room;
+	err = process->arch->relocate(&breakpoint->plan, at, code, &copy_length, &length);
 	if (err) {
 		bool fatal = mw_error_kind(err) == MW_ERROR_MEMORY;
 
@@ -111,21 +124,21 @@ static struct mw_error *make_copy(struct trap_process *process, pid_t tid, struc
 			mw_error_destroy(err);
 		return fatal ? err : NULL;
 	}
-	breakpoint->slot = cave->next;
+	breakpoint->slot = at;
 	breakpoint->copy_length = copy_length;
 	breakpoint->slot_size = length;
 	memcpy(breakpoint->there, there, sizeof(there));
 	/* First: whoever cleans after a memwatch that was killed is to know of it. */
 	err = trap_rescue_note(process, tid, breakpoint, made);
 	if (!err && *made)
-		err = mw_journal_plant(&process->journal, tid, cave->next, code, length, &patch);
+		err = mw_journal_plant(&process->journal, tid, at, code, length, &patch);
 	if (!err && *made)
-		err = mw_map_set(&process->slots, cave->next, breakpoint);
+		err = mw_map_set(&process->slots, at, breakpoint);
 	if (err || !*made) {
 		breakpoint->slot = 0;
 		return err;
 	}
-	cave->next += MW_OOL_MAX;
+	*room += MW_OOL_MAX;
 	*made = true;
 	return NULL;
 }

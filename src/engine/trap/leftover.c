@@ -123,6 +123,27 @@ static bool is_code(const struct remains *remains, mw_addr addr, size_t size)
 	return mapping && mapping->exec && !mapping->write && mapping->inode && size <= mapping->end - addr;
 }
 
+/* An area for out-of-line copies: nobody else maps such. */
+static bool is_area(const struct remains *remains, mw_addr start)
+{
+	const struct mw_mapping *mapping = start ? mw_maps_find(&remains->maps, start) : NULL;
+
+	return mapping && mapping->start == start && mapping->end - start == MW_RESCUE_AREA && mapping->exec &&
+	       !mapping->write && !mapping->inode;
+}
+
+/* May a copy of `size` bytes be at `addr`? */
+static bool is_room(const struct remains *remains, mw_addr addr, size_t size)
+{
+	for (size_t i = 0; i < MW_RESCUE_AREAS; i++) {
+		mw_addr start = remains->rescue->areas[i];
+
+		if (addr - start < MW_RESCUE_AREA && size <= MW_RESCUE_AREA - (addr - start) && is_area(remains, start))
+			return true;
+	}
+	return is_code(remains, addr, size);
+}
+
 /* Does its breakpoint still stand, and before the rest of the instruction that it was put on? */
 static bool stands(const struct remains *remains, pid_t tid, const struct mw_rescue_breakpoint *entry)
 {
@@ -239,7 +260,7 @@ static bool has_copy(const struct remains *remains, pid_t tid, const struct mw_r
 	struct mw_error *err;
 
 	if (!entry->slot || entry->slot_size > MW_OOL_MAX || entry->plan.length > MW_INSN_MAX ||
-	    !is_code(remains, entry->slot, entry->slot_size))
+	    !is_room(remains, entry->slot, entry->slot_size))
 		return false;
 	remains->arch->plan(entry->plan.bytes, entry->plan.length, entry->plan.pc, &plan);
 	if (!plan.can_relocate)
@@ -416,6 +437,9 @@ static struct mw_error *unmap(struct remains *remains, struct mw_journal *journa
 	MW_TRY(give_back_actions(remains, &inject));
 	MW_TRY(take_down(remains, tid, journal, true));
 	MW_TRY(mw_journal_rollback(journal, tid));
+	for (size_t i = 0; i < MW_RESCUE_AREAS; i++)
+		if (is_area(remains, remains->rescue->areas[i]))
+			MW_TRY(mw_inject_unmap(&inject, remains->rescue->areas[i], MW_RESCUE_AREA));
 	return mw_inject_unmap(&inject, remains->base, TRAP_RESCUE_SIZE);
 }
 

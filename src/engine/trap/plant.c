@@ -201,6 +201,8 @@ static struct mw_error *lead_signals(struct trap_process *process, pid_t tid)
 			MW_TRY(trap_acts_redirect(process, tid, module));
 	}
 	MW_TRY(trap_rescue_begin(process, thread ? thread->tid : tid));
+	MW_TRY(trap_areas_map(process, thread ? thread->tid : tid));
+	MW_TRY(mw_fault("attach.areas"));
 	return trap_masks_open(process);
 }
 

@@ -485,6 +485,7 @@ static struct mw_error *unmap(struct trap_process *process, pid_t tid)
 	}
 	mw_error_destroy(err);
 	mw_maps_deinit(&maps);
+	MW_TRY(trap_areas_unmap(process, outside));
 	return mw_inject_unmap(outside, process->rescue.base, TRAP_RESCUE_SIZE);
 }
 

@@ -43,9 +43,11 @@ struct mw_error *trap_rescue_write(struct trap_process *process, pid_t tid, size
 void trap_rescue_own(const struct trap_process *process, uint64_t *resident, uint64_t *mapped)
 {
 	*resident = 0;
-	*mapped = process->rescue.base ? TRAP_RESCUE_SIZE : 0;
+	*mapped = process->rescue.base ? TRAP_RESCUE_SIZE + process->rescue.area_count * MW_RESCUE_AREA : 0;
 	for (size_t i = 0; process->rescue.base && i < TRAP_RESCUE_PAGES; i++)
 		*resident += (process->rescue.touched[i / 64] >> i % 64 & 1) * PAGE;
+	for (size_t i = 0; process->rescue.base && i < process->rescue.area_count; i++)
+		*resident += (process->rescue.areas[i].next - process->rescue.areas[i].start + PAGE - 1) / PAGE * PAGE;
 }
 
 /* The number of the breakpoint at `addr`, which stays its own for good; a new one where it has none. False: no room. */

@@ -133,6 +133,11 @@ struct trap_engine;
 /* Where a member of struct mw_rescue is in the target. */
 #define TRAP_RESCUE_AT(process, member) ((process)->rescue.base + MW_RESCUE_CODE + offsetof(struct mw_rescue, member))
 
+/* Memory near code of the target, MW_RESCUE_AREA bytes. */
+struct trap_area {
+	mw_addr start, next; /* the next copy goes there */
+};
+
 /* What is in the target for the case that memwatch is killed, and what memwatch has to know of it. */
 struct trap_rescue {
 	mw_addr base;             /* 0: nothing */
@@ -145,6 +150,8 @@ struct trap_rescue {
 	mw_addr *return_sps;      /* struct mw_rescue's returns */
 	uint32_t count, return_count, change_count;
 	uint64_t touched[(TRAP_RESCUE_PAGES + 63) / 64]; /* pages that memwatch has written to */
+	struct trap_area areas[MW_RESCUE_AREAS];
+	size_t area_count;
 };
 
 #define TRAP_ACTS 16
@@ -510,6 +517,14 @@ struct mw_error *trap_breathe(struct trap_process *process, useconds_t breath_us
 struct mw_error *trap_await_hand(struct trap_process *process) MW_MUST_CHECK;
 /* A thread that stands where it can perform a system call, or NULL; one that may under seccomp before others. */
 struct trap_thread *trap_usable_thread(struct trap_process *process);
+
+/* area.c: memory for out-of-line copies, where modules have too little room for them. */
+/* Have some near each module, as far as that can be; all threads are held, and `tid` can perform a system call. None
+ * where there is no rescue. Errors: GONE, MEMORY. */
+struct mw_error *trap_areas_map(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
+/* One that a module's copies may be in and that has room for one, or NULL. */
+struct trap_area *trap_area_near(struct trap_process *process, const struct mw_module *module);
+struct mw_error *trap_areas_unmap(const struct trap_process *process, const struct mw_inject *inject) MW_MUST_CHECK;
 
 /* cage.c: what a thread in a stop may do for us under seccomp. */
 /* Would it live through these calls (MW_CALL_BIT), should memwatch be killed amidst one? */
