@@ -13,6 +13,10 @@ from run import Run
 
 test = unittest.TestCase()  # for mwlive's checks of reports
 
+# Where memwatch has a thread of the target perform a system call; and how many of them there are while it attaches.
+CALL_POINTS = ('call.begin', 'call.result')
+MOST_CALLS = 14
+
 ENDS = {'INT': signal.SIGINT, 'TERM': signal.SIGTERM, 'HUP': signal.SIGHUP}
 
 
@@ -83,9 +87,9 @@ class Actor:
         """Engines during which memwatch may be killed on these."""
         return [e for e in self.config.kill_engines if not any(f'{m.kind}:{e}' in self.config.spare for m in members)]
 
-    def begin(self, members, options, engine=None, report=True, tracked='heap,vm'):
+    def begin(self, members, options, engine=None, report=True, tracked='heap,vm', fault=None):
         engine = engine or self.draw.choice(self.config.engines)
-        run = Run(self.config, members, engine, options, report, tracked)
+        run = Run(self.config, members, engine, options, report, tracked, fault)
         # Hooks of a killed memwatch may be there still; who waits for those of this one waits longer.
         run.was_dirty = any(m.dirty for m in members)
         run.patient = self.pace.get('attach', run) if run.was_dirty else 0
@@ -327,15 +331,18 @@ class Actor:
             self.window(members)
             return
         engine = draw.choice(engines)
-        phase = draw.choices(('attach', 'window', 'detach'), (9, 4, 7))[0]
+        phase = draw.choices(('attach', 'window', 'detach', 'call'), (9, 4, 7, 10))[0]
         who = draw.choices(('all', 'first', 'guard'), (6, 3, 1))[0]
         who = self.config.who or who
         part, rest, clean = draw.random(), draw.random(), draw.random() < 0.5
         tracked, options = self.options()
         path = self.recorded(options, 0.3)
-        run = self.begin(members, options, engine, tracked=tracked)
+        fault = f'{draw.choice(CALL_POINTS)}:{draw.randint(1, MOST_CALLS)}!' if phase == 'call' else None
+        run = self.begin(members, options, engine, tracked=tracked, fault=fault)
         try:
-            if phase == 'attach':
+            if phase == 'call':
+                run.wait_stopped(2 * self.pace.get('attach', run) + 0.5)
+            elif phase == 'attach':
                 # Most of what can go wrong is at the end, where code is changed.
                 run.sleep_until((1.2 - part ** 1.5) * self.pace.get('attach', run))
             elif run.wait_begun():

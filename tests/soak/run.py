@@ -21,7 +21,7 @@ def kill_pid(pid):
 class Run:
     count = 0
 
-    def __init__(self, config, members, engine, options=(), report=True, tracked='heap,vm'):
+    def __init__(self, config, members, engine, options=(), report=True, tracked='heap,vm', fault=None):
         Run.count += 1
         self.config = config
         self.members = members
@@ -38,7 +38,8 @@ class Run:
         self.patient = 0  # seconds that wait_begun() takes at least
         with open(f'{self.base}.out', 'wb') as out:
             self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                                            start_new_session=True, env={**os.environ, 'MEMWATCH_SOAK': self.token})
+                                            start_new_session=True,
+                                            env={**mwlive.with_fault(fault), 'MEMWATCH_SOAK': self.token})
 
     def output(self):
         with open(f'{self.base}.out', encoding='utf-8', errors='replace') as f:
@@ -55,6 +56,12 @@ class Run:
                 return True
             time.sleep(min(left, 0.02))
         return False
+
+    def wait_stopped(self, seconds):
+        """Until it has come to the fault point at which it stops, or has not in this time."""
+        end = time.monotonic() + seconds
+        while not self.ended() and time.monotonic() < end and mwlive.state(self.process.pid) != 'T':
+            time.sleep(0.002)
 
     def wait_begun(self):
         """Until every target is hooked. False where it has ended instead."""

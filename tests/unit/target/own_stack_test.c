@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: MIT
+/* own_stack_test.c: which stack is a thread's own, where it is unused, and how a thread gets out of a call that a
+ * killed tracer has left it in. */
+#include "proc/status.h"
+#include "target/inject.h"
+#include "target/own_stack.h"
+#include "target/syscall.h"
+#include "target/tracee.h"
+#include "tracee_child.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define PAGE        4096u
+#define THREAD      UINT64_C(0x7f0000800000) /* a thread pointer */
+#define STACK       (64 * PAGE)
+#define SMALL       (8 * PAGE)
+#define WANTED      (2 * PAGE)
+#define MOST_NAPS   50000
+#define KILLED_AMID 3 /* times, with the process stopped all the while */
+
+struct shared {
+	volatile pid_t tid;
+	volatile uintptr_t low, high; /* of the thread's own stack */
+	volatile uint64_t rounds;
+};
+
+static bool bounds(const uint64_t *block, size_t count, mw_addr *low, mw_addr *high)
+{
+	*low = *high = 1;
+	return mw_own_stack_bounds(THREAD, block, count, low, high);
+}
+
+static void test_bounds(void **state)
+{
+	const uint64_t glibc[] = {THREAD, 0, THREAD, 1, THREAD - 0x7ff640, 0x800fc0, PAGE, PAGE};
+	const uint64_t unguarded[] = {0, 7, THREAD - 0x3000, 0x3900, 0, 0};
+	const uint64_t musl[] = {THREAD, 0, 3, THREAD - 0x23000, 0x24000, THREAD - 0x500, 0x21000 - 0x500, 0x2000};
+	const uint64_t first[] = {THREAD, 0, 0, 0x7ffd00001000, 0, 0, 0, 0};
+	const uint64_t wild[] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, THREAD - 1, UINT64_MAX,    1,   THREAD,
+				 0,          0,          1,          THREAD,     THREAD + PAGE, PAGE};
+	mw_addr low, high;
+
+	(void)state;
+	assert_true(bounds(glibc, 8, &low, &high));
+	assert_int_equal(low, THREAD - 0x7ff640 + PAGE);
+	assert_int_equal(high, THREAD);
+	assert_true(bounds(unguarded, 6, &low, &high));
+	assert_int_equal(low, THREAD - 0x3000);
+	assert_true(bounds(musl, 8, &low, &high));
+	assert_int_equal(low, THREAD - 0x21000);
+	assert_int_equal(high, THREAD - 0x500);
+	assert_false(bounds(first, 8, &low, &high));
+	assert_false(bounds(wild, sizeof(wild) / sizeof(wild[0]), &low, &high));
+	assert_false(bounds(glibc, 3, &low, &high));
+	assert_int_equal(low, 1);
+}
+
+static void count_rounds(struct shared *shared)
+{
+	for (;;)
+		shared->rounds++;
+}
+
+static void *run_thread(void *context)
+{
+	struct shared *shared = context;
+	pthread_attr_t attributes;
+	void *at;
+	size_t size;
+
+	if (pthread_getattr_np(pthread_self(), &attributes) || pthread_attr_getstack(&attributes, &at, &size))
+		_exit(3);
+	shared->low = (uintptr_t)at;
+	shared->high = shared->low + size;
+	shared->tid = (pid_t)syscall(SYS_gettid);
+	count_rounds(shared);
+	return NULL;
+}
+
+/* A thread in memory that it was given, all of it used. */
+static int body_given(void *context)
+{
+	static char memory[SMALL] __attribute__((aligned(PAGE)));
+	pthread_attr_t attributes;
+	pthread_t thread;
+
+	memset(memory, 1, sizeof(memory));
+	if (pthread_attr_init(&attributes) || pthread_attr_setstack(&attributes, memory, sizeof(memory)) ||
+	    pthread_create(&thread, &attributes, run_thread, context))
+		return 2;
+	for (;;)
+		pause();
+}
+
+static int body_thread(void *context)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, run_thread, context))
+		return 2;
+	for (;;)
+		pause();
+}
+
+static struct shared *shared;
+
+static void run_coroutine(void)
+{
+	count_rounds(shared);
+}
+
+/* The first thread, on a stack of the program's own. */
+static int body_coroutine(void *context)
+{
+	static ucontext_t outside, inside;
+
+	(void)context;
+	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+	if (getcontext(&inside))
+		return 2;
+	inside.uc_stack.ss_sp = malloc(STACK);
+	inside.uc_stack.ss_size = STACK;
+	makecontext(&inside, run_coroutine, 0);
+	shared->low = (uintptr_t)inside.uc_stack.ss_sp;
+	shared->high = shared->low + STACK;
+	shared->tid = getpid();
+	return swapcontext(&outside, &inside);
+}
+
+static pid_t start(int (*body)(void *))
+{
+	const struct timespec moment = {.tv_nsec = 200000};
+	pid_t pid;
+
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(shared != MAP_FAILED);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+		_exit(body(shared));
+	}
+	for (unsigned i = 0; shared->rounds == 0; i++) {
+		assert_true(i < MOST_NAPS);
+		nanosleep(&moment, NULL);
+	}
+	return pid;
+}
+
+static void end(pid_t pid)
+{
+	int status;
+
+	kill(pid, SIGKILL);
+	/* Of a traced thread before that of its process; one that is killed may stop once more on its way. */
+	do
+		assert_int_equal(waitpid(shared->tid, &status, __WALL), shared->tid);
+	while (WIFSTOPPED(status) && ptrace(PTRACE_CONT, shared->tid, NULL, NULL) == 0);
+	if (shared->tid != pid)
+		assert_int_equal(waitpid(pid, &status, __WALL), pid);
+	munmap(shared, sizeof(*shared));
+}
+
+/* Stop the thread and find its room. */
+static bool find_room(struct mw_room *room, mw_addr *sp)
+{
+	struct mw_maps maps = {0};
+	struct mw_tracee_regs regs;
+	bool found;
+
+	FINE(mw_tracee_seize(shared->tid));
+	child_stop(shared->tid);
+	FINE(mw_maps_read(shared->tid, &maps));
+	FINE(mw_tracee_get_regs(shared->tid, &regs));
+	*sp = regs.general.gpr[7];
+	found = mw_own_stack_room(shared->tid, &maps, WANTED, room);
+	mw_maps_deinit(&maps);
+	return found;
+}
+
+static void test_thread(void **state)
+{
+	pid_t pid = start(body_thread);
+	struct mw_room room;
+	mw_addr sp;
+
+	(void)state;
+	assert_true(find_room(&room, &sp));
+	assert_true(room.zero);
+	assert_int_equal(room.high - room.low, WANTED);
+	assert_true(room.low >= shared->low && room.high < sp && sp < shared->high);
+	end(pid);
+}
+
+/* What is in use everywhere is left alone near the stack pointer, and below the stack. */
+static void test_given(void **state)
+{
+	pid_t pid = start(body_given);
+	struct mw_room room;
+	mw_addr sp;
+
+	(void)state;
+	assert_true(find_room(&room, &sp));
+	assert_false(room.zero);
+	assert_true(room.low >= shared->low && room.high <= sp - 2048 && sp < shared->high);
+	end(pid);
+}
+
+static void test_coroutine(void **state)
+{
+	pid_t pid = start(body_coroutine);
+	struct mw_room room;
+	mw_addr sp;
+
+	(void)state;
+	assert_true(find_room(&room, &sp));
+	assert_true(sp >= shared->low && sp < shared->high);
+	assert_true(room.high <= shared->low || room.low >= shared->high);
+	assert_true(room.zero);
+	end(pid);
+}
+
+/* A tracer that stops amid a call, and is killed there. */
+static void kill_amid(pid_t tid, const char *point)
+{
+	const struct timespec moment = {.tv_nsec = 200000};
+	const uint64_t none[6] = {0};
+	pid_t tracer = fork();
+	int status;
+
+	assert_true(tracer >= 0);
+	if (tracer == 0) {
+		struct mw_inject inject;
+		struct mw_maps maps = {0};
+		int64_t result;
+
+		setenv("MEMWATCH_FAULT", point, 1);
+		FINE(mw_tracee_seize(tid));
+		FINE(mw_tracee_interrupt(tid));
+		if (waitpid(tid, &status, __WALL) != tid)
+			_exit(2);
+		/* Of the first stop of one that is stopped already. */
+		FINE(mw_remote_syscall_finish(tid));
+		FINE(mw_maps_read(tid, &maps));
+		FINE(mw_inject_init(&inject, tid, &maps));
+		mw_error_destroy(mw_inject_call(&inject, SYS_getppid, none, &result));
+		_exit(3);
+	}
+	assert_int_equal(waitpid(tracer, &status, WUNTRACED), tracer);
+	assert_true(WIFSTOPPED(status));
+	kill(tracer, SIGKILL);
+	assert_int_equal(waitpid(tracer, &status, 0), tracer);
+	/* Its process is stopped. */
+	for (unsigned i = 0; mw_state_read(tid) != 'T'; i++) {
+		assert_true(i < MOST_NAPS);
+		nanosleep(&moment, NULL);
+	}
+}
+
+static void test_finish(void **state)
+{
+	pid_t pid = start(body_coroutine);
+	const char *const points[] = {"call.begin!", "call.result!"};
+	struct mw_tracee_regs before, amid, after;
+
+	(void)state;
+	FINE(mw_tracee_seize(pid));
+	child_stop(pid);
+	FINE(mw_tracee_get_regs(pid, &before));
+	kill(pid, SIGSTOP);
+	FINE(mw_tracee_detach(pid, 0));
+	/* It is stopped, and does not get out by itself. */
+	for (unsigned i = 0; i < KILLED_AMID; i++) {
+		kill_amid(pid, points[i % 2]);
+		FINE(mw_tracee_seize(pid));
+		child_stop(pid);
+		FINE(mw_tracee_get_regs(pid, &amid));
+		assert_true(mw_way_back_is_at(pid, &amid.general));
+		if (i + 1 < KILLED_AMID)
+			FINE(mw_tracee_detach(pid, 0));
+	}
+	FINE(mw_remote_syscall_finish(pid));
+	FINE(mw_tracee_get_regs(pid, &after));
+	assert_false(mw_way_back_is_at(pid, &after.general));
+	assert_memory_equal(&after.general.gpr[6], &before.general.gpr[6], 2 * sizeof(mw_addr));
+	assert_true(after.general.pc - before.general.pc + 64 < 128);
+	assert_true(mw_tracee_is_group_stopped(pid));
+	end(pid);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_bounds),    cmocka_unit_test(test_thread), cmocka_unit_test(test_given),
+		cmocka_unit_test(test_coroutine), cmocka_unit_test(test_finish),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
