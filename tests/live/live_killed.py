@@ -89,6 +89,8 @@ class Victim:
                                         env={'PYTHONMALLOC': 'malloc'})
         elif mode == 'restless_musl_static':
             self.target = mwlive.Target(test, mode, self.board.name)
+        elif mode.startswith('full_'):  # no room for copies of instructions behind its code
+            self.target = mwlive.Target(test, 'survivor_full', mode[len('full_'):], self.board.name, library)
         else:
             self.target = mwlive.Target(test, 'survivor', mode, self.board.name, library)
         self.pid = self.target.pid
@@ -307,7 +309,7 @@ class Killed(unittest.TestCase):
 
 def add_tests():
     for mode in ('idle', 'busy', 'brief', 'spawn', 'fork', 'vfork', 'masked', 'sections', 'trap', 'handler', 'changing', 'load',
-                 'made', 'caged', 'python'):
+                 'made', 'caged', 'full_busy', 'full_fork', 'python'):
         def test(self, mode=mode):
             self.kills(mode)
         setattr(Killed, f'test_{mode}', test)

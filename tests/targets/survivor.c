@@ -56,9 +56,17 @@ static pthread_mutex_t forever = PTHREAD_MUTEX_INITIALIZER;
 static const char *library_path;
 static void *(*made_malloc)(size_t size);
 
+static void *volatile last_block;
+
+/* The first instruction behind the call writes memory: it can't be emulated. */
 static KEEP void *survivor_alloc(size_t size)
 {
-	return made_malloc ? made_malloc(size) : malloc(size);
+	void *block;
+
+	if (made_malloc)
+		return made_malloc(size);
+	last_block = block = malloc(size);
+	return block;
 }
 
 /* Allocates, writes, moves, reads, frees. */
