@@ -332,6 +332,7 @@ class Actor:
             return
         engine = draw.choice(engines)
         phase = draw.choices(('attach', 'window', 'detach', 'call'), (9, 4, 7, 10))[0]
+        phase = self.config.when or phase
         who = draw.choices(('all', 'first', 'guard'), (6, 3, 1))[0]
         who = self.config.who or who
         part, rest, clean = draw.random(), draw.random(), draw.random() < 0.5

@@ -187,9 +187,9 @@ func browse(url string, number uint64) {
 				fail("a request was answered with something else")
 			}
 			atomic.AddUint64(&board[firstCounter+number], 1)
-			rest := 20 * time.Millisecond
+			rest := 40 * time.Millisecond
 			if atomic.LoadUint64(&board[full]) != 0 {
-				rest = 2 * time.Millisecond
+				rest = 4 * time.Millisecond
 			}
 			time.Sleep(rest)
 		}

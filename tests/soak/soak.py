@@ -137,6 +137,8 @@ def parse():
                         help='where memwatch is not killed all the same (default: nowhere)')
     parser.add_argument('--who', default='', help='which of memwatch\'s processes are killed: all, first or guard '
                         '(default: any of these)')
+    parser.add_argument('--when', default='', help='at what memwatch is killed: attach, window, detach, or call, amid a '
+                        'system call that a thread of the target performs for it (default: at any of these)')
     parser.add_argument('--kills-only', action='store_true', help=f'on {",".join(KILL_KINDS)}')
     parser.add_argument('--workers', type=int, default=2, help='actions at a time, each on its share of the targets')
     parser.add_argument('--first', type=int, default=0, metavar='N', help='begin with the action number N')

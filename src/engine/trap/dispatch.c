@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "engine/trap/trap.h"
 #include "target/remote.h"
+#include "target/syscall.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -172,6 +173,8 @@ static struct mw_error *on_interrupt(struct trap_thread *thread, int signal)
 	/* Whatever the reason for the stop, an interrupt that was on its way has arrived with it. */
 	thread->interrupt_due = false;
 	thread->group_stopped = is_group_stop(signal);
+	/* Its registers and its mask are those of its own work, not of a call that a killed memwatch has left it in. */
+	MW_TRY(mw_remote_syscall_finish(thread->tid));
 	MW_TRY(trap_mask_look(thread));
 	if (ours && !thread->group_stopped) {
 		MW_TRY(mw_tracee_mend_interrupted_call(thread->tid));
