@@ -516,13 +516,20 @@ static void trap_own_memory(const struct mw_engine *base, pid_t pid, uint64_t *r
 static size_t trap_own_ranges(const struct mw_engine *base, pid_t pid, struct mw_engine_range *out, size_t capacity)
 {
 	const struct trap_process *process = find(base, pid);
+	size_t count = 0;
 
 	if (!process || !process->rescue.base)
 		return 0;
-	if (capacity > 0)
+	if (count++ < capacity)
 		*out = (struct mw_engine_range){.start = process->rescue.base,
 						.end = process->rescue.base + TRAP_RESCUE_SIZE};
-	return 1;
+	for (size_t i = 0; i < process->rescue.area_count; i++) {
+		mw_addr start = process->rescue.areas[i].start;
+
+		if (count++ < capacity)
+			out[count - 1] = (struct mw_engine_range){.start = start, .end = start + MW_RESCUE_AREA};
+	}
+	return count;
 }
 
 const struct mw_engine_ops mw_engine_trap = {
