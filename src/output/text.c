@@ -87,7 +87,7 @@ void mw_text_paragraph(struct mw_text *text, unsigned indent)
 static void limit_text(struct mw_line *line, const struct mw_engine_stats *stats)
 {
 	if (stats->limit_stopped)
-		mw_line_printf(line, "it stood still for %s of five seconds, which is more than it may (--max-stopped)",
+		mw_line_printf(line, "it was paused for %s of five seconds, which is more than it may be (--max-stopped)",
 			       mw_show_percent((double)stats->limit_stopped, 1e6).text);
 	else if (stats->limit_memory)
 		mw_line_printf(line, "memwatch itself reached %s of memory, its limit (--max-memory)",
@@ -180,7 +180,7 @@ static void put_window(struct mw_text *text)
 	}
 }
 
-/* Stops, the longest, and the share of the time in which any of its threads stood still for them. */
+/* Stops, the longest, and the share of the time in which any of its threads was paused by them. */
 static void add_cost(struct mw_line *line, const struct mw_report *report)
 {
 	const struct mw_engine_stats *stats = &report->engine.stats;
@@ -188,7 +188,7 @@ static void add_cost(struct mw_line *line, const struct mw_report *report)
 	mw_line_printf(line, "; %s stop%s, the longest %s", mw_show_count(stats->stops).text,
 		       stats->stops == 1 ? "" : "s", mw_show_seconds((double)stats->longest_stop_ns / 1e9).text);
 	if (report->window.seconds > 0)
-		mw_line_printf(line, ", stood still %s of the window",
+		mw_line_printf(line, ", paused %s of the window",
 			       mw_show_percent(mw_report_stopped_share(report), 1).text);
 }
 
@@ -197,7 +197,7 @@ static void put_stopped(struct mw_text *text)
 	const struct mw_engine_stats *stats = &text->report->engine.stats;
 	struct mw_line *line = &text->line;
 
-	mw_line_printf(line, "  stood still: its threads %s in all at stops",
+	mw_line_printf(line, "  paused: its threads %s in all at stops",
 		       mw_show_seconds((double)stats->stopped_ns / 1e9).text);
 	mw_line_printf(line, ", all of it %s at attach and %s at detach",
 		       mw_show_seconds((double)stats->attach_ns / 1e9).text,
