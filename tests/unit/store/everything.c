@@ -70,7 +70,8 @@ static void tell_rest(struct mw_store_writer *writer, uint32_t process, const st
 {
 	const struct mw_stored_sample sample = {1, 2, MW_SIZE_UNKNOWN, 3, 4, 5, 6, 7, 8, 9, MW_SIZE_UNKNOWN};
 	const struct mw_stored_mark mark = {1, 77, "begin"};
-	const struct mw_stored_mapping mapping = {0x1000, 0x3000, MW_REGION_STACK, MW_SIZE_UNKNOWN, ""};
+	const struct mw_stored_mapping mapping = {0x1000, 0x3000, MW_REGION_STACK, MW_SIZE_UNKNOWN, "", false, true};
+	const struct mw_stored_mapping code = {0x3000, 0x4000, MW_REGION_ANONYMOUS, 1, "", true, true};
 	const struct mw_stored_frame frames[] = {{"inner", "a.c", 12, 3, true}, {NULL, NULL, 0, 99, false}};
 	const struct mw_stored_symbol symbol = {3, 0x401000, frames, 2};
 	const struct mw_stored_figure figures[] = {{"stops", 12}, {"", UINT64_MAX}};
@@ -82,6 +83,8 @@ static void tell_rest(struct mw_store_writer *writer, uint32_t process, const st
 	rig_good(as_read->mark(as_read->context, process, &mark));
 	mw_store_mapping(writer, process, MW_STORED_END, &mapping);
 	rig_good(as_read->mapping(as_read->context, process, MW_STORED_END, &mapping));
+	mw_store_mapping(writer, process, MW_STORED_END, &code);
+	rig_good(as_read->mapping(as_read->context, process, MW_STORED_END, &code));
 	mw_store_symbol(writer, process, &symbol);
 	rig_good(as_read->symbol(as_read->context, process, &symbol));
 	mw_store_end(writer, process, &end);

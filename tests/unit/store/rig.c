@@ -202,8 +202,9 @@ static struct mw_error *told_mapping(void *context, uint32_t process, enum mw_st
 {
 	struct rig_told *told = context;
 
-	fprintf(told->stream, "%u mapping %d %" PRIx64 " %" PRIx64 " %u %" PRIu64 " %s\n", process, moment,
-		mapping->start, mapping->end, mapping->kind, mapping->resident, quoted(mapping->path));
+	fprintf(told->stream, "%u mapping %d %" PRIx64 " %" PRIx64 " %u %" PRIu64 " %d %d %s\n", process, moment,
+		mapping->start, mapping->end, mapping->kind, mapping->resident, mapping->exec, mapping->accessible,
+		quoted(mapping->path));
 	return NULL;
 }
 

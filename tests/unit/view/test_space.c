@@ -71,24 +71,24 @@ static void map(struct world *world, enum mw_kind kind, mw_addr addr, uint64_t s
 	}
 
 static const struct mw_stored_mapping at_start[] = {
-	{0x10000, 0x20000, MW_REGION_FILE_TEXT, 0x8000, "/bin/x"},
-	{0x100000, 0x200000, MW_REGION_HEAP, 0x40000, "[heap]"},
-	{0x700000, 0x800000, MW_REGION_ANONYMOUS, 0x1000, ""},
+	{0x10000, 0x20000, MW_REGION_FILE_TEXT, 0x8000, "/bin/x", false, true},
+	{0x100000, 0x200000, MW_REGION_HEAP, 0x40000, "[heap]", false, true},
+	{0x700000, 0x800000, MW_REGION_ANONYMOUS, 0x1000, "", false, true},
 };
 
 static const struct mw_stored_mapping at_end[] = {
-	{0x10000, 0x20000, MW_REGION_FILE_TEXT, 0x9000, "/bin/x"},
-	{0x20000, 0x30000, MW_REGION_FILE_TEXT, 0, "/bin/x"}, /* goes on, but came later */
-	{0x100000, 0x300000, MW_REGION_HEAP, 0x150000, "[heap]"},
-	{0x400000, 0x480000, MW_REGION_ARENA, 0x4000, "[arena 400030]"},
-	{0x6f0000, 0x700000, MW_REGION_ANONYMOUS, 0x3000, ""}, /* before what was there */
-	{0x700000, 0x800000, MW_REGION_ANONYMOUS, 0x2000, ""},
-	{0x800000, 0x810000, MW_REGION_ANONYMOUS, 0x10000, ""}, /* behind it, wholly resident */
-	{0x900000, 0xa00000, MW_REGION_ANONYMOUS, 0x8000, ""},  /* in part a vm block's */
-	{0xb00000, 0xb10000, MW_REGION_SHARED, UNKNOWN, "/dev/shm/y"},
-	{0xc00000, 0xc10000, MW_REGION_OWN, 0x1000, "/memfd:memwatch"},
-	{0xd00000, 0xd10000, MW_REGION_STACK, 0x1000, "[stack]"},
-	{0xe00000, 0xe10000, MW_REGION_STACK, 0x1000, ""},
+	{0x10000, 0x20000, MW_REGION_FILE_TEXT, 0x9000, "/bin/x", false, true},
+	{0x20000, 0x30000, MW_REGION_FILE_TEXT, 0, "/bin/x", false, true}, /* goes on, but came later */
+	{0x100000, 0x300000, MW_REGION_HEAP, 0x150000, "[heap]", false, true},
+	{0x400000, 0x480000, MW_REGION_ARENA, 0x4000, "[arena 400030]", false, true},
+	{0x6f0000, 0x700000, MW_REGION_ANONYMOUS, 0x3000, "", false, true}, /* before what was there */
+	{0x700000, 0x800000, MW_REGION_ANONYMOUS, 0x2000, "", false, true},
+	{0x800000, 0x810000, MW_REGION_ANONYMOUS, 0x10000, "", false, true}, /* behind it, wholly resident */
+	{0x900000, 0xa00000, MW_REGION_ANONYMOUS, 0x8000, "", false, true},  /* in part a vm block's */
+	{0xb00000, 0xb10000, MW_REGION_SHARED, UNKNOWN, "/dev/shm/y", false, true},
+	{0xc00000, 0xc10000, MW_REGION_OWN, 0x1000, "/memfd:memwatch", false, true},
+	{0xd00000, 0xd10000, MW_REGION_STACK, 0x1000, "[stack]", false, true},
+	{0xe00000, 0xe10000, MW_REGION_STACK, 0x1000, "", false, true},
 };
 
 static void sums_kinds(void **state)
@@ -174,11 +174,11 @@ static void tells_what_of_blocks_is_resident(void **state)
 {
 	/* Cut where blocks end. */
 	static const struct mw_stored_mapping cut[] = {
-		{0x10000, 0x14000, MW_REGION_ANONYMOUS, 0x1000, ""},
-		{0x14000, 0x18000, MW_REGION_ANONYMOUS, 0x2000, ""},
-		{0x18000, 0x20000, MW_REGION_ANONYMOUS, 0x8000, ""},
-		{0x20000, 0x30000, MW_REGION_ANONYMOUS, 0, ""},
-		{0x30000, 0x40000, MW_REGION_ANONYMOUS, 0x5000, ""},
+		{0x10000, 0x14000, MW_REGION_ANONYMOUS, 0x1000, "", false, true},
+		{0x14000, 0x18000, MW_REGION_ANONYMOUS, 0x2000, "", false, true},
+		{0x18000, 0x20000, MW_REGION_ANONYMOUS, 0x8000, "", false, true},
+		{0x20000, 0x30000, MW_REGION_ANONYMOUS, 0, "", false, true},
+		{0x30000, 0x40000, MW_REGION_ANONYMOUS, 0x5000, "", false, true},
 	};
 	struct mw_space_moment end = MOMENT(cut);
 	struct mw_space_input input = {.end = &end, .at_end = true, .track_vm = true};
@@ -219,7 +219,7 @@ static void add(struct mw_heaps *heaps, mw_addr start, mw_addr end, enum mw_regi
 
 	if (arena)
 		mw_heaps_arena_path(arena, path);
-	assert_null(mw_heaps_add_mapping(heaps, &(struct mw_stored_mapping){start, end, kind, 0, path}));
+	assert_null(mw_heaps_add_mapping(heaps, &(struct mw_stored_mapping){start, end, kind, 0, path, false, true}));
 }
 
 static void assert_heap(struct mw_heaps *heaps, mw_addr addr, uint64_t bytes, uint32_t hook, const char *name)
@@ -300,12 +300,12 @@ static void bears_any_path(void **state)
 	(void)state;
 	assert_null(mw_heaps_create(&heaps));
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-		const struct mw_stored_mapping mapping = {0x1000, 0x2000, MW_REGION_ARENA, 0, paths[i]};
+		const struct mw_stored_mapping mapping = {0x1000, 0x2000, MW_REGION_ARENA, 0, paths[i], false, true};
 
 		assert_null(mw_heaps_add_mapping(heaps, &mapping));
 	}
 	assert_null(mw_heaps_add_mapping(
-		heaps, &(struct mw_stored_mapping){0x2000, 0x1000, MW_REGION_ARENA, 0, "[arena 12]"}));
+		heaps, &(struct mw_stored_mapping){0x2000, 0x1000, MW_REGION_ARENA, 0, "[arena 12]", false, true}));
 	assert_int_equal(mw_heaps_count(heaps), 7);
 	assert_heap(heaps, 0x1010, 100, 0, NULL);
 	mw_heaps_destroy(heaps);
