@@ -29,14 +29,12 @@ RUST = ['-O', '-g', os.path.join(HERE, 'peers.rs')]
 KINDS = {
     'clang': ['clang++', *CXX],
     'clang-dwarf4': ['clang++', *CXX, '-gdwarf-4', '-gz'],
-    'clang-split': ['clang++', *CXX, '-gsplit-dwarf'],
     'clang-split-zstd': ['clang++', *CXX, '-gsplit-dwarf'],
     'gcc': ['g++', *CXX],
-    'gcc-dwarf4': ['g++', *CXX, '-gdwarf-4', '-gz'],
+    'gcc-dwarf4-zstd': ['g++', *CXX, '-gdwarf-4'],
     'gcc-lto': ['g++', *CXX, '-flto'],
     'gcc-types': ['g++', *CXX, '-fdebug-types-section'],
     'gcc-dwz': ['g++', *CXX],
-    'gcc-zstd': ['g++', *CXX],
     'rust': ['rustc', *RUST],
     'rust-lto': ['rustc', *RUST, '-C', 'lto=fat'],
 }
