@@ -75,7 +75,7 @@ class Window(unittest.TestCase):
             target.finish()
 
     def test_each_window_is_as_long_as_was_asked_for(self):
-        """However long it takes to come to the others, and to look at them; of both engines, and none misses a thing."""
+        """However long it takes to come to the others and to look at them; of both engines, and none misses a thing."""
         targets = [mwlive.Target(self, name, *arguments) for name, *arguments in
                    (('threads', 2, 'until', 50), ('crowd', 100), ('threads', 2, 'until', 50), ('unmovable',))]
         for target in targets[:3]:
