@@ -126,6 +126,15 @@ static KEEP void coroutine_body(void)
 	}
 }
 
+static KEEP void coroutine_top_body(void)
+{
+	for (;;) {
+		coroutine_leak();
+		coroutine_switch(&outside, &inside[current]);
+		OPAQUE(current);
+	}
+}
+
 /* Memory with a hole before and behind it. */
 static char *make_stack(void)
 {
@@ -163,6 +172,8 @@ static void make(enum kind kind)
 		*--top = 0;
 	if (kind == TRAMPOLINE)
 		top = put_code(top, coroutine_trampoline);
+	else if (kind == JUMPED || kind == FILLED)
+		top = put_code(top, coroutine_top_body);
 	else
 		top = put_code(top, kind == BARE ? coroutine_bare : coroutine_body);
 	top -= 6;
