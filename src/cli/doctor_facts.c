@@ -4,11 +4,13 @@
 
 #include "cli/package_system.h"
 #include "cli/paragraph.h"
+#include "output/line.h"
 #include "proc/file.h"
 #include "proc/root.h"
 #include "target/cage.h"
 #include "target/preflight.h"
 #include "target/seccomp_probe.h"
+#include "unwind/rows.h"
 
 #include <fcntl.h>
 #include <pwd.h>
@@ -22,7 +24,8 @@ struct rows {
 	const struct mw_doctor *doctor;
 };
 
-#define COLUMN 15u /* where the second one begins */
+#define COLUMN      15u /* where the second one begins */
+#define UNDESCRIBED (UINT64_C(16) << 10)
 
 /* "NAME   TEXT" as one row, in as many lines as it takes. */
 static void MW_PRINTF(3, 4) row(const struct rows *rows, const char *name, const char *format, ...)
@@ -259,6 +262,33 @@ static const struct mw_module *find_program(const struct mw_doctor *doctor, cons
 	return NULL;
 }
 
+/* Much of a file's code, and more than what linkers put between functions. */
+static bool is_much(uint64_t undescribed, uint64_t code)
+{
+	return undescribed >= UNDESCRIBED && undescribed >= code / 4;
+}
+
+static void print_undescribed(const struct rows *rows)
+{
+	const struct mw_doctor *doctor = rows->doctor;
+
+	for (uint32_t i = 0; i < mw_modules_count(doctor->modules); i++) {
+		const struct mw_module *module = mw_modules_get(doctor->modules, i);
+		const char *slash = strrchr(module->path, '/');
+		uint64_t code, undescribed;
+		struct mw_error *err;
+
+		if (module->gone || !module->elf)
+			continue;
+		err = mw_rows_undescribed(module->elf, &code, &undescribed);
+		if (!err && is_much(undescribed, code))
+			row(rows, "unwinding",
+			    "%s has %s of code without unwind information: stacks that pass through it may end there",
+			    slash ? slash + 1 : module->path, mw_show_size(undescribed).text);
+		mw_error_destroy(err);
+	}
+}
+
 static void print_inside(const struct rows *rows, const char *exe)
 {
 	const struct mw_doctor *doctor = rows->doctor;
@@ -275,6 +305,7 @@ static void print_inside(const struct rows *rows, const char *exe)
 		    "by a memwatch that was killed: %zu functions still lead to what it has put in, which is off",
 		    doctor->jump.leftover.functions);
 	print_engine(rows);
+	print_undescribed(rows);
 }
 
 void mw_doctor_facts(FILE *out, const struct mw_doctor *doctor)

@@ -2,6 +2,7 @@
 /* text_limits.c: what the report can't know. A reader must not take silence for health. */
 #include "output/text.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* So many refusals are told one by one. */
@@ -81,6 +82,66 @@ static void put_refusals(struct mw_text *text)
 	}
 }
 
+#define CUT_MODULES 3
+
+struct cut_module {
+	const char *path; /* NULL: code in no file */
+	size_t stacks;
+};
+
+static int most_stacks(const void *a, const void *b)
+{
+	const struct cut_module *left = a, *right = b;
+
+	if (left->stacks != right->stacks)
+		return left->stacks > right->stacks ? -1 : 1;
+	return strcmp(left->path ? left->path : "", right->path ? right->path : "");
+}
+
+/* In which modules stacks end early; to be freed, NULL without memory. */
+static struct cut_module *cut_modules(const struct mw_report *report, size_t *count)
+{
+	struct cut_module *modules = calloc(report->stack_count ? report->stack_count : 1, sizeof(*modules));
+
+	*count = 0;
+	for (size_t i = 0; modules && i < report->stack_count; i++) {
+		const struct mw_report_stack *stack = &report->stacks[i];
+		const char *path;
+		size_t at = 0;
+
+		if (stack->cut != MW_STACK_BROKEN || stack->end == MW_STACK_END_GENERATED || !stack->frame_count)
+			continue;
+		path = stack->frames[stack->frame_count - 1].module;
+		while (at < *count &&
+		       (!path || !modules[at].path ? path != modules[at].path : strcmp(path, modules[at].path) != 0))
+			at++;
+		*count += at == *count;
+		modules[at].path = path;
+		modules[at].stacks++;
+	}
+	if (modules)
+		qsort(modules, *count, sizeof(*modules), most_stacks);
+	return modules;
+}
+
+static void put_cut_modules(struct mw_text *text)
+{
+	size_t count;
+	struct cut_module *modules = cut_modules(text->report, &count);
+
+	for (size_t i = 0; i < count && i < CUT_MODULES; i++) {
+		const char *path = modules[i].path, *slash = path ? strrchr(path, '/') : NULL;
+
+		mw_line_printf(&text->line, "%s%s in ", i ? ", " : ": ", mw_show_count(modules[i].stacks).text);
+		if (path)
+			mw_line_name(&text->line, slash && slash[1] ? slash + 1 : path);
+		else
+			mw_line_printf(&text->line, "code of no file");
+	}
+	mw_line_printf(&text->line, "%s.", count > CUT_MODULES ? ", …" : "");
+	free(modules);
+}
+
 static void put_cut(struct mw_text *text)
 {
 	const struct mw_report *report = text->report;
@@ -103,10 +164,10 @@ static void put_cut(struct mw_text *text)
 		put_point(text);
 	}
 	if (broken) {
-		mw_line_printf(&text->line,
-			       "  - %s of %s stacks end%s early, as there is no unwind information from there on.",
-			       mw_show_count(broken).text, mw_show_count(report->stack_count).text,
-			       broken == 1 ? "s" : "");
+		mw_line_printf(
+			&text->line, "  - %s of %s stacks end%s early, as there is no unwind information from there on",
+			mw_show_count(broken).text, mw_show_count(report->stack_count).text, broken == 1 ? "s" : "");
+		put_cut_modules(text);
 		put_point(text);
 	}
 	if (truncated) {

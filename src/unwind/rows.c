@@ -258,6 +258,47 @@ struct mw_error *mw_rows_compile_debug_frame(const struct mw_elf *elf, const str
 	return compile(elf, false, arch, dictionary, out);
 }
 
+/* Bytes of what is listed, each once. */
+static uint64_t described_bytes(const struct rows_list *list)
+{
+	uint64_t bytes = 0, end = 0;
+
+	for (size_t i = 0; i < list->count; i++) {
+		const struct rows_described *item = &list->items[i];
+		uint64_t from = item->start > end ? item->start : end;
+
+		if (item->end <= from)
+			continue;
+		bytes += item->end - from;
+		end = item->end;
+	}
+	return bytes;
+}
+
+struct mw_error *mw_rows_undescribed(const struct mw_elf *elf, uint64_t *code, uint64_t *undescribed)
+{
+	struct rows_list eh = {0}, debug = {0};
+	const struct mw_elf_segment *segments;
+	size_t count = mw_elf_segments(elf, &segments);
+	struct mw_error *err = rows_list_eh_frame(elf, &eh);
+	uint64_t all = 0, described;
+
+	if (!err)
+		err = rows_list_debug_frame(elf, &debug);
+	for (size_t i = 0; i < count; i++)
+		all += segments[i].exec ? segments[i].file_size : 0;
+	/* A file has one or the other for most of its code. */
+	described = described_bytes(&eh);
+	if (described_bytes(&debug) > described)
+		described = described_bytes(&debug);
+	rows_list_deinit(&eh);
+	rows_list_deinit(&debug);
+	MW_TRY(err);
+	*code = all;
+	*undescribed = all > described ? all - described : 0;
+	return NULL;
+}
+
 void mw_rows_deinit(struct mw_rows *rows)
 {
 	free(rows->items);

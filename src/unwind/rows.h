@@ -44,6 +44,8 @@ struct mw_error *mw_rows_compile(const struct mw_elf *elf, const struct mw_arch 
 /* The same of .debug_frame alone. */
 struct mw_error *mw_rows_compile_debug_frame(const struct mw_elf *elf, const struct mw_arch *arch,
 					     struct mw_row_dictionary *dictionary, struct mw_rows *out) MW_MUST_CHECK;
+/* How many bytes of code the file has, and how many of them nothing describes. Errors: MEMORY. */
+struct mw_error *mw_rows_undescribed(const struct mw_elf *elf, uint64_t *code, uint64_t *undescribed) MW_MUST_CHECK;
 void mw_rows_deinit(struct mw_rows *rows);
 /* The row for `vaddr`, or that of MW_ROW_NONE. */
 uint64_t mw_rows_find(const struct mw_rows *rows, const struct mw_row_dictionary *dictionary, uint64_t vaddr);
