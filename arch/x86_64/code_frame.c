@@ -303,6 +303,22 @@ static bool conclude(const struct reading *reading, const struct mw_code_functio
 	       frame_of(state, true, true, out);
 }
 
+/* [endbr64;] xor %ebp,%ebp: a program's first function, which ends the chain of frame pointers so. No other gives up
+ * its caller's frame pointer before it has put it aside. */
+static bool is_first_function(const struct reading *reading)
+{
+	static const uint8_t mark[] = {0xf3, 0x0f, 0x1e, 0xfa}, narrow[] = {0x31, 0xed}, wide[] = {0x48, 0x31, 0xed};
+	const uint8_t *code = reading->bytes + reading->start;
+	size_t size = reading->pc - reading->start;
+
+	if (size >= sizeof(mark) && memcmp(code, mark, sizeof(mark)) == 0) {
+		code += sizeof(mark);
+		size -= sizeof(mark);
+	}
+	return (size >= sizeof(narrow) && memcmp(code, narrow, sizeof(narrow)) == 0) ||
+	       (size >= sizeof(wide) && memcmp(code, wide, sizeof(wide)) == 0);
+}
+
 bool mw_x86_frame_at(const uint8_t *bytes, size_t size, mw_addr base, mw_addr pc, const struct mw_code_function *known,
 		     struct mw_code_frame *out)
 {
@@ -311,6 +327,10 @@ bool mw_x86_frame_at(const uint8_t *bytes, size_t size, mw_addr base, mw_addr pc
 	if (pc <= base || pc - base > size || !find_function(&reading, known))
 		return false;
 	read_function(&reading);
+	if (reading.reached && is_first_function(&reading)) {
+		*out = (struct mw_code_frame){.outermost = true};
+		return true;
+	}
 	return conclude(&reading, known, out);
 }
 

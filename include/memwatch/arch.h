@@ -89,7 +89,8 @@ enum mw_code_fp {
 
 /* A function's frame at one of its calls. The return address is the word below the CFA. */
 struct mw_code_frame {
-	bool by_fp; /* CFA = frame pointer + cfa, else stack pointer + cfa */
+	bool outermost; /* nothing has called the function: the rest means nothing */
+	bool by_fp;     /* CFA = frame pointer + cfa, else stack pointer + cfa */
 	int32_t cfa;
 	enum mw_code_fp fp;
 	int32_t fp_at;

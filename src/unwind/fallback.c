@@ -7,12 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BEFORE     65536u /* code looked at before the pc, for jumps back */
-#define AFTER      65536u /* … and behind it */
-#define ABOVE      64u    /* words of the stack looked at for a return address */
-#define CALL_BYTES 8u
-#define MAX_WAYS   8u
-#define KEY_BITS   48 /* of an address in a file */
+#define BEFORE      65536u /* code looked at before the pc, for jumps back */
+#define AFTER       65536u /* … and behind it */
+#define ABOVE       64u    /* words of the stack looked at for a return address */
+#define CALL_BYTES  8u
+#define MAX_WAYS    8u
+#define EXIT_WITHIN 8u /* bytes of a call that hands on the result of the one before it */
+#define KEY_BITS    48 /* of an address in a file */
 
 static bool is_behind_call(const struct mw_module *module, const struct mw_arch *arch, mw_addr addr)
 {
@@ -134,9 +135,27 @@ static uint64_t row_of(const struct mw_code_frame *frame)
 {
 	enum mw_row_kind kind = frame->by_fp ? MW_ROW_FP : MW_ROW_SP;
 
+	if (frame->outermost)
+		return mw_row(MW_ROW_END, 0, MW_ROW_FP_LOST, 0);
 	if (frame->fp == MW_CODE_FP_SAVED && frame->fp_at == (int16_t)frame->fp_at)
 		return mw_row(kind, frame->cfa, MW_ROW_FP_SAVED, (int16_t)frame->fp_at);
 	return mw_row(kind, frame->cfa, frame->fp == MW_CODE_FP_SAME ? MW_ROW_FP_SAME : MW_ROW_FP_LOST, 0);
+}
+
+/*
+ * exit(main(…)): what a C library's start function does, and nobody else in a file that has exit. The result goes on as
+ * the argument, by an instruction or two.
+ */
+static bool exits_next(const struct mw_fallback_module *known, const struct mw_arch *arch, const struct around *around,
+		       mw_addr bias, mw_addr pc)
+{
+	size_t at = (size_t)(pc - around->base), left = around->size - at;
+	mw_addr target;
+
+	if (!known->starts.exit || left < EXIT_WITHIN)
+		return false;
+	return arch->call_target(around->bytes + at, EXIT_WITHIN, pc, 0, &target) < EXIT_WITHIN &&
+	       target - bias == known->starts.exit;
 }
 
 /* The code alone: what each walk that comes there finds. */
@@ -163,6 +182,8 @@ static uint64_t read_code(struct mw_fallback_cache *cache, const struct mw_arch 
 		if (arch->frame_at(around.bytes, around.size, around.base, pc, &function, &frame))
 			return row_of(&frame);
 	}
+	if (called && exits_next(known, arch, &around, module->bias, pc))
+		return mw_row(MW_ROW_END, 0, MW_ROW_FP_LOST, 0);
 	if (arch->ways_out(around.bytes, around.size, around.base, pc, &regs, ways, MAX_WAYS, &blind) == 0)
 		/* What no call stands before was put there to begin with (makecontext): nothing has called it. */
 		return blind && called ? lost : mw_row(MW_ROW_END, 0, MW_ROW_FP_LOST, 0);

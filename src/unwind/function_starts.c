@@ -4,6 +4,8 @@
 
 #include "base/vector.h"
 
+#include <elf.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +33,25 @@ static bool is_part(const char *name)
 
 static bool see_function(void *context, const struct mw_elf_symbol *symbol)
 {
-	return !symbol->function || add(context, symbol->vaddr, symbol->size, is_part(symbol->name));
+	struct mw_function_starts *starts = context;
+
+	if (!symbol->function)
+		return true;
+	if (strcmp(symbol->name, "exit") == 0)
+		starts->exit = symbol->vaddr;
+	return add(starts, symbol->vaddr, symbol->size, is_part(symbol->name));
+}
+
+/* Where the program begins is often no function by its symbol, and nothing calls it. */
+static void add_entry(struct mw_function_starts *starts, const struct mw_elf *elf)
+{
+	const uint8_t *bytes = mw_elf_file_bytes(elf, offsetof(Elf64_Ehdr, e_entry), sizeof(Elf64_Addr));
+	Elf64_Addr entry = 0;
+
+	if (bytes)
+		memcpy(&entry, bytes, sizeof(entry));
+	if (entry)
+		(void)add(starts, entry, 0, false);
 }
 
 static void scan_segment(struct mw_function_starts *starts, const struct mw_elf *elf, const struct mw_arch *arch,
@@ -80,6 +100,7 @@ void mw_function_starts_init(struct mw_function_starts *starts, struct mw_elf *e
 
 	*starts = (struct mw_function_starts){0};
 	mw_error_destroy(mw_elf_each_symbol(elf, see_function, starts));
+	add_entry(starts, elf);
 	scan_calls(starts, elf, arch);
 	if (starts->count)
 		qsort(starts->items, starts->count, sizeof(*starts->items), compare);

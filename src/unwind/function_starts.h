@@ -16,6 +16,7 @@ struct mw_function_start {
 struct mw_function_starts {
 	struct mw_function_start *items;
 	size_t count, capacity;
+	uint64_t exit; /* vaddr of the C library's exit(), 0: it is not there */
 };
 
 /* From the file's symbols, and, where its code is not large, from the calls in it. Best effort: what there is no memory

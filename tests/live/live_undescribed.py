@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Stacks through code without unwind information: true as far as they go, marked where they end, and walked by few."""
+import os
+import subprocess
 import unittest
 
 import mwlive
@@ -84,6 +86,43 @@ class Undescribed(unittest.TestCase):
     def test_no_frame_pointers_stripped(self):
         # compare() is called through a pointer only: nothing says where it begins.
         self.check('undescribed_nofp_stripped', untold='g' if mwlive.config.engine == 'jump' else '')
+
+    def test_libc_of_musl(self):
+        """Its functions allocate for their callers, and nothing describes them."""
+        rounds = 3000 if mwlive.config.engine == 'jump' else 20
+        for name in ('muslstack', 'muslstack_static'):
+            if not os.path.exists(mwlive.target_path(name)):
+                self.skipTest('musl-gcc is not installed')
+            _, report = mwlive.observe(self, name, rounds)
+            for caller, function, calls in (('by_strdup', 'strdup', 1), ('by_getline', 'getdelim', 2),
+                                            ('by_asprintf', 'vasprintf', 1), ('by_calloc', None, 1)):
+                inside = [s for s in report['stacks'] if s['kind'] == 'heap' and mwlive.functions(s)[:1] ==
+                          [function or caller]]
+                through = [s for s in inside if (not function or mwlive.functions(s)[-1] != function) and
+                           caller in mwlive.functions(s) and 'main' in mwlive.functions(s)]
+                total, seen = (sum(s['size']['count'] for s in part) for part in (inside, through))
+                self.assertEqual(total, calls * rounds, f'{name}: {caller}')
+                # Until the recorder knows the code some end in it.
+                self.assertGreaterEqual(seen * 2, total, f'{name}: {caller}')
+                for stack in inside:
+                    self.assertTrue(stack['cut'] or stack in through, f'{name}: {stack}')
+            if mwlive.config.engine == 'jump':
+                self.assertLessEqual(report['engine']['slow_walks'], max(64, report['engine']['walks'] // 100))
+
+    def doctor(self, name):
+        target = mwlive.Target(self, name)
+        run = subprocess.run([mwlive.config.memwatch, 'doctor', '-p', str(target.pid)], capture_output=True, text=True,
+                             stdin=subprocess.DEVNULL, check=False, timeout=mwlive.PATIENCE)
+        target.go()
+        target.done()
+        target.finish()
+        return ' '.join(run.stdout.split())
+
+    def test_doctor_tells_before(self):
+        self.assertNotIn('unwinding', self.doctor('simple'))
+        if not os.path.exists(mwlive.target_path('muslstack')):
+            self.skipTest('musl-gcc is not installed')
+        self.assertRegex(self.doctor('muslstack'), r'unwinding libc\.so has [0-9.]+ KiB of code without unwind information')
 
 
 if __name__ == '__main__':
