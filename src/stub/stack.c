@@ -177,13 +177,18 @@ static bool walk(struct stub_visit *visit, struct stack *stack, uint32_t flags)
 	return step == STUB_END || step == STUB_FOREIGN;
 }
 
-/* May one more stack take the slow road? It is taken by few, so that it costs what few do. */
-static STUB_RARE bool take_slow(struct mw_ring_control *control)
+/* May one more stack take the slow road? It is taken by few, so that it costs what few do, and by none where its piece
+ * of stack may have to wait for room. */
+static STUB_RARE bool take_slow(const struct stub_visit *visit)
 {
+	struct mw_ring_control *control = visit->control;
+	uint64_t drained = __atomic_load_n(&visit->slot->drained, __ATOMIC_RELAXED);
 	uint64_t taken = __atomic_load_n(&control->slow_taken, __ATOMIC_RELAXED);
 
 	if (control->compare)
 		return true;
+	if (visit->slot->reserved - drained > control->ring_units / 4)
+		return false;
 	for (unsigned i = 0; i < WALKS; i++) {
 		if (taken >= __atomic_load_n(&control->slow_allowed, __ATOMIC_RELAXED))
 			return false;
@@ -391,7 +396,7 @@ uint32_t stub_stack(struct stub_visit *visit, uint32_t flags)
 		stack.memo = memo;
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		if (unlikely(!walk(visit, &stack, flags))) {
-			if (take_slow(control))
+			if (take_slow(visit))
 				return slow(visit, flags, stack.top);
 			stack.memo = NULL; /* rows may lead on the next time */
 		}
@@ -401,7 +406,7 @@ uint32_t stub_stack(struct stub_visit *visit, uint32_t flags)
 			return id;
 		}
 	}
-	if (take_slow(control))
+	if (take_slow(visit))
 		return slow(visit, flags, stack.top);
 	slot->lost_stacks += stub_on();
 	return MW_RING_STACK_NONE;

@@ -156,7 +156,6 @@ struct jump_process {
 	struct jump_learned *learned;
 	size_t learned_count, learned_capacity;
 	struct mw_map learned_at; /* by pc: index in `learned`, plus 1 */
-	uint64_t slow_share;      /* so many stacks of the window may take the slow road, as was last looked */
 	mw_addr *to_learn;        /* met by the recorder, and not looked at yet */
 	size_t to_learn_count, to_learn_capacity;
 	size_t modules_published;

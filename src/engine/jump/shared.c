@@ -106,7 +106,7 @@ void jump_shared_format(const struct jump_shared *shared, uint32_t rings)
 	control->dictionary = geometry->dictionary;
 	control->learned = geometry->learned;
 	control->rings = geometry->rings;
-	control->slow_allowed = 1;
+	control->slow_allowed = JUMP_SLOW_FREE;
 	if (rings > geometry->ring_count)
 		rings = geometry->ring_count;
 	for (uint32_t i = 0; i < rings; i++)

@@ -100,22 +100,17 @@ static struct mw_error *serve_loader(struct jump_process *process, uint64_t now)
 	return err;
 }
 
-/* How many stacks may be walked by memwatch: never more than a share, and few at a time, as a piece of stack takes much
- * of the room that a ring has. */
+/* How many stacks may be walked by memwatch: never more than a share. */
 static void allow_slow(struct jump_process *process)
 {
 	struct mw_ring_control *control = jump_control(&process->shared);
-	uint64_t taken = __atomic_load_n(&control->slow_taken, __ATOMIC_RELAXED);
+	uint64_t share;
 
-	if (taken < control->slow_allowed)
+	if (__atomic_load_n(&control->slow_taken, __ATOMIC_RELAXED) < control->slow_allowed)
 		return;
-	if (taken >= process->slow_share) {
-		process->slow_share = jump_drain_stats(process->drain)->walks / JUMP_SLOW_SHARE;
-		if (process->slow_share < JUMP_SLOW_FREE)
-			process->slow_share = JUMP_SLOW_FREE;
-	}
-	if (taken < process->slow_share)
-		__atomic_store_n(&control->slow_allowed, taken + 1, __ATOMIC_RELAXED);
+	share = jump_drain_stats(process->drain)->walks / JUMP_SLOW_SHARE;
+	if (share > JUMP_SLOW_FREE)
+		__atomic_store_n(&control->slow_allowed, share, __ATOMIC_RELAXED);
 }
 
 static struct mw_error *serve(struct jump_process *process, size_t *events, bool *hurry)
