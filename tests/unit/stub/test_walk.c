@@ -133,6 +133,36 @@ static void test_slow_is_bounded(void **state)
 	assert_int_equal(control->slow_taken, 2);
 }
 
+static void come_and_go(void)
+{
+	const uint64_t pcs[] = {CODE_SP + 1, CODE_SLOW + 1, CODE_END + 1};
+	struct mw_stub_call *call = rig_frames(STACK_WORDS - 60, pcs, 3);
+
+	assert_int_equal(rig_enter(call, HOOK_MALLOC, 1, 0, 0, 0), MW_STUB_WRAP);
+	mw_stub_leave(call, BLOCK);
+}
+
+/* … nor where memwatch has much to read before it. */
+static void test_slow_needs_room(void **state)
+{
+	uint32_t units = rig.shared.control->ring_units;
+	uint64_t taken;
+
+	(void)state;
+	come_and_go();
+	while (rig_slot()->reserved - rig_slot()->drained <= units / 4)
+		come_and_go();
+	taken = rig_slot()->slow_walks;
+	assert_int_equal(taken, rig_slot()->walks);
+	come_and_go();
+	assert_int_equal(rig_slot()->slow_walks, taken);
+	while (rig_record())
+		;
+	come_and_go();
+	assert_int_equal(rig_slot()->slow_walks, taken + 1);
+	assert_int_equal(rig_slot()->lost_stacks, 0);
+}
+
 static void test_frame_pointer(void **state)
 {
 	uint64_t *stack = rig.thread->stack;
@@ -554,6 +584,7 @@ int main(void)
 		T(test_answer_is_inherited),
 		T(test_learned),
 		T(test_slow_is_bounded),
+		T(test_slow_needs_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
