@@ -73,8 +73,8 @@ enum mw_standby_argument {
 	MW_STANDBY_PROCESSES, /* the first of them */
 };
 
-/* Take out what is left in a process, as it stands in the arguments, if that is still the one that began then. What has to stay is told in
- * `left`, "" otherwise. */
+/* Take out what is left in a process, as it stands in the arguments, if that is still the one that began then. What has
+ * to stay is told in `left`, "" otherwise. */
 struct mw_error *mw_standby_clean(const char *process, char *left, size_t size) MW_MUST_CHECK;
 int mw_standby_main(int argc, char **argv);
 

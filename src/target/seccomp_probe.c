@@ -33,9 +33,9 @@
  * answers such a call with that error, so that a filter must have passed it on.
  */
 static const struct {
-	uint8_t on_page; /* bit i: argument i is the address of a page */
 	uint64_t arguments[6];
 	int fails;
+	uint8_t on_page; /* bit i: argument i is the address of a page */
 } trials[MW_CALL_COUNT] = {
 	[MW_CALL_MMAP] = {.arguments = {[1] = PAGE}},
 	[MW_CALL_MMAP_AT] = {.on_page = 1, .arguments = {[1] = PAGE}, .fails = EEXIST},
