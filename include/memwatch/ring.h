@@ -305,9 +305,9 @@ struct mw_ring_index {
 };
 
 /*
- * Rows of single return addresses, as memwatch has found them since they were first met: of code that nothing describes,
- * read off that code; and of places where every stack ends, as no call leads there, whatever describes the code before.
- * Each is a struct mw_ring_cached_row with tag ^ row = pc, both 0: empty. One is looked for from
+ * Rows of single return addresses, as memwatch has found them since they were first met: of code that nothing
+ * describes, read off that code; and of places where every stack ends, as no call leads there, whatever describes the
+ * code before. Each is a struct mw_ring_cached_row with tag ^ row = pc, both 0: empty. One is looked for from
  * mw_ring_learned_first() on, up to an empty one, among MW_RING_PROBES at most.
  */
 #define MW_RING_LEARNED (1u << 16) /* 2^n */

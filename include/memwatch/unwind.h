@@ -60,8 +60,8 @@ struct mw_unwinder {
 	uint32_t registers_used;
 	/* Set by walk(): where not 0, an equal number on another walk means an equal result. */
 	uint64_t serial;
-	/* Set by walk(): the place of the last frame where that is a function that nothing has called (see begins), so that
-	 * every walk that comes to it ends there; else 0. It need not be told every time. */
+	/* Set by walk(): the place of the last frame where that is a function that nothing has called (see begins), so
+	 * that every walk that comes to it ends there; else 0. It need not be told every time. */
 	mw_addr dead_end;
 };
 

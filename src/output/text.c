@@ -87,7 +87,8 @@ void mw_text_paragraph(struct mw_text *text, unsigned indent)
 static void limit_text(struct mw_line *line, const struct mw_engine_stats *stats)
 {
 	if (stats->limit_stopped)
-		mw_line_printf(line, "it was paused for %s of five seconds, which is more than it may be (--max-stopped)",
+		mw_line_printf(line,
+			       "it was paused for %s of five seconds, which is more than it may be (--max-stopped)",
 			       mw_show_percent((double)stats->limit_stopped, 1e6).text);
 	else if (stats->limit_memory)
 		mw_line_printf(line, "memwatch itself reached %s of memory, its limit (--max-memory)",
