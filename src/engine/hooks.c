@@ -109,8 +109,11 @@ void mw_hooks_recheck(struct mw_hooks *hooks, const struct mw_modules *modules, 
 		if (!hook->foreign && hook->info.refused != unreadable)
 			continue;
 		hook->foreign = false;
+		/* What was unmapped before it could be read, as by an exec during the survey, was not called since. */
 		if (!module->gone)
 			hook->info.refused = check_entry(hook, module, hook->info.address - module->bias, arch, memory);
+		else if (hook->info.refused == unreadable)
+			hook->info.refused = NULL;
 	}
 }
 
