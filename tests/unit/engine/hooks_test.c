@@ -244,6 +244,34 @@ static void appends_what_comes(void **state)
 	mw_hooks_deinit(&hooks);
 }
 
+/* What was unmapped before it could be read is not missed; what another tool had patched until then is. */
+static void rechecks_what_has_gone(void **state)
+{
+	void *plugin = dlopen(PLUGIN, RTLD_NOW | RTLD_LOCAL);
+	struct mw_hooks unreadable, patched;
+
+	(void)state;
+	assert_non_null(plugin);
+	refresh();
+	patch.at = (mw_addr)(uintptr_t)dlsym(plugin, "malloc");
+	patch.unreadable = true;
+	unreadable = find(0, true, true);
+	patch.unreadable = false;
+	memcpy(patch.bytes, arch->breakpoint, arch->breakpoint_length);
+	patch.size = arch->breakpoint_length;
+	patched = find(0, true, true);
+	assert_non_null(hook_at(&unreadable, patch.at)->info.refused);
+	assert_non_null(hook_at(&patched, patch.at)->info.refused);
+	dlclose(plugin);
+	refresh();
+	mw_hooks_recheck(&unreadable, modules, arch, &memory);
+	mw_hooks_recheck(&patched, modules, arch, &memory);
+	assert_null(hook_at(&unreadable, patch.at)->info.refused);
+	assert_non_null(hook_at(&patched, patch.at)->info.refused);
+	mw_hooks_deinit(&unreadable);
+	mw_hooks_deinit(&patched);
+}
+
 static void names_are_there(void **state)
 {
 	(void)state;
@@ -266,6 +294,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(refuses_what_another_tool_has, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_patch_further_on_is_no_reason, setup, teardown),
 		cmocka_unit_test_setup_teardown(appends_what_comes, setup, teardown),
+		cmocka_unit_test_setup_teardown(rechecks_what_has_gone, setup, teardown),
 		cmocka_unit_test(names_are_there),
 	};
 
