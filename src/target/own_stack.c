@@ -4,6 +4,7 @@
 
 #include "proc/peek.h"
 #include "proc/status.h"
+#include "proc/touched.h"
 #include "target/remote.h"
 #include "target/way_back.h"
 
@@ -75,9 +76,14 @@ static bool may_hold_stack(const struct mw_mapping *mapping)
 static bool library_stack(pid_t tid, const struct mw_regs *regs, const struct mw_maps *maps, struct look *look)
 {
 	uint64_t block[BLOCK_WORDS];
-	size_t got = mw_remote_read(tid, regs->thread_pointer, block, sizeof(block)) / sizeof(block[0]);
 	const struct mw_mapping *mapping;
+	struct mw_touched memory;
+	size_t got;
 
+	/* The block may end before that, and behind it there may be memory that nobody has touched yet. */
+	mw_touched_init(&memory, tid);
+	got = mw_touched_read(&memory, regs->thread_pointer, block, sizeof(block)) / sizeof(block[0]);
+	mw_touched_deinit(&memory);
 	if (!mw_own_stack_bounds(regs->thread_pointer, block, got, &look->low, &look->high))
 		return false;
 	mapping = mw_maps_find(maps, look->high - 1);

@@ -8,12 +8,14 @@
 #include "target/tracee.h"
 #include "tracee_child.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -103,6 +105,21 @@ static int body_given(void *context)
 
 	memset(memory, 1, sizeof(memory));
 	if (pthread_attr_init(&attributes) || pthread_attr_setstack(&attributes, memory, sizeof(memory)) ||
+	    pthread_create(&thread, &attributes, run_thread, context))
+		return 2;
+	for (;;)
+		pause();
+}
+
+/* A thread in the low part of a mapping, of which a page above its stack was never touched. */
+static int body_beside_untouched(void *context)
+{
+	char *memory = mmap(NULL, STACK + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pthread_attr_t attributes;
+	pthread_t thread;
+
+	if (memory == MAP_FAILED || pthread_attr_init(&attributes) ||
+	    pthread_attr_setstack(&attributes, memory, STACK) ||
 	    pthread_create(&thread, &attributes, run_thread, context))
 		return 2;
 	for (;;)
@@ -209,6 +226,34 @@ static void test_thread(void **state)
 	end(pid);
 }
 
+static bool is_touched(pid_t tid, mw_addr addr)
+{
+	uint64_t entry;
+	char path[64];
+	int pagemap;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)tid);
+	pagemap = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(pagemap >= 0);
+	assert_int_equal(pread(pagemap, &entry, sizeof(entry), (off_t)(addr / PAGE * sizeof(entry))), sizeof(entry));
+	close(pagemap);
+	return entry >> 62 != 0;
+}
+
+static void test_touches_nothing(void **state)
+{
+	pid_t pid = start(body_beside_untouched);
+	struct mw_room room;
+	mw_addr sp;
+
+	(void)state;
+	assert_true(find_room(&room, &sp));
+	assert_true(is_touched(shared->tid, shared->high - PAGE));
+	assert_false(is_touched(shared->tid, shared->high));
+	assert_false(is_touched(shared->tid, room.low));
+	end(pid);
+}
+
 /* What is in use everywhere is left alone near the stack pointer, and below the stack. */
 static void test_given(void **state)
 {
@@ -237,10 +282,19 @@ static void test_coroutine(void **state)
 	end(pid);
 }
 
+static void wait_for_stop(pid_t tid)
+{
+	const struct timespec moment = {.tv_nsec = 200000};
+
+	for (unsigned i = 0; mw_state_read(tid) != 'T'; i++) {
+		assert_true(i < MOST_NAPS);
+		nanosleep(&moment, NULL);
+	}
+}
+
 /* A tracer that stops amid a call, and is killed there. */
 static void kill_amid(pid_t tid, const char *point)
 {
-	const struct timespec moment = {.tv_nsec = 200000};
 	const uint64_t none[6] = {0};
 	pid_t tracer = fork();
 	int status;
@@ -268,10 +322,7 @@ static void kill_amid(pid_t tid, const char *point)
 	kill(tracer, SIGKILL);
 	assert_int_equal(waitpid(tracer, &status, 0), tracer);
 	/* Its process is stopped. */
-	for (unsigned i = 0; mw_state_read(tid) != 'T'; i++) {
-		assert_true(i < MOST_NAPS);
-		nanosleep(&moment, NULL);
-	}
+	wait_for_stop(tid);
 }
 
 static void test_finish(void **state)
@@ -286,6 +337,7 @@ static void test_finish(void **state)
 	FINE(mw_tracee_get_regs(pid, &before));
 	kill(pid, SIGSTOP);
 	FINE(mw_tracee_detach(pid, 0));
+	wait_for_stop(pid);
 	/* It is stopped, and does not get out by itself. */
 	for (unsigned i = 0; i < KILLED_AMID; i++) {
 		kill_amid(pid, points[i % 2]);
@@ -309,7 +361,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bounds),    cmocka_unit_test(test_thread), cmocka_unit_test(test_given),
-		cmocka_unit_test(test_coroutine), cmocka_unit_test(test_finish),
+		cmocka_unit_test(test_coroutine), cmocka_unit_test(test_finish), cmocka_unit_test(test_touches_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
