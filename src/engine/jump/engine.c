@@ -112,9 +112,12 @@ static struct mw_error *put_in(struct jump_process *process)
 	MW_TRY(mw_leftover_remove(process->pid, process->why_left, sizeof(process->why_left)));
 	MW_TRY(survey(process));
 	MW_TRY(stop(process));
+	jump_learn_note_stacks(process);
 	MW_TRY(jump_install_code(process));
 	MW_TRY(let_go(process));
-	return jump_install_data(process);
+	MW_TRY(jump_install_data(process));
+	jump_learn_from_stacks(process);
+	return NULL;
 }
 
 static struct mw_error *prepare(struct jump_process *process)

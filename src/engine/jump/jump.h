@@ -158,6 +158,8 @@ struct jump_process {
 	struct mw_map learned_at; /* by pc: index in `learned`, plus 1 */
 	mw_addr *to_learn;        /* met by the recorder, and not looked at yet */
 	size_t to_learn_count, to_learn_capacity;
+	mw_addr *stack_pointers; /* of the threads, as they were stopped before the window */
+	size_t stack_pointer_count;
 	size_t modules_published;
 
 	struct jump_clock clock;
@@ -285,6 +287,10 @@ void jump_learn_end(struct jump_process *process, mw_addr pc);
 void jump_learn_later(struct jump_process *process, mw_addr pc);
 /* Do what is to be done of that, for a few milliseconds. */
 void jump_learn_some(struct jump_process *process);
+/* Note where the stacks of the threads are, which are stopped; jump_learn_from_stacks() is for when they run again. */
+void jump_learn_note_stacks(struct jump_process *process);
+/* Learn what the callers of these threads do before the recorder meets them: for a few milliseconds. */
+void jump_learn_from_stacks(struct jump_process *process);
 /*
  * Look at the frames of a stack that the recorder has walked: one that a row of code has led to must have been called.
  * Returns how many are good; the last of them is where the stack is broken.

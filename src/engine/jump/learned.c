@@ -10,11 +10,16 @@
 
 #include "base/clock.h"
 #include "base/vector.h"
+#include "proc/touched.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define ROUND_NS  UINT64_C(5000000)
+#define STACKS_NS UINT64_C(20000000) /* of CPU time */
+#define PIECE     8192u              /* words of a stack that are read at a time */
+#define MOST_READ 65536u             /* words of a stack from its stack pointer up */
 #define MOST      (MW_RING_LEARNED / 2)
 #define MOST_LATE 4096u
 
@@ -139,6 +144,63 @@ void jump_learn_some(struct jump_process *process)
 		(void)jump_learn(process, process->to_learn[--process->to_learn_count]);
 }
 
+void jump_learn_note_stacks(struct jump_process *process)
+{
+	const struct mw_quiesce *quiesce = &process->quiesce;
+
+	free(process->stack_pointers);
+	process->stack_pointer_count = 0;
+	process->stack_pointers = calloc(quiesce->count + 1, sizeof(*process->stack_pointers));
+	for (size_t i = 0; process->stack_pointers && i < quiesce->count; i++) {
+		const struct mw_quiet_thread *thread = &quiesce->threads[i];
+		struct mw_tracee_regs regs;
+		struct mw_error *err = thread->stopped ? mw_tracee_get_regs(thread->tid, &regs) : NULL;
+
+		if (thread->stopped && !err)
+			process->stack_pointers[process->stack_pointer_count++] =
+				regs.general.gpr[process->survey.arch->dwarf_sp] & ~(mw_addr)(sizeof(uint64_t) - 1);
+		mw_error_destroy(err);
+	}
+}
+
+/* Words of a stack may be return addresses of calls that have returned: what is learned of these is true as well.
+ * False: there is no time for more. */
+static bool learn_from_words(struct jump_process *process, const uint64_t *words, size_t count, uint64_t until)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (!mw_modules_find(process->survey.modules, words[i] - 1) ||
+		    mw_row_kind(jump_rows_find(process, words[i])) != MW_ROW_NONE ||
+		    !mw_unwinder_libunwind_is_return(process->inner, words[i]))
+			continue;
+		(void)jump_learn(process, words[i]);
+		if (mw_clock_ns_of(CLOCK_THREAD_CPUTIME_ID) > until)
+			return false;
+	}
+	return mw_clock_ns_of(CLOCK_THREAD_CPUTIME_ID) <= until;
+}
+
+void jump_learn_from_stacks(struct jump_process *process)
+{
+	uint64_t until = mw_clock_ns_of(CLOCK_THREAD_CPUTIME_ID) + STACKS_NS;
+	uint64_t *words = malloc(PIECE * sizeof(*words));
+	struct mw_touched memory;
+	bool more = words;
+
+	mw_touched_init(&memory, jump_live_tid(process));
+	for (size_t i = 0; more && i < process->stack_pointer_count; i++) {
+		mw_addr at = process->stack_pointers[i];
+		size_t got = PIECE;
+
+		for (size_t done = 0; more && done < MOST_READ && got == PIECE; done += got) {
+			got = mw_touched_read(&memory, at, words, PIECE * sizeof(*words)) / sizeof(*words);
+			more = learn_from_words(process, words, got, until);
+			at += got * sizeof(*words);
+		}
+	}
+	mw_touched_deinit(&memory);
+	free(words);
+}
+
 /* It led to what nobody can have called: it is not true, whatever the code looks like. */
 static void give_up(struct jump_process *process, struct jump_learned *learned)
 {
@@ -202,5 +264,6 @@ void jump_learned_deinit(struct jump_process *process)
 {
 	free(process->learned);
 	free(process->to_learn);
+	free(process->stack_pointers);
 	mw_map_deinit(&process->learned_at);
 }

@@ -105,6 +105,25 @@ static void test_is_published(void **state)
 	assert_int_equal(process.learned_count, 2);
 }
 
+/* What stands on a stack is learned beforehand: as far as is mapped, and whatever else is there. */
+static void test_from_stacks(void **state)
+{
+	mw_addr words[] = {0, UINT64_MAX, in_code(), pc_in(1, 0), 77};
+	mw_addr pointers[] = {(mw_addr)(uintptr_t)words, 0, UINT64_MAX & ~(mw_addr)7};
+
+	(void)state;
+	assert_int_equal(published(words[2]), 0);
+	process.stack_pointers = malloc(sizeof(pointers));
+	assert_non_null(process.stack_pointers);
+	memcpy(process.stack_pointers, pointers, sizeof(pointers));
+	process.stack_pointer_count = sizeof(pointers) / sizeof(pointers[0]);
+	process.pid = getpid();
+	jump_learn_from_stacks(&process);
+	assert_int_equal(mw_row_kind(published(words[2])), MW_ROW_SP);
+	/* No call is before it. */
+	assert_int_equal(published(words[3]), 0);
+}
+
 static void test_later(void **state)
 {
 	mw_addr pc = in_code();
@@ -176,8 +195,8 @@ static void test_goes_with_its_module(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {T(test_is_published), T(test_later), T(test_is_bounded), T(test_is_checked),
-					   T(test_goes_with_its_module)};
+	const struct CMUnitTest tests[] = {T(test_is_published), T(test_from_stacks), T(test_later),
+					   T(test_is_bounded),   T(test_is_checked),  T(test_goes_with_its_module)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
