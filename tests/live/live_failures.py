@@ -85,7 +85,7 @@ class Steady:
         self.snapshot.check(self.test)
         self.test.assertEqual(self.places(mwlive.mappings(self.pid)), self.places(self.snapshot.maps))
         names = [os.readlink(f'/proc/{self.pid}/fd/{n}') for n in os.listdir(f'/proc/{self.pid}/fd')]
-        self.test.assertEqual([n for n in names if 'memwatch' in n], [])
+        self.test.assertEqual([n for n in names if mwlive.is_ours(n)], [])
         self.wait_for_work()
 
     def finish(self):

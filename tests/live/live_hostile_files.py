@@ -63,7 +63,7 @@ class Installed:
             if m[4].removesuffix(' (deleted)') not in but:
                 self.test.assertEqual(mwlive.read_memory(pid, m[0], m[1] - m[0]) == text, True, m)
         places = {(m[0], m[1]) for m in self.before.maps}
-        self.test.assertEqual([m for m in mwlive.mappings(pid) if 'memwatch' in m[4] or
+        self.test.assertEqual([m for m in mwlive.mappings(pid) if mwlive.is_ours(m[4]) or
                                ('x' in m[2] and (m[0], m[1]) not in places)], [])
         for tid in mwlive.tids(pid):
             self.test.assertEqual(mwlive.status(tid)['TracerPid'], '0')

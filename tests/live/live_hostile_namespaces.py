@@ -126,7 +126,7 @@ class HostileNamespaces(unittest.TestCase):
             answer.pop(f'child{number}')
         mwlive.compare(self, answer, watch.stop())
         for child in self.descendants(target.pid):
-            self.assertEqual([m for m in mwlive.mappings(child) if 'memwatch' in m[4]], [])
+            self.assertEqual([m for m in mwlive.mappings(child) if mwlive.is_ours(m[4])], [])
             if mwlive.mappings(child):
                 mwjump.check_text_of_files(self, child)
         target.finish()

@@ -44,7 +44,7 @@ class Runtimes(unittest.TestCase):
         for m, text in before.text.items():
             if m in now:
                 self.assertTrue(mwlive.read_memory(before.pid, m[0], m[1] - m[0]) == text, f'{m[4]} is changed')
-        ours = [m for m in now if 'memwatch' in m[4] and m not in before.maps]
+        ours = [m for m in now if mwlive.is_ours(m[4]) and m not in before.maps]
         if left_behind:
             self.assertRegex(left_behind, r'calls were still going on')
         else:

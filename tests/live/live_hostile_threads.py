@@ -114,7 +114,7 @@ class HostileThreads(unittest.TestCase):
                 return  # it has just ended
             self.assertEqual(now == text, True, f'{m[4]} of {pid}')
         mapped = {m[4] for m in parent.maps}
-        self.assertEqual([m for m in mwlive.mappings(pid) if 'memwatch' in m[4]], [])
+        self.assertEqual([m for m in mwlive.mappings(pid) if mwlive.is_ours(m[4])], [])
         self.assertEqual({m[4] for m in mwlive.mappings(pid) if 'x' in m[2]} - mapped, set())
         status = mwlive.status(pid)
         self.assertEqual(status['TracerPid'], '0')

@@ -51,7 +51,7 @@ class Life(unittest.TestCase):
             if mwlive.read_memory(pid, m[0], m[1] - m[0]) != text:
                 return False
         now = mwlive.mappings(pid)
-        return (not any('memwatch' in m[4] for m in now) and {m[4] for m in now if 'x' in m[2]} <= mapped and
+        return (not any(mwlive.is_ours(m[4]) for m in now) and {m[4] for m in now if 'x' in m[2]} <= mapped and
                 mwlive.status(pid)['TracerPid'] == '0')
 
     def test_exception_through_a_call_that_a_child_was_forked_in(self):

@@ -249,7 +249,7 @@ class Limits(unittest.TestCase):
             snapshot.check(self)
             self.assertEqual(self.code_and_shared(target.pid), before)
         self.assertEqual([os.readlink(f'/proc/{target.pid}/fd/{n}') for n in os.listdir(f'/proc/{target.pid}/fd')
-                          if 'memwatch' in os.readlink(f'/proc/{target.pid}/fd/{n}')], [])
+                          if mwlive.is_ours(os.readlink(f'/proc/{target.pid}/fd/{n}'))], [])
 
     def test_memwatch_killed_at_full_speed(self):
         if mwlive.config.engine == 'trap':
