@@ -55,6 +55,7 @@ static const struct mw_entry_point entries[] = {
 	ALLOCATING("mi_heap_", 1),
 	REALLOCATING("mi_heap_", 1),
 	MW_ROW_NEW("mi_heap_alloc_new", 1),
+	MW_ROW_NEW("mi_heap_try_new", 1),
 	MW_ROW_NEW_N("mi_heap_alloc_new_n", 1),
 	/* Version 3 has both. */
 	ALLOCATING("mi_theap_", 1),

@@ -167,7 +167,8 @@ class Jit(unittest.TestCase):
 
 
 def is_v8(frame):
-    return frame['module'] == '[jit]' or (frame['function'] or '').startswith('Builtins_')
+    """Nothing names the built-in functions where node's library is stripped."""
+    return (frame['module'] == '[jit]' or (frame['function'] or 'Builtins_').startswith('Builtins_'))
 
 
 def named(pid):

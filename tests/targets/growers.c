@@ -29,6 +29,13 @@
 
 static unsigned long steps;
 
+/* As often, in a loop that the compiler can't take apart: there is one call in it, and one stack. */
+static unsigned times(unsigned count)
+{
+	OPAQUE(count);
+	return count;
+}
+
 static KEEP void grow_leak(unsigned long step)
 {
 	void *block = malloc(100);
@@ -50,7 +57,7 @@ static KEEP void grow_waves(unsigned long step)
 	static void *held[50][10];
 	unsigned long at = step % 100;
 
-	for (unsigned i = 0; i < 10; i++) {
+	for (unsigned i = 0, count = times(10); i < count; i++) {
 		if (at < 50) {
 			held[at][i] = malloc(500);
 			OPAQUE(held[at][i]);
@@ -64,7 +71,7 @@ static KEEP void grow_bursts(unsigned long step)
 {
 	if (step % 110 != 30)
 		return;
-	for (unsigned i = 0; i < 200; i++) {
+	for (unsigned i = 0, count = times(200); i < count; i++) {
 		void *block = malloc(64);
 		OPAQUE(block);
 	}
@@ -74,7 +81,7 @@ static KEEP void grow_once(unsigned long step)
 {
 	if (step != steps / 5)
 		return;
-	for (unsigned i = 0; i < 50; i++) {
+	for (unsigned i = 0, count = times(50); i < count; i++) {
 		void *block = calloc(1, 20000);
 		OPAQUE(block);
 	}
@@ -84,7 +91,7 @@ static KEEP void grow_requests(unsigned long step)
 {
 	static void *held[5][4];
 
-	for (unsigned i = 0; i < 4; i++) {
+	for (unsigned i = 0, count = times(4); i < count; i++) {
 		free(held[step % 5][i]);
 		held[step % 5][i] = malloc(300 + step % 100);
 		OPAQUE(held[step % 5][i]);
@@ -104,8 +111,8 @@ static KEEP void grow_mixed(unsigned long step)
 {
 	static void *held[5][10];
 
-	for (unsigned i = 0; i < 10; i++) {
-		if (step % 10 != 9 || i != 0)
+	for (unsigned i = 0, count = times(10); i < count; i++) {
+		if (step % 10 != 9 || i != times(0))
 			free(held[step % 5][i]);
 		held[step % 5][i] = malloc(200);
 		OPAQUE(held[step % 5][i]);

@@ -4,7 +4,8 @@ says of 10,000 addresses, evenly spread over its code, with llvm-symbolizer: fun
 
 Everything is to be equal, but for these:
 - Names are compared as memwatch demangles them. Of functions without a linkage name llvm-symbolizer tells the bare name,
-  memwatch the namespaces and classes around it too.
+  memwatch the namespaces and classes around it too. So it does where a linkage name is not mangled (an asm label, Rust's
+  export_name): the source's name is told, not the assembler's.
 - Where several symbols have the function's address (the compiler or the linker has made one of equal functions) it may
   be any of them: memwatch prefers DWARF's, llvm-symbolizer takes one out of the symbol table.
 - Paths are compared without "." and "..". Where DWARF has one relative to where the compiler ran memwatch leaves it so.
@@ -89,8 +90,8 @@ def ask_memwatch(tool, path, text):
     return answers
 
 
-def ask_llvm(path, text):
-    output = run('llvm-symbolizer', f'--obj={path}', '--no-demangle', '--functions=linkage', '--inlines',
+def ask_llvm(path, text, names):
+    output = run('llvm-symbolizer', f'--obj={path}', '--no-demangle', f'--functions={names}', '--inlines',
                  '--output-style=JSON', text=text)
     return [[(frame['FunctionName'] or '?', frame['FileName'] or '?', frame['Line']) for frame in
              json.loads(line)['Symbol']] for line in output.splitlines()]
@@ -115,9 +116,9 @@ class Names:
         for address, _, name in symbols:
             self.addresses.setdefault(self.shown[name], set()).add(address)
 
-    def equal(self, ours, theirs, is_inlined):
+    def equal(self, ours, theirs, in_source, is_inlined):
         bare = self.shown[theirs]
-        if ours == bare or (bare == theirs and ours.endswith('::' + bare)):
+        if ours == bare or (bare == theirs and f'::{ours}'.endswith((f'::{bare}', f'::{in_source}'))):
             return True
         return not is_inlined and bool(self.addresses.get(ours, set()) & self.addresses.get(bare, set()))
 
@@ -130,11 +131,11 @@ def equal_files(ours, theirs):
     return ours[1] == theirs[1] and (path == other or (path[0] not in '/?' and other.endswith('/' + path)))
 
 
-def equal(ours, theirs, names):
+def equal(ours, theirs, in_source, names):
     """Frames of one address."""
-    return len(ours) == len(theirs) and all(
-        names.equal(a[0], b[0], i < len(ours) - 1) and equal_files(a[1:], b[1:])
-        for i, (a, b) in enumerate(zip(ours, theirs)))
+    return len(ours) == len(theirs) == len(in_source) and all(
+        names.equal(a[0], b[0], c[0], i < len(ours) - 1) and equal_files(a[1:], b[1:])
+        for i, (a, b, c) in enumerate(zip(ours, theirs, in_source)))
 
 
 def main():
@@ -143,13 +144,14 @@ def main():
         path = build(kind, directory)
         addresses = sample(path)
         text = ''.join(f'{address:#x}\n' for address in addresses)
-        theirs, lines = ask_llvm(path, text), ask_addr2line(path, text)
+        theirs, in_source = ask_llvm(path, text, 'linkage'), ask_llvm(path, text, 'short')
+        lines = ask_addr2line(path, text)
         if kind.endswith('-zstd'):
             compress(directory)
         ours = ask_memwatch(tool, path, text)
         names = Names(tool, path, {frame[0] for frames in theirs for frame in frames})
     assert len(ours) == len(theirs) == len(lines) == COUNT
-    wrong = [i for i in range(COUNT) if not equal(ours[i], theirs[i], names)]
+    wrong = [i for i in range(COUNT) if not equal(ours[i], theirs[i], in_source[i], names)]
     padding = ('?', '?', 0)
     wrong_lines = [i for i in range(COUNT) if ours[i][0][2] != lines[i] and theirs[i] != [padding]]
     for i in sorted({*wrong[:10], *wrong_lines[:10]}):
