@@ -19,7 +19,8 @@
 
 /* The stack as one path through the code has it. */
 struct path {
-	size_t at; /* offset in the bytes */
+	size_t at;     /* offset in the bytes */
+	size_t called; /* … behind the last call on the path: the pc's at first */
 	uint64_t sp, fp;
 	bool fp_known;
 	struct mw_way_out way;
@@ -36,6 +37,7 @@ struct search {
 	struct mw_way_out *ways;
 	size_t way_count, capacity;
 	bool blind;
+	bool loops; /* a path comes to a call again and again */
 };
 
 /* END: the path ends there; LOST: where it goes on can't be told. */
@@ -144,6 +146,7 @@ static enum step jump(struct search *search, struct path *path, const struct mw_
 			note_way(search, path, 0);
 		return STEP_LOST;
 	}
+	search->loops |= (mw_addr)target->imm - search->base < path->called;
 	if (insn->id != X86_INS_JMP) {
 		add_path(search, path, (mw_addr)target->imm);
 		return STEP_ON;
@@ -176,6 +179,7 @@ static enum step step(struct search *search, struct path *path, const struct mw_
 		path->fp_known = false;
 		return STEP_ON;
 	case X86_INS_CALL:
+		path->called = path->at;
 		return STEP_ON;
 	case X86_INS_HLT:
 	case X86_INS_UD2:
@@ -202,8 +206,10 @@ static void follow(struct search *search, struct path path)
 		enum step next;
 
 		search->seen[path.at] = 1;
-		if (!mw_x86_decode(search->bytes + path.at, search->size - path.at, search->base + path.at, &insn))
+		if (!mw_x86_decode(search->bytes + path.at, search->size - path.at, search->base + path.at, &insn)) {
+			search->blind = true;
 			return;
+		}
 		path.at += insn.length;
 		next = step(search, &path, &insn);
 		search->blind |= next == STEP_LOST;
@@ -223,6 +229,7 @@ size_t mw_x86_ways_out(const uint8_t *bytes, size_t size, mw_addr base, mw_addr 
 	*blind = !search || !search->seen;
 	if (search && search->seen && pc - base < size) {
 		struct path first = {.at = (size_t)(pc - base),
+				     .called = (size_t)(pc - base),
 				     .sp = regs->gpr[MW_X86_RSP],
 				     .fp = regs->gpr[MW_X86_RBP],
 				     .fp_known = true};
@@ -237,7 +244,8 @@ size_t mw_x86_ways_out(const uint8_t *bytes, size_t size, mw_addr base, mw_addr 
 		while (search->path_count > 0)
 			follow(search, search->paths[--search->path_count]);
 		count = search->way_count;
-		*blind = search->blind || search->insns > MAX_INSNS;
+		/* A loop without an end that calls is no place where a thread must have begun. */
+		*blind = search->blind || search->insns > MAX_INSNS || (count == 0 && search->loops);
 	}
 	if (search)
 		free(search->seen);

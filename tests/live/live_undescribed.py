@@ -109,6 +109,14 @@ class Undescribed(unittest.TestCase):
             if mwlive.config.engine == 'jump':
                 self.assertLessEqual(report['engine']['slow_walks'], max(64, report['engine']['walks'] // 100))
 
+    def test_endless_loop(self):
+        """That such code never returns does not make it where the thread begins."""
+        answer, report = mwlive.observe(self, 'endless')
+        stacks = [s for s in report['stacks'] if mwlive.functions(s)[:1] == ['work']]
+        self.assertGreaterEqual(sum(s['size']['count'] for s in stacks), answer['rounds'])
+        for stack in stacks:
+            self.assertTrue(stack['cut'] or 'thread_main' in mwlive.functions(stack), stack)
+
     def doctor(self, name):
         target = mwlive.Target(self, name)
         run = subprocess.run([mwlive.config.memwatch, 'doctor', '-p', str(target.pid)], capture_output=True, text=True,

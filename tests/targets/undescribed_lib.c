@@ -209,3 +209,26 @@ KEEP void undescribed_go(undescribed_step step, unsigned kind, unsigned level)
 	}
 	OPAQUE(kind);
 }
+
+static volatile int set_up;
+
+static __attribute__((noinline)) void endless(void (*work)(void))
+{
+	for (;;)
+		work();
+}
+
+static __attribute__((noinline)) int begin(void (*work)(void))
+{
+	set_up++;
+	endless(work);
+	return set_up;
+}
+
+/* Call `work` for ever, from a loop that is no thread's first function. */
+int undescribed_endless(void (*work)(void));
+
+int undescribed_endless(void (*work)(void))
+{
+	return begin(work) + 1;
+}

@@ -81,24 +81,31 @@ static const struct code codes[] = {
 	/* 0: dec %eax; jne 0; ret */
 	{"a loop with an end", CODE("\xff\xc8\x75\xfc\xc3"), 0, {WAY(0)}, 1},
 	{"a loop without one", CODE("\xeb\xfe"), 0, {{0}}, 0},
+	/* 0: call; 5: jmp 5 */
+	{"a call that does not return, then a loop without one", CODE("\xe8\x00\x01\x00\x00\xeb\xfe"), 5, {{0}}, 0},
 	{"add $8,%rsp; jmp far away", CODE("\x48\x83\xc4\x08\xe9\x00\x00\x10\x00"), 0, {WAY(8)}, 1},
 	{"a call that does not return, then nothing", CODE("\xe8\x00\x01\x00\x00\x0f\x0b\xc3"), 0, {{0}}, 0},
 	{"hlt", CODE("\xf4\xc3"), 0, {{0}}, 0},
 	{"int3", CODE("\xcc\xc3"), 0, {{0}}, 0},
 	{"the end of what is known", CODE("\x90\x90"), 0, {{0}}, 0},
-	{"half an instruction", CODE("\x48\x83"), 0, {{0}}, 0},
-	{"no instruction", CODE("\x06\xc3"), 0, {{0}}, 0},
 	{"cmp %rax,%rsp; test %rsp,%rsp; ret", CODE("\x48\x39\xc4\x48\x85\xe4\xc3"), 0, {WAY(0)}, 1},
 	{"cmp %rax,%rbp; leave; ret", CODE("\x48\x39\xc5\xc9\xc3"), 0, {{FP + 8, FP + 16, BIT(RBP)}}, 1},
 };
 
 /* There may be more ways than can be seen. */
 static const struct code blind_codes[] = {
+	{"half an instruction", CODE("\x48\x83"), 0, {{0}}, 0},
+	{"no instruction", CODE("\x06\xc3"), 0, {{0}}, 0},
 	{"jmp *%rax", CODE("\xff\xe0\xc3"), 0, {{0}}, 0},
 	/* What has taken its frame down before may well call in its place: */
 	{"add $8,%rsp; pop %rbx; jmp *%rax", CODE("\x48\x83\xc4\x08\x5b\xff\xe0"), 0, {WAY_R(16, BIT(RBX))}, 1},
 	/* One way can be followed, the other can't: je 1f; ret; 1: jmp *%rax */
 	{"a way, and a jump to nowhere known", CODE("\x74\x01\xc3\xff\xe0"), 0, {WAY(0)}, 1},
+	/* What called a function with such a loop is not told by its code: 0: call; 5: jmp 0 */
+	{"a loop that calls, from behind the call", CODE("\xe8\x00\x01\x00\x00\xeb\xf9"), 5, {{0}}, 0},
+	{"a loop that calls, from before", CODE("\x90\xe8\x00\x01\x00\x00\xeb\xf9"), 0, {{0}}, 0},
+	/* 0: call; 5: je 0; hlt */
+	{"a loop that calls, and then hlt", CODE("\xe8\x00\x01\x00\x00\x74\xf9\xf4"), 5, {{0}}, 0},
 	/* What the stack pointer becomes nobody knows: and $-16,%rsp; mov %rax,%rsp; pop %rsp; xchg */
 	{"and $-16,%rsp", CODE("\x48\x83\xe4\xf0\xc3"), 0, {{0}}, 0},
 	{"mov %rax,%rsp", CODE("\x48\x89\xc4\xc3"), 0, {{0}}, 0},
