@@ -80,7 +80,8 @@ static int find_debug_file(Dwfl_Module *module, void **user, const char *name, D
 	fd = dwfl_standard_find_debuginfo(module, user, name, base, file, link, checksum, path);
 	if (plain)
 		mw_quiet_open_plain_end();
-	if (fd < 0 && debug)
+	/* A link without a checksum names what several debug files share (dwz): the companion is another file. */
+	if (fd < 0 && debug && (checksum || !link))
 		fd = companion_fd(debug->elf, path);
 	return inflated(fd, debug ? &debug->obstacle : NULL);
 }
