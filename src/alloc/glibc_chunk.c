@@ -18,6 +18,7 @@
 #define PREV_INUSE     1U
 #define MMAPPED        2U
 #define FLAGS          7U
+#define HUGE_PAGES     1U /* in prev_size of a mapped one, from glibc 2.43 on */
 #define PAGE           4096U
 #define ADDRESS_LIMIT  (UINT64_C(1) << 56) /* five-level page tables' user half */
 #define FENCEPOST_SIZE 16                  /* smallest size that stands at an arena's end */
@@ -25,6 +26,7 @@
 /* What lies before a chunk with a mapping of its own, the chunk, and what lies behind it span whole pages together. */
 static uint64_t mapped_usable(mw_addr chunk, uint64_t prev_size, uint64_t size)
 {
+	prev_size &= ~(uint64_t)HUGE_PAGES;
 	if (prev_size > chunk || (chunk - prev_size) % PAGE)
 		return MW_SIZE_UNKNOWN;
 	if ((prev_size + size) % PAGE == 0)

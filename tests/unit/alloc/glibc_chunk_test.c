@@ -101,6 +101,7 @@ static void test_mapped_chunks(void **state)
 	assert_int_equal(usable(0, 0x1ff2, 0), 0x1ff0 - 8);
 	assert_int_equal(usable(0x1000, 0x1ff2, 0), 0x1ff0 - 8);
 	assert_int_equal(usable(0, 0x1fe2, 0), MW_SIZE_UNKNOWN);
+	assert_int_equal(usable(1, 0x1ff2, 0), 0x1ff0 - 8); /* of huge pages */
 	assert_int_equal(usable(UINT64_MAX - 0xfff, 0x1ff2, 0), MW_SIZE_UNKNOWN);
 }
 
