@@ -163,9 +163,3 @@ bool mw_alloc_is_glibc(struct mw_elf *elf)
 	 * they define __libc_malloc too, don't have. */
 	return signs.version || (signs.int_malloc && signs.int_free);
 }
-
-bool mw_alloc_is_go(const struct mw_elf *elf)
-{
-	return mw_elf_section(elf, ".note.go.buildid").present || mw_elf_section(elf, ".go.buildinfo").present ||
-	       mw_elf_section(elf, ".gopclntab").present;
-}

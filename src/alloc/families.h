@@ -59,9 +59,6 @@ enum mw_module_class {
 /* By path and soname; `elf` may be NULL. */
 enum mw_module_class mw_alloc_classify(const char *path, struct mw_elf *elf);
 
-/* Has Go's linker made it? Go's runtime maps memory by system calls of its own and allocates from that: there is no
- * function to hook. Also where it is stripped. */
-bool mw_alloc_is_go(const struct mw_elf *elf);
 /* How Go's heap is looked at. */
 #define MW_ALLOC_GO_PROFILE "go tool pprof http://HOST:PORT/debug/pprof/heap"
 /* What to do about a Go program that has no allocator of C's. */

@@ -30,7 +30,7 @@ static bool is_go(const struct mw_doctor *doctor)
 	for (uint32_t i = 0; i < mw_modules_count(doctor->modules); i++) {
 		const struct mw_module *module = mw_modules_get(doctor->modules, i);
 
-		if (module->elf && mw_alloc_is_go(module->elf))
+		if (module->elf && mw_elf_is_go(module->elf))
 			return true;
 	}
 	return false;

@@ -170,7 +170,7 @@ static bool is_go(const struct mw_survey *survey)
 	for (uint32_t i = 0; i < mw_modules_count(survey->modules); i++) {
 		const struct mw_module *module = mw_modules_get(survey->modules, i);
 
-		if (module->elf && !module->gone && mw_alloc_is_go(module->elf))
+		if (module->elf && !module->gone && mw_elf_is_go(module->elf))
 			return true;
 	}
 	return false;

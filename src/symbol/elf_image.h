@@ -42,7 +42,10 @@ bool mw_elf_is_executable(const struct mw_elf *elf); /* ET_EXEC: its addresses a
 bool mw_elf_is_static(const struct mw_elf *elf);     /* no PT_INTERP and no DT_NEEDED */
 /* The file that has the symbols of a stripped static program (elf_companion.h), or NULL. */
 const struct mw_elf *mw_elf_companion(const struct mw_elf *elf);
-bool mw_elf_has_symbols(const struct mw_elf *elf);   /* a .symtab, or such a file */
+bool mw_elf_has_symbols(const struct mw_elf *elf); /* a .symtab, or such a file */
+/* Has Go's linker made it? Its runtime maps memory by system calls of its own and allocates from that: there is no
+ * function to hook. Also where it is stripped. */
+bool mw_elf_is_go(const struct mw_elf *elf);
 const char *mw_elf_soname(const struct mw_elf *elf); /* or NULL */
 /* Build-id bytes; size 0 where there is none. */
 const uint8_t *mw_elf_build_id(const struct mw_elf *elf, size_t *size);

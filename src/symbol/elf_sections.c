@@ -98,6 +98,12 @@ struct mw_elf_section mw_elf_section(const struct mw_elf *elf, const char *name)
 	return found;
 }
 
+bool mw_elf_is_go(const struct mw_elf *elf)
+{
+	return mw_elf_section(elf, ".note.go.buildid").present || mw_elf_section(elf, ".go.buildinfo").present ||
+	       mw_elf_section(elf, ".gopclntab").present;
+}
+
 /* Search notes for the build-id. Names and descriptions are padded to 4 bytes (also where p_align says 8,
  * which only property notes use, and those have sizes that fit both). */
 static bool find_build_id(struct mw_elf *elf, struct elf_range range)

@@ -2,7 +2,10 @@
 /* frame_reader.c: bounded reading of the records of .eh_frame and .debug_frame (frame_reader.h). */
 #include "symbol/frame_reader.h"
 
+#include "symbol/inflate.h"
+
 #include <dwarf.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define ENCODING_FORM     0x0f
@@ -118,18 +121,30 @@ bool mw_frame_bytes_init(struct mw_frame_bytes *bytes, const struct mw_elf *elf,
 {
 	struct mw_elf_section section = mw_elf_section(elf, name);
 	bool debug = strcmp(name, ".debug_frame") == 0;
+	uint8_t *inflated = NULL;
+	const uint8_t *at;
 
-	if (!section.present || section.compressed || (!debug && section.vaddr == 0) ||
+	if (!section.present || (!debug && (section.compressed || section.vaddr == 0)) ||
 	    section.vaddr > UINT64_MAX - section.size)
 		return false;
+	at = mw_elf_file_bytes(elf, section.offset, section.size);
+	if (at && section.compressed)
+		at = inflated = mw_inflate_section(at, section.size, &section.size);
 	*bytes = (struct mw_frame_bytes){
 		.elf = elf,
-		.section = mw_elf_file_bytes(elf, section.offset, section.size),
+		.section = at,
+		.inflated = inflated,
 		.size = section.size,
 		.vaddr = debug ? 0 : section.vaddr,
 		.debug = debug,
 	};
-	return bytes->section;
+	return at;
+}
+
+void mw_frame_bytes_deinit(struct mw_frame_bytes *bytes)
+{
+	free(bytes->inflated);
+	*bytes = (struct mw_frame_bytes){0};
 }
 
 /* `size` bytes at `vaddr`, or NULL. */

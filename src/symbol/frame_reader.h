@@ -31,6 +31,7 @@ uint64_t mw_frame_take_pointer(struct mw_cursor *cursor, uint8_t encoding);
 struct mw_frame_bytes {
 	const struct mw_elf *elf;
 	const uint8_t *section; /* the whole section, or NULL: what the loaded segments have */
+	uint8_t *inflated;      /* … where it is compressed: its own memory */
 	size_t size;            /* … its size */
 	uint64_t vaddr;         /* … where it stands. What .debug_frame calls an address of its own is an offset: 0 */
 	bool debug;             /* it is .debug_frame */
@@ -61,8 +62,10 @@ struct mw_frame_description {
 	struct mw_cursor program;
 };
 
-/* The section of that name for reading. False where there is none that can be read. */
+/* The section of that name for reading, of which .debug_frame may be compressed. False where there is none that can be
+ * read. */
 bool mw_frame_bytes_init(struct mw_frame_bytes *bytes, const struct mw_elf *elf, const char *section);
+void mw_frame_bytes_deinit(struct mw_frame_bytes *bytes);
 /* The record at `vaddr`. False at the end, or where what stands there can't be one; length 0 is no record. */
 bool mw_frame_open(const struct mw_frame_bytes *bytes, uint64_t vaddr, struct mw_frame_record *record);
 /* The record at *vaddr, which goes on to the next; in a section, marks of an end with records behind them are passed.

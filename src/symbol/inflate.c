@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * inflate.c: a copy of a file with its zstd sections uncompressed behind its end.
+ * inflate.c: compressed sections (inflate.h), one by one or all of a file's that are compressed by zstd, in a copy of
+ * the file with these uncompressed behind its end.
  *
  *     ┌─────┬───────────┬────────┬─────────┐
  *     │ ELF │ .text …   │ zstd   │ headers │             the file
@@ -20,6 +21,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 #include <zstd.h>
 
 #ifndef ELFCOMPRESS_ZSTD
@@ -30,8 +32,9 @@
 #define MAX_PACKED   256 /* sections */
 #define BLOCK        ((uint64_t)64 << 10)
 /* A file is made by anybody: what a few bytes claim to become is not believed. */
-#define MAX_RATIO ((uint64_t)1 << 10)
-#define MAX_TOTAL ((uint64_t)4 << 30)
+#define MAX_RATIO   ((uint64_t)1 << 10)
+#define MAX_TOTAL   ((uint64_t)4 << 30)
+#define MAX_SECTION ((uint64_t)256 << 20) /* of one that is held in memory */
 
 struct copy {
 	int fd, out;
@@ -78,6 +81,44 @@ static bool write_at(int fd, uint64_t offset, const void *buffer, uint64_t size)
 		size -= (uint64_t)put;
 	}
 	return true;
+}
+
+/* Can a section of `size` bytes become what it says? */
+static bool is_credible(const Elf64_Chdr *compression, uint64_t size)
+{
+	return compression->ch_size && compression->ch_size / MAX_RATIO <= size;
+}
+
+/* Does it become exactly `size` bytes? */
+static bool expand(uint32_t type, void *to, uint64_t size, const void *from, uint64_t packed)
+{
+	uLongf got = size;
+
+	if (type == ELFCOMPRESS_ZSTD)
+		return ZSTD_decompress(to, size, from, packed) == size; /* an error is a larger number */
+	return type == ELFCOMPRESS_ZLIB && uncompress(to, &got, from, packed) == Z_OK && got == size;
+}
+
+/* --- one section --------------------------------------------------------------------------------------- */
+
+uint8_t *mw_inflate_section(const uint8_t *section, uint64_t size, uint64_t *inflated)
+{
+	Elf64_Chdr compression;
+	uint8_t *to;
+
+	if (size < sizeof(compression))
+		return NULL;
+	memcpy(&compression, section, sizeof(compression));
+	if (!is_credible(&compression, size) || compression.ch_size > MAX_SECTION)
+		return NULL;
+	to = malloc(compression.ch_size);
+	if (!to || !expand(compression.ch_type, to, compression.ch_size, section + sizeof(compression),
+			   size - sizeof(compression))) {
+		free(to);
+		return NULL;
+	}
+	*inflated = compression.ch_size;
+	return to;
 }
 
 /* --- what there is ------------------------------------------------------------------------------------- */
@@ -156,17 +197,17 @@ static bool decompress(const struct copy *copy, const Elf64_Shdr *section, uint6
 	uint64_t packed = section->sh_size - sizeof(Elf64_Chdr);
 	uint8_t *from = malloc(packed ? packed : 1);
 	void *to = MAP_FAILED;
-	size_t got = 0;
+	bool good = false;
 
 	if (from && read_at(copy->fd, section->sh_offset + sizeof(Elf64_Chdr), from, packed) &&
 	    ftruncate(copy->out, (off_t)(offset + size)) == 0)
 		to = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, copy->out, (off_t)offset);
 	if (to != MAP_FAILED) {
-		got = ZSTD_decompress(to, size, from, packed);
+		good = expand(ELFCOMPRESS_ZSTD, to, size, from, packed);
 		(void)munmap(to, size);
 	}
 	free(from);
-	return !ZSTD_isError(got) && got == size;
+	return good;
 }
 
 static bool inflate_section(struct copy *copy, Elf64_Shdr *section)
@@ -176,8 +217,8 @@ static bool inflate_section(struct copy *copy, Elf64_Shdr *section)
 
 	if (!read_at(copy->fd, section->sh_offset, &compression, sizeof(compression)))
 		return false;
-	if (!compression.ch_size || compression.ch_size / MAX_RATIO > section->sh_size ||
-	    compression.ch_size > MAX_TOTAL || offset - copy->size > MAX_TOTAL - compression.ch_size ||
+	if (!is_credible(&compression, section->sh_size) || compression.ch_size > MAX_TOTAL ||
+	    offset - copy->size > MAX_TOTAL - compression.ch_size ||
 	    !decompress(copy, section, offset, compression.ch_size))
 		return false;
 	section->sh_offset = offset;

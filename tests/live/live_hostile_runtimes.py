@@ -77,8 +77,8 @@ class Runtimes(unittest.TestCase):
         self.assertGreater(len(found), 0, inner)
         return found
 
-    def test_go_with_cgo(self):
-        answer, report = self.run_in_window('cgo', [path_of('cgo')])
+    def check_go_with_cgo(self, name):
+        answer, report = self.run_in_window(name, [path_of(name)])
         mwlive.compare(self, answer, report)
         for name in ('cgo_leak', 'cgo_pair', 'cgo_there_and_back'):
             for stack in self.by_name(report, name):
@@ -88,6 +88,13 @@ class Runtimes(unittest.TestCase):
                 self.assertEqual((stack['frames'][-1]['function'], len(names)), ('runtime.asmcgocall.abi0', 3))
                 self.assertEqual((stack['cut'], stack['end']), (None, 'Go runtime'))
         self.check_few_slow(report)
+
+    def test_go_with_cgo(self):
+        self.check_go_with_cgo('cgo')
+
+    def test_go_with_plain_debug_information(self):
+        """Its .debug_frame can be read, and says nothing of the change of stacks."""
+        self.check_go_with_cgo('cgo_plain')
 
     def test_go_alone(self):
         """Without C there is nothing to hook: memwatch says what it is, and what shows its heap."""

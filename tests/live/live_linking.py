@@ -29,8 +29,10 @@ class Linking(unittest.TestCase):
         self.check('simple_static_pie')
 
     def test_described_by_debug_frame_alone(self):
-        report = self.check('simple_debug_frame')
-        self.assertEqual(report['engine']['broken_stacks'], 0)
+        for name in ('simple_debug_frame', 'simple_debug_frame_zlib', 'simple_debug_frame_zstd'):
+            with self.subTest(name):
+                report = self.check(name)
+                self.assertEqual(report['engine']['broken_stacks'], 0)
 
     def test_musl(self):
         self.check('simple_musl')

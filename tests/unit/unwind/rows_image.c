@@ -9,8 +9,10 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <zlib.h>
+#include <zstd.h>
 
-static const char names[] = "\0.eh_frame\0.debug_frame\0.shstrtab";
+static const char names[] = "\0.eh_frame\0.debug_frame\0.shstrtab\0.go.buildinfo";
 
 #define NAMES_AT    0x400
 #define SECTIONS_AT 0x600
@@ -96,6 +98,24 @@ void image_describe(struct image_section *section, uint64_t start, uint64_t leng
 	end(section, body);
 }
 
+void image_compress(struct image *image, uint32_t type)
+{
+	struct image_section *section = &image->debug;
+	Elf64_Chdr header = {.ch_type = type, .ch_size = section->size, .ch_addralign = 8};
+	uint8_t packed[0x2000];
+	uLongf size = sizeof(packed);
+
+	if (type == IMAGE_ZSTD)
+		size = ZSTD_compress(packed, size, section->bytes, section->size, 3);
+	else
+		assert_int_equal(compress(packed, &size, section->bytes, section->size), Z_OK);
+	assert_true(size <= sizeof(packed));
+	section->size = 0;
+	put_bytes(section, &header, sizeof(header));
+	put_bytes(section, packed, size);
+	image->compressed = true;
+}
+
 struct mw_elf *image_open(struct image *image)
 {
 	Elf64_Ehdr header = {
@@ -107,7 +127,7 @@ struct mw_elf *image_open(struct image *image)
 		.e_phnum = 2,
 		.e_shoff = SECTIONS_AT,
 		.e_shentsize = sizeof(Elf64_Shdr),
-		.e_shnum = 4,
+		.e_shnum = image->go ? 5 : 4,
 		.e_shstrndx = 3,
 	};
 	const Elf64_Phdr segments[] = {
@@ -122,8 +142,13 @@ struct mw_elf *image_open(struct image *image)
 		 .sh_addr = IMAGE_EH,
 		 .sh_offset = IMAGE_EH,
 		 .sh_size = image->eh.size},
-		{.sh_name = 11, .sh_type = SHT_PROGBITS, .sh_offset = IMAGE_DEBUG, .sh_size = image->debug.size},
+		{.sh_name = 11,
+		 .sh_type = SHT_PROGBITS,
+		 .sh_flags = image->compressed ? SHF_COMPRESSED : 0,
+		 .sh_offset = IMAGE_DEBUG,
+		 .sh_size = image->debug.size},
 		{.sh_name = 24, .sh_type = SHT_STRTAB, .sh_offset = NAMES_AT, .sh_size = sizeof(names)},
+		{.sh_name = 34, .sh_type = SHT_PROGBITS, .sh_offset = NAMES_AT, .sh_size = sizeof(names)},
 	};
 	struct mw_elf *elf = NULL;
 

@@ -5,6 +5,7 @@
 
 #include "symbol/elf_image.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,7 +28,9 @@ struct image_section {
 struct image {
 	uint8_t bytes[IMAGE_SIZE];
 	struct image_section eh, debug;
-	uint16_t type; /* ET_DYN */
+	uint16_t type;   /* ET_DYN */
+	bool compressed; /* .debug_frame is */
+	bool go;         /* Go's linker has made it */
 };
 
 /* Instructions: IMAGE_PROGRAM(bytes …) for the parameters `program, size`. */
@@ -43,6 +46,9 @@ void image_cie(struct image_section *section, const char *letters, const uint8_t
 void image_describe(struct image_section *section, uint64_t start, uint64_t length, const uint8_t *program,
 		    size_t size);
 void image_put(struct image_section *section, uint64_t value, size_t size);
+/* Compress .debug_frame by ELFCOMPRESS_ZLIB or IMAGE_ZSTD. */
+#define IMAGE_ZSTD 2u
+void image_compress(struct image *image, uint32_t type);
 /* Open what is there by now. */
 struct mw_elf *image_open(struct image *image);
 

@@ -220,6 +220,90 @@ static void debug_frame_fills_gaps(void **state)
 	drop(&compiled);
 }
 
+/* An image of which .debug_frame alone says what there is at CODE: much alike, so that it becomes less. */
+static struct image *described_by_debug_frame(void)
+{
+	struct image *image = usual();
+
+	for (unsigned i = 0; i < 32; i++)
+		image_describe(&image->debug, CODE + 0x40 * i, 0x40, IMAGE_PROGRAM(DW_CFA_def_cfa_offset, 24));
+	return image;
+}
+
+static void reads_compressed_sections(void **state)
+{
+	static const uint32_t types[] = {ELFCOMPRESS_ZLIB, IMAGE_ZSTD};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		struct image *image = described_by_debug_frame();
+		size_t size = image->debug.size;
+		struct compiled compiled;
+
+		image_compress(image, types[i]);
+		assert_true(image->debug.size < size);
+		compiled = compile(image);
+		assert_int_equal(compiled.rows.functions, 32);
+		assert_int_equal(at(&compiled, CODE + 0x40 * 31), SP(24));
+		assert_int_equal(at(&compiled, CODE + 0x40 * 32), NONE);
+		drop(&compiled);
+	}
+}
+
+/* A compressed section whose header or bytes, `size` of them at `offset`, are others. */
+static void expect_unread(uint32_t type, size_t offset, const void *bytes, size_t size)
+{
+	struct image *image = described_by_debug_frame();
+	struct compiled compiled;
+
+	image_compress(image, type);
+	memcpy(image->debug.bytes + offset, bytes, size);
+	compiled = compile(image);
+	assert_int_equal(compiled.rows.count, 0);
+	drop(&compiled);
+}
+
+static void refuses_bad_compression(void **state)
+{
+	const uint64_t huge = UINT64_C(1) << 40, none = 0;
+	const uint32_t unknown = 99;
+
+	(void)state;
+	for (uint32_t type = ELFCOMPRESS_ZLIB; type <= IMAGE_ZSTD; type++) {
+		struct image *image = described_by_debug_frame();
+		uint64_t more = image->debug.size + 1, less = image->debug.size - 1;
+		struct compiled compiled;
+
+		expect_unread(type, sizeof(Elf64_Chdr), "damaged", 7);
+		expect_unread(type, offsetof(Elf64_Chdr, ch_size), &more, sizeof(more));
+		expect_unread(type, offsetof(Elf64_Chdr, ch_size), &less, sizeof(less));
+		expect_unread(type, offsetof(Elf64_Chdr, ch_size), &huge, sizeof(huge));
+		expect_unread(type, offsetof(Elf64_Chdr, ch_size), &none, sizeof(none));
+		expect_unread(type, offsetof(Elf64_Chdr, ch_type), &unknown, sizeof(unknown));
+		image_compress(image, type);
+		image->debug.size = sizeof(Elf64_Chdr) - 1;
+		compiled = compile(image);
+		assert_int_equal(compiled.rows.count, 0);
+		drop(&compiled);
+	}
+}
+
+/* Go's runtime changes stacks inside functions that are described as if it did not. */
+static void ignores_go(void **state)
+{
+	struct image *image = described_by_debug_frame();
+	struct compiled compiled;
+
+	(void)state;
+	image_describe(&image->eh, CODE + 0x1000, 0x40, IMAGE_PROGRAM(DW_CFA_nop));
+	image->go = true;
+	compiled = compile(image);
+	assert_int_equal(compiled.rows.functions, 1);
+	assert_int_equal(at(&compiled, CODE), NONE);
+	assert_int_equal(at(&compiled, CODE + 0x1000), SP(8)); /* of C */
+	drop(&compiled);
+}
+
 static uint64_t row_with(const char *letters, const uint8_t *program, size_t size, uint16_t type)
 {
 	struct image *image = usual();
@@ -385,11 +469,19 @@ static void survives_lies(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(says_what_programs_do),  cmocka_unit_test(sets_locations),
-		cmocka_unit_test(sorts_and_merges),       cmocka_unit_test(overlaps_are_slow),
-		cmocka_unit_test(debug_frame_fills_gaps), cmocka_unit_test(reads_what_is_shared),
-		cmocka_unit_test(keeps_each_row_once),    cmocka_unit_test(needs_no_sections),
-		cmocka_unit_test(nothing_to_compile),     cmocka_unit_test(survives_lies),
+		cmocka_unit_test(says_what_programs_do),
+		cmocka_unit_test(sets_locations),
+		cmocka_unit_test(sorts_and_merges),
+		cmocka_unit_test(overlaps_are_slow),
+		cmocka_unit_test(debug_frame_fills_gaps),
+		cmocka_unit_test(reads_what_is_shared),
+		cmocka_unit_test(keeps_each_row_once),
+		cmocka_unit_test(needs_no_sections),
+		cmocka_unit_test(nothing_to_compile),
+		cmocka_unit_test(survives_lies),
+		cmocka_unit_test(reads_compressed_sections),
+		cmocka_unit_test(refuses_bad_compression),
+		cmocka_unit_test(ignores_go),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
