@@ -184,6 +184,7 @@ function reportOf(process) {
 		stacks: stacks.map((stack, i) => ({
 			truncated: stack.cut === "depth",
 			cut: null,
+			end: null,
 			oldest: null,
 			newest: null,
 			growth: null,

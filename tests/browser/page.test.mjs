@@ -516,6 +516,31 @@ test("several processes: a chooser, and a column", async () => {
 	await page.close();
 });
 
+test("where a stack is cut or ends is said in the text report's words", async () => {
+	const unknown = "no unwind information";
+	const ends = [{ end: "Go runtime" }, { cut: unknown, end: "generated code" }, { end: "coroutine" }, { cut: "depth" }, {}, {}, {}, { cut: unknown }];
+	const said = ["ends here: Go runtime", `cut here: ${unknown}`, "ends here: coroutine", "cut here: the wanted depth was reached"];
+	const page = await browser.open(makePage([{ ...made, stacks: stacks.map((stack, i) => ({ ...stack, ...ends[i] })) }]));
+	const limits = await page.textContent(".limits");
+	for (const part of ["1 of 9 stacks ends at code that was generated at run time", "1 of 9 stacks ends early, as", "1 of 9 stacks is cut at the wanted depth"]) assert.ok(limits.includes(part), `${part} in ${limits}`);
+	const own = page.locator(".suspect", { hasText: stacks[0].id });
+	await own.locator(".frames").waitFor();
+	assert.equal(await own.locator(".frames li").last().textContent(), said[0]);
+	await tab(page, "table");
+	await groupBy(page, ["stack"]);
+	for (let i = 0; i < 4; i++) {
+		await page.locator(".tr", { hasText: stacks[i].id }).click();
+		const frames = (await tableRows(page)).filter((row) => row.key.includes("#"));
+		assert.equal(frames.length, stacks[i].frames.length + 1);
+		assert.equal(frames.at(-1).text.trim(), said[i]);
+		await page.locator(".tr", { hasText: stacks[i].id }).click();
+	}
+	await page.locator(".tr", { hasText: stacks[8].id }).click();
+	assert.equal((await tableRows(page)).filter((row) => row.key.includes("#")).length, stacks[8].frames.length);
+	await assertQuiet(page);
+	await page.close();
+});
+
 test("shared frames are the stacks' frames", async () => {
 	const frames = [];
 	const shared = stacks.map((stack) => ({ ...stack, frames: stack.frames.map((one) => frames.push(one) - 1) }));

@@ -3,7 +3,7 @@
 import { h, name } from "./dom";
 import { basename, visible } from "./format";
 import type { Model } from "./model";
-import type { Frame } from "./types";
+import type { Frame, Stack } from "./types";
 
 export function functionText(frame: Frame | null): string {
 	if (!frame) return "not known";
@@ -51,12 +51,18 @@ export function frameLine(frame: Frame, most = 160): HTMLElement {
 	);
 }
 
+/** Where a stack is cut, or ends by design, in the words of the text report. */
+export function endOf({ cut, end }: Stack): string | null {
+	if (cut) return `cut here: ${cut === "depth" ? "the wanted depth was reached" : cut}`;
+	return end && `ends here: ${end}`;
+}
+
 export function frameList(model: Model, stack: number, most = 400): HTMLElement {
 	const frames = model.frames(stack);
 	const list = h("ol", { class: "frames", start: 0 }, frames.slice(0, most).map((frame) => h("li", null, frameLine(frame))));
 	if (frames.length > most) list.appendChild(h("li", { class: "note" }, `… and ${frames.length - most} more frames`));
-	const { cut } = model.stacks[stack]!;
-	if (cut) list.appendChild(h("li", { class: "note" }, cut === "depth" ? "cut here at the wanted depth (--depth)" : `ends early: ${cut}`));
+	const end = endOf(model.stacks[stack]!);
+	if (end) list.appendChild(h("li", { class: "note" }, end));
 	if (!frames.length) list.appendChild(h("li", { class: "note" }, "no frames are known"));
 	return list;
 }

@@ -43,8 +43,10 @@ export function limitsOf(report: Report): (Node | string)[][] {
 	const refused = report.engine.hooks.filter((hook) => hook.refused);
 	for (const hook of refused.slice(0, 8)) out.push(["Not hooked, so its calls were not seen: ", name(hook.function ?? "?", 80), " in ", name(hook.module ?? "?", 80), ": ", name(hook.refused!, 160)]);
 	if (refused.length > 8) out.push([`… and ${refused.length - 8} more entry points were not hooked.`]);
-	const broken = report.stacks.filter((stack) => stack.cut !== null && stack.cut !== "depth").length;
+	const generated = report.stacks.filter((stack) => stack.end === "generated code").length;
+	const broken = report.stacks.filter((stack) => stack.cut !== null && stack.cut !== "depth" && stack.end !== "generated code").length;
 	const cut = report.stacks.filter((stack) => stack.truncated).length;
+	if (generated) out.push([`${count(generated)} of ${many(report.stacks.length, "stack")} ${generated === 1 ? "ends" : "end"} at code that was generated at run time, and that says nothing of its callers.`]);
 	if (broken) out.push([`${count(broken)} of ${many(report.stacks.length, "stack")} ${broken === 1 ? "ends" : "end"} early, as there is no unwind information from there on.`]);
 	if (cut) out.push([`${count(cut)} of ${many(report.stacks.length, "stack")} ${cut === 1 ? "is" : "are"} cut at the wanted depth (--depth): callers further out are not known.`]);
 	const unnamed = unnamedFrames(report);

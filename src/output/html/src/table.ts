@@ -5,7 +5,7 @@ import { button, choice, fill, h, name, number, size, svg } from "./dom";
 import { bytes, percent, seconds } from "./format";
 import { COLUMNS, type Column, type Node, TYPE_HINTS, group, kindName, typeName } from "./groups";
 import { MEASURES } from "./interval";
-import { frameLine, functionText, moduleText, placeOf, processText, stackText, threadText } from "./labels";
+import { endOf, frameLine, functionText, moduleText, placeOf, processText, stackText, threadText } from "./labels";
 import { spark, sparkPath } from "./series";
 import { ownersNote } from "./timeline";
 import type { Frame } from "./types";
@@ -26,6 +26,7 @@ const SPARK = 32;
 interface Row {
 	node: Node | null; // null: a frame, or a note
 	frame: Frame | null;
+	note: string | null;
 	level: number;
 	key: string;
 	open: boolean;
@@ -241,7 +242,7 @@ export class Table {
 			children.forEach((child, i) => {
 				const key = `${path}/${child.column}:${child.value}`;
 				const open = this.open.has(key);
-				this.rows.push({ node: child, frame: null, level: child.level, key, open, children: true, in: i + 1, of: children.length });
+				this.rows.push({ node: child, frame: null, note: null, level: child.level, key, open, children: true, in: i + 1, of: children.length });
 				if (!open) return;
 				if (child.column === "stack") this.pushFrames(child, key);
 				else walk(child, key);
@@ -257,8 +258,13 @@ export class Table {
 	}
 
 	private pushFrames(node: Node, path: string): void {
-		const frames = this.app.model.frames(node.stack);
-		frames.forEach((frame, i) => this.rows.push({ node: null, frame, level: node.level + 1, key: `${path}#${i}`, open: false, children: false, in: i + 1, of: frames.length }));
+		const { model } = this.app;
+		const frames = model.frames(node.stack);
+		const end = endOf(model.stacks[node.stack]!);
+		const of = frames.length + (end ? 1 : 0);
+		const push = (i: number, frame: Frame | null, note: string | null): number => this.rows.push({ node: null, frame, note, level: node.level + 1, key: `${path}#${i}`, open: false, children: false, in: i + 1, of });
+		frames.forEach((frame, i) => push(i, frame, null));
+		if (end) push(frames.length, null, end);
 	}
 
 	private show(most?: number): void {
@@ -272,13 +278,17 @@ export class Table {
 	}
 
 	private rowElement(row: Row, index: number): HTMLElement {
-		const element = h("div", { class: `tr${index === this.active ? " active" : ""}${row.frame ? " frame-row" : ""}`, role: "row", id: `row-${index}`, "data-index": index, "aria-level": row.level + 1, "aria-expanded": row.children ? String(row.open) : null, "aria-posinset": row.in, "aria-setsize": row.of, "aria-rowindex": index + 2, "data-key": row.key });
+		const element = h("div", { class: `tr${index === this.active ? " active" : ""}${row.node ? "" : " frame-row"}`, role: "row", id: `row-${index}`, "data-index": index, "aria-level": row.level + 1, "aria-expanded": row.children ? String(row.open) : null, "aria-posinset": row.in, "aria-setsize": row.of, "aria-rowindex": index + 2, "data-key": row.key });
 		const indent = h("span", { class: "indent" });
 		indent.style.width = `${row.level * 16}px`;
 		const first = h("div", { class: "cell name-cell", role: "gridcell" }, indent);
 		element.appendChild(first);
 		if (row.frame) {
 			first.append(h("span", { class: "number" }, `#${row.in - 1}`), frameLine(row.frame, 110));
+			return element;
+		}
+		if (row.note !== null) {
+			first.append(h("span", { class: "note" }, row.note));
 			return element;
 		}
 		const node = row.node!;

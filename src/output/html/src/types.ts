@@ -38,6 +38,7 @@ export interface Stack {
 	api: string | null;
 	truncated: boolean;
 	cut: string | null;
+	end: string | null;
 	suspect: string | null;
 	frames: (Frame | number)[];
 	size: Amount;
