@@ -10,6 +10,7 @@
 #include "cli/usage.h"
 #include "view/diff.h"
 #include "view/moments.h"
+#include "view/summary.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -137,8 +138,7 @@ static void fill_snapshot(const char *file, const struct mw_replay *replay, size
 	};
 	for (size_t i = 0; i < facts->hook_count; i++)
 		out->not_hooked +=
-			facts->hooks[i].refused &&
-			(facts->hooks[i].kind == MW_KIND_HEAP ? facts->target.track_heap : facts->target.track_vm);
+			mw_view_is_missed(&facts->hooks[i], facts->target.track_heap, facts->target.track_vm);
 	out->tracked[MW_KIND_HEAP] = facts->target.track_heap;
 	out->tracked[MW_KIND_VM] = out->tracked[MW_KIND_VM_INTERNAL] = facts->target.track_vm;
 }

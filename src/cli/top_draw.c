@@ -188,7 +188,7 @@ static void put_process(const struct mw_top_picture *picture, int y, int width)
 {
 	const struct mw_top_view *view = picture->view;
 	const struct mw_top_shot *shot = view->shown, *base = view->base;
-	char text[512], rate[40], stopped[40] = "not known", moment[40], zero[80] = "";
+	char text[512], rate[40], not_hooked[200] = "", stopped[40] = "not known", moment[40], zero[80] = "";
 	double share = mw_top_per_second((double)(shot->stood_ns - base->stood_ns), base, shot) / NS * 100;
 
 	mw_top_show_rate(mw_top_per_second((double)(shot->events - base->events), base, shot), rate, sizeof(rate));
@@ -197,8 +197,10 @@ static void put_process(const struct mw_top_picture *picture, int y, int width)
 	mw_top_show_moment(shot->zero_ns, moment, sizeof(moment));
 	if (shot->zeros)
 		(void)snprintf(zero, sizeof(zero), ", since %s s", moment);
-	(void)snprintf(text, sizeof(text), "resident %s, events %s/s, stopped %s, lost %s%s",
-		       mw_show_size(shot->rss).text, rate, stopped, mw_show_count(shot->lost).text, zero);
+	if (*shot->not_hooked)
+		(void)snprintf(not_hooked, sizeof(not_hooked), ", not hooked: %s", shot->not_hooked);
+	(void)snprintf(text, sizeof(text), "resident %s, events %s/s, stopped %s, lost %s%s%s",
+		       mw_show_size(shot->rss).text, rate, stopped, mw_show_count(shot->lost).text, not_hooked, zero);
 	put(picture, y, 0, width, text);
 }
 

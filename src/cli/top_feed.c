@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/vector.h"
 #include "cli/top_same.h"
+#include "cli/top_text.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -237,8 +238,11 @@ static void fill_figures(const struct mw_top_feed *feed, uint64_t time_ns, struc
 {
 	const struct mw_recorder *recorder = recorder_of(feed);
 	const struct mw_recorder_view view = mw_session_view(feed->session);
+	struct mw_engine *engine = feed->session->engine;
+	const struct mw_hook_info *hooks = NULL;
 	struct mw_track_totals totals;
 	struct mw_engine_stats stats;
+	size_t hook_count;
 
 	shot->time_ns = time_ns;
 	shot->zero_ns = feed->zero_ns;
@@ -253,6 +257,9 @@ static void fill_figures(const struct mw_top_feed *feed, uint64_t time_ns, struc
 		shot->stood_ns = stats.stood_ns;
 		shot->lost = stats.lost_events;
 	}
+	hook_count = engine->ops->hooks(engine, recorder->pid, &hooks);
+	mw_top_show_missed(hooks, hook_count, view.track_heap, view.track_vm, shot->not_hooked,
+			   sizeof(shot->not_hooked));
 	if (recorder->sample_count)
 		shot->rss = recorder->samples[recorder->sample_count - 1].rss;
 }

@@ -46,6 +46,11 @@ static struct mw_error *fill_target(const struct mw_summary_input *input, struct
 	return NULL;
 }
 
+bool mw_view_is_missed(const struct mw_hook_info *hook, bool track_heap, bool track_vm)
+{
+	return hook->refused && (hook->kind == MW_KIND_HEAP ? track_heap : track_vm);
+}
+
 static struct mw_error *fill_engine(const struct mw_summary_input *input, struct mw_arena *arena,
 				    struct mw_report *report)
 {
@@ -77,7 +82,7 @@ static struct mw_error *fill_engine(const struct mw_summary_input *input, struct
 			.role = mw_arena_string(arena, mw_role_name(hook->role)),
 			.refused = mw_arena_string(arena, hook->refused),
 			.address = hook->address,
-			.missed = hook->refused && (hook->kind == MW_KIND_HEAP ? input->track_heap : input->track_vm),
+			.missed = mw_view_is_missed(hook, input->track_heap, input->track_vm),
 		};
 		report->lost.hooks += report->engine.hooks[i].missed;
 	}

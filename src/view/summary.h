@@ -45,6 +45,9 @@ struct mw_summary_input {
 	void *progress_context;
 };
 
+/* Is a function of what is recorded not hooked? Then its calls are not seen, and the report is incomplete. */
+bool mw_view_is_missed(const struct mw_hook_info *hook, bool track_heap, bool track_vm);
+
 struct mw_error *mw_summary_create(const struct mw_summary_input *input, struct mw_report **out) MW_MUST_CHECK;
 
 #endif

@@ -40,6 +40,7 @@ class Table(Case):
                           for row in screen.rows()], ['map_v', 'grow_a', 'grow_b', 'churn'])
         self.assertIn(f'impacting {mwtop.size(A + B + V)},', screen.text())
         self.assertIn(f'113 blocks, heap {mwtop.size(A + B)}, vm {mwtop.size(V)}', screen.text())
+        self.assertNotIn('not hooked', screen.text())
         self.assertIn(f'menu ({self.menu.pid}), engine {mwlive.config.engine}, ', screen.text())
         screen.keys('Down', 'Enter')
         screen.wait(r'^   = 100,000 bytes in 100 blocks of 100 allocated, by malloc, stack [0-9a-f]{16}$')
@@ -67,6 +68,15 @@ class Table(Case):
                               capture_output=True, timeout=mwlive.PATIENCE, check=True).stdout
         self.assertIn(b'</html>', page)
         self.finish(screen)
+
+    def test_what_is_not_hooked_is_said(self):
+        target = mwlive.Target(self, 'refuses')
+        screen = mwtop.Screen(self, target.pid)
+        screen.wait('^resident .*, lost 0, not hooked: valloc$')
+        target.go()
+        target.done()
+        screen.quit()
+        target.finish()
 
     def test_keys(self):
         screen = self.start('a', 'b', 'v', 't', 'c')

@@ -387,6 +387,36 @@ static void test_moment(void **state)
 	check_moment(UINT64_MAX, "18446744073.709552");
 }
 
+static void check_missed(size_t count, bool track_heap, bool track_vm, size_t size, const char *text)
+{
+	static const struct mw_hook_info hooks[] = {
+		{.function = "malloc", .kind = MW_KIND_HEAP},
+		{.function = "valloc", .kind = MW_KIND_HEAP, .refused = "why"},
+		{.function = "sbrk", .kind = MW_KIND_VM, .refused = "why"},
+		{.function = "pvalloc", .kind = MW_KIND_HEAP, .refused = "why"},
+		{.function = "a", .kind = MW_KIND_HEAP, .refused = "why"},
+		{.function = "b", .kind = MW_KIND_HEAP, .refused = "why"},
+		{.function = "c", .kind = MW_KIND_HEAP, .refused = "why"},
+	};
+	char out[80];
+
+	mw_top_show_missed(hooks, count, track_heap, track_vm, out, size);
+	assert_string_equal(out, text);
+}
+
+static void test_missed(void **state)
+{
+	(void)state;
+	check_missed(0, true, true, 80, "");
+	check_missed(1, true, true, 80, "");
+	check_missed(4, true, true, 80, "valloc, sbrk, pvalloc");
+	check_missed(4, true, false, 80, "valloc, pvalloc");
+	check_missed(4, false, true, 80, "sbrk");
+	check_missed(5, true, true, 80, "valloc, sbrk, pvalloc, a");
+	check_missed(7, true, true, 80, "valloc, sbrk, pvalloc, a and 2 more");
+	check_missed(7, true, true, 12, "valloc, sbr");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -401,6 +431,7 @@ int main(void)
 		cmocka_unit_test(test_layout),
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_moment),
+		cmocka_unit_test(test_missed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
