@@ -34,7 +34,7 @@ static const struct mw_cli_option record_options[] = {
 	 "end the window when memwatch has so much (as in 500M)\n",
 	 "End the window and report what there is when memwatch itself has so many bytes, or K, M, G or T of them.",
 	 NULL},
-	MW_CLI_MAX_STOPPED("With engine trap, end the window when the process has stood still for more than this "
+	MW_CLI_MAX_STOPPED("With engine trap, end the window when the process has been paused for more than this "
 			   "share of five seconds."),
 	MW_CLI_DEPTH(NULL),
 	MW_CLI_TOP("frames kept of a stack (128), stacks in the text (10)\n"),

@@ -18,7 +18,7 @@ static const struct mw_cli_option top_options[] = {
 	{"max-memory", MW_KEY_MAX_MEMORY, MW_COMPLETE_NOTHING, "SIZE",
 	 "let go when memwatch has so much (as in 500M)\n",
 	 "Let go of the process when memwatch itself has so many bytes, or K, M, G or T of them.", NULL},
-	MW_CLI_MAX_STOPPED("With engine trap, let go of the process when it has stood still for more than this "
+	MW_CLI_MAX_STOPPED("With engine trap, let go of the process when it has been paused for more than this "
 			   "share of five seconds."),
 	MW_CLI_DEPTH("frames kept of a stack (default: 128)\n"),
 	MW_CLI_HELP(NULL),

@@ -78,11 +78,11 @@ static void on_signal(int number)
 	_exit(1);
 }
 
-/* ^Z: while memwatch stood still, so would the process. */
+/* ^Z: while memwatch is stopped, the process is paused. */
 static void on_suspend(int number)
 {
 	static const char text[] =
-		"\nmemwatch: not suspended, as the process would stand still meanwhile; Ctrl-C ends the window\n";
+		"\nmemwatch: not suspended, as the process would be paused meanwhile; Ctrl-C ends the window\n";
 
 	(void)number;
 	if (screen) {

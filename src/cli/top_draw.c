@@ -32,7 +32,7 @@ static const char *const help_lines[] = {
 	"i d c a n                    sort by impacting bytes, growth, blocks, allocations/s, name",
 	"r                            reverse the order",
 	"z                            new zero point: what follows is allocated after it",
-	"p                            pause: the display stands still, recording goes on",
+	"p                            pause the display; recording goes on",
 	"w                            write a recording of all that was seen, for memwatch report",
 	"Ctrl-L                       draw all anew",
 	"h ?                          this help; any other key leaves it",

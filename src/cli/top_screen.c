@@ -269,7 +269,7 @@ static bool character_key(struct mw_top_screen *screen, int key)
 		clearok(curscr, TRUE);
 		return true;
 	case CTRL('Z'):
-		say(screen, "not suspended, as the process would stand still meanwhile; q lets go of it");
+		say(screen, "not suspended, as the process would be paused meanwhile; q lets go of it");
 		return true;
 	default:
 		return key < 128 && sort_key(screen, key);
@@ -327,7 +327,7 @@ static void take_news(struct mw_top_screen *screen)
 	if (*news)
 		say(screen, news);
 	if (mw_self_refused_suspension())
-		say(screen, "not suspended, as the process would stand still meanwhile; q lets go of it");
+		say(screen, "not suspended, as the process would be paused meanwhile; q lets go of it");
 	if (!screen->busy && mw_clock_ns() >= screen->message_until_ns)
 		screen->message[0] = '\0';
 	screen->dirty = true;

@@ -478,9 +478,13 @@ test("what the report can't know is said", async () => {
 	const page = await browser.open(makePage([lossy]));
 	const text = await page.textContent(".limits");
 	const sums = inspect(lossy.blocks, 0, end);
-	for (const part of ["12 events were lost", "1 stack was lost", "Memory from before the window", "50 older blocks were freed", `${sums.aofi_unknown} of them of unknown size`, "calloc in /lib/x.so: too short", "1 of 9 stacks ends early", "1 frame has no function name, in /opt/libshop.so"]) assert.ok(text.includes(part), `${part} in ${text}`);
+	for (const part of ["12 events were lost", "1 stack was lost", "Memory from before the window", "50 older blocks were freed", `${sums.aofi_unknown} of them of unknown size`, "calloc in /lib/x.so: too short", "1 of 9 stacks ends early", "1 frame has no function name, in /opt/libshop.so", "the process was paused for 10.0 % of the window"]) assert.ok(text.includes(part), `${part} in ${text}`);
 	assert.match(await page.textContent(".subtitle"), /incomplete: 12 events lost, no call was seen of calloc/);
 	await page.close();
+	const stopped = { ended: "limit", limit: { of: "stopped", share: 0.5 } };
+	const ended = await browser.open(makePage([shop(2, { report: { window: { started: null, seconds: end / 1e9, from: 0, to: end / 1e9, ...stopped } } })]));
+	assert.match(await ended.textContent(".limits"), /ended early, by a limit \(the process was paused for too long\)/);
+	await ended.close();
 });
 
 test("a page whose cells contradict its report says so", async () => {

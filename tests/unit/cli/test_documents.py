@@ -80,6 +80,14 @@ class Documents(unittest.TestCase):
                      "function:~'^shop::(Order|Basket)'", 'EXIT STATUS'):
             self.assertIn(text, page)
 
+    def test_words(self):
+        """What the process does while its threads are stopped has one name everywhere."""
+        for name in ('memwatch.1', '_memwatch', 'memwatch.fish'):
+            with open(f'{DOCUMENTS}/{name}', encoding='utf-8') as f:
+                text = f.read()
+            self.assertNotRegex(text, r'st(ands?|ood) still', name)
+            self.assertRegex(text, 'paused for', name)
+
     def offers(self, complete):
         for line, wanted, unwanted in (
                 ('memwatch ', {'report', 'diff', 'doctor', 'top'}, {'--pid'}),
