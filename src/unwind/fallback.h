@@ -29,9 +29,6 @@ struct mw_fallback_cache {
 
 void mw_fallback_cache_deinit(struct mw_fallback_cache *cache);
 
-/* Is there code of a module at `addr`, and right before it a call? */
-bool mw_fallback_is_return(const struct mw_modules *modules, const struct mw_arch *arch, mw_addr addr);
-
 /*
  * The row (memwatch/ring.h) of a return address in code without frame descriptions, as the code alone says. SP, FP: it
  * is certain. END: nothing has called it. FOREIGN: no walk leads on. SLOW: it can't be told for certain; NONE: there is
