@@ -152,7 +152,7 @@ static const char *const harmless[] = {
 	"*_register_deferred_free", "TCMalloc_*", "TCMallocGetenvSafe", "tc_set_new_handler", "tcmalloc_backtrace_*",
 	/* mimalloc: a tail call of mi_free, of mi_reallocarray, of mi_aligned_alloc, of mi_reallocf; heaps */
 	"vfree", "*reallocarr", "_aligned_malloc", "reallocf", "mi_heap_new*", "mi_heap_delete", "mi_heap_destroy",
-	"mi_theap_delete", "mi_subproc_new", "mi_pprof_*",
+	"mi_theap_delete", "mi_subproc_*", "mi_pprof_*",
 	/* C++ members: tcmalloc's insides */
 	"_ZN*", "_ZZ*", "_ZT*", "_ZGV*", "_ZNK*", "_Z[0-9]*", NULL};
 
