@@ -91,3 +91,14 @@ size_t mw_touched_read(const struct mw_touched *touched, mw_addr addr, void *out
 	}
 	return done;
 }
+
+size_t mw_touched_peek(pid_t tid, mw_addr addr, void *out, size_t size)
+{
+	struct mw_touched touched;
+	size_t got;
+
+	mw_touched_init(&touched, tid);
+	got = mw_touched_read(&touched, addr, out, size);
+	mw_touched_deinit(&touched);
+	return got;
+}

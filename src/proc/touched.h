@@ -22,5 +22,7 @@ void mw_touched_init(struct mw_touched *touched, pid_t tid);
 void mw_touched_deinit(struct mw_touched *touched);
 /* As mw_peek_some(), of anonymous memory that is mapped: what is not mapped reads as zeros. */
 size_t mw_touched_read(const struct mw_touched *touched, mw_addr addr, void *out, size_t size);
+/* The same by itself, where a process is read only once. */
+size_t mw_touched_peek(pid_t tid, mw_addr addr, void *out, size_t size);
 
 #endif

@@ -77,13 +77,10 @@ static bool library_stack(pid_t tid, const struct mw_regs *regs, const struct mw
 {
 	uint64_t block[BLOCK_WORDS];
 	const struct mw_mapping *mapping;
-	struct mw_touched memory;
 	size_t got;
 
 	/* The block may end before that, and behind it there may be memory that nobody has touched yet. */
-	mw_touched_init(&memory, tid);
-	got = mw_touched_read(&memory, regs->thread_pointer, block, sizeof(block)) / sizeof(block[0]);
-	mw_touched_deinit(&memory);
+	got = mw_touched_peek(tid, regs->thread_pointer, block, sizeof(block)) / sizeof(block[0]);
 	if (!mw_own_stack_bounds(regs->thread_pointer, block, got, &look->low, &look->high))
 		return false;
 	mapping = mw_maps_find(maps, look->high - 1);

@@ -2,6 +2,7 @@
 /* way_back.c: frames and scratch in a thread's room (way_back.h). */
 #include "target/way_back.h"
 
+#include "proc/touched.h"
 #include "target/remote.h"
 
 #include <stdlib.h>
@@ -162,8 +163,10 @@ bool mw_way_back_is_at(pid_t tid, const struct mw_regs *regs)
 	const mw_addr at = mw_regs_signal_frame_at(sp) + mw_regs_signal_frame_spare();
 	uint64_t word[MARK_WORDS];
 
-	return mw_remote_read(tid, at, word, sizeof(word)) == sizeof(word) && is_mark(word, at) &&
-	       sp - word[2] < MW_WAY_BACK_FIRST + 2 * sizeof(mw_addr) && is_way_code(tid, regs->pc);
+	/* The code first: hardly any thread is there, and what lies above others' stacks may never have been touched.
+	 */
+	return is_way_code(tid, regs->pc) && mw_touched_peek(tid, at, word, sizeof(word)) == sizeof(word) &&
+	       is_mark(word, at) && sp - word[2] < MW_WAY_BACK_FIRST + 2 * sizeof(mw_addr);
 }
 
 bool mw_way_back_find_remains(pid_t tid, mw_addr from, mw_addr limit, mw_addr *start, size_t *size)
@@ -175,8 +178,8 @@ bool mw_way_back_find_remains(pid_t tid, mw_addr from, mw_addr limit, mw_addr *s
 
 	from &= ~(mw_addr)(sizeof(*words) - 1);
 	if (words && limit > from)
-		count = mw_remote_read(tid, from, words,
-				       limit - from < MW_ROOM_MAX ? (size_t)(limit - from) : most * sizeof(*words)) /
+		count = mw_touched_peek(tid, from, words,
+					limit - from < MW_ROOM_MAX ? (size_t)(limit - from) : most * sizeof(*words)) /
 			sizeof(*words);
 	for (size_t i = 0; i + MARK_WORDS <= count && !found; i++) {
 		found = is_mark(&words[i], from + i * sizeof(*words));

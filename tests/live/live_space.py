@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """How much of the process is what: growth that no hook sees, residency, arenas, threads' stacks."""
 import os
+import struct
 import unittest
 
 import mwlive
@@ -13,6 +14,12 @@ CACHE = 64 * 7 * 1040  # a thread's cache holds at most so many bytes
 
 def change(space, kind, what):
     return space['end'][kind][what] - space['start'][kind][what]
+
+
+def touched_pages(pid, start, end):
+    with open(f'/proc/{pid}/pagemap', 'rb', buffering=0) as pagemap:
+        entries = os.pread(pagemap.fileno(), (end - start) // PAGE * 8, start // PAGE * 8)
+    return sum(entry >> 62 != 0 for entry, in struct.iter_unpack('<Q', entries))
 
 
 class Space(unittest.TestCase):
@@ -104,6 +111,22 @@ class Space(unittest.TestCase):
         self.assertEqual(space['arenas']['start'], space['arenas']['end'])
         target.go()
         target.done()
+        target.finish()
+
+    def test_what_was_never_touched_stays_so(self):
+        """To read such a page maps one of zeros, which counts as resident: none is read, on no thread's stack."""
+        target = mwlive.Target(self, 'untouched')
+        mwlive.wait_until(lambda: all(mwlive.state(t) == 'S' for t in mwlive.tids(target.pid)), 'all threads block')
+        watch = mwlive.Watch(self, target.pid)
+        target.go()
+        answer = target.done()
+        space = watch.stop()['address_space']
+        for kind in ('stack', 'anonymous'):
+            self.assertLessEqual(change(space, kind, 'resident'), 8 * PAGE, kind)
+        ranges = {key: tuple(int(end, 16) for end in value.split('-')) for key, value in answer.items()}
+        self.assertEqual(sum(key.startswith('buffer.') for key in ranges), 50)
+        self.assertEqual({key: touched_pages(target.pid, *ends) for key, ends in ranges.items()},
+                         dict.fromkeys(ranges, 0))
         target.finish()
 
     def test_other_allocators_arenas_are_unknown(self):

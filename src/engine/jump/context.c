@@ -3,6 +3,7 @@
 #include "engine/jump/jump.h"
 
 #include "proc/status.h"
+#include "proc/touched.h"
 #include "target/remote.h"
 
 #include <stdlib.h>
@@ -136,7 +137,8 @@ static bool read_block(pid_t tid, struct candidate *out)
 		return false;
 	}
 	out->id = (uint32_t)status.ns_pid;
-	out->size = mw_remote_read(tid, regs.general.thread_pointer, out->bytes, sizeof(out->bytes));
+	/* The block may end before that, and behind it there may be memory that nobody has touched yet. */
+	out->size = mw_touched_peek(tid, regs.general.thread_pointer, out->bytes, sizeof(out->bytes));
 	return out->size > 0;
 }
 

@@ -18,6 +18,7 @@
 #include "engine/jump/shared.h"
 #include "engine/survey.h"
 #include "proc/program.h"
+#include "proc/touched.h"
 #include "stub/stub.h"
 #include "symbol/generated_code.h"
 #include "target/cage.h"
@@ -348,6 +349,10 @@ size_t jump_in_flight(struct jump_process *process, const struct mw_maps *maps, 
 struct mw_error *jump_await_calls(struct jump_process *process, struct mw_maps *maps,
 				  void (*look)(struct jump_process *process, void *context), void *context,
 				  size_t *left) MW_MUST_CHECK;
+
+/* Read a stack, which lies in `mapping` (NULL: not known), as mw_peek_some() does, without touching more of it. */
+size_t jump_read_stack(const struct mw_touched *memory, const struct mw_mapping *mapping, mw_addr at, void *out,
+		       size_t size);
 
 /* Does a call of ours begin with word `i` of the memory at `at`, called from the word below? One that has returned
  * takes its mark away. */

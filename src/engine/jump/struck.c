@@ -136,7 +136,8 @@ static void note(struct jump_process *process, mw_addr at, mw_addr sp, mw_addr p
  * A frame lies below the stack pointer that it keeps. One of the stack that the thread is on now is not further from
  * the thread's own than it is long: where another stack were that near, the next signal would overwrite that.
  */
-static void look_below(struct jump_process *process, const struct mw_maps *maps, pid_t tid, mw_addr sp)
+static void look_below(struct jump_process *process, const struct mw_maps *maps, const struct mw_touched *memory,
+		       mw_addr sp)
 {
 	static const size_t most = JUMP_STACK_BELOW / sizeof(uint64_t);
 	const struct mw_mapping *mapping = mw_maps_find(maps, sp);
@@ -150,7 +151,7 @@ static void look_below(struct jump_process *process, const struct mw_maps *maps,
 
 	/* What lies nearest is what counts: below it there may be nothing. */
 	while (stack && size > PIECE &&
-	       mw_remote_read(tid, sp - size, (uint8_t *)stack + JUMP_STACK_BELOW - size, size) != size)
+	       jump_read_stack(memory, mapping, sp - size, (uint8_t *)stack + JUMP_STACK_BELOW - size, size) != size)
 		size /= 2;
 	first = most - size / sizeof(*stack);
 	jump_memory_bounds(process, &low, &high);
@@ -171,6 +172,9 @@ static void look_below(struct jump_process *process, const struct mw_maps *maps,
 
 void jump_note_stacks(struct jump_process *process, const struct mw_maps *maps)
 {
+	struct mw_touched memory;
+
+	mw_touched_init(&memory, jump_live_tid(process));
 	for (size_t i = 0; i < process->quiesce.count; i++) {
 		const struct mw_quiet_thread *thread = &process->quiesce.threads[i];
 		struct mw_tracee_regs regs;
@@ -183,6 +187,7 @@ void jump_note_stacks(struct jump_process *process, const struct mw_maps *maps)
 		process->own_stacks |=
 			!process->is_copy && !jump_on_own_stack(process, maps, thread->tid, &regs.general);
 		if (jump_may_be_suspended(process) && !jump_memory_ours(process, regs.general.pc))
-			look_below(process, maps, thread->tid, regs.general.gpr[process->survey.arch->dwarf_sp]);
+			look_below(process, maps, &memory, regs.general.gpr[process->survey.arch->dwarf_sp]);
 	}
+	mw_touched_deinit(&memory);
 }

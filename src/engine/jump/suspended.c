@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "proc/maps.h"
 #include "proc/status.h"
+#include "proc/touched.h"
 #include "target/remote.h"
 
 #include <stdlib.h>
@@ -43,7 +44,7 @@ static bool is_below_first(struct jump_search *search, mw_addr at)
 {
 	const struct mw_arch *arch = search->process->survey.arch;
 	uint64_t *words = search->altstack_looks++ < MOST_LOOKS ? malloc(ALTSTACK) : NULL;
-	size_t count = words ? mw_remote_read(search->tid, at, words, ALTSTACK) / sizeof(*words) : 0;
+	size_t count = words ? mw_touched_peek(search->tid, at, words, ALTSTACK) / sizeof(*words) : 0;
 	mw_addr start = 0;
 	uint64_t size = 0;
 	bool found = false;

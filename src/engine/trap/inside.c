@@ -8,7 +8,7 @@
  * been counted, and the first and the last instructions are not.
  */
 #include "engine/trap/trap.h"
-#include "target/remote.h"
+#include "proc/touched.h"
 
 #define STACK 16384 /* bytes that are looked through: the handlers' own, as a rule */
 #define MOST  65536 /* … where somebody is known to be in it */
@@ -19,11 +19,10 @@ size_t trap_read_stack(pid_t tid, const struct mw_arch *arch, const struct mw_re
 	mw_addr own = regs->thread_pointer;
 
 	*sp = regs->gpr[arch->dwarf_sp] & ~(mw_addr)(sizeof(*words) - 1);
-	/* A pthread's control block lies above its stack; behind it there may be memory that nobody has touched yet,
-	 * and to read it would make it resident. */
+	/* A pthread's control block lies above its stack, and other threads' stacks behind that. */
 	if (own > *sp && own - *sp < size)
 		size = (size_t)(own - *sp);
-	return mw_remote_read(tid, *sp, words, size) / sizeof(*words);
+	return mw_touched_peek(tid, *sp, words, size) / sizeof(*words);
 }
 
 bool trap_leads_inside(pid_t tid, const struct mw_arch *arch, const struct mw_regs *regs, mw_addr base, bool counted,

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "engine/trap/trap.h"
 #include "proc/status.h"
+#include "proc/touched.h"
 #include "target/quiesce.h"
 #include "target/remote.h"
 
@@ -44,7 +45,7 @@ static bool is_place(const struct mw_maps *maps, size_t i, bool *begun)
 	const struct mw_mapping *code = &maps->items[i], *data = code + 1;
 
 	*begun = !code->exec && code->write;
-	if (code->inode || code->exec == code->write)
+	if (code->inode || code->shared || code->exec == code->write)
 		return false;
 	if (*begun)
 		return code->end - code->start >= MW_RESCUE_CODE + data_size;
@@ -52,29 +53,41 @@ static bool is_place(const struct mw_maps *maps, size_t i, bool *begun)
 	       !data->inode && data->write && data->end - data->start >= data_size;
 }
 
-/* By its mark. */
+/* The place whose mark is there, or 0. What holds a mark was written to: of the rest no page is made resident. */
+static mw_addr find_mark(struct remains *remains, pid_t tid, struct mw_rescue_header *header)
+{
+	struct mw_touched memory;
+	mw_addr found = 0;
+
+	mw_touched_init(&memory, tid);
+	for (size_t i = 0; i < remains->maps.count && !found; i++) {
+		mw_addr start = remains->maps.items[i].start;
+
+		if (is_place(&remains->maps, i, &remains->begun) &&
+		    mw_touched_read(&memory, start, header, sizeof(*header)) == sizeof(*header) &&
+		    header->magic == MW_RESCUE_MAGIC)
+			found = start;
+	}
+	mw_touched_deinit(&memory);
+	return found;
+}
+
 static struct mw_error *find(struct remains *remains, pid_t tid)
 {
+	struct mw_rescue_header header;
+	mw_addr found;
+
 	remains->base = 0;
 	MW_TRY(mw_maps_read(tid, &remains->maps));
-	for (size_t i = 0; i < remains->maps.count && !remains->base; i++) {
-		mw_addr start = remains->maps.items[i].start;
-		struct mw_rescue_header header;
-
-		if (!is_place(&remains->maps, i, &remains->begun) ||
-		    mw_remote_read(tid, start, &header, sizeof(header)) != sizeof(header) ||
-		    header.magic != MW_RESCUE_MAGIC)
-			continue;
-		if (header.layout != MW_RESCUE_LAYOUT || header.handler >= MW_RESCUE_CODE)
-			return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-							     "process %d holds what another version of memwatch has "
-							     "left in it",
-							     (int)remains->pid),
-					     "That version removes it when it is attached again; or restart the "
-					     "process");
-		remains->base = start;
+	found = find_mark(remains, tid, &header);
+	if (found && (header.layout != MW_RESCUE_LAYOUT || header.handler >= MW_RESCUE_CODE))
+		return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+						     "process %d holds what another version of memwatch has left in it",
+						     (int)remains->pid),
+				     "That version removes it when it is attached again; or restart the process");
+	if (found)
 		remains->header = header;
-	}
+	remains->base = found;
 	return NULL;
 }
 

@@ -188,6 +188,7 @@ static void reads_without_touching(void **state)
 		memset(copy, 1, 300 * PAGE);
 		assert_int_equal(mw_touched_read(&touched, (uintptr_t)at + offset, copy, size), size);
 	}
+	assert_int_equal(mw_touched_peek(getpid(), (uintptr_t)at, copy, 300 * PAGE), 300 * PAGE);
 	/* Only comparing touches them. */
 	for (int round = 0; round < 2; round++) {
 		uint64_t resident = find(&regions, at)->resident;
