@@ -34,6 +34,7 @@ struct mw_error *mw_standby_clean(const char *process, char *left, size_t size)
 	mw_program_read(pid, &now);
 	if (started && now.started && now.started != started)
 		return NULL; /* another one has its number */
+	mw_seccomp_prepare(pid);
 	return mw_leftover_remove(pid, left, size);
 }
 

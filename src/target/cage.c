@@ -397,6 +397,7 @@ struct mw_error *mw_cage_preflight(const char *engine, pid_t pid, bool all)
 
 	if (mw_preflight_may_suspend_seccomp())
 		return NULL;
+	mw_seccomp_prepare(pid);
 	MW_TRY(count_threads(pid, true, &caged, &others));
 	if (caged == 0 || (others > 0 && !all))
 		return NULL;

@@ -61,6 +61,7 @@ static const struct {
 
 static volatile sig_atomic_t handled;
 static _Atomic pid_t trusted;
+static _Atomic pid_t sharer; /* the process that was found last to share memwatch's filters */
 
 static void note_signal(int number)
 {
@@ -234,19 +235,42 @@ void mw_seccomp_trust(pid_t pid)
 	trusted = pid;
 }
 
+/* memwatch's own, which adds none. 0: none, or the kernel does not count them. */
+static int own_filters(void)
+{
+	static _Atomic int known = -1;
+	struct mw_status own;
+
+	if (known < 0 && read_status(getpid(), &own))
+		known = own.seccomp == FILTER && own.seccomp_filters > 0 ? own.seccomp_filters : 0;
+	return known < 0 ? 0 : known;
+}
+
 bool mw_seccomp_shared(pid_t tid)
 {
-	struct mw_status own, status, origin;
+	struct mw_status status, origin;
+	int own = own_filters();
 	pid_t from;
 
-	if (!read_status(getpid(), &own) || own.seccomp != FILTER || own.seccomp_filters <= 0)
+	if (own == 0 || !read_status(tid, &status) || status.seccomp != FILTER || status.seccomp_filters != own)
 		return false;
-	if (!read_status(tid, &status) || status.seccomp != FILTER || status.seccomp_filters != own.seccomp_filters)
-		return false;
-	if (status.tgid == trusted)
+	/* All threads of a process have the same ancestors, and no filter is ever taken away from any. */
+	if (status.tgid == trusted || status.tgid == sharer)
 		return true;
 	from = common_origin(status.tgid);
-	return from > 0 && read_status(from, &origin) && origin.seccomp_filters == own.seccomp_filters;
+	if (from <= 0 || !read_status(from, &origin) || origin.seccomp_filters != own)
+		return false;
+	sharer = status.tgid;
+	return true;
+}
+
+void mw_seccomp_prepare(pid_t pid)
+{
+	uint32_t harmless, made;
+
+	sharer = 0;
+	if (mw_seccomp_shared(mw_live_thread(pid)))
+		mw_seccomp_probe(&harmless, &made);
 }
 
 bool mw_seccomp_shared_may(pid_t tid, long number)

@@ -22,6 +22,12 @@
 bool mw_seccomp_shared(pid_t tid);
 
 /*
+ * Before a process is stopped: where it shares memwatch's filters, try now what they permit, as each try is a fork and
+ * takes its time. What is known of the last process that shares them is forgotten: this one may have its number.
+ */
+void mw_seccomp_prepare(pid_t pid);
+
+/*
  * The process shared memwatch's filters when it was attached to, by a memwatch that has ended since: its threads do as
  * long as they are under as many, whoever is their parent now. Of the last process that was named so.
  */

@@ -3,6 +3,9 @@
 """memwatch inside a container: under its filter, without CAP_SYS_ADMIN, as are its targets. It can neither read nor
 suspend that filter, and tries what it permits. The whole test runs so."""
 import os
+import re
+import shutil
+import signal
 import subprocess
 import sys
 import unittest
@@ -75,6 +78,64 @@ class Contained(unittest.TestCase):
         target.go()
         target.done()
         attempt.before.check(self)
+        target.finish()
+
+    def trace(self, target):
+        """memwatch under strace, attached to a target: (attempt, the path of the trace)."""
+        if not shutil.which('strace'):
+            self.skipTest('no strace here')
+        path = os.path.join(mwrec.directory(self), 'trace')
+        # With -D memwatch is our child, and strace its grandchild.
+        attempt = mwjump.Attempt(self, target, prefix=(
+            'strace', '-D', '-f', '-o', path, '-e', 'signal=none',
+            '-e', 'trace=open,openat,ptrace,fork,vfork,clone,clone3'))
+        self.assertIsNone(attempt.process.poll(), 'it refused')
+        return attempt, path
+
+    def read_trace(self, path, pid):
+        """The lines of a trace, of all processes, once that one has ended."""
+        def lines():
+            with open(path, encoding='utf-8', errors='replace') as f:
+                found = f.read().splitlines()
+            return found if any(re.match(rf'{pid} +\+\+\+ ', line) for line in found) else None
+        return mwlive.wait_until(lines, 'strace has written it all')
+
+    def check_forks(self, lines):
+        """memwatch tries calls by children that it forks: all of them before any thread of the target is stopped."""
+        first = next(i for i, line in enumerate(lines) if 'PTRACE_INTERRUPT' in line)
+        forks = [i for i, line in enumerate(lines)
+                 if re.search(r'\b(clone3?|v?fork)\(', line) and 'CLONE_THREAD' not in line]
+        self.assertGreater(len(forks), 10, 'calls were tried')
+        self.assertEqual([lines[i] for i in forks if i > first], [])
+
+    def test_many_threads(self):
+        """What all threads share is looked at once, and not while they are stopped."""
+        target = mwlive.Target(self, 'crowd', 50)
+        attempt, path = self.trace(target)
+        attempt.process.send_signal(signal.SIGINT)
+        self.assertEqual(attempt.process.wait(mwlive.PATIENCE), 0)
+        lines = self.read_trace(path, attempt.process.pid)
+        self.check_forks(lines)
+        looks = sum(bool(re.search(r'"/proc/\d+(/task/\d+)?/status"', line)) for line in lines)
+        self.assertLess(looks, 25 * 51)
+        attempt.before.check(self)
+        target.go()
+        target.send()
+        target.done()
+        target.finish()
+
+    def test_guard_tries_before_it_stops(self):
+        target = mwlive.Target(self, 'simple', 500)
+        attempt, path = self.trace(target)
+        guard = mwlive.guard_of(attempt.process.pid)
+        attempt.process.kill()
+        attempt.process.wait()
+        mwlive.await_end_of(guard)
+        lines = self.read_trace(path, guard)
+        self.check_forks([line for line in lines if re.match(rf'{guard} ', line)])
+        attempt.before.check(self)
+        target.go()
+        target.done()
         target.finish()
 
     def test_filter_of_its_own(self):

@@ -9,6 +9,7 @@
 #include "proc/program.h"
 #include "proc/status.h"
 #include "target/preflight.h"
+#include "target/seccomp_probe.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -231,7 +232,9 @@ static struct mw_error *trap_attach(struct mw_engine *base, pid_t pid, bool laun
 
 	mw_program_read(pid, &before);
 	MW_TRY(mw_program_explain(pid, &before, mw_status_read(pid, &status)));
-	if (!launched && !engine->options.unsafe)
+	if (!launched && engine->options.unsafe)
+		mw_seccomp_prepare(pid);
+	else if (!launched)
 		MW_TRY(mw_cage_preflight("trap", pid, true));
 	processes = realloc(engine->processes, (engine->process_count + 1) * sizeof(struct trap_process *));
 	if (!processes)
