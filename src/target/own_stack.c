@@ -31,6 +31,7 @@ struct look {
 	pid_t tid;
 	int pagemap; /* -1: there is none */
 	mw_addr low, high;
+	bool clears; /* nothing below `high` is in use, so what killed memwatches have left may be made zero */
 };
 
 static bool is_glibc(mw_addr thread_pointer, const uint64_t *word, mw_addr *low, mw_addr *high)
@@ -187,7 +188,7 @@ static bool unused_room(struct look *look, size_t size, struct mw_room *out)
 		return false;
 	for (unsigned i = 0; i < MOST_REMAINS && end < look->high; i++) {
 		end = unused_end(look, end);
-		if (end >= look->high || !clear_remains(look, end))
+		if (end >= look->high || !look->clears || !clear_remains(look, end))
 			break;
 	}
 	close(look->pagemap);
@@ -215,6 +216,8 @@ bool mw_own_stack_room(pid_t tid, const struct mw_maps *maps, size_t size, struc
 	runs_there = sp > look.low && sp <= look.high;
 	if (runs_there)
 		look.high = sp > BELOW ? sp - BELOW : 0;
+	/* Else the frames that wait there may lie on the upper part of what was left. */
+	look.clears = runs_there;
 	if (look.high > look.low && look.high - look.low > LOOKED_AT)
 		look.low = look.high - LOOKED_AT;
 	look.high &= ~(mw_addr)(PAGE - 1);

@@ -35,7 +35,8 @@ struct mw_room {
 
 /*
  * Find `size` bytes on the own stack of a thread that is in a ptrace stop; `maps` are the process's. False where there
- * are none, or it is not known which stack is its own. What killed memwatches have left there is made zero.
+ * are none, or it is not known which stack is its own. What killed memwatches have left there is made zero, if the
+ * thread runs there.
  */
 bool mw_own_stack_room(pid_t tid, const struct mw_maps *maps, size_t size, struct mw_room *out);
 
