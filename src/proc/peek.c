@@ -177,18 +177,18 @@ static size_t read_file(int fd, mw_addr addr, char *out, size_t size, bool *ther
 	return done;
 }
 
-/* As much as there is, by the way that was kept. */
-static size_t read_kept(pid_t tid, mw_addr addr, char *out, size_t size)
+/* As much as there is, by the way that was kept; `*there` where there is any memory, and that way. */
+static size_t read_kept(pid_t tid, mw_addr addr, char *out, size_t size, bool *there)
 {
 	pid_t pid = process_of(tid);
 	const struct kept *item;
 	size_t done = 0;
-	bool there;
 
+	*there = false;
 	pthread_mutex_lock(&kept.lock);
 	item = find_kept(pid);
 	if (item && item->fd >= 0)
-		done = read_file(item->fd, addr, out, size, &there);
+		done = read_file(item->fd, addr, out, size, there);
 	pthread_mutex_unlock(&kept.lock);
 	return done;
 }
@@ -214,7 +214,7 @@ static size_t read_careful(pid_t tid, mw_addr addr, char *out, size_t size)
 	size_t done;
 
 	if (fd < 0 && errno != ENOENT)
-		return read_kept(tid, addr, out, size);
+		return read_kept(tid, addr, out, size, &there);
 	done = fd >= 0 ? read_file(fd, addr, out, size, &there) : 0;
 	if (fd >= 0)
 		close(fd);
@@ -245,7 +245,8 @@ static size_t split_pages(mw_addr addr, size_t size, struct iovec *pieces)
 
 size_t mw_peek_some(pid_t tid, mw_addr addr, void *out, size_t size)
 {
-	size_t done = 0, more;
+	size_t done = 0;
+	bool known;
 
 	if (addr + size < addr) {
 		errno = EFAULT;
@@ -269,9 +270,8 @@ size_t mw_peek_some(pid_t tid, mw_addr addr, void *out, size_t size)
 		}
 	}
 	if (done < size && errno == EPERM) {
-		more = read_kept(tid, addr + done, (char *)out + done, size - done);
-		done += more;
-		errno = more ? EFAULT : EPERM;
+		done += read_kept(tid, addr + done, (char *)out + done, size - done, &known);
+		errno = known ? EFAULT : EPERM;
 	}
 	return done;
 }
@@ -279,4 +279,11 @@ size_t mw_peek_some(pid_t tid, mw_addr addr, void *out, size_t size)
 bool mw_peek(pid_t tid, mw_addr addr, void *out, size_t size)
 {
 	return mw_peek_some(tid, addr, out, size) == size;
+}
+
+bool mw_peek_ends(pid_t tid, mw_addr addr)
+{
+	char byte;
+
+	return mw_peek_some(tid, addr, &byte, sizeof(byte)) == 0 && errno == EFAULT && !mw_peek_is_careful();
 }

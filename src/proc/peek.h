@@ -20,6 +20,9 @@ size_t mw_peek_some(pid_t tid, mw_addr addr, void *out, size_t size);
 
 /* All of it, else false (errno says why). */
 bool mw_peek(pid_t tid, mw_addr addr, void *out, size_t size);
+/* Is there no memory at `addr`, for certain? Not where the process has ended, may not be read, or may provide it yet.
+ */
+bool mw_peek_ends(pid_t tid, mw_addr addr);
 
 /*
  * Keep the way into a process's memory open (/proc/PID/mem): the right to it is asked for when it is opened. A process

@@ -81,9 +81,8 @@ static bool snapshot_read(void *context, mw_addr addr, void *out, size_t size)
 static bool snapshot_ends(void *context, mw_addr addr)
 {
 	const struct mw_snapshot *snapshot = context;
-	char byte;
 
-	return mw_remote_read(snapshot->tid, addr, &byte, sizeof(byte)) != sizeof(byte);
+	return mw_peek_ends(snapshot->tid, addr);
 }
 
 struct mw_memory_view mw_snapshot_view(struct mw_snapshot *snapshot)

@@ -42,9 +42,8 @@ static bool read_piece(void *context, mw_addr addr, void *out, size_t size)
 static bool piece_ends(void *context, mw_addr addr)
 {
 	const struct piece *piece = context;
-	char byte;
 
-	return mw_remote_read(piece->tid, addr, &byte, sizeof(byte)) != sizeof(byte);
+	return mw_peek_ends(piece->tid, addr);
 }
 
 static void help_walk(void *context, const struct mw_ring_slow *slow, const uint8_t *bytes, size_t size,

@@ -2,17 +2,24 @@
 /* snapshot_test.c: what is seen of a stack through its copy. The process looked at is the test's own. */
 #include "unwind/snapshot.h"
 
+#include "proc/peek.h"
+
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #define PAGE  4096u
 #define PAGES 20u /* more than a snapshot holds */
+
+#define USER_MODE_ONLY 1 /* of userfaultfd: Linux 5.11 */
 
 static uint8_t *area;
 static struct mw_snapshot snapshot;
@@ -116,6 +123,41 @@ static void ends_where_memory_ends(void **state)
 	assert_int_equal(snapshot.size, 0);
 }
 
+static bool ends_at(pid_t pid, size_t offset)
+{
+	struct mw_memory_view view = mw_snapshot_view(&snapshot);
+
+	snapshot.tid = pid;
+	return view.ends(view.context, at(offset));
+}
+
+/* What can't be read for another reason may be there. */
+static void ends_only_for_certain(void **state)
+{
+	pid_t child;
+	int status, provider;
+
+	(void)state;
+	mw_snapshot_take(&snapshot, getpid(), at(0), 8);
+	assert_false(ends_at(getpid(), PAGES * PAGE - 1));
+	assert_true(ends_at(getpid(), PAGES * PAGE));
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+		_exit(0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_false(ends_at(child, PAGES * PAGE));
+	provider = (int)syscall(SYS_userfaultfd, O_CLOEXEC | USER_MODE_ONLY);
+	if (provider < 0)
+		return; /* kernels may lack it */
+	mw_peek_hold(getpid());
+	assert_true(mw_peek_is_careful());
+	assert_false(ends_at(getpid(), PAGES * PAGE));
+	mw_peek_let_go(getpid());
+	close(provider);
+	assert_true(ends_at(getpid(), PAGES * PAGE));
+}
+
 static void overrides_show_the_true_value(void **state)
 {
 	uint8_t out[32], expected[32];
@@ -165,6 +207,7 @@ int main(void)
 		cmocka_unit_test(reads_everywhere),
 		cmocka_unit_test(is_a_copy),
 		cmocka_unit_test(ends_where_memory_ends),
+		cmocka_unit_test(ends_only_for_certain),
 		cmocka_unit_test(overrides_show_the_true_value),
 	};
 
