@@ -4,7 +4,6 @@
 suspend that filter, and tries what it permits. The whole test runs so."""
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -82,23 +81,10 @@ class Contained(unittest.TestCase):
 
     def trace(self, target):
         """memwatch under strace, attached to a target: (attempt, the path of the trace)."""
-        if not shutil.which('strace'):
-            self.skipTest('no strace here')
         path = os.path.join(mwrec.directory(self), 'trace')
-        # With -D memwatch is our child, and strace its grandchild.
-        attempt = mwjump.Attempt(self, target, prefix=(
-            'strace', '-D', '-f', '-o', path, '-e', 'signal=none',
-            '-e', 'trace=open,openat,ptrace,fork,vfork,clone,clone3'))
+        attempt = mwjump.Attempt(self, target, prefix=mwjump.strace(self, path))
         self.assertIsNone(attempt.process.poll(), 'it refused')
         return attempt, path
-
-    def read_trace(self, path, pid):
-        """The lines of a trace, of all processes, once that one has ended."""
-        def lines():
-            with open(path, encoding='utf-8', errors='replace') as f:
-                found = f.read().splitlines()
-            return found if any(re.match(rf'{pid} +\+\+\+ ', line) for line in found) else None
-        return mwlive.wait_until(lines, 'strace has written it all')
 
     def check_forks(self, lines):
         """memwatch tries calls by children that it forks: all of them before any thread of the target is stopped."""
@@ -114,7 +100,7 @@ class Contained(unittest.TestCase):
         attempt, path = self.trace(target)
         attempt.process.send_signal(signal.SIGINT)
         self.assertEqual(attempt.process.wait(mwlive.PATIENCE), 0)
-        lines = self.read_trace(path, attempt.process.pid)
+        lines = mwjump.read_trace(path, attempt.process.pid)
         self.check_forks(lines)
         looks = sum(bool(re.search(r'"/proc/\d+(/task/\d+)?/status"', line)) for line in lines)
         self.assertLess(looks, 25 * 51)
@@ -131,7 +117,7 @@ class Contained(unittest.TestCase):
         attempt.process.kill()
         attempt.process.wait()
         mwlive.await_end_of(guard)
-        lines = self.read_trace(path, guard)
+        lines = mwjump.read_trace(path, guard)
         self.check_forks([line for line in lines if re.match(rf'{guard} ', line)])
         attempt.before.check(self)
         target.go()

@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """How much of the process is what: growth that no hook sees, residency, arenas, threads' stacks."""
+import errno
 import os
+import resource
 import struct
 import unittest
 
+import mwjump
 import mwlive
+import mwrec
 
 PAGE = 4096
 KINDS = ('heap', 'arena', 'stack', 'anonymous', 'file_text', 'file_data', 'shared', 'memwatch', 'special')
@@ -128,6 +132,23 @@ class Space(unittest.TestCase):
         self.assertEqual({key: touched_pages(target.pid, *ends) for key, ends in ranges.items()},
                          dict.fromkeys(ranges, 0))
         target.finish()
+
+    def test_memory_that_is_refused_is_asked_for_once(self):
+        """Engine trap wants 4.4 MiB, and 1 MiB near each library that has no such near it."""
+        if mwlive.config.engine != 'trap':
+            self.skipTest('it is about engine trap')
+        libraries = [os.path.join(mwlive.config.targets, f'lib{name}.so')
+                     for name in ('deep', 'detlib', 'plugin_leak', 'undescribed_fp', 'undescribed_nofp')]
+        target = mwlive.Target(self, 'simple', 500, env={'LD_PRELOAD': ' '.join(libraries)})
+        size = int(mwlive.status(target.pid)['VmSize'].split()[0]) << 10
+        resource.prlimit(target.pid, resource.RLIMIT_AS, (size + (4900 << 10), resource.RLIM_INFINITY))
+        path = os.path.join(mwrec.directory(self), 'trace')
+        attempt = mwjump.Attempt(self, target, prefix=mwjump.strace(self, path))
+        attempt.finish()
+        self.assertIsNotNone(attempt.report, attempt.error)
+        # -ENOMEM, where the registers are read at the end of a call that the target was had make.
+        refused = 'rax=0x%x,' % ((1 << 64) - errno.ENOMEM)
+        self.assertEqual(sum(refused in line for line in mwjump.read_trace(path, attempt.process.pid)), 1)
 
     def test_other_allocators_arenas_are_unknown(self):
         library = '/usr/lib/x86_64-linux-gnu/libjemalloc.so.2'

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What the tests of the jump engine share: the tool that tells events (tests/tools/events.c), and what /proc says."""
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -113,6 +114,26 @@ class Attempt:
         self.before.check(self.test)
         self.target.finish(expected)
         return self.report
+
+
+def strace(test, path):
+    """What runs memwatch under strace, which writes down the files that it opens, its forks, and ptrace."""
+    if not shutil.which('strace'):
+        test.skipTest('no strace here')
+    if mwlive.TOOL:
+        test.skipTest(f'memwatch is under {mwlive.TOOL}')
+    # With -D memwatch is our child, and strace its grandchild.
+    return ('strace', '-D', '-f', '-o', path, '-e', 'signal=none',
+            '-e', 'trace=open,openat,ptrace,fork,vfork,clone,clone3')
+
+
+def read_trace(path, pid):
+    """The lines of a trace, of all processes, once that one has ended."""
+    def lines():
+        with open(path, encoding='utf-8', errors='replace') as f:
+            found = f.read().splitlines()
+        return found if any(re.match(rf'{pid} +\+\+\+ ', line) for line in found) else None
+    return mwlive.wait_until(lines, 'strace has written it all')
 
 
 def steady_mappings(pid):

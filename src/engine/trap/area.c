@@ -83,8 +83,11 @@ struct mw_error *trap_areas_map(struct trap_process *process, pid_t tid)
 		err = map_near(process, &inject, module);
 		if (err && (mw_error_kind(err) == MW_ERROR_GONE || mw_error_kind(err) == MW_ERROR_MEMORY))
 			return err;
-		/* Without it there is the rest of the last page. */
-		mw_error_destroy(err);
+		/* Without it there is the rest of the last page. To ask again takes time in which all threads stand. */
+		if (err) {
+			mw_error_destroy(err);
+			return NULL;
+		}
 	}
 	return NULL;
 }
