@@ -75,12 +75,6 @@ def descendants(pid):
     return found
 
 
-def spawned_may_trap():
-    """From glibc 2.38 on posix_spawn and system make children without actions for signals: README, Limits."""
-    name, _, version = (os.confstr('CS_GNU_LIBC_VERSION') or '').partition(' ')
-    return mwlive.config.engine == 'trap' and name == 'glibc' and [int(part) for part in version.split('.')] >= [2, 38]
-
-
 class Victim:
     """A target, and how it was before anybody came to it."""
 
@@ -99,7 +93,7 @@ class Victim:
             self.target = mwlive.Target(test, 'survivor_full', mode[len('full_'):], self.board.name, library)
         else:
             self.target = mwlive.Target(test, 'survivor', mode, self.board.name, library,
-                                        env={'SURVIVOR_MAY_TRAP': '1'} if mode == 'spawn' and spawned_may_trap() else None)
+                                        env={'SURVIVOR_MAY_TRAP': '1'} if mode == 'spawn' and mwlive.spawned_may_trap() else None)
         self.pid = self.target.pid
         self.goes_on('at its start')
         self.snapshot = mwlive.Snapshot(self.pid)
@@ -245,7 +239,7 @@ class Killed(unittest.TestCase):
         target.go()
         missing = target.done()['missing']
         # Where spawned children may trap nobody looks after masks any more.
-        if not spawned_may_trap():
+        if not mwlive.spawned_may_trap():
             self.assertEqual(missing, 0)
         target.finish()
 

@@ -128,6 +128,12 @@ def live_tid(pid):
     return None
 
 
+def spawned_may_trap():
+    """From glibc 2.38 on posix_spawn and system make children without actions for signals: README, Limits."""
+    name, _, version = (os.confstr('CS_GNU_LIBC_VERSION') or '').partition(' ')
+    return config.engine == 'trap' and name == 'glibc' and [int(part) for part in version.split('.')] >= [2, 38]
+
+
 def mappings(pid):
     """(start, end, permissions, offset, path) of each mapping."""
     tid = live_tid(pid)
