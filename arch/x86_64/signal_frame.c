@@ -18,7 +18,8 @@ enum { SP = -1, FLAGS = 1, SEGMENTS = 2, CR2 = 6, COPROCESSOR = 7 };
 #define CODE_SEGMENT   UINT64_C(0x33)        /* of programs of 64 bits; nothing is kept in gs and fs */
 #define SEGMENTS_KNOWN UINT64_C(0x0000ffffffffffff)
 #define ADDRESSES      (UINT64_C(1) << 56) /* those of programs are less */
-#define DISARMED       (UINT32_C(1) << 31) /* SS_AUTODISARM of sigaltstack(2) */
+#define ON_STACK       UINT32_C(1)         /* SS_ONSTACK of sigaltstack(2): the only flag of one that stays */
+#define ALTSTACK_MOST  (UINT64_C(1) << 30) /* bytes: a larger one is something else */
 #define IN_FRAME       4096u /* from the program counter in a signal's frame to the coprocessor's state, at most */
 #define INTO_GLIBC     256u /* bytes from the program counter in a glibc's ucontext_t to its room for the coprocessor */
 
@@ -76,5 +77,7 @@ bool mw_x86_kept_altstack(const uint64_t below[MW_KEPT_BELOW], mw_addr *start, u
 
 	*start = stack[0];
 	*size = stack[2];
-	return !((uint32_t)stack[1] & DISARMED);
+	/* In a frame that is partly overwritten there may be anything; without a stack (SS_DISABLE) there is nothing.
+	 */
+	return !((uint32_t)stack[1] & ~ON_STACK) && is_address(*start) && *size > 0 && *size <= ALTSTACK_MOST;
 }

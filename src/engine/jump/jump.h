@@ -74,6 +74,7 @@ struct jump_seen {
 	size_t gone_back_count;
 	mw_addr places[JUMP_PLACES]; /* where what may come back was found (suspended.c) */
 	size_t place_count;
+	uint64_t marks;    /* of what was found the last time: what it is */
 	mw_addr reached;   /* all that lies below has been looked through */
 	bool at_large;     /* … and all mappings that are not large */
 	uint64_t clear_ns; /* all stand since then (mw_quiesce.since_ns), and nothing was found anywhere */
@@ -376,6 +377,8 @@ void jump_overwritten_bounds(const struct jump_process *process, mw_addr *low, m
 bool jump_gone_back(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t i);
 /* What has been gone back to may be struck anew: forget what was seen. */
 void jump_seen_nothing(struct jump_process *process);
+/* Begin to count for how long what is seen has been there. */
+void jump_seen_since(struct jump_process *process);
 /* All threads stand: take note of who is on a stack of the program's own making (own_stacks), and what has been gone
  * back to there. */
 void jump_note_stacks(struct jump_process *process, const struct mw_maps *maps);

@@ -45,12 +45,18 @@ static bool is_ours(const struct jump_process *process, const uint64_t *stack, s
 	return jump_memory_ours(process, stack[i]) && !in_call(process, stack, i);
 }
 
+/* A signal strikes behind calls as well: there the kernel's frame tells it from a return address. */
+static bool is_struck_in_ours(const struct jump_process *process, const uint64_t *stack, size_t count, size_t i)
+{
+	return i > 0 && jump_memory_ours(process, stack[i]) && process->survey.arch->is_struck_pc(stack, count, i);
+}
+
 bool jump_struck_in_ours(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t count, size_t i)
 {
 	/* Words that lie about on a stack, such as registers that were put aside, are no signal's frame. */
 	at += i * sizeof(*stack);
-	return is_ours(process, stack, i) && process->survey.arch->is_kept_pc(at, stack, count, i) &&
-	       !jump_gone_back(process, at, stack, i);
+	return (is_ours(process, stack, i) || is_struck_in_ours(process, stack, count, i)) &&
+	       process->survey.arch->is_kept_pc(at, stack, count, i) && !jump_gone_back(process, at, stack, i);
 }
 
 bool jump_is_overwritten(const struct jump_process *process, mw_addr addr)
@@ -89,12 +95,17 @@ bool jump_struck_overwritten(const struct jump_process *process, mw_addr at, con
 	       !jump_gone_back(process, at, stack, i);
 }
 
+void jump_seen_since(struct jump_process *process)
+{
+	process->seen.since_ns = mw_clock_ns();
+	process->seen.since_cpu_ns = jump_search_cpu_ns(process->pid);
+}
+
 void jump_seen_nothing(struct jump_process *process)
 {
 	process->seen.gone_back_count = process->seen.place_count = 0;
 	jump_search_anew(process);
-	process->seen.since_ns = mw_clock_ns();
-	process->seen.since_cpu_ns = jump_search_cpu_ns(process->pid);
+	jump_seen_since(process);
 }
 
 /* The same place may be struck again and again, but hardly with the same in all registers. 0: they can't be read. */

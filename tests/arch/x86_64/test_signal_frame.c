@@ -101,6 +101,30 @@ static void test_alternate_stack(void **state)
 	assert_int_equal(seen.size, before.ss_flags & SS_DISABLE ? 0 : before.ss_size);
 }
 
+/* Of a frame that is partly overwritten, and of one without an alternate stack. */
+static void test_no_altstack(void **state)
+{
+	static const uint64_t kept[][3] = {
+		{0, 2, 0},
+		{0, 0, UINT64_MAX},
+		{0x7ffd00001000, 0x7ffd00001000, 0x7ffd00002000},
+		{0x7ffd00001000, 0, 0x7ffd00002000},
+		{8, 0, 0x7fff},
+		{UINT64_MAX, 0, 0x7fff},
+	};
+	uint64_t below[MW_KEPT_BELOW] = {0x7ffd00001000, UINT64_C(0x5500000001), 0x8000}, size;
+	mw_addr start;
+
+	(void)state;
+	assert_true(arch->kept_altstack(below, &start, &size));
+	assert_int_equal(start, 0x7ffd00001000);
+	assert_int_equal(size, 0x8000);
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+		memcpy(below, kept[i], sizeof(kept[i]));
+		assert_false(arch->kept_altstack(below, &start, &size));
+	}
+}
+
 static void make_context(ucontext_t *context, int fill)
 {
 	memset(context, fill, sizeof(*context));
@@ -198,6 +222,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_frame_of_the_kernel),
 		cmocka_unit_test(test_alternate_stack),
+		cmocka_unit_test(test_no_altstack),
 		cmocka_unit_test(test_hand_made),
 		cmocka_unit_test(test_switched),
 		cmocka_unit_test(test_words_that_lie_about),
