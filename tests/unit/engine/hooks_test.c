@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* hooks_test.c: what would be hooked in the test's own process, and what not when somebody was there before. */
 #include "engine/hooks.h"
+#include "engine/survey.h"
 #include "target/remote.h"
 #include "target/tracee.h"
 
@@ -272,6 +273,31 @@ static void rechecks_what_has_gone(void **state)
 	mw_hooks_deinit(&patched);
 }
 
+/* A call that was made before there was a hook at its entry: its mapping would be nobody's. */
+static void tells_calls_that_map(void **state)
+{
+	struct mw_hook hooks[] = {
+		{.info = {.address = 0x1000, .role = MW_ROLE_MMAP}, .size = 0x40},
+		{.info = {.address = 0x2000, .role = MW_ROLE_MALLOC}, .size = 0x40},
+		{.info = {.address = 0x3000, .role = MW_ROLE_MREMAP}, .size = 0x40},
+		{.info = {.address = 0x4000, .role = MW_ROLE_MUNMAP}, .size = 0x40},
+		{.info = {.address = 0x5000, .role = MW_ROLE_MMAP}},
+	};
+	const struct mw_survey survey = {.hooks = {.items = hooks, .count = sizeof(hooks) / sizeof(hooks[0])}};
+
+	(void)state;
+	assert_true(mw_survey_is_mapping(&survey, 0x1001));
+	assert_true(mw_survey_is_mapping(&survey, 0x103f));
+	assert_true(mw_survey_is_mapping(&survey, 0x3020));
+	/* At its entry the hook will see it. */
+	assert_false(mw_survey_is_mapping(&survey, 0x1000));
+	assert_false(mw_survey_is_mapping(&survey, 0x1040));
+	assert_false(mw_survey_is_mapping(&survey, 0x2020));
+	assert_false(mw_survey_is_mapping(&survey, 0x4020));
+	assert_false(mw_survey_is_mapping(&survey, 0x5001));
+	assert_false(mw_survey_is_mapping(&survey, 0));
+}
+
 static void names_are_there(void **state)
 {
 	(void)state;
@@ -295,6 +321,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_patch_further_on_is_no_reason, setup, teardown),
 		cmocka_unit_test_setup_teardown(appends_what_comes, setup, teardown),
 		cmocka_unit_test_setup_teardown(rechecks_what_has_gone, setup, teardown),
+		cmocka_unit_test(tells_calls_that_map),
 		cmocka_unit_test(names_are_there),
 	};
 
