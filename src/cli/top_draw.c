@@ -188,7 +188,7 @@ static void put_process(const struct mw_top_picture *picture, int y, int width)
 {
 	const struct mw_top_view *view = picture->view;
 	const struct mw_top_shot *shot = view->shown, *base = view->base;
-	char text[512], rate[40], not_hooked[200] = "", stopped[40] = "not known", moment[40], zero[80] = "";
+	char text[600], rate[40], not_hooked[200] = "", stopped[40] = "not known", moment[40], zero[80] = "";
 	double share = mw_top_per_second((double)(shot->stood_ns - base->stood_ns), base, shot) / NS * 100;
 
 	mw_top_show_rate(mw_top_per_second((double)(shot->events - base->events), base, shot), rate, sizeof(rate));

@@ -198,7 +198,8 @@ static bool unused_room(struct look *look, size_t size, struct mw_room *out)
 	return true;
 }
 
-bool mw_own_stack_room(pid_t tid, const struct mw_maps *maps, size_t size, struct mw_room *out)
+/* As the maps have it. `*grows`: it is a stack that the kernel makes longer. */
+static bool find_room(pid_t tid, const struct mw_maps *maps, size_t size, struct mw_room *out, bool *grows)
 {
 	struct look look = {.tid = tid};
 	struct mw_tracee_regs regs;
@@ -206,13 +207,17 @@ bool mw_own_stack_room(pid_t tid, const struct mw_maps *maps, size_t size, struc
 	mw_addr sp;
 	bool runs_there;
 
+	*grows = false;
 	if (err) {
 		mw_error_destroy(err);
 		return false;
 	}
 	sp = regs.general.gpr[mw_arch_find(mw_target_machine())->dwarf_sp];
-	if (!library_stack(tid, &regs.general, maps, &look) && !first_stack(tid, sp, maps, &look))
-		return false;
+	if (!library_stack(tid, &regs.general, maps, &look)) {
+		if (!first_stack(tid, sp, maps, &look))
+			return false;
+		*grows = true;
+	}
 	runs_there = sp > look.low && sp <= look.high;
 	if (runs_there)
 		look.high = sp > BELOW ? sp - BELOW : 0;
@@ -227,4 +232,48 @@ bool mw_own_stack_room(pid_t tid, const struct mw_maps *maps, size_t size, struc
 		return false;
 	*out = (struct mw_room){.low = sp - BELOW - size, .high = sp - BELOW};
 	return true;
+}
+
+/* Touch what lies below the first thread's stack, as a deeper call would: the kernel makes it longer where it may. What
+ * is left alone below the stack pointer may reach into it. */
+static bool grow(pid_t tid, const struct mw_maps *maps, size_t size)
+{
+	static const uint64_t zero;
+	const size_t more = size + BELOW + PAGE;
+
+	for (size_t i = 0; i < maps->count; i++) {
+		const struct mw_mapping *mapping = &maps->items[i];
+		struct mw_error *err;
+		bool grown;
+
+		if (strcmp(mapping->path, "[stack]") != 0 || mapping->start <= more + PAGE)
+			continue;
+		err = mw_remote_poke(tid, (mapping->start - more) & ~(mw_addr)(PAGE - 1), &zero, sizeof(zero));
+		grown = !err;
+		mw_error_destroy(err);
+		return grown;
+	}
+	return false;
+}
+
+bool mw_own_stack_room(pid_t tid, const struct mw_maps *maps, size_t size, struct mw_room *out)
+{
+	struct mw_maps now = {0};
+	struct mw_error *err;
+	bool grows, found = false;
+
+	if (find_room(tid, maps, size, out, &grows))
+		return true;
+	if (!grows || mw_peek_is_careful())
+		return false;
+	/* It may have grown since. */
+	err = mw_maps_read(tid, &now);
+	if (!err && !find_room(tid, &now, size, out, &grows) && grow(tid, &now, size)) {
+		mw_maps_deinit(&now);
+		err = mw_maps_read(tid, &now);
+	}
+	found = !err && find_room(tid, &now, size, out, &grows);
+	mw_error_destroy(err);
+	mw_maps_deinit(&now);
+	return found;
 }

@@ -17,7 +17,8 @@
  *      sp          … if the thread runs there    (else it runs on another stack, and this one waits)
  *      high        thread pointer, or the end of the mapping
  *
- * Where no end of it is unused, the room is below the stack pointer if that is in there.
+ * Where no end of it is unused, the room is below the stack pointer if that is in there. Where there is none either,
+ * the first thread's stack grows by as much, as it does when the program calls deeper.
  */
 #ifndef MW_TARGET_OWN_STACK_H
 #define MW_TARGET_OWN_STACK_H

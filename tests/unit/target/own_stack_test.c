@@ -163,6 +163,41 @@ static int body_coroutine(void *context)
 	return swapcontext(&outside, &inside);
 }
 
+__attribute__((noinline)) static void call_deeper(void)
+{
+	char local[PAGE];
+
+	local[0] = 1;
+	__asm__ volatile("" : : "r"(local) : "memory");
+}
+
+/* The first thread, near the low end of its stack; `blocked`: with a mapping that is too near for the stack to grow. */
+static int run_deep(struct shared *context, bool blocked)
+{
+	char local[8 * STACK];
+	char *below = (char *)((uintptr_t)local & ~(uintptr_t)(PAGE - 1)) - 16 * PAGE;
+
+	memset(local, 1, sizeof(local));
+	/* For what is called from here: as little as would not be room for a frame. */
+	call_deeper();
+	if (blocked && mmap(below, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != below)
+		return 2;
+	context->low = context->high = (uintptr_t)local;
+	context->tid = getpid();
+	count_rounds(context);
+	return local[0];
+}
+
+static int body_deep(void *context)
+{
+	return run_deep(context, false);
+}
+
+static int body_deep_blocked(void *context)
+{
+	return run_deep(context, true);
+}
+
 static pid_t start(int (*body)(void *))
 {
 	const struct timespec moment = {.tv_nsec = 200000};
@@ -231,6 +266,30 @@ static void test_thread(void **state)
 	assert_true(room.zero);
 	assert_int_equal(room.high - room.low, WANTED);
 	assert_true(room.low >= shared->low && room.high < sp && sp < shared->high);
+	end(pid);
+}
+
+/* No deeper call has been made, and none will be there when this one returns. */
+static void test_deep(void **state)
+{
+	pid_t pid = start(body_deep);
+	struct mw_room room, again;
+	struct mw_maps maps = {0};
+	mw_addr sp;
+
+	(void)state;
+	assert_true(find_room(&room, &sp));
+	assert_true(room.zero);
+	assert_int_equal(room.high - room.low, WANTED);
+	assert_true(room.high < sp && sp - room.low < STACK);
+	/* There is room now. */
+	FINE(mw_maps_read(pid, &maps));
+	assert_true(mw_own_stack_room(pid, &maps, WANTED, &again));
+	assert_int_equal(again.low, room.low);
+	mw_maps_deinit(&maps);
+	end(pid);
+	pid = start(body_deep_blocked);
+	assert_false(find_room(&room, &sp));
 	end(pid);
 }
 
@@ -417,10 +476,15 @@ static void test_finish(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bounds),  cmocka_unit_test(test_thread),
-		cmocka_unit_test(test_given),   cmocka_unit_test(test_coroutine),
-		cmocka_unit_test(test_finish),  cmocka_unit_test(test_touches_nothing),
-		cmocka_unit_test(test_remains), cmocka_unit_test(test_remains_on_waiting_stack),
+		cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_thread),
+		cmocka_unit_test(test_given),
+		cmocka_unit_test(test_coroutine),
+		cmocka_unit_test(test_finish),
+		cmocka_unit_test(test_touches_nothing),
+		cmocka_unit_test(test_deep),
+		cmocka_unit_test(test_remains),
+		cmocka_unit_test(test_remains_on_waiting_stack),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
