@@ -20,6 +20,9 @@ class AtMalloc(gdb.Breakpoint):
             return False
         frames = []
         frame = gdb.newest_frame().older()
+        # Where code that is inlined begins at the entry that is another frame of the same function.
+        while frame.name() == '__libc_malloc':
+            frame = frame.older()
         while frame is not None and frame.is_valid():
             # Tail calls leave no frame: gdb infers them. The trampoline has a name only with libc's debug symbols.
             if frame.type() not in (gdb.SIGTRAMP_FRAME, gdb.TAILCALL_FRAME):
