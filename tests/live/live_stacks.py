@@ -21,7 +21,7 @@ class AtMalloc(gdb.Breakpoint):
         frames = []
         frame = gdb.newest_frame().older()
         # Where code that is inlined begins at the entry that is another frame of the same function.
-        while frame.name() == '__libc_malloc':
+        while (frame.name() or '').endswith('__libc_malloc'):
             frame = frame.older()
         while frame is not None and frame.is_valid():
             # Tail calls leave no frame: gdb infers them. The trampoline has a name only with libc's debug symbols.
