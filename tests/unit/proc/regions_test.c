@@ -2,14 +2,17 @@
 /* regions_test.c: kinds of regions, how they are split, and what is resident; of this process and of made-up ones. */
 #include "proc/maps.h"
 #include "proc/regions.h"
+#include "proc/status.h"
 #include "proc/touched.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* cmocka wants the headers above first. */
@@ -209,6 +212,7 @@ static void reads_without_touching(void **state)
 struct threads {
 	pthread_barrier_t barrier;
 	void *volatile local; /* an address on the thread's stack */
+	volatile pid_t waits; /* the thread, once it is about to wait for the end */
 	volatile bool stop;
 };
 
@@ -219,6 +223,7 @@ static void *wait_for_end(void *context)
 
 	threads->local = &here;
 	pthread_barrier_wait(&threads->barrier);
+	threads->waits = (pid_t)syscall(SYS_gettid);
 	pthread_barrier_wait(&threads->barrier);
 	return NULL;
 }
@@ -323,6 +328,9 @@ static void ends_stacks_where_they_end(void **state)
 
 	(void)state;
 	threads[0] = start_on(stacks[0], wait_for_end, &waiting);
+	/* The stack of one that runs is found by the size of those that wait. */
+	while (!waiting.waits || mw_state_read(waiting.waits) != 'S')
+		sched_yield();
 	threads[1] = start_on(stacks[1], run_until_end, &running);
 	assert_null(mw_regions_read(getpid(), &regions));
 	check_slab(&regions, stacks[0]);
