@@ -74,7 +74,6 @@ struct jump_seen {
 	size_t gone_back_count;
 	mw_addr places[JUMP_PLACES]; /* where what may come back was found (suspended.c) */
 	size_t place_count;
-	uint64_t marks;    /* of what was found the last time: what it is */
 	mw_addr reached;   /* all that lies below has been looked through */
 	bool at_large;     /* … and all mappings that are not large */
 	uint64_t clear_ns; /* all stand since then (mw_quiesce.since_ns), and nothing was found anywhere */
@@ -352,8 +351,7 @@ struct mw_error *jump_await_calls(struct jump_process *process, struct mw_maps *
 				  size_t *left) MW_MUST_CHECK;
 
 /* Read a stack, which lies in `mapping` (NULL: not known), as mw_peek_some() does, without touching more of it. */
-size_t jump_read_stack(const struct mw_touched *memory, const struct mw_mapping *mapping, mw_addr at, void *out,
-		       size_t size);
+size_t jump_read_stack(pid_t tid, const struct mw_mapping *mapping, mw_addr at, void *out, size_t size);
 
 /* Does a call of ours begin with word `i` of the memory at `at`, called from the word below? One that has returned
  * takes its mark away. */
@@ -377,8 +375,6 @@ void jump_overwritten_bounds(const struct jump_process *process, mw_addr *low, m
 bool jump_gone_back(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t i);
 /* What has been gone back to may be struck anew: forget what was seen. */
 void jump_seen_nothing(struct jump_process *process);
-/* Begin to count for how long what is seen has been there. */
-void jump_seen_since(struct jump_process *process);
 /* All threads stand: take note of who is on a stack of the program's own making (own_stacks), and what has been gone
  * back to there. */
 void jump_note_stacks(struct jump_process *process, const struct mw_maps *maps);

@@ -133,14 +133,12 @@ static bool any_leads(const struct jump_search *search, const uint64_t *words, s
 	return any;
 }
 
-static void note(struct jump_search *search, mw_addr start, size_t i, enum jump_told told)
+static void note(struct jump_search *search, mw_addr at, enum jump_told told)
 {
 	struct jump_seen *seen = &search->process->seen;
-	mw_addr at = start + i * sizeof(*search->words);
 
 	if (told == JUMP_TOLD_NOTHING)
 		return;
-	search->marks += (at ^ search->words[i] ^ (i ? search->words[i - 1] : 0)) * UINT64_C(0x9e3779b97f4a7c15);
 	if (told == JUMP_TOLD_DOUBTFUL || is_anywhere_below(search, at)) {
 		search->doubtful++;
 		search->below += told == JUMP_TOLD;
@@ -166,7 +164,7 @@ static void look_through(struct jump_search *search, mw_addr start, uint64_t siz
 		if (!any_leads(search, &words[i - (i > 0)], end - i + (i > 0)))
 			continue;
 		for (; i < end; i++)
-			note(search, start, i, search->tells(search, start, there, i));
+			note(search, start + i * sizeof(*words), search->tells(search, start, there, i));
 	}
 }
 
@@ -227,7 +225,7 @@ static bool look_again(struct jump_search *search)
 		size_t there = mw_remote_read(search->tid, start, search->words, BLOCK * sizeof(*search->words));
 
 		if (there > sizeof(*search->words))
-			note(search, start, 1, search->tells(search, start, there / sizeof(*search->words), 1));
+			note(search, seen->places[i], search->tells(search, start, there / sizeof(*search->words), 1));
 	}
 	return search->found + search->doubtful > 0;
 }

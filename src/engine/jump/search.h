@@ -25,7 +25,6 @@ struct jump_search {
 	/* What came of it. What lies below the stack pointer of the thread whose stack it is is doubtful as well: a
 	 * stack of the program's own making may lie in a variable there. */
 	size_t found, doubtful, below; /* `below` are among `doubtful` */
-	uint64_t marks;                /* of all of it: another number where anything else is found */
 
 	unsigned altstack_looks; /* suspended.c's */
 

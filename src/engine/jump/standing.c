@@ -20,7 +20,6 @@
 struct standing {
 	const struct jump_process *process;
 	const struct mw_maps *maps;
-	const struct mw_touched *memory;
 	pid_t tid;
 	mw_addr sp;
 };
@@ -110,13 +109,12 @@ static bool visit_standing(const struct standing *standing, const struct mw_ring
 	       !dead(standing, __atomic_load_n(&slot->pending_sp, __ATOMIC_ACQUIRE));
 }
 
-size_t jump_read_stack(const struct mw_touched *memory, const struct mw_mapping *mapping, mw_addr at, void *out,
-		       size_t size)
+size_t jump_read_stack(pid_t tid, const struct mw_mapping *mapping, mw_addr at, void *out, size_t size)
 {
 	if (mapping && !mapping->inode && !mapping->shared)
-		return mw_touched_read(memory, at, out, size);
+		return mw_touched_peek(tid, at, out, size);
 	/* A page that this process has not touched may have been written by another, or come from the file. */
-	return mw_remote_read(memory->tid, at, out, size);
+	return mw_remote_read(tid, at, out, size);
 }
 
 /* The words of a thread's stack from its stack pointer up; malloc'ed, NULL without memory. */
@@ -130,7 +128,7 @@ static uint64_t *read_stack(const struct standing *standing, size_t *count)
 		size = mapping->end - standing->sp < JUMP_STACK_SCAN ? (size_t)(mapping->end - standing->sp)
 								     : JUMP_STACK_SCAN;
 	stack = malloc(size + 1);
-	*count = stack ? jump_read_stack(standing->memory, mapping, standing->sp, stack, size) / sizeof(*stack) : 0;
+	*count = stack ? jump_read_stack(standing->tid, mapping, standing->sp, stack, size) / sizeof(*stack) : 0;
 	return stack;
 }
 
@@ -165,10 +163,10 @@ static const struct mw_ring_slot *slot_of(const struct jump_process *process, mw
 	return NULL;
 }
 
-static bool in_flight(struct jump_process *process, const struct mw_maps *maps, const struct mw_touched *memory,
-		      const struct mw_quiet_thread *thread, bool copy)
+static bool in_flight(struct jump_process *process, const struct mw_maps *maps, const struct mw_quiet_thread *thread,
+		      bool copy)
 {
-	struct standing standing = {.process = process, .maps = maps, .memory = memory, .tid = thread->tid};
+	struct standing standing = {.process = process, .maps = maps, .tid = thread->tid};
 	const struct mw_ring_slot *slot;
 	mw_addr pc, thread_pointer;
 	enum whereabouts where = find(process, thread, &standing.sp, &pc, &thread_pointer);
@@ -186,14 +184,11 @@ static bool in_flight(struct jump_process *process, const struct mw_maps *maps, 
 
 size_t jump_in_flight(struct jump_process *process, const struct mw_maps *maps, bool copy)
 {
-	struct mw_touched memory;
 	size_t count = 0;
 
 	jump_note_stacks(process, maps);
-	mw_touched_init(&memory, jump_live_tid(process));
 	for (size_t i = 0; i < process->quiesce.count; i++)
-		count += in_flight(process, maps, &memory, &process->quiesce.threads[i], copy);
-	mw_touched_deinit(&memory);
+		count += in_flight(process, maps, &process->quiesce.threads[i], copy);
 	/* What no thread is in may still be somewhere. */
 	return count ? count : jump_suspended(process, maps, copy);
 }
@@ -242,17 +237,15 @@ bool jump_handler_goes_back(struct jump_process *process)
 {
 	struct mw_maps maps = {0};
 	struct mw_error *err = mw_maps_read(jump_live_tid(process), &maps);
-	struct mw_touched memory;
 	mw_addr low, high;
 	bool found = false;
 
 	if (!err)
 		jump_note_stacks(process, &maps);
 	jump_overwritten_bounds(process, &low, &high);
-	mw_touched_init(&memory, jump_live_tid(process));
 	for (size_t i = 0; !err && i < process->quiesce.count && !found; i++) {
 		const struct mw_quiet_thread *thread = &process->quiesce.threads[i];
-		struct standing standing = {.process = process, .maps = &maps, .memory = &memory, .tid = thread->tid};
+		struct standing standing = {.process = process, .maps = &maps, .tid = thread->tid};
 		mw_addr pc, thread_pointer;
 		enum whereabouts where = find(process, thread, &standing.sp, &pc, &thread_pointer);
 
@@ -260,7 +253,6 @@ bool jump_handler_goes_back(struct jump_process *process)
 			(where == SOMEWHERE &&
 			 ((!thread->stopped && jump_is_overwritten(process, pc)) || goes_back(&standing, low, high)));
 	}
-	mw_touched_deinit(&memory);
 	if (!err && !found)
 		found = jump_suspended_goes_back(process, &maps);
 	mw_error_destroy(err);

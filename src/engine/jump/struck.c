@@ -95,17 +95,12 @@ bool jump_struck_overwritten(const struct jump_process *process, mw_addr at, con
 	       !jump_gone_back(process, at, stack, i);
 }
 
-void jump_seen_since(struct jump_process *process)
-{
-	process->seen.since_ns = mw_clock_ns();
-	process->seen.since_cpu_ns = jump_search_cpu_ns(process->pid);
-}
-
 void jump_seen_nothing(struct jump_process *process)
 {
 	process->seen.gone_back_count = process->seen.place_count = 0;
 	jump_search_anew(process);
-	jump_seen_since(process);
+	process->seen.since_ns = mw_clock_ns();
+	process->seen.since_cpu_ns = jump_search_cpu_ns(process->pid);
 }
 
 /* The same place may be struck again and again, but hardly with the same in all registers. 0: they can't be read. */
@@ -147,8 +142,7 @@ static void note(struct jump_process *process, mw_addr at, mw_addr sp, mw_addr p
  * A frame lies below the stack pointer that it keeps. One of the stack that the thread is on now is not further from
  * the thread's own than it is long: where another stack were that near, the next signal would overwrite that.
  */
-static void look_below(struct jump_process *process, const struct mw_maps *maps, const struct mw_touched *memory,
-		       mw_addr sp)
+static void look_below(struct jump_process *process, const struct mw_maps *maps, pid_t tid, mw_addr sp)
 {
 	static const size_t most = JUMP_STACK_BELOW / sizeof(uint64_t);
 	const struct mw_mapping *mapping = mw_maps_find(maps, sp);
@@ -162,7 +156,7 @@ static void look_below(struct jump_process *process, const struct mw_maps *maps,
 
 	/* What lies nearest is what counts: below it there may be nothing. */
 	while (stack && size > PIECE &&
-	       jump_read_stack(memory, mapping, sp - size, (uint8_t *)stack + JUMP_STACK_BELOW - size, size) != size)
+	       jump_read_stack(tid, mapping, sp - size, (uint8_t *)stack + JUMP_STACK_BELOW - size, size) != size)
 		size /= 2;
 	first = most - size / sizeof(*stack);
 	jump_memory_bounds(process, &low, &high);
@@ -183,9 +177,6 @@ static void look_below(struct jump_process *process, const struct mw_maps *maps,
 
 void jump_note_stacks(struct jump_process *process, const struct mw_maps *maps)
 {
-	struct mw_touched memory;
-
-	mw_touched_init(&memory, jump_live_tid(process));
 	for (size_t i = 0; i < process->quiesce.count; i++) {
 		const struct mw_quiet_thread *thread = &process->quiesce.threads[i];
 		struct mw_tracee_regs regs;
@@ -198,7 +189,6 @@ void jump_note_stacks(struct jump_process *process, const struct mw_maps *maps)
 		process->own_stacks |=
 			!process->is_copy && !jump_on_own_stack(process, maps, thread->tid, &regs.general);
 		if (jump_may_be_suspended(process) && !jump_memory_ours(process, regs.general.pc))
-			look_below(process, maps, &memory, regs.general.gpr[process->survey.arch->dwarf_sp]);
+			look_below(process, maps, thread->tid, regs.general.gpr[process->survey.arch->dwarf_sp]);
 	}
-	mw_touched_deinit(&memory);
 }

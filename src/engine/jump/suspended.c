@@ -144,10 +144,6 @@ size_t jump_suspended(struct jump_process *process, const struct mw_maps *maps, 
 	all = jump_search(&search, maps);
 	if (all && search.found + search.doubtful == 0)
 		process->seen.clear_ns = since;
-	/* What has been there all the while is judged by how long it has. */
-	if (search.marks != process->seen.marks)
-		jump_seen_since(process);
-	process->seen.marks = search.marks;
 	/* What is counted and can't be looked for may be there, and so may be what a program leaves on such stacks. */
 	unknown = count ? count : process->own_stacks;
 	if (!all && search.found + search.doubtful == 0)
