@@ -39,7 +39,7 @@
 #define MW_CLI_MAX_STOPPED(about)                                                                                      \
 	{                                                                                                              \
 		"max-stopped", MW_KEY_MAX_STOPPED, MW_COMPLETE_NOTHING, "PCT",                                         \
-			"let go of what is paused for longer (engine trap)\n", about, NULL                             \
+			"detach from what is paused for longer (engine trap)\n", about, NULL                           \
 	}
 
 /* `help` is NULL where the next option's line tells of it. */

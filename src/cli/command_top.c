@@ -4,7 +4,7 @@
 
 static const struct mw_cli_option top_options[] = {
 	{"pid", 'p', MW_COMPLETE_PROCESS, "PID", "the process\n", "The process to watch, all its threads.", NULL},
-	{"duration", 'd', MW_COMPLETE_NOTHING, "SECONDS", "let go of it after so long; else when quit\n",
+	{"duration", 'd', MW_COMPLETE_NOTHING, "SECONDS", "detach from it after so long; else when quit\n",
 	 "Let go of the process after so many seconds, fractions allowed; the last table stays until it is quit. "
 	 "Without it the window ends when top is quit, or with the process.",
 	 NULL},
@@ -18,7 +18,7 @@ static const struct mw_cli_option top_options[] = {
 	{"max-memory", MW_KEY_MAX_MEMORY, MW_COMPLETE_NOTHING, "SIZE",
 	 "let go when memwatch has so much (as in 500M)\n",
 	 "Let go of the process when memwatch itself has so many bytes, or K, M, G or T of them.", NULL},
-	MW_CLI_MAX_STOPPED("With engine trap, let go of the process when it has been paused for more than this "
+	MW_CLI_MAX_STOPPED("With engine trap, detach from the process when it has been paused for more than this "
 			   "share of five seconds."),
 	MW_CLI_DEPTH("frames kept of a stack (default: 128)\n"),
 	MW_CLI_HELP(NULL),
@@ -39,7 +39,7 @@ const struct mw_cli_command mw_cli_command_top = {
 		 "it is opened. Growth and rates are those of the last ten seconds.\n"
 		 "Key h tells of the keys. z sets a new zero point: what is shown then was allocated after it. p "
 		 "pauses the display, not the recording. w writes a recording of all that was seen until then, for "
-		 "report and diff. q, Ctrl-C, SIGTERM and SIGHUP let go of the process and end top.\n"
+		 "report and diff. q, Ctrl-C, SIGTERM and SIGHUP detach from the process and end top.\n"
 		 "What was seen is kept in a file without a name in TMPDIR, or /var/tmp, of at most 8 GiB and a "
 		 "quarter of what is free there, and is gone when top ends; with -o it is kept in that file.",
 	.options = top_options,

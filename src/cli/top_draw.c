@@ -36,7 +36,7 @@ static const char *const help_lines[] = {
 	"w                            write a recording of all that was seen, for memwatch report",
 	"Ctrl-L                       draw all anew",
 	"h ?                          this help; any other key leaves it",
-	"q Ctrl-C                     let go of the process and quit",
+	"q Ctrl-C                     detach from the process and quit",
 };
 
 size_t mw_top_draw_help_lines(void)
