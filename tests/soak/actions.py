@@ -317,7 +317,8 @@ class Actor:
                 time.sleep(self.draw.random() * 0.2)
             member.process.kill()
             status = run.wait_end()
-            if status != 0 and run.begun_after is not None:
+            # From outside the window seems to begin as soon as the code is changed; memwatch knows better.
+            if status != 0 and run.begun_after is not None and 'ended while memwatch attached' not in run.output():
                 raise Fault('memwatch', f'memwatch ended with {status} when its target was killed: {run.output()}')
             self.tally.count(run.engine, member.kind, 'target killed')
         finally:
