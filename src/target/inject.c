@@ -35,7 +35,7 @@
 static mw_addr find_code(pid_t tid, mw_addr start, mw_addr end, const uint8_t *code, size_t length, uint8_t *chunk,
 			 size_t *budget)
 {
-	while (start<end && * budget> 0) {
+	while (*budget > 0 && start < end) {
 		size_t size = end - start < CHUNK ? (size_t)(end - start) : CHUNK;
 		size_t got = mw_remote_read(tid, start, chunk, size);
 		const uint8_t *at = memmem(chunk, got, code, length);
@@ -285,8 +285,7 @@ struct mw_error *mw_inject_call_with(const struct mw_inject *inject, long number
 	err = mw_inject_call(inject, number, with, result);
 	if (!err)
 		err = mw_remote_read_all(inject->tid, scratch.at, bytes, size);
-	mw_scratch_take_up(inject->tid, &scratch);
-	return err;
+	return mw_error_first(err, mw_scratch_take_up(inject->tid, &scratch));
 }
 
 /* A call that gives 0, or fails with a meaning. */

@@ -127,15 +127,13 @@ struct mw_error *mw_scratch_put(pid_t tid, const struct mw_room *room, const voi
 	memcpy(block + MARK_WORDS * sizeof(uint64_t), bytes, size);
 	out->at = start + MARK_WORDS * sizeof(uint64_t);
 	err = mw_remote_write(tid, start, block, sizeof(block));
-	if (err)
-		mw_scratch_take_up(tid, out);
-	return err;
+	return err ? mw_error_first(err, mw_scratch_take_up(tid, out)) : NULL;
 }
 
-void mw_scratch_take_up(pid_t tid, const struct mw_scratch *scratch)
+struct mw_error *mw_scratch_take_up(pid_t tid, const struct mw_scratch *scratch)
 {
-	mw_error_destroy(mw_remote_write(tid, scratch->at - MARK_WORDS * sizeof(uint64_t), scratch->before,
-					 sizeof(scratch->before)));
+	return mw_remote_write(tid, scratch->at - MARK_WORDS * sizeof(uint64_t), scratch->before,
+			       sizeof(scratch->before));
 }
 
 /* Does the pc stand in such code, or behind its first instruction? */

@@ -65,10 +65,10 @@ struct mw_scratch {
 	uint8_t before[MW_SCRATCH_SIZE];
 };
 
-/* Put up to MW_SCRATCH_MAX bytes there, and take them away again. Errors: DATA, GONE. */
+/* Put up to MW_SCRATCH_MAX bytes there, and put back what was there before. Errors: DATA, GONE. */
 struct mw_error *mw_scratch_put(pid_t tid, const struct mw_room *room, const void *bytes, size_t size,
 				struct mw_scratch *out) MW_MUST_CHECK;
-void mw_scratch_take_up(pid_t tid, const struct mw_scratch *scratch);
+struct mw_error *mw_scratch_take_up(pid_t tid, const struct mw_scratch *scratch) MW_MUST_CHECK;
 
 /* Are these the registers of a thread that performs a call, or returns from one by its frame? */
 bool mw_way_back_is_at(pid_t tid, const struct mw_regs *regs);

@@ -12,9 +12,10 @@
  *     function: module: api: thread: heap: process:   a part of the name, case counts; ~ before it makes it an extended
  *                             regular expression. function and module look at every frame of the stack. thread takes a
  *                             thread id, process a process id too
- *     size:                   bytes of one block: 4096, 1K-64K (both included), >=1M, <100; K, M, G, T are powers of
- * 1024 kind:                   heap, vm, vm-internal type:                   impacting, transient, aofi, aofo stack:
- * the first digits of a stack id
+ *     size:                   bytes of one block: 4096, 1K-64K (both included), >=1M, <100; K, M, G, T are powers of 1024
+ *     kind:                   heap, vm, vm-internal
+ *     type:                   impacting, transient, aofi, aofo
+ *     stack:                  the first digits of a stack id
  *
  * What is unknown (a size, a name) is no match. Bounded: MW_FILTER_LENGTH bytes, MW_FILTER_TERMS terms, no recursion.
  */
