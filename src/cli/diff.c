@@ -91,7 +91,7 @@ static struct mw_error *read_moments(struct source *source, uint64_t then_ns, ui
 /* It breaks off, or nobody told how the process's window ended: its length is that of what is there. */
 static bool is_cut(const struct mw_replay *replay, size_t process)
 {
-	return mw_replay_state(replay)->cut || !mw_replay_facts(replay, process)->has_end;
+	return mw_replay_state(replay)->cut || !mw_replay_watched(replay, process)->facts.has_end;
 }
 
 /* --- one process --------------------------------------------------------------------------------------- */
@@ -107,7 +107,7 @@ static struct mw_error *find_moments(struct session *session, size_t process, st
 
 		if (!word)
 			word = session->options->single && side == MW_DIFF_OLD ? "start" : "end";
-		MW_TRY(mw_cli_moment_find(names[side], word, mw_replay_facts(replay, process), is_cut(replay, process),
+		MW_TRY(mw_cli_moment_find(names[side], word, &mw_replay_watched(replay, process)->facts, is_cut(replay, process),
 					  &out[side]));
 	}
 	if (!session->options->single || out[MW_DIFF_OLD].time_ns < out[MW_DIFF_NEW].time_ns)
@@ -121,7 +121,7 @@ static struct mw_error *find_moments(struct session *session, size_t process, st
 static void fill_snapshot(const char *file, const struct mw_replay *replay, size_t process,
 			  const struct mw_cli_moment *moment, struct mw_diff_snapshot *out)
 {
-	const struct mw_facts *facts = mw_replay_facts(replay, process);
+	const struct mw_facts *facts = &mw_replay_watched(replay, process)->facts;
 	uint64_t length = mw_facts_length(facts);
 
 	*out = (struct mw_diff_snapshot){
@@ -133,7 +133,7 @@ static void fill_snapshot(const char *file, const struct mw_replay *replay, size
 		.started_realtime_ns = facts->target.started_realtime_ns,
 		.at = (double)(moment->time_ns < length ? moment->time_ns : length) / 1e9,
 		.cut = is_cut(replay, process),
-		.lost_events = facts->stats.lost_events + mw_track_missed(mw_replay_track(replay, process)),
+		.lost_events = facts->stats.lost_events + mw_track_missed(mw_replay_watched(replay, process)->track),
 		.lost_stacks = facts->stats.lost_stacks,
 	};
 	for (size_t i = 0; i < facts->hook_count; i++)
@@ -173,7 +173,7 @@ static struct mw_error *compare(struct session *session, size_t process)
 			MW_TRY(read_moments(source, 0, moments[side].time_ns));
 		held = session->options->single && side == MW_DIFF_OLD ? &source->moments.then[process]
 								       : &source->moments.now[process];
-		mw_replay_input(source->replay, process, &summaries[side]);
+		mw_watched_input(mw_replay_watched(source->replay, process), &summaries[side]);
 		fill_snapshot(session->options->files[side], source->replay, process, &moments[side],
 			      &inputs[side].snapshot);
 		inputs[side].summary = &summaries[side];
@@ -204,8 +204,8 @@ static void tell_cut(const char *file, const struct mw_replay *replay, size_t fi
 /* Stacks that were cut at different depths are different ones. */
 static void tell_depth(struct session *session, size_t process)
 {
-	uint32_t old = mw_replay_facts(session->sources[MW_DIFF_OLD].replay, process)->target.depth;
-	uint32_t new = mw_replay_facts(source_of(session, MW_DIFF_NEW)->replay, process)->target.depth;
+	uint32_t old = mw_replay_watched(session->sources[MW_DIFF_OLD].replay, process)->facts.target.depth;
+	uint32_t new = mw_replay_watched(source_of(session, MW_DIFF_NEW)->replay, process)->facts.target.depth;
 
 	if (old != new)
 		fprintf(stderr,

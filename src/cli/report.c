@@ -2,11 +2,11 @@
 /* report.c: memwatch report (src/cli/report.h). */
 #include "cli/report.h"
 
-#include "cli/looker.h"
 #include "cli/outfile.h"
 #include "cli/outputs.h"
 #include "cli/progress.h"
 #include "cli/report_options.h"
+#include "cli/reports.h"
 #include "cli/usage.h"
 #include "view/replay.h"
 
@@ -20,20 +20,12 @@ struct session {
 	struct mw_replay_interval interval;
 	struct mw_outputs outputs;
 	struct mw_progress progress;
-	struct mw_report **reports;
-	struct mw_looker *lookers; /* one a process, where more is asked for than the report */
-	struct mw_views **views;   /* … and its answer: the first has them all */
-	struct mw_timeline **timelines;
+	struct mw_reports reports;
 };
 
 static void on_read(void *context, const char *phase, uint64_t done, uint64_t total)
 {
 	mw_progress_share(context, phase, done, total);
-}
-
-static void on_stacks(void *context, size_t done, size_t total)
-{
-	mw_progress_share(context, "making the report", done, total);
 }
 
 /* The longest window of all processes: they are all read over one interval. */
@@ -42,7 +34,7 @@ static uint64_t length_of(const struct mw_replay *replay)
 	uint64_t length = 0;
 
 	for (size_t i = 0; i < mw_replay_count(replay); i++) {
-		uint64_t own = mw_facts_length(mw_replay_facts(replay, i));
+		uint64_t own = mw_facts_length(&mw_replay_watched(replay, i)->facts);
 
 		length = own > length ? own : length;
 	}
@@ -96,89 +88,32 @@ static struct mw_error *find_peak(struct session *session)
 	return NULL;
 }
 
-static struct mw_error *make_report(struct session *session, size_t process)
-{
-	struct mw_summary_input input;
-	struct mw_space_moment moments[2];
-	struct mw_space_input space;
-
-	mw_progress_phase(&session->progress, "making the report");
-	mw_replay_input(session->replay, process, &input);
-	if (mw_facts_space(mw_replay_facts(session->replay, process), moments, &space))
-		input.space = &space;
-	input.from_ns = session->interval.from_ns;
-	input.to_ns = session->interval.to_ns == MW_REPLAY_END ? 0 : session->interval.to_ns;
-	if (input.to_ns > input.window->length_ns)
-		input.to_ns = 0;
-	space.at_end = input.to_ns == 0;
-	if (session->lookers) {
-		MW_TRY(mw_looker_finish(&session->lookers[process], input.track));
-		input.stack_of = &session->lookers[process].stack_of;
-		input.thread_of = &session->lookers[process].thread_of;
-	}
-	input.progress = on_stacks;
-	input.progress_context = &session->progress;
-	MW_TRY(mw_summary_create(&input, &session->reports[process]));
-	if (!session->timelines)
-		return NULL;
-	return mw_looker_timeline(&session->lookers[process], input.to_ns ? input.to_ns : input.window->length_ns,
-				  mw_track_stack_count(input.track), &session->timelines[process]);
-}
-
 static void on_begin(void *context, size_t process, struct mw_track *track)
 {
-	struct session *session = context;
+	const struct session *session = context;
 
-	mw_looker_watch(&session->lookers[process], track);
+	mw_collector_watch(&mw_replay_watched(session->replay, process)->collector, track);
 }
 
-static struct mw_error *prepare_views(struct session *session)
+static struct mw_error *prepare_reports(struct session *session)
 {
+	const struct mw_cli_report_options *options = session->options;
+	const struct mw_reports_wish wish = {
+		.question = mw_cli_view_options_any(&options->view) ? &options->view.question : NULL,
+		.timelines = options->html,
+		.progress = &session->progress,
+	};
 	size_t count = mw_replay_count(session->replay);
 
-	bool any = mw_cli_view_options_any(&session->options->view);
-
-	if (!any && !session->options->html)
-		return NULL;
-	session->lookers = calloc(count, sizeof(*session->lookers));
-	if (any)
-		session->views = calloc(count, sizeof(struct mw_views *));
-	if (session->options->html)
-		session->timelines = calloc(count, sizeof(struct mw_timeline *));
-	if (!session->lookers || (any && !session->views) || (session->options->html && !session->timelines))
-		return mw_error_nomem();
-	for (size_t i = 0; i < count; i++) {
-		MW_TRY(mw_looker_init(&session->lookers[i], &session->options->view.question,
-				      mw_replay_facts(session->replay, i), session->interval.to_ns));
-		if (session->timelines)
-			MW_TRY(mw_looker_draw(&session->lookers[i], session->interval.from_ns, end_of(session)));
-	}
+	MW_TRY(mw_reports_init(&session->reports, &wish, count));
+	session->reports.interval.from_ns = session->interval.from_ns;
+	session->reports.interval.to_ns = session->interval.to_ns;
 	session->interval.begin = on_begin;
 	session->interval.context = session;
+	for (size_t i = 0; i < count; i++)
+		MW_TRY(mw_reports_collect(&session->reports, mw_replay_watched(session->replay, i), true,
+					  session->interval.from_ns, end_of(session)));
 	return NULL;
-}
-
-static struct mw_error *make_views(struct session *session)
-{
-	size_t count = mw_replay_count(session->replay);
-	struct mw_view_process *processes;
-	struct mw_error *err;
-
-	if (!session->views)
-		return NULL;
-	processes = calloc(count, sizeof(*processes));
-	if (!processes)
-		return mw_error_nomem();
-	for (size_t i = 0; i < count; i++) {
-		mw_looker_process(&session->lookers[i], session->reports[i],
-				  mw_track_stack_count(mw_replay_track(session->replay, i)), &processes[i]);
-		processes[i].end = mw_looker_end(&session->lookers[i], mw_replay_facts(session->replay, i),
-						 session->interval.to_ns);
-	}
-	err = mw_views_create(&session->options->view.question, processes, count, &session->views[0]);
-	free(processes);
-	session->outputs.views = (const struct mw_views *const *)session->views;
-	return err;
 }
 
 /* A recording that goes no further than to its middle is reported, but not in silence. */
@@ -215,21 +150,14 @@ static struct mw_error *run(struct session *session)
 	MW_TRY(check_interval(session));
 	session->interval = (struct mw_replay_interval){.from_ns = options->from_ns, .to_ns = options->to_ns};
 	MW_TRY(find_peak(session));
-	MW_TRY(prepare_views(session));
+	MW_TRY(prepare_reports(session));
 	MW_TRY(mw_replay_run(session->replay, &session->interval));
 	count = mw_replay_count(session->replay);
-	session->reports = calloc(count, sizeof(struct mw_report *));
-	if (!session->reports)
-		return mw_error_nomem();
 	for (size_t i = 0; i < count; i++)
-		MW_TRY(make_report(session, i));
-	mw_progress_phase(&session->progress, "making the report");
-	MW_TRY(make_views(session));
+		MW_TRY(mw_reports_make(&session->reports, i, mw_replay_watched(session->replay, i)));
 	mw_progress_clear(&session->progress);
 	tell_cut(mw_replay_state(session->replay));
-	session->outputs.timelines = (const struct mw_timeline *const *)session->timelines;
-	session->outputs.progress = &session->progress;
-	return mw_outputs_write(&session->outputs, (const struct mw_report *const *)session->reports, count);
+	return mw_reports_write(&session->reports, &session->outputs);
 }
 
 static struct mw_error *report(const struct mw_cli_report_options *options)
@@ -241,20 +169,7 @@ static struct mw_error *report(const struct mw_cli_report_options *options)
 	err = run(&session);
 	mw_progress_deinit(&session.progress);
 	mw_outputs_close(&session.outputs);
-	for (size_t i = 0; session.replay && i < mw_replay_count(session.replay); i++) {
-		if (session.views)
-			mw_views_destroy(session.views[i]);
-		if (session.timelines)
-			mw_timeline_destroy(session.timelines[i]);
-		if (session.lookers)
-			mw_looker_deinit(&session.lookers[i]);
-		if (session.reports)
-			mw_report_destroy(session.reports[i]);
-	}
-	free(session.views);
-	free(session.timelines);
-	free(session.lookers);
-	free(session.reports);
+	mw_reports_deinit(&session.reports);
 	mw_replay_close(session.replay);
 	return err;
 }

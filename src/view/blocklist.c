@@ -73,6 +73,18 @@ void mw_blocklist_destroy(struct mw_blocklist *list)
 	free(list);
 }
 
+void mw_blocklist_end(struct mw_blocklist *list, uint64_t end_ns)
+{
+	list->options.end_ns = end_ns;
+}
+
+void mw_blocklist_renumber_heaps(struct mw_blocklist *list, const uint32_t *heap_of)
+{
+	for (size_t i = 0; i < list->part_count; i++)
+		for (size_t j = 0; j < list->parts[i].count; j++)
+			list->parts[i].items[j].heap = heap_of[list->parts[i].items[j].heap];
+}
+
 /* Is `a` shown before `b`? */
 static bool precedes(const struct listed *a, const struct listed *b)
 {

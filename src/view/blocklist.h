@@ -20,7 +20,7 @@ struct mw_blocklist_options {
 	size_t count;      /* 1 to MW_BLOCKLIST_MAX */
 	bool by_age;       /* longest life first; else most bytes first. Blocks that came before the window are last */
 	enum mw_fate type; /* only these; MW_FATE_ALL: all */
-	uint64_t end_ns;   /* the interval's end: what is there then is so old */
+	uint64_t end_ns;   /* the interval's end: what is there then is so old. 0: mw_blocklist_end() tells it */
 	const struct mw_filter *filter; /* NULL: none; must outlive the list */
 	mw_cells_heap_of *heap_of;      /* NULL: all unknown */
 	void *heap_context;
@@ -32,6 +32,10 @@ struct mw_error *mw_blocklist_create(const struct mw_blocklist_options *options,
 				     struct mw_blocklist **out) MW_MUST_CHECK;
 void mw_blocklist_destroy(struct mw_blocklist *list);
 
+/* The interval has ended, there; before the survivors. */
+void mw_blocklist_end(struct mw_blocklist *list, uint64_t end_ns);
+/* For each number that heap_of gave out, which heap it is in truth; after the survivors. */
+void mw_blocklist_renumber_heaps(struct mw_blocklist *list, const uint32_t *heap_of);
 /* As mw_cells_fate() and mw_cells_survivor(); `list` is a struct mw_blocklist *. */
 void mw_blocklist_fate(void *list, const struct mw_track_fate *fate);
 bool mw_blocklist_survivor(void *list, const struct mw_track_fate *fate);

@@ -271,6 +271,12 @@ void mw_cells_end(struct mw_cells *cells, const struct mw_track *track)
 	cells->track = track;
 }
 
+void mw_cells_renumber_heaps(struct mw_cells *cells, const uint32_t *heap_of)
+{
+	for (size_t i = 0; i < cells->count; i++)
+		cells->items[i].heap = heap_of[cells->items[i].heap];
+}
+
 struct mw_error *mw_cells_error(const struct mw_cells *cells)
 {
 	return cells->failed ? mw_error_nomem() : NULL;

@@ -56,6 +56,8 @@ void mw_cells_fate(void *cells, const struct mw_track_fate *fate);
 bool mw_cells_survivor(void *cells, const struct mw_track_fate *fate);
 /* No more fates come. Only now cells may be asked for; of the tracker, which may be NULL, they borrow lifetimes. */
 void mw_cells_end(struct mw_cells *cells, const struct mw_track *track);
+/* After that: for each number that heap_of gave out, which heap it is in truth. Cells may have the same key then. */
+void mw_cells_renumber_heaps(struct mw_cells *cells, const uint32_t *heap_of);
 /* MEMORY where a fate could not be taken, else NULL. */
 struct mw_error *mw_cells_error(const struct mw_cells *cells) MW_MUST_CHECK;
 

@@ -53,7 +53,7 @@ struct mw_error *mw_moments_read(struct mw_replay *replay, uint64_t then_ns, uin
 	out->count = count;
 	MW_TRY(mw_replay_run(replay, &interval));
 	for (size_t i = 0; i < count; i++)
-		if (!keep(mw_replay_track(replay, i), &out->now[i]))
+		if (!keep(mw_replay_watched(replay, i)->track, &out->now[i]))
 			return mw_error_nomem();
 	return reading.no_memory ? mw_error_nomem() : NULL;
 }

@@ -6,20 +6,18 @@
 #include "view/late_symbols.h"
 #include "view/peak.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define MOST_PROCESSES 4096u
 #define MOST_STACKS    (1u << 28)
 
+/* What reading its events takes. */
 struct process {
 	const struct mw_replay *replay;
-	struct mw_facts facts;
-	struct mw_track *track;
-	struct mw_event_sink sink;
+	struct mw_watched *watched;
 	struct mw_late_symbols *late;
-	struct mw_view_symbols symbols;
-	struct mw_code_regions regions;
 	bool begun, over; /* the interval */
 	/* The tracker's numbers of stacks, by those of the recording: it makes some of its own in between. */
 	uint32_t *stacks;
@@ -33,9 +31,9 @@ struct process {
 struct mw_replay {
 	struct mw_store_reader *reader;
 	struct mw_store_state state;
-	uint64_t reached;           /* how far into the file the last reading has told */
-	struct process **processes; /* they don't move */
-	size_t count;
+	uint64_t reached; /* how far into the file the last reading has told */
+	struct mw_watched_set set;
+	struct process *processes; /* one each */
 	const struct mw_replay_interval *interval;
 	bool seek_peak;
 	const char *const *directories; /* for symbols */
@@ -51,86 +49,9 @@ static struct mw_error *resolve(void *context, uint32_t module, mw_addr addr, co
 	struct process *process = context;
 
 	if (!process->late)
-		MW_TRY(mw_late_symbols_create(&process->facts, process->replay->directories,
+		MW_TRY(mw_late_symbols_create(&process->watched->facts, process->replay->directories,
 					      process->replay->directory_count, &process->late));
 	return mw_late_symbols_resolve(process->late, module, addr, frames, count);
-}
-
-static void destroy_process(struct process *process)
-{
-	if (!process)
-		return;
-	mw_late_symbols_destroy(process->late);
-	mw_track_destroy(process->track);
-	free(process->stacks);
-	free(process->events);
-	mw_code_regions_deinit(&process->regions);
-	mw_facts_deinit(&process->facts);
-	free(process);
-}
-
-static struct mw_error *add_process(struct mw_replay *replay)
-{
-	struct process **processes = reallocarray(replay->processes, replay->count + 1, sizeof(struct process *));
-	struct process *process = calloc(1, sizeof(*process));
-
-	if (processes)
-		replay->processes = processes;
-	if (!processes || !process) {
-		free(process);
-		return mw_error_nomem();
-	}
-	replay->processes[replay->count++] = process;
-	MW_TRY(mw_facts_init(&process->facts));
-	process->replay = replay;
-	process->symbols = (struct mw_view_symbols){.context = process, .resolve = resolve};
-	return NULL;
-}
-
-static struct mw_error *process_of(struct mw_replay *replay, uint32_t number, struct process **out)
-{
-	if (number >= MOST_PROCESSES)
-		return mw_error_create(MW_ERROR_DATA, 0, "process number %u", number);
-	while (replay->count <= number)
-		MW_TRY(add_process(replay));
-	*out = replay->processes[number];
-	return NULL;
-}
-
-/* --- facts --------------------------------------------------------------------------------------------- */
-
-#define FACT(what, type)                                                                                               \
-	static struct mw_error *on_##what(void *context, uint32_t number, const type *told)                            \
-	{                                                                                                              \
-		struct process *process;                                                                               \
-                                                                                                                       \
-		MW_TRY(process_of(context, number, &process));                                                         \
-		return mw_facts_##what(&process->facts, told);                                                         \
-	}
-
-FACT(target, struct mw_stored_target)
-FACT(hook, struct mw_stored_hook)
-FACT(module, struct mw_stored_module)
-FACT(sample, struct mw_stored_sample)
-FACT(mark, struct mw_stored_mark)
-FACT(symbol, struct mw_stored_symbol)
-FACT(end, struct mw_stored_end)
-
-static struct mw_error *on_mapping(void *context, uint32_t number, enum mw_stored_moment moment,
-				   const struct mw_stored_mapping *mapping)
-{
-	struct process *process;
-
-	MW_TRY(process_of(context, number, &process));
-	return mw_facts_mapping(&process->facts, moment, mapping);
-}
-
-static struct mw_error *on_before_fact(void *context, uint32_t number, mw_addr start, mw_addr end)
-{
-	struct process *process;
-
-	MW_TRY(process_of(context, number, &process));
-	return mw_facts_before(&process->facts, start, end);
 }
 
 static void on_progress(void *context, uint64_t done, uint64_t total)
@@ -142,35 +63,29 @@ static void on_progress(void *context, uint64_t done, uint64_t total)
 		replay->progress(replay->progress_context, replay->phase, done, total);
 }
 
-static struct mw_error *find_regions(struct process *process)
+/* Facts are told to the set. */
+static void on_facts_progress(void *context, uint64_t done, uint64_t total)
 {
-	struct mw_space_moment moments[2];
-	struct mw_space_input space;
-
-	(void)mw_facts_space(&process->facts, moments, &space);
-	return mw_code_regions_make(space.start, space.end, &process->regions);
+	on_progress((char *)context - offsetof(struct mw_replay, set), done, total);
 }
 
 static struct mw_error *read_facts(struct mw_replay *replay)
 {
-	const struct mw_store_visitor visitor = {
-		.context = replay,
-		.target = on_target,
-		.hook = on_hook,
-		.module = on_module,
-		.sample = on_sample,
-		.mark = on_mark,
-		.mapping = on_mapping,
-		.before = on_before_fact,
-		.symbol = on_symbol,
-		.end = on_end,
-		.progress = on_progress,
-	};
+	struct mw_store_visitor visitor = mw_watched_set_visitor(&replay->set);
 
+	visitor.progress = on_facts_progress;
 	replay->phase = "looking through the recording";
 	MW_TRY(mw_store_read(replay->reader, &visitor, &replay->state));
-	for (size_t i = 0; i < replay->count; i++)
-		MW_TRY(find_regions(replay->processes[i]));
+	replay->processes = calloc(replay->set.count + 1, sizeof(*replay->processes));
+	if (!replay->processes)
+		return mw_error_nomem();
+	for (size_t i = 0; i < replay->set.count; i++) {
+		struct process *process = &replay->processes[i];
+
+		*process = (struct process){.replay = replay, .watched = replay->set.items[i]};
+		process->watched->symbols = (struct mw_view_symbols){.context = process, .resolve = resolve};
+		MW_TRY(mw_watched_settle(process->watched));
+	}
 	return NULL;
 }
 
@@ -186,7 +101,7 @@ struct mw_error *mw_replay_open(const char *path, mw_replay_progress *progress, 
 	err = mw_store_open(path, &replay->reader);
 	if (!err)
 		err = read_facts(replay);
-	if (!err && !replay->count) {
+	if (!err && !replay->set.count) {
 		err = mw_error_create(MW_ERROR_DATA, 0, "'%.200s' tells of no process", path);
 		err = mw_error_hint(err, "The recording was cut off before its window began: record it again");
 	}
@@ -202,9 +117,13 @@ void mw_replay_close(struct mw_replay *replay)
 {
 	if (!replay)
 		return;
-	for (size_t i = 0; i < replay->count; i++)
-		destroy_process(replay->processes[i]);
+	for (size_t i = 0; replay->processes && i < replay->set.count; i++) {
+		mw_late_symbols_destroy(replay->processes[i].late);
+		free(replay->processes[i].stacks);
+		free(replay->processes[i].events);
+	}
 	free(replay->processes);
+	mw_watched_set_deinit(&replay->set);
 	mw_store_close(replay->reader);
 	free(replay);
 }
@@ -217,22 +136,17 @@ void mw_replay_symbols(struct mw_replay *replay, const char *const *directories,
 
 size_t mw_replay_count(const struct mw_replay *replay)
 {
-	return replay->count;
+	return replay->set.count;
 }
 
-const struct mw_facts *mw_replay_facts(const struct mw_replay *replay, size_t process)
+struct mw_watched *mw_replay_watched(const struct mw_replay *replay, size_t process)
 {
-	return &replay->processes[process]->facts;
+	return replay->set.items[process];
 }
 
 const struct mw_store_state *mw_replay_state(const struct mw_replay *replay)
 {
 	return &replay->state;
-}
-
-const struct mw_track *mw_replay_track(const struct mw_replay *replay, size_t process)
-{
-	return replay->processes[process]->track;
 }
 
 /* --- events -------------------------------------------------------------------------------------------- */
@@ -250,23 +164,23 @@ static bool is_beyond(const struct mw_replay *replay)
 static struct mw_error *known_process(const struct mw_replay *replay, uint32_t number, const char *what,
 				      struct process **out)
 {
-	if (number >= replay->count || !replay->processes[number]->track)
+	if (number >= replay->set.count)
 		return mw_error_create(MW_ERROR_DATA, 0, "%s of process number %u, which was not told of", what,
 				       number);
-	*out = replay->processes[number];
+	*out = &replay->processes[number];
 	return NULL;
 }
 
 static struct mw_error *begin(struct mw_replay *replay, uint32_t number)
 {
-	struct process *process = replay->processes[number];
+	struct process *process = &replay->processes[number];
 	const struct mw_replay_interval *interval = replay->interval;
 
 	process->begun = true;
 	if (interval->from_ns)
-		MW_TRY(mw_track_interval(process->track, interval->from_ns));
+		MW_TRY(mw_track_interval(process->watched->track, interval->from_ns));
 	if (interval->begin)
-		interval->begin(interval->context, number, process->track);
+		interval->begin(interval->context, number, process->watched->track);
 	return NULL;
 }
 
@@ -290,8 +204,8 @@ static struct mw_error *feed(const struct mw_replay *replay, struct process *pro
 			     size_t count)
 {
 	if (replay->seek_peak)
-		return mw_peak_feed(&process->peak, process->track, &process->sink, events, count);
-	return process->sink.events(process->sink.context, events, count);
+		return mw_peak_feed(&process->peak, process->watched->track, &process->watched->sink, events, count);
+	return process->watched->sink.events(process->watched->sink.context, events, count);
 }
 
 /* The events with the tracker's numbers of stacks. */
@@ -325,11 +239,11 @@ static struct mw_error *on_events(void *context, uint32_t number, const struct m
 		return NULL;
 	MW_TRY(known_process(replay, number, "events", &process));
 	MW_TRY(renumber(process, &events, count));
-	if (count && events[count - 1].time_ns > process->facts.last_ns)
-		process->facts.last_ns = events[count - 1].time_ns;
+	if (count && events[count - 1].time_ns > process->watched->facts.last_ns)
+		process->watched->facts.last_ns = events[count - 1].time_ns;
 	if (!process->begun) {
 		part = before(events, count, replay->interval->from_ns);
-		MW_TRY(process->sink.events(process->sink.context, events, part));
+		MW_TRY(process->watched->sink.events(process->watched->sink.context, events, part));
 		if (part == count)
 			return NULL;
 		MW_TRY(begin(replay, number));
@@ -351,7 +265,7 @@ static struct mw_error *on_stack(void *context, uint32_t number, uint32_t id, co
 	if (is_beyond(context))
 		return NULL;
 	MW_TRY(known_process(context, number, "a stack", &process));
-	MW_TRY(process->sink.stack(process->sink.context, stack, &given));
+	MW_TRY(process->watched->sink.stack(process->watched->sink.context, stack, &given));
 	if (id >= MOST_STACKS)
 		return mw_error_create(MW_ERROR_DATA, 0, "stack number %u", id);
 	while (process->stack_count <= id) {
@@ -377,8 +291,8 @@ static struct mw_error *on_thread(void *context, uint32_t number, const struct m
 	if (is_beyond(context))
 		return NULL;
 	MW_TRY(known_process(context, number, "a thread", &process));
-	fresh = thread->number == mw_track_thread_count(process->track);
-	MW_TRY(process->sink.thread(process->sink.context, thread->tid, thread->name ? thread->name : "", fresh,
+	fresh = thread->number == mw_track_thread_count(process->watched->track);
+	MW_TRY(process->watched->sink.thread(process->watched->sink.context, thread->tid, thread->name ? thread->name : "", fresh,
 				    &given));
 	return given == thread->number
 		       ? NULL
@@ -392,15 +306,12 @@ static struct mw_error *on_before(void *context, uint32_t number, mw_addr start,
 	if (is_beyond(context))
 		return NULL;
 	MW_TRY(known_process(context, number, "mappings", &process));
-	return mw_track_before(process->track, start, end);
+	return mw_track_before(process->watched->track, start, end);
 }
 
 static struct mw_error *renew(struct process *process)
 {
-	mw_track_destroy(process->track);
-	process->track = NULL;
-	MW_TRY(mw_track_create(&process->track));
-	process->sink = mw_track_sink(process->track);
+	MW_TRY(mw_watched_renew(process->watched));
 	process->begun = process->over = false;
 	process->peak = (struct mw_peak){0};
 	process->stack_count = 0;
@@ -430,11 +341,11 @@ struct mw_error *mw_replay_run(struct mw_replay *replay, const struct mw_replay_
 		.progress = on_progress,
 	};
 
-	for (size_t i = 0; i < replay->count; i++)
-		MW_TRY(renew(replay->processes[i]));
+	for (size_t i = 0; i < replay->set.count; i++)
+		MW_TRY(renew(&replay->processes[i]));
 	replay->interval = interval;
 	replay->phase = "reading events";
-	for (size_t i = 0; i < replay->count && !interval->from_ns; i++)
+	for (size_t i = 0; i < replay->set.count && !interval->from_ns; i++)
 		MW_TRY(begin(replay, (uint32_t)i));
 	replay->reached = 0;
 	/* To its end, also where the interval is over long before: threads' names may come as late, how far a recording
@@ -443,14 +354,18 @@ struct mw_error *mw_replay_run(struct mw_replay *replay, const struct mw_replay_
 	/* The reading that came less far has the last word on how it ends. */
 	if (state.good < replay->state.good)
 		replay->state = state;
-	for (size_t i = 0; i < replay->count; i++) {
-		struct process *process = replay->processes[i];
+	for (size_t i = 0; i < replay->set.count; i++) {
+		struct process *process = &replay->processes[i];
+		struct mw_facts *facts;
 
 		if (!process->begun)
 			MW_TRY(begin(replay, (uint32_t)i));
-		process->facts.window.length_ns = mw_facts_length(&process->facts);
-		if (!process->facts.has_end)
-			cut_off(&process->facts);
+		facts = &process->watched->facts;
+		facts->window.length_ns = mw_facts_length(facts);
+		if (!facts->has_end)
+			cut_off(facts);
+		if (replay->state.cut)
+			process->watched->cut = replay->state.why ? replay->state.why : "its end is missing";
 	}
 	return NULL;
 }
@@ -464,38 +379,6 @@ struct mw_error *mw_replay_peak(struct mw_replay *replay, const struct mw_replay
 	err = mw_replay_run(replay, interval);
 	replay->seek_peak = false;
 	if (!err)
-		*at_ns = replay->processes[process]->peak.at_ns;
+		*at_ns = replay->processes[process].peak.at_ns;
 	return err;
-}
-
-void mw_replay_input(const struct mw_replay *replay, size_t number, struct mw_summary_input *out)
-{
-	const struct process *process = replay->processes[number];
-	const struct mw_facts *facts = &process->facts;
-
-	*out = (struct mw_summary_input){
-		.track = process->track,
-		.modules = facts->modules,
-		.module_count = facts->module_count,
-		.symbols = &process->symbols,
-		.regions = &process->regions,
-		.pid = facts->target.pid,
-		.comm = facts->target.comm,
-		.exe = facts->target.exe,
-		.command = (char *const *)facts->target.command,
-		.command_count = facts->target.command_count,
-		.window = &facts->window,
-		.stats = &facts->stats,
-		.cut = replay->state.cut ? (replay->state.why ? replay->state.why : "its end is missing") : NULL,
-		.engine = facts->target.engine,
-		.engine_reason = facts->target.engine_reason,
-		.hooks = facts->hooks,
-		.hook_count = facts->hook_count,
-		.samples = facts->samples,
-		.sample_count = facts->sample_count,
-		.marks = facts->marks,
-		.mark_count = facts->mark_count,
-		.track_heap = facts->target.track_heap,
-		.track_vm = facts->target.track_vm,
-	};
 }

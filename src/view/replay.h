@@ -8,9 +8,7 @@
 #ifndef MW_VIEW_REPLAY_H
 #define MW_VIEW_REPLAY_H
 
-#include "track/track.h"
-#include "view/facts.h"
-#include "view/summary.h"
+#include "view/watched.h"
 
 struct mw_replay;
 
@@ -28,8 +26,8 @@ void mw_replay_close(struct mw_replay *replay);
 void mw_replay_symbols(struct mw_replay *replay, const char *const *directories, size_t count);
 
 size_t mw_replay_count(const struct mw_replay *replay);
-/* Good until close. */
-const struct mw_facts *mw_replay_facts(const struct mw_replay *replay, size_t process);
+/* Good until close; its tracker's figures are those of the last run, and good until the next one. */
+struct mw_watched *mw_replay_watched(const struct mw_replay *replay, size_t process);
 /* How the file ends. */
 const struct mw_store_state *mw_replay_state(const struct mw_replay *replay);
 
@@ -44,14 +42,9 @@ struct mw_replay_interval {
 
 /* Read the events and feed the trackers anew. Errors: the store's, the tracker's. */
 struct mw_error *mw_replay_run(struct mw_replay *replay, const struct mw_replay_interval *interval) MW_MUST_CHECK;
-/* What the last run has fed; good until the next one. */
-const struct mw_track *mw_replay_track(const struct mw_replay *replay, size_t process);
 /* When most bytes of heap and vm together were outstanding of what was allocated since `from_ns`: the first moment of
  * the highest, the end of the event that made it. Reads the events; no run is good any more. */
 struct mw_error *mw_replay_peak(struct mw_replay *replay, const struct mw_replay_interval *interval, size_t process,
 				uint64_t *at_ns) MW_MUST_CHECK;
-
-/* What mw_summary_create() wants for the last run's figures. Borrows from the replay. */
-void mw_replay_input(const struct mw_replay *replay, size_t process, struct mw_summary_input *out);
 
 #endif

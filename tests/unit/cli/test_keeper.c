@@ -146,7 +146,7 @@ static void test_window(void **state)
 	window.over = true;
 	good(mw_keeper_end(&made.keeper, &made.recorder, &view));
 	replay = finish(&made);
-	facts = mw_replay_facts(replay, 0);
+	facts = &mw_replay_watched(replay, 0)->facts;
 	assert_int_equal(facts->target.pid, getpid());
 	assert_string_equal(facts->target.engine, "pretence");
 	assert_string_equal(facts->target.engine_reason, "no reason");
@@ -186,10 +186,10 @@ static void test_marks(void **state)
 	assert_string_equal(made.recorder.marks[1].name, "mark 2");
 	good(mw_keeper_end(&made.keeper, &made.recorder, &view));
 	replay = finish(&made);
-	assert_int_equal(mw_replay_facts(replay, 0)->mark_count, 2);
-	assert_int_equal(mw_replay_facts(replay, 0)->marks[1].number, 2);
-	assert_int_equal(mw_replay_facts(replay, 0)->marks[1].time_ns, 200);
-	assert_string_equal(mw_replay_facts(replay, 0)->marks[0].name, "mark 1");
+	assert_int_equal(mw_replay_watched(replay, 0)->facts.mark_count, 2);
+	assert_int_equal(mw_replay_watched(replay, 0)->facts.marks[1].number, 2);
+	assert_int_equal(mw_replay_watched(replay, 0)->facts.marks[1].time_ns, 200);
+	assert_string_equal(mw_replay_watched(replay, 0)->facts.marks[0].name, "mark 1");
 	mw_replay_close(replay);
 }
 
@@ -237,7 +237,7 @@ static void test_symbols(void **state)
 	assert_int_equal(asked, 6000);
 	good(mw_keeper_end(&made.keeper, &made.recorder, &view));
 	replay = finish(&made);
-	facts = mw_replay_facts(replay, 0);
+	facts = &mw_replay_watched(replay, 0)->facts;
 	assert_int_equal(facts->symbol_count, 3000);
 	assert_true(mw_facts_resolve(facts, 1, 0x1000 + 700, &frames, &count));
 	assert_int_equal(count, 2);
@@ -266,7 +266,7 @@ static void test_without_symbols(void **state)
 	good(mw_keeper_target(&none, &made.recorder, &view));
 	good(mw_keeper_end(&none, &made.recorder, &view));
 	replay = finish(&made);
-	assert_int_equal(mw_replay_facts(replay, 0)->symbol_count, 0);
+	assert_int_equal(mw_replay_watched(replay, 0)->facts.symbol_count, 0);
 	assert_true(mw_replay_state(replay)->processes == 1);
 	mw_replay_close(replay);
 }

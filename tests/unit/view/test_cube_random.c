@@ -199,7 +199,7 @@ static void run(struct mw_replay *replay, struct watch *watch, uint64_t from_ns,
 
 	good(mw_cells_create(&options, &watch->cells));
 	good(mw_replay_run(replay, &interval));
-	mw_track_each_survivor(mw_replay_track(replay, 0), on_survivor, watch);
+	mw_track_each_survivor(mw_replay_watched(replay, 0)->track, on_survivor, watch);
 	mw_cells_end(watch->cells, NULL);
 	good(mw_cells_error(watch->cells));
 }
@@ -288,7 +288,7 @@ static void check_zoom(struct mw_replay *replay, const struct mw_timeline *timel
 	zoom_lifetimes(timeline, begin / longer, whole ? timeline->lifetimes.bins : end / longer, &figures);
 	if (!timeline->coarse)
 		assert_cells(&figures, watch.cells);
-	assert_totals(&figures, mw_replay_track(replay, 0), timeline->coarse);
+	assert_totals(&figures, mw_replay_watched(replay, 0)->track, timeline->coarse);
 	mw_cells_destroy(watch.cells);
 }
 
@@ -296,7 +296,7 @@ static struct mw_timeline *timeline_of(struct mw_replay *replay, const struct mw
 {
 	uint32_t stacks[STACKS + 8], threads[THREADS + 1];
 	struct mw_cube_names names = {
-		.to_ns = mw_facts_length(mw_replay_facts(replay, 0)),
+		.to_ns = mw_facts_length(&mw_replay_watched(replay, 0)->facts),
 		.stack_of = stacks,
 		.stack_count = STACKS + 8,
 		.thread_of = threads,

@@ -24,9 +24,9 @@ struct shot {
 
 static void fill_input(struct shot *shot, size_t process, const struct mw_moments_held *held)
 {
-	const struct mw_facts *facts = mw_replay_facts(shot->replay, process);
+	const struct mw_facts *facts = &mw_replay_watched(shot->replay, process)->facts;
 
-	mw_replay_input(shot->replay, process, &shot->summary);
+	mw_watched_input(mw_replay_watched(shot->replay, process), &shot->summary);
 	shot->input = (struct mw_diff_input){
 		.snapshot = {.file = "a.mw",
 			     .pid = facts->target.pid,

@@ -254,7 +254,7 @@ static void test_written_and_read(void **state)
 	tape_end(&tape, 0, 100);
 	tape_close(&tape);
 	good(mw_replay_open(path, NULL, NULL, &replay));
-	facts = mw_replay_facts(replay, 0);
+	facts = &mw_replay_watched(replay, 0)->facts;
 	assert_int_equal(facts->target.pid, 4711);
 	assert_true(facts->target.track_heap && !facts->target.track_vm);
 	assert_int_equal(facts->target.depth, 5);

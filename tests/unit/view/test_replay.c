@@ -41,7 +41,7 @@ static struct mw_track_totals totals(const struct mw_replay *replay, size_t proc
 {
 	struct mw_track_totals out;
 
-	mw_track_totals(mw_replay_track(replay, process), kind, &out);
+	mw_track_totals(mw_replay_watched(replay, process)->track, kind, &out);
 	return out;
 }
 
@@ -121,7 +121,7 @@ static void test_input(void **state)
 
 	(void)state;
 	run(replay, 2 * TAPE_SECOND, 5 * TAPE_SECOND);
-	mw_replay_input(replay, 0, &input);
+	mw_watched_input(mw_replay_watched(replay, 0), &input);
 	input.from_ns = 2 * TAPE_SECOND;
 	input.to_ns = 5 * TAPE_SECOND;
 	good(mw_summary_create(&input, &report));
@@ -204,7 +204,7 @@ static void test_numbers_of_stacks(void **state)
 		uint64_t found = 0;
 
 		run(replay, again ? 2 : 0, MW_REPLAY_END);
-		track = mw_replay_track(replay, 0);
+		track = mw_replay_watched(replay, 0)->track;
 		assert_int_equal(mw_track_stack_count(track), 4);
 		for (uint32_t i = 0; i < 4; i++) {
 			struct mw_raw_frame frame = {0};
@@ -262,8 +262,8 @@ static void test_two_processes(void **state)
 	tape_close(&tape);
 	replay = open_replay(path);
 	assert_int_equal(mw_replay_count(replay), 2);
-	assert_int_equal(mw_facts_length(mw_replay_facts(replay, 0)), 3000);
-	assert_int_equal(mw_facts_length(mw_replay_facts(replay, 1)), 700);
+	assert_int_equal(mw_facts_length(&mw_replay_watched(replay, 0)->facts), 3000);
+	assert_int_equal(mw_facts_length(&mw_replay_watched(replay, 1)->facts), 700);
 	good(mw_replay_run(replay, &interval));
 	assert_amount(totals(replay, 0, MW_KIND_HEAP).size, 20, 20);
 	assert_amount(totals(replay, 1, MW_KIND_HEAP).size, 5, 10);
@@ -332,7 +332,7 @@ static void test_piece(void **state)
 	tape_close(&tape);
 	replay = open_replay(path);
 	run(replay, 15, MW_REPLAY_END);
-	mw_replay_input(replay, 0, &input);
+	mw_watched_input(mw_replay_watched(replay, 0), &input);
 	input.from_ns = 15;
 	good(mw_summary_create(&input, &report));
 	assert_amount(report->totals[MW_KIND_VM].aofi, 0, 0x1000);
@@ -369,7 +369,7 @@ static void test_cut(void **state)
 	assert_non_null(mw_replay_state(replay)->why);
 	run(replay, 0, MW_REPLAY_END);
 	assert_in_range(totals(replay, 0, MW_KIND_HEAP).size.count, 61, 100);
-	mw_replay_input(replay, 0, &input);
+	mw_watched_input(mw_replay_watched(replay, 0), &input);
 	assert_non_null(input.cut);
 	assert_int_equal(input.window->ended, MW_END_LOST);
 	assert_int_equal(input.window->length_ns, 1000 * (totals(replay, 0, MW_KIND_HEAP).size.count - 1));

@@ -287,7 +287,7 @@ static void check_interval(const struct story *story, struct mw_replay *replay, 
 				add_block(&stacks[j], block, first, last);
 	}
 	good(mw_replay_run(replay, &interval));
-	track = mw_replay_track(replay, 0);
+	track = mw_replay_watched(replay, 0)->track;
 	for (unsigned kind = 0; kind < MW_KIND_COUNT; kind++) {
 		struct mw_track_totals totals;
 
