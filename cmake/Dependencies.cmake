@@ -29,7 +29,6 @@ mw_dependency(jansson jansson libjansson-dev)
 mw_dependency(xxhash libxxhash libxxhash-dev)
 mw_dependency(zstd libzstd libzstd-dev)
 mw_dependency(zlib zlib zlib1g-dev)
-mw_dependency(lz4 liblz4 liblz4-dev)
 mw_dependency(lzma liblzma liblzma-dev)
 mw_dependency(ncursesw ncursesw libncurses-dev)
 

@@ -3,12 +3,11 @@
 #include "cli/doctor_debug.h"
 
 #include "alloc/families.h"
-#include "cli/advice.h"
+#include "cli/distribution.h"
 #include "cli/paragraph.h"
 #include "cli/progress.h"
 #include "proc/root.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -125,6 +124,7 @@ static bool collect(struct entries *entries, const struct mw_doctor *doctor)
 
 static void print_entry(FILE *out, const struct entries *entries, const struct entry *entry)
 {
+	char id[sizeof(entry->build_id) + 16];
 	struct mw_paragraph line;
 
 	fputs("    ", out);
@@ -140,11 +140,15 @@ static void print_entry(FILE *out, const struct entries *entries, const struct e
 				    "reads them helps)",
 				    entry->obstacle);
 	else if (entry->level != LEVEL_LINES)
-		mw_paragraph_text(&line, entry->runtime ? "(C or C++ runtime, or an allocator)" : "");
+		mw_paragraph_text(&line, entry->runtime ? "(runtime or allocator)" : "");
 	else if (strcmp(entry->source, "embedded") == 0)
 		mw_paragraph_text(&line, "(in itself)");
 	else
 		mw_paragraph_word(&line, entry->source);
+	if (entry->module->elf && entry->level != LEVEL_LINES) {
+		snprintf(id, sizeof(id), *entry->build_id ? "build-id %s" : "no build-id", entry->build_id);
+		mw_paragraph_word(&line, id);
+	}
 	mw_paragraph_end(&line);
 }
 
@@ -176,93 +180,134 @@ static void say(FILE *out, const struct entries *entries, const char *text)
 	mw_paragraph_end(&words);
 }
 
-/* Debug files lie in the root of whoever looks for them. */
-static void tell_root(FILE *out, const struct entries *entries, const struct mw_distribution *distribution)
-{
-	char text[400];
+/* --- how to get what is lacking ------------------------------------------------------------------------ */
 
-	if (!entries->own_root)
-		return;
-	snprintf(text, sizeof(text),
-		 "The process has a root directory of its own (%.100s): these commands are to be given there. memwatch "
-		 "reads debug files of its own root only; of a recording made with --no-symbols they are found later:",
-		 *distribution->name ? distribution->name : "unknown distribution");
-	say(out, entries, text);
-	fprintf(out, "    memwatch report FILE --symbols /proc/%d/root/usr/lib/debug\n", (int)entries->doctor->pid);
+/* Is it a file, lacks something, and lies where packages put their files (or, not `packaged`, elsewhere)? */
+static bool is_lacking(const struct entry *entry, bool packaged)
+{
+	static const char *const places[] = {"/usr/", "/lib/", "/lib64/", "/bin/", "/sbin/"};
+	const char *path = entry->module->path;
+	bool found = false;
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		found = found || strncmp(path, places[i], strlen(places[i])) == 0;
+	found = found && strncmp(path, "/usr/local/", strlen("/usr/local/")) != 0;
+	return entry->level != LEVEL_LINES && entry->module->elf && path[0] == '/' && found == packaged;
 }
 
-static void tell_debuginfod(FILE *out, const struct entries *entries, enum mw_packaging packaging)
+static bool any_lacking(const struct entries *entries, bool packaged)
+{
+	for (size_t i = 0; i < entries->count; i++)
+		if (is_lacking(&entries->items[i], packaged))
+			return true;
+	return false;
+}
+
+static void put_modules(struct mw_paragraph *line, const struct entries *entries, bool ids)
+{
+	for (size_t i = 0; i < entries->count; i++) {
+		const struct entry *entry = &entries->items[i];
+		char *path = is_lacking(entry, true) ? mw_shell_word(entry->module->path) : NULL;
+
+		if (path && !ids)
+			mw_paragraph_word(line, path);
+		else if (path && *entry->build_id)
+			mw_paragraph_printf(line, "'debuginfo(build-id)=%s'", entry->build_id);
+		free(path);
+	}
+}
+
+/* In lines of its own that can be copied to a shell; below it, what it needs. */
+static void print_command(FILE *out, const struct entries *entries, const struct mw_distribution *distribution)
+{
+	bool as_user = geteuid() != 0 && !entries->own_root;
+	struct mw_paragraph line;
+
+	if (distribution->begin) {
+		fputs("    ", out);
+		mw_paragraph_begin(&line, out, entries->doctor->width, 4, 4);
+		line.end = " \\";
+		mw_paragraph_printf(&line, "%s%s", as_user ? distribution->sudo : "", distribution->begin);
+		if (distribution->takes == MW_TAKES_PID && !entries->own_root)
+			mw_paragraph_printf(&line, "%d", (int)entries->doctor->pid);
+		else
+			put_modules(&line, entries, distribution->takes == MW_TAKES_IDS);
+		fputs(distribution->end, out);
+		mw_paragraph_end(&line);
+	}
+	if (distribution->note)
+		say(out, entries, distribution->note);
+}
+
+/* `server`: one that has files of packages, or NULL. */
+static void print_debuginfod(FILE *out, const struct entries *entries, const char *server)
 {
 	const char *urls = getenv("DEBUGINFOD_URLS");
-	char text[600];
+	char text[400];
 
 	if (urls && *urls) {
 		snprintf(text, sizeof(text),
 			 "DEBUGINFOD_URLS is set (%.200s), and has nothing of these, or can't be reached.", urls);
 		say(out, entries, text);
-	} else if (packaging != MW_PACKAGING_ARCH) {
-		snprintf(text, sizeof(text),
-			 "Without installing anything (but libdebuginfod), for files of packages: "
-			 "DEBUGINFOD_URLS=%s memwatch ...",
-			 mw_distribution_debuginfod(packaging));
-		say(out, entries, text);
+	} else if (server) {
+		say(out, entries, "Without installing anything but libdebuginfod:");
+		fprintf(out, "    DEBUGINFOD_URLS=%s memwatch -p %d\n", server, (int)entries->doctor->pid);
 	}
 }
 
-static void print_commands(FILE *out, const struct entries *entries, struct mw_lacking *files, size_t count)
+/* Debug files lie in the root of whoever looks for them. */
+static void print_root(FILE *out, const struct entries *entries, const char *name)
 {
-	struct mw_distribution distribution = {.packaging = MW_PACKAGING_UNKNOWN};
-	struct mw_advice advice = {&distribution, files, count, "", entries->doctor->width};
-	int root = mw_root_directory(entries->doctor->pid);
-	bool own = false, runtime = false, others = false;
+	char text[400];
 
-	if (root >= 0) {
-		mw_distribution_read(root, &distribution);
-		mw_package_find(root, distribution.packaging, files, count);
-		close(root);
-	}
-	if (geteuid() != 0 && !entries->own_root)
-		advice.sudo = "sudo ";
-	for (size_t i = 0; i < count; i++) {
-		bool has = mw_advice_has_command(&advice, &files[i]);
+	snprintf(text, sizeof(text),
+		 "The process has a root directory of its own (%.100s): debug packages go there. memwatch "
+		 "reads debug files of its own root only; of a recording made with --no-symbols they are found later:",
+		 *name ? name : "unknown distribution");
+	say(out, entries, text);
+	fprintf(out, "    memwatch report FILE --symbols /proc/%d/root/usr/lib/debug\n", (int)entries->doctor->pid);
+}
 
-		own = own || (has && !files[i].runtime);
-		runtime = runtime || (has && files[i].runtime);
-		others = others || !has;
+static void print_others(FILE *out, const struct entries *entries)
+{
+	say(out, entries,
+	    "No package has these: build them with -g, or put their debug information where it is looked for:");
+	for (size_t i = 0; i < entries->count; i++) {
+		const struct entry *entry = &entries->items[i];
+		struct mw_paragraph line;
+
+		if (!is_lacking(entry, false))
+			continue;
+		fputs("    ", out);
+		mw_paragraph_begin(&line, out, 0, 4, 6);
+		mw_paragraph_word(&line, entry->module->path);
+		if (strlen(entry->build_id) > 2)
+			mw_paragraph_printf(&line, "/usr/lib/debug/.build-id/%.2s/%s.debug", entry->build_id,
+					    entry->build_id + 2);
+		mw_paragraph_end(&line);
 	}
-	if (own) {
-		fprintf(out, "\nTo have names, files and lines:\n");
-		mw_advice_command(out, &advice, false);
-	}
-	if (runtime) {
-		fprintf(out, "\n%s of the C and C++ runtime, where leaks are seldom:\n",
-			own ? "And" : "To have names, files and lines");
-		mw_advice_command(out, &advice, true);
-	}
-	if (own || runtime || others)
-		fputc('\n', out);
-	mw_advice_needs(out, &advice);
-	mw_advice_others(out, &advice);
-	tell_debuginfod(out, entries, distribution.packaging);
-	tell_root(out, entries, &distribution);
 }
 
 static void advise(FILE *out, const struct entries *entries)
 {
-	struct mw_lacking *files = calloc(entries->count + 1, sizeof(*files));
-	size_t count = 0;
+	bool packaged = any_lacking(entries, true), others = any_lacking(entries, false);
+	int root = mw_root_directory(entries->doctor->pid);
+	const struct mw_distribution *distribution;
+	char name[MW_DISTRIBUTION_NAME_MAX];
 
-	for (size_t i = 0; files && i < entries->count; i++) {
-		const struct entry *entry = &entries->items[i];
-
-		if (entry->level == LEVEL_LINES || !entry->module->elf || entry->module->path[0] != '/')
-			continue;
-		files[count++] = (struct mw_lacking){
-			.path = entry->module->path, .build_id = entry->build_id, .runtime = entry->runtime};
-	}
-	if (count)
-		print_commands(out, entries, files, count);
-	free(files);
+	distribution = mw_distribution_find(root, name);
+	if (root >= 0)
+		close(root);
+	if (!packaged && !others)
+		return;
+	fputs("\nTo have names, files and lines\n", out);
+	if (packaged)
+		print_command(out, entries, distribution);
+	print_debuginfod(out, entries, packaged ? distribution->server : NULL);
+	if (others)
+		print_others(out, entries);
+	if (entries->own_root)
+		print_root(out, entries, name);
 }
 
 /* Is it another one than memwatch's? */

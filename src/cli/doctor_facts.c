@@ -2,7 +2,7 @@
 /* doctor_facts.c: what /proc tells of a process (src/cli/doctor_facts.h). */
 #include "cli/doctor_facts.h"
 
-#include "cli/package_system.h"
+#include "cli/distribution.h"
 #include "cli/paragraph.h"
 #include "output/line.h"
 #include "proc/file.h"
@@ -205,8 +205,7 @@ static bool same_file(const char *one, const char *other)
 /* A container's root directory, or a chroot's. */
 static void print_root(const struct rows *rows, pid_t pid)
 {
-	struct mw_distribution system;
-	char path[32];
+	char name[MW_DISTRIBUTION_NAME_MAX], path[32];
 	int root;
 
 	snprintf(path, sizeof(path), "/proc/%d/root/.", (int)pid);
@@ -216,10 +215,9 @@ static void print_root(const struct rows *rows, pid_t pid)
 			close(root);
 		return;
 	}
-	mw_distribution_read(root, &system);
+	(void)mw_distribution_find(root, name);
 	close(root);
-	row(rows, "root", "a directory of its own%s%s%s", *system.name ? " (" : "", system.name,
-	    *system.name ? ")" : "");
+	row(rows, "root", "a directory of its own%s%s%s", *name ? " (" : "", name, *name ? ")" : "");
 }
 
 static void print_scope(const struct rows *rows)

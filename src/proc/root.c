@@ -115,21 +115,6 @@ int mw_root_open_at(int root, const char *path, bool plain)
 	return reopen_and_close(place_at(root, path, plain));
 }
 
-int mw_root_list_at(int root, const char *path)
-{
-	int place = place_at(root, path, false), fd, saved;
-	char name[40];
-
-	if (place < 0)
-		return -1;
-	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", place);
-	fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	saved = errno;
-	close(place);
-	errno = saved;
-	return fd;
-}
-
 int mw_root_open_link(const char *path)
 {
 	return reopen_and_close(open(path, O_PATH | O_CLOEXEC));

@@ -25,9 +25,6 @@ int mw_root_directory(pid_t tid);
 /* As mw_root_open, from such a root. `plain`: the path's last part is not to be a link (ENXIO). */
 int mw_root_open_at(int root, const char *path, bool plain);
 
-/* A directory inside such a root, to be listed. Returns a descriptor, or -1 with errno; ENOTDIR where it is none. */
-int mw_root_list_at(int root, const char *path);
-
 /*
  * Is there a file of this inode at `path` inside the root of a process? The device is not compared:
  * what /proc/PID/maps says and what stat says differ on overlayfs and btrfs.
