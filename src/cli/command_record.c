@@ -41,6 +41,7 @@ static const struct mw_cli_option record_options[] = {
 	MW_CLI_JSON,
 	MW_CLI_HTML,
 	MW_CLI_QUIET,
+#include "cli/view_rows.inc"
 	MW_CLI_HELP(NULL),
 	MW_CLI_VERSION,
 	MW_CLI_END,

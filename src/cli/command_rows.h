@@ -9,6 +9,7 @@
 
 #define MW_CLI_ENGINES "auto jump trap"
 #define MW_CLI_KINDS   "heap vm"
+#define MW_CLI_COLUMNS "process kind heap type thread module function stack size api"
 
 #define MW_CLI_TRACK(help, about)                                                                                      \
 	{                                                                                                              \

@@ -2,8 +2,6 @@
 /* command_view.c: the options of report and diff (command.h). */
 #include "cli/command_rows.h"
 
-#define COLUMNS_BY "process kind heap type thread module function stack size api"
-
 static const struct mw_cli_option report_options[] = {
 	{"from", MW_KEY_FROM, MW_COMPLETE_NOTHING, "SECONDS", "the interval's begin, since the window's (default: 0)\n",
 	 "Where the interval begins that is looked at, in seconds since the window's start; 0 by default.", NULL},
@@ -21,41 +19,7 @@ static const struct mw_cli_option report_options[] = {
 	MW_CLI_JSON,
 	MW_CLI_HTML,
 	MW_CLI_QUIET,
-	{"by", MW_KEY_BY, MW_COMPLETE_WORDS, "LIST",
-	 "groups, one within the other: any of process, kind,\n"
-	 "heap, type, thread, module, function, stack, size,\n"
-	 "api, with commas between (vm-internal blocks\n"
-	 "are left out where kind is not among them)\n",
-	 "Groups, one within the other: any of process, kind, heap, type, thread, module, function, stack, size and "
-	 "api, in any order, with commas between. Blocks of the kind vm-internal are left out where kind is not among "
-	 "them.",
-	 COLUMNS_BY},
-	{"tree", MW_KEY_TREE, MW_COMPLETE_WORD, "down|up",
-	 "call tree: down from the threads' starts, or up from\n"
-	 "the allocators\n",
-	 "A call tree: down from the threads' starts, or up from the allocators.", "down up"},
-	{"blocks", MW_KEY_BLOCKS, MW_COMPLETE_NOTHING, "N",
-	 "the N largest blocks; with --sort lifetime, those\n"
-	 "that lived longest\n",
-	 "The N largest blocks; with --sort lifetime, those that lived longest.", NULL},
-	{"type", MW_KEY_TYPE, MW_COMPLETE_WORD, "impacting|transient|aofi|all",
-	 "which blocks a row, node or block must have or be:\n"
-	 "allocated in the interval and not freed, or freed\n"
-	 "too; allocated before it and freed in it (default:\n"
-	 "impacting; all where --by has type)\n",
-	 "Which blocks a row, node or block must have or be: allocated in the interval and not freed (impacting), or "
-	 "freed too (transient); allocated before it and freed in it (aofi). By default impacting; all where --by has "
-	 "type.",
-	 "impacting transient aofi all"},
-	{"sort", MW_KEY_SORT, MW_COMPLETE_WORD, "FIGURE",
-	 "impacting, size (all that was allocated), count (of\n"
-	 "blocks of the type), transient, aofi, peak, lifetime\n"
-	 "(median); default: the type's bytes\n",
-	 "The order of rows: impacting, size (all that was allocated), count (of blocks of the type), transient, "
-	 "aofi, peak, or lifetime (the median). By default the type's bytes.",
-	 "impacting size count transient aofi peak lifetime"},
-	{"filter", MW_KEY_FILTER, MW_COMPLETE_NOTHING, "EXPR", "only blocks that EXPR is true of\n",
-	 "Only blocks that EXPR is true of; see FILTERS.", NULL},
+#include "cli/view_rows.inc"
 	MW_CLI_HELP("this text\n"),
 	MW_CLI_END,
 };

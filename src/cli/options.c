@@ -107,7 +107,10 @@ static struct mw_error *take_argument(struct parse *parse, struct argp_state *st
 static struct mw_error *parse_option(int key, char *arg, struct parse *parse)
 {
 	struct mw_cli_options *options = parse->options;
+	struct mw_error *err = NULL;
 
+	if (mw_cli_view_option(key, arg, &options->view, &err))
+		return err;
 	switch (key) {
 	case 'p':
 		return mw_cli_parse_pids(arg, &options->pids);
@@ -203,7 +206,7 @@ static struct mw_error *parse_line(int argc, char **argv, struct parse *parse)
 
 static struct mw_error *check_record(const struct parse *parse)
 {
-	const struct mw_cli_options *options = parse->options;
+	struct mw_cli_options *options = parse->options;
 	struct mw_error *err;
 
 	if (parse->dashes && (!options->command || !options->command[0][0])) {
@@ -224,7 +227,7 @@ static struct mw_error *check_record(const struct parse *parse)
 		err = mw_error_create(MW_ERROR_USAGE, 0, "nothing to watch");
 		return mw_error_hint(err, "Name a process by -p PID, or a command to launch behind '--'");
 	}
-	return NULL;
+	return mw_cli_view_options_finish(&options->view, options->top);
 }
 
 /* Of commands that look at one process. */
@@ -286,4 +289,5 @@ struct mw_error *mw_cli_options_parse_top(int argc, char **argv, struct mw_cli_o
 void mw_cli_options_deinit(struct mw_cli_options *options)
 {
 	mw_cli_pids_deinit(&options->pids);
+	mw_cli_view_options_deinit(&options->view);
 }

@@ -4,6 +4,7 @@
 #define MW_CLI_OPTIONS_H
 
 #include "cli/parse.h"
+#include "cli/view_options.h"
 
 #include <memwatch/error.h>
 
@@ -38,6 +39,7 @@ struct mw_cli_options {
 	bool unsafe;             /* also where a target may not outlive memwatch */
 	bool clean;              /* doctor: take out what a killed memwatch has left */
 	bool quiet;
+	struct mw_cli_view_options view; /* what is asked for beside the report */
 };
 
 /* memwatch [options] -- COMMAND, memwatch -p PID: argv[0] is skipped. Errors: USAGE, MEMORY. */

@@ -3,7 +3,6 @@
 #include "cli/record.h"
 
 #include "cli/outputs.h"
-#include "cli/picture.h"
 #include "cli/self.h"
 #include "cli/session.h"
 
@@ -16,48 +15,27 @@ struct run {
 	struct mw_outputs outputs;
 };
 
-static struct mw_error *make_reports(struct run *run, struct mw_report **reports)
+static struct mw_error *make_reports(struct run *run)
 {
-	const struct mw_recorder_view view = mw_session_view(&run->session);
+	struct mw_session *session = &run->session;
+	const struct mw_recorder_view view = mw_session_view(session);
 
-	for (size_t i = 0; i < run->session.count; i++)
-		MW_TRY(mw_recorder_report(&run->session.recorders[i], &view, &reports[i]));
+	for (size_t i = 0; i < session->count; i++)
+		MW_TRY(mw_recorder_report(&session->recorders[i], &view, &session->reports, i));
 	return NULL;
 }
 
 static struct mw_error *report(struct run *run)
 {
 	const struct mw_partials partials = mw_outputs_partials(&run->outputs);
-	struct mw_report **reports = calloc(run->session.count, sizeof(struct mw_report *));
-	const struct mw_timeline **timelines = calloc(run->session.count + 1, sizeof(*timelines));
-	struct mw_error *err;
 
-	if (!reports || !timelines) {
-		free(reports);
-		free(timelines);
-		return mw_error_nomem();
-	}
 	mw_self_reporting(&partials);
-	mw_progress_phase(&run->session.progress, "making the report");
-	err = make_reports(run, reports);
-	mw_progress_clear(&run->session.progress);
-	for (size_t i = 0; i < run->session.count && run->options->html && !err; i++)
-		timelines[i] = mw_picture_timeline(run->session.recorders[i].picture);
-	run->outputs.timelines = timelines;
-	run->outputs.progress = &run->session.progress;
-	if (!err)
-		err = mw_outputs_write(&run->outputs, (const struct mw_report *const *)reports, run->session.count);
-	if (!err) {
-		mw_self_reported();
-		if (run->session.unnamed)
-			fputs("memwatch: reading symbols has failed: names are missing in the report\n", stderr);
-	}
-	for (size_t i = 0; i < run->session.count; i++)
-		mw_report_destroy(reports[i]);
-	run->outputs.timelines = NULL;
-	free(reports);
-	free(timelines);
-	return err;
+	MW_TRY(make_reports(run));
+	MW_TRY(mw_reports_write(&run->session.reports, &run->outputs));
+	mw_self_reported();
+	if (run->session.unnamed)
+		fputs("memwatch: reading symbols has failed: names are missing in the report\n", stderr);
+	return NULL;
 }
 
 static struct mw_error *interrupted(void)
@@ -79,6 +57,11 @@ static struct mw_error *finish_recording(struct run *run)
 static struct mw_error *record(struct run *run)
 {
 	struct mw_session *session = &run->session;
+	const struct mw_reports_wish wish = {
+		.question = mw_cli_view_options_any(&run->options->view) ? &run->options->view.question : NULL,
+		.timelines = run->options->html,
+		.progress = &session->progress,
+	};
 	struct mw_partials partials;
 	struct mw_error *err;
 
@@ -88,7 +71,9 @@ static struct mw_error *record(struct run *run)
 	MW_TRY(mw_outputs_open(&run->outputs, run->options));
 	if (run->options->output)
 		MW_TRY(mw_store_create(run->options->output, &session->writer));
+	session->wish = &wish;
 	MW_TRY(mw_session_prepare(session));
+	session->wish = NULL;
 	partials = mw_outputs_partials(&run->outputs);
 	MW_TRY(mw_session_stand_by(session, &partials));
 	MW_TRY(mw_session_watch(session));

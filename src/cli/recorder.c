@@ -2,14 +2,12 @@
 /* recorder.c: what is kept of one process while it is watched (src/cli/recorder.h). */
 #include "cli/recorder.h"
 
-#include "base/vector.h"
 #include "cli/careful.h"
-#include "cli/keeper.h"
+#include "cli/emitter.h"
 #include "cli/message.h"
-#include "cli/picture.h"
+#include "cli/reports.h"
 #include "proc/maps.h"
 #include "proc/status.h"
-#include "view/summary.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,19 +55,18 @@ static void identify(struct mw_recorder *recorder)
 	recorder->identified = exe != NULL;
 }
 
-static struct mw_error *init_track(struct mw_recorder *recorder)
+static void init(struct mw_recorder *recorder, pid_t pid, struct mw_watched *watched, struct mw_emitter *emitter)
 {
-	MW_TRY(mw_track_create(&recorder->track));
-	recorder->sink = recorder->inner = mw_track_sink(recorder->track);
-	return NULL;
+	*recorder = (struct mw_recorder){
+		.pid = pid, .watched = watched, .emitter = emitter, .sink = watched->sink, .end_ns = UINT64_MAX};
+	mw_perf_place_init(&recorder->jit, pid);
 }
 
-struct mw_error *mw_recorder_init(struct mw_recorder *recorder, pid_t pid)
+struct mw_error *mw_recorder_init(struct mw_recorder *recorder, pid_t pid, struct mw_watched *watched,
+				  struct mw_emitter *emitter)
 {
-	*recorder = (struct mw_recorder){.pid = pid, .end_ns = UINT64_MAX};
+	init(recorder, pid, watched, emitter);
 	mw_program_read(pid, &recorder->program);
-	MW_TRY(init_track(recorder));
-	mw_perf_place_init(&recorder->jit, pid);
 	identify(recorder);
 	recorder->identified = true;
 	return NULL;
@@ -93,12 +90,12 @@ static bool expect(struct mw_recorder *recorder, const char *path, char *const *
 	return true;
 }
 
-struct mw_error *mw_recorder_init_launched(struct mw_recorder *recorder, pid_t pid, const char *path,
-					   char *const *command, size_t count)
+struct mw_error *mw_recorder_init_launched(struct mw_recorder *recorder, pid_t pid, struct mw_watched *watched,
+					   struct mw_emitter *emitter, const char *path, char *const *command,
+					   size_t count)
 {
-	*recorder = (struct mw_recorder){.pid = pid, .launched = true, .end_ns = UINT64_MAX};
-	MW_TRY(init_track(recorder));
-	mw_perf_place_init(&recorder->jit, pid);
+	init(recorder, pid, watched, emitter);
+	recorder->launched = true;
 	if (!expect(recorder, path, command, count)) {
 		mw_recorder_deinit(recorder);
 		return mw_error_nomem();
@@ -106,58 +103,26 @@ struct mw_error *mw_recorder_init_launched(struct mw_recorder *recorder, pid_t p
 	return NULL;
 }
 
-struct mw_error *mw_recorder_draw(struct mw_recorder *recorder)
-{
-	return mw_picture_create(recorder->track, &recorder->picture);
-}
-
-void mw_recorder_mark(struct mw_recorder *recorder, const struct mw_stored_mark *mark)
-{
-	struct mw_stored_mark *marks =
-		mw_vector_room(recorder->marks, recorder->mark_count, &recorder->mark_capacity, sizeof(*marks));
-
-	if (!marks)
-		return;
-	recorder->marks = marks;
-	marks[recorder->mark_count] = *mark;
-	marks[recorder->mark_count].name = strdup(mark->name);
-	recorder->mark_count += marks[recorder->mark_count].name != NULL;
-}
-
 void mw_recorder_deinit(struct mw_recorder *recorder)
 {
-	mw_picture_destroy(recorder->picture);
-	for (size_t i = 0; i < recorder->mark_count; i++)
-		free((char *)recorder->marks[i].name);
-	free(recorder->marks);
-	mw_track_destroy(recorder->track);
 	mw_space_deinit(&recorder->start);
 	mw_space_deinit(&recorder->end);
-	mw_space_ranges_deinit(&recorder->before);
 	mw_space_ranges_deinit(&recorder->late);
 	mw_perf_place_deinit(&recorder->jit);
 	free(recorder->comm);
 	free(recorder->exe);
 	free_command(recorder->command, recorder->command_count);
-	free(recorder->samples);
 	memset(recorder, 0, sizeof(*recorder));
 }
 
-/* Room for one more sample, or the last one where it is of the same moment; NULL without memory. */
-static struct mw_report_sample *next_sample(struct mw_recorder *recorder, double at)
+/* The one before it is good now, but where this one is of the same moment. */
+static struct mw_error *take_sample(struct mw_recorder *recorder, const struct mw_report_sample *sample)
 {
-	if (recorder->sample_count && recorder->samples[recorder->sample_count - 1].at >= at)
-		return &recorder->samples[recorder->sample_count - 1];
-	if (recorder->sample_count == recorder->sample_capacity) {
-		size_t capacity = recorder->sample_capacity ? recorder->sample_capacity * 2 : 64;
-		struct mw_report_sample *samples = realloc(recorder->samples, capacity * sizeof(*samples));
-
-		if (!samples)
-			return NULL;
-		recorder->samples = samples;
-		recorder->sample_capacity = capacity;
-	}
-	return &recorder->samples[recorder->sample_count++];
+	if (recorder->sample_count && recorder->newest.at < sample->at && recorder->emitter)
+		MW_TRY(mw_emitter_sample(recorder->emitter, &recorder->newest));
+	recorder->sample_count += !recorder->sample_count || recorder->newest.at < sample->at;
+	recorder->newest = *sample;
+	return NULL;
 }
 
 static void sample_totals(const struct mw_recorder *recorder, struct mw_report_sample *sample)
@@ -165,9 +130,9 @@ static void sample_totals(const struct mw_recorder *recorder, struct mw_report_s
 	struct mw_track_totals totals;
 
 	/* Where the tracker has begun anew since, what is older is of the window all the same. */
-	mw_track_totals(recorder->track, MW_KIND_HEAP, &totals);
+	mw_track_totals(recorder->watched->track, MW_KIND_HEAP, &totals);
 	sample->heap_impacting = totals.impacting.bytes + totals.aofo.bytes;
-	mw_track_totals(recorder->track, MW_KIND_VM, &totals);
+	mw_track_totals(recorder->watched->track, MW_KIND_VM, &totals);
 	sample->vm_impacting = totals.impacting.bytes + totals.aofo.bytes;
 }
 
@@ -203,7 +168,6 @@ void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_n
 {
 	uint64_t at_ns = time_ns < recorder->end_ns ? time_ns : recorder->end_ns;
 	double at = (double)at_ns / 1e9;
-	struct mw_report_sample *slot;
 	struct mw_report_sample sample = {.at = at};
 	/* smaps_rollup walks all page tables: too dear for once a second. */
 	bool with_pss = last || recorder->sample_count == 0;
@@ -237,10 +201,8 @@ void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_n
 		forget_end(recorder);
 	if (last && !recorder->looked)
 		mw_recorder_look_last(recorder, tid, own);
-	slot = next_sample(recorder, at);
-	if (!slot)
-		return;
-	*slot = sample;
+	/* It matters to the report, not to the watching. */
+	mw_error_destroy(take_sample(recorder, &sample));
 	recorder->ended = last;
 }
 
@@ -270,7 +232,7 @@ void mw_recorder_look_first(struct mw_recorder *recorder)
 	mw_space_deinit(&recorder->start);
 	err = mw_space_take(mw_live_thread(recorder->pid), &known, &recorder->start);
 	if (!err && recorder->sample_count)
-		set_arenas(&recorder->samples[0], &recorder->start);
+		set_arenas(&recorder->newest, &recorder->start);
 	/* It matters to the report, not to the watching. */
 	mw_error_destroy(err);
 }
@@ -292,12 +254,9 @@ struct mw_error *mw_recorder_before(struct mw_recorder *recorder)
 	}
 	MW_TRY(mw_maps_read(mw_live_thread(recorder->pid), &maps));
 	for (size_t i = 0; i < maps.count && !err; i++) {
-		err = mw_track_before(recorder->track, maps.items[i].start, maps.items[i].end);
-		if (!err)
-			err = mw_space_ranges_add(&recorder->before, maps.items[i].start, maps.items[i].end);
-		if (recorder->keeper && recorder->keeper->writer)
-			mw_store_before(recorder->keeper->writer, recorder->keeper->process, maps.items[i].start,
-					maps.items[i].end);
+		err = mw_track_before(recorder->watched->track, maps.items[i].start, maps.items[i].end);
+		if (!err && recorder->emitter)
+			err = mw_emitter_before(recorder->emitter, maps.items[i].start, maps.items[i].end);
 	}
 	mw_maps_deinit(&maps);
 	return err;
@@ -306,38 +265,34 @@ struct mw_error *mw_recorder_before(struct mw_recorder *recorder)
 /* One that seemed the process's last, before, is none of the window's end. */
 static bool has_sample_at(const struct mw_recorder *recorder, double at)
 {
-	return recorder->ended && recorder->sample_count && recorder->samples[recorder->sample_count - 1].at >= at;
+	return recorder->ended && recorder->sample_count && recorder->newest.at >= at;
 }
 
-void mw_recorder_finish(struct mw_recorder *recorder, const struct mw_window_info *window)
+struct mw_error *mw_recorder_finish(struct mw_recorder *recorder, const struct mw_window_info *window)
 {
 	double at = (double)window->length_ns / 1e9;
-	struct mw_report_sample *slot;
 
 	/* A process that was killed has had no last moment to be read in, and has no memory now. One
 	 * that still runs is read now: a little late, as the hooks have been lifted meanwhile. */
 	if (!window->gone && !has_sample_at(recorder, at))
 		mw_recorder_sample(recorder, mw_live_thread(recorder->pid), window->length_ns, true, NULL);
-	if (recorder->ended) {
-		slot = &recorder->samples[recorder->sample_count - 1];
-	} else {
+	if (!recorder->ended) {
 		struct mw_report_sample gone = {
 			.arena_used = MW_SIZE_UNKNOWN, .arena_free = MW_SIZE_UNKNOWN, .arena_size = MW_SIZE_UNKNOWN};
 
 		/* Of memory that an exec has replaced, what was read last is all there is. */
 		if (window->ended == MW_END_EXEC && recorder->sample_count)
-			gone = recorder->samples[recorder->sample_count - 1];
-		slot = next_sample(recorder, at);
-		if (!slot)
-			return;
-		*slot = gone;
+			gone = recorder->newest;
+		gone.at = at;
+		MW_TRY(take_sample(recorder, &gone));
 		recorder->ended = true;
 	}
-	slot->at = at;
-	sample_totals(recorder, slot);
+	recorder->newest.at = at;
+	sample_totals(recorder, &recorder->newest);
 	if (recorder->end.taken && !window->gone)
 		mw_recorder_confirm(recorder);
-	set_arenas(slot, &recorder->end);
+	set_arenas(&recorder->newest, &recorder->end);
+	return recorder->emitter ? mw_emitter_sample(recorder->emitter, &recorder->newest) : NULL;
 }
 
 struct mw_amount mw_recorder_impacting(const struct mw_recorder *recorder)
@@ -345,8 +300,8 @@ struct mw_amount mw_recorder_impacting(const struct mw_recorder *recorder)
 	struct mw_track_totals heap;
 	struct mw_track_totals vm;
 
-	mw_track_totals(recorder->track, MW_KIND_HEAP, &heap);
-	mw_track_totals(recorder->track, MW_KIND_VM, &vm);
+	mw_track_totals(recorder->watched->track, MW_KIND_HEAP, &heap);
+	mw_track_totals(recorder->watched->track, MW_KIND_VM, &vm);
 	return (struct mw_amount){heap.impacting.count + vm.impacting.count, heap.impacting.bytes + vm.impacting.bytes};
 }
 
@@ -358,7 +313,7 @@ uint64_t mw_recorder_events(const struct mw_recorder *recorder)
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		struct mw_track_totals totals;
 
-		mw_track_totals(recorder->track, kinds[i], &totals);
+		mw_track_totals(recorder->watched->track, kinds[i], &totals);
 		events += totals.size.count + totals.transient.count + totals.aofi.count;
 	}
 	return events;
@@ -377,11 +332,6 @@ bool mw_recorder_stats(const struct mw_recorder *recorder, const struct mw_recor
 	if (window && window->ended == MW_END_LIMIT && !stats->limit_stopped)
 		out->limit_memory = view->max_memory;
 	return true;
-}
-
-static void on_progress(void *context, size_t done, size_t total)
-{
-	mw_progress_symbols(context, done, total);
 }
 
 static bool has_nameless_code(const struct mw_report *report)
@@ -404,103 +354,33 @@ static void tell_names(struct mw_error *err, const struct mw_perf_map *names, co
 	mw_error_destroy(err);
 }
 
-/* After its report, which numbers stacks and threads. */
-static struct mw_error *finish_picture(const struct mw_recorder *recorder, const struct mw_summary_input *input)
+struct mw_error *mw_recorder_report(struct mw_recorder *recorder, const struct mw_recorder_view *view,
+				    struct mw_reports *reports, size_t process)
 {
-	const struct mw_picture_end end = {
-		.length_ns = input->window ? input->window->length_ns : 0,
-		.looks = {&recorder->start, &recorder->end},
-		.hooks = input->hooks,
-		.hook_count = input->hook_count,
-	};
-
-	return mw_picture_finish(recorder->picture, &end);
-}
-
-struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const struct mw_recorder_view *view,
-				    struct mw_report **out)
-{
-	const struct mw_engine_ops *ops = view->engine->ops;
-	struct mw_engine_stats stats;
-	struct mw_summary_input input = {
-		.track = recorder->track,
-		.pid = recorder->pid,
-		.comm = recorder->comm,
-		.exe = recorder->exe,
-		.command = recorder->command,
-		.command_count = recorder->command_count,
-		.window = ops->window(view->engine, recorder->pid),
-		.stats = mw_recorder_stats(recorder, view, &stats) ? &stats : NULL,
-		.engine_reason = view->reason,
-		.samples = recorder->samples,
-		.sample_count = recorder->sample_count,
-		.marks = recorder->marks,
-		.mark_count = recorder->mark_count,
-		.track_heap = view->track_heap,
-		.track_vm = view->track_vm,
-		.progress = on_progress,
-		.progress_context = view->progress,
-	};
-	struct mw_modules *modules = ops->modules(view->engine, recorder->pid);
-	struct mw_view_module *view_modules = NULL;
+	struct mw_watched *watched = recorder->watched;
 	struct mw_careful careful = {.crashed = false};
 	struct mw_view_symbols symbols;
 	struct mw_symbolizer *symbolizer = NULL;
-	struct mw_space_moment start = mw_space_moment_of(&recorder->start), end = mw_space_moment_of(&recorder->end);
-	const struct mw_space_input space = {
-		.start = recorder->start.taken ? &start : NULL,
-		.end = recorder->end.taken ? &end : NULL,
-		.before = recorder->before.items,
-		.before_count = recorder->before.count,
-		.at_end = true,
-		.track_vm = view->track_vm,
-	};
 	struct mw_perf_map names = {.count = 0};
-	struct mw_code_regions regions = {.count = 0};
 	struct mw_error *err, *unnamed;
-	const char *reason;
 
-	if (space.start || space.end)
-		input.space = &space;
-	if (recorder->picture) {
-		input.stack_of = mw_picture_stack_of(recorder->picture);
-		input.thread_of = mw_picture_thread_of(recorder->picture);
-	}
-	input.engine = ops->used(view->engine, recorder->pid, &reason);
-	if (!input.engine_reason)
-		input.engine_reason = reason;
-	input.hook_count = ops->hooks(view->engine, recorder->pid, &input.hooks);
-	MW_TRY(mw_view_modules_of(modules, &view_modules, &input.module_count));
-	input.modules = view_modules;
-	err = mw_code_regions_make(space.start, space.end, &regions);
-	input.regions = &regions;
-	if (!err)
-		err = mw_symbolizer_create(modules, &symbolizer);
-	unnamed = err ? NULL : mw_perf_map_read(&recorder->jit, &names);
-	if (!err) {
-		mw_symbolizer_set_names(symbolizer, &names);
-		symbols = mw_view_symbols_of(symbolizer);
-		symbols = mw_careful_symbols(&careful, &symbols);
-		if (recorder->keeper)
-			symbols = mw_keeper_symbols(recorder->keeper, &symbols);
-		input.symbols = &symbols;
-		err = mw_summary_create(&input, out);
-	}
-	/* Where there is no memory for that there is a report all the same, and no timeline. */
-	if (!err && recorder->picture)
-		mw_progress_phase(view->progress, "making the report's timeline");
-	if (!err && recorder->picture)
-		mw_error_destroy(finish_picture(recorder, &input));
+	MW_TRY(mw_watched_settle(watched));
+	MW_TRY(mw_symbolizer_create(view->engine->ops->modules(view->engine, recorder->pid), &symbolizer));
+	unnamed = mw_perf_map_read(&recorder->jit, &names);
+	mw_symbolizer_set_names(symbolizer, &names);
+	symbols = mw_view_symbols_of(symbolizer);
+	symbols = mw_careful_symbols(&careful, &symbols);
+	watched->symbols = mw_emitter_symbols(recorder->emitter, &symbols);
+	err = mw_reports_make(reports, process, watched);
+	watched->symbols = (struct mw_view_symbols){.resolve = NULL};
 	mw_progress_clear(view->progress); /* a message may come */
 	if (!err)
-		tell_names(unnamed, &names, *out);
+		tell_names(unnamed, &names, reports->items[process]);
 	else
 		mw_error_destroy(unnamed);
 	*view->unnamed |= careful.crashed;
 	if (!careful.crashed)
 		mw_symbolizer_destroy(symbolizer);
 	mw_perf_map_deinit(&names);
-	mw_code_regions_deinit(&regions);
-	free(view_modules);
 	return err;
 }

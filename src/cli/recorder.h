@@ -10,13 +10,13 @@
 #include "cli/space.h"
 #include "proc/perf_map.h"
 #include "proc/program.h"
-#include "track/track.h"
+#include "view/watched.h"
 
 #include <memwatch/engine.h>
 #include <memwatch/view.h>
 
-struct mw_keeper;
-struct mw_picture;
+struct mw_emitter;
+struct mw_reports;
 
 struct mw_recorder {
 	pid_t pid;
@@ -27,35 +27,29 @@ struct mw_recorder {
 	char *comm, *exe;
 	char **command;
 	size_t command_count;
-	struct mw_track *track;
+	struct mw_watched *watched; /* the model of it; borrowed */
 	struct mw_event_sink sink;  /* of the window's events: the tracker's, or a recording's that hands on to it */
-	struct mw_event_sink inner; /* the tracker's */
-	struct mw_keeper *keeper;   /* NULL: nothing is kept. Not the recorder's own */
-	struct mw_picture *picture; /* NULL: none is asked for */
-	struct mw_stored_mark *marks;
-	size_t mark_count, mark_capacity;
-	struct mw_report_sample *samples;
-	size_t sample_count, sample_capacity;
+	struct mw_emitter *emitter; /* what is found out goes there; borrowed, NULL: nowhere */
+	struct mw_report_sample newest; /* may still change: not emitted yet */
+	size_t sample_count;            /* with the newest */
 	bool ended;                          /* the last sample was taken; it may live on, and have another */
 	bool looked;                         /* `end` was looked at with hooks in place that are lifted now */
 	struct mw_space_snapshot start, end; /* the address space at the window's start and end, where looked at */
-	struct mw_space_ranges before;       /* what was mapped when the window began */
 	uint64_t end_ns;                     /* when the window ends; UINT64_MAX: not known yet */
 	bool noting;                         /* what is mapped from now on is noted … */
 	struct mw_space_ranges late;         /* … here, and so is what is mapped after the window's end */
 	struct mw_space_sampler sampler;
 };
 
-/* A process that runs: reads who it is. On failure there is nothing to deinit. */
-struct mw_error *mw_recorder_init(struct mw_recorder *recorder, pid_t pid) MW_MUST_CHECK;
+/* A process that runs: reads who it is. Its model and the emitter are borrowed, the latter may be NULL. On failure there
+ * is nothing to deinit. */
+struct mw_error *mw_recorder_init(struct mw_recorder *recorder, pid_t pid, struct mw_watched *watched,
+				  struct mw_emitter *emitter) MW_MUST_CHECK;
 /* A command before its exec; `path` is the program. */
-struct mw_error *mw_recorder_init_launched(struct mw_recorder *recorder, pid_t pid, const char *path,
-					   char *const *command, size_t count) MW_MUST_CHECK;
+struct mw_error *mw_recorder_init_launched(struct mw_recorder *recorder, pid_t pid, struct mw_watched *watched,
+					   struct mw_emitter *emitter, const char *path, char *const *command,
+					   size_t count) MW_MUST_CHECK;
 void mw_recorder_deinit(struct mw_recorder *recorder);
-/* There is to be an HTML report; before the first event. Errors: MEMORY. */
-struct mw_error *mw_recorder_draw(struct mw_recorder *recorder) MW_MUST_CHECK;
-/* A moment to remember. Without memory it is forgotten. */
-void mw_recorder_mark(struct mw_recorder *recorder, const struct mw_stored_mark *mark);
 
 #define MW_RECORDER_WALK_NS UINT64_C(300000000) /* for glibc's arenas, at the window's start and end */
 
@@ -99,8 +93,8 @@ void mw_recorder_look_last(struct mw_recorder *recorder, pid_t tid, const struct
  */
 void mw_recorder_confirm(struct mw_recorder *recorder);
 
-/* The window is over: the last sample is made that of its end. */
-void mw_recorder_finish(struct mw_recorder *recorder, const struct mw_window_info *window);
+/* The window is over: the last sample is made that of its end, and emitted. Errors: MEMORY. */
+struct mw_error *mw_recorder_finish(struct mw_recorder *recorder, const struct mw_window_info *window) MW_MUST_CHECK;
 
 /* Heap and vm blocks not freed at this moment. */
 struct mw_amount mw_recorder_impacting(const struct mw_recorder *recorder);
@@ -121,8 +115,8 @@ struct mw_recorder_view {
 /* The engine's figures, with those of memwatch's own. False: there are none. */
 bool mw_recorder_stats(const struct mw_recorder *recorder, const struct mw_recorder_view *view,
 		       struct mw_engine_stats *out);
-/* The report on the process's window; after detach, before the engine's destroy. */
-struct mw_error *mw_recorder_report(const struct mw_recorder *recorder, const struct mw_recorder_view *view,
-				    struct mw_report **out) MW_MUST_CHECK;
+/* Make the report on the process, which is number `process` there; after detach, before the engine's destroy. */
+struct mw_error *mw_recorder_report(struct mw_recorder *recorder, const struct mw_recorder_view *view,
+				    struct mw_reports *reports, size_t process) MW_MUST_CHECK;
 
 #endif

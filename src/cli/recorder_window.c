@@ -81,7 +81,7 @@ struct mw_event_sink mw_recorder_sink(struct mw_recorder *recorder)
 /* From here on what is mapped is noted. What was mapped until now may go, and its address be given out again. */
 static void begin(struct mw_recorder *recorder, struct mw_space_ranges *blocks)
 {
-	mw_error_destroy(mw_space_ranges_add_blocks(blocks, recorder->track));
+	mw_error_destroy(mw_space_ranges_add_blocks(blocks, recorder->watched->track));
 	mw_space_ranges_join(blocks);
 	for (size_t i = 0; i < blocks->count; i++)
 		mw_error_destroy(mw_space_ranges_add(&recorder->late, blocks->items[i].start, blocks->items[i].end));
@@ -151,11 +151,11 @@ static struct mw_error *find_gone(struct mw_recorder *recorder, struct mw_space_
 	const struct mw_space_moment start = mw_space_moment_of(&recorder->start);
 	const struct mw_space_input input = {
 		.start = recorder->start.taken ? &start : NULL,
-		.before = recorder->before.items,
-		.before_count = recorder->before.count,
+		.before = recorder->watched->facts.before.items,
+		.before_count = recorder->watched->facts.before.count,
 	};
 	struct mw_space_ranges known = {0};
-	struct mw_error *err = mw_space_accounted(&input, recorder->track, &known);
+	struct mw_error *err = mw_space_accounted(&input, recorder->watched->track, &known);
 
 	mw_space_ranges_join(&recorder->late);
 	for (size_t i = 0; i < recorder->late.count && !err; i++)

@@ -45,24 +45,25 @@ static void show_progress(struct mw_session *session, uint64_t time_ns)
 			window.stood_ns += stats.stood_ns;
 		window.processes++;
 		if (recorder->sample_count && !recorder->ended)
-			window.rss += recorder->samples[recorder->sample_count - 1].rss;
+			window.rss += recorder->newest.rss;
 	}
 	mw_progress_window(&session->progress, &window);
 }
 
-/* What has come since is put into the recording. Where there is no memory for it now it will be later. */
-static void keep_news(struct mw_session *session, size_t i)
+/* What has come since is emitted. Where there is no memory for it now it will be later. */
+static void emit_news(struct mw_session *session, size_t i)
 {
 	const struct mw_recorder_view view = mw_session_view(session);
 
-	if (session->keepers)
-		mw_error_destroy(mw_keeper_news(&session->keepers[i], &session->recorders[i], &view));
+	mw_error_destroy(mw_emitter_news(&session->emitters[i], &session->recorders[i], &view));
+	if (session->writer)
+		mw_store_flush(session->writer);
 }
 
 /* Marks that were asked for until now, and those that are due, in order of time; `time_ns` is now. */
-static void keep_marks(struct mw_session *session, size_t i, uint64_t time_ns)
+static void emit_marks(struct mw_session *session, size_t i, uint64_t time_ns)
 {
-	struct mw_keeper *keeper = &session->keepers[i];
+	struct mw_emitter *emitter = &session->emitters[i];
 	uint64_t start_ns = mw_clock_ns() - time_ns;
 
 	/* The window is over, and others' go on. */
@@ -70,23 +71,23 @@ static void keep_marks(struct mw_session *session, size_t i, uint64_t time_ns)
 		return;
 
 	/* It is some time since `time_ns` was now: the earliest start that was seen is nearest. */
-	if (!keeper->start_ns || start_ns < keeper->start_ns)
-		keeper->start_ns = start_ns;
-	start_ns = keeper->start_ns;
+	if (!emitter->start_ns || start_ns < emitter->start_ns)
+		emitter->start_ns = start_ns;
+	start_ns = emitter->start_ns;
 	while (session->mark_count < MW_SELF_MARKS && mw_self_take_mark(&session->marks[session->mark_count]))
 		session->mark_count++;
 	for (;;) {
-		uint64_t asked = UINT64_MAX, due = keeper->every_ns ? keeper->next_ns : UINT64_MAX;
+		uint64_t asked = UINT64_MAX, due = emitter->every_ns ? emitter->next_ns : UINT64_MAX;
 
-		if (keeper->asked < session->mark_count)
-			asked = session->marks[keeper->asked] > start_ns ? session->marks[keeper->asked] - start_ns : 0;
+		if (emitter->asked < session->mark_count)
+			asked = session->marks[emitter->asked] > start_ns ? session->marks[emitter->asked] - start_ns : 0;
 		if (asked > time_ns && due > time_ns)
 			return;
-		mw_keeper_mark(keeper, &session->recorders[i], asked < due ? asked : due);
+		mw_emitter_mark(emitter, asked < due ? asked : due);
 		if (asked < due)
-			keeper->asked++;
+			emitter->asked++;
 		else
-			keeper->next_ns += keeper->every_ns;
+			emitter->next_ns += emitter->every_ns;
 	}
 }
 
@@ -107,9 +108,8 @@ static void on_sample(void *context, pid_t pid, pid_t tid, uint64_t time_ns, boo
 		if (session->recorders[i].pid != pid)
 			continue;
 		mw_recorder_sample(&session->recorders[i], tid, time_ns, last, &own);
-		if (session->keepers)
-			keep_marks(session, i, time_ns);
-		keep_news(session, i);
+		emit_marks(session, i, time_ns);
+		emit_news(session, i);
 		if (session->sampled)
 			session->sampled(session->context, i, time_ns);
 	}
@@ -143,6 +143,35 @@ static struct mw_error *check_shared(const struct mw_cli_pids *pids)
 	return NULL;
 }
 
+/* So many processes: their models, and who else is told what becomes known of them. */
+static struct mw_error *prepare_watched(struct mw_session *session, size_t count)
+{
+	struct mw_store_visitor model = mw_watched_set_visitor(&session->watched);
+	struct mw_store_visitor writer = {.context = NULL};
+	struct mw_watched *last;
+
+	session->recorders = calloc(count + 1, sizeof(*session->recorders));
+	session->emitters = calloc(count + 1, sizeof(*session->emitters));
+	if (!session->recorders || !session->emitters)
+		return mw_error_nomem();
+	MW_TRY(mw_watched_set_get(&session->watched, (uint32_t)count - 1, &last));
+	/* Its symbols are had when the report is made. */
+	model.symbol = NULL;
+	if (session->writer)
+		writer = mw_store_receiver(session->writer);
+	if (session->options->no_symbols)
+		writer.symbol = NULL;
+	for (size_t i = 0; i < count; i++) {
+		session->emitters[i] = (struct mw_emitter){.process = (uint32_t)i,
+							   .every_ns = session->options->mark_every_ns,
+							   .next_ns = session->options->mark_every_ns};
+		mw_emitter_add(&session->emitters[i], &model);
+		if (session->writer)
+			mw_emitter_add(&session->emitters[i], &writer);
+	}
+	return NULL;
+}
+
 static struct mw_error *prepare_attached(struct mw_session *session)
 {
 	const struct mw_cli_pids *pids = &session->options->pids;
@@ -152,11 +181,10 @@ static struct mw_error *prepare_attached(struct mw_session *session)
 	MW_TRY(check_shared(pids));
 	for (size_t i = 0; i < pids->count; i++)
 		MW_TRY(mw_preflight_sharing(pids->items[i]));
-	session->recorders = calloc(pids->count + 1, sizeof(*session->recorders));
-	if (!session->recorders)
-		return mw_error_nomem();
-	for (; session->count < pids->count; session->count++)
-		MW_TRY(mw_recorder_init(&session->recorders[session->count], pids->items[session->count]));
+	MW_TRY(prepare_watched(session, pids->count));
+	for (size_t i = 0; i < pids->count; i++, session->count++)
+		MW_TRY(mw_recorder_init(&session->recorders[i], pids->items[i], session->watched.items[i],
+					&session->emitters[i]));
 	return NULL;
 }
 
@@ -165,12 +193,11 @@ static struct mw_error *prepare_launched(struct mw_session *session)
 	const struct mw_cli_options *options = session->options;
 
 	MW_TRY(mw_preflight_proc());
-	session->recorders = calloc(1, sizeof(*session->recorders));
-	if (!session->recorders)
-		return mw_error_nomem();
+	MW_TRY(prepare_watched(session, 1));
 	MW_TRY(mw_launch_start(options->command, &session->launch));
-	MW_TRY(mw_recorder_init_launched(&session->recorders[0], session->launch.pid, session->launch.path,
-					 options->command, options->command_count));
+	MW_TRY(mw_recorder_init_launched(&session->recorders[0], session->launch.pid, session->watched.items[0],
+					 &session->emitters[0], session->launch.path, options->command,
+					 options->command_count));
 	session->count = 1;
 	return NULL;
 }
@@ -199,27 +226,20 @@ static struct mw_error *create_engine(struct mw_session *session)
 	return ops->create(&engine_options, &session->engine);
 }
 
-/* What is told of each process goes into the recording as well, and into its picture. */
+/* What is asked for is collected from the first event on, and events go into the recording as well. */
 static struct mw_error *prepare_recording(struct mw_session *session)
 {
-	if (!session->writer && !session->options->html)
-		return NULL;
-	session->keepers = calloc(session->count, sizeof(*session->keepers));
-	if (!session->keepers)
-		return mw_error_nomem();
+	if (session->wish)
+		MW_TRY(mw_reports_init(&session->reports, session->wish, session->count));
 	for (size_t i = 0; i < session->count; i++) {
-		struct mw_recorder *recorder = &session->recorders[i];
+		struct mw_watched *watched = session->watched.items[i];
 
-		session->keepers[i] = (struct mw_keeper){.writer = session->writer,
-							 .process = (uint32_t)i,
-							 .symbols = !session->options->no_symbols,
-							 .every_ns = session->options->mark_every_ns,
-							 .next_ns = session->options->mark_every_ns};
-		recorder->keeper = &session->keepers[i];
-		if (session->options->html)
-			MW_TRY(mw_recorder_draw(recorder));
+		if (session->wish)
+			MW_TRY(mw_reports_collect(&session->reports, watched, false, 0, 0));
+		mw_collector_watch(&watched->collector, watched->track);
 		if (session->writer)
-			MW_TRY(mw_store_sink(session->writer, (uint32_t)i, &recorder->inner, &recorder->sink));
+			MW_TRY(mw_store_sink(session->writer, (uint32_t)i, &watched->sink,
+					     &session->recorders[i].sink));
 	}
 	return NULL;
 }
@@ -234,13 +254,13 @@ static struct mw_error *end_recording(struct mw_session *session)
 {
 	const struct mw_recorder_view view = mw_session_view(session);
 
-	for (size_t i = 0; session->keepers && i < session->count; i++) {
+	for (size_t i = 0; i < session->count; i++) {
 		const struct mw_window_info *window =
 			session->engine->ops->window(session->engine, session->recorders[i].pid);
 
 		if (window)
-			keep_marks(session, i, window->length_ns);
-		MW_TRY(mw_keeper_end(&session->keepers[i], &session->recorders[i], &view));
+			emit_marks(session, i, window->length_ns);
+		MW_TRY(mw_emitter_end(&session->emitters[i], &session->recorders[i], &view));
 	}
 	return NULL;
 }
@@ -304,8 +324,7 @@ static struct mw_error *start_all(struct mw_session *session)
 
 	for (size_t i = 0; i < session->count; i++) {
 		MW_TRY(start(session, &session->recorders[i]));
-		if (session->writer)
-			MW_TRY(mw_keeper_target(&session->keepers[i], &session->recorders[i], &view));
+		MW_TRY(mw_emitter_target(&session->emitters[i], &session->recorders[i], &view));
 		MW_TRY(session->engine->ops->run(session->engine, mw_clock_ns(), NULL));
 	}
 	return publish_recording(session);
@@ -414,8 +433,9 @@ struct mw_error *mw_session_watch(struct mw_session *session)
 		mw_standby_end();
 	mw_progress_phase(&session->progress, "putting the events in order");
 	for (size_t i = 0; i < session->count; i++)
-		mw_recorder_finish(&session->recorders[i],
-				   session->engine->ops->window(session->engine, session->recorders[i].pid));
+		MW_TRY(mw_recorder_finish(
+			&session->recorders[i],
+			session->engine->ops->window(session->engine, session->recorders[i].pid)));
 	return end_recording(session);
 }
 
@@ -457,11 +477,12 @@ struct mw_error *mw_session_end(struct mw_session *session, struct mw_error *err
 	mw_launch_deinit(&session->launch);
 	mw_store_destroy(session->writer);
 	for (size_t i = 0; i < session->count; i++) {
-		if (session->keepers)
-			mw_keeper_deinit(&session->keepers[i]);
+		mw_emitter_deinit(&session->emitters[i]);
 		mw_recorder_deinit(&session->recorders[i]);
 	}
-	free(session->keepers);
+	mw_reports_deinit(&session->reports);
+	mw_watched_set_deinit(&session->watched);
+	free(session->emitters);
 	free(session->recorders);
 	return see_to_the_end(err);
 }

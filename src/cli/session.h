@@ -8,13 +8,15 @@
 #ifndef MW_CLI_SESSION_H
 #define MW_CLI_SESSION_H
 
-#include "cli/keeper.h"
+#include "cli/emitter.h"
 #include "cli/launch.h"
 #include "cli/options.h"
 #include "cli/outfile.h"
 #include "cli/progress.h"
 #include "cli/recorder.h"
+#include "cli/reports.h"
 #include "cli/self.h"
+#include "store/writer.h"
 
 struct mw_session {
 	const struct mw_cli_options *options;
@@ -22,7 +24,10 @@ struct mw_session {
 	struct mw_recorder *recorders; /* in the order of the command line */
 	size_t count;
 	struct mw_store_writer *writer; /* NULL: no recording is kept */
-	struct mw_keeper *keepers;      /* one a recorder, where there is a writer or an HTML report is made */
+	struct mw_emitter *emitters;    /* one a recorder */
+	struct mw_watched_set watched;  /* the models of the processes */
+	struct mw_reports reports;      /* what is to be told of them in the end, if `wish` is set */
+	const struct mw_reports_wish *wish;
 	uint64_t marks[MW_SELF_MARKS];  /* that were asked for, CLOCK_MONOTONIC; further ones are not taken */
 	size_t mark_count;
 	struct mw_launch launch;

@@ -193,7 +193,8 @@ static void leave_all(struct mw_session *session)
 	session->engine = NULL;
 	session->writer = NULL;
 	session->recorders = NULL;
-	session->keepers = NULL;
+	session->emitters = NULL;
+	session->watched = (struct mw_watched_set){.count = 0};
 	session->count = 0;
 }
 

@@ -160,7 +160,7 @@ static uint32_t charged_to(const struct mw_top_feed *feed, const struct mw_top_s
 
 static bool add_stack(struct mw_top_feed *feed, uint32_t id, const struct mw_hook_info *hooks, size_t hook_count)
 {
-	const struct mw_track *track = recorder_of(feed)->track;
+	const struct mw_track *track = recorder_of(feed)->watched->track;
 	struct mw_top_registry *all = &feed->all;
 	struct mw_top_stack *copy;
 	struct mw_track_stack stack;
@@ -195,7 +195,7 @@ static bool add_stacks(struct mw_top_feed *feed)
 {
 	const struct mw_recorder *recorder = recorder_of(feed);
 	struct mw_engine *engine = feed->session->engine;
-	uint32_t count = mw_track_stack_count(recorder->track);
+	uint32_t count = mw_track_stack_count(recorder->watched->track);
 	const struct mw_hook_info *hooks = NULL;
 	size_t hook_count = engine->ops->hooks(engine, recorder->pid, &hooks);
 	bool good = true;
@@ -207,7 +207,7 @@ static bool add_stacks(struct mw_top_feed *feed)
 
 static bool add_threads(struct mw_top_feed *feed)
 {
-	const struct mw_track *track = recorder_of(feed)->track;
+	const struct mw_track *track = recorder_of(feed)->watched->track;
 	struct mw_top_registry *all = &feed->all;
 	uint32_t count = mw_track_thread_count(track);
 	bool good = true;
@@ -247,9 +247,9 @@ static void fill_figures(const struct mw_top_feed *feed, uint64_t time_ns, struc
 	shot->time_ns = time_ns;
 	shot->zero_ns = feed->zero_ns;
 	shot->zeros = feed->zeros;
-	mw_track_totals(recorder->track, MW_KIND_HEAP, &totals);
+	mw_track_totals(recorder->watched->track, MW_KIND_HEAP, &totals);
 	shot->heap = totals.impacting;
-	mw_track_totals(recorder->track, MW_KIND_VM, &totals);
+	mw_track_totals(recorder->watched->track, MW_KIND_VM, &totals);
 	shot->vm = totals.impacting;
 	shot->events = feed->earlier_events + mw_recorder_events(recorder);
 	shot->has_stood = mw_recorder_stats(recorder, &view, &stats);
@@ -261,13 +261,13 @@ static void fill_figures(const struct mw_top_feed *feed, uint64_t time_ns, struc
 	mw_top_show_missed(hooks, hook_count, view.track_heap, view.track_vm, shot->not_hooked,
 			   sizeof(shot->not_hooked));
 	if (recorder->sample_count)
-		shot->rss = recorder->samples[recorder->sample_count - 1].rss;
+		shot->rss = recorder->newest.rss;
 }
 
 /* NULL without memory: then there is one the next time, perhaps. */
 static struct mw_top_shot *make_shot(struct mw_top_feed *feed, uint64_t time_ns)
 {
-	const struct mw_track *track = recorder_of(feed)->track;
+	const struct mw_track *track = recorder_of(feed)->watched->track;
 	struct mw_top_shot *shot = calloc(1, sizeof(*shot));
 
 	if (!shot || !add_modules(feed) || !add_stacks(feed) || !add_threads(feed)) {
@@ -311,7 +311,7 @@ static void set_sample(const struct mw_recorder *recorder, struct mw_top_moment 
 {
 	moment->has_sample = recorder->sample_count > 0;
 	if (moment->has_sample)
-		moment->sample = mw_keeper_sample(&recorder->samples[recorder->sample_count - 1]);
+		moment->sample = mw_emitter_stored_sample(&recorder->newest);
 }
 
 /* False: nothing is recorded. */
@@ -319,7 +319,7 @@ static bool make_moment(const struct mw_top_feed *feed, uint64_t time_ns, bool w
 {
 	const struct mw_recorder *recorder = recorder_of(feed);
 	const struct mw_recorder_view view = mw_session_view(feed->session);
-	uint64_t latest_ns = mw_track_now(recorder->track);
+	uint64_t latest_ns = mw_track_now(recorder->watched->track);
 	struct mw_engine_stats stats;
 
 	if (!feed->session->writer)
@@ -354,17 +354,16 @@ static void leave_moment(struct mw_top_feed *feed, uint64_t time_ns, bool whole,
 static void set_zero(struct mw_top_feed *feed)
 {
 	struct mw_recorder *recorder = recorder_of(feed);
-	uint64_t latest_ns = mw_track_now(recorder->track) + 1;
+	uint64_t latest_ns = mw_track_now(recorder->watched->track) + 1;
 	struct mw_error *err;
 
 	feed->earlier_events += mw_recorder_events(recorder);
-	err = mw_track_interval(recorder->track, latest_ns);
+	err = mw_track_interval(recorder->watched->track, latest_ns);
 	/* Then the figures before are gone, and those from now on good all the same. */
 	mw_error_destroy(err);
 	feed->zero_ns = latest_ns;
 	feed->zeros++;
-	if (feed->session->keepers)
-		mw_keeper_mark(&feed->session->keepers[0], recorder, latest_ns);
+	mw_emitter_mark(&feed->session->emitters[0], latest_ns);
 }
 
 /* --- the engine's thread ----------------------------------------------------------------------------------- */

@@ -43,7 +43,7 @@ struct mw_top_names {
 	struct mw_code_regions regions; /* of code in no file */
 	struct mw_arena *texts;         /* what they are called */
 	size_t id_count;
-	struct mw_keeper keeper; /* who has told which address, while that is done */
+	struct mw_emitter emitter; /* who has told which address, while that is done */
 	pthread_mutex_t lock;    /* of what follows */
 	struct mw_top_named **found;
 	size_t found_capacity;
@@ -469,6 +469,7 @@ struct mw_error *mw_top_names_tell(struct mw_top_names *names, struct mw_store_w
 				   bool (*go_on)(void *context, uint64_t done, uint64_t total), void *context)
 {
 	const struct mw_view_symbols inner = {.context = names, .resolve = resolve};
+	const struct mw_store_visitor receiver = mw_store_receiver(writer);
 	const struct mw_symbol_frame *frames;
 	struct mw_view_symbols telling;
 	struct mw_error *err = NULL;
@@ -477,8 +478,9 @@ struct mw_error *mw_top_names_tell(struct mw_top_names *names, struct mw_store_w
 	names->refreshed_ns = 0;
 	if (!follow(names))
 		return mw_error_nomem();
-	names->keeper = (struct mw_keeper){.writer = writer, .symbols = true};
-	telling = mw_keeper_symbols(&names->keeper, &inner);
+	names->emitter = (struct mw_emitter){.process = 0};
+	mw_emitter_add(&names->emitter, &receiver);
+	telling = mw_emitter_symbols(&names->emitter, &inner);
 	for (size_t i = 0; i < names->known.stack_count && !err; i++) {
 		const struct mw_top_stack *stack = names->known.stacks[i];
 
@@ -489,6 +491,6 @@ struct mw_error *mw_top_names_tell(struct mw_top_names *names, struct mw_store_w
 					      &count);
 		}
 	}
-	mw_keeper_deinit(&names->keeper);
+	mw_emitter_deinit(&names->emitter);
 	return err;
 }

@@ -68,3 +68,49 @@ void mw_store_end(struct mw_store_writer *writer, uint32_t process, const struct
 {
 	tell(writer, process, MW_STORE_ENDS, mw_store_encode_end, end, end->figure_count);
 }
+
+/* --- as a receiver --------------------------------------------------------------------------------------- */
+
+#define RECEIVE(what, type)                                                                                            \
+	static struct mw_error *on_##what(void *context, uint32_t process, const type *what)                           \
+	{                                                                                                              \
+		mw_store_##what(context, process, what);                                                               \
+		return NULL;                                                                                           \
+	}
+
+RECEIVE(target, struct mw_stored_target)
+RECEIVE(hook, struct mw_stored_hook)
+RECEIVE(module, struct mw_stored_module)
+RECEIVE(sample, struct mw_stored_sample)
+RECEIVE(mark, struct mw_stored_mark)
+RECEIVE(symbol, struct mw_stored_symbol)
+RECEIVE(end, struct mw_stored_end)
+
+static struct mw_error *on_before(void *context, uint32_t process, mw_addr start, mw_addr end)
+{
+	mw_store_before(context, process, start, end);
+	return NULL;
+}
+
+static struct mw_error *on_mapping(void *context, uint32_t process, enum mw_stored_moment moment,
+				   const struct mw_stored_mapping *mapping)
+{
+	mw_store_mapping(context, process, moment, mapping);
+	return NULL;
+}
+
+struct mw_store_visitor mw_store_receiver(struct mw_store_writer *writer)
+{
+	return (struct mw_store_visitor){
+		.context = writer,
+		.target = on_target,
+		.hook = on_hook,
+		.module = on_module,
+		.before = on_before,
+		.sample = on_sample,
+		.mark = on_mark,
+		.mapping = on_mapping,
+		.symbol = on_symbol,
+		.end = on_end,
+	};
+}

@@ -110,4 +110,28 @@ struct mw_stored_end {
 	size_t figure_count;
 };
 
+/*
+ * Who is told all of that: by a reader, in the order of the file, or by a window while it goes. Any may be NULL: it is
+ * skipped. An error ends the reading.
+ */
+struct mw_store_visitor {
+	void *context;
+	struct mw_error *(*target)(void *context, uint32_t process, const struct mw_stored_target *target);
+	struct mw_error *(*hook)(void *context, uint32_t process, const struct mw_stored_hook *hook);
+	struct mw_error *(*module)(void *context, uint32_t process, const struct mw_stored_module *module);
+	struct mw_error *(*before)(void *context, uint32_t process, mw_addr start, mw_addr end);
+	struct mw_error *(*thread)(void *context, uint32_t process, const struct mw_stored_thread *thread);
+	struct mw_error *(*stack)(void *context, uint32_t process, uint32_t number, const struct mw_raw_stack *stack);
+	/* In order of time, thread and stack numbers as told before. */
+	struct mw_error *(*events)(void *context, uint32_t process, const struct mw_event *events, size_t count);
+	struct mw_error *(*sample)(void *context, uint32_t process, const struct mw_stored_sample *sample);
+	struct mw_error *(*mark)(void *context, uint32_t process, const struct mw_stored_mark *mark);
+	struct mw_error *(*mapping)(void *context, uint32_t process, enum mw_stored_moment moment,
+				    const struct mw_stored_mapping *mapping);
+	struct mw_error *(*symbol)(void *context, uint32_t process, const struct mw_stored_symbol *symbol);
+	struct mw_error *(*end)(void *context, uint32_t process, const struct mw_stored_end *end);
+	/* After each chunk, once all that it holds has been told: bytes read of all there are. */
+	void (*progress)(void *context, uint64_t done, uint64_t total);
+};
+
 #endif

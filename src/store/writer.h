@@ -74,6 +74,8 @@ void mw_store_mapping(struct mw_store_writer *writer, uint32_t process, enum mw_
 		      const struct mw_stored_mapping *mapping);
 void mw_store_symbol(struct mw_store_writer *writer, uint32_t process, const struct mw_stored_symbol *symbol);
 void mw_store_end(struct mw_store_writer *writer, uint32_t process, const struct mw_stored_end *end);
+/* Who writes all that, but events, threads and stacks, which a sink has. */
+struct mw_store_visitor mw_store_receiver(struct mw_store_writer *writer);
 /* Chunks that are begun are written now: what was told until now survives us. For about once a second. */
 void mw_store_flush(struct mw_store_writer *writer);
 

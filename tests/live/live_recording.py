@@ -149,6 +149,71 @@ class Same(unittest.TestCase):
         self.assertEqual((other['target']['exit_status'], other['window']['ended']), (3, 'exit'))
 
 
+QUESTIONS = (
+    ('--by', 'module,stack'),
+    ('--tree', 'up', '--filter', 'kind:heap'),
+    ('--tree', 'down', '--type', 'all'),
+    ('--blocks', 20),
+    ('--blocks', 10, '--sort', 'lifetime', '--filter', 'not thread:nobody', '--by', 'heap,type,thread'),
+    ('--by', 'size,api', '--type', 'all', '--sort', 'lifetime', '--filter', 'size:>=16'),
+    ('--by', 'heap', '--filter', 'heap:main or heap:arena or heap:mmapped'),
+)
+
+
+class Questions(unittest.TestCase):
+    """What is asked of a window while it is watched is answered as it is of its recording, byte for byte."""
+
+    def same(self, pids, question, work):
+        path, live = (os.path.join(mwrec.directory(self), name) for name in ('r.mw', 'live.json'))
+        process = subprocess.Popen([mwlive.config.memwatch, '-p', ','.join(map(str, pids)), '--engine',
+                                    mwlive.config.engine, '--quiet', '-o', path, '--json', live, *map(str, question)],
+                                   stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(mwlive.kill_quietly, process)
+        mwlive.wait_until(lambda: os.path.exists(path), 'the window has begun')
+        work()
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=mwlive.PATIENCE)
+        self.assertEqual((process.returncode, told), (0, ''))
+        with open(live, encoding='utf-8') as file:
+            found = file.read()
+        again = mwrec.run_report(path, *question)
+        self.assertEqual((again.returncode, again.stderr), (0, ''))
+        if found != again.stdout:
+            mwrec.compare(self, json.loads(found), json.loads(again.stdout))
+            self.fail('the same, but not byte for byte')
+        return json.loads(found)
+
+    def test_own_target(self):
+        for question in QUESTIONS:
+            with self.subTest(question):
+                target = mwlive.Target(self, 'threads', 4, 500, 50)
+                target_works = lambda target=target: (target.go(), target.done())
+                report = self.same([target.pid], question, target_works)
+                target.finish()
+                wanted = {'--by': 'groups', '--tree': 'tree', '--blocks': 'blocks'}
+                for option, view in wanted.items():
+                    self.assertEqual(view in report, option in question, question)
+
+    def test_two_processes(self):
+        targets = [mwlive.Target(self, 'simple', 300), mwlive.Target(self, 'vm')]
+
+        def work():
+            for target in targets:
+                target.go()
+                target.done()
+
+        document = self.same([t.pid for t in targets], ('--by', 'process,kind,stack', '--blocks', 5), work)
+        self.assertEqual(len(document['processes']), 2)
+        for target in targets:
+            target.finish()
+
+    def test_redis(self):
+        redis = Redis(self)
+        self.same([redis.pid], ('--by', 'function,heap', '--tree', 'up', '--blocks', 20, '--type', 'all'),
+                  lambda: subprocess.run(redis.load(500), check=True, capture_output=True, timeout=mwlive.PATIENCE))
+        self.assertTrue(redis.answers())
+
+
 class Symbols(unittest.TestCase):
     def test_of_a_program_that_is_gone(self):
         for kept_names in (True, False):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* test_window.c: what comes when a window has ended, with events made up of mappings that this process really makes. */
-#include "cli/recorder.h"
+#include "cli/emitter.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,6 +21,8 @@ static void good(struct mw_error *err)
 }
 
 struct rig {
+	struct mw_watched_set set;
+	struct mw_emitter emitter;
 	struct mw_recorder recorder;
 	struct mw_event_sink sink;
 	uint32_t thread;
@@ -29,13 +31,28 @@ struct rig {
 /* A window of this process that lasts for END. */
 static void begin(struct rig *rig)
 {
-	good(mw_recorder_init(&rig->recorder, getpid()));
+	struct mw_store_visitor model;
+	struct mw_watched *watched;
+
+	rig->set = (struct mw_watched_set){.count = 0};
+	rig->emitter = (struct mw_emitter){.process = 0};
+	good(mw_watched_set_get(&rig->set, 0, &watched));
+	model = mw_watched_set_visitor(&rig->set);
+	mw_emitter_add(&rig->emitter, &model);
+	good(mw_recorder_init(&rig->recorder, getpid(), watched, &rig->emitter));
 	rig->recorder.end_ns = END;
 	rig->sink = mw_recorder_sink(&rig->recorder);
 	mw_recorder_look_first(&rig->recorder);
 	assert_true(rig->recorder.start.taken);
 	good(mw_recorder_before(&rig->recorder));
 	good(rig->sink.thread(rig->sink.context, getpid(), "tester", true, &rig->thread));
+}
+
+static void end(struct rig *rig)
+{
+	mw_recorder_deinit(&rig->recorder);
+	mw_emitter_deinit(&rig->emitter);
+	mw_watched_set_deinit(&rig->set);
 }
 
 static mw_addr map(void)
@@ -101,15 +118,15 @@ static void ends_in_time(void **state)
 	}
 	good(rig.sink.events(rig.sink.context, events, 3));
 	good(rig.sink.event(rig.sink.context, &events[2]));
-	mw_track_totals(rig.recorder.track, MW_KIND_HEAP, &totals);
+	mw_track_totals(rig.recorder.watched->track, MW_KIND_HEAP, &totals);
 	assert_int_equal(totals.size.count, 1);
 	assert_int_equal(totals.impacting.count, 1);
 	/* Its free began in the window, and ended after that: it is there at the end. */
 	tell(&rig, MW_EVENT_REALLOC_BEGIN, 0x1000, END);
 	tell(&rig, MW_EVENT_REALLOC_END, 0x3000, END + 1);
-	mw_track_totals(rig.recorder.track, MW_KIND_HEAP, &totals);
+	mw_track_totals(rig.recorder.watched->track, MW_KIND_HEAP, &totals);
 	assert_int_equal(totals.impacting.bytes, 8);
-	mw_recorder_deinit(&rig.recorder);
+	end(&rig);
 }
 
 static mw_addr in_time, late, unseen;
@@ -138,7 +155,7 @@ static void leaves_out_what_came_later(void **state)
 		assert_true(is_told(&rig, in_time));
 		assert_false(is_told(&rig, late));
 		assert_true(is_told(&rig, unseen));
-		mw_recorder_deinit(&rig.recorder);
+		end(&rig);
 	}
 }
 
@@ -161,7 +178,7 @@ static void follows_an_address(void **state)
 	tell(&rig, MW_EVENT_MAP, in_time, END - 3);
 	look(&rig, map_anew);
 	assert_false(is_told(&rig, in_time));
-	mw_recorder_deinit(&rig.recorder);
+	end(&rig);
 }
 
 /* What the process had when the window began stays, also where it was mapped over. */
@@ -174,7 +191,7 @@ static void keeps_what_was_there(void **state)
 	begin(&rig);
 	look(&rig, tell_late);
 	assert_true(is_told(&rig, late));
-	mw_recorder_deinit(&rig.recorder);
+	end(&rig);
 }
 
 int main(void)

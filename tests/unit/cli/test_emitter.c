@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-/* test_keeper.c: what a window tells a recording, with an engine that only pretends. */
-#include "cli/keeper.h"
+/* test_emitter.c: what a window tells a recording, with an engine that only pretends. */
+#include "cli/emitter.h"
+#include "store/writer.h"
 #include "view/replay.h"
 
 #include <setjmp.h>
@@ -80,73 +81,62 @@ static const struct mw_recorder_view view = {.engine = &engine, .track_heap = tr
 /* A recording that is being made of this process. */
 struct made {
 	char path[64];
+	struct mw_watched_set set;
+	struct mw_watched *watched;
+	struct mw_store_writer *writer;
 	struct mw_recorder recorder;
-	struct mw_keeper keeper;
+	struct mw_emitter emitter;
 };
 
-static void begin(struct made *made)
+static void begin(struct made *made, bool symbols)
 {
+	struct mw_store_visitor model, writer;
 	int fd;
 
-	*made = (struct made){.path = "/tmp/mw-keeper-XXXXXX"};
+	*made = (struct made){.path = "/tmp/mw-emitter-XXXXXX"};
 	fd = mkstemp(made->path);
 	assert_true(fd >= 0);
 	close(fd);
 	hook_count = 2;
 	window = (struct mw_window_info){.started_realtime_ns = 12345};
 	stats = (struct mw_engine_stats){.stops = 3, .left_behind = "a page"};
-	good(mw_recorder_init(&made->recorder, getpid()));
-	good(mw_store_create(made->path, &made->keeper.writer));
-	good(mw_store_publish(made->keeper.writer));
-	made->keeper.symbols = true;
+	good(mw_store_create(made->path, &made->writer));
+	good(mw_store_publish(made->writer));
+	good(mw_watched_set_get(&made->set, 0, &made->watched));
+	model = mw_watched_set_visitor(&made->set);
+	model.symbol = NULL;
+	writer = mw_store_receiver(made->writer);
+	if (!symbols)
+		writer.symbol = NULL;
+	mw_emitter_add(&made->emitter, &model);
+	mw_emitter_add(&made->emitter, &writer);
+	good(mw_recorder_init(&made->recorder, getpid(), made->watched, &made->emitter));
 }
 
-static void add_sample(struct made *made, double at)
+static void add_sample(struct made *made, double at, uint64_t rss)
 {
-	struct mw_recorder *recorder = &made->recorder;
+	const struct mw_report_sample sample = {.at = at, .rss = rss, .pss = MW_SIZE_UNKNOWN};
 
-	recorder->samples = realloc(recorder->samples, (recorder->sample_count + 1) * sizeof(*recorder->samples));
-	recorder->samples[recorder->sample_count++] =
-		(struct mw_report_sample){.at = at, .rss = 1000 + recorder->sample_count, .pss = MW_SIZE_UNKNOWN};
-	recorder->sample_capacity = recorder->sample_count;
+	good(mw_emitter_sample(&made->emitter, &sample));
 }
 
 static struct mw_replay *finish(struct made *made)
 {
 	struct mw_replay *replay = NULL;
 
-	good(mw_store_finish(made->keeper.writer));
-	mw_store_destroy(made->keeper.writer);
-	mw_keeper_deinit(&made->keeper);
+	good(mw_store_finish(made->writer));
+	mw_store_destroy(made->writer);
+	mw_emitter_deinit(&made->emitter);
 	mw_recorder_deinit(&made->recorder);
+	mw_watched_set_deinit(&made->set);
 	good(mw_replay_open(made->path, NULL, NULL, &replay));
 	unlink(made->path);
 	return replay;
 }
 
-static void test_window(void **state)
+/* The model and the recording are told the same. */
+static void check_facts(const struct mw_facts *facts)
 {
-	const struct mw_facts *facts;
-	struct mw_replay *replay;
-	struct made made;
-
-	(void)state;
-	begin(&made);
-	add_sample(&made, 0);
-	good(mw_keeper_target(&made.keeper, &made.recorder, &view));
-	add_sample(&made, 1);
-	hook_count = 3;
-	good(mw_keeper_news(&made.keeper, &made.recorder, &view));
-	good(mw_keeper_news(&made.keeper, &made.recorder, &view));
-	/* The newest may still change. */
-	made.recorder.samples[1].rss = 5;
-	add_sample(&made, 2.5);
-	window.length_ns = 2500000000;
-	window.ended = MW_END_INTERRUPT;
-	window.over = true;
-	good(mw_keeper_end(&made.keeper, &made.recorder, &view));
-	replay = finish(&made);
-	facts = &mw_replay_watched(replay, 0)->facts;
 	assert_int_equal(facts->target.pid, getpid());
 	assert_string_equal(facts->target.engine, "pretence");
 	assert_string_equal(facts->target.engine_reason, "no reason");
@@ -165,6 +155,31 @@ static void test_window(void **state)
 	assert_int_equal(facts->window.ended, MW_END_INTERRUPT);
 	assert_int_equal(facts->stats.stops, 3);
 	assert_string_equal(facts->stats.left_behind, "a page");
+}
+
+static void test_window(void **state)
+{
+	struct mw_replay *replay;
+	struct made made;
+
+	(void)state;
+	begin(&made, true);
+	add_sample(&made, 0, 1001);
+	good(mw_emitter_target(&made.emitter, &made.recorder, &view));
+	add_sample(&made, 1, 1002);
+	hook_count = 3;
+	good(mw_emitter_news(&made.emitter, &made.recorder, &view));
+	good(mw_emitter_news(&made.emitter, &made.recorder, &view));
+	/* The last word on a moment counts. */
+	add_sample(&made, 1, 5);
+	add_sample(&made, 2.5, 1003);
+	window.length_ns = 2500000000;
+	window.ended = MW_END_INTERRUPT;
+	window.over = true;
+	good(mw_emitter_end(&made.emitter, &made.recorder, &view));
+	check_facts(&made.watched->facts);
+	replay = finish(&made);
+	check_facts(&mw_replay_watched(replay, 0)->facts);
 	assert_false(mw_replay_state(replay)->cut);
 	mw_replay_close(replay);
 }
@@ -175,16 +190,16 @@ static void test_marks(void **state)
 	struct made made;
 
 	(void)state;
-	begin(&made);
-	good(mw_keeper_target(&made.keeper, &made.recorder, &view));
-	mw_keeper_mark(&made.keeper, &made.recorder, 100);
-	mw_keeper_mark(&made.keeper, &made.recorder, 200);
+	begin(&made, true);
+	good(mw_emitter_target(&made.emitter, &made.recorder, &view));
+	mw_emitter_mark(&made.emitter, 100);
+	mw_emitter_mark(&made.emitter, 200);
 	/* The live report has them, too. */
-	assert_int_equal(made.recorder.mark_count, 2);
-	assert_int_equal(made.recorder.marks[1].number, 2);
-	assert_int_equal(made.recorder.marks[1].time_ns, 200);
-	assert_string_equal(made.recorder.marks[1].name, "mark 2");
-	good(mw_keeper_end(&made.keeper, &made.recorder, &view));
+	assert_int_equal(made.watched->facts.mark_count, 2);
+	assert_int_equal(made.watched->facts.marks[1].number, 2);
+	assert_int_equal(made.watched->facts.marks[1].time_ns, 200);
+	assert_string_equal(made.watched->facts.marks[1].name, "mark 2");
+	good(mw_emitter_end(&made.emitter, &made.recorder, &view));
 	replay = finish(&made);
 	assert_int_equal(mw_replay_watched(replay, 0)->facts.mark_count, 2);
 	assert_int_equal(mw_replay_watched(replay, 0)->facts.marks[1].number, 2);
@@ -224,9 +239,9 @@ static void test_symbols(void **state)
 	size_t count = 0;
 
 	(void)state;
-	begin(&made);
-	good(mw_keeper_target(&made.keeper, &made.recorder, &view));
-	symbols = mw_keeper_symbols(&made.keeper, &inner);
+	begin(&made, true);
+	good(mw_emitter_target(&made.emitter, &made.recorder, &view));
+	symbols = mw_emitter_symbols(&made.emitter, &inner);
 	asked = 0;
 	for (int again = 0; again < 2; again++)
 		for (uint32_t i = 0; i < 3000; i++) {
@@ -235,7 +250,7 @@ static void test_symbols(void **state)
 			assert_int_equal(frames[0].function[1], '0' + (int)(i % 2));
 		}
 	assert_int_equal(asked, 6000);
-	good(mw_keeper_end(&made.keeper, &made.recorder, &view));
+	good(mw_emitter_end(&made.emitter, &made.recorder, &view));
 	replay = finish(&made);
 	facts = &mw_replay_watched(replay, 0)->facts;
 	assert_int_equal(facts->symbol_count, 3000);
@@ -250,21 +265,20 @@ static void test_without_symbols(void **state)
 {
 	const struct mw_view_symbols inner = {.resolve = resolve};
 	struct mw_view_symbols symbols;
-	struct mw_keeper none = {.symbols = true};
+	struct mw_emitter none = {.process = 0};
 	struct mw_replay *replay;
 	struct made made;
 
 	(void)state;
-	begin(&made);
-	made.keeper.symbols = false;
-	good(mw_keeper_target(&made.keeper, &made.recorder, &view));
-	symbols = mw_keeper_symbols(&made.keeper, &inner);
+	begin(&made, false);
+	good(mw_emitter_target(&made.emitter, &made.recorder, &view));
+	symbols = mw_emitter_symbols(&made.emitter, &inner);
 	assert_ptr_equal(symbols.resolve, resolve);
-	/* Nothing is kept at all. */
-	symbols = mw_keeper_symbols(&none, &inner);
+	/* Nobody receives anything. */
+	symbols = mw_emitter_symbols(&none, &inner);
 	assert_ptr_equal(symbols.resolve, resolve);
-	good(mw_keeper_target(&none, &made.recorder, &view));
-	good(mw_keeper_end(&none, &made.recorder, &view));
+	good(mw_emitter_target(&none, &made.recorder, &view));
+	good(mw_emitter_end(&none, &made.recorder, &view));
 	replay = finish(&made);
 	assert_int_equal(mw_replay_watched(replay, 0)->facts.symbol_count, 0);
 	assert_true(mw_replay_state(replay)->processes == 1);
