@@ -41,7 +41,9 @@ static const struct mw_cli_option record_options[] = {
 	MW_CLI_JSON,
 	MW_CLI_HTML,
 	MW_CLI_QUIET,
+#define HELP(own, brief) brief
 #include "cli/view_rows.inc"
+#undef HELP
 	MW_CLI_HELP(NULL),
 	MW_CLI_VERSION,
 	MW_CLI_END,

@@ -19,7 +19,9 @@ static const struct mw_cli_option report_options[] = {
 	MW_CLI_JSON,
 	MW_CLI_HTML,
 	MW_CLI_QUIET,
+#define HELP(own, brief) own
 #include "cli/view_rows.inc"
+#undef HELP
 	MW_CLI_HELP("this text\n"),
 	MW_CLI_END,
 };

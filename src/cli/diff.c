@@ -107,8 +107,8 @@ static struct mw_error *find_moments(struct session *session, size_t process, st
 
 		if (!word)
 			word = session->options->single && side == MW_DIFF_OLD ? "start" : "end";
-		MW_TRY(mw_cli_moment_find(names[side], word, &mw_replay_watched(replay, process)->facts, is_cut(replay, process),
-					  &out[side]));
+		MW_TRY(mw_cli_moment_find(names[side], word, &mw_replay_watched(replay, process)->facts,
+					  is_cut(replay, process), &out[side]));
 	}
 	if (!session->options->single || out[MW_DIFF_OLD].time_ns < out[MW_DIFF_NEW].time_ns)
 		return NULL;

@@ -35,7 +35,7 @@ static struct mw_error *emit_mappings(const struct mw_emitter *emitter, enum mw_
 }
 
 struct mw_error *mw_emitter_target(struct mw_emitter *emitter, const struct mw_recorder *recorder,
-				  const struct mw_recorder_view *view)
+				   const struct mw_recorder_view *view)
 {
 	const struct mw_engine_ops *ops = view->engine->ops;
 	const struct mw_window_info *window = ops->window(view->engine, recorder->pid);
@@ -131,7 +131,7 @@ struct mw_error *mw_emitter_before(const struct mw_emitter *emitter, mw_addr sta
 }
 
 struct mw_error *mw_emitter_news(struct mw_emitter *emitter, const struct mw_recorder *recorder,
-				const struct mw_recorder_view *view)
+				 const struct mw_recorder_view *view)
 {
 	const struct mw_engine_ops *ops = view->engine->ops;
 	struct mw_modules *modules = ops->modules(view->engine, recorder->pid);
@@ -165,7 +165,7 @@ void mw_emitter_mark(struct mw_emitter *emitter, uint64_t time_ns)
 }
 
 struct mw_error *mw_emitter_end(struct mw_emitter *emitter, const struct mw_recorder *recorder,
-			       const struct mw_recorder_view *view)
+				const struct mw_recorder_view *view)
 {
 	const struct mw_engine_ops *ops = view->engine->ops;
 	const struct mw_window_info *window = ops->window(view->engine, recorder->pid);

@@ -30,8 +30,8 @@ struct mw_recorder {
 	struct mw_watched *watched; /* the model of it; borrowed */
 	struct mw_event_sink sink;  /* of the window's events: the tracker's, or a recording's that hands on to it */
 	struct mw_emitter *emitter; /* what is found out goes there; borrowed, NULL: nowhere */
-	struct mw_report_sample newest; /* may still change: not emitted yet */
-	size_t sample_count;            /* with the newest */
+	struct mw_report_sample newest;      /* may still change: not emitted yet */
+	size_t sample_count;                 /* with the newest */
 	bool ended;                          /* the last sample was taken; it may live on, and have another */
 	bool looked;                         /* `end` was looked at with hooks in place that are lifted now */
 	struct mw_space_snapshot start, end; /* the address space at the window's start and end, where looked at */
@@ -41,8 +41,8 @@ struct mw_recorder {
 	struct mw_space_sampler sampler;
 };
 
-/* A process that runs: reads who it is. Its model and the emitter are borrowed, the latter may be NULL. On failure there
- * is nothing to deinit. */
+/* A process that runs: reads who it is. Its model and the emitter are borrowed, the latter may be NULL. On failure
+ * there is nothing to deinit. */
 struct mw_error *mw_recorder_init(struct mw_recorder *recorder, pid_t pid, struct mw_watched *watched,
 				  struct mw_emitter *emitter) MW_MUST_CHECK;
 /* A command before its exec; `path` is the program. */

@@ -17,10 +17,10 @@ struct mw_reports {
 	struct mw_reports_wish wish;
 	size_t count;
 	struct mw_watched_interval interval;
-	struct mw_watched **watched;   /* by process, those that are reported on already; borrowed */
-	struct mw_report **items;      /* … */
+	struct mw_watched **watched;    /* by process, those that are reported on already; borrowed */
+	struct mw_report **items;       /* … */
 	struct mw_timeline **timelines; /* NULL: that one could not be made */
-	struct mw_views *views;        /* of all; the first report has them */
+	struct mw_views *views;         /* of all; the first report has them */
 };
 
 /* Zeroed ones get their memory, for so many processes. Errors: MEMORY; deinit in any case. */

@@ -80,7 +80,8 @@ static void emit_marks(struct mw_session *session, size_t i, uint64_t time_ns)
 		uint64_t asked = UINT64_MAX, due = emitter->every_ns ? emitter->next_ns : UINT64_MAX;
 
 		if (emitter->asked < session->mark_count)
-			asked = session->marks[emitter->asked] > start_ns ? session->marks[emitter->asked] - start_ns : 0;
+			asked = session->marks[emitter->asked] > start_ns ? session->marks[emitter->asked] - start_ns
+									  : 0;
 		if (asked > time_ns && due > time_ns)
 			return;
 		mw_emitter_mark(emitter, asked < due ? asked : due);
@@ -433,9 +434,8 @@ struct mw_error *mw_session_watch(struct mw_session *session)
 		mw_standby_end();
 	mw_progress_phase(&session->progress, "putting the events in order");
 	for (size_t i = 0; i < session->count; i++)
-		MW_TRY(mw_recorder_finish(
-			&session->recorders[i],
-			session->engine->ops->window(session->engine, session->recorders[i].pid)));
+		MW_TRY(mw_recorder_finish(&session->recorders[i],
+					  session->engine->ops->window(session->engine, session->recorders[i].pid)));
 	return end_recording(session);
 }
 

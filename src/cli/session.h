@@ -28,7 +28,7 @@ struct mw_session {
 	struct mw_watched_set watched;  /* the models of the processes */
 	struct mw_reports reports;      /* what is to be told of them in the end, if `wish` is set */
 	const struct mw_reports_wish *wish;
-	uint64_t marks[MW_SELF_MARKS];  /* that were asked for, CLOCK_MONOTONIC; further ones are not taken */
+	uint64_t marks[MW_SELF_MARKS]; /* that were asked for, CLOCK_MONOTONIC; further ones are not taken */
 	size_t mark_count;
 	struct mw_launch launch;
 	struct mw_progress progress;

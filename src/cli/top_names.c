@@ -44,7 +44,7 @@ struct mw_top_names {
 	struct mw_arena *texts;         /* what they are called */
 	size_t id_count;
 	struct mw_emitter emitter; /* who has told which address, while that is done */
-	pthread_mutex_t lock;    /* of what follows */
+	pthread_mutex_t lock;      /* of what follows */
 	struct mw_top_named **found;
 	size_t found_capacity;
 	_Atomic bool failed;

@@ -292,8 +292,8 @@ static struct mw_error *on_thread(void *context, uint32_t number, const struct m
 		return NULL;
 	MW_TRY(known_process(context, number, "a thread", &process));
 	fresh = thread->number == mw_track_thread_count(process->watched->track);
-	MW_TRY(process->watched->sink.thread(process->watched->sink.context, thread->tid, thread->name ? thread->name : "", fresh,
-				    &given));
+	MW_TRY(process->watched->sink.thread(process->watched->sink.context, thread->tid,
+					     thread->name ? thread->name : "", fresh, &given));
 	return given == thread->number
 		       ? NULL
 		       : mw_error_create(MW_ERROR_DATA, 0, "thread number %u is told of as %u", given, thread->number);

@@ -18,8 +18,8 @@ struct mw_watched {
 	struct mw_view_symbols symbols; /* no resolve: frames have no names */
 	struct mw_code_regions regions; /* mw_watched_settle() */
 	struct mw_collector collector;
-	bool collects; /* there is a collector */
-	bool timeline; /* … that draws one */
+	bool collects;   /* there is a collector */
+	bool timeline;   /* … that draws one */
 	const char *cut; /* why the recording goes no further; NULL: it does not end early */
 };
 
@@ -39,7 +39,7 @@ void mw_watched_input(const struct mw_watched *watched, struct mw_summary_input 
 
 /* The interval that the tracker's figures are of, and who is shown how far its report is; `progress` may be NULL. */
 struct mw_watched_interval {
-	uint64_t from_ns, to_ns; /* to_ns past the window's end: up to that */
+	uint64_t from_ns, to_ns;                                    /* to_ns past the window's end: up to that */
 	void (*progress)(void *context, size_t done, size_t total); /* stacks */
 	void *context;
 };
