@@ -4,10 +4,10 @@
 
 #include "cli/diff_moment.h"
 #include "cli/diff_options.h"
-#include "cli/message.h"
-#include "cli/outfile.h"
-#include "cli/progress.h"
 #include "cli/usage.h"
+#include "session/message.h"
+#include "session/outfile.h"
+#include "session/progress.h"
 #include "view/diff.h"
 #include "view/moments.h"
 #include "view/summary.h"
@@ -195,9 +195,9 @@ static void tell_cut(const char *file, const struct mw_replay *replay, size_t fi
 	if (!cut)
 		return;
 	fputs("memwatch: '", stderr);
-	mw_cli_put_clean(stderr, file);
+	mw_message_put(stderr, file);
 	fputs("' was cut off: ", stderr);
-	mw_cli_put_clean(stderr, state->why ? state->why : "its end is missing");
+	mw_message_put(stderr, state->why ? state->why : "its end is missing");
 	fprintf(stderr, "; %" PRIu64 " of %" PRIu64 " bytes are good, and compared\n", state->good, state->size);
 }
 

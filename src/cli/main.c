@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 /* main.c: memwatch's commands. */
 #include "cli/diff.h"
-#include "cli/doctor.h"
-#include "cli/message.h"
 #include "cli/options.h"
-#include "cli/outfile.h"
 #include "cli/record.h"
 #include "cli/report.h"
-#include "cli/self.h"
-#include "cli/standby.h"
-#include "cli/top.h"
 #include "cli/usage.h"
+#include "doctor/doctor.h"
+#include "session/message.h"
+#include "session/outfile.h"
+#include "session/self.h"
+#include "session/standby.h"
+#include "top/top.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -52,7 +52,7 @@ static struct mw_error *run_doctor(int argc, char **argv)
 	else if (options.action == MW_CLI_VERSION)
 		err = print_version();
 	else
-		err = mw_cli_doctor(&options);
+		err = mw_doctor_run(&options.session, options.clean);
 	mw_cli_options_deinit(&options);
 	return err;
 }
@@ -87,7 +87,7 @@ static struct mw_error *run_top(int argc, char **argv)
 	else if (options.action == MW_CLI_VERSION)
 		err = print_version();
 	else
-		err = mw_cli_top(&options);
+		err = mw_top_run(&options.session);
 	mw_cli_options_deinit(&options);
 	return err;
 }
@@ -113,9 +113,9 @@ int main(int argc, char **argv)
 	mw_self_guard_descriptors();
 	if (argc < 2) {
 		mw_cli_print_usage(stderr);
-		return MW_CLI_USAGE;
+		return MW_STATUS_USAGE;
 	}
 	if (strcmp(argv[1], MW_STANDBY_VERB) == 0)
 		return mw_standby_main(argc, argv);
-	return (int)mw_cli_report_error(run(argc, argv));
+	return (int)mw_message_error(run(argc, argv));
 }

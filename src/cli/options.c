@@ -22,7 +22,7 @@ struct parse {
 	bool dashes; /* "--" was there */
 };
 
-static struct mw_error *parse_engine(const char *name, struct mw_cli_options *options)
+static struct mw_error *parse_engine(const char *name, struct mw_session_options *options)
 {
 	static const struct {
 		const char *name, *reason;
@@ -42,7 +42,7 @@ static struct mw_error *parse_engine(const char *name, struct mw_cli_options *op
 			     "There are 'jump', 'trap', and 'auto', which takes jump wherever it is safe");
 }
 
-static struct mw_error *parse_output(const char *name, struct mw_cli_options *options)
+static struct mw_error *parse_output(const char *name, struct mw_session_options *options)
 {
 	struct mw_error *err;
 
@@ -55,7 +55,7 @@ static struct mw_error *parse_output(const char *name, struct mw_cli_options *op
 }
 
 /* As in 10 or 10s. */
-static struct mw_error *parse_mark_every(const char *text, struct mw_cli_options *options)
+static struct mw_error *parse_mark_every(const char *text, struct mw_session_options *options)
 {
 	char number[64];
 	size_t length = strlen(text);
@@ -68,7 +68,7 @@ static struct mw_error *parse_mark_every(const char *text, struct mw_cli_options
 	return mw_cli_parse_seconds("--mark-every", text, &options->mark_every_ns);
 }
 
-static struct mw_error *parse_depth(const char *text, struct mw_cli_options *options)
+static struct mw_error *parse_depth(const char *text, struct mw_session_options *options)
 {
 	uint64_t value = 0;
 
@@ -77,7 +77,7 @@ static struct mw_error *parse_depth(const char *text, struct mw_cli_options *opt
 	return NULL;
 }
 
-static struct mw_error *parse_top(const char *text, struct mw_cli_options *options)
+static struct mw_error *parse_top(const char *text, struct mw_session_options *options)
 {
 	uint64_t value = 0;
 
@@ -93,8 +93,8 @@ static struct mw_error *take_argument(struct parse *parse, struct argp_state *st
 	struct mw_error *err;
 
 	if (parse->dashes && parse->takes_command) {
-		parse->options->command = state->argv + state->next - 1;
-		parse->options->command_count = (size_t)(state->argc - state->next + 1);
+		parse->options->session.command = state->argv + state->next - 1;
+		parse->options->session.command_count = (size_t)(state->argc - state->next + 1);
 		state->next = state->argc;
 		return NULL;
 	}
@@ -106,10 +106,10 @@ static struct mw_error *take_argument(struct parse *parse, struct argp_state *st
 
 static struct mw_error *parse_option(int key, char *arg, struct parse *parse)
 {
-	struct mw_cli_options *options = parse->options;
+	struct mw_session_options *options = &parse->options->session;
 	struct mw_error *err = NULL;
 
-	if (mw_cli_view_option(key, arg, &options->view, &err))
+	if (mw_cli_view_option(key, arg, &parse->options->view, &err))
 		return err;
 	switch (key) {
 	case 'p':
@@ -136,7 +136,7 @@ static struct mw_error *parse_option(int key, char *arg, struct parse *parse)
 		options->unsafe = true;
 		return NULL;
 	case MW_KEY_CLEAN:
-		options->clean = true;
+		parse->options->clean = true;
 		return NULL;
 	case MW_KEY_NO_SYMBOLS:
 		options->no_symbols = true;
@@ -187,11 +187,11 @@ static struct mw_error *parse_line(int argc, char **argv, struct parse *parse)
 {
 	struct argp_option table[MW_CLI_OPTIONS_MAX + 1];
 	const struct argp argp = {.options = table, .parser = on_key};
-	struct mw_cli_options *options = parse->options;
+	struct mw_session_options *options = &parse->options->session;
 	error_t failed;
 
 	mw_cli_argp_options(parse->command, table);
-	memset(options, 0, sizeof(*options));
+	memset(parse->options, 0, sizeof(*parse->options));
 	options->track_heap = true;
 	options->track_vm = true;
 	options->depth = DEPTH_DEFAULT;
@@ -206,7 +206,7 @@ static struct mw_error *parse_line(int argc, char **argv, struct parse *parse)
 
 static struct mw_error *check_record(const struct parse *parse)
 {
-	struct mw_cli_options *options = parse->options;
+	const struct mw_session_options *options = &parse->options->session;
 	struct mw_error *err;
 
 	if (parse->dashes && (!options->command || !options->command[0][0])) {
@@ -227,7 +227,7 @@ static struct mw_error *check_record(const struct parse *parse)
 		err = mw_error_create(MW_ERROR_USAGE, 0, "nothing to watch");
 		return mw_error_hint(err, "Name a process by -p PID, or a command to launch behind '--'");
 	}
-	return mw_cli_view_options_finish(&options->view, options->top);
+	return mw_cli_view_options_finish(&parse->options->view, options->top);
 }
 
 /* Of commands that look at one process. */
@@ -236,10 +236,10 @@ static struct mw_error *check_one(const struct parse *parse)
 	const char *name = parse->command->name;
 	struct mw_error *err;
 
-	if (parse->options->pids.count == 1)
+	if (parse->options->session.pids.count == 1)
 		return NULL;
 	err = mw_error_create(MW_ERROR_USAGE, 0, "%s looks at one process, and %s named", name,
-			      parse->options->pids.count ? "several are" : "none is");
+			      parse->options->session.pids.count ? "several are" : "none is");
 	return mw_error_hint(err, "Name it by -p, as in: memwatch %s -p 1234", name);
 }
 
@@ -288,6 +288,6 @@ struct mw_error *mw_cli_options_parse_top(int argc, char **argv, struct mw_cli_o
 
 void mw_cli_options_deinit(struct mw_cli_options *options)
 {
-	mw_cli_pids_deinit(&options->pids);
+	mw_cli_pids_deinit(&options->session.pids);
 	mw_cli_view_options_deinit(&options->view);
 }

@@ -5,6 +5,7 @@
 
 #include "cli/parse.h"
 #include "cli/view_options.h"
+#include "session/options.h"
 
 #include <memwatch/error.h>
 
@@ -21,24 +22,8 @@ enum mw_cli_action {
 /* Strings and the command point into argv. */
 struct mw_cli_options {
 	enum mw_cli_action action;
-	struct mw_cli_pids pids;
-	char **command; /* NULL-terminated; NULL: attach to `pids` */
-	size_t command_count;
-	uint64_t duration_ns;      /* 0: no limit */
-	const char *engine;        /* a name that mw_engine_find() knows */
-	const char *engine_reason; /* why that one; NULL: the engine says */
-	bool track_heap, track_vm;
-	uint32_t depth;
-	size_t top;
-	const char *json, *html; /* NULL: none */
-	const char *output;      /* the recording; NULL: none is kept */
-	bool no_symbols;         /* none are kept in it */
-	uint64_t max_memory;     /* bytes of memwatch's own that end the window; 0: no limit */
-	uint32_t max_stopped;    /* millionths of five seconds; 0: no limit */
-	uint64_t mark_every_ns;  /* 0: only those that are asked for by SIGUSR1 */
-	bool unsafe;             /* also where a target may not outlive memwatch */
-	bool clean;              /* doctor: take out what a killed memwatch has left */
-	bool quiet;
+	struct mw_session_options session;
+	bool clean;                      /* doctor: take out what a killed memwatch has left */
 	struct mw_cli_view_options view; /* what is asked for beside the report */
 };
 

@@ -135,7 +135,7 @@ static bool next_word(const char **text, char word[WORD_MAX])
 	return fits;
 }
 
-static struct mw_error *append_pid(struct mw_cli_pids *pids, pid_t pid)
+static struct mw_error *append_pid(struct mw_pids *pids, pid_t pid)
 {
 	pid_t *items;
 
@@ -151,7 +151,7 @@ static struct mw_error *append_pid(struct mw_cli_pids *pids, pid_t pid)
 	return NULL;
 }
 
-struct mw_error *mw_cli_parse_pids(const char *text, struct mw_cli_pids *pids)
+struct mw_error *mw_cli_parse_pids(const char *text, struct mw_pids *pids)
 {
 	static const char hint[] = "It takes process ids with commas between, as in -p 1234 or -p 1234,1235";
 	const char *rest = text;
@@ -176,7 +176,7 @@ struct mw_error *mw_cli_parse_pids(const char *text, struct mw_cli_pids *pids)
 	}
 }
 
-void mw_cli_pids_deinit(struct mw_cli_pids *pids)
+void mw_cli_pids_deinit(struct mw_pids *pids)
 {
 	free(pids->items);
 	pids->items = NULL;

@@ -7,6 +7,8 @@
 #ifndef MW_CLI_PARSE_H
 #define MW_CLI_PARSE_H
 
+#include "session/options.h"
+
 #include <memwatch/error.h>
 
 #include <stddef.h>
@@ -16,12 +18,6 @@
 /* Longest window: ten years. Shortest: a millisecond. */
 #define MW_CLI_SECONDS_MAX 315360000.0
 #define MW_CLI_SECONDS_MIN 0.001
-
-/* Process ids in the order they were named, each once. */
-struct mw_cli_pids {
-	pid_t *items;
-	size_t count;
-};
 
 /* Decimal seconds with or without a fraction, to nanoseconds. */
 struct mw_error *mw_cli_parse_seconds(const char *option, const char *text, uint64_t *ns) MW_MUST_CHECK;
@@ -35,8 +31,8 @@ struct mw_error *mw_cli_parse_size(const char *option, const char *text, uint64_
 /* A percentage, above 0 and below 100. */
 struct mw_error *mw_cli_parse_percent(const char *option, const char *text, uint32_t *millionths) MW_MUST_CHECK;
 /* PID[,PID…], appended to `pids`; one that is there already is left out. */
-struct mw_error *mw_cli_parse_pids(const char *text, struct mw_cli_pids *pids) MW_MUST_CHECK;
-void mw_cli_pids_deinit(struct mw_cli_pids *pids);
+struct mw_error *mw_cli_parse_pids(const char *text, struct mw_pids *pids) MW_MUST_CHECK;
+void mw_cli_pids_deinit(struct mw_pids *pids);
 /* "heap", "vm", "heap,vm": sets both. */
 struct mw_error *mw_cli_parse_track(const char *text, bool *heap, bool *vm) MW_MUST_CHECK;
 

@@ -2,15 +2,16 @@
 /* record.c: a whole recording (src/cli/record.h). */
 #include "cli/record.h"
 
-#include "cli/outputs.h"
-#include "cli/self.h"
-#include "cli/session.h"
+#include "session/outputs.h"
+#include "session/self.h"
+#include "session/session.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 struct run {
-	const struct mw_cli_options *options;
+	const struct mw_session_options *options;
+	const struct mw_view_question *question; /* NULL: none */
 	struct mw_session session;
 	struct mw_outputs outputs;
 };
@@ -58,7 +59,7 @@ static struct mw_error *record(struct run *run)
 {
 	struct mw_session *session = &run->session;
 	const struct mw_reports_wish wish = {
-		.question = mw_cli_view_options_any(&run->options->view) ? &run->options->view.question : NULL,
+		.question = run->question,
 		.timelines = run->options->html,
 		.progress = &session->progress,
 	};
@@ -88,10 +89,13 @@ static struct mw_error *record(struct run *run)
 
 struct mw_error *mw_cli_record(const struct mw_cli_options *options)
 {
-	struct run run = {.options = options};
+	struct run run = {
+		.options = &options->session,
+		.question = mw_cli_view_options_any(&options->view) ? &options->view.question : NULL,
+	};
 	struct mw_error *err;
 
-	mw_session_init(&run.session, options, !options->quiet);
+	mw_session_init(&run.session, run.options, !run.options->quiet);
 	err = record(&run);
 	mw_outputs_close(&run.outputs);
 	mw_self_reporting(NULL);

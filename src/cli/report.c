@@ -2,12 +2,12 @@
 /* report.c: memwatch report (src/cli/report.h). */
 #include "cli/report.h"
 
-#include "cli/outfile.h"
-#include "cli/outputs.h"
-#include "cli/progress.h"
 #include "cli/report_options.h"
-#include "cli/reports.h"
 #include "cli/usage.h"
+#include "session/outfile.h"
+#include "session/outputs.h"
+#include "session/progress.h"
+#include "session/reports.h"
 #include "view/replay.h"
 
 #include <inttypes.h>
@@ -137,7 +137,7 @@ static struct mw_error *check_name(const char *option, const char *name, const c
 static struct mw_error *run(struct session *session)
 {
 	const struct mw_cli_report_options *options = session->options;
-	const struct mw_cli_options outputs = {
+	const struct mw_session_options outputs = {
 		.json = options->json, .html = options->html, .top = options->top, .quiet = options->quiet};
 	size_t count;
 

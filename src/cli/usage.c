@@ -2,8 +2,8 @@
 /* usage.c: what is wrong with an option (src/cli/usage.h). */
 #include "cli/usage.h"
 
-#include "cli/outfile.h"
 #include "cli/parse.h"
+#include "session/outfile.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* usage.h: help that was asked for, and what is wrong with an option that argp does not take, in one message. */
-#ifndef MW_CLI_USAGE_H
-#define MW_CLI_USAGE_H
+#ifndef MW_STATUS_USAGE_H
+#define MW_STATUS_USAGE_H
 
 #include "cli/command.h"
 

@@ -60,16 +60,16 @@ static void test_attach(void **state)
 			  "-p 12,13 -d 3 --json - --duration=2.5 --track vm --quiet -p13 --top 0 --html a.html", line,
 			  argv, &options));
 	assert_int_equal(options.action, MW_CLI_RUN);
-	assert_int_equal(options.pids.count, 2);
-	assert_int_equal(options.duration_ns, 2500000000);
-	assert_string_equal(options.json, "-");
-	assert_string_equal(options.html, "a.html");
-	assert_true(options.quiet && options.track_vm && !options.track_heap);
-	assert_int_equal(options.depth, 128);
-	assert_int_equal(options.top, 0);
-	assert_string_equal(options.engine, "auto");
-	assert_null(options.engine_reason);
-	assert_null(options.command);
+	assert_int_equal(options.session.pids.count, 2);
+	assert_int_equal(options.session.duration_ns, 2500000000);
+	assert_string_equal(options.session.json, "-");
+	assert_string_equal(options.session.html, "a.html");
+	assert_true(options.session.quiet && options.session.track_vm && !options.session.track_heap);
+	assert_int_equal(options.session.depth, 128);
+	assert_int_equal(options.session.top, 0);
+	assert_string_equal(options.session.engine, "auto");
+	assert_null(options.session.engine_reason);
+	assert_null(options.session.command);
 	mw_cli_options_deinit(&options);
 }
 
@@ -95,10 +95,10 @@ static void test_engine(void **state)
 
 		assert_null(parse(i % 2 ? mw_cli_options_parse_doctor : mw_cli_options_parse, cases[i / 2].line, line,
 				  argv, &options));
-		assert_string_equal(options.engine, cases[i / 2].engine);
-		assert_int_equal(!options.engine_reason, !reason);
+		assert_string_equal(options.session.engine, cases[i / 2].engine);
+		assert_int_equal(!options.session.engine_reason, !reason);
 		if (reason)
-			assert_string_equal(options.engine_reason, reason);
+			assert_string_equal(options.session.engine_reason, reason);
 		mw_cli_options_deinit(&options);
 	}
 }
@@ -111,13 +111,13 @@ static void test_launch(void **state)
 
 	(void)state;
 	assert_null(parse(mw_cli_options_parse, "--depth 7 -- ls -l -- --quiet", line, argv, &options));
-	assert_int_equal(options.command_count, 4);
-	assert_string_equal(options.command[0], "ls");
-	assert_string_equal(options.command[3], "--quiet");
-	assert_null(options.command[4]);
-	assert_false(options.quiet);
-	assert_int_equal(options.depth, 7);
-	assert_int_equal(options.top, 10);
+	assert_int_equal(options.session.command_count, 4);
+	assert_string_equal(options.session.command[0], "ls");
+	assert_string_equal(options.session.command[3], "--quiet");
+	assert_null(options.session.command[4]);
+	assert_false(options.session.quiet);
+	assert_int_equal(options.session.depth, 7);
+	assert_int_equal(options.session.top, 10);
 	mw_cli_options_deinit(&options);
 }
 
@@ -129,11 +129,11 @@ static void test_limits(void **state)
 
 	(void)state;
 	assert_null(parse(mw_cli_options_parse, "-p 1", line, argv, &options));
-	assert_true(options.max_memory == 0 && options.max_stopped == 0);
+	assert_true(options.session.max_memory == 0 && options.session.max_stopped == 0);
 	mw_cli_options_deinit(&options);
 	assert_null(parse(mw_cli_options_parse, "-p 1 --max-memory 64M --max-stopped=20", line, argv, &options));
-	assert_int_equal(options.max_memory, 64 << 20);
-	assert_int_equal(options.max_stopped, 200000);
+	assert_int_equal(options.session.max_memory, 64 << 20);
+	assert_int_equal(options.session.max_stopped, 200000);
 	mw_cli_options_deinit(&options);
 	assert_refused(mw_cli_options_parse, "-p 1 --max-memory many", "--max-memory");
 	assert_refused(mw_cli_options_parse, "-p 1 --max-stopped 100", "--max-stopped");
@@ -210,8 +210,8 @@ static void test_doctor(void **state)
 
 	(void)state;
 	assert_null(parse(mw_cli_options_parse_doctor, "-p 12 --track heap", line, argv, &options));
-	assert_int_equal(options.pids.items[0], 12);
-	assert_true(options.track_heap && !options.track_vm);
+	assert_int_equal(options.session.pids.items[0], 12);
+	assert_true(options.session.track_heap && !options.session.track_vm);
 	mw_cli_options_deinit(&options);
 	assert_refused(mw_cli_options_parse_doctor, "-p 1,2", "several");
 	assert_refused(mw_cli_options_parse_doctor, "--track vm", "none");

@@ -95,7 +95,7 @@ static void test_count(void **state)
 
 static void test_pids(void **state)
 {
-	struct mw_cli_pids pids = {0};
+	struct mw_pids pids = {0};
 
 	(void)state;
 	assert_null(mw_cli_parse_pids("12", &pids));
@@ -117,7 +117,7 @@ static void test_pids_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		struct mw_cli_pids pids = {0};
+		struct mw_pids pids = {0};
 
 		assert_usage(mw_cli_parse_pids(bad[i], &pids), "--pid");
 		mw_cli_pids_deinit(&pids);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* look.h: all that doctor finds out about a process before it prints any of it. */
+#ifndef MW_DOCTOR_LOOK_H
+#define MW_DOCTOR_LOOK_H
+
+#include "engine/hooks.h"
+#include "engine/jump/jump_engine.h"
+#include "proc/status.h"
+#include "session/options.h"
+#include "symbol/symbolizer.h"
+
+struct mw_doctor {
+	pid_t pid;
+	pid_t live; /* a thread that has memory, as the first may have ended */
+	const struct mw_session_options *options;
+	unsigned width;               /* columns to print in */
+	struct mw_status status, own; /* of the process, and of memwatch */
+	struct mw_error *refused;     /* before anything was looked at: it can't be watched. Else: */
+	struct mw_maps maps;
+	struct mw_modules *modules;
+	struct mw_symbolizer *symbolizer;
+	struct mw_hooks hooks;
+	struct mw_jump_examination jump;
+	size_t caged;             /* threads under seccomp */
+	struct mw_error *no_trap; /* NULL: engine trap can be used, or is by the user's word; else why not */
+	struct mw_error *lacking; /* nothing can be hooked, or a look failed; NULL: all is there */
+};
+
+/* Look at a process. `out` is zero-initialised and to be deinited, also after an error: there is no such process. */
+struct mw_error *mw_doctor_look(pid_t pid, const struct mw_session_options *options,
+				struct mw_doctor *out) MW_MUST_CHECK;
+void mw_doctor_deinit(struct mw_doctor *doctor);
+
+/* Was the process's inside looked at? */
+static inline bool mw_doctor_has_inside(const struct mw_doctor *doctor)
+{
+	return !doctor->refused && doctor->symbolizer;
+}
+
+/* "jump" or "trap": which engine would be taken, or was asked for. */
+const char *mw_doctor_engine(const struct mw_doctor *doctor);
+/* Why it can't be watched, or NULL. The doctor's. */
+struct mw_error **mw_doctor_verdict(struct mw_doctor *doctor);
+
+#endif

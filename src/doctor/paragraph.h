@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* paragraph.h: text for people, broken into lines; and words for a shell. */
+#ifndef MW_DOCTOR_PARAGRAPH_H
+#define MW_DOCTOR_PARAGRAPH_H
+
+#include <stdarg.h>
+#include <stdio.h>
+
+struct mw_paragraph {
+	FILE *out;
+	unsigned width;  /* columns of a line; what has no space in it may be longer */
+	unsigned indent; /* of all lines but the first */
+	unsigned column; /* where the cursor is now */
+	const char *end; /* of a line that goes on in the next: "" or " \\" */
+};
+
+/* Begin, with the cursor in column `at`. */
+void mw_paragraph_begin(struct mw_paragraph *paragraph, FILE *out, unsigned width, unsigned at, unsigned indent);
+/* One word and a space before it where it is not the first of its line. It may come from a target: what is no printable
+ * character is shown as \x1b. */
+void mw_paragraph_word(struct mw_paragraph *paragraph, const char *word);
+/* All words of a text, that are parted by spaces. */
+void mw_paragraph_text(struct mw_paragraph *paragraph, const char *text);
+/* … as printf makes it. */
+void mw_paragraph_printf(struct mw_paragraph *paragraph, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void mw_paragraph_vprintf(struct mw_paragraph *paragraph, const char *format, va_list args)
+	__attribute__((format(printf, 2, 0)));
+void mw_paragraph_end(struct mw_paragraph *paragraph);
+
+/* A path as one word of a shell's command line, quoted where that is needed and of printable characters only; to be
+ * freed, NULL without memory. What has others is written as $'\033', which bash, zsh, ksh and busybox know. */
+char *mw_shell_word(const char *text);
+
+#endif

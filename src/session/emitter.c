@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: MIT
+/* emitter.c: see emitter.h. */
+#include "session/emitter.h"
+
+#include "view/figures.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define NS 1e9
+
+/* Tell all who want to know. */
+#define EMIT(emitter, what, ...)                                                                                       \
+	do {                                                                                                           \
+		for (size_t emit_ = 0; emit_ < (emitter)->receiver_count; emit_++) {                                   \
+			const struct mw_store_visitor *to_ = &(emitter)->receivers[emit_];                             \
+                                                                                                                       \
+			if (to_->what)                                                                                 \
+				MW_TRY(to_->what(to_->context, (emitter)->process, __VA_ARGS__));                      \
+		}                                                                                                      \
+	} while (0)
+
+void mw_emitter_add(struct mw_emitter *emitter, const struct mw_store_visitor *receiver)
+{
+	emitter->receivers[emitter->receiver_count++] = *receiver;
+}
+
+static struct mw_error *emit_mappings(const struct mw_emitter *emitter, enum mw_stored_moment moment,
+				      const struct mw_space_snapshot *snapshot)
+{
+	for (size_t i = 0; snapshot->taken && i < snapshot->count; i++)
+		EMIT(emitter, mapping, moment, &snapshot->mappings[i]);
+	return NULL;
+}
+
+struct mw_error *mw_emitter_target(struct mw_emitter *emitter, const struct mw_recorder *recorder,
+				   const struct mw_recorder_view *view)
+{
+	const struct mw_engine_ops *ops = view->engine->ops;
+	const struct mw_window_info *window = ops->window(view->engine, recorder->pid);
+	const char *reason = NULL;
+	struct mw_stored_target target = {
+		.pid = recorder->pid,
+		.comm = recorder->comm,
+		.exe = recorder->exe,
+		.command = (const char *const *)recorder->command,
+		.command_count = recorder->command_count,
+		.started_realtime_ns = window ? window->started_realtime_ns : 0,
+		.track_heap = view->track_heap,
+		.track_vm = view->track_vm,
+		.depth = view->depth,
+	};
+
+	target.engine = ops->used(view->engine, recorder->pid, &reason);
+	target.engine_reason = view->reason ? view->reason : reason;
+	EMIT(emitter, target, &target);
+	if (!emitter->begun)
+		MW_TRY(emit_mappings(emitter, MW_STORED_START, &recorder->start));
+	emitter->begun = true;
+	return mw_emitter_news(emitter, recorder, view);
+}
+
+static struct mw_error *emit_hooks(struct mw_emitter *emitter, const struct mw_hook_info *hooks, size_t count)
+{
+	for (; emitter->hooks < count; emitter->hooks++) {
+		const struct mw_hook_info *hook = &hooks[emitter->hooks];
+		const struct mw_stored_hook stored = {
+			.number = (uint32_t)emitter->hooks,
+			.function = hook->function,
+			.module = hook->module,
+			.refused = hook->refused,
+			.address = hook->address,
+			.role = hook->role,
+			.kind = hook->kind,
+		};
+
+		EMIT(emitter, hook, &stored);
+	}
+	return NULL;
+}
+
+static struct mw_error *emit_modules(struct mw_emitter *emitter, const struct mw_view_module *modules, size_t count)
+{
+	for (; emitter->modules < count; emitter->modules++) {
+		const struct mw_view_module *module = &modules[emitter->modules];
+		const struct mw_stored_module stored = {
+			.number = (uint32_t)emitter->modules,
+			.path = module->path,
+			.build_id = module->build_id,
+			.build_id_size = module->build_id_size,
+			.start = module->start,
+			.end = module->end,
+			.base = module->base,
+			.suspect = module->suspect,
+			.has_file = module->has_file,
+		};
+
+		EMIT(emitter, module, &stored);
+	}
+	return NULL;
+}
+
+struct mw_stored_sample mw_emitter_stored_sample(const struct mw_report_sample *sample)
+{
+	return (struct mw_stored_sample){
+		.time_ns = (uint64_t)(sample->at * NS + 0.5),
+		.rss = sample->rss,
+		.pss = sample->pss,
+		.vsize = sample->vsize,
+		.heap_impacting = sample->heap_impacting,
+		.vm_impacting = sample->vm_impacting,
+		.arena_used = sample->arena_used,
+		.arena_free = sample->arena_free,
+		.arena_size = sample->arena_size,
+	};
+}
+
+struct mw_error *mw_emitter_sample(const struct mw_emitter *emitter, const struct mw_report_sample *sample)
+{
+	const struct mw_stored_sample stored = mw_emitter_stored_sample(sample);
+
+	EMIT(emitter, sample, &stored);
+	return NULL;
+}
+
+struct mw_error *mw_emitter_before(const struct mw_emitter *emitter, mw_addr start, mw_addr end)
+{
+	EMIT(emitter, before, start, end);
+	return NULL;
+}
+
+struct mw_error *mw_emitter_news(struct mw_emitter *emitter, const struct mw_recorder *recorder,
+				 const struct mw_recorder_view *view)
+{
+	const struct mw_engine_ops *ops = view->engine->ops;
+	struct mw_modules *modules = ops->modules(view->engine, recorder->pid);
+	const struct mw_hook_info *hooks = NULL;
+	struct mw_view_module *found = NULL;
+	struct mw_error *err;
+	size_t count = ops->hooks(view->engine, recorder->pid, &hooks);
+
+	MW_TRY(emit_hooks(emitter, hooks, count));
+	if (!modules || mw_modules_count(modules) <= emitter->modules)
+		return NULL;
+	MW_TRY(mw_view_modules_of(modules, &found, &count));
+	err = emit_modules(emitter, found, count);
+	free(found);
+	return err;
+}
+
+static struct mw_error *emit_mark(const struct mw_emitter *emitter, const struct mw_stored_mark *mark)
+{
+	EMIT(emitter, mark, mark);
+	return NULL;
+}
+
+void mw_emitter_mark(struct mw_emitter *emitter, uint64_t time_ns)
+{
+	char name[32];
+	const struct mw_stored_mark mark = {.number = ++emitter->marks, .time_ns = time_ns, .name = name};
+
+	(void)snprintf(name, sizeof(name), "mark %" PRIu32, mark.number);
+	mw_error_destroy(emit_mark(emitter, &mark));
+}
+
+struct mw_error *mw_emitter_end(struct mw_emitter *emitter, const struct mw_recorder *recorder,
+				const struct mw_recorder_view *view)
+{
+	const struct mw_engine_ops *ops = view->engine->ops;
+	const struct mw_window_info *window = ops->window(view->engine, recorder->pid);
+	struct mw_engine_stats stats;
+	struct mw_stored_figure figures[MW_FIGURES_MAX];
+	struct mw_stored_end end = {.figures = figures};
+
+	MW_TRY(mw_emitter_target(emitter, recorder, view));
+	MW_TRY(emit_mappings(emitter, MW_STORED_END, &recorder->end));
+	if (window) {
+		end.length_ns = window->length_ns;
+		end.ended = window->ended;
+		end.has_exit_status = window->has_exit_status;
+		end.exit_status = window->exit_status;
+	}
+	if (mw_recorder_stats(recorder, view, &stats)) {
+		end.left_behind = stats.left_behind;
+		end.figure_count = mw_figures_list(&stats, figures);
+	}
+	EMIT(emitter, end, &end);
+	return NULL;
+}
+
+/* --- symbols ------------------------------------------------------------------------------------------- */
+
+static struct mw_symbol_seen *place_of(struct mw_symbol_seen *seen, size_t capacity, uint32_t module, mw_addr addr)
+{
+	for (uint64_t at = (addr + module) * UINT64_C(0x9e3779b97f4a7c15) >> 20;; at++) {
+		struct mw_symbol_seen *place = &seen[at & (capacity - 1)];
+
+		if (!place->addr || (place->addr == addr && place->module == module))
+			return place;
+	}
+}
+
+/* Note that address; false: it is known, or there is no memory to note it. */
+static bool is_new(struct mw_emitter *emitter, uint32_t module, mw_addr addr)
+{
+	struct mw_symbol_seen *place;
+
+	if (2 * (emitter->seen_count + 1) > emitter->seen_capacity) {
+		size_t capacity = emitter->seen_capacity ? 2 * emitter->seen_capacity : 1024;
+		struct mw_symbol_seen *seen = calloc(capacity, sizeof(*seen));
+
+		if (!seen)
+			return false;
+		for (size_t i = 0; i < emitter->seen_capacity; i++)
+			if (emitter->seen[i].addr)
+				*place_of(seen, capacity, emitter->seen[i].module, emitter->seen[i].addr) =
+					emitter->seen[i];
+		free(emitter->seen);
+		emitter->seen = seen;
+		emitter->seen_capacity = capacity;
+	}
+	place = place_of(emitter->seen, emitter->seen_capacity, module, addr);
+	if (!addr || place->addr)
+		return false;
+	*place = (struct mw_symbol_seen){addr, module};
+	emitter->seen_count++;
+	return true;
+}
+
+static struct mw_error *emit_stored_symbol(const struct mw_emitter *emitter, const struct mw_stored_symbol *symbol)
+{
+	EMIT(emitter, symbol, symbol);
+	return NULL;
+}
+
+static struct mw_error *emit_symbol(struct mw_emitter *emitter, uint32_t module, mw_addr addr,
+				    const struct mw_symbol_frame *frames, size_t count)
+{
+	struct mw_stored_frame *stored = calloc(count + 1, sizeof(*stored));
+	const struct mw_stored_symbol symbol = {.module = module, .addr = addr, .frames = stored, .frame_count = count};
+
+	struct mw_error *err;
+
+	if (!stored)
+		return mw_error_nomem();
+	for (size_t i = 0; i < count; i++)
+		stored[i] = (struct mw_stored_frame){
+			.function = frames[i].function,
+			.file = frames[i].file,
+			.line = frames[i].line,
+			.offset = frames[i].offset,
+			.inlined = frames[i].inlined,
+		};
+	err = emit_stored_symbol(emitter, &symbol);
+	free(stored);
+	return err;
+}
+
+static struct mw_error *resolve(void *context, uint32_t module, mw_addr addr, const struct mw_symbol_frame **frames,
+				size_t *count)
+{
+	struct mw_emitter *emitter = context;
+
+	MW_TRY(emitter->inner.resolve(emitter->inner.context, module, addr, frames, count));
+	/* Of code in no file that has no name there is nothing to be said. */
+	if (module == MW_MODULE_NONE && (!*count || !(*frames)[0].function))
+		return NULL;
+	return is_new(emitter, module, addr) ? emit_symbol(emitter, module, addr, *frames, *count) : NULL;
+}
+
+struct mw_view_symbols mw_emitter_symbols(struct mw_emitter *emitter, const struct mw_view_symbols *inner)
+{
+	bool wanted = false;
+
+	for (size_t i = 0; i < emitter->receiver_count; i++)
+		wanted |= emitter->receivers[i].symbol != NULL;
+	if (!wanted)
+		return *inner;
+	emitter->inner = *inner;
+	return (struct mw_view_symbols){.context = emitter, .resolve = resolve};
+}
+
+void mw_emitter_deinit(struct mw_emitter *emitter)
+{
+	free(emitter->seen);
+	emitter->seen = NULL;
+	emitter->seen_count = emitter->seen_capacity = 0;
+}

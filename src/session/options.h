@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* options.h: what is asked of a session. */
+#ifndef MW_SESSION_OPTIONS_H
+#define MW_SESSION_OPTIONS_H
+
+#include <memwatch/types.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Process ids in the order they were named, each once. */
+struct mw_pids {
+	pid_t *items;
+	size_t count;
+};
+
+/* All strings, and the command, are borrowed. */
+struct mw_session_options {
+	struct mw_pids pids;
+	char **command; /* NULL-terminated; NULL: attach to `pids` */
+	size_t command_count;
+	uint64_t duration_ns;      /* 0: no limit */
+	const char *engine;        /* a name that mw_engine_find() knows */
+	const char *engine_reason; /* why that one; NULL: the engine says */
+	bool track_heap, track_vm;
+	uint32_t depth;
+	size_t top;
+	const char *json, *html; /* NULL: none */
+	const char *output;      /* the recording; NULL: none is kept */
+	bool no_symbols;         /* none are kept in it */
+	uint64_t max_memory;     /* bytes of memwatch's own that end the window; 0: no limit */
+	uint32_t max_stopped;    /* millionths of five seconds; 0: no limit */
+	uint64_t mark_every_ns;  /* 0: only those that are asked for by SIGUSR1 */
+	bool unsafe;             /* also where a target may not outlive memwatch */
+	bool quiet;
+};
+
+#endif

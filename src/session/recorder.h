@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * recorder.h: all that is kept of one process while it is watched: who it is, its tracker, and what
+ * its memory was from second to second; and how that becomes a report.
+ */
+#ifndef MW_SESSION_RECORDER_H
+#define MW_SESSION_RECORDER_H
+
+#include "proc/perf_map.h"
+#include "proc/program.h"
+#include "session/progress.h"
+#include "session/space.h"
+#include "view/watched.h"
+
+#include <memwatch/engine.h>
+#include <memwatch/view.h>
+
+struct mw_emitter;
+struct mw_reports;
+
+struct mw_recorder {
+	pid_t pid;
+	bool launched;
+	struct mw_program program; /* what it was at first; not known of a command */
+	struct mw_perf_place jit;  /* where it says what code in no file is called */
+	bool identified;           /* comm, exe and command are the process's own, not what was expected */
+	char *comm, *exe;
+	char **command;
+	size_t command_count;
+	struct mw_watched *watched; /* the model of it; borrowed */
+	struct mw_event_sink sink;  /* of the window's events: the tracker's, or a recording's that hands on to it */
+	struct mw_emitter *emitter; /* what is found out goes there; borrowed, NULL: nowhere */
+	struct mw_report_sample newest;      /* may still change: not emitted yet */
+	size_t sample_count;                 /* with the newest */
+	bool ended;                          /* the last sample was taken; it may live on, and have another */
+	bool looked;                         /* `end` was looked at with hooks in place that are lifted now */
+	struct mw_space_snapshot start, end; /* the address space at the window's start and end, where looked at */
+	uint64_t end_ns;                     /* when the window ends; UINT64_MAX: not known yet */
+	bool noting;                         /* what is mapped from now on is noted … */
+	struct mw_space_ranges late;         /* … here, and so is what is mapped after the window's end */
+	struct mw_space_sampler sampler;
+};
+
+/* A process that runs: reads who it is. Its model and the emitter are borrowed, the latter may be NULL. On failure
+ * there is nothing to deinit. */
+struct mw_error *mw_recorder_init(struct mw_recorder *recorder, pid_t pid, struct mw_watched *watched,
+				  struct mw_emitter *emitter) MW_MUST_CHECK;
+/* A command before its exec; `path` is the program. */
+struct mw_error *mw_recorder_init_launched(struct mw_recorder *recorder, pid_t pid, struct mw_watched *watched,
+					   struct mw_emitter *emitter, const char *path, char *const *command,
+					   size_t count) MW_MUST_CHECK;
+void mw_recorder_deinit(struct mw_recorder *recorder);
+
+#define MW_RECORDER_WALK_NS UINT64_C(300000000) /* for glibc's arenas, at the window's start and end */
+
+/* Look at the address space before anything is attached; what can't be had is left unknown. */
+void mw_recorder_look_first(struct mw_recorder *recorder);
+/* While the process is stopped to have its hooks planted: its mappings, and who it is if it was another before. */
+struct mw_error *mw_recorder_before(struct mw_recorder *recorder) MW_MUST_CHECK;
+#define MW_RECORDER_RANGES 80
+/* Memory of memwatch's own in a process, bytes. */
+struct mw_recorder_own {
+	uint64_t resident, mapped;
+	const struct mw_space_range *ranges; /* where it is; for a last sample only */
+	size_t range_count;
+};
+/* What mw_engine_options.sample is to do. `own` is taken out of what is read; NULL: there is none. */
+void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_ns, bool last,
+			const struct mw_recorder_own *own);
+/*
+ * recorder_window.c: the window's end. Events later than that may come, as long as the hooks stand: they are not
+ * recorded.
+ */
+/* What the engine is to tell events to. Good as long as the recorder. */
+struct mw_event_sink mw_recorder_sink(struct mw_recorder *recorder);
+/*
+ * A look at the address space at the window's end, while the hooks still stand: nothing of what it sees has come
+ * unseen. begin and end are for the thread that the engine runs in, take for any, as the process runs and is served
+ * meanwhile. What can't be had is left unknown.
+ */
+struct mw_recorder_look {
+	struct mw_recorder *recorder;
+	struct mw_space_ranges blocks;
+	struct mw_space_snapshot seen;
+	bool taken;
+};
+void mw_recorder_look_begin(struct mw_recorder *recorder, struct mw_recorder_look *look);
+void mw_recorder_look_take(struct mw_recorder_look *look);
+void mw_recorder_look_end(struct mw_recorder_look *look);
+/* The process ends, or seems to, and waits for this. */
+void mw_recorder_look_last(struct mw_recorder *recorder, pid_t tid, const struct mw_recorder_own *own);
+/* The hooks have been lifted, and all events are told: what was seen before that and is not of the window is forgotten.
+ */
+void mw_recorder_confirm(struct mw_recorder *recorder);
+
+/* The window is over: the last sample is made that of its end, and emitted. Errors: MEMORY. */
+struct mw_error *mw_recorder_finish(struct mw_recorder *recorder, const struct mw_window_info *window) MW_MUST_CHECK;
+
+/* Heap and vm blocks not freed at this moment. */
+struct mw_amount mw_recorder_impacting(const struct mw_recorder *recorder);
+/* Allocations and frees of both seen until now. */
+uint64_t mw_recorder_events(const struct mw_recorder *recorder);
+
+/* Which engine watched, and for what. */
+struct mw_recorder_view {
+	struct mw_engine *engine;
+	const char *reason;
+	bool track_heap, track_vm;
+	uint32_t depth;
+	uint64_t max_memory; /* of memwatch's own, bytes; 0: no limit */
+	struct mw_progress *progress;
+	bool *unnamed; /* set where reading symbols has failed */
+};
+
+/* The engine's figures, with those of memwatch's own. False: there are none. */
+bool mw_recorder_stats(const struct mw_recorder *recorder, const struct mw_recorder_view *view,
+		       struct mw_engine_stats *out);
+/* Make the report on the process, which is number `process` there; after detach, before the engine's destroy. */
+struct mw_error *mw_recorder_report(struct mw_recorder *recorder, const struct mw_recorder_view *view,
+				    struct mw_reports *reports, size_t process) MW_MUST_CHECK;
+
+#endif

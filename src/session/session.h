@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * session.h: processes that are watched for a window: attached to, recorded, and let go whatever happens.
+ *
+ * What is done with what was seen (a report, a live table) is the business of whoever holds the session. All is to be
+ * called from memwatch's first thread: it traces.
+ */
+#ifndef MW_SESSION_SESSION_H
+#define MW_SESSION_SESSION_H
+
+#include "session/emitter.h"
+#include "session/launch.h"
+#include "session/options.h"
+#include "session/outfile.h"
+#include "session/progress.h"
+#include "session/recorder.h"
+#include "session/reports.h"
+#include "session/self.h"
+#include "store/writer.h"
+
+struct mw_session {
+	const struct mw_session_options *options;
+	struct mw_engine *engine;
+	struct mw_recorder *recorders; /* in the order of the command line */
+	size_t count;
+	struct mw_store_writer *writer; /* NULL: no recording is kept */
+	struct mw_emitter *emitters;    /* one a recorder */
+	struct mw_watched_set watched;  /* the models of the processes */
+	struct mw_reports reports;      /* what is to be told of them in the end, if `wish` is set */
+	const struct mw_reports_wish *wish;
+	uint64_t marks[MW_SELF_MARKS]; /* that were asked for, CLOCK_MONOTONIC; further ones are not taken */
+	size_t mark_count;
+	struct mw_launch launch;
+	struct mw_progress progress;
+	bool unnamed;              /* names are missing in the report */
+	struct mw_error *detached; /* what went wrong when letting go, to be told when all else is done */
+	/* Told of what happens, if not NULL; in the engine's thread, which serves the processes: not for long. */
+	void (*begun)(void *context);                                     /* the windows have begun */
+	void (*sampled)(void *context, size_t process, uint64_t time_ns); /* a process, about once a second */
+	void *context;
+	bool nameless;       /* the recording does not get its name: nobody has asked for it yet */
+	void (*leave)(void); /* as mw_standby_plan has it */
+	bool stays_by;       /* whoever watches calls mw_standby_end() when there is nothing more to leave */
+};
+
+/* Zeroed but for what is borrowed: the options. Its progress is shown where that is wanted. */
+void mw_session_init(struct mw_session *session, const struct mw_session_options *options, bool progress);
+/* The processes, an engine, and what the recording (session->writer, which is the session's from now on) is told by.
+ * Nothing is attached. Errors: all. */
+struct mw_error *mw_session_prepare(struct mw_session *session) MW_MUST_CHECK;
+/* See to it that, whatever the end, nothing stays behind, and these files are removed. Before mw_session_watch(). */
+struct mw_error *mw_session_stand_by(struct mw_session *session, const struct mw_partials *partials) MW_MUST_CHECK;
+/* From the first attach to the end of the window, and its last figures. Whatever went wrong, the processes are let go,
+ * or session->detached says why not: then nothing more is to be done with the session but to end it. */
+struct mw_error *mw_session_watch(struct mw_session *session) MW_MUST_CHECK;
+/* What mw_recorder_report() and others are to know. */
+struct mw_recorder_view mw_session_view(struct mw_session *session);
+/* Free all, and look once more whether anything was left behind. Takes the error that the session came to (NULL: none)
+ * and returns the one to be told. */
+struct mw_error *mw_session_end(struct mw_session *session, struct mw_error *err) MW_MUST_CHECK;
+
+#endif

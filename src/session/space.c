@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: MIT
+/* space.c: looking at an address space (space.h). */
+#include "session/space.h"
+
+#include "alloc/glibc_arenas.h"
+#include "base/clock.h"
+#include "base/vector.h"
+#include "proc/maps.h"
+#include "session/space_arenas.h"
+#include "view/code_regions.h"
+#include "view/heaps.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE       4096u
+#define MAX_POINTS ((size_t)1 << 20) /* where regions are cut; beyond, parts of them are unknown */
+
+/* --- where regions are cut ---------------------------------------------------------------------------------------- */
+
+struct points {
+	mw_addr *items;
+	size_t count, capacity;
+	bool failed;
+};
+
+static bool add_point(struct points *points, mw_addr addr)
+{
+	mw_addr *items;
+
+	if (points->count >= MAX_POINTS)
+		return false;
+	items = mw_vector_room(points->items, points->count, &points->capacity, sizeof(*items));
+	points->failed = !items;
+	if (!items)
+		return false;
+	points->items = items;
+	items[points->count++] = addr;
+	return true;
+}
+
+static bool add_ranges(struct points *points, const struct mw_space_ranges *ranges)
+{
+	for (size_t i = 0; ranges && i < ranges->count; i++)
+		if (!add_point(points, ranges->items[i].start) || !add_point(points, ranges->items[i].end))
+			return false;
+	return true;
+}
+
+static int compare_points(const void *left, const void *right)
+{
+	mw_addr a = *(const mw_addr *)left, b = *(const mw_addr *)right;
+
+	return (a > b) - (a < b);
+}
+
+static struct mw_error *cut_at(struct mw_regions *regions, struct points *points)
+{
+	struct mw_region_mark *marks;
+	struct mw_error *err;
+	size_t count = 0;
+
+	if (points->count < 1)
+		return NULL;
+	marks = calloc(points->count, sizeof(*marks));
+	if (!marks)
+		return mw_error_nomem();
+	qsort(points->items, points->count, sizeof(*points->items), compare_points);
+	for (size_t i = 0; i < points->count; i++) {
+		mw_addr end = i + 1 < points->count ? points->items[i + 1] : UINT64_MAX;
+
+		if (end > points->items[i])
+			marks[count++] = (struct mw_region_mark){points->items[i], end, MW_REGION_KIND_COUNT, NULL};
+	}
+	err = mw_regions_mark(regions, marks, count);
+	free(marks);
+	return err;
+}
+
+/* Make regions end where vm blocks do, and what was mapped earlier. */
+static struct mw_error *cut(struct mw_regions *regions, const struct mw_space_known *known)
+{
+	struct points points = {0};
+	struct mw_error *err;
+
+	(void)add_ranges(&points, known->blocks);
+	for (size_t i = 0; known->earlier && i < known->earlier->count; i++)
+		if (!add_point(&points, known->earlier->mappings[i].start) ||
+		    !add_point(&points, known->earlier->mappings[i].end))
+			break;
+	err = points.failed ? mw_error_nomem() : cut_at(regions, &points);
+	free(points.items);
+	return err;
+}
+
+/* --- marks of a kind ---------------------------------------------------------------------------------------------- */
+
+static struct mw_error *mark_own(struct mw_regions *regions, const struct mw_space_known *known)
+{
+	struct mw_region_mark *marks = calloc(known->own_count + 1, sizeof(*marks));
+	struct mw_error *err;
+
+	if (!marks)
+		return mw_error_nomem();
+	for (size_t i = 0; i < known->own_count; i++)
+		marks[i] = (struct mw_region_mark){known->own[i].start, known->own[i].end, MW_REGION_OWN, NULL};
+	err = mw_regions_mark(regions, marks, known->own_count);
+	free(marks);
+	return err;
+}
+
+/* What is memwatch's own is not the process's. Where nothing is said of it, it stays as what it is. */
+static struct mw_error *leave_out_own(struct mw_regions *regions, const struct mw_space_known *known)
+{
+	size_t kept = 0;
+
+	if (!known->own_count)
+		return NULL;
+	MW_TRY(mark_own(regions, known));
+	for (size_t i = 0; i < regions->count; i++) {
+		if (regions->items[i].kind != MW_REGION_OWN)
+			regions->items[kept++] = regions->items[i];
+		else
+			free(regions->items[i].path);
+	}
+	regions->count = kept;
+	return NULL;
+}
+
+static struct mw_error *mark_arenas(struct mw_regions *regions, const struct mw_glibc_arenas *arenas)
+{
+	struct mw_region_mark *marks = calloc(arenas->heap_count + 1, sizeof(*marks));
+	char(*paths)[40] = calloc(arenas->heap_count + 1, sizeof(*paths));
+	struct mw_error *err = marks && paths ? NULL : mw_error_nomem();
+
+	for (size_t i = 0; i < arenas->heap_count && !err; i++) {
+		mw_addr start = arenas->heaps[i].start;
+
+		mw_heaps_arena_path(arenas->heaps[i].arena, paths[i]);
+		marks[i] = (struct mw_region_mark){start, start + MW_GLIBC_HEAP_SIZE, MW_REGION_ARENA, paths[i]};
+	}
+	if (!err)
+		err = mw_regions_mark(regions, marks, arenas->heap_count);
+	free(marks);
+	free(paths);
+	return err;
+}
+
+/* --- snapshots ---------------------------------------------------------------------------------------------------- */
+
+static struct mw_error *tell_mappings(struct mw_space_snapshot *snapshot)
+{
+	const struct mw_regions *regions = &snapshot->regions;
+	struct mw_stored_mapping *mappings = calloc(regions->count + 1, sizeof(*mappings));
+
+	if (!mappings)
+		return mw_error_nomem();
+	for (size_t i = 0; i < regions->count; i++)
+		mappings[i] = (struct mw_stored_mapping){
+			.start = regions->items[i].start,
+			.end = regions->items[i].end,
+			.kind = regions->items[i].kind,
+			.resident = regions->items[i].resident,
+			.path = regions->items[i].path,
+			.exec = regions->items[i].exec,
+			.accessible = regions->items[i].read || regions->items[i].write || regions->items[i].exec,
+		};
+	free(snapshot->mappings);
+	snapshot->mappings = mappings;
+	snapshot->count = regions->count;
+	return NULL;
+}
+
+/* What was read of a process that ended meanwhile is less than it had. */
+static struct mw_error *check_alive(pid_t tid)
+{
+	struct mw_maps maps = {0};
+	struct mw_error *err = mw_maps_read(tid, &maps);
+
+	if (!err && !maps.count)
+		err = mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", (int)tid);
+	mw_maps_deinit(&maps);
+	return err;
+}
+
+static struct mw_error *look(pid_t tid, const struct mw_space_known *known, struct mw_space_snapshot *snapshot)
+{
+	struct mw_glibc_arenas arenas = {0};
+	struct mw_error *err;
+
+	MW_TRY(mw_regions_read(tid, &snapshot->regions));
+	MW_TRY(leave_out_own(&snapshot->regions, known));
+	MW_TRY(mw_space_find_arenas(tid, &snapshot->regions, mw_clock_ns() + known->walk_ns, &arenas));
+	err = mark_arenas(&snapshot->regions, &arenas);
+	snapshot->arena_used = arenas.total.used;
+	snapshot->arena_free = arenas.total.free;
+	snapshot->arena_size = arenas.total.size;
+	mw_glibc_arenas_deinit(&arenas);
+	if (!err)
+		err = cut(&snapshot->regions, known);
+	if (err)
+		return err;
+	mw_regions_measure(&snapshot->regions, tid);
+	MW_TRY(check_alive(tid));
+	return tell_mappings(snapshot);
+}
+
+struct mw_error *mw_space_take(pid_t tid, const struct mw_space_known *known, struct mw_space_snapshot *out)
+{
+	static const struct mw_space_known nothing = {.walk_ns = MW_SPACE_WALK_NS};
+	struct mw_space_snapshot snapshot = {0};
+	struct mw_error *err = look(tid, known ? known : &nothing, &snapshot);
+
+	if (err) {
+		mw_space_deinit(&snapshot);
+		return err;
+	}
+	mw_space_deinit(out);
+	*out = snapshot;
+	out->taken = true;
+	return NULL;
+}
+
+void mw_space_deinit(struct mw_space_snapshot *snapshot)
+{
+	if (!snapshot)
+		return;
+	mw_regions_deinit(&snapshot->regions);
+	free(snapshot->mappings);
+	*snapshot = (struct mw_space_snapshot){0};
+}
+
+struct mw_space_moment mw_space_moment_of(const struct mw_space_snapshot *snapshot)
+{
+	return (struct mw_space_moment){
+		.mappings = snapshot->mappings,
+		.count = snapshot->count,
+		.arena_used = snapshot->arena_used,
+		.arena_free = snapshot->arena_free,
+		.arena_size = snapshot->arena_size,
+	};
+}
+
+static bool is_in(const struct mw_space_ranges *ranges, mw_addr addr)
+{
+	size_t i = ranges ? mw_vector_up_to(ranges->items, ranges->count, sizeof(*ranges->items),
+					    offsetof(struct mw_space_range, end), addr)
+			  : 0;
+
+	return ranges && i < ranges->count && ranges->items[i].start <= addr;
+}
+
+/* Cut regions where mappings end now, and drop those that are in none, or in `gone`. */
+static struct mw_error *keep_mapped(struct mw_regions *regions, const struct mw_maps *maps,
+				    const struct mw_space_ranges *gone)
+{
+	struct points points = {0};
+	struct mw_error *err;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < maps->count; i++)
+		if (!add_point(&points, maps->items[i].start) || !add_point(&points, maps->items[i].end))
+			break;
+	(void)add_ranges(&points, gone);
+	err = points.failed ? mw_error_nomem() : cut_at(regions, &points);
+	free(points.items);
+	if (err)
+		return err;
+	for (size_t i = 0; i < regions->count; i++) {
+		struct mw_region *region = &regions->items[i];
+
+		if (mw_maps_find(maps, region->start) && !is_in(gone, region->start))
+			regions->items[kept++] = *region;
+		else
+			free(region->path);
+	}
+	regions->count = kept;
+	return NULL;
+}
+
+struct mw_error *mw_space_confirm(struct mw_space_snapshot *snapshot, pid_t tid, const struct mw_space_ranges *gone)
+{
+	struct mw_maps maps = {0};
+	struct mw_error *err;
+
+	MW_TRY(mw_maps_read(tid, &maps));
+	err = keep_mapped(&snapshot->regions, &maps, gone);
+	mw_maps_deinit(&maps);
+	if (err)
+		return err;
+	/* What was cut has to be measured again, and so is the rest: of one moment. */
+	mw_regions_measure(&snapshot->regions, tid);
+	return tell_mappings(snapshot);
+}
+
+void mw_space_sample(struct mw_space_sampler *sampler, pid_t tid, struct mw_stored_sample *sample)
+{
+	uint64_t deadline = mw_clock_ns() + MW_SPACE_SAMPLE_NS;
+	struct mw_glibc_arenas arenas = {0};
+	struct mw_regions regions = {0};
+	struct mw_error *err;
+
+	sample->arena_used = sample->arena_free = sample->arena_size = MW_SIZE_UNKNOWN;
+	if (sampler->dear)
+		return;
+	err = mw_regions_read(tid, &regions);
+	if (!err)
+		err = mw_space_find_arenas(tid, &regions, deadline, &arenas);
+	if (!err) {
+		sample->arena_used = arenas.total.used;
+		sample->arena_free = arenas.total.free;
+		sample->arena_size = arenas.total.size;
+	}
+	mw_glibc_arenas_deinit(&arenas);
+	mw_regions_deinit(&regions);
+	mw_error_destroy(err);
+	sampler->dear = mw_clock_ns() > deadline;
+}
+
+struct mw_error *mw_space_code_of(const struct mw_maps *maps, struct mw_code_regions *out)
+{
+	struct mw_stored_mapping *mappings = calloc(maps->count + 1, sizeof(*mappings));
+	struct mw_space_moment moment = {.mappings = mappings, .count = maps->count};
+	struct mw_error *err;
+
+	if (!mappings)
+		return mw_error_nomem();
+	for (size_t i = 0; i < maps->count; i++) {
+		const struct mw_mapping *mapping = &maps->items[i];
+
+		mappings[i] = (struct mw_stored_mapping){
+			.start = mapping->start,
+			.end = mapping->end,
+			.kind = mw_region_kind_of(mapping),
+			.exec = mapping->exec,
+			.accessible = mapping->read || mapping->write || mapping->exec,
+		};
+	}
+	err = mw_code_regions_make(&moment, NULL, out);
+	free(mappings);
+	return err;
+}

@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: MIT
+/* draw.c: see draw.h. */
+#include "top/draw.h"
+
+#include "output/line.h"
+#include "top/tty.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#define NCURSES_NOMACROS
+#define NCURSES_WIDECHAR 1
+#include <curses.h>
+
+#define NS 1e9
+
+enum { PAIR_UP = 1, PAIR_DOWN };
+
+static const char *const help_lines[] = {
+	"Impacting: allocated since the zero point (at first the attach), and not freed.",
+	"Growth and rates are those of the last 10 seconds, or since the zero point.",
+	"",
+	"Up Down PgUp PgDn Home End   select (also k j)",
+	"Enter Space Right Left       open and close a stack: its frames; a module: its stacks",
+	"g  1 2 3                     by stack, module, thread",
+	"s S                          sort by the next, the previous column",
+	"i d c a n                    sort by impacting bytes, growth, blocks, allocations/s, name",
+	"r                            reverse the order",
+	"z                            new zero point: what follows is allocated after it",
+	"p                            pause the display; recording goes on",
+	"w                            write a recording of all that was seen, for memwatch report",
+	"Ctrl-L                       draw all anew",
+	"h ?                          this help; any other key leaves it",
+	"q Ctrl-C                     detach from the process and quit",
+};
+
+size_t mw_top_draw_help_lines(void)
+{
+	return sizeof(help_lines) / sizeof(help_lines[0]);
+}
+
+/* Keys that would stop the process with memwatch (^Z), or the display (^S), are keys like others. */
+static void set_modes(void)
+{
+	struct termios modes;
+
+	cbreak();
+	noecho();
+	nonl();
+	keypad(stdscr, TRUE);
+	nodelay(stdscr, TRUE);
+	set_escdelay(25);
+	curs_set(0);
+	if (tcgetattr(STDOUT_FILENO, &modes) != 0)
+		return;
+	modes.c_iflag &= ~(tcflag_t)IXON;
+	modes.c_cc[VSUSP] = _POSIX_VDISABLE;
+	tcsetattr(STDOUT_FILENO, TCSANOW, &modes);
+	def_prog_mode();
+}
+
+struct mw_error *mw_top_draw_begin(struct mw_top_picture *picture)
+{
+	const char *no_color = getenv("NO_COLOR");
+
+	if (!newterm(NULL, stdout, stdin))
+		return mw_error_create(MW_ERROR_SYSTEM, 0, "the terminal can't be taken over");
+	set_modes();
+	picture->color = !(no_color && *no_color) && has_colors() && start_color() == OK;
+	if (picture->color) {
+		use_default_colors();
+		init_pair(PAIR_UP, COLOR_RED, -1);
+		init_pair(PAIR_DOWN, COLOR_GREEN, -1);
+	}
+	mw_top_tty_entered();
+	return NULL;
+}
+
+void mw_top_draw_end(void)
+{
+	endwin();
+	mw_top_tty_left();
+}
+
+bool mw_top_draw_key(int *key, bool *character)
+{
+	wint_t got;
+	int kind = get_wch(&got);
+
+	*key = (int)got;
+	*character = kind == OK;
+	return kind != ERR;
+}
+
+/* Text of anybody's, cut; returns the columns that it took. */
+static int put(const struct mw_top_picture *picture, int y, int x, int columns, const char *text)
+{
+	char line[MW_TOP_LINE];
+	size_t used;
+
+	if (columns <= 0)
+		return 0;
+	used = mw_top_cut(text, (size_t)columns, picture->utf8, line);
+	mvaddstr(y, x, line);
+	return (int)used;
+}
+
+static void put_right(const struct mw_top_picture *picture, int y, int *x, int width, const char *text)
+{
+	int columns = (int)strlen(text);
+
+	if (width) {
+		int room = width - 1;
+
+		put(picture, y, *x + (columns < room ? room - columns : 0), room, text);
+	}
+	*x += width;
+}
+
+/* --- the header -------------------------------------------------------------------------------------------- */
+
+static void put_state(const struct mw_top_picture *picture, char *out, size_t size)
+{
+	const struct mw_window_info *window = NULL;
+
+	if (mw_top_feed_phase(picture->feed) == MW_TOP_OVER)
+		window = mw_top_feed_window(picture->feed);
+	if (mw_top_feed_phase(picture->feed) != MW_TOP_OVER)
+		(void)snprintf(out, size, "%s", picture->view->paused ? "PAUSED" : "");
+	else if (window && window->ended == MW_END_EXIT && window->has_exit_status && WIFEXITED(window->exit_status))
+		(void)snprintf(out, size, "ENDED with status %d", WEXITSTATUS(window->exit_status));
+	else if (window && window->ended == MW_END_EXIT && window->has_exit_status && WIFSIGNALED(window->exit_status))
+		(void)snprintf(out, size, "ENDED by signal %d", WTERMSIG(window->exit_status));
+	else if (window && window->ended == MW_END_EXIT)
+		(void)snprintf(out, size, "ENDED");
+	else if (window && window->ended == MW_END_EXEC)
+		(void)snprintf(out, size, "LET GO: it executes another program");
+	else if (window && window->ended == MW_END_LIMIT)
+		(void)snprintf(out, size, "LET GO: a limit was reached");
+	else
+		(void)snprintf(out, size, "LET GO");
+}
+
+static void put_first_line(const struct mw_top_picture *picture, int width)
+{
+	const struct mw_top_shot *shot = picture->view->shown;
+	const char *engine = mw_top_feed_engine(picture->feed);
+	char text[MW_TOP_TEXT], state[100], time[32] = "";
+
+	put_state(picture, state, sizeof(state));
+	if (shot)
+		mw_top_show_time((double)shot->time_ns / NS, time, sizeof(time));
+	(void)snprintf(text, sizeof(text), "%s%s%s (%d), engine %s, %s", state, *state ? "  " : "", picture->comm,
+		       (int)picture->pid, engine ? engine : "?", time);
+	attron(A_BOLD);
+	put(picture, 0, 0, width, text);
+	attroff(A_BOLD);
+}
+
+static void growth_of_all(const struct mw_top_view *view, char *out, size_t size)
+{
+	const struct mw_top_shot *now = view->shown, *base = view->base;
+	double change = (double)(now->heap.bytes + now->vm.bytes) - (double)(base->heap.bytes + base->vm.bytes);
+
+	mw_top_show_growth(mw_top_per_second(change, base, now), out, size);
+}
+
+static void put_impacting(const struct mw_top_picture *picture, int y, int width)
+{
+	const struct mw_top_view *view = picture->view;
+	const struct mw_top_shot *shot = view->shown, *base = view->base;
+	struct mw_shown all = mw_show_size(shot->heap.bytes + shot->vm.bytes), heap = mw_show_size(shot->heap.bytes),
+			vm = mw_show_size(shot->vm.bytes), blocks = mw_show_count(shot->heap.count + shot->vm.count);
+	char text[512], growth[80];
+
+	growth_of_all(view, growth, sizeof(growth));
+	(void)snprintf(text, sizeof(text), "impacting %s, %s/s (last %.0f s), %s blocks, heap %s, vm %s", all.text,
+		       growth, (double)(shot->time_ns - base->time_ns) / NS, blocks.text, heap.text, vm.text);
+	put(picture, y, 0, width, text);
+}
+
+static void put_process(const struct mw_top_picture *picture, int y, int width)
+{
+	const struct mw_top_view *view = picture->view;
+	const struct mw_top_shot *shot = view->shown, *base = view->base;
+	char text[600], rate[40], not_hooked[200] = "", stopped[40] = "not known", moment[40], zero[80] = "";
+	double share = mw_top_per_second((double)(shot->stood_ns - base->stood_ns), base, shot) / NS * 100;
+
+	mw_top_show_rate(mw_top_per_second((double)(shot->events - base->events), base, shot), rate, sizeof(rate));
+	if (shot->has_stood)
+		(void)snprintf(stopped, sizeof(stopped), "%.1f %%", share > 100 ? 100 : share);
+	mw_top_show_moment(shot->zero_ns, moment, sizeof(moment));
+	if (shot->zeros)
+		(void)snprintf(zero, sizeof(zero), ", since %s s", moment);
+	if (*shot->not_hooked)
+		(void)snprintf(not_hooked, sizeof(not_hooked), ", not hooked: %s", shot->not_hooked);
+	(void)snprintf(text, sizeof(text), "resident %s, events %s/s, stopped %s, lost %s%s%s",
+		       mw_show_size(shot->rss).text, rate, stopped, mw_show_count(shot->lost).text, not_hooked, zero);
+	put(picture, y, 0, width, text);
+}
+
+/* All in one line, where there is no room for more. */
+static void put_short(const struct mw_top_picture *picture, int width)
+{
+	const struct mw_top_shot *shot = picture->view->shown;
+	char text[MW_TOP_TEXT], state[100], growth[80];
+
+	put_state(picture, state, sizeof(state));
+	growth_of_all(picture->view, growth, sizeof(growth));
+	(void)snprintf(text, sizeof(text), "%s%s%s %s/s %s", state, *state ? " " : "",
+		       mw_show_size(shot->heap.bytes + shot->vm.bytes).text, growth, picture->comm);
+	put(picture, 0, 0, width, text);
+}
+
+static void put_header(const struct mw_top_picture *picture, const struct mw_top_layout *layout, int width)
+{
+	if (!picture->view->shown)
+		return;
+	if (layout->header == 1) {
+		put_short(picture, width);
+		return;
+	}
+	put_first_line(picture, width);
+	put_impacting(picture, 1, width);
+	if (layout->header > 2)
+		put_process(picture, 2, width);
+}
+
+/* --- the table --------------------------------------------------------------------------------------------- */
+
+static void put_title(const struct mw_top_picture *picture, int y, int *x, int width, const char *title, int sort)
+{
+	bool sorted = (int)picture->view->sort == sort;
+	char text[40];
+
+	if (!width)
+		return;
+	(void)snprintf(text, sizeof(text), "%s%s", sorted ? (picture->view->reversed ? "^" : "*") : "", title);
+	put_right(picture, y, x, width, text);
+}
+
+static void put_head(const struct mw_top_picture *picture, const struct mw_top_layout *layout, int width)
+{
+	static const char *const names[] = {"stack", "module", "thread"};
+	bool sorted = picture->view->sort == MW_TOP_BY_NAME;
+	char name[40];
+	int y = layout->header, x = 0;
+
+	attron(A_REVERSE);
+	mvhline(y, 0, ' ', width);
+	put_title(picture, y, &x, layout->bytes, "impacting", MW_TOP_BY_BYTES);
+	put_title(picture, y, &x, layout->growth, "growth/s", MW_TOP_BY_GROWTH);
+	put_title(picture, y, &x, layout->blocks, "blocks", MW_TOP_BY_BLOCKS);
+	put_title(picture, y, &x, layout->rate, "allocs/s", MW_TOP_BY_RATE);
+	put_title(picture, y, &x, layout->kind, "kind", -1);
+	(void)snprintf(name, sizeof(name), "%s%s", sorted ? (picture->view->reversed ? "^" : "*") : "",
+		       names[picture->view->group]);
+	put(picture, y, x, layout->name, name);
+	attroff(A_REVERSE);
+}
+
+static void put_growth(const struct mw_top_picture *picture, const struct mw_top_row *row, bool selected, int y, int *x,
+		       int width)
+{
+	double growth = mw_top_per_second((double)row->growth, picture->view->base, picture->view->shown);
+	bool colored = picture->color && !selected && (growth >= 0.5 || growth <= -0.5);
+	char text[80];
+
+	mw_top_show_growth(growth, text, sizeof(text));
+	if (colored)
+		attron(COLOR_PAIR(growth > 0 ? PAIR_UP : PAIR_DOWN));
+	put_right(picture, y, x, width, text);
+	if (colored)
+		attroff(COLOR_PAIR(growth > 0 ? PAIR_UP : PAIR_DOWN));
+}
+
+static void put_row(const struct mw_top_picture *picture, const struct mw_top_layout *layout,
+		    const struct mw_top_item *item, bool selected, int y)
+{
+	const struct mw_top_view *view = picture->view;
+	const struct mw_top_row *row = mw_top_view_row(view, item);
+	bool is_stack = item->kind == MW_TOP_CHILD || view->group == MW_TOP_STACKS;
+	char text[MW_TOP_TEXT], rate[40];
+	int x = 0, indent = item->kind == MW_TOP_CHILD ? 2 : 0;
+
+	if (!row)
+		return;
+	put_right(picture, y, &x, layout->bytes, mw_show_size(row->impacting.bytes).text);
+	put_growth(picture, row, selected, y, &x, layout->growth);
+	put_right(picture, y, &x, layout->blocks, mw_show_count(row->impacting.count).text);
+	mw_top_show_rate(mw_top_per_second((double)row->new_allocations, view->base, view->shown), rate, sizeof(rate));
+	put_right(picture, y, &x, layout->rate, rate);
+	put_right(picture, y, &x, layout->kind, !is_stack ? "" : row->kind == MW_KIND_VM ? "vm" : "heap");
+	mw_top_view_text(view, item, text, sizeof(text));
+	put(picture, y, x + indent, 1, view->group == MW_TOP_THREADS ? " " : item->open ? "-" : "+");
+	put(picture, y, x + 2 + indent, layout->name - 2 - indent, text);
+}
+
+static void put_items(const struct mw_top_picture *picture, const struct mw_top_layout *layout, int width)
+{
+	const struct mw_top_view *view = picture->view;
+	char text[MW_TOP_TEXT];
+
+	for (size_t i = view->first; i < view->item_count && i - view->first < (size_t)layout->rows; i++) {
+		const struct mw_top_item *item = &view->items[i];
+		int y = layout->header + layout->head + (int)(i - view->first);
+		bool selected = i == view->selected;
+
+		if (selected) {
+			attron(A_REVERSE);
+			mvhline(y, 0, ' ', width);
+		}
+		if (item->kind == MW_TOP_ROW || item->kind == MW_TOP_CHILD) {
+			put_row(picture, layout, item, selected, y);
+		} else {
+			mw_top_view_text(view, item, text, sizeof(text));
+			put(picture, y, 0, width, text);
+		}
+		if (selected)
+			attroff(A_REVERSE);
+	}
+	if (!view->item_count)
+		put(picture, layout->header + layout->head, 0, width,
+		    view->shown ? "nothing has been allocated yet" : "attaching ...");
+}
+
+static void put_foot(const struct mw_top_picture *picture, int width, int y)
+{
+	const struct mw_top_view *view = picture->view;
+	char text[MW_TOP_TEXT];
+	int used;
+
+	if (picture->prompt) {
+		size_t length = strlen(picture->prompt);
+		size_t room = width > 20 ? (size_t)width - 12 : 8;
+		const char *tail = picture->prompt;
+
+		/* The end is where it is typed. */
+		while (length > room) {
+			do {
+				tail++;
+				length--;
+			} while ((*tail & 0xc0) == 0x80);
+		}
+		(void)snprintf(text, sizeof(text), "write to: %.*s", PATH_MAX, tail);
+		used = put(picture, y, 0, width - 1, text);
+		curs_set(1);
+		move(y, used);
+		return;
+	}
+	curs_set(0);
+	if (picture->message)
+		(void)snprintf(text, sizeof(text), "%s", picture->message);
+	else
+		(void)snprintf(text, sizeof(text), "h help  q quit  by %s, sorted by %s%s", //
+			       mw_top_group_name(view->group), mw_top_sort_name(view->sort),
+			       view->reversed ? ", reversed" : "");
+	if (picture->message)
+		attron(A_BOLD);
+	put(picture, y, 0, width, text);
+	attroff(A_BOLD);
+}
+
+static void put_help(const struct mw_top_picture *picture, int width, int height)
+{
+	size_t count = mw_top_draw_help_lines();
+
+	for (int y = 0; y < height && picture->help_first + (size_t)y < count; y++)
+		put(picture, y, 0, width, help_lines[picture->help_first + (size_t)y]);
+}
+
+/* In as many lines as it takes. */
+static void put_too_small(const struct mw_top_picture *picture, int width, int height)
+{
+	static const char text[] = "too small for a table: 20 columns by 5 lines is the least; q quits";
+	size_t at = 0;
+
+	for (int y = 0; y < height && at < sizeof(text) - 1 && width > 0; y++) {
+		char line[sizeof(text)];
+		size_t length = sizeof(text) - 1 - at < (size_t)width ? sizeof(text) - 1 - at : (size_t)width;
+
+		memcpy(line, text + at, length);
+		line[length] = '\0';
+		put(picture, y, 0, width, line);
+		at += length;
+	}
+}
+
+void mw_top_draw(struct mw_top_picture *picture)
+{
+	struct mw_top_layout layout;
+	int width, height;
+
+	getmaxyx(stdscr, height, width);
+	erase();
+	picture->lines = 0;
+	if (width < 1 || height < 1)
+		return;
+	if (!mw_top_layout_make(width, height, &layout)) {
+		put_too_small(picture, width, height);
+	} else if (picture->help) {
+		put_help(picture, width, height);
+	} else {
+		picture->lines = (size_t)layout.rows;
+		mw_top_view_scroll(picture->view, picture->lines);
+		put_header(picture, &layout, width);
+		if (layout.head)
+			put_head(picture, &layout, width);
+		put_items(picture, &layout, width);
+		put_foot(picture, width, height - 1);
+	}
+	refresh();
+}

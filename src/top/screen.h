@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * screen.h: the screen of a live table: a thread of its own that draws, and takes keys.
+ *
+ * It holds nobody up: a terminal that takes no more text stops this thread alone. SIGWINCH is for it, all other signals
+ * are for memwatch's first thread, which it asks for the end as Ctrl-C does.
+ */
+#ifndef MW_TOP_SCREEN_H
+#define MW_TOP_SCREEN_H
+
+#include "top/work.h"
+
+struct mw_top_screen;
+
+struct mw_top_screen_options {
+	struct mw_top_feed *feed;
+	struct mw_top_names *names;
+	struct mw_top_work *work;
+	pid_t pid;
+	const char *comm;
+	bool utf8; /* the terminal's characters */
+};
+
+/* Block SIGWINCH; in the first thread, before any other is made. */
+void mw_top_screen_prepare(void);
+/* Starts the thread, which takes the terminal over when the window has begun. All is borrowed. Errors: MEMORY,
+ * SYSTEM.*/
+struct mw_error *mw_top_screen_create(const struct mw_top_screen_options *options,
+				      struct mw_top_screen **out) MW_MUST_CHECK;
+/* Give the terminal back and end the thread. False: it does not end (the terminal takes no text), and all that it was
+ * given must stay; the terminal has been put back as well as can be. */
+bool mw_top_screen_destroy(struct mw_top_screen *screen);
+/* The terminal could not be taken over: why, once. NULL: it could. */
+struct mw_error *mw_top_screen_error(struct mw_top_screen *screen) MW_MUST_CHECK;
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* text.h: what fits on a screen of so many columns and lines, and names of a target's made fit for it. */
+#ifndef MW_TOP_TEXT_H
+#define MW_TOP_TEXT_H
+
+#include <memwatch/engine.h>
+
+#define MW_TOP_WIDTH_MIN  20
+#define MW_TOP_HEIGHT_MIN 5
+#define MW_TOP_WIDTH_MAX  512 /* of what is shown; what is wider stays empty */
+/* Bytes of a line of text: four a column and its end. */
+#define MW_TOP_LINE (4 * MW_TOP_WIDTH_MAX + 8)
+
+/*
+ * Text, which may be any bytes, cut to `columns` into `out` (MW_TOP_LINE bytes); returns the columns that it takes.
+ * Control characters, marks and overrides of direction, letters that are written from right to left, and what has no
+ * width or none that is known, are shown as \x1b or \u202e; bytes that are no UTF-8 as the replacement character. What
+ * was cut off is marked. Where the terminal has no UTF-8 (`utf8`) all is ASCII. Widths are those of the locale.
+ */
+size_t mw_top_cut(const char *text, size_t columns, bool utf8, char *out);
+
+/* Columns of a table; 0: there is no room for that one. */
+struct mw_top_layout {
+	int bytes, growth, blocks, rate, kind; /* widths, with the blank behind them */
+	int name;                              /* what is left */
+	int header;                            /* lines above the table's head */
+	int rows;                              /* lines for rows */
+	bool head, foot;                       /* is there a line for them? */
+};
+/* False: the screen is too small for a table. */
+bool mw_top_layout_make(int width, int height, struct mw_top_layout *out);
+
+/* "+1.5 KiB", "-512 B", "0 B" */
+void mw_top_show_growth(double bytes_per_second, char *out, size_t size);
+/* "0", "0.3", "12", "1200", "12k", "35M" */
+void mw_top_show_rate(double per_second, char *out, size_t size);
+/* "1:02:03" */
+void mw_top_show_time(double seconds, char *out, size_t size);
+/* "3.141593": seconds, rounded up, so that nothing from before the moment is after what is shown. */
+void mw_top_show_moment(uint64_t ns, char *out, size_t size);
+/* "valloc, pvalloc and 3 more": functions whose calls are not seen though they are to be recorded; "": there are none.
+ */
+void mw_top_show_missed(const struct mw_hook_info *hooks, size_t count, bool track_heap, bool track_vm, char *out,
+			size_t size);
+
+#endif

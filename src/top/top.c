@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT
+/* top.c: see top.h. */
+#include "top/top.h"
+
+#include "session/session.h"
+#include "session/standby.h"
+#include "top/screen.h"
+#include "top/tty.h"
+
+#include <errno.h>
+#include <langinfo.h>
+#include <limits.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOOK_NS     50000000
+#define PATIENCE_MS 2000 /* for names that are being read when it ends */
+#define KEPT_SHARE  4    /* what is kept unasked takes at most one of so many free bytes of the disk … */
+#define KEPT_MAX    (UINT64_C(8) << 30) /* … and this */
+
+struct top {
+	const struct mw_session_options *options;
+	struct mw_session session;
+	struct mw_top_feed *feed;
+	struct mw_top_names *names;
+	struct mw_top_work *work;
+	struct mw_top_screen *screen;
+	char no_writer[300]; /* why nothing can be written */
+	uint64_t kept_max;   /* bytes of what is kept unasked; 0: no limit */
+	bool stuck;          /* a thread did not end: what it uses stays */
+};
+
+static void on_begun(void *context)
+{
+	struct top *top = context;
+
+	mw_top_feed_begin(top->feed);
+}
+
+static void on_sampled(void *context, size_t process, uint64_t time_ns)
+{
+	struct top *top = context;
+	struct mw_store_writer *writer = top->session.writer;
+
+	(void)process;
+	if (!top->feed)
+		return;
+	if (writer && top->kept_max && mw_store_written(writer) > top->kept_max)
+		mw_store_give_up(writer, EFBIG);
+	if (mw_top_feed_phase(top->feed) == MW_TOP_WATCHING)
+		mw_top_feed_sample(top->feed, time_ns);
+}
+
+/* For a recording that nobody has asked for yet: a file without a name, that is gone with memwatch. */
+static void keep_unasked(struct top *top)
+{
+	struct mw_session *session = &top->session;
+	const char *directory = getenv("TMPDIR");
+	struct statvfs disk;
+	struct mw_error *err;
+	char path[PATH_MAX];
+
+	if (!directory || !*directory)
+		directory = access("/var/tmp", W_OK) == 0 ? "/var/tmp" : "/tmp";
+	(void)snprintf(path, sizeof(path), "%s/memwatch-top-%d-%ld.mw", directory, (int)getpid(), (long)time(NULL));
+	session->nameless = true;
+	err = mw_store_create(path, &session->writer);
+	if (err) {
+		(void)snprintf(top->no_writer, sizeof(top->no_writer), "%s", mw_error_text(err));
+		mw_error_destroy(err);
+		return;
+	}
+	top->kept_max = KEPT_MAX;
+	if (statvfs(directory, &disk) == 0 && disk.f_bavail * disk.f_frsize / KEPT_SHARE < KEPT_MAX)
+		top->kept_max = disk.f_bavail * disk.f_frsize / KEPT_SHARE;
+	/* On a full disk root could still write. */
+	if (top->kept_max == 0)
+		top->kept_max = 1;
+}
+
+static struct mw_error *prepare(struct top *top)
+{
+	struct mw_session *session = &top->session;
+
+	MW_TRY(mw_top_tty_prepare());
+	MW_TRY(mw_self_check_files());
+	if (top->options->output)
+		MW_TRY(mw_store_create(top->options->output, &session->writer));
+	else
+		keep_unasked(top);
+	session->begun = on_begun;
+	session->sampled = on_sampled;
+	session->leave = mw_top_tty_restore;
+	session->stays_by = true;
+	session->context = top;
+	return mw_session_prepare(session);
+}
+
+static struct mw_error *start_threads(struct top *top)
+{
+	struct mw_top_screen_options screen = {
+		.pid = top->options->pids.items[0],
+		.comm = top->session.recorders[0].comm ? top->session.recorders[0].comm : "?",
+		.utf8 = setlocale(LC_CTYPE, "") && strcmp(nl_langinfo(CODESET), "UTF-8") == 0,
+	};
+
+	mw_top_screen_prepare();
+	MW_TRY(mw_top_feed_create(&top->session, &top->feed));
+	MW_TRY(mw_top_names_create(top->feed, screen.pid, &top->names));
+	MW_TRY(mw_top_work_create(top->feed, top->names, top->session.writer, top->no_writer, &top->work));
+	screen.feed = top->feed;
+	screen.names = top->names;
+	screen.work = top->work;
+	return mw_top_screen_create(&screen, &top->screen);
+}
+
+/* The last table stays until somebody has seen it. */
+static void await_quit(void)
+{
+	const struct timespec step = {.tv_nsec = LOOK_NS};
+
+	while (!mw_self_end_asked())
+		nanosleep(&step, NULL);
+}
+
+/* From now on nobody but us uses what they had. Returns why the screen could not be shown, if so. */
+static struct mw_error *stop_threads(struct top *top)
+{
+	struct mw_error *err = mw_top_screen_error(top->screen);
+
+	if (!mw_top_screen_destroy(top->screen))
+		top->stuck = true;
+	if (!mw_top_work_destroy(top->work, PATIENCE_MS))
+		top->stuck = true;
+	top->screen = NULL;
+	top->work = NULL;
+	return err;
+}
+
+static bool show_names(void *context, uint64_t done, uint64_t total)
+{
+	struct top *top = context;
+
+	mw_progress_symbols(&top->session.progress, done, total);
+	return !mw_self_hurried();
+}
+
+/* A recording that was asked for gets its names at the end, as any does. */
+static struct mw_error *finish_output(struct top *top)
+{
+	struct mw_store_writer *writer = top->session.writer;
+	struct mw_error *err = NULL;
+
+	if (!top->options->output || !writer)
+		return NULL;
+	mw_progress_init(&top->session.progress, true);
+	if (!top->stuck && top->names && !mw_self_hurried())
+		err = mw_top_names_tell(top->names, writer, show_names, top);
+	mw_progress_clear(&top->session.progress);
+	return mw_error_first(mw_store_finish(writer), err);
+}
+
+static struct mw_error *watch(struct top *top)
+{
+	struct mw_session *session = &top->session;
+	struct mw_partials partials = {{session->writer ? mw_store_partial(session->writer) : NULL}};
+	struct mw_error *err, *unseen;
+
+	MW_TRY(mw_session_stand_by(session, &partials));
+	MW_TRY(start_threads(top));
+	err = mw_session_watch(session);
+	if (mw_top_feed_phase(top->feed) == MW_TOP_WATCHING)
+		mw_top_feed_end(top->feed, !err && !session->detached);
+	if (!err && !session->detached)
+		await_quit();
+	unseen = stop_threads(top);
+	if (err || session->detached)
+		return mw_error_first(err, unseen);
+	/* Not before: whatever became of memwatch, the guard would have put back the terminal. */
+	if (!top->stuck)
+		mw_standby_end();
+	return mw_error_first(unseen, finish_output(top));
+}
+
+/* A thread that hangs may wake at any time: nothing that it knows of is freed, and what is watched has been let go. */
+static void leave_all(struct mw_session *session)
+{
+	session->engine = NULL;
+	session->writer = NULL;
+	session->recorders = NULL;
+	session->emitters = NULL;
+	session->watched = (struct mw_watched_set){.count = 0};
+	session->count = 0;
+}
+
+struct mw_error *mw_top_run(const struct mw_session_options *options)
+{
+	struct top *top = calloc(1, sizeof(*top));
+	struct mw_error *err, *unseen = NULL;
+
+	if (!top)
+		return mw_error_nomem();
+	top->options = options;
+	mw_session_init(&top->session, options, false);
+	err = prepare(top);
+	if (!err)
+		err = watch(top);
+	if (top->screen || top->work)
+		unseen = stop_threads(top);
+	err = mw_error_first(err, unseen);
+	if (top->stuck) {
+		leave_all(&top->session);
+		return mw_session_end(&top->session, err);
+	}
+	mw_top_names_destroy(top->names);
+	mw_top_feed_destroy(top->feed);
+	err = mw_session_end(&top->session, err);
+	free(top);
+	return err;
+}

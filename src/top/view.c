@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: MIT
+/* view.c: see view.h. */
+#include "top/view.h"
+
+#include "base/vector.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+void mw_top_view_deinit(struct mw_top_view *view)
+{
+	mw_top_shot_release(view->shown);
+	mw_top_shot_release(view->base);
+	mw_top_history_deinit(&view->history);
+	mw_top_rows_deinit(&view->rows);
+	mw_top_rows_deinit(&view->children);
+	mw_top_registry_deinit(&view->registry);
+	free(view->items);
+	*view = (struct mw_top_view){.names = NULL};
+}
+
+static void look_at_newest(struct mw_top_view *view)
+{
+	struct mw_top_shot *shown = mw_top_shot_hold(mw_top_history_newest(&view->history));
+	struct mw_top_shot *base = mw_top_shot_hold(mw_top_history_base(&view->history));
+
+	mw_top_shot_release(view->shown);
+	mw_top_shot_release(view->base);
+	view->shown = shown;
+	view->base = base;
+}
+
+void mw_top_view_shot(struct mw_top_view *view, struct mw_top_shot *shot)
+{
+	mw_top_history_add(&view->history, shot);
+	if (!view->paused)
+		look_at_newest(view);
+}
+
+void mw_top_view_pause(struct mw_top_view *view, bool paused)
+{
+	view->paused = paused;
+	if (!paused)
+		look_at_newest(view);
+}
+
+/* --- names ------------------------------------------------------------------------------------------------- */
+
+static const char *name_of(void *context, enum mw_top_group group, uint32_t key)
+{
+	const struct mw_top_view *view = context;
+	const struct mw_top_named *named;
+
+	if (group == MW_TOP_THREADS)
+		return key < view->registry.thread_count ? view->registry.threads[key].name : NULL;
+	if (group == MW_TOP_MODULES)
+		return key < view->registry.module_count ? view->registry.modules[key]->path : NULL;
+	named = view->names ? mw_top_names_get(view->names, key) : NULL;
+	return named && named->line_count ? named->lines[named->charged].function : NULL;
+}
+
+/* --- items ------------------------------------------------------------------------------------------------- */
+
+static bool is_open(const struct mw_top_view *view, enum mw_top_group group, uint32_t key)
+{
+	for (size_t i = 0; i < view->open_count; i++)
+		if (view->open[i].group == group && view->open[i].key == key)
+			return true;
+	return false;
+}
+
+static bool add_item(struct mw_top_view *view, const struct mw_top_item *item)
+{
+	struct mw_top_item *items = mw_vector_room(view->items, view->item_count, &view->item_capacity, sizeof(*items));
+
+	if (!items)
+		return false;
+	view->items = items;
+	view->items[view->item_count++] = *item;
+	return true;
+}
+
+/* A stack's row, and what is under it where it is open. */
+static bool add_stack(struct mw_top_view *view, struct mw_top_item item)
+{
+	const struct mw_top_named *named = view->names ? mw_top_names_get(view->names, item.key) : NULL;
+	uint32_t count = 0;
+	bool good;
+
+	item.open = is_open(view, MW_TOP_STACKS, item.key);
+	good = add_item(view, &item);
+	if (!item.open)
+		return good;
+	if (item.key < view->registry.stack_count)
+		count = view->registry.stacks[item.key]->frame_count;
+	if (named)
+		count = (uint32_t)named->line_count;
+	item.open = false;
+	item.kind = MW_TOP_DETAIL;
+	good = good && add_item(view, &item);
+	item.kind = MW_TOP_FRAME;
+	for (item.frame = 0; item.frame < count && good; item.frame++)
+		good = add_item(view, &item);
+	return good;
+}
+
+/* The stacks of a module, in the order that its siblings have. */
+static bool add_children(struct mw_top_view *view, uint32_t module)
+{
+	size_t shown = 0;
+
+	for (size_t i = 0; i < view->children.count && shown < MW_TOP_CHILDREN_MAX; i++) {
+		uint32_t key = view->children.items[i].key;
+		uint32_t charged = view->registry.stacks[key]->module;
+
+		if (charged >= view->registry.module_count)
+			charged = MW_MODULE_NONE;
+		if (charged != module)
+			continue;
+		shown++;
+		if (!add_stack(view, (struct mw_top_item){.kind = MW_TOP_CHILD, .key = key, .owner = module, .row = i}))
+			return false;
+	}
+	return true;
+}
+
+static bool any_module_open(const struct mw_top_view *view)
+{
+	for (size_t i = 0; i < view->open_count; i++)
+		if (view->open[i].group == MW_TOP_MODULES)
+			return true;
+	return false;
+}
+
+static bool make_items(struct mw_top_view *view)
+{
+	bool good = true;
+
+	view->item_count = 0;
+	for (size_t i = 0; i < view->rows.count && good; i++) {
+		struct mw_top_item item = {.kind = MW_TOP_ROW, .key = view->rows.items[i].key, .row = i};
+
+		if (view->group == MW_TOP_STACKS) {
+			good = add_stack(view, item);
+			continue;
+		}
+		item.open = is_open(view, view->group, item.key);
+		good = add_item(view, &item);
+		if (good && item.open)
+			good = add_children(view, item.key);
+	}
+	return good;
+}
+
+static bool same_item(const struct mw_top_item *a, const struct mw_top_item *b)
+{
+	return a->kind == b->kind && a->key == b->key && a->owner == b->owner && a->frame == b->frame;
+}
+
+/* Where the item is now; where it is no more, what stands at its place. */
+static void select_again(struct mw_top_view *view, const struct mw_top_item *before)
+{
+	if (before && view->selected < view->item_count && same_item(&view->items[view->selected], before))
+		return;
+	for (size_t i = 0; before && i < view->item_count; i++)
+		if (same_item(&view->items[i], before)) {
+			view->selected = i;
+			return;
+		}
+	if (view->selected >= view->item_count)
+		view->selected = view->item_count ? view->item_count - 1 : 0;
+}
+
+bool mw_top_view_update(struct mw_top_view *view)
+{
+	const struct mw_top_item *selected = mw_top_view_item(view);
+	struct mw_top_item before = selected ? *selected : (struct mw_top_item){.key = 0};
+	/* Who has not moved from the first line wants to see what comes to be there. */
+	bool follows = view->selected > 0 && selected;
+	bool good = true;
+
+	if (!view->shown)
+		return true;
+	good = mw_top_rows_make(&view->rows, &view->registry, view->base, view->shown, view->group);
+	mw_top_rows_sort(&view->rows, view->group, view->sort, view->reversed, name_of, view);
+	view->children.count = 0;
+	if (good && view->group == MW_TOP_MODULES && any_module_open(view)) {
+		good = mw_top_rows_make(&view->children, &view->registry, view->base, view->shown, MW_TOP_STACKS);
+		mw_top_rows_sort(&view->children, MW_TOP_STACKS, view->sort, view->reversed, name_of, view);
+	}
+	good = good && make_items(view);
+	select_again(view, follows || (selected && before.open) ? &before : NULL);
+	return good;
+}
+
+/* --- moving ------------------------------------------------------------------------------------------------ */
+
+void mw_top_view_group(struct mw_top_view *view, enum mw_top_group group)
+{
+	view->group = group;
+	view->selected = view->first = 0;
+	view->item_count = 0;
+}
+
+const struct mw_top_item *mw_top_view_item(const struct mw_top_view *view)
+{
+	return view->selected < view->item_count ? &view->items[view->selected] : NULL;
+}
+
+const struct mw_top_row *mw_top_view_row(const struct mw_top_view *view, const struct mw_top_item *item)
+{
+	/* What is under an open stack is about its row. */
+	const struct mw_top_rows *rows =
+		view->group == MW_TOP_MODULES && item->kind != MW_TOP_ROW ? &view->children : &view->rows;
+
+	return item->row < rows->count ? &rows->items[item->row] : NULL;
+}
+
+void mw_top_view_move(struct mw_top_view *view, long by)
+{
+	size_t last = view->item_count ? view->item_count - 1 : 0;
+
+	if (by < 0)
+		view->selected = view->selected > (size_t)-by ? view->selected - (size_t)-by : 0;
+	else
+		view->selected = (size_t)by < last - view->selected ? view->selected + (size_t)by : last;
+}
+
+void mw_top_view_scroll(struct mw_top_view *view, size_t lines)
+{
+	size_t most = view->item_count > lines ? view->item_count - lines : 0;
+
+	if (view->selected < view->first)
+		view->first = view->selected;
+	if (lines && view->selected >= view->first + lines)
+		view->first = view->selected - lines + 1;
+	if (view->first > most)
+		view->first = most;
+}
+
+bool mw_top_view_toggle(struct mw_top_view *view, bool open, bool close)
+{
+	const struct mw_top_item *item = mw_top_view_item(view);
+	struct mw_top_open what;
+
+	if (!item || (item->kind == MW_TOP_ROW && view->group == MW_TOP_THREADS))
+		return false;
+	what.group = item->kind == MW_TOP_ROW ? view->group : MW_TOP_STACKS;
+	what.key = item->key;
+	for (size_t i = 0; i < view->open_count; i++) {
+		if (view->open[i].group != what.group || view->open[i].key != what.key)
+			continue;
+		if (close)
+			view->open[i] = view->open[--view->open_count];
+		/* What closes was under it: the row is selected then. */
+		while (close && view->selected &&
+		       (view->items[view->selected].kind == MW_TOP_DETAIL ||
+			view->items[view->selected].kind == MW_TOP_FRAME))
+			view->selected--;
+		return true;
+	}
+	if (!open || view->open_count == MW_TOP_OPEN_MAX)
+		return false;
+	view->open[view->open_count++] = what;
+	return true;
+}
+
+static bool is_stack(const struct mw_top_view *view, const struct mw_top_item *item)
+{
+	return item->kind != MW_TOP_ROW || view->group == MW_TOP_STACKS;
+}
+
+static size_t add_wanted(const struct mw_top_view *view, uint32_t stack, uint32_t *out, size_t count, size_t capacity)
+{
+	if (count == capacity || (count && out[count - 1] == stack) || mw_top_names_get(view->names, stack))
+		return count;
+	out[count] = stack;
+	return count + 1;
+}
+
+size_t mw_top_view_wanted(const struct mw_top_view *view, size_t lines, uint32_t *out, size_t capacity)
+{
+	size_t count = 0;
+
+	if (!view->names)
+		return 0;
+	for (size_t i = view->first; i < view->item_count && i - view->first < lines; i++)
+		if (is_stack(view, &view->items[i]))
+			count = add_wanted(view, view->items[i].key, out, count, capacity);
+	/* To sort by names all are needed. */
+	for (size_t i = 0; i < view->rows.count && view->group == MW_TOP_STACKS && view->sort == MW_TOP_BY_NAME; i++)
+		count = add_wanted(view, view->rows.items[i].key, out, count, capacity);
+	return count;
+}

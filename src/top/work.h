@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * work.h: what a live table has done in a thread of its own, for it takes time: names are found, recordings
+ * written.
+ */
+#ifndef MW_TOP_WORK_H
+#define MW_TOP_WORK_H
+
+#include "top/names.h"
+
+#define MW_TOP_WANTED 4096 /* stacks whose names are asked for at once */
+
+struct mw_top_work;
+
+/* Starts the thread. `no_writer` says why there is nothing to write a recording from, where the session has no writer;
+ * all is borrowed. Errors: MEMORY, SYSTEM. */
+struct mw_error *mw_top_work_create(struct mw_top_feed *feed, struct mw_top_names *names,
+				    struct mw_store_writer *writer, const char *no_writer,
+				    struct mw_top_work **out) MW_MUST_CHECK;
+/* End the thread. False: it does not end within `patience_ms`, and all that it was given must stay. Else it is freed.
+ */
+bool mw_top_work_destroy(struct mw_top_work *work, unsigned patience_ms);
+
+/* These stacks' names are wanted, in this order; what was wanted before is not. */
+void mw_top_work_want(struct mw_top_work *work, const uint32_t *stacks, size_t count);
+/* Write what was seen until now to a file of that name. False: another is still being written. */
+bool mw_top_work_save(struct mw_top_work *work, const char *path);
+/* What there is to tell of it, "" for nothing; `*busy`: it is still at it. Told once where it is done. */
+void mw_top_work_news(struct mw_top_work *work, char *out, size_t size, bool *busy);
+
+#endif
