@@ -5,7 +5,7 @@
 static const struct mw_cli_option record_options[] = {
 	{"pid", 'p', MW_COMPLETE_PROCESS, "PID[,PID...]", "watch these processes, all their threads\n",
 	 "Attach to these processes, several with commas between, and watch all their threads. What a process forks "
-	 "is let go as it was.",
+	 "is not watched.",
 	 NULL},
 	{"duration", 'd', MW_COMPLETE_NOTHING, "SECONDS", "how long; else until Ctrl-C, or the process's end\n",
 	 "The length of the window; fractions are allowed. Without it the window ends with Ctrl-C, SIGTERM, or the "
@@ -31,8 +31,8 @@ static const struct mw_cli_option record_options[] = {
 	 "any time.",
 	 NULL},
 	{"max-memory", MW_KEY_MAX_MEMORY, MW_COMPLETE_NOTHING, "SIZE",
-	 "end the window when memwatch has so much (as in 500M)\n",
-	 "End the window and report what there is when memwatch itself has so many bytes, or K, M, G or T of them.",
+	 "end the window when memwatch uses so much (500M)\n",
+	 "End the window and report what there is when memwatch itself uses so many bytes, or K, M, G or T of them.",
 	 NULL},
 	MW_CLI_MAX_STOPPED("With engine trap, end the window when the process has been paused for more than this "
 			   "share of five seconds."),

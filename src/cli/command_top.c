@@ -5,7 +5,7 @@
 static const struct mw_cli_option top_options[] = {
 	{"pid", 'p', MW_COMPLETE_PROCESS, "PID", "the process\n", "The process to watch, all its threads.", NULL},
 	{"duration", 'd', MW_COMPLETE_NOTHING, "SECONDS", "detach from it after so long; else when quit\n",
-	 "Let go of the process after so many seconds, fractions allowed; the last table stays until it is quit. "
+	 "Detach from the process after so many seconds, fractions allowed; the last table stays until it is quit. "
 	 "Without it the window ends when top is quit, or with the process.",
 	 NULL},
 	MW_CLI_TRACK_TO("watch"),
@@ -13,11 +13,9 @@ static const struct mw_cli_option top_options[] = {
 		      "How calls are caught, as for a recording; auto by default."),
 	MW_CLI_UNSAFE,
 	{"output", 'o', MW_COMPLETE_FILE, "FILE", "keep a recording of all of it\n",
-	 "Keep a recording from the begin to the end. Without it the key w writes one of what was seen until then.",
-	 NULL},
-	{"max-memory", MW_KEY_MAX_MEMORY, MW_COMPLETE_NOTHING, "SIZE",
-	 "let go when memwatch has so much (as in 500M)\n",
-	 "Let go of the process when memwatch itself has so many bytes, or K, M, G or T of them.", NULL},
+	 "Keep a recording of the whole session. Without it the key w writes one of what was seen until then.", NULL},
+	{"max-memory", MW_KEY_MAX_MEMORY, MW_COMPLETE_NOTHING, "SIZE", "detach when memwatch uses so much (500M)\n",
+	 "Detach from the process when memwatch itself uses so many bytes, or K, M, G or T of them.", NULL},
 	MW_CLI_MAX_STOPPED("With engine trap, detach from the process when it has been paused for more than this "
 			   "share of five seconds."),
 	MW_CLI_DEPTH("frames kept of a stack (default: 128)\n"),
@@ -32,7 +30,7 @@ const struct mw_cli_command mw_cli_command_top = {
 	.synopsis = "memwatch top -p PID [OPTION...]\n",
 	.help = "Watch a process, and show each second what it has allocated since the attach and\n"
 		"not freed, and how fast that grows: by stack, module or thread. Key h tells of\n"
-		"the keys, q lets go of the process and quits.\n"
+		"the keys, q detaches from the process and quits.\n"
 		"\n",
 	.about = "Watches a process, and shows each second what it has allocated since the attach and not freed, and "
 		 "how fast that grows: by stack, module or thread, sorted as you like, a stack with its frames where "

@@ -156,8 +156,7 @@ struct mw_error *mw_cli_diff_options_parse(int argc, char **argv, struct mw_cli_
 	if (parse.err)
 		return parse.err;
 	if (failed)
-		return failed == ENOMEM ? mw_error_nomem()
-					: mw_error_create(MW_ERROR_USAGE, 0, "the command line makes no sense");
+		return failed == ENOMEM ? mw_error_nomem() : mw_error_create(MW_ERROR_USAGE, 0, "invalid command line");
 	if (options.action == MW_CLI_RUN)
 		MW_TRY(check(&options));
 	*out = options;

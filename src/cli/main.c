@@ -24,7 +24,7 @@ static struct mw_error *unknown_verb(const char *word)
 	struct mw_error *err = mw_error_create(MW_ERROR_USAGE, 0, "there is no command '%.64s'", word);
 
 	if (nearest)
-		return mw_error_hint(err, "The nearest is '%s': 'memwatch %s --help' tells of it", nearest, nearest);
+		return mw_error_hint(err, "The nearest is '%s': see 'memwatch %s --help'", nearest, nearest);
 	return mw_error_hint(err,
 			     "To launch a program, put '--' before it: memwatch -- %.64s; 'memwatch --help' "
 			     "tells the rest",

@@ -200,8 +200,7 @@ static struct mw_error *parse_line(int argc, char **argv, struct parse *parse)
 	failed = argp_parse(&argp, argc, argv, ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_NO_EXIT | ARGP_IN_ORDER, NULL, parse);
 	if (!failed || parse->err)
 		return parse->err;
-	return failed == ENOMEM ? mw_error_nomem()
-				: mw_error_create(MW_ERROR_USAGE, 0, "the command line makes no sense");
+	return failed == ENOMEM ? mw_error_nomem() : mw_error_create(MW_ERROR_USAGE, 0, "invalid command line");
 }
 
 static struct mw_error *check_record(const struct parse *parse)

@@ -150,7 +150,7 @@ struct mw_error *mw_cli_report_options_parse(int argc, char **argv, struct mw_cl
 		argp_parse(&argp, argc, argv, ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_NO_EXIT | ARGP_IN_ORDER, NULL, &parse);
 	if (failed && !parse.err)
 		parse.err = failed == ENOMEM ? mw_error_nomem()
-					     : mw_error_create(MW_ERROR_USAGE, 0, "the command line makes no sense");
+					     : mw_error_create(MW_ERROR_USAGE, 0, "invalid command line");
 	if (!parse.err && options.action != MW_CLI_HELP)
 		parse.err = check(&parse);
 	if (parse.err) {

@@ -103,7 +103,7 @@ struct mw_error *mw_cli_explain_option(const struct mw_cli_command *command, int
 
 	for (int i = next > 1 ? next - 1 : 1; !err && i <= next && i < argc; i++)
 		err = explain_word(command, argv[i], i + 1 >= argc);
-	return err ? err : with_help(command, mw_error_create(MW_ERROR_USAGE, 0, "the command line makes no sense"));
+	return err ? err : with_help(command, mw_error_create(MW_ERROR_USAGE, 0, "invalid command line"));
 }
 
 struct mw_error *mw_cli_give_help(const struct mw_cli_command *command)

@@ -122,7 +122,7 @@ static struct mw_error *parse_line(const char *at, const char *end, struct mw_ma
 	    !take_permissions(&line, &mapping) || !take_number(&line, 16, UINT64_MAX, ' ', &mapping.offset) ||
 	    !take_number(&line, 16, UINT32_MAX, ':', &major) || !take_number(&line, 16, UINT32_MAX, ' ', &minor) ||
 	    !take_number(&line, 10, UINT64_MAX, ' ', &mapping.inode))
-		return mw_error_create(MW_ERROR_DATA, 0, "a line of the memory map makes no sense: \"%.*s\"",
+		return mw_error_create(MW_ERROR_DATA, 0, "a line of the memory map is invalid: \"%.*s\"",
 				       (int)(end - at > 200 ? 200 : end - at), at);
 	mapping.major = (uint32_t)major;
 	mapping.minor = (uint32_t)minor;

@@ -51,7 +51,7 @@ struct mw_error *mw_memory_read(pid_t tid, bool with_pss, uint64_t *rss, uint64_
 	       resident <= UINT64_MAX / page;
 	free(text);
 	if (!good)
-		return mw_error_create(MW_ERROR_DATA, 0, "/proc/%d/statm makes no sense", (int)tid);
+		return mw_error_create(MW_ERROR_DATA, 0, "/proc/%d/statm is invalid", (int)tid);
 	*rss = resident * page;
 	*vsize = all * page;
 	*pss = with_pss ? read_pss(tid) : MW_SIZE_UNKNOWN;

@@ -161,12 +161,12 @@ struct mw_error *mw_status_read(pid_t tid, struct mw_status *out)
 	good = parse_status(text ? text : small, &status);
 	free(text);
 	if (!good)
-		return mw_error_create(MW_ERROR_DATA, 0, "/proc/%d/status makes no sense", (int)tid);
+		return mw_error_create(MW_ERROR_DATA, 0, "/proc/%d/status is invalid", (int)tid);
 
 	MW_TRY(mw_proc_file_read_small(small, sizeof(small), &size, "/proc/%d/stat", (int)tid));
 	good = mw_stat_field(small, size, MW_STAT_FLAGS, &flags);
 	if (!good)
-		return mw_error_create(MW_ERROR_DATA, 0, "/proc/%d/stat makes no sense", (int)tid);
+		return mw_error_create(MW_ERROR_DATA, 0, "/proc/%d/stat is invalid", (int)tid);
 	status.kernel_thread = (flags & FLAG_KERNEL_THREAD) != 0;
 	*out = status;
 	return NULL;

@@ -82,7 +82,7 @@ static void on_signal(int number)
 static void on_suspend(int number)
 {
 	static const char text[] =
-		"\nmemwatch: not suspended, as the process would be paused meanwhile; Ctrl-C ends the window\n";
+		"\nmemwatch: not suspended: the process would be paused meanwhile; Ctrl-C ends the window\n";
 
 	(void)number;
 	if (screen) {

@@ -466,11 +466,10 @@ void mw_standby_end(void)
 {
 	if (!standby.begun)
 		return;
-	snprintf(
-		standby.told, sizeof(standby.told),
-		"memwatch: memwatch has crashed when it was about to report: what it watched had been let go%s%.400s\n",
-		standby.plan.output ? ". What was recorded is in " : "",
-		standby.plan.output ? standby.plan.output : "");
+	snprintf(standby.told, sizeof(standby.told),
+		 "memwatch: memwatch has crashed while reporting: it had detached from what it watched%s%.400s\n",
+		 standby.plan.output ? ". What was recorded is in " : "",
+		 standby.plan.output ? standby.plan.output : "");
 	atomic_store(&standby.quit, true);
 	wake();
 	pthread_join(standby.thread, NULL);

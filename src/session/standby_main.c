@@ -82,13 +82,13 @@ static void ignore_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* "process 12 was let go", "processes 12, 13 were let go". */
+/* "detached from process 12, which runs on", "detached from processes 12, 13, which run on". */
 static void tell_processes(FILE *out, int count, char **processes)
 {
-	fprintf(out, "process%s ", count == 1 ? "" : "es");
+	fprintf(out, "detached from process%s ", count == 1 ? "" : "es");
 	for (int i = 0; i < count; i++)
 		fprintf(out, "%s%d", i ? ", " : "", atoi(processes[i]));
-	fprintf(out, " %s let go and run%s on", count == 1 ? "was" : "were", count == 1 ? "s" : "");
+	fprintf(out, ", which run%s on", count == 1 ? "s" : "");
 }
 
 static void tell(char **argv, int count, char **processes, const char *trouble)

@@ -163,7 +163,7 @@ static const char *set_up(struct decoder *decoder, const uint8_t *in, size_t siz
 	decoder->what = in + HEAD_SIZE;
 	decoder->shift = in[SHIFT_AT];
 	if (decoder->shift > SHIFT_MAX || in[ZERO_AT] || in[ZERO_AT + 1])
-		return "a chunk of events has a head that makes no sense";
+		return "a chunk of events has an invalid head";
 	for (size_t i = 0; i < count; i++) {
 		stacks += (decoder->what[i] & HAS_STACK) != 0;
 		sizes += (decoder->what[i] & HAS_SIZE) != 0;

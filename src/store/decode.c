@@ -275,7 +275,7 @@ struct mw_error *mw_store_tell(struct mw_store_telling *telling, struct mw_store
 		record.get = (struct mw_store_get){bytes, bytes + size, false};
 		MW_TRY(tellers[chunk->type](&record));
 		if (record.get.bad) {
-			*why = "a record makes no sense";
+			*why = "a record is invalid";
 			return NULL;
 		}
 	}

@@ -154,7 +154,7 @@ static void take_close(struct reading *reading, const struct mw_store_slot *slot
 	record.end = get.at;
 	record.bad = get.bad;
 	if (slot->chunk.count != 1 || mw_store_get_number(&record) != reading->chunks || record.bad)
-		*why = "its end makes no sense";
+		*why = "its end is invalid";
 	reading->closed = !*why;
 }
 
@@ -173,7 +173,7 @@ static struct mw_error *take_chunk(struct reading *reading, const struct mw_stor
 		return NULL;
 	}
 	if (slot->chunk.process >= MW_STORE_PROCESS_MAX || slot->chunk.type == 0) {
-		*why = "a chunk's header makes no sense";
+		*why = "a chunk's header is invalid";
 		return NULL;
 	}
 	process = find_process(reading, slot->chunk.process);

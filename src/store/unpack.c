@@ -108,7 +108,7 @@ static enum mw_store_step step(struct mw_store_unpacker *unpacker, struct mw_sto
 	if (got >= 0 && !mw_store_unpack_chunk(header, chunk))
 		return damage(slot, "there are bytes that are no chunk");
 	if (got >= 0 && (chunk->raw_size > MW_STORE_CHUNK_MAX || chunk->stored_size > chunk->raw_size))
-		return damage(slot, "a chunk has a size that makes no sense");
+		return damage(slot, "a chunk has an invalid size");
 	if (got >= 0 && chunk->sequence != unpacker->sequence)
 		return damage(slot, "a chunk is missing");
 	if (got >= 0 && rest < sizeof(header) + chunk->stored_size)

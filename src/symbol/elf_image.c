@@ -131,7 +131,7 @@ static struct mw_error *read_headers(struct mw_elf *elf)
 		return NULL;
 	whole = mw_elf_range_bytes(elf, 0, sizeof(header));
 	if (ident[EI_CLASS] != ELFCLASS64 || !whole)
-		return not_elf(elf, "its header makes no sense");
+		return not_elf(elf, "its header is invalid");
 	memcpy(&header, whole, sizeof(header));
 	elf->is_64 = true;
 	mw_elf_init_sections(elf, &header);

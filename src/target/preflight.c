@@ -68,7 +68,8 @@ static struct mw_error *check_alive(pid_t pid, const struct mw_status *status)
 		struct mw_error *err =
 			mw_error_create(MW_ERROR_UNSUPPORTED, 0, "process %d (%s) is a zombie", (int)pid, status->name);
 
-		return mw_error_hint(err, "It has ended already, and waits for its parent (pid %d) to take notice",
+		return mw_error_hint(err,
+				     "It has ended already and is a zombie: its parent (pid %d) has not waited for it",
 				     (int)status->ppid);
 	}
 	return NULL;

@@ -329,7 +329,7 @@ struct mw_error *mw_quiesce_end(struct mw_quiesce *quiesce)
 		mw_error_keep_first(
 			&first,
 			mw_error_create(MW_ERROR_SYSTEM, 0,
-					"thread %d is in a wait that nothing interrupts: it can't be let go yet",
+					"thread %d is in an uninterruptible wait: it can't be detached from yet",
 					(int)quiesce->threads[0].tid));
 		return first;
 	}

@@ -70,7 +70,7 @@ static struct mw_error *stop_frozen(pid_t tid)
 			return failed("wait for", tid);
 		usleep(NAP_US);
 	}
-	return mw_error_hint(mw_error_create(MW_ERROR_SYSTEM, 0, "thread %d does not get on", tid),
+	return mw_error_hint(mw_error_create(MW_ERROR_SYSTEM, 0, "thread %d makes no progress", tid),
 			     "Is its control group frozen (docker pause, systemctl freeze)? Let it go on first");
 }
 

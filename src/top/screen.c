@@ -179,7 +179,7 @@ static void toggle(struct mw_top_screen *screen, bool open, bool close)
 	if (!mw_top_view_item(&screen->view) || mw_top_view_toggle(&screen->view, open, close) || !open)
 		return;
 	say(screen, screen->view.group == MW_TOP_THREADS
-			    ? "which stacks a thread's blocks have is told by a report: w writes a recording"
+			    ? "the stacks of a thread's blocks are in a report: w writes a recording for one"
 			    : "too much is open");
 }
 
@@ -269,7 +269,7 @@ static bool character_key(struct mw_top_screen *screen, int key)
 		clearok(curscr, TRUE);
 		return true;
 	case CTRL('Z'):
-		say(screen, "not suspended, as the process would be paused meanwhile; q lets go of it");
+		say(screen, "not suspended: the process would be paused meanwhile; q detaches");
 		return true;
 	default:
 		return key < 128 && sort_key(screen, key);
@@ -327,7 +327,7 @@ static void take_news(struct mw_top_screen *screen)
 	if (*news)
 		say(screen, news);
 	if (mw_self_refused_suspension())
-		say(screen, "not suspended, as the process would be paused meanwhile; q lets go of it");
+		say(screen, "not suspended: the process would be paused meanwhile; q detaches");
 	if (!screen->busy && mw_clock_ns() >= screen->message_until_ns)
 		screen->message[0] = '\0';
 	screen->dirty = true;

@@ -165,8 +165,7 @@ static struct mw_error *known_process(const struct mw_replay *replay, uint32_t n
 				      struct process **out)
 {
 	if (number >= replay->set.count)
-		return mw_error_create(MW_ERROR_DATA, 0, "%s of process number %u, which was not told of", what,
-				       number);
+		return mw_error_create(MW_ERROR_DATA, 0, "%s of process number %u, which is not known", what, number);
 	*out = &replay->processes[number];
 	return NULL;
 }
@@ -294,9 +293,9 @@ static struct mw_error *on_thread(void *context, uint32_t number, const struct m
 	fresh = thread->number == mw_track_thread_count(process->watched->track);
 	MW_TRY(process->watched->sink.thread(process->watched->sink.context, thread->tid,
 					     thread->name ? thread->name : "", fresh, &given));
-	return given == thread->number
-		       ? NULL
-		       : mw_error_create(MW_ERROR_DATA, 0, "thread number %u is told of as %u", given, thread->number);
+	return given == thread->number ? NULL
+				       : mw_error_create(MW_ERROR_DATA, 0, "thread number %u has the number %u here",
+							 given, thread->number);
 }
 
 static struct mw_error *on_before(void *context, uint32_t number, mw_addr start, mw_addr end)

@@ -271,7 +271,7 @@ class Killed(unittest.TestCase):
             if mwlive.config.engine == 'jump':
                 os.kill(target.pid, signal.SIGCONT)
             _, err = watch.process.communicate(timeout=mwlive.PATIENCE)  # the guard's, too
-            self.assertIn(b' runs on\n', err)
+            self.assertIn(b', which runs on\n', err)
             self.assertFalse(snapshot.touched())
             if mwlive.config.engine == 'trap':
                 # Who has run for a moment stops by itself once it is let go.

@@ -261,7 +261,7 @@ class Ends(Case):
                 screen.wait_row('grow_a', A)
                 os.kill(screen.pid(), number)
                 self.assertEqual(screen.await_status(), 1)
-                self.assertIn(f'memwatch has crashed ({number.name}): process {self.menu.pid} was let go',
+                self.assertIn(f'memwatch has crashed ({number.name}): detached from process {self.menu.pid}',
                               screen.errors())
                 screen.check_terminal()
                 self.before.check(self)

@@ -56,7 +56,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < 6000 && rounds < before + 1000; i++)
 		usleep(10000);
 	if (rounds < before + 1000)
-		target_fail("the thread does not get on");
+		target_fail("the thread makes no progress");
 	target_done();
 	return 0;
 }

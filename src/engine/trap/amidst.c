@@ -230,7 +230,7 @@ struct mw_error *trap_amidst_clear(struct trap_process *process)
 	return mw_error_hint(
 		mw_error_create(
 			MW_ERROR_UNSUPPORTED, 0,
-			"a thread of process %d is about to block SIGTRAP, and does not get on: if memwatch were "
+			"a thread of process %d is about to block SIGTRAP, and makes no progress: if memwatch were "
 			"killed, the next breakpoint would end the process",
 			process->pid),
 		"Try again, use --engine jump, or accept the risk with --unsafe");

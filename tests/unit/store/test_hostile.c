@@ -128,51 +128,49 @@ static void test_records(void **state)
 	BAD_RECORD(MW_STORE_BEFORE, "fewer records", 9, 1, 2);
 	BAD_RECORD(MW_STORE_BEFORE, "fewer records", 0xff, 0xff);
 	expect_bad_raw(MW_STORE_BEFORE, UINT32_MAX, "", 0, "fewer records");
-	expect_bad_raw(MW_STORE_SAMPLES, 2, "", 1, "makes no sense");
+	expect_bad_raw(MW_STORE_SAMPLES, 2, "", 1, "is invalid");
 	/* one field; the end before the start; numbers that are too long or too large */
-	BAD_RECORD(MW_STORE_BEFORE, "makes no sense", 1, 1);
-	BAD_RECORD(MW_STORE_BEFORE, "makes no sense", 2, 2, 1);
-	BAD_RECORD(MW_STORE_BEFORE, "makes no sense", 12, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1,
-		   1);
-	BAD_RECORD(MW_STORE_BEFORE, "makes no sense", 11, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 2, 1);
+	BAD_RECORD(MW_STORE_BEFORE, "is invalid", 1, 1);
+	BAD_RECORD(MW_STORE_BEFORE, "is invalid", 2, 2, 1);
+	BAD_RECORD(MW_STORE_BEFORE, "is invalid", 12, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1, 1);
+	BAD_RECORD(MW_STORE_BEFORE, "is invalid", 11, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 2, 1);
 	/* strings: without an end, with another 0 in it, longer than the record */
-	BAD_RECORD(MW_STORE_MARKS, "makes no sense", 5, 1, 7, 2, 'a', 'b');
-	BAD_RECORD(MW_STORE_MARKS, "makes no sense", 6, 1, 7, 3, 'a', 0, 0);
-	BAD_RECORD(MW_STORE_MARKS, "makes no sense", 5, 1, 7, 9, 'a', 0);
-	BAD_RECORD(MW_STORE_MARKS, "makes no sense", 13, 1, 7, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1,
-		   0);
+	BAD_RECORD(MW_STORE_MARKS, "is invalid", 5, 1, 7, 2, 'a', 'b');
+	BAD_RECORD(MW_STORE_MARKS, "is invalid", 6, 1, 7, 3, 'a', 0, 0);
+	BAD_RECORD(MW_STORE_MARKS, "is invalid", 5, 1, 7, 9, 'a', 0);
+	BAD_RECORD(MW_STORE_MARKS, "is invalid", 13, 1, 7, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0);
 	/* a hook's and a module's number are bounded, and a kind is one that there is */
-	BAD_RECORD(MW_STORE_HOOKS, "makes no sense", 9, 0x80, 0x80, 0x40, 0, 0, 0, 0, 0, 0);
-	BAD_RECORD(MW_STORE_HOOKS, "makes no sense", 7, 1, 0, 0, 0, 0, 0, 3);
-	BAD_RECORD(MW_STORE_MODULES, "makes no sense", 9, 0x80, 0x80, 0x40, 0, 0, 0, 0, 0, 0);
-	BAD_RECORD(MW_STORE_MODULES, "makes no sense", 7, 1, 0, 0x7f, 0, 0, 0, 0);
-	BAD_RECORD(MW_STORE_MAPPINGS, "makes no sense", 6, 2, 0, 0, 0, 0, 0);
-	BAD_RECORD(MW_STORE_MAPPINGS, "makes no sense", 6, 0, 0, 0, 0x7f, 0, 0);
-	BAD_RECORD(MW_STORE_MAPPINGS, "makes no sense", 6, 0, 1, 0, 0, 0, 0);
+	BAD_RECORD(MW_STORE_HOOKS, "is invalid", 9, 0x80, 0x80, 0x40, 0, 0, 0, 0, 0, 0);
+	BAD_RECORD(MW_STORE_HOOKS, "is invalid", 7, 1, 0, 0, 0, 0, 0, 3);
+	BAD_RECORD(MW_STORE_MODULES, "is invalid", 9, 0x80, 0x80, 0x40, 0, 0, 0, 0, 0, 0);
+	BAD_RECORD(MW_STORE_MODULES, "is invalid", 7, 1, 0, 0x7f, 0, 0, 0, 0);
+	BAD_RECORD(MW_STORE_MAPPINGS, "is invalid", 6, 2, 0, 0, 0, 0, 0);
+	BAD_RECORD(MW_STORE_MAPPINGS, "is invalid", 6, 0, 0, 0, 0x7f, 0, 0);
+	BAD_RECORD(MW_STORE_MAPPINGS, "is invalid", 6, 0, 1, 0, 0, 0, 0);
 	/* lists that are longer than what there is */
-	BAD_RECORD(MW_STORE_TARGETS, "makes no sense", 11, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 3);
-	BAD_RECORD(MW_STORE_TARGETS, "makes no sense", 10, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0);
-	BAD_RECORD(MW_STORE_SYMBOLS, "makes no sense", 5, 1, 0, 0xff, 0xff, 3);
-	BAD_RECORD(MW_STORE_SYMBOLS, "makes no sense", 8, 1, 0, 1, 0, 0, 0, 0, 2);
-	BAD_RECORD(MW_STORE_ENDS, "makes no sense", 8, 0, 0, 0, 0, 0, 1, 0, 0);
-	BAD_RECORD(MW_STORE_ENDS, "makes no sense", 7, 0, 0, 2, 0, 0, 0, 0);
+	BAD_RECORD(MW_STORE_TARGETS, "is invalid", 11, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 3);
+	BAD_RECORD(MW_STORE_TARGETS, "is invalid", 10, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0);
+	BAD_RECORD(MW_STORE_SYMBOLS, "is invalid", 5, 1, 0, 0xff, 0xff, 3);
+	BAD_RECORD(MW_STORE_SYMBOLS, "is invalid", 8, 1, 0, 1, 0, 0, 0, 0, 2);
+	BAD_RECORD(MW_STORE_ENDS, "is invalid", 8, 0, 0, 0, 0, 0, 1, 0, 0);
+	BAD_RECORD(MW_STORE_ENDS, "is invalid", 7, 0, 0, 2, 0, 0, 0, 0);
 }
 
 static void test_numbers_of_stacks_and_threads(void **state)
 {
 	(void)state;
 	/* 0 was told: 2 leaves one out; and what was used is not taken back */
-	BAD_RECORD(MW_STORE_THREADS, "makes no sense", 4, 2, 1, 2, 0);
-	BAD_RECORD(MW_STORE_THREADS, "makes no sense", 2, 0, 0);
-	BAD_RECORD(MW_STORE_THREADS, "makes no sense", 8, 0xfe, 0xff, 0xff, 0xff, 0x0f, 1, 2, 0);
-	BAD_RECORD(MW_STORE_THREADS, "makes no sense", 4, 1, 2, 2, 0);
-	BAD_RECORD(MW_STORE_STACKS, "makes no sense", 6, 2, 1, 0, 1, 0, 0);
-	BAD_RECORD(MW_STORE_STACKS, "makes no sense", 2, 0, 0);
-	BAD_RECORD(MW_STORE_STACKS, "makes no sense", 6, 1, 1, 3, 1, 0, 0);
-	BAD_RECORD(MW_STORE_STACKS, "makes no sense", 6, 1, 1, 0, 1, 3, 0);
-	BAD_RECORD(MW_STORE_STACKS, "makes no sense", 8, 1, 1, 0, 1, 0, 2, 2, 1);
+	BAD_RECORD(MW_STORE_THREADS, "is invalid", 4, 2, 1, 2, 0);
+	BAD_RECORD(MW_STORE_THREADS, "is invalid", 2, 0, 0);
+	BAD_RECORD(MW_STORE_THREADS, "is invalid", 8, 0xfe, 0xff, 0xff, 0xff, 0x0f, 1, 2, 0);
+	BAD_RECORD(MW_STORE_THREADS, "is invalid", 4, 1, 2, 2, 0);
+	BAD_RECORD(MW_STORE_STACKS, "is invalid", 6, 2, 1, 0, 1, 0, 0);
+	BAD_RECORD(MW_STORE_STACKS, "is invalid", 2, 0, 0);
+	BAD_RECORD(MW_STORE_STACKS, "is invalid", 6, 1, 1, 3, 1, 0, 0);
+	BAD_RECORD(MW_STORE_STACKS, "is invalid", 6, 1, 1, 0, 1, 3, 0);
+	BAD_RECORD(MW_STORE_STACKS, "is invalid", 8, 1, 1, 0, 1, 0, 2, 2, 1);
 	/* a frame's module is bounded */
-	BAD_RECORD(MW_STORE_STACKS, "makes no sense", 10, 1, 1, 0, 1, 0, 1, 2, 0x82, 0x80, 0x40);
+	BAD_RECORD(MW_STORE_STACKS, "is invalid", 10, 1, 1, 0, 1, 0, 1, 2, 0x82, 0x80, 0x40);
 }
 
 /* Events in a chunk as the writer makes them. */
@@ -282,11 +280,11 @@ static void test_headers(void **state)
 	begin_good();
 	chunk.raw_size = 2;
 	add_chunk(chunk, before);
-	expect_bad("size that makes no sense");
+	expect_bad("invalid size");
 	begin_good();
 	chunk.raw_size = MW_STORE_CHUNK_MAX + 1;
 	add_chunk(chunk, before);
-	expect_bad("size that makes no sense");
+	expect_bad("invalid size");
 	begin_good();
 	chunk.raw_size = 4;
 	add_chunk(chunk, before);
@@ -300,12 +298,12 @@ static void test_headers(void **state)
 	chunk = good;
 	chunk.process = MW_STORE_PROCESS_MAX;
 	add_chunk(chunk, before);
-	expect_bad("header makes no sense");
+	expect_bad("header is invalid");
 	begin_good();
 	chunk = good;
 	chunk.type = 0;
 	add_chunk(chunk, before);
-	expect_bad("header makes no sense");
+	expect_bad("header is invalid");
 	begin_good();
 	sequence++;
 	add_chunk(good, before);
@@ -326,12 +324,12 @@ static void test_ends(void **state)
 		if (i == 2) /* 2 in two bytes is 2 */
 			assert_null(read_file(&told));
 		else
-			assert_string_equal(read_file(&told), "its end makes no sense");
+			assert_string_equal(read_file(&told), "its end is invalid");
 		rig_told_deinit(&told);
 	}
 	begin_good();
 	add_raw(MW_STORE_CLOSE, 0, "", 0);
-	expect_bad("its end makes no sense");
+	expect_bad("its end is invalid");
 	begin_good();
 	add_close();
 	add_raw(MW_STORE_BEFORE, 1, "\2\1\2", 3);
