@@ -3,7 +3,7 @@
 #include "track/block_table.h"
 
 #include "track/array.h"
-#include "track/hash.h"
+#include "base/hash.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #include "track/index.h"
 
 #include "track/array.h"
-#include "track/hash.h"
+#include "base/hash.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /* late.c: an open hash table by time and thread: a thread's events have times of their own (late.h). */
 #include "track/late.h"
 
-#include "track/hash.h"
+#include "base/hash.h"
 
 #include <stdlib.h>
 

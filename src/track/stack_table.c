@@ -2,7 +2,7 @@
 /* stack_table.c: interned stacks (stack_table.h). */
 #include "track/stack_table.h"
 
-#include "track/hash.h"
+#include "base/hash.h"
 
 static uint32_t hash_of_node(const struct mw_stack_node *node)
 {

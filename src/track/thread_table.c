@@ -2,7 +2,7 @@
 /* thread_table.c: numbers and names of threads (thread_table.h). */
 #include "track/thread_table.h"
 
-#include "track/hash.h"
+#include "base/hash.h"
 
 #include <stdlib.h>
 #include <string.h>

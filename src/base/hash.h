@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* hash.h: the bit mixing behind the tracker's tables. */
-#ifndef MW_TRACK_HASH_H
-#define MW_TRACK_HASH_H
+/* hash.h: the bit mixing behind hash tables. */
+#ifndef MW_BASE_HASH_H
+#define MW_BASE_HASH_H
 
 #include <stdint.h>
 
