@@ -24,6 +24,11 @@ struct mw_error *mw_map_set(struct mw_map *map, uint64_t key, void *value) MW_MU
 /* Take `key` out; returns what it held, or NULL. */
 void *mw_map_remove(struct mw_map *map, uint64_t key);
 void mw_map_deinit(struct mw_map *map);
+/* Bytes behind the map. */
+static inline uint64_t mw_map_memory(const struct mw_map *map)
+{
+	return map->capacity * sizeof(*map->slots);
+}
 
 /* For each value: `for (size_t i = 0; mw_map_next(&map, &i, &value);)`. The map must not change meanwhile. */
 bool mw_map_next(const struct mw_map *map, size_t *position, void **value);

@@ -2,8 +2,8 @@
 /* block_table.c: sharded linear probing with backward-shift deletion (block_table.h). */
 #include "track/block_table.h"
 
-#include "track/array.h"
 #include "base/hash.h"
+#include "track/array.h"
 
 #include <string.h>
 

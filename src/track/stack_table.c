@@ -11,24 +11,14 @@ static uint32_t hash_of_node(const struct mw_stack_node *node)
 	return (uint32_t)mw_hash_mix(mw_hash_add(node->addr, above));
 }
 
-static uint32_t node_hash(const void *context, uint32_t id)
+static uint32_t node_hash(const void *pool, uint32_t id)
 {
-	const struct mw_stack_table *table = context;
-
-	return hash_of_node(mw_pool_at(&table->nodes, id));
+	return hash_of_node(mw_pool_at(pool, id));
 }
 
-static bool node_matches(const void *context, uint32_t id, const void *key)
+static uint32_t record_hash(const void *pool, uint32_t id)
 {
-	const struct mw_stack_table *table = context;
-	const struct mw_stack_node *node = mw_pool_at(&table->nodes, id), *wanted = key;
-
-	return node->addr == wanted->addr && node->parent == wanted->parent && node->module == wanted->module;
-}
-
-static uint32_t record_hash(const void *context, uint32_t id)
-{
-	return mw_stack_table_at(context, id)->hash;
+	return ((const struct mw_stack_record *)mw_pool_at(pool, id))->hash;
 }
 
 static uint32_t hash_of_stack(const struct mw_raw_stack *stack)
@@ -41,11 +31,9 @@ static uint32_t hash_of_stack(const struct mw_raw_stack *stack)
 }
 
 /* Frame by frame through the trie: a hash alone proves nothing. */
-static bool record_matches(const void *context, uint32_t id, const void *key)
+static bool record_is(const struct mw_stack_table *table, uint32_t id, const struct mw_raw_stack *stack)
 {
-	const struct mw_stack_table *table = context;
 	const struct mw_stack_record *record = mw_stack_table_at(table, id);
-	const struct mw_raw_stack *stack = key;
 	uint32_t at = record->node;
 
 	if (record->frame_count != stack->count || record->hook != stack->hook || record->kind != stack->kind ||
@@ -63,14 +51,9 @@ static bool record_matches(const void *context, uint32_t id, const void *key)
 
 void mw_stack_table_init(struct mw_stack_table *table)
 {
-	static const struct mw_index_type node_type = {node_hash, node_matches};
-	static const struct mw_index_type record_type = {record_hash, record_matches};
-
+	*table = (struct mw_stack_table){.code = {.capacity = 0}};
 	mw_pool_init(&table->nodes, sizeof(struct mw_stack_node));
 	mw_pool_init(&table->records, sizeof(struct mw_stack_record));
-	mw_index_init(&table->node_index, &node_type, table);
-	mw_index_init(&table->record_index, &record_type, table);
-	table->code = (struct mw_code_table){0};
 }
 
 void mw_stack_table_deinit(struct mw_stack_table *table)
@@ -90,30 +73,36 @@ void mw_stack_table_deinit(struct mw_stack_table *table)
 
 static struct mw_error *intern_node(struct mw_stack_table *table, const struct mw_stack_node *node, uint32_t *id)
 {
-	uint32_t hash = hash_of_node(node);
-	uint32_t found = mw_index_find(&table->node_index, hash, node);
+	uint32_t hash = hash_of_node(node), found;
 
-	if (found == MW_INDEX_NONE) {
-		MW_TRY(mw_pool_reserve(&table->nodes, 1));
-		MW_TRY(mw_index_reserve(&table->node_index, hash));
-		found = mw_pool_take(&table->nodes);
-		*(struct mw_stack_node *)mw_pool_at(&table->nodes, found) = *node;
-		mw_index_put(&table->node_index, hash, found);
+	MW_INDEX_EACH(&table->node_index, hash, found) {
+		const struct mw_stack_node *other = mw_pool_at(&table->nodes, found);
+
+		if (other->addr == node->addr && other->parent == node->parent && other->module == node->module) {
+			*id = found;
+			return NULL;
+		}
 	}
-	*id = found;
+	MW_TRY(mw_pool_reserve(&table->nodes, 1));
+	if (!mw_index_reserve(&table->node_index, node_hash, &table->nodes))
+		return mw_error_nomem();
+	found = mw_pool_take(&table->nodes);
+	*(struct mw_stack_node *)mw_pool_at(&table->nodes, found) = *node;
+	*id = mw_index_put(&table->node_index, hash);
 	return NULL;
 }
 
 static struct mw_error *intern(struct mw_stack_table *table, const struct mw_raw_stack *stack, uint32_t *id)
 {
-	uint32_t hash = hash_of_stack(stack);
-	uint32_t found = mw_index_find(&table->record_index, hash, stack);
+	uint32_t hash = hash_of_stack(stack), found;
 	uint32_t node = MW_POOL_NONE;
 	struct mw_stack_record *record;
 
-	if (found != MW_INDEX_NONE) {
-		*id = found;
-		return NULL;
+	MW_INDEX_EACH(&table->record_index, hash, found) {
+		if (record_is(table, found, stack)) {
+			*id = found;
+			return NULL;
+		}
 	}
 	for (uint32_t i = stack->count; i-- > 0;) {
 		struct mw_stack_node wanted = {stack->frames[i].addr, stack->frames[i].module, node};
@@ -121,17 +110,16 @@ static struct mw_error *intern(struct mw_stack_table *table, const struct mw_raw
 		MW_TRY(intern_node(table, &wanted, &node));
 	}
 	MW_TRY(mw_pool_reserve(&table->records, 1));
-	MW_TRY(mw_index_reserve(&table->record_index, hash));
-	found = mw_pool_take(&table->records);
-	record = mw_stack_table_at(table, found);
+	if (!mw_index_reserve(&table->record_index, record_hash, &table->records))
+		return mw_error_nomem();
+	record = mw_stack_table_at(table, mw_pool_take(&table->records));
 	record->node = node;
 	record->frame_count = stack->count;
 	record->hook = stack->hook;
 	record->hash = hash;
 	record->kind = (uint8_t)stack->kind;
 	record->cut = (uint8_t)stack->cut;
-	mw_index_put(&table->record_index, hash, found);
-	*id = found;
+	*id = mw_index_put(&table->record_index, hash);
 	return NULL;
 }
 
@@ -160,7 +148,7 @@ uint64_t mw_stack_table_memory(const struct mw_stack_table *table)
 {
 	uint64_t bytes = mw_pool_memory(&table->nodes) + mw_pool_memory(&table->records) +
 			 mw_index_memory(&table->node_index) + mw_index_memory(&table->record_index) +
-			 (table->code.exact.capacity + table->code.pieces.capacity) * sizeof(struct mw_map_slot);
+			 mw_map_memory(&table->code.exact) + mw_map_memory(&table->code.pieces);
 
 	for (uint32_t i = 0; i < table->records.used; i++) {
 		const struct mw_stack_record *record = mw_stack_table_at(table, i);

@@ -8,9 +8,9 @@
 #ifndef MW_TRACK_STACK_TABLE_H
 #define MW_TRACK_STACK_TABLE_H
 
+#include "base/index.h"
 #include "track/code_table.h"
 #include "track/histogram.h"
-#include "track/index.h"
 #include "track/pool.h"
 #include "track/tally.h"
 
@@ -33,12 +33,11 @@ struct mw_stack_record {
 };
 
 struct mw_stack_table {
-	struct mw_pool nodes, records;
+	struct mw_pool nodes, records; /* none is given back: their numbers are those of the indexes */
 	struct mw_index node_index, record_index;
 	struct mw_code_table code;
 };
 
-/* The table must not move after this. */
 void mw_stack_table_init(struct mw_stack_table *table);
 void mw_stack_table_deinit(struct mw_stack_table *table);
 /* The number of a stack, which is added where it is new. */

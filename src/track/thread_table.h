@@ -3,7 +3,7 @@
 #ifndef MW_TRACK_THREAD_TABLE_H
 #define MW_TRACK_THREAD_TABLE_H
 
-#include "track/index.h"
+#include "base/map.h"
 #include "track/pool.h"
 
 #include <memwatch/types.h>
@@ -37,11 +37,10 @@ struct mw_thread_record {
 
 struct mw_thread_table {
 	struct mw_pool records;
-	struct mw_index index; /* tid to its latest number */
+	struct mw_map latest; /* tid to its latest number + 1 */
 	uint64_t name_bytes;
 };
 
-/* The table must not move after this. */
 void mw_thread_table_init(struct mw_thread_table *table);
 void mw_thread_table_deinit(struct mw_thread_table *table);
 /* Give `tid` its number, a new one where it is fresh or unknown, and its name (NULL: as it was). */
