@@ -13,9 +13,11 @@ void *mw_vector_room(void *items, size_t count, size_t *capacity, size_t size)
 
 	if (count < *capacity)
 		return items;
-	if (larger > SIZE_MAX / 2 / size)
-		return NULL;
-	larger *= 2;
+	do {
+		if (larger > SIZE_MAX / 2 / size)
+			return NULL;
+		larger *= 2;
+	} while (larger <= count);
 	moved = realloc(items, larger * size);
 	if (moved)
 		*capacity = larger;

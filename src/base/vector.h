@@ -3,16 +3,32 @@
 #ifndef MW_BASE_VECTOR_H
 #define MW_BASE_VECTOR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
 /*
- * See that an array of `count` items of `size` bytes has room for one more. Returns where it is now: the caller's
- * pointer must follow. `*capacity` doubles where it was full; both start as NULL and 0. NULL without memory: the old
+ * See that an array of `size` bytes an item has room for one more than `count`. Returns where it is now: the caller's
+ * pointer must follow. `*capacity` doubles until there is room; both start as NULL and 0. NULL without memory: the old
  * array is as it was.
  */
 void *mw_vector_room(void *items, size_t count, size_t *capacity, size_t size);
+
+/* The same, where `items` is the array itself, which follows, and `capacity` is its own. False without memory. */
+#define MW_VECTOR_ROOM(items, count, capacity) mw_vector_grow(&(items), count, &(capacity), sizeof(*(items)))
+
+/* Behind MW_VECTOR_ROOM(): `array` is the address of a pointer to the items, whatever they are. */
+static inline bool mw_vector_grow(void *array, size_t count, size_t *capacity, size_t size)
+{
+	void *items;
+
+	memcpy(&items, array, sizeof(items));
+	items = mw_vector_room(items, count, capacity, size);
+	if (items)
+		memcpy(array, &items, sizeof(items));
+	return items != NULL;
+}
 
 /* Of `count` items of `size` bytes, sorted by a uint64_t at `offset` in each: how many have `key` or less there. */
 static inline size_t mw_vector_up_to(const void *items, size_t count, size_t size, size_t offset, uint64_t key)

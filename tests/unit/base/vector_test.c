@@ -18,8 +18,7 @@ static void grows(void **state)
 	for (uint32_t count = 0; count < 10000; count++) {
 		size_t before = capacity;
 
-		items = mw_vector_room(items, count, &capacity, sizeof(*items));
-		assert_non_null(items);
+		assert_true(MW_VECTOR_ROOM(items, count, capacity));
 		assert_true(capacity > count);
 		moves += capacity != before;
 		items[count] = count;
@@ -30,10 +29,29 @@ static void grows(void **state)
 	free(items);
 }
 
+/* Room for many at once. */
+static void leaps(void **state)
+{
+	size_t capacity = 0;
+	uint16_t *items = NULL;
+
+	(void)state;
+	assert_true(MW_VECTOR_ROOM(items, 1000, capacity));
+	assert_in_range(capacity, 1001, 2002);
+	items[0] = 1;
+	items[1000] = 2;
+	assert_true(MW_VECTOR_ROOM(items, 5000, capacity));
+	assert_in_range(capacity, 5001, 10002);
+	assert_int_equal(items[0] + items[1000], 3);
+	items[5000] = 4;
+	free(items);
+}
+
 static void stays_as_it_was(void **state)
 {
 	size_t capacity = SIZE_MAX / 16;
 	char item = 'x';
+	char *items = &item;
 
 	(void)state;
 	assert_null(mw_vector_room(&item, capacity, &capacity, 64));
@@ -43,6 +61,8 @@ static void stays_as_it_was(void **state)
 	assert_null(mw_vector_room(&item, capacity, &capacity, 1));
 	assert_int_equal(capacity, SIZE_MAX / 2 + 1);
 	assert_ptr_equal(mw_vector_room(&item, 0, &capacity, 1), &item);
+	assert_false(MW_VECTOR_ROOM(items, SIZE_MAX, capacity));
+	assert_ptr_equal(items, &item);
 }
 
 /* Compared with counting one by one: keys before, at, between and behind the items, equal ones among them. */
@@ -76,6 +96,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(grows),
+		cmocka_unit_test(leaps),
 		cmocka_unit_test(stays_as_it_was),
 		cmocka_unit_test(is_searched),
 	};
