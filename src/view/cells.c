@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
-/* cells.c: cells in one array, found by an open hash table of their numbers. */
+/* cells.c: cells in one array, found by an index. */
 #include "view/cells.h"
 
+#include "base/hash.h"
+#include "base/index.h"
 #include "base/vector.h"
 #include "view/numbering.h"
 
 #include <stdlib.h>
 #include <xxhash.h>
 
-#define FIRST_SLOTS 256
-#define WAITING     64u
+#define WAITING 64u
 
 /* A fate that waits for its cell to come from memory. */
 struct waiting {
@@ -22,9 +23,8 @@ struct waiting {
 struct mw_cells {
 	struct mw_cells_options options;
 	struct mw_cell *items;
-	size_t count, capacity;
-	uint64_t *slots; /* a cell's hash, and below it its number plus one; 0: empty. 2^n of them, at most half used */
-	size_t slot_count;
+	size_t capacity;
+	struct mw_index index; /* of the items */
 	struct mw_histogram *lifetimes;
 	size_t lifetime_count, lifetime_capacity;
 	struct mw_numbering shared; /* of all but stacks to lifetimes */
@@ -54,7 +54,7 @@ void mw_cells_destroy(struct mw_cells *cells)
 	free(cells->lifetimes);
 	mw_numbering_deinit(&cells->shared);
 	free(cells->items);
-	free(cells->slots);
+	mw_index_deinit(&cells->index);
 	free(cells);
 }
 
@@ -77,18 +77,11 @@ uint64_t mw_fate_lifetime(const struct mw_track_fate *fate, uint64_t end_ns)
 	return end > fate->born_ns ? end - fate->born_ns : 0;
 }
 
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-	hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
-	return hash ^ hash >> 32;
-}
-
 static uint32_t hash_of(const struct mw_cell *key)
 {
-	uint64_t hash = mix(key->bytes, (uint64_t)key->heap << 16 | (uint64_t)key->kind << 8 | key->fate);
+	uint64_t hash = mw_hash_add(key->bytes, (uint64_t)key->heap << 16 | (uint64_t)key->kind << 8 | key->fate);
 
-	hash = mix(hash, (uint64_t)key->stack << 32 | key->thread);
-	return (uint32_t)mix(hash, hash >> 32);
+	return (uint32_t)mw_hash_mix(mw_hash_add(hash, (uint64_t)key->stack << 32 | key->thread));
 }
 
 static bool same(const struct mw_cell *a, const struct mw_cell *b)
@@ -97,53 +90,27 @@ static bool same(const struct mw_cell *a, const struct mw_cell *b)
 	       a->kind == b->kind && a->fate == b->fate;
 }
 
-static bool grow(struct mw_cells *cells)
+static uint32_t hash_of_cell(const void *items, uint32_t number)
 {
-	size_t count = cells->slot_count ? cells->slot_count * 2 : FIRST_SLOTS;
-	uint64_t *slots = calloc(count, sizeof(*slots));
-
-	if (!slots)
-		return false;
-	for (size_t i = 0; i < cells->slot_count; i++) {
-		size_t slot = (size_t)(cells->slots[i] >> 32) & (count - 1);
-
-		if (!cells->slots[i])
-			continue;
-		while (slots[slot])
-			slot = (slot + 1) & (count - 1);
-		slots[slot] = cells->slots[i];
-	}
-	free(cells->slots);
-	cells->slots = slots;
-	cells->slot_count = count;
-	return true;
+	return hash_of(&((const struct mw_cell *)items)[number]);
 }
 
 /* The number of the cell of that key, made where there is none. False without memory. */
 static bool cell_of(struct mw_cells *cells, const struct mw_cell *key, uint32_t hash, uint32_t *number)
 {
-	struct mw_cell *items;
-	size_t slot;
+	struct mw_cell *cell;
 
-	if (cells->count * 2 >= cells->slot_count && !grow(cells))
-		return false;
-	for (slot = hash & (cells->slot_count - 1); cells->slots[slot]; slot = (slot + 1) & (cells->slot_count - 1)) {
-		*number = (uint32_t)cells->slots[slot] - 1;
-		/* A cell is far from here in memory: most others are told by their hash. */
-		if (cells->slots[slot] >> 32 == hash && same(&cells->items[*number], key))
+	MW_INDEX_EACH(&cells->index, hash, *number)
+		if (same(&cells->items[*number], key))
 			return true;
-	}
-	if (cells->count >= UINT32_MAX - 1)
+	if (!mw_index_reserve(&cells->index, hash_of_cell, cells->items) ||
+	    !MW_VECTOR_ROOM(cells->items, cells->index.count, cells->capacity))
 		return false;
-	items = mw_vector_room(cells->items, cells->count, &cells->capacity, sizeof(*items));
-	if (!items)
-		return false;
-	cells->items = items;
-	items[cells->count] = *key;
-	items[cells->count].amount = (struct mw_amount){0, 0};
-	items[cells->count].unknown = 0;
-	*number = (uint32_t)cells->count++;
-	cells->slots[slot] = (uint64_t)hash << 32 | (*number + 1);
+	*number = mw_index_put(&cells->index, hash);
+	cell = &cells->items[*number];
+	*cell = *key;
+	cell->amount = (struct mw_amount){0, 0};
+	cell->unknown = 0;
 	return true;
 }
 
@@ -152,7 +119,6 @@ static bool open_lifetimes(struct mw_cells *cells, struct mw_cell *cell)
 {
 	uint64_t others[3] = {cell->bytes, (uint64_t)cell->thread << 32 | cell->heap, cell->kind};
 	uint32_t number = (uint32_t)cells->lifetime_count;
-	struct mw_histogram *all;
 
 	if (cells->options.lifetimes == MW_LIFETIMES_OF_ALL &&
 	    !mw_numbering_add(&cells->shared, XXH64(others, sizeof(others), 0), &number))
@@ -160,11 +126,9 @@ static bool open_lifetimes(struct mw_cells *cells, struct mw_cell *cell)
 	cell->lifetimes = number + 1;
 	if (number < cells->lifetime_count)
 		return true;
-	all = mw_vector_room(cells->lifetimes, cells->lifetime_count, &cells->lifetime_capacity, sizeof(*all));
-	if (!all)
+	if (!MW_VECTOR_ROOM(cells->lifetimes, cells->lifetime_count, cells->lifetime_capacity))
 		return false;
-	cells->lifetimes = all;
-	mw_histogram_init(&all[cells->lifetime_count++]);
+	mw_histogram_init(&cells->lifetimes[cells->lifetime_count++]);
 	cell->has_lifetimes = true;
 	return true;
 }
@@ -204,11 +168,11 @@ static bool settle(struct mw_cells *cells)
 	size_t count = cells->waiting_count;
 
 	cells->waiting_count = 0;
-	for (size_t i = 0; i < count && cells->slot_count; i++) {
-		uint64_t slot = cells->slots[cells->waiting[i].hash & (cells->slot_count - 1)];
+	for (size_t i = 0; i < count; i++) {
+		uint32_t hash = cells->waiting[i].hash, at = mw_index_first(&cells->index, hash), number;
 
-		if (slot)
-			__builtin_prefetch(&cells->items[(uint32_t)slot - 1], 1);
+		if (mw_index_next(&cells->index, hash, &at, &number))
+			__builtin_prefetch(&cells->items[number], 1);
 	}
 	for (size_t i = 0; i < count; i++)
 		if (!add_amounts(cells, &cells->waiting[i]))
@@ -246,8 +210,7 @@ static bool take(struct mw_cells *cells, const struct mw_track_fate *fate)
 	if (options->lifetimes >= MW_LIFETIMES_OF_ALL && fate->last && waiting->key.fate == MW_FATE_TRANSIENT)
 		waiting->lifetime = mw_fate_lifetime(fate, 0);
 	waiting->hash = hash_of(&waiting->key);
-	if (cells->slot_count)
-		__builtin_prefetch(&cells->slots[waiting->hash & (cells->slot_count - 1)]);
+	mw_index_prefetch(&cells->index, waiting->hash);
 	return cells->waiting_count < WAITING || settle(cells);
 }
 
@@ -273,7 +236,7 @@ void mw_cells_end(struct mw_cells *cells, const struct mw_track *track)
 
 void mw_cells_renumber_heaps(struct mw_cells *cells, const uint32_t *heap_of)
 {
-	for (size_t i = 0; i < cells->count; i++)
+	for (size_t i = 0; i < cells->index.count; i++)
 		cells->items[i].heap = heap_of[cells->items[i].heap];
 }
 
@@ -284,7 +247,7 @@ struct mw_error *mw_cells_error(const struct mw_cells *cells)
 
 size_t mw_cells_count(const struct mw_cells *cells)
 {
-	return cells->count;
+	return cells->index.count;
 }
 
 const struct mw_cell *mw_cells_at(const struct mw_cells *cells, size_t index)
