@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* cube_rows.c: rows in shards, found by open hash tables of their numbers (cube_rows.h). */
+/* cube_rows.c: rows in shards, each with an index (cube_rows.h). */
 #include "view/cube_rows.h"
 
 #include "base/vector.h"
@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_SLOTS 64u
-#define SPARE       4u /* a shard that needs less than one part in so many of its room gives that back */
+#define SPARE 4u /* a shard that needs less than one part in so many of its room gives that back */
 
 /* The bins are not in it: rows that merge are of one shard. Its high bits are the better ones. */
 static uint64_t hash_of_key(const struct mw_timeline_row *row)
@@ -40,7 +39,7 @@ static void merge(struct mw_timeline_row *sum, const struct mw_timeline_row *row
 static void deinit_shard(struct mw_cube_shard *shard)
 {
 	free(shard->rows);
-	free(shard->slots);
+	mw_index_deinit(&shard->index);
 	*shard = (struct mw_cube_shard){.shift = shard->shift};
 }
 
@@ -50,59 +49,38 @@ void mw_cube_rows_deinit(struct mw_cube_rows *rows)
 		deinit_shard(&rows->shards[i]);
 }
 
-static bool grow_slots(struct mw_cube_shard *shard)
+static uint32_t hash_of_row(const void *rows, uint32_t number)
 {
-	size_t count = shard->slot_count ? shard->slot_count * 2 : FIRST_SLOTS;
-	uint64_t *slots = calloc(count, sizeof(*slots));
+	const struct mw_timeline_row *row = &((const struct mw_timeline_row *)rows)[number];
 
-	if (!slots)
-		return false;
-	for (size_t i = 0; i < shard->slot_count; i++) {
-		size_t at = (size_t)(shard->slots[i] >> 32) & (count - 1);
-
-		if (!shard->slots[i])
-			continue;
-		while (slots[at])
-			at = (at + 1) & (count - 1);
-		slots[at] = shard->slots[i];
-	}
-	free(shard->slots);
-	shard->slots = slots;
-	shard->slot_count = count;
-	return true;
+	return hash_of_bins(hash_of_key(row), row);
 }
 
-/* The slot of that row, or the empty one where its number would be. */
-static size_t find(const struct mw_cube_shard *shard, const struct mw_timeline_row *row, uint32_t hash)
+/* The row with that key and those bins, or NULL. */
+static struct mw_timeline_row *find(const struct mw_cube_shard *shard, const struct mw_timeline_row *row, uint32_t hash)
 {
-	size_t at = hash & (shard->slot_count - 1);
+	uint32_t number;
 
-	for (; shard->slots[at]; at = (at + 1) & (shard->slot_count - 1))
-		if (shard->slots[at] >> 32 == hash && same(&shard->rows[(uint32_t)shard->slots[at] - 1], row))
-			break;
-	return at;
+	MW_INDEX_EACH(&shard->index, hash, number)
+		if (same(&shard->rows[number], row))
+			return &shard->rows[number];
+	return NULL;
 }
 
 /* Add to the row, or make it; *made then. False without memory. */
 static bool put(struct mw_cube_shard *shard, const struct mw_timeline_row *row, uint32_t hash, bool *made)
 {
-	struct mw_timeline_row *rows;
-	size_t at;
+	struct mw_timeline_row *sum = find(shard, row, hash);
 
-	if (shard->count * 2 >= shard->slot_count && !grow_slots(shard))
-		return false;
-	at = find(shard, row, hash);
-	*made = shard->slots[at] == 0;
-	if (!*made) {
-		merge(&shard->rows[(uint32_t)shard->slots[at] - 1], row);
+	*made = !sum;
+	if (sum) {
+		merge(sum, row);
 		return true;
 	}
-	rows = mw_vector_room(shard->rows, shard->count, &shard->capacity, sizeof(*rows));
-	if (!rows || shard->count >= UINT32_MAX - 1)
+	if (!mw_index_reserve(&shard->index, hash_of_row, shard->rows) ||
+	    !MW_VECTOR_ROOM(shard->rows, shard->index.count, shard->capacity))
 		return false;
-	shard->rows = rows;
-	rows[shard->count++] = *row;
-	shard->slots[at] = (uint64_t)hash << 32 | shard->count;
+	shard->rows[mw_index_put(&shard->index, hash)] = *row;
 	return true;
 }
 
@@ -115,10 +93,10 @@ static uint16_t longer(uint16_t bin, unsigned int by)
 /* Room that is not needed any more. Where it can't be moved it stays. */
 static void give_back(struct mw_cube_shard *shard)
 {
-	size_t capacity = shard->count ? shard->count * 2 : 1;
+	size_t capacity = shard->index.count ? (size_t)shard->index.count * 2 : 1;
 	struct mw_timeline_row *rows;
 
-	if (shard->count >= shard->capacity / SPARE)
+	if (shard->index.count >= shard->capacity / SPARE)
 		return;
 	rows = reallocarray(shard->rows, capacity, sizeof(*rows));
 	if (!rows)
@@ -131,30 +109,26 @@ static void give_back(struct mw_cube_shard *shard)
 static void fold_shard(struct mw_cube_rows *rows, struct mw_cube_shard *shard)
 {
 	unsigned int by = rows->shift - shard->shift > 16 ? 16 : rows->shift - shard->shift;
-	size_t before = shard->count;
+	uint32_t before = shard->index.count;
 
 	shard->shift = rows->shift;
 	if (!before || !by)
 		return;
-	memset(shard->slots, 0, shard->slot_count * sizeof(*shard->slots));
-	shard->count = 0;
-	for (size_t i = 0; i < before; i++) {
-		struct mw_timeline_row row = shard->rows[i];
+	mw_index_clear(&shard->index);
+	for (uint32_t i = 0; i < before; i++) {
+		struct mw_timeline_row row = shard->rows[i], *sum;
 		uint32_t hash;
-		size_t at;
 
 		row.born = longer(row.born, by);
 		row.died = longer(row.died, by);
 		hash = hash_of_bins(hash_of_key(&row), &row);
-		at = find(shard, &row, hash);
-		if (shard->slots[at]) {
-			merge(&shard->rows[(uint32_t)shard->slots[at] - 1], &row);
-			continue;
-		}
-		shard->rows[shard->count++] = row;
-		shard->slots[at] = (uint64_t)hash << 32 | shard->count;
+		sum = find(shard, &row, hash);
+		if (sum)
+			merge(sum, &row);
+		else
+			shard->rows[mw_index_put(&shard->index, hash)] = row;
 	}
-	rows->count -= before - shard->count;
+	rows->count -= before - shard->index.count;
 	give_back(shard);
 }
 
@@ -189,7 +163,7 @@ static bool coarsen(struct mw_cube_rows *rows)
 	for (size_t i = 0; i < MW_CUBE_SHARDS; i++)
 		rows->shards[i].shift = rows->shift;
 	for (size_t i = 0; i < MW_CUBE_SHARDS; i++) {
-		for (size_t j = 0; j < owners->shards[i].count && done; j++) {
+		for (size_t j = 0; j < owners->shards[i].index.count && done; j++) {
 			struct mw_timeline_row row = owners->shards[i].rows[j];
 			uint64_t hash;
 
@@ -321,22 +295,19 @@ bool mw_cube_rows_settle(struct mw_cube_rows *rows)
 	rows->waiting_count = 0;
 	for (size_t i = 0; i < count; i++) {
 		struct mw_cube_addition *addition = &rows->waiting[i];
-		const struct mw_cube_shard *shard;
 
 		if (rows->coarse && !hand_on(rows, addition))
 			return false;
 		place(rows, addition);
-		shard = &rows->shards[addition->shard];
-		if (shard->slot_count)
-			__builtin_prefetch(&shard->slots[addition->hash & (shard->slot_count - 1)], 1);
+		mw_index_prefetch(&rows->shards[addition->shard].index, addition->hash);
 	}
 	for (size_t i = 0; i < count; i++) {
 		const struct mw_cube_addition *addition = &rows->waiting[i];
 		const struct mw_cube_shard *shard = &rows->shards[addition->shard];
-		uint64_t slot = shard->slot_count ? shard->slots[addition->hash & (shard->slot_count - 1)] : 0;
+		uint32_t at = mw_index_first(&shard->index, addition->hash), number;
 
-		if (slot) {
-			const char *row = (const char *)&shard->rows[(uint32_t)slot - 1];
+		if (mw_index_next(&shard->index, addition->hash, &at, &number)) {
+			const char *row = (const char *)&shard->rows[number];
 
 			__builtin_prefetch(row, 1);
 			__builtin_prefetch(row + sizeof(struct mw_timeline_row) - 1, 1);
@@ -372,9 +343,9 @@ struct mw_timeline_row *mw_cube_rows_take(struct mw_cube_rows *rows)
 	for (size_t i = 0; i < MW_CUBE_SHARDS && all; i++) {
 		struct mw_cube_shard *shard = &rows->shards[i];
 
-		if (shard->count)
-			memcpy(&all[count], shard->rows, shard->count * sizeof(*all));
-		count += shard->count;
+		if (shard->index.count)
+			memcpy(&all[count], shard->rows, shard->index.count * sizeof(*all));
+		count += shard->index.count;
 		deinit_shard(shard);
 	}
 	return all;

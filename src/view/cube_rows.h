@@ -9,6 +9,8 @@
 #ifndef MW_VIEW_CUBE_ROWS_H
 #define MW_VIEW_CUBE_ROWS_H
 
+#include "base/index.h"
+
 #include <memwatch/error.h>
 #include <memwatch/timeline.h>
 
@@ -28,10 +30,9 @@ struct mw_cube_addition {
 
 struct mw_cube_shard {
 	struct mw_timeline_row *rows;
-	size_t count, capacity;
-	uint64_t *slots; /* a row's hash, and below it its number plus one; 0: empty. 2^n of them, at most half used */
-	size_t slot_count;
-	unsigned int shift; /* a bin of its rows is 2^shift of the shortest */
+	size_t capacity;
+	struct mw_index index; /* of the rows */
+	unsigned int shift;    /* a bin of its rows is 2^shift of the shortest */
 };
 
 /* Zero-initialise but for `budget`. */
