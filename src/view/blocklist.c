@@ -2,8 +2,8 @@
 /* blocklist.c: binary heaps whose root is the first block to go (blocklist.h). */
 #include "view/blocklist.h"
 
+#include "base/map.h"
 #include "base/vector.h"
-#include "view/numbering.h"
 #include "view/views.h"
 
 #include <stdlib.h>
@@ -34,7 +34,7 @@ struct piece {
 struct mw_blocklist {
 	struct mw_blocklist_options options;
 	bool by_stack, by_thread, by_heap; /* the filter tells them apart */
-	struct mw_numbering places, heaps, bits, keys;
+	struct mw_map places, heaps, bits, keys;
 	struct part *parts;
 	size_t part_count, part_capacity;
 	struct piece *pieces;
@@ -66,10 +66,10 @@ void mw_blocklist_destroy(struct mw_blocklist *list)
 		free(list->parts[i].items);
 	free(list->parts);
 	free(list->pieces);
-	mw_numbering_deinit(&list->places);
-	mw_numbering_deinit(&list->heaps);
-	mw_numbering_deinit(&list->bits);
-	mw_numbering_deinit(&list->keys);
+	mw_map_deinit(&list->places);
+	mw_map_deinit(&list->heaps);
+	mw_map_deinit(&list->bits);
+	mw_map_deinit(&list->keys);
 	free(list);
 }
 
@@ -161,10 +161,10 @@ static struct part *part_of(struct mw_blocklist *list, const struct listed *item
 
 	if (list->options.filter)
 		true_terms = mw_filter_block(list->options.filter, fate->kind, (enum mw_fate)item->type, fate->size);
-	if (!mw_numbering_add(&list->places, (uint64_t)stack << 32 | thread, &place) ||
-	    !mw_numbering_add(&list->heaps, (uint64_t)place << 32 | (list->by_heap ? item->heap : 0), &place) ||
-	    !mw_numbering_add(&list->bits, true_terms, &bits) ||
-	    !mw_numbering_add(&list->keys, (uint64_t)place << 32 | bits, &number))
+	if (!mw_map_number(&list->places, (uint64_t)stack << 32 | thread, &place) ||
+	    !mw_map_number(&list->heaps, (uint64_t)place << 32 | (list->by_heap ? item->heap : 0), &place) ||
+	    !mw_map_number(&list->bits, true_terms, &bits) ||
+	    !mw_map_number(&list->keys, (uint64_t)place << 32 | bits, &number))
 		return NULL;
 	if (number < list->part_count)
 		return &list->parts[number];

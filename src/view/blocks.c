@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* blocks.c: what only the live blocks know of a stack: its threads and ages. */
+#include "base/map.h"
 #include "base/vector.h"
-#include "view/numbering.h"
 #include "view/stacks.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ struct walk {
 	struct mw_report *report;
 	const uint32_t *group_of;
 	uint32_t stack_count; /* of the tracker */
-	struct mw_numbering numbering;
+	struct mw_map numbering;
 	struct share *shares;
 	size_t capacity;
 	bool failed;
@@ -24,9 +24,10 @@ struct walk {
 
 static struct share *share_of(struct walk *walk, uint32_t stack, uint32_t thread)
 {
-	uint32_t before = walk->numbering.count, number;
+	size_t before = walk->numbering.count;
+	uint32_t number;
 
-	if (!mw_numbering_add(&walk->numbering, (uint64_t)stack << 32 | thread, &number))
+	if (!mw_map_number(&walk->numbering, (uint64_t)stack << 32 | thread, &number))
 		return NULL;
 	if (walk->numbering.count > before) {
 		struct share *shares = mw_vector_room(walk->shares, number, &walk->capacity, sizeof(*shares));
@@ -123,7 +124,7 @@ struct mw_error *mw_view_blocks(const struct mw_summary_input *input, struct mw_
 	walk.stack_count = mw_track_stack_count(input->track);
 	mw_track_each_block(input->track, visit, &walk);
 	err = walk.failed ? mw_error_nomem() : hand_out(&walk, input->track, arena);
-	mw_numbering_deinit(&walk.numbering);
+	mw_map_deinit(&walk.numbering);
 	free(walk.shares);
 	return err;
 }

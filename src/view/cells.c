@@ -4,8 +4,8 @@
 
 #include "base/hash.h"
 #include "base/index.h"
+#include "base/map.h"
 #include "base/vector.h"
-#include "view/numbering.h"
 
 #include <stdlib.h>
 #include <xxhash.h>
@@ -27,7 +27,7 @@ struct mw_cells {
 	struct mw_index index; /* of the items */
 	struct mw_histogram *lifetimes;
 	size_t lifetime_count, lifetime_capacity;
-	struct mw_numbering shared; /* of all but stacks to lifetimes */
+	struct mw_map shared; /* of all but stacks to lifetimes */
 	const struct mw_track *track;
 	struct waiting waiting[WAITING];
 	size_t waiting_count;
@@ -52,7 +52,7 @@ void mw_cells_destroy(struct mw_cells *cells)
 	for (size_t i = 0; i < cells->lifetime_count; i++)
 		mw_histogram_deinit(&cells->lifetimes[i]);
 	free(cells->lifetimes);
-	mw_numbering_deinit(&cells->shared);
+	mw_map_deinit(&cells->shared);
 	free(cells->items);
 	mw_index_deinit(&cells->index);
 	free(cells);
@@ -121,7 +121,7 @@ static bool open_lifetimes(struct mw_cells *cells, struct mw_cell *cell)
 	uint32_t number = (uint32_t)cells->lifetime_count;
 
 	if (cells->options.lifetimes == MW_LIFETIMES_OF_ALL &&
-	    !mw_numbering_add(&cells->shared, XXH64(others, sizeof(others), 0), &number))
+	    !mw_map_number(&cells->shared, XXH64(others, sizeof(others), 0), &number))
 		return false;
 	cell->lifetimes = number + 1;
 	if (number < cells->lifetime_count)

@@ -2,11 +2,11 @@
 /* diff.c: two snapshots compared, see diff.h. */
 #include "view/diff.h"
 
+#include "base/map.h"
 #include "base/vector.h"
 #include "view/arena.h"
 #include "view/diff_builds.h"
 #include "view/frames.h"
-#include "view/numbering.h"
 #include "view/stack_end.h"
 #include "view/stack_id.h"
 #include "view/stacks.h"
@@ -37,7 +37,7 @@ struct builder {
 	struct mw_diff *diff;
 	struct mw_arena *arena;
 	struct side sides[MW_DIFF_SIDES];
-	struct mw_numbering numbering; /* ids to entries */
+	struct mw_map numbering; /* ids to entries */
 	struct entry *entries;
 	size_t entry_capacity;
 };
@@ -74,9 +74,10 @@ static const struct mw_hook_info *hook_of(const struct side *side, uint32_t hook
 /* The entry of that id, a new one where there is none; NULL without memory. */
 static struct entry *entry_of(struct builder *builder, uint64_t id)
 {
-	uint32_t known = builder->numbering.count, number;
+	size_t known = builder->numbering.count;
+	uint32_t number;
 
-	if (!mw_numbering_add(&builder->numbering, id, &number))
+	if (!mw_map_number(&builder->numbering, id, &number))
 		return NULL;
 	if (number == known) {
 		struct entry *entries =
@@ -248,7 +249,7 @@ static void builder_deinit(struct builder *builder)
 		mw_framer_destroy(builder->sides[which].framer);
 		free(builder->sides[which].raw);
 	}
-	mw_numbering_deinit(&builder->numbering);
+	mw_map_deinit(&builder->numbering);
 	free(builder->entries);
 }
 

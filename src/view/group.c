@@ -99,7 +99,7 @@ static bool number_value(struct mw_group_tree *tree, size_t process, const struc
 	struct mw_group_value value, *values;
 	const struct mw_report_stack *stack = mw_process_stack(&tree->processes[process], cell->stack);
 	bool of_stack = stack && OF_STACKS & 1u << at->column;
-	uint32_t before = at->numbering.count;
+	size_t before = at->numbering.count;
 	uint64_t key;
 
 	if (of_stack && at->last_stack == stack) {
@@ -107,7 +107,7 @@ static bool number_value(struct mw_group_tree *tree, size_t process, const struc
 		return true;
 	}
 	key = value_of(tree, process, cell, at->column, &value);
-	if (!mw_numbering_add(&at->numbering, key, number))
+	if (!mw_map_number(&at->numbering, key, number))
 		return false;
 	at->last_stack = of_stack ? stack : NULL;
 	at->last_value = *number;
@@ -123,10 +123,10 @@ static bool number_value(struct mw_group_tree *tree, size_t process, const struc
 
 static bool find_node(struct mw_group_tree *tree, uint32_t parent, size_t level, uint32_t value, uint32_t *out)
 {
-	uint32_t before = tree->numbering.count;
+	size_t before = tree->numbering.count;
 	struct mw_group_node *nodes;
 
-	if (!mw_numbering_add(&tree->numbering, (uint64_t)parent << 32 | value, out))
+	if (!mw_map_number(&tree->numbering, (uint64_t)parent << 32 | value, out))
 		return false;
 	*out += 1; /* number 0 is the root */
 	if (tree->numbering.count == before)
@@ -244,9 +244,9 @@ static void deinit(struct mw_group_tree *tree)
 	for (size_t i = 0; i < tree->count; i++)
 		mw_histogram_deinit(&tree->nodes[i].lifetimes);
 	free(tree->nodes);
-	mw_numbering_deinit(&tree->numbering);
+	mw_map_deinit(&tree->numbering);
 	for (size_t i = 0; i < tree->level_count; i++) {
-		mw_numbering_deinit(&tree->levels[i].numbering);
+		mw_map_deinit(&tree->levels[i].numbering);
 		free(tree->levels[i].values);
 	}
 }

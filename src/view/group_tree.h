@@ -3,8 +3,8 @@
 #ifndef MW_VIEW_GROUP_TREE_H
 #define MW_VIEW_GROUP_TREE_H
 
+#include "base/map.h"
 #include "view/group.h"
-#include "view/numbering.h"
 #include "view/sums.h"
 
 struct mw_group_value {
@@ -15,7 +15,7 @@ struct mw_group_value {
 
 struct mw_group_level {
 	enum mw_column column;
-	struct mw_numbering numbering; /* of keys to values */
+	struct mw_map numbering; /* of keys to values */
 	struct mw_group_value *values;
 	size_t capacity;
 	/* The last one, in a column that a stack decides alone. */
@@ -40,7 +40,7 @@ struct mw_group_tree {
 	uint32_t columns; /* bits of the levels' columns */
 	struct mw_group_node *nodes;
 	size_t count, capacity;
-	struct mw_numbering numbering; /* of (parent, value) to nodes */
+	struct mw_map numbering; /* of (parent, value) to nodes */
 };
 
 /* What of the tree is shown, in the arena. Errors: MEMORY. */

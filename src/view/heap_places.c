@@ -16,7 +16,7 @@ struct mw_heap_place {
 
 void mw_heap_places_deinit(struct mw_heap_places *places)
 {
-	mw_numbering_deinit(&places->numbering);
+	mw_map_deinit(&places->numbering);
 	free(places->items);
 	*places = (struct mw_heap_places){.items = NULL};
 }
@@ -34,7 +34,7 @@ static uint32_t find(struct mw_heap_places *places, uint64_t key)
 		return 0;
 	places->items = items;
 	items[places->numbering.count] = (struct mw_heap_place){.lowest = UINT64_MAX, .mapped = key & 1};
-	if (places->numbering.count >= PLACES_MAX || !mw_numbering_add(&places->numbering, key, &number))
+	if (places->numbering.count >= PLACES_MAX || !mw_map_number(&places->numbering, key, &number))
 		return 0;
 	places->last_key = key + 1;
 	places->last = number + 1;

@@ -7,14 +7,14 @@
 #ifndef MW_VIEW_HEAP_PLACES_H
 #define MW_VIEW_HEAP_PLACES_H
 
+#include "base/map.h"
 #include "view/heaps.h"
-#include "view/numbering.h"
 
 struct mw_heap_place;
 
 /* Zero-initialise. For one thread at a time. */
 struct mw_heap_places {
-	struct mw_numbering numbering;
+	struct mw_map numbering;
 	struct mw_heap_place *items; /* by number */
 	size_t capacity;
 	uint64_t last_key; /* the key that was asked for last, plus one, and its number */

@@ -2,8 +2,8 @@
 /* stacks.c: tracker stacks grouped by id, their sums and their frames. */
 #include "view/stacks.h"
 
+#include "base/map.h"
 #include "view/frames.h"
-#include "view/numbering.h"
 #include "view/stack_end.h"
 #include "view/stack_id.h"
 
@@ -20,10 +20,10 @@ struct builder {
 	struct mw_report *report;
 	struct mw_stack_ids *ids;
 	struct mw_framer *framer;
-	struct mw_numbering numbering; /* id to group */
-	uint32_t *group_of;            /* of each tracker stack */
-	uint32_t *members;             /* tracker stacks in order of their groups … */
-	uint32_t *begin;               /* … and where each group begins among them */
+	struct mw_map numbering; /* id to group */
+	uint32_t *group_of;      /* of each tracker stack */
+	uint32_t *members;       /* tracker stacks in order of their groups … */
+	uint32_t *begin;         /* … and where each group begins among them */
 	struct mw_raw_frame *raw;
 	uint32_t raw_capacity;
 };
@@ -72,7 +72,8 @@ static struct mw_error *group_stacks(struct builder *builder, uint64_t *ids)
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct mw_track_stack stack;
-		uint32_t before = builder->numbering.count, group;
+		size_t before = builder->numbering.count;
+		uint32_t group;
 		uint64_t id;
 
 		mw_track_stack(input->track, i, &stack);
@@ -83,7 +84,7 @@ static struct mw_error *group_stacks(struct builder *builder, uint64_t *ids)
 		MW_TRY(read_frames(builder, i, stack.frame_count));
 		MW_TRY(mw_stack_id(builder->ids, stack.kind, api_of(input, stack.hook), builder->raw, stack.frame_count,
 				   &id));
-		if (!mw_numbering_add(&builder->numbering, id, &group))
+		if (!mw_map_number(&builder->numbering, id, &group))
 			return mw_error_nomem();
 		builder->group_of[i] = group;
 		if (builder->numbering.count > before)
@@ -226,7 +227,7 @@ struct mw_error *mw_view_stacks(const struct mw_summary_input *input, struct mw_
 		err = build(&builder, ids);
 	mw_stack_ids_destroy(builder.ids);
 	mw_framer_destroy(builder.framer);
-	mw_numbering_deinit(&builder.numbering);
+	mw_map_deinit(&builder.numbering);
 	free(builder.members);
 	free(builder.begin);
 	free(builder.raw);

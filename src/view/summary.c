@@ -2,9 +2,9 @@
 /* summary.c: the report of a whole window, put together. */
 #include "view/summary.h"
 
+#include "base/map.h"
 #include "view/arena.h"
 #include "view/growth.h"
-#include "view/numbering.h"
 #include "view/stacks.h"
 
 #include <stdlib.h>
@@ -229,7 +229,7 @@ static struct mw_error *fill_threads(const struct mw_summary_input *input, struc
 }
 
 /* Sum the stacks by suspect. An allocator's own mappings hold the blocks that are counted already. */
-static struct mw_error *sum_modules(struct mw_report *report, struct mw_numbering *numbering)
+static struct mw_error *sum_modules(struct mw_report *report, struct mw_map *numbering)
 {
 	for (size_t i = 0; i < report->stack_count; i++) {
 		const struct mw_report_stack *stack = &report->stacks[i];
@@ -239,7 +239,7 @@ static struct mw_error *sum_modules(struct mw_report *report, struct mw_numberin
 		if (stack->kind == MW_KIND_VM_INTERNAL || !stack->size.count)
 			continue;
 		/* Equal paths are one pointer in the arena. */
-		if (!mw_numbering_add(numbering, (uintptr_t)stack->suspect, &number))
+		if (!mw_map_number(numbering, (uintptr_t)stack->suspect, &number))
 			return mw_error_nomem();
 		module = &report->modules[number];
 		module->module = stack->suspect;
@@ -253,7 +253,7 @@ static struct mw_error *sum_modules(struct mw_report *report, struct mw_numberin
 static struct mw_error *fill_modules(const struct mw_summary_input *input, struct mw_arena *arena,
 				     struct mw_report *report)
 {
-	struct mw_numbering numbering = {0};
+	struct mw_map numbering = {0};
 	struct mw_error *err;
 
 	/* One for each module and one for what is charged to none. */
@@ -262,7 +262,7 @@ static struct mw_error *fill_modules(const struct mw_summary_input *input, struc
 		return mw_error_nomem();
 	err = sum_modules(report, &numbering);
 	report->module_count = numbering.count;
-	mw_numbering_deinit(&numbering);
+	mw_map_deinit(&numbering);
 	if (!err)
 		qsort(report->modules, report->module_count, sizeof(*report->modules), compare_modules);
 	return err;

@@ -11,7 +11,7 @@
 /* The same number for the same function, or address where there is none. */
 static bool number_frame(struct mw_tree_stacks *stacks, struct mw_tree_frame frame, uint32_t *number)
 {
-	uint32_t before = stacks->numbering.count;
+	size_t before = stacks->numbering.count;
 	struct mw_tree_frame *frames;
 	uint64_t key[4];
 
@@ -22,7 +22,7 @@ static bool number_frame(struct mw_tree_stacks *stacks, struct mw_tree_frame fra
 	key[1] = (uintptr_t)frame.function;
 	key[2] = (uintptr_t)frame.module;
 	key[3] = frame.offset;
-	if (!mw_numbering_add(&stacks->numbering, XXH64(key, sizeof(key), 0), number))
+	if (!mw_map_number(&stacks->numbering, XXH64(key, sizeof(key), 0), number))
 		return false;
 	if (stacks->numbering.count == before)
 		return true;
@@ -143,7 +143,7 @@ struct mw_error *mw_tree_stacks_fill(struct mw_tree_stacks *stacks, const struct
 
 void mw_tree_stacks_deinit(struct mw_tree_stacks *stacks)
 {
-	mw_numbering_deinit(&stacks->numbering);
+	mw_map_deinit(&stacks->numbering);
 	free(stacks->frames);
 	free(stacks->numbers);
 	free(stacks->paths);

@@ -3,7 +3,7 @@
 #ifndef MW_VIEW_TREE_STACKS_H
 #define MW_VIEW_TREE_STACKS_H
 
-#include "view/numbering.h"
+#include "base/map.h"
 #include "view/sums.h"
 #include "view/tree.h"
 
@@ -22,7 +22,7 @@ struct mw_tree_path {
 
 struct mw_tree_stacks {
 	struct mw_arena *arena; /* of the strings */
-	struct mw_numbering numbering;
+	struct mw_map numbering;
 	struct mw_tree_frame *frames;
 	size_t frame_capacity;
 	uint32_t *numbers;

@@ -141,12 +141,41 @@ static void memory_may_fail(void **unused)
 	mw_map_deinit(&map);
 }
 
+/* New keys get the numbers one after the other, and each keeps its own. */
+static void keys_are_numbered(void **unused)
+{
+	uint32_t model[KEYS] = {0}, number, count = 0; /* plus one */
+	struct mw_map map = {0};
+
+	(void)unused;
+	state = 0x9e3779b97f4a7c15u;
+	for (size_t op = 0; op < OPS; op++) {
+		size_t key = next_random() % KEYS;
+
+		starve = op % 7 == 0;
+		number = UINT32_MAX;
+		if (mw_map_number(&map, key * 4096, &number)) {
+			if (!model[key])
+				model[key] = ++count;
+			assert_int_equal(number, model[key] - 1);
+		} else {
+			assert_true(starve);
+			assert_int_equal(number, UINT32_MAX);
+		}
+		assert_int_equal(map.count, count);
+	}
+	starve = false;
+	assert_int_equal(count, KEYS);
+	mw_map_deinit(&map);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(agrees_with_a_model),
 		cmocka_unit_test(the_extreme_keys_are_keys),
 		cmocka_unit_test(memory_may_fail),
+		cmocka_unit_test(keys_are_numbered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
