@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* arena.c: chunks handed out from the front, and an open hash table of the strings in them. */
+/* arena.c: chunks handed out from the front, and an index of the strings in them. */
 #include "view/arena.h"
+
+#include "base/index.h"
+#include "base/vector.h"
 
 #include <stdalign.h>
 #include <stdint.h>
@@ -19,8 +22,9 @@ struct mw_arena {
 	struct chunk *chunks;
 	unsigned char *free; /* in the newest small chunk */
 	size_t left;
-	const char **strings; /* power of two slots, at most half of them used */
-	size_t slots, used;
+	const char **strings;
+	size_t capacity;
+	struct mw_index index; /* of the strings */
 	bool failed;
 };
 
@@ -39,6 +43,7 @@ void mw_arena_destroy(struct mw_arena *arena)
 		next = chunk->next;
 		free(chunk);
 	}
+	mw_index_deinit(&arena->index);
 	free(arena->strings);
 	free(arena);
 }
@@ -86,57 +91,40 @@ void *mw_arena_array(struct mw_arena *arena, size_t count, size_t size)
 	return take(arena, bytes ? bytes : 1, alignof(max_align_t));
 }
 
-static size_t find_slot(const char *const *strings, size_t slots, const char *text, size_t length)
+static uint32_t hash_of(const char *text, size_t length)
 {
-	size_t slot = (size_t)XXH64(text, length, 0) & (slots - 1);
-
-	while (strings[slot] && strcmp(strings[slot], text) != 0)
-		slot = (slot + 1) & (slots - 1);
-	return slot;
+	return (uint32_t)XXH64(text, length, 0);
 }
 
-static bool grow_strings(struct mw_arena *arena)
+static uint32_t hash_of_string(const void *strings, uint32_t number)
 {
-	size_t slots = arena->slots ? arena->slots * 2 : 256;
-	const char **strings = calloc(slots, sizeof(*strings));
+	const char *text = ((const char *const *)strings)[number];
 
-	if (!strings)
-		return false;
-	for (size_t i = 0; i < arena->slots; i++) {
-		const char *text = arena->strings[i];
-
-		if (text)
-			strings[find_slot(strings, slots, text, strlen(text))] = text;
-	}
-	free(arena->strings);
-	arena->strings = strings;
-	arena->slots = slots;
-	return true;
+	return hash_of(text, strlen(text));
 }
 
 const char *mw_arena_string(struct mw_arena *arena, const char *text)
 {
-	size_t length, slot;
+	uint32_t hash, number;
+	size_t length;
 	char *copy;
 
 	if (!text)
 		return NULL;
-	if (arena->used * 2 >= arena->slots && !grow_strings(arena)) {
-		arena->failed = true;
-		return NULL;
-	}
 	length = strlen(text);
-	slot = find_slot(arena->strings, arena->slots, text, length);
-	if (arena->strings[slot])
-		return arena->strings[slot];
-	copy = take(arena, length + 1, 1);
+	hash = hash_of(text, length);
+	MW_INDEX_EACH(&arena->index, hash, number)
+		if (strcmp(arena->strings[number], text) == 0)
+			return arena->strings[number];
+	copy = mw_index_reserve(&arena->index, hash_of_string, arena->strings) &&
+			       MW_VECTOR_ROOM(arena->strings, arena->index.count, arena->capacity)
+		       ? take(arena, length + 1, 1)
+		       : NULL;
 	if (!copy) {
 		arena->failed = true;
 		return NULL;
 	}
-	memcpy(copy, text, length + 1);
-	arena->strings[slot] = copy;
-	arena->used++;
+	arena->strings[mw_index_put(&arena->index, hash)] = memcpy(copy, text, length + 1);
 	return copy;
 }
 
