@@ -233,7 +233,7 @@ static void put_shared_stacks(struct writer *writer, const struct mw_report *rep
 		return;
 	}
 	open_array(writer, "frames");
-	for (size_t i = 0; i < frames.count && !writer->failed; i++)
+	for (size_t i = 0; i < frames.index.count && !writer->failed; i++)
 		put_item(writer, mw_json_frame(frames.frames[i]));
 	close_array(writer);
 	put_stacks(writer, report, &frames);

@@ -2,21 +2,22 @@
 /* json_frames.c: see json_frames.h. A report has each text once: the same texts have the same address. */
 #include "output/json_frames.h"
 
+#include "base/hash.h"
+#include "base/vector.h"
+
 #include <stdlib.h>
 
-#define FIRST_SLOTS 256u
-
-static uint64_t mix(uint64_t hash, uint64_t value)
+static uint32_t hash_of(const struct mw_report_frame *frame)
 {
-	hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
-	return hash ^ hash >> 29;
+	uint64_t hash = mw_hash_add(frame->address, (uint64_t)frame->line << 1 | frame->inlined);
+
+	hash = mw_hash_add(hash, frame->offset);
+	return (uint32_t)mw_hash_mix(mw_hash_add(hash, (uint64_t)(uintptr_t)frame->function));
 }
 
-static uint64_t hash_of(const struct mw_report_frame *frame)
+static uint32_t hash_of_number(const void *frames, uint32_t number)
 {
-	uint64_t hash = mix(mix(frame->address, (uint64_t)frame->line << 1 | frame->inlined), frame->offset);
-
-	return mix(hash, (uint64_t)(uintptr_t)frame->function);
+	return hash_of(((const struct mw_report_frame *const *)frames)[number]);
 }
 
 static bool same(const struct mw_report_frame *a, const struct mw_report_frame *b)
@@ -25,50 +26,26 @@ static bool same(const struct mw_report_frame *a, const struct mw_report_frame *
 	       a->address == b->address && a->file == b->file && a->line == b->line && a->inlined == b->inlined;
 }
 
-/* The slot of that frame, or the empty one where it would be. */
-static uint32_t *slot_of(const struct mw_json_frames *frames, const struct mw_report_frame *frame)
+static bool find(const struct mw_json_frames *frames, const struct mw_report_frame *frame, uint32_t *number)
 {
-	for (size_t at = (size_t)hash_of(frame);; at++) {
-		uint32_t *slot = &frames->slots[at & (frames->slot_count - 1)];
+	uint32_t hash = hash_of(frame);
 
-		if (!*slot || same(frames->frames[*slot - 1], frame))
-			return slot;
-	}
-}
-
-static bool grow(struct mw_json_frames *frames)
-{
-	size_t count = frames->slot_count ? 2 * frames->slot_count : FIRST_SLOTS;
-	const struct mw_report_frame **list = reallocarray(frames->frames, count / 2, sizeof(*list));
-	uint32_t *slots = calloc(count, sizeof(*slots));
-
-	if (list)
-		frames->frames = list;
-	if (!list || !slots) {
-		free(slots);
-		return false;
-	}
-	free(frames->slots);
-	frames->slots = slots;
-	frames->slot_count = count;
-	for (size_t i = 0; i < frames->count; i++)
-		*slot_of(frames, frames->frames[i]) = (uint32_t)i + 1;
-	return true;
+	MW_INDEX_EACH(&frames->index, hash, *number)
+		if (same(frames->frames[*number], frame))
+			return true;
+	return false;
 }
 
 static bool add(struct mw_json_frames *frames, const struct mw_report_frame *frame)
 {
-	uint32_t *slot;
+	uint32_t number;
 
-	if (2 * frames->count >= frames->slot_count && !grow(frames))
-		return false;
-	slot = slot_of(frames, frame);
-	if (*slot)
+	if (find(frames, frame, &number))
 		return true;
-	if (frames->count >= UINT32_MAX - 1)
+	if (!mw_index_reserve(&frames->index, hash_of_number, frames->frames) ||
+	    !MW_VECTOR_ROOM(frames->frames, frames->index.count, frames->capacity))
 		return false;
-	frames->frames[frames->count++] = frame;
-	*slot = (uint32_t)frames->count;
+	frames->frames[mw_index_put(&frames->index, hash_of(frame))] = frame;
 	return true;
 }
 
@@ -87,10 +64,13 @@ struct mw_error *mw_json_frames_init(struct mw_json_frames *frames, const struct
 void mw_json_frames_deinit(struct mw_json_frames *frames)
 {
 	free(frames->frames);
-	free(frames->slots);
+	mw_index_deinit(&frames->index);
 }
 
 uint32_t mw_json_frames_number(const struct mw_json_frames *frames, const struct mw_report_frame *frame)
 {
-	return *slot_of(frames, frame) - 1;
+	uint32_t number = 0;
+
+	(void)find(frames, frame, &number);
+	return number;
 }

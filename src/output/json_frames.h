@@ -3,15 +3,16 @@
 #ifndef MW_OUTPUT_JSON_FRAMES_H
 #define MW_OUTPUT_JSON_FRAMES_H
 
+#include "base/index.h"
+
 #include <memwatch/error.h>
 #include <memwatch/view.h>
 
 /* Numbers from 0, in the order of the stacks. */
 struct mw_json_frames {
 	const struct mw_report_frame **frames; /* by number; borrowed */
-	size_t count;
-	uint32_t *slots; /* numbers plus one, 0: empty; 2^n of them */
-	size_t slot_count;
+	size_t capacity;
+	struct mw_index index;
 };
 
 /* Number all frames of a report, which must outlive this. Errors: MEMORY, then there is nothing to deinit. */
