@@ -1,76 +1,66 @@
 // SPDX-License-Identifier: MIT
-/* late.c: an open hash table by time and thread: a thread's events have times of their own (late.h). */
+/* late.c: found by time and thread: a thread's events have times of their own (late.h). */
 #include "track/late.h"
 
 #include "base/hash.h"
+#include "base/vector.h"
 
 #include <stdlib.h>
 
-#define FIRST_SLOTS 64u
-
 void mw_late_deinit(struct mw_late *late)
 {
-	free(late->slots);
-	*late = (struct mw_late){.slots = NULL};
+	mw_index_deinit(&late->index);
+	free(late->items);
+	*late = (struct mw_late){.items = NULL};
 }
 
-/* The slot of that key, or the empty one where it would be. */
-static struct mw_late_slot *slot_of(struct mw_late_slot *slots, size_t capacity, uint64_t time_ns, uint32_t thread)
+static uint32_t hash_of(uint64_t time_ns, uint32_t thread)
 {
-	size_t at = (size_t)mw_hash_mix(mw_hash_add(thread, time_ns));
-
-	for (;; at++) {
-		struct mw_late_slot *slot = &slots[at & (capacity - 1)];
-
-		if (!slot->since_ns || (slot->time_ns == time_ns && slot->thread == thread))
-			return slot;
-	}
+	return (uint32_t)mw_hash_mix(mw_hash_add(thread, time_ns));
 }
 
-static struct mw_error *grow(struct mw_late *late)
+static uint32_t hash_of_item(const void *items, uint32_t number)
 {
-	size_t capacity = late->capacity ? 2 * late->capacity : FIRST_SLOTS;
-	struct mw_late_slot *slots = calloc(capacity, sizeof(*slots));
+	const struct mw_late_item *item = &((const struct mw_late_item *)items)[number];
 
-	if (!slots)
-		return mw_error_nomem();
-	for (size_t i = 0; i < late->capacity; i++) {
-		const struct mw_late_slot *old = &late->slots[i];
+	return hash_of(item->time_ns, item->thread);
+}
 
-		if (old->since_ns)
-			*slot_of(slots, capacity, old->time_ns, old->thread) = *old;
-	}
-	free(late->slots);
-	late->slots = slots;
-	late->capacity = capacity;
+static struct mw_late_item *find(const struct mw_late *late, uint64_t time_ns, uint32_t thread)
+{
+	uint32_t hash = hash_of(time_ns, thread), number;
+
+	MW_INDEX_EACH(&late->index, hash, number)
+		if (late->items[number].time_ns == time_ns && late->items[number].thread == thread)
+			return &late->items[number];
 	return NULL;
 }
 
 struct mw_error *mw_late_add(struct mw_late *late, uint64_t time_ns, uint32_t thread, uint64_t since_ns)
 {
-	struct mw_late_slot *slot;
+	struct mw_late_item *item;
 
-	if (late->count >= MW_LATE_MAX)
+	if (late->index.count >= MW_LATE_MAX)
 		return NULL;
-	if (2 * (late->count + 1) > late->capacity)
-		MW_TRY(grow(late));
-	slot = slot_of(late->slots, late->capacity, time_ns, thread);
-	late->count += !slot->since_ns;
-	*slot = (struct mw_late_slot){.time_ns = time_ns, .since_ns = since_ns, .thread = thread};
+	item = find(late, time_ns, thread);
+	if (!item) {
+		if (!mw_index_reserve(&late->index, hash_of_item, late->items) ||
+		    !MW_VECTOR_ROOM(late->items, late->index.count, late->capacity))
+			return mw_error_nomem();
+		item = &late->items[mw_index_put(&late->index, hash_of(time_ns, thread))];
+	}
+	*item = (struct mw_late_item){.time_ns = time_ns, .since_ns = since_ns, .thread = thread};
 	return NULL;
 }
 
 uint64_t mw_late_since(const struct mw_late *late, uint64_t time_ns, uint32_t thread)
 {
-	const struct mw_late_slot *slot;
+	const struct mw_late_item *item = late->index.count ? find(late, time_ns, thread) : NULL;
 
-	if (!late->count)
-		return time_ns;
-	slot = slot_of(late->slots, late->capacity, time_ns, thread);
-	return slot->since_ns ? slot->since_ns : time_ns;
+	return item ? item->since_ns : time_ns;
 }
 
 uint64_t mw_late_memory(const struct mw_late *late)
 {
-	return late->capacity * sizeof(*late->slots);
+	return late->capacity * sizeof(*late->items) + mw_index_memory(&late->index);
 }

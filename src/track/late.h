@@ -8,6 +8,8 @@
 #ifndef MW_TRACK_LATE_H
 #define MW_TRACK_LATE_H
 
+#include "base/index.h"
+
 #include <memwatch/error.h>
 
 #include <stddef.h>
@@ -15,15 +17,16 @@
 
 #define MW_LATE_MAX (1u << 20) /* more are not kept: their own times count then */
 
-struct mw_late_slot {
-	uint64_t time_ns, since_ns; /* since_ns 0: empty */
+struct mw_late_item {
+	uint64_t time_ns, since_ns;
 	uint32_t thread;
 };
 
 /* Zero-initialise; mw_late_deinit frees. */
 struct mw_late {
-	struct mw_late_slot *slots;
-	size_t count, capacity; /* capacity is 0 or a power of two */
+	struct mw_late_item *items;
+	size_t capacity;
+	struct mw_index index; /* of the items */
 };
 
 void mw_late_deinit(struct mw_late *late);
