@@ -6,6 +6,7 @@
 #ifndef MW_UNWIND_ROWS_H
 #define MW_UNWIND_ROWS_H
 
+#include "base/index.h"
 #include "symbol/elf_image.h"
 
 #include <memwatch/arch.h>
@@ -14,9 +15,8 @@
 /* A dictionary of rows, each once, shared by all files of a process. Zero-initialise. */
 struct mw_row_dictionary {
 	uint64_t *rows; /* append-only: an index stays what it is */
-	uint32_t count, capacity;
-	uint32_t *buckets; /* its own */
-	uint32_t bucket_count;
+	size_t capacity;
+	struct mw_index index; /* of the rows */
 };
 
 void mw_row_dictionary_deinit(struct mw_row_dictionary *dictionary);

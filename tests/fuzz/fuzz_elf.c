@@ -78,13 +78,13 @@ static void read_file(struct mw_elf *elf)
 
 static void compile(const struct mw_elf *elf, const struct mw_arch *arch)
 {
-	struct mw_row_dictionary dictionary = {.count = 0};
+	struct mw_row_dictionary dictionary = {.rows = NULL};
 	struct mw_rows rows = {.count = 0};
 
 	if (mw_rows_compile(elf, arch, &dictionary, &rows))
 		abort();
 	for (size_t i = 0; i < rows.count; i++) {
-		insist(rows.items[i].row < dictionary.count && (!i || rows.items[i - 1].pc < rows.items[i].pc));
+		insist(rows.items[i].row < dictionary.index.count && (!i || rows.items[i - 1].pc < rows.items[i].pc));
 		insist(mw_row_kind(dictionary.rows[rows.items[i].row]) < MW_ROW_KINDS);
 	}
 	mw_rows_deinit(&rows);

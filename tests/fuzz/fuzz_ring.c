@@ -402,7 +402,7 @@ static void begin(const uint8_t *bytes, size_t size)
 	plan(&rig.process.shared.geometry);
 	rig.process.pid = 1;
 	rig.process.dictionary.rows = &row;
-	rig.process.dictionary.count = 1;
+	rig.process.dictionary.index.count = 1;
 	rig.process.survey.arch = mw_arch_find(62);
 	rig.process.shared.base = calloc(1, rig.process.shared.geometry.size);
 	insist(rig.process.shared.base && rig.process.survey.arch);

@@ -54,7 +54,7 @@ static size_t first_behind(const struct mw_ring_row *items, size_t count, uint32
 struct mw_error *jump_rows_compile(struct jump_process *process, uint64_t *bytes)
 {
 	MW_TRY(compile(process));
-	*bytes = process->dictionary.count * sizeof(uint64_t);
+	*bytes = process->dictionary.index.count * sizeof(uint64_t);
 	for (size_t i = 0; i < process->rows_count; i++)
 		*bytes += process->rows[i].compiled.count * sizeof(struct mw_ring_row);
 	return NULL;
@@ -76,7 +76,7 @@ uint64_t jump_rows_find(const struct jump_process *process, mw_addr pc)
 	found = first_behind(items, rows->count, (uint32_t)(at - rows->base));
 	/* The target may have written anything there. */
 	row = found ? __atomic_load_n(&items[found - 1].row, __ATOMIC_RELAXED) : UINT32_MAX;
-	return row < process->dictionary.count ? process->dictionary.rows[row] : none;
+	return row < process->dictionary.index.count ? process->dictionary.rows[row] : none;
 }
 
 /* Room behind what is there, or NULL. */
@@ -97,7 +97,7 @@ static void publish_dictionary(struct jump_process *process)
 {
 	uint64_t *rows = (uint64_t *)(void *)(process->shared.base + process->shared.geometry.dictionary);
 	uint64_t room = process->shared.geometry.dictionary_capacity;
-	uint64_t count = process->dictionary.count < room ? process->dictionary.count : room;
+	uint64_t count = process->dictionary.index.count < room ? process->dictionary.index.count : room;
 
 	if (count > process->published)
 		memcpy(rows + process->published, process->dictionary.rows + process->published,

@@ -31,7 +31,7 @@ static void check(const struct compiled *compiled)
 	const struct mw_rows *rows = &compiled->rows;
 
 	for (size_t i = 0; i < rows->count; i++) {
-		assert_true(rows->items[i].row < compiled->dictionary.count);
+		assert_true(rows->items[i].row < compiled->dictionary.index.count);
 		assert_true(i == 0 || rows->items[i].pc > rows->items[i - 1].pc);
 		assert_true(i == 0 || rows->items[i].row != rows->items[i - 1].row);
 	}
@@ -354,7 +354,7 @@ static void keeps_each_row_once(void **state)
 			assert_int_equal(index, i);
 		}
 	}
-	assert_int_equal(dictionary.count, 10000);
+	assert_int_equal(dictionary.index.count, 10000);
 	for (uint32_t i = 0; i < 10000; i++)
 		assert_int_equal(mw_row_n(dictionary.rows[i]), i * 8);
 	mw_row_dictionary_deinit(&dictionary);
