@@ -2,6 +2,8 @@
 /* emitter.c: see emitter.h. */
 #include "session/emitter.h"
 
+#include "base/hash.h"
+#include "base/vector.h"
 #include "view/figures.h"
 
 #include <inttypes.h>
@@ -191,40 +193,26 @@ struct mw_error *mw_emitter_end(struct mw_emitter *emitter, const struct mw_reco
 
 /* --- symbols ------------------------------------------------------------------------------------------- */
 
-static struct mw_symbol_seen *place_of(struct mw_symbol_seen *seen, size_t capacity, uint32_t module, mw_addr addr)
+static uint32_t hash_of(const void *seen, uint32_t number)
 {
-	for (uint64_t at = (addr + module) * UINT64_C(0x9e3779b97f4a7c15) >> 20;; at++) {
-		struct mw_symbol_seen *place = &seen[at & (capacity - 1)];
+	const struct mw_symbol_seen *symbol = &((const struct mw_symbol_seen *)seen)[number];
 
-		if (!place->addr || (place->addr == addr && place->module == module))
-			return place;
-	}
+	return (uint32_t)mw_hash_mix(mw_hash_add(symbol->module, symbol->addr));
 }
 
 /* Note that address; false: it is known, or there is no memory to note it. */
 static bool is_new(struct mw_emitter *emitter, uint32_t module, mw_addr addr)
 {
-	struct mw_symbol_seen *place;
+	const struct mw_symbol_seen symbol = {addr, module};
+	uint32_t hash = hash_of(&symbol, 0), number;
 
-	if (2 * (emitter->seen_count + 1) > emitter->seen_capacity) {
-		size_t capacity = emitter->seen_capacity ? 2 * emitter->seen_capacity : 1024;
-		struct mw_symbol_seen *seen = calloc(capacity, sizeof(*seen));
-
-		if (!seen)
+	MW_INDEX_EACH(&emitter->seen_index, hash, number)
+		if (emitter->seen[number].addr == addr && emitter->seen[number].module == module)
 			return false;
-		for (size_t i = 0; i < emitter->seen_capacity; i++)
-			if (emitter->seen[i].addr)
-				*place_of(seen, capacity, emitter->seen[i].module, emitter->seen[i].addr) =
-					emitter->seen[i];
-		free(emitter->seen);
-		emitter->seen = seen;
-		emitter->seen_capacity = capacity;
-	}
-	place = place_of(emitter->seen, emitter->seen_capacity, module, addr);
-	if (!addr || place->addr)
+	if (!addr || !mw_index_reserve(&emitter->seen_index, hash_of, emitter->seen) ||
+	    !MW_VECTOR_ROOM(emitter->seen, emitter->seen_index.count, emitter->seen_capacity))
 		return false;
-	*place = (struct mw_symbol_seen){addr, module};
-	emitter->seen_count++;
+	emitter->seen[mw_index_put(&emitter->seen_index, hash)] = symbol;
 	return true;
 }
 
@@ -285,5 +273,6 @@ void mw_emitter_deinit(struct mw_emitter *emitter)
 {
 	free(emitter->seen);
 	emitter->seen = NULL;
-	emitter->seen_count = emitter->seen_capacity = 0;
+	emitter->seen_capacity = 0;
+	mw_index_deinit(&emitter->seen_index);
 }

@@ -7,6 +7,7 @@
 #ifndef MW_SESSION_EMITTER_H
 #define MW_SESSION_EMITTER_H
 
+#include "base/index.h"
 #include "session/recorder.h"
 #include "store/store.h"
 #include "view/source.h"
@@ -26,10 +27,11 @@ struct mw_emitter {
 	size_t asked;      /* of the marks that were asked for, how many have been emitted */
 	struct mw_view_symbols inner;
 	struct mw_symbol_seen {
-		mw_addr addr; /* 0: empty */
+		mw_addr addr;
 		uint32_t module;
-	} * seen; /* return addresses that have been emitted: open addressing */
-	size_t seen_count, seen_capacity;
+	} * seen; /* return addresses that have been emitted */
+	size_t seen_capacity;
+	struct mw_index seen_index;
 };
 
 /* Before anything is emitted. */
