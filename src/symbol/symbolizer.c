@@ -2,6 +2,9 @@
 /* symbolizer.c: modules opened when they are first asked about, and what has been found out about addresses. */
 #include "symbol/symbolizer.h"
 
+#include "base/hash.h"
+#include "base/index.h"
+#include "base/vector.h"
 #include "proc/perf_map.h"
 #include "symbol/demangle.h"
 #include "symbol/symbolizer_debug.h"
@@ -14,7 +17,7 @@ struct answer {
 	mw_addr addr;
 	uint32_t number;
 	bool is_return;
-	struct mw_frame_list list; /* empty: this slot of the table is free */
+	struct mw_frame_list list;
 };
 
 struct mw_symbolizer {
@@ -25,8 +28,9 @@ struct mw_symbolizer {
 		struct mw_debug *debug; /* NULL: tried in vain */
 	} * slots;                      /* by module number */
 	size_t slot_count;
-	struct answer *answers; /* open addressing, a power of two, at most half full */
-	size_t answer_count, answer_capacity;
+	struct answer *answers;
+	size_t answer_capacity;
+	struct mw_index index; /* of the answers */
 };
 
 struct mw_error *mw_symbolizer_create(const struct mw_modules *modules, struct mw_symbolizer **out)
@@ -46,10 +50,11 @@ void mw_symbolizer_destroy(struct mw_symbolizer *symbolizer)
 		return;
 	for (size_t i = 0; i < symbolizer->slot_count; i++)
 		mw_debug_close(symbolizer->slots[i].debug);
-	for (size_t i = 0; i < symbolizer->answer_capacity; i++)
+	for (uint32_t i = 0; i < symbolizer->index.count; i++)
 		mw_frame_list_deinit(&symbolizer->answers[i].list);
 	free(symbolizer->slots);
 	free(symbolizer->answers);
+	mw_index_deinit(&symbolizer->index);
 	free(symbolizer);
 }
 
@@ -58,46 +63,25 @@ void mw_symbolizer_set_names(struct mw_symbolizer *symbolizer, const struct mw_p
 	symbolizer->names = names;
 }
 
-static uint64_t hash(uint32_t number, mw_addr addr, bool is_return)
+static uint32_t hash_of(const void *answers, uint32_t number)
 {
-	uint64_t value = addr * UINT64_C(0x9e3779b97f4a7c15) + number * UINT64_C(0xc2b2ae3d27d4eb4f) + is_return;
+	const struct answer *answer = &((const struct answer *)answers)[number];
 
-	return value ^ (value >> 29);
+	return (uint32_t)mw_hash_mix(mw_hash_add(answer->addr, (uint64_t)answer->number << 1 | answer->is_return));
 }
 
-/* The slot of the table that holds the answer, or the free one where it belongs. The table has a free slot. */
-static struct answer *find_answer(struct answer *answers, size_t capacity, uint32_t number, mw_addr addr,
-				  bool is_return)
+static struct answer *find_answer(const struct mw_symbolizer *symbolizer, const struct answer *wanted)
 {
-	for (uint64_t at = hash(number, addr, is_return);; at++) {
-		struct answer *answer = &answers[at & (capacity - 1)];
+	uint32_t hash = hash_of(wanted, 0), number;
 
-		if (!answer->list.count ||
-		    (answer->addr == addr && answer->number == number && answer->is_return == is_return))
+	MW_INDEX_EACH(&symbolizer->index, hash, number) {
+		struct answer *answer = &symbolizer->answers[number];
+
+		if (answer->addr == wanted->addr && answer->number == wanted->number &&
+		    answer->is_return == wanted->is_return)
 			return answer;
 	}
-}
-
-static bool reserve_answer(struct mw_symbolizer *symbolizer)
-{
-	size_t capacity = symbolizer->answer_capacity ? 2 * symbolizer->answer_capacity : 256;
-	struct answer *answers;
-
-	if (2 * (symbolizer->answer_count + 1) <= symbolizer->answer_capacity)
-		return true;
-	answers = calloc(capacity, sizeof(*answers));
-	if (!answers)
-		return false;
-	for (size_t i = 0; i < symbolizer->answer_capacity; i++) {
-		const struct answer *old = &symbolizer->answers[i];
-
-		if (old->list.count)
-			*find_answer(answers, capacity, old->number, old->addr, old->is_return) = *old;
-	}
-	free(symbolizer->answers);
-	symbolizer->answers = answers;
-	symbolizer->answer_capacity = capacity;
-	return true;
+	return NULL;
 }
 
 static const struct mw_module *module_of(const struct mw_symbolizer *symbolizer, uint32_t number)
@@ -186,20 +170,19 @@ static bool resolve(struct mw_symbolizer *symbolizer, uint32_t number, mw_addr a
 struct mw_error *mw_symbolizer_resolve(struct mw_symbolizer *symbolizer, uint32_t number, mw_addr addr, bool is_return,
 				       const struct mw_symbol_frame **frames, size_t *count)
 {
-	struct answer *answer;
+	struct answer wanted = {addr, number, is_return, {0}};
+	struct answer *answer = find_answer(symbolizer, &wanted);
 
-	if (!reserve_answer(symbolizer))
-		return mw_error_nomem();
-	answer = find_answer(symbolizer->answers, symbolizer->answer_capacity, number, addr, is_return);
-	if (!answer->list.count) {
-		struct mw_frame_list list = {0};
-
-		if (!resolve(symbolizer, number, addr, is_return, &list)) {
-			mw_frame_list_deinit(&list);
+	if (!answer) {
+		if (!mw_index_reserve(&symbolizer->index, hash_of, symbolizer->answers) ||
+		    !MW_VECTOR_ROOM(symbolizer->answers, symbolizer->index.count, symbolizer->answer_capacity))
+			return mw_error_nomem();
+		if (!resolve(symbolizer, number, addr, is_return, &wanted.list)) {
+			mw_frame_list_deinit(&wanted.list);
 			return mw_error_nomem();
 		}
-		*answer = (struct answer){addr, number, is_return, list};
-		symbolizer->answer_count++;
+		answer = &symbolizer->answers[mw_index_put(&symbolizer->index, hash_of(&wanted, 0))];
+		*answer = wanted;
 	}
 	*frames = answer->list.items;
 	*count = answer->list.count;
