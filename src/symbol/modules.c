@@ -2,6 +2,7 @@
 /* modules.c: the table of all files with code that a process has or had mapped. */
 #include "symbol/modules.h"
 
+#include "base/hash.h"
 #include "base/vector.h"
 #include "proc/root.h"
 #include "symbol/elf_match.h"
@@ -80,12 +81,6 @@ static bool is_file(const struct mw_mapping *mapping)
 	return mapping->inode && mapping->path[0] == '/';
 }
 
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-	hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
-	return hash ^ (hash >> 29);
-}
-
 /* Heaps grow and stacks come and go; only mapped files (and the vdso) matter here. */
 static uint64_t sign(const struct mw_maps *maps)
 {
@@ -96,12 +91,12 @@ static uint64_t sign(const struct mw_maps *maps)
 
 		if (!is_file(mapping) && !is_vdso(mapping))
 			continue;
-		hash = mix(hash, mapping->start);
-		hash = mix(hash, mapping->end);
-		hash = mix(hash, mapping->offset);
-		hash = mix(hash, mapping->inode);
-		hash = mix(hash, (uint64_t)mapping->major << 32 | mapping->minor);
-		hash = mix(hash, (uint64_t)mapping->exec << 1 | (uint64_t)mapping->deleted);
+		hash = mw_hash_add(hash, mapping->start);
+		hash = mw_hash_add(hash, mapping->end);
+		hash = mw_hash_add(hash, mapping->offset);
+		hash = mw_hash_add(hash, mapping->inode);
+		hash = mw_hash_add(hash, (uint64_t)mapping->major << 32 | mapping->minor);
+		hash = mw_hash_add(hash, (uint64_t)mapping->exec << 1 | (uint64_t)mapping->deleted);
 	}
 	return hash;
 }

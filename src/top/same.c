@@ -3,6 +3,7 @@
 #include "top/same.h"
 
 #include "base/clock.h"
+#include "base/hash.h"
 
 #include <string.h>
 
@@ -18,18 +19,12 @@ static mw_addr address_of(const struct mw_raw_frame *frame)
 	return frame->module == MW_MODULE_NONE ? 0 : frame->addr;
 }
 
-static uint64_t add(uint64_t hash, uint64_t value)
-{
-	hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
-	return hash ^ hash >> 29;
-}
-
 static uint64_t hash_of(const struct mw_top_stack *stack)
 {
-	uint64_t hash = add((uint64_t)stack->kind << 8 | (uint64_t)stack->cut, stack->frame_count);
+	uint64_t hash = mw_hash_add((uint64_t)stack->kind << 8 | (uint64_t)stack->cut, stack->frame_count);
 
 	for (uint32_t i = 0; i < stack->frame_count; i++)
-		hash = add(add(hash, address_of(&stack->frames[i])), stack->frames[i].module);
+		hash = mw_hash_add(mw_hash_add(hash, address_of(&stack->frames[i])), stack->frames[i].module);
 	return hash;
 }
 
