@@ -2,20 +2,15 @@
 /* hooks.c: what is to be hooked (hooks.h). */
 #include "engine/hooks.h"
 
+#include "base/vector.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 static struct mw_error *append(struct mw_hooks *hooks, struct mw_hook **out)
 {
-	if (hooks->count == hooks->capacity) {
-		size_t capacity = hooks->capacity ? hooks->capacity * 2 : 64;
-		struct mw_hook *items = realloc(hooks->items, capacity * sizeof(*items));
-
-		if (!items)
-			return mw_error_nomem();
-		hooks->items = items;
-		hooks->capacity = capacity;
-	}
+	if (!MW_VECTOR_ROOM(hooks->items, hooks->count, hooks->capacity))
+		return mw_error_nomem();
 	*out = &hooks->items[hooks->count];
 	memset(*out, 0, sizeof(**out));
 	return NULL;

@@ -3,6 +3,7 @@
 #include "target/journal.h"
 
 #include "base/fault.h"
+#include "base/vector.h"
 #include "target/remote.h"
 
 #include <errno.h>
@@ -11,15 +12,8 @@
 
 static struct mw_error *append(struct mw_journal *journal, struct mw_patch **out)
 {
-	if (journal->count == journal->capacity) {
-		size_t capacity = journal->capacity ? journal->capacity * 2 : 64;
-		struct mw_patch *items = realloc(journal->items, capacity * sizeof(*items));
-
-		if (!items)
-			return mw_error_nomem();
-		journal->items = items;
-		journal->capacity = capacity;
-	}
+	if (!MW_VECTOR_ROOM(journal->items, journal->count, journal->capacity))
+		return mw_error_nomem();
 	*out = &journal->items[journal->count];
 	memset(*out, 0, sizeof(**out));
 	return NULL;

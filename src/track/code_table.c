@@ -2,6 +2,8 @@
 /* code_table.c: see code_table.h. */
 #include "track/code_table.h"
 
+#include "base/vector.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,14 +51,8 @@ struct mw_error *mw_code_table_take(struct mw_code_table *table, struct mw_raw_s
 {
 	if (!has_code(stack))
 		return NULL;
-	if (table->capacity < stack->count) {
-		struct mw_raw_frame *frames = realloc(table->frames, stack->count * sizeof(*frames));
-
-		if (!frames)
-			return mw_error_nomem();
-		table->frames = frames;
-		table->capacity = stack->count;
-	}
+	if (!MW_VECTOR_ROOM(table->frames, stack->count, table->capacity))
+		return mw_error_nomem();
 	memcpy(table->frames, stack->frames, stack->count * sizeof(*stack->frames));
 	for (uint32_t i = 0; i < stack->count; i++)
 		if (table->frames[i].module == MW_MODULE_NONE)

@@ -20,7 +20,7 @@ struct mw_code_table {
 	struct mw_map exact;  /* addresses that are kept */
 	struct mw_map pieces; /* by number of the piece: what stands for the others in it */
 	struct mw_raw_frame *frames;
-	uint32_t capacity;
+	size_t capacity;
 };
 
 void mw_code_table_deinit(struct mw_code_table *table);

@@ -3,6 +3,7 @@
 #include "view/stacks.h"
 
 #include "base/map.h"
+#include "base/vector.h"
 #include "view/frames.h"
 #include "view/stack_end.h"
 #include "view/stack_id.h"
@@ -25,7 +26,7 @@ struct builder {
 	uint32_t *members;       /* tracker stacks in order of their groups … */
 	uint32_t *begin;         /* … and where each group begins among them */
 	struct mw_raw_frame *raw;
-	uint32_t raw_capacity;
+	size_t raw_capacity;
 };
 
 void mw_amount_add(struct mw_amount *sum, struct mw_amount amount)
@@ -43,14 +44,8 @@ static bool is_empty(const struct mw_track_totals *totals)
 /* Read a tracker stack's frames into the builder's buffer. */
 static struct mw_error *read_frames(struct builder *builder, uint32_t stack, uint32_t count)
 {
-	if (count > builder->raw_capacity) {
-		struct mw_raw_frame *raw = reallocarray(builder->raw, count, sizeof(*raw));
-
-		if (!raw)
-			return mw_error_nomem();
-		builder->raw = raw;
-		builder->raw_capacity = count;
-	}
+	if (!MW_VECTOR_ROOM(builder->raw, count, builder->raw_capacity))
+		return mw_error_nomem();
 	mw_track_frames(builder->input->track, stack, builder->raw, count);
 	return NULL;
 }
