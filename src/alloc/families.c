@@ -92,13 +92,10 @@ static struct row *sorted_rows(const char *soname, size_t *count)
 
 static bool add_match(struct search *search, const struct row *row, const struct mw_elf_symbol *symbol)
 {
-	struct match *matches = mw_vector_room(search->matches, search->count, &search->capacity, sizeof(*matches));
-
-	if (!matches) {
+	if (!MW_VECTOR_ROOM(search->matches, search->count, search->capacity)) {
 		search->no_memory = true;
 		return false;
 	}
-	search->matches = matches;
 	search->matches[search->count++] = (struct match){*row, symbol->vaddr, symbol->size, symbol->dynamic};
 	return true;
 }

@@ -78,23 +78,17 @@ static bool is_heap(const struct glibc_heap_info *info, mw_addr start)
 
 static struct mw_error *add_heap(struct mw_glibc_arenas *arenas, size_t *capacity, mw_addr start, mw_addr state)
 {
-	struct mw_glibc_heap *heaps = mw_vector_room(arenas->heaps, arenas->heap_count, capacity, sizeof(*heaps));
-
-	if (!heaps)
+	if (!MW_VECTOR_ROOM(arenas->heaps, arenas->heap_count, *capacity))
 		return mw_error_nomem();
-	arenas->heaps = heaps;
-	heaps[arenas->heap_count++] = (struct mw_glibc_heap){start, state};
+	arenas->heaps[arenas->heap_count++] = (struct mw_glibc_heap){start, state};
 	return NULL;
 }
 
 static struct mw_error *add_arena(struct mw_glibc_arenas *arenas, size_t *capacity, mw_addr state, mw_addr bins)
 {
-	struct mw_glibc_arena *items = mw_vector_room(arenas->arenas, arenas->arena_count, capacity, sizeof(*items));
-
-	if (!items)
+	if (!MW_VECTOR_ROOM(arenas->arenas, arenas->arena_count, *capacity))
 		return mw_error_nomem();
-	arenas->arenas = items;
-	items[arenas->arena_count++] = (struct mw_glibc_arena){state, bins, unknown};
+	arenas->arenas[arenas->arena_count++] = (struct mw_glibc_arena){state, bins, unknown};
 	return NULL;
 }
 

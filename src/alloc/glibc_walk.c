@@ -56,7 +56,6 @@ static uint64_t larger(uint64_t a, uint64_t b)
 static void see_block(struct walk *walk, mw_addr block, uint64_t size)
 {
 	const void *bytes;
-	mw_addr *items;
 
 	if ((size != GLIBC_CACHE_SIZE && size != GLIBC_CACHE_SIZE_OLD) || walk->caches.count >= MAX_CACHES)
 		return;
@@ -64,13 +63,11 @@ static void see_block(struct walk *walk, mw_addr block, uint64_t size)
 	bytes = glibc_window_at(&walk->window, block, size, 2 * GLIBC_CACHE_SIZE + 4096);
 	if (!bytes || !glibc_looks_like_cache(bytes, size))
 		return;
-	items = mw_vector_room(walk->caches.items, walk->caches.count, &walk->caches.capacity, sizeof(*items));
-	if (!items) {
+	if (!MW_VECTOR_ROOM(walk->caches.items, walk->caches.count, walk->caches.capacity)) {
 		walk->no_memory = true;
 		return;
 	}
-	walk->caches.items = items;
-	items[walk->caches.count++] = block;
+	walk->caches.items[walk->caches.count++] = block;
 }
 
 /* The chunk before is free: both ends of it tell its size. */

@@ -139,11 +139,8 @@ static struct mw_error *parse_line(const char *at, const char *end, struct mw_ma
 
 static struct mw_error *append(struct mw_maps *maps, size_t *capacity, const struct mw_mapping *mapping)
 {
-	struct mw_mapping *items = mw_vector_room(maps->items, maps->count, capacity, sizeof(*items));
-
-	if (!items)
+	if (!MW_VECTOR_ROOM(maps->items, maps->count, *capacity))
 		return mw_error_nomem();
-	maps->items = items;
 	maps->items[maps->count++] = *mapping;
 	return NULL;
 }

@@ -81,7 +81,7 @@ static struct mw_error *take_lines(char *text, size_t size, struct entries *entr
 
 	for (char *at = text, *next; at < end; at = next) {
 		char *stop = memchr(at, '\n', (size_t)(end - at));
-		struct entry entry, *items;
+		struct entry entry;
 
 		next = stop ? stop + 1 : end;
 		if (stop)
@@ -93,11 +93,9 @@ static struct mw_error *take_lines(char *text, size_t size, struct entries *entr
 			memmove(entries->items, entries->items + MOST_NAMES / 2,
 				MOST_NAMES / 2 * sizeof(*entries->items));
 		}
-		items = mw_vector_room(entries->items, entries->count, &entries->capacity, sizeof(*items));
-		if (!items)
+		if (!MW_VECTOR_ROOM(entries->items, entries->count, entries->capacity))
 			return mw_error_nomem();
-		entries->items = items;
-		items[entries->count++] = entry;
+		entries->items[entries->count++] = entry;
 	}
 	return NULL;
 }

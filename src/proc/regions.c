@@ -105,16 +105,14 @@ static struct mw_error *add_piece(struct builder *builder, const struct mw_regio
 				  const struct mw_region_mark *mark)
 {
 	struct mw_regions *regions = &builder->regions;
-	struct mw_region *items, piece = *whole;
+	struct mw_region piece = *whole;
 	bool applies = mark && mark->kind != MW_REGION_KIND_COUNT &&
 		       (whole->kind == MW_REGION_ANONYMOUS || mark->kind == MW_REGION_OWN);
 
 	if (start >= end)
 		return NULL;
-	items = mw_vector_room(regions->items, regions->count, &builder->capacity, sizeof(*items));
-	if (!items)
+	if (!MW_VECTOR_ROOM(regions->items, regions->count, builder->capacity))
 		return mw_error_nomem();
-	regions->items = items;
 	piece.start = start;
 	piece.end = end;
 	piece.resident = MW_SIZE_UNKNOWN;
@@ -123,7 +121,7 @@ static struct mw_error *add_piece(struct builder *builder, const struct mw_regio
 	piece.path = strdup(applies && mark->path ? mark->path : whole->path);
 	if (!piece.path)
 		return mw_error_nomem();
-	items[regions->count++] = piece;
+	regions->items[regions->count++] = piece;
 	return NULL;
 }
 

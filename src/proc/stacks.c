@@ -179,12 +179,9 @@ static void remember_size(struct finder *finder, uint64_t size)
 /* Without memory for it the stack is told as other memory. */
 static void add_stack(struct finder *finder, mw_addr start, mw_addr end)
 {
-	struct mw_region_mark *marks = mw_vector_room(finder->marks, finder->count, &finder->capacity, sizeof(*marks));
-
-	if (!marks)
+	if (!MW_VECTOR_ROOM(finder->marks, finder->count, finder->capacity))
 		return;
-	finder->marks = marks;
-	marks[finder->count++] = (struct mw_region_mark){.start = start, .end = end, .kind = MW_REGION_STACK};
+	finder->marks[finder->count++] = (struct mw_region_mark){.start = start, .end = end, .kind = MW_REGION_STACK};
 }
 
 /* From `start` to `end` of the region there is a stack. Returns where its last page ends. */

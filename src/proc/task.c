@@ -21,11 +21,8 @@ struct pid_list {
 
 static bool list_add(struct pid_list *list, pid_t pid)
 {
-	pid_t *items = mw_vector_room(list->items, list->count, &list->capacity, sizeof(*items));
-
-	if (!items)
+	if (!MW_VECTOR_ROOM(list->items, list->count, list->capacity))
 		return false;
-	list->items = items;
 	list->items[list->count++] = pid;
 	return true;
 }

@@ -26,16 +26,12 @@ struct points {
 
 static bool add_point(struct points *points, mw_addr addr)
 {
-	mw_addr *items;
-
 	if (points->count >= MAX_POINTS)
 		return false;
-	items = mw_vector_room(points->items, points->count, &points->capacity, sizeof(*items));
-	points->failed = !items;
-	if (!items)
+	points->failed = !MW_VECTOR_ROOM(points->items, points->count, points->capacity);
+	if (points->failed)
 		return false;
-	points->items = items;
-	items[points->count++] = addr;
+	points->items[points->count++] = addr;
 	return true;
 }
 

@@ -23,12 +23,9 @@ struct memory {
 
 static struct mw_error *add_span(struct spans *spans, const struct mw_region *region)
 {
-	struct mw_glibc_span *items = mw_vector_room(spans->items, spans->count, &spans->capacity, sizeof(*items));
-
-	if (!items)
+	if (!MW_VECTOR_ROOM(spans->items, spans->count, spans->capacity))
 		return mw_error_nomem();
-	spans->items = items;
-	items[spans->count++] = (struct mw_glibc_span){region->start, region->end};
+	spans->items[spans->count++] = (struct mw_glibc_span){region->start, region->end};
 	return NULL;
 }
 

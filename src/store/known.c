@@ -21,11 +21,8 @@ struct mw_error *mw_store_known_take(struct mw_store_known *known, uint32_t numb
 		return NULL;
 	if (number == known->next) {
 		if (number % WORD_BITS == 0) {
-			uint64_t *bits = mw_vector_room(known->bits, number / WORD_BITS, &known->words, sizeof(*bits));
-
-			if (!bits)
+			if (!MW_VECTOR_ROOM(known->bits, number / WORD_BITS, known->words))
 				return mw_error_nomem();
-			known->bits = bits;
 			known->bits[number / WORD_BITS] = 0;
 		}
 		known->next++;

@@ -24,14 +24,10 @@ static void tell_stack(struct mw_store_stream *stream, uint32_t number, const st
 static void skip_stacks(struct mw_store_stream *stream, uint32_t until)
 {
 	for (; stream->stack_count < until; stream->stack_count++) {
-		uint32_t *unused =
-			mw_vector_room(stream->unused, stream->unused_count, &stream->unused_capacity, sizeof(*unused));
-
-		if (!unused) {
+		if (!MW_VECTOR_ROOM(stream->unused, stream->unused_count, stream->unused_capacity)) {
 			out_of_memory(stream);
 			return;
 		}
-		stream->unused = unused;
 		stream->unused[stream->unused_count++] = stream->stack_count;
 		tell_stack(stream, stream->stack_count, NULL);
 	}
@@ -73,15 +69,12 @@ static void tell_thread(struct mw_store_stream *stream, const struct mw_stored_t
 	uint64_t name = thread->name ? XXH64(thread->name, strlen(thread->name), 0) | 1 : 1;
 
 	while (stream->name_count <= thread->number) {
-		uint64_t *names =
-			mw_vector_room(stream->names, stream->name_count, &stream->name_capacity, sizeof(*names));
 		const struct mw_store_numbered unused = {(uint32_t)stream->name_count, NULL};
 
-		if (!names) {
+		if (!MW_VECTOR_ROOM(stream->names, stream->name_count, stream->name_capacity)) {
 			out_of_memory(stream);
 			return;
 		}
-		stream->names = names;
 		stream->names[stream->name_count++] = 0;
 		if (unused.number != thread->number)
 			mw_store_stream_tell(stream, MW_STORE_THREADS, mw_store_encode_thread, &unused, SIZE_MAX);

@@ -176,12 +176,8 @@ static struct mw_error *open_image(struct pass *pass, const struct mw_mapping *m
 
 static struct mw_error *append(struct mw_modules *modules, struct entry *entry)
 {
-	struct entry **items =
-		mw_vector_room(modules->items, modules->count, &modules->capacity, sizeof(struct entry *));
-
-	if (!items)
+	if (!MW_VECTOR_ROOM(modules->items, modules->count, modules->capacity))
 		return mw_error_nomem();
-	modules->items = items;
 	entry->module.number = (uint32_t)modules->count;
 	modules->items[modules->count++] = entry;
 	return NULL;

@@ -7,21 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool reserve(struct mw_frame_list *list)
-{
-	struct mw_symbol_frame *items = mw_vector_room(list->items, list->count, &list->capacity, sizeof(*items));
-
-	if (items)
-		list->items = items;
-	return items;
-}
-
 bool mw_frame_list_add(struct mw_frame_list *list, char *function, const char *file, uint32_t line, uint64_t offset,
 		       bool inlined)
 {
 	char *copy = file ? strdup(file) : NULL;
 
-	if ((file && !copy) || !reserve(list)) {
+	if ((file && !copy) || !MW_VECTOR_ROOM(list->items, list->count, list->capacity)) {
 		free(copy);
 		free(function);
 		return false;

@@ -8,11 +8,8 @@
 
 bool mw_ranges_add(struct mw_ranges *ranges, uint64_t start, uint64_t end, uint64_t value)
 {
-	struct mw_range *items = mw_vector_room(ranges->items, ranges->count, &ranges->capacity, sizeof(*items));
-
-	if (!items)
+	if (!MW_VECTOR_ROOM(ranges->items, ranges->count, ranges->capacity))
 		return false;
-	ranges->items = items;
 	ranges->items[ranges->count++] = (struct mw_range){.start = start, .end = end, .value = value};
 	return true;
 }

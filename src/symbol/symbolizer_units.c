@@ -9,11 +9,8 @@
 
 static bool add_unit(struct mw_units *units, const Dwarf_Die *lines, const Dwarf_Die *scopes)
 {
-	struct mw_unit *items = mw_vector_room(units->units, units->unit_count, &units->unit_capacity, sizeof(*items));
-
-	if (!items)
+	if (!MW_VECTOR_ROOM(units->units, units->unit_count, units->unit_capacity))
 		return false;
-	units->units = items;
 	units->units[units->unit_count++] = (struct mw_unit){.lines = *lines, .scopes = *scopes};
 	return true;
 }

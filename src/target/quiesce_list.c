@@ -53,17 +53,15 @@ struct mw_quiet_thread *mw_quiesce_find(const struct mw_quiesce *quiesce, pid_t 
 
 struct mw_error *mw_quiesce_add(struct mw_quiesce *quiesce, pid_t tid, struct mw_quiet_thread **out)
 {
-	struct mw_quiet_thread *threads;
 	size_t at = place(quiesce, tid);
 
 	if (at == quiesce->count || quiesce->threads[at].tid != tid) {
-		threads = mw_vector_room(quiesce->threads, quiesce->count, &quiesce->capacity, sizeof(*threads));
-		if (!threads)
+		if (!MW_VECTOR_ROOM(quiesce->threads, quiesce->count, quiesce->capacity))
 			return mw_error_nomem();
-		quiesce->threads = threads;
-		memmove(threads + at + 1, threads + at, (quiesce->count - at) * sizeof(*threads));
-		memset(&threads[at], 0, sizeof(*threads));
-		threads[at].tid = tid;
+		memmove(quiesce->threads + at + 1, quiesce->threads + at,
+			(quiesce->count - at) * sizeof(*quiesce->threads));
+		memset(&quiesce->threads[at], 0, sizeof(*quiesce->threads));
+		quiesce->threads[at].tid = tid;
 		quiesce->count++;
 	}
 	*out = &quiesce->threads[at];

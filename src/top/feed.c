@@ -98,7 +98,7 @@ static bool add_module(struct mw_top_feed *feed, const struct mw_view_module *mo
 {
 	struct mw_top_registry *all = &feed->all;
 	struct mw_top_module *copy = calloc(1, sizeof(*copy));
-	void *room;
+	bool room;
 
 	if (!copy)
 		return false;
@@ -110,17 +110,15 @@ static bool add_module(struct mw_top_feed *feed, const struct mw_view_module *mo
 		copy->build_id_size = module->build_id_size;
 	}
 	pthread_mutex_lock(&feed->lock);
-	room = mw_vector_room(all->modules, all->module_count, &all->module_capacity, sizeof(*all->modules));
-	if (room) {
-		all->modules = room;
+	room = MW_VECTOR_ROOM(all->modules, all->module_count, all->module_capacity);
+	if (room)
 		all->modules[all->module_count++] = copy;
-	}
 	pthread_mutex_unlock(&feed->lock);
 	if (!room) {
 		free(copy->path);
 		free(copy);
 	}
-	return room != NULL;
+	return room;
 }
 
 static bool add_modules(struct mw_top_feed *feed)
@@ -165,7 +163,7 @@ static bool add_stack(struct mw_top_feed *feed, uint32_t id, const struct mw_hoo
 	struct mw_top_stack *copy;
 	struct mw_track_stack stack;
 	uint32_t first;
-	void *room;
+	bool room;
 
 	mw_track_stack(track, id, &stack);
 	copy = malloc(sizeof(*copy) + stack.frame_count * sizeof(copy->frames[0]));
@@ -180,15 +178,13 @@ static bool add_stack(struct mw_top_feed *feed, uint32_t id, const struct mw_hoo
 	first = mw_top_same_find(&feed->same, &recorder_of(feed)->jit, all->stacks, all->stack_count, copy);
 	copy->as = first < all->stack_count ? first + 1 : 0;
 	pthread_mutex_lock(&feed->lock);
-	room = mw_vector_room(all->stacks, all->stack_count, &all->stack_capacity, sizeof(*all->stacks));
-	if (room) {
-		all->stacks = room;
+	room = MW_VECTOR_ROOM(all->stacks, all->stack_count, all->stack_capacity);
+	if (room)
 		all->stacks[all->stack_count++] = copy;
-	}
 	pthread_mutex_unlock(&feed->lock);
 	if (!room)
 		free(copy);
-	return room != NULL;
+	return room;
 }
 
 static bool add_stacks(struct mw_top_feed *feed)
@@ -215,15 +211,10 @@ static bool add_threads(struct mw_top_feed *feed)
 	pthread_mutex_lock(&feed->lock);
 	for (uint32_t i = 0; i < count && good; i++) {
 		struct mw_track_thread thread;
-		void *room = all->threads;
 
-		if (i == all->thread_count)
-			room = mw_vector_room(all->threads, all->thread_count, &all->thread_capacity,
-					      sizeof(*all->threads));
-		good = room != NULL;
+		good = MW_VECTOR_ROOM(all->threads, i, all->thread_capacity);
 		if (!good)
 			continue;
-		all->threads = room;
 		mw_track_thread(track, i, &thread);
 		all->threads[i] = (struct mw_top_thread){thread.tid, thread.name};
 		all->thread_count = i == all->thread_count ? i + 1 : all->thread_count;
@@ -425,31 +416,15 @@ struct mw_top_shot *mw_top_feed_take(struct mw_top_feed *feed)
 	return shot;
 }
 
-/* Room for `wanted` items of `size` bytes; NULL without memory. */
-static void *grow(void *items, size_t wanted, size_t *capacity, size_t size)
-{
-	void *grown;
-
-	if (wanted <= *capacity && items)
-		return items;
-	grown = reallocarray(items, 2 * wanted + 16, size);
-	if (grown)
-		*capacity = 2 * wanted + 16;
-	return grown;
-}
-
 bool mw_top_feed_follow(struct mw_top_feed *feed, struct mw_top_registry *registry)
 {
 	const struct mw_top_registry *all = &feed->all;
-	void *stacks, *modules, *threads;
+	bool stacks, modules, threads;
 
 	pthread_mutex_lock(&feed->lock);
-	stacks = grow(registry->stacks, all->stack_count, &registry->stack_capacity, sizeof(*all->stacks));
-	registry->stacks = stacks ? stacks : registry->stacks;
-	modules = grow(registry->modules, all->module_count, &registry->module_capacity, sizeof(*all->modules));
-	registry->modules = modules ? modules : registry->modules;
-	threads = grow(registry->threads, all->thread_count, &registry->thread_capacity, sizeof(*all->threads));
-	registry->threads = threads ? threads : registry->threads;
+	stacks = MW_VECTOR_ROOM(registry->stacks, all->stack_count, registry->stack_capacity);
+	modules = MW_VECTOR_ROOM(registry->modules, all->module_count, registry->module_capacity);
+	threads = MW_VECTOR_ROOM(registry->threads, all->thread_count, registry->thread_capacity);
 	for (; stacks && registry->stack_count < all->stack_count; registry->stack_count++)
 		registry->stacks[registry->stack_count] = all->stacks[registry->stack_count];
 	for (; modules && registry->module_count < all->module_count; registry->module_count++)

@@ -72,11 +72,8 @@ static bool is_open(const struct mw_top_view *view, enum mw_top_group group, uin
 
 static bool add_item(struct mw_top_view *view, const struct mw_top_item *item)
 {
-	struct mw_top_item *items = mw_vector_room(view->items, view->item_count, &view->item_capacity, sizeof(*items));
-
-	if (!items)
+	if (!MW_VECTOR_ROOM(view->items, view->item_count, view->item_capacity))
 		return false;
-	view->items = items;
 	view->items[view->item_count++] = *item;
 	return true;
 }

@@ -13,13 +13,9 @@
 
 static bool add(struct mw_function_starts *starts, uint64_t vaddr, uint64_t size, bool part)
 {
-	struct mw_function_start *items =
-		mw_vector_room(starts->items, starts->count, &starts->capacity, sizeof(*items));
-
-	if (!items)
+	if (!MW_VECTOR_ROOM(starts->items, starts->count, starts->capacity))
 		return false;
-	starts->items = items;
-	items[starts->count++] = (struct mw_function_start){vaddr, size, part};
+	starts->items[starts->count++] = (struct mw_function_start){vaddr, size, part};
 	return true;
 }
 

@@ -37,15 +37,12 @@ struct maker {
 static struct mw_error *push(struct maker *maker, uint64_t vaddr, uint32_t row)
 {
 	struct mw_rows *rows = &maker->rows;
-	struct mw_ring_row *items;
 
 	if (rows->count && rows->items[rows->count - 1].row == row)
 		return NULL;
-	items = mw_vector_room(rows->items, rows->count, &maker->capacity, sizeof(*items));
-	if (!items)
+	if (!MW_VECTOR_ROOM(rows->items, rows->count, maker->capacity))
 		return mw_error_nomem();
-	rows->items = items;
-	items[rows->count++] = (struct mw_ring_row){(uint32_t)(vaddr - rows->base), row};
+	rows->items[rows->count++] = (struct mw_ring_row){(uint32_t)(vaddr - rows->base), row};
 	return NULL;
 }
 

@@ -34,12 +34,9 @@ static struct bounds code_bounds(const struct mw_elf *elf)
 
 static struct mw_error *add(struct rows_list *list, uint64_t start, uint64_t length, uint64_t record)
 {
-	struct rows_described *items = mw_vector_room(list->items, list->count, &list->capacity, sizeof(*items));
-
-	if (!items)
+	if (!MW_VECTOR_ROOM(list->items, list->count, list->capacity))
 		return mw_error_nomem();
-	list->items = items;
-	items[list->count++] = (struct rows_described){start, start + length, record};
+	list->items[list->count++] = (struct rows_described){start, start + length, record};
 	return NULL;
 }
 

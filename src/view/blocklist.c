@@ -132,8 +132,6 @@ static void sift_down(struct listed *items, size_t count)
 
 static bool add(struct part *part, size_t most, const struct listed *item)
 {
-	struct listed *items;
-
 	if (part->items && part->count == most) {
 		if (precedes(item, &part->items[0])) {
 			part->items[0] = *item;
@@ -141,12 +139,10 @@ static bool add(struct part *part, size_t most, const struct listed *item)
 		}
 		return true;
 	}
-	items = mw_vector_room(part->items, part->count, &part->capacity, sizeof(*items));
-	if (!items)
+	if (!MW_VECTOR_ROOM(part->items, part->count, part->capacity))
 		return false;
-	part->items = items;
-	items[part->count] = *item;
-	sift_up(items, part->count++);
+	part->items[part->count] = *item;
+	sift_up(part->items, part->count++);
 	return true;
 }
 
@@ -157,7 +153,6 @@ static struct part *part_of(struct mw_blocklist *list, const struct listed *item
 	uint32_t stack = list->by_stack ? fate->stack : 0, thread = list->by_thread ? fate->thread : 0;
 	uint64_t true_terms = 0;
 	uint32_t place = 0, bits = 0, number = 0;
-	struct part *parts;
 
 	if (list->options.filter)
 		true_terms = mw_filter_block(list->options.filter, fate->kind, (enum mw_fate)item->type, fate->size);
@@ -168,12 +163,10 @@ static struct part *part_of(struct mw_blocklist *list, const struct listed *item
 		return NULL;
 	if (number < list->part_count)
 		return &list->parts[number];
-	parts = mw_vector_room(list->parts, list->part_count, &list->part_capacity, sizeof(*parts));
-	if (!parts)
+	if (!MW_VECTOR_ROOM(list->parts, list->part_count, list->part_capacity))
 		return NULL;
-	list->parts = parts;
-	parts[list->part_count] = (struct part){0};
-	return &parts[list->part_count++];
+	list->parts[list->part_count] = (struct part){0};
+	return &list->parts[list->part_count++];
 }
 
 static uint64_t rank_of(const struct mw_blocklist *list, const struct mw_track_fate *fate)
@@ -187,15 +180,11 @@ static uint64_t rank_of(const struct mw_blocklist *list, const struct mw_track_f
 /* A part of a block: those that went before the last are in the block's size, those that are there in what is left. */
 static bool take_piece(struct mw_blocklist *list, const struct mw_track_fate *fate)
 {
-	struct piece *pieces;
-
 	if (fate->block == UINT32_MAX)
 		return true;
-	pieces = mw_vector_room(list->pieces, list->piece_count, &list->piece_capacity, sizeof(*pieces));
-	if (!pieces)
+	if (!MW_VECTOR_ROOM(list->pieces, list->piece_count, list->piece_capacity))
 		return false;
-	list->pieces = pieces;
-	pieces[list->piece_count++] = (struct piece){fate->addr, fate->bytes, fate->block};
+	list->pieces[list->piece_count++] = (struct piece){fate->addr, fate->bytes, fate->block};
 	return true;
 }
 

@@ -30,11 +30,8 @@ static struct share *share_of(struct walk *walk, uint32_t stack, uint32_t thread
 	if (!mw_map_number(&walk->numbering, (uint64_t)stack << 32 | thread, &number))
 		return NULL;
 	if (walk->numbering.count > before) {
-		struct share *shares = mw_vector_room(walk->shares, number, &walk->capacity, sizeof(*shares));
-
-		if (!shares)
+		if (!MW_VECTOR_ROOM(walk->shares, number, walk->capacity))
 			return NULL;
-		walk->shares = shares;
 		walk->shares[number] = (struct share){.stack = stack, .thread = thread};
 	}
 	return &walk->shares[number];

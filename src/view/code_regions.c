@@ -17,12 +17,9 @@ struct list {
 
 static struct mw_error *add(struct list *list, const struct mw_code_region *region)
 {
-	struct mw_code_region *items = mw_vector_room(list->items, list->count, &list->capacity, sizeof(*items));
-
-	if (!items)
+	if (!MW_VECTOR_ROOM(list->items, list->count, list->capacity))
 		return mw_error_nomem();
-	list->items = items;
-	items[list->count++] = *region;
+	list->items[list->count++] = *region;
 	return NULL;
 }
 

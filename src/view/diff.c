@@ -30,7 +30,7 @@ struct side {
 	struct mw_stack_ids *ids;
 	struct mw_framer *framer;
 	struct mw_raw_frame *raw;
-	uint32_t raw_capacity;
+	size_t raw_capacity;
 };
 
 struct builder {
@@ -53,14 +53,8 @@ void mw_diff_destroy(struct mw_diff *diff)
 /* Read a tracker stack's frames into the side's buffer. */
 static struct mw_error *read_frames(struct side *side, uint32_t stack, uint32_t count)
 {
-	if (count > side->raw_capacity) {
-		struct mw_raw_frame *raw = reallocarray(side->raw, count, sizeof(*raw));
-
-		if (!raw)
-			return mw_error_nomem();
-		side->raw = raw;
-		side->raw_capacity = count;
-	}
+	if (!MW_VECTOR_ROOM(side->raw, count, side->raw_capacity))
+		return mw_error_nomem();
 	mw_track_frames(side->input->summary->track, stack, side->raw, count);
 	return NULL;
 }
@@ -80,13 +74,9 @@ static struct entry *entry_of(struct builder *builder, uint64_t id)
 	if (!mw_map_number(&builder->numbering, id, &number))
 		return NULL;
 	if (number == known) {
-		struct entry *entries =
-			mw_vector_room(builder->entries, known, &builder->entry_capacity, sizeof(*entries));
-
-		if (!entries)
+		if (!MW_VECTOR_ROOM(builder->entries, known, builder->entry_capacity))
 			return NULL;
-		builder->entries = entries;
-		entries[number] = (struct entry){.id = id, .first = {NO_STACK, NO_STACK}};
+		builder->entries[number] = (struct entry){.id = id, .first = {NO_STACK, NO_STACK}};
 	}
 	return &builder->entries[number];
 }

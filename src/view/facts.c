@@ -68,21 +68,6 @@ struct mw_error *mw_facts_target(struct mw_facts *facts, const struct mw_stored_
 	return check(facts);
 }
 
-/* Room for item `number`, the items before it as well; new ones are zeroed. NULL without memory. */
-static void *room_for(void *items, size_t *count, size_t *capacity, size_t number, size_t size)
-{
-	while (*count <= number) {
-		void *moved = mw_vector_room(items, *count, capacity, size);
-
-		if (!moved)
-			return NULL;
-		items = moved;
-		memset((char *)items + *count * size, 0, size);
-		++*count;
-	}
-	return items;
-}
-
 static struct mw_error *check_number(const char *what, uint32_t number)
 {
 	return number < MOST_NUMBERS ? NULL : mw_error_create(MW_ERROR_DATA, 0, "%s number %u", what, number);
@@ -90,16 +75,14 @@ static struct mw_error *check_number(const char *what, uint32_t number)
 
 struct mw_error *mw_facts_hook(struct mw_facts *facts, const struct mw_stored_hook *hook)
 {
-	struct mw_hook_info *hooks;
-
 	MW_TRY(check_number("hook", hook->number));
 	if (hook->role >= MW_ROLE_COUNT || hook->kind >= MW_KIND_COUNT)
 		return mw_error_create(MW_ERROR_DATA, 0, "hook of unknown role %u or kind %u", hook->role, hook->kind);
-	hooks = room_for(facts->hooks, &facts->hook_count, &facts->hook_capacity, hook->number, sizeof(*hooks));
-	if (!hooks)
+	if (!MW_VECTOR_ROOM(facts->hooks, hook->number, facts->hook_capacity))
 		return mw_error_nomem();
-	facts->hooks = hooks;
-	hooks[hook->number] = (struct mw_hook_info){
+	while (facts->hook_count <= hook->number)
+		facts->hooks[facts->hook_count++] = (struct mw_hook_info){0};
+	facts->hooks[hook->number] = (struct mw_hook_info){
 		.function = mw_arena_string(facts->arena, hook->function),
 		.module = mw_arena_string(facts->arena, hook->module),
 		.refused = mw_arena_string(facts->arena, hook->refused),
@@ -112,18 +95,16 @@ struct mw_error *mw_facts_hook(struct mw_facts *facts, const struct mw_stored_ho
 
 struct mw_error *mw_facts_module(struct mw_facts *facts, const struct mw_stored_module *module)
 {
-	struct mw_view_module *modules;
 	uint8_t *build_id = mw_arena_array(facts->arena, module->build_id_size, 1);
 
 	MW_TRY(check_number("module", module->number));
-	modules = room_for(facts->modules, &facts->module_count, &facts->module_capacity, module->number,
-			   sizeof(*modules));
-	if (!modules || !build_id)
+	if (!MW_VECTOR_ROOM(facts->modules, module->number, facts->module_capacity) || !build_id)
 		return mw_error_nomem();
+	while (facts->module_count <= module->number)
+		facts->modules[facts->module_count++] = (struct mw_view_module){0};
 	if (module->build_id_size)
 		memcpy(build_id, module->build_id, module->build_id_size);
-	facts->modules = modules;
-	modules[module->number] = (struct mw_view_module){
+	facts->modules[module->number] = (struct mw_view_module){
 		.path = mw_arena_string(facts->arena, module->path),
 		.build_id = module->build_id_size ? build_id : NULL,
 		.build_id_size = module->build_id_size,
@@ -138,17 +119,14 @@ struct mw_error *mw_facts_module(struct mw_facts *facts, const struct mw_stored_
 
 struct mw_error *mw_facts_sample(struct mw_facts *facts, const struct mw_stored_sample *sample)
 {
-	struct mw_report_sample *samples =
-		mw_vector_room(facts->samples, facts->sample_count, &facts->sample_capacity, sizeof(*samples));
 	const double at = (double)sample->time_ns / 1e9;
 
-	if (!samples)
+	if (!MW_VECTOR_ROOM(facts->samples, facts->sample_count, facts->sample_capacity))
 		return mw_error_nomem();
-	facts->samples = samples;
 	/* The last word on a moment counts. */
-	if (facts->sample_count && samples[facts->sample_count - 1].at >= at)
+	if (facts->sample_count && facts->samples[facts->sample_count - 1].at >= at)
 		facts->sample_count--;
-	samples[facts->sample_count++] = (struct mw_report_sample){
+	facts->samples[facts->sample_count++] = (struct mw_report_sample){
 		.at = at,
 		.rss = sample->rss,
 		.pss = sample->pss,
@@ -165,14 +143,10 @@ struct mw_error *mw_facts_sample(struct mw_facts *facts, const struct mw_stored_
 
 struct mw_error *mw_facts_mark(struct mw_facts *facts, const struct mw_stored_mark *mark)
 {
-	struct mw_stored_mark *marks =
-		mw_vector_room(facts->marks, facts->mark_count, &facts->mark_capacity, sizeof(*marks));
-
-	if (!marks)
+	if (!MW_VECTOR_ROOM(facts->marks, facts->mark_count, facts->mark_capacity))
 		return mw_error_nomem();
-	facts->marks = marks;
-	marks[facts->mark_count] = *mark;
-	marks[facts->mark_count++].name = mw_arena_string(facts->arena, mark->name);
+	facts->marks[facts->mark_count] = *mark;
+	facts->marks[facts->mark_count++].name = mw_arena_string(facts->arena, mark->name);
 	note_time(facts, mark->time_ns);
 	return check(facts);
 }
@@ -181,14 +155,11 @@ struct mw_error *mw_facts_mapping(struct mw_facts *facts, enum mw_stored_moment 
 				  const struct mw_stored_mapping *mapping)
 {
 	struct mw_facts_mapping_list *list = &facts->mappings[moment == MW_STORED_END];
-	struct mw_stored_mapping *items =
-		mw_vector_room(list->items, list->count, &list->capacity, sizeof(*list->items));
 
-	if (!items)
+	if (!MW_VECTOR_ROOM(list->items, list->count, list->capacity))
 		return mw_error_nomem();
-	list->items = items;
-	items[list->count] = *mapping;
-	items[list->count++].path = mw_arena_string(facts->arena, mapping->path);
+	list->items[list->count] = *mapping;
+	list->items[list->count++].path = mw_arena_string(facts->arena, mapping->path);
 	return check(facts);
 }
 

@@ -53,12 +53,8 @@ void mw_framer_destroy(struct mw_framer *framer)
 
 static struct mw_report_frame *append(struct mw_framer *framer)
 {
-	struct mw_report_frame *buffer =
-		mw_vector_room(framer->buffer, framer->count, &framer->capacity, sizeof(*buffer));
-
-	if (!buffer)
+	if (!MW_VECTOR_ROOM(framer->buffer, framer->count, framer->capacity))
 		return NULL;
-	framer->buffer = buffer;
 	return memset(&framer->buffer[framer->count++], 0, sizeof(struct mw_report_frame));
 }
 

@@ -96,7 +96,7 @@ static bool number_value(struct mw_group_tree *tree, size_t process, const struc
 			 uint32_t *number)
 {
 	struct mw_group_level *at = &tree->levels[level];
-	struct mw_group_value value, *values;
+	struct mw_group_value value;
 	const struct mw_report_stack *stack = mw_process_stack(&tree->processes[process], cell->stack);
 	bool of_stack = stack && OF_STACKS & 1u << at->column;
 	size_t before = at->numbering.count;
@@ -113,29 +113,24 @@ static bool number_value(struct mw_group_tree *tree, size_t process, const struc
 	at->last_value = *number;
 	if (at->numbering.count == before)
 		return true;
-	values = mw_vector_room(at->values, *number, &at->capacity, sizeof(*values));
-	if (!values)
+	if (!MW_VECTOR_ROOM(at->values, *number, at->capacity))
 		return false;
-	at->values = values;
-	values[*number] = value;
+	at->values[*number] = value;
 	return true;
 }
 
 static bool find_node(struct mw_group_tree *tree, uint32_t parent, size_t level, uint32_t value, uint32_t *out)
 {
 	size_t before = tree->numbering.count;
-	struct mw_group_node *nodes;
 
 	if (!mw_map_number(&tree->numbering, (uint64_t)parent << 32 | value, out))
 		return false;
 	*out += 1; /* number 0 is the root */
 	if (tree->numbering.count == before)
 		return true;
-	nodes = mw_vector_room(tree->nodes, *out, &tree->capacity, sizeof(*nodes));
-	if (!nodes)
+	if (!MW_VECTOR_ROOM(tree->nodes, *out, tree->capacity))
 		return false;
-	tree->nodes = nodes;
-	nodes[*out] = (struct mw_group_node){.parent = parent, .value = value, .level = (uint32_t)level};
+	tree->nodes[*out] = (struct mw_group_node){.parent = parent, .value = value, .level = (uint32_t)level};
 	tree->count = (size_t)*out + 1;
 	return true;
 }
@@ -253,8 +248,7 @@ static void deinit(struct mw_group_tree *tree)
 
 static struct mw_error *fill(struct mw_group_tree *tree, const struct mw_view_question *question, size_t count)
 {
-	tree->nodes = mw_vector_room(NULL, 0, &tree->capacity, sizeof(*tree->nodes));
-	if (!tree->nodes)
+	if (!MW_VECTOR_ROOM(tree->nodes, 0, tree->capacity))
 		return mw_error_nomem();
 	tree->nodes[0] = (struct mw_group_node){0};
 	tree->count = 1;

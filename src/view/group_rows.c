@@ -72,13 +72,10 @@ static struct mw_error *put_in_order(struct rows *rows)
 
 static struct mw_table_row *append(struct rows *rows, size_t parent, uint32_t level)
 {
-	struct mw_table_row *items = mw_vector_room(rows->items, rows->count, &rows->capacity, sizeof(*items));
-
-	if (!items)
+	if (!MW_VECTOR_ROOM(rows->items, rows->count, rows->capacity))
 		return NULL;
-	rows->items = items;
-	items[rows->count] = (struct mw_table_row){.level = level, .parent = parent, .number = MW_SIZE_UNKNOWN};
-	return &items[rows->count++];
+	rows->items[rows->count] = (struct mw_table_row){.level = level, .parent = parent, .number = MW_SIZE_UNKNOWN};
+	return &rows->items[rows->count++];
 }
 
 static struct mw_error *put_folded(struct rows *rows, const uint32_t *nodes, size_t count, size_t parent,

@@ -91,7 +91,6 @@ static mw_addr arena_of_path(const char *path)
 
 static struct mw_error *add_arena(struct mw_heaps *heaps, mw_addr arena)
 {
-	mw_addr *arenas;
 	size_t at = 0;
 	char(*arena_names)[24];
 
@@ -103,12 +102,10 @@ static struct mw_error *add_arena(struct mw_heaps *heaps, mw_addr arena)
 	if (!arena_names)
 		return mw_error_nomem();
 	heaps->arena_names = arena_names;
-	arenas = mw_vector_room(heaps->arenas, heaps->arena_count, &heaps->arena_capacity, sizeof(*arenas));
-	if (!arenas)
+	if (!MW_VECTOR_ROOM(heaps->arenas, heaps->arena_count, heaps->arena_capacity))
 		return mw_error_nomem();
-	heaps->arenas = arenas;
-	memmove(&arenas[at + 1], &arenas[at], (heaps->arena_count - at) * sizeof(*arenas));
-	arenas[at] = arena;
+	memmove(&heaps->arenas[at + 1], &heaps->arenas[at], (heaps->arena_count - at) * sizeof(*heaps->arenas));
+	heaps->arenas[at] = arena;
 	heaps->arena_count++;
 	(void)snprintf(arena_names[heaps->arena_count - 1], sizeof(*arena_names), "arena %zu", heaps->arena_count);
 	return NULL;
@@ -117,17 +114,14 @@ static struct mw_error *add_arena(struct mw_heaps *heaps, mw_addr arena)
 struct mw_error *mw_heaps_add_mapping(struct mw_heaps *heaps, const struct mw_stored_mapping *mapping)
 {
 	mw_addr arena = mapping->kind == MW_REGION_ARENA ? arena_of_path(mapping->path) : 0;
-	struct range *ranges;
 
 	if ((mapping->kind != MW_REGION_HEAP && !arena) || mapping->end <= mapping->start)
 		return NULL;
 	if (arena)
 		MW_TRY(add_arena(heaps, arena));
-	ranges = mw_vector_room(heaps->ranges, heaps->count, &heaps->capacity, sizeof(*ranges));
-	if (!ranges)
+	if (!MW_VECTOR_ROOM(heaps->ranges, heaps->count, heaps->capacity))
 		return mw_error_nomem();
-	heaps->ranges = ranges;
-	ranges[heaps->count++] = (struct range){mapping->start, mapping->end, arena};
+	heaps->ranges[heaps->count++] = (struct range){mapping->start, mapping->end, arena};
 	heaps->sorted = false;
 	return NULL;
 }

@@ -212,14 +212,8 @@ static struct mw_error *renumber(struct process *process, const struct mw_event 
 {
 	if (!process->renumbered)
 		return NULL;
-	if (process->event_capacity < count) {
-		struct mw_event *room = reallocarray(process->events, count, sizeof(*room));
-
-		if (!room)
-			return mw_error_nomem();
-		process->events = room;
-		process->event_capacity = count;
-	}
+	if (!MW_VECTOR_ROOM(process->events, count, process->event_capacity))
+		return mw_error_nomem();
 	memcpy(process->events, *events, count * sizeof(**events));
 	for (size_t i = 0; i < count; i++)
 		if (process->events[i].stack < process->stack_count)
@@ -268,13 +262,9 @@ static struct mw_error *on_stack(void *context, uint32_t number, uint32_t id, co
 	if (id >= MOST_STACKS)
 		return mw_error_create(MW_ERROR_DATA, 0, "stack number %u", id);
 	while (process->stack_count <= id) {
-		uint32_t *stacks = mw_vector_room(process->stacks, process->stack_count, &process->stack_capacity,
-						  sizeof(*stacks));
-
-		if (!stacks)
+		if (!MW_VECTOR_ROOM(process->stacks, process->stack_count, process->stack_capacity))
 			return mw_error_nomem();
-		process->stacks = stacks;
-		stacks[process->stack_count++] = MW_STACK_NONE;
+		process->stacks[process->stack_count++] = MW_STACK_NONE;
 	}
 	process->stacks[id] = given;
 	process->renumbered |= given != id;

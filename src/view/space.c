@@ -174,7 +174,7 @@ static struct mw_error *add_unattributed(void *context, mw_addr start, mw_addr e
 {
 	struct search *search = context;
 	const struct mw_stored_mapping *mapping = search->mapping;
-	struct mw_report_unattributed *items = search->items, *last = search->count ? &items[search->count - 1] : NULL;
+	struct mw_report_unattributed *last = search->count ? &search->items[search->count - 1] : NULL;
 	uint64_t resident = resident_in(mapping, start, end);
 
 	if (last && last->address + last->bytes == start && last->kind == (enum mw_region_kind)mapping->kind &&
@@ -183,11 +183,9 @@ static struct mw_error *add_unattributed(void *context, mw_addr start, mw_addr e
 		add_bytes(&last->resident, resident);
 		return NULL;
 	}
-	items = mw_vector_room(items, search->count, &search->capacity, sizeof(*items));
-	if (!items)
+	if (!MW_VECTOR_ROOM(search->items, search->count, search->capacity))
 		return mw_error_nomem();
-	search->items = items;
-	items[search->count] = (struct mw_report_unattributed){
+	search->items[search->count] = (struct mw_report_unattributed){
 		.address = start,
 		.bytes = end - start,
 		.resident = resident,
@@ -195,7 +193,7 @@ static struct mw_error *add_unattributed(void *context, mw_addr start, mw_addr e
 		.path = mw_arena_string(search->arena, path_of(mapping)),
 	};
 	/* Of no use without its path. */
-	if (!items[search->count].path)
+	if (!search->items[search->count].path)
 		return mw_error_nomem();
 	search->count++;
 	return NULL;

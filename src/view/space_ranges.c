@@ -8,15 +8,11 @@
 
 struct mw_error *mw_space_ranges_add(struct mw_space_ranges *ranges, mw_addr start, mw_addr end)
 {
-	struct mw_space_range *items;
-
 	if (start >= end)
 		return NULL;
-	items = mw_vector_room(ranges->items, ranges->count, &ranges->capacity, sizeof(*items));
-	if (!items)
+	if (!MW_VECTOR_ROOM(ranges->items, ranges->count, ranges->capacity))
 		return mw_error_nomem();
-	ranges->items = items;
-	items[ranges->count++] = (struct mw_space_range){start, end};
+	ranges->items[ranges->count++] = (struct mw_space_range){start, end};
 	return NULL;
 }
 

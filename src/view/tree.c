@@ -77,12 +77,9 @@ static void sort_run(struct growth *growth, const struct run *run)
 
 static struct run *append_run(struct run **runs, size_t *count, size_t *capacity)
 {
-	struct run *room = mw_vector_room(*runs, *count, capacity, sizeof(*room));
-
-	if (!room)
+	if (!MW_VECTOR_ROOM(*runs, *count, *capacity))
 		return NULL;
-	*runs = room;
-	return memset(&room[(*count)++], 0, sizeof(*room));
+	return memset(&(*runs)[(*count)++], 0, sizeof(**runs));
 }
 
 /* Split a run into growth->children; what ends here is added to `self`. */
@@ -197,17 +194,14 @@ static bool await_children(struct growth *growth, size_t parent)
 
 static bool put_node(struct growth *growth, const struct run *run)
 {
-	struct mw_tree_node *nodes =
-		mw_vector_room(growth->nodes, growth->node_count, &growth->node_capacity, sizeof(*nodes));
 	size_t number = growth->node_count;
 	struct mw_tree_node *node;
 
-	if (!nodes)
+	if (!MW_VECTOR_ROOM(growth->nodes, growth->node_count, growth->node_capacity))
 		return false;
-	growth->nodes = nodes;
-	node = &nodes[growth->node_count++];
+	node = &growth->nodes[growth->node_count++];
 	*node = (struct mw_tree_node){.parent = run->parent, .folded = run->folded, .sums = run->sums};
-	node->level = run->parent == MW_TABLE_ROOT ? 0 : nodes[run->parent].level + 1;
+	node->level = run->parent == MW_TABLE_ROOT ? 0 : growth->nodes[run->parent].level + 1;
 	if (run->folded > 1)
 		return true;
 	node->cut = frame_of(growth, run)->cut;

@@ -12,7 +12,6 @@
 static bool number_frame(struct mw_tree_stacks *stacks, struct mw_tree_frame frame, uint32_t *number)
 {
 	size_t before = stacks->numbering.count;
-	struct mw_tree_frame *frames;
 	uint64_t key[4];
 
 	frame.cut = mw_arena_string(stacks->arena, frame.cut);
@@ -26,23 +25,17 @@ static bool number_frame(struct mw_tree_stacks *stacks, struct mw_tree_frame fra
 		return false;
 	if (stacks->numbering.count == before)
 		return true;
-	frames = mw_vector_room(stacks->frames, *number, &stacks->frame_capacity, sizeof(*frames));
-	if (!frames)
+	if (!MW_VECTOR_ROOM(stacks->frames, *number, stacks->frame_capacity))
 		return false;
-	stacks->frames = frames;
-	frames[*number] = frame;
+	stacks->frames[*number] = frame;
 	return true;
 }
 
 static bool append_number(struct mw_tree_stacks *stacks, const struct mw_tree_frame *frame)
 {
-	uint32_t *numbers =
-		mw_vector_room(stacks->numbers, stacks->number_count, &stacks->number_capacity, sizeof(*numbers));
-
-	if (!numbers)
+	if (!MW_VECTOR_ROOM(stacks->numbers, stacks->number_count, stacks->number_capacity))
 		return false;
-	stacks->numbers = numbers;
-	return number_frame(stacks, *frame, &numbers[stacks->number_count++]);
+	return number_frame(stacks, *frame, &stacks->numbers[stacks->number_count++]);
 }
 
 static const char *cut_text(enum mw_stack_cut cut)
@@ -87,17 +80,14 @@ static bool append_numbers(struct mw_tree_stacks *stacks, const struct mw_report
 static bool append_path(struct mw_tree_stacks *stacks, const struct mw_report_stack *stack, bool down,
 			const struct mw_sums *sums)
 {
-	struct mw_tree_path *paths =
-		mw_vector_room(stacks->paths, stacks->path_count, &stacks->path_capacity, sizeof(*paths));
 	size_t begin = stacks->number_count;
 
-	if (!paths)
+	if (!MW_VECTOR_ROOM(stacks->paths, stacks->path_count, stacks->path_capacity))
 		return false;
-	stacks->paths = paths;
 	if (stack && !append_numbers(stacks, stack, down))
 		return false;
-	paths[stacks->path_count] = (struct mw_tree_path){begin, stacks->number_count - begin, *sums};
-	paths[stacks->path_count++].sums.peak_bytes = stack ? stack->peak.bytes : 0;
+	stacks->paths[stacks->path_count] = (struct mw_tree_path){begin, stacks->number_count - begin, *sums};
+	stacks->paths[stacks->path_count++].sums.peak_bytes = stack ? stack->peak.bytes : 0;
 	return true;
 }
 

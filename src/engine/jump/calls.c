@@ -25,18 +25,12 @@ _Static_assert(MW_EVENT_REALLOC_BEGIN + 2 == MW_EVENT_REALLOC_FAIL && MW_EVENT_U
 
 bool jump_call_begin(struct jump_drain *drain, struct jump_reader *reader, const struct mw_event *event)
 {
-	size_t capacity = reader->open_capacity;
-	struct jump_open_call *open;
-
 	(void)drain;
 	if (reader->open_count == JUMP_OPEN_CALLS)
 		return false;
-	open = mw_vector_room(reader->open, reader->open_count, &capacity, sizeof(*open));
-	if (!open)
+	if (!MW_VECTOR_ROOM(reader->open, reader->open_count, reader->open_capacity))
 		return false;
-	reader->open = open;
-	reader->open_capacity = (uint32_t)capacity;
-	open[reader->open_count++] = (struct jump_open_call){
+	reader->open[reader->open_count++] = (struct jump_open_call){
 		.addr = event->addr, .size = event->size, .begin = (uint8_t)event->type, .kind = (uint8_t)event->kind};
 	return true;
 }

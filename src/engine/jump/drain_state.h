@@ -66,7 +66,8 @@ struct jump_reader {
 	bool more;      /* units beyond `end` are reserved: they wait for room */
 	bool dead;      /* the thread has ended: what is not marked will never be */
 	bool overtaken; /* it has held back others for too long */
-	uint32_t open_count, open_capacity;
+	uint32_t open_count;
+	size_t open_capacity;
 	struct jump_open_call *open;
 	struct jump_compared_stack *compared;
 };

@@ -73,14 +73,11 @@ static void publish(const struct jump_process *process, const struct jump_learne
 /* Without memory it is not kept, and is looked at again. */
 static void keep(struct jump_process *process, const struct jump_learned *learned)
 {
-	struct jump_learned *items =
-		mw_vector_room(process->learned, process->learned_count, &process->learned_capacity, sizeof(*items));
 	struct mw_error *err;
 
-	if (!items)
+	if (!MW_VECTOR_ROOM(process->learned, process->learned_count, process->learned_capacity))
 		return;
-	process->learned = items;
-	items[process->learned_count] = *learned;
+	process->learned[process->learned_count] = *learned;
 	// NOLINTNEXTLINE(performance-no-int-to-ptr)
 	err = mw_map_set(&process->learned_at, learned->pc, (void *)(uintptr_t)(process->learned_count + 1));
 	if (!err) {
@@ -125,15 +122,11 @@ void jump_learn_end(struct jump_process *process, mw_addr pc)
 
 void jump_learn_later(struct jump_process *process, mw_addr pc)
 {
-	mw_addr *room;
-
 	if (known(process, pc) || process->to_learn_count == MOST_LATE)
 		return;
-	room = mw_vector_room(process->to_learn, process->to_learn_count, &process->to_learn_capacity, sizeof(*room));
-	if (!room)
+	if (!MW_VECTOR_ROOM(process->to_learn, process->to_learn_count, process->to_learn_capacity))
 		return;
-	process->to_learn = room;
-	room[process->to_learn_count++] = pc;
+	process->to_learn[process->to_learn_count++] = pc;
 }
 
 void jump_learn_some(struct jump_process *process)

@@ -100,14 +100,10 @@ static void plan_detour(const struct jump_process *process, pid_t tid, struct ju
 
 static struct mw_error *add(struct jump_process *process, pid_t tid, const struct jump_patch *planned)
 {
-	struct jump_patch *patches =
-		mw_vector_room(process->patches, process->patch_count, &process->patch_capacity, sizeof(*patches));
-
-	if (!patches)
+	if (!MW_VECTOR_ROOM(process->patches, process->patch_count, process->patch_capacity))
 		return mw_error_nomem();
-	process->patches = patches;
-	patches[process->patch_count] = *planned;
-	plan_detour(process, tid, &patches[process->patch_count]);
+	process->patches[process->patch_count] = *planned;
+	plan_detour(process, tid, &process->patches[process->patch_count]);
 	process->patch_count++;
 	return NULL;
 }

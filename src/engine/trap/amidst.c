@@ -38,13 +38,9 @@ struct search {
 
 static struct mw_error *add(struct trap_process *process, mw_addr start, mw_addr end)
 {
-	struct trap_code *items =
-		mw_vector_room(process->masking, process->masking_count, &process->masking_capacity, sizeof(*items));
-
-	if (!items)
+	if (!MW_VECTOR_ROOM(process->masking, process->masking_count, process->masking_capacity))
 		return mw_error_nomem();
-	process->masking = items;
-	items[process->masking_count++] = (struct trap_code){start, end};
+	process->masking[process->masking_count++] = (struct trap_code){start, end};
 	return NULL;
 }
 
