@@ -2,6 +2,8 @@
 /* pool.c: numbered elements in chunks (pool.h). */
 #include "track/pool.h"
 
+#include "base/vector.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,15 +24,8 @@ static struct mw_error *add_chunk(struct mw_pool *pool)
 {
 	void *chunk;
 
-	if (pool->chunk_count == pool->chunk_capacity) {
-		uint32_t capacity = pool->chunk_capacity ? pool->chunk_capacity + pool->chunk_capacity / 2 : 4;
-		void **chunks = realloc(pool->chunks, capacity * sizeof(*chunks));
-
-		if (!chunks)
-			return mw_error_nomem();
-		pool->chunks = chunks;
-		pool->chunk_capacity = capacity;
-	}
+	if (!MW_VECTOR_ROOM(pool->chunks, pool->chunk_count, pool->chunk_capacity))
+		return mw_error_nomem();
 	chunk = malloc((size_t)MW_POOL_CHUNK * pool->element_size);
 	if (!chunk)
 		return mw_error_nomem();

@@ -19,7 +19,8 @@
 
 struct mw_pool {
 	void **chunks;
-	uint32_t chunk_count, chunk_capacity;
+	uint32_t chunk_count;
+	size_t chunk_capacity;
 	uint32_t used;                  /* numbers handed out so far; a number given back is handed out again */
 	uint32_t free_head, free_count; /* those given back, linked through their first bytes */
 	uint32_t element_size;
