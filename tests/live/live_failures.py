@@ -481,7 +481,7 @@ class Signals(Failures):
         mwlive.wait_until(steady.hooked, 'memwatch plants its hooks')
         time.sleep(0.3)
         os.write(terminal, b'\x1a')
-        mwlive.wait_until(lambda: b'not suspended, as the process would be paused' in text, 'it says so')
+        mwlive.wait_until(lambda: b'not suspended: the process would be paused' in text, 'it says so')
         self.assertNotIn(mwlive.state(pid), 'T')
         steady.wait_for_work(20)
         os.write(terminal, b'\x03')

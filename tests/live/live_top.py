@@ -125,7 +125,7 @@ class Table(Case):
         screen.keys('x')
         screen.wait('by stack, ')
         screen.keys('C-z')
-        screen.wait('^not suspended, as the process would be paused')
+        screen.wait('^not suspended: the process would be paused')
         self.finish(screen)
 
     def test_zero_point(self):
