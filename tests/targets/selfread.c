@@ -24,7 +24,10 @@
 
 #define MAX_RANGES 64
 #define ROUNDS     25
+#define THREADS    2
 #define PAGE       4096u
+
+#define PAGEMAP_GUARD (UINT64_C(1) << 58)
 
 struct range {
 	char *from;
@@ -219,12 +222,23 @@ static void on_fault(int number, siginfo_t *info, void *context)
 	target_fail("a mapping that is readable can't be read");
 }
 
+/* Guards that are pages of a readable mapping (MADV_GUARD_INSTALL) and not mappings of their own: threads' stacks have
+ * them since glibc 2.42. */
+static bool is_guard(int pagemap, uintptr_t at)
+{
+	uint64_t entry = 0;
+
+	return pread(pagemap, &entry, sizeof(entry), (off_t)(at / PAGE * sizeof(entry))) == (ssize_t)sizeof(entry) &&
+	       (entry & PAGEMAP_GUARD) != 0;
+}
+
 /* One word of each page. Mappings may go between the list and the look: those of other threads' allocations. */
 static void every(void)
 {
 	static struct mapping all[512];
 	static char path[sizeof(all[0].path)];
 	uint64_t sum = 0, read_bytes = 0;
+	int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 	struct sigaction action;
 
 	memset(&action, 0, sizeof(action));
@@ -234,7 +248,7 @@ static void every(void)
 	sigaction(SIGBUS, &action, NULL);
 	for (int round = 0; round < ROUNDS; round++) {
 		struct lines lines;
-		size_t count = 0;
+		size_t count = 0, guards = 0;
 
 		open_maps(&lines);
 		while (count < 512 && next_mapping(&lines, &all[count]))
@@ -247,12 +261,19 @@ static void every(void)
 			memcpy(path, all[i].path, sizeof(path));
 			reading = path;
 			for (uintptr_t at = all[i].from; at < all[i].to; at += PAGE) {
+				if (!path[0] && is_guard(pagemap, at)) {
+					guards++;
+					continue;
+				}
 				sum += *(volatile char *)at;
 				read_bytes += PAGE;
 			}
 		}
+		if (guards > THREADS)
+			target_fail("there are more guards than stacks");
 		selfread_pair((size_t)round);
 	}
+	close(pagemap);
 	OPAQUE(sum);
 	if (read_bytes < ROUNDS * (1u << 20))
 		target_fail("there was little to read");
@@ -291,11 +312,11 @@ int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "watch";
 	bool mends = strcmp(mode, "mend") == 0;
-	pthread_t threads[2];
+	pthread_t threads[THREADS];
 
 	learn();
 	target_ready();
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < THREADS; i++)
 		if (pthread_create(&threads[i], NULL, allocate, NULL))
 			target_fail("pthread_create");
 	if (strcmp(mode, "watch") == 0)
@@ -305,7 +326,7 @@ int main(int argc, char **argv)
 	else
 		every();
 	over = true;
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	target_say("changed", changed);
 	target_say("unchanged", unchanged);
