@@ -8,7 +8,8 @@
  * A stack pointer alone would make a stack of every heap that runtimes with small stacks of their own (Go) keep them
  * in: either the guard or the descriptor must be there as well. glibc puts the descriptor at the stack's end, also
  * where the program brought the memory; its first and third word are its own address. Where the stack begins, and how
- * large it is, stands in it as well: what is mapped right behind the stack may be one region with it.
+ * large it is, stands in it as well: what is mapped right behind the stack may be one region with it. So may stacks
+ * with their guards, where these are pages without access and no mappings of their own (glibc 2.42, Linux 6.13).
  */
 #include "proc/regions.h"
 
@@ -127,8 +128,13 @@ struct finder {
 	size_t count, capacity;
 };
 
-/* The stack that a descriptor says its thread has: the memory from `*start` to `*end`. False: it does not say. */
-static bool read_place(const struct finder *finder, mw_addr at, mw_addr limit, mw_addr *start, mw_addr *end)
+/* The memory of a stack: its guard, and from `start` on what the thread may use. */
+struct place {
+	mw_addr guard, start, end;
+};
+
+/* Where a descriptor says that its thread's stack is. False: it does not say. */
+static bool read_place(const struct finder *finder, mw_addr at, mw_addr limit, struct place *out)
 {
 	uint64_t words[DESCRIPTOR_WORDS];
 	size_t size = limit - at < sizeof(words) ? (size_t)(limit - at) : sizeof(words);
@@ -142,8 +148,9 @@ static bool read_place(const struct finder *finder, mw_addr at, mw_addr limit, m
 			continue;
 		if (words[i] >= at || last <= at || last - at > DESCRIPTOR_WITHIN)
 			continue;
-		*start = words[i];
-		*end = last;
+		*out = (struct place){.guard = words[i], .start = words[i], .end = last};
+		if (i + 2 < count && words[i + 2] % PAGE == 0 && words[i + 2] < at - words[i])
+			out->start += words[i + 2];
 		return true;
 	}
 	return false;
@@ -213,10 +220,10 @@ static bool add_pointed(struct finder *finder, size_t index)
 		if (!at && region->end - region->start >= LEAST_STACK)
 			at = find_descriptor(finder, region->end - DESCRIPTOR_WITHIN, region->end);
 		if (at) {
-			mw_addr start = from, end = at + 1;
+			struct place place = {.start = from, .end = at + 1};
 
-			(void)read_place(finder, at, region->end, &start, &end);
-			from = add_found(finder, region, start < from ? from : start, end);
+			(void)read_place(finder, at, region->end, &place);
+			from = add_found(finder, region, place.start < from ? from : place.start, place.end);
 		} else if (has_guard(finder->regions, index)) {
 			add_stack(finder, from, region->end);
 			break;
@@ -225,28 +232,43 @@ static bool add_pointed(struct finder *finder, size_t index)
 	return any;
 }
 
+/* A stack that ends at `end`, and those right below it and its guard. */
+static void add_adjacent(struct finder *finder, const struct mw_region *region, mw_addr end)
+{
+	while (end > region->start && end - region->start >= LEAST_STACK && finder->looked++ < CANDIDATES) {
+		mw_addr at = find_descriptor(finder, end - DESCRIPTOR_WITHIN, end);
+		struct place place;
+
+		if (!at || !read_place(finder, at, end, &place))
+			return;
+		(void)add_found(finder, region, place.start, place.end);
+		end = place.guard;
+	}
+}
+
 /*
  * A thread that runs has no stack pointer to be had: does one's descriptor stand where stacks have theirs, and says
  * that it is of one? That of the first thread, whose stack is the kernel's, may stand at the end of any memory.
  */
-static void add_unpointed(struct finder *finder, size_t index)
+static void add_unpointed(struct finder *finder, size_t index, bool pointed)
 {
 	const struct mw_region *region = &finder->regions->items[index];
 	uint64_t size = region->end - region->start;
-	mw_addr at = 0, first, last;
+	struct place place;
+	mw_addr at = 0;
 
 	if (size < LEAST_STACK || !finder->unknown || finder->looked++ >= CANDIDATES)
 		return;
-	for (size_t i = 0; i < finder->size_count && !at; i++) {
+	for (size_t i = 0; i < finder->size_count && !at && !pointed; i++) {
 		mw_addr end = region->start + finder->sizes[i];
 
 		if (finder->sizes[i] < size && has_guard(finder->regions, index))
 			at = find_descriptor(finder, end - DESCRIPTOR_WITHIN, end);
 	}
-	if (!at)
-		at = find_descriptor(finder, region->end - DESCRIPTOR_WITHIN, region->end);
-	if (at && read_place(finder, at, region->end, &first, &last))
-		(void)add_found(finder, region, first, last);
+	if (at && read_place(finder, at, region->end, &place))
+		(void)add_found(finder, region, place.start, place.end);
+	else
+		add_adjacent(finder, region, region->end);
 }
 
 static bool may_hold_stacks(const struct mw_region *region)
@@ -265,8 +287,8 @@ void mw_regions_find_stacks(struct mw_regions *regions, pid_t tid)
 		if (may_hold_stacks(&regions->items[i]))
 			pointed[i] = add_pointed(&finder, i);
 	for (size_t i = 0; finder.pointers && pointed && i < regions->count; i++)
-		if (may_hold_stacks(&regions->items[i]) && !pointed[i])
-			add_unpointed(&finder, i);
+		if (may_hold_stacks(&regions->items[i]))
+			add_unpointed(&finder, i, pointed[i]);
 	if (finder.count)
 		mw_error_destroy(mw_regions_mark(regions, finder.marks, finder.count));
 	mw_touched_deinit(&finder.memory);

@@ -344,6 +344,70 @@ static void ends_stacks_where_they_end(void **state)
 	}
 }
 
+/* Stacks side by side are one mapping, and told apart: one that waits between two that run. */
+static void parts_stacks_of_one_mapping(void **state)
+{
+	char *memory = mmap(NULL, 3 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct threads context[3] = {{.stop = false}, {.stop = false}, {.stop = false}};
+	struct mw_regions regions = {0};
+	pthread_t threads[3];
+
+	(void)state;
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	for (size_t i = 0; i < 3; i++)
+		threads[i] = start_on(memory + i * STACK, i == 1 ? wait_for_end : run_until_end, &context[i]);
+	while (!context[1].waits || mw_state_read(context[1].waits) != 'S')
+		sched_yield();
+	assert_null(mw_regions_read(getpid(), &regions));
+	for (size_t i = 0; i < 3; i++) {
+		const struct mw_region *region = find(&regions, context[i].local);
+
+		assert_int_equal(region->kind, MW_REGION_STACK);
+		assert_ptr_equal((void *)(uintptr_t)region->start, memory + i * STACK);
+		assert_ptr_equal((void *)(uintptr_t)region->end, memory + (i + 1) * STACK);
+	}
+	mw_regions_deinit(&regions);
+	pthread_barrier_wait(&context[1].barrier);
+	for (size_t i = 0; i < 3; i++) {
+		context[i].stop = true;
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	}
+	assert_int_equal(munmap(memory, 3 * STACK), 0);
+}
+
+/* Nor is the guard of a stack, which glibc 2.42 makes a page of the same mapping, a part of it. */
+static void leaves_guards_out(void **state)
+{
+	struct threads context[2] = {{.stop = false}, {.stop = false}};
+	struct mw_regions regions = {0};
+	pthread_attr_t attributes;
+	pthread_t threads[2];
+
+	(void)state;
+	pthread_attr_init(&attributes);
+	assert_int_equal(pthread_attr_setstacksize(&attributes, STACK), 0);
+	for (size_t i = 0; i < 2; i++) {
+		pthread_barrier_init(&context[i].barrier, NULL, 2);
+		assert_int_equal(pthread_create(&threads[i], &attributes, wait_for_end, &context[i]), 0);
+		pthread_barrier_wait(&context[i].barrier);
+		while (!context[i].waits || mw_state_read(context[i].waits) != 'S')
+			sched_yield();
+	}
+	assert_null(mw_regions_read(getpid(), &regions));
+	assert_ptr_not_equal(find(&regions, context[0].local), find(&regions, context[1].local));
+	for (size_t i = 0; i < 2; i++) {
+		const struct mw_region *region = find(&regions, context[i].local);
+
+		assert_int_equal(region->kind, MW_REGION_STACK);
+		assert_in_range(region->end - region->start, STACK - 4 * PAGE, STACK);
+		pthread_barrier_wait(&context[i].barrier);
+	}
+	mw_regions_deinit(&regions);
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	pthread_attr_destroy(&attributes);
+}
+
 /* The first thread's descriptor stands where the loader put it, which may be the end of any memory. */
 static void takes_no_slab_for_a_stack(void **state)
 {
@@ -378,6 +442,8 @@ int main(void)
 		cmocka_unit_test(finds_stacks),
 		cmocka_unit_test(reads_without_touching),
 		cmocka_unit_test(ends_stacks_where_they_end),
+		cmocka_unit_test(parts_stacks_of_one_mapping),
+		cmocka_unit_test(leaves_guards_out),
 		cmocka_unit_test(takes_no_slab_for_a_stack),
 	};
 
