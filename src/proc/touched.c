@@ -12,6 +12,9 @@
 #define PAGE    4096u
 #define TOUCHED (UINT64_C(3) << 62) /* in memory, or swapped out */
 #define AT_ONCE 64u                 /* pages */
+#define GUARD   (UINT64_C(1) << 58)
+#define ENTRIES 512u                          /* of pagemap, at a time */
+#define CLIPPED ((UINT64_C(64) << 20) / PAGE) /* pages to each side that are looked through for guards */
 
 void mw_touched_init(struct mw_touched *touched, pid_t tid)
 {
@@ -101,4 +104,62 @@ size_t mw_touched_peek(pid_t tid, mw_addr addr, void *out, size_t size)
 	got = mw_touched_read(&touched, addr, out, size);
 	mw_touched_deinit(&touched);
 	return got;
+}
+
+/* The first guard page in [page, end); `end`: there is none. */
+static uint64_t guard_above(const struct mw_touched *touched, uint64_t page, uint64_t end)
+{
+	uint64_t entries[ENTRIES], last = end - page < CLIPPED ? end : page + CLIPPED;
+
+	while (page < last) {
+		size_t wanted = last - page < ENTRIES ? (size_t)(last - page) : ENTRIES;
+		ssize_t got = pread(touched->pagemap, entries, wanted * sizeof(entries[0]),
+				    (off_t)(page * sizeof(entries[0])));
+
+		if (got < (ssize_t)sizeof(entries[0]))
+			break;
+		for (size_t i = 0; i < (size_t)got / sizeof(entries[0]); i++, page++)
+			if (entries[i] & GUARD)
+				return page;
+	}
+	return end;
+}
+
+/* The page behind the last guard page in [start, page), or the first that was looked at: *found says which. */
+static uint64_t guard_below(const struct mw_touched *touched, uint64_t start, uint64_t page, bool *found)
+{
+	uint64_t entries[ENTRIES], last = page - start < CLIPPED ? start : page - CLIPPED;
+
+	*found = false;
+	while (page > last) {
+		size_t wanted = page - last < ENTRIES ? (size_t)(page - last) : ENTRIES;
+		size_t size = wanted * sizeof(entries[0]);
+
+		if (pread(touched->pagemap, entries, size, (off_t)((page - wanted) * sizeof(entries[0]))) !=
+		    (ssize_t)size)
+			return start;
+		for (size_t i = wanted; i > 0; i--, page--) {
+			*found = entries[i - 1] & GUARD;
+			if (*found)
+				return page;
+		}
+	}
+	return last;
+}
+
+bool mw_touched_clip(pid_t tid, mw_addr addr, mw_addr *low, mw_addr *high)
+{
+	struct mw_touched touched;
+	mw_addr below, above;
+	bool found = false;
+
+	mw_touched_init(&touched, tid);
+	if (touched.pagemap >= 0 && addr >= *low && addr < *high) {
+		below = guard_below(&touched, *low / PAGE, addr / PAGE, &found) * PAGE;
+		above = guard_above(&touched, addr / PAGE, *high / PAGE) * PAGE;
+		*low = below;
+		*high = above;
+	}
+	mw_touched_deinit(&touched);
+	return found;
 }

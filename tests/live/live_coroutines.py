@@ -51,6 +51,14 @@ class Coroutines(unittest.TestCase):
             self.assertEqual(mwlive.functions(stack)[:2], ['coroutine_leak', body])
             self.assertEqual(len(stack['frames']), 2 if last == body else 3, kinds)
 
+    def test_below_the_guard_of_a_thread(self):
+        """One mapping with the thread's stack, and what is between them can't be read."""
+        answer, report = mwlive.observe(self, 'adjacent')
+        mwlive.compare(self, answer, report)
+        for name in ('adjacent_below', 'adjacent_above'):
+            for stack in mwlive.select(report, name):
+                self.assertEqual(mwlive.functions(stack)[:2], [name, 'adjacent_bare'])
+
     @unittest.skipUnless(shutil.which('ruby'), 'ruby is not installed')
     def test_ruby(self):
         """Fibers' stacks and the main one: none is broken, and the program goes on."""

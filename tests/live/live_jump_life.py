@@ -106,7 +106,7 @@ class Life(unittest.TestCase):
 
     def test_threads_of_the_program_s_own_making(self):
         """They are switched by signals, amidst calls as well: what they will come back to stays there for them."""
-        for place in ((), ('mapped',), ('local',)):
+        for place in ((), ('mapped',), ('guarded',), ('local',)):
             with self.subTest(place):
                 self.preempted(*place)
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * preempted [mapped|local] (needs libbump.so preloaded): threads of the program's own making, which a signal's handler
- * takes the CPU from wherever they are, in the middle of malloc as well, by switching to the stack of another.
+ * preempted [mapped|guarded|local] (needs libbump.so preloaded): threads of the program's own making, which a signal's
+ * handler takes the CPU from wherever they are, in the middle of malloc as well, by switching to the stack of another.
  *
  * Their stacks are in the program's own data; mapped, in one mapping beside others, as a large malloc gives it;
- * local, in a variable of a function, on the stack of the first thread.
+ * guarded, the same with a guard page (MADV_GUARD_INSTALL) below each, and used from end to end; local, in a variable
+ * of a function, on the stack of the first thread.
  *
  * They go on until the harness says so. What each has allocated it has written into, and reads again when it has been
  * away.
@@ -24,9 +25,14 @@
 
 #define COUNT  6
 #define STACK  65536
+#define PAGE   4096u
 #define BLOCKS 8
 #define PAUSE  20000   /* ns from round to round: libbump never gives anything back */
 #define MOST   1000000 /* rounds, for the same reason */
+
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#endif
 
 static ucontext_t contexts[COUNT];
 static char data[COUNT * STACK] __attribute__((aligned(16))), *stacks = data;
@@ -125,6 +131,14 @@ static void map_stacks(void)
 		target_fail("there is no memory");
 }
 
+/* Before Linux 6.13 there are no guards. */
+static void guard_stacks(void)
+{
+	memset(stacks, 'g', sizeof(data));
+	for (size_t i = 0; i < COUNT; i++)
+		(void)madvise(stacks + i * STACK, PAGE, MADV_GUARD_INSTALL);
+}
+
 static void run(void)
 {
 	struct sigaction action = {.sa_handler = on_tick};
@@ -163,8 +177,10 @@ int main(int argc, char **argv)
 		run_on_local_stacks();
 		return 0;
 	}
-	if (strcmp(place, "mapped") == 0)
+	if (strcmp(place, "mapped") == 0 || strcmp(place, "guarded") == 0)
 		map_stacks();
+	if (strcmp(place, "guarded") == 0)
+		guard_stacks();
 	run();
 	return 0;
 }

@@ -9,6 +9,7 @@
 #include "engine/jump/jump.h"
 
 #include "base/clock.h"
+#include "proc/touched.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +26,7 @@
 
 /* Who asks: where its control block is, and whether it is the process's first thread. */
 struct asker {
+	pid_t tid; /* to read by */
 	mw_addr thread;
 	bool first;
 };
@@ -50,6 +52,7 @@ static bool find_region(const struct mw_maps *maps, mw_addr sp, const struct ask
 	if (!mapping || !mapping->read || !mapping->write)
 		return false;
 	*out = (struct mw_ring_region){mapping->start, mapping->end};
+	(void)mw_touched_clip(asker->tid, sp, &out->low, &out->high);
 	bound(out, sp, asker);
 	if (strcmp(mapping->path, "[stack]") != 0)
 		return true;
@@ -91,6 +94,7 @@ static int query_region(int fd, mw_addr sp, const struct asker *asker, struct mw
 	if (strncmp(name, "[stack]", sizeof(name)) == 0)
 		return -1;
 	*out = (struct mw_ring_region){query.start, query.end};
+	(void)mw_touched_clip(asker->tid, sp, &out->low, &out->high);
 	bound(out, sp, asker);
 	return 1;
 }
@@ -129,7 +133,8 @@ static bool look_up(struct inquiry *inquiry, mw_addr sp, const struct asker *ask
 static void answer(struct inquiry *inquiry, struct mw_ring_slot *slot, uint32_t asked)
 {
 	uint64_t address = __atomic_load_n(&slot->ask_address, __ATOMIC_RELAXED);
-	const struct asker asker = {.thread = __atomic_load_n(&slot->owner, __ATOMIC_RELAXED),
+	const struct asker asker = {.tid = jump_live_tid(inquiry->process),
+				    .thread = __atomic_load_n(&slot->owner, __ATOMIC_RELAXED),
 				    .first = __atomic_load_n(&slot->tid, __ATOMIC_RELAXED) ==
 					     inquiry->process->first_tid};
 	struct mw_ring_region region;
@@ -214,7 +219,8 @@ static void introduce(struct jump_process *process, const struct mw_maps *maps, 
 		mw_error_destroy(err);
 		return;
 	}
-	asker = (struct asker){.thread = regs.general.thread_pointer, .first = thread->tid == process->pid};
+	asker = (struct asker){
+		.tid = thread->tid, .thread = regs.general.thread_pointer, .first = thread->tid == process->pid};
 	slot = place_for(process, asker.thread);
 	if (!slot || slot->owner == asker.thread ||
 	    !find_region(maps, regs.general.gpr[process->survey.arch->dwarf_sp], &asker, &region))

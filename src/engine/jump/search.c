@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "proc/maps.h"
+#include "proc/touched.h"
 #include "target/remote.h"
 
 #include <fcntl.h>
@@ -31,7 +32,8 @@ struct jump_running {
 	mw_addr start, sp;
 };
 
-/* glibc, musl and Java's virtual machine all keep what lies right below a thread's stack from being touched. */
+/* glibc, musl and Java's virtual machine all keep what lies right below a thread's stack from being touched: by a
+ * mapping, or by a page of the same one. */
 static bool is_guarded(const struct mw_maps *maps, const struct mw_mapping *mapping)
 {
 	const struct mw_mapping *below = mapping > maps->items ? mapping - 1 : NULL;
@@ -48,14 +50,19 @@ static bool own_stack(const struct jump_process *process, const struct mw_maps *
 {
 	mw_addr sp = regs->gpr[process->survey.arch->dwarf_sp], block = regs->thread_pointer;
 	const struct mw_mapping *mapping = mw_maps_find(maps, sp);
+	mw_addr end;
+	bool guarded;
 
 	if (!mapping)
 		return false;
 	*out = (struct jump_running){.start = mapping->start, .sp = sp};
 	if (strcmp(mapping->path, "[stack]") == 0)
 		return true;
-	return tid != process->pid && !process->is_copy && block > sp && block < mapping->end &&
-	       is_guarded(maps, mapping);
+	if (tid == process->pid || process->is_copy || block <= sp || block >= mapping->end)
+		return false;
+	end = mapping->end;
+	guarded = mw_touched_clip(tid, sp, &out->start, &end) || is_guarded(maps, mapping);
+	return guarded && block < end;
 }
 
 bool jump_on_own_stack(const struct jump_process *process, const struct mw_maps *maps, pid_t tid,
@@ -149,12 +156,12 @@ static void note(struct jump_search *search, mw_addr at, enum jump_told told)
 		seen->places[seen->place_count++] = at;
 }
 
-/* `size` bytes, and what marks hold that begin in them, where there is `more`. */
-static void look_through(struct jump_search *search, mw_addr start, uint64_t size, bool more)
+/* `size` bytes, and what marks hold that begin in them, where there is `more`. Returns how many of them can be read. */
+static uint64_t look_through(struct jump_search *search, mw_addr start, uint64_t size, bool more)
 {
 	const uint64_t *words = search->words;
 	uint64_t wanted = size + (more ? OVERLAP * sizeof(*words) : 0);
-	size_t there = mw_remote_read(search->tid, start, search->words, wanted) / sizeof(*words);
+	size_t got = mw_remote_read(search->tid, start, search->words, wanted), there = got / sizeof(*words);
 	/* The first word behind them is the next piece's first, which lacks what lies below it. */
 	size_t count = there < size / sizeof(*words) + 1 ? there : size / sizeof(*words) + 1;
 
@@ -166,19 +173,24 @@ static void look_through(struct jump_search *search, mw_addr start, uint64_t siz
 		for (; i < end; i++)
 			note(search, start + i * sizeof(*words), search->tells(search, start, there, i));
 	}
+	return got < size ? got : size;
 }
 
 /* Pages [page, page + count) hold something, the one behind them does not: to read it would be to ask for it. */
 static bool look_at_pages(struct jump_search *search, uint64_t page, uint64_t count)
 {
-	for (uint64_t done = 0; done < count * PAGE; done += AT_ONCE) {
+	for (uint64_t done = 0, there; done < count * PAGE;) {
 		uint64_t size = count * PAGE - done < AT_ONCE ? count * PAGE - done : AT_ONCE;
 
 		search->process->seen.reached = page * PAGE + done;
 		if (size > search->left || processor_time() > search->until || (search->first && search->found))
 			return false;
+		there = look_through(search, page * PAGE + done, size, done + size < count * PAGE);
+		/* Guards look as if they held something, and other stacks lie behind them. */
+		if (there < size)
+			size = there / PAGE * PAGE + PAGE;
 		search->left -= size;
-		look_through(search, page * PAGE + done, size, done + size < count * PAGE);
+		done += size;
 	}
 	return true;
 }
