@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_NUMBERS (1u << 16) /* of modules and hooks: no process has so many */
-#define MOST_FRAMES  (1u << 23) /* that addresses were resolved to */
+#define MOST_FRAMES (1u << 23) /* that addresses were resolved to */
 
 /* The frames of one address in one module. Two modules that had the same address, one after the other, are rare. */
 struct symbol {
@@ -70,7 +69,7 @@ struct mw_error *mw_facts_target(struct mw_facts *facts, const struct mw_stored_
 
 static struct mw_error *check_number(const char *what, uint32_t number)
 {
-	return number < MOST_NUMBERS ? NULL : mw_error_create(MW_ERROR_DATA, 0, "%s number %u", what, number);
+	return number < MW_FACTS_NUMBERS ? NULL : mw_error_create(MW_ERROR_DATA, 0, "%s number %u", what, number);
 }
 
 struct mw_error *mw_facts_hook(struct mw_facts *facts, const struct mw_stored_hook *hook)

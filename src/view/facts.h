@@ -14,6 +14,9 @@
 #include <memwatch/engine.h>
 #include <memwatch/view.h>
 
+/* Of modules and of hooks: more are not taken. What a process loads again and again has a number each time. */
+#define MW_FACTS_NUMBERS (1u << 20)
+
 /* An array whose items live in the facts' memory. */
 struct mw_facts_mapping_list {
 	struct mw_stored_mapping *items;

@@ -97,6 +97,10 @@ static void test_hooks_and_modules(void **state)
 	hook.kind = MW_KIND_HEAP;
 	hook.number = UINT32_MAX;
 	expect_data_error(mw_facts_hook(&facts, &hook));
+	/* What is loaded again and again has so many. */
+	hook.number = 70000;
+	good(mw_facts_hook(&facts, &hook));
+	assert_int_equal(facts.hook_count, 70001);
 
 	good(mw_facts_module(&facts, &module));
 	build_id[0] = 9;
