@@ -347,13 +347,16 @@ static void ends_stacks_where_they_end(void **state)
 /* Stacks side by side are one mapping, and told apart: one that waits between two that run. */
 static void parts_stacks_of_one_mapping(void **state)
 {
-	char *memory = mmap(NULL, 3 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	/* What is next to it must not be one mapping with it as well. */
+	char *guard = mmap(NULL, 3 * STACK + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *memory = guard + PAGE;
 	struct threads context[3] = {{.stop = false}, {.stop = false}, {.stop = false}};
 	struct mw_regions regions = {0};
 	pthread_t threads[3];
 
 	(void)state;
-	assert_ptr_not_equal(memory, MAP_FAILED);
+	assert_ptr_not_equal(guard, MAP_FAILED);
+	assert_int_equal(mprotect(memory, 3 * STACK, PROT_READ | PROT_WRITE), 0);
 	for (size_t i = 0; i < 3; i++)
 		threads[i] = start_on(memory + i * STACK, i == 1 ? wait_for_end : run_until_end, &context[i]);
 	while (!context[1].waits || mw_state_read(context[1].waits) != 'S')
@@ -372,7 +375,7 @@ static void parts_stacks_of_one_mapping(void **state)
 		context[i].stop = true;
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
 	}
-	assert_int_equal(munmap(memory, 3 * STACK), 0);
+	assert_int_equal(munmap(guard, 3 * STACK + 2 * PAGE), 0);
 }
 
 /* Nor is the guard of a stack, which glibc 2.42 makes a page of the same mapping, a part of it. */
