@@ -60,6 +60,8 @@ struct mw_error *mw_emitter_target(struct mw_emitter *emitter, const struct mw_r
 	if (!emitter->begun)
 		MW_TRY(emit_mappings(emitter, MW_STORED_START, &recorder->start));
 	emitter->begun = true;
+	/* The last word on each counts: an attach that was tried again, or an exec, has changed them. */
+	emitter->hooks = emitter->modules = 0;
 	return mw_emitter_news(emitter, recorder, view);
 }
 
@@ -142,6 +144,9 @@ struct mw_error *mw_emitter_news(struct mw_emitter *emitter, const struct mw_rec
 	struct mw_error *err;
 	size_t count = ops->hooks(view->engine, recorder->pid, &hooks);
 
+	/* Before the window's start they are not final. */
+	if (!emitter->begun)
+		return NULL;
 	MW_TRY(emit_hooks(emitter, hooks, count));
 	if (!modules || mw_modules_count(modules) <= emitter->modules || emitter->modules >= MW_FACTS_NUMBERS)
 		return NULL;

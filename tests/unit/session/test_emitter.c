@@ -98,6 +98,7 @@ static void begin(struct made *made, bool symbols)
 	assert_true(fd >= 0);
 	close(fd);
 	hook_count = 2;
+	hooks[0].refused = NULL;
 	window = (struct mw_window_info){.started_realtime_ns = 12345};
 	stats = (struct mw_engine_stats){.stops = 3, .left_behind = "a page"};
 	good(mw_store_create(made->path, &made->writer));
@@ -144,6 +145,7 @@ static void check_facts(const struct mw_facts *facts)
 	assert_int_equal(facts->target.depth, 9);
 	assert_int_equal(facts->target.started_realtime_ns, 12345);
 	assert_int_equal(facts->hook_count, 3);
+	assert_string_equal(facts->hooks[0].refused, "gone since");
 	assert_string_equal(facts->hooks[1].refused, "too short");
 	assert_int_equal(facts->sample_count, 3);
 	assert_int_equal(facts->samples[0].rss, 1001);
@@ -173,6 +175,8 @@ static void test_window(void **state)
 	/* The last word on a moment counts. */
 	add_sample(&made, 1, 5);
 	add_sample(&made, 2.5, 1003);
+	/* So does that on a hook. */
+	hooks[0].refused = "gone since";
 	window.length_ns = 2500000000;
 	window.ended = MW_END_INTERRUPT;
 	window.over = true;
