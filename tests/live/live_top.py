@@ -116,7 +116,7 @@ class Table(Case):
         screen.wait_row('menu (', A + B + V)
         screen.wait_row(r'\x1b[31mr\x1b[7mx\u202e (', T)
         screen.keys('Enter')
-        screen.wait('by stack is told|told by a report')
+        screen.wait('by stack is told|are in a report')
         screen.keys('1')
         screen.wait('by stack, ')
         screen.keys('h')
