@@ -40,6 +40,13 @@
  */
 #define MW_RESCUE_BEGUN UINT64_C(0x6e756765622d776d)
 
+/*
+ * The signal of a breakpoint that memwatch serves gets this errno, and mw_rescue_served() as pid (low half) and uid,
+ * before the thread gets the registers with which it goes on: by the pc alone nobody can tell that (a return address, a
+ * jump's target, the second byte of an instruction of one byte).
+ */
+#define MW_RESCUE_SERVED 0x6d77
+
 /* The code begins with it. */
 struct mw_rescue_header {
 	uint64_t magic;
@@ -140,6 +147,12 @@ static inline uint32_t mw_rescue_place(uint64_t addr, uint32_t size)
 	uint64_t hash = addr * UINT64_C(0x9e3779b97f4a7c15);
 
 	return (uint32_t)(hash >> 40) & (size - 1);
+}
+
+/* Of the registers with which a thread goes on. */
+static inline uint64_t mw_rescue_served(uint64_t pc, uint64_t sp)
+{
+	return pc + sp * UINT64_C(0x9e3779b97f4a7c15);
 }
 
 #define MW_RESCUE_TRAP_BIT (UINT64_C(1) << 4) /* SIGTRAP in a mask */

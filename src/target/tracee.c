@@ -134,6 +134,11 @@ struct mw_error *mw_tracee_siginfo(pid_t tid, siginfo_t *out)
 	return ptrace(PTRACE_GETSIGINFO, tid, NULL, out) ? failed("read the signal of", tid) : NULL;
 }
 
+struct mw_error *mw_tracee_set_siginfo(pid_t tid, const siginfo_t *info)
+{
+	return ptrace(PTRACE_SETSIGINFO, tid, NULL, info) ? failed("change the signal of", tid) : NULL;
+}
+
 struct mw_error *mw_tracee_event_message(pid_t tid, unsigned long *out)
 {
 	return ptrace(PTRACE_GETEVENTMSG, tid, NULL, out) ? failed("read the event of", tid) : NULL;

@@ -57,6 +57,8 @@ struct mw_error *mw_tracee_set_regs(pid_t tid, struct mw_tracee_regs *regs) MW_M
 struct mw_error *mw_tracee_set_pc(pid_t tid, mw_addr pc) MW_MUST_CHECK;
 
 struct mw_error *mw_tracee_siginfo(pid_t tid, siginfo_t *out) MW_MUST_CHECK;
+/* What the signal says that the thread is stopped for. Nothing is changed where it is stopped for something else. */
+struct mw_error *mw_tracee_set_siginfo(pid_t tid, const siginfo_t *info) MW_MUST_CHECK;
 struct mw_error *mw_tracee_event_message(pid_t tid, unsigned long *out) MW_MUST_CHECK;
 /* The thread's blocked signals; bit n-1 is signal n. */
 struct mw_error *mw_tracee_get_sigmask(pid_t tid, uint64_t *out) MW_MUST_CHECK;

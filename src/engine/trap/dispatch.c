@@ -161,6 +161,7 @@ static struct mw_error *on_trap(struct trap_thread *thread)
 	if (!breakpoint->standing || process->lifted || (process->holding && process->windowed)) {
 		/* Lifted meanwhile, or about to be: let it execute what stands, or will stand, there. */
 		regs.general.pc = breakpoint->addr;
+		MW_TRY(trap_mark_served(thread, &regs.general));
 		return mw_tracee_set_regs(thread->tid, &regs);
 	}
 	return trap_hit(process->engine, thread, breakpoint, &regs);

@@ -151,11 +151,30 @@ static struct mw_error *serve(struct trap_hit *hit, bool *moved)
 	return NULL;
 }
 
+struct mw_error *trap_mark_served(const struct trap_thread *thread, const struct mw_regs *next)
+{
+	uint64_t mark = mw_rescue_served(next->pc, next->gpr[thread->process->arch->dwarf_sp]);
+	siginfo_t served = {.si_signo = SIGTRAP, .si_code = SI_KERNEL, .si_errno = MW_RESCUE_SERVED};
+
+	served.si_pid = (pid_t)(uint32_t)mark;
+	served.si_uid = (uid_t)(mark >> 32);
+	return mw_tracee_set_siginfo(thread->tid, &served);
+}
+
+/* Will the rescue's handler know by the pc that the breakpoint has been served? */
+static bool tells(const struct trap_breakpoint *breakpoint, mw_addr pc)
+{
+	return (breakpoint->slot && pc == breakpoint->slot) ||
+	       (breakpoint->plan.length > 1 && pc == breakpoint->addr + breakpoint->plan.length);
+}
+
 /* An instruction that is run out of line changes nothing but the pc. */
 static struct mw_error *write_regs(struct trap_hit *hit, const struct mw_tracee_regs *before)
 {
 	const struct mw_regs *now = &hit->regs.general, *then = &before->general;
 
+	if (!tells(hit->breakpoint, now->pc))
+		MW_TRY(trap_mark_served(hit->thread, now));
 	if (now->flags == then->flags && now->syscall == then->syscall &&
 	    memcmp(now->gpr, then->gpr, sizeof(now->gpr)) == 0)
 		return mw_tracee_set_pc(hit->thread->tid, now->pc);

@@ -229,6 +229,7 @@ static struct mw_error *carry_out(struct trap_hit *hit, struct mw_tracee_regs *e
 		thread->mask_known = true;
 		MW_TRY(mw_tracee_set_sigmask(thread->tid, thread->trap_pending ? after : thread->mask));
 	}
+	MW_TRY(trap_mark_served(thread, &hit->regs.general));
 	MW_TRY(mw_tracee_set_regs(thread->tid, &hit->regs));
 	return note_masking(hit->process, thread->tid, 0);
 }

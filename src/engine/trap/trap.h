@@ -322,6 +322,8 @@ struct mw_error *trap_mask_restore(struct trap_thread *thread) MW_MUST_CHECK;
 /* hit.c */
 struct mw_error *trap_hit(struct trap_engine *engine, struct trap_thread *thread, struct trap_breakpoint *breakpoint,
 			  const struct mw_tracee_regs *regs) MW_MUST_CHECK;
+/* Leave word in its signal that the breakpoint is served, before the thread gets the registers to go on with. */
+struct mw_error *trap_mark_served(const struct trap_thread *thread, const struct mw_regs *next) MW_MUST_CHECK;
 /* Walk the stack of a hit, once. */
 void trap_hit_walk(struct trap_hit *hit);
 

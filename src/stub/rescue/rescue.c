@@ -43,7 +43,8 @@ enum { HOW_BLOCK, HOW_UNBLOCK, HOW_SET };
 extern const struct mw_rescue_header mw_rescue_image_start __attribute__((visibility("hidden")));
 
 struct rescue_info {
-	int32_t signal, errnum, code;
+	int32_t signal, errnum, code, unused;
+	uint64_t sender; /* pid and uid */
 };
 
 /* Where to go on: 0 back to what was interrupted. */
@@ -99,6 +100,31 @@ static bool breakpoint_before(uint64_t pc)
 		return true; /* what is before may not be mapped */
 	return is_breakpoint(pc - 1) || (*(const volatile uint8_t *)(uintptr_t)(pc - 2) == CPU_INT &&
 					 *(const volatile uint8_t *)(uintptr_t)(pc - 1) == 3);
+}
+
+/*
+ * Has memwatch served the breakpoint, and been killed before it resumed the thread? `breakpoint`: what stands before
+ * the pc. It goes on in a copy, behind the instruction, or comes to the breakpoint again, which may have gaps before
+ * it that a linker has filled with breakpoints; else memwatch has marked the signal (MW_RESCUE_SERVED).
+ */
+static bool is_served(const struct mw_rescue *rescue, const struct mw_rescue_breakpoint *breakpoint,
+		      const struct rescue_info *info, const struct cpu_frame *frame)
+{
+	uint64_t pc = frame->rip;
+
+	if (info->errnum == MW_RESCUE_SERVED && info->sender == mw_rescue_served(pc, frame->rsp))
+		return true;
+	if (breakpoint)
+		return false;
+	if (find(rescue, pc) || !breakpoint_before(pc))
+		return true;
+	for (uint32_t i = 0; i < rescue->count && i < MW_RESCUE_BREAKPOINTS; i++) {
+		const struct mw_rescue_breakpoint *other = &rescue->breakpoints[i];
+
+		if (other->plan.pc != 0 && (other->slot == pc || other->plan.pc + other->plan.length == pc))
+			return true;
+	}
+	return false;
 }
 
 /* Put one byte back by way of a file that heeds no protection. */
@@ -509,6 +535,8 @@ struct rescue_next rescue_handle(int signal, const struct rescue_info *info, str
 	const struct mw_rescue_breakpoint *breakpoint = find(rescue, frame->rip - 1);
 
 	(void)signal;
+	if (info->code == FROM_KERNEL && is_served(rescue, breakpoint, info, frame))
+		return back;
 	/*
 	 * Where another's SIGTRAP was pending, the breakpoint's is dropped for it: both have come, then. Behind an
 	 * instruction of one byte the thread may stand by itself.
@@ -517,12 +545,6 @@ struct rescue_next rescue_handle(int signal, const struct rescue_info *info, str
 		pass(rescue, breakpoint, frame);
 		if (trapped)
 			return back;
-	} else if (info->code == FROM_KERNEL && (find(rescue, frame->rip) || !breakpoint_before(frame->rip))) {
-		/*
-		 * memwatch had served this one already, and was killed before it let the thread go on. One that is to
-		 * come to its breakpoint again may have gaps before it that a linker has filled with breakpoints.
-		 */
-		return back;
 	}
 	return hand_on(rescue, info, frame, trapped);
 }

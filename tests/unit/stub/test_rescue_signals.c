@@ -506,6 +506,80 @@ static void test_served_behind_a_gap(void **state)
 	assert_int_equal(arrived, 1);
 }
 
+/* One that goes on in a copy that a page begins with, or that has a breakpoint's byte before it. */
+static void test_served_in_a_copy(void **state)
+{
+	const uint8_t filled = 0xcc;
+	size_t at = rig_function_count;
+
+	(void)state;
+	own_action(0);
+	while (at-- > 0 && strcmp(rig_functions[at].name, "in a slot") != 0)
+		continue;
+	rig_plant(at * STEP, true, MW_RESCUE_PLAIN);
+	rig_write_code(SLOTS - 1, &filled, 1);
+	assert_int_equal(rig_sum_at(SLOTS - 1)(20, 22), 42);
+	rig.rescue->breakpoints[0].slot = (uint64_t)(uintptr_t)(rig.code + MW_RESCUE_PAGE);
+	rig_write_code(MW_RESCUE_PAGE, rig_functions[at].bytes, sizeof(rig_functions[at].bytes));
+	rig_write_code(MW_RESCUE_PAGE - 1, &filled, 1);
+	assert_int_equal(rig_sum_at(MW_RESCUE_PAGE - 1)(20, 22), 42);
+	assert_int_equal(arrived, 0);
+	assert_int_equal(rig.rescue->hits, 0);
+}
+
+/* One that goes on behind its instruction, whose last byte is that of a breakpoint. */
+static void test_served_behind_the_instruction(void **state)
+{
+	/* lea rax, [rdi + rsi - 52]; lea rax, [rdi + rsi]; ret */
+	const uint8_t code[] = {0x48, 0x8d, 0x44, 0x37, 0xcc, 0x48, 0x8d, 0x04, 0x37, 0xc3};
+
+	(void)state;
+	own_action(0);
+	rig_write_code(MW_RESCUE_PAGE + STEP, code, sizeof(code));
+	rig_plant(MW_RESCUE_PAGE + STEP, false, MW_RESCUE_PLAIN);
+	assert_int_equal(rig_sum_at(MW_RESCUE_PAGE + STEP + 4)(20, 22), 42);
+	assert_int_equal(arrived, 0);
+}
+
+/* rt_tgsigqueueinfo(pid, tid, SIGTRAP, info), whose return address is `at`: the stack pointer is the caller's. */
+static void queue_at(size_t at, siginfo_t *info, uint64_t *sp)
+{
+	const uint8_t code[] = {0x0f, 0x05, 0xc3};
+	register siginfo_t *fourth __asm__("r10");
+	uint64_t result = SYS_rt_tgsigqueueinfo, pid = (uint64_t)getpid(), tid = (uint64_t)gettid();
+
+	rig_write_code(at - 2, code, sizeof(code));
+	*sp = 0;
+	fourth = info;
+	__asm__ volatile("lea -8(%%rsp), %%rcx; mov %%rcx, %[sp];"
+			 "call *%[code]"
+			 : "+a"(result), [sp] "+m"(*sp)
+			 : "D"(pid), "S"(tid), "d"((uint64_t)SIGTRAP), "r"(fourth), [code] "r"(rig.code + at - 2)
+			 : "rcx", "r11", "memory");
+	assert_int_equal(result, 0);
+}
+
+/* One that goes on where nothing but memwatch's mark tells that it was served, and one whose mark is for elsewhere. */
+static void test_served_and_marked(void **state)
+{
+	siginfo_t info;
+	uint64_t sp, mark;
+
+	(void)state;
+	own_action(0);
+	memset(&info, 0, sizeof(info));
+	info.si_signo = SIGTRAP;
+	info.si_code = SI_KERNEL;
+	info.si_errno = MW_RESCUE_SERVED;
+	queue_at(MW_RESCUE_PAGE, &info, &sp);
+	assert_int_equal(arrived, 1);
+	mark = mw_rescue_served((uint64_t)(uintptr_t)(rig.code + MW_RESCUE_PAGE), sp);
+	info.si_pid = (pid_t)(uint32_t)mark;
+	info.si_uid = (uid_t)(mark >> 32);
+	queue_at(MW_RESCUE_PAGE, &info, &sp);
+	assert_int_equal(arrived, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -525,6 +599,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_default_action, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_served_already, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_served_behind_a_gap, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_served_in_a_copy, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_served_behind_the_instruction, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_served_and_marked, rig_setup, rig_teardown),
 	};
 
 	return cmocka_run_group_tests_name("stub_rescue_signals", tests, NULL, NULL);
