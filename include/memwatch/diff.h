@@ -69,6 +69,7 @@ struct mw_diff_output_options {
  */
 struct mw_error *mw_text_diff_write(const struct mw_diff *const *diffs, size_t count,
 				    const struct mw_diff_output_options *options, FILE *stream) MW_MUST_CHECK;
-struct mw_error *mw_json_diff_write(const struct mw_diff *const *diffs, size_t count, FILE *stream) MW_MUST_CHECK;
+struct mw_error *mw_json_diff_write(const struct mw_diff *const *diffs, size_t count,
+				    const struct mw_diff_output_options *options, FILE *stream) MW_MUST_CHECK;
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * output.h: a form that a report can be written in.
+ * output.h: a format that reports and comparisons can be written in.
  *
- * An output renders one or more reports (one a process) to a stream. To add one: a file in
- * src/output/ and its row in mw_output_find()'s table.
+ * An output renders one or more reports (one a process) to a stream. To add one: a file in src/output/ and its row in
+ * the table of src/output/output.c. Its options, --help, the documents, and where its file goes, all come from that row.
  */
 #ifndef MEMWATCH_OUTPUT_H
 #define MEMWATCH_OUTPUT_H
 
+#include <memwatch/diff.h>
 #include <memwatch/error.h>
 #include <memwatch/table.h>
 #include <memwatch/timeline.h>
@@ -15,25 +16,41 @@
 
 #include <stdio.h>
 
+#define MW_OUTPUTS_MAX 4 /* formats there can be */
+
 struct mw_output_options {
-	size_t top;     /* at most so many stacks, where the form is for reading */
+	size_t top;     /* at most so many stacks, where the format is for reading */
 	unsigned width; /* columns, 0: unlimited */
 	bool color;
-	/* What else was asked of each report, in place of its stacks where the form is for reading; it, and each of it,
-	 * may be NULL. */
+	/* What else was asked of each report, in place of its stacks where the format is for reading; it, and each of
+	 * it, may be NULL. */
 	const struct mw_views *const *views;
-	/* What became of blocks over time, one a report, for a form that lets it be looked at; it, and each of it, may
+	/* What became of blocks over time, one a report, for a format that lets it be looked at; it, and each of it, may
 	 * be NULL. */
 	const struct mw_timeline *const *timelines;
 };
 
-struct mw_output {
-	const char *name; /* "text", "json", "html" */
-	/* Write; the caller flushes and closes. Write errors stay in the stream (ferror). */
-	struct mw_error *(*write)(const struct mw_report *const *reports, size_t count,
-				  const struct mw_output_options *options, FILE *stream)MW_MUST_CHECK;
+/* What is said of the option that asks for a format. */
+struct mw_output_option {
+	const char *help;  /* lines for --help; NULL: there is no such option */
+	const char *about; /* sentences for the manual */
 };
 
+struct mw_output {
+	const char *name; /* "json"; the option is --json FILE */
+	bool reading;     /* for people: written to standard output where nothing else is, no option asks for it */
+	bool timelines;   /* it shows timelines, and marks in them: these must be collected */
+	struct mw_output_option of_reports, of_diffs;
+	/* Write; the caller flushes and closes. Write errors stay in the stream (ferror). Errors: MEMORY. */
+	struct mw_error *(*write)(const struct mw_report *const *reports, size_t count,
+				  const struct mw_output_options *options, FILE *stream)MW_MUST_CHECK;
+	/* Likewise a comparison a process; NULL: it has no form for them. */
+	struct mw_error *(*write_diffs)(const struct mw_diff *const *diffs, size_t count,
+					const struct mw_diff_output_options *options, FILE *stream)MW_MUST_CHECK;
+};
+
+/* In the order in which they are written; NULL past the last. */
+const struct mw_output *mw_output_get(size_t number);
 const struct mw_output *mw_output_find(const char *name);
 
 #endif

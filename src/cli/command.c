@@ -2,27 +2,61 @@
 /* command.c: see command.h. */
 #include "cli/command.h"
 
-#include <stdbool.h>
+#include <memwatch/output.h>
+
 #include <string.h>
 
 #define HELP_COLUMN 27 /* where texts begin */
 #define HELP_WIDTH  80
-#define FIRST_KEY   MW_KEY_ENGINE /* of options without a short form */
 
 const struct mw_cli_command *const mw_cli_commands[] = {
 	&mw_cli_command_record, &mw_cli_command_top,  &mw_cli_command_doctor,
 	&mw_cli_command_report, &mw_cli_command_diff, NULL,
 };
 
-void mw_cli_argp_options(const struct mw_cli_command *command, struct argp_option out[MW_CLI_OPTIONS_MAX + 1])
+const char mw_cli_formats_of_reports[] = "reports", mw_cli_formats_of_diffs[] = "diffs";
+
+/* The row of that format, if there is such an option; `member` is the first format's. */
+static size_t add_format(const struct mw_cli_option *row, size_t number, struct mw_cli_option *out)
+{
+	const struct mw_output *output = mw_output_get(number);
+	const struct mw_output_option *option =
+		row->name == mw_cli_formats_of_diffs ? &output->of_diffs : &output->of_reports;
+
+	if (!option->help)
+		return 0;
+	*out = *row;
+	out->name = output->name;
+	out->help = option->help;
+	out->about = option->about;
+	out->member += number * sizeof(const char *);
+	return 1;
+}
+
+static void make_rows(const struct mw_cli_command *command, struct mw_cli_option out[MW_CLI_OPTIONS_MAX + 1])
 {
 	size_t count = 0;
 
-	for (const struct mw_cli_option *option = command->options; option->name; option++)
-		if (count < MW_CLI_OPTIONS_MAX)
-			out[count++] =
-				(struct argp_option){.name = option->name, .key = option->key, .arg = option->value};
-	out[count] = (struct argp_option){0};
+	for (const struct mw_cli_option *row = command->options; row->name && count < MW_CLI_OPTIONS_MAX; row++) {
+		if (row->name != mw_cli_formats_of_reports && row->name != mw_cli_formats_of_diffs)
+			out[count++] = *row;
+		else
+			for (size_t i = 0; mw_output_get(i) && count < MW_CLI_OPTIONS_MAX; i++)
+				count += add_format(row, i, &out[count]);
+	}
+	out[count] = (struct mw_cli_option){.name = NULL};
+}
+
+const struct mw_cli_option *mw_cli_command_options(const struct mw_cli_command *command)
+{
+	static struct mw_cli_option rows[sizeof(mw_cli_commands) / sizeof(mw_cli_commands[0])][MW_CLI_OPTIONS_MAX + 1];
+	size_t number = 0;
+
+	while (mw_cli_commands[number] != command)
+		number++;
+	if (!rows[number][0].name)
+		make_rows(command, rows[number]);
+	return rows[number];
 }
 
 /* "  -p, --pid PID", or " , --top N" behind another. */
@@ -31,9 +65,9 @@ static size_t put_names(FILE *out, const struct mw_cli_option *option, bool foll
 	int length = 0;
 
 	if (follows)
-		length += fprintf(out, option->key < FIRST_KEY ? "; -%c, " : ", ", option->key);
-	else if (option->key < FIRST_KEY)
-		length += fprintf(out, "  -%c, ", option->key);
+		length += fprintf(out, option->letter ? "; -%c, " : ", ", option->letter);
+	else if (option->letter)
+		length += fprintf(out, "  -%c, ", option->letter);
 	else
 		length += fprintf(out, "      ");
 	length += fprintf(out, "--%s", option->name);
@@ -85,7 +119,7 @@ void mw_cli_print_help(const struct mw_cli_command *command, FILE *out)
 			fprintf(out, "       memwatch %-6s ...   %s (%s --help)\n", mw_cli_commands[i]->name,
 				mw_cli_commands[i]->summary, mw_cli_commands[i]->name);
 	fprintf(out, "\n%s", command->help);
-	for (const struct mw_cli_option *option = command->options; option->name; option++) {
+	for (const struct mw_cli_option *option = mw_cli_command_options(command); option->name; option++) {
 		column += put_names(out, option, column > 0);
 		if (!option->help)
 			continue;

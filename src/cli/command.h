@@ -2,46 +2,19 @@
 /*
  * command.h: memwatch's commands and their options, as tables.
  *
- * All that is said of an option comes from its one entry: what argp takes, what --help prints, the manual page and the
- * shells' completions.
+ * An option is one row: what argp takes, how its value is parsed and where that goes, what --help prints, the manual
+ * page and the shells' completions.
  */
 #ifndef MW_CLI_COMMAND_H
 #define MW_CLI_COMMAND_H
 
-#include <argp.h>
+#include "cli/parse.h"
+
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #define MW_CLI_OPTIONS_MAX 32 /* more than any command has */
-
-/* Keys of options that have no short form. */
-enum mw_cli_key {
-	MW_KEY_ENGINE = 256,
-	MW_KEY_TRACK,
-	MW_KEY_JSON,
-	MW_KEY_HTML,
-	MW_KEY_DEPTH,
-	MW_KEY_TOP,
-	MW_KEY_QUIET,
-	MW_KEY_NO_SYMBOLS,
-	MW_KEY_MARK_EVERY,
-	MW_KEY_MAX_MEMORY,
-	MW_KEY_MAX_STOPPED,
-	MW_KEY_UNSAFE,
-	MW_KEY_CLEAN,
-	MW_KEY_FROM,
-	MW_KEY_TO,
-	MW_KEY_AT,
-	MW_KEY_SYMBOLS,
-	MW_KEY_KIND,
-	MW_KEY_PROCESS,
-	MW_KEY_ALL,
-	MW_KEY_TYPE,
-	MW_KEY_BY,
-	MW_KEY_SORT,
-	MW_KEY_TREE,
-	MW_KEY_FILTER,
-	MW_KEY_BLOCKS,
-};
 
 /* What a shell offers for a value or an operand. */
 enum mw_cli_completion {
@@ -54,15 +27,22 @@ enum mw_cli_completion {
 	MW_COMPLETE_COMMAND,
 };
 
+struct mw_cli_options;
+
 struct mw_cli_option {
-	const char *name;
-	int key; /* a character: its short form; from 256 on it has none */
+	const char *name; /* mw_cli_formats_…: it stands for a row a format */
+	char letter;      /* its short form; 0: it has none */
 	enum mw_cli_completion completion;
-	const char *value; /* what stands for its value; NULL: it takes none */
-	const char *help;  /* lines for --help; NULL: it stands on the next one's line */
-	const char *about; /* sentences for the manual */
-	const char *words; /* those to complete with, blanks between */
+	const char *value;    /* what stands for its value; NULL: it takes none */
+	const char *help;     /* lines for --help; NULL: it stands on the next one's line */
+	const char *about;    /* sentences for the manual */
+	const char *words;    /* those to complete with, blanks between */
+	mw_cli_parser *parse; /* how, … */
+	size_t member;        /* … and to where in struct mw_cli_options */
 };
+
+/* In the place of a name: the options by which formats of reports are asked for, or those of comparisons. */
+extern const char mw_cli_formats_of_reports[], mw_cli_formats_of_diffs[];
 
 struct mw_cli_command {
 	const char *name;     /* "": the recording itself */
@@ -70,10 +50,17 @@ struct mw_cli_command {
 	const char *synopsis; /* lines, each from "memwatch" on */
 	const char *help;     /* lines of --help before the options, "" or with an empty line at the end */
 	const char *about;    /* paragraphs of the manual, a line each */
-	const struct mw_cli_option *options; /* the last one's name is NULL */
+	const struct mw_cli_option *options; /* the last one's name is NULL; mw_cli_command_options() */
 	const char *notes;                   /* lines of --help and the manual behind the options; NULL: none */
 	const char *status;                  /* what its exit status says */
 	enum mw_cli_completion operands;
+	bool launches; /* what stands behind "--" is a command */
+	bool permutes; /* options behind operands are taken before them */
+	/* Take an operand. Errors: USAGE. */
+	struct mw_error *(*operand)(const struct mw_cli_command *command, struct mw_cli_options *options,
+				    const char *word);
+	/* All is parsed: what does not go together? Errors: USAGE. */
+	struct mw_error *(*check)(const struct mw_cli_command *command, struct mw_cli_options *options);
 };
 
 /* Ends with NULL; the first is the one without a name. */
@@ -82,8 +69,8 @@ extern const struct mw_cli_command *const mw_cli_commands[];
 extern const struct mw_cli_command mw_cli_command_record, mw_cli_command_doctor, mw_cli_command_top,
 	mw_cli_command_report, mw_cli_command_diff;
 
-/* The table for argp. */
-void mw_cli_argp_options(const struct mw_cli_command *command, struct argp_option out[MW_CLI_OPTIONS_MAX + 1]);
+/* A command's options, one a row; the last one's name is NULL. */
+const struct mw_cli_option *mw_cli_command_options(const struct mw_cli_command *command);
 
 /* What --help prints; within 80 columns. */
 void mw_cli_print_help(const struct mw_cli_command *command, FILE *out);

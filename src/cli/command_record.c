@@ -1,16 +1,45 @@
 // SPDX-License-Identifier: MIT
 /* command_record.c: the options of a recording and of doctor (command.h). */
 #include "cli/command_rows.h"
+#include "session/outputs.h"
+
+static struct mw_error *check_record(const struct mw_cli_command *command, struct mw_cli_options *all)
+{
+	const struct mw_session_options *options = &all->session;
+	struct mw_error *err;
+
+	(void)command;
+	if (all->dashes && (!options->command || !options->command[0][0])) {
+		err = mw_error_create(MW_ERROR_USAGE, 0, "the command behind '--' is empty");
+		return mw_error_hint(err, "Name a program and its arguments, as in: memwatch -- ls -l");
+	}
+	if (!options->output &&
+	    ((options->mark_every_ns && !mw_outputs_want_timelines(options)) || options->no_symbols)) {
+		err = mw_error_create(MW_ERROR_USAGE, 0, "--%s is about a recording, and none is kept",
+				      options->no_symbols ? "no-symbols" : "mark-every");
+		return mw_error_hint(err, "Name its file by -o, as in -o leak.mw");
+	}
+	if (options->command && options->pids.count) {
+		err = mw_error_create(MW_ERROR_USAGE, 0, "both -p and a command to launch ('%.64s') are given",
+				      options->command[0]);
+		return mw_error_hint(err, "memwatch watches one or the other: leave one out");
+	}
+	if (!options->command && !options->pids.count) {
+		err = mw_error_create(MW_ERROR_USAGE, 0, "nothing to watch");
+		return mw_error_hint(err, "Name a process by -p PID, or a command to launch behind '--'");
+	}
+	return mw_cli_view_options_finish(&all->view, options->top);
+}
 
 static const struct mw_cli_option record_options[] = {
 	{"pid", 'p', MW_COMPLETE_PROCESS, "PID[,PID...]", "watch these processes, all their threads\n",
 	 "Attach to these processes, several with commas between, and watch all their threads. What a process forks "
 	 "is not watched.",
-	 NULL},
+	 NULL, mw_cli_parse_pids, MW_CLI_AT(session.pids)},
 	{"duration", 'd', MW_COMPLETE_NOTHING, "SECONDS", "how long; else until Ctrl-C, or the process's end\n",
 	 "The length of the window; fractions are allowed. Without it the window ends with Ctrl-C, SIGTERM, or the "
 	 "end of the process.",
-	 NULL},
+	 NULL, mw_cli_parse_seconds, MW_CLI_AT(session.duration_ns)},
 	MW_CLI_TRACK_TO("record"),
 	MW_CLI_ENGINE("calls are caught by code in the process, or by\n"
 		      "breakpoints; auto takes jump wherever it is safe\n",
@@ -21,25 +50,22 @@ static const struct mw_cli_option record_options[] = {
 	{"output", 'o', MW_COMPLETE_FILE, "FILE", "keep a recording\n",
 	 "Keep a recording of the window, for report and diff. By convention its name ends in .mw. It is written as "
 	 "the window goes, and good up to where it was cut off by whatever happens.",
-	 NULL},
-	{"no-symbols", MW_KEY_NO_SYMBOLS, MW_COMPLETE_NOTHING, NULL, "... without names\n",
+	 NULL, mw_cli_parse_output, MW_CLI_AT(session.output)},
+	{"no-symbols", 0, MW_COMPLETE_NOTHING, NULL, "... without names\n",
 	 "Leave the names of functions, files and lines out of the recording; report --symbols finds them by build-id.",
-	 NULL},
-	{"mark-every", MW_KEY_MARK_EVERY, MW_COMPLETE_NOTHING, "SECONDS",
-	 "... with marks to compare; SIGUSR1 makes one too\n",
+	 NULL, mw_cli_parse_flag, MW_CLI_AT(session.no_symbols)},
+	{"mark-every", 0, MW_COMPLETE_NOTHING, "SECONDS", "... with marks to compare; SIGUSR1 makes one too\n",
 	 "Put a mark into the recording every so often, for diff to compare. SIGUSR1 sent to memwatch makes one at "
 	 "any time.",
-	 NULL},
-	{"max-memory", MW_KEY_MAX_MEMORY, MW_COMPLETE_NOTHING, "SIZE",
-	 "end the window when memwatch uses so much (500M)\n",
+	 NULL, mw_cli_parse_mark_every, MW_CLI_AT(session.mark_every_ns)},
+	{"max-memory", 0, MW_COMPLETE_NOTHING, "SIZE", "end the window when memwatch uses so much (500M)\n",
 	 "End the window and report what there is when memwatch itself uses so many bytes, or K, M, G or T of them.",
-	 NULL},
+	 NULL, mw_cli_parse_size, MW_CLI_AT(session.max_memory)},
 	MW_CLI_MAX_STOPPED("With engine trap, end the window when the process has been paused for more than this "
 			   "share of five seconds."),
 	MW_CLI_DEPTH(NULL),
 	MW_CLI_TOP("frames kept of a stack (128), stacks in the text (10)\n"),
-	MW_CLI_JSON,
-	MW_CLI_HTML,
+	MW_CLI_REPORTS,
 	MW_CLI_QUIET,
 #define HELP(own, brief) brief
 #include "cli/view_rows.inc"
@@ -65,17 +91,45 @@ const struct mw_cli_command mw_cli_command_record = {
 	.notes = NULL,
 	.status = "0 recorded and written, 1 not (the message says why), 2 bad usage",
 	.operands = MW_COMPLETE_COMMAND,
+	.launches = true,
+	.operand = mw_cli_refuse_operand,
+	.check = check_record,
 };
 
+struct mw_error *mw_cli_check_one(const struct mw_cli_command *command, struct mw_cli_options *options)
+{
+	size_t count = options->session.pids.count;
+	struct mw_error *err;
+
+	if (count == 1)
+		return NULL;
+	err = mw_error_create(MW_ERROR_USAGE, 0, "%s looks at one process, and %s named", command->name,
+			      count ? "several are" : "none is");
+	return mw_error_hint(err, "Name it by -p, as in: memwatch %s -p 1234", command->name);
+}
+
+struct mw_error *mw_cli_refuse_operand(const struct mw_cli_command *command, struct mw_cli_options *options,
+				       const char *word)
+{
+	struct mw_error *err = mw_error_create(MW_ERROR_USAGE, 0, "'%.64s' is not expected here", word);
+
+	(void)options;
+	if (command->launches)
+		return mw_error_hint(err, "A command to launch stands behind '--', as in: memwatch -- %.64s", word);
+	return mw_error_hint(err, "A process is named by -p, as in: memwatch %s -p 1234", command->name);
+}
+
 static const struct mw_cli_option doctor_options[] = {
-	{"pid", 'p', MW_COMPLETE_PROCESS, "PID", "the process\n", "The process to look at.", NULL},
+	{"pid", 'p', MW_COMPLETE_PROCESS, "PID", "the process\n", "The process to look at.", NULL, mw_cli_parse_pids,
+	 MW_CLI_AT(session.pids)},
 	MW_CLI_TRACK("kinds of memory to look for (default: both)\n",
 		     "The kinds of memory to look for; both by default."),
 	MW_CLI_ENGINE("how calls would be caught (default: auto)\n", "How calls would be caught; auto by default."),
-	{"clean", MW_KEY_CLEAN, MW_COMPLETE_NOTHING, NULL,
+	{"clean", 0, MW_COMPLETE_NOTHING, NULL,
 	 "only take out what a memwatch that was killed has\n"
 	 "left in it\n",
-	 "Only take out of the process what a memwatch that was killed has left in it.", NULL},
+	 "Only take out of the process what a memwatch that was killed has left in it.", NULL, mw_cli_parse_flag,
+	 MW_CLI_AT(clean)},
 	MW_CLI_HELP(NULL),
 	MW_CLI_VERSION,
 	MW_CLI_END,
@@ -98,4 +152,6 @@ const struct mw_cli_command mw_cli_command_doctor = {
 	.notes = NULL,
 	.status = "0 it can be watched, 1 it can't (the message says why), 2 bad usage",
 	.operands = MW_COMPLETE_NOTHING,
+	.operand = mw_cli_refuse_operand,
+	.check = mw_cli_check_one,
 };

@@ -4,8 +4,17 @@
 #define MW_CLI_COMMAND_ROWS_H
 
 #include "cli/command.h"
+#include "cli/options.h"
 
 #include <stddef.h>
+
+/* Where a value goes. */
+#define MW_CLI_AT(member) offsetof(struct mw_cli_options, member)
+
+/* Of commands that look at one process, and take no operands (struct mw_cli_command). */
+struct mw_error *mw_cli_check_one(const struct mw_cli_command *command, struct mw_cli_options *options) MW_MUST_CHECK;
+struct mw_error *mw_cli_refuse_operand(const struct mw_cli_command *command, struct mw_cli_options *options,
+				       const char *word) MW_MUST_CHECK;
 
 #define MW_CLI_ENGINES "auto jump trap"
 #define MW_CLI_KINDS   "heap vm"
@@ -13,7 +22,8 @@
 
 #define MW_CLI_TRACK(help, about)                                                                                      \
 	{                                                                                                              \
-		"track", MW_KEY_TRACK, MW_COMPLETE_WORDS, "heap,vm", help, about, MW_CLI_KINDS                         \
+		"track", 0, MW_COMPLETE_WORDS, "heap,vm", help, about, MW_CLI_KINDS, mw_cli_parse_track,               \
+			MW_CLI_AT(session)                                                                             \
 	}
 
 /* `does`: "record" or "watch". */
@@ -25,72 +35,67 @@
 
 #define MW_CLI_ENGINE(help, about)                                                                                     \
 	{                                                                                                              \
-		"engine", MW_KEY_ENGINE, MW_COMPLETE_WORD, "auto|jump|trap", help, about, MW_CLI_ENGINES               \
+		"engine", 0, MW_COMPLETE_WORD, "auto|jump|trap", help, about, MW_CLI_ENGINES, mw_cli_parse_engine,     \
+			MW_CLI_AT(session)                                                                             \
 	}
 
 #define MW_CLI_UNSAFE                                                                                                  \
 	{                                                                                                              \
-		"unsafe", MW_KEY_UNSAFE, MW_COMPLETE_NOTHING, NULL,                                                    \
-			"even where it may not outlive a killed memwatch\n",                                           \
+		"unsafe", 0, MW_COMPLETE_NOTHING, NULL, "even where it may not outlive a killed memwatch\n",           \
 			"Watch also where the process might not outlive memwatch's being killed (SIGKILL): where the " \
 			"handler that keeps it alive can't be put into it.",                                           \
-			NULL                                                                                           \
+			NULL, mw_cli_parse_flag, MW_CLI_AT(session.unsafe)                                             \
 	}
 
 #define MW_CLI_MAX_STOPPED(about)                                                                                      \
 	{                                                                                                              \
-		"max-stopped", MW_KEY_MAX_STOPPED, MW_COMPLETE_NOTHING, "PCT",                                         \
-			"detach from what is paused for longer (engine trap)\n", about, NULL                           \
+		"max-stopped", 0, MW_COMPLETE_NOTHING, "PCT", "detach from what is paused for longer (engine trap)\n", \
+			about, NULL, mw_cli_parse_percent, MW_CLI_AT(session.max_stopped)                              \
 	}
 
 /* `help` is NULL where the next option's line tells of it. */
 #define MW_CLI_DEPTH(help)                                                                                             \
 	{                                                                                                              \
-		"depth", MW_KEY_DEPTH, MW_COMPLETE_NOTHING, "N", help,                                                 \
+		"depth", 0, MW_COMPLETE_NOTHING, "N", help,                                                            \
 			"The deepest stack that is kept, in frames; 128 by default. A stack that was cut is marked "   \
 			"as truncated.",                                                                               \
-			NULL                                                                                           \
+			NULL, mw_cli_parse_depth, MW_CLI_AT(session.depth)                                             \
 	}
 
 #define MW_CLI_TOP(help)                                                                                               \
 	{                                                                                                              \
-		"top", MW_KEY_TOP, MW_COMPLETE_NOTHING, "N", help,                                                     \
-			"How many stacks the text report shows; 10 by default.", NULL                                  \
+		"top", 0, MW_COMPLETE_NOTHING, "N", help, "How many stacks the text report shows; 10 by default.",     \
+			NULL, mw_cli_parse_top, MW_CLI_AT(session.top)                                                 \
 	}
 
-#define MW_CLI_JSON                                                                                                    \
+/* A row for each format of reports. */
+#define MW_CLI_REPORTS                                                                                                 \
 	{                                                                                                              \
-		"json", MW_KEY_JSON, MW_COMPLETE_FILE, "FILE", "the whole report as JSON; '-' is standard output\n",   \
-			"Write the whole report as JSON; '-' is standard output.", NULL                                \
-	}
-
-#define MW_CLI_HTML                                                                                                    \
-	{                                                                                                              \
-		"html", MW_KEY_HTML, MW_COMPLETE_FILE, "FILE", "a page to look at in a browser; '-' as above\n",       \
-			"Write a page that shows the report in any browser, and needs nothing else: timeline, flame "  \
-			"graph, tables, suspects, and any interval of them. '-' is standard output.",                  \
-			NULL                                                                                           \
+		mw_cli_formats_of_reports, 0, MW_COMPLETE_FILE, "FILE", NULL, NULL, NULL, mw_cli_parse_file,           \
+			MW_CLI_AT(session.files)                                                                       \
 	}
 
 #define MW_CLI_QUIET                                                                                                   \
 	{                                                                                                              \
-		"quiet", MW_KEY_QUIET, MW_COMPLETE_NOTHING, NULL, "no progress, no text report\n",                     \
-			"No progress, no text report.", NULL                                                           \
+		"quiet", 0, MW_COMPLETE_NOTHING, NULL, "no progress, no text report\n",                                \
+			"No progress, no text report.", NULL, mw_cli_parse_flag, MW_CLI_AT(session.quiet)              \
 	}
 
 #define MW_CLI_HELP(help)                                                                                              \
 	{                                                                                                              \
-		"help", 'h', MW_COMPLETE_NOTHING, NULL, help, "A summary of the options.", NULL                        \
+		"help", 'h', MW_COMPLETE_NOTHING, NULL, help, "A summary of the options.", NULL, mw_cli_parse_help,    \
+			MW_CLI_AT(action)                                                                              \
 	}
 
 #define MW_CLI_VERSION                                                                                                 \
 	{                                                                                                              \
-		"version", 'V', MW_COMPLETE_NOTHING, NULL, "", "memwatch's version.", NULL                             \
+		"version", 'V', MW_COMPLETE_NOTHING, NULL, "", "memwatch's version.", NULL, mw_cli_parse_version,      \
+			MW_CLI_AT(action)                                                                              \
 	}
 
 #define MW_CLI_END                                                                                                     \
 	{                                                                                                              \
-		NULL, 0, MW_COMPLETE_NOTHING, NULL, NULL, NULL, NULL                                                   \
+		NULL, 0, MW_COMPLETE_NOTHING, NULL, NULL, NULL, NULL, NULL, 0                                          \
 	}
 
 #endif

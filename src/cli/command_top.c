@@ -3,19 +3,22 @@
 #include "cli/command_rows.h"
 
 static const struct mw_cli_option top_options[] = {
-	{"pid", 'p', MW_COMPLETE_PROCESS, "PID", "the process\n", "The process to watch, all its threads.", NULL},
+	{"pid", 'p', MW_COMPLETE_PROCESS, "PID", "the process\n", "The process to watch, all its threads.", NULL,
+	 mw_cli_parse_pids, MW_CLI_AT(session.pids)},
 	{"duration", 'd', MW_COMPLETE_NOTHING, "SECONDS", "detach from it after so long; else when quit\n",
 	 "Detach from the process after so many seconds, fractions allowed; the last table stays until it is quit. "
 	 "Without it the window ends when top is quit, or with the process.",
-	 NULL},
+	 NULL, mw_cli_parse_seconds, MW_CLI_AT(session.duration_ns)},
 	MW_CLI_TRACK_TO("watch"),
 	MW_CLI_ENGINE("how calls are caught (default: auto)\n",
 		      "How calls are caught, as for a recording; auto by default."),
 	MW_CLI_UNSAFE,
 	{"output", 'o', MW_COMPLETE_FILE, "FILE", "keep a recording of all of it\n",
-	 "Keep a recording of the whole session. Without it the key w writes one of what was seen until then.", NULL},
-	{"max-memory", MW_KEY_MAX_MEMORY, MW_COMPLETE_NOTHING, "SIZE", "detach when memwatch uses so much (500M)\n",
-	 "Detach from the process when memwatch itself uses so many bytes, or K, M, G or T of them.", NULL},
+	 "Keep a recording of the whole session. Without it the key w writes one of what was seen until then.", NULL,
+	 mw_cli_parse_output, MW_CLI_AT(session.output)},
+	{"max-memory", 0, MW_COMPLETE_NOTHING, "SIZE", "detach when memwatch uses so much (500M)\n",
+	 "Detach from the process when memwatch itself uses so many bytes, or K, M, G or T of them.", NULL,
+	 mw_cli_parse_size, MW_CLI_AT(session.max_memory)},
 	MW_CLI_MAX_STOPPED("With engine trap, detach from the process when it has been paused for more than this "
 			   "share of five seconds."),
 	MW_CLI_DEPTH("frames kept of a stack (default: 128)\n"),
@@ -44,4 +47,6 @@ const struct mw_cli_command mw_cli_command_top = {
 	.notes = NULL,
 	.status = "0 watched, 1 not (the message says why), 2 bad usage",
 	.operands = MW_COMPLETE_NOTHING,
+	.operand = mw_cli_refuse_operand,
+	.check = mw_cli_check_one,
 };

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
-/* diff.c: memwatch diff (src/cli/diff.h). */
-#include "cli/diff.h"
+/* diff.c: memwatch diff (src/cli/run.h). */
+#include "cli/run.h"
 
 #include "cli/diff_moment.h"
-#include "cli/diff_options.h"
-#include "cli/usage.h"
 #include "session/message.h"
-#include "session/outfile.h"
+#include "session/outputs.h"
 #include "session/progress.h"
 #include "view/diff.h"
 #include "view/moments.h"
@@ -29,9 +27,10 @@ struct source {
 
 struct session {
 	const struct mw_cli_diff_options *options;
+	const struct mw_session_options *wanted;
 	struct source sources[MW_DIFF_SIDES]; /* one recording: only the first */
 	struct mw_progress progress;
-	struct mw_outfile *text, *json; /* NULL: not wanted */
+	struct mw_outputs outputs;
 	struct mw_diff **diffs;
 	size_t count;
 };
@@ -239,57 +238,15 @@ static struct mw_error *choose_processes(struct session *session, size_t *first,
 	return NULL;
 }
 
-/* --- results ------------------------------------------------------------------------------------------- */
-
-static struct mw_error *open_outputs(struct session *session)
-{
-	const struct mw_cli_diff_options *options = session->options;
-
-	for (size_t i = 0; options->json && i < MW_DIFF_SIDES; i++)
-		if (mw_outfile_same(options->json, options->files[i]))
-			return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--json '%s' is a recording to compare",
-							     options->json),
-					     "Give another name: the recording would be lost");
-	if (options->json)
-		MW_TRY(mw_outfile_open(options->json, &session->json));
-	if (!options->quiet && !(options->json && strcmp(options->json, "-") == 0))
-		MW_TRY(mw_outfile_open("-", &session->text));
-	return NULL;
-}
-
-static struct mw_error *finish(struct mw_outfile **file, struct mw_error *err)
-{
-	struct mw_outfile *taken = *file;
-
-	*file = NULL;
-	if (!err)
-		return mw_outfile_commit(taken);
-	mw_outfile_abort(taken);
-	return err;
-}
-
-static struct mw_error *write_all(struct session *session)
-{
-	const struct mw_diff_output_options options = {.top = session->options->top, .all = session->options->all};
-	const struct mw_diff *const *diffs = (const struct mw_diff *const *)session->diffs;
-
-	if (session->json && !mw_outfile_is_terminal(session->json))
-		mw_progress_phase(&session->progress, "writing the comparison");
-	if (session->json)
-		MW_TRY(finish(&session->json,
-			      mw_json_diff_write(diffs, session->count, mw_outfile_stream(session->json))));
-	mw_progress_clear(&session->progress);
-	if (session->text)
-		MW_TRY(finish(&session->text,
-			      mw_text_diff_write(diffs, session->count, &options, mw_outfile_stream(session->text))));
-	return NULL;
-}
-
 static struct mw_error *run(struct session *session)
 {
+	const struct mw_diff_output_options options = {.top = session->options->top, .all = session->options->all};
 	size_t first = 0, count = 0;
 
-	MW_TRY(open_outputs(session));
+	for (size_t i = 0; i < MW_DIFF_SIDES; i++)
+		MW_TRY(mw_outputs_check_recording(session->wanted, session->options->files[i],
+						  "a recording to compare"));
+	MW_TRY(mw_outputs_open(&session->outputs, session->wanted));
 	MW_TRY(open_all(session));
 	MW_TRY(choose_processes(session, &first, &count));
 	for (size_t i = 0; i < count; i++)
@@ -299,21 +256,22 @@ static struct mw_error *run(struct session *session)
 		tell_cut(session->options->files[side], session->sources[side].replay, first, count);
 	for (size_t i = 0; i < count; i++)
 		tell_depth(session, first + i);
-	return write_all(session);
+	session->outputs.progress = &session->progress;
+	return mw_outputs_write_diffs(&session->outputs, (const struct mw_diff *const *)session->diffs, session->count,
+				      &options);
 }
 
-static struct mw_error *diff(const struct mw_cli_diff_options *options)
+struct mw_error *mw_cli_diff(const struct mw_cli_options *options)
 {
-	struct session session = {.options = options};
+	struct session session = {.options = &options->diff, .wanted = &options->session};
 	struct mw_error *err;
 
 	/* A reader that goes is an error of writing; other signals end it, as nothing is attached. */
 	(void)signal(SIGPIPE, SIG_IGN);
-	mw_progress_init(&session.progress, !options->quiet);
+	mw_progress_init(&session.progress, !options->session.quiet);
 	err = run(&session);
 	mw_progress_deinit(&session.progress);
-	mw_outfile_abort(session.text);
-	mw_outfile_abort(session.json);
+	mw_outputs_close(&session.outputs);
 	for (size_t i = 0; i < session.count; i++)
 		mw_diff_destroy(session.diffs[i]);
 	free(session.diffs);
@@ -322,12 +280,4 @@ static struct mw_error *diff(const struct mw_cli_diff_options *options)
 		mw_replay_close(session.sources[side].replay);
 	}
 	return err;
-}
-
-struct mw_error *mw_cli_diff(int argc, char **argv)
-{
-	struct mw_cli_diff_options options;
-
-	MW_TRY(mw_cli_diff_options_parse(argc, argv, &options));
-	return options.action == MW_CLI_HELP ? mw_cli_give_help(&mw_cli_command_diff) : diff(&options);
 }

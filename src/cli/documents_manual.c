@@ -6,8 +6,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define FIRST_KEY MW_KEY_ENGINE
-
 /* Text as it is: nothing in it is a request, or a hyphen that is not the one of the keyboard. */
 static void put(FILE *out, const char *text, size_t length)
 {
@@ -61,8 +59,8 @@ static void put_lines(FILE *out, const char *text)
 static void put_option(FILE *out, const struct mw_cli_option *option)
 {
 	fputs(".TP\n", out);
-	if (option->key < FIRST_KEY)
-		fprintf(out, "\\fB\\-%c\\fR, ", option->key);
+	if (option->letter)
+		fprintf(out, "\\fB\\-%c\\fR, ", option->letter);
 	fputs("\\fB\\-\\-", out);
 	put_all(out, option->name);
 	fputs("\\fR", out);
@@ -78,7 +76,7 @@ static void put_option(FILE *out, const struct mw_cli_option *option)
 
 static void put_options(FILE *out, const struct mw_cli_command *command)
 {
-	for (const struct mw_cli_option *option = command->options; option->name; option++)
+	for (const struct mw_cli_option *option = mw_cli_command_options(command); option->name; option++)
 		put_option(out, option);
 }
 

@@ -6,11 +6,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define FIRST_KEY MW_KEY_ENGINE
-
 static bool has_short(const struct mw_cli_option *option)
 {
-	return option->key < FIRST_KEY;
+	return option->letter;
 }
 
 /* The first clause: what is shown beside an option. `escaped` have a backslash before them. */
@@ -34,7 +32,7 @@ static void put_brief(FILE *out, const char *text, const char *escaped)
 static void put_patterns(FILE *out, const struct mw_cli_option *option, const char *between)
 {
 	if (has_short(option))
-		fprintf(out, "-%c%s", option->key, between);
+		fprintf(out, "-%c%s", option->letter, between);
 	fprintf(out, "--%s", option->name);
 }
 
@@ -109,7 +107,7 @@ static void bash_value(FILE *out, const struct mw_cli_command *command, const st
 	if (!text)
 		return;
 	if (has_short(option))
-		fprintf(text, "%s:-%c | ", command->name, option->key);
+		fprintf(text, "%s:-%c | ", command->name, option->letter);
 	fprintf(text, "%s:--%s", command->name, option->name);
 	fclose(text);
 	fprintf(out, "\t%s)\n", patterns);
@@ -142,7 +140,8 @@ static void bash_command(FILE *out, const struct mw_cli_command *command)
 
 	fprintf(out, "\t%s)\n\t\tif [[ $cur == -* ]]; then\n\t\t\t_memwatch_words '",
 		*command->name ? command->name : "''");
-	for (const struct mw_cli_option *option = command->options; option->name; option++, between = " ") {
+	for (const struct mw_cli_option *option = mw_cli_command_options(command); option->name;
+	     option++, between = " ") {
 		fputs(between, out);
 		put_patterns(out, option, " ");
 	}
@@ -162,7 +161,8 @@ void mw_documents_bash(FILE *out)
 {
 	fputs(bash_head, out);
 	for (size_t i = 0; mw_cli_commands[i]; i++)
-		for (const struct mw_cli_option *option = mw_cli_commands[i]->options; option->name; option++)
+		for (const struct mw_cli_option *option = mw_cli_command_options(mw_cli_commands[i]); option->name;
+		     option++)
 			if (option->value)
 				bash_value(out, mw_cli_commands[i], option);
 	fputs("\tesac\n\tcase $command in\n", out);
@@ -203,7 +203,7 @@ static void zsh_option(FILE *out, const struct mw_cli_option *option)
 	/* Several names of one option exclude each other. */
 	fputs("\t\t", out);
 	if (has_short(option))
-		fprintf(out, "'(-%c --%s)'{-%c%s,--%s%s}'[", option->key, option->name, option->key,
+		fprintf(out, "'(-%c --%s)'{-%c%s,--%s%s}'[", option->letter, option->name, option->letter,
 			option->value ? "+" : "", option->name, option->value ? "=" : "");
 	else
 		fprintf(out, "'--%s%s[", option->name, option->value ? "=" : "");
@@ -222,7 +222,7 @@ static void zsh_option(FILE *out, const struct mw_cli_option *option)
 static void zsh_function(FILE *out, const struct mw_cli_command *command)
 {
 	fprintf(out, "_memwatch_%s() {\n\t_arguments -s : \\\n", *command->name ? command->name : "record");
-	for (const struct mw_cli_option *option = command->options; option->name; option++)
+	for (const struct mw_cli_option *option = mw_cli_command_options(command); option->name; option++)
 		zsh_option(out, option);
 	if (command->operands == MW_COMPLETE_FILE)
 		fputs("\t\t'*:recording:_files'\n", out);
@@ -292,10 +292,10 @@ static void fish_command(FILE *out, const struct mw_cli_command *command)
 {
 	const char *condition = *command->name ? "__fish_seen_subcommand_from " : "__memwatch_records";
 
-	for (const struct mw_cli_option *option = command->options; option->name; option++) {
+	for (const struct mw_cli_option *option = mw_cli_command_options(command); option->name; option++) {
 		fprintf(out, "complete -c memwatch -n '%s%s' -l %s", condition, command->name, option->name);
 		if (has_short(option))
-			fprintf(out, " -s %c", option->key);
+			fprintf(out, " -s %c", option->letter);
 		if (option->value)
 			fish_value(out, option);
 		fputs(" -d '", out);

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* main.c: memwatch's commands. */
-#include "cli/diff.h"
-#include "cli/options.h"
-#include "cli/record.h"
-#include "cli/report.h"
+#include "cli/run.h"
 #include "cli/usage.h"
 #include "doctor/doctor.h"
 #include "session/message.h"
@@ -15,22 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Without one of these, the command line is that of a recording. */
-static const char *const verbs[] = {"diff", "doctor", "report", "top", NULL};
-
-static struct mw_error *unknown_verb(const char *word)
-{
-	const char *nearest = mw_cli_nearest(word, verbs);
-	struct mw_error *err = mw_error_create(MW_ERROR_USAGE, 0, "there is no command '%.64s'", word);
-
-	if (nearest)
-		return mw_error_hint(err, "The nearest is '%s': see 'memwatch %s --help'", nearest, nearest);
-	return mw_error_hint(err,
-			     "To launch a program, put '--' before it: memwatch -- %.64s; 'memwatch --help' "
-			     "tells the rest",
-			     word);
-}
-
 /* By the same door as reports: a full disk is no success. */
 static struct mw_error *print_version(void)
 {
@@ -41,53 +22,61 @@ static struct mw_error *print_version(void)
 	return mw_outfile_commit(file);
 }
 
-static struct mw_error *run_doctor(int argc, char **argv)
+static struct mw_error *doctor(const struct mw_cli_options *options)
 {
-	struct mw_cli_options options;
-	struct mw_error *err;
-
-	MW_TRY(mw_cli_options_parse_doctor(argc, argv, &options));
-	if (options.action == MW_CLI_HELP)
-		err = mw_cli_give_help(&mw_cli_command_doctor);
-	else if (options.action == MW_CLI_VERSION)
-		err = print_version();
-	else
-		err = mw_doctor_run(&options.session, options.clean);
-	mw_cli_options_deinit(&options);
-	return err;
+	return mw_doctor_run(&options->session, options->clean);
 }
 
-static struct mw_error *run_record(int argc, char **argv)
+static struct mw_error *top(const struct mw_cli_options *options)
 {
-	struct mw_cli_options options;
-	struct mw_error *err;
-
-	/* Before all else: a Ctrl-C that comes at once ends the window as any does. */
-	mw_self_prepare();
-	MW_TRY(mw_cli_options_parse(argc, argv, &options));
-	if (options.action == MW_CLI_HELP)
-		err = mw_cli_give_help(&mw_cli_command_record);
-	else if (options.action == MW_CLI_VERSION)
-		err = print_version();
-	else
-		err = mw_cli_record(&options);
-	mw_cli_options_deinit(&options);
-	return err;
+	return mw_top_run(&options->session);
 }
 
-static struct mw_error *run_top(int argc, char **argv)
+/* Without the name of one behind it, the command line is that of a recording. */
+static const struct verb {
+	const struct mw_cli_command *command;
+	void (*prepare)(void); /* before all else: a Ctrl-C that comes at once ends the window as any does */
+	struct mw_error *(*run)(const struct mw_cli_options *options);
+} verbs[] = {
+	{&mw_cli_command_record, mw_self_prepare, mw_cli_record},
+	{&mw_cli_command_diff, mw_self_ignore_write_signals, mw_cli_diff},
+	{&mw_cli_command_doctor, mw_self_ignore_write_signals, doctor},
+	{&mw_cli_command_report, mw_self_ignore_write_signals, mw_cli_report},
+	{&mw_cli_command_top, mw_self_prepare, top},
+};
+
+#define VERBS (sizeof(verbs) / sizeof(verbs[0]))
+
+static struct mw_error *unknown_verb(const char *word)
+{
+	const char *names[VERBS] = {NULL}; /* all but the first, and NULL */
+	struct mw_error *err = mw_error_create(MW_ERROR_USAGE, 0, "there is no command '%.64s'", word);
+	const char *nearest;
+
+	for (size_t i = 1; i < VERBS; i++)
+		names[i - 1] = verbs[i].command->name;
+	nearest = mw_cli_nearest(word, names);
+	if (nearest)
+		return mw_error_hint(err, "The nearest is '%s': see 'memwatch %s --help'", nearest, nearest);
+	return mw_error_hint(err,
+			     "To launch a program, put '--' before it: memwatch -- %.64s; 'memwatch --help' "
+			     "tells the rest",
+			     word);
+}
+
+static struct mw_error *run_verb(const struct verb *verb, int argc, char **argv)
 {
 	struct mw_cli_options options;
 	struct mw_error *err;
 
-	mw_self_prepare();
-	MW_TRY(mw_cli_options_parse_top(argc, argv, &options));
+	verb->prepare();
+	MW_TRY(mw_cli_options_parse(verb->command, argc, argv, &options));
 	if (options.action == MW_CLI_HELP)
-		err = mw_cli_give_help(&mw_cli_command_top);
+		err = mw_cli_give_help(verb->command);
 	else if (options.action == MW_CLI_VERSION)
 		err = print_version();
 	else
-		err = mw_top_run(&options.session);
+		err = verb->run(&options);
 	mw_cli_options_deinit(&options);
 	return err;
 }
@@ -95,16 +84,11 @@ static struct mw_error *run_top(int argc, char **argv)
 static struct mw_error *run(int argc, char **argv)
 {
 	if (argv[1][0] == '-')
-		return run_record(argc, argv);
-	if (strcmp(argv[1], "top") == 0)
-		return run_top(argc - 1, argv + 1);
+		return run_verb(&verbs[0], argc, argv);
+	for (size_t i = 1; i < VERBS; i++)
+		if (strcmp(argv[1], verbs[i].command->name) == 0)
+			return run_verb(&verbs[i], argc - 1, argv + 1);
 	mw_self_ignore_write_signals();
-	if (strcmp(argv[1], "doctor") == 0)
-		return run_doctor(argc - 1, argv + 1);
-	if (strcmp(argv[1], "diff") == 0)
-		return mw_cli_diff(argc - 1, argv + 1);
-	if (strcmp(argv[1], "report") == 0)
-		return mw_cli_report(argc - 1, argv + 1);
 	return unknown_verb(argv[1]);
 }
 

@@ -7,10 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PID_MAX  4194304 /* the kernel's own limit: PID_MAX_LIMIT */
-#define TRACKS   "kinds are 'heap' and 'vm', as in --track heap,vm"
-#define WORD_MAX 64 /* longer words are near to nothing */
-#define NS_PER_S 1e9
+#define PID_MAX   4194304 /* the kernel's own limit: PID_MAX_LIMIT */
+#define TRACKS    "kinds are 'heap' and 'vm', as in --track heap,vm"
+#define WORD_MAX  64 /* longer words are near to nothing */
+#define NS_PER_S  1e9
+#define NS_DIGITS 9
+#define DEPTH_MAX 1024
+#define TOP_MAX   1000000
 
 static struct mw_error *usage(const char *option, const char *text, const char *why, const char *hint)
 {
@@ -35,7 +38,7 @@ static bool is_decimal(const char *text, bool fraction)
 	return digits > 0;
 }
 
-struct mw_error *mw_cli_parse_seconds(const char *option, const char *text, uint64_t *ns)
+struct mw_error *mw_cli_parse_seconds(const char *option, const char *text, void *member)
 {
 	static const char hint[] = "It takes seconds between 0.001 and 315360000 (ten years), as in 30 or 2.5";
 	double value;
@@ -48,7 +51,7 @@ struct mw_error *mw_cli_parse_seconds(const char *option, const char *text, uint
 		return usage(option, text, "too short", hint);
 	if (value > MW_CLI_SECONDS_MAX)
 		return usage(option, text, "too long", hint);
-	*ns = (uint64_t)(value * NS_PER_S);
+	*(uint64_t *)member = (uint64_t)(value * NS_PER_S);
 	return NULL;
 }
 
@@ -69,7 +72,7 @@ struct mw_error *mw_cli_parse_count(const char *option, const char *text, uint64
 			     (unsigned long long)max);
 }
 
-struct mw_error *mw_cli_parse_size(const char *option, const char *text, uint64_t *bytes)
+struct mw_error *mw_cli_parse_size(const char *option, const char *text, void *member)
 {
 	static const char hint[] =
 		"It takes bytes, or K, M, G or T of them (1024 each to the next), as in 512M or 1.5G";
@@ -96,11 +99,11 @@ struct mw_error *mw_cli_parse_size(const char *option, const char *text, uint64_
 		return usage(option, text, "too small", hint);
 	if (value > MW_CLI_SIZE_MAX)
 		return usage(option, text, "too large", hint);
-	*bytes = (uint64_t)value;
+	*(uint64_t *)member = (uint64_t)value;
 	return NULL;
 }
 
-struct mw_error *mw_cli_parse_percent(const char *option, const char *text, uint32_t *millionths)
+struct mw_error *mw_cli_parse_percent(const char *option, const char *text, void *member)
 {
 	static const char hint[] = "It takes a percentage above 0 and below 100, as in 20 or 2.5";
 	char number[WORD_MAX];
@@ -117,7 +120,36 @@ struct mw_error *mw_cli_parse_percent(const char *option, const char *text, uint
 	value = strtod(number, NULL) * 10000;
 	if (value < 1 || value >= 1000000)
 		return usage(option, text, "out of range", hint);
-	*millionths = (uint32_t)value;
+	*(uint32_t *)member = (uint32_t)value;
+	return NULL;
+}
+
+struct mw_error *mw_cli_parse_moment(const char *option, const char *text, void *member)
+{
+	static const char hint[] = "It takes seconds since the window's start, as in 30 or 2.5";
+	const char *at = text;
+	uint64_t value = 0;
+	bool digits = false;
+
+	for (; isdigit((unsigned char)*at); at++, digits = true) {
+		value = value * 10 + (uint64_t)(*at - '0');
+		if ((double)value > MW_CLI_SECONDS_MAX)
+			return usage(option, text, "too late", hint);
+	}
+	if (*at == '.')
+		at++;
+	for (unsigned i = 0; i < NS_DIGITS; i++) {
+		value *= 10;
+		if (!isdigit((unsigned char)*at))
+			continue;
+		value += (uint64_t)(*at++ - '0');
+		digits = true;
+	}
+	/* Finer than a nanosecond: it makes no difference. */
+	at += strspn(at, "0123456789");
+	if (*at || !digits)
+		return usage(option, text, "not a moment", hint);
+	*(uint64_t *)member = value;
 	return NULL;
 }
 
@@ -151,7 +183,7 @@ static struct mw_error *append_pid(struct mw_pids *pids, pid_t pid)
 	return NULL;
 }
 
-struct mw_error *mw_cli_parse_pids(const char *text, struct mw_pids *pids)
+struct mw_error *mw_cli_parse_pids(const char *option, const char *text, void *member)
 {
 	static const char hint[] = "It takes process ids with commas between, as in -p 1234 or -p 1234,1235";
 	const char *rest = text;
@@ -161,15 +193,15 @@ struct mw_error *mw_cli_parse_pids(const char *text, struct mw_pids *pids)
 		uint64_t value = 0;
 
 		if (*rest == ',' || !*rest)
-			return usage("--pid", text, "a process id is missing", hint);
+			return usage(option, text, "a process id is missing", hint);
 		if (!next_word(&rest, word) || !is_decimal(word, false))
-			return usage("--pid", text, "not a process id", hint);
+			return usage(option, text, "not a process id", hint);
 		errno = 0;
 		value = strtoull(word, NULL, 10);
 		if (errno || value == 0 || value > PID_MAX)
-			return usage("--pid", word, "no process can have this id",
+			return usage(option, word, "no process can have this id",
 				     "Process ids go from 1 to 4194304; 'ps -e' lists those that run");
-		MW_TRY(append_pid(pids, (pid_t)value));
+		MW_TRY(append_pid(member, (pid_t)value));
 		if (!*rest)
 			return NULL;
 		rest++;
@@ -183,8 +215,9 @@ void mw_cli_pids_deinit(struct mw_pids *pids)
 	pids->count = 0;
 }
 
-struct mw_error *mw_cli_parse_track(const char *text, bool *heap, bool *vm)
+struct mw_error *mw_cli_parse_track(const char *option, const char *text, void *member)
 {
+	struct mw_session_options *options = member;
 	const char *rest = text;
 	char word[WORD_MAX];
 	bool wants_heap = false;
@@ -198,13 +231,85 @@ struct mw_error *mw_cli_parse_track(const char *text, bool *heap, bool *vm)
 		else if (fits && strcmp(word, "vm") == 0)
 			wants_vm = true;
 		else
-			return usage("--track", text, "not a list of kinds of memory", TRACKS);
+			return usage(option, text, "not a list of kinds of memory", TRACKS);
 		if (!*rest)
 			break;
 		rest++;
 	}
-	*heap = wants_heap;
-	*vm = wants_vm;
+	options->track_heap = wants_heap;
+	options->track_vm = wants_vm;
+	return NULL;
+}
+
+struct mw_error *mw_cli_parse_engine(const char *option, const char *name, void *member)
+{
+	struct mw_session_options *options = member;
+	static const struct {
+		const char *name, *reason;
+	} engines[] = {
+		{"auto", NULL}, /* it says itself what it took, and why */
+		{"jump", "asked for by --engine jump"},
+		{"trap", "asked for by --engine trap"},
+	};
+
+	for (size_t i = 0; i < sizeof(engines) / sizeof(engines[0]); i++)
+		if (strcmp(name, engines[i].name) == 0) {
+			options->engine = engines[i].name;
+			options->engine_reason = engines[i].reason;
+			return NULL;
+		}
+	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "%s '%.64s': no such engine", option, name),
+			     "There are 'jump', 'trap', and 'auto', which takes jump wherever it is safe");
+}
+
+struct mw_error *mw_cli_parse_output(const char *option, const char *name, void *member)
+{
+	struct mw_error *err;
+
+	if (!*name || strcmp(name, "-") == 0) {
+		err = mw_error_create(MW_ERROR_USAGE, 0, "%s '%s': not the name of a file", option, name);
+		return mw_error_hint(err, "A recording is written to a file as the window goes, as in -o leak.mw");
+	}
+	*(const char **)member = name;
+	return NULL;
+}
+
+struct mw_error *mw_cli_parse_mark_every(const char *option, const char *text, void *member)
+{
+	char number[64];
+	size_t length = strlen(text);
+
+	if (length > 1 && length < sizeof(number) && text[length - 1] == 's') {
+		memcpy(number, text, length - 1);
+		number[length - 1] = '\0';
+		return mw_cli_parse_seconds(option, number, member);
+	}
+	return mw_cli_parse_seconds(option, text, member);
+}
+
+struct mw_error *mw_cli_parse_depth(const char *option, const char *text, void *member)
+{
+	uint64_t value = 0;
+
+	MW_TRY(mw_cli_parse_count(option, text, 1, DEPTH_MAX, &value));
+	*(uint32_t *)member = (uint32_t)value;
+	return NULL;
+}
+
+struct mw_error *mw_cli_parse_top(const char *option, const char *text, void *member)
+{
+	uint64_t value = 0;
+
+	MW_TRY(mw_cli_parse_count(option, text, 0, TOP_MAX, &value));
+	*(size_t *)member = value;
+	return NULL;
+}
+
+struct mw_error *mw_cli_parse_flag(const char *option, const char *text, void *member)
+{
+	(void)option;
+	(void)text;
+	*(bool *)member = true;
 	return NULL;
 }
 
@@ -231,12 +336,12 @@ static size_t distance(const char *a, const char *b)
 	return row[width];
 }
 
-struct mw_error *mw_cli_parse_file(const char *option, const char *name, const char **out)
+struct mw_error *mw_cli_parse_file(const char *option, const char *name, void *member)
 {
 	if (!*name)
 		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "%s '': the file's name is empty", option),
 				     "It takes the name of a file, or '-' for standard output");
-	*out = name;
+	*(const char **)member = name;
 	return NULL;
 }
 

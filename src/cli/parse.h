@@ -18,26 +18,32 @@
 /* Longest window: ten years. Shortest: a millisecond. */
 #define MW_CLI_SECONDS_MAX 315360000.0
 #define MW_CLI_SECONDS_MIN 0.001
+#define MW_CLI_SIZE_MAX    9e18
 
-/* Decimal seconds with or without a fraction, to nanoseconds. */
-struct mw_error *mw_cli_parse_seconds(const char *option, const char *text, uint64_t *ns) MW_MUST_CHECK;
+/*
+ * Parsers for the tables of options (command.h): `option` is what messages call it, as in "--top"; `member` is where the
+ * value goes, untouched on failure.
+ */
+typedef struct mw_error *mw_cli_parser(const char *option, const char *text, void *member);
+
+mw_cli_parser mw_cli_parse_flag;       /* bool: no text */
+mw_cli_parser mw_cli_parse_seconds;    /* uint64_t, ns: decimal seconds, with or without a fraction */
+mw_cli_parser mw_cli_parse_moment;     /* uint64_t, ns since the window's start: 0 is one too. Exact to the ns */
+mw_cli_parser mw_cli_parse_mark_every; /* uint64_t, ns: as in 10 or 10s */
+mw_cli_parser mw_cli_parse_size;       /* uint64_t: bytes, or K, M, G or T of them, as in 1.5G */
+mw_cli_parser mw_cli_parse_percent;    /* uint32_t, millionths: above 0 and below 100 % */
+mw_cli_parser mw_cli_parse_depth;      /* uint32_t: frames */
+mw_cli_parser mw_cli_parse_top;        /* size_t: stacks */
+mw_cli_parser mw_cli_parse_pids;       /* struct mw_pids: PID[,PID…], appended; those that are there are left out */
+mw_cli_parser mw_cli_parse_track;      /* struct mw_session_options: "heap", "vm", "heap,vm" */
+mw_cli_parser mw_cli_parse_engine;     /* struct mw_session_options: which, and why that one */
+mw_cli_parser mw_cli_parse_file;       /* const char *: the name of a file to write to; "-" is one */
+mw_cli_parser mw_cli_parse_output;     /* const char *: likewise, that of a recording; "-" is none */
+
 /* A whole decimal number within [min, max]. */
 struct mw_error *mw_cli_parse_count(const char *option, const char *text, uint64_t min, uint64_t max,
 				    uint64_t *out) MW_MUST_CHECK;
-#define MW_CLI_SIZE_MAX 9e18
-
-/* A number of bytes, or of K, M, G or T of them, as in 1.5G. */
-struct mw_error *mw_cli_parse_size(const char *option, const char *text, uint64_t *bytes) MW_MUST_CHECK;
-/* A percentage, above 0 and below 100. */
-struct mw_error *mw_cli_parse_percent(const char *option, const char *text, uint32_t *millionths) MW_MUST_CHECK;
-/* PID[,PID…], appended to `pids`; one that is there already is left out. */
-struct mw_error *mw_cli_parse_pids(const char *text, struct mw_pids *pids) MW_MUST_CHECK;
 void mw_cli_pids_deinit(struct mw_pids *pids);
-/* "heap", "vm", "heap,vm": sets both. */
-struct mw_error *mw_cli_parse_track(const char *text, bool *heap, bool *vm) MW_MUST_CHECK;
-
-/* The name of a file to write to; "-" is one. */
-struct mw_error *mw_cli_parse_file(const char *option, const char *name, const char **out) MW_MUST_CHECK;
 
 /* The one of `words` (ends with NULL) with the fewest edits to `word`, or NULL where none is near. */
 const char *mw_cli_nearest(const char *word, const char *const *words);

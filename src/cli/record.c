@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* record.c: a whole recording (src/cli/record.h). */
-#include "cli/record.h"
+/* record.c: a whole recording (src/cli/run.h). */
+#include "cli/run.h"
 
 #include "session/outputs.h"
 #include "session/self.h"
@@ -60,7 +60,7 @@ static struct mw_error *record(struct run *run)
 	struct mw_session *session = &run->session;
 	const struct mw_reports_wish wish = {
 		.question = run->question,
-		.timelines = run->options->html,
+		.timelines = mw_outputs_want_timelines(run->options),
 		.progress = &session->progress,
 	};
 	struct mw_partials partials;

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
-/* report.c: memwatch report (src/cli/report.h). */
-#include "cli/report.h"
+/* report.c: memwatch report (src/cli/run.h). */
+#include "cli/run.h"
 
-#include "cli/report_options.h"
-#include "cli/usage.h"
 #include "session/outfile.h"
 #include "session/outputs.h"
 #include "session/progress.h"
@@ -15,7 +13,7 @@
 #include <stdlib.h>
 
 struct session {
-	const struct mw_cli_report_options *options;
+	const struct mw_cli_options *options;
 	struct mw_replay *replay;
 	struct mw_replay_interval interval;
 	struct mw_outputs outputs;
@@ -53,7 +51,7 @@ static uint64_t end_of(const struct session *session)
 
 static struct mw_error *check_interval(const struct session *session)
 {
-	const struct mw_cli_report_options *options = session->options;
+	const struct mw_cli_report_options *options = &session->options->report;
 	uint64_t length = length_of(session->replay);
 	struct mw_error *err;
 
@@ -76,7 +74,7 @@ static struct mw_error *find_peak(struct session *session)
 {
 	uint64_t at_ns = 0;
 
-	if (!session->options->at_peak)
+	if (!session->options->report.at_peak)
 		return NULL;
 	if (mw_replay_count(session->replay) > 1)
 		return mw_error_hint(
@@ -97,10 +95,10 @@ static void on_begin(void *context, size_t process, struct mw_track *track)
 
 static struct mw_error *prepare_reports(struct session *session)
 {
-	const struct mw_cli_report_options *options = session->options;
+	const struct mw_cli_options *options = session->options;
 	const struct mw_reports_wish wish = {
 		.question = mw_cli_view_options_any(&options->view) ? &options->view.question : NULL,
-		.timelines = options->html,
+		.timelines = mw_outputs_want_timelines(&options->session),
 		.progress = &session->progress,
 	};
 	size_t count = mw_replay_count(session->replay);
@@ -126,25 +124,15 @@ static void tell_cut(const struct mw_store_state *state)
 			state->why ? state->why : "its end is missing", state->good, state->size);
 }
 
-static struct mw_error *check_name(const char *option, const char *name, const char *recording)
-{
-	if (!name || !mw_outfile_same(name, recording))
-		return NULL;
-	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "%s '%s' is the recording itself", option, name),
-			     "Give another name: the recording would be lost");
-}
-
 static struct mw_error *run(struct session *session)
 {
-	const struct mw_cli_report_options *options = session->options;
-	const struct mw_session_options outputs = {
-		.json = options->json, .html = options->html, .top = options->top, .quiet = options->quiet};
+	const struct mw_cli_report_options *options = &session->options->report;
+	const struct mw_session_options *outputs = &session->options->session;
 	size_t count;
 
-	MW_TRY(check_name("--json", options->json, options->recording));
-	MW_TRY(check_name("--html", options->html, options->recording));
-	MW_TRY(mw_outputs_check(&outputs));
-	MW_TRY(mw_outputs_open(&session->outputs, &outputs));
+	MW_TRY(mw_outputs_check_recording(outputs, options->recording, "the recording itself"));
+	MW_TRY(mw_outputs_check(outputs));
+	MW_TRY(mw_outputs_open(&session->outputs, outputs));
 	MW_TRY(mw_replay_open(options->recording, on_read, &session->progress, &session->replay));
 	mw_replay_symbols(session->replay, options->symbols, options->symbols_count);
 	MW_TRY(check_interval(session));
@@ -160,27 +148,16 @@ static struct mw_error *run(struct session *session)
 	return mw_reports_write(&session->reports, &session->outputs);
 }
 
-static struct mw_error *report(const struct mw_cli_report_options *options)
+struct mw_error *mw_cli_report(const struct mw_cli_options *options)
 {
 	struct session session = {.options = options};
 	struct mw_error *err;
 
-	mw_progress_init(&session.progress, !options->quiet);
+	mw_progress_init(&session.progress, !options->session.quiet);
 	err = run(&session);
 	mw_progress_deinit(&session.progress);
 	mw_outputs_close(&session.outputs);
 	mw_reports_deinit(&session.reports);
 	mw_replay_close(session.replay);
-	return err;
-}
-
-struct mw_error *mw_cli_report(int argc, char **argv)
-{
-	struct mw_cli_report_options options;
-	struct mw_error *err;
-
-	MW_TRY(mw_cli_report_options_parse(argc, argv, &options));
-	err = options.action == MW_CLI_HELP ? mw_cli_give_help(&mw_cli_command_report) : report(&options);
-	mw_cli_report_options_deinit(&options);
 	return err;
 }

@@ -21,7 +21,7 @@ static struct mw_error *needs_value(const struct mw_cli_command *command, const 
 
 static struct mw_error *unknown_long(const struct mw_cli_command *command, const char *name, size_t length)
 {
-	const struct mw_cli_option *options = command->options;
+	const struct mw_cli_option *options = mw_cli_command_options(command);
 	const char *names[MW_CLI_OPTIONS_MAX + 1] = {NULL};
 	const char *nearest;
 	char word[64] = "";
@@ -46,7 +46,7 @@ static struct mw_error *explain_long(const struct mw_cli_command *command, const
 	size_t length = strcspn(name, "=");
 	bool has_value = name[length] == '=';
 
-	for (const struct mw_cli_option *option = command->options; option->name; option++) {
+	for (const struct mw_cli_option *option = mw_cli_command_options(command); option->name; option++) {
 		if (strncmp(option->name, name, length) != 0)
 			continue;
 		if (match && strlen(match->name) != length && strlen(option->name) != length)
@@ -69,7 +69,7 @@ static struct mw_error *explain_long(const struct mw_cli_command *command, const
 static const struct mw_cli_option *find_short(const struct mw_cli_option *options, char key)
 {
 	for (; options->name; options++)
-		if (options->key == key)
+		if (options->letter == key)
 			return options;
 	return NULL;
 }
@@ -77,7 +77,7 @@ static const struct mw_cli_option *find_short(const struct mw_cli_option *option
 static struct mw_error *explain_short(const struct mw_cli_command *command, const char *cluster, bool last)
 {
 	for (; *cluster; cluster++) {
-		const struct mw_cli_option *option = find_short(command->options, *cluster);
+		const struct mw_cli_option *option = find_short(mw_cli_command_options(command), *cluster);
 
 		if (!option)
 			return with_help(command, mw_error_create(MW_ERROR_USAGE, 0, "there is no option -%c",

@@ -3,6 +3,7 @@
 #ifndef MW_CLI_VIEW_OPTIONS_H
 #define MW_CLI_VIEW_OPTIONS_H
 
+#include "cli/parse.h"
 #include "view/views.h"
 
 /* Zero-initialise; deinit frees. */
@@ -12,8 +13,9 @@ struct mw_cli_view_options {
 	bool has_type, has_sort;
 };
 
-/* Is it the key of a view option (command.h)? Then `*err` is NULL or USAGE or MEMORY. */
-bool mw_cli_view_option(int key, const char *arg, struct mw_cli_view_options *options, struct mw_error **err);
+/* Into these options (parse.h). Errors of a filter: MEMORY, too. */
+mw_cli_parser mw_cli_parse_type, mw_cli_parse_by, mw_cli_parse_sort, mw_cli_parse_tree, mw_cli_parse_filter,
+	mw_cli_parse_blocks;
 /*
  * When all options are in: defaults, and what does not go together. Where something is to be shown but nothing says
  * how, it is stacks. Errors: USAGE.
@@ -22,8 +24,5 @@ struct mw_error *mw_cli_view_options_finish(struct mw_cli_view_options *options,
 /* Is anything asked for beyond the report? */
 bool mw_cli_view_options_any(const struct mw_cli_view_options *options);
 void mw_cli_view_options_deinit(struct mw_cli_view_options *options);
-
-/* A moment, in decimal seconds since the window's start: 0 is one too. Exact to the nanosecond. Errors: USAGE. */
-struct mw_error *mw_cli_parse_moment(const char *option, const char *text, uint64_t *ns) MW_MUST_CHECK;
 
 #endif

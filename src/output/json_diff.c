@@ -133,10 +133,12 @@ static void put_diff(struct writer *writer, const struct mw_diff *diff)
 	fputs("]\n}", writer->stream);
 }
 
-struct mw_error *mw_json_diff_write(const struct mw_diff *const *diffs, size_t count, FILE *stream)
+struct mw_error *mw_json_diff_write(const struct mw_diff *const *diffs, size_t count,
+				    const struct mw_diff_output_options *options, FILE *stream)
 {
 	struct writer writer = {.stream = stream};
 
+	(void)options; /* all of it, always */
 	if (count == 1) {
 		put_diff(&writer, diffs[0]);
 	} else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* output.c: the table of forms (include/memwatch/output.h). */
+/* output.c: the table of formats (include/memwatch/output.h). */
 #include <memwatch/output.h>
 
 #include "output/html.h"
@@ -9,10 +9,32 @@
 #include <string.h>
 
 static const struct mw_output outputs[] = {
-	{"text", mw_text_write},
-	{"json", mw_json_write},
-	{"html", mw_html_write},
+	{
+		.name = "json",
+		.of_reports = {"the whole report as JSON; '-' is standard output\n",
+			       "Write the whole report as JSON; '-' is standard output."},
+		.of_diffs = {"all stacks as JSON; '-' is standard output\n",
+			     "Write all stacks as JSON; '-' is standard output."},
+		.write = mw_json_write,
+		.write_diffs = mw_json_diff_write,
+	},
+	{
+		.name = "html",
+		.timelines = true,
+		.of_reports = {"a page to look at in a browser; '-' as above\n",
+			       "Write a page that shows the report in any browser, and needs nothing else: timeline, "
+			       "flame graph, tables, suspects, and any interval of them. '-' is standard output."},
+		.write = mw_html_write,
+	},
+	{.name = "text", .reading = true, .write = mw_text_write, .write_diffs = mw_text_diff_write},
 };
+
+_Static_assert(sizeof(outputs) / sizeof(outputs[0]) <= MW_OUTPUTS_MAX, "as many formats as there is room for");
+
+const struct mw_output *mw_output_get(size_t number)
+{
+	return number < sizeof(outputs) / sizeof(outputs[0]) ? &outputs[number] : NULL;
+}
 
 const struct mw_output *mw_output_find(const char *name)
 {

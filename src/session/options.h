@@ -3,6 +3,7 @@
 #ifndef MW_SESSION_OPTIONS_H
 #define MW_SESSION_OPTIONS_H
 
+#include <memwatch/output.h>
 #include <memwatch/types.h>
 
 #include <stdbool.h>
@@ -26,13 +27,14 @@ struct mw_session_options {
 	bool track_heap, track_vm;
 	uint32_t depth;
 	size_t top;
-	const char *json, *html; /* NULL: none */
-	const char *output;      /* the recording; NULL: none is kept */
-	bool no_symbols;         /* none are kept in it */
-	uint64_t max_memory;     /* bytes of memwatch's own that end the window; 0: no limit */
-	uint32_t max_stopped;    /* millionths of five seconds; 0: no limit */
-	uint64_t mark_every_ns;  /* 0: only those that are asked for by SIGUSR1 */
-	bool unsafe;             /* also where a target may not outlive memwatch */
+	const char
+		*files[MW_OUTPUTS_MAX]; /* what is written of it, by format (mw_output_get()); NULL: not in that one */
+	const char *output;             /* the recording; NULL: none is kept */
+	bool no_symbols;                /* none are kept in it */
+	uint64_t max_memory;            /* bytes of memwatch's own that end the window; 0: no limit */
+	uint32_t max_stopped;           /* millionths of five seconds; 0: no limit */
+	uint64_t mark_every_ns;         /* 0: only those that are asked for by SIGUSR1 */
+	bool unsafe;                    /* also where a target may not outlive memwatch */
 	bool quiet;
 };
 

@@ -12,6 +12,7 @@
 #define MW_SESSION_OUTFILE_H
 
 #include <memwatch/error.h>
+#include <memwatch/output.h>
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -37,9 +38,8 @@ struct mw_error *mw_outfile_commit(struct mw_outfile *file) MW_MUST_CHECK;
 const char *mw_outfile_partial(const struct mw_outfile *file);
 
 /* Of all files that are being written; NULL where there is none. */
-#define MW_OUTFILE_PARTIALS 2
 struct mw_partials {
-	const char *paths[MW_OUTFILE_PARTIALS];
+	const char *paths[MW_OUTPUTS_MAX];
 };
 
 /* Close, leave nothing and free; NULL is fine. */

@@ -90,14 +90,14 @@ struct mw_error *mw_reports_write(struct mw_reports *reports, struct mw_outputs 
 
 	if (!err) {
 		views[0] = reports->views;
-		outputs->views = reports->views ? (const struct mw_views *const *)views : NULL;
-		outputs->timelines = (const struct mw_timeline *const *)reports->timelines;
+		outputs->options.views = reports->views ? (const struct mw_views *const *)views : NULL;
+		outputs->options.timelines = (const struct mw_timeline *const *)reports->timelines;
 		outputs->progress = reports->wish.progress;
 		mw_progress_clear(reports->wish.progress);
 		err = mw_outputs_write(outputs, (const struct mw_report *const *)reports->items, reports->count);
 	}
-	outputs->views = NULL;
-	outputs->timelines = NULL;
+	outputs->options.views = NULL;
+	outputs->options.timelines = NULL;
 	free(views);
 	return err;
 }

@@ -41,7 +41,7 @@ static struct {
 	char **argv; /* of the memwatch that is executed, and the texts it points to */
 	char (*processes)[PROCESS_TEXT];
 	char fd_text[16], guard_text[16], signal_text[16], message[1200];
-	char partials[MW_OUTFILE_PARTIALS][PATH_MAX];
+	char partials[MW_OUTPUTS_MAX][PATH_MAX];
 	char told[600]; /* of a crash when nothing is attached any more */
 	int exe, pipe, wake, statm;
 	pid_t guard;
@@ -54,7 +54,7 @@ static struct {
 /* Async-signal-safe. */
 static void unlink_partials(void)
 {
-	for (size_t i = 0; i < MW_OUTFILE_PARTIALS; i++)
+	for (size_t i = 0; i < MW_OUTPUTS_MAX; i++)
 		if (*standby.partials[i])
 			unlink(standby.partials[i]);
 }
@@ -400,7 +400,7 @@ static struct mw_error *prepare_arguments(void)
 	standby.plan.pids = NULL; /* the caller's */
 	put_number(standby.fd_text, -1);
 	put_number(standby.guard_text, 0);
-	for (size_t i = 0; i < MW_OUTFILE_PARTIALS; i++)
+	for (size_t i = 0; i < MW_OUTPUTS_MAX; i++)
 		snprintf(standby.partials[i], sizeof(standby.partials[i]), "%s",
 			 standby.plan.partials.paths[i] ? standby.plan.partials.paths[i] : "");
 	return NULL;

@@ -54,15 +54,18 @@ static void test_tables(void **state)
 		const struct mw_cli_command *command = mw_cli_commands[i];
 		size_t count = 0;
 
-		for (const struct mw_cli_option *option = command->options; option->name; option++, count++) {
+		for (const struct mw_cli_option *option = mw_cli_command_options(command); option->name;
+		     option++, count++) {
 			bool chooses =
 				option->completion == MW_COMPLETE_WORD || option->completion == MW_COMPLETE_WORDS;
 
 			assert_true(strlen(option->about) > 10 && option->about[strlen(option->about) - 1] == '.');
 			assert_true(chooses == (option->words != NULL));
 			assert_true(option->value || option->completion == MW_COMPLETE_NOTHING);
-			for (const struct mw_cli_option *other = command->options; other != option; other++)
-				assert_true(other->key != option->key && strcmp(other->name, option->name) != 0);
+			for (const struct mw_cli_option *other = mw_cli_command_options(command); other != option;
+			     other++)
+				assert_true((!option->letter || other->letter != option->letter) &&
+					    strcmp(other->name, option->name) != 0);
 		}
 		assert_true(count > 0 && count <= MW_CLI_OPTIONS_MAX);
 	}
@@ -79,7 +82,8 @@ static void test_help(void **state)
 		end(out);
 		for (const char *at = text; *at; at = strchr(at, '\n') + 1)
 			assert_true(strcspn(at, "\n") <= 80);
-		for (const struct mw_cli_option *option = mw_cli_commands[i]->options; option->name; option++) {
+		for (const struct mw_cli_option *option = mw_cli_command_options(mw_cli_commands[i]); option->name;
+		     option++) {
 			char name[80];
 
 			snprintf(name, sizeof(name), "--%s%s%s", option->name, option->value ? " " : "",
@@ -108,7 +112,8 @@ static void test_documents(void **state)
 		kinds[kind].write(out);
 		end(out);
 		for (size_t i = 0; mw_cli_commands[i]; i++)
-			for (const struct mw_cli_option *option = mw_cli_commands[i]->options; option->name; option++) {
+			for (const struct mw_cli_option *option = mw_cli_command_options(mw_cli_commands[i]);
+			     option->name; option++) {
 				char name[80];
 				size_t length = (size_t)snprintf(name, sizeof(name), "%s", kinds[kind].before);
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* test_diff.c: memwatch diff, on recordings made by hand. */
 #include "../view/tape.h"
-#include "cli/diff.h"
 #include "cli/diff_moment.h"
-#include "cli/diff_options.h"
+#include "cli/run.h"
 #include "view/replay.h"
 
 #include <fcntl.h>
@@ -33,16 +32,19 @@ static struct mw_error *call(struct mw_error *(*with)(int, char **, void *), voi
 
 static struct mw_error *with_parse(int argc, char **argv, void *out)
 {
-	return mw_cli_diff_options_parse(argc, argv, out);
+	return mw_cli_options_parse(&mw_cli_command_diff, argc, argv, out);
 }
 
 static struct mw_error *with_run(int argc, char **argv, void *out)
 {
+	struct mw_cli_options options;
+
 	(void)out;
-	return mw_cli_diff(argc, argv);
+	MW_TRY(mw_cli_options_parse(&mw_cli_command_diff, argc, argv, &options));
+	return mw_cli_diff(&options);
 }
 
-static struct mw_error *parse(struct mw_cli_diff_options *out, ...)
+static struct mw_error *parse(struct mw_cli_options *out, ...)
 {
 	struct mw_error *err;
 	va_list words;
@@ -76,25 +78,26 @@ static void expect(struct mw_error *err, enum mw_error_kind kind, const char *te
 
 static void test_options(void **state)
 {
-	struct mw_cli_diff_options options = {.quiet = false};
+	struct mw_cli_options options = {.action = MW_CLI_RUN};
 
 	(void)state;
 	assert_null(parse(&options, "a.mw", "b.mw", NULL));
-	assert_string_equal(options.files[MW_DIFF_OLD], "a.mw");
-	assert_string_equal(options.files[MW_DIFF_NEW], "b.mw");
-	assert_false(options.single);
-	assert_true(options.kinds[MW_KIND_HEAP] && options.kinds[MW_KIND_VM]);
-	assert_false(options.kinds[MW_KIND_VM_INTERNAL]);
-	assert_true(options.top == SIZE_MAX && !options.all && !options.process && !options.json);
+	assert_string_equal(options.diff.files[MW_DIFF_OLD], "a.mw");
+	assert_string_equal(options.diff.files[MW_DIFF_NEW], "b.mw");
+	assert_false(options.diff.single);
+	assert_true(options.diff.kinds[MW_KIND_HEAP] && options.diff.kinds[MW_KIND_VM]);
+	assert_false(options.diff.kinds[MW_KIND_VM_INTERNAL]);
+	assert_true(options.diff.top == SIZE_MAX && !options.diff.all && !options.diff.process &&
+		    !options.session.files[0]);
 	assert_null(parse(&options, "a.mw", "--from", "1", "--to=end", "--top", "3", "--all", "--json", "-", "--kind",
 			  "vm-internal,heap", "--process", "2", "--quiet", NULL));
-	assert_true(options.single);
-	assert_string_equal(options.files[MW_DIFF_NEW], "a.mw");
-	assert_string_equal(options.moments[MW_DIFF_OLD], "1");
-	assert_string_equal(options.moments[MW_DIFF_NEW], "end");
-	assert_true(options.top == 3 && options.all && options.process == 2 && options.quiet);
-	assert_true(options.kinds[MW_KIND_VM_INTERNAL] && options.kinds[MW_KIND_HEAP]);
-	assert_false(options.kinds[MW_KIND_VM]);
+	assert_true(options.diff.single);
+	assert_string_equal(options.diff.files[MW_DIFF_NEW], "a.mw");
+	assert_string_equal(options.diff.moments[MW_DIFF_OLD], "1");
+	assert_string_equal(options.diff.moments[MW_DIFF_NEW], "end");
+	assert_true(options.diff.top == 3 && options.diff.all && options.diff.process == 2 && options.session.quiet);
+	assert_true(options.diff.kinds[MW_KIND_VM_INTERNAL] && options.diff.kinds[MW_KIND_HEAP]);
+	assert_false(options.diff.kinds[MW_KIND_VM]);
 	assert_null(parse(&options, "-h", "--nonsense", NULL));
 	assert_int_equal(options.action, MW_CLI_HELP);
 

@@ -24,21 +24,20 @@ static int split(char *line, char *argv[ARGS_MAX])
 	return argc;
 }
 
-typedef struct mw_error *parser(int argc, char **argv, struct mw_cli_options *out);
-
 /* The command points into `argv`, which must outlive the options. */
-static struct mw_error *parse(parser *function, const char *text, char *line, char **argv, struct mw_cli_options *out)
+static struct mw_error *parse(const struct mw_cli_command *command, const char *text, char *line, char **argv,
+			      struct mw_cli_options *out)
 {
 	strcpy(line, text);
-	return function(split(line, argv), argv, out);
+	return mw_cli_options_parse(command, split(line, argv), argv, out);
 }
 
-static void assert_refused(parser *function, const char *text, const char *mentions)
+static void assert_refused(const struct mw_cli_command *command, const char *text, const char *mentions)
 {
 	struct mw_cli_options options;
 	char *argv[ARGS_MAX];
 	char line[200];
-	struct mw_error *err = parse(function, text, line, argv, &options);
+	struct mw_error *err = parse(command, text, line, argv, &options);
 
 	if (!err || !strstr(mw_error_text(err), mentions))
 		print_error("memwatch %s: %s\n", text, err ? mw_error_text(err) : "taken");
@@ -56,14 +55,21 @@ static void test_attach(void **state)
 	char line[200];
 
 	(void)state;
-	assert_null(parse(mw_cli_options_parse,
+	assert_null(parse(&mw_cli_command_record,
 			  "-p 12,13 -d 3 --json - --duration=2.5 --track vm --quiet -p13 --top 0 --html a.html", line,
 			  argv, &options));
 	assert_int_equal(options.action, MW_CLI_RUN);
 	assert_int_equal(options.session.pids.count, 2);
 	assert_int_equal(options.session.duration_ns, 2500000000);
-	assert_string_equal(options.session.json, "-");
-	assert_string_equal(options.session.html, "a.html");
+	for (size_t i = 0; mw_output_get(i); i++) {
+		const char *expected = strcmp(mw_output_get(i)->name, "json") == 0   ? "-"
+				       : strcmp(mw_output_get(i)->name, "html") == 0 ? "a.html"
+										     : NULL;
+
+		assert_int_equal(!options.session.files[i], !expected);
+		if (expected)
+			assert_string_equal(options.session.files[i], expected);
+	}
 	assert_true(options.session.quiet && options.session.track_vm && !options.session.track_heap);
 	assert_int_equal(options.session.depth, 128);
 	assert_int_equal(options.session.top, 0);
@@ -93,7 +99,7 @@ static void test_engine(void **state)
 	for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
 		const char *reason = cases[i / 2].reason;
 
-		assert_null(parse(i % 2 ? mw_cli_options_parse_doctor : mw_cli_options_parse, cases[i / 2].line, line,
+		assert_null(parse(i % 2 ? &mw_cli_command_doctor : &mw_cli_command_record, cases[i / 2].line, line,
 				  argv, &options));
 		assert_string_equal(options.session.engine, cases[i / 2].engine);
 		assert_int_equal(!options.session.engine_reason, !reason);
@@ -110,7 +116,7 @@ static void test_launch(void **state)
 	char line[200];
 
 	(void)state;
-	assert_null(parse(mw_cli_options_parse, "--depth 7 -- ls -l -- --quiet", line, argv, &options));
+	assert_null(parse(&mw_cli_command_record, "--depth 7 -- ls -l -- --quiet", line, argv, &options));
 	assert_int_equal(options.session.command_count, 4);
 	assert_string_equal(options.session.command[0], "ls");
 	assert_string_equal(options.session.command[3], "--quiet");
@@ -128,16 +134,16 @@ static void test_limits(void **state)
 	char line[200];
 
 	(void)state;
-	assert_null(parse(mw_cli_options_parse, "-p 1", line, argv, &options));
+	assert_null(parse(&mw_cli_command_record, "-p 1", line, argv, &options));
 	assert_true(options.session.max_memory == 0 && options.session.max_stopped == 0);
 	mw_cli_options_deinit(&options);
-	assert_null(parse(mw_cli_options_parse, "-p 1 --max-memory 64M --max-stopped=20", line, argv, &options));
+	assert_null(parse(&mw_cli_command_record, "-p 1 --max-memory 64M --max-stopped=20", line, argv, &options));
 	assert_int_equal(options.session.max_memory, 64 << 20);
 	assert_int_equal(options.session.max_stopped, 200000);
 	mw_cli_options_deinit(&options);
-	assert_refused(mw_cli_options_parse, "-p 1 --max-memory many", "--max-memory");
-	assert_refused(mw_cli_options_parse, "-p 1 --max-stopped 100", "--max-stopped");
-	assert_refused(mw_cli_options_parse, "-p 1 --max-memory", "--max-memory");
+	assert_refused(&mw_cli_command_record, "-p 1 --max-memory many", "--max-memory");
+	assert_refused(&mw_cli_command_record, "-p 1 --max-stopped 100", "--max-stopped");
+	assert_refused(&mw_cli_command_record, "-p 1 --max-memory", "--max-memory");
 }
 
 static void test_help(void **state)
@@ -149,14 +155,14 @@ static void test_help(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
-		assert_null(parse(mw_cli_options_parse, lines[i], line, argv, &options));
+		assert_null(parse(&mw_cli_command_record, lines[i], line, argv, &options));
 		assert_int_equal(options.action, MW_CLI_HELP);
 		mw_cli_options_deinit(&options);
 	}
-	assert_null(parse(mw_cli_options_parse, "-V", line, argv, &options));
+	assert_null(parse(&mw_cli_command_record, "-V", line, argv, &options));
 	assert_int_equal(options.action, MW_CLI_VERSION);
 	mw_cli_options_deinit(&options);
-	assert_null(parse(mw_cli_options_parse_doctor, "--help", line, argv, &options));
+	assert_null(parse(&mw_cli_command_doctor, "--help", line, argv, &options));
 	assert_int_equal(options.action, MW_CLI_HELP);
 	mw_cli_options_deinit(&options);
 }
@@ -199,7 +205,7 @@ static void test_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_refused(mw_cli_options_parse, bad[i].line, bad[i].mentions);
+		assert_refused(&mw_cli_command_record, bad[i].line, bad[i].mentions);
 }
 
 static void test_doctor(void **state)
@@ -209,15 +215,15 @@ static void test_doctor(void **state)
 	char line[200];
 
 	(void)state;
-	assert_null(parse(mw_cli_options_parse_doctor, "-p 12 --track heap", line, argv, &options));
+	assert_null(parse(&mw_cli_command_doctor, "-p 12 --track heap", line, argv, &options));
 	assert_int_equal(options.session.pids.items[0], 12);
 	assert_true(options.session.track_heap && !options.session.track_vm);
 	mw_cli_options_deinit(&options);
-	assert_refused(mw_cli_options_parse_doctor, "-p 1,2", "several");
-	assert_refused(mw_cli_options_parse_doctor, "--track vm", "none");
-	assert_refused(mw_cli_options_parse_doctor, "12", "'12'");
-	assert_refused(mw_cli_options_parse_doctor, "-p 1 --json x", "--json");
-	assert_refused(mw_cli_options_parse_doctor, "-p 1 -- ls", "'ls'");
+	assert_refused(&mw_cli_command_doctor, "-p 1,2", "several");
+	assert_refused(&mw_cli_command_doctor, "--track vm", "none");
+	assert_refused(&mw_cli_command_doctor, "12", "'12'");
+	assert_refused(&mw_cli_command_doctor, "-p 1 --json x", "--json");
+	assert_refused(&mw_cli_command_doctor, "-p 1 -- ls", "'ls'");
 }
 
 int main(void)

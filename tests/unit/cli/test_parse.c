@@ -98,8 +98,8 @@ static void test_pids(void **state)
 	struct mw_pids pids = {0};
 
 	(void)state;
-	assert_null(mw_cli_parse_pids("12", &pids));
-	assert_null(mw_cli_parse_pids("4194304,13,12,13", &pids));
+	assert_null(mw_cli_parse_pids("--pid", "12", &pids));
+	assert_null(mw_cli_parse_pids("--pid", "4194304,13,12,13", &pids));
 	assert_int_equal(pids.count, 3);
 	assert_int_equal(pids.items[0], 12);
 	assert_int_equal(pids.items[1], 4194304);
@@ -119,7 +119,7 @@ static void test_pids_refused(void **state)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct mw_pids pids = {0};
 
-		assert_usage(mw_cli_parse_pids(bad[i], &pids), "--pid");
+		assert_usage(mw_cli_parse_pids("--pid", bad[i], &pids), "--pid");
 		mw_cli_pids_deinit(&pids);
 	}
 }
@@ -127,21 +127,20 @@ static void test_pids_refused(void **state)
 static void test_track(void **state)
 {
 	static const char *const bad[] = {"", ",", "heap,", ",vm", "all", "HEAP", "heap vm", "heap,,vm", "heapvm"};
-	bool heap = false;
-	bool vm = true;
+	struct mw_session_options options = {.track_vm = true};
 
 	(void)state;
-	assert_null(mw_cli_parse_track("heap", &heap, &vm));
-	assert_true(heap && !vm);
-	assert_null(mw_cli_parse_track("vm", &heap, &vm));
-	assert_true(!heap && vm);
-	assert_null(mw_cli_parse_track("vm,heap", &heap, &vm));
-	assert_true(heap && vm);
-	assert_null(mw_cli_parse_track("vm,vm", &heap, &vm));
-	assert_true(!heap && vm);
+	assert_null(mw_cli_parse_track("--track", "heap", &options));
+	assert_true(options.track_heap && !options.track_vm);
+	assert_null(mw_cli_parse_track("--track", "vm", &options));
+	assert_true(!options.track_heap && options.track_vm);
+	assert_null(mw_cli_parse_track("--track", "vm,heap", &options));
+	assert_true(options.track_heap && options.track_vm);
+	assert_null(mw_cli_parse_track("--track", "vm,vm", &options));
+	assert_true(!options.track_heap && options.track_vm);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		assert_usage(mw_cli_parse_track(bad[i], &heap, &vm), "--track");
-		assert_true(!heap && vm);
+		assert_usage(mw_cli_parse_track("--track", bad[i], &options), "--track");
+		assert_true(!options.track_heap && options.track_vm);
 	}
 }
 

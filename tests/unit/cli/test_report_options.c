@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* test_report_options.c: the command line of memwatch report. */
-#include "cli/report_options.h"
+#include "cli/options.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 
 #define MOST 40
 
-static struct mw_error *parse(const char *const *words, struct mw_cli_report_options *out)
+static struct mw_error *parse(const char *const *words, struct mw_cli_options *out)
 {
 	static char storage[MOST][200];
 	static char *argv[MOST + 1];
@@ -22,14 +22,14 @@ static struct mw_error *parse(const char *const *words, struct mw_cli_report_opt
 		argv[argc] = strcpy(storage[argc], *words);
 	}
 	argv[argc] = NULL;
-	return mw_cli_report_options_parse(argc, argv, out);
+	return mw_cli_options_parse(&mw_cli_command_report, argc, argv, out);
 }
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-static struct mw_cli_report_options take(const char *const *words)
+static struct mw_cli_options take(const char *const *words)
 {
-	struct mw_cli_report_options options = {0};
+	struct mw_cli_options options = {0};
 	struct mw_error *err = parse(words, &options);
 
 	if (err)
@@ -37,17 +37,27 @@ static struct mw_cli_report_options take(const char *const *words)
 	return options;
 }
 
+/* Where that format goes. */
+static const char *file_of(const struct mw_cli_options *options, const char *format)
+{
+	size_t number = 0;
+
+	while (mw_output_get(number) != mw_output_find(format))
+		number++;
+	return options->session.files[number];
+}
+
 /* As a usage error, whose message (or what it says is to be done) names all that `words` has. */
 static void refuse(const char *const *given, const char *const *words)
 {
-	struct mw_cli_report_options options = {.recording = "untouched"};
+	struct mw_cli_options options = {.report = {.recording = "untouched"}};
 	struct mw_error *err = parse(given, &options);
 	const char *hint;
 
 	assert_non_null(err);
 	hint = mw_error_hint_text(err);
 	assert_int_equal(mw_error_kind(err), MW_ERROR_USAGE);
-	assert_string_equal(options.recording, "untouched");
+	assert_string_equal(options.report.recording, "untouched");
 	for (; *words; words++)
 		if (!strstr(mw_error_text(err), *words) && !(hint && strstr(hint, *words)))
 			fail_msg("no '%s' in: %s. %s", *words, mw_error_text(err), hint ? hint : "");
@@ -56,36 +66,36 @@ static void refuse(const char *const *given, const char *const *words)
 
 static void test_defaults(void **state)
 {
-	struct mw_cli_report_options options = take(WORDS("leak.mw"));
+	struct mw_cli_options options = take(WORDS("leak.mw"));
 
 	(void)state;
-	assert_string_equal(options.recording, "leak.mw");
-	assert_int_equal(options.from_ns, 0);
-	assert_int_equal(options.to_ns, UINT64_MAX);
-	assert_int_equal(options.top, 10);
-	assert_null(options.json);
-	assert_false(options.quiet || options.at_peak);
-	assert_int_equal(options.symbols_count, 0);
+	assert_string_equal(options.report.recording, "leak.mw");
+	assert_int_equal(options.report.from_ns, 0);
+	assert_int_equal(options.report.to_ns, UINT64_MAX);
+	assert_int_equal(options.session.top, 10);
+	assert_null(file_of(&options, "json"));
+	assert_false(options.session.quiet || options.report.at_peak);
+	assert_int_equal(options.report.symbols_count, 0);
 	assert_false(mw_cli_view_options_any(&options.view));
-	mw_cli_report_options_deinit(&options);
+	mw_cli_options_deinit(&options);
 }
 
 static void test_interval(void **state)
 {
-	struct mw_cli_report_options options = take(WORDS("--from", "1.25", "leak.mw", "--to=2.000000001"));
+	struct mw_cli_options options = take(WORDS("--from", "1.25", "leak.mw", "--to=2.000000001"));
 
 	(void)state;
-	assert_int_equal(options.from_ns, 1250000000);
-	assert_int_equal(options.to_ns, 2000000001);
+	assert_int_equal(options.report.from_ns, 1250000000);
+	assert_int_equal(options.report.to_ns, 2000000001);
 	options = take(WORDS("leak.mw", "--from", "0.123456789"));
-	assert_int_equal(options.from_ns, 123456789);
+	assert_int_equal(options.report.from_ns, 123456789);
 	options = take(WORDS("leak.mw", "--at", "3.5"));
-	assert_int_equal(options.from_ns, 0);
-	assert_int_equal(options.to_ns, 3500000000);
-	assert_true(options.at_moment);
+	assert_int_equal(options.report.from_ns, 0);
+	assert_int_equal(options.report.to_ns, 3500000000);
+	assert_true(options.report.at_moment);
 	options = take(WORDS("leak.mw", "--at", "peak", "--from", "1"));
-	assert_true(options.at_peak);
-	assert_int_equal(options.from_ns, 1000000000);
+	assert_true(options.report.at_peak);
+	assert_int_equal(options.report.from_ns, 1000000000);
 }
 
 static void test_intervals_that_make_no_sense(void **state)
@@ -108,17 +118,17 @@ static void test_intervals_that_make_no_sense(void **state)
 
 static void test_outputs(void **state)
 {
-	struct mw_cli_report_options options = take(WORDS("--json", "-", "--quiet", "--top", "0", "--symbols", "/tmp",
-							  "leak.mw", "--symbols", "/", "--html", "page.html"));
+	struct mw_cli_options options = take(WORDS("--json", "-", "--quiet", "--top", "0", "--symbols", "/tmp",
+						   "leak.mw", "--symbols", "/", "--html", "page.html"));
 
 	(void)state;
-	assert_string_equal(options.json, "-");
-	assert_string_equal(options.html, "page.html");
-	assert_true(options.quiet);
-	assert_int_equal(options.top, 0);
-	assert_int_equal(options.symbols_count, 2);
-	assert_string_equal(options.symbols[1], "/");
-	mw_cli_report_options_deinit(&options);
+	assert_string_equal(file_of(&options, "json"), "-");
+	assert_string_equal(file_of(&options, "html"), "page.html");
+	assert_true(options.session.quiet);
+	assert_int_equal(options.session.top, 0);
+	assert_int_equal(options.report.symbols_count, 2);
+	assert_string_equal(options.report.symbols[1], "/");
+	mw_cli_options_deinit(&options);
 	refuse(WORDS("leak.mw", "--json", ""), WORDS("--json"));
 	refuse(WORDS("leak.mw", "--html", ""), WORDS("--html"));
 	refuse(WORDS("leak.mw", "--top", "many"), WORDS("--top"));
@@ -135,7 +145,7 @@ static void test_too_many_directories(void **state)
 		words[1 + 2 * i] = "--symbols";
 		words[2 + 2 * i] = "/";
 	}
-	assert_int_equal(take(words).symbols_count, MW_CLI_SYMBOLS_MAX);
+	assert_int_equal(take(words).report.symbols_count, MW_CLI_SYMBOLS_MAX);
 	words[2 * MW_CLI_SYMBOLS_MAX + 1] = "--symbols";
 	words[2 * MW_CLI_SYMBOLS_MAX + 2] = "/";
 	refuse(words, WORDS("--symbols", "16"));
@@ -155,7 +165,7 @@ static void test_words(void **state)
 /* Whatever else stands there, and needs no recording. */
 static void test_help(void **state)
 {
-	struct mw_cli_report_options options = take(WORDS("--help"));
+	struct mw_cli_options options = take(WORDS("--help"));
 
 	(void)state;
 	assert_int_equal(options.action, MW_CLI_HELP);
@@ -165,13 +175,13 @@ static void test_help(void **state)
 /* What views are wanted is looked at elsewhere; here that it comes through, and is given back. */
 static void test_views(void **state)
 {
-	struct mw_cli_report_options options = take(WORDS("leak.mw", "--by", "thread,stack", "--filter", "size:>1K"));
+	struct mw_cli_options options = take(WORDS("leak.mw", "--by", "thread,stack", "--filter", "size:>1K"));
 
 	(void)state;
 	assert_true(mw_cli_view_options_any(&options.view));
 	assert_int_equal(options.view.question.by_count, 2);
 	assert_non_null(options.view.question.filter);
-	mw_cli_report_options_deinit(&options);
+	mw_cli_options_deinit(&options);
 	refuse(WORDS("leak.mw", "--filter", "size:>1K", "--by", "colour"), WORDS("--by", "colour"));
 	refuse(WORDS("leak.mw", "--by", "thread", "--filter", "size:("), WORDS("--filter"));
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* test_view_options.c: the options that say what of a recording is shown. */
-#include "cli/command.h"
-#include "cli/view_options.h"
+#include "cli/options.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,20 +8,34 @@
 
 #include <cmocka.h>
 
-/* Pairs of a key and a value, up to key 0. Fails the test where one is refused. */
+/* An option of report's into the options it is for. */
+static struct mw_error *parse(const char *name, const char *value, struct mw_cli_view_options *out)
+{
+	const struct mw_cli_option *option = mw_cli_command_options(&mw_cli_command_report);
+	struct mw_cli_options options = {.view = *out};
+	char text[40];
+	struct mw_error *err;
+
+	while (strcmp(option->name, name) != 0)
+		option++;
+	(void)snprintf(text, sizeof(text), "--%s", name);
+	err = option->parse(text, value, (char *)&options + option->member);
+	*out = options.view;
+	return err;
+}
+
+/* Pairs of an option and a value, up to NULL. Fails the test where one is refused. */
 struct given {
-	int key;
-	const char *value;
+	const char *option, *value;
 };
 
 static struct mw_cli_view_options take(const struct given *given)
 {
 	struct mw_cli_view_options options = {0};
 
-	for (; given->key; given++) {
-		struct mw_error *err = NULL;
+	for (; given->option; given++) {
+		struct mw_error *err = parse(given->option, given->value, &options);
 
-		assert_true(mw_cli_view_option(given->key, given->value, &options, &err));
 		if (err)
 			fail_msg("%s: %s", given->value, mw_error_text(err));
 	}
@@ -45,32 +58,28 @@ static void assert_question(const struct given *given, size_t by_count, enum mw_
 static void test_defaults(void **state)
 {
 	(void)state;
-	assert_question((struct given[]){{0}}, 0, MW_FATE_IMPACTING, MW_SORT_IMPACTING);
-	assert_question((struct given[]){{MW_KEY_TYPE, "transient"}, {0}}, 1, MW_FATE_TRANSIENT, MW_SORT_TRANSIENT);
-	assert_question((struct given[]){{MW_KEY_TYPE, "aofi"}, {MW_KEY_TREE, "up"}, {0}}, 0, MW_FATE_AOFI,
-			MW_SORT_AOFI);
-	assert_question((struct given[]){{MW_KEY_TYPE, "all"}, {MW_KEY_BLOCKS, "5"}, {0}}, 0, MW_FATE_ALL,
-			MW_SORT_SIZE);
-	assert_question((struct given[]){{MW_KEY_SORT, "lifetime"}, {0}}, 1, MW_FATE_IMPACTING, MW_SORT_LIFETIME);
-	assert_question((struct given[]){{MW_KEY_FILTER, "kind:vm"}, {0}}, 1, MW_FATE_IMPACTING, MW_SORT_IMPACTING);
-	assert_question((struct given[]){{MW_KEY_BY, "thread,type"}, {0}}, 2, MW_FATE_ALL, MW_SORT_SIZE);
-	assert_question((struct given[]){{MW_KEY_BY, "type"}, {MW_KEY_TYPE, "impacting"}, {0}}, 1, MW_FATE_IMPACTING,
+	assert_question((struct given[]){{NULL}}, 0, MW_FATE_IMPACTING, MW_SORT_IMPACTING);
+	assert_question((struct given[]){{"type", "transient"}, {NULL}}, 1, MW_FATE_TRANSIENT, MW_SORT_TRANSIENT);
+	assert_question((struct given[]){{"type", "aofi"}, {"tree", "up"}, {NULL}}, 0, MW_FATE_AOFI, MW_SORT_AOFI);
+	assert_question((struct given[]){{"type", "all"}, {"blocks", "5"}, {NULL}}, 0, MW_FATE_ALL, MW_SORT_SIZE);
+	assert_question((struct given[]){{"sort", "lifetime"}, {NULL}}, 1, MW_FATE_IMPACTING, MW_SORT_LIFETIME);
+	assert_question((struct given[]){{"filter", "kind:vm"}, {NULL}}, 1, MW_FATE_IMPACTING, MW_SORT_IMPACTING);
+	assert_question((struct given[]){{"by", "thread,type"}, {NULL}}, 2, MW_FATE_ALL, MW_SORT_SIZE);
+	assert_question((struct given[]){{"by", "type"}, {"type", "impacting"}, {NULL}}, 1, MW_FATE_IMPACTING,
 			MW_SORT_IMPACTING);
 	/* The last word counts. */
-	assert_question(
-		(struct given[]){
-			{MW_KEY_FILTER, "a"}, {MW_KEY_FILTER, "b"}, {MW_KEY_BY, "api"}, {MW_KEY_BY, "size,kind"}, {0}},
-		2, MW_FATE_IMPACTING, MW_SORT_IMPACTING);
+	assert_question((struct given[]){{"filter", "a"}, {"filter", "b"}, {"by", "api"}, {"by", "size,kind"}, {NULL}},
+			2, MW_FATE_IMPACTING, MW_SORT_IMPACTING);
 }
 
 static void test_values(void **state)
 {
 	struct mw_cli_view_options options =
-		take((struct given[]){{MW_KEY_BY, "process,kind,heap,type,thread,module,function,stack,size,api"},
-				      {MW_KEY_TREE, "down"},
-				      {MW_KEY_BLOCKS, "100000"},
-				      {MW_KEY_SORT, "peak"},
-				      {0}});
+		take((struct given[]){{"by", "process,kind,heap,type,thread,module,function,stack,size,api"},
+				      {"tree", "down"},
+				      {"blocks", "100000"},
+				      {"sort", "peak"},
+				      {NULL}});
 
 	(void)state;
 	assert_int_equal(options.question.by_count, MW_COLUMN_COUNT);
@@ -82,28 +91,26 @@ static void test_values(void **state)
 	assert_true(mw_cli_view_options_any(&options));
 	mw_cli_view_options_deinit(&options);
 	assert_false(mw_cli_view_options_any(&options));
-	assert_false(mw_cli_view_option('p', "1", &options, NULL));
 }
 
 static const struct {
-	int key;
-	const char *value, *says;
+	const char *option, *value, *says;
 } mistakes[] = {
-	{MW_KEY_TYPE, "aofo", "--type 'aofo': there is no such type"},
-	{MW_KEY_TYPE, "", "--type ''"},
-	{MW_KEY_SORT, "bytes", "--sort 'bytes'"},
-	{MW_KEY_TREE, "left", "--tree 'left'"},
-	{MW_KEY_BY, "", "--by '': a column is missing"},
-	{MW_KEY_BY, "thread,", "--by 'thread,': a column is missing"},
-	{MW_KEY_BY, ",thread", "a column is missing"},
-	{MW_KEY_BY, "thread,file", "--by 'file': there is no such column"},
-	{MW_KEY_BY, "api,thread,api", "named twice"},
-	{MW_KEY_BY, "process,kind,heap,type,thread,module,function,stack,size,api,api", "named twice"},
-	{MW_KEY_BY, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "there is no such column"},
-	{MW_KEY_BLOCKS, "0", "--blocks '0'"},
-	{MW_KEY_BLOCKS, "100001", "out of range"},
-	{MW_KEY_BLOCKS, "x", "not a whole number"},
-	{MW_KEY_FILTER, "kind:x", "--filter, at character 1"},
+	{"type", "aofo", "--type 'aofo': there is no such type"},
+	{"type", "", "--type ''"},
+	{"sort", "bytes", "--sort 'bytes'"},
+	{"tree", "left", "--tree 'left'"},
+	{"by", "", "--by '': a column is missing"},
+	{"by", "thread,", "--by 'thread,': a column is missing"},
+	{"by", ",thread", "a column is missing"},
+	{"by", "thread,file", "--by 'file': there is no such column"},
+	{"by", "api,thread,api", "named twice"},
+	{"by", "process,kind,heap,type,thread,module,function,stack,size,api,api", "named twice"},
+	{"by", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "there is no such column"},
+	{"blocks", "0", "--blocks '0'"},
+	{"blocks", "100001", "out of range"},
+	{"blocks", "x", "not a whole number"},
+	{"filter", "kind:x", "--filter, at character 1"},
 };
 
 static void test_mistakes(void **state)
@@ -111,9 +118,8 @@ static void test_mistakes(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
 		struct mw_cli_view_options options = {0};
-		struct mw_error *err = NULL;
+		struct mw_error *err = parse(mistakes[i].option, mistakes[i].value, &options);
 
-		assert_true(mw_cli_view_option(mistakes[i].key, mistakes[i].value, &options, &err));
 		if (!err)
 			fail_msg("%s: taken", mistakes[i].value);
 		assert_int_equal(mw_error_kind(err), MW_ERROR_USAGE);
@@ -127,8 +133,7 @@ static void test_mistakes(void **state)
 
 static void test_tree_has_no_lifetimes(void **state)
 {
-	struct mw_cli_view_options options =
-		take((struct given[]){{MW_KEY_TREE, "up"}, {MW_KEY_SORT, "lifetime"}, {0}});
+	struct mw_cli_view_options options = take((struct given[]){{"tree", "up"}, {"sort", "lifetime"}, {NULL}});
 	struct mw_error *err = mw_cli_view_options_finish(&options, 10);
 
 	(void)state;

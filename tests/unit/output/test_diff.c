@@ -103,7 +103,7 @@ static json_t *render_json(const struct mw_diff *const *diffs, size_t count)
 	json_t *json;
 
 	assert_non_null(stream);
-	assert_null(mw_json_diff_write(diffs, count, stream));
+	assert_null(mw_json_diff_write(diffs, count, NULL, stream));
 	assert_int_equal(fclose(stream), 0);
 	json = json_loads(text, JSON_REJECT_DUPLICATES, &error);
 	if (!json)
