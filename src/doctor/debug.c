@@ -97,6 +97,19 @@ static int compare(const void *a, const void *b)
 	return one->module->number < other->module->number ? -1 : 1;
 }
 
+/* A file that is mapped twice (dlmopen, trampolines of libffi) has one line. */
+static bool is_listed(const struct entries *entries, const struct entry *entry)
+{
+	for (size_t i = 0; i < entries->count; i++) {
+		const struct entry *other = &entries->items[i];
+
+		if (strcmp(other->module->path, entry->module->path) == 0 &&
+		    other->module->deleted == entry->module->deleted && strcmp(other->build_id, entry->build_id) == 0)
+			return true;
+	}
+	return false;
+}
+
 static bool collect(struct entries *entries, const struct mw_doctor *doctor)
 {
 	size_t count = mw_modules_count(doctor->modules);
@@ -113,7 +126,9 @@ static bool collect(struct entries *entries, const struct mw_doctor *doctor)
 		if (!is_of_interest(module))
 			continue;
 		mw_progress_symbols(&progress, i, count);
-		look(doctor, module, &entries->items[entries->count++]);
+		look(doctor, module, &entries->items[entries->count]);
+		if (!is_listed(entries, &entries->items[entries->count]))
+			entries->count++;
 	}
 	mw_progress_deinit(&progress);
 	qsort(entries->items, entries->count, sizeof(*entries->items), compare);

@@ -319,8 +319,9 @@ def test_many_modules():
         with open(release, "w", encoding="utf-8") as file:
             file.write(SYSTEMS[name][0])
         child = ready(["unshare", "--mount", "sh", "-c", 'mount --bind "$1" /usr/lib/os-release && exec "$2" -c "$3"',
-                       "sh", release, sys.executable, "import ssl, ctypes, time; print('ready', flush=True); "
-                       "time.sleep(1000)"])
+                       "sh", release, sys.executable, "import ssl, ctypes, time; "
+                       "assert ctypes.CDLL(None).dlmopen(ctypes.c_long(-1), b'libz.so.1', 2); "  # mapped twice
+                       "print('ready', flush=True); time.sleep(1000)"])
         text = doctor(child.pid)
         files = [path for path in lacking(levels(text)) if re.match("/(usr/(?!local/)|lib)", path)]
         assert len(files) > 1, text
