@@ -10,9 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define NS 1e9
-
-/* Tell all who want to know. */
+/* To all receivers that take it. */
 #define EMIT(emitter, what, ...)                                                                                       \
 	do {                                                                                                           \
 		for (size_t emit_ = 0; emit_ < (emitter)->receiver_count; emit_++) {                                   \
@@ -105,26 +103,9 @@ static struct mw_error *emit_modules(struct mw_emitter *emitter, const struct mw
 	return NULL;
 }
 
-struct mw_stored_sample mw_emitter_stored_sample(const struct mw_report_sample *sample)
+struct mw_error *mw_emitter_sample(const struct mw_emitter *emitter, const struct mw_stored_sample *sample)
 {
-	return (struct mw_stored_sample){
-		.time_ns = (uint64_t)(sample->at * NS + 0.5),
-		.rss = sample->rss,
-		.pss = sample->pss,
-		.vsize = sample->vsize,
-		.heap_impacting = sample->heap_impacting,
-		.vm_impacting = sample->vm_impacting,
-		.arena_used = sample->arena_used,
-		.arena_free = sample->arena_free,
-		.arena_size = sample->arena_size,
-	};
-}
-
-struct mw_error *mw_emitter_sample(const struct mw_emitter *emitter, const struct mw_report_sample *sample)
-{
-	const struct mw_stored_sample stored = mw_emitter_stored_sample(sample);
-
-	EMIT(emitter, sample, &stored);
+	EMIT(emitter, sample, sample);
 	return NULL;
 }
 

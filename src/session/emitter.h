@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * emitter.h: emits what becomes known of a process while it is watched, beside its events, to all that are to know: the
+ * emitter.h: emits what becomes known of a process while it is watched, beside its events, to all receivers: the
  * model that its report is made from (view/watched.h), and the writer of its recording. They take it as they would take
  * it from a recording.
  */
@@ -46,9 +46,7 @@ struct mw_error *mw_emitter_news(struct mw_emitter *emitter, const struct mw_rec
 struct mw_error *mw_emitter_before(const struct mw_emitter *emitter, mw_addr start, mw_addr end) MW_MUST_CHECK;
 /* Errors: MEMORY. */
 struct mw_error *mw_emitter_sample(const struct mw_emitter *emitter,
-				   const struct mw_report_sample *sample) MW_MUST_CHECK;
-/* A sample as recordings have it. */
-struct mw_stored_sample mw_emitter_stored_sample(const struct mw_report_sample *sample);
+				   const struct mw_stored_sample *sample) MW_MUST_CHECK;
 /* What of the process is outstanding at that moment can be compared with other moments. Without memory it is forgotten.
  */
 void mw_emitter_mark(struct mw_emitter *emitter, uint64_t time_ns);

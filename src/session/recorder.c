@@ -116,16 +116,16 @@ void mw_recorder_deinit(struct mw_recorder *recorder)
 }
 
 /* The one before it is good now, but where this one is of the same moment. */
-static struct mw_error *take_sample(struct mw_recorder *recorder, const struct mw_report_sample *sample)
+static struct mw_error *take_sample(struct mw_recorder *recorder, const struct mw_stored_sample *sample)
 {
-	if (recorder->sample_count && recorder->newest.at < sample->at && recorder->emitter)
+	if (recorder->sample_count && recorder->newest.time_ns < sample->time_ns && recorder->emitter)
 		MW_TRY(mw_emitter_sample(recorder->emitter, &recorder->newest));
-	recorder->sample_count += !recorder->sample_count || recorder->newest.at < sample->at;
+	recorder->sample_count += !recorder->sample_count || recorder->newest.time_ns < sample->time_ns;
 	recorder->newest = *sample;
 	return NULL;
 }
 
-static void sample_totals(const struct mw_recorder *recorder, struct mw_report_sample *sample)
+static void sample_totals(const struct mw_recorder *recorder, struct mw_stored_sample *sample)
 {
 	struct mw_track_totals totals;
 
@@ -144,16 +144,11 @@ static uint64_t without(uint64_t bytes, uint64_t own)
 
 /* Those of the window's start and end are had by looks of their own. */
 static void sample_arenas(struct mw_recorder *recorder, pid_t tid, uint64_t time_ns, bool last,
-			  struct mw_report_sample *sample)
+			  struct mw_stored_sample *sample)
 {
-	struct mw_stored_sample arenas = {
-		.arena_used = MW_SIZE_UNKNOWN, .arena_free = MW_SIZE_UNKNOWN, .arena_size = MW_SIZE_UNKNOWN};
-
+	sample->arena_used = sample->arena_free = sample->arena_size = MW_SIZE_UNKNOWN;
 	if (time_ns && !last)
-		mw_space_sample(&recorder->sampler, tid, &arenas);
-	sample->arena_used = arenas.arena_used;
-	sample->arena_free = arenas.arena_free;
-	sample->arena_size = arenas.arena_size;
+		mw_space_sample(&recorder->sampler, tid, sample);
 }
 
 static void forget_end(struct mw_recorder *recorder)
@@ -167,8 +162,7 @@ void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_n
 			const struct mw_recorder_own *own)
 {
 	uint64_t at_ns = time_ns < recorder->end_ns ? time_ns : recorder->end_ns;
-	double at = (double)at_ns / 1e9;
-	struct mw_report_sample sample = {.at = at};
+	struct mw_stored_sample sample = {.time_ns = at_ns};
 	/* smaps_rollup walks all page tables: too dear for once a second. */
 	bool with_pss = last || recorder->sample_count == 0;
 	struct mw_error *err;
@@ -217,7 +211,7 @@ static bool became_another(const struct mw_recorder *recorder)
 }
 
 /* glibc's arenas as they were at that look. */
-static void set_arenas(struct mw_report_sample *sample, const struct mw_space_snapshot *snapshot)
+static void set_arenas(struct mw_stored_sample *sample, const struct mw_space_snapshot *snapshot)
 {
 	sample->arena_used = snapshot->taken ? snapshot->arena_used : MW_SIZE_UNKNOWN;
 	sample->arena_free = snapshot->taken ? snapshot->arena_free : MW_SIZE_UNKNOWN;
@@ -263,31 +257,29 @@ struct mw_error *mw_recorder_before(struct mw_recorder *recorder)
 }
 
 /* One that seemed the process's last, before, is none of the window's end. */
-static bool has_sample_at(const struct mw_recorder *recorder, double at)
+static bool has_sample_at(const struct mw_recorder *recorder, uint64_t time_ns)
 {
-	return recorder->ended && recorder->sample_count && recorder->newest.at >= at;
+	return recorder->ended && recorder->sample_count && recorder->newest.time_ns >= time_ns;
 }
 
 struct mw_error *mw_recorder_finish(struct mw_recorder *recorder, const struct mw_window_info *window)
 {
-	double at = (double)window->length_ns / 1e9;
-
 	/* A process that was killed has had no last moment to be read in, and has no memory now. One
 	 * that still runs is read now: a little late, as the hooks have been lifted meanwhile. */
-	if (!window->gone && !has_sample_at(recorder, at))
+	if (!window->gone && !has_sample_at(recorder, window->length_ns))
 		mw_recorder_sample(recorder, mw_live_thread(recorder->pid), window->length_ns, true, NULL);
 	if (!recorder->ended) {
-		struct mw_report_sample gone = {
+		struct mw_stored_sample gone = {
 			.arena_used = MW_SIZE_UNKNOWN, .arena_free = MW_SIZE_UNKNOWN, .arena_size = MW_SIZE_UNKNOWN};
 
 		/* Of memory that an exec has replaced, what was read last is all there is. */
 		if (window->ended == MW_END_EXEC && recorder->sample_count)
 			gone = recorder->newest;
-		gone.at = at;
+		gone.time_ns = window->length_ns;
 		MW_TRY(take_sample(recorder, &gone));
 		recorder->ended = true;
 	}
-	recorder->newest.at = at;
+	recorder->newest.time_ns = window->length_ns;
 	sample_totals(recorder, &recorder->newest);
 	if (recorder->end.taken && !window->gone)
 		mw_recorder_confirm(recorder);

@@ -30,7 +30,7 @@ struct mw_recorder {
 	struct mw_watched *watched; /* the model of it; borrowed */
 	struct mw_event_sink sink;  /* of the window's events: the tracker's, or a recording's that hands on to it */
 	struct mw_emitter *emitter; /* what is found out goes there; borrowed, NULL: nowhere */
-	struct mw_report_sample newest;      /* may still change: not emitted yet */
+	struct mw_stored_sample newest;      /* may still change: not emitted yet */
 	size_t sample_count;                 /* with the newest */
 	bool ended;                          /* the last sample was taken; it may live on, and have another */
 	bool looked;                         /* `end` was looked at with hooks in place that are lifted now */
@@ -71,7 +71,7 @@ void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_n
  * recorder_window.c: the window's end. Events later than that may come, as long as the hooks stand: they are not
  * recorded.
  */
-/* What the engine is to tell events to. Good as long as the recorder. */
+/* What the engine is to emit events to. Good as long as the recorder. */
 struct mw_event_sink mw_recorder_sink(struct mw_recorder *recorder);
 /*
  * A look at the address space at the window's end, while the hooks still stand: nothing of what it sees has come
@@ -89,7 +89,7 @@ void mw_recorder_look_take(struct mw_recorder_look *look);
 void mw_recorder_look_end(struct mw_recorder_look *look);
 /* The process ends, or seems to, and waits for this. */
 void mw_recorder_look_last(struct mw_recorder *recorder, pid_t tid, const struct mw_recorder_own *own);
-/* The hooks have been lifted, and all events are told: what was seen before that and is not of the window is forgotten.
+/* The hooks have been lifted, and all events are emitted: what was seen before that and is not of the window is forgotten.
  */
 void mw_recorder_confirm(struct mw_recorder *recorder);
 

@@ -11,7 +11,7 @@
 
 #define HASTE_NS UINT64_C(100000000) /* for glibc's arenas, of a process that waits for it */
 
-/* Without memory for it a mapping may be told as unattributed. */
+/* Without memory for it a mapping may be reported as unattributed. */
 static void note(struct mw_recorder *recorder, const struct mw_event *event)
 {
 	bool maps = event->type == MW_EVENT_MAP || event->type == MW_EVENT_REMAP_END;

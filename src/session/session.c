@@ -144,7 +144,7 @@ static struct mw_error *check_shared(const struct mw_pids *pids)
 	return NULL;
 }
 
-/* So many processes: their models, and who else is told what becomes known of them. */
+/* So many processes: their models, and who else receives what becomes known of them. */
 static struct mw_error *prepare_watched(struct mw_session *session, size_t count)
 {
 	struct mw_store_visitor model = mw_watched_set_visitor(&session->watched);

@@ -26,15 +26,15 @@ struct mw_session {
 	struct mw_store_writer *writer; /* NULL: no recording is kept */
 	struct mw_emitter *emitters;    /* one a recorder */
 	struct mw_watched_set watched;  /* the models of the processes */
-	struct mw_reports reports;      /* what is to be told of them in the end, if `wish` is set */
+	struct mw_reports reports;      /* what is to be reported of them in the end, if `wish` is set */
 	const struct mw_reports_wish *wish;
 	uint64_t marks[MW_SELF_MARKS]; /* that were asked for, CLOCK_MONOTONIC; further ones are not taken */
 	size_t mark_count;
 	struct mw_launch launch;
 	struct mw_progress progress;
 	bool unnamed;              /* names are missing in the report */
-	struct mw_error *detached; /* what went wrong when letting go, to be told when all else is done */
-	/* Told of what happens, if not NULL; in the engine's thread, which serves the processes: not for long. */
+	struct mw_error *detached; /* what went wrong when letting go, to be reported when all else is done */
+	/* Called when it happens, if not NULL; in the engine's thread, which serves the processes: not for long. */
 	void (*begun)(void *context);                                     /* the windows have begun */
 	void (*sampled)(void *context, size_t process, uint64_t time_ns); /* a process, about once a second */
 	void *context;
@@ -45,7 +45,7 @@ struct mw_session {
 
 /* Zeroed but for what is borrowed: the options. Its progress is shown where that is wanted. */
 void mw_session_init(struct mw_session *session, const struct mw_session_options *options, bool progress);
-/* The processes, an engine, and what the recording (session->writer, which is the session's from now on) is told by.
+/* The processes, an engine, and what the recording (session->writer, which is the session's from now on) is fed by.
  * Nothing is attached. Errors: all. */
 struct mw_error *mw_session_prepare(struct mw_session *session) MW_MUST_CHECK;
 /* See to it that, whatever the end, nothing stays behind, and these files are removed. Before mw_session_watch(). */
@@ -56,7 +56,7 @@ struct mw_error *mw_session_watch(struct mw_session *session) MW_MUST_CHECK;
 /* What mw_recorder_report() and others are to know. */
 struct mw_recorder_view mw_session_view(struct mw_session *session);
 /* Free all, and look once more whether anything was left behind. Takes the error that the session came to (NULL: none)
- * and returns the one to be told. */
+ * and returns the one to be reported. */
 struct mw_error *mw_session_end(struct mw_session *session, struct mw_error *err) MW_MUST_CHECK;
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* facts.c: what the writer is told beside events (writer.h). */
+/* facts.c: what the writer receives beside events (writer.h). */
 #include "store/writer_state.h"
 
 static void tell(struct mw_store_writer *writer, uint32_t process, enum mw_store_chunk_type type,
@@ -35,7 +35,7 @@ void mw_store_before(struct mw_store_writer *writer, uint32_t process, mw_addr s
 
 	if (!stream)
 		return;
-	/* It was not there yet for the events told up to now. */
+	/* It was not there yet for the events received up to now. */
 	if (stream->event_count)
 		mw_store_stream_close_events(stream);
 	mw_store_stream_tell(stream, MW_STORE_BEFORE, mw_store_encode_before, &range, 0);
@@ -71,20 +71,14 @@ void mw_store_end(struct mw_store_writer *writer, uint32_t process, const struct
 
 /* --- as a receiver --------------------------------------------------------------------------------------- */
 
-#define RECEIVE(what, type)                                                                                            \
-	static struct mw_error *on_##what(void *context, uint32_t process, const type *what)                           \
+#define RECEIVE(what)                                                                                                  \
+	static struct mw_error *on_##what(void *context, uint32_t process, const struct mw_stored_##what *what)        \
 	{                                                                                                              \
 		mw_store_##what(context, process, what);                                                               \
 		return NULL;                                                                                           \
 	}
 
-RECEIVE(target, struct mw_stored_target)
-RECEIVE(hook, struct mw_stored_hook)
-RECEIVE(module, struct mw_stored_module)
-RECEIVE(sample, struct mw_stored_sample)
-RECEIVE(mark, struct mw_stored_mark)
-RECEIVE(symbol, struct mw_stored_symbol)
-RECEIVE(end, struct mw_stored_end)
+MW_STORE_EACH(RECEIVE)
 
 static struct mw_error *on_before(void *context, uint32_t process, mw_addr start, mw_addr end)
 {
@@ -101,16 +95,5 @@ static struct mw_error *on_mapping(void *context, uint32_t process, enum mw_stor
 
 struct mw_store_visitor mw_store_receiver(struct mw_store_writer *writer)
 {
-	return (struct mw_store_visitor){
-		.context = writer,
-		.target = on_target,
-		.hook = on_hook,
-		.module = on_module,
-		.before = on_before,
-		.sample = on_sample,
-		.mark = on_mark,
-		.mapping = on_mapping,
-		.symbol = on_symbol,
-		.end = on_end,
-	};
+	return MW_STORE_VISITOR(writer);
 }

@@ -3,7 +3,7 @@
  * store.h: what a recording holds, for those who write one and those who read it. How it lies in a file: FORMAT.md.
  *
  * A recording is of one or more processes, numbered from 0. Numbers of stacks, threads and hooks are those that the
- * process's sink gave out; each is told before the first event that names it. What is told twice with one number is
+ * process's sink gave out; each is emitted before the first event that names it. What is emitted twice with one number is
  * news of the same thing (a thread's name, a module that has gone): the last word counts. Times are nanoseconds since
  * the process's window began. Strings are UTF-8 as the target had them, NULL is "unknown"; all that is pointed to is
  * good during the call only.
@@ -13,7 +13,7 @@
 
 #include <memwatch/event.h>
 
-/* Who a process is. Told at the window's start, and again where it has become known better. */
+/* Who a process is. Emitted at the window's start, and again where it has become known better. */
 struct mw_stored_target {
 	pid_t pid;
 	const char *comm, *exe;
@@ -111,7 +111,7 @@ struct mw_stored_end {
 };
 
 /*
- * Who is told all of that: by a reader, in the order of the file, or by a window while it goes. Any may be NULL: it is
+ * Who receives all of that: from a reader, in the order of the file, or from a window while it goes. Any may be NULL: it is
  * skipped. An error ends the reading.
  */
 struct mw_store_visitor {
@@ -122,7 +122,7 @@ struct mw_store_visitor {
 	struct mw_error *(*before)(void *context, uint32_t process, mw_addr start, mw_addr end);
 	struct mw_error *(*thread)(void *context, uint32_t process, const struct mw_stored_thread *thread);
 	struct mw_error *(*stack)(void *context, uint32_t process, uint32_t number, const struct mw_raw_stack *stack);
-	/* In order of time, thread and stack numbers as told before. */
+	/* In order of time, thread and stack numbers as received before. */
 	struct mw_error *(*events)(void *context, uint32_t process, const struct mw_event *events, size_t count);
 	struct mw_error *(*sample)(void *context, uint32_t process, const struct mw_stored_sample *sample);
 	struct mw_error *(*mark)(void *context, uint32_t process, const struct mw_stored_mark *mark);
@@ -130,8 +130,20 @@ struct mw_store_visitor {
 				    const struct mw_stored_mapping *mapping);
 	struct mw_error *(*symbol)(void *context, uint32_t process, const struct mw_stored_symbol *symbol);
 	struct mw_error *(*end)(void *context, uint32_t process, const struct mw_stored_end *end);
-	/* After each chunk, once all that it holds has been told: bytes read of all there are. */
+	/* After each chunk, once all that it holds has been emitted: bytes read of all there are. */
 	void (*progress)(void *context, uint64_t done, uint64_t total);
 };
+
+/* What is received as one struct mw_stored_X, each by a function on_X(). */
+#define MW_STORE_EACH(DEFINE)                                                                                          \
+	DEFINE(target) DEFINE(hook) DEFINE(module) DEFINE(sample) DEFINE(mark) DEFINE(symbol) DEFINE(end)
+
+/* A receiver of all but events, and stacks and threads that these name: its functions are on_target() and so on. */
+#define MW_STORE_VISITOR(receiver)                                                                                     \
+	(struct mw_store_visitor)                                                                                      \
+	{                                                                                                              \
+		.context = (receiver), .target = on_target, .hook = on_hook, .module = on_module, .before = on_before, \
+		.sample = on_sample, .mark = on_mark, .mapping = on_mapping, .symbol = on_symbol, .end = on_end,       \
+	}
 
 #endif

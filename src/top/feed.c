@@ -14,7 +14,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define NEW_STACKS 8192 /* that are told of at once: the others with the next shot */
+#define NEW_STACKS 8192 /* that are added at once: the others with the next shot */
 #define SHARE      50   /* copying takes at most one in so many parts of the thread's time */
 
 struct mw_top_feed {
@@ -67,10 +67,6 @@ void mw_top_feed_destroy(struct mw_top_feed *feed)
 		return;
 	for (size_t i = 0; i < feed->all.stack_count; i++)
 		free((void *)feed->all.stacks[i]);
-	for (size_t i = 0; i < feed->all.module_count; i++) {
-		free(feed->all.modules[i]->path);
-		free((void *)feed->all.modules[i]);
-	}
 	mw_top_registry_deinit(&feed->all);
 	mw_top_same_deinit(&feed->same);
 	mw_top_shot_destroy(feed->shot);
@@ -79,7 +75,7 @@ void mw_top_feed_destroy(struct mw_top_feed *feed)
 	free(feed);
 }
 
-static void tell(struct mw_top_feed *feed)
+static void notify(struct mw_top_feed *feed)
 {
 	const uint64_t one = 1;
 
@@ -94,54 +90,27 @@ static struct mw_recorder *recorder_of(const struct mw_top_feed *feed)
 	return &feed->session->recorders[0];
 }
 
-static bool add_module(struct mw_top_feed *feed, const struct mw_view_module *module)
+static const struct mw_watched *model_of(const struct mw_top_feed *feed)
 {
-	struct mw_top_registry *all = &feed->all;
-	struct mw_top_module *copy = calloc(1, sizeof(*copy));
-	bool room;
-
-	if (!copy)
-		return false;
-	copy->path = module->path ? strdup(module->path) : NULL;
-	copy->base = module->base;
-	copy->suspect = module->suspect;
-	if (module->build_id_size <= MW_TOP_BUILD_ID && module->build_id) {
-		memcpy(copy->build_id, module->build_id, module->build_id_size);
-		copy->build_id_size = module->build_id_size;
-	}
-	pthread_mutex_lock(&feed->lock);
-	room = MW_VECTOR_ROOM(all->modules, all->module_count, all->module_capacity);
-	if (room)
-		all->modules[all->module_count++] = copy;
-	pthread_mutex_unlock(&feed->lock);
-	if (!room) {
-		free(copy->path);
-		free(copy);
-	}
-	return room;
+	return recorder_of(feed)->watched;
 }
 
 static bool add_modules(struct mw_top_feed *feed)
 {
-	const struct mw_recorder *recorder = recorder_of(feed);
-	struct mw_engine *engine = feed->session->engine;
-	struct mw_modules *modules = engine->ops->modules(engine, recorder->pid);
-	struct mw_view_module *found = NULL;
-	struct mw_error *err;
-	size_t count;
-	bool good = true;
+	const struct mw_facts *facts = &model_of(feed)->facts;
+	struct mw_top_registry *all = &feed->all;
+	bool room = true;
 
-	if (!modules || mw_modules_count(modules) <= feed->all.module_count)
-		return true;
-	err = mw_view_modules_of(modules, &found, &count);
-	if (err) {
-		mw_error_destroy(err);
-		return false;
+	pthread_mutex_lock(&feed->lock);
+	while (all->module_count < facts->module_count && room) {
+		room = MW_VECTOR_ROOM(all->modules, all->module_count, all->module_capacity);
+		if (room) {
+			all->modules[all->module_count] = facts->modules[all->module_count];
+			all->module_count++;
+		}
 	}
-	for (size_t i = feed->all.module_count; i < count && good; i++)
-		good = add_module(feed, &found[i]);
-	free(found);
-	return good;
+	pthread_mutex_unlock(&feed->lock);
+	return room;
 }
 
 /* Code in no file has no name to charge: the file whose frame is next outwards made it. */
@@ -150,15 +119,16 @@ static uint32_t charged_to(const struct mw_top_feed *feed, const struct mw_top_s
 	for (uint32_t i = 0; i < stack->frame_count; i++) {
 		uint32_t module = stack->frames[i].module;
 
-		if (module < feed->all.module_count && feed->all.modules[module]->suspect)
+		if (module < feed->all.module_count && feed->all.modules[module].suspect)
 			return module;
 	}
 	return MW_MODULE_NONE;
 }
 
-static bool add_stack(struct mw_top_feed *feed, uint32_t id, const struct mw_hook_info *hooks, size_t hook_count)
+static bool add_stack(struct mw_top_feed *feed, uint32_t id)
 {
-	const struct mw_track *track = recorder_of(feed)->watched->track;
+	const struct mw_facts *facts = &model_of(feed)->facts;
+	const struct mw_track *track = model_of(feed)->track;
 	struct mw_top_registry *all = &feed->all;
 	struct mw_top_stack *copy;
 	struct mw_track_stack stack;
@@ -171,7 +141,7 @@ static bool add_stack(struct mw_top_feed *feed, uint32_t id, const struct mw_hoo
 		return false;
 	copy->kind = stack.kind;
 	copy->cut = stack.cut;
-	copy->api = stack.hook < hook_count ? hooks[stack.hook].function : NULL;
+	copy->api = stack.hook < facts->hook_count ? facts->hooks[stack.hook].function : NULL;
 	copy->frame_count = stack.frame_count;
 	mw_track_frames(track, id, copy->frames, stack.frame_count);
 	copy->module = charged_to(feed, copy);
@@ -189,21 +159,17 @@ static bool add_stack(struct mw_top_feed *feed, uint32_t id, const struct mw_hoo
 
 static bool add_stacks(struct mw_top_feed *feed)
 {
-	const struct mw_recorder *recorder = recorder_of(feed);
-	struct mw_engine *engine = feed->session->engine;
-	uint32_t count = mw_track_stack_count(recorder->watched->track);
-	const struct mw_hook_info *hooks = NULL;
-	size_t hook_count = engine->ops->hooks(engine, recorder->pid, &hooks);
+	uint32_t count = mw_track_stack_count(model_of(feed)->track);
 	bool good = true;
 
 	for (unsigned i = 0; feed->all.stack_count < count && i < NEW_STACKS && good; i++)
-		good = add_stack(feed, (uint32_t)feed->all.stack_count, hooks, hook_count);
+		good = add_stack(feed, (uint32_t)feed->all.stack_count);
 	return good;
 }
 
 static bool add_threads(struct mw_top_feed *feed)
 {
-	const struct mw_track *track = recorder_of(feed)->watched->track;
+	const struct mw_track *track = model_of(feed)->track;
 	struct mw_top_registry *all = &feed->all;
 	uint32_t count = mw_track_thread_count(track);
 	bool good = true;
@@ -229,18 +195,16 @@ static void fill_figures(const struct mw_top_feed *feed, uint64_t time_ns, struc
 {
 	const struct mw_recorder *recorder = recorder_of(feed);
 	const struct mw_recorder_view view = mw_session_view(feed->session);
-	struct mw_engine *engine = feed->session->engine;
-	const struct mw_hook_info *hooks = NULL;
+	const struct mw_watched *model = model_of(feed);
 	struct mw_track_totals totals;
 	struct mw_engine_stats stats;
-	size_t hook_count;
 
 	shot->time_ns = time_ns;
 	shot->zero_ns = feed->zero_ns;
 	shot->zeros = feed->zeros;
-	mw_track_totals(recorder->watched->track, MW_KIND_HEAP, &totals);
+	mw_track_totals(model->track, MW_KIND_HEAP, &totals);
 	shot->heap = totals.impacting;
-	mw_track_totals(recorder->watched->track, MW_KIND_VM, &totals);
+	mw_track_totals(model->track, MW_KIND_VM, &totals);
 	shot->vm = totals.impacting;
 	shot->events = feed->earlier_events + mw_recorder_events(recorder);
 	shot->has_stood = mw_recorder_stats(recorder, &view, &stats);
@@ -248,9 +212,8 @@ static void fill_figures(const struct mw_top_feed *feed, uint64_t time_ns, struc
 		shot->stood_ns = stats.stood_ns;
 		shot->lost = stats.lost_events;
 	}
-	hook_count = engine->ops->hooks(engine, recorder->pid, &hooks);
-	mw_top_show_missed(hooks, hook_count, view.track_heap, view.track_vm, shot->not_hooked,
-			   sizeof(shot->not_hooked));
+	mw_top_show_missed(model->facts.hooks, model->facts.hook_count, view.track_heap, view.track_vm,
+			   shot->not_hooked, sizeof(shot->not_hooked));
 	if (recorder->sample_count)
 		shot->rss = recorder->newest.rss;
 }
@@ -258,7 +221,7 @@ static void fill_figures(const struct mw_top_feed *feed, uint64_t time_ns, struc
 /* NULL without memory: then there is one the next time, perhaps. */
 static struct mw_top_shot *make_shot(struct mw_top_feed *feed, uint64_t time_ns)
 {
-	const struct mw_track *track = recorder_of(feed)->watched->track;
+	const struct mw_track *track = model_of(feed)->track;
 	struct mw_top_shot *shot = calloc(1, sizeof(*shot));
 
 	if (!shot || !add_modules(feed) || !add_stacks(feed) || !add_threads(feed)) {
@@ -293,24 +256,17 @@ static void leave_shot(struct mw_top_feed *feed, uint64_t time_ns)
 	feed->shot = shot;
 	pthread_mutex_unlock(&feed->lock);
 	mw_top_shot_destroy(old);
-	tell(feed);
+	notify(feed);
 }
 
 /* --- moments ----------------------------------------------------------------------------------------------- */
-
-static void set_sample(const struct mw_recorder *recorder, struct mw_top_moment *moment)
-{
-	moment->has_sample = recorder->sample_count > 0;
-	if (moment->has_sample)
-		moment->sample = mw_emitter_stored_sample(&recorder->newest);
-}
 
 /* False: nothing is recorded. */
 static bool make_moment(const struct mw_top_feed *feed, uint64_t time_ns, bool whole, struct mw_top_moment *moment)
 {
 	const struct mw_recorder *recorder = recorder_of(feed);
 	const struct mw_recorder_view view = mw_session_view(feed->session);
-	uint64_t latest_ns = mw_track_now(recorder->watched->track);
+	uint64_t latest_ns = mw_track_now(model_of(feed)->track);
 	struct mw_engine_stats stats;
 
 	if (!feed->session->writer)
@@ -319,7 +275,8 @@ static bool make_moment(const struct mw_top_feed *feed, uint64_t time_ns, bool w
 	moment->number = mw_store_moment(feed->session->writer);
 	moment->end.length_ns = latest_ns > time_ns ? latest_ns : time_ns;
 	moment->end.ended = MW_END_INTERRUPT;
-	set_sample(recorder, moment);
+	moment->has_sample = recorder->sample_count > 0;
+	moment->sample = recorder->newest;
 	if (mw_recorder_stats(recorder, &view, &stats))
 		moment->end.figure_count = mw_figures_list(&stats, moment->figures);
 	return true;
@@ -340,16 +297,16 @@ static void leave_moment(struct mw_top_feed *feed, uint64_t time_ns, bool whole,
 	pthread_mutex_unlock(&feed->lock);
 }
 
-/* The zero point comes between two events: all that were told are before it. It is right behind the last of them, and
- * not now: what an engine tells of later may be from before now. A mark tells of it in the recording. */
+/* The zero point comes between two events: all that were received are before it. It is right behind the last of them, and
+ * not now: what an engine emits later may be from before now. In the recording it is a mark. */
 static void set_zero(struct mw_top_feed *feed)
 {
 	struct mw_recorder *recorder = recorder_of(feed);
-	uint64_t latest_ns = mw_track_now(recorder->watched->track) + 1;
+	uint64_t latest_ns = mw_track_now(model_of(feed)->track) + 1;
 	struct mw_error *err;
 
 	feed->earlier_events += mw_recorder_events(recorder);
-	err = mw_track_interval(recorder->watched->track, latest_ns);
+	err = mw_track_interval(model_of(feed)->track, latest_ns);
 	/* Then the figures before are gone, and those from now on good all the same. */
 	mw_error_destroy(err);
 	feed->zero_ns = latest_ns;
@@ -361,10 +318,7 @@ static void set_zero(struct mw_top_feed *feed)
 
 void mw_top_feed_begin(struct mw_top_feed *feed)
 {
-	struct mw_engine *engine = feed->session->engine;
-	const char *reason;
-
-	feed->engine = engine->ops->used(engine, recorder_of(feed)->pid, &reason);
+	feed->engine = model_of(feed)->facts.target.engine;
 	atomic_store(&feed->phase, MW_TOP_WATCHING);
 	leave_shot(feed, 0);
 }
@@ -388,7 +342,7 @@ void mw_top_feed_end(struct mw_top_feed *feed, bool well)
 
 	leave_shot(feed, time_ns);
 	leave_moment(feed, time_ns, well, MW_TOP_OVER);
-	tell(feed);
+	notify(feed);
 }
 
 const struct mw_window_info *mw_top_feed_window(const struct mw_top_feed *feed)
@@ -481,7 +435,7 @@ const char *mw_top_feed_engine(const struct mw_top_feed *feed)
 
 void mw_top_feed_poke(struct mw_top_feed *feed)
 {
-	tell(feed);
+	notify(feed);
 }
 
 int mw_top_feed_descriptor(const struct mw_top_feed *feed)

@@ -2,10 +2,11 @@
 /*
  * feed.h: what a live table shows, handed over from the thread that serves the engine to those of the screen.
  *
- * The engine's thread leaves a shot about once a second: sums of all stacks and threads, copied as they are. It never
- * waits for the others but for a lock that is held for some copying of pointers. Where there are so many stacks that
- * copying takes long, shots are rarer. What shots speak of by number (stacks, modules, threads) stands in a registry
- * that only grows.
+ * What is known of the process stands in the model that the session's emitter feeds (view/watched.h), and belongs to
+ * the engine's thread. That leaves a shot about once a second: the model's sums of all stacks and threads, copied as
+ * they are. It never waits for the others but for a lock that is held for some copying of pointers. Where there are so
+ * many stacks that copying takes long, shots are rarer. What shots speak of by number (stacks, modules, threads) stands
+ * in a registry that only grows.
  */
 #ifndef MW_TOP_FEED_H
 #define MW_TOP_FEED_H
@@ -14,8 +15,6 @@
 #include "view/figures.h"
 
 #include <stdatomic.h>
-
-#define MW_TOP_BUILD_ID 64
 
 /* A stack, by the tracker's number. */
 struct mw_top_stack {
@@ -28,24 +27,16 @@ struct mw_top_stack {
 	struct mw_raw_frame frames[];
 };
 
-/* A module, by the engine's number. */
-struct mw_top_module {
-	char *path; /* NULL: nothing is known of it */
-	uint64_t base;
-	bool suspect;
-	uint8_t build_id[MW_TOP_BUILD_ID];
-	size_t build_id_size;
-};
-
 struct mw_top_thread {
 	pid_t tid;
 	const char *name; /* the tracker's */
 };
 
-/* What was told of until now. Stacks and modules belong to the feed and do not change. */
+/* What is known by now: a part of the model (view/watched.h) that other threads can look at while that changes. Stacks
+ * belong to the feed, and all strings to the model; neither changes. */
 struct mw_top_registry {
 	const struct mw_top_stack **stacks;
-	const struct mw_top_module **modules;
+	struct mw_view_module *modules;
 	struct mw_top_thread *threads;
 	size_t stack_count, stack_capacity, module_count, module_capacity, thread_count, thread_capacity;
 };
@@ -65,10 +56,10 @@ struct mw_top_shot {
 };
 void mw_top_shot_destroy(struct mw_top_shot *shot);
 
-/* A moment up to which the recording can be copied, and what is to be told of its end. */
+/* A moment up to which the recording can be copied, and what is to be recorded of its end. */
 struct mw_top_moment {
 	uint64_t number; /* mw_store_moment() */
-	bool whole;      /* the window is over: its end has been told */
+	bool whole;      /* the window is over: its end has been emitted */
 	struct mw_stored_end end;
 	struct mw_stored_figure figures[MW_FIGURES_MAX];
 	bool has_sample;
@@ -83,7 +74,7 @@ void mw_top_feed_destroy(struct mw_top_feed *feed);
 
 /* --- for the engine's thread ------------------------------------------------------------------------------- */
 
-/* The window has begun; a sample was taken; it is over, and its end has been told to the recording if all went well. */
+/* The window has begun; a sample was taken; it is over, and its end has been recorded if all went well. */
 void mw_top_feed_begin(struct mw_top_feed *feed);
 void mw_top_feed_sample(struct mw_top_feed *feed, uint64_t time_ns);
 void mw_top_feed_end(struct mw_top_feed *feed, bool well);

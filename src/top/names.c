@@ -34,16 +34,15 @@ struct mw_top_names {
 	struct mw_perf_map maps[NAMES_MAX];
 	size_t map_count;
 	uint64_t refreshed_ns, named_ns, mapped_ns;
-	size_t refreshed_count; /* modules that the engine had told of by then */
+	size_t refreshed_count; /* modules that were known by then */
 	struct mw_top_registry known;
 	uint32_t *own; /* by the engine's number of a module: ours, or MW_MODULE_NONE */
 	size_t own_count;
-	struct mw_view_module *id_modules;
 	struct mw_stack_ids *ids;
 	struct mw_code_regions regions; /* of code in no file */
 	struct mw_arena *texts;         /* what they are called */
 	size_t id_count;
-	struct mw_emitter emitter; /* who has told which address, while that is done */
+	struct mw_emitter emitter; /* which addresses have been emitted, while that is done */
 	pthread_mutex_t lock;      /* of what follows */
 	struct mw_top_named **found;
 	size_t found_capacity;
@@ -95,7 +94,6 @@ void mw_top_names_destroy(struct mw_top_names *names)
 	mw_stack_ids_destroy(names->ids);
 	mw_code_regions_deinit(&names->regions);
 	mw_arena_destroy(names->texts);
-	free(names->id_modules);
 	free(names->own);
 	mw_top_registry_deinit(&names->known);
 	for (size_t i = 0; i < names->map_count; i++)
@@ -108,7 +106,7 @@ void mw_top_names_destroy(struct mw_top_names *names)
 /* --- modules ----------------------------------------------------------------------------------------------- */
 
 /* Another file may have come to stand under the same path, and be mapped where the other was. */
-static bool may_be_same(const struct mw_module *own, const struct mw_top_module *module)
+static bool may_be_same(const struct mw_module *own, const struct mw_view_module *module)
 {
 	size_t size = 0;
 	const uint8_t *id = own->elf ? mw_elf_build_id(own->elf, &size) : NULL;
@@ -118,7 +116,7 @@ static bool may_be_same(const struct mw_module *own, const struct mw_top_module 
 	return size == module->build_id_size && memcmp(id, module->build_id, size) == 0;
 }
 
-static uint32_t find_own(const struct mw_top_names *names, const struct mw_top_module *module)
+static uint32_t find_own(const struct mw_top_names *names, const struct mw_view_module *module)
 {
 	for (size_t i = mw_modules_count(names->modules); i-- > 0;) {
 		const struct mw_module *own = mw_modules_get(names->modules, (uint32_t)i);
@@ -131,8 +129,8 @@ static uint32_t find_own(const struct mw_top_names *names, const struct mw_top_m
 }
 
 /*
- * Take in what is mapped now. A process that has ended has nothing any more: what was known stays. What has been told
- * of since the last look is worth one at once: a stack is given its names but once.
+ * Take in what is mapped now. A process that has ended has nothing any more: what was known stays. What has become known
+ * since the last look is worth one at once: a stack is given its names but once.
  */
 static void refresh(struct mw_top_names *names)
 {
@@ -171,9 +169,9 @@ static bool follow_modules(struct mw_top_names *names)
 	for (int again = 0; again < 2; again++) {
 		missing = false;
 		for (size_t i = 0; i < count; i++) {
-			if (names->own[i] == MW_MODULE_NONE && names->known.modules[i]->path)
-				names->own[i] = find_own(names, names->known.modules[i]);
-			missing |= names->own[i] == MW_MODULE_NONE && names->known.modules[i]->path;
+			if (names->own[i] == MW_MODULE_NONE && names->known.modules[i].path)
+				names->own[i] = find_own(names, &names->known.modules[i]);
+			missing |= names->own[i] == MW_MODULE_NONE && names->known.modules[i].path;
 		}
 		if (!missing || again)
 			break;
@@ -182,32 +180,19 @@ static bool follow_modules(struct mw_top_names *names)
 	return true;
 }
 
-/* Ids of stacks are made from the engine's modules. */
+/* Ids of stacks are made from the engine's modules, and borrow them: they are made again when there are more. */
 static bool follow_ids(struct mw_top_names *names)
 {
 	size_t count = names->known.module_count;
 	const struct mw_view_code code = {&names->regions, &names->by_number};
-	struct mw_view_module *modules;
 	struct mw_error *err;
 
 	if (names->ids && names->id_count == count)
 		return true;
-	modules = calloc(count + 1, sizeof(*modules));
-	if (!modules)
-		return false;
-	for (size_t i = 0; i < count; i++)
-		modules[i] = (struct mw_view_module){
-			.path = names->known.modules[i]->path,
-			.build_id = names->known.modules[i]->build_id,
-			.build_id_size = names->known.modules[i]->build_id_size,
-			.base = names->known.modules[i]->base,
-		};
 	mw_stack_ids_destroy(names->ids);
-	free(names->id_modules);
 	names->ids = NULL;
-	names->id_modules = modules;
 	names->id_count = count;
-	err = mw_stack_ids_create(modules, count, &code, &names->ids);
+	err = mw_stack_ids_create(names->known.modules, count, &code, &names->ids);
 	mw_error_destroy(err);
 	return !err;
 }
@@ -321,8 +306,8 @@ static struct mw_top_line *add_line(struct lines *lines)
 
 static struct mw_error *add_frame(struct mw_top_names *names, const struct mw_raw_frame *raw, struct lines *lines)
 {
-	const struct mw_top_module *module =
-		raw->module < names->known.module_count ? names->known.modules[raw->module] : NULL;
+	const struct mw_view_module *module =
+		raw->module < names->known.module_count ? &names->known.modules[raw->module] : NULL;
 	const struct mw_symbol_frame *frames = NULL;
 	size_t count = 0;
 
@@ -465,7 +450,7 @@ struct mw_error *mw_top_names_find(struct mw_top_names *names, uint32_t stack)
 	return mw_error_nomem();
 }
 
-struct mw_error *mw_top_names_tell(struct mw_top_names *names, struct mw_store_writer *writer,
+struct mw_error *mw_top_names_emit(struct mw_top_names *names, struct mw_store_writer *writer,
 				   bool (*go_on)(void *context, uint64_t done, uint64_t total), void *context)
 {
 	const struct mw_view_symbols inner = {.context = names, .resolve = resolve};

@@ -39,9 +39,9 @@ const struct mw_top_named *mw_top_names_get(struct mw_top_names *names, uint32_t
 bool mw_top_names_failed(const struct mw_top_names *names);
 /* Find out about a stack. Takes as long as it takes. Errors: MEMORY. */
 struct mw_error *mw_top_names_find(struct mw_top_names *names, uint32_t stack) MW_MUST_CHECK;
-/* Tell a recording the names of all stacks. `go_on` (may be NULL) is asked now and then, false ends it. Errors: MEMORY.
+/* Emit the names of all stacks to a recording. `go_on` (may be NULL) is asked now and then, false ends it. Errors: MEMORY.
  */
-struct mw_error *mw_top_names_tell(struct mw_top_names *names, struct mw_store_writer *writer,
+struct mw_error *mw_top_names_emit(struct mw_top_names *names, struct mw_store_writer *writer,
 				   bool (*go_on)(void *context, uint64_t done, uint64_t total),
 				   void *context) MW_MUST_CHECK;
 

@@ -8,7 +8,7 @@
 
 #include "top/feed.h"
 
-#define MW_TOP_SPAN_NS UINT64_C(10000000000) /* growth is told over the last so long, or since the zero point */
+#define MW_TOP_SPAN_NS UINT64_C(10000000000) /* growth is measured over the last so long, or since the zero point */
 #define MW_TOP_HISTORY 16                    /* shots that are kept; a second apart, or more */
 
 enum mw_top_group {
@@ -53,7 +53,7 @@ void mw_top_history_deinit(struct mw_top_history *history);
 /* Add the newest; takes it. What is no longer needed goes. */
 void mw_top_history_add(struct mw_top_history *history, struct mw_top_shot *shot);
 struct mw_top_shot *mw_top_history_newest(const struct mw_top_history *history);
-/* The one that growth is told since: the first inside the span. The newest itself where there is no other. */
+/* The one that growth is measured since: the first inside the span. The newest itself where there is no other. */
 struct mw_top_shot *mw_top_history_base(const struct mw_top_history *history);
 /* Keep a shot (NULL: none) beyond its time in the history, and let it go again. */
 struct mw_top_shot *mw_top_shot_hold(struct mw_top_shot *shot);

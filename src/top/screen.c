@@ -38,7 +38,7 @@ struct mw_top_screen {
 	struct mw_top_picture picture;
 	char message[600];
 	uint64_t message_until_ns;
-	bool busy; /* a recording is being written: what is told of it stays */
+	bool busy; /* a recording is being written: its message stays */
 	bool prompting, confirmed, dirty;
 	bool asked; /* for the end: twice would be a haste that nobody has */
 	char path[PATH_MAX];

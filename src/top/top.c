@@ -160,7 +160,7 @@ static struct mw_error *finish_output(struct top *top)
 		return NULL;
 	mw_progress_init(&top->session.progress, true);
 	if (!top->stuck && top->names && !mw_self_hurried())
-		err = mw_top_names_tell(top->names, writer, show_names, top);
+		err = mw_top_names_emit(top->names, writer, show_names, top);
 	mw_progress_clear(&top->session.progress);
 	return mw_error_first(mw_store_finish(writer), err);
 }

@@ -55,7 +55,7 @@ static const char *name_of(void *context, enum mw_top_group group, uint32_t key)
 	if (group == MW_TOP_THREADS)
 		return key < view->registry.thread_count ? view->registry.threads[key].name : NULL;
 	if (group == MW_TOP_MODULES)
-		return key < view->registry.module_count ? view->registry.modules[key]->path : NULL;
+		return key < view->registry.module_count ? view->registry.modules[key].path : NULL;
 	named = view->names ? mw_top_names_get(view->names, key) : NULL;
 	return named && named->line_count ? named->lines[named->charged].function : NULL;
 }

@@ -47,8 +47,8 @@ static void put_line(const struct mw_top_line *line, bool whole, char *out, size
 /* Of one that has no names (yet). */
 static void put_raw(const struct mw_top_view *view, const struct mw_raw_frame *frame, char *out, size_t size)
 {
-	const struct mw_top_module *module =
-		frame->module < view->registry.module_count ? view->registry.modules[frame->module] : NULL;
+	const struct mw_view_module *module =
+		frame->module < view->registry.module_count ? &view->registry.modules[frame->module] : NULL;
 
 	if (module && module->path)
 		(void)snprintf(out, size, "%s+%#" PRIx64, base_name(module->path), frame->addr - module->base);
@@ -139,7 +139,7 @@ void mw_top_view_text(const struct mw_top_view *view, const struct mw_top_item *
 		(void)snprintf(out, size, "%s (%d)", registry->threads[item->key].name, //
 			       (int)registry->threads[item->key].tid);
 	else if (view->group == MW_TOP_MODULES && item->key < registry->module_count)
-		(void)snprintf(out, size, "%s", registry->modules[item->key]->path);
+		(void)snprintf(out, size, "%s", registry->modules[item->key].path);
 	else
 		(void)snprintf(out, size, "(the C or C++ library, or code in no file)");
 }

@@ -34,7 +34,7 @@ struct mw_top_work {
 	/* The thread's own. */
 	const char *step;
 	unsigned steps;
-	uint64_t shown_ns; /* when the screen was told of names */
+	uint64_t shown_ns; /* when the screen was last updated with names */
 };
 
 static void set_news(struct mw_top_work *work, const char *text)
@@ -93,7 +93,7 @@ static struct mw_error *complete(struct mw_top_work *work, const struct mw_top_m
 		mw_store_end(copy, 0, &moment->end);
 	}
 	work->step = "names";
-	MW_TRY(mw_top_names_tell(work->names, copy, go_on, work));
+	MW_TRY(mw_top_names_emit(work->names, copy, go_on, work));
 	if (atomic_load(&work->quit))
 		return mw_error_create(MW_ERROR_SYSTEM, ECANCELED, "memwatch ends");
 	MW_TRY(mw_store_publish(copy));

@@ -25,7 +25,7 @@ bool mw_top_work_destroy(struct mw_top_work *work, unsigned patience_ms);
 void mw_top_work_want(struct mw_top_work *work, const uint32_t *stacks, size_t count);
 /* Write what was seen until now to a file of that name. False: another is still being written. */
 bool mw_top_work_save(struct mw_top_work *work, const char *path);
-/* What there is to tell of it, "" for nothing; `*busy`: it is still at it. Told once where it is done. */
+/* The message on it, "" for nothing; `*busy`: it is still at it. Given once where it is done. */
 void mw_top_work_news(struct mw_top_work *work, char *out, size_t size, bool *busy);
 
 #endif

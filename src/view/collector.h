@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * collector.h: what the views of one process need beside its report: its cells, the first of its blocks, and its
- * timeline, summed up while it is told what becomes of blocks.
+ * timeline, summed up while the tracker reports what becomes of blocks.
  */
 #ifndef MW_VIEW_COLLECTOR_H
 #define MW_VIEW_COLLECTOR_H
@@ -40,7 +40,7 @@ struct mw_collector {
 struct mw_error *mw_collector_init(struct mw_collector *collector,
 				   const struct mw_collector_options *options) MW_MUST_CHECK;
 void mw_collector_deinit(struct mw_collector *collector);
-/* The interval begins: from now on the tracker tells what becomes of blocks. */
+/* The interval begins: from now on the tracker reports what becomes of blocks. */
 void mw_collector_watch(struct mw_collector *collector, struct mw_track *track);
 /* It has ended, there. Errors: MEMORY. */
 struct mw_error *mw_collector_finish(struct mw_collector *collector, const struct mw_facts *facts,

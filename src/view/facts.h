@@ -42,14 +42,14 @@ struct mw_facts {
 	bool has_end;
 	struct mw_window_info window;
 	struct mw_engine_stats stats;
-	uint64_t last_ns; /* of all that was told: the end of a recording that was cut off */
+	uint64_t last_ns; /* of all that was received: the end of a recording that was cut off */
 };
 
 /* Zeroed facts get their memory. Errors: MEMORY. */
 struct mw_error *mw_facts_init(struct mw_facts *facts) MW_MUST_CHECK;
 void mw_facts_deinit(struct mw_facts *facts);
 
-/* What a visitor of a reader is told (store/reader.h). Errors: MEMORY, DATA. */
+/* What a visitor receives (store/store.h). Errors: MEMORY, DATA. */
 struct mw_error *mw_facts_target(struct mw_facts *facts, const struct mw_stored_target *target) MW_MUST_CHECK;
 struct mw_error *mw_facts_hook(struct mw_facts *facts, const struct mw_stored_hook *hook) MW_MUST_CHECK;
 struct mw_error *mw_facts_module(struct mw_facts *facts, const struct mw_stored_module *module) MW_MUST_CHECK;
@@ -61,7 +61,7 @@ struct mw_error *mw_facts_before(struct mw_facts *facts, mw_addr start, mw_addr 
 struct mw_error *mw_facts_symbol(struct mw_facts *facts, const struct mw_stored_symbol *symbol) MW_MUST_CHECK;
 struct mw_error *mw_facts_end(struct mw_facts *facts, const struct mw_stored_end *end) MW_MUST_CHECK;
 
-/* The window's length: as the end says, or up to the last thing that was told. */
+/* The window's length: as the end says, or up to the last thing that was received. */
 uint64_t mw_facts_length(const struct mw_facts *facts);
 /* What mw_summary_input.space wants of them, for the window's end; false: nothing was kept. Borrows the moments, and
  * from the facts. */

@@ -165,8 +165,8 @@ void mw_watched_set_deinit(struct mw_watched_set *set)
 	*set = (struct mw_watched_set){.count = 0};
 }
 
-#define FACT(what, type)                                                                                               \
-	static struct mw_error *on_##what(void *context, uint32_t number, const type *what)                            \
+#define FACT(what)                                                                                                     \
+	static struct mw_error *on_##what(void *context, uint32_t number, const struct mw_stored_##what *what)         \
 	{                                                                                                              \
 		struct mw_watched *watched;                                                                            \
                                                                                                                        \
@@ -174,13 +174,7 @@ void mw_watched_set_deinit(struct mw_watched_set *set)
 		return mw_facts_##what(&watched->facts, what);                                                         \
 	}
 
-FACT(target, struct mw_stored_target)
-FACT(hook, struct mw_stored_hook)
-FACT(module, struct mw_stored_module)
-FACT(sample, struct mw_stored_sample)
-FACT(mark, struct mw_stored_mark)
-FACT(symbol, struct mw_stored_symbol)
-FACT(end, struct mw_stored_end)
+MW_STORE_EACH(FACT)
 
 static struct mw_error *on_mapping(void *context, uint32_t number, enum mw_stored_moment moment,
 				   const struct mw_stored_mapping *mapping)
@@ -201,16 +195,5 @@ static struct mw_error *on_before(void *context, uint32_t number, mw_addr start,
 
 struct mw_store_visitor mw_watched_set_visitor(struct mw_watched_set *set)
 {
-	return (struct mw_store_visitor){
-		.context = set,
-		.target = on_target,
-		.hook = on_hook,
-		.module = on_module,
-		.before = on_before,
-		.sample = on_sample,
-		.mark = on_mark,
-		.mapping = on_mapping,
-		.symbol = on_symbol,
-		.end = on_end,
-	};
+	return MW_STORE_VISITOR(set);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * watched.h: the model of a watched process, from which every report is made: what is known of it (facts), its live
- * blocks (track), and what more is asked of it (collector). It is told the same whether a window is live or read from a
+ * blocks (track), and what more is asked of it (collector). It receives the same whether a window is live or read from a
  * recording: by the visitor of a recording (store/reader.h), and events by a sink.
  */
 #ifndef MW_VIEW_WATCHED_H
@@ -31,7 +31,7 @@ struct mw_error *mw_watched_renew(struct mw_watched *watched) MW_MUST_CHECK;
 /* More than the report is asked for, in an interval that is to begin by mw_collector_watch(). Errors: MEMORY. */
 struct mw_error *mw_watched_collect(struct mw_watched *watched,
 				    const struct mw_collector_options *options) MW_MUST_CHECK;
-/* All facts are told. Errors: MEMORY. */
+/* All facts are received. Errors: MEMORY. */
 struct mw_error *mw_watched_settle(struct mw_watched *watched) MW_MUST_CHECK;
 
 /* What mw_summary_create() wants; borrows. */

@@ -137,7 +137,7 @@ def test_answer():
 
 
 def test_offsets():
-    """What is told of a function is where it lies."""
+    """What is reported of a function is where it lies."""
     target = sleeper()
     hooked = section(doctor(target.pid), "Would be hooked: ")
     path, base = re.match(r"  (\S+) at ([0-9a-f]+):", hooked).groups()
@@ -240,7 +240,7 @@ def start_programs():
 
 
 def test_real_programs():
-    """Every module is told of, those that lack something with their build-ids, and one command is given for all."""
+    """Every module is reported, those that lack something with their build-ids, and one command is given for all."""
     seen = 0
     for pid in start_programs():
         text = doctor(pid)

@@ -116,7 +116,7 @@ static void begin(struct made *made, bool symbols)
 
 static void add_sample(struct made *made, double at, uint64_t rss)
 {
-	const struct mw_report_sample sample = {.at = at, .rss = rss, .pss = MW_SIZE_UNKNOWN};
+	const struct mw_stored_sample sample = {.time_ns = (uint64_t)(at * 1e9), .rss = rss, .pss = MW_SIZE_UNKNOWN};
 
 	good(mw_emitter_sample(&made->emitter, &sample));
 }
@@ -135,7 +135,7 @@ static struct mw_replay *finish(struct made *made)
 	return replay;
 }
 
-/* The model and the recording are told the same. */
+/* The model and the recording receive the same. */
 static void check_facts(const struct mw_facts *facts)
 {
 	assert_int_equal(facts->target.pid, getpid());
@@ -231,7 +231,7 @@ static struct mw_error *resolve(void *context, uint32_t module, mw_addr addr, co
 	return NULL;
 }
 
-/* Each address is answered as often as it is asked, and told once; also where there are many. */
+/* Each address is answered as often as it is asked, and emitted once; also where there are many. */
 static void test_symbols(void **state)
 {
 	const struct mw_view_symbols inner = {.resolve = resolve};

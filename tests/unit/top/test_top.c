@@ -26,7 +26,7 @@ static struct mw_top_stack stacks[] = {
 	{.kind = MW_KIND_VM, .module = 0},
 	{.kind = MW_KIND_HEAP, .module = MW_MODULE_NONE},
 };
-static struct mw_top_module modules[] = {{.path = (char *)"/b/one"}, {.path = (char *)"/a/two"}};
+static const struct mw_view_module modules[] = {{.path = "/b/one"}, {.path = "/a/two"}};
 
 static struct mw_top_view view;
 
@@ -42,7 +42,7 @@ static int begin(void **state)
 	for (size_t i = 0; i < 5; i++)
 		view.registry.stacks[i] = &stacks[i];
 	for (size_t i = 0; i < 2; i++)
-		view.registry.modules[i] = &modules[i];
+		view.registry.modules[i] = modules[i];
 	view.registry.threads[0] = (struct mw_top_thread){11, "main"};
 	view.registry.threads[1] = (struct mw_top_thread){12, "helper"};
 	view.registry.stack_count = 5;

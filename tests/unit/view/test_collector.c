@@ -134,7 +134,7 @@ static void test_few(void **state)
 	check(3);
 }
 
-/* More than its thread has taken when the last is told. */
+/* More than its thread has taken when the last is received. */
 static void test_many(void **state)
 {
 	(void)state;
