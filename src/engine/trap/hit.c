@@ -162,7 +162,7 @@ struct mw_error *trap_mark_served(const struct trap_thread *thread, const struct
 }
 
 /* Will the rescue's handler know by the pc that the breakpoint has been served? */
-static bool tells(const struct trap_breakpoint *breakpoint, mw_addr pc)
+static bool shows_served(const struct trap_breakpoint *breakpoint, mw_addr pc)
 {
 	return (breakpoint->slot && pc == breakpoint->slot) ||
 	       (breakpoint->plan.length > 1 && pc == breakpoint->addr + breakpoint->plan.length);
@@ -173,7 +173,7 @@ static struct mw_error *write_regs(struct trap_hit *hit, const struct mw_tracee_
 {
 	const struct mw_regs *now = &hit->regs.general, *then = &before->general;
 
-	if (!tells(hit->breakpoint, now->pc))
+	if (!shows_served(hit->breakpoint, now->pc))
 		MW_TRY(trap_mark_served(hit->thread, now));
 	if (now->flags == then->flags && now->syscall == then->syscall &&
 	    memcmp(now->gpr, then->gpr, sizeof(now->gpr)) == 0)

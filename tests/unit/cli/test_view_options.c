@@ -58,18 +58,20 @@ static void assert_question(const struct given *given, size_t by_count, enum mw_
 static void test_defaults(void **state)
 {
 	(void)state;
-	assert_question((struct given[]){{NULL}}, 0, MW_FATE_IMPACTING, MW_SORT_IMPACTING);
-	assert_question((struct given[]){{"type", "transient"}, {NULL}}, 1, MW_FATE_TRANSIENT, MW_SORT_TRANSIENT);
-	assert_question((struct given[]){{"type", "aofi"}, {"tree", "up"}, {NULL}}, 0, MW_FATE_AOFI, MW_SORT_AOFI);
-	assert_question((struct given[]){{"type", "all"}, {"blocks", "5"}, {NULL}}, 0, MW_FATE_ALL, MW_SORT_SIZE);
-	assert_question((struct given[]){{"sort", "lifetime"}, {NULL}}, 1, MW_FATE_IMPACTING, MW_SORT_LIFETIME);
-	assert_question((struct given[]){{"filter", "kind:vm"}, {NULL}}, 1, MW_FATE_IMPACTING, MW_SORT_IMPACTING);
-	assert_question((struct given[]){{"by", "thread,type"}, {NULL}}, 2, MW_FATE_ALL, MW_SORT_SIZE);
-	assert_question((struct given[]){{"by", "type"}, {"type", "impacting"}, {NULL}}, 1, MW_FATE_IMPACTING,
+	assert_question((struct given[]){{NULL, NULL}}, 0, MW_FATE_IMPACTING, MW_SORT_IMPACTING);
+	assert_question((struct given[]){{"type", "transient"}, {NULL, NULL}}, 1, MW_FATE_TRANSIENT, MW_SORT_TRANSIENT);
+	assert_question((struct given[]){{"type", "aofi"}, {"tree", "up"}, {NULL, NULL}}, 0, MW_FATE_AOFI,
+			MW_SORT_AOFI);
+	assert_question((struct given[]){{"type", "all"}, {"blocks", "5"}, {NULL, NULL}}, 0, MW_FATE_ALL, MW_SORT_SIZE);
+	assert_question((struct given[]){{"sort", "lifetime"}, {NULL, NULL}}, 1, MW_FATE_IMPACTING, MW_SORT_LIFETIME);
+	assert_question((struct given[]){{"filter", "kind:vm"}, {NULL, NULL}}, 1, MW_FATE_IMPACTING, MW_SORT_IMPACTING);
+	assert_question((struct given[]){{"by", "thread,type"}, {NULL, NULL}}, 2, MW_FATE_ALL, MW_SORT_SIZE);
+	assert_question((struct given[]){{"by", "type"}, {"type", "impacting"}, {NULL, NULL}}, 1, MW_FATE_IMPACTING,
 			MW_SORT_IMPACTING);
 	/* The last word counts. */
-	assert_question((struct given[]){{"filter", "a"}, {"filter", "b"}, {"by", "api"}, {"by", "size,kind"}, {NULL}},
-			2, MW_FATE_IMPACTING, MW_SORT_IMPACTING);
+	assert_question(
+		(struct given[]){{"filter", "a"}, {"filter", "b"}, {"by", "api"}, {"by", "size,kind"}, {NULL, NULL}}, 2,
+		MW_FATE_IMPACTING, MW_SORT_IMPACTING);
 }
 
 static void test_values(void **state)
@@ -79,7 +81,7 @@ static void test_values(void **state)
 				      {"tree", "down"},
 				      {"blocks", "100000"},
 				      {"sort", "peak"},
-				      {NULL}});
+				      {NULL, NULL}});
 
 	(void)state;
 	assert_int_equal(options.question.by_count, MW_COLUMN_COUNT);
@@ -133,7 +135,7 @@ static void test_mistakes(void **state)
 
 static void test_tree_has_no_lifetimes(void **state)
 {
-	struct mw_cli_view_options options = take((struct given[]){{"tree", "up"}, {"sort", "lifetime"}, {NULL}});
+	struct mw_cli_view_options options = take((struct given[]){{"tree", "up"}, {"sort", "lifetime"}, {NULL, NULL}});
 	struct mw_error *err = mw_cli_view_options_finish(&options, 10);
 
 	(void)state;
