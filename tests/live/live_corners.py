@@ -3,7 +3,6 @@
 """Corners that a hostile reading found: a stopped process, masks, a trap in the way, a heap with its own ideas."""
 import ctypes
 import os
-import random
 import shutil
 import signal
 import subprocess
@@ -127,7 +126,7 @@ class Corners(unittest.TestCase):
             with self.subTest(mode):
                 target = mwlive.Target(self, 'foreign', mode)
                 target.go()
-                for _ in range(4):
+                for _ in range(mwlive.attempts(2, 4)):
                     run = subprocess.run([mwlive.config.memwatch, '-p', str(target.pid), '-d', '0.1', '--quiet',
                                           '--engine', mwlive.config.engine], text=True, capture_output=True,
                                          stdin=subprocess.DEVNULL, timeout=mwlive.PATIENCE, check=False)
@@ -211,7 +210,7 @@ class Corners(unittest.TestCase):
         """A thread that is stopped amidst one begins it anew: no other thread's update is written over."""
         target = mwlive.Target(self, 'sequences')
         target.go()
-        for _ in range(25):
+        for _ in range(mwlive.attempts(8, 25)):
             mwlive.Watch(self, target.pid, busy=True).stop()
         target.send()
         answer = target.done()
@@ -241,24 +240,23 @@ class Corners(unittest.TestCase):
 
     def test_attach_falls_on_an_exec(self):
         """The program that comes then has its own ideas of SIGTRAP: it lives, and if it is watched then rightly."""
-        seed = random.randrange(1 << 32)
-        chance = random.Random(seed)
+        chance = mwlive.chance(self.id())
         watched = 0
-        for number in range(30):
-            with self.subTest(number, seed=seed):
+        times = mwlive.attempts(4, 30)
+        for number in range(times):
+            with self.subTest(number, seed=mwlive.SEED):
                 watched += self.attach_to_an_exec(chance.randrange(30000))
-        print(f'{watched} of 30 were watched after their exec', flush=True)
+        print(f'{watched} of {times} were watched after their exec', flush=True)
 
     def test_attach_falls_on_an_exec_with_the_same_addresses(self):
         """What was put into the one program is not looked for in the other, whose own memory lies there."""
-        seed = random.randrange(1 << 32)
-        chance = random.Random(seed)
-        for number in range(20):
-            with self.subTest(number, seed=seed):
+        chance = mwlive.chance(self.id())
+        for number in range(mwlive.attempts(4, 20)):
+            with self.subTest(number, seed=mwlive.SEED):
                 self.attach_to_an_exec(chance.randrange(30000), 'crowded')
 
     def test_detach_falls_on_an_exec_with_the_same_addresses(self):
-        for number in range(10):
+        for number in range(mwlive.attempts(2, 10)):
             with self.subTest(number):
                 target = mwlive.Target(self, 'becomes', 'told', 'crowded')
                 watch = mwlive.Watch(self, target.pid, complete=None)

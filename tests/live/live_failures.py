@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """memwatch's own failures: whatever becomes of memwatch, the process that it watches is let go first, unharmed.
 
-Calls of malloc that fail are sampled; `MEMWATCH_TEST_SWEEP=1` makes each fail in turn, which takes hours, `=7` each
-seventh.
+Calls of malloc that fail are sampled: a few, evenly spread; by scripts/soak at random. `MEMWATCH_TEST_SWEEP=1` makes each
+fail in turn, which takes hours, `=7` each seventh.
 """
 import contextlib
 import json
@@ -21,9 +21,8 @@ import unittest
 
 import mwlive
 
-SECONDS = 15 * mwlive.SLOWNESS  # that the sampled sweep of failing calls may take, each way
 CRASHES = signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL
-LEAST = 6       # calls of that sweep, however long they take
+CALLS = mwlive.attempts(12, 200)  # that fail in a sampled sweep, each way
 RENEWED = 200  # windows after which another target is taken: it does not live for ever
 EVERY = int(os.environ.get('MEMWATCH_TEST_SWEEP', '0'))
 
@@ -271,12 +270,9 @@ class Memory(Failures):
         steady = Steady(self)
         count = self.count(steady)
         self.assertGreater(count, 100)
-        end = time.monotonic() + SECONDS
         tried = 0
         results, failures = {0: 0, 1: 0}, []
         for number in (range(1, count + 200, EVERY) if EVERY else self.sample(count)):
-            if not EVERY and tried >= LEAST and time.monotonic() > end:
-                break
             if tried % RENEWED == RENEWED - 1:
                 steady.finish()
                 steady = Steady(self)
@@ -294,20 +290,16 @@ class Memory(Failures):
                 break
         print(f'{tried} of {count} calls failed{" for good" if suffix else ""}: {results}', flush=True)
         self.assertFalse(failures, '\n'.join(failures))
-        self.assertGreaterEqual(tried, LEAST)
+        self.assertGreaterEqual(tried, CALLS)
         self.assertGreater(results[1], 0)
         steady.finish()
 
-    @staticmethod
-    def sample(count):
-        """All of them, in an order in which any beginning of it lies evenly over the whole."""
-        step, seen = count // 2 + 1, set()
-        while step:
-            for number in range(step, count + 1, step):
-                if number not in seen:
-                    seen.add(number)
-                    yield number
-            step //= 2
+    def sample(self, count):
+        """A few that lie evenly over the whole, or many at random."""
+        if mwlive.SOAK:
+            chance = mwlive.chance(self.id())
+            return [chance.randrange(1, count + 1) for _ in range(CALLS)]
+        return [1 + count * i // CALLS for i in range(CALLS)]
 
     def test_one_call_fails(self):
         self.sweep('')

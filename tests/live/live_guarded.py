@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """More than one comes to a process: before a killed one's guard has cleaned up, while one is stopped, or at once."""
-import random
 import signal
 import subprocess
 import sys
@@ -11,7 +10,7 @@ import unittest
 import mwlive
 
 THREADS = 300
-ROUNDS = 5
+ROUNDS = mwlive.attempts(2, 5)
 
 # A guard that traces the one thread for a while.
 GUARD = '''
@@ -53,7 +52,7 @@ class Guarded(unittest.TestCase):
         target.finish()
 
     def test_killed_and_come_again(self):
-        chance = random.Random()
+        chance = mwlive.chance(self.id())
         target = mwlive.Target(self, 'crowd', THREADS)
         before = mwlive.Snapshot(target.pid)
         target.go()
@@ -102,7 +101,7 @@ class Guarded(unittest.TestCase):
         before = mwlive.Snapshot(target.pid)
         target.go()
         engines = mwlive.config.engine, 'trap' if mwlive.config.engine == 'jump' else 'jump'
-        for second in engines * 2:
+        for second in engines * mwlive.attempts(1, 2):
             with self.subTest(second=second):
                 both = [subprocess.Popen([mwlive.config.memwatch, '-p', str(target.pid), '-d', '2', '--quiet',
                                           '--engine', engine], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,

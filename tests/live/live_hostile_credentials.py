@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Targets whose ids and whose protection from being looked at change while memwatch is there."""
-import random
 import signal
 import subprocess
 import time
@@ -31,17 +30,16 @@ class HostileCredentials(unittest.TestCase):
 
     def test_setuid_changes_during_attach_and_detach(self):
         target = mwlive.Target(self, 'shifty', 'flow')
-        self.again_and_again(target, [mwlive.config.memwatch], 12)
+        self.again_and_again(target, [mwlive.config.memwatch], mwlive.attempts(3, 12))
 
     def again_and_again(self, target, memwatch, times, must=True):
         """Windows at random moments; those that `must` not may fail with a word. How many were recorded."""
         before = mwlive.Snapshot(target.pid)
-        seed = random.randrange(1 << 32)
-        chance = random.Random(seed)
+        chance = mwlive.chance(self.id())
         recorded = 0
         target.go()
         for number in range(times):
-            with self.subTest(number, seed=seed):
+            with self.subTest(number, seed=mwlive.SEED):
                 run = subprocess.run([*memwatch, '-p', str(target.pid), '-d', f'{chance.uniform(0.001, 0.08):.4f}',
                                       '--quiet', '--json', '/dev/null', '--engine', mwlive.config.engine],
                                      stdin=subprocess.DEVNULL, capture_output=True, text=True,
@@ -101,13 +99,14 @@ class HostileCredentials(unittest.TestCase):
 
     def test_not_dumpable_now_and_then(self):
         target = mwlive.Target(self, 'shifty', 'blink')
-        self.again_and_again(target, [mwlive.config.memwatch], 12)
+        self.again_and_again(target, [mwlive.config.memwatch], mwlive.attempts(3, 12))
 
     def test_not_dumpable_now_and_then_for_a_user(self):
         nobody = mwusers.need(self, mwusers.NOBODY)
         target = mwusers.target_as(self, nobody, 'shifty', 'blink')
-        recorded = self.again_and_again(target, [*nobody, mwusers.share_memwatch(self)], 20, must=False)
-        print(f'{recorded} of 20 were recorded', flush=True)
+        times = mwlive.attempts(5, 20)
+        recorded = self.again_and_again(target, [*nobody, mwusers.share_memwatch(self)], times, must=False)
+        print(f'{recorded} of {times} were recorded', flush=True)
 
 
 if __name__ == '__main__':

@@ -5,7 +5,6 @@ import contextlib
 import glob
 import os
 import pathlib
-import random
 import subprocess
 import sys
 import time
@@ -49,7 +48,7 @@ class HostileThreads(unittest.TestCase):
     def test_1000_threads_attached_to_again_and_again(self):
         target = mwlive.Target(self, 'multitude', 1000, 20)
         before = mwlive.Snapshot(target.pid)
-        for _ in range(3):
+        for _ in range(mwlive.attempts(2, 3)):
             self.once(target)
         before.check(self)
         target.go()
@@ -70,7 +69,7 @@ class HostileThreads(unittest.TestCase):
 
     def test_threads_come_and_go_during_attach_and_detach(self):
         """Windows in a storm: each is exact for a thread that does a known amount, whatever the others do."""
-        rounds = 12
+        rounds = mwlive.attempts(3, 12)
         others = 0
         target = mwlive.Target(self, 'storm', rounds)
         mapped = mwjump.steady_mappings(target.pid)
@@ -124,11 +123,10 @@ class HostileThreads(unittest.TestCase):
         """Attaches and detaches that fall anywhere into a bomb: nobody of it dies, nobody is left with our code."""
         target = mwlive.Target(self, 'forkbomb', 'flow', 2, 3)
         before = mwlive.Snapshot(target.pid)
-        seed = random.randrange(1 << 32)
-        chance = random.Random(seed)
+        chance = mwlive.chance(self.id())
         target.go()
-        for number in range(15):
-            with self.subTest(number, seed=seed):
+        for number in range(mwlive.attempts(4, 15)):
+            with self.subTest(number, seed=mwlive.SEED):
                 self.once(target, f'{chance.uniform(0.001, 0.15):.4f}')
                 for pid in self.descendants(target.pid):
                     # May end while it is looked at: then there is nothing to look at.
@@ -143,7 +141,7 @@ class HostileThreads(unittest.TestCase):
     def test_fork_bomb_attached_to_while_it_forks_and_left_when_it_rests(self):
         """The stop of a fork takes an interrupt that came before it along: the next must be made all the same,
         or it is waited for in vain."""
-        for number in range(25):
+        for number in range(mwlive.attempts(4, 25)):
             with self.subTest(number):
                 target = mwlive.Target(self, 'forkbomb', 'flow', 0, 20, 16, 100)
                 target.go()
@@ -166,7 +164,7 @@ class HostileThreads(unittest.TestCase):
             self.addCleanup(mwlive.kill_quietly, other)
             other.stdout.readline()
             yield other
-            other.wait()
+            other.kill()
 
     def test_thread_that_gets_no_cpu(self):
         """One that is to stop, and can't as others have its CPU, is not taken for one that stands elsewhere."""
@@ -236,10 +234,9 @@ class HostileThreads(unittest.TestCase):
     def test_maker_killed_amidst_its_forks(self):
         """A child whose maker could not tell of it any more is cleaned all the same, by what its own maker had."""
         orphans = 0
-        seed = random.randrange(1 << 32)
-        chance = random.Random(seed)
-        for number in range(12):
-            with self.subTest(number, seed=seed):
+        chance = mwlive.chance(self.id())
+        for number in range(mwlive.attempts(4, 12)):
+            with self.subTest(number, seed=mwlive.SEED):
                 makers = [mwlive.Target(self, 'forker') for _ in range(2)]
                 for maker in makers:
                     maker.go()
@@ -278,7 +275,7 @@ class HostileThreads(unittest.TestCase):
 
     def test_vfork_children_when_the_first_thread_has_ended(self):
         """It is listed until all others have ended as well, but has no memory any more that a child could share."""
-        for _ in range(3):
+        for _ in range(mwlive.attempts(1, 3)):
             answer, report = mwlive.observe(self, 'vforks', 20, 2, 'leaderless')
             mwlive.compare(self, answer, report)
 
@@ -314,7 +311,7 @@ class HostileThreads(unittest.TestCase):
         target = mwlive.Target(self, 'vforks', 300, 1, 'alone')
         before = mwlive.Snapshot(target.pid)
         target.go()
-        for _ in range(10):
+        for _ in range(mwlive.attempts(3, 10)):
             self.once(target, engine=self.no_jumps())
         before.check(self)
         target.done()
@@ -325,7 +322,7 @@ class HostileThreads(unittest.TestCase):
         target = mwlive.Target(self, 'vforks', 30, 1, 'alone', 150)
         before = mwlive.Snapshot(target.pid)
         target.go()
-        for _ in range(4):
+        for _ in range(mwlive.attempts(2, 4)):
             self.once(target, engine=self.no_jumps())
             before.check(self)
         target.done()
@@ -433,7 +430,7 @@ class HostileThreads(unittest.TestCase):
         target = mwlive.Target(self, 'vforks', 300, 4)
         before = mwlive.Snapshot(target.pid)
         target.go()
-        for _ in range(10):
+        for _ in range(mwlive.attempts(3, 10)):
             self.once(target)
         before.check(self)
         target.done()

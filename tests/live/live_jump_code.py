@@ -10,7 +10,7 @@ import unittest
 import mwjump
 import mwlive
 
-ATTACHES = int(os.environ.get('MEMWATCH_ATTACHES', '200'))
+ATTACHES = mwlive.attempts(20, 200)
 
 
 def doctor_ways(text):
@@ -99,7 +99,7 @@ class Code(unittest.TestCase):
         target.go()
         before = mwjump.steady_mappings(target.pid)
         files = {m[4] for m in before}
-        for number in range(max(1, ATTACHES // 10)):
+        for number in range(ATTACHES // 5):
             self.attach(target.pid, number)
         now = mwjump.steady_mappings(target.pid)
         self.assertEqual({m[4] for m in now}, files)

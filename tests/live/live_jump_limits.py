@@ -229,7 +229,7 @@ class Limits(unittest.TestCase):
         target = mwlive.Target(self, 'threads', 4, 1 << 40, 50)
         snapshot, before = mwlive.Snapshot(target.pid), self.code_and_shared(target.pid)
         target.go()
-        for i in range(20):
+        for i in range(mwlive.attempts(4, 20)):
             self.kill_one(target, options=('--track', 'heap,vm' if i % 2 else 'heap'))
         self.clean_up(target)
         snapshot.check(self)
@@ -243,7 +243,7 @@ class Limits(unittest.TestCase):
         target = mwlive.Target(self, 'threads', 4, 1 << 40, 50)
         snapshot, before = mwlive.Snapshot(target.pid), self.code_and_shared(target.pid)
         target.go()
-        for i in range(30):
+        for i in range(0, 30, mwlive.attempts(5, 1)):
             self.kill_one(target, seconds=0.005 + 0.008 * i)
             self.clean_up(target)
             snapshot.check(self)

@@ -3,11 +3,10 @@
 """kill -9 of memwatch at any instant: the target lives, works right, and can be cleaned and watched again.
 
 KILLS times a target, half of them together with memwatch's guard, which would clean otherwise: then the target has to
-get on with what is in it. MEMWATCH_KILLS=100 in the environment asks for more.
+get on with what is in it. `scripts/soak killed` does it at random for as long as one likes.
 """
 import contextlib
 import os
-import random
 import signal
 import struct
 import subprocess
@@ -18,8 +17,11 @@ import unittest
 
 import mwlive
 
-KILLS = int(os.environ.get('MEMWATCH_KILLS', '3'))
+KILLS = mwlive.attempts(2, 10)
+PHASES = ('attach', 'window', 'detach', 'anywhere')
 ROUNDS = 3  # that a target must do more than it had done, to count as going on
+MODES = ('idle', 'busy', 'brief', 'spawn', 'fork', 'vfork', 'masked', 'sections', 'trap', 'handler', 'changing', 'load',
+         'made', 'caged', 'full_busy', 'full_fork', 'python')
 # Threads whose masks are what they were whenever one looks.
 CALM = ('idle', 'busy', 'masked', 'made')
 
@@ -159,8 +161,7 @@ class Victim:
 
 class Killed(unittest.TestCase):
     def setUp(self):
-        self.seed = int(os.environ.get('MEMWATCH_SEED', random.randrange(1 << 32)))
-        self.chance = random.Random(self.seed)
+        self.chance = mwlive.chance(self.id())
 
     def start(self, pid, seconds, fault=None):
         process = subprocess.Popen([mwlive.config.memwatch, '-p', str(pid), '--engine', mwlive.config.engine,
@@ -184,8 +185,8 @@ class Killed(unittest.TestCase):
 
     def kill_once(self, victim, number):
         """Returns what was done, in words."""
-        phase = ('attach', 'window', 'detach', 'anywhere')[(self.seed + number) % 4]
-        alone = self.chance.random() < 0.5
+        phase = PHASES[number % len(PHASES)]
+        alone = number // len(PHASES) % 2 == 0
         process = self.start(victim.pid, 0.05 if phase == 'detach' else 30)
         if phase != 'anywhere':
             self.await_phase(victim, process, phase)
@@ -212,8 +213,9 @@ class Killed(unittest.TestCase):
     def kills(self, mode):
         victim = Victim(self, mode)
         unguarded = 0
-        for number in range(KILLS):
-            with self.subTest(mode, seed=self.seed, number=number):
+        first = MODES.index(mode)
+        for number in range(first, first + KILLS):
+            with self.subTest(mode, seed=mwlive.SEED, number=number):
                 when, guarded = self.kill_once(victim, number)
                 unguarded += not guarded
                 victim.goes_on(when)
@@ -285,7 +287,7 @@ class Killed(unittest.TestCase):
         if not os.path.exists(mwlive.target_path('restless_musl_static')):
             self.skipTest('musl-gcc is not installed')
         victim = Victim(self, 'restless_musl_static')
-        for number in range(10 * KILLS):
+        for number in range(mwlive.attempts(6, 60)):
             process = self.start(victim.pid, 30)
             self.await_phase(victim, process, 'attach')
             time.sleep(self.chance.uniform(0, 0.006))
@@ -307,7 +309,7 @@ class Killed(unittest.TestCase):
     def kills_when_in_place(self, mode):
         victim = Victim(self, mode)
         # Masks are nothing to engine jump, which has no breakpoints.
-        for number in range(KILLS if mwlive.config.engine == 'jump' else 4 * KILLS):
+        for number in range(KILLS if mwlive.config.engine == 'jump' else 2 * KILLS):
             process = self.start(victim.pid, 30, 'attach.resume!')
             mwlive.wait_until(lambda tool=process.pid: mwlive.state(tool) == 'T', 'all is in place', step=0.001)
             mwlive.kill_with_guard(process)
@@ -318,8 +320,7 @@ class Killed(unittest.TestCase):
 
 
 def add_tests():
-    for mode in ('idle', 'busy', 'brief', 'spawn', 'fork', 'vfork', 'masked', 'sections', 'trap', 'handler', 'changing', 'load',
-                 'made', 'caged', 'full_busy', 'full_fork', 'python'):
+    for mode in MODES:
         def test(self, mode=mode):
             self.kills(mode)
         setattr(Killed, f'test_{mode}', test)

@@ -17,7 +17,8 @@ import mwjump
 import mwlive
 
 EVERY = 2           # stacks, of which one is compared
-LEAST = 100000      # compared in all
+SHARE = mwlive.attempts(5, 1)  # the load is divided by, as a soak takes longer
+LEAST = 100000 // SHARE        # compared in all
 MOST_DIFFERING = 1e-4
 BRIEF = 20          # of the load, where nothing is compared
 
@@ -67,7 +68,7 @@ class Oracle(unittest.TestCase):
         self.compares = self.engine == 'jump'
 
     def much(self, amount):
-        return amount if self.compares else max(1, amount // BRIEF)
+        return max(1, amount // (SHARE if self.compares else BRIEF))
 
     def record(self, name, pid, load):
         """A window while `load` runs; what the engine says of its stacks."""

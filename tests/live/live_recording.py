@@ -314,7 +314,7 @@ class Trouble(unittest.TestCase):
             data = f.read()
         chance = random.Random(1)
         before = 0
-        for size in sorted([0, 1, 16, len(data) - 1, *(chance.randrange(len(data)) for _ in range(25))]):
+        for size in sorted([0, 1, 16, len(data) - 1, *(chance.randrange(len(data)) for _ in range(mwlive.attempts(8, 25)))]):
             with open(kept.path, 'wb') as f:
                 f.write(data[:size])
             report = self.check_cut(kept.path, 'interrupt')
@@ -324,7 +324,7 @@ class Trouble(unittest.TestCase):
                 before = count
         self.assertGreater(before, 0)
         # A bit that has turned ends it there.
-        for _ in range(25):
+        for _ in range(mwlive.attempts(8, 25)):
             at = chance.randrange(16, len(data))
             with open(kept.path, 'wb') as f:
                 f.write(data[:at] + bytes([data[at] ^ 1 << chance.randrange(8)]) + data[at + 1:])

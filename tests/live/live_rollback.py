@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 """Windows that end at any moment, in storms of threads and children, and code that somebody else changes meanwhile."""
 import contextlib
-import random
 import select
 import signal
 import subprocess
@@ -18,6 +17,7 @@ POINTS = {
     'jump': ('quiesce.seize', 'quiesce.stop', 'attach.image', 'attach.stop:2', 'attach.patch:5', 'attach.resume'),
 }
 POINTS['auto'] = POINTS['jump'][-2:]  # before these, it takes the other engine
+STORMS = ('thread_storm', mwlive.attempts(5000, 25000)), ('fork_storm', mwlive.attempts(30, 120))
 
 
 def busy(target):
@@ -69,8 +69,7 @@ class Rollback(unittest.TestCase):
         return process.returncode
 
     def test_ended_at_any_moment(self):
-        seed = random.randrange(1 << 32)
-        chance = random.Random(seed)
+        chance = mwlive.chance(self.id())
         codes = {}
 
         def end(target):
@@ -78,10 +77,10 @@ class Rollback(unittest.TestCase):
             code = self.run_until(target, chance.choice((chance.uniform(0, 0.02), chance.uniform(0, 0.3))), number)
             codes[code] = codes.get(code, 0) + 1
 
-        with self.subTest('threads', seed=seed):
-            self.threads(end, 20)
-        for name, amount in ('thread_storm', 25000), ('fork_storm', 120):
-            with self.subTest(name, seed=seed):
+        with self.subTest('threads', seed=mwlive.SEED):
+            self.threads(end, mwlive.attempts(6, 20))
+        for name, amount in STORMS:
+            with self.subTest(name, seed=mwlive.SEED):
                 self.storm(name, amount, end, 2)
         self.assertIn(0, codes, codes)
 
@@ -97,7 +96,7 @@ class Rollback(unittest.TestCase):
             target.finish()
 
     def test_faults_in_storms(self):
-        for name, amount in ('thread_storm', 25000), ('fork_storm', 120):
+        for name, amount in STORMS:
             for point in POINTS[mwlive.config.engine]:
                 with self.subTest(name, point=point):
                     def fail(target, point=point):

@@ -2,13 +2,12 @@
 # SPDX-License-Identifier: MIT
 """Two engines tell the same of the same run, event by event: order, sizes, stacks; only times are left out."""
 import itertools
-import os
 import unittest
 
 import mwjump
 import mwlive
 
-STEPS = int(os.environ.get('MEMWATCH_SAME_STEPS', '560000'))
+STEPS = mwlive.attempts(60000, 560000)
 LEAST = 1.8  # events a step
 CONTEXT = 12  # lines told before the first difference
 
@@ -66,7 +65,7 @@ class Same(unittest.TestCase):
         mwjump.need_engine('jump')
         if mwlive.config.engine == 'jump':
             self.skipTest('is done with the trap engine')
-        self.assertGreaterEqual(self.check(('trap', 'jump'), STEPS), 1000000)
+        self.assertGreaterEqual(self.check(('trap', 'jump'), STEPS), mwlive.attempts(100000, 1000000))
 
 
 if __name__ == '__main__':

@@ -5,7 +5,6 @@ What such a target does to itself is its own affair. memwatch must not crash, no
 or says why not, and a window that Ctrl-C ends does end.
 """
 import contextlib
-import os
 import re
 import signal
 import subprocess
@@ -14,7 +13,7 @@ import unittest
 
 import mwlive
 
-SPOILT = 3  # seconds of a window
+SPOILT = mwlive.attempts(1, 3)  # seconds of a window
 
 
 class Scribble(unittest.TestCase):
@@ -52,8 +51,7 @@ class Scribble(unittest.TestCase):
         return watch.returncode
 
     def run_all(self, kinds):
-        seed = int(os.environ.get('MEMWATCH_SEED', time.time_ns() // 1000 % 1000000))
-        return [self.attempt(seed + i, kind, i % 2) for i, kind in enumerate(kinds)]
+        return [self.attempt(mwlive.SEED % 1000000 + i, kind, i % 2) for i, kind in enumerate(kinds)]
 
     def test_anything(self):
         self.run_all(('any', 'any'))

@@ -4,13 +4,12 @@
 
 The kernel takes a signal off the queue before it tells the tracer. Should that be killed before it has passed the
 signal on, the kernel does so, but only where the tracer has not waited for the stop. So memwatch is killed right there:
-by a seccomp filter of its own, at the system call that would pass one on. And at random instants; KILLS times, or
-MEMWATCH_KILLS=100 of the environment.
+by a seccomp filter of its own, at the system call that would pass one on. And at random
+instants: KILLS times, and by scripts/soak as long as one likes.
 """
 import contextlib
 import ctypes
 import os
-import random
 import signal
 import struct
 import subprocess
@@ -20,7 +19,7 @@ import unittest
 
 import mwlive
 
-KILLS = int(os.environ.get('MEMWATCH_KILLS', '3'))
+KILLS = mwlive.attempts(3, 30)
 ROUNDS = 50  # of the target's, to count as going on
 SYS_PTRACE = 101
 PTRACE_CONT = 7
@@ -65,8 +64,7 @@ def family(pid):
 
 class SignalsKept(unittest.TestCase):
     def setUp(self):
-        self.seed = int(os.environ.get('MEMWATCH_SEED', random.randrange(1 << 32)))
-        self.chance = random.Random(self.seed)
+        self.chance = mwlive.chance(self.id())
         self.board = tempfile.NamedTemporaryFile(prefix='mwlive-')  # pylint: disable=consider-using-with
         self.addCleanup(self.board.close)
         self.board.truncate(4096)
@@ -104,7 +102,7 @@ class SignalsKept(unittest.TestCase):
         self.before.check(self)
         self.target.go()
         answer = self.target.done()
-        what = f'seed {self.seed}: {answer}'
+        what = f'seed {mwlive.SEED}: {answer}'
         self.assertGreater(answer['sent'], 0)
         self.assertEqual(answer['arrived'], answer['sent'], what)
         self.assertEqual(answer['arrived_sum'], answer['sent_sum'], what)

@@ -30,7 +30,7 @@ class Threads(unittest.TestCase):
         # A list of its threads may lack the one of a chain that lives just then: a breakpoint would kill it.
         target = mwlive.Target(self, 'thread_storm', 'relay', 16)
         before = mwlive.Snapshot(target.pid)
-        for number in range(60):
+        for number in range(mwlive.attempts(10, 60)):
             run = subprocess.run([mwlive.config.memwatch, '-p', str(target.pid), '-d', '0.02', '--quiet', '--json',
                                   '/dev/null', '--engine', mwlive.config.engine], stdin=subprocess.DEVNULL,
                                  capture_output=True, timeout=mwlive.PATIENCE, check=False)

@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import json
 import os
+import random
 import re
 import selectors
 import shutil
@@ -24,8 +25,21 @@ import unittest
 TOOL = os.environ.get('MEMWATCH_TEST_TOOL', '')
 SLOWNESS = int(os.environ.get('MEMWATCH_TEST_SLOWNESS', '1'))
 PATIENCE = 60 * SLOWNESS  # seconds that anything may take
+# What is to hit a rare moment is tried a few times by the tests, each time alike, and by scripts/soak often and at random.
+SOAK = bool(os.environ.get('MEMWATCH_SOAK'))
+SEED = int(os.environ.get('MEMWATCH_SEED', '1'))
 
 config = argparse.Namespace(memwatch=None, targets=None, engine='trap')
+
+
+def attempts(few, many):
+    """How often to try what is to hit a rare moment: `few` times as a test, `many` times in a soak."""
+    return many if SOAK else few
+
+
+def chance(name):
+    """Random numbers of the run's seed, for the test or the case of that name."""
+    return random.Random(f'{SEED} {name}')
 
 
 def target_path(name):
