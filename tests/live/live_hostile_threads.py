@@ -151,9 +151,13 @@ class HostileThreads(unittest.TestCase):
                 watch.stop()
                 target.finish()
 
-    @staticmethod
-    def own_cpu():
-        """Engines' suites that run at the same time do not take the CPU from one another."""
+    def own_cpu(self):
+        """Engines' suites that run at the same time do not take the CPU from one another.
+
+        As nothing else gets that CPU for seconds, only one of them does as a test.
+        """
+        if not mwlive.SOAK and mwlive.config.engine != 'jump':
+            self.skipTest('with this engine it is a part of scripts/soak threads')
         cpus = sorted(os.sched_getaffinity(0))
         return cpus[-1 if mwlive.config.engine == 'jump' else 0]
 
@@ -206,7 +210,7 @@ class HostileThreads(unittest.TestCase):
         cpu = self.own_cpu()
         target = mwlive.Target(self, 'starved', str(cpu))
         before = mwlive.Snapshot(target.pid)
-        for cleaned_by in ('guard', 'next'):
+        for cleaned_by in mwlive.attempts(('guard',), ('guard', 'next')):
             with self.subTest(cleaned_by):
                 watch = mwlive.Watch(self, target.pid, busy=True, complete=None)
                 with self.hogged(cpu):

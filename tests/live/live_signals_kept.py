@@ -4,8 +4,8 @@
 
 The kernel takes a signal off the queue before it tells the tracer. Should that be killed before it has passed the
 signal on, the kernel does so, but only where the tracer has not waited for the stop. So memwatch is killed right there:
-by a seccomp filter of its own, at the system call that would pass one on. And at random
-instants: KILLS times, and by scripts/soak as long as one likes.
+by a seccomp filter of its own, at the system call that would pass one on. And at random instants: KILLS times, and by
+scripts/soak as long as one likes.
 """
 import contextlib
 import ctypes
