@@ -131,6 +131,7 @@ def parse():
     parser.add_argument('topics', nargs='+', metavar='TOPIC', help=f'of {", ".join(TOPICS)}, or all')
     parser.add_argument('--minutes', type=float, default=10, metavar='N', help='that each takes (default: 10)')
     parser.add_argument('--seed', type=int, default=None, help='do what a run with that seed did')
+    parser.add_argument('--list', action='store_true', help='what the topics run, and run nothing')
     parser.add_argument('--build', metavar='DIR', default=os.path.join(ROOT, 'build'))
     parser.add_argument('--memwatch', metavar='FILE', help='the program to test, if not that build\'s')
     config = parser.parse_args()
@@ -148,6 +149,13 @@ def parse():
 
 def main():
     config = parse()
+    if config.list:
+        for topic in config.topics:
+            for command in commands(topic, config.build, config.memwatch):
+                if not os.path.exists(command[2 if command[0] == sys.executable else 0]):
+                    sys.exit(f'soak: there is no {command}')
+                print(f'{topic}: {" ".join(command)}')
+        return
     print(f'soak of {config.minutes:g} minutes a topic, seed {config.seed}: {os.cpu_count()} CPUs, {os.uname().release}',
           flush=True)
     sys.exit(1 if sum([soak(topic, config) for topic in config.topics]) else 0)
