@@ -121,7 +121,7 @@ static struct mw_error *clean(const struct jump_process *process, struct mw_quie
 	return err;
 }
 
-struct mw_error *jump_child_clean(struct jump_process *process, pid_t child)
+static struct mw_error *jump_child_clean(struct jump_process *process, pid_t child)
 {
 	struct mw_quiesce quiesce = {.forked = jump_child_forked, .context = process};
 	struct mw_error *err = mw_quiesce_begin(&quiesce, child);
@@ -192,7 +192,8 @@ void jump_children_heard(struct jump_process *process)
 	}
 }
 
-uint64_t jump_start_time(pid_t pid)
+/* When a process began, in clock ticks since boot; 0 where it can't be known. */
+static uint64_t jump_start_time(pid_t pid)
 {
 	char path[64], text[1024];
 	uint64_t start = 0;

@@ -16,6 +16,8 @@
  * Counters of different processors agree (clock.h). A ring that we don't know yet was taken later than we looked at how
  * many are taken, and its first record's time is later still.
  */
+#include "engine/jump/drain.h"
+
 #include "engine/jump/drain_state.h"
 
 #include <stdlib.h>
@@ -50,7 +52,8 @@ static bool vacant(const struct mw_ring_slot *slot)
 	return __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE) <= MW_RING_TOMB;
 }
 
-void jump_drain_discover(struct jump_drain *drain)
+/* Find the rings that threads have taken. */
+static void jump_drain_discover(struct jump_drain *drain)
 {
 	for (uint32_t i = 0; i < drain->shared->geometry.slot_count; i++) {
 		struct mw_ring_slot *slot = jump_slot(drain->shared, i);
@@ -72,7 +75,8 @@ static void put_in_queue(struct jump_drain *drain, struct jump_reader *reader)
 	__atomic_store_n(&jump_control(drain->shared)->rings_offered, drain->offered, __ATOMIC_RELEASE);
 }
 
-void jump_drain_offer(struct jump_drain *drain)
+/* Offer rings, so that some lie ready. */
+static void jump_drain_offer(struct jump_drain *drain)
 {
 	uint64_t taken = __atomic_load_n(&jump_control(drain->shared)->rings_taken, __ATOMIC_ACQUIRE);
 	uint64_t ready = taken < drain->offered ? drain->offered - taken : 0;
@@ -289,19 +293,6 @@ void jump_drain_set_break(struct jump_drain *drain, mw_addr end)
 void jump_drain_hooks(struct jump_drain *drain, uint32_t count)
 {
 	drain->hooks = count;
-}
-
-struct mw_error *jump_drain_flush(struct jump_drain *drain)
-{
-	const struct mw_event_sink *sink = &drain->sink;
-	uint32_t count = drain->batched;
-
-	drain->batched = 0;
-	if (sink->events)
-		return count ? sink->events(sink->context, drain->batch, count) : NULL;
-	for (uint32_t i = 0; i < count; i++)
-		MW_TRY(sink->event(sink->context, &drain->batch[i]));
-	return NULL;
 }
 
 /*

@@ -2,17 +2,14 @@
 /*
  * drain_state.h: what the parts of the drain share.
  *
- *   drain.c    a round: what holds back what, and the merge by time
- *   reader.c   one ring: its records one by one
- *   records.c  from a record to events
- *   calls.c    calls that have begun and not ended
+ *   drain.c    a round: what holds back what, and the merge by time; slots and rings come and go
+ *   records.c  one ring: its records one by one, to events; calls that have begun and not ended
  *   stacks.c   from the recorder's numbers of stacks to the sink's
- *   tidy.c     slots and rings come and go
  */
 #ifndef MW_ENGINE_JUMP_DRAIN_STATE_H
 #define MW_ENGINE_JUMP_DRAIN_STATE_H
 
-#include "engine/jump/drain.h"
+#include "engine/jump/drain_types.h"
 
 #define JUMP_BATCH       256u
 #define JUMP_OPEN_CALLS  64u
@@ -176,19 +173,9 @@ bool jump_reader_find_stack(const struct jump_drain *drain, const struct jump_re
 /* records.c */
 /* How many units a record has, of `room` that there may be at most; 0 where it makes no sense. */
 uint64_t jump_record_units(const struct jump_drain *drain, const struct mw_ring_record *record, uint64_t room);
-/* Take a record of any type but ALLOC and FREE of a known thread; `*units` is how many it has, 0 where it makes no
- * sense. */
-struct mw_error *jump_record_take(struct jump_drain *drain, struct jump_reader *reader,
-				  const struct mw_ring_record *record, uint64_t *units) MW_MUST_CHECK;
-/* See that the sink knows the ring's thread, `tid`. */
-struct mw_error *jump_record_thread(struct jump_drain *drain, struct jump_reader *reader, uint32_t tid) MW_MUST_CHECK;
 enum mw_kind jump_record_kind(uint64_t mark);
 
 /* calls.c */
-/* False where there are too many. */
-bool jump_call_begin(struct jump_drain *drain, struct jump_reader *reader, const struct mw_event *event);
-/* An END or FAIL: is there a call that it ends? */
-bool jump_call_end(struct jump_reader *reader, enum mw_event_type type);
 /* The thread is gone, or its window is over: what it began has failed. */
 struct mw_error *jump_calls_cancel(struct jump_drain *drain, struct jump_reader *reader) MW_MUST_CHECK;
 
@@ -238,9 +225,5 @@ static inline uint32_t jump_stack_of(struct jump_drain *drain, uint32_t id, enum
 }
 
 /* tidy.c */
-/* Find the rings that threads have taken. */
-void jump_drain_discover(struct jump_drain *drain);
-/* Offer rings, so that some lie ready. */
-void jump_drain_offer(struct jump_drain *drain);
 
 #endif

@@ -31,6 +31,7 @@
 
 #include <memwatch/engine.h>
 #include <pthread.h>
+#include <stdlib.h>
 
 #define JUMP_NO_HOOK     UINT32_MAX
 #define JUMP_MAX_DEPTH   1024
@@ -89,6 +90,25 @@ struct jump_learned {
 	uint64_t row; /* as in memwatch/ring.h */
 	uint32_t module;
 };
+
+/* Code that nothing describes (learned.c). */
+struct jump_learned_code {
+	struct jump_learned *items;
+	size_t count, capacity;
+	struct mw_map at;  /* by pc: index in `items`, plus 1 */
+	mw_addr *to_learn; /* met by the recorder, and not looked at yet */
+	size_t to_learn_count, to_learn_capacity;
+	mw_addr *stack_pointers; /* of the threads, as they were stopped before the window */
+	size_t stack_pointer_count;
+};
+
+static inline void jump_learned_deinit(struct jump_learned_code *learned)
+{
+	free(learned->items);
+	free(learned->to_learn);
+	free(learned->stack_pointers);
+	mw_map_deinit(&learned->at);
+}
 
 struct jump_engine;
 
@@ -154,13 +174,7 @@ struct jump_process {
 	size_t rows_count;
 	uint64_t rows_used; /* bytes of the shared space for rows */
 	uint64_t published; /* rows of the dictionary */
-	struct jump_learned *learned;
-	size_t learned_count, learned_capacity;
-	struct mw_map learned_at; /* by pc: index in `learned`, plus 1 */
-	mw_addr *to_learn;        /* met by the recorder, and not looked at yet */
-	size_t to_learn_count, to_learn_capacity;
-	mw_addr *stack_pointers; /* of the threads, as they were stopped before the window */
-	size_t stack_pointer_count;
+	struct jump_learned_code learned;
 	size_t modules_published;
 
 	struct jump_clock clock;
@@ -299,7 +313,6 @@ void jump_learn_from_stacks(struct jump_process *process);
 uint32_t jump_learned_check(struct jump_process *process, const struct mw_raw_frame *frames, uint32_t count);
 /* Forget what was in modules that are gone, before there is a new generation. */
 void jump_learned_tidy(struct jump_process *process);
-void jump_learned_deinit(struct jump_process *process);
 
 /* hand.c: a thread that makes system calls for us, of those that stand; `calls` (MW_CALL_BIT, MW_CALLS_...) says which.
  */
@@ -364,9 +377,6 @@ bool jump_call_stands(const struct jump_process *process, mw_addr at, const uint
 /* Is it among the instructions of a pad or of the image? Return addresses, which follow a call, may be left over from
  * calls long ago; a thread that is in the recorder's calls has told so (slot->inside). */
 bool jump_struck_in_ours(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t count, size_t i);
-/* … among those that a jump is about to overwrite? */
-bool jump_struck_overwritten(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t count,
-			     size_t i);
 /* Does an instruction that a jump will overwrite, but for the first, begin at that address? */
 bool jump_is_overwritten(const struct jump_process *process, mw_addr addr);
 /* The lowest and the highest address of all functions that are to be detoured. */
@@ -385,8 +395,6 @@ bool jump_on_own_stack(const struct jump_process *process, const struct mw_maps 
 
 /* suspended.c: what no thread is in: a signal handler has switched to another stack, and may switch back at any time.
  * All threads stand. */
-/* A thread by which the process's memory can be read; 0: all wait for something that can't be interrupted. */
-pid_t jump_any_stopped(const struct jump_process *process);
 /* How many calls of ours there may be at least that will be come back to; none is in flight. `copy` as above. */
 size_t jump_suspended(struct jump_process *process, const struct mw_maps *maps, bool copy);
 /* The process runs: has it handlers, and is there a frame of a signal's in its memory (has_frames)? */
@@ -405,8 +413,6 @@ struct mw_error *jump_answer(struct jump_process *process) MW_MUST_CHECK;
 void jump_forget_region(struct jump_process *process, mw_addr start, mw_addr end);
 
 /* exits.c: the process waits before it ends until `look` has been called, or that isn't so. */
-struct mw_error *jump_serve_exits(struct jump_process *process,
-				  void (*look)(struct jump_process *process, bool last)) MW_MUST_CHECK;
 
 /* help.c: what the drain asks. */
 /* Which thread is that, as memwatch sees it, which the process knows by `tid`? 0: none. */
@@ -414,11 +420,8 @@ pid_t jump_thread_of(struct jump_process *process, uint32_t tid);
 struct jump_drain_help jump_help(struct jump_process *process);
 
 /* children.c: forked children hold our code and jumps. */
-struct mw_error *jump_child_clean(struct jump_process *process, pid_t child) MW_MUST_CHECK;
 /* For mw_quiesce. */
 struct mw_error *jump_child_forked(void *context, pid_t child) MW_MUST_CHECK;
-/* When a process began, in clock ticks since boot; 0 where it can't be known. */
-uint64_t jump_start_time(pid_t pid);
 /* Those that have been heard of. */
 void jump_children_heard(struct jump_process *process);
 /* All that are there: looked for among the processes that began after the attach. */

@@ -37,9 +37,9 @@ static void new_generation(struct jump_process *process)
 
 static struct jump_learned *known(const struct jump_process *process, mw_addr pc)
 {
-	size_t index = (size_t)(uintptr_t)mw_map_get(&process->learned_at, pc);
+	size_t index = (size_t)(uintptr_t)mw_map_get(&process->learned.at, pc);
 
-	return index ? &process->learned[index - 1] : NULL;
+	return index ? &process->learned.items[index - 1] : NULL;
 }
 
 /* Where its entry is, or is to be: NULL where there is no room. The target may have written over it: then it does not
@@ -75,13 +75,13 @@ static void keep(struct jump_process *process, const struct jump_learned *learne
 {
 	struct mw_error *err;
 
-	if (!MW_VECTOR_ROOM(process->learned, process->learned_count, process->learned_capacity))
+	if (!MW_VECTOR_ROOM(process->learned.items, process->learned.count, process->learned.capacity))
 		return;
-	process->learned[process->learned_count] = *learned;
+	process->learned.items[process->learned.count] = *learned;
 	// NOLINTNEXTLINE(performance-no-int-to-ptr)
-	err = mw_map_set(&process->learned_at, learned->pc, (void *)(uintptr_t)(process->learned_count + 1));
+	err = mw_map_set(&process->learned.at, learned->pc, (void *)(uintptr_t)(process->learned.count + 1));
 	if (!err) {
-		process->learned_count++;
+		process->learned.count++;
 		publish(process, learned);
 	}
 	mw_error_destroy(err);
@@ -97,7 +97,7 @@ uint64_t jump_learn(struct jump_process *process, mw_addr pc)
 		return before->row;
 	if (!module || mw_row_kind(jump_rows_find(process, pc)) != MW_ROW_NONE)
 		return mw_row(MW_ROW_NONE, 0, MW_ROW_FP_LOST, 0);
-	if (process->learned_count == MOST)
+	if (process->learned.count == MOST)
 		return BROKEN;
 	learned.module = module->number;
 	learned.row = mw_unwinder_libunwind_row(process->inner, pc);
@@ -112,7 +112,7 @@ void jump_learn_end(struct jump_process *process, mw_addr pc)
 	const struct mw_module *module = mw_modules_find(process->survey.modules, pc);
 	struct jump_learned learned = {.pc = pc, .row = mw_row(MW_ROW_END, 0, MW_ROW_FP_LOST, 0)};
 
-	if (!module || known(process, pc) || process->learned_count == MOST)
+	if (!module || known(process, pc) || process->learned.count == MOST)
 		return;
 	learned.module = module->number;
 	keep(process, &learned);
@@ -122,35 +122,36 @@ void jump_learn_end(struct jump_process *process, mw_addr pc)
 
 void jump_learn_later(struct jump_process *process, mw_addr pc)
 {
-	if (known(process, pc) || process->to_learn_count == MOST_LATE)
+	if (known(process, pc) || process->learned.to_learn_count == MOST_LATE)
 		return;
-	if (!MW_VECTOR_ROOM(process->to_learn, process->to_learn_count, process->to_learn_capacity))
+	if (!MW_VECTOR_ROOM(process->learned.to_learn, process->learned.to_learn_count,
+			    process->learned.to_learn_capacity))
 		return;
-	process->to_learn[process->to_learn_count++] = pc;
+	process->learned.to_learn[process->learned.to_learn_count++] = pc;
 }
 
 void jump_learn_some(struct jump_process *process)
 {
 	uint64_t begin = mw_clock_ns();
 
-	while (process->to_learn_count > 0 && mw_clock_ns() - begin < ROUND_NS)
-		(void)jump_learn(process, process->to_learn[--process->to_learn_count]);
+	while (process->learned.to_learn_count > 0 && mw_clock_ns() - begin < ROUND_NS)
+		(void)jump_learn(process, process->learned.to_learn[--process->learned.to_learn_count]);
 }
 
 void jump_learn_note_stacks(struct jump_process *process)
 {
 	const struct mw_quiesce *quiesce = &process->quiesce;
 
-	free(process->stack_pointers);
-	process->stack_pointer_count = 0;
-	process->stack_pointers = calloc(quiesce->count + 1, sizeof(*process->stack_pointers));
-	for (size_t i = 0; process->stack_pointers && i < quiesce->count; i++) {
+	free(process->learned.stack_pointers);
+	process->learned.stack_pointer_count = 0;
+	process->learned.stack_pointers = calloc(quiesce->count + 1, sizeof(*process->learned.stack_pointers));
+	for (size_t i = 0; process->learned.stack_pointers && i < quiesce->count; i++) {
 		const struct mw_quiet_thread *thread = &quiesce->threads[i];
 		struct mw_tracee_regs regs;
 		struct mw_error *err = thread->stopped ? mw_tracee_get_regs(thread->tid, &regs) : NULL;
 
 		if (thread->stopped && !err)
-			process->stack_pointers[process->stack_pointer_count++] =
+			process->learned.stack_pointers[process->learned.stack_pointer_count++] =
 				regs.general.gpr[process->survey.arch->dwarf_sp] & ~(mw_addr)(sizeof(uint64_t) - 1);
 		mw_error_destroy(err);
 	}
@@ -180,8 +181,8 @@ void jump_learn_from_stacks(struct jump_process *process)
 	bool more = words;
 
 	mw_touched_init(&memory, jump_live_tid(process));
-	for (size_t i = 0; more && i < process->stack_pointer_count; i++) {
-		mw_addr at = process->stack_pointers[i];
+	for (size_t i = 0; more && i < process->learned.stack_pointer_count; i++) {
+		mw_addr at = process->learned.stack_pointers[i];
 		size_t got = PIECE;
 
 		for (size_t done = 0; more && done < MOST_READ && got == PIECE; done += got) {
@@ -213,7 +214,7 @@ static bool leads_to(const struct jump_process *process, mw_addr inner, mw_addr 
 
 uint32_t jump_learned_check(struct jump_process *process, const struct mw_raw_frame *frames, uint32_t count)
 {
-	if (!process->learned_count)
+	if (!process->learned.count)
 		return count;
 	for (uint32_t i = 0; i + 1 < count; i++) {
 		struct jump_learned *learned = known(process, frames[i].addr);
@@ -233,30 +234,22 @@ void jump_learned_tidy(struct jump_process *process)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < process->learned_count; i++)
-		if (!mw_modules_get(process->survey.modules, process->learned[i].module)->gone)
-			process->learned[kept++] = process->learned[i];
-	process->to_learn_count = 0;
-	if (kept == process->learned_count)
+	for (size_t i = 0; i < process->learned.count; i++)
+		if (!mw_modules_get(process->survey.modules, process->learned.items[i].module)->gone)
+			process->learned.items[kept++] = process->learned.items[i];
+	process->learned.to_learn_count = 0;
+	if (kept == process->learned.count)
 		return;
-	process->learned_count = 0;
-	mw_map_deinit(&process->learned_at);
+	process->learned.count = 0;
+	mw_map_deinit(&process->learned.at);
 	/* Each entry by itself is true, or of code that is no more. */
 	for (uint32_t i = 0; i < MW_RING_LEARNED; i++) {
 		__atomic_store_n(&published(process)[i].tag, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&published(process)[i].row, 0, __ATOMIC_RELAXED);
 	}
 	for (size_t i = 0; i < kept; i++) {
-		const struct jump_learned learned = process->learned[i];
+		const struct jump_learned learned = process->learned.items[i];
 
 		keep(process, &learned);
 	}
-}
-
-void jump_learned_deinit(struct jump_process *process)
-{
-	free(process->learned);
-	free(process->to_learn);
-	free(process->stack_pointers);
-	mw_map_deinit(&process->learned_at);
 }

@@ -5,10 +5,12 @@
 #include "base/clock.h"
 #include "proc/stat.h"
 #include "proc/status.h"
+#include "target/remote.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,6 +121,20 @@ bool jump_has_exited(const struct jump_process *process)
 	return poll(&fd, 1, 0) > 0;
 }
 
+/* Our code, which it can't write to as it can to what is shared, is no more then. */
+bool jump_has_execed(const struct jump_process *process)
+{
+	uint64_t magic = 0;
+
+	if (mw_remote_read(process->pid, process->image, &magic, sizeof(magic)) == sizeof(magic))
+		return magic != MW_STUB_MAGIC;
+	/* A process that ends gives its memory back first, which may take long, and a thread that ends does as if it
+	 * did: a program that runs has its memory, and its first thread. */
+	if (errno == ESRCH)
+		return false;
+	return !jump_has_exited(process) && kill(process->pid, 0) == 0;
+}
+
 void jump_stats_take(struct jump_process *process)
 {
 	const struct jump_drain_stats *drained;
@@ -168,7 +184,7 @@ void jump_process_destroy(struct jump_process *process)
 	for (size_t i = 0; i < process->rows_count; i++)
 		mw_rows_deinit(&process->rows[i].compiled);
 	mw_row_dictionary_deinit(&process->dictionary);
-	jump_learned_deinit(process);
+	jump_learned_deinit(&process->learned);
 	mw_map_deinit(&process->tids);
 	mw_cage_deinit(&process->cage);
 	mw_quiesce_deinit(&process->quiesce);

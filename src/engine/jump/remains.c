@@ -17,7 +17,9 @@ bool jump_remains_is_shared(const struct mw_mapping *mapping)
 	       strcmp(mapping->path, "/memfd:memwatch") == 0;
 }
 
-bool jump_remains_is_private(const struct mw_maps *maps, mw_addr start, uint64_t size, bool data)
+/* Does all of [start, start + size) lie in memory of no file, private, with no right that ours does not have? `data`
+ * may be executable, as all is that a program with READ_IMPLIES_EXEC (personality(2)) may read. */
+static bool jump_remains_is_private(const struct mw_maps *maps, mw_addr start, uint64_t size, bool data)
 {
 	mw_addr end = start + size;
 

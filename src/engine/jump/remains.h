@@ -13,9 +13,6 @@
 
 /* Is it memory that memwatch and a process share, from its beginning? */
 bool jump_remains_is_shared(const struct mw_mapping *mapping);
-/* Does all of [start, start + size) lie in memory of no file, private, with no right that ours does not have? `data`
- * may be executable, as all is that a program with READ_IMPLIES_EXEC (personality(2)) may read. */
-bool jump_remains_is_private(const struct mw_maps *maps, mw_addr start, uint64_t size, bool data);
 /* Can it be ours? `pages`: it is whole pages, few enough, in private memory. */
 bool jump_remains_owned(const struct mw_maps *maps, const struct mw_ring_owned *owned);
 /* Is it an image, `size` bytes of it at hand, of this version? `*other`: it is one of another. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* stacks.c: from the recorder's numbers of stacks to the sink's (drain_state.h). */
+#include "engine/jump/drain.h"
 #include "engine/jump/drain_state.h"
 
 #include <stdio.h>

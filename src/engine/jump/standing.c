@@ -8,7 +8,6 @@
 #include "proc/status.h"
 #include "target/remote.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 
 #define PATIENCE_NS  UINT64_C(3000000000) /* for calls in flight */
@@ -94,27 +93,11 @@ static bool call_standing(const struct standing *standing, mw_addr top)
 	return false;
 }
 
-bool jump_call_stands(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t i)
-{
-	size_t cookie = offsetof(struct mw_stub_call, cookie) / sizeof(uint64_t);
-
-	return i > 0 && stack[i + cookie] == ((at + i * sizeof(uint64_t)) ^ process->context.cookie) &&
-	       stack[i - 1] == process->image + jump_header(process)->returned;
-}
-
 /* Is the thread in a call of the recorder's? A handler that jumps out of one leaves the mark of it behind. */
 static bool visit_standing(const struct standing *standing, const struct mw_ring_slot *slot)
 {
 	return __atomic_load_n(&slot->inside, __ATOMIC_ACQUIRE) &&
 	       !dead(standing, __atomic_load_n(&slot->pending_sp, __ATOMIC_ACQUIRE));
-}
-
-size_t jump_read_stack(pid_t tid, const struct mw_mapping *mapping, mw_addr at, void *out, size_t size)
-{
-	if (mapping && !mapping->inode && !mapping->shared)
-		return mw_touched_peek(tid, at, out, size);
-	/* A page that this process has not touched may have been written by another, or come from the file. */
-	return mw_remote_read(tid, at, out, size);
 }
 
 /* The words of a thread's stack from its stack pointer up; malloc'ed, NULL without memory. */

@@ -17,6 +17,7 @@
 #include "proc/touched.h"
 #include "target/remote.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 
 /*
@@ -30,6 +31,34 @@
 #define CALL_BYTES 8u   /* no call is longer */
 #define PIECE      512u /* … less than this is not worth it */
 #define MOST_KEPT  4096u
+
+/* A thread by which the process's memory can be read; 0: all wait for something that can't be interrupted. */
+static pid_t jump_any_stopped(const struct jump_process *process)
+{
+	for (size_t i = 0; i < process->quiesce.count; i++) {
+		const struct mw_quiet_thread *thread = &process->quiesce.threads[i];
+
+		if (thread->stopped && !thread->newborn)
+			return thread->tid;
+	}
+	return 0;
+}
+
+bool jump_call_stands(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t i)
+{
+	size_t cookie = offsetof(struct mw_stub_call, cookie) / sizeof(uint64_t);
+
+	return i > 0 && stack[i + cookie] == ((at + i * sizeof(uint64_t)) ^ process->context.cookie) &&
+	       stack[i - 1] == process->image + jump_header(process)->returned;
+}
+
+size_t jump_read_stack(pid_t tid, const struct mw_mapping *mapping, mw_addr at, void *out, size_t size)
+{
+	if (mapping && !mapping->inode && !mapping->shared)
+		return mw_touched_peek(tid, at, out, size);
+	/* A page that this process has not touched may have been written by another, or come from the file. */
+	return mw_remote_read(tid, at, out, size);
+}
 
 /* Is word `i` of a stack the place where a call of ours has put where its function goes on? */
 static bool in_call(const struct jump_process *process, const uint64_t *stack, size_t i)
@@ -100,8 +129,9 @@ void jump_overwritten_bounds(const struct jump_process *process, mw_addr *low, m
 	}
 }
 
-bool jump_struck_overwritten(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t count,
-			     size_t i)
+/* … among those that a jump is about to overwrite? */
+static bool jump_struck_overwritten(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t count,
+				    size_t i)
 {
 	at += i * sizeof(*stack);
 	return jump_is_overwritten(process, stack[i]) && process->survey.arch->is_kept_pc(at, stack, count, i) &&
@@ -297,17 +327,6 @@ static enum jump_told goes_back(struct jump_search *search, mw_addr start, size_
 {
 	return jump_struck_overwritten(search->process, start, search->words, count, i) ? judge(search, start, count, i)
 											: JUMP_TOLD_NOTHING;
-}
-
-pid_t jump_any_stopped(const struct jump_process *process)
-{
-	for (size_t i = 0; i < process->quiesce.count; i++) {
-		const struct mw_quiet_thread *thread = &process->quiesce.threads[i];
-
-		if (thread->stopped && !thread->newborn)
-			return thread->tid;
-	}
-	return 0;
 }
 
 size_t jump_suspended(struct jump_process *process, const struct mw_maps *maps, bool copy)

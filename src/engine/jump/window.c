@@ -59,7 +59,8 @@ static struct mw_error *catch_up(struct jump_process *process)
 	return NULL;
 }
 
-struct mw_error *jump_serve_exits(struct jump_process *process, void (*look)(struct jump_process *process, bool last))
+static struct mw_error *jump_serve_exits(struct jump_process *process,
+					 void (*look)(struct jump_process *process, bool last))
 {
 	struct mw_ring_control *control = jump_control(&process->shared);
 	uint64_t exits = __atomic_load_n(&control->exits, __ATOMIC_ACQUIRE);
@@ -99,20 +100,6 @@ static void take_sample(struct jump_process *process, bool last)
 		return;
 	process->last_sample_ns = now;
 	options->sample(options->sample_context, process->pid, jump_live_tid(process), now, last);
-}
-
-/* Our code, which it can't write to as it can to what is shared, is no more then. */
-bool jump_has_execed(const struct jump_process *process)
-{
-	uint64_t magic = 0;
-
-	if (mw_remote_read(process->pid, process->image, &magic, sizeof(magic)) == sizeof(magic))
-		return magic != MW_STUB_MAGIC;
-	/* A process that ends gives its memory back first, which may take long, and a thread that ends does as if it
-	 * did: a program that runs has its memory, and its first thread. */
-	if (errno == ESRCH)
-		return false;
-	return !jump_has_exited(process) && kill(process->pid, 0) == 0;
 }
 
 /* What has ended so soon after an exec has not been seen as what it had become. */

@@ -38,7 +38,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	jump_learned_deinit(&process);
+	jump_learned_deinit(&process.learned);
 	mw_unwinder_destroy(process.inner);
 	mw_modules_destroy(process.survey.modules);
 	free(process.shared.base);
@@ -102,7 +102,7 @@ static void test_is_published(void **state)
 	assert_int_equal(mw_row_kind(jump_learn(&process, 77)), MW_ROW_NONE);
 	assert_int_equal(mw_row_kind(jump_learn(&process, 0)), MW_ROW_NONE);
 	assert_int_equal(mw_row_kind(jump_learn(&process, UINT64_MAX)), MW_ROW_NONE);
-	assert_int_equal(process.learned_count, 2);
+	assert_int_equal(process.learned.count, 2);
 }
 
 /* What stands on a stack is learned beforehand: as far as is mapped, and whatever else is there. */
@@ -113,10 +113,10 @@ static void test_from_stacks(void **state)
 
 	(void)state;
 	assert_int_equal(published(words[2]), 0);
-	process.stack_pointers = malloc(sizeof(pointers));
-	assert_non_null(process.stack_pointers);
-	memcpy(process.stack_pointers, pointers, sizeof(pointers));
-	process.stack_pointer_count = sizeof(pointers) / sizeof(pointers[0]);
+	process.learned.stack_pointers = malloc(sizeof(pointers));
+	assert_non_null(process.learned.stack_pointers);
+	memcpy(process.learned.stack_pointers, pointers, sizeof(pointers));
+	process.learned.stack_pointer_count = sizeof(pointers) / sizeof(pointers[0]);
 	process.pid = getpid();
 	jump_learn_from_stacks(&process);
 	assert_int_equal(mw_row_kind(published(words[2])), MW_ROW_SP);
@@ -131,10 +131,10 @@ static void test_later(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 100000; i++)
 		jump_learn_later(&process, i % 2 ? pc : 77);
-	assert_true(process.to_learn_count < 10000);
-	while (process.to_learn_count)
+	assert_true(process.learned.to_learn_count < 10000);
+	while (process.learned.to_learn_count)
 		jump_learn_some(&process);
-	assert_int_equal(process.learned_count, 1);
+	assert_int_equal(process.learned.count, 1);
 	assert_int_equal(mw_row_kind(published(pc)), MW_ROW_SP);
 }
 
@@ -143,8 +143,8 @@ static void test_is_bounded(void **state)
 	(void)state;
 	for (uint64_t i = 0; i < 2 * (uint64_t)MW_RING_LEARNED; i++)
 		assert_int_not_equal(mw_row_kind(jump_learn(&process, pc_in(0, i))), MW_ROW_NONE);
-	assert_true(process.learned_count < MW_RING_LEARNED);
-	assert_int_equal(published(pc_in(0, process.learned_count + 1)), 0);
+	assert_true(process.learned.count < MW_RING_LEARNED);
+	assert_int_equal(published(pc_in(0, process.learned.count + 1)), 0);
 	assert_int_not_equal(published(pc_in(0, 0)), 0);
 }
 
@@ -178,13 +178,13 @@ static void test_goes_with_its_module(void **state)
 	for (uint64_t i = 0; i < 4; i++)
 		(void)jump_learn(&process, pc_in((uint32_t)i % 2, i));
 	jump_learned_tidy(&process);
-	assert_int_equal(process.learned_count, 4);
+	assert_int_equal(process.learned.count, 4);
 	mw_modules_get(process.survey.modules, 0)->gone = true;
 	/* The target may have written anything there: it is not asked. */
 	control->learned_any = 1000;
 	memset(process.shared.base + control->learned, 0xa5, MW_RING_LEARNED * sizeof(struct mw_ring_cached_row));
 	jump_learned_tidy(&process);
-	assert_int_equal(process.learned_count, 2);
+	assert_int_equal(process.learned.count, 2);
 	assert_int_equal(published(pc_in(0, 0)), 0);
 	assert_int_equal(published(pc_in(0, 2)), 0);
 	assert_int_not_equal(published(pc_in(1, 1)), 0);
