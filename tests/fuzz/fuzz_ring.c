@@ -226,21 +226,21 @@ static bool help_fill(void *context, uint32_t first, uint32_t count)
 
 static void write_word(struct fuzz_input *input)
 {
-	const struct jump_geometry *geometry = &rig.process.shared.geometry;
+	const struct jump_geometry *geometry = &rig.process.recorder.shared.geometry;
 	uint64_t at = fuzz_take(input, 2) * 8, value = fuzz_odd(input);
 
-	memcpy(rig.process.shared.base + at % geometry->size, &value, sizeof(value));
+	memcpy(rig.process.recorder.shared.base + at % geometry->size, &value, sizeof(value));
 }
 
 static void write_slot(struct fuzz_input *input)
 {
-	struct mw_ring_slot *slot = jump_slot(&rig.process.shared, (uint32_t)fuzz_take(input, 1) % SLOTS);
+	struct mw_ring_slot *slot = jump_slot(&rig.process.recorder.shared, (uint32_t)fuzz_take(input, 1) % SLOTS);
 
 	slot->owner = 0x1000 + fuzz_take(input, 1) * 16;
 	slot->tid = (uint32_t)fuzz_take(input, 1);
 	slot->ring = 1 + (uint32_t)fuzz_take(input, 1) % (RINGS + 1);
 	slot->reserved = slot->drained + fuzz_take(input, 1) % (2 * UNITS);
-	jump_control(&rig.process.shared)->rings_taken++;
+	jump_control(&rig.process.recorder.shared)->rings_taken++;
 }
 
 /* A record where the ring is read next, or a little later. */
@@ -248,7 +248,7 @@ static uint64_t write_record(struct fuzz_input *input, uint32_t ring, uint64_t u
 {
 	uint32_t type = (uint32_t)fuzz_take(input, 1), flags = type >> 5;
 	bool odd = type & 16;
-	struct mw_ring_record *record = jump_ring(&rig.process.shared, ring) + unit % UNITS;
+	struct mw_ring_record *record = jump_ring(&rig.process.recorder.shared, ring) + unit % UNITS;
 
 	type = (type & 15) + (type % 3 ? 0 : 8);
 	record->time = odd ? fuzz_odd(input) : rig.tick - 30000 + fuzz_take(input, 1) * 100;
@@ -261,7 +261,7 @@ static uint64_t write_record(struct fuzz_input *input, uint32_t ring, uint64_t u
 
 static void write_records(struct fuzz_input *input, unsigned count)
 {
-	struct mw_ring_slot *slot = jump_slot(&rig.process.shared, (uint32_t)fuzz_take(input, 1) % SLOTS);
+	struct mw_ring_slot *slot = jump_slot(&rig.process.recorder.shared, (uint32_t)fuzz_take(input, 1) % SLOTS);
 	uint32_t ring = (slot->ring - 1) % RINGS;
 	uint64_t unit = slot->drained + (count == 1 ? fuzz_take(input, 1) % UNITS : 0);
 
@@ -271,11 +271,11 @@ static void write_records(struct fuzz_input *input, unsigned count)
 
 static void ask(struct fuzz_input *input)
 {
-	struct mw_ring_slot *slot = jump_slot(&rig.process.shared, (uint32_t)fuzz_take(input, 1) % SLOTS);
+	struct mw_ring_slot *slot = jump_slot(&rig.process.recorder.shared, (uint32_t)fuzz_take(input, 1) % SLOTS);
 
 	slot->ask_address = fuzz_take(input, 1) % 2 ? 0x10001000 : fuzz_odd(input);
 	slot->asked++;
-	jump_control(&rig.process.shared)->asks++;
+	jump_control(&rig.process.recorder.shared)->asks++;
 }
 
 static void harm(enum deed deed)
@@ -409,15 +409,15 @@ static void begin(const uint8_t *bytes, size_t size)
 					.rate = UINT64_C(1) << 32,
 					.before_tick = rig.tick - 1000000,
 					.before_rate = UINT64_C(1) << 32};
-	plan(&rig.process.shared.geometry);
+	plan(&rig.process.recorder.shared.geometry);
 	rig.process.pid = 1;
-	rig.process.dictionary.rows = &row;
-	rig.process.dictionary.index.count = 1;
+	rig.process.rows.dictionary.rows = &row;
+	rig.process.rows.dictionary.index.count = 1;
 	rig.process.survey.arch = mw_arch_find(62);
-	rig.process.shared.base = calloc(1, rig.process.shared.geometry.size);
-	insist(rig.process.shared.base && rig.process.survey.arch);
-	jump_shared_format(&rig.process.shared, 4);
-	insist(!jump_drain_create(&rig.process.shared, &rig.clock, &sink, &help, &rig.drain));
+	rig.process.recorder.shared.base = calloc(1, rig.process.recorder.shared.geometry.size);
+	insist(rig.process.recorder.shared.base && rig.process.survey.arch);
+	jump_shared_format(&rig.process.recorder.shared, 4);
+	insist(!jump_drain_create(&rig.process.recorder.shared, &rig.clock, &sink, &help, &rig.drain));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
@@ -427,7 +427,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		act((enum deed)(fuzz_take(&rig.input, 1) % DEEDS));
 	insist(!jump_drain_finish(rig.drain));
 	jump_drain_destroy(rig.drain);
-	free(rig.process.rows);
-	free(rig.process.shared.base);
+	free(rig.process.rows.items);
+	free(rig.process.recorder.shared.base);
 	return 0;
 }

@@ -136,13 +136,13 @@ static void answer(struct inquiry *inquiry, struct mw_ring_slot *slot, uint32_t 
 	const struct asker asker = {.tid = jump_live_tid(inquiry->process),
 				    .thread = __atomic_load_n(&slot->owner, __ATOMIC_RELAXED),
 				    .first = __atomic_load_n(&slot->tid, __ATOMIC_RELAXED) ==
-					     inquiry->process->first_tid};
+					     inquiry->process->ids.first};
 	struct mw_ring_region region;
 
 	if (look_up(inquiry, address, &asker, &region)) {
 		uint32_t number = slot->next_region++ % MW_RING_REGIONS;
 
-		inquiry->process->own_stacks |= !(region.low & MW_RING_REGION_OWN);
+		inquiry->process->stacks.own |= !(region.low & MW_RING_REGION_OWN);
 		/* Never a state in which low and high of different regions are together. */
 		__atomic_store_n(&slot->regions[number].high, 0, __ATOMIC_RELEASE);
 		__atomic_store_n(&slot->regions[number].low, region.low, __ATOMIC_RELEASE);
@@ -153,7 +153,7 @@ static void answer(struct inquiry *inquiry, struct mw_ring_slot *slot, uint32_t 
 
 struct mw_error *jump_answer(struct jump_process *process)
 {
-	uint32_t asks = __atomic_load_n(&jump_control(&process->shared)->asks, __ATOMIC_ACQUIRE);
+	uint32_t asks = __atomic_load_n(&jump_control(&process->recorder.shared)->asks, __ATOMIC_ACQUIRE);
 	struct inquiry inquiry = {.process = process};
 	char path[64];
 
@@ -163,8 +163,8 @@ struct mw_error *jump_answer(struct jump_process *process)
 	snprintf(path, sizeof(path), "/proc/%d/maps", jump_live_tid(process));
 	inquiry.fd = open(path, O_RDONLY | O_CLOEXEC);
 
-	for (uint32_t i = 0; i < process->shared.geometry.slot_count; i++) {
-		struct mw_ring_slot *slot = jump_slot(&process->shared, i);
+	for (uint32_t i = 0; i < process->recorder.shared.geometry.slot_count; i++) {
+		struct mw_ring_slot *slot = jump_slot(&process->recorder.shared, i);
 		uint32_t asked = __atomic_load_n(&slot->asked, __ATOMIC_ACQUIRE);
 
 		if (asked == slot->answered || __atomic_load_n(&slot->owner, __ATOMIC_RELAXED) <= MW_RING_TOMB)
@@ -179,8 +179,8 @@ struct mw_error *jump_answer(struct jump_process *process)
 
 void jump_forget_region(struct jump_process *process, mw_addr start, mw_addr end)
 {
-	for (uint32_t i = 0; i < process->shared.geometry.slot_count; i++) {
-		struct mw_ring_slot *slot = jump_slot(&process->shared, i);
+	for (uint32_t i = 0; i < process->recorder.shared.geometry.slot_count; i++) {
+		struct mw_ring_slot *slot = jump_slot(&process->recorder.shared, i);
 
 		if (__atomic_load_n(&slot->owner, __ATOMIC_RELAXED) <= MW_RING_TOMB)
 			continue;
@@ -196,10 +196,10 @@ void jump_forget_region(struct jump_process *process, mw_addr start, mw_addr end
 /* Where a thread will look for its slot: one that is free, or its own. NULL: there is none. */
 static struct mw_ring_slot *place_for(const struct jump_process *process, mw_addr thread)
 {
-	uint32_t count = process->shared.geometry.slot_count, first = mw_ring_slot_first(thread, count);
+	uint32_t count = process->recorder.shared.geometry.slot_count, first = mw_ring_slot_first(thread, count);
 
 	for (uint32_t i = 0; i < count; i++) {
-		struct mw_ring_slot *slot = jump_slot(&process->shared, (first + i) & (count - 1));
+		struct mw_ring_slot *slot = jump_slot(&process->recorder.shared, (first + i) & (count - 1));
 
 		if (slot->owner == MW_RING_FREE || slot->owner == thread)
 			return slot;

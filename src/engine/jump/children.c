@@ -36,9 +36,9 @@ static bool holds_copy(const struct jump_process *process, pid_t pid)
 /* The jumps are taken out of the child: those of unwinders' functions, or all others. Its patches are its own. */
 static struct mw_error *lift(struct jump_process *copy, pid_t tid, bool unwinders)
 {
-	for (size_t i = 0; i < copy->patch_count; i++)
-		if ((copy->patches[i].role == MW_STUB_UNWINDER) == unwinders)
-			copy->patches[i].standing = false;
+	for (size_t i = 0; i < copy->patches.count; i++)
+		if ((copy->patches.items[i].role == MW_STUB_UNWINDER) == unwinders)
+			copy->patches.items[i].standing = false;
 	return jump_unpatch_copy(copy, tid, unwinders);
 }
 
@@ -74,7 +74,7 @@ static struct mw_error *take_out(struct jump_process *copy, struct mw_quiesce *q
 	pid_t tid;
 
 	MW_TRY(lift(copy, mw_quiesce_pick(quiesce), false));
-	if (copy->own_stacks && mw_clock_ns() > copy->search_until)
+	if (copy->stacks.own && mw_clock_ns() > copy->stacks.search_until)
 		return NULL;
 	MW_TRY(await_calls(copy, quiesce, maps, left));
 	if (*left)
@@ -106,17 +106,17 @@ static struct mw_error *clean(const struct jump_process *process, struct mw_quie
 	*left = true;
 	copy.seen = (struct jump_seen){.gone_back = NULL};
 	copy.is_copy = true;
-	copy.patches = calloc(process->patch_count + 1, sizeof(*copy.patches));
-	if (!copy.patches)
+	copy.patches.items = calloc(process->patches.count + 1, sizeof(*copy.patches.items));
+	if (!copy.patches.items)
 		return mw_error_nomem();
-	for (size_t i = 0; i < process->patch_count; i++) {
-		copy.patches[i] = process->patches[i];
-		copy.patches[i].standing = true;
+	for (size_t i = 0; i < process->patches.count; i++) {
+		copy.patches.items[i] = process->patches.items[i];
+		copy.patches.items[i].standing = true;
 	}
 	err = take_out(&copy, quiesce, &cage, &maps, left);
 	mw_cage_deinit(&cage);
 	mw_maps_deinit(&maps);
-	free(copy.patches);
+	free(copy.patches.items);
 	free(copy.seen.gone_back);
 	return err;
 }
@@ -132,7 +132,7 @@ static struct mw_error *jump_child_clean(struct jump_process *process, pid_t chi
 		err = mw_quiesce_await_hand(&quiesce);
 	if (!err && !quiesce.gone && !quiesce.execed && holds_copy(process, child)) {
 		err = clean(process, &quiesce, &left);
-		process->children_cleaned += !err && !left;
+		process->children.cleaned += !err && !left;
 	}
 	released = mw_quiesce_end(&quiesce);
 	mw_quiesce_deinit(&quiesce);
@@ -159,7 +159,7 @@ static pid_t find_child(const struct jump_process *process, uint32_t tid)
 	struct mw_status status;
 	struct mw_error *err;
 
-	if (!process->other_namespace)
+	if (!process->ids.other_namespace)
 		return (pid_t)tid;
 	err = mw_status_read((pid_t)tid, &status);
 	mw_error_destroy(err);
@@ -168,26 +168,26 @@ static pid_t find_child(const struct jump_process *process, uint32_t tid)
 
 void jump_children_heard(struct jump_process *process)
 {
-	struct mw_ring_control *control = jump_control(&process->shared);
+	struct mw_ring_control *control = jump_control(&process->recorder.shared);
 	uint32_t count = __atomic_load_n(&control->child_count, __ATOMIC_ACQUIRE);
 
 	if (count > MW_RING_CHILDREN)
 		count = MW_RING_CHILDREN;
-	for (; process->children_seen < count; process->children_seen++) {
-		uint32_t tid = __atomic_load_n(&control->children[process->children_seen], __ATOMIC_ACQUIRE);
+	for (; process->children.seen < count; process->children.seen++) {
+		uint32_t tid = __atomic_load_n(&control->children[process->children.seen], __ATOMIC_ACQUIRE);
 		pid_t child = find_child(process, tid);
 
 		if (tid == 0)
 			return; /* not written yet */
 		/* To look through their memory takes too long for now. */
-		if (child > 0 && child != process->pid && !process->own_stacks && holds_copy(process, child))
+		if (child > 0 && child != process->pid && !process->stacks.own && holds_copy(process, child))
 			/* It does no harm where it can't be cleaned. */
 			mw_error_destroy(jump_child_clean(process, child));
 	}
-	if (process->children_seen == MW_RING_CHILDREN) {
+	if (process->children.seen == MW_RING_CHILDREN) {
 		/* Room for more to be heard of. */
 		memset(control->children, 0, sizeof(control->children));
-		process->children_seen = 0;
+		process->children.seen = 0;
 		__atomic_store_n(&control->child_count, 0, __ATOMIC_RELEASE);
 	}
 }
@@ -219,12 +219,12 @@ void jump_children_sweep(struct jump_process *process)
 
 	if (!proc)
 		return;
-	process->search_until = mw_clock_ns() + SEARCH_NS;
+	process->stacks.search_until = mw_clock_ns() + SEARCH_NS;
 	while ((entry = readdir(proc))) {
 		pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? (pid_t)strtol(entry->d_name, NULL, 10) : 0;
 
 		if (pid <= 0 || pid == process->pid || pid == getpid() ||
-		    jump_start_time(pid) < process->attach_start || !holds_copy(process, pid))
+		    jump_start_time(pid) < process->children.attach_start || !holds_copy(process, pid))
 			continue;
 		mw_error_destroy(jump_child_clean(process, pid));
 	}

@@ -27,7 +27,7 @@ static void add_range(struct mw_stub_range *ranges, uint64_t *count, mw_addr sta
 static void fill_code(struct jump_process *process)
 {
 	const struct mw_survey *survey = &process->survey;
-	struct mw_stub_context *context = &process->context;
+	struct mw_stub_context *context = &process->recorder.context;
 
 	context->allocator_count = context->internal_count = context->exception_count = 0;
 	for (uint32_t i = 0; i < survey->modules_seen; i++) {
@@ -51,7 +51,7 @@ static void fill_code(struct jump_process *process)
 static struct mw_error *write_readable(struct jump_process *process, const struct mw_maps *maps)
 {
 	struct mw_stub_range *ranges = calloc(maps->count ? maps->count : 1, sizeof(*ranges));
-	uint64_t room = (process->image_size - mw_stub_image_size) / sizeof(*ranges), count = 0;
+	uint64_t room = (process->recorder.image_size - mw_stub_image_size) / sizeof(*ranges), count = 0;
 	struct mw_error *err = NULL;
 
 	if (!ranges)
@@ -62,10 +62,10 @@ static struct mw_error *write_readable(struct jump_process *process, const struc
 		if (mapping->read && mapping->write && !mapping->shared)
 			ranges[count++] = (struct mw_stub_range){mapping->start, mapping->end};
 	}
-	process->context.readable = process->image + mw_stub_image_size;
-	process->context.readable_count = count;
+	process->recorder.context.readable = process->recorder.image + mw_stub_image_size;
+	process->recorder.context.readable_count = count;
 	if (count)
-		err = mw_remote_write(jump_live_tid(process), process->context.readable, ranges,
+		err = mw_remote_write(jump_live_tid(process), process->recorder.context.readable, ranges,
 				      count * sizeof(*ranges));
 	free(ranges);
 	return err;
@@ -73,10 +73,10 @@ static struct mw_error *write_readable(struct jump_process *process, const struc
 
 struct mw_error *jump_context_fill(struct jump_process *process, const struct mw_maps *maps)
 {
-	struct mw_stub_context *context = &process->context;
+	struct mw_stub_context *context = &process->recorder.context;
 
-	context->guard = process->guard;
-	context->shared = process->memory.there;
+	context->guard = process->recorder.guard;
+	context->shared = process->recorder.memory.there;
 	if (getrandom(&context->cookie, sizeof(context->cookie), 0) != sizeof(context->cookie))
 		context->cookie = jump_clock_tick();
 	context->rdfsbase = (getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE) != 0;
@@ -88,13 +88,13 @@ struct mw_error *jump_context_fill(struct jump_process *process, const struct mw
 struct mw_error *jump_context_update(struct jump_process *process, pid_t tid)
 {
 	fill_code(process);
-	return mw_remote_poke(tid, process->image + mw_stub_header()->context, &process->context,
-			      sizeof(process->context));
+	return mw_remote_poke(tid, process->recorder.image + mw_stub_header()->context, &process->recorder.context,
+			      sizeof(process->recorder.context));
 }
 
 void jump_context_hook(struct jump_process *process, const struct jump_patch *patch)
 {
-	struct mw_stub_hook *hook = &process->context.hooks[patch->number];
+	struct mw_stub_hook *hook = &process->recorder.context.hooks[patch->number];
 
 	*hook = (struct mw_stub_hook){.original = patch->pad_at + patch->pad.original,
 				      .start = patch->addr,
@@ -176,12 +176,12 @@ struct mw_error *jump_find_tid_offset(struct jump_process *process)
 	free(block);
 	for (size_t i = 0; looked && i < sizeof(usual) / sizeof(usual[0]); i++)
 		if (possible[usual[i] / sizeof(uint32_t)]) {
-			process->context.tid_offset = usual[i];
+			process->recorder.context.tid_offset = usual[i];
 			return NULL;
 		}
 	for (size_t i = 0; looked && i < sizeof(possible); i++)
 		if (possible[i]) {
-			process->context.tid_offset = (uint32_t)(i * sizeof(uint32_t));
+			process->recorder.context.tid_offset = (uint32_t)(i * sizeof(uint32_t));
 			return NULL;
 		}
 	return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
@@ -192,11 +192,11 @@ struct mw_error *jump_find_tid_offset(struct jump_process *process)
 
 struct mw_error *jump_guard_set(struct jump_process *process, pid_t tid, uint64_t value)
 {
-	if (!process->guard)
+	if (!process->recorder.guard)
 		return NULL;
-	if (process->own_memory >= 0 &&
-	    pwrite(process->own_memory, &value, sizeof(value), (off_t)process->guard) == sizeof(value))
+	if (process->recorder.own_memory >= 0 && pwrite(process->recorder.own_memory, &value, sizeof(value),
+							(off_t)process->recorder.guard) == sizeof(value))
 		return NULL;
 	/* Another program has something else there, or nothing. */
-	return jump_has_execed(process) ? NULL : mw_remote_write(tid, process->guard, &value, sizeof(value));
+	return jump_has_execed(process) ? NULL : mw_remote_write(tid, process->recorder.guard, &value, sizeof(value));
 }

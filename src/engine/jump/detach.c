@@ -29,8 +29,9 @@ static void look(struct jump_process *process, void *context)
 	(void)context;
 	if (process->drain)
 		jump_drain_tidy(process->drain);
-	if (process->shared.base)
-		process->open_elsewhere = __atomic_load_n(&jump_control(&process->shared)->open, __ATOMIC_RELAXED);
+	if (process->recorder.shared.base)
+		process->recorder.open_elsewhere =
+			__atomic_load_n(&jump_control(&process->recorder.shared)->open, __ATOMIC_RELAXED);
 }
 
 /* What has to stay mapped stays unused, and is told of. */
@@ -53,7 +54,8 @@ static struct mw_error *restore(struct jump_process *process, struct mw_maps *ma
 	struct mw_error *err;
 
 	/* What has come by where none of ours stood any more, nobody knows. */
-	process->disturbed = mw_journal_disturbed(&process->journal, mw_quiesce_pick(&process->quiesce));
+	process->patches.disturbed =
+		mw_journal_disturbed(&process->patches.journal, mw_quiesce_pick(&process->quiesce));
 	err = jump_unpatch(process, false, taken);
 	if (!err)
 		err = jump_await_calls(process, maps, look, NULL, left);
@@ -148,7 +150,7 @@ struct mw_error *jump_process_end(struct jump_process *process, enum mw_window_e
 		return NULL;
 	err = close_window(process, end);
 	/* Children may have outlived it. */
-	if (process->installed && process->memory.there)
+	if (process->installed && process->recorder.memory.there)
 		jump_children_sweep(process);
 	jump_memory_close(process);
 	return err;
@@ -159,7 +161,7 @@ static struct mw_error *remove_all(struct jump_process *process)
 	struct mw_error *err, *released;
 
 	/* Who has asked about a stack of its own making, and was not answered yet? */
-	if (process->windowed && process->shared.base)
+	if (process->windowed && process->recorder.shared.base)
 		mw_error_destroy(jump_answer(process));
 	jump_look_for_frames(process);
 	/* What fails once, as a thread can't be stopped yet, must not leave our code in there. */
@@ -180,11 +182,11 @@ struct mw_error *jump_window_end(struct jump_process *process)
 {
 	if (process->ended || process->window_closed)
 		return NULL;
-	if (!process->mapped && !process->journal.count)
+	if (!process->recorder.mapped && !process->patches.journal.count)
 		return NULL;
 	/* In this order: a guard that is off while recording is on is a forked child's. */
-	if (process->shared.base)
-		__atomic_store_n(&jump_control(&process->shared)->recording, 0, __ATOMIC_RELEASE);
+	if (process->recorder.shared.base)
+		__atomic_store_n(&jump_control(&process->recorder.shared)->recording, 0, __ATOMIC_RELEASE);
 	MW_TRY(jump_guard_set(process, jump_live_tid(process), MW_STUB_GUARD_ENDING));
 	end_time(process);
 	process->window_closed = true;
@@ -201,7 +203,7 @@ struct mw_error *jump_process_detach(struct jump_process *process, enum mw_windo
 		err = first_of(err, mw_quiesce_end(&process->quiesce));
 	guarded = jump_window_end(process);
 	/* What stands in the way of both is told better by the second. */
-	if (process->mapped || process->journal.count)
+	if (process->recorder.mapped || process->patches.journal.count)
 		err = first_of(err, remove_all(process));
 	/* Another program's names are not told as its. */
 	if (process->quiesce.execed)

@@ -87,7 +87,7 @@ static struct mw_error *survey(struct jump_process *process)
 	MW_TRY(mw_survey_check(&process->survey));
 	MW_TRY(jump_plan(process, tid));
 	MW_TRY(jump_plan_check(process));
-	process->attach_start = clock_ticks_now();
+	process->children.attach_start = clock_ticks_now();
 	return jump_rows_compile(process, &bytes);
 }
 
@@ -372,7 +372,7 @@ static size_t jump_own_ranges(const struct mw_engine *base, pid_t pid, struct mw
 {
 	const struct jump_process *process = find(base, pid);
 
-	return process && !process->ended && process->mapped ? jump_memory_ranges(process, out, capacity) : 0;
+	return process && !process->ended && process->recorder.mapped ? jump_memory_ranges(process, out, capacity) : 0;
 }
 
 static const char *jump_used(const struct mw_engine *base, pid_t pid, const char **reason)
@@ -426,9 +426,9 @@ static struct mw_error *look(struct jump_process *process, struct mw_jump_examin
 	if (!out->refused)
 		return mw_error_nomem();
 	out->count = process->survey.hooks.count;
-	for (size_t i = 0; i < process->patch_count; i++)
-		if (process->patches[i].hook != JUMP_NO_HOOK)
-			out->refused[process->patches[i].hook] = process->patches[i].detour.why;
+	for (size_t i = 0; i < process->patches.count; i++)
+		if (process->patches.items[i].hook != JUMP_NO_HOOK)
+			out->refused[process->patches.items[i].hook] = process->patches.items[i].detour.why;
 	return NULL;
 }
 

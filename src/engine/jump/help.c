@@ -139,12 +139,12 @@ static pid_t seek_thread(struct jump_process *process, uint32_t tid)
 	uint64_t begin = mw_clock_ns();
 	pid_t found;
 
-	if (!process->seek_since_ns)
-		process->seek_since_ns = begin;
-	if (process->seek_ns > SEEK_NS + (begin - process->seek_since_ns) / SEEK_SHARE)
+	if (!process->ids.seek_since_ns)
+		process->ids.seek_since_ns = begin;
+	if (process->ids.seek_ns > SEEK_NS + (begin - process->ids.seek_since_ns) / SEEK_SHARE)
 		return 0;
 	found = find_thread(process, tid);
-	process->seek_ns += mw_clock_ns() - begin;
+	process->ids.seek_ns += mw_clock_ns() - begin;
 	return found;
 }
 
@@ -152,17 +152,17 @@ static pid_t seek_thread(struct jump_process *process, uint32_t tid)
  */
 static pid_t translate(struct jump_process *process, uint32_t tid, bool anew)
 {
-	pid_t known = (pid_t)(uintptr_t)mw_map_get(&process->tids, tid);
+	pid_t known = (pid_t)(uintptr_t)mw_map_get(&process->ids.tids, tid);
 
-	if (!process->other_namespace)
+	if (!process->ids.other_namespace)
 		return (pid_t)tid;
 	if (known && (!anew || lives(process, known)))
 		return known;
 	known = seek_thread(process, tid);
 	/* Where it can't be kept, it is looked for again. */
 	if (known)
-		mw_error_destroy(
-			mw_map_set(&process->tids, tid, (void *)(uintptr_t)known)); // NOLINT(performance-no-int-to-ptr)
+		mw_error_destroy(mw_map_set(&process->ids.tids, tid,
+					    (void *)(uintptr_t)known)); // NOLINT(performance-no-int-to-ptr)
 	return known;
 }
 

@@ -28,8 +28,9 @@
 
 static bool anything_to_plant(const struct jump_process *process)
 {
-	for (size_t i = 0; i < process->patch_count; i++)
-		if (!process->patches[i].gone && !process->patches[i].standing && !process->patches[i].detour.why)
+	for (size_t i = 0; i < process->patches.count; i++)
+		if (!process->patches.items[i].gone && !process->patches.items[i].standing &&
+		    !process->patches.items[i].detour.why)
 			return true;
 	return false;
 }
@@ -37,15 +38,15 @@ static bool anything_to_plant(const struct jump_process *process)
 /* What was in a module that is unmapped is no more. */
 static void forget_gone(struct jump_process *process)
 {
-	for (size_t i = 0; i < process->patch_count; i++) {
-		struct jump_patch *patch = &process->patches[i];
+	for (size_t i = 0; i < process->patches.count; i++) {
+		struct jump_patch *patch = &process->patches.items[i];
 		const struct mw_module *module = mw_modules_get(process->survey.modules, patch->module);
 
 		if (patch->gone || !module->gone)
 			continue;
 		patch->gone = true;
 		if (patch->standing)
-			mw_journal_forget(&process->journal, patch->detour.at, patch->detour.at + 1);
+			mw_journal_forget(&process->patches.journal, patch->detour.at, patch->detour.at + 1);
 		patch->standing = false;
 	}
 }
@@ -53,17 +54,17 @@ static void forget_gone(struct jump_process *process)
 /* Entry points that came and can't be detoured: what they do will be missed. */
 static void note_refused(struct jump_process *process, size_t first)
 {
-	for (size_t i = first; i < process->patch_count; i++)
-		if (process->patches[i].detour.why && process->patches[i].hook != JUMP_NO_HOOK)
-			process->survey.hooks.items[process->patches[i].hook].info.refused =
-				process->patches[i].detour.why;
+	for (size_t i = first; i < process->patches.count; i++)
+		if (process->patches.items[i].detour.why && process->patches.items[i].hook != JUMP_NO_HOOK)
+			process->survey.hooks.items[process->patches.items[i].hook].info.refused =
+				process->patches.items[i].detour.why;
 }
 
 /* It has put itself under a filter since the attach, under which no memory can be had without harm. */
 static void give_up_new(struct jump_process *process)
 {
-	for (size_t i = 0; i < process->patch_count; i++) {
-		struct jump_patch *patch = &process->patches[i];
+	for (size_t i = 0; i < process->patches.count; i++) {
+		struct jump_patch *patch = &process->patches.items[i];
 
 		if (!patch->gone && !patch->standing && !patch->detour.why)
 			patch->detour.why = "the process has put itself under a seccomp filter that forbids it";
@@ -114,7 +115,7 @@ static struct mw_error *stop_and_plant(struct jump_process *process, const struc
 
 struct mw_error *jump_modules_changed(struct jump_process *process)
 {
-	size_t added = 0, removed = 0, before = process->patch_count;
+	size_t added = 0, removed = 0, before = process->patches.count;
 	pid_t tid = jump_live_tid(process);
 	struct mw_maps maps = {0};
 	struct mw_error *err;
@@ -177,10 +178,10 @@ static struct mw_error *check_counter(const struct jump_process *process, const 
 static void tell_unwinder(struct jump_process *process)
 {
 	const struct mw_stub_header *header = mw_stub_header();
-	const struct mw_unwinder_code code = {.start = process->image,
-					      .end = process->image + process->image_size,
-					      .base = process->image,
-					      .table = process->image + header->table,
+	const struct mw_unwinder_code code = {.start = process->recorder.image,
+					      .end = process->recorder.image + process->recorder.image_size,
+					      .base = process->recorder.image,
+					      .table = process->recorder.image + header->table,
 					      .entries = 1};
 
 	mw_unwinder_libunwind_pass_over(process->inner, &code);
@@ -235,7 +236,7 @@ static mw_addr heap_end(const struct mw_maps *maps)
 
 struct mw_error *jump_install_data(struct jump_process *process)
 {
-	struct mw_ring_control *control = jump_control(&process->shared);
+	struct mw_ring_control *control = jump_control(&process->recorder.shared);
 	const struct jump_drain_help help = jump_help(process);
 	struct mw_maps maps = {0};
 	struct mw_error *err;
@@ -246,7 +247,7 @@ struct mw_error *jump_install_data(struct jump_process *process)
 	control->wait_limit = jump_clock_ticks(&process->clock, WAIT_LIMIT_NS);
 	control->exit_limit = jump_clock_ticks(&process->clock, EXIT_LIMIT_NS);
 	control->compare = process->engine->options.compare;
-	MW_TRY(jump_drain_create(&process->shared, &process->clock, &process->sink, &help, &process->drain));
+	MW_TRY(jump_drain_create(&process->recorder.shared, &process->clock, &process->sink, &help, &process->drain));
 	jump_drain_hooks(process->drain, (uint32_t)process->survey.hooks.count);
 	MW_TRY(mw_maps_read(jump_live_tid(process), &maps));
 	err = jump_rows_publish(process, &maps, false);
@@ -256,7 +257,7 @@ struct mw_error *jump_install_data(struct jump_process *process)
 
 struct mw_error *jump_install_jumps(struct jump_process *process)
 {
-	struct mw_ring_control *control = jump_control(&process->shared);
+	struct mw_ring_control *control = jump_control(&process->recorder.shared);
 	struct mw_maps maps = {0};
 	struct mw_error *err;
 
@@ -267,8 +268,9 @@ struct mw_error *jump_install_jumps(struct jump_process *process)
 	mw_maps_deinit(&maps);
 	MW_TRY(err);
 	MW_TRY(mw_fault("attach.resume"));
-	for (size_t i = 0; i < process->patch_count; i++)
-		process->loader_hooked |= process->patches[i].standing && process->patches[i].role == MW_STUB_LOADER;
+	for (size_t i = 0; i < process->patches.count; i++)
+		process->patches.loader_hooked |=
+			process->patches.items[i].standing && process->patches.items[i].role == MW_STUB_LOADER;
 	/* Libraries may have come and gone since they were looked at: so that is done again at once. */
 	__atomic_fetch_add(&control->loader_changes, 1, __ATOMIC_RELEASE);
 	jump_clock_start(&process->clock);

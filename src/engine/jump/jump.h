@@ -112,49 +112,20 @@ static inline void jump_learned_deinit(struct jump_learned_code *learned)
 
 struct jump_engine;
 
-struct jump_process {
-	struct jump_engine *engine;
-	pid_t pid;
-	int pidfd;
-	struct mw_event_sink sink;
-	struct mw_program program; /* that was prepared */
-	bool launched;             /* stands before its exec, or its loader is at work */
-	bool windowed;             /* the window has begun */
-	bool window_closed;        /* … and nothing is recorded any more */
-	bool ended;                /* … and is over; nothing of ours is left in the process, or it is no more */
-	bool installed;
-	bool launched_by_us; /* memwatch is its parent */
-	bool exiting;        /* a thread of it has called _exit */
-	bool gave_up;        /* the recorder stopped as memwatch was not heard of */
-	size_t disturbed;    /* jumps that somebody else had written over by the end */
-	struct {
-		mw_addr loader; /* the loader's word for debuggers: a breakpoint stands there */
-		size_t patch;
-		unsigned told;  /* how often it was come to */
-		unsigned tells; /* … when all is mapped */
-		bool execed;
-	} launch;
-	char why_left[160]; /* what could not be taken out, "" where all was */
-	char name[17];
-	struct mw_survey survey;
-	struct mw_unwinder *unwinder;
-	struct mw_unwinder *inner; /* the one below its memo */
+/* The functions that are, or are to be, detoured (plan.c, patch.c). */
+struct jump_patches {
+	struct jump_patch *items;
+	size_t count, capacity;
 	struct mw_journal journal;
-	struct jump_patch *patches;
-	size_t patch_count, patch_capacity;
 	uint32_t next_helper;  /* stub hook number that the next helper gets, plus 1 */
 	uint32_t helpers_seen; /* modules looked at for helpers */
-	uint32_t first_tid;    /* its first thread, as that is known in its innermost namespace */
-	int own_memory;        /* its memory as a file, which leads to this program's, also when it is another; or -1 */
 	bool loader_hooked;
-	bool other_namespace; /* its thread ids are not those that memwatch sees */
-	bool own_stacks;      /* it has been seen on a stack of its own making: none that a thread was made with */
-	bool has_frames;      /* a signal's frame has been found in its memory */
-	bool is_copy;         /* a forked child's, in another process's words */
-	struct jump_seen seen;
-	uint64_t search_until;    /* for forked children of one with own_stacks; 0: not now */
+	size_t disturbed;         /* jumps that somebody else had written over by the end */
 	const char *odd_unwinder; /* a module whose unwinder can't be told of our frames, or NULL */
+};
 
+/* The recorder and its memory in the target (memory.c, context.c). */
+struct jump_recorder {
 	struct mw_shared_memory memory;
 	struct jump_shared shared;
 	uint64_t filled_rings; /* rings that have memory */
@@ -168,29 +139,90 @@ struct jump_process {
 	struct jump_pads *pads;
 	size_t pads_count;
 	uint32_t owned_count; /* pieces of memory that are told of in the control block */
+	uint64_t resident;    /* bytes of ours that count into the target's RSS, as of the last sample */
+	int own_memory;       /* its memory as a file, which leads to this program's, also when it is another; or -1 */
+};
 
+/* How the recorder walks stacks (rows.c). */
+struct jump_rows {
 	struct mw_row_dictionary dictionary;
-	struct jump_module_rows *rows; /* by module number */
-	size_t rows_count;
-	uint64_t rows_used; /* bytes of the shared space for rows */
+	struct jump_module_rows *items; /* by module number */
+	size_t count;
+	uint64_t used;      /* bytes of the shared space for rows */
 	uint64_t published; /* rows of the dictionary */
-	struct jump_learned_code learned;
 	size_t modules_published;
+};
 
-	struct jump_clock clock;
-	struct jump_drain *drain;
-	struct mw_quiesce quiesce;
-	struct mw_cage cage;
+/* What has been seen of stacks of the process (suspended.c). */
+struct jump_stacks_known {
+	bool own;              /* it has been seen on a stack of its own making: none that a thread was made with */
+	bool has_frames;       /* a signal's frame has been found in its memory */
+	uint64_t search_until; /* for forked children of one with stacks of its own; 0: not now */
+};
+
+/* Thread ids of the process (help.c). */
+struct jump_ids {
+	bool other_namespace;            /* they are not those that memwatch sees */
+	uint32_t first;                  /* its first thread, as that is known in its innermost namespace */
 	struct mw_map tids;              /* ours, by number in the innermost namespace; only where that is another */
 	uint64_t seek_ns, seek_since_ns; /* time spent on finding them; since when */
+};
+
+/* Forked children (children.c). */
+struct jump_children {
+	uint64_t attach_start; /* clock ticks of /proc starttime at attach: younger processes may be our children */
+	uint32_t seen;
+	uint64_t cleaned;
+};
+
+/* When it was last done (window.c). */
+struct jump_last {
+	uint64_t sample_ns, tidy_ns, alive_ns, look_ns, name_ns;
+};
+
+struct jump_process {
+	struct jump_engine *engine;
+	pid_t pid;
+	int pidfd;
+	char name[17];
+	struct mw_event_sink sink;
+	struct mw_program program; /* that was prepared */
+	bool launched;             /* stands before its exec, or its loader is at work */
+	bool windowed;             /* the window has begun */
+	bool window_closed;        /* … and nothing is recorded any more */
+	bool ended;                /* … and is over; nothing of ours is left in the process, or it is no more */
+	bool installed;
+	bool launched_by_us; /* memwatch is its parent */
+	bool exiting;        /* a thread of it has called _exit */
+	bool gave_up;        /* the recorder stopped as memwatch was not heard of */
+	bool is_copy;        /* a forked child's, in another process's words */
+	struct {
+		mw_addr loader; /* the loader's word for debuggers: a breakpoint stands there */
+		size_t patch;
+		unsigned told;  /* how often it was come to */
+		unsigned tells; /* … when all is mapped */
+		bool execed;
+	} launch;
+	char why_left[160]; /* what could not be taken out, "" where all was */
+	struct mw_survey survey;
+	struct mw_unwinder *unwinder;
+	struct mw_unwinder *inner; /* the one below its memo */
+	struct mw_quiesce quiesce;
+	struct mw_cage cage;
+	struct jump_patches patches;
+	struct jump_recorder recorder;
+	struct jump_rows rows;
+	struct jump_learned_code learned;
+	struct jump_seen seen;
+	struct jump_stacks_known stacks;
+	struct jump_ids ids;
+	struct jump_children children;
+	struct jump_clock clock;
+	struct jump_drain *drain;
+	uint32_t asks_seen;
+	struct jump_last last;
 	struct mw_engine_stats stats;
 	struct mw_window_info window;
-	uint64_t last_sample_ns, last_tidy_ns, last_alive_ns, last_look_ns, last_name_ns;
-	uint64_t rate_events, rate_since_ns;
-	uint64_t attach_start; /* clock ticks of /proc starttime at attach: younger processes may be our children */
-	uint32_t children_seen, asks_seen;
-	uint64_t children_cleaned;
-	uint64_t resident; /* bytes of ours that count into the target's RSS, as of the last sample */
 };
 
 struct jump_engine {
@@ -217,13 +249,13 @@ struct jump_engine {
 /* What the image that the process has says of itself. */
 static inline const struct mw_stub_header *jump_header(const struct jump_process *process)
 {
-	return (const struct mw_stub_header *)(const void *)process->code;
+	return (const struct mw_stub_header *)(const void *)process->recorder.code;
 }
 
 /* Is there a reason to look for what no thread is in? Forked children are many, and are not looked through for less. */
 static inline bool jump_may_be_suspended(const struct jump_process *process)
 {
-	return process->own_stacks || (process->has_frames && !process->is_copy);
+	return process->stacks.own || (process->stacks.has_frames && !process->is_copy);
 }
 
 /* While it is stopped: it has not ended, nor become another program. */

@@ -90,7 +90,7 @@ static struct mw_error *on_exec(struct jump_process *process)
 
 	if (process->launch.execed) {
 		/* The command runs another before its loader is done (a script's interpreter). */
-		mw_journal_forget_all(&process->journal);
+		mw_journal_forget_all(&process->patches.journal);
 		process->launch.told = 0;
 	}
 	process->launch.execed = true;
@@ -102,7 +102,7 @@ static struct mw_error *on_exec(struct jump_process *process)
 					"the command is a static program: it has no loader that tells when "
 					"it is ready for the jump engine"),
 			"--engine trap can launch it");
-	return mw_journal_plant(&process->journal, process->pid, process->launch.loader, arch->breakpoint,
+	return mw_journal_plant(&process->patches.journal, process->pid, process->launch.loader, arch->breakpoint,
 				arch->breakpoint_length, &process->launch.patch);
 }
 
@@ -142,8 +142,8 @@ static struct mw_error *ready(struct jump_process *process, struct mw_tracee_reg
 {
 	struct mw_error *err, *released;
 
-	MW_TRY(mw_journal_restore(&process->journal, process->pid, process->launch.patch));
-	mw_journal_forget_all(&process->journal);
+	MW_TRY(mw_journal_restore(&process->patches.journal, process->pid, process->launch.patch));
+	mw_journal_forget_all(&process->patches.journal);
 	/* It was memwatch's child before, and had its name. */
 	mw_comm_read(process->pid, process->pid, process->name);
 	regs->general.pc = process->launch.loader;

@@ -27,12 +27,13 @@
 
 static struct mw_ring_cached_row *published(const struct jump_process *process)
 {
-	return (struct mw_ring_cached_row *)(void *)(process->shared.base + process->shared.geometry.learned);
+	return (struct mw_ring_cached_row *)(void *)(process->recorder.shared.base +
+						     process->recorder.shared.geometry.learned);
 }
 
 static void new_generation(struct jump_process *process)
 {
-	__atomic_add_fetch(&jump_control(&process->shared)->generation, 1, __ATOMIC_RELEASE);
+	__atomic_add_fetch(&jump_control(&process->recorder.shared)->generation, 1, __ATOMIC_RELEASE);
 }
 
 static struct jump_learned *known(const struct jump_process *process, mw_addr pc)
@@ -67,7 +68,7 @@ static void publish(const struct jump_process *process, const struct jump_learne
 		return;
 	__atomic_store_n(&entry->row, learned->row, __ATOMIC_RELAXED);
 	__atomic_store_n(&entry->tag, learned->pc ^ learned->row, __ATOMIC_RELEASE);
-	__atomic_store_n(&jump_control(&process->shared)->learned_any, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&jump_control(&process->recorder.shared)->learned_any, 1, __ATOMIC_RELEASE);
 }
 
 /* Without memory it is not kept, and is looked at again. */

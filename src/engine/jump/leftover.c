@@ -103,13 +103,13 @@ static struct mw_error *take_image(struct jump_remains *remains, pid_t tid, cons
 		   jump_remains_context(bytes)->shared == remains->shared.start;
 	memcpy(&mark, bytes, got >= sizeof(mark) ? sizeof(mark) : 0);
 	if (is_image || (mark == 0 && !remains->control.leaving)) {
-		process->image = owned->start;
-		process->image_size = owned->size;
+		process->recorder.image = owned->start;
+		process->recorder.image_size = owned->size;
 	}
 	if (is_image) {
 		remains->image = bytes;
-		process->code = bytes;
-		process->context = *jump_remains_context(bytes);
+		process->recorder.code = bytes;
+		process->recorder.context = *jump_remains_context(bytes);
 		return NULL;
 	}
 	free(bytes);
@@ -139,12 +139,13 @@ static struct mw_error *take_owned(struct jump_remains *remains, pid_t tid, cons
 
 	if (!jump_remains_owned(&remains->maps, owned))
 		return NULL;
-	if (owned->kind == MW_RING_OWN_GUARD && !process->guard && is_guard(remains, tid, owned->start))
-		process->guard = owned->start;
-	else if (owned->kind == MW_RING_OWN_IMAGE && !process->image)
+	if (owned->kind == MW_RING_OWN_GUARD && !process->recorder.guard && is_guard(remains, tid, owned->start))
+		process->recorder.guard = owned->start;
+	else if (owned->kind == MW_RING_OWN_IMAGE && !process->recorder.image)
 		return take_image(remains, tid, owned);
 	else if (owned->kind == MW_RING_OWN_PADS)
-		process->pads[process->pads_count++] = (struct jump_pads){.start = owned->start, .size = owned->size};
+		process->recorder.pads[process->recorder.pads_count++] =
+			(struct jump_pads){.start = owned->start, .size = owned->size};
 	return NULL;
 }
 
@@ -206,17 +207,18 @@ static struct mw_error *take_jump(struct jump_remains *remains, pid_t tid, const
 		return NULL;
 	}
 	patch->standing = true;
-	return mw_journal_adopt(&process->journal, patch->detour.at, before, jump, size, &patch->journal);
+	return mw_journal_adopt(&process->patches.journal, patch->detour.at, before, jump, size, &patch->journal);
 }
 
 /* A pad that is what would be made today: it is known which of its instructions is the copy of which. */
 static void take_pad(const struct jump_remains *remains, pid_t tid, struct jump_patch *patch, uint64_t original)
 {
 	const struct mw_stub_header *header = (const struct mw_stub_header *)(const void *)remains->image;
-	const struct mw_pad_frame frame = {
-		.entry = remains->process->image + (patch->role == MW_STUB_UNWINDER ? header->find_fde : header->enter),
-		.hook = patch->number,
-		.frame_size = MW_STUB_CALL_SIZE};
+	const struct mw_pad_frame frame = {.entry =
+						   remains->process->recorder.image +
+						   (patch->role == MW_STUB_UNWINDER ? header->find_fde : header->enter),
+					   .hook = patch->number,
+					   .frame_size = MW_STUB_CALL_SIZE};
 	uint8_t now[MW_PAD_SIZE];
 	struct mw_error *err = NULL;
 
@@ -232,8 +234,8 @@ static void take_pad(const struct jump_remains *remains, pid_t tid, struct jump_
 
 static mw_addr pad_of(struct jump_process *process, uint64_t original)
 {
-	for (size_t i = 0; i < process->pads_count; i++) {
-		struct jump_pads *pads = &process->pads[i];
+	for (size_t i = 0; i < process->recorder.pads_count; i++) {
+		struct jump_pads *pads = &process->recorder.pads[i];
 		uint64_t into = original - pads->start;
 
 		if (into < pads->size)
@@ -245,9 +247,9 @@ static mw_addr pad_of(struct jump_process *process, uint64_t original)
 static struct mw_error *take_hook(struct jump_remains *remains, pid_t tid, uint32_t number)
 {
 	struct jump_process *process = remains->process;
-	const struct mw_stub_hook *hook = &process->context.hooks[number];
+	const struct mw_stub_hook *hook = &process->recorder.context.hooks[number];
 	const struct mw_module *module = mw_modules_find(process->survey.modules, hook->start);
-	struct jump_patch *patch = &process->patches[process->patch_count];
+	struct jump_patch *patch = &process->patches.items[process->patches.count];
 
 	*patch = (struct jump_patch){.number = number,
 				     .hook = JUMP_NO_HOOK,
@@ -266,7 +268,7 @@ static struct mw_error *take_hook(struct jump_remains *remains, pid_t tid, uint3
 		return NULL; /* its code is not in the file any more: another one is mapped there now */
 	MW_TRY(take_jump(remains, tid, module, patch));
 	take_pad(remains, tid, patch, hook->original);
-	process->patch_count++;
+	process->patches.count++;
 	return NULL;
 }
 
@@ -275,16 +277,17 @@ static void drop_doubtful(struct jump_process *process)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < process->pads_count; i++) {
+	for (size_t i = 0; i < process->recorder.pads_count; i++) {
 		bool sure = false;
 
-		for (size_t j = 0; j < process->patch_count && !sure; j++)
-			sure = process->patches[j].pad.size &&
-			       process->patches[j].pad_at - process->pads[i].start < process->pads[i].size;
+		for (size_t j = 0; j < process->patches.count && !sure; j++)
+			sure = process->patches.items[j].pad.size &&
+			       process->patches.items[j].pad_at - process->recorder.pads[i].start <
+				       process->recorder.pads[i].size;
 		if (sure)
-			process->pads[kept++] = process->pads[i];
+			process->recorder.pads[kept++] = process->recorder.pads[i];
 	}
-	process->pads_count = kept;
+	process->recorder.pads_count = kept;
 }
 
 static struct mw_error *take_all(struct jump_remains *remains, pid_t tid)
@@ -293,17 +296,18 @@ static struct mw_error *take_all(struct jump_remains *remains, pid_t tid)
 	uint32_t count = remains->control.owned_count;
 	size_t added, removed;
 
-	process->mapped = true;
+	process->recorder.mapped = true;
 	/* Who knows? */
-	process->own_stacks = true;
-	process->memory = (struct mw_shared_memory){.there = remains->shared.start,
-						    .size = remains->shared.end - remains->shared.start,
-						    .fd = -1,
-						    .device = makedev(remains->shared.major, remains->shared.minor),
-						    .inode = remains->shared.inode};
-	process->pads = calloc(MW_RING_OWNED, sizeof(*process->pads));
-	process->patches = calloc(MW_STUB_MAX_HOOKS, sizeof(*process->patches));
-	if (!process->pads || !process->patches)
+	process->stacks.own = true;
+	process->recorder.memory =
+		(struct mw_shared_memory){.there = remains->shared.start,
+					  .size = remains->shared.end - remains->shared.start,
+					  .fd = -1,
+					  .device = makedev(remains->shared.major, remains->shared.minor),
+					  .inode = remains->shared.inode};
+	process->recorder.pads = calloc(MW_RING_OWNED, sizeof(*process->recorder.pads));
+	process->patches.items = calloc(MW_STUB_MAX_HOOKS, sizeof(*process->patches.items));
+	if (!process->recorder.pads || !process->patches.items)
 		return mw_error_nomem();
 	for (uint32_t i = 0; i < count && i < MW_RING_OWNED; i++)
 		MW_TRY(take_owned(remains, tid, &remains->control.owned[i]));
@@ -347,8 +351,8 @@ struct mw_error *jump_remains_find(struct jump_remains *remains, pid_t pid, size
 void jump_remains_deinit(struct jump_remains *remains)
 {
 	if (remains->process) {
-		free(remains->process->shared.base); /* a copy of the slots */
-		remains->process->shared.base = NULL;
+		free(remains->process->recorder.shared.base); /* a copy of the slots */
+		remains->process->recorder.shared.base = NULL;
 	}
 	jump_process_destroy(remains->process);
 	mw_maps_deinit(&remains->maps);
@@ -368,8 +372,8 @@ struct mw_error *jump_leftover_look(pid_t pid, struct mw_leftover *leftover)
 		found = false;
 		err = jump_remains_find(&remains, pid, i, &found);
 		leftover->found |= found;
-		for (size_t j = 0; !err && found && j < remains.process->journal.count; j++) {
-			const struct mw_patch *patch = &remains.process->journal.items[j];
+		for (size_t j = 0; !err && found && j < remains.process->patches.journal.count; j++) {
+			const struct mw_patch *patch = &remains.process->patches.journal.items[j];
 			size_t number;
 
 			err = mw_journal_adopt(leftover->journal, patch->addr, patch->original, patch->planted,

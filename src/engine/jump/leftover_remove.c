@@ -41,18 +41,18 @@ static void copy_slots(struct jump_process *process, void *context)
 	uint64_t offset = 0, size;
 	uint32_t count = 0;
 
-	free(process->shared.base);
-	process->shared = (struct jump_shared){.base = NULL};
-	if (!jump_remains_slots(&remains->control, process->memory.size, &offset, &count))
+	free(process->recorder.shared.base);
+	process->recorder.shared = (struct jump_shared){.base = NULL};
+	if (!jump_remains_slots(&remains->control, process->recorder.memory.size, &offset, &count))
 		return;
 	size = count * (uint64_t)sizeof(struct mw_ring_slot);
-	process->shared.base = calloc(1, size + 1);
-	if (!process->shared.base ||
-	    mw_remote_read(tid, process->memory.there + offset, process->shared.base, size) != size)
+	process->recorder.shared.base = calloc(1, size + 1);
+	if (!process->recorder.shared.base ||
+	    mw_remote_read(tid, process->recorder.memory.there + offset, process->recorder.shared.base, size) != size)
 		return;
-	process->shared.geometry.slot_count = count;
-	(void)mw_remote_read(tid, process->memory.there + offsetof(struct mw_ring_control, open),
-			     &process->open_elsewhere, sizeof(process->open_elsewhere));
+	process->recorder.shared.geometry.slot_count = count;
+	(void)mw_remote_read(tid, process->recorder.memory.there + offsetof(struct mw_ring_control, open),
+			     &process->recorder.open_elsewhere, sizeof(process->recorder.open_elsewhere));
 }
 
 /* Descriptors of a target that lead to shared memory of ours: that of a leftover, or any that is mapped nowhere. */
@@ -162,8 +162,8 @@ static struct mw_error *unmap(struct jump_remains *remains, const struct mw_maps
 	MW_TRY(mw_inject_init(&inject, tid, maps));
 	MW_TRY(write_control(remains, tid, offsetof(struct mw_ring_control, leaving)));
 	/* What it writes into there is a copy. */
-	free(process->shared.base);
-	process->shared.base = NULL;
+	free(process->recorder.shared.base);
+	process->recorder.shared.base = NULL;
 	find_descriptors(&descriptors);
 	MW_TRY(close_descriptors(&descriptors, &inject));
 	return jump_memory_unmap(process, &inject);

@@ -62,10 +62,10 @@ static struct mw_error *check_room(const struct jump_process *process, uint64_t 
 /* All that the target may touch before memwatch next looks, so that it never has to have pages of its own. */
 static struct mw_error *fill(struct jump_process *process)
 {
-	const struct jump_geometry *geometry = &process->shared.geometry;
+	const struct jump_geometry *geometry = &process->recorder.shared.geometry;
 
-	MW_TRY(mw_shared_memory_fill(&process->memory, 0, geometry->rings));
-	if (!jump_memory_fill_rings(process, 0, process->first_rings))
+	MW_TRY(mw_shared_memory_fill(&process->recorder.memory, 0, geometry->rings));
+	if (!jump_memory_fill_rings(process, 0, process->recorder.first_rings))
 		return mw_error_create(MW_ERROR_SYSTEM, 0,
 				       "there is no memory for the rings that process %d records in", process->pid);
 	return NULL;
@@ -73,7 +73,7 @@ static struct mw_error *fill(struct jump_process *process)
 
 bool jump_memory_fill_rings(struct jump_process *process, uint32_t first, uint32_t count)
 {
-	const struct jump_geometry *geometry = &process->shared.geometry;
+	const struct jump_geometry *geometry = &process->recorder.shared.geometry;
 	uint64_t ring = (uint64_t)geometry->ring_units * MW_RING_UNIT;
 	struct mw_error *err;
 
@@ -81,20 +81,20 @@ bool jump_memory_fill_rings(struct jump_process *process, uint32_t first, uint32
 		return false;
 	if (count > geometry->ring_count - first)
 		count = geometry->ring_count - first;
-	err = mw_shared_memory_fill(&process->memory, geometry->rings + first * ring, count * ring);
+	err = mw_shared_memory_fill(&process->recorder.memory, geometry->rings + first * ring, count * ring);
 	if (err) {
 		mw_error_destroy(err);
 		return false;
 	}
-	process->filled_rings = first + count;
+	process->recorder.filled_rings = first + count;
 	return true;
 }
 
 /* Write down what has been mapped, for whoever comes after us should we be killed. */
 static struct mw_error *note_owned(struct jump_process *process, enum mw_ring_own kind, mw_addr start, uint64_t size)
 {
-	struct mw_ring_control *control = jump_control(&process->shared);
-	uint32_t n = process->owned_count;
+	struct mw_ring_control *control = jump_control(&process->recorder.shared);
+	uint32_t n = process->recorder.owned_count;
 
 	if (n >= MW_RING_OWNED)
 		return mw_error_create(MW_ERROR_UNSUPPORTED, 0,
@@ -103,7 +103,7 @@ static struct mw_error *note_owned(struct jump_process *process, enum mw_ring_ow
 	control->owned[n].start = start;
 	control->owned[n].size = size;
 	__atomic_store_n(&control->owned[n].kind, (uint32_t)kind, __ATOMIC_RELEASE);
-	process->owned_count = n + 1;
+	process->recorder.owned_count = n + 1;
 	__atomic_store_n(&control->owned_count, n + 1, __ATOMIC_RELEASE);
 	return NULL;
 }
@@ -137,9 +137,9 @@ static struct mw_error *map_anywhere(const struct mw_inject *inject, uint64_t si
 
 static struct mw_error *map_guard(struct jump_process *process, const struct mw_inject *inject)
 {
-	MW_TRY(map_anywhere(inject, JUMP_PAGE, &process->guard));
-	MW_TRY(note_owned(process, MW_RING_OWN_GUARD, process->guard, JUMP_PAGE));
-	return mw_inject_advise(inject, process->guard, JUMP_PAGE, MADV_WIPEONFORK);
+	MW_TRY(map_anywhere(inject, JUMP_PAGE, &process->recorder.guard));
+	MW_TRY(note_owned(process, MW_RING_OWN_GUARD, process->recorder.guard, JUMP_PAGE));
+	return mw_inject_advise(inject, process->recorder.guard, JUMP_PAGE, MADV_WIPEONFORK);
 }
 
 /* Best effort. */
@@ -148,8 +148,8 @@ static void open_own_memory(struct jump_process *process, pid_t tid)
 	char path[64];
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/mem", (int)tid);
-	if (process->own_memory < 0)
-		process->own_memory = open(path, O_RDWR | O_CLOEXEC);
+	if (process->recorder.own_memory < 0)
+		process->recorder.own_memory = open(path, O_RDWR | O_CLOEXEC);
 }
 
 struct mw_error *jump_memory_map(struct jump_process *process, const struct mw_inject *inject,
@@ -161,33 +161,33 @@ struct mw_error *jump_memory_map(struct jump_process *process, const struct mw_i
 
 	jump_geometry_plan(&geometry, process->quiesce.count, process->engine->options.depth, rows_bytes);
 	ring = (uint64_t)geometry.ring_units * MW_RING_UNIT;
-	process->first_rings = (uint32_t)process->quiesce.count + SPARE_RINGS;
-	if (process->first_rings > geometry.ring_count)
-		process->first_rings = geometry.ring_count;
-	MW_TRY(check_room(process, geometry.rings + process->first_rings * ring));
+	process->recorder.first_rings = (uint32_t)process->quiesce.count + SPARE_RINGS;
+	if (process->recorder.first_rings > geometry.ring_count)
+		process->recorder.first_rings = geometry.ring_count;
+	MW_TRY(check_room(process, geometry.rings + process->recorder.first_rings * ring));
 	MW_TRY(mw_inject_check_limit(inject->tid, geometry.size));
 	MW_TRY(mw_fault("attach.shared"));
-	process->mapped = true;
+	process->recorder.mapped = true;
 	open_own_memory(process, inject->tid);
 	MW_TRY(find_room(inject, geometry.size, &hint));
-	MW_TRY(mw_shared_memory_create(inject, hint, geometry.size, &process->memory));
-	process->shared = (struct jump_shared){.base = process->memory.here, .geometry = geometry};
-	__atomic_store_n(&jump_control(&process->shared)->layout, MW_RING_LAYOUT, __ATOMIC_RELEASE);
-	MW_TRY(jump_heart_add(process->engine, jump_control(&process->shared)));
+	MW_TRY(mw_shared_memory_create(inject, hint, geometry.size, &process->recorder.memory));
+	process->recorder.shared = (struct jump_shared){.base = process->recorder.memory.here, .geometry = geometry};
+	__atomic_store_n(&jump_control(&process->recorder.shared)->layout, MW_RING_LAYOUT, __ATOMIC_RELEASE);
+	MW_TRY(jump_heart_add(process->engine, jump_control(&process->recorder.shared)));
 	MW_TRY(mw_fault("attach.guard"));
 	MW_TRY(map_guard(process, inject));
 	MW_TRY(mw_fault("attach.image"));
 	size = round_up(mw_stub_image_size + maps->count * sizeof(struct mw_stub_range));
-	MW_TRY(map_anywhere(inject, size, &process->image));
-	process->image_size = size;
-	return note_owned(process, MW_RING_OWN_IMAGE, process->image, size);
+	MW_TRY(map_anywhere(inject, size, &process->recorder.image));
+	process->recorder.image_size = size;
+	return note_owned(process, MW_RING_OWN_IMAGE, process->recorder.image, size);
 }
 
 /* Memory is there, the process runs on: what memwatch writes into it takes its time. */
 struct mw_error *jump_memory_prepare(struct jump_process *process)
 {
 	MW_TRY(fill(process));
-	jump_shared_format(&process->shared, process->first_rings);
+	jump_shared_format(&process->recorder.shared, process->recorder.first_rings);
 	return NULL;
 }
 
@@ -202,12 +202,12 @@ static bool place(struct jump_process *process, struct jump_patch *patch)
 	const struct mw_arch *arch = process->survey.arch;
 	const struct mw_stub_header *header = mw_stub_header();
 	const struct mw_pad_frame frame = {
-		.entry = process->image + (patch->role == MW_STUB_UNWINDER ? header->find_fde : header->enter),
+		.entry = process->recorder.image + (patch->role == MW_STUB_UNWINDER ? header->find_fde : header->enter),
 		.hook = patch->number,
 		.frame_size = MW_STUB_CALL_SIZE};
 
-	for (size_t i = 0; i < process->pads_count; i++) {
-		struct jump_pads *pads = &process->pads[i];
+	for (size_t i = 0; i < process->recorder.pads_count; i++) {
+		struct jump_pads *pads = &process->recorder.pads[i];
 		mw_addr dest = pads->start + pads->used;
 		struct mw_error *err;
 
@@ -249,18 +249,19 @@ static struct mw_error *map_pads(struct jump_process *process, const struct mw_i
 	uint64_t size;
 	mw_addr at = 0;
 
-	for (size_t i = 0; i < process->patch_count; i++)
-		neighbours += !process->patches[i].pad_at && within(process->patches[i].addr, patch->addr, reach / 4);
+	for (size_t i = 0; i < process->patches.count; i++)
+		neighbours += !process->patches.items[i].pad_at &&
+			      within(process->patches.items[i].addr, patch->addr, reach / 4);
 	size = round_up(neighbours * MW_PAD_SIZE);
 	if (size < PADS_LEAST)
 		size = PADS_LEAST;
-	pads = realloc(process->pads, (process->pads_count + 1) * sizeof(*pads));
+	pads = realloc(process->recorder.pads, (process->recorder.pads_count + 1) * sizeof(*pads));
 	if (!pads)
 		return mw_error_nomem();
-	process->pads = pads;
+	process->recorder.pads = pads;
 	MW_TRY(find_room_near(process, inject, patch, size, &at));
 	MW_TRY(mw_inject_map(inject, at, size, PROT_READ | PROT_WRITE, &at));
-	pads[process->pads_count++] = (struct jump_pads){.start = at, .size = size};
+	pads[process->recorder.pads_count++] = (struct jump_pads){.start = at, .size = size};
 	return note_owned(process, MW_RING_OWN_PADS, at, size);
 }
 
@@ -273,10 +274,10 @@ static struct mw_error *write_pad(pid_t tid, const struct jump_patch *patch, boo
 
 struct mw_error *jump_memory_pads(struct jump_process *process, const struct mw_inject *inject)
 {
-	size_t first_new = process->pads_count;
+	size_t first_new = process->recorder.pads_count;
 
-	for (size_t i = 0; i < process->patch_count; i++) {
-		struct jump_patch *patch = &process->patches[i];
+	for (size_t i = 0; i < process->patches.count; i++) {
+		struct jump_patch *patch = &process->patches.items[i];
 		bool sealed;
 
 		if (patch->pad_at || patch->gone || patch->detour.why)
@@ -293,13 +294,14 @@ struct mw_error *jump_memory_pads(struct jump_process *process, const struct mw_
 					"--engine trap can watch process %d", process->pid);
 		}
 		sealed = true;
-		for (size_t j = first_new; j < process->pads_count; j++)
-			sealed &= patch->pad_at - process->pads[j].start >= process->pads[j].size;
+		for (size_t j = first_new; j < process->recorder.pads_count; j++)
+			sealed &= patch->pad_at - process->recorder.pads[j].start >= process->recorder.pads[j].size;
 		MW_TRY(write_pad(inject->tid, patch, sealed));
 		jump_context_hook(process, patch);
 	}
-	for (size_t i = first_new; i < process->pads_count; i++)
-		MW_TRY(mw_inject_protect(inject, process->pads[i].start, process->pads[i].size, PROT_READ | PROT_EXEC));
+	for (size_t i = first_new; i < process->recorder.pads_count; i++)
+		MW_TRY(mw_inject_protect(inject, process->recorder.pads[i].start, process->recorder.pads[i].size,
+					 PROT_READ | PROT_EXEC));
 	return NULL;
 }
 
@@ -312,12 +314,12 @@ struct mw_error *jump_memory_write_image(struct jump_process *process, const str
 	if (!image)
 		return mw_error_nomem();
 	memcpy(image, mw_stub_image, mw_stub_image_size);
-	memcpy(image + header->context, &process->context, sizeof(process->context));
-	err = mw_remote_write(inject->tid, process->image, image, mw_stub_image_size);
+	memcpy(image + header->context, &process->recorder.context, sizeof(process->recorder.context));
+	err = mw_remote_write(inject->tid, process->recorder.image, image, mw_stub_image_size);
 	free(image);
 	if (err)
 		return err;
-	return mw_inject_protect(inject, process->image, process->image_size, PROT_READ | PROT_EXEC);
+	return mw_inject_protect(inject, process->recorder.image, process->recorder.image_size, PROT_READ | PROT_EXEC);
 }
 
 /* Want of memory gives the reserve back (base/reserve.h): then there is some. */
@@ -336,19 +338,20 @@ struct mw_error *jump_memory_unmap(struct jump_process *process, const struct mw
 {
 	struct mw_error *err = NULL;
 
-	if (process->shared.base)
-		__atomic_store_n(&jump_control(&process->shared)->leaving, 1, __ATOMIC_RELEASE);
-	for (size_t i = 0; i < process->pads_count; i++)
-		err = mw_error_first(err, unmap(inject, process->pads[i].start, process->pads[i].size));
+	if (process->recorder.shared.base)
+		__atomic_store_n(&jump_control(&process->recorder.shared)->leaving, 1, __ATOMIC_RELEASE);
+	for (size_t i = 0; i < process->recorder.pads_count; i++)
+		err = mw_error_first(err,
+				     unmap(inject, process->recorder.pads[i].start, process->recorder.pads[i].size));
 	/* What tells the next memwatch of the rest goes after it: each piece only where all before are gone. */
-	if (!err && process->image)
-		err = unmap(inject, process->image, process->image_size);
-	if (!err && process->guard)
-		err = unmap(inject, process->guard, JUMP_PAGE);
-	if (!err && process->memory.there)
-		err = unmap(inject, process->memory.there, process->memory.size);
+	if (!err && process->recorder.image)
+		err = unmap(inject, process->recorder.image, process->recorder.image_size);
+	if (!err && process->recorder.guard)
+		err = unmap(inject, process->recorder.guard, JUMP_PAGE);
+	if (!err && process->recorder.memory.there)
+		err = unmap(inject, process->recorder.memory.there, process->recorder.memory.size);
 	/* Where it all was stays known: forked children have it at the same places. */
-	process->mapped = err != NULL;
+	process->recorder.mapped = err != NULL;
 	return err;
 }
 
@@ -361,8 +364,9 @@ bool jump_memory_stands(const struct jump_process *process, pid_t tid)
 	for (size_t i = 0; !err && i < maps.count && !found; i++) {
 		const struct mw_mapping *mapping = &maps.items[i];
 
-		found = mapping->start == process->memory.there && mapping->inode == process->memory.inode &&
-			makedev(mapping->major, mapping->minor) == process->memory.device;
+		found = mapping->start == process->recorder.memory.there &&
+			mapping->inode == process->recorder.memory.inode &&
+			makedev(mapping->major, mapping->minor) == process->recorder.memory.device;
 	}
 	mw_error_destroy(err);
 	mw_maps_deinit(&maps);
@@ -371,18 +375,18 @@ bool jump_memory_stands(const struct jump_process *process, pid_t tid)
 
 bool jump_memory_ours(const struct jump_process *process, mw_addr addr)
 {
-	for (size_t i = 0; i < process->pads_count; i++)
-		if (addr - process->pads[i].start < process->pads[i].size)
+	for (size_t i = 0; i < process->recorder.pads_count; i++)
+		if (addr - process->recorder.pads[i].start < process->recorder.pads[i].size)
 			return true;
-	return process->image && addr - process->image < process->image_size;
+	return process->recorder.image && addr - process->recorder.image < process->recorder.image_size;
 }
 
 void jump_memory_bounds(const struct jump_process *process, mw_addr *low, mw_addr *high)
 {
-	*low = process->image;
-	*high = process->image + process->image_size;
-	for (size_t i = 0; i < process->pads_count; i++) {
-		const struct jump_pads *pads = &process->pads[i];
+	*low = process->recorder.image;
+	*high = process->recorder.image + process->recorder.image_size;
+	for (size_t i = 0; i < process->recorder.pads_count; i++) {
+		const struct jump_pads *pads = &process->recorder.pads[i];
 
 		*low = pads->start < *low ? pads->start : *low;
 		*high = pads->start + pads->size > *high ? pads->start + pads->size : *high;
@@ -414,19 +418,20 @@ void jump_memory_measure(struct jump_process *process, pid_t tid, uint64_t *resi
 	int fd;
 
 	*resident = *mapped = 0;
-	if (!process->mapped)
+	if (!process->recorder.mapped)
 		return;
-	*mapped = process->memory.size + JUMP_PAGE + process->image_size;
-	for (size_t i = 0; i < process->pads_count; i++)
-		*mapped += process->pads[i].size;
+	*mapped = process->recorder.memory.size + JUMP_PAGE + process->recorder.image_size;
+	for (size_t i = 0; i < process->recorder.pads_count; i++)
+		*mapped += process->recorder.pads[i].size;
 	snprintf(path, sizeof(path), "/proc/%d/pagemap", tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return;
-	*resident = present(fd, process->memory.there, process->memory.size) + present(fd, process->guard, JUMP_PAGE) +
-		    present(fd, process->image, process->image_size);
-	for (size_t i = 0; i < process->pads_count; i++)
-		*resident += present(fd, process->pads[i].start, process->pads[i].size);
+	*resident = present(fd, process->recorder.memory.there, process->recorder.memory.size) +
+		    present(fd, process->recorder.guard, JUMP_PAGE) +
+		    present(fd, process->recorder.image, process->recorder.image_size);
+	for (size_t i = 0; i < process->recorder.pads_count; i++)
+		*resident += present(fd, process->recorder.pads[i].start, process->recorder.pads[i].size);
 	close(fd);
 }
 
@@ -441,10 +446,10 @@ size_t jump_memory_ranges(const struct jump_process *process, struct mw_engine_r
 {
 	size_t count = 0;
 
-	add_range(out, capacity, &count, process->memory.there, process->memory.size);
-	add_range(out, capacity, &count, process->guard, JUMP_PAGE);
-	add_range(out, capacity, &count, process->image, process->image_size);
-	for (size_t i = 0; i < process->pads_count; i++)
-		add_range(out, capacity, &count, process->pads[i].start, process->pads[i].size);
+	add_range(out, capacity, &count, process->recorder.memory.there, process->recorder.memory.size);
+	add_range(out, capacity, &count, process->recorder.guard, JUMP_PAGE);
+	add_range(out, capacity, &count, process->recorder.image, process->recorder.image_size);
+	for (size_t i = 0; i < process->recorder.pads_count; i++)
+		add_range(out, capacity, &count, process->recorder.pads[i].start, process->recorder.pads[i].size);
 	return count;
 }

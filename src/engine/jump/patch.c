@@ -43,7 +43,8 @@ static struct mw_error *plant(struct jump_process *process, pid_t tid, struct ju
 	MW_TRY(mw_fault("attach.patch"));
 	MW_TRY(check_planned(process, tid, patch));
 	MW_TRY(process->survey.arch->detour_jump(&patch->detour, patch->pad_at, jump));
-	MW_TRY(mw_journal_plant(&process->journal, tid, patch->detour.at, jump, patch->detour.jump, &patch->journal));
+	MW_TRY(mw_journal_plant(&process->patches.journal, tid, patch->detour.at, jump, patch->detour.jump,
+				&patch->journal));
 	patch->standing = true;
 	return NULL;
 }
@@ -80,9 +81,9 @@ static struct mw_error *move(struct jump_process *process, pid_t tid,
 	struct mw_tracee_regs regs;
 
 	MW_TRY(mw_tracee_get_regs(tid, &regs));
-	for (size_t i = 0; i < process->patch_count; i++) {
-		mw_addr pc = process->patches[i].pad_at && !process->patches[i].gone
-				     ? to(&process->patches[i], regs.general.pc)
+	for (size_t i = 0; i < process->patches.count; i++) {
+		mw_addr pc = process->patches.items[i].pad_at && !process->patches.items[i].gone
+				     ? to(&process->patches.items[i], regs.general.pc)
 				     : 0;
 
 		if (pc)
@@ -198,8 +199,8 @@ bool jump_patch_in_place(const struct jump_process *process, const struct jump_p
  * in the same way. */
 static void drop_misplaced(struct jump_process *process, const struct mw_maps *maps)
 {
-	for (size_t i = 0; i < process->patch_count; i++) {
-		struct jump_patch *patch = &process->patches[i];
+	for (size_t i = 0; i < process->patches.count; i++) {
+		struct jump_patch *patch = &process->patches.items[i];
 
 		if (!patch->standing && !patch->gone && patch->pad_at)
 			patch->gone = !jump_patch_in_place(process, patch, maps);
@@ -219,8 +220,8 @@ struct mw_error *jump_patch_all(struct jump_process *process, struct mw_maps *ma
 	drop_misplaced(process, maps);
 	tid = mw_quiesce_pick(&process->quiesce);
 	MW_TRY(move_all(process, copy_of));
-	for (size_t i = 0; i < process->patch_count; i++) {
-		struct jump_patch *patch = &process->patches[i];
+	for (size_t i = 0; i < process->patches.count; i++) {
+		struct jump_patch *patch = &process->patches.items[i];
 
 		if (!patch->standing && !patch->gone && patch->pad_at)
 			MW_TRY(plant(process, tid, patch));
@@ -236,7 +237,7 @@ struct mw_error *jump_move_out(struct jump_process *process)
 /* Another tool's breakpoint stands in a jump of ours: what it puts back there one day is the jump. */
 static bool taken_by_another(const struct jump_process *process, const struct jump_patch *patch, pid_t tid)
 {
-	const struct mw_patch *planted = &process->journal.items[patch->journal];
+	const struct mw_patch *planted = &process->patches.journal.items[patch->journal];
 	uint8_t now[MW_OOL_MAX];
 	size_t ours = 0;
 
@@ -250,11 +251,11 @@ static bool taken_by_another(const struct jump_process *process, const struct ju
 /* Is that journal entry the jump of an unwinder's function? */
 static bool is_unwinders(const struct jump_process *process, size_t entry)
 {
-	for (size_t i = 0; i < process->patch_count; i++) {
-		const struct jump_patch *patch = &process->patches[i];
+	for (size_t i = 0; i < process->patches.count; i++) {
+		const struct jump_patch *patch = &process->patches.items[i];
 
 		if (patch->pad_at && patch->role == MW_STUB_UNWINDER &&
-		    patch->detour.at == process->journal.items[entry].addr)
+		    patch->detour.at == process->patches.journal.items[entry].addr)
 			return true;
 	}
 	return false;
@@ -264,9 +265,9 @@ struct mw_error *jump_unpatch_copy(const struct jump_process *process, pid_t chi
 {
 	struct mw_error *first = NULL;
 
-	for (size_t i = process->journal.count; i-- > 0;) {
+	for (size_t i = process->patches.journal.count; i-- > 0;) {
 		struct mw_error *err = is_unwinders(process, i) == unwinders
-					       ? mw_journal_clean_entry(&process->journal, child, i)
+					       ? mw_journal_clean_entry(&process->patches.journal, child, i)
 					       : NULL;
 
 		if (first)
@@ -282,8 +283,9 @@ static struct mw_error *restore_functions(struct jump_process *process, pid_t ti
 {
 	struct mw_error *first = NULL;
 
-	for (size_t i = process->journal.count; i-- > 0;) {
-		struct mw_error *err = is_unwinders(process, i) ? NULL : mw_journal_restore(&process->journal, tid, i);
+	for (size_t i = process->patches.journal.count; i-- > 0;) {
+		struct mw_error *err =
+			is_unwinders(process, i) ? NULL : mw_journal_restore(&process->patches.journal, tid, i);
 
 		if (first)
 			mw_error_destroy(err);
@@ -295,8 +297,8 @@ static struct mw_error *restore_functions(struct jump_process *process, pid_t ti
 
 bool jump_unwinder_patched(const struct jump_process *process)
 {
-	for (size_t i = 0; i < process->patch_count; i++)
-		if (process->patches[i].standing && process->patches[i].role == MW_STUB_UNWINDER)
+	for (size_t i = 0; i < process->patches.count; i++)
+		if (process->patches.items[i].standing && process->patches.items[i].role == MW_STUB_UNWINDER)
 			return true;
 	return false;
 }
@@ -305,11 +307,11 @@ struct mw_error *jump_unpatch(struct jump_process *process, bool unwinders, cons
 {
 	pid_t tid = mw_quiesce_pick(&process->quiesce);
 	struct mw_error *err =
-		unwinders ? mw_journal_rollback(&process->journal, tid) : restore_functions(process, tid);
+		unwinders ? mw_journal_rollback(&process->patches.journal, tid) : restore_functions(process, tid);
 	struct mw_error *moved;
 
-	for (size_t i = 0; i < process->patch_count; i++) {
-		struct jump_patch *patch = &process->patches[i];
+	for (size_t i = 0; i < process->patches.count; i++) {
+		struct jump_patch *patch = &process->patches.items[i];
 
 		if (patch->role == MW_STUB_UNWINDER && !unwinders)
 			continue;

@@ -100,18 +100,18 @@ static void plan_detour(const struct jump_process *process, pid_t tid, struct ju
 
 static struct mw_error *add(struct jump_process *process, pid_t tid, const struct jump_patch *planned)
 {
-	if (!MW_VECTOR_ROOM(process->patches, process->patch_count, process->patch_capacity))
+	if (!MW_VECTOR_ROOM(process->patches.items, process->patches.count, process->patches.capacity))
 		return mw_error_nomem();
-	process->patches[process->patch_count] = *planned;
-	plan_detour(process, tid, &process->patches[process->patch_count]);
-	process->patch_count++;
+	process->patches.items[process->patches.count] = *planned;
+	plan_detour(process, tid, &process->patches.items[process->patches.count]);
+	process->patches.count++;
 	return NULL;
 }
 
 static bool planned(const struct jump_process *process, mw_addr addr)
 {
-	for (size_t i = 0; i < process->patch_count; i++)
-		if (process->patches[i].addr == addr && !process->patches[i].gone)
+	for (size_t i = 0; i < process->patches.count; i++)
+		if (process->patches.items[i].addr == addr && !process->patches.items[i].gone)
 			return true;
 	return false;
 }
@@ -145,9 +145,9 @@ static struct mw_error *plan_helpers_of(struct jump_process *process, pid_t tid,
 		return err;
 	mw_error_destroy(err);
 	if (found.raises && (found.own_unwinder || !found.helper[1].vaddr))
-		process->odd_unwinder = module->path;
+		process->patches.odd_unwinder = module->path;
 	for (size_t i = 0; i < HELPERS; i++) {
-		const struct jump_patch patch = {.number = process->next_helper - 1,
+		const struct jump_patch patch = {.number = process->patches.next_helper - 1,
 						 .hook = JUMP_NO_HOOK,
 						 .role = helpers[i].role,
 						 .module = module->number,
@@ -160,10 +160,10 @@ static struct mw_error *plan_helpers_of(struct jump_process *process, pid_t tid,
 		    (helpers[i].role != MW_STUB_UNWINDER &&
 		     process->survey.module_class[module->number] != MW_MODULE_RUNTIME))
 			continue;
-		if (process->next_helper <= process->survey.hooks.count)
+		if (process->patches.next_helper <= process->survey.hooks.count)
 			return NULL; /* jump_plan_check says so */
 		MW_TRY(add(process, tid, &patch));
-		process->next_helper--;
+		process->patches.next_helper--;
 	}
 	return NULL;
 }
@@ -171,8 +171,9 @@ static struct mw_error *plan_helpers_of(struct jump_process *process, pid_t tid,
 struct mw_error *jump_plan(struct jump_process *process, pid_t tid)
 {
 	MW_TRY(plan_hooks(process, tid));
-	for (; process->helpers_seen < mw_modules_count(process->survey.modules); process->helpers_seen++) {
-		const struct mw_module *module = mw_modules_get(process->survey.modules, process->helpers_seen);
+	for (; process->patches.helpers_seen < mw_modules_count(process->survey.modules);
+	     process->patches.helpers_seen++) {
+		const struct mw_module *module = mw_modules_get(process->survey.modules, process->patches.helpers_seen);
 
 		if (!module->gone && module->elf)
 			MW_TRY(plan_helpers_of(process, tid, module));
@@ -199,8 +200,8 @@ struct mw_error *jump_plan_check(const struct jump_process *process)
 	const struct jump_patch *unwinder = NULL;
 	bool throws = false;
 
-	for (size_t i = 0; i < process->patch_count; i++) {
-		const struct jump_patch *patch = &process->patches[i];
+	for (size_t i = 0; i < process->patches.count; i++) {
+		const struct jump_patch *patch = &process->patches.items[i];
 
 		if (patch->gone)
 			continue;
@@ -215,13 +216,13 @@ struct mw_error *jump_plan_check(const struct jump_process *process)
 	/* An exception that passes through a call of ours would end the program. */
 	if (throws && unwinder)
 		return refused(process, unwinder);
-	if (throws && process->odd_unwinder)
+	if (throws && process->patches.odd_unwinder)
 		return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
 						     "exceptions from operator new could not pass through a detour: %s "
 						     "has an unwinder of its own kind",
-						     process->odd_unwinder),
+						     process->patches.odd_unwinder),
 				     "--engine trap can watch process %d", process->pid);
-	if (process->next_helper <= process->survey.hooks.count)
+	if (process->patches.next_helper <= process->survey.hooks.count)
 		return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
 						     "process %d has %zu allocator functions, more than the jump "
 						     "engine can detour",

@@ -126,7 +126,7 @@ bool jump_has_execed(const struct jump_process *process)
 {
 	uint64_t magic = 0;
 
-	if (mw_remote_read(process->pid, process->image, &magic, sizeof(magic)) == sizeof(magic))
+	if (mw_remote_read(process->pid, process->recorder.image, &magic, sizeof(magic)) == sizeof(magic))
 		return magic != MW_STUB_MAGIC;
 	/* A process that ends gives its memory back first, which may take long, and a thread that ends does as if it
 	 * did: a program that runs has its memory, and its first thread. */
@@ -139,12 +139,12 @@ void jump_stats_take(struct jump_process *process)
 {
 	const struct jump_drain_stats *drained;
 
-	if (!process->drain || !process->shared.base)
+	if (!process->drain || !process->recorder.shared.base)
 		return;
 	drained = jump_drain_stats(process->drain);
 	/* How much a recorder that has given up did not see, nobody knows. */
 	process->stats.lost_events =
-		drained->lost_events + drained->bad_records + process->gave_up + process->disturbed;
+		drained->lost_events + drained->bad_records + process->gave_up + process->patches.disturbed;
 	if (process->stats.lost_events > JUMP_MOST_COUNTED)
 		process->stats.lost_events = JUMP_MOST_COUNTED;
 	process->stats.lost_stacks = drained->lost_stacks;
@@ -154,18 +154,18 @@ void jump_stats_take(struct jump_process *process)
 	process->stats.waited_ns = jump_clock_ns(&process->clock, process->clock.start_tick + drained->waited);
 	process->stats.compared = drained->compared;
 	process->stats.differing = drained->differing;
-	process->stats.children_cleaned = process->children_cleaned;
+	process->stats.children_cleaned = process->children.cleaned;
 	process->stats.left_behind = *process->why_left ? process->why_left : NULL;
 }
 
 void jump_memory_close(struct jump_process *process)
 {
-	if (!process->shared.base)
+	if (!process->recorder.shared.base)
 		return;
 	jump_stats_take(process);
-	jump_heart_remove(process->engine, jump_control(&process->shared));
-	process->shared.base = NULL;
-	mw_shared_memory_close(&process->memory);
+	jump_heart_remove(process->engine, jump_control(&process->recorder.shared));
+	process->recorder.shared.base = NULL;
+	mw_shared_memory_close(&process->recorder.memory);
 }
 
 void jump_process_destroy(struct jump_process *process)
@@ -176,21 +176,21 @@ void jump_process_destroy(struct jump_process *process)
 	jump_drain_destroy(process->drain);
 	if (process->pidfd >= 0)
 		close(process->pidfd);
-	if (process->own_memory >= 0)
-		close(process->own_memory);
+	if (process->recorder.own_memory >= 0)
+		close(process->recorder.own_memory);
 	mw_unwinder_destroy(process->unwinder);
 	mw_survey_deinit(&process->survey);
-	mw_journal_deinit(&process->journal);
-	for (size_t i = 0; i < process->rows_count; i++)
-		mw_rows_deinit(&process->rows[i].compiled);
-	mw_row_dictionary_deinit(&process->dictionary);
+	mw_journal_deinit(&process->patches.journal);
+	for (size_t i = 0; i < process->rows.count; i++)
+		mw_rows_deinit(&process->rows.items[i].compiled);
+	mw_row_dictionary_deinit(&process->rows.dictionary);
 	jump_learned_deinit(&process->learned);
-	mw_map_deinit(&process->tids);
+	mw_map_deinit(&process->ids.tids);
 	mw_cage_deinit(&process->cage);
 	mw_quiesce_deinit(&process->quiesce);
-	free(process->rows);
-	free(process->patches);
-	free(process->pads);
+	free(process->rows.items);
+	free(process->patches.items);
+	free(process->recorder.pads);
 	free(process->seen.gone_back);
 	free(process);
 }
@@ -217,9 +217,9 @@ struct mw_error *jump_process_create(struct jump_engine *engine, pid_t pid, cons
 	process->engine = engine;
 	process->pid = pid;
 	process->sink = *sink;
-	process->next_helper = MW_STUB_MAX_HOOKS;
-	process->code = mw_stub_image;
-	process->own_memory = -1;
+	process->patches.next_helper = MW_STUB_MAX_HOOKS;
+	process->recorder.code = mw_stub_image;
+	process->recorder.own_memory = -1;
 	process->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	err = process->pidfd < 0 ? mw_error_create(errno == ESRCH ? MW_ERROR_GONE : MW_ERROR_SYSTEM, errno,
 						   "cannot open process %d", pid)
@@ -235,8 +235,8 @@ struct mw_error *jump_process_create(struct jump_engine *engine, pid_t pid, cons
 		jump_process_destroy(process);
 		return err;
 	}
-	process->other_namespace = status.ns_pid != pid;
-	process->first_tid = (uint32_t)status.ns_pid;
+	process->ids.other_namespace = status.ns_pid != pid;
+	process->ids.first = (uint32_t)status.ns_pid;
 	memcpy(process->name, status.name, sizeof(process->name));
 	*out = process;
 	return NULL;

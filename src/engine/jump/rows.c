@@ -16,20 +16,21 @@
 static struct mw_error *compile(struct jump_process *process)
 {
 	size_t count = mw_modules_count(process->survey.modules);
-	struct jump_module_rows *rows = realloc(process->rows, (count ? count : 1) * sizeof(*rows));
+	struct jump_module_rows *rows = realloc(process->rows.items, (count ? count : 1) * sizeof(*rows));
 
 	if (!rows)
 		return mw_error_nomem();
-	process->rows = rows;
-	memset(rows + process->rows_count, 0, (count - process->rows_count) * sizeof(*rows));
-	process->rows_count = count;
+	process->rows.items = rows;
+	memset(rows + process->rows.count, 0, (count - process->rows.count) * sizeof(*rows));
+	process->rows.count = count;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct mw_module *module = mw_modules_get(process->survey.modules, i);
 
 		if (rows[i].tried || module->gone || !module->elf)
 			continue;
 		rows[i].tried = true;
-		MW_TRY(mw_rows_compile(module->elf, process->survey.arch, &process->dictionary, &rows[i].compiled));
+		MW_TRY(mw_rows_compile(module->elf, process->survey.arch, &process->rows.dictionary,
+				       &rows[i].compiled));
 		MW_TRY(mw_generated_code_find(module->elf, &rows[i].generated));
 	}
 	return NULL;
@@ -54,9 +55,9 @@ static size_t first_behind(const struct mw_ring_row *items, size_t count, uint32
 struct mw_error *jump_rows_compile(struct jump_process *process, uint64_t *bytes)
 {
 	MW_TRY(compile(process));
-	*bytes = process->dictionary.index.count * sizeof(uint64_t);
-	for (size_t i = 0; i < process->rows_count; i++)
-		*bytes += process->rows[i].compiled.count * sizeof(struct mw_ring_row);
+	*bytes = process->rows.dictionary.index.count * sizeof(uint64_t);
+	for (size_t i = 0; i < process->rows.count; i++)
+		*bytes += process->rows.items[i].compiled.count * sizeof(struct mw_ring_row);
 	return NULL;
 }
 
@@ -64,7 +65,7 @@ uint64_t jump_rows_find(const struct jump_process *process, mw_addr pc)
 {
 	const struct mw_module *module = mw_modules_find(process->survey.modules, pc - 1);
 	const struct jump_module_rows *rows =
-		module && module->number < process->rows_count ? &process->rows[module->number] : NULL;
+		module && module->number < process->rows.count ? &process->rows.items[module->number] : NULL;
 	uint64_t none = mw_row(MW_ROW_NONE, 0, MW_ROW_FP_SAME, 0), at = module ? pc - 1 - module->bias : 0;
 	const struct mw_ring_row *items;
 	size_t found;
@@ -72,38 +73,39 @@ uint64_t jump_rows_find(const struct jump_process *process, mw_addr pc)
 
 	if (!rows || !rows->count || at < rows->base || at - rows->base > UINT32_MAX)
 		return none;
-	items = (const struct mw_ring_row *)(const void *)(process->shared.base + rows->offset);
+	items = (const struct mw_ring_row *)(const void *)(process->recorder.shared.base + rows->offset);
 	found = first_behind(items, rows->count, (uint32_t)(at - rows->base));
 	/* The target may have written anything there. */
 	row = found ? __atomic_load_n(&items[found - 1].row, __ATOMIC_RELAXED) : UINT32_MAX;
-	return row < process->dictionary.index.count ? process->dictionary.rows[row] : none;
+	return row < process->rows.dictionary.index.count ? process->rows.dictionary.rows[row] : none;
 }
 
 /* Room behind what is there, or NULL. */
 static void *take(struct jump_process *process, uint64_t size, uint64_t *offset)
 {
-	const struct jump_geometry *geometry = &process->shared.geometry;
-	uint64_t at = geometry->rows + process->rows_used;
+	const struct jump_geometry *geometry = &process->recorder.shared.geometry;
+	uint64_t at = geometry->rows + process->rows.used;
 
 	size = (size + 15) & ~(uint64_t)15;
 	if (size > geometry->rows_end - at)
 		return NULL;
-	process->rows_used += size;
+	process->rows.used += size;
 	*offset = at;
-	return process->shared.base + at;
+	return process->recorder.shared.base + at;
 }
 
 static void publish_dictionary(struct jump_process *process)
 {
-	uint64_t *rows = (uint64_t *)(void *)(process->shared.base + process->shared.geometry.dictionary);
-	uint64_t room = process->shared.geometry.dictionary_capacity;
-	uint64_t count = process->dictionary.index.count < room ? process->dictionary.index.count : room;
+	uint64_t *rows =
+		(uint64_t *)(void *)(process->recorder.shared.base + process->recorder.shared.geometry.dictionary);
+	uint64_t room = process->recorder.shared.geometry.dictionary_capacity;
+	uint64_t count = process->rows.dictionary.index.count < room ? process->rows.dictionary.index.count : room;
 
-	if (count > process->published)
-		memcpy(rows + process->published, process->dictionary.rows + process->published,
-		       (count - process->published) * sizeof(*rows));
-	process->published = count;
-	__atomic_store_n(&jump_control(&process->shared)->dictionary_count, count, __ATOMIC_RELEASE);
+	if (count > process->rows.published)
+		memcpy(rows + process->rows.published, process->rows.dictionary.rows + process->rows.published,
+		       (count - process->rows.published) * sizeof(*rows));
+	process->rows.published = count;
+	__atomic_store_n(&jump_control(&process->recorder.shared)->dictionary_count, count, __ATOMIC_RELEASE);
 }
 
 static void publish_module(struct jump_process *process, struct jump_module_rows *rows)
@@ -145,8 +147,8 @@ static struct mw_ring_code describe(const struct jump_process *process, const st
 		return code;
 	}
 	code.whole = mw_row(module ? MW_ROW_SLOW : MW_ROW_FOREIGN, 0, MW_ROW_FP_LOST, 0);
-	if (module && module->number < process->rows_count && process->rows[module->number].count) {
-		const struct jump_module_rows *rows = &process->rows[module->number];
+	if (module && module->number < process->rows.count && process->rows.items[module->number].count) {
+		const struct jump_module_rows *rows = &process->rows.items[module->number];
 
 		code.base = rows->base + module->bias;
 		code.rows = rows->offset;
@@ -176,8 +178,8 @@ static size_t describe_pieces(const struct jump_process *process, const struct m
 	mw_addr start = code.end, end = code.end;
 	size_t count = 0;
 
-	if (module && module->number < process->rows_count && mw_row_kind(code.whole) == MW_ROW_SLOW) {
-		const struct mw_generated_code *generated = &process->rows[module->number].generated;
+	if (module && module->number < process->rows.count && mw_row_kind(code.whole) == MW_ROW_SLOW) {
+		const struct mw_generated_code *generated = &process->rows.items[module->number].generated;
 
 		start = generated->start + module->bias;
 		end = generated->end + module->bias;
@@ -195,16 +197,16 @@ static size_t describe_pieces(const struct jump_process *process, const struct m
 
 struct mw_error *jump_rows_publish(struct jump_process *process, const struct mw_maps *maps, bool new_generation)
 {
-	struct mw_ring_control *control = jump_control(&process->shared);
+	struct mw_ring_control *control = jump_control(&process->recorder.shared);
 	struct draft draft = {.capacity = 1};
 	struct mw_ring_code pieces[PIECES];
 	uint64_t offset;
 
 	MW_TRY(compile(process));
 	publish_dictionary(process);
-	for (size_t i = 0; i < process->rows_count; i++)
-		if (!process->rows[i].published && process->rows[i].tried)
-			publish_module(process, &process->rows[i]);
+	for (size_t i = 0; i < process->rows.count; i++)
+		if (!process->rows.items[i].published && process->rows.items[i].tried)
+			publish_module(process, &process->rows.items[i]);
 	for (size_t i = 0; i < maps->count; i++)
 		draft.capacity += maps->items[i].exec ? describe_pieces(process, &maps->items[i], pieces) : 0;
 	draft.index = take(process, sizeof(*draft.index) + draft.capacity * sizeof(draft.index->code[0]), &offset);

@@ -124,9 +124,10 @@ static bool may_hold_stacks(const struct jump_search *search, const struct mw_ma
 
 	if (!mapping->read || !mapping->write || strncmp(mapping->path, "/dev/", 5) == 0)
 		return false;
-	if (mapping->start >= process->memory.there && mapping->start < process->memory.there + process->memory.size)
+	if (mapping->start >= process->recorder.memory.there &&
+	    mapping->start < process->recorder.memory.there + process->recorder.memory.size)
 		return false;
-	return mapping->start != process->guard;
+	return mapping->start != process->recorder.guard;
 }
 
 /* Does any of `count` words lead to where what is looked for leads? Most of them don't. */

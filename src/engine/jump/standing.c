@@ -73,7 +73,7 @@ static bool dead(const struct standing *standing, mw_addr frame)
 /* Does any of the calls from `top` outwards still return to us? */
 static bool call_standing(const struct standing *standing, mw_addr top)
 {
-	mw_addr returned = standing->process->image + jump_header(standing->process)->returned;
+	mw_addr returned = standing->process->recorder.image + jump_header(standing->process)->returned;
 
 	/* The chain is written by the target: it is not followed for long. */
 	for (unsigned i = 0; top && i < 64; i++) {
@@ -81,7 +81,7 @@ static bool call_standing(const struct standing *standing, mw_addr top)
 		uint64_t word;
 
 		if (mw_remote_read(standing->tid, top, &call, sizeof(call)) != sizeof(call) ||
-		    call.cookie != (top ^ standing->process->context.cookie))
+		    call.cookie != (top ^ standing->process->recorder.context.cookie))
 			return false;
 		/* Its original was called with the stack right below it, and returns to us as long as this stands. */
 		if (!dead(standing, top) &&
@@ -132,10 +132,11 @@ static bool leads_to_ours(const struct standing *standing)
 /* A thread's slot, found as the recorder finds it; NULL: it has none. */
 static const struct mw_ring_slot *slot_of(const struct jump_process *process, mw_addr thread)
 {
-	uint32_t count = process->shared.geometry.slot_count, first = mw_ring_slot_first(thread, count ? count : 1);
+	uint32_t count = process->recorder.shared.geometry.slot_count,
+		 first = mw_ring_slot_first(thread, count ? count : 1);
 
 	for (uint32_t i = 0; i < count; i++) {
-		const struct mw_ring_slot *slot = jump_slot(&process->shared, (first + i) & (count - 1));
+		const struct mw_ring_slot *slot = jump_slot(&process->recorder.shared, (first + i) & (count - 1));
 		uint64_t owner = __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE);
 
 		if (owner == thread)

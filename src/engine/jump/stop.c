@@ -14,7 +14,8 @@
  */
 static struct mw_error *check_program(struct jump_process *process)
 {
-	if (!process->memory.here || !jump_has_execed(process) || jump_memory_stands(process, jump_live_tid(process)))
+	if (!process->recorder.memory.here || !jump_has_execed(process) ||
+	    jump_memory_stands(process, jump_live_tid(process)))
 		return NULL;
 	process->quiesce.execed = true;
 	return mw_error_create(MW_ERROR_GONE, 0, "process %d runs another program now", process->pid);

@@ -48,8 +48,8 @@ bool jump_call_stands(const struct jump_process *process, mw_addr at, const uint
 {
 	size_t cookie = offsetof(struct mw_stub_call, cookie) / sizeof(uint64_t);
 
-	return i > 0 && stack[i + cookie] == ((at + i * sizeof(uint64_t)) ^ process->context.cookie) &&
-	       stack[i - 1] == process->image + jump_header(process)->returned;
+	return i > 0 && stack[i + cookie] == ((at + i * sizeof(uint64_t)) ^ process->recorder.context.cookie) &&
+	       stack[i - 1] == process->recorder.image + jump_header(process)->returned;
 }
 
 size_t jump_read_stack(pid_t tid, const struct mw_mapping *mapping, mw_addr at, void *out, size_t size)
@@ -63,8 +63,8 @@ size_t jump_read_stack(pid_t tid, const struct mw_mapping *mapping, mw_addr at, 
 /* Is word `i` of a stack the place where a call of ours has put where its function goes on? */
 static bool in_call(const struct jump_process *process, const uint64_t *stack, size_t i)
 {
-	for (size_t j = 0; i > 0 && j < process->patch_count; j++) {
-		const struct jump_patch *patch = &process->patches[j];
+	for (size_t j = 0; i > 0 && j < process->patches.count; j++) {
+		const struct jump_patch *patch = &process->patches.items[j];
 
 		if (stack[i] == patch->pad_at + patch->pad.original && (uint32_t)stack[i - 1] == patch->number)
 			return true;
@@ -77,13 +77,13 @@ static bool in_call(const struct jump_process *process, const uint64_t *stack, s
 static bool is_ours(const struct jump_process *process, const uint64_t *stack, size_t i)
 {
 	const struct mw_stub_header *header = jump_header(process);
-	uint64_t into = stack[i] - process->image;
+	uint64_t into = stack[i] - process->recorder.image;
 
 	if (into == header->entered || into == header->left)
 		return true;
-	if (into < process->image_size)
+	if (into < process->recorder.image_size)
 		return into >= sizeof(*header) + CALL_BYTES && into < header->code_end && into != header->returned &&
-		       !process->survey.arch->is_call_before(process->code + into - CALL_BYTES, CALL_BYTES);
+		       !process->survey.arch->is_call_before(process->recorder.code + into - CALL_BYTES, CALL_BYTES);
 	return jump_memory_ours(process, stack[i]) && !in_call(process, stack, i);
 }
 
@@ -103,8 +103,8 @@ bool jump_struck_in_ours(const struct jump_process *process, mw_addr at, const u
 
 bool jump_is_overwritten(const struct jump_process *process, mw_addr addr)
 {
-	for (size_t i = 0; i < process->patch_count; i++) {
-		const struct jump_patch *patch = &process->patches[i];
+	for (size_t i = 0; i < process->patches.count; i++) {
+		const struct jump_patch *patch = &process->patches.items[i];
 
 		if (!patch->standing && !patch->gone && patch->pad_at && addr > patch->detour.at &&
 		    addr < patch->detour.at + patch->detour.jump)
@@ -117,8 +117,8 @@ void jump_overwritten_bounds(const struct jump_process *process, mw_addr *low, m
 {
 	*low = UINT64_MAX;
 	*high = 0;
-	for (size_t i = 0; i < process->patch_count; i++) {
-		const struct jump_patch *patch = &process->patches[i];
+	for (size_t i = 0; i < process->patches.count; i++) {
+		const struct jump_patch *patch = &process->patches.items[i];
 
 		if (patch->standing || patch->gone || !patch->pad_at)
 			continue;
@@ -229,7 +229,7 @@ void jump_note_stacks(struct jump_process *process, const struct mw_maps *maps)
 			mw_error_destroy(err);
 			continue;
 		}
-		process->own_stacks |=
+		process->stacks.own |=
 			!process->is_copy && !jump_on_own_stack(process, maps, thread->tid, &regs.general);
 		if (jump_may_be_suspended(process) && !jump_memory_ours(process, regs.general.pc))
 			look_below(process, maps, thread->tid, regs.general.gpr[process->survey.arch->dwarf_sp]);
@@ -245,10 +245,10 @@ void jump_note_stacks(struct jump_process *process, const struct mw_maps *maps)
 /* Nobody comes back to calls of a thread that has ended. */
 static uint32_t open_calls(const struct jump_process *process)
 {
-	uint32_t open = process->open_elsewhere;
+	uint32_t open = process->recorder.open_elsewhere;
 
-	for (uint32_t i = 0; i < process->shared.geometry.slot_count; i++) {
-		const struct mw_ring_slot *slot = jump_slot(&process->shared, i);
+	for (uint32_t i = 0; i < process->recorder.shared.geometry.slot_count; i++) {
+		const struct mw_ring_slot *slot = jump_slot(&process->recorder.shared, i);
 
 		if (__atomic_load_n(&slot->tid, __ATOMIC_RELAXED) != MW_RING_NO_TID)
 			open += __atomic_load_n(&slot->open, __ATOMIC_RELAXED);
@@ -298,7 +298,7 @@ static enum jump_told judge(struct jump_search *search, mw_addr start, size_t co
 	if (is_stale(search, at) || (i > 0 && jump_search_below(search, search->words[i - 1])))
 		return JUMP_TOLD_NOTHING;
 	/* Programs that make stacks may keep copies of contexts to go back to; others do so to tell of them. */
-	return process->own_stacks || process->survey.arch->is_kept_in_place(at, search->words, count, i)
+	return process->stacks.own || process->survey.arch->is_kept_in_place(at, search->words, count, i)
 		       ? JUMP_TOLD
 		       : JUMP_TOLD_DOUBTFUL;
 }
@@ -351,7 +351,7 @@ size_t jump_suspended(struct jump_process *process, const struct mw_maps *maps, 
 	if (all && search.found + search.doubtful == 0)
 		process->seen.clear_ns = since;
 	/* What is counted and can't be looked for may be there, and so may be what a program leaves on such stacks. */
-	unknown = count ? count : process->own_stacks;
+	unknown = count ? count : process->stacks.own;
 	if (!all && search.found + search.doubtful == 0)
 		return unknown;
 	/* Where nothing is counted, what looks as if it had long been left has been, if it stays. */
@@ -407,7 +407,7 @@ void jump_look_for_frames(struct jump_process *process)
 	err = mw_maps_read(search.tid, &maps);
 	if (!err)
 		(void)jump_search(&search, &maps);
-	process->has_frames = search.found > 0;
+	process->stacks.has_frames = search.found > 0;
 	mw_error_destroy(err);
 	mw_maps_deinit(&maps);
 }

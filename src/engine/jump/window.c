@@ -62,7 +62,7 @@ static struct mw_error *catch_up(struct jump_process *process)
 static struct mw_error *jump_serve_exits(struct jump_process *process,
 					 void (*look)(struct jump_process *process, bool last))
 {
-	struct mw_ring_control *control = jump_control(&process->shared);
+	struct mw_ring_control *control = jump_control(&process->recorder.shared);
 	uint64_t exits = __atomic_load_n(&control->exits, __ATOMIC_ACQUIRE);
 	uint32_t number = mw_ring_exit_count(exits), served = control->exits_served;
 	struct mw_error *err = NULL;
@@ -96,17 +96,17 @@ static void take_sample(struct jump_process *process, bool last)
 	const struct mw_engine_options *options = &process->engine->options;
 	uint64_t now = jump_now(process);
 
-	if (!options->sample || (!last && now - process->last_sample_ns < SAMPLE_NS))
+	if (!options->sample || (!last && now - process->last.sample_ns < SAMPLE_NS))
 		return;
-	process->last_sample_ns = now;
+	process->last.sample_ns = now;
 	options->sample(options->sample_context, process->pid, jump_live_tid(process), now, last);
 }
 
 /* What has ended so soon after an exec has not been seen as what it had become. */
 static bool became_another(const struct jump_process *process)
 {
-	for (uint32_t i = 0; i < process->shared.geometry.slot_count; i++) {
-		const struct mw_ring_slot *slot = jump_slot(&process->shared, i);
+	for (uint32_t i = 0; i < process->recorder.shared.geometry.slot_count; i++) {
+		const struct mw_ring_slot *slot = jump_slot(&process->recorder.shared, i);
 
 		/* Nothing has been heard of the thread since: it was no vfork child of its that called it. */
 		if (slot->owner > MW_RING_TOMB && slot->exec && slot->exec == slot->entries)
@@ -138,11 +138,12 @@ static bool due(uint64_t *last, uint64_t now, uint64_t every)
 /* The loader waits in the target until this has been done. */
 static struct mw_error *serve_loader(struct jump_process *process, uint64_t now)
 {
-	struct mw_ring_control *control = jump_control(&process->shared);
+	struct mw_ring_control *control = jump_control(&process->recorder.shared);
 	uint32_t changes = __atomic_load_n(&control->loader_changes, __ATOMIC_ACQUIRE);
 	struct mw_error *err;
 
-	if (changes == control->loader_served && (process->loader_hooked || !due(&process->last_look_ns, now, LOOK_NS)))
+	if (changes == control->loader_served &&
+	    (process->patches.loader_hooked || !due(&process->last.look_ns, now, LOOK_NS)))
 		return NULL;
 	err = jump_modules_changed(process);
 	__atomic_store_n(&control->loader_served, changes, __ATOMIC_RELEASE);
@@ -152,7 +153,7 @@ static struct mw_error *serve_loader(struct jump_process *process, uint64_t now)
 /* How many stacks may be walked by memwatch: never more than a share. */
 static void allow_slow(struct jump_process *process)
 {
-	struct mw_ring_control *control = jump_control(&process->shared);
+	struct mw_ring_control *control = jump_control(&process->recorder.shared);
 	uint64_t share;
 
 	if (__atomic_load_n(&control->slow_taken, __ATOMIC_RELAXED) < control->slow_allowed)
@@ -175,18 +176,18 @@ static struct mw_error *serve(struct jump_process *process, size_t *events, bool
 	allow_slow(process);
 	/* Where there was nothing to tell, a thread that is about to record holds the others back: let it run. */
 	*hurry |= *events && jump_drain_hurries(process->drain);
-	if (due(&process->last_tidy_ns, now, TIDY_NS)) {
+	if (due(&process->last.tidy_ns, now, TIDY_NS)) {
 		jump_drain_tidy(process->drain);
 		jump_clock_adjust(&process->clock);
 		jump_children_heard(process);
 	}
-	if (due(&process->last_name_ns, now, NAMES_NS))
+	if (due(&process->last.name_ns, now, NAMES_NS))
 		MW_TRY(jump_drain_rename(process->drain));
 	MW_TRY(jump_serve_exits(process, take_sample));
 	take_sample(process, false);
-	if (due(&process->last_alive_ns, now, ALIVE_NS))
+	if (due(&process->last.alive_ns, now, ALIVE_NS))
 		MW_TRY(look_alive(process));
-	if (!process->ended && jump_control(&process->shared)->given_up) {
+	if (!process->ended && jump_control(&process->recorder.shared)->given_up) {
 		/* Its threads waited longer than memwatch is ever away, and went on alone. */
 		process->gave_up = true;
 		return jump_process_detach(process, MW_END_LOST);

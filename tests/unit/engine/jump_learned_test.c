@@ -28,10 +28,10 @@ static int setup(void **state)
 	assert_true(mw_modules_count(process.survey.modules) >= 2);
 	mw_maps_deinit(&maps);
 	assert_null(mw_unwinder_libunwind(process.survey.modules, mw_arch_find(EM_X86_64), &process.inner));
-	jump_geometry_plan(&process.shared.geometry, 1, 16, 4096);
-	process.shared.base = calloc(1, process.shared.geometry.size);
-	assert_non_null(process.shared.base);
-	jump_shared_format(&process.shared, 1);
+	jump_geometry_plan(&process.recorder.shared.geometry, 1, 16, 4096);
+	process.recorder.shared.base = calloc(1, process.recorder.shared.geometry.size);
+	assert_non_null(process.recorder.shared.base);
+	jump_shared_format(&process.recorder.shared, 1);
 	return 0;
 }
 
@@ -41,7 +41,7 @@ static int teardown(void **state)
 	jump_learned_deinit(&process.learned);
 	mw_unwinder_destroy(process.inner);
 	mw_modules_destroy(process.survey.modules);
-	free(process.shared.base);
+	free(process.recorder.shared.base);
 	return 0;
 }
 
@@ -55,7 +55,7 @@ static mw_addr pc_in(uint32_t module, uint64_t n)
 static uint64_t published(mw_addr pc)
 {
 	const struct mw_ring_cached_row *entries =
-		(const void *)(process.shared.base + jump_control(&process.shared)->learned);
+		(const void *)(process.recorder.shared.base + jump_control(&process.recorder.shared)->learned);
 
 	for (uint32_t i = 0; i < MW_RING_PROBES; i++) {
 		const struct mw_ring_cached_row *entry =
@@ -84,11 +84,11 @@ __attribute__((noinline)) static mw_addr in_code(void)
 
 static void test_is_published(void **state)
 {
-	struct mw_ring_control *control = jump_control(&process.shared);
+	struct mw_ring_control *control = jump_control(&process.recorder.shared);
 	mw_addr pc = in_code();
 
 	(void)state;
-	assert_int_equal(control->learned, process.shared.geometry.learned);
+	assert_int_equal(control->learned, process.recorder.shared.geometry.learned);
 	assert_int_equal(control->learned_any, 0);
 	assert_int_equal(published(pc), 0);
 	assert_int_equal(mw_row_kind(jump_learn(&process, pc)), MW_ROW_SP);
@@ -153,7 +153,7 @@ static void test_is_checked(void **state)
 {
 	mw_addr pc = in_code();
 	struct mw_raw_frame frames[] = {{pc_in(0, 0), 0}, {pc, 0}, {pc, 0}, {pc_in(0, 5), 0}};
-	uint32_t generation = jump_control(&process.shared)->generation;
+	uint32_t generation = jump_control(&process.recorder.shared)->generation;
 
 	(void)state;
 	assert_int_equal(jump_learned_check(&process, frames, 4), 4);
@@ -162,17 +162,17 @@ static void test_is_checked(void **state)
 	frames[3].module = MW_MODULE_NONE;
 	assert_int_equal(jump_learned_check(&process, frames, 4), 4);
 	assert_int_equal(mw_row_kind(published(pc)), MW_ROW_SP);
-	assert_int_equal(jump_control(&process.shared)->generation, generation);
+	assert_int_equal(jump_control(&process.recorder.shared)->generation, generation);
 	frames[3].module = 0;
 	assert_int_equal(jump_learned_check(&process, frames, 4), 3);
 	assert_int_equal(mw_row_kind(published(pc)), MW_ROW_FOREIGN);
 	assert_int_equal(mw_row_kind(jump_learn(&process, pc)), MW_ROW_FOREIGN);
-	assert_int_equal(jump_control(&process.shared)->generation, generation + 1);
+	assert_int_equal(jump_control(&process.recorder.shared)->generation, generation + 1);
 }
 
 static void test_goes_with_its_module(void **state)
 {
-	struct mw_ring_control *control = jump_control(&process.shared);
+	struct mw_ring_control *control = jump_control(&process.recorder.shared);
 
 	(void)state;
 	for (uint64_t i = 0; i < 4; i++)
@@ -182,7 +182,8 @@ static void test_goes_with_its_module(void **state)
 	mw_modules_get(process.survey.modules, 0)->gone = true;
 	/* The target may have written anything there: it is not asked. */
 	control->learned_any = 1000;
-	memset(process.shared.base + control->learned, 0xa5, MW_RING_LEARNED * sizeof(struct mw_ring_cached_row));
+	memset(process.recorder.shared.base + control->learned, 0xa5,
+	       MW_RING_LEARNED * sizeof(struct mw_ring_cached_row));
 	jump_learned_tidy(&process);
 	assert_int_equal(process.learned.count, 2);
 	assert_int_equal(published(pc_in(0, 0)), 0);

@@ -31,7 +31,8 @@ static int setup(void **state)
 	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO}, before;
 
 	(void)state;
-	process = (struct jump_process){.image = IMAGE, .image_size = mw_stub_image_size, .code = mw_stub_image};
+	process = (struct jump_process){
+		.recorder.image = IMAGE, .recorder.image_size = mw_stub_image_size, .recorder.code = mw_stub_image};
 	process.survey.arch = mw_arch_find(EM_X86_64);
 	pc_at = offsetof(ucontext_t, uc_mcontext.gregs[REG_RIP]) / sizeof(uint64_t);
 	assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);
@@ -58,11 +59,11 @@ static void test_everywhere(void **state)
 	for (uint64_t into = sizeof(*header) + 8; into < header->code_end; into++) {
 		if (!is_found(frame, IMAGE + into))
 			fail_msg("at %#llx of the image", (unsigned long long)into);
-		behind_calls += process.survey.arch->is_call_before(process.code + into - 8, 8);
+		behind_calls += process.survey.arch->is_call_before(process.recorder.code + into - 8, 8);
 	}
 	assert_true(behind_calls > 0);
 	assert_false(is_found(frame, IMAGE - 1));
-	assert_false(is_found(frame, IMAGE + process.image_size));
+	assert_false(is_found(frame, IMAGE + process.recorder.image_size));
 }
 
 /* A return address beside words that are no frame. */
