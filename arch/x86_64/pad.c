@@ -77,8 +77,7 @@ static struct mw_error *put(struct writer *writer, const void *bytes, size_t siz
 {
 	if (size > MW_PAD_SIZE - writer->size)
 		return mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-				       "the first instructions at 0x%" PRIx64
-				       " take more room elsewhere than a pad has",
+				       "the first instructions at 0x%" PRIx64 " do not fit into a trampoline",
 				       writer->detour->at);
 	memcpy(writer->bytes + writer->size, bytes, size);
 	writer->size += size;
@@ -164,7 +163,7 @@ static struct mw_error *put_frame(struct writer *writer, const struct mw_pad_fra
 	int32_t down;
 
 	if (frame->frame_size < HOOK_SIZE || frame->frame_size > INT32_MAX)
-		return mw_error_create(MW_ERROR_UNSUPPORTED, 0, "a pad cannot make room for %" PRIu32 " bytes",
+		return mw_error_create(MW_ERROR_UNSUPPORTED, 0, "a trampoline cannot reserve %" PRIu32 " bytes",
 				       frame->frame_size);
 	down = -(int32_t)frame->frame_size;
 	if (down >= INT8_MIN) {

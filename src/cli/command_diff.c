@@ -18,8 +18,8 @@ static struct mw_error *take_operand(const struct mw_cli_command *command, struc
 		options->diff.files[i] = word;
 		return NULL;
 	}
-	err = mw_error_create(MW_ERROR_USAGE, 0, "'%.64s' is not expected here", word);
-	return mw_error_hint(err, "Two recordings are named, or one with --from and --to");
+	err = mw_error_create(MW_ERROR_USAGE, 0, "unexpected argument '%.64s'", word);
+	return mw_error_hint(err, "diff takes two recordings, or one with --from and --to");
 }
 
 static struct mw_error *parse_kinds(const char *option, const char *text, void *member)
@@ -52,7 +52,7 @@ static struct mw_error *parse_kinds(const char *option, const char *text, void *
 static struct mw_error *parse_text(const char *option, const char *text, void *member)
 {
 	if (!*text)
-		return mw_error_create(MW_ERROR_USAGE, 0, "%s '': nothing is named", option);
+		return mw_error_create(MW_ERROR_USAGE, 0, "%s '': the value is empty", option);
 	*(const char **)member = text;
 	return NULL;
 }
@@ -69,13 +69,13 @@ static struct mw_error *check(const struct mw_cli_command *command, struct mw_cl
 
 	(void)command;
 	if (!options->files[MW_DIFF_OLD]) {
-		err = mw_error_create(MW_ERROR_USAGE, 0, "no recording is named");
+		err = mw_error_create(MW_ERROR_USAGE, 0, "no recording is given");
 		return mw_error_hint(err, "Name two, as in: memwatch diff old.mw new.mw");
 	}
 	if (options->files[MW_DIFF_NEW])
 		return NULL;
 	if (!options->moments[MW_DIFF_OLD] && !options->moments[MW_DIFF_NEW]) {
-		err = mw_error_create(MW_ERROR_USAGE, 0, "only one recording is named, and no moments of it");
+		err = mw_error_create(MW_ERROR_USAGE, 0, "only one recording is given, without --from and --to");
 		return mw_error_hint(err,
 				     "Name a second one, or two moments of this: memwatch diff %.64s --from 1 "
 				     "--to 2",
@@ -96,36 +96,35 @@ static const struct mw_cli_option diff_options[] = {
 	 "a mark's number or name, 12.5s, start, end\n",
 	 "The moment of NEW, by default its end.", "start end", parse_text, MW_CLI_AT(diff.moments[MW_DIFF_NEW])},
 	{"kind", 0, MW_COMPLETE_WORDS, "LIST", "heap, vm, vm-internal (default: heap,vm)\n",
-	 "The kinds of memory that are compared: heap, vm, vm-internal, with commas between; heap,vm by default.",
+	 "The kinds of memory that are compared: heap, vm, vm-internal, separated by commas; heap,vm by default.",
 	 "heap vm vm-internal", parse_kinds, MW_CLI_AT(diff.kinds)},
 	{"process", 0, MW_COMPLETE_NOTHING, "N", "only the Nth process of each (default: all, in order)\n",
 	 "Only the Nth process of each recording; by default all, in their order.", NULL, parse_process,
 	 MW_CLI_AT(diff.process)},
 	{"top", 0, MW_COMPLETE_NOTHING, "N", "stacks in the text (default: all)\n",
 	 "How many stacks the text shows; all by default.", NULL, mw_cli_parse_top, MW_CLI_AT(diff.top)},
-	{"all", 0, MW_COMPLETE_NOTHING, NULL, "those as well that did not change\n",
-	 "Show the stacks as well that did not change.", NULL, mw_cli_parse_flag, MW_CLI_AT(diff.all)},
+	{"all", 0, MW_COMPLETE_NOTHING, NULL, "include stacks that did not change\n",
+	 "Include stacks that did not change.", NULL, mw_cli_parse_flag, MW_CLI_AT(diff.all)},
 	{mw_cli_formats_of_diffs, 0, MW_COMPLETE_FILE, "FILE", NULL, NULL, NULL, parse_text, MW_CLI_AT(session.files)},
 	{"quiet", 0, MW_COMPLETE_NOTHING, NULL, "no progress, no text\n", "No progress, no text.", NULL,
 	 mw_cli_parse_flag, MW_CLI_AT(session.quiet)},
-	MW_CLI_HELP("this text\n"),
+	MW_CLI_HELP("this help\n"),
 	MW_CLI_END,
 };
 
 const struct mw_cli_command mw_cli_command_diff = {
 	.name = "diff",
-	.summary = "what has grown",
+	.summary = "compare two snapshots",
 	.synopsis = "memwatch diff OLD NEW [OPTION...]           two recordings\n"
 		    "memwatch diff FILE --from MARK --to MARK    two moments of one\n",
-	.help = "Tell by stacks how much more memory is outstanding in the second snapshot than\n"
-		"in the first: the largest growth first, in the form that UMDH has.\n"
-		"\n",
-	.about = "Tells by stacks how much more memory is outstanding in the second snapshot than in the first, the "
+	.help = "Show by stack how much more memory is outstanding in the second snapshot than\n"
+		"in the first: the largest growth first, in the format of UMDH.\n\n",
+	.about = "Shows by stack how much more memory is outstanding in the second snapshot than in the first, the "
 		 "largest growth first. Stacks are matched by their ids, which are the same for the same stack in "
 		 "every run and process.",
 	.options = diff_options,
 	.notes = NULL,
-	.status = "0 compared, 1 not (the message says why), 2 bad usage",
+	.status = "0 success, 1 failure (the message says why), 2 bad usage",
 	.operands = MW_COMPLETE_FILE,
 	.permutes = true,
 	.operand = take_operand,

@@ -41,15 +41,15 @@ struct mw_error *mw_cli_refuse_operand(const struct mw_cli_command *command, str
 
 #define MW_CLI_UNSAFE                                                                                                  \
 	{                                                                                                              \
-		"unsafe", 0, MW_COMPLETE_NOTHING, NULL, "even where it may not outlive a killed memwatch\n",           \
-			"Watch also where the process might not outlive memwatch's being killed (SIGKILL): where the " \
-			"handler that keeps it alive can't be put into it.",                                           \
+		"unsafe", 0, MW_COMPLETE_NOTHING, NULL, "attach even if SIGKILL of memwatch may end it\n",             \
+			"Attach even where the process might end if memwatch is killed (SIGKILL): where the handler "  \
+			"that keeps it alive can't be installed in it.",                                               \
 			NULL, mw_cli_parse_flag, MW_CLI_AT(session.unsafe)                                             \
 	}
 
 #define MW_CLI_MAX_STOPPED(about)                                                                                      \
 	{                                                                                                              \
-		"max-stopped", 0, MW_COMPLETE_NOTHING, "PCT", "detach from what is paused for longer (engine trap)\n", \
+		"max-stopped", 0, MW_COMPLETE_NOTHING, "PCT", "detach if paused longer than PCT (engine trap)\n",      \
 			about, NULL, mw_cli_parse_percent, MW_CLI_AT(session.max_stopped)                              \
 	}
 
@@ -57,8 +57,8 @@ struct mw_error *mw_cli_refuse_operand(const struct mw_cli_command *command, str
 #define MW_CLI_DEPTH(help)                                                                                             \
 	{                                                                                                              \
 		"depth", 0, MW_COMPLETE_NOTHING, "N", help,                                                            \
-			"The deepest stack that is kept, in frames; 128 by default. A stack that was cut is marked "   \
-			"as truncated.",                                                                               \
+			"The most frames that are recorded of a stack; 128 by default. A deeper stack is marked as "   \
+			"truncated.",                                                                                  \
 			NULL, mw_cli_parse_depth, MW_CLI_AT(session.depth)                                             \
 	}
 

@@ -222,18 +222,18 @@ static struct mw_error *choose_processes(struct session *session, size_t *first,
 	struct mw_error *err;
 
 	if (session->options->process > both) {
-		err = mw_error_create(MW_ERROR_USAGE, 0, "--process %" PRIu64 ": '%.200s' is of %zu process%s",
+		err = mw_error_create(MW_ERROR_USAGE, 0, "--process %" PRIu64 ": '%.200s' has %zu process%s",
 				      session->options->process,
 				      session->options->files[old < new ? MW_DIFF_OLD : MW_DIFF_NEW], both,
 				      both == 1 ? "" : "es");
-		return mw_error_hint(err, "Processes are counted from 1, in the order in which they were named to -p");
+		return mw_error_hint(err, "Processes are numbered from 1, in the order given to -p");
 	}
 	*first = session->options->process ? session->options->process - 1 : 0;
 	*count = session->options->process ? 1 : both;
 	if (old != new && !session->options->process)
 		fprintf(stderr,
-			"memwatch: the old recording is of %zu process%s, the new one of %zu: what only one has is "
-			"left out\n",
+			"memwatch: the old recording has %zu process%s, the new one %zu: processes that only one has "
+			"are left out\n",
 			old, old == 1 ? "" : "es", new);
 	return NULL;
 }

@@ -52,7 +52,7 @@ static struct mw_error *no_such_mark(const char *option, const char *word, const
 					  "Moments are also 'start', 'end' and times as in 12.5s");
 	}
 	list_marks(facts, list, sizeof(list));
-	err = mw_error_create(MW_ERROR_USAGE, 0, "%s '%.64s': there is no such mark", option, word);
+	err = mw_error_create(MW_ERROR_USAGE, 0, "%s '%.64s': no such mark", option, word);
 	return mw_error_hint(err, "Marks are %s; moments are also 'start', 'end' and times as in 12.5s", list);
 }
 

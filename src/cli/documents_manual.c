@@ -110,23 +110,22 @@ static void put_tail(FILE *out)
 	fputs(".SH FILTERS\n.PP\nWhat report \\-\\-filter takes.\n", out);
 	put_lines(out, mw_cli_command_report.notes);
 	fputs(".SH EXIT STATUS\n.TP\n.B 0\nThe window was recorded, and all that was asked for was written.\n"
-	      ".TP\n.B 1\nIt was not; a message says what failed, on what, why, and what can be done. No part of an "
-	      "output "
-	      "file is left behind, but for a recording, which is good up to where it ends.\n"
+	      ".TP\n.B 1\nIt was not; a message says what failed, on what, why, and what can be done. No partial "
+	      "output file is left behind, except a recording, which can be read up to where it ends.\n"
 	      ".TP\n.B 2\nThe command line is wrong; nothing was done.\n"
 	      ".PP\nA command that memwatch has launched has its own status in the report.\n"
-	      ".SH ENVIRONMENT\n.TP\n.B COLUMNS\nThe width of the terminal, where it is not to be asked.\n"
-	      ".TP\n.B NO_COLOR\nWhere it is set and not empty, nothing is coloured.\n"
-	      ".TP\n.B DEBUGINFOD_URLS\nServers that are asked for debug information, if libdebuginfod is there.\n"
+	      ".SH ENVIRONMENT\n.TP\n.B COLUMNS\nThe width of the terminal, instead of the real one.\n"
+	      ".TP\n.B NO_COLOR\nIf set and not empty, nothing is coloured.\n"
+	      ".TP\n.B DEBUGINFOD_URLS\nServers to ask for debug information, if libdebuginfod is installed.\n"
 	      ".SH SIGNALS\n.TP\n.B SIGINT, SIGTERM, SIGHUP\nThe window ends, memwatch detaches and reports.\n"
 	      ".TP\n.B SIGUSR1\nPuts a mark into the recording.\n"
 	      ".SH EXAMPLES\n.PP\nWatch a process for a minute:\n",
 	      out);
 	put_lines(out, "memwatch -p 1234 -d 60\n");
-	fputs(".PP\nKeep a recording, and look at ten seconds of it by module and function:\n", out);
+	fputs(".PP\nWrite a recording, and show ten seconds of it by module and function:\n", out);
 	put_lines(out, "memwatch -p 1234 -d 60 -o leak.mw\n"
 		       "memwatch report leak.mw --from 20 --to 30 --by module,function\n");
-	fputs(".PP\nWhat has grown between two marks:\n", out);
+	fputs(".PP\nCompare two marks:\n", out);
 	put_lines(out, "memwatch -p 1234 -d 60 -o leak.mw --mark-every 10\nmemwatch diff leak.mw --from 1 --to 5\n");
 	fputs(".SH SEE ALSO\n.BR ptrace (2),\n.BR gdb (1),\n.BR valgrind (1)\n", out);
 }

@@ -50,7 +50,7 @@ static const struct verb {
 static struct mw_error *unknown_verb(const char *word)
 {
 	const char *names[VERBS] = {NULL}; /* all but the first, and NULL */
-	struct mw_error *err = mw_error_create(MW_ERROR_USAGE, 0, "there is no command '%.64s'", word);
+	struct mw_error *err = mw_error_create(MW_ERROR_USAGE, 0, "no such command: '%.64s'", word);
 	const char *nearest;
 
 	for (size_t i = 1; i < VERBS; i++)

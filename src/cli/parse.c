@@ -259,7 +259,7 @@ struct mw_error *mw_cli_parse_engine(const char *option, const char *name, void 
 			return NULL;
 		}
 	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "%s '%.64s': no such engine", option, name),
-			     "There are 'jump', 'trap', and 'auto', which takes jump wherever it is safe");
+			     "Engines are 'jump', 'trap', and 'auto', which takes jump wherever it is safe");
 }
 
 struct mw_error *mw_cli_parse_output(const char *option, const char *name, void *member)
@@ -268,7 +268,7 @@ struct mw_error *mw_cli_parse_output(const char *option, const char *name, void 
 
 	if (!*name || strcmp(name, "-") == 0) {
 		err = mw_error_create(MW_ERROR_USAGE, 0, "%s '%s': not the name of a file", option, name);
-		return mw_error_hint(err, "A recording is written to a file as the window goes, as in -o leak.mw");
+		return mw_error_hint(err, "A recording is written to a file during the window, as in -o leak.mw");
 	}
 	*(const char **)member = name;
 	return NULL;

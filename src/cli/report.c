@@ -59,13 +59,13 @@ static struct mw_error *check_interval(const struct session *session)
 	if (mw_replay_state(session->replay)->cut)
 		return NULL;
 	if (options->at_moment && options->to_ns > length) {
-		err = mw_error_create(MW_ERROR_USAGE, 0, "--at names the moment %.3f s, and the window ends at %.3f s",
+		err = mw_error_create(MW_ERROR_USAGE, 0, "--at %.3f s is after the end of the window, at %.3f s",
 				      (double)options->to_ns / 1e9, (double)length / 1e9);
 		return mw_error_hint(err, "Times are seconds since the window's start: take an earlier moment");
 	}
 	if (options->from_ns <= length)
 		return NULL;
-	err = mw_error_create(MW_ERROR_USAGE, 0, "the interval begins at %.3f s, and the window ends at %.3f s",
+	err = mw_error_create(MW_ERROR_USAGE, 0, "the interval starts at %.3f s, and the window ends at %.3f s",
 			      (double)options->from_ns / 1e9, (double)length / 1e9);
 	return mw_error_hint(err, "Times are seconds since the window's start: take an earlier --from");
 }
@@ -78,8 +78,8 @@ static struct mw_error *find_peak(struct session *session)
 		return NULL;
 	if (mw_replay_count(session->replay) > 1)
 		return mw_error_hint(
-			mw_error_create(MW_ERROR_USAGE, 0, "processes have their peaks at different times"),
-			"Name the moment by --at SECONDS");
+			mw_error_create(MW_ERROR_USAGE, 0, "the processes reach their peaks at different times"),
+			"Give the moment by --at SECONDS");
 	MW_TRY(mw_replay_peak(session->replay, &session->interval, 0, &at_ns));
 	/* The event that made the peak lies inside. */
 	session->interval.to_ns = at_ns + 1;

@@ -26,7 +26,7 @@ static struct mw_error *unknown_long(const struct mw_cli_command *command, const
 	const char *nearest;
 	char word[64] = "";
 	size_t count = 0;
-	struct mw_error *err = mw_error_create(MW_ERROR_USAGE, 0, "there is no option --%.*s", (int)length, name);
+	struct mw_error *err = mw_error_create(MW_ERROR_USAGE, 0, "no such option: --%.*s", (int)length, name);
 
 	for (; options->name && count < MW_CLI_OPTIONS_MAX; options++)
 		names[count++] = options->name;
@@ -51,7 +51,7 @@ static struct mw_error *explain_long(const struct mw_cli_command *command, const
 			continue;
 		if (match && strlen(match->name) != length && strlen(option->name) != length)
 			return with_help(command,
-					 mw_error_create(MW_ERROR_USAGE, 0, "option --%.*s may be --%s or --%s",
+					 mw_error_create(MW_ERROR_USAGE, 0, "option --%.*s is ambiguous: --%s or --%s",
 							 (int)length, name, match->name, option->name));
 		if (!match || strlen(option->name) == length)
 			match = option;
@@ -80,7 +80,7 @@ static struct mw_error *explain_short(const struct mw_cli_command *command, cons
 		const struct mw_cli_option *option = find_short(mw_cli_command_options(command), *cluster);
 
 		if (!option)
-			return with_help(command, mw_error_create(MW_ERROR_USAGE, 0, "there is no option -%c",
+			return with_help(command, mw_error_create(MW_ERROR_USAGE, 0, "no such option: -%c",
 								  isprint((unsigned char)*cluster) ? *cluster : '?'));
 		if (option->value)
 			return cluster[1] || !last ? NULL : needs_value(command, option);

@@ -26,7 +26,7 @@ struct mw_error *mw_cli_parse_type(const char *option, const char *text, void *m
 		options->has_type = true;
 		return NULL;
 	}
-	return usage(option, text, "there is no such type", "Types are impacting, transient, aofi and all");
+	return usage(option, text, "no such type", "Types are impacting, transient, aofi and all");
 }
 
 struct mw_error *mw_cli_parse_sort(const char *option, const char *text, void *member)
@@ -39,7 +39,7 @@ struct mw_error *mw_cli_parse_sort(const char *option, const char *text, void *m
 		options->has_sort = true;
 		return NULL;
 	}
-	return usage(option, text, "there is no such figure",
+	return usage(option, text, "no such figure",
 		     "It takes impacting, size, count, transient, aofi, peak or lifetime");
 }
 
@@ -53,11 +53,10 @@ static struct mw_error *add_column(const char *option, const char *text, const c
 	while (column < MW_COLUMN_COUNT && strcmp(word, mw_column_name(column)) != 0)
 		column++;
 	if (column == MW_COLUMN_COUNT)
-		return usage(option, *word ? word : text, *word ? "there is no such column" : "a column is missing",
-			     hint);
+		return usage(option, *word ? word : text, *word ? "no such column" : "a column is missing", hint);
 	for (size_t i = 0; i < question->by_count; i++)
 		if (question->by[i] == column)
-			return usage(option, text, "a column is named twice", hint);
+			return usage(option, text, "a column is given twice", hint);
 	question->by[question->by_count++] = column;
 	return NULL;
 }

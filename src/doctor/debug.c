@@ -262,7 +262,7 @@ static void print_debuginfod(FILE *out, const struct entries *entries, const cha
 
 	if (urls && *urls) {
 		snprintf(text, sizeof(text),
-			 "DEBUGINFOD_URLS is set (%.200s), and has nothing of these, or can't be reached.", urls);
+			 "DEBUGINFOD_URLS is set (%.200s), and has none of these, or can't be reached.", urls);
 		say(out, entries, text);
 	} else if (server) {
 		say(out, entries, "Without installing anything but libdebuginfod:");

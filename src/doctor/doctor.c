@@ -31,13 +31,13 @@ static struct mw_error *remove_remains(pid_t pid)
 	MW_TRY(mw_leftover_remove(pid, left, sizeof(left)));
 	if (*left)
 		return mw_error_hint(mw_error_create(MW_ERROR_SYSTEM, 0, "process %d: %s", (int)pid, left),
-				     "The process is none the worse for it; try again later");
+				     "The process is unharmed; try again later");
 	MW_TRY(mw_outfile_open("-", &file));
 	out = mw_outfile_stream(file);
 	if (found)
-		fprintf(out, "Process %d: what a killed memwatch had left is taken out.\n", (int)pid);
+		fprintf(out, "Process %d: what a killed memwatch left is removed.\n", (int)pid);
 	else
-		fprintf(out, "Process %d: no memwatch has left anything in it.\n", (int)pid);
+		fprintf(out, "Process %d: no memwatch left anything in it.\n", (int)pid);
 	return mw_outfile_commit(file);
 }
 

@@ -59,7 +59,7 @@ static const char *state_text(char state)
 	case 'I':
 		return "sleeping";
 	case 'D':
-		return "in uninterruptible sleep: attaching waits for its end";
+		return "in uninterruptible sleep: the attach waits for it to end";
 	case 'T':
 		return "stopped by a signal";
 	case 't':
@@ -96,9 +96,7 @@ static void print_seccomp(const struct rows *rows, pid_t pid)
 		row(rows, "seccomp", "none");
 	else if (mw_seccomp_shared(pid))
 		row(rows, "seccomp",
-		    "%zu of %zu threads are under it, by the filters that memwatch is under as well: it tries what "
-		    "they "
-		    "permit",
+		    "%zu of %zu threads are under it, by filters that apply to memwatch too: it tries what they permit",
 		    caged, caged + others);
 	else if (!mw_preflight_may_suspend_seccomp())
 		row(rows, "seccomp", "%zu of %zu threads are under it; memwatch can't know what it permits", caged,
@@ -300,7 +298,7 @@ static void print_inside(const struct rows *rows, const char *exe)
 		    "use " MW_ALLOC_GO_PROFILE);
 	if (doctor->jump.leftover.found)
 		row(rows, "left behind",
-		    "by a memwatch that was killed: %zu functions still lead to what it has put in, which is off",
+		    "by a killed memwatch: %zu functions still jump to its recorder, which is inactive",
 		    doctor->jump.leftover.functions);
 	print_engine(rows);
 	print_undescribed(rows);
@@ -323,7 +321,7 @@ void mw_doctor_facts(FILE *out, const struct mw_doctor *doctor)
 	print_scope(rows);
 	print_seccomp(rows, pid);
 	if (status->no_new_privileges)
-		row(rows, "no_new_privs", "set: it gets no more privileges, which is nothing to memwatch");
+		row(rows, "no_new_privs", "set: it gains no privileges by exec, which does not affect memwatch");
 	snprintf(number, sizeof(number), "%d", (int)pid);
 	print_label(rows, "security", number);
 	print_label(rows, "of memwatch", "self");

@@ -54,7 +54,7 @@ static void add_attach(const struct mw_doctor *doctor, struct list *may, struct 
 	}
 	if (has(doctor, CAP_SYS_PTRACE))
 		add(may, "attach to it: memwatch %s CAP_SYS_PTRACE%s", geteuid() == 0 ? "runs as root, with" : "has",
-		    scope ? ", which goes before ptrace_scope" : "");
+		    scope ? ", which overrides ptrace_scope" : "");
 	else if (scope)
 		add(may, "attach to it: the process is of the same user, and has been launched by memwatch");
 	else
@@ -65,7 +65,7 @@ static void add_leftover(const struct mw_doctor *doctor, struct list *may)
 {
 	if (doctor->jump.leftover.found)
 		add(may,
-		    "take out what a memwatch that was killed has left in it: the next \"memwatch -p %d\" does, "
+		    "remove what a killed memwatch left in it: the next \"memwatch -p %d\" does, "
 		    "and so does \"memwatch doctor -p %d --clean\"",
 		    (int)doctor->pid, (int)doctor->pid);
 }
@@ -83,7 +83,7 @@ static void add_engine(const struct mw_doctor *doctor, struct list *may, struct 
 	else
 		add(may_not,
 		    "record inside it without stopping its threads (engine jump): %s. Engine trap stops a thread at "
-		    "each call: keep the window short where it allocates much",
+		    "each call: keep the window short if it allocates much",
 		    mw_error_text(verdict));
 }
 
@@ -93,7 +93,7 @@ static void add_survival(const struct mw_doctor *doctor, struct list *may, struc
 	const char *hint;
 
 	if (strcmp(mw_doctor_engine(doctor), "trap") != 0 || !doctor->no_trap) {
-		add(may, "be killed at any time, by whatever: the process lives on");
+		add(may, "be killed at any time: the process keeps running");
 		return;
 	}
 	hint = mw_error_hint_text(doctor->no_trap);

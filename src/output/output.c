@@ -21,7 +21,7 @@ static const struct mw_output outputs[] = {
 	{
 		.name = "html",
 		.timelines = true,
-		.of_reports = {"a page to look at in a browser; '-' as above\n",
+		.of_reports = {"a page for the browser; '-' as above\n",
 			       "Write a page that shows the report in any browser, and needs nothing else: timeline, "
 			       "flame graph, tables, suspects, and any interval of them. '-' is standard output."},
 		.write = mw_html_write,

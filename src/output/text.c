@@ -87,8 +87,7 @@ void mw_text_paragraph(struct mw_text *text, unsigned indent)
 static void limit_text(struct mw_line *line, const struct mw_engine_stats *stats)
 {
 	if (stats->limit_stopped)
-		mw_line_printf(line,
-			       "it was paused for %s of five seconds, which is more than it may be (--max-stopped)",
+		mw_line_printf(line, "it was paused for %s of five seconds, more than --max-stopped permits",
 			       mw_show_percent((double)stats->limit_stopped, 1e6).text);
 	else if (stats->limit_memory)
 		mw_line_printf(line, "memwatch itself reached %s of memory, its limit (--max-memory)",
@@ -175,7 +174,7 @@ static void put_window(struct mw_text *text)
 	end_text(&text->line, report);
 	mw_text_paragraph(text, 2);
 	if (report->window.from > 0 || report->window.to < report->window.seconds) {
-		mw_line_printf(&text->line, "  looked at: from %.3f s to %.3f s; what follows is about that interval",
+		mw_line_printf(&text->line, "  interval: from %.3f s to %.3f s; what follows is of that interval",
 			       report->window.from, report->window.to);
 		mw_text_line(text, MW_STYLE_HEADING);
 	}
@@ -248,9 +247,9 @@ static void put_recorder(struct mw_text *text)
 	struct mw_line *line = &text->line;
 
 	if (stats->walks) {
-		mw_line_printf(line, "  recorder: %s in the process, taken out of its figures",
+		mw_line_printf(line, "  recorder: %s in the process, not counted in its figures",
 			       mw_show_size(stats->own_resident).text);
-		mw_line_printf(line, "; %s of its stacks were walked by memwatch",
+		mw_line_printf(line, "; %s of its stacks were unwound by memwatch",
 			       mw_show_percent((double)stats->slow_walks, (double)stats->walks).text);
 		if (stats->waited_ns)
 			mw_line_printf(line, "; its threads waited %s for memwatch",

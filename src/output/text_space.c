@@ -129,7 +129,7 @@ static void put_unattributed(struct mw_text *text)
 	for (size_t i = 0; i < space->unattributed_count; i++)
 		bytes += space->unattributed[i].bytes;
 	mw_line_printf(line, "  unattributed: %s", mw_show_size(bytes).text);
-	mw_line_printf(line, " in %s mapping%s that came in the window without a hook having seen them",
+	mw_line_printf(line, " in %s mapping%s that appeared in the window without a recorded call",
 		       mw_show_count(space->unattributed_count).text, space->unattributed_count == 1 ? "" : "s");
 	mw_text_paragraph(text, 4);
 	for (size_t i = 0; i < space->unattributed_count && i < UNATTRIBUTED; i++)

@@ -75,7 +75,7 @@ static struct mw_error *replaced(pid_t pid)
 	char name[17];
 
 	mw_comm_read(pid, pid, name);
-	err = mw_error_create(MW_ERROR_GONE, 0, "process %d became another program (%s) while memwatch attached to it",
+	err = mw_error_create(MW_ERROR_GONE, 0, "process %d exec'd another program (%s) while memwatch attached to it",
 			      (int)pid, name);
 	return mw_error_hint(err, "To watch that one, attach again: memwatch -p %d", (int)pid);
 }

@@ -21,8 +21,8 @@ static struct mw_error *cannot_run(const char *command, int errnum)
 
 	switch (errnum) {
 	case ENOENT:
-		return mw_error_hint(err, strchr(command, '/') ? "Is its path right?"
-							       : "No directory of PATH has it; name it with its path");
+		return mw_error_hint(err, strchr(command, '/') ? "Check its path"
+							       : "It is in no directory of PATH; give its path");
 	case EACCES:
 		return mw_error_hint(err, "It is not executable: see its mode with 'ls -l'");
 	case EISDIR:
@@ -87,7 +87,7 @@ static struct mw_error *check_setuid(const char *path)
 	if (!((info.st_mode & S_ISUID) && info.st_uid != geteuid()) &&
 	    !((info.st_mode & S_ISGID) && info.st_gid != getegid()))
 		return NULL;
-	err = mw_error_create(MW_ERROR_DENIED, 0, "'%s' is set-user-id: watched, it would run without its privileges",
+	err = mw_error_create(MW_ERROR_DENIED, 0, "'%s' is set-user-id: traced, it would run without its privileges",
 			      path);
 	return mw_error_hint(err, "Run memwatch as root (sudo memwatch ...)");
 }

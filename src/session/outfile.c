@@ -30,20 +30,20 @@ static struct mw_error *cannot_write(const char *name, int errnum)
 	switch (errnum) {
 	case ENOENT:
 	case ENOTDIR:
-		return mw_error_hint(err, "Its directory does not exist: make it first, or name another file");
+		return mw_error_hint(err, "Its directory does not exist: create it first, or give another file");
 	case EISDIR:
 		return mw_error_hint(err, "Name a file");
 	case ENOSPC:
 	case EDQUOT:
-		return mw_error_hint(err, "Free some space there, or have it written elsewhere");
+		return mw_error_hint(err, "Free some space there, or write it elsewhere");
 	case EFBIG:
 		return mw_error_hint(err, "Raise the limit of a file's size (ulimit -f)");
 	case EPIPE:
 		return mw_error_hint(err, "The program that reads it has ended");
 	case EBADF:
-		return mw_error_hint(err, "It is closed: redirect it to somewhere");
+		return mw_error_hint(err, "It is closed: redirect it");
 	default:
-		return mw_error_hint(err, "Name a file that you may write");
+		return mw_error_hint(err, "Give a file that you may write");
 	}
 }
 
@@ -111,7 +111,7 @@ static struct mw_error *open_any(struct mw_outfile *file)
 	if (file->place.why)
 		return mw_error_hint(
 			mw_error_create(MW_ERROR_SYSTEM, 0, "cannot write '%s': %s", file->name, file->place.why),
-			"Remove it, or name another file");
+			"Remove it, or give another file");
 	if (errnum)
 		return cannot_write(file->name, errnum);
 	file->fd = mw_place_open(&file->place);

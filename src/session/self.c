@@ -169,7 +169,7 @@ struct mw_error *mw_self_check_files(void)
 
 	if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= LEAST_FILES)
 		return NULL;
-	err = mw_error_create(MW_ERROR_SYSTEM, EMFILE, "memwatch may have %llu files open, and needs more",
+	err = mw_error_create(MW_ERROR_SYSTEM, EMFILE, "memwatch may open only %llu files, and needs more",
 			      (unsigned long long)files.rlim_cur);
 	return mw_error_hint(err, "Raise the limit: ulimit -n 1024");
 }

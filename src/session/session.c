@@ -139,7 +139,7 @@ static struct mw_error *check_shared(const struct mw_pids *pids)
 				continue;
 			err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "processes %d and %d share their memory",
 					      (int)pids->items[i], (int)pids->items[j]);
-			return mw_error_hint(err, "Name one of the two");
+			return mw_error_hint(err, "Give only one of them");
 		}
 	return NULL;
 }

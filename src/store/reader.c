@@ -32,8 +32,8 @@ struct reading {
 
 static struct mw_error *no_recording(const char *path, const char *why)
 {
-	return mw_error_hint(mw_error_create(MW_ERROR_DATA, 0, "%s is no recording: %s", path, why),
-			     "Give the name of a file that memwatch -o has written.");
+	return mw_error_hint(mw_error_create(MW_ERROR_DATA, 0, "%s is not a recording: %s", path, why),
+			     "Give a file that memwatch -o wrote.");
 }
 
 static struct mw_error *check_header(const char *path, const uint8_t *header, int64_t size)
@@ -56,7 +56,7 @@ static struct mw_error *check_header(const char *path, const uint8_t *header, in
 						     "%s is a recording of version %u, and this memwatch reads version "
 						     "%u",
 						     path, version, MW_STORE_VERSION),
-				     "Look at it with the memwatch that wrote it, or a newer one.");
+				     "Use the memwatch that wrote it, or a newer one.");
 	if (memcmp(header, good, sizeof(good)) != 0)
 		return no_recording(path, "its first bytes are damaged");
 	return NULL;
@@ -270,9 +270,9 @@ struct mw_error *mw_store_read(struct mw_store_reader *reader, const struct mw_s
 	set_wanted(&reading);
 	err = read_all(&reading);
 	if (!err && !reading.chunks)
-		err = mw_error_hint(mw_error_create(MW_ERROR_DATA, 0, "nothing of the recording %s can be read: %s",
+		err = mw_error_hint(mw_error_create(MW_ERROR_DATA, 0, "the recording %s can't be read at all: %s",
 						    reader->path, reading.state.why),
-				    "It was damaged, or cut off before anything was written.");
+				    "It is damaged, or was cut off before anything was written.");
 	if (!err)
 		*state = reading.state;
 	for (size_t i = 0; i < reading.process_room; i++) {

@@ -138,7 +138,7 @@ struct mw_error *mw_store_sink(struct mw_store_writer *writer, uint32_t process,
 	struct mw_store_stream *stream;
 
 	if (process >= MW_STORE_PROCESS_MAX)
-		return mw_error_create(MW_ERROR_UNSUPPORTED, 0, "a recording is of at most %u processes",
+		return mw_error_create(MW_ERROR_UNSUPPORTED, 0, "a recording holds at most %u processes",
 				       MW_STORE_PROCESS_MAX);
 	stream = mw_store_stream_of(writer, process);
 	if (!stream) {

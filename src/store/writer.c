@@ -20,7 +20,7 @@ static const char *remedy(int errnum)
 	switch (errnum) {
 	case ENOENT:
 	case ENOTDIR:
-		return "Its directory does not exist: make it first, or name another file by -o.";
+		return "Its directory does not exist: create it first, or give another file by -o.";
 	case EACCES:
 	case EPERM:
 	case EROFS:
@@ -262,9 +262,9 @@ struct mw_error *mw_store_finish(struct mw_store_writer *writer)
 	}
 	errnum = writer->queue.errnum;
 	if (writer->fd >= 0 && !errnum && fstat(writer->fd, &st) == 0 && writer->published && st.st_nlink == 0)
-		return mw_error_hint(
-			mw_error_create(MW_ERROR_SYSTEM, ENOENT, "somebody has removed the recording %s", writer->path),
-			"Name a file by -o that nobody removes while it is written.");
+		return mw_error_hint(mw_error_create(MW_ERROR_SYSTEM, ENOENT,
+						     "the recording %s was removed while it was written", writer->path),
+				     "Give -o a file that nothing removes meanwhile.");
 	if (writer->fd >= 0 && close(writer->fd) != 0 && !errnum)
 		errnum = errno;
 	writer->fd = -1;

@@ -358,11 +358,10 @@ struct mw_error *mw_cage_refuse(const char *engine, pid_t pid, const struct mw_p
 	struct mw_error *err;
 
 	mw_permit_lacks(permit, need, names, sizeof(names));
-	err = mw_error_create(
-		MW_ERROR_UNSUPPORTED, 0,
-		"engine %s can't be used on process %d: its seccomp filter may end it for system calls that "
-		"it has to make (%s), should memwatch be killed just then",
-		engine, (int)pid, names);
+	err = mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+			      "engine %s can't be used on process %d: its seccomp filter may kill it for system calls "
+			      "that it must make (%s) if memwatch is killed at that moment",
+			      engine, (int)pid, names);
 	return mw_error_hint(err, "--unsafe accepts that risk");
 }
 
@@ -406,11 +405,11 @@ struct mw_error *mw_cage_preflight(const char *engine, pid_t pid, bool all)
 
 struct mw_error *mw_cage_unreadable(const char *engine, pid_t pid)
 {
-	struct mw_error *err = mw_error_create(
-		MW_ERROR_UNSUPPORTED, 0,
-		"engine %s can't be used on process %d: it is under a seccomp filter, which memwatch may "
-		"read and suspend only with CAP_SYS_ADMIN and where it is under no filter itself",
-		engine, (int)pid);
+	struct mw_error *err =
+		mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+				"engine %s can't be used on process %d: it is under a seccomp filter, which memwatch "
+				"can read and suspend only with CAP_SYS_ADMIN, and when under no filter itself",
+				engine, (int)pid);
 	return mw_error_hint(err, "Watch it as root from outside of its container, or start the container with "
 				  "--security-opt seccomp=unconfined; or accept the risk that the process ends if "
 				  "memwatch is killed, with --engine trap --unsafe");

@@ -144,8 +144,8 @@ struct mw_error *mw_inject_no_way_back(const struct mw_inject *inject, pid_t pid
 					(int)pid),
 			"Try again in a moment; or accept that risk with --unsafe");
 	return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-					     "the code of process %d has nothing by which a thread gets back to its "
-					     "work if memwatch is killed while that performs a system call for it",
+					     "the code of process %d has no sigreturn gadget: a thread could not "
+					     "resume if memwatch is killed during an injected system call",
 					     (int)pid),
 			     "Accept that risk with --unsafe");
 }
@@ -166,8 +166,8 @@ static struct mw_error *try_seccomp(const struct mw_inject *inject)
 		return NULL;
 	if (errnum == EPERM)
 		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-				      "thread %d is under a seccomp filter, which memwatch may suspend only with "
-				      "CAP_SYS_ADMIN and where it is under no filter itself",
+				      "thread %d is under a seccomp filter, which memwatch can suspend only with "
+				      "CAP_SYS_ADMIN, and when under no filter itself",
 				      (int)inject->tid);
 	else
 		err = mw_error_create(MW_ERROR_UNSUPPORTED, errnum,

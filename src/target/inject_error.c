@@ -116,9 +116,8 @@ struct mw_error *mw_inject_check_limit(pid_t tid, uint64_t size)
 	if (!beyond(tid, RLIMIT_AS, "RLIMIT_AS (ulimit -v)", peak, size, why, sizeof(why)))
 		return NULL;
 	err = mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-			      "the recorder takes %" PRIu64
-			      " MiB of address space in process %d, which may need them: %s "
-			      "at times",
+			      "the recorder needs %" PRIu64
+			      " MiB of address space in process %d, which may be short of it: %s at times",
 			      size / MIB, (int)tid, why);
 	return mw_error_hint(err, MW_INJECT_TRAP_HINT "; or raise the limit (prlimit --as)");
 }

@@ -84,7 +84,7 @@ static struct mw_error *undo(const struct mw_patch *patch, pid_t tid)
 	struct mw_error *err;
 
 	if (denied)
-		return mw_error_create(MW_ERROR_DENIED, EPERM, "the code at 0x%llx of thread %d can't be put back",
+		return mw_error_create(MW_ERROR_DENIED, EPERM, "the code at 0x%llx of thread %d can't be restored",
 				       (unsigned long long)patch->addr, tid);
 	if (!ours || !there)
 		return NULL;
@@ -96,7 +96,7 @@ static struct mw_error *undo(const struct mw_patch *patch, pid_t tid)
 		return NULL;
 	}
 	if (!err && (there || denied))
-		err = mw_error_create(MW_ERROR_SYSTEM, 0, "the code at 0x%llx could not be put back",
+		err = mw_error_create(MW_ERROR_SYSTEM, 0, "the code at 0x%llx could not be restored",
 				      (unsigned long long)patch->addr);
 	return err;
 }

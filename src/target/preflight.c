@@ -25,13 +25,13 @@ static struct mw_error *refuse_traced(pid_t pid, const struct mw_status *status)
 	mw_comm_read(status->tracer, status->tracer, tracer);
 	if (strcmp(tracer, "memwatch") == 0) {
 		err = mw_error_create(MW_ERROR_DENIED, 0,
-				      "process %d (%s) is watched by another memwatch already (pid %d)", (int)pid,
+				      "process %d (%s) is already watched by another memwatch (pid %d)", (int)pid,
 				      status->name, (int)status->tracer);
 		return mw_error_hint(err, "Wait for it to end, or end it with: kill -INT %d", (int)status->tracer);
 	}
-	err = mw_error_create(MW_ERROR_DENIED, 0, "process %d (%s) is traced already, by '%s' (pid %d)", (int)pid,
+	err = mw_error_create(MW_ERROR_DENIED, 0, "process %d (%s) is already traced by '%s' (pid %d)", (int)pid,
 			      status->name, tracer, (int)status->tracer);
-	return mw_error_hint(err, "A process can have one tracer only: end '%s' first, or detach it", tracer);
+	return mw_error_hint(err, "A process can have only one tracer: quit '%s' first, or detach it", tracer);
 }
 
 /* What the process is, as far as anyone may know. */
@@ -102,8 +102,8 @@ static struct mw_error *judge_header(const unsigned char *header, const char *wh
 		return mw_error_hint(err, "memwatch watches 64-bit programs only: use a 64-bit build of it");
 	}
 	if (header[EI_DATA] != ELFDATA2LSB || machine != mw_target_machine()) {
-		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "%s is made for another machine (ELF machine %u)", what,
-				      (unsigned)machine);
+		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "%s is built for another architecture (ELF machine %u)",
+				      what, (unsigned)machine);
 		return mw_error_hint(err, "memwatch watches programs for x86-64 only");
 	}
 	return NULL;
@@ -141,14 +141,12 @@ struct mw_error *mw_preflight_proc(void)
 
 	self[length > 0 ? length : 0] = '\0';
 	if (length <= 0) {
-		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-				      "/proc is not mounted here, where memwatch reads what it must know of processes");
+		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "/proc is not mounted, and memwatch needs it");
 		return mw_error_hint(err, "Mount it, as root: mount -t proc proc /proc");
 	}
 	if (strtol(self, NULL, 10) == getpid())
 		return NULL;
-	err = mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-			      "/proc shows another pid namespace than the one that memwatch runs in");
+	err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "/proc is of another pid namespace than memwatch's");
 	return mw_error_hint(err, "Mount the one of this namespace, as root: mount -t proc proc /proc");
 }
 

@@ -76,15 +76,15 @@ static struct mw_error *refuse(enum mw_emulator emulator, const char *what)
 {
 	if (emulator == MW_EMULATOR_VALGRIND)
 		return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-						     "%s runs under valgrind, which translates the program's code: its "
-						     "functions never run where memwatch could hook them",
+						     "%s runs under valgrind, which translates the program's code: "
+						     "memwatch cannot hook its functions",
 						     what),
 				     "Run the program without valgrind; or let valgrind tell: memcheck finds leaks, "
 				     "massif profiles the heap");
 	if (emulator == MW_EMULATOR_QEMU)
 		return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-						     "%s runs under qemu, which translates the program's code: its "
-						     "functions never run where memwatch could hook them",
+						     "%s runs under qemu, which translates the program's code: "
+						     "memwatch cannot hook its functions",
 						     what),
 				     "Watch a build of the program for this machine");
 	return NULL;

@@ -76,11 +76,10 @@ struct mw_error *mw_preflight_sharing(pid_t pid)
 		closedir(directory);
 	if (!other)
 		return NULL;
-	err = mw_error_create(
-		MW_ERROR_UNSUPPORTED, 0,
-		"process %d shares its memory with process %d, which is not watched and would run into what "
-		"is put there",
-		(int)pid, (int)other);
+	err = mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+			      "process %d shares its memory with process %d, which is not watched and would hit the "
+			      "breakpoints and jumps there",
+			      (int)pid, (int)other);
 	if (comes_of(pid, other))
 		return mw_error_hint(err, "Watch process %d, or try again when %d runs a program of its own",
 				     (int)other, (int)pid);

@@ -163,7 +163,7 @@ static struct mw_error *hold_everybody(struct mw_quiesce *quiesce)
 static struct mw_error *say_gone(const struct mw_quiesce *quiesce)
 {
 	if (quiesce->execed)
-		return mw_error_create(MW_ERROR_GONE, 0, "process %d runs another program now", (int)quiesce->pid);
+		return mw_error_create(MW_ERROR_GONE, 0, "process %d has exec'd another program", (int)quiesce->pid);
 	if (quiesce->gone)
 		return mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", (int)quiesce->pid);
 	return NULL;
@@ -372,8 +372,8 @@ struct mw_error *mw_quiesce_await_hand(struct mw_quiesce *quiesce)
 		MW_TRY(say_gone(quiesce));
 		if (mw_clock_ns() - begin > PATIENCE_NS)
 			return mw_error_create(MW_ERROR_SYSTEM, 0,
-					       "process %d waits for a child that shares its memory: no thread of it "
-					       "can be used",
+					       "process %d waits for a vfork child that shares its memory: no thread "
+					       "of it can be used",
 					       (int)quiesce->pid);
 		/* With the child gone its maker needs but a moment; it may make another. */
 		if (!has_child(quiesce))

@@ -71,7 +71,7 @@ static struct mw_error *stop_frozen(pid_t tid)
 		usleep(NAP_US);
 	}
 	return mw_error_hint(mw_error_create(MW_ERROR_SYSTEM, 0, "thread %d makes no progress", tid),
-			     "Is its control group frozen (docker pause, systemctl freeze)? Let it go on first");
+			     "Is its control group frozen (docker pause, systemctl freeze)? Thaw it first");
 }
 
 /*
@@ -163,7 +163,7 @@ static struct mw_error *resume_until(pid_t tid, enum __ptrace_request request, b
 			break;
 		}
 	}
-	return mw_error_create(MW_ERROR_SYSTEM, 0, "thread %d does not get to a system call", tid);
+	return mw_error_create(MW_ERROR_SYSTEM, 0, "thread %d does not reach a system call", tid);
 }
 
 /* Of Linux 6.4 on (PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG): which calls the program has handed to it as SIGSYS. */
@@ -187,17 +187,16 @@ static struct mw_error *mask_for_call(pid_t tid, mw_addr insn, uint64_t mask, ui
 	mw_regs_syscall_insn(&length);
 	if (ptrace((enum __ptrace_request)GET_DISPATCH_CONFIG, tid, sizeof(config), &config) == 0) {
 		if (config.on && insn + length - config.offset >= config.size)
-			return mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-					       "thread %d has its system calls handed to it (syscall user dispatch): "
-					       "none can be made in it",
-					       tid);
+			return mw_error_create(
+				MW_ERROR_UNSUPPORTED, 0,
+				"thread %d uses syscall user dispatch: no system call can be injected into it", tid);
 		return NULL;
 	}
 	MW_TRY(mw_status_read(tid, &status));
 	if ((status.sig_pending | status.shared_pending) & BIT(SIGSYS))
-		return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-						     "thread %d has a SIGSYS to handle before it can be used", tid),
-				     "Try again in a moment");
+		return mw_error_hint(
+			mw_error_create(MW_ERROR_UNSUPPORTED, 0, "thread %d has a pending SIGSYS to handle first", tid),
+			"Try again in a moment");
 	*out = mask | ~BIT(SIGSYS);
 	return NULL;
 }

@@ -122,7 +122,8 @@ struct mw_error *mw_scratch_put(pid_t tid, const struct mw_room *room, const voi
 	if (room->high - room->low < MW_SCRATCH_SIZE || size > MW_SCRATCH_MAX ||
 	    !read_before(tid, room, start, out->before, sizeof(out->before)))
 		return mw_error_create(MW_ERROR_DATA, 0,
-				       "thread %d has no memory of its own for what a system call is given", (int)tid);
+				       "thread %d has no stack of its own for the arguments of an injected system call",
+				       (int)tid);
 	put_mark(block, start, start, sizeof(block));
 	memcpy(block + MARK_WORDS * sizeof(uint64_t), bytes, size);
 	out->at = start + MARK_WORDS * sizeof(uint64_t);

@@ -34,8 +34,8 @@ static const char *const help_lines[] = {
 	"z                            new zero point: what follows is allocated after it",
 	"p                            pause the display; recording goes on",
 	"w                            write a recording of all that was seen, for memwatch report",
-	"Ctrl-L                       draw all anew",
-	"h ?                          this help; any other key leaves it",
+	"Ctrl-L                       redraw the screen",
+	"h ?                          this help; any other key closes it",
 	"q Ctrl-C                     detach from the process and quit",
 };
 
@@ -69,7 +69,7 @@ struct mw_error *mw_top_draw_begin(struct mw_top_picture *picture)
 	const char *no_color = getenv("NO_COLOR");
 
 	if (!newterm(NULL, stdout, stdin))
-		return mw_error_create(MW_ERROR_SYSTEM, 0, "the terminal can't be taken over");
+		return mw_error_create(MW_ERROR_SYSTEM, 0, "the terminal can't be set up");
 	set_modes();
 	picture->color = !(no_color && *no_color) && has_colors() && start_color() == OK;
 	if (picture->color) {
@@ -139,9 +139,9 @@ static void put_state(const struct mw_top_picture *picture, char *out, size_t si
 	else if (window && window->ended == MW_END_EXIT)
 		(void)snprintf(out, size, "ENDED");
 	else if (window && window->ended == MW_END_EXEC)
-		(void)snprintf(out, size, "LET GO: it executes another program");
+		(void)snprintf(out, size, "DETACHED: it exec'd another program");
 	else if (window && window->ended == MW_END_LIMIT)
-		(void)snprintf(out, size, "LET GO: a limit was reached");
+		(void)snprintf(out, size, "DETACHED: a limit was reached");
 	else
 		(void)snprintf(out, size, "LET GO");
 }

@@ -235,7 +235,7 @@ static bool character_key(struct mw_top_screen *screen, int key)
 
 	switch (key) {
 	case 'q':
-		say(screen, "letting go of the process ...");
+		say(screen, "detaching from the process ...");
 		ask_for_the_end(screen);
 		return true;
 	case 'h':

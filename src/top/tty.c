@@ -57,7 +57,7 @@ static struct mw_error *refuse(const char *why, const char *hint)
 static struct mw_error *prepare(void)
 {
 	if (!tigetstr("cup") || tigetstr("cup") == (char *)-1 || !tigetstr("clear") || tigetstr("clear") == (char *)-1)
-		return refuse("the one that TERM names can't put text where it is wanted", other);
+		return refuse("the terminal type in TERM can't position text", other);
 	tty = mmap(NULL, sizeof(*tty), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (tty == MAP_FAILED) {
 		tty = NULL;
@@ -81,9 +81,9 @@ struct mw_error *mw_top_tty_prepare(void)
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return refuse(isatty(STDIN_FILENO) ? "standard output is none" : "standard input is none", other);
 	if (!term || !*term || strcmp(term, "dumb") == 0)
-		return refuse("TERM says that this one can show only lines", other);
+		return refuse("the terminal type in TERM can show only lines", other);
 	if (setupterm(NULL, STDOUT_FILENO, &result) != OK || result != 1)
-		return refuse("nothing is known of the one that TERM names",
+		return refuse("the terminal type in TERM is unknown",
 			      "Set TERM to one that is known here, as in: TERM=xterm memwatch top -p PID");
 	err = prepare();
 	/* curses reads it anew. */

@@ -64,7 +64,7 @@ static struct mw_error *given_up(const struct mw_top_work *work)
 
 	if (errnum == EFBIG)
 		return mw_error_create(MW_ERROR_SYSTEM, 0,
-				       "what was kept for it has become too large: start with -o FILE to keep all");
+				       "the kept events have become too large: start with -o FILE to keep all");
 	return mw_error_create(MW_ERROR_SYSTEM, errnum ? errnum : ECANCELED, "nothing more is recorded");
 }
 

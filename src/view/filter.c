@@ -62,7 +62,8 @@ static bool add_step(struct parse *parse, uint8_t step)
 	struct mw_filter *filter = parse->filter;
 
 	if (filter->step_count == STEPS_MAX)
-		return fail(parse, "this is too long", "At most 64 terms are taken; a regular expression can say more");
+		return fail(parse, "this is too long",
+			    "At most 64 terms are allowed; use a regular expression for more");
 	filter->steps[filter->step_count++] = step;
 	return true;
 }
@@ -97,7 +98,7 @@ static bool begin_operand(struct parse *parse)
 static bool take_binary(struct parse *parse, uint8_t op)
 {
 	if (parse->wants_term)
-		return fail(parse, "a term is missing before this", "'and' and 'or' stand between terms, as in a or b");
+		return fail(parse, "a term is missing before this", "'and' and 'or' go between terms, as in a or b");
 	parse->wants_term = true;
 	return settle(parse, op) && push(parse, op);
 }
@@ -159,7 +160,7 @@ static bool add_term(struct parse *parse, struct word *word)
 
 	if (filter->term_count == MW_FILTER_TERMS)
 		return fail(parse, "there are too many terms",
-			    "At most 64 are taken; a regular expression can say more");
+			    "At most 64 are allowed; use a regular expression for more");
 	if (word->colon) {
 		word->text[word->colon - 1] = '\0';
 		field = word->text;

@@ -106,14 +106,15 @@ static bool is_modest(const char *pattern)
 
 static bool parse_regex(struct mw_filter_term *term, const char *pattern, const char **what, const char **hint)
 {
-	*hint = "Behind ~ stands a POSIX extended regular expression, as in function:~^std::; quotes take it as it is";
+	*hint = "~ is followed by a POSIX extended regular expression, as in function:~^std::; in quotes it is taken "
+		"literally";
 	if (!*pattern || !is_modest(pattern)) {
 		*what = *pattern ? "the regular expression repeats too much, or refers back"
 				 : "the regular expression is empty";
 		return false;
 	}
 	if (regcomp(&term->regex, pattern, REG_EXTENDED | REG_NOSUB) != 0) {
-		*what = "this is no regular expression";
+		*what = "not a valid regular expression";
 		return false;
 	}
 	term->is_regex = true;
@@ -181,19 +182,19 @@ bool mw_filter_term_init(struct mw_filter_term *term, const char *field, const c
 {
 	*term = (struct mw_filter_term){.field = MW_COLUMN_COUNT};
 	if (field && !find_field(field, &term->field)) {
-		*what = "there is no such field";
-		*hint = FIELDS "; a name with a colon in it stands in quotes";
+		*what = "no such field";
+		*hint = FIELDS "; quote a name with a colon in it";
 		return false;
 	}
 	*what = "this is not a size";
 	*hint = SIZES;
 	if (term->field == MW_COLUMN_SIZE)
 		return parse_size(term, value);
-	*what = "there is no such kind";
+	*what = "no such kind";
 	*hint = "Kinds are heap, vm and vm-internal, as in kind:heap";
 	if (term->field == MW_COLUMN_KIND)
 		return parse_kind(term, value);
-	*what = "there is no such type";
+	*what = "no such type";
 	*hint = "Types are impacting, transient, aofi and aofo, as in type:transient";
 	if (term->field == MW_COLUMN_TYPE)
 		return parse_type(term, value);

@@ -102,7 +102,7 @@ struct mw_error *mw_replay_open(const char *path, mw_replay_progress *progress, 
 	if (!err)
 		err = read_facts(replay);
 	if (!err && !replay->set.count) {
-		err = mw_error_create(MW_ERROR_DATA, 0, "'%.200s' tells of no process", path);
+		err = mw_error_create(MW_ERROR_DATA, 0, "'%.200s' contains no process", path);
 		err = mw_error_hint(err, "The recording was cut off before its window began: record it again");
 	}
 	if (err) {

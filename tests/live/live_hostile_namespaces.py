@@ -212,7 +212,7 @@ class HostileNamespaces(unittest.TestCase):
         self.check_without_proc([*prefix, 'sh', '-c', 'umount -l /proc && exec "$@"', 'sh'], '/proc is not mounted')
 
     def test_memwatch_with_the_proc_of_another_namespace(self):
-        self.check_without_proc(namespaces(self, '--pid'), '/proc shows another pid namespace')
+        self.check_without_proc(namespaces(self, '--pid'), '/proc is of another pid namespace')
 
 
 if __name__ == '__main__':

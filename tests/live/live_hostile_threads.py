@@ -225,7 +225,7 @@ class HostileThreads(unittest.TestCase):
                                        check=False, capture_output=True, timeout=mwlive.PATIENCE)
                     watch.process.wait()
                 self.assertIsNone(target.process.poll(), 'it lives')
-                # What could not be taken out then is now, unless others still have the CPU.
+                # What could not be removed then is now, unless others still have the CPU.
                 for _ in range(10):
                     self.once(target)
                     if {m for m in mwlive.mappings(target.pid) if 'x' in m[2]} <= set(before.maps):

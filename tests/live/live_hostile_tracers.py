@@ -151,7 +151,7 @@ class HostileTracers(unittest.TestCase):
         self.assertEqual((watch.process.returncode, out), (1, b''), err)
         message = err.decode()
         self.assertEqual(message.count('memwatch: '), 1, message)
-        self.assertIn('could not be taken out', message)
+        self.assertIn('could not be removed', message)
         self.assertIn(f"by '{name}' (pid {tool.process.pid})", message)
         self.assertTrue(tool.holds())
         # It works on, with code in it that does nothing.

@@ -195,7 +195,7 @@ class Limits(unittest.TestCase):
                                          timeout=mwlive.PATIENCE) for _ in range(2)]
                 for run in doctor:
                     self.assertEqual(run.returncode, 0, run.stderr)
-                    self.assertRegex(run.stdout, r'left behind .*[1-9][0-9]* functions still lead to')
+                    self.assertRegex(run.stdout, r'left behind .*[1-9][0-9]* functions still jump to')
                     self.assertRegex(run.stdout, r'Would be hooked: [1-9]')
                 self.clean_up(target, engine)
                 snapshot.check(self)

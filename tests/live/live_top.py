@@ -300,8 +300,8 @@ class Refusals(Case):
         menu.end()
 
     def test_terminals(self):
-        for term, says in (('dumb', 'TERM says that this one can show only lines'),
-                           ('no-such-terminal', 'nothing is known of the one that TERM names')):
+        for term, says in (('dumb', 'the terminal type in TERM can show only lines'),
+                           ('no-such-terminal', 'the terminal type in TERM is unknown')):
             menu = mwtop.Menu(self)
             before = mwlive.Snapshot(menu.pid)
             screen = mwtop.Screen(self, menu.pid, env={'TERM': term})

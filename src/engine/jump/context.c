@@ -185,7 +185,7 @@ struct mw_error *jump_find_tid_offset(struct jump_process *process)
 			return NULL;
 		}
 	return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-					     "the C library of process %d keeps thread ids where they can't be found",
+					     "where the C library of process %d keeps thread ids is not known",
 					     process->pid),
 			     "--engine trap can watch it");
 }

@@ -169,8 +169,7 @@ static struct mw_error *remove_all(struct jump_process *process)
 	if (!err)
 		err = take_out(process);
 	if (err && mw_error_kind(err) != MW_ERROR_GONE)
-		err = mw_error_prefix(err, "what memwatch has put into process %d could not be taken out",
-				      process->pid);
+		err = mw_error_prefix(err, "memwatch's code in process %d could not be removed", process->pid);
 	if (process->quiesce.gone)
 		jump_exit_status(process, process->quiesce.exit_status);
 	released = mw_quiesce_end(&process->quiesce);

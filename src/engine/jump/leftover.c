@@ -21,8 +21,8 @@
 
 static struct mw_error *other_version(pid_t pid)
 {
-	struct mw_error *err = mw_error_create(
-		MW_ERROR_UNSUPPORTED, 0, "process %d holds what another version of memwatch has left in it", (int)pid);
+	struct mw_error *err = mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+					       "process %d contains remains of another version of memwatch", (int)pid);
 
 	return mw_error_hint(err, "That version removes it when it is attached again; or restart the process");
 }
@@ -69,8 +69,7 @@ static struct mw_error *check_dead(const struct jump_remains *remains, pid_t tid
 	if (!is_alive(remains, tid))
 		return NULL;
 	err = mw_error_create(MW_ERROR_DENIED, 0,
-			      "another memwatch, which is still at work, watches process %d or the one that it was "
-			      "forked from",
+			      "another memwatch is still watching process %d, or the process that it was forked from",
 			      (int)remains->process->pid);
 	return mw_error_hint(err, "End that one first");
 }
@@ -153,8 +152,8 @@ static struct mw_error *file_missing(const struct jump_process *process, const s
 {
 	struct mw_error *err =
 		mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-				"process %d holds jumps that a killed memwatch has left in %s, and the "
-				"file that says what was there before can't be read%s%s",
+				"process %d has jumps of a killed memwatch in %s, and the file with the original code "
+				"can't be read%s%s",
 				process->pid, module->path, module->why ? ": " : "", module->why ? module->why : "");
 
 	return mw_error_hint(err,

@@ -279,7 +279,7 @@ struct mw_error *jump_leftover_remove(pid_t pid, char *left, size_t size)
 
 		if (!err && found)
 			err = mw_error_prefix(remove_one(&remains, why, sizeof(why), &again),
-					      "cannot remove what a killed memwatch has left");
+					      "cannot remove what a killed memwatch left");
 		jump_remains_deinit(&remains);
 		if (err)
 			return err;
@@ -288,7 +288,7 @@ struct mw_error *jump_leftover_remove(pid_t pid, char *left, size_t size)
 		if (!found)
 			return stays ? NULL
 				     : mw_error_prefix(close_strays(pid),
-						       "cannot close what a killed memwatch has left open");
+						       "cannot close what a killed memwatch left open");
 		if (*why) {
 			(void)snprintf(left, size, "%s", why);
 			stays++;

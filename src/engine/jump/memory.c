@@ -51,8 +51,8 @@ static struct mw_error *check_room(const struct jump_process *process, uint64_t 
 		if (room >= needed + CGROUP_SPARE)
 			continue;
 		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-				      "the cgroup of %s has %" PRIu64 " MiB left, and the recorder in process %d takes "
-				      "%" PRIu64 " MiB",
+				      "the cgroup of %s has %" PRIu64
+				      " MiB left, and the recorder in process %d needs %" PRIu64 " MiB",
 				      i ? "memwatch" : "the process", room >> 20, process->pid, needed >> 20);
 		return mw_error_hint(err, "--engine trap needs little there; or raise the cgroup's memory.max");
 	}

@@ -31,9 +31,9 @@ static struct mw_error *check_planned(const struct jump_process *process, pid_t 
 	if (memcmp(now, patch->detour.bytes, patch->detour.length) == 0)
 		return NULL;
 	return mw_error_hint(
-		mw_error_create(MW_ERROR_DENIED, 0, "another tool has changed the code of %s in process %d just now",
+		mw_error_create(MW_ERROR_DENIED, 0, "another tool has just changed the code of %s in process %d",
 				patch->function, process->pid),
-		"Another memwatch, or a debugger, has come to it at the same time: wait until that has gone");
+		"Another memwatch or a debugger is attaching at the same time: wait until it has detached");
 }
 
 static struct mw_error *plant(struct jump_process *process, pid_t tid, struct jump_patch *patch)
@@ -112,11 +112,11 @@ static struct mw_error *explain_handlers(const struct jump_process *process)
 
 	if (tid)
 		return mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-				       "thread %d of process %d gets no CPU, so that it can't be stopped", (int)tid,
+				       "thread %d of process %d gets no CPU time, so it can't be stopped", (int)tid,
 				       process->pid);
 	return mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-			       "a signal handler of process %d is at work, and will go back to the first instructions "
-			       "of an allocator's function",
+			       "a signal handler of process %d is running, and will return to the first instructions "
+			       "of an allocator function",
 			       process->pid);
 }
 

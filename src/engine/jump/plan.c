@@ -219,7 +219,7 @@ struct mw_error *jump_plan_check(const struct jump_process *process)
 	if (throws && process->patches.odd_unwinder)
 		return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
 						     "exceptions from operator new could not pass through a detour: %s "
-						     "has an unwinder of its own kind",
+						     "has its own kind of unwinder",
 						     process->patches.odd_unwinder),
 				     "--engine trap can watch process %d", process->pid);
 	if (process->patches.next_helper <= process->survey.hooks.count)

@@ -18,7 +18,7 @@ static struct mw_error *check_program(struct jump_process *process)
 	    jump_memory_stands(process, jump_live_tid(process)))
 		return NULL;
 	process->quiesce.execed = true;
-	return mw_error_create(MW_ERROR_GONE, 0, "process %d runs another program now", process->pid);
+	return mw_error_create(MW_ERROR_GONE, 0, "process %d has exec'd another program", process->pid);
 }
 
 struct mw_error *jump_stop(struct jump_process *process, uint64_t patience_ns)

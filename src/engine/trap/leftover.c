@@ -82,7 +82,7 @@ static struct mw_error *find(struct remains *remains, pid_t tid)
 	found = find_mark(remains, tid, &header);
 	if (found && (header.layout != MW_RESCUE_LAYOUT || header.handler >= MW_RESCUE_CODE))
 		return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-						     "process %d holds what another version of memwatch has left in it",
+						     "process %d contains remains of another version of memwatch",
 						     (int)remains->pid),
 				     "That version removes it when it is attached again; or restart the process");
 	if (found)
@@ -510,7 +510,7 @@ struct mw_error *trap_leftover_remove(pid_t pid)
 			mw_error_destroy(released);
 		else
 			err = released;
-		err = mw_error_prefix(err, "cannot remove what a killed memwatch has left");
+		err = mw_error_prefix(err, "cannot remove what a killed memwatch left");
 	}
 	/* A second one on top of it would lead to the first for ever. */
 	if (!err && inside)
@@ -519,7 +519,7 @@ struct mw_error *trap_leftover_remove(pid_t pid)
 					"a thread of process %d does not come out of what a killed memwatch "
 					"has left in it",
 					(int)pid),
-			"The process is none the worse for it; try again later");
+			"The process is unharmed; try again later");
 	mw_journal_deinit(&journal);
 	deinit(&remains);
 	return err;

@@ -387,10 +387,10 @@ static const char *way_out(const struct trap_process *process, const struct mw_e
 static struct mw_error *refuse(const struct trap_process *process, struct mw_error *why, bool able)
 {
 	const char *hint = way_out(process, why, able);
-	struct mw_error *err = mw_error_create(
-		MW_ERROR_UNSUPPORTED, 0,
-		"process %d can't be given what keeps it alive if memwatch is killed while it watches: %s",
-		process->pid, mw_error_text(why));
+	struct mw_error *err =
+		mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+				"the handler that keeps process %d alive if memwatch is killed can't be installed: %s",
+				process->pid, mw_error_text(why));
 
 	mw_error_destroy(why);
 	return mw_error_hint(err, "%s", hint);

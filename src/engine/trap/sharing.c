@@ -167,9 +167,9 @@ struct mw_error *trap_sharing_each(struct trap_process *process,
 
 static struct mw_error *refuse(const struct trap_thread *thread, const char *why)
 {
-	struct mw_error *err = mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-					       "thread %d %s, and would not outlive it if memwatch is killed meanwhile",
-					       (int)thread->tid, why);
+	struct mw_error *err =
+		mw_error_create(MW_ERROR_UNSUPPORTED, 0, "thread %d %s, and would die if memwatch is killed meanwhile",
+				(int)thread->tid, why);
 
 	return mw_error_hint(err, "Try again in a moment; or accept the risk with --unsafe");
 }

@@ -53,7 +53,7 @@ def test_nothing_to_do():
     refuse(2, ["nothing to watch"])
     assert_message(memwatch("docter", "-p", 1), 2, "docter", "doctor")
     assert_message(memwatch("ls", "-l"), 2, "'ls'", "--")
-    assert_message(memwatch(""), 2, "there is no command")
+    assert_message(memwatch(""), 2, "no such command:")
 
 
 def test_help_fits():

@@ -263,7 +263,7 @@ def test_debuginfod():
     environment = {**os.environ, "DEBUGINFOD_URLS": "http://127.0.0.1:1/\x1b", "DEBUGINFOD_CACHE_PATH": WORK + "/cache",
                    "DEBUGINFOD_TIMEOUT": "1"}
     text = joined(doctor(target, env=environment))
-    assert "DEBUGINFOD_URLS is set (http://127.0.0.1:1/\\x1b), and has nothing" in text, text
+    assert "DEBUGINFOD_URLS is set (http://127.0.0.1:1/\\x1b), and has none" in text, text
     environment.pop("DEBUGINFOD_URLS")
     text = doctor(target, env=environment)
     assert re.search(rf"(?m)^    DEBUGINFOD_URLS=https://debuginfod\.\S+ memwatch -p {target}$", text), text

@@ -103,8 +103,8 @@ static void test_options(void **state)
 
 	expect(parse(&options, NULL), MW_ERROR_USAGE, "no recording", "old.mw new.mw");
 	expect(parse(&options, "a", NULL), MW_ERROR_USAGE, "only one recording", "--from");
-	expect(parse(&options, "a", "b", "c", NULL), MW_ERROR_USAGE, "'c' is not expected", "Two recordings");
-	expect(parse(&options, "a", "", NULL), MW_ERROR_USAGE, "'' is not expected", NULL);
+	expect(parse(&options, "a", "b", "c", NULL), MW_ERROR_USAGE, "unexpected argument 'c'", "two recordings");
+	expect(parse(&options, "a", "", NULL), MW_ERROR_USAGE, "unexpected argument ''", NULL);
 	expect(parse(&options, "a", "b", "--kind", "heap,", NULL), MW_ERROR_USAGE, "'heap,'", "vm-internal");
 	expect(parse(&options, "a", "b", "--kind", "he", NULL), MW_ERROR_USAGE, "'he'", "vm-internal");
 	expect(parse(&options, "a", "b", "--process", "0", NULL), MW_ERROR_USAGE, "--process '0'", NULL);
@@ -150,7 +150,7 @@ static void test_moments(void **state)
 	check_moment("0.0", &facts, 0, "");
 	check_moment("40s", &facts, MW_REPLAY_END, "");
 
-	expect(mw_cli_moment_find("--to", "8", &facts, false, &moment), MW_ERROR_USAGE, "--to '8': there is no such",
+	expect(mw_cli_moment_find("--to", "8", &facts, false, &moment), MW_ERROR_USAGE, "--to '8': no such mark",
 	       "1 at 10.000 s, 2 (deployed) at 20.000 s, 3 at 25.000 s, 4 (twice) at");
 	expect(mw_cli_moment_find("--to", "02", &facts, false, &moment), MW_ERROR_USAGE, "no such mark", NULL);
 	expect(mw_cli_moment_find("--to", "s", &facts, false, &moment), MW_ERROR_USAGE, "no such mark", NULL);
@@ -291,7 +291,7 @@ static void test_marks(void **state)
 	check_marks(file, "5s", "6s", 40, 50);
 	expect(run(0, file, "--from", "2", "--to", "1", NULL), MW_ERROR_USAGE, "later than", "earlier");
 	expect(run(0, file, "--from", "end", NULL), MW_ERROR_USAGE, "the same moment", NULL);
-	expect(run(0, file, "--from", "3", NULL), MW_ERROR_USAGE, "--from '3': there is no such mark", "2 (later)");
+	expect(run(0, file, "--from", "3", NULL), MW_ERROR_USAGE, "--from '3': no such mark", "2 (later)");
 	expect(run(0, file, "--to", "7s", NULL), MW_ERROR_USAGE, "--to '7s': the window ends at 6.000 s", NULL);
 }
 
@@ -322,7 +322,7 @@ static void test_processes(void **state)
 	json = load(out);
 	assert_int_equal(heap(json, "new", "bytes"), 30);
 	json_decref(json);
-	expect(run(0, one, two, "--process", "2", NULL), MW_ERROR_USAGE, "is of 1 process", "from 1");
+	expect(run(0, one, two, "--process", "2", NULL), MW_ERROR_USAGE, "has 1 process", "from 1");
 }
 
 /* The text on standard output, to the word. */

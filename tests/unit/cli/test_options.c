@@ -183,7 +183,7 @@ static void test_refused(void **state)
 		{"-p 1 --durations 5", "--durations"},
 		{"-p 1 --nonsense", "--nonsense"},
 		{"-p 1 --quiet=yes", "--quiet takes no value"},
-		{"-p 1 --d 5", "--d may be"},
+		{"-p 1 --d 5", "--d is ambiguous"},
 		{"-p 1 -x", "-x"},
 		{"-p 1 -xV", "-x"},
 		{"--quiet -Zp 1", "-Z"},
@@ -220,7 +220,7 @@ static void test_doctor(void **state)
 	assert_true(options.session.track_heap && !options.session.track_vm);
 	mw_cli_options_deinit(&options);
 	assert_refused(&mw_cli_command_doctor, "-p 1,2", "several");
-	assert_refused(&mw_cli_command_doctor, "--track vm", "none");
+	assert_refused(&mw_cli_command_doctor, "--track vm", "none is");
 	assert_refused(&mw_cli_command_doctor, "12", "'12'");
 	assert_refused(&mw_cli_command_doctor, "-p 1 --json x", "--json");
 	assert_refused(&mw_cli_command_doctor, "-p 1 -- ls", "'ls'");

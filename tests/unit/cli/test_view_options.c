@@ -98,17 +98,17 @@ static void test_values(void **state)
 static const struct {
 	const char *option, *value, *says;
 } mistakes[] = {
-	{"type", "aofo", "--type 'aofo': there is no such type"},
+	{"type", "aofo", "--type 'aofo': no such type"},
 	{"type", "", "--type ''"},
 	{"sort", "bytes", "--sort 'bytes'"},
 	{"tree", "left", "--tree 'left'"},
 	{"by", "", "--by '': a column is missing"},
 	{"by", "thread,", "--by 'thread,': a column is missing"},
 	{"by", ",thread", "a column is missing"},
-	{"by", "thread,file", "--by 'file': there is no such column"},
-	{"by", "api,thread,api", "named twice"},
-	{"by", "process,kind,heap,type,thread,module,function,stack,size,api,api", "named twice"},
-	{"by", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "there is no such column"},
+	{"by", "thread,file", "--by 'file': no such column"},
+	{"by", "api,thread,api", "given twice"},
+	{"by", "process,kind,heap,type,thread,module,function,stack,size,api,api", "given twice"},
+	{"by", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "no such column"},
 	{"blocks", "0", "--blocks '0'"},
 	{"blocks", "100001", "out of range"},
 	{"blocks", "x", "not a whole number"},

@@ -85,7 +85,7 @@ static void is_told_as_text(void **state)
 		   "  all                   26.0 MiB   144.0 MiB   +118.0 MiB     9.0 MiB           ?            ?\n"
 		   "  glibc's arenas: 8.0 MiB in use, 12.0 MiB free in them, 20.0 MiB in all (60.0 % free); since "
 		   "the start +1.0 MiB in use, +9.0 MiB free\n"
-		   "  unattributed: 32.0 MiB in 6 mappings that came in the window without a hook having seen them\n"
+		   "  unattributed: 32.0 MiB in 6 mappings that appeared in the window without a recorded call\n"
 		   "      30.0 MiB    10.0 MiB resident  anonymous\n"
 		   "       2.0 MiB           ? resident  files' code  /opt/a/very/long/path/that/leads/to/a/plugin/in"
 		   "/some/directory/or/other/libplugin.so.1.2.3\\x0a\n"

@@ -146,7 +146,7 @@ static void becomes_another(void **state)
 	assert_null(mw_program_check(child.pid, &before));
 	go_on(&child);
 	await(&child);
-	expect(child.pid, &before, "became another program (", "attach again: memwatch -p");
+	expect(child.pid, &before, "exec'd another program (", "attach again: memwatch -p");
 	mw_program_read(child.pid, &before);
 	assert_null(mw_program_check(child.pid, &before));
 	end(&child);
