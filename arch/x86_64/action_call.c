@@ -8,8 +8,8 @@
  *
  * … and how it is made elsewhere, where nothing stands between. A thread that stands before the syscall may make it.
  *
- *      before                  after                   pad
- *      mov  $13, %eax          jmp  pad                mov  $13, %eax
+ *      before                  after                   trampoline
+ *      mov  $13, %eax          jmp  trampoline         mov  $13, %eax
  *      syscall                 syscall                 lea  next(%rip), %rcx
  *  next:                    next:                      jmp  act
  */
@@ -85,18 +85,19 @@ static bool put_distance(uint8_t *to, mw_addr target, mw_addr end)
 	return far == distance;
 }
 
-bool mw_x86_action_jump(const uint8_t before[MW_ACTION_JUMP], mw_addr insn, mw_addr pad_at, mw_addr act,
-			uint8_t jump[MW_ACTION_JUMP], uint8_t pad[MW_ACTION_PAD])
+bool mw_x86_action_jump(const uint8_t before[MW_ACTION_JUMP], mw_addr insn, mw_addr trampoline_at, mw_addr act,
+			uint8_t jump[MW_ACTION_JUMP], uint8_t trampoline[MW_ACTION_TRAMPOLINE])
 {
-	uint8_t *at = pad + sizeof(move);
+	uint8_t *at = trampoline + sizeof(move);
 
 	if (memcmp(before, move, sizeof(move)) != 0)
 		return false;
 	jump[0] = 0xe9;
-	memset(pad, 0xcc, MW_ACTION_PAD);
-	memcpy(pad, move, sizeof(move));
+	memset(trampoline, 0xcc, MW_ACTION_TRAMPOLINE);
+	memcpy(trampoline, move, sizeof(move));
 	memcpy(at, "\x48\x8d\x0d", 3);
 	at[7] = 0xe9;
-	return put_distance(jump + 1, pad_at, insn) && put_distance(at + 3, insn + 2, pad_at + sizeof(move) + 7) &&
-	       put_distance(at + 8, act, pad_at + sizeof(move) + 12);
+	return put_distance(jump + 1, trampoline_at, insn) &&
+	       put_distance(at + 3, insn + 2, trampoline_at + sizeof(move) + 7) &&
+	       put_distance(at + 8, act, trampoline_at + sizeof(move) + 12);
 }

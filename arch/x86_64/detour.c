@@ -240,7 +240,7 @@ static const char *displace(const struct code *code, size_t at, struct mw_detour
 	const char *why;
 
 	mw_x86_plan(code->bytes + at, code->size - at, code->base + at, &plan);
-	why = mw_x86_pad_obstacle(&plan);
+	why = mw_x86_trampoline_obstacle(&plan);
 	if (why)
 		return why;
 	if (!mw_x86_decode(plan.bytes, plan.length, plan.pc, &insn))
@@ -249,7 +249,7 @@ static const char *displace(const struct code *code, size_t at, struct mw_detour
 	memcpy(detour->bytes + detour->length, plan.bytes, plan.length);
 	detour->length = (uint8_t)(detour->length + plan.length);
 	/* A direct call is as long as the jump or longer: it is the last, and its return comes to untouched bytes. */
-	detour->ends = insn.id == X86_INS_RET || insn.id == X86_INS_JMP || mw_x86_pad_calls(&plan);
+	detour->ends = insn.id == X86_INS_RET || insn.id == X86_INS_JMP || mw_x86_trampoline_calls(&plan);
 	return NULL;
 }
 

@@ -62,27 +62,27 @@ bool mw_x86_frame_at(const uint8_t *bytes, size_t size, mw_addr base, mw_addr pc
 size_t mw_x86_call_target(const uint8_t *bytes, size_t size, mw_addr base, size_t from, mw_addr *target);
 bool mw_x86_is_kept_pc(mw_addr at, const uint64_t *words, size_t count, size_t i);
 bool mw_x86_is_kept_in_place(mw_addr at, const uint64_t *words, size_t count, size_t i);
-bool mw_x86_is_struck_pc(const uint64_t *words, size_t count, size_t i);
+bool mw_x86_is_interrupted_pc(const uint64_t *words, size_t count, size_t i);
 bool mw_x86_kept_altstack(const uint64_t below[MW_KEPT_BELOW], mw_addr *start, uint64_t *size);
 size_t mw_x86_mask_set(const uint8_t *bytes, size_t size, mw_addr base, size_t from, size_t *operand, mw_addr *set);
 size_t mw_x86_mask_constant(const uint8_t *bytes, size_t size, size_t from, size_t *operand);
 size_t mw_x86_action_call(const uint8_t *bytes, size_t size, size_t from, size_t *insn);
-bool mw_x86_action_jump(const uint8_t before[MW_ACTION_JUMP], mw_addr insn, mw_addr pad_at, mw_addr act,
-			uint8_t jump[MW_ACTION_JUMP], uint8_t pad[MW_ACTION_PAD]);
+bool mw_x86_action_jump(const uint8_t before[MW_ACTION_JUMP], mw_addr insn, mw_addr trampoline_at, mw_addr act,
+			uint8_t jump[MW_ACTION_JUMP], uint8_t trampoline[MW_ACTION_TRAMPOLINE]);
 bool mw_x86_inspect(const uint8_t *bytes, size_t size, mw_addr base, const struct mw_code_wanted *wanted,
 		    struct mw_code_seen *seen);
 size_t mw_x86_search(const uint8_t *bytes, size_t size, mw_addr base, size_t from, enum mw_code_deed deed,
 		     const struct mw_code_wanted *wanted);
 void mw_x86_detour(const uint8_t *bytes, size_t size, mw_addr base, mw_addr pc, uint64_t function_size,
 		   struct mw_detour *detour);
-struct mw_error *mw_x86_pad(const struct mw_detour *detour, const struct mw_pad_frame *frame, mw_addr dest,
-			    struct mw_pad *pad) MW_MUST_CHECK;
-struct mw_error *mw_x86_detour_jump(const struct mw_detour *detour, mw_addr pad, uint8_t *out) MW_MUST_CHECK;
+struct mw_error *mw_x86_trampoline(const struct mw_detour *detour, const struct mw_trampoline_frame *frame,
+				   mw_addr dest, struct mw_trampoline *trampoline) MW_MUST_CHECK;
+struct mw_error *mw_x86_detour_jump(const struct mw_detour *detour, mw_addr trampoline, uint8_t *out) MW_MUST_CHECK;
 
-/* Why a pad can't hold the instruction, or NULL where it can. Static text. */
-const char *mw_x86_pad_obstacle(const struct mw_insn_plan *plan);
-/* Is it a call that a pad can hold? Its copy never goes on to what follows: the return comes to where the call stood.
+/* Why a trampoline can't hold the instruction, or NULL where it can. Static text. */
+const char *mw_x86_trampoline_obstacle(const struct mw_insn_plan *plan);
+/* Is it a call that a trampoline can hold? Its copy never goes on to what follows: the return comes to where the call stood.
  */
-bool mw_x86_pad_calls(const struct mw_insn_plan *plan);
+bool mw_x86_trampoline_calls(const struct mw_insn_plan *plan);
 
 #endif

@@ -43,7 +43,7 @@ static bool is_kernels(const uint64_t *word)
 	       (word[SEGMENTS] & SEGMENTS_KNOWN) == CODE_SEGMENT;
 }
 
-bool mw_x86_is_struck_pc(const uint64_t *words, size_t count, size_t i)
+bool mw_x86_is_interrupted_pc(const uint64_t *words, size_t count, size_t i)
 {
 	return count - i > SEGMENTS && is_kernels(&words[i]) && is_address(words[i]) && is_address(words[i - 1]);
 }

@@ -8,7 +8,8 @@
 #define CPU_SP 7 /* DWARF numbers */
 #define CPU_FP 6
 
-/* Where a signal's frame has what was struck: from the stack pointer that the handler returns with (its ucontext). */
+/* Where a signal's frame has what was interrupted: from the stack pointer that the handler returns with (its
+ * ucontext). */
 #define CPU_SIGNAL_FP    0x78u
 #define CPU_SIGNAL_SP    0xa0u
 #define CPU_SIGNAL_PC    0xa8u

@@ -40,7 +40,7 @@ struct search {
 	bool loops; /* a path comes to a call again and again */
 };
 
-/* END: the path ends there; LOST: where it goes on can't be told. */
+/* END: the path ends there; LOST: where it goes on can't be known. */
 enum step { STEP_ON, STEP_END, STEP_LOST };
 
 static void note_way(struct search *search, const struct path *path, uint64_t extra)

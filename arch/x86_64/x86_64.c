@@ -11,8 +11,9 @@
 #define CALL_SHORTEST 2 /* call rax */
 #define CALL_LONGEST  7 /* call [rax + rax + disp32] */
 
-/* What 32 bits of displacement reach from anywhere in a pad, and from anywhere in the instructions it is made for. */
-#define PAD_REACH ((UINT64_C(1) << 31) - 4096)
+/* What 32 bits of displacement reach from anywhere in a trampoline, and from anywhere in the instructions it is made
+ * for. */
+#define TRAMPOLINE_REACH ((UINT64_C(1) << 31) - 4096)
 
 static uint64_t argument(const struct mw_regs *regs, unsigned index)
 {
@@ -112,7 +113,7 @@ const struct mw_arch mw_arch_x86_64 = {
 	.is_signal_return = is_signal_return,
 	.is_kept_pc = mw_x86_is_kept_pc,
 	.is_kept_in_place = mw_x86_is_kept_in_place,
-	.is_struck_pc = mw_x86_is_struck_pc,
+	.is_interrupted_pc = mw_x86_is_interrupted_pc,
 	.kept_altstack = mw_x86_kept_altstack,
 	.is_call_before = is_call_before,
 	.inspect = mw_x86_inspect,
@@ -123,7 +124,7 @@ const struct mw_arch mw_arch_x86_64 = {
 	.spare = spare,
 	.search = mw_x86_search,
 	.detour = mw_x86_detour,
-	.pad = mw_x86_pad,
+	.trampoline = mw_x86_trampoline,
 	.detour_jump = mw_x86_detour_jump,
-	.pad_reach = PAD_REACH,
+	.trampoline_reach = TRAMPOLINE_REACH,
 };

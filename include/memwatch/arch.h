@@ -110,14 +110,14 @@ struct mw_code_seen {
 	unsigned flags; /* a byte of the thread's own storage is set to 1 */
 };
 
-#define MW_DETOUR_MAX   32 /* most bytes of a function that are displaced for a jump */
-#define MW_DETOUR_INSNS 8
-#define MW_PAD_SIZE     192 /* room for a pad */
+#define MW_DETOUR_MAX      32 /* most bytes of a function that are displaced for a jump */
+#define MW_DETOUR_INSNS    8
+#define MW_TRAMPOLINE_SIZE 192 /* room for a trampoline */
 
 /*
  * A function whose first instructions are to be replaced by a jump.
  *
- *      before                      after                       pad
+ *      before                      after                       trampoline
  *      f:    endbr64               f:    endbr64               p:    (makes room for the call's frame, jumps to the
  *      f+4:  push rbp              f+4:  jmp p                       common entry)
  *      f+5:  mov rsp, rbp          f+9:  …                     o:    push rbp; mov rsp, rbp; … as relocated
@@ -130,14 +130,14 @@ struct mw_detour {
 	uint8_t jump;    /* length of the jump: so many bytes at `at` are overwritten */
 	uint8_t length;  /* whole instructions that are displaced: at least so many */
 	uint8_t count;   /* of them; a function may end among them, padding behind it belongs to no instruction */
-	bool ends;       /* the last of them leaves, or calls and is returned to in its place: no way back is needed */
+	bool ends;       /* the last of them leaves, or calls and is returned to in its place: no sigframe is needed */
 	uint8_t offset[MW_DETOUR_INSNS]; /* of each, from `at` */
 	uint8_t bytes[MW_DETOUR_MAX];    /* what is displaced */
 };
 
-/* A pad as it was written for one address. */
-struct mw_pad {
-	uint8_t bytes[MW_PAD_SIZE];
+/* A trampoline as it was written for one address. */
+struct mw_trampoline {
+	uint8_t bytes[MW_TRAMPOLINE_SIZE];
 	uint8_t size;
 	uint8_t original; /* offset of the relocated instructions: the function as it was begins there */
 	/*
@@ -148,8 +148,8 @@ struct mw_pad {
 	uint8_t copied[MW_DETOUR_INSNS];
 };
 
-/* What every pad needs to know beside its function. */
-struct mw_pad_frame {
+/* What every trampoline needs to know beside its function. */
+struct mw_trampoline_frame {
 	mw_addr entry;       /* the common code that it jumps to */
 	uint32_t hook;       /* number that it leaves in the lowest 4 bytes of the frame */
 	uint32_t frame_size; /* bytes below the return address that it makes room for */
@@ -163,7 +163,7 @@ enum mw_code_deed {
 
 enum {
 	MW_ACTION_JUMP = 5, /* bytes, see action_jump */
-	MW_ACTION_PAD = 32,
+	MW_ACTION_TRAMPOLINE = 32,
 };
 
 struct mw_arch {
@@ -223,7 +223,7 @@ struct mw_arch {
 	/* The next place, `from` or behind, that looks like a call of the function at *target: where to look on; `size`
 	 * where there is none. Quick, and knows not where instructions begin. */
 	size_t (*call_target)(const uint8_t *bytes, size_t size, mw_addr base, size_t from, mw_addr *target);
-	/* Is this the code that a signal handler returns to, the kernel's way back to what the signal struck? */
+	/* Is this the code that a signal handler returns to, the kernel's return to what the signal interrupted? */
 	bool (*is_signal_return)(const uint8_t *bytes, size_t size);
 	/*
 	 * Can word `i`, at address `at`, of `count` words of memory be the program counter of what a signal's frame, or
@@ -233,7 +233,7 @@ struct mw_arch {
 	/* … and is it where that was put aside? A copy leads to what lies beside the original. */
 	bool (*is_kept_in_place)(mw_addr at, const uint64_t *words, size_t count, size_t i);
 	/* Has the kernel put it there, or is it a copy of what it has? `i` > 0. */
-	bool (*is_struck_pc)(const uint64_t *words, size_t count, size_t i);
+	bool (*is_interrupted_pc)(const uint64_t *words, size_t count, size_t i);
 	/* The alternate stack that was the thread's, as is kept with the program counter in the MW_KEPT_BELOW words
 	 * below it. False: handlers may be left there, as the next signal will not be handled on it. */
 	bool (*kept_altstack)(const uint64_t below[MW_KEPT_BELOW], mw_addr *start, uint64_t *size);
@@ -265,11 +265,11 @@ struct mw_arch {
 	size_t (*action_call)(const uint8_t *bytes, size_t size, size_t from, size_t *insn);
 	/*
 	 * Have the system call at `insn` made by the code at `act`, which is given where to go on in the first spare
-	 * register: `jump` takes the place of the MW_ACTION_JUMP bytes before it, `before`, and leads to `pad`. False
-	 * where those are not what they must be, or it is too far.
+	 * register: `jump` takes the place of the MW_ACTION_JUMP bytes before it, `before`, and leads to `trampoline`.
+	 * False where those are not what they must be, or it is too far.
 	 */
-	bool (*action_jump)(const uint8_t before[MW_ACTION_JUMP], mw_addr insn, mw_addr pad_at, mw_addr act,
-			    uint8_t jump[MW_ACTION_JUMP], uint8_t pad[MW_ACTION_PAD]);
+	bool (*action_jump)(const uint8_t before[MW_ACTION_JUMP], mw_addr insn, mw_addr trampoline_at, mw_addr act,
+			    uint8_t jump[MW_ACTION_JUMP], uint8_t trampoline[MW_ACTION_TRAMPOLINE]);
 	/* Put two words where neither a function of three arguments looks on its entry nor a system call leaves
 	 * anything. */
 	void (*spare)(struct mw_regs *regs, uint64_t first, uint64_t second);
@@ -280,13 +280,14 @@ struct mw_arch {
 	 */
 	void (*detour)(const uint8_t *bytes, size_t size, mw_addr base, mw_addr pc, uint64_t function_size,
 		       struct mw_detour *detour);
-	/* Write the pad for `dest`. Every register and flag is left as it was. Fails where dest is too far from what a
+	/* Write the trampoline for `dest`. Every register and flag is left as it was. Fails where dest is too far from what a
 	 * displaced instruction refers to, or from the function. */
-	struct mw_error *(*pad)(const struct mw_detour *detour, const struct mw_pad_frame *frame, mw_addr dest,
-				struct mw_pad *pad)MW_MUST_CHECK;
+	struct mw_error *(*trampoline)(const struct mw_detour *detour, const struct mw_trampoline_frame *frame,
+				       mw_addr dest, struct mw_trampoline *trampoline)MW_MUST_CHECK;
 	/* The detour->jump bytes that are to stand at detour->at. */
-	struct mw_error *(*detour_jump)(const struct mw_detour *detour, mw_addr pad, uint8_t *out)MW_MUST_CHECK;
-	uint64_t pad_reach; /* how far a pad may lie from its function and from what that refers to, bytes */
+	struct mw_error *(*detour_jump)(const struct mw_detour *detour, mw_addr trampoline, uint8_t *out)MW_MUST_CHECK;
+	uint64_t
+		trampoline_reach; /* how far a trampoline may lie from its function and from what that refers to, bytes */
 };
 
 /* The vtable for an ELF machine number, or NULL. */

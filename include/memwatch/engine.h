@@ -154,7 +154,7 @@ struct mw_engine_ops {
 	 * until every process has ended. Where the deadline has passed already: what has come until now. */
 	struct mw_error *(*run)(struct mw_engine *engine, uint64_t deadline_ns, const volatile sig_atomic_t *interrupt);
 	/* All windows end: now, or when they had lasted for options.duration_ns, as window() says from then on. The
-	 * hooks still stand, and what comes later is told as well: run() goes on serving until detach(). */
+	 * hooks still stand, and what comes later is reported as well: run() goes on serving until detach(). */
 	void (*end)(struct mw_engine *engine);
 	/* Lift the hooks and detach from what is still attached. Safe at any time after create. */
 	struct mw_error *(*detach)(struct mw_engine *engine);

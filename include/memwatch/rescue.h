@@ -4,7 +4,7 @@
  * SIGTRAP for breakpoints that nobody serves any more, and what it has to know of them. Integers only: memwatch writes
  * it, code without a C library reads it in the target.
  *
- *      base                code, read-execute: a mark, the handler, its way back to the kernel; at the end pads
+ *      base                code, read-execute: a mark, the handler, its return to the kernel; at the end trampolines
  *                          that the C library's system calls rt_sigaction jump to (mw_arch.action_jump)
  *      + MW_RESCUE_CODE    struct mw_rescue, read-write
  *
@@ -60,8 +60,8 @@ struct mw_rescue_header {
 
 enum mw_rescue_kind {
 	MW_RESCUE_PLAIN,
-	MW_RESCUE_PAD,  /* exchanged return addresses lead there */
-	MW_RESCUE_MASK, /* entry of a function like pthread_sigmask() */
+	MW_RESCUE_TRAMPOLINE, /* exchanged return addresses lead there */
+	MW_RESCUE_MASK,       /* entry of a function like pthread_sigmask() */
 	/* The C library's system call rt_sigaction. memwatch sends the thread to `act` for it, with where to go on in
 	 * the first of the spare registers. */
 	MW_RESCUE_ACTION,
@@ -85,7 +85,7 @@ struct mw_rescue_bytes {
 	uint8_t before[8], after[8];
 };
 
-/* A return address that was exchanged for the pad's. */
+/* A return address that was exchanged for the trampoline's. */
 struct mw_rescue_return {
 	uint64_t sp;  /* the stack pointer after the return; 0: never used */
 	uint64_t ret; /* 0: no more */
@@ -110,7 +110,7 @@ struct mw_rescue {
 	uint32_t may_call;     /* it may make system calls: no seccomp filter would kill for them */
 	uint32_t shadow_stack; /* return addresses on the stack are checked */
 	uint32_t healing;      /* a thread is at it, or has been and could not */
-	uint32_t healed;       /* the breakpoints are out, but for the pad's */
+	uint32_t healed;       /* the breakpoints are out, but for the trampoline's */
 	uint32_t hits;         /* breakpoints that memwatch has not served, for tests */
 	uint32_t count;        /* breakpoints, the free ones among them too */
 	uint32_t blocked_count;

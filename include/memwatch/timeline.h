@@ -42,7 +42,7 @@ struct mw_timeline {
 	struct mw_timeline_table cells;
 	/* Where there are too many threads and heaps for that (`coarse`), cells have thread number 1 or 0 and heap 0;
 	 * the same blocks with their threads and heaps, in bins that are longer: 2^n of those of cells. No rows, and
-	 * bins 0: they are not told apart at all. */
+	 * bins 0: they are not distinguished at all. */
 	struct mw_timeline_table owners;
 	/* Of all stacks together, without what is from before the window. Keys: class of the size of the whole block: 0
 	 * for no bytes, else 1 + floor(4 * log2(size)); class of the lifetime: floor(4 * log2(ns)), 0 for 0,

@@ -26,7 +26,7 @@ struct mw_unwound_frame {
 	mw_addr pc;  /* the return address (frame 0: as given) */
 	mw_addr cfa; /* the stack pointer after this frame has returned; 0 where unknown */
 	uint32_t module;
-	bool signal;      /* a signal frame: its pc is where the signal struck, not a return address */
+	bool signal;      /* a signal frame: its pc is where the signal interrupted, not a return address */
 	bool undescribed; /* a return address in code without unwind information */
 };
 
@@ -37,7 +37,7 @@ struct mw_unwinder_ops {
 	/*
 	 * Walk from `regs`, whose pc is a return address (the caller's) and whose stack pointer is the
 	 * one after the return, outwards. Writes at most `capacity` frames, frame 0 for regs itself.
-	 * Never fails: what could not be walked is told by `*cut`.
+	 * Never fails: what could not be walked is in `*cut`.
 	 */
 	void (*walk)(struct mw_unwinder *unwinder, const struct mw_regs *regs, const struct mw_memory_view *memory,
 		     struct mw_unwound_frame *frames, uint32_t capacity, uint32_t *count, enum mw_stack_cut *cut);
@@ -61,7 +61,7 @@ struct mw_unwinder {
 	/* Set by walk(): where not 0, an equal number on another walk means an equal result. */
 	uint64_t serial;
 	/* Set by walk(): the place of the last frame where that is a function that nothing has called (see begins), so
-	 * that every walk that comes to it ends there; else 0. It need not be told every time. */
+	 * that every walk that comes to it ends there; else 0. It need not be reported every time. */
 	mw_addr dead_end;
 };
 

@@ -150,7 +150,7 @@ struct mw_report_unattributed {
 
 struct mw_report_space {
 	struct mw_report_moment start, end;          /* of the window */
-	bool has_unattributed;                       /* else it can't be told what is unattributed */
+	bool has_unattributed;                       /* else it can't be known what is unattributed */
 	struct mw_report_unattributed *unattributed; /* most bytes first */
 	size_t unattributed_count;
 };

@@ -17,7 +17,7 @@ struct mw_error {
 
 static char nomem_text[] = "memwatch is out of memory";
 static struct mw_error nomem = {MW_ERROR_MEMORY, 0, nomem_text, NULL};
-/* Whether a thread has ended decides what is done next: that is told without memory as well. */
+/* Whether a thread has ended decides what is done next: that is reported without memory as well. */
 static struct mw_error nomem_gone = {MW_ERROR_GONE, 0, nomem_text, NULL};
 
 static bool is_static(const struct mw_error *err)

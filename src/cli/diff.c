@@ -90,7 +90,7 @@ static struct mw_error *read_moments(struct source *source, uint64_t then_ns, ui
 /* It breaks off, or nobody told how the process's window ended: its length is that of what is there. */
 static bool is_cut(const struct mw_replay *replay, size_t process)
 {
-	return mw_replay_state(replay)->cut || !mw_replay_watched(replay, process)->facts.has_end;
+	return mw_replay_state(replay)->cut || !mw_replay_watched(replay, process)->metadata.has_end;
 }
 
 /* --- one process --------------------------------------------------------------------------------------- */
@@ -106,7 +106,7 @@ static struct mw_error *find_moments(struct session *session, size_t process, st
 
 		if (!word)
 			word = session->options->single && side == MW_DIFF_OLD ? "start" : "end";
-		MW_TRY(mw_cli_moment_find(names[side], word, &mw_replay_watched(replay, process)->facts,
+		MW_TRY(mw_cli_moment_find(names[side], word, &mw_replay_watched(replay, process)->metadata,
 					  is_cut(replay, process), &out[side]));
 	}
 	if (!session->options->single || out[MW_DIFF_OLD].time_ns < out[MW_DIFF_NEW].time_ns)
@@ -120,26 +120,26 @@ static struct mw_error *find_moments(struct session *session, size_t process, st
 static void fill_snapshot(const char *file, const struct mw_replay *replay, size_t process,
 			  const struct mw_cli_moment *moment, struct mw_diff_snapshot *out)
 {
-	const struct mw_facts *facts = &mw_replay_watched(replay, process)->facts;
-	uint64_t length = mw_facts_length(facts);
+	const struct mw_metadata *metadata = &mw_replay_watched(replay, process)->metadata;
+	uint64_t length = mw_metadata_length(metadata);
 
 	*out = (struct mw_diff_snapshot){
 		.file = file,
 		.moment = moment->text[0] ? moment->text : NULL,
-		.pid = facts->target.pid,
-		.comm = facts->target.comm,
-		.exe = facts->target.exe,
-		.started_realtime_ns = facts->target.started_realtime_ns,
+		.pid = metadata->target.pid,
+		.comm = metadata->target.comm,
+		.exe = metadata->target.exe,
+		.started_realtime_ns = metadata->target.started_realtime_ns,
 		.at = (double)(moment->time_ns < length ? moment->time_ns : length) / 1e9,
 		.cut = is_cut(replay, process),
-		.lost_events = facts->stats.lost_events + mw_track_missed(mw_replay_watched(replay, process)->track),
-		.lost_stacks = facts->stats.lost_stacks,
+		.lost_events = metadata->stats.lost_events + mw_track_missed(mw_replay_watched(replay, process)->track),
+		.lost_stacks = metadata->stats.lost_stacks,
 	};
-	for (size_t i = 0; i < facts->hook_count; i++)
+	for (size_t i = 0; i < metadata->hook_count; i++)
 		out->not_hooked +=
-			mw_view_is_missed(&facts->hooks[i], facts->target.track_heap, facts->target.track_vm);
-	out->tracked[MW_KIND_HEAP] = facts->target.track_heap;
-	out->tracked[MW_KIND_VM] = out->tracked[MW_KIND_VM_INTERNAL] = facts->target.track_vm;
+			mw_view_is_missed(&metadata->hooks[i], metadata->target.track_heap, metadata->target.track_vm);
+	out->tracked[MW_KIND_HEAP] = metadata->target.track_heap;
+	out->tracked[MW_KIND_VM] = out->tracked[MW_KIND_VM_INTERNAL] = metadata->target.track_vm;
 }
 
 static struct mw_error *add_diff(struct session *session, const struct mw_diff_input inputs[MW_DIFF_SIDES])
@@ -184,7 +184,7 @@ static struct mw_error *compare(struct session *session, size_t process)
 
 /* --- what is to be known beside ------------------------------------------------------------------------ */
 
-static void tell_cut(const char *file, const struct mw_replay *replay, size_t first, size_t count)
+static void report_cut(const char *file, const struct mw_replay *replay, size_t first, size_t count)
 {
 	const struct mw_store_state *state = mw_replay_state(replay);
 	bool cut = false;
@@ -201,10 +201,10 @@ static void tell_cut(const char *file, const struct mw_replay *replay, size_t fi
 }
 
 /* Stacks that were cut at different depths are different ones. */
-static void tell_depth(struct session *session, size_t process)
+static void report_depth(struct session *session, size_t process)
 {
-	uint32_t old = mw_replay_watched(session->sources[MW_DIFF_OLD].replay, process)->facts.target.depth;
-	uint32_t new = mw_replay_watched(source_of(session, MW_DIFF_NEW)->replay, process)->facts.target.depth;
+	uint32_t old = mw_replay_watched(session->sources[MW_DIFF_OLD].replay, process)->metadata.target.depth;
+	uint32_t new = mw_replay_watched(source_of(session, MW_DIFF_NEW)->replay, process)->metadata.target.depth;
 
 	if (old != new)
 		fprintf(stderr,
@@ -253,9 +253,9 @@ static struct mw_error *run(struct session *session)
 		MW_TRY(compare(session, first + i));
 	mw_progress_clear(&session->progress);
 	for (unsigned side = 0; side < (session->options->single ? 1u : MW_DIFF_SIDES); side++)
-		tell_cut(session->options->files[side], session->sources[side].replay, first, count);
+		report_cut(session->options->files[side], session->sources[side].replay, first, count);
 	for (size_t i = 0; i < count; i++)
-		tell_depth(session, first + i);
+		report_depth(session, first + i);
 	session->outputs.progress = &session->progress;
 	return mw_outputs_write_diffs(&session->outputs, (const struct mw_diff *const *)session->diffs, session->count,
 				      &options);

@@ -3,7 +3,7 @@
 #ifndef MW_CLI_DIFF_MOMENT_H
 #define MW_CLI_DIFF_MOMENT_H
 
-#include "view/facts.h"
+#include "view/metadata.h"
 
 struct mw_cli_moment {
 	uint64_t time_ns; /* MW_REPLAY_END: all that was recorded */
@@ -15,7 +15,7 @@ struct mw_cli_moment {
  * `cut`: the recording breaks off, so it is not known yet where it ends. Errors, with `option` in front: USAGE where
  * there is no such moment, or several; they tell of those there are.
  */
-struct mw_error *mw_cli_moment_find(const char *option, const char *word, const struct mw_facts *facts, bool cut,
+struct mw_error *mw_cli_moment_find(const char *option, const char *word, const struct mw_metadata *metadata, bool cut,
 				    struct mw_cli_moment *out) MW_MUST_CHECK;
 
 #endif

@@ -5,8 +5,8 @@
 #include "doctor/doctor.h"
 #include "session/message.h"
 #include "session/outfile.h"
-#include "session/self.h"
-#include "session/standby.h"
+#include "session/process_setup.h"
+#include "session/watchdog.h"
 #include "top/top.h"
 
 #include <stdio.h>
@@ -38,11 +38,11 @@ static const struct verb {
 	void (*prepare)(void); /* before all else: a Ctrl-C that comes at once ends the window as any does */
 	struct mw_error *(*run)(const struct mw_cli_options *options);
 } verbs[] = {
-	{&mw_cli_command_record, mw_self_prepare, mw_cli_record},
-	{&mw_cli_command_diff, mw_self_ignore_write_signals, mw_cli_diff},
-	{&mw_cli_command_doctor, mw_self_ignore_write_signals, doctor},
-	{&mw_cli_command_report, mw_self_ignore_write_signals, mw_cli_report},
-	{&mw_cli_command_top, mw_self_prepare, top},
+	{&mw_cli_command_record, mw_process_setup_prepare, mw_cli_record},
+	{&mw_cli_command_diff, mw_process_setup_ignore_write_signals, mw_cli_diff},
+	{&mw_cli_command_doctor, mw_process_setup_ignore_write_signals, doctor},
+	{&mw_cli_command_report, mw_process_setup_ignore_write_signals, mw_cli_report},
+	{&mw_cli_command_top, mw_process_setup_prepare, top},
 };
 
 #define VERBS (sizeof(verbs) / sizeof(verbs[0]))
@@ -88,18 +88,18 @@ static struct mw_error *run(int argc, char **argv)
 	for (size_t i = 1; i < VERBS; i++)
 		if (strcmp(argv[1], verbs[i].command->name) == 0)
 			return run_verb(&verbs[i], argc - 1, argv + 1);
-	mw_self_ignore_write_signals();
+	mw_process_setup_ignore_write_signals();
 	return unknown_verb(argv[1]);
 }
 
 int main(int argc, char **argv)
 {
-	mw_self_guard_descriptors();
+	mw_process_setup_guard_descriptors();
 	if (argc < 2) {
 		mw_cli_print_usage(stderr);
 		return MW_STATUS_USAGE;
 	}
-	if (strcmp(argv[1], MW_STANDBY_VERB) == 0)
-		return mw_standby_main(argc, argv);
+	if (strcmp(argv[1], MW_WATCHDOG_VERB) == 0)
+		return mw_watchdog_main(argc, argv);
 	return (int)mw_message_error(run(argc, argv));
 }

@@ -3,7 +3,7 @@
 #include "cli/run.h"
 
 #include "session/outputs.h"
-#include "session/self.h"
+#include "session/process_setup.h"
 #include "session/session.h"
 
 #include <stdio.h>
@@ -30,10 +30,10 @@ static struct mw_error *report(struct run *run)
 {
 	const struct mw_partials partials = mw_outputs_partials(&run->outputs);
 
-	mw_self_reporting(&partials);
+	mw_process_setup_reporting(&partials);
 	MW_TRY(make_reports(run));
 	MW_TRY(mw_reports_write(&run->session.reports, &run->outputs));
-	mw_self_reported();
+	mw_process_setup_reported();
 	if (run->session.unnamed)
 		fputs("memwatch: reading symbols has failed: names are missing in the report\n", stderr);
 	return NULL;
@@ -68,7 +68,7 @@ static struct mw_error *record(struct run *run)
 
 	MW_TRY(mw_outputs_check(run->options));
 	/* What can go wrong without a process is tried before one is touched. */
-	MW_TRY(mw_self_check_files());
+	MW_TRY(mw_process_setup_check_files());
 	MW_TRY(mw_outputs_open(&run->outputs, run->options));
 	if (run->options->output)
 		MW_TRY(mw_store_create(run->options->output, &session->writer));
@@ -80,7 +80,7 @@ static struct mw_error *record(struct run *run)
 	MW_TRY(mw_session_watch(session));
 	if (session->detached)
 		return NULL; /* first of all that has to be mended */
-	if (mw_self_hurried())
+	if (mw_process_setup_hurried())
 		return mw_error_first(finish_recording(run), interrupted());
 	err = report(run);
 	/* Symbols have been found for the report. */
@@ -98,6 +98,6 @@ struct mw_error *mw_cli_record(const struct mw_cli_options *options)
 	mw_session_init(&run.session, run.options, !run.options->quiet);
 	err = record(&run);
 	mw_outputs_close(&run.outputs);
-	mw_self_reporting(NULL);
+	mw_process_setup_reporting(NULL);
 	return mw_session_end(&run.session, err);
 }

@@ -32,7 +32,7 @@ static uint64_t length_of(const struct mw_replay *replay)
 	uint64_t length = 0;
 
 	for (size_t i = 0; i < mw_replay_count(replay); i++) {
-		uint64_t own = mw_facts_length(&mw_replay_watched(replay, i)->facts);
+		uint64_t own = mw_metadata_length(&mw_replay_watched(replay, i)->metadata);
 
 		length = own > length ? own : length;
 	}
@@ -115,7 +115,7 @@ static struct mw_error *prepare_reports(struct session *session)
 }
 
 /* A recording that goes no further than to its middle is reported, but not in silence. */
-static void tell_cut(const struct mw_store_state *state)
+static void report_cut(const struct mw_store_state *state)
 {
 	if (state->cut)
 		fprintf(stderr,
@@ -144,7 +144,7 @@ static struct mw_error *run(struct session *session)
 	for (size_t i = 0; i < count; i++)
 		MW_TRY(mw_reports_make(&session->reports, i, mw_replay_watched(session->replay, i)));
 	mw_progress_clear(&session->progress);
-	tell_cut(mw_replay_state(session->replay));
+	report_cut(mw_replay_state(session->replay));
 	return mw_reports_write(&session->reports, &session->outputs);
 }
 

@@ -7,10 +7,10 @@
 #include "doctor/hooks.h"
 #include "doctor/look.h"
 #include "doctor/may.h"
-#include "engine/leftover.h"
+#include "engine/stale.h"
 #include "session/message.h"
 #include "session/outfile.h"
-#include "target/preflight.h"
+#include "tracee/preflight.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,17 +18,17 @@
 /* --clean */
 static struct mw_error *remove_remains(pid_t pid)
 {
-	struct mw_leftover leftover;
+	struct mw_stale stale;
 	struct mw_outfile *file = NULL;
 	char left[160];
 	bool found;
 	FILE *out;
 
 	MW_TRY(mw_preflight(pid));
-	MW_TRY(mw_leftover_look(pid, &leftover));
-	found = leftover.found;
-	mw_leftover_deinit(&leftover);
-	MW_TRY(mw_leftover_remove(pid, left, sizeof(left)));
+	MW_TRY(mw_stale_look(pid, &stale));
+	found = stale.found;
+	mw_stale_deinit(&stale);
+	MW_TRY(mw_stale_remove(pid, left, sizeof(left)));
 	if (*left)
 		return mw_error_hint(mw_error_create(MW_ERROR_SYSTEM, 0, "process %d: %s", (int)pid, left),
 				     "The process is unharmed; try again later");

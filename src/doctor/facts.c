@@ -7,9 +7,9 @@
 #include "output/line.h"
 #include "proc/file.h"
 #include "proc/root.h"
-#include "target/cage.h"
-#include "target/preflight.h"
-#include "target/seccomp_probe.h"
+#include "tracee/preflight.h"
+#include "tracee/seccomp_policy.h"
+#include "tracee/seccomp_probe.h"
 #include "unwind/rows.h"
 
 #include <fcntl.h>
@@ -87,25 +87,25 @@ static const char *scope_text(int scope)
 
 static void print_seccomp(const struct rows *rows, pid_t pid)
 {
-	size_t caged, others;
-	struct mw_error *err = mw_cage_count(pid, &caged, &others);
+	size_t seccomp_filtered, others;
+	struct mw_error *err = mw_seccomp_policy_count(pid, &seccomp_filtered, &others);
 
 	if (err)
 		row(rows, "seccomp", "unknown");
-	else if (caged == 0)
+	else if (seccomp_filtered == 0)
 		row(rows, "seccomp", "none");
 	else if (mw_seccomp_shared(pid))
 		row(rows, "seccomp",
 		    "%zu of %zu threads are under it, by filters that apply to memwatch too: it tries what they permit",
-		    caged, caged + others);
+		    seccomp_filtered, seccomp_filtered + others);
 	else if (!mw_preflight_may_suspend_seccomp())
-		row(rows, "seccomp", "%zu of %zu threads are under it; memwatch can't know what it permits", caged,
-		    caged + others);
+		row(rows, "seccomp", "%zu of %zu threads are under it; memwatch can't know what it permits",
+		    seccomp_filtered, seccomp_filtered + others);
 	else
 		row(rows, "seccomp",
 		    "%zu of %zu threads are under it; memwatch looks at what it permits when it attaches, "
 		    "before it changes anything",
-		    caged, caged + others);
+		    seccomp_filtered, seccomp_filtered + others);
 	mw_error_destroy(err);
 }
 
@@ -243,7 +243,7 @@ static void print_engine(const struct rows *rows)
 		row(rows, "engine", "trap (auto: %s)", mw_error_text(verdict));
 	else
 		row(rows, "engine", "jump (auto: it can be used on this process%s)",
-		    doctor->caged ? ", if its seccomp filters permit it" : "");
+		    doctor->seccomp_filtered ? ", if its seccomp filters permit it" : "");
 }
 
 /* Or NULL. */
@@ -296,10 +296,10 @@ static void print_inside(const struct rows *rows, const char *exe)
 		row(rows, "runtime",
 		    "Go: its own heap is not seen, only what C code (cgo) allocates; for Go's "
 		    "use " MW_ALLOC_GO_PROFILE);
-	if (doctor->jump.leftover.found)
+	if (doctor->jump.stale.found)
 		row(rows, "left behind",
 		    "by a killed memwatch: %zu functions still jump to its recorder, which is inactive",
-		    doctor->jump.leftover.functions);
+		    doctor->jump.stale.functions);
 	print_engine(rows);
 	print_undescribed(rows);
 }

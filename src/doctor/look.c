@@ -3,10 +3,10 @@
 #include "doctor/look.h"
 
 #include "session/terminal.h"
-#include "target/cage.h"
-#include "target/preflight.h"
-#include "target/remote.h"
-#include "target/tracee.h"
+#include "tracee/preflight.h"
+#include "tracee/remote.h"
+#include "tracee/seccomp_policy.h"
+#include "tracee/tracee.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ static bool read_memory(void *context, mw_addr addr, void *out, size_t size)
 
 	if (mw_remote_read(doctor->live, addr, out, size) != size)
 		return false;
-	mw_leftover_hide(&doctor->jump.leftover, addr, out, size);
+	mw_stale_hide(&doctor->jump.stale, addr, out, size);
 	return true;
 }
 
@@ -70,9 +70,9 @@ static struct mw_error *look_inside(struct mw_doctor *doctor)
 	MW_TRY(mw_modules_create(&doctor->modules));
 	MW_TRY(mw_modules_refresh(doctor->modules, doctor->live, &doctor->maps, NULL, NULL));
 	MW_TRY(mw_jump_examine(doctor->pid, &engine, &doctor->jump));
-	MW_TRY(mw_cage_count(doctor->pid, &doctor->caged, &others));
+	MW_TRY(mw_seccomp_policy_count(doctor->pid, &doctor->seccomp_filtered, &others));
 	if (!options->unsafe)
-		doctor->no_trap = mw_cage_preflight("trap", doctor->pid, true);
+		doctor->no_trap = mw_seccomp_policy_preflight("trap", doctor->pid, true);
 	MW_TRY(mw_hooks_find(&doctor->hooks, doctor->modules, 0, arch, &memory, true, options->track_vm));
 	MW_TRY(mw_symbolizer_create(doctor->modules, &doctor->symbolizer));
 	return check_hooks(doctor);

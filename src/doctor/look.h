@@ -21,7 +21,7 @@ struct mw_doctor {
 	struct mw_symbolizer *symbolizer;
 	struct mw_hooks hooks;
 	struct mw_jump_examination jump;
-	size_t caged;             /* threads under seccomp */
+	size_t seccomp_filtered;  /* threads under seccomp */
 	struct mw_error *no_trap; /* NULL: engine trap can be used, or is by the user's word; else why not */
 	struct mw_error *lacking; /* nothing can be hooked, or a look failed; NULL: all is there */
 };

@@ -4,7 +4,7 @@
 
 #include "doctor/paragraph.h"
 #include "proc/file.h"
-#include "target/preflight.h"
+#include "tracee/preflight.h"
 
 #include <linux/capability.h>
 #include <stdlib.h>
@@ -61,9 +61,9 @@ static void add_attach(const struct mw_doctor *doctor, struct list *may, struct 
 		add(may, "attach to it: the process is of the same user, and no ptrace_scope forbids it");
 }
 
-static void add_leftover(const struct mw_doctor *doctor, struct list *may)
+static void add_stale(const struct mw_doctor *doctor, struct list *may)
 {
-	if (doctor->jump.leftover.found)
+	if (doctor->jump.stale.found)
 		add(may,
 		    "remove what a killed memwatch left in it: the next \"memwatch -p %d\" does, "
 		    "and so does \"memwatch doctor -p %d --clean\"",
@@ -79,7 +79,7 @@ static void add_engine(const struct mw_doctor *doctor, struct list *may, struct 
 		add(may,
 		    "record inside it (engine jump%s): its threads are stopped only when memwatch attaches and "
 		    "detaches, for milliseconds",
-		    doctor->caged ? ", if its seccomp filters permit that" : "");
+		    doctor->seccomp_filtered ? ", if its seccomp filters permit that" : "");
 	else
 		add(may_not,
 		    "record inside it without stopping its threads (engine jump): %s. Engine trap stops a thread at "
@@ -103,7 +103,7 @@ static void add_survival(const struct mw_doctor *doctor, struct list *may, struc
 
 static void add_seccomp(const struct mw_doctor *doctor, struct list *may, struct list *may_not)
 {
-	if (!doctor->caged)
+	if (!doctor->seccomp_filtered)
 		return;
 	if (mw_preflight_may_suspend_seccomp())
 		add(may, "read and suspend its seccomp filters: what they permit is looked at when memwatch attaches, "
@@ -192,7 +192,7 @@ void mw_doctor_print_may(FILE *out, const struct mw_doctor *doctor)
 		if (mw_doctor_has_inside(doctor)) {
 			add_engine(doctor, &may, &may_not);
 			add_survival(doctor, &may, &may_not);
-			add_leftover(doctor, &may);
+			add_stale(doctor, &may);
 			add_seccomp(doctor, &may, &may_not);
 		}
 		add_capabilities(doctor, &may, &may_not);

@@ -4,16 +4,16 @@
 
 #include "base/clock.h"
 #include "engine/jump/jump_engine.h"
-#include "engine/leftover.h"
+#include "engine/stale.h"
 #include "engine/trap/trap_engine.h"
-#include "target/journal.h"
-#include "target/preflight.h"
+#include "tracee/journal.h"
+#include "tracee/preflight.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-/* What killed memwatches have left, of both engines (leftover.h). */
+/* What killed memwatches have left, of both engines (stale.h). */
 
 #define MOMENT_NS   20000000
 #define PATIENCE_NS UINT64_C(2000000000)
@@ -21,36 +21,36 @@
 #define ALONE_NS    UINT64_C(1000000000)  /* … or nobody else at it, */
 #define MOST_ALONE  5                     /* and so many attempts */
 
-struct mw_error *mw_leftover_look(pid_t pid, struct mw_leftover *out)
+struct mw_error *mw_stale_look(pid_t pid, struct mw_stale *out)
 {
-	struct mw_leftover leftover = {.journal = calloc(1, sizeof(struct mw_journal))};
+	struct mw_stale stale = {.journal = calloc(1, sizeof(struct mw_journal))};
 	struct mw_error *err;
 
-	if (!leftover.journal)
+	if (!stale.journal)
 		return mw_error_nomem();
-	err = jump_leftover_look(pid, &leftover);
+	err = jump_stale_look(pid, &stale);
 	if (!err)
-		err = trap_leftover_look(pid, &leftover);
-	leftover.functions = leftover.journal->count;
+		err = trap_stale_look(pid, &stale);
+	stale.functions = stale.journal->count;
 	if (err)
-		mw_leftover_deinit(&leftover);
+		mw_stale_deinit(&stale);
 	else
-		*out = leftover;
+		*out = stale;
 	return err;
 }
 
-void mw_leftover_deinit(struct mw_leftover *leftover)
+void mw_stale_deinit(struct mw_stale *stale)
 {
-	if (leftover->journal)
-		mw_journal_deinit(leftover->journal);
-	free(leftover->journal);
-	*leftover = (struct mw_leftover){.found = false};
+	if (stale->journal)
+		mw_journal_deinit(stale->journal);
+	free(stale->journal);
+	*stale = (struct mw_stale){.found = false};
 }
 
-void mw_leftover_hide(const struct mw_leftover *leftover, mw_addr addr, uint8_t *bytes, size_t size)
+void mw_stale_hide(const struct mw_stale *stale, mw_addr addr, uint8_t *bytes, size_t size)
 {
-	for (size_t i = 0; leftover->journal && i < leftover->journal->count; i++) {
-		const struct mw_patch *patch = &leftover->journal->items[i];
+	for (size_t i = 0; stale->journal && i < stale->journal->count; i++) {
+		const struct mw_patch *patch = &stale->journal->items[i];
 
 		for (size_t j = 0; j < patch->size; j++)
 			if (patch->addr + j - addr < size)
@@ -60,12 +60,12 @@ void mw_leftover_hide(const struct mw_leftover *leftover, mw_addr addr, uint8_t 
 
 static struct mw_error *remove_all(pid_t pid, char *left, size_t size)
 {
-	MW_TRY(jump_leftover_remove(pid, left, size));
-	return *left ? NULL : trap_leftover_remove(pid);
+	MW_TRY(jump_stale_remove(pid, left, size));
+	return *left ? NULL : trap_stale_remove(pid);
 }
 
 /* What another takes out meanwhile fails here in any way; when it is done, there is nothing left to do. */
-struct mw_error *mw_leftover_remove(pid_t pid, char *left, size_t size)
+struct mw_error *mw_stale_remove(pid_t pid, char *left, size_t size)
 {
 	const struct timespec moment = {.tv_nsec = MOMENT_NS};
 	struct mw_error *err = remove_all(pid, left, size);
@@ -90,17 +90,17 @@ struct mw_error *mw_leftover_remove(pid_t pid, char *left, size_t size)
 	return err;
 }
 
-struct mw_error *mw_leftover_explain(pid_t pid, struct mw_error *err)
+struct mw_error *mw_stale_explain(pid_t pid, struct mw_error *err)
 {
-	struct mw_leftover leftover = {.found = false};
+	struct mw_stale stale = {.found = false};
 	struct mw_error *better;
 
 	if (!err || (mw_error_kind(err) != MW_ERROR_UNSUPPORTED && mw_error_kind(err) != MW_ERROR_SYSTEM))
 		return err;
 	better = mw_preflight_rival(pid);
 	if (!better) {
-		better = mw_leftover_look(pid, &leftover);
-		mw_leftover_deinit(&leftover);
+		better = mw_stale_look(pid, &stale);
+		mw_stale_deinit(&stale);
 	}
 	if (better && mw_error_kind(better) == MW_ERROR_DENIED) {
 		mw_error_destroy(err);

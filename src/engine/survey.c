@@ -3,7 +3,7 @@
 #include "engine/survey.h"
 
 #include "proc/maps.h"
-#include "target/remote.h"
+#include "tracee/remote.h"
 
 #include <stdio.h>
 #include <stdlib.h>

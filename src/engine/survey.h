@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * survey.h: what there is in a process to be watched: its modules, the entry points to hook, and the code that is to be
- * told apart. Reads the process, writes nothing; shared by the engines.
+ * distinguished. Reads the process, writes nothing; shared by the engines.
  */
 #ifndef MW_ENGINE_SURVEY_H
 #define MW_ENGINE_SURVEY_H

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* So many refusals are told one by one. */
+/* So many refusals are reported one by one. */
 #define REFUSALS 8
 
 /* A point of the list: the scratch line holds its text. */

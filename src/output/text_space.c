@@ -4,7 +4,7 @@
 
 #define KIND_COLUMNS 18
 #define SIDE_BY_SIDE 100 /* columns from which on both tables stand in one */
-#define UNATTRIBUTED 5   /* so many are told one by one */
+#define UNATTRIBUTED 5   /* so many are reported one by one */
 
 static const char *const labels[MW_REGION_KIND_COUNT] = {
 	[MW_REGION_HEAP] = "heap (brk)",       [MW_REGION_ARENA] = "allocator arenas",

@@ -36,7 +36,7 @@ struct mw_region_mark {
 
 /*
  * The mappings of a process by way of one of its threads that lives, with their kinds: no arenas yet. Those of stacks
- * are told by the threads' stack pointers; a thread that runs has none to be read, and its stack is told by what
+ * are known from the threads' stack pointers; a thread that runs has none to be read, and its stack is known from what
  * its C library keeps in it. Errors: GONE, DENIED, DATA, MEMORY.
  */
 struct mw_error *mw_regions_read(pid_t tid, struct mw_regions *out) MW_MUST_CHECK;

@@ -183,7 +183,7 @@ static void remember_size(struct finder *finder, uint64_t size)
 		finder->sizes[finder->size_count++] = size;
 }
 
-/* Without memory for it the stack is told as other memory. */
+/* Without memory for it the stack counts as other memory. */
 static void add_stack(struct finder *finder, mw_addr start, mw_addr end)
 {
 	if (!MW_VECTOR_ROOM(finder->marks, finder->count, finder->capacity))

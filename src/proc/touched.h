@@ -29,7 +29,7 @@ size_t mw_touched_peek(pid_t tid, mw_addr addr, void *out, size_t size);
  * Narrow [*low, *high), a mapping around `addr`, to what no guard page cuts off from it. Guard pages
  * (MADV_GUARD_INSTALL, Linux 6.13) can't be accessed and are no mappings of their own: since glibc 2.42 the stacks of
  * threads, each with its guard, may be one mapping. At most 64 MiB to each side are looked through: *low is not further
- * away then. True: right below *low there is a guard page. Before Linux 6.15 they can't be told: then nothing changes.
+ * away then. True: right below *low there is a guard page. Before Linux 6.15 they can't be known: then nothing changes.
  */
 bool mw_touched_clip(pid_t tid, mw_addr addr, mw_addr *low, mw_addr *high);
 

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 /*
- * From now on `crashed` is called where one of these signals strikes, in the thread that it struck, as a signal
+ * From now on `crashed` is called where one of these signals strikes, in the thread that it interrupted, as a signal
  * handler; it must not return. Where a sanitizer has handlers of its own these come first. Call it from the first
  * thread.
  */

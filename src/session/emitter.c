@@ -65,7 +65,7 @@ struct mw_error *mw_emitter_target(struct mw_emitter *emitter, const struct mw_r
 
 static struct mw_error *emit_hooks(struct mw_emitter *emitter, const struct mw_hook_info *hooks, size_t count)
 {
-	for (; emitter->hooks < count && emitter->hooks < MW_FACTS_NUMBERS; emitter->hooks++) {
+	for (; emitter->hooks < count && emitter->hooks < MW_METADATA_NUMBERS; emitter->hooks++) {
 		const struct mw_hook_info *hook = &hooks[emitter->hooks];
 		const struct mw_stored_hook stored = {
 			.number = (uint32_t)emitter->hooks,
@@ -84,7 +84,7 @@ static struct mw_error *emit_hooks(struct mw_emitter *emitter, const struct mw_h
 
 static struct mw_error *emit_modules(struct mw_emitter *emitter, const struct mw_view_module *modules, size_t count)
 {
-	for (; emitter->modules < count && emitter->modules < MW_FACTS_NUMBERS; emitter->modules++) {
+	for (; emitter->modules < count && emitter->modules < MW_METADATA_NUMBERS; emitter->modules++) {
 		const struct mw_view_module *module = &modules[emitter->modules];
 		const struct mw_stored_module stored = {
 			.number = (uint32_t)emitter->modules,
@@ -129,7 +129,7 @@ struct mw_error *mw_emitter_news(struct mw_emitter *emitter, const struct mw_rec
 	if (!emitter->begun)
 		return NULL;
 	MW_TRY(emit_hooks(emitter, hooks, count));
-	if (!modules || mw_modules_count(modules) <= emitter->modules || emitter->modules >= MW_FACTS_NUMBERS)
+	if (!modules || mw_modules_count(modules) <= emitter->modules || emitter->modules >= MW_METADATA_NUMBERS)
 		return NULL;
 	MW_TRY(mw_view_modules_of(modules, &found, &count));
 	err = emit_modules(emitter, found, count);

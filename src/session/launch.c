@@ -2,8 +2,8 @@
 /* launch.c: a command started under memwatch's eyes (src/session/launch.h). */
 #include "session/launch.h"
 
-#include "session/self.h"
-#include "target/preflight.h"
+#include "session/process_setup.h"
+#include "tracee/preflight.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -99,7 +99,7 @@ static void wait_and_exec(char **command, const char *path, int go, int report)
 	ssize_t got;
 	int errnum;
 
-	mw_self_restore();
+	mw_process_setup_restore();
 	do
 		got = read(go, &byte, 1);
 	while (got < 0 && errno == EINTR);

@@ -17,7 +17,7 @@
 
 #define REDRAW_NS 100000000ULL
 #define TICK_NS   250000000L    /* the thread looks */
-#define QUIET_NS  1000000000ULL /* seconds are told of a phase that has taken that long */
+#define QUIET_NS  1000000000ULL /* a phase that takes longer shows its seconds */
 #define MOMENT_S  0.3           /* a rate over less says little */
 
 /* A description of our own for the terminal, as what is set of standard error's is set for all that share it. */

@@ -4,8 +4,8 @@
 
 #include "proc/maps.h"
 #include "proc/status.h"
-#include "session/careful.h"
 #include "session/emitter.h"
+#include "session/guarded_symbols.h"
 #include "session/message.h"
 #include "session/reports.h"
 
@@ -336,7 +336,7 @@ static bool has_nameless_code(const struct mw_report *report)
 }
 
 /* Where code in no file has no name, and something was amiss with the list of them. Takes `err`. */
-static void tell_names(struct mw_error *err, const struct mw_perf_map *names, const struct mw_report *report)
+static void emit_names(struct mw_error *err, const struct mw_perf_map *names, const struct mw_report *report)
 {
 	if ((err || names->cut) && has_nameless_code(report)) {
 		fputs("memwatch: names of code in no file: ", stderr);
@@ -350,7 +350,7 @@ struct mw_error *mw_recorder_report(struct mw_recorder *recorder, const struct m
 				    struct mw_reports *reports, size_t process)
 {
 	struct mw_watched *watched = recorder->watched;
-	struct mw_careful careful = {.crashed = false};
+	struct mw_guarded_symbols guarded = {.crashed = false};
 	struct mw_view_symbols symbols;
 	struct mw_symbolizer *symbolizer = NULL;
 	struct mw_perf_map names = {.count = 0};
@@ -361,17 +361,17 @@ struct mw_error *mw_recorder_report(struct mw_recorder *recorder, const struct m
 	unnamed = mw_perf_map_read(&recorder->jit, &names);
 	mw_symbolizer_set_names(symbolizer, &names);
 	symbols = mw_view_symbols_of(symbolizer);
-	symbols = mw_careful_symbols(&careful, &symbols);
+	symbols = mw_guarded_symbols_of(&guarded, &symbols);
 	watched->symbols = mw_emitter_symbols(recorder->emitter, &symbols);
 	err = mw_reports_make(reports, process, watched);
 	watched->symbols = (struct mw_view_symbols){.resolve = NULL};
 	mw_progress_clear(view->progress); /* a message may come */
 	if (!err)
-		tell_names(unnamed, &names, reports->items[process]);
+		emit_names(unnamed, &names, reports->items[process]);
 	else
 		mw_error_destroy(unnamed);
-	*view->unnamed |= careful.crashed;
-	if (!careful.crashed)
+	*view->unnamed |= guarded.crashed;
+	if (!guarded.crashed)
 		mw_symbolizer_destroy(symbolizer);
 	mw_perf_map_deinit(&names);
 	return err;

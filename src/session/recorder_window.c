@@ -151,8 +151,8 @@ static struct mw_error *find_gone(struct mw_recorder *recorder, struct mw_space_
 	const struct mw_space_moment start = mw_space_moment_of(&recorder->start);
 	const struct mw_space_input input = {
 		.start = recorder->start.taken ? &start : NULL,
-		.before = recorder->watched->facts.before.items,
-		.before_count = recorder->watched->facts.before.count,
+		.before = recorder->watched->metadata.before.items,
+		.before_count = recorder->watched->metadata.before.count,
 	};
 	struct mw_space_ranges known = {0};
 	struct mw_error *err = mw_space_accounted(&input, recorder->watched->track, &known);

@@ -38,7 +38,7 @@ struct mw_error *mw_reports_collect(const struct mw_reports *reports, struct mw_
 		.timeline = reports->wish.timelines,
 		.from_ns = from_ns,
 		.to_ns = to_ns,
-		.facts = known ? &watched->facts : NULL,
+		.metadata = known ? &watched->metadata : NULL,
 	};
 
 	return options.question || options.timeline ? mw_watched_collect(watched, &options) : NULL;

@@ -27,7 +27,7 @@ struct mw_reports {
 struct mw_error *mw_reports_init(struct mw_reports *reports, const struct mw_reports_wish *wish,
 				 size_t count) MW_MUST_CHECK;
 void mw_reports_deinit(struct mw_reports *reports);
-/* Have a process collect what is asked for of an interval that is yet to begin. `known`: its facts are all there; else
+/* Have a process collect what is asked for of an interval that is yet to begin. `known`: its metadata is all there; else
  * its window has not begun. `to_ns` 0: where it ends is not known. Errors: MEMORY. */
 struct mw_error *mw_reports_collect(const struct mw_reports *reports, struct mw_watched *watched, bool known,
 				    uint64_t from_ns, uint64_t to_ns) MW_MUST_CHECK;

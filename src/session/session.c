@@ -6,8 +6,8 @@
 #include "base/reserve.h"
 #include "proc/status.h"
 #include "session/looks.h"
-#include "session/standby.h"
-#include "target/preflight.h"
+#include "session/watchdog.h"
+#include "tracee/preflight.h"
 
 #include <stdlib.h>
 
@@ -74,7 +74,8 @@ static void emit_marks(struct mw_session *session, size_t i, uint64_t time_ns)
 	if (!emitter->start_ns || start_ns < emitter->start_ns)
 		emitter->start_ns = start_ns;
 	start_ns = emitter->start_ns;
-	while (session->mark_count < MW_SELF_MARKS && mw_self_take_mark(&session->marks[session->mark_count]))
+	while (session->mark_count < MW_PROCESS_SETUP_MARKS &&
+	       mw_process_setup_take_mark(&session->marks[session->mark_count]))
 		session->mark_count++;
 	for (;;) {
 		uint64_t asked = UINT64_MAX, due = emitter->every_ns ? emitter->next_ns : UINT64_MAX;
@@ -272,7 +273,7 @@ static struct mw_error *end_recording(struct mw_session *session)
  */
 static bool may_try_again(const struct mw_recorder *recorder, const struct mw_error *err, unsigned i)
 {
-	if (mw_error_kind(err) != MW_ERROR_DENIED || i >= MOST_ATTEMPTS || *mw_self_interrupted())
+	if (mw_error_kind(err) != MW_ERROR_DENIED || i >= MOST_ATTEMPTS || *mw_process_setup_interrupted())
 		return false;
 	/* It may have let go since it was in the way. */
 	return mw_preflight_await_guard(recorder->pid) || i <= 1;
@@ -348,7 +349,7 @@ static struct mw_error *watch(struct mw_session *session)
 		session->begun(session->context);
 	if (session->options->duration_ns)
 		deadline = mw_clock_ns() + session->options->duration_ns;
-	return session->engine->ops->run(session->engine, deadline, mw_self_interrupted());
+	return session->engine->ops->run(session->engine, deadline, mw_process_setup_interrupted());
 }
 
 /* What could not be taken out at once may be now. Without it there is no error; else nothing is to come before that
@@ -359,7 +360,7 @@ static struct mw_error *let_go(struct mw_session *session)
 	bool clean = false, denied = false;
 
 	if (err)
-		err = mw_standby_look(err, &clean, &denied);
+		err = mw_watchdog_look(err, &clean, &denied);
 	if (!clean || denied)
 		return err;
 	mw_error_destroy(err);
@@ -369,13 +370,13 @@ static struct mw_error *let_go(struct mw_session *session)
 struct mw_error *mw_session_stand_by(struct mw_session *session, const struct mw_partials *partials)
 {
 	pid_t *pids = calloc(session->count + 1, sizeof(*pids));
-	const struct mw_standby_plan plan = {
+	const struct mw_watchdog_plan plan = {
 		.pids = pids,
 		.count = session->count,
 		.partials = *partials,
 		.output = session->options->output,
 		.max_memory = session->options->max_memory,
-		.reached = mw_self_limit_reached,
+		.reached = mw_process_setup_limit_reached,
 		.leave = session->leave,
 	};
 	struct mw_error *err;
@@ -385,7 +386,7 @@ struct mw_error *mw_session_stand_by(struct mw_session *session, const struct mw
 	for (size_t i = 0; i < session->count; i++)
 		pids[i] = session->recorders[i].pid;
 	mw_reserve_keep(RESERVE);
-	err = mw_standby_begin(&plan);
+	err = mw_watchdog_begin(&plan);
 	free(pids);
 	return err;
 }
@@ -431,7 +432,7 @@ struct mw_error *mw_session_watch(struct mw_session *session)
 	if (err || session->detached)
 		return err;
 	if (!session->stays_by)
-		mw_standby_end();
+		mw_watchdog_end();
 	mw_progress_phase(&session->progress, "putting the events in order");
 	for (size_t i = 0; i < session->count; i++)
 		MW_TRY(mw_recorder_finish(&session->recorders[i],
@@ -445,10 +446,10 @@ static struct mw_error *see_to_the_end(struct mw_error *err)
 	bool clean = true, denied;
 
 	if (err)
-		err = mw_standby_look(err, &clean, &denied);
+		err = mw_watchdog_look(err, &clean, &denied);
 	if (!clean)
-		mw_standby_exec(err);
-	mw_standby_end();
+		mw_watchdog_exec(err);
+	mw_watchdog_end();
 	return err;
 }
 

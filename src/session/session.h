@@ -12,10 +12,10 @@
 #include "session/launch.h"
 #include "session/options.h"
 #include "session/outfile.h"
+#include "session/process_setup.h"
 #include "session/progress.h"
 #include "session/recorder.h"
 #include "session/reports.h"
-#include "session/self.h"
 #include "store/writer.h"
 
 struct mw_session {
@@ -28,7 +28,7 @@ struct mw_session {
 	struct mw_watched_set watched;  /* the models of the processes */
 	struct mw_reports reports;      /* what is to be reported of them in the end, if `wish` is set */
 	const struct mw_reports_wish *wish;
-	uint64_t marks[MW_SELF_MARKS]; /* that were asked for, CLOCK_MONOTONIC; further ones are not taken */
+	uint64_t marks[MW_PROCESS_SETUP_MARKS]; /* that were asked for, CLOCK_MONOTONIC; further ones are not taken */
 	size_t mark_count;
 	struct mw_launch launch;
 	struct mw_progress progress;
@@ -39,8 +39,8 @@ struct mw_session {
 	void (*sampled)(void *context, size_t process, uint64_t time_ns); /* a process, about once a second */
 	void *context;
 	bool nameless;       /* the recording does not get its name: nobody has asked for it yet */
-	void (*leave)(void); /* as mw_standby_plan has it */
-	bool stays_by;       /* whoever watches calls mw_standby_end() when there is nothing more to leave */
+	void (*leave)(void); /* as mw_watchdog_plan has it */
+	bool stays_by;       /* whoever watches calls mw_watchdog_end() when there is nothing more to leave */
 };
 
 /* Zeroed but for what is borrowed: the options. Its progress is shown where that is wanted. */

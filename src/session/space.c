@@ -144,7 +144,7 @@ static struct mw_error *mark_arenas(struct mw_regions *regions, const struct mw_
 
 /* --- snapshots ---------------------------------------------------------------------------------------------------- */
 
-static struct mw_error *tell_mappings(struct mw_space_snapshot *snapshot)
+static struct mw_error *emit_mappings(struct mw_space_snapshot *snapshot)
 {
 	const struct mw_regions *regions = &snapshot->regions;
 	struct mw_stored_mapping *mappings = calloc(regions->count + 1, sizeof(*mappings));
@@ -198,7 +198,7 @@ static struct mw_error *look(pid_t tid, const struct mw_space_known *known, stru
 		return err;
 	mw_regions_measure(&snapshot->regions, tid);
 	MW_TRY(check_alive(tid));
-	return tell_mappings(snapshot);
+	return emit_mappings(snapshot);
 }
 
 struct mw_error *mw_space_take(pid_t tid, const struct mw_space_known *known, struct mw_space_snapshot *out)
@@ -286,7 +286,7 @@ struct mw_error *mw_space_confirm(struct mw_space_snapshot *snapshot, pid_t tid,
 		return err;
 	/* What was cut has to be measured again, and so is the rest: of one moment. */
 	mw_regions_measure(&snapshot->regions, tid);
-	return tell_mappings(snapshot);
+	return emit_mappings(snapshot);
 }
 
 void mw_space_sample(struct mw_space_sampler *sampler, pid_t tid, struct mw_stored_sample *sample)

@@ -15,7 +15,7 @@ struct mw_store_put {
 
 void mw_store_put_number(struct mw_store_put *put, uint64_t value);
 void mw_store_put_signed(struct mw_store_put *put, int64_t value);
-/* NULL is told apart from "". What is longer than MW_STORE_STRING_MAX is cut. */
+/* NULL is distinguished from "". What is longer than MW_STORE_STRING_MAX is cut. */
 void mw_store_put_string(struct mw_store_put *put, const char *text);
 void mw_store_put_blob(struct mw_store_put *put, const uint8_t *bytes, size_t size);
 

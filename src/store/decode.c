@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* decode.c: records that are told (decode.h). encode.c is its mirror. */
+/* decode.c: records that are reported (decode.h). encode.c is its mirror. */
 #include "store/decode.h"
 
 #include "store/bytes.h"
@@ -12,20 +12,20 @@
 
 /* Of one record. */
 struct record {
-	const struct mw_store_telling *telling;
+	const struct mw_store_emission *emission;
 	struct mw_store_process *process;
 	uint32_t number; /* of the process */
 	struct mw_store_get get;
 };
 
-typedef struct mw_error *(*teller)(struct record *record);
+typedef struct mw_error *(*emitter)(struct record *record);
 
 /* Tell the visitor if the record made sense and it wants to hear. */
 #define TELL(record, what, ...)                                                                                        \
-	((record)->get.bad || !(record)->telling->visitor->what                                                        \
+	((record)->get.bad || !(record)->emission->visitor->what                                                       \
 		 ? NULL                                                                                                \
-		 : (record)->telling->visitor->what((record)->telling->visitor->context, (record)->number,             \
-						    __VA_ARGS__))
+		 : (record)->emission->visitor->what((record)->emission->visitor->context, (record)->number,           \
+						     __VA_ARGS__))
 
 static uint64_t get_known(struct mw_store_get *get)
 {
@@ -60,10 +60,10 @@ static uint32_t get_count(struct mw_store_get *get, uint32_t limit, size_t least
 	return count;
 }
 
-static struct mw_error *tell_target(struct record *record)
+static struct mw_error *emit_target(struct record *record)
 {
 	struct mw_store_get *get = &record->get;
-	const char **command = (const char **)(void *)record->telling->list.bytes;
+	const char **command = (const char **)(void *)record->emission->list.bytes;
 	struct mw_stored_target target = {.command = command};
 	uint32_t flags;
 
@@ -85,7 +85,7 @@ static struct mw_error *tell_target(struct record *record)
 	return TELL(record, target, &target);
 }
 
-static struct mw_error *tell_hook(struct record *record)
+static struct mw_error *emit_hook(struct record *record)
 {
 	struct mw_store_get *get = &record->get;
 	struct mw_stored_hook hook = {.number = mw_store_get_below(get, MW_STORE_NUMBER_MAX)};
@@ -99,7 +99,7 @@ static struct mw_error *tell_hook(struct record *record)
 	return TELL(record, hook, &hook);
 }
 
-static struct mw_error *tell_module(struct record *record)
+static struct mw_error *emit_module(struct record *record)
 {
 	struct mw_store_get *get = &record->get;
 	struct mw_stored_module module = {.number = mw_store_get_below(get, MW_STORE_NUMBER_MAX)};
@@ -116,7 +116,7 @@ static struct mw_error *tell_module(struct record *record)
 	return TELL(record, module, &module);
 }
 
-static struct mw_error *tell_before(struct record *record)
+static struct mw_error *emit_before(struct record *record)
 {
 	mw_addr start = mw_store_get_number(&record->get);
 	mw_addr end = mw_store_get_number(&record->get);
@@ -125,7 +125,7 @@ static struct mw_error *tell_before(struct record *record)
 	return TELL(record, before, start, end);
 }
 
-static struct mw_error *tell_thread(struct record *record)
+static struct mw_error *emit_thread(struct record *record)
 {
 	struct mw_store_get *get = &record->get;
 	struct mw_stored_thread thread = {.number = mw_store_get_below(get, UINT32_MAX)};
@@ -139,10 +139,10 @@ static struct mw_error *tell_thread(struct record *record)
 	return used ? TELL(record, thread, &thread) : NULL;
 }
 
-static struct mw_error *tell_stack(struct record *record)
+static struct mw_error *emit_stack(struct record *record)
 {
 	struct mw_store_get *get = &record->get;
-	struct mw_raw_frame *frames = (struct mw_raw_frame *)(void *)record->telling->list.bytes;
+	struct mw_raw_frame *frames = (struct mw_raw_frame *)(void *)record->emission->list.bytes;
 	struct mw_raw_stack stack = {.frames = frames};
 	uint32_t number = mw_store_get_below(get, UINT32_MAX);
 	bool used = mw_store_get_below(get, 2);
@@ -162,7 +162,7 @@ static struct mw_error *tell_stack(struct record *record)
 	return used ? TELL(record, stack, number, &stack) : NULL;
 }
 
-static struct mw_error *tell_sample(struct record *record)
+static struct mw_error *emit_sample(struct record *record)
 {
 	struct mw_store_get *get = &record->get;
 	struct mw_stored_sample sample = {.time_ns = mw_store_get_number(get)};
@@ -180,7 +180,7 @@ static struct mw_error *tell_sample(struct record *record)
 	return TELL(record, sample, &sample);
 }
 
-static struct mw_error *tell_mark(struct record *record)
+static struct mw_error *emit_mark(struct record *record)
 {
 	struct mw_store_get *get = &record->get;
 	struct mw_stored_mark mark = {.number = mw_store_get_below(get, UINT64_C(1) << 32)};
@@ -190,7 +190,7 @@ static struct mw_error *tell_mark(struct record *record)
 	return TELL(record, mark, &mark);
 }
 
-static struct mw_error *tell_mapping(struct record *record)
+static struct mw_error *emit_mapping(struct record *record)
 {
 	struct mw_store_get *get = &record->get;
 	enum mw_stored_moment moment = (enum mw_stored_moment)mw_store_get_below(get, MW_STORED_END + 1);
@@ -209,10 +209,10 @@ static struct mw_error *tell_mapping(struct record *record)
 	return TELL(record, mapping, moment, &mapping);
 }
 
-static struct mw_error *tell_symbol(struct record *record)
+static struct mw_error *emit_symbol(struct record *record)
 {
 	struct mw_store_get *get = &record->get;
-	struct mw_stored_frame *frames = (struct mw_stored_frame *)(void *)record->telling->list.bytes;
+	struct mw_stored_frame *frames = (struct mw_stored_frame *)(void *)record->emission->list.bytes;
 	struct mw_stored_symbol symbol = {.module = get_reference(get), .frames = frames};
 
 	_Static_assert(sizeof(*frames) * MW_STORE_SYMBOL_LIST_MAX <= MW_STORE_CHUNK_MAX, "the list fits");
@@ -228,10 +228,10 @@ static struct mw_error *tell_symbol(struct record *record)
 	return TELL(record, symbol, &symbol);
 }
 
-static struct mw_error *tell_end(struct record *record)
+static struct mw_error *emit_end(struct record *record)
 {
 	struct mw_store_get *get = &record->get;
-	struct mw_stored_figure *figures = (struct mw_stored_figure *)(void *)record->telling->list.bytes;
+	struct mw_stored_figure *figures = (struct mw_stored_figure *)(void *)record->emission->list.bytes;
 	struct mw_stored_end end = {.length_ns = mw_store_get_number(get), .figures = figures};
 
 	_Static_assert(sizeof(*figures) * MW_STORE_LIST_MAX <= MW_STORE_CHUNK_MAX, "the list fits");
@@ -248,21 +248,21 @@ static struct mw_error *tell_end(struct record *record)
 	return TELL(record, end, &end);
 }
 
-static const teller tellers[MW_STORE_TYPE_COUNT] = {
-	[MW_STORE_TARGETS] = tell_target, [MW_STORE_HOOKS] = tell_hook,     [MW_STORE_MODULES] = tell_module,
-	[MW_STORE_BEFORE] = tell_before,  [MW_STORE_THREADS] = tell_thread, [MW_STORE_STACKS] = tell_stack,
-	[MW_STORE_SAMPLES] = tell_sample, [MW_STORE_MARKS] = tell_mark,     [MW_STORE_MAPPINGS] = tell_mapping,
-	[MW_STORE_SYMBOLS] = tell_symbol, [MW_STORE_ENDS] = tell_end,
+static const emitter emitters[MW_STORE_TYPE_COUNT] = {
+	[MW_STORE_TARGETS] = emit_target, [MW_STORE_HOOKS] = emit_hook,     [MW_STORE_MODULES] = emit_module,
+	[MW_STORE_BEFORE] = emit_before,  [MW_STORE_THREADS] = emit_thread, [MW_STORE_STACKS] = emit_stack,
+	[MW_STORE_SAMPLES] = emit_sample, [MW_STORE_MARKS] = emit_mark,     [MW_STORE_MAPPINGS] = emit_mapping,
+	[MW_STORE_SYMBOLS] = emit_symbol, [MW_STORE_ENDS] = emit_end,
 };
 
-struct mw_error *mw_store_tell(struct mw_store_telling *telling, struct mw_store_process *process,
+struct mw_error *mw_store_emit(struct mw_store_emission *emission, struct mw_store_process *process,
 			       const struct mw_store_chunk *chunk, const uint8_t *content, const char **why)
 {
 	struct mw_store_get all = {content, content + chunk->raw_size, false};
-	struct record record = {.telling = telling, .process = process, .number = chunk->process};
+	struct record record = {.emission = emission, .process = process, .number = chunk->process};
 	size_t list = LIST_FACTOR * (size_t)chunk->raw_size;
 
-	if (!mw_store_buffer_room(&telling->list, list < MW_STORE_CHUNK_MAX ? list : MW_STORE_CHUNK_MAX))
+	if (!mw_store_buffer_room(&emission->list, list < MW_STORE_CHUNK_MAX ? list : MW_STORE_CHUNK_MAX))
 		return mw_error_nomem();
 	for (uint32_t i = 0; i < chunk->count; i++) {
 		size_t size;
@@ -273,7 +273,7 @@ struct mw_error *mw_store_tell(struct mw_store_telling *telling, struct mw_store
 			return NULL;
 		}
 		record.get = (struct mw_store_get){bytes, bytes + size, false};
-		MW_TRY(tellers[chunk->type](&record));
+		MW_TRY(emitters[chunk->type](&record));
 		if (record.get.bad) {
 			*why = "a record is invalid";
 			return NULL;

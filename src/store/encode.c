@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* encode.c: facts into records (encode.h). decode.c is its mirror. */
+/* encode.c: metadata into records (encode.h). decode.c is its mirror. */
 #include "store/encode.h"
 
 static size_t lesser(size_t a, size_t b)

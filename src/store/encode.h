@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * encode.h: facts into the bytes of their records (FORMAT.md), without the length before them.
+ * encode.h: metadata into the bytes of their records (FORMAT.md), without the length before them.
  *
  * All have one signature: `limit` is how many items of the fact's list are put at most.
  */

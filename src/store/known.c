@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* known.c: which numbers a reader was told (known.h). */
+/* known.c: which numbers a reader has been given (known.h). */
 #include "store/known.h"
 
 #include "base/vector.h"

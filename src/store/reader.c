@@ -21,7 +21,7 @@ struct mw_store_reader {
 /* One reading. */
 struct reading {
 	const struct mw_store_visitor *visitor;
-	struct mw_store_telling telling;
+	struct mw_store_emission emission;
 	struct mw_store_unpacker unpacker;
 	struct mw_store_process **processes; /* by number; NULL: not met */
 	size_t process_room;
@@ -126,7 +126,7 @@ static struct mw_store_process *find_process(struct reading *reading, uint32_t n
 	return reading->processes[number];
 }
 
-static struct mw_error *tell_events(const struct reading *reading, const struct mw_store_process *process,
+static struct mw_error *emit_events(const struct reading *reading, const struct mw_store_process *process,
 				    const struct mw_store_slot *slot, const char **why)
 {
 	const struct mw_store_known *threads = &process->threads, *stacks = &process->stacks;
@@ -182,8 +182,8 @@ static struct mw_error *take_chunk(struct reading *reading, const struct mw_stor
 	if (slot->skipped)
 		return NULL;
 	if (slot->chunk.type == MW_STORE_EVENTS)
-		return tell_events(reading, process, slot, why);
-	return mw_store_tell(&reading->telling, process, &slot->chunk, slot->content.bytes, why);
+		return emit_events(reading, process, slot, why);
+	return mw_store_emit(&reading->emission, process, &slot->chunk, slot->content.bytes, why);
 }
 
 /* One step. *more: there may be another. */
@@ -258,7 +258,7 @@ static struct mw_error *read_all(struct reading *reading)
 struct mw_error *mw_store_read(struct mw_store_reader *reader, const struct mw_store_visitor *visitor,
 			       struct mw_store_state *state)
 {
-	struct reading reading = {.visitor = visitor, .telling = {.visitor = visitor}};
+	struct reading reading = {.visitor = visitor, .emission = {.visitor = visitor}};
 	struct mw_error *err;
 	struct stat what;
 
@@ -281,6 +281,6 @@ struct mw_error *mw_store_read(struct mw_store_reader *reader, const struct mw_s
 		free(reading.processes[i]);
 	}
 	free(reading.processes);
-	free(reading.telling.list.bytes);
+	free(reading.emission.list.bytes);
 	return err;
 }

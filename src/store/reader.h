@@ -28,7 +28,7 @@ struct mw_store_state {
 
 /*
  * Tell the visitor all of it, from the beginning; may be called again. A file that ends early, or has a chunk that is
- * damaged, is told up to there, and *state says so. Errors: the visitor's, MEMORY, SYSTEM (it can't be read), DATA
+ * damaged, is reported up to there, and *state says so. Errors: the visitor's, MEMORY, SYSTEM (it can't be read), DATA
  * where nothing at all is good.
  */
 struct mw_error *mw_store_read(struct mw_store_reader *reader, const struct mw_store_visitor *visitor,

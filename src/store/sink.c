@@ -13,11 +13,11 @@ static void out_of_memory(struct mw_store_stream *stream)
 	mw_store_queue_fail(&stream->writer->queue, ENOMEM);
 }
 
-static void tell_stack(struct mw_store_stream *stream, uint32_t number, const struct mw_raw_stack *stack)
+static void emit_stack(struct mw_store_stream *stream, uint32_t number, const struct mw_raw_stack *stack)
 {
 	const struct mw_store_numbered numbered = {number, stack};
 
-	mw_store_stream_tell(stream, MW_STORE_STACKS, mw_store_encode_stack, &numbered, SIZE_MAX);
+	mw_store_stream_emit(stream, MW_STORE_STACKS, mw_store_encode_stack, &numbered, SIZE_MAX);
 }
 
 /* The inner sink gave numbers to stacks of its own: say so, for readers know by its absence that a stack is missing. */
@@ -29,7 +29,7 @@ static void skip_stacks(struct mw_store_stream *stream, uint32_t until)
 			return;
 		}
 		stream->unused[stream->unused_count++] = stream->stack_count;
-		tell_stack(stream, stream->stack_count, NULL);
+		emit_stack(stream, stream->stack_count, NULL);
 	}
 }
 
@@ -57,14 +57,14 @@ static struct mw_error *take_stack(void *context, const struct mw_raw_stack *sta
 	if (number >= stream->stack_count) {
 		skip_stacks(stream, number);
 		stream->stack_count = number + 1;
-		tell_stack(stream, number, stack);
+		emit_stack(stream, number, stack);
 	} else if (stream->unused_count && was_unused(stream, number)) {
-		tell_stack(stream, number, stack);
+		emit_stack(stream, number, stack);
 	}
 	return NULL;
 }
 
-static void tell_thread(struct mw_store_stream *stream, const struct mw_stored_thread *thread)
+static void emit_thread(struct mw_store_stream *stream, const struct mw_stored_thread *thread)
 {
 	uint64_t name = thread->name ? XXH64(thread->name, strlen(thread->name), 0) | 1 : 1;
 
@@ -77,14 +77,14 @@ static void tell_thread(struct mw_store_stream *stream, const struct mw_stored_t
 		}
 		stream->names[stream->name_count++] = 0;
 		if (unused.number != thread->number)
-			mw_store_stream_tell(stream, MW_STORE_THREADS, mw_store_encode_thread, &unused, SIZE_MAX);
+			mw_store_stream_emit(stream, MW_STORE_THREADS, mw_store_encode_thread, &unused, SIZE_MAX);
 	}
 	/* No name is no news of one that is there. */
 	if (stream->names[thread->number] != name && (thread->name || !stream->names[thread->number])) {
 		const struct mw_store_numbered told = {thread->number, thread};
 
 		stream->names[thread->number] = name;
-		mw_store_stream_tell(stream, MW_STORE_THREADS, mw_store_encode_thread, &told, SIZE_MAX);
+		mw_store_stream_emit(stream, MW_STORE_THREADS, mw_store_encode_thread, &told, SIZE_MAX);
 	}
 }
 
@@ -96,7 +96,7 @@ static struct mw_error *take_thread(void *context, pid_t tid, const char *name, 
 	MW_TRY(stream->inner->thread(stream->inner->context, tid, name, fresh, &thread.number));
 	*number = thread.number;
 	if (!mw_store_failed(stream->writer))
-		tell_thread(stream, &thread);
+		emit_thread(stream, &thread);
 	return NULL;
 }
 

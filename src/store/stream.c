@@ -110,7 +110,7 @@ static bool make_room(struct mw_store_open *open, size_t size)
 	return true;
 }
 
-void mw_store_stream_tell(struct mw_store_stream *stream, enum mw_store_chunk_type type, mw_store_encoder encode,
+void mw_store_stream_emit(struct mw_store_stream *stream, enum mw_store_chunk_type type, mw_store_encoder encode,
 			  const void *fact, size_t items)
 {
 	struct mw_store_writer *writer = stream->writer;

@@ -204,7 +204,7 @@ void mw_store_give_up(struct mw_store_writer *writer, int errnum)
 	mw_store_queue_fail(&writer->queue, errnum);
 }
 
-/* What was told until now is on the disk, or it can't be. */
+/* What was reported until now is on the disk, or it can't be. */
 static void settle(struct mw_store_writer *writer)
 {
 	const struct timespec moment = {.tv_nsec = 200000};

@@ -2,9 +2,9 @@
 /*
  * writer.h: writes a recording as the window goes.
  *
- * What is told is put into chunks; full ones are compressed and written by a thread of the writer's, a few at a time,
- * so memory is flat and the caller waits only where the disk is slower than the events come. Everything is to be called
- * from one thread.
+ * What is reported is put into chunks; full ones are compressed and written by a thread of the writer's, a few at a
+ * time, so memory is flat and the caller waits only where the disk is slower than the events come. Everything is to be
+ * called from one thread.
  *
  * A write that fails (the disk is full) ends the recording, not the window: calls go on and do nothing, what was
  * written up to then stays a good recording that has been cut off, and mw_store_finish() says why.
@@ -22,7 +22,7 @@ struct mw_store_writer;
  */
 struct mw_error *mw_store_create(const char *path, struct mw_store_writer **out) MW_MUST_CHECK;
 /*
- * A recording in another file, up to a moment of one that goes on, to which more may be told:
+ * A recording in another file, up to a moment of one that goes on, to which more may be reported:
  *
  *   number = mw_store_moment(writer)              the one thread
  *   while (!mw_store_passed(writer, number, ..))  any thread, until writing has failed
@@ -32,9 +32,9 @@ struct mw_store_upto {
 	uint64_t bytes, chunks; /* of the file */
 };
 
-/* What was told until now is a moment, which gets the next number, from 1. */
+/* What was reported until now is a moment, which gets the next number, from 1. */
 uint64_t mw_store_moment(struct mw_store_writer *writer);
-/* Has all been written that was told up to that moment? `*out` is where it, or a later one, is in the file. False where
+/* Has all been written that was reported up to that moment? `*out` is where it, or a later one, is in the file. False where
  * writing has failed, always: mw_store_broken(). From any thread. */
 bool mw_store_passed(struct mw_store_writer *writer, uint64_t number, struct mw_store_upto *out);
 /* Why nothing is written any more, an errno value; 0: it is. From any thread. */
@@ -59,7 +59,7 @@ uint64_t mw_store_written(const struct mw_store_writer *writer);
 
 /*
  * A sink that tells the recording what it tells `inner`, whose numbers it uses; both must outlive it. The recording is
- * told of a stack or a thread when its number is new (a thread also when its name is).
+ * known a stack or a thread when its number is new (a thread also when its name is).
  */
 struct mw_error *mw_store_sink(struct mw_store_writer *writer, uint32_t process, const struct mw_event_sink *inner,
 			       struct mw_event_sink *out) MW_MUST_CHECK;
@@ -76,7 +76,7 @@ void mw_store_symbol(struct mw_store_writer *writer, uint32_t process, const str
 void mw_store_end(struct mw_store_writer *writer, uint32_t process, const struct mw_stored_end *end);
 /* Who writes all that, but events, threads and stacks, which a sink has. */
 struct mw_store_visitor mw_store_receiver(struct mw_store_writer *writer);
-/* Chunks that are begun are written now: what was told until now survives us. For about once a second. */
+/* Chunks that are begun are written now: what was reported until now survives us. For about once a second. */
 void mw_store_flush(struct mw_store_writer *writer);
 
 #endif

@@ -42,11 +42,11 @@ struct mw_store_writer {
 	uint8_t *scratch; /* for one record, MW_STORE_CHUNK_MAX bytes */
 };
 
-/* NULL where nothing is to be told any more, or not of such a process. */
+/* NULL where nothing is to be reported any more, or not of such a process. */
 struct mw_store_stream *mw_store_stream_of(struct mw_store_writer *writer, uint32_t process);
 void mw_store_stream_destroy(struct mw_store_stream *stream);
 /* Put a record where its chunk begins to be. Of its list at most `items` items, fewer where it is too long. */
-void mw_store_stream_tell(struct mw_store_stream *stream, enum mw_store_chunk_type type, mw_store_encoder encode,
+void mw_store_stream_emit(struct mw_store_stream *stream, enum mw_store_chunk_type type, mw_store_encoder encode,
 			  const void *fact, size_t items);
 void mw_store_stream_events(struct mw_store_stream *stream, const struct mw_event *events, size_t count);
 /* Hand over the events, and before them what they may name. */

@@ -102,7 +102,7 @@ unsigned mw_stub_enter(struct mw_stub_saved *saved, struct mw_stub_call *call)
 	struct stub_visit visit;
 	unsigned answer;
 
-	/* The number is the pad's, which nobody writes. */
+	/* The number is the trampoline's, which nobody writes. */
 	if (unlikely(call->hook >= MW_STUB_MAX_HOOKS))
 		__builtin_trap();
 	visit.hook = &context->hooks[call->hook];

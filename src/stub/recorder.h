@@ -39,7 +39,7 @@
 #define STUB_API
 #endif
 
-/* Registers as they were when the pad was entered, the stack pointer's place unused. */
+/* Registers as they were when the trampoline was entered, the stack pointer's place unused. */
 struct mw_stub_saved {
 	uint64_t gpr[16]; /* in DWARF order */
 	uint64_t flags, unused;
@@ -216,12 +216,12 @@ enum stub_step {
 	STUB_END,
 	STUB_FOREIGN,
 	STUB_SIGNAL,
-	STUB_SLOW, /* can't be told here */
+	STUB_SLOW, /* can't be known here */
 };
 
 STUB_API void stub_frame_first(const struct stub_visit *visit, struct stub_frame *frame);
 STUB_API enum stub_step stub_frame_step_odd(struct stub_frame *frame, uint64_t row);
-/* From a signal's frame to the code that the signal has struck, which may be on another stack: CALLER or SLOW. */
+/* From a signal's frame to the code that the signal has interrupted, which may be on another stack: CALLER or SLOW. */
 enum stub_step stub_frame_cross(struct stub_visit *visit, struct stub_frame *frame);
 
 /* The caller's frame, where all that is read lies in its bounds. `at`: where the frame pointer is saved. */

@@ -155,7 +155,7 @@ static bool walk(struct stub_visit *visit, struct stack *stack, uint32_t flags)
 			continue;
 		}
 		if (unlikely(step == STUB_SIGNAL) && count) {
-			/* What a signal has struck is no call: its pc is told as one that follows a call there, as is
+			/* What a signal has interrupted is no call: its pc counts as one that follows a call there, as is
 			 * that of the code that the handler returns to. */
 			frames[count - 1]++;
 			hash = mix(hash, MW_ROW_SIGNAL);
@@ -295,7 +295,7 @@ static inline bool undisturbed(const struct stub_visit *visit, uint64_t entries)
 }
 
 /* Tell a stack, `also` by the slow road. False: it has to be walked anew. */
-static STUB_RARE bool tell(struct stub_visit *visit, const struct stack *stack, uint32_t flags, bool also, uint32_t *id)
+static STUB_RARE bool emit(struct stub_visit *visit, const struct stack *stack, uint32_t flags, bool also, uint32_t *id)
 {
 	uint64_t words = also ? piece_words(visit, stack->top) : 0, number;
 	uint32_t units = units_of(stack->count), all = units;
@@ -340,7 +340,7 @@ static inline bool intern(struct stub_visit *visit, const struct stack *stack, u
 
 	entries += hash & (control->stack_count - 1) & ~UINT64_C(1);
 	if (unlikely(every) && visit->slot->walks % every == 0 && !stack->crossed)
-		return tell(visit, stack, flags, true, id);
+		return emit(visit, stack, flags, true, id);
 	for (unsigned i = 0; i < 2; i++) {
 		uint64_t found = __atomic_load_n(&entries[i].id, __ATOMIC_RELAXED);
 
@@ -349,7 +349,7 @@ static inline bool intern(struct stub_visit *visit, const struct stack *stack, u
 			return true;
 		}
 	}
-	if (!tell(visit, stack, flags, false, id))
+	if (!emit(visit, stack, flags, false, id))
 		return false;
 	if (*id == MW_RING_STACK_NONE)
 		return true;

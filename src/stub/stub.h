@@ -3,14 +3,14 @@
  * stub.h: the code that is put into a target, as memwatch has it: one position-independent image, and the context that
  * memwatch fills in before it writes the image there.
  *
- *   function:  jmp pad                            pad (arch.h): lea -72(%rsp),%rsp; push? … jmp *entry
+ *   function:  jmp trampoline                     trampoline (arch.h): lea -72(%rsp),%rsp; push? … jmp *entry
  *
  *   entry (enter, find_fde): the stack is, from the stack pointer up
  *      [sp]        struct mw_stub_call: its hook is filled in, the rest is room
  *      [sp + 72]   return address of the call
  *
  *   enter   guard is not ON: to the original at once. Else the recorder says: to the original at once, or by a call
- * whose return address is `returned`; the recorder is told the result then, and the caller returned to. find_fde is the
+ * whose return address is `returned`; the recorder gets the result then, and the caller returned to. find_fde is the
  * entry for _Unwind_Find_FDE(pc, bases): for pc in the call at `returned` it gives the frame description of our own
  * frame, so that exceptions and backtraces pass through it.
  */
@@ -110,7 +110,7 @@ struct mw_stub_header {
 	uint32_t table;    /* a search table with that one entry, as in .eh_frame_hdr: offsets from the image's start */
 	uint32_t code_end; /* instructions lie between sizeof(header) and this */
 	/* The assembly: from `enter` to here, and the two places in it that calls of the C functions return to. A saved
-	 * program counter in it, on a stack, is that of a thread that a signal has struck there. */
+	 * program counter in it, on a stack, is that of a thread that a signal has interrupted there. */
 	uint32_t entries_end, entered, left;
 	uint32_t layout; /* MW_STUB_LAYOUT */
 };

@@ -41,7 +41,7 @@ enum stub_step stub_frame_step_odd(struct stub_frame *frame, uint64_t row)
 	}
 }
 
-/* The signal struck the recorder itself: what it was recording is the program's call. */
+/* The signal interrupted the recorder itself: what it was recording is the program's call. */
 static enum stub_step cross_recorder(struct stub_visit *visit, struct stub_frame *frame)
 {
 	uint64_t call = visit->pending_sp;
@@ -59,13 +59,13 @@ static enum stub_step cross_recorder(struct stub_visit *visit, struct stub_frame
 
 enum stub_step stub_frame_cross(struct stub_visit *visit, struct stub_frame *frame)
 {
-	uint64_t struck, sp;
+	uint64_t interrupted, sp;
 
 	if (frame->high - frame->sp < CPU_SIGNAL_FRAME)
 		return STUB_SLOW;
-	struck = stub_read(frame->sp + CPU_SIGNAL_PC);
+	interrupted = stub_read(frame->sp + CPU_SIGNAL_PC);
 	sp = stub_read(frame->sp + CPU_SIGNAL_SP);
-	if (mw_row_kind(stub_row(visit->control, struck + 1)) == MW_ROW_OURS)
+	if (mw_row_kind(stub_row(visit->control, interrupted + 1)) == MW_ROW_OURS)
 		return cross_recorder(visit, frame);
 	frame->fp = stub_read(frame->sp + CPU_SIGNAL_FP);
 	frame->fp_lost = false;
@@ -75,7 +75,7 @@ enum stub_step stub_frame_cross(struct stub_visit *visit, struct stub_frame *fra
 		frame->high = stub_region(visit, sp);
 	if (!frame->high || frame->high - sp < 8)
 		return STUB_SLOW;
-	frame->pc = struck + 1;
+	frame->pc = interrupted + 1;
 	frame->sp = sp;
 	return STUB_CALLER;
 }

@@ -108,7 +108,7 @@ static bool same_file(const struct mw_module *module, const struct mw_mapping *m
 
 /*
  * Does a mapping belong to this module? While an image is open its inode is not given to another file.
- * Without an image loads can't be told apart, and all mappings of the file make one module.
+ * Without an image loads can't be distinguished, and all mappings of the file make one module.
  */
 static bool owns(const struct entry *entry, const struct mw_mapping *mapping)
 {

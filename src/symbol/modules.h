@@ -3,7 +3,7 @@
  * modules.h: the table of all files with code that a process has or had mapped.
  *
  * A module gets its number when it is first seen and keeps it; when it is unmapped it is marked
- * gone but stays, so stacks taken before can still be told. The same file mapped again elsewhere
+ * gone but stays, so stacks taken before can still be reported. The same file mapped again elsewhere
  * is a new module. Files are opened through the process's own root (/proc/TID/root/PATH), checked
  * against the mapping's device and inode, and through /proc/TID/map_files where the name leads to
  * another file or none (deleted, replaced, other mount namespace). The vdso is read from memory.

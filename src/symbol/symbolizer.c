@@ -116,7 +116,7 @@ static bool open_module(struct mw_symbolizer *symbolizer, uint32_t number, struc
 	return true;
 }
 
-/* A frame from the symbol alone, or from nothing. `vaddr` is the address whose offset is told. */
+/* A frame from the symbol alone, or from nothing. `vaddr` is the address whose offset is reported. */
 static bool add_symbol(const struct mw_debug_symbol *symbol, uint64_t vaddr, struct mw_frame_list *list)
 {
 	char *name;

@@ -23,7 +23,7 @@ struct mw_debug *mw_debug_open(const struct mw_elf *elf, const char *path);
 void mw_debug_close(struct mw_debug *debug); /* NULL is fine */
 /* The symbol that `vaddr` belongs to; false where there is none. */
 bool mw_debug_symbol(struct mw_debug *debug, uint64_t vaddr, struct mw_debug_symbol *symbol);
-/* Append the frames at `vaddr` by DWARF, `offset_from` being the address whose offsets are told and `symbol` (may be
+/* Append the frames at `vaddr` by DWARF, `offset_from` being the address whose offsets are reported and `symbol` (may be
  * NULL) the function's. `*found` is false, and nothing appended, where DWARF knows nothing. False without memory. */
 bool mw_debug_frames(struct mw_debug *debug, uint64_t vaddr, uint64_t offset_from, const struct mw_debug_symbol *symbol,
 		     struct mw_frame_list *list, bool *found);

@@ -14,7 +14,7 @@
 #include <dwarf.h>
 #include <stdlib.h>
 
-/* Where the frame that is told next stands. */
+/* Where the frame that is reported next stands. */
 struct place {
 	const char *file;
 	uint32_t line;

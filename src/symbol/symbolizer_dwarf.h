@@ -14,7 +14,7 @@ struct mw_dwarf_query {
 	const char *symbol; /* ELF symbol there, or NULL */
 	bool has_offset;    /* `offset` is known, from that symbol */
 	uint64_t offset;
-	uint64_t past; /* how far the address whose offset is told lies behind `address` (1 for return addresses) */
+	uint64_t past; /* how far the address whose offset is reported lies behind `address` (1 for return addresses) */
 };
 
 /* As mw_debug_frames. */

@@ -48,7 +48,7 @@ static int by_start(const void *a, const void *b)
 	return (x->number > y->number) - (x->number < y->number);
 }
 
-/* False: there is one that can't be told of here. */
+/* False: there is one that can't be known of here. */
 static bool collect(struct mw_symbol_index *index, Dwfl_Module *module, int count)
 {
 	for (int i = 1; i < count; i++) {

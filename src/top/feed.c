@@ -97,15 +97,15 @@ static const struct mw_watched *model_of(const struct mw_top_feed *feed)
 
 static bool add_modules(struct mw_top_feed *feed)
 {
-	const struct mw_facts *facts = &model_of(feed)->facts;
+	const struct mw_metadata *metadata = &model_of(feed)->metadata;
 	struct mw_top_registry *all = &feed->all;
 	bool room = true;
 
 	pthread_mutex_lock(&feed->lock);
-	while (all->module_count < facts->module_count && room) {
+	while (all->module_count < metadata->module_count && room) {
 		room = MW_VECTOR_ROOM(all->modules, all->module_count, all->module_capacity);
 		if (room) {
-			all->modules[all->module_count] = facts->modules[all->module_count];
+			all->modules[all->module_count] = metadata->modules[all->module_count];
 			all->module_count++;
 		}
 	}
@@ -127,7 +127,7 @@ static uint32_t charged_to(const struct mw_top_feed *feed, const struct mw_top_s
 
 static bool add_stack(struct mw_top_feed *feed, uint32_t id)
 {
-	const struct mw_facts *facts = &model_of(feed)->facts;
+	const struct mw_metadata *metadata = &model_of(feed)->metadata;
 	const struct mw_track *track = model_of(feed)->track;
 	struct mw_top_registry *all = &feed->all;
 	struct mw_top_stack *copy;
@@ -141,7 +141,7 @@ static bool add_stack(struct mw_top_feed *feed, uint32_t id)
 		return false;
 	copy->kind = stack.kind;
 	copy->cut = stack.cut;
-	copy->api = stack.hook < facts->hook_count ? facts->hooks[stack.hook].function : NULL;
+	copy->api = stack.hook < metadata->hook_count ? metadata->hooks[stack.hook].function : NULL;
 	copy->frame_count = stack.frame_count;
 	mw_track_frames(track, id, copy->frames, stack.frame_count);
 	copy->module = charged_to(feed, copy);
@@ -212,7 +212,7 @@ static void fill_figures(const struct mw_top_feed *feed, uint64_t time_ns, struc
 		shot->stood_ns = stats.stood_ns;
 		shot->lost = stats.lost_events;
 	}
-	mw_top_show_missed(model->facts.hooks, model->facts.hook_count, view.track_heap, view.track_vm,
+	mw_top_show_missed(model->metadata.hooks, model->metadata.hook_count, view.track_heap, view.track_vm,
 			   shot->not_hooked, sizeof(shot->not_hooked));
 	if (recorder->sample_count)
 		shot->rss = recorder->newest.rss;
@@ -318,7 +318,7 @@ static void set_zero(struct mw_top_feed *feed)
 
 void mw_top_feed_begin(struct mw_top_feed *feed)
 {
-	feed->engine = model_of(feed)->facts.target.engine;
+	feed->engine = model_of(feed)->metadata.target.engine;
 	atomic_store(&feed->phase, MW_TOP_WATCHING);
 	leave_shot(feed, 0);
 }

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "proc/maps.h"
 #include "proc/status.h"
-#include "session/careful.h"
+#include "session/guarded_symbols.h"
 #include "session/space.h"
 #include "view/arena.h"
 #include "view/code_regions.h"
@@ -27,7 +27,7 @@ struct mw_top_names {
 	pid_t pid;
 	struct mw_modules *modules; /* of the process, by numbers of its own */
 	struct mw_symbolizer *symbolizer;
-	struct mw_careful careful;
+	struct mw_guarded_symbols careful;
 	struct mw_view_symbols symbols;
 	struct mw_view_symbols by_number; /* asked by the engine's numbers of modules */
 	struct mw_perf_place jit;
@@ -74,7 +74,7 @@ struct mw_error *mw_top_names_create(struct mw_top_feed *feed, pid_t pid, struct
 		return err;
 	}
 	plain = mw_view_symbols_of(names->symbolizer);
-	names->symbols = mw_careful_symbols(&names->careful, &plain);
+	names->symbols = mw_guarded_symbols_of(&names->careful, &plain);
 	*out = names;
 	return NULL;
 }
@@ -129,8 +129,8 @@ static uint32_t find_own(const struct mw_top_names *names, const struct mw_view_
 }
 
 /*
- * Take in what is mapped now. A process that has ended has nothing any more: what was known stays. What has become known
- * since the last look is worth one at once: a stack is given its names but once.
+ * Take in what is mapped now. A process that has ended has nothing any more: what was known stays. What has become
+ * known since the last look is worth one at once: a stack is given its names but once.
  */
 static void refresh(struct mw_top_names *names)
 {
@@ -456,7 +456,7 @@ struct mw_error *mw_top_names_emit(struct mw_top_names *names, struct mw_store_w
 	const struct mw_view_symbols inner = {.context = names, .resolve = resolve};
 	const struct mw_store_visitor receiver = mw_store_receiver(writer);
 	const struct mw_symbol_frame *frames;
-	struct mw_view_symbols telling;
+	struct mw_view_symbols emission;
 	struct mw_error *err = NULL;
 	size_t count;
 
@@ -465,15 +465,15 @@ struct mw_error *mw_top_names_emit(struct mw_top_names *names, struct mw_store_w
 		return mw_error_nomem();
 	names->emitter = (struct mw_emitter){.process = 0};
 	mw_emitter_add(&names->emitter, &receiver);
-	telling = mw_emitter_symbols(&names->emitter, &inner);
+	emission = mw_emitter_symbols(&names->emitter, &inner);
 	for (size_t i = 0; i < names->known.stack_count && !err; i++) {
 		const struct mw_top_stack *stack = names->known.stacks[i];
 
 		if (go_on && !go_on(context, i, names->known.stack_count))
 			break;
 		for (uint32_t j = 0; j < stack->frame_count && !err; j++) {
-			err = telling.resolve(telling.context, stack->frames[j].module, stack->frames[j].addr, &frames,
-					      &count);
+			err = emission.resolve(emission.context, stack->frames[j].module, stack->frames[j].addr,
+					       &frames, &count);
 		}
 	}
 	mw_emitter_deinit(&names->emitter);

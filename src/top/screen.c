@@ -326,7 +326,7 @@ static void take_news(struct mw_top_screen *screen)
 	mw_top_work_news(screen->options.work, news, sizeof(news), &screen->busy);
 	if (*news)
 		say(screen, news);
-	if (mw_self_refused_suspension())
+	if (mw_process_setup_refused_suspension())
 		say(screen, "not suspended: the process would be paused meanwhile; q detaches");
 	if (!screen->busy && mw_clock_ns() >= screen->message_until_ns)
 		screen->message[0] = '\0';
@@ -412,14 +412,14 @@ static void *run(void *context)
 		if (screen->err) {
 			ask_for_the_end(screen);
 		} else {
-			mw_self_screen(true);
+			mw_process_setup_screen(true);
 			sigemptyset(&size);
 			sigaddset(&size, SIGWINCH);
 			pthread_sigmask(SIG_UNBLOCK, &size, NULL);
 			turn(screen);
 			pthread_sigmask(SIG_BLOCK, &size, NULL);
 			mw_top_draw_end();
-			mw_self_screen(false);
+			mw_process_setup_screen(false);
 		}
 	}
 	screen->ended = true;
@@ -444,7 +444,7 @@ struct mw_error *mw_top_screen_create(const struct mw_top_screen_options *option
 		.comm = options->comm,
 		.utf8 = options->utf8,
 	};
-	mw_self_foreign_signals(&foreign);
+	mw_process_setup_foreign_signals(&foreign);
 	pthread_sigmask(SIG_SETMASK, &foreign, &before);
 	errnum = pthread_create(&screen->thread, NULL, run, screen);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -477,7 +477,7 @@ bool mw_top_screen_destroy(struct mw_top_screen *screen)
 		mw_top_tty_unblock();
 		if (!await_end(screen)) {
 			mw_top_tty_restore();
-			mw_self_screen(false);
+			mw_process_setup_screen(false);
 			return false;
 		}
 	}

@@ -3,7 +3,7 @@
 #include "top/top.h"
 
 #include "session/session.h"
-#include "session/standby.h"
+#include "session/watchdog.h"
 #include "top/screen.h"
 #include "top/tty.h"
 
@@ -88,7 +88,7 @@ static struct mw_error *prepare(struct top *top)
 	struct mw_session *session = &top->session;
 
 	MW_TRY(mw_top_tty_prepare());
-	MW_TRY(mw_self_check_files());
+	MW_TRY(mw_process_setup_check_files());
 	if (top->options->output)
 		MW_TRY(mw_store_create(top->options->output, &session->writer));
 	else
@@ -124,7 +124,7 @@ static void await_quit(void)
 {
 	const struct timespec step = {.tv_nsec = LOOK_NS};
 
-	while (!mw_self_end_asked())
+	while (!mw_process_setup_end_asked())
 		nanosleep(&step, NULL);
 }
 
@@ -147,7 +147,7 @@ static bool show_names(void *context, uint64_t done, uint64_t total)
 	struct top *top = context;
 
 	mw_progress_symbols(&top->session.progress, done, total);
-	return !mw_self_hurried();
+	return !mw_process_setup_hurried();
 }
 
 /* A recording that was asked for gets its names at the end, as any does. */
@@ -159,7 +159,7 @@ static struct mw_error *finish_output(struct top *top)
 	if (!top->options->output || !writer)
 		return NULL;
 	mw_progress_init(&top->session.progress, true);
-	if (!top->stuck && top->names && !mw_self_hurried())
+	if (!top->stuck && top->names && !mw_process_setup_hurried())
 		err = mw_top_names_emit(top->names, writer, show_names, top);
 	mw_progress_clear(&top->session.progress);
 	return mw_error_first(mw_store_finish(writer), err);
@@ -183,7 +183,7 @@ static struct mw_error *watch(struct top *top)
 		return mw_error_first(err, unseen);
 	/* Not before: whatever became of memwatch, the guard would have put back the terminal. */
 	if (!top->stuck)
-		mw_standby_end();
+		mw_watchdog_end();
 	return mw_error_first(unseen, finish_output(top));
 }
 

@@ -13,7 +13,7 @@
 #include <time.h>
 
 #define STEP_NS   20000000
-#define TELL_EACH 64 /* stacks, or pieces of a file */
+#define EMIT_EACH 64 /* stacks, or pieces of a file */
 #define NEWS_MAX  600
 #define SHOW_NS   200000000
 
@@ -50,7 +50,7 @@ static bool go_on(void *context, uint64_t done, uint64_t total)
 	struct mw_top_work *work = context;
 	char text[NEWS_MAX];
 
-	if (work->steps++ % TELL_EACH == 0) {
+	if (work->steps++ % EMIT_EACH == 0) {
 		(void)snprintf(text, sizeof(text), "writing the recording: %s, %.0f %%", work->step,
 			       total ? 100 * (double)done / (double)total : 100.0);
 		set_news(work, text);
@@ -120,7 +120,7 @@ static struct mw_error *save(struct mw_top_work *work)
 	return err;
 }
 
-static void save_and_tell(struct mw_top_work *work)
+static void save_and_report(struct mw_top_work *work)
 {
 	struct mw_error *err = save(work);
 	char text[NEWS_MAX];
@@ -173,7 +173,7 @@ static void *run(void *context)
 		if (atomic_load(&work->quit))
 			break;
 		if (saves)
-			save_and_tell(work);
+			save_and_report(work);
 		else if (finds) {
 			/* Without memory for it there is no name for now. */
 			mw_error_destroy(mw_top_names_find(work->names, stack));
@@ -190,7 +190,7 @@ struct mw_error *mw_top_work_create(struct mw_top_feed *feed, struct mw_top_name
 	sigset_t all, before;
 	int errnum;
 
-	mw_self_foreign_signals(&all);
+	mw_process_setup_foreign_signals(&all);
 	if (!work)
 		return mw_error_nomem();
 	work->feed = feed;

@@ -4,7 +4,7 @@
 #include "track/state.h"
 
 /* Seldom asked for: kept out of the way of those that count. */
-static __attribute__((cold, noinline)) void tell(const struct mw_track *track, const struct mw_block *block,
+static __attribute__((cold, noinline)) void emit(const struct mw_track *track, const struct mw_block *block,
 						 uint64_t died_ns)
 {
 	struct mw_track_fate fate = {
@@ -31,7 +31,7 @@ static struct mw_error *end_block(struct mw_track *track, const struct mw_block 
 	struct mw_account account = {MW_KIND_HEAP, block->stack, block->thread};
 
 	if (mw_track_is_watched(track))
-		tell(track, block, time_ns);
+		emit(track, block, time_ns);
 	return mw_account_end(track, &account, block->bytes, block->time_ns, time_ns);
 }
 
@@ -43,7 +43,7 @@ static struct mw_error *end_unknown(struct mw_track *track, mw_addr addr, uint64
 	if (mw_track_is_watched(track)) {
 		struct mw_block block = {addr, bytes, MW_TIME_UNKNOWN, stack, UINT32_MAX};
 
-		tell(track, &block, time_ns);
+		emit(track, &block, time_ns);
 	}
 	return mw_account_aofi(track, MW_KIND_HEAP, stack, bytes);
 }
@@ -83,36 +83,36 @@ struct mw_error *mw_heap_free(struct mw_track *track, const struct mw_event *eve
 
 struct mw_error *mw_heap_begin(struct mw_track *track, const struct mw_event *event)
 {
-	struct mw_limbo *limbo;
+	struct mw_pending *pending;
 
-	MW_TRY(mw_limbo_push(track, event, MW_LIMBO_REALLOC, &limbo));
+	MW_TRY(mw_pending_push(track, event, MW_PENDING_REALLOC, &pending));
 	if (event->addr == 0) {
-		limbo->holds = MW_LIMBO_NOTHING;
-	} else if (mw_block_table_remove(&track->heap, event->addr, &limbo->block)) {
-		limbo->holds = MW_LIMBO_BLOCK;
+		pending->holds = MW_PENDING_NOTHING;
+	} else if (mw_block_table_remove(&track->heap, event->addr, &pending->block)) {
+		pending->holds = MW_PENDING_BLOCK;
 	} else {
-		limbo->holds = MW_LIMBO_UNKNOWN;
-		limbo->block.addr = event->addr;
-		limbo->block.bytes = event->size;
+		pending->holds = MW_PENDING_UNKNOWN;
+		pending->block.addr = event->addr;
+		pending->block.bytes = event->size;
 	}
 	return NULL;
 }
 
 struct mw_error *mw_heap_end(struct mw_track *track, const struct mw_event *event)
 {
-	const struct mw_limbo *limbo = mw_limbo_find(track, event->thread, MW_LIMBO_REALLOC);
+	const struct mw_pending *pending = mw_pending_find(track, event->thread, MW_PENDING_REALLOC);
 	struct mw_event alloc = *event;
 
 	/* Without a BEGIN the call was under way when the window began: what it gave back is not known. */
-	if (limbo) {
-		struct mw_limbo held = *limbo;
+	if (pending) {
+		struct mw_pending held = *pending;
 
 		if (alloc.stack == MW_STACK_NONE)
 			alloc.stack = held.stack;
-		mw_limbo_drop(track, event->thread, MW_LIMBO_REALLOC);
-		if (held.holds == MW_LIMBO_BLOCK)
+		mw_pending_drop(track, event->thread, MW_PENDING_REALLOC);
+		if (held.holds == MW_PENDING_BLOCK)
 			MW_TRY(end_block(track, &held.block, held.time_ns));
-		else if (held.holds == MW_LIMBO_UNKNOWN)
+		else if (held.holds == MW_PENDING_UNKNOWN)
 			MW_TRY(end_unknown(track, held.block.addr, held.block.bytes, alloc.stack, held.time_ns));
 	}
 	return mw_heap_alloc(track, &alloc);
@@ -120,23 +120,23 @@ struct mw_error *mw_heap_end(struct mw_track *track, const struct mw_event *even
 
 struct mw_error *mw_heap_fail(struct mw_track *track, const struct mw_event *event)
 {
-	const struct mw_limbo *limbo = mw_limbo_find(track, event->thread, MW_LIMBO_REALLOC);
+	const struct mw_pending *pending = mw_pending_find(track, event->thread, MW_PENDING_REALLOC);
 	struct mw_error *err = NULL;
 
-	if (!limbo)
+	if (!pending)
 		return NULL;
-	if (limbo->holds == MW_LIMBO_BLOCK) {
+	if (pending->holds == MW_PENDING_BLOCK) {
 		struct mw_block old;
 		bool replaced;
 
-		if (mw_block_table_find(&track->heap, limbo->block.addr, NULL)) {
+		if (mw_block_table_find(&track->heap, pending->block.addr, NULL)) {
 			/* Someone else was given the address meanwhile, so the block was freed after all. */
 			track->missed++;
-			err = end_block(track, &limbo->block, limbo->time_ns);
+			err = end_block(track, &pending->block, pending->time_ns);
 		} else {
-			MW_TRY(mw_block_table_insert(&track->heap, &limbo->block, &old, &replaced));
+			MW_TRY(mw_block_table_insert(&track->heap, &pending->block, &old, &replaced));
 		}
 	}
-	mw_limbo_drop(track, event->thread, MW_LIMBO_REALLOC);
+	mw_pending_drop(track, event->thread, MW_PENDING_REALLOC);
 	return err;
 }

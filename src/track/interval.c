@@ -20,14 +20,14 @@ static void mark_vm_blocks(struct mw_track *track)
 }
 
 /* Blocks that calls hold which have begun and not ended. */
-static void mark_limbo(struct mw_track *track, uint32_t id)
+static void mark_pending(struct mw_track *track, uint32_t id)
 {
 	while (id != MW_POOL_NONE) {
-		struct mw_limbo *limbo = mw_pool_at(&track->limbo, id);
+		struct mw_pending *pending = mw_pool_at(&track->pending, id);
 
-		if (limbo->holds == MW_LIMBO_BLOCK)
-			limbo->block.thread |= MW_THREAD_OLDER;
-		id = limbo->next;
+		if (pending->holds == MW_PENDING_BLOCK)
+			pending->block.thread |= MW_THREAD_OLDER;
+		id = pending->next;
 	}
 }
 
@@ -47,7 +47,7 @@ struct mw_error *mw_track_interval(struct mw_track *track, uint64_t begin_ns)
 		struct mw_thread_record *thread = mw_thread_table_at(&track->threads, i);
 
 		thread->impacting = thread->transient = (struct mw_amount){0, 0};
-		mark_limbo(track, thread->limbo[MW_LIMBO_REALLOC]);
+		mark_pending(track, thread->pending[MW_PENDING_REALLOC]);
 	}
 	track->missed = 0;
 	mw_series_clock_start(&track->clock, begin_ns);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * late.h: blocks that came to be by an event which was told after later ones.
+ * late.h: blocks that came to be by an event which was reported after later ones.
  *
  * Intervals are cut by the order of events, so such a block lies where the latest event before it does, not where its
  * own time would have it. There are few: engines put events in order of time, and do not wait for ever.

@@ -155,8 +155,8 @@ void mw_track_kind_series(const struct mw_track *track, enum mw_kind kind, uint6
 void mw_track_memory(const struct mw_track *track, struct mw_track_memory *out)
 {
 	out->blocks = mw_block_table_memory(&track->heap) + mw_pool_memory(&track->ranges.ranges) +
-		      mw_pool_memory(&track->vm_blocks) + mw_pool_memory(&track->limbo) + mw_late_memory(&track->late) +
-		      sizeof(*track);
+		      mw_pool_memory(&track->vm_blocks) + mw_pool_memory(&track->pending) +
+		      mw_late_memory(&track->late) + sizeof(*track);
 	out->stacks = mw_stack_table_memory(&track->stacks);
 	for (uint32_t i = 0; i < MW_KIND_COUNT; i++)
 		out->stacks += mw_series_memory(&track->totals[i].series);

@@ -5,7 +5,7 @@
 
 #include "track/block_table.h"
 #include "track/late.h"
-#include "track/limbo.h"
+#include "track/pending.h"
 #include "track/range_tree.h"
 #include "track/stack_table.h"
 #include "track/thread_table.h"
@@ -14,7 +14,7 @@ struct mw_track {
 	struct mw_block_table heap;
 	struct mw_range_tree ranges; /* owners are numbers in vm_blocks, or MW_VM_BEFORE */
 	struct mw_pool vm_blocks;
-	struct mw_pool limbo;
+	struct mw_pool pending;
 	struct mw_stack_table stacks;
 	struct mw_thread_table threads;
 	struct mw_tally totals[MW_KIND_COUNT];
@@ -39,7 +39,7 @@ static inline uint64_t mw_track_since(const struct mw_track *track, uint64_t bor
 									: mw_late_since(&track->late, born_ns, thread);
 }
 
-/* Of two failures one is told. */
+/* Of two failures one is reported. */
 static inline struct mw_error *mw_track_first_error(struct mw_error *first, struct mw_error *second)
 {
 	if (!first)

@@ -62,8 +62,8 @@ static struct mw_error *add_thread(struct mw_thread_table *table, pid_t tid, uin
 	thread = mw_thread_table_at(table, mw_pool_take(&table->records));
 	thread->tid = tid;
 	thread->name = "";
-	for (uint32_t i = 0; i < MW_LIMBO_FAMILIES; i++)
-		thread->limbo[i] = MW_POOL_NONE;
+	for (uint32_t i = 0; i < MW_PENDING_FAMILIES; i++)
+		thread->pending[i] = MW_POOL_NONE;
 	*number = found;
 	return NULL;
 }

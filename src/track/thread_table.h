@@ -16,12 +16,12 @@ struct mw_thread_name {
 	char text[];
 };
 
-/* Calls that take something away, and may fail after that (limbo.h). */
-enum mw_limbo_family {
-	MW_LIMBO_REALLOC,
-	MW_LIMBO_UNMAP,
-	MW_LIMBO_REMAP,
-	MW_LIMBO_FAMILIES,
+/* Calls that take something away, and may fail after that (pending.h). */
+enum mw_pending_family {
+	MW_PENDING_REALLOC,
+	MW_PENDING_UNMAP,
+	MW_PENDING_REMAP,
+	MW_PENDING_FAMILIES,
 };
 
 struct mw_thread_record {
@@ -29,7 +29,7 @@ struct mw_thread_record {
 	struct mw_thread_name *names; /* every name once, in no order */
 	const char *name;             /* the present one */
 	pid_t tid;
-	uint32_t limbo[MW_LIMBO_FAMILIES]; /* its newest call of each that has not ended, or MW_POOL_NONE */
+	uint32_t pending[MW_PENDING_FAMILIES]; /* its newest call of each that has not ended, or MW_POOL_NONE */
 };
 
 /* Numbers leave this bit free: it is set in that of a block which was allocated before the interval. */

@@ -16,7 +16,7 @@ struct mw_error *mw_track_create(struct mw_track **out)
 	mw_block_table_init(&track->heap);
 	mw_range_tree_init(&track->ranges, mw_vm_pieces, track);
 	mw_pool_init(&track->vm_blocks, sizeof(struct mw_vm_block));
-	mw_pool_init(&track->limbo, sizeof(struct mw_limbo));
+	mw_pool_init(&track->pending, sizeof(struct mw_pending));
 	mw_stack_table_init(&track->stacks);
 	mw_thread_table_init(&track->threads);
 	mw_series_clock_start(&track->clock, 0);
@@ -33,7 +33,7 @@ void mw_track_destroy(struct mw_track *track)
 	mw_thread_table_deinit(&track->threads);
 	mw_stack_table_deinit(&track->stacks);
 	mw_late_deinit(&track->late);
-	mw_pool_deinit(&track->limbo);
+	mw_pool_deinit(&track->pending);
 	mw_pool_deinit(&track->vm_blocks);
 	mw_range_tree_deinit(&track->ranges);
 	mw_block_table_deinit(&track->heap);
@@ -101,17 +101,17 @@ static struct mw_error *take_vm_event(struct mw_track *track, const struct mw_ev
 	case MW_EVENT_MAP:
 		return mw_vm_map(track, event);
 	case MW_EVENT_UNMAP_BEGIN:
-		return mw_vm_begin(track, event, MW_LIMBO_UNMAP);
+		return mw_vm_begin(track, event, MW_PENDING_UNMAP);
 	case MW_EVENT_UNMAP_END:
-		return mw_vm_end(track, event, MW_LIMBO_UNMAP);
+		return mw_vm_end(track, event, MW_PENDING_UNMAP);
 	case MW_EVENT_UNMAP_FAIL:
-		return mw_vm_fail(track, event, MW_LIMBO_UNMAP);
+		return mw_vm_fail(track, event, MW_PENDING_UNMAP);
 	case MW_EVENT_REMAP_BEGIN:
-		return mw_vm_begin(track, event, MW_LIMBO_REMAP);
+		return mw_vm_begin(track, event, MW_PENDING_REMAP);
 	case MW_EVENT_REMAP_END:
-		return mw_vm_end(track, event, MW_LIMBO_REMAP);
+		return mw_vm_end(track, event, MW_PENDING_REMAP);
 	case MW_EVENT_REMAP_FAIL:
-		return mw_vm_fail(track, event, MW_LIMBO_REMAP);
+		return mw_vm_fail(track, event, MW_PENDING_REMAP);
 	default:
 		return mw_error_create(MW_ERROR_DATA, 0, "event of unknown type %d", (int)event->type);
 	}

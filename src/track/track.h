@@ -77,8 +77,8 @@ struct mw_track_fate {
 
 /*
  * Call `fate` for all that goes from now on (a realloc of the same block in place is an end and a birth); NULL: no
- * more. What has died between BEGIN and END of a call is told at the END. Blocks from before the interval are told as
- * well. `fate` may not call the tracker.
+ * more. What has died between BEGIN and END of a call is reported at the END. Blocks from before the interval are
+ * reported as well. `fate` may not call the tracker.
  */
 void mw_track_watch(struct mw_track *track, void (*fate)(void *context, const struct mw_track_fate *fate),
 		    void *context);

@@ -63,7 +63,7 @@ static struct mw_error *lose_before(struct mw_track *track, const struct part *p
 	return NULL;
 }
 
-static __attribute__((cold, noinline)) void tell(const struct mw_track *track, const struct part *part,
+static __attribute__((cold, noinline)) void emit(const struct mw_track *track, const struct part *part,
 						 const struct mw_vm_block *block, uint64_t died_ns)
 {
 	struct mw_track_fate fate = {
@@ -99,7 +99,7 @@ static struct mw_error *lose(struct mw_track *track, const struct part *part, st
 	account = (struct mw_account){(enum mw_kind)block->kind, block->stack, block->thread};
 	block->pieces--;
 	if (mw_track_is_watched(track))
-		tell(track, part, block, loss->time_ns);
+		emit(track, part, block, loss->time_ns);
 	if (block->pieces > 0)
 		return mw_account_shrink(track, &account, bytes);
 	err = mw_account_end(track, &account, bytes, block->time_ns, loss->time_ns);
@@ -216,37 +216,38 @@ struct mw_error *mw_vm_map(struct mw_track *track, const struct mw_event *event)
 	return map(track, event, MW_RANGE_NONE, &loss);
 }
 
-struct mw_error *mw_vm_begin(struct mw_track *track, const struct mw_event *event, enum mw_limbo_family family)
+struct mw_error *mw_vm_begin(struct mw_track *track, const struct mw_event *event, enum mw_pending_family family)
 {
-	struct mw_limbo *limbo;
+	struct mw_pending *pending;
 
 	MW_TRY(mw_range_tree_reserve(&track->ranges, MW_RANGE_CUT_RESERVE));
-	MW_TRY(mw_limbo_push(track, event, family, &limbo));
-	limbo->holds = MW_LIMBO_RANGES;
-	limbo->ranges = mw_range_tree_cut(&track->ranges, event->addr, end_of(event->addr, event->size));
+	MW_TRY(mw_pending_push(track, event, family, &pending));
+	pending->holds = MW_PENDING_RANGES;
+	pending->ranges = mw_range_tree_cut(&track->ranges, event->addr, end_of(event->addr, event->size));
 	return NULL;
 }
 
-/* Take the newest call of the event's thread and family out of limbo: gives its ranges, and what it may have taken. */
-static bool take_call(struct mw_track *track, const struct mw_event *event, enum mw_limbo_family family, uint32_t *held,
-		      struct loss *loss)
+/* Take the newest call of the event's thread and family out of what is pending: gives its ranges, and what it may have
+ * taken. */
+static bool take_call(struct mw_track *track, const struct mw_event *event, enum mw_pending_family family,
+		      uint32_t *held, struct loss *loss)
 {
-	const struct mw_limbo *limbo = mw_limbo_find(track, event->thread, family);
+	const struct mw_pending *pending = mw_pending_find(track, event->thread, family);
 
 	*loss = (struct loss){.time_ns = event->time_ns, .kind = event->kind, .stack = event->stack};
-	if (!limbo)
+	if (!pending)
 		return false;
-	*held = limbo->ranges;
-	loss->time_ns = limbo->time_ns;
+	*held = pending->ranges;
+	loss->time_ns = pending->time_ns;
 	/* A BEGIN of another kind makes no sense, but sums over stacks equal totals even so. */
-	if (event->stack == MW_STACK_NONE && limbo->stack != MW_STACK_NONE &&
-	    mw_stack_table_at(&track->stacks, limbo->stack)->kind == event->kind)
-		loss->stack = limbo->stack;
-	mw_limbo_drop(track, event->thread, family);
+	if (event->stack == MW_STACK_NONE && pending->stack != MW_STACK_NONE &&
+	    mw_stack_table_at(&track->stacks, pending->stack)->kind == event->kind)
+		loss->stack = pending->stack;
+	mw_pending_drop(track, event->thread, family);
 	return true;
 }
 
-struct mw_error *mw_vm_end(struct mw_track *track, const struct mw_event *event, enum mw_limbo_family family)
+struct mw_error *mw_vm_end(struct mw_track *track, const struct mw_event *event, enum mw_pending_family family)
 {
 	struct mw_event end = *event;
 	struct loss loss;
@@ -256,7 +257,7 @@ struct mw_error *mw_vm_end(struct mw_track *track, const struct mw_event *event,
 	 * mappings known since then, or is somebody else's by now. */
 	(void)take_call(track, event, family, &held, &loss);
 	end.stack = loss.stack;
-	if (family == MW_LIMBO_UNMAP)
+	if (family == MW_PENDING_UNMAP)
 		end.size = 0;
 	return map(track, &end, held, &loss);
 }
@@ -290,7 +291,7 @@ static struct mw_error *restore(struct mw_track *track, uint32_t held, uint32_t 
 	return NULL;
 }
 
-struct mw_error *mw_vm_fail(struct mw_track *track, const struct mw_event *event, enum mw_limbo_family family)
+struct mw_error *mw_vm_fail(struct mw_track *track, const struct mw_event *event, enum mw_pending_family family)
 {
 	struct mw_error *err;
 	struct loss loss;

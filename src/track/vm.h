@@ -8,7 +8,7 @@
 /* The owner of ranges that were mapped before the window. */
 #define MW_VM_BEFORE (UINT32_MAX - 1)
 
-/* One MAP. Its bytes are those of its ranges: in the tree, or held by a call in limbo. */
+/* One MAP. Its bytes are those of its ranges: in the tree, or held by a pending call. */
 struct mw_vm_block {
 	uint64_t time_ns;
 	uint64_t size; /* that was mapped */
@@ -26,10 +26,10 @@ struct mw_error *mw_vm_before(struct mw_track *track, mw_addr start, mw_addr end
 /* The mapping events; `family` tells unmap from remap; thread, stack and kind have been checked. Errors: memory. */
 struct mw_error *mw_vm_map(struct mw_track *track, const struct mw_event *event) MW_MUST_CHECK;
 struct mw_error *mw_vm_begin(struct mw_track *track, const struct mw_event *event,
-			     enum mw_limbo_family family) MW_MUST_CHECK;
+			     enum mw_pending_family family) MW_MUST_CHECK;
 struct mw_error *mw_vm_end(struct mw_track *track, const struct mw_event *event,
-			   enum mw_limbo_family family) MW_MUST_CHECK;
+			   enum mw_pending_family family) MW_MUST_CHECK;
 struct mw_error *mw_vm_fail(struct mw_track *track, const struct mw_event *event,
-			    enum mw_limbo_family family) MW_MUST_CHECK;
+			    enum mw_pending_family family) MW_MUST_CHECK;
 
 #endif

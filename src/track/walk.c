@@ -73,23 +73,23 @@ static bool visit_ranges(const struct walk *walk, uint32_t root)
 static bool visit_calls(const struct walk *walk, uint32_t id)
 {
 	while (id != MW_POOL_NONE) {
-		const struct mw_limbo *limbo = mw_pool_at(&walk->track->limbo, id);
+		const struct mw_pending *pending = mw_pool_at(&walk->track->pending, id);
 
-		if (limbo->holds == MW_LIMBO_BLOCK ? !visit_heap_block(walk, &limbo->block)
-						   : !visit_ranges(walk, limbo->ranges))
+		if (pending->holds == MW_PENDING_BLOCK ? !visit_heap_block(walk, &pending->block)
+						       : !visit_ranges(walk, pending->ranges))
 			return false;
-		id = limbo->next;
+		id = pending->next;
 	}
 	return true;
 }
 
-static bool visit_limbos(const struct walk *walk)
+static bool visit_pending(const struct walk *walk)
 {
 	const struct mw_thread_table *threads = &walk->track->threads;
 
 	for (uint32_t i = 0; i < threads->records.used; i++)
-		for (uint32_t family = 0; family < MW_LIMBO_FAMILIES; family++)
-			if (!visit_calls(walk, mw_thread_table_at(threads, i)->limbo[family]))
+		for (uint32_t family = 0; family < MW_PENDING_FAMILIES; family++)
+			if (!visit_calls(walk, mw_thread_table_at(threads, i)->pending[family]))
 				return false;
 	return true;
 }
@@ -102,7 +102,7 @@ static void visit_all(const struct walk *walk)
 	for (uint32_t i = 0; i < track->vm_blocks.used; i++)
 		((struct mw_vm_block *)mw_pool_at(&track->vm_blocks, i))->visited = false;
 	if (mw_block_table_each(&track->heap, visit_heap_block, walk) && visit_ranges(walk, track->ranges.root))
-		(void)visit_limbos(walk);
+		(void)visit_pending(walk);
 }
 
 static bool give_block(const struct walk *walk, const struct mw_track_block *block, bool first, bool is_older)

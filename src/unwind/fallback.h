@@ -31,8 +31,8 @@ void mw_fallback_cache_deinit(struct mw_fallback_cache *cache);
 
 /*
  * The row (memwatch/ring.h) of a return address in code without frame descriptions, as the code alone says. SP, FP: it
- * is certain. END: nothing has called it. FOREIGN: no walk leads on. SLOW: it can't be told for certain; NONE: there is
- * no code that could say.
+ * is certain. END: nothing has called it. FOREIGN: no walk leads on. SLOW: it can't be known for certain; NONE: there
+ * is no code that could say.
  */
 uint64_t mw_fallback_row(struct mw_fallback_cache *cache, const struct mw_modules *modules, const struct mw_arch *arch,
 			 mw_addr pc);
@@ -42,7 +42,7 @@ uint64_t mw_fallback_row(struct mw_fallback_cache *cache, const struct mw_module
 bool mw_fallback_is_return(const struct mw_modules *modules, const struct mw_arch *arch, mw_addr addr);
 
 /*
- * Step from `regs` (its pc a return address) to the caller by that row, or where it can't be told for certain by what
+ * Step from `regs` (its pc a return address) to the caller by that row, or where it can't be known for certain by what
  * the stack shows besides: the one way out of the function that leads to what looks like a return address. Sets pc,
  * stack pointer and the registers that were saved on the way. Numbers of modules in one cache are those of one table.
  */

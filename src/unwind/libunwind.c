@@ -233,7 +233,7 @@ struct walk {
 	struct mw_unwound_frame *frames;
 	uint32_t capacity, count;
 	enum mw_stack_cut cut;
-	bool after_signal; /* the next frame is where a signal struck */
+	bool after_signal; /* the next frame is where a signal interrupted */
 };
 
 /* libunwind knows a signal frame only when it has stepped over it; here it is known by its code. */
@@ -316,13 +316,13 @@ static bool walk_tables(struct libunwind *self, struct walk *walk, struct mw_reg
 		return true;
 	}
 	for (;;) {
-		bool struck = walk->after_signal, signal = is_signal_frame(self, ip);
+		bool interrupted = walk->after_signal, signal = is_signal_frame(self, ip);
 		unw_word_t last_sp = sp;
 		int ret;
 
 		if (!note_frame(self, walk, ip, sp, signal))
 			return true;
-		if (!signal && !struck && walk->count && begins(self, ip)) {
+		if (!signal && !interrupted && walk->count && begins(self, ip)) {
 			/* It stands there as a trampoline does. */
 			walk->frames[walk->count - 1].pc = ip + 1;
 			self->base.dead_end = ip;
@@ -357,7 +357,7 @@ static bool walk_tables(struct libunwind *self, struct walk *walk, struct mw_reg
 static enum mw_fallback step_otherwise(struct libunwind *self, struct walk *walk, const struct mw_regs *stuck,
 				       struct mw_regs *out)
 {
-	/* Where a signal struck that is a place, not a return address. */
+	/* Where a signal interrupted that is a place, not a return address. */
 	mw_addr at = (walk->count ? walk->frames[walk->count - 1].pc : stuck->pc) - 1;
 
 	switch (mw_debug_frames_step(&self->debug_frames, self->modules, self->arch, self->memory, at, stuck, out)) {
@@ -368,7 +368,7 @@ static enum mw_fallback step_otherwise(struct libunwind *self, struct walk *walk
 	case MW_DEBUG_FRAMES_NOTHING:
 		break;
 	}
-	/* Code that a signal has struck is walked from its very place: no other walk comes there so. */
+	/* Code that a signal has interrupted is walked from its very place: no other walk comes there so. */
 	if (walk->count > 0 && walk->frames[walk->count - 1].pc == stuck->pc)
 		walk->frames[walk->count - 1].undescribed = true;
 	return mw_fallback_step(&self->fallback, self->modules, self->arch, self->memory, stuck, out);

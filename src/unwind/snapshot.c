@@ -2,7 +2,7 @@
 /* snapshot.c: the copied stack top (snapshot.h). */
 #include "unwind/snapshot.h"
 
-#include "target/remote.h"
+#include "tracee/remote.h"
 
 #include <string.h>
 

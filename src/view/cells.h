@@ -19,13 +19,13 @@ typedef uint32_t mw_cells_heap_of(void *context, mw_addr addr, uint64_t bytes, e
 /* Whose lifetimes are kept. A histogram for each cell is dear; mostly fewer say the same. */
 enum mw_cells_lifetimes {
 	MW_LIFETIMES_NONE,
-	MW_LIFETIMES_OF_STACKS, /* only stacks are told apart: the tracker has them (mw_cells_end()) */
-	MW_LIFETIMES_OF_ALL, /* stacks are not told apart: of all cells that differ in nothing else, the first has them
+	MW_LIFETIMES_OF_STACKS, /* only stacks are distinguished: the tracker has them (mw_cells_end()) */
+	MW_LIFETIMES_OF_ALL, /* stacks are not distinguished: of all cells that differ in nothing else, the first has them
 			      */
 	MW_LIFETIMES_OF_CELLS,
 };
 
-/* What is not asked for is not told apart: 0 bytes, thread UINT32_MAX, heap 0. */
+/* What is not asked for is not distinguished: 0 bytes, thread UINT32_MAX, heap 0. */
 struct mw_cells_options {
 	bool threads, sizes, heaps;        /* tell them apart */
 	enum mw_cells_lifetimes lifetimes; /* of the transient blocks */

@@ -23,15 +23,15 @@ static uint32_t heap_of_item(void *context, mw_addr addr, uint64_t bytes, enum m
 			       : mw_heaps_of(collector->heaps, addr, bytes, kind, UINT32_MAX);
 }
 
-static struct mw_error *know_heaps(struct mw_collector *collector, const struct mw_facts *facts)
+static struct mw_error *know_heaps(struct mw_collector *collector, const struct mw_metadata *metadata)
 {
 	MW_TRY(mw_heaps_create(&collector->heaps));
 	for (size_t moment = 0; moment < 2; moment++)
-		for (size_t i = 0; i < facts->mappings[moment].count; i++)
-			MW_TRY(mw_heaps_add_mapping(collector->heaps, &facts->mappings[moment].items[i]));
-	for (size_t i = 0; i < facts->hook_count; i++)
-		MW_TRY(mw_heaps_add_hook(collector->heaps, (uint32_t)i, facts->hooks[i].function,
-					 facts->hooks[i].module));
+		for (size_t i = 0; i < metadata->mappings[moment].count; i++)
+			MW_TRY(mw_heaps_add_mapping(collector->heaps, &metadata->mappings[moment].items[i]));
+	for (size_t i = 0; i < metadata->hook_count; i++)
+		MW_TRY(mw_heaps_add_hook(collector->heaps, (uint32_t)i, metadata->hooks[i].function,
+					 metadata->hooks[i].module));
 	/* It is put in order when it is first asked, and it will be by two threads. */
 	(void)mw_heaps_of(collector->heaps, 0, 0, MW_KIND_HEAP, UINT32_MAX);
 	return NULL;
@@ -66,9 +66,9 @@ struct mw_error *mw_collector_init(struct mw_collector *collector, const struct 
 		.heap_context = collector,
 	};
 
-	collector->late = !options->facts;
-	if (options->facts)
-		MW_TRY(know_heaps(collector, options->facts));
+	collector->late = !options->metadata;
+	if (options->metadata)
+		MW_TRY(know_heaps(collector, options->metadata));
 	if (options->question)
 		MW_TRY(prepare_views(collector, options->question));
 	return options->timeline ? mw_cube_create(&cube, &collector->cube) : NULL;
@@ -149,9 +149,9 @@ static struct mw_error *name_heaps(struct mw_collector *collector)
 }
 
 /* Places become heaps. */
-static struct mw_error *find_heaps(struct mw_collector *collector, const struct mw_facts *facts)
+static struct mw_error *find_heaps(struct mw_collector *collector, const struct mw_metadata *metadata)
 {
-	MW_TRY(know_heaps(collector, facts));
+	MW_TRY(know_heaps(collector, metadata));
 	/* Until then its thread still makes places. */
 	if (collector->cube)
 		mw_cube_stop(collector->cube);
@@ -164,7 +164,7 @@ static struct mw_error *find_heaps(struct mw_collector *collector, const struct 
 	return NULL;
 }
 
-struct mw_error *mw_collector_finish(struct mw_collector *collector, const struct mw_facts *facts,
+struct mw_error *mw_collector_finish(struct mw_collector *collector, const struct mw_metadata *metadata,
 				     struct mw_track *track, uint64_t end_ns)
 {
 	mw_track_watch(track, NULL, NULL);
@@ -177,7 +177,7 @@ struct mw_error *mw_collector_finish(struct mw_collector *collector, const struc
 		MW_TRY(mw_cells_error(collector->cells));
 	}
 	if (collector->late)
-		MW_TRY(find_heaps(collector, facts));
+		MW_TRY(find_heaps(collector, metadata));
 	MW_TRY(name_threads(collector, track));
 	return name_heaps(collector);
 }
@@ -200,8 +200,8 @@ struct mw_error *mw_collector_timeline(struct mw_collector *collector, uint64_t 
 	return mw_cube_finish(collector->cube, &names, out);
 }
 
-void mw_collector_view(struct mw_collector *collector, const struct mw_facts *facts, const struct mw_report *report,
-		       size_t stack_count, bool at_end, struct mw_view_process *out)
+void mw_collector_view(struct mw_collector *collector, const struct mw_metadata *metadata,
+		       const struct mw_report *report, size_t stack_count, bool at_end, struct mw_view_process *out)
 {
 	struct mw_space_input space;
 
@@ -216,6 +216,6 @@ void mw_collector_view(struct mw_collector *collector, const struct mw_facts *fa
 		.heaps = collector->heap_names,
 		.heap_count = collector->heap_count,
 	};
-	if (at_end && mw_facts_space(facts, collector->moments, &space))
+	if (at_end && mw_metadata_space(metadata, collector->moments, &space))
 		out->end = space.end;
 }

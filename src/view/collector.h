@@ -7,8 +7,8 @@
 #define MW_VIEW_COLLECTOR_H
 
 #include "view/cube.h"
-#include "view/facts.h"
 #include "view/heap_places.h"
+#include "view/metadata.h"
 #include "view/views.h"
 
 struct mw_collector_options {
@@ -16,7 +16,7 @@ struct mw_collector_options {
 	bool timeline;                           /* there is to be one … */
 	uint64_t from_ns, to_ns;                 /* … of that interval; to_ns 0: its end is not known yet */
 	/* They know where heaps are, and must outlive the collector; NULL: that is known at the interval's end. */
-	const struct mw_facts *facts;
+	const struct mw_metadata *metadata;
 };
 
 /* Zero-initialise. */
@@ -43,14 +43,14 @@ void mw_collector_deinit(struct mw_collector *collector);
 /* The interval begins: from now on the tracker reports what becomes of blocks. */
 void mw_collector_watch(struct mw_collector *collector, struct mw_track *track);
 /* It has ended, there. Errors: MEMORY. */
-struct mw_error *mw_collector_finish(struct mw_collector *collector, const struct mw_facts *facts,
+struct mw_error *mw_collector_finish(struct mw_collector *collector, const struct mw_metadata *metadata,
 				     struct mw_track *track, uint64_t end_ns) MW_MUST_CHECK;
 /* The timeline of an interval that has ended there, once the report is made. Errors: MEMORY. */
 struct mw_error *mw_collector_timeline(struct mw_collector *collector, uint64_t to_ns, size_t stack_count,
 				       struct mw_timeline **out) MW_MUST_CHECK;
 /* For mw_views_create(), once the report is made; borrows from the collector. `at_end`: the interval ends with the
  * window. */
-void mw_collector_view(struct mw_collector *collector, const struct mw_facts *facts, const struct mw_report *report,
-		       size_t stack_count, bool at_end, struct mw_view_process *out);
+void mw_collector_view(struct mw_collector *collector, const struct mw_metadata *metadata,
+		       const struct mw_report *report, size_t stack_count, bool at_end, struct mw_view_process *out);
 
 #endif

@@ -44,7 +44,7 @@ struct mw_cube_feed {
 /* Begin; `take` is called by one thread at a time, also by mw_cube_feed_stop() and put(). Zero-initialised before. */
 void mw_cube_feed_start(struct mw_cube_feed *feed,
 			void (*take)(void *context, const struct mw_cube_item *items, size_t count), void *context);
-/* All has been told, and is taken when this returns. Nothing may be told after it; fine to be called again. */
+/* All has been reported, and is taken when this returns. Nothing may be reported after it; fine to be called again. */
 void mw_cube_feed_stop(struct mw_cube_feed *feed);
 void mw_cube_feed_hand_over(struct mw_cube_feed *feed);
 

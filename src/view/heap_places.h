@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * heap_places.h: in which heap blocks lie, where that is known only when the window is over and the address space has
- * been looked at. Until then blocks are told apart by places: stretches of addresses as long as the shortest that one
- * of glibc's arenas has.
+ * been looked at. Until then blocks are distinguished by places: stretches of addresses as long as the shortest that
+ * one of glibc's arenas has.
  */
 #ifndef MW_VIEW_HEAP_PLACES_H
 #define MW_VIEW_HEAP_PLACES_H

@@ -7,21 +7,21 @@
 #include <stdlib.h>
 
 struct mw_late_symbols {
-	const struct mw_facts *facts;
+	const struct mw_metadata *metadata;
 	const char *const *directories;
 	size_t directory_count;
 	struct mw_modules *modules; /* numbered as the recording's; NULL: none was needed yet */
 	struct mw_symbolizer *symbolizer;
 };
 
-struct mw_error *mw_late_symbols_create(const struct mw_facts *facts, const char *const *directories, size_t count,
-					struct mw_late_symbols **out)
+struct mw_error *mw_late_symbols_create(const struct mw_metadata *metadata, const char *const *directories,
+					size_t count, struct mw_late_symbols **out)
 {
 	struct mw_late_symbols *symbols = calloc(1, sizeof(*symbols));
 
 	if (!symbols)
 		return mw_error_nomem();
-	symbols->facts = facts;
+	symbols->metadata = metadata;
 	symbols->directories = directories;
 	symbols->directory_count = count;
 	*out = symbols;
@@ -39,11 +39,11 @@ void mw_late_symbols_destroy(struct mw_late_symbols *symbols)
 
 static struct mw_error *open_files(struct mw_late_symbols *symbols)
 {
-	const struct mw_facts *facts = symbols->facts;
+	const struct mw_metadata *metadata = symbols->metadata;
 
 	MW_TRY(mw_modules_create(&symbols->modules));
-	for (size_t i = 0; i < facts->module_count; i++) {
-		const struct mw_view_module *module = &facts->modules[i];
+	for (size_t i = 0; i < metadata->module_count; i++) {
+		const struct mw_view_module *module = &metadata->modules[i];
 		struct mw_elf *elf = NULL;
 
 		MW_TRY(mw_find_file(module->path, module->build_id, module->build_id_size, symbols->directories,
@@ -59,7 +59,7 @@ struct mw_error *mw_late_symbols_resolve(struct mw_late_symbols *symbols, uint32
 	const struct mw_symbol_frame *stored = NULL;
 	size_t stored_count = 0;
 
-	if (!mw_facts_resolve(symbols->facts, module, addr, &stored, &stored_count))
+	if (!mw_metadata_resolve(symbols->metadata, module, addr, &stored, &stored_count))
 		stored_count = 0;
 	/* Code in no file has the names that were read with it, or none. */
 	if (module != MW_MODULE_NONE && (!stored_count || !stored[0].function)) {

@@ -49,7 +49,7 @@ static struct mw_error *resolve(void *context, uint32_t module, mw_addr addr, co
 	struct process *process = context;
 
 	if (!process->late)
-		MW_TRY(mw_late_symbols_create(&process->watched->facts, process->replay->directories,
+		MW_TRY(mw_late_symbols_create(&process->watched->metadata, process->replay->directories,
 					      process->replay->directory_count, &process->late));
 	return mw_late_symbols_resolve(process->late, module, addr, frames, count);
 }
@@ -63,17 +63,17 @@ static void on_progress(void *context, uint64_t done, uint64_t total)
 		replay->progress(replay->progress_context, replay->phase, done, total);
 }
 
-/* Facts are told to the set. */
-static void on_facts_progress(void *context, uint64_t done, uint64_t total)
+/* Metadata is told to the set. */
+static void on_metadata_progress(void *context, uint64_t done, uint64_t total)
 {
 	on_progress((char *)context - offsetof(struct mw_replay, set), done, total);
 }
 
-static struct mw_error *read_facts(struct mw_replay *replay)
+static struct mw_error *read_metadata(struct mw_replay *replay)
 {
 	struct mw_store_visitor visitor = mw_watched_set_visitor(&replay->set);
 
-	visitor.progress = on_facts_progress;
+	visitor.progress = on_metadata_progress;
 	replay->phase = "looking through the recording";
 	MW_TRY(mw_store_read(replay->reader, &visitor, &replay->state));
 	replay->processes = calloc(replay->set.count + 1, sizeof(*replay->processes));
@@ -100,7 +100,7 @@ struct mw_error *mw_replay_open(const char *path, mw_replay_progress *progress, 
 	replay->progress_context = context;
 	err = mw_store_open(path, &replay->reader);
 	if (!err)
-		err = read_facts(replay);
+		err = read_metadata(replay);
 	if (!err && !replay->set.count) {
 		err = mw_error_create(MW_ERROR_DATA, 0, "'%.200s' contains no process", path);
 		err = mw_error_hint(err, "The recording was cut off before its window began: record it again");
@@ -152,15 +152,15 @@ const struct mw_store_state *mw_replay_state(const struct mw_replay *replay)
 /* --- events -------------------------------------------------------------------------------------------- */
 
 /*
- * What is told now was not there, or behind damage, when the facts were read: they would not fit to it. Whoever reads
- * only events does not see that a fact is damaged, and a recording may grow while it is read.
+ * What is reported now was not there, or behind damage, when the metadata were read: they would not fit to it. Whoever
+ * reads only events does not see that a fact is damaged, and a recording may grow while it is read.
  */
 static bool is_beyond(const struct mw_replay *replay)
 {
 	return replay->reached >= replay->state.good;
 }
 
-/* A process that the facts told of. */
+/* A process of the metadata. */
 static struct mw_error *known_process(const struct mw_replay *replay, uint32_t number, const char *what,
 				      struct process **out)
 {
@@ -232,8 +232,8 @@ static struct mw_error *on_events(void *context, uint32_t number, const struct m
 		return NULL;
 	MW_TRY(known_process(replay, number, "events", &process));
 	MW_TRY(renumber(process, &events, count));
-	if (count && events[count - 1].time_ns > process->watched->facts.last_ns)
-		process->watched->facts.last_ns = events[count - 1].time_ns;
+	if (count && events[count - 1].time_ns > process->watched->metadata.last_ns)
+		process->watched->metadata.last_ns = events[count - 1].time_ns;
 	if (!process->begun) {
 		part = before(events, count, replay->interval->from_ns);
 		MW_TRY(process->watched->sink.events(process->watched->sink.context, events, part));
@@ -309,13 +309,13 @@ static struct mw_error *renew(struct process *process)
 }
 
 /* What the end would have told is not known. */
-static void cut_off(struct mw_facts *facts)
+static void cut_off(struct mw_metadata *metadata)
 {
-	facts->window.ended = MW_END_LOST;
-	memset(&facts->stats, 0xff, sizeof(facts->stats)); /* MW_SIZE_UNKNOWN */
-	facts->stats.left_behind = NULL;
+	metadata->window.ended = MW_END_LOST;
+	memset(&metadata->stats, 0xff, sizeof(metadata->stats)); /* MW_SIZE_UNKNOWN */
+	metadata->stats.left_behind = NULL;
 	/* Of these there are none but those that the cut is. */
-	facts->stats.lost_events = facts->stats.lost_stacks = 0;
+	metadata->stats.lost_events = metadata->stats.lost_stacks = 0;
 }
 
 struct mw_error *mw_replay_run(struct mw_replay *replay, const struct mw_replay_interval *interval)
@@ -338,21 +338,21 @@ struct mw_error *mw_replay_run(struct mw_replay *replay, const struct mw_replay_
 		MW_TRY(begin(replay, (uint32_t)i));
 	replay->reached = 0;
 	/* To its end, also where the interval is over long before: threads' names may come as late, how far a recording
-	 * without its end goes is its last event's time, and damage that lies behind is to be told. */
+	 * without its end goes is its last event's time, and damage that lies behind is to be reported. */
 	MW_TRY(mw_store_read(replay->reader, &visitor, &state));
 	/* The reading that came less far has the last word on how it ends. */
 	if (state.good < replay->state.good)
 		replay->state = state;
 	for (size_t i = 0; i < replay->set.count; i++) {
 		struct process *process = &replay->processes[i];
-		struct mw_facts *facts;
+		struct mw_metadata *metadata;
 
 		if (!process->begun)
 			MW_TRY(begin(replay, (uint32_t)i));
-		facts = &process->watched->facts;
-		facts->window.length_ns = mw_facts_length(facts);
-		if (!facts->has_end)
-			cut_off(facts);
+		metadata = &process->watched->metadata;
+		metadata->window.length_ns = mw_metadata_length(metadata);
+		if (!metadata->has_end)
+			cut_off(metadata);
 		if (replay->state.cut)
 			process->watched->cut = replay->state.why ? replay->state.why : "its end is missing";
 	}

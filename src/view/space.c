@@ -105,7 +105,7 @@ uint64_t mw_space_resident(const struct mw_space_moment *moment, mw_addr addr, u
 /* --- what is unattributed --------------------------------------------------------------------------------------- */
 
 /* Memory that somebody asked for: the heap, arenas and the stack of the first thread grow as the C library and the
- * kernel see fit, and are told by their kind. */
+ * kernel see fit, and are known from their kind. */
 static bool may_be_unattributed(const struct mw_stored_mapping *mapping)
 {
 	switch ((enum mw_region_kind)mapping->kind) {

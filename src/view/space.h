@@ -15,7 +15,7 @@ struct mw_arena;
 
 /* What an address space was at a moment. Borrowed. */
 struct mw_space_moment {
-	/* By address. Where a mapping is told in parts that end where others' ranges do (live vm blocks, what was
+	/* By address. Where a mapping is reported in parts that end where others' ranges do (live vm blocks, what was
 	 * mapped earlier), what is resident is known of those as well. */
 	const struct mw_stored_mapping *mappings;
 	size_t count;

@@ -8,7 +8,7 @@
 
 struct mw_error *mw_watched_init(struct mw_watched *watched)
 {
-	MW_TRY(mw_facts_init(&watched->facts));
+	MW_TRY(mw_metadata_init(&watched->metadata));
 	return mw_watched_renew(watched);
 }
 
@@ -19,7 +19,7 @@ void mw_watched_deinit(struct mw_watched *watched)
 	mw_collector_deinit(&watched->collector);
 	mw_track_destroy(watched->track);
 	mw_code_regions_deinit(&watched->regions);
-	mw_facts_deinit(&watched->facts);
+	mw_metadata_deinit(&watched->metadata);
 	*watched = (struct mw_watched){.track = NULL};
 }
 
@@ -45,49 +45,49 @@ struct mw_error *mw_watched_settle(struct mw_watched *watched)
 	struct mw_space_input space;
 
 	mw_code_regions_deinit(&watched->regions);
-	(void)mw_facts_space(&watched->facts, moments, &space);
+	(void)mw_metadata_space(&watched->metadata, moments, &space);
 	return mw_code_regions_make(space.start, space.end, &watched->regions);
 }
 
 void mw_watched_input(const struct mw_watched *watched, struct mw_summary_input *out)
 {
-	const struct mw_facts *facts = &watched->facts;
+	const struct mw_metadata *metadata = &watched->metadata;
 
 	*out = (struct mw_summary_input){
 		.track = watched->track,
-		.modules = facts->modules,
-		.module_count = facts->module_count,
+		.modules = metadata->modules,
+		.module_count = metadata->module_count,
 		.symbols = watched->symbols.resolve ? &watched->symbols : NULL,
 		.regions = &watched->regions,
-		.pid = facts->target.pid,
-		.comm = facts->target.comm,
-		.exe = facts->target.exe,
-		.command = (char *const *)facts->target.command,
-		.command_count = facts->target.command_count,
-		.window = &facts->window,
-		.stats = &facts->stats,
+		.pid = metadata->target.pid,
+		.comm = metadata->target.comm,
+		.exe = metadata->target.exe,
+		.command = (char *const *)metadata->target.command,
+		.command_count = metadata->target.command_count,
+		.window = &metadata->window,
+		.stats = &metadata->stats,
 		.cut = watched->cut,
-		.engine = facts->target.engine,
-		.engine_reason = facts->target.engine_reason,
-		.hooks = facts->hooks,
-		.hook_count = facts->hook_count,
-		.samples = facts->samples,
-		.sample_count = facts->sample_count,
-		.marks = facts->marks,
-		.mark_count = facts->mark_count,
-		.track_heap = facts->target.track_heap,
-		.track_vm = facts->target.track_vm,
+		.engine = metadata->target.engine,
+		.engine_reason = metadata->target.engine_reason,
+		.hooks = metadata->hooks,
+		.hook_count = metadata->hook_count,
+		.samples = metadata->samples,
+		.sample_count = metadata->sample_count,
+		.marks = metadata->marks,
+		.mark_count = metadata->mark_count,
+		.track_heap = metadata->target.track_heap,
+		.track_vm = metadata->target.track_vm,
 	};
 }
 
 static bool ends_with_window(const struct mw_watched *watched, const struct mw_watched_interval *interval)
 {
-	return interval->to_ns > watched->facts.window.length_ns;
+	return interval->to_ns > watched->metadata.window.length_ns;
 }
 
 static uint64_t end_of(const struct mw_watched *watched, const struct mw_watched_interval *interval)
 {
-	return ends_with_window(watched, interval) ? watched->facts.window.length_ns : interval->to_ns;
+	return ends_with_window(watched, interval) ? watched->metadata.window.length_ns : interval->to_ns;
 }
 
 struct mw_error *mw_watched_report(struct mw_watched *watched, const struct mw_watched_interval *interval,
@@ -99,7 +99,7 @@ struct mw_error *mw_watched_report(struct mw_watched *watched, const struct mw_w
 	struct mw_space_input space;
 
 	mw_watched_input(watched, &input);
-	if (mw_facts_space(&watched->facts, moments, &space))
+	if (mw_metadata_space(&watched->metadata, moments, &space))
 		input.space = &space;
 	space.at_end = ends_with_window(watched, interval);
 	input.from_ns = interval->from_ns;
@@ -107,7 +107,7 @@ struct mw_error *mw_watched_report(struct mw_watched *watched, const struct mw_w
 	input.progress = interval->progress;
 	input.progress_context = interval->context;
 	if (watched->collects) {
-		MW_TRY(mw_collector_finish(collector, &watched->facts, watched->track, end_of(watched, interval)));
+		MW_TRY(mw_collector_finish(collector, &watched->metadata, watched->track, end_of(watched, interval)));
 		input.stack_of = &collector->stack_of;
 		input.thread_of = &collector->thread_of;
 	}
@@ -124,8 +124,8 @@ struct mw_error *mw_watched_timeline(struct mw_watched *watched, const struct mw
 void mw_watched_view(struct mw_watched *watched, const struct mw_watched_interval *interval,
 		     const struct mw_report *report, struct mw_view_process *out)
 {
-	mw_collector_view(&watched->collector, &watched->facts, report, mw_track_stack_count(watched->track),
-			  interval->to_ns >= watched->facts.window.length_ns, out);
+	mw_collector_view(&watched->collector, &watched->metadata, report, mw_track_stack_count(watched->track),
+			  interval->to_ns >= watched->metadata.window.length_ns, out);
 }
 
 /* --- several --------------------------------------------------------------------------------------------- */
@@ -171,7 +171,7 @@ void mw_watched_set_deinit(struct mw_watched_set *set)
 		struct mw_watched *watched;                                                                            \
                                                                                                                        \
 		MW_TRY(mw_watched_set_get(context, number, &watched));                                                 \
-		return mw_facts_##what(&watched->facts, what);                                                         \
+		return mw_metadata_##what(&watched->metadata, what);                                                   \
 	}
 
 MW_STORE_EACH(FACT)
@@ -182,7 +182,7 @@ static struct mw_error *on_mapping(void *context, uint32_t number, enum mw_store
 	struct mw_watched *watched;
 
 	MW_TRY(mw_watched_set_get(context, number, &watched));
-	return mw_facts_mapping(&watched->facts, moment, mapping);
+	return mw_metadata_mapping(&watched->metadata, moment, mapping);
 }
 
 static struct mw_error *on_before(void *context, uint32_t number, mw_addr start, mw_addr end)
@@ -190,7 +190,7 @@ static struct mw_error *on_before(void *context, uint32_t number, mw_addr start,
 	struct mw_watched *watched;
 
 	MW_TRY(mw_watched_set_get(context, number, &watched));
-	return mw_facts_before(&watched->facts, start, end);
+	return mw_metadata_before(&watched->metadata, start, end);
 }
 
 struct mw_store_visitor mw_watched_set_visitor(struct mw_watched_set *set)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * watched.h: the model of a watched process, from which every report is made: what is known of it (facts), its live
- * blocks (track), and what more is asked of it (collector). It receives the same whether a window is live or read from a
- * recording: by the visitor of a recording (store/reader.h), and events by a sink.
+ * watched.h: the model of a watched process, from which every report is made: what is known of it (metadata), its live
+ * blocks (track), and what more is asked of it (collector). It receives the same whether a window is live or read from
+ * a recording: by the visitor of a recording (store/reader.h), and events by a sink.
  */
 #ifndef MW_VIEW_WATCHED_H
 #define MW_VIEW_WATCHED_H
@@ -12,7 +12,7 @@
 #include "view/summary.h"
 
 struct mw_watched {
-	struct mw_facts facts;
+	struct mw_metadata metadata;
 	struct mw_track *track;
 	struct mw_event_sink sink;      /* the tracker's */
 	struct mw_view_symbols symbols; /* no resolve: frames have no names */
@@ -31,7 +31,7 @@ struct mw_error *mw_watched_renew(struct mw_watched *watched) MW_MUST_CHECK;
 /* More than the report is asked for, in an interval that is to begin by mw_collector_watch(). Errors: MEMORY. */
 struct mw_error *mw_watched_collect(struct mw_watched *watched,
 				    const struct mw_collector_options *options) MW_MUST_CHECK;
-/* All facts are received. Errors: MEMORY. */
+/* All metadata is received. Errors: MEMORY. */
 struct mw_error *mw_watched_settle(struct mw_watched *watched) MW_MUST_CHECK;
 
 /* What mw_summary_create() wants; borrows. */
@@ -66,7 +66,7 @@ struct mw_watched_set {
  */
 struct mw_error *mw_watched_set_get(struct mw_watched_set *set, uint32_t number, struct mw_watched **out) MW_MUST_CHECK;
 void mw_watched_set_deinit(struct mw_watched_set *set);
-/* Who takes facts for them, as mw_watched_set_get() finds them. */
+/* Who takes metadata for them, as mw_watched_set_get() finds them. */
 struct mw_store_visitor mw_watched_set_visitor(struct mw_watched_set *set);
 
 #endif

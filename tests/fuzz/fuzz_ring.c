@@ -45,7 +45,7 @@ static struct {
 	struct jump_clock clock;
 	struct jump_drain *drain;
 	struct fuzz_input input;
-	uint64_t tick, told_ns;
+	uint64_t tick, emitted_ns;
 	uint32_t stacks, threads;
 	uint64_t dead; /* bit n: thread n */
 	struct mw_module module;
@@ -177,8 +177,8 @@ static struct mw_error *take_event(void *context, const struct mw_event *event)
 	(void)context;
 	insist(event->type <= MW_EVENT_REMAP_FAIL && event->kind < MW_KIND_COUNT && event->thread < rig.threads);
 	insist(event->stack == MW_STACK_NONE || event->stack < rig.stacks);
-	insist(event->time_ns >= rig.told_ns);
-	rig.told_ns = event->time_ns;
+	insist(event->time_ns >= rig.emitted_ns);
+	rig.emitted_ns = event->time_ns;
 	return NULL;
 }
 

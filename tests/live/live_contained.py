@@ -96,7 +96,7 @@ class Contained(unittest.TestCase):
 
     def test_many_threads(self):
         """What all threads share is looked at once, and not while they are stopped."""
-        target = mwlive.Target(self, 'crowd', 50)
+        target = mwlive.Target(self, 'threads_sleeping', 50)
         attempt, path = self.trace(target)
         attempt.process.send_signal(signal.SIGINT)
         self.assertEqual(attempt.process.wait(mwlive.PATIENCE), 0)
@@ -128,7 +128,7 @@ class Contained(unittest.TestCase):
         """It has one more than memwatch: what that permits nobody knows."""
         for mode, end in ('container', 0), ('few', -31):
             with self.subTest(mode):
-                attempt = mwjump.Attempt(self, mwlive.Target(self, 'caged', mode))
+                attempt = mwjump.Attempt(self, mwlive.Target(self, 'seccomp_filtered', mode))
                 attempt.finish(end)
                 self.assertIsNone(attempt.report)
                 self.assertIn('--security-opt seccomp=unconfined', attempt.error)

@@ -99,7 +99,7 @@ class Corners(unittest.TestCase):
         # Its parent gone, the child is this process's to wait for.
         self.assertEqual(libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0)
         self.addCleanup(libc.prctl, PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
-        target = mwlive.Target(self, 'outlives', how)
+        target = mwlive.Target(self, 'clone_vm_outlives', how)
         # Maker and child run at once with one thread control block: the recorder takes them for one thread, and an
         # event of theirs may be lost where they meet. Then it is told.
         watch = mwlive.Watch(self, target.pid, complete=None)
@@ -186,7 +186,7 @@ class Corners(unittest.TestCase):
 
     def test_memory_that_the_program_maps_again(self):
         """What it has unmapped is its own still: nothing of memwatch's lies there, that it would write over."""
-        self.unharmed('holes', self.kill_all, self.clean)
+        self.unharmed('unmapped_reused', self.kill_all, self.clean)
 
     def test_code_that_somebody_else_puts_back(self):
         """As a uprobe that goes does: what is called afterwards is not seen, and the report says that it is incomplete."""
@@ -227,7 +227,7 @@ class Corners(unittest.TestCase):
         for stack in stacks:
             self.assertEqual((mwlive.functions(stack)[-1], stack['cut']), ('_start', None), mwlive.functions(stack))
         if not any(f['module'] == '[vdso]' for s in stacks for f in s['frames']):
-            self.skipTest('no signal struck in the vdso')
+            self.skipTest('no signal came in the vdso')
 
     def test_busy_threads_are_served_alike(self):
         # Where threads are not stopped it is the kernel who shares out the time: enough for many turns.
@@ -258,7 +258,7 @@ class Corners(unittest.TestCase):
     def test_detach_falls_on_an_exec_with_the_same_addresses(self):
         for number in range(mwlive.attempts(2, 10)):
             with self.subTest(number):
-                target = mwlive.Target(self, 'becomes', 'told', 'crowded')
+                target = mwlive.Target(self, 'exec_owns_sigtrap', 'told', 'crowded')
                 watch = mwlive.Watch(self, target.pid, complete=None)
                 target.go()
                 watch.process.send_signal(signal.SIGINT)
@@ -275,7 +275,7 @@ class Corners(unittest.TestCase):
         directory = tempfile.mkdtemp(prefix='mwlive-')
         self.addCleanup(shutil.rmtree, directory, ignore_errors=True)
         path = os.path.join(directory, 'report.json')
-        target = Adopted(self, subprocess.Popen([mwlive.target_path('becomes'), str(microseconds), *options],
+        target = Adopted(self, subprocess.Popen([mwlive.target_path('exec_owns_sigtrap'), str(microseconds), *options],
                                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE))
         memwatch = subprocess.Popen([mwlive.config.memwatch, '-p', str(target.pid), '--engine', mwlive.config.engine,
                                      '--quiet', '--json', path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -322,7 +322,7 @@ class Corners(unittest.TestCase):
 
     def test_forks_while_return_sites_are_lifted(self):
         # Processes that fork without end are slow where all else is busy as well.
-        answer, _ = self.exact('strays', seconds=3 * mwlive.PATIENCE)
+        answer, _ = self.exact('sites_shared', seconds=3 * mwlive.PATIENCE)
         # Without a stop at each call its work may be done before it first forks.
         if mwlive.config.engine == 'trap':
             self.assertGreater(answer['forks'], 0)

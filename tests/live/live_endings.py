@@ -137,7 +137,7 @@ class Children(unittest.TestCase):
     COUNT = 150
 
     def test_that_end_in_the_memory_of_their_parent(self):
-        answer, report = mwlive.observe(self, 'errands', self.COUNT, options=('--track', 'heap'))
+        answer, report = mwlive.observe(self, 'vfork_spawn_fork', self.COUNT, options=('--track', 'heap'))
         self.assertEqual(answer['children'], 4 * self.COUNT)
         self.assertEqual(mwlive.total_of(mwlive.select(report, 'errands_block'))['impacting'],
                          {'count': 1, 'bytes': 500})

@@ -38,7 +38,7 @@ class Guarded(unittest.TestCase):
         return process
 
     def test_traces_one_thread(self):
-        target = mwlive.Target(self, 'crowd', 8)
+        target = mwlive.Target(self, 'threads_sleeping', 8)
         before = mwlive.Snapshot(target.pid)
         target.go()
         for tid in (target.pid, mwlive.tids(target.pid)[4], mwlive.tids(target.pid)[-1]):
@@ -53,7 +53,7 @@ class Guarded(unittest.TestCase):
 
     def test_killed_and_come_again(self):
         chance = mwlive.chance(self.id())
-        target = mwlive.Target(self, 'crowd', THREADS)
+        target = mwlive.Target(self, 'threads_sleeping', THREADS)
         before = mwlive.Snapshot(target.pid)
         target.go()
         for number in range(ROUNDS):
@@ -97,7 +97,7 @@ class Guarded(unittest.TestCase):
 
     def test_two_at_once(self):
         """Of two that come at the same time one watches, and the other says why it does not, or watches after it."""
-        target = mwlive.Target(self, 'crowd', 8)
+        target = mwlive.Target(self, 'threads_sleeping', 8)
         before = mwlive.Snapshot(target.pid)
         target.go()
         engines = mwlive.config.engine, 'trap' if mwlive.config.engine == 'jump' else 'jump'

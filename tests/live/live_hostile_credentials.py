@@ -17,7 +17,7 @@ class HostileCredentials(unittest.TestCase):
 
     def test_setuid_changes_in_flight(self):
         """All threads become nobody and root again, and nobody for good, in the window: exact, and nothing is left."""
-        target = mwlive.Target(self, 'shifty', 'drop')
+        target = mwlive.Target(self, 'ids_changing', 'drop')
         mapped = mwjump.steady_mappings(target.pid)
         watch = mwlive.Watch(self, target.pid)
         target.go()
@@ -29,7 +29,7 @@ class HostileCredentials(unittest.TestCase):
         target.finish()
 
     def test_setuid_changes_during_attach_and_detach(self):
-        target = mwlive.Target(self, 'shifty', 'flow')
+        target = mwlive.Target(self, 'ids_changing', 'flow')
         self.again_and_again(target, [mwlive.config.memwatch], mwlive.attempts(3, 12))
 
     def again_and_again(self, target, memwatch, times, must=True):
@@ -67,7 +67,7 @@ class HostileCredentials(unittest.TestCase):
         self.assertEqual((run.returncode, run.stderr), (0, ''))
 
     def test_not_dumpable_in_the_window(self):
-        target = mwlive.Target(self, 'shifty', 'hide')
+        target = mwlive.Target(self, 'ids_changing', 'hide')
         watch = mwlive.Watch(self, target.pid)
         target.go()
         mwlive.compare(self, target.done(), watch.stop())
@@ -76,7 +76,7 @@ class HostileCredentials(unittest.TestCase):
     def test_not_dumpable_in_the_window_of_a_user(self):
         """A user's memwatch has no right to it any more: what can't be taken out is told, and does nothing."""
         nobody = mwusers.need(self, mwusers.NOBODY)
-        target = mwusers.target_as(self, nobody, 'shifty', 'hide')
+        target = mwusers.target_as(self, nobody, 'ids_changing', 'hide')
         mwusers.share_memwatch(self)
         attempt = mwjump.Attempt(self, target, None, nobody)
         target.go()
@@ -98,12 +98,12 @@ class HostileCredentials(unittest.TestCase):
         target.finish()
 
     def test_not_dumpable_now_and_then(self):
-        target = mwlive.Target(self, 'shifty', 'blink')
+        target = mwlive.Target(self, 'ids_changing', 'blink')
         self.again_and_again(target, [mwlive.config.memwatch], mwlive.attempts(3, 12))
 
     def test_not_dumpable_now_and_then_for_a_user(self):
         nobody = mwusers.need(self, mwusers.NOBODY)
-        target = mwusers.target_as(self, nobody, 'shifty', 'blink')
+        target = mwusers.target_as(self, nobody, 'ids_changing', 'blink')
         times = mwlive.attempts(5, 20)
         recorded = self.again_and_again(target, [*nobody, mwusers.share_memwatch(self)], times, must=False)
         print(f'{recorded} of {times} were recorded', flush=True)

@@ -19,9 +19,9 @@ class Installed:
         test.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
         self.program, self.library, self.idle = (os.path.join(self.directory, name)
                                                  for name in ('program', 'lib.so', 'idle.so'))
-        for name, path in (('upgraded', self.program), ('libplugin_leak.so', self.library), (idle, self.idle)):
+        for name, path in (('library_replaced', self.program), ('libplugin_leak.so', self.library), (idle, self.idle)):
             shutil.copy(mwlive.target_path(name), path)
-        self.target = mwlive.Target(test, 'upgraded', argv=[self.program, self.library, self.idle])
+        self.target = mwlive.Target(test, 'library_replaced', argv=[self.program, self.library, self.idle])
         self.before = mwlive.Snapshot(self.target.pid)
 
     def upgrade(self, path, other):

@@ -118,7 +118,7 @@ class HostileNamespaces(unittest.TestCase):
         """Children whose pids inside are other processes' outside."""
         if os.geteuid() != 0:
             self.skipTest('not root')
-        target = self.contained('offspring')
+        target = self.contained('children_forked')
         watch = mwlive.Watch(self, target.pid)
         target.go()
         answer = target.done()

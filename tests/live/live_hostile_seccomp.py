@@ -23,25 +23,25 @@ MODES = {
     'none': (0, ('jump', 'trap')),
 }
 # Those that are there before memwatch comes.
-CAGES = [mode for mode in MODES if mode not in ('later', 'none')]
+FILTERED = [mode for mode in MODES if mode not in ('later', 'none')]
 
 
 class HostileSeccomp(unittest.TestCase):
     @staticmethod
-    def cage(pid):
+    def filters(pid):
         """What each thread may do."""
         fields = ('Seccomp', 'Seccomp_filters', 'NoNewPrivs')
         return [[mwlive.status(tid).get(field) for field in fields] for tid in mwlive.tids(pid)]
 
     def watched(self, mode, engine=None, target_prefix=(), memwatch_prefix=(), options=()):
-        """It works and ends as it would, its cage is what it was, whether memwatch could watch it or not."""
+        """It works and ends as it would, its filters are what they were, whether memwatch could watch it or not."""
         if target_prefix:
-            target = mwusers.target_as(self, target_prefix, 'caged', mode)
+            target = mwusers.target_as(self, target_prefix, 'seccomp_filtered', mode)
         else:
-            target = mwlive.Target(self, 'caged', mode)
-        cage = self.cage(target.pid)
+            target = mwlive.Target(self, 'seccomp_filtered', mode)
+        filters = self.filters(target.pid)
         attempt = mwjump.Attempt(self, target, engine, memwatch_prefix, options)
-        self.assertEqual(self.cage(target.pid), cage)
+        self.assertEqual(self.filters(target.pid), filters)
         attempt.finish(MODES[mode][0])
         return attempt
 
@@ -111,12 +111,12 @@ class HostileSeccomp(unittest.TestCase):
 
     def test_seccomp_without_cap_sys_admin(self):
         prefix = mwusers.need(self, mwusers.NO_SYS_ADMIN)
-        self.check_as_user((), prefix, *CAGES)
+        self.check_as_user((), prefix, *FILTERED)
 
     def test_seccomp_as_user(self):
         nobody = mwusers.need(self, mwusers.NOBODY)
         mwusers.share_memwatch(self)
-        self.check_as_user(nobody, nobody, *CAGES)
+        self.check_as_user(nobody, nobody, *FILTERED)
 
     def test_no_new_privs(self):
         """Of the target, of memwatch, of both."""

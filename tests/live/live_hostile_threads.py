@@ -34,7 +34,7 @@ while time.monotonic() < end:
 class HostileThreads(unittest.TestCase):
     def test_1000_threads(self):
         """Half of them sleep in waits that nothing may cut short, half of them allocate: none is lost or doubled."""
-        target = mwlive.Target(self, 'multitude', 1000, 20)
+        target = mwlive.Target(self, 'threads_waiting', 1000, 20)
         mapped = mwjump.steady_mappings(target.pid)
         watch = mwlive.Watch(self, target.pid)
         target.go()
@@ -46,7 +46,7 @@ class HostileThreads(unittest.TestCase):
         target.finish()
 
     def test_1000_threads_attached_to_again_and_again(self):
-        target = mwlive.Target(self, 'multitude', 1000, 20)
+        target = mwlive.Target(self, 'threads_waiting', 1000, 20)
         before = mwlive.Snapshot(target.pid)
         for _ in range(mwlive.attempts(2, 3)):
             self.once(target)
@@ -336,7 +336,7 @@ class HostileThreads(unittest.TestCase):
         """They are in the memory when memwatch comes, and allocate, or run a program, after that."""
         for mode in ((), ('nested',)):
             with self.subTest(mode):
-                target = mwlive.Target(self, 'tenants', *mode)
+                target = mwlive.Target(self, 'children_vforked', *mode)
                 watch = mwlive.Watch(self, target.pid, engine=self.no_jumps(), options=('--unsafe',) if mode else ())
                 target.go()
                 answer = target.done()
@@ -358,7 +358,7 @@ class HostileThreads(unittest.TestCase):
 
     def refused(self, mode):
         # A child says that it is there, and who made it is to be watched.
-        target = mwlive.Target(self, 'tenants', mode, pid=lambda process: process.pid)
+        target = mwlive.Target(self, 'children_vforked', mode, pid=lambda process: process.pid)
         before = mwlive.Snapshot(target.pid)
         run = subprocess.run([mwlive.config.memwatch, '-p', str(target.pid), '-d', '0.1', '--quiet', '--engine',
                               mwlive.config.engine], text=True, capture_output=True, stdin=subprocess.DEVNULL,
@@ -376,7 +376,7 @@ class HostileThreads(unittest.TestCase):
 
     def test_vfork_child_for_itself(self):
         """What is put into its memory would be its maker's as well, whom nobody watches."""
-        target = mwlive.Target(self, 'tenants')
+        target = mwlive.Target(self, 'children_vforked')
         before = mwlive.Snapshot(target.pid)
         children = [int(child) for task in glob.glob(f'/proc/{target.pid}/task/*/children')
                     for child in pathlib.Path(task).read_text(encoding='ascii').split()]
@@ -392,7 +392,7 @@ class HostileThreads(unittest.TestCase):
         target.finish()
 
     def test_vfork_children_outlive_a_window(self):
-        target = mwlive.Target(self, 'tenants')
+        target = mwlive.Target(self, 'children_vforked')
         before = mwlive.Snapshot(target.pid)
         self.once(target, engine=self.no_jumps())
         before.check(self)
@@ -402,7 +402,7 @@ class HostileThreads(unittest.TestCase):
 
     def test_vfork_children_beside_a_busy_process(self):
         """Who waits for them does not stop; that is seen also while another process never rests."""
-        target, busy = mwlive.Target(self, 'tenants'), mwlive.Target(self, 'threads', 2, 20000000, 50)
+        target, busy = mwlive.Target(self, 'children_vforked'), mwlive.Target(self, 'threads', 2, 20000000, 50)
         before = [mwlive.Snapshot(process.pid) for process in (target, busy)]
         busy.go()
         run = subprocess.run([mwlive.config.memwatch, '-p', f'{target.pid},{busy.pid}', '-d', '0.5', '--quiet',
@@ -417,7 +417,7 @@ class HostileThreads(unittest.TestCase):
 
     def test_vfork_children_outlive_kill(self):
         """kill -9 of all of memwatch while they are held or wait: they, and who made them, go on."""
-        target = mwlive.Target(self, 'tenants')
+        target = mwlive.Target(self, 'children_vforked')
         before = mwlive.Snapshot(target.pid)
         watch = mwlive.Watch(self, target.pid, engine=self.no_jumps())
         mwlive.kill_with_guard(watch.process)

@@ -141,7 +141,7 @@ class HostileTracers(unittest.TestCase):
             self.stay('strace', threads=False)
 
     def stay(self, name, threads=True):
-        target = mwlive.Target(self, 'crowd', 8)
+        target = mwlive.Target(self, 'threads_sleeping', 8)
         before, mapped = mwlive.Snapshot(target.pid), mwjump.steady_mappings(target.pid)
         watch = mwlive.Watch(self, target.pid)
         target.go()
@@ -173,7 +173,7 @@ class HostileTracers(unittest.TestCase):
     def test_tool_and_memwatch_killed_together(self):
         if mwlive.config.engine == 'trap':
             self.skipTest('nobody can attach to who is traced')
-        target = mwlive.Target(self, 'crowd', 8)
+        target = mwlive.Target(self, 'threads_sleeping', 8)
         before = mwlive.Snapshot(target.pid)
         watch = mwlive.Watch(self, target.pid)
         target.go()

@@ -62,13 +62,13 @@ class Code(unittest.TestCase):
             self.assertRegex(attempt.error, r'mi_(malloc|free)')
 
     def test_handler_that_goes_back_into_what_is_replaced(self):
-        """A signal has struck malloc behind its first instruction: a jump there would be gone back into."""
-        attempt = mwjump.Attempt(self, mwlive.Target(self, 'struck'))
+        """A signal has interrupted malloc behind its first instruction: a jump there would be gone back into."""
+        attempt = mwjump.Attempt(self, mwlive.Target(self, 'malloc_interrupted'))
         report = attempt.finish()
         if mwlive.config.engine == 'jump':
             self.assertIsNone(report)
             self.assertIn('signal handler', attempt.error)
-        report = mwjump.Attempt(self, mwlive.Target(self, 'struck'), 'auto').finish()
+        report = mwjump.Attempt(self, mwlive.Target(self, 'malloc_interrupted'), 'auto').finish()
         self.assertEqual(report['engine']['name'], 'trap')
         self.assertIn('signal handler', report['engine']['reason'])
 
@@ -95,7 +95,7 @@ class Code(unittest.TestCase):
 
     def test_attached_over_and_over_while_busy(self):
         """Its heap may grow meanwhile, nothing else may come."""
-        target = mwlive.Target(self, 'crowd', 8)
+        target = mwlive.Target(self, 'threads_sleeping', 8)
         target.go()
         before = mwjump.steady_mappings(target.pid)
         files = {m[4] for m in before}
@@ -110,7 +110,7 @@ class Code(unittest.TestCase):
         target.finish()
 
     def test_200_threads(self):
-        target = mwlive.Target(self, 'crowd', 200)
+        target = mwlive.Target(self, 'threads_sleeping', 200)
         watch = mwlive.Watch(self, target.pid)
         target.go()
         time.sleep(0.5)

@@ -22,7 +22,7 @@ class Life(unittest.TestCase):
 
     def test_children_that_live_on(self):
         """They are clean while the window goes on, and work on after it."""
-        target = mwlive.Target(self, 'offspring')
+        target = mwlive.Target(self, 'children_forked')
         watch = mwlive.Watch(self, target.pid)
         parent = watch.snapshots[0]
         mapped = {m[4] for m in parent.maps}
@@ -70,7 +70,7 @@ class Life(unittest.TestCase):
 
     def test_children_after_the_window(self):
         """A window that ends while they live leaves them working."""
-        target = mwlive.Target(self, 'offspring')
+        target = mwlive.Target(self, 'children_forked')
         watch = mwlive.Watch(self, target.pid)
         target.go()
         answer = target.done()

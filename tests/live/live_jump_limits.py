@@ -121,7 +121,7 @@ class Limits(unittest.TestCase):
         """The recorder turns itself off; what was left is found and removed by the next memwatch."""
         if mwlive.config.engine == 'trap':
             self.skipTest('who is traced dies with the tracer or not: other tests')
-        target = mwlive.Target(self, 'crowd', 8)
+        target = mwlive.Target(self, 'threads_sleeping', 8)
         snapshot, mapped = mwlive.Snapshot(target.pid), mwjump.steady_mappings(target.pid)
         watch = mwlive.Watch(self, target.pid)
         target.go()

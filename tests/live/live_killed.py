@@ -21,7 +21,7 @@ KILLS = mwlive.attempts(2, 10)
 PHASES = ('attach', 'window', 'detach', 'anywhere')
 ROUNDS = 3  # that a target must do more than it had done, to count as going on
 MODES = ('idle', 'busy', 'brief', 'spawn', 'fork', 'vfork', 'masked', 'sections', 'trap', 'handler', 'changing', 'load',
-         'made', 'caged', 'full_busy', 'full_fork', 'python')
+         'made', 'seccomp', 'full_busy', 'full_fork', 'python')
 # Threads whose masks are what they were whenever one looks.
 CALM = ('idle', 'busy', 'masked', 'made')
 
@@ -91,7 +91,7 @@ class Victim:
         if mode == 'python':
             self.target = mwlive.Target(test, 'python', argv=[sys.executable, '-c', PYTHON, self.board.name],
                                         env={'PYTHONMALLOC': 'malloc', **may_trap})
-        elif mode == 'restless_musl_static':
+        elif mode == 'no_restorer_musl_static':
             self.target = mwlive.Target(test, mode, self.board.name)
         elif mode.startswith('full_'):  # no room for copies of instructions behind its code
             self.target = mwlive.Target(test, 'survivor_full', mode[len('full_'):], self.board.name, library)
@@ -284,9 +284,9 @@ class Killed(unittest.TestCase):
 
     def test_static_without_handlers(self):
         """A program that nothing has to return from a signal in: a thread that performs a call for us gets back."""
-        if not os.path.exists(mwlive.target_path('restless_musl_static')):
+        if not os.path.exists(mwlive.target_path('no_restorer_musl_static')):
             self.skipTest('musl-gcc is not installed')
-        victim = Victim(self, 'restless_musl_static')
+        victim = Victim(self, 'no_restorer_musl_static')
         for number in range(mwlive.attempts(6, 60)):
             process = self.start(victim.pid, 30)
             self.await_phase(victim, process, 'attach')

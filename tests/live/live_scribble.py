@@ -22,7 +22,7 @@ class Scribble(unittest.TestCase):
             self.skipTest('nothing is shared')
 
     def attempt(self, seed, kind, interrupt):
-        target = mwlive.Target(self, 'scribbler', seed, kind)
+        target = mwlive.Target(self, 'shared_memory_corrupted', seed, kind)
         before = mwlive.Snapshot(target.pid)
         target.go()
         options = [] if interrupt else ['-d', str(SPOILT)]

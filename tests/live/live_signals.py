@@ -15,7 +15,7 @@ class Signals(unittest.TestCase):
         mwlive.compare(self, answer, report)
 
     def test_what_is_left_on_an_alternate_stack(self):
-        """Nobody comes back to what has struck handlers there that have returned: no code is kept for it."""
+        """Nobody comes back to what signals interrupted there whose handlers have returned: no code is kept for it."""
         answer, report = mwlive.observe(self, 'signals', 'left')
         mwlive.compare(self, answer, report)
         self.assertIsNone(report['engine']['left_behind'])
@@ -23,9 +23,9 @@ class Signals(unittest.TestCase):
     def test_handlers_that_allocate(self):
         answer, report = mwlive.observe(self, 'signals', 'alloc', env={'LD_PRELOAD': mwlive.target_path('libbump.so')})
         mwlive.compare(self, answer, report)
-        # Where a signal struck is no return address: at a function's first instruction it is in that function.
-        struck = {f for s in mwlive.select(report, 'on_alloc') for f in mwlive.functions(s)}
-        self.assertNotIn('frame_dummy', struck)
+        # Where a signal came is no return address: at a function's first instruction it is in that function.
+        interrupted = {f for s in mwlive.select(report, 'on_alloc') for f in mwlive.functions(s)}
+        self.assertNotIn('frame_dummy', interrupted)
 
     def test_handlers_that_jump_out_of_malloc(self):
         answer, report = mwlive.observe(self, 'signals', 'jump', env={'LD_PRELOAD': mwlive.target_path('libbump.so')})

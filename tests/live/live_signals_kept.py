@@ -68,7 +68,7 @@ class SignalsKept(unittest.TestCase):
         self.board = tempfile.NamedTemporaryFile(prefix='mwlive-')  # pylint: disable=consider-using-with
         self.addCleanup(self.board.close)
         self.board.truncate(4096)
-        self.target = mwlive.Target(self, 'courier', self.board.name)
+        self.target = mwlive.Target(self, 'signals_queued', self.board.name)
         self.goes_on('at its start')
         self.before = mwlive.Snapshot(self.target.pid)
 

@@ -60,7 +60,7 @@ class Table(Case):
         self.assertEqual(by_id[stack], {'count': 100, 'bytes': A})
         shown = [(row[0], re.search(r'\b(\w+) \(menu\.c', row[1]).group(1)) for row in screen.rows()]
         reported = [(mwtop.size(s['impacting']['bytes']), next(f['function'] for f in s['frames']
-                                                             if f['module'].endswith('/menu')))
+                                                             if f['module'].endswith('/orders')))
                 for s in report['stacks'] if s['kind'] != 'vm-internal']
         self.assertEqual(sorted(shown), sorted(reported))
         self.assertEqual(report['totals']['heap']['transient']['count'], 1000)
@@ -104,7 +104,7 @@ class Table(Case):
         screen.wait('by module, sorted by impacting bytes$')
         row, = screen.rows()
         self.assertEqual(row[0], mwtop.size(A + B + V + T))
-        self.assertTrue(row[1].endswith('/menu'), row)
+        self.assertTrue(row[1].endswith('/orders'), row)
         screen.keys('Enter')
         screen.wait_row('  + map_v', V)
         self.assertEqual(len(screen.rows()), 6)
@@ -312,7 +312,7 @@ class Refusals(Case):
         for environment in ({'TERM': 'vt100'}, {'NO_COLOR': '1'}, {'LC_ALL': 'C'}):
             screen = self.start('a', 'w', env=environment)
             screen.wait_row('grow_a', A)
-            screen.wait_row(r'\u5bff\u53f8' if 'LC_ALL' in environment else 'menu.c', 111)
+            screen.wait_row(r'\u5bff\u53f8' if 'LC_ALL' in environment else 'orders.c', 111)
             if environment.get('TERM') == 'vt100':  # which has nothing to put back
                 screen.keys('q')
                 self.assertEqual((screen.await_status(), screen.errors()), (0, ''))

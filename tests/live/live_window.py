@@ -61,7 +61,7 @@ class Window(unittest.TestCase):
 
     def test_several_windows_end_at_one_time(self):
         """Whatever it takes to let each of the processes go. Told by the clock that they were recorded by."""
-        targets = [mwlive.Target(self, 'crowd', 100) for _ in range(3)]
+        targets = [mwlive.Target(self, 'threads_sleeping', 100) for _ in range(3)]
         for target in targets:
             target.go()
         watch = mwlive.Watch(self, *(t.pid for t in targets), busy=True)
@@ -77,7 +77,7 @@ class Window(unittest.TestCase):
     def test_each_window_is_as_long_as_was_asked_for(self):
         """However long it takes to come to the others and to look at them; of both engines, and none misses a thing."""
         targets = [mwlive.Target(self, name, *arguments) for name, *arguments in
-                   (('threads', 2, 'until', 50), ('crowd', 100), ('threads', 2, 'until', 50), ('unmovable',))]
+                   (('threads', 2, 'until', 50), ('threads_sleeping', 100), ('threads', 2, 'until', 50), ('unmovable',))]
         for target in targets[:3]:
             target.go()
         watch = mwlive.Watch(self, *(t.pid for t in targets), options=('-d', '0.5'), busy=True, engine='auto')

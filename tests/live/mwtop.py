@@ -165,7 +165,7 @@ class Menu(mwlive.Target):
     """The target that does what it is told."""
 
     def __init__(self, test):
-        super().__init__(test, 'menu')
+        super().__init__(test, 'orders')
         self.go()
 
     def order(self, *orders):

@@ -44,8 +44,8 @@ LIVE_TOPICS = {
 }
 # topic: unit tests, as whole programs.
 UNIT_TOPICS = {
-    'quiesce': ('unit/target/unit_target_quiesce', 'unit/target/unit_target_quiesce_children',
-                'unit/target/unit_target_quiesce_gone', 'unit/target/unit_target_way_back'),
+    'quiesce': ('unit/target/unit_tracee_quiesce', 'unit/target/unit_tracee_quiesce_children',
+                'unit/target/unit_tracee_quiesce_gone', 'unit/target/unit_tracee_way_back'),
 }
 
 

@@ -217,7 +217,8 @@ static void on_allocating(int signal_number, siginfo_t *info, void *context)
 	signals_pair(99);
 }
 
-/* What may be left of the frame of a signal that has struck code from `pc` on: registers, but not what lay around. */
+/* What may be left of the frame of a signal that has interrupted code from `pc` on: registers, but not what lay
+ * around. */
 static void leave_pieces(uint64_t *at, uint64_t pc)
 {
 	for (size_t i = 0; i < 16; i++, at += 32) {
@@ -229,7 +230,7 @@ static void leave_pieces(uint64_t *at, uint64_t pc)
 	}
 }
 
-/* Signals that struck handlers which allocate, in code that belongs to no file, have left that on the alternate stack.
+/* Signals that interrupted handlers which allocate, in code that belongs to no file, have left that on the alternate stack.
  */
 static void left(void)
 {

@@ -18,7 +18,7 @@
  *   handler   allocates in a handler for whose time the kernel blocks all signals
  *   changing  it changes its action for SIGTRAP all the time
  *   load      loads, uses and unloads LIBRARY
- *   caged     a seccomp filter kills it for all that services don't do
+ *   seccomp_filtered     a seccomp filter kills it for all that services don't do
  *   made      allocates from code that is in no file
  */
 #include "filters.h"
@@ -403,7 +403,7 @@ static void load(void)
 	work_once(19);
 }
 
-static void *caged_work(void *argument)
+static void *seccomp_filtered_work(void *argument)
 {
 	/* An arena of its own, large enough for all that comes. */
 	free(malloc(1000000));
@@ -456,7 +456,7 @@ static const struct mode {
 	{"handler", handler, NULL},
 	{"changing", changing, NULL},
 	{"load", load, NULL},
-	{"caged", NULL, caged_work},
+	{"seccomp", NULL, seccomp_filtered_work},
 	{"made", NULL, keep_working},
 	{"sections", NULL, sections_work},
 	{"masking", NULL, masking_work},
@@ -478,7 +478,7 @@ static void prepare(const char *mode)
 		handle(on_trap, NULL);
 	if (strcmp(mode, "made") == 0)
 		make_code();
-	if (strcmp(mode, "caged") == 0) {
+	if (strcmp(mode, "seccomp") == 0) {
 		/* No system call for memory later. */
 		mallopt(M_MMAP_MAX, 0);
 		mallopt(M_TRIM_THRESHOLD, 1 << 30);
@@ -497,7 +497,7 @@ int main(int argc, char **argv)
 {
 	const struct mode *mode = find_mode(argc > 2 ? argv[1] : "");
 	size_t count = strcmp(mode->name, "masking") == 0 ? MOST : mode->thread ? THREADS : 1;
-	bool caged = strcmp(mode->name, "caged") == 0;
+	bool seccomp_filtered = strcmp(mode->name, "seccomp") == 0;
 	pthread_t threads[MOST];
 	int board = open(argv[2], O_RDWR);
 
@@ -512,13 +512,13 @@ int main(int argc, char **argv)
 		if (pthread_create(&threads[i], NULL, mode->thread ? mode->thread : step_on,
 				   mode->thread ? (void *)(i * 1000) : (void *)(uintptr_t)mode) != 0)
 			target_fail("no thread could be made");
-	while (caged && atomic_load(&alive) < THREADS)
+	while (seccomp_filtered && atomic_load(&alive) < THREADS)
 		usleep(1000);
 	target_ready_for(LIFE);
 	atomic_store(&over, true);
-	for (size_t i = 0; i < count && !caged; i++)
+	for (size_t i = 0; i < count && !seccomp_filtered; i++)
 		pthread_join(threads[i], NULL);
-	while ((caged || strcmp(mode->name, "brief") == 0) && atomic_load(&alive) > 0)
+	while ((seccomp_filtered || strcmp(mode->name, "brief") == 0) && atomic_load(&alive) > 0)
 		usleep(1000);
 	target_say("trapped", trapped);
 	target_done();

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "proc/stat.h"
 #include "proc/status.h"
-#include "target/remote.h"
+#include "tracee/remote.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -57,8 +57,8 @@ static struct mw_error *await_calls(struct jump_process *copy, struct mw_quiesce
 			*left = false;
 			return NULL;
 		}
-		MW_TRY(mw_quiesce_breathe(quiesce, BREATH_NS));
-		MW_TRY(mw_quiesce_await_hand(quiesce));
+		MW_TRY(mw_quiesce_run_briefly(quiesce, BREATH_NS));
+		MW_TRY(mw_quiesce_await_injector(quiesce));
 	}
 	return NULL;
 }
@@ -67,8 +67,8 @@ static struct mw_error *await_calls(struct jump_process *copy, struct mw_quiesce
  * Its calls in flight are its maker's at the fork: those return by way of our code, and one may still throw, so the
  * code stays with what tells unwinders of it until there are none.
  */
-static struct mw_error *take_out(struct jump_process *copy, struct mw_quiesce *quiesce, struct mw_cage *cage,
-				 struct mw_maps *maps, bool *left)
+static struct mw_error *take_out(struct jump_process *copy, struct mw_quiesce *quiesce,
+				 struct mw_seccomp_policy *policy, struct mw_maps *maps, bool *left)
 {
 	struct mw_inject inject;
 	pid_t tid;
@@ -85,9 +85,9 @@ static struct mw_error *take_out(struct jump_process *copy, struct mw_quiesce *q
 		return NULL;
 	/* It does no harm where it can't be taken out. */
 	if (copy->engine->options.unsafe)
-		MW_TRY(mw_cage_pick_best(quiesce, maps, MW_CALLS_MAP, &tid));
+		MW_TRY(mw_seccomp_policy_pick_best(quiesce, maps, MW_CALLS_MAP, &tid));
 	else
-		MW_TRY(jump_hand_find(cage, quiesce, maps, MW_CALLS_MAP, &tid));
+		MW_TRY(jump_injector_find(policy, quiesce, maps, MW_CALLS_MAP, &tid));
 	*left = tid == 0;
 	if (*left)
 		return NULL;
@@ -99,7 +99,7 @@ static struct mw_error *take_out(struct jump_process *copy, struct mw_quiesce *q
 static struct mw_error *clean(const struct jump_process *process, struct mw_quiesce *quiesce, bool *left)
 {
 	struct jump_process copy = *process;
-	struct mw_cage cage = {.count = 0};
+	struct mw_seccomp_policy policy = {.count = 0};
 	struct mw_maps maps = {0};
 	struct mw_error *err;
 
@@ -113,8 +113,8 @@ static struct mw_error *clean(const struct jump_process *process, struct mw_quie
 		copy.patches.items[i] = process->patches.items[i];
 		copy.patches.items[i].standing = true;
 	}
-	err = take_out(&copy, quiesce, &cage, &maps, left);
-	mw_cage_deinit(&cage);
+	err = take_out(&copy, quiesce, &policy, &maps, left);
+	mw_seccomp_policy_deinit(&policy);
 	mw_maps_deinit(&maps);
 	free(copy.patches.items);
 	free(copy.seen.gone_back);
@@ -129,7 +129,7 @@ static struct mw_error *jump_child_clean(struct jump_process *process, pid_t chi
 	bool left;
 
 	if (!err)
-		err = mw_quiesce_await_hand(&quiesce);
+		err = mw_quiesce_await_injector(&quiesce);
 	if (!err && !quiesce.gone && !quiesce.execed && holds_copy(process, child)) {
 		err = clean(process, &quiesce, &left);
 		process->children.cleaned += !err && !left;

@@ -4,7 +4,7 @@
 
 #include "proc/status.h"
 #include "proc/touched.h"
-#include "target/remote.h"
+#include "tracee/remote.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -96,7 +96,7 @@ void jump_context_hook(struct jump_process *process, const struct jump_patch *pa
 {
 	struct mw_stub_hook *hook = &process->recorder.context.hooks[patch->number];
 
-	*hook = (struct mw_stub_hook){.original = patch->pad_at + patch->pad.original,
+	*hook = (struct mw_stub_hook){.original = patch->trampoline_at + patch->trampoline.original,
 				      .start = patch->addr,
 				      .end = patch->addr + patch->size,
 				      .role = patch->role,

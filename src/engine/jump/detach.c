@@ -34,7 +34,7 @@ static void look(struct jump_process *process, void *context)
 			__atomic_load_n(&jump_control(&process->recorder.shared)->open, __ATOMIC_RELAXED);
 }
 
-/* What has to stay mapped stays unused, and is told of. */
+/* What has to stay mapped stays unused, and is known. */
 static bool must_stay(struct jump_process *process, const char *taken, size_t left)
 {
 	if (taken)
@@ -76,9 +76,9 @@ static struct mw_error *take_out(struct jump_process *process)
 
 	if (!err && jump_still_there(process) && !must_stay(process, taken, left)) {
 		/* A vfork may have come while calls went on. */
-		err = mw_quiesce_await_hand(&process->quiesce);
+		err = mw_quiesce_await_injector(&process->quiesce);
 		if (!err)
-			err = mw_cage_pick_best(&process->quiesce, &maps, MW_CALLS_MAP, &tid);
+			err = mw_seccomp_policy_pick_best(&process->quiesce, &maps, MW_CALLS_MAP, &tid);
 		if (!err)
 			err = mw_inject_init(&inject, tid, &maps);
 		if (!err)
@@ -95,7 +95,7 @@ static bool is_as_long_as_wanted(const struct jump_process *process)
 	return process->windowed && wanted && jump_now(process) >= wanted;
 }
 
-/* What has been told is of the window: where memwatch gets no CPU in between, it is not over before that. */
+/* What has been reported is of the window: where memwatch gets no CPU in between, it is not over before that. */
 void jump_window_close(struct jump_process *process)
 {
 	uint64_t now = jump_now(process);
@@ -104,8 +104,8 @@ void jump_window_close(struct jump_process *process)
 		return;
 	if (is_as_long_as_wanted(process))
 		now = process->engine->options.duration_ns;
-	else if (process->drain && jump_drain_told(process->drain) > now)
-		now = jump_drain_told(process->drain);
+	else if (process->drain && jump_drain_emitted(process->drain) > now)
+		now = jump_drain_emitted(process->drain);
 	process->window.length_ns = now;
 }
 
@@ -201,7 +201,7 @@ struct mw_error *jump_process_detach(struct jump_process *process, enum mw_windo
 	if (process->quiesce.standing)
 		err = first_of(err, mw_quiesce_end(&process->quiesce));
 	guarded = jump_window_end(process);
-	/* What stands in the way of both is told better by the second. */
+	/* What stands in the way of both is reported better by the second. */
 	if (process->recorder.mapped || process->patches.journal.count)
 		err = first_of(err, remove_all(process));
 	/* Another program's names are not told as its. */

@@ -2,16 +2,16 @@
 /*
  * drain.c: the rings' records in order of time (drain.h, drain_state.h).
  *
- * What is told in a round, and why nothing comes later that is earlier. A thread reserves a record's units, then reads
- * the time stamp counter, then writes the record, then marks it. We read the counter (`now`), then look at each ring's
- * `reserved`.
+ * What is reported in a round, and why nothing comes later that is earlier. A thread reserves a record's units, then
+ * reads the time stamp counter, then writes the record, then marks it. We read the counter (`now`), then look at each
+ * ring's `reserved`.
  *
  * - All units that we see reserved are marked: what the thread writes next, it reserves later than we looked, or it has
  *   and its store was on its way. A store leaves the processor's store buffer within well less than `margin`, whatever
  *   becomes of the thread, which is not needed for that; so the store came after now - margin, and so did the counter's
- *   reading after it. Nothing later than now - margin is told.
+ *   reading after it. Nothing later than now - margin is reported.
  * - Some are not marked: the thread, preempted perhaps, is about to mark a record whose time may be any from that of
- * the ring's last one on. Nothing later than that is told.
+ * the ring's last one on. Nothing later than that is reported.
  *
  * Counters of different processors agree (clock.h). A ring that we don't know yet was taken later than we looked at how
  * many are taken, and its first record's time is later still.
@@ -296,9 +296,9 @@ void jump_drain_hooks(struct jump_drain *drain, uint32_t count)
 }
 
 /*
- * A ring's next record is not marked: nothing later than its last one is told. But a thread that does not come to mark
- * it (it was stopped, or has left its signal handler by a jump and not come back) is not waited for while others wait
- * for room, nor for ever.
+ * A ring's next record is not marked: nothing later than its last one is reported. But a thread that does not come to
+ * mark it (it was stopped, or has left its signal handler by a jump and not come back) is not waited for while others
+ * wait for room, nor for ever.
  */
 static void hold(struct jump_drain *drain, struct jump_reader *reader)
 {
@@ -449,13 +449,13 @@ bool jump_drain_hurries(const struct jump_drain *drain)
 
 uint64_t jump_drain_end(struct jump_drain *drain, uint64_t ns)
 {
-	drain->end_ns = ns > drain->told_ns ? ns : drain->told_ns;
+	drain->end_ns = ns > drain->emitted_ns ? ns : drain->emitted_ns;
 	return drain->end_ns;
 }
 
-uint64_t jump_drain_told(const struct jump_drain *drain)
+uint64_t jump_drain_emitted(const struct jump_drain *drain)
 {
-	return drain->told_ns;
+	return drain->emitted_ns;
 }
 
 struct mw_error *jump_drain_finish(struct jump_drain *drain)

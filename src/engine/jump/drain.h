@@ -27,7 +27,7 @@ void jump_drain_hooks(struct jump_drain *drain, uint32_t count);
 
 /*
  * Read what has been recorded until now, in order, and tell the sink. What a thread is about to record with an earlier
- * time holds back what is later. `*events` is how many were told. Errors: the sink's.
+ * time holds back what is later. `*events` is how many were reported. Errors: the sink's.
  */
 struct mw_error *jump_drain_round(struct jump_drain *drain, size_t *events) MW_MUST_CHECK;
 /* How long until a quarter of a ring is full, where they go on to fill as they did in the last `elapsed_ns`. */
@@ -36,11 +36,11 @@ uint64_t jump_drain_rest(const struct jump_drain *drain, uint64_t elapsed_ns);
 bool jump_drain_hurries(const struct jump_drain *drain);
 /*
  * Nothing is recorded any more but by calls that are on their way: the window ends `ns` after its beginning, or where
- * the last event was told that is later, which is returned. What those calls tell has been no later.
+ * the last event was reported that is later, which is returned. What those calls tell has been no later.
  */
 uint64_t jump_drain_end(struct jump_drain *drain, uint64_t ns);
-/* When the last event was that was told. */
-uint64_t jump_drain_told(const struct jump_drain *drain);
+/* When the last event was that was reported. */
+uint64_t jump_drain_emitted(const struct jump_drain *drain);
 /* The last rounds: no thread records any more (or it does not matter); everything is read, calls that have begun and
  * not ended are told to have failed. */
 struct mw_error *jump_drain_finish(struct jump_drain *drain) MW_MUST_CHECK;

@@ -112,8 +112,8 @@ struct jump_drain {
 	bool pressed;     /* a ring is nearly full */
 	uint64_t fullest; /* units in the ring that had most of them */
 
-	uint64_t told_ns; /* time of the last event */
-	uint64_t end_ns;  /* … of the window's end, UINT64_MAX: not yet */
+	uint64_t emitted_ns; /* time of the last event */
+	uint64_t end_ns;     /* … of the window's end, UINT64_MAX: not yet */
 	mw_addr break_end;
 	uint32_t batched;
 	struct mw_event batch[JUMP_BATCH];
@@ -128,7 +128,7 @@ struct jump_drain {
 /* drain.c */
 struct mw_error *jump_drain_flush(struct jump_drain *drain) MW_MUST_CHECK;
 
-static inline struct mw_error *jump_drain_tell(struct jump_drain *drain, const struct jump_reader *reader,
+static inline struct mw_error *jump_drain_emit(struct jump_drain *drain, const struct jump_reader *reader,
 					       const struct mw_event *event)
 {
 	drain->batch[drain->batched] = *event;
@@ -137,16 +137,16 @@ static inline struct mw_error *jump_drain_tell(struct jump_drain *drain, const s
 	return ++drain->batched == JUMP_BATCH ? jump_drain_flush(drain) : NULL;
 }
 
-/* Never less than what was told before, nor later than the window. */
+/* Never less than what was reported before, nor later than the window. */
 static inline uint64_t jump_drain_ns(struct jump_drain *drain, uint64_t tick)
 {
 	uint64_t ns = jump_clock_ns(drain->clock, tick);
 
 	if (ns > drain->end_ns)
 		ns = drain->end_ns;
-	if (ns > drain->told_ns)
-		drain->told_ns = ns;
-	return drain->told_ns;
+	if (ns > drain->emitted_ns)
+		drain->emitted_ns = ns;
+	return drain->emitted_ns;
 }
 
 /* reader.c */

@@ -31,7 +31,7 @@ struct jump_drain_help {
 	bool (*fill)(void *context, uint32_t first, uint32_t count);
 };
 
-/* Counts that the target keeps are told up to this, which is what a double, and so JSON, can hold exactly. */
+/* Counts that the target keeps are reported up to this, which is what a double, and so JSON, can hold exactly. */
 #define JUMP_MOST_COUNTED ((UINT64_C(1) << 53) - 1)
 
 struct jump_drain_stats {

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "engine/jump/jump_engine.h"
-#include "engine/leftover.h"
+#include "engine/stale.h"
 #include "proc/program.h"
 #include "proc/status.h"
 
@@ -65,7 +65,7 @@ static struct mw_error *jump_create(const struct mw_engine_options *options, str
 	return NULL;
 }
 
-/* As processes' start times are told. */
+/* As processes' start times are reported. */
 static uint64_t clock_ticks_now(void)
 {
 	struct timespec now;
@@ -109,7 +109,7 @@ static struct mw_error *let_go(struct jump_process *process)
 /* All but the jumps. The process is stopped for a part of it, and runs when this returns. */
 static struct mw_error *put_in(struct jump_process *process)
 {
-	MW_TRY(mw_leftover_remove(process->pid, process->why_left, sizeof(process->why_left)));
+	MW_TRY(mw_stale_remove(process->pid, process->why_left, sizeof(process->why_left)));
 	MW_TRY(survey(process));
 	MW_TRY(stop(process));
 	jump_learn_note_stacks(process);
@@ -184,13 +184,13 @@ static struct mw_error *jump_attach(struct mw_engine *base, pid_t pid, bool laun
 
 	MW_TRY(jump_machine_check(engine));
 	if (!launched)
-		MW_TRY(mw_cage_preflight("jump", pid, false));
+		MW_TRY(mw_seccomp_policy_preflight("jump", pid, false));
 	err = attach_once(engine, pid, launched, sink, &again);
 	for (unsigned i = 0; err && again && i < LOOKS; i++) {
 		mw_error_destroy(err);
 		err = attach_once(engine, pid, launched, sink, &again);
 	}
-	return launched ? err : mw_leftover_explain(pid, err);
+	return launched ? err : mw_stale_explain(pid, err);
 }
 
 static void jump_end(struct mw_engine *base)
@@ -243,7 +243,7 @@ static bool any_maps(const struct jump_process *process)
 static struct mw_error *await_mappings(struct jump_process *process)
 {
 	for (unsigned i = 0; i < BREATHS && any_maps(process); i++) {
-		MW_TRY(mw_quiesce_breathe(&process->quiesce, BREATH_NS));
+		MW_TRY(mw_quiesce_run_briefly(&process->quiesce, BREATH_NS));
 		if (!jump_still_there(process))
 			return mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", process->pid);
 	}
@@ -280,7 +280,7 @@ static struct mw_error *jump_start(struct mw_engine *base, pid_t pid)
 	if (!err)
 		return NULL;
 	remove_process(engine, process);
-	return mw_leftover_explain(pid, err);
+	return mw_stale_explain(pid, err);
 }
 
 static struct mw_error *jump_run(struct mw_engine *base, uint64_t deadline_ns, const volatile sig_atomic_t *interrupt)
@@ -418,7 +418,7 @@ static struct mw_error *look(struct jump_process *process, struct mw_jump_examin
 	pid_t tid = jump_live_tid(process);
 	size_t added, removed;
 
-	MW_TRY(mw_leftover_look(process->pid, &out->leftover));
+	MW_TRY(mw_stale_look(process->pid, &out->stale));
 	MW_TRY(mw_survey_refresh(&process->survey, tid, &added, &removed));
 	MW_TRY(mw_survey_take_in(&process->survey, tid));
 	MW_TRY(jump_plan(process, tid));
@@ -447,7 +447,7 @@ struct mw_error *mw_jump_examine(pid_t pid, const struct mw_engine_options *opti
 		if (!found.verdict)
 			found.verdict = jump_plan_check(process);
 		if (!found.verdict)
-			found.verdict = mw_cage_preflight("jump", pid, false);
+			found.verdict = mw_seccomp_policy_preflight("jump", pid, false);
 	}
 	jump_process_destroy(process);
 	if (err) {
@@ -461,7 +461,7 @@ struct mw_error *mw_jump_examine(pid_t pid, const struct mw_engine_options *opti
 void mw_jump_examination_deinit(struct mw_jump_examination *examination)
 {
 	mw_error_destroy(examination->verdict);
-	mw_leftover_deinit(&examination->leftover);
+	mw_stale_deinit(&examination->stale);
 	free(examination->refused);
 	*examination = (struct mw_jump_examination){.count = 0};
 }

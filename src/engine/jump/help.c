@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "proc/status.h"
-#include "target/remote.h"
+#include "tracee/remote.h"
 
 #include <stdio.h>
 #include <stdlib.h>

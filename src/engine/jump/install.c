@@ -13,7 +13,7 @@
 #include "base/fault.h"
 #include "proc/maps.h"
 #include "proc/status.h"
-#include "target/remote.h"
+#include "tracee/remote.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -81,8 +81,8 @@ static struct mw_error *plant_new(struct jump_process *process, const struct mw_
 
 	if (process->quiesce.gone || process->quiesce.execed)
 		return NULL;
-	MW_TRY(jump_hand_find(&process->cage, &process->quiesce, maps, MW_CALLS_MAP | MW_CALL_BIT(MPROTECT_CODE),
-			      &tid));
+	MW_TRY(jump_injector_find(&process->policy, &process->quiesce, maps, MW_CALLS_MAP | MW_CALL_BIT(MPROTECT_CODE),
+				  &tid));
 	if (!tid && process->engine->options.unsafe)
 		tid = mw_quiesce_pick(&process->quiesce);
 	if (!tid) {
@@ -90,7 +90,7 @@ static struct mw_error *plant_new(struct jump_process *process, const struct mw_
 		return NULL;
 	}
 	MW_TRY(mw_inject_init(&inject, tid, maps));
-	MW_TRY(jump_memory_pads(process, &inject));
+	MW_TRY(jump_memory_trampolines(process, &inject));
 	MW_TRY(jump_context_update(process, inject.tid));
 	err = jump_patch_all(process, &now);
 	mw_maps_deinit(&now);
@@ -175,7 +175,7 @@ static struct mw_error *check_counter(const struct jump_process *process, const 
 }
 
 /* Calls of ours that a stack passes through are no frames of the program's. */
-static void tell_unwinder(struct jump_process *process)
+static void emit_unwinder(struct jump_process *process)
 {
 	const struct mw_stub_header *header = mw_stub_header();
 	const struct mw_unwinder_code code = {.start = process->recorder.image,
@@ -197,18 +197,18 @@ static struct mw_error *put_in(struct jump_process *process, const struct mw_map
 		return mw_error_create(MW_ERROR_SYSTEM, 0, "no thread of process %d could be stopped", process->pid);
 	if (mw_shared_memory_locks(tid))
 		calls |= MW_CALLS_LOCKED;
-	MW_TRY(jump_hand_wanted(process, calls, maps, &tid));
+	MW_TRY(jump_injector_wanted(process, calls, maps, &tid));
 	MW_TRY(jump_find_tid_offset(process));
 	jump_note_stacks(process, maps);
 	MW_TRY(mw_fault("attach.inject"));
 	MW_TRY(mw_inject_init(&inject, tid, maps));
 	if (!process->engine->options.unsafe && !process->launched && !mw_inject_leads_back(&inject))
-		return mw_inject_no_way_back(&inject, process->pid);
+		return mw_inject_no_sigframe(&inject, process->pid);
 	MW_TRY(check_counter(process, &inject));
 	MW_TRY(jump_memory_map(process, &inject, maps, rows_bytes));
 	MW_TRY(jump_context_fill(process, maps));
-	tell_unwinder(process);
-	MW_TRY(jump_memory_pads(process, &inject));
+	emit_unwinder(process);
+	MW_TRY(jump_memory_trampolines(process, &inject));
 	return jump_memory_write_image(process, &inject);
 }
 

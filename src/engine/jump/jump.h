@@ -4,8 +4,9 @@
  *
  * Nobody is traced while the window goes. ptrace is used for moments only: to put the recorder in (engine.c: survey,
  * plan.c; memory.c maps what it needs; patch.c writes the jumps), to look at modules that came (modules.c), and to take
- * it all out again (detach.c). The way of an event: pad → recorder (src/stub) → ring → drain.c, in order of time →
- * records.c → sink. window.c goes round: drain, answers to what the recorder asks (ask.c), modules, children, samples.
+ * it all out again (detach.c). The way of an event: trampoline → recorder (src/stub) → ring → drain.c, in order of time
+ * → records.c → sink. window.c goes round: drain, answers to what the recorder asks (ask.c), modules, children,
+ * samples.
  *
  * One thread of memwatch does all of it, but for the heartbeat, which has its own.
  */
@@ -21,11 +22,11 @@
 #include "proc/touched.h"
 #include "stub/stub.h"
 #include "symbol/generated_code.h"
-#include "target/cage.h"
-#include "target/inject.h"
-#include "target/journal.h"
-#include "target/orphans.h"
-#include "target/quiesce.h"
+#include "tracee/inject.h"
+#include "tracee/journal.h"
+#include "tracee/orphans.h"
+#include "tracee/quiesce.h"
+#include "tracee/seccomp_policy.h"
 #include "unwind/rows.h"
 #include "unwind/unwind.h"
 
@@ -50,28 +51,28 @@ struct jump_patch {
 	mw_addr addr;
 	uint64_t size; /* of the function, 0 unknown */
 	struct mw_detour detour;
-	mw_addr pad_at; /* 0: none yet */
-	struct mw_pad pad;
+	mw_addr trampoline_at; /* 0: none yet */
+	struct mw_trampoline trampoline;
 	size_t journal;
 	bool standing;
 	bool gone; /* its module is unmapped */
 };
 
-/* Memory of ours in the target that holds pads. */
-struct jump_pads {
+/* Memory of ours in the target that holds trampolines. */
+struct jump_trampolines {
 	mw_addr start;
 	uint64_t size, used;
 };
 
-/* A place that a signal has struck (struck.c): where its frame keeps the pc, and what. */
-struct jump_struck {
+/* A place that a signal has interrupted (interrupted.c): where its frame keeps the pc, and what. */
+struct jump_interrupted {
 	mw_addr at, sp, pc;
 	uint64_t others; /* of the registers that it keeps: what they are */
 };
 
 /* What has been seen since calls, or handlers, are waited for. */
 struct jump_seen {
-	struct jump_struck *gone_back;
+	struct jump_interrupted *gone_back;
 	size_t gone_back_count;
 	mw_addr places[JUMP_PLACES]; /* where what may come back was found (suspended.c) */
 	size_t place_count;
@@ -136,9 +137,9 @@ struct jump_recorder {
 	bool mapped;             /* any memory of ours may be in the process */
 	mw_addr image, guard;    /* 0: never there */
 	uint64_t image_size;
-	struct jump_pads *pads;
-	size_t pads_count;
-	uint32_t owned_count; /* pieces of memory that are told of in the control block */
+	struct jump_trampolines *trampolines;
+	size_t trampolines_count;
+	uint32_t owned_count; /* pieces of memory that are known in the control block */
 	uint64_t resident;    /* bytes of ours that count into the target's RSS, as of the last sample */
 	int own_memory;       /* its memory as a file, which leads to this program's, also when it is another; or -1 */
 };
@@ -208,7 +209,7 @@ struct jump_process {
 	struct mw_unwinder *unwinder;
 	struct mw_unwinder *inner; /* the one below its memo */
 	struct mw_quiesce quiesce;
-	struct mw_cage cage;
+	struct mw_seccomp_policy policy;
 	struct jump_patches patches;
 	struct jump_recorder recorder;
 	struct jump_rows rows;
@@ -277,8 +278,8 @@ struct mw_error *jump_memory_map(struct jump_process *process, const struct mw_i
 				 const struct mw_maps *maps, uint64_t rows_bytes) MW_MUST_CHECK;
 /* Give what was mapped its memory, and format it: takes its time, nothing need stand for it. */
 struct mw_error *jump_memory_prepare(struct jump_process *process) MW_MUST_CHECK;
-/* Pads for all planned patches that have none. */
-struct mw_error *jump_memory_pads(struct jump_process *process, const struct mw_inject *inject) MW_MUST_CHECK;
+/* Trampolines for all planned patches that have none. */
+struct mw_error *jump_memory_trampolines(struct jump_process *process, const struct mw_inject *inject) MW_MUST_CHECK;
 /* Write the image and its context; the process's threads may run, nothing jumps there yet. */
 struct mw_error *jump_memory_write_image(struct jump_process *process, const struct mw_inject *inject) MW_MUST_CHECK;
 /* Give `count` rings from `first` memory. */
@@ -346,14 +347,14 @@ uint32_t jump_learned_check(struct jump_process *process, const struct mw_raw_fr
 /* Forget what was in modules that are gone, before there is a new generation. */
 void jump_learned_tidy(struct jump_process *process);
 
-/* hand.c: a thread that makes system calls for us, of those that stand; `calls` (MW_CALL_BIT, MW_CALLS_...) says which.
+/* injector.c: a thread that makes system calls for us, of those that stand; `calls` (MW_CALL_BIT, MW_CALLS_...) says which.
  */
 /* One that lives through them whatever happens to memwatch; *tid is 0 where there is none. Errors: GONE, MEMORY. */
-struct mw_error *jump_hand_find(struct mw_cage *cage, const struct mw_quiesce *quiesce, const struct mw_maps *maps,
-				uint32_t calls, pid_t *tid) MW_MUST_CHECK;
+struct mw_error *jump_injector_find(struct mw_seccomp_policy *policy, const struct mw_quiesce *quiesce,
+				    const struct mw_maps *maps, uint32_t calls, pid_t *tid) MW_MUST_CHECK;
 /* … and where there is none, with --unsafe, any; else UNSUPPORTED. Stopping it must be harmless as well. */
-struct mw_error *jump_hand_wanted(struct jump_process *process, uint32_t calls, const struct mw_maps *maps,
-				  pid_t *tid) MW_MUST_CHECK;
+struct mw_error *jump_injector_wanted(struct jump_process *process, uint32_t calls, const struct mw_maps *maps,
+				      pid_t *tid) MW_MUST_CHECK;
 
 /* stop.c: all threads stand, and one of them can be picked. Where that fails it is tried again for `patience_ns`; then
  * they are let go, and quiesce says what became of the process. Errors: those of mw_quiesce_begin. */
@@ -362,7 +363,7 @@ struct mw_error *jump_stop(struct jump_process *process, uint64_t patience_ns) M
 /* patch.c: all threads stand. */
 /* Let handlers return that will go back into what is to be overwritten. UNSUPPORTED where they don't soon. */
 struct mw_error *jump_await_handlers(struct jump_process *process) MW_MUST_CHECK;
-/* Plant all that is planned and has a pad. `*maps`, which is the caller's to free, is filled with what is mapped then.
+/* Plant all that is planned and has a trampoline. `*maps`, which is the caller's to free, is filled with what is mapped then.
  */
 struct mw_error *jump_patch_all(struct jump_process *process, struct mw_maps *maps) MW_MUST_CHECK;
 /* Is what stands where the patch is to be the code of the module that it was planned for? */
@@ -403,19 +404,20 @@ size_t jump_read_stack(pid_t tid, const struct mw_mapping *mapping, mw_addr at, 
 bool jump_call_stands(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t i);
 
 /*
- * struck.c: what signals have struck, whose handlers are at work or have switched to another stack. The place to go
- * back to lies in memory then: word `i` of `count` words at address `at`.
+ * interrupted.c: what signals have interrupted, whose handlers are at work or have switched to another stack. The place
+ * to go back to lies in memory then: word `i` of `count` words at address `at`.
  */
-/* Is it among the instructions of a pad or of the image? Return addresses, which follow a call, may be left over from
+/* Is it among the instructions of a trampoline or of the image? Return addresses, which follow a call, may be left over from
  * calls long ago; a thread that is in the recorder's calls has told so (slot->inside). */
-bool jump_struck_in_ours(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t count, size_t i);
+bool jump_interrupted_in_ours(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t count,
+			      size_t i);
 /* Does an instruction that a jump will overwrite, but for the first, begin at that address? */
 bool jump_is_overwritten(const struct jump_process *process, mw_addr addr);
 /* The lowest and the highest address of all functions that are to be detoured. */
 void jump_overwritten_bounds(const struct jump_process *process, mw_addr *low, mw_addr *high);
 /* Has the place at address `at`, word `i`, been gone back to? */
 bool jump_gone_back(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t i);
-/* What has been gone back to may be struck anew: forget what was seen. */
+/* What has been gone back to may be interrupted anew: forget what was seen. */
 void jump_seen_nothing(struct jump_process *process);
 /* All threads stand: take note of who is on a stack of the program's own making (own_stacks), and what has been gone
  * back to there. */
@@ -460,7 +462,7 @@ void jump_children_heard(struct jump_process *process);
 void jump_children_sweep(struct jump_process *process);
 
 /* detach.c */
-/* The window ends now, or when it was as long as it was to be. What is recorded from now on is told, too. */
+/* The window ends now, or when it was as long as it was to be. What is recorded from now on is reported, too. */
 void jump_window_close(struct jump_process *process);
 /* The recorder is turned off. */
 struct mw_error *jump_window_end(struct jump_process *process) MW_MUST_CHECK;

@@ -3,7 +3,7 @@
 #ifndef MW_ENGINE_JUMP_JUMP_ENGINE_H
 #define MW_ENGINE_JUMP_JUMP_ENGINE_H
 
-#include "engine/leftover.h"
+#include "engine/stale.h"
 
 #include <memwatch/engine.h>
 
@@ -15,7 +15,7 @@ struct mw_jump_examination {
 	const char *
 		*refused; /* by hook number (mw_hooks_find): why that one can't be detoured, or NULL; static texts */
 	size_t count;
-	struct mw_leftover leftover; /* it can be used once that is removed, which attaching begins with */
+	struct mw_stale stale; /* it can be used once that is removed, which attaching begins with */
 };
 
 /* Errors: as of reading the process. */

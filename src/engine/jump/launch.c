@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "proc/status.h"
-#include "target/remote.h"
+#include "tracee/remote.h"
 
 #include <errno.h>
 #include <fcntl.h>

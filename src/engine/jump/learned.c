@@ -205,7 +205,7 @@ static void give_up(struct jump_process *process, struct jump_learned *learned)
 }
 
 /* Can a frame at `inner` return to `pc`? What is no return address (where a handler returns to, where a coroutine
- * begins) is told as the place behind it. */
+ * begins) is reported as the place behind it. */
 static bool leads_to(const struct jump_process *process, mw_addr inner, mw_addr pc)
 {
 	return mw_unwinder_libunwind_is_return(process->inner, pc) ||

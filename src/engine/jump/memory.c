@@ -6,14 +6,14 @@
  *      guard           one page, read-write, wiped by a fork        anywhere
  *      image           the recorder's code, its context and the     anywhere
  *                      table of readable memory, read-execute
- *      pads            one area a neighbourhood, read-execute       within a jump's reach of what it serves
+ *      trampolines            one area a neighbourhood, read-execute       within a jump's reach of what it serves
  */
 #include "engine/jump/jump.h"
 
 #include "base/fault.h"
 #include "base/vector.h"
-#include "target/inject_error.h"
-#include "target/remote.h"
+#include "tracee/inject_error.h"
+#include "tracee/remote.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -24,10 +24,10 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#define UNMAP_ATTEMPTS 3
-#define PADS_LEAST     (2 * JUMP_PAGE)
-#define SPARE_RINGS    48                   /* beside one for each thread that there is */
-#define CGROUP_SPARE   (UINT64_C(32) << 20) /* what a cgroup must have left beside what we take */
+#define UNMAP_ATTEMPTS    3
+#define TRAMPOLINES_LEAST (2 * JUMP_PAGE)
+#define SPARE_RINGS       48                   /* beside one for each thread that there is */
+#define CGROUP_SPARE      (UINT64_C(32) << 20) /* what a cgroup must have left beside what we take */
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
@@ -196,30 +196,31 @@ static bool within(mw_addr a, mw_addr b, uint64_t reach)
 	return (a > b ? a - b : b - a) < reach;
 }
 
-/* Write a patch's pad into an area that can hold and reach it. */
+/* Write a patch's trampoline into an area that can hold and reach it. */
 static bool place(struct jump_process *process, struct jump_patch *patch)
 {
 	const struct mw_arch *arch = process->survey.arch;
 	const struct mw_stub_header *header = mw_stub_header();
-	const struct mw_pad_frame frame = {
+	const struct mw_trampoline_frame frame = {
 		.entry = process->recorder.image + (patch->role == MW_STUB_UNWINDER ? header->find_fde : header->enter),
 		.hook = patch->number,
 		.frame_size = MW_STUB_CALL_SIZE};
 
-	for (size_t i = 0; i < process->recorder.pads_count; i++) {
-		struct jump_pads *pads = &process->recorder.pads[i];
-		mw_addr dest = pads->start + pads->used;
+	for (size_t i = 0; i < process->recorder.trampolines_count; i++) {
+		struct jump_trampolines *trampolines = &process->recorder.trampolines[i];
+		mw_addr dest = trampolines->start + trampolines->used;
 		struct mw_error *err;
 
-		if (pads->used + MW_PAD_SIZE > pads->size || !within(dest, patch->detour.at, arch->pad_reach))
+		if (trampolines->used + MW_TRAMPOLINE_SIZE > trampolines->size ||
+		    !within(dest, patch->detour.at, arch->trampoline_reach))
 			continue;
-		err = arch->pad(&patch->detour, &frame, dest, &patch->pad);
+		err = arch->trampoline(&patch->detour, &frame, dest, &patch->trampoline);
 		if (err) {
 			mw_error_destroy(err);
 			continue;
 		}
-		patch->pad_at = dest;
-		pads->used += MW_PAD_SIZE;
+		patch->trampoline_at = dest;
+		trampolines->used += MW_TRAMPOLINE_SIZE;
 		return true;
 	}
 	return false;
@@ -228,7 +229,7 @@ static bool place(struct jump_process *process, struct jump_patch *patch)
 static struct mw_error *find_room_near(const struct jump_process *process, const struct mw_inject *inject,
 				       const struct jump_patch *patch, uint64_t size, mw_addr *out)
 {
-	uint64_t reach = process->survey.arch->pad_reach;
+	uint64_t reach = process->survey.arch->trampoline_reach;
 
 	MW_TRY(find_gap(inject, patch->addr, patch->addr + MW_DETOUR_MAX, reach - reach / 4, size, out));
 	if (*out)
@@ -239,52 +240,53 @@ static struct mw_error *find_room_near(const struct jump_process *process, const
 			     "--engine trap needs none");
 }
 
-/* Room for pads near `patch`, and for those of its neighbours that have none yet. */
-static struct mw_error *map_pads(struct jump_process *process, const struct mw_inject *inject,
-				 const struct jump_patch *patch)
+/* Room for trampolines near `patch`, and for those of its neighbours that have none yet. */
+static struct mw_error *map_trampolines(struct jump_process *process, const struct mw_inject *inject,
+					const struct jump_patch *patch)
 {
-	uint64_t reach = process->survey.arch->pad_reach;
+	uint64_t reach = process->survey.arch->trampoline_reach;
 	size_t neighbours = 1;
-	struct jump_pads *pads;
+	struct jump_trampolines *trampolines;
 	uint64_t size;
 	mw_addr at = 0;
 
 	for (size_t i = 0; i < process->patches.count; i++)
-		neighbours += !process->patches.items[i].pad_at &&
+		neighbours += !process->patches.items[i].trampoline_at &&
 			      within(process->patches.items[i].addr, patch->addr, reach / 4);
-	size = round_up(neighbours * MW_PAD_SIZE);
-	if (size < PADS_LEAST)
-		size = PADS_LEAST;
-	pads = realloc(process->recorder.pads, (process->recorder.pads_count + 1) * sizeof(*pads));
-	if (!pads)
+	size = round_up(neighbours * MW_TRAMPOLINE_SIZE);
+	if (size < TRAMPOLINES_LEAST)
+		size = TRAMPOLINES_LEAST;
+	trampolines = realloc(process->recorder.trampolines,
+			      (process->recorder.trampolines_count + 1) * sizeof(*trampolines));
+	if (!trampolines)
 		return mw_error_nomem();
-	process->recorder.pads = pads;
+	process->recorder.trampolines = trampolines;
 	MW_TRY(find_room_near(process, inject, patch, size, &at));
 	MW_TRY(mw_inject_map(inject, at, size, PROT_READ | PROT_WRITE, &at));
-	pads[process->recorder.pads_count++] = (struct jump_pads){.start = at, .size = size};
-	return note_owned(process, MW_RING_OWN_PADS, at, size);
+	trampolines[process->recorder.trampolines_count++] = (struct jump_trampolines){.start = at, .size = size};
+	return note_owned(process, MW_RING_OWN_TRAMPOLINES, at, size);
 }
 
-static struct mw_error *write_pad(pid_t tid, const struct jump_patch *patch, bool sealed)
+static struct mw_error *write_trampoline(pid_t tid, const struct jump_patch *patch, bool sealed)
 {
 	if (sealed)
-		return mw_remote_poke(tid, patch->pad_at, patch->pad.bytes, patch->pad.size);
-	return mw_remote_write(tid, patch->pad_at, patch->pad.bytes, patch->pad.size);
+		return mw_remote_poke(tid, patch->trampoline_at, patch->trampoline.bytes, patch->trampoline.size);
+	return mw_remote_write(tid, patch->trampoline_at, patch->trampoline.bytes, patch->trampoline.size);
 }
 
-struct mw_error *jump_memory_pads(struct jump_process *process, const struct mw_inject *inject)
+struct mw_error *jump_memory_trampolines(struct jump_process *process, const struct mw_inject *inject)
 {
-	size_t first_new = process->recorder.pads_count;
+	size_t first_new = process->recorder.trampolines_count;
 
 	for (size_t i = 0; i < process->patches.count; i++) {
 		struct jump_patch *patch = &process->patches.items[i];
 		bool sealed;
 
-		if (patch->pad_at || patch->gone || patch->detour.why)
+		if (patch->trampoline_at || patch->gone || patch->detour.why)
 			continue;
 		if (!place(process, patch)) {
 			MW_TRY(mw_fault("attach.pads"));
-			MW_TRY(map_pads(process, inject, patch));
+			MW_TRY(map_trampolines(process, inject, patch));
 			if (!place(process, patch))
 				return mw_error_hint(
 					mw_error_create(MW_ERROR_UNSUPPORTED, 0,
@@ -294,14 +296,15 @@ struct mw_error *jump_memory_pads(struct jump_process *process, const struct mw_
 					"--engine trap can watch process %d", process->pid);
 		}
 		sealed = true;
-		for (size_t j = first_new; j < process->recorder.pads_count; j++)
-			sealed &= patch->pad_at - process->recorder.pads[j].start >= process->recorder.pads[j].size;
-		MW_TRY(write_pad(inject->tid, patch, sealed));
+		for (size_t j = first_new; j < process->recorder.trampolines_count; j++)
+			sealed &= patch->trampoline_at - process->recorder.trampolines[j].start >=
+				  process->recorder.trampolines[j].size;
+		MW_TRY(write_trampoline(inject->tid, patch, sealed));
 		jump_context_hook(process, patch);
 	}
-	for (size_t i = first_new; i < process->recorder.pads_count; i++)
-		MW_TRY(mw_inject_protect(inject, process->recorder.pads[i].start, process->recorder.pads[i].size,
-					 PROT_READ | PROT_EXEC));
+	for (size_t i = first_new; i < process->recorder.trampolines_count; i++)
+		MW_TRY(mw_inject_protect(inject, process->recorder.trampolines[i].start,
+					 process->recorder.trampolines[i].size, PROT_READ | PROT_EXEC));
 	return NULL;
 }
 
@@ -340,9 +343,9 @@ struct mw_error *jump_memory_unmap(struct jump_process *process, const struct mw
 
 	if (process->recorder.shared.base)
 		__atomic_store_n(&jump_control(&process->recorder.shared)->leaving, 1, __ATOMIC_RELEASE);
-	for (size_t i = 0; i < process->recorder.pads_count; i++)
-		err = mw_error_first(err,
-				     unmap(inject, process->recorder.pads[i].start, process->recorder.pads[i].size));
+	for (size_t i = 0; i < process->recorder.trampolines_count; i++)
+		err = mw_error_first(err, unmap(inject, process->recorder.trampolines[i].start,
+						process->recorder.trampolines[i].size));
 	/* What tells the next memwatch of the rest goes after it: each piece only where all before are gone. */
 	if (!err && process->recorder.image)
 		err = unmap(inject, process->recorder.image, process->recorder.image_size);
@@ -375,8 +378,8 @@ bool jump_memory_stands(const struct jump_process *process, pid_t tid)
 
 bool jump_memory_ours(const struct jump_process *process, mw_addr addr)
 {
-	for (size_t i = 0; i < process->recorder.pads_count; i++)
-		if (addr - process->recorder.pads[i].start < process->recorder.pads[i].size)
+	for (size_t i = 0; i < process->recorder.trampolines_count; i++)
+		if (addr - process->recorder.trampolines[i].start < process->recorder.trampolines[i].size)
 			return true;
 	return process->recorder.image && addr - process->recorder.image < process->recorder.image_size;
 }
@@ -385,11 +388,11 @@ void jump_memory_bounds(const struct jump_process *process, mw_addr *low, mw_add
 {
 	*low = process->recorder.image;
 	*high = process->recorder.image + process->recorder.image_size;
-	for (size_t i = 0; i < process->recorder.pads_count; i++) {
-		const struct jump_pads *pads = &process->recorder.pads[i];
+	for (size_t i = 0; i < process->recorder.trampolines_count; i++) {
+		const struct jump_trampolines *trampolines = &process->recorder.trampolines[i];
 
-		*low = pads->start < *low ? pads->start : *low;
-		*high = pads->start + pads->size > *high ? pads->start + pads->size : *high;
+		*low = trampolines->start < *low ? trampolines->start : *low;
+		*high = trampolines->start + trampolines->size > *high ? trampolines->start + trampolines->size : *high;
 	}
 }
 
@@ -421,8 +424,8 @@ void jump_memory_measure(struct jump_process *process, pid_t tid, uint64_t *resi
 	if (!process->recorder.mapped)
 		return;
 	*mapped = process->recorder.memory.size + JUMP_PAGE + process->recorder.image_size;
-	for (size_t i = 0; i < process->recorder.pads_count; i++)
-		*mapped += process->recorder.pads[i].size;
+	for (size_t i = 0; i < process->recorder.trampolines_count; i++)
+		*mapped += process->recorder.trampolines[i].size;
 	snprintf(path, sizeof(path), "/proc/%d/pagemap", tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
@@ -430,8 +433,8 @@ void jump_memory_measure(struct jump_process *process, pid_t tid, uint64_t *resi
 	*resident = present(fd, process->recorder.memory.there, process->recorder.memory.size) +
 		    present(fd, process->recorder.guard, JUMP_PAGE) +
 		    present(fd, process->recorder.image, process->recorder.image_size);
-	for (size_t i = 0; i < process->recorder.pads_count; i++)
-		*resident += present(fd, process->recorder.pads[i].start, process->recorder.pads[i].size);
+	for (size_t i = 0; i < process->recorder.trampolines_count; i++)
+		*resident += present(fd, process->recorder.trampolines[i].start, process->recorder.trampolines[i].size);
 	close(fd);
 }
 
@@ -449,7 +452,8 @@ size_t jump_memory_ranges(const struct jump_process *process, struct mw_engine_r
 	add_range(out, capacity, &count, process->recorder.memory.there, process->recorder.memory.size);
 	add_range(out, capacity, &count, process->recorder.guard, JUMP_PAGE);
 	add_range(out, capacity, &count, process->recorder.image, process->recorder.image_size);
-	for (size_t i = 0; i < process->recorder.pads_count; i++)
-		add_range(out, capacity, &count, process->recorder.pads[i].start, process->recorder.pads[i].size);
+	for (size_t i = 0; i < process->recorder.trampolines_count; i++)
+		add_range(out, capacity, &count, process->recorder.trampolines[i].start,
+			  process->recorder.trampolines[i].size);
 	return count;
 }

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "proc/maps.h"
-#include "target/remote.h"
+#include "tracee/remote.h"
 
 #include <string.h>
 
@@ -42,7 +42,7 @@ static struct mw_error *plant(struct jump_process *process, pid_t tid, struct ju
 
 	MW_TRY(mw_fault("attach.patch"));
 	MW_TRY(check_planned(process, tid, patch));
-	MW_TRY(process->survey.arch->detour_jump(&patch->detour, patch->pad_at, jump));
+	MW_TRY(process->survey.arch->detour_jump(&patch->detour, patch->trampoline_at, jump));
 	MW_TRY(mw_journal_plant(&process->patches.journal, tid, patch->detour.at, jump, patch->detour.jump,
 				&patch->journal));
 	patch->standing = true;
@@ -55,7 +55,7 @@ static mw_addr copy_of(const struct jump_patch *patch, mw_addr pc)
 	/* The first instruction is where the jump stands: to go there is right. */
 	for (uint8_t i = 1; i < patch->detour.count; i++)
 		if (pc == patch->detour.at + patch->detour.offset[i] && pc < patch->detour.at + patch->detour.jump)
-			return patch->pad_at + patch->pad.copied[i];
+			return patch->trampoline_at + patch->trampoline.copied[i];
 	return 0;
 }
 
@@ -65,11 +65,11 @@ static mw_addr original_of(const struct jump_patch *patch, mw_addr pc)
 	if (patch->standing)
 		return 0;
 	for (uint8_t i = 0; i < patch->detour.count; i++)
-		if (pc == patch->pad_at + patch->pad.copied[i])
+		if (pc == patch->trampoline_at + patch->trampoline.copied[i])
 			return patch->detour.at + patch->detour.offset[i];
 	/* The way back: a jump, or several instructions of one. */
 	if (patch->detour.count && !patch->detour.ends &&
-	    pc == patch->pad_at + patch->pad.copied[patch->detour.count - 1])
+	    pc == patch->trampoline_at + patch->trampoline.copied[patch->detour.count - 1])
 		return patch->detour.at + patch->detour.length;
 	return 0;
 }
@@ -82,7 +82,7 @@ static struct mw_error *move(struct jump_process *process, pid_t tid,
 
 	MW_TRY(mw_tracee_get_regs(tid, &regs));
 	for (size_t i = 0; i < process->patches.count; i++) {
-		mw_addr pc = process->patches.items[i].pad_at && !process->patches.items[i].gone
+		mw_addr pc = process->patches.items[i].trampoline_at && !process->patches.items[i].gone
 				     ? to(&process->patches.items[i], regs.general.pc)
 				     : 0;
 
@@ -120,7 +120,8 @@ static struct mw_error *explain_handlers(const struct jump_process *process)
 			       process->pid);
 }
 
-/* A handler that is at work will go back to where its signal struck: not among instructions that are being replaced. */
+/* A handler that is at work will go back to where its signal interrupted: not among instructions that are being
+ * replaced. */
 struct mw_error *jump_await_handlers(struct jump_process *process)
 {
 	uint64_t begin = mw_clock_ns(), looked = begin;
@@ -136,7 +137,7 @@ struct mw_error *jump_await_handlers(struct jump_process *process)
 			return mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", process->pid);
 		if (i == HANDLER_BREATHS || now - begin > PATIENCE_NS)
 			return mw_error_hint(explain_handlers(process), "Try again, or use --engine trap");
-		MW_TRY(mw_quiesce_breathe(&process->quiesce, breath > BREATH_NS ? breath : BREATH_NS));
+		MW_TRY(mw_quiesce_run_briefly(&process->quiesce, breath > BREATH_NS ? breath : BREATH_NS));
 		looked = mw_clock_ns();
 	}
 	process->seen.handlers_ns = process->quiesce.since_ns;
@@ -202,7 +203,7 @@ static void drop_misplaced(struct jump_process *process, const struct mw_maps *m
 	for (size_t i = 0; i < process->patches.count; i++) {
 		struct jump_patch *patch = &process->patches.items[i];
 
-		if (!patch->standing && !patch->gone && patch->pad_at)
+		if (!patch->standing && !patch->gone && patch->trampoline_at)
 			patch->gone = !jump_patch_in_place(process, patch, maps);
 	}
 }
@@ -223,7 +224,7 @@ struct mw_error *jump_patch_all(struct jump_process *process, struct mw_maps *ma
 	for (size_t i = 0; i < process->patches.count; i++) {
 		struct jump_patch *patch = &process->patches.items[i];
 
-		if (!patch->standing && !patch->gone && patch->pad_at)
+		if (!patch->standing && !patch->gone && patch->trampoline_at)
 			MW_TRY(plant(process, tid, patch));
 	}
 	return NULL;
@@ -254,7 +255,7 @@ static bool is_unwinders(const struct jump_process *process, size_t entry)
 	for (size_t i = 0; i < process->patches.count; i++) {
 		const struct jump_patch *patch = &process->patches.items[i];
 
-		if (patch->pad_at && patch->role == MW_STUB_UNWINDER &&
+		if (patch->trampoline_at && patch->role == MW_STUB_UNWINDER &&
 		    patch->detour.at == process->patches.journal.items[entry].addr)
 			return true;
 	}

@@ -3,7 +3,7 @@
 #include "engine/jump/jump.h"
 
 #include "base/vector.h"
-#include "target/remote.h"
+#include "tracee/remote.h"
 
 #include <string.h>
 
@@ -17,7 +17,7 @@ static const struct {
 	{"_dl_debug_state", MW_STUB_LOADER},
 	{"_Unwind_Find_FDE", MW_STUB_UNWINDER},
 	{"execve", MW_STUB_EXEC},
-	{"_exit", MW_STUB_EXIT}, /* exit() ends there, after what atexit() was told */
+	{"_exit", MW_STUB_EXIT}, /* exit() ends there, after what atexit() was reported */
 	{"_Exit", MW_STUB_EXIT}, /* musl's _exit() and exit() call it, or go on there */
 };
 

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "proc/stat.h"
 #include "proc/status.h"
-#include "target/remote.h"
+#include "tracee/remote.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -186,11 +186,11 @@ void jump_process_destroy(struct jump_process *process)
 	mw_row_dictionary_deinit(&process->rows.dictionary);
 	jump_learned_deinit(&process->learned);
 	mw_map_deinit(&process->ids.tids);
-	mw_cage_deinit(&process->cage);
+	mw_seccomp_policy_deinit(&process->policy);
 	mw_quiesce_deinit(&process->quiesce);
 	free(process->rows.items);
 	free(process->patches.items);
-	free(process->recorder.pads);
+	free(process->recorder.trampolines);
 	free(process->seen.gone_back);
 	free(process);
 }

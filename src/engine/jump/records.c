@@ -2,8 +2,8 @@
 /*
  * records.c: from a record to events (drain_state.h).
  *
- * Events are told as the trap engine tells them: sizes of mappings rounded up to pages, no size and no stack with what
- * failed, a move of the break as a mapping or an unmapping.
+ * Events are reported as the trap engine tells them: sizes of mappings rounded up to pages, no size and no stack with
+ * what failed, a move of the break as a mapping or an unmapping.
  */
 #include "engine/jump/drain_state.h"
 
@@ -76,21 +76,21 @@ struct mw_error *jump_calls_cancel(struct jump_drain *drain, struct jump_reader 
 {
 	while (reader->open_count > 0) {
 		const struct jump_open_call *open = &reader->open[--reader->open_count];
-		const struct mw_event event = {.time_ns = drain->told_ns,
+		const struct mw_event event = {.time_ns = drain->emitted_ns,
 					       .addr = open->addr,
 					       .size = open->begin == MW_EVENT_REALLOC_BEGIN ? 0 : open->size,
 					       .stack = MW_STACK_NONE,
 					       .type = fail_of((enum mw_event_type)open->begin),
 					       .kind = (enum mw_kind)open->kind};
 
-		MW_TRY(jump_drain_tell(drain, reader, &event));
+		MW_TRY(jump_drain_emit(drain, reader, &event));
 	}
 	return NULL;
 }
 
 #define PAGE 4096u
 
-/* Those before MW_RING_BRK are told by their own numbers. */
+/* Those before MW_RING_BRK are known from their own numbers. */
 _Static_assert((int)MW_RING_ALLOC == (int)MW_EVENT_ALLOC && (int)MW_RING_MAP == (int)MW_EVENT_MAP &&
 		       (int)MW_RING_REMAP_FAIL == (int)MW_EVENT_REMAP_FAIL,
 	       "records have the numbers of events");
@@ -128,13 +128,13 @@ static uint64_t round_to_pages(uint64_t size)
 }
 
 /* A BEGIN, or what ends one. */
-static struct mw_error *tell_call(struct jump_drain *drain, struct jump_reader *reader, const struct mw_event *event)
+static struct mw_error *emit_call(struct jump_drain *drain, struct jump_reader *reader, const struct mw_event *event)
 {
 	bool begins = event->type == MW_EVENT_REALLOC_BEGIN || event->type == MW_EVENT_UNMAP_BEGIN ||
 		      event->type == MW_EVENT_REMAP_BEGIN;
 
 	if (begins ? jump_call_begin(drain, reader, event) : jump_call_end(reader, event->type))
-		return jump_drain_tell(drain, reader, event);
+		return jump_drain_emit(drain, reader, event);
 	drain->stats.bad_records++;
 	return NULL;
 }
@@ -163,10 +163,10 @@ static struct mw_error *take_event(struct jump_drain *drain, struct jump_reader 
 	else if (event.type == MW_EVENT_REALLOC_FAIL)
 		event.size = 0;
 	if (event.type == MW_EVENT_MAP)
-		return event.size ? jump_drain_tell(drain, reader, &event) : NULL;
+		return event.size ? jump_drain_emit(drain, reader, &event) : NULL;
 	if (event.type < MW_EVENT_REALLOC_BEGIN)
-		return event.addr ? jump_drain_tell(drain, reader, &event) : NULL;
-	return tell_call(drain, reader, &event);
+		return event.addr ? jump_drain_emit(drain, reader, &event) : NULL;
+	return emit_call(drain, reader, &event);
 }
 
 /* The break was at `from` and is at `to`; 0: that is not known. */
@@ -184,13 +184,13 @@ static struct mw_error *moved_break(struct jump_drain *drain, struct jump_reader
 	if (from == 0 || to == 0 || from == to)
 		return NULL;
 	if (to > from)
-		return jump_drain_tell(drain, reader, &event);
+		return jump_drain_emit(drain, reader, &event);
 	event.addr = to;
 	event.size = from - to;
 	event.type = MW_EVENT_UNMAP_BEGIN;
-	MW_TRY(jump_drain_tell(drain, reader, &event));
+	MW_TRY(jump_drain_emit(drain, reader, &event));
 	event.type = MW_EVENT_UNMAP_END;
-	return jump_drain_tell(drain, reader, &event);
+	return jump_drain_emit(drain, reader, &event);
 }
 
 static struct mw_error *take_break(struct jump_drain *drain, struct jump_reader *reader,
@@ -405,7 +405,7 @@ static inline struct mw_error *take_plain(struct jump_drain *drain, struct jump_
 				       .type = allocates ? MW_EVENT_ALLOC : MW_EVENT_FREE,
 				       .kind = MW_KIND_HEAP};
 
-	return record->addr ? jump_drain_tell(drain, reader, &event) : NULL;
+	return record->addr ? jump_drain_emit(drain, reader, &event) : NULL;
 }
 
 /* `*units` is 0 where the record makes no sense. */

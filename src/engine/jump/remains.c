@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* remains.c: is what is said of leftovers possible? (remains.h) */
+/* remains.c: is what is said of stale memwatches possible? (remains.h) */
 #include "engine/jump/remains.h"
 
 #include <inttypes.h>
@@ -42,7 +42,7 @@ bool jump_remains_owned(const struct mw_maps *maps, const struct mw_ring_owned *
 		return false;
 	if (owned->kind == MW_RING_OWN_GUARD && owned->size != PAGE)
 		return false;
-	return owned->kind > MW_RING_OWN_NOTHING && owned->kind <= MW_RING_OWN_PADS &&
+	return owned->kind > MW_RING_OWN_NOTHING && owned->kind <= MW_RING_OWN_TRAMPOLINES &&
 	       jump_remains_is_private(maps, owned->start, owned->size, owned->kind == MW_RING_OWN_GUARD);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * remains.h: is what a control block and an image say of themselves possible? Pure: of bytes and a list of mappings
- * (leftover.h).
+ * (stale.h).
  */
 #ifndef MW_ENGINE_JUMP_REMAINS_H
 #define MW_ENGINE_JUMP_REMAINS_H

@@ -211,7 +211,7 @@ struct mw_error *jump_rows_publish(struct jump_process *process, const struct mw
 		draft.capacity += maps->items[i].exec ? describe_pieces(process, &maps->items[i], pieces) : 0;
 	draft.index = take(process, sizeof(*draft.index) + draft.capacity * sizeof(draft.index->code[0]), &offset);
 	if (!draft.index) {
-		/* What is new can't be told: then nothing may be said of what was there before, either. */
+		/* What is new can't be known: then nothing may be said of what was there before, either. */
 		__atomic_store_n(&control->index, 0, __ATOMIC_RELEASE);
 		return NULL;
 	}

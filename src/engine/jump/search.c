@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "proc/maps.h"
 #include "proc/touched.h"
-#include "target/remote.h"
+#include "tracee/remote.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -141,15 +141,15 @@ static bool any_leads(const struct jump_search *search, const uint64_t *words, s
 	return any;
 }
 
-static void note(struct jump_search *search, mw_addr at, enum jump_told told)
+static void note(struct jump_search *search, mw_addr at, enum jump_found told)
 {
 	struct jump_seen *seen = &search->process->seen;
 
-	if (told == JUMP_TOLD_NOTHING)
+	if (told == JUMP_FOUND_NOTHING)
 		return;
-	if (told == JUMP_TOLD_DOUBTFUL || is_anywhere_below(search, at)) {
+	if (told == JUMP_FOUND_DOUBTFUL || is_anywhere_below(search, at)) {
 		search->doubtful++;
-		search->below += told == JUMP_TOLD;
+		search->below += told == JUMP_FOUND;
 	} else {
 		search->found++;
 	}

@@ -10,13 +10,13 @@
 struct jump_running;
 
 /* Doubtful is what looks like something that has long been left, and may not have been. */
-enum jump_told { JUMP_TOLD_NOTHING, JUMP_TOLD_DOUBTFUL, JUMP_TOLD };
+enum jump_found { JUMP_FOUND_NOTHING, JUMP_FOUND_DOUBTFUL, JUMP_FOUND };
 
 struct jump_search {
 	struct jump_process *process;
 	pid_t tid; /* to read by */
 	/* Does word `i` of the `count` at `start` (`words`) tell of what is looked for? */
-	enum jump_told (*tells)(struct jump_search *search, mw_addr start, size_t count, size_t i);
+	enum jump_found (*tells)(struct jump_search *search, mw_addr start, size_t count, size_t i);
 	mw_addr low, high; /* what is looked for leads to [low, high) */
 	bool counted;      /* the recorder's count says that there is something */
 	bool first;        /* that there is anything is all that is asked */

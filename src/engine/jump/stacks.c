@@ -95,7 +95,7 @@ static void read_frames(struct jump_drain *drain, uint32_t *count, enum mw_stack
 		memcpy(&addr, drain->payload + i * sizeof(addr), sizeof(addr));
 		drain->frames[i] = (struct mw_raw_frame){addr, help->module(help->context, addr)};
 		if (help->begins && help->begins(help->context, addr, inner)) {
-			/* As that of a signal frame, its pc is told as one that follows a call there. */
+			/* As that of a signal frame, its pc counts as one that follows a call there. */
 			drain->frames[i].addr++;
 			*count = i + 1;
 			*cut = MW_STACK_COMPLETE;
@@ -208,8 +208,8 @@ struct mw_error *jump_stack_slow(struct jump_drain *drain, struct jump_reader *r
 	return NULL;
 }
 
-/* One that will be come to in its turn, and is told now. */
-static struct mw_error *tell_early(struct jump_drain *drain, const struct jump_reader *reader,
+/* One that will be come to in its turn, and is reported now. */
+static struct mw_error *emit_early(struct jump_drain *drain, const struct jump_reader *reader,
 				   const struct mw_ring_record *record, uint64_t unit)
 {
 	uint64_t units = jump_record_units(drain, record, (uint64_t)drain->units_mask + 1);
@@ -243,7 +243,7 @@ uint32_t jump_stack_missing(struct jump_drain *drain, uint32_t id)
 		if (!jump_reader_find_stack(drain, reader, id, &record, &unit) ||
 		    mw_ring_hook_of(record.mark) >= drain->hooks)
 			continue;
-		mw_error_keep_first(&drain->failure, tell_early(drain, reader, &record, unit));
+		mw_error_keep_first(&drain->failure, emit_early(drain, reader, &record, unit));
 		chunk = drain->stacks.chunks[id >> JUMP_STACK_CHUNK_BITS];
 		return (chunk ? chunk[id % JUMP_STACK_CHUNK] : 0) - 1;
 	}

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "proc/maps.h"
 #include "proc/status.h"
-#include "target/remote.h"
+#include "tracee/remote.h"
 
 #include <stdlib.h>
 
@@ -123,7 +123,7 @@ static bool leads_to_ours(const struct standing *standing)
 	bool found = false;
 
 	for (size_t i = 0; i < got && !found; i++)
-		found = jump_struck_in_ours(standing->process, standing->sp, stack, got, i) ||
+		found = jump_interrupted_in_ours(standing->process, standing->sp, stack, got, i) ||
 			(i + words <= got && jump_call_stands(standing->process, standing->sp, stack, i));
 	free(stack);
 	return found;
@@ -196,7 +196,7 @@ struct mw_error *jump_await_calls(struct jump_process *process, struct mw_maps *
 			return NULL;
 		/* Where it takes long to look, that is not done all the time. */
 		now = (mw_clock_ns() - now) * WORK_TO_LOOK;
-		MW_TRY(mw_quiesce_breathe(&process->quiesce, now > breath ? now : breath));
+		MW_TRY(mw_quiesce_run_briefly(&process->quiesce, now > breath ? now : breath));
 		breath = breath * 2 < LAST_BREATH ? breath * 2 : LAST_BREATH;
 	}
 	return NULL;

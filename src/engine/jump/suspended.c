@@ -2,12 +2,12 @@
 /*
  * suspended.c: what threads of the program's own making will come back to (jump.h).
  *
- * A signal handler that switches to another stack (swapcontext) leaves behind what the signal has struck, and may come
- * back to it at any time. The place to go back to, or the mark of a call, lies in memory then: all that may be a stack
- * is looked through. That takes time, so there has to be a reason: the recorder's count of what has come in and not
- * left, which calls that a handler has jumped out of for good (longjmp) are in as well; or, for the few instructions
- * before it is counted and after, that the program has been seen on a stack that is not a thread's own, or that it has
- * handlers and a frame of a signal's is somewhere. That is looked for while the process runs.
+ * A signal handler that switches to another stack (swapcontext) leaves behind what the signal has interrupted, and may
+ * come back to it at any time. The place to go back to, or the mark of a call, lies in memory then: all that may be a
+ * stack is looked through. That takes time, so there has to be a reason: the recorder's count of what has come in and
+ * not left, which calls that a handler has jumped out of for good (longjmp) are in as well; or, for the few
+ * instructions before it is counted and after, that the program has been seen on a stack that is not a thread's own, or
+ * that it has handlers and a frame of a signal's is somewhere. That is looked for while the process runs.
  */
 #include "engine/jump/search.h"
 
@@ -15,13 +15,13 @@
 #include "proc/maps.h"
 #include "proc/status.h"
 #include "proc/touched.h"
-#include "target/remote.h"
+#include "tracee/remote.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 
 /*
- * What signals have struck, as their frames tell.
+ * What signals have interrupted, as their frames tell.
  *
  * A frame's words stay where they are when its handler has returned. Below a thread's stack pointer that is plain; but
  * a stack of the program's own making may be nobody's at the moment. So whenever a thread stands on one, what lies
@@ -66,13 +66,14 @@ static bool in_call(const struct jump_process *process, const uint64_t *stack, s
 	for (size_t j = 0; i > 0 && j < process->patches.count; j++) {
 		const struct jump_patch *patch = &process->patches.items[j];
 
-		if (stack[i] == patch->pad_at + patch->pad.original && (uint32_t)stack[i - 1] == patch->number)
+		if (stack[i] == patch->trampoline_at + patch->trampoline.original &&
+		    (uint32_t)stack[i - 1] == patch->number)
 			return true;
 	}
 	return false;
 }
 
-/* Is a pc among the instructions of a pad or of the image, not behind a call of theirs? Behind those of the entry a
+/* Is a pc among the instructions of a trampoline or of the image, not behind a call of theirs? Behind those of the entry a
  * call is not counted yet, or any more. */
 static bool is_ours(const struct jump_process *process, const uint64_t *stack, size_t i)
 {
@@ -88,16 +89,17 @@ static bool is_ours(const struct jump_process *process, const uint64_t *stack, s
 }
 
 /* A signal strikes behind calls as well: there the kernel's frame tells it from a return address. */
-static bool is_struck_in_ours(const struct jump_process *process, const uint64_t *stack, size_t count, size_t i)
+static bool is_interrupted_in_ours(const struct jump_process *process, const uint64_t *stack, size_t count, size_t i)
 {
-	return i > 0 && jump_memory_ours(process, stack[i]) && process->survey.arch->is_struck_pc(stack, count, i);
+	return i > 0 && jump_memory_ours(process, stack[i]) && process->survey.arch->is_interrupted_pc(stack, count, i);
 }
 
-bool jump_struck_in_ours(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t count, size_t i)
+bool jump_interrupted_in_ours(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t count,
+			      size_t i)
 {
 	/* Words that lie about on a stack, such as registers that were put aside, are no signal's frame. */
 	at += i * sizeof(*stack);
-	return (is_ours(process, stack, i) || is_struck_in_ours(process, stack, count, i)) &&
+	return (is_ours(process, stack, i) || is_interrupted_in_ours(process, stack, count, i)) &&
 	       process->survey.arch->is_kept_pc(at, stack, count, i) && !jump_gone_back(process, at, stack, i);
 }
 
@@ -106,7 +108,7 @@ bool jump_is_overwritten(const struct jump_process *process, mw_addr addr)
 	for (size_t i = 0; i < process->patches.count; i++) {
 		const struct jump_patch *patch = &process->patches.items[i];
 
-		if (!patch->standing && !patch->gone && patch->pad_at && addr > patch->detour.at &&
+		if (!patch->standing && !patch->gone && patch->trampoline_at && addr > patch->detour.at &&
 		    addr < patch->detour.at + patch->detour.jump)
 			return true;
 	}
@@ -120,7 +122,7 @@ void jump_overwritten_bounds(const struct jump_process *process, mw_addr *low, m
 	for (size_t i = 0; i < process->patches.count; i++) {
 		const struct jump_patch *patch = &process->patches.items[i];
 
-		if (patch->standing || patch->gone || !patch->pad_at)
+		if (patch->standing || patch->gone || !patch->trampoline_at)
 			continue;
 		if (patch->detour.at < *low)
 			*low = patch->detour.at;
@@ -130,8 +132,8 @@ void jump_overwritten_bounds(const struct jump_process *process, mw_addr *low, m
 }
 
 /* … among those that a jump is about to overwrite? */
-static bool jump_struck_overwritten(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t count,
-				    size_t i)
+static bool jump_interrupted_overwritten(const struct jump_process *process, mw_addr at, const uint64_t *stack,
+					 size_t count, size_t i)
 {
 	at += i * sizeof(*stack);
 	return jump_is_overwritten(process, stack[i]) && process->survey.arch->is_kept_pc(at, stack, count, i) &&
@@ -146,7 +148,8 @@ void jump_seen_nothing(struct jump_process *process)
 	process->seen.since_cpu_ns = jump_search_cpu_ns(process->pid);
 }
 
-/* The same place may be struck again and again, but hardly with the same in all registers. 0: they can't be read. */
+/* The same place may be interrupted again and again, but hardly with the same in all registers. 0: they can't be
+ * read. */
 static uint64_t other_registers(const struct jump_process *process, mw_addr at)
 {
 	uint64_t words[MW_KEPT_BELOW], sum = 0;
@@ -163,7 +166,7 @@ static uint64_t other_registers(const struct jump_process *process, mw_addr at)
 bool jump_gone_back(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t i)
 {
 	for (size_t j = 0; i > 0 && j < process->seen.gone_back_count; j++) {
-		const struct jump_struck *known = &process->seen.gone_back[j];
+		const struct jump_interrupted *known = &process->seen.gone_back[j];
 
 		if (known->at == at && known->sp == stack[i - 1] && known->pc == stack[i] && known->others &&
 		    known->others == other_registers(process, at))
@@ -178,7 +181,7 @@ static void note(struct jump_process *process, mw_addr at, mw_addr sp, mw_addr p
 		process->seen.gone_back = malloc(MOST_KEPT * sizeof(*process->seen.gone_back));
 	if (process->seen.gone_back && process->seen.gone_back_count < MOST_KEPT)
 		process->seen.gone_back[process->seen.gone_back_count++] =
-			(struct jump_struck){.at = at, .sp = sp, .pc = pc, .others = other_registers(process, at)};
+			(struct jump_interrupted){.at = at, .sp = sp, .pc = pc, .others = other_registers(process, at)};
 }
 
 /*
@@ -205,15 +208,15 @@ static void look_below(struct jump_process *process, const struct mw_maps *maps,
 	jump_memory_bounds(process, &low, &high);
 	jump_overwritten_bounds(process, &from, &to);
 	for (size_t i = first + 1; stack && size > PIECE && i < most; i++) {
-		mw_addr at = sp - (most - i) * sizeof(*stack), struck = stack[i - 1];
+		mw_addr at = sp - (most - i) * sizeof(*stack), interrupted = stack[i - 1];
 		bool ours = (stack[i] - low < high - low &&
-			     jump_struck_in_ours(process, sp - JUMP_STACK_BELOW, stack, most, i)) ||
+			     jump_interrupted_in_ours(process, sp - JUMP_STACK_BELOW, stack, most, i)) ||
 			    (stack[i] - from < to - from &&
-			     jump_struck_overwritten(process, sp - JUMP_STACK_BELOW, stack, most, i));
+			     jump_interrupted_overwritten(process, sp - JUMP_STACK_BELOW, stack, most, i));
 
-		if (ours && struck > at && struck - at < JUMP_STACK_BELOW &&
-		    (sp <= struck || sp - struck <= struck - at))
-			note(process, at, struck, stack[i]);
+		if (ours && interrupted > at && interrupted - at < JUMP_STACK_BELOW &&
+		    (sp <= interrupted || sp - interrupted <= interrupted - at))
+			note(process, at, interrupted, stack[i]);
 	}
 	free(stack);
 }
@@ -267,7 +270,7 @@ static bool is_below_first(struct jump_search *search, mw_addr at)
 	bool found = false;
 
 	for (size_t i = MW_KEPT_BELOW; i < count && !found; i++)
-		found = arch->is_struck_pc(words, count, i) &&
+		found = arch->is_interrupted_pc(words, count, i) &&
 			arch->kept_altstack(&words[i - MW_KEPT_BELOW], &start, &size) && at - start < size &&
 			at + i * sizeof(*words) - start < size;
 	free(words);
@@ -276,7 +279,7 @@ static bool is_below_first(struct jump_search *search, mw_addr at)
 
 /*
  * A signal's frame on the alternate stack that it names is the last handler's, which has returned where no thread is on
- * that stack: the next signal will begin at the same place. So have all that have struck that handler.
+ * that stack: the next signal will begin at the same place. So have all that have interrupted that handler.
  */
 static bool is_stale(struct jump_search *search, mw_addr at)
 {
@@ -289,44 +292,45 @@ static bool is_stale(struct jump_search *search, mw_addr at)
 	return (arch->kept_altstack(words, &start, &size) && at - start < size) || is_below_first(search, at);
 }
 
-/* What a signal has struck is kept with its stack pointer right before the program counter. */
-static enum jump_told judge(struct jump_search *search, mw_addr start, size_t count, size_t i)
+/* What a signal has interrupted is kept with its stack pointer right before the program counter. */
+static enum jump_found judge(struct jump_search *search, mw_addr start, size_t count, size_t i)
 {
 	const struct jump_process *process = search->process;
 	mw_addr at = start + i * sizeof(*search->words);
 
 	if (is_stale(search, at) || (i > 0 && jump_search_below(search, search->words[i - 1])))
-		return JUMP_TOLD_NOTHING;
+		return JUMP_FOUND_NOTHING;
 	/* Programs that make stacks may keep copies of contexts to go back to; others do so to tell of them. */
 	return process->stacks.own || process->survey.arch->is_kept_in_place(at, search->words, count, i)
-		       ? JUMP_TOLD
-		       : JUMP_TOLD_DOUBTFUL;
+		       ? JUMP_FOUND
+		       : JUMP_FOUND_DOUBTFUL;
 }
 
-static enum jump_told comes_back(struct jump_search *search, mw_addr start, size_t count, size_t i)
+static enum jump_found comes_back(struct jump_search *search, mw_addr start, size_t count, size_t i)
 {
 	const uint64_t *words = search->words;
 
 	/* A call that was jumped out of leaves its mark. */
 	if (i + JUMP_CALL_WORDS <= count && jump_call_stands(search->process, start, words, i))
-		return jump_search_below(search, start + i * sizeof(*words)) ? JUMP_TOLD_NOTHING : JUMP_TOLD;
-	return jump_struck_in_ours(search->process, start, words, count, i) ? judge(search, start, count, i)
-									    : JUMP_TOLD_NOTHING;
+		return jump_search_below(search, start + i * sizeof(*words)) ? JUMP_FOUND_NOTHING : JUMP_FOUND;
+	return jump_interrupted_in_ours(search->process, start, words, count, i) ? judge(search, start, count, i)
+										 : JUMP_FOUND_NOTHING;
 }
 
-/* Has a signal struck anything? */
-static enum jump_told is_frame(struct jump_search *search, mw_addr start, size_t count, size_t i)
+/* Has a signal interrupted anything? */
+static enum jump_found is_frame(struct jump_search *search, mw_addr start, size_t count, size_t i)
 {
-	return i > 0 && search->process->survey.arch->is_struck_pc(search->words, count, i) &&
+	return i > 0 && search->process->survey.arch->is_interrupted_pc(search->words, count, i) &&
 			       !is_stale(search, start + i * sizeof(*search->words))
-		       ? JUMP_TOLD
-		       : JUMP_TOLD_NOTHING;
+		       ? JUMP_FOUND
+		       : JUMP_FOUND_NOTHING;
 }
 
-static enum jump_told goes_back(struct jump_search *search, mw_addr start, size_t count, size_t i)
+static enum jump_found goes_back(struct jump_search *search, mw_addr start, size_t count, size_t i)
 {
-	return jump_struck_overwritten(search->process, start, search->words, count, i) ? judge(search, start, count, i)
-											: JUMP_TOLD_NOTHING;
+	return jump_interrupted_overwritten(search->process, start, search->words, count, i)
+		       ? judge(search, start, count, i)
+		       : JUMP_FOUND_NOTHING;
 }
 
 size_t jump_suspended(struct jump_process *process, const struct mw_maps *maps, bool copy)

@@ -6,7 +6,7 @@
 #include "proc/file.h"
 #include "proc/stat.h"
 #include "proc/status.h"
-#include "target/remote.h"
+#include "tracee/remote.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -10,7 +10,7 @@
  *      detach      … and go when it leads to the program's own action again, after the last breakpoint
  */
 #include "engine/trap/trap.h"
-#include "target/remote.h"
+#include "tracee/remote.h"
 
 #include <string.h>
 
@@ -43,20 +43,20 @@ static struct mw_error *each_call(struct trap_process *process, pid_t tid, const
 static struct mw_error *redirect(struct trap_process *process, pid_t tid, mw_addr insn)
 {
 	struct trap_acts *acts = &process->acts;
-	mw_addr at = insn - MW_ACTION_JUMP, pad_at = trap_rescue_pad(process, acts->count);
-	uint8_t before[MW_ACTION_JUMP], jump[MW_ACTION_JUMP], pad[MW_ACTION_PAD];
+	mw_addr at = insn - MW_ACTION_JUMP, trampoline_at = trap_rescue_trampoline(process, acts->count);
+	uint8_t before[MW_ACTION_JUMP], jump[MW_ACTION_JUMP], trampoline[MW_ACTION_TRAMPOLINE];
 	bool possible;
 	size_t number;
 
 	if (acts->count == TRAP_ACTS || mw_remote_read(tid, at, before, sizeof(before)) != sizeof(before) ||
-	    !process->arch->action_jump(before, insn, pad_at, trap_rescue_act(process), jump, pad))
+	    !process->arch->action_jump(before, insn, trampoline_at, trap_rescue_act(process), jump, trampoline))
 		return NULL;
-	MW_TRY(trap_rescue_put_pad(process, tid, pad_at, pad));
+	MW_TRY(trap_rescue_put_trampoline(process, tid, trampoline_at, trampoline));
 	MW_TRY(trap_rescue_bytes(process, tid, at, jump, sizeof(jump), true, &possible));
 	if (!possible)
 		return NULL;
 	acts->insns[acts->count++] = insn;
-	/* Nobody is told of it when the program does. */
+	/* Nobody is notified of it when the program does. */
 	process->trap_action_changes = true;
 	return mw_journal_plant(&acts->journal, tid, at, jump, sizeof(jump), &number);
 }

@@ -11,7 +11,7 @@
 #include "base/vector.h"
 #include "engine/trap/trap.h"
 #include "proc/status.h"
-#include "target/remote.h"
+#include "tracee/remote.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -214,7 +214,7 @@ struct mw_error *trap_amidst_clear(struct trap_process *process)
 		MW_TRY(resume_all(process, sections, &worst, &masked));
 		if (worst == AMIDST_NOTHING)
 			return NULL;
-		MW_TRY(trap_breathe(process, breath_us));
+		MW_TRY(trap_run_briefly(process, breath_us));
 		sleeps = all_sleep(process) ? sleeps + 1 : 0;
 		MW_TRY(trap_hold(process));
 		if (process->ended)

@@ -6,7 +6,7 @@
  * two, by the program and by the libraries. Nothing is there before a copy is: the pages cost nothing.
  */
 #include "engine/trap/trap.h"
-#include "target/inject.h"
+#include "tracee/inject.h"
 
 #include <sys/mman.h>
 

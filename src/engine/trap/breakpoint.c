@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* breakpoint.c: breakpoints and the instructions that they displace (trap.h). */
 #include "engine/trap/trap.h"
-#include "target/remote.h"
+#include "tracee/remote.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "engine/trap/trap.h"
 #include "proc/status.h"
-#include "target/remote.h"
+#include "tracee/remote.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +65,7 @@ static struct mw_error *restore_returns(struct trap_process *process, pid_t tid)
 			mw_addr now;
 
 			if (!call->exchanged || mw_remote_read(tid, slot, &now, sizeof(now)) != sizeof(now) ||
-			    now != process->pad)
+			    now != process->trampoline)
 				continue;
 			mw_error_keep_first(&first, mw_remote_poke(tid, slot, &call->ret, sizeof(call->ret)));
 		}
@@ -73,20 +73,20 @@ static struct mw_error *restore_returns(struct trap_process *process, pid_t tid)
 	return first;
 }
 
-/* A thread that has just returned into the pad, and has not trapped yet or had its trap taken back. */
-static struct mw_error *leave_pad(struct trap_thread *thread)
+/* A thread that has just returned into the trampoline, and has not trapped yet or had its trap taken back. */
+static struct mw_error *leave_trampoline(struct trap_thread *thread)
 {
 	struct trap_process *process = thread->process;
 	struct mw_tracee_regs regs;
 	struct trap_call call;
 	bool found;
 
-	if (!process->pad)
+	if (!process->trampoline)
 		return NULL;
 	MW_TRY(mw_tracee_get_regs(thread->tid, &regs));
-	if (regs.general.pc != process->pad)
+	if (regs.general.pc != process->trampoline)
 		return NULL;
-	MW_TRY(trap_call_returning(thread, process->pad, regs.general.gpr[process->arch->dwarf_sp], true, &call,
+	MW_TRY(trap_call_returning(thread, process->trampoline, regs.general.gpr[process->arch->dwarf_sp], true, &call,
 				   &found));
 	if (!found)
 		return NULL;
@@ -189,13 +189,13 @@ static struct mw_error *lift_some(struct trap_process *process, pid_t tid, bool 
 	for (size_t i = 0; mw_map_next(&process->breakpoints, &i, &value);) {
 		struct trap_breakpoint *breakpoint = value;
 
-		if (!breakpoint->pad && breakpoint->mask == mask)
+		if (!breakpoint->trampoline && breakpoint->mask == mask)
 			mw_error_keep_first(&first, trap_breakpoint_lift(process, tid, breakpoint));
 	}
 	return first;
 }
 
-/* All but that of the pad: somebody may stand before it. Last those that keep SIGTRAP out of masks. */
+/* All but that of the trampoline: somebody may stand before it. Last those that keep SIGTRAP out of masks. */
 static struct mw_error *lift_breakpoints(struct trap_process *process, pid_t tid)
 {
 	struct mw_error *first = lift_some(process, tid, false);
@@ -220,7 +220,7 @@ static void lift(struct trap_process *process, struct mw_error **first)
 		if (!thread->stopped)
 			continue;
 		mw_error_keep_first(first, trap_leave_slot(thread));
-		mw_error_keep_first(first, leave_pad(thread));
+		mw_error_keep_first(first, leave_trampoline(thread));
 	}
 	/* Where no thread could be stopped (all wait for a disk), the text is put back while they do. */
 	if (!tid)

@@ -2,8 +2,8 @@
 /* dispatch.c: why did a thread stop, and what is to be done (trap.h). */
 #include "base/clock.h"
 #include "engine/trap/trap.h"
-#include "target/remote.h"
-#include "target/syscall.h"
+#include "tracee/remote.h"
+#include "tracee/syscall.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -120,7 +120,7 @@ static struct mw_error *pass_trap_on(struct trap_thread *thread)
 	return NULL;
 }
 
-/* Another's SIGTRAP was pending when the breakpoint struck. */
+/* Another's SIGTRAP was pending when the breakpoint was hit. */
 static struct mw_error *put_back_signal(struct trap_thread *thread, siginfo_t *info)
 {
 	bool queued;
@@ -152,7 +152,7 @@ static struct mw_error *on_trap(struct trap_thread *thread)
 		return pass_trap_on(thread);
 	if (surely_executed(thread, breakpoint) && another_may_be_pending(thread))
 		MW_TRY(mw_tracee_siginfo(thread->tid, &info));
-	MW_TRY(trap_mask_struck(thread, breakpoint->addr));
+	MW_TRY(trap_mask_on_hit(thread, breakpoint->addr));
 	/* The signal whose place the breakpoint's took is still to come. */
 	if (info.si_code != SI_KERNEL && info.si_code != TRAP_BRKPT) {
 		MW_TRY(mw_tracee_set_pc(thread->tid, breakpoint->addr));
@@ -179,7 +179,7 @@ static struct mw_error *on_interrupt(struct trap_thread *thread, int signal)
 	MW_TRY(trap_mask_look(thread));
 	if (ours && !thread->group_stopped) {
 		MW_TRY(mw_tracee_mend_interrupted_call(thread->tid));
-		MW_TRY(mw_cage_mend(thread->tid));
+		MW_TRY(mw_seccomp_policy_mend(thread->tid));
 	}
 	return trap_leave_slot(thread);
 }

@@ -9,7 +9,7 @@
  * action for SIGTRAP stays as well.
  *
  * The kernel sets a trap's action back to the default when the trap strikes a thread that blocks or ignores it, as our
- * breakpoints may. Then it is put back at once, by a system call in the thread that was struck.
+ * breakpoints may. Then it is put back at once, by a system call in the thread that was interrupted.
  *
  * A program that is run begins with what is ignored, and with no other action. It has found ours, so where the one
  * before it ignored SIGTRAP that is put in by a system call in the new one, before its first instruction.
@@ -130,8 +130,8 @@ struct mw_error *trap_disposition_after_exec(struct trap_thread *thread)
 	bool wanted;
 
 	MW_TRY(is_to_ignore(thread, &wanted));
-	if (!wanted ||
-	    (!process->engine->options.unsafe && !trap_cage_may(process, thread->tid, MW_CALL_BIT(SIGACTION))))
+	if (!wanted || (!process->engine->options.unsafe &&
+			!trap_seccomp_policy_may(process, thread->tid, MW_CALL_BIT(SIGACTION))))
 		return NULL;
 	/* From the exec's own stop no system call can be made. */
 	MW_TRY(mw_tracee_to_border(thread->tid));

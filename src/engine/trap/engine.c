@@ -2,14 +2,14 @@
 /* engine.c: the trap engine as others see it (engine.h, trap.h). */
 #include "base/clock.h"
 #include "base/fault.h"
-#include "engine/leftover.h"
+#include "engine/stale.h"
 #include "engine/trap/trap.h"
 #include "engine/trap/trap_engine.h"
 #include "proc/peek.h"
 #include "proc/program.h"
 #include "proc/status.h"
-#include "target/preflight.h"
-#include "target/seccomp_probe.h"
+#include "tracee/preflight.h"
+#include "tracee/seccomp_probe.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -72,7 +72,7 @@ static void process_destroy(struct trap_process *process)
 	mw_journal_deinit(&process->acts.journal);
 	mw_survey_deinit(&process->survey);
 	trap_rescue_deinit(&process->rescue);
-	mw_cage_deinit(&process->cage);
+	mw_seccomp_policy_deinit(&process->policy);
 	free(process->caves);
 	free(process->masking);
 	free(process);
@@ -116,7 +116,7 @@ static struct mw_error *seize_sharing(struct trap_process *process)
 static struct mw_error *await_quiet(struct trap_process *process)
 {
 	for (unsigned i = 0; i < MOST_MOVES && !process->ended; i++) {
-		MW_TRY(trap_await_hand(process));
+		MW_TRY(trap_await_injector(process));
 		if (!trap_usable_thread(process))
 			break;
 		MW_TRY(trap_amidst_clear(process));
@@ -186,9 +186,9 @@ static struct mw_error *prefer(struct mw_error *nothing, struct mw_error *err)
 }
 
 /* The jumps of another memwatch would look like another tool's. */
-static struct mw_error *remove_leftover(struct trap_process *process)
+static struct mw_error *remove_stale(struct trap_process *process)
 {
-	MW_TRY(mw_leftover_remove(process->pid, process->left, sizeof(process->left)));
+	MW_TRY(mw_stale_remove(process->pid, process->left, sizeof(process->left)));
 	process->stats.left_behind = *process->left ? process->left : NULL;
 	return NULL;
 }
@@ -216,7 +216,7 @@ static struct mw_error *prepare(struct trap_process *process)
 
 	if (process->launched)
 		return trap_seize_all(process, &fresh);
-	MW_TRY(remove_leftover(process));
+	MW_TRY(remove_stale(process));
 	MW_TRY(trap_survey(process));
 	return trap_amidst_find(process);
 }
@@ -235,7 +235,7 @@ static struct mw_error *trap_attach(struct mw_engine *base, pid_t pid, bool laun
 	if (!launched && engine->options.unsafe)
 		mw_seccomp_prepare(pid);
 	else if (!launched)
-		MW_TRY(mw_cage_preflight("trap", pid, true));
+		MW_TRY(mw_seccomp_policy_preflight("trap", pid, true));
 	processes = realloc(engine->processes, (engine->process_count + 1) * sizeof(struct trap_process *));
 	if (!processes)
 		return mw_error_nomem();
@@ -247,7 +247,7 @@ static struct mw_error *trap_attach(struct mw_engine *base, pid_t pid, bool laun
 	err = prepare(process);
 	if (err) {
 		err = mw_error_worse(err, remove_process(engine, process));
-		err = launched ? err : mw_leftover_explain(pid, err);
+		err = launched ? err : mw_stale_explain(pid, err);
 	}
 	return mw_program_explain(pid, &before, err);
 }
@@ -281,7 +281,7 @@ static struct mw_error *begin_window(struct trap_process *process)
 {
 	struct mw_error *err = stop_process(process);
 
-	if (err && process->rescue.no_way_back)
+	if (err && process->rescue.no_sigframe)
 		err = prefer(mw_survey_check(&process->survey), err);
 	return err ? err : plant_all(process);
 }
@@ -298,7 +298,7 @@ static struct mw_error *trap_start(struct mw_engine *base, pid_t pid)
 	/* What was surveyed of another program is looked at anew when the breakpoints are planted. */
 	err = begin_window(process);
 	if (err)
-		err = mw_leftover_explain(pid, mw_error_worse(err, remove_process(engine, process)));
+		err = mw_stale_explain(pid, mw_error_worse(err, remove_process(engine, process)));
 	return mw_program_explain(pid, &before, err);
 }
 

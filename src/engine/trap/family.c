@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "engine/trap/trap.h"
 #include "proc/status.h"
-#include "target/remote.h"
+#include "tracee/remote.h"
 
 #include <errno.h>
 #include <signal.h>

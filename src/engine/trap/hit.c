@@ -2,7 +2,7 @@
 /* hit.c: a breakpoint of ours was executed (trap.h). */
 #include "engine/trap/trap.h"
 
-#include "target/remote.h"
+#include "tracee/remote.h"
 
 #include <string.h>
 
@@ -23,7 +23,7 @@ void trap_hit_walk(struct trap_hit *hit)
 	hit->serial = process->unwinder->serial;
 }
 
-/* Show the unwinder the true return addresses where the pad's stand on the stack. */
+/* Show the unwinder the true return addresses where the trampoline's stand on the stack. */
 static void show_true_returns(struct trap_hit *hit)
 {
 	const struct trap_thread *thread = hit->thread;
@@ -31,7 +31,7 @@ static void show_true_returns(struct trap_hit *hit)
 	for (size_t i = 0; i < thread->call_count; i++)
 		if (thread->calls[i].exchanged)
 			mw_snapshot_override(&hit->engine->snapshot, thread->calls[i].sp - sizeof(mw_addr),
-					     hit->process->pad, thread->calls[i].ret);
+					     hit->process->trampoline, thread->calls[i].ret);
 }
 
 static bool read_return(struct trap_hit *hit)
@@ -121,7 +121,7 @@ static struct mw_error *serve(struct trap_hit *hit, bool *moved)
 
 	if (!hit->thread->numbered)
 		MW_TRY(trap_thread_number(hit->thread));
-	if (breakpoint->pad) {
+	if (breakpoint->trampoline) {
 		MW_TRY(on_return(hit, true, &returned));
 		if (returned) {
 			hit->regs.general.pc = hit->ret;

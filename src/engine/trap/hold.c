@@ -5,7 +5,7 @@
 #include "engine/trap/trap.h"
 #include "proc/stat.h"
 #include "proc/status.h"
-#include "target/preflight.h"
+#include "tracee/preflight.h"
 
 #include <errno.h>
 #include <stdlib.h>

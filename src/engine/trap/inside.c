@@ -2,10 +2,10 @@
 /*
  * inside.c: does a thread still need the code that rescue.c has put in (trap.h)?
  *
- * Its pc may be there; or another signal has struck it there, and that one's handler is at work: the kernel lays the
- * frames of several signals that come together one on top of the other, before the first instruction of any handler.
- * What the code counts of itself is not enough: a handler that interrupts it may never come back (siglongjmp), and has
- * been counted, and the first and the last instructions are not.
+ * Its pc may be there; or another signal has interrupted it there, and that one's handler is at work: the kernel lays
+ * the frames of several signals that come together one on top of the other, before the first instruction of any
+ * handler. What the code counts of itself is not enough: a handler that interrupts it may never come back (siglongjmp),
+ * and has been counted, and the first and the last instructions are not.
  */
 #include "engine/trap/trap.h"
 #include "proc/touched.h"

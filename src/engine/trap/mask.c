@@ -13,7 +13,7 @@
  */
 #include "engine/trap/trap.h"
 #include "proc/status.h"
-#include "target/remote.h"
+#include "tracee/remote.h"
 
 #include <errno.h>
 #include <sys/uio.h>
@@ -139,7 +139,7 @@ struct mw_error *trap_masks_open(struct trap_process *process)
 	return NULL;
 }
 
-struct mw_error *trap_mask_struck(struct trap_thread *thread, mw_addr addr)
+struct mw_error *trap_mask_on_hit(struct trap_thread *thread, mw_addr addr)
 {
 	bool dropped = false;
 	uint64_t mask;

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "engine/trap/trap.h"
 #include "proc/status.h"
-#include "target/remote.h"
+#include "tracee/remote.h"
 
 #include <stdlib.h>
 #include <string.h>

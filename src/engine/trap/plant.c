@@ -3,7 +3,7 @@
 #include "base/fault.h"
 #include "engine/trap/trap.h"
 #include "proc/status.h"
-#include "target/remote.h"
+#include "tracee/remote.h"
 
 #include <elf.h>
 #include <stdio.h>
@@ -108,19 +108,20 @@ static struct mw_error *plant_helper(struct trap_process *process, pid_t tid, mw
 
 /* The program's entry point: executed once, long ago, so a breakpoint there is hit by nothing but our own return
  * addresses. */
-static struct mw_error *plant_pad(struct trap_process *process, pid_t tid)
+static struct mw_error *plant_trampoline(struct trap_process *process, pid_t tid)
 {
 	struct trap_breakpoint *breakpoint;
 	uint64_t entry;
 	bool possible;
 
-	if (process->pad || !mw_auxv_read(tid, AT_ENTRY, &entry) || !mw_modules_find(process->survey.modules, entry))
+	if (process->trampoline || !mw_auxv_read(tid, AT_ENTRY, &entry) ||
+	    !mw_modules_find(process->survey.modules, entry))
 		return NULL;
 	MW_TRY(plant_helper(process, tid, entry, &breakpoint));
 	if (breakpoint) {
-		breakpoint->pad = true;
+		breakpoint->trampoline = true;
 		MW_TRY(trap_rescue_note(process, tid, breakpoint, &possible));
-		process->pad = entry;
+		process->trampoline = entry;
 	}
 	return NULL;
 }
@@ -271,7 +272,7 @@ struct mw_error *trap_plant(struct trap_process *process, pid_t tid)
 		MW_TRY(mw_survey_check(&process->survey));
 	MW_TRY(lead_signals(process, tid));
 	MW_TRY(mw_fault("attach.pad"));
-	MW_TRY(plant_pad(process, tid));
+	MW_TRY(plant_trampoline(process, tid));
 	MW_TRY(mw_fault("attach.loader"));
 	MW_TRY(plant_helpers(process, tid, 0));
 	if (process->launched && !still_loading(process))

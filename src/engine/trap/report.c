@@ -2,7 +2,7 @@
 /* report.c: what a call did, told to the sink (trap.h). */
 #include "base/clock.h"
 #include "engine/trap/trap.h"
-#include "target/remote.h"
+#include "tracee/remote.h"
 
 #include <string.h>
 
@@ -53,7 +53,7 @@ static struct mw_error *intern(struct trap_hit *hit, enum mw_kind kind, uint32_t
 	return NULL;
 }
 
-static struct mw_error *tell(struct trap_thread *thread, enum mw_event_type type, enum mw_kind kind, mw_addr addr,
+static struct mw_error *emit(struct trap_thread *thread, enum mw_event_type type, enum mw_kind kind, mw_addr addr,
 			     uint64_t size, uint32_t stack)
 {
 	const struct trap_process *process = thread->process;
@@ -169,7 +169,7 @@ static struct mw_error *enter_free(struct trap_hit *hit, enum trap_inside inside
 	thread->last_free.pointer = pointer;
 	thread->last_free.hook = thread->last_free.last = hook_number(hit);
 	thread->last_free.stop = thread->stops;
-	return pointer ? tell(thread, MW_EVENT_FREE, MW_KIND_HEAP, pointer, size, stack) : NULL;
+	return pointer ? emit(thread, MW_EVENT_FREE, MW_KIND_HEAP, pointer, size, stack) : NULL;
 }
 
 /* From here on the call's return is waited for. Without a way to hear of it the call is lost, and counted. */
@@ -202,7 +202,7 @@ static struct mw_error *enter_heap(struct trap_hit *hit, enum trap_inside inside
 	if ((role == MW_ROLE_REALLOC || role == MW_ROLE_REALLOCARRAY || role == MW_ROLE_RESIZE) && call.pointer) {
 		if (hit->hook->glibc && !hit->process->sink.knows(hit->process->sink.context, call.pointer))
 			usable = mw_glibc_usable_size(call.pointer, read_live, hit);
-		MW_TRY(tell(hit->thread, MW_EVENT_REALLOC_BEGIN, call.kind, call.pointer, usable, call.stack));
+		MW_TRY(emit(hit->thread, MW_EVENT_REALLOC_BEGIN, call.kind, call.pointer, usable, call.stack));
 		call.begun = true;
 	}
 	return await_return(hit, &call);
@@ -237,12 +237,12 @@ static struct mw_error *enter_vm(struct trap_hit *hit, enum trap_inside inside)
 	call.size = round_to_pages(argument(hit, 1));
 	MW_TRY(intern(hit, call.kind, &call.stack));
 	if (role == MW_ROLE_MUNMAP) {
-		MW_TRY(tell(hit->thread, MW_EVENT_UNMAP_BEGIN, call.kind, call.pointer, call.size, call.stack));
+		MW_TRY(emit(hit->thread, MW_EVENT_UNMAP_BEGIN, call.kind, call.pointer, call.size, call.stack));
 		call.begun = true;
 	} else if (role == MW_ROLE_MREMAP) {
 		call.extra = round_to_pages(argument(hit, 2));
 		if (call.size > 0 && !(argument(hit, 3) & REMAP_DONTUNMAP)) {
-			MW_TRY(tell(hit->thread, MW_EVENT_REMAP_BEGIN, call.kind, call.pointer, call.size, call.stack));
+			MW_TRY(emit(hit->thread, MW_EVENT_REMAP_BEGIN, call.kind, call.pointer, call.size, call.stack));
 			call.begun = true;
 		}
 	} else if (role == MW_ROLE_BRK) {
@@ -288,11 +288,11 @@ struct mw_error *trap_entry(struct trap_hit *hit)
 static struct mw_error *leave_realloc(struct trap_hit *hit, const struct trap_call *call, mw_addr result)
 {
 	if (!call->begun)
-		return result ? tell(hit->thread, MW_EVENT_ALLOC, call->kind, result, call->size, call->stack) : NULL;
+		return result ? emit(hit->thread, MW_EVENT_ALLOC, call->kind, result, call->size, call->stack) : NULL;
 	/* realloc(block, 0) that gives NULL has freed the block. */
 	if (!result && call->size != 0)
-		return tell(hit->thread, MW_EVENT_REALLOC_FAIL, call->kind, call->pointer, 0, MW_STACK_NONE);
-	return tell(hit->thread, MW_EVENT_REALLOC_END, call->kind, result, call->size, call->stack);
+		return emit(hit->thread, MW_EVENT_REALLOC_FAIL, call->kind, call->pointer, 0, MW_STACK_NONE);
+	return emit(hit->thread, MW_EVENT_REALLOC_END, call->kind, result, call->size, call->stack);
 }
 
 /* xallocx gives the block's real size, mi_expand the block or NULL. */
@@ -303,8 +303,8 @@ static struct mw_error *leave_resize(struct trap_hit *hit, const struct trap_cal
 	if (!call->begun)
 		return NULL;
 	if (!resized)
-		return tell(hit->thread, MW_EVENT_REALLOC_FAIL, call->kind, call->pointer, 0, MW_STACK_NONE);
-	return tell(hit->thread, MW_EVENT_REALLOC_END, call->kind, call->pointer, call->size, call->stack);
+		return emit(hit->thread, MW_EVENT_REALLOC_FAIL, call->kind, call->pointer, 0, MW_STACK_NONE);
+	return emit(hit->thread, MW_EVENT_REALLOC_END, call->kind, call->pointer, call->size, call->stack);
 }
 
 static struct mw_error *leave_memalign(struct trap_hit *hit, const struct trap_call *call, uint64_t result)
@@ -313,7 +313,7 @@ static struct mw_error *leave_memalign(struct trap_hit *hit, const struct trap_c
 
 	if ((uint32_t)result != 0 || !read_live(hit, call->pointer, &block, sizeof(block)))
 		return NULL;
-	return tell(hit->thread, MW_EVENT_ALLOC, call->kind, block, call->size, call->stack);
+	return emit(hit->thread, MW_EVENT_ALLOC, call->kind, block, call->size, call->stack);
 }
 
 /* A copy of a string whose length no argument tells (strdup and its like): what was asked for is what was copied. */
@@ -343,19 +343,19 @@ static struct mw_error *leave_malloc(struct trap_hit *hit, const struct trap_cal
 		return NULL;
 	if (entry->size == MW_NO_ARG && entry->count == MW_NO_ARG)
 		size = string_size(hit, result);
-	return tell(hit->thread, MW_EVENT_ALLOC, call->kind, result, size, call->stack);
+	return emit(hit->thread, MW_EVENT_ALLOC, call->kind, result, size, call->stack);
 }
 
 static struct mw_error *map(struct trap_hit *hit, const struct trap_call *call, mw_addr start, uint64_t size)
 {
-	return size ? tell(hit->thread, MW_EVENT_MAP, call->kind, start, size, call->stack) : NULL;
+	return size ? emit(hit->thread, MW_EVENT_MAP, call->kind, start, size, call->stack) : NULL;
 }
 
 /* The break moved down: pages were given back. */
 static struct mw_error *unmap_at_once(struct trap_hit *hit, const struct trap_call *call, mw_addr start, uint64_t size)
 {
-	MW_TRY(tell(hit->thread, MW_EVENT_UNMAP_BEGIN, call->kind, start, size, call->stack));
-	return tell(hit->thread, MW_EVENT_UNMAP_END, call->kind, start, size, call->stack);
+	MW_TRY(emit(hit->thread, MW_EVENT_UNMAP_BEGIN, call->kind, start, size, call->stack));
+	return emit(hit->thread, MW_EVENT_UNMAP_END, call->kind, start, size, call->stack);
 }
 
 static struct mw_error *moved_break(struct trap_hit *hit, const struct trap_call *call, mw_addr from, mw_addr to)
@@ -373,15 +373,15 @@ static struct mw_error *leave_vm(struct trap_hit *hit, const struct trap_call *c
 	case MW_ROLE_MMAP:
 		return failed ? NULL : map(hit, call, result, call->size);
 	case MW_ROLE_MUNMAP:
-		return tell(hit->thread, (uint32_t)result ? MW_EVENT_UNMAP_FAIL : MW_EVENT_UNMAP_END, call->kind,
+		return emit(hit->thread, (uint32_t)result ? MW_EVENT_UNMAP_FAIL : MW_EVENT_UNMAP_END, call->kind,
 			    call->pointer, call->size, call->stack);
 	case MW_ROLE_MREMAP:
 		if (!call->begun)
 			return failed ? NULL : map(hit, call, result, call->extra);
 		if (failed)
-			return tell(hit->thread, MW_EVENT_REMAP_FAIL, call->kind, call->pointer, call->size,
+			return emit(hit->thread, MW_EVENT_REMAP_FAIL, call->kind, call->pointer, call->size,
 				    call->stack);
-		return tell(hit->thread, MW_EVENT_REMAP_END, call->kind, result, call->extra, call->stack);
+		return emit(hit->thread, MW_EVENT_REMAP_END, call->kind, result, call->extra, call->stack);
 	case MW_ROLE_BRK:
 		return (uint32_t)result ? NULL : moved_break(hit, call, call->extra, heap_end(hit->process));
 	case MW_ROLE_SBRK:
@@ -423,5 +423,5 @@ struct mw_error *trap_cancel(struct trap_thread *thread, const struct trap_call 
 		type = MW_EVENT_UNMAP_FAIL;
 	else if (role == MW_ROLE_MREMAP)
 		type = MW_EVENT_REMAP_FAIL;
-	return tell(thread, type, call->kind, call->pointer, call->size, MW_STACK_NONE);
+	return emit(thread, type, call->kind, call->pointer, call->size, MW_STACK_NONE);
 }

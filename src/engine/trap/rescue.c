@@ -14,8 +14,8 @@
 #include "base/fault.h"
 #include "engine/trap/trap.h"
 #include "proc/status.h"
-#include "target/inject.h"
-#include "target/remote.h"
+#include "tracee/inject.h"
+#include "tracee/remote.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -32,7 +32,7 @@
 
 /* An interrupt that was sent to one which had just stopped by itself stops it again at once: left there, it would get
  * the next one in that stop, and never get on. */
-struct mw_error *trap_breathe(struct trap_process *process, useconds_t breath_us)
+struct mw_error *trap_run_briefly(struct trap_process *process, useconds_t breath_us)
 {
 	struct trap_engine *engine = process->engine;
 	uint64_t until = mw_clock_ns() + breath_us * UINT64_C(1000);
@@ -77,7 +77,7 @@ static struct mw_error *deliver_held(struct trap_process *process, useconds_t *b
 			MW_TRY(trap_interrupt(thread));
 		MW_TRY(trap_resume(thread));
 	}
-	MW_TRY(trap_breathe(process, *breath_us));
+	MW_TRY(trap_run_briefly(process, *breath_us));
 	*breath_us = *breath_us * 2 < LAST_BREATH_US ? *breath_us * 2 : LAST_BREATH_US;
 	return trap_hold(process);
 }
@@ -89,7 +89,7 @@ bool trap_is_usable(const struct trap_thread *thread)
 	       (thread->relation == TRAP_THREAD || thread->relation == TRAP_SHARING_CHILD);
 }
 
-/* `maps`: one that has memory of its own for the way back from a call; NULL: any. */
+/* `maps`: one that has memory of its own for the sigframe from a call; NULL: any. */
 static struct trap_thread *find_usable(struct trap_process *process, bool permitted, const struct mw_maps *maps)
 {
 	struct trap_thread *second = NULL, *third = NULL;
@@ -100,7 +100,7 @@ static struct trap_thread *find_usable(struct trap_process *process, bool permit
 		struct trap_thread *thread = value;
 
 		lives |= thread->relation == TRAP_THREAD && !thread->ending;
-		if (!trap_is_usable(thread) || (permitted && !trap_cage_may_install(process, thread->tid)) ||
+		if (!trap_is_usable(thread) || (permitted && !trap_seccomp_policy_may_install(process, thread->tid)) ||
 		    (maps && !mw_inject_has_room(thread->tid, maps)))
 			continue;
 		if (thread->relation != TRAP_THREAD)
@@ -137,7 +137,7 @@ static struct trap_thread *best_thread(struct trap_process *process)
 	return best ? best : trap_usable_thread(process);
 }
 
-struct mw_error *trap_await_hand(struct trap_process *process)
+struct mw_error *trap_await_injector(struct trap_process *process)
 {
 	uint64_t begin = mw_clock_ns();
 	useconds_t breath_us = FIRST_BREATH_US;
@@ -203,7 +203,7 @@ struct mw_error *trap_rescue_lead_cleared(struct trap_thread *child)
 	struct mw_status status;
 
 	if (!process->rescue.base || !process->rescue.led ||
-	    (!process->engine->options.unsafe && !trap_cage_may_install(process, child->tid)))
+	    (!process->engine->options.unsafe && !trap_seccomp_policy_may_install(process, child->tid)))
 		return NULL;
 	MW_TRY(mw_status_read(child->tid, &status));
 	if ((status.sig_caught | status.sig_ignored) & TRAP_BIT)
@@ -231,7 +231,7 @@ struct mw_error *trap_rescue_queue(struct trap_thread *thread, const siginfo_t *
 
 	*queued = false;
 	if (!process->rescue.base || thread->relation != TRAP_THREAD ||
-	    !trap_cage_may(process, thread->tid, MW_CALL_BIT(SIGQUEUE)))
+	    !trap_seccomp_policy_may(process, thread->tid, MW_CALL_BIT(SIGQUEUE)))
 		return NULL;
 	MW_TRY(mw_status_read(thread->tid, &status));
 	MW_TRY(mw_status_read(process->pid, &first));
@@ -306,9 +306,9 @@ static struct mw_error *put_in(struct trap_process *process, pid_t tid)
 	MW_TRY(mw_status_read(tid, &status));
 	MW_TRY(mw_maps_read(tid, &maps));
 	err = mw_inject_init(&inject, tid, &maps);
-	process->rescue.no_way_back = !err && !process->launched && !mw_inject_leads_back(&inject);
-	if (process->rescue.no_way_back)
-		err = mw_inject_no_way_back(&inject, process->pid);
+	process->rescue.no_sigframe = !err && !process->launched && !mw_inject_leads_back(&inject);
+	if (process->rescue.no_sigframe)
+		err = mw_inject_no_sigframe(&inject, process->pid);
 	if (!err)
 		err = map_it(process, &inject, &maps);
 	mw_maps_deinit(&maps);
@@ -333,7 +333,7 @@ static struct mw_error *lead_child(struct trap_process *process, pid_t tid)
 	struct trap_thread *child = mw_map_get(&process->threads, (uint64_t)tid);
 	struct mw_rescue_action now, ours = led_here(process);
 
-	if (!process->engine->options.unsafe && !trap_cage_may_install(process, tid))
+	if (!process->engine->options.unsafe && !trap_seccomp_policy_may_install(process, tid))
 		return NULL;
 	MW_TRY(trap_sigaction(&inject, SIGTRAP, false, &now));
 	child->own_action = now.handler != process->trap_action.handler;
@@ -357,20 +357,20 @@ struct mw_error *trap_rescue_begin(struct trap_process *process, pid_t tid)
 	return trap_actions_strip(process, &inject);
 }
 
-mw_addr trap_rescue_pad(const struct trap_process *process, size_t number)
+mw_addr trap_rescue_trampoline(const struct trap_process *process, size_t number)
 {
-	return process->rescue.base + MW_RESCUE_CODE - (number + 1) * MW_ACTION_PAD;
+	return process->rescue.base + MW_RESCUE_CODE - (number + 1) * MW_ACTION_TRAMPOLINE;
 }
 
-struct mw_error *trap_rescue_put_pad(struct trap_process *process, pid_t tid, mw_addr addr,
-				     const uint8_t pad[MW_ACTION_PAD])
+struct mw_error *trap_rescue_put_trampoline(struct trap_process *process, pid_t tid, mw_addr addr,
+					    const uint8_t trampoline[MW_ACTION_TRAMPOLINE])
 {
-	return trap_rescue_put(process, tid, addr, pad, MW_ACTION_PAD);
+	return trap_rescue_put(process, tid, addr, trampoline, MW_ACTION_TRAMPOLINE);
 }
 
 static const char *way_out(const struct trap_process *process, const struct mw_error *why, bool able)
 {
-	if (process->rescue.no_way_back)
+	if (process->rescue.no_sigframe)
 		return "Accept that risk with --unsafe";
 	if (!able)
 		return "Attach again when it is less busy with starting processes; or accept the risk with --unsafe";
@@ -408,7 +408,7 @@ struct mw_error *trap_rescue_install(struct trap_process *process, pid_t tid)
 	if (thread)
 		tid = thread->tid;
 	if (tid)
-		MW_TRY(trap_cage_check(process, tid));
+		MW_TRY(trap_seccomp_policy_check(process, tid));
 	err = tid ? install(process, tid)
 		  : mw_error_create(MW_ERROR_SYSTEM, 0, "none of its threads can perform a system call now");
 	if (!err)
@@ -478,7 +478,7 @@ static struct mw_error *unmap(struct trap_process *process, pid_t tid)
 	if (!err)
 		mw_inject_use(outside, tid, &maps);
 	/* One that was launched had no C library then. */
-	if (!err && !outside->code.restorer && !outside->code.popper) {
+	if (!err && !outside->code.restorer && !outside->code.gadget) {
 		err = mw_inject_init(&better, tid, &maps);
 		if (!err)
 			*outside = better;
@@ -494,7 +494,8 @@ struct mw_error *trap_rescue_clean_child(struct trap_process *process, pid_t tid
 	const struct mw_inject inject = inject_by(process, tid);
 
 	/* Where its filter would end it for that, it keeps what does no harm. */
-	if (!process->rescue.base || (!process->engine->options.unsafe && !trap_cage_may_install(process, tid)))
+	if (!process->rescue.base ||
+	    (!process->engine->options.unsafe && !trap_seccomp_policy_may_install(process, tid)))
 		return NULL;
 	/* It may have been made without actions (CLONE_CLEAR_SIGHAND). */
 	MW_TRY(give_back(process, &inject, false));
@@ -530,7 +531,7 @@ struct mw_error *trap_rescue_settle(struct trap_process *process)
 		moment_us = FIRST_BREATH_US;
 		MW_TRY(deliver_held(process, looks++ < LOOKS ? &moment_us : &breath_us));
 	}
-	return process->ended ? NULL : trap_await_hand(process);
+	return process->ended ? NULL : trap_await_injector(process);
 }
 
 /* Why it can't be removed, or NULL. */

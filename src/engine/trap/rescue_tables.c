@@ -6,7 +6,7 @@
  */
 #include "engine/trap/trap.h"
 #include "proc/status.h"
-#include "target/remote.h"
+#include "tracee/remote.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -70,8 +70,8 @@ static bool number_of(struct trap_rescue *rescue, mw_addr addr, uint32_t *place,
 
 static uint32_t kind_of(const struct trap_breakpoint *breakpoint)
 {
-	if (breakpoint->pad)
-		return MW_RESCUE_PAD;
+	if (breakpoint->trampoline)
+		return MW_RESCUE_TRAMPOLINE;
 	if (breakpoint->mask)
 		return MW_RESCUE_MASK;
 	return breakpoint->action ? MW_RESCUE_ACTION : MW_RESCUE_PLAIN;

@@ -16,7 +16,7 @@
  * All threads are held; none stands amidst an instruction.
  */
 #include "engine/trap/trap.h"
-#include "target/remote.h"
+#include "tracee/remote.h"
 
 #include <string.h>
 

@@ -31,7 +31,7 @@ static pid_t find_child(const struct trap_process *process, const struct trap_th
 }
 
 /* Does one of the process's own threads stand still, by which its signals can be led? */
-static bool has_hand(const struct trap_process *process)
+static bool has_injector(const struct trap_process *process)
 {
 	bool has = false;
 	void *value;
@@ -59,7 +59,7 @@ static bool blocks_trap(const struct trap_thread *thread)
  * kill it then if memwatch is no more? */
 static bool is_exposed(const struct trap_process *process, const struct trap_thread *thread)
 {
-	return thread->relation == TRAP_SHARING_CHILD || !has_hand(process) || blocks_trap(thread);
+	return thread->relation == TRAP_SHARING_CHILD || !has_injector(process) || blocks_trap(thread);
 }
 
 bool trap_sharing_awaited(const struct trap_process *process, bool *exposed)

@@ -2,7 +2,7 @@
 /*
  * starved.c: threads that were to stand still and have not stopped (trap.h). One that waits in the kernel, for a disk
  * or a vforked child, has not moved: where it goes on can be read. One that gets no CPU, as others have it, may be
- * anywhere: in an out-of-line copy, on the pad, in what rescue.c has put in.
+ * anywhere: in an out-of-line copy, on the trampoline, in what rescue.c has put in.
  */
 #include "engine/trap/trap.h"
 #include "proc/status.h"
@@ -12,7 +12,7 @@ static bool leads_to_ours(const struct trap_process *process, pid_t tid, mw_addr
 {
 	struct mw_regs regs = {.pc = pc};
 
-	if (pc == process->pad || mw_map_get(&process->slots, pc & ~(mw_addr)(MW_OOL_MAX - 1)))
+	if (pc == process->trampoline || mw_map_get(&process->slots, pc & ~(mw_addr)(MW_OOL_MAX - 1)))
 		return true;
 	regs.gpr[process->arch->dwarf_sp] = sp;
 	return process->rescue.base &&

@@ -13,7 +13,7 @@
  */
 #include "engine/trap/trap.h"
 #include "proc/status.h"
-#include "target/remote.h"
+#include "tracee/remote.h"
 
 #include <sys/syscall.h>
 

@@ -16,11 +16,11 @@
 #include "base/map.h"
 #include "engine/survey.h"
 #include "proc/program.h"
-#include "target/cage.h"
-#include "target/inject.h"
-#include "target/journal.h"
-#include "target/orphans.h"
-#include "target/tracee.h"
+#include "tracee/inject.h"
+#include "tracee/journal.h"
+#include "tracee/orphans.h"
+#include "tracee/seccomp_policy.h"
+#include "tracee/tracee.h"
 #include "unwind/snapshot.h"
 #include "unwind/unwind.h"
 
@@ -39,16 +39,16 @@
  * queued. */
 struct trap_breakpoint {
 	mw_addr addr;
-	uint32_t hook;  /* number of the hook whose entry this is, or TRAP_NO_HOOK */
-	bool site;      /* where calls of hooked functions return to */
-	bool pad;       /* where exchanged return addresses lead */
-	bool loader;    /* where the dynamic loader tells that modules came or went */
-	bool mask;      /* entry of a function that sets signal masks */
-	bool action;    /* a system call that sets a signal's action */
-	bool may_throw; /* a site of calls that an exception may end */
-	bool standing;  /* in the target now */
-	bool exchange;  /* a site that must not be one (any more): exchange return addresses instead */
-	size_t patch;   /* journal number */
+	uint32_t hook;   /* number of the hook whose entry this is, or TRAP_NO_HOOK */
+	bool site;       /* where calls of hooked functions return to */
+	bool trampoline; /* where exchanged return addresses lead */
+	bool loader;     /* where the dynamic loader tells that modules came or went */
+	bool mask;       /* entry of a function that sets signal masks */
+	bool action;     /* a system call that sets a signal's action */
+	bool may_throw;  /* a site of calls that an exception may end */
+	bool standing;   /* in the target now */
+	bool exchange;   /* a site that must not be one (any more): exchange return addresses instead */
+	size_t patch;    /* journal number */
 	struct mw_insn_plan plan;
 	mw_addr slot; /* out-of-line copy of the instruction, 0: none */
 	size_t copy_length, slot_size;
@@ -70,8 +70,8 @@ struct trap_call {
 	mw_addr sp;  /* the stack pointer after its return */
 	uint64_t size, pointer, extra;
 	enum mw_kind kind;
-	bool exchanged; /* the return address on the stack is the pad's */
-	bool begun;     /* a BEGIN event was told */
+	bool exchanged; /* the return address on the stack is the trampoline's */
+	bool begun;     /* a BEGIN event was reported */
 };
 
 enum trap_relation {
@@ -106,8 +106,9 @@ struct trap_thread {
 	mw_addr resumed_at; /* pc that our last emulation led to */
 	uint64_t mask;      /* the kernel's signal mask of it at the last stop, without SIGTRAP */
 	bool mask_known;
-	bool trap_blocked;          /* the program wants SIGTRAP blocked in it */
-	uint64_t masks[TRAP_MASKS]; /* masks with which it was struck while SIGTRAP was blocked, newest at next_mask - 1
+	bool trap_blocked; /* the program wants SIGTRAP blocked in it */
+	uint64_t masks
+		[TRAP_MASKS]; /* masks with which it was interrupted while SIGTRAP was blocked, newest at next_mask - 1
 				     */
 	size_t next_mask;
 	bool trap_pending;    /* SIGTRAP is truly blocked, as one of somebody's is pending */
@@ -144,7 +145,7 @@ struct trap_rescue {
 	bool led;                 /* SIGTRAP leads there */
 	struct mw_inject inject;  /* system calls by its own code */
 	struct mw_inject outside; /* … by the program's; insn is 0 until it was looked for */
-	bool no_way_back;         /* there is nothing by which a thread gets back from such a call */
+	bool no_sigframe;         /* there is nothing by which a thread gets back from such a call */
 	uint32_t *index;          /* struct mw_rescue's */
 	mw_addr *addrs;           /* of its breakpoints */
 	mw_addr *return_sps;      /* struct mw_rescue's returns */
@@ -179,7 +180,7 @@ struct trap_process {
 	bool lifted;               /* no breakpoint stands any more */
 	bool shadow_stack;
 	bool may_heal; /* its filters let the rescue make all its calls, in every thread */
-	struct mw_cage cage;
+	struct mw_seccomp_policy policy;
 	char left[160]; /* what could not be removed of another memwatch's, "" where all was */
 	const struct mw_arch *arch;
 	struct mw_survey survey;
@@ -189,7 +190,7 @@ struct trap_process {
 	struct mw_map slots;       /* breakpoints by out-of-line copy's address */
 	struct trap_cave *caves;
 	size_t cave_count;
-	mw_addr pad;
+	mw_addr trampoline;
 	struct trap_rescue rescue;
 	struct trap_acts acts;
 	struct mw_rescue_action trap_action; /* the target's own action for SIGTRAP */
@@ -257,7 +258,7 @@ struct trap_engine {
 	} pace;
 	bool ticking;
 	enum mw_window_end end; /* why run() came back */
-	bool windows_ended;     /* … and stays the reason: what comes is told all the same */
+	bool windows_ended;     /* … and stays the reason: what comes is reported all the same */
 };
 
 /* A stop at one of our breakpoints, being served. */
@@ -305,7 +306,7 @@ struct mw_error *trap_mask_look(struct trap_thread *thread) MW_MUST_CHECK;
 struct mw_error *trap_masks_open(struct trap_process *process) MW_MUST_CHECK;
 /* A thread has executed the breakpoint at `addr`. Had it SIGTRAP blocked, the kernel has dropped the process's action
  * for it: put it back. */
-struct mw_error *trap_mask_struck(struct trap_thread *thread, mw_addr addr) MW_MUST_CHECK;
+struct mw_error *trap_mask_on_hit(struct trap_thread *thread, mw_addr addr) MW_MUST_CHECK;
 /* Does a stopped thread block SIGTRAP? Or is it in a section of the C library's own, in which all signals are blocked,
  * as nobody else can? When it leaves that it sets the mask which it had before. Nothing may have been taken out of
  * masks yet. */
@@ -497,9 +498,9 @@ struct mw_error *trap_rescue_begin(struct trap_process *process, pid_t tid) MW_M
 /* Its code that a thread goes to in the place of a system call that sets an action; 0: it is not there. */
 mw_addr trap_rescue_act(const struct trap_process *process);
 /* Room for the code that the `number`th of them jumps to, and that code. */
-mw_addr trap_rescue_pad(const struct trap_process *process, size_t number);
-struct mw_error *trap_rescue_put_pad(struct trap_process *process, pid_t tid, mw_addr addr,
-				     const uint8_t pad[MW_ACTION_PAD]) MW_MUST_CHECK;
+mw_addr trap_rescue_trampoline(const struct trap_process *process, size_t number);
+struct mw_error *trap_rescue_put_trampoline(struct trap_process *process, pid_t tid, mw_addr addr,
+					    const uint8_t trampoline[MW_ACTION_TRAMPOLINE]) MW_MUST_CHECK;
 /* Bytes in the rescue's own memory. */
 struct mw_error *trap_rescue_put(struct trap_process *process, pid_t tid, mw_addr at, const void *bytes,
 				 size_t size) MW_MUST_CHECK;
@@ -513,10 +514,10 @@ struct mw_error *trap_rescue_queue(struct trap_thread *thread, const siginfo_t *
 /* Bytes of it in the target. */
 void trap_rescue_own(const struct trap_process *process, uint64_t *resident, uint64_t *mapped);
 /* Let those that are not held get on for so long, and serve their stops. */
-struct mw_error *trap_breathe(struct trap_process *process, useconds_t breath_us) MW_MUST_CHECK;
+struct mw_error *trap_run_briefly(struct trap_process *process, useconds_t breath_us) MW_MUST_CHECK;
 /* Let the threads of a held process get on until one stands where it can perform a system call, if that is to be had.
  */
-struct mw_error *trap_await_hand(struct trap_process *process) MW_MUST_CHECK;
+struct mw_error *trap_await_injector(struct trap_process *process) MW_MUST_CHECK;
 /* A thread that stands where it can perform a system call, or NULL; one that may under seccomp before others. */
 struct trap_thread *trap_usable_thread(struct trap_process *process);
 
@@ -528,14 +529,14 @@ struct mw_error *trap_areas_map(struct trap_process *process, pid_t tid) MW_MUST
 struct trap_area *trap_area_near(struct trap_process *process, const struct mw_module *module);
 struct mw_error *trap_areas_unmap(const struct trap_process *process, const struct mw_inject *inject) MW_MUST_CHECK;
 
-/* cage.c: what a thread in a stop may do for us under seccomp. */
+/* seccomp_policy.c: what a thread in a stop may do for us under seccomp. */
 /* Would it live through these calls (MW_CALL_BIT), should memwatch be killed amidst one? */
-bool trap_cage_may(struct trap_process *process, pid_t tid, uint32_t calls);
+bool trap_seccomp_policy_may(struct trap_process *process, pid_t tid, uint32_t calls);
 /* … those that the rescue is put in and taken out with? */
-bool trap_cage_may_install(struct trap_process *process, pid_t tid);
+bool trap_seccomp_policy_may_install(struct trap_process *process, pid_t tid);
 /* All stand. May `tid` put the rescue in, and may all threads use it? UNSUPPORTED, unless that is accepted (--unsafe).
  */
-struct mw_error *trap_cage_check(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
+struct mw_error *trap_seccomp_policy_check(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
 
 /* Words of a thread's stack from its stack pointer on, which is given as well: how many of at most `size` bytes. */
 size_t trap_read_stack(pid_t tid, const struct mw_arch *arch, const struct mw_regs *regs, uint64_t *words, size_t size,
@@ -579,7 +580,7 @@ struct mw_error *trap_acts_redirect(struct trap_process *process, pid_t tid,
 struct mw_error *trap_acts_catch(struct trap_process *process, pid_t tid, const struct mw_module *module) MW_MUST_CHECK;
 
 /* disposition.c: the target's own action for SIGTRAP. */
-/* A breakpoint has struck a thread that may have blocked or ignored SIGTRAP: if the kernel has dropped the action for
+/* A breakpoint was hit by a thread that may have blocked or ignored SIGTRAP: if the kernel has dropped the action for
  * it, put it back. */
 struct mw_error *trap_disposition_put_back(struct trap_thread *thread, bool *dropped) MW_MUST_CHECK;
 /* A thread stands before a system call that sets a signal's action: sends it where that is carried out (sets the

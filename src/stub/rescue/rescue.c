@@ -252,7 +252,7 @@ static bool lift_all(struct mw_rescue *rescue, bool *pretend)
 	return all;
 }
 
-/* Take the breakpoints out, as far as that can be. Exchanged return addresses still lead to the pad. */
+/* Take the breakpoints out, as far as that can be. Exchanged return addresses still lead to the trampoline. */
 static void heal(struct mw_rescue *rescue)
 {
 	bool pretend, all;
@@ -472,7 +472,7 @@ int64_t rescue_act(const struct cpu_system_call *call)
 /* Get over a breakpoint of ours. */
 static void pass(struct mw_rescue *rescue, const struct mw_rescue_breakpoint *breakpoint, struct cpu_frame *frame)
 {
-	uint64_t ret = breakpoint->kind == MW_RESCUE_PAD ? true_return(rescue, frame->rsp) : 0;
+	uint64_t ret = breakpoint->kind == MW_RESCUE_TRAMPOLINE ? true_return(rescue, frame->rsp) : 0;
 
 	if (breakpoint->kind == MW_RESCUE_ACTION) {
 		const struct cpu_system_call call = cpu_call_from_frame(frame);

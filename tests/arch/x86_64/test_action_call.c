@@ -67,13 +67,13 @@ static void test_action_call(void **state)
 	}
 }
 
-#define INSN 0x7f0000001005u
-#define PAD  0x7f0000100000u
-#define ACT  0x7f0000102000u
+#define INSN       0x7f0000001005u
+#define TRAMPOLINE 0x7f0000100000u
+#define ACT        0x7f0000102000u
 
-static bool jump_from(const char *before, mw_addr pad_at, mw_addr act, uint8_t *jump, uint8_t *pad)
+static bool jump_from(const char *before, mw_addr trampoline_at, mw_addr act, uint8_t *jump, uint8_t *trampoline)
 {
-	return arch->action_jump((const uint8_t *)before, INSN, pad_at, act, jump, pad);
+	return arch->action_jump((const uint8_t *)before, INSN, trampoline_at, act, jump, trampoline);
 }
 
 static void test_action_jump(void **state)
@@ -81,21 +81,21 @@ static void test_action_jump(void **state)
 	/* mov $13,%eax; lea INSN + 2(%rip),%rcx; jmp ACT */
 	static const uint8_t expected[] = {0xb8, 0x0d, 0,    0,    0,    0x48, 0x8d, 0x0d, 0xfb,
 					   0x0f, 0xf0, 0xff, 0xe9, 0xef, 0x1f, 0,    0};
-	uint8_t jump[MW_ACTION_JUMP], pad[MW_ACTION_PAD];
+	uint8_t jump[MW_ACTION_JUMP], trampoline[MW_ACTION_TRAMPOLINE];
 
 	(void)state;
-	assert_true(jump_from(NUMBER, PAD, ACT, jump, pad));
+	assert_true(jump_from(NUMBER, TRAMPOLINE, ACT, jump, trampoline));
 	assert_memory_equal(jump, "\xe9\xfb\xef\x0f\x00", sizeof(jump));
-	assert_memory_equal(pad, expected, sizeof(expected));
-	for (size_t i = sizeof(expected); i < sizeof(pad); i++)
-		assert_int_equal(pad[i], arch->breakpoint[0]);
-	assert_true(jump_from(NUMBER, INSN + INT32_MAX - 16, INSN + INT32_MAX, jump, pad));
-	assert_false(jump_from(NUMBER, INSN + INT32_MAX + 1, INSN, jump, pad));
-	assert_true(jump_from(NUMBER, INSN - 0x7ffffff0u, INSN, jump, pad));
-	assert_false(jump_from(NUMBER, INSN - 0x80000001u, INSN, jump, pad));
-	assert_false(jump_from(NUMBER, PAD, ACT + UINT64_C(0x100000000), jump, pad));
-	assert_false(jump_from(SHORT "\x90\x90", PAD, ACT, jump, pad));
-	assert_false(jump_from("\xb8\x0e\x00\x00\x00", PAD, ACT, jump, pad));
+	assert_memory_equal(trampoline, expected, sizeof(expected));
+	for (size_t i = sizeof(expected); i < sizeof(trampoline); i++)
+		assert_int_equal(trampoline[i], arch->breakpoint[0]);
+	assert_true(jump_from(NUMBER, INSN + INT32_MAX - 16, INSN + INT32_MAX, jump, trampoline));
+	assert_false(jump_from(NUMBER, INSN + INT32_MAX + 1, INSN, jump, trampoline));
+	assert_true(jump_from(NUMBER, INSN - 0x7ffffff0u, INSN, jump, trampoline));
+	assert_false(jump_from(NUMBER, INSN - 0x80000001u, INSN, jump, trampoline));
+	assert_false(jump_from(NUMBER, TRAMPOLINE, ACT + UINT64_C(0x100000000), jump, trampoline));
+	assert_false(jump_from(SHORT "\x90\x90", TRAMPOLINE, ACT, jump, trampoline));
+	assert_false(jump_from("\xb8\x0e\x00\x00\x00", TRAMPOLINE, ACT, jump, trampoline));
 }
 
 static void test_spare(void **state)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* test_detour.c: which functions can be detoured, what is displaced, and the bytes of their pads. */
+/* test_detour.c: which functions can be detoured, what is displaced, and the bytes of their trampolines. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -142,15 +142,15 @@ static void test_refused(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
 		struct mw_detour found;
-		struct mw_pad_frame frame = {.frame_size = 72};
-		struct mw_pad pad;
+		struct mw_trampoline_frame frame = {.frame_size = 72};
+		struct mw_trampoline trampoline;
 		struct mw_error *err;
 
 		put_function(&refused[i].code);
 		detour(refused[i].size_known ? refused[i].code.size : 0, &found);
 		if (!found.why || !strstr(found.why, refused[i].why))
 			fail_msg("case %zu is not '%s' but '%s'", i, refused[i].why, found.why ? found.why : "fine");
-		err = arch->pad(&found, &frame, PC + 0x1000, &pad);
+		err = arch->trampoline(&found, &frame, PC + 0x1000, &trampoline);
 		assert_non_null(err);
 		mw_error_destroy(err);
 	}
@@ -225,15 +225,15 @@ static void test_bounds(void **state)
 #define FRAME_BYTES                                                                                                    \
 	"\x48\x8d\x64\x24\xb8\xc7\x04\x24\x78\x56\x34\x12\xff\x25\x00\x00\x00\x00\x88\x77\x66\x55\x44\x33\x22\x11"
 
-static const struct mw_pad_frame frame72 = {0x1122334455667788, 0x12345678, 72};
+static const struct mw_trampoline_frame frame72 = {0x1122334455667788, 0x12345678, 72};
 
-static const struct pad_case {
+static const struct trampoline_case {
 	const char *text;
 	struct bytes in;
 	mw_addr dest;
-	struct bytes out; /* from pad.original on */
+	struct bytes out; /* from trampoline.original on */
 	uint8_t copied[3];
-} pads[] = {
+} trampolines[] = {
 	{"jump back",
 	 BYTES("\x55\x48\x89\xe5\x90\xc3"),
 	 PC + 0x1000,
@@ -294,30 +294,31 @@ static const struct pad_case {
 	{"ret and padding", BYTES("\x31\xc0\xc3" NOPS9 NOPS3 "\x90"), PC + 0x1000, BYTES("\x31\xc0\xc3"), {0, 2}},
 };
 
-static void test_pads(void **state)
+static void test_trampolines(void **state)
 {
 	static const struct bytes start = BYTES(FRAME_BYTES);
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(pads) / sizeof(pads[0]); i++) {
-		const struct pad_case *c = &pads[i];
+	for (size_t i = 0; i < sizeof(trampolines) / sizeof(trampolines[0]); i++) {
+		const struct trampoline_case *c = &trampolines[i];
 		struct mw_detour found;
-		struct mw_pad pad;
+		struct mw_trampoline trampoline;
 
 		put_function(&c->in);
 		detour(0, &found);
 		if (found.why)
 			fail_msg("%s: %s", c->text, found.why);
-		assert_null(arch->pad(&found, &frame72, c->dest, &pad));
-		assert_int_equal(pad.original, 32);
-		assert_memory_equal(pad.bytes, start.data, start.size);
-		if (pad.size != 32 + c->out.size || memcmp(pad.bytes + 32, c->out.data, c->out.size) != 0) {
-			for (size_t n = 32; n < pad.size; n++)
-				print_message("%02x ", pad.bytes[n]);
+		assert_null(arch->trampoline(&found, &frame72, c->dest, &trampoline));
+		assert_int_equal(trampoline.original, 32);
+		assert_memory_equal(trampoline.bytes, start.data, start.size);
+		if (trampoline.size != 32 + c->out.size ||
+		    memcmp(trampoline.bytes + 32, c->out.data, c->out.size) != 0) {
+			for (size_t n = 32; n < trampoline.size; n++)
+				print_message("%02x ", trampoline.bytes[n]);
 			fail_msg("%s: not the bytes", c->text);
 		}
 		for (unsigned n = 0; n < found.count && n < sizeof(c->copied); n++)
-			assert_int_equal(pad.copied[n], 32 + c->copied[n]);
+			assert_int_equal(trampoline.copied[n], 32 + c->copied[n]);
 	}
 }
 
@@ -346,31 +347,31 @@ static void test_frames(void **state)
 	(void)state;
 	plan_body(&found);
 	for (size_t i = 0; i < sizeof(frames) / sizeof(frames[0]); i++) {
-		struct mw_pad_frame frame = {.frame_size = frames[i].size};
-		struct mw_pad pad;
+		struct mw_trampoline_frame frame = {.frame_size = frames[i].size};
+		struct mw_trampoline trampoline;
 
-		assert_null(arch->pad(&found, &frame, PC + 0x1000, &pad));
-		assert_memory_equal(pad.bytes, frames[i].lea.data, frames[i].lea.size);
-		assert_int_equal(pad.original % 16, 0);
+		assert_null(arch->trampoline(&found, &frame, PC + 0x1000, &trampoline));
+		assert_memory_equal(trampoline.bytes, frames[i].lea.data, frames[i].lea.size);
+		assert_int_equal(trampoline.original % 16, 0);
 	}
 }
 
-static void expect_no_pad(const struct mw_detour *found, uint32_t frame_size, mw_addr dest)
+static void expect_no_trampoline(const struct mw_detour *found, uint32_t frame_size, mw_addr dest)
 {
-	struct mw_pad_frame frame = {.frame_size = frame_size};
-	struct mw_pad pad, untouched;
+	struct mw_trampoline_frame frame = {.frame_size = frame_size};
+	struct mw_trampoline trampoline, untouched;
 	struct mw_error *err;
 
-	memset(&pad, 0xa5, sizeof(pad));
+	memset(&trampoline, 0xa5, sizeof(trampoline));
 	memset(&untouched, 0xa5, sizeof(untouched));
-	err = arch->pad(found, &frame, dest, &pad);
+	err = arch->trampoline(found, &frame, dest, &trampoline);
 	assert_non_null(err);
 	assert_int_equal(mw_error_kind(err), MW_ERROR_UNSUPPORTED);
-	assert_memory_equal(&pad, &untouched, sizeof(pad));
+	assert_memory_equal(&trampoline, &untouched, sizeof(trampoline));
 	mw_error_destroy(err);
 }
 
-/* The last address that the jump reaches, the first that it doesn't; the load that the pad is too far from. */
+/* The last address that the jump reaches, the first that it doesn't; the load that the trampoline is too far from. */
 static void test_reach(void **state)
 {
 	static const struct bytes load = BYTES("\x48\x8b\x05\x00\x00\x00\x70\xc3");
@@ -378,7 +379,7 @@ static void test_reach(void **state)
 	uint8_t jump[5], untouched[5] = {1, 2, 3, 4, 5};
 	struct mw_detour found;
 	struct mw_error *err;
-	struct mw_pad pad;
+	struct mw_trampoline trampoline;
 
 	(void)state;
 	plan_body(&found);
@@ -389,27 +390,27 @@ static void test_reach(void **state)
 	assert_non_null(err);
 	mw_error_destroy(err);
 	assert_memory_equal(jump, untouched, 5);
-	expect_no_pad(&found, 72, highest + 1);
-	expect_no_pad(&found, 3, PC + 0x1000);
-	expect_no_pad(&found, 0x80000000, PC + 0x1000);
+	expect_no_trampoline(&found, 72, highest + 1);
+	expect_no_trampoline(&found, 3, PC + 0x1000);
+	expect_no_trampoline(&found, 0x80000000, PC + 0x1000);
 	/* within the reach that is promised, all goes */
-	assert_null(arch->pad(&found, &frame72, PC + arch->pad_reach, &pad));
-	assert_null(arch->detour_jump(&found, PC + arch->pad_reach, jump));
-	assert_null(arch->pad(&found, &frame72, PC - arch->pad_reach, &pad));
-	assert_null(arch->detour_jump(&found, PC - arch->pad_reach, jump));
+	assert_null(arch->trampoline(&found, &frame72, PC + arch->trampoline_reach, &trampoline));
+	assert_null(arch->detour_jump(&found, PC + arch->trampoline_reach, jump));
+	assert_null(arch->trampoline(&found, &frame72, PC - arch->trampoline_reach, &trampoline));
+	assert_null(arch->detour_jump(&found, PC - arch->trampoline_reach, jump));
 
 	put_function(&load);
 	detour(load.size, &found);
 	assert_null(found.why);
-	assert_null(arch->pad(&found, &frame72, PC + 0x1000, &pad));
-	expect_no_pad(&found, 72, PC - 0x70000000);
+	assert_null(arch->trampoline(&found, &frame72, PC + 0x1000, &trampoline));
+	expect_no_trampoline(&found, 72, PC - 0x70000000);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_accepted), cmocka_unit_test(test_refused), cmocka_unit_test(test_around),
-		cmocka_unit_test(test_bounds),   cmocka_unit_test(test_pads),    cmocka_unit_test(test_frames),
+		cmocka_unit_test(test_accepted), cmocka_unit_test(test_refused),     cmocka_unit_test(test_around),
+		cmocka_unit_test(test_bounds),   cmocka_unit_test(test_trampolines), cmocka_unit_test(test_frames),
 		cmocka_unit_test(test_reach),
 	};
 

@@ -46,10 +46,10 @@ static int find_segment(struct dl_phdr_info *info, size_t size, void *data)
 	return 0;
 }
 
-/* With its size known and without; near and with as much distance as is allowed there is a pad for it. */
+/* With its size known and without; near and with as much distance as is allowed there is a trampoline for it. */
 static void check(const char *name, const void *function)
 {
-	static const struct mw_pad_frame frame = {0x1000, 1, 72};
+	static const struct mw_trampoline_frame frame = {0x1000, 1, 72};
 	struct segment segment = {.wanted = (uintptr_t)function};
 	const ElfW(Sym) *symbol = NULL;
 	Dl_info info;
@@ -59,12 +59,12 @@ static void check(const char *name, const void *function)
 	for (unsigned known = 0; known < 2; known++) {
 		mw_addr base = (uintptr_t)segment.start, pc = (uintptr_t)function;
 		struct mw_detour detour;
-		struct mw_pad pad;
+		struct mw_trampoline trampoline;
 
 		arch->detour(segment.start, segment.size, base, pc, known ? symbol->st_size : 0, &detour);
 		if (detour.why)
 			fail_msg("%s: %s", name, detour.why);
-		assert_null(arch->pad(&detour, &frame, base + segment.size + 0x1000000, &pad));
+		assert_null(arch->trampoline(&detour, &frame, base + segment.size + 0x1000000, &trampoline));
 	}
 }
 

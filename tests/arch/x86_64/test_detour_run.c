@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* test_detour_run.c: a function does the same with a jump at its entry and its first instructions in a pad. */
+/* test_detour_run.c: a function does the same with a jump at its entry and its first instructions in a trampoline. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,18 +22,18 @@
 /*
  * What the code reaches, in a mapping of almost 4 GiB so that things can be far apart:
  *
- *	0             a far pad
- *	DISTANCE      the function, near pad, entry, callee and exits (one page); data, what was seen, stack
- *	2 * DISTANCE  a callee that a far pad cannot reach by 32 bits
+ *	0             a far trampoline
+ *	DISTANCE      the function, near trampoline, entry, callee and exits (one page); data, what was seen, stack
+ *	2 * DISTANCE  a callee that a far trampoline cannot reach by 32 bits
  */
-#define DISTANCE UINT64_C(0x70000000)
-#define PAD      0x200
-#define ENTRY    0x300
-#define CALLEE   0x380
-#define EXIT     0x3c0
-#define SEEN     0x200 /* in the page of the data */
-#define FRAME    72
-#define HOOK     0x5eed
+#define DISTANCE   UINT64_C(0x70000000)
+#define TRAMPOLINE 0x200
+#define ENTRY      0x300
+#define CALLEE     0x380
+#define EXIT       0x3c0
+#define SEEN       0x200 /* in the page of the data */
+#define FRAME      72
+#define HOOK       0x5eed
 
 static const struct mw_arch *arch;
 static struct native_arena arena;
@@ -93,7 +93,7 @@ static int setup(void **state)
 	    mprotect(map + 2 * DISTANCE, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC) != 0)
 		return 1;
 	arena.code = map + DISTANCE;
-	arena.copy = arena.code + PAD;
+	arena.copy = arena.code + TRAMPOLINE;
 	arena.data = arena.code + PAGE;
 	arena.stack = arena.data + 1024;
 	memset(arena.code, 0xcc, PAGE);
@@ -122,7 +122,7 @@ static void fill_in(uint8_t *code, size_t size, const char *mark, const uint8_t 
 
 static void load(const struct run_case *c, uint8_t condition)
 {
-	memset(arena.code, 0xcc, PAD);
+	memset(arena.code, 0xcc, TRAMPOLINE);
 	memcpy(arena.code, c->code.data, c->code.size);
 	fill_in(arena.code, c->code.size, DATA_DISP, arena.data);
 	fill_in(arena.code, c->code.size, CALLEE_DISP, arena.code + CALLEE);
@@ -199,20 +199,20 @@ static void compare(const struct run_case *c, const struct world *start, const u
 }
 
 /* As it was, then with the jump at its entry; every displaced instruction and its copy are the same place. */
-static void check(const struct run_case *c, uint8_t *pad_at)
+static void check(const struct run_case *c, uint8_t *trampoline_at)
 {
-	struct mw_pad_frame frame = {address(arena.code + ENTRY), HOOK, FRAME};
+	struct mw_trampoline_frame frame = {address(arena.code + ENTRY), HOOK, FRAME};
 	struct mw_detour detour;
-	struct mw_pad pad;
+	struct mw_trampoline trampoline;
 	uint8_t jump[8];
 
-	arch->detour(arena.code, PAD, address(arena.code), address(arena.code), c->code.size, &detour);
+	arch->detour(arena.code, TRAMPOLINE, address(arena.code), address(arena.code), c->code.size, &detour);
 	if (detour.why)
 		fail_msg("%s: %s", c->text, detour.why);
-	assert_null(arch->pad(&detour, &frame, address(pad_at), &pad));
-	assert_null(arch->detour_jump(&detour, address(pad_at), jump));
-	memcpy(pad_at, pad.bytes, pad.size);
-	write_entry(pad_at + pad.original);
+	assert_null(arch->trampoline(&detour, &frame, address(trampoline_at), &trampoline));
+	assert_null(arch->detour_jump(&detour, address(trampoline_at), jump));
+	memcpy(trampoline_at, trampoline.bytes, trampoline.size);
+	write_entry(trampoline_at + trampoline.original);
 	for (unsigned n = 0; n < RUNS; n++) {
 		const uint8_t *at = arena.code + (detour.at - address(arena.code));
 		struct world start, before, after;
@@ -220,11 +220,11 @@ static void check(const struct run_case *c, uint8_t *pad_at)
 
 		random_world(&start);
 		for (unsigned i = 0; i < (c->anywhere ? detour.count : 1u); i++)
-			compare(c, &start, at + detour.offset[i], pad_at + pad.copied[i], &before);
+			compare(c, &start, at + detour.offset[i], trampoline_at + trampoline.copied[i], &before);
 		compare(c, &start, arena.code, at, &before);
 		memcpy(arena.code + (at - arena.code), jump, detour.jump);
 		memcpy(arena.data + SEEN, &seen, sizeof(seen));
-		compare(c, &start, arena.code, pad_at, &after);
+		compare(c, &start, arena.code, trampoline_at, &after);
 		memcpy(&seen, arena.data + SEEN, sizeof(seen));
 		assert_int_equal(seen, HOOK);
 		assert_memory_equal(&before, &after, sizeof(before));
@@ -232,12 +232,12 @@ static void check(const struct run_case *c, uint8_t *pad_at)
 	}
 }
 
-static void check_all(uint8_t *pad_at)
+static void check_all(uint8_t *trampoline_at)
 {
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		for (unsigned condition = 0; condition < (cases[i].condition ? 16U : 1U); condition++) {
 			load(&cases[i], (uint8_t)condition);
-			check(&cases[i], pad_at);
+			check(&cases[i], trampoline_at);
 		}
 	}
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* test_signal_frame.c: where a signal has struck is told from words that look like it. */
+/* test_signal_frame.c: where a signal has interrupted is told from words that look like it. */
 #include <elf.h>
 #include <setjmp.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* test_denied.c: each reason for which the kernel denies a ptrace, from made-up facts. */
-#include "target/preflight.h"
+#include "tracee/preflight.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -114,11 +114,11 @@ static void test_options(void **state)
 	expect(parse(&options, "a", "b", "--frm", "1", NULL), MW_ERROR_USAGE, "--frm", "--from");
 }
 
-static void check_moment(const char *word, const struct mw_facts *facts, uint64_t time_ns, const char *text)
+static void check_moment(const char *word, const struct mw_metadata *metadata, uint64_t time_ns, const char *text)
 {
 	struct mw_cli_moment moment;
 
-	assert_null(mw_cli_moment_find("--to", word, facts, false, &moment));
+	assert_null(mw_cli_moment_find("--to", word, metadata, false, &moment));
 	assert_true(moment.time_ns == time_ns);
 	assert_string_equal(moment.text, text);
 }
@@ -129,40 +129,40 @@ static void test_moments(void **state)
 		{1, 10 * TAPE_SECOND, "mark 1"}, {2, 20 * TAPE_SECOND, "deployed"}, {3, 25 * TAPE_SECOND, NULL},
 		{4, 30 * TAPE_SECOND, "twice"},  {5, 31 * TAPE_SECOND, "twice"},    {6, 40 * TAPE_SECOND, "7s"},
 	};
-	struct mw_facts facts = {
+	struct mw_metadata metadata = {
 		.marks = marks, .mark_count = 6, .has_end = true, .window = {.length_ns = 40 * TAPE_SECOND}};
 	struct mw_cli_moment moment;
 
 	(void)state;
-	check_moment("start", &facts, 0, "start");
-	check_moment("end", &facts, MW_REPLAY_END, "end");
-	check_moment("1", &facts, 10 * TAPE_SECOND, "mark 1");
-	check_moment("mark 1", &facts, 10 * TAPE_SECOND, "mark 1");
-	check_moment("2", &facts, 20 * TAPE_SECOND, "mark 2 (deployed)");
-	check_moment("deployed", &facts, 20 * TAPE_SECOND, "mark 2 (deployed)");
-	check_moment("3", &facts, 25 * TAPE_SECOND, "mark 3");
+	check_moment("start", &metadata, 0, "start");
+	check_moment("end", &metadata, MW_REPLAY_END, "end");
+	check_moment("1", &metadata, 10 * TAPE_SECOND, "mark 1");
+	check_moment("mark 1", &metadata, 10 * TAPE_SECOND, "mark 1");
+	check_moment("2", &metadata, 20 * TAPE_SECOND, "mark 2 (deployed)");
+	check_moment("deployed", &metadata, 20 * TAPE_SECOND, "mark 2 (deployed)");
+	check_moment("3", &metadata, 25 * TAPE_SECOND, "mark 3");
 	/* A mark at the window's end holds all of it. */
-	check_moment("6", &facts, MW_REPLAY_END, "mark 6 (7s)");
-	check_moment("7s", &facts, MW_REPLAY_END, "mark 6 (7s)");
-	check_moment("12.5s", &facts, 12 * TAPE_SECOND + TAPE_SECOND / 2, "");
-	check_moment("12.5", &facts, 12 * TAPE_SECOND + TAPE_SECOND / 2, "");
-	check_moment("0s", &facts, 0, "");
-	check_moment("0.0", &facts, 0, "");
-	check_moment("40s", &facts, MW_REPLAY_END, "");
+	check_moment("6", &metadata, MW_REPLAY_END, "mark 6 (7s)");
+	check_moment("7s", &metadata, MW_REPLAY_END, "mark 6 (7s)");
+	check_moment("12.5s", &metadata, 12 * TAPE_SECOND + TAPE_SECOND / 2, "");
+	check_moment("12.5", &metadata, 12 * TAPE_SECOND + TAPE_SECOND / 2, "");
+	check_moment("0s", &metadata, 0, "");
+	check_moment("0.0", &metadata, 0, "");
+	check_moment("40s", &metadata, MW_REPLAY_END, "");
 
-	expect(mw_cli_moment_find("--to", "8", &facts, false, &moment), MW_ERROR_USAGE, "--to '8': no such mark",
+	expect(mw_cli_moment_find("--to", "8", &metadata, false, &moment), MW_ERROR_USAGE, "--to '8': no such mark",
 	       "1 at 10.000 s, 2 (deployed) at 20.000 s, 3 at 25.000 s, 4 (twice) at");
-	expect(mw_cli_moment_find("--to", "02", &facts, false, &moment), MW_ERROR_USAGE, "no such mark", NULL);
-	expect(mw_cli_moment_find("--to", "s", &facts, false, &moment), MW_ERROR_USAGE, "no such mark", NULL);
-	expect(mw_cli_moment_find("--to", "1.2.3s", &facts, false, &moment), MW_ERROR_USAGE, "1.2.3", NULL);
-	expect(mw_cli_moment_find("--to", "twice", &facts, false, &moment), MW_ERROR_USAGE, "2 marks", "which is 4");
-	expect(mw_cli_moment_find("--to", "40.1s", &facts, false, &moment), MW_ERROR_USAGE, "ends at 40.000 s",
+	expect(mw_cli_moment_find("--to", "02", &metadata, false, &moment), MW_ERROR_USAGE, "no such mark", NULL);
+	expect(mw_cli_moment_find("--to", "s", &metadata, false, &moment), MW_ERROR_USAGE, "no such mark", NULL);
+	expect(mw_cli_moment_find("--to", "1.2.3s", &metadata, false, &moment), MW_ERROR_USAGE, "1.2.3", NULL);
+	expect(mw_cli_moment_find("--to", "twice", &metadata, false, &moment), MW_ERROR_USAGE, "2 marks", "which is 4");
+	expect(mw_cli_moment_find("--to", "40.1s", &metadata, false, &moment), MW_ERROR_USAGE, "ends at 40.000 s",
 	       "'end'");
 	/* Nobody knows yet where a recording ends that was cut off. */
-	assert_null(mw_cli_moment_find("--to", "40.1s", &facts, true, &moment));
+	assert_null(mw_cli_moment_find("--to", "40.1s", &metadata, true, &moment));
 	assert_true(moment.time_ns == 40 * TAPE_SECOND + TAPE_SECOND / 10);
-	facts.mark_count = 0;
-	expect(mw_cli_moment_find("--from", "1", &facts, false, &moment), MW_ERROR_USAGE, "has no marks",
+	metadata.mark_count = 0;
+	expect(mw_cli_moment_find("--from", "1", &metadata, false, &moment), MW_ERROR_USAGE, "has no marks",
 	       "--mark-every");
 }
 
@@ -171,14 +171,14 @@ static void test_many_marks(void **state)
 {
 	static char name[] = "a very long name of a mark, which somebody has thought about for a long time, or a liar";
 	struct mw_stored_mark marks[100];
-	const struct mw_facts facts = {.marks = marks, .mark_count = 100};
+	const struct mw_metadata metadata = {.marks = marks, .mark_count = 100};
 	struct mw_cli_moment moment;
 
 	(void)state;
 	for (uint32_t i = 0; i < 100; i++)
 		marks[i] = (struct mw_stored_mark){UINT32_MAX - i, UINT64_MAX, name};
-	expect(mw_cli_moment_find("--to", "8", &facts, false, &moment), MW_ERROR_USAGE, "no such", "and 92 more");
-	assert_null(mw_cli_moment_find("--to", "4294967295", &facts, false, &moment));
+	expect(mw_cli_moment_find("--to", "8", &metadata, false, &moment), MW_ERROR_USAGE, "no such", "and 92 more");
+	assert_null(mw_cli_moment_find("--to", "4294967295", &metadata, false, &moment));
 	assert_int_equal(strncmp(moment.text, "mark 4294967295 (a very", 23), 0);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_emulated.c: which processes are run by a translator, by their program and what is mapped. */
 #include "proc/maps.h"
-#include "target/preflight.h"
+#include "tracee/preflight.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,8 +2,8 @@
 /* hooks_test.c: what would be hooked in the test's own process, and what not when somebody was there before. */
 #include "engine/hooks.h"
 #include "engine/survey.h"
-#include "target/remote.h"
-#include "target/tracee.h"
+#include "tracee/remote.h"
+#include "tracee/tracee.h"
 
 #include <dlfcn.h>
 #include <setjmp.h>

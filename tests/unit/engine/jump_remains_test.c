@@ -54,22 +54,22 @@ static void test_owned(void **state)
 		{{0x10000, 0x1000, MW_RING_OWN_GUARD, 0}, true},
 		{{0x10000, 0x2000, MW_RING_OWN_GUARD, 0}, false}, /* larger than a guard */
 		{{0x10000, 0x2000, MW_RING_OWN_IMAGE, 0}, true},  /* two mappings, side by side */
-		{{0x20000, 0x20000, MW_RING_OWN_PADS, 0}, true},
-		{{0x21000, 0x1000, MW_RING_OWN_PADS, 0}, true},     /* has grown together with others */
-		{{0x10000, 0x1000, MW_RING_OWN_NOTHING, 0}, false}, /* not written yet */
-		{{0x10000, 0x1000, MW_RING_OWN_PADS + 1, 0}, false},
-		{{0x10000, 0, MW_RING_OWN_PADS, 0}, false},
+		{{0x20000, 0x20000, MW_RING_OWN_TRAMPOLINES, 0}, true},
+		{{0x21000, 0x1000, MW_RING_OWN_TRAMPOLINES, 0}, true}, /* has grown together with others */
+		{{0x10000, 0x1000, MW_RING_OWN_NOTHING, 0}, false},    /* not written yet */
+		{{0x10000, 0x1000, MW_RING_OWN_TRAMPOLINES + 1, 0}, false},
+		{{0x10000, 0, MW_RING_OWN_TRAMPOLINES, 0}, false},
 		{{0x10800, 0x1000, MW_RING_OWN_IMAGE, 0}, false},
 		{{0x10000, 0x800, MW_RING_OWN_IMAGE, 0}, false},
 		{{0x11000, 0x2000, MW_RING_OWN_IMAGE, 0}, false}, /* a hole behind */
-		{{0x3f000, 0x2000, MW_RING_OWN_PADS, 0}, false},
-		{{0x50000, 0x1000, MW_RING_OWN_PADS, 0}, false},  /* ours is never writable and executable */
-		{{0x60000, 0x1000, MW_RING_OWN_IMAGE, 0}, false}, /* the heap */
-		{{0x70000, 0x1000, MW_RING_OWN_PADS, 0}, false},  /* a file */
-		{{0x80000, 0x1000, MW_RING_OWN_IMAGE, 0}, false}, /* shared */
-		{{0xfffffffffffff000, 0x2000, MW_RING_OWN_PADS, 0}, false},
-		{{0x10000, 0xfffffffffffff000, MW_RING_OWN_PADS, 0}, false},
-		{{0, UINT64_C(1) << 40, MW_RING_OWN_PADS, 0}, false},
+		{{0x3f000, 0x2000, MW_RING_OWN_TRAMPOLINES, 0}, false},
+		{{0x50000, 0x1000, MW_RING_OWN_TRAMPOLINES, 0}, false}, /* ours is never writable and executable */
+		{{0x60000, 0x1000, MW_RING_OWN_IMAGE, 0}, false},       /* the heap */
+		{{0x70000, 0x1000, MW_RING_OWN_TRAMPOLINES, 0}, false}, /* a file */
+		{{0x80000, 0x1000, MW_RING_OWN_IMAGE, 0}, false},       /* shared */
+		{{0xfffffffffffff000, 0x2000, MW_RING_OWN_TRAMPOLINES, 0}, false},
+		{{0x10000, 0xfffffffffffff000, MW_RING_OWN_TRAMPOLINES, 0}, false},
+		{{0, UINT64_C(1) << 40, MW_RING_OWN_TRAMPOLINES, 0}, false},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)

@@ -136,27 +136,27 @@ static struct mw_replay *finish(struct made *made)
 }
 
 /* The model and the recording receive the same. */
-static void check_facts(const struct mw_facts *facts)
+static void check_metadata(const struct mw_metadata *metadata)
 {
-	assert_int_equal(facts->target.pid, getpid());
-	assert_string_equal(facts->target.engine, "pretence");
-	assert_string_equal(facts->target.engine_reason, "no reason");
-	assert_true(facts->target.track_heap && !facts->target.track_vm);
-	assert_int_equal(facts->target.depth, 9);
-	assert_int_equal(facts->target.started_realtime_ns, 12345);
-	assert_int_equal(facts->hook_count, 3);
-	assert_string_equal(facts->hooks[0].refused, "gone since");
-	assert_string_equal(facts->hooks[1].refused, "too short");
-	assert_int_equal(facts->sample_count, 3);
-	assert_int_equal(facts->samples[0].rss, 1001);
-	assert_int_equal(facts->samples[1].rss, 5);
-	assert_float_equal(facts->samples[2].at, 2.5, 1e-9);
-	assert_int_equal(facts->samples[2].pss, MW_SIZE_UNKNOWN);
-	assert_true(facts->has_end);
-	assert_int_equal(facts->window.length_ns, 2500000000);
-	assert_int_equal(facts->window.ended, MW_END_INTERRUPT);
-	assert_int_equal(facts->stats.stops, 3);
-	assert_string_equal(facts->stats.left_behind, "a page");
+	assert_int_equal(metadata->target.pid, getpid());
+	assert_string_equal(metadata->target.engine, "pretence");
+	assert_string_equal(metadata->target.engine_reason, "no reason");
+	assert_true(metadata->target.track_heap && !metadata->target.track_vm);
+	assert_int_equal(metadata->target.depth, 9);
+	assert_int_equal(metadata->target.started_realtime_ns, 12345);
+	assert_int_equal(metadata->hook_count, 3);
+	assert_string_equal(metadata->hooks[0].refused, "gone since");
+	assert_string_equal(metadata->hooks[1].refused, "too short");
+	assert_int_equal(metadata->sample_count, 3);
+	assert_int_equal(metadata->samples[0].rss, 1001);
+	assert_int_equal(metadata->samples[1].rss, 5);
+	assert_float_equal(metadata->samples[2].at, 2.5, 1e-9);
+	assert_int_equal(metadata->samples[2].pss, MW_SIZE_UNKNOWN);
+	assert_true(metadata->has_end);
+	assert_int_equal(metadata->window.length_ns, 2500000000);
+	assert_int_equal(metadata->window.ended, MW_END_INTERRUPT);
+	assert_int_equal(metadata->stats.stops, 3);
+	assert_string_equal(metadata->stats.left_behind, "a page");
 }
 
 static void test_window(void **state)
@@ -181,9 +181,9 @@ static void test_window(void **state)
 	window.ended = MW_END_INTERRUPT;
 	window.over = true;
 	good(mw_emitter_end(&made.emitter, &made.recorder, &view));
-	check_facts(&made.watched->facts);
+	check_metadata(&made.watched->metadata);
 	replay = finish(&made);
-	check_facts(&mw_replay_watched(replay, 0)->facts);
+	check_metadata(&mw_replay_watched(replay, 0)->metadata);
 	assert_false(mw_replay_state(replay)->cut);
 	mw_replay_close(replay);
 }
@@ -199,16 +199,16 @@ static void test_marks(void **state)
 	mw_emitter_mark(&made.emitter, 100);
 	mw_emitter_mark(&made.emitter, 200);
 	/* The live report has them, too. */
-	assert_int_equal(made.watched->facts.mark_count, 2);
-	assert_int_equal(made.watched->facts.marks[1].number, 2);
-	assert_int_equal(made.watched->facts.marks[1].time_ns, 200);
-	assert_string_equal(made.watched->facts.marks[1].name, "mark 2");
+	assert_int_equal(made.watched->metadata.mark_count, 2);
+	assert_int_equal(made.watched->metadata.marks[1].number, 2);
+	assert_int_equal(made.watched->metadata.marks[1].time_ns, 200);
+	assert_string_equal(made.watched->metadata.marks[1].name, "mark 2");
 	good(mw_emitter_end(&made.emitter, &made.recorder, &view));
 	replay = finish(&made);
-	assert_int_equal(mw_replay_watched(replay, 0)->facts.mark_count, 2);
-	assert_int_equal(mw_replay_watched(replay, 0)->facts.marks[1].number, 2);
-	assert_int_equal(mw_replay_watched(replay, 0)->facts.marks[1].time_ns, 200);
-	assert_string_equal(mw_replay_watched(replay, 0)->facts.marks[0].name, "mark 1");
+	assert_int_equal(mw_replay_watched(replay, 0)->metadata.mark_count, 2);
+	assert_int_equal(mw_replay_watched(replay, 0)->metadata.marks[1].number, 2);
+	assert_int_equal(mw_replay_watched(replay, 0)->metadata.marks[1].time_ns, 200);
+	assert_string_equal(mw_replay_watched(replay, 0)->metadata.marks[0].name, "mark 1");
 	mw_replay_close(replay);
 }
 
@@ -237,7 +237,7 @@ static void test_symbols(void **state)
 	const struct mw_view_symbols inner = {.resolve = resolve};
 	struct mw_view_symbols symbols;
 	const struct mw_symbol_frame *frames = NULL;
-	const struct mw_facts *facts;
+	const struct mw_metadata *metadata;
 	struct mw_replay *replay;
 	struct made made;
 	size_t count = 0;
@@ -256,9 +256,9 @@ static void test_symbols(void **state)
 	assert_int_equal(asked, 6000);
 	good(mw_emitter_end(&made.emitter, &made.recorder, &view));
 	replay = finish(&made);
-	facts = &mw_replay_watched(replay, 0)->facts;
-	assert_int_equal(facts->symbol_count, 3000);
-	assert_true(mw_facts_resolve(facts, 1, 0x1000 + 700, &frames, &count));
+	metadata = &mw_replay_watched(replay, 0)->metadata;
+	assert_int_equal(metadata->symbol_count, 3000);
+	assert_true(mw_metadata_resolve(metadata, 1, 0x1000 + 700, &frames, &count));
 	assert_int_equal(count, 2);
 	assert_string_equal(frames[1].function, "f1_12bc_1");
 	assert_true(frames[0].inlined && frames[0].line == 4);
@@ -284,7 +284,7 @@ static void test_without_symbols(void **state)
 	good(mw_emitter_target(&none, &made.recorder, &view));
 	good(mw_emitter_end(&none, &made.recorder, &view));
 	replay = finish(&made);
-	assert_int_equal(mw_replay_watched(replay, 0)->facts.symbol_count, 0);
+	assert_int_equal(mw_replay_watched(replay, 0)->metadata.symbol_count, 0);
 	assert_true(mw_replay_state(replay)->processes == 1);
 	mw_replay_close(replay);
 }

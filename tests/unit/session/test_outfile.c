@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_outfile.c: an output file is there whole or not at all. */
 #include "session/outfile.h"
-#include "session/self.h"
+#include "session/process_setup.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -398,7 +398,7 @@ static void test_limit(void **state)
 	struct mw_error *err;
 
 	(void)state;
-	mw_self_ignore_write_signals();
+	mw_process_setup_ignore_write_signals();
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
 	limit = (struct rlimit){.rlim_cur = 4096, .rlim_max = before.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);

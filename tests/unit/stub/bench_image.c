@@ -78,8 +78,8 @@ int main(void)
 	shared.control->wait_limit = UINT64_C(3000000000);
 	shared.control->heartbeat = __builtin_ia32_rdtsc();
 	image = image_create(&shared);
-	my_malloc = image_pad(image, 0, &malloc_hook, 0);
-	my_free = image_pad(image, 1, &free_hook, 0);
+	my_malloc = image_trampoline(image, 0, &malloc_hook, 0);
+	my_free = image_trampoline(image, 1, &free_hook, 0);
 	shared_code(&shared, 0x1000, (uint64_t)(uintptr_t)chain_start, mw_row(MW_ROW_END, 0, 0, 0));
 	shared_code(&shared, (uint64_t)(uintptr_t)chain_start, (uint64_t)(uintptr_t)chain_1_end,
 		    mw_row(MW_ROW_SP, 48, MW_ROW_FP_SAME, 0));

@@ -32,8 +32,8 @@ allocate *exceptions_begin(void *original, void *next, void **find_fde)
 	slot->regions[0] = (struct mw_ring_region){here - (64u << 10), here + 256};
 	image = image_create(&shared);
 	image_guard(image, 1);
-	*find_fde = image_pad(image, 1, &unwinder, 1);
-	return (allocate *)(uintptr_t)image_pad(image, 0, &hook, 0);
+	*find_fde = image_trampoline(image, 1, &unwinder, 1);
+	return (allocate *)(uintptr_t)image_trampoline(image, 0, &hook, 0);
 }
 
 void exceptions_off(void)

@@ -7,13 +7,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define TID_OFFSET_MAX 4096
-#define PADS_SIZE      4096
-#define PAD_SIZE       32
+#define TID_OFFSET_MAX   4096
+#define TRAMPOLINES_SIZE 4096
+#define TRAMPOLINE_SIZE  32
 
 struct image {
 	uint8_t *bytes;
-	uint8_t *pads;
+	uint8_t *trampolines;
 	uint32_t *guard;
 	struct mw_stub_context *context;
 	size_t size;
@@ -26,9 +26,10 @@ struct image *image_create(struct shared *shared)
 
 	image->size = (mw_stub_image_size + 4095u) & ~4095u;
 	image->bytes = mmap(NULL, image->size, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	image->pads = mmap(NULL, PADS_SIZE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	image->trampolines =
+		mmap(NULL, TRAMPOLINES_SIZE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	image->guard = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (image->bytes == MAP_FAILED || image->pads == MAP_FAILED || image->guard == MAP_FAILED)
+	if (image->bytes == MAP_FAILED || image->trampolines == MAP_FAILED || image->guard == MAP_FAILED)
 		abort();
 	if (madvise(image->guard, 4096, 18 /* MADV_WIPEONFORK */))
 		abort();
@@ -46,7 +47,7 @@ struct image *image_create(struct shared *shared)
 void image_destroy(struct image *image)
 {
 	munmap(image->bytes, image->size);
-	munmap(image->pads, PADS_SIZE);
+	munmap(image->trampolines, TRAMPOLINES_SIZE);
 	munmap(image->guard, 4096);
 	free(image);
 }
@@ -57,20 +58,20 @@ void image_destroy(struct image *image)
  *	jmp  *0(%rip)
  *	.quad entry
  */
-void *image_pad(struct image *image, uint32_t number, const struct mw_stub_hook *hook, int find_fde)
+void *image_trampoline(struct image *image, uint32_t number, const struct mw_stub_hook *hook, int find_fde)
 {
 	static const uint8_t code[] = {0x48, 0x8d, 0x64, 0x24, 0xb8, 0xc7, 0x04, 0x24, 0,
 				       0,    0,    0,    0xff, 0x25, 0,    0,    0,    0};
-	uint8_t *pad = image->pads + number * PAD_SIZE;
+	uint8_t *trampoline = image->trampolines + number * TRAMPOLINE_SIZE;
 	uint64_t entry = image_start(image) + (find_fde ? mw_stub_header()->find_fde : mw_stub_header()->enter);
 
-	if ((number + 1) * PAD_SIZE > PADS_SIZE)
+	if ((number + 1) * TRAMPOLINE_SIZE > TRAMPOLINES_SIZE)
 		abort();
-	memcpy(pad, code, sizeof(code));
-	memcpy(pad + 8, &number, 4);
-	memcpy(pad + sizeof(code), &entry, 8);
+	memcpy(trampoline, code, sizeof(code));
+	memcpy(trampoline + 8, &number, 4);
+	memcpy(trampoline + sizeof(code), &entry, 8);
 	image->context->hooks[number] = *hook;
-	return pad;
+	return trampoline;
 }
 
 void image_guard(struct image *image, uint32_t value)

@@ -16,8 +16,8 @@ struct mw_stub_hook;
 
 struct image *image_create(struct shared *shared);
 void image_destroy(struct image *image);
-/* A pad for hook `number`: what a hooked function's callers call. `find_fde`: by that entry. */
-void *image_pad(struct image *image, uint32_t number, const struct mw_stub_hook *hook, int find_fde);
+/* A trampoline for hook `number`: what a hooked function's callers call. `find_fde`: by that entry. */
+void *image_trampoline(struct image *image, uint32_t number, const struct mw_stub_hook *hook, int find_fde);
 void image_guard(struct image *image, uint32_t value);
 uint32_t image_guard_now(const struct image *image);
 uint64_t image_start(const struct image *image);

@@ -85,7 +85,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void *pad(uint32_t number, uint8_t role, uint8_t pointer, uint8_t argument, uint64_t original)
+static void *trampoline(uint32_t number, uint8_t role, uint8_t pointer, uint8_t argument, uint64_t original)
 {
 	const struct mw_stub_hook hook = {
 		.original = original,
@@ -96,7 +96,7 @@ static void *pad(uint32_t number, uint8_t role, uint8_t pointer, uint8_t argumen
 		.argument = argument,
 	};
 
-	return image_pad(image, number, &hook, 0);
+	return image_trampoline(image, number, &hook, 0);
 }
 
 /* A call with all registers at random: the function finds them, and the caller what the function left. */
@@ -133,7 +133,7 @@ static void through(void *function, const uint64_t *first_argument)
 static void test_registers(void **state)
 {
 	const uint64_t nothing = 0;
-	void *function = pad(0, 0 /* malloc */, NO, 0, (uint64_t)(uintptr_t)regs_target);
+	void *function = trampoline(0, 0 /* malloc */, NO, 0, (uint64_t)(uintptr_t)regs_target);
 
 	(void)state;
 	through(function, NULL);
@@ -146,7 +146,7 @@ static void test_registers(void **state)
 	through(function, NULL);
 	/* What passes the recorder by, and what is a child's. */
 	image_guard(image, 1);
-	through(pad(1, 4 /* free */, 0, NO, (uint64_t)(uintptr_t)regs_target), &nothing);
+	through(trampoline(1, 4 /* free */, 0, NO, (uint64_t)(uintptr_t)regs_target), &nothing);
 	image_guard(image, 0);
 	shared.control->recording = 1;
 	through(function, NULL);
@@ -155,7 +155,7 @@ static void test_registers(void **state)
 	/* The other entry, for what is not ours. */
 	const struct mw_stub_hook unwinder = {.original = (uint64_t)(uintptr_t)regs_target, .role = MW_STUB_UNWINDER};
 
-	through(image_pad(image, 2, &unwinder, 1), NULL);
+	through(image_trampoline(image, 2, &unwinder, 1), NULL);
 }
 
 static void test_header(void **state)
@@ -193,7 +193,7 @@ static void *find_another(void *pc, struct bases *bases)
 static void test_find_fde(void **state)
 {
 	const struct mw_stub_hook hook = {.original = (uint64_t)(uintptr_t)find_another, .role = MW_STUB_UNWINDER};
-	find *f = (find *)(uintptr_t)image_pad(image, 3, &hook, 1);
+	find *f = (find *)(uintptr_t)image_trampoline(image, 3, &hook, 1);
 	uint64_t returned = image_returned(image);
 	struct bases bases;
 
@@ -219,7 +219,7 @@ typedef void release(void *block);
 
 static void test_fork(void **state)
 {
-	allocate *f = (allocate *)(uintptr_t)pad(0, 0, NO, 0, (uint64_t)(uintptr_t)malloc);
+	allocate *f = (allocate *)(uintptr_t)trampoline(0, 0, NO, 0, (uint64_t)(uintptr_t)malloc);
 	uint64_t reserved;
 	int status;
 	pid_t pid;
@@ -280,8 +280,8 @@ static void test_signals(void **state)
 	timer_t timer;
 
 	(void)state;
-	hooked_malloc = (allocate *)(uintptr_t)pad(0, 0, NO, 0, (uint64_t)(uintptr_t)safe_malloc);
-	hooked_free = (release *)(uintptr_t)pad(1, 4, 0, NO, (uint64_t)(uintptr_t)safe_free);
+	hooked_malloc = (allocate *)(uintptr_t)trampoline(0, 0, NO, 0, (uint64_t)(uintptr_t)safe_malloc);
+	hooked_free = (release *)(uintptr_t)trampoline(1, 4, 0, NO, (uint64_t)(uintptr_t)safe_free);
 	assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);
 	assert_int_equal(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
 	assert_int_equal(timer_settime(timer, 0, &often, NULL), 0);
@@ -299,7 +299,8 @@ static void test_signals(void **state)
 	assert_int_equal(slot->inside, 0);
 	assert_int_equal(slot->top, 0);
 	assert_int_equal(slot->lost_events, 0);
-	/* A handler that struck inside the original of a malloc is inside a signal frame that no row tells of here. */
+	/* A handler that interrupted inside the original of a malloc is inside a signal frame that no row tells of
+	 * here. */
 	assert_in_range(counts[MW_RING_ALLOC], pairs, pairs + handled);
 	assert_in_range(counts[MW_RING_FREE_BLOCK], pairs, pairs + handled);
 }

@@ -13,9 +13,9 @@
 #define ROUNDS  300
 #define THREADS 4
 
-/* Goes to `pad` as a function returns whose return address was exchanged; the true one and its stack pointer are told
+/* Goes to `trampoline` as a function returns whose return address was exchanged; the true one and its stack pointer are told
  * to `note` before. Gives RESULT where it comes to it. */
-uint64_t return_by(const void *pad, void (*note)(uint64_t ret, uint64_t sp));
+uint64_t return_by(const void *trampoline, void (*note)(uint64_t ret, uint64_t sp));
 __asm__(".text\n"
 	"return_by:\n"
 	"	push %rbx\n"
@@ -82,7 +82,7 @@ static void test_heals_all_at_the_first(void **state)
 	assert_int_equal(rig.rescue->hits, 1);
 }
 
-/* Each of them is the one that is struck first. */
+/* Each of them is the one that is interrupted first. */
 static void test_heals_at_any(void **state)
 {
 	for (size_t i = 0; i < rig_function_count; i++) {
@@ -198,7 +198,7 @@ static void test_exchanged_return(void **state)
 	for (uint32_t may_call = 0; may_call < 2; may_call++) {
 		rig.rescue->may_call = may_call;
 		if (may_call == 0)
-			rig_plant(2 * STEP, false, MW_RESCUE_PAD);
+			rig_plant(2 * STEP, false, MW_RESCUE_TRAMPOLINE);
 		for (unsigned i = 0; i < 10; i++)
 			assert_int_equal(return_by(rig_function_at(2 * STEP), note_return), RESULT);
 		assert_int_equal(rig.code[2 * STEP], 0xcc);

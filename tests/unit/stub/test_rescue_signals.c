@@ -187,13 +187,13 @@ static set_action *redirected(bool jump)
 {
 	mw_addr insn = (mw_addr)(uintptr_t)(rig.code + STEP + CALL_AT),
 		act = (mw_addr)(uintptr_t)rig.base + rig_header()->act;
-	uint8_t bytes[MW_ACTION_JUMP], pad[MW_ACTION_PAD];
+	uint8_t bytes[MW_ACTION_JUMP], trampoline[MW_ACTION_TRAMPOLINE];
 
 	rig_write_code(STEP, calls, sizeof(calls));
 	if (jump) {
 		assert_true(mw_arch_x86_64.action_jump(calls + CALL_AT - MW_ACTION_JUMP, insn,
-						       (mw_addr)(uintptr_t)(rig.code + SLOTS), act, bytes, pad));
-		rig_write_code(SLOTS, pad, sizeof(pad));
+						       (mw_addr)(uintptr_t)(rig.code + SLOTS), act, bytes, trampoline));
+		rig_write_code(SLOTS, trampoline, sizeof(trampoline));
 		rig_write_code(STEP + CALL_AT - MW_ACTION_JUMP, bytes, sizeof(bytes));
 	} else {
 		struct mw_rescue_breakpoint *entry = &rig.rescue->breakpoints[rig.rescue->count];

@@ -111,7 +111,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void *pad(uint8_t role)
+static void *trampoline(uint8_t role)
 {
 	const struct mw_stub_hook hook = {
 		.original = (uint64_t)(uintptr_t)stack_use_original,
@@ -122,7 +122,7 @@ static void *pad(uint8_t role)
 		.argument = 2,
 	};
 
-	return image_pad(image, role, &hook, 0);
+	return image_trampoline(image, role, &hook, 0);
 }
 
 static struct {
@@ -170,7 +170,7 @@ static void check(const char *what, unsigned bytes)
 
 static unsigned call_at(uint8_t role, long depth)
 {
-	job.function = pad(role);
+	job.function = trampoline(role);
 	job.depth = depth;
 	on_stack(do_job);
 	return used(stack);
@@ -266,7 +266,7 @@ static void test_signal_frame(void **state)
 	for (unsigned i = 0; i < 6; i++) {
 		static const uint8_t roles[] = {STUB_ROLE_MALLOC, STUB_ROLE_MALLOC, STUB_ROLE_FREE};
 
-		stack_use_function = pad(roles[i % 3]);
+		stack_use_function = trampoline(roles[i % 3]);
 		memset(other_stack, PAINT, STACK_SIZE);
 		on_stack(strike);
 		check("in a signal's handler", used(other_stack));

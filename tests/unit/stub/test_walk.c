@@ -362,7 +362,7 @@ static void test_ask(void **state)
 	assert_int_equal(rig_slot()->walks, 2);
 }
 
-/* Over a signal's frame, to what was struck: its pc counts as one that follows a call there. */
+/* Over a signal's frame, to what was interrupted: its pc counts as one that follows a call there. */
 static void test_signal_frame(void **state)
 {
 	uint64_t *stack = rig.thread->stack;

@@ -225,7 +225,7 @@ static bool see_block(void *context, const struct mw_track_block *block, bool fi
 		const struct model_block *cell = &seen->model->cells[model_cell(block->addr)];
 
 		assert_true(first);
-		/* Blocks in limbo are counted by rig_check(); their cell may be another block's by now. */
+		/* Pending blocks are counted by rig_check(); their cell may be another block's by now. */
 		if (!cell->live || cell->time != block->time_ns || cell->thread != block->thread)
 			return true;
 		seen->cells++;

@@ -166,7 +166,7 @@ static void test_realloc_moves(void **state)
 
 	rig_alloc(rig, 10, 0x100, 40);
 	rig_heap(rig, MW_EVENT_REALLOC_BEGIN, 15, 1, 0x100, MW_SIZE_UNKNOWN);
-	/* In limbo: out of the table, but live. */
+	/* Pending: out of the table, but live. */
 	assert_false(rig->sink.knows(rig->sink.context, 0x100));
 	rig_amount(rig_totals(rig, MW_KIND_HEAP).impacting, 1, 40);
 	assert_int_equal(find_live(rig, 0x100).seen, 1);

@@ -2,8 +2,8 @@
 /* living.c: a process that lives, as unwinders see it (living.h). */
 #include "living.h"
 
-#include "target/remote.h"
-#include "target/tracee.h"
+#include "tracee/remote.h"
+#include "tracee/tracee.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 /* walk_test.c: the walk of a stopped child's stack is what the C library's backtrace() said in the child. */
 #include "files.h"
 #include "living.h"
-#include "target/tracee.h"
+#include "tracee/tracee.h"
 #include "tracee_child.h"
 #include "unwind/unwind.h"
 
@@ -143,10 +143,10 @@ static void compare(const struct walk *walk, bool signal)
 		uint32_t at = walk->count - rest + i;
 		const struct mw_unwound_frame *frame = &walk->frames[at];
 		uint64_t expected = (uint64_t)(uintptr_t)said->frames[first + i];
-		bool struck = at > 0 && walk->frames[at - 1].signal;
+		bool interrupted = at > 0 && walk->frames[at - 1].signal;
 
 		/* Both are taken as return addresses here. */
-		if (frame->signal || struck)
+		if (frame->signal || interrupted)
 			expected++;
 		if (frame->pc != expected)
 			fail_msg("frame %u of %u: %#llx, not %#llx", i, rest, (unsigned long long)frame->pc,

@@ -49,12 +49,12 @@ static void collect(struct mw_watched *watched, const struct mw_view_question *q
 		allocate(&watched->sink, i, FIRST + i * HEAP_BYTES + 0x100);
 }
 
-static void know_arenas(struct mw_facts *facts, uint64_t count)
+static void know_arenas(struct mw_metadata *metadata, uint64_t count)
 {
 	const struct mw_stored_sample sample = {.time_ns = 1};
 	const struct mw_stored_end end = {.length_ns = 1000000000};
 
-	good(mw_facts_sample(facts, &sample));
+	good(mw_metadata_sample(metadata, &sample));
 	for (uint64_t i = 0; i < count; i++) {
 		mw_addr start = FIRST + i * HEAP_BYTES;
 		char path[40];
@@ -62,9 +62,9 @@ static void know_arenas(struct mw_facts *facts, uint64_t count)
 			.start = start, .end = start + 0x21000, .path = path, .kind = MW_REGION_ARENA};
 
 		mw_heaps_arena_path(start, path);
-		good(mw_facts_mapping(facts, MW_STORED_END, &mapping));
+		good(mw_metadata_mapping(metadata, MW_STORED_END, &mapping));
 	}
-	good(mw_facts_end(facts, &end));
+	good(mw_metadata_end(metadata, &end));
 }
 
 static void assert_all_in_arenas(const struct mw_timeline *timeline, uint64_t count)
@@ -116,7 +116,7 @@ static void check(uint64_t count)
 
 	good(mw_watched_init(&watched));
 	collect(&watched, &question, count);
-	know_arenas(&watched.facts, count);
+	know_arenas(&watched.metadata, count);
 	good(mw_watched_settle(&watched));
 	good(mw_watched_report(&watched, &interval, &report));
 	good(mw_watched_timeline(&watched, &interval, &timeline));

@@ -296,7 +296,7 @@ static struct mw_timeline *timeline_of(struct mw_replay *replay, const struct mw
 {
 	uint32_t stacks[STACKS + 8], threads[THREADS + 1];
 	struct mw_cube_names names = {
-		.to_ns = mw_facts_length(&mw_replay_watched(replay, 0)->facts),
+		.to_ns = mw_metadata_length(&mw_replay_watched(replay, 0)->metadata),
 		.stack_of = stacks,
 		.stack_count = STACKS + 8,
 		.thread_of = threads,

@@ -24,13 +24,14 @@ struct shot {
 
 static void fill_input(struct shot *shot, size_t process, const struct mw_moments_held *held)
 {
-	const struct mw_facts *facts = &mw_replay_watched(shot->replay, process)->facts;
+	const struct mw_metadata *metadata = &mw_replay_watched(shot->replay, process)->metadata;
 
 	mw_watched_input(mw_replay_watched(shot->replay, process), &shot->summary);
 	shot->input = (struct mw_diff_input){
 		.snapshot = {.file = "a.mw",
-			     .pid = facts->target.pid,
-			     .tracked = {facts->target.track_heap, facts->target.track_vm, facts->target.track_vm}},
+			     .pid = metadata->target.pid,
+			     .tracked = {metadata->target.track_heap, metadata->target.track_vm,
+					 metadata->target.track_vm}},
 		.summary = &shot->summary,
 		.held = held->amounts,
 		.held_count = held->count,

@@ -262,8 +262,8 @@ static void test_two_processes(void **state)
 	tape_close(&tape);
 	replay = open_replay(path);
 	assert_int_equal(mw_replay_count(replay), 2);
-	assert_int_equal(mw_facts_length(&mw_replay_watched(replay, 0)->facts), 3000);
-	assert_int_equal(mw_facts_length(&mw_replay_watched(replay, 1)->facts), 700);
+	assert_int_equal(mw_metadata_length(&mw_replay_watched(replay, 0)->metadata), 3000);
+	assert_int_equal(mw_metadata_length(&mw_replay_watched(replay, 1)->metadata), 700);
 	good(mw_replay_run(replay, &interval));
 	assert_amount(totals(replay, 0, MW_KIND_HEAP).size, 20, 20);
 	assert_amount(totals(replay, 1, MW_KIND_HEAP).size, 5, 10);

@@ -1,0 +1,512 @@
+// SPDX-License-Identifier: MIT
+/* watchdog.c: see watchdog.h. */
+#include "session/watchdog.h"
+
+#include "proc/program.h"
+#include "session/crash.h"
+#include "tracee/seccomp_probe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define THREAD_STACK  65536
+#define LOOK_MS       20    /* at memwatch's own memory, where it is limited */
+#define STOPPED_MS    100   /* twice that memwatch may be stopped by a signal while it traces */
+#define EXEC_PATIENCE 10000 /* ms that an exec may take */
+#define EXEC_ATTEMPTS 20
+#define EXEC_REST_NS  100000000
+#define FAILED        (-2) /* what is asked for: help without a crash */
+#define URGENT        (-15)
+#define PROCESS_TEXT  40
+#define TEXT          1024 /* of a file of /proc: TracerPid is among the first */
+
+static struct {
+	struct mw_watchdog_plan plan;
+	char **argv; /* of the memwatch that is executed, and the texts it points to */
+	char (*processes)[PROCESS_TEXT];
+	char fd_text[16], guard_text[16], signal_text[16], message[1200];
+	char partials[MW_OUTPUTS_MAX][PATH_MAX];
+	char told[600]; /* of a crash when nothing is attached any more */
+	int exe, pipe, wake, statm;
+	pid_t guard;
+	pthread_t thread;
+	bool begun, threaded;
+	atomic_bool quit;
+	atomic_int wanted; /* 0, a signal's number, or FAILED */
+} watchdog = {.exe = -1, .pipe = -1, .wake = -1, .statm = -1};
+
+/* Async-signal-safe. */
+static void unlink_partials(void)
+{
+	for (size_t i = 0; i < MW_OUTPUTS_MAX; i++)
+		if (*watchdog.partials[i])
+			unlink(watchdog.partials[i]);
+}
+
+/* Async-signal-safe. */
+static void put_number(char *out, int number)
+{
+	char digits[12];
+	size_t count = 0;
+
+	if (number < 0)
+		*out++ = '-';
+	number = number < 0 ? -number : number;
+	do
+		digits[count++] = (char)('0' + number % 10);
+	while ((number /= 10) > 0);
+	while (count)
+		*out++ = digits[--count];
+	*out = '\0';
+}
+
+/* Async-signal-safe. */
+static void leave(void)
+{
+	if (watchdog.plan.leave)
+		watchdog.plan.leave();
+}
+
+/* memwatch anew: nothing of what it was stays but the process's number and its open standard files. */
+static void execute(void)
+{
+	syscall(SYS_execveat, watchdog.exe, "", watchdog.argv, environ, AT_EMPTY_PATH);
+	execve("/proc/self/exe", watchdog.argv, environ);
+}
+
+/* --- the guard: async-signal-safe calls only --------------------------------------------------------------- */
+
+static void forget_signals(void)
+{
+	static const int ignored[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGTSTP, SIGTTOU,
+				      SIGTTIN, SIGPIPE, SIGALRM, SIGUSR1, SIGXFSZ};
+	struct sigaction action = {.sa_handler = SIG_IGN};
+	sigset_t none;
+
+	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+		sigaction(ignored[i], &action, NULL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Not to be taken for want of memory: best effort, as it takes a privilege. */
+static void write_oom_score(const char *score)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (write(fd, score, strlen(score)) < 0)
+		errno = 0;
+	close(fd);
+}
+
+/* Nothing stays open but standard error and these, which stand behind it then. */
+static void keep_only(int fds[], int count)
+{
+	const int first = STDERR_FILENO + 1;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null >= 0) {
+		dup2(null, STDIN_FILENO);
+		dup2(null, STDOUT_FILENO);
+	}
+	for (int i = 0; i < count; i++)
+		fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, first + count);
+	for (int i = 0; i < count; i++)
+		fds[i] = fds[i] < 0 ? -1 : dup3(fds[i], first + i, O_CLOEXEC);
+	syscall(SYS_close_range, first + count, ~0U, 0);
+}
+
+/* The beginning of a file "/proc/NUMBER/NAME", NUMBER up to whatever stands behind its digits; "" where there is none.
+ */
+static void read_proc(const char *number, const char *name, char text[TEXT])
+{
+	static const char root[] = "/proc/";
+	char path[PROCESS_TEXT + 16];
+	size_t digits = strspn(number, "0123456789"), length = strlen(name);
+	ssize_t got = 0;
+	int fd = -1;
+
+	if (sizeof(root) + digits + length <= sizeof(path)) {
+		memcpy(path, root, sizeof(root));
+		memcpy(path + sizeof(root) - 1, number, digits);
+		memcpy(path + sizeof(root) - 1 + digits, name, length + 1);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	}
+	if (fd >= 0) {
+		got = read(fd, text, TEXT - 1);
+		close(fd);
+	}
+	text[got > 0 ? got : 0] = '\0';
+}
+
+static bool is_traced(const char *process)
+{
+	static const char field[] = "\nTracerPid:\t";
+	char text[TEXT];
+	const char *at;
+
+	read_proc(process, "/status", text);
+	at = strstr(text, field);
+	return at && at[sizeof(field) - 1] != '0';
+}
+
+/* A memwatch that is stopped keeps the processes from running that it traces: then it is to go on. */
+static void keep_going(int process, bool *was_stopped)
+{
+	char number[12], text[TEXT];
+	const char *name_end;
+	bool stopped, traces = false;
+
+	put_number(number, getppid());
+	read_proc(number, "/stat", text);
+	name_end = strrchr(text, ')');
+	stopped = name_end && strncmp(name_end, ") T", 3) == 0;
+	for (char **at = watchdog.argv + MW_WATCHDOG_PROCESSES; stopped && *at && !traces; at++)
+		traces = is_traced(*at);
+	if (traces && *was_stopped)
+		syscall(SYS_pidfd_send_signal, process, SIGCONT, NULL, 0);
+	*was_stopped = stopped;
+}
+
+/* Sleep until memwatch's process is no more; does not return where it has said that all is done. */
+static void await_end(int news, int process)
+{
+	struct pollfd word = {.fd = news, .events = POLLIN}, end = {.fd = process, .events = POLLIN};
+	bool was_stopped = false;
+	char byte;
+	ssize_t got;
+
+	while (news >= 0 && process >= 0 && poll(&word, 1, STOPPED_MS) <= 0)
+		keep_going(process, &was_stopped);
+	do
+		got = read(news, &byte, 1);
+	while (got < 0 && errno == EINTR);
+	if (got == 1)
+		_exit(0);
+	while (process >= 0 && poll(&end, 1, -1) < 0 && errno == EINTR)
+		;
+}
+
+static _Noreturn void guard_main(int news, int process)
+{
+	const struct timespec rest = {.tv_nsec = EXEC_REST_NS};
+	int fds[] = {news, process, watchdog.exe};
+
+	prctl(PR_SET_NAME, "memwatch-guard");
+	setsid();
+	forget_signals();
+	write_oom_score("-1000");
+	/* On a busy machine a process may not wait for long for what is to be taken out of it. Best effort as well. */
+	(void)setpriority(PRIO_PROCESS, 0, URGENT);
+	keep_only(fds, 3);
+	if (chdir("/") != 0)
+		errno = 0; /* it keeps a directory busy, then */
+	watchdog.exe = fds[2];
+	await_end(fds[0], fds[1]);
+	leave();
+	unlink_partials();
+	put_number(watchdog.signal_text, -1);
+	for (unsigned i = 0; i < EXEC_ATTEMPTS; i++) {
+		execute();
+		nanosleep(&rest, NULL);
+	}
+	_exit(1);
+}
+
+/* Without one, memwatch is as good as it was. */
+static void start_guard(void)
+{
+	int ends[2], process;
+
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return;
+	process = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	watchdog.guard = fork();
+	if (watchdog.guard == 0)
+		guard_main(ends[0], process);
+	close(ends[0]);
+	if (process >= 0)
+		close(process);
+	if (watchdog.guard > 0) {
+		watchdog.pipe = ends[1];
+		return;
+	}
+	watchdog.guard = 0;
+	close(ends[1]);
+}
+
+static void dismiss_guard(void)
+{
+	int status;
+
+	if (watchdog.pipe < 0)
+		return;
+	/* It may have been killed. */
+	while (write(watchdog.pipe, "d", 1) < 0 && errno == EINTR)
+		;
+	close(watchdog.pipe);
+	watchdog.pipe = -1;
+	while (waitpid(watchdog.guard, &status, 0) < 0 && errno == EINTR)
+		;
+	watchdog.guard = 0;
+}
+
+/* --- the thread that stands by ---------------------------------------------------------------------------- */
+
+/* Async-signal-safe; in a thread that traces nobody, or what it traces would stay its own. */
+static _Noreturn void become_another(int number)
+{
+	leave();
+	unlink_partials();
+	put_number(watchdog.signal_text, number == FAILED ? 0 : number);
+	if (watchdog.pipe >= 0)
+		fcntl(watchdog.pipe, F_SETFD, 0);
+	execute();
+	_exit(1);
+}
+
+/* Pages of memwatch's own, without those of files and of memory that it shares with processes. */
+static bool has_too_much(void)
+{
+	char text[128];
+	unsigned long long all, resident, shared;
+	ssize_t got = pread(watchdog.statm, text, sizeof(text) - 1, 0);
+
+	text[got > 0 ? got : 0] = '\0';
+	if (sscanf(text, "%llu %llu %llu", &all, &resident, &shared) != 3 || resident < shared)
+		return false;
+	return (resident - shared) * (unsigned long long)sysconf(_SC_PAGESIZE) > watchdog.plan.max_memory;
+}
+
+static void *stand_by(void *unused)
+{
+	struct pollfd news = {.fd = watchdog.wake, .events = POLLIN};
+	bool looks = watchdog.statm >= 0;
+
+	while (!atomic_load(&watchdog.quit)) {
+		int wanted;
+
+		(void)poll(&news, 1, looks ? LOOK_MS : -1);
+		wanted = atomic_load(&watchdog.wanted);
+		if (wanted)
+			become_another(wanted);
+		if (looks && has_too_much()) {
+			watchdog.plan.reached();
+			looks = false;
+		}
+	}
+	return unused;
+}
+
+static void wake(void)
+{
+	const uint64_t one = 1;
+
+	if (write(watchdog.wake, &one, sizeof(one)) < 0)
+		_exit(1);
+}
+
+/* Signals are for memwatch's first thread. Memory for it is had now: there may be none when it is needed. */
+static struct mw_error *start_thread(void)
+{
+	pthread_attr_t attributes;
+	sigset_t all, before;
+	int errnum;
+
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, THREAD_STACK);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	errnum = pthread_create(&watchdog.thread, &attributes, stand_by, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attributes);
+	if (errnum)
+		return mw_error_create(MW_ERROR_SYSTEM, errnum, "cannot make a thread");
+	watchdog.threaded = true;
+	return NULL;
+}
+
+/* It waits while the other one takes everything away. */
+static _Noreturn void await_exec(void)
+{
+	const struct timespec step = {.tv_nsec = 1000000};
+
+	for (unsigned i = 0; i < EXEC_PATIENCE; i++)
+		nanosleep(&step, NULL);
+	_exit(1);
+}
+
+static void on_crash(int number)
+{
+	int none = 0;
+
+	if (!watchdog.threaded) {
+		leave();
+		unlink_partials();
+		if (write(STDERR_FILENO, watchdog.told, strlen(watchdog.told)) < 0)
+			_exit(1);
+		_exit(1);
+	}
+	if (pthread_equal(pthread_self(), watchdog.thread))
+		become_another(number);
+	if (atomic_compare_exchange_strong(&watchdog.wanted, &none, number))
+		wake();
+	await_exec();
+}
+
+/* --- begin and end ---------------------------------------------------------------------------------------- */
+
+static struct mw_error *prepare_arguments(void)
+{
+	size_t count = watchdog.plan.count;
+
+	watchdog.argv = calloc(MW_WATCHDOG_PROCESSES + count + 1, sizeof(char *));
+	watchdog.processes = calloc(count + 1, sizeof(*watchdog.processes));
+	if (!watchdog.argv || !watchdog.processes)
+		return mw_error_nomem();
+	watchdog.argv[MW_WATCHDOG_SELF] = (char *)"memwatch";
+	watchdog.argv[MW_WATCHDOG_IS] = (char *)MW_WATCHDOG_VERB;
+	watchdog.argv[MW_WATCHDOG_FD] = watchdog.fd_text;
+	watchdog.argv[MW_WATCHDOG_GUARD] = watchdog.guard_text;
+	watchdog.argv[MW_WATCHDOG_SIGNAL] = watchdog.signal_text;
+	watchdog.argv[MW_WATCHDOG_MESSAGE] = watchdog.message;
+	watchdog.argv[MW_WATCHDOG_OUTPUT] = (char *)(watchdog.plan.output ? watchdog.plan.output : "");
+	for (size_t i = 0; i < count; i++) {
+		struct mw_program program;
+
+		mw_program_read(watchdog.plan.pids[i], &program);
+		snprintf(watchdog.processes[i], PROCESS_TEXT, "%d:%" PRIu64 "%s", (int)watchdog.plan.pids[i],
+			 program.started, mw_seccomp_shared(watchdog.plan.pids[i]) ? ":shared" : "");
+		watchdog.argv[MW_WATCHDOG_PROCESSES + i] = watchdog.processes[i];
+	}
+	watchdog.plan.pids = NULL; /* the caller's */
+	put_number(watchdog.fd_text, -1);
+	put_number(watchdog.guard_text, 0);
+	for (size_t i = 0; i < MW_OUTPUTS_MAX; i++)
+		snprintf(watchdog.partials[i], sizeof(watchdog.partials[i]), "%s",
+			 watchdog.plan.partials.paths[i] ? watchdog.plan.partials.paths[i] : "");
+	return NULL;
+}
+
+static struct mw_error *prepare_files(void)
+{
+	watchdog.exe = open("/proc/self/exe", O_PATH | O_CLOEXEC);
+	watchdog.wake = eventfd(0, EFD_CLOEXEC);
+	if (watchdog.wake < 0)
+		return mw_error_create(MW_ERROR_SYSTEM, errno, "cannot make an eventfd");
+	if (!watchdog.plan.max_memory)
+		return NULL;
+	watchdog.statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	if (watchdog.statm < 0)
+		return mw_error_create(MW_ERROR_SYSTEM, errno, "cannot read how much memory memwatch has");
+	return NULL;
+}
+
+static void close_all(void)
+{
+	int *const files[] = {&watchdog.exe, &watchdog.wake, &watchdog.statm};
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		if (*files[i] >= 0)
+			close(*files[i]);
+		*files[i] = -1;
+	}
+	free(watchdog.argv);
+	free(watchdog.processes);
+	watchdog.argv = NULL;
+	watchdog.processes = NULL;
+	watchdog.begun = false;
+}
+
+struct mw_error *mw_watchdog_begin(const struct mw_watchdog_plan *plan)
+{
+	struct mw_error *err;
+
+	watchdog.plan = *plan;
+	watchdog.begun = true;
+	err = prepare_arguments();
+	if (!err)
+		err = prepare_files();
+	if (!err) {
+		start_guard();
+		put_number(watchdog.fd_text, watchdog.pipe);
+		put_number(watchdog.guard_text, watchdog.guard);
+		/* Of all that has memory here memwatch is what may be taken, not the process that it watches. */
+		write_oom_score("1000");
+		err = start_thread();
+	}
+	if (err) {
+		dismiss_guard();
+		close_all();
+		return err;
+	}
+	mw_crash_catch(on_crash);
+	return NULL;
+}
+
+void mw_watchdog_end(void)
+{
+	if (!watchdog.begun)
+		return;
+	snprintf(watchdog.told, sizeof(watchdog.told),
+		 "memwatch: memwatch has crashed while reporting: it had detached from what it watched%s%.400s\n",
+		 watchdog.plan.output ? ". What was recorded is in " : "",
+		 watchdog.plan.output ? watchdog.plan.output : "");
+	atomic_store(&watchdog.quit, true);
+	wake();
+	pthread_join(watchdog.thread, NULL);
+	watchdog.threaded = false;
+	dismiss_guard();
+	close_all();
+}
+
+struct mw_error *mw_watchdog_look(struct mw_error *err, bool *clean, bool *denied)
+{
+	char left[160];
+
+	*clean = true;
+	*denied = false;
+	for (size_t i = 0; watchdog.begun && i < watchdog.plan.count; i++) {
+		struct mw_error *failed = mw_watchdog_clean(watchdog.processes[i], left, sizeof(left));
+
+		/* A memwatch that is executed anew would be denied it as well. */
+		if (failed && mw_error_kind(failed) == MW_ERROR_DENIED)
+			*denied = true;
+		else if (failed && mw_error_kind(failed) != MW_ERROR_GONE &&
+			 mw_error_kind(failed) != MW_ERROR_UNSUPPORTED)
+			*clean = false;
+		mw_error_destroy(failed);
+	}
+	return err;
+}
+
+void mw_watchdog_exec(struct mw_error *err)
+{
+	int none = 0;
+
+	if (!watchdog.begun || !watchdog.threaded)
+		return;
+	snprintf(watchdog.message, sizeof(watchdog.message), "%s%s%s", mw_error_text(err),
+		 mw_error_hint_text(err) ? ". " : "", mw_error_hint_text(err) ? mw_error_hint_text(err) : "");
+	if (atomic_compare_exchange_strong(&watchdog.wanted, &none, FAILED))
+		wake();
+	await_exec();
+}

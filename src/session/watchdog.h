@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * watchdog.h: whatever becomes of memwatch, the processes that it watches are let go.
+ *
+ * memwatch may be killed (kill -9, the kernel for lack of memory), may crash, may run out of memory in the midst of
+ * letting go. What it has put into a process is then taken out by a process that has nothing of its trouble:
+ *
+ *   guard      is forked before the first attach. It sleeps until memwatch's process ends; where that has not said
+ *              before that all is done, it executes memwatch anew, which takes out what was left.
+ *   exec       a memwatch that can still do something, but can't be trusted to let go (a crash, no memory), executes
+ *              itself anew for that, from a thread that stands by. The kernel takes all else away with it: threads,
+ *              memory, ptrace, locks. Whoever waits for memwatch gets its exit status, after its message.
+ *
+ * There is one memwatch a process, so this is global state.
+ */
+#ifndef MW_SESSION_WATCHDOG_H
+#define MW_SESSION_WATCHDOG_H
+
+#include "session/outfile.h"
+
+#include <memwatch/error.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct mw_watchdog_plan {
+	const pid_t *pids;
+	size_t count;
+	struct mw_partials partials; /* files that are to be removed */
+	const char *output;          /* the recording, which keeps what it has, or NULL */
+	/* Memory of memwatch's own, bytes: where it has more, `reached` is called once, in another thread. 0: none. */
+	uint64_t max_memory;
+	void (*reached)(void);
+	/* Called where memwatch comes to its end in another way, by itself or by its guard, before anything is said:
+	 * async-signal-safe. NULL: nothing. */
+	void (*leave)(void);
+};
+
+/*
+ * Stand by; before the first attach. Without a guard (no more processes may be made) there is none: memwatch goes on.
+ * Errors: MEMORY; SYSTEM where no thread can be made.
+ */
+struct mw_error *mw_watchdog_begin(const struct mw_watchdog_plan *plan) MW_MUST_CHECK;
+/* All has been taken out: a crash is only one from now on. Waits for the guard to end. */
+void mw_watchdog_end(void);
+/*
+ * memwatch has failed, or could not let go: is anything left in one of the processes? Looks, and takes it out. Takes
+ * `err` (NULL stays NULL) and returns it where nothing is there now, *clean is true then. So it is where a process may
+ * not be looked at (any more): another traces it, or it has become another user's; *denied is true then. Nothing of
+ * memwatch's may be attached by ptrace any more.
+ */
+struct mw_error *mw_watchdog_look(struct mw_error *err, bool *clean, bool *denied) MW_MUST_CHECK;
+/* Execute memwatch anew, to take out what is left and to tell `err`: does not return. Does nothing outside of begin
+ * and end. */
+void mw_watchdog_exec(struct mw_error *err);
+
+/* --- what is executed: memwatch --stand-by ... (src/session/watchdog_main.c) ------------------------------------- */
+
+#define MW_WATCHDOG_VERB "--stand-by"
+
+/* Its arguments, by position. Processes follow, as PID:START (clock ticks since boot, 0: not known), and ":shared"
+ * where memwatch shares the seccomp filters of the process. */
+enum mw_watchdog_argument {
+	MW_WATCHDOG_SELF,
+	MW_WATCHDOG_IS,        /* MW_WATCHDOG_VERB */
+	MW_WATCHDOG_FD,        /* the guard's pipe, kept open; -1: none, or it is the guard that executes this */
+	MW_WATCHDOG_GUARD,     /* the guard's process id, or 0 */
+	MW_WATCHDOG_SIGNAL,    /* of a crash; 0: none; -1: memwatch has been killed */
+	MW_WATCHDOG_MESSAGE,   /* of memwatch's, or "" */
+	MW_WATCHDOG_OUTPUT,    /* or "" */
+	MW_WATCHDOG_PROCESSES, /* the first of them */
+};
+
+/* Take out what is left in a process, as it stands in the arguments, if that is still the one that began then. What has
+ * to stay is reported in `left`, "" otherwise. */
+struct mw_error *mw_watchdog_clean(const char *process, char *left, size_t size) MW_MUST_CHECK;
+int mw_watchdog_main(int argc, char **argv);
+
+#endif

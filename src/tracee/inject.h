@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * inject.h: memory that is put into a target: by system calls that one of its own threads performs, standing in a
+ * ptrace stop (tracee/syscall.h).
+ */
+#ifndef MW_TRACEE_INJECT_H
+#define MW_TRACEE_INJECT_H
+
+#include "proc/maps.h"
+#include "tracee/sigframe.h"
+
+#include <memwatch/error.h>
+#include <memwatch/types.h>
+
+/* By whom and how system calls are performed. */
+struct mw_inject {
+	pid_t tid; /* a thread of the target in a ptrace stop that can perform a system call */
+	/* The instruction in its code, and what leads back; where nothing does, a memwatch that is killed amidst a call
+	 * takes the thread with it. */
+	struct mw_way_code code;
+	struct mw_room room; /* for the frame that it gets back by, and for what calls are given; none: no sigframe */
+};
+
+/*
+ * Get ready: look for the instruction in code that `maps` tells of (vdso or libc: bytes in executable file mappings),
+ * for memory that is the thread's own, and whether the thread is under seccomp. Errors: UNSUPPORTED where there is no
+ * such instruction or the filter can't be suspended (it takes CAP_SYS_ADMIN), with the reason; GONE, SYSTEM.
+ */
+struct mw_error *mw_inject_init(struct mw_inject *inject, pid_t tid, const struct mw_maps *maps) MW_MUST_CHECK;
+/* The same by another thread: only its memory is looked for. */
+void mw_inject_use(struct mw_inject *inject, pid_t tid, const struct mw_maps *maps);
+/* Has the thread memory of its own for it? */
+bool mw_inject_has_room(pid_t tid, const struct mw_maps *maps);
+
+/* Does a thread that performs a call get back to its work by itself if memwatch is killed? */
+bool mw_inject_leads_back(const struct mw_inject *inject);
+/* What it means where it does not, for who may not take that risk. Never NULL. */
+struct mw_error *mw_inject_no_sigframe(const struct mw_inject *inject, pid_t pid) MW_MUST_CHECK;
+
+/* One system call, with the thread's filter suspended; *result is what the kernel returned, negative errno on failure.
+ */
+struct mw_error *mw_inject_call(const struct mw_inject *inject, long number, const uint64_t arguments[6],
+				int64_t *result) MW_MUST_CHECK;
+
+/*
+ * … one that is given the address of `bytes` (MW_SCRATCH_MAX at most) as argument number `which`. They stand in the
+ * thread's room meanwhile, and are what the call has made of them afterwards.
+ */
+struct mw_error *mw_inject_call_with(const struct mw_inject *inject, long number, const uint64_t arguments[6],
+				     unsigned which, void *bytes, size_t size, int64_t *result) MW_MUST_CHECK;
+
+/*
+ * A free range of `size` bytes (whole pages) such that every address in it lies within `reach` of every one in [low,
+ * high), with a free page on either side, and as far from all that is mapped as can be: beside that a program may
+ * have unmapped something that it will map again, over whatever is there by then (MAP_FIXED). Room for the heap (1 GiB)
+ * and the main stack (128 MiB) to grow is kept where there is another place; else as much of it as can be, of the
+ * stack's 16 MiB at least. Never below 1 MiB (vm.mmap_min_addr is 64 KiB as a rule). False where there is none. Pure.
+ */
+bool mw_inject_find_gap(const struct mw_maps *maps, mw_addr low, mw_addr high, uint64_t reach, uint64_t size,
+			mw_addr *out);
+
+/* Anonymous private memory at exactly `addr` (MAP_FIXED_NOREPLACE; a kernel without it that maps elsewhere is an error,
+ * undone), or anywhere for 0. Errors: SYSTEM with the target's errno and what it can mean (RLIMIT_AS, RLIMIT_DATA). */
+struct mw_error *mw_inject_map(const struct mw_inject *inject, mw_addr addr, uint64_t size, int protection,
+			       mw_addr *out) MW_MUST_CHECK;
+/* mprotect, munmap, madvise. */
+struct mw_error *mw_inject_protect(const struct mw_inject *inject, mw_addr addr, uint64_t size,
+				   int protection) MW_MUST_CHECK;
+struct mw_error *mw_inject_unmap(const struct mw_inject *inject, mw_addr addr, uint64_t size) MW_MUST_CHECK;
+struct mw_error *mw_inject_advise(const struct mw_inject *inject, mw_addr addr, uint64_t size,
+				  int advice) MW_MUST_CHECK;
+
+/* Memory that a target and memwatch share. */
+struct mw_shared_memory {
+	void *here; /* mapped in memwatch */
+	mw_addr there;
+	uint64_t size;
+	int fd;                 /* memwatch's */
+	uint64_t device, inode; /* as /proc/PID/maps shows them: makedev(major, minor) */
+};
+
+/*
+ * Make it: a memfd (named "memwatch", locked by flock() for as long as memwatch lives) that the target makes, maps
+ * shared and closes, and that memwatch opens through /proc/PID/fd and sizes. No descriptor stays in the target, and
+ * nothing of the target's limits (RLIMIT_FSIZE) is run into with a signal. The target has it at `hint`, if that is free
+ * and not 0. Errors: SYSTEM with the target's errno and its meaning; what was made is undone.
+ */
+struct mw_error *mw_shared_memory_create(const struct mw_inject *inject, mw_addr hint, uint64_t size,
+					 struct mw_shared_memory *out) MW_MUST_CHECK;
+/* Does the target lock all that it maps? Then it takes a few calls more. */
+bool mw_shared_memory_locks(pid_t tid);
+/* Have the pages [offset, offset + size) now, in memwatch's account, so that the target never has to. */
+struct mw_error *mw_shared_memory_fill(struct mw_shared_memory *memory, uint64_t offset, uint64_t size) MW_MUST_CHECK;
+/* memwatch's side only. */
+void mw_shared_memory_close(struct mw_shared_memory *memory);
+
+/* How many bytes the cgroups of a process leave free (memory.max less memory.current of it and of those around it; v1
+ * too); UINT64_MAX where nothing limits it or it can't be known. */
+uint64_t mw_cgroup_room(pid_t pid);
+
+/* The same from the text of a /proc/PID/cgroup and a directory in the place of /sys/fs/cgroup (for tests). */
+uint64_t mw_cgroup_room_in(const char *root, const char *membership);
+
+#endif

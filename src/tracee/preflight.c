@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT
+/* preflight.c: what can be said against watching a process before anything is done to it. */
+#include "tracee/preflight.h"
+
+#include "proc/status.h"
+#include "tracee/tracee.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define LOOKS 5 /* at who traces it */
+
+static struct mw_error *refuse_traced(pid_t pid, const struct mw_status *status)
+{
+	char tracer[17];
+	struct mw_error *err;
+
+	mw_comm_read(status->tracer, status->tracer, tracer);
+	if (strcmp(tracer, "memwatch") == 0) {
+		err = mw_error_create(MW_ERROR_DENIED, 0,
+				      "process %d (%s) is already watched by another memwatch (pid %d)", (int)pid,
+				      status->name, (int)status->tracer);
+		return mw_error_hint(err, "Wait for it to end, or end it with: kill -INT %d", (int)status->tracer);
+	}
+	err = mw_error_create(MW_ERROR_DENIED, 0, "process %d (%s) is already traced by '%s' (pid %d)", (int)pid,
+			      status->name, tracer, (int)status->tracer);
+	return mw_error_hint(err, "A process can have only one tracer: quit '%s' first, or detach it", tracer);
+}
+
+/* What the process is, as far as anyone may know. */
+static struct mw_error *check_status(pid_t pid, struct mw_status *status)
+{
+	struct mw_error *err = mw_status_read(pid, status);
+
+	if (err && mw_error_kind(err) == MW_ERROR_GONE) {
+		mw_error_destroy(err);
+		err = mw_error_create(MW_ERROR_GONE, 0, "there is no process %d", (int)pid);
+		return mw_error_hint(err, "It may have ended; 'ps -e' lists those that run");
+	}
+	MW_TRY(err);
+	if (status->tgid == getpid()) {
+		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "%d is memwatch itself", (int)pid);
+		return mw_error_hint(err, "Name another process");
+	}
+	if (status->tgid != pid) {
+		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "%d is a thread (%s) of process %d, not a process",
+				      (int)pid, status->name, (int)status->tgid);
+		return mw_error_hint(err, "Use -p %d: all its threads are watched", (int)status->tgid);
+	}
+	if (status->kernel_thread) {
+		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "%d (%s) is a kernel thread", (int)pid, status->name);
+		return mw_error_hint(err, "It has no memory of its own; name an ordinary process");
+	}
+	return NULL;
+}
+
+/* A leader that has ended shows as a zombie while other threads go on: those can be watched. */
+static struct mw_error *check_alive(pid_t pid, const struct mw_status *status)
+{
+	if ((status->state == 'Z' && status->threads <= 1) || status->state == 'X') {
+		struct mw_error *err =
+			mw_error_create(MW_ERROR_UNSUPPORTED, 0, "process %d (%s) is a zombie", (int)pid, status->name);
+
+		return mw_error_hint(err,
+				     "It has ended already and is a zombie: its parent (pid %d) has not waited for it",
+				     (int)status->ppid);
+	}
+	return NULL;
+}
+
+/*
+ * Ask the kernel for one byte at address 0, which nobody has mapped: it checks the permission that
+ * ptrace needs first (EPERM), then finds no memory there (EFAULT).
+ */
+static int access_errno(pid_t pid)
+{
+	char byte;
+	struct iovec local = {&byte, 1};
+	struct iovec remote = {NULL, 1};
+
+	if (process_vm_readv(pid, &local, 1, &remote, 1, 0) >= 0 || errno == EFAULT)
+		return 0;
+	return errno;
+}
+
+static struct mw_error *judge_header(const unsigned char *header, const char *what)
+{
+	uint16_t machine = (uint16_t)(header[EI_NIDENT + 2] | header[EI_NIDENT + 3] << 8);
+	struct mw_error *err;
+
+	if (memcmp(header, ELFMAG, SELFMAG) != 0)
+		return NULL;
+	if (header[EI_CLASS] != ELFCLASS64) {
+		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "%s is a 32-bit program", what);
+		return mw_error_hint(err, "memwatch watches 64-bit programs only: use a 64-bit build of it");
+	}
+	if (header[EI_DATA] != ELFDATA2LSB || machine != mw_target_machine()) {
+		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "%s is built for another architecture (ELF machine %u)",
+				      what, (unsigned)machine);
+		return mw_error_hint(err, "memwatch watches programs for x86-64 only");
+	}
+	return NULL;
+}
+
+static struct mw_error *check_program(const char *path, const char *what)
+{
+	unsigned char header[EI_NIDENT + 4]; /* up to e_machine, which stands at one place in both classes */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	ssize_t length;
+
+	if (fd < 0)
+		return NULL; /* no right to read it: the engine looks again once it is attached */
+	length = pread(fd, header, sizeof(header), 0);
+	close(fd);
+	if (length != (ssize_t)sizeof(header))
+		return NULL;
+	return judge_header(header, what);
+}
+
+struct mw_error *mw_preflight_program(const char *path)
+{
+	char what[300];
+
+	snprintf(what, sizeof(what), "'%.280s'", path);
+	MW_TRY(check_program(path, what));
+	return mw_preflight_emulator(path, "the command");
+}
+
+struct mw_error *mw_preflight_proc(void)
+{
+	char self[16];
+	ssize_t length = readlink("/proc/self", self, sizeof(self) - 1);
+	struct mw_error *err;
+
+	self[length > 0 ? length : 0] = '\0';
+	if (length <= 0) {
+		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "/proc is not mounted, and memwatch needs it");
+		return mw_error_hint(err, "Mount it, as root: mount -t proc proc /proc");
+	}
+	if (strtol(self, NULL, 10) == getpid())
+		return NULL;
+	err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "/proc is of another pid namespace than memwatch's");
+	return mw_error_hint(err, "Mount the one of this namespace, as root: mount -t proc proc /proc");
+}
+
+struct mw_error *mw_preflight(pid_t pid)
+{
+	struct mw_status status;
+	char path[32];
+	char what[64];
+	int errnum;
+
+	MW_TRY(mw_preflight_proc());
+	MW_TRY(check_status(pid, &status));
+	/* It may let go, and come again, between one look and the next. */
+	for (unsigned i = 0; status.tracer && i < LOOKS; i++) {
+		(void)mw_preflight_await_guard(pid);
+		MW_TRY(check_status(pid, &status));
+	}
+	MW_TRY(check_alive(pid, &status));
+	if (status.tracer)
+		return refuse_traced(pid, &status);
+	errnum = access_errno(pid);
+	/* ENOSYS and the like say nothing of the target: the attach itself will tell. */
+	if (errnum == EPERM || errnum == EACCES)
+		return mw_preflight_explain_denied(pid, errnum);
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)mw_live_thread(pid));
+	snprintf(what, sizeof(what), "process %d (%s)", (int)pid, status.name);
+	MW_TRY(check_program(path, what));
+	return mw_preflight_emulated(pid, what);
+}
+
+struct mw_error *mw_preflight_rival(pid_t pid)
+{
+	const pid_t rival = mw_preflight_memwatch_at(pid);
+	struct mw_status status;
+
+	if (!rival)
+		return NULL;
+	MW_TRY(check_status(pid, &status));
+	status.tracer = rival;
+	return refuse_traced(pid, &status);
+}
+
+/* The process of a thread, and who traces the thread: 0 where that is nobody, or the caller. */
+static pid_t process_of(pid_t tid, pid_t *tracer)
+{
+	struct mw_status status;
+	struct mw_error *err = mw_status_read(tid, &status);
+
+	*tracer = 0;
+	if (err) {
+		mw_error_destroy(err);
+		return tid;
+	}
+	if (status.tracer != gettid())
+		*tracer = status.tracer;
+	return status.tgid;
+}
+
+struct mw_error *mw_preflight_explain_denied(pid_t tid, int errnum)
+{
+	struct mw_status status;
+	struct mw_denied_facts facts;
+	pid_t tracer;
+	/* Whoever attaches asks for one thread after the other; what denies one denies the process. */
+	pid_t pid = process_of(tid, &tracer);
+
+	MW_TRY(check_status(pid, &status));
+	MW_TRY(check_alive(pid, &status));
+	/* The first thread may be the caller's already, or nobody's, where another is traced. */
+	if (!tracer && status.tracer != gettid())
+		tracer = status.tracer;
+	if (tracer) {
+		status.tracer = tracer;
+		return refuse_traced(pid, &status);
+	}
+	mw_denied_facts_read(pid, errnum, &facts);
+	return mw_denied_error(&facts);
+}
+
+struct mw_error *mw_ptrace_error(pid_t pid, int errnum, const char *what)
+{
+	if (errnum == ESRCH)
+		return mw_error_create(MW_ERROR_GONE, 0, "cannot %s process %d: it has ended", what, (int)pid);
+	if (errnum == EPERM || errnum == EACCES)
+		return mw_error_prefix(mw_preflight_explain_denied(pid, errnum), "cannot %s process %d", what,
+				       (int)pid);
+	return mw_error_create(MW_ERROR_SYSTEM, errnum, "cannot %s process %d", what, (int)pid);
+}
+
+bool mw_preflight_may_suspend_seccomp(void)
+{
+	struct mw_status own;
+	struct mw_error *err = mw_status_read(getpid(), &own);
+	bool may = !err && own.seccomp <= 0 && own.capabilities >> CAP_SYS_ADMIN & 1;
+
+	mw_error_destroy(err);
+	return may;
+}

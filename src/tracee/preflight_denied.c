@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: MIT
+/*
+ * preflight_denied.c: which of the kernel's many reasons to deny a ptrace it was.
+ *
+ * The kernel says EPERM to all of them. The order here is its own (kernel/ptrace.c,
+ * __ptrace_may_access, then the security modules), but for what no user can overrule, said first.
+ */
+#include "tracee/preflight.h"
+
+#include "proc/status.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* What /proc/PID/status says of credentials, beyond what src/proc reads. */
+struct credentials {
+	uid_t uids[3];
+	gid_t gids[3];
+	uint64_t permitted, effective;
+	int seccomp;
+};
+
+static bool read_text(const char *path, char *out, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t used = 0;
+	ssize_t got = 0;
+
+	if (fd < 0)
+		return false;
+	while (used < size - 1 && (got = read(fd, out + used, size - 1 - used)) > 0)
+		used += (size_t)got;
+	close(fd);
+	out[used] = '\0';
+	return got >= 0;
+}
+
+static const char *field(const char *text, const char *name)
+{
+	const char *at = strstr(text, name);
+
+	return at ? at + strlen(name) : "";
+}
+
+static bool read_credentials(const char *process, struct credentials *out)
+{
+	char path[48];
+	char text[8192];
+
+	memset(out, 0, sizeof(*out));
+	snprintf(path, sizeof(path), "/proc/%s/status", process);
+	if (!read_text(path, text, sizeof(text)))
+		return false;
+	out->permitted = strtoull(field(text, "\nCapPrm:"), NULL, 16);
+	out->effective = strtoull(field(text, "\nCapEff:"), NULL, 16);
+	out->seccomp = atoi(field(text, "\nSeccomp:"));
+	return sscanf(field(text, "\nUid:"), "%u %u %u", &out->uids[0], &out->uids[1], &out->uids[2]) == 3 &&
+	       sscanf(field(text, "\nGid:"), "%u %u %u", &out->gids[0], &out->gids[1], &out->gids[2]) == 3;
+}
+
+/* The link is exact but needs the permission that is in question; the id map is open to all. */
+static bool other_user_namespace(pid_t pid)
+{
+	char path[48];
+	char ours[4096];
+	char theirs[4096];
+	struct stat our_stat;
+	struct stat their_stat;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
+	if (stat("/proc/self/ns/user", &our_stat) == 0 && stat(path, &their_stat) == 0)
+		return our_stat.st_ino != their_stat.st_ino;
+	snprintf(path, sizeof(path), "/proc/%d/uid_map", (int)pid);
+	return read_text("/proc/self/uid_map", ours, sizeof(ours)) && read_text(path, theirs, sizeof(theirs)) &&
+	       strcmp(ours, theirs) != 0;
+}
+
+static bool in_container(void)
+{
+	static const char *const marks[] = {"/.dockerenv", "/run/.containerenv", "/run/systemd/container"};
+
+	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
+		if (access(marks[i], F_OK) == 0)
+			return true;
+	return false;
+}
+
+/* The profile that AppArmor holds memwatch to ("docker-default (enforce)"), or NULL. */
+static const char *confinement(void)
+{
+	static char profile[256];
+
+	if (!read_text("/proc/self/attr/current", profile, sizeof(profile)))
+		return NULL;
+	profile[strcspn(profile, "\n")] = '\0';
+	return strstr(profile, "(enforce)") ? profile : NULL;
+}
+
+static bool is_descendant(pid_t pid)
+{
+	struct mw_status status;
+
+	/* Bounded, as processes come and go while the chain is climbed. */
+	for (int depth = 0; depth < 256 && pid > 1; depth++) {
+		struct mw_error *err = mw_status_read(pid, &status);
+
+		if (err) {
+			mw_error_destroy(err);
+			return false;
+		}
+		if (status.ppid == getpid())
+			return true;
+		pid = status.ppid;
+	}
+	return false;
+}
+
+void mw_denied_facts_read(pid_t pid, int errnum, struct mw_denied_facts *out)
+{
+	struct credentials ours;
+	struct credentials theirs;
+	struct stat file;
+	char process[24];
+	char path[48];
+
+	memset(out, 0, sizeof(*out));
+	snprintf(process, sizeof(process), "%d", (int)pid);
+	read_credentials("self", &ours);
+	read_credentials(process, &theirs);
+	out->pid = pid;
+	out->errnum = errnum;
+	mw_comm_read(pid, pid, out->name);
+	out->our_uid = getuid();
+	out->our_ptrace_capability = ours.effective & (1ULL << CAP_SYS_PTRACE);
+	out->our_seccomp = ours.seccomp != 0;
+	out->our_permitted = ours.permitted;
+	out->container = in_container();
+	out->confinement = confinement();
+	memcpy(out->uids, theirs.uids, sizeof(out->uids));
+	for (int i = 0; i < 3; i++)
+		out->groups_differ |= theirs.gids[i] != getgid();
+	out->their_permitted = theirs.permitted;
+	/* The kernel gives the files (not the directory) of what may not be dumped to root. */
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	if (stat(path, &file) == 0)
+		out->protected = file.st_uid != theirs.uids[1];
+	out->other_user_namespace = other_user_namespace(pid);
+	out->ptrace_scope = mw_ptrace_scope();
+	out->descendant = is_descendant(pid);
+}
+
+/* "name (uid)" */
+static const char *user_name(uid_t uid, char *out, size_t size)
+{
+	struct passwd *entry = getpwuid(uid);
+
+	if (entry)
+		snprintf(out, size, "%s (uid %u)", entry->pw_name, (unsigned)uid);
+	else
+		snprintf(out, size, "uid %u", (unsigned)uid);
+	return out;
+}
+
+static struct mw_error *denied(const struct mw_denied_facts *facts, const char *why)
+{
+	return mw_error_create(MW_ERROR_DENIED, 0, "not permitted to watch process %d (%s): %s", (int)facts->pid,
+			       facts->name, why);
+}
+
+/* "Run as root" means nothing to root, and not enough to a container's users. */
+static struct mw_error *hint_capability(const struct mw_denied_facts *facts, struct mw_error *err)
+{
+	if (facts->our_uid == 0)
+		return mw_error_hint(err,
+				     "Give memwatch CAP_SYS_PTRACE: start its container with --cap-add=SYS_PTRACE, "
+				     "or run memwatch outside of it");
+	if (facts->container)
+		return mw_error_hint(err, "Run memwatch as root, in a container that was started with "
+					  "--cap-add=SYS_PTRACE, or outside of it (sudo memwatch ...)");
+	return mw_error_hint(err, "Run memwatch as root (sudo memwatch ...) or give it CAP_SYS_PTRACE");
+}
+
+static struct mw_error *explain_user(const struct mw_denied_facts *facts)
+{
+	char theirs[128];
+	char ours[128];
+	char why[400];
+	uid_t other = facts->uids[0];
+
+	for (int i = 1; i < 3 && other == facts->our_uid; i++)
+		other = facts->uids[i];
+	if (other != facts->our_uid)
+		snprintf(why, sizeof(why), "it belongs to %s, memwatch runs as %s and has no CAP_SYS_PTRACE",
+			 user_name(other, theirs, sizeof(theirs)), user_name(facts->our_uid, ours, sizeof(ours)));
+	else
+		snprintf(why, sizeof(why), "its group ids are not those of memwatch, which has no CAP_SYS_PTRACE");
+	return hint_capability(facts, denied(facts, why));
+}
+
+static struct mw_error *explain_yama(const struct mw_denied_facts *facts)
+{
+	struct mw_error *err;
+
+	if (facts->ptrace_scope >= 3) {
+		err = denied(facts, "kernel.yama.ptrace_scope is 3: nobody may trace, not even root");
+		return mw_error_hint(
+			err, "It can't be lowered while the system runs: change it in /etc/sysctl.d and reboot");
+	}
+	if (facts->ptrace_scope == 2) {
+		err = denied(facts, "kernel.yama.ptrace_scope is 2: only CAP_SYS_PTRACE may trace");
+		return hint_capability(facts, err);
+	}
+	err = denied(facts, "kernel.yama.ptrace_scope is 1: a process may trace its own children only");
+	return mw_error_hint(err,
+			     "Run memwatch as root (sudo memwatch ...), or allow it until the next boot with "
+			     "'sysctl kernel.yama.ptrace_scope=0', or launch the program with 'memwatch -- COMMAND'");
+}
+
+static struct mw_error *explain_protected(const struct mw_denied_facts *facts)
+{
+	struct mw_error *err = denied(facts, "it is protected from being looked at: it was set-user-id or has file "
+					     "capabilities, or has called prctl(PR_SET_DUMPABLE, 0)");
+
+	return hint_capability(facts, err);
+}
+
+/* What no credential explains: a filter or a security module. */
+static struct mw_error *explain_confinement(const struct mw_denied_facts *facts)
+{
+	char why[400];
+
+	if (facts->confinement) {
+		snprintf(why, sizeof(why), "the security profile %s that memwatch runs under forbids it",
+			 facts->confinement);
+		return mw_error_hint(denied(facts, why), "Run memwatch outside of that profile (docker: --security-opt "
+							 "apparmor=unconfined)");
+	}
+	if (facts->our_seccomp) {
+		struct mw_error *err = denied(facts, "memwatch runs under a seccomp filter that forbids ptrace");
+
+		return mw_error_hint(err,
+				     "Start its container with --cap-add=SYS_PTRACE, which lets ptrace through the "
+				     "filter of docker and podman, or with --security-opt seccomp=unconfined; or run "
+				     "memwatch outside of it");
+	}
+	snprintf(why, sizeof(why),
+		 "%s; a security module (SELinux, AppArmor, ...) or a tracer that can't be seen from "
+		 "here stands in the way",
+		 strerror(facts->errnum));
+	return mw_error_hint(denied(facts, why),
+			     "The kernel's log (dmesg, journalctl -k) or the audit log may say which");
+}
+
+struct mw_error *mw_denied_error(const struct mw_denied_facts *facts)
+{
+	bool same_user = facts->uids[0] == facts->our_uid && facts->uids[1] == facts->our_uid &&
+			 facts->uids[2] == facts->our_uid && !facts->groups_differ;
+	struct mw_error *err;
+
+	if (facts->ptrace_scope >= 3)
+		return explain_yama(facts);
+	if (facts->our_ptrace_capability && !facts->other_user_namespace)
+		return explain_confinement(facts);
+	if (facts->other_user_namespace) {
+		err = denied(facts, "it lives in another user namespace, in which memwatch has no CAP_SYS_PTRACE");
+		return mw_error_hint(err, "Run memwatch as root on the host, or inside that namespace");
+	}
+	if (!same_user)
+		return explain_user(facts);
+	if (facts->protected)
+		return explain_protected(facts);
+	if (facts->their_permitted & ~facts->our_permitted) {
+		err = denied(facts, "it has capabilities that memwatch has not");
+		return hint_capability(facts, err);
+	}
+	if (facts->ptrace_scope == 2 || (facts->ptrace_scope == 1 && !facts->descendant))
+		return explain_yama(facts);
+	return explain_confinement(facts);
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT
+/*
+ * sigframe_x86_64.c: the frame that rt_sigreturn takes on x86-64 (sigframe.h).
+ *
+ *      at        address of the restorer         where `ret` goes
+ *      at + 8    struct ucontext                 the stack pointer in rt_sigreturn
+ *      …         (room of a siginfo: the mark)
+ *      64-aligned: what XSAVE saves, then a mark
+ */
+#include "tracee/sigframe.h"
+
+#include <cpuid.h>
+#include <elf.h>
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <ucontext.h>
+
+#define ERESTARTSYS           512 /* the kernel's own results of calls that were interrupted */
+#define ERESTARTNOINTR        513
+#define ERESTARTNOHAND        514
+#define ERESTART_RESTARTBLOCK 516
+#define SYSCALL_LENGTH        2
+
+#define UC_FP_XSTATE         1u
+#define UC_SIGCONTEXT_SS     2u
+#define UC_STRICT_RESTORE_SS 4u
+#define NO_SUCH_FLAGS        0x7fff /* of an alternate stack: it is left as it is */
+
+#define FX_SOFTWARE 464 /* offset of what the kernel says of the rest */
+#define FX_SIZE     512
+#define HEADER_SIZE 64
+#define MAGIC1      0x46505853u
+#define MAGIC2      0x46505845u
+#define ALIGN       64
+
+struct frame {
+	uint64_t restorer;
+	ucontext_t context;
+	uint64_t info[16];
+};
+
+struct software {
+	uint32_t magic, extended_size;
+	uint64_t features;
+	uint32_t size, unused[7];
+};
+
+_Static_assert(offsetof(ucontext_t, uc_mcontext) == 40, "as the kernel has it");
+_Static_assert(offsetof(ucontext_t, uc_sigmask) == 296, "as the kernel has it");
+_Static_assert(sizeof(struct software) == FX_SIZE - FX_SOFTWARE, "as the kernel has it");
+
+/* Where the last of the features ends in the area. */
+static size_t area_size(uint64_t features)
+{
+	size_t size = FX_SIZE + HEADER_SIZE;
+
+	for (unsigned i = 2; i < 63; i++) {
+		unsigned length = 0, offset = 0, flags = 0, unused = 0;
+
+		if (!(features >> i & 1))
+			continue;
+		if (!__get_cpuid_count(0xd, i, &length, &offset, &flags, &unused) || flags & 1)
+			return 0;
+		if (offset + length > size)
+			size = offset + length;
+	}
+	return size;
+}
+
+/* The thread's floating-point and vector registers, as a frame has them. Returns the size, the mark included. */
+static size_t put_area(pid_t tid, uint8_t *out, size_t capacity)
+{
+	struct iovec area = {.iov_base = out, .iov_len = capacity};
+	struct software software = {.magic = MAGIC1};
+	const uint32_t mark = MAGIC2;
+	uint64_t features;
+	size_t size;
+
+	if (ptrace(PTRACE_GETREGSET, tid, NT_X86_XSTATE, &area) || area.iov_len < FX_SIZE + HEADER_SIZE)
+		return 0;
+	memcpy(&features, out + FX_SIZE, sizeof(features));
+	size = area_size(features);
+	if (size == 0 || size > area.iov_len || size + sizeof(mark) > capacity)
+		return 0;
+	software.features = features | 3;
+	software.size = (uint32_t)size;
+	software.extended_size = (uint32_t)(size + sizeof(mark));
+	memcpy(out + FX_SOFTWARE, &software, sizeof(software));
+	memcpy(out + size, &mark, sizeof(mark));
+	return size + sizeof(mark);
+}
+
+/* A call that is to be restarted begins anew, with all of its time where it waits for some. One that has been restarted
+ * to wait for the rest of it has been interrupted: the kernel forgets what that was when a handler returns. */
+static void settle_call(struct user_regs_struct *raw)
+{
+	int64_t result = (int64_t)raw->rax;
+
+	if ((int64_t)raw->orig_rax < 0)
+		return;
+	if (result == -ERESTART_RESTARTBLOCK && raw->orig_rax == SYS_restart_syscall) {
+		raw->rax = (uint64_t)-EINTR;
+	} else if (result == -ERESTARTSYS || result == -ERESTARTNOINTR || result == -ERESTARTNOHAND ||
+		   result == -ERESTART_RESTARTBLOCK) {
+		raw->rax = raw->orig_rax;
+		raw->rip -= SYSCALL_LENGTH;
+	}
+}
+
+static void put_context(const struct mw_tracee_regs *regs, uint64_t mask, mw_addr area, ucontext_t *context)
+{
+	struct user_regs_struct raw = regs->raw;
+	greg_t *to = context->uc_mcontext.gregs;
+
+	mw_regs_to_kernel(&regs->general, &raw);
+	settle_call(&raw);
+	const uint64_t registers[] = {
+		[REG_R8] = raw.r8,
+		[REG_R9] = raw.r9,
+		[REG_R10] = raw.r10,
+		[REG_R11] = raw.r11,
+		[REG_R12] = raw.r12,
+		[REG_R13] = raw.r13,
+		[REG_R14] = raw.r14,
+		[REG_R15] = raw.r15,
+		[REG_RDI] = raw.rdi,
+		[REG_RSI] = raw.rsi,
+		[REG_RBP] = raw.rbp,
+		[REG_RBX] = raw.rbx,
+		[REG_RDX] = raw.rdx,
+		[REG_RAX] = raw.rax,
+		[REG_RCX] = raw.rcx,
+		[REG_RSP] = raw.rsp,
+		[REG_RIP] = raw.rip,
+		[REG_EFL] = raw.eflags,
+		[REG_CSGSFS] = (raw.cs & 0xffff) | (raw.ss & 0xffff) << 48,
+	};
+
+	memcpy(to, registers, sizeof(registers));
+	context->uc_flags = UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS;
+	context->uc_stack.ss_flags = NO_SUCH_FLAGS;
+	memcpy(&context->uc_mcontext.fpregs, &area, sizeof(area));
+	memcpy(&context->uc_sigmask, &mask, sizeof(mask));
+}
+
+size_t mw_regs_signal_frame(pid_t tid, const struct mw_tracee_regs *regs, uint64_t mask, mw_addr restorer,
+			    mw_addr below, uint8_t *out, mw_addr *at)
+{
+	const size_t head = (sizeof(struct frame) + ALIGN - 1) / ALIGN * ALIGN;
+	struct frame frame;
+	size_t area = put_area(tid, out + head, MW_SIGFRAME_MAX - head);
+
+	if (area == 0)
+		return 0;
+	*at = (below - head - area) & ~(mw_addr)(ALIGN - 1);
+	memset(out, 0, head);
+	memset(&frame, 0, sizeof(frame));
+	frame.restorer = restorer;
+	put_context(regs, mask, *at + head, &frame.context);
+	memcpy(out, &frame, sizeof(frame));
+	return head + area;
+}
+
+size_t mw_regs_signal_frame_spare(void)
+{
+	return offsetof(struct frame, info);
+}
+
+mw_addr mw_regs_signal_frame_at(mw_addr sp)
+{
+	/* What is popped lies right before it. */
+	return (sp + MW_SIGFRAME_FIRST) & ~(mw_addr)(ALIGN - 1);
+}
+
+const uint8_t *mw_regs_syscall_return(size_t *size)
+{
+	static const uint8_t code[] = {0x0f, 0x05, 0xc3};
+
+	*size = sizeof(code);
+	return code;
+}
+
+const uint8_t *mw_regs_restorer(size_t *size)
+{
+	/* mov $15,%rax; syscall */
+	static const uint8_t code[] = {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05};
+
+	*size = sizeof(code);
+	return code;
+}
+
+const uint8_t *mw_regs_sigreturn_gadget(size_t *size)
+{
+	/* pop %rax; ret */
+	static const uint8_t code[] = {0x58, 0xc3};
+
+	*size = sizeof(code);
+	return code;
+}

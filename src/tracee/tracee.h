@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tracee.h: one traced thread: seize, stop, look, resume, let go.
+ *
+ * All calls must come from the thread that seized it. Unless said otherwise the tracee must be in a
+ * ptrace stop; a tracee that was killed meanwhile gives MW_ERROR_GONE, and its end is still to
+ * be waited for.
+ */
+#ifndef MW_TRACEE_TRACEE_H
+#define MW_TRACEE_TRACEE_H
+
+#include <memwatch/arch.h>
+#include <memwatch/error.h>
+
+#include <signal.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+#define MW_SYSCALL_STOP 0x80 /* in the stop signal of a system call's stop */
+
+/* Registers as the kernel has them and as the rest of memwatch sees them. */
+struct mw_tracee_regs {
+	struct mw_regs general;
+	struct user_regs_struct raw;
+};
+
+/* Seize a thread that need not be stopped; it runs on. New threads and children will be seized too. */
+struct mw_error *mw_tracee_seize(pid_t tid) MW_MUST_CHECK;
+/*
+ * Hear of a thread's next stop or end, as waitpid() tells it; `flags`: WNOHANG or 0. A stop for a signal is looked at,
+ * but not waited for: what is waited for the kernel takes for the tracer's business, and if memwatch is killed then,
+ * the signal is lost. So such a stop is reported again and again until the thread is resumed, or
+ * mw_tracee_take_signal(). Returns the thread's id, 0 where there is nothing (also without WNOHANG: ask again), -1 with
+ * errno.
+ */
+pid_t mw_tracee_wait(pid_t tid, int *status, int flags);
+/* … but not of its end, which is still to be waited for, by whoever knows what it means: -1 with ESRCH. */
+pid_t mw_tracee_wait_stop(pid_t tid, int *status, int flags);
+/* The signal that a thread has stopped for is ours: should memwatch be killed now, nobody is to get it. */
+void mw_tracee_take_signal(pid_t tid);
+/* Ask a seized, running thread to stop; the stop is to be waited for. */
+struct mw_error *mw_tracee_interrupt(pid_t tid) MW_MUST_CHECK;
+/* Resume, delivering `signal` (0: none). */
+struct mw_error *mw_tracee_resume(pid_t tid, int signal) MW_MUST_CHECK;
+/* Leave a group-stopped thread stopped, but hear of its SIGCONT. */
+struct mw_error *mw_tracee_listen(pid_t tid) MW_MUST_CHECK;
+/* Is a thread in the stop of an interrupt or a group stop to be left stopped? What its last stop says: the stop that
+ * was reported may be older (mw_remote_syscall), and a SIGCONT or SIGSTOP have come since. */
+bool mw_tracee_is_group_stopped(pid_t tid);
+/* Let go, delivering `signal` (0: none). */
+struct mw_error *mw_tracee_detach(pid_t tid, int signal) MW_MUST_CHECK;
+
+struct mw_error *mw_tracee_get_regs(pid_t tid, struct mw_tracee_regs *out) MW_MUST_CHECK;
+/* Writes what `regs->general` says, the rest as it was read. */
+struct mw_error *mw_tracee_set_regs(pid_t tid, struct mw_tracee_regs *regs) MW_MUST_CHECK;
+
+/* The pc alone, at less than half the cost. */
+struct mw_error *mw_tracee_set_pc(pid_t tid, mw_addr pc) MW_MUST_CHECK;
+
+struct mw_error *mw_tracee_siginfo(pid_t tid, siginfo_t *out) MW_MUST_CHECK;
+/* What the signal says that the thread is stopped for. Nothing is changed where it is stopped for something else. */
+struct mw_error *mw_tracee_set_siginfo(pid_t tid, const siginfo_t *info) MW_MUST_CHECK;
+struct mw_error *mw_tracee_event_message(pid_t tid, unsigned long *out) MW_MUST_CHECK;
+/* The thread's blocked signals; bit n-1 is signal n. */
+struct mw_error *mw_tracee_get_sigmask(pid_t tid, uint64_t *out) MW_MUST_CHECK;
+struct mw_error *mw_tracee_set_sigmask(pid_t tid, uint64_t mask) MW_MUST_CHECK;
+/* Queue a signal anew that was taken off the thread's queue. Who sent it is kept where the kernel allows. */
+void mw_tracee_requeue(pid_t pid, pid_t tid, siginfo_t *info);
+/* Is a breakpoint trap queued for the thread that it has not reported yet? */
+bool mw_tracee_trap_queued(pid_t tid);
+/*
+ * Our interruption may make a system call return EINTR that no signal would have ended (epoll_wait, semop,
+ * sigtimedwait, …). Let the kernel restart it, or end it with EINTR after all if a signal is to be handled.
+ * For a thread in the stop that an interrupt made.
+ */
+struct mw_error *mw_tracee_mend_interrupted_call(pid_t tid) MW_MUST_CHECK;
+
+/*
+ * Get a thread in any stop that ends a system call (an exec's) to the border to user mode, into the stop of an
+ * interrupt, from which it can perform system calls for us. It executes nothing on the way. A signal that comes
+ * meanwhile is put off; should memwatch be killed just then it may come twice, which matters to nobody as an exec
+ * leaves no handlers. Errors: GONE, SYSTEM.
+ */
+struct mw_error *mw_tracee_to_border(pid_t tid) MW_MUST_CHECK;
+
+/*
+ * Have the thread's seccomp filters not asked, or asked again. Errors: DENIED without CAP_SYS_ADMIN or where memwatch
+ * is under a filter itself, SYSTEM where the kernel can't do this (EINVAL).
+ */
+struct mw_error *mw_tracee_suspend_seccomp(pid_t tid, bool suspended) MW_MUST_CHECK;
+
+/* Conversion between the kernel's registers and ours; one file an architecture. */
+void mw_regs_from_kernel(const struct user_regs_struct *raw, struct mw_regs *out);
+void mw_regs_to_kernel(const struct mw_regs *regs, struct user_regs_struct *raw);
+/* If the registers stand at the end of an interrupted system call: make it one that restarts. */
+bool mw_regs_restart_interrupted(struct mw_regs *regs);
+/* Where a signal's frame has the mask that is put back, from the stack pointer that its handler returns with. */
+size_t mw_regs_frame_mask_offset(void);
+/* Where the pc stands in the kernel's user area. */
+size_t mw_regs_pc_offset(void);
+/* Make the registers those of a thread about to execute the system call instruction at `insn`. */
+void mw_regs_set_syscall(struct mw_regs *regs, mw_addr insn, long number, const uint64_t arguments[6]);
+/* Have the thread execute code of this machine, not of another one that its CPU knows (32-bit code). */
+void mw_regs_set_machine(struct user_regs_struct *raw);
+int64_t mw_regs_syscall_result(const struct mw_regs *regs);
+/* The bytes of that instruction. */
+const uint8_t *mw_regs_syscall_insn(size_t *size);
+/* The ELF machine that this memwatch can trace. */
+uint16_t mw_target_machine(void);
+
+#endif

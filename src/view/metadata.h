@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * metadata.h: all that a recording says but the events: who the process is, its modules, hooks, symbols, samples,
+ * marks.
+ */
+#ifndef MW_VIEW_METADATA_H
+#define MW_VIEW_METADATA_H
+
+#include "base/map.h"
+#include "store/reader.h"
+#include "view/arena.h"
+#include "view/source.h"
+#include "view/space.h"
+
+#include <memwatch/engine.h>
+#include <memwatch/view.h>
+
+/* Of modules and of hooks: more are not taken. What a process loads again and again has a number each time. */
+#define MW_METADATA_NUMBERS (1u << 20)
+
+/* An array whose items live in the metadata' memory. */
+struct mw_metadata_mapping_list {
+	struct mw_stored_mapping *items;
+	size_t count, capacity;
+};
+
+/* Of one process. All strings are the arena's. */
+struct mw_metadata {
+	struct mw_arena *arena;
+	struct mw_stored_target target;
+	struct mw_view_module *modules; /* by number */
+	size_t module_count, module_capacity;
+	struct mw_hook_info *hooks; /* by number */
+	size_t hook_count, hook_capacity;
+	struct mw_report_sample *samples;
+	size_t sample_count, sample_capacity;
+	struct mw_stored_mark *marks;
+	size_t mark_count, mark_capacity;
+	struct mw_metadata_mapping_list mappings[2]; /* by enum mw_stored_moment */
+	struct mw_space_ranges before;               /* what was mapped when the window began */
+	struct mw_map symbols;                       /* by address: lists of struct mw_metadata_symbol */
+	size_t symbol_count, symbol_frames;
+	bool has_end;
+	struct mw_window_info window;
+	struct mw_engine_stats stats;
+	uint64_t last_ns; /* of all that was received: the end of a recording that was cut off */
+};
+
+/* Zeroed metadata get their memory. Errors: MEMORY. */
+struct mw_error *mw_metadata_init(struct mw_metadata *metadata) MW_MUST_CHECK;
+void mw_metadata_deinit(struct mw_metadata *metadata);
+
+/* What a visitor receives (store/store.h). Errors: MEMORY, DATA. */
+struct mw_error *mw_metadata_target(struct mw_metadata *metadata, const struct mw_stored_target *target) MW_MUST_CHECK;
+struct mw_error *mw_metadata_hook(struct mw_metadata *metadata, const struct mw_stored_hook *hook) MW_MUST_CHECK;
+struct mw_error *mw_metadata_module(struct mw_metadata *metadata, const struct mw_stored_module *module) MW_MUST_CHECK;
+struct mw_error *mw_metadata_sample(struct mw_metadata *metadata, const struct mw_stored_sample *sample) MW_MUST_CHECK;
+struct mw_error *mw_metadata_mark(struct mw_metadata *metadata, const struct mw_stored_mark *mark) MW_MUST_CHECK;
+struct mw_error *mw_metadata_mapping(struct mw_metadata *metadata, enum mw_stored_moment moment,
+				     const struct mw_stored_mapping *mapping) MW_MUST_CHECK;
+struct mw_error *mw_metadata_before(struct mw_metadata *metadata, mw_addr start, mw_addr end) MW_MUST_CHECK;
+struct mw_error *mw_metadata_symbol(struct mw_metadata *metadata, const struct mw_stored_symbol *symbol) MW_MUST_CHECK;
+struct mw_error *mw_metadata_end(struct mw_metadata *metadata, const struct mw_stored_end *end) MW_MUST_CHECK;
+
+/* The window's length: as the end says, or up to the last thing that was received. */
+uint64_t mw_metadata_length(const struct mw_metadata *metadata);
+/* What mw_summary_input.space wants of them, for the window's end; false: nothing was kept. Borrows the moments, and
+ * from the metadata. */
+bool mw_metadata_space(const struct mw_metadata *metadata, struct mw_space_moment moments[2],
+		       struct mw_space_input *out);
+/* The frames that were stored for a return address; false where none were. */
+bool mw_metadata_resolve(const struct mw_metadata *metadata, uint32_t module, mw_addr addr,
+			 const struct mw_symbol_frame **frames, size_t *count);
+
+#endif
