@@ -8,7 +8,9 @@
 #include "fuzz.h"
 
 #include "engine/jump/drain_state.h"
-#include "engine/jump/jump.h"
+#include "engine/jump/lifecycle.h"
+#include "engine/jump/recorder.h"
+#include "engine/jump/walking.h"
 #include "proc/file.h"
 
 #include <memwatch/arch.h>

@@ -6,7 +6,8 @@
  * mapping that ends later than the stack does (a coroutine's in the heap) could lose its end to others while the thread
  * runs; so what is unmapped is taken out of the answers.
  */
-#include "engine/jump/jump.h"
+#include "engine/jump/lifecycle.h"
+#include "engine/jump/recorder.h"
 
 #include "base/clock.h"
 #include "proc/touched.h"

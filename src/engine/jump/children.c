@@ -7,7 +7,9 @@
  * there; the others are found, when the window ends, among the processes that began since the attach: by the shared
  * memory that they have mapped.
  */
-#include "engine/jump/jump.h"
+#include "engine/jump/lifecycle.h"
+#include "engine/jump/patching.h"
+#include "engine/jump/recorder.h"
 
 #include "base/clock.h"
 #include "proc/stat.h"

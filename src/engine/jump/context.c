@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* context.c: what the recorder has to know (jump.h, stub.h). */
-#include "engine/jump/jump.h"
+#include "engine/jump/lifecycle.h"
+#include "engine/jump/recorder.h"
 
 #include "proc/status.h"
 #include "proc/touched.h"

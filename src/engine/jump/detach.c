@@ -8,7 +8,9 @@
  *      unmap, let go
  *      read what is left in the rings
  */
-#include "engine/jump/jump.h"
+#include "engine/jump/lifecycle.h"
+#include "engine/jump/patching.h"
+#include "engine/jump/recorder.h"
 
 #include "proc/maps.h"
 

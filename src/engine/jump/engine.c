@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* engine.c: the jump engine as others see it (engine.h, jump.h). */
-#include "engine/jump/jump.h"
+#include "engine/jump/lifecycle.h"
+#include "engine/jump/patching.h"
+#include "engine/jump/recorder.h"
+#include "engine/jump/walking.h"
 
 #include "base/clock.h"
 #include "base/fault.h"

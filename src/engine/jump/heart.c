@@ -5,7 +5,7 @@
  * It has a thread of its own, as the one that drains may be at something long. Where it stops, because memwatch was
  * killed or stopped, threads of the target no longer wait for room in their rings.
  */
-#include "engine/jump/jump.h"
+#include "engine/jump/recorder.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* help.c: what the drain asks of the process (jump.h, drain.h). */
-#include "engine/jump/jump.h"
+#include "engine/jump/lifecycle.h"
+#include "engine/jump/recorder.h"
+#include "engine/jump/walking.h"
 
 #include "base/clock.h"
 #include "proc/status.h"

@@ -7,7 +7,10 @@
  *      fill the memory, publish rows   the process runs
  *      stop: write the jumps           some milliseconds; the window begins
  */
-#include "engine/jump/jump.h"
+#include "engine/jump/lifecycle.h"
+#include "engine/jump/patching.h"
+#include "engine/jump/recorder.h"
+#include "engine/jump/walking.h"
 
 #include "base/clock.h"
 #include "base/fault.h"

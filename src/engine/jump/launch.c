@@ -8,7 +8,8 @@
  *
  * musl's loader, which is its C library, tells the second only.
  */
-#include "engine/jump/jump.h"
+#include "engine/jump/lifecycle.h"
+#include "engine/jump/patching.h"
 
 #include "base/clock.h"
 #include "proc/status.h"

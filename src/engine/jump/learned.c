@@ -6,7 +6,8 @@
  * it. memwatch then reads the code of each such function once and publishes what the row is, so that the next stack is
  * walked through it. Where the code does not say for certain the row is that the stack is broken there.
  */
-#include "engine/jump/jump.h"
+#include "engine/jump/lifecycle.h"
+#include "engine/jump/walking.h"
 
 #include "base/clock.h"
 #include "base/vector.h"

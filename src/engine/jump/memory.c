@@ -8,7 +8,7 @@
  *                      table of readable memory, read-execute
  *      trampolines            one area a neighbourhood, read-execute       within a jump's reach of what it serves
  */
-#include "engine/jump/jump.h"
+#include "engine/jump/recorder.h"
 
 #include "base/fault.h"
 #include "base/vector.h"

@@ -5,7 +5,8 @@
  * A thread may stand among the instructions that the jump replaces, or in their copies: it is moved to the same
  * instruction on the other side.
  */
-#include "engine/jump/jump.h"
+#include "engine/jump/lifecycle.h"
+#include "engine/jump/patching.h"
 
 #include "base/clock.h"
 #include "base/fault.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* plan.c: which functions get a jump, and can they have one (jump.h). */
-#include "engine/jump/jump.h"
+#include "engine/jump/patching.h"
 
 #include "base/vector.h"
 #include "tracee/remote.h"

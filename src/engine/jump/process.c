@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* process.c: one process that is watched: made and let go of, when it is now, and how it ended (jump.h). */
-#include "engine/jump/jump.h"
+#include "engine/jump/lifecycle.h"
+#include "engine/jump/recorder.h"
+#include "engine/jump/walking.h"
 
 #include "base/clock.h"
 #include "proc/stat.h"

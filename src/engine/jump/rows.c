@@ -6,7 +6,8 @@
  * disturbed. Nothing is taken back during a window; where the space is used up, what comes then is left to the slow
  * road.
  */
-#include "engine/jump/jump.h"
+#include "engine/jump/recorder.h"
+#include "engine/jump/walking.h"
 
 #include "base/vector.h"
 

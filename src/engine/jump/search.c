@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* search.c: the memory of a process looked through (search.h). */
 #include "engine/jump/search.h"
+#include "engine/jump/patching.h"
 
 #include "base/clock.h"
 #include "proc/maps.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* stale.c: find what a memwatch of engine jump that was killed has left (stale.h). */
 #include "engine/stale.h"
+#include "engine/jump/lifecycle.h"
+#include "engine/jump/patching.h"
 
 #include "engine/jump/remains.h"
 #include "engine/jump/stale_find.h"

@@ -2,6 +2,9 @@
 /*
  * stale_remove.c: take out what a memwatch that was killed has left (stale.h), in the order of detach.c.
  */
+#include "engine/jump/lifecycle.h"
+#include "engine/jump/patching.h"
+#include "engine/jump/recorder.h"
 #include "engine/stale.h"
 
 #include "base/clock.h"

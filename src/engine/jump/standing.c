@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* standing.c: what threads that stand still will come back to: code of ours, or instructions that are to be replaced.
  */
-#include "engine/jump/jump.h"
+#include "engine/jump/lifecycle.h"
+#include "engine/jump/patching.h"
+#include "engine/jump/recorder.h"
 
 #include "base/clock.h"
 #include "proc/maps.h"

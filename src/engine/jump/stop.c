@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* stop.c: have all threads of a process stand, and one of them do what is wanted of it (jump.h). */
-#include "engine/jump/jump.h"
+#include "engine/jump/lifecycle.h"
+#include "engine/jump/recorder.h"
 
 #include "base/clock.h"
 

@@ -9,6 +9,9 @@
  * instructions before it is counted and after, that the program has been seen on a stack that is not a thread's own, or
  * that it has handlers and a frame of a signal's is somewhere. That is looked for while the process runs.
  */
+#include "engine/jump/lifecycle.h"
+#include "engine/jump/patching.h"
+#include "engine/jump/recorder.h"
 #include "engine/jump/search.h"
 
 #include "base/clock.h"

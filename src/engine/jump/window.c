@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* window.c: what is done while the window goes (jump.h). */
-#include "engine/jump/jump.h"
+#include "engine/jump/lifecycle.h"
+#include "engine/jump/recorder.h"
+#include "engine/jump/walking.h"
 
 #include "base/clock.h"
 #include "proc/file.h"
