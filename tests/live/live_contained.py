@@ -63,7 +63,7 @@ class Contained(unittest.TestCase):
             with self.subTest(mode):
                 run, _ = self.launch(mode, mwlive.config.engine, 'true')
                 self.assertEqual(run.returncode, 1, run.stderr)
-                self.assertRegex(run.stderr, rf'its seccomp filter may end it .*\(.*{call}.*\)')
+                self.assertRegex(run.stderr, rf'its seccomp filter may kill it .*\(.*{call}.*\)')
 
     def test_killed(self):
         """The guard takes out what a memwatch has left that was killed."""

@@ -193,13 +193,16 @@ class Corners(unittest.TestCase):
         target = mwlive.Target(self, 'exact')
         watch = mwlive.Watch(self, target.pid, complete=None)
         snapshot, = watch.snapshots
-        with open(f'/proc/{target.pid}/mem', 'r+b', buffering=0) as memory:
-            for (start, end, *_), before in snapshot.text.items():
-                now = mwlive.read_memory(target.pid, start, end - start)
-                for i in (i for i, byte in enumerate(before) if now[i] != byte):
-                    memory.seek(start + i)
-                    memory.write(before[i:i + 1])
-        self.assertFalse(snapshot.touched())
+
+        def put_back():
+            with open(f'/proc/{target.pid}/mem', 'r+b', buffering=0) as memory:
+                for (start, end, *_), before in snapshot.text.items():
+                    now = mwlive.read_memory(target.pid, start, end - start)
+                    for i in (i for i, byte in enumerate(before) if now[i] != byte):
+                        memory.seek(start + i)
+                        memory.write(before[i:i + 1])
+            return not snapshot.touched()
+        mwlive.wait_until(put_back, 'all code is as it was')
         target.go()
         target.done()
         report = watch.stop()

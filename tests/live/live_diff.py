@@ -158,7 +158,7 @@ class TwoMoments(unittest.TestCase):
         found = diff(self, kept.path, '--to', '0.5s')
         self.assertEqual(found['totals']['heap']['old'], mwlive.nothing())
         check_side(self, found, 'new', mwrec.interval(self, kept.path, 0, 0.5))
-        self.refuse(2, 'there is no such mark', 'Marks are 1 at ', kept.path, '--from', '3')
+        self.refuse(2, 'no such mark', 'Marks are 1 at ', kept.path, '--from', '3')
         self.refuse(2, 'later than', '', kept.path, '--from', '2', '--to', '1')
 
     def refuse(self, status, text, hint, *arguments):

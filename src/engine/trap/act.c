@@ -9,7 +9,8 @@
  *      attach      jumps stand before SIGTRAP is led to ours
  *      detach      … and go when it leads to the program's own action again, after the last breakpoint
  */
-#include "engine/trap/trap.h"
+#include "engine/trap/breakpoints.h"
+#include "engine/trap/rescues.h"
 #include "tracee/remote.h"
 
 #include <string.h>
@@ -57,7 +58,7 @@ static struct mw_error *redirect(struct trap_process *process, pid_t tid, mw_add
 		return NULL;
 	acts->insns[acts->count++] = insn;
 	/* Nobody is notified of it when the program does. */
-	process->trap_action_changes = true;
+	process->signals.trap_action_changes = true;
 	return mw_journal_plant(&acts->journal, tid, at, jump, sizeof(jump), &number);
 }
 

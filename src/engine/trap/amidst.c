@@ -9,7 +9,9 @@
  */
 #include "base/clock.h"
 #include "base/vector.h"
-#include "engine/trap/trap.h"
+#include "engine/trap/breakpoints.h"
+#include "engine/trap/rescues.h"
+#include "engine/trap/threads.h"
 #include "proc/status.h"
 #include "tracee/remote.h"
 
@@ -38,9 +40,10 @@ struct search {
 
 static struct mw_error *add(struct trap_process *process, mw_addr start, mw_addr end)
 {
-	if (!MW_VECTOR_ROOM(process->masking, process->masking_count, process->masking_capacity))
+	if (!MW_VECTOR_ROOM(process->signals.masking, process->signals.masking_count,
+			    process->signals.masking_capacity))
 		return mw_error_nomem();
-	process->masking[process->masking_count++] = (struct trap_code){start, end};
+	process->signals.masking[process->signals.masking_count++] = (struct trap_code){start, end};
 	return NULL;
 }
 
@@ -150,8 +153,9 @@ static enum amidst stands_amidst(const struct trap_thread *thread, bool *masked)
 	if (thread->in_event)
 		return AMIDST_NOTHING;
 	err = mw_tracee_get_regs(thread->tid, &regs);
-	for (size_t i = 0; i < process->masking_count && !err && !amidst; i++)
-		amidst = regs.general.pc >= process->masking[i].start && regs.general.pc < process->masking[i].end;
+	for (size_t i = 0; i < process->signals.masking_count && !err && !amidst; i++)
+		amidst = regs.general.pc >= process->signals.masking[i].start &&
+			 regs.general.pc < process->signals.masking[i].end;
 	mw_error_destroy(err);
 	return amidst && !is_behind_call(thread->tid, regs.general.pc) ? AMIDST_CALL : AMIDST_NOTHING;
 }

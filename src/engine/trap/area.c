@@ -5,7 +5,8 @@
  * Mapped at attach, near all code that there is: one is shared by the modules within its reach, so most processes have
  * two, by the program and by the libraries. Nothing is there before a copy is: the pages cost nothing.
  */
-#include "engine/trap/trap.h"
+#include "engine/trap/breakpoints.h"
+#include "engine/trap/rescues.h"
 #include "tracee/inject.h"
 
 #include <sys/mman.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* breakpoint.c: breakpoints and the instructions that they displace (trap.h). */
-#include "engine/trap/trap.h"
+#include "engine/trap/breakpoints.h"
+#include "engine/trap/rescues.h"
 #include "tracee/remote.h"
 
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 
 struct mw_error *trap_breakpoint_get(struct trap_process *process, mw_addr addr, struct trap_breakpoint **out)
 {
-	struct trap_breakpoint *breakpoint = mw_map_get(&process->breakpoints, addr);
+	struct trap_breakpoint *breakpoint = mw_map_get(&process->planted.breakpoints, addr);
 
 	if (!breakpoint) {
 		struct mw_error *err;
@@ -21,7 +22,7 @@ struct mw_error *trap_breakpoint_get(struct trap_process *process, mw_addr addr,
 			return mw_error_nomem();
 		breakpoint->addr = addr;
 		breakpoint->hook = TRAP_NO_HOOK;
-		err = mw_map_set(&process->breakpoints, addr, breakpoint);
+		err = mw_map_set(&process->planted.breakpoints, addr, breakpoint);
 		if (err) {
 			free(breakpoint);
 			return err;
@@ -42,17 +43,17 @@ static struct mw_error *find_cave(struct trap_process *process, uint32_t number,
 	struct trap_cave *caves;
 	size_t count;
 
-	for (size_t i = 0; i < process->cave_count; i++) {
-		if (process->caves[i].module == number) {
-			*out = &process->caves[i];
+	for (size_t i = 0; i < process->planted.cave_count; i++) {
+		if (process->planted.caves[i].module == number) {
+			*out = &process->planted.caves[i];
 			return NULL;
 		}
 	}
-	caves = realloc(process->caves, (process->cave_count + 1) * sizeof(*caves));
+	caves = realloc(process->planted.caves, (process->planted.cave_count + 1) * sizeof(*caves));
 	if (!caves)
 		return mw_error_nomem();
-	process->caves = caves;
-	*out = &caves[process->cave_count++];
+	process->planted.caves = caves;
+	*out = &caves[process->planted.cave_count++];
 	memset(*out, 0, sizeof(**out));
 	(*out)->module = number;
 	count = mw_elf_segments(module->elf, &segments);
@@ -133,7 +134,7 @@ static struct mw_error *make_copy(struct trap_process *process, pid_t tid, struc
 	if (!err && *made)
 		err = mw_journal_plant(&process->journal, tid, at, code, length, &patch);
 	if (!err && *made)
-		err = mw_map_set(&process->slots, at, breakpoint);
+		err = mw_map_set(&process->planted.slots, at, breakpoint);
 	if (err || !*made) {
 		breakpoint->slot = 0;
 		return err;
@@ -242,4 +243,30 @@ struct mw_error *trap_breakpoint_pass(struct trap_hit *hit)
 		hit->process->stats.lost_events++;
 	breakpoint->exchange = true;
 	return trap_breakpoint_lift(hit->process, hit->thread->tid, breakpoint);
+}
+
+struct mw_error *trap_leave_slot(struct trap_thread *thread)
+{
+	struct trap_process *process = thread->process;
+	struct trap_breakpoint *breakpoint;
+	struct mw_tracee_regs regs;
+	mw_addr pc;
+
+	if (process->planted.slots.count == 0)
+		return NULL;
+	MW_TRY(mw_tracee_get_regs(thread->tid, &regs));
+	pc = regs.general.pc;
+	breakpoint = mw_map_get(&process->planted.slots, pc & ~(mw_addr)(MW_OOL_MAX - 1));
+	if (!breakpoint)
+		return NULL;
+	if (pc == breakpoint->slot) {
+		/* Not executed yet: it will come to the breakpoint again. */
+		regs.general.pc = breakpoint->addr;
+		thread->last_free.again = breakpoint->hook == thread->last_free.last;
+	} else if (pc == breakpoint->slot + breakpoint->copy_length) {
+		regs.general.pc = breakpoint->addr + breakpoint->plan.length;
+	} else {
+		return NULL;
+	}
+	return mw_tracee_set_regs(thread->tid, &regs);
 }

@@ -6,7 +6,7 @@
  * handler that interrupted it jumps away (siglongjmp), the thread dies. So whether a call is still in
  * flight is never assumed: it is, if its frame is on the stack that the thread has now.
  */
-#include "engine/trap/trap.h"
+#include "engine/trap/breakpoints.h"
 
 #include <string.h>
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* detach.c: leave a process as it was (trap.h). */
 #include "base/clock.h"
-#include "engine/trap/trap.h"
+#include "engine/trap/breakpoints.h"
+#include "engine/trap/rescues.h"
+#include "engine/trap/threads.h"
 #include "proc/status.h"
 #include "tracee/remote.h"
 
@@ -65,7 +67,7 @@ static struct mw_error *restore_returns(struct trap_process *process, pid_t tid)
 			mw_addr now;
 
 			if (!call->exchanged || mw_remote_read(tid, slot, &now, sizeof(now)) != sizeof(now) ||
-			    now != process->trampoline)
+			    now != process->planted.trampoline)
 				continue;
 			mw_error_keep_first(&first, mw_remote_poke(tid, slot, &call->ret, sizeof(call->ret)));
 		}
@@ -81,13 +83,13 @@ static struct mw_error *leave_trampoline(struct trap_thread *thread)
 	struct trap_call call;
 	bool found;
 
-	if (!process->trampoline)
+	if (!process->planted.trampoline)
 		return NULL;
 	MW_TRY(mw_tracee_get_regs(thread->tid, &regs));
-	if (regs.general.pc != process->trampoline)
+	if (regs.general.pc != process->planted.trampoline)
 		return NULL;
-	MW_TRY(trap_call_returning(thread, process->trampoline, regs.general.gpr[process->arch->dwarf_sp], true, &call,
-				   &found));
+	MW_TRY(trap_call_returning(thread, process->planted.trampoline, regs.general.gpr[process->arch->dwarf_sp], true,
+				   &call, &found));
 	if (!found)
 		return NULL;
 	regs.general.pc = call.ret;
@@ -151,7 +153,7 @@ static void await_stragglers(struct trap_process *process, struct mw_error **fir
 		struct mw_error *err = trap_wait(process->engine, &tid, &status);
 
 		if (!err && tid)
-			err = trap_dispatch(process->engine, tid, status);
+			err = process->engine->dispatch(process->engine, tid, status);
 		mw_error_keep_first(first, err);
 		if (process->ended)
 			return;
@@ -186,7 +188,7 @@ static struct mw_error *lift_some(struct trap_process *process, pid_t tid, bool 
 	struct mw_error *first = NULL;
 	void *value;
 
-	for (size_t i = 0; mw_map_next(&process->breakpoints, &i, &value);) {
+	for (size_t i = 0; mw_map_next(&process->planted.breakpoints, &i, &value);) {
 		struct trap_breakpoint *breakpoint = value;
 
 		if (!breakpoint->trampoline && breakpoint->mask == mask)
@@ -227,7 +229,7 @@ static void lift(struct trap_process *process, struct mw_error **first)
 		tid = trap_live_tid(process);
 	if (process->threads.count == 0)
 		return;
-	process->lifted = true;
+	process->planted.lifted = true;
 	/* What has come by where none of ours stood any more, nobody knows. */
 	process->stats.lost_events += mw_journal_disturbed(&process->journal, tid);
 	mw_error_keep_first(first, restore_returns(process, tid));
@@ -266,7 +268,7 @@ static struct mw_error *await_starved(struct trap_process *process, uint64_t unt
 
 		err = trap_wait(process->engine, &tid, &status);
 		if (!err && tid)
-			err = trap_dispatch(process->engine, tid, status);
+			err = process->engine->dispatch(process->engine, tid, status);
 	}
 	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);)
 		((struct trap_thread *)value)->awaited = false;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* dispatch.c: why did a thread stop, and what is to be done (trap.h). */
 #include "base/clock.h"
-#include "engine/trap/trap.h"
+#include "engine/trap/breakpoints.h"
+#include "engine/trap/rescues.h"
+#include "engine/trap/threads.h"
 #include "tracee/remote.h"
 #include "tracee/syscall.h"
 
@@ -15,20 +17,6 @@ static bool is_group_stop(int signal)
 	return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
 }
 
-struct mw_error *trap_resume(struct trap_thread *thread)
-{
-	int signal = thread->signal;
-
-	thread->stopped = false;
-	thread->signal = 0;
-	trap_unreaped_no_more(thread);
-	if (thread->group_stopped) {
-		thread->group_stopped = false;
-		return mw_error_unless_gone(mw_tracee_listen(thread->tid));
-	}
-	return mw_error_unless_gone(mw_tracee_resume(thread->tid, signal));
-}
-
 /* Resume, or keep where the process is being held. */
 static struct mw_error *go_on(struct trap_engine *engine, struct trap_thread *thread)
 {
@@ -39,32 +27,6 @@ static struct mw_error *go_on(struct trap_engine *engine, struct trap_thread *th
 	MW_TRY(trap_resume(thread));
 	trap_account_stop(process, engine->stop_ns, mw_clock_ns());
 	return NULL;
-}
-
-struct mw_error *trap_leave_slot(struct trap_thread *thread)
-{
-	struct trap_process *process = thread->process;
-	struct trap_breakpoint *breakpoint;
-	struct mw_tracee_regs regs;
-	mw_addr pc;
-
-	if (process->slots.count == 0)
-		return NULL;
-	MW_TRY(mw_tracee_get_regs(thread->tid, &regs));
-	pc = regs.general.pc;
-	breakpoint = mw_map_get(&process->slots, pc & ~(mw_addr)(MW_OOL_MAX - 1));
-	if (!breakpoint)
-		return NULL;
-	if (pc == breakpoint->slot) {
-		/* Not executed yet: it will come to the breakpoint again. */
-		regs.general.pc = breakpoint->addr;
-		thread->last_free.again = breakpoint->hook == thread->last_free.last;
-	} else if (pc == breakpoint->slot + breakpoint->copy_length) {
-		regs.general.pc = breakpoint->addr + breakpoint->plan.length;
-	} else {
-		return NULL;
-	}
-	return mw_tracee_set_regs(thread->tid, &regs);
 }
 
 /*
@@ -142,7 +104,7 @@ static struct mw_error *on_trap(struct trap_thread *thread)
 	siginfo_t info;
 
 	MW_TRY(mw_tracee_get_regs(thread->tid, &regs));
-	breakpoint = mw_map_get(&process->breakpoints, regs.general.pc - process->arch->breakpoint_advance);
+	breakpoint = mw_map_get(&process->planted.breakpoints, regs.general.pc - process->arch->breakpoint_advance);
 	if (!breakpoint)
 		return pass_trap_on(thread);
 	info.si_code = SI_KERNEL;
@@ -158,7 +120,7 @@ static struct mw_error *on_trap(struct trap_thread *thread)
 		MW_TRY(mw_tracee_set_pc(thread->tid, breakpoint->addr));
 		MW_TRY(put_back_signal(thread, &info));
 	}
-	if (!breakpoint->standing || process->lifted || (process->holding && process->windowed)) {
+	if (!breakpoint->standing || process->planted.lifted || (process->holding && process->windowed)) {
 		/* Lifted meanwhile, or about to be: let it execute what stands, or will stand, there. */
 		regs.general.pc = breakpoint->addr;
 		MW_TRY(trap_mark_served(thread, &regs.general));

@@ -14,42 +14,11 @@
  * A program that is run begins with what is ignored, and with no other action. It has found ours, so where the one
  * before it ignored SIGTRAP that is put in by a system call in the new one, before its first instruction.
  */
-#include "engine/trap/trap.h"
+#include "engine/trap/breakpoints.h"
+#include "engine/trap/rescues.h"
+#include "engine/trap/threads.h"
 #include "proc/maps.h"
 #include "proc/status.h"
-
-static bool is_restorer(const struct mw_arch *arch, const uint8_t *bytes, size_t size)
-{
-	return arch->is_signal_return(bytes, size);
-}
-
-/* What a handler of the program returns to: 0 where there is none in its code. */
-static mw_addr find_restorer(const struct trap_process *process)
-{
-	for (uint32_t i = 0; i < mw_modules_count(process->survey.modules); i++) {
-		const struct mw_module *module = mw_modules_get(process->survey.modules, i);
-		const struct mw_elf_segment *segments;
-		size_t count = module->elf && !module->gone ? mw_elf_segments(module->elf, &segments) : 0;
-
-		for (size_t j = 0; j < count; j++) {
-			size_t size;
-			const uint8_t *bytes =
-				segments[j].exec ? mw_elf_bytes(module->elf, segments[j].vaddr, &size) : NULL;
-
-			for (size_t at = 0; bytes && at < size; at++)
-				if (is_restorer(process->arch, bytes + at, size - at))
-					return segments[j].vaddr + at + module->bias;
-		}
-	}
-	return 0;
-}
-
-mw_addr trap_restorer(struct trap_process *process)
-{
-	if (!process->restorer)
-		process->restorer = find_restorer(process);
-	return process->restorer;
-}
 
 struct mw_error *trap_disposition_put_back(struct trap_thread *thread, bool *was_dropped)
 {
@@ -67,13 +36,14 @@ struct mw_error *trap_disposition_put_back(struct trap_thread *thread, bool *was
 
 void trap_disposition_look(struct trap_process *process)
 {
-	if (process->trap_action_changes)
+	if (process->signals.trap_action_changes)
 		mw_error_destroy(trap_rescue_look(process, trap_live_tid(process)));
 }
 
 static bool ignores(const struct trap_process *process)
 {
-	return process->trap_action_known && process->trap_action.handler == (uint64_t)(uintptr_t)SIG_IGN;
+	return process->signals.trap_action_known &&
+	       process->signals.trap_action.handler == (uint64_t)(uintptr_t)SIG_IGN;
 }
 
 bool trap_disposition_ignores(struct trap_process *process)
@@ -84,7 +54,8 @@ bool trap_disposition_ignores(struct trap_process *process)
 
 bool trap_disposition_is_default(const struct trap_process *process)
 {
-	return process->trap_action_known && !process->trap_action_changes && process->trap_action.handler == 0;
+	return process->signals.trap_action_known && !process->signals.trap_action_changes &&
+	       process->signals.trap_action.handler == 0;
 }
 
 void trap_disposition_act(struct trap_hit *hit)
@@ -93,7 +64,7 @@ void trap_disposition_act(struct trap_hit *hit)
 	const struct mw_arch *arch = process->arch;
 	struct mw_regs *regs = &hit->regs.general;
 
-	process->trap_action_changes |= (int)arch->argument(regs, 0) == SIGTRAP && arch->argument(regs, 1) != 0;
+	process->signals.trap_action_changes |= (int)arch->argument(regs, 0) == SIGTRAP && arch->argument(regs, 1) != 0;
 	arch->spare(regs, hit->breakpoint->addr + hit->breakpoint->plan.length, 0);
 	regs->pc = trap_rescue_act(process);
 }

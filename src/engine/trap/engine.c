@@ -3,7 +3,9 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "engine/stale.h"
-#include "engine/trap/trap.h"
+#include "engine/trap/breakpoints.h"
+#include "engine/trap/rescues.h"
+#include "engine/trap/threads.h"
 #include "engine/trap/trap_engine.h"
 #include "proc/peek.h"
 #include "proc/program.h"
@@ -39,6 +41,7 @@ static struct mw_error *trap_create(const struct mw_engine_options *options, str
 	if (!engine)
 		return mw_error_nomem();
 	engine->base.ops = &mw_engine_trap;
+	engine->dispatch = trap_dispatch;
 	engine->options = *options;
 	engine->end = MW_END_INTERRUPT;
 	engine->frames = calloc(options->depth, sizeof(*engine->frames));
@@ -62,10 +65,10 @@ static void process_destroy(struct trap_process *process)
 
 	if (!process)
 		return;
-	for (size_t i = 0; mw_map_next(&process->breakpoints, &i, &value);)
+	for (size_t i = 0; mw_map_next(&process->planted.breakpoints, &i, &value);)
 		free(value);
-	mw_map_deinit(&process->breakpoints);
-	mw_map_deinit(&process->slots);
+	mw_map_deinit(&process->planted.breakpoints);
+	mw_map_deinit(&process->planted.slots);
 	mw_map_deinit(&process->threads);
 	mw_unwinder_destroy(process->unwinder);
 	mw_journal_deinit(&process->journal);
@@ -73,8 +76,8 @@ static void process_destroy(struct trap_process *process)
 	mw_survey_deinit(&process->survey);
 	trap_rescue_deinit(&process->rescue);
 	mw_seccomp_policy_deinit(&process->policy);
-	free(process->caves);
-	free(process->masking);
+	free(process->planted.caves);
+	free(process->signals.masking);
 	free(process);
 }
 
@@ -271,7 +274,7 @@ static struct mw_error *plant_all(struct trap_process *process)
 	process->windowed = true;
 	process->stats.attach_ns += mw_clock_ns() - begin;
 	process->stats.stood_ns = process->stats.attach_ns;
-	process->stood_until_ns = mw_clock_ns();
+	process->standstill.until_ns = mw_clock_ns();
 	if (process->stats.attach_ns > process->stats.longest_stop_ns)
 		process->stats.longest_stop_ns = process->stats.attach_ns;
 	return trap_release(process);

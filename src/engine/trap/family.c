@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* family.c: the threads of a process, and the children it makes (trap.h). */
 #include "base/clock.h"
-#include "engine/trap/trap.h"
+#include "engine/trap/breakpoints.h"
+#include "engine/trap/rescues.h"
+#include "engine/trap/threads.h"
 #include "proc/status.h"
 #include "tracee/remote.h"
 
@@ -15,89 +17,6 @@
 #include <unistd.h>
 
 #define FIRST_SNAPSHOT 2048u
-
-struct mw_error *trap_thread_add(struct trap_process *process, pid_t tid, enum trap_relation relation,
-				 struct trap_thread **out)
-{
-	struct trap_engine *engine = process->engine;
-	struct trap_thread *thread = calloc(1, sizeof(*thread));
-	struct mw_error *err;
-
-	if (!thread)
-		return mw_error_nomem();
-	thread->tid = tid;
-	thread->process = process;
-	thread->relation = relation;
-	thread->snapshot_size = FIRST_SNAPSHOT;
-	thread->last_free.hook = thread->last_free.last = TRAP_NO_HOOK;
-	err = mw_map_set(&engine->threads, (uint64_t)tid, thread);
-	if (!err) {
-		err = mw_map_set(&process->threads, (uint64_t)tid, thread);
-		if (err)
-			mw_map_remove(&engine->threads, (uint64_t)tid);
-	}
-	if (err) {
-		free(thread);
-		return err;
-	}
-	*out = thread;
-	return NULL;
-}
-
-void trap_thread_remove(struct trap_thread *thread)
-{
-	struct trap_process *process = thread->process;
-
-	trap_unreaped_no_more(thread);
-	mw_map_remove(&process->threads, (uint64_t)thread->tid);
-	mw_map_remove(&process->engine->threads, (uint64_t)thread->tid);
-	free(thread);
-}
-
-struct mw_error *trap_thread_number(struct trap_thread *thread)
-{
-	struct trap_process *process = thread->process;
-	char name[17];
-
-	mw_comm_read(thread->relation == TRAP_SHARING_CHILD ? thread->tid : process->pid, thread->tid, name);
-	MW_TRY(process->sink.thread(process->sink.context, thread->tid, name, !thread->numbered, &thread->number));
-	thread->numbered = true;
-	return NULL;
-}
-
-pid_t trap_stopped_tid(const struct trap_process *process)
-{
-	pid_t sharing = 0;
-	void *value;
-
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		const struct trap_thread *thread = value;
-
-		if (thread->stopped && thread->relation == TRAP_THREAD)
-			return thread->tid;
-		if (thread->stopped && thread->relation == TRAP_SHARING_CHILD)
-			sharing = thread->tid;
-	}
-	return sharing;
-}
-
-pid_t trap_live_tid(const struct trap_process *process)
-{
-	void *value;
-	pid_t any = process->pid;
-
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		const struct trap_thread *thread = value;
-
-		/* One that has ended has no memory any more. */
-		if (thread->relation != TRAP_THREAD || thread->ending)
-			continue;
-		if (thread->tid == process->pid)
-			return process->pid;
-		any = thread->tid;
-	}
-	return any;
-}
 
 struct mw_error *trap_thread_ended(struct trap_thread *thread, int status)
 {
@@ -174,7 +93,7 @@ struct mw_error *trap_child_born(struct trap_thread *parent, int event)
 	/* It begins with everything blocked, and gets its maker's mask then. */
 	child->trap_blocked = parent->trap_blocked;
 	child->call_count = parent->call_count;
-	return trap_orphan_take(engine, (pid_t)tid, &status) ? trap_dispatch(engine, (pid_t)tid, status) : NULL;
+	return trap_orphan_take(engine, (pid_t)tid, &status) ? engine->dispatch(engine, (pid_t)tid, status) : NULL;
 }
 
 /* A copy of the process: take our breakpoints and exchanged return addresses out of it and let it go. */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* hit.c: a breakpoint of ours was executed (trap.h). */
-#include "engine/trap/trap.h"
+#include "engine/trap/breakpoints.h"
+#include "engine/trap/rescues.h"
+#include "engine/trap/threads.h"
 
 #include "tracee/remote.h"
 
@@ -31,7 +33,7 @@ static void show_true_returns(struct trap_hit *hit)
 	for (size_t i = 0; i < thread->call_count; i++)
 		if (thread->calls[i].exchanged)
 			mw_snapshot_override(&hit->engine->snapshot, thread->calls[i].sp - sizeof(mw_addr),
-					     hit->process->trampoline, thread->calls[i].ret);
+					     hit->process->planted.trampoline, thread->calls[i].ret);
 }
 
 static bool read_return(struct trap_hit *hit)
@@ -149,16 +151,6 @@ static struct mw_error *serve(struct trap_hit *hit, bool *moved)
 	if (breakpoint->hook != TRAP_NO_HOOK && !returned)
 		MW_TRY(on_entry(hit));
 	return NULL;
-}
-
-struct mw_error *trap_mark_served(const struct trap_thread *thread, const struct mw_regs *next)
-{
-	uint64_t mark = mw_rescue_served(next->pc, next->gpr[thread->process->arch->dwarf_sp]);
-	siginfo_t served = {.si_signo = SIGTRAP, .si_code = SI_KERNEL, .si_errno = MW_RESCUE_SERVED};
-
-	served.si_pid = (pid_t)(uint32_t)mark;
-	served.si_uid = (uid_t)(mark >> 32);
-	return mw_tracee_set_siginfo(thread->tid, &served);
 }
 
 /* Will the rescue's handler know by the pc that the breakpoint has been served? */

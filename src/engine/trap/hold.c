@@ -2,7 +2,7 @@
 /* hold.c: stop all threads of a process, and let them all go on (trap.h). */
 #include "base/clock.h"
 #include "base/fault.h"
-#include "engine/trap/trap.h"
+#include "engine/trap/threads.h"
 #include "proc/stat.h"
 #include "proc/status.h"
 #include "tracee/preflight.h"
@@ -132,18 +132,6 @@ struct mw_error *trap_seize_all(struct trap_process *process, bool *fresh)
 	return NULL;
 }
 
-bool trap_is_to_stop(const struct trap_thread *thread)
-{
-	return !thread->stopped && !thread->ending && thread->relation != TRAP_NEWBORN;
-}
-
-struct mw_error *trap_interrupt(struct trap_thread *thread)
-{
-	MW_TRY(mw_error_unless_gone(mw_tracee_interrupt(thread->tid)));
-	thread->interrupted = thread->interrupt_due = true;
-	return NULL;
-}
-
 static struct mw_error *interrupt_all(struct trap_process *process)
 {
 	void *value;
@@ -165,14 +153,14 @@ static bool trap_on_its_way(struct trap_thread *thread)
 	struct mw_tracee_regs regs;
 	struct mw_error *err;
 
-	if (process->breakpoints.count == 0)
+	if (process->planted.breakpoints.count == 0)
 		return false;
 	err = mw_tracee_get_regs(thread->tid, &regs);
 	if (err) {
 		mw_error_destroy(err);
 		return false;
 	}
-	return mw_map_get(&process->breakpoints, regs.general.pc - process->arch->breakpoint_advance) &&
+	return mw_map_get(&process->planted.breakpoints, regs.general.pc - process->arch->breakpoint_advance) &&
 	       mw_tracee_trap_queued(thread->tid);
 }
 
@@ -281,7 +269,7 @@ struct mw_error *trap_hold(struct trap_process *process)
 		} else {
 			others++;
 		}
-		MW_TRY(trap_dispatch(engine, tid, status));
+		MW_TRY(engine->dispatch(engine, tid, status));
 		reap_held(engine, tid);
 	}
 }

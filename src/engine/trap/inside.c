@@ -7,7 +7,7 @@
  * handler. What the code counts of itself is not enough: a handler that interrupts it may never come back (siglongjmp),
  * and has been counted, and the first and the last instructions are not.
  */
-#include "engine/trap/trap.h"
+#include "engine/trap/rescues.h"
 #include "proc/touched.h"
 
 #define STACK 16384 /* bytes that are looked through: the handlers' own, as a rule */

@@ -11,7 +11,8 @@
  * Masks that are set by other means (raw system calls, the kernel for a signal's handler) are seen when a breakpoint
  * strikes under them. They end as they came, mostly, so nothing is concluded from them.
  */
-#include "engine/trap/trap.h"
+#include "engine/trap/breakpoints.h"
+#include "engine/trap/rescues.h"
 #include "proc/status.h"
 #include "tracee/remote.h"
 
@@ -97,7 +98,7 @@ struct mw_error *trap_mask_look(struct trap_thread *thread)
 	MW_TRY(mw_tracee_get_sigmask(thread->tid, &mask));
 	/* Before that begins, what the kernel has is what the program wants; it may have got on since it was looked at.
 	 */
-	if (!(mask & TRAP_BIT) && !thread->process->masks_open)
+	if (!(mask & TRAP_BIT) && !thread->process->signals.masks_open)
 		MW_TRY(note_blocked(thread, false));
 	if (mask & TRAP_BIT && thread->trap_pending) {
 		struct mw_status status;
@@ -106,7 +107,7 @@ struct mw_error *trap_mask_look(struct trap_thread *thread)
 		thread->trap_pending = status.sig_pending & TRAP_BIT;
 	}
 	if (mask & TRAP_BIT && !thread->trap_pending) {
-		if (thread->process->masks_open)
+		if (thread->process->signals.masks_open)
 			MW_TRY(mw_tracee_set_sigmask(thread->tid, mask & ~TRAP_BIT));
 		/* Those of the window are known from their first instruction. */
 		if (!is_library_section(mask) && (thread->process->windowed || !in_handler(thread)))
@@ -125,7 +126,7 @@ struct mw_error *trap_masks_open(struct trap_process *process)
 	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);)
 		if (((struct trap_thread *)value)->stopped)
 			MW_TRY(mw_error_unless_gone(trap_mask_look(value)));
-	process->masks_open = true;
+	process->signals.masks_open = true;
 	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
 		struct trap_thread *thread = value;
 		uint64_t mask = 0;
@@ -137,6 +138,16 @@ struct mw_error *trap_masks_open(struct trap_process *process)
 			MW_TRY(mw_error_unless_gone(mw_tracee_set_sigmask(thread->tid, mask & ~TRAP_BIT)));
 	}
 	return NULL;
+}
+
+struct mw_error *trap_mark_served(const struct trap_thread *thread, const struct mw_regs *next)
+{
+	uint64_t mark = mw_rescue_served(next->pc, next->gpr[thread->process->arch->dwarf_sp]);
+	siginfo_t served = {.si_signo = SIGTRAP, .si_code = SI_KERNEL, .si_errno = MW_RESCUE_SERVED};
+
+	served.si_pid = (pid_t)(uint32_t)mark;
+	served.si_uid = (uid_t)(mark >> 32);
+	return mw_tracee_set_siginfo(thread->tid, &served);
 }
 
 struct mw_error *trap_mask_on_hit(struct trap_thread *thread, mw_addr addr)

@@ -6,7 +6,7 @@
  * that, the child must neither stay stopped nor keep our breakpoints.
  */
 #include "base/clock.h"
-#include "engine/trap/trap.h"
+#include "engine/trap/threads.h"
 #include "proc/status.h"
 #include "tracee/remote.h"
 
@@ -102,7 +102,7 @@ static struct mw_error *adopt(struct trap_engine *engine, pid_t tid, struct trap
 	if (!process)
 		return mw_error_unless_gone(mw_tracee_detach(tid, 0));
 	MW_TRY(trap_thread_add(process, tid, TRAP_NEWBORN, &thread));
-	return trap_dispatch(engine, tid, status);
+	return engine->dispatch(engine, tid, status);
 }
 
 struct mw_error *trap_orphans_resolve(struct trap_engine *engine)

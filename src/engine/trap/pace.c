@@ -12,7 +12,7 @@
  * second thread, which sleeps but for a look now and then, takes it out of the idle class.
  */
 #include "base/clock.h"
-#include "engine/trap/trap.h"
+#include "engine/trap/threads.h"
 #include "proc/status.h"
 
 #include <fcntl.h>

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* plant.c: which breakpoints a process gets, and when (trap.h). */
 #include "base/fault.h"
-#include "engine/trap/trap.h"
+#include "engine/trap/breakpoints.h"
+#include "engine/trap/rescues.h"
+#include "engine/trap/threads.h"
 #include "proc/status.h"
 #include "tracee/remote.h"
 
@@ -114,14 +116,14 @@ static struct mw_error *plant_trampoline(struct trap_process *process, pid_t tid
 	uint64_t entry;
 	bool possible;
 
-	if (process->trampoline || !mw_auxv_read(tid, AT_ENTRY, &entry) ||
+	if (process->planted.trampoline || !mw_auxv_read(tid, AT_ENTRY, &entry) ||
 	    !mw_modules_find(process->survey.modules, entry))
 		return NULL;
 	MW_TRY(plant_helper(process, tid, entry, &breakpoint));
 	if (breakpoint) {
 		breakpoint->trampoline = true;
 		MW_TRY(trap_rescue_note(process, tid, breakpoint, &possible));
-		process->trampoline = entry;
+		process->planted.trampoline = entry;
 	}
 	return NULL;
 }
@@ -256,7 +258,7 @@ static bool still_loading(const struct trap_process *process)
 
 	if (!process->launched)
 		return false;
-	for (size_t i = 0; mw_map_next(&process->breakpoints, &i, &value);)
+	for (size_t i = 0; mw_map_next(&process->planted.breakpoints, &i, &value);)
 		if (((const struct trap_breakpoint *)value)->loader)
 			return true;
 	return false;
@@ -289,23 +291,23 @@ static struct mw_error *forget_module(struct trap_process *process, pid_t tid, c
 	mw_journal_forget(&process->acts.journal, module->start, module->end);
 	for (bool again = true; again;) {
 		again = false;
-		for (size_t i = 0; mw_map_next(&process->breakpoints, &i, &value);) {
+		for (size_t i = 0; mw_map_next(&process->planted.breakpoints, &i, &value);) {
 			struct trap_breakpoint *breakpoint = value;
 
 			if (breakpoint->addr - module->start >= module->end - module->start)
 				continue;
 			MW_TRY(trap_rescue_forget(process, tid, breakpoint->addr));
-			mw_map_remove(&process->breakpoints, breakpoint->addr);
+			mw_map_remove(&process->planted.breakpoints, breakpoint->addr);
 			if (breakpoint->slot)
-				mw_map_remove(&process->slots, breakpoint->slot);
+				mw_map_remove(&process->planted.slots, breakpoint->slot);
 			free(breakpoint);
 			again = true;
 			break;
 		}
 	}
-	for (size_t i = 0; i < process->cave_count; i++)
-		if (process->caves[i].module == module->number)
-			process->caves[i].end = process->caves[i].next;
+	for (size_t i = 0; i < process->planted.cave_count; i++)
+		if (process->planted.caves[i].module == module->number)
+			process->planted.caves[i].end = process->planted.caves[i].next;
 	return NULL;
 }
 

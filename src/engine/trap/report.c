@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* report.c: what a call did, told to the sink (trap.h). */
 #include "base/clock.h"
-#include "engine/trap/trap.h"
+#include "engine/trap/breakpoints.h"
+#include "engine/trap/threads.h"
 #include "tracee/remote.h"
 
 #include <string.h>
@@ -10,12 +11,7 @@
 #define STRING_MAX      (1u << 20)
 #define REMAP_DONTUNMAP 4 /* MREMAP_DONTUNMAP: newer than some C libraries */
 #define KNOWN_STACKS                                                                                                   \
-	(sizeof(((struct trap_process *)0)->known_stacks) / sizeof(((struct trap_process *)0)->known_stacks[0]))
-
-uint64_t trap_now(const struct trap_process *process)
-{
-	return mw_clock_ns() - process->start_ns;
-}
+	(sizeof(((struct trap_process *)0)->interned.stacks) / sizeof(((struct trap_process *)0)->interned.stacks[0]))
 
 static uint32_t hook_number(const struct trap_hit *hit)
 {
@@ -32,9 +28,9 @@ static struct mw_error *intern(struct trap_hit *hit, enum mw_kind kind, uint32_t
 
 	trap_hit_walk(hit);
 	known = hit->serial % KNOWN_STACKS;
-	if (hit->serial && process->known_stacks[known].serial == hit->serial &&
-	    process->known_stacks[known].hook == raw.hook && process->known_stacks[known].kind == kind) {
-		*stack = process->known_stacks[known].stack;
+	if (hit->serial && process->interned.stacks[known].serial == hit->serial &&
+	    process->interned.stacks[known].hook == raw.hook && process->interned.stacks[known].kind == kind) {
+		*stack = process->interned.stacks[known].stack;
 		if (hit->cut == MW_STACK_BROKEN)
 			process->stats.broken_stacks++;
 		return NULL;
@@ -46,10 +42,10 @@ static struct mw_error *intern(struct trap_hit *hit, enum mw_kind kind, uint32_t
 	if (hit->cut == MW_STACK_BROKEN)
 		process->stats.broken_stacks++;
 	MW_TRY(process->sink.stack(process->sink.context, &raw, stack));
-	process->known_stacks[known].serial = hit->serial;
-	process->known_stacks[known].hook = raw.hook;
-	process->known_stacks[known].kind = kind;
-	process->known_stacks[known].stack = *stack;
+	process->interned.stacks[known].serial = hit->serial;
+	process->interned.stacks[known].hook = raw.hook;
+	process->interned.stacks[known].kind = kind;
+	process->interned.stacks[known].stack = *stack;
 	return NULL;
 }
 

@@ -12,141 +12,21 @@
 #include "stub/rescue/rescue.h"
 #include "base/clock.h"
 #include "base/fault.h"
-#include "engine/trap/trap.h"
+#include "engine/trap/breakpoints.h"
+#include "engine/trap/rescues.h"
+#include "engine/trap/threads.h"
 #include "proc/status.h"
 #include "tracee/inject.h"
 #include "tracee/remote.h"
 
 #include <errno.h>
 #include <sys/mman.h>
-#include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
-#define PATIENCE_NS     UINT64_C(5000000000)
-#define FIRST_BREATH_US 500 /* for threads to get on with their work … */
-#define LAST_BREATH_US  100000
-#define LOOKS           200 /* at who is inside, before those become longer: one may come there again and again */
-#define JUMP_REACH      (UINT64_C(1) << 30)
-#define TRAP_BIT        MW_RESCUE_TRAP_BIT
-
-/* An interrupt that was sent to one which had just stopped by itself stops it again at once: left there, it would get
- * the next one in that stop, and never get on. */
-struct mw_error *trap_run_briefly(struct trap_process *process, useconds_t breath_us)
-{
-	struct trap_engine *engine = process->engine;
-	uint64_t until = mw_clock_ns() + breath_us * UINT64_C(1000);
-
-	do {
-		struct trap_thread *thread;
-		bool wanted;
-		int status;
-		pid_t tid;
-
-		trap_wait_no_time(engine, &tid, &status);
-		if (!tid) {
-			usleep(FIRST_BREATH_US / 5);
-			continue;
-		}
-		thread = mw_map_get(&engine->threads, (uint64_t)tid);
-		wanted = !thread || thread->interrupt_due || status >> 16 != PTRACE_EVENT_STOP;
-		MW_TRY(trap_dispatch(engine, tid, status));
-		thread = mw_map_get(&engine->threads, (uint64_t)tid);
-		if (!wanted && thread && thread->process == process && thread->stopped && !thread->group_stopped)
-			MW_TRY(trap_resume(thread));
-	} while (!process->ended && mw_clock_ns() < until);
-	return NULL;
-}
-
-/*
- * Let the threads that were stopped with a signal take it, and stop again. For a moment they get on with their work,
- * each time for longer: where CPUs are scarce it would be over before any has had one, and what all wait for (a
- * vforked child) may take a while.
- */
-static struct mw_error *deliver_held(struct trap_process *process, useconds_t *breath_us)
-{
-	void *value;
-
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		struct trap_thread *thread = value;
-
-		if (!thread->stopped || thread->group_stopped)
-			continue;
-		/* One that forks all the time would be found forking again: it is to stop on its way out. */
-		if (thread->in_event)
-			MW_TRY(trap_interrupt(thread));
-		MW_TRY(trap_resume(thread));
-	}
-	MW_TRY(trap_run_briefly(process, *breath_us));
-	*breath_us = *breath_us * 2 < LAST_BREATH_US ? *breath_us * 2 : LAST_BREATH_US;
-	return trap_hold(process);
-}
-
-/* A held signal would be lost, and a system call's own stops taken for ours. */
-bool trap_is_usable(const struct trap_thread *thread)
-{
-	return thread->stopped && !thread->in_event && thread->signal == 0 &&
-	       (thread->relation == TRAP_THREAD || thread->relation == TRAP_SHARING_CHILD);
-}
-
-/* `maps`: one that has memory of its own for the sigframe from a call; NULL: any. */
-static struct trap_thread *find_usable(struct trap_process *process, bool permitted, const struct mw_maps *maps)
-{
-	struct trap_thread *second = NULL, *third = NULL;
-	bool lives = false;
-	void *value;
-
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		struct trap_thread *thread = value;
-
-		lives |= thread->relation == TRAP_THREAD && !thread->ending;
-		if (!trap_is_usable(thread) || (permitted && !trap_seccomp_policy_may_install(process, thread->tid)) ||
-		    (maps && !mw_inject_has_room(thread->tid, maps)))
-			continue;
-		if (thread->relation != TRAP_THREAD)
-			third = thread;
-		else if (thread->group_stopped)
-			second = thread;
-		else
-			return thread;
-	}
-	/* A process that is stopped can perform one as well, and is stopped after it. A child may be all that is left
-	 * in the memory; while it is not, it can't: what leads its signals does not lead the process's. */
-	return second || lives ? second : third;
-}
-
-struct trap_thread *trap_usable_thread(struct trap_process *process)
-{
-	struct trap_thread *permitted = find_usable(process, true, NULL);
-
-	return permitted ? permitted : find_usable(process, false, NULL);
-}
-
-/* One that lives through a call outside of our memory, if there is any; else any. */
-static struct trap_thread *best_thread(struct trap_process *process)
-{
-	const pid_t tid = trap_stopped_tid(process);
-	struct trap_thread *best = NULL;
-	struct mw_maps maps = {0};
-	struct mw_error *err = tid ? mw_maps_read(tid, &maps) : NULL;
-
-	if (!err && tid)
-		best = find_usable(process, true, &maps);
-	mw_error_destroy(err);
-	mw_maps_deinit(&maps);
-	return best ? best : trap_usable_thread(process);
-}
-
-struct mw_error *trap_await_injector(struct trap_process *process)
-{
-	uint64_t begin = mw_clock_ns();
-	useconds_t breath_us = FIRST_BREATH_US;
-
-	/* The only thread may fork all the time, or wait for a child that shares its memory. */
-	while (!trap_usable_thread(process) && mw_clock_ns() - begin < PATIENCE_NS && !process->ended)
-		MW_TRY(deliver_held(process, &breath_us));
-	return NULL;
-}
+#define PATIENCE_NS UINT64_C(5000000000)
+#define LOOKS       200 /* at who is inside, before those become longer: one may come there again and again */
+#define JUMP_REACH  (UINT64_C(1) << 30)
+#define TRAP_BIT    MW_RESCUE_TRAP_BIT
 
 /* System calls that the target performs for us from now on go by code of ours. */
 static struct mw_inject inject_by(const struct trap_process *process, pid_t tid)
@@ -159,7 +39,7 @@ static struct mw_inject inject_by(const struct trap_process *process, pid_t tid)
 
 static struct mw_rescue_action led_here(const struct trap_process *process)
 {
-	return mw_rescue_led(&process->trap_action, process->rescue.base,
+	return mw_rescue_led(&process->signals.trap_action, process->rescue.base,
 			     (const struct mw_rescue_header *)(const void *)mw_rescue_image);
 }
 
@@ -172,7 +52,7 @@ struct mw_error *trap_rescue_look(struct trap_process *process, pid_t tid)
 		return NULL;
 	MW_TRY(mw_remote_read_all(tid, TRAP_RESCUE_AT(process, own_at), &at, sizeof(at)));
 	MW_TRY(mw_remote_read_all(tid, TRAP_RESCUE_AT(process, own), own, sizeof(own)));
-	process->trap_action = own[at % 2];
+	process->signals.trap_action = own[at % 2];
 	return NULL;
 }
 
@@ -247,10 +127,43 @@ static struct mw_error *read_own(struct trap_process *process, const struct mw_i
 				 const struct mw_status *status)
 {
 	if ((status->sig_caught | status->sig_ignored) & TRAP_BIT)
-		MW_TRY(trap_sigaction(inject, SIGTRAP, false, &process->trap_action));
-	process->trap_action_known = true;
-	return trap_rescue_put(process, inject->tid, TRAP_RESCUE_AT(process, own), &process->trap_action,
-			       sizeof(process->trap_action));
+		MW_TRY(trap_sigaction(inject, SIGTRAP, false, &process->signals.trap_action));
+	process->signals.trap_action_known = true;
+	return trap_rescue_put(process, inject->tid, TRAP_RESCUE_AT(process, own), &process->signals.trap_action,
+			       sizeof(process->signals.trap_action));
+}
+
+static bool is_restorer(const struct mw_arch *arch, const uint8_t *bytes, size_t size)
+{
+	return arch->is_signal_return(bytes, size);
+}
+
+/* What a handler of the program returns to: 0 where there is none in its code. */
+static mw_addr find_restorer(const struct trap_process *process)
+{
+	for (uint32_t i = 0; i < mw_modules_count(process->survey.modules); i++) {
+		const struct mw_module *module = mw_modules_get(process->survey.modules, i);
+		const struct mw_elf_segment *segments;
+		size_t count = module->elf && !module->gone ? mw_elf_segments(module->elf, &segments) : 0;
+
+		for (size_t j = 0; j < count; j++) {
+			size_t size;
+			const uint8_t *bytes =
+				segments[j].exec ? mw_elf_bytes(module->elf, segments[j].vaddr, &size) : NULL;
+
+			for (size_t at = 0; bytes && at < size; at++)
+				if (is_restorer(process->arch, bytes + at, size - at))
+					return segments[j].vaddr + at + module->bias;
+		}
+	}
+	return 0;
+}
+
+mw_addr trap_restorer(struct trap_process *process)
+{
+	if (!process->signals.restorer)
+		process->signals.restorer = find_restorer(process);
+	return process->signals.restorer;
 }
 
 static struct mw_error *map_it(struct trap_process *process, const struct mw_inject *inject, const struct mw_maps *maps)
@@ -336,7 +249,7 @@ static struct mw_error *lead_child(struct trap_process *process, pid_t tid)
 	if (!process->engine->options.unsafe && !trap_seccomp_policy_may_install(process, tid))
 		return NULL;
 	MW_TRY(trap_sigaction(&inject, SIGTRAP, false, &now));
-	child->own_action = now.handler != process->trap_action.handler;
+	child->own_action = now.handler != process->signals.trap_action.handler;
 	if (child->own_action)
 		return NULL;
 	MW_TRY(trap_sigaction(&inject, SIGTRAP, true, &ours));
@@ -400,7 +313,7 @@ static struct mw_error *unmap(struct trap_process *process, pid_t tid);
 
 struct mw_error *trap_rescue_install(struct trap_process *process, pid_t tid)
 {
-	const struct trap_thread *thread = tid ? NULL : best_thread(process);
+	const struct trap_thread *thread = tid ? NULL : trap_best_thread(process);
 	struct mw_error *err;
 
 	if (process->ended)
@@ -460,9 +373,9 @@ static struct mw_error *give_back(struct trap_process *process, const struct mw_
 	MW_TRY(trap_sigaction(inject, SIGTRAP, false, &now));
 	MW_TRY(trap_rescue_look(process, inject->tid));
 	if ((now.handler != ours && !(dropped && now.handler == (uint64_t)(uintptr_t)SIG_DFL)) ||
-	    now.handler == process->trap_action.handler)
+	    now.handler == process->signals.trap_action.handler)
 		return NULL;
-	return trap_sigaction(inject, SIGTRAP, true, &process->trap_action);
+	return trap_sigaction(inject, SIGTRAP, true, &process->signals.trap_action);
 }
 
 /* By code and memory that are not in what is unmapped. */
@@ -511,7 +424,7 @@ static struct mw_error *give_back_of_child(struct trap_process *process, pid_t t
 	bool resets = false;
 
 	MW_TRY(trap_rescue_look(process, tid));
-	if (process->trap_action.handler == (uint64_t)(uintptr_t)SIG_IGN)
+	if (process->signals.trap_action.handler == (uint64_t)(uintptr_t)SIG_IGN)
 		MW_TRY(trap_rescue_resets(process, child, &resets));
 	else
 		resets = child->cleared;
@@ -521,15 +434,15 @@ static struct mw_error *give_back_of_child(struct trap_process *process, pid_t t
 struct mw_error *trap_rescue_settle(struct trap_process *process)
 {
 	uint64_t begin = mw_clock_ns();
-	useconds_t breath_us = FIRST_BREATH_US, moment_us;
+	useconds_t breath_us = TRAP_FIRST_BREATH_US, moment_us;
 	unsigned looks = 0;
 
 	if (!process->rescue.base)
 		return NULL;
 	while (!process->ended && anybody_inside(process) && mw_clock_ns() - begin < PATIENCE_NS &&
 	       !trap_any_starved(process)) {
-		moment_us = FIRST_BREATH_US;
-		MW_TRY(deliver_held(process, looks++ < LOOKS ? &moment_us : &breath_us));
+		moment_us = TRAP_FIRST_BREATH_US;
+		MW_TRY(trap_deliver_held(process, looks++ < LOOKS ? &moment_us : &breath_us));
 	}
 	return process->ended ? NULL : trap_await_injector(process);
 }
@@ -551,7 +464,7 @@ static const char *kept_for(struct trap_process *process, const struct trap_thre
 
 struct mw_error *trap_rescue_remove(struct trap_process *process)
 {
-	struct trap_thread *thread = process->rescue.base ? best_thread(process) : NULL;
+	struct trap_thread *thread = process->rescue.base ? trap_best_thread(process) : NULL;
 	const char *why;
 	struct mw_error *err;
 

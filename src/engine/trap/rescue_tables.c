@@ -4,7 +4,8 @@
  *
  * An entry is in the target before what it tells of is.
  */
-#include "engine/trap/trap.h"
+#include "engine/trap/rescues.h"
+#include "engine/trap/threads.h"
 #include "proc/status.h"
 #include "tracee/remote.h"
 

@@ -5,7 +5,7 @@
  * One thread has the rescue mapped. All of them return from its handler, may be interrupted where the kernel drops the
  * action for SIGTRAP, which they then set again, and are stopped: so all must live through that.
  */
-#include "engine/trap/trap.h"
+#include "engine/trap/rescues.h"
 
 static const struct mw_seccomp_policy_need one = {.harmless = MW_CALLS_MAP | MW_CALL_BIT(MPROTECT_CODE) |
 							      MW_CALL_BIT(SIGACTION) | MW_CALLS_BACK,

@@ -15,7 +15,8 @@
  *
  * All threads are held; none stands amidst an instruction.
  */
-#include "engine/trap/trap.h"
+#include "engine/trap/breakpoints.h"
+#include "engine/trap/rescues.h"
 #include "tracee/remote.h"
 
 #include <string.h>

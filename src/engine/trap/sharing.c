@@ -6,7 +6,7 @@
  * They run into our breakpoints, but have actions of their own, in which SIGTRAP kills. So they are held and served as
  * threads are, and their SIGTRAP is led where the process's is. Those that are born later inherit all that.
  */
-#include "engine/trap/trap.h"
+#include "engine/trap/threads.h"
 #include "proc/status.h"
 
 #include <stdlib.h>

@@ -7,7 +7,8 @@
  * none (code in no file, which may be rewritten; an instruction that can't be displaced; a place that is
  * passed much more often than returned to) the return address on the stack is exchanged for the trampoline's.
  */
-#include "engine/trap/trap.h"
+#include "engine/trap/breakpoints.h"
+#include "engine/trap/rescues.h"
 #include "tracee/remote.h"
 
 #include <string.h>
@@ -69,7 +70,7 @@ struct mw_error *trap_return_arrange(struct trap_hit *hit, bool may_throw, bool 
 		MW_TRY(make_site(hit, site));
 	if (site->site && site->standing)
 		return NULL;
-	if (!process->trampoline || process->shadow_stack || may_throw) {
+	if (!process->planted.trampoline || process->shadow_stack || may_throw) {
 		*possible = false;
 		return NULL;
 	}
@@ -77,8 +78,8 @@ struct mw_error *trap_return_arrange(struct trap_hit *hit, bool may_throw, bool 
 	if (!*possible)
 		return NULL;
 	*exchanged = true;
-	return mw_error_unless_gone(mw_remote_poke(hit->thread->tid, hit->sp - sizeof(mw_addr), &process->trampoline,
-						   sizeof(process->trampoline)));
+	return mw_error_unless_gone(mw_remote_poke(hit->thread->tid, hit->sp - sizeof(mw_addr),
+						   &process->planted.trampoline, sizeof(process->planted.trampoline)));
 }
 
 /* Does any thread have a call in flight that returns here? */
@@ -102,7 +103,7 @@ struct mw_error *trap_site_stray(struct trap_hit *hit)
 
 	site->strays++;
 	if (site->strays < STRAYS_AT_LEAST || site->strays < site->returns * STRAYS_FACTOR || site->may_throw ||
-	    site->hook != TRAP_NO_HOOK || !hit->process->trampoline || hit->process->shadow_stack ||
+	    site->hook != TRAP_NO_HOOK || !hit->process->planted.trampoline || hit->process->shadow_stack ||
 	    awaited(hit->process, site))
 		return NULL;
 	site->site = false;

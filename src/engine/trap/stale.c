@@ -6,7 +6,7 @@
 #include "engine/stale.h"
 
 #include "base/clock.h"
-#include "engine/trap/trap.h"
+#include "engine/trap/rescues.h"
 #include "proc/status.h"
 #include "proc/touched.h"
 #include "tracee/quiesce.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* standstill.c: for how long the target has stood still by our doing, and whether that is too long (trap.h). */
 #include "base/clock.h"
-#include "engine/trap/trap.h"
+#include "engine/trap/threads.h"
 
 #define STEP_NS  UINT64_C(1000000000)
 #define MILLIONS UINT64_C(1000000)
@@ -21,12 +21,12 @@ void trap_stood(struct trap_process *process, uint64_t begin_ns, uint64_t end_ns
 	if (end_ns > last_ns)
 		end_ns = last_ns;
 	/* Threads that stand at once are served one after the other: no time counts twice. */
-	if (begin_ns < process->stood_until_ns)
-		begin_ns = process->stood_until_ns;
+	if (begin_ns < process->standstill.until_ns)
+		begin_ns = process->standstill.until_ns;
 	if (end_ns <= begin_ns)
 		return;
 	process->stats.stood_ns += end_ns - begin_ns;
-	process->stood_until_ns = end_ns;
+	process->standstill.until_ns = end_ns;
 }
 
 void trap_account_stop(struct trap_process *process, uint64_t begin_ns, uint64_t end_ns)
@@ -44,17 +44,17 @@ bool trap_stands_too_long(struct trap_process *process)
 {
 	uint32_t most = process->engine->options.max_stopped;
 	uint64_t now = trap_now(process), stood = process->stats.stood_ns, span, share;
-	struct trap_standstill *then;
+	struct trap_stood *then;
 
-	if (!most || (process->standstill_count && now - process->last_standstill_ns < STEP_NS))
+	if (!most || (process->standstill.count && now - process->standstill.noted_ns < STEP_NS))
 		return false;
-	process->last_standstill_ns = now;
-	then = &process->standstills[process->standstill_count % TRAP_STANDSTILLS];
+	process->standstill.noted_ns = now;
+	then = &process->standstill.noted[process->standstill.count % TRAP_STANDSTILLS];
 	/* What was noted so many steps ago, if there was as much. The attach is before the window. */
 	span = now - then->at_ns;
-	share = process->standstill_count >= TRAP_STANDSTILLS ? (stood - then->stood_ns) * MILLIONS / span : 0;
-	*then = (struct trap_standstill){.at_ns = now, .stood_ns = stood};
-	process->standstill_count++;
+	share = process->standstill.count >= TRAP_STANDSTILLS ? (stood - then->stood_ns) * MILLIONS / span : 0;
+	*then = (struct trap_stood){.at_ns = now, .stood_ns = stood};
+	process->standstill.count++;
 	if (share <= most)
 		return false;
 	process->stats.limit_stopped = share;

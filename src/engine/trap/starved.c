@@ -4,7 +4,8 @@
  * or a vforked child, has not moved: where it goes on can be read. One that gets no CPU, as others have it, may be
  * anywhere: in an out-of-line copy, on the trampoline, in what rescue.c has put in.
  */
-#include "engine/trap/trap.h"
+#include "engine/trap/rescues.h"
+#include "engine/trap/threads.h"
 #include "proc/status.h"
 
 /* Will a thread that waits in the kernel go on in code of ours, or come back to it? */
@@ -12,7 +13,7 @@ static bool leads_to_ours(const struct trap_process *process, pid_t tid, mw_addr
 {
 	struct mw_regs regs = {.pc = pc};
 
-	if (pc == process->trampoline || mw_map_get(&process->slots, pc & ~(mw_addr)(MW_OOL_MAX - 1)))
+	if (pc == process->planted.trampoline || mw_map_get(&process->planted.slots, pc & ~(mw_addr)(MW_OOL_MAX - 1)))
 		return true;
 	regs.gpr[process->arch->dwarf_sp] = sp;
 	return process->rescue.base &&

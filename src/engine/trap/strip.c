@@ -11,7 +11,7 @@
  *
  * A mark stands before the kernel has its action: an action without it would stay as it is.
  */
-#include "engine/trap/trap.h"
+#include "engine/trap/rescues.h"
 #include "proc/status.h"
 #include "tracee/remote.h"
 

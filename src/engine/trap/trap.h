@@ -13,6 +13,7 @@
 #ifndef MW_ENGINE_TRAP_TRAP_H
 #define MW_ENGINE_TRAP_TRAP_H
 
+#include "base/clock.h"
 #include "base/map.h"
 #include "engine/survey.h"
 #include "proc/program.h"
@@ -29,11 +30,12 @@
 
 #include <sched.h>
 
-#define TRAP_NO_HOOK     UINT32_MAX
-#define TRAP_HEARD       256 /* stops heard of at once */
-#define TRAP_MASKS       8
-#define TRAP_STANDSTILLS 5
-#define TRAP_MAX_CALLS   64 /* calls in flight a thread; handlers nest hardly as deep */
+#define TRAP_NO_HOOK         UINT32_MAX
+#define TRAP_HEARD           256 /* stops heard of at once */
+#define TRAP_MASKS           8
+#define TRAP_STANDSTILLS     5
+#define TRAP_MAX_CALLS       64  /* calls in flight a thread; handlers nest hardly as deep */
+#define TRAP_FIRST_BREATH_US 500 /* for threads to get on with their work */
 
 /* An address where we have, or had, a breakpoint. Objects stay until the window's end: a thread may still have its trap
  * queued. */
@@ -168,6 +170,47 @@ struct trap_code {
 	mw_addr start, end;
 };
 
+/* What was put into the code of the process. */
+struct trap_planted {
+	struct mw_map breakpoints; /* by address */
+	struct mw_map slots;       /* breakpoints by out-of-line copy's address */
+	struct trap_cave *caves;
+	size_t cave_count;
+	mw_addr trampoline;
+	bool lifted; /* no breakpoint stands any more */
+};
+
+/* What the process does with SIGTRAP, and who may block it. */
+struct trap_signals {
+	struct mw_rescue_action trap_action; /* its own */
+	bool trap_action_known;
+	bool trap_action_changes;  /* the program may have set it inside the window */
+	bool masks_open;           /* SIGTRAP is being taken out of masks */
+	struct trap_code *masking; /* code amidst which a thread is about to block it */
+	size_t masking_count, masking_capacity;
+	mw_addr restorer; /* in the process's code; 0: not looked for yet */
+};
+
+/* For how long it was paused by us (standstill.c). */
+struct trap_standstill {
+	uint64_t until_ns; /* up to when its pauses have been counted */
+	uint64_t noted_ns;
+	struct trap_stood {
+		uint64_t at_ns, stood_ns;
+	} noted[TRAP_STANDSTILLS]; /* one a second, a ring */
+	size_t count;              /* that were noted */
+};
+
+/* The sink's numbers of stacks that were walked lately, by walk serial. */
+struct trap_interned {
+	bool all; /* they are valid */
+	struct {
+		uint64_t serial;
+		uint32_t hook, stack;
+		enum mw_kind kind;
+	} stacks[4096];
+};
+
 struct trap_process {
 	struct trap_engine *engine;
 	pid_t pid;
@@ -177,7 +220,6 @@ struct trap_process {
 	bool windowed;             /* the window has begun */
 	bool ended;                /* the window is over and nothing of ours is left in it */
 	bool holding;              /* threads that stop are held */
-	bool lifted;               /* no breakpoint stands any more */
 	bool shadow_stack;
 	bool may_heal; /* its filters let the rescue make all its calls, in every thread */
 	struct mw_seccomp_policy policy;
@@ -186,39 +228,19 @@ struct trap_process {
 	struct mw_survey survey;
 	struct mw_unwinder *unwinder;
 	struct mw_journal journal;
-	struct mw_map breakpoints; /* by address */
-	struct mw_map slots;       /* breakpoints by out-of-line copy's address */
-	struct trap_cave *caves;
-	size_t cave_count;
-	mw_addr trampoline;
 	struct trap_rescue rescue;
 	struct trap_acts acts;
-	struct mw_rescue_action trap_action; /* the target's own action for SIGTRAP */
-	bool trap_action_known;
-	bool masks_open;           /* SIGTRAP is being taken out of masks */
-	struct trap_code *masking; /* code amidst which a thread is about to block it */
-	size_t masking_count, masking_capacity;
-	bool trap_action_changes; /* the program may have set it inside the window */
-	mw_addr restorer;         /* in the target's code; 0: not looked for yet */
 	size_t freeing_hooks;
 	struct mw_map threads; /* this process's threads and sharing children, by tid */
 	struct mw_engine_stats stats;
 	struct mw_window_info window;
 	uint64_t start_ns;
 	uint64_t last_sample_ns;
-	uint64_t stood_until_ns; /* up to when its standing still has been counted */
-	uint64_t last_standstill_ns;
-	struct trap_standstill {
-		uint64_t at_ns, stood_ns;
-	} standstills[TRAP_STANDSTILLS]; /* one a second, a ring */
-	size_t standstill_count;         /* that were noted */
-	bool end_sampled;                /* when all were about to end, by one that was not the first */
-	bool seen_all;                   /* sink stack ids by walk serial are valid */
-	struct {
-		uint64_t serial;
-		uint32_t hook, stack;
-		enum mw_kind kind;
-	} known_stacks[4096];
+	bool end_sampled; /* when all were about to end, by one that was not the first */
+	struct trap_planted planted;
+	struct trap_signals signals;
+	struct trap_standstill standstill;
+	struct trap_interned interned;
 };
 
 struct trap_orphan {
@@ -229,6 +251,8 @@ struct trap_orphan {
 
 struct trap_engine {
 	struct mw_engine base;
+	/* trap_dispatch(): who waits for a thread serves the stops of others meanwhile. */
+	struct mw_error *(*dispatch)(struct trap_engine *engine, pid_t tid, int status);
 	struct mw_engine_options options;
 	struct trap_process **processes;
 	size_t process_count;
@@ -277,344 +301,5 @@ struct trap_hit {
 	enum mw_stack_cut cut;
 	uint64_t serial;
 };
-
-/* wait.c: hear of the next stop. */
-struct mw_error *trap_tick_start(struct trap_engine *engine) MW_MUST_CHECK;
-void trap_tick_stop(struct trap_engine *engine);
-/* Wait for any thread to change state; *tid is 0 where only time has passed. */
-struct mw_error *trap_wait(struct trap_engine *engine, pid_t *tid, int *status) MW_MUST_CHECK;
-/* The same of those that are known, where it has happened already. */
-void trap_wait_no_time(struct trap_engine *engine, pid_t *tid, int *status);
-/* The stop of a thread has no signal (any more) that must not be lost. */
-void trap_reap(struct trap_thread *thread);
-/* It runs again, or is ours no more. */
-void trap_unreaped_no_more(struct trap_thread *thread);
-
-/* dispatch.c: act on a stop. */
-struct mw_error *trap_dispatch(struct trap_engine *engine, pid_t tid, int status) MW_MUST_CHECK;
-/* Let a held thread run. A thread that has died meanwhile is no error. */
-struct mw_error *trap_resume(struct trap_thread *thread) MW_MUST_CHECK;
-/* A thread stands at a stop that is not a breakpoint of ours: if its pc is in an out-of-line copy, move it to the
- * program's own code, so that nobody (a signal handler, a detached thread) sees our address. */
-struct mw_error *trap_leave_slot(struct trap_thread *thread) MW_MUST_CHECK;
-
-/* mask.c: no thread's mask holds SIGTRAP while memwatch is attached, though the program may think so. */
-/* Look at the mask of a thread in a stop that has nothing to do with a breakpoint, and take SIGTRAP out, if that has
- * begun. */
-struct mw_error *trap_mask_look(struct trap_thread *thread) MW_MUST_CHECK;
-/* Begin to: nobody would know of it before rescue.c has put in what word of it is left in. All threads are held. */
-struct mw_error *trap_masks_open(struct trap_process *process) MW_MUST_CHECK;
-/* A thread has executed the breakpoint at `addr`. Had it SIGTRAP blocked, the kernel has dropped the process's action
- * for it: put it back. */
-struct mw_error *trap_mask_on_hit(struct trap_thread *thread, mw_addr addr) MW_MUST_CHECK;
-/* Does a stopped thread block SIGTRAP? Or is it in a section of the C library's own, in which all signals are blocked,
- * as nobody else can? When it leaves that it sets the mask which it had before. Nothing may have been taken out of
- * masks yet. */
-enum trap_masked { TRAP_UNMASKED, TRAP_MASKED, TRAP_IN_SECTION };
-enum trap_masked trap_mask_now(const struct trap_thread *thread);
-/* The thread enters a function that sets its mask: done for it, `*done` says so; it goes on behind the call. */
-struct mw_error *trap_mask_set(struct trap_hit *hit, bool *done) MW_MUST_CHECK;
-/* Somebody's SIGTRAP has come (out of the kernel's queue) that the program believes to be blocked: back to wait. The pc
- * must be where the thread is to go on. */
-struct mw_error *trap_mask_put_off(struct trap_thread *thread, siginfo_t *info) MW_MUST_CHECK;
-/* The mask that it would have without us, before it is let go. */
-struct mw_error *trap_mask_restore(struct trap_thread *thread) MW_MUST_CHECK;
-
-/* hit.c */
-struct mw_error *trap_hit(struct trap_engine *engine, struct trap_thread *thread, struct trap_breakpoint *breakpoint,
-			  const struct mw_tracee_regs *regs) MW_MUST_CHECK;
-/* Leave word in its signal that the breakpoint is served, before the thread gets the registers to go on with. */
-struct mw_error *trap_mark_served(const struct trap_thread *thread, const struct mw_regs *next) MW_MUST_CHECK;
-/* Walk the stack of a hit, once. */
-void trap_hit_walk(struct trap_hit *hit);
-
-/* call.c: the calls in flight. */
-enum trap_inside {
-	TRAP_OUTSIDE,     /* not inside any call in flight, or only in one that a signal handler interrupted */
-	TRAP_INSIDE_HEAP, /* called by a heap entry point */
-	TRAP_INSIDE_VM,
-};
-struct mw_error *trap_calls_settle(struct trap_hit *hit, enum trap_inside *inside) MW_MUST_CHECK;
-/* Is the hit made by the last freeing call, which has no return stop? */
-bool trap_inside_free(struct trap_hit *hit);
-/* Is it made from the code of a heap entry point, or by a library that does nothing but allocate? */
-bool trap_inside_allocator(struct trap_hit *hit);
-struct mw_error *trap_call_push(struct trap_hit *hit, const struct trap_call *call) MW_MUST_CHECK;
-/* The innermost call that returns to `ret` with the stack at `sp`, or that was exchanged and does; those
- * above it are dropped. NULL: none. */
-struct mw_error *trap_call_returning(struct trap_thread *thread, mw_addr ret, mw_addr sp, bool exchanged,
-				     struct trap_call *out, bool *found) MW_MUST_CHECK;
-/* Drop all calls of a thread that ends. */
-struct mw_error *trap_calls_drop(struct trap_thread *thread, size_t keep) MW_MUST_CHECK;
-
-/* report.c: tell the sink. */
-struct mw_error *trap_entry(struct trap_hit *hit) MW_MUST_CHECK;
-struct mw_error *trap_return(struct trap_hit *hit, const struct trap_call *call) MW_MUST_CHECK;
-struct mw_error *trap_cancel(struct trap_thread *thread, const struct trap_call *call) MW_MUST_CHECK;
-
-/* section.c: have a C library's sections under which all signals are blocked leave out SIGTRAP. */
-struct mw_error *trap_sections_open(struct trap_process *process, pid_t tid,
-				    const struct mw_module *module) MW_MUST_CHECK;
-
-/* breakpoint.c */
-/* MW_OOL_MAX bytes near to the module's code that nobody uses; 0 where there are none. */
-struct mw_error *trap_cave_take(struct trap_process *process, uint32_t module, mw_addr *out) MW_MUST_CHECK;
-struct mw_error *trap_breakpoint_get(struct trap_process *process, mw_addr addr,
-				     struct trap_breakpoint **out) MW_MUST_CHECK;
-/* Plant; `tid` is a stopped thread. The plan must be made. */
-struct mw_error *trap_breakpoint_plant(struct trap_process *process, pid_t tid,
-				       struct trap_breakpoint *breakpoint) MW_MUST_CHECK;
-struct mw_error *trap_breakpoint_lift(struct trap_process *process, pid_t tid,
-				      struct trap_breakpoint *breakpoint) MW_MUST_CHECK;
-/* Can its instruction be carried out while the breakpoint stands? Makes the out-of-line copy where one is needed. */
-struct mw_error *trap_breakpoint_prepare(struct trap_process *process, pid_t tid, struct trap_breakpoint *breakpoint,
-					 bool *possible) MW_MUST_CHECK;
-/* Leave the function that a hit is the entry of, at once, with `result`: sets the registers (not written yet). False
- * where that can't be: its return address can't be read, or is checked against a shadow stack. */
-bool trap_leave_function(struct trap_hit *hit, uint64_t result);
-/* Carry out the displaced instruction: sets the registers (not written yet) to go on. */
-struct mw_error *trap_breakpoint_pass(struct trap_hit *hit) MW_MUST_CHECK;
-
-/* site.c: see to it that the return of a call is heard of. */
-struct mw_error *trap_return_arrange(struct trap_hit *hit, bool may_throw, bool *exchanged,
-				     bool *possible) MW_MUST_CHECK;
-/* A site was passed by no return of ours. */
-struct mw_error *trap_site_stray(struct trap_hit *hit) MW_MUST_CHECK;
-
-/* plant.c */
-/* Read modules and find hooks: slow, and done before anything is stopped. */
-struct mw_error *trap_survey(struct trap_process *process) MW_MUST_CHECK;
-/* The same, of what is mapped now. */
-struct mw_error *trap_modules_look(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
-/* Plant all hooks; `tid` is stopped. */
-struct mw_error *trap_plant(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
-/* Does a module have the C library's functions for us? */
-bool trap_is_library(const struct trap_process *process, const struct mw_module *module);
-/* … and is this one that sets signal masks? */
-bool trap_is_mask_function(const struct mw_elf_symbol *symbol);
-/* The module table may have changed: forget what went, hook what came. */
-struct mw_error *trap_modules_changed(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
-
-/* family.c: threads and children. */
-struct mw_error *trap_thread_add(struct trap_process *process, pid_t tid, enum trap_relation relation,
-				 struct trap_thread **out) MW_MUST_CHECK;
-void trap_thread_remove(struct trap_thread *thread);
-struct mw_error *trap_thread_number(struct trap_thread *thread) MW_MUST_CHECK;
-struct mw_error *trap_thread_ended(struct trap_thread *thread, int status) MW_MUST_CHECK;
-struct mw_error *trap_child_born(struct trap_thread *parent, int event) MW_MUST_CHECK;
-struct mw_error *trap_newborn_stopped(struct trap_thread *thread) MW_MUST_CHECK;
-struct mw_error *trap_exec(struct trap_thread *thread) MW_MUST_CHECK;
-struct mw_error *trap_thread_exiting(struct trap_thread *thread) MW_MUST_CHECK;
-/* A tid of the process whose memory can be written now: a stopped thread of it, or 0. */
-pid_t trap_stopped_tid(const struct trap_process *process);
-/* A tid of the process that lives, for /proc; the process id where none is known. */
-pid_t trap_live_tid(const struct trap_process *process);
-
-/* orphans.c: stops of tids that no event has announced. */
-/* The news of its birth may still come. `status` as waitpid gives it; an end is forgotten. Errors: MEMORY. */
-struct mw_error *trap_orphan_keep(struct trap_engine *engine, pid_t tid, int status) MW_MUST_CHECK;
-/* It has been announced. False: it has not stopped yet. */
-bool trap_orphan_take(struct trap_engine *engine, pid_t tid, int *status);
-/* Is it a thread that is traced by the engine (`context`), or an orphan that it knows of? */
-bool trap_is_known(void *context, pid_t tid);
-/* Nothing else is to be heard: those whose maker was killed before it could tell are found a place, one at a time. */
-struct mw_error *trap_orphans_resolve(struct trap_engine *engine) MW_MUST_CHECK;
-/* Nothing is watched any more, and a process is gone: the same for all that are there. */
-struct mw_error *trap_orphans_free(struct trap_engine *engine) MW_MUST_CHECK;
-
-/* hold.c: stop all threads of a process, let them all go on. */
-/* Also one that is seized already, as it could not be let go by who looked at the process before on our behalf: it
- * waits where nothing interrupts it (vfork). Errors: as mw_tracee_seize(). */
-struct mw_error *trap_seize(pid_t tid) MW_MUST_CHECK;
-/*
- * Seize all threads that there are; *fresh says whether there was any that had not been. A list of threads that come
- * and go may lack some: only one that is read while all known ones stand and that has nothing new is to be believed.
- */
-struct mw_error *trap_seize_all(struct trap_process *process, bool *fresh) MW_MUST_CHECK;
-struct mw_error *trap_hold(struct trap_process *process) MW_MUST_CHECK;
-/* Have a thread stop; one that has no more than left a stop for it is to stop again. */
-struct mw_error *trap_interrupt(struct trap_thread *thread) MW_MUST_CHECK;
-/* Is a stop of it awaited where its process is held? A newborn one makes one by itself before its first instruction. */
-bool trap_is_to_stop(const struct trap_thread *thread);
-/* Does a thread that does not stop wait for a child in its memory that is none of ours? `*exposed` where such a one
- * would run into breakpoints then that kill if nobody serves them. */
-bool trap_sharing_awaited(const struct trap_process *process, bool *exposed);
-/* Seize and stop those who share the memory of a held process, as TRAP_SHARING_CHILD. */
-struct mw_error *trap_sharing_seize(struct trap_process *process) MW_MUST_CHECK;
-/* Has any thread not stopped that blocks SIGTRAP, and does not wait for a child that we hold? Until it stops its mask
- * can't be changed. */
-bool trap_any_exposed(const struct trap_process *process);
-/* UNSUPPORTED where a thread that has not stopped would die of a breakpoint if memwatch is killed before it has. */
-struct mw_error *trap_sharing_check(const struct trap_process *process) MW_MUST_CHECK;
-/* Do something with each of them that can perform a system call; one that ends meanwhile is no error. */
-struct mw_error *trap_sharing_each(struct trap_process *process,
-				   struct mw_error *(*each)(struct trap_process *process, pid_t tid)) MW_MUST_CHECK;
-/* Can it perform a system call for us now? */
-bool trap_is_usable(const struct trap_thread *thread);
-struct mw_error *trap_release(struct trap_process *process) MW_MUST_CHECK;
-
-/* detach.c */
-struct mw_error *trap_process_detach(struct trap_process *process, enum mw_window_end end) MW_MUST_CHECK;
-void trap_process_end(struct trap_process *process, enum mw_window_end end);
-
-/* rescue.c: what keeps the target alive if memwatch is killed. All threads are held for install and remove. */
-/*
- * Put it in, by way of `tid` (0: any thread that is fit; none is waited for, as nobody may run any more), before the
- * first breakpoint. Errors: UNSUPPORTED where it can't be had, unless options.unsafe; GONE, MEMORY.
- */
-struct mw_error *trap_rescue_install(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
-/* Let threads come out of it, and one come to where it can perform a system call, as far as that can be waited for:
- * while breakpoints still stand. Then all are held again, until it has been removed. */
-struct mw_error *trap_rescue_settle(struct trap_process *process) MW_MUST_CHECK;
-struct mw_error *trap_rescue_remove(struct trap_process *process) MW_MUST_CHECK;
-/* The same for a forked child's copy. */
-struct mw_error *trap_rescue_clean_child(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
-/* Errors: MEMORY. */
-struct mw_error *trap_rescue_prepare(struct trap_rescue *rescue) MW_MUST_CHECK;
-void trap_rescue_deinit(struct trap_rescue *rescue);
-/* A breakpoint that is about to stand, or what has become of it since; not `*possible` where there is no room. */
-struct mw_error *trap_rescue_note(struct trap_process *process, pid_t tid, const struct trap_breakpoint *breakpoint,
-				  bool *possible) MW_MUST_CHECK;
-struct mw_error *trap_rescue_forget(struct trap_process *process, pid_t tid, mw_addr addr) MW_MUST_CHECK;
-/* Other bytes that are about to be changed, at most 8; `last`: put back when the actions of signals are. */
-struct mw_error *trap_rescue_bytes(struct trap_process *process, pid_t tid, mw_addr addr, const void *bytes,
-				   size_t size, bool last, bool *possible) MW_MUST_CHECK;
-/* Which threads the program believes to block SIGTRAP has changed: for the next memwatch, if this one is killed. */
-struct mw_error *trap_rescue_blocked(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
-/* A return address that is about to be exchanged. */
-struct mw_error *trap_rescue_exchange(struct trap_process *process, pid_t tid, mw_addr sp, mw_addr ret,
-				      bool *possible) MW_MUST_CHECK;
-/* Have the kernel lead SIGTRAP to it (again), as the program wants it done. `tid` can perform a system call. */
-struct mw_error *trap_rescue_lead(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
-/* The same for a newborn that shares the memory, but was made without its maker's actions (CLONE_CLEAR_SIGHAND). */
-struct mw_error *trap_rescue_lead_cleared(struct trap_thread *child) MW_MUST_CHECK;
-/* Has a child that shares the memory asked that SIGTRAP be not ignored in it? That is forgotten then. */
-struct mw_error *trap_rescue_resets(struct trap_process *process, struct trap_thread *child,
-				    bool *resets) MW_MUST_CHECK;
-/* The C library makes such children. */
-struct mw_error *trap_rescue_clears(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
-/* Have the kernel lead SIGTRAP to it, and take it out of the masks of other actions, by way of `tid`. */
-struct mw_error *trap_rescue_begin(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
-/* Its code that a thread goes to in the place of a system call that sets an action; 0: it is not there. */
-mw_addr trap_rescue_act(const struct trap_process *process);
-/* Room for the code that the `number`th of them jumps to, and that code. */
-mw_addr trap_rescue_trampoline(const struct trap_process *process, size_t number);
-struct mw_error *trap_rescue_put_trampoline(struct trap_process *process, pid_t tid, mw_addr addr,
-					    const uint8_t trampoline[MW_ACTION_TRAMPOLINE]) MW_MUST_CHECK;
-/* Bytes in the rescue's own memory. */
-struct mw_error *trap_rescue_put(struct trap_process *process, pid_t tid, mw_addr at, const void *bytes,
-				 size_t size) MW_MUST_CHECK;
-/* Bytes at an offset of struct mw_rescue. */
-struct mw_error *trap_rescue_write(struct trap_process *process, pid_t tid, size_t offset, const void *bytes,
-				   size_t size) MW_MUST_CHECK;
-/* What the program wants done with SIGTRAP may have changed by a SIGTRAP (SA_RESETHAND): process->trap_action anew. */
-struct mw_error *trap_rescue_look(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
-/* Have a thread queue a SIGTRAP to itself, as it was sent: only so the kernel believes who sent it. */
-struct mw_error *trap_rescue_queue(struct trap_thread *thread, const siginfo_t *info, bool *queued) MW_MUST_CHECK;
-/* Bytes of it in the target. */
-void trap_rescue_own(const struct trap_process *process, uint64_t *resident, uint64_t *mapped);
-/* Let those that are not held get on for so long, and serve their stops. */
-struct mw_error *trap_run_briefly(struct trap_process *process, useconds_t breath_us) MW_MUST_CHECK;
-/* Let the threads of a held process get on until one stands where it can perform a system call, if that is to be had.
- */
-struct mw_error *trap_await_injector(struct trap_process *process) MW_MUST_CHECK;
-/* A thread that stands where it can perform a system call, or NULL; one that may under seccomp before others. */
-struct trap_thread *trap_usable_thread(struct trap_process *process);
-
-/* area.c: memory for out-of-line copies, where modules have too little room for them. */
-/* Have some near each module, as far as that can be; all threads are held, and `tid` can perform a system call. None
- * where there is no rescue. Errors: GONE, MEMORY. */
-struct mw_error *trap_areas_map(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
-/* One that a module's copies may be in and that has room for one, or NULL. */
-struct trap_area *trap_area_near(struct trap_process *process, const struct mw_module *module);
-struct mw_error *trap_areas_unmap(const struct trap_process *process, const struct mw_inject *inject) MW_MUST_CHECK;
-
-/* seccomp_policy.c: what a thread in a stop may do for us under seccomp. */
-/* Would it live through these calls (MW_CALL_BIT), should memwatch be killed amidst one? */
-bool trap_seccomp_policy_may(struct trap_process *process, pid_t tid, uint32_t calls);
-/* … those that the rescue is put in and taken out with? */
-bool trap_seccomp_policy_may_install(struct trap_process *process, pid_t tid);
-/* All stand. May `tid` put the rescue in, and may all threads use it? UNSUPPORTED, unless that is accepted (--unsafe).
- */
-struct mw_error *trap_seccomp_policy_check(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
-
-/* Words of a thread's stack from its stack pointer on, which is given as well: how many of at most `size` bytes. */
-size_t trap_read_stack(pid_t tid, const struct mw_arch *arch, const struct mw_regs *regs, uint64_t *words, size_t size,
-		       mw_addr *sp);
-/* inside.c: is a stopped thread in the code at `base`, or will it come back there, as far as its stack shows it?
- * `counted`: somebody may be; where returns are checked, those of the program's handlers may lead there as well. */
-bool trap_is_inside(pid_t tid, const struct mw_arch *arch, mw_addr base, bool counted, bool shadow_stack);
-/* The same of a thread whose stack pointer and pc are known. */
-bool trap_leads_inside(pid_t tid, const struct mw_arch *arch, const struct mw_regs *regs, mw_addr base, bool counted,
-		       bool shadow_stack);
-
-/* starved.c: could a thread of a held process not be stopped, and may it be in code of ours? */
-bool trap_is_starved(const struct trap_thread *thread);
-bool trap_any_starved(const struct trap_process *process);
-
-/* amidst.c: nobody is about to block SIGTRAP when breakpoints are put in. */
-/* Where that is done in the libraries that were surveyed. */
-struct mw_error *trap_amidst_find(struct trap_process *process) MW_MUST_CHECK;
-/* Those who stand there in a held process get on until they have come out. UNSUPPORTED where one does not. */
-struct mw_error *trap_amidst_clear(struct trap_process *process) MW_MUST_CHECK;
-
-/* strip.c: actions of other signals that have SIGTRAP in their masks. */
-/*
- * rt_sigaction in the target: what a signal has, or, with `set`, what it is to have. `inject->tid` is in a stop from
- * which it can perform system calls. Errors: GONE, SYSTEM, DATA.
- */
-struct mw_error *trap_sigaction(const struct mw_inject *inject, unsigned signal, bool set,
-				struct mw_rescue_action *action) MW_MUST_CHECK;
-/* Take it out of all of them, leaving marks of them; nothing else may set any meanwhile. Errors: as those of
- * trap_sigaction(). */
-struct mw_error *trap_actions_strip(struct trap_process *process, const struct mw_inject *inject) MW_MUST_CHECK;
-/* Put it back into those that are still as their marks say. */
-struct mw_error *trap_actions_restore(const struct mw_inject *inject,
-				      const struct mw_rescue_marks *marks) MW_MUST_CHECK;
-
-/* act.c: system calls that set the actions of signals, in a C library. */
-/* Have them jump to our code, where that can be, before SIGTRAP is led to us. All threads are held. */
-struct mw_error *trap_acts_redirect(struct trap_process *process, pid_t tid,
-				    const struct mw_module *module) MW_MUST_CHECK;
-/* Put breakpoints at the others. */
-struct mw_error *trap_acts_catch(struct trap_process *process, pid_t tid, const struct mw_module *module) MW_MUST_CHECK;
-
-/* disposition.c: the target's own action for SIGTRAP. */
-/* A breakpoint was hit by a thread that may have blocked or ignored SIGTRAP: if the kernel has dropped the action for
- * it, put it back. */
-struct mw_error *trap_disposition_put_back(struct trap_thread *thread, bool *dropped) MW_MUST_CHECK;
-/* A thread stands before a system call that sets a signal's action: sends it where that is carried out (sets the
- * registers). */
-void trap_disposition_act(struct trap_hit *hit);
-/* Code of the program that handlers return to, 0 where none is found. */
-mw_addr trap_restorer(struct trap_process *process);
-/* Does the target ignore SIGTRAP, though the kernel may have forgotten it? */
-bool trap_disposition_ignores(struct trap_process *process);
-/* What it wants done may have changed since: process->trap_action anew, if that can be read. */
-void trap_disposition_look(struct trap_process *process);
-/* A thread that was the process's, or a child's in its memory, has run another program and stands at the exec: what
- * would be ignored in that without us, is. It may stand at the border to user mode then. */
-struct mw_error *trap_disposition_after_exec(struct trap_thread *thread) MW_MUST_CHECK;
-/* Is it sure that the target has no action for SIGTRAP? */
-bool trap_disposition_is_default(const struct trap_process *process);
-
-/* standstill.c: all times are those of mw_clock_ns(). */
-/* The process, or a thread of it, was stopped for us, inside its window: for stats.stood_ns alone, and a stop at an
- * event. */
-void trap_stood(struct trap_process *process, uint64_t begin_ns, uint64_t end_ns);
-void trap_account_stop(struct trap_process *process, uint64_t begin_ns, uint64_t end_ns);
-/* Has it stood still for more of the last five seconds than it may (options.max_stopped)? Asked often, looks once a
- * second. */
-bool trap_stands_too_long(struct trap_process *process);
-
-/* pace.c: keep the tracer on the CPU of the thread it serves. Begun already: nothing. */
-void trap_pace_begin(struct trap_engine *engine);
-void trap_pace_stop(struct trap_engine *engine, struct trap_thread *thread);
-void trap_pace_end(struct trap_engine *engine);
-
-/* Time since the process's window began. */
-uint64_t trap_now(const struct trap_process *process);
-/* The window ends now, or when it was as long as it was to be. */
-void trap_window_close(struct trap_process *process);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* wait.c: hear of the next stop (trap.h). Knows nothing of what stops mean. */
 #include "base/clock.h"
-#include "engine/trap/trap.h"
+#include "engine/trap/threads.h"
 
 #include <errno.h>
 #include <string.h>

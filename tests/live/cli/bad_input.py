@@ -138,7 +138,7 @@ def test_traced():
                           f"print(libc.ptrace(0x4206, {target}, None, None), flush=True)\n"
                           "time.sleep(1000)")
     assert line == "0", line
-    refuse(1, ["traced already", f"pid {tracer.pid}"], "-p", target, target=target, tracer=tracer.pid)
+    refuse(1, ["already traced", f"pid {tracer.pid}"], "-p", target, target=target, tracer=tracer.pid)
 
 
 def test_watched_by_another():
@@ -148,7 +148,7 @@ def test_watched_by_another():
     wait_until(code.is_hooked, "the other memwatch")
     tracer = int(status(target, "TracerPid"))
     assert tracer in (0, other.pid), tracer
-    mentions = ["another memwatch", f"pid {other.pid}"] if tracer else ["another memwatch, which is still at work"]
+    mentions = ["another memwatch", f"pid {other.pid}"] if tracer else ["another memwatch is still watching"]
     refuse(1, mentions, "-p", target, target=target, tracer=tracer)
     assert code.is_hooked()
     other.send_signal(signal.SIGINT)
