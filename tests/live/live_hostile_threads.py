@@ -368,7 +368,7 @@ class HostileThreads(unittest.TestCase):
             self.assertRegex(run.stderr, r'waits for a program to be started .*--unsafe')
         else:
             self.assertEqual((run.returncode, run.stderr.count('\n')), (1, 1), run.stderr)
-            self.assertRegex(run.stderr, r'thread \d+ is in an uninterruptible wait|waits for a child that shares')
+            self.assertRegex(run.stderr, r'thread \d+ is in an uninterruptible wait|waits for a vfork child that shares')
         before.check(self)
         target.go()
         target.done()

@@ -41,11 +41,11 @@ class Table(Case):
         self.assertIn(f'impacting {mwtop.size(A + B + V)},', screen.text())
         self.assertIn(f'113 blocks, heap {mwtop.size(A + B)}, vm {mwtop.size(V)}', screen.text())
         self.assertNotIn('not hooked', screen.text())
-        self.assertIn(f'menu ({self.menu.pid}), engine {mwlive.config.engine}, ', screen.text())
+        self.assertIn(f'orders ({self.menu.pid}), engine {mwlive.config.engine}, ', screen.text())
         screen.keys('Down', 'Enter')
         screen.wait(r'^   = 100,000 bytes in 100 blocks of 100 allocated, by malloc, stack [0-9a-f]{16}$')
-        screen.wait(r'^   #0  menu!grow_a\+0x[0-9a-f]+ \(\S*menu\.c:\d+\)')
-        screen.wait(r'^   #\d+ +menu!main\+0x')
+        screen.wait(r'^   #0  orders!grow_a\+0x[0-9a-f]+ \(\S*orders\.c:\d+\)')
+        screen.wait(r'^   #\d+ +orders!main\+0x')
         stack = re.search(r'by malloc, stack (\w+)$', screen.text(), re.M).group(1)
         screen.keys('w')
         screen.wait('^write to: memwatch-')
@@ -58,7 +58,7 @@ class Table(Case):
         mwlive.check_report(self, report)
         by_id = {s['id']: s['impacting'] for s in report['stacks']}
         self.assertEqual(by_id[stack], {'count': 100, 'bytes': A})
-        shown = [(row[0], re.search(r'\b(\w+) \(menu\.c', row[1]).group(1)) for row in screen.rows()]
+        shown = [(row[0], re.search(r'\b(\w+) \(orders\.c', row[1]).group(1)) for row in screen.rows()]
         reported = [(mwtop.size(s['impacting']['bytes']), next(f['function'] for f in s['frames']
                                                              if f['module'].endswith('/orders')))
                 for s in report['stacks'] if s['kind'] != 'vm-internal']
@@ -109,11 +109,11 @@ class Table(Case):
         screen.wait_row('  + map_v', V)
         self.assertEqual(len(screen.rows()), 6)
         screen.keys('Down', 'Right')
-        screen.wait(r'^   #0  menu!map_v\+')
+        screen.wait(r'^   #0  orders!map_v\+')
         screen.keys('Left')
         screen.wait_gone('#0')
         screen.keys('3')
-        screen.wait_row('menu (', A + B + V)
+        screen.wait_row('orders (', A + B + V)
         screen.wait_row(r'\x1b[31mr\x1b[7mx\u202e (', T)
         screen.keys('Enter')
         screen.wait('are in a report')
@@ -191,8 +191,8 @@ class Table(Case):
 
     def test_hostile_names(self):
         screen = self.start('w', 'r', 'l', 't')
-        screen.wait_row('寿司を食べる (menu.c', 111)
-        screen.wait_row(r'\u05e9\u05dc\u05d5\u05dd (menu.c', 222)
+        screen.wait_row('寿司を食べる (orders.c', 111)
+        screen.wait_row(r'\u05e9\u05dc\u05d5\u05dd (orders.c', 222)
         screen.wait_row('long_name_long_name_', 333)
         self.assertTrue(screen.row('long_name')[1].endswith('…'))
         for width in (60, 61, 62, 63):

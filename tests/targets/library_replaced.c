@@ -44,7 +44,7 @@ int main(int argc, char **argv)
 	void *library;
 
 	if (argc < 3)
-		target_fail("usage: upgraded LIBRARY IDLE [ROUNDS]");
+		target_fail("usage: library_replaced LIBRARY IDLE [ROUNDS]");
 	library = load(argv[1]);
 	leak = library_find(library, "plugin_leak");
 	pair = library_find(library, "plugin_pair");

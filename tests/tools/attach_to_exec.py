@@ -46,7 +46,7 @@ def main():
     parser.add_argument('--engine', default='auto')
     parser.add_argument('--rounds', type=int, default=200)
     parser.add_argument('--ends', action='store_true', help='what it becomes ends at once')
-    parser.add_argument('--small', metavar='BECOMES', help='use tests/targets/becomes, which starts faster')
+    parser.add_argument('--small', metavar='BECOMES', help='use tests/targets/exec_owns_sigtrap, which starts faster')
     arguments = parser.parse_args()
     said = collections.Counter()
     with tempfile.TemporaryDirectory() as directory:
