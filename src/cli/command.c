@@ -14,8 +14,6 @@ const struct mw_cli_command *const mw_cli_commands[] = {
 	&mw_cli_command_report, &mw_cli_command_diff, NULL,
 };
 
-const char mw_cli_formats_of_reports[] = "reports", mw_cli_formats_of_diffs[] = "diffs";
-
 /* The row of that format, if there is such an option; `member` is the first format's. */
 static size_t add_format(const struct mw_cli_option *row, size_t number, struct mw_cli_option *out)
 {

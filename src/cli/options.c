@@ -17,22 +17,6 @@ struct parse {
 	struct mw_error *err;
 };
 
-struct mw_error *mw_cli_parse_help(const char *option, const char *text, void *member)
-{
-	(void)option;
-	(void)text;
-	*(enum mw_cli_action *)member = MW_CLI_HELP;
-	return NULL;
-}
-
-struct mw_error *mw_cli_parse_version(const char *option, const char *text, void *member)
-{
-	(void)option;
-	(void)text;
-	*(enum mw_cli_action *)member = MW_CLI_VERSION;
-	return NULL;
-}
-
 static int key_of(const struct mw_cli_option *table, size_t number)
 {
 	return table[number].letter ? table[number].letter : LONG_KEYS + (int)number;

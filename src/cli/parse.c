@@ -2,6 +2,9 @@
 /* parse.c: the words of a command line to values (src/cli/parse.h). */
 #include "cli/parse.h"
 
+#include "cli/command.h"
+#include "cli/options.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -14,6 +17,8 @@
 #define NS_DIGITS 9
 #define DEPTH_MAX 1024
 #define TOP_MAX   1000000
+
+const char mw_cli_formats_of_reports[] = "reports", mw_cli_formats_of_diffs[] = "diffs";
 
 static struct mw_error *usage(const char *option, const char *text, const char *why, const char *hint)
 {
@@ -364,4 +369,20 @@ const char *mw_cli_nearest(const char *word, const char *const *words)
 	}
 	/* More than half of the word changed is another word. */
 	return nearest && best * 2 <= strlen(nearest) ? nearest : NULL;
+}
+
+struct mw_error *mw_cli_parse_help(const char *option, const char *text, void *member)
+{
+	(void)option;
+	(void)text;
+	*(enum mw_cli_action *)member = MW_CLI_HELP;
+	return NULL;
+}
+
+struct mw_error *mw_cli_parse_version(const char *option, const char *text, void *member)
+{
+	(void)option;
+	(void)text;
+	*(enum mw_cli_action *)member = MW_CLI_VERSION;
+	return NULL;
 }

@@ -21,17 +21,21 @@ struct mw_text {
 	struct mw_amount impacting; /* heap and vm: what shares are shares of */
 };
 
-/* Write the scratch line, wrapped at spaces where it is too wide, and empty it. Continuation lines are indented. */
-void mw_text_paragraph(struct mw_text *text, unsigned indent);
-/* Write the scratch line as one line; `style` is MW_STYLE_… */
 enum mw_style { MW_STYLE_PLAIN, MW_STYLE_HEADING, MW_STYLE_ALARM };
+/* Write the scratch line as one line, and empty it. */
 void mw_text_line(struct mw_text *text, enum mw_style style);
+/* The same, wrapped at spaces where it is too wide. Continuation lines are indented. */
+void mw_text_paragraph(struct mw_text *text, unsigned indent);
+void mw_text_styled_paragraph(struct mw_text *text, unsigned indent, enum mw_style style);
 
 /* An empty line and a heading. */
 void mw_text_heading(struct mw_text *text, const char *heading);
 
 /* What the figures are about: the "window", or an "interval" of it. */
 const char *mw_text_span(const struct mw_text *text);
+
+/* The part of a path behind its last slash. */
+const char *mw_text_base_name(const char *path);
 
 /* The parts of a report, each in its own file. Each writes nothing where there is nothing to say. */
 void mw_text_header(struct mw_text *text);

@@ -8,13 +8,6 @@
 #define NAME_COLUMNS   16 /* least that is left of a function's name */
 #define NUMBER_COLUMNS 7
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 /* The source position: with its whole path where that takes at most `columns`, else the file's own name. */
 static void add_position(struct mw_line *line, const struct mw_report_frame *frame, size_t columns)
 {
@@ -31,7 +24,7 @@ static void add_position(struct mw_line *line, const struct mw_report_frame *fra
 		mw_line_printf(line, ")");
 		if (mw_line_columns(line, from) <= columns || shown != frame->file)
 			return;
-		shown = base_name(frame->file);
+		shown = mw_text_base_name(frame->file);
 		if (shown == frame->file)
 			return;
 		mw_line_cut(line, from);
@@ -44,7 +37,7 @@ void mw_text_module(struct mw_line *line, const struct mw_report_frame *frame)
 	if (frame->generated && frame->function && frame->module && frame->module[0] != '/')
 		return;
 	if (frame->module)
-		mw_line_name(line, base_name(frame->module));
+		mw_line_name(line, mw_text_base_name(frame->module));
 	else
 		mw_line_printf(line, "(code in no file)");
 	mw_line_printf(line, "%s", frame->function ? "!" : "");

@@ -230,13 +230,6 @@ static void put_suspects(struct mw_text *text)
 	mw_text_paragraph(text, 4);
 }
 
-const char *mw_text_span(const struct mw_text *text)
-{
-	const struct mw_report *report = text->report;
-
-	return report->window.from > 0 || report->window.to < report->window.seconds ? "interval" : "window";
-}
-
 void mw_text_tables(struct mw_text *text)
 {
 	const struct mw_report *report = text->report;

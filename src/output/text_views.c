@@ -7,24 +7,6 @@
 
 #define STACK_FRAMES 8 /* of each stack in a table of stacks */
 
-const char *mw_text_base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
-void mw_text_how(struct mw_text *text, const struct mw_views *views, const char *what)
-{
-	mw_line_printf(&text->line, "  (%s", what);
-	if (views->filter) {
-		mw_line_printf(&text->line, "; of what passes the filter ");
-		mw_line_name(&text->line, views->filter);
-	}
-	mw_line_printf(&text->line, ")");
-	mw_text_paragraph(text, 3);
-}
-
 static void add_numbered(struct mw_line *line, const char *name, uint64_t number, const char *unit)
 {
 	if (number == MW_SIZE_UNKNOWN) {

@@ -37,7 +37,5 @@ void mw_figures_row(const struct mw_figures *figures, struct mw_line *line, cons
 
 /* "(by …; filter: …)" under a heading. */
 void mw_text_how(struct mw_text *text, const struct mw_views *views, const char *what);
-/* The part of a path behind its last slash. */
-const char *mw_text_base_name(const char *path);
 
 #endif

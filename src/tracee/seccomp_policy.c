@@ -21,20 +21,10 @@
 #ifndef PTRACE_SECCOMP_GET_FILTER
 #define PTRACE_SECCOMP_GET_FILTER 0x420c
 #endif
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
 
 #define MOST_FILTERS  128u /* of a thread; who has more may nothing */
 #define MOST_PROGRAMS 256u /* that are kept */
 #define STRICT        1    /* modes of seccomp, as /proc has them */
-
-#define FIRST  1u /* which arguments are known */
-#define SECOND 2u
-#define THIRD  4u
-#define FOURTH 8u
-#define FIFTH  16u
-#define SIXTH  32u
 
 /* A filter's program, and the answers that it has for each call. */
 struct mw_seccomp_policy_program {
@@ -42,51 +32,6 @@ struct mw_seccomp_policy_program {
 	size_t count;
 	uint8_t answers[MW_CALL_COUNT]; /* enum mw_filter_action */
 };
-
-#define DATA (PROT_READ | PROT_WRITE)
-#define CODE (PROT_READ | PROT_EXEC)
-
-static const struct {
-	const char *name;
-	struct mw_filter_call call;
-} kinds[MW_CALL_COUNT] = {
-	[MW_CALL_MMAP] = {"mmap",
-			  {SYS_mmap,
-			   {0, 0, DATA, MAP_PRIVATE | MAP_ANONYMOUS, UINT64_MAX, 0},
-			   FIRST | THIRD | FOURTH | FIFTH | SIXTH}},
-	[MW_CALL_MMAP_AT] = {"mmap",
-			     {SYS_mmap,
-			      {0, 0, DATA, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, UINT64_MAX, 0},
-			      THIRD | FOURTH | FIFTH | SIXTH}},
-	[MW_CALL_MUNMAP] = {"munmap", {.number = SYS_munmap}},
-	[MW_CALL_MEMFD_CREATE] = {"memfd_create", {.number = SYS_memfd_create}},
-	[MW_CALL_MMAP_SHARED] = {"mmap",
-				 {SYS_mmap, {0, 0, DATA, MAP_SHARED | MAP_NORESERVE}, FIRST | THIRD | FOURTH | SIXTH}},
-	[MW_CALL_CLOSE] = {"close", {.number = SYS_close}},
-	[MW_CALL_MMAP_LOCKED] =
-		{"mmap", {SYS_mmap, {0, 0, PROT_NONE, MAP_SHARED | MAP_NORESERVE}, FIRST | THIRD | FOURTH | SIXTH}},
-	[MW_CALL_MUNLOCK] = {"munlock", {.number = SYS_munlock}},
-	[MW_CALL_MPROTECT_DATA] = {"mprotect", {SYS_mprotect, {0, 0, DATA}, THIRD}},
-	[MW_CALL_MADVISE] = {"madvise", {SYS_madvise, {0, 0, MADV_WIPEONFORK}, THIRD}},
-	[MW_CALL_MPROTECT_CODE] = {"mprotect", {SYS_mprotect, {0, 0, CODE}, THIRD}},
-	[MW_CALL_PRCTL] = {"prctl", {SYS_prctl, {PR_GET_TSC}, FIRST}},
-	[MW_CALL_SIGACTION] = {"rt_sigaction", {SYS_rt_sigaction, {0, 0, 0, 8}, FOURTH}},
-	[MW_CALL_SIGQUEUE] = {"rt_tgsigqueueinfo", {SYS_rt_tgsigqueueinfo, {0, 0, SIGTRAP}, THIRD}},
-	[MW_CALL_SIGRETURN] = {"rt_sigreturn", {.number = SYS_rt_sigreturn}},
-	[MW_CALL_RESTART] = {"restart_syscall", {.number = SYS_restart_syscall}},
-	[MW_CALL_OPEN] = {"open", {SYS_open, {0, O_RDWR | O_CLOEXEC}, SECOND}},
-	[MW_CALL_PREAD] = {"pread64", {.number = SYS_pread64}},
-	[MW_CALL_PWRITE] = {"pwrite64", {.number = SYS_pwrite64}},
-	[MW_CALL_MINCORE] = {"mincore", {.number = SYS_mincore}},
-	[MW_CALL_MPROTECT_ALL] = {"mprotect", {SYS_mprotect, {0, 0, DATA | PROT_EXEC}, THIRD}},
-	[MW_CALL_GETPID] = {"getpid", {.number = SYS_getpid}},
-	[MW_CALL_GETTID] = {"gettid", {.number = SYS_gettid}},
-};
-
-const struct mw_filter_call *mw_seccomp_policy_call(enum mw_seccomp_policy_call call)
-{
-	return &kinds[call].call;
-}
 
 void mw_seccomp_policy_deinit(struct mw_seccomp_policy *policy)
 {
@@ -119,7 +64,8 @@ static struct mw_error *keep(struct mw_seccomp_policy *policy, size_t count,
 	memcpy(program->code, policy->room, size);
 	program->count = count;
 	for (size_t i = 0; i < MW_CALL_COUNT; i++)
-		program->answers[i] = (uint8_t)mw_filter_actions(program->code, count, &kinds[i].call);
+		program->answers[i] = (uint8_t)mw_filter_actions(
+			program->code, count, mw_seccomp_policy_call((enum mw_seccomp_policy_call)i));
 	policy->count++;
 	*out = program;
 	return NULL;
@@ -219,7 +165,7 @@ static bool may_restart(pid_t tid)
 	if (!room)
 		return false;
 	while (number < MOST_FILTERS && (count = get_filter(tid, number, room)) >= 0) {
-		actions |= mw_filter_actions(room, (size_t)count, &kinds[MW_CALL_RESTART].call);
+		actions |= mw_filter_actions(room, (size_t)count, mw_seccomp_policy_call(MW_CALL_RESTART));
 		number++;
 	}
 	all = number > 0 && count < 0 && errno == ENOENT;
@@ -348,10 +294,13 @@ void mw_permit_lacks(const struct mw_permit *permit, const struct mw_seccomp_pol
 		bool told = false;
 
 		for (size_t j = 0; j < i; j++)
-			told |= lacks >> j & 1 && strcmp(kinds[j].name, kinds[i].name) == 0;
+			told |= lacks >> j & 1 &&
+				strcmp(mw_seccomp_policy_call_name((enum mw_seccomp_policy_call)j),
+				       mw_seccomp_policy_call_name((enum mw_seccomp_policy_call)i)) == 0;
 		if (!(lacks >> i & 1) || told || at >= size)
 			continue;
-		at += (size_t)snprintf(out + at, size - at, "%s%s", at ? ", " : "", kinds[i].name);
+		at += (size_t)snprintf(out + at, size - at, "%s%s", at ? ", " : "",
+				       mw_seccomp_policy_call_name((enum mw_seccomp_policy_call)i));
 	}
 }
 

@@ -68,6 +68,8 @@ enum mw_seccomp_policy_call {
 
 /* As what a filter sees it. */
 const struct mw_filter_call *mw_seccomp_policy_call(enum mw_seccomp_policy_call call);
+/* Its name, static. */
+const char *mw_seccomp_policy_call_name(enum mw_seccomp_policy_call call);
 
 /* What a thread may do. */
 struct mw_permit {
