@@ -4,20 +4,51 @@
 
 #include "base/clock.h"
 #include "proc/status.h"
-#include "proc/userfault.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #define PAGE       4096u
 #define MAX_PIECES 32
 #define LOOK_SHARE 100 /* of the time may be spent on looking */
+
+/*
+ * Does the process hold a userfaultfd? One of its threads may then be what others wait for that touch a page which
+ * is not there yet; and while that thread stands still, whoever reads the page by process_vm_readv() waits for ever.
+ * False where its descriptors can't be listed.
+ */
+static bool holds_userfault(pid_t pid)
+{
+	char path[64], target[64];
+	struct dirent *entry;
+	bool held = false;
+	DIR *directory;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	directory = opendir(path);
+	while (directory && !held && (entry = readdir(directory))) {
+		ssize_t got = isdigit((unsigned char)*entry->d_name)
+				      ? readlinkat(dirfd(directory), entry->d_name, target, sizeof(target) - 1)
+				      : 0;
+
+		target[got > 0 ? got : 0] = '\0';
+		held = strcmp(target, "anon_inode:[userfaultfd]") == 0;
+	}
+	if (directory)
+		closedir(directory);
+	return held;
+}
 
 /* Processes whose memory is kept open. The lock is held for as long as a descriptor is used. */
 static struct {
@@ -84,7 +115,7 @@ static void look(struct kept *item)
 {
 	uint64_t begin = mw_clock_ns(), end;
 
-	set_careful(item, mw_userfault_held(item->pid));
+	set_careful(item, holds_userfault(item->pid));
 	end = mw_clock_ns();
 	item->next_look_ns = end + LOOK_SHARE * (end - begin);
 }
