@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "proc/status.h"
-#include "tracee/rseq.h"
+#include "tracee/remote.h"
 #include "tracee/sigframe.h"
 #include "tracee/tracee.h"
 
@@ -29,13 +29,55 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MAX_STOPS    64
-#define FINISH_STOPS 4     /* entry and exit of the call, entry and exit of rt_sigreturn */
-#define YIELDS       1000u /* a stop comes within microseconds, as a rule */
-#define NAP_US       100
-#define BIT(signal)  (UINT64_C(1) << ((signal)-1))
-#define FROZEN_NS    UINT64_C(2000000000)
-#define STOP_NS      UINT64_C(2000000000)
+#define MAX_STOPS              64
+#define FINISH_STOPS           4     /* entry and exit of the call, entry and exit of rt_sigreturn */
+#define YIELDS                 1000u /* a stop comes within microseconds, as a rule */
+#define NAP_US                 100
+#define BIT(signal)            (UINT64_C(1) << ((signal)-1))
+#define FROZEN_NS              UINT64_C(2000000000)
+#define STOP_NS                UINT64_C(2000000000)
+#define GET_RSEQ_CONFIGURATION 0x420f
+
+struct rseq_configuration {
+	uint64_t pointer;
+	uint32_t size, signature, flags, pad;
+};
+
+/* struct rseq: cpu_id_start and cpu_id of 32 bits each come first. */
+#define SEQUENCE 8
+
+struct sequence {
+	uint32_t version, flags;
+	uint64_t start, length, abort;
+};
+
+/*
+ * A thread that is stopped inside a restartable sequence is to begin it anew: the kernel sees to that when it goes on,
+ * unless it finds it elsewhere then, as one that performs a system call for us. So `regs`, which are to be put back
+ * later, are led to the sequence's abort handler here. Nothing else is changed; before Linux 5.13 nothing at all.
+ */
+static void rseq_abort(pid_t tid, struct mw_tracee_regs *regs)
+{
+	struct rseq_configuration known = {.pointer = 0};
+	struct sequence sequence;
+	uint32_t signature;
+	uint64_t at = 0;
+
+	if (ptrace((enum __ptrace_request)GET_RSEQ_CONFIGURATION, tid, sizeof(known), &known) < (long)sizeof(known) ||
+	    !known.pointer)
+		return;
+	if (mw_remote_read(tid, known.pointer + SEQUENCE, &at, sizeof(at)) != sizeof(at) || !at)
+		return;
+	if (mw_remote_read(tid, at, &sequence, sizeof(sequence)) != sizeof(sequence) || sequence.version != 0)
+		return;
+	if (regs->general.pc - sequence.start >= sequence.length)
+		return;
+	/* What the kernel would end the program for is left to it. */
+	if (mw_remote_read(tid, sequence.abort - sizeof(signature), &signature, sizeof(signature)) ==
+		    sizeof(signature) &&
+	    signature == known.signature)
+		regs->general.pc = sequence.abort;
+}
 
 static struct mw_error *failed(const char *what, pid_t tid)
 {
@@ -257,7 +299,7 @@ static struct mw_error *perform_and_restore(pid_t tid, const struct mw_way_code 
 
 	MW_TRY(mw_tracee_get_sigmask(tid, &mask));
 	MW_TRY(mw_tracee_get_regs(tid, &before));
-	mw_rseq_abort(tid, &before);
+	rseq_abort(tid, &before);
 	MW_TRY(mw_sigframe_lay(tid, &before, mask, code, room, way));
 	regs = before;
 	mw_regs_set_machine(&regs.raw);
