@@ -36,8 +36,6 @@ struct mw_error *mw_preflight_sharing(pid_t pid) MW_MUST_CHECK;
  * for its end; ten seconds at most. Was there one?
  */
 bool mw_preflight_await_guard(pid_t pid);
-/* Is it a guard that a refusal (mw_preflight_explain_denied) names? It may have let go since. */
-bool mw_preflight_was_guard(const struct mw_error *err);
 /* The memwatch or guard that traces any thread of the process, or 0. The caller's thread does not count. */
 pid_t mw_preflight_memwatch_at(pid_t pid);
 /* Is there one? NULL, or DENIED, as mw_preflight() says it. */
@@ -45,19 +43,15 @@ struct mw_error *mw_preflight_rival(pid_t pid) MW_MUST_CHECK;
 
 /*
  * Can the program in this file be watched once it is launched? NULL where that isn't known (a
- * script, a file that can't be read). Errors: UNSUPPORTED, also for a translator (below).
+ * script, a file that can't be read). Errors: UNSUPPORTED, also for a translator (valgrind, qemu-user).
  */
 struct mw_error *mw_preflight_program(const char *path) MW_MUST_CHECK;
 
 /*
- * Is process `pid`, called `what` in the error, run by a translator (valgrind, qemu-user)? Then what is written over
- * its functions is never run, and nothing would ever be seen. Errors: UNSUPPORTED.
+ * Is process `pid`, called `what` in the error, which has just become another program, run by a translator (valgrind,
+ * qemu-user), or about to be? What is written over its functions is never run then. Errors: UNSUPPORTED.
  */
-struct mw_error *mw_preflight_emulated(pid_t pid, const char *what) MW_MUST_CHECK;
-/* … or about to be, as it has just become another program? */
 struct mw_error *mw_preflight_became(pid_t pid, const char *what) MW_MUST_CHECK;
-/* Is the program in that file such a translator? */
-struct mw_error *mw_preflight_emulator(const char *path, const char *what) MW_MUST_CHECK;
 
 /* May memwatch suspend a target's seccomp filters: has it CAP_SYS_ADMIN, and is it under none itself? */
 bool mw_preflight_may_suspend_seccomp(void);
@@ -79,12 +73,6 @@ enum mw_emulator mw_emulator_of(const char *exe, const struct mw_maps *maps);
  * gone, a kernel thread).
  */
 struct mw_error *mw_preflight_explain_denied(pid_t tid, int errnum) MW_MUST_CHECK;
-
-/*
- * Turn a failed ptrace or process_vm call on `pid` into an error: never NULL. ESRCH is GONE, EPERM
- * and EACCES are explained as above, all else is SYSTEM. `what` names the operation: "attach to".
- */
-struct mw_error *mw_ptrace_error(pid_t pid, int errnum, const char *what) MW_MUST_CHECK;
 
 /* What a denial is judged by; filled from /proc, or made up by a test. */
 struct mw_denied_facts {

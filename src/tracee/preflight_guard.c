@@ -48,11 +48,6 @@ bool mw_preflight_await_guard(pid_t pid)
 	return guard != 0;
 }
 
-bool mw_preflight_was_guard(const struct mw_error *err)
-{
-	return mw_error_kind(err) == MW_ERROR_DENIED && strstr(mw_error_text(err), "by '" GUARD "'");
-}
-
 pid_t mw_preflight_memwatch_at(pid_t pid)
 {
 	return traced_by(pid, NAME);
