@@ -1,14 +1,144 @@
 // SPDX-License-Identifier: MIT
 /* emulate.c: carry out an instruction on a register set (memwatch/arch.h, emulate). */
-#include "arch/x86_64/flags.h"
 #include "arch/x86_64/operand.h"
 #include "arch/x86_64/ops.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MW_X86_CF    0x001ULL
+#define MW_X86_PF    0x004ULL
+#define MW_X86_AF    0x010ULL
+#define MW_X86_ZF    0x040ULL
+#define MW_X86_SF    0x080ULL
+#define MW_X86_OF    0x800ULL
+#define MW_X86_ARITH (MW_X86_CF | MW_X86_PF | MW_X86_AF | MW_X86_ZF | MW_X86_SF | MW_X86_OF)
+
+/* SF, ZF and PF depend on the result alone. PF looks at its lowest byte only, whatever the width. */
+static uint64_t result_flags(uint64_t result, uint8_t width)
+{
+	uint64_t flags = 0;
+
+	if (result >> (width * 8 - 1) & 1)
+		flags |= MW_X86_SF;
+	if (result == 0)
+		flags |= MW_X86_ZF;
+	if (!__builtin_parity((unsigned)(result & 0xff)))
+		flags |= MW_X86_PF;
+	return flags;
+}
+
+/* `flags` after a + b, operands of `width` bytes. */
+static uint64_t flags_add(uint64_t flags, uint64_t a, uint64_t b, uint8_t width)
+{
+	uint64_t mask = mw_x86_mask(width);
+	uint64_t sum = (a + b) & mask;
+
+	a &= mask;
+	b &= mask;
+	flags = (flags & ~MW_X86_ARITH) | result_flags(sum, width);
+	if (sum < a)
+		flags |= MW_X86_CF;
+	if ((a ^ b ^ sum) & 0x10)
+		flags |= MW_X86_AF;
+	/* Overflow: both operands have one sign, the sum the other. */
+	if (((a ^ sum) & (b ^ sum)) >> (width * 8 - 1) & 1)
+		flags |= MW_X86_OF;
+	return flags;
+}
+
+/* `flags` after a - b (sub, cmp). */
+static uint64_t flags_sub(uint64_t flags, uint64_t a, uint64_t b, uint8_t width)
+{
+	uint64_t mask = mw_x86_mask(width);
+	uint64_t difference = (a - b) & mask;
+
+	a &= mask;
+	b &= mask;
+	flags = (flags & ~MW_X86_ARITH) | result_flags(difference, width);
+	if (a < b)
+		flags |= MW_X86_CF;
+	if ((a ^ b ^ difference) & 0x10)
+		flags |= MW_X86_AF;
+	/* Overflow: the operands differ in sign and the result has the second one's. */
+	if (((a ^ b) & (a ^ difference)) >> (width * 8 - 1) & 1)
+		flags |= MW_X86_OF;
+	return flags;
+}
+
+/* `flags` after and, or, xor, test with this result. AF, which is undefined, is cleared as processors do. */
+static uint64_t flags_logic(uint64_t flags, uint64_t result, uint8_t width)
+{
+	return (flags & ~MW_X86_ARITH) | result_flags(result & mw_x86_mask(width), width);
+}
+
+/* Is the condition `cc` (the low four bits of a jcc, cmovcc or setcc opcode) true? */
+static bool condition(uint8_t cc, uint64_t flags)
+{
+	bool cf = flags & MW_X86_CF;
+	bool zf = flags & MW_X86_ZF;
+	bool sf = flags & MW_X86_SF;
+	bool of = flags & MW_X86_OF;
+	bool holds = false;
+
+	/* Pairs: the lowest bit of the code turns the condition round. */
+	switch (cc >> 1 & 7) {
+	case 0: /* o */
+		holds = of;
+		break;
+	case 1: /* b */
+		holds = cf;
+		break;
+	case 2: /* e */
+		holds = zf;
+		break;
+	case 3: /* be */
+		holds = cf || zf;
+		break;
+	case 4: /* s */
+		holds = sf;
+		break;
+	case 5: /* p */
+		holds = flags & MW_X86_PF;
+		break;
+	case 6: /* l */
+		holds = sf != of;
+		break;
+	case 7: /* le */
+		holds = zf || sf != of;
+		break;
+	}
+	return holds != (cc & 1);
+}
+
+/* The value of a register operand, zero-extended. */
+static uint64_t get_operand(const struct mw_regs *regs, uint8_t code, uint8_t width)
+{
+	uint64_t value = regs->gpr[code % MW_REG_COUNT];
+
+	if (code & MW_X86_HIGH)
+		value >>= 8;
+	return value & mw_x86_mask(width);
+}
+
+/* Write a register operand: 4 bytes clear the upper half, 1 and 2 bytes leave the rest alone. */
+static void set_operand(struct mw_regs *regs, uint8_t code, uint8_t width, uint64_t value)
+{
+	uint64_t *slot = &regs->gpr[code % MW_REG_COUNT];
+	unsigned shift = code & MW_X86_HIGH ? 8 : 0;
+	uint64_t mask = mw_x86_mask(width);
+
+	if (width >= 4)
+		*slot = value & mask;
+	else
+		*slot = (*slot & ~(mask << shift)) | ((value & mask) << shift);
+}
 
 static uint64_t source(const struct mw_insn_plan *plan, const struct mw_regs *regs, uint8_t width)
 {
 	if (plan->src == MW_X86_NO_REG)
 		return (uint64_t)plan->imm & mw_x86_mask(width);
-	return mw_x86_get(regs, plan->src, width);
+	return get_operand(regs, plan->src, width);
 }
 
 static uint64_t sign_extend(uint64_t value, uint8_t width)
@@ -22,35 +152,35 @@ static void emulate_arithmetic(const struct mw_insn_plan *plan, struct mw_regs *
 {
 	uint8_t width = plan->width;
 	uint64_t memory = *word & mw_x86_mask(width);
-	uint64_t a = plan->dst == MW_X86_MEMORY ? memory : mw_x86_get(regs, plan->dst, width);
+	uint64_t a = plan->dst == MW_X86_MEMORY ? memory : get_operand(regs, plan->dst, width);
 	uint64_t b = plan->src == MW_X86_MEMORY ? memory : source(plan, regs, width);
 
 	switch (plan->op) {
 	case MW_X86_OP_ADD:
-		regs->flags = mw_x86_flags_add(regs->flags, a, b, width);
-		mw_x86_set(regs, plan->dst, width, a + b);
+		regs->flags = flags_add(regs->flags, a, b, width);
+		set_operand(regs, plan->dst, width, a + b);
 		break;
 	case MW_X86_OP_SUB:
-		regs->flags = mw_x86_flags_sub(regs->flags, a, b, width);
-		mw_x86_set(regs, plan->dst, width, a - b);
+		regs->flags = flags_sub(regs->flags, a, b, width);
+		set_operand(regs, plan->dst, width, a - b);
 		break;
 	case MW_X86_OP_CMP:
-		regs->flags = mw_x86_flags_sub(regs->flags, a, b, width);
+		regs->flags = flags_sub(regs->flags, a, b, width);
 		break;
 	case MW_X86_OP_AND:
-		regs->flags = mw_x86_flags_logic(regs->flags, a & b, width);
-		mw_x86_set(regs, plan->dst, width, a & b);
+		regs->flags = flags_logic(regs->flags, a & b, width);
+		set_operand(regs, plan->dst, width, a & b);
 		break;
 	case MW_X86_OP_OR:
-		regs->flags = mw_x86_flags_logic(regs->flags, a | b, width);
-		mw_x86_set(regs, plan->dst, width, a | b);
+		regs->flags = flags_logic(regs->flags, a | b, width);
+		set_operand(regs, plan->dst, width, a | b);
 		break;
 	case MW_X86_OP_XOR:
-		regs->flags = mw_x86_flags_logic(regs->flags, a ^ b, width);
-		mw_x86_set(regs, plan->dst, width, a ^ b);
+		regs->flags = flags_logic(regs->flags, a ^ b, width);
+		set_operand(regs, plan->dst, width, a ^ b);
 		break;
 	case MW_X86_OP_TEST:
-		regs->flags = mw_x86_flags_logic(regs->flags, a & b, width);
+		regs->flags = flags_logic(regs->flags, a & b, width);
 		break;
 	}
 }
@@ -58,14 +188,13 @@ static void emulate_arithmetic(const struct mw_insn_plan *plan, struct mw_regs *
 /* inc and dec are add and sub of 1 that leave the carry alone. */
 static void emulate_step(const struct mw_insn_plan *plan, struct mw_regs *regs)
 {
-	uint64_t a = mw_x86_get(regs, plan->dst, plan->width);
+	uint64_t a = get_operand(regs, plan->dst, plan->width);
 	uint64_t carry = regs->flags & MW_X86_CF;
 	bool up = plan->op == MW_X86_OP_INC;
-	uint64_t flags = up ? mw_x86_flags_add(regs->flags, a, 1, plan->width)
-			    : mw_x86_flags_sub(regs->flags, a, 1, plan->width);
+	uint64_t flags = up ? flags_add(regs->flags, a, 1, plan->width) : flags_sub(regs->flags, a, 1, plan->width);
 
 	regs->flags = (flags & ~MW_X86_CF) | carry;
-	mw_x86_set(regs, plan->dst, plan->width, up ? a + 1 : a - 1);
+	set_operand(regs, plan->dst, plan->width, up ? a + 1 : a - 1);
 }
 
 static void emulate_lea(const struct mw_insn_plan *plan, struct mw_regs *regs)
@@ -73,10 +202,10 @@ static void emulate_lea(const struct mw_insn_plan *plan, struct mw_regs *regs)
 	uint64_t address = (uint64_t)plan->imm;
 
 	if (plan->src != MW_X86_NO_REG)
-		address += mw_x86_get(regs, plan->src, 8);
+		address += get_operand(regs, plan->src, 8);
 	if (plan->cond != MW_X86_NO_REG)
-		address += mw_x86_get(regs, plan->cond & 0xf, 8) << (plan->cond >> 4);
-	mw_x86_set(regs, plan->dst, plan->width, address);
+		address += get_operand(regs, plan->cond & 0xf, 8) << (plan->cond >> 4);
+	set_operand(regs, plan->dst, plan->width, address);
 }
 
 static void emulate_move(const struct mw_insn_plan *plan, struct mw_regs *regs)
@@ -85,26 +214,25 @@ static void emulate_move(const struct mw_insn_plan *plan, struct mw_regs *regs)
 
 	switch (plan->op) {
 	case MW_X86_OP_MOV:
-		mw_x86_set(regs, plan->dst, plan->width, source(plan, regs, plan->width));
+		set_operand(regs, plan->dst, plan->width, source(plan, regs, plan->width));
 		break;
 	case MW_X86_OP_MOVZX:
-		mw_x86_set(regs, plan->dst, plan->width, source(plan, regs, plan->cond));
+		set_operand(regs, plan->dst, plan->width, source(plan, regs, plan->cond));
 		break;
 	case MW_X86_OP_MOVSX:
-		mw_x86_set(regs, plan->dst, plan->width, sign_extend(source(plan, regs, plan->cond), plan->cond));
+		set_operand(regs, plan->dst, plan->width, sign_extend(source(plan, regs, plan->cond), plan->cond));
 		break;
 	case MW_X86_OP_SIGN:
 		value = sign_extend(source(plan, regs, plan->width), plan->width);
-		mw_x86_set(regs, plan->dst, plan->width, value >> 63 ? UINT64_MAX : 0);
+		set_operand(regs, plan->dst, plan->width, value >> 63 ? UINT64_MAX : 0);
 		break;
 	case MW_X86_OP_CMOV:
 		/* A cmov whose condition is false still clears the upper half of a 32-bit destination. */
-		value = mw_x86_get(regs, mw_x86_condition(plan->cond, regs->flags) ? plan->src : plan->dst,
-				   plan->width);
-		mw_x86_set(regs, plan->dst, plan->width, value);
+		value = get_operand(regs, condition(plan->cond, regs->flags) ? plan->src : plan->dst, plan->width);
+		set_operand(regs, plan->dst, plan->width, value);
 		break;
 	case MW_X86_OP_SET:
-		mw_x86_set(regs, plan->dst, 1, mw_x86_condition(plan->cond, regs->flags));
+		set_operand(regs, plan->dst, 1, condition(plan->cond, regs->flags));
 		break;
 	}
 }
@@ -112,14 +240,14 @@ static void emulate_move(const struct mw_insn_plan *plan, struct mw_regs *regs)
 /* pc is that of the following instruction already. */
 static void emulate_branch(const struct mw_insn_plan *plan, struct mw_regs *regs, uint64_t *word)
 {
-	mw_addr target = plan->src == MW_X86_NO_REG ? plan->target : mw_x86_get(regs, plan->src, 8);
+	mw_addr target = plan->src == MW_X86_NO_REG ? plan->target : get_operand(regs, plan->src, 8);
 
 	switch (plan->op) {
 	case MW_X86_OP_JMP:
 		regs->pc = target;
 		break;
 	case MW_X86_OP_JCC:
-		if (mw_x86_condition(plan->cond, regs->flags))
+		if (condition(plan->cond, regs->flags))
 			regs->pc = target;
 		break;
 	case MW_X86_OP_CALL:
@@ -145,10 +273,10 @@ static void emulate_stack(const struct mw_insn_plan *plan, struct mw_regs *regs,
 	case MW_X86_OP_POP:
 		/* pop rsp ends with the value read. */
 		regs->gpr[MW_X86_RSP] += 8;
-		mw_x86_set(regs, plan->dst, 8, *word);
+		set_operand(regs, plan->dst, 8, *word);
 		break;
 	case MW_X86_OP_LOAD:
-		mw_x86_set(regs, plan->dst, plan->width, *word);
+		set_operand(regs, plan->dst, plan->width, *word);
 		break;
 	}
 }

@@ -54,24 +54,3 @@ uint64_t mw_x86_mask(uint8_t width)
 {
 	return width >= 8 ? UINT64_MAX : (1ULL << (width * 8)) - 1;
 }
-
-uint64_t mw_x86_get(const struct mw_regs *regs, uint8_t code, uint8_t width)
-{
-	uint64_t value = regs->gpr[code % MW_REG_COUNT];
-
-	if (code & MW_X86_HIGH)
-		value >>= 8;
-	return value & mw_x86_mask(width);
-}
-
-void mw_x86_set(struct mw_regs *regs, uint8_t code, uint8_t width, uint64_t value)
-{
-	uint64_t *slot = &regs->gpr[code % MW_REG_COUNT];
-	unsigned shift = code & MW_X86_HIGH ? 8 : 0;
-	uint64_t mask = mw_x86_mask(width);
-
-	if (width >= 4)
-		*slot = value & mask;
-	else
-		*slot = (*slot & ~(mask << shift)) | ((value & mask) << shift);
-}

@@ -21,10 +21,4 @@ bool mw_x86_register(unsigned reg, uint8_t *code, uint8_t *width);
 /* All bits that an operand of `width` bytes (1, 2, 4, 8) has. */
 uint64_t mw_x86_mask(uint8_t width);
 
-/* The value of a register operand, zero-extended. */
-uint64_t mw_x86_get(const struct mw_regs *regs, uint8_t code, uint8_t width);
-
-/* Write a register operand: 4 bytes clear the upper half, 1 and 2 bytes leave the rest alone. */
-void mw_x86_set(struct mw_regs *regs, uint8_t code, uint8_t width, uint64_t value);
-
 #endif

@@ -43,12 +43,6 @@ enum mw_x86_op {
 
 #define MW_X86_LEA_INDEX(index, log2_scale) ((uint8_t)((index) | (log2_scale) << 4))
 
-/*
- * Fill op, operands, memory and can_emulate of `plan` where emulate() knows the instruction; else
- * leave can_emulate false. plan->target of relative branches and pc-relative operands is set already.
- */
-void mw_x86_plan_emulation(const struct mw_x86_insn *insn, struct mw_insn_plan *plan);
-
 /* The functions of struct mw_arch, see there. */
 void mw_x86_plan(const uint8_t *bytes, size_t size, mw_addr pc, struct mw_insn_plan *plan);
 void mw_x86_emulate(const struct mw_insn_plan *plan, struct mw_regs *regs, uint64_t *word);
@@ -60,10 +54,6 @@ size_t mw_x86_ways_out(const uint8_t *bytes, size_t size, mw_addr base, mw_addr 
 bool mw_x86_frame_at(const uint8_t *bytes, size_t size, mw_addr base, mw_addr pc, const struct mw_code_function *known,
 		     struct mw_code_frame *out);
 size_t mw_x86_call_target(const uint8_t *bytes, size_t size, mw_addr base, size_t from, mw_addr *target);
-bool mw_x86_is_kept_pc(mw_addr at, const uint64_t *words, size_t count, size_t i);
-bool mw_x86_is_kept_in_place(mw_addr at, const uint64_t *words, size_t count, size_t i);
-bool mw_x86_is_interrupted_pc(const uint64_t *words, size_t count, size_t i);
-bool mw_x86_kept_altstack(const uint64_t below[MW_KEPT_BELOW], mw_addr *start, uint64_t *size);
 size_t mw_x86_mask_set(const uint8_t *bytes, size_t size, mw_addr base, size_t from, size_t *operand, mw_addr *set);
 size_t mw_x86_mask_constant(const uint8_t *bytes, size_t size, size_t from, size_t *operand);
 size_t mw_x86_action_call(const uint8_t *bytes, size_t size, size_t from, size_t *insn);
