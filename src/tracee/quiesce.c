@@ -347,23 +347,6 @@ void mw_quiesce_deinit(struct mw_quiesce *quiesce)
 	quiesce->count = quiesce->capacity = 0;
 }
 
-pid_t mw_quiesce_pick(const struct mw_quiesce *quiesce)
-{
-	pid_t second = 0;
-
-	for (size_t i = 0; i < quiesce->count; i++) {
-		const struct mw_quiet_thread *thread = &quiesce->threads[i];
-
-		if (!thread->stopped || thread->in_event || thread->sharing || thread->newborn)
-			continue;
-		if (!thread->group_stopped)
-			return thread->tid;
-		second = thread->tid;
-	}
-	/* A process that is stopped can perform one as well, and is stopped after it. */
-	return second;
-}
-
 struct mw_error *mw_quiesce_await_injector(struct mw_quiesce *quiesce)
 {
 	uint64_t begin = mw_clock_ns();

@@ -294,3 +294,20 @@ void mw_quiesce_free_orphans(struct mw_quiesce *quiesce)
 
 	mw_orphans_find(&orphans);
 }
+
+pid_t mw_quiesce_pick(const struct mw_quiesce *quiesce)
+{
+	pid_t second = 0;
+
+	for (size_t i = 0; i < quiesce->count; i++) {
+		const struct mw_quiet_thread *thread = &quiesce->threads[i];
+
+		if (!thread->stopped || thread->in_event || thread->sharing || thread->newborn)
+			continue;
+		if (!thread->group_stopped)
+			return thread->tid;
+		second = thread->tid;
+	}
+	/* A process that is stopped can perform one as well, and is stopped after it. */
+	return second;
+}
