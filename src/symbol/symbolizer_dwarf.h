@@ -4,7 +4,7 @@
 #define MW_SYMBOL_SYMBOLIZER_DWARF_H
 
 #include "symbol/symbolizer_frames.h"
-#include "symbol/symbolizer_units.h"
+#include "symbol/symbolizer_functions.h"
 
 /* What to look for. Addresses are DWARF's. */
 struct mw_dwarf_query {

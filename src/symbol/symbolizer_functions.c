@@ -2,8 +2,141 @@
 /* symbolizer_functions.c: see symbolizer_functions.h. */
 #include "symbol/symbolizer_functions.h"
 
+#include "base/vector.h"
+
 #include <dwarf.h>
 #include <stdlib.h>
+
+/* --- ranges --------------------------------------------------------------------------------------------- */
+
+/* False without memory. */
+static bool ranges_add(struct mw_ranges *ranges, uint64_t start, uint64_t end, uint64_t value)
+{
+	if (!MW_VECTOR_ROOM(ranges->items, ranges->count, ranges->capacity))
+		return false;
+	ranges->items[ranges->count++] = (struct mw_range){.start = start, .end = end, .value = value};
+	return true;
+}
+
+/* So that of those that hold an address the wanted one comes last. */
+static int compare(const void *a, const void *b)
+{
+	const struct mw_range *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	if (x->end != y->end)
+		return x->end > y->end ? -1 : 1;
+	return (x->value < y->value) - (x->value > y->value);
+}
+
+static void ranges_sort(struct mw_ranges *ranges)
+{
+	uint64_t reach = 0;
+
+	if (ranges->count)
+		qsort(ranges->items, ranges->count, sizeof(*ranges->items), compare);
+	for (size_t i = 0; i < ranges->count; i++) {
+		reach = ranges->items[i].end > reach ? ranges->items[i].end : reach;
+		ranges->items[i].reach = reach;
+	}
+}
+
+static void ranges_deinit(struct mw_ranges *ranges)
+{
+	free(ranges->items);
+	*ranges = (struct mw_ranges){0};
+}
+
+/* Of the ranges that hold `address` the one that begins last, of those the shortest, of those the one of the smallest
+ * value; NULL where there is none. */
+static const struct mw_range *ranges_find(const struct mw_ranges *ranges, uint64_t address)
+{
+	size_t before = mw_vector_up_to(ranges->items, ranges->count, sizeof(*ranges->items),
+					offsetof(struct mw_range, start), address);
+
+	for (size_t i = before; i > 0 && ranges->items[i - 1].reach > address; i--)
+		if (ranges->items[i - 1].end > address)
+			return &ranges->items[i - 1];
+	return NULL;
+}
+
+/* --- the units of a file -------------------------------------------------------------------------------- */
+
+static bool add_unit(struct mw_units *units, const Dwarf_Die *lines, const Dwarf_Die *scopes)
+{
+	if (!MW_VECTOR_ROOM(units->units, units->unit_count, units->unit_capacity))
+		return false;
+	units->units[units->unit_count++] = (struct mw_unit){.lines = *lines, .scopes = *scopes};
+	return true;
+}
+
+static bool add_ranges_of(struct mw_units *units, Dwarf_Die *die)
+{
+	Dwarf_Addr base, start, end;
+	ptrdiff_t at = 0;
+
+	while ((at = dwarf_ranges(die, at, &base, &start, &end)) > 0)
+		/* What the linker has thrown away is left at address 0, or near it. */
+		if (start && start < end && !ranges_add(&units->ranges, start, end, units->unit_count - 1))
+			return false;
+	return true;
+}
+
+bool mw_units_init(struct mw_units *units, Dwarf *dwarf)
+{
+	Dwarf_Die die, split;
+	Dwarf_CU *unit = NULL;
+	uint8_t type;
+
+	while (dwarf_get_units(dwarf, unit, &unit, NULL, &type, &die, &split) == 0) {
+		bool is_split = type == DW_UT_skeleton && split.cu;
+
+		if (type == DW_UT_type)
+			continue;
+		if (!add_unit(units, &die, is_split ? &split : &die) || !add_ranges_of(units, &die)) {
+			mw_units_deinit(units);
+			return false;
+		}
+	}
+	ranges_sort(&units->ranges);
+	return true;
+}
+
+void mw_units_deinit(struct mw_units *units)
+{
+	for (size_t i = 0; i < units->unit_count; i++) {
+		ranges_deinit(&units->units[i].functions);
+		ranges_deinit(&units->units[i].spaces);
+	}
+	free(units->units);
+	ranges_deinit(&units->ranges);
+	*units = (struct mw_units){0};
+}
+
+struct mw_unit *mw_units_find(const struct mw_units *units, Dwarf_Addr address)
+{
+	const struct mw_range *range = ranges_find(&units->ranges, address);
+
+	return range ? &units->units[range->value] : NULL;
+}
+
+/* The unit that `die` is a part of, or NULL. */
+static struct mw_unit *units_of(const struct mw_units *units, Dwarf_Die *die)
+{
+	Dwarf_Off offset = dwarf_dieoffset(die);
+	size_t low = 0, high = units->unit_count;
+
+	while (low < high) { /* the first unit behind it: they are in the order of the file */
+		size_t middle = low + (high - low) / 2;
+
+		if (dwarf_dieoffset(&units->units[middle].lines) <= offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && units->units[low - 1].scopes.cu == die->cu ? &units->units[low - 1] : NULL;
+}
 
 #define DEPTH_MAX 256 /* of DIEs in each other; what lies deeper is left out */
 
@@ -54,7 +187,7 @@ static bool add_function(struct mw_ranges *functions, Dwarf_Die *die)
 
 	while ((at = dwarf_ranges(die, at, &base, &start, &end)) > 0)
 		/* Address 0 stands for what the linker has left out. */
-		if (start && start < end && !mw_ranges_add(functions, start, end, dwarf_dieoffset(die)))
+		if (start && start < end && !ranges_add(functions, start, end, dwarf_dieoffset(die)))
 			return false;
 	return true;
 }
@@ -66,8 +199,7 @@ static bool look_at(struct walk *walk)
 	walk->last = dwarf_dieoffset(die);
 	if (dwarf_tag(die) == DW_TAG_subprogram)
 		return add_function(&walk->unit->functions, die);
-	return !is_space(die) ||
-	       mw_ranges_add(&walk->unit->spaces, walk->last, walk->last + 1, walk->space[walk->depth]);
+	return !is_space(die) || ranges_add(&walk->unit->spaces, walk->last, walk->last + 1, walk->space[walk->depth]);
 }
 
 static bool go_down(struct walk *walk)
@@ -108,14 +240,14 @@ static bool index_unit(struct mw_unit *unit)
 
 	while (more) {
 		if (!look_at(&walk)) {
-			mw_ranges_deinit(&unit->functions);
-			mw_ranges_deinit(&unit->spaces);
+			ranges_deinit(&unit->functions);
+			ranges_deinit(&unit->spaces);
 			return false;
 		}
 		more = go_down(&walk) || go_on(&walk);
 	}
-	mw_ranges_sort(&unit->functions);
-	mw_ranges_sort(&unit->spaces); /* they are in order, so that their places remain */
+	ranges_sort(&unit->functions);
+	ranges_sort(&unit->spaces); /* they are in order, so that their places remain */
 	unit->is_indexed = true;
 	return true;
 }
@@ -182,7 +314,7 @@ bool mw_functions_find(struct mw_unit *unit, Dwarf_Addr address, struct mw_scope
 	*found = false;
 	if (!unit->is_indexed && !index_unit(unit))
 		return false;
-	range = mw_ranges_find(&unit->functions, address);
+	range = ranges_find(&unit->functions, address);
 	if (!range || !dwarf_offdie(dwarf_cu_getdwarf(unit->scopes.cu), range->value, &scopes->function))
 		return true;
 	find_inlined(scopes, address);
@@ -204,7 +336,7 @@ static void ask_for_spaces(Dwarf_Die *die, Dwarf_Die *spaces, size_t *count)
 
 bool mw_functions_spaces(const struct mw_units *units, Dwarf_Die *die, Dwarf_Die *spaces, size_t *count)
 {
-	struct mw_unit *unit = mw_units_of(units, die);
+	struct mw_unit *unit = units_of(units, die);
 	const struct mw_range *range;
 
 	*count = 0;
@@ -214,7 +346,7 @@ bool mw_functions_spaces(const struct mw_units *units, Dwarf_Die *die, Dwarf_Die
 	}
 	if (!unit->is_indexed && !index_unit(unit))
 		return false;
-	range = mw_ranges_find(&unit->spaces, dwarf_dieoffset(die));
+	range = ranges_find(&unit->spaces, dwarf_dieoffset(die));
 	while (range && *count < MW_SPACES_MAX &&
 	       dwarf_offdie(dwarf_cu_getdwarf(die->cu), range->start, &spaces[*count])) {
 		++*count;

@@ -8,7 +8,45 @@
 #ifndef MW_SYMBOL_SYMBOLIZER_FUNCTIONS_H
 #define MW_SYMBOL_SYMBOLIZER_FUNCTIONS_H
 
-#include "symbol/symbolizer_units.h"
+#include <elfutils/libdw.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Ranges of addresses, sorted, which may overlap: which one holds an address. */
+struct mw_range {
+	uint64_t start, end;
+	uint64_t reach; /* the last end of this and all that are before it */
+	uint64_t value; /* the caller's */
+};
+
+/* Zero-initialise. Add all, then sort, then find. */
+struct mw_ranges {
+	struct mw_range *items;
+	size_t count, capacity;
+};
+
+/* A compilation unit as the file with the code has it, and its DIEs, which split DWARF keeps in another file. */
+struct mw_unit {
+	Dwarf_Die lines, scopes;
+	bool is_indexed;            /* what follows is there */
+	struct mw_ranges functions; /* of addresses; their values are the offsets of DIEs */
+	struct mw_ranges spaces;    /* of the offsets of DIEs: namespaces and classes; their values are the places in
+				     * this list of those around them, plus one */
+};
+
+/* Zero-initialise. */
+struct mw_units {
+	struct mw_unit *units;
+	size_t unit_count, unit_capacity;
+	struct mw_ranges ranges; /* of code; their values are the units' numbers */
+};
+
+/* List all units of `dwarf`; .debug_aranges would do it, but clang writes none. False without memory. */
+bool mw_units_init(struct mw_units *units, Dwarf *dwarf);
+void mw_units_deinit(struct mw_units *units);
+/* The unit at `address`, or NULL. */
+struct mw_unit *mw_units_find(const struct mw_units *units, Dwarf_Addr address);
 
 #define MW_INLINED_MAX 128 /* calls inlined into each other; those deeper in are left out */
 

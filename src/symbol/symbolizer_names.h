@@ -3,7 +3,7 @@
 #ifndef MW_SYMBOL_SYMBOLIZER_NAMES_H
 #define MW_SYMBOL_SYMBOLIZER_NAMES_H
 
-#include "symbol/symbolizer_units.h"
+#include "symbol/symbolizer_functions.h"
 
 /*
  * The demangled name of a subprogram or inlined subroutine of one of `units`. `symbol` is the ELF symbol at its code,
