@@ -2,12 +2,125 @@
 /* queue.c: the writer's thread (queue.h). */
 #include "store/queue.h"
 
-#include "store/chunker.h"
+#include "store/bytes.h"
+#include "store/columns.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+#include <zstd.h>
+
+/* --- chunks: encoded, compressed, hashed, with their headers -------------------------------------------- */
+
+#define LEVEL     1
+#define FRAME_MIN 2048u /* smaller planes are compressed together: a frame for each would cost more than it gains */
+
+struct mw_store_chunker {
+	ZSTD_CCtx *zstd;
+	uint64_t sequence;
+	uint8_t content[MW_STORE_CHUNK_MAX]; /* of events, before it is compressed */
+	uint8_t chunk[MW_STORE_CHUNK_HEADER + MW_STORE_CHUNK_MAX];
+};
+
+/* For the chunk of that number and those that follow; NULL without memory. */
+static struct mw_store_chunker *store_chunker_create(uint64_t first)
+{
+	struct mw_store_chunker *chunker = malloc(sizeof(*chunker));
+
+	if (!chunker)
+		return NULL;
+	chunker->sequence = first;
+	chunker->zstd = ZSTD_createCCtx();
+	if (!chunker->zstd) {
+		free(chunker);
+		return NULL;
+	}
+	return chunker;
+}
+
+static void store_chunker_destroy(struct mw_store_chunker *chunker)
+{
+	if (!chunker)
+		return;
+	ZSTD_freeCCtx(chunker->zstd);
+	free(chunker);
+}
+
+/* How many chunks stand before the next one. */
+static uint64_t store_chunker_count(const struct mw_store_chunker *chunker)
+{
+	return chunker->sequence;
+}
+
+/* Compress planes into frames of their own: their bytes are of different kinds. 0: it does not get smaller. */
+static size_t compress(struct mw_store_chunker *chunker, const uint8_t *content, const struct mw_store_planes *planes)
+{
+	uint8_t *stored = chunker->chunk + MW_STORE_CHUNK_HEADER;
+	size_t used = 0, size = planes->ends[planes->count - 1];
+	uint32_t begin = 0;
+
+	for (uint32_t i = 0; i < planes->count; i++) {
+		uint32_t end = planes->ends[i];
+		size_t done;
+
+		if (end == begin || (end - begin < FRAME_MIN && i + 1 < planes->count))
+			continue;
+		done = ZSTD_compressCCtx(chunker->zstd, stored + used, size - used, content + begin, end - begin,
+					 LEVEL);
+		if (ZSTD_isError(done))
+			return 0;
+		used += done;
+		begin = end;
+	}
+	return used < size ? used : 0;
+}
+
+static size_t finish(struct mw_store_chunker *chunker, struct mw_store_chunk *chunk, const uint8_t *content,
+		     const struct mw_store_planes *planes, const uint8_t **out)
+{
+	uint8_t *stored = chunker->chunk + MW_STORE_CHUNK_HEADER;
+	size_t compressed = compress(chunker, content, planes);
+
+	chunk->raw_size = planes->ends[planes->count - 1];
+	chunk->coding = compressed ? MW_STORE_ZSTD : MW_STORE_RAW;
+	chunk->stored_size = compressed ? (uint32_t)compressed : chunk->raw_size;
+	if (!compressed)
+		memcpy(stored, content, chunk->raw_size);
+	chunk->sequence = chunker->sequence++;
+	mw_store_pack_chunk(chunk, stored, chunker->chunk);
+	*out = chunker->chunk;
+	return MW_STORE_CHUNK_HEADER + chunk->stored_size;
+}
+
+/* Returns the size of the chunk at *out, which is good until the next call. */
+static size_t store_chunker_make(struct mw_store_chunker *chunker, const struct mw_store_job *job, const uint8_t **out)
+{
+	struct mw_store_chunk chunk = {.type = job->type, .process = job->process, .count = job->count};
+	struct mw_store_planes planes = {.ends = {job->size}, .count = 1};
+
+	if (job->type != MW_STORE_EVENTS)
+		return finish(chunker, &chunk, job->bytes, &planes, out);
+	mw_store_columns_encode(job->bytes, job->count, chunker->content, &planes);
+	return finish(chunker, &chunk, chunker->content, &planes, out);
+}
+
+/* The chunk that ends a recording. */
+static size_t store_chunker_close(struct mw_store_chunker *chunker, const uint8_t **out)
+{
+	struct mw_store_chunk chunk = {.type = MW_STORE_CLOSE, .count = 1};
+	uint8_t record[16];
+	struct mw_store_put put = {record + 1, record + sizeof(record), false};
+	struct mw_store_planes planes = {.count = 1};
+
+	mw_store_put_number(&put, chunker->sequence);
+	record[0] = (uint8_t)(put.at - record - 1);
+	planes.ends[0] = (uint32_t)(put.at - record);
+	return finish(chunker, &chunk, record, &planes, out);
+}
+
+/* -------------------------------------------------------------------------------------------------------- */
 
 #define MOMENT 0 /* the type of a job that is no chunk */
 
@@ -85,7 +198,7 @@ static void note_moment(struct mw_store_queue *queue)
 	pthread_mutex_lock(&queue->lock);
 	queue->passed++;
 	queue->upto.bytes = atomic_load(&queue->written);
-	queue->upto.chunks = mw_store_chunker_count(queue->chunker);
+	queue->upto.chunks = store_chunker_count(queue->chunker);
 	pthread_mutex_unlock(&queue->lock);
 }
 
@@ -106,13 +219,13 @@ static void *run(void *context)
 		if (job.type == MOMENT) {
 			note_moment(queue);
 		} else if (!atomic_load(&queue->failed)) {
-			size = mw_store_chunker_make(queue->chunker, &job, &chunk);
+			size = store_chunker_make(queue->chunker, &job, &chunk);
 			write_all(queue, chunk, size);
 		}
 		drop(queue, &job);
 	}
 	if (queue->close && !atomic_load(&queue->failed)) {
-		size = mw_store_chunker_close(queue->chunker, &chunk);
+		size = store_chunker_close(queue->chunker, &chunk);
 		write_all(queue, chunk, size);
 	}
 	return NULL;
@@ -125,7 +238,7 @@ struct mw_error *mw_store_queue_start(struct mw_store_queue *queue, int fd, cons
 
 	queue->fd = fd;
 	atomic_store(&queue->written, begin->bytes);
-	queue->chunker = mw_store_chunker_create(begin->chunks);
+	queue->chunker = store_chunker_create(begin->chunks);
 	if (!queue->chunker)
 		return mw_error_nomem();
 	pthread_mutex_init(&queue->lock, NULL);
@@ -139,7 +252,7 @@ struct mw_error *mw_store_queue_start(struct mw_store_queue *queue, int fd, cons
 		queue->running = true;
 		return NULL;
 	}
-	mw_store_chunker_destroy(queue->chunker);
+	store_chunker_destroy(queue->chunker);
 	return mw_error_create(MW_ERROR_SYSTEM, errnum, "can't start the thread that writes the recording");
 }
 
@@ -214,7 +327,7 @@ void mw_store_queue_stop(struct mw_store_queue *queue, bool close)
 	queue->running = false;
 	while (queue->idle_count)
 		free(queue->idle[--queue->idle_count]);
-	mw_store_chunker_destroy(queue->chunker);
+	store_chunker_destroy(queue->chunker);
 	pthread_cond_destroy(&queue->changed);
 	pthread_mutex_destroy(&queue->lock);
 }

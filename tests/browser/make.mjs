@@ -110,7 +110,7 @@ export function roughly(mean) {
 	return [shift, Math.floor(mean / 2 ** shift + (shift ? 0.5 : 0))];
 }
 
-/** Rows of {key, count, bytes, unknown, lived} as columns, as src/output/html_rows.c puts them. */
+/** Rows of {key, count, bytes, unknown, lived} as columns, as src/output/html.c puts them. */
 export function putTable(out, rows, lifetimes = false) {
 	const before = (i, at) => (i ? rows[i - 1].key[at] : 0);
 	rows.forEach(({ key }, i) => out.signed(key[0] - before(i, 0)));
