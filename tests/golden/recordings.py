@@ -25,7 +25,7 @@ def questions(name):
     """The command lines that are asked of a recording."""
     for options in REPORTS:
         # Processes have their peaks at different times; one was launched and lived for 88 ms.
-        if name == 'two' and 'peak' in options or name == 'launched' and '0.' in options:
+        if name in ('two', 'unnamed') and 'peak' in options or name == 'launched' and '0.' in options:
             continue
         yield ['report', f'{name}.mw', *options.split(), '--json', '-']
     for words in DIFFS.get(name, ()):
