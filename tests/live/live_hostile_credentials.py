@@ -91,7 +91,7 @@ class HostileCredentials(unittest.TestCase):
             attempt.before.check(self)
         else:
             self.assertEqual((attempt.process.returncode, out), (1, ''), err)
-            self.assertRegex(err, r'^memwatch: what .* could not be removed: .*PR_SET_DUMPABLE, 0')
+            self.assertRegex(err, r'^memwatch: .* could not be removed: .*PR_SET_DUMPABLE, 0')
             self.assertEqual(err.count('memwatch: '), 1, err)
         self.clean_up(target)
         attempt.before.check(self)

@@ -326,7 +326,7 @@ def test_moments_outside():
     path = os.path.join(WORK, "moments.mw")
     result = memwatch("-o", path, "--quiet", "--", "sleep", "0.2")
     assert result.returncode == 0, result.stderr
-    assert_message(memwatch("report", path, "--at", "1000"), 2, "--at", "1000.000 s", "the window ends")
+    assert_message(memwatch("report", path, "--at", "1000"), 2, "--at", "1000.000 s", "the end of the window")
     assert_message(memwatch("report", path, "--from", "1000"), 2, "--from", "1000.000 s", "the window ends")
     result = memwatch("report", path, "--at", "0.1")
     assert result.returncode == 0 and not result.stderr, result.stderr
