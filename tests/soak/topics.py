@@ -42,10 +42,9 @@ LIVE_TOPICS = {
     'damage': {'recording': ('cut_anywhere',), 'scribble': ()},
     'stacks': {'oracle': (), 'same': ()},
 }
-# topic: unit tests, as whole programs.
+# topic: a program of unit tests, and groups of it.
 UNIT_TOPICS = {
-    'quiesce': ('unit/target/unit_tracee_quiesce', 'unit/target/unit_tracee_quiesce_children',
-                'unit/target/unit_tracee_quiesce_gone', 'unit/target/unit_tracee_way_back'),
+    'quiesce': ('unit/tracee/unit_tracee', ('quiesce', 'quiesce_children', 'quiesce_gone', 'sigframe')),
 }
 
 
@@ -73,13 +72,14 @@ def commands(topic, build, memwatch):
     """What a topic runs in turn."""
     if topic == 'random':
         # 30,000 lists of events each time, from another seed on.
-        program = os.path.join(build, 'tests/unit/track/unit_track_intervals_random')
-        return [[program, '{seed}', '30000']]
+        program = os.path.join(build, 'tests/unit/track/unit_track')
+        return [[program, 'intervals_random', '{seed}', '30000']]
     if topic == 'peers':
         program = os.path.join(ROOT, 'tests/unit/symbolizer/peers.py')
         return [[sys.executable, '-B', program, os.path.join(build, 'tests/tools/symbols'), kind] for kind in PEERS]
     if topic in UNIT_TOPICS:
-        return [[os.path.join(build, 'tests', path)] for path in UNIT_TOPICS[topic]]
+        program, groups = UNIT_TOPICS[topic]
+        return [[os.path.join(build, 'tests', program), group] for group in groups]
     return [command for name, words in LIVE_TOPICS[topic].items() for command in live(build, memwatch, name, words)]
 
 

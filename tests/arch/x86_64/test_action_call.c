@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_action_call.c: where code sets a signal's action, and how it is made a jump to elsewhere. */
+#include "unit.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -110,7 +112,7 @@ static void test_spare(void **state)
 	assert_memory_equal(&regs, &before, sizeof(regs));
 }
 
-int main(void)
+UNIT_GROUP(action_call)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_action_call),

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_code_frame.c: the frame at a call in a function without unwind information, read off its code. */
+#include "unit.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -201,7 +203,7 @@ static void test_call_targets(void **state)
 	assert_int_equal(arch->call_target(bytes, 0, BASE, 0, &target), 0);
 }
 
-int main(void)
+UNIT_GROUP(code_frame)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_codes), cmocka_unit_test(test_anything),
 					   cmocka_unit_test(test_call_targets)};

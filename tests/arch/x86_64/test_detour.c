@@ -11,6 +11,7 @@
 #include <memwatch/arch.h>
 
 #include "bytes.h"
+#include "unit.h"
 
 #define BASE     UINT64_C(0x400000)
 #define FUNCTION 0x100 /* where the function lies in the code around it, which is int3 */
@@ -406,7 +407,7 @@ static void test_reach(void **state)
 	expect_no_trampoline(&found, 72, PC - 0x70000000);
 }
 
-int main(void)
+UNIT_GROUP(detour)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_accepted), cmocka_unit_test(test_refused),     cmocka_unit_test(test_around),

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_detour_entries.c: all that is hooked on this host takes a detour. */
+#include "unit.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -114,7 +116,7 @@ static void test_loader(void **state)
 	check("_dl_debug_state", (const void *)_r_debug.r_brk);
 }
 
-int main(void)
+UNIT_GROUP(detour_entries)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_libc),

@@ -14,6 +14,7 @@
 
 #include "bytes.h"
 #include "native.h"
+#include "unit.h"
 
 #define PAGE UINT64_C(4096)
 #define RSP  7
@@ -254,7 +255,7 @@ static void test_far(void **state)
 	check_all(map);
 }
 
-int main(void)
+UNIT_GROUP(detour_run)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_near),

@@ -12,6 +12,7 @@
 
 #include "bytes.h"
 #include "native.h"
+#include "unit.h"
 
 #define RSP        7
 #define ARITHMETIC 0x8d5ULL
@@ -381,7 +382,7 @@ static void test_lea_forms(void **unused)
 	}
 }
 
-int main(void)
+UNIT_GROUP(emulate)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_single_instructions),

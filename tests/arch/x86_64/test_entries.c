@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_entries.c: the first instructions of this host's libc can all be displaced. */
+#include "unit.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -113,7 +115,7 @@ static void test_all_exported_functions(void **state)
 	assert_true(refused * 100 <= functions);
 }
 
-int main(void)
+UNIT_GROUP(entries)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_hooked_functions),

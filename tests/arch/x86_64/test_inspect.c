@@ -10,6 +10,7 @@
 #include <memwatch/arch.h>
 
 #include "bytes.h"
+#include "unit.h"
 
 #define BASE 0x400000
 
@@ -145,7 +146,7 @@ static void test_search_goes_on(void **state)
 	assert_int_equal(search(code, size, SIZE_MAX, MW_CODE_SETS_FLAG), size);
 }
 
-int main(void)
+UNIT_GROUP(inspect)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_inspect),

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_mask_set.c: where code sets its signal mask to a constant; leaving a function at its first instruction. */
+#include "unit.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -172,7 +174,7 @@ static void test_mask_constant(void **state)
 	}
 }
 
-int main(void)
+UNIT_GROUP(mask_set)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_mask_set),

@@ -11,6 +11,7 @@
 #include <memwatch/arch.h>
 
 #include "bytes.h"
+#include "unit.h"
 
 #define PC 0x7f0000001000ULL
 #define E  MW_INSN_EMULATE
@@ -280,7 +281,7 @@ static void test_vtable(void **state)
 	assert_int_equal(arch->result(&regs), 100);
 }
 
-int main(void)
+UNIT_GROUP(plan)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_plan),

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_random.c: any bytes may be asked about, from any thread; what a plan says of itself must hold. */
+#include "unit.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -160,7 +162,7 @@ static void test_random_bytes_threaded(void **state)
 	}
 }
 
-int main(void)
+UNIT_GROUP(random)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random_bytes),

@@ -11,6 +11,7 @@
 #include <memwatch/arch.h>
 
 #include "bytes.h"
+#include "unit.h"
 
 static const struct mw_arch *arch;
 
@@ -138,7 +139,7 @@ static void test_relocate_reach(void **state)
 	expect_error(&plan, highest + 1, "cannot reach");
 }
 
-int main(void)
+UNIT_GROUP(relocate)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_relocate),

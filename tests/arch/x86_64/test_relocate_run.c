@@ -14,6 +14,7 @@
 
 #include "bytes.h"
 #include "native.h"
+#include "unit.h"
 
 #define RSP 7
 #define RDI 5
@@ -233,7 +234,7 @@ static void test_branches_from_copies(void **unused)
 	}
 }
 
-int main(void)
+UNIT_GROUP(relocate_run)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_copies_near),

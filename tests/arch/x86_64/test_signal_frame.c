@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_signal_frame.c: where a signal has interrupted is told from words that look like it. */
+#include "unit.h"
+
 #include <elf.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -217,7 +219,7 @@ static void test_edges(void **state)
 	assert_false(arch->is_kept_pc(0x1000, words + 1, 8, 0));
 }
 
-int main(void)
+UNIT_GROUP(signal_frame)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_frame_of_the_kernel),

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_ways_out.c: how functions give control back, and the code that signal handlers return to. */
+#include "unit.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -249,7 +251,7 @@ static void test_signal_return(void **state)
 			fail_msg("case %zu", i);
 }
 
-int main(void)
+UNIT_GROUP(ways_out)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_codes),  cmocka_unit_test(test_restored),      cmocka_unit_test(test_bounds),

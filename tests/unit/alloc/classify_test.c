@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* classify_test.c: modules told apart by name and by symbols. */
 #include "libraries.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -91,7 +92,7 @@ static void test_is_glibc(void **state)
 			expect_glibc(path, false);
 }
 
-int main(void)
+UNIT_GROUP(classify)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names),

@@ -2,6 +2,7 @@
 /* families_test.c: the tables, and what is found by them in real allocators. */
 #include "libraries.h"
 #include "symbol/demangle.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -212,7 +213,7 @@ static void test_allocators(void **state)
 	expect_complete("libmimalloc.so.3");
 }
 
-int main(void)
+UNIT_GROUP(families)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tables),

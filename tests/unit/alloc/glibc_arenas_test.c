@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "proc/maps.h"
 #include "proc/peek.h"
+#include "unit.h"
 
 #include <gnu/libc-version.h>
 #include <malloc.h>
@@ -237,7 +238,7 @@ static void start(struct child *child, const char *what, const char *tunables)
 		dup2(to[0], STDIN_FILENO);
 		dup2(from[1], STDOUT_FILENO);
 		setenv("GLIBC_TUNABLES", tunables, 1);
-		execl("/proc/self/exe", "glibc_arenas_test", what, (char *)NULL);
+		execl("/proc/self/exe", "unit_alloc", "glibc_arenas", what, (char *)NULL);
 		_exit(1);
 	}
 	assert_true(child->pid > 0);
@@ -538,7 +539,7 @@ static void bears_anything(void **state)
 	assert_in_range(known, 10, 2990);
 }
 
-int main(int argc, char **argv)
+UNIT_GROUP(glibc_arenas)
 {
 	const struct CMUnitTest real[] = {
 		cmocka_unit_test(tells_fragments), cmocka_unit_test(tells_caches),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* glibc_chunk_test.c: chunk headers, made up and real. */
 #include "alloc/families.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -139,7 +140,7 @@ static void test_real_blocks(void **state)
 	}
 }
 
-int main(void)
+UNIT_GROUP(glibc_chunk)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_heap_chunks),   cmocka_unit_test(test_nonsense),

@@ -2,6 +2,7 @@
 /* internal_callers_test.c: the ranges hold the calls of free that glibc makes when a thread ends, and no others. */
 #include "free_trace.h"
 #include "libraries.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -168,7 +169,7 @@ static void test_others_have_none(void **state)
 	free(ranges.items);
 }
 
-int main(void)
+UNIT_GROUP(internal_callers)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_own_libc),

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* error_test.c: what an error says, and that it can be made without memory. */
+#include "rig.h"
+#include "unit.h"
+
 #include <memwatch/error.h>
 
 #include <errno.h>
@@ -15,16 +18,6 @@
 
 /* What can't be formatted: in the C locale no such character can be told. */
 #define UNTELLABLE "%ls", L"\x7fffffff"
-
-static bool no_calloc;
-
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-	return no_calloc ? NULL : __real_calloc(count, size);
-}
 
 static void says_what_and_why(void **state)
 {
@@ -72,9 +65,9 @@ static void is_made_without_memory(void **state)
 	struct mw_error *nomem = mw_error_nomem(), *err;
 
 	(void)state;
-	no_calloc = true;
+	rig_starve = true;
 	err = mw_error_create(MW_ERROR_SYSTEM, EIO, "lost");
-	no_calloc = false;
+	rig_starve = false;
 	assert_ptr_equal(err, nomem);
 	err = mw_error_create(MW_ERROR_SYSTEM, EIO, UNTELLABLE);
 	assert_ptr_equal(err, nomem);
@@ -119,7 +112,7 @@ static void what_is_gone_is_in_nobodys_way(void **state)
 	assert_null(mw_error_worse(NULL, gone()));
 }
 
-int main(void)
+UNIT_GROUP(error)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(says_what_and_why),

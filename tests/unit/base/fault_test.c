@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* fault_test.c: which passes of a fault point fail. The wish is read once, so each case is a process. */
 #include "base/fault.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -112,7 +113,7 @@ static void is_read_once(void **state)
 	unsetenv("MEMWATCH_FAULT");
 }
 
-int main(void)
+UNIT_GROUP(fault)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fails_as_wished),

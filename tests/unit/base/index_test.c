@@ -3,6 +3,8 @@
 #include "base/index.h"
 
 #include "base/hash.h"
+#include "rig.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,16 +16,6 @@
 #define KEYS 3000u
 #define OPS  40000u
 #define MANY 300000u
-
-static bool starve;
-
-void *__real_realloc(void *block, size_t size);
-void *__wrap_realloc(void *block, size_t size);
-
-void *__wrap_realloc(void *block, size_t size)
-{
-	return starve ? NULL : __real_realloc(block, size);
-}
 
 /* Elements: 64-bit keys, hashed well, or such that few places or few kept bits are in use, or all alike. */
 enum hashing { GOOD, HIGH_BITS, LOW_BITS, NONE, HASHINGS };
@@ -85,16 +77,6 @@ static bool add(uint64_t key)
 	return true;
 }
 
-static uint64_t state;
-
-static uint64_t next_random(void)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state;
-}
-
 /* Looked up and added where new, with a model that knows of each key whether it is there, and where. */
 static void agrees_with_a_model(void **unused)
 {
@@ -103,15 +85,15 @@ static void agrees_with_a_model(void **unused)
 	(void)unused;
 	for (unsigned hashing = 0; hashing < HASHINGS; hashing++) {
 		items.hashing = (enum hashing)hashing;
-		state = 0x9e3779b97f4a7c15u + hashing;
+		rig_seed(0x9e3779b97f4a7c15u + hashing);
 		for (uint32_t op = 0; op < OPS; op++) {
-			uint32_t key = (uint32_t)(next_random() % KEYS), number = UINT32_MAX;
+			uint32_t key = (uint32_t)(rig_random() % KEYS), number = UINT32_MAX;
 			bool found = find(key, &number);
 
 			assert_int_equal(found, model[key] != 0);
 			if (found)
 				assert_int_equal(number, model[key] - 1);
-			else if (next_random() % 4 == 0) {
+			else if (rig_random() % 4 == 0) {
 				assert_true(add(key));
 				model[key] = items.index.count;
 			}
@@ -180,10 +162,10 @@ static void keeps_its_room_when_cleared(void **unused)
 		assert_true(add(i));
 	mw_index_clear(&items.index);
 	assert_false(find(1, &number));
-	starve = true;
+	rig_starve = true;
 	for (uint32_t i = 0; i < KEYS; i++)
 		assert_true(add(i + KEYS));
-	starve = false;
+	rig_starve = false;
 	assert_false(find(1, &number));
 	assert_true(find(KEYS + 1, &number));
 	assert_int_equal(number, 1);
@@ -196,16 +178,16 @@ static void memory_may_fail(void **unused)
 	uint32_t number, count;
 
 	(void)unused;
-	starve = true;
+	rig_starve = true;
 	assert_false(add(0));
-	starve = false;
+	rig_starve = false;
 	assert_int_equal(items.index.count, 0);
 	for (uint32_t i = 0; i < KEYS; i++)
 		assert_true(add(i));
-	starve = true;
+	rig_starve = true;
 	while (add(items.index.count))
 		assert_true(items.index.count < 2 * KEYS);
-	starve = false;
+	rig_starve = false;
 	count = items.index.count;
 	assert_false(find(count, &number));
 	for (uint32_t i = 0; i < count; i++) {
@@ -217,7 +199,7 @@ static void memory_may_fail(void **unused)
 	mw_index_deinit(&items.index);
 }
 
-int main(void)
+UNIT_GROUP(index)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(agrees_with_a_model),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* map_test.c: the hash table against the plainest model there is. */
 #include "base/map.h"
+#include "rig.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,26 +13,6 @@
 
 #define KEYS 700u
 #define OPS  60000u
-
-static bool starve;
-
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-	return starve ? NULL : __real_calloc(count, size);
-}
-
-static uint64_t state;
-
-static uint64_t next_random(void)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state;
-}
 
 /* Values are addresses of nothing; only NULL has a meaning. */
 static char values[256];
@@ -57,11 +39,11 @@ static void churn(const uint64_t *keys)
 	void *model[KEYS] = {NULL};
 
 	for (size_t op = 0; op < OPS; op++) {
-		size_t i = next_random() % KEYS;
-		bool fill = next_random() % 100 < (op / 4000 % 2 ? 20 : 80);
+		size_t i = rig_random() % KEYS;
+		bool fill = rig_random() % 100 < (op / 4000 % 2 ? 20 : 80);
 
 		if (fill) {
-			void *value = &values[next_random() % sizeof(values)];
+			void *value = &values[rig_random() % sizeof(values)];
 
 			assert_null(mw_map_set(&map, keys[i], value));
 			model[i] = value;
@@ -86,10 +68,10 @@ static void agrees_with_a_model(void **unused)
 
 	(void)unused;
 	for (unsigned round = 0; round < 4; round++) {
-		state = 0x9e3779b97f4a7c15u + round;
+		rig_seed(0x9e3779b97f4a7c15u + round);
 		for (uint64_t i = 0; i < KEYS; i++) {
 			/* At random, as tids come, as pages come, as a table's worst case: alike in all low bits. */
-			const uint64_t forms[] = {next_random() | 1u, 1000 + i, 0x7f0000000000u + i * 4096, i << 40};
+			const uint64_t forms[] = {rig_random() | 1u, 1000 + i, 0x7f0000000000u + i * 4096, i << 40};
 
 			keys[i] = forms[round];
 		}
@@ -126,10 +108,10 @@ static void memory_may_fail(void **unused)
 	(void)unused;
 	for (; key < 100; key++)
 		assert_null(mw_map_set(&map, key, &values[key]));
-	starve = true;
+	rig_starve = true;
 	for (; !err && key < sizeof(values); key++)
 		err = mw_map_set(&map, key, &values[key]);
-	starve = false;
+	rig_starve = false;
 	assert_non_null(err);
 	assert_int_equal(mw_error_kind(err), MW_ERROR_MEMORY);
 	mw_error_destroy(err);
@@ -148,28 +130,28 @@ static void keys_are_numbered(void **unused)
 	struct mw_map map = {0};
 
 	(void)unused;
-	state = 0x9e3779b97f4a7c15u;
+	rig_seed(0x9e3779b97f4a7c15u);
 	for (size_t op = 0; op < OPS; op++) {
-		size_t key = next_random() % KEYS;
+		size_t key = rig_random() % KEYS;
 
-		starve = op % 7 == 0;
+		rig_starve = op % 7 == 0;
 		number = UINT32_MAX;
 		if (mw_map_number(&map, key * 4096, &number)) {
 			if (!model[key])
 				model[key] = ++count;
 			assert_int_equal(number, model[key] - 1);
 		} else {
-			assert_true(starve);
+			assert_true(rig_starve);
 			assert_int_equal(number, UINT32_MAX);
 		}
 		assert_int_equal(map.count, count);
 	}
-	starve = false;
+	rig_starve = false;
 	assert_int_equal(count, KEYS);
 	mw_map_deinit(&map);
 }
 
-int main(void)
+UNIT_GROUP(map)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(agrees_with_a_model),

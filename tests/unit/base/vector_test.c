@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* vector_test.c: arrays keep their items as they grow, and when they can't. */
 #include "base/vector.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -92,7 +93,7 @@ static void is_searched(void **state)
 			 1);
 }
 
-int main(void)
+UNIT_GROUP(vector)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(grows),

@@ -2,6 +2,7 @@
 /* The tables of options, and what is made from them: --help, the manual, the completions. */
 #include "cli/command.h"
 #include "cli/documents.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -127,7 +128,7 @@ static void test_documents(void **state)
 	}
 }
 
-int main(void)
+UNIT_GROUP(command)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tables),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_denied.c: each reason for which the kernel denies a ptrace, from made-up facts. */
 #include "tracee/preflight.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -126,7 +127,7 @@ static void test_confinement(void **state)
 	assert_says(&facts, "Operation not permitted", "log");
 }
 
-int main(void)
+UNIT_GROUP(denied)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_yama),           cmocka_unit_test(test_user),

@@ -3,6 +3,7 @@
 #include "../view/tape.h"
 #include "cli/diff_moment.h"
 #include "cli/run.h"
+#include "unit.h"
 #include "view/replay.h"
 
 #include <fcntl.h>
@@ -427,7 +428,7 @@ static void test_bad(void **state)
 	assert_int_equal(stat(out, &status), -1);
 }
 
-int main(void)
+UNIT_GROUP(diff)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_options), cmocka_unit_test(test_moments), cmocka_unit_test(test_many_marks),

@@ -2,6 +2,7 @@
 /* test_emulated.c: which processes are run by a translator, by their program and what is mapped. */
 #include "proc/maps.h"
 #include "tracee/preflight.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -59,7 +60,7 @@ static void test_none(void **state)
 	expect("/usr/bin/cat", PLAIN, MW_EMULATOR_NONE);
 }
 
-int main(void)
+UNIT_GROUP(emulated)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_valgrind),

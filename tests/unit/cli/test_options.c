@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_options.c: whole command lines. */
 #include "cli/options.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -226,7 +227,7 @@ static void test_doctor(void **state)
 	assert_refused(&mw_cli_command_doctor, "-p 1 -- ls", "'ls'");
 }
 
-int main(void)
+UNIT_GROUP(options)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_attach), cmocka_unit_test(test_engine),  cmocka_unit_test(test_launch),

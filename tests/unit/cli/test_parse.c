@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_parse.c: words of a command line, good and bad. */
 #include "cli/parse.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -203,7 +204,7 @@ static void test_nearest(void **state)
 	assert_null(mw_cli_nearest(longest, words));
 }
 
-int main(void)
+UNIT_GROUP(parse)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_seconds),      cmocka_unit_test(test_seconds_refused),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_report_options.c: the command line of memwatch report. */
 #include "cli/options.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -186,7 +187,7 @@ static void test_views(void **state)
 	refuse(WORDS("leak.mw", "--by", "thread", "--filter", "size:("), WORDS("--filter"));
 }
 
-int main(void)
+UNIT_GROUP(report_options)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults),

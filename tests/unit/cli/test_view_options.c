@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_view_options.c: the options that say what of a recording is shown. */
 #include "cli/options.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -183,7 +184,7 @@ static void test_moments(void **state)
 	}
 }
 
-int main(void)
+UNIT_GROUP(view_options)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults), cmocka_unit_test(test_values),

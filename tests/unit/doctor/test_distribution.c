@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_distribution.c: which row of the table a root's os-release leads to, also where it is hostile. */
 #include "doctor/distribution.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -174,7 +175,7 @@ static void test_rows(void **state)
 	}
 }
 
-int main(void)
+UNIT_GROUP(distribution)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(test_distributions, remove_files),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_paragraph.c: words of a shell come back as they were; lines are no longer than they should be. */
 #include "doctor/paragraph.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -87,7 +88,7 @@ static void test_lines(void **state)
 	free(text);
 }
 
-int main(void)
+UNIT_GROUP(paragraph)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_words), cmocka_unit_test(test_by_a_shell),
 					   cmocka_unit_test(test_lines)};

@@ -4,6 +4,7 @@
 #include "engine/survey.h"
 #include "tracee/remote.h"
 #include "tracee/tracee.h"
+#include "unit.h"
 
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -312,7 +313,7 @@ static void names_are_there(void **state)
 	assert_null(mw_engine_find(""));
 }
 
-int main(void)
+UNIT_GROUP(hooks)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(finds_libc, setup, teardown),

@@ -2,6 +2,7 @@
 /* jump_clock_test.c: from ticks to nanoseconds, and when not to trust the ticks. */
 #include "base/clock.h"
 #include "engine/jump/clock.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -126,7 +127,7 @@ static void test_measured(void **state)
 	assert_int_equal(jump_clock_ns(&clock, clock.start_tick), 0);
 }
 
-int main(void)
+UNIT_GROUP(jump_clock)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_judge),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* jump_drain_test.c: records of several rings come in order of time, none twice, none lost, none too early. */
 #include "jump_rig.h"
+#include "unit.h"
 
 #include <stdlib.h>
 
@@ -251,7 +252,7 @@ static void test_publishes(void **state)
 	assert_int_equal(rig_slot(rig, 0)->drained, RIG_UNITS);
 }
 
-int main(void)
+UNIT_GROUP(jump_drain)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_order),

@@ -6,6 +6,7 @@
 #include "jump_rig.h"
 
 #include "track/track.h"
+#include "unit.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -166,7 +167,7 @@ static void test_stack_numbers(void **state)
 	assert_true(jump_drain_stats(rig->drain)->bad_records > 0);
 }
 
-int main(void)
+UNIT_GROUP(jump_hostile)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_garbage, rig_setup, rig_teardown),

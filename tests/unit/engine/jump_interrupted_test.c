@@ -2,6 +2,7 @@
 /* jump_interrupted_test.c: a signal's frame is found wherever in the recorder's code the signal came, and what merely looks
  * like the recorder's code is none. */
 #include "engine/jump/patching.h"
+#include "unit.h"
 
 #include <elf.h>
 #include <setjmp.h>
@@ -79,7 +80,7 @@ static void test_return_addresses(void **state)
 		assert_false(is_found(words, IMAGE + into));
 }
 
-int main(void)
+UNIT_GROUP(jump_interrupted)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_everywhere), cmocka_unit_test(test_return_addresses)};
 

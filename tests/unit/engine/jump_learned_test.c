@@ -4,6 +4,7 @@
 #include "engine/jump/walking.h"
 
 #include "proc/maps.h"
+#include "unit.h"
 
 #include <elf.h>
 #include <setjmp.h>
@@ -194,7 +195,7 @@ static void test_goes_with_its_module(void **state)
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-int main(void)
+UNIT_GROUP(jump_learned)
 {
 	const struct CMUnitTest tests[] = {T(test_is_published), T(test_from_stacks), T(test_later),
 					   T(test_is_bounded),   T(test_is_checked),  T(test_goes_with_its_module)};

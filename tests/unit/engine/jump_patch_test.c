@@ -3,6 +3,7 @@
 #include "engine/jump/patching.h"
 
 #include "proc/maps.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -113,7 +114,7 @@ static void test_moved_code(void **state)
 	*mapping = was;
 }
 
-int main(void)
+UNIT_GROUP(jump_patch)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_another_file), cmocka_unit_test(test_no_code),
 					   cmocka_unit_test(test_moved_code)};

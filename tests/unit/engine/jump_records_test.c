@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* jump_records_test.c: what each record is told as. */
 #include "jump_rig.h"
+#include "unit.h"
 
 #include <string.h>
 
@@ -409,7 +410,7 @@ static void test_senseless(void **state)
 	assert_int_equal(rig_drain(rig), 0);
 }
 
-int main(void)
+UNIT_GROUP(jump_records)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_heap, rig_setup, rig_teardown),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* What a killed memwatch has left: what of it is believed. */
 #include "engine/jump/remains.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -176,7 +177,7 @@ static void test_wiped_by_fork(void **state)
 	assert_false(jump_remains_wiped_by_fork("", 0x10000));
 }
 
-int main(void)
+UNIT_GROUP(jump_remains)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_shared), cmocka_unit_test(test_owned), cmocka_unit_test(test_image),

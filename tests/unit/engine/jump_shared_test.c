@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* jump_shared_test.c: the layout holds what it must, nothing overlaps, and it is no larger than said. */
 #include "engine/jump/shared.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -95,7 +96,7 @@ static void test_format(void **state)
 	free(shared.base);
 }
 
-int main(void)
+UNIT_GROUP(jump_shared)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_plan),

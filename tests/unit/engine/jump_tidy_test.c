@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* jump_tidy_test.c: threads come and go, and so do their slots and rings. */
 #include "jump_rig.h"
+#include "unit.h"
 
 #include <string.h>
 
@@ -212,7 +213,7 @@ static void test_made_up_counts(void **state)
 	assert_in_range(stats->waited, 1, 3 * elapsed);
 }
 
-int main(void)
+UNIT_GROUP(jump_tidy)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_recycled, rig_setup, rig_teardown),

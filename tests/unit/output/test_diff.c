@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_diff.c: comparisons made by hand, written. */
+#include "unit.h"
+
 #include <memwatch/diff.h>
 
 #include <jansson.h>
@@ -290,7 +292,7 @@ static void test_hostile(void **state)
 	json_decref(json);
 }
 
-int main(void)
+UNIT_GROUP(diff)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_text),

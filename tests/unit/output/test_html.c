@@ -3,6 +3,7 @@
 #include "fixture.h"
 #include "output/html_pack.h"
 #include "render.h"
+#include "unit.h"
 
 #include <jansson.h>
 #include <setjmp.h>
@@ -418,7 +419,7 @@ static void test_full(void **state)
 	fclose(full);
 }
 
-int main(void)
+UNIT_GROUP(html)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows), cmocka_unit_test(test_several), cmocka_unit_test(test_hostile),

@@ -2,6 +2,7 @@
 /* test_json.c: the report as JSON, read back. */
 #include "fixture.h"
 #include "render.h"
+#include "unit.h"
 
 #include <jansson.h>
 #include <setjmp.h>
@@ -271,7 +272,7 @@ static void test_full(void **state)
 	assert_null(mw_output_find("xml"));
 }
 
-int main(void)
+UNIT_GROUP(json)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_keys),    cmocka_unit_test(test_values),  cmocka_unit_test(test_sums),

@@ -2,6 +2,7 @@
 /* test_space.c: how much of the process is what, as text and as JSON. */
 #include "output/utf8.h"
 #include "render.h"
+#include "unit.h"
 
 #include <jansson.h>
 #include <setjmp.h>
@@ -188,7 +189,7 @@ static void is_told_as_json(void **state)
 	json_decref(root);
 }
 
-int main(void)
+UNIT_GROUP(space)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(is_told_as_text),

@@ -4,6 +4,7 @@
 #include "output/line.h"
 #include "output/utf8.h"
 #include "render.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -260,7 +261,7 @@ static void test_elide(void **state)
 	mw_line_deinit(&line);
 }
 
-int main(void)
+UNIT_GROUP(text)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_golden),  cmocka_unit_test(test_growth),     cmocka_unit_test(test_interval),

@@ -3,6 +3,7 @@
 #include "fixture.h"
 #include "output/utf8.h"
 #include "render.h"
+#include "unit.h"
 
 #include <memwatch/table.h>
 
@@ -294,7 +295,7 @@ static void test_deep_json(void **state)
 	free(nodes);
 }
 
-int main(void)
+UNIT_GROUP(views)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_text), cmocka_unit_test(test_nothing),   cmocka_unit_test(test_hostile),

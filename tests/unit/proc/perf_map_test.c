@@ -3,6 +3,7 @@
 #include "proc/perf_map.h"
 
 #include "proc/root.h"
+#include "unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -288,7 +289,7 @@ static void links_stay_inside(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-int main(void)
+UNIT_GROUP(perf_map)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(in_order),

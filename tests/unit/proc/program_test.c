@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* program_test.c: a process that stays the program that it was, becomes another, or ends. */
 #include "proc/program.h"
+#include "unit.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -54,7 +55,7 @@ static void act(enum act what)
 	(void)!write(STDOUT_FILENO, "1", 1);
 	(void)!read(STDIN_FILENO, &byte, 1);
 	if (what == BECOME)
-		execl("/proc/self/exe", "program_test", "again", (char *)NULL);
+		execl("/proc/self/exe", "unit_proc", "program", "again", (char *)NULL);
 	if (pthread_create(&thread, NULL, stay, NULL))
 		_exit(1);
 	pthread_exit(NULL);
@@ -206,7 +207,7 @@ static void first_thread_ends(void **state)
 	end(&child);
 }
 
-int main(int argc, char **argv)
+UNIT_GROUP(program)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stays),

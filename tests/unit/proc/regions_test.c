@@ -4,6 +4,7 @@
 #include "proc/regions.h"
 #include "proc/status.h"
 #include "proc/touched.h"
+#include "unit.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -435,7 +436,7 @@ static void takes_no_slab_for_a_stack(void **state)
 	assert_int_equal(munmap(slab, SLAB + PAGE), 0);
 }
 
-int main(void)
+UNIT_GROUP(regions)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tells_kinds),

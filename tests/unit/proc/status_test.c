@@ -4,6 +4,7 @@
 #include "proc/root.h"
 #include "proc/stat.h"
 #include "proc/status.h"
+#include "unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -273,11 +274,18 @@ static void reads_command(void **state)
 /* A program that writes its title over its arguments leaves zeros behind it. */
 static void reads_title(void **state)
 {
-	size_t room = strlen(program_invocation_name), count = 0;
+	size_t room = 0, count = 0;
 	char **argv = NULL;
-	pid_t child = fork();
+	pid_t child;
 
 	(void)state;
+	assert_null(mw_command_read(getpid(), &argv, &count));
+	for (size_t i = 0; i < count; i++) {
+		room += strlen(argv[i]) + 1;
+		free(argv[i]);
+	}
+	free(argv);
+	child = fork();
 	if (child == 0) {
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		memset(program_invocation_name, 0, room);
@@ -397,7 +405,7 @@ static void opens_only_files(void **state)
 	assert_string_equal(mw_root_strip("/x", ""), "/x");
 }
 
-int main(void)
+UNIT_GROUP(status)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_own_status),    cmocka_unit_test(reads_names),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* touched_test.c: guard pages in a mapping, of this process. */
 #include "proc/touched.h"
+#include "unit.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -60,7 +61,7 @@ static void clips_at_guards(void **state)
 	assert_int_equal(munmap(memory, PAGES * PAGE), 0);
 }
 
-int main(void)
+UNIT_GROUP(touched)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(clips_at_guards),

@@ -2,6 +2,7 @@
 /* test_emitter.c: what a window tells a recording, with an engine that only pretends. */
 #include "session/emitter.h"
 #include "store/writer.h"
+#include "unit.h"
 #include "view/replay.h"
 
 #include <setjmp.h>
@@ -289,7 +290,7 @@ static void test_without_symbols(void **state)
 	mw_replay_close(replay);
 }
 
-int main(void)
+UNIT_GROUP(emitter)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_window),

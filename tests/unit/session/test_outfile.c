@@ -2,6 +2,7 @@
 /* test_outfile.c: an output file is there whole or not at all. */
 #include "session/outfile.h"
 #include "session/process_setup.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -413,7 +414,7 @@ static void test_limit(void **state)
 	assert_int_equal(entries(), 0);
 }
 
-int main(void)
+UNIT_GROUP(outfile)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_new),         cmocka_unit_test(test_abort),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_window.c: what comes when a window has ended, with events made up of mappings that this process really makes. */
 #include "session/emitter.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -194,7 +195,7 @@ static void keeps_what_was_there(void **state)
 	end(&rig);
 }
 
-int main(void)
+UNIT_GROUP(window)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ends_in_time),

@@ -2,6 +2,7 @@
 /* Recordings that are none, were cut off, or have a bit that changed: a message or a word about it, never other news.
  */
 #include "rig.h"
+#include "unit.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -262,7 +263,7 @@ static void test_visitor_ends_it(void **state)
 	mw_store_close(NULL);
 }
 
-int main(void)
+UNIT_GROUP(bad)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_other_files),

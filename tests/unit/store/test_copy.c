@@ -3,6 +3,7 @@
 #include "rig.h"
 
 #include "store/format.h"
+#include "unit.h"
 
 #include <errno.h>
 #include <string.h>
@@ -130,7 +131,7 @@ static void test_given_up(void **unused)
 	mw_store_destroy(writer);
 }
 
-int main(void)
+UNIT_GROUP(copy)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_copy),

@@ -4,6 +4,7 @@
 
 #include "store/bytes.h"
 #include "store/columns.h"
+#include "unit.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -407,7 +408,7 @@ static int teardown(void **state)
 	return rig_cleanup(state);
 }
 
-int main(void)
+UNIT_GROUP(hostile)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_records),   cmocka_unit_test(test_numbers_of_stacks_and_threads),

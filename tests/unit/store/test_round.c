@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* What was written comes back exactly. */
 #include "rig.h"
+#include "unit.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -273,7 +274,7 @@ static void test_refused(void **state)
 	free(path);
 }
 
-int main(void)
+UNIT_GROUP(round)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_everything_comes_back),

@@ -3,6 +3,7 @@
 #include "rig.h"
 
 #include "store/format.h"
+#include "unit.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -437,7 +438,7 @@ static void test_too_many_processes(void **state)
 	unlink(path);
 }
 
-int main(void)
+UNIT_GROUP(writer)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_before_publish),

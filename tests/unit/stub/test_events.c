@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* What each role's calls become. */
 #include "rig.h"
+#include "unit.h"
 
 #include <memwatch/engine.h>
 #include <string.h>
@@ -383,7 +384,7 @@ static void test_exit_of_a_child(void **state)
 	assert_int_equal(rig.shared.control->exits, 0);
 }
 
-int main(void)
+UNIT_GROUP(events)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
 	const struct CMUnitTest tests[] = {

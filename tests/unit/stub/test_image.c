@@ -2,6 +2,7 @@
 /* The real image in this process: registers, flags, results, forks. */
 #include "image.h"
 #include "shared.h"
+#include "unit.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -305,7 +306,7 @@ static void test_signals(void **state)
 	assert_in_range(counts[MW_RING_FREE_BLOCK], pairs, pairs + handled);
 }
 
-int main(void)
+UNIT_GROUP(image)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* Calls inside calls, signal handlers, and those that never come back. */
 #include "rig.h"
+#include "unit.h"
 
 #include <string.h>
 
@@ -389,7 +390,7 @@ static void test_comes_back_in_another_thread(void **state)
 	rig_thread_free(second);
 }
 
-int main(void)
+UNIT_GROUP(nest)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
 	const struct CMUnitTest tests[] = {

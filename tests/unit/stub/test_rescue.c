@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_rescue.c: breakpoints that nobody serves: the rescue passes them, and takes them out. */
 #include "rescue_rig.h"
+#include "unit.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -206,7 +207,7 @@ static void test_exchanged_return(void **state)
 	assert_int_equal(rig.rescue->hits, 20);
 }
 
-int main(void)
+UNIT_GROUP(rescue)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_heals_all_at_the_first, rig_setup, rig_teardown),

@@ -3,6 +3,7 @@
 #include "rescue_rig.h"
 
 #include "arch/x86_64/x86_64.h"
+#include "unit.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -580,7 +581,7 @@ static void test_served_and_marked(void **state)
 	assert_int_equal(arrived, 1);
 }
 
-int main(void)
+UNIT_GROUP(rescue_signals)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_mask, rig_setup, rig_teardown),

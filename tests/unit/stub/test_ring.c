@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* Rings: laps, room and waiting for it; slots: whose they are. */
 #include "rig.h"
+#include "unit.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -284,7 +285,7 @@ static void test_claims(void **state)
 		pthread_join(threads[i], NULL);
 }
 
-int main(void)
+UNIT_GROUP(ring)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
 	const struct CMUnitTest tests[] = {

@@ -5,6 +5,7 @@
 #include "image.h"
 #include "shared.h"
 #include "stub/roles.h"
+#include "unit.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -278,7 +279,7 @@ static void test_signal_frame(void **state)
 	signal(SIGUSR1, SIG_DFL);
 }
 
-int main(void)
+UNIT_GROUP(stack_use)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_walks, set_up_plain, tear_down),

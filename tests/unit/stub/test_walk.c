@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* Stacks: by rows, by the slow road, within their bounds. */
 #include "rig.h"
+#include "unit.h"
 
 #include <string.h>
 
@@ -563,7 +564,7 @@ static void test_learned(void **state)
 	assert_int_equal(mw_row_kind(stub_row(control, 0x500014)), MW_ROW_SLOW);
 }
 
-int main(void)
+UNIT_GROUP(walk)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
 	const struct CMUnitTest tests[] = {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* elf_hostile_test.c: files that lie, are cut short, or change while they are read. */
 #include "files.h"
+#include "unit.h"
 
 #include <elf.h>
 #include <setjmp.h>
@@ -195,7 +196,7 @@ static void survives_shrinking(void **state)
 	free(bytes);
 }
 
-int main(void)
+UNIT_GROUP(elf_hostile)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(survives_truncation),

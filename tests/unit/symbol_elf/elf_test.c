@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* elf_test.c: images of files as compilers make them, and as strip and their like leave them. */
 #include "files.h"
+#include "unit.h"
 
 #include <elf.h>
 #include <setjmp.h>
@@ -185,7 +186,7 @@ static void stops_when_told(void **state)
 	mw_elf_unref(elf);
 }
 
-int main(void)
+UNIT_GROUP(elf)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_library),     cmocka_unit_test(reads_sections),

@@ -3,6 +3,7 @@
 #include "files.h"
 
 #include "symbol/frame_table.h"
+#include "unit.h"
 
 #include <dlfcn.h>
 #include <dwarf.h>
@@ -244,7 +245,7 @@ static void nothing_to_find(void **state)
 	free(bytes);
 }
 
-int main(void)
+UNIT_GROUP(frame_table)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tables_are_the_same),

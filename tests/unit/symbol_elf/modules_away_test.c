@@ -4,6 +4,7 @@
 #include "files.h"
 
 #include "proc/root.h"
+#include "unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -305,7 +306,7 @@ static void looks_into_an_overlay(void **state)
 	check_namespace(enter_overlay);
 }
 
-int main(void)
+UNIT_GROUP(modules_away)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_changed_files),      cmocka_unit_test(finds_them_unprivileged),

@@ -2,6 +2,7 @@
 /* modules_test.c: the modules of a live child that loads and unloads. */
 #include "child.h"
 #include "files.h"
+#include "unit.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -184,7 +185,7 @@ static void lists_what_cannot_be_opened(void **state)
 	mw_modules_destroy(modules);
 }
 
-int main(void)
+UNIT_GROUP(modules)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lists_program_and_libraries), cmocka_unit_test(follows_loading),

@@ -5,6 +5,7 @@
  * libdw looks at DEBUGINFOD_URLS when it is loaded, so the test sets the server up and then runs itself anew.
  */
 #include "probe.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +22,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SKIPPED   77 /* as ctest's SKIP_RETURN_CODE has it */
 #define LIBRARY   FIXTURES "/libbare.so"
 #define DEBUG     FIXTURES "/fixture.debug"
 #define DIRECTORY "MEMWATCH_TEST_DIRECTORY" /* tells the second run from the first */
@@ -135,7 +135,7 @@ static int run_again(const char *directory, int port)
 		setenv("DEBUGINFOD_TIMEOUT", "30", 1);
 		setenv("no_proxy", "127.0.0.1", 1);
 		setenv(DIRECTORY, directory, 1);
-		execl("/proc/self/exe", "unit_debuginfod", NULL);
+		execl("/proc/self/exe", "unit_symbolizer", "debuginfod", NULL);
 		_exit(127);
 	}
 	if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
@@ -146,12 +146,12 @@ static int run_again(const char *directory, int port)
 static int set_up_and_run(void)
 {
 	char directory[] = "/tmp/memwatch-debuginfod-XXXXXX", command[PATH_MAX];
-	int port, status = SKIPPED;
+	int port, status = UNIT_SKIPPED;
 	pid_t server = -1;
 
 	if (!dlopen("libdebuginfod.so.1", RTLD_NOW)) {
 		print_message("libdebuginfod.so.1 is not here\n");
-		return SKIPPED;
+		return UNIT_SKIPPED;
 	}
 	if (!mkdtemp(directory) || !lay_out(directory))
 		return 1;
@@ -168,7 +168,7 @@ static int set_up_and_run(void)
 	return system(command) ? 1 : status;
 }
 
-int main(void)
+UNIT_GROUP(debuginfod)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fetched),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* demangle_test.c: names in, names out. */
 #include "symbol/demangle.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -90,7 +91,7 @@ static void test_long_names(void **state)
 	free(symbol);
 }
 
-int main(void)
+UNIT_GROUP(demangle)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names),

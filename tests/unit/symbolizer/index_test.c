@@ -4,6 +4,7 @@
  * labels, aliases, symbols in each other and of every binding, and of such as are at hand.
  */
 #include "symbol/symbolizer_index.h"
+#include "unit.h"
 
 #include <fcntl.h>
 #include <gnu/lib-names.h>
@@ -150,7 +151,7 @@ static void test_at_hand(void **state)
 	}
 }
 
-int main(void)
+UNIT_GROUP(index)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_odd_symbols), cmocka_unit_test(test_own),
 					   cmocka_unit_test(test_at_hand)};

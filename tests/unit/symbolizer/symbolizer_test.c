@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* symbolizer_test.c: frames of the fixture library in each form that debug information comes in. */
 #include "probe.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -309,7 +310,7 @@ static void test_vdso(void **state)
 	probe_close(&probe);
 }
 
-int main(void)
+UNIT_GROUP(symbolizer)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_embedded),       cmocka_unit_test(test_split),
@@ -323,7 +324,7 @@ int main(void)
 	/* Read when libdw is loaded: the fixtures are in no server anyway, but none need be asked. */
 	if (getenv("DEBUGINFOD_URLS")) {
 		unsetenv("DEBUGINFOD_URLS");
-		execl("/proc/self/exe", "unit_symbolizer", NULL);
+		execl("/proc/self/exe", "unit_symbolizer", "symbolizer", NULL);
 	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include "top/same.h"
 #include "top/text.h"
 #include "top/view.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -417,7 +418,7 @@ static void test_missed(void **state)
 	check_missed(7, true, true, 12, "valloc, sbr");
 }
 
-int main(void)
+UNIT_GROUP(top)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_growth, begin, end),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* filter_test.c: what a seccomp filter says, against the kernel's own doing. */
 #include "tracee/filter.h"
+#include "unit.h"
 
 #include <errno.h>
 #include <linux/seccomp.h>
@@ -319,7 +320,7 @@ static void together(void **state)
 			 MW_FILTER_TRAP | MW_FILTER_ERRNO);
 }
 
-int main(void)
+UNIT_GROUP(filter)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(same_as_kernel),

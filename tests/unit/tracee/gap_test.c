@@ -2,6 +2,7 @@
 /* gap_test.c: where there is room for something in a process. */
 #include "tracee/inject.h"
 #include "tracee_child.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -200,7 +201,7 @@ static void cgroups(void **state)
 	assert_int_equal(system(command), 0);
 }
 
-int main(void)
+UNIT_GROUP(gap)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gaps),

@@ -6,6 +6,7 @@
 #include "tracee/inject.h"
 #include "tracee/quiesce.h"
 #include "tracee_child.h"
+#include "unit.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -424,7 +425,7 @@ static void killed_meanwhile(void **state)
 	board_destroy(held.board);
 }
 
-int main(void)
+UNIT_GROUP(inject)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(private_memory),         cmocka_unit_test(shared_memory),

@@ -2,6 +2,7 @@
 /* interrupt_test.c: system calls that a tracer's interrupt would end with EINTR, and must not. */
 #include "tracee/tracee.h"
 #include "tracee_child.h"
+#include "unit.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -296,7 +297,7 @@ static void ignored_signals_end_nothing(void **state)
 	wait_deinit(&wait);
 }
 
-int main(void)
+UNIT_GROUP(interrupt)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stops_are_not_seen),

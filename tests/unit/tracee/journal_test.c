@@ -5,6 +5,7 @@
 #include "tracee/remote.h"
 #include "tracee/tracee.h"
 #include "tracee_child.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -279,7 +280,7 @@ static void cleans_a_copy(void **state)
 	child_kill(pid);
 }
 
-int main(void)
+UNIT_GROUP(journal)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(plants_and_restores),

@@ -3,6 +3,7 @@
 #include "quiet_child.h"
 #include "tracee/quiesce.h"
 #include "tracee_child.h"
+#include "unit.h"
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -168,7 +169,7 @@ static void signals_outlive_a_quiesce(void **state)
 	board_destroy(board);
 }
 
-int main(void)
+UNIT_GROUP(killed)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_signal_is_kept),

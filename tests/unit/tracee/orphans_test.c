@@ -3,6 +3,7 @@
 #include "tracee/orphans.h"
 #include "tracee/tracee.h"
 #include "tracee_child.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -95,7 +96,7 @@ static void test_known_to_others(void **state)
 	assert_int_equal(find(&finder), 1);
 }
 
-int main(void)
+UNIT_GROUP(orphans)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_found, setup, teardown),

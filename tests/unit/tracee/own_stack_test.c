@@ -9,6 +9,7 @@
 #include "tracee/syscall.h"
 #include "tracee/tracee.h"
 #include "tracee_child.h"
+#include "unit.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -470,7 +471,7 @@ static void test_finish(void **state)
 	end(pid);
 }
 
-int main(void)
+UNIT_GROUP(own_stack)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bounds),

@@ -3,6 +3,7 @@
 #include "proc/status.h"
 #include "quiesce_bodies.h"
 #include "tracee_child.h"
+#include "unit.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -260,7 +261,7 @@ static void exec_lets_go(void **state)
 	}
 }
 
-int main(int argc, char **argv)
+UNIT_GROUP(quiesce_children)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(forked_children_are_told_of),

@@ -3,6 +3,7 @@
 #include "proc/status.h"
 #include "quiesce_bodies.h"
 #include "tracee_child.h"
+#include "unit.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -208,7 +209,7 @@ static void a_fault_lets_all_go(void **state)
 	board_destroy(board);
 }
 
-int main(int argc, char **argv)
+UNIT_GROUP(quiesce_gone)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_fault_lets_all_go), cmocka_unit_test(killed_while_standing),

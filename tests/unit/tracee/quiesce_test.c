@@ -2,6 +2,7 @@
 /* quiesce_test.c: processes that stand still, and are let go as they were. */
 #include "quiesce_bodies.h"
 #include "tracee_child.h"
+#include "unit.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -277,7 +278,7 @@ static void waits_are_not_seen(void **state)
 	}
 }
 
-int main(int argc, char **argv)
+UNIT_GROUP(quiesce)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_thread),

@@ -4,6 +4,7 @@
 
 #include "tracee/tracee.h"
 #include "tracee_child.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -151,7 +152,7 @@ static void pokes_without_a_stop(void **state)
 	child_kill(pid);
 }
 
-int main(void)
+UNIT_GROUP(remote)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_up_to_the_end),  cmocka_unit_test(what_is_not_there_is_not_read),

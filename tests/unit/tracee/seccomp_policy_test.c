@@ -3,6 +3,7 @@
 #include "tracee/seccomp_policy.h"
 
 #include "quiet_child.h"
+#include "unit.h"
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -281,7 +282,7 @@ static void waits_begin_anew(void **state)
 	let_go(&standing, 0);
 }
 
-int main(void)
+UNIT_GROUP(seccomp_policy)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(under_none),  cmocka_unit_test(several_filters),

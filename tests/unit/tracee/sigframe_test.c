@@ -5,6 +5,7 @@
 #include "tracee/inject.h"
 #include "tracee/tracee.h"
 #include "tracee_child.h"
+#include "unit.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -204,7 +205,7 @@ static void test_without_a_restorer(void **state)
 	test_tracer_killed(body_waiting, true, true);
 }
 
-int main(void)
+UNIT_GROUP(sigframe)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_computing),

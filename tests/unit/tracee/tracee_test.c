@@ -3,6 +3,7 @@
 #include "tracee/tracee.h"
 
 #include "tracee_child.h"
+#include "unit.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -332,7 +333,7 @@ static void knows_of_queued_traps(void **state)
 	}
 }
 
-int main(void)
+UNIT_GROUP(tracee)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(registers_round_trip),

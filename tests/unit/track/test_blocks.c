@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "track/block_table.h"
+#include "unit.h"
 
 #define ADDRESSES  20000U
 #define OPERATIONS 1000000
@@ -80,7 +81,7 @@ static void test_null_is_never_there(void **state)
 	mw_block_table_deinit(&table);
 }
 
-int main(void)
+UNIT_GROUP(blocks)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_against_array),

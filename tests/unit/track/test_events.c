@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_events.c: events handed over many at a time, and what they may carry beside what they need. */
 #include "rig.h"
+#include "unit.h"
 
 /* More than are looked at ahead, of few addresses: what comes ahead concerns blocks that change meanwhile. */
 #define MANY 200U
@@ -106,7 +107,7 @@ static void test_free_of_known_ignores_stack_and_size(void **state)
 	rig_amount(rig_of_stack(rig, event.stack).totals.aofi, 1, 4096);
 }
 
-int main(void)
+UNIT_GROUP(events)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
 	const struct CMUnitTest tests[] = {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_heap.c: what heap events mean. */
 #include "rig.h"
+#include "unit.h"
 
 struct find {
 	mw_addr addr;
@@ -372,7 +373,7 @@ static void test_visit_can_stop(void **state)
 	assert_int_equal(calls, 2);
 }
 
-int main(void)
+UNIT_GROUP(heap)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
 	const struct CMUnitTest tests[] = {

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "track/histogram.h"
+#include "unit.h"
 
 #define VALUES 100000
 
@@ -254,7 +255,7 @@ static void test_row(void **state)
 	mw_histogram_deinit(&h);
 }
 
-int main(void)
+UNIT_GROUP(histogram)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_error_bound),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_intervals.c: intervals of the window, fates and series, by hand. */
 #include "rig.h"
+#include "unit.h"
 
 #define MS   UINT64_C(1000000)
 #define PAGE UINT64_C(4096)
@@ -275,7 +276,7 @@ static void test_end_of_time(void **state)
 	rig_amount(rig_totals(rig, MW_KIND_HEAP).impacting, 2, 12);
 }
 
-int main(void)
+UNIT_GROUP(intervals)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
 	const struct CMUnitTest tests[] = {

@@ -5,6 +5,7 @@
  * A failure says its seed: `unit_track_intervals_random SEED` runs that one again.
  */
 #include "brute.h"
+#include "unit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -426,7 +427,7 @@ static void test_random_intervals(void **state)
 		run_seed(first_seed + i);
 }
 
-int main(int argc, char **argv)
+UNIT_GROUP(intervals_random)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_intervals)};
 

@@ -2,6 +2,7 @@
 /* test_memory.c: bytes a live block and a stack, every allocation counted. */
 #include "counting.h"
 #include "rig.h"
+#include "unit.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -226,7 +227,7 @@ static int check_all_freed(void **state)
 
 int test_memory_failure(void);
 
-int main(void)
+UNIT_GROUP(memory)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
 	const struct CMUnitTest tests[] = {

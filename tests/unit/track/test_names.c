@@ -3,6 +3,7 @@
 #include "rig.h"
 
 #include "track/code_table.h"
+#include "unit.h"
 
 #include <string.h>
 
@@ -257,7 +258,7 @@ static void test_many_threads(void **state)
 		assert_int_equal(name_thread(rig, (pid_t)(1000 + i), "m", false), count + 15000 + i);
 }
 
-int main(void)
+UNIT_GROUP(names)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
 	const struct CMUnitTest tests[] = {

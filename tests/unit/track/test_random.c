@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_random.c: more than a million random events of several threads, against the plain model. */
 #include "model.h"
+#include "unit.h"
 
 #include <stdlib.h>
 
@@ -209,7 +210,7 @@ static void test_random_events(void **state)
 		run_seed(seed);
 }
 
-int main(void)
+UNIT_GROUP(random)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_events)};
 

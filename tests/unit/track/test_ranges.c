@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "track/range_tree.h"
+#include "unit.h"
 
 #define BASE       UINT64_C(0x7f0000000000)
 #define SPACE      4096U
@@ -269,7 +270,7 @@ static void test_stays_shallow(void **state)
 	mw_range_tree_deinit(&tree);
 }
 
-int main(void)
+UNIT_GROUP(ranges)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_against_array),

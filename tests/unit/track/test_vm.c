@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_vm.c: what mapping events mean. */
 #include "rig.h"
+#include "unit.h"
 
 #define PAGE UINT64_C(4096)
 #define AT   UINT64_C(0x7f0000000000)
@@ -373,7 +374,7 @@ static void test_many_open_calls(void **state)
 	rig_amount(rig_totals(rig, MW_KIND_VM).size, 0, 0);
 }
 
-int main(void)
+UNIT_GROUP(vm)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
 	const struct CMUnitTest tests[] = {

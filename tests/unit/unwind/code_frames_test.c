@@ -3,6 +3,7 @@
  * code_frames_test.c: frames that are read off the code of real files never differ from what their frame descriptions
  * say of the same code. With arguments: of these files.
  */
+#include "unit.h"
 #include "unwind/function_starts.h"
 #include "unwind/rows.h"
 #include "unwind/rows_list.h"
@@ -236,7 +237,7 @@ static void named(void **state)
 	assert_int_equal(different, 0);
 }
 
-int main(int argc, char **argv)
+UNIT_GROUP(code_frames)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(libc), cmocka_unit_test(libstdcxx)};
 	const struct CMUnitTest one[] = {cmocka_unit_test(named)};

@@ -2,6 +2,7 @@
 /* fallback_test.c: stepping out of functions that no table describes. */
 #include "living.h"
 #include "shapes.h"
+#include "unit.h"
 #include "unwind/fallback.h"
 
 #include <setjmp.h>
@@ -118,7 +119,7 @@ static void takes_anything(void **state)
 	}
 }
 
-int main(void)
+UNIT_GROUP(fallback)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(steps_out_of_each),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* memo_test.c: a walk is known again only when all that it looked at is as it was. */
+#include "unit.h"
 #include "unwind/unwind.h"
 
 #include <elf.h>
@@ -288,7 +289,7 @@ static void keeps_no_walk_that_it_cannot_compare(void **state)
 	mw_unwinder_destroy(memo);
 }
 
-int main(void)
+UNIT_GROUP(memo)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(knows_a_walk_again),    cmocka_unit_test(every_word_counts),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* rows_oracle_test.c: rows of real files say what libdw says. With arguments: of these files. */
 #include "rows_oracle.h"
+#include "unit.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -114,7 +115,7 @@ static void given(void **state)
 	assert_false(bad);
 }
 
-int main(int argc, char **argv)
+UNIT_GROUP(rows_oracle)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(libc),   cmocka_unit_test(libstdcxx), cmocka_unit_test(libgcc),

@@ -3,6 +3,7 @@
 #include "unwind/snapshot.h"
 
 #include "proc/peek.h"
+#include "unit.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -201,7 +202,7 @@ static void overrides_show_the_true_value(void **state)
 	assert_int_equal(word(PAGE + 8 * MW_SNAPSHOT_OVERRIDES), truth(PAGE + 8 * MW_SNAPSHOT_OVERRIDES));
 }
 
-int main(void)
+UNIT_GROUP(snapshot)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_everywhere),

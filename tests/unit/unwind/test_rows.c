@@ -4,6 +4,7 @@
 #include "rows_image.h"
 #include "rows_programs.h"
 
+#include "unit.h"
 #include "unwind/rows.h"
 
 #include <dwarf.h>
@@ -466,7 +467,7 @@ static void survives_lies(void **state)
 	free(bytes);
 }
 
-int main(void)
+UNIT_GROUP(rows)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(says_what_programs_do),

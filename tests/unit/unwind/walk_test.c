@@ -4,6 +4,7 @@
 #include "living.h"
 #include "tracee/tracee.h"
 #include "tracee_child.h"
+#include "unit.h"
 #include "unwind/unwind.h"
 
 #include <dlfcn.h>
@@ -332,7 +333,7 @@ static void ends_on_nonsense(void **state)
 	mw_modules_destroy(modules);
 }
 
-int main(void)
+UNIT_GROUP(walk)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(walks_a_recursion),    cmocka_unit_test(is_cut_where_it_is_to_be),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_blocklist.c: the first blocks, against all of them sorted. */
 #include "shop.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -248,7 +249,7 @@ static void test_pieces(void **state)
 	mw_filter_destroy(filter);
 }
 
-int main(void)
+UNIT_GROUP(blocklist)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),

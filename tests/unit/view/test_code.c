@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* test_code.c: code in no file: its regions, and stacks through it. */
+#include "unit.h"
 #include "view/code_regions.h"
 #include "world.h"
 
@@ -191,7 +192,7 @@ static void test_one_stack(void **state)
 	}
 }
 
-int main(void)
+UNIT_GROUP(code)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_regions),

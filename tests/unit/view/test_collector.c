@@ -2,6 +2,7 @@
 /* test_collector.c: which heap blocks are said to lie in where that is known only at the end. */
 #include "view/watched.h"
 
+#include "unit.h"
 #include "view/heaps.h"
 
 #include <setjmp.h>
@@ -141,7 +142,7 @@ static void test_many(void **state)
 	check(5000);
 }
 
-int main(void)
+UNIT_GROUP(collector)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_few),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* test_cube.c: rows of a timeline, by hand. What an interval of it holds: test_cube_random.c. */
+#include "unit.h"
 #include "view/cube.h"
 
 #include <setjmp.h>
@@ -463,7 +464,7 @@ static void test_wild_times(void **state)
 	mw_cube_destroy(NULL);
 }
 
-int main(void)
+UNIT_GROUP(cube)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),        cmocka_unit_test(test_lifetimes), cmocka_unit_test(test_classes),

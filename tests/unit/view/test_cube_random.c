@@ -4,6 +4,7 @@
  * interval finds: by stack, thread and kind, in blocks and bytes.
  */
 #include "tape.h"
+#include "unit.h"
 #include "view/cells.h"
 #include "view/cube.h"
 #include "view/replay.h"
@@ -346,7 +347,7 @@ static void test_random(void **state)
 	}
 }
 
-int main(void)
+UNIT_GROUP(cube_random)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random)};
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_diff.c: recordings made by hand, compared. */
 #include "tape.h"
+#include "unit.h"
 #include "view/diff.h"
 #include "view/moments.h"
 
@@ -528,7 +529,7 @@ static void test_random(void **state)
 	}
 }
 
-int main(void)
+UNIT_GROUP(diff)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_exact), cmocka_unit_test(test_names),  cmocka_unit_test(test_unlike),

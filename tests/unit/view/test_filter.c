@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_filter.c: what expressions mean, and what is said of those that mean nothing. */
 #include "shop.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -280,7 +281,7 @@ static void test_unknown(void **state)
 	mw_filter_destroy(filter);
 }
 
-int main(void)
+UNIT_GROUP(filter)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_meaning), cmocka_unit_test(test_mistakes), cmocka_unit_test(test_bounds),

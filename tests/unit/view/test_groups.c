@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_groups.c: cells and the tables made of them. */
 #include "shop.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -580,7 +581,7 @@ static void test_lifetimes_of_stacks(void **state)
 	mw_track_destroy(track);
 }
 
-int main(void)
+UNIT_GROUP(groups)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cells),    cmocka_unit_test(test_cells_bounded),

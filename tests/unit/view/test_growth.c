@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* test_growth.c: programs that grow, or only seem to: the verdict on each. */
+#include "unit.h"
 #include "view/growth.h"
 #include "view/level.h"
 #include "world.h"
@@ -482,7 +483,7 @@ static void test_series_add(void **state)
 	assert_int_equal(sum.step_ns, 1000000);
 }
 
-int main(void)
+UNIT_GROUP(growth)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_trickle, setup),

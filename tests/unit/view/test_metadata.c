@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_metadata.c: what a recording says beside its events, told, written, read and asked for. */
 #include "tape.h"
+#include "unit.h"
 #include "view/figures.h"
 #include "view/replay.h"
 
@@ -278,7 +279,7 @@ static void test_written_and_read(void **state)
 	mw_replay_close(replay);
 }
 
-int main(void)
+UNIT_GROUP(metadata)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_target),

@@ -2,6 +2,7 @@
 /* test_replay.c: recordings made by hand, read again over any interval. */
 #include "store/format.h"
 #include "tape.h"
+#include "unit.h"
 #include "view/replay.h"
 
 #include <setjmp.h>
@@ -586,7 +587,7 @@ static void test_grows(void **state)
 	assert_true(opened > 0);
 }
 
-int main(void)
+UNIT_GROUP(replay)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_borders),       cmocka_unit_test(test_input),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_replay_random.c: random recordings over random intervals, against sums over the raw events. */
 #include "tape.h"
+#include "unit.h"
 #include "view/replay.h"
 
 #include <setjmp.h>
@@ -359,7 +360,7 @@ static void test_random(void **state)
 	}
 }
 
-int main(void)
+UNIT_GROUP(replay_random)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_random)};
 

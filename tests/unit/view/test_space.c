@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* test_space.c: summaries of address spaces that are made up, what is unattributed in them, and heap handles. */
+#include "unit.h"
 #include "view/arena.h"
 #include "view/heaps.h"
 #include "view/space.h"
@@ -311,7 +312,7 @@ static void bears_any_path(void **state)
 	mw_heaps_destroy(heaps);
 }
 
-int main(void)
+UNIT_GROUP(space)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sums_kinds),

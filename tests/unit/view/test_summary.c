@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* test_summary.c: a window summed up. */
+#include "unit.h"
 #include "world.h"
 
 #include <dlfcn.h>
@@ -376,7 +377,7 @@ static void test_many(void **state)
 	world_deinit(&world);
 }
 
-int main(void)
+UNIT_GROUP(summary)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_leak),   cmocka_unit_test(test_frames),   cmocka_unit_test(test_surroundings),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_tree.c: call trees. */
 #include "shop.h"
+#include "unit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -362,7 +363,7 @@ static void test_crumbs(void **state)
 	forest_deinit(&forest);
 }
 
-int main(void)
+UNIT_GROUP(tree)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_down),   cmocka_unit_test(test_up),   cmocka_unit_test(test_cut),
