@@ -5,9 +5,6 @@
 
 #include "engine/trap/trap.h"
 
-/* hit.c */
-struct mw_error *trap_hit(struct trap_engine *engine, struct trap_thread *thread, struct trap_breakpoint *breakpoint,
-			  const struct mw_tracee_regs *regs) MW_MUST_CHECK;
 /* Walk the stack of a hit, once. */
 void trap_hit_walk(struct trap_hit *hit);
 
@@ -67,26 +64,15 @@ struct mw_error *trap_site_stray(struct trap_hit *hit) MW_MUST_CHECK;
 struct mw_error *trap_sections_open(struct trap_process *process, pid_t tid,
 				    const struct mw_module *module) MW_MUST_CHECK;
 
-/* area.c: memory for out-of-line copies, where modules have too little room for them. */
+/* breakpoint.c: memory for out-of-line copies, where modules have too little room for them. */
 /* Have some near each module, as far as that can be; all threads are held, and `tid` can perform a system call. None
  * where there is no rescue. Errors: GONE, MEMORY. */
 struct mw_error *trap_areas_map(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
-/* One that a module's copies may be in and that has room for one, or NULL. */
-struct trap_area *trap_area_near(struct trap_process *process, const struct mw_module *module);
 struct mw_error *trap_areas_unmap(const struct trap_process *process, const struct mw_inject *inject) MW_MUST_CHECK;
-
-/* act.c: system calls that set the actions of signals, in a C library. */
-/* Have them jump to our code, where that can be, before SIGTRAP is led to us. All threads are held. */
-struct mw_error *trap_acts_redirect(struct trap_process *process, pid_t tid,
-				    const struct mw_module *module) MW_MUST_CHECK;
-/* Put breakpoints at the others. */
-struct mw_error *trap_acts_catch(struct trap_process *process, pid_t tid, const struct mw_module *module) MW_MUST_CHECK;
 
 /* plant.c */
 /* Read modules and find hooks: slow, and done before anything is stopped. */
 struct mw_error *trap_survey(struct trap_process *process) MW_MUST_CHECK;
-/* The same, of what is mapped now. */
-struct mw_error *trap_modules_look(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
 /* Plant all hooks; `tid` is stopped. */
 struct mw_error *trap_plant(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
 /* Does a module have the C library's functions for us? */

@@ -10,6 +10,21 @@
 
 #include <string.h>
 
+void trap_hit_walk(struct trap_hit *hit)
+{
+	struct trap_process *process = hit->process;
+	struct mw_regs caller = hit->regs.general;
+
+	if (hit->walked)
+		return;
+	hit->walked = true;
+	caller.pc = hit->ret;
+	caller.gpr[process->arch->dwarf_sp] = hit->sp;
+	process->unwinder->ops->walk(process->unwinder, &caller, &hit->memory, hit->engine->frames,
+				     hit->engine->options.depth, &hit->frame_count, &hit->cut);
+	hit->serial = process->unwinder->serial;
+}
+
 struct mw_error *trap_calls_drop(struct trap_thread *thread, size_t keep)
 {
 	while (thread->call_count > keep) {

@@ -14,7 +14,9 @@ static uint64_t window_end(const struct trap_process *process)
 	return length ? process->start_ns + length : UINT64_MAX;
 }
 
-void trap_stood(struct trap_process *process, uint64_t begin_ns, uint64_t end_ns)
+/* The process, or a thread of it, was stopped for us, inside its window: for stats.stood_ns alone, and a stop at an
+ * event. */
+static void trap_stood(struct trap_process *process, uint64_t begin_ns, uint64_t end_ns)
 {
 	uint64_t last_ns = window_end(process);
 

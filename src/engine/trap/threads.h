@@ -45,11 +45,9 @@ struct mw_error *trap_newborn_stopped(struct trap_thread *thread) MW_MUST_CHECK;
 struct mw_error *trap_exec(struct trap_thread *thread) MW_MUST_CHECK;
 struct mw_error *trap_thread_exiting(struct trap_thread *thread) MW_MUST_CHECK;
 
-/* orphans.c: stops of tids that no event has announced. */
+/* family.c: stops of tids that no event has announced. */
 /* The news of its birth may still come. `status` as waitpid gives it; an end is forgotten. Errors: MEMORY. */
 struct mw_error *trap_orphan_keep(struct trap_engine *engine, pid_t tid, int status) MW_MUST_CHECK;
-/* It has been announced. False: it has not stopped yet. */
-bool trap_orphan_take(struct trap_engine *engine, pid_t tid, int *status);
 /* Is it a thread that is traced by the engine (`context`), or an orphan that it knows of? */
 bool trap_is_known(void *context, pid_t tid);
 /* Nothing else is to be heard: those whose maker was killed before it could tell are found a place, one at a time. */
@@ -58,9 +56,6 @@ struct mw_error *trap_orphans_resolve(struct trap_engine *engine) MW_MUST_CHECK;
 struct mw_error *trap_orphans_free(struct trap_engine *engine) MW_MUST_CHECK;
 
 /* hold.c: stop all threads of a process, let them all go on. */
-/* Also one that is seized already, as it could not be let go by who looked at the process before on our behalf: it
- * waits where nothing interrupts it (vfork). Errors: as mw_tracee_seize(). */
-struct mw_error *trap_seize(pid_t tid) MW_MUST_CHECK;
 /*
  * Seize all threads that there are; *fresh says whether there was any that had not been. A list of threads that come
  * and go may lack some: only one that is read while all known ones stand and that has nothing new is to be believed.
@@ -69,15 +64,9 @@ struct mw_error *trap_seize_all(struct trap_process *process, bool *fresh) MW_MU
 struct mw_error *trap_hold(struct trap_process *process) MW_MUST_CHECK;
 struct mw_error *trap_release(struct trap_process *process) MW_MUST_CHECK;
 
-/* sharing.c: others that live in the memory of a process. */
-/* Does a thread that does not stop wait for a child in its memory that is none of ours? `*exposed` where such a one
- * would run into breakpoints then that kill if nobody serves them. */
-bool trap_sharing_awaited(const struct trap_process *process, bool *exposed);
+/* hold.c: others that live in the memory of a process. */
 /* Seize and stop those who share the memory of a held process, as TRAP_SHARING_CHILD. */
 struct mw_error *trap_sharing_seize(struct trap_process *process) MW_MUST_CHECK;
-/* Has any thread not stopped that blocks SIGTRAP, and does not wait for a child that we hold? Until it stops its mask
- * can't be changed. */
-bool trap_any_exposed(const struct trap_process *process);
 /* UNSUPPORTED where a thread that has not stopped would die of a breakpoint if memwatch is killed before it has. */
 struct mw_error *trap_sharing_check(const struct trap_process *process) MW_MUST_CHECK;
 /* Do something with each of them that can perform a system call; one that ends meanwhile is no error. */
@@ -114,9 +103,6 @@ void trap_process_end(struct trap_process *process, enum mw_window_end end);
 void trap_window_close(struct trap_process *process);
 
 /* standstill.c: all times are those of mw_clock_ns(). */
-/* The process, or a thread of it, was stopped for us, inside its window: for stats.stood_ns alone, and a stop at an
- * event. */
-void trap_stood(struct trap_process *process, uint64_t begin_ns, uint64_t end_ns);
 void trap_account_stop(struct trap_process *process, uint64_t begin_ns, uint64_t end_ns);
 /* Has it stood still for more of the last five seconds than it may (options.max_stopped)? Asked often, looks once a
  * second. */

@@ -2,7 +2,7 @@
 /*
  * trap.h: what the parts of the trap engine share.
  *
- * The way of an event: wait.c hears that a thread stopped; dispatch.c finds out why; hit.c, for a breakpoint of ours,
+ * The way of an event: wait.c hears that a thread stopped; dispatch.c finds out why, and for a breakpoint of ours
  * reads registers and stack and decides what the call is (call.c keeps the calls in flight); report.c
  * tells the sink; breakpoint.c carries out the displaced instruction and the thread runs on. plant.c
  * and site.c put breakpoints in, detach.c takes everything out, family.c follows threads and children.
