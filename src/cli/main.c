@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* main.c: memwatch's commands. */
 #include "cli/run.h"
-#include "cli/usage.h"
 #include "doctor/doctor.h"
 #include "session/message.h"
 #include "session/outfile.h"
