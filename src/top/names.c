@@ -46,7 +46,6 @@ struct mw_top_names {
 	pthread_mutex_t lock;      /* of what follows */
 	struct mw_top_named **found;
 	size_t found_capacity;
-	_Atomic bool failed;
 };
 
 static struct mw_error *resolve(void *context, uint32_t module, mw_addr addr, const struct mw_symbol_frame **frames,
@@ -232,10 +231,7 @@ static struct mw_error *resolve(void *context, uint32_t module, mw_addr addr, co
 		*count = 0;
 		return NULL;
 	}
-	MW_TRY(names->symbols.resolve(names->symbols.context, own, addr, frames, count));
-	if (names->careful.crashed)
-		atomic_store(&names->failed, true);
-	return NULL;
+	return names->symbols.resolve(names->symbols.context, own, addr, frames, count);
 }
 
 /* Where code in no file is: regions grow, and new ones come. */
@@ -421,11 +417,6 @@ const struct mw_top_named *mw_top_names_get(struct mw_top_names *names, uint32_t
 		named = names->found[stack];
 	pthread_mutex_unlock(&names->lock);
 	return named;
-}
-
-bool mw_top_names_failed(const struct mw_top_names *names)
-{
-	return atomic_load(&names->failed);
 }
 
 static bool follow(struct mw_top_names *names)

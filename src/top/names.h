@@ -35,8 +35,6 @@ void mw_top_names_destroy(struct mw_top_names *names);
 
 /* NULL: not known yet. From any thread. */
 const struct mw_top_named *mw_top_names_get(struct mw_top_names *names, uint32_t stack);
-/* Has reading symbols crashed (in libraries that are not ours)? There are no further names then. From any thread. */
-bool mw_top_names_failed(const struct mw_top_names *names);
 /* Find out about a stack. Takes as long as it takes. Errors: MEMORY. */
 struct mw_error *mw_top_names_find(struct mw_top_names *names, uint32_t stack) MW_MUST_CHECK;
 /* Emit the names of all stacks to a recording. `go_on` (may be NULL) is asked now and then, false ends it. Errors: MEMORY.
