@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* debug.c: see debug.h. */
-#include "doctor/debug.h"
+/* debug.c: of which modules names, files and lines are known, and what to do for the others (look.h). */
+#include "doctor/look.h"
 
 #include "alloc/families.h"
 #include "doctor/distribution.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* facts.c: what /proc tells of a process (src/doctor/facts.h). */
-#include "doctor/facts.h"
+/* facts.c: what /proc shows of a process (look.h). */
+#include "doctor/look.h"
 
 #include "doctor/distribution.h"
 #include "doctor/paragraph.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* look.h: all that doctor finds out about a process before it prints any of it. */
+/* look.h: all that doctor finds out about a process before it prints any of it, and the parts that it prints. */
 #ifndef MW_DOCTOR_LOOK_H
 #define MW_DOCTOR_LOOK_H
 
@@ -8,6 +8,8 @@
 #include "proc/status.h"
 #include "session/options.h"
 #include "symbol/symbolizer.h"
+
+#include <stdio.h>
 
 struct mw_doctor {
 	pid_t pid;
@@ -41,5 +43,13 @@ static inline bool mw_doctor_has_inside(const struct mw_doctor *doctor)
 const char *mw_doctor_engine(const struct mw_doctor *doctor);
 /* Why it can't be watched, or NULL. The doctor's. */
 struct mw_error **mw_doctor_verdict(struct mw_doctor *doctor);
+
+/* --- parts of what it prints --------------------------------------------------------------------------------- */
+
+/* What /proc shows of it to anyone, in rows. What can't be read is said to be unknown (facts.c). */
+void mw_doctor_facts(FILE *out, const struct mw_doctor *doctor);
+/* Of which modules names, files and lines are known, and what to do for the others (debug.c). Takes its time where debug
+ * information is large, or comes through debuginfod. */
+void mw_doctor_print_debug(FILE *out, const struct mw_doctor *doctor);
 
 #endif
