@@ -22,7 +22,7 @@ struct mw_top_stack {
 	enum mw_stack_cut cut;
 	const char *api; /* NULL: not known */
 	uint32_t module; /* that it is charged to, as report does; MW_MODULE_NONE: none */
-	uint32_t as;     /* it is shown as part of another: the number of that + 1; 0: by itself (top_same.h) */
+	uint32_t as;     /* it is shown as part of another: the number of that + 1; 0: by itself (same.h) */
 	uint32_t frame_count;
 	struct mw_raw_frame frames[];
 };

@@ -174,8 +174,6 @@ bool jump_reader_find_stack(const struct jump_drain *drain, const struct jump_re
 /* How many units a record has, of `room` that there may be at most; 0 where it makes no sense. */
 uint64_t jump_record_units(const struct jump_drain *drain, const struct mw_ring_record *record, uint64_t room);
 enum mw_kind jump_record_kind(uint64_t mark);
-
-/* calls.c */
 /* The thread is gone, or its window is over: what it began has failed. */
 struct mw_error *jump_calls_cancel(struct jump_drain *drain, struct jump_reader *reader) MW_MUST_CHECK;
 
@@ -193,7 +191,7 @@ struct mw_error *jump_stack_slow(struct jump_drain *drain, struct jump_reader *r
 /*
  * A thread may have found the number of a stack that another has just walked, and have read the time before: processors
  * do the one while they wait for the other. So the event comes before the stack, which is looked for in what the rings
- * hold, and told. Its entry, as jump_stack_pack() makes it, less 1; UINT32_MAX: it is nowhere.
+ * hold, and reported. Its entry, as jump_stack_pack() makes it, less 1; UINT32_MAX: it is nowhere.
  */
 uint32_t jump_stack_missing(struct jump_drain *drain, uint32_t id);
 
@@ -223,7 +221,5 @@ static inline uint32_t jump_stack_of(struct jump_drain *drain, uint32_t id, enum
 	drain->stats.broken_stacks += captured && packed & JUMP_STACK_BROKEN;
 	return packed >> 3;
 }
-
-/* tidy.c */
 
 #endif

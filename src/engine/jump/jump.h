@@ -67,7 +67,7 @@ struct jump_trampolines {
 	uint64_t size, used;
 };
 
-/* A place that a signal has interrupted (interrupted.c): where its frame keeps the pc, and what. */
+/* A place that a signal has interrupted (suspended.c): where its frame keeps the pc, and what. */
 struct jump_interrupted {
 	mw_addr at, sp, pc;
 	uint64_t others; /* of the registers that it keeps: what they are */
