@@ -79,7 +79,7 @@ static struct mw_error *push(struct maker *maker, uint64_t vaddr, uint32_t row)
 
 static struct mw_error *push_row(struct maker *maker, uint64_t vaddr, uint64_t row)
 {
-	uint32_t index;
+	uint32_t index = 0;
 
 	MW_TRY(mw_row_dictionary_add(maker->dictionary, row, &index));
 	return push(maker, vaddr, index);
