@@ -115,7 +115,7 @@ static void add_cost(struct mw_line *line, const struct mw_report *report)
 	mw_line_printf(line, "; %s stop%s, the longest %s", mw_show_count(stats->stops).text,
 		       stats->stops == 1 ? "" : "s", mw_show_seconds((double)stats->longest_stop_ns / 1e9).text);
 	if (report->window.seconds > 0)
-		mw_line_printf(line, ", paused %s of the window",
+		mw_line_printf(line, ", paused %s of the time",
 			       mw_show_percent(mw_report_stopped_share(report), 1).text);
 }
 
