@@ -340,8 +340,11 @@ static struct mw_error *watch(struct mw_session *session)
 
 	if (!err)
 		err = start_all(session);
-	/* Whatever failed, that one of them ended or became another meanwhile is the reason. */
-	for (size_t i = 0; i < session->count && err; i++)
+	/*
+	 * Whatever failed, that one of them ended or became another meanwhile is the reason. A launched command that is
+	 * refused runs on without memwatch, and may have ended by now.
+	 */
+	for (size_t i = 0; i < session->count && err && !session->options->command; i++)
 		err = mw_program_explain(session->recorders[i].pid, &session->recorders[i].program, err);
 	if (err)
 		return err;
