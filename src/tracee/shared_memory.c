@@ -157,8 +157,9 @@ static struct mw_error *open_here(const struct mw_inject *inject, int fd, uint64
 	struct stat file;
 
 	MW_TRY(open_there(inject, fd, size, &file, &out->fd));
-	/* /proc/locks shows it for as long as this memwatch lives. */
-	(void)flock(out->fd, LOCK_EX | LOCK_NB);
+	/* Held for as long as this memwatch lives: by it the memory of a killed one is known. */
+	if (flock(out->fd, LOCK_EX | LOCK_NB))
+		return failed_here("lock", size);
 	out->device = file.st_dev;
 	out->inode = file.st_ino;
 	if (!may_size(size))

@@ -9,10 +9,15 @@
 #include "proc/file.h"
 #include "tracee/remote.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/sysmacros.h>
 #include <time.h>
+#include <unistd.h>
 
 #define SILENCE_NS  UINT64_C(1000000000) /* of a heart that has stopped */
 #define LISTEN_NS   100000000            /* a heart that beats does so several times in that */
@@ -29,24 +34,46 @@ static struct mw_error *other_version(pid_t pid)
 	return mw_error_hint(err, "That version removes it when it is attached again; or restart the process");
 }
 
-/* Two ways to know: the lock goes with the memwatch, but one in another pid namespace is not seen; its heart is. */
+/*
+ * Can the lock on the shared memory be had? It is held for as long as memwatch lives, whatever namespace that is in.
+ * False where that can't be known: map_files needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE.
+ */
+static bool try_lock(const struct jump_remains *remains, pid_t tid, bool *alive)
+{
+	char path[96];
+	int fd, error;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)tid,
+		       (unsigned long long)remains->shared.start, (unsigned long long)remains->shared.end);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	error = flock(fd, LOCK_SH | LOCK_NB) ? errno : 0;
+	close(fd);
+	*alive = error == EWOULDBLOCK;
+	return error == 0 || *alive;
+}
+
+/* Without the right to lock: /proc/locks does not show what is locked in another pid namespace; its heartbeat does. */
 static bool is_alive(const struct jump_remains *remains, pid_t tid)
 {
 	mw_addr heart = remains->shared.start + offsetof(struct mw_ring_control, heartbeat);
 	const struct timespec pause = {.tv_nsec = LISTEN_NS};
 	struct jump_clock clock;
 	uint64_t first = 0, now = 0, limit;
-	bool locked = false;
+	bool alive = false;
 	char *locks = NULL;
 	size_t size;
-	struct mw_error *err = mw_proc_file_read(&locks, &size, "/proc/locks");
+	struct mw_error *err;
 
+	if (try_lock(remains, tid, &alive))
+		return alive;
+	err = mw_proc_file_read(&locks, &size, "/proc/locks");
 	if (!err)
-		locked =
-			jump_remains_locked(locks, remains->shared.major, remains->shared.minor, remains->shared.inode);
+		alive = jump_remains_locked(locks, remains->shared.major, remains->shared.minor, remains->shared.inode);
 	mw_error_destroy(err);
 	free(locks);
-	if (locked)
+	if (alive)
 		return true;
 	jump_clock_init(&clock);
 	limit = jump_clock_ticks(&clock, SILENCE_NS);
