@@ -3,9 +3,8 @@
 #include "cli/run.h"
 
 #include "cli/diff_moment.h"
-#include "session/message.h"
 #include "session/outputs.h"
-#include "session/progress.h"
+#include "session/terminal.h"
 #include "view/diff.h"
 #include "view/moments.h"
 #include "view/summary.h"

@@ -2,9 +2,9 @@
 /* main.c: memwatch's commands. */
 #include "cli/run.h"
 #include "doctor/doctor.h"
-#include "session/message.h"
-#include "session/outfile.h"
+#include "session/outputs.h"
 #include "session/process_setup.h"
+#include "session/terminal.h"
 #include "session/watchdog.h"
 #include "top/top.h"
 

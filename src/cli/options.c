@@ -3,7 +3,7 @@
 #include "cli/options.h"
 
 #include "cli/parse.h"
-#include "session/outfile.h"
+#include "session/outputs.h"
 
 #include <argp.h>
 #include <ctype.h>

@@ -19,10 +19,9 @@ struct run {
 static struct mw_error *make_reports(struct run *run)
 {
 	struct mw_session *session = &run->session;
-	const struct mw_recorder_view view = mw_session_view(session);
 
 	for (size_t i = 0; i < session->count; i++)
-		MW_TRY(mw_recorder_report(&session->recorders[i], &view, &session->reports, i));
+		MW_TRY(mw_recorder_report(&session->recorders[i], &session->reports, i));
 	return NULL;
 }
 

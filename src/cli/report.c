@@ -2,10 +2,8 @@
 /* report.c: memwatch report (src/cli/run.h). */
 #include "cli/run.h"
 
-#include "session/outfile.h"
 #include "session/outputs.h"
-#include "session/progress.h"
-#include "session/reports.h"
+#include "session/terminal.h"
 #include "view/replay.h"
 
 #include <inttypes.h>

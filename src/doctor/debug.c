@@ -6,7 +6,7 @@
 #include "doctor/distribution.h"
 #include "doctor/paragraph.h"
 #include "proc/root.h"
-#include "session/progress.h"
+#include "session/terminal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,8 +7,8 @@
 #include "engine/stale.h"
 #include "output/line.h"
 #include "proc/file.h"
-#include "session/message.h"
-#include "session/outfile.h"
+#include "session/outputs.h"
+#include "session/terminal.h"
 #include "tracee/preflight.h"
 
 #include <inttypes.h>

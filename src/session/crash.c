@@ -141,7 +141,11 @@ void __assert_fail(const char *assertion, const char *file, unsigned line, const
 	abort();
 }
 
-bool mw_crash_try(void (*function)(void *context), void *context)
+/*
+ * Call a function that reads symbols by libraries that are not ours. False where it crashed in the midst of it, by a
+ * null pointer, or in code of these libraries, or where these found no memory. Other crashes are crashes. Not nested.
+ */
+static bool try(void (*function)(void *context), void *context)
 {
 	mw_symbol_no_memory = no_memory;
 	if (sigsetjmp(way_out, 1) != 0) {
@@ -152,4 +156,43 @@ bool mw_crash_try(void (*function)(void *context), void *context)
 	function(context);
 	trying = 0;
 	return true;
+}
+
+/* --- symbols ---------------------------------------------------------------------------------------------------------- */
+
+struct question {
+	const struct mw_view_symbols *inner;
+	uint32_t module;
+	mw_addr addr;
+	const struct mw_symbol_frame **frames;
+	size_t *count;
+	struct mw_error *err;
+};
+
+static void ask(void *context)
+{
+	struct question *question = context;
+
+	question->err = question->inner->resolve(question->inner->context, question->module, question->addr,
+						 question->frames, question->count);
+}
+
+static struct mw_error *resolve(void *context, uint32_t module, mw_addr addr, const struct mw_symbol_frame **frames,
+				size_t *count)
+{
+	struct mw_guarded_symbols *guarded = context;
+	struct question question = {&guarded->inner, module, addr, frames, count, NULL};
+
+	if (!guarded->crashed && try(ask, &question))
+		return question.err;
+	guarded->crashed = true;
+	*frames = &guarded->unknown;
+	*count = 1;
+	return NULL;
+}
+
+struct mw_view_symbols mw_guarded_symbols_of(struct mw_guarded_symbols *guarded, const struct mw_view_symbols *inner)
+{
+	*guarded = (struct mw_guarded_symbols){.inner = *inner};
+	return (struct mw_view_symbols){.context = guarded, .resolve = resolve};
 }

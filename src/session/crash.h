@@ -7,6 +7,8 @@
 #ifndef MW_SESSION_CRASH_H
 #define MW_SESSION_CRASH_H
 
+#include "view/source.h"
+
 #include <stdbool.h>
 
 /*
@@ -19,11 +21,14 @@ void mw_crash_catch(void (*crashed)(int number));
 /* "SIGSEGV" and so on. Async-signal-safe, static text. */
 const char *mw_crash_name(int number);
 
-/*
- * Call a function that reads symbols by libraries that are not ours. False where it crashed in the midst of it, by a
- * null pointer, or in code of these libraries, or where these found no memory: whatever it worked on may not be touched
- * any more, not even to free it. Other crashes are crashes. From the first thread, not nested.
- */
-bool mw_crash_try(void (*function)(void *context), void *context);
+/* Symbols whose reading may crash, in libraries that are not ours: the report goes without them then. */
+struct mw_guarded_symbols {
+	struct mw_view_symbols inner;
+	bool crashed;                   /* nothing that `inner` works on may be touched any more, not even to free it */
+	struct mw_symbol_frame unknown; /* what is known of an address then */
+};
+
+/* The answers of `inner`, which is copied, as long as it gives any. `guarded` must outlive them. From the first thread. */
+struct mw_view_symbols mw_guarded_symbols_of(struct mw_guarded_symbols *guarded, const struct mw_view_symbols *inner);
 
 #endif

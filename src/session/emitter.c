@@ -34,9 +34,9 @@ static struct mw_error *emit_mappings(const struct mw_emitter *emitter, enum mw_
 	return NULL;
 }
 
-struct mw_error *mw_emitter_target(struct mw_emitter *emitter, const struct mw_recorder *recorder,
-				   const struct mw_recorder_view *view)
+struct mw_error *mw_emitter_target(struct mw_emitter *emitter, const struct mw_recorder *recorder)
 {
+	const struct mw_recorder_view *view = recorder->view;
 	const struct mw_engine_ops *ops = view->engine->ops;
 	const struct mw_window_info *window = ops->window(view->engine, recorder->pid);
 	const char *reason = NULL;
@@ -60,7 +60,7 @@ struct mw_error *mw_emitter_target(struct mw_emitter *emitter, const struct mw_r
 	emitter->begun = true;
 	/* The last word on each counts: an attach that was tried again, or an exec, has changed them. */
 	emitter->hooks = emitter->modules = 0;
-	return mw_emitter_news(emitter, recorder, view);
+	return mw_emitter_news(emitter, recorder);
 }
 
 static struct mw_error *emit_hooks(struct mw_emitter *emitter, const struct mw_hook_info *hooks, size_t count)
@@ -115,9 +115,9 @@ struct mw_error *mw_emitter_before(const struct mw_emitter *emitter, mw_addr sta
 	return NULL;
 }
 
-struct mw_error *mw_emitter_news(struct mw_emitter *emitter, const struct mw_recorder *recorder,
-				 const struct mw_recorder_view *view)
+struct mw_error *mw_emitter_news(struct mw_emitter *emitter, const struct mw_recorder *recorder)
 {
+	const struct mw_recorder_view *view = recorder->view;
 	const struct mw_engine_ops *ops = view->engine->ops;
 	struct mw_modules *modules = ops->modules(view->engine, recorder->pid);
 	const struct mw_hook_info *hooks = NULL;
@@ -152,16 +152,16 @@ void mw_emitter_mark(struct mw_emitter *emitter, uint64_t time_ns)
 	mw_error_destroy(emit_mark(emitter, &mark));
 }
 
-struct mw_error *mw_emitter_end(struct mw_emitter *emitter, const struct mw_recorder *recorder,
-				const struct mw_recorder_view *view)
+struct mw_error *mw_emitter_end(struct mw_emitter *emitter, const struct mw_recorder *recorder)
 {
+	const struct mw_recorder_view *view = recorder->view;
 	const struct mw_engine_ops *ops = view->engine->ops;
 	const struct mw_window_info *window = ops->window(view->engine, recorder->pid);
 	struct mw_engine_stats stats;
 	struct mw_stored_figure figures[MW_FIGURES_MAX];
 	struct mw_stored_end end = {.figures = figures};
 
-	MW_TRY(mw_emitter_target(emitter, recorder, view));
+	MW_TRY(mw_emitter_target(emitter, recorder));
 	MW_TRY(emit_mappings(emitter, MW_STORED_END, &recorder->end));
 	if (window) {
 		end.length_ns = window->length_ns;
@@ -169,7 +169,7 @@ struct mw_error *mw_emitter_end(struct mw_emitter *emitter, const struct mw_reco
 		end.has_exit_status = window->has_exit_status;
 		end.exit_status = window->exit_status;
 	}
-	if (mw_recorder_stats(recorder, view, &stats)) {
+	if (mw_recorder_stats(recorder, &stats)) {
 		end.left_behind = stats.left_behind;
 		end.figure_count = mw_figures_list(&stats, figures);
 	}

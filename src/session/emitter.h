@@ -37,11 +37,9 @@ struct mw_emitter {
 /* Before anything is emitted. */
 void mw_emitter_add(struct mw_emitter *emitter, const struct mw_store_visitor *receiver);
 /* Who the process is, and what is known of it: at the window's start, and again at its end. Errors: MEMORY. */
-struct mw_error *mw_emitter_target(struct mw_emitter *emitter, const struct mw_recorder *recorder,
-				   const struct mw_recorder_view *view) MW_MUST_CHECK;
+struct mw_error *mw_emitter_target(struct mw_emitter *emitter, const struct mw_recorder *recorder) MW_MUST_CHECK;
 /* Hooks and modules that have come since. Once a second. Errors: MEMORY. */
-struct mw_error *mw_emitter_news(struct mw_emitter *emitter, const struct mw_recorder *recorder,
-				 const struct mw_recorder_view *view) MW_MUST_CHECK;
+struct mw_error *mw_emitter_news(struct mw_emitter *emitter, const struct mw_recorder *recorder) MW_MUST_CHECK;
 /* What was mapped when the window began. Errors: MEMORY. */
 struct mw_error *mw_emitter_before(const struct mw_emitter *emitter, mw_addr start, mw_addr end) MW_MUST_CHECK;
 /* Errors: MEMORY. */
@@ -51,8 +49,7 @@ struct mw_error *mw_emitter_sample(const struct mw_emitter *emitter,
  */
 void mw_emitter_mark(struct mw_emitter *emitter, uint64_t time_ns);
 /* The window is over, all samples are emitted. Errors: MEMORY. */
-struct mw_error *mw_emitter_end(struct mw_emitter *emitter, const struct mw_recorder *recorder,
-				const struct mw_recorder_view *view) MW_MUST_CHECK;
+struct mw_error *mw_emitter_end(struct mw_emitter *emitter, const struct mw_recorder *recorder) MW_MUST_CHECK;
 /* Symbols whose answers go to those who receive symbols; `inner` must outlive them, and the emitter. */
 struct mw_view_symbols mw_emitter_symbols(struct mw_emitter *emitter, const struct mw_view_symbols *inner);
 void mw_emitter_deinit(struct mw_emitter *emitter);

@@ -1,11 +1,223 @@
 // SPDX-License-Identifier: MIT
-/* outputs.c: where reports go (src/session/outputs.h). */
+/* outputs.c: from watched processes to what is written of them, and where to (outputs.h). */
 #include "session/outputs.h"
 
+#include "base/place.h"
 #include "session/terminal.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+struct mw_outfile {
+	FILE *stream;
+	int fd;
+	int errnum;    /* of the first write that failed */
+	char *name;    /* as the user said it */
+	bool placed;   /* it is to get its name; else it is written directly */
+	char *partial; /* where it is meanwhile; NULL: nowhere */
+	struct mw_place place;
+};
+
+static struct mw_error *cannot_write(const char *name, int errnum)
+{
+	bool is_stdout = strcmp(name, "-") == 0;
+	struct mw_error *err = is_stdout ? mw_error_create(MW_ERROR_SYSTEM, errnum, "cannot write to standard output")
+					 : mw_error_create(MW_ERROR_SYSTEM, errnum, "cannot write '%s'", name);
+
+	switch (errnum) {
+	case ENOENT:
+	case ENOTDIR:
+		return mw_error_hint(err, "Its directory does not exist: create it first, or give another file");
+	case EISDIR:
+		return mw_error_hint(err, "Name a file");
+	case ENOSPC:
+	case EDQUOT:
+		return mw_error_hint(err, "Free some space there, or write it elsewhere");
+	case EFBIG:
+		return mw_error_hint(err, "Raise the limit of a file's size (ulimit -f)");
+	case EPIPE:
+		return mw_error_hint(err, "The program that reads it has ended");
+	case EBADF:
+		return mw_error_hint(err, "It is closed: redirect it");
+	default:
+		return mw_error_hint(err, "Give a file that you may write");
+	}
+}
+
+/* The stream's write function: stdio's own would forget why a write failed, and fail where a signal interrupts. */
+static ssize_t write_all(void *cookie, const char *bytes, size_t size)
+{
+	struct mw_outfile *file = cookie;
+	size_t done = 0;
+
+	while (done < size && !file->errnum) {
+		ssize_t wrote = write(file->fd, bytes + done, size - done);
+
+		if (wrote > 0)
+			done += (size_t)wrote;
+		else if (wrote < 0 && errno != EINTR)
+			file->errnum = errno;
+	}
+	return (ssize_t)done;
+}
+
+/* The directory part with its '/', or "./"; malloc'ed. */
+static char *directory_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? strndup(path, (size_t)(slash - path) + 1) : strdup("./");
+}
+
+static struct mw_error *open_descriptor(struct mw_outfile *file, int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY)
+		return cannot_write(file->name, EBADF);
+	file->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	return file->fd < 0 ? cannot_write(file->name, errno) : NULL;
+}
+
+/* Names of descriptors of our own: what is open is written to, from where it is at. -1: it is none. */
+static int descriptor_of(const char *name)
+{
+	static const char *const directories[] = {"/dev/fd/", "/proc/self/fd/"};
+
+	if (strcmp(name, "-") == 0 || strcmp(name, "/dev/stdout") == 0)
+		return STDOUT_FILENO;
+	if (strcmp(name, "/dev/stderr") == 0)
+		return STDERR_FILENO;
+	for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++) {
+		size_t length = strlen(directories[i]);
+		size_t digits = strspn(name + (strnlen(name, length) < length ? 0 : length), "0123456789");
+
+		if (strncmp(name, directories[i], length) == 0 && digits > 0 && digits < 6 && !name[length + digits])
+			return (int)strtol(name + length, NULL, 10);
+	}
+	return -1;
+}
+
+static struct mw_error *open_any(struct mw_outfile *file)
+{
+	int fd = descriptor_of(file->name), errnum;
+
+	if (fd >= 0)
+		return open_descriptor(file, fd);
+	errnum = mw_place_find(&file->place, file->name);
+	if (file->place.why)
+		return mw_error_hint(
+			mw_error_create(MW_ERROR_SYSTEM, 0, "cannot write '%s': %s", file->name, file->place.why),
+			"Remove it, or give another file");
+	if (errnum)
+		return cannot_write(file->name, errnum);
+	file->fd = mw_place_open(&file->place);
+	if (file->fd < 0)
+		return cannot_write(file->name, errno);
+	file->placed = file->place.kind != MW_PLACE_OPEN;
+	file->partial = mw_place_partial(&file->place);
+	return NULL;
+}
+
+struct mw_error *mw_outfile_open(const char *name, struct mw_outfile **out)
+{
+	struct mw_outfile *file = calloc(1, sizeof(*file));
+	struct mw_error *err;
+
+	if (!file)
+		return mw_error_nomem();
+	file->fd = file->place.dir = file->place.there = -1;
+	file->name = strdup(name);
+	err = file->name ? open_any(file) : mw_error_nomem();
+	if (!err) {
+		file->stream = fopencookie(file, "w", (cookie_io_functions_t){.write = write_all});
+		err = file->stream ? NULL : mw_error_nomem();
+	}
+	if (err) {
+		mw_outfile_abort(file);
+		return err;
+	}
+	*out = file;
+	return NULL;
+}
+
+/* Are these names of one file? One that is yet to be made is known by its directory and its name there. */
+static bool is_same(const char *name, const char *other)
+{
+	struct stat one, two;
+	char *one_in, *two_in;
+	bool same;
+
+	if (strcmp(name, "-") == 0 || strcmp(other, "-") == 0)
+		return false;
+	if (stat(name, &one) == 0 || stat(other, &two) == 0)
+		return stat(name, &one) == 0 && stat(other, &two) == 0 && S_ISREG(one.st_mode) &&
+		       one.st_dev == two.st_dev && one.st_ino == two.st_ino;
+	one_in = directory_of(name);
+	two_in = directory_of(other);
+	same = one_in && two_in && strcmp(basename(name), basename(other)) == 0 && stat(one_in, &one) == 0 &&
+	       stat(two_in, &two) == 0 && one.st_dev == two.st_dev && one.st_ino == two.st_ino;
+	free(one_in);
+	free(two_in);
+	return same;
+}
+
+FILE *mw_outfile_stream(struct mw_outfile *file)
+{
+	return file->stream;
+}
+
+/* 0 or an errno value. */
+static int finish_writing(struct mw_outfile *file)
+{
+	bool failed = fflush(file->stream) != 0 || ferror(file->stream);
+	int fd = file->fd;
+
+	if (failed || file->errnum)
+		return file->errnum ? file->errnum : EIO;
+	/* Pipes and terminals have nothing to sync, and say so. */
+	if (file->placed && fsync(fd) != 0)
+		return errno;
+	if (file->placed) {
+		int errnum = mw_place_name(&file->place, fd);
+
+		if (errnum)
+			return errnum;
+	}
+	file->fd = -1;
+	return close(fd) != 0 && errno != EINTR ? errno : 0;
+}
+
+struct mw_error *mw_outfile_commit(struct mw_outfile *file)
+{
+	int errnum = finish_writing(file);
+	struct mw_error *err = errnum ? cannot_write(file->name, errnum) : NULL;
+
+	mw_outfile_abort(file);
+	return err;
+}
+
+void mw_outfile_abort(struct mw_outfile *file)
+{
+	if (!file)
+		return;
+	if (file->stream) {
+		file->errnum = file->errnum ? file->errnum : ECANCELED; /* what is still buffered goes nowhere */
+		fclose(file->stream);
+	}
+	if (file->fd >= 0)
+		close(file->fd);
+	mw_place_deinit(&file->place);
+	free(file->partial);
+	free(file->name);
+	free(file);
+}
+
+/* --- all outputs ------------------------------------------------------------------------------------------------------ */
 
 /* What is to be written: either of them. */
 struct content {
@@ -37,7 +249,7 @@ static struct mw_error *check_pair(const char *option, const char *name, const c
 	if (is_stdout(name) && is_stdout(other))
 		err = mw_error_create(MW_ERROR_USAGE, 0, "--%s and --%s are both standard output", option,
 				      other_option);
-	else if (mw_outfile_same(name, other))
+	else if (is_same(name, other))
 		err = mw_error_create(MW_ERROR_USAGE, 0, "--%s and --%s are one file, '%s'", option, other_option,
 				      name);
 	return err ? mw_error_hint(err, "Give them different names") : NULL;
@@ -58,7 +270,7 @@ struct mw_error *mw_outputs_check_recording(const struct mw_session_options *opt
 					    const char *what)
 {
 	for (size_t i = 0; mw_output_get(i); i++)
-		if (options->files[i] && mw_outfile_same(options->files[i], recording))
+		if (options->files[i] && is_same(options->files[i], recording))
 			return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--%s '%s' is %s",
 							     mw_output_get(i)->name, options->files[i], what),
 					     "Give another name: the recording would be lost");
@@ -86,7 +298,7 @@ static void show_writing(const struct mw_outputs *outputs, const struct mw_outfi
 {
 	if (!outputs->progress)
 		return;
-	if (mw_outfile_is_terminal(file))
+	if (isatty(file->fd))
 		mw_progress_clear(outputs->progress);
 	else
 		mw_progress_phase(outputs->progress, content->diffs ? "writing the comparison" : "writing the report");
@@ -128,7 +340,8 @@ static struct mw_error *write_file(struct mw_outputs *outputs, size_t number, co
 	return mw_outfile_commit(taken);
 }
 
-struct mw_error *mw_outputs_write(struct mw_outputs *outputs, const struct mw_report *const *reports, size_t count)
+/* Each is tried, also where another fails; the first error is returned. */
+static struct mw_error *write_reports(struct mw_outputs *outputs, const struct mw_report *const *reports, size_t count)
 {
 	const struct content content = {.reports = reports, .count = count};
 	struct mw_error *err = NULL;
@@ -157,8 +370,11 @@ struct mw_partials mw_outputs_partials(const struct mw_outputs *outputs)
 {
 	struct mw_partials partials = {{NULL}};
 
-	for (size_t i = 0; mw_output_get(i); i++)
-		partials.paths[i] = mw_outfile_partial(outputs->files[i]);
+	for (size_t i = 0; mw_output_get(i); i++) {
+		const struct mw_outfile *file = outputs->files[i];
+
+		partials.paths[i] = file && file->place.has_temp ? file->partial : NULL;
+	}
 	return partials;
 }
 
@@ -168,4 +384,104 @@ void mw_outputs_close(struct mw_outputs *outputs)
 		mw_outfile_abort(outputs->files[i]);
 		outputs->files[i] = NULL;
 	}
+}
+
+/* --- reports ---------------------------------------------------------------------------------------------------------- */
+
+struct mw_error *mw_reports_init(struct mw_reports *reports, const struct mw_reports_wish *wish, size_t count)
+{
+	*reports = (struct mw_reports){
+		.wish = *wish,
+		.count = count,
+		.interval = {.to_ns = UINT64_MAX},
+		.watched = calloc(count + 1, sizeof(struct mw_watched *)),
+		.items = calloc(count + 1, sizeof(struct mw_report *)),
+		.timelines = calloc(count + 1, sizeof(struct mw_timeline *)),
+	};
+	return reports->watched && reports->items && reports->timelines ? NULL : mw_error_nomem();
+}
+
+void mw_reports_deinit(struct mw_reports *reports)
+{
+	mw_views_destroy(reports->views);
+	for (size_t i = 0; reports->timelines && i < reports->count; i++)
+		mw_timeline_destroy(reports->timelines[i]);
+	for (size_t i = 0; reports->items && i < reports->count; i++)
+		mw_report_destroy(reports->items[i]);
+	free(reports->watched);
+	free(reports->items);
+	free(reports->timelines);
+	*reports = (struct mw_reports){.count = 0};
+}
+
+struct mw_error *mw_reports_collect(const struct mw_reports *reports, struct mw_watched *watched, bool known,
+				    uint64_t from_ns, uint64_t to_ns)
+{
+	const struct mw_collector_options options = {
+		.question = reports->wish.question,
+		.timeline = reports->wish.timelines,
+		.from_ns = from_ns,
+		.to_ns = to_ns,
+		.metadata = known ? &watched->metadata : NULL,
+	};
+
+	return options.question || options.timeline ? mw_watched_collect(watched, &options) : NULL;
+}
+
+static void on_stacks(void *context, size_t done, size_t total)
+{
+	const struct mw_reports *reports = context;
+
+	mw_progress_symbols(reports->wish.progress, done, total);
+}
+
+struct mw_error *mw_reports_make(struct mw_reports *reports, size_t process, struct mw_watched *watched)
+{
+	mw_progress_phase(reports->wish.progress, "making the report");
+	reports->watched[process] = watched;
+	reports->interval.progress = on_stacks;
+	reports->interval.context = reports;
+	MW_TRY(mw_watched_report(watched, &reports->interval, &reports->items[process]));
+	if (!watched->timeline)
+		return NULL;
+	mw_progress_phase(reports->wish.progress, "making the report's timeline");
+	/* Where there is no memory for that there is a report all the same, and no timeline. */
+	mw_error_destroy(mw_watched_timeline(watched, &reports->interval, &reports->timelines[process]));
+	return NULL;
+}
+
+static struct mw_error *make_views(struct mw_reports *reports)
+{
+	struct mw_view_process *processes;
+	struct mw_error *err;
+
+	if (!reports->wish.question)
+		return NULL;
+	processes = calloc(reports->count + 1, sizeof(*processes));
+	if (!processes)
+		return mw_error_nomem();
+	for (size_t i = 0; i < reports->count; i++)
+		mw_watched_view(reports->watched[i], &reports->interval, reports->items[i], &processes[i]);
+	err = mw_views_create(reports->wish.question, processes, reports->count, &reports->views);
+	free(processes);
+	return err;
+}
+
+struct mw_error *mw_reports_write(struct mw_reports *reports, struct mw_outputs *outputs)
+{
+	const struct mw_views **views = calloc(reports->count + 1, sizeof(struct mw_views *));
+	struct mw_error *err = views ? make_views(reports) : mw_error_nomem();
+
+	if (!err) {
+		views[0] = reports->views;
+		outputs->options.views = reports->views ? (const struct mw_views *const *)views : NULL;
+		outputs->options.timelines = (const struct mw_timeline *const *)reports->timelines;
+		outputs->progress = reports->wish.progress;
+		mw_progress_clear(reports->wish.progress);
+		err = write_reports(outputs, (const struct mw_report *const *)reports->items, reports->count);
+	}
+	outputs->options.views = NULL;
+	outputs->options.timelines = NULL;
+	free(views);
+	return err;
 }

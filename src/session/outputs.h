@@ -1,13 +1,45 @@
 /* SPDX-License-Identifier: MIT */
-/* outputs.h: where reports and comparisons go, and in which formats. */
+/*
+ * outputs.h: from watched processes to what is written of them (their reports, views and timelines), in which formats,
+ * and where to.
+ *
+ * A file (mw_outfile) is known to be writable before anything is recorded, there whole at the end or not at all.
+ * A regular file is written without a name (or under a temporary one in the same directory) with
+ * mode 0600 and gets its name when it is complete; what stood there before stays untouched until
+ * then. A device or FIFO is written directly, as is what /dev/stdout and /dev/fd/N lead to; "-" is standard output.
+ * Where links are followed and where not: base/place.h.
+ */
 #ifndef MW_SESSION_OUTPUTS_H
 #define MW_SESSION_OUTPUTS_H
 
 #include "session/options.h"
-#include "session/outfile.h"
-#include "session/progress.h"
+#include "session/terminal.h"
+#include "view/watched.h"
 
+#include <memwatch/error.h>
 #include <memwatch/output.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+
+struct mw_outfile;
+
+/* Open for `name`. Errors say what stands in the way: SYSTEM. On failure nothing has changed. */
+struct mw_error *mw_outfile_open(const char *name, struct mw_outfile **out) MW_MUST_CHECK;
+
+/* The stream to write to; good until commit or abort. Write errors are kept for commit to tell. */
+FILE *mw_outfile_stream(struct mw_outfile *file);
+
+/* Everything is written: make it last, give it its name and free `file`, also on failure, which leaves nothing. */
+struct mw_error *mw_outfile_commit(struct mw_outfile *file) MW_MUST_CHECK;
+
+/* Of all files that are being written; NULL where there is none. */
+struct mw_partials {
+	const char *paths[MW_OUTPUTS_MAX];
+};
+
+/* Close, leave nothing and free; NULL is fine. */
+void mw_outfile_abort(struct mw_outfile *file);
 
 struct mw_outputs {
 	struct mw_outfile *files[MW_OUTPUTS_MAX]; /* by format; NULL: not wanted */
@@ -24,15 +56,43 @@ struct mw_error *mw_outputs_check_recording(const struct mw_session_options *opt
 					    const char *what) MW_MUST_CHECK;
 /* Open all that the options ask for. Errors: SYSTEM; what is open by then is for mw_outputs_close(). */
 struct mw_error *mw_outputs_open(struct mw_outputs *outputs, const struct mw_session_options *options) MW_MUST_CHECK;
-/* Write all and close. Each is tried, also where another fails; the first error is returned. */
-struct mw_error *mw_outputs_write(struct mw_outputs *outputs, const struct mw_report *const *reports,
-				  size_t count) MW_MUST_CHECK;
-/* Likewise comparisons, up to the first error. */
+/* Write comparisons and close, up to the first error. */
 struct mw_error *mw_outputs_write_diffs(struct mw_outputs *outputs, const struct mw_diff *const *diffs, size_t count,
 					const struct mw_diff_output_options *options) MW_MUST_CHECK;
 /* The files to be unlinked should memwatch end now. */
 struct mw_partials mw_outputs_partials(const struct mw_outputs *outputs);
 /* Leave nothing of what was not written; fine after mw_outputs_write. */
 void mw_outputs_close(struct mw_outputs *outputs);
+
+/* What is asked for. All is borrowed. */
+struct mw_reports_wish {
+	const struct mw_view_question *question; /* NULL: the reports alone */
+	bool timelines;
+	struct mw_progress *progress;
+};
+
+struct mw_reports {
+	struct mw_reports_wish wish;
+	size_t count;
+	struct mw_watched_interval interval;
+	struct mw_watched **watched;    /* by process, those that are reported on already; borrowed */
+	struct mw_report **items;       /* … */
+	struct mw_timeline **timelines; /* NULL: that one could not be made */
+	struct mw_views *views;         /* of all; the first report has them */
+};
+
+/* Zeroed ones get their memory, for so many processes. Errors: MEMORY; deinit in any case. */
+struct mw_error *mw_reports_init(struct mw_reports *reports, const struct mw_reports_wish *wish,
+				 size_t count) MW_MUST_CHECK;
+void mw_reports_deinit(struct mw_reports *reports);
+/* Have a process collect what is asked for of an interval that is yet to begin. `known`: its metadata is all there; else
+ * its window has not begun. `to_ns` 0: where it ends is not known. Errors: MEMORY. */
+struct mw_error *mw_reports_collect(const struct mw_reports *reports, struct mw_watched *watched, bool known,
+				    uint64_t from_ns, uint64_t to_ns) MW_MUST_CHECK;
+/* The report on that one: the interval is over. Errors: MEMORY. */
+struct mw_error *mw_reports_make(struct mw_reports *reports, size_t process, struct mw_watched *watched) MW_MUST_CHECK;
+/* When all are made: write all that there is, and close. Each output is tried, also where another fails; the first
+ * error is returned. Errors: those of the views and the outputs. */
+struct mw_error *mw_reports_write(struct mw_reports *reports, struct mw_outputs *outputs) MW_MUST_CHECK;
 
 #endif

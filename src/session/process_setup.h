@@ -9,7 +9,7 @@
 #ifndef MW_SESSION_PROCESS_SETUP_H
 #define MW_SESSION_PROCESS_SETUP_H
 
-#include "session/outfile.h"
+#include "session/outputs.h"
 
 #include <memwatch/error.h>
 #include <signal.h>

@@ -1,18 +1,196 @@
 // SPDX-License-Identifier: MIT
-/* recorder.c: what is kept of one process while it is watched (src/session/recorder.h). */
+/* recorder.c: what is kept of one process while it is watched (recorder.h). */
 #include "session/recorder.h"
 
+#include "base/clock.h"
 #include "proc/maps.h"
 #include "proc/status.h"
+#include "session/crash.h"
 #include "session/emitter.h"
-#include "session/guarded_symbols.h"
-#include "session/message.h"
-#include "session/reports.h"
+#include "session/outputs.h"
+#include "session/terminal.h"
 
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/*
+ * Each window is as long as was asked for. The process is looked at after that, while its hooks still stand, and what
+ * is mapped meanwhile is noted: it is not of the window, though the look may have seen it.
+ */
+#define HASTE_NS UINT64_C(100000000) /* for glibc's arenas, of a process that waits for it */
+
+/* Without memory for it a mapping may be reported as unattributed. */
+static void note(struct mw_recorder *recorder, const struct mw_event *event)
+{
+	bool maps = event->type == MW_EVENT_MAP || event->type == MW_EVENT_REMAP_END;
+
+	if (maps && (recorder->noting || event->time_ns > recorder->end_ns) && event->addr + event->size > event->addr)
+		mw_error_destroy(mw_space_ranges_add(&recorder->late, event->addr, event->addr + event->size));
+}
+
+static struct mw_error *on_event(void *context, const struct mw_event *event)
+{
+	struct mw_recorder *recorder = context;
+
+	note(recorder, event);
+	return event->time_ns > recorder->end_ns ? NULL : recorder->sink.event(recorder->sink.context, event);
+}
+
+/* They come in order of time. */
+static struct mw_error *on_events(void *context, const struct mw_event *events, size_t count)
+{
+	struct mw_recorder *recorder = context;
+	size_t within = count;
+
+	while (within > 0 && events[within - 1].time_ns > recorder->end_ns)
+		within--;
+	for (size_t i = recorder->noting ? 0 : within; i < count; i++)
+		note(recorder, &events[i]);
+	if (recorder->sink.events)
+		return within ? recorder->sink.events(recorder->sink.context, events, within) : NULL;
+	for (size_t i = 0; i < within; i++)
+		MW_TRY(recorder->sink.event(recorder->sink.context, &events[i]));
+	return NULL;
+}
+
+static struct mw_error *on_stack(void *context, const struct mw_raw_stack *stack, uint32_t *id)
+{
+	const struct mw_recorder *recorder = context;
+
+	return recorder->sink.stack(recorder->sink.context, stack, id);
+}
+
+static struct mw_error *on_thread(void *context, pid_t tid, const char *name, bool fresh, uint32_t *number)
+{
+	const struct mw_recorder *recorder = context;
+
+	return recorder->sink.thread(recorder->sink.context, tid, name, fresh, number);
+}
+
+static bool on_knows(void *context, mw_addr addr)
+{
+	const struct mw_recorder *recorder = context;
+
+	return recorder->sink.knows(recorder->sink.context, addr);
+}
+
+struct mw_event_sink mw_recorder_sink(struct mw_recorder *recorder)
+{
+	return (struct mw_event_sink){
+		.context = recorder,
+		.stack = on_stack,
+		.thread = on_thread,
+		.event = on_event,
+		.events = on_events,
+		.knows = on_knows,
+	};
+}
+
+/* From here on what is mapped is noted. What was mapped until now may go, and its address be given out again. */
+static void begin(struct mw_recorder *recorder, struct mw_space_ranges *blocks)
+{
+	mw_error_destroy(mw_space_ranges_add_blocks(blocks, recorder->watched->track));
+	mw_space_ranges_join(blocks);
+	for (size_t i = 0; i < blocks->count; i++)
+		mw_error_destroy(mw_space_ranges_add(&recorder->late, blocks->items[i].start, blocks->items[i].end));
+	recorder->noting = true;
+}
+
+void mw_recorder_look_begin(struct mw_recorder *recorder, struct mw_recorder_look *look)
+{
+	*look = (struct mw_recorder_look){.recorder = recorder};
+	begin(recorder, &look->blocks);
+}
+
+void mw_recorder_look_take(struct mw_recorder_look *look)
+{
+	const struct mw_space_known known = {
+		.blocks = &look->blocks,
+		.earlier = &look->recorder->start,
+		.walk_ns = MW_RECORDER_WALK_NS,
+	};
+	struct mw_error *err = mw_space_take(mw_live_thread(look->recorder->pid), &known, &look->seen);
+
+	/* It matters to the report, not to the watching. */
+	look->taken = !err;
+	mw_error_destroy(err);
+}
+
+void mw_recorder_look_end(struct mw_recorder_look *look)
+{
+	struct mw_recorder *recorder = look->recorder;
+
+	/* One that has ended meanwhile was looked at when it did. */
+	if (look->taken && !recorder->ended) {
+		mw_space_deinit(&recorder->end);
+		recorder->end = look->seen;
+		recorder->looked = true;
+	} else {
+		mw_space_deinit(&look->seen);
+	}
+	mw_space_ranges_deinit(&look->blocks);
+}
+
+/* The process ends, or seems to, and waits for this. */
+static void look_last(struct mw_recorder *recorder, pid_t tid, const struct mw_recorder_own *own)
+{
+	struct mw_space_ranges blocks = {0};
+	const struct mw_space_known known = {
+		.blocks = &blocks,
+		.earlier = &recorder->start,
+		.own = own ? own->ranges : NULL,
+		.own_count = own ? own->range_count : 0,
+		.walk_ns = HASTE_NS,
+	};
+
+	begin(recorder, &blocks);
+	mw_error_destroy(mw_space_take(tid, &known, &recorder->end));
+	mw_space_ranges_deinit(&blocks);
+}
+
+static struct mw_error *add_gone(void *context, mw_addr start, mw_addr end)
+{
+	return mw_space_ranges_add(context, start, end);
+}
+
+/* What was mapped after the window's end, or since the look began, and is neither of the window's start nor of its end.
+ */
+static struct mw_error *find_gone(struct mw_recorder *recorder, struct mw_space_ranges *gone)
+{
+	const struct mw_space_moment start = mw_space_moment_of(&recorder->start);
+	const struct mw_space_input input = {
+		.start = recorder->start.taken ? &start : NULL,
+		.before = recorder->watched->metadata.before.items,
+		.before_count = recorder->watched->metadata.before.count,
+	};
+	struct mw_space_ranges known = {0};
+	struct mw_error *err = mw_space_accounted(&input, recorder->watched->track, &known);
+
+	mw_space_ranges_join(&recorder->late);
+	for (size_t i = 0; i < recorder->late.count && !err; i++)
+		err = mw_space_ranges_without(&known, recorder->late.items[i].start, recorder->late.items[i].end,
+					      add_gone, gone);
+	mw_space_ranges_deinit(&known);
+	return err;
+}
+
+/* The hooks have been lifted, and all events are emitted: what was seen before that and is not of the window is forgotten. */
+static void confirm(struct mw_recorder *recorder)
+{
+	struct mw_space_ranges gone = {0};
+	struct mw_error *err = find_gone(recorder, &gone);
+
+	if (!err)
+		err = mw_space_confirm(&recorder->end, mw_live_thread(recorder->pid), &gone);
+	mw_space_ranges_deinit(&gone);
+	mw_error_destroy(err);
+}
 
 static void free_command(char **command, size_t count)
 {
@@ -62,14 +240,12 @@ static void init(struct mw_recorder *recorder, pid_t pid, struct mw_watched *wat
 	mw_perf_place_init(&recorder->jit, pid);
 }
 
-struct mw_error *mw_recorder_init(struct mw_recorder *recorder, pid_t pid, struct mw_watched *watched,
-				  struct mw_emitter *emitter)
+void mw_recorder_init(struct mw_recorder *recorder, pid_t pid, struct mw_watched *watched, struct mw_emitter *emitter)
 {
 	init(recorder, pid, watched, emitter);
 	mw_program_read(pid, &recorder->program);
 	identify(recorder);
 	recorder->identified = true;
-	return NULL;
 }
 
 /* What a command will be called, until it can be asked. */
@@ -194,7 +370,7 @@ void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_n
 	if (recorder->ended && !last)
 		forget_end(recorder);
 	if (last && !recorder->looked)
-		mw_recorder_look_last(recorder, tid, own);
+		look_last(recorder, tid, own);
 	/* It matters to the report, not to the watching. */
 	mw_error_destroy(take_sample(recorder, &sample));
 	recorder->ended = last;
@@ -282,19 +458,9 @@ struct mw_error *mw_recorder_finish(struct mw_recorder *recorder, const struct m
 	recorder->newest.time_ns = window->length_ns;
 	sample_totals(recorder, &recorder->newest);
 	if (recorder->end.taken && !window->gone)
-		mw_recorder_confirm(recorder);
+		confirm(recorder);
 	set_arenas(&recorder->newest, &recorder->end);
 	return recorder->emitter ? mw_emitter_sample(recorder->emitter, &recorder->newest) : NULL;
-}
-
-struct mw_amount mw_recorder_impacting(const struct mw_recorder *recorder)
-{
-	struct mw_track_totals heap;
-	struct mw_track_totals vm;
-
-	mw_track_totals(recorder->watched->track, MW_KIND_HEAP, &heap);
-	mw_track_totals(recorder->watched->track, MW_KIND_VM, &vm);
-	return (struct mw_amount){heap.impacting.count + vm.impacting.count, heap.impacting.bytes + vm.impacting.bytes};
 }
 
 uint64_t mw_recorder_events(const struct mw_recorder *recorder)
@@ -311,9 +477,9 @@ uint64_t mw_recorder_events(const struct mw_recorder *recorder)
 	return events;
 }
 
-bool mw_recorder_stats(const struct mw_recorder *recorder, const struct mw_recorder_view *view,
-		       struct mw_engine_stats *out)
+bool mw_recorder_stats(const struct mw_recorder *recorder, struct mw_engine_stats *out)
 {
+	const struct mw_recorder_view *view = recorder->view;
 	const struct mw_engine_ops *ops = view->engine->ops;
 	const struct mw_engine_stats *stats = ops->stats(view->engine, recorder->pid);
 	const struct mw_window_info *window = ops->window(view->engine, recorder->pid);
@@ -346,9 +512,9 @@ static void emit_names(struct mw_error *err, const struct mw_perf_map *names, co
 	mw_error_destroy(err);
 }
 
-struct mw_error *mw_recorder_report(struct mw_recorder *recorder, const struct mw_recorder_view *view,
-				    struct mw_reports *reports, size_t process)
+struct mw_error *mw_recorder_report(struct mw_recorder *recorder, struct mw_reports *reports, size_t process)
 {
+	const struct mw_recorder_view *view = recorder->view;
 	struct mw_watched *watched = recorder->watched;
 	struct mw_guarded_symbols guarded = {.crashed = false};
 	struct mw_view_symbols symbols;
@@ -374,5 +540,85 @@ struct mw_error *mw_recorder_report(struct mw_recorder *recorder, const struct m
 	if (!guarded.crashed)
 		mw_symbolizer_destroy(symbolizer);
 	mw_perf_map_deinit(&names);
+	return err;
+}
+
+/* --- looks at the windows' ends, while the engine serves the processes ------------------------------------------------ */
+
+#define TURN_NS UINT64_C(2000000) /* that the engine runs for, until it is asked whether all is looked at */
+
+struct looks {
+	struct mw_recorder_look *items;
+	size_t count;
+	atomic_bool done;
+};
+
+/* The engine's thread may have gone to the idle class, and to a CPU where others run. */
+static void leave_idle(void)
+{
+	const struct sched_param none = {.sched_priority = 0};
+	cpu_set_t all;
+
+	CPU_ZERO(&all);
+	for (size_t i = 0; i < CPU_SETSIZE; i++)
+		CPU_SET(i, &all);
+	(void)sched_setaffinity(0, sizeof(all), &all);
+	(void)sched_setscheduler(0, SCHED_OTHER, &none);
+}
+
+static void *take_all(void *context)
+{
+	struct looks *looks = context;
+
+	for (size_t i = 0; i < looks->count; i++)
+		mw_recorder_look_take(&looks->items[i]);
+	atomic_store(&looks->done, true);
+	return NULL;
+}
+
+static void *take_beside(void *context)
+{
+	leave_idle();
+	return take_all(context);
+}
+
+/* Signals are for memwatch's first thread. Without a thread for it, it is done here and now. */
+static bool start_thread(struct looks *looks, pthread_t *thread)
+{
+	sigset_t all, before;
+	bool there;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	there = pthread_create(thread, NULL, take_beside, looks) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!there)
+		(void)take_all(looks);
+	return there;
+}
+
+struct mw_error *mw_looks_take(struct mw_recorder *recorders, size_t count, struct mw_engine *engine)
+{
+	struct looks looks = {.items = calloc(count + 1, sizeof(*looks.items))};
+	struct mw_error *err = NULL;
+	pthread_t thread;
+	bool beside;
+
+	if (!looks.items)
+		return NULL; /* it matters to the report, not to the watching */
+	for (size_t i = 0; i < count; i++) {
+		const struct mw_window_info *window = engine->ops->window(engine, recorders[i].pid);
+
+		if (window && !window->over)
+			mw_recorder_look_begin(&recorders[i], &looks.items[looks.count++]);
+	}
+	beside = start_thread(&looks, &thread);
+	while (!err && !atomic_load(&looks.done))
+		err = engine->ops->run(engine, mw_clock_ns() + TURN_NS, NULL);
+	if (beside)
+		pthread_join(thread, NULL);
+	for (size_t i = 0; i < looks.count; i++)
+		mw_recorder_look_end(&looks.items[i]);
+	free(looks.items);
 	return err;
 }

@@ -8,8 +8,8 @@
 
 #include "proc/perf_map.h"
 #include "proc/program.h"
-#include "session/progress.h"
 #include "session/space.h"
+#include "session/terminal.h"
 #include "view/watched.h"
 
 #include <memwatch/engine.h>
@@ -17,6 +17,17 @@
 
 struct mw_emitter;
 struct mw_reports;
+
+/* Which engine watches, and for what. */
+struct mw_recorder_view {
+	struct mw_engine *engine;
+	const char *reason;
+	bool track_heap, track_vm;
+	uint32_t depth;
+	uint64_t max_memory; /* of memwatch's own, bytes; 0: no limit */
+	struct mw_progress *progress;
+	bool *unnamed; /* set where reading symbols has failed */
+};
 
 struct mw_recorder {
 	pid_t pid;
@@ -29,7 +40,8 @@ struct mw_recorder {
 	size_t command_count;
 	struct mw_watched *watched; /* the model of it; borrowed */
 	struct mw_event_sink sink;  /* of the window's events: the tracker's, or a recording's that hands on to it */
-	struct mw_emitter *emitter; /* what is found out goes there; borrowed, NULL: nowhere */
+	const struct mw_recorder_view *view; /* borrowed; set before anything is attached */
+	struct mw_emitter *emitter;          /* what is found out goes there; borrowed, NULL: nowhere */
 	struct mw_stored_sample newest;      /* may still change: not emitted yet */
 	size_t sample_count;                 /* with the newest */
 	bool ended;                          /* the last sample was taken; it may live on, and have another */
@@ -41,11 +53,9 @@ struct mw_recorder {
 	struct mw_space_sampler sampler;
 };
 
-/* A process that runs: reads who it is. Its model and the emitter are borrowed, the latter may be NULL. On failure
- * there is nothing to deinit. */
-struct mw_error *mw_recorder_init(struct mw_recorder *recorder, pid_t pid, struct mw_watched *watched,
-				  struct mw_emitter *emitter) MW_MUST_CHECK;
-/* A command before its exec; `path` is the program. */
+/* A process that runs: reads who it is. Its model and the emitter are borrowed, the latter may be NULL. */
+void mw_recorder_init(struct mw_recorder *recorder, pid_t pid, struct mw_watched *watched, struct mw_emitter *emitter);
+/* A command before its exec; `path` is the program. Errors: MEMORY; then there is nothing to deinit. */
 struct mw_error *mw_recorder_init_launched(struct mw_recorder *recorder, pid_t pid, struct mw_watched *watched,
 					   struct mw_emitter *emitter, const char *path, char *const *command,
 					   size_t count) MW_MUST_CHECK;
@@ -67,11 +77,8 @@ struct mw_recorder_own {
 /* What mw_engine_options.sample is to do. `own` is taken out of what is read; NULL: there is none. */
 void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_ns, bool last,
 			const struct mw_recorder_own *own);
-/*
- * recorder_window.c: the window's end. Events later than that may come, as long as the hooks stand: they are not
- * recorded.
- */
-/* What the engine is to emit events to. Good as long as the recorder. */
+/* What the engine is to emit events to, of which those later than the window's end are not recorded: they may come as
+ * long as the hooks stand. Good as long as the recorder. */
 struct mw_event_sink mw_recorder_sink(struct mw_recorder *recorder);
 /*
  * A look at the address space at the window's end, while the hooks still stand: nothing of what it sees has come
@@ -87,36 +94,22 @@ struct mw_recorder_look {
 void mw_recorder_look_begin(struct mw_recorder *recorder, struct mw_recorder_look *look);
 void mw_recorder_look_take(struct mw_recorder_look *look);
 void mw_recorder_look_end(struct mw_recorder_look *look);
-/* The process ends, or seems to, and waits for this. */
-void mw_recorder_look_last(struct mw_recorder *recorder, pid_t tid, const struct mw_recorder_own *own);
-/* The hooks have been lifted, and all events are emitted: what was seen before that and is not of the window is forgotten.
+/*
+ * Look at those of the processes whose windows have ended and which are still watched. Nobody waits for it: it is done
+ * by a thread of its own, and `engine` runs meanwhile. Errors: those of the engine's run().
  */
-void mw_recorder_confirm(struct mw_recorder *recorder);
+struct mw_error *mw_looks_take(struct mw_recorder *recorders, size_t count, struct mw_engine *engine) MW_MUST_CHECK;
 
 /* The window is over: the last sample is made that of its end, and emitted. Errors: MEMORY. */
 struct mw_error *mw_recorder_finish(struct mw_recorder *recorder, const struct mw_window_info *window) MW_MUST_CHECK;
 
-/* Heap and vm blocks not freed at this moment. */
-struct mw_amount mw_recorder_impacting(const struct mw_recorder *recorder);
-/* Allocations and frees of both seen until now. */
+/* Allocations and frees of heap and vm blocks seen until now. */
 uint64_t mw_recorder_events(const struct mw_recorder *recorder);
 
-/* Which engine watched, and for what. */
-struct mw_recorder_view {
-	struct mw_engine *engine;
-	const char *reason;
-	bool track_heap, track_vm;
-	uint32_t depth;
-	uint64_t max_memory; /* of memwatch's own, bytes; 0: no limit */
-	struct mw_progress *progress;
-	bool *unnamed; /* set where reading symbols has failed */
-};
-
 /* The engine's figures, with those of memwatch's own. False: there are none. */
-bool mw_recorder_stats(const struct mw_recorder *recorder, const struct mw_recorder_view *view,
-		       struct mw_engine_stats *out);
+bool mw_recorder_stats(const struct mw_recorder *recorder, struct mw_engine_stats *out);
 /* Make the report on the process, which is number `process` there; after detach, before the engine's destroy. */
-struct mw_error *mw_recorder_report(struct mw_recorder *recorder, const struct mw_recorder_view *view,
-				    struct mw_reports *reports, size_t process) MW_MUST_CHECK;
+struct mw_error *mw_recorder_report(struct mw_recorder *recorder, struct mw_reports *reports,
+				    size_t process) MW_MUST_CHECK;
 
 #endif

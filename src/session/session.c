@@ -5,43 +5,240 @@
 #include "base/clock.h"
 #include "base/reserve.h"
 #include "proc/status.h"
-#include "session/looks.h"
+#include "session/process_setup.h"
 #include "session/watchdog.h"
 #include "tracee/preflight.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* --- the command: a child that waits before its exec until it is attached to and told to go --------------------------- */
+
+static struct mw_error *cannot_run(const char *command, int errnum)
+{
+	struct mw_error *err = mw_error_create(MW_ERROR_SYSTEM, errnum, "cannot run '%s'", command);
+
+	switch (errnum) {
+	case ENOENT:
+		return mw_error_hint(err, strchr(command, '/') ? "Check its path"
+							       : "It is in no directory of PATH; give its path");
+	case EACCES:
+		return mw_error_hint(err, "It is not executable: see its mode with 'ls -l'");
+	case EISDIR:
+		return mw_error_hint(err, "Name a program");
+	default:
+		return err;
+	}
+}
+
+/* 0, or why this file can't be run. */
+static int check_file(const char *path)
+{
+	struct stat info;
+
+	if (stat(path, &info) != 0)
+		return errno;
+	if (S_ISDIR(info.st_mode))
+		return EISDIR;
+	if (!S_ISREG(info.st_mode))
+		return EACCES;
+	return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0 ? 0 : errno;
+}
+
+/* What execvp() would find, malloc'ed. A file that may not be run is passed over, but remembered as the reason. */
+static struct mw_error *find_program(const char *command, char **out)
+{
+	const char *path = getenv("PATH");
+	int why = ENOENT;
+
+	if (strchr(command, '/')) {
+		why = check_file(command);
+		*out = why ? NULL : strdup(command);
+		return why ? cannot_run(command, why) : *out ? NULL : mw_error_nomem();
+	}
+	for (path = path ? path : "/bin:/usr/bin"; path; path = strchr(path, ':') ? strchr(path, ':') + 1 : NULL) {
+		int length = (int)strcspn(path, ":");
+		char *candidate = NULL;
+		int errnum;
+
+		if (asprintf(&candidate, "%.*s/%s", length ? length : 1, length ? path : ".", command) < 0)
+			return mw_error_nomem();
+		errnum = check_file(candidate);
+		if (!errnum) {
+			*out = candidate;
+			return NULL;
+		}
+		free(candidate);
+		if (errnum == EACCES)
+			why = errnum;
+	}
+	return cannot_run(command, why);
+}
+
+/* The kernel takes set-user-id from a traced program unless the tracer is privileged: it would run as another. */
+static struct mw_error *check_setuid(const char *path)
+{
+	struct stat info;
+	struct mw_error *err;
+
+	if (geteuid() == 0 || stat(path, &info) != 0)
+		return NULL;
+	if (!((info.st_mode & S_ISUID) && info.st_uid != geteuid()) &&
+	    !((info.st_mode & S_ISGID) && info.st_gid != getegid()))
+		return NULL;
+	err = mw_error_create(MW_ERROR_DENIED, 0, "'%s' is set-user-id: traced, it would run without its privileges",
+			      path);
+	return mw_error_hint(err, "Run memwatch as root (sudo memwatch ...)");
+}
+
+/* The child's side: nothing but async-signal-safe calls. */
+static void wait_and_exec(char **command, const char *path, int go, int report)
+{
+	char byte;
+	ssize_t got;
+	int errnum;
+
+	mw_process_setup_restore();
+	do
+		got = read(go, &byte, 1);
+	while (got < 0 && errno == EINTR);
+	if (got != 1)
+		_exit(127); /* memwatch has changed its mind, or is gone */
+	execv(path, command);
+	/* A script without "#!": execvp gives it to the shell, as shells do. */
+	if (errno == ENOEXEC)
+		execvp(path, command);
+	errnum = errno;
+	if (write(report, &errnum, sizeof(errnum)) < 0)
+		_exit(126);
+	_exit(127);
+}
+
+static struct mw_error *fork_child(char **command, struct mw_launch *launch)
+{
+	int go[2];
+	int report[2];
+
+	if (pipe2(go, O_CLOEXEC) != 0)
+		return mw_error_create(MW_ERROR_SYSTEM, errno, "cannot make a pipe");
+	if (pipe2(report, O_CLOEXEC) != 0) {
+		int errnum = errno;
+
+		close(go[0]);
+		close(go[1]);
+		return mw_error_create(MW_ERROR_SYSTEM, errnum, "cannot make a pipe");
+	}
+	launch->go_fd = go[1];
+	launch->error_fd = report[0];
+	launch->pid = fork();
+	if (launch->pid == 0) {
+		close(go[1]); /* or its own copy would keep it waiting when memwatch is gone */
+		wait_and_exec(command, launch->path, go[0], report[1]);
+	}
+	close(go[0]);
+	close(report[1]);
+	fcntl(report[0], F_SETFL, O_NONBLOCK);
+	if (launch->pid < 0) {
+		launch->pid = 0;
+		return mw_error_create(MW_ERROR_SYSTEM, errno, "cannot fork");
+	}
+	return NULL;
+}
+
+/* A child that was not let go ends without having run anything; one that was runs on. Fine twice. */
+static void deinit_launch(struct mw_launch *launch)
+{
+	if (launch->go_fd >= 0) {
+		close(launch->go_fd);
+		/* It ends by itself now, but where another process holds the pipe as well; it is no program yet. An
+		 * engine that let it go has not taken its status. */
+		if (launch->pid > 0) {
+			kill(launch->pid, SIGKILL);
+			waitpid(launch->pid, NULL, 0);
+		}
+	}
+	if (launch->error_fd >= 0)
+		close(launch->error_fd);
+	free(launch->path);
+	*launch = (struct mw_launch){.go_fd = -1, .error_fd = -1};
+}
+
+/* Find the program as a shell would and fork. The child waits, with limits, signals and mask as memwatch found them. */
+static struct mw_error *start_command(char **command, struct mw_launch *out)
+{
+	struct mw_launch launch = {.go_fd = -1, .error_fd = -1};
+	struct mw_error *err = find_program(command[0], &launch.path);
+
+	if (!err)
+		err = check_setuid(launch.path);
+	if (!err)
+		err = mw_preflight_program(launch.path);
+	if (!err)
+		err = fork_child(command, &launch);
+	if (err) {
+		deinit_launch(&launch);
+		return err;
+	}
+	*out = launch;
+	return NULL;
+}
+
+/* Let the attached child do its exec. */
+static struct mw_error *let_command_go(struct mw_launch *launch)
+{
+	ssize_t wrote;
+	int errnum;
+
+	do
+		wrote = write(launch->go_fd, "", 1);
+	while (wrote < 0 && errno == EINTR);
+	errnum = errno;
+	close(launch->go_fd);
+	launch->go_fd = -1;
+	if (wrote != 1)
+		return mw_error_create(MW_ERROR_SYSTEM, errnum, "the command's process %d has ended before its start",
+				       (int)launch->pid);
+	return NULL;
+}
+
+/* Did the exec fail? NULL where it did not, or is still to come. */
+static struct mw_error *check_command(struct mw_launch *launch, char **command)
+{
+	int errnum = 0;
+
+	if (launch->error_fd < 0 || read(launch->error_fd, &errnum, sizeof(errnum)) != (ssize_t)sizeof(errnum))
+		return NULL;
+	return cannot_run(command[0], errnum);
+}
+
+/* --- the session ------------------------------------------------------------------------------------------------------ */
 
 #define RESERVE       (8 << 20) /* bytes, for the detach */
 #define MOST_ATTEMPTS 3         /* to attach */
 
-struct mw_recorder_view mw_session_view(struct mw_session *session)
-{
-	return (struct mw_recorder_view){
-		.engine = session->engine,
-		.reason = session->options->engine_reason,
-		.track_heap = session->options->track_heap,
-		.track_vm = session->options->track_vm,
-		.depth = session->options->depth,
-		.max_memory = session->options->max_memory,
-		.progress = &session->progress,
-		.unnamed = &session->unnamed,
-	};
-}
-
 static void show_progress(struct mw_session *session, uint64_t time_ns)
 {
 	struct mw_progress_window window = {.time_ns = time_ns, .duration_ns = session->options->duration_ns};
-	const struct mw_recorder_view view = mw_session_view(session);
 	struct mw_engine_stats stats;
 
 	for (size_t i = 0; i < session->count; i++) {
 		const struct mw_recorder *recorder = &session->recorders[i];
-		struct mw_amount impacting = mw_recorder_impacting(recorder);
+		struct mw_track_totals totals;
 
-		window.impacting.count += impacting.count;
-		window.impacting.bytes += impacting.bytes;
+		for (enum mw_kind kind = MW_KIND_HEAP; kind <= MW_KIND_VM; kind++) {
+			mw_track_totals(recorder->watched->track, kind, &totals);
+			window.impacting.count += totals.impacting.count;
+			window.impacting.bytes += totals.impacting.bytes;
+		}
 		window.events += mw_recorder_events(recorder);
-		if (mw_recorder_stats(recorder, &view, &stats))
+		if (mw_recorder_stats(recorder, &stats))
 			window.stood_ns += stats.stood_ns;
 		window.processes++;
 		if (recorder->sample_count && !recorder->ended)
@@ -53,9 +250,8 @@ static void show_progress(struct mw_session *session, uint64_t time_ns)
 /* What has come since is emitted. Where there is no memory for it now it will be later. */
 static void emit_news(struct mw_session *session, size_t i)
 {
-	const struct mw_recorder_view view = mw_session_view(session);
 
-	mw_error_destroy(mw_emitter_news(&session->emitters[i], &session->recorders[i], &view));
+	mw_error_destroy(mw_emitter_news(&session->emitters[i], &session->recorders[i]));
 	if (session->writer)
 		mw_store_flush(session->writer);
 }
@@ -184,9 +380,9 @@ static struct mw_error *prepare_attached(struct mw_session *session)
 	for (size_t i = 0; i < pids->count; i++)
 		MW_TRY(mw_preflight_sharing(pids->items[i]));
 	MW_TRY(prepare_watched(session, pids->count));
-	for (size_t i = 0; i < pids->count; i++, session->count++)
-		MW_TRY(mw_recorder_init(&session->recorders[i], pids->items[i], session->watched.items[i],
-					&session->emitters[i]));
+	for (; session->count < pids->count; session->count++)
+		mw_recorder_init(&session->recorders[session->count], pids->items[session->count],
+				 session->watched.items[session->count], &session->emitters[session->count]);
 	return NULL;
 }
 
@@ -196,7 +392,7 @@ static struct mw_error *prepare_launched(struct mw_session *session)
 
 	MW_TRY(mw_preflight_proc());
 	MW_TRY(prepare_watched(session, 1));
-	MW_TRY(mw_launch_start(options->command, &session->launch));
+	MW_TRY(start_command(options->command, &session->launch));
 	MW_TRY(mw_recorder_init_launched(&session->recorders[0], session->launch.pid, session->watched.items[0],
 					 &session->emitters[0], session->launch.path, options->command,
 					 options->command_count));
@@ -254,7 +450,6 @@ static struct mw_error *publish_recording(struct mw_session *session)
 
 static struct mw_error *end_recording(struct mw_session *session)
 {
-	const struct mw_recorder_view view = mw_session_view(session);
 
 	for (size_t i = 0; i < session->count; i++) {
 		const struct mw_window_info *window =
@@ -262,7 +457,7 @@ static struct mw_error *end_recording(struct mw_session *session)
 
 		if (window)
 			emit_marks(session, i, window->length_ns);
-		MW_TRY(mw_emitter_end(&session->emitters[i], &session->recorders[i], &view));
+		MW_TRY(mw_emitter_end(&session->emitters[i], &session->recorders[i]));
 	}
 	return NULL;
 }
@@ -316,17 +511,16 @@ static struct mw_error *attach_all(struct mw_session *session)
 			mw_recorder_look_first(recorder);
 		MW_TRY(attach(session, recorder));
 	}
-	return session->launch.pid ? mw_launch_go(&session->launch) : NULL;
+	return session->launch.pid ? let_command_go(&session->launch) : NULL;
 }
 
 /* One is stopped at a time, while those that were started before run, and are served in between. */
 static struct mw_error *start_all(struct mw_session *session)
 {
-	const struct mw_recorder_view view = mw_session_view(session);
 
 	for (size_t i = 0; i < session->count; i++) {
 		MW_TRY(start(session, &session->recorders[i]));
-		MW_TRY(mw_emitter_target(&session->emitters[i], &session->recorders[i], &view));
+		MW_TRY(mw_emitter_target(&session->emitters[i], &session->recorders[i]));
 		MW_TRY(session->engine->ops->run(session->engine, mw_clock_ns(), NULL));
 	}
 	return publish_recording(session);
@@ -426,7 +620,7 @@ struct mw_error *mw_session_watch(struct mw_session *session)
 	session->detached = let_go(session);
 	mw_progress_clear(&session->progress);
 	if (session->launch.pid) {
-		struct mw_error *not_run = mw_launch_check(&session->launch, session->options->command);
+		struct mw_error *not_run = check_command(&session->launch, session->options->command);
 
 		err = mw_error_first(not_run, err);
 		if (!err)
@@ -468,7 +662,20 @@ struct mw_error *mw_session_prepare(struct mw_session *session)
 	for (size_t i = 0; i < session->count && session->options->duration_ns; i++)
 		session->recorders[i].end_ns = session->options->duration_ns;
 	MW_TRY(prepare_recording(session));
-	return create_engine(session);
+	MW_TRY(create_engine(session));
+	session->view = (struct mw_recorder_view){
+		.engine = session->engine,
+		.reason = session->options->engine_reason,
+		.track_heap = session->options->track_heap,
+		.track_vm = session->options->track_vm,
+		.depth = session->options->depth,
+		.max_memory = session->options->max_memory,
+		.progress = &session->progress,
+		.unnamed = &session->unnamed,
+	};
+	for (size_t i = 0; i < session->count; i++)
+		session->recorders[i].view = &session->view;
+	return NULL;
 }
 
 struct mw_error *mw_session_end(struct mw_session *session, struct mw_error *err)
@@ -478,7 +685,7 @@ struct mw_error *mw_session_end(struct mw_session *session, struct mw_error *err
 	mw_progress_deinit(&session->progress);
 	if (session->engine)
 		session->engine->ops->destroy(session->engine);
-	mw_launch_deinit(&session->launch);
+	deinit_launch(&session->launch);
 	mw_store_destroy(session->writer);
 	for (size_t i = 0; i < session->count; i++) {
 		mw_emitter_deinit(&session->emitters[i]);

@@ -9,20 +9,26 @@
 #define MW_SESSION_SESSION_H
 
 #include "session/emitter.h"
-#include "session/launch.h"
 #include "session/options.h"
-#include "session/outfile.h"
+#include "session/outputs.h"
 #include "session/process_setup.h"
-#include "session/progress.h"
 #include "session/recorder.h"
-#include "session/reports.h"
 #include "store/writer.h"
+
+/* A command that is launched. */
+struct mw_launch {
+	pid_t pid;    /* 0: none */
+	char *path;   /* the program, as it will be found */
+	int go_fd;    /* a byte here lets it go; closed without one, it ends */
+	int error_fd; /* errno, should the exec fail */
+};
 
 struct mw_session {
 	const struct mw_session_options *options;
 	struct mw_engine *engine;
 	struct mw_recorder *recorders; /* in the order of the command line */
 	size_t count;
+	struct mw_recorder_view view;   /* what they know of it, when it is prepared */
 	struct mw_store_writer *writer; /* NULL: no recording is kept */
 	struct mw_emitter *emitters;    /* one a recorder */
 	struct mw_watched_set watched;  /* the models of the processes */
@@ -53,8 +59,6 @@ struct mw_error *mw_session_stand_by(struct mw_session *session, const struct mw
 /* From the first attach to the end of the window, and its last figures. Whatever went wrong, the processes are let go,
  * or session->detached says why not: then nothing more is to be done with the session but to end it. */
 struct mw_error *mw_session_watch(struct mw_session *session) MW_MUST_CHECK;
-/* What mw_recorder_report() and others are to know. */
-struct mw_recorder_view mw_session_view(struct mw_session *session);
 /* Free all, and look once more whether anything was left behind. Takes the error that the session came to (NULL: none)
  * and returns the one to be reported. */
 struct mw_error *mw_session_end(struct mw_session *session, struct mw_error *err) MW_MUST_CHECK;

@@ -16,7 +16,7 @@
 #ifndef MW_SESSION_WATCHDOG_H
 #define MW_SESSION_WATCHDOG_H
 
-#include "session/outfile.h"
+#include "session/outputs.h"
 
 #include <memwatch/error.h>
 
@@ -56,7 +56,7 @@ struct mw_error *mw_watchdog_look(struct mw_error *err, bool *clean, bool *denie
  * and end. */
 void mw_watchdog_exec(struct mw_error *err);
 
-/* --- what is executed: memwatch --stand-by ... (src/session/watchdog_main.c) ------------------------------------- */
+/* --- what is executed: memwatch --stand-by ... ------------------------------------------------------------------ */
 
 #define MW_WATCHDOG_VERB "--stand-by"
 
@@ -73,9 +73,6 @@ enum mw_watchdog_argument {
 	MW_WATCHDOG_PROCESSES, /* the first of them */
 };
 
-/* Take out what is left in a process, as it stands in the arguments, if that is still the one that began then. What has
- * to stay is reported in `left`, "" otherwise. */
-struct mw_error *mw_watchdog_clean(const char *process, char *left, size_t size) MW_MUST_CHECK;
 int mw_watchdog_main(int argc, char **argv);
 
 #endif

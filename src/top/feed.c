@@ -194,7 +194,6 @@ static bool add_threads(struct mw_top_feed *feed)
 static void fill_figures(const struct mw_top_feed *feed, uint64_t time_ns, struct mw_top_shot *shot)
 {
 	const struct mw_recorder *recorder = recorder_of(feed);
-	const struct mw_recorder_view view = mw_session_view(feed->session);
 	const struct mw_watched *model = model_of(feed);
 	struct mw_track_totals totals;
 	struct mw_engine_stats stats;
@@ -207,13 +206,13 @@ static void fill_figures(const struct mw_top_feed *feed, uint64_t time_ns, struc
 	mw_track_totals(model->track, MW_KIND_VM, &totals);
 	shot->vm = totals.impacting;
 	shot->events = feed->earlier_events + mw_recorder_events(recorder);
-	shot->has_stood = mw_recorder_stats(recorder, &view, &stats);
+	shot->has_stood = mw_recorder_stats(recorder, &stats);
 	if (shot->has_stood) {
 		shot->stood_ns = stats.stood_ns;
 		shot->lost = stats.lost_events;
 	}
-	mw_top_show_missed(model->metadata.hooks, model->metadata.hook_count, view.track_heap, view.track_vm,
-			   shot->not_hooked, sizeof(shot->not_hooked));
+	mw_top_show_missed(model->metadata.hooks, model->metadata.hook_count, recorder->view->track_heap,
+			   recorder->view->track_vm, shot->not_hooked, sizeof(shot->not_hooked));
 	if (recorder->sample_count)
 		shot->rss = recorder->newest.rss;
 }
@@ -265,7 +264,6 @@ static void leave_shot(struct mw_top_feed *feed, uint64_t time_ns)
 static bool make_moment(const struct mw_top_feed *feed, uint64_t time_ns, bool whole, struct mw_top_moment *moment)
 {
 	const struct mw_recorder *recorder = recorder_of(feed);
-	const struct mw_recorder_view view = mw_session_view(feed->session);
 	uint64_t latest_ns = mw_track_now(model_of(feed)->track);
 	struct mw_engine_stats stats;
 
@@ -277,7 +275,7 @@ static bool make_moment(const struct mw_top_feed *feed, uint64_t time_ns, bool w
 	moment->end.ended = MW_END_INTERRUPT;
 	moment->has_sample = recorder->sample_count > 0;
 	moment->sample = recorder->newest;
-	if (mw_recorder_stats(recorder, &view, &stats))
+	if (mw_recorder_stats(recorder, &stats))
 		moment->end.figure_count = mw_figures_list(&stats, moment->figures);
 	return true;
 }

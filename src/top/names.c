@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "proc/maps.h"
 #include "proc/status.h"
-#include "session/guarded_symbols.h"
+#include "session/crash.h"
 #include "session/space.h"
 #include "view/arena.h"
 #include "view/code_regions.h"

@@ -112,7 +112,8 @@ static void begin(struct made *made, bool symbols)
 		writer.symbol = NULL;
 	mw_emitter_add(&made->emitter, &model);
 	mw_emitter_add(&made->emitter, &writer);
-	good(mw_recorder_init(&made->recorder, getpid(), made->watched, &made->emitter));
+	mw_recorder_init(&made->recorder, getpid(), made->watched, &made->emitter);
+	made->recorder.view = &view;
 }
 
 static void add_sample(struct made *made, double at, uint64_t rss)
@@ -168,11 +169,11 @@ static void test_window(void **state)
 	(void)state;
 	begin(&made, true);
 	add_sample(&made, 0, 1001);
-	good(mw_emitter_target(&made.emitter, &made.recorder, &view));
+	good(mw_emitter_target(&made.emitter, &made.recorder));
 	add_sample(&made, 1, 1002);
 	hook_count = 3;
-	good(mw_emitter_news(&made.emitter, &made.recorder, &view));
-	good(mw_emitter_news(&made.emitter, &made.recorder, &view));
+	good(mw_emitter_news(&made.emitter, &made.recorder));
+	good(mw_emitter_news(&made.emitter, &made.recorder));
 	/* The last word on a moment counts. */
 	add_sample(&made, 1, 5);
 	add_sample(&made, 2.5, 1003);
@@ -181,7 +182,7 @@ static void test_window(void **state)
 	window.length_ns = 2500000000;
 	window.ended = MW_END_INTERRUPT;
 	window.over = true;
-	good(mw_emitter_end(&made.emitter, &made.recorder, &view));
+	good(mw_emitter_end(&made.emitter, &made.recorder));
 	check_metadata(&made.watched->metadata);
 	replay = finish(&made);
 	check_metadata(&mw_replay_watched(replay, 0)->metadata);
@@ -196,7 +197,7 @@ static void test_marks(void **state)
 
 	(void)state;
 	begin(&made, true);
-	good(mw_emitter_target(&made.emitter, &made.recorder, &view));
+	good(mw_emitter_target(&made.emitter, &made.recorder));
 	mw_emitter_mark(&made.emitter, 100);
 	mw_emitter_mark(&made.emitter, 200);
 	/* The live report has them, too. */
@@ -204,7 +205,7 @@ static void test_marks(void **state)
 	assert_int_equal(made.watched->metadata.marks[1].number, 2);
 	assert_int_equal(made.watched->metadata.marks[1].time_ns, 200);
 	assert_string_equal(made.watched->metadata.marks[1].name, "mark 2");
-	good(mw_emitter_end(&made.emitter, &made.recorder, &view));
+	good(mw_emitter_end(&made.emitter, &made.recorder));
 	replay = finish(&made);
 	assert_int_equal(mw_replay_watched(replay, 0)->metadata.mark_count, 2);
 	assert_int_equal(mw_replay_watched(replay, 0)->metadata.marks[1].number, 2);
@@ -245,7 +246,7 @@ static void test_symbols(void **state)
 
 	(void)state;
 	begin(&made, true);
-	good(mw_emitter_target(&made.emitter, &made.recorder, &view));
+	good(mw_emitter_target(&made.emitter, &made.recorder));
 	symbols = mw_emitter_symbols(&made.emitter, &inner);
 	asked = 0;
 	for (int again = 0; again < 2; again++)
@@ -255,7 +256,7 @@ static void test_symbols(void **state)
 			assert_int_equal(frames[0].function[1], '0' + (int)(i % 2));
 		}
 	assert_int_equal(asked, 6000);
-	good(mw_emitter_end(&made.emitter, &made.recorder, &view));
+	good(mw_emitter_end(&made.emitter, &made.recorder));
 	replay = finish(&made);
 	metadata = &mw_replay_watched(replay, 0)->metadata;
 	assert_int_equal(metadata->symbol_count, 3000);
@@ -276,14 +277,14 @@ static void test_without_symbols(void **state)
 
 	(void)state;
 	begin(&made, false);
-	good(mw_emitter_target(&made.emitter, &made.recorder, &view));
+	good(mw_emitter_target(&made.emitter, &made.recorder));
 	symbols = mw_emitter_symbols(&made.emitter, &inner);
 	assert_ptr_equal(symbols.resolve, resolve);
 	/* Nobody receives anything. */
 	symbols = mw_emitter_symbols(&none, &inner);
 	assert_ptr_equal(symbols.resolve, resolve);
-	good(mw_emitter_target(&none, &made.recorder, &view));
-	good(mw_emitter_end(&none, &made.recorder, &view));
+	good(mw_emitter_target(&none, &made.recorder));
+	good(mw_emitter_end(&none, &made.recorder));
 	replay = finish(&made);
 	assert_int_equal(mw_replay_watched(replay, 0)->metadata.symbol_count, 0);
 	assert_true(mw_replay_state(replay)->processes == 1);

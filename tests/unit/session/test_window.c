@@ -40,7 +40,7 @@ static void begin(struct rig *rig)
 	good(mw_watched_set_get(&rig->set, 0, &watched));
 	model = mw_watched_set_visitor(&rig->set);
 	mw_emitter_add(&rig->emitter, &model);
-	good(mw_recorder_init(&rig->recorder, getpid(), watched, &rig->emitter));
+	mw_recorder_init(&rig->recorder, getpid(), watched, &rig->emitter);
 	rig->recorder.end_ns = END;
 	rig->sink = mw_recorder_sink(&rig->recorder);
 	mw_recorder_look_first(&rig->recorder);
@@ -90,6 +90,7 @@ static bool is_told(const struct rig *rig, mw_addr addr)
 
 static void look(struct rig *rig, void (*meanwhile)(struct rig *rig))
 {
+	const struct mw_window_info window = {.length_ns = END};
 	struct mw_recorder_look seen;
 
 	mw_recorder_look_begin(&rig->recorder, &seen);
@@ -98,7 +99,7 @@ static void look(struct rig *rig, void (*meanwhile)(struct rig *rig))
 		meanwhile(rig);
 	mw_recorder_look_end(&seen);
 	assert_true(rig->recorder.end.taken);
-	mw_recorder_confirm(&rig->recorder);
+	good(mw_recorder_finish(&rig->recorder, &window));
 }
 
 /* Events of later than the window's end are none of the window's, whenever they are told. */
