@@ -47,6 +47,15 @@ struct mw_error *mw_error_prefix(struct mw_error *err, const char *format, ...) 
 /* Free an error; NULL is fine. */
 void mw_error_destroy(struct mw_error *err);
 
+/* Was there none? One that there was is destroyed: for who has no use for the reason. */
+static inline bool mw_error_none(struct mw_error *err)
+{
+	if (!err)
+		return true;
+	mw_error_destroy(err);
+	return false;
+}
+
 /* NULL for an error that only says that something is gone (GONE), which is destroyed; any other as it is. */
 struct mw_error *mw_error_unless_gone(struct mw_error *err) MW_MUST_CHECK;
 

@@ -6,6 +6,7 @@
 #include "doctor/paragraph.h"
 #include "output/line.h"
 #include "proc/file.h"
+#include "proc/program.h"
 #include "proc/root.h"
 #include "tracee/preflight.h"
 #include "tracee/seccomp_policy.h"

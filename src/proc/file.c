@@ -2,6 +2,7 @@
 /* file.c: whole files of /proc, read into memory. */
 #include "proc/file.h"
 
+#include "base/cleanup.h"
 #include "base/reserve.h"
 
 #include <errno.h>
@@ -18,21 +19,12 @@ struct mw_error *mw_proc_error(int errnum, const char *what, const char *path)
 {
 	enum mw_error_kind kind = MW_ERROR_SYSTEM;
 
-	switch (errnum) {
-	case ENOENT:
-	case ESRCH:
+	if (errnum == ENOENT || errnum == ESRCH)
 		kind = MW_ERROR_GONE;
-		break;
-	case EACCES:
-	case EPERM:
+	else if (errnum == EACCES || errnum == EPERM)
 		kind = MW_ERROR_DENIED;
-		break;
-	case ENOMEM:
+	else if (errnum == ENOMEM)
 		kind = MW_ERROR_MEMORY;
-		break;
-	default:
-		break;
-	}
 	return mw_error_create(kind, errnum, "cannot %s %s", what, path);
 }
 
@@ -57,46 +49,30 @@ static struct mw_error *grow(char **buffer, size_t *capacity, size_t limit, cons
 
 static struct mw_error *read_all(int fd, const char *path, char **bytes, size_t *size)
 {
-	struct mw_error *err;
-	char *buffer = NULL;
+	MW_FREE char *buffer = NULL;
 	size_t capacity = 0, used = 0;
+	ssize_t got;
 
-	for (;;) {
-		ssize_t got;
-
+	do {
 		/* One byte stays free for the NUL. */
-		if (capacity - used <= 1) {
-			err = grow(&buffer, &capacity, MAX_FILE_SIZE, path);
-			if (err)
-				goto fail;
-		}
+		if (capacity - used <= 1)
+			MW_TRY(grow(&buffer, &capacity, MAX_FILE_SIZE, path));
 		got = read(fd, buffer + used, capacity - used - 1);
-		if (got < 0) {
-			if (errno == EINTR)
-				continue;
-			err = mw_proc_error(errno, "read", path);
-			goto fail;
-		}
-		if (got == 0)
-			break;
-		used += (size_t)got;
-	}
+		if (got < 0 && errno != EINTR)
+			return mw_proc_error(errno, "read", path);
+		used += got > 0 ? (size_t)got : 0;
+	} while (got != 0);
 	buffer[used] = '\0';
-	*bytes = buffer;
+	*bytes = MW_TAKE(buffer);
 	*size = used;
 	return NULL;
-
-fail:
-	free(buffer);
-	return err;
 }
 
 struct mw_error *mw_proc_file_read(char **bytes, size_t *size, const char *format, ...)
 {
-	struct mw_error *err;
-	char *path = NULL;
+	MW_FREE char *path = NULL;
+	MW_CLOSE int fd = -1;
 	va_list args;
-	int fd;
 
 	va_start(args, format);
 	if (vasprintf(&path, format, args) < 0)
@@ -105,24 +81,16 @@ struct mw_error *mw_proc_file_read(char **bytes, size_t *size, const char *forma
 	if (!path)
 		return mw_error_nomem();
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0) {
-		err = mw_proc_error(errno, "open", path);
-	} else {
-		err = read_all(fd, path, bytes, size);
-		close(fd);
-	}
-	free(path);
-	return err;
+	return fd < 0 ? mw_proc_error(errno, "open", path) : read_all(fd, path, bytes, size);
 }
 
 struct mw_error *mw_proc_file_read_small(char *bytes, size_t capacity, size_t *size, const char *format, ...)
 {
-	struct mw_error *err = NULL;
+	MW_CLOSE int fd = -1;
 	char path[64];
 	size_t used = 0;
 	ssize_t got = 1;
 	va_list args;
-	int fd;
 
 	va_start(args, format);
 	vsnprintf(path, sizeof(path), format, args);
@@ -130,44 +98,31 @@ struct mw_error *mw_proc_file_read_small(char *bytes, size_t capacity, size_t *s
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return mw_proc_error(errno, "open", path);
-	while (got != 0 && used + 1 < capacity && !err) {
+	while (got != 0 && used + 1 < capacity) {
 		got = read(fd, bytes + used, capacity - used - 1);
-		if (got > 0)
-			used += (size_t)got;
-		else if (got < 0 && errno != EINTR)
-			err = mw_proc_error(errno, "read", path);
+		if (got < 0 && errno != EINTR)
+			return mw_proc_error(errno, "read", path);
+		used += got > 0 ? (size_t)got : 0;
 	}
-	close(fd);
 	bytes[used] = '\0';
-	if (!err)
-		*size = used;
-	return err;
+	*size = used;
+	return NULL;
 }
 
 struct mw_error *mw_proc_link_read(char **out, const char *path)
 {
-	struct mw_error *err;
-	char *buffer = NULL;
+	MW_FREE char *buffer = NULL;
 	size_t capacity = 0;
+	ssize_t got;
 
-	for (;;) {
-		ssize_t got;
-
-		err = grow(&buffer, &capacity, MAX_LINK_SIZE, path);
-		if (err)
-			break;
+	/* A full buffer may hold a link that was cut off. */
+	do {
+		MW_TRY(grow(&buffer, &capacity, MAX_LINK_SIZE, path));
 		got = readlink(path, buffer, capacity);
-		if (got < 0) {
-			err = mw_proc_error(errno, "read the link", path);
-			break;
-		}
-		/* A full buffer may hold a link that was cut off. */
-		if ((size_t)got < capacity) {
-			buffer[got] = '\0';
-			*out = buffer;
-			return NULL;
-		}
-	}
-	free(buffer);
-	return err;
+		if (got < 0)
+			return mw_proc_error(errno, "read the link", path);
+	} while ((size_t)got == capacity);
+	buffer[got] = '\0';
+	*out = MW_TAKE(buffer);
+	return NULL;
 }

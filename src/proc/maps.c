@@ -2,6 +2,7 @@
 /* maps.c: a process's mappings, from /proc/TID/maps. */
 #include "proc/maps.h"
 
+#include "base/cleanup.h"
 #include "base/vector.h"
 #include "proc/file.h"
 #include "proc/root.h"
@@ -66,10 +67,8 @@ static bool take_permissions(struct cursor *line, struct mw_mapping *mapping)
 {
 	const char *p = line->at;
 
-	if (line->end - p < 5 || p[4] != ' ')
-		return false;
-	if ((p[0] != 'r' && p[0] != '-') || (p[1] != 'w' && p[1] != '-') || (p[2] != 'x' && p[2] != '-') ||
-	    (p[3] != 's' && p[3] != 'p'))
+	if (line->end - p < 5 || p[4] != ' ' || (p[0] != 'r' && p[0] != '-') || (p[1] != 'w' && p[1] != '-') ||
+	    (p[2] != 'x' && p[2] != '-') || (p[3] != 's' && p[3] != 'p'))
 		return false;
 	mapping->read = p[0] == 'r';
 	mapping->write = p[1] == 'w';
@@ -137,12 +136,9 @@ static struct mw_error *parse_line(const char *at, const char *end, struct mw_ma
 	return NULL;
 }
 
-static struct mw_error *append(struct mw_maps *maps, size_t *capacity, const struct mw_mapping *mapping)
+static void free_path(struct mw_mapping *mapping)
 {
-	if (!MW_VECTOR_ROOM(maps->items, maps->count, *capacity))
-		return mw_error_nomem();
-	maps->items[maps->count++] = *mapping;
-	return NULL;
+	free(mapping->path);
 }
 
 /*
@@ -162,62 +158,38 @@ static bool cut(const struct mw_maps *maps, struct mw_mapping *mapping)
 	return true;
 }
 
-/* `torn`: the list may have been read while it changed. */
-static struct mw_error *parse_all(const char *text, size_t size, bool torn, struct mw_maps *maps)
+struct mw_error *mw_maps_parse(const char *text, size_t size, bool torn, struct mw_maps *out)
 {
-	const char *end = text + size;
+	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
+	const char *end = size ? text + size : text;
 	size_t capacity = 0;
 
 	while (text < end) {
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
 		const char *stop = newline ? newline : end;
-		struct mw_mapping mapping;
-		struct mw_error *err = NULL;
+		MW_CLEANUP(free_path) struct mw_mapping mapping = {0};
 
 		MW_TRY(parse_line(text, stop, &mapping));
-		if (torn && !cut(maps, &mapping))
-			free(mapping.path);
-		else if (maps->count && mapping.start < maps->items[maps->count - 1].end)
-			err = mw_error_create(MW_ERROR_DATA, 0, "the memory map is out of order at %llx",
-					      (unsigned long long)mapping.start);
-		else
-			err = append(maps, &capacity, &mapping);
-		if (err) {
-			free(mapping.path);
-			return err;
-		}
 		text = newline ? newline + 1 : end;
-	}
-	return NULL;
-}
-
-static struct mw_error *parse(const char *text, size_t size, bool torn, struct mw_maps *out)
-{
-	struct mw_maps maps = {0};
-	struct mw_error *err = size ? parse_all(text, size, torn, &maps) : NULL;
-
-	if (err) {
-		mw_maps_deinit(&maps);
-		return err;
+		if (torn && !cut(&maps, &mapping))
+			continue;
+		if (maps.count && mapping.start < maps.items[maps.count - 1].end)
+			return mw_error_create(MW_ERROR_DATA, 0, "the memory map is out of order at %llx",
+					       (unsigned long long)mapping.start);
+		if (!MW_VECTOR_ROOM(maps.items, maps.count, capacity))
+			return mw_error_nomem();
+		maps.items[maps.count++] = mapping;
+		mapping.path = NULL;
 	}
 	*out = maps;
+	maps = (struct mw_maps){0};
 	return NULL;
-}
-
-struct mw_error *mw_maps_parse(const char *text, size_t size, struct mw_maps *out)
-{
-	return parse(text, size, false, out);
-}
-
-struct mw_error *mw_maps_parse_torn(const char *text, size_t size, struct mw_maps *out)
-{
-	return parse(text, size, true, out);
 }
 
 /* A file may really be called "x (deleted)": then it is there, under that name and with that inode. */
 static struct mw_error *restore_true_names(pid_t tid, struct mw_maps *maps)
 {
-	char *prefix = mw_root_prefix(tid);
+	MW_FREE char *prefix = mw_root_prefix(tid);
 	const struct mw_mapping *last = NULL;
 	bool last_true = false;
 
@@ -225,12 +197,12 @@ static struct mw_error *restore_true_names(pid_t tid, struct mw_maps *maps)
 		return mw_error_nomem();
 	for (size_t i = 0; i < maps->count; i++) {
 		struct mw_mapping *mapping = &maps->items[i];
-		char *full = NULL;
+		MW_FREE char *full = NULL;
 
 		if (!mapping->deleted)
 			continue;
 		if (asprintf(&full, "%s%s", mapping->path, DELETED) < 0) {
-			free(prefix);
+			full = NULL;
 			return mw_error_nomem();
 		}
 		/* Neighbours are mostly of one file: ask once. */
@@ -239,13 +211,10 @@ static struct mw_error *restore_true_names(pid_t tid, struct mw_maps *maps)
 		last = mapping;
 		if (last_true) {
 			free(mapping->path);
-			mapping->path = full;
+			mapping->path = MW_TAKE(full);
 			mapping->deleted = false;
-		} else {
-			free(full);
 		}
 	}
-	free(prefix);
 	return NULL;
 }
 
@@ -263,8 +232,8 @@ static bool is_there_without_memory(pid_t tid, const struct mw_error *err)
 struct mw_error *mw_maps_read(pid_t tid, struct mw_maps *out)
 {
 	struct mw_maps maps = {0};
+	MW_FREE char *text = NULL;
 	struct mw_error *err;
-	char *text = NULL;
 	size_t size = 0;
 
 	err = mw_proc_file_read(&text, &size, "/proc/%d/maps", (int)tid);
@@ -274,8 +243,7 @@ struct mw_error *mw_maps_read(pid_t tid, struct mw_maps *out)
 		return NULL;
 	}
 	if (!err)
-		err = mw_maps_parse_torn(text, size, &maps);
-	free(text);
+		err = mw_maps_parse(text, size, true, &maps);
 	if (!err)
 		err = restore_true_names(tid, &maps);
 	if (err) {

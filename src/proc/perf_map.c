@@ -2,10 +2,9 @@
 /* perf_map.c: see perf_map.h. */
 #include "proc/perf_map.h"
 
+#include "base/cleanup.h"
 #include "base/vector.h"
-#include "proc/file.h"
 #include "proc/root.h"
-#include "proc/stat.h"
 #include "proc/status.h"
 
 #include <errno.h>
@@ -181,23 +180,19 @@ static void lay_out(const struct edge *edges, size_t count, struct claims *claim
 static struct mw_error *arrange(const struct entries *entries, struct mw_perf_map *map)
 {
 	size_t count = 2 * entries->count;
-	struct edge *edges = malloc((count + 1) * sizeof(*edges));
-	struct claims claims = {.heap = malloc((entries->count + 1) * sizeof(uint32_t)), .entries = entries->items};
+	MW_FREE struct edge *edges = malloc((count + 1) * sizeof(*edges));
+	MW_FREE uint32_t *heap = malloc((entries->count + 1) * sizeof(*heap));
+	struct claims claims = {.heap = heap, .entries = entries->items};
 
 	map->items = malloc((count + 1) * sizeof(*map->items));
-	if (!edges || !claims.heap || !map->items) {
-		free(edges);
-		free(claims.heap);
+	if (!edges || !heap || !map->items)
 		return mw_error_nomem();
-	}
 	for (size_t i = 0; i < entries->count; i++) {
 		edges[2 * i] = (struct edge){entries->items[i].start, (uint32_t)i, true};
 		edges[2 * i + 1] = (struct edge){entries->items[i].end, (uint32_t)i, false};
 	}
 	qsort(edges, count, sizeof(*edges), compare_edges);
 	lay_out(edges, count, &claims, map);
-	free(edges);
-	free(claims.heap);
 	return NULL;
 }
 
@@ -252,27 +247,20 @@ static int64_t start_of(pid_t pid)
 {
 	struct timespec now = {.tv_sec = 0}, up = {.tv_sec = 0};
 	uint64_t ticks = 0;
-	char *text = NULL;
-	size_t size;
-	struct mw_error *err = mw_proc_file_read(&text, &size, "/proc/%d/stat", (int)pid);
-	bool known = !err && mw_stat_field(text, size, MW_STAT_START, &ticks) &&
-		     clock_gettime(CLOCK_REALTIME, &now) == 0 && clock_gettime(CLOCK_BOOTTIME, &up) == 0;
 
-	mw_error_destroy(err);
-	free(text);
-	return known ? now.tv_sec - up.tv_sec + (int64_t)(ticks / (uint64_t)sysconf(_SC_CLK_TCK)) : 0;
+	if (!mw_stat_read(pid, MW_STAT_START, &ticks) || clock_gettime(CLOCK_REALTIME, &now) ||
+	    clock_gettime(CLOCK_BOOTTIME, &up))
+		return 0;
+	return now.tv_sec - up.tv_sec + (int64_t)(ticks / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
 void mw_perf_place_init(struct mw_perf_place *place, pid_t pid)
 {
 	struct mw_status status;
-	struct mw_error *err = mw_status_read(pid, &status);
 
 	mw_perf_place_deinit(place);
-	if (err) {
-		mw_error_destroy(err);
+	if (!mw_error_none(mw_status_read(pid, &status)))
 		return;
-	}
 	*place = (struct mw_perf_place){.root = mw_root_directory(pid),
 					.pid = status.ns_pid,
 					.uid = status.uid,
@@ -360,10 +348,9 @@ bool mw_perf_map_exists(const struct mw_perf_place *place)
 
 struct mw_error *mw_perf_map_read(const struct mw_perf_place *place, struct mw_perf_map *out)
 {
-	struct mw_error *err;
+	MW_CLOSE int fd = -1;
 	struct stat file;
 	char path[PATH_ROOM];
-	int fd;
 
 	*out = (struct mw_perf_map){.count = 0};
 	if (!place->known)
@@ -376,11 +363,7 @@ struct mw_error *mw_perf_map_read(const struct mw_perf_place *place, struct mw_p
 	if (fd < 0)
 		return mw_error_create(MW_ERROR_SYSTEM, errno, "%s can't be opened", path);
 	if (fstat(fd, &file))
-		err = mw_error_create(MW_ERROR_SYSTEM, errno, "%s can't be looked at", path);
-	else
-		err = check_file(place, path, &file);
-	if (!err && file.st_mtime >= place->started - SLACK)
-		err = read_file(fd, &file, out);
-	close(fd);
-	return err;
+		return mw_error_create(MW_ERROR_SYSTEM, errno, "%s can't be looked at", path);
+	MW_TRY(check_file(place, path, &file));
+	return file.st_mtime >= place->started - SLACK ? read_file(fd, &file, out) : NULL;
 }

@@ -1,25 +1,109 @@
 // SPDX-License-Identifier: MIT
-/* program.c: is a process still the program that it was? (program.h) */
+/* program.c: which program a process runs (program.h). */
 #include "proc/program.h"
 
+#include "base/cleanup.h"
 #include "proc/file.h"
-#include "proc/stat.h"
+#include "proc/root.h"
 #include "proc/status.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
-static uint64_t start_time(pid_t pid)
+#define DELETED " (deleted)"
+
+/* Why a process that is there has no /proc/PID/exe. */
+static struct mw_error *explain_no_exe(pid_t pid, struct mw_error *err)
 {
-	uint64_t start = 0;
-	char *text = NULL;
-	size_t size = 0;
-	struct mw_error *err = mw_proc_file_read(&text, &size, "/proc/%d/stat", (int)pid);
+	struct mw_status status;
 
-	if (err || !mw_stat_field(text, size, MW_STAT_START, &start))
-		start = 0;
+	if (!mw_error_none(mw_status_read(pid, &status)))
+		return err;
 	mw_error_destroy(err);
-	free(text);
-	return start;
+	if (status.kernel_thread)
+		return mw_error_create(MW_ERROR_UNSUPPORTED, 0, "process %d is a kernel thread and has no program",
+				       (int)pid);
+	return mw_error_create(MW_ERROR_GONE, 0, "process %d has no program: it is ending", (int)pid);
+}
+
+/* Cut " (deleted)" off, unless the file is really called so. */
+static void cut_deleted(pid_t pid, const char *link, char *path, const char *prefix)
+{
+	size_t length = strlen(path);
+	const size_t suffix = sizeof(DELETED) - 1;
+	struct stat st;
+
+	if (length <= suffix || strcmp(path + length - suffix, DELETED) != 0)
+		return;
+	if (stat(link, &st) == 0 && mw_root_has(pid, mw_root_strip(path, prefix), st.st_ino))
+		return;
+	path[length - suffix] = '\0';
+}
+
+struct mw_error *mw_exe_read(pid_t pid, char **out)
+{
+	MW_FREE char *path = NULL, *prefix = NULL;
+	struct mw_error *err;
+	char link[40], *copy;
+
+	(void)snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
+	err = mw_proc_link_read(&path, link);
+	if (err)
+		return mw_error_errno(err) == ENOENT ? explain_no_exe(pid, err) : err;
+	prefix = mw_root_prefix(pid);
+	if (!prefix)
+		return mw_error_nomem();
+	cut_deleted(pid, link, path, prefix);
+	copy = strdup(mw_root_strip(path, prefix));
+	if (!copy)
+		return mw_error_nomem();
+	*out = copy;
+	return NULL;
+}
+
+static void free_arguments(char **argv, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		free(argv[i]);
+	free(argv);
+}
+
+static struct mw_error *split(const char *text, size_t size, char ***argv, size_t *count)
+{
+	size_t strings = 0, used = 0;
+	char **list;
+
+	/* What a program writes there as its title is followed by what is left of the room: no arguments. */
+	while (size > 1 && !text[size - 1] && !text[size - 2])
+		size--;
+	for (size_t at = 0; at < size; at += strlen(text + at) + 1)
+		strings++;
+	list = calloc(strings + 1, sizeof(*list));
+	if (!list)
+		return mw_error_nomem();
+	for (size_t at = 0; at < size; at += strlen(text + at) + 1) {
+		list[used] = strdup(text + at);
+		if (!list[used]) {
+			free_arguments(list, used);
+			return mw_error_nomem();
+		}
+		used++;
+	}
+	*argv = list;
+	*count = used;
+	return NULL;
+}
+
+struct mw_error *mw_command_read(pid_t pid, char ***argv, size_t *count)
+{
+	MW_FREE char *text = NULL;
+	size_t size = 0;
+
+	MW_TRY(mw_proc_file_read(&text, &size, "/proc/%d/cmdline", (int)pid));
+	return split(text, size, argv, count);
 }
 
 /* FNV-1a. A random address of the stack is among the bytes, as a rule. */
@@ -35,32 +119,31 @@ static uint64_t digest_of(const char *bytes, size_t size)
 /* False where it can't be read. A thread that has ended has no memory, and nothing to read. */
 static bool read_vector(pid_t tid, struct mw_program *out)
 {
-	char *bytes = NULL;
+	MW_FREE char *bytes = NULL;
 	size_t size = 0;
 	struct mw_error *err = mw_proc_file_read(&bytes, &size, "/proc/%d/auxv", (int)tid);
 	bool denied = err && mw_error_kind(err) != MW_ERROR_GONE;
 
-	out->size = err ? 0 : size;
-	out->digest = digest_of(bytes, err ? 0 : size);
+	out->size = size;
+	out->digest = digest_of(bytes, size);
 	mw_error_destroy(err);
-	free(bytes);
 	return !denied;
 }
 
 static bool read_program(pid_t pid, struct mw_program *out)
 {
-	pid_t *tids = NULL;
+	MW_FREE pid_t *tids = NULL;
 	size_t count = 0;
 	bool readable;
 
-	*out = (struct mw_program){.started = start_time(pid)};
+	*out = (struct mw_program){.started = 0};
+	(void)mw_stat_read(pid, MW_STAT_START, &out->started);
 	readable = read_vector(pid, out);
 	/* The first thread may have ended before the others. */
 	if (readable && out->size == 0)
 		mw_error_destroy(mw_tasks_read(pid, &tids, &count));
 	for (size_t i = 0; i < count && readable && out->size == 0; i++)
 		readable = read_vector(tids[i], out);
-	free(tids);
 	return readable;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* program.h: is a process still the program that it was? An exec may come, or its end, at any time. */
+/* program.h: which program a process runs, and is it still that one? An exec may come, or its end, at any time. */
 #ifndef MW_PROC_PROGRAM_H
 #define MW_PROC_PROGRAM_H
 
@@ -7,6 +7,12 @@
 #include <memwatch/types.h>
 
 #include <sys/types.h>
+
+/* The program's path as the target sees it (malloc'ed; " (deleted)" is kept off; UNSUPPORTED for a kernel thread,
+ * GONE for a zombie), its arguments (malloc'ed array of malloc'ed strings, a NULL after the last; empty for both).
+ * Arguments that are empty at the end are left out: they are the room behind a title. */
+struct mw_error *mw_exe_read(pid_t pid, char **out) MW_MUST_CHECK;
+struct mw_error *mw_command_read(pid_t pid, char ***argv, size_t *count) MW_MUST_CHECK;
 
 /* What tells one run of a program from another: when the process began, and what its exec was told of its memory. */
 struct mw_program {

@@ -55,10 +55,9 @@ void mw_regions_measure(struct mw_regions *regions, pid_t tid);
 /* From a mapping alone, as the kernel names it. */
 struct mw_mapping;
 enum mw_region_kind mw_region_kind_of(const struct mw_mapping *mapping);
-/* The regions of mappings whose paths they take (they become NULL). Errors: MEMORY. */
+/* The regions of mappings whose paths they take (they become NULL), with the stacks of this process; 0: without (for
+ * tests and fuzzing). Errors: MEMORY. */
 struct mw_maps;
-struct mw_error *mw_regions_of(struct mw_maps *maps, struct mw_regions *out) MW_MUST_CHECK;
-/* Stacks among anonymous regions: regions.c, stacks.c. */
-void mw_regions_find_stacks(struct mw_regions *regions, pid_t tid);
+struct mw_error *mw_regions_of(struct mw_maps *maps, pid_t tid, struct mw_regions *out) MW_MUST_CHECK;
 
 #endif

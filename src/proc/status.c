@@ -1,19 +1,66 @@
 // SPDX-License-Identifier: MIT
-/* status.c: /proc/TID/status, and the flags of /proc/TID/stat. */
+/* status.c: what /proc says of a process or thread (status.h). */
 #include "proc/status.h"
 
+#include "base/cleanup.h"
+#include "base/vector.h"
 #include "proc/file.h"
-#include "proc/stat.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <linux/kcmp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#define FLAG_IO_WORKER     0x00000010u
+#define FLAG_USER_WORKER   0x00004000u
 #define FLAG_KERNEL_THREAD 0x00200000 /* PF_KTHREAD */
 
-#define SMALL 8192 /* more than either has, as a rule */
+#define SMALL 8192 /* more than a status has, as a rule */
 
-#define SEEN_STATE 1u
-#define SEEN_TGID  2u
+bool mw_stat_field(const char *text, size_t size, enum mw_stat_number number, uint64_t *out)
+{
+	/* After the name come only a letter and numbers, so the last parenthesis is the one that ends it. */
+	const char *at = memrchr(text, ')', size);
+	unsigned long long value;
+	char *end;
+
+	if (!at)
+		return false;
+	at++;
+	for (int field = 3; field <= (int)number; field++) {
+		if (*at != ' ')
+			return false;
+		at++;
+		if (field < (int)number)
+			at += strcspn(at, " ");
+	}
+	value = strtoull(at, &end, 10);
+	if (end == at)
+		return false;
+	*out = value;
+	return true;
+}
+
+bool mw_stat_read(pid_t tid, enum mw_stat_number number, uint64_t *out)
+{
+	char text[SMALL];
+	size_t size;
+
+	return mw_error_none(mw_proc_file_read_small(text, sizeof(text), &size, "/proc/%d/stat", (int)tid)) &&
+	       mw_stat_field(text, size, number, out);
+}
+
+bool mw_stat_kernel_worker(pid_t tid)
+{
+	uint64_t flags;
+
+	return mw_stat_read(tid, MW_STAT_FLAGS, &flags) && (flags & (FLAG_IO_WORKER | FLAG_USER_WORKER));
+}
 
 /* The kernel writes newline and backslash of a name as "\n" and "\\". */
 static void take_name(const char *value, char name[17])
@@ -69,66 +116,62 @@ static void take_uids(const char *value, struct mw_status *out)
 	out->euid = (uid_t)strtoul(end, NULL, 10);
 }
 
-static void take_ids(const char *key, const char *value, struct mw_status *out, unsigned *seen)
+/* Values that are but a number. */
+static bool take_number(const char *key, const char *value, struct mw_status *out)
 {
-	if (strcmp(key, "Tgid") == 0) {
-		out->tgid = (pid_t)strtol(value, NULL, 10);
-		*seen |= SEEN_TGID;
-	} else if (strcmp(key, "PPid") == 0) {
-		out->ppid = (pid_t)strtol(value, NULL, 10);
-	} else if (strcmp(key, "TracerPid") == 0) {
-		out->tracer = (pid_t)strtol(value, NULL, 10);
-	} else if (strcmp(key, "Uid") == 0) {
-		take_uids(value, out);
-	} else if (strcmp(key, "NSpid") == 0) {
-		out->ns_pid = last_pid(value);
-	} else if (strcmp(key, "Threads") == 0) {
-		out->threads = strtoul(value, NULL, 10);
-	}
-}
-
-static void take_signals(const char *key, const char *value, struct mw_status *out)
-{
+	const struct {
+		const char *key;
+		int *number;
+	} numbers[] = {
+		{"Tgid", &out->tgid},
+		{"PPid", &out->ppid},
+		{"TracerPid", &out->tracer},
+		{"Seccomp", &out->seccomp},
+		{"Seccomp_filters", &out->seccomp_filters},
+	};
 	const struct {
 		const char *key;
 		uint64_t *set;
 	} sets[] = {
 		{"SigPnd", &out->sig_pending}, {"ShdPnd", &out->shared_pending}, {"SigBlk", &out->sig_blocked},
-		{"SigIgn", &out->sig_ignored}, {"SigCgt", &out->sig_caught},
+		{"SigIgn", &out->sig_ignored}, {"SigCgt", &out->sig_caught},     {"CapEff", &out->capabilities},
 	};
 
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		if (strcmp(key, numbers[i].key) == 0) {
+			*numbers[i].number = (int)strtol(value, NULL, 10);
+			return true;
+		}
 	for (size_t i = 0; i < sizeof(sets) / sizeof(*sets); i++)
-		if (strcmp(key, sets[i].key) == 0)
+		if (strcmp(key, sets[i].key) == 0) {
 			*sets[i].set = strtoull(value, NULL, 16);
+			return true;
+		}
+	return false;
 }
 
-static void take_field(const char *key, const char *value, struct mw_status *out, unsigned *seen)
+static void take_field(const char *key, const char *value, struct mw_status *out)
 {
-	if (strcmp(key, "Name") == 0) {
+	if (take_number(key, value, out))
+		return;
+	if (strcmp(key, "Name") == 0)
 		take_name(value, out->name);
-	} else if (strcmp(key, "State") == 0 && *value) {
+	else if (strcmp(key, "State") == 0)
 		out->state = *value;
-		*seen |= SEEN_STATE;
-	} else if (strcmp(key, "CapEff") == 0) {
-		out->capabilities = strtoull(value, NULL, 16);
-	} else if (strcmp(key, "Seccomp") == 0) {
-		out->seccomp = (int)strtol(value, NULL, 10);
-	} else if (strcmp(key, "Seccomp_filters") == 0) {
-		out->seccomp_filters = (int)strtol(value, NULL, 10);
-	} else if (strcmp(key, "NoNewPrivs") == 0) {
+	else if (strcmp(key, "Uid") == 0)
+		take_uids(value, out);
+	else if (strcmp(key, "NSpid") == 0)
+		out->ns_pid = last_pid(value);
+	else if (strcmp(key, "Threads") == 0)
+		out->threads = strtoul(value, NULL, 10);
+	else if (strcmp(key, "NoNewPrivs") == 0)
 		out->no_new_privileges = *value == '1';
-	} else if (strcmp(key, "x86_Thread_features") == 0) {
+	else if (strcmp(key, "x86_Thread_features") == 0)
 		out->shadow_stack = has_word(value, "shstk");
-	} else {
-		take_ids(key, value, out, seen);
-		take_signals(key, value, out);
-	}
 }
 
 static bool parse_status(char *text, struct mw_status *out)
 {
-	unsigned seen = 0;
-
 	for (char *line = text, *next; line && *line; line = next) {
 		char *value;
 
@@ -141,9 +184,9 @@ static bool parse_status(char *text, struct mw_status *out)
 		*value++ = '\0';
 		while (*value == '\t' || *value == ' ')
 			value++;
-		take_field(line, value, out, &seen);
+		take_field(line, value, out);
 	}
-	return seen == (SEEN_STATE | SEEN_TGID) && out->tgid > 0;
+	return out->state && out->tgid > 0;
 }
 
 struct mw_error *mw_status_read(pid_t tid, struct mw_status *out)
@@ -164,8 +207,7 @@ struct mw_error *mw_status_read(pid_t tid, struct mw_status *out)
 		return mw_error_create(MW_ERROR_DATA, 0, "/proc/%d/status is invalid", (int)tid);
 
 	MW_TRY(mw_proc_file_read_small(small, sizeof(small), &size, "/proc/%d/stat", (int)tid));
-	good = mw_stat_field(small, size, MW_STAT_FLAGS, &flags);
-	if (!good)
+	if (!mw_stat_field(small, size, MW_STAT_FLAGS, &flags))
 		return mw_error_create(MW_ERROR_DATA, 0, "/proc/%d/stat is invalid", (int)tid);
 	status.kernel_thread = (flags & FLAG_KERNEL_THREAD) != 0;
 	*out = status;
@@ -175,28 +217,15 @@ struct mw_error *mw_status_read(pid_t tid, struct mw_status *out)
 char mw_state_read(pid_t tid)
 {
 	struct mw_status status;
-	struct mw_error *err = mw_status_read(tid, &status);
 
-	if (!err)
-		return status.state;
-	mw_error_destroy(err);
-	return 'X';
+	return mw_error_none(mw_status_read(tid, &status)) ? status.state : 'X';
 }
 
 pid_t mw_ns_tid(pid_t tid)
 {
 	struct mw_status status;
-	struct mw_error *err = mw_status_read(tid, &status);
 
-	if (!err)
-		return status.ns_pid;
-	mw_error_destroy(err);
-	return tid;
-}
-
-bool mw_state_is_end(char state)
-{
-	return state == 'Z' || state == 'X';
+	return mw_error_none(mw_status_read(tid, &status)) ? status.ns_pid : tid;
 }
 
 /* "NUMBER ARGUMENT… SP PC" of a thread that waits in a system call, "-1 SP PC" in a fault; "running" has neither. */
@@ -204,12 +233,9 @@ bool mw_waiting_read(pid_t tid, mw_addr *sp, mw_addr *pc)
 {
 	char text[256], *last, *before;
 	size_t size;
-	struct mw_error *err = mw_proc_file_read_small(text, sizeof(text), &size, "/proc/%d/syscall", (int)tid);
 
-	if (err) {
-		mw_error_destroy(err);
+	if (!mw_error_none(mw_proc_file_read_small(text, sizeof(text), &size, "/proc/%d/syscall", (int)tid)))
 		return false;
-	}
 	last = strrchr(text, ' ');
 	if (!last)
 		return false;
@@ -220,4 +246,222 @@ bool mw_waiting_read(pid_t tid, mw_addr *sp, mw_addr *pc)
 	*pc = strtoull(last + 1, NULL, 16);
 	*sp = strtoull(before + 1, NULL, 16);
 	return true;
+}
+
+struct pid_list {
+	pid_t *items;
+	size_t count, capacity;
+};
+
+static void list_free(struct pid_list *list)
+{
+	free(list->items);
+}
+
+static bool list_add(struct pid_list *list, pid_t pid)
+{
+	if (!MW_VECTOR_ROOM(list->items, list->count, list->capacity))
+		return false;
+	list->items[list->count++] = pid;
+	return true;
+}
+
+/* A positive pid at the start of `text`; 0 where there is none. */
+static pid_t parse_pid(const char *text, char **end)
+{
+	long value;
+
+	*end = (char *)text;
+	if (*text < '0' || *text > '9')
+		return 0;
+	errno = 0;
+	value = strtol(text, end, 10);
+	if (errno || value <= 0 || value > INT_MAX)
+		return 0;
+	return (pid_t)value;
+}
+
+static struct mw_error *collect_tasks(DIR *directory, const char *path, struct pid_list *list)
+{
+	for (;;) {
+		struct dirent *entry;
+		char *end;
+		pid_t tid;
+
+		errno = 0;
+		entry = readdir(directory);
+		if (!entry)
+			return errno ? mw_proc_error(errno, "list", path) : NULL;
+		tid = parse_pid(entry->d_name, &end);
+		if (tid && *end == '\0' && !list_add(list, tid))
+			return mw_error_nomem();
+	}
+}
+
+struct mw_error *mw_tasks_read(pid_t pid, pid_t **tids, size_t *count)
+{
+	MW_CLEANUP(list_free) struct pid_list list = {0};
+	struct mw_error *err;
+	char path[40];
+	DIR *directory;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	directory = opendir(path);
+	if (!directory)
+		return mw_proc_error(errno, "open", path);
+	err = collect_tasks(directory, path, &list);
+	(void)closedir(directory);
+	if (!err && !list.count)
+		err = mw_proc_error(ESRCH, "list", path);
+	if (err)
+		return err;
+	*tids = MW_TAKE(list.items);
+	*count = list.count;
+	return NULL;
+}
+
+pid_t mw_live_thread(pid_t pid)
+{
+	MW_FREE pid_t *tids = NULL;
+	size_t count = 0;
+
+	if (!mw_state_is_end(mw_state_read(pid)))
+		return pid;
+	/* The first thread has ended; the process lives on in others. */
+	mw_error_destroy(mw_tasks_read(pid, &tids, &count));
+	while (count-- > 0)
+		if (tids[count] != pid)
+			return tids[count];
+	return pid;
+}
+
+struct mw_error *mw_children_read(pid_t pid, pid_t tid, pid_t **pids, size_t *count)
+{
+	MW_CLEANUP(list_free) struct pid_list list = {0};
+	MW_FREE char *text = NULL;
+	struct mw_error *err;
+	size_t size = 0;
+	pid_t child;
+	char path[64], *end;
+
+	err = mw_proc_file_read(&text, &size, "/proc/%d/task/%d/children", (int)pid, (int)tid);
+	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+	/* The file is a build option of the kernel. */
+	if (err && (mw_error_errno(err) != ENOENT || access(path, F_OK) != 0))
+		return err;
+	mw_error_destroy(err);
+	for (const char *at = text; at; at = end) {
+		child = parse_pid(at + strspn(at, " \n"), &end);
+		if (!child)
+			break;
+		if (!list_add(&list, child))
+			return mw_error_nomem();
+	}
+	*pids = MW_TAKE(list.items);
+	*count = list.count;
+	return NULL;
+}
+
+void mw_comm_read(pid_t pid, pid_t tid, char name[17])
+{
+	char text[64];
+	size_t size;
+
+	if (!mw_error_none(
+		    mw_proc_file_read_small(text, sizeof(text), &size, "/proc/%d/task/%d/comm", (int)pid, (int)tid))) {
+		memcpy(name, "?", 2);
+		return;
+	}
+	/* The last newline is the file's; others are the name's own. */
+	if (size && text[size - 1] == '\n')
+		size--;
+	if (size > 16)
+		size = 16;
+	memcpy(name, text, size);
+	name[size] = '\0';
+}
+
+int mw_task_cpu(pid_t pid, pid_t tid)
+{
+	char text[SMALL];
+	uint64_t cpu;
+	size_t size;
+
+	if (!mw_error_none(
+		    mw_proc_file_read_small(text, sizeof(text), &size, "/proc/%d/task/%d/stat", (int)pid, (int)tid)))
+		return -1;
+	return mw_stat_field(text, size, MW_STAT_CPU, &cpu) && cpu <= INT_MAX ? (int)cpu : -1;
+}
+
+/* The value of "Pss:  123 kB" in bytes. */
+static uint64_t read_pss(pid_t tid)
+{
+	MW_FREE char *text = NULL;
+	unsigned long long kib;
+	const char *line;
+	size_t size;
+
+	mw_error_destroy(mw_proc_file_read(&text, &size, "/proc/%d/smaps_rollup", (int)tid));
+	line = text ? strstr(text, "\nPss:") : NULL;
+	if (!line)
+		return MW_SIZE_UNKNOWN;
+	kib = strtoull(line + 5, NULL, 10);
+	return kib < UINT64_MAX / 1024 ? (uint64_t)kib * 1024 : MW_SIZE_UNKNOWN;
+}
+
+struct mw_error *mw_memory_read(pid_t tid, bool with_pss, uint64_t *rss, uint64_t *pss, uint64_t *vsize)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	unsigned long long all, resident;
+	char text[256], *after_all, *after_resident;
+	size_t size;
+
+	MW_TRY(mw_proc_file_read_small(text, sizeof(text), &size, "/proc/%d/statm", (int)tid));
+	all = strtoull(text, &after_all, 10);
+	resident = strtoull(after_all, &after_resident, 10);
+	if (after_all == text || after_resident == after_all || all > UINT64_MAX / page || resident > UINT64_MAX / page)
+		return mw_error_create(MW_ERROR_DATA, 0, "/proc/%d/statm is invalid", (int)tid);
+	*rss = resident * page;
+	*vsize = all * page;
+	*pss = with_pss ? read_pss(tid) : MW_SIZE_UNKNOWN;
+	return NULL;
+}
+
+bool mw_auxv_read(pid_t tid, uint64_t type, uint64_t *value)
+{
+	MW_FREE char *bytes = NULL;
+	size_t size = 0;
+
+	mw_error_destroy(mw_proc_file_read(&bytes, &size, "/proc/%d/auxv", (int)tid));
+	for (size_t at = 0; bytes && size - at >= 16; at += 16) {
+		uint64_t pair[2];
+
+		memcpy(pair, bytes + at, sizeof(pair));
+		if (pair[0] == type) {
+			*value = pair[1];
+			return true;
+		}
+		if (pair[0] == 0)
+			break;
+	}
+	return false;
+}
+
+int mw_ptrace_scope(void)
+{
+	char text[32];
+	size_t size;
+
+	if (!mw_error_none(mw_proc_file_read_small(text, sizeof(text), &size, "/proc/sys/kernel/yama/ptrace_scope")))
+		return 0;
+	return (int)strtol(text, NULL, 10);
+}
+
+int mw_shares_memory(pid_t a, pid_t b)
+{
+	long result = syscall(SYS_kcmp, a, b, KCMP_VM, 0UL, 0UL);
+
+	if (result < 0)
+		return -1;
+	return result == 0;
 }

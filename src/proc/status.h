@@ -30,7 +30,26 @@ struct mw_error *mw_status_read(pid_t tid, struct mw_status *out) MW_MUST_CHECK;
 /* The state of a thread alone, as in mw_status: X where it is gone, and where it can't be read. */
 char mw_state_read(pid_t tid) MW_MUST_CHECK;
 /* Is this the state of a thread that has ended: gone, or a zombie? */
-bool mw_state_is_end(char state) MW_MUST_CHECK;
+static inline bool mw_state_is_end(char state)
+{
+	return state == 'Z' || state == 'X';
+}
+
+/* Fields of /proc/TID/stat, as proc(5) numbers them. */
+enum mw_stat_number {
+	MW_STAT_FLAGS = 9,
+	MW_STAT_START = 22,
+	MW_STAT_CPU = 39,
+	MW_STAT_EXIT_CODE = 52,
+};
+
+/* A numeric field (from 4 on). `text` ends in NUL. The name in field 2 may hold anything, ") " too. */
+bool mw_stat_field(const char *text, size_t size, enum mw_stat_number number, uint64_t *out);
+/* The same of a thread's file; false also where that can't be read. */
+bool mw_stat_read(pid_t tid, enum mw_stat_number number, uint64_t *out);
+/* Is it a thread of the kernel's in a process (io_uring, vhost)? It runs none of the program's code, and can't be
+ * traced. */
+bool mw_stat_kernel_worker(pid_t tid);
 
 /* Its own id as it knows it, in its innermost pid namespace; `tid` where that can't be read. */
 pid_t mw_ns_tid(pid_t tid) MW_MUST_CHECK;
@@ -54,12 +73,6 @@ void mw_comm_read(pid_t pid, pid_t tid, char name[17]);
 
 /* The CPU the thread last ran on, or -1. */
 int mw_task_cpu(pid_t pid, pid_t tid);
-
-/* The program's path as the target sees it (malloc'ed; " (deleted)" is kept off; UNSUPPORTED for a kernel thread,
- * GONE for a zombie), its arguments (malloc'ed array of malloc'ed strings, a NULL after the last; empty for both).
- * Arguments that are empty at the end are left out: they are the room behind a title. */
-struct mw_error *mw_exe_read(pid_t pid, char **out) MW_MUST_CHECK;
-struct mw_error *mw_command_read(pid_t pid, char ***argv, size_t *count) MW_MUST_CHECK;
 
 /* Bytes. From statm; `pss` from smaps_rollup only if with_pss, else MW_SIZE_UNKNOWN, as where it can't be read. */
 struct mw_error *mw_memory_read(pid_t tid, bool with_pss, uint64_t *rss, uint64_t *pss, uint64_t *vsize) MW_MUST_CHECK;

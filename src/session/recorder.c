@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "proc/maps.h"
+#include "proc/program.h"
 #include "proc/status.h"
 #include "session/crash.h"
 #include "session/emitter.h"

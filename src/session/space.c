@@ -7,9 +7,9 @@
 #include "base/vector.h"
 #include "proc/maps.h"
 #include "proc/peek.h"
+#include "proc/program.h"
 #include "proc/regions.h"
 #include "proc/status.h"
-#include "proc/touched.h"
 #include "view/code_regions.h"
 #include "view/heaps.h"
 

@@ -4,7 +4,6 @@
 
 #include "proc/peek.h"
 #include "proc/status.h"
-#include "proc/touched.h"
 #include "tracee/remote.h"
 #include "tracee/sigframe.h"
 

@@ -3,6 +3,7 @@
 #include "tracee/preflight.h"
 
 #include "proc/maps.h"
+#include "proc/program.h"
 #include "proc/status.h"
 #include "tracee/tracee.h"
 

@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/vector.h"
-#include "proc/stat.h"
 #include "proc/status.h"
 #include "tracee/orphans.h"
 #include "tracee/preflight.h"

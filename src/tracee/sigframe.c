@@ -2,7 +2,7 @@
 /* sigframe.c: frames and scratch in a thread's room (sigframe.h). */
 #include "tracee/sigframe.h"
 
-#include "proc/touched.h"
+#include "proc/peek.h"
 #include "tracee/remote.h"
 
 #include <stdlib.h>

@@ -9,7 +9,6 @@
 #include "proc/maps.h"
 #include "proc/program.h"
 #include "proc/regions.h"
-#include "proc/stat.h"
 #include "proc/status.h"
 
 #include <stdarg.h>
@@ -70,8 +69,7 @@ static void check_maps(const struct mw_maps *maps)
 static void read_maps(bool torn)
 {
 	struct mw_maps maps = {.count = 0};
-	struct mw_error *err = torn ? mw_maps_parse_torn((const char *)file.at, file.left, &maps)
-				    : mw_maps_parse((const char *)file.at, file.left, &maps);
+	struct mw_error *err = mw_maps_parse((const char *)file.at, file.left, torn, &maps);
 
 	if (!err)
 		check_maps(&maps);
@@ -87,14 +85,12 @@ static void read_regions(void)
 	};
 	struct mw_maps maps = {.count = 0};
 	struct mw_regions regions = {.count = 0};
-	struct mw_error *err = mw_maps_parse_torn((const char *)file.at, file.left, &maps);
+	struct mw_error *err = mw_maps_parse((const char *)file.at, file.left, true, &maps);
 
 	if (!err)
-		err = mw_regions_of(&maps, &regions);
-	if (!err) {
-		mw_regions_find_stacks(&regions, getpid());
+		err = mw_regions_of(&maps, getpid(), &regions);
+	if (!err)
 		err = mw_regions_mark(&regions, marks, sizeof(marks) / sizeof(marks[0]));
-	}
 	for (size_t i = 0; !err && i < regions.count; i++) {
 		insist(regions.items[i].start < regions.items[i].end && regions.items[i].kind < MW_REGION_KIND_COUNT);
 		sum += strlen(regions.items[i].path);

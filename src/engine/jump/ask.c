@@ -10,7 +10,7 @@
 #include "engine/jump/recorder.h"
 
 #include "base/clock.h"
-#include "proc/touched.h"
+#include "proc/peek.h"
 
 #include <errno.h>
 #include <fcntl.h>

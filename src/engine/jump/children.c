@@ -12,7 +12,6 @@
 #include "engine/jump/recorder.h"
 
 #include "base/clock.h"
-#include "proc/stat.h"
 #include "proc/status.h"
 #include "tracee/remote.h"
 

@@ -3,8 +3,8 @@
 #include "engine/jump/lifecycle.h"
 #include "engine/jump/recorder.h"
 
+#include "proc/peek.h"
 #include "proc/status.h"
-#include "proc/touched.h"
 #include "tracee/remote.h"
 
 #include <stdlib.h>

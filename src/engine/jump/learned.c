@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/vector.h"
-#include "proc/touched.h"
+#include "proc/peek.h"
 
 #include <stdlib.h>
 #include <string.h>

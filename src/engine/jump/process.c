@@ -5,7 +5,6 @@
 #include "engine/jump/walking.h"
 
 #include "base/clock.h"
-#include "proc/stat.h"
 #include "proc/status.h"
 #include "tracee/remote.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "proc/maps.h"
-#include "proc/touched.h"
+#include "proc/peek.h"
 #include "tracee/remote.h"
 
 #include <fcntl.h>

@@ -16,8 +16,8 @@
 
 #include "base/clock.h"
 #include "proc/maps.h"
+#include "proc/peek.h"
 #include "proc/status.h"
-#include "proc/touched.h"
 #include "tracee/remote.h"
 
 #include <stddef.h>

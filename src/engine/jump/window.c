@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "proc/file.h"
-#include "proc/stat.h"
 #include "proc/status.h"
 #include "tracee/remote.h"
 

@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "engine/trap/threads.h"
-#include "proc/stat.h"
 #include "proc/status.h"
 #include "tracee/preflight.h"
 

@@ -8,7 +8,7 @@
  * and has been counted, and the first and the last instructions are not.
  */
 #include "engine/trap/rescues.h"
-#include "proc/touched.h"
+#include "proc/peek.h"
 
 #define STACK 16384 /* bytes that are looked through: the handlers' own, as a rule */
 #define MOST  65536 /* … where somebody is known to be in it */

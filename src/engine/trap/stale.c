@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "engine/trap/rescues.h"
+#include "proc/peek.h"
 #include "proc/status.h"
-#include "proc/touched.h"
 #include "tracee/quiesce.h"
 #include "tracee/remote.h"
 

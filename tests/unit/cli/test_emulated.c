@@ -20,7 +20,7 @@ static void expect(const char *exe, const char *text, enum mw_emulator emulator)
 {
 	struct mw_maps maps = {0};
 
-	assert_null(mw_maps_parse(text, strlen(text), &maps));
+	assert_null(mw_maps_parse(text, strlen(text), false, &maps));
 	assert_int_equal(mw_emulator_of(exe, &maps), emulator);
 	mw_maps_deinit(&maps);
 }

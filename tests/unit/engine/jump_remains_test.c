@@ -27,7 +27,7 @@ static int setup(void **state)
 {
 	static struct mw_maps maps;
 
-	assert_null(mw_maps_parse(list, sizeof(list) - 1, &maps));
+	assert_null(mw_maps_parse(list, sizeof(list) - 1, false, &maps));
 	*state = &maps;
 	return 0;
 }

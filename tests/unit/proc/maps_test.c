@@ -23,7 +23,7 @@ static void check_one(const char *text, const char *path, bool deleted)
 {
 	struct mw_maps maps = {0};
 
-	assert_null(mw_maps_parse(text, strlen(text), &maps));
+	assert_null(mw_maps_parse(text, strlen(text), false, &maps));
 	assert_int_equal(maps.count, 1);
 	assert_string_equal(maps.items[0].path, path);
 	assert_int_equal(maps.items[0].deleted, deleted);
@@ -37,7 +37,7 @@ static void parses_fields(void **state)
 	struct mw_maps maps = {0};
 
 	(void)state;
-	assert_null(mw_maps_parse(text, sizeof(text) - 1, &maps));
+	assert_null(mw_maps_parse(text, sizeof(text) - 1, false, &maps));
 	assert_int_equal(maps.count, 2);
 	assert_int_equal(maps.items[1].inode, UINT64_MAX);
 	assert_int_equal(maps.items[1].major, 0x103);
@@ -47,7 +47,7 @@ static void parses_fields(void **state)
 	assert_null(mw_maps_find(&maps, 0));
 	mw_maps_deinit(&maps);
 
-	assert_null(mw_maps_parse(LINE "/usr/bin/cat", sizeof(LINE "/usr/bin/cat") - 1, &maps));
+	assert_null(mw_maps_parse(LINE "/usr/bin/cat", sizeof(LINE "/usr/bin/cat") - 1, false, &maps));
 	assert_int_equal(maps.items[0].start, 0x55d1cb4a3000);
 	assert_int_equal(maps.items[0].end, 0x55d1cb4a5000);
 	assert_int_equal(maps.items[0].offset, 0x2000);
@@ -118,7 +118,7 @@ static void refuses_nonsense(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-		struct mw_error *err = mw_maps_parse(bad[i], strlen(bad[i]), &maps);
+		struct mw_error *err = mw_maps_parse(bad[i], strlen(bad[i]), false, &maps);
 
 		if (!err)
 			fail_msg("accepted: %s", bad[i]);
@@ -127,12 +127,12 @@ static void refuses_nonsense(void **state)
 		mw_error_destroy(err);
 	}
 	{
-		struct mw_error *err = mw_maps_parse("1000-2000 rw-p 0 fe:00 1 /x\0y\n", 30, &maps);
+		struct mw_error *err = mw_maps_parse("1000-2000 rw-p 0 fe:00 1 /x\0y\n", 30, false, &maps);
 
 		assert_non_null(err);
 		mw_error_destroy(err);
 	}
-	assert_null(mw_maps_parse("", 0, &maps));
+	assert_null(mw_maps_parse("", 0, false, &maps));
 	assert_int_equal(maps.count, 0);
 }
 
@@ -148,7 +148,7 @@ static void cuts_what_overlaps(void **state)
 	struct mw_maps maps = {0};
 
 	(void)state;
-	assert_null(mw_maps_parse_torn(text, sizeof(text) - 1, &maps));
+	assert_null(mw_maps_parse(text, sizeof(text) - 1, true, &maps));
 	assert_int_equal(maps.count, 4);
 	assert_int_equal(maps.items[0].end, 0x3000);
 	assert_int_equal(maps.items[1].start, 0x3000);
@@ -177,7 +177,7 @@ static void survives_mutations(void **state)
 		memcpy(copy, text, size);
 		for (int n = rand_r(&seed) % 3; size && n > 0; n--)
 			copy[(size_t)rand_r(&seed) % size] = (char)rand_r(&seed);
-		mw_error_destroy(mw_maps_parse(copy, size, &maps));
+		mw_error_destroy(mw_maps_parse(copy, size, false, &maps));
 		mw_maps_deinit(&maps);
 		free(copy);
 	}

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* regions_test.c: kinds of regions, how they are split, and what is resident; of this process and of made-up ones. */
 #include "proc/maps.h"
+#include "proc/peek.h"
 #include "proc/regions.h"
 #include "proc/status.h"
-#include "proc/touched.h"
 #include "unit.h"
 
 #include <pthread.h>
@@ -28,7 +28,7 @@ static enum mw_region_kind kind_of(const char *line)
 	struct mw_maps maps = {0};
 	enum mw_region_kind kind;
 
-	assert_null(mw_maps_parse(line, strlen(line), &maps));
+	assert_null(mw_maps_parse(line, strlen(line), false, &maps));
 	assert_int_equal(maps.count, 1);
 	kind = mw_region_kind_of(&maps.items[0]);
 	mw_maps_deinit(&maps);
@@ -58,8 +58,8 @@ static void make(struct mw_regions *regions, const char *text)
 {
 	struct mw_maps maps = {0};
 
-	assert_null(mw_maps_parse(text, strlen(text), &maps));
-	assert_null(mw_regions_of(&maps, regions));
+	assert_null(mw_maps_parse(text, strlen(text), false, &maps));
+	assert_null(mw_regions_of(&maps, 0, regions));
 	mw_maps_deinit(&maps);
 }
 

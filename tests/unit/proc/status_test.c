@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* status_test.c: what /proc says of live processes, zombies, kernel threads and threads. */
 #include "proc/peek.h"
+#include "proc/program.h"
 #include "proc/root.h"
-#include "proc/stat.h"
 #include "proc/status.h"
 #include "unit.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* touched_test.c: guard pages in a mapping, of this process. */
-#include "proc/touched.h"
+#include "proc/peek.h"
 #include "unit.h"
 
 #include <fcntl.h>

@@ -167,7 +167,7 @@ static void lists_what_cannot_be_opened(void **state)
 	size_t added, removed;
 
 	(void)state;
-	assert_null(mw_maps_parse(text, sizeof(text) - 1, &maps));
+	assert_null(mw_maps_parse(text, sizeof(text) - 1, false, &maps));
 	assert_null(mw_modules_create(&modules));
 	assert_null(mw_modules_refresh(modules, getpid(), &maps, &added, &removed));
 	assert_int_equal(added, 3);

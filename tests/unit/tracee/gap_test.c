@@ -92,7 +92,7 @@ static void gaps(void **state)
 		mw_addr got = 0;
 		bool found;
 
-		FINE(mw_maps_parse(sample->maps, strlen(sample->maps), &maps));
+		FINE(mw_maps_parse(sample->maps, strlen(sample->maps), false, &maps));
 		found = mw_inject_find_gap(&maps, sample->low, sample->high, sample->reach, sample->size, &got);
 		if (found != (sample->want != 0) || got != sample->want)
 			fail_msg("sample %zu: 0x%llx, not 0x%llx", i, (unsigned long long)got,
