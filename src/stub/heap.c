@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* heap.c: what heap functions do, told as records (recorder.h). The trap engine's report.c is what this is to agree
+/* heap.c: what heap functions do, told as records (recorder.h). The trap engine's call.c is what this is to agree
  * with. */
 #include "stub/recorder.h"
 #include "stub/roles.h"

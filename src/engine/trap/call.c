@@ -6,11 +6,52 @@
  * handler that interrupted it jumps away (siglongjmp), the thread dies. So whether a call is still in
  * flight is never assumed: it is, if its frame is on the stack that the thread has now.
  */
-#include "engine/trap/breakpoints.h"
+#include "engine/trap/trap.h"
+#include "tracee/remote.h"
 
 #include <string.h>
 
-void trap_hit_walk(struct trap_hit *hit)
+#define PAGE            4096u
+#define STRING_MAX      (1u << 20)
+#define REMAP_DONTUNMAP 4 /* MREMAP_DONTUNMAP: newer than some C libraries */
+#define KNOWN_STACKS                                                                                                   \
+	(sizeof(((struct trap_process *)0)->interned.stacks) / sizeof(((struct trap_process *)0)->interned.stacks[0]))
+
+static struct mw_error *emit(struct trap_thread *thread, enum mw_event_type type, enum mw_kind kind, mw_addr addr,
+			     uint64_t size, uint32_t stack)
+{
+	const struct trap_process *process = thread->process;
+	const struct mw_event event = {.time_ns = trap_now(process),
+				       .addr = addr,
+				       .size = size,
+				       .stack = stack,
+				       .thread = thread->number,
+				       .type = type,
+				       .kind = kind};
+
+	/* It may be over before the process is detached from. */
+	if (process->window.length_ns && !process->engine->windows_ended)
+		return NULL;
+	return process->sink.event(process->sink.context, &event);
+}
+
+static struct mw_error *cancel(struct trap_thread *thread, const struct trap_call *call)
+{
+	const struct trap_process *process = thread->process;
+	enum mw_role role = process->survey.hooks.items[call->hook].info.role;
+	enum mw_event_type type = MW_EVENT_REALLOC_FAIL;
+
+	if (!call->begun)
+		return NULL;
+	if (role == MW_ROLE_MUNMAP)
+		type = MW_EVENT_UNMAP_FAIL;
+	else if (role == MW_ROLE_MREMAP)
+		type = MW_EVENT_REMAP_FAIL;
+	return emit(thread, type, call->kind, call->pointer, call->size, MW_STACK_NONE);
+}
+
+/* Walk the stack of a hit, once. */
+static void hit_walk(struct trap_hit *hit)
 {
 	struct trap_process *process = hit->process;
 	struct mw_regs caller = hit->regs.general;
@@ -30,10 +71,16 @@ struct mw_error *trap_calls_drop(struct trap_thread *thread, size_t keep)
 	while (thread->call_count > keep) {
 		struct trap_call *call = &thread->calls[--thread->call_count];
 
-		MW_TRY(trap_cancel(thread, call));
+		MW_TRY(cancel(thread, call));
 	}
 	return NULL;
 }
+
+enum trap_inside {
+	TRAP_OUTSIDE,     /* not inside any call in flight, or only in one that a signal handler interrupted */
+	TRAP_INSIDE_HEAP, /* called by a heap entry point */
+	TRAP_INSIDE_VM,
+};
 
 /* Does the stack still hold the return address that the call was made with? A cheap no. */
 static bool return_word_stands(const struct trap_hit *hit, mw_addr sp, mw_addr ret)
@@ -52,7 +99,7 @@ static int among_frames(struct trap_hit *hit, mw_addr sp, mw_addr ret)
 	const struct mw_unwound_frame *frames = hit->engine->frames;
 	bool signal = false;
 
-	trap_hit_walk(hit);
+	hit_walk(hit);
 	for (uint32_t i = 1; i < hit->frame_count; i++) {
 		signal |= frames[i - 1].signal;
 		/* A signal may also strike between the return and the breakpoint that is to tell of it. */
@@ -64,7 +111,7 @@ static int among_frames(struct trap_hit *hit, mw_addr sp, mw_addr ret)
 	return 0;
 }
 
-struct mw_error *trap_calls_settle(struct trap_hit *hit, enum trap_inside *inside)
+static struct mw_error *calls_settle(struct trap_hit *hit, enum trap_inside *inside)
 {
 	struct trap_thread *thread = hit->thread;
 
@@ -110,7 +157,8 @@ static bool is_code_of(const struct trap_process *process, const struct mw_unwou
 	return true;
 }
 
-bool trap_inside_free(struct trap_hit *hit)
+/* Is the hit made by the last freeing call, which has no return stop? */
+static bool inside_free(struct trap_hit *hit)
 {
 	const struct trap_process *process = hit->process;
 	const struct trap_thread *thread = hit->thread;
@@ -125,19 +173,20 @@ bool trap_inside_free(struct trap_hit *hit)
 		       thread->last_free.stop + 1 == thread->stops;
 	if (sp <= hit->sp || !return_word_stands(hit, sp, ret))
 		return false;
-	trap_hit_walk(hit);
+	hit_walk(hit);
 	for (uint32_t i = 1; i < hit->frame_count && !frames[i - 1].signal; i++)
 		if (frames[i - 1].cfa == sp && frames[i].pc == ret)
 			return is_code_of(process, frames, i - 1, &process->survey.hooks.items[thread->last_free.last]);
 	return false;
 }
 
-bool trap_inside_allocator(struct trap_hit *hit)
+/* Is it made from the code of a heap entry point, or by a library that does nothing but allocate? */
+static bool inside_allocator(struct trap_hit *hit)
 {
 	const struct trap_process *process = hit->process;
 	const struct mw_unwound_frame *frames = hit->engine->frames;
 
-	trap_hit_walk(hit);
+	hit_walk(hit);
 	if (hit->frame_count > 0 && frames[0].module < process->survey.modules_seen &&
 	    process->survey.module_class[frames[0].module] == MW_MODULE_ALLOCATOR)
 		return true;
@@ -152,13 +201,13 @@ bool trap_inside_allocator(struct trap_hit *hit)
 	return false;
 }
 
-struct mw_error *trap_call_push(struct trap_hit *hit, const struct trap_call *call)
+static struct mw_error *call_push(struct trap_hit *hit, const struct trap_call *call)
 {
 	struct trap_thread *thread = hit->thread;
 
 	if (thread->call_count == TRAP_MAX_CALLS) {
 		/* So many at once can only be dead ones: give up the oldest. */
-		MW_TRY(trap_cancel(thread, &thread->calls[0]));
+		MW_TRY(cancel(thread, &thread->calls[0]));
 		memmove(&thread->calls[0], &thread->calls[1], (TRAP_MAX_CALLS - 1) * sizeof(thread->calls[0]));
 		thread->call_count--;
 	}
@@ -182,4 +231,478 @@ struct mw_error *trap_call_returning(struct trap_thread *thread, mw_addr ret, mw
 		return NULL;
 	}
 	return NULL;
+}
+
+/*
+ * Hearing of a call's return. A breakpoint at the place that the call returns to leaves the thread's stack as it is:
+ * exceptions, backtraces and profilers inside the target find it whole, and a jump out of the call leaves nothing
+ * behind. Where there can be none (code in no file, which may be rewritten; an instruction that can't be displaced; a
+ * place that is passed much more often than returned to) the return address on the stack is exchanged for the
+ * trampoline's.
+ */
+#define BEFORE 8 /* longest call instruction, rounded up */
+
+#define STRAYS_AT_LEAST 256
+#define STRAYS_FACTOR   4
+
+/* Look at the code around a return address; true where a breakpoint may stand there. */
+static bool plan_site(struct trap_process *process, pid_t tid, struct trap_breakpoint *site)
+{
+	const struct mw_module *module = mw_modules_find(process->survey.modules, site->addr);
+	uint8_t code[BEFORE + MW_INSN_MAX];
+	uint8_t now;
+
+	if (!module || !module->elf ||
+	    !mw_elf_read(module->elf, site->addr - module->bias - BEFORE, code, sizeof(code)))
+		return false;
+	if (!process->arch->is_call_before(code, BEFORE))
+		return false;
+	/* Somebody else's breakpoint, or code that differs from its file. */
+	if (mw_remote_read(tid, site->addr, &now, 1) != 1 || now != code[BEFORE])
+		return false;
+	process->arch->plan(code + BEFORE, MW_INSN_MAX, site->addr, &site->plan);
+	return site->plan.how != MW_INSN_REFUSE;
+}
+
+static struct mw_error *make_site(struct trap_hit *hit, struct trap_breakpoint *site)
+{
+	struct trap_process *process = hit->process;
+	pid_t tid = hit->thread->tid;
+	bool possible = site->standing;
+
+	if (!possible && plan_site(process, tid, site))
+		MW_TRY(trap_breakpoint_plant(process, tid, site, &possible));
+	site->exchange = !possible;
+	site->site = possible;
+	return NULL;
+}
+
+static struct mw_error *return_arrange(struct trap_hit *hit, bool may_throw, bool *exchanged, bool *possible)
+{
+	struct trap_process *process = hit->process;
+	struct trap_breakpoint *site;
+
+	*possible = true;
+	*exchanged = false;
+	MW_TRY(trap_breakpoint_get(process, hit->ret, &site));
+	site->may_throw |= may_throw;
+	if (!site->site && !site->exchange)
+		MW_TRY(make_site(hit, site));
+	if (site->site && site->standing)
+		return NULL;
+	if (!process->planted.trampoline || process->shadow_stack || may_throw) {
+		*possible = false;
+		return NULL;
+	}
+	MW_TRY(trap_rescue_exchange(process, hit->thread->tid, hit->sp, hit->ret, possible));
+	if (!*possible)
+		return NULL;
+	*exchanged = true;
+	return mw_error_unless_gone(mw_remote_poke(hit->thread->tid, hit->sp - sizeof(mw_addr),
+						   &process->planted.trampoline, sizeof(process->planted.trampoline)));
+}
+
+/* Does any thread have a call in flight that returns here? */
+static bool awaited(const struct trap_process *process, const struct trap_breakpoint *site)
+{
+	void *value;
+
+	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
+		const struct trap_thread *thread = value;
+
+		for (size_t j = 0; j < thread->call_count; j++)
+			if (thread->calls[j].ret == site->addr && !thread->calls[j].exchanged)
+				return true;
+	}
+	return false;
+}
+
+struct mw_error *trap_site_stray(struct trap_hit *hit)
+{
+	struct trap_breakpoint *site = hit->breakpoint;
+
+	site->strays++;
+	if (site->strays < STRAYS_AT_LEAST || site->strays < site->returns * STRAYS_FACTOR || site->may_throw ||
+	    site->hook != TRAP_NO_HOOK || !hit->process->planted.trampoline || hit->process->shadow_stack ||
+	    awaited(hit->process, site))
+		return NULL;
+	site->site = false;
+	site->exchange = true;
+	return trap_breakpoint_lift(hit->process, hit->thread->tid, site);
+}
+
+static uint32_t hook_number(const struct trap_hit *hit)
+{
+	return (uint32_t)(hit->hook - hit->process->survey.hooks.items);
+}
+
+/* The sink's number for the hit's stack. */
+static struct mw_error *intern(struct trap_hit *hit, enum mw_kind kind, uint32_t *stack)
+{
+	struct trap_process *process = hit->process;
+	const struct mw_unwound_frame *frames = hit->engine->frames;
+	struct mw_raw_stack raw = {.frames = hit->engine->raw_frames, .hook = hook_number(hit), .kind = kind};
+	size_t known;
+
+	hit_walk(hit);
+	known = hit->serial % KNOWN_STACKS;
+	if (hit->serial && process->interned.stacks[known].serial == hit->serial &&
+	    process->interned.stacks[known].hook == raw.hook && process->interned.stacks[known].kind == kind) {
+		*stack = process->interned.stacks[known].stack;
+		if (hit->cut == MW_STACK_BROKEN)
+			process->stats.broken_stacks++;
+		return NULL;
+	}
+	for (uint32_t i = 0; i < hit->frame_count; i++)
+		hit->engine->raw_frames[i] = (struct mw_raw_frame){.addr = frames[i].pc, .module = frames[i].module};
+	raw.count = hit->frame_count;
+	raw.cut = hit->cut;
+	if (hit->cut == MW_STACK_BROKEN)
+		process->stats.broken_stacks++;
+	MW_TRY(process->sink.stack(process->sink.context, &raw, stack));
+	process->interned.stacks[known].serial = hit->serial;
+	process->interned.stacks[known].hook = raw.hook;
+	process->interned.stacks[known].kind = kind;
+	process->interned.stacks[known].stack = *stack;
+	return NULL;
+}
+
+static uint64_t argument(const struct trap_hit *hit, unsigned index)
+{
+	return hit->process->arch->argument(&hit->regs.general, index);
+}
+
+/* The size that is asked for: element count times size where there is a count. */
+static uint64_t wanted_size(const struct trap_hit *hit)
+{
+	const struct mw_entry_point *entry = hit->hook->entry;
+	uint64_t size = entry->size == MW_NO_ARG ? 0 : argument(hit, entry->size);
+
+	/* A product that overflows is refused by the allocator; it must not look like a small one. */
+	if (entry->count != MW_NO_ARG && __builtin_mul_overflow(size, argument(hit, entry->count), &size))
+		return MW_SIZE_UNKNOWN;
+	return size;
+}
+
+static uint64_t round_to_pages(uint64_t size)
+{
+	return (size + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+}
+
+static bool read_live(void *context, mw_addr addr, void *out, size_t size)
+{
+	const struct trap_hit *hit = context;
+
+	return mw_remote_read(hit->thread->tid, addr, out, size) == size;
+}
+
+/* glibc gives a dying thread's cached blocks back through free itself: the program freed them before. */
+static bool called_by_allocator_itself(const struct trap_hit *hit)
+{
+	const struct trap_process *process = hit->process;
+	const struct mw_module *module;
+
+	if (process->survey.internal.count == 0 || hit->hook->module != process->survey.internal.module)
+		return false;
+	module = mw_modules_get(process->survey.modules, process->survey.internal.module);
+	for (size_t i = 0; i < process->survey.internal.count; i++) {
+		uint64_t vaddr = hit->ret - module->bias;
+
+		if (vaddr > process->survey.internal.items[i].start && vaddr <= process->survey.internal.items[i].end)
+			return true;
+	}
+	return false;
+}
+
+/* The last freeing call goes on in the hit: in another function that it has jumped to, in its own once more, or in one
+ * that it has called. */
+static bool goes_on(struct trap_hit *hit, mw_addr pointer, bool known)
+{
+	struct trap_thread *thread = hit->thread;
+	bool same = thread->last_free.pointer == pointer && thread->last_free.sp == hit->sp;
+
+	/* Its breakpoint is hit once more. */
+	if (same && thread->last_free.again && thread->last_free.last == hook_number(hit))
+		return true;
+	if (!pointer || known)
+		return false;
+	/* glibc 2.43: a thread's first free jumps to its own start. */
+	if (same && thread->last_free.ret == hit->ret && thread->last_free.hook == hook_number(hit))
+		return true;
+	return hit->process->freeing_hooks > 1 && inside_free(hit);
+}
+
+static struct mw_error *enter_free(struct trap_hit *hit, enum trap_inside inside)
+{
+	struct trap_process *process = hit->process;
+	struct trap_thread *thread = hit->thread;
+	mw_addr pointer = argument(hit, hit->hook->entry->pointer);
+	uint64_t size = MW_SIZE_UNKNOWN;
+	uint32_t stack = MW_STACK_NONE;
+	bool known = pointer && process->sink.knows(process->sink.context, pointer);
+	bool on = goes_on(hit, pointer, known);
+
+	thread->last_free.again = false;
+	if (on && thread->last_free.sp == hit->sp) {
+		/* It may jump to a third: from one operator delete to another, and from there to free. */
+		thread->last_free.last = hook_number(hit);
+		thread->last_free.stop = thread->stops;
+	}
+	/* A block that is in the table is freed here and now, whoever calls: operator new(nothrow) frees the exception
+	 * that it has caught. One that is not may be what an allocating function gives back of its own, or what a
+	 * freeing function makes of the block that it was called for, a header before it. */
+	if (on || (inside == TRAP_INSIDE_HEAP && !known))
+		return NULL;
+	if (pointer && !known) {
+		if (called_by_allocator_itself(hit))
+			return NULL;
+		if (hit->hook->glibc)
+			size = mw_glibc_usable_size(pointer, read_live, hit);
+		MW_TRY(intern(hit, MW_KIND_HEAP, &stack));
+	}
+	thread->last_free.sp = hit->sp;
+	thread->last_free.ret = hit->ret;
+	thread->last_free.pointer = pointer;
+	thread->last_free.hook = thread->last_free.last = hook_number(hit);
+	thread->last_free.stop = thread->stops;
+	return pointer ? emit(thread, MW_EVENT_FREE, MW_KIND_HEAP, pointer, size, stack) : NULL;
+}
+
+/* From here on the call's return is waited for. Without a way to hear of it the call is lost, and counted. */
+static struct mw_error *await_return(struct trap_hit *hit, struct trap_call *call)
+{
+	bool possible;
+
+	call->hook = hook_number(hit);
+	call->ret = hit->ret;
+	call->sp = hit->sp;
+	MW_TRY(return_arrange(hit, hit->hook->entry->may_throw, &call->exchanged, &possible));
+	if (possible)
+		return call_push(hit, call);
+	hit->process->stats.lost_events++;
+	return cancel(hit->thread, call);
+}
+
+static struct mw_error *enter_heap(struct trap_hit *hit, enum trap_inside inside)
+{
+	const struct mw_entry_point *entry = hit->hook->entry;
+	struct trap_call call = {.kind = MW_KIND_HEAP, .size = wanted_size(hit)};
+	enum mw_role role = entry->role;
+	uint64_t usable = MW_SIZE_UNKNOWN;
+
+	if (inside == TRAP_INSIDE_HEAP)
+		return NULL;
+	if (entry->pointer != MW_NO_ARG)
+		call.pointer = argument(hit, entry->pointer);
+	MW_TRY(intern(hit, MW_KIND_HEAP, &call.stack));
+	if ((role == MW_ROLE_REALLOC || role == MW_ROLE_REALLOCARRAY || role == MW_ROLE_RESIZE) && call.pointer) {
+		if (hit->hook->glibc && !hit->process->sink.knows(hit->process->sink.context, call.pointer))
+			usable = mw_glibc_usable_size(call.pointer, read_live, hit);
+		MW_TRY(emit(hit->thread, MW_EVENT_REALLOC_BEGIN, call.kind, call.pointer, usable, call.stack));
+		call.begun = true;
+	}
+	return await_return(hit, &call);
+}
+
+/* The process's break, page-rounded, or 0: brk() does not say where it was. */
+static mw_addr heap_end(const struct trap_process *process)
+{
+	struct mw_maps maps = {0};
+	struct mw_error *err = mw_maps_read(trap_live_tid(process), &maps);
+	mw_addr end = 0;
+
+	for (size_t i = 0; !err && i < maps.count; i++)
+		if (strcmp(maps.items[i].path, "[heap]") == 0)
+			end = maps.items[i].end;
+	mw_error_destroy(err);
+	mw_maps_deinit(&maps);
+	return end;
+}
+
+static struct mw_error *enter_vm(struct trap_hit *hit, enum trap_inside inside)
+{
+	struct trap_call call = {.kind = MW_KIND_VM};
+	enum mw_role role = hit->hook->info.role;
+
+	/* sbrk calls brk, mmap64 may call mmap: counted at the outermost. */
+	if (inside == TRAP_INSIDE_VM)
+		return NULL;
+	if (inside == TRAP_INSIDE_HEAP || inside_free(hit) || inside_allocator(hit))
+		call.kind = MW_KIND_VM_INTERNAL;
+	call.pointer = argument(hit, 0);
+	call.size = round_to_pages(argument(hit, 1));
+	MW_TRY(intern(hit, call.kind, &call.stack));
+	if (role == MW_ROLE_MUNMAP) {
+		MW_TRY(emit(hit->thread, MW_EVENT_UNMAP_BEGIN, call.kind, call.pointer, call.size, call.stack));
+		call.begun = true;
+	} else if (role == MW_ROLE_MREMAP) {
+		call.extra = round_to_pages(argument(hit, 2));
+		if (call.size > 0 && !(argument(hit, 3) & REMAP_DONTUNMAP)) {
+			MW_TRY(emit(hit->thread, MW_EVENT_REMAP_BEGIN, call.kind, call.pointer, call.size, call.stack));
+			call.begun = true;
+		}
+	} else if (role == MW_ROLE_BRK) {
+		call.extra = heap_end(hit->process);
+	}
+	return await_return(hit, &call);
+}
+
+#define EXCEPTION_FRAMES 3 /* the runtime's function calls the allocator itself, or by way of a helper */
+
+static bool allocates_exception(struct trap_hit *hit)
+{
+	const struct trap_process *process = hit->process;
+	const struct mw_unwound_frame *frames = hit->engine->frames;
+
+	if (process->survey.exception_count == 0)
+		return false;
+	hit_walk(hit);
+	for (uint32_t i = 0; i < hit->frame_count && i < EXCEPTION_FRAMES; i++)
+		for (size_t j = 0; j < process->survey.exception_count; j++)
+			if (frames[i].pc - 1 >= process->survey.exceptions[j].start &&
+			    frames[i].pc - 1 < process->survey.exceptions[j].end)
+				return true;
+	return false;
+}
+
+struct mw_error *trap_entry(struct trap_hit *hit)
+{
+	enum trap_inside inside = TRAP_OUTSIDE;
+
+	if (hit->thread->call_count > 0)
+		MW_TRY(calls_settle(hit, &inside));
+	/* An exception that an operator new throws outlives the call. */
+	if (inside == TRAP_INSIDE_HEAP && allocates_exception(hit))
+		inside = TRAP_OUTSIDE;
+	if (hit->hook->info.role == MW_ROLE_FREE)
+		return enter_free(hit, inside);
+	if (hit->hook->info.kind == MW_KIND_HEAP)
+		return enter_heap(hit, inside);
+	return enter_vm(hit, inside);
+}
+
+static struct mw_error *leave_realloc(struct trap_hit *hit, const struct trap_call *call, mw_addr result)
+{
+	if (!call->begun)
+		return result ? emit(hit->thread, MW_EVENT_ALLOC, call->kind, result, call->size, call->stack) : NULL;
+	/* realloc(block, 0) that gives NULL has freed the block. */
+	if (!result && call->size != 0)
+		return emit(hit->thread, MW_EVENT_REALLOC_FAIL, call->kind, call->pointer, 0, MW_STACK_NONE);
+	return emit(hit->thread, MW_EVENT_REALLOC_END, call->kind, result, call->size, call->stack);
+}
+
+/* xallocx gives the block's real size, mi_expand the block or NULL. */
+static struct mw_error *leave_resize(struct trap_hit *hit, const struct trap_call *call, uint64_t result)
+{
+	bool resized = result == call->pointer || (result >= call->size && result != 0);
+
+	if (!call->begun)
+		return NULL;
+	if (!resized)
+		return emit(hit->thread, MW_EVENT_REALLOC_FAIL, call->kind, call->pointer, 0, MW_STACK_NONE);
+	return emit(hit->thread, MW_EVENT_REALLOC_END, call->kind, call->pointer, call->size, call->stack);
+}
+
+static struct mw_error *leave_memalign(struct trap_hit *hit, const struct trap_call *call, uint64_t result)
+{
+	mw_addr block;
+
+	if ((uint32_t)result != 0 || !read_live(hit, call->pointer, &block, sizeof(block)))
+		return NULL;
+	return emit(hit->thread, MW_EVENT_ALLOC, call->kind, block, call->size, call->stack);
+}
+
+/* A copy of a string whose length no argument tells (strdup and its like): what was asked for is what was copied. */
+static uint64_t string_size(struct trap_hit *hit, mw_addr string)
+{
+	char piece[256];
+
+	for (uint64_t size = 0; size < STRING_MAX;) {
+		size_t got = mw_remote_read(hit->thread->tid, string + size, piece, sizeof(piece));
+		const char *end = memchr(piece, '\0', got);
+
+		if (end)
+			return size + (uint64_t)(end - piece) + 1;
+		if (got < sizeof(piece))
+			break;
+		size += got;
+	}
+	return 0;
+}
+
+static struct mw_error *leave_malloc(struct trap_hit *hit, const struct trap_call *call, mw_addr result)
+{
+	const struct mw_entry_point *entry = hit->hook->entry;
+	uint64_t size = call->size;
+
+	if (!result)
+		return NULL;
+	if (entry->size == MW_NO_ARG && entry->count == MW_NO_ARG)
+		size = string_size(hit, result);
+	return emit(hit->thread, MW_EVENT_ALLOC, call->kind, result, size, call->stack);
+}
+
+static struct mw_error *map(struct trap_hit *hit, const struct trap_call *call, mw_addr start, uint64_t size)
+{
+	return size ? emit(hit->thread, MW_EVENT_MAP, call->kind, start, size, call->stack) : NULL;
+}
+
+/* The break moved down: pages were given back. */
+static struct mw_error *unmap_at_once(struct trap_hit *hit, const struct trap_call *call, mw_addr start, uint64_t size)
+{
+	MW_TRY(emit(hit->thread, MW_EVENT_UNMAP_BEGIN, call->kind, start, size, call->stack));
+	return emit(hit->thread, MW_EVENT_UNMAP_END, call->kind, start, size, call->stack);
+}
+
+static struct mw_error *moved_break(struct trap_hit *hit, const struct trap_call *call, mw_addr from, mw_addr to)
+{
+	if (from == 0 || to == 0 || from == to)
+		return NULL;
+	return to > from ? map(hit, call, from, to - from) : unmap_at_once(hit, call, to, from - to);
+}
+
+static struct mw_error *leave_vm(struct trap_hit *hit, const struct trap_call *call, uint64_t result)
+{
+	bool failed = result == UINT64_MAX;
+
+	switch (hit->hook->info.role) {
+	case MW_ROLE_MMAP:
+		return failed ? NULL : map(hit, call, result, call->size);
+	case MW_ROLE_MUNMAP:
+		return emit(hit->thread, (uint32_t)result ? MW_EVENT_UNMAP_FAIL : MW_EVENT_UNMAP_END, call->kind,
+			    call->pointer, call->size, call->stack);
+	case MW_ROLE_MREMAP:
+		if (!call->begun)
+			return failed ? NULL : map(hit, call, result, call->extra);
+		if (failed)
+			return emit(hit->thread, MW_EVENT_REMAP_FAIL, call->kind, call->pointer, call->size,
+				    call->stack);
+		return emit(hit->thread, MW_EVENT_REMAP_END, call->kind, result, call->extra, call->stack);
+	case MW_ROLE_BRK:
+		return (uint32_t)result ? NULL : moved_break(hit, call, call->extra, heap_end(hit->process));
+	case MW_ROLE_SBRK:
+		return failed ? NULL : moved_break(hit, call, result, result + call->pointer);
+	default:
+		return NULL;
+	}
+}
+
+struct mw_error *trap_return(struct trap_hit *hit, const struct trap_call *call)
+{
+	uint64_t result = hit->process->arch->result(&hit->regs.general);
+
+	switch (hit->hook->info.role) {
+	case MW_ROLE_MALLOC:
+	case MW_ROLE_CALLOC:
+		return leave_malloc(hit, call, result);
+	case MW_ROLE_REALLOC:
+	case MW_ROLE_REALLOCARRAY:
+		return leave_realloc(hit, call, result);
+	case MW_ROLE_POSIX_MEMALIGN:
+		return leave_memalign(hit, call, result);
+	case MW_ROLE_RESIZE:
+		return leave_resize(hit, call, result);
+	default:
+		return leave_vm(hit, call, result);
+	}
 }

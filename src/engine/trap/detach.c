@@ -1,14 +1,50 @@
 // SPDX-License-Identifier: MIT
 /* detach.c: leave a process as it was (trap.h). */
-#include "base/clock.h"
-#include "engine/trap/breakpoints.h"
-#include "engine/trap/rescues.h"
-#include "engine/trap/threads.h"
+#include "engine/trap/trap.h"
 #include "proc/status.h"
 #include "tracee/remote.h"
 
-#include <stdlib.h>
-#include <string.h>
+/*
+ * Threads that were to stand still and have not stopped. One that waits in the kernel, for a disk or a vforked child,
+ * has not moved: where it goes on can be read. One that gets no CPU, as others have it, may be anywhere: in an
+ * out-of-line copy, on the trampoline, in what rescue.c has put in.
+ */
+
+/* Will a thread that waits in the kernel go on in code of ours, or come back to it? */
+static bool leads_to_ours(const struct trap_process *process, pid_t tid, mw_addr sp, mw_addr pc)
+{
+	struct mw_regs regs = {.pc = pc};
+
+	if (pc == process->planted.trampoline || mw_map_get(&process->planted.slots, pc & ~(mw_addr)(MW_OOL_MAX - 1)))
+		return true;
+	regs.gpr[process->arch->dwarf_sp] = sp;
+	return process->rescue.base &&
+	       trap_leads_inside(tid, process->arch, &regs, process->rescue.base, true, process->shadow_stack);
+}
+
+static bool trap_is_starved(const struct trap_thread *thread)
+{
+	mw_addr sp, pc;
+	char state;
+
+	if (!trap_is_to_stop(thread))
+		return false;
+	state = mw_state_read(thread->tid);
+	if (mw_state_is_end(state))
+		return false;
+	return state != 'D' || !mw_waiting_read(thread->tid, &sp, &pc) ||
+	       leads_to_ours(thread->process, thread->tid, sp, pc);
+}
+
+bool trap_any_starved(const struct trap_process *process)
+{
+	bool any = false;
+	void *value;
+
+	for (size_t i = 0; !any && mw_map_next(&process->threads, &i, &value);)
+		any = trap_is_starved(value);
+	return any;
+}
 
 #define STRAGGLER_PATIENCE_NS 5000000000u
 #define STARVED_PATIENCE_NS   UINT64_C(60000000000)
@@ -42,13 +78,8 @@ void trap_process_end(struct trap_process *process, enum mw_window_end end)
 				: is_as_long_as_wanted(process)                             ? MW_END_DURATION
 											    : end;
 	trap_window_close(process);
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		struct trap_thread *thread = value;
-
-		trap_unreaped_no_more(thread);
-		mw_map_remove(&process->engine->threads, (uint64_t)thread->tid);
-		free(thread);
-	}
+	for (size_t i = 0; mw_map_next(&process->threads, &i, &value); i = 0)
+		trap_thread_remove(value);
 	mw_map_deinit(&process->threads);
 }
 
@@ -153,7 +184,7 @@ static void await_stragglers(struct trap_process *process, struct mw_error **fir
 		struct mw_error *err = trap_wait(process->engine, &tid, &status);
 
 		if (!err && tid)
-			err = process->engine->dispatch(process->engine, tid, status);
+			err = trap_dispatch(process->engine, tid, status);
 		mw_error_keep_first(first, err);
 		if (process->ended)
 			return;
@@ -268,7 +299,7 @@ static struct mw_error *await_starved(struct trap_process *process, uint64_t unt
 
 		err = trap_wait(process->engine, &tid, &status);
 		if (!err && tid)
-			err = process->engine->dispatch(process->engine, tid, status);
+			err = trap_dispatch(process->engine, tid, status);
 	}
 	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);)
 		((struct trap_thread *)value)->awaited = false;

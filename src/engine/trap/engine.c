@@ -1,27 +1,273 @@
 // SPDX-License-Identifier: MIT
-/* engine.c: the trap engine as others see it (engine.h, trap.h). */
-#include "base/clock.h"
+/*
+ * engine.c: the trap engine as others see it (engine.h, trap.h).
+ */
 #include "base/fault.h"
 #include "engine/stale.h"
-#include "engine/trap/breakpoints.h"
-#include "engine/trap/rescues.h"
-#include "engine/trap/threads.h"
+#include "engine/trap/trap.h"
 #include "engine/trap/trap_engine.h"
 #include "proc/peek.h"
-#include "proc/program.h"
 #include "proc/status.h"
-#include "tracee/preflight.h"
+#include "tracee/remote.h"
 #include "tracee/seccomp_probe.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/time.h>
+#include <sys/wait.h>
 
-#define SAMPLE_NS  1000000000u
-#define MOST_MOVES 20 /* of threads to where they may be stopped */
-#define BREATHS    10 /* for calls that map memory */
-#define BREATH_US  50
+#define TICK_USEC 20000
+
+static struct sigaction old_alarm;
+
+static void on_alarm(int signal)
+{
+	/* Its only purpose is to make waitpid return. */
+	(void)signal;
+}
+
+/*
+ * A wait can't be given a timeout. A periodic timer interrupts it; that a tick may fall between a check
+ * and the wait does not matter, as the next one comes.
+ */
+static struct mw_error *tick_start(struct trap_engine *engine)
+{
+	const struct itimerval period = {{0, TICK_USEC}, {0, TICK_USEC}};
+	struct sigaction action;
+
+	memset(&action, 0, sizeof(action));
+	action.sa_handler = on_alarm;
+	if (sigaction(SIGALRM, &action, &old_alarm) || setitimer(ITIMER_REAL, &period, NULL))
+		return mw_error_create(MW_ERROR_SYSTEM, errno, "cannot start a timer");
+	engine->ticking = true;
+	return NULL;
+}
+
+static void tick_stop(struct trap_engine *engine)
+{
+	const struct itimerval never = {{0, 0}, {0, 0}};
+	struct sigaction ignore;
+
+	if (!engine->ticking)
+		return;
+	setitimer(ITIMER_REAL, &never, NULL);
+	/* A tick that has fallen and is yet to be delivered is thrown away: by the old action it might end memwatch. */
+	memset(&ignore, 0, sizeof(ignore));
+	ignore.sa_handler = SIG_IGN;
+	sigaction(SIGALRM, &ignore, NULL);
+	sigaction(SIGALRM, &old_alarm, NULL);
+	engine->ticking = false;
+}
+
+/*
+ * Tracees that stop before anybody has told of them. Mostly the news of the birth is on its way. Where it never comes,
+ * as who made the child was killed in the middle of that, the child must neither stay stopped nor keep our breakpoints.
+ */
+#define PATIENCE_NS UINT64_C(500000000)   /* for the news of a birth */
+#define LONG_NS     UINT64_C(10000000000) /* … where the maker is there, and may not have had a CPU */
+
+struct mw_error *trap_orphan_keep(struct trap_engine *engine, pid_t tid, int status)
+{
+	struct trap_orphan *orphan = mw_map_get(&engine->orphans, (uint64_t)tid);
+
+	if (WIFEXITED(status) || WIFSIGNALED(status)) {
+		free(mw_map_remove(&engine->orphans, (uint64_t)tid));
+		return NULL;
+	}
+	if (!orphan) {
+		orphan = calloc(1, sizeof(*orphan));
+		if (!orphan)
+			return mw_error_nomem();
+		orphan->tid = tid;
+		orphan->since_ns = engine->stop_ns;
+	}
+	orphan->status = status;
+	return mw_map_set(&engine->orphans, (uint64_t)tid, orphan);
+}
+
+bool trap_orphan_take(struct trap_engine *engine, pid_t tid, int *status)
+{
+	struct trap_orphan *orphan = mw_map_remove(&engine->orphans, (uint64_t)tid);
+
+	if (!orphan)
+		return false;
+	*status = orphan->status;
+	free(orphan);
+	return true;
+}
+
+/* A copy of the process has its breakpoints: how many of them. */
+static size_t common(const struct trap_process *process, pid_t tid)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < process->journal.count; i++) {
+		const struct mw_patch *patch = &process->journal.items[i];
+		uint8_t now[MW_OOL_MAX];
+
+		count += !patch->forgotten && mw_remote_read(tid, patch->addr, now, patch->size) == patch->size &&
+			 memcmp(now, patch->planted, patch->size) == 0;
+	}
+	return count;
+}
+
+/* Whose is it? One that has ended may have left children. NULL: nobody's that we know. */
+static struct trap_process *owner(const struct trap_engine *engine, pid_t tid, bool *maker_lives)
+{
+	struct mw_status status;
+	struct mw_error *err = mw_status_read(tid, &status);
+	struct trap_process *copied = NULL;
+	size_t most = 0;
+
+	*maker_lives = false;
+	if (err) {
+		mw_error_destroy(err);
+		return NULL;
+	}
+	for (size_t i = 0; i < engine->process_count; i++) {
+		struct trap_process *process = engine->processes[i];
+		size_t count;
+
+		if (!process->ended && status.tgid == process->pid)
+			return process;
+		*maker_lives |= !process->ended && status.ppid == process->pid;
+		count = common(process, tid);
+		if (count > most) {
+			most = count;
+			copied = process;
+		}
+	}
+	return copied;
+}
+
+/* It is treated as one that was just announced; nobody's is let go as it is. */
+static struct mw_error *adopt(struct trap_engine *engine, pid_t tid, struct trap_process *process)
+{
+	struct trap_thread *thread;
+	int status;
+
+	if (!trap_orphan_take(engine, tid, &status))
+		return NULL;
+	if (!process)
+		return mw_error_unless_gone(mw_tracee_detach(tid, 0));
+	MW_TRY(trap_thread_add(process, tid, TRAP_NEWBORN, &thread));
+	return trap_dispatch(engine, tid, status);
+}
+
+/* Nothing else is to be heard: those whose maker was killed before it could tell are found a place, one at a time. */
+static struct mw_error *orphans_resolve(struct trap_engine *engine)
+{
+	uint64_t now = mw_clock_ns();
+	void *value;
+
+	for (size_t i = 0; mw_map_next(&engine->orphans, &i, &value);) {
+		struct trap_orphan *orphan = value;
+		struct trap_process *process;
+		bool maker_lives;
+
+		if (now - orphan->since_ns <= PATIENCE_NS || now - orphan->looked_ns <= PATIENCE_NS)
+			continue;
+		orphan->looked_ns = now;
+		process = owner(engine, orphan->tid, &maker_lives);
+		/* That changes the map. */
+		if (!maker_lives || now - orphan->since_ns > LONG_NS)
+			return adopt(engine, orphan->tid, process);
+	}
+	return NULL;
+}
+
+/* Is it a thread that is traced by the engine (`context`), or an orphan that it knows of? */
+static bool is_known(void *context, pid_t tid)
+{
+	const struct trap_engine *engine = context;
+
+	return mw_map_get(&engine->threads, (uint64_t)tid) || mw_map_get(&engine->orphans, (uint64_t)tid);
+}
+
+/* The status of the first stop is nothing that anybody asks for then. */
+static void found(void *context, pid_t pid)
+{
+	struct trap_engine *engine = context;
+	int status;
+
+	if (waitpid(pid, &status, __WALL | WNOHANG) == pid)
+		mw_error_destroy(trap_orphan_keep(engine, pid, status));
+}
+
+/* Stops that have been waited for, and not been served yet. */
+static struct mw_error *keep_heard(struct trap_engine *engine)
+{
+	struct mw_error *first = NULL;
+
+	for (size_t i = 0; i < engine->heard.count; i++) {
+		size_t at = (engine->heard.first + i) % TRAP_HEARD;
+		pid_t tid = engine->heard.items[at].tid;
+
+		if (!is_known(engine, tid))
+			mw_error_keep_first(&first, trap_orphan_keep(engine, tid, engine->heard.items[at].status));
+	}
+	engine->heard.count = 0;
+	return first;
+}
+
+/* Nothing is watched any more, and a process is gone: the same for all that are there. */
+static struct mw_error *orphans_free(struct trap_engine *engine)
+{
+	const struct mw_orphans orphans = {.known = is_known, .stopped = found, .context = engine};
+	struct mw_error *first = keep_heard(engine);
+	void *value;
+
+	mw_orphans_find(&orphans);
+	for (size_t i = 0; mw_map_next(&engine->orphans, &i, &value); i = 0) {
+		pid_t tid = ((const struct trap_orphan *)value)->tid;
+		bool maker_lives;
+
+		mw_error_keep_first(&first, adopt(engine, tid, owner(engine, tid, &maker_lives)));
+	}
+	return first;
+}
+
+#define STEP_NS  UINT64_C(1000000000)
+#define MILLIONS UINT64_C(1000000)
+
+/* Has it stood still for more of the last five seconds than it may (options.max_stopped)? Asked often, looks once a
+ * second. */
+static bool stands_too_long(struct trap_process *process)
+{
+	uint32_t most = process->engine->options.max_stopped;
+	uint64_t now = trap_now(process), stood = process->stats.stood_ns, span, share;
+	struct trap_stood *then;
+
+	if (!most || (process->standstill.count && now - process->standstill.noted_ns < STEP_NS))
+		return false;
+	process->standstill.noted_ns = now;
+	then = &process->standstill.noted[process->standstill.count % TRAP_STANDSTILLS];
+	/* What was noted so many steps ago, if there was as much. The attach is before the window. */
+	span = now - then->at_ns;
+	share = process->standstill.count >= TRAP_STANDSTILLS ? (stood - then->stood_ns) * MILLIONS / span : 0;
+	*then = (struct trap_stood){.at_ns = now, .stood_ns = stood};
+	process->standstill.count++;
+	if (share <= most)
+		return false;
+	process->stats.limit_stopped = share;
+	return true;
+}
+
+/* Bytes of it in the target. */
+static void own_memory(const struct trap_process *process, uint64_t *resident, uint64_t *mapped)
+{
+	*resident = 0;
+	*mapped = process->rescue.base ? TRAP_RESCUE_SIZE + process->rescue.area_count * MW_RESCUE_AREA : 0;
+	for (size_t i = 0; process->rescue.base && i < TRAP_RESCUE_PAGES; i++)
+		*resident += (process->rescue.touched[i / 64] >> i % 64 & 1) * MW_RESCUE_PAGE;
+	for (size_t i = 0; process->rescue.base && i < process->rescue.area_count; i++)
+		*resident += (process->rescue.areas[i].next - process->rescue.areas[i].start + MW_RESCUE_PAGE - 1) /
+			     MW_RESCUE_PAGE * MW_RESCUE_PAGE;
+}
+
+#define SAMPLE_NS 1000000000u
 
 static struct trap_process *find(const struct mw_engine *base, pid_t pid)
 {
@@ -41,19 +287,18 @@ static struct mw_error *trap_create(const struct mw_engine_options *options, str
 	if (!engine)
 		return mw_error_nomem();
 	engine->base.ops = &mw_engine_trap;
-	engine->dispatch = trap_dispatch;
 	engine->options = *options;
 	engine->end = MW_END_INTERRUPT;
 	engine->frames = calloc(options->depth, sizeof(*engine->frames));
 	engine->raw_frames = calloc(options->depth, sizeof(*engine->raw_frames));
-	err = engine->frames && engine->raw_frames ? trap_tick_start(engine) : mw_error_nomem();
+	err = engine->frames && engine->raw_frames ? tick_start(engine) : mw_error_nomem();
 	if (err) {
 		free(engine->frames);
 		free(engine->raw_frames);
 		free(engine);
 		return err;
 	}
-	engine->others = (struct mw_orphans_others){.known = trap_is_known, .context = engine};
+	engine->others = (struct mw_orphans_others){.known = is_known, .context = engine};
 	mw_orphans_spare(&engine->others);
 	*out = &engine->base;
 	return NULL;
@@ -74,7 +319,9 @@ static void process_destroy(struct trap_process *process)
 	mw_journal_deinit(&process->journal);
 	mw_journal_deinit(&process->acts.journal);
 	mw_survey_deinit(&process->survey);
-	trap_rescue_deinit(&process->rescue);
+	free(process->rescue.index);
+	free(process->rescue.addrs);
+	free(process->rescue.return_sps);
 	mw_seccomp_policy_deinit(&process->policy);
 	free(process->planted.caves);
 	free(process->signals.masking);
@@ -106,76 +353,6 @@ static struct mw_error *process_create(struct trap_engine *engine, pid_t pid, bo
 		return err;
 	}
 	*out = process;
-	return NULL;
-}
-
-static struct mw_error *seize_sharing(struct trap_process *process)
-{
-	MW_TRY(trap_sharing_seize(process));
-	return process->engine->options.unsafe ? NULL : trap_sharing_check(process);
-}
-
-/* Before anything is read of what its threads may change: from then on nobody runs. */
-static struct mw_error *await_quiet(struct trap_process *process)
-{
-	for (unsigned i = 0; i < MOST_MOVES && !process->ended; i++) {
-		MW_TRY(trap_await_injector(process));
-		if (!trap_usable_thread(process))
-			break;
-		MW_TRY(trap_amidst_clear(process));
-		if (trap_usable_thread(process))
-			break;
-	}
-	return process->ended ? mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", process->pid) : NULL;
-}
-
-/* Is a thread in a call that maps memory, and was made before there was a hook to see it? */
-static bool any_maps(const struct trap_process *process)
-{
-	bool any = false;
-	void *value;
-
-	for (size_t i = 0; !any && mw_map_next(&process->threads, &i, &value);) {
-		const struct trap_thread *thread = value;
-		struct mw_tracee_regs regs;
-		struct mw_error *err = thread->stopped ? mw_tracee_get_regs(thread->tid, &regs) : NULL;
-
-		any = thread->stopped && !err && mw_survey_is_mapping(&process->survey, regs.general.pc);
-		mw_error_destroy(err);
-	}
-	return any;
-}
-
-/* What such a call maps would be nobody's. They are short; where new ones are made all the time it is let be. */
-static struct mw_error *await_mappings(struct trap_process *process)
-{
-	for (unsigned i = 0; i < BREATHS && !process->ended && any_maps(process); i++) {
-		MW_TRY(trap_release(process));
-		usleep(BREATH_US);
-		MW_TRY(trap_hold(process));
-	}
-	return process->ended ? mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", process->pid) : NULL;
-}
-
-static struct mw_error *stop_process(struct trap_process *process)
-{
-	uint64_t begin = mw_clock_ns();
-	bool fresh;
-
-	MW_TRY(trap_seize_all(process, &fresh));
-	MW_TRY(mw_fault("attach.stop"));
-	while (fresh) {
-		MW_TRY(trap_hold(process));
-		if (process->ended)
-			return mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", process->pid);
-		MW_TRY(trap_seize_all(process, &fresh));
-	}
-	MW_TRY(await_mappings(process));
-	MW_TRY(seize_sharing(process));
-	MW_TRY(await_quiet(process));
-	MW_TRY(seize_sharing(process));
-	MW_TRY(trap_rescue_install(process, 0));
-	process->stats.attach_ns = mw_clock_ns() - begin;
 	return NULL;
 }
 
@@ -220,8 +397,7 @@ static struct mw_error *prepare(struct trap_process *process)
 	if (process->launched)
 		return trap_seize_all(process, &fresh);
 	MW_TRY(remove_stale(process));
-	MW_TRY(trap_survey(process));
-	return trap_amidst_find(process);
+	return trap_survey(process);
 }
 
 static struct mw_error *trap_attach(struct mw_engine *base, pid_t pid, bool launched, const struct mw_event_sink *sink)
@@ -282,7 +458,7 @@ static struct mw_error *plant_all(struct trap_process *process)
 
 static struct mw_error *begin_window(struct trap_process *process)
 {
-	struct mw_error *err = stop_process(process);
+	struct mw_error *err = trap_stop_process(process);
 
 	if (err && process->rescue.no_sigframe)
 		err = prefer(mw_survey_check(&process->survey), err);
@@ -342,7 +518,7 @@ static struct mw_error *detach_all(struct trap_engine *engine, enum mw_window_en
 	}
 	/* It may have had children that it could not tell of any more. */
 	if (gone || engine->orphans.count > 0)
-		mw_error_keep_first(&first, trap_orphans_free(engine));
+		mw_error_keep_first(&first, orphans_free(engine));
 	return first;
 }
 
@@ -378,7 +554,7 @@ static struct mw_error *let_go_of_still_ones(struct trap_engine *engine)
 	for (size_t i = 0; i < engine->process_count; i++) {
 		struct trap_process *process = engine->processes[i];
 
-		if (process->windowed && !process->ended && trap_stands_too_long(process))
+		if (process->windowed && !process->ended && stands_too_long(process))
 			MW_TRY(trap_process_detach(process, MW_END_LIMIT));
 	}
 	return NULL;
@@ -395,7 +571,7 @@ static struct mw_error *serve(struct trap_engine *engine, uint64_t deadline_ns, 
 			MW_TRY(trap_dispatch(engine, tid, status));
 		/* Others may have news all the time. */
 		if (!tid || engine->orphans.count > 0)
-			MW_TRY(trap_orphans_resolve(engine));
+			MW_TRY(orphans_resolve(engine));
 		take_samples(engine);
 		MW_TRY(let_go_of_still_ones(engine));
 		if (interrupt && *interrupt) {
@@ -461,7 +637,7 @@ static void trap_destroy(struct mw_engine *base)
 		return;
 	mw_error_destroy(detach_all(engine, MW_END_LOST));
 	mw_orphans_spare_no_more(&engine->others);
-	trap_tick_stop(engine);
+	tick_stop(engine);
 	for (size_t i = 0; i < engine->process_count; i++)
 		process_destroy(engine->processes[i]);
 	for (size_t i = 0; mw_map_next(&engine->orphans, &i, &value);)
@@ -516,7 +692,7 @@ static void trap_own_memory(const struct mw_engine *base, pid_t pid, uint64_t *r
 
 	*resident = *mapped = 0;
 	if (process)
-		trap_rescue_own(process, resident, mapped);
+		own_memory(process, resident, mapped);
 }
 
 static size_t trap_own_ranges(const struct mw_engine *base, pid_t pid, struct mw_engine_range *out, size_t capacity)

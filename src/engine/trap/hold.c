@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* hold.c: stop all threads of a process, and let them all go on (trap.h). */
-#include "base/clock.h"
 #include "base/fault.h"
-#include "engine/trap/threads.h"
+#include "engine/trap/trap.h"
 #include "proc/status.h"
 #include "tracee/preflight.h"
 
@@ -161,7 +160,8 @@ static struct mw_error *seize_child(struct trap_process *process, bool *any)
 	return NULL;
 }
 
-struct mw_error *trap_sharing_seize(struct trap_process *process)
+/* Seize and stop those who share the memory of a held process, as TRAP_SHARING_CHILD. */
+static struct mw_error *sharing_seize(struct trap_process *process)
 {
 	for (unsigned round = 0; round < MOST_ROUNDS; round++) {
 		bool any, fresh = false;
@@ -178,20 +178,6 @@ struct mw_error *trap_sharing_seize(struct trap_process *process)
 	return NULL;
 }
 
-struct mw_error *trap_sharing_each(struct trap_process *process,
-				   struct mw_error *(*each)(struct trap_process *process, pid_t tid))
-{
-	void *value;
-
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		const struct trap_thread *thread = value;
-
-		if (thread->relation == TRAP_SHARING_CHILD && trap_is_usable(thread))
-			MW_TRY(mw_error_unless_gone(each(process, thread->tid)));
-	}
-	return NULL;
-}
-
 static struct mw_error *refuse(const struct trap_thread *thread, const char *why)
 {
 	struct mw_error *err =
@@ -201,7 +187,8 @@ static struct mw_error *refuse(const struct trap_thread *thread, const char *why
 	return mw_error_hint(err, "Try again in a moment; or accept the risk with --unsafe");
 }
 
-struct mw_error *trap_sharing_check(const struct trap_process *process)
+/* UNSUPPORTED where a thread that has not stopped would die of a breakpoint if memwatch is killed before it has. */
+static struct mw_error *sharing_check(const struct trap_process *process)
 {
 	void *value;
 
@@ -461,7 +448,7 @@ struct mw_error *trap_hold(struct trap_process *process)
 		} else {
 			others++;
 		}
-		MW_TRY(engine->dispatch(engine, tid, status));
+		MW_TRY(trap_dispatch(engine, tid, status));
 		reap_held(engine, tid);
 	}
 }
@@ -481,5 +468,79 @@ struct mw_error *trap_release(struct trap_process *process)
 			thread->group_stopped = mw_tracee_is_group_stopped(thread->tid);
 		MW_TRY(trap_resume(thread));
 	}
+	return NULL;
+}
+
+#define MOST_MOVES 20 /* of threads to where they may be stopped */
+#define BREATHS    10 /* for calls that map memory */
+#define BREATH_US  50
+
+static struct mw_error *seize_sharing(struct trap_process *process)
+{
+	MW_TRY(sharing_seize(process));
+	return process->engine->options.unsafe ? NULL : sharing_check(process);
+}
+
+/* Before anything is read of what its threads may change: from then on nobody runs. */
+static struct mw_error *await_quiet(struct trap_process *process)
+{
+	for (unsigned i = 0; i < MOST_MOVES && !process->ended; i++) {
+		MW_TRY(trap_await_injector(process));
+		if (!trap_usable_thread(process))
+			break;
+		MW_TRY(trap_amidst_clear(process));
+		if (trap_usable_thread(process))
+			break;
+	}
+	return process->ended ? mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", process->pid) : NULL;
+}
+
+/* Is a thread in a call that maps memory, and was made before there was a hook to see it? */
+static bool any_maps(const struct trap_process *process)
+{
+	bool any = false;
+	void *value;
+
+	for (size_t i = 0; !any && mw_map_next(&process->threads, &i, &value);) {
+		const struct trap_thread *thread = value;
+		struct mw_tracee_regs regs;
+		struct mw_error *err = thread->stopped ? mw_tracee_get_regs(thread->tid, &regs) : NULL;
+
+		any = thread->stopped && !err && mw_survey_is_mapping(&process->survey, regs.general.pc);
+		mw_error_destroy(err);
+	}
+	return any;
+}
+
+/* What such a call maps would be nobody's. They are short; where new ones are made all the time it is let be. */
+static struct mw_error *await_mappings(struct trap_process *process)
+{
+	for (unsigned i = 0; i < BREATHS && !process->ended && any_maps(process); i++) {
+		MW_TRY(trap_release(process));
+		usleep(BREATH_US);
+		MW_TRY(trap_hold(process));
+	}
+	return process->ended ? mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", process->pid) : NULL;
+}
+
+struct mw_error *trap_stop_process(struct trap_process *process)
+{
+	uint64_t begin = mw_clock_ns();
+	bool fresh;
+
+	MW_TRY(trap_seize_all(process, &fresh));
+	MW_TRY(mw_fault("attach.stop"));
+	while (fresh) {
+		MW_TRY(trap_hold(process));
+		if (process->ended)
+			return mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", process->pid);
+		MW_TRY(trap_seize_all(process, &fresh));
+	}
+	MW_TRY(await_mappings(process));
+	MW_TRY(seize_sharing(process));
+	MW_TRY(await_quiet(process));
+	MW_TRY(seize_sharing(process));
+	MW_TRY(trap_rescue_install(process, 0));
+	process->stats.attach_ns = mw_clock_ns() - begin;
 	return NULL;
 }

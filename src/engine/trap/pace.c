@@ -11,8 +11,7 @@
  * given up for a while, the longer the less it was worth. A tracer that hardly runs can't see to that itself in time: a
  * second thread, which sleeps but for a look now and then, takes it out of the idle class.
  */
-#include "base/clock.h"
-#include "engine/trap/threads.h"
+#include "engine/trap/trap.h"
 #include "proc/status.h"
 
 #include <fcntl.h>
@@ -20,7 +19,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>

@@ -1,16 +1,145 @@
 // SPDX-License-Identifier: MIT
 /* plant.c: which breakpoints a process gets, and when (trap.h). */
 #include "base/fault.h"
-#include "engine/trap/breakpoints.h"
-#include "engine/trap/rescues.h"
-#include "engine/trap/threads.h"
+#include "base/vector.h"
+#include "engine/trap/trap.h"
 #include "proc/status.h"
 #include "tracee/remote.h"
 
 #include <elf.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/*
+ * The C library's own sections under which every signal is blocked. It makes threads and starts programs with all
+ * signals blocked, and gives memory back there. The set of all signals is a constant that it refers to, and the compiler
+ * may have others refer to it; so these system calls are made to refer to one of ours, which lacks SIGTRAP:
+ *
+ *      before                                 after
+ *      lea  all(%rip), %rsi                   lea  ours(%rip), %rsi
+ *      mov  $14, %eax                         mov  $14, %eax
+ *      syscall                                syscall
+ *
+ * Threads end under a set that is made there, or that lacks some of the library's own signals.
+ *
+ * All threads are held; none stands amidst an instruction.
+ */
+#define SETS        4                   /* different ones */
+#define LIBRARY_OWN (UINT64_C(7) << 31) /* signals of the C libraries' own */
+#define TRAP_BIT    (UINT64_C(1) << (SIGTRAP - 1))
+
+struct set {
+	uint64_t theirs; /* 0: none yet */
+	mw_addr ours;    /* 0: there is no room */
+};
+
+static struct mw_error *patch(struct trap_process *process, pid_t tid, mw_addr addr, const void *bytes, size_t size,
+			      bool *done)
+{
+	size_t number;
+
+	MW_TRY(trap_rescue_bytes(process, tid, addr, bytes, size, false, done));
+	return *done ? mw_journal_plant(&process->journal, tid, addr, bytes, size, &number) : NULL;
+}
+
+/* Our set in the place of `theirs`, near to the module's code; 0 where there is no room. */
+static struct mw_error *make_set(struct trap_process *process, pid_t tid, uint32_t module, uint64_t theirs,
+				 struct set *out)
+{
+	const uint64_t set = theirs & ~TRAP_BIT;
+	bool done = false;
+	mw_addr at;
+
+	*out = (struct set){.theirs = theirs};
+	MW_TRY(trap_cave_take(process, module, &at));
+	if (at)
+		MW_TRY(patch(process, tid, at, &set, sizeof(set), &done));
+	out->ours = done ? at : 0;
+	return NULL;
+}
+
+static struct mw_error *refer_to(struct trap_process *process, pid_t tid, mw_addr operand, mw_addr set)
+{
+	int64_t far = (int64_t)(set - (operand + sizeof(int32_t)));
+	int32_t displacement = (int32_t)far;
+	bool done;
+
+	return far == displacement ? patch(process, tid, operand, &displacement, sizeof(displacement), &done) : NULL;
+}
+
+/* A set that is made by an instruction: one byte of it has the bit. */
+static struct mw_error *change_constants(struct trap_process *process, pid_t tid, const uint8_t *bytes, size_t size,
+					 mw_addr base)
+{
+	size_t operand, at = 0;
+
+	while (bytes && (at = process->arch->mask_constant(bytes, size, at, &operand)) < size) {
+		const uint8_t changed = bytes[operand] & (uint8_t)~TRAP_BIT;
+		uint8_t now[sizeof(uint64_t)];
+		bool done;
+
+		if (mw_remote_read(tid, base + operand, now, sizeof(now)) == sizeof(now) &&
+		    memcmp(now, bytes + operand, sizeof(now)) == 0)
+			MW_TRY(patch(process, tid, base + operand, &changed, sizeof(changed), &done));
+	}
+	return NULL;
+}
+
+/* The place of a set in `sets`, made where it is a new one; NULL where there is no room. */
+static struct mw_error *our_set(struct trap_process *process, pid_t tid, uint32_t module, uint64_t theirs,
+				struct set sets[SETS], mw_addr *out)
+{
+	*out = 0;
+	for (size_t i = 0; i < SETS; i++) {
+		if (!sets[i].theirs)
+			MW_TRY(make_set(process, tid, module, theirs, &sets[i]));
+		if (sets[i].theirs != theirs)
+			continue;
+		*out = sets[i].ours;
+		return NULL;
+	}
+	return NULL;
+}
+
+static struct mw_error *refer_all(struct trap_process *process, pid_t tid, uint32_t module, const uint8_t *bytes,
+				  size_t size, mw_addr base, struct set sets[SETS])
+{
+	size_t operand, at = 0;
+	mw_addr set, ours;
+
+	while (bytes && (at = process->arch->mask_set(bytes, size, base, at, &operand, &set)) < size) {
+		uint64_t signals;
+		int32_t now;
+
+		/* What stands there, not what the file says. */
+		if (mw_remote_read(tid, set, &signals, sizeof(signals)) != sizeof(signals) ||
+		    (signals | LIBRARY_OWN) != UINT64_MAX ||
+		    mw_remote_read(tid, base + operand, &now, sizeof(now)) != sizeof(now) ||
+		    memcmp(&now, bytes + operand, sizeof(now)) != 0)
+			continue;
+		MW_TRY(our_set(process, tid, module, signals, sets, &ours));
+		if (ours)
+			MW_TRY(refer_to(process, tid, base + operand, ours));
+	}
+	return NULL;
+}
+
+static struct mw_error *sections_open(struct trap_process *process, pid_t tid, const struct mw_module *module)
+{
+	const struct mw_elf_segment *segments;
+	size_t count = mw_elf_segments(module->elf, &segments);
+	struct set sets[SETS] = {{0}};
+
+	for (size_t i = 0; i < count; i++) {
+		size_t size = 0;
+		const uint8_t *bytes = segments[i].exec ? mw_elf_bytes(module->elf, segments[i].vaddr, &size) : NULL;
+		mw_addr base = segments[i].vaddr + module->bias;
+
+		MW_TRY(refer_all(process, tid, module->number, bytes, size, base, sets));
+		MW_TRY(change_constants(process, tid, bytes, size, base));
+	}
+	return NULL;
+}
 
 /*
  * The C library's system calls that set the actions of signals are made by code of ours (stub/rescue/rescue.c): in the
@@ -26,7 +155,7 @@ static struct mw_error *each_call(struct trap_process *process, pid_t tid, const
 				  found *function)
 {
 	const struct mw_elf_segment *segments;
-	size_t count = trap_rescue_act(process) ? mw_elf_segments(module->elf, &segments) : 0, length;
+	size_t count = process->rescue.base ? mw_elf_segments(module->elf, &segments) : 0, length;
 	const uint8_t *call = mw_regs_syscall_insn(&length);
 
 	for (size_t i = 0; i < count; i++) {
@@ -49,15 +178,16 @@ static struct mw_error *each_call(struct trap_process *process, pid_t tid, const
 static struct mw_error *redirect(struct trap_process *process, pid_t tid, mw_addr insn)
 {
 	struct trap_acts *acts = &process->acts;
-	mw_addr at = insn - MW_ACTION_JUMP, trampoline_at = trap_rescue_trampoline(process, acts->count);
+	mw_addr at = insn - MW_ACTION_JUMP, trampoline_at;
 	uint8_t before[MW_ACTION_JUMP], jump[MW_ACTION_JUMP], trampoline[MW_ACTION_TRAMPOLINE];
 	bool possible;
 	size_t number;
 
+	trampoline_at = process->rescue.base + MW_RESCUE_CODE - (acts->count + 1) * MW_ACTION_TRAMPOLINE;
 	if (acts->count == TRAP_ACTS || mw_remote_read(tid, at, before, sizeof(before)) != sizeof(before) ||
-	    !process->arch->action_jump(before, insn, trampoline_at, trap_rescue_act(process), jump, trampoline))
+	    !process->arch->action_jump(before, insn, trampoline_at, process->rescue.act, jump, trampoline))
 		return NULL;
-	MW_TRY(trap_rescue_put_trampoline(process, tid, trampoline_at, trampoline));
+	MW_TRY(trap_rescue_put(process, tid, trampoline_at, trampoline, sizeof(trampoline)));
 	MW_TRY(trap_rescue_bytes(process, tid, at, jump, sizeof(jump), true, &possible));
 	if (!possible)
 		return NULL;
@@ -80,6 +210,7 @@ static struct mw_error *catch (struct trap_process *process, pid_t tid, mw_addr 
 {
 	struct trap_breakpoint *breakpoint;
 	uint8_t code[MW_INSN_MAX];
+	bool possible;
 	size_t length;
 
 	if (is_redirected(process, insn))
@@ -88,7 +219,7 @@ static struct mw_error *catch (struct trap_process *process, pid_t tid, mw_addr 
 	MW_TRY(trap_breakpoint_get(process, insn, &breakpoint));
 	process->arch->plan(code, length, insn, &breakpoint->plan);
 	breakpoint->action = true;
-	return trap_breakpoint_plant(process, tid, breakpoint);
+	return trap_breakpoint_plant(process, tid, breakpoint, &possible);
 }
 
 /* A thread that stands between the number's load and the call would make it by itself. */
@@ -142,31 +273,6 @@ static struct mw_error *refresh(struct trap_process *process, pid_t tid, size_t 
 	return NULL;
 }
 
-/* The same, of what is mapped now. */
-static struct mw_error *trap_modules_look(struct trap_process *process, pid_t tid)
-{
-	size_t removed;
-
-	MW_TRY(refresh(process, tid, &removed));
-	return take_in_modules(process, tid);
-}
-
-struct mw_error *trap_survey(struct trap_process *process)
-{
-	MW_TRY(mw_fault("attach.modules"));
-	return trap_modules_look(process, trap_live_tid(process));
-}
-
-static struct mw_error *plant_at(struct trap_process *process, pid_t tid, struct trap_breakpoint *breakpoint,
-				 bool *possible)
-{
-	MW_TRY(trap_breakpoint_prepare(process, tid, breakpoint, possible));
-	if (*possible)
-		MW_TRY(trap_breakpoint_plant(process, tid, breakpoint));
-	*possible = breakpoint->standing;
-	return NULL;
-}
-
 static struct mw_error *plant_hooks(struct trap_process *process, pid_t tid)
 {
 	const struct mw_engine_options *options = &process->engine->options;
@@ -186,7 +292,7 @@ static struct mw_error *plant_hooks(struct trap_process *process, pid_t tid)
 		MW_TRY(mw_fault("attach.plant"));
 		if (!breakpoint->standing)
 			breakpoint->plan = hook->plan;
-		MW_TRY(plant_at(process, tid, breakpoint, &possible));
+		MW_TRY(trap_breakpoint_plant(process, tid, breakpoint, &possible));
 		if (possible)
 			breakpoint->hook = (uint32_t)i;
 		else
@@ -211,7 +317,7 @@ static struct mw_error *plant_helper(struct trap_process *process, pid_t tid, mw
 		process->arch->plan(code, sizeof(code), addr, &breakpoint->plan);
 		if (breakpoint->plan.how == MW_INSN_REFUSE)
 			return NULL;
-		MW_TRY(plant_at(process, tid, breakpoint, &possible));
+		MW_TRY(trap_breakpoint_plant(process, tid, breakpoint, &possible));
 		if (!possible)
 			return NULL;
 	}
@@ -270,7 +376,8 @@ static size_t helper_of(const struct mw_elf_symbol *symbol)
 	return i;
 }
 
-bool trap_is_mask_function(const struct mw_elf_symbol *symbol)
+/* … and is this one that sets signal masks? */
+static bool is_mask_function(const struct mw_elf_symbol *symbol)
 {
 	size_t i = helper_of(symbol);
 
@@ -296,7 +403,7 @@ static bool note_helper(void *context, const struct mw_elf_symbol *symbol)
 }
 
 /* A program's own function of such a name may mean anything. */
-bool trap_is_library(const struct trap_process *process, const struct mw_module *module)
+static bool is_library(const struct trap_process *process, const struct mw_module *module)
 {
 	enum mw_module_class class = process->survey.module_class[module->number];
 
@@ -311,29 +418,30 @@ static struct mw_error *lead_signals(struct trap_process *process, pid_t tid)
 	for (uint32_t i = 0; i < mw_modules_count(process->survey.modules); i++) {
 		const struct mw_module *module = mw_modules_get(process->survey.modules, i);
 
-		if (!module->gone && module->elf && trap_is_library(process, module))
+		if (!module->gone && module->elf && is_library(process, module))
 			MW_TRY(trap_acts_redirect(process, tid, module));
 	}
 	MW_TRY(trap_rescue_begin(process, thread ? thread->tid : tid));
 	MW_TRY(trap_areas_map(process, thread ? thread->tid : tid));
 	MW_TRY(mw_fault("attach.areas"));
-	return trap_masks_open(process);
+	return trap_masks_open(process, tid);
 }
 
 static struct mw_error *plant_helpers_of(struct trap_process *process, pid_t tid, const struct mw_module *module)
 {
+	const uint32_t clears = 1;
 	struct helper_search search = {.vaddr = {0}};
 	struct mw_error *err = mw_elf_each_symbol(module->elf, note_helper, &search);
 
 	if (err && mw_error_kind(err) == MW_ERROR_MEMORY)
 		return err;
 	mw_error_destroy(err);
-	if (!trap_is_library(process, module))
+	if (!is_library(process, module))
 		return NULL;
-	if (search.glibc && search.strlcpy)
-		MW_TRY(trap_rescue_clears(process, tid));
+	if (search.glibc && search.strlcpy && process->rescue.base)
+		MW_TRY(trap_rescue_put(process, tid, TRAP_RESCUE_AT(process, clears), &clears, sizeof(clears)));
 	if (process->holding || process->launched)
-		MW_TRY(trap_sections_open(process, tid, module));
+		MW_TRY(sections_open(process, tid, module));
 	MW_TRY(trap_acts_catch(process, tid, module));
 	for (size_t i = 0; i < HELPERS; i++) {
 		struct trap_breakpoint *breakpoint;
@@ -440,4 +548,99 @@ struct mw_error *trap_modules_changed(struct trap_process *process, pid_t tid)
 	MW_TRY(take_in_modules(process, tid));
 	MW_TRY(plant_helpers(process, tid, before));
 	return plant_hooks(process, tid);
+}
+
+/* Code amidst which a thread is about to block SIGTRAP, though nothing of its mask shows it (mask.c). */
+#define AROUND 64 /* bytes: the call is so near behind its set */
+
+struct search {
+	struct trap_process *process;
+	mw_addr bias;
+	struct mw_error *err;
+};
+
+static struct mw_error *add(struct trap_process *process, mw_addr start, mw_addr end)
+{
+	if (!MW_VECTOR_ROOM(process->signals.masking, process->signals.masking_count,
+			    process->signals.masking_capacity))
+		return mw_error_nomem();
+	process->signals.masking[process->signals.masking_count++] = (struct trap_code){start, end};
+	return NULL;
+}
+
+/* At its entry is a breakpoint, which is as good as any. */
+static bool add_function(void *context, const struct mw_elf_symbol *symbol)
+{
+	struct search *search = context;
+
+	if (symbol->size > 1 && is_mask_function(symbol))
+		search->err = add(search->process, symbol->vaddr + search->bias + 1,
+				  symbol->vaddr + search->bias + symbol->size);
+	return search->err == NULL;
+}
+
+/* From behind the operand of the load up to the call. */
+static struct mw_error *add_section(struct trap_process *process, const uint8_t *bytes, size_t size, mw_addr base,
+				    size_t operand, size_t operand_size, size_t from)
+{
+	size_t length, left = size - from < AROUND ? size - from : AROUND;
+	const uint8_t *insn = mw_regs_syscall_insn(&length), *call = memmem(bytes + from, left, insn, length);
+
+	return call ? add(process, base + operand + operand_size, base + (mw_addr)(call - bytes) + 1) : NULL;
+}
+
+static struct mw_error *add_sections(struct trap_process *process, const uint8_t *bytes, size_t size, mw_addr base)
+{
+	size_t operand;
+	mw_addr set;
+
+	for (size_t at = 0; (at = process->arch->mask_set(bytes, size, base, at, &operand, &set)) < size;)
+		MW_TRY(add_section(process, bytes, size, base, operand, sizeof(int32_t), at));
+	for (size_t at = 0; (at = process->arch->mask_constant(bytes, size, at, &operand)) < size;)
+		MW_TRY(add_section(process, bytes, size, base, operand, sizeof(uint64_t), at));
+	return NULL;
+}
+
+static struct mw_error *find_in(struct trap_process *process, const struct mw_module *module)
+{
+	struct search search = {.process = process, .bias = module->bias};
+	const struct mw_elf_segment *segments;
+	size_t count = mw_elf_segments(module->elf, &segments);
+	struct mw_error *err = mw_elf_each_symbol(module->elf, add_function, &search);
+
+	MW_TRY(search.err);
+	if (err && mw_error_kind(err) == MW_ERROR_MEMORY)
+		return err;
+	mw_error_destroy(err);
+	for (size_t i = 0; i < count; i++) {
+		size_t size = 0;
+		const uint8_t *bytes = segments[i].exec ? mw_elf_bytes(module->elf, segments[i].vaddr, &size) : NULL;
+
+		if (bytes)
+			MW_TRY(add_sections(process, bytes, size, segments[i].vaddr + module->bias));
+	}
+	return NULL;
+}
+
+/* Where that is done in the libraries that were surveyed. */
+static struct mw_error *find_masking(struct trap_process *process)
+{
+	for (uint32_t i = 0; i < mw_modules_count(process->survey.modules); i++) {
+		const struct mw_module *module = mw_modules_get(process->survey.modules, i);
+
+		if (!module->gone && module->elf && is_library(process, module))
+			MW_TRY(find_in(process, module));
+	}
+	return NULL;
+}
+
+struct mw_error *trap_survey(struct trap_process *process)
+{
+	const pid_t tid = trap_live_tid(process);
+	size_t removed;
+
+	MW_TRY(mw_fault("attach.modules"));
+	MW_TRY(refresh(process, tid, &removed));
+	MW_TRY(take_in_modules(process, tid));
+	return find_masking(process);
 }

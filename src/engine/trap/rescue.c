@@ -10,32 +10,209 @@
  * For the handler to be called at all no thread may block SIGTRAP: mask.c sees to that.
  */
 #include "stub/rescue/rescue.h"
-#include "base/clock.h"
 #include "base/fault.h"
-#include "engine/trap/breakpoints.h"
-#include "engine/trap/rescues.h"
-#include "engine/trap/threads.h"
+#include "engine/trap/trap.h"
+#include "proc/maps.h"
 #include "proc/status.h"
-#include "tracee/inject.h"
 #include "tracee/remote.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+
+/*
+ * One thread has the rescue mapped. All of them return from its handler, may be interrupted where the kernel drops the
+ * action for SIGTRAP, which they then set again, and are stopped: so all must live through that.
+ */
+static const struct mw_seccomp_policy_need one = {.harmless = MW_CALLS_MAP | MW_CALL_BIT(MPROTECT_CODE) |
+							      MW_CALL_BIT(SIGACTION) | MW_CALLS_BACK,
+						  .made = MW_CALLS_BACK};
+static const struct mw_seccomp_policy_need all = {.harmless = MW_CALL_BIT(SIGACTION) | MW_CALLS_BACK,
+						  .made = MW_CALLS_BACK | MW_CALL_BIT(RESTART)};
+
+static struct mw_error *suits(struct trap_process *process, pid_t tid, const struct mw_seccomp_policy_need *need,
+			      bool *out)
+{
+	struct mw_permit permit;
+
+	MW_TRY(mw_seccomp_policy_look(&process->policy, tid, true, &permit));
+	*out = mw_permit_suits(&permit, need);
+	return NULL;
+}
+
+/* Would it live through these calls (MW_CALL_BIT), should memwatch be killed amidst one? */
+bool trap_seccomp_policy_may(struct trap_process *process, pid_t tid, uint32_t calls)
+{
+	const struct mw_seccomp_policy_need need = mw_seccomp_policy_need_of(calls);
+	bool may = false;
+
+	mw_error_destroy(suits(process, tid, &need, &may));
+	return may;
+}
+
+bool trap_seccomp_policy_may_install(struct trap_process *process, pid_t tid)
+{
+	return trap_seccomp_policy_may(process, tid, one.harmless);
+}
+
+/* What all may do; one in a wait that nothing interrupts, a vfork's maker, can't be looked at, and is as the others. */
+static struct mw_error *look_at_all(struct trap_process *process, struct mw_permit *everyone)
+{
+	void *value;
+
+	*everyone = (struct mw_permit){.known = true, .harmless = MW_CALLS_ALL, .made = MW_CALLS_ALL};
+	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
+		const struct trap_thread *thread = value;
+		struct mw_permit permit;
+		struct mw_error *err;
+
+		if (!thread->stopped)
+			continue;
+		err = mw_error_unless_gone(mw_seccomp_policy_look(&process->policy, thread->tid, true, &permit));
+		if (err)
+			return err;
+		everyone->known &= permit.known;
+		everyone->harmless &= permit.harmless;
+		everyone->made &= permit.made;
+	}
+	return NULL;
+}
+
+/* All stand. May `tid` put the rescue in, and may all threads use it? UNSUPPORTED, unless that is accepted (--unsafe).
+ */
+static struct mw_error *seccomp_check(struct trap_process *process, pid_t tid)
+{
+	struct mw_permit everyone, permit;
+
+	MW_TRY(look_at_all(process, &everyone));
+	process->may_heal = (MW_CALLS_HEAL & ~everyone.made) == 0;
+	if (process->engine->options.unsafe)
+		return NULL;
+	if (!everyone.known)
+		return mw_seccomp_policy_unreadable("trap", process->pid);
+	if (!mw_permit_suits(&everyone, &all))
+		return mw_seccomp_policy_refuse("trap", process->pid, &everyone, &all);
+	MW_TRY(mw_seccomp_policy_look(&process->policy, tid, true, &permit));
+	return mw_permit_suits(&permit, &one) ? NULL : mw_seccomp_policy_refuse("trap", process->pid, &permit, &one);
+}
+
+/*
+ * Actions of other signals whose mask holds SIGTRAP, as that of every handler does which is not to be interrupted. The
+ * kernel blocks what is in it for the handler's time. A breakpoint that strikes there, with nobody tracing, makes the
+ * kernel forget what SIGTRAP leads to, and kill. So while memwatch is attached the kernel's actions lack it: they are
+ * gone through at attach, and the C library's system call that sets them is carried out by code of ours
+ * (stub/rescue/rescue.c), which takes it out and shows it to the program when that asks. A mark of each such action
+ * (memwatch/rescue.h) says what is to be put back, by whoever is the one to do it.
+ *
+ * A mark stands before the kernel has its action: an action without it would stay as it is.
+ */
+#define MASK_SIZE    8 /* the kernel's sigset_t */
+#define UNCHANGEABLE (UINT64_C(1) << (SIGKILL - 1) | UINT64_C(1) << (SIGSTOP - 1))
+
+/*
+ * rt_sigaction in the target: what a signal has, or, with `set`, what it is to have. `inject->tid` is in a stop from
+ * which it can perform system calls. Errors: GONE, SYSTEM, DATA.
+ */
+static struct mw_error *trap_sigaction(const struct mw_inject *inject, unsigned signal, bool set,
+				       struct mw_rescue_action *action)
+{
+	const uint64_t arguments[6] = {signal, 0, 0, MASK_SIZE};
+	struct mw_rescue_action given = {.handler = 0};
+	int64_t result = -1;
+
+	if (set)
+		given = *action;
+	MW_TRY(mw_inject_call_with(inject, SYS_rt_sigaction, arguments, set ? 1 : 2, &given, sizeof(given), &result));
+	if (result != 0)
+		return mw_error_create(MW_ERROR_SYSTEM, (int)-result, "process %d can't %s its action for signal %u",
+				       (int)inject->tid, set ? "set" : "tell", signal);
+	if (!set)
+		*action = given;
+	return NULL;
+}
+
+static struct mw_error *strip(struct trap_process *process, const struct mw_inject *inject, unsigned signal)
+{
+	struct mw_rescue_action now;
+	uint64_t mark;
+
+	MW_TRY(trap_sigaction(inject, signal, false, &now));
+	if (!(now.mask & MW_RESCUE_TRAP_BIT))
+		return NULL;
+	now.mask &= ~MW_RESCUE_TRAP_BIT;
+	mark = mw_rescue_mark(&now);
+	MW_TRY(trap_rescue_put(process, inject->tid, TRAP_RESCUE_AT(process, marks.stripped[signal - 1]), &mark,
+			       sizeof(mark)));
+	return trap_sigaction(inject, signal, true, &now);
+}
+
+/* Take it out of all of them, leaving marks of them; nothing else may set any meanwhile. Errors: as those of
+ * trap_sigaction(). */
+static struct mw_error *actions_strip(struct trap_process *process, const struct mw_inject *inject)
+{
+	struct mw_status status;
+	uint64_t left;
+
+	MW_TRY(mw_status_read(inject->tid, &status));
+	left = status.sig_caught & ~(UNCHANGEABLE | MW_RESCUE_TRAP_BIT);
+	for (unsigned signal = 1; signal <= MW_RESCUE_SIGNALS; signal++)
+		if (left >> (signal - 1) & 1)
+			MW_TRY(strip(process, inject, signal));
+	return NULL;
+}
+
+/* Put it back into those that are still as their marks say. */
+static struct mw_error *actions_restore(const struct mw_inject *inject, const struct mw_rescue_marks *marks)
+{
+	for (unsigned signal = 1; signal <= MW_RESCUE_SIGNALS; signal++) {
+		const uint64_t stripped = marks->stripped[signal - 1], coming = marks->coming[signal - 1];
+		struct mw_rescue_action now;
+
+		if (!(stripped | coming))
+			continue;
+		MW_TRY(trap_sigaction(inject, signal, false, &now));
+		if (!mw_rescue_is_stripped(&now, stripped, coming))
+			continue;
+		now.mask |= MW_RESCUE_TRAP_BIT;
+		MW_TRY(trap_sigaction(inject, signal, true, &now));
+	}
+	return NULL;
+}
+
+struct mw_error *trap_actions_give_back(const struct mw_inject *inject, const struct mw_rescue_marks *marks,
+					struct mw_rescue_action *own, mw_addr ours, bool dropped)
+{
+	struct mw_rescue_action now;
+
+	MW_TRY(actions_restore(inject, marks));
+	MW_TRY(trap_sigaction(inject, SIGTRAP, false, &now));
+	if ((now.handler != ours && !(dropped && now.handler == (uint64_t)(uintptr_t)SIG_DFL)) ||
+	    now.handler == own->handler)
+		return NULL;
+	return trap_sigaction(inject, SIGTRAP, true, own);
+}
+
+/* Do something with each child that shares the memory and can perform a system call; one that ends meanwhile is no
+ * error. */
+static struct mw_error *sharing_each(struct trap_process *process,
+				     struct mw_error *(*each)(struct trap_process *process, pid_t tid))
+{
+	void *value;
+
+	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
+		const struct trap_thread *thread = value;
+
+		if (thread->relation == TRAP_SHARING_CHILD && trap_is_usable(thread))
+			MW_TRY(mw_error_unless_gone(each(process, thread->tid)));
+	}
+	return NULL;
+}
 
 #define PATIENCE_NS UINT64_C(5000000000)
 #define LOOKS       200 /* at who is inside, before those become longer: one may come there again and again */
 #define JUMP_REACH  (UINT64_C(1) << 30)
 #define TRAP_BIT    MW_RESCUE_TRAP_BIT
-
-/* System calls that the target performs for us from now on go by code of ours. */
-static struct mw_inject inject_by(const struct trap_process *process, pid_t tid)
-{
-	struct mw_inject inject = process->rescue.inject;
-
-	inject.tid = tid;
-	return inject;
-}
 
 static struct mw_rescue_action led_here(const struct trap_process *process)
 {
@@ -56,9 +233,10 @@ struct mw_error *trap_rescue_look(struct trap_process *process, pid_t tid)
 	return NULL;
 }
 
-struct mw_error *trap_rescue_lead(struct trap_process *process, pid_t tid)
+/* Have the kernel lead SIGTRAP to it (again), as the program wants it done. `tid` can perform a system call. */
+static struct mw_error *lead(struct trap_process *process, pid_t tid)
 {
-	const struct mw_inject inject = inject_by(process, tid);
+	const struct mw_inject inject = trap_inject_by(process, tid);
 	struct mw_rescue_action action;
 
 	MW_TRY(trap_rescue_look(process, tid));
@@ -66,20 +244,12 @@ struct mw_error *trap_rescue_lead(struct trap_process *process, pid_t tid)
 	return trap_sigaction(&inject, SIGTRAP, true, &action);
 }
 
-struct mw_error *trap_rescue_clears(struct trap_process *process, pid_t tid)
-{
-	const uint32_t clears = 1;
-
-	return process->rescue.base
-		       ? trap_rescue_put(process, tid, TRAP_RESCUE_AT(process, clears), &clears, sizeof(clears))
-		       : NULL;
-}
-
 struct mw_error *trap_rescue_lead_cleared(struct trap_thread *child)
 {
 	struct trap_process *process = child->process;
-	const struct mw_inject inject = inject_by(process, child->tid);
+	const struct mw_inject inject = trap_inject_by(process, child->tid);
 	struct mw_rescue_action ours = led_here(process);
+	const uint32_t clears = 1;
 	struct mw_status status;
 
 	if (!process->rescue.base || !process->rescue.led ||
@@ -89,37 +259,8 @@ struct mw_error *trap_rescue_lead_cleared(struct trap_thread *child)
 	if ((status.sig_caught | status.sig_ignored) & TRAP_BIT)
 		return NULL;
 	child->cleared = true;
-	MW_TRY(trap_rescue_clears(process, child->tid));
+	MW_TRY(trap_rescue_put(process, child->tid, TRAP_RESCUE_AT(process, clears), &clears, sizeof(clears)));
 	return trap_sigaction(&inject, SIGTRAP, true, &ours);
-}
-
-mw_addr trap_rescue_act(const struct trap_process *process)
-{
-	const struct mw_rescue_header *header = (const struct mw_rescue_header *)(const void *)mw_rescue_image;
-
-	return process->rescue.base ? process->rescue.base + header->act : 0;
-}
-
-struct mw_error *trap_rescue_queue(struct trap_thread *thread, const siginfo_t *info, bool *queued)
-{
-	struct trap_process *process = thread->process;
-	const struct mw_inject inject = inject_by(process, thread->tid);
-	struct mw_status status, first;
-	siginfo_t given = *info;
-	int64_t result = -1;
-	struct mw_error *err;
-
-	*queued = false;
-	if (!process->rescue.base || thread->relation != TRAP_THREAD ||
-	    !trap_seccomp_policy_may(process, thread->tid, MW_CALL_BIT(SIGQUEUE)))
-		return NULL;
-	MW_TRY(mw_status_read(thread->tid, &status));
-	MW_TRY(mw_status_read(process->pid, &first));
-	const uint64_t arguments[6] = {(uint64_t)first.ns_pid, (uint64_t)status.ns_pid, SIGTRAP};
-
-	err = mw_inject_call_with(&inject, SYS_rt_tgsigqueueinfo, arguments, 3, &given, sizeof(given), &result);
-	*queued = !err && result == 0;
-	return err;
 }
 
 /* What it does now with SIGTRAP. */
@@ -131,11 +272,6 @@ static struct mw_error *read_own(struct trap_process *process, const struct mw_i
 	process->signals.trap_action_known = true;
 	return trap_rescue_put(process, inject->tid, TRAP_RESCUE_AT(process, own), &process->signals.trap_action,
 			       sizeof(process->signals.trap_action));
-}
-
-static bool is_restorer(const struct mw_arch *arch, const uint8_t *bytes, size_t size)
-{
-	return arch->is_signal_return(bytes, size);
 }
 
 /* What a handler of the program returns to: 0 where there is none in its code. */
@@ -152,7 +288,7 @@ static mw_addr find_restorer(const struct trap_process *process)
 				segments[j].exec ? mw_elf_bytes(module->elf, segments[j].vaddr, &size) : NULL;
 
 			for (size_t at = 0; bytes && at < size; at++)
-				if (is_restorer(process->arch, bytes + at, size - at))
+				if (process->arch->is_signal_return(bytes + at, size - at))
 					return segments[j].vaddr + at + module->bias;
 		}
 	}
@@ -201,6 +337,7 @@ static struct mw_error *fill(struct trap_process *process, const struct mw_injec
 	mw_error_destroy(mw_inject_advise(inject, TRAP_RESCUE_AT(process, pid), MW_RESCUE_PAGE, MADV_WIPEONFORK));
 	MW_TRY(trap_rescue_put(process, tid, TRAP_RESCUE_AT(process, pid), &self, sizeof(self)));
 	MW_TRY(mw_inject_protect(inject, process->rescue.base, MW_RESCUE_CODE, PROT_READ | PROT_EXEC));
+	process->rescue.act = process->rescue.base + header->act;
 	process->rescue.inject = (struct mw_inject){
 		.code = {.insn = process->rescue.base + header->call,
 			 .restorer = status->shadow_stack ? 0 : process->rescue.base + header->restorer},
@@ -228,21 +365,24 @@ static struct mw_error *put_in(struct trap_process *process, pid_t tid)
 	MW_TRY(err);
 	process->rescue.outside = inject;
 	MW_TRY(fill(process, &inject, &status));
-	inject = inject_by(process, tid);
-	MW_TRY(trap_rescue_blocked(process, tid));
+	inject = trap_inject_by(process, tid);
 	return read_own(process, &inject, &status);
 }
 
 static struct mw_error *install(struct trap_process *process, pid_t tid)
 {
-	MW_TRY(trap_rescue_prepare(&process->rescue));
-	return put_in(process, tid);
+	struct trap_rescue *rescue = &process->rescue;
+
+	rescue->index = calloc(MW_RESCUE_INDEX, sizeof(*rescue->index));
+	rescue->addrs = calloc(MW_RESCUE_BREAKPOINTS, sizeof(*rescue->addrs));
+	rescue->return_sps = calloc(MW_RESCUE_RETURNS, sizeof(*rescue->return_sps));
+	return rescue->index && rescue->addrs && rescue->return_sps ? put_in(process, tid) : mw_error_nomem();
 }
 
 /* One that does something else with SIGTRAP than its maker goes on with that. */
 static struct mw_error *lead_child(struct trap_process *process, pid_t tid)
 {
-	const struct mw_inject inject = inject_by(process, tid);
+	const struct mw_inject inject = trap_inject_by(process, tid);
 	struct trap_thread *child = mw_map_get(&process->threads, (uint64_t)tid);
 	struct mw_rescue_action now, ours = led_here(process);
 
@@ -253,32 +393,21 @@ static struct mw_error *lead_child(struct trap_process *process, pid_t tid)
 	if (child->own_action)
 		return NULL;
 	MW_TRY(trap_sigaction(&inject, SIGTRAP, true, &ours));
-	return trap_actions_strip(process, &inject);
+	return actions_strip(process, &inject);
 }
 
 struct mw_error *trap_rescue_begin(struct trap_process *process, pid_t tid)
 {
-	const struct mw_inject inject = inject_by(process, tid);
+	const struct mw_inject inject = trap_inject_by(process, tid);
 	const uint32_t led = 1;
 
 	if (!process->rescue.base)
 		return NULL;
 	MW_TRY(trap_rescue_put(process, tid, TRAP_RESCUE_AT(process, led), &led, sizeof(led)));
-	MW_TRY(trap_rescue_lead(process, tid));
+	MW_TRY(lead(process, tid));
 	process->rescue.led = true;
-	MW_TRY(trap_sharing_each(process, lead_child));
-	return trap_actions_strip(process, &inject);
-}
-
-mw_addr trap_rescue_trampoline(const struct trap_process *process, size_t number)
-{
-	return process->rescue.base + MW_RESCUE_CODE - (number + 1) * MW_ACTION_TRAMPOLINE;
-}
-
-struct mw_error *trap_rescue_put_trampoline(struct trap_process *process, pid_t tid, mw_addr addr,
-					    const uint8_t trampoline[MW_ACTION_TRAMPOLINE])
-{
-	return trap_rescue_put(process, tid, addr, trampoline, MW_ACTION_TRAMPOLINE);
+	MW_TRY(sharing_each(process, lead_child));
+	return actions_strip(process, &inject);
 }
 
 static const char *way_out(const struct trap_process *process, const struct mw_error *why, bool able)
@@ -321,7 +450,7 @@ struct mw_error *trap_rescue_install(struct trap_process *process, pid_t tid)
 	if (thread)
 		tid = thread->tid;
 	if (tid)
-		MW_TRY(trap_seccomp_policy_check(process, tid));
+		MW_TRY(seccomp_check(process, tid));
 	err = tid ? install(process, tid)
 		  : mw_error_create(MW_ERROR_SYSTEM, 0, "none of its threads can perform a system call now");
 	if (!err)
@@ -335,6 +464,17 @@ struct mw_error *trap_rescue_install(struct trap_process *process, pid_t tid)
 		return refuse(process, err, tid != 0);
 	mw_error_destroy(err);
 	return NULL;
+}
+
+static bool is_inside(const struct trap_process *process, pid_t tid, bool counted)
+{
+	struct mw_tracee_regs regs;
+	struct mw_error *err = mw_tracee_get_regs(tid, &regs);
+	bool inside = !err && trap_leads_inside(tid, process->arch, &regs.general, process->rescue.base, counted,
+						process->shadow_stack);
+
+	mw_error_destroy(err);
+	return inside;
 }
 
 /* A thread that stands in our code, or will come back to it, comes out by itself. Those whose process is stopped are
@@ -351,8 +491,7 @@ static bool anybody_inside(struct trap_process *process)
 	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
 		struct trap_thread *thread = value;
 
-		if (!thread->stopped || !trap_is_inside(thread->tid, process->arch, process->rescue.base, inside != 0,
-							process->shadow_stack))
+		if (!thread->stopped || !is_inside(process, thread->tid, inside != 0))
 			continue;
 		any = true;
 		thread->group_stopped = false;
@@ -360,22 +499,14 @@ static bool anybody_inside(struct trap_process *process)
 	return any;
 }
 
-/* The program's own action, where the kernel's is ours or, with `dropped`, was dropped with a trap; one that it has set
- * past us stays. */
 static struct mw_error *give_back(struct trap_process *process, const struct mw_inject *inject, bool dropped)
 {
-	const uint64_t ours = led_here(process).handler;
-	struct mw_rescue_action now;
 	struct mw_rescue_marks marks;
 
 	MW_TRY(mw_remote_read_all(inject->tid, TRAP_RESCUE_AT(process, marks), &marks, sizeof(marks)));
-	MW_TRY(trap_actions_restore(inject, &marks));
-	MW_TRY(trap_sigaction(inject, SIGTRAP, false, &now));
 	MW_TRY(trap_rescue_look(process, inject->tid));
-	if ((now.handler != ours && !(dropped && now.handler == (uint64_t)(uintptr_t)SIG_DFL)) ||
-	    now.handler == process->signals.trap_action.handler)
-		return NULL;
-	return trap_sigaction(inject, SIGTRAP, true, &process->signals.trap_action);
+	return trap_actions_give_back(inject, &marks, &process->signals.trap_action, led_here(process).handler,
+				      dropped);
 }
 
 /* By code and memory that are not in what is unmapped. */
@@ -384,7 +515,7 @@ static struct mw_error *unmap(struct trap_process *process, pid_t tid)
 	struct mw_inject *outside = &process->rescue.outside;
 	struct mw_maps maps = {0};
 	struct mw_inject better = {0};
-	struct mw_error *err = mw_maps_read(tid, &maps);
+	struct mw_error *err = mw_maps_read(tid, &maps), *first = NULL;
 
 	outside->tid = tid;
 	outside->room = (struct mw_room){.low = 0};
@@ -398,13 +529,14 @@ static struct mw_error *unmap(struct trap_process *process, pid_t tid)
 	}
 	mw_error_destroy(err);
 	mw_maps_deinit(&maps);
-	MW_TRY(trap_areas_unmap(process, outside));
-	return mw_inject_unmap(outside, process->rescue.base, TRAP_RESCUE_SIZE);
+	for (size_t i = 0; i < process->rescue.area_count; i++)
+		mw_error_keep_first(&first, mw_inject_unmap(outside, process->rescue.areas[i].start, MW_RESCUE_AREA));
+	return first ? first : mw_inject_unmap(outside, process->rescue.base, TRAP_RESCUE_SIZE);
 }
 
 struct mw_error *trap_rescue_clean_child(struct trap_process *process, pid_t tid)
 {
-	const struct mw_inject inject = inject_by(process, tid);
+	const struct mw_inject inject = trap_inject_by(process, tid);
 
 	/* Where its filter would end it for that, it keeps what does no harm. */
 	if (!process->rescue.base ||
@@ -418,7 +550,7 @@ struct mw_error *trap_rescue_clean_child(struct trap_process *process, pid_t tid
 /* Children that share the memory have actions of their own, made from the process's, or none. */
 static struct mw_error *give_back_of_child(struct trap_process *process, pid_t tid)
 {
-	const struct mw_inject inject = inject_by(process, tid);
+	const struct mw_inject inject = trap_inject_by(process, tid);
 	struct trap_thread *child = mw_map_get(&process->threads, (uint64_t)tid);
 	struct mw_rescue_action none = {.handler = (uint64_t)(uintptr_t)SIG_DFL};
 	bool resets = false;
@@ -480,9 +612,9 @@ struct mw_error *trap_rescue_remove(struct trap_process *process)
 		return NULL;
 	}
 	process->rescue.led = false;
-	MW_TRY(trap_sharing_each(process, give_back_of_child));
+	MW_TRY(sharing_each(process, give_back_of_child));
 	if (thread->relation == TRAP_THREAD) {
-		const struct mw_inject inject = inject_by(process, thread->tid);
+		const struct mw_inject inject = trap_inject_by(process, thread->tid);
 
 		MW_TRY(give_back(process, &inject, true));
 	}
@@ -491,4 +623,99 @@ struct mw_error *trap_rescue_remove(struct trap_process *process)
 	if (!err)
 		process->rescue.base = 0;
 	return err;
+}
+
+/*
+ * What the target wants done with SIGTRAP. The kernel leads it to ours; the program's own action is read at attach, and
+ * kept there as the program changes it. The C library's system call that sets actions is a breakpoint: the thread goes
+ * on in code of ours that carries it out (stub/rescue/rescue.c), so that it is done or not done, but never half, if
+ * memwatch is killed. A child that lives in the process's memory (vfork) has actions of its own, but the same
+ * breakpoints: its action for SIGTRAP stays as well.
+ *
+ * The kernel sets a trap's action back to the default when the trap strikes a thread that blocks or ignores it, as our
+ * breakpoints may. Then it is put back at once, by a system call in the thread that was interrupted.
+ *
+ * A program that is run begins with what is ignored, and with no other action. It has found ours, so where the one
+ * before it ignored SIGTRAP that is put in by a system call in the new one, before its first instruction.
+ */
+struct mw_error *trap_disposition_put_back(struct trap_thread *thread, bool *was_dropped)
+{
+	struct trap_process *process = thread->process;
+	struct mw_status status;
+
+	*was_dropped = false;
+	/* One that shares the memory only has actions of its own. */
+	if (!process->rescue.base || thread->relation != TRAP_THREAD)
+		return NULL;
+	MW_TRY(mw_status_read(thread->tid, &status));
+	*was_dropped = !(status.sig_caught & MW_RESCUE_TRAP_BIT);
+	return *was_dropped ? lead(process, thread->tid) : NULL;
+}
+
+void trap_disposition_look(struct trap_process *process)
+{
+	if (process->signals.trap_action_changes)
+		mw_error_destroy(trap_rescue_look(process, trap_live_tid(process)));
+}
+
+static bool ignores(const struct trap_process *process)
+{
+	return process->signals.trap_action_known &&
+	       process->signals.trap_action.handler == (uint64_t)(uintptr_t)SIG_IGN;
+}
+
+bool trap_disposition_ignores(struct trap_process *process)
+{
+	trap_disposition_look(process);
+	return ignores(process);
+}
+
+/* Would the thread that runs another program have ignored SIGTRAP in that? */
+static struct mw_error *is_to_ignore(struct trap_thread *thread, bool *out)
+{
+	struct trap_process *process = thread->process;
+	bool resets = false;
+	struct mw_status status;
+
+	*out = false;
+	if (!process->rescue.led || thread->own_action)
+		return NULL;
+	/* The process itself has left the memory in which that stands: what was seen last has to do. */
+	if (thread->relation == TRAP_SHARING_CHILD) {
+		MW_TRY(trap_rescue_look(process, trap_live_tid(process)));
+		MW_TRY(trap_rescue_resets(process, thread, &resets));
+	}
+	if (!ignores(process) || resets)
+		return NULL;
+	MW_TRY(mw_status_read(thread->tid, &status));
+	*out = !(status.sig_ignored & MW_RESCUE_TRAP_BIT);
+	return NULL;
+}
+
+struct mw_error *trap_disposition_after_exec(struct trap_thread *thread)
+{
+	struct trap_process *process = thread->process;
+	struct mw_rescue_action ignore = {.handler = (uint64_t)(uintptr_t)SIG_IGN};
+	struct mw_inject inject;
+	struct mw_maps maps = {0};
+	struct mw_error *err;
+	bool wanted;
+
+	MW_TRY(is_to_ignore(thread, &wanted));
+	if (!wanted || (!process->engine->options.unsafe &&
+			!trap_seccomp_policy_may(process, thread->tid, MW_CALL_BIT(SIGACTION))))
+		return NULL;
+	/* From the exec's own stop no system call can be made. */
+	MW_TRY(mw_tracee_to_border(thread->tid));
+	err = mw_maps_read(thread->tid, &maps);
+	if (!err)
+		err = mw_inject_init(&inject, thread->tid, &maps);
+	mw_maps_deinit(&maps);
+	/* One of another machine's code may have no such instruction. */
+	if (err && mw_error_kind(err) == MW_ERROR_UNSUPPORTED) {
+		mw_error_destroy(err);
+		return NULL;
+	}
+	MW_TRY(err);
+	return trap_sigaction(&inject, SIGTRAP, true, &ignore);
 }

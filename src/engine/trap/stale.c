@@ -5,8 +5,7 @@
  */
 #include "engine/stale.h"
 
-#include "base/clock.h"
-#include "engine/trap/rescues.h"
+#include "engine/trap/trap.h"
 #include "proc/peek.h"
 #include "proc/status.h"
 #include "tracee/quiesce.h"
@@ -373,8 +372,8 @@ static struct mw_error *move_out(struct remains *remains, bool *inside)
 		if (pc == remains->base + remains->header.handler && hand_on(remains, thread->tid, &regs))
 			pc = regs.general.pc;
 		thread->urged = interrupted || pc == trampoline_of(remains) ||
-				trap_is_inside(thread->tid, remains->arch, remains->base, remains->rescue->inside != 0,
-					       remains->rescue->shadow_stack != 0);
+				trap_leads_inside(thread->tid, remains->arch, &regs.general, remains->base,
+						  remains->rescue->inside != 0, remains->rescue->shadow_stack != 0);
 		*inside |= thread->urged;
 		entry = slot_of(remains, thread->tid, pc);
 		if (!entry)
@@ -426,17 +425,6 @@ static struct mw_error *restore_masks(const struct remains *remains)
 	return NULL;
 }
 
-static struct mw_error *give_back_actions(const struct remains *remains, const struct mw_inject *inject)
-{
-	struct mw_rescue_action now, own = remains->rescue->own[remains->rescue->own_at % 2];
-
-	MW_TRY(trap_actions_restore(inject, &remains->rescue->marks));
-	MW_TRY(trap_sigaction(inject, SIGTRAP, false, &now));
-	if (now.handler != remains->base + remains->header.handler)
-		return NULL;
-	return trap_sigaction(inject, SIGTRAP, true, &own);
-}
-
 static struct mw_error *unmap(struct remains *remains, struct mw_journal *journal)
 {
 	struct mw_inject inject;
@@ -449,7 +437,9 @@ static struct mw_error *unmap(struct remains *remains, struct mw_journal *journa
 	MW_TRY(read_again(remains, tid));
 	MW_TRY(restore_copies(remains, tid));
 	MW_TRY(restore_masks(remains));
-	MW_TRY(give_back_actions(remains, &inject));
+	MW_TRY(trap_actions_give_back(&inject, &remains->rescue->marks,
+				      &remains->rescue->own[remains->rescue->own_at % 2],
+				      remains->base + remains->header.handler, false));
 	MW_TRY(take_down(remains, tid, journal, true));
 	MW_TRY(mw_journal_rollback(journal, tid));
 	for (size_t i = 0; i < MW_RESCUE_AREAS; i++)

@@ -2,11 +2,10 @@
 /*
  * trap.h: what the parts of the trap engine share.
  *
- * The way of an event: wait.c hears that a thread stopped; dispatch.c finds out why, and for a breakpoint of ours
- * reads registers and stack and decides what the call is (call.c keeps the calls in flight); report.c
- * tells the sink; breakpoint.c carries out the displaced instruction and the thread runs on. plant.c
- * and site.c put breakpoints in, detach.c takes everything out, family.c follows threads and children.
- * rescue.c, mask.c and disposition.c see to it that the target lives on if memwatch is killed.
+ * The way of an event: threads.c hears that a thread stopped; dispatch.c finds out why, and for a breakpoint of ours
+ * reads registers and stack; call.c decides what the call is, and tells the sink; breakpoint.c carries out the displaced
+ * instruction and the thread runs on. plant.c puts breakpoints in, detach.c takes everything out, rescue.c and mask.c
+ * see to it that the target lives on if memwatch is killed.
  *
  * One thread of memwatch, the tracer, does all of it.
  */
@@ -145,6 +144,7 @@ struct trap_area {
 struct trap_rescue {
 	mw_addr base;             /* 0: nothing */
 	bool led;                 /* SIGTRAP leads there */
+	mw_addr act;              /* its code that a thread goes to in the place of a system call that sets an action */
 	struct mw_inject inject;  /* system calls by its own code */
 	struct mw_inject outside; /* … by the program's; insn is 0 until it was looked for */
 	bool no_sigframe;         /* there is nothing by which a thread gets back from such a call */
@@ -191,7 +191,7 @@ struct trap_signals {
 	mw_addr restorer; /* in the process's code; 0: not looked for yet */
 };
 
-/* For how long it was paused by us (standstill.c). */
+/* For how long it was paused by us (dispatch.c). */
 struct trap_standstill {
 	uint64_t until_ns; /* up to when its pauses have been counted */
 	uint64_t noted_ns;
@@ -251,8 +251,6 @@ struct trap_orphan {
 
 struct trap_engine {
 	struct mw_engine base;
-	/* trap_dispatch(): who waits for a thread serves the stops of others meanwhile. */
-	struct mw_error *(*dispatch)(struct trap_engine *engine, pid_t tid, int status);
 	struct mw_engine_options options;
 	struct trap_process **processes;
 	size_t process_count;
@@ -301,5 +299,222 @@ struct trap_hit {
 	enum mw_stack_cut cut;
 	uint64_t serial;
 };
+
+/* engine.c: stops of tids that no event has announced. */
+/* The news of its birth may still come. `status` as waitpid gives it; an end is forgotten. Errors: MEMORY. */
+struct mw_error *trap_orphan_keep(struct trap_engine *engine, pid_t tid, int status) MW_MUST_CHECK;
+/* It has been announced. False: it has not stopped yet. */
+bool trap_orphan_take(struct trap_engine *engine, pid_t tid, int *status);
+
+/* threads.c */
+/* Wait for any thread to change state; *tid is 0 where only time has passed. */
+struct mw_error *trap_wait(struct trap_engine *engine, pid_t *tid, int *status) MW_MUST_CHECK;
+/* The same of those that are known, where it has happened already. */
+void trap_wait_no_time(struct trap_engine *engine, pid_t *tid, int *status);
+/* The stop of a thread has no signal (any more) that must not be lost. */
+void trap_reap(struct trap_thread *thread);
+struct mw_error *trap_thread_add(struct trap_process *process, pid_t tid, enum trap_relation relation,
+				 struct trap_thread **out) MW_MUST_CHECK;
+void trap_thread_remove(struct trap_thread *thread);
+struct mw_error *trap_thread_number(struct trap_thread *thread) MW_MUST_CHECK;
+/* A tid of the process whose memory can be written now: a stopped thread of it, or 0. */
+pid_t trap_stopped_tid(const struct trap_process *process);
+/* A tid of the process that lives, for /proc; the process id where none is known. */
+pid_t trap_live_tid(const struct trap_process *process);
+/* Have a thread stop; one that has no more than left a stop for it is to stop again. */
+struct mw_error *trap_interrupt(struct trap_thread *thread) MW_MUST_CHECK;
+/* Let a held thread run. A thread that has died meanwhile is no error. */
+struct mw_error *trap_resume(struct trap_thread *thread) MW_MUST_CHECK;
+/* Is a stop of it awaited where its process is held? A newborn one makes one by itself before its first instruction. */
+static inline bool trap_is_to_stop(const struct trap_thread *thread)
+{
+	return !thread->stopped && !thread->ending && thread->relation != TRAP_NEWBORN;
+}
+/* Can it perform a system call for us now? A held signal would be lost, and a system call's own stops taken for ours. */
+static inline bool trap_is_usable(const struct trap_thread *thread)
+{
+	return thread->stopped && !thread->in_event && thread->signal == 0 &&
+	       (thread->relation == TRAP_THREAD || thread->relation == TRAP_SHARING_CHILD);
+}
+/* Let those that are not held get on for so long, and serve their stops. */
+struct mw_error *trap_run_briefly(struct trap_process *process, useconds_t breath_us) MW_MUST_CHECK;
+/* Let the threads of a held process get on until one stands where it can perform a system call, if that is to be had.
+ */
+struct mw_error *trap_await_injector(struct trap_process *process) MW_MUST_CHECK;
+/* A thread that stands where it can perform a system call, or NULL; one that may under seccomp before others. */
+struct trap_thread *trap_usable_thread(struct trap_process *process);
+/* One that lives through a call outside of our memory, if there is any; else any that is usable, or NULL. */
+struct trap_thread *trap_best_thread(struct trap_process *process);
+/* Let the threads that were stopped with a signal take it, and stop again; each time for longer. */
+struct mw_error *trap_deliver_held(struct trap_process *process, useconds_t *breath_us) MW_MUST_CHECK;
+
+/* hold.c */
+/*
+ * Seize all threads that there are; *fresh says whether there was any that had not been. A list of threads that come
+ * and go may lack some: only one that is read while all known ones stand and that has nothing new is to be believed.
+ */
+struct mw_error *trap_seize_all(struct trap_process *process, bool *fresh) MW_MUST_CHECK;
+/* Seize all, and have them stand where breakpoints can be put in; the rescue is put in. Errors: GONE; UNSUPPORTED where
+ * that would be a danger to the process. */
+struct mw_error *trap_stop_process(struct trap_process *process) MW_MUST_CHECK;
+struct mw_error *trap_hold(struct trap_process *process) MW_MUST_CHECK;
+struct mw_error *trap_release(struct trap_process *process) MW_MUST_CHECK;
+
+/* dispatch.c: act on a stop. */
+struct mw_error *trap_dispatch(struct trap_engine *engine, pid_t tid, int status) MW_MUST_CHECK;
+
+/* call.c */
+struct mw_error *trap_entry(struct trap_hit *hit) MW_MUST_CHECK;
+struct mw_error *trap_return(struct trap_hit *hit, const struct trap_call *call) MW_MUST_CHECK;
+/* The innermost call that returns to `ret` with the stack at `sp`, or that was exchanged and does; those
+ * above it are dropped. NULL: none. */
+struct mw_error *trap_call_returning(struct trap_thread *thread, mw_addr ret, mw_addr sp, bool exchanged,
+				     struct trap_call *out, bool *found) MW_MUST_CHECK;
+/* Drop all calls of a thread but the outermost `keep`. */
+struct mw_error *trap_calls_drop(struct trap_thread *thread, size_t keep) MW_MUST_CHECK;
+/* A site was passed by no return of ours. */
+struct mw_error *trap_site_stray(struct trap_hit *hit) MW_MUST_CHECK;
+
+/* breakpoint.c */
+struct mw_error *trap_breakpoint_get(struct trap_process *process, mw_addr addr,
+				     struct trap_breakpoint **out) MW_MUST_CHECK;
+/* Plant, with the out-of-line copy where one is needed; `tid` is a stopped thread. The plan must be made. Not
+ * `*possible` where its instruction can't be carried out while it stands, or there is no room. */
+struct mw_error *trap_breakpoint_plant(struct trap_process *process, pid_t tid, struct trap_breakpoint *breakpoint,
+				       bool *possible) MW_MUST_CHECK;
+struct mw_error *trap_breakpoint_lift(struct trap_process *process, pid_t tid,
+				      struct trap_breakpoint *breakpoint) MW_MUST_CHECK;
+/* Carry out the displaced instruction: sets the registers (not written yet) to go on. */
+struct mw_error *trap_breakpoint_pass(struct trap_hit *hit) MW_MUST_CHECK;
+/* A thread stands at a stop that is not a breakpoint of ours: if its pc is in an out-of-line copy, move it to the
+ * program's own code, so that nobody (a signal handler, a detached thread) sees our address. */
+struct mw_error *trap_leave_slot(struct trap_thread *thread) MW_MUST_CHECK;
+/* MW_OOL_MAX bytes near to the module's code that nobody uses; 0 where there are none. */
+struct mw_error *trap_cave_take(struct trap_process *process, uint32_t module, mw_addr *out) MW_MUST_CHECK;
+/* Have some near each module, as far as that can be; all threads are held, and `tid` can perform a system call. None
+ * where there is no rescue. Errors: GONE, MEMORY. */
+struct mw_error *trap_areas_map(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
+/* A breakpoint that is about to stand, or what has become of it since; not `*possible` where there is no room. */
+struct mw_error *trap_rescue_note(struct trap_process *process, pid_t tid, const struct trap_breakpoint *breakpoint,
+				  bool *possible) MW_MUST_CHECK;
+struct mw_error *trap_rescue_forget(struct trap_process *process, pid_t tid, mw_addr addr) MW_MUST_CHECK;
+/* Other bytes that are about to be changed, at most 8; `last`: put back when the actions of signals are. */
+struct mw_error *trap_rescue_bytes(struct trap_process *process, pid_t tid, mw_addr addr, const void *bytes,
+				   size_t size, bool last, bool *possible) MW_MUST_CHECK;
+/* A return address that is about to be exchanged. */
+struct mw_error *trap_rescue_exchange(struct trap_process *process, pid_t tid, mw_addr sp, mw_addr ret,
+				      bool *possible) MW_MUST_CHECK;
+/* Has a child that shares the memory asked that SIGTRAP be not ignored in it? That is forgotten then. */
+struct mw_error *trap_rescue_resets(struct trap_process *process, struct trap_thread *child,
+				    bool *resets) MW_MUST_CHECK;
+/* Bytes in the rescue's own memory. */
+struct mw_error *trap_rescue_put(struct trap_process *process, pid_t tid, mw_addr at, const void *bytes,
+				 size_t size) MW_MUST_CHECK;
+
+/* plant.c */
+/* Read modules and find hooks: slow, and done before anything is stopped. */
+struct mw_error *trap_survey(struct trap_process *process) MW_MUST_CHECK;
+/* Plant all hooks; `tid` is stopped. */
+struct mw_error *trap_plant(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
+/* The module table may have changed: forget what went, hook what came. */
+struct mw_error *trap_modules_changed(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
+
+/* mask.c: no thread's mask holds SIGTRAP while memwatch is attached, though the program may think so. */
+/* Look at the mask of a thread in a stop that has nothing to do with a breakpoint, and take SIGTRAP out, if that has
+ * begun. */
+struct mw_error *trap_mask_look(struct trap_thread *thread) MW_MUST_CHECK;
+/* Begin to: nobody would know of it before rescue.c has put in what word of it is left in. All threads are held, `tid` is
+ * one of them. */
+struct mw_error *trap_masks_open(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
+/* A thread has executed the breakpoint at `addr`. Had it SIGTRAP blocked, the kernel has dropped the process's action
+ * for it: put it back. */
+struct mw_error *trap_mask_on_hit(struct trap_thread *thread, mw_addr addr) MW_MUST_CHECK;
+/* The thread enters a function that sets its mask: done for it, `*done` says so; it goes on behind the call. */
+struct mw_error *trap_mask_set(struct trap_hit *hit, bool *done) MW_MUST_CHECK;
+/* Somebody's SIGTRAP has come (out of the kernel's queue): back to wait, blocked where the program believes it to be. The
+ * pc must be where the thread is to go on. */
+struct mw_error *trap_signal_put_back(struct trap_thread *thread, siginfo_t *info) MW_MUST_CHECK;
+/* The mask that it would have without us, before it is let go. */
+struct mw_error *trap_mask_restore(struct trap_thread *thread) MW_MUST_CHECK;
+/* Leave word in its signal that the breakpoint is served, before the thread gets the registers to go on with. */
+struct mw_error *trap_mark_served(const struct trap_thread *thread, const struct mw_regs *next) MW_MUST_CHECK;
+/* Threads of a held process that are about to block SIGTRAP get on until they have come out of that. UNSUPPORTED where
+ * one does not. */
+struct mw_error *trap_amidst_clear(struct trap_process *process) MW_MUST_CHECK;
+/* Is a thread whose stack pointer and pc are known in the code at `base`, or will it come back there, as far as its
+ * stack shows it? `counted`: somebody may be; where returns are checked, those of the program's handlers may lead there
+ * as well. */
+bool trap_leads_inside(pid_t tid, const struct mw_arch *arch, const struct mw_regs *regs, mw_addr base, bool counted,
+		       bool shadow_stack);
+
+/* rescue.c: what keeps the target alive if memwatch is killed. All threads are held for install and remove. */
+/*
+ * Put it in, by way of `tid` (0: any thread that is fit; none is waited for, as nobody may run any more), before the
+ * first breakpoint. Errors: UNSUPPORTED where it can't be had, unless options.unsafe; GONE, MEMORY.
+ */
+struct mw_error *trap_rescue_install(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
+/* Have the kernel lead SIGTRAP to it, and take it out of the masks of other actions, by way of `tid`. */
+struct mw_error *trap_rescue_begin(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
+/* Let threads come out of it, and one come to where it can perform a system call, as far as that can be waited for:
+ * while breakpoints still stand. Then all are held again, until it has been removed. */
+struct mw_error *trap_rescue_settle(struct trap_process *process) MW_MUST_CHECK;
+struct mw_error *trap_rescue_remove(struct trap_process *process) MW_MUST_CHECK;
+/* The same for a forked child's copy. */
+struct mw_error *trap_rescue_clean_child(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
+/* Have the kernel lead SIGTRAP to it in a newborn that shares the memory, but was made without its maker's actions
+ * (CLONE_CLEAR_SIGHAND). */
+struct mw_error *trap_rescue_lead_cleared(struct trap_thread *child) MW_MUST_CHECK;
+/* What the program wants done with SIGTRAP may have changed by one (SA_RESETHAND), or by the program:
+ * process->signals.trap_action anew. */
+struct mw_error *trap_rescue_look(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
+/* Code of the program that handlers return to, 0 where none is found. */
+mw_addr trap_restorer(struct trap_process *process);
+/* May the thread make, under its seccomp filters, the calls that the rescue is put in and taken out with, and live
+ * through them, should memwatch be killed amidst one? */
+bool trap_seccomp_policy_may_install(struct trap_process *process, pid_t tid);
+/* … queue a signal? */
+bool trap_seccomp_policy_may(struct trap_process *process, pid_t tid, uint32_t calls);
+/* A breakpoint was hit by a thread that may have blocked or ignored SIGTRAP: if the kernel has dropped the action for
+ * it, put it back. */
+struct mw_error *trap_disposition_put_back(struct trap_thread *thread, bool *dropped) MW_MUST_CHECK;
+/* What the program wants done may have changed since: process->signals.trap_action anew, if that can be read. */
+void trap_disposition_look(struct trap_process *process);
+/* Does the target ignore SIGTRAP, though the kernel may have forgotten it? */
+bool trap_disposition_ignores(struct trap_process *process);
+/* A thread that was the process's, or a child's in its memory, has run another program and stands at the exec: what
+ * would be ignored in that without us, is. It may stand at the border to user mode then. */
+struct mw_error *trap_disposition_after_exec(struct trap_thread *thread) MW_MUST_CHECK;
+/* Give the actions back by `inject`: SIGTRAP in the masks of those that lost it; `own` for SIGTRAP, where what it has is
+ * `ours`, or, with `dropped`, was dropped with a trap. One that the program has set past us stays. */
+struct mw_error *trap_actions_give_back(const struct mw_inject *inject, const struct mw_rescue_marks *marks,
+					struct mw_rescue_action *own, mw_addr ours, bool dropped) MW_MUST_CHECK;
+
+/* detach.c */
+struct mw_error *trap_process_detach(struct trap_process *process, enum mw_window_end end) MW_MUST_CHECK;
+void trap_process_end(struct trap_process *process, enum mw_window_end end);
+/* The window ends now, or when it was as long as it was to be. */
+void trap_window_close(struct trap_process *process);
+/* Could a thread of a held process not be stopped, and may it be in code of ours? */
+bool trap_any_starved(const struct trap_process *process);
+
+/* pace.c: keep the tracer on the CPU of the thread it serves. Begun already: nothing. */
+void trap_pace_begin(struct trap_engine *engine);
+void trap_pace_stop(struct trap_engine *engine, struct trap_thread *thread);
+void trap_pace_end(struct trap_engine *engine);
+
+/* Time since the process's window began. */
+static inline uint64_t trap_now(const struct trap_process *process)
+{
+	return mw_clock_ns() - process->start_ns;
+}
+
+/* System calls that the target performs for us go by code of ours, in `tid`. */
+static inline struct mw_inject trap_inject_by(const struct trap_process *process, pid_t tid)
+{
+	struct mw_inject inject = process->rescue.inject;
+
+	inject.tid = tid;
+	return inject;
+}
 
 #endif
