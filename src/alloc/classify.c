@@ -71,8 +71,8 @@ static bool see_marker(void *context, const struct mw_elf_symbol *symbol)
 
 static uint64_t text_size(const struct mw_elf *elf)
 {
-	const struct mw_elf_segment *segments;
-	size_t count = mw_elf_segments(elf, &segments);
+	const struct mw_elf_segment *segments = elf->segments;
+	size_t count = elf->segment_count;
 	uint64_t text = 0;
 
 	for (size_t i = 0; i < count; i++)
@@ -86,9 +86,9 @@ static bool is_allocator_library(const char *name, struct mw_elf *elf)
 	bool seen = false;
 	struct mw_error *err;
 
-	if (mw_elf_is_executable(elf) || mw_elf_section(elf, ".interp").present)
+	if (elf->is_executable || mw_elf_section(elf, ".interp").present)
 		return false;
-	if (!mw_elf_soname(elf) && !strstr(name, ".so"))
+	if (!elf->soname && !strstr(name, ".so"))
 		return false;
 	if (text_size(elf) > ALLOCATOR_TEXT_MAX)
 		return false;
@@ -104,8 +104,8 @@ enum mw_module_class mw_alloc_classify(const char *path, struct mw_elf *elf)
 
 	if (found != MW_MODULE_OTHER || !elf)
 		return found;
-	if (mw_elf_soname(elf))
-		found = class_of_name(mw_elf_soname(elf));
+	if (elf->soname)
+		found = class_of_name(elf->soname);
 	if (found == MW_MODULE_OTHER && is_allocator_library(name, elf))
 		found = MW_MODULE_ALLOCATOR;
 	return found;

@@ -149,12 +149,12 @@ static struct mw_found_entry *distinct(struct match *matches, size_t count, size
 
 struct mw_error *mw_alloc_find(struct mw_elf *elf, struct mw_found_entry **found, size_t *count)
 {
-	struct search search = {.is_static = mw_elf_is_static(elf)};
+	struct search search = {.is_static = elf->is_static};
 	struct mw_error *err;
 	struct mw_found_entry *result = NULL;
 	size_t result_count = 0;
 
-	search.rows = sorted_rows(mw_elf_soname(elf), &search.row_count);
+	search.rows = sorted_rows(elf->soname, &search.row_count);
 	if (!search.rows)
 		return mw_error_nomem();
 	err = mw_elf_each_symbol(elf, visit, &search);

@@ -13,7 +13,7 @@
  */
 #include "alloc/families.h"
 
-#include "symbol/frame_table.h"
+#include "symbol/frames.h"
 
 #include <memwatch/arch.h>
 #include <stdlib.h>
@@ -81,8 +81,8 @@ static bool visit(void *context, const struct mw_elf_symbol *symbol)
 /* Where the message stands, or 0. */
 static uint64_t find_message(const struct mw_elf *elf)
 {
-	const struct mw_elf_segment *segments;
-	size_t count = mw_elf_segments(elf, &segments);
+	const struct mw_elf_segment *segments = elf->segments;
+	size_t count = elf->segment_count;
 
 	for (size_t i = 0; i < count; i++) {
 		size_t available = 0;
@@ -139,8 +139,8 @@ static void scan_segment(struct scan *scan, uint64_t vaddr)
 
 static void scan_code(struct scan *scan)
 {
-	const struct mw_elf_segment *segments;
-	size_t count = mw_elf_segments(scan->elf, &segments);
+	const struct mw_elf_segment *segments = scan->elf->segments;
+	size_t count = scan->elf->segment_count;
 
 	for (size_t i = 0; i < count; i++)
 		if (segments[i].exec)
@@ -204,7 +204,7 @@ static void find_by_structure(struct scan scan, struct ranges *ranges)
 static struct mw_error *find_in_code(const struct mw_elf *elf, const struct known *known, struct ranges *ranges)
 {
 	struct mw_frame_table functions;
-	struct scan scan = {.elf = elf, .arch = mw_arch_find(mw_elf_machine(elf)), .functions = &functions};
+	struct scan scan = {.elf = elf, .arch = mw_arch_find(elf->machine), .functions = &functions};
 	uint64_t message;
 
 	if (!scan.arch)

@@ -51,11 +51,10 @@ struct entries {
 
 static void take_build_id(const struct mw_module *module, struct entry *entry)
 {
-	size_t size = 0;
-	const uint8_t *bytes = mw_elf_build_id(module->elf, &size);
+	const struct mw_elf *elf = module->elf;
 
-	for (size_t i = 0; bytes && size <= BUILD_ID_MAX && i < size; i++)
-		snprintf(entry->build_id + 2 * i, 3, "%02x", bytes[i]);
+	for (size_t i = 0; elf->build_id_size <= BUILD_ID_MAX && i < elf->build_id_size; i++)
+		snprintf(entry->build_id + 2 * i, 3, "%02x", elf->build_id[i]);
 }
 
 static void look(const struct mw_doctor *doctor, const struct mw_module *module, struct entry *entry)

@@ -292,7 +292,7 @@ static void print_inside(const struct rows *rows, const char *exe)
 	const struct mw_module *program = find_program(doctor, exe);
 
 	if (program && program->elf)
-		row(rows, "linked", "%s", mw_elf_is_static(program->elf) ? "statically" : "with shared libraries");
+		row(rows, "linked", "%s", program->elf->is_static ? "statically" : "with shared libraries");
 	if (program && program->elf && mw_elf_is_go(program->elf))
 		row(rows, "runtime",
 		    "Go: its own heap is not seen, only what C code (cgo) allocates; for Go's "

@@ -147,7 +147,7 @@ static size_t count_dynamic(const struct mw_survey *survey)
 	for (uint32_t i = 0; i < mw_modules_count(survey->modules); i++) {
 		const struct mw_module *module = mw_modules_get(survey->modules, i);
 
-		count += module->elf && !mw_elf_is_static(module->elf);
+		count += module->elf && !module->elf->is_static;
 	}
 	return count;
 }
@@ -157,7 +157,7 @@ static bool only_stripped_static(const struct mw_survey *survey)
 	for (uint32_t i = 0; i < mw_modules_count(survey->modules) && count_dynamic(survey) == 0; i++) {
 		const struct mw_module *module = mw_modules_get(survey->modules, i);
 
-		if (module->elf && mw_elf_is_static(module->elf) && strcmp(module->path, "[vdso]") != 0 &&
+		if (module->elf && module->elf->is_static && strcmp(module->path, "[vdso]") != 0 &&
 		    !mw_elf_has_symbols(module->elf))
 			return true;
 	}

@@ -2,7 +2,7 @@
 /* crash.c: see crash.h. */
 #include "session/crash.h"
 
-#include "symbol/no_memory.h"
+#include "symbol/symbolizer.h"
 
 #include <link.h>
 #include <setjmp.h>

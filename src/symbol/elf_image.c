@@ -1,20 +1,356 @@
 // SPDX-License-Identifier: MIT
-/* elf_image.c: opening an ELF image; its header and segments. */
+/* elf_image.c: an ELF image: its bytes, headers, segments and sections. */
 #include "symbol/elf_private.h"
+
+#include "base/cleanup.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <search.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#define CHUNK    ((uint64_t)64 << 10)
+#define MAX_SIZE ((uint64_t)64 << 30)
+/* A sparse file costs its maker nothing, and us every byte that we load. */
+#define MAX_RESIDENT ((uint64_t)4 << 30)
+#define MAX_SECTIONS ((uint64_t)1 << 20)
+#define MAX_STRING   ((uint64_t)1 << 20)
 #define MAX_SEGMENTS 4096
 
-const uint8_t *mw_elf_range_bytes(const struct mw_elf *elf, uint64_t offset, uint64_t size)
+/* --- bytes of the file ---------------------------------------------------------------------------------- */
+
+static struct mw_error *reserve(uint64_t size, uint8_t **base)
 {
-	return mw_elf_bytes_get((struct mw_elf_bytes *)&elf->bytes, offset, size);
+	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (at == MAP_FAILED)
+		return mw_error_nomem();
+	*base = at;
+	return NULL;
 }
+
+static struct mw_error *bytes_open(struct mw_elf_bytes *bytes, int fd, const char *name)
+{
+	MW_CLOSE int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	MW_FREE _Atomic uint8_t *loaded = NULL;
+	uint8_t *base = NULL;
+	struct stat st;
+	uint64_t size;
+
+	if (own < 0)
+		return mw_error_create(MW_ERROR_SYSTEM, errno, "cannot keep %s open", name);
+	if (fstat(own, &st) < 0)
+		return mw_error_create(MW_ERROR_SYSTEM, errno, "cannot stat %s", name);
+	if (!S_ISREG(st.st_mode))
+		return mw_error_create(MW_ERROR_DATA, 0, "%s is not a regular file", name);
+	size = (uint64_t)st.st_size;
+	if (size == 0 || size > MAX_SIZE)
+		return mw_error_create(MW_ERROR_DATA, 0, "%s is not an ELF file (%llu bytes)", name,
+				       (unsigned long long)size);
+	loaded = calloc(size / CHUNK + 1, sizeof(*loaded));
+	if (!loaded)
+		return mw_error_nomem();
+	MW_TRY(reserve(size, &base));
+	*bytes = (struct mw_elf_bytes){.base = base, .size = size, .fd = own, .loaded = MW_TAKE(loaded)};
+	own = -1;
+	(void)pthread_mutex_init(&bytes->lock, NULL);
+	return NULL;
+}
+
+static struct mw_error *bytes_copy(struct mw_elf_bytes *bytes, const void *from, size_t size)
+{
+	uint8_t *base = NULL;
+
+	MW_TRY(reserve(size, &base));
+	memcpy(base, from, size);
+	*bytes = (struct mw_elf_bytes){.base = base, .size = size, .fd = -1};
+	(void)pthread_mutex_init(&bytes->lock, NULL);
+	return NULL;
+}
+
+static void bytes_deinit(struct mw_elf_bytes *bytes)
+{
+	if (!bytes->base)
+		return;
+	(void)munmap(bytes->base, bytes->size);
+	(void)pthread_mutex_destroy(&bytes->lock);
+	free((void *)bytes->loaded);
+	if (bytes->fd >= 0)
+		close(bytes->fd);
+	bytes->base = NULL;
+}
+
+static bool load_chunk(struct mw_elf_bytes *bytes, uint64_t chunk)
+{
+	uint64_t at = chunk * CHUNK;
+	uint64_t end = bytes->size - at < CHUNK ? bytes->size : at + CHUNK;
+
+	if (bytes->resident + (end - at) > MAX_RESIDENT)
+		return false;
+	while (at < end) {
+		ssize_t got = pread(bytes->fd, bytes->base + at, end - at, (off_t)at);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return false;
+		at += (uint64_t)got;
+	}
+	bytes->resident += CHUNK;
+	return true;
+}
+
+static bool load(struct mw_elf_bytes *bytes, uint64_t first, uint64_t last)
+{
+	bool good = true;
+
+	(void)pthread_mutex_lock(&bytes->lock);
+	for (uint64_t chunk = first; chunk <= last && good; chunk++) {
+		if (atomic_load_explicit(&bytes->loaded[chunk], memory_order_relaxed))
+			continue;
+		good = load_chunk(bytes, chunk);
+		if (good)
+			atomic_store_explicit(&bytes->loaded[chunk], 1, memory_order_release);
+	}
+	(void)pthread_mutex_unlock(&bytes->lock);
+	return good;
+}
+
+const uint8_t *mw_elf_file_bytes(const struct mw_elf *elf, uint64_t offset, size_t size)
+{
+	/* The image may be const: loading does not change what it says. */
+	struct mw_elf_bytes *bytes = (struct mw_elf_bytes *)&elf->bytes;
+
+	if (offset > bytes->size || size > bytes->size - offset)
+		return NULL;
+	if (bytes->loaded && size) {
+		uint64_t last = (offset + size - 1) / CHUNK;
+
+		for (uint64_t chunk = offset / CHUNK; chunk <= last; chunk++) {
+			if (atomic_load_explicit(&bytes->loaded[chunk], memory_order_acquire))
+				continue;
+			if (!load(bytes, chunk, last))
+				return NULL;
+			break;
+		}
+	}
+	return bytes->base + offset;
+}
+
+/* --- sections, build-id, dynamic section ---------------------------------------------------------------- */
+
+static bool holds(const struct mw_elf_segment *segment, uint64_t vaddr)
+{
+	return vaddr >= segment->vaddr && vaddr - segment->vaddr < segment->file_size;
+}
+
+bool mw_elf_offset_of(const struct mw_elf *elf, uint64_t vaddr, uint64_t *offset, uint64_t *available)
+{
+	for (size_t i = 0; i < elf->segment_count; i++) {
+		const struct mw_elf_segment *segment = &elf->segments[i];
+
+		if (!holds(segment, vaddr))
+			continue;
+		*offset = segment->offset + (vaddr - segment->vaddr);
+		*available = segment->file_size - (vaddr - segment->vaddr);
+		return true;
+	}
+	return false;
+}
+
+const char *mw_elf_string_in(const uint8_t *table, uint64_t size, uint64_t index)
+{
+	uint64_t rest;
+
+	if (index >= size)
+		return NULL;
+	rest = size - index;
+	if (!memchr(table + index, '\0', rest < MAX_STRING ? rest : MAX_STRING))
+		return NULL;
+	return (const char *)table + index;
+}
+
+static const char *string_of(const struct mw_elf *elf, struct mw_elf_range table, uint64_t index)
+{
+	const uint8_t *bytes = mw_elf_file_bytes(elf, table.offset, table.size);
+
+	return bytes ? mw_elf_string_in(bytes, table.size, index) : NULL;
+}
+
+bool mw_elf_section_header(const struct mw_elf *elf, uint64_t index, Elf64_Shdr *out, const char **name)
+{
+	const uint8_t *bytes;
+
+	if (index >= elf->section_count)
+		return false;
+	bytes = mw_elf_file_bytes(elf, elf->sections + index * sizeof(*out), sizeof(*out));
+	if (!bytes)
+		return false;
+	memcpy(out, bytes, sizeof(*out));
+	if (name)
+		*name = string_of(elf, elf->section_names, out->sh_name);
+	return true;
+}
+
+struct mw_elf_range mw_elf_section_range(const struct mw_elf *elf, const Elf64_Shdr *header)
+{
+	struct mw_elf_range range = {header->sh_offset, header->sh_size};
+
+	if (header->sh_type == SHT_NOBITS || header->sh_type == SHT_NULL || header->sh_offset > elf->bytes.size ||
+	    header->sh_size > elf->bytes.size - header->sh_offset)
+		range = (struct mw_elf_range){0, 0};
+	return range;
+}
+
+static void init_sections(struct mw_elf *elf, const Elf64_Ehdr *header)
+{
+	uint64_t room, names = header->e_shstrndx;
+	Elf64_Shdr first, table;
+
+	if (!header->e_shoff || header->e_shoff >= elf->bytes.size || header->e_shentsize != sizeof(Elf64_Shdr))
+		return;
+	room = (elf->bytes.size - header->e_shoff) / sizeof(Elf64_Shdr);
+	elf->sections = header->e_shoff;
+	elf->section_count = room ? 1 : 0;
+	if (!mw_elf_section_header(elf, 0, &first, NULL))
+		return;
+	/* Numbers too large for the ELF header stand in the first section header. */
+	elf->section_count = header->e_shnum ? header->e_shnum : first.sh_size;
+	if (names == SHN_XINDEX)
+		names = first.sh_link;
+	if (elf->section_count > room || elf->section_count > MAX_SECTIONS) {
+		elf->section_count = 0;
+		return;
+	}
+	if (mw_elf_section_header(elf, names, &table, NULL))
+		elf->section_names = mw_elf_section_range(elf, &table);
+}
+
+struct mw_elf_section mw_elf_section(const struct mw_elf *elf, const char *name)
+{
+	struct mw_elf_section found = {0};
+	Elf64_Shdr header;
+	const char *own;
+
+	for (uint64_t i = 1; mw_elf_section_header(elf, i, &header, &own); i++) {
+		struct mw_elf_range range;
+
+		if (!own || strcmp(own, name) != 0)
+			continue;
+		range = mw_elf_section_range(elf, &header);
+		if (!range.size)
+			continue;
+		found.vaddr = header.sh_flags & SHF_ALLOC ? header.sh_addr : 0;
+		found.offset = range.offset;
+		found.size = range.size;
+		found.compressed = (header.sh_flags & SHF_COMPRESSED) != 0 || strncmp(name, ".zdebug", 7) == 0;
+		found.present = true;
+		break;
+	}
+	return found;
+}
+
+bool mw_elf_is_go(const struct mw_elf *elf)
+{
+	return mw_elf_section(elf, ".note.go.buildid").present || mw_elf_section(elf, ".go.buildinfo").present ||
+	       mw_elf_section(elf, ".gopclntab").present;
+}
+
+/* Search notes for the build-id. Names and descriptions are padded to 4 bytes (also where p_align says 8,
+ * which only property notes use, and those have sizes that fit both). */
+static bool find_build_id(struct mw_elf *elf, struct mw_elf_range range)
+{
+	const uint8_t *bytes = mw_elf_file_bytes(elf, range.offset, range.size);
+	uint64_t at = 0;
+
+	if (!bytes)
+		return false;
+	while (range.size - at >= sizeof(Elf64_Nhdr)) {
+		uint64_t name, description, next;
+		Elf64_Nhdr note;
+
+		memcpy(&note, bytes + at, sizeof(note));
+		name = at + sizeof(note);
+		description = name + (((uint64_t)note.n_namesz + 3) & ~UINT64_C(3));
+		next = description + (((uint64_t)note.n_descsz + 3) & ~UINT64_C(3));
+		if (description > range.size || note.n_descsz > range.size - description)
+			return false;
+		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && memcmp(bytes + name, "GNU", 4) == 0 &&
+		    note.n_descsz > 0 && note.n_descsz <= sizeof(elf->build_id)) {
+			memcpy(elf->build_id, bytes + description, note.n_descsz);
+			elf->build_id_size = note.n_descsz;
+			elf->build_id_note = (struct mw_elf_range){range.offset + description, note.n_descsz};
+			return true;
+		}
+		if (next > range.size)
+			return false;
+		at = next;
+	}
+	return false;
+}
+
+static void init_build_id(struct mw_elf *elf)
+{
+	struct mw_elf_section section;
+
+	for (size_t i = 0; i < elf->note_count; i++)
+		if (find_build_id(elf, elf->notes[i]))
+			return;
+	section = mw_elf_section(elf, ".note.gnu.build-id");
+	if (section.present)
+		(void)find_build_id(elf, (struct mw_elf_range){section.offset, section.size});
+}
+
+static void take_dynamic_strings(struct mw_elf *elf, uint64_t vaddr, uint64_t size)
+{
+	uint64_t offset, available;
+
+	if (!mw_elf_offset_of(elf, vaddr, &offset, &available))
+		return;
+	elf->dynamic_strings = (struct mw_elf_range){offset, size < available ? size : available};
+}
+
+static void init_dynamic(struct mw_elf *elf)
+{
+	const uint8_t *bytes = mw_elf_file_bytes(elf, elf->dynamic.offset, elf->dynamic.size);
+	uint64_t strings = 0, strings_size = 0, soname = 0;
+	const char *name;
+
+	if (!bytes)
+		return;
+	for (uint64_t at = 0; elf->dynamic.size - at >= sizeof(Elf64_Dyn); at += sizeof(Elf64_Dyn)) {
+		Elf64_Dyn entry;
+
+		memcpy(&entry, bytes + at, sizeof(entry));
+		if (entry.d_tag == DT_NULL)
+			break;
+		if (entry.d_tag == DT_NEEDED)
+			elf->is_static = false;
+		else if (entry.d_tag == DT_SONAME)
+			soname = entry.d_un.d_val;
+		else if (entry.d_tag == DT_STRTAB)
+			strings = entry.d_un.d_ptr;
+		else if (entry.d_tag == DT_STRSZ)
+			strings_size = entry.d_un.d_val;
+		else if (entry.d_tag == DT_SYMTAB)
+			elf->dynamic_symbols = entry.d_un.d_ptr;
+		else if (entry.d_tag == DT_HASH)
+			elf->hash = entry.d_un.d_ptr;
+		else if (entry.d_tag == DT_GNU_HASH)
+			elf->gnu_hash = entry.d_un.d_ptr;
+	}
+	take_dynamic_strings(elf, strings, strings_size);
+	name = soname ? string_of(elf, elf->dynamic_strings, soname) : NULL;
+	if (name && *name)
+		elf->soname = strdup(name);
+}
+
+/* --- the image ------------------------------------------------------------------------------------------ */
 
 static struct mw_error *not_elf(const struct mw_elf *elf, const char *why)
 {
@@ -26,15 +362,15 @@ static uint64_t count_program_headers(const struct mw_elf *elf, const Elf64_Ehdr
 {
 	Elf64_Shdr first;
 
-	if (header->e_phnum != PN_XNUM || !mw_elf_section_header(elf, 0, &first))
+	if (header->e_phnum != PN_XNUM || !mw_elf_section_header(elf, 0, &first, NULL))
 		return header->e_phnum;
 	return first.sh_info;
 }
 
 /* The part of a range that the file has. */
-static struct elf_range clamp(const struct mw_elf *elf, uint64_t offset, uint64_t size)
+static struct mw_elf_range clamp(const struct mw_elf *elf, uint64_t offset, uint64_t size)
 {
-	struct elf_range range = {offset, size};
+	struct mw_elf_range range = {offset, size};
 
 	if (offset >= elf->bytes.size)
 		range.size = 0;
@@ -46,7 +382,7 @@ static struct elf_range clamp(const struct mw_elf *elf, uint64_t offset, uint64_
 static void take_load(struct mw_elf *elf, const Elf64_Phdr *header)
 {
 	struct mw_elf_segment *segment = &elf->segments[elf->segment_count];
-	struct elf_range range = clamp(elf, header->p_offset, header->p_filesz);
+	struct mw_elf_range range = clamp(elf, header->p_offset, header->p_filesz);
 	uint64_t end;
 
 	if (__builtin_add_overflow(header->p_vaddr, header->p_memsz, &end))
@@ -78,7 +414,7 @@ static void take_program_header(struct mw_elf *elf, const Elf64_Phdr *header)
 		elf->dynamic = clamp(elf, header->p_offset, header->p_filesz);
 		break;
 	case PT_INTERP:
-		elf->has_interpreter = true;
+		elf->is_static = false;
 		break;
 	case PT_GNU_EH_FRAME:
 		elf->eh_frame_hdr = header->p_vaddr;
@@ -98,7 +434,7 @@ static struct mw_error *read_program_headers(struct mw_elf *elf, const Elf64_Ehd
 		return NULL;
 	if (header->e_phentsize != sizeof(Elf64_Phdr) || count > MAX_SEGMENTS)
 		return not_elf(elf, "its program headers make no sense");
-	bytes = mw_elf_range_bytes(elf, header->e_phoff, count * sizeof(Elf64_Phdr));
+	bytes = mw_elf_file_bytes(elf, header->e_phoff, count * sizeof(Elf64_Phdr));
 	if (!bytes)
 		return not_elf(elf, "its program headers lie outside the file");
 	elf->segments = calloc(count, sizeof(*elf->segments));
@@ -116,7 +452,7 @@ static struct mw_error *read_program_headers(struct mw_elf *elf, const Elf64_Ehd
 
 static struct mw_error *read_headers(struct mw_elf *elf)
 {
-	const uint8_t *ident = mw_elf_range_bytes(elf, 0, sizeof(Elf32_Ehdr));
+	const uint8_t *ident = mw_elf_file_bytes(elf, 0, sizeof(Elf32_Ehdr));
 	const uint8_t *whole;
 	Elf64_Ehdr header;
 
@@ -127,17 +463,18 @@ static struct mw_error *read_headers(struct mw_elf *elf)
 	/* Up to e_machine both classes look the same. */
 	memcpy(&elf->type, ident + offsetof(Elf64_Ehdr, e_type), sizeof(elf->type));
 	memcpy(&elf->machine, ident + offsetof(Elf64_Ehdr, e_machine), sizeof(elf->machine));
+	elf->is_executable = elf->type == ET_EXEC;
 	if (ident[EI_CLASS] == ELFCLASS32)
 		return NULL;
-	whole = mw_elf_range_bytes(elf, 0, sizeof(header));
+	whole = mw_elf_file_bytes(elf, 0, sizeof(header));
 	if (ident[EI_CLASS] != ELFCLASS64 || !whole)
 		return not_elf(elf, "its header is invalid");
 	memcpy(&header, whole, sizeof(header));
 	elf->is_64 = true;
-	mw_elf_init_sections(elf, &header);
+	init_sections(elf, &header);
 	MW_TRY(read_program_headers(elf, &header));
-	mw_elf_init_dynamic(elf);
-	mw_elf_init_build_id(elf);
+	init_dynamic(elf);
+	init_build_id(elf);
 	return NULL;
 }
 
@@ -149,6 +486,7 @@ static struct mw_error *create(const char *name, struct mw_elf **out)
 		return mw_error_nomem();
 	atomic_init(&elf->references, 1);
 	elf->bytes.fd = -1;
+	elf->is_static = true;
 	elf->name = strdup(name);
 	if (!elf->name) {
 		free(elf);
@@ -158,23 +496,10 @@ static struct mw_error *create(const char *name, struct mw_elf **out)
 	return NULL;
 }
 
-struct mw_error *mw_elf_open(int fd, const char *name, struct mw_elf **out)
+/* `err`: of getting its bytes. */
+static struct mw_error *finish(struct mw_elf *elf, struct mw_error *err, struct mw_elf **out)
 {
-	struct mw_error *err;
-	struct mw_elf *elf = NULL;
-	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-
-	if (own < 0)
-		return mw_error_create(MW_ERROR_SYSTEM, errno, "cannot keep %s open", name);
-	err = create(name, &elf);
-	if (err) {
-		close(own);
-		return err;
-	}
-	err = mw_elf_bytes_open(&elf->bytes, own, name);
-	if (err)
-		close(own);
-	else
+	if (!err)
 		err = read_headers(elf);
 	if (err) {
 		mw_elf_unref(elf);
@@ -184,23 +509,22 @@ struct mw_error *mw_elf_open(int fd, const char *name, struct mw_elf **out)
 	return NULL;
 }
 
+struct mw_error *mw_elf_open(int fd, const char *name, struct mw_elf **out)
+{
+	struct mw_elf *elf = NULL;
+
+	MW_TRY(create(name, &elf));
+	return finish(elf, bytes_open(&elf->bytes, fd, name), out);
+}
+
 struct mw_error *mw_elf_open_memory(const void *bytes, size_t size, const char *name, struct mw_elf **out)
 {
-	struct mw_error *err;
 	struct mw_elf *elf = NULL;
 
 	if (size == 0)
 		return mw_error_create(MW_ERROR_DATA, 0, "%s is not an ELF file: it is empty", name);
 	MW_TRY(create(name, &elf));
-	err = mw_elf_bytes_copy(&elf->bytes, bytes, size);
-	if (!err)
-		err = read_headers(elf);
-	if (err) {
-		mw_elf_unref(elf);
-		return err;
-	}
-	*out = elf;
-	return NULL;
+	return finish(elf, bytes_copy(&elf->bytes, bytes, size), out);
 }
 
 struct mw_elf *mw_elf_ref(struct mw_elf *elf)
@@ -214,9 +538,9 @@ void mw_elf_unref(struct mw_elf *elf)
 {
 	if (!elf || atomic_fetch_sub_explicit(&elf->references, 1, memory_order_acq_rel) != 1)
 		return;
-	mw_elf_unref(elf->symbols);
-	mw_elf_free_names(elf);
-	mw_elf_bytes_deinit(&elf->bytes);
+	mw_elf_unref(elf->companion);
+	tdestroy(elf->plain_names, free);
+	bytes_deinit(&elf->bytes);
 	free(elf->segments);
 	free(elf->notes);
 	free(elf->soname);
@@ -224,89 +548,9 @@ void mw_elf_unref(struct mw_elf *elf)
 	free(elf);
 }
 
-const char *mw_elf_name(const struct mw_elf *elf)
-{
-	return elf->name;
-}
-
-int mw_elf_fd(const struct mw_elf *elf)
-{
-	return elf->bytes.fd;
-}
-
-uint16_t mw_elf_machine(const struct mw_elf *elf)
-{
-	return elf->machine;
-}
-
-bool mw_elf_is_64(const struct mw_elf *elf)
-{
-	return elf->is_64;
-}
-
-bool mw_elf_is_executable(const struct mw_elf *elf)
-{
-	return elf->type == ET_EXEC;
-}
-
-bool mw_elf_is_static(const struct mw_elf *elf)
-{
-	return !elf->has_interpreter && !elf->has_needed;
-}
-
-const struct mw_elf *mw_elf_companion(const struct mw_elf *elf)
-{
-	return elf->symbols;
-}
-
 bool mw_elf_has_symbols(const struct mw_elf *elf)
 {
-	return elf->symbols || mw_elf_section(elf, ".symtab").present;
-}
-
-const char *mw_elf_soname(const struct mw_elf *elf)
-{
-	return elf->soname;
-}
-
-const uint8_t *mw_elf_build_id(const struct mw_elf *elf, size_t *size)
-{
-	*size = elf->build_id_size;
-	return elf->build_id;
-}
-
-size_t mw_elf_segments(const struct mw_elf *elf, const struct mw_elf_segment **out)
-{
-	*out = elf->segments;
-	return elf->segment_count;
-}
-
-bool mw_elf_eh_frame_hdr(const struct mw_elf *elf, uint64_t *vaddr, uint64_t *size)
-{
-	if (!elf->eh_frame_hdr_size)
-		return false;
-	*vaddr = elf->eh_frame_hdr;
-	*size = elf->eh_frame_hdr_size;
-	return true;
-}
-
-static bool holds(const struct mw_elf_segment *segment, uint64_t vaddr)
-{
-	return vaddr >= segment->vaddr && vaddr - segment->vaddr < segment->file_size;
-}
-
-bool mw_elf_offset_of(const struct mw_elf *elf, uint64_t vaddr, uint64_t *offset, uint64_t *available)
-{
-	for (size_t i = 0; i < elf->segment_count; i++) {
-		const struct mw_elf_segment *segment = &elf->segments[i];
-
-		if (!holds(segment, vaddr))
-			continue;
-		*offset = segment->offset + (vaddr - segment->vaddr);
-		*available = segment->file_size - (vaddr - segment->vaddr);
-		return true;
-	}
-	return false;
+	return elf->companion || mw_elf_section(elf, ".symtab").present;
 }
 
 static const struct mw_elf_segment *find_read_only(const struct mw_elf *elf, uint64_t vaddr)
@@ -320,14 +564,11 @@ static const struct mw_elf_segment *find_read_only(const struct mw_elf *elf, uin
 const uint8_t *mw_elf_span(const struct mw_elf *elf, uint64_t vaddr, size_t size)
 {
 	const struct mw_elf_segment *segment = find_read_only(elf, vaddr);
-	uint64_t into;
+	uint64_t into = segment ? vaddr - segment->vaddr : 0;
 
-	if (!segment)
+	if (!segment || size > segment->file_size - into)
 		return NULL;
-	into = vaddr - segment->vaddr;
-	if (size > segment->file_size - into)
-		return NULL;
-	return mw_elf_range_bytes(elf, segment->offset + into, size);
+	return mw_elf_file_bytes(elf, segment->offset + into, size);
 }
 
 bool mw_elf_read(const struct mw_elf *elf, uint64_t vaddr, void *out, size_t size)
@@ -343,19 +584,10 @@ bool mw_elf_read(const struct mw_elf *elf, uint64_t vaddr, void *out, size_t siz
 const uint8_t *mw_elf_bytes(const struct mw_elf *elf, uint64_t vaddr, size_t *available)
 {
 	const struct mw_elf_segment *segment = find_read_only(elf, vaddr);
-	const uint8_t *bytes;
-	uint64_t into;
+	size_t size = segment ? segment->file_size - (vaddr - segment->vaddr) : 0;
+	const uint8_t *bytes = segment ? mw_elf_span(elf, vaddr, size) : NULL;
 
-	if (!segment)
-		return NULL;
-	into = vaddr - segment->vaddr;
-	bytes = mw_elf_range_bytes(elf, segment->offset + into, segment->file_size - into);
 	if (bytes)
-		*available = segment->file_size - into;
+		*available = size;
 	return bytes;
-}
-
-const uint8_t *mw_elf_file_bytes(const struct mw_elf *elf, uint64_t offset, size_t size)
-{
-	return mw_elf_range_bytes(elf, offset, size);
 }

@@ -3,15 +3,40 @@
  * elf_image.h: an ELF file (or one that lies in a target's memory, as the vdso does) opened for
  * reading: its segments, build-id, symbols and unwind sections.
  *
- * Everything in it is hostile: each offset and length is checked against the file's size. The
- * file's bytes are copied or mapped privately; a file that shrinks under us must not raise SIGBUS
- * in memwatch (read with pread into memory where that can't be excluded).
+ * Everything in it is hostile: each offset and length is checked against the file's size.
  */
 #ifndef MW_SYMBOL_ELF_IMAGE_H
 #define MW_SYMBOL_ELF_IMAGE_H
 
 #include <memwatch/error.h>
 #include <memwatch/types.h>
+
+#include <pthread.h>
+
+/*
+ * The bytes of a file, loaded piece by piece when they are first asked for.
+ *
+ *     base ┌──────────┬──────────┬──────────┬─────┐ base + size
+ *          │ loaded   │ untouched│ loaded   │     │   one private anonymous mapping
+ *          └──────────┴──────────┴──────────┴─────┘   as large as the file was
+ *
+ * A mapping of the file itself would raise SIGBUS when the file shrinks; a copy of the whole file
+ * wastes memory on what nobody reads. A piece once loaded never changes, so what has been checked
+ * stays true. Any thread may ask.
+ */
+struct mw_elf_bytes {
+	uint8_t *base;
+	uint64_t size;
+	int fd;                  /* -1: all bytes are there */
+	_Atomic uint8_t *loaded; /* one flag a piece */
+	uint64_t resident;       /* loaded so far; under the lock */
+	pthread_mutex_t lock;
+};
+
+/* A range of the file. size 0: not there. */
+struct mw_elf_range {
+	uint64_t offset, size;
+};
 
 struct mw_elf_segment {
 	uint64_t vaddr, memory_size, offset, file_size;
@@ -24,9 +49,36 @@ struct mw_elf_section {
 	bool present, compressed;
 };
 
-struct mw_elf; /* opaque, reference counted */
+/* Reference counted; to be changed by elf_*.c only. */
+struct mw_elf {
+	char *name; /* as it was opened */
+	uint16_t type, machine;
+	bool is_64;
+	bool is_executable;                       /* ET_EXEC: its addresses are absolute */
+	bool is_static;                           /* no PT_INTERP and no DT_NEEDED */
+	struct mw_elf_segment *segments;          /* PT_LOADs, in the order of the file */
+	size_t segment_count;                     /* … how many */
+	uint64_t eh_frame_hdr, eh_frame_hdr_size; /* PT_GNU_EH_FRAME: vaddr and size, which is 0 where there is none */
+	char *soname;                             /* or NULL */
+	uint8_t build_id[64];
+	size_t build_id_size;              /* 0: none */
+	struct mw_elf_range build_id_note; /* its bytes in the file */
+	struct mw_elf *companion;          /* the file with the symbols of a stripped static program, or NULL */
+	struct mw_elf_bytes bytes;         /* the descriptor is a duplicate; -1 for an image from memory */
 
-/* Open from a descriptor (kept open by the image through a duplicate; needed for symbols later). */
+	/* For elf_*.c alone. */
+	_Atomic unsigned references;
+	struct mw_elf_range *notes; /* PT_NOTEs */
+	size_t note_count;
+	uint64_t sections; /* file offset of the section headers */
+	uint64_t section_count;
+	struct mw_elf_range section_names;
+	struct mw_elf_range dynamic, dynamic_strings;
+	uint64_t dynamic_symbols, hash, gnu_hash; /* vaddr, 0: none */
+	void *plain_names; /* a tree (tsearch) of names without their version; under the lock of `bytes` */
+};
+
+/* Open from a descriptor, of which the image keeps a duplicate. */
 struct mw_error *mw_elf_open(int fd, const char *name, struct mw_elf **out) MW_MUST_CHECK;
 /* From bytes (copied). */
 struct mw_error *mw_elf_open_memory(const void *bytes, size_t size, const char *name,
@@ -34,25 +86,11 @@ struct mw_error *mw_elf_open_memory(const void *bytes, size_t size, const char *
 struct mw_elf *mw_elf_ref(struct mw_elf *elf);
 void mw_elf_unref(struct mw_elf *elf); /* NULL is fine */
 
-const char *mw_elf_name(const struct mw_elf *elf); /* as it was opened */
-int mw_elf_fd(const struct mw_elf *elf);           /* -1 for an image from memory */
-uint16_t mw_elf_machine(const struct mw_elf *elf);
-bool mw_elf_is_64(const struct mw_elf *elf);
-bool mw_elf_is_executable(const struct mw_elf *elf); /* ET_EXEC: its addresses are absolute */
-bool mw_elf_is_static(const struct mw_elf *elf);     /* no PT_INTERP and no DT_NEEDED */
-/* The file that has the symbols of a stripped static program (elf_companion.h), or NULL. */
-const struct mw_elf *mw_elf_companion(const struct mw_elf *elf);
-bool mw_elf_has_symbols(const struct mw_elf *elf); /* a .symtab, or such a file */
+bool mw_elf_has_symbols(const struct mw_elf *elf); /* a .symtab, or a companion */
 /* Has Go's linker made it? Its runtime maps memory by system calls of its own and allocates from that: there is no
  * function to hook. Also where it is stripped. */
 bool mw_elf_is_go(const struct mw_elf *elf);
-const char *mw_elf_soname(const struct mw_elf *elf); /* or NULL */
-/* Build-id bytes; size 0 where there is none. */
-const uint8_t *mw_elf_build_id(const struct mw_elf *elf, size_t *size);
-size_t mw_elf_segments(const struct mw_elf *elf, const struct mw_elf_segment **out); /* PT_LOADs */
 struct mw_elf_section mw_elf_section(const struct mw_elf *elf, const char *name);
-/* PT_GNU_EH_FRAME: vaddr and size; false where there is none. */
-bool mw_elf_eh_frame_hdr(const struct mw_elf *elf, uint64_t *vaddr, uint64_t *size);
 /* Copy bytes of a read-only (not writable) loaded segment by virtual address, as the file has them.
  * False where they lie in no such segment. */
 bool mw_elf_read(const struct mw_elf *elf, uint64_t vaddr, void *out, size_t size);
@@ -61,13 +99,13 @@ const uint8_t *mw_elf_bytes(const struct mw_elf *elf, uint64_t vaddr, size_t *av
 /* The same for exactly `size` bytes, or NULL. Loads no more than these (mw_elf_bytes loads its segment to the end,
  * which for the text of a large program is much). */
 const uint8_t *mw_elf_span(const struct mw_elf *elf, uint64_t vaddr, size_t size);
-/* A pointer to the file's bytes at a file offset (for sections that are not loaded). */
+/* `size` bytes at a file offset, good as long as the image; NULL where the file has not (or no longer) so many. */
 const uint8_t *mw_elf_file_bytes(const struct mw_elf *elf, uint64_t offset, size_t size);
 
 struct mw_elf_symbol {
 	const char *name; /* without a version; good as long as the image */
 	uint64_t vaddr, size;
-	bool dynamic; /* from .dynsym, else from .symtab, its own or that of elf_companion.h */
+	bool dynamic; /* from .dynsym, else from .symtab, its own or the companion's */
 	bool ifunc;
 	bool function;
 	bool local;
@@ -77,5 +115,22 @@ struct mw_elf_symbol {
 struct mw_error *mw_elf_each_symbol(struct mw_elf *elf,
 				    bool (*visit)(void *context, const struct mw_elf_symbol *symbol),
 				    void *context) MW_MUST_CHECK;
+
+/*
+ * Code that stands in a file and that no compiler has made, [start, end) as vaddr, empty where there is none: V8's
+ * built-in functions, which its own code generator writes when V8 is built (its "embedded blob"). Nothing describes its
+ * frames, and they look like no compiler's: a stack that comes to it ends there.
+ */
+struct mw_generated_code {
+	uint64_t start, end;
+};
+
+/* What the file's symbols say of it. Errors: MEMORY; *out is as it was then. */
+struct mw_error *mw_generated_code_find(struct mw_elf *elf, struct mw_generated_code *out) MW_MUST_CHECK;
+
+static inline bool mw_generated_code_holds(const struct mw_generated_code *code, uint64_t vaddr)
+{
+	return vaddr - code->start < code->end - code->start;
+}
 
 #endif

@@ -13,7 +13,7 @@ struct plain_name {
 };
 
 struct table {
-	struct elf_range symbols, strings;
+	struct mw_elf_range symbols, strings;
 	bool dynamic;
 };
 
@@ -59,12 +59,6 @@ static const char *plain_name(struct mw_elf *elf, const char *name)
 	return plain;
 }
 
-void mw_elf_free_names(struct mw_elf *elf)
-{
-	tdestroy(elf->plain_names, free);
-	elf->plain_names = NULL;
-}
-
 static bool is_defined(const Elf64_Sym *symbol)
 {
 	unsigned type = ELF64_ST_TYPE(symbol->st_info);
@@ -80,8 +74,8 @@ typedef bool (*visitor)(void *context, const struct mw_elf_symbol *symbol);
 static struct mw_error *visit_table(struct mw_elf *elf, const struct table *table, visitor visit, void *context,
 				    bool *more)
 {
-	const uint8_t *bytes = mw_elf_range_bytes(elf, table->symbols.offset, table->symbols.size);
-	const uint8_t *strings = mw_elf_range_bytes(elf, table->strings.offset, table->strings.size);
+	const uint8_t *bytes = mw_elf_file_bytes(elf, table->symbols.offset, table->symbols.size);
+	const uint8_t *strings = mw_elf_file_bytes(elf, table->strings.offset, table->strings.size);
 
 	if (!bytes || !strings)
 		return NULL;
@@ -122,7 +116,7 @@ static uint64_t count_by_hash(const struct mw_elf *elf)
 
 	if (!elf->hash || !mw_elf_offset_of(elf, elf->hash, &offset, &available) || available < 8)
 		return 0;
-	bytes = mw_elf_range_bytes(elf, offset, 8);
+	bytes = mw_elf_file_bytes(elf, offset, 8);
 	if (!bytes)
 		return 0;
 	memcpy(&chains, bytes + 4, sizeof(chains));
@@ -135,7 +129,7 @@ static bool read_word(const struct mw_elf *elf, uint64_t offset, uint64_t size, 
 
 	if (index >= size / 4)
 		return false;
-	bytes = mw_elf_range_bytes(elf, offset + index * 4, 4);
+	bytes = mw_elf_file_bytes(elf, offset + index * 4, 4);
 	if (!bytes)
 		return false;
 	memcpy(out, bytes, sizeof(*out));
@@ -179,7 +173,7 @@ static uint64_t count_by_gnu_hash(const struct mw_elf *elf)
 	}
 }
 
-uint64_t mw_elf_dynamic_symbol_count(const struct mw_elf *elf)
+static uint64_t dynamic_symbol_count(const struct mw_elf *elf)
 {
 	uint64_t count = count_by_hash(elf);
 
@@ -190,13 +184,13 @@ uint64_t mw_elf_dynamic_symbol_count(const struct mw_elf *elf)
 static bool find_loader_table(const struct mw_elf *elf, struct table *out)
 {
 	uint64_t offset, available;
-	uint64_t count = mw_elf_dynamic_symbol_count(elf);
+	uint64_t count = dynamic_symbol_count(elf);
 
 	if (!count || !elf->dynamic_symbols || !mw_elf_offset_of(elf, elf->dynamic_symbols, &offset, &available))
 		return false;
 	if (count > available / sizeof(Elf64_Sym))
 		count = available / sizeof(Elf64_Sym);
-	out->symbols = (struct elf_range){offset, count * sizeof(Elf64_Sym)};
+	out->symbols = (struct mw_elf_range){offset, count * sizeof(Elf64_Sym)};
 	out->strings = elf->dynamic_strings;
 	out->dynamic = true;
 	return true;
@@ -206,9 +200,9 @@ static bool find_section_table(const struct mw_elf *elf, uint32_t type, struct t
 {
 	Elf64_Shdr header, strings;
 
-	for (uint64_t i = 1; mw_elf_section_header(elf, i, &header); i++) {
+	for (uint64_t i = 1; mw_elf_section_header(elf, i, &header, NULL); i++) {
 		if (header.sh_type != type || header.sh_entsize != sizeof(Elf64_Sym) ||
-		    !mw_elf_section_header(elf, header.sh_link, &strings) || strings.sh_type != SHT_STRTAB)
+		    !mw_elf_section_header(elf, header.sh_link, &strings, NULL) || strings.sh_type != SHT_STRTAB)
 			continue;
 		out->symbols = mw_elf_section_range(elf, &header);
 		out->strings = mw_elf_section_range(elf, &strings);
@@ -228,7 +222,68 @@ struct mw_error *mw_elf_each_symbol(struct mw_elf *elf, visitor visit, void *con
 		MW_TRY(visit_table(elf, &table, visit, context, &more));
 	if (more && find_section_table(elf, SHT_SYMTAB, &table))
 		MW_TRY(visit_table(elf, &table, visit, context, &more));
-	if (more && elf->symbols && find_section_table(elf->symbols, SHT_SYMTAB, &table))
-		MW_TRY(visit_table(elf->symbols, &table, visit, context, &more));
+	if (more && elf->companion && find_section_table(elf->companion, SHT_SYMTAB, &table))
+		MW_TRY(visit_table(elf->companion, &table, visit, context, &more));
+	return NULL;
+}
+
+/* --- V8's embedded blob --------------------------------------------------------------------------------- */
+
+/* v8_Default_embedded_blob_code_ and, a word of 32 bits, v8_Default_embedded_blob_code_size_: the second word of the
+ * names is the variant that was built. */
+#define PREFIX "v8_"
+#define CODE   "_embedded_blob_code_"
+#define SIZE   "_embedded_blob_code_size_"
+
+struct blob {
+	uint64_t code, size; /* vaddr of either; 0: not seen */
+};
+
+static bool ends_with(const char *name, size_t length, const char *end)
+{
+	size_t wanted = strlen(end);
+
+	return length > wanted && strcmp(name + length - wanted, end) == 0;
+}
+
+static bool see_blob(void *context, const struct mw_elf_symbol *symbol)
+{
+	struct blob *blob = context;
+	size_t length;
+
+	if (strncmp(symbol->name, PREFIX, sizeof(PREFIX) - 1) != 0)
+		return true;
+	length = strlen(symbol->name);
+	if (ends_with(symbol->name, length, CODE))
+		blob->code = symbol->vaddr;
+	else if (ends_with(symbol->name, length, SIZE))
+		blob->size = symbol->vaddr;
+	return !blob->code || !blob->size;
+}
+
+/* The end of the executable segment that holds `vaddr`; 0: none does. */
+static uint64_t segment_end(const struct mw_elf *elf, uint64_t vaddr)
+{
+	for (size_t i = 0; i < elf->segment_count; i++) {
+		const struct mw_elf_segment *segment = &elf->segments[i];
+
+		if (segment->exec && vaddr - segment->vaddr < segment->memory_size)
+			return segment->vaddr + segment->memory_size;
+	}
+	return 0;
+}
+
+struct mw_error *mw_generated_code_find(struct mw_elf *elf, struct mw_generated_code *out)
+{
+	struct blob blob = {.code = 0};
+	uint64_t end;
+	uint32_t size;
+
+	MW_TRY(mw_elf_each_symbol(elf, see_blob, &blob));
+	*out = (struct mw_generated_code){0, 0};
+	end = segment_end(elf, blob.code);
+	if (blob.code && blob.size && mw_elf_read(elf, blob.size, &size, sizeof(size)) && end > blob.code &&
+	    size <= end - blob.code)
+		*out = (struct mw_generated_code){blob.code, blob.code + size};
 	return NULL;
 }

@@ -2,14 +2,311 @@
 /* modules.c: the table of all files with code that a process has or had mapped. */
 #include "symbol/modules.h"
 
+#include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/vector.h"
+#include "proc/peek.h"
 #include "proc/root.h"
-#include "symbol/elf_match.h"
-#include "symbol/module_file.h"
+#include "symbol/elf_find.h"
 
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#define MAX_COMPARED 4096
+
+enum match {
+	MATCH_DIFFERENT, /* the memory holds something else */
+	MATCH_LIKE,      /* the headers agree; nothing more could be compared */
+	MATCH_SAME,      /* headers and build-id agree */
+	MATCH_UNKNOWN,   /* the memory can't be read */
+};
+
+static bool holds_offset(const struct mw_elf_segment *segment, uint64_t offset)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
+	uint64_t end = segment->offset + segment->file_size;
+
+	/* The loader maps whole pages, so a mapping may begin before its segment. */
+	return segment->file_size && offset >= (segment->offset & ~page) && offset <= ((end - 1) | page);
+}
+
+static uint64_t bias_by(const struct mw_elf_segment *segment, const struct mw_mapping *mapping)
+{
+	return mapping->start - mapping->offset - (segment->vaddr - segment->offset);
+}
+
+/*
+ * The bias that a mapping of the image's file gives it: the segment that holds the mapping's file offset (an executable
+ * one is preferred where pages are shared by two) tells the address wanted. False where no segment does.
+ */
+static bool bias_of(const struct mw_elf *elf, const struct mw_mapping *mapping, uint64_t *bias)
+{
+	const struct mw_elf_segment *found = NULL;
+
+	for (size_t i = 0; i < elf->segment_count; i++) {
+		const struct mw_elf_segment *segment = &elf->segments[i];
+
+		if (!holds_offset(segment, mapping->offset) || (found && found->exec >= segment->exec))
+			continue;
+		found = segment;
+	}
+	if (!found)
+		return false;
+	*bias = bias_by(found, mapping);
+	return true;
+}
+
+/* Can the mapping belong to the load with this bias? */
+static bool fits(const struct mw_elf *elf, const struct mw_mapping *mapping, uint64_t bias)
+{
+	for (size_t i = 0; i < elf->segment_count; i++) {
+		const struct mw_elf_segment *segment = &elf->segments[i];
+
+		if (holds_offset(segment, mapping->offset) && bias_by(segment, mapping) == bias)
+			return true;
+	}
+	return false;
+}
+
+/* Compare a range of the file with memory, where a read-only segment has it. */
+static enum match compare(const struct mw_elf *elf, pid_t tid, uint64_t bias, uint64_t offset, uint64_t size)
+{
+	uint8_t memory[MAX_COMPARED];
+	const uint8_t *bytes;
+
+	if (size > sizeof(memory))
+		size = sizeof(memory);
+	for (size_t i = 0; i < elf->segment_count; i++) {
+		const struct mw_elf_segment *segment = &elf->segments[i];
+
+		if (segment->write || offset < segment->offset || offset - segment->offset >= segment->file_size)
+			continue;
+		if (size > segment->file_size - (offset - segment->offset))
+			size = segment->file_size - (offset - segment->offset);
+		bytes = mw_elf_file_bytes(elf, offset, size);
+		if (!bytes || !mw_peek(tid, bias + segment->vaddr + (offset - segment->offset), memory, size))
+			return MATCH_UNKNOWN;
+		return memcmp(bytes, memory, size) == 0 ? MATCH_LIKE : MATCH_DIFFERENT;
+	}
+	return MATCH_UNKNOWN;
+}
+
+/* Compare headers and build-id with what a process has in memory. It may run meanwhile. */
+static enum match match_memory(const struct mw_elf *elf, pid_t tid, uint64_t bias)
+{
+	const uint8_t *raw = mw_elf_file_bytes(elf, 0, sizeof(Elf64_Ehdr));
+	enum match result;
+	Elf64_Ehdr header;
+
+	if (!raw)
+		return MATCH_UNKNOWN;
+	memcpy(&header, raw, sizeof(header));
+	result = compare(elf, tid, bias, 0, sizeof(header));
+	if (result == MATCH_LIKE)
+		result = compare(elf, tid, bias, header.e_phoff, (uint64_t)header.e_phnum * sizeof(Elf64_Phdr));
+	if (result != MATCH_LIKE || !elf->build_id_note.size)
+		return result;
+	/* Two builds may have the same headers; the build-id tells them apart. */
+	result = compare(elf, tid, bias, elf->build_id_note.offset, elf->build_id_note.size);
+	if (result == MATCH_LIKE)
+		return MATCH_SAME;
+	return result == MATCH_DIFFERENT ? result : MATCH_LIKE;
+}
+
+/* --- the file behind a mapping --------------------------------------------------------------------------- */
+
+#define MAX_VDSO ((uint64_t)1 << 20)
+
+static struct mw_error *say(char **why, char *text)
+{
+	if (!text)
+		return mw_error_nomem();
+	*why = text;
+	return NULL;
+}
+
+/* An error becomes the reason why there is no image; lack of memory stays an error. */
+static struct mw_error *say_error(char **why, struct mw_error *err)
+{
+	char *text;
+
+	if (mw_error_kind(err) == MW_ERROR_MEMORY)
+		return err;
+	text = strdup(mw_error_text(err));
+	mw_error_destroy(err);
+	return say(why, text);
+}
+
+/*
+ * Is what was found under the name the file that is mapped? Device and inode are the best witness, as a
+ * mapped file's inode is not given to another. On overlayfs and btrfs /proc and stat disagree on the
+ * device, and a reinstalled file is the same under another inode: then memory tells.
+ */
+static bool is_mapped_file(pid_t tid, const struct mw_mapping *mapping, const struct stat *st, const struct mw_elf *elf)
+{
+	bool same_inode = st->st_ino == mapping->inode;
+	uint64_t bias;
+
+	if (same_inode && major(st->st_dev) == mapping->major && minor(st->st_dev) == mapping->minor)
+		return true;
+	if (!elf || !bias_of(elf, mapping, &bias))
+		return false;
+	switch (match_memory(elf, tid, bias)) {
+	case MATCH_SAME:
+		return true;
+	case MATCH_LIKE:
+	case MATCH_UNKNOWN:
+		return same_inode;
+	case MATCH_DIFFERENT:
+		break;
+	}
+	return false;
+}
+
+/* What the name led to. */
+struct attempt {
+	struct mw_elf *elf;   /* the mapped file's image */
+	struct mw_error *err; /* the mapped file is no ELF file */
+	int errnum;           /* the name could not be opened; 0: it leads to another file */
+};
+
+static struct attempt open_by_name(pid_t tid, const struct mw_mapping *mapping, const char *path)
+{
+	MW_CLOSE int fd = mw_root_open(tid, path);
+	struct attempt attempt = {0};
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		attempt.errnum = errno;
+		return attempt;
+	}
+	attempt.err = mw_elf_open(fd, path, &attempt.elf);
+	if (is_mapped_file(tid, mapping, &st, attempt.elf))
+		return attempt;
+	/* What is wrong with some other file does not matter. */
+	mw_elf_unref(attempt.elf);
+	mw_error_destroy(attempt.err);
+	return (struct attempt){0};
+}
+
+static int open_by_mapping(pid_t tid, const struct mw_mapping *mapping)
+{
+	char link[96];
+
+	(void)snprintf(link, sizeof(link), "/proc/%d/map_files/%llx-%llx", (int)tid, (unsigned long long)mapping->start,
+		       (unsigned long long)mapping->end);
+	return mw_root_open_link(link);
+}
+
+/* The program's own file is to be had without a capability, whatever has become of its name. */
+static int open_program(pid_t tid, const struct mw_mapping *mapping)
+{
+	char link[64];
+	struct stat st;
+	int fd;
+
+	(void)snprintf(link, sizeof(link), "/proc/%d/exe", (int)tid);
+	fd = mw_root_open_link(link);
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &st) == 0 && is_mapped_file(tid, mapping, &st, NULL))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static struct mw_error *explain(char **why, int by_name, int by_mapping)
+{
+	const char *first = "its file was replaced";
+	char *text = NULL;
+	int length;
+
+	if (by_name == EMFILE || by_name == ENFILE || by_mapping == EMFILE || by_mapping == ENFILE)
+		return say(why, strdup("its file cannot be opened: too many open files (raise ulimit -n)"));
+	if (by_name == ENOENT || by_name == ENOTDIR)
+		first = "its file was deleted";
+	else if (by_name == ENXIO)
+		first = "its name leads to something that is not a file";
+	else if (by_name)
+		first = "its file cannot be opened by name";
+	if (by_mapping == EPERM || by_mapping == EACCES)
+		length = asprintf(&text, "%s%s%s and map_files needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE", first,
+				  by_name && by_name != ENOENT ? ": " : "",
+				  by_name && by_name != ENOENT ? strerror(by_name) : "");
+	else
+		length = asprintf(&text, "%s, and its mapping cannot be opened: %s", first, strerror(by_mapping));
+	return say(why, length < 0 ? NULL : text);
+}
+
+static struct mw_error *open_file(pid_t tid, const struct mw_mapping *mapping, const char *path, struct mw_elf **elf,
+				  char **why)
+{
+	struct attempt attempt = open_by_name(tid, mapping, path);
+	MW_CLOSE int fd = -1;
+	struct mw_error *err;
+
+	*elf = attempt.elf;
+	*why = NULL;
+	if (attempt.elf)
+		return NULL;
+	if (attempt.err)
+		return say_error(why, attempt.err);
+	fd = open_by_mapping(tid, mapping);
+	if (fd < 0) {
+		int errnum = errno;
+
+		fd = open_program(tid, mapping);
+		if (fd < 0)
+			return explain(why, attempt.errnum, errnum);
+	}
+	/* This is the mapped file by definition. */
+	err = mw_elf_open(fd, path, elf);
+	return err ? say_error(why, err) : NULL;
+}
+
+/* `path`: as the target sees it. Where *elf stays NULL *why (malloc'ed) says why. Errors: MEMORY. */
+static struct mw_error *open_module_file(pid_t tid, const struct mw_mapping *mapping, const char *path,
+					 struct mw_elf **elf, char **why)
+{
+	struct mw_error *err;
+
+	MW_TRY(open_file(tid, mapping, path, elf, why));
+	err = *elf ? mw_elf_find_symbols(*elf, tid, path) : NULL;
+	if (err) {
+		mw_elf_unref(*elf);
+		*elf = NULL;
+	}
+	return err;
+}
+
+/* The same for the vdso, from memory. */
+static struct mw_error *open_vdso(pid_t tid, const struct mw_mapping *mapping, struct mw_elf **elf, char **why)
+{
+	uint64_t size = mapping->end - mapping->start;
+	MW_FREE uint8_t *bytes = NULL;
+	struct mw_error *err;
+
+	*elf = NULL;
+	*why = NULL;
+	if (size > MAX_VDSO)
+		return say(why, strdup("it is too large"));
+	bytes = malloc(size);
+	if (!bytes)
+		return mw_error_nomem();
+	if (mw_peek(tid, mapping->start, bytes, size))
+		err = mw_elf_open_memory(bytes, size, mapping->path, elf);
+	else
+		err = mw_error_create(MW_ERROR_SYSTEM, errno, "its memory cannot be read");
+	return err ? say_error(why, err) : NULL;
+}
+
+/* --- the table ------------------------------------------------------------------------------------------- */
 
 struct entry {
 	struct mw_module module; /* first: an entry is its module */
@@ -118,7 +415,7 @@ static bool owns(const struct entry *entry, const struct mw_mapping *mapping)
 		return false;
 	if (is_vdso(mapping))
 		return module->start == mapping->start;
-	return !module->elf || mw_elf_fits(module->elf, mapping, module->bias);
+	return !module->elf || fits(module->elf, mapping, module->bias);
 }
 
 static struct entry *find_owner(struct pass *pass, const struct mw_mapping *mapping)
@@ -143,8 +440,8 @@ static struct mw_elf *share_image(struct pass *pass, const struct mw_mapping *ma
 		if (!module->elf || !mapping->inode || !same_file(module, mapping))
 			continue;
 		/* The file may have been written over since. */
-		if (mw_elf_bias(module->elf, mapping, &bias) &&
-		    mw_elf_match(module->elf, pass->tid, bias) == MW_ELF_DIFFERENT)
+		if (bias_of(module->elf, mapping, &bias) &&
+		    match_memory(module->elf, pass->tid, bias) == MATCH_DIFFERENT)
 			return NULL;
 		return mw_elf_ref(module->elf);
 	}
@@ -158,19 +455,19 @@ static struct mw_error *open_image(struct pass *pass, const struct mw_mapping *m
 	*is_load = true;
 	module->bias = mapping->start - mapping->offset;
 	if (is_vdso(mapping))
-		MW_TRY(mw_module_vdso_open(pass->tid, mapping, &module->elf, &module->why));
+		MW_TRY(open_vdso(pass->tid, mapping, &module->elf, &module->why));
 	else
 		module->elf = share_image(pass, mapping);
 	if (!module->elf && !module->why)
-		MW_TRY(mw_module_file_open(pass->tid, mapping, module->path, &module->elf, &module->why));
-	if (module->elf && !mw_elf_is_64(module->elf)) {
+		MW_TRY(open_module_file(pass->tid, mapping, module->path, &module->elf, &module->why));
+	if (module->elf && !module->elf->is_64) {
 		mw_elf_unref(module->elf);
 		module->elf = NULL;
 		module->why = strdup("it is a 32-bit file");
 		return module->why ? NULL : mw_error_nomem();
 	}
 	if (module->elf)
-		*is_load = mw_elf_bias(module->elf, mapping, &module->bias);
+		*is_load = bias_of(module->elf, mapping, &module->bias);
 	return NULL;
 }
 
@@ -352,20 +649,10 @@ struct mw_module *mw_modules_get(const struct mw_modules *modules, uint32_t numb
 
 struct mw_module *mw_modules_find(const struct mw_modules *modules, mw_addr addr)
 {
-	size_t low = 0, high = modules->range_count;
+	size_t before = mw_vector_up_to(modules->ranges, modules->range_count, sizeof(*modules->ranges),
+					offsetof(struct range, start), addr);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct range *range = &modules->ranges[middle];
-
-		if (addr < range->start)
-			high = middle;
-		else if (addr >= range->end)
-			low = middle + 1;
-		else
-			return range->module;
-	}
-	return NULL;
+	return before && addr < modules->ranges[before - 1].end ? modules->ranges[before - 1].module : NULL;
 }
 
 struct mw_error *mw_modules_add(struct mw_modules *modules, const char *path, uint64_t bias, struct mw_elf *elf)

@@ -1,16 +1,395 @@
 // SPDX-License-Identifier: MIT
-/* symbolizer.c: modules opened when they are first asked about, and what has been found out about addresses. */
+/* symbolizer.c: modules opened through libdwfl when they are first asked about, and what is known of addresses. */
 #include "symbol/symbolizer.h"
 
 #include "base/hash.h"
 #include "base/index.h"
 #include "base/vector.h"
 #include "proc/perf_map.h"
+#include "proc/root.h"
 #include "symbol/demangle.h"
-#include "symbol/symbolizer_debug.h"
+#include "symbol/inflate.h"
+#include "symbol/symbolizer_dwarf.h"
+#include "symbol/symbolizer_index.h"
 
+#include <elf.h>
+#include <elfutils/libdwfl.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#define FEW 8u /* questions for symbols: for no more it does not pay to make an index */
+
+void (*__attribute__((noreturn)) mw_symbol_no_memory)(void);
+
+/* --- what libdw opens ------------------------------------------------------------------------------------ */
+
+/*
+ * The name of a file with debug information (.gnu_debuglink, .gnu_debugaltlink, DW_AT_dwo_name) is anything that the
+ * target's maker likes, and libdw opens it: a FIFO's open would wait for ever, a device's may do something. So this
+ * program has an open() of its own, which libraries find before that of libc; while a thread is quiet it opens nothing
+ * for reading but regular files, and does not wait.
+ */
+
+/* While a thread is quiet ELF files are opened with their sections uncompressed (inflate.h), but for `plain`: as they
+ * are, for their checksums. */
+static _Thread_local unsigned quiet, plain;
+
+/* By another name here, as the headers may have open() inlined. */
+int mw_quiet_open(const char *path, int flags, ...) __asm__("open") __attribute__((visibility("default")));
+int mw_quiet_open64(const char *path, int flags, ...) __asm__("open64")
+	__attribute__((alias("open"), visibility("default")));
+
+/* Takes over `fd` (may be negative); what is compressed by zstd in the file is uncompressed behind the descriptor
+ * returned. */
+static int inflated(int fd, const char **obstacle)
+{
+	int copy = fd >= 0 ? mw_inflate_file(fd, obstacle) : -1;
+
+	if (copy < 0)
+		return fd;
+	close(fd);
+	return copy;
+}
+
+static int open_quietly(const char *path)
+{
+	unsigned before = quiet;
+	int fd;
+
+	quiet = 0;
+	fd = mw_root_open_link(path);
+	if (!plain)
+		fd = inflated(fd, NULL);
+	quiet = before;
+	return fd;
+}
+
+static int open_as(const char *path, int flags, mode_t mode)
+{
+	/* Cryptography, for debuginfod, may want randomness. */
+	bool reads = (flags & O_ACCMODE) == O_RDONLY && !(flags & (O_CREAT | O_DIRECTORY | O_PATH)) &&
+		     strcmp(path, "/dev/urandom") != 0;
+
+	return quiet && reads ? open_quietly(path) : (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+static mode_t mode_of(int flags, va_list args)
+{
+	return flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(args, mode_t) : 0;
+}
+
+int mw_quiet_open(const char *path, int flags, ...)
+{
+	va_list args;
+	mode_t mode;
+
+	va_start(args, flags);
+	mode = mode_of(flags, args);
+	va_end(args);
+	return open_as(path, flags, mode);
+}
+
+/* --- one module: a session of libdwfl, which has it where its file says that it lies; addresses are vaddr --- */
+
+struct debug {
+	const struct mw_elf *elf;
+	Dwfl *dwfl;
+	Dwfl_Module *module;
+	GElf_Addr bias; /* libdwfl's address = vaddr + bias */
+	bool sought;    /* debug information has been looked for */
+	bool has_dwarf;
+	bool is_embedded;      /* … stands in the file itself */
+	Dwarf_Addr dwarf_bias; /* libdwfl's address = DWARF's + dwarf_bias */
+	struct mw_units units;
+	struct mw_symbol_index index; /* empty until it is made, or where it can't be */
+	uint32_t asked;               /* questions for symbols */
+	const char *obstacle;         /* why a file's debug information can't be read; NULL: it can */
+};
+
+/* A function symbol of the file. */
+struct symbol {
+	const char *name; /* as the file has it; good as long as the debug */
+	uint64_t start;   /* vaddr */
+};
+
+/* libdwfl wants it writable. */
+static char debuginfo_path[] = "+:.debug:/usr/lib/debug";
+static char *debuginfo_path_pointer = debuginfo_path;
+
+/* The file that a static program's symbols come from, which may lie in another root; -1: there is none. */
+static int companion_fd(const struct mw_elf *elf, char **path)
+{
+	const struct mw_elf *companion = elf->companion;
+	int fd = companion && companion->bytes.fd >= 0 ? fcntl(companion->bytes.fd, F_DUPFD_CLOEXEC, 0) : -1;
+
+	if (fd >= 0)
+		*path = strdup(companion->name);
+	return fd;
+}
+
+/*
+ * libdwfl keeps the file open whose build-id it has compared, so that must be uncompressed from the start; of one
+ * without it compares the checksum, which is that of the file as it is.
+ */
+static int find_debug_file(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base, const char *file,
+			   const char *link, GElf_Word checksum, char **path)
+{
+	struct debug *debug = *user;
+	const unsigned char *build_id;
+	GElf_Addr address;
+	bool by_checksum = dwfl_module_build_id(module, &build_id, &address) <= 0;
+	int fd;
+
+	if (by_checksum)
+		plain++;
+	fd = dwfl_standard_find_debuginfo(module, user, name, base, file, link, checksum, path);
+	if (by_checksum)
+		plain--;
+	/* A link without a checksum names what several debug files share (dwz): the companion is another file. */
+	if (fd < 0 && debug && (checksum || !link))
+		fd = companion_fd(debug->elf, path);
+	return inflated(fd, debug ? &debug->obstacle : NULL);
+}
+
+static const Dwfl_Callbacks callbacks = {
+	.find_elf = dwfl_build_id_find_elf,
+	.find_debuginfo = find_debug_file,
+	.section_address = dwfl_offline_section_address,
+	.debuginfo_path = &debuginfo_path_pointer,
+};
+
+/* All bytes of an image from memory: what its headers speak of, or at least its segments. */
+static const uint8_t *image_bytes(const struct mw_elf *elf, size_t *size)
+{
+	const struct mw_elf_segment *segments = elf->segments;
+	size_t end = sizeof(Elf64_Ehdr);
+	const uint8_t *bytes = mw_elf_file_bytes(elf, 0, sizeof(Elf64_Ehdr));
+	Elf64_Ehdr header;
+
+	if (!bytes)
+		return NULL;
+	memcpy(&header, bytes, sizeof(header));
+	for (size_t i = 0; i < elf->segment_count; i++)
+		if (segments[i].file_size <= SIZE_MAX - segments[i].offset &&
+		    segments[i].offset + segments[i].file_size > end)
+			end = segments[i].offset + segments[i].file_size;
+	if (header.e_shoff < SIZE_MAX / 2) {
+		size_t with = header.e_shoff + (size_t)header.e_shnum * header.e_shentsize;
+
+		if (with > end && (bytes = mw_elf_file_bytes(elf, 0, with))) {
+			*size = with;
+			return bytes;
+		}
+	}
+	*size = end;
+	return mw_elf_file_bytes(elf, 0, end);
+}
+
+static bool write_all(int fd, const uint8_t *bytes, size_t size)
+{
+	while (size) {
+		ssize_t written = write(fd, bytes, size);
+
+		if (written <= 0)
+			return false;
+		bytes += written;
+		size -= (size_t)written;
+	}
+	return true;
+}
+
+/* A descriptor of our own for the image, or -1. libdw reads files only, so what comes from memory becomes one. */
+static int image_fd(const struct mw_elf *elf)
+{
+	const uint8_t *bytes;
+	size_t size;
+	int fd;
+
+	if (elf->bytes.fd >= 0)
+		return fcntl(elf->bytes.fd, F_DUPFD_CLOEXEC, 0);
+	bytes = image_bytes(elf, &size);
+	fd = bytes ? memfd_create("memwatch-image", MFD_CLOEXEC) : -1;
+	if (fd >= 0 && !write_all(fd, bytes, size)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static bool report(struct debug *debug, const struct mw_elf *elf, const char *path)
+{
+	int fd = inflated(image_fd(elf), &debug->obstacle);
+	void **user;
+
+	if (fd < 0)
+		return false;
+	dwfl_report_begin(debug->dwfl);
+	debug->module = dwfl_report_elf(debug->dwfl, path, path, fd, 0, true);
+	if (!debug->module)
+		close(fd); /* consumed on success only */
+	dwfl_report_end(debug->dwfl, NULL, NULL);
+	if (debug->module && dwfl_module_info(debug->module, &user, NULL, NULL, NULL, NULL, NULL, NULL))
+		*user = debug;
+	return debug->module && dwfl_module_getelf(debug->module, &debug->bias);
+}
+
+static void debug_close(struct debug *debug)
+{
+	if (!debug)
+		return;
+	mw_units_deinit(&debug->units);
+	mw_symbol_index_deinit(&debug->index);
+	if (debug->dwfl)
+		dwfl_end(debug->dwfl);
+	free(debug);
+}
+
+/* The image must outlive it; `path` is for finding what belongs to it. NULL where libdw can't make anything of it. */
+static struct debug *debug_open(const struct mw_elf *elf, const char *path)
+{
+	struct debug *debug = calloc(1, sizeof(*debug));
+
+	if (!debug)
+		return NULL;
+	debug->elf = elf;
+	debug->dwfl = dwfl_begin(&callbacks);
+	if (!debug->dwfl || !report(debug, elf, path)) {
+		debug_close(debug);
+		return NULL;
+	}
+	debug->is_embedded = mw_elf_section(elf, ".debug_info").present || mw_elf_section(elf, ".zdebug_info").present;
+	return debug;
+}
+
+/* Look for debug information, once. False without memory. */
+static bool seek(struct debug *debug)
+{
+	Dwarf *dwarf;
+	bool good;
+
+	if (debug->sought)
+		return true;
+	quiet++;
+	dwarf = dwfl_module_getdwarf(debug->module, &debug->dwarf_bias);
+	if (dwarf && mw_symbol_no_memory)
+		dwarf_new_oom_handler(dwarf, mw_symbol_no_memory);
+	good = !dwarf || mw_units_init(&debug->units, dwarf);
+	quiet--;
+	if (!good)
+		return false;
+	debug->has_dwarf = debug->units.unit_count > 0;
+	debug->sought = true;
+	return true;
+}
+
+/* As dwfl_module_addrinfo. */
+static const char *look_up(struct debug *debug, GElf_Addr address, GElf_Off *offset, GElf_Sym *sym)
+{
+	const struct mw_indexed_symbol *found;
+	GElf_Addr start;
+	const char *name;
+
+	if (debug->asked < FEW && ++debug->asked == FEW)
+		(void)mw_symbol_index_init(&debug->index, debug->module);
+	if (debug->index.items) {
+		switch (mw_symbol_index_find(&debug->index, address, &found)) {
+		case MW_INDEX_NOTHING:
+			return NULL;
+		case MW_INDEX_FOUND:
+			name = dwfl_module_getsym_info(debug->module, (int)found->number, sym, &start, NULL, NULL,
+						       NULL);
+			*offset = address - start;
+			return name;
+		default:
+			break;
+		}
+	}
+	return dwfl_module_addrinfo(debug->module, address, offset, sym, NULL, NULL, NULL);
+}
+
+/* The symbol that `vaddr` belongs to; false where there is none. */
+static bool debug_symbol(struct debug *debug, uint64_t vaddr, struct symbol *symbol)
+{
+	GElf_Off offset;
+	GElf_Sym sym;
+	const char *name;
+
+	quiet++;
+	name = look_up(debug, vaddr + debug->bias, &offset, &sym);
+	quiet--;
+	if (!name || !*name || offset > vaddr)
+		return false;
+	if (sym.st_size && offset >= sym.st_size)
+		return false;
+	*symbol = (struct symbol){name, vaddr - offset};
+	return true;
+}
+
+/* Append the frames at `vaddr` by DWARF, `offset_from` being the address whose offsets are reported and `symbol` (may be
+ * NULL) the function's. `*found` is false, and nothing appended, where DWARF knows nothing. False without memory. */
+static bool debug_frames(struct debug *debug, uint64_t vaddr, uint64_t offset_from, const struct symbol *symbol,
+			 struct mw_frame_list *list, bool *found)
+{
+	struct mw_dwarf_query query = {0};
+	bool good;
+
+	if (!seek(debug))
+		return false;
+	query.address = vaddr + debug->bias - debug->dwarf_bias;
+	query.units = &debug->units;
+	query.past = offset_from - vaddr;
+	if (symbol) {
+		query.symbol = symbol->name;
+		query.has_offset = true;
+		query.offset = offset_from - symbol->start;
+	}
+	quiet++;
+	good = mw_dwarf_frames(&query, list, found);
+	quiet--;
+	return good;
+}
+
+static const char *debug_obstacle(struct debug *debug)
+{
+	return seek(debug) && !debug->has_dwarf ? debug->obstacle : NULL;
+}
+
+static const char *debug_source(struct debug *debug)
+{
+	const char *main_file = NULL, *debug_file = NULL;
+	int symbols;
+
+	if (seek(debug) && debug->has_dwarf) {
+		dwfl_module_info(debug->module, NULL, NULL, NULL, NULL, NULL, &main_file, &debug_file);
+		if (debug->is_embedded)
+			return "embedded";
+		/* Files that come through debuginfod have a descriptor and no name. */
+		return debug_file ? debug_file : "debuginfod";
+	}
+	quiet++;
+	symbols = dwfl_module_getsymtab(debug->module);
+	quiet--;
+	return symbols > 1 ? "only symbols" : "none";
+}
+
+/* --- the symbolizer ---------------------------------------------------------------------------------------- */
+
+static void frame_list_deinit(struct mw_frame_list *list)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		free((char *)(uintptr_t)list->items[i].function);
+		free((char *)(uintptr_t)list->items[i].file);
+	}
+	free(list->items);
+	*list = (struct mw_frame_list){0};
+}
 
 /* What is known of one address. */
 struct answer {
@@ -25,8 +404,8 @@ struct mw_symbolizer {
 	const struct mw_perf_map *names; /* of code in no file; NULL: none */
 	struct slot {
 		bool tried;
-		struct mw_debug *debug; /* NULL: tried in vain */
-	} * slots;                      /* by module number */
+		struct debug *debug; /* NULL: tried in vain */
+	} * slots;                   /* by module number */
 	size_t slot_count;
 	struct answer *answers;
 	size_t answer_capacity;
@@ -49,9 +428,9 @@ void mw_symbolizer_destroy(struct mw_symbolizer *symbolizer)
 	if (!symbolizer)
 		return;
 	for (size_t i = 0; i < symbolizer->slot_count; i++)
-		mw_debug_close(symbolizer->slots[i].debug);
+		debug_close(symbolizer->slots[i].debug);
 	for (uint32_t i = 0; i < symbolizer->index.count; i++)
-		mw_frame_list_deinit(&symbolizer->answers[i].list);
+		frame_list_deinit(&symbolizer->answers[i].list);
 	free(symbolizer->slots);
 	free(symbolizer->answers);
 	mw_index_deinit(&symbolizer->index);
@@ -90,7 +469,7 @@ static const struct mw_module *module_of(const struct mw_symbolizer *symbolizer,
 }
 
 /* `*debug` becomes NULL where nothing can be had of the module. False without memory. */
-static bool open_module(struct mw_symbolizer *symbolizer, uint32_t number, struct mw_debug **debug)
+static bool open_module(struct mw_symbolizer *symbolizer, uint32_t number, struct debug **debug)
 {
 	const struct mw_module *module = module_of(symbolizer, number);
 
@@ -109,7 +488,7 @@ static bool open_module(struct mw_symbolizer *symbolizer, uint32_t number, struc
 		symbolizer->slot_count = count;
 	}
 	if (!symbolizer->slots[number].tried) {
-		symbolizer->slots[number].debug = mw_debug_open(module->elf, module->path);
+		symbolizer->slots[number].debug = debug_open(module->elf, module->path);
 		symbolizer->slots[number].tried = true;
 	}
 	*debug = symbolizer->slots[number].debug;
@@ -117,7 +496,7 @@ static bool open_module(struct mw_symbolizer *symbolizer, uint32_t number, struc
 }
 
 /* A frame from the symbol alone, or from nothing. `vaddr` is the address whose offset is reported. */
-static bool add_symbol(const struct mw_debug_symbol *symbol, uint64_t vaddr, struct mw_frame_list *list)
+static bool add_symbol(const struct symbol *symbol, uint64_t vaddr, struct mw_frame_list *list)
 {
 	char *name;
 
@@ -149,8 +528,8 @@ static bool resolve(struct mw_symbolizer *symbolizer, uint32_t number, mw_addr a
 	uint64_t vaddr = module ? addr - module->bias : addr;
 	/* A call may be the last instruction of its function, or of its line. */
 	uint64_t code = is_return && vaddr ? vaddr - 1 : vaddr;
-	struct mw_debug_symbol symbol;
-	struct mw_debug *debug;
+	struct symbol symbol;
+	struct debug *debug;
 	bool has_symbol, found = false;
 
 	if ((!module || !module->elf) && !add_named(symbolizer, addr, is_return, list, &found))
@@ -161,8 +540,8 @@ static bool resolve(struct mw_symbolizer *symbolizer, uint32_t number, mw_addr a
 		return false;
 	if (!debug)
 		return add_symbol(NULL, vaddr, list);
-	has_symbol = mw_debug_symbol(debug, code, &symbol);
-	if (!mw_debug_frames(debug, code, vaddr, has_symbol ? &symbol : NULL, list, &found))
+	has_symbol = debug_symbol(debug, code, &symbol);
+	if (!debug_frames(debug, code, vaddr, has_symbol ? &symbol : NULL, list, &found))
 		return false;
 	return found || add_symbol(has_symbol ? &symbol : NULL, vaddr, list);
 }
@@ -178,7 +557,7 @@ struct mw_error *mw_symbolizer_resolve(struct mw_symbolizer *symbolizer, uint32_
 		    !MW_VECTOR_ROOM(symbolizer->answers, symbolizer->index.count, symbolizer->answer_capacity))
 			return mw_error_nomem();
 		if (!resolve(symbolizer, number, addr, is_return, &wanted.list)) {
-			mw_frame_list_deinit(&wanted.list);
+			frame_list_deinit(&wanted.list);
 			return mw_error_nomem();
 		}
 		answer = &symbolizer->answers[mw_index_put(&symbolizer->index, hash_of(&wanted, 0))];
@@ -191,16 +570,16 @@ struct mw_error *mw_symbolizer_resolve(struct mw_symbolizer *symbolizer, uint32_
 
 const char *mw_symbolizer_source(struct mw_symbolizer *symbolizer, uint32_t number)
 {
-	struct mw_debug *debug;
+	struct debug *debug;
 
 	if (!open_module(symbolizer, number, &debug) || !debug)
 		return "none";
-	return mw_debug_source(debug);
+	return debug_source(debug);
 }
 
 const char *mw_symbolizer_obstacle(struct mw_symbolizer *symbolizer, uint32_t number)
 {
-	struct mw_debug *debug;
+	struct debug *debug;
 
-	return open_module(symbolizer, number, &debug) && debug ? mw_debug_obstacle(debug) : NULL;
+	return open_module(symbolizer, number, &debug) && debug ? debug_obstacle(debug) : NULL;
 }

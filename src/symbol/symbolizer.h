@@ -43,4 +43,9 @@ const char *mw_symbolizer_source(struct mw_symbolizer *symbolizer, uint32_t numb
  * sections"; else NULL. */
 const char *mw_symbolizer_obstacle(struct mw_symbolizer *symbolizer, uint32_t number);
 
+/* libdw can't say that it has found no memory: it calls this then, from within calls of a symbolizer. It must not
+ * return, and what the symbolizer works on may not be touched any more. NULL: libdw prints a message and ends the
+ * program. */
+extern void (*__attribute__((noreturn)) mw_symbol_no_memory)(void);
+
 #endif

@@ -107,12 +107,12 @@ void mw_top_names_destroy(struct mw_top_names *names)
 /* Another file may have come to stand under the same path, and be mapped where the other was. */
 static bool may_be_same(const struct mw_module *own, const struct mw_view_module *module)
 {
-	size_t size = 0;
-	const uint8_t *id = own->elf ? mw_elf_build_id(own->elf, &size) : NULL;
+	const struct mw_elf *elf = own->elf;
 
-	if (!id || !size || !module->build_id_size)
+	if (!elf || !elf->build_id_size || !module->build_id_size)
 		return true;
-	return size == module->build_id_size && memcmp(id, module->build_id, size) == 0;
+	return elf->build_id_size == module->build_id_size &&
+	       memcmp(elf->build_id, module->build_id, elf->build_id_size) == 0;
 }
 
 static uint32_t find_own(const struct mw_top_names *names, const struct mw_view_module *module)

@@ -40,8 +40,8 @@ struct around {
 
 static bool code_around(const struct mw_module *module, mw_addr pc, struct around *out)
 {
-	const struct mw_elf_segment *segments;
-	size_t count = mw_elf_segments(module->elf, &segments);
+	const struct mw_elf_segment *segments = module->elf->segments;
+	size_t count = module->elf->segment_count;
 	uint64_t vaddr = pc - 1 - module->bias;
 
 	for (size_t i = 0; i < count; i++) {

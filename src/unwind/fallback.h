@@ -6,7 +6,7 @@
 #define MW_UNWIND_FALLBACK_H
 
 #include "base/map.h"
-#include "symbol/generated_code.h"
+#include "symbol/elf_image.h"
 #include "symbol/modules.h"
 #include "unwind/function_starts.h"
 

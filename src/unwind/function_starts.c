@@ -64,8 +64,8 @@ static void scan_segment(struct mw_function_starts *starts, const struct mw_elf 
 
 static void scan_calls(struct mw_function_starts *starts, const struct mw_elf *elf, const struct mw_arch *arch)
 {
-	const struct mw_elf_segment *segments;
-	size_t count = mw_elf_segments(elf, &segments);
+	const struct mw_elf_segment *segments = elf->segments;
+	size_t count = elf->segment_count;
 	uint64_t code = 0;
 
 	for (size_t i = 0; i < count; i++)

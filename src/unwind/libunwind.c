@@ -7,7 +7,7 @@
  * memory view; so a walk costs no system call once the snapshot is there. Its own remote accessors
  * read each word by ptrace and map one file at a time, which is why they are not used.
  */
-#include "symbol/frame_table.h"
+#include "symbol/frames.h"
 #include "unwind/debug_frames.h"
 #include "unwind/fallback.h"
 #include "unwind/unwind.h"

@@ -306,8 +306,8 @@ static uint64_t described_bytes(const struct rows_list *list)
 struct mw_error *mw_rows_undescribed(const struct mw_elf *elf, uint64_t *code, uint64_t *undescribed)
 {
 	struct rows_list eh = {0}, debug = {0};
-	const struct mw_elf_segment *segments;
-	size_t count = mw_elf_segments(elf, &segments);
+	const struct mw_elf_segment *segments = elf->segments;
+	size_t count = elf->segment_count;
 	struct mw_error *err = rows_list_eh_frame(elf, &eh);
 	uint64_t all = 0, described;
 

@@ -3,7 +3,7 @@
 #ifndef MW_UNWIND_ROWS_CFI_H
 #define MW_UNWIND_ROWS_CFI_H
 
-#include "symbol/frame_reader.h"
+#include "symbol/frames.h"
 
 #include <memwatch/arch.h>
 

@@ -3,7 +3,7 @@
 #include "unwind/rows_list.h"
 
 #include "base/vector.h"
-#include "symbol/frame_table.h"
+#include "symbol/frames.h"
 
 #include <dwarf.h>
 #include <stdlib.h>
@@ -16,8 +16,8 @@ struct bounds {
 static struct bounds code_bounds(const struct mw_elf *elf)
 {
 	struct bounds bounds = {.low = UINT64_MAX};
-	const struct mw_elf_segment *segments;
-	size_t count = mw_elf_segments(elf, &segments);
+	const struct mw_elf_segment *segments = elf->segments;
+	size_t count = elf->segment_count;
 
 	for (size_t i = 0; i < count; i++) {
 		const struct mw_elf_segment *segment = &segments[i];
@@ -74,7 +74,7 @@ static struct mw_error *list_records(struct rows_list *list, uint64_t first, uin
 		if (!mw_frame_describe(&list->bytes, &record, &cie, &description))
 			continue;
 		/* Of what can be loaded anywhere, an address that isn't relative is known only when it is loaded. */
-		if (!list->bytes.debug && !(cie.encoding & DW_EH_PE_pcrel) && !mw_elf_is_executable(elf))
+		if (!list->bytes.debug && !(cie.encoding & DW_EH_PE_pcrel) && !elf->is_executable)
 			continue;
 		/* 0 is left where the code that was described was thrown away. */
 		if (description.start == 0 || description.start < code.low || description.start >= code.high)

@@ -3,7 +3,7 @@
 #ifndef MW_UNWIND_ROWS_LIST_H
 #define MW_UNWIND_ROWS_LIST_H
 
-#include "symbol/frame_reader.h"
+#include "symbol/frames.h"
 
 /* Code that is described. */
 struct rows_described {

@@ -2,7 +2,7 @@
 /* late_symbols.c: see late_symbols.h. */
 #include "view/late_symbols.h"
 
-#include "symbol/find_file.h"
+#include "symbol/elf_find.h"
 
 #include <stdlib.h>
 

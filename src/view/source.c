@@ -27,8 +27,10 @@ struct mw_error *mw_view_modules_of(const struct mw_modules *modules, struct mw_
 			.suspect = mw_alloc_classify(module->path, module->elf) == MW_MODULE_OTHER,
 			.has_file = module->elf != NULL,
 		};
-		if (module->elf)
-			found[i].build_id = mw_elf_build_id(module->elf, &found[i].build_id_size);
+		if (module->elf) {
+			found[i].build_id = module->elf->build_id;
+			found[i].build_id_size = module->elf->build_id_size;
+		}
 	}
 	*out = found;
 	*count = total;

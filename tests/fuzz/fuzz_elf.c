@@ -7,7 +7,7 @@
 #include "fuzz.h"
 
 #include "symbol/elf_image.h"
-#include "symbol/frame_table.h"
+#include "symbol/frames.h"
 #include "symbol/modules.h"
 #include "unwind/rows.h"
 #include "unwind/unwind.h"
@@ -59,10 +59,9 @@ static bool take_symbol(void *context, const struct mw_elf_symbol *symbol)
 
 static void read_file(struct mw_elf *elf)
 {
-	const struct mw_elf_segment *segments;
-	size_t count = mw_elf_segments(elf, &segments), available = 0, symbols = 0, id_size;
+	const struct mw_elf_segment *segments = elf->segments;
+	size_t count = elf->segment_count, available = 0, symbols = 0;
 	struct mw_elf_section section = mw_elf_section(elf, ".text");
-	const uint8_t *id = mw_elf_build_id(elf, &id_size);
 
 	for (size_t i = 0; i < count; i++) {
 		const uint8_t *bytes = mw_elf_bytes(elf, segments[i].vaddr, &available);
@@ -71,8 +70,8 @@ static void read_file(struct mw_elf *elf)
 	}
 	if (section.present)
 		look_at(mw_elf_file_bytes(elf, section.offset, section.size), section.size);
-	look_at(id, id_size);
-	sum += mw_elf_soname(elf) ? strlen(mw_elf_soname(elf)) : 0;
+	look_at(elf->build_id, elf->build_id_size);
+	sum += elf->soname ? strlen(elf->soname) : 0;
 	mw_error_destroy(mw_elf_each_symbol(elf, take_symbol, &symbols));
 }
 
@@ -122,8 +121,8 @@ static void walk(const struct mw_elf *elf, const struct mw_arch *arch, struct fu
 {
 	const struct mw_memory_view view = {.context = &memory, .read = read_memory};
 	struct mw_unwound_frame frames[FRAMES];
-	const struct mw_elf_segment *segments;
-	size_t count = mw_elf_segments(elf, &segments);
+	const struct mw_elf_segment *segments = elf->segments;
+	size_t count = elf->segment_count;
 	struct mw_unwinder *unwinder;
 	enum mw_stack_cut cut;
 	uint32_t walked;
@@ -144,8 +143,8 @@ static void walk(const struct mw_elf *elf, const struct mw_arch *arch, struct fu
 /* As the loader would have it. */
 static void place(struct mw_elf *elf)
 {
-	const struct mw_elf_segment *segments;
-	size_t count = mw_elf_segments(elf, &segments);
+	const struct mw_elf_segment *segments = elf->segments;
+	size_t count = elf->segment_count;
 
 	module.elf = elf;
 	module.start = UINT64_MAX;
@@ -174,7 +173,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		return 0;
 	}
 	read_file(elf);
-	if (mw_elf_is_64(elf)) {
+	if (elf->is_64) {
 		compile(elf, arch);
 		find_functions(elf);
 		place(elf);

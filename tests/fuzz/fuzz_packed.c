@@ -6,7 +6,7 @@
  */
 #include "fuzz.h"
 
-#include "symbol/elf_companion.h"
+#include "symbol/elf_find.h"
 #include "symbol/inflate.h"
 
 #include <sys/mman.h>
@@ -49,8 +49,8 @@ static void find_symbols(const uint8_t *bytes, size_t size)
 	if (!err)
 		err = mw_elf_find_symbols(elf, getpid(), "/nowhere/fuzz");
 	if (!err) {
-		companion = mw_elf_companion(elf);
-		insist(!companion || mw_elf_machine(companion) == mw_elf_machine(elf));
+		companion = elf->companion;
+		insist(!companion || companion->machine == elf->machine);
 		err = mw_elf_each_symbol(elf, take_symbol, &count);
 	}
 	mw_error_destroy(err);

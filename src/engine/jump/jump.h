@@ -24,7 +24,7 @@
 #include "proc/peek.h"
 #include "proc/program.h"
 #include "stub/stub.h"
-#include "symbol/generated_code.h"
+#include "symbol/elf_image.h"
 #include "tracee/inject.h"
 #include "tracee/journal.h"
 #include "tracee/orphans.h"

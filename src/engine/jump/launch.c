@@ -62,7 +62,7 @@ static struct mw_error *check_program(const char *path)
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct mw_elf *elf = NULL;
 	struct mw_error *err = fd >= 0 ? mw_elf_open(fd, path, &elf) : NULL;
-	bool is_static = !err && elf && mw_elf_is_static(elf);
+	bool is_static = !err && elf && elf->is_static;
 
 	/* What it is that can't be read, its exec will show. */
 	mw_error_destroy(err);

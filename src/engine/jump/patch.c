@@ -153,8 +153,8 @@ static bool same_file(const struct mw_module *module, const struct mw_mapping *m
 /* Where in its file an address of a module stands. */
 static bool file_offset(const struct mw_module *module, mw_addr addr, uint64_t *out)
 {
-	const struct mw_elf_segment *segments;
-	size_t count = mw_elf_segments(module->elf, &segments);
+	const struct mw_elf_segment *segments = module->elf->segments;
+	size_t count = module->elf->segment_count;
 	uint64_t vaddr = addr - module->bias;
 
 	for (size_t i = 0; i < count; i++) {

@@ -335,7 +335,8 @@ static struct mw_error *find_cave(struct trap_process *process, uint32_t number,
 	*out = &caves[process->planted.cave_count++];
 	memset(*out, 0, sizeof(**out));
 	(*out)->module = number;
-	count = mw_elf_segments(module->elf, &segments);
+	segments = module->elf->segments;
+	count = module->elf->segment_count;
 	for (size_t i = 0; i < count; i++) {
 		mw_addr used = segments[i].vaddr + module->bias;
 		mw_addr end;

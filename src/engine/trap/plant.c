@@ -126,8 +126,8 @@ static struct mw_error *refer_all(struct trap_process *process, pid_t tid, uint3
 
 static struct mw_error *sections_open(struct trap_process *process, pid_t tid, const struct mw_module *module)
 {
-	const struct mw_elf_segment *segments;
-	size_t count = mw_elf_segments(module->elf, &segments);
+	const struct mw_elf_segment *segments = module->elf->segments;
+	size_t count = module->elf->segment_count;
 	struct set sets[SETS] = {{0}};
 
 	for (size_t i = 0; i < count; i++) {
@@ -154,8 +154,8 @@ typedef struct mw_error *found(struct trap_process *process, pid_t tid, mw_addr 
 static struct mw_error *each_call(struct trap_process *process, pid_t tid, const struct mw_module *module,
 				  found *function)
 {
-	const struct mw_elf_segment *segments;
-	size_t count = process->rescue.base ? mw_elf_segments(module->elf, &segments) : 0, length;
+	const struct mw_elf_segment *segments = module->elf->segments;
+	size_t count = process->rescue.base ? module->elf->segment_count : 0, length;
 	const uint8_t *call = mw_regs_syscall_insn(&length);
 
 	for (size_t i = 0; i < count; i++) {
@@ -407,7 +407,7 @@ static bool is_library(const struct trap_process *process, const struct mw_modul
 {
 	enum mw_module_class class = process->survey.module_class[module->number];
 
-	return class == MW_MODULE_RUNTIME || (class != MW_MODULE_ALLOCATOR && mw_elf_is_static(module->elf));
+	return class == MW_MODULE_RUNTIME || (class != MW_MODULE_ALLOCATOR && module->elf->is_static);
 }
 
 /* Before the first breakpoint: SIGTRAP goes to what rescue.c has put in, which the program is not to see. */
@@ -604,8 +604,8 @@ static struct mw_error *add_sections(struct trap_process *process, const uint8_t
 static struct mw_error *find_in(struct trap_process *process, const struct mw_module *module)
 {
 	struct search search = {.process = process, .bias = module->bias};
-	const struct mw_elf_segment *segments;
-	size_t count = mw_elf_segments(module->elf, &segments);
+	const struct mw_elf_segment *segments = module->elf->segments;
+	size_t count = module->elf->segment_count;
 	struct mw_error *err = mw_elf_each_symbol(module->elf, add_function, &search);
 
 	MW_TRY(search.err);

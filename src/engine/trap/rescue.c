@@ -279,8 +279,8 @@ static mw_addr find_restorer(const struct trap_process *process)
 {
 	for (uint32_t i = 0; i < mw_modules_count(process->survey.modules); i++) {
 		const struct mw_module *module = mw_modules_get(process->survey.modules, i);
-		const struct mw_elf_segment *segments;
-		size_t count = module->elf && !module->gone ? mw_elf_segments(module->elf, &segments) : 0;
+		const struct mw_elf_segment *segments = module->elf ? module->elf->segments : NULL;
+		size_t count = module->elf && !module->gone ? module->elf->segment_count : 0;
 
 		for (size_t j = 0; j < count; j++) {
 			size_t size;

@@ -26,28 +26,25 @@ static bool touch(void *context, const struct mw_elf_symbol *symbol)
 /* Ask an image for everything. */
 static void use(struct mw_elf *elf)
 {
-	const struct mw_elf_segment *segments;
 	struct mw_elf_section section;
-	uint64_t vaddr = 0, size = 0;
-	size_t count, id_size, available = 0, visits = 0;
+	size_t available = 0, visits = 0;
 	const uint8_t *bytes;
 
 	mw_error_destroy(mw_elf_each_symbol(elf, touch, &visits));
-	count = mw_elf_segments(elf, &segments);
-	for (size_t i = 0; i < count; i++) {
-		bytes = mw_elf_bytes(elf, segments[i].vaddr, &available);
+	for (size_t i = 0; i < elf->segment_count; i++) {
+		bytes = mw_elf_bytes(elf, elf->segments[i].vaddr, &available);
 		if (bytes && available)
 			sink += bytes[0] + bytes[available - 1];
 	}
-	if (mw_elf_eh_frame_hdr(elf, &vaddr, &size))
-		(void)mw_elf_read(elf, vaddr, &(uint8_t[8]){0}, 8);
+	if (elf->eh_frame_hdr_size)
+		(void)mw_elf_read(elf, elf->eh_frame_hdr, &(uint8_t[8]){0}, 8);
 	section = mw_elf_section(elf, ".text");
 	bytes = section.present ? mw_elf_file_bytes(elf, section.offset, section.size) : NULL;
 	if (bytes)
 		sink += bytes[section.size - 1];
-	if (mw_elf_soname(elf))
-		sink += strlen(mw_elf_soname(elf));
-	sink += mw_elf_build_id(elf, &id_size)[0];
+	if (elf->soname)
+		sink += strlen(elf->soname);
+	sink += elf->build_id[0];
 }
 
 static void try_bytes(const uint8_t *bytes, size_t size)
@@ -153,8 +150,8 @@ static void says_what_it_is_not(void **state)
 	bytes[EI_DATA] = ELFDATA2LSB;
 	bytes[EI_CLASS] = ELFCLASS32;
 	assert_null(mw_elf_open_memory(bytes, size, "32", &elf));
-	assert_false(mw_elf_is_64(elf));
-	assert_int_equal(mw_elf_machine(elf), ((Elf64_Ehdr *)(void *)bytes)->e_machine);
+	assert_false(elf->is_64);
+	assert_int_equal(elf->machine, ((Elf64_Ehdr *)(void *)bytes)->e_machine);
 	use(elf);
 	mw_elf_unref(elf);
 	free(bytes);

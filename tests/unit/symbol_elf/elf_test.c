@@ -52,19 +52,14 @@ static void reads_library(void **state)
 	for (size_t i = 0; i < 2; i++) {
 		struct mw_elf *elf = elf_of(paths[i]);
 		struct tally tally = tally_of(elf);
-		const struct mw_elf_segment *segments;
-		uint64_t vaddr = 0, size = 0;
-		size_t id_size = 0;
 
-		assert_true(mw_elf_is_64(elf));
-		assert_false(mw_elf_is_executable(elf));
-		assert_string_equal(mw_elf_soname(elf), "libsample.so.7");
-		(void)mw_elf_build_id(elf, &id_size);
-		assert_int_equal(id_size, 20);
-		assert_true(mw_elf_segments(elf, &segments) >= 2);
-		assert_true(mw_elf_eh_frame_hdr(elf, &vaddr, &size));
-		assert_true(vaddr && size);
-		assert_true(mw_elf_fd(elf) >= 0);
+		assert_true(elf->is_64);
+		assert_false(elf->is_executable);
+		assert_string_equal(elf->soname, "libsample.so.7");
+		assert_int_equal(elf->build_id_size, 20);
+		assert_true(elf->segment_count >= 2);
+		assert_true(elf->eh_frame_hdr && elf->eh_frame_hdr_size);
+		assert_true(elf->bytes.fd >= 0);
 		assert_int_equal(tally.bad, 0);
 		assert_int_equal(tally.versioned, 2);
 		assert_true(tally.variable && tally.local && tally.chosen_ifunc);
@@ -109,14 +104,14 @@ static void reads_programs(void **state)
 	struct mw_elf *elf = elf_of(SAMPLE_STATIC);
 
 	(void)state;
-	assert_true(mw_elf_is_static(elf));
-	assert_true(mw_elf_is_executable(elf));
-	assert_null(mw_elf_soname(elf));
+	assert_true(elf->is_static);
+	assert_true(elf->is_executable);
+	assert_null(elf->soname);
 	assert_true(symbol_of(elf, "sample_function") > 0x400000);
 	assert_true(symbol_of(elf, "malloc") > 0x400000);
 	mw_elf_unref(elf);
 	elf = elf_of("/proc/self/exe");
-	assert_false(mw_elf_is_static(elf));
+	assert_false(elf->is_static);
 	assert_true(symbol_of(elf, "main") > 0);
 	mw_elf_unref(elf);
 }
@@ -128,7 +123,7 @@ static void reads_without_sections(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
-		size_t size, id_size = 0;
+		size_t size;
 		uint8_t *bytes = file_read(paths[i], &size);
 		struct mw_elf *whole = elf_of(paths[i]), *bare = NULL;
 		struct tally expected = tally_of(whole), tally;
@@ -142,9 +137,8 @@ static void reads_without_sections(void **state)
 		assert_int_equal(tally.fixed, 0);
 		assert_int_equal(tally.bad, 0);
 		assert_false(mw_elf_section(bare, ".text").present);
-		(void)mw_elf_build_id(bare, &id_size);
-		assert_int_equal(id_size, 20);
-		assert_int_equal(mw_elf_fd(bare), -1);
+		assert_int_equal(bare->build_id_size, 20);
+		assert_int_equal(bare->bytes.fd, -1);
 		mw_elf_unref(bare);
 		mw_elf_unref(whole);
 	}
@@ -160,7 +154,7 @@ static void reads_from_memory(void **state)
 	if (!at)
 		skip();
 	assert_null(mw_elf_open_memory(at, 4096, "[vdso]", &elf));
-	assert_true(mw_elf_is_static(elf));
+	assert_true(elf->is_static);
 	assert_true(tally_of(elf).functions > 0);
 	assert_ptr_equal(mw_elf_ref(elf), elf);
 	mw_elf_unref(elf);

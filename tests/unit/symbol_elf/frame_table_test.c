@@ -2,7 +2,7 @@
 /* frame_table_test.c: where functions begin and end, by either table and with bytes that lie. */
 #include "files.h"
 
-#include "symbol/frame_table.h"
+#include "symbol/frames.h"
 #include "unit.h"
 
 #include <dlfcn.h>

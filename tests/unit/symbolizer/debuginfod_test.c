@@ -57,7 +57,6 @@ static bool build_id(char *text, size_t size)
 	int fd = open(LIBRARY, O_RDONLY | O_CLOEXEC);
 	struct mw_elf *elf = NULL;
 	struct mw_error *err = mw_elf_open(fd, LIBRARY, &elf);
-	const uint8_t *id;
 	size_t length;
 
 	close(fd);
@@ -65,9 +64,9 @@ static bool build_id(char *text, size_t size)
 		mw_error_destroy(err);
 		return false;
 	}
-	id = mw_elf_build_id(elf, &length);
+	length = elf->build_id_size;
 	for (size_t i = 0; i < length && 2 * i + 2 < size; i++)
-		snprintf(text + 2 * i, 3, "%02x", id[i]);
+		snprintf(text + 2 * i, 3, "%02x", elf->build_id[i]);
 	mw_elf_unref(elf);
 	return length > 0;
 }

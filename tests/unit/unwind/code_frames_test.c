@@ -90,8 +90,8 @@ static void judge_call(struct judge *judge, uint64_t pc, uint64_t low, uint64_t 
 /* The segment that holds a function. */
 static bool bounds(const struct mw_elf *elf, uint64_t vaddr, uint64_t *low, uint64_t *high)
 {
-	const struct mw_elf_segment *segments;
-	size_t count = mw_elf_segments(elf, &segments);
+	const struct mw_elf_segment *segments = elf->segments;
+	size_t count = elf->segment_count;
 
 	for (size_t i = 0; i < count; i++) {
 		*low = segments[i].vaddr;
@@ -141,8 +141,8 @@ static int by_vaddr(const void *a, const void *b)
 /* The same without what symbols say. */
 static void forget_symbols(struct judge *judge)
 {
-	const struct mw_elf_segment *segments;
-	size_t count = mw_elf_segments(judge->elf, &segments), all = 0, room = 0;
+	const struct mw_elf_segment *segments = judge->elf->segments;
+	size_t count = judge->elf->segment_count, all = 0, room = 0;
 	struct mw_function_starts *starts = &judge->starts[CALLS];
 
 	for (size_t i = 0; i < count; i++)

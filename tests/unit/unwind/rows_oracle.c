@@ -2,7 +2,7 @@
 /* rows_oracle.c: what rows say of a file held against what libdw says (rows_oracle.h). */
 #include "rows_oracle.h"
 
-#include "symbol/frame_table.h"
+#include "symbol/frames.h"
 #include "unwind/rows.h"
 
 #include <dwarf.h>
@@ -238,7 +238,7 @@ struct rows_verdict rows_judge(const char *path)
 
 	assert_true(fd >= 0);
 	assert_null(mw_elf_open(fd, path, &judge.elf));
-	judge.arch = mw_arch_find(mw_elf_machine(judge.elf));
+	judge.arch = mw_arch_find(judge.elf->machine);
 	assert_non_null(judge.arch);
 	clock_gettime(CLOCK_MONOTONIC, &from);
 	assert_null(mw_rows_compile(judge.elf, judge.arch, &judge.dictionary, &judge.rows));

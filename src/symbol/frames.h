@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * frame_reader.h: bounded reading of the records of .eh_frame and .debug_frame: a CIE has what several descriptions
- * share, a description (FDE) is of a piece of code.
+ * frames.h: bounded reading of frame descriptions, .eh_frame and .debug_frame: a CIE has what several descriptions
+ * share, a description (FDE) is of a piece of code. Stripped files have them too, so they also tell where functions
+ * begin and end.
  */
-#ifndef MW_SYMBOL_FRAME_READER_H
-#define MW_SYMBOL_FRAME_READER_H
+#ifndef MW_SYMBOL_FRAMES_H
+#define MW_SYMBOL_FRAMES_H
 
 #include "symbol/elf_image.h"
 
@@ -22,8 +23,6 @@ uint64_t mw_cursor_take(struct mw_cursor *cursor, size_t size);
 /* Numbers of variable length. One that does not fit 64 bits is not ok. */
 uint64_t mw_cursor_uleb(struct mw_cursor *cursor);
 int64_t mw_cursor_sleb(struct mw_cursor *cursor);
-/* Bytes of a pointer so encoded; 0 for encodings of no fixed size. */
-size_t mw_frame_encoded_size(uint8_t encoding);
 /* A pointer, absolute or relative to its own place. Other relations, and encodings of no fixed size, are not ok. */
 uint64_t mw_frame_take_pointer(struct mw_cursor *cursor, uint8_t encoding);
 
@@ -77,5 +76,35 @@ bool mw_frame_next(const struct mw_frame_bytes *bytes, uint64_t *vaddr, struct m
  */
 bool mw_frame_describe(const struct mw_frame_bytes *bytes, const struct mw_frame_record *record,
 		       struct mw_frame_cie *cie, struct mw_frame_description *description);
+
+/*
+ * Where a file's descriptions are, sorted by the code that they describe: the search table of .eh_frame_hdr, or one
+ * made from .eh_frame where there is none. Its entries are, as in .eh_frame_hdr, offsets from the table's base.
+ */
+struct mw_frame_entry {
+	int32_t code, description;
+};
+
+struct mw_frame_table {
+	const struct mw_elf *elf;
+	uint64_t base;               /* vaddr that entries are offsets from */
+	uint64_t vaddr;              /* where the file has its entries; means nothing where they are made */
+	size_t count;                /* of entries; 0: there are no frame descriptions */
+	struct mw_frame_entry *made; /* from .eh_frame, or NULL: the file's own */
+	struct mw_frame_bytes bytes; /* where descriptions are: .eh_frame where the table is made */
+};
+
+/* Find or make the table. The image must outlive it. A file without descriptions, or with such as no usual compiler and
+ * linker write, has an empty one. Errors: MEMORY. */
+struct mw_error *mw_frame_table_init(struct mw_frame_table *table, const struct mw_elf *elf) MW_MUST_CHECK;
+/* A zeroed table is fine. */
+void mw_frame_table_deinit(struct mw_frame_table *table);
+
+/* An entry, index less than count. False where the file does not have it. */
+bool mw_frame_table_entry(const struct mw_frame_table *table, size_t index, struct mw_frame_entry *entry);
+
+/* The code that `vaddr` belongs to: a function, or the cold part of one, which is described apart. False where no
+ * description covers it. */
+bool mw_frame_table_find(const struct mw_frame_table *table, uint64_t vaddr, uint64_t *start, uint64_t *end);
 
 #endif

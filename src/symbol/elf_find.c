@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT
-/* elf_companion.c: see elf_companion.h. */
-#include "symbol/elf_companion.h"
+/* elf_find.c: files elsewhere that belong to a module (elf_find.h). */
+#include "symbol/elf_find.h"
 
+#include "base/cleanup.h"
 #include "proc/root.h"
 #include "symbol/elf_private.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <lzma.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -20,6 +21,7 @@
 #define MAX_UNPACKED ((uint64_t)256 << 20) /* and what it may become, or xz may take for it */
 #define MAX_CHECKED  ((uint64_t)2 << 30)   /* of a file whose checksum is to be made */
 #define MAX_CODE     64                    /* sections */
+#define BUILD_ID_MAX sizeof(((struct mw_elf *)0)->build_id)
 #define BLOCK        ((size_t)64 << 10)
 
 struct search {
@@ -31,22 +33,15 @@ struct search {
 
 /* --- does it belong to the program? -------------------------------------------------------------------- */
 
-static const char *section_name(const struct mw_elf *elf, const Elf64_Shdr *section)
-{
-	return mw_elf_string(elf, elf->section_names, section->sh_name);
-}
-
 /* Has `other` a section of the same name, address and size? Its bytes may be left out (SHT_NOBITS). */
 static bool has_section(const struct mw_elf *other, const char *name, const Elf64_Shdr *wanted)
 {
 	Elf64_Shdr section;
+	const char *own;
 
-	for (uint64_t i = 1; mw_elf_section_header(other, i, &section); i++) {
-		const char *own = section_name(other, &section);
-
+	for (uint64_t i = 1; mw_elf_section_header(other, i, &section, &own); i++)
 		if (own && strcmp(own, name) == 0 && section.sh_flags & SHF_ALLOC)
 			return section.sh_addr == wanted->sh_addr && section.sh_size == wanted->sh_size;
-	}
 	return false;
 }
 
@@ -54,14 +49,13 @@ static bool has_section(const struct mw_elf *other, const char *name, const Elf6
 static bool fits(const struct mw_elf *elf, const struct mw_elf *other)
 {
 	Elf64_Shdr section;
+	const char *name;
 	size_t count = 0;
 
 	if (!other->is_64 || other->machine != elf->machine || other->type != elf->type ||
 	    !mw_elf_section(other, ".symtab").present)
 		return false;
-	for (uint64_t i = 1; mw_elf_section_header(elf, i, &section); i++) {
-		const char *name = section_name(elf, &section);
-
+	for (uint64_t i = 1; mw_elf_section_header(elf, i, &section, &name); i++) {
 		if (!(section.sh_flags & SHF_ALLOC) || !(section.sh_flags & SHF_EXECINSTR))
 			continue;
 		if (!name || ++count > MAX_CODE || !has_section(other, name, &section))
@@ -79,7 +73,7 @@ static bool same_build_id(const struct mw_elf *elf, const struct mw_elf *other)
 /* The checksum that .gnu_debuglink has of the whole file. */
 static bool has_checksum(int fd, uint32_t wanted)
 {
-	unsigned char *block = malloc(BLOCK);
+	MW_FREE unsigned char *block = malloc(BLOCK);
 	uLong checksum = crc32(0, NULL, 0);
 	ssize_t got = -1;
 	off_t at = 0;
@@ -93,7 +87,6 @@ static bool has_checksum(int fd, uint32_t wanted)
 		checksum = crc32(checksum, block, (uInt)got);
 		at += got;
 	}
-	free(block);
 	return got == 0 && checksum == wanted;
 }
 
@@ -105,7 +98,7 @@ static bool belongs(const struct search *search, const struct mw_elf *other)
 		return false;
 	if (elf->build_id_size && other->build_id_size)
 		return same_build_id(elf, other);
-	return search->link && has_checksum(mw_elf_fd(other), search->checksum);
+	return search->link && has_checksum(other->bytes.fd, search->checksum);
 }
 
 /* --- where it may be ----------------------------------------------------------------------------------- */
@@ -123,40 +116,39 @@ static struct mw_error *try_path(const struct search *search, const char *path)
 {
 	const pid_t roots[] = {search->tid, getpid()};
 
-	for (size_t i = 0; i < 2 && !search->elf->symbols; i++) {
-		int fd = mw_root_open(roots[i], path);
+	for (size_t i = 0; i < 2 && !search->elf->companion; i++) {
+		MW_CLOSE int fd = mw_root_open(roots[i], path);
 		struct mw_elf *other = NULL;
-		struct mw_error *err;
 
 		if (fd < 0)
 			continue;
-		err = forgive(mw_elf_open(fd, path, &other));
-		close(fd);
-		if (err)
-			return err;
+		MW_TRY(forgive(mw_elf_open(fd, path, &other)));
 		if (other && belongs(search, other))
-			search->elf->symbols = other;
+			search->elf->companion = other;
 		else
 			mw_elf_unref(other);
 	}
 	return NULL;
 }
 
+/* "xx/yyyy…" of a build-id. */
+static void name_build_id(const uint8_t *build_id, size_t size, char out[2 * BUILD_ID_MAX + 2])
+{
+	for (size_t i = 0, at = 0; i < size; i++) {
+		at += (size_t)snprintf(out + at, 3, "%02x", build_id[i]);
+		if (i == 0)
+			out[at++] = '/';
+	}
+}
+
 static struct mw_error *try_build_id(const struct search *search)
 {
-	const struct mw_elf *elf = search->elf;
-	char path[sizeof(DIRECTORY "/.build-id/") + 2 * sizeof(elf->build_id) + sizeof("/.debug")];
-	size_t at = sizeof(DIRECTORY "/.build-id/") - 1;
+	char name[2 * BUILD_ID_MAX + 2], path[sizeof(DIRECTORY "/.build-id/.debug") + sizeof(name)];
 
-	if (elf->build_id_size < 2)
+	if (search->elf->build_id_size < 2)
 		return NULL;
-	memcpy(path, DIRECTORY "/.build-id/", at);
-	for (size_t i = 0; i < elf->build_id_size; i++) {
-		at += (size_t)snprintf(path + at, 3, "%02x", elf->build_id[i]);
-		if (i == 0)
-			path[at++] = '/';
-	}
-	memcpy(path + at, ".debug", sizeof(".debug"));
+	name_build_id(search->elf->build_id, search->elf->build_id_size, name);
+	(void)snprintf(path, sizeof(path), DIRECTORY "/.build-id/%s.debug", name);
 	return try_path(search, path);
 }
 
@@ -168,7 +160,7 @@ static struct mw_error *try_link(const struct search *search, const char *progra
 
 	if (!search->link || strlen(program) >= PATH_MAX)
 		return NULL;
-	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]) && !search->elf->symbols; i++) {
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]) && !search->elf->companion; i++) {
 		char path[2 * PATH_MAX];
 
 		if (snprintf(path, sizeof(path), "%s%.*s%s/%s", ways[i][0], length, program, ways[i][1], search->link) <
@@ -233,21 +225,14 @@ static struct mw_error *try_embedded(struct mw_elf *elf)
 					? mw_elf_file_bytes(elf, section.offset, section.size)
 					: NULL;
 	struct mw_elf *other = NULL;
-	struct mw_error *err;
-	uint8_t *bytes;
-	size_t size;
+	size_t size = 0;
+	MW_FREE uint8_t *bytes = packed ? unpack(packed, section.size, &size) : NULL;
 
-	if (!packed)
-		return NULL;
-	bytes = unpack(packed, section.size, &size);
 	if (!bytes)
 		return NULL;
-	err = forgive(mw_elf_open_memory(bytes, size, ".gnu_debugdata", &other));
-	free(bytes);
-	if (err)
-		return err;
+	MW_TRY(forgive(mw_elf_open_memory(bytes, size, ".gnu_debugdata", &other)));
 	if (other && fits(elf, other) && (!other->build_id_size || same_build_id(elf, other)))
-		elf->symbols = other;
+		elf->companion = other;
 	else
 		mw_elf_unref(other);
 	return NULL;
@@ -258,12 +243,82 @@ struct mw_error *mw_elf_find_symbols(struct mw_elf *elf, pid_t tid, const char *
 	struct search search = {.elf = elf, .tid = tid};
 
 	/* Libraries, and loaders, have the symbols that are needed in .dynsym. */
-	if (!elf->is_64 || !mw_elf_is_static(elf) || elf->soname || mw_elf_has_symbols(elf))
+	if (!elf->is_64 || !elf->is_static || elf->soname || mw_elf_has_symbols(elf))
 		return NULL;
 	MW_TRY(try_embedded(elf));
-	if (elf->symbols)
+	if (elf->companion)
 		return NULL;
 	read_link(&search);
 	MW_TRY(try_build_id(&search));
-	return elf->symbols ? NULL : try_link(&search, path);
+	return elf->companion ? NULL : try_link(&search, path);
+}
+
+/* --- the file of a module that a recording names --------------------------------------------------------- */
+
+struct sought {
+	const uint8_t *build_id;
+	size_t size;
+};
+
+/* Open what is there if it is the one; *out stays NULL where it is not. */
+static struct mw_error *try_file(const struct sought *sought, const char *path, struct mw_elf **out)
+{
+	MW_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct mw_elf *elf = NULL;
+
+	if (fd < 0)
+		return NULL;
+	MW_TRY(forgive(mw_elf_open(fd, path, &elf)));
+	if (elf && elf->build_id_size == sought->size && memcmp(elf->build_id, sought->build_id, sought->size) == 0)
+		*out = elf;
+	else
+		mw_elf_unref(elf);
+	return NULL;
+}
+
+/* The path of a directory and up to three more parts; false where it is too long. */
+static bool join(char out[PATH_MAX], const char *directory, const char *middle, const char *name, const char *end)
+{
+	int length = snprintf(out, PATH_MAX, "%s%s%s%s", directory, middle, name, end);
+
+	return length > 0 && length < PATH_MAX;
+}
+
+static struct mw_error *try_directory(const struct sought *sought, const char *directory, const char *path,
+				      struct mw_elf **out)
+{
+	char build_id[2 * BUILD_ID_MAX + 2] = "", name[PATH_MAX];
+	const char *slash = strrchr(path, '/');
+	const char *base = slash ? slash + 1 : path;
+	const struct {
+		const char *middle, *name, *end;
+	} ways[] = {
+		{*path == '/' ? "" : "/", path, ""},
+		{"/", base, ""},
+		{"/", base, ".debug"},
+		{"/.build-id/", build_id, ""},
+		{"/.build-id/", build_id, ".debug"},
+	};
+
+	name_build_id(sought->build_id, sought->size, build_id);
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]) && !*out; i++)
+		if (join(name, directory, ways[i].middle, ways[i].name, ways[i].end))
+			MW_TRY(try_file(sought, name, out));
+	return NULL;
+}
+
+struct mw_error *mw_find_file(const char *path, const uint8_t *build_id, size_t build_id_size,
+			      const char *const *directories, size_t count, struct mw_elf **out)
+{
+	const struct sought sought = {.build_id = build_id, .size = build_id_size};
+	struct mw_elf *found = NULL;
+
+	if (path && build_id_size >= 2 && build_id_size <= BUILD_ID_MAX) {
+		for (size_t i = 0; i < count && !found; i++)
+			MW_TRY(try_directory(&sought, directories[i], path, &found));
+		if (!found)
+			MW_TRY(try_file(&sought, path, &found));
+	}
+	*out = found;
+	return NULL;
 }
