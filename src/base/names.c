@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
-/* names.c: what reports call the contracts' constants (memwatch/engine.h). */
+/* names.c: what reports, options and filters call the contracts' constants. */
 #include <memwatch/engine.h>
+#include <memwatch/table.h>
 #include <memwatch/view.h>
+
+#define NAME_OF(names, number) ((size_t)(number) < sizeof(names) / sizeof((names)[0]) ? (names)[number] : "?")
 
 const char *mw_role_name(enum mw_role role)
 {
@@ -14,7 +17,7 @@ const char *mw_role_name(enum mw_role role)
 		[MW_ROLE_BRK] = "brk",         [MW_ROLE_SBRK] = "sbrk",
 	};
 
-	return role < MW_ROLE_COUNT ? names[role] : "?";
+	return NAME_OF(names, role);
 }
 
 const char *mw_window_end_name(enum mw_window_end end)
@@ -25,24 +28,19 @@ const char *mw_window_end_name(enum mw_window_end end)
 		[MW_END_LOST] = "lost",
 	};
 
-	return (size_t)end < sizeof(names) / sizeof(names[0]) ? names[end] : "?";
+	return NAME_OF(names, end);
 }
 
 const char *mw_stack_end_name(enum mw_stack_end end)
 {
-	switch (end) {
-	case MW_STACK_END_COROUTINE:
-		return "coroutine";
-	case MW_STACK_END_GENERATED:
-		return "generated code";
-	case MW_STACK_END_ERLANG:
-		return "Erlang code";
-	case MW_STACK_END_GO:
-		return "Go runtime";
-	case MW_STACK_END_NONE:
-		break;
-	}
-	return NULL;
+	static const char *const names[] = {
+		[MW_STACK_END_COROUTINE] = "coroutine",
+		[MW_STACK_END_GENERATED] = "generated code",
+		[MW_STACK_END_ERLANG] = "Erlang code",
+		[MW_STACK_END_GO] = "Go runtime",
+	};
+
+	return (size_t)end < sizeof(names) / sizeof(names[0]) ? names[end] : NULL;
 }
 
 const char *mw_growth_name(enum mw_growth_verdict verdict)
@@ -55,5 +53,52 @@ const char *mw_growth_name(enum mw_growth_verdict verdict)
 		[MW_GROWTH_STEADY] = "steady growth",
 	};
 
-	return (size_t)verdict < sizeof(names) / sizeof(names[0]) ? names[verdict] : "?";
+	return NAME_OF(names, verdict);
+}
+
+const char *mw_column_name(enum mw_column column)
+{
+	static const char *const names[MW_COLUMN_COUNT] = {
+		[MW_COLUMN_PROCESS] = "process",   [MW_COLUMN_KIND] = "kind",     [MW_COLUMN_HEAP] = "heap",
+		[MW_COLUMN_TYPE] = "type",         [MW_COLUMN_THREAD] = "thread", [MW_COLUMN_MODULE] = "module",
+		[MW_COLUMN_FUNCTION] = "function", [MW_COLUMN_STACK] = "stack",   [MW_COLUMN_SIZE] = "size",
+		[MW_COLUMN_API] = "api",
+	};
+
+	return NAME_OF(names, column);
+}
+
+const char *mw_fate_name(enum mw_fate fate)
+{
+	static const char *const names[MW_FATE_COUNT + 1] = {
+		[MW_FATE_IMPACTING] = "impacting",
+		[MW_FATE_TRANSIENT] = "transient",
+		[MW_FATE_AOFI] = "aofi",
+		[MW_FATE_AOFO] = "aofo",
+		[MW_FATE_ALL] = "all",
+	};
+
+	return NAME_OF(names, fate);
+}
+
+const char *mw_sort_name(enum mw_sort sort)
+{
+	static const char *const names[MW_SORT_NUMBER] = {
+		[MW_SORT_IMPACTING] = "impacting", [MW_SORT_SIZE] = "size", [MW_SORT_COUNT] = "count",
+		[MW_SORT_TRANSIENT] = "transient", [MW_SORT_PEAK] = "peak", [MW_SORT_LIFETIME] = "lifetime",
+		[MW_SORT_AOFI] = "aofi",
+	};
+
+	return NAME_OF(names, sort);
+}
+
+const char *mw_kind_name(enum mw_kind kind)
+{
+	static const char *const names[MW_KIND_COUNT] = {
+		[MW_KIND_HEAP] = "heap",
+		[MW_KIND_VM] = "vm",
+		[MW_KIND_VM_INTERNAL] = "vm-internal",
+	};
+
+	return NAME_OF(names, kind);
 }

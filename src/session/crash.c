@@ -158,7 +158,7 @@ static bool try(void (*function)(void *context), void *context)
 	return true;
 }
 
-/* --- symbols ---------------------------------------------------------------------------------------------------------- */
+/* --- symbols ------------------------------------------------------------------------------------------------------ */
 
 struct question {
 	const struct mw_view_symbols *inner;

@@ -28,7 +28,8 @@ struct mw_guarded_symbols {
 	struct mw_symbol_frame unknown; /* what is known of an address then */
 };
 
-/* The answers of `inner`, which is copied, as long as it gives any. `guarded` must outlive them. From the first thread. */
+/* The answers of `inner`, which is copied, as long as it gives any. `guarded` must outlive them. For the first thread.
+ */
 struct mw_view_symbols mw_guarded_symbols_of(struct mw_guarded_symbols *guarded, const struct mw_view_symbols *inner);
 
 #endif

@@ -29,8 +29,8 @@ void mw_emitter_add(struct mw_emitter *emitter, const struct mw_store_visitor *r
 static struct mw_error *emit_mappings(const struct mw_emitter *emitter, enum mw_stored_moment moment,
 				      const struct mw_space_snapshot *snapshot)
 {
-	for (size_t i = 0; snapshot->taken && i < snapshot->count; i++)
-		EMIT(emitter, mapping, moment, &snapshot->mappings[i]);
+	for (size_t i = 0; snapshot->taken && i < snapshot->moment.count; i++)
+		EMIT(emitter, mapping, moment, &snapshot->moment.mappings[i]);
 	return NULL;
 }
 
@@ -177,7 +177,7 @@ struct mw_error *mw_emitter_end(struct mw_emitter *emitter, const struct mw_reco
 	return NULL;
 }
 
-/* --- symbols ------------------------------------------------------------------------------------------- */
+/* --- symbols ------------------------------------------------------------------------------------------------------ */
 
 static uint32_t hash_of(const void *seen, uint32_t number)
 {

@@ -2,6 +2,7 @@
 /* outputs.c: from watched processes to what is written of them, and where to (outputs.h). */
 #include "session/outputs.h"
 
+#include "base/cleanup.h"
 #include "base/place.h"
 #include "session/terminal.h"
 
@@ -22,11 +23,16 @@ struct mw_outfile {
 	struct mw_place place;
 };
 
+static bool is_stdout(const char *name)
+{
+	return strcmp(name, "-") == 0;
+}
+
 static struct mw_error *cannot_write(const char *name, int errnum)
 {
-	bool is_stdout = strcmp(name, "-") == 0;
-	struct mw_error *err = is_stdout ? mw_error_create(MW_ERROR_SYSTEM, errnum, "cannot write to standard output")
-					 : mw_error_create(MW_ERROR_SYSTEM, errnum, "cannot write '%s'", name);
+	struct mw_error *err = is_stdout(name)
+				       ? mw_error_create(MW_ERROR_SYSTEM, errnum, "cannot write to standard output")
+				       : mw_error_create(MW_ERROR_SYSTEM, errnum, "cannot write '%s'", name);
 
 	switch (errnum) {
 	case ENOENT:
@@ -149,21 +155,17 @@ struct mw_error *mw_outfile_open(const char *name, struct mw_outfile **out)
 static bool is_same(const char *name, const char *other)
 {
 	struct stat one, two;
-	char *one_in, *two_in;
-	bool same;
+	MW_FREE char *one_in = NULL, *two_in = NULL;
 
-	if (strcmp(name, "-") == 0 || strcmp(other, "-") == 0)
+	if (is_stdout(name) || is_stdout(other))
 		return false;
 	if (stat(name, &one) == 0 || stat(other, &two) == 0)
 		return stat(name, &one) == 0 && stat(other, &two) == 0 && S_ISREG(one.st_mode) &&
 		       one.st_dev == two.st_dev && one.st_ino == two.st_ino;
 	one_in = directory_of(name);
 	two_in = directory_of(other);
-	same = one_in && two_in && strcmp(basename(name), basename(other)) == 0 && stat(one_in, &one) == 0 &&
+	return one_in && two_in && strcmp(basename(name), basename(other)) == 0 && stat(one_in, &one) == 0 &&
 	       stat(two_in, &two) == 0 && one.st_dev == two.st_dev && one.st_ino == two.st_ino;
-	free(one_in);
-	free(two_in);
-	return same;
 }
 
 FILE *mw_outfile_stream(struct mw_outfile *file)
@@ -217,7 +219,7 @@ void mw_outfile_abort(struct mw_outfile *file)
 	free(file);
 }
 
-/* --- all outputs ------------------------------------------------------------------------------------------------------ */
+/* --- all outputs -------------------------------------------------------------------------------------------------- */
 
 /* What is to be written: either of them. */
 struct content {
@@ -233,11 +235,6 @@ bool mw_outputs_want_timelines(const struct mw_session_options *options)
 		if (options->files[i] && mw_output_get(i)->timelines)
 			return true;
 	return false;
-}
-
-static bool is_stdout(const char *name)
-{
-	return strcmp(name, "-") == 0;
 }
 
 static struct mw_error *check_pair(const char *option, const char *name, const char *other_option, const char *other)
@@ -340,14 +337,13 @@ static struct mw_error *write_file(struct mw_outputs *outputs, size_t number, co
 	return mw_outfile_commit(taken);
 }
 
-/* Each is tried, also where another fails; the first error is returned. */
-static struct mw_error *write_reports(struct mw_outputs *outputs, const struct mw_report *const *reports, size_t count)
+static struct mw_error *write_all_files(struct mw_outputs *outputs, const struct content *content)
 {
-	const struct content content = {.reports = reports, .count = count};
 	struct mw_error *err = NULL;
 
-	for (size_t i = 0; mw_output_get(i); i++)
-		err = mw_error_first(err, write_file(outputs, i, &content));
+	/* Each of the reports is tried, also where another fails. */
+	for (size_t i = 0; mw_output_get(i) && !(err && content->diffs); i++)
+		err = mw_error_first(err, write_file(outputs, i, content));
 	if (outputs->progress)
 		mw_progress_clear(outputs->progress);
 	return err;
@@ -357,13 +353,8 @@ struct mw_error *mw_outputs_write_diffs(struct mw_outputs *outputs, const struct
 					const struct mw_diff_output_options *options)
 {
 	const struct content content = {.diffs = diffs, .count = count, .of_diffs = options};
-	struct mw_error *err = NULL;
 
-	for (size_t i = 0; mw_output_get(i) && !err; i++)
-		err = write_file(outputs, i, &content);
-	if (outputs->progress)
-		mw_progress_clear(outputs->progress);
-	return err;
+	return write_all_files(outputs, &content);
 }
 
 struct mw_partials mw_outputs_partials(const struct mw_outputs *outputs)
@@ -386,7 +377,7 @@ void mw_outputs_close(struct mw_outputs *outputs)
 	}
 }
 
-/* --- reports ---------------------------------------------------------------------------------------------------------- */
+/* --- reports ------------------------------------------------------------------------------------------------------ */
 
 struct mw_error *mw_reports_init(struct mw_reports *reports, const struct mw_reports_wish *wish, size_t count)
 {
@@ -452,8 +443,7 @@ struct mw_error *mw_reports_make(struct mw_reports *reports, size_t process, str
 
 static struct mw_error *make_views(struct mw_reports *reports)
 {
-	struct mw_view_process *processes;
-	struct mw_error *err;
+	MW_FREE struct mw_view_process *processes = NULL;
 
 	if (!reports->wish.question)
 		return NULL;
@@ -462,26 +452,26 @@ static struct mw_error *make_views(struct mw_reports *reports)
 		return mw_error_nomem();
 	for (size_t i = 0; i < reports->count; i++)
 		mw_watched_view(reports->watched[i], &reports->interval, reports->items[i], &processes[i]);
-	err = mw_views_create(reports->wish.question, processes, reports->count, &reports->views);
-	free(processes);
-	return err;
+	return mw_views_create(reports->wish.question, processes, reports->count, &reports->views);
 }
 
 struct mw_error *mw_reports_write(struct mw_reports *reports, struct mw_outputs *outputs)
 {
-	const struct mw_views **views = calloc(reports->count + 1, sizeof(struct mw_views *));
-	struct mw_error *err = views ? make_views(reports) : mw_error_nomem();
+	const struct content content = {.reports = (const struct mw_report *const *)reports->items,
+					.count = reports->count};
+	MW_FREE const struct mw_views **views = calloc(reports->count + 1, sizeof(struct mw_views *));
+	struct mw_error *err;
 
-	if (!err) {
-		views[0] = reports->views;
-		outputs->options.views = reports->views ? (const struct mw_views *const *)views : NULL;
-		outputs->options.timelines = (const struct mw_timeline *const *)reports->timelines;
-		outputs->progress = reports->wish.progress;
-		mw_progress_clear(reports->wish.progress);
-		err = write_reports(outputs, (const struct mw_report *const *)reports->items, reports->count);
-	}
+	if (!views)
+		return mw_error_nomem();
+	MW_TRY(make_views(reports));
+	views[0] = reports->views;
+	outputs->options.views = reports->views ? (const struct mw_views *const *)views : NULL;
+	outputs->options.timelines = (const struct mw_timeline *const *)reports->timelines;
+	outputs->progress = reports->wish.progress;
+	mw_progress_clear(reports->wish.progress);
+	err = write_all_files(outputs, &content);
 	outputs->options.views = NULL;
 	outputs->options.timelines = NULL;
-	free(views);
 	return err;
 }

@@ -164,9 +164,8 @@ static struct mw_error *add_gone(void *context, mw_addr start, mw_addr end)
  */
 static struct mw_error *find_gone(struct mw_recorder *recorder, struct mw_space_ranges *gone)
 {
-	const struct mw_space_moment start = mw_space_moment_of(&recorder->start);
 	const struct mw_space_input input = {
-		.start = recorder->start.taken ? &start : NULL,
+		.start = recorder->start.taken ? &recorder->start.moment : NULL,
 		.before = recorder->watched->metadata.before.items,
 		.before_count = recorder->watched->metadata.before.count,
 	};
@@ -181,7 +180,7 @@ static struct mw_error *find_gone(struct mw_recorder *recorder, struct mw_space_
 	return err;
 }
 
-/* The hooks have been lifted, and all events are emitted: what was seen before that and is not of the window is forgotten. */
+/* The hooks have been lifted, all events are emitted: what was seen before and is not of the window is forgotten. */
 static void confirm(struct mw_recorder *recorder)
 {
 	struct mw_space_ranges gone = {0};
@@ -200,6 +199,14 @@ static void free_command(char **command, size_t count)
 	free(command);
 }
 
+static void replace(char **text, char *by)
+{
+	if (!by)
+		return;
+	free(*text);
+	*text = by;
+}
+
 /*
  * Who the process is by its own account. What can't be read (exe of another user's) stays as it was:
  * it matters to the report, not to the watching.
@@ -209,7 +216,6 @@ static void identify(struct mw_recorder *recorder)
 	char name[17];
 	char **command = NULL;
 	char *exe = NULL;
-	char *comm;
 	size_t count = 0;
 	/* A first thread that has ended knows neither. */
 	pid_t live = mw_live_thread(recorder->pid);
@@ -217,15 +223,8 @@ static void identify(struct mw_recorder *recorder)
 	mw_error_destroy(mw_exe_read(live, &exe));
 	mw_error_destroy(mw_command_read(live, &command, &count));
 	mw_comm_read(recorder->pid, recorder->pid, name);
-	comm = strdup(name);
-	if (exe) {
-		free(recorder->exe);
-		recorder->exe = exe;
-	}
-	if (comm) {
-		free(recorder->comm);
-		recorder->comm = comm;
-	}
+	replace(&recorder->comm, strdup(name));
+	replace(&recorder->exe, exe);
 	if (command) {
 		free_command(recorder->command, recorder->command_count);
 		recorder->command = command;
@@ -325,14 +324,7 @@ static void sample_arenas(struct mw_recorder *recorder, pid_t tid, uint64_t time
 {
 	sample->arena_used = sample->arena_free = sample->arena_size = MW_SIZE_UNKNOWN;
 	if (time_ns && !last)
-		mw_space_sample(&recorder->sampler, tid, sample);
-}
-
-static void forget_end(struct mw_recorder *recorder)
-{
-	recorder->ended = false;
-	if (!recorder->looked)
-		mw_space_deinit(&recorder->end);
+		mw_space_sample(&recorder->dear_arenas, tid, sample);
 }
 
 void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_ns, bool last,
@@ -368,8 +360,8 @@ void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_n
 	sample_arenas(recorder, tid, time_ns, last, &sample);
 	/* After one that seemed the last, the process lived on; or several threads end it, and it is gone before it can
 	 * be looked at once more: then what was seen first is good. */
-	if (recorder->ended && !last)
-		forget_end(recorder);
+	if (recorder->ended && !last && !recorder->looked)
+		mw_space_deinit(&recorder->end);
 	if (last && !recorder->looked)
 		look_last(recorder, tid, own);
 	/* It matters to the report, not to the watching. */
@@ -390,9 +382,9 @@ static bool became_another(const struct mw_recorder *recorder)
 /* glibc's arenas as they were at that look. */
 static void set_arenas(struct mw_stored_sample *sample, const struct mw_space_snapshot *snapshot)
 {
-	sample->arena_used = snapshot->taken ? snapshot->arena_used : MW_SIZE_UNKNOWN;
-	sample->arena_free = snapshot->taken ? snapshot->arena_free : MW_SIZE_UNKNOWN;
-	sample->arena_size = snapshot->taken ? snapshot->arena_size : MW_SIZE_UNKNOWN;
+	sample->arena_used = snapshot->taken ? snapshot->moment.arena_used : MW_SIZE_UNKNOWN;
+	sample->arena_free = snapshot->taken ? snapshot->moment.arena_free : MW_SIZE_UNKNOWN;
+	sample->arena_size = snapshot->taken ? snapshot->moment.arena_size : MW_SIZE_UNKNOWN;
 }
 
 void mw_recorder_look_first(struct mw_recorder *recorder)
@@ -544,7 +536,7 @@ struct mw_error *mw_recorder_report(struct mw_recorder *recorder, struct mw_repo
 	return err;
 }
 
-/* --- looks at the windows' ends, while the engine serves the processes ------------------------------------------------ */
+/* --- looks at the windows' ends, while the engine serves the processes -------------------------------------------- */
 
 #define TURN_NS UINT64_C(2000000) /* that the engine runs for, until it is asked whether all is looked at */
 

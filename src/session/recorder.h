@@ -50,7 +50,7 @@ struct mw_recorder {
 	uint64_t end_ns;                     /* when the window ends; UINT64_MAX: not known yet */
 	bool noting;                         /* what is mapped from now on is noted … */
 	struct mw_space_ranges late;         /* … here, and so is what is mapped after the window's end */
-	struct mw_space_sampler sampler;
+	bool dear_arenas;                    /* glibc's arenas can't be had with each sample */
 };
 
 /* A process that runs: reads who it is. Its model and the emitter are borrowed, the latter may be NULL. */
@@ -71,7 +71,7 @@ struct mw_error *mw_recorder_before(struct mw_recorder *recorder) MW_MUST_CHECK;
 /* Memory of memwatch's own in a process, bytes. */
 struct mw_recorder_own {
 	uint64_t resident, mapped;
-	const struct mw_space_range *ranges; /* where it is; for a last sample only */
+	const struct mw_engine_range *ranges; /* where it is; for a last sample only */
 	size_t range_count;
 };
 /* What mw_engine_options.sample is to do. `own` is taken out of what is read; NULL: there is none. */

@@ -2,6 +2,7 @@
 /* session.c: see session.h. */
 #include "session/session.h"
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/reserve.h"
 #include "proc/status.h"
@@ -19,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* --- the command: a child that waits before its exec until it is attached to and told to go --------------------------- */
+/* --- the command: a child that waits before its exec until it is attached to and told to go ----------------------- */
 
 static struct mw_error *cannot_run(const char *command, int errnum)
 {
@@ -218,7 +219,7 @@ static struct mw_error *check_command(struct mw_launch *launch, char **command)
 	return cannot_run(command[0], errnum);
 }
 
-/* --- the session ------------------------------------------------------------------------------------------------------ */
+/* --- the session -------------------------------------------------------------------------------------------------- */
 
 #define RESERVE       (8 << 20) /* bytes, for the detach */
 #define MOST_ATTEMPTS 3         /* to attach */
@@ -293,15 +294,12 @@ static void on_sample(void *context, pid_t pid, pid_t tid, uint64_t time_ns, boo
 {
 	struct mw_session *session = context;
 	struct mw_engine_range places[MW_RECORDER_RANGES];
-	struct mw_space_range ranges[MW_RECORDER_RANGES];
-	struct mw_recorder_own own = {.ranges = ranges};
+	struct mw_recorder_own own = {.ranges = places};
 
 	if (session->engine->ops->own_memory)
 		session->engine->ops->own_memory(session->engine, pid, &own.resident, &own.mapped);
 	if (session->engine->ops->own_ranges && last)
 		own.range_count = session->engine->ops->own_ranges(session->engine, pid, places, MW_RECORDER_RANGES);
-	for (size_t i = 0; i < own.range_count; i++)
-		ranges[i] = (struct mw_space_range){places[i].start, places[i].end};
 	for (size_t i = 0; i < session->count; i++) {
 		if (session->recorders[i].pid != pid)
 			continue;
@@ -442,12 +440,6 @@ static struct mw_error *prepare_recording(struct mw_session *session)
 	return NULL;
 }
 
-/* All windows have begun: from now on there is a recording, whatever becomes of us. */
-static struct mw_error *publish_recording(struct mw_session *session)
-{
-	return session->writer && !session->nameless ? mw_store_publish(session->writer) : NULL;
-}
-
 static struct mw_error *end_recording(struct mw_session *session)
 {
 
@@ -523,7 +515,8 @@ static struct mw_error *start_all(struct mw_session *session)
 		MW_TRY(mw_emitter_target(&session->emitters[i], &session->recorders[i]));
 		MW_TRY(session->engine->ops->run(session->engine, mw_clock_ns(), NULL));
 	}
-	return publish_recording(session);
+	/* From now on there is a recording, whatever becomes of us. */
+	return session->writer && !session->nameless ? mw_store_publish(session->writer) : NULL;
 }
 
 /* From the first attach to the end of the window. */
@@ -554,11 +547,9 @@ static struct mw_error *watch(struct mw_session *session)
 static struct mw_error *let_go(struct mw_session *session)
 {
 	struct mw_error *err = session->engine->ops->detach(session->engine);
-	bool clean = false, denied = false;
+	bool denied;
 
-	if (err)
-		err = mw_watchdog_look(err, &clean, &denied);
-	if (!clean || denied)
+	if (!err || !mw_watchdog_look(&denied) || denied)
 		return err;
 	mw_error_destroy(err);
 	return NULL;
@@ -566,7 +557,7 @@ static struct mw_error *let_go(struct mw_session *session)
 
 struct mw_error *mw_session_stand_by(struct mw_session *session, const struct mw_partials *partials)
 {
-	pid_t *pids = calloc(session->count + 1, sizeof(*pids));
+	MW_FREE pid_t *pids = calloc(session->count + 1, sizeof(*pids));
 	const struct mw_watchdog_plan plan = {
 		.pids = pids,
 		.count = session->count,
@@ -576,16 +567,13 @@ struct mw_error *mw_session_stand_by(struct mw_session *session, const struct mw
 		.reached = mw_process_setup_limit_reached,
 		.leave = session->leave,
 	};
-	struct mw_error *err;
 
 	if (!pids)
 		return mw_error_nomem();
 	for (size_t i = 0; i < session->count; i++)
 		pids[i] = session->recorders[i].pid;
 	mw_reserve_keep(RESERVE);
-	err = mw_watchdog_begin(&plan);
-	free(pids);
-	return err;
+	return mw_watchdog_begin(&plan);
 }
 
 /* A command that runs another under valgrind is seen up to there, and nothing of what was asked for. */
@@ -640,11 +628,9 @@ struct mw_error *mw_session_watch(struct mw_session *session)
 /* Where memwatch has failed, or could not let go, nothing of it is attached any more, but something may be left. */
 static struct mw_error *see_to_the_end(struct mw_error *err)
 {
-	bool clean = true, denied;
+	bool denied;
 
-	if (err)
-		err = mw_watchdog_look(err, &clean, &denied);
-	if (!clean)
+	if (err && !mw_watchdog_look(&denied))
 		mw_watchdog_exec(err);
 	mw_watchdog_end();
 	return err;

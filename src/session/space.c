@@ -3,6 +3,7 @@
 #include "session/space.h"
 
 #include "alloc/glibc_arenas.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/vector.h"
 #include "proc/maps.h"
@@ -16,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- glibc's arenas in a process whose regions are known ------------------------------------------------ */
+/* --- glibc's arenas in a process whose regions are known ---------------------------------------------------------- */
 
 struct spans {
 	struct mw_glibc_span *items;
@@ -29,49 +30,46 @@ struct memory {
 	struct spans data;
 };
 
-static struct mw_error *add_span(struct spans *spans, const struct mw_region *region)
+/* What of that kind is writable; with `of`, of files whose path it says yes to. */
+static struct mw_error *add_writable(struct spans *spans, const struct mw_regions *regions, enum mw_region_kind kind,
+				     bool (*of)(const char *path, const char *exe), const char *exe)
 {
-	if (!MW_VECTOR_ROOM(spans->items, spans->count, spans->capacity))
-		return mw_error_nomem();
-	spans->items[spans->count++] = (struct mw_glibc_span){region->start, region->end};
+	for (size_t i = 0; i < regions->count; i++) {
+		const struct mw_region *region = &regions->items[i];
+
+		if (region->kind != kind || !region->write || (of && !of(region->path, exe)))
+			continue;
+		if (!MW_VECTOR_ROOM(spans->items, spans->count, spans->capacity))
+			return mw_error_nomem();
+		spans->items[spans->count++] = (struct mw_glibc_span){region->start, region->end};
+	}
 	return NULL;
 }
 
-static bool is_libc(const char *path)
+static bool is_libc(const char *path, const char *exe)
 {
 	const char *slash = strrchr(path, '/');
 	const char *name = slash ? slash + 1 : path;
 
+	(void)exe;
 	return strncmp(name, "libc.so", 7) == 0 || strncmp(name, "libc-2.", 7) == 0;
+}
+
+static bool is_exe(const char *path, const char *exe)
+{
+	return strcmp(path, exe) == 0;
 }
 
 /* The writable data of libc, or of a program that it is linked into. */
 static struct mw_error *find_data(pid_t tid, const struct mw_regions *regions, struct spans *data)
 {
-	char *exe = NULL;
-	struct mw_error *err = NULL;
+	MW_FREE char *exe = NULL;
 
-	for (size_t i = 0; i < regions->count; i++)
-		if (regions->items[i].kind == MW_REGION_FILE_DATA && regions->items[i].write &&
-		    is_libc(regions->items[i].path))
-			MW_TRY(add_span(data, &regions->items[i]));
+	MW_TRY(add_writable(data, regions, MW_REGION_FILE_DATA, is_libc, NULL));
 	if (data->count)
 		return NULL;
 	mw_error_destroy(mw_exe_read(tid, &exe));
-	for (size_t i = 0; exe && i < regions->count && !err; i++)
-		if (regions->items[i].kind == MW_REGION_FILE_DATA && regions->items[i].write &&
-		    strcmp(regions->items[i].path, exe) == 0)
-			err = add_span(data, &regions->items[i]);
-	free(exe);
-	return err;
-}
-
-static struct mw_error *find_anonymous(const struct mw_regions *regions, struct spans *anonymous)
-{
-	for (size_t i = 0; i < regions->count; i++)
-		if (regions->items[i].kind == MW_REGION_ANONYMOUS && regions->items[i].write)
-			MW_TRY(add_span(anonymous, &regions->items[i]));
-	return NULL;
+	return exe ? add_writable(data, regions, MW_REGION_FILE_DATA, is_exe, exe) : NULL;
 }
 
 /* The kernel may tell it in several mappings. */
@@ -101,8 +99,8 @@ static size_t read_memory(void *context, mw_addr addr, void *out, size_t size)
 }
 
 /* Find and walk them, by way of a thread that lives. Errors: MEMORY. */
-static struct mw_error *space_find_arenas(pid_t tid, const struct mw_regions *regions, uint64_t deadline_ns,
-					  struct mw_glibc_arenas *out)
+static struct mw_error *find_arenas(pid_t tid, const struct mw_regions *regions, uint64_t deadline_ns,
+				    struct mw_glibc_arenas *out)
 {
 	struct memory memory = {0};
 	struct mw_glibc_process process = {.read = read_memory, .context = &memory, .heap = heap_of(regions)};
@@ -110,7 +108,7 @@ static struct mw_error *space_find_arenas(pid_t tid, const struct mw_regions *re
 	struct mw_error *err = find_data(tid, regions, &memory.data);
 
 	if (!err)
-		err = find_anonymous(regions, &anonymous);
+		err = add_writable(&anonymous, regions, MW_REGION_ANONYMOUS, NULL, NULL);
 	mw_touched_init(&memory.touched, tid);
 	process.data = memory.data.items;
 	process.data_count = memory.data.count;
@@ -129,36 +127,36 @@ static struct mw_error *space_find_arenas(pid_t tid, const struct mw_regions *re
 	return err;
 }
 
-/* -------------------------------------------------------------------------------------------------------- */
-
-#define PAGE       4096u
-#define MAX_POINTS ((size_t)1 << 20) /* where regions are cut; beyond, parts of them are unknown */
-
 /* --- where regions are cut ---------------------------------------------------------------------------------------- */
+
+#define MAX_POINTS ((size_t)1 << 20) /* beyond, parts of regions are unknown */
 
 struct points {
 	mw_addr *items;
 	size_t count, capacity;
-	bool failed;
+	bool failed; /* there was no memory */
 };
 
-static bool add_point(struct points *points, mw_addr addr)
+static void points_deinit(struct points *points)
 {
-	if (points->count >= MAX_POINTS)
-		return false;
-	points->failed = !MW_VECTOR_ROOM(points->items, points->count, points->capacity);
-	if (points->failed)
-		return false;
-	points->items[points->count++] = addr;
-	return true;
+	free(points->items);
 }
 
-static bool add_ranges(struct points *points, const struct mw_space_ranges *ranges)
+static void add_points(struct points *points, mw_addr start, mw_addr end)
+{
+	if (points->failed || points->count >= MAX_POINTS)
+		return;
+	points->failed = !MW_VECTOR_ROOM(points->items, points->count + 1, points->capacity);
+	if (points->failed)
+		return;
+	points->items[points->count++] = start;
+	points->items[points->count++] = end;
+}
+
+static void add_ranges(struct points *points, const struct mw_space_ranges *ranges)
 {
 	for (size_t i = 0; ranges && i < ranges->count; i++)
-		if (!add_point(points, ranges->items[i].start) || !add_point(points, ranges->items[i].end))
-			return false;
-	return true;
+		add_points(points, ranges->items[i].start, ranges->items[i].end);
 }
 
 static int compare_points(const void *left, const void *right)
@@ -170,10 +168,11 @@ static int compare_points(const void *left, const void *right)
 
 static struct mw_error *cut_at(struct mw_regions *regions, struct points *points)
 {
-	struct mw_region_mark *marks;
-	struct mw_error *err;
+	MW_FREE struct mw_region_mark *marks = NULL;
 	size_t count = 0;
 
+	if (points->failed)
+		return mw_error_nomem();
 	if (points->count < 1)
 		return NULL;
 	marks = calloc(points->count, sizeof(*marks));
@@ -186,51 +185,36 @@ static struct mw_error *cut_at(struct mw_regions *regions, struct points *points
 		if (end > points->items[i])
 			marks[count++] = (struct mw_region_mark){points->items[i], end, MW_REGION_KIND_COUNT, NULL};
 	}
-	err = mw_regions_mark(regions, marks, count);
-	free(marks);
-	return err;
+	return mw_regions_mark(regions, marks, count);
 }
 
 /* Make regions end where vm blocks do, and what was mapped earlier. */
 static struct mw_error *cut(struct mw_regions *regions, const struct mw_space_known *known)
 {
-	struct points points = {0};
-	struct mw_error *err;
+	MW_CLEANUP(points_deinit) struct points points = {0};
 
-	(void)add_ranges(&points, known->blocks);
-	for (size_t i = 0; known->earlier && i < known->earlier->count; i++)
-		if (!add_point(&points, known->earlier->mappings[i].start) ||
-		    !add_point(&points, known->earlier->mappings[i].end))
-			break;
-	err = points.failed ? mw_error_nomem() : cut_at(regions, &points);
-	free(points.items);
-	return err;
+	add_ranges(&points, known->blocks);
+	for (size_t i = 0; known->earlier && i < known->earlier->moment.count; i++)
+		add_points(&points, known->earlier->moment.mappings[i].start, known->earlier->moment.mappings[i].end);
+	return cut_at(regions, &points);
 }
 
 /* --- marks of a kind ---------------------------------------------------------------------------------------------- */
 
-static struct mw_error *mark_own(struct mw_regions *regions, const struct mw_space_known *known)
-{
-	struct mw_region_mark *marks = calloc(known->own_count + 1, sizeof(*marks));
-	struct mw_error *err;
-
-	if (!marks)
-		return mw_error_nomem();
-	for (size_t i = 0; i < known->own_count; i++)
-		marks[i] = (struct mw_region_mark){known->own[i].start, known->own[i].end, MW_REGION_OWN, NULL};
-	err = mw_regions_mark(regions, marks, known->own_count);
-	free(marks);
-	return err;
-}
-
 /* What is memwatch's own is not the process's. Where nothing is said of it, it stays as what it is. */
 static struct mw_error *leave_out_own(struct mw_regions *regions, const struct mw_space_known *known)
 {
+	MW_FREE struct mw_region_mark *marks = NULL;
 	size_t kept = 0;
 
 	if (!known->own_count)
 		return NULL;
-	MW_TRY(mark_own(regions, known));
+	marks = calloc(known->own_count, sizeof(*marks));
+	if (!marks)
+		return mw_error_nomem();
+	for (size_t i = 0; i < known->own_count; i++)
+		marks[i] = (struct mw_region_mark){known->own[i].start, known->own[i].end, MW_REGION_OWN, NULL};
+	MW_TRY(mw_regions_mark(regions, marks, known->own_count));
 	for (size_t i = 0; i < regions->count; i++) {
 		if (regions->items[i].kind != MW_REGION_OWN)
 			regions->items[kept++] = regions->items[i];
@@ -243,21 +227,18 @@ static struct mw_error *leave_out_own(struct mw_regions *regions, const struct m
 
 static struct mw_error *mark_arenas(struct mw_regions *regions, const struct mw_glibc_arenas *arenas)
 {
-	struct mw_region_mark *marks = calloc(arenas->heap_count + 1, sizeof(*marks));
-	char(*paths)[40] = calloc(arenas->heap_count + 1, sizeof(*paths));
-	struct mw_error *err = marks && paths ? NULL : mw_error_nomem();
+	MW_FREE struct mw_region_mark *marks = calloc(arenas->heap_count + 1, sizeof(*marks));
+	MW_FREE char(*paths)[40] = calloc(arenas->heap_count + 1, sizeof(*paths));
 
-	for (size_t i = 0; i < arenas->heap_count && !err; i++) {
+	if (!marks || !paths)
+		return mw_error_nomem();
+	for (size_t i = 0; i < arenas->heap_count; i++) {
 		mw_addr start = arenas->heaps[i].start;
 
 		mw_heaps_arena_path(arenas->heaps[i].arena, paths[i]);
 		marks[i] = (struct mw_region_mark){start, start + MW_GLIBC_HEAP_SIZE, MW_REGION_ARENA, paths[i]};
 	}
-	if (!err)
-		err = mw_regions_mark(regions, marks, arenas->heap_count);
-	free(marks);
-	free(paths);
-	return err;
+	return mw_regions_mark(regions, marks, arenas->heap_count);
 }
 
 /* --- snapshots ---------------------------------------------------------------------------------------------------- */
@@ -279,9 +260,9 @@ static struct mw_error *emit_mappings(struct mw_space_snapshot *snapshot)
 			.exec = regions->items[i].exec,
 			.accessible = regions->items[i].read || regions->items[i].write || regions->items[i].exec,
 		};
-	free(snapshot->mappings);
-	snapshot->mappings = mappings;
-	snapshot->count = regions->count;
+	free((void *)snapshot->moment.mappings);
+	snapshot->moment.mappings = mappings;
+	snapshot->moment.count = regions->count;
 	return NULL;
 }
 
@@ -304,11 +285,11 @@ static struct mw_error *look(pid_t tid, const struct mw_space_known *known, stru
 
 	MW_TRY(mw_regions_read(tid, &snapshot->regions));
 	MW_TRY(leave_out_own(&snapshot->regions, known));
-	MW_TRY(space_find_arenas(tid, &snapshot->regions, mw_clock_ns() + known->walk_ns, &arenas));
+	MW_TRY(find_arenas(tid, &snapshot->regions, mw_clock_ns() + known->walk_ns, &arenas));
 	err = mark_arenas(&snapshot->regions, &arenas);
-	snapshot->arena_used = arenas.total.used;
-	snapshot->arena_free = arenas.total.free;
-	snapshot->arena_size = arenas.total.size;
+	snapshot->moment.arena_used = arenas.total.used;
+	snapshot->moment.arena_free = arenas.total.free;
+	snapshot->moment.arena_size = arenas.total.size;
 	mw_glibc_arenas_deinit(&arenas);
 	if (!err)
 		err = cut(&snapshot->regions, known);
@@ -340,19 +321,8 @@ void mw_space_deinit(struct mw_space_snapshot *snapshot)
 	if (!snapshot)
 		return;
 	mw_regions_deinit(&snapshot->regions);
-	free(snapshot->mappings);
+	free((void *)snapshot->moment.mappings);
 	*snapshot = (struct mw_space_snapshot){0};
-}
-
-struct mw_space_moment mw_space_moment_of(const struct mw_space_snapshot *snapshot)
-{
-	return (struct mw_space_moment){
-		.mappings = snapshot->mappings,
-		.count = snapshot->count,
-		.arena_used = snapshot->arena_used,
-		.arena_free = snapshot->arena_free,
-		.arena_size = snapshot->arena_size,
-	};
 }
 
 static bool is_in(const struct mw_space_ranges *ranges, mw_addr addr)
@@ -368,18 +338,13 @@ static bool is_in(const struct mw_space_ranges *ranges, mw_addr addr)
 static struct mw_error *keep_mapped(struct mw_regions *regions, const struct mw_maps *maps,
 				    const struct mw_space_ranges *gone)
 {
-	struct points points = {0};
-	struct mw_error *err;
+	MW_CLEANUP(points_deinit) struct points points = {0};
 	size_t kept = 0;
 
 	for (size_t i = 0; i < maps->count; i++)
-		if (!add_point(&points, maps->items[i].start) || !add_point(&points, maps->items[i].end))
-			break;
-	(void)add_ranges(&points, gone);
-	err = points.failed ? mw_error_nomem() : cut_at(regions, &points);
-	free(points.items);
-	if (err)
-		return err;
+		add_points(&points, maps->items[i].start, maps->items[i].end);
+	add_ranges(&points, gone);
+	MW_TRY(cut_at(regions, &points));
 	for (size_t i = 0; i < regions->count; i++) {
 		struct mw_region *region = &regions->items[i];
 
@@ -407,7 +372,7 @@ struct mw_error *mw_space_confirm(struct mw_space_snapshot *snapshot, pid_t tid,
 	return emit_mappings(snapshot);
 }
 
-void mw_space_sample(struct mw_space_sampler *sampler, pid_t tid, struct mw_stored_sample *sample)
+void mw_space_sample(bool *dear, pid_t tid, struct mw_stored_sample *sample)
 {
 	uint64_t deadline = mw_clock_ns() + MW_SPACE_SAMPLE_NS;
 	struct mw_glibc_arenas arenas = {0};
@@ -415,11 +380,11 @@ void mw_space_sample(struct mw_space_sampler *sampler, pid_t tid, struct mw_stor
 	struct mw_error *err;
 
 	sample->arena_used = sample->arena_free = sample->arena_size = MW_SIZE_UNKNOWN;
-	if (sampler->dear)
+	if (*dear)
 		return;
 	err = mw_regions_read(tid, &regions);
 	if (!err)
-		err = space_find_arenas(tid, &regions, deadline, &arenas);
+		err = find_arenas(tid, &regions, deadline, &arenas);
 	if (!err) {
 		sample->arena_used = arenas.total.used;
 		sample->arena_free = arenas.total.free;
@@ -428,14 +393,13 @@ void mw_space_sample(struct mw_space_sampler *sampler, pid_t tid, struct mw_stor
 	mw_glibc_arenas_deinit(&arenas);
 	mw_regions_deinit(&regions);
 	mw_error_destroy(err);
-	sampler->dear = mw_clock_ns() > deadline;
+	*dear = mw_clock_ns() > deadline;
 }
 
 struct mw_error *mw_space_code_of(const struct mw_maps *maps, struct mw_code_regions *out)
 {
-	struct mw_stored_mapping *mappings = calloc(maps->count + 1, sizeof(*mappings));
-	struct mw_space_moment moment = {.mappings = mappings, .count = maps->count};
-	struct mw_error *err;
+	MW_FREE struct mw_stored_mapping *mappings = calloc(maps->count + 1, sizeof(*mappings));
+	const struct mw_space_moment moment = {.mappings = mappings, .count = maps->count};
 
 	if (!mappings)
 		return mw_error_nomem();
@@ -450,7 +414,5 @@ struct mw_error *mw_space_code_of(const struct mw_maps *maps, struct mw_code_reg
 			.accessible = mapping->read || mapping->write || mapping->exec,
 		};
 	}
-	err = mw_code_regions_make(&moment, NULL, out);
-	free(mappings);
-	return err;
+	return mw_code_regions_make(&moment, NULL, out);
 }

@@ -11,23 +11,23 @@
 #include "track/track.h"
 #include "view/space.h"
 
+#include <memwatch/engine.h>
+
 #define MW_SPACE_WALK_NS   UINT64_C(2000000000) /* how long arenas may be walked at a window's start and end … */
 #define MW_SPACE_SAMPLE_NS UINT64_C(2000000)    /* … and with a sample */
 
 /* An address space at a moment. Zero-initialise; mw_space_deinit frees. */
 struct mw_space_snapshot {
-	struct mw_stored_mapping *mappings; /* by address, with paths of its own; of arenas: mw_heaps_arena_path() */
-	size_t count;
-	uint64_t arena_used, arena_free, arena_size; /* MW_SIZE_UNKNOWN */
+	struct mw_space_moment moment; /* what views take; paths of arenas: mw_heaps_arena_path() */
 	bool taken;
-	struct mw_regions regions; /* what `mappings` are made of */
+	struct mw_regions regions; /* what the mappings are made of, and whose their paths are */
 };
 
 /* What is known beside. Zeroed: nothing. */
 struct mw_space_known {
 	const struct mw_space_ranges *blocks;    /* vm blocks: what is resident of each will be asked */
 	const struct mw_space_snapshot *earlier; /* what came since then will be asked */
-	const struct mw_space_range *own;        /* memwatch's own, which is left out */
+	const struct mw_engine_range *own;       /* memwatch's own, which is left out */
 	size_t own_count;
 	uint64_t walk_ns; /* how long arenas may be walked; then their figures are unknown */
 };
@@ -47,19 +47,13 @@ void mw_space_deinit(struct mw_space_snapshot *snapshot);
 struct mw_error *mw_space_confirm(struct mw_space_snapshot *snapshot, pid_t tid,
 				  const struct mw_space_ranges *gone) MW_MUST_CHECK;
 
-/* What views take. Good as long as the snapshot. */
-struct mw_space_moment mw_space_moment_of(const struct mw_space_snapshot *snapshot);
-
 /* Where code in no file is, by a list of mappings. Errors: MEMORY. */
 struct mw_maps;
 struct mw_code_regions;
 struct mw_error *mw_space_code_of(const struct mw_maps *maps, struct mw_code_regions *out) MW_MUST_CHECK;
 
-/* glibc's arenas from second to second, for as long as that is cheap. */
-struct mw_space_sampler {
-	bool dear; /* it was not: asked no more */
-};
-/* Fills in the sample's arena figures: unknown where they are not had within MW_SPACE_SAMPLE_NS. */
-void mw_space_sample(struct mw_space_sampler *sampler, pid_t tid, struct mw_stored_sample *sample);
+/* Fills in the sample's arena figures: unknown where they are not had within MW_SPACE_SAMPLE_NS. Then it was `dear`,
+ * and is not done again. */
+void mw_space_sample(bool *dear, pid_t tid, struct mw_stored_sample *sample);
 
 #endif

@@ -49,7 +49,7 @@ bool mw_terminal_color(int fd)
 	return isatty(fd) && term && *term && strcmp(term, "dumb") != 0;
 }
 
-/* --- messages --------------------------------------------------------------------------------------------------------- */
+/* --- messages ----------------------------------------------------------------------------------------------------- */
 
 void mw_message_put(FILE *out, const char *text)
 {
@@ -90,7 +90,7 @@ enum mw_message_status mw_message_error(struct mw_error *err)
 	return status;
 }
 
-/* --- progress --------------------------------------------------------------------------------------------------------- */
+/* --- progress ----------------------------------------------------------------------------------------------------- */
 
 #define REDRAW_NS 100000000ULL
 #define TICK_NS   250000000L    /* the thread looks */
@@ -227,7 +227,7 @@ void mw_progress_window(struct mw_progress *progress, const struct mw_progress_w
 	pthread_mutex_unlock(&progress->lock);
 }
 
-/* --- phases -------------------------------------------------------------------------------------------- */
+/* --- phases ------------------------------------------------------------------------------------------------------- */
 
 /* Locked, as all here. */
 static void draw_phase(struct mw_progress *progress, uint64_t now_ns)

@@ -2,6 +2,7 @@
 /* watchdog.c: see watchdog.h. */
 #include "session/watchdog.h"
 
+#include "base/cleanup.h"
 #include "engine/stale.h"
 #include "proc/program.h"
 #include "session/crash.h"
@@ -28,7 +29,21 @@
 #include <time.h>
 #include <unistd.h>
 
-/* --- what is executed: memwatch --stand-by ---------------------------------------------------------------------------- */
+/* --- what is executed: memwatch --stand-by ------------------------------------------------------------------------ */
+
+/* What is on its way to a program that was in the midst of something else; nothing of it is for this one.
+ * Async-signal-safe. */
+static void ignore_signals(void)
+{
+	static const int ignored[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGTSTP, SIGTTOU,
+				      SIGTTIN, SIGPIPE, SIGALRM, SIGUSR1, SIGXFSZ};
+	sigset_t none;
+
+	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+		(void)signal(ignored[i], SIG_IGN);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
 
 #define REST_NS 100000000 /* between two attempts … */
 #define LONG_S  1         /* … where calls are to come back meanwhile */
@@ -81,21 +96,6 @@ static struct mw_error *clean_patiently(const char *process, char *left, size_t 
 	}
 }
 
-/* What is on its way to a program that was in the midst of something else; nothing of it is for this one. */
-static void ignore_signals(void)
-{
-	static const int ignored[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGTSTP, SIGTTOU,
-				      SIGTTIN, SIGPIPE, SIGALRM, SIGUSR1, SIGXFSZ};
-	const struct itimerval never = {{0, 0}, {0, 0}};
-	sigset_t none;
-
-	setitimer(ITIMER_REAL, &never, NULL);
-	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
-		(void)signal(ignored[i], SIG_IGN);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 /* "detached from process 12, which runs on", "detached from processes 12, 13, which run on". */
 static void report_processes(FILE *out, int count, char **processes)
 {
@@ -108,7 +108,7 @@ static void report_processes(FILE *out, int count, char **processes)
 static void emit(char **argv, int count, char **processes, const char *trouble)
 {
 	int number = atoi(argv[MW_WATCHDOG_SIGNAL]);
-	char *text = NULL;
+	MW_FREE char *text = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);
 
@@ -133,19 +133,19 @@ static void emit(char **argv, int count, char **processes, const char *trouble)
 	}
 	fputc('\n', out);
 	if (fclose(out) == 0 && write(STDERR_FILENO, text, size) < 0)
-		free(text); /* nobody wants to know */
-	else
-		free(text);
+		errno = 0; /* nobody wants to know */
 }
 
 int mw_watchdog_main(int argc, char **argv)
 {
+	const struct itimerval never = {{0, 0}, {0, 0}};
 	char trouble[300] = "";
 	int fd, status;
 	pid_t guard;
 
 	if (argc <= MW_WATCHDOG_PROCESSES)
 		return 2;
+	setitimer(ITIMER_REAL, &never, NULL);
 	ignore_signals();
 	if (strcmp(argv[MW_WATCHDOG_SIGNAL], "-1") == 0)
 		prctl(PR_SET_NAME, "memwatch-guard");
@@ -170,7 +170,7 @@ int mw_watchdog_main(int argc, char **argv)
 	return 1;
 }
 
-/* --- the watchdog ----------------------------------------------------------------------------------------------------- */
+/* --- the watchdog ------------------------------------------------------------------------------------------------- */
 
 #define THREAD_STACK  65536
 #define LOOK_MS       20    /* at memwatch's own memory, where it is limited */
@@ -237,20 +237,7 @@ static void execute(void)
 	execve("/proc/self/exe", watchdog.argv, environ);
 }
 
-/* --- the guard: async-signal-safe calls only --------------------------------------------------------------- */
-
-static void forget_signals(void)
-{
-	static const int ignored[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGTSTP, SIGTTOU,
-				      SIGTTIN, SIGPIPE, SIGALRM, SIGUSR1, SIGXFSZ};
-	struct sigaction action = {.sa_handler = SIG_IGN};
-	sigset_t none;
-
-	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
-		sigaction(ignored[i], &action, NULL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-}
+/* --- the guard: async-signal-safe calls only ---------------------------------------------------------------------- */
 
 /* Not to be taken for want of memory: best effort, as it takes a privilege. */
 static void write_oom_score(const char *score)
@@ -359,7 +346,7 @@ static _Noreturn void guard_main(int news, int process)
 
 	prctl(PR_SET_NAME, "memwatch-guard");
 	setsid();
-	forget_signals();
+	ignore_signals();
 	write_oom_score("-1000");
 	/* On a busy machine a process may not wait for long for what is to be taken out of it. Best effort as well. */
 	(void)setpriority(PRIO_PROCESS, 0, URGENT);
@@ -416,7 +403,7 @@ static void dismiss_guard(void)
 	watchdog.guard = 0;
 }
 
-/* --- the thread that stands by ---------------------------------------------------------------------------- */
+/* --- the thread that stands by ------------------------------------------------------------------------------------ */
 
 /* Async-signal-safe; in a thread that traces nobody, or what it traces would stay its own. */
 static _Noreturn void become_another(int number)
@@ -519,7 +506,7 @@ static void on_crash(int number)
 	await_exec();
 }
 
-/* --- begin and end ---------------------------------------------------------------------------------------- */
+/* --- begin and end ------------------------------------------------------------------------------------------------ */
 
 static struct mw_error *prepare_arguments(void)
 {
@@ -625,11 +612,11 @@ void mw_watchdog_end(void)
 	close_all();
 }
 
-struct mw_error *mw_watchdog_look(struct mw_error *err, bool *clean, bool *denied)
+bool mw_watchdog_look(bool *denied)
 {
 	char left[160];
+	bool clean = true;
 
-	*clean = true;
 	*denied = false;
 	for (size_t i = 0; watchdog.begun && i < watchdog.plan.count; i++) {
 		struct mw_error *failed = clean_process(watchdog.processes[i], left, sizeof(left));
@@ -639,10 +626,10 @@ struct mw_error *mw_watchdog_look(struct mw_error *err, bool *clean, bool *denie
 			*denied = true;
 		else if (failed && mw_error_kind(failed) != MW_ERROR_GONE &&
 			 mw_error_kind(failed) != MW_ERROR_UNSUPPORTED)
-			*clean = false;
+			clean = false;
 		mw_error_destroy(failed);
 	}
-	return err;
+	return clean;
 }
 
 void mw_watchdog_exec(struct mw_error *err)

@@ -46,12 +46,11 @@ struct mw_error *mw_watchdog_begin(const struct mw_watchdog_plan *plan) MW_MUST_
 /* All has been taken out: a crash is only one from now on. Waits for the guard to end. */
 void mw_watchdog_end(void);
 /*
- * memwatch has failed, or could not let go: is anything left in one of the processes? Looks, and takes it out. Takes
- * `err` (NULL stays NULL) and returns it where nothing is there now, *clean is true then. So it is where a process may
- * not be looked at (any more): another traces it, or it has become another user's; *denied is true then. Nothing of
- * memwatch's may be attached by ptrace any more.
+ * memwatch has failed, or could not let go: is anything left in one of the processes? Looks, and takes it out. True
+ * where nothing is there now, and where a process may not be looked at (any more): another traces it, or it has become
+ * another user's; *denied is true then. Nothing of memwatch's may be attached by ptrace any more.
  */
-struct mw_error *mw_watchdog_look(struct mw_error *err, bool *clean, bool *denied) MW_MUST_CHECK;
+bool mw_watchdog_look(bool *denied);
 /* Execute memwatch anew, to take out what is left and to tell `err`: does not return. Does nothing outside of begin
  * and end. */
 void mw_watchdog_exec(struct mw_error *err);

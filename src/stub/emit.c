@@ -1,6 +1,42 @@
 // SPDX-License-Identifier: MIT
-/* emit.c: records: room in the ring, and what is written there (recorder.h). */
+/* emit.c: records: room in the ring, waited for but never for long, and what is written there (recorder.h). */
 #include "stub/recorder.h"
+
+void stub_give_up(struct mw_ring_control *control)
+{
+	__atomic_store_n(&control->given_up, 1, __ATOMIC_RELAXED);
+	/* Else a guard of 0 would be taken for a forked child's. */
+	__atomic_store_n(&control->recording, 0, __ATOMIC_RELEASE);
+	__atomic_store_n((uint32_t *)(uintptr_t)stub_context()->guard, MW_STUB_GUARD_ENDING, __ATOMIC_RELEASE);
+}
+
+void stub_wait_begin(struct stub_wait *wait)
+{
+	wait->start = cpu_ticks();
+}
+
+bool stub_wait_on(struct mw_ring_control *control, const struct stub_wait *wait)
+{
+	uint64_t now, heartbeat;
+
+	cpu_pause();
+	now = cpu_ticks();
+	if (!stub_on())
+		return false;
+	heartbeat = __atomic_load_n(&control->heartbeat, __ATOMIC_RELAXED);
+	if ((int64_t)(now - heartbeat) > 0 && now - heartbeat > control->heartbeat_limit) {
+		stub_give_up(control);
+		return false;
+	}
+	return now - wait->start <= control->wait_limit;
+}
+
+void stub_wait_end(struct mw_ring_slot *slot, const struct stub_wait *wait)
+{
+	slot->waited += cpu_ticks() - wait->start;
+}
+
+/* --- records ------------------------------------------------------------------------------------------------------ */
 
 #define AHEAD 16 /* units: memwatch has read them in the last lap, so they are in another CPU's cache */
 
@@ -93,34 +129,29 @@ STUB_RARE void stub_void(struct stub_visit *visit, uint64_t number, uint32_t uni
 	stub_mark(visit, number, MW_RING_STACK_NONE, MW_RING_NOTHING, 0, true);
 }
 
-static inline void fill(struct stub_visit *visit, uint64_t number, uint64_t time, uint32_t type, uint64_t addr,
-			uint64_t size, uint32_t stack)
+static inline bool emit_now(struct stub_visit *visit, uint32_t type, uint64_t addr, uint64_t size, uint32_t stack,
+			    bool after)
 {
-	struct mw_ring_record *record = stub_unit(visit, number);
+	struct mw_ring_record *record;
+	uint64_t number;
 
+	if (unlikely(!stub_reserve(visit, 1, &number)))
+		return false;
+	record = stub_unit(visit, number);
 	cpu_prefetch_write(stub_unit(visit, number + AHEAD));
-	record->time = time;
+	record->time = after ? cpu_ticks_after() : cpu_ticks();
 	record->addr = addr;
 	record->size = size;
 	stub_mark(visit, number, stack, type, (uint32_t)visit->call->flags & (MW_RING_VM | MW_RING_INTERNAL), true);
+	return true;
 }
 
 bool stub_emit(struct stub_visit *visit, uint32_t type, uint64_t addr, uint64_t size, uint32_t stack)
 {
-	uint64_t number;
-
-	if (unlikely(!stub_reserve(visit, 1, &number)))
-		return false;
-	fill(visit, number, cpu_ticks(), type, addr, size, stack);
-	return true;
+	return emit_now(visit, type, addr, size, stack, false);
 }
 
 bool stub_emit_after(struct stub_visit *visit, uint32_t type, uint64_t addr, uint64_t size, uint32_t stack)
 {
-	uint64_t number;
-
-	if (unlikely(!stub_reserve(visit, 1, &number)))
-		return false;
-	fill(visit, number, cpu_ticks_after(), type, addr, size, stack);
-	return true;
+	return emit_now(visit, type, addr, size, stack, true);
 }

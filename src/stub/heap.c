@@ -4,6 +4,113 @@
 #include "stub/recorder.h"
 #include "stub/roles.h"
 
+/* --- blocks that are known ---------------------------------------------------------------------------------------- */
+
+/*
+ * Blocks that were allocated in the window: a free of one needs no stack. An entry's place and value together are the
+ * block's address: what does not fit that is not kept.
+ */
+
+static bool place(struct mw_ring_control *control, uint64_t block, uint32_t **entry, uint32_t *value)
+{
+	uint32_t *known = stub_at(control, control->known);
+	uint64_t n = block >> 4, rest = n >> __builtin_ctz(control->known_count);
+
+	*entry = &known[n & (control->known_count - 1)];
+	*value = (uint32_t)rest + 1;
+	return likely(!(block & 15) && rest < UINT32_MAX);
+}
+
+void stub_known_add(struct mw_ring_control *control, uint64_t block)
+{
+	uint32_t *entry, value;
+
+	if (place(control, block, &entry, &value))
+		__atomic_store_n(entry, value, __ATOMIC_RELAXED);
+}
+
+bool stub_known_take(struct mw_ring_control *control, uint64_t block)
+{
+	uint32_t *entry, value;
+
+	if (!place(control, block, &entry, &value) || __atomic_load_n(entry, __ATOMIC_RELAXED) != value)
+		return false;
+	__atomic_store_n(entry, 0, __ATOMIC_RELAXED);
+	return true;
+}
+
+/* --- glibc's chunk headers ---------------------------------------------------------------------------------------- */
+
+/*
+ *      chunk            block                         next chunk
+ *      | prev_size | size|AMP | … usable …            | size|..P |
+ *      block-16     block-8                            block-16+size+8
+ *
+ * The rules are those of src/alloc/glibc_chunk.c. Read is only what was writable memory of the process's own at attach.
+ */
+
+#define HEADER         16
+#define ALIGNMENT      16
+#define MINIMUM        32
+#define PREV_INUSE     1u
+#define MMAPPED        2u
+#define FLAGS          UINT64_C(7)
+#define PAGE           4096u
+#define ADDRESS_LIMIT  (UINT64_C(1) << 56)
+#define FENCEPOST_SIZE 16
+
+static bool header_readable(uint64_t start, uint64_t size)
+{
+	const struct mw_stub_range *ranges = (const struct mw_stub_range *)(uintptr_t)stub_context()->readable;
+	uint64_t low = 0, high = ranges ? stub_context()->readable_count : 0;
+
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (ranges[middle].start <= start)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low > 0 && start < ranges[low - 1].end && size <= ranges[low - 1].end - start;
+}
+
+static uint64_t mapped_usable(uint64_t chunk, uint64_t prev_size, uint64_t size)
+{
+	if (prev_size > chunk || (chunk - prev_size) % PAGE)
+		return UINT64_MAX;
+	if ((prev_size + size) % PAGE == 0)
+		return size - HEADER;
+	/* glibc 2.43 and later */
+	return (prev_size + size + HEADER) % PAGE == 0 ? size - 8 : UINT64_MAX;
+}
+
+uint64_t stub_chunk_usable(uint64_t block)
+{
+	uint64_t word, size, next;
+
+	if (block % ALIGNMENT || block < HEADER || block >= ADDRESS_LIMIT || !header_readable(block - HEADER, HEADER))
+		return UINT64_MAX;
+	word = stub_read(block - 8);
+	size = word & ~FLAGS;
+	if (size < MINIMUM || size % ALIGNMENT || size >= ADDRESS_LIMIT)
+		return UINT64_MAX;
+	if (word & MMAPPED)
+		return (word & FLAGS) == MMAPPED ? mapped_usable(block - HEADER, stub_read(block - HEADER), size)
+						 : UINT64_MAX;
+	if (!header_readable(block - 8 + size, 8))
+		return UINT64_MAX;
+	next = stub_read(block - 8 + size);
+	if (!(next & PREV_INUSE) || (next & MMAPPED))
+		return UINT64_MAX;
+	next &= ~FLAGS;
+	if (next < FENCEPOST_SIZE || next % ALIGNMENT || next >= ADDRESS_LIMIT)
+		return UINT64_MAX;
+	return size - 8;
+}
+
+/* --- heap functions ----------------------------------------------------------------------------------------------- */
+
 #define STRING_MAX (1u << 20)
 
 /* The size that is asked for. */

@@ -6,16 +6,11 @@
  *
  *   record.c   enter and leave: what a call is, and whether it counts
  *   heap.c     what heap functions do, told as records; vm.c what those for mappings do
- *   visit.c    a thread comes into the recorder and goes: its slot, and what a signal may have left behind
- *   slot.c     which slot is the thread's; its ring
- *   nest.c     calls of hooked functions inside each other
+ *   visit.c    a thread comes into the recorder and goes: its slot and ring, which memory of its stack may be read, and
+ *              what a signal may have left behind
  *   emit.c     records: room in the ring, and what is written there
- *   wait.c     waiting for memwatch, never for long
  *   stack.c    the stack of a call, as an id
- *   walk.c     walking the stack by rows; rows.c finds the row of a pc
- *   region.c   which memory of the stack may be read
- *   known.c    blocks that were allocated in the window
- *   chunk.c    glibc's headers of those that were not
+ *   walk.c     walking the stack by rows; calls of hooked functions inside each other
  *
  * A signal may strike between any two instructions, and its handler may come here too, or jump away and never come
  * back.
@@ -133,21 +128,18 @@ STUB_API bool stub_visit_resume(struct stub_visit *visit, struct mw_ring_slot *s
 STUB_API void stub_visit_count_out(struct mw_ring_slot *slot);
 STUB_API void stub_visit_end(struct stub_visit *visit);
 
-/* slot.c */
 /* `*fresh`: the thread is new to it. NULL: there is none to be had. */
 STUB_API struct mw_ring_slot *stub_slot_find(const struct stub_visit *visit, bool *fresh);
 /* The thread's own, if it has one: NULL where it has not. */
 STUB_API struct mw_ring_slot *stub_slot_known(struct mw_ring_control *control);
-/* False where there is none to be had. */
-STUB_API bool stub_slot_take_ring(struct mw_ring_control *control, struct mw_ring_slot *slot);
 
-/* nest.c: is the call made by another hooked function's? */
+/* walk.c: is the call made by another hooked function's? */
 enum stub_inside { STUB_OUTSIDE, STUB_INSIDE_VM, STUB_INSIDE_HEAP, STUB_INSIDE_FREE };
 STUB_API enum stub_inside stub_nest(struct stub_visit *visit);
 /* Is one of the first frames code that allocates exceptions? */
 STUB_API bool stub_allocates_exception(struct stub_visit *visit);
 
-/* wait.c */
+/* emit.c */
 struct stub_wait {
 	uint64_t start;
 };
@@ -158,7 +150,6 @@ STUB_API void stub_wait_end(struct mw_ring_slot *slot, const struct stub_wait *w
 /* Recording ends, for this process, for good. */
 STUB_API void stub_give_up(struct mw_ring_control *control);
 
-/* emit.c */
 /* Room for so many units, in order of the ring: the first one's number. False: none in time, counted as a lost event.
  */
 STUB_API bool stub_reserve(struct stub_visit *visit, uint32_t units, uint64_t *number);
@@ -176,7 +167,7 @@ STUB_API bool stub_emit_after(struct stub_visit *visit, uint32_t type, uint64_t 
 /* stack.c: the id of the call's stack, or MW_RING_STACK_NONE. `flags`: of the record. */
 STUB_API uint32_t stub_stack(struct stub_visit *visit, uint32_t flags);
 
-/* region.c */
+/* visit.c */
 /* Up to where the stack that `sp` is in may be read, memwatch asked where need be; 0: it may not be. */
 STUB_API uint64_t stub_region(struct stub_visit *visit, uint64_t sp);
 /* The same, nobody asked. */
@@ -190,7 +181,7 @@ STUB_API void stub_region_forget(struct mw_ring_slot *slot, uint64_t start, uint
 /* The thread is another one, on the stack of one that has ended. */
 STUB_API void stub_region_inherit(struct mw_ring_slot *slot, uint64_t sp, uint64_t tp, uint64_t tp_end);
 
-/* rows.c: the row of the code that returns to `pc`. */
+/* walk.c: the row of the code that returns to `pc`. */
 STUB_API uint64_t stub_row_find(struct mw_ring_control *control, uint64_t pc);
 
 static inline uint64_t stub_row(struct mw_ring_control *control, uint64_t pc)
@@ -258,12 +249,12 @@ static inline enum stub_step stub_frame_step(struct stub_frame *frame, uint64_t 
 	return stub_frame_to(frame, cfa, row, cfa + (uint64_t)(int64_t)mw_row_fp_at(row));
 }
 
-/* known.c */
+/* heap.c */
 STUB_API void stub_known_add(struct mw_ring_control *control, uint64_t block);
 /* Take a block out: was it there? */
 STUB_API bool stub_known_take(struct mw_ring_control *control, uint64_t block);
 
-/* chunk.c: what glibc's header says is usable of a block, or UINT64_MAX. */
+/* What glibc's header says is usable of a block, or UINT64_MAX. */
 STUB_API uint64_t stub_chunk_usable(uint64_t block);
 
 /* heap.c, vm.c: PASS or WRAP. */

@@ -1,7 +1,258 @@
 // SPDX-License-Identifier: MIT
+/* visit.c: a thread comes into the recorder and goes; its slot, ring and stacks (recorder.h). */
+#include "stub/recorder.h"
+
+/* --- which memory of the stack may be read ------------------------------------------------------------------------ */
+
+#define NEAR      (UINT64_C(64) << 10)
+#define ATTEMPTS  64   /* at asking, as handlers come between */
+#define ASK_AGAIN 256u /* entries, where memwatch knew of no stack there */
+
+static struct mw_ring_region load(const struct mw_ring_slot *slot, unsigned i)
+{
+	struct mw_ring_region region = {.high = __atomic_load_n(&slot->regions[i].high, __ATOMIC_ACQUIRE)};
+
+	region.low = __atomic_load_n(&slot->regions[i].low, __ATOMIC_RELAXED);
+	/* Whoever changes a region makes its end 0 first. */
+	if (__atomic_load_n(&slot->regions[i].high, __ATOMIC_ACQUIRE) != region.high)
+		region.high = 0;
+	return region;
+}
+
+/* The one that holds `sp`; zeroed: none does. */
+static struct mw_ring_region region_of(const struct mw_ring_slot *slot, uint64_t sp)
+{
+	for (unsigned i = 0; i < MW_RING_REGIONS; i++) {
+		struct mw_ring_region region = load(slot, i);
+
+		if (region.low <= sp && sp < region.high)
+			return region;
+	}
+	return (struct mw_ring_region){0, 0};
+}
+
+uint64_t stub_region_known(const struct mw_ring_slot *slot, uint64_t sp)
+{
+	return region_of(slot, sp).high & ~UINT64_C(7);
+}
+
+STUB_RARE bool stub_region_own(const struct mw_ring_slot *slot, uint64_t sp)
+{
+	return region_of(slot, sp).low & MW_RING_REGION_OWN;
+}
+
+bool stub_region_same(const struct mw_ring_slot *slot, uint64_t a, uint64_t b)
+{
+	for (unsigned i = 0; i < MW_RING_REGIONS; i++) {
+		struct mw_ring_region region = load(slot, i);
+
+		if (region.low <= a && a < region.high && region.low <= b && b < region.high)
+			return true;
+	}
+	return false;
+}
+
+static STUB_RARE uint64_t ask(struct stub_visit *visit, uint64_t sp)
+{
+	struct mw_ring_slot *slot = visit->slot;
+	uint64_t distance = sp - slot->ask_address + NEAR / 2, high = 0;
+	struct stub_wait wait;
+	bool answered = true;
+
+	/* It was asked here before, and memwatch did not know: not every time anew. */
+	if (slot->ask == MW_RING_ASK_REFUSED && distance < NEAR && slot->entries % ASK_AGAIN)
+		return 0;
+	stub_wait_begin(&wait);
+	/* Again: the handler of a signal may have asked for something else meanwhile. */
+	for (unsigned i = 0; i < ATTEMPTS && answered && !high; i++) {
+		uint32_t number;
+
+		slot->ask_address = sp;
+		slot->ask = MW_RING_ASK_REGION;
+		number = __atomic_add_fetch(&slot->asked, 1, __ATOMIC_RELEASE);
+		__atomic_fetch_add(&visit->control->asks, 1, __ATOMIC_RELEASE);
+		while (answered && (int32_t)(__atomic_load_n(&slot->answered, __ATOMIC_ACQUIRE) - number) < 0)
+			answered = stub_wait_on(visit->control, &wait);
+		high = stub_region_known(slot, sp);
+		if (answered && slot->ask_address == sp)
+			break;
+	}
+	stub_wait_end(slot, &wait);
+	slot->ask = high ? MW_RING_ASK_NOTHING : MW_RING_ASK_REFUSED;
+	return high;
+}
+
+uint64_t stub_region(struct stub_visit *visit, uint64_t sp)
+{
+	uint64_t high = stub_region_known(visit->slot, sp);
+
+	return likely(high) ? high : ask(visit, sp);
+}
+
+void stub_region_forget(struct mw_ring_slot *slot, uint64_t start, uint64_t end)
+{
+	for (unsigned i = 0; i < MW_RING_REGIONS; i++) {
+		struct mw_ring_region region = load(slot, i);
+
+		if (region.low < end && start < region.high)
+			__atomic_store_n(&slot->regions[i].high, 0, __ATOMIC_RELEASE);
+	}
+}
+
+void stub_region_inherit(struct mw_ring_slot *slot, uint64_t sp, uint64_t tp, uint64_t tp_end)
+{
+	/* A stack with the control block at its end holds for as far as that; of others nothing is known any more. What
+	 * memwatch answers of a thread's own stack ends where the control block begins. */
+	for (unsigned i = 0; i < MW_RING_REGIONS; i++) {
+		struct mw_ring_region region = load(slot, i);
+		bool both = region.low <= sp && sp < tp && tp <= region.high;
+
+		if (both && region.high <= tp_end)
+			continue;
+		__atomic_store_n(&slot->regions[i].high, both ? tp_end : 0, __ATOMIC_RELEASE);
+	}
+}
+
+/* --- which slot is the thread's; its ring ------------------------------------------------------------------------- */
+
+#define CLAIM_ATTEMPTS 64
+
+/* A thread has ended, and this one was given its stack and control block. */
+static STUB_RARE bool take_over(const struct stub_visit *visit, struct mw_ring_slot *slot, uint32_t old, uint32_t tid,
+				uint64_t tp)
+{
+	if (old == MW_RING_NO_TID ||
+	    !__atomic_compare_exchange_n(&slot->tid, &old, tid, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return false;
+	if (old == 0)
+		return true;
+	slot->top = 0; // NOLINT(clang-analyzer-core.NullDereference): no slot lies at 0
+	stub_region_inherit(slot, (uint64_t)(uintptr_t)visit->call, tp, tp + stub_context()->tid_offset + sizeof(tid));
+	/* It may have died in the recorder, and in calls. */
+	slot->pending_sp = 0;
+	slot->open = 0;
+	return true;
+}
+
+static STUB_RARE struct mw_ring_slot *claim(struct mw_ring_slot *slot, uint64_t owner, uint64_t tp, uint32_t tid)
+{
+	if (!__atomic_compare_exchange_n(&slot->owner, &owner, tp, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return NULL;
+	__atomic_store_n(&slot->tid, tid, __ATOMIC_RELEASE);
+	return slot;
+}
+
+/* The thread's slot, or one that it may have; *found says which. NULL: neither. */
+static struct mw_ring_slot *look(const struct stub_visit *visit, uint64_t tp, uint32_t tid, bool *found, bool *fresh)
+{
+	struct mw_ring_control *control = visit->control;
+	struct mw_ring_slot *slots = stub_at(control, control->slots), *vacant = NULL;
+	uint32_t count = control->slot_count, first = mw_ring_slot_first(tp, count);
+
+	*found = true;
+	for (uint32_t i = 0; i < count; i++) {
+		struct mw_ring_slot *slot = &slots[(first + i) & (count - 1)];
+		uint64_t owner = __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE);
+
+		if (likely(owner == tp)) {
+			uint32_t old = __atomic_load_n(&slot->tid, __ATOMIC_RELAXED);
+
+			if (likely(old == tid))
+				return slot;
+			*fresh = true;
+			if (take_over(visit, slot, old, tid, tp))
+				return slot;
+		} else if (owner == MW_RING_FREE || owner == MW_RING_TOMB) {
+			if (!vacant)
+				vacant = slot;
+			if (owner == MW_RING_FREE)
+				break;
+		}
+	}
+	*found = false;
+	return vacant;
+}
+
+struct mw_ring_slot *stub_slot_find(const struct stub_visit *visit, bool *fresh)
+{
+	uint64_t tp = cpu_thread_pointer(stub_context()->rdfsbase);
+	uint32_t tid = *(const uint32_t *)(uintptr_t)(tp + stub_context()->tid_offset);
+
+	*fresh = false;
+	for (unsigned i = 0; i < CLAIM_ATTEMPTS; i++) {
+		bool found;
+		struct mw_ring_slot *slot = look(visit, tp, tid, &found, fresh);
+
+		if (likely(found))
+			return slot;
+		if (!slot)
+			return NULL;
+		*fresh = true;
+		slot = claim(slot, __atomic_load_n(&slot->owner, __ATOMIC_RELAXED) & MW_RING_TOMB, tp, tid);
+		if (slot)
+			return slot;
+	}
+	return NULL;
+}
+
+struct mw_ring_slot *stub_slot_known(struct mw_ring_control *control)
+{
+	uint64_t tp = cpu_thread_pointer(stub_context()->rdfsbase);
+	struct mw_ring_slot *slots = stub_at(control, control->slots);
+	uint32_t count = control->slot_count, first = mw_ring_slot_first(tp, count);
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct mw_ring_slot *slot = &slots[(first + i) & (count - 1)];
+		uint64_t owner = __atomic_load_n(&slot->owner, __ATOMIC_ACQUIRE);
+
+		if (owner == tp)
+			return slot;
+		if (owner == MW_RING_FREE)
+			break;
+	}
+	return NULL;
+}
+
+static bool next_ring(struct mw_ring_control *control, uint32_t *ring)
+{
+	const uint32_t *queue = stub_at(control, control->queue);
+	uint64_t taken = __atomic_load_n(&control->rings_taken, __ATOMIC_RELAXED);
+
+	do {
+		if (taken >= __atomic_load_n(&control->rings_offered, __ATOMIC_ACQUIRE))
+			return false;
+	} while (!__atomic_compare_exchange_n(&control->rings_taken, &taken, taken + 1, true, __ATOMIC_ACQ_REL,
+					      __ATOMIC_RELAXED));
+	*ring = __atomic_load_n(&queue[taken & (control->queue_count - 1)], __ATOMIC_RELAXED);
+	return *ring < control->ring_count;
+}
+
+/* False where there is none to be had. `limit` has no other use before there is a ring: until then it says when waiting for one is worth the while again. */
+static STUB_RARE bool take_ring(struct mw_ring_control *control, struct mw_ring_slot *slot)
+{
+	struct stub_wait wait;
+	uint32_t ring, none = 0;
+	bool got = next_ring(control, &ring);
+
+	if (!got && cpu_ticks() >= slot->limit) {
+		stub_wait_begin(&wait);
+		while (!got && stub_wait_on(control, &wait))
+			got = next_ring(control, &ring);
+		stub_wait_end(slot, &wait);
+	}
+	if (!got) {
+		slot->limit = cpu_ticks() + control->wait_limit;
+		return false;
+	}
+	slot->limit = 0;
+	/* A signal handler may have got one meanwhile; then there is one too many. */
+	(void)__atomic_compare_exchange_n(&slot->ring, &none, ring + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	return true;
+}
+
+/* --- visits ------------------------------------------------------------------------------------------------------- */
+
 /*
- * visit.c: a thread comes into the recorder and goes (recorder.h).
- *
  * A visit may be interrupted by a signal whose handler visits too. While it lasts, slot->inside counts it, and
  * pending_sp says where it began. A handler that jumps away leaves both behind; a later visit from further up the same
  * stack knows that by what it finds.
@@ -9,7 +260,6 @@
  * slot->open counts what has come in and not left, the calls that are to come back included. Nothing ever corrects it:
  * where a handler switches to another stack, and may switch back much later, that is how memwatch knows of it.
  */
-#include "stub/recorder.h"
 
 #define PENDING_UNITS(pending)  ((uint32_t)((pending) >> 48))
 #define PENDING_NUMBER(pending) ((pending) & ((UINT64_C(1) << 48) - 1))
@@ -73,7 +323,7 @@ static STUB_RARE bool begin_fresh(struct stub_visit *visit)
 	struct mw_ring_slot *slot = visit->slot;
 	uint64_t number;
 
-	if (!slot->ring && !stub_slot_take_ring(visit->control, slot)) {
+	if (!slot->ring && !take_ring(visit->control, slot)) {
 		slot->lost_events++;
 		stub_visit_end(visit);
 		return false;

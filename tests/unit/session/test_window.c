@@ -82,8 +82,9 @@ static void tell(struct rig *rig, enum mw_event_type type, mw_addr addr, uint64_
 /* Is it in the account of the window's end? */
 static bool is_told(const struct rig *rig, mw_addr addr)
 {
-	for (size_t i = 0; i < rig->recorder.end.count; i++)
-		if (rig->recorder.end.mappings[i].start <= addr && addr < rig->recorder.end.mappings[i].end)
+	for (size_t i = 0; i < rig->recorder.end.moment.count; i++)
+		if (rig->recorder.end.moment.mappings[i].start <= addr &&
+		    addr < rig->recorder.end.moment.mappings[i].end)
 			return true;
 	return false;
 }
