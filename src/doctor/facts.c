@@ -10,7 +10,6 @@
 #include "proc/root.h"
 #include "tracee/preflight.h"
 #include "tracee/seccomp_policy.h"
-#include "tracee/seccomp_probe.h"
 #include "unwind/rows.h"
 
 #include <fcntl.h>

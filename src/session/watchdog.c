@@ -7,7 +7,7 @@
 #include "proc/program.h"
 #include "session/crash.h"
 #include "session/terminal.h"
-#include "tracee/seccomp_probe.h"
+#include "tracee/seccomp_policy.h"
 
 #include <errno.h>
 #include <fcntl.h>

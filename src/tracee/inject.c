@@ -5,7 +5,7 @@
 #include "proc/status.h"
 #include "tracee/inject_error.h"
 #include "tracee/remote.h"
-#include "tracee/seccomp_probe.h"
+#include "tracee/seccomp_policy.h"
 #include "tracee/sigframe.h"
 #include "tracee/syscall.h"
 #include "tracee/tracee.h"

@@ -2,11 +2,13 @@
 /* preflight.c: what can be said against watching a process before anything is done to it. */
 #include "tracee/preflight.h"
 
+#include "base/cleanup.h"
 #include "proc/maps.h"
 #include "proc/program.h"
 #include "proc/status.h"
 #include "tracee/tracee.h"
 
+#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +17,123 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
+
+#define NAME      "memwatch"
+#define GUARD     "memwatch-guard"
+#define MOMENT_NS 20000000
+#define MOMENTS   500 /* on a busy machine a process of a thousand threads takes seconds */
+
+/* Who has a name that begins so and traces any of the threads, or 0. It may have let go of the first already. */
+static pid_t traced_by(pid_t pid, const char *beginning)
+{
+	MW_FREE pid_t *tids = NULL;
+	size_t count = 0;
+	pid_t last = 0;
+
+	mw_error_destroy(mw_tasks_read(pid, &tids, &count));
+	for (size_t i = 0; i < count; i++) {
+		struct mw_status status;
+		char name[17];
+
+		if (!mw_error_none(mw_status_read(tids[i], &status)) || !status.tracer || status.tracer == gettid() ||
+		    status.tracer == last)
+			continue;
+		last = status.tracer;
+		mw_comm_read(last, last, name);
+		if (strncmp(name, beginning, strlen(beginning)) == 0)
+			return last;
+	}
+	return 0;
+}
+
+bool mw_preflight_await_guard(pid_t pid)
+{
+	const struct timespec moment = {.tv_nsec = MOMENT_NS};
+	pid_t guard = traced_by(pid, GUARD);
+
+	/* It may let go and come again, until it has done what it can. */
+	for (unsigned i = 0; guard && i < MOMENTS && !mw_state_is_end(mw_state_read(guard)); i++)
+		nanosleep(&moment, NULL);
+	return guard != 0;
+}
+
+pid_t mw_preflight_memwatch_at(pid_t pid)
+{
+	return traced_by(pid, NAME);
+}
+
+#define MOST_MAKERS 64
+
+/* Without these lists none is found by its maker. */
+static bool are_lists_of_children(void)
+{
+	return access("/proc/thread-self/children", F_OK) == 0;
+}
+
+/* Was it made by `pid`, or by one that was? Then it is found and held with it. */
+static bool comes_of(pid_t child, pid_t pid)
+{
+	struct mw_status status;
+
+	for (unsigned i = 0; i < MOST_MAKERS && child > 1 && mw_error_none(mw_status_read(child, &status)); i++) {
+		if (status.ppid == pid)
+			return true;
+		child = status.ppid;
+	}
+	return false;
+}
+
+/* None is shared by all that have none. */
+static bool has_memory(pid_t pid)
+{
+	struct mw_status status;
+
+	return mw_error_none(mw_status_read(pid, &status)) && !status.kernel_thread && !mw_state_is_end(status.state);
+}
+
+/* Its maker, where it is that: it is named in the advice. */
+static pid_t find_other(pid_t pid, pid_t live, DIR *directory)
+{
+	struct mw_status status = {.ppid = 0};
+	const struct dirent *entry;
+
+	mw_error_destroy(mw_status_read(pid, &status));
+	if (status.ppid > 0 && mw_shares_memory(live, status.ppid) == 1)
+		return status.ppid;
+	while ((entry = readdir(directory))) {
+		pid_t other = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		if (other <= 0 || other == pid || mw_shares_memory(live, other) != 1 ||
+		    (are_lists_of_children() && comes_of(other, pid)))
+			continue;
+		/* Whose child it is can't be known of one that has just ended. */
+		if (has_memory(other) && mw_shares_memory(live, other) == 1)
+			return other;
+	}
+	return 0;
+}
+
+struct mw_error *mw_preflight_sharing(pid_t pid)
+{
+	DIR *directory = opendir("/proc");
+	pid_t other = directory ? find_other(pid, mw_live_thread(pid), directory) : 0;
+	struct mw_error *err;
+
+	if (directory)
+		closedir(directory);
+	if (!other)
+		return NULL;
+	err = mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+			      "process %d shares its memory with process %d, which is not watched and would hit the "
+			      "breakpoints and jumps there",
+			      (int)pid, (int)other);
+	if (comes_of(pid, other))
+		return mw_error_hint(err, "Watch process %d, or try again when %d runs a program of its own",
+				     (int)other, (int)pid);
+	return mw_error_hint(err, "Try again when one of them has ended or runs another program");
+}
 
 #define LOOKS 5 /* at who traces it */
 
@@ -85,50 +203,30 @@ enum mw_emulator mw_emulator_of(const char *exe, const struct mw_maps *maps)
 
 static struct mw_error *refuse(enum mw_emulator emulator, const char *what)
 {
-	if (emulator == MW_EMULATOR_VALGRIND)
-		return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-						     "%s runs under valgrind, which translates the program's code: "
-						     "memwatch cannot hook its functions",
-						     what),
-				     "Run the program without valgrind; or let valgrind tell: memcheck finds leaks, "
-				     "massif profiles the heap");
-	if (emulator == MW_EMULATOR_QEMU)
-		return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-						     "%s runs under qemu, which translates the program's code: "
-						     "memwatch cannot hook its functions",
-						     what),
-				     "Watch a build of the program for this machine");
-	return NULL;
+	const bool valgrind = emulator == MW_EMULATOR_VALGRIND;
+
+	if (emulator == MW_EMULATOR_NONE)
+		return NULL;
+	return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+					     "%s runs under %s, which translates the program's code: "
+					     "memwatch cannot hook its functions",
+					     what, valgrind ? "valgrind" : "qemu"),
+			     valgrind ? "Run the program without valgrind; or let valgrind tell: memcheck finds leaks, "
+					"massif profiles the heap"
+				      : "Watch a build of the program for this machine");
 }
 
-/* Is the program in that file such a translator? */
-static struct mw_error *check_emulator(const char *path, const char *what)
-{
-	const struct mw_maps none = {0};
-	char *real = realpath(path, NULL);
-	struct mw_error *err = refuse(mw_emulator_of(real ? real : path, &none), what);
-
-	free(real);
-	return err;
-}
-
-/*
- * Is process `pid`, called `what` in the error, run by a translator (valgrind, qemu-user)? Then what is written over
- * its functions is never run, and nothing would ever be seen. Errors: UNSUPPORTED.
- */
+/* Is process `pid`, called `what` in the error, run by a translator? Then what is written over its functions is never
+ * run, and nothing would ever be seen. */
 static struct mw_error *check_emulated(pid_t pid, const char *what)
 {
-	struct mw_maps maps = {0};
-	char *exe = NULL;
-	enum mw_emulator emulator;
+	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
+	MW_FREE char *exe = NULL;
 
 	/* What can't be read is no reason to refuse: the engine will say what is wrong. */
 	mw_error_destroy(mw_exe_read(pid, &exe));
 	mw_error_destroy(mw_maps_read(pid, &maps));
-	emulator = mw_emulator_of(exe ? exe : "", &maps);
-	mw_maps_deinit(&maps);
-	free(exe);
-	return refuse(emulator, what);
+	return refuse(mw_emulator_of(exe ? exe : "", &maps), what);
 }
 
 /* The program that finds the tool and becomes it; in some distributions a script stands before it. */
@@ -139,13 +237,10 @@ static bool becomes_valgrind(const char *exe)
 
 struct mw_error *mw_preflight_became(pid_t pid, const char *what)
 {
-	char *exe = NULL;
-	bool soon;
+	MW_FREE char *exe = NULL;
 
 	mw_error_destroy(mw_exe_read(pid, &exe));
-	soon = exe && becomes_valgrind(exe);
-	free(exe);
-	return soon ? refuse(MW_EMULATOR_VALGRIND, what) : check_emulated(pid, what);
+	return exe && becomes_valgrind(exe) ? refuse(MW_EMULATOR_VALGRIND, what) : check_emulated(pid, what);
 }
 
 static struct mw_error *refuse_traced(pid_t pid, const struct mw_status *status)
@@ -243,25 +338,24 @@ static struct mw_error *judge_header(const unsigned char *header, const char *wh
 static struct mw_error *check_program(const char *path, const char *what)
 {
 	unsigned char header[EI_NIDENT + 4]; /* up to e_machine, which stands at one place in both classes */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	ssize_t length;
+	MW_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
-	if (fd < 0)
-		return NULL; /* no right to read it: the engine looks again once it is attached */
-	length = pread(fd, header, sizeof(header), 0);
-	close(fd);
-	if (length != (ssize_t)sizeof(header))
+	/* No right to read it: the engine looks again once it is attached. */
+	if (fd < 0 || pread(fd, header, sizeof(header), 0) != (ssize_t)sizeof(header))
 		return NULL;
 	return judge_header(header, what);
 }
 
 struct mw_error *mw_preflight_program(const char *path)
 {
+	const struct mw_maps none = {0};
+	MW_FREE char *real = NULL;
 	char what[300];
 
 	snprintf(what, sizeof(what), "'%.280s'", path);
 	MW_TRY(check_program(path, what));
-	return check_emulator(path, "the command");
+	real = realpath(path, NULL);
+	return refuse(mw_emulator_of(real ? real : path, &none), "the command");
 }
 
 struct mw_error *mw_preflight_proc(void)
@@ -360,9 +454,7 @@ struct mw_error *mw_preflight_explain_denied(pid_t tid, int errnum)
 bool mw_preflight_may_suspend_seccomp(void)
 {
 	struct mw_status own;
-	struct mw_error *err = mw_status_read(getpid(), &own);
-	bool may = !err && own.seccomp <= 0 && own.capabilities >> CAP_SYS_ADMIN & 1;
 
-	mw_error_destroy(err);
-	return may;
+	return mw_error_none(mw_status_read(getpid(), &own)) && own.seccomp <= 0 &&
+	       own.capabilities >> CAP_SYS_ADMIN & 1;
 }

@@ -7,9 +7,9 @@
  */
 #include "tracee/preflight.h"
 
+#include "proc/file.h"
 #include "proc/status.h"
 
-#include <fcntl.h>
 #include <linux/capability.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -28,17 +28,9 @@ struct credentials {
 
 static bool read_text(const char *path, char *out, size_t size)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t used = 0;
-	ssize_t got = 0;
+	size_t used;
 
-	if (fd < 0)
-		return false;
-	while (used < size - 1 && (got = read(fd, out + used, size - 1 - used)) > 0)
-		used += (size_t)got;
-	close(fd);
-	out[used] = '\0';
-	return got >= 0;
+	return mw_error_none(mw_proc_file_read_small(out, size, &used, "%s", path));
 }
 
 static const char *field(const char *text, const char *name)
@@ -68,10 +60,8 @@ static bool read_credentials(const char *process, struct credentials *out)
 static bool other_user_namespace(pid_t pid)
 {
 	char path[48];
-	char ours[4096];
-	char theirs[4096];
-	struct stat our_stat;
-	struct stat their_stat;
+	char ours[4096], theirs[4096];
+	struct stat our_stat, their_stat;
 
 	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
 	if (stat("/proc/self/ns/user", &our_stat) == 0 && stat(path, &their_stat) == 0)
@@ -107,13 +97,7 @@ static bool is_descendant(pid_t pid)
 	struct mw_status status;
 
 	/* Bounded, as processes come and go while the chain is climbed. */
-	for (int depth = 0; depth < 256 && pid > 1; depth++) {
-		struct mw_error *err = mw_status_read(pid, &status);
-
-		if (err) {
-			mw_error_destroy(err);
-			return false;
-		}
+	for (int depth = 0; depth < 256 && pid > 1 && mw_error_none(mw_status_read(pid, &status)); depth++) {
 		if (status.ppid == getpid())
 			return true;
 		pid = status.ppid;
@@ -123,8 +107,7 @@ static bool is_descendant(pid_t pid)
 
 void mw_denied_facts_read(pid_t pid, int errnum, struct mw_denied_facts *out)
 {
-	struct credentials ours;
-	struct credentials theirs;
+	struct credentials ours, theirs;
 	struct stat file;
 	char process[24];
 	char path[48];
@@ -188,8 +171,7 @@ static struct mw_error *hint_capability(const struct mw_denied_facts *facts, str
 
 static struct mw_error *explain_user(const struct mw_denied_facts *facts)
 {
-	char theirs[128];
-	char ours[128];
+	char theirs[128], ours[128];
 	char why[400];
 	uid_t other = facts->uids[0];
 

@@ -7,16 +7,19 @@
  */
 #include "tracee/quiesce.h"
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "proc/peek.h"
 #include "proc/status.h"
 #include "tracee/orphans.h"
+#include "tracee/preflight.h"
 #include "tracee/quiesce_list.h"
 
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #define ASLEEP_PATIENCE_NS 2000000000u  /* for threads in waits that nothing interrupts */
 #define PATIENCE_NS        5000000000u  /* for any */
@@ -27,6 +30,201 @@
 #define LONGEST_NAP_NS     500000
 #define LOOK_AFTER_NS      2000000u /* of silence: see what those do that have not stopped */
 #define LOOKS              20       /* in a row at which nobody lacks a CPU */
+#define MOST_LISTS         64       /* of threads are read before those are interrupted that are known */
+
+/* The kernel denied us a thread. NULL where that is in order; *ended where it is about to be no more. */
+static struct mw_error *judge_denied(struct mw_quiesce *quiesce, pid_t tid, int errnum, bool *ended)
+{
+	struct mw_quiet_thread *thread;
+	struct mw_status status;
+
+	if (!mw_error_none(mw_status_read(tid, &status))) {
+		*ended = true;
+		return NULL;
+	}
+	if (mw_state_is_end(status.state)) {
+		/* A main thread that has ended stays. */
+		*ended |= tid != quiesce->pid;
+		return NULL;
+	}
+	if (mw_stat_kernel_worker(tid))
+		return NULL;
+	if (status.tracer != gettid())
+		return mw_preflight_explain_denied(tid, errnum);
+	/* Made by one that is seized already, and seized with that. */
+	thread = mw_quiesce_add(quiesce, tid);
+	if (!thread)
+		return mw_error_nomem();
+	thread->newborn = true;
+	return NULL;
+}
+
+static struct mw_error *seize_one(struct mw_quiesce *quiesce, pid_t tid, bool *ended)
+{
+	struct mw_error *err;
+
+	MW_TRY(mw_fault("quiesce.seize"));
+	/* Room first: a seized thread that is not in the list would never be let go. */
+	if (!mw_quiesce_add(quiesce, tid))
+		return mw_error_nomem();
+	err = mw_tracee_seize(tid);
+	if (!err)
+		return NULL;
+	mw_quiesce_remove(quiesce, tid);
+	if (mw_error_kind(err) == MW_ERROR_DENIED) {
+		int errnum = mw_error_errno(err);
+
+		mw_error_destroy(err);
+		return judge_denied(quiesce, tid, errnum, ended);
+	}
+	*ended |= mw_error_kind(err) == MW_ERROR_GONE;
+	return mw_error_unless_gone(err);
+}
+
+/* Has the process as many threads? */
+static bool has_threads(pid_t pid, size_t count)
+{
+	struct mw_status status;
+
+	return mw_error_none(mw_status_read(pid, &status)) && status.threads == count;
+}
+
+/*
+ * Seize those of one list that are new. It is complete where none of those in it is on its way out, which may have made
+ * another before, and where it has as many as there are.
+ */
+static struct mw_error *seize_listed(struct mw_quiesce *quiesce, bool *fresh, bool *complete)
+{
+	MW_FREE pid_t *tids = NULL;
+	size_t count = 0;
+	bool ended = false;
+
+	*complete = false;
+	MW_TRY(mw_tasks_read(quiesce->pid, &tids, &count));
+	for (size_t i = 0; i < count; i++) {
+		struct mw_error *err;
+
+		if (mw_quiesce_find(quiesce, tids[i]))
+			continue;
+		err = seize_one(quiesce, tids[i], &ended);
+		*fresh |= mw_quiesce_find(quiesce, tids[i]) != NULL;
+		MW_TRY(err);
+	}
+	*complete = !ended && has_threads(quiesce->pid, count);
+	return NULL;
+}
+
+static struct mw_error *seize(struct mw_quiesce *quiesce, bool *fresh)
+{
+	*fresh = false;
+	for (unsigned i = 0; i < MOST_LISTS; i++) {
+		bool any = false, complete;
+		struct mw_error *err = seize_listed(quiesce, &any, &complete);
+
+		*fresh |= any;
+		/* With some of them seized, what became of it will be heard by waiting. */
+		if (err)
+			return quiesce->count > 0 ? mw_error_unless_gone(err) : err;
+		/* What a seized one makes is seized with that: the lists come to have nothing new. */
+		if (!any && complete)
+			break;
+	}
+	if (quiesce->count == 0)
+		return mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", (int)quiesce->pid);
+	return NULL;
+}
+
+/* The processes that thread `tid` has made by fork or vfork; to be freed. */
+static pid_t *children_of(const struct mw_quiesce *quiesce, pid_t tid, size_t *count)
+{
+	pid_t *children = NULL;
+
+	*count = 0;
+	mw_error_destroy(mw_children_read(quiesce->pid, tid, &children, count));
+	return children;
+}
+
+/* Seize the processes that thread `tid` has made by vfork and that still live in its memory. Best effort. */
+static void adopt(struct mw_quiesce *quiesce, pid_t tid)
+{
+	size_t count;
+	MW_FREE pid_t *children = children_of(quiesce, tid, &count);
+
+	for (size_t i = 0; i < count; i++) {
+		struct mw_quiet_thread *child;
+		bool ended = false;
+
+		if (mw_quiesce_find(quiesce, children[i]) || mw_shares_memory(tid, children[i]) != 1)
+			continue;
+		mw_error_destroy(seize_one(quiesce, children[i], &ended));
+		child = mw_quiesce_find(quiesce, children[i]);
+		if (child && !child->newborn)
+			child->sharing = true;
+	}
+}
+
+/* Is thread `tid` the maker of a process in its memory that stands? Then it waits for that one. */
+static bool awaits_child(const struct mw_quiesce *quiesce, pid_t tid)
+{
+	size_t count;
+	MW_FREE pid_t *children = children_of(quiesce, tid, &count);
+
+	for (size_t i = 0; i < count; i++) {
+		const struct mw_quiet_thread *child = mw_quiesce_find(quiesce, children[i]);
+
+		if (child && child->sharing && child->stopped)
+			return true;
+	}
+	return false;
+}
+
+/* Does one of the processes that thread `tid` has made by vfork and that live in its memory run, or want to? */
+static bool child_runs(const struct mw_quiesce *quiesce, pid_t tid)
+{
+	size_t count;
+	MW_FREE pid_t *children = children_of(quiesce, tid, &count);
+
+	for (size_t i = 0; i < count; i++)
+		if (mw_state_read(children[i]) == 'R' && mw_shares_memory(tid, children[i]) == 1)
+			return true;
+	return false;
+}
+
+bool mw_quiesce_holds(const struct mw_quiesce *quiesce, pid_t tid)
+{
+	return mw_quiesce_find(quiesce, tid) != NULL;
+}
+
+static bool is_known(void *context, pid_t pid)
+{
+	return mw_quiesce_holds(context, pid);
+}
+
+static void clean_and_detach(void *context, pid_t pid)
+{
+	const struct mw_quiesce *quiesce = context;
+
+	if (quiesce->forked)
+		mw_error_destroy(quiesce->forked(quiesce->context, pid));
+	mw_error_destroy(mw_tracee_detach(pid, 0));
+}
+
+pid_t mw_quiesce_pick(const struct mw_quiesce *quiesce)
+{
+	pid_t second = 0;
+
+	for (size_t i = 0; i < quiesce->count; i++) {
+		const struct mw_quiet_thread *thread = &quiesce->threads[i];
+
+		if (!mw_quiet_thread_can_call(thread))
+			continue;
+		if (!thread->group_stopped)
+			return thread->tid;
+		second = thread->tid;
+	}
+	/* A process that is stopped can perform one as well, and is stopped after it. */
+	return second;
+}
 
 static struct mw_error *interrupt_all(struct mw_quiesce *quiesce)
 {
@@ -82,8 +280,8 @@ static bool all_asleep(struct mw_quiesce *quiesce, uint64_t waited_ns)
 			hear_of_killed(quiesce);
 		if (state != 'D')
 			return false;
-		mw_quiesce_adopt(quiesce, tid);
-		if (waited_ns < ASLEEP_PATIENCE_NS && !mw_quiesce_awaits_child(quiesce, tid))
+		adopt(quiesce, tid);
+		if (waited_ns < ASLEEP_PATIENCE_NS && !awaits_child(quiesce, tid))
 			return false;
 	}
 	return true;
@@ -149,13 +347,13 @@ static struct mw_error *hold_everybody(struct mw_quiesce *quiesce)
 {
 	bool fresh;
 
-	MW_TRY(mw_quiesce_seize(quiesce, &fresh));
+	MW_TRY(seize(quiesce, &fresh));
 	MW_TRY(mw_fault("quiesce.stop"));
 	while (fresh) {
 		MW_TRY(hold(quiesce));
 		if (quiesce->count == 0 || quiesce->execed)
 			break;
-		MW_TRY(mw_quiesce_seize(quiesce, &fresh));
+		MW_TRY(seize(quiesce, &fresh));
 	}
 	return NULL;
 }
@@ -212,7 +410,9 @@ struct mw_error *mw_quiesce_take(struct mw_quiesce *quiesce, pid_t pid)
 				       .since_ns = mw_clock_ns(),
 				       .holding = true,
 				       .standing = true};
-	MW_TRY(mw_quiesce_add(quiesce, pid, &thread));
+	thread = mw_quiesce_add(quiesce, pid);
+	if (!thread)
+		return mw_error_nomem();
 	thread->stopped = true;
 	return NULL;
 }
@@ -257,11 +457,10 @@ struct mw_error *mw_quiesce_run_briefly(struct mw_quiesce *quiesce, uint64_t ns)
 /* Does one of those that have not stopped wait where nothing interrupts it? */
 static bool any_asleep(const struct mw_quiesce *quiesce)
 {
-	bool any = false;
-
-	for (size_t i = 0; i < quiesce->count && !any; i++)
-		any = !quiesce->threads[i].stopped && mw_state_read(quiesce->threads[i].tid) == 'D';
-	return any;
+	for (size_t i = 0; i < quiesce->count; i++)
+		if (!quiesce->threads[i].stopped && mw_state_read(quiesce->threads[i].tid) == 'D')
+			return true;
+	return false;
 }
 
 /*
@@ -271,15 +470,13 @@ static bool any_asleep(const struct mw_quiesce *quiesce)
  */
 static bool any_starved(const struct mw_quiesce *quiesce)
 {
-	bool any = false;
-
-	for (size_t i = 0; i < quiesce->count && !any; i++) {
+	for (size_t i = 0; i < quiesce->count; i++) {
 		pid_t tid = quiesce->threads[i].tid;
 
-		any = !quiesce->threads[i].stopped &&
-		      (mw_state_read(tid) == 'R' || mw_quiesce_child_runs(quiesce, tid));
+		if (!quiesce->threads[i].stopped && (mw_state_read(tid) == 'R' || child_runs(quiesce, tid)))
+			return true;
 	}
-	return any;
+	return false;
 }
 
 struct mw_error *mw_quiesce_end(struct mw_quiesce *quiesce)
@@ -323,8 +520,10 @@ struct mw_error *mw_quiesce_end(struct mw_quiesce *quiesce)
 		if (quiesce->count > 0)
 			nap(&length_ns);
 	}
+	/* Forked children whose maker was killed before it could tell of them. */
 	if (quiesce->gone || quiesce->execed)
-		mw_quiesce_free_orphans(quiesce);
+		mw_orphans_find(
+			&(const struct mw_orphans){.known = is_known, .stopped = clean_and_detach, .context = quiesce});
 	if (quiesce->count > 0) {
 		mw_error_keep_first(
 			&first,

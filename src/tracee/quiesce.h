@@ -35,6 +35,12 @@ struct mw_quiet_thread {
 	bool by_vfork;
 };
 
+/* Can it perform a system call for us (mw_remote_syscall)? */
+static inline bool mw_quiet_thread_can_call(const struct mw_quiet_thread *thread)
+{
+	return thread->stopped && !thread->in_event && !thread->sharing && !thread->newborn;
+}
+
 struct mw_quiesce {
 	pid_t pid;
 	struct mw_quiet_thread *threads; /* those that are there, by tid */

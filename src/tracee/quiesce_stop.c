@@ -13,6 +13,7 @@
  */
 #include "tracee/quiesce_list.h"
 
+#include "base/cleanup.h"
 #include "proc/status.h"
 #include "tracee/seccomp_policy.h"
 #include "tracee/syscall.h"
@@ -22,11 +23,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static bool is_group_stop(int signal)
-{
-	return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
-}
 
 struct mw_error *mw_quiesce_let_go(struct mw_quiesce *quiesce, struct mw_quiet_thread *thread)
 {
@@ -72,7 +68,9 @@ static struct mw_error *child_born(struct mw_quiesce *quiesce, pid_t parent, boo
 	MW_TRY(mw_tracee_event_message(parent, &tid));
 	if (tid == 0 || mw_quiesce_find(quiesce, (pid_t)tid))
 		return NULL;
-	MW_TRY(mw_quiesce_add(quiesce, (pid_t)tid, &child));
+	child = mw_quiesce_add(quiesce, (pid_t)tid);
+	if (!child)
+		return mw_error_nomem();
 	child->newborn = true;
 	child->by_vfork = by_vfork;
 	return NULL;
@@ -116,7 +114,7 @@ static struct mw_error *on_interrupt(struct mw_quiesce *quiesce, struct mw_quiet
 
 	if (thread->newborn && settle_newborn(quiesce, thread, &err))
 		return err;
-	thread->group_stopped = is_group_stop(signal);
+	thread->group_stopped = mw_tracee_is_group_stop(signal);
 	/* Where it stands is looked at, and where it returns to: a killed memwatch may have had it perform a call. */
 	MW_TRY(mw_error_unless_gone(mw_remote_syscall_finish(thread->tid)));
 	/* A call that a group stop ends with EINTR would end so without us. */
@@ -155,11 +153,9 @@ static void note_exit(struct mw_quiesce *quiesce, const struct mw_quiet_thread *
 static struct mw_error *on_exit_event(struct mw_quiesce *quiesce, struct mw_quiet_thread *thread)
 {
 	unsigned long status;
-	struct mw_error *err = mw_tracee_event_message(thread->tid, &status);
 
-	if (!err)
+	if (mw_error_none(mw_tracee_event_message(thread->tid, &status)))
 		note_exit(quiesce, thread, (int)status);
-	mw_error_destroy(err);
 	return mw_quiesce_let_go(quiesce, thread);
 }
 
@@ -198,18 +194,34 @@ static struct mw_error *on_stop(struct mw_quiesce *quiesce, struct mw_quiet_thre
 /* A tid that is no tracee any more. A thread that executes another program gets the main thread's id. */
 static struct mw_error *on_vanished(struct mw_quiesce *quiesce, pid_t tid)
 {
-	struct mw_quiet_thread *thread;
 	struct mw_status status;
-	struct mw_error *err;
-	bool leader;
 
 	mw_quiesce_remove(quiesce, tid);
-	if (tid == quiesce->pid || mw_quiesce_find(quiesce, quiesce->pid))
+	if (tid == quiesce->pid || mw_quiesce_find(quiesce, quiesce->pid) ||
+	    !mw_error_none(mw_status_read(quiesce->pid, &status)) || status.tracer != gettid())
 		return NULL;
-	err = mw_status_read(quiesce->pid, &status);
-	leader = !err && status.tracer == gettid();
-	mw_error_destroy(err);
-	return leader ? mw_quiesce_add(quiesce, quiesce->pid, &thread) : NULL;
+	return mw_quiesce_add(quiesce, quiesce->pid) ? NULL : mw_error_nomem();
+}
+
+struct mw_error *mw_quiesce_list_orphans(struct mw_quiesce *quiesce)
+{
+	MW_FREE pid_t *tids = NULL;
+	size_t count = 0;
+
+	mw_error_destroy(mw_tasks_read(quiesce->pid, &tids, &count));
+	for (size_t i = 0; i < count; i++) {
+		struct mw_quiet_thread *thread;
+		struct mw_status status;
+
+		if (mw_quiesce_find(quiesce, tids[i]) || !mw_error_none(mw_status_read(tids[i], &status)) ||
+		    status.tracer != gettid())
+			continue;
+		thread = mw_quiesce_add(quiesce, tids[i]);
+		if (!thread)
+			return mw_error_nomem();
+		thread->newborn = true;
+	}
+	return NULL;
 }
 
 struct mw_error *mw_quiesce_listen(struct mw_quiesce *quiesce, bool *heard)

@@ -1,22 +1,353 @@
 // SPDX-License-Identifier: MIT
-/* seccomp_policy.c: what threads may do under seccomp (seccomp_policy.h). */
+/* seccomp_policy.c: what threads may do under seccomp (seccomp_policy.h), filters of memwatch's own among them. */
 #include "tracee/seccomp_policy.h"
 
+#include "base/cleanup.h"
 #include "proc/status.h"
 #include "tracee/filter.h"
 #include "tracee/inject.h"
 #include "tracee/preflight.h"
-#include "tracee/seccomp_probe.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+#define FIRST  1u /* which arguments are known */
+#define SECOND 2u
+#define THIRD  4u
+#define FOURTH 8u
+#define FIFTH  16u
+#define SIXTH  32u
+
+#define DATA (PROT_READ | PROT_WRITE)
+#define CODE (PROT_READ | PROT_EXEC)
+
+static const struct {
+	const char *name;
+	struct mw_filter_call call;
+} kinds[MW_CALL_COUNT] = {
+	[MW_CALL_MMAP] = {"mmap",
+			  {SYS_mmap,
+			   {0, 0, DATA, MAP_PRIVATE | MAP_ANONYMOUS, UINT64_MAX, 0},
+			   FIRST | THIRD | FOURTH | FIFTH | SIXTH}},
+	[MW_CALL_MMAP_AT] = {"mmap",
+			     {SYS_mmap,
+			      {0, 0, DATA, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, UINT64_MAX, 0},
+			      THIRD | FOURTH | FIFTH | SIXTH}},
+	[MW_CALL_MUNMAP] = {"munmap", {.number = SYS_munmap}},
+	[MW_CALL_MEMFD_CREATE] = {"memfd_create", {.number = SYS_memfd_create}},
+	[MW_CALL_MMAP_SHARED] = {"mmap",
+				 {SYS_mmap, {0, 0, DATA, MAP_SHARED | MAP_NORESERVE}, FIRST | THIRD | FOURTH | SIXTH}},
+	[MW_CALL_CLOSE] = {"close", {.number = SYS_close}},
+	[MW_CALL_MMAP_LOCKED] =
+		{"mmap", {SYS_mmap, {0, 0, PROT_NONE, MAP_SHARED | MAP_NORESERVE}, FIRST | THIRD | FOURTH | SIXTH}},
+	[MW_CALL_MUNLOCK] = {"munlock", {.number = SYS_munlock}},
+	[MW_CALL_MPROTECT_DATA] = {"mprotect", {SYS_mprotect, {0, 0, DATA}, THIRD}},
+	[MW_CALL_MADVISE] = {"madvise", {SYS_madvise, {0, 0, MADV_WIPEONFORK}, THIRD}},
+	[MW_CALL_MPROTECT_CODE] = {"mprotect", {SYS_mprotect, {0, 0, CODE}, THIRD}},
+	[MW_CALL_PRCTL] = {"prctl", {SYS_prctl, {PR_GET_TSC}, FIRST}},
+	[MW_CALL_SIGACTION] = {"rt_sigaction", {SYS_rt_sigaction, {0, 0, 0, 8}, FOURTH}},
+	[MW_CALL_SIGQUEUE] = {"rt_tgsigqueueinfo", {SYS_rt_tgsigqueueinfo, {0, 0, SIGTRAP}, THIRD}},
+	[MW_CALL_SIGRETURN] = {"rt_sigreturn", {.number = SYS_rt_sigreturn}},
+	[MW_CALL_RESTART] = {"restart_syscall", {.number = SYS_restart_syscall}},
+	[MW_CALL_OPEN] = {"open", {SYS_open, {0, O_RDWR | O_CLOEXEC}, SECOND}},
+	[MW_CALL_PREAD] = {"pread64", {.number = SYS_pread64}},
+	[MW_CALL_PWRITE] = {"pwrite64", {.number = SYS_pwrite64}},
+	[MW_CALL_MINCORE] = {"mincore", {.number = SYS_mincore}},
+	[MW_CALL_MPROTECT_ALL] = {"mprotect", {SYS_mprotect, {0, 0, DATA | PROT_EXEC}, THIRD}},
+	[MW_CALL_GETPID] = {"getpid", {.number = SYS_getpid}},
+	[MW_CALL_GETTID] = {"gettid", {.number = SYS_gettid}},
+};
+
+/*
+ * Filters that memwatch shares with a thread can be neither read nor suspended. What they permit can be tried: a child of
+ * memwatch is under them as well, and makes the calls that a target would have to make.
+ */
+
+#define PAGE         4096u
+#define PATIENCE_MS  1000
+#define MOST_PARENTS 64
+#define FILTER       2 /* mode of seccomp, as /proc has it */
+#define ANSWER_LIVES 'l'
+#define ANSWER_MADE  'm'
+#define ANSWER_ENDED 0
+#define ANSWER_HANGS 1
+
+/*
+ * Arguments that do no harm to the child, where struct mw_filter_call does not say which they are. `fails`: the kernel
+ * answers such a call with that error, so that a filter must have passed it on.
+ */
+static const struct {
+	uint64_t arguments[6];
+	int fails;
+	uint8_t on_page; /* bit i: argument i is the address of a page */
+} trials[MW_CALL_COUNT] = {
+	[MW_CALL_MMAP] = {.arguments = {[1] = PAGE}},
+	[MW_CALL_MMAP_AT] = {.on_page = 1, .arguments = {[1] = PAGE}, .fails = EEXIST},
+	[MW_CALL_MUNMAP] = {.on_page = 1, .arguments = {[1] = PAGE}},
+	[MW_CALL_MEMFD_CREATE] = {.on_page = 1, .arguments = {[1] = MFD_CLOEXEC}},
+	[MW_CALL_MMAP_SHARED] = {.arguments = {[1] = PAGE, [4] = UINT64_MAX}, .fails = EBADF},
+	[MW_CALL_CLOSE] = {.arguments = {UINT64_MAX}, .fails = EBADF},
+	[MW_CALL_MMAP_LOCKED] = {.arguments = {[1] = PAGE, [4] = UINT64_MAX}, .fails = EBADF},
+	[MW_CALL_MUNLOCK] = {.on_page = 1, .arguments = {[1] = PAGE}},
+	[MW_CALL_MPROTECT_DATA] = {.on_page = 1, .arguments = {[1] = PAGE}},
+	[MW_CALL_MADVISE] = {.on_page = 1, .arguments = {[1] = PAGE}},
+	[MW_CALL_MPROTECT_CODE] = {.on_page = 1, .arguments = {[1] = PAGE}},
+	[MW_CALL_PRCTL] = {.on_page = 2},
+	[MW_CALL_SIGACTION] = {.on_page = 4, .arguments = {SIGUSR1}},
+	[MW_CALL_SIGQUEUE] = {.fails = EFAULT}, /* who it is for is filled in, and what about is nothing */
+	[MW_CALL_RESTART] = {.fails = EINTR},
+	[MW_CALL_OPEN] = {.on_page = 1, .fails = ENOENT}, /* an empty name */
+	[MW_CALL_PREAD] = {.arguments = {UINT64_MAX}, .fails = EBADF},
+	[MW_CALL_PWRITE] = {.arguments = {UINT64_MAX}, .fails = EBADF},
+	[MW_CALL_MINCORE] = {.on_page = 1 | 4, .arguments = {[1] = PAGE}},
+	[MW_CALL_MPROTECT_ALL] = {.on_page = 1, .arguments = {[1] = PAGE}},
+};
+
+static volatile sig_atomic_t handled;
+static _Atomic pid_t trusted;
+static _Atomic pid_t sharer; /* the process that was found last to share memwatch's filters */
+
+static void note_signal(int number)
+{
+	(void)number;
+	handled = 1;
+}
+
+/* A handler that returns does so by rt_sigreturn. */
+static bool return_from_handler(void)
+{
+	struct sigaction action = {.sa_handler = note_signal};
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	if (sigaction(SIGUSR1, &action, NULL) || sigprocmask(SIG_UNBLOCK, &set, NULL))
+		return false;
+	return syscall(SYS_tgkill, getpid(), gettid(), SIGUSR1) == 0 && handled;
+}
+
+static bool make(enum mw_seccomp_policy_call kind, void *page)
+{
+	const struct mw_filter_call *call = &kinds[kind].call;
+	uint64_t arguments[6];
+	long result;
+
+	if (kind == MW_CALL_SIGRETURN)
+		return return_from_handler();
+	for (unsigned i = 0; i < 6; i++) {
+		arguments[i] = call->known >> i & 1 ? call->arguments[i] : trials[kind].arguments[i];
+		if (trials[kind].on_page >> i & 1)
+			arguments[i] = (uint64_t)(uintptr_t)page;
+	}
+	if (kind == MW_CALL_SIGQUEUE) {
+		arguments[0] = (uint64_t)getpid();
+		arguments[1] = (uint64_t)gettid();
+	}
+	result = syscall(call->number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4],
+			 arguments[5]);
+	return trials[kind].fails ? result == -1 && errno == trials[kind].fails : result >= 0;
+}
+
+/* The child's side. All signals are blocked: what a filter sends ends it without any of memwatch's handlers. */
+static void run_trial(enum mw_seccomp_policy_call kind, void *page, int answer)
+{
+	char byte;
+
+	/* No core file of what a filter ends, and no child left where memwatch is killed. */
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	byte = make(kind, page) ? ANSWER_MADE : ANSWER_LIVES;
+	while (write(answer, &byte, 1) < 0 && errno == EINTR)
+		;
+	_exit(0);
+}
+
+static char await_answer(int answer)
+{
+	struct pollfd wait = {.fd = answer, .events = POLLIN};
+	char byte;
+	int ready;
+
+	do
+		ready = poll(&wait, 1, PATIENCE_MS);
+	while (ready < 0 && errno == EINTR);
+	if (ready <= 0)
+		return ANSWER_HANGS;
+	return read(answer, &byte, 1) == 1 ? byte : ANSWER_ENDED;
+}
+
+static char try_call(enum mw_seccomp_policy_call kind, void *page)
+{
+	sigset_t all, before;
+	int answer[2];
+	char got = ANSWER_HANGS;
+	pid_t pid;
+
+	if (pipe2(answer, O_CLOEXEC))
+		return ANSWER_HANGS;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pid = fork();
+	if (pid == 0) {
+		close(answer[0]);
+		run_trial(kind, page, answer[1]);
+	}
+	close(answer[1]);
+	if (pid > 0) {
+		got = await_answer(answer[0]);
+		kill(pid, SIGKILL);
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	close(answer[0]);
+	return got;
+}
+
+/* Which calls (bits of enum mw_seccomp_policy_call) a child of memwatch has lived through, and which of them were made.
+ * Tried once for the whole run, each by a child of its own that has a second for it. Any thread. */
+static void probe(uint32_t *harmless, uint32_t *made)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static uint32_t lived, went;
+	static bool tried;
+	void *page;
+
+	pthread_mutex_lock(&lock);
+	page = tried ? MAP_FAILED : mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page != MAP_FAILED) {
+		char got = ANSWER_LIVES;
+
+		/* Who is asked about one call and does not answer is not asked about others. */
+		for (unsigned kind = 0; kind < MW_CALL_COUNT && got != ANSWER_HANGS; kind++) {
+			got = try_call((enum mw_seccomp_policy_call)kind, page);
+			lived |= (uint32_t)(got == ANSWER_LIVES || got == ANSWER_MADE) << kind;
+			went |= (uint32_t)(got == ANSWER_MADE) << kind;
+		}
+		munmap(page, PAGE);
+		tried = true;
+	}
+	*harmless = lived;
+	*made = went;
+	pthread_mutex_unlock(&lock);
+}
+
+static bool read_status(pid_t pid, struct mw_status *out)
+{
+	return mw_error_none(mw_status_read(pid, out));
+}
+
+/* `pid`, its parent, and so on. */
+static size_t read_line(pid_t pid, pid_t out[MOST_PARENTS])
+{
+	struct mw_status status;
+	size_t count = 0;
+
+	while (pid > 0 && count < MOST_PARENTS && read_status(pid, &status)) {
+		out[count++] = pid;
+		pid = status.ppid;
+	}
+	return count;
+}
+
+static bool same_pid_namespace(pid_t pid)
+{
+	struct stat own, other;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)pid);
+	return stat("/proc/self/ns/pid", &own) == 0 && stat(path, &other) == 0 && own.st_dev == other.st_dev &&
+	       own.st_ino == other.st_ino;
+}
+
+/* The nearest process that both descend from, or process 1 where there is none; 0 where that is not theirs. */
+static pid_t common_origin(pid_t pid)
+{
+	pid_t ours[MOST_PARENTS], theirs[MOST_PARENTS];
+	size_t our_count = read_line(getpid(), ours), their_count = read_line(pid, theirs);
+
+	for (size_t i = 0; i < their_count; i++)
+		for (size_t k = 0; k < our_count; k++)
+			if (theirs[i] == ours[k])
+				return theirs[i];
+	return same_pid_namespace(pid) ? 1 : 0;
+}
+
+void mw_seccomp_trust(pid_t pid)
+{
+	trusted = pid;
+}
+
+/* memwatch's own, which adds none. 0: none, or the kernel does not count them. */
+static int own_filters(void)
+{
+	static _Atomic int known = -1;
+	struct mw_status own;
+
+	if (known < 0 && read_status(getpid(), &own))
+		known = own.seccomp == FILTER && own.seccomp_filters > 0 ? own.seccomp_filters : 0;
+	return known < 0 ? 0 : known;
+}
+
+bool mw_seccomp_shared(pid_t tid)
+{
+	struct mw_status status, origin;
+	int own = own_filters();
+	pid_t from;
+
+	if (own == 0 || !read_status(tid, &status) || status.seccomp != FILTER || status.seccomp_filters != own)
+		return false;
+	/* All threads of a process have the same ancestors, and no filter is ever taken away from any. */
+	if (status.tgid == trusted || status.tgid == sharer)
+		return true;
+	from = common_origin(status.tgid);
+	if (from <= 0 || !read_status(from, &origin) || origin.seccomp_filters != own)
+		return false;
+	sharer = status.tgid;
+	return true;
+}
+
+void mw_seccomp_prepare(pid_t pid)
+{
+	uint32_t harmless, made;
+
+	sharer = 0;
+	if (mw_seccomp_shared(mw_live_thread(pid)))
+		probe(&harmless, &made);
+}
+
+bool mw_seccomp_shared_may(pid_t tid, long number)
+{
+	uint32_t harmless, made;
+	bool listed = false, may = true;
+
+	if (!mw_seccomp_shared(tid))
+		return false;
+	probe(&harmless, &made);
+	for (unsigned kind = 0; kind < MW_CALL_COUNT; kind++)
+		if (kinds[kind].call.number == number) {
+			listed = true;
+			may &= harmless >> kind & 1;
+		}
+	return listed && may;
+}
 
 #ifndef PTRACE_SECCOMP_GET_FILTER
 #define PTRACE_SECCOMP_GET_FILTER 0x420c
@@ -64,8 +395,7 @@ static struct mw_error *keep(struct mw_seccomp_policy *policy, size_t count,
 	memcpy(program->code, policy->room, size);
 	program->count = count;
 	for (size_t i = 0; i < MW_CALL_COUNT; i++)
-		program->answers[i] = (uint8_t)mw_filter_actions(
-			program->code, count, mw_seccomp_policy_call((enum mw_seccomp_policy_call)i));
+		program->answers[i] = (uint8_t)mw_filter_actions(program->code, count, &kinds[i].call);
 	policy->count++;
 	*out = program;
 	return NULL;
@@ -131,7 +461,7 @@ static struct mw_error *permit_by_mode(pid_t tid, int errnum, struct mw_permit *
 		/* It can't be in a wait that is gone on with. */
 		out->harmless = out->made = MW_CALLS_BACK | MW_CALL_BIT(RESTART);
 	else if (mw_seccomp_shared(tid))
-		mw_seccomp_probe(&out->harmless, &out->made);
+		probe(&out->harmless, &out->made);
 	else
 		out->known = false;
 	return NULL;
@@ -156,27 +486,24 @@ struct mw_error *mw_seccomp_policy_look(struct mw_seccomp_policy *policy, pid_t 
 /* Do all filters of a thread let it go on with a wait? */
 static bool may_restart(pid_t tid)
 {
-	struct sock_filter *room = calloc(MW_FILTER_MAX, sizeof(*room));
+	MW_FREE struct sock_filter *room = calloc(MW_FILTER_MAX, sizeof(*room));
 	unsigned actions = MW_FILTER_ALLOW;
+	uint32_t harmless, made;
 	unsigned long number = 0;
 	long count = 0;
-	bool all;
 
 	if (!room)
 		return false;
 	while (number < MOST_FILTERS && (count = get_filter(tid, number, room)) >= 0) {
-		actions |= mw_filter_actions(room, (size_t)count, mw_seccomp_policy_call(MW_CALL_RESTART));
+		actions |= mw_filter_actions(room, (size_t)count, &kinds[MW_CALL_RESTART].call);
 		number++;
 	}
-	all = number > 0 && count < 0 && errno == ENOENT;
-	free(room);
-	if (number == 0 && mw_seccomp_shared(tid)) {
-		uint32_t harmless, made;
-
-		mw_seccomp_probe(&harmless, &made);
-		return made & MW_CALL_BIT(RESTART);
-	}
-	return all && (actions & ~MW_FILTER_PASSES) == 0;
+	if (number > 0)
+		return count < 0 && errno == ENOENT && (actions & ~MW_FILTER_PASSES) == 0;
+	if (!mw_seccomp_shared(tid))
+		return false;
+	probe(&harmless, &made);
+	return made & MW_CALL_BIT(RESTART);
 }
 
 struct mw_error *mw_seccomp_policy_mend(pid_t tid)
@@ -206,12 +533,6 @@ bool mw_permit_suits(const struct mw_permit *permit, const struct mw_seccomp_pol
 	return (need->harmless & ~permit->harmless) == 0 && (need->made & ~permit->made) == 0;
 }
 
-/* As of mw_quiesce_pick(). */
-static bool may_be_picked(const struct mw_quiet_thread *thread)
-{
-	return thread->stopped && !thread->in_event && !thread->sharing && !thread->newborn;
-}
-
 /* The first that suits, of those that are stopped as a group or not, and that have room for the sigframe or not. */
 static struct mw_error *pick_of(struct mw_seccomp_policy *policy, const struct mw_quiesce *quiesce,
 				const struct mw_maps *maps, const struct mw_seccomp_policy_need *need,
@@ -221,7 +542,7 @@ static struct mw_error *pick_of(struct mw_seccomp_policy *policy, const struct m
 		const struct mw_quiet_thread *thread = &quiesce->threads[i];
 		struct mw_error *err;
 
-		if (!may_be_picked(thread) || thread->group_stopped != group_stopped ||
+		if (!mw_quiet_thread_can_call(thread) || thread->group_stopped != group_stopped ||
 		    (maps && !mw_inject_has_room(thread->tid, maps)))
 			continue;
 		err = mw_seccomp_policy_look(policy, thread->tid, true, permit);
@@ -284,7 +605,9 @@ struct mw_error *mw_seccomp_policy_everyone(struct mw_seccomp_policy *policy, co
 	return NULL;
 }
 
-void mw_permit_lacks(const struct mw_permit *permit, const struct mw_seccomp_policy_need *need, char *out, size_t size)
+/* The calls that stand in the way, by name: "mmap, munmap". */
+static void list_lacks(const struct mw_permit *permit, const struct mw_seccomp_policy_need *need, char *out,
+		       size_t size)
 {
 	uint32_t lacks = (need->harmless & ~permit->harmless) | (need->made & ~permit->made);
 	size_t at = 0;
@@ -294,13 +617,10 @@ void mw_permit_lacks(const struct mw_permit *permit, const struct mw_seccomp_pol
 		bool told = false;
 
 		for (size_t j = 0; j < i; j++)
-			told |= lacks >> j & 1 &&
-				strcmp(mw_seccomp_policy_call_name((enum mw_seccomp_policy_call)j),
-				       mw_seccomp_policy_call_name((enum mw_seccomp_policy_call)i)) == 0;
+			told |= lacks >> j & 1 && strcmp(kinds[j].name, kinds[i].name) == 0;
 		if (!(lacks >> i & 1) || told || at >= size)
 			continue;
-		at += (size_t)snprintf(out + at, size - at, "%s%s", at ? ", " : "",
-				       mw_seccomp_policy_call_name((enum mw_seccomp_policy_call)i));
+		at += (size_t)snprintf(out + at, size - at, "%s%s", at ? ", " : "", kinds[i].name);
 	}
 }
 
@@ -310,7 +630,7 @@ struct mw_error *mw_seccomp_policy_refuse(const char *engine, pid_t pid, const s
 	char names[256];
 	struct mw_error *err;
 
-	mw_permit_lacks(permit, need, names, sizeof(names));
+	list_lacks(permit, need, names, sizeof(names));
 	err = mw_error_create(MW_ERROR_UNSUPPORTED, 0,
 			      "engine %s can't be used on process %d: its seccomp filter may kill it for system calls "
 			      "that it must make (%s) if memwatch is killed at that moment",
@@ -321,7 +641,7 @@ struct mw_error *mw_seccomp_policy_refuse(const char *engine, pid_t pid, const s
 /* `shared`: a thread under the filters that memwatch is under counts as one under none. */
 static struct mw_error *count_threads(pid_t pid, bool shared, size_t *seccomp_filtered, size_t *others)
 {
-	pid_t *tids = NULL;
+	MW_FREE pid_t *tids = NULL;
 	size_t count = 0;
 	struct mw_error *err = mw_tasks_read(pid, &tids, &count);
 
@@ -330,11 +650,10 @@ static struct mw_error *count_threads(pid_t pid, bool shared, size_t *seccomp_fi
 		struct mw_status status;
 
 		err = mw_status_read(tids[i], &status);
-		if (!err && status.state != 'Z' && status.state != 'X')
+		if (!err && !mw_state_is_end(status.state))
 			++*(status.seccomp > 0 && !(shared && mw_seccomp_shared(tids[i])) ? seccomp_filtered : others);
 		err = mw_error_unless_gone(err);
 	}
-	free(tids);
 	return err;
 }
 

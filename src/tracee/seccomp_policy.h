@@ -8,7 +8,8 @@
  * first, and has only such threads make calls as would live, or refuses.
  *
  * To read filters takes what it takes to suspend them: CAP_SYS_ADMIN, and memwatch under no filter itself. Filters that
- * memwatch shares with the thread are tried instead (seccomp_probe.h), and calls that they permit made under them.
+ * memwatch shares with the thread, as in a container whose runtime puts all that it starts under one, are tried instead,
+ * and calls that they permit made under them.
  */
 #ifndef MW_TRACEE_SECCOMP_POLICY_H
 #define MW_TRACEE_SECCOMP_POLICY_H
@@ -65,11 +66,6 @@ enum mw_seccomp_policy_call {
 	(MW_CALL_BIT(OPEN) | MW_CALL_BIT(PREAD) | MW_CALL_BIT(PWRITE) | MW_CALL_BIT(CLOSE) | MW_CALL_BIT(MINCORE) |    \
 	 MW_CALL_BIT(MPROTECT_ALL) | MW_CALL_BIT(MPROTECT_CODE) | MW_CALL_BIT(SIGACTION) | MW_CALL_BIT(GETPID) |       \
 	 MW_CALL_BIT(GETTID))
-
-/* As what a filter sees it. */
-const struct mw_filter_call *mw_seccomp_policy_call(enum mw_seccomp_policy_call call);
-/* Its name, static. */
-const char *mw_seccomp_policy_call_name(enum mw_seccomp_policy_call call);
 
 /* What a thread may do. */
 struct mw_permit {
@@ -129,9 +125,6 @@ struct mw_error *mw_seccomp_policy_pick_best(const struct mw_quiesce *quiesce, c
 struct mw_error *mw_seccomp_policy_everyone(struct mw_seccomp_policy *policy, const struct mw_quiesce *quiesce,
 					    uint32_t *made) MW_MUST_CHECK;
 
-/* The calls that stand in the way, by name: "mmap, munmap". */
-void mw_permit_lacks(const struct mw_permit *permit, const struct mw_seccomp_policy_need *need, char *out, size_t size);
-
 /* Refuse: `engine` would have a system call made that ends the process if memwatch is killed at it. Never NULL. */
 struct mw_error *mw_seccomp_policy_refuse(const char *engine, pid_t pid, const struct mw_permit *permit,
 					  const struct mw_seccomp_policy_need *need) MW_MUST_CHECK;
@@ -146,6 +139,29 @@ struct mw_error *mw_seccomp_policy_unreadable(const char *engine, pid_t pid) MW_
  * with `all`, one that has. UNSUPPORTED.
  */
 struct mw_error *mw_seccomp_policy_preflight(const char *engine, pid_t pid, bool all) MW_MUST_CHECK;
+
+/*
+ * Is the thread under exactly the filters that memwatch is under? Filters are inherited, and only ever added. So it is
+ * where both have as many as the nearest process that both descend from, or, where there is none, as process 1 of their
+ * pid namespace: what a container's runtime starts there it puts under the container's filters. False also where
+ * memwatch is under none, and where the kernel does not count them (before Linux 5.9).
+ */
+bool mw_seccomp_shared(pid_t tid);
+
+/*
+ * Before a process is stopped: where it shares memwatch's filters, try now what they permit, as each try is a fork and
+ * takes its time. What is known of the last process that shares them is forgotten: this one may have its number.
+ */
+void mw_seccomp_prepare(pid_t pid);
+
+/*
+ * The process shared memwatch's filters when it was attached to, by a memwatch that has ended since: its threads do as
+ * long as they are under as many, whoever is their parent now. Of the last process that was named so.
+ */
+void mw_seccomp_trust(pid_t pid);
+
+/* May a thread under shared filters be had make the call of this number? */
+bool mw_seccomp_shared_may(pid_t tid, long number);
 
 /* Architecture's own: a call that the kernel would go on with by a call of its own is to begin anew. False: no such. */
 bool mw_regs_restart_anew(struct mw_regs *regs);

@@ -97,12 +97,9 @@ struct mw_error *mw_tracee_listen(pid_t tid)
 bool mw_tracee_is_group_stopped(pid_t tid)
 {
 	siginfo_t info;
-	int signal;
 
-	if (ptrace(PTRACE_GETSIGINFO, tid, NULL, &info) || info.si_code >> 8 != PTRACE_EVENT_STOP)
-		return false;
-	signal = info.si_code & 0xff;
-	return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
+	return ptrace(PTRACE_GETSIGINFO, tid, NULL, &info) == 0 && info.si_code >> 8 == PTRACE_EVENT_STOP &&
+	       mw_tracee_is_group_stop(info.si_code & 0xff);
 }
 
 struct mw_error *mw_tracee_detach(pid_t tid, int signal)

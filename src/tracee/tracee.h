@@ -44,6 +44,12 @@ struct mw_error *mw_tracee_interrupt(pid_t tid) MW_MUST_CHECK;
 struct mw_error *mw_tracee_resume(pid_t tid, int signal) MW_MUST_CHECK;
 /* Leave a group-stopped thread stopped, but hear of its SIGCONT. */
 struct mw_error *mw_tracee_listen(pid_t tid) MW_MUST_CHECK;
+/* Does this signal stop a whole process? */
+static inline bool mw_tracee_is_group_stop(int signal)
+{
+	return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
+}
+
 /* Is a thread in the stop of an interrupt or a group stop to be left stopped? What its last stop says: the stop that
  * was reported may be older (mw_remote_syscall), and a SIGCONT or SIGSTOP have come since. */
 bool mw_tracee_is_group_stopped(pid_t tid);

@@ -9,7 +9,7 @@
 #include "proc/peek.h"
 #include "proc/status.h"
 #include "tracee/remote.h"
-#include "tracee/seccomp_probe.h"
+#include "tracee/seccomp_policy.h"
 
 #include <errno.h>
 #include <signal.h>
