@@ -70,7 +70,7 @@ struct mw_raw_frame {
 #define MW_MODULE_NONE UINT32_MAX
 
 /* In the address of a frame of no module: the code is near the address that is left without it. A JIT makes code
- * without end, and who interns stacks does not keep every address of it (src/track/code_table.h). */
+ * without end, and who interns stacks does not keep every address of it (src/track/stack_table.h). */
 #define MW_FRAME_NEAR (UINT64_C(1) << 63)
 
 /* Why a stack ends before the thread's start. */

@@ -3,15 +3,39 @@
 #include "track/block_table.h"
 
 #include "base/hash.h"
-#include "track/array.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define FIRST_CAPACITY 16U
 
-void mw_block_table_init(struct mw_block_table *table)
+/*
+ * From this size on an array is a mapping of its own. Hundreds of shards that outgrow their arrays at about
+ * the same time would leave the heap full of holes of the old size, too small for the new one.
+ */
+#define MAP_FROM ((size_t)64 * 1024)
+
+static void *array_alloc(size_t count, size_t size)
 {
-	memset(table, 0, sizeof(*table));
+	void *array;
+
+	if (size != 0 && count > SIZE_MAX / size)
+		return NULL;
+	if (count * size < MAP_FROM)
+		return calloc(count, size);
+	array = mmap(NULL, count * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return array == MAP_FAILED ? NULL : array;
+}
+
+static void array_free(void *array, size_t count, size_t size)
+{
+	if (!array)
+		return;
+	if (count * size < MAP_FROM)
+		free(array);
+	else
+		munmap(array, count * size);
 }
 
 void mw_block_table_deinit(struct mw_block_table *table)
@@ -19,9 +43,9 @@ void mw_block_table_deinit(struct mw_block_table *table)
 	for (uint32_t i = 0; i < MW_BLOCK_SHARDS; i++) {
 		struct mw_block_shard *shard = &table->shards[i];
 
-		mw_array_free(shard->slots, shard->capacity, sizeof(*shard->slots));
+		array_free(shard->slots, shard->capacity, sizeof(*shard->slots));
 	}
-	mw_block_table_init(table);
+	memset(table, 0, sizeof(*table));
 }
 
 /* The shard is chosen by the hash's top bits, the place in it by bits further down. */
@@ -57,7 +81,7 @@ static struct mw_block_slot *slot_of(const struct mw_block_shard *shard, uint64_
 
 static bool resize(struct mw_block_shard *shard, uint32_t capacity)
 {
-	struct mw_block_shard to = {mw_array_alloc(capacity, sizeof(*to.slots)), capacity, shard->count};
+	struct mw_block_shard to = {array_alloc(capacity, sizeof(*to.slots)), capacity, shard->count};
 
 	if (!to.slots)
 		return false;
@@ -67,7 +91,7 @@ static bool resize(struct mw_block_shard *shard, uint32_t capacity)
 		if (slot->hash != 0)
 			*slot_of(&to, slot->hash) = *slot;
 	}
-	mw_array_free(shard->slots, shard->capacity, sizeof(*shard->slots));
+	array_free(shard->slots, shard->capacity, sizeof(*shard->slots));
 	*shard = to;
 	return true;
 }
@@ -189,13 +213,4 @@ void mw_block_table_mark(struct mw_block_table *table, uint32_t bits)
 		for (uint32_t j = 0; j < shard->capacity; j++)
 			shard->slots[j].thread |= bits;
 	}
-}
-
-uint64_t mw_block_table_memory(const struct mw_block_table *table)
-{
-	uint64_t bytes = 0;
-
-	for (uint32_t i = 0; i < MW_BLOCK_SHARDS; i++)
-		bytes += (uint64_t)table->shards[i].capacity * sizeof(struct mw_block_slot);
-	return bytes;
 }

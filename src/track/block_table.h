@@ -34,11 +34,11 @@ struct mw_block_shard {
 	uint32_t capacity, count;
 };
 
+/* Zero-initialise; mw_block_table_deinit frees. */
 struct mw_block_table {
 	struct mw_block_shard shards[MW_BLOCK_SHARDS];
 };
 
-void mw_block_table_init(struct mw_block_table *table);
 void mw_block_table_deinit(struct mw_block_table *table);
 /* Is there a block at `addr`? It is copied to `block` unless that is NULL. */
 bool mw_block_table_find(const struct mw_block_table *table, mw_addr addr, struct mw_block *block);
@@ -54,7 +54,5 @@ bool mw_block_table_each(const struct mw_block_table *table,
 			 bool (*visit)(const void *context, const struct mw_block *block), const void *context);
 /* Set `bits` in the thread of every block. */
 void mw_block_table_mark(struct mw_block_table *table, uint32_t bits);
-/* Bytes behind the table. */
-uint64_t mw_block_table_memory(const struct mw_block_table *table);
 
 #endif

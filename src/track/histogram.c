@@ -109,15 +109,10 @@ static uint8_t width_for(uint64_t count)
 	return count <= UINT32_MAX ? 4 : 8;
 }
 
-void mw_histogram_init(struct mw_histogram *histogram)
-{
-	*histogram = (struct mw_histogram){0};
-}
-
 void mw_histogram_deinit(struct mw_histogram *histogram)
 {
 	free(histogram->buckets);
-	mw_histogram_init(histogram);
+	*histogram = (struct mw_histogram){0};
 }
 
 /* How many places there are to look for buckets at, those of a row without a count included. */

@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Zero-initialise; mw_histogram_deinit frees. */
 struct mw_histogram {
 	uint64_t count, min, max; /* min and max mean nothing while count is 0 */
 	void *buckets;            /* uint16_t number[capacity], sorted, unless in a row; then counts of `width` bytes */
@@ -27,8 +28,6 @@ struct mw_histogram {
 	bool in_row;
 };
 
-/* A zeroed structure is an empty histogram too. */
-void mw_histogram_init(struct mw_histogram *histogram);
 void mw_histogram_deinit(struct mw_histogram *histogram);
 /* Let the processor fetch what mw_histogram_add() of that value looks at. */
 void mw_histogram_prefetch(const struct mw_histogram *histogram, uint64_t value);

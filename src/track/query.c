@@ -1,8 +1,62 @@
 // SPDX-License-Identifier: MIT
-/* query.c: the figures that a tracker is asked for (track.h). */
+/* query.c: what a tracker is asked for: figures of an interval, blocks that are there (track.h). */
 #include "track/state.h"
 #include "track/track.h"
-#include "track/vm.h"
+
+/* --- intervals ------------------------------------------------------------------------------------------- */
+
+/* What is impacting becomes what was there before; nothing else stays. */
+static void restart_tally(struct mw_tally *tally)
+{
+	struct mw_amount older = mw_amount_sum(&tally->impacting, &tally->aofo);
+
+	mw_series_deinit(&tally->series);
+	*tally = (struct mw_tally){.aofo = older};
+}
+
+static void mark_vm_blocks(struct mw_track *track)
+{
+	/* Those that are not in use are written anew before they are. */
+	for (uint32_t i = 0; i < track->vm_blocks.used; i++)
+		((struct mw_vm_block *)mw_pool_at(&track->vm_blocks, i))->thread |= MW_THREAD_OLDER;
+}
+
+/* Blocks that calls hold which have begun and not ended. */
+static void mark_pending(struct mw_track *track, uint32_t id)
+{
+	while (id != MW_POOL_NONE) {
+		struct mw_pending *pending = mw_pool_at(&track->pending, id);
+
+		if (pending->holds == MW_PENDING_BLOCK)
+			pending->block.thread |= MW_THREAD_OLDER;
+		id = pending->next;
+	}
+}
+
+struct mw_error *mw_track_interval(struct mw_track *track, uint64_t begin_ns)
+{
+	mw_block_table_mark(&track->heap, MW_THREAD_OLDER);
+	mark_vm_blocks(track);
+	for (uint32_t i = 0; i < MW_KIND_COUNT; i++)
+		restart_tally(&track->totals[i]);
+	for (uint32_t i = 0; i < track->stacks.records.used; i++) {
+		struct mw_stack_record *stack = mw_stack_table_at(&track->stacks, i);
+
+		restart_tally(&stack->tally);
+		mw_histogram_deinit(&stack->lifetimes);
+	}
+	for (uint32_t i = 0; i < track->threads.records.used; i++) {
+		struct mw_thread_record *thread = mw_thread_table_at(&track->threads, i);
+
+		thread->impacting = thread->transient = (struct mw_amount){0, 0};
+		mark_pending(track, thread->pending[MW_PENDING_REALLOC]);
+	}
+	track->missed = 0;
+	mw_series_clock_start(&track->clock, begin_ns);
+	return NULL;
+}
+
+/* --- figures --------------------------------------------------------------------------------------------- */
 
 static struct mw_track_totals totals_of(const struct mw_track *track, const struct mw_tally *tally)
 {
@@ -58,10 +112,9 @@ static struct mw_track_lifetime lifetime_of(const struct mw_histogram *histogram
 struct mw_error *mw_track_lifetime(const struct mw_track *track, const uint32_t *ids, size_t count,
 				   struct mw_track_lifetime *out)
 {
-	struct mw_histogram all;
+	struct mw_histogram all = {0};
 	struct mw_error *err = NULL;
 
-	mw_histogram_init(&all);
 	for (size_t i = 0; i < count && !err; i++)
 		err = mw_histogram_merge(&all, &mw_stack_table_at(&track->stacks, ids[i])->lifetimes);
 	if (!err)
@@ -154,11 +207,163 @@ void mw_track_kind_series(const struct mw_track *track, enum mw_kind kind, uint6
 
 void mw_track_memory(const struct mw_track *track, struct mw_track_memory *out)
 {
-	out->blocks = mw_block_table_memory(&track->heap) + mw_pool_memory(&track->ranges.ranges) +
-		      mw_pool_memory(&track->vm_blocks) + mw_pool_memory(&track->pending) +
-		      mw_late_memory(&track->late) + sizeof(*track);
-	out->stacks = mw_stack_table_memory(&track->stacks);
+	const struct mw_stack_table *stacks = &track->stacks;
+
+	out->blocks = mw_pool_memory(&track->ranges.ranges) + mw_pool_memory(&track->vm_blocks) +
+		      mw_pool_memory(&track->pending) + track->late.capacity * sizeof(*track->late.items) +
+		      mw_index_memory(&track->late.index) + sizeof(*track);
+	for (uint32_t i = 0; i < MW_BLOCK_SHARDS; i++)
+		out->blocks += (uint64_t)track->heap.shards[i].capacity * sizeof(struct mw_block_slot);
+	out->stacks = mw_pool_memory(&stacks->nodes) + mw_pool_memory(&stacks->records) +
+		      mw_index_memory(&stacks->node_index) + mw_index_memory(&stacks->record_index) +
+		      mw_map_memory(&stacks->code.exact) + mw_map_memory(&stacks->code.pieces);
+	for (uint32_t i = 0; i < stacks->records.used; i++) {
+		const struct mw_stack_record *record = mw_stack_table_at(stacks, i);
+
+		out->stacks += mw_series_memory(&record->tally.series) + mw_histogram_memory(&record->lifetimes);
+	}
 	for (uint32_t i = 0; i < MW_KIND_COUNT; i++)
 		out->stacks += mw_series_memory(&track->totals[i].series);
-	out->threads = mw_thread_table_memory(&track->threads);
+	out->threads = mw_pool_memory(&track->threads.records) + mw_map_memory(&track->threads.latest) +
+		       track->threads.name_bytes;
+}
+
+/* --- all that is there ----------------------------------------------------------------------------------- */
+
+struct walk {
+	const struct mw_track *track;
+	bool (*visit)(void *context, const struct mw_track_fate *fate);
+	void *context;
+};
+
+/* `fate.thread` has MW_THREAD_OLDER where it is so. */
+static bool visit_fate(const struct walk *walk, struct mw_track_fate fate)
+{
+	fate.since_ns = mw_track_since(walk->track, fate.born_ns, fate.thread);
+	fate.died_ns = MW_TIME_UNKNOWN;
+	fate.until_ns = MW_TIME_UNKNOWN;
+	fate.older = (fate.thread & MW_THREAD_OLDER) != 0;
+	fate.thread &= ~MW_THREAD_OLDER;
+	return walk->visit(walk->context, &fate);
+}
+
+static bool visit_heap_block(const void *context, const struct mw_block *block)
+{
+	return visit_fate(context, (struct mw_track_fate){
+					   .addr = block->addr,
+					   .bytes = block->bytes,
+					   .size = block->bytes,
+					   .born_ns = block->time_ns,
+					   .stack = block->stack,
+					   .thread = block->thread,
+					   .block = UINT32_MAX,
+					   .kind = MW_KIND_HEAP,
+					   .last = true,
+				   });
+}
+
+static bool visit_range(const struct walk *walk, const struct mw_range *range)
+{
+	struct mw_vm_block *block;
+	bool first;
+
+	if (range->owner == MW_VM_BEFORE)
+		return true;
+	block = mw_pool_at(&walk->track->vm_blocks, range->owner);
+	first = !block->visited;
+	block->visited = true;
+	return visit_fate(walk, (struct mw_track_fate){
+					.addr = range->start,
+					.bytes = range->end - range->start,
+					.size = block->size,
+					.born_ns = block->time_ns,
+					.stack = block->stack,
+					.thread = block->thread,
+					.block = range->owner,
+					.kind = (enum mw_kind)block->kind,
+					.last = first,
+				});
+}
+
+/* Those of the tree, or those that a call holds. */
+static bool visit_ranges(const struct walk *walk, uint32_t root)
+{
+	const struct mw_range_tree *ranges = &walk->track->ranges;
+	uint32_t id = mw_range_tree_after(ranges, root, 0);
+
+	while (id != MW_RANGE_NONE) {
+		const struct mw_range *range = mw_range_at(ranges, id);
+
+		if (!visit_range(walk, range))
+			return false;
+		id = mw_range_tree_after(ranges, root, range->end);
+	}
+	return true;
+}
+
+/* Calls of one thread and family. */
+static bool visit_calls(const struct walk *walk, uint32_t id)
+{
+	while (id != MW_POOL_NONE) {
+		const struct mw_pending *pending = mw_pool_at(&walk->track->pending, id);
+
+		if (pending->holds == MW_PENDING_BLOCK ? !visit_heap_block(walk, &pending->block)
+						       : !visit_ranges(walk, pending->ranges))
+			return false;
+		id = pending->next;
+	}
+	return true;
+}
+
+static bool visit_pending(const struct walk *walk)
+{
+	const struct mw_thread_table *threads = &walk->track->threads;
+
+	for (uint32_t i = 0; i < threads->records.used; i++)
+		for (uint32_t family = 0; family < MW_PENDING_FAMILIES; family++)
+			if (!visit_calls(walk, mw_thread_table_at(threads, i)->pending[family]))
+				return false;
+	return true;
+}
+
+void mw_track_each_survivor(const struct mw_track *track,
+			    bool (*visit)(void *context, const struct mw_track_fate *fate), void *context)
+{
+	const struct walk walk = {track, visit, context};
+
+	/* Clears the marks of an earlier walk, those of numbers not in use too, which does no harm. */
+	for (uint32_t i = 0; i < track->vm_blocks.used; i++)
+		((struct mw_vm_block *)mw_pool_at(&track->vm_blocks, i))->visited = false;
+	if (mw_block_table_each(&track->heap, visit_heap_block, &walk) && visit_ranges(&walk, track->ranges.root))
+		(void)visit_pending(&walk);
+}
+
+struct block_visitor {
+	bool (*visit)(void *context, const struct mw_track_block *block, bool first);
+	void *context;
+};
+
+static bool visit_block(void *context, const struct mw_track_fate *fate)
+{
+	const struct block_visitor *visitor = context;
+	const struct mw_track_block block = {
+		.addr = fate->addr,
+		.bytes = fate->bytes,
+		.size = fate->size,
+		.time_ns = fate->born_ns,
+		.stack = fate->stack,
+		.thread = fate->thread,
+		.number = fate->block,
+		.kind = fate->kind,
+	};
+
+	return fate->older || visitor->visit(visitor->context, &block, fate->last);
+}
+
+void mw_track_each_block(const struct mw_track *track,
+			 bool (*visit)(void *context, const struct mw_track_block *block, bool first), void *context)
+{
+	struct block_visitor visitor = {visit, context};
+
+	mw_track_each_survivor(track, visit_block, &visitor);
 }

@@ -17,17 +17,6 @@ void mw_range_tree_init(struct mw_range_tree *tree, void (*pieces)(void *context
 	tree->context = context;
 }
 
-void mw_range_tree_deinit(struct mw_range_tree *tree)
-{
-	mw_pool_deinit(&tree->ranges);
-	tree->root = MW_RANGE_NONE;
-}
-
-struct mw_error *mw_range_tree_reserve(struct mw_range_tree *tree, uint32_t count)
-{
-	return mw_pool_reserve(&tree->ranges, count);
-}
-
 uint32_t mw_range_tree_after(const struct mw_range_tree *tree, uint32_t root, mw_addr addr)
 {
 	uint32_t best = MW_RANGE_NONE;
@@ -309,12 +298,4 @@ uint32_t mw_range_tree_list(struct mw_range_tree *tree, uint32_t root)
 	}
 	*link = MW_RANGE_NONE;
 	return first;
-}
-
-uint32_t mw_range_tree_release(struct mw_range_tree *tree, uint32_t id)
-{
-	uint32_t next = mw_range_at(tree, id)->right;
-
-	mw_pool_give(&tree->ranges, id);
-	return next;
 }

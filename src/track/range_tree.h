@@ -38,7 +38,12 @@ struct mw_range_tree {
 
 void mw_range_tree_init(struct mw_range_tree *tree, void (*pieces)(void *context, uint32_t owner, int change),
 			void *context);
-void mw_range_tree_deinit(struct mw_range_tree *tree);
+
+static inline void mw_range_tree_deinit(struct mw_range_tree *tree)
+{
+	mw_pool_deinit(&tree->ranges);
+	tree->root = MW_RANGE_NONE;
+}
 
 static inline struct mw_range *mw_range_at(const struct mw_range_tree *tree, uint32_t id)
 {
@@ -46,7 +51,11 @@ static inline struct mw_range *mw_range_at(const struct mw_range_tree *tree, uin
 }
 
 /* Make sure that the next `count` new ranges cannot fail. */
-struct mw_error *mw_range_tree_reserve(struct mw_range_tree *tree, uint32_t count) MW_MUST_CHECK;
+static inline MW_MUST_CHECK struct mw_error *mw_range_tree_reserve(struct mw_range_tree *tree, uint32_t count)
+{
+	return mw_pool_reserve(&tree->ranges, count);
+}
+
 /* The lowest range that ends above `addr`, in the tree (tree->root) or in what was cut out of it; or MW_RANGE_NONE. */
 uint32_t mw_range_tree_after(const struct mw_range_tree *tree, uint32_t root, mw_addr addr);
 /* The first address from `addr` on that is in no range of the tree. */
@@ -68,6 +77,12 @@ void mw_range_tree_put_back(struct mw_range_tree *tree, uint32_t root);
 /* Make a list of what was cut out, linked by `right`, in order; gives the first. Takes time for each range. */
 uint32_t mw_range_tree_list(struct mw_range_tree *tree, uint32_t root);
 /* Forget a range of such a list; gives the next. */
-uint32_t mw_range_tree_release(struct mw_range_tree *tree, uint32_t id);
+static inline uint32_t mw_range_tree_release(struct mw_range_tree *tree, uint32_t id)
+{
+	uint32_t next = mw_range_at(tree, id)->right;
+
+	mw_pool_give(&tree->ranges, id);
+	return next;
+}
 
 #endif

@@ -3,6 +3,61 @@
 #include "track/stack_table.h"
 
 #include "base/hash.h"
+#include "base/vector.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- addresses of code in no file ------------------------------------------------------------------------ */
+
+/* Addresses are kept in place of pointers: never 0. */
+static struct mw_error *put(struct mw_map *map, uint64_t key, mw_addr addr)
+{
+	return mw_map_set(map, key, (void *)(uintptr_t)addr); // NOLINT(performance-no-int-to-ptr)
+}
+
+static struct mw_error *take_address(struct mw_code_table *table, mw_addr addr, mw_addr *out)
+{
+	mw_addr known;
+
+	*out = addr;
+	if (addr == 0 || addr & MW_FRAME_NEAR || mw_map_get(&table->exact, addr))
+		return NULL;
+	if (table->exact.count < MW_CODE_ADDRESSES)
+		return put(&table->exact, addr, addr);
+	known = (uintptr_t)mw_map_get(&table->pieces, addr / MW_CODE_PIECE);
+	if (!known) {
+		known = addr;
+		MW_TRY(put(&table->pieces, addr / MW_CODE_PIECE, addr));
+	}
+	*out = known | MW_FRAME_NEAR;
+	return NULL;
+}
+
+static bool has_code(const struct mw_raw_stack *stack)
+{
+	for (uint32_t i = stack->count; i-- > 0;)
+		if (stack->frames[i].module == MW_MODULE_NONE)
+			return true;
+	return false;
+}
+
+/* Gives the stack other frames (good until the next call) where it has addresses that are not kept. */
+static struct mw_error *take_code(struct mw_code_table *table, struct mw_raw_stack *stack)
+{
+	if (!has_code(stack))
+		return NULL;
+	if (!MW_VECTOR_ROOM(table->frames, stack->count, table->capacity))
+		return mw_error_nomem();
+	memcpy(table->frames, stack->frames, stack->count * sizeof(*stack->frames));
+	for (uint32_t i = 0; i < stack->count; i++)
+		if (table->frames[i].module == MW_MODULE_NONE)
+			MW_TRY(take_address(table, table->frames[i].addr, &table->frames[i].addr));
+	stack->frames = table->frames;
+	return NULL;
+}
+
+/* --- stacks ---------------------------------------------------------------------------------------------- */
 
 static uint32_t hash_of_node(const struct mw_stack_node *node)
 {
@@ -64,7 +119,9 @@ void mw_stack_table_deinit(struct mw_stack_table *table)
 		mw_series_deinit(&record->tally.series);
 		mw_histogram_deinit(&record->lifetimes);
 	}
-	mw_code_table_deinit(&table->code);
+	mw_map_deinit(&table->code.exact);
+	mw_map_deinit(&table->code.pieces);
+	free(table->code.frames);
 	mw_index_deinit(&table->record_index);
 	mw_index_deinit(&table->node_index);
 	mw_pool_deinit(&table->records);
@@ -127,7 +184,7 @@ struct mw_error *mw_stack_table_intern(struct mw_stack_table *table, const struc
 {
 	struct mw_raw_stack taken = *stack;
 
-	MW_TRY(mw_code_table_take(&table->code, &taken));
+	MW_TRY(take_code(&table->code, &taken));
 	return intern(table, &taken, id);
 }
 
@@ -142,18 +199,4 @@ void mw_stack_table_frames(const struct mw_stack_table *table, const struct mw_s
 		out[i] = (struct mw_raw_frame){node->addr, node->module};
 		at = node->parent;
 	}
-}
-
-uint64_t mw_stack_table_memory(const struct mw_stack_table *table)
-{
-	uint64_t bytes = mw_pool_memory(&table->nodes) + mw_pool_memory(&table->records) +
-			 mw_index_memory(&table->node_index) + mw_index_memory(&table->record_index) +
-			 mw_map_memory(&table->code.exact) + mw_map_memory(&table->code.pieces);
-
-	for (uint32_t i = 0; i < table->records.used; i++) {
-		const struct mw_stack_record *record = mw_stack_table_at(table, i);
-
-		bytes += mw_series_memory(&record->tally.series) + mw_histogram_memory(&record->lifetimes);
-	}
-	return bytes;
 }

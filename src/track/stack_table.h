@@ -9,12 +9,27 @@
 #define MW_TRACK_STACK_TABLE_H
 
 #include "base/index.h"
-#include "track/code_table.h"
+#include "base/map.h"
 #include "track/histogram.h"
 #include "track/pool.h"
 #include "track/tally.h"
 
 #include <memwatch/event.h>
+
+#define MW_CODE_ADDRESSES 65536u
+#define MW_CODE_PIECE     (UINT64_C(1) << 20)
+
+/*
+ * Addresses of code in no file, of which there may be any number: a JIT makes code all the time. They are kept as they
+ * are up to MW_CODE_ADDRESSES, so that names that the program gives its code, now or later, find them. From there on a
+ * new one stands for all that follow within MW_CODE_PIECE bytes, and is marked (MW_FRAME_NEAR).
+ */
+struct mw_code_table {
+	struct mw_map exact;  /* addresses that are kept */
+	struct mw_map pieces; /* by number of the piece: what stands for the others in it */
+	struct mw_raw_frame *frames;
+	size_t capacity;
+};
 
 struct mw_stack_node {
 	mw_addr addr;
@@ -46,8 +61,6 @@ struct mw_error *mw_stack_table_intern(struct mw_stack_table *table, const struc
 /* Copy up to `capacity` frames, innermost first. */
 void mw_stack_table_frames(const struct mw_stack_table *table, const struct mw_stack_record *record,
 			   struct mw_raw_frame *out, uint32_t capacity);
-/* Bytes behind the table, series and histograms included. */
-uint64_t mw_stack_table_memory(const struct mw_stack_table *table);
 
 static inline struct mw_stack_record *mw_stack_table_at(const struct mw_stack_table *table, uint32_t id)
 {

@@ -1,14 +1,101 @@
 /* SPDX-License-Identifier: MIT */
-/* state.h: what a tracker consists of; for the files of this module only. */
+/* state.h: what a tracker consists of, and accounting; for the files of this module only. */
 #ifndef MW_TRACK_STATE_H
 #define MW_TRACK_STATE_H
 
+#include "base/map.h"
 #include "track/block_table.h"
-#include "track/late.h"
-#include "track/pending.h"
 #include "track/range_tree.h"
 #include "track/stack_table.h"
-#include "track/thread_table.h"
+
+/* A name that a thread has or had; names handed out stay good, so the old ones are kept. */
+struct mw_thread_name {
+	struct mw_thread_name *older;
+	char text[];
+};
+
+/* Calls that take something away, and may fail after that (struct mw_pending). */
+enum mw_pending_family {
+	MW_PENDING_REALLOC,
+	MW_PENDING_UNMAP,
+	MW_PENDING_REMAP,
+	MW_PENDING_FAMILIES,
+};
+
+struct mw_thread_record {
+	struct mw_amount impacting, transient;
+	struct mw_thread_name *names; /* every name once, in no order */
+	const char *name;             /* the present one */
+	pid_t tid;
+	uint32_t pending[MW_PENDING_FAMILIES]; /* its newest call of each that has not ended, or MW_POOL_NONE */
+};
+
+/* Numbers leave this bit free: it is set in that of a block which was allocated before the interval. */
+#define MW_THREAD_OLDER (UINT32_C(1) << 31)
+
+struct mw_thread_table {
+	struct mw_pool records;
+	struct mw_map latest; /* tid to its latest number + 1 */
+	uint64_t name_bytes;
+};
+
+static inline struct mw_thread_record *mw_thread_table_at(const struct mw_thread_table *table, uint32_t number)
+{
+	return mw_pool_at(&table->records, number);
+}
+
+enum mw_pending_holds {
+	MW_PENDING_NOTHING, /* realloc(NULL, …) */
+	MW_PENDING_BLOCK,   /* `block`, which was in the table */
+	MW_PENDING_UNKNOWN, /* a heap block from before the window, of block.bytes or MW_SIZE_UNKNOWN */
+	MW_PENDING_RANGES,  /* `ranges`, cut out of the tree */
+};
+
+/*
+ * What a call that has begun and not ended holds, until it is known whether it succeeds; it still counts as live.
+ * Each thread has a list of them a family, newest first: calls of a signal handler come before the call that it
+ * interrupted.
+ */
+struct mw_pending {
+	uint32_t next;   /* older call of the same thread and family, or MW_POOL_NONE */
+	uint8_t holds;   /* enum mw_pending_holds */
+	uint32_t stack;  /* of the BEGIN, or MW_STACK_NONE */
+	uint32_t ranges; /* their root, or MW_RANGE_NONE */
+	uint64_t time_ns;
+	struct mw_block block;
+};
+
+/* The owner of ranges that were mapped before the window. */
+#define MW_VM_BEFORE (UINT32_MAX - 1)
+
+/* One MAP. Its bytes are those of its ranges: in the tree, or held by a pending call. */
+struct mw_vm_block {
+	uint64_t time_ns;
+	uint64_t size; /* that was mapped */
+	uint32_t stack;
+	uint32_t thread; /* with MW_THREAD_OLDER where it is so */
+	uint32_t pieces; /* ranges that it still has */
+	uint8_t kind;
+	bool visited; /* by the walk under way (query.c) */
+};
+
+/*
+ * Blocks that came to be by an event which was reported after later ones. Intervals are cut by the order of events, so
+ * such a block lies where the latest event before it does, not where its own time would have it. There are few: engines
+ * put events in order of time, and do not wait for ever.
+ */
+#define MW_LATE_MAX (1u << 20) /* more are not kept: their own times count then */
+
+struct mw_late_item {
+	uint64_t time_ns, since_ns;
+	uint32_t thread;
+};
+
+struct mw_late {
+	struct mw_late_item *items;
+	size_t capacity;
+	struct mw_index index; /* of the items */
+};
 
 struct mw_track {
 	struct mw_block_table heap;
@@ -32,12 +119,11 @@ static inline bool mw_track_is_watched(const struct mw_track *track)
 	return __builtin_expect(track->fate != NULL, 0);
 }
 
-/* mw_track_fate.since_ns of a block of the interval; `thread` may have MW_THREAD_OLDER. */
-static inline uint64_t mw_track_since(const struct mw_track *track, uint64_t born_ns, uint32_t thread)
-{
-	return born_ns == MW_TIME_UNKNOWN || (thread & MW_THREAD_OLDER) ? born_ns
-									: mw_late_since(&track->late, born_ns, thread);
-}
+/* mw_track_fate.since_ns of a block; `thread` may have MW_THREAD_OLDER. */
+uint64_t mw_track_since(const struct mw_track *track, uint64_t born_ns, uint32_t thread);
+/* Tell who watches what went. `thread` has MW_THREAD_OLDER where it is so; since_ns, until_ns, block and older are
+ * filled in. */
+void mw_track_tell(const struct mw_track *track, struct mw_track_fate fate);
 
 /* Of two failures one is reported. */
 static inline struct mw_error *mw_track_first_error(struct mw_error *first, struct mw_error *second)
@@ -48,11 +134,154 @@ static inline struct mw_error *mw_track_first_error(struct mw_error *first, stru
 	return first;
 }
 
-/* The heap family of events (heap.c), whose thread and stack have been checked. Errors: memory. */
-struct mw_error *mw_heap_alloc(struct mw_track *track, const struct mw_event *event) MW_MUST_CHECK;
-struct mw_error *mw_heap_free(struct mw_track *track, const struct mw_event *event) MW_MUST_CHECK;
-struct mw_error *mw_heap_begin(struct mw_track *track, const struct mw_event *event) MW_MUST_CHECK;
-struct mw_error *mw_heap_end(struct mw_track *track, const struct mw_event *event) MW_MUST_CHECK;
-struct mw_error *mw_heap_fail(struct mw_track *track, const struct mw_event *event) MW_MUST_CHECK;
+/* --- calls under way ------------------------------------------------------------------------------------- */
+
+/* Begin a call of the event's thread; gives what it holds, to be filled in. */
+static inline MW_MUST_CHECK struct mw_error *mw_pending_push(struct mw_track *track, const struct mw_event *event,
+							     enum mw_pending_family family, struct mw_pending **out)
+{
+	struct mw_thread_record *thread = mw_thread_table_at(&track->threads, event->thread);
+	struct mw_pending *pending;
+	uint32_t id;
+
+	MW_TRY(mw_pool_reserve(&track->pending, 1));
+	id = mw_pool_take(&track->pending);
+	pending = mw_pool_at(&track->pending, id);
+	pending->next = thread->pending[family];
+	pending->holds = MW_PENDING_NOTHING;
+	pending->stack = event->stack;
+	pending->ranges = MW_RANGE_NONE;
+	pending->time_ns = event->time_ns;
+	thread->pending[family] = id;
+	*out = pending;
+	return NULL;
+}
+
+/* The newest call of this family that the thread has open, or NULL. */
+static inline struct mw_pending *mw_pending_find(const struct mw_track *track, uint32_t thread,
+						 enum mw_pending_family family)
+{
+	uint32_t id = mw_thread_table_at(&track->threads, thread)->pending[family];
+
+	return id == MW_POOL_NONE ? NULL : mw_pool_at(&track->pending, id);
+}
+
+/* Forget what mw_pending_find() found. */
+static inline void mw_pending_drop(struct mw_track *track, uint32_t thread, enum mw_pending_family family)
+{
+	uint32_t *link = &mw_thread_table_at(&track->threads, thread)->pending[family];
+	uint32_t id = *link;
+
+	*link = ((const struct mw_pending *)mw_pool_at(&track->pending, id))->next;
+	mw_pool_give(&track->pending, id);
+}
+
+/*
+ * --- accounting: what happened to a block goes on the accounts of its kind, its stack and its thread, all three at once,
+ * so that sums over stacks and threads equal the totals at every moment.
+ */
+
+/* Whose a block is. */
+struct mw_account {
+	enum mw_kind kind;
+	uint32_t stack;
+	uint32_t thread; /* with MW_THREAD_OLDER where the block was allocated before the interval */
+};
+
+/* The stack to attribute to: `stack` itself, or for MW_STACK_NONE the kind's stack without frames. */
+static inline MW_MUST_CHECK struct mw_error *mw_account_stack(struct mw_track *track, enum mw_kind kind, uint32_t stack,
+							      uint32_t *out)
+{
+	if (stack == MW_STACK_NONE) {
+		struct mw_raw_stack none = {NULL, 0, MW_STACK_BROKEN, UINT32_MAX, kind};
+
+		return mw_stack_table_intern(&track->stacks, &none, out);
+	}
+	*out = stack;
+	return NULL;
+}
+
+/* Bytes of a stack are about to change. Those of kinds are followed with every moment (track.c). */
+static inline struct mw_error *mw_account_follow(struct mw_track *track, struct mw_tally *stack)
+{
+	return mw_series_follow(&stack->series, &track->clock, stack->impacting.bytes);
+}
+
+/* A block came to be. Where memory for its series is wanting all else is counted; so it is with the next two. */
+static inline MW_MUST_CHECK struct mw_error *mw_account_add(struct mw_track *track, const struct mw_account *account,
+							    uint64_t bytes, uint64_t time_ns)
+{
+	struct mw_tally *total = &track->totals[account->kind];
+	struct mw_tally *stack = &mw_stack_table_at(&track->stacks, account->stack)->tally;
+	struct mw_error *err = mw_account_follow(track, stack);
+
+	mw_tally_add(total, bytes, time_ns);
+	mw_tally_add(stack, bytes, time_ns);
+	if (account->kind != MW_KIND_VM_INTERNAL) {
+		struct mw_thread_record *thread = mw_thread_table_at(&track->threads, account->thread);
+
+		thread->impacting.count++;
+		thread->impacting.bytes += bytes;
+	}
+	return err;
+}
+
+static inline bool mw_account_is_older(const struct mw_account *account)
+{
+	return __builtin_expect((account->thread & MW_THREAD_OLDER) != 0, 0);
+}
+
+/* Part of a block went, the last of it where `count` is 1. */
+static inline MW_MUST_CHECK struct mw_error *
+mw_account_release(struct mw_track *track, const struct mw_account *account, uint64_t count, uint64_t bytes)
+{
+	struct mw_tally *total = &track->totals[account->kind];
+	struct mw_tally *stack = &mw_stack_table_at(&track->stacks, account->stack)->tally;
+	struct mw_error *err;
+
+	if (mw_account_is_older(account)) {
+		mw_amount_release(&total->aofo, &total->aofi, count, bytes);
+		mw_amount_release(&stack->aofo, &stack->aofi, count, bytes);
+		return NULL;
+	}
+	err = mw_account_follow(track, stack);
+	mw_amount_release(&total->impacting, &total->transient, count, bytes);
+	mw_amount_release(&stack->impacting, &stack->transient, count, bytes);
+	if (account->kind != MW_KIND_VM_INTERNAL) {
+		struct mw_thread_record *thread = mw_thread_table_at(&track->threads, account->thread);
+
+		mw_amount_release(&thread->impacting, &thread->transient, count, bytes);
+	}
+	return err;
+}
+
+/* A block, or what was left of it, went. */
+static inline MW_MUST_CHECK struct mw_error *mw_account_end(struct mw_track *track, const struct mw_account *account,
+							    uint64_t bytes, uint64_t born_ns, uint64_t died_ns)
+{
+	struct mw_stack_record *stack = mw_stack_table_at(&track->stacks, account->stack);
+	struct mw_error *err = mw_account_release(track, account, 1, bytes);
+
+	if (mw_account_is_older(account))
+		return err;
+	return mw_track_first_error(err,
+				    mw_histogram_add(&stack->lifetimes, died_ns > born_ns ? died_ns - born_ns : 0, 1));
+}
+
+/* Something from before the window went; `bytes` may be MW_SIZE_UNKNOWN, `stack` MW_STACK_NONE. */
+static inline MW_MUST_CHECK struct mw_error *mw_account_aofi(struct mw_track *track, enum mw_kind kind, uint32_t stack,
+							     uint64_t bytes)
+{
+	MW_TRY(mw_account_stack(track, kind, stack, &stack));
+	mw_tally_aofi(&track->totals[kind], bytes);
+	mw_tally_aofi(&mw_stack_table_at(&track->stacks, stack)->tally, bytes);
+	return NULL;
+}
+
+/* --- mapped memory, blocks of which may go in parts (vm.c) ----------------------------------------------------- */
+
+void mw_vm_init(struct mw_track *track);
+/* An event of mapped memory, whose thread and stack have been checked. */
+struct mw_error *mw_vm_event(struct mw_track *track, const struct mw_event *event) MW_MUST_CHECK;
 
 #endif

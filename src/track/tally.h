@@ -1,11 +1,56 @@
 /* SPDX-License-Identifier: MIT */
-/* tally.h: running totals of a kind or a stack. Size is impacting + transient, so it is not kept. */
+/*
+ * tally.h: running totals of a kind or a stack, and how many bytes were impacting at moments that lie a step apart.
+ *
+ * Moments are those of one clock, which the events' times move. A series is brought up to date just before its
+ * bytes change: at all moments since the last change they were what they are now. So a moment costs nothing for
+ * what does not change, however many series there are. Only values that differ from the one before are kept.
+ */
 #ifndef MW_TRACK_TALLY_H
 #define MW_TRACK_TALLY_H
 
-#include "track/series.h"
+#include "track/track.h"
 
-/* What changes with every event comes first, so that it shares a cache line. */
+struct mw_series_clock {
+	uint64_t begin_ns, step_ns;
+	uint64_t next_ns; /* the next moment, the first at begin_ns + step_ns */
+	uint16_t now;     /* how many moments have passed (low byte), and how often the step has doubled (high byte) */
+};
+
+/* A zeroed structure is an empty series. */
+struct mw_series {
+	uint16_t known;   /* the clock's `now` up to which values are known */
+	uint64_t changes; /* bit i: value i differs from the one before it (the first: from 0) */
+	float *values;    /* those that differ */
+};
+
+void mw_series_clock_start(struct mw_series_clock *clock, uint64_t begin_ns);
+void mw_series_clock_advance(struct mw_series_clock *clock, uint64_t time_ns);
+/* Is a moment over, now that something happens at time_ns? Only then may, and must, the clock advance. */
+static inline bool mw_series_clock_lags(const struct mw_series_clock *clock, uint64_t time_ns)
+{
+	return __builtin_expect(time_ns >= clock->next_ns, 0);
+}
+
+void mw_series_deinit(struct mw_series *series);
+struct mw_error *mw_series_catch_up(struct mw_series *series, const struct mw_series_clock *clock,
+				    uint64_t bytes) MW_MUST_CHECK;
+/* `bytes`, the same since the last call, are about to change. Without memory the values before now are lost. */
+static inline struct mw_error *mw_series_follow(struct mw_series *series, const struct mw_series_clock *clock,
+						uint64_t bytes)
+{
+	if (__builtin_expect(series->known == clock->now, 1))
+		return NULL;
+	return mw_series_catch_up(series, clock, bytes);
+}
+
+/* The values at the moments up to end_ns, where `bytes` have not changed since the last mw_series_follow(). */
+void mw_series_read(const struct mw_series *series, const struct mw_series_clock *clock, uint64_t bytes,
+		    uint64_t end_ns, struct mw_track_series *out);
+/* Bytes behind the structure. */
+uint64_t mw_series_memory(const struct mw_series *series);
+
+/* Size is impacting + transient, so it is not kept. What changes with every event comes first, so that it shares a cache line. */
 struct mw_tally {
 	struct mw_amount impacting, transient;
 	struct mw_track_peak peak;

@@ -1,48 +1,132 @@
 // SPDX-License-Identifier: MIT
-/* track.c: the tracker's life and its sink (track.h). */
+/* track.c: the tracker's life and its sink: threads, events of the heap (track.h). */
 #include "track/track.h"
 
+#include "base/hash.h"
+#include "base/vector.h"
 #include "track/state.h"
-#include "track/vm.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-struct mw_error *mw_track_create(struct mw_track **out)
+/* --- threads --------------------------------------------------------------------------------------------- */
+
+static struct mw_error *set_name(struct mw_thread_table *table, struct mw_thread_record *thread, const char *text)
 {
-	struct mw_track *track = calloc(1, sizeof(*track));
+	size_t size = sizeof(struct mw_thread_name) + strlen(text) + 1;
+	struct mw_thread_name *name = thread->names;
 
-	if (!track)
-		return mw_error_nomem();
-	mw_block_table_init(&track->heap);
-	mw_range_tree_init(&track->ranges, mw_vm_pieces, track);
-	mw_pool_init(&track->vm_blocks, sizeof(struct mw_vm_block));
-	mw_pool_init(&track->pending, sizeof(struct mw_pending));
-	mw_stack_table_init(&track->stacks);
-	mw_thread_table_init(&track->threads);
-	mw_series_clock_start(&track->clock, 0);
-	*out = track;
+	while (name && strcmp(name->text, text) != 0)
+		name = name->older;
+	if (!name) {
+		name = malloc(size);
+		if (!name)
+			return mw_error_nomem();
+		name->older = thread->names;
+		strcpy(name->text, text);
+		thread->names = name;
+		table->name_bytes += size;
+	}
+	thread->name = name->text;
 	return NULL;
 }
 
-void mw_track_destroy(struct mw_track *track)
+static struct mw_error *add_thread(struct mw_thread_table *table, pid_t tid, uint32_t *number)
 {
-	if (!track)
-		return;
-	for (uint32_t i = 0; i < MW_KIND_COUNT; i++)
-		mw_series_deinit(&track->totals[i].series);
-	mw_thread_table_deinit(&track->threads);
-	mw_stack_table_deinit(&track->stacks);
-	mw_late_deinit(&track->late);
-	mw_pool_deinit(&track->pending);
-	mw_pool_deinit(&track->vm_blocks);
-	mw_range_tree_deinit(&track->ranges);
-	mw_block_table_deinit(&track->heap);
-	free(track);
+	uint32_t found = table->records.used; /* none is ever given back */
+	struct mw_thread_record *thread;
+
+	if (found >= MW_THREAD_OLDER)
+		return mw_error_nomem();
+	MW_TRY(mw_pool_reserve(&table->records, 1));
+	MW_TRY(mw_map_set(&table->latest, (uint64_t)tid,
+			  (void *)(uintptr_t)(found + 1))); // NOLINT(performance-no-int-to-ptr)
+	thread = mw_thread_table_at(table, mw_pool_take(&table->records));
+	thread->tid = tid;
+	thread->name = "";
+	for (uint32_t i = 0; i < MW_PENDING_FAMILIES; i++)
+		thread->pending[i] = MW_POOL_NONE;
+	*number = found;
+	return NULL;
 }
 
-struct mw_error *mw_track_before(struct mw_track *track, mw_addr start, mw_addr end)
+static struct mw_error *take_thread(void *context, pid_t tid, const char *name, bool fresh, uint32_t *number)
 {
-	return mw_vm_before(track, start, end);
+	struct mw_thread_table *table = &((struct mw_track *)context)->threads;
+	uint32_t found = (uint32_t)(uintptr_t)mw_map_get(&table->latest, (uint64_t)tid);
+
+	if (found && !fresh)
+		found--;
+	else
+		MW_TRY(add_thread(table, tid, &found));
+	if (name)
+		MW_TRY(set_name(table, mw_thread_table_at(table, found), name));
+	*number = found;
+	return NULL;
+}
+
+/* --- fates ----------------------------------------------------------------------------------------------- */
+
+static uint32_t hash_of_late(uint64_t time_ns, uint32_t thread)
+{
+	return (uint32_t)mw_hash_mix(mw_hash_add(thread, time_ns));
+}
+
+static uint32_t hash_of_item(const void *items, uint32_t number)
+{
+	const struct mw_late_item *item = &((const struct mw_late_item *)items)[number];
+
+	return hash_of_late(item->time_ns, item->thread);
+}
+
+static struct mw_late_item *find_late(const struct mw_late *late, uint64_t time_ns, uint32_t thread)
+{
+	uint32_t hash = hash_of_late(time_ns, thread), number;
+
+	MW_INDEX_EACH(&late->index, hash, number)
+		if (late->items[number].time_ns == time_ns && late->items[number].thread == thread)
+			return &late->items[number];
+	return NULL;
+}
+
+/* A thread's event of `time_ns` comes after one of `since_ns`, which is later. */
+static struct mw_error *add_late(struct mw_late *late, uint64_t time_ns, uint32_t thread, uint64_t since_ns)
+{
+	struct mw_late_item *item;
+
+	if (late->index.count >= MW_LATE_MAX)
+		return NULL;
+	item = find_late(late, time_ns, thread);
+	if (!item) {
+		if (!mw_index_reserve(&late->index, hash_of_item, late->items) ||
+		    !MW_VECTOR_ROOM(late->items, late->index.count, late->capacity))
+			return mw_error_nomem();
+		item = &late->items[mw_index_put(&late->index, hash_of_late(time_ns, thread))];
+	}
+	*item = (struct mw_late_item){.time_ns = time_ns, .since_ns = since_ns, .thread = thread};
+	return NULL;
+}
+
+/* Few blocks are late, and fates are seldom asked for: kept out of the way of what counts. */
+__attribute__((cold)) uint64_t mw_track_since(const struct mw_track *track, uint64_t born_ns, uint32_t thread)
+{
+	const struct mw_late *late = &track->late;
+	const struct mw_late_item *item = NULL;
+
+	if (born_ns != MW_TIME_UNKNOWN && !(thread & MW_THREAD_OLDER) && late->index.count)
+		item = find_late(late, born_ns, thread);
+	return item ? item->since_ns : born_ns;
+}
+
+__attribute__((cold, noinline)) void mw_track_tell(const struct mw_track *track, struct mw_track_fate fate)
+{
+	fate.since_ns = mw_track_since(track, fate.born_ns, fate.thread);
+	fate.until_ns = track->now_ns;
+	fate.block = UINT32_MAX;
+	fate.older = (fate.thread & MW_THREAD_OLDER) != 0;
+	if (fate.thread != UINT32_MAX)
+		fate.thread &= ~MW_THREAD_OLDER;
+	track->fate(track->fate_context, &fate);
 }
 
 void mw_track_watch(struct mw_track *track, void (*fate)(void *context, const struct mw_track_fate *fate),
@@ -52,6 +136,141 @@ void mw_track_watch(struct mw_track *track, void (*fate)(void *context, const st
 	track->fate_context = context;
 }
 
+/* --- the heap -------------------------------------------------------------------------------------------- */
+
+static __attribute__((cold, noinline)) void tell(const struct mw_track *track, const struct mw_block *block,
+						 uint64_t died_ns)
+{
+	mw_track_tell(track, (struct mw_track_fate){
+				     .addr = block->addr,
+				     .bytes = block->bytes,
+				     .size = block->bytes,
+				     .born_ns = block->time_ns,
+				     .died_ns = died_ns,
+				     .stack = block->stack,
+				     .thread = block->thread,
+				     .kind = MW_KIND_HEAP,
+				     .last = true,
+			     });
+}
+
+static struct mw_error *end_block(struct mw_track *track, const struct mw_block *block, uint64_t time_ns)
+{
+	struct mw_account account = {MW_KIND_HEAP, block->stack, block->thread};
+
+	if (mw_track_is_watched(track))
+		tell(track, block, time_ns);
+	return mw_account_end(track, &account, block->bytes, block->time_ns, time_ns);
+}
+
+/* A block from before the window went; `stack` is whose call it was, or MW_STACK_NONE. */
+static struct mw_error *end_unknown(struct mw_track *track, mw_addr addr, uint64_t bytes, uint32_t stack,
+				    uint64_t time_ns)
+{
+	MW_TRY(mw_account_stack(track, MW_KIND_HEAP, stack, &stack));
+	if (mw_track_is_watched(track)) {
+		struct mw_block block = {addr, bytes, MW_TIME_UNKNOWN, stack, UINT32_MAX};
+
+		tell(track, &block, time_ns);
+	}
+	return mw_account_aofi(track, MW_KIND_HEAP, stack, bytes);
+}
+
+static struct mw_error *take_alloc(struct mw_track *track, const struct mw_event *event)
+{
+	struct mw_block block = {event->addr, event->size, event->time_ns, event->stack, event->thread};
+	struct mw_block old;
+	struct mw_account account;
+	struct mw_error *err = NULL;
+	bool replaced;
+
+	if (event->addr == 0)
+		return NULL;
+	MW_TRY(mw_account_stack(track, MW_KIND_HEAP, event->stack, &block.stack));
+	MW_TRY(mw_block_table_insert(&track->heap, &block, &old, &replaced));
+	/* Two blocks cannot share an address: the free of the old one was missed. It goes first, so that
+	 * the peak never holds both. */
+	if (replaced) {
+		track->missed++;
+		err = end_block(track, &old, event->time_ns);
+	}
+	account = (struct mw_account){MW_KIND_HEAP, block.stack, block.thread};
+	return mw_track_first_error(err, mw_account_add(track, &account, block.bytes, block.time_ns));
+}
+
+static struct mw_error *take_free(struct mw_track *track, const struct mw_event *event)
+{
+	struct mw_block block;
+
+	if (event->addr == 0)
+		return NULL;
+	if (mw_block_table_remove(&track->heap, event->addr, &block))
+		return end_block(track, &block, event->time_ns);
+	return end_unknown(track, event->addr, event->size, event->stack, event->time_ns);
+}
+
+static struct mw_error *begin_realloc(struct mw_track *track, const struct mw_event *event)
+{
+	struct mw_pending *pending;
+
+	MW_TRY(mw_pending_push(track, event, MW_PENDING_REALLOC, &pending));
+	if (event->addr == 0) {
+		pending->holds = MW_PENDING_NOTHING;
+	} else if (mw_block_table_remove(&track->heap, event->addr, &pending->block)) {
+		pending->holds = MW_PENDING_BLOCK;
+	} else {
+		pending->holds = MW_PENDING_UNKNOWN;
+		pending->block.addr = event->addr;
+		pending->block.bytes = event->size;
+	}
+	return NULL;
+}
+
+static struct mw_error *end_realloc(struct mw_track *track, const struct mw_event *event)
+{
+	const struct mw_pending *pending = mw_pending_find(track, event->thread, MW_PENDING_REALLOC);
+	struct mw_event alloc = *event;
+
+	/* Without a BEGIN the call was under way when the window began: what it gave back is not known. */
+	if (pending) {
+		struct mw_pending held = *pending;
+
+		if (alloc.stack == MW_STACK_NONE)
+			alloc.stack = held.stack;
+		mw_pending_drop(track, event->thread, MW_PENDING_REALLOC);
+		if (held.holds == MW_PENDING_BLOCK)
+			MW_TRY(end_block(track, &held.block, held.time_ns));
+		else if (held.holds == MW_PENDING_UNKNOWN)
+			MW_TRY(end_unknown(track, held.block.addr, held.block.bytes, alloc.stack, held.time_ns));
+	}
+	return take_alloc(track, &alloc);
+}
+
+static struct mw_error *fail_realloc(struct mw_track *track, const struct mw_event *event)
+{
+	const struct mw_pending *pending = mw_pending_find(track, event->thread, MW_PENDING_REALLOC);
+	struct mw_error *err = NULL;
+
+	if (!pending)
+		return NULL;
+	if (pending->holds == MW_PENDING_BLOCK) {
+		struct mw_block old;
+		bool replaced;
+
+		if (mw_block_table_find(&track->heap, pending->block.addr, NULL)) {
+			/* Someone else was given the address meanwhile, so the block was freed after all. */
+			track->missed++;
+			err = end_block(track, &pending->block, pending->time_ns);
+		} else {
+			MW_TRY(mw_block_table_insert(&track->heap, &pending->block, &old, &replaced));
+		}
+	}
+	mw_pending_drop(track, event->thread, MW_PENDING_REALLOC);
+	return err;
+}
+
+/* --- the sink -------------------------------------------------------------------------------------------- */
+
 static struct mw_error *take_stack(void *context, const struct mw_raw_stack *stack, uint32_t *id)
 {
 	struct mw_track *track = context;
@@ -59,13 +278,6 @@ static struct mw_error *take_stack(void *context, const struct mw_raw_stack *sta
 	if ((unsigned int)stack->kind >= MW_KIND_COUNT)
 		return mw_error_create(MW_ERROR_DATA, 0, "stack of unknown kind %d", (int)stack->kind);
 	return mw_stack_table_intern(&track->stacks, stack, id);
-}
-
-static struct mw_error *take_thread(void *context, pid_t tid, const char *name, bool fresh, uint32_t *number)
-{
-	struct mw_track *track = context;
-
-	return mw_thread_table_name(&track->threads, tid, name, fresh, number);
 }
 
 static bool knows(void *context, mw_addr addr)
@@ -92,31 +304,6 @@ static struct mw_error *check_event(const struct mw_track *track, const struct m
 	return NULL;
 }
 
-static struct mw_error *take_vm_event(struct mw_track *track, const struct mw_event *event)
-{
-	if (event->kind != MW_KIND_VM && event->kind != MW_KIND_VM_INTERNAL)
-		return mw_error_create(MW_ERROR_DATA, 0, "mapping event %d of kind %d", (int)event->type,
-				       (int)event->kind);
-	switch (event->type) {
-	case MW_EVENT_MAP:
-		return mw_vm_map(track, event);
-	case MW_EVENT_UNMAP_BEGIN:
-		return mw_vm_begin(track, event, MW_PENDING_UNMAP);
-	case MW_EVENT_UNMAP_END:
-		return mw_vm_end(track, event, MW_PENDING_UNMAP);
-	case MW_EVENT_UNMAP_FAIL:
-		return mw_vm_fail(track, event, MW_PENDING_UNMAP);
-	case MW_EVENT_REMAP_BEGIN:
-		return mw_vm_begin(track, event, MW_PENDING_REMAP);
-	case MW_EVENT_REMAP_END:
-		return mw_vm_end(track, event, MW_PENDING_REMAP);
-	case MW_EVENT_REMAP_FAIL:
-		return mw_vm_fail(track, event, MW_PENDING_REMAP);
-	default:
-		return mw_error_create(MW_ERROR_DATA, 0, "event of unknown type %d", (int)event->type);
-	}
-}
-
 /* What is counted for a kind changes all the time: its series are kept up to date, not brought so. */
 static __attribute__((cold, noinline)) struct mw_error *pass_moment(struct mw_track *track, uint64_t time_ns)
 {
@@ -139,7 +326,7 @@ static __attribute__((cold, noinline)) struct mw_error *come_late(struct mw_trac
 		      event->type == MW_EVENT_MAP || event->type == MW_EVENT_REMAP_END;
 
 	return brings && mw_track_is_watched(track)
-		       ? mw_late_add(&track->late, event->time_ns, event->thread, track->now_ns)
+		       ? add_late(&track->late, event->time_ns, event->thread, track->now_ns)
 		       : NULL;
 }
 
@@ -156,17 +343,17 @@ static struct mw_error *take_event(void *context, const struct mw_event *event)
 		MW_TRY(pass_moment(track, event->time_ns));
 	switch (event->type) {
 	case MW_EVENT_ALLOC:
-		return mw_heap_alloc(track, event);
+		return take_alloc(track, event);
 	case MW_EVENT_FREE:
-		return mw_heap_free(track, event);
+		return take_free(track, event);
 	case MW_EVENT_REALLOC_BEGIN:
-		return mw_heap_begin(track, event);
+		return begin_realloc(track, event);
 	case MW_EVENT_REALLOC_END:
-		return mw_heap_end(track, event);
+		return end_realloc(track, event);
 	case MW_EVENT_REALLOC_FAIL:
-		return mw_heap_fail(track, event);
+		return fail_realloc(track, event);
 	default:
-		return take_vm_event(track, event);
+		return mw_vm_event(track, event);
 	}
 }
 
@@ -204,4 +391,51 @@ struct mw_event_sink mw_track_sink(struct mw_track *track)
 		.events = take_events,
 		.knows = knows,
 	};
+}
+
+/* --- the tracker ----------------------------------------------------------------------------------------- */
+
+struct mw_error *mw_track_create(struct mw_track **out)
+{
+	struct mw_track *track = calloc(1, sizeof(*track));
+
+	if (!track)
+		return mw_error_nomem();
+	mw_vm_init(track);
+	mw_pool_init(&track->pending, sizeof(struct mw_pending));
+	mw_stack_table_init(&track->stacks);
+	mw_pool_init(&track->threads.records, sizeof(struct mw_thread_record));
+	mw_series_clock_start(&track->clock, 0);
+	*out = track;
+	return NULL;
+}
+
+static void free_names(struct mw_thread_name *name)
+{
+	while (name) {
+		struct mw_thread_name *older = name->older;
+
+		free(name);
+		name = older;
+	}
+}
+
+void mw_track_destroy(struct mw_track *track)
+{
+	if (!track)
+		return;
+	for (uint32_t i = 0; i < MW_KIND_COUNT; i++)
+		mw_series_deinit(&track->totals[i].series);
+	for (uint32_t i = 0; i < track->threads.records.used; i++)
+		free_names(mw_thread_table_at(&track->threads, i)->names);
+	mw_map_deinit(&track->threads.latest);
+	mw_pool_deinit(&track->threads.records);
+	mw_stack_table_deinit(&track->stacks);
+	mw_index_deinit(&track->late.index);
+	free(track->late.items);
+	mw_pool_deinit(&track->pending);
+	mw_pool_deinit(&track->vm_blocks);
+	mw_range_tree_deinit(&track->ranges);
+	mw_block_table_deinit(&track->heap);
+	free(track);
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* vm.c: the events of mapped memory (vm.h). */
-#include "track/vm.h"
-
-#include "track/account.h"
+/* vm.c: the events of mapped memory. */
+#include "track/state.h"
 
 static struct mw_vm_block *block_at(const struct mw_track *track, uint32_t owner)
 {
@@ -15,10 +13,17 @@ static mw_addr end_of(mw_addr start, uint64_t size)
 	return start > UINT64_MAX - size ? UINT64_MAX : start + size;
 }
 
-void mw_vm_pieces(void *context, uint32_t owner, int change)
+/* Cutting and joining change how many ranges a block has. */
+static void change_pieces(void *context, uint32_t owner, int change)
 {
 	if (owner != MW_VM_BEFORE)
 		block_at(context, owner)->pieces += (uint32_t)change;
+}
+
+void mw_vm_init(struct mw_track *track)
+{
+	mw_range_tree_init(&track->ranges, change_pieces, track);
+	mw_pool_init(&track->vm_blocks, sizeof(struct mw_vm_block));
 }
 
 /* A call that takes memory away, and what it took. */
@@ -38,51 +43,24 @@ struct part {
 
 static struct mw_error *lose_before(struct mw_track *track, const struct part *part, struct loss *loss)
 {
+	uint64_t bytes = part->end - part->start;
+
 	MW_TRY(mw_account_stack(track, loss->kind, loss->stack, &loss->stack));
-	if (mw_track_is_watched(track)) {
-		struct mw_track_fate fate = {
-			.addr = part->start,
-			.bytes = part->end - part->start,
-			.size = loss->size,
-			.born_ns = MW_TIME_UNKNOWN,
-			.died_ns = loss->time_ns,
-			.since_ns = MW_TIME_UNKNOWN,
-			.until_ns = track->now_ns,
-			.stack = loss->stack,
-			.thread = UINT32_MAX,
-			.block = UINT32_MAX,
-			.kind = loss->kind,
-			.older = true,
-			/* All that one call takes counts as one. */
-			.last = loss->before == 0,
-		};
-
-		track->fate(track->fate_context, &fate);
-	}
-	loss->before += part->end - part->start;
+	if (mw_track_is_watched(track))
+		mw_track_tell(track, (struct mw_track_fate){
+					     .addr = part->start,
+					     .bytes = bytes,
+					     .size = loss->size,
+					     .born_ns = MW_TIME_UNKNOWN,
+					     .died_ns = loss->time_ns,
+					     .stack = loss->stack,
+					     .thread = UINT32_MAX,
+					     .kind = loss->kind,
+					     /* All that one call takes counts as one. */
+					     .last = loss->before == 0,
+				     });
+	loss->before += bytes;
 	return NULL;
-}
-
-static __attribute__((cold, noinline)) void emit(const struct mw_track *track, const struct part *part,
-						 const struct mw_vm_block *block, uint64_t died_ns)
-{
-	struct mw_track_fate fate = {
-		.addr = part->start,
-		.bytes = part->end - part->start,
-		.size = block->size,
-		.born_ns = block->time_ns,
-		.died_ns = died_ns,
-		.since_ns = mw_track_since(track, block->time_ns, block->thread),
-		.until_ns = track->now_ns,
-		.stack = block->stack,
-		.thread = block->thread & ~MW_THREAD_OLDER,
-		.block = UINT32_MAX,
-		.kind = (enum mw_kind)block->kind,
-		.older = (block->thread & MW_THREAD_OLDER) != 0,
-		.last = block->pieces == 0,
-	};
-
-	track->fate(track->fate_context, &fate);
 }
 
 /* One of the owner's pieces is gone. */
@@ -99,9 +77,19 @@ static struct mw_error *lose(struct mw_track *track, const struct part *part, st
 	account = (struct mw_account){(enum mw_kind)block->kind, block->stack, block->thread};
 	block->pieces--;
 	if (mw_track_is_watched(track))
-		emit(track, part, block, loss->time_ns);
+		mw_track_tell(track, (struct mw_track_fate){
+					     .addr = part->start,
+					     .bytes = bytes,
+					     .size = block->size,
+					     .born_ns = block->time_ns,
+					     .died_ns = loss->time_ns,
+					     .stack = block->stack,
+					     .thread = block->thread,
+					     .kind = account.kind,
+					     .last = block->pieces == 0,
+				     });
 	if (block->pieces > 0)
-		return mw_account_shrink(track, &account, bytes);
+		return mw_account_release(track, &account, 0, bytes);
 	err = mw_account_end(track, &account, bytes, block->time_ns, loss->time_ns);
 	mw_pool_give(&track->vm_blocks, part->owner);
 	return err;
@@ -144,7 +132,7 @@ static mw_addr busy_from(const struct mw_track *track, mw_addr addr)
 	return id == MW_RANGE_NONE ? UINT64_MAX : mw_range_at(&track->ranges, id)->start;
 }
 
-struct mw_error *mw_vm_before(struct mw_track *track, mw_addr start, mw_addr end)
+struct mw_error *mw_track_before(struct mw_track *track, mw_addr start, mw_addr end)
 {
 	while ((start = mw_range_tree_gap(&track->ranges, start)) < end) {
 		mw_addr stop = busy_from(track, start);
@@ -209,14 +197,14 @@ static struct mw_error *map(struct mw_track *track, const struct mw_event *event
 	return mw_track_first_error(err, end_loss(track, loss));
 }
 
-struct mw_error *mw_vm_map(struct mw_track *track, const struct mw_event *event)
+static struct mw_error *take_map(struct mw_track *track, const struct mw_event *event)
 {
 	struct loss loss = {.time_ns = event->time_ns, .kind = event->kind, .stack = event->stack};
 
 	return map(track, event, MW_RANGE_NONE, &loss);
 }
 
-struct mw_error *mw_vm_begin(struct mw_track *track, const struct mw_event *event, enum mw_pending_family family)
+static struct mw_error *take_begin(struct mw_track *track, const struct mw_event *event, enum mw_pending_family family)
 {
 	struct mw_pending *pending;
 
@@ -247,7 +235,7 @@ static bool take_call(struct mw_track *track, const struct mw_event *event, enum
 	return true;
 }
 
-struct mw_error *mw_vm_end(struct mw_track *track, const struct mw_event *event, enum mw_pending_family family)
+static struct mw_error *take_end(struct mw_track *track, const struct mw_event *event, enum mw_pending_family family)
 {
 	struct mw_event end = *event;
 	struct loss loss;
@@ -291,7 +279,7 @@ static struct mw_error *restore(struct mw_track *track, uint32_t held, uint32_t 
 	return NULL;
 }
 
-struct mw_error *mw_vm_fail(struct mw_track *track, const struct mw_event *event, enum mw_pending_family family)
+static struct mw_error *take_fail(struct mw_track *track, const struct mw_event *event, enum mw_pending_family family)
 {
 	struct mw_error *err;
 	struct loss loss;
@@ -305,4 +293,29 @@ struct mw_error *mw_vm_fail(struct mw_track *track, const struct mw_event *event
 	loss.size = before_in(track, lost);
 	err = mw_track_first_error(err, lose_all(track, lost, &loss));
 	return mw_track_first_error(err, end_loss(track, &loss));
+}
+
+struct mw_error *mw_vm_event(struct mw_track *track, const struct mw_event *event)
+{
+	if (event->kind != MW_KIND_VM && event->kind != MW_KIND_VM_INTERNAL)
+		return mw_error_create(MW_ERROR_DATA, 0, "mapping event %d of kind %d", (int)event->type,
+				       (int)event->kind);
+	switch (event->type) {
+	case MW_EVENT_MAP:
+		return take_map(track, event);
+	case MW_EVENT_UNMAP_BEGIN:
+		return take_begin(track, event, MW_PENDING_UNMAP);
+	case MW_EVENT_UNMAP_END:
+		return take_end(track, event, MW_PENDING_UNMAP);
+	case MW_EVENT_UNMAP_FAIL:
+		return take_fail(track, event, MW_PENDING_UNMAP);
+	case MW_EVENT_REMAP_BEGIN:
+		return take_begin(track, event, MW_PENDING_REMAP);
+	case MW_EVENT_REMAP_END:
+		return take_end(track, event, MW_PENDING_REMAP);
+	case MW_EVENT_REMAP_FAIL:
+		return take_fail(track, event, MW_PENDING_REMAP);
+	default:
+		return mw_error_create(MW_ERROR_DATA, 0, "event of unknown type %d", (int)event->type);
+	}
 }

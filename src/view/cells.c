@@ -128,7 +128,7 @@ static bool open_lifetimes(struct mw_cells *cells, struct mw_cell *cell)
 		return true;
 	if (!MW_VECTOR_ROOM(cells->lifetimes, cells->lifetime_count, cells->lifetime_capacity))
 		return false;
-	mw_histogram_init(&cells->lifetimes[cells->lifetime_count++]);
+	cells->lifetimes[cells->lifetime_count++] = (struct mw_histogram){0};
 	cell->has_lifetimes = true;
 	return true;
 }

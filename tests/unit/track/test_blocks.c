@@ -34,12 +34,11 @@ static void check_all(const struct mw_block_table *table, const uint64_t *bytes)
 static void test_against_array(void **state)
 {
 	uint64_t *bytes = calloc(ADDRESSES, sizeof(*bytes));
-	struct mw_block_table table;
+	struct mw_block_table table = {0};
 	uint32_t random = 1;
 
 	(void)state;
 	assert_non_null(bytes);
-	mw_block_table_init(&table);
 	for (uint32_t n = 1; n <= OPERATIONS; n++) {
 		uint32_t i, bias = n / 100000 % 2 ? 20 : 80;
 		struct mw_block block = {0}, old = {0};
@@ -68,12 +67,11 @@ static void test_against_array(void **state)
 
 static void test_null_is_never_there(void **state)
 {
-	struct mw_block_table table;
+	struct mw_block_table table = {0};
 	struct mw_block block = {.addr = 16}, old;
 	bool replaced;
 
 	(void)state;
-	mw_block_table_init(&table);
 	assert_false(mw_block_table_find(&table, 16, NULL));
 	assert_null(mw_block_table_insert(&table, &block, &old, &replaced));
 	assert_false(mw_block_table_find(&table, 0, NULL));

@@ -96,9 +96,8 @@ static void test_error_bound(void **state)
 	assert_non_null(values);
 	for (size_t d = 0; d < DISTRIBUTIONS; d++) {
 		for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
-			struct mw_histogram h;
+			struct mw_histogram h = {0};
 
-			mw_histogram_init(&h);
 			for (size_t i = 0; i < sizes[s]; i++) {
 				values[i] = distributions[d]();
 				assert_null(mw_histogram_add(&h, values[i], 1));
@@ -142,11 +141,9 @@ static void test_small_values_are_exact(void **state)
 
 static void test_empty(void **state)
 {
-	struct mw_histogram h, other;
+	struct mw_histogram h = {0}, other = {0};
 
 	(void)state;
-	mw_histogram_init(&h);
-	mw_histogram_init(&other);
 	assert_int_equal(mw_histogram_quantile(&h, 50), 0);
 	assert_null(mw_histogram_add(&h, 5, 0));
 	assert_null(mw_histogram_merge(&h, &other));

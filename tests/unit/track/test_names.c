@@ -2,7 +2,7 @@
 /* test_names.c: what makes a stack and a thread the same or another. */
 #include "rig.h"
 
-#include "track/code_table.h"
+#include "track/stack_table.h"
 #include "unit.h"
 
 #include <string.h>

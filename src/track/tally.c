@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* series.c: bytes at moments a step apart (series.h). */
-#include "track/series.h"
+/* tally.c: bytes at moments a step apart (tally.h). */
+#include "track/tally.h"
 
 #include <stdlib.h>
 
