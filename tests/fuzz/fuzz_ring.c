@@ -7,10 +7,7 @@
  */
 #include "fuzz.h"
 
-#include "engine/jump/drain_state.h"
-#include "engine/jump/lifecycle.h"
-#include "engine/jump/recorder.h"
-#include "engine/jump/walking.h"
+#include "engine/jump/jump.h"
 #include "proc/file.h"
 
 #include <memwatch/arch.h>
@@ -36,7 +33,6 @@ enum deed {
 	DO_NAMES,
 	DO_STATS,
 	DO_ANSWER,
-	DO_FORGET,
 	DO_PUBLISH,
 	DO_INTRODUCE,
 	DEEDS
@@ -61,9 +57,9 @@ uint64_t jump_clock_tick(void)
 }
 
 /* No process's: maps are those of below. */
-pid_t jump_live_tid(const struct jump_process *process)
+pid_t mw_live_thread(pid_t pid)
 {
-	(void)process;
+	(void)pid;
 	return 0;
 }
 
@@ -361,9 +357,6 @@ static void act(enum deed deed)
 		break;
 	case DO_ANSWER:
 		insist(!jump_answer(&rig.process));
-		break;
-	case DO_FORGET:
-		jump_forget_region(&rig.process, 0x1000, fuzz_odd(&rig.input));
 		break;
 	case DO_PUBLISH:
 		publish(&rig.input);

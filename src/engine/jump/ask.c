@@ -2,20 +2,16 @@
 /*
  * ask.c: what the recorder asks: which memory around a stack pointer may be read (jump.h).
  *
- * The answer holds as long as the thread runs on that stack: from the stack pointer up all is the thread's own. A
- * mapping that ends later than the stack does (a coroutine's in the heap) could lose its end to others while the thread
- * runs; so what is unmapped is taken out of the answers.
+ * The answer holds as long as the thread runs on that stack: from the stack pointer up all is the thread's own.
  */
-#include "engine/jump/lifecycle.h"
-#include "engine/jump/recorder.h"
+#include "engine/jump/jump.h"
 
-#include "base/clock.h"
 #include "proc/peek.h"
+#include "proc/status.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -121,7 +117,7 @@ static bool look_up(struct inquiry *inquiry, mw_addr sp, const struct asker *ask
 			continue;
 		if (inquiry->reads == 0 || (i > 0 && inquiry->reads < READS)) {
 			mw_maps_deinit(&inquiry->maps);
-			err = mw_maps_read(jump_live_tid(inquiry->process), &inquiry->maps);
+			err = mw_maps_read(mw_live_thread(inquiry->process->pid), &inquiry->maps);
 			inquiry->reads++;
 		}
 		if (!err && find_region(&inquiry->maps, sp, asker, out))
@@ -134,7 +130,7 @@ static bool look_up(struct inquiry *inquiry, mw_addr sp, const struct asker *ask
 static void answer(struct inquiry *inquiry, struct mw_ring_slot *slot, uint32_t asked)
 {
 	uint64_t address = __atomic_load_n(&slot->ask_address, __ATOMIC_RELAXED);
-	const struct asker asker = {.tid = jump_live_tid(inquiry->process),
+	const struct asker asker = {.tid = mw_live_thread(inquiry->process->pid),
 				    .thread = __atomic_load_n(&slot->owner, __ATOMIC_RELAXED),
 				    .first = __atomic_load_n(&slot->tid, __ATOMIC_RELAXED) ==
 					     inquiry->process->ids.first};
@@ -161,7 +157,7 @@ struct mw_error *jump_answer(struct jump_process *process)
 	if (asks == process->asks_seen)
 		return NULL;
 	process->asks_seen = asks;
-	snprintf(path, sizeof(path), "/proc/%d/maps", jump_live_tid(process));
+	snprintf(path, sizeof(path), "/proc/%d/maps", mw_live_thread(process->pid));
 	inquiry.fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	for (uint32_t i = 0; i < process->recorder.shared.geometry.slot_count; i++) {
@@ -176,22 +172,6 @@ struct mw_error *jump_answer(struct jump_process *process)
 	if (inquiry.fd >= 0)
 		close(inquiry.fd);
 	return NULL;
-}
-
-void jump_forget_region(struct jump_process *process, mw_addr start, mw_addr end)
-{
-	for (uint32_t i = 0; i < process->recorder.shared.geometry.slot_count; i++) {
-		struct mw_ring_slot *slot = jump_slot(&process->recorder.shared, i);
-
-		if (__atomic_load_n(&slot->owner, __ATOMIC_RELAXED) <= MW_RING_TOMB)
-			continue;
-		for (unsigned j = 0; j < MW_RING_REGIONS; j++) {
-			struct mw_ring_region *region = &slot->regions[j];
-
-			if (region->low < end && start < region->high)
-				__atomic_store_n(&region->high, 0, __ATOMIC_RELEASE);
-		}
-	}
 }
 
 /* Where a thread will look for its slot: one that is free, or its own. NULL: there is none. */
@@ -234,7 +214,7 @@ static void introduce(struct jump_process *process, const struct mw_maps *maps, 
 void jump_introduce_threads(struct jump_process *process)
 {
 	struct mw_maps maps = {0};
-	struct mw_error *err = mw_maps_read(jump_live_tid(process), &maps);
+	struct mw_error *err = mw_maps_read(mw_live_thread(process->pid), &maps);
 
 	for (size_t i = 0; !err && i < process->quiesce.count; i++)
 		if (process->quiesce.threads[i].stopped && !process->quiesce.threads[i].sharing)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * drain.c: the rings' records in order of time (drain.h, drain_state.h).
+ * drain.c: the rings' records in order of time (drain.h).
  *
  * What is reported in a round, and why nothing comes later that is earlier. A thread reserves a record's units, then
  * reads the time stamp counter, then writes the record, then marks it. We read the counter (`now`), then look at each
@@ -18,12 +18,10 @@
  */
 #include "engine/jump/drain.h"
 
-#include "engine/jump/drain_state.h"
-
 #include <stdlib.h>
 #include <string.h>
 
-/* Slots and rings come and go (drain_state.h, memwatch/ring.h). */
+/* Slots and rings come and go (memwatch/ring.h). */
 
 static void attach(struct jump_drain *drain, struct jump_reader *reader, struct mw_ring_slot *slot)
 {
@@ -53,7 +51,7 @@ static bool vacant(const struct mw_ring_slot *slot)
 }
 
 /* Find the rings that threads have taken. */
-static void jump_drain_discover(struct jump_drain *drain)
+static void discover(struct jump_drain *drain)
 {
 	for (uint32_t i = 0; i < drain->shared->geometry.slot_count; i++) {
 		struct mw_ring_slot *slot = jump_slot(drain->shared, i);
@@ -76,7 +74,7 @@ static void put_in_queue(struct jump_drain *drain, struct jump_reader *reader)
 }
 
 /* Offer rings, so that some lie ready. */
-static void jump_drain_offer(struct jump_drain *drain)
+static void offer(struct jump_drain *drain)
 {
 	uint64_t taken = __atomic_load_n(&jump_control(drain->shared)->rings_taken, __ATOMIC_ACQUIRE);
 	uint64_t ready = taken < drain->offered ? drain->offered - taken : 0;
@@ -174,11 +172,11 @@ static void tidy_slot(struct jump_drain *drain, struct mw_ring_slot *slot)
 
 void jump_drain_tidy(struct jump_drain *drain)
 {
-	jump_drain_discover(drain);
+	discover(drain);
 	for (uint32_t i = 0; i < drain->shared->geometry.slot_count; i++)
 		if (!vacant(jump_slot(drain->shared, i)))
 			tidy_slot(drain, jump_slot(drain->shared, i));
-	jump_drain_offer(drain);
+	offer(drain);
 }
 
 const struct jump_drain_stats *jump_drain_stats(struct jump_drain *drain)
@@ -223,7 +221,9 @@ void jump_drain_destroy(struct jump_drain *drain)
 	mw_error_destroy(drain->failure);
 	for (uint32_t i = 0; i < drain->difference_count; i++)
 		free(drain->differences[i]);
-	jump_stacks_deinit(&drain->stacks);
+	for (uint32_t i = 0; drain->stacks.chunks && i < JUMP_STACK_CHUNKS; i++)
+		free(drain->stacks.chunks[i]);
+	free(drain->stacks.chunks);
 	free_readers(drain);
 	free(drain->active);
 	free(drain->heap);
@@ -252,7 +252,6 @@ struct mw_error *jump_drain_create(const struct jump_shared *shared, struct jump
 {
 	const struct jump_geometry *geometry = &shared->geometry;
 	struct jump_drain *drain = calloc(1, sizeof(*drain));
-	struct mw_error *err;
 
 	if (!drain)
 		return mw_error_nomem();
@@ -273,26 +272,15 @@ struct mw_error *jump_drain_create(const struct jump_shared *shared, struct jump
 	drain->heap = calloc(geometry->ring_count, sizeof(*drain->heap));
 	drain->payload = malloc((size_t)geometry->ring_units * MW_RING_UNIT);
 	drain->frames = calloc(geometry->depth + (size_t)1, sizeof(*drain->frames));
-	err = jump_stacks_init(&drain->stacks);
-	if (!err && (!drain->readers || !drain->active || !drain->heap || !drain->payload || !drain->frames))
-		err = mw_error_nomem();
-	if (err) {
+	drain->stacks.chunks = calloc(JUMP_STACK_CHUNKS, sizeof(*drain->stacks.chunks));
+	if (!drain->readers || !drain->active || !drain->heap || !drain->payload || !drain->frames ||
+	    !drain->stacks.chunks) {
 		jump_drain_destroy(drain);
-		return err;
+		return mw_error_nomem();
 	}
 	init_readers(drain);
 	*out = drain;
 	return NULL;
-}
-
-void jump_drain_set_break(struct jump_drain *drain, mw_addr end)
-{
-	drain->break_end = end;
-}
-
-void jump_drain_hooks(struct jump_drain *drain, uint32_t count)
-{
-	drain->hooks = count;
 }
 
 /*
@@ -346,6 +334,31 @@ static uint64_t second_time(const struct jump_drain *drain)
 	return time;
 }
 
+/* See how far a ring may be read. */
+static void look(struct jump_drain *drain, struct jump_reader *reader)
+{
+	uint64_t units = (uint64_t)drain->units_mask + 1;
+	uint64_t reserved = __atomic_load_n(&reader->slot->reserved, __ATOMIC_ACQUIRE);
+	uint64_t ahead = reserved - reader->read;
+
+	/* A signal handler may have taken the room that the thread had seen: it has reserved more then than there is,
+	 * and waits. Much more, or less than was read: the number is not the recorder's. */
+	if (ahead > units * JUMP_MOST_AHEAD) {
+		if (!reader->searching)
+			drain->stats.bad_records++;
+		reader->searching = true;
+		ahead = ahead > UINT64_MAX / 2 ? 0 : units;
+	}
+	reader->more = ahead > units;
+	if (reader->more)
+		ahead = units;
+	reader->end = reader->read + ahead;
+	if (ahead > units / 4 * 3)
+		drain->pressed = true;
+	if (ahead > drain->fullest)
+		drain->fullest = ahead;
+}
+
 /* Look at every ring: what it has first, and what it holds back. */
 static struct mw_error *gather(struct jump_drain *drain)
 {
@@ -353,7 +366,7 @@ static struct mw_error *gather(struct jump_drain *drain)
 	drain->pressed = false;
 	drain->fullest = 0;
 	for (uint32_t i = 0; i < drain->active_count; i++)
-		jump_reader_look(drain, drain->active[i]);
+		look(drain, drain->active[i]);
 	for (uint32_t i = 0; i < drain->active_count; i++) {
 		struct jump_reader *reader = drain->active[i];
 		enum jump_run state;
@@ -400,8 +413,8 @@ static void look_for_rings(struct jump_drain *drain)
 
 	if (taken == drain->attached)
 		return;
-	jump_drain_discover(drain);
-	jump_drain_offer(drain);
+	discover(drain);
+	offer(drain);
 }
 
 static struct mw_error *drain_round(struct jump_drain *drain, size_t *events)
@@ -442,27 +455,17 @@ uint64_t jump_drain_rest(const struct jump_drain *drain, uint64_t elapsed_ns)
 	return drain->fullest ? elapsed_ns * quarter / drain->fullest : UINT64_MAX;
 }
 
-bool jump_drain_hurries(const struct jump_drain *drain)
-{
-	return drain->fullest > drain->shared->geometry.ring_units / 8;
-}
-
 uint64_t jump_drain_end(struct jump_drain *drain, uint64_t ns)
 {
 	drain->end_ns = ns > drain->emitted_ns ? ns : drain->emitted_ns;
 	return drain->end_ns;
 }
 
-uint64_t jump_drain_emitted(const struct jump_drain *drain)
-{
-	return drain->emitted_ns;
-}
-
 struct mw_error *jump_drain_finish(struct jump_drain *drain)
 {
 	size_t events;
 
-	jump_drain_discover(drain);
+	discover(drain);
 	drain->last_round = true;
 	MW_TRY(drain_round(drain, &events));
 	for (uint32_t i = 0; i < drain->active_count; i++)

@@ -4,13 +4,174 @@
  *
  * Nothing here knows a process: it is tested with made-up rings. What it reads was written by the target, which may
  * write anything at any time: each record is copied once and then checked, and no value leads outside the geometry.
+ *
+ *   drain.c    a round: what holds back what, and the merge by time; slots and rings come and go
+ *   records.c  one ring: its records one by one, to events; calls that have begun and not ended; stacks
  */
 #ifndef MW_ENGINE_JUMP_DRAIN_H
 #define MW_ENGINE_JUMP_DRAIN_H
 
-#include "engine/jump/drain_types.h"
+#include "engine/jump/clock.h"
+#include "engine/jump/shared.h"
 
-struct jump_drain;
+#include <memwatch/event.h>
+
+/* What the drain asks of the engine. */
+struct jump_drain_help {
+	void *context;
+	/* Which thread (as memwatch sees it) has number `tid` in the target's innermost namespace, and its name. What
+	 * can't be found any more keeps its number, and is given the process's name; false then. */
+	bool (*thread)(void *context, uint32_t tid, pid_t *out, char name[17]);
+	/* The module that a call returns to at `pc` (so the one at pc - 1), or MW_MODULE_NONE. */
+	uint32_t (*module)(void *context, mw_addr pc);
+	/* Does a function begin at `pc` that nothing has called, though a stack leads there (mw_unwinder_ops)? NULL:
+	 * that can't be said. */
+	bool (*begins)(void *context, mw_addr pc, mw_addr inner);
+	/* Walk from a SLOW record's registers; `bytes` stand at slow->start. At most `capacity` frames. */
+	void (*walk)(void *context, const struct mw_ring_slow *slow, const uint8_t *bytes, size_t size,
+		     struct mw_raw_frame *frames, uint32_t capacity, uint32_t *count, enum mw_stack_cut *cut);
+	/* Look at a stack that the recorder has walked: it may have to be cut. NULL: none has. */
+	void (*check)(void *context, struct mw_raw_frame *frames, uint32_t *count, enum mw_stack_cut *cut);
+	/* Does a thread of that number still live? */
+	bool (*thread_lives)(void *context, uint32_t tid);
+	/* Give `count` rings from number `first` on their memory, before they are offered; false: they can't have it
+	 * now. Rings come in order, each once. NULL: all have it. */
+	bool (*fill)(void *context, uint32_t first, uint32_t count);
+};
+
+/* Counts that the target keeps are reported up to this, which is what a double, and so JSON, can hold exactly. */
+#define JUMP_MOST_COUNTED ((UINT64_C(1) << 53) - 1)
+
+struct jump_drain_stats {
+	uint64_t events;
+	uint64_t lost_events, lost_stacks; /* by the recorder's own count */
+	uint64_t bad_records;              /* that made no sense: counted as lost */
+	uint64_t walks, slow_walks;        /* stacks captured; by the slow road */
+	uint64_t waited;                   /* ticks that threads waited for room */
+	uint64_t broken_stacks;
+	uint64_t overtaken;           /* times that a thread was not waited for: order was not kept */
+	uint64_t compared, differing; /* stacks captured in both ways; those that were not the same */
+};
+
+/* How long a thread that is about to record may hold back what is later while a ring is nearly full (ten times that
+ * while none is). The recorder's wait_limit must be well above it. */
+#define JUMP_HOLD_NS UINT64_C(100000000)
+
+#define JUMP_BATCH       256u
+#define JUMP_OPEN_CALLS  64u
+#define JUMP_DIFFERENCES 32u
+#define JUMP_NO_THREAD   UINT32_MAX
+#define JUMP_SPARE_RINGS 32u
+#define JUMP_MOST_AHEAD  16u /* rings: more than that a thread can't have reserved */
+
+/* Stack ids are dense: numbers from one counter. (The list of chunks takes long to make for so short a life as a
+ * fuzzer's.) */
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+#define JUMP_STACK_CHUNK_BITS 18
+#else
+#define JUMP_STACK_CHUNK_BITS 12
+#endif
+#define JUMP_STACK_CHUNK  (1u << JUMP_STACK_CHUNK_BITS)
+#define JUMP_STACK_CHUNKS (1u << (32 - JUMP_STACK_CHUNK_BITS))
+
+enum jump_reader_state {
+	JUMP_READER_UNUSED,  /* never offered */
+	JUMP_READER_OFFERED, /* in the queue, or taken and not seen in a slot yet */
+	JUMP_READER_ATTACHED,
+};
+
+/* A call that has begun. */
+struct jump_open_call {
+	uint64_t addr, size;
+	uint8_t begin; /* enum mw_event_type */
+	uint8_t kind;
+};
+
+/* A stack by rows that its walk is to be compared with. */
+struct jump_compared_stack {
+	bool waiting;
+	uint32_t id, hook, count, cut;
+	mw_addr frames[];
+};
+
+struct jump_reader {
+	struct mw_ring_record *units;
+	struct mw_ring_slot *slot;    /* NULL: none */
+	uint64_t read, published;     /* units */
+	uint64_t end;                 /* what may be read of in this round */
+	uint64_t last;                /* time stamp of the last record; a record's is never less */
+	uint64_t held_at, held_since; /* the unit that was not marked when the time stamp counter was … */
+	uint32_t number;
+	uint32_t thread; /* the sink's, or JUMP_NO_THREAD */
+	uint32_t tid;    /* as the recorder says */
+	pid_t pid;       /* as memwatch does */
+	uint8_t state;
+	bool searching; /* what was read made no sense: units are skipped until something does */
+	bool more;      /* units beyond `end` are reserved: they wait for room */
+	bool dead;      /* the thread has ended: what is not marked will never be */
+	bool overtaken; /* it has held back others for too long */
+	uint32_t open_count;
+	size_t open_capacity;
+	struct jump_open_call *open;
+	struct jump_compared_stack *compared;
+};
+
+/* The rings that have something to read, the one with the least time first (binary heap). */
+struct jump_next {
+	uint64_t time;
+	struct jump_reader *reader;
+};
+
+struct jump_stacks {
+	uint32_t **chunks; /* by id: 0, or what pack() of records.c makes of the sink's */
+	uint64_t seen, chunk_count;
+};
+
+struct jump_drain {
+	const struct jump_shared *shared;
+	struct jump_clock *clock;
+	struct mw_event_sink sink;
+	struct jump_drain_help help;
+	struct jump_drain_stats stats;   /* what the drain itself counts */
+	struct jump_drain_stats retired; /* what slots had counted that are no more */
+	struct jump_drain_stats sum;     /* of these and what the slots have */
+	struct mw_error *failure;        /* of what could not say so; told by the next round */
+
+	struct jump_reader *readers; /* by ring number */
+	struct jump_reader **active; /* attached ones */
+	uint32_t active_count;
+	struct jump_next *heap;
+	uint32_t heap_count;
+	uint32_t units_mask, units_shift;
+	uint32_t hooks; /* numbers below are good */
+
+	/* Rings. */
+	uint32_t next_ring;         /* the first that was never offered */
+	uint64_t offered, attached; /* so far */
+
+	/* The round. */
+	uint64_t now, limit, latest;
+	uint64_t margin, hold_ticks;
+	size_t budget;
+	uint64_t walked, walk_limit, last_limit; /* ticks spent on walks; how many are to be, and in the last round */
+	bool last_round;
+	uint32_t sought;  /* stacks that were looked for in this round */
+	bool pressed;     /* a ring is nearly full */
+	uint64_t fullest; /* units in the ring that had most of them */
+
+	uint64_t emitted_ns; /* time of the last event */
+	uint64_t end_ns;     /* … of the window's end, UINT64_MAX: not yet */
+	mw_addr break_end;   /* rounded up to a page; 0: there is none */
+	uint32_t batched;
+	struct mw_event batch[JUMP_BATCH];
+
+	struct jump_stacks stacks;
+	uint8_t *payload; /* of the record at hand: as much as a ring holds */
+	struct mw_raw_frame *frames;
+	/* The first stacks that differ between rows and walk (MW_RING_COMPARE), as text for people. */
+	char *differences[JUMP_DIFFERENCES];
+	uint32_t difference_count;
+};
 
 /*
  * Both shared and clock must outlive the drain; the memory is formatted, and no thread records yet. The clock's rate is
@@ -20,10 +181,6 @@ struct mw_error *jump_drain_create(const struct jump_shared *shared, struct jump
 				   const struct mw_event_sink *sink, const struct jump_drain_help *help,
 				   struct jump_drain **out) MW_MUST_CHECK;
 void jump_drain_destroy(struct jump_drain *drain);
-/* The break at the window's start, rounded up to a page; 0 where there is none. */
-void jump_drain_set_break(struct jump_drain *drain, mw_addr end);
-/* Hook numbers less than `count` are good. */
-void jump_drain_hooks(struct jump_drain *drain, uint32_t count);
 
 /*
  * Read what has been recorded until now, in order, and tell the sink. What a thread is about to record with an earlier
@@ -32,15 +189,11 @@ void jump_drain_hooks(struct jump_drain *drain, uint32_t count);
 struct mw_error *jump_drain_round(struct jump_drain *drain, size_t *events) MW_MUST_CHECK;
 /* How long until a quarter of a ring is full, where they go on to fill as they did in the last `elapsed_ns`. */
 uint64_t jump_drain_rest(const struct jump_drain *drain, uint64_t elapsed_ns);
-/* Was so much of any ring full at the last round that there should be another at once? */
-bool jump_drain_hurries(const struct jump_drain *drain);
 /*
  * Nothing is recorded any more but by calls that are on their way: the window ends `ns` after its beginning, or where
  * the last event was reported that is later, which is returned. What those calls tell has been no later.
  */
 uint64_t jump_drain_end(struct jump_drain *drain, uint64_t ns);
-/* When the last event was that was reported. */
-uint64_t jump_drain_emitted(const struct jump_drain *drain);
 /* The last rounds: no thread records any more (or it does not matter); everything is read, calls that have begun and
  * not ended are told to have failed. */
 struct mw_error *jump_drain_finish(struct jump_drain *drain) MW_MUST_CHECK;
@@ -52,8 +205,36 @@ struct mw_error *jump_drain_rename(struct jump_drain *drain) MW_MUST_CHECK;
 
 /* As of now: it looks at every slot. Good until the next call. */
 const struct jump_drain_stats *jump_drain_stats(struct jump_drain *drain);
-/* The first stacks that differ between rows and walk (MW_RING_COMPARE), as text for people. Good until the next round.
- */
-size_t jump_drain_differences(const struct jump_drain *drain, const char *const **out);
+
+/* Was so much of any ring full at the last round that there should be another at once? */
+static inline bool jump_drain_hurries(const struct jump_drain *drain)
+{
+	return drain->fullest > drain->shared->geometry.ring_units / 8;
+}
+
+/* Say to the thread what is read. */
+static inline void jump_reader_publish(struct jump_reader *reader)
+{
+	if (reader->published == reader->read)
+		return;
+	__atomic_store_n(&reader->slot->drained, reader->read, __ATOMIC_RELEASE);
+	reader->published = reader->read;
+}
+
+/* records.c */
+struct mw_error *jump_drain_flush(struct jump_drain *drain) MW_MUST_CHECK;
+/* The thread is gone, or its window is over: what it began has failed. */
+struct mw_error *jump_calls_cancel(struct jump_drain *drain, struct jump_reader *reader) MW_MUST_CHECK;
+
+enum jump_run {
+	JUMP_RUN_EMPTY,  /* all is read */
+	JUMP_RUN_HELD,   /* the next record is not marked yet */
+	JUMP_RUN_LATER,  /* its time is *next, and later than the limit */
+	JUMP_RUN_BUDGET, /* enough for this round */
+};
+
+/* Tell what a ring holds up to the time `limit`. */
+struct mw_error *jump_reader_run(struct jump_drain *drain, struct jump_reader *reader, uint64_t limit,
+				 enum jump_run *state, uint64_t *next) MW_MUST_CHECK;
 
 #endif

@@ -1,31 +1,25 @@
 // SPDX-License-Identifier: MIT
-/* engine.c: the jump engine as others see it (engine.h, jump.h). */
-#include "engine/jump/lifecycle.h"
-#include "engine/jump/patching.h"
-#include "engine/jump/recorder.h"
-#include "engine/jump/walking.h"
+/* engine.c: the jump engine as others see it, and what is done while a window goes (memwatch/engine.h, jump.h). */
+#include "engine/jump/jump.h"
 
 #include "base/clock.h"
-#include "base/fault.h"
 #include "engine/jump/jump_engine.h"
 #include "engine/stale.h"
+#include "proc/file.h"
 #include "proc/program.h"
 #include "proc/status.h"
 
-#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#define URGENT    (-15)
-#define LOOKS     5 /* at a process whose modules come and go */
-#define MOMENT_NS 2000000
-#define BREATHS   10 /* for calls that map memory */
-#define BREATH_NS 50000
+#define URGENT (-15)
 
 /* Is it one that the engine (`context`) traces at the moment? */
 static bool is_known(void *context, pid_t tid)
@@ -38,7 +32,7 @@ static bool is_known(void *context, pid_t tid)
 	return false;
 }
 
-static struct jump_process *find(const struct mw_engine *base, pid_t pid)
+static struct jump_process *find_process(const struct mw_engine *base, pid_t pid)
 {
 	const struct jump_engine *engine = (const struct jump_engine *)base;
 
@@ -68,66 +62,8 @@ static struct mw_error *jump_create(const struct mw_engine_options *options, str
 	return NULL;
 }
 
-/* As processes' start times are reported. */
-static uint64_t clock_ticks_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (uint64_t)now.tv_sec * (uint64_t)sysconf(_SC_CLK_TCK) +
-	       (uint64_t)now.tv_nsec / (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
-}
-
-static struct mw_error *survey(struct jump_process *process)
-{
-	size_t added, removed;
-	uint64_t bytes;
-	pid_t tid = jump_live_tid(process);
-
-	MW_TRY(mw_fault("attach.modules"));
-	MW_TRY(mw_survey_refresh(&process->survey, tid, &added, &removed));
-	MW_TRY(mw_survey_take_in(&process->survey, tid));
-	MW_TRY(mw_survey_check(&process->survey));
-	MW_TRY(jump_plan(process, tid));
-	MW_TRY(jump_plan_check(process));
-	process->children.attach_start = clock_ticks_now();
-	return jump_rows_compile(process, &bytes);
-}
-
-static struct mw_error *stop(struct jump_process *process)
-{
-	MW_TRY(mw_fault("attach.stop"));
-	return jump_stop(process, 0);
-}
-
-static struct mw_error *let_go(struct jump_process *process)
-{
-	struct mw_error *err = mw_quiesce_end(&process->quiesce);
-
-	process->stats.attach_ns += process->quiesce.stood_ns;
-	jump_account_stop(process);
-	return err;
-}
-
-/* All but the jumps. The process is stopped for a part of it, and runs when this returns. */
-static struct mw_error *put_in(struct jump_process *process)
-{
-	MW_TRY(mw_stale_remove(process->pid, process->why_left, sizeof(process->why_left)));
-	MW_TRY(survey(process));
-	MW_TRY(stop(process));
-	jump_learn_note_stacks(process);
-	MW_TRY(jump_install_code(process));
-	MW_TRY(let_go(process));
-	MW_TRY(jump_install_data(process));
-	jump_learn_from_stacks(process);
-	return NULL;
-}
-
-static struct mw_error *prepare(struct jump_process *process)
-{
-	mw_program_read(process->pid, &process->program);
-	return mw_program_explain(process->pid, &process->program, put_in(process));
-}
+#define LOOKS     5 /* at a process whose modules come and go */
+#define MOMENT_NS 2000000
 
 /* Do its modules come and go? Then what was read of one may have been another's. */
 static bool in_motion(struct jump_process *process)
@@ -137,7 +73,7 @@ static bool in_motion(struct jump_process *process)
 
 	for (unsigned i = 0; i < LOOKS && !added && !removed; i++) {
 		nanosleep(&moment, NULL);
-		mw_error_destroy(mw_survey_refresh(&process->survey, jump_live_tid(process), &added, &removed));
+		mw_error_destroy(mw_survey_refresh(&process->survey, mw_live_thread(process->pid), &added, &removed));
 	}
 	return added || removed;
 }
@@ -171,12 +107,26 @@ static struct mw_error *attach_once(struct jump_engine *engine, pid_t pid, bool 
 	MW_TRY(jump_process_create(engine, pid, sink, &process));
 	process->launched = launched;
 	engine->processes[engine->process_count++] = process;
-	err = launched ? jump_launch_begin(process) : prepare(process);
+	err = jump_prepare(process);
 	if (!err)
 		return NULL;
 	*again = !launched && mw_error_kind(err) == MW_ERROR_UNSUPPORTED && in_motion(process);
 	remove_process(engine, process);
 	return err;
+}
+
+/* Can the engine be used on this machine, with these options? UNSUPPORTED with the reason. */
+static struct mw_error *machine_check(const struct jump_engine *engine)
+{
+	const char *why;
+	struct mw_error *err = NULL;
+
+	if (!jump_clock_usable(&why))
+		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "the jump engine can't be used here: %s", why);
+	else if (engine->options.depth > JUMP_MAX_DEPTH)
+		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "the jump engine keeps stacks of at most %d frames",
+				      JUMP_MAX_DEPTH);
+	return err ? mw_error_hint(err, "--engine trap needs none of that") : NULL;
 }
 
 static struct mw_error *jump_attach(struct mw_engine *base, pid_t pid, bool launched, const struct mw_event_sink *sink)
@@ -185,7 +135,7 @@ static struct mw_error *jump_attach(struct mw_engine *base, pid_t pid, bool laun
 	struct mw_error *err;
 	bool again;
 
-	MW_TRY(jump_machine_check(engine));
+	MW_TRY(machine_check(engine));
 	if (!launched)
 		MW_TRY(mw_seccomp_policy_preflight("jump", pid, false));
 	err = attach_once(engine, pid, launched, sink, &again);
@@ -226,64 +176,290 @@ static struct mw_error *detach_all(struct jump_engine *engine, enum mw_window_en
 	return first;
 }
 
-/* Is a thread in a call that maps memory, and was made before there was a hook to see it? */
-static bool any_maps(const struct jump_process *process)
-{
-	bool any = false;
-
-	for (size_t i = 0; i < process->quiesce.count && !any; i++) {
-		const struct mw_quiet_thread *thread = &process->quiesce.threads[i];
-		struct mw_tracee_regs regs;
-		struct mw_error *err = thread->stopped ? mw_tracee_get_regs(thread->tid, &regs) : NULL;
-
-		any = thread->stopped && !err && mw_survey_is_mapping(&process->survey, regs.general.pc);
-		mw_error_destroy(err);
-	}
-	return any;
-}
-
-/* What such a call maps would be nobody's. They are short; where new ones are made all the time it is let be. */
-static struct mw_error *await_mappings(struct jump_process *process)
-{
-	for (unsigned i = 0; i < BREATHS && any_maps(process); i++) {
-		MW_TRY(mw_quiesce_run_briefly(&process->quiesce, BREATH_NS));
-		if (!jump_still_there(process))
-			return mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", process->pid);
-	}
-	return NULL;
-}
-
-/* What was found and put into one program is nothing to another: stopped, it stays what it is. */
-static struct mw_error *begin_window(struct jump_process *process)
-{
-	const struct mw_engine_options *options = &process->engine->options;
-
-	/* What was found when it was prepared is old by now. */
-	jump_look_for_frames(process);
-	MW_TRY(stop(process));
-	MW_TRY(mw_program_check(process->pid, &process->program));
-	MW_TRY(await_mappings(process));
-	MW_TRY(jump_await_handlers(process));
-	if (options->stopped)
-		MW_TRY(options->stopped(options->stopped_context, process->pid));
-	MW_TRY(jump_install_jumps(process));
-	return let_go(process);
-}
-
 static struct mw_error *jump_start(struct mw_engine *base, pid_t pid)
 {
 	struct jump_engine *engine = (struct jump_engine *)base;
-	struct jump_process *process = find(base, pid);
+	struct jump_process *process = find_process(base, pid);
 	struct mw_error *err;
 
 	prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
 	if (process->launched || process->ended)
 		return NULL;
-	err = mw_program_explain(pid, &process->program, begin_window(process));
+	err = mw_program_explain(pid, &process->program, jump_begin_window(process));
 	if (!err)
 		return NULL;
 	remove_process(engine, process);
 	return mw_stale_explain(pid, err);
+}
+
+/* What is done while the window goes. */
+
+/*
+ * A process that ends by itself can be looked at before.
+ *
+ * Its thread waits in the recorder, at the entry of _exit, until this has been done, for a second at most.
+ * What is looked at is the last only if the process ends then, which a task of its own kind that shares its memory may
+ * seem to do and not do.
+ */
+
+#define CATCH_UP_NS UINT64_C(50000000) /* for what was recorded before */
+
+/*
+ * Is the thread in a system call? Then it is not the one that waits in the recorder: a vfork or posix_spawn child does,
+ * which runs in the thread's memory with the thread's control block, and for which the thread waits in the kernel.
+ */
+static bool in_system_call(const struct jump_process *process, pid_t tid)
+{
+	char *text = NULL, *end;
+	size_t size = 0;
+	bool is;
+	/* "running", "-1 SP PC" of a thread that was interrupted elsewhere, or a call's number and arguments */
+	struct mw_error *err = mw_proc_file_read(&text, &size, "/proc/%d/task/%d/syscall", (int)process->pid, (int)tid);
+
+	if (err) {
+		mw_error_destroy(err);
+		return false;
+	}
+	is = strtol(text, &end, 10) >= 0 && end != text;
+	free(text);
+	return is;
+}
+
+static struct mw_error *catch_up(struct jump_process *process)
+{
+	uint64_t begin = mw_clock_ns();
+	size_t events = 1;
+
+	while (events && mw_clock_ns() - begin < CATCH_UP_NS)
+		MW_TRY(jump_drain_round(process->drain, &events));
+	return NULL;
+}
+
+static struct mw_error *jump_serve_exits(struct jump_process *process,
+					 void (*look)(struct jump_process *process, bool last))
+{
+	struct mw_ring_control *control = jump_control(&process->recorder.shared);
+	uint64_t exits = __atomic_load_n(&control->exits, __ATOMIC_ACQUIRE);
+	uint32_t number = mw_ring_exit_count(exits), served = control->exits_served;
+	struct mw_error *err = NULL;
+
+	if (number == served)
+		return NULL;
+	/* Of several that came at once only the last has left its name. */
+	if (number - served > 1 || !in_system_call(process, jump_thread_of(process, mw_ring_exit_tid(exits)))) {
+		process->exiting = true;
+		err = catch_up(process);
+		if (!err)
+			look(process, true);
+	}
+	__atomic_store_n(&control->exits_served, number, __ATOMIC_RELEASE);
+	return err;
+}
+
+#define MS          UINT64_C(1000000)
+#define SAMPLE_NS   (1000 * MS)
+#define ALIVE_NS    (10 * MS)
+#define TIDY_NS     (50 * MS)
+#define NAMES_NS    (1000 * MS)
+#define LOOK_NS     (250 * MS) /* at the modules, where the loader can't be asked to tell */
+#define SHORT_NS    (MS / 20)
+#define ACTIVE_NS   (MS + MS / 2) /* an answer may be waited for */
+#define LONG_NS     (6 * MS)
+#define IDLE_ROUNDS 64
+
+static void take_sample(struct jump_process *process, bool last)
+{
+	const struct mw_engine_options *options = &process->engine->options;
+	uint64_t now = jump_now(process);
+
+	if (!options->sample || (!last && now - process->last.sample_ns < SAMPLE_NS))
+		return;
+	process->last.sample_ns = now;
+	options->sample(options->sample_context, process->pid, mw_live_thread(process->pid), now, last);
+}
+
+/* What has ended so soon after an exec has not been seen as what it had become. */
+static bool became_another(const struct jump_process *process)
+{
+	for (uint32_t i = 0; i < process->recorder.shared.geometry.slot_count; i++) {
+		const struct mw_ring_slot *slot = jump_slot(&process->recorder.shared, i);
+
+		/* Nothing has been heard of the thread since: it was no vfork child of its that called it. */
+		if (slot->owner > MW_RING_TOMB && slot->exec && slot->exec == slot->entries)
+			return true;
+	}
+	return false;
+}
+
+static struct mw_error *look_alive(struct jump_process *process)
+{
+	if (jump_has_exited(process)) {
+		jump_exit_status(process, -1);
+		return jump_process_end(process,
+					!process->exiting && became_another(process) ? MW_END_EXEC : MW_END_EXIT);
+	}
+	if (jump_has_execed(process) && !jump_has_exited(process))
+		return jump_process_end(process, MW_END_EXEC);
+	return NULL;
+}
+
+static bool due(uint64_t *last, uint64_t now, uint64_t every)
+{
+	if (now - *last < every)
+		return false;
+	*last = now;
+	return true;
+}
+
+/* The loader waits in the target until this has been done. */
+static struct mw_error *serve_loader(struct jump_process *process, uint64_t now)
+{
+	struct mw_ring_control *control = jump_control(&process->recorder.shared);
+	uint32_t changes = __atomic_load_n(&control->loader_changes, __ATOMIC_ACQUIRE);
+	struct mw_error *err;
+
+	if (changes == control->loader_served &&
+	    (process->patches.loader_hooked || !due(&process->last.look_ns, now, LOOK_NS)))
+		return NULL;
+	err = jump_modules_changed(process);
+	__atomic_store_n(&control->loader_served, changes, __ATOMIC_RELEASE);
+	return err;
+}
+
+/* How many stacks may be walked by memwatch: never more than a share. */
+static void allow_slow(struct jump_process *process)
+{
+	struct mw_ring_control *control = jump_control(&process->recorder.shared);
+	uint64_t share;
+
+	if (__atomic_load_n(&control->slow_taken, __ATOMIC_RELAXED) < control->slow_allowed)
+		return;
+	share = jump_drain_stats(process->drain)->walks / JUMP_SLOW_SHARE;
+	if (share > JUMP_SLOW_FREE)
+		__atomic_store_n(&control->slow_allowed, share, __ATOMIC_RELAXED);
+}
+
+static struct mw_error *serve(struct jump_process *process, size_t *events, bool *hurry)
+{
+	uint64_t now = jump_now(process);
+
+	if (jump_has_exited(process))
+		return look_alive(process);
+	MW_TRY(jump_answer(process));
+	MW_TRY(serve_loader(process, now));
+	MW_TRY(jump_drain_round(process->drain, events));
+	jump_learn_some(process);
+	allow_slow(process);
+	/* Where there was nothing to tell, a thread that is about to record holds the others back: let it run. */
+	*hurry |= *events && jump_drain_hurries(process->drain);
+	if (due(&process->last.tidy_ns, now, TIDY_NS)) {
+		jump_drain_tidy(process->drain);
+		jump_clock_adjust(&process->clock);
+		jump_children_heard(process);
+	}
+	if (due(&process->last.name_ns, now, NAMES_NS))
+		MW_TRY(jump_drain_rename(process->drain));
+	MW_TRY(jump_serve_exits(process, take_sample));
+	take_sample(process, false);
+	if (due(&process->last.alive_ns, now, ALIVE_NS))
+		MW_TRY(look_alive(process));
+	if (!process->ended && jump_control(&process->recorder.shared)->given_up) {
+		/* Its threads waited longer than memwatch is ever away, and went on alone. */
+		process->gave_up = true;
+		return jump_process_detach(process, MW_END_LOST);
+	}
+	return NULL;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Rest for as long as the rings can do without us, or until something ends. */
+static void rest(struct jump_engine *engine, size_t events, uint64_t deadline_ns)
+{
+	struct pollfd fds[64];
+	struct timespec span;
+	uint64_t now = mw_clock_ns(), ns = SHORT_NS, until = UINT64_MAX;
+	nfds_t count = 0;
+
+	if (events) {
+		engine->idle_rounds = 0;
+		/* To be woken more often than need be costs the programs that share the CPUs. */
+		for (size_t i = 0; i < engine->process_count; i++)
+			if (!engine->processes[i]->ended && engine->processes[i]->drain)
+				until = least(until, jump_drain_rest(engine->processes[i]->drain,
+								     now - engine->last_round_ns));
+		ns = until < SHORT_NS ? SHORT_NS : least(until, ACTIVE_NS);
+	} else if (engine->idle_rounds < IDLE_ROUNDS) {
+		engine->idle_rounds++;
+	} else {
+		ns = LONG_NS;
+	}
+	if (deadline_ns && deadline_ns < now + ns)
+		ns = deadline_ns > now ? deadline_ns - now : 0;
+	for (size_t i = 0; i < engine->process_count && count < 64; i++)
+		if (!engine->processes[i]->ended)
+			fds[count++] = (struct pollfd){.fd = engine->processes[i]->pidfd, .events = POLLIN};
+	span = (struct timespec){.tv_sec = 0, .tv_nsec = (long)ns};
+	(void)ppoll(fds, count, &span, NULL);
+}
+
+static bool anything_left(const struct jump_engine *engine)
+{
+	for (size_t i = 0; i < engine->process_count; i++)
+		if (!engine->processes[i]->ended)
+			return true;
+	return false;
+}
+
+static struct mw_error *serve_all(struct jump_engine *engine, size_t *events, bool *hurry)
+{
+	for (size_t i = 0; i < engine->process_count; i++) {
+		struct jump_process *process = engine->processes[i];
+		size_t some = 0;
+
+		if (process->ended)
+			continue;
+		if (process->launched)
+			MW_TRY(jump_launch_go_on(process));
+		else if (process->windowed)
+			MW_TRY(serve(process, &some, hurry));
+		*events += some;
+	}
+	return NULL;
+}
+
+static void come_back(struct jump_engine *engine, enum mw_window_end end)
+{
+	if (!engine->windows_ended)
+		engine->end = end;
+}
+
+static struct mw_error *run_until(struct jump_engine *engine, uint64_t deadline_ns,
+				  const volatile sig_atomic_t *interrupt)
+{
+	while (anything_left(engine)) {
+		size_t events = 0;
+		bool hurry = false;
+		uint64_t begin = mw_clock_ns();
+
+		MW_TRY(serve_all(engine, &events, &hurry));
+		if (interrupt && *interrupt) {
+			come_back(engine, *interrupt == MW_STOP_LIMIT ? MW_END_LIMIT : MW_END_INTERRUPT);
+			return NULL;
+		}
+		if (deadline_ns && mw_clock_ns() >= deadline_ns) {
+			come_back(engine, MW_END_DURATION);
+			return NULL;
+		}
+		if (!hurry)
+			rest(engine, events, deadline_ns);
+		engine->last_round_ns = begin;
+	}
+	come_back(engine, MW_END_EXIT);
+	return NULL;
 }
 
 static struct mw_error *jump_run(struct mw_engine *base, uint64_t deadline_ns, const volatile sig_atomic_t *interrupt)
@@ -294,7 +470,7 @@ static struct mw_error *jump_run(struct mw_engine *base, uint64_t deadline_ns, c
 
 	/* Where all CPUs are busy, threads that wait for room in their rings wait for this one. Best effort. */
 	(void)setpriority(PRIO_PROCESS, 0, URGENT);
-	err = jump_run_until(engine, deadline_ns, interrupt);
+	err = run_until(engine, deadline_ns, interrupt);
 	(void)setpriority(PRIO_PROCESS, 0, before);
 
 	if (err) {
@@ -330,7 +506,7 @@ static void jump_destroy(struct mw_engine *base)
 
 static size_t jump_hook_infos(const struct mw_engine *base, pid_t pid, const struct mw_hook_info **out)
 {
-	struct jump_process *process = find(base, pid);
+	struct jump_process *process = find_process(base, pid);
 
 	*out = NULL;
 	return process ? mw_survey_infos(&process->survey, out) : 0;
@@ -338,7 +514,7 @@ static size_t jump_hook_infos(const struct mw_engine *base, pid_t pid, const str
 
 static const struct mw_engine_stats *jump_stats(const struct mw_engine *base, pid_t pid)
 {
-	struct jump_process *process = find(base, pid);
+	struct jump_process *process = find_process(base, pid);
 
 	if (!process)
 		return NULL;
@@ -348,34 +524,98 @@ static const struct mw_engine_stats *jump_stats(const struct mw_engine *base, pi
 
 static const struct mw_window_info *jump_window(const struct mw_engine *base, pid_t pid)
 {
-	const struct jump_process *process = find(base, pid);
+	const struct jump_process *process = find_process(base, pid);
 
 	return process ? &process->window : NULL;
 }
 
 static struct mw_modules *jump_module_table(const struct mw_engine *base, pid_t pid)
 {
-	struct jump_process *process = find(base, pid);
+	struct jump_process *process = find_process(base, pid);
 
 	return process ? process->survey.modules : NULL;
 }
 
+/* How many pages of a range are present, as /proc/TID/pagemap says. */
+static uint64_t present(int fd, mw_addr start, uint64_t size)
+{
+	uint64_t entries[512], count = 0;
+
+	for (uint64_t page = start / JUMP_PAGE; page < (start + size) / JUMP_PAGE;) {
+		uint64_t left = (start + size) / JUMP_PAGE - page;
+		size_t wanted = left < 512 ? (size_t)left : 512;
+		ssize_t got = pread(fd, entries, wanted * sizeof(entries[0]), (off_t)(page * sizeof(entries[0])));
+
+		if (got <= 0)
+			break;
+		for (size_t i = 0; i < (size_t)got / sizeof(entries[0]); i++)
+			count += entries[i] >> 63;
+		page += (uint64_t)got / sizeof(entries[0]);
+	}
+	return count * JUMP_PAGE;
+}
+
+static void add_range(struct mw_engine_range *out, size_t capacity, size_t *count, mw_addr start, uint64_t size)
+{
+	if (!start || *count == capacity)
+		return;
+	out[(*count)++] = (struct mw_engine_range){start, start + size};
+}
+
+/* Where memory of ours is: how many places, no more than `capacity` filled in. */
+static size_t memory_ranges(const struct jump_process *process, struct mw_engine_range *out, size_t capacity)
+{
+	size_t count = 0;
+
+	add_range(out, capacity, &count, process->recorder.memory.there, process->recorder.memory.size);
+	add_range(out, capacity, &count, process->recorder.guard, JUMP_PAGE);
+	add_range(out, capacity, &count, process->recorder.image, process->recorder.image_size);
+	for (size_t i = 0; i < process->recorder.trampolines_count; i++)
+		add_range(out, capacity, &count, process->recorder.trampolines[i].start,
+			  process->recorder.trampolines[i].size);
+	return count;
+}
+
+/* Bytes of ours that are in the target's resident set, and in its address space. */
+static void memory_measure(struct jump_process *process, pid_t tid, uint64_t *resident, uint64_t *mapped)
+{
+	char path[64];
+	int fd;
+
+	*resident = *mapped = 0;
+	if (!process->recorder.mapped)
+		return;
+	*mapped = process->recorder.memory.size + JUMP_PAGE + process->recorder.image_size;
+	for (size_t i = 0; i < process->recorder.trampolines_count; i++)
+		*mapped += process->recorder.trampolines[i].size;
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	*resident = present(fd, process->recorder.memory.there, process->recorder.memory.size) +
+		    present(fd, process->recorder.guard, JUMP_PAGE) +
+		    present(fd, process->recorder.image, process->recorder.image_size);
+	for (size_t i = 0; i < process->recorder.trampolines_count; i++)
+		*resident += present(fd, process->recorder.trampolines[i].start, process->recorder.trampolines[i].size);
+	close(fd);
+}
+
 static void jump_own_memory(const struct mw_engine *base, pid_t pid, uint64_t *resident, uint64_t *mapped)
 {
-	struct jump_process *process = find(base, pid);
+	struct jump_process *process = find_process(base, pid);
 
 	*resident = *mapped = 0;
 	if (!process || process->ended)
 		return;
-	jump_memory_measure(process, jump_live_tid(process), resident, mapped);
+	memory_measure(process, mw_live_thread(process->pid), resident, mapped);
 	process->stats.own_resident = *resident;
 }
 
 static size_t jump_own_ranges(const struct mw_engine *base, pid_t pid, struct mw_engine_range *out, size_t capacity)
 {
-	const struct jump_process *process = find(base, pid);
+	const struct jump_process *process = find_process(base, pid);
 
-	return process && !process->ended && process->recorder.mapped ? jump_memory_ranges(process, out, capacity) : 0;
+	return process && !process->ended && process->recorder.mapped ? memory_ranges(process, out, capacity) : 0;
 }
 
 static const char *jump_used(const struct mw_engine *base, pid_t pid, const char **reason)
@@ -387,12 +627,10 @@ static const char *jump_used(const struct mw_engine *base, pid_t pid, const char
 
 static const char *jump_difference(const struct mw_engine *base, pid_t pid, size_t index)
 {
-	const struct jump_process *process = find(base, pid);
+	const struct jump_process *process = find_process(base, pid);
+	const struct jump_drain *drain = process ? process->drain : NULL;
 
-	const char *const *texts;
-
-	return process && process->drain && index < jump_drain_differences(process->drain, &texts) ? texts[index]
-												   : NULL;
+	return drain && index < drain->difference_count ? drain->differences[index] : NULL;
 }
 
 const struct mw_engine_ops mw_engine_jump = {
@@ -416,9 +654,9 @@ const struct mw_engine_ops mw_engine_jump = {
 
 /* Can the jump engine be used on a process, without touching it (jump_engine.h). */
 
-static struct mw_error *look(struct jump_process *process, struct mw_jump_examination *out)
+static struct mw_error *examine(struct jump_process *process, struct mw_jump_examination *out)
 {
-	pid_t tid = jump_live_tid(process);
+	pid_t tid = mw_live_thread(process->pid);
 	size_t added, removed;
 
 	MW_TRY(mw_stale_look(process->pid, &out->stale));
@@ -444,9 +682,9 @@ struct mw_error *mw_jump_examine(pid_t pid, const struct mw_engine_options *opti
 	struct mw_error *err;
 
 	MW_TRY(jump_process_create(&engine, pid, &nobody, &process));
-	err = look(process, &found);
+	err = examine(process, &found);
 	if (!err) {
-		found.verdict = jump_machine_check(&engine);
+		found.verdict = machine_check(&engine);
 		if (!found.verdict)
 			found.verdict = jump_plan_check(process);
 		if (!found.verdict)

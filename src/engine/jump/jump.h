@@ -2,20 +2,18 @@
 /*
  * jump.h: what the parts of the jump engine share.
  *
- * Nobody is traced while the window goes. ptrace is used for moments only: to put the recorder in (engine.c: survey,
- * plan.c; memory.c maps what it needs; patch.c writes the jumps), to look at modules that came (install.c), and to take
- * it all out again (detach.c). The way of an event: trampoline → recorder (src/stub) → ring → drain.c, in order of time
- * → records.c → sink. window.c goes round: drain, answers to what the recorder asks (ask.c), modules, children,
+ * Nobody is traced while the window goes. ptrace is used for moments only: to put the recorder in (attach.c; memory.c
+ * maps what it needs; patch.c plans and writes the jumps), to look at modules that came (attach.c), and to take it all
+ * out again (process.c). The way of an event: trampoline → recorder (src/stub) → ring → drain.c, in order of time
+ * → records.c → sink. engine.c goes round: drain, answers to what the recorder asks (ask.c), modules, children,
  * samples.
  *
  * One thread of memwatch does all of it, but for the heartbeat, which has its own.
- *
- * What they do is in recorder.h (the recorder's memory, and what it asks), walking.h (how it walks stacks), patching.h
- * (the jumps, and who is in what they replace) and lifecycle.h (a process from its launch to its end).
  */
 #ifndef MW_ENGINE_JUMP_JUMP_H
 #define MW_ENGINE_JUMP_JUMP_H
 
+#include "base/clock.h"
 #include "base/map.h"
 #include "engine/jump/clock.h"
 #include "engine/jump/drain.h"
@@ -67,7 +65,7 @@ struct jump_trampolines {
 	uint64_t size, used;
 };
 
-/* A place that a signal has interrupted (suspended.c): where its frame keeps the pc, and what. */
+/* A place that a signal has interrupted (standing.c): where its frame keeps the pc, and what. */
 struct jump_interrupted {
 	mw_addr at, sp, pc;
 	uint64_t others; /* of the registers that it keeps: what they are */
@@ -77,7 +75,7 @@ struct jump_interrupted {
 struct jump_seen {
 	struct jump_interrupted *gone_back;
 	size_t gone_back_count;
-	mw_addr places[JUMP_PLACES]; /* where what may come back was found (suspended.c) */
+	mw_addr places[JUMP_PLACES]; /* where what may come back was found (standing.c) */
 	size_t place_count;
 	mw_addr reached;   /* all that lies below has been looked through */
 	bool at_large;     /* … and all mappings that are not large */
@@ -88,14 +86,14 @@ struct jump_seen {
 				  overwritten */
 };
 
-/* What is learned of a pc (learned.c). */
+/* What is learned of a pc (help.c). */
 struct jump_learned {
 	mw_addr pc;
 	uint64_t row; /* as in memwatch/ring.h */
 	uint32_t module;
 };
 
-/* Code that nothing describes (learned.c). */
+/* Code that nothing describes (help.c). */
 struct jump_learned_code {
 	struct jump_learned *items;
 	size_t count, capacity;
@@ -116,7 +114,7 @@ static inline void jump_learned_deinit(struct jump_learned_code *learned)
 
 struct jump_engine;
 
-/* The functions that are, or are to be, detoured (plan.c, patch.c). */
+/* The functions that are, or are to be, detoured (patch.c). */
 struct jump_patches {
 	struct jump_patch *items;
 	size_t count, capacity;
@@ -128,7 +126,7 @@ struct jump_patches {
 	const char *odd_unwinder; /* a module whose unwinder can't be told of our frames, or NULL */
 };
 
-/* The recorder and its memory in the target (memory.c, context.c). */
+/* The recorder and its memory in the target (memory.c). */
 struct jump_recorder {
 	struct mw_shared_memory memory;
 	struct jump_shared shared;
@@ -157,7 +155,7 @@ struct jump_rows {
 	size_t modules_published;
 };
 
-/* What has been seen of stacks of the process (suspended.c). */
+/* What has been seen of stacks of the process (standing.c). */
 struct jump_stacks_known {
 	bool own;              /* it has been seen on a stack of its own making: none that a thread was made with */
 	bool has_frames;       /* a signal's frame has been found in its memory */
@@ -172,14 +170,14 @@ struct jump_ids {
 	uint64_t seek_ns, seek_since_ns; /* time spent on finding them; since when */
 };
 
-/* Forked children (children.c). */
+/* Forked children (process.c). */
 struct jump_children {
 	uint64_t attach_start; /* clock ticks of /proc starttime at attach: younger processes may be our children */
 	uint32_t seen;
 	uint64_t cleaned;
 };
 
-/* When it was last done (window.c). */
+/* When it was last done (engine.c). */
 struct jump_last {
 	uint64_t sample_ns, tidy_ns, alive_ns, look_ns, name_ns;
 };
@@ -267,5 +265,181 @@ static inline bool jump_still_there(const struct jump_process *process)
 {
 	return !process->quiesce.gone && !process->quiesce.execed;
 }
+
+/* ns since the window's start. */
+static inline uint64_t jump_now(const struct jump_process *process)
+{
+	return mw_clock_ns() - process->clock.start_ns;
+}
+
+/* attach.c */
+/* Put in all but the jumps. The process is stopped for a part of it, and runs when this returns. One that was launched
+ * is seized before its exec, and is put in when its libraries are mapped (jump_launch_go_on). */
+struct mw_error *jump_prepare(struct jump_process *process) MW_MUST_CHECK;
+/* Stop it, write the jumps, let it go. What was put into one program is nothing to another: stopped, it stays what it
+ * is. */
+struct mw_error *jump_begin_window(struct jump_process *process) MW_MUST_CHECK;
+/* If the launched command has stopped, see to it. */
+struct mw_error *jump_launch_go_on(struct jump_process *process) MW_MUST_CHECK;
+/* The loader says that modules came or went. */
+struct mw_error *jump_modules_changed(struct jump_process *process) MW_MUST_CHECK;
+
+/* process.c */
+struct mw_error *jump_process_create(struct jump_engine *engine, pid_t pid, const struct mw_event_sink *sink,
+				     struct jump_process **out) MW_MUST_CHECK;
+void jump_process_destroy(struct jump_process *process);
+bool jump_has_exited(const struct jump_process *process);
+/* Does it run another program now? */
+bool jump_has_execed(const struct jump_process *process);
+/* Note the exit status, `known` as waitpid gives it or -1. */
+void jump_exit_status(struct jump_process *process, int known);
+/* Take over the drain's figures. */
+void jump_stats_take(struct jump_process *process);
+/* All threads stand, and one of them can be picked. Where that fails it is tried again for `patience_ns`; then they are
+ * let go, and quiesce says what became of the process. Errors: those of mw_quiesce_begin. */
+struct mw_error *jump_stop(struct jump_process *process, uint64_t patience_ns) MW_MUST_CHECK;
+/* The process was stopped for quiesce.stood_ns, and runs again: what of it was after the window counts as detach. */
+void jump_account_stop(struct jump_process *process);
+/*
+ * Of the threads that stand, one that makes system calls for us, `calls` (MW_CALL_BIT, MW_CALLS_...), and lives through
+ * them under its seccomp filters should memwatch be killed amidst one; *tid is 0 where there is none. That is for what
+ * is put in: to take it out again any will do (mw_seccomp_policy_pick_best). Errors: GONE, MEMORY.
+ */
+struct mw_error *jump_injector_find(struct mw_seccomp_policy *policy, const struct mw_quiesce *quiesce,
+				    const struct mw_maps *maps, uint32_t calls, pid_t *tid,
+				    struct mw_permit *permit) MW_MUST_CHECK;
+/* For mw_quiesce: a forked child holds our code and jumps. */
+struct mw_error *jump_child_forked(void *context, pid_t child) MW_MUST_CHECK;
+/* Clean those that have been heard of. */
+void jump_children_heard(struct jump_process *process);
+/* The window ends now, or when it was as long as it was to be. What is recorded from now on is reported, too. */
+void jump_window_close(struct jump_process *process);
+/* The recorder is turned off. */
+struct mw_error *jump_window_end(struct jump_process *process) MW_MUST_CHECK;
+struct mw_error *jump_process_detach(struct jump_process *process, enum mw_window_end end) MW_MUST_CHECK;
+/* The process is no more, or is another program now. */
+struct mw_error *jump_process_end(struct jump_process *process, enum mw_window_end end) MW_MUST_CHECK;
+
+/* memory.c: memory of ours in the target. `inject` is ready. */
+/* Map what is needed; trampolines for all planned patches, the image and its context are written. */
+struct mw_error *jump_memory_put_in(struct jump_process *process, const struct mw_inject *inject,
+				    const struct mw_maps *maps, uint64_t rows_bytes) MW_MUST_CHECK;
+/* Trampolines for patches that were planned since, and what else came into the context; inject->tid stands. */
+struct mw_error *jump_memory_extend(struct jump_process *process, const struct mw_inject *inject) MW_MUST_CHECK;
+/* Give what was mapped its memory, and format it: takes its time, nothing need stand for it. */
+struct mw_error *jump_memory_prepare(struct jump_process *process) MW_MUST_CHECK;
+/* Give `count` rings from `first` memory. */
+bool jump_memory_fill_rings(struct jump_process *process, uint32_t first, uint32_t count);
+/* Unmap it all. */
+struct mw_error *jump_memory_unmap(struct jump_process *process, const struct mw_inject *inject) MW_MUST_CHECK;
+/* Is an address in code of ours? */
+bool jump_memory_ours(const struct jump_process *process, mw_addr addr);
+/* Let go of what is shared. */
+void jump_memory_close(struct jump_process *process);
+/* Where a thread's control block has its id, found by looking at those of all threads (which stand). */
+struct mw_error *jump_find_tid_offset(struct jump_process *process) MW_MUST_CHECK;
+/* Turn recording on and off. `tid` is any live thread. */
+struct mw_error *jump_guard_set(struct jump_process *process, pid_t tid, uint64_t value) MW_MUST_CHECK;
+/* The recorder holds memwatch for gone where its heart stops. */
+void jump_heart_stop(struct jump_engine *engine);
+
+/* ask.c: what the recorder asks. */
+/* Answer for all threads before they ask: they stand, and nothing records yet. Best effort. */
+void jump_introduce_threads(struct jump_process *process);
+struct mw_error *jump_answer(struct jump_process *process) MW_MUST_CHECK;
+
+/* rows.c: how the recorder is to walk stacks. */
+struct jump_module_rows {
+	bool tried, published;
+	struct mw_rows compiled; /* until it is published */
+	uint64_t offset, count;  /* in the shared memory; count 0: none */
+	uint64_t base;           /* vaddr */
+	struct mw_generated_code generated;
+};
+/* Compile the rows of modules that are new: takes its time. `*bytes` is what all that is not published yet will take.
+ */
+struct mw_error *jump_rows_compile(struct jump_process *process, uint64_t *bytes) MW_MUST_CHECK;
+/* Publish what is new, and which code is where. A new generation makes the recorder forget what it has looked up. */
+struct mw_error *jump_rows_publish(struct jump_process *process, const struct mw_maps *maps,
+				   bool new_generation) MW_MUST_CHECK;
+/* The row of the return address `pc` by what was compiled of its module, or that of MW_ROW_NONE. */
+uint64_t jump_rows_find(const struct jump_process *process, mw_addr pc);
+
+/* help.c: what the drain asks, and code that nothing describes. */
+/* Which thread is that, as memwatch sees it, which the process knows by `tid`? 0: none. */
+pid_t jump_thread_of(struct jump_process *process, uint32_t tid);
+struct jump_drain_help jump_help(struct jump_process *process);
+/* A walk of memwatch's came through there: read off the code how the recorder's is to go on. The row; of kind FOREIGN
+ * where that is not certain, NONE where the code is described. */
+uint64_t jump_learn(struct jump_process *process, mw_addr pc);
+/* … later: a walk of the recorder's ended there. */
+void jump_learn_later(struct jump_process *process, mw_addr pc);
+/* Do what is to be done of that, for a few milliseconds. */
+void jump_learn_some(struct jump_process *process);
+/* Note where the stacks of the threads are, which are stopped; jump_learn_from_stacks() is for when they run again. */
+void jump_learn_note_stacks(struct jump_process *process);
+/* Learn what the callers of these threads do before the recorder meets them: for a few milliseconds. */
+void jump_learn_from_stacks(struct jump_process *process);
+/*
+ * Look at the frames of a stack that the recorder has walked: one that a row of code has led to must have been called.
+ * Returns how many are good; the last of them is where the stack is broken.
+ */
+uint32_t jump_learned_check(struct jump_process *process, const struct mw_raw_frame *frames, uint32_t count);
+/* Forget what was in modules that are gone, before there is a new generation. */
+void jump_learned_tidy(struct jump_process *process);
+
+/* patch.c: which functions get a jump, and can they have one. Before anything is stopped. */
+/* Plan what came since the last time. `why` of detours says what is refused. */
+struct mw_error *jump_plan(struct jump_process *process, pid_t tid) MW_MUST_CHECK;
+/* Can the patch's function be detoured, as its module's file has it? Fills the detour, the reason in it. */
+void jump_plan_detour(const struct jump_process *process, struct jump_patch *patch);
+/* Can the process be watched by jumps as planned? UNSUPPORTED with the reason. */
+struct mw_error *jump_plan_check(const struct jump_process *process) MW_MUST_CHECK;
+
+/* … and the jumps: all threads stand. */
+/* Plant all that is planned and has a trampoline. `*maps`, which is the caller's to free, is filled with what is mapped then.
+ */
+struct mw_error *jump_patch_all(struct jump_process *process, struct mw_maps *maps) MW_MUST_CHECK;
+/* Is what stands where the patch is to be the code of the module that it was planned for? */
+bool jump_patch_in_place(const struct jump_process *process, const struct jump_patch *patch,
+			 const struct mw_maps *maps);
+/*
+ * Put the functions' bytes back, and PCs out of what was copied. `*taken`: a function whose jump somebody else has
+ * written over, which is left as it is; else as it was. Those of `unwinders` are put back last, after calls in flight
+ * have come back: one may still throw.
+ */
+struct mw_error *jump_unpatch(struct jump_process *process, bool unwinders, const char **taken) MW_MUST_CHECK;
+/* Put back the bytes of unwinders' functions, or of all others, in a forked child. */
+struct mw_error *jump_unpatch_copy(const struct jump_process *process, pid_t child, bool unwinders) MW_MUST_CHECK;
+/* Does a jump stand in an unwinder's function? */
+bool jump_unwinder_patched(const struct jump_process *process);
+/* Threads that stand in copies of instructions, to the instructions. */
+struct mw_error *jump_move_out(struct jump_process *process) MW_MUST_CHECK;
+
+/* standing.c: all threads stand. */
+/* Let handlers return that will go back into what is to be overwritten. UNSUPPORTED where they don't soon. */
+struct mw_error *jump_await_handlers(struct jump_process *process) MW_MUST_CHECK;
+/* How many threads are in our code, or in calls that return there? `copy`: they are those of a forked child. */
+size_t jump_in_flight(struct jump_process *process, const struct mw_maps *maps, bool copy);
+/* Let calls in flight come back, for three seconds at most; all threads stand, and do so again. Threads are put out of
+ * copies of instructions first, `maps` read anew, and `look` sees to it that the slots are as they are now. `*left`:
+ * how many have not come back. Errors: those of the stop and of /proc. */
+struct mw_error *jump_await_calls(struct jump_process *process, struct mw_maps *maps,
+				  void (*look)(struct jump_process *process, void *context), void *context,
+				  size_t *left) MW_MUST_CHECK;
+/* The process runs: has it handlers, and is there a frame of a signal's in its memory (has_frames)? */
+void jump_look_for_frames(struct jump_process *process);
+/*
+ * What a signal has interrupted, whose handler is at work or has switched to another stack: the place to go back to
+ * lies in memory then, word `i` of `count` words at address `at`. Is it among the instructions of a trampoline or of
+ * the image? Return addresses, which follow a call, may be left over from calls long ago; a thread that is in the
+ * recorder's calls has told so (slot->inside).
+ */
+bool jump_interrupted_in_ours(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t count,
+			      size_t i);
+/* What has been gone back to may be interrupted anew: forget what was seen. */
+void jump_seen_nothing(struct jump_process *process);
+/* Take note of who is on a stack of the program's own making (stacks.own), and what has been gone back to there. */
+void jump_note_stacks(struct jump_process *process, const struct mw_maps *maps);
 
 #endif

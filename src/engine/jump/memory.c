@@ -1,29 +1,36 @@
 // SPDX-License-Identifier: MIT
 /*
- * memory.c: memory of ours in the target (jump.h).
+ * memory.c: memory of ours in the target, what is written there for the recorder to know, and the sign of life (jump.h,
+ * stub.h).
  *
  *      shared memory   memfd, read-write, shared with memwatch      anywhere
  *      guard           one page, read-write, wiped by a fork        anywhere
  *      image           the recorder's code, its context and the     anywhere
  *                      table of readable memory, read-execute
- *      trampolines            one area a neighbourhood, read-execute       within a jump's reach of what it serves
+ *      trampolines     one area a neighbourhood, read-execute       within a jump's reach of what it serves
  */
-#include "engine/jump/recorder.h"
+#include "engine/jump/jump.h"
 
 #include "base/fault.h"
-#include "base/vector.h"
+#include "proc/peek.h"
+#include "proc/status.h"
 #include "tracee/inject_error.h"
 #include "tracee/remote.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
-#include <sys/sysmacros.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
+#define BEAT_NS           20000000
 #define UNMAP_ATTEMPTS    3
 #define TRAMPOLINES_LEAST (2 * JUMP_PAGE)
 #define SPARE_RINGS       48                   /* beside one for each thread that there is */
@@ -32,6 +39,286 @@
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
+#define CONTROL_BLOCK 4096u /* how much of a thread's control block is looked through for its id */
+
+#ifndef HWCAP2_FSGSBASE
+#define HWCAP2_FSGSBASE 2
+#endif
+
+/*
+ * memwatch's sign of life has a thread of its own, as the one that drains may be at something long. Where it stops,
+ * because memwatch was killed or stopped, threads of the target no longer wait for room in their rings.
+ */
+
+static void beat(struct jump_engine *engine)
+{
+	for (size_t i = 0; i < engine->heart.count; i++)
+		__atomic_store_n(&engine->heart.controls[i]->heartbeat, jump_clock_tick(), __ATOMIC_RELEASE);
+}
+
+static void *beat_on(void *context)
+{
+	struct jump_engine *engine = context;
+
+	/* It does next to nothing, and must not be late where the machine is busy. Best effort. */
+	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), -20);
+	pthread_mutex_lock(&engine->heart.lock);
+	while (!engine->heart.stop) {
+		struct timespec until;
+
+		beat(engine);
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_nsec += BEAT_NS;
+		if (until.tv_nsec >= 1000000000) {
+			until.tv_nsec -= 1000000000;
+			until.tv_sec++;
+		}
+		pthread_cond_timedwait(&engine->heart.wake, &engine->heart.lock, &until);
+	}
+	pthread_mutex_unlock(&engine->heart.lock);
+	return NULL;
+}
+
+/* Signals are for memwatch's first thread. */
+static struct mw_error *start_beating(struct jump_engine *engine)
+{
+	pthread_condattr_t attributes;
+	sigset_t all, before;
+	int errnum;
+
+	pthread_mutex_init(&engine->heart.lock, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&engine->heart.wake, &attributes);
+	pthread_condattr_destroy(&attributes);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	errnum = pthread_create(&engine->heart.thread, NULL, beat_on, engine);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (errnum)
+		return mw_error_create(MW_ERROR_SYSTEM, errnum, "cannot start_beating a thread");
+	engine->heart.beating = true;
+	return NULL;
+}
+
+static struct mw_error *heart_add(struct jump_engine *engine, struct mw_ring_control *control)
+{
+	struct mw_ring_control **controls;
+
+	if (!engine->heart.beating)
+		MW_TRY(start_beating(engine));
+	pthread_mutex_lock(&engine->heart.lock);
+	controls = realloc(engine->heart.controls, (engine->heart.count + 1) * sizeof(struct mw_ring_control *));
+	if (controls) {
+		engine->heart.controls = controls;
+		controls[engine->heart.count++] = control;
+		beat(engine);
+	}
+	pthread_mutex_unlock(&engine->heart.lock);
+	return controls ? NULL : mw_error_nomem();
+}
+
+static void heart_remove(struct jump_engine *engine, const struct mw_ring_control *control)
+{
+	if (!engine->heart.beating)
+		return;
+	pthread_mutex_lock(&engine->heart.lock);
+	for (size_t i = 0; i < engine->heart.count; i++)
+		if (engine->heart.controls[i] == control)
+			engine->heart.controls[i--] = engine->heart.controls[--engine->heart.count];
+	pthread_mutex_unlock(&engine->heart.lock);
+}
+
+void jump_heart_stop(struct jump_engine *engine)
+{
+	if (!engine->heart.beating)
+		return;
+	pthread_mutex_lock(&engine->heart.lock);
+	engine->heart.stop = true;
+	pthread_cond_signal(&engine->heart.wake);
+	pthread_mutex_unlock(&engine->heart.lock);
+	pthread_join(engine->heart.thread, NULL);
+	pthread_cond_destroy(&engine->heart.wake);
+	pthread_mutex_destroy(&engine->heart.lock);
+	free(engine->heart.controls);
+	engine->heart.beating = false;
+}
+
+static void add_code(struct mw_stub_range *ranges, uint64_t *count, mw_addr start, mw_addr end)
+{
+	if (*count < MW_STUB_RANGES)
+		ranges[(*count)++] = (struct mw_stub_range){start, end};
+}
+
+static void fill_code(struct jump_process *process)
+{
+	const struct mw_survey *survey = &process->survey;
+	struct mw_stub_context *context = &process->recorder.context;
+
+	context->allocator_count = context->internal_count = context->exception_count = 0;
+	for (uint32_t i = 0; i < survey->modules_seen; i++) {
+		const struct mw_module *module = mw_modules_get(survey->modules, i);
+
+		if (!module->gone && survey->module_class[i] == MW_MODULE_ALLOCATOR)
+			add_code(context->allocators, &context->allocator_count, module->start, module->end);
+	}
+	for (size_t i = 0; i < survey->internal.count; i++) {
+		mw_addr bias = mw_modules_get(survey->modules, survey->internal.module)->bias;
+
+		add_code(context->internal, &context->internal_count, survey->internal.items[i].start + bias,
+			 survey->internal.items[i].end + bias);
+	}
+	for (size_t i = 0; i < survey->exception_count; i++)
+		add_code(context->exceptions, &context->exception_count, survey->exceptions[i].start,
+			 survey->exceptions[i].end);
+}
+
+/* Where headers of blocks from before the window may be read. */
+static struct mw_error *write_readable(struct jump_process *process, const struct mw_maps *maps)
+{
+	struct mw_stub_range *ranges = calloc(maps->count ? maps->count : 1, sizeof(*ranges));
+	uint64_t room = (process->recorder.image_size - mw_stub_image_size) / sizeof(*ranges), count = 0;
+	struct mw_error *err = NULL;
+
+	if (!ranges)
+		return mw_error_nomem();
+	for (size_t i = 0; i < maps->count && count < room; i++) {
+		const struct mw_mapping *mapping = &maps->items[i];
+
+		if (mapping->read && mapping->write && !mapping->shared)
+			ranges[count++] = (struct mw_stub_range){mapping->start, mapping->end};
+	}
+	process->recorder.context.readable = process->recorder.image + mw_stub_image_size;
+	process->recorder.context.readable_count = count;
+	if (count)
+		err = mw_remote_write(mw_live_thread(process->pid), process->recorder.context.readable, ranges,
+				      count * sizeof(*ranges));
+	free(ranges);
+	return err;
+}
+
+static struct mw_error *context_fill(struct jump_process *process, const struct mw_maps *maps)
+{
+	struct mw_stub_context *context = &process->recorder.context;
+
+	context->guard = process->recorder.guard;
+	context->shared = process->recorder.memory.there;
+	if (getrandom(&context->cookie, sizeof(context->cookie), 0) != sizeof(context->cookie))
+		context->cookie = jump_clock_tick();
+	context->rdfsbase = (getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE) != 0;
+	context->hook_count = MW_STUB_MAX_HOOKS;
+	fill_code(process);
+	return write_readable(process, maps);
+}
+
+static void context_hook(struct jump_process *process, const struct jump_patch *patch)
+{
+	struct mw_stub_hook *hook = &process->recorder.context.hooks[patch->number];
+
+	*hook = (struct mw_stub_hook){.original = patch->trampoline_at + patch->trampoline.original,
+				      .start = patch->addr,
+				      .end = patch->addr + patch->size,
+				      .role = patch->role,
+				      .pointer = MW_STUB_NO_ARG,
+				      .count = MW_STUB_NO_ARG,
+				      .argument = MW_STUB_NO_ARG,
+				      .module = patch->module};
+	if (patch->hook != JUMP_NO_HOOK) {
+		const struct mw_hook *found = &process->survey.hooks.items[patch->hook];
+		const struct mw_engine_options *options = &process->engine->options;
+		bool heap = found->info.kind == MW_KIND_HEAP;
+
+		hook->pointer = found->entry->pointer;
+		hook->count = found->entry->count;
+		hook->argument = found->entry->size;
+		hook->flags = (uint8_t)((heap ? MW_STUB_IS_HEAP : 0) | (found->glibc ? MW_STUB_GLIBC : 0) |
+					((heap ? options->track_heap : options->track_vm) ? 0 : MW_STUB_UNTRACKED));
+	}
+}
+
+/* What a thread's control block holds, and what id it should. */
+struct candidate {
+	uint8_t bytes[CONTROL_BLOCK];
+	size_t size;
+	uint32_t id;
+};
+
+static bool read_block(pid_t tid, struct candidate *out)
+{
+	struct mw_tracee_regs regs;
+	struct mw_status status;
+	struct mw_error *err = mw_tracee_get_regs(tid, &regs);
+
+	if (!err)
+		err = mw_status_read(tid, &status);
+	if (err || !regs.general.thread_pointer) {
+		mw_error_destroy(err);
+		return false;
+	}
+	out->id = (uint32_t)status.ns_pid;
+	/* The block may end before that, and behind it there may be memory that nobody has touched yet. */
+	out->size = mw_touched_peek(tid, regs.general.thread_pointer, out->bytes, sizeof(out->bytes));
+	return out->size > 0;
+}
+
+static bool holds(const struct candidate *block, size_t offset)
+{
+	uint32_t word;
+
+	if (offset + sizeof(word) > block->size)
+		return false;
+	memcpy(&word, block->bytes + offset, sizeof(word));
+	return word == block->id;
+}
+
+/* Where C libraries are known to have it, to choose by where there is only one thread to look at. */
+static const uint32_t usual[] = {0x2d0 /* glibc */, 0x30 /* musl */, 0x38 /* musl before 1.2 */};
+
+struct mw_error *jump_find_tid_offset(struct jump_process *process)
+{
+	bool possible[CONTROL_BLOCK / sizeof(uint32_t)];
+	struct candidate *block = malloc(sizeof(*block));
+	size_t looked = 0;
+
+	if (!block)
+		return mw_error_nomem();
+	memset(possible, 1, sizeof(possible));
+	for (size_t i = 0; i < process->quiesce.count && looked < 64; i++) {
+		const struct mw_quiet_thread *thread = &process->quiesce.threads[i];
+
+		if (!thread->stopped || thread->sharing || !read_block(thread->tid, block))
+			continue;
+		looked++;
+		for (size_t j = 0; j < sizeof(possible); j++)
+			possible[j] &= holds(block, j * sizeof(uint32_t));
+	}
+	free(block);
+	for (size_t i = 0; looked && i < sizeof(usual) / sizeof(usual[0]); i++)
+		if (possible[usual[i] / sizeof(uint32_t)]) {
+			process->recorder.context.tid_offset = usual[i];
+			return NULL;
+		}
+	for (size_t i = 0; looked && i < sizeof(possible); i++)
+		if (possible[i]) {
+			process->recorder.context.tid_offset = (uint32_t)(i * sizeof(uint32_t));
+			return NULL;
+		}
+	return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+					     "where the C library of process %d keeps thread ids is not known",
+					     process->pid),
+			     "--engine trap can watch it");
+}
+
+struct mw_error *jump_guard_set(struct jump_process *process, pid_t tid, uint64_t value)
+{
+	if (!process->recorder.guard)
+		return NULL;
+	if (process->recorder.own_memory >= 0 && pwrite(process->recorder.own_memory, &value, sizeof(value),
+							(off_t)process->recorder.guard) == sizeof(value))
+		return NULL;
+	/* Another program has something else there, or nothing. */
+	return jump_has_execed(process) ? NULL : mw_remote_write(tid, process->recorder.guard, &value, sizeof(value));
+}
 
 static uint64_t round_up(uint64_t size)
 {
@@ -152,8 +439,8 @@ static void open_own_memory(struct jump_process *process, pid_t tid)
 		process->recorder.own_memory = open(path, O_RDWR | O_CLOEXEC);
 }
 
-struct mw_error *jump_memory_map(struct jump_process *process, const struct mw_inject *inject,
-				 const struct mw_maps *maps, uint64_t rows_bytes)
+static struct mw_error *map_all(struct jump_process *process, const struct mw_inject *inject,
+				const struct mw_maps *maps, uint64_t rows_bytes)
 {
 	struct jump_geometry geometry;
 	uint64_t ring, size;
@@ -173,7 +460,7 @@ struct mw_error *jump_memory_map(struct jump_process *process, const struct mw_i
 	MW_TRY(mw_shared_memory_create(inject, hint, geometry.size, &process->recorder.memory));
 	process->recorder.shared = (struct jump_shared){.base = process->recorder.memory.here, .geometry = geometry};
 	__atomic_store_n(&jump_control(&process->recorder.shared)->layout, MW_RING_LAYOUT, __ATOMIC_RELEASE);
-	MW_TRY(jump_heart_add(process->engine, jump_control(&process->recorder.shared)));
+	MW_TRY(heart_add(process->engine, jump_control(&process->recorder.shared)));
 	MW_TRY(mw_fault("attach.guard"));
 	MW_TRY(map_guard(process, inject));
 	MW_TRY(mw_fault("attach.image"));
@@ -274,7 +561,8 @@ static struct mw_error *write_trampoline(pid_t tid, const struct jump_patch *pat
 	return mw_remote_write(tid, patch->trampoline_at, patch->trampoline.bytes, patch->trampoline.size);
 }
 
-struct mw_error *jump_memory_trampolines(struct jump_process *process, const struct mw_inject *inject)
+/* Trampolines for all planned patches that have none. */
+static struct mw_error *make_trampolines(struct jump_process *process, const struct mw_inject *inject)
 {
 	size_t first_new = process->recorder.trampolines_count;
 
@@ -300,7 +588,7 @@ struct mw_error *jump_memory_trampolines(struct jump_process *process, const str
 			sealed &= patch->trampoline_at - process->recorder.trampolines[j].start >=
 				  process->recorder.trampolines[j].size;
 		MW_TRY(write_trampoline(inject->tid, patch, sealed));
-		jump_context_hook(process, patch);
+		context_hook(process, patch);
 	}
 	for (size_t i = first_new; i < process->recorder.trampolines_count; i++)
 		MW_TRY(mw_inject_protect(inject, process->recorder.trampolines[i].start,
@@ -308,7 +596,8 @@ struct mw_error *jump_memory_trampolines(struct jump_process *process, const str
 	return NULL;
 }
 
-struct mw_error *jump_memory_write_image(struct jump_process *process, const struct mw_inject *inject)
+/* The image and its context; the process's threads may run, nothing jumps there yet. */
+static struct mw_error *write_image(struct jump_process *process, const struct mw_inject *inject)
 {
 	const struct mw_stub_header *header = mw_stub_header();
 	uint8_t *image = malloc(mw_stub_image_size);
@@ -323,6 +612,23 @@ struct mw_error *jump_memory_write_image(struct jump_process *process, const str
 	if (err)
 		return err;
 	return mw_inject_protect(inject, process->recorder.image, process->recorder.image_size, PROT_READ | PROT_EXEC);
+}
+
+struct mw_error *jump_memory_put_in(struct jump_process *process, const struct mw_inject *inject,
+				    const struct mw_maps *maps, uint64_t rows_bytes)
+{
+	MW_TRY(map_all(process, inject, maps, rows_bytes));
+	MW_TRY(context_fill(process, maps));
+	MW_TRY(make_trampolines(process, inject));
+	return write_image(process, inject);
+}
+
+struct mw_error *jump_memory_extend(struct jump_process *process, const struct mw_inject *inject)
+{
+	MW_TRY(make_trampolines(process, inject));
+	fill_code(process);
+	return mw_remote_poke(inject->tid, process->recorder.image + mw_stub_header()->context,
+			      &process->recorder.context, sizeof(process->recorder.context));
 }
 
 /* Want of memory gives the reserve back (base/reserve.h): then there is some. */
@@ -358,24 +664,6 @@ struct mw_error *jump_memory_unmap(struct jump_process *process, const struct mw
 	return err;
 }
 
-bool jump_memory_stands(const struct jump_process *process, pid_t tid)
-{
-	struct mw_maps maps = {0};
-	struct mw_error *err = mw_maps_read(tid, &maps);
-	bool found = false;
-
-	for (size_t i = 0; !err && i < maps.count && !found; i++) {
-		const struct mw_mapping *mapping = &maps.items[i];
-
-		found = mapping->start == process->recorder.memory.there &&
-			mapping->inode == process->recorder.memory.inode &&
-			makedev(mapping->major, mapping->minor) == process->recorder.memory.device;
-	}
-	mw_error_destroy(err);
-	mw_maps_deinit(&maps);
-	return found;
-}
-
 bool jump_memory_ours(const struct jump_process *process, mw_addr addr)
 {
 	for (size_t i = 0; i < process->recorder.trampolines_count; i++)
@@ -384,76 +672,12 @@ bool jump_memory_ours(const struct jump_process *process, mw_addr addr)
 	return process->recorder.image && addr - process->recorder.image < process->recorder.image_size;
 }
 
-void jump_memory_bounds(const struct jump_process *process, mw_addr *low, mw_addr *high)
+void jump_memory_close(struct jump_process *process)
 {
-	*low = process->recorder.image;
-	*high = process->recorder.image + process->recorder.image_size;
-	for (size_t i = 0; i < process->recorder.trampolines_count; i++) {
-		const struct jump_trampolines *trampolines = &process->recorder.trampolines[i];
-
-		*low = trampolines->start < *low ? trampolines->start : *low;
-		*high = trampolines->start + trampolines->size > *high ? trampolines->start + trampolines->size : *high;
-	}
-}
-
-/* How many pages of a range are present, as /proc/TID/pagemap says. */
-static uint64_t present(int fd, mw_addr start, uint64_t size)
-{
-	uint64_t entries[512], count = 0;
-
-	for (uint64_t page = start / JUMP_PAGE; page < (start + size) / JUMP_PAGE;) {
-		uint64_t left = (start + size) / JUMP_PAGE - page;
-		size_t wanted = left < 512 ? (size_t)left : 512;
-		ssize_t got = pread(fd, entries, wanted * sizeof(entries[0]), (off_t)(page * sizeof(entries[0])));
-
-		if (got <= 0)
-			break;
-		for (size_t i = 0; i < (size_t)got / sizeof(entries[0]); i++)
-			count += entries[i] >> 63;
-		page += (uint64_t)got / sizeof(entries[0]);
-	}
-	return count * JUMP_PAGE;
-}
-
-void jump_memory_measure(struct jump_process *process, pid_t tid, uint64_t *resident, uint64_t *mapped)
-{
-	char path[64];
-	int fd;
-
-	*resident = *mapped = 0;
-	if (!process->recorder.mapped)
+	if (!process->recorder.shared.base)
 		return;
-	*mapped = process->recorder.memory.size + JUMP_PAGE + process->recorder.image_size;
-	for (size_t i = 0; i < process->recorder.trampolines_count; i++)
-		*mapped += process->recorder.trampolines[i].size;
-	snprintf(path, sizeof(path), "/proc/%d/pagemap", tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	*resident = present(fd, process->recorder.memory.there, process->recorder.memory.size) +
-		    present(fd, process->recorder.guard, JUMP_PAGE) +
-		    present(fd, process->recorder.image, process->recorder.image_size);
-	for (size_t i = 0; i < process->recorder.trampolines_count; i++)
-		*resident += present(fd, process->recorder.trampolines[i].start, process->recorder.trampolines[i].size);
-	close(fd);
-}
-
-static void add_range(struct mw_engine_range *out, size_t capacity, size_t *count, mw_addr start, uint64_t size)
-{
-	if (!start || *count == capacity)
-		return;
-	out[(*count)++] = (struct mw_engine_range){start, start + size};
-}
-
-size_t jump_memory_ranges(const struct jump_process *process, struct mw_engine_range *out, size_t capacity)
-{
-	size_t count = 0;
-
-	add_range(out, capacity, &count, process->recorder.memory.there, process->recorder.memory.size);
-	add_range(out, capacity, &count, process->recorder.guard, JUMP_PAGE);
-	add_range(out, capacity, &count, process->recorder.image, process->recorder.image_size);
-	for (size_t i = 0; i < process->recorder.trampolines_count; i++)
-		add_range(out, capacity, &count, process->recorder.trampolines[i].start,
-			  process->recorder.trampolines[i].size);
-	return count;
+	jump_stats_take(process);
+	heart_remove(process->engine, jump_control(&process->recorder.shared));
+	process->recorder.shared.base = NULL;
+	mw_shared_memory_close(&process->recorder.memory);
 }

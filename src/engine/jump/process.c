@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT
-/* process.c: one process that is watched: made and let go of, when it is now, and how it ended (jump.h). */
-#include "engine/jump/lifecycle.h"
-#include "engine/jump/recorder.h"
-#include "engine/jump/walking.h"
+/*
+ * process.c: one process that is watched: made, stopped, left as it was with all that was forked from it, and how it
+ * ended (jump.h).
+ */
+#include "engine/jump/jump.h"
 
 #include "base/clock.h"
+#include "proc/maps.h"
 #include "proc/status.h"
 #include "tracee/remote.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -17,18 +21,16 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-uint64_t jump_now(const struct jump_process *process)
-{
-	return mw_clock_ns() - process->clock.start_ns;
-}
-
-pid_t jump_live_tid(const struct jump_process *process)
-{
-	return mw_live_thread(process->pid);
-}
+#define REST_NS      5000000
+#define MOST_BREATHS 20
+#define SEARCH_NS    UINT64_C(2000000000) /* that the memory of children is looked through for, when the window ends */
+#define BREATH_NS    1000000u
+#define PATIENCE_NS  UINT64_C(3000000000) /* to have it stopped */
 
 /* How much of a stop that has just ended was after the window's end? */
 static uint64_t after_window(const struct jump_process *process, uint64_t ns)
@@ -159,16 +161,6 @@ void jump_stats_take(struct jump_process *process)
 	process->stats.left_behind = *process->why_left ? process->why_left : NULL;
 }
 
-void jump_memory_close(struct jump_process *process)
-{
-	if (!process->recorder.shared.base)
-		return;
-	jump_stats_take(process);
-	jump_heart_remove(process->engine, jump_control(&process->recorder.shared));
-	process->recorder.shared.base = NULL;
-	mw_shared_memory_close(&process->recorder.memory);
-}
-
 void jump_process_destroy(struct jump_process *process)
 {
 	if (!process)
@@ -243,15 +235,490 @@ struct mw_error *jump_process_create(struct jump_engine *engine, pid_t pid, cons
 	return NULL;
 }
 
-struct mw_error *jump_machine_check(const struct jump_engine *engine)
+/* Does a process, be it the one that is watched or a copy of it, have the shared memory mapped, where it was put? */
+static bool memory_stands(const struct jump_process *process, pid_t tid)
 {
-	const char *why;
+	struct mw_maps maps = {0};
+	struct mw_error *err = mw_maps_read(tid, &maps);
+	bool found = false;
+
+	for (size_t i = 0; !err && i < maps.count && !found; i++) {
+		const struct mw_mapping *mapping = &maps.items[i];
+
+		found = mapping->start == process->recorder.memory.there &&
+			mapping->inode == process->recorder.memory.inode &&
+			makedev(mapping->major, mapping->minor) == process->recorder.memory.device;
+	}
+	mw_error_destroy(err);
+	mw_maps_deinit(&maps);
+	return found;
+}
+
+/*
+ * It may have become another program before it was traced. Addresses are nobody's any more then, or that one's: it is
+ * treated as if the exec had been seen.
+ */
+static struct mw_error *check_still_it(struct jump_process *process)
+{
+	if (!process->recorder.memory.here || !jump_has_execed(process) ||
+	    memory_stands(process, mw_live_thread(process->pid)))
+		return NULL;
+	process->quiesce.execed = true;
+	return mw_error_create(MW_ERROR_GONE, 0, "process %d has exec'd another program", process->pid);
+}
+
+struct mw_error *jump_stop(struct jump_process *process, uint64_t patience_ns)
+{
+	const struct timespec rest = {.tv_nsec = REST_NS};
+	uint64_t begin = mw_clock_ns();
+
+	for (;;) {
+		struct mw_error *err;
+
+		process->quiesce.forked = jump_child_forked;
+		process->quiesce.context = process;
+		err = mw_quiesce_begin(&process->quiesce, process->pid);
+		if (!err)
+			err = mw_quiesce_await_injector(&process->quiesce);
+		if (!err)
+			err = check_still_it(process);
+		if (!err)
+			return NULL;
+		mw_error_destroy(mw_quiesce_end(&process->quiesce));
+		if (mw_error_kind(err) == MW_ERROR_GONE || mw_clock_ns() - begin >= patience_ns)
+			return err;
+		jump_account_stop(process);
+		mw_error_destroy(err);
+		nanosleep(&rest, NULL);
+	}
+}
+
+struct mw_error *jump_injector_find(struct mw_seccomp_policy *policy, const struct mw_quiesce *quiesce,
+				    const struct mw_maps *maps, uint32_t calls, pid_t *tid, struct mw_permit *permit)
+{
+	const struct mw_seccomp_policy_need need = mw_seccomp_policy_need_of(calls);
+
+	MW_TRY(mw_seccomp_policy_pick(policy, quiesce, maps, &need, tid, permit));
+	/* Where that isn't known mw_inject_init() says so better. */
+	if (!*tid && !permit->known)
+		*tid = mw_quiesce_pick(quiesce);
+	return NULL;
+}
+
+/*
+ * Processes that were forked from the target while it was watched.
+ *
+ * A child has a copy of our code and of the jumps to it. Its guard page is empty (MADV_WIPEONFORK), so the recorder in
+ * it does nothing, for ever; but the copy is ours to take away. The recorder in a child that allocates says that it is
+ * there; the others are found, when the window ends, among the processes that began since the attach: by the shared
+ * memory that they have mapped.
+ */
+
+/* Does the process have the shared memory mapped, and not share the target's whole address space? */
+static bool holds_copy(const struct jump_process *process, pid_t pid)
+{
+	return memory_stands(process, pid) && mw_shares_memory(process->pid, pid) != 1;
+}
+
+/* The jumps are taken out of the child: those of unwinders' functions, or all others. Its patches are its own. */
+static struct mw_error *lift(struct jump_process *copy, pid_t tid, bool unwinders)
+{
+	for (size_t i = 0; i < copy->patches.count; i++)
+		if ((copy->patches.items[i].role == MW_STUB_UNWINDER) == unwinders)
+			copy->patches.items[i].standing = false;
+	return jump_unpatch_copy(copy, tid, unwinders);
+}
+
+/* Let it run until nobody is in our code, nor returns there; `*left` where somebody still does. */
+static struct mw_error *await_calls(struct jump_process *copy, struct mw_quiesce *quiesce, struct mw_maps *maps,
+				    bool *left)
+{
+	*left = true;
+	jump_seen_nothing(copy);
+	for (unsigned i = 0; i < MOST_BREATHS; i++) {
+		copy->quiesce = *quiesce;
+		mw_maps_deinit(maps);
+		MW_TRY(mw_maps_read(mw_quiesce_pick(quiesce), maps));
+		MW_TRY(jump_move_out(copy));
+		if (jump_in_flight(copy, maps, true) == 0) {
+			*left = false;
+			return NULL;
+		}
+		MW_TRY(mw_quiesce_run_briefly(quiesce, BREATH_NS));
+		MW_TRY(mw_quiesce_await_injector(quiesce));
+	}
+	return NULL;
+}
+
+/*
+ * Its calls in flight are its maker's at the fork: those return by way of our code, and one may still throw, so the
+ * code stays with what tells unwinders of it until there are none.
+ */
+static struct mw_error *take_out_of_child(struct jump_process *copy, struct mw_quiesce *quiesce,
+					  struct mw_seccomp_policy *policy, struct mw_maps *maps, bool *left)
+{
+	struct mw_permit permit;
+	struct mw_inject inject;
+	pid_t tid;
+
+	MW_TRY(lift(copy, mw_quiesce_pick(quiesce), false));
+	if (copy->stacks.own && mw_clock_ns() > copy->stacks.search_until)
+		return NULL;
+	MW_TRY(await_calls(copy, quiesce, maps, left));
+	if (*left)
+		return NULL;
+	MW_TRY(lift(copy, mw_quiesce_pick(quiesce), true));
+	MW_TRY(await_calls(copy, quiesce, maps, left));
+	if (*left)
+		return NULL;
+	/* It does no harm where it can't be taken out. */
+	if (copy->engine->options.unsafe)
+		MW_TRY(mw_seccomp_policy_pick_best(quiesce, maps, MW_CALLS_MAP, &tid));
+	else
+		MW_TRY(jump_injector_find(policy, quiesce, maps, MW_CALLS_MAP, &tid, &permit));
+	*left = tid == 0;
+	if (*left)
+		return NULL;
+	MW_TRY(mw_inject_init(&inject, tid, maps));
+	return jump_memory_unmap(copy, &inject);
+}
+
+/* All threads of the child stand. */
+static struct mw_error *clean_child(const struct jump_process *process, struct mw_quiesce *quiesce, bool *left)
+{
+	struct jump_process copy = *process;
+	struct mw_seccomp_policy policy = {.count = 0};
+	struct mw_maps maps = {0};
+	struct mw_error *err;
+
+	*left = true;
+	copy.seen = (struct jump_seen){.gone_back = NULL};
+	copy.is_copy = true;
+	copy.patches.items = calloc(process->patches.count + 1, sizeof(*copy.patches.items));
+	if (!copy.patches.items)
+		return mw_error_nomem();
+	for (size_t i = 0; i < process->patches.count; i++) {
+		copy.patches.items[i] = process->patches.items[i];
+		copy.patches.items[i].standing = true;
+	}
+	err = take_out_of_child(&copy, quiesce, &policy, &maps, left);
+	mw_seccomp_policy_deinit(&policy);
+	mw_maps_deinit(&maps);
+	free(copy.patches.items);
+	free(copy.seen.gone_back);
+	return err;
+}
+
+static struct mw_error *child_clean(struct jump_process *process, pid_t child)
+{
+	struct mw_quiesce quiesce = {.forked = jump_child_forked, .context = process};
+	struct mw_error *err = mw_quiesce_begin(&quiesce, child);
+	struct mw_error *released;
+	bool left;
+
+	if (!err)
+		err = mw_quiesce_await_injector(&quiesce);
+	if (!err && !quiesce.gone && !quiesce.execed && holds_copy(process, child)) {
+		err = clean_child(process, &quiesce, &left);
+		process->children.cleaned += !err && !left;
+	}
+	released = mw_quiesce_end(&quiesce);
+	mw_quiesce_deinit(&quiesce);
+	if (err) {
+		mw_error_destroy(released);
+		return err;
+	}
+	return released;
+}
+
+/* Forked while we hold its maker: it stands before its first instruction, and has no calls but its maker's. */
+struct mw_error *jump_child_forked(void *context, pid_t child)
+{
+	const struct jump_process *process = context;
+
+	/* What is in its memory is taken out when the window ends; the jumps can go at once, but for what a call that
+	 * throws needs. */
+	return jump_unpatch_copy(process, child, false);
+}
+
+/* The child that calls itself `tid`: a young process that holds a copy. */
+static pid_t find_child(const struct jump_process *process, uint32_t tid)
+{
+	struct mw_status status;
+	struct mw_error *err;
+
+	if (!process->ids.other_namespace)
+		return (pid_t)tid;
+	err = mw_status_read((pid_t)tid, &status);
+	mw_error_destroy(err);
+	return 0; /* the sweep at the end finds it */
+}
+
+void jump_children_heard(struct jump_process *process)
+{
+	struct mw_ring_control *control = jump_control(&process->recorder.shared);
+	uint32_t count = __atomic_load_n(&control->child_count, __ATOMIC_ACQUIRE);
+
+	if (count > MW_RING_CHILDREN)
+		count = MW_RING_CHILDREN;
+	for (; process->children.seen < count; process->children.seen++) {
+		uint32_t tid = __atomic_load_n(&control->children[process->children.seen], __ATOMIC_ACQUIRE);
+		pid_t child = find_child(process, tid);
+
+		if (tid == 0)
+			return; /* not written yet */
+		/* To look through their memory takes too long for now. */
+		if (child > 0 && child != process->pid && !process->stacks.own && holds_copy(process, child))
+			/* It does no harm where it can't be cleaned. */
+			mw_error_destroy(child_clean(process, child));
+	}
+	if (process->children.seen == MW_RING_CHILDREN) {
+		/* Room for more to be heard of. */
+		memset(control->children, 0, sizeof(control->children));
+		process->children.seen = 0;
+		__atomic_store_n(&control->child_count, 0, __ATOMIC_RELEASE);
+	}
+}
+
+/* When a process began, in clock ticks since boot; 0 where it can't be known. */
+static uint64_t start_time(pid_t pid)
+{
+	char path[64], text[1024];
+	uint64_t start = 0;
+	ssize_t got;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	got = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (got <= 0)
+		return 0;
+	text[got] = '\0';
+	return mw_stat_field(text, (size_t)got, MW_STAT_START, &start) ? start : 0;
+}
+
+/* Clean all that are there: looked for among the processes that began after the attach. */
+static void children_sweep(struct jump_process *process)
+{
+	DIR *proc = opendir("/proc");
+	const struct dirent *entry;
+
+	if (!proc)
+		return;
+	process->stacks.search_until = mw_clock_ns() + SEARCH_NS;
+	while ((entry = readdir(proc))) {
+		pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? (pid_t)strtol(entry->d_name, NULL, 10) : 0;
+
+		if (pid <= 0 || pid == process->pid || pid == getpid() ||
+		    start_time(pid) < process->children.attach_start || !holds_copy(process, pid))
+			continue;
+		mw_error_destroy(child_clean(process, pid));
+	}
+	closedir(proc);
+}
+
+/*
+ * Everything is taken out, and the process left as it was:
+ *
+ *      guard off                      whatever comes is passed on, nobody waits any more
+ *      all threads stand              bytes back, threads out of copies of instructions
+ *      let them run for a moment      until none is in our code or returns there
+ *      unmap, let go
+ *      read what is left in the rings
+ */
+
+/* One that only says that the process is gone is none. */
+static struct mw_error *first_of(struct mw_error *first, struct mw_error *second)
+{
+	return mw_error_first(first, mw_error_unless_gone(second));
+}
+
+static void look_at_slots(struct jump_process *process, void *context)
+{
+	(void)context;
+	if (process->drain)
+		jump_drain_tidy(process->drain);
+	if (process->recorder.shared.base)
+		process->recorder.open_elsewhere =
+			__atomic_load_n(&jump_control(&process->recorder.shared)->open, __ATOMIC_RELAXED);
+}
+
+/* What has to stay mapped stays unused, and is known. */
+static bool must_stay(struct jump_process *process, const char *taken, size_t left)
+{
+	if (taken)
+		snprintf(process->why_left, sizeof(process->why_left),
+			 "another tool has changed the code of %.64s: what our jump there leads to stays, unused",
+			 taken);
+	else if (left)
+		snprintf(process->why_left, sizeof(process->why_left),
+			 "%zu calls were still going on: the code that they return to stays in the process, unused",
+			 left);
+	return taken || left;
+}
+
+/* The functions' bytes are put back, and calls in flight let come back. */
+static struct mw_error *restore_all(struct jump_process *process, struct mw_maps *maps, const char **taken,
+				    size_t *left)
+{
+	struct mw_error *err;
+
+	/* What has come by where none of ours stood any more, nobody knows. */
+	process->patches.disturbed =
+		mw_journal_disturbed(&process->patches.journal, mw_quiesce_pick(&process->quiesce));
+	err = jump_unpatch(process, false, taken);
+	if (!err)
+		err = jump_await_calls(process, maps, look_at_slots, NULL, left);
+	if (!jump_unwinder_patched(process) || !jump_still_there(process))
+		return err;
+	err = first_of(err, jump_unpatch(process, true, taken));
+	return err || *left ? err : jump_await_calls(process, maps, look_at_slots, NULL, left);
+}
+
+static struct mw_error *take_out(struct jump_process *process)
+{
+	struct mw_maps maps = {0};
+	struct mw_inject inject;
+	const char *taken = NULL;
+	size_t left = 0;
+	pid_t tid = 0;
+	struct mw_error *err = restore_all(process, &maps, &taken, &left);
+
+	if (!err && jump_still_there(process) && !must_stay(process, taken, left)) {
+		/* A vfork may have come while calls went on. */
+		err = mw_quiesce_await_injector(&process->quiesce);
+		if (!err)
+			err = mw_seccomp_policy_pick_best(&process->quiesce, &maps, MW_CALLS_MAP, &tid);
+		if (!err)
+			err = mw_inject_init(&inject, tid, &maps);
+		if (!err)
+			err = jump_memory_unmap(process, &inject);
+	}
+	mw_maps_deinit(&maps);
+	return err;
+}
+
+static bool is_as_long_as_wanted(const struct jump_process *process)
+{
+	uint64_t wanted = process->engine->options.duration_ns;
+
+	return process->windowed && wanted && jump_now(process) >= wanted;
+}
+
+/* What has been reported is of the window: where memwatch gets no CPU in between, it is not over before that. */
+void jump_window_close(struct jump_process *process)
+{
+	uint64_t now = jump_now(process);
+
+	if (!process->windowed || process->window.length_ns)
+		return;
+	if (is_as_long_as_wanted(process))
+		now = process->engine->options.duration_ns;
+	else if (process->drain && process->drain->emitted_ns > now)
+		now = process->drain->emitted_ns;
+	process->window.length_ns = now;
+}
+
+/* Nothing is recorded any more but by calls that are on their way: what they tell is no later. */
+static void end_time(struct jump_process *process)
+{
+	if (!process->windowed || process->window.length_ns)
+		return;
+	jump_window_close(process);
+	if (process->drain)
+		jump_drain_end(process->drain, process->window.length_ns);
+}
+
+/* Everything is read, and the window's books are closed. */
+static struct mw_error *close_window(struct jump_process *process, enum mw_window_end end)
+{
 	struct mw_error *err = NULL;
 
-	if (!jump_clock_usable(&why))
-		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "the jump engine can't be used here: %s", why);
-	else if (engine->options.depth > JUMP_MAX_DEPTH)
-		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "the jump engine keeps stacks of at most %d frames",
-				      JUMP_MAX_DEPTH);
-	return err ? mw_error_hint(err, "--engine trap needs none of that") : NULL;
+	process->ended = process->window.over = true;
+	process->window.gone = end == MW_END_EXIT || end == MW_END_EXEC;
+	/* What became of it after its window is not why that ended. */
+	process->window.ended = process->window.length_ns && process->engine->windows_ended ? process->engine->end
+				: is_as_long_as_wanted(process)                             ? MW_END_DURATION
+											    : end;
+	end_time(process);
+	if (process->drain && process->windowed) {
+		/* After an exec it is another program that has a name. */
+		if (end != MW_END_EXEC)
+			err = jump_drain_rename(process->drain);
+		if (!err)
+			err = jump_drain_finish(process->drain);
+		jump_stats_take(process);
+	}
+	return err;
+}
+
+struct mw_error *jump_process_end(struct jump_process *process, enum mw_window_end end)
+{
+	struct mw_error *err;
+
+	if (process->ended)
+		return NULL;
+	err = close_window(process, end);
+	/* Children may have outlived it. */
+	if (process->installed && process->recorder.memory.there)
+		children_sweep(process);
+	jump_memory_close(process);
+	return err;
+}
+
+static struct mw_error *remove_all(struct jump_process *process)
+{
+	struct mw_error *err, *released;
+
+	/* Who has asked about a stack of its own making, and was not answered yet? */
+	if (process->windowed && process->recorder.shared.base)
+		mw_error_destroy(jump_answer(process));
+	jump_look_for_frames(process);
+	/* What fails once, as a thread can't be stopped yet, must not leave our code in there. */
+	err = jump_stop(process, PATIENCE_NS);
+	if (!err)
+		err = take_out(process);
+	if (err && mw_error_kind(err) != MW_ERROR_GONE)
+		err = mw_error_prefix(err, "memwatch's code in process %d could not be removed", process->pid);
+	if (process->quiesce.gone)
+		jump_exit_status(process, process->quiesce.exit_status);
+	released = mw_quiesce_end(&process->quiesce);
+	jump_account_stop(process);
+	return first_of(first_of(NULL, err), released);
+}
+
+struct mw_error *jump_window_end(struct jump_process *process)
+{
+	if (process->ended || process->window_closed)
+		return NULL;
+	if (!process->recorder.mapped && !process->patches.journal.count)
+		return NULL;
+	/* In this order: a guard that is off while recording is on is a forked child's. */
+	if (process->recorder.shared.base)
+		__atomic_store_n(&jump_control(&process->recorder.shared)->recording, 0, __ATOMIC_RELEASE);
+	MW_TRY(jump_guard_set(process, mw_live_thread(process->pid), MW_STUB_GUARD_ENDING));
+	end_time(process);
+	process->window_closed = true;
+	return NULL;
+}
+
+struct mw_error *jump_process_detach(struct jump_process *process, enum mw_window_end end)
+{
+	struct mw_error *err = NULL, *guarded;
+
+	if (process->ended)
+		return NULL;
+	if (process->quiesce.standing)
+		err = first_of(err, mw_quiesce_end(&process->quiesce));
+	guarded = jump_window_end(process);
+	/* What stands in the way of both is reported better by the second. */
+	if (process->recorder.mapped || process->patches.journal.count)
+		err = first_of(err, remove_all(process));
+	/* Another program's names are not told as its. */
+	if (process->quiesce.execed)
+		end = MW_END_EXEC;
+	return first_of(jump_process_end(process, end), first_of(err, guarded));
 }

@@ -6,10 +6,7 @@
  * disturbed. Nothing is taken back during a window; where the space is used up, what comes then is left to the slow
  * road.
  */
-#include "engine/jump/recorder.h"
-#include "engine/jump/walking.h"
-
-#include "base/vector.h"
+#include "engine/jump/jump.h"
 
 #include <stdlib.h>
 #include <string.h>

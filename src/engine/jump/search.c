@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* search.c: the memory of a process looked through (search.h). */
 #include "engine/jump/search.h"
-#include "engine/jump/patching.h"
 
 #include "base/clock.h"
 #include "proc/maps.h"
@@ -244,19 +243,6 @@ static bool look_again(struct jump_search *search)
 	return search->found + search->doubtful > 0;
 }
 
-uint64_t jump_search_cpu_ns(pid_t pid)
-{
-	clockid_t clock;
-
-	return clock_getcpuclockid(pid, &clock) == 0 ? mw_clock_ns_of(clock) : 0;
-}
-
-void jump_search_anew(struct jump_process *process)
-{
-	process->seen.reached = 0;
-	process->seen.at_large = false;
-}
-
 /* Mappings of one size: stacks are rarely large, and those that are come last. */
 static bool look_at_some(struct jump_search *search, const struct mw_maps *maps, bool large)
 {
@@ -296,7 +282,7 @@ static bool look_everywhere(struct jump_search *search, const struct mw_maps *ma
 	if (search->pagemap >= 0)
 		close(search->pagemap);
 	if (all)
-		jump_search_anew(search->process);
+		jump_seen_anew(seen);
 	return all;
 }
 

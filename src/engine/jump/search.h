@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* search.h: look through the memory of a process for what may come back to somewhere (suspended.c). */
+/* search.h: look through the memory of a process for what may come back to somewhere (standing.c). */
 #ifndef MW_ENGINE_JUMP_SEARCH_H
 #define MW_ENGINE_JUMP_SEARCH_H
 
@@ -26,7 +26,7 @@ struct jump_search {
 	 * stack of the program's own making may lie in a variable there. */
 	size_t found, doubtful, below; /* `below` are among `doubtful` */
 
-	unsigned altstack_looks; /* suspended.c's */
+	unsigned altstack_looks; /* standing.c's */
 
 	/* search.c's */
 	uint64_t *words;
@@ -43,11 +43,18 @@ struct jump_search {
  * end. What is found is taken note of. False: not everything has been looked at since, for want of memory or time.
  */
 bool jump_search(struct jump_search *search, const struct mw_maps *maps);
-/* The CPU time that a process has had, in ns; 0 where it can't be known. */
-uint64_t jump_search_cpu_ns(pid_t pid);
 /* The next one begins at the beginning. */
-void jump_search_anew(struct jump_process *process);
+static inline void jump_seen_anew(struct jump_seen *seen)
+{
+	seen->reached = 0;
+	seen->at_large = false;
+}
+
 /* Does `sp` lie right below the stack pointer of the thread whose stack it is? Nobody comes back to there. */
 bool jump_search_below(const struct jump_search *search, mw_addr sp);
+
+/* Does a thread with these registers run on the stack that it was made with? */
+bool jump_on_own_stack(const struct jump_process *process, const struct mw_maps *maps, pid_t tid,
+		       const struct mw_regs *regs);
 
 #endif

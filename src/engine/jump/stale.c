@@ -1,23 +1,37 @@
 // SPDX-License-Identifier: MIT
-/* stale.c: find what a memwatch of engine jump that was killed has left (stale.h). */
-#include "engine/stale.h"
-#include "engine/jump/lifecycle.h"
-#include "engine/jump/patching.h"
+/* stale.c: find what a memwatch of engine jump that was killed has left, and take it out in the order of process.c
+ * (stale.h). */
+#include "engine/jump/jump.h"
 
 #include "engine/jump/remains.h"
-#include "engine/jump/stale_find.h"
+#include "engine/stale.h"
 #include "proc/file.h"
+#include "proc/status.h"
 #include "tracee/remote.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
+
+/* Made by one memwatch. `process` is filled in as far as is known, so that what works on a living one works on it. */
+struct remains {
+	struct mw_ring_control control;
+	struct jump_engine engine; /* nobody's */
+	struct mw_maps maps;
+	struct mw_mapping shared; /* its path is the list's */
+	struct jump_process *process;
+	uint8_t *image; /* what the process has there; NULL where it was not written yet */
+	bool taken;     /* somebody has changed one of the jumps: what it leads to has to stay */
+};
 
 #define SILENCE_NS  UINT64_C(1000000000) /* of a heart that has stopped */
 #define LISTEN_NS   100000000            /* a heart that beats does so several times in that */
@@ -38,7 +52,7 @@ static struct mw_error *other_version(pid_t pid)
  * Can the lock on the shared memory be had? It is held for as long as memwatch lives, whatever namespace that is in.
  * False where that can't be known: map_files needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE.
  */
-static bool try_lock(const struct jump_remains *remains, pid_t tid, bool *alive)
+static bool try_lock(const struct remains *remains, pid_t tid, bool *alive)
 {
 	char path[96];
 	int fd, error;
@@ -55,7 +69,7 @@ static bool try_lock(const struct jump_remains *remains, pid_t tid, bool *alive)
 }
 
 /* Without the right to lock: /proc/locks does not show what is locked in another pid namespace; its heartbeat does. */
-static bool is_alive(const struct jump_remains *remains, pid_t tid)
+static bool is_alive(const struct remains *remains, pid_t tid)
 {
 	mw_addr heart = remains->shared.start + offsetof(struct mw_ring_control, heartbeat);
 	const struct timespec pause = {.tv_nsec = LISTEN_NS};
@@ -91,7 +105,7 @@ static bool is_alive(const struct jump_remains *remains, pid_t tid)
 	return false;
 }
 
-static struct mw_error *check_dead(const struct jump_remains *remains, pid_t tid)
+static struct mw_error *check_dead(const struct remains *remains, pid_t tid)
 {
 	struct mw_error *err;
 
@@ -103,7 +117,7 @@ static struct mw_error *check_dead(const struct jump_remains *remains, pid_t tid
 	return mw_error_hint(err, "End that one first");
 }
 
-static struct mw_error *read_control(struct jump_remains *remains, pid_t tid)
+static struct mw_error *read_control(struct remains *remains, pid_t tid)
 {
 	struct mw_ring_control *control = &remains->control;
 
@@ -116,7 +130,7 @@ static struct mw_error *read_control(struct jump_remains *remains, pid_t tid)
 	return NULL;
 }
 
-static struct mw_error *take_image(struct jump_remains *remains, pid_t tid, const struct mw_ring_owned *owned)
+static struct mw_error *take_image(struct remains *remains, pid_t tid, const struct mw_ring_owned *owned)
 {
 	struct jump_process *process = remains->process;
 	uint8_t *bytes = calloc(1, owned->size);
@@ -145,7 +159,7 @@ static struct mw_error *take_image(struct jump_remains *remains, pid_t tid, cons
 }
 
 /* Once some of it may have been unmapped, nothing is ours that does not look so. */
-static bool is_guard(const struct jump_remains *remains, pid_t tid, mw_addr start)
+static bool is_guard(const struct remains *remains, pid_t tid, mw_addr start)
 {
 	char *smaps = NULL;
 	size_t size;
@@ -161,7 +175,7 @@ static bool is_guard(const struct jump_remains *remains, pid_t tid, mw_addr star
 	return is;
 }
 
-static struct mw_error *take_owned(struct jump_remains *remains, pid_t tid, const struct mw_ring_owned *owned)
+static struct mw_error *take_owned(struct remains *remains, pid_t tid, const struct mw_ring_owned *owned)
 {
 	struct jump_process *process = remains->process;
 
@@ -190,7 +204,7 @@ static struct mw_error *file_missing(const struct jump_process *process, const s
 }
 
 /* Without the file: is there a jump to the trampoline? */
-static struct mw_error *check_jump(const struct jump_remains *remains, pid_t tid, const struct mw_module *module,
+static struct mw_error *check_jump(const struct remains *remains, pid_t tid, const struct mw_module *module,
 				   struct jump_patch *patch)
 {
 	const struct mw_arch *arch = remains->process->survey.arch;
@@ -209,7 +223,7 @@ static struct mw_error *check_jump(const struct jump_remains *remains, pid_t tid
 }
 
 /* What stands where the jump was put, and what stood there before. */
-static struct mw_error *take_jump(struct jump_remains *remains, pid_t tid, const struct mw_module *module,
+static struct mw_error *take_jump(struct remains *remains, pid_t tid, const struct mw_module *module,
 				  struct jump_patch *patch)
 {
 	struct jump_process *process = remains->process;
@@ -239,7 +253,7 @@ static struct mw_error *take_jump(struct jump_remains *remains, pid_t tid, const
 }
 
 /* A trampoline that is what would be made today: it is known which of its instructions is the copy of which. */
-static void take_trampoline(const struct jump_remains *remains, pid_t tid, struct jump_patch *patch, uint64_t original)
+static void take_trampoline(const struct remains *remains, pid_t tid, struct jump_patch *patch, uint64_t original)
 {
 	const struct mw_stub_header *header = (const struct mw_stub_header *)(const void *)remains->image;
 	const struct mw_trampoline_frame frame = {
@@ -274,7 +288,7 @@ static mw_addr trampoline_of(struct jump_process *process, uint64_t original)
 	return 0;
 }
 
-static struct mw_error *take_hook(struct jump_remains *remains, pid_t tid, uint32_t number)
+static struct mw_error *take_hook(struct remains *remains, pid_t tid, uint32_t number)
 {
 	struct jump_process *process = remains->process;
 	const struct mw_stub_hook *hook = &process->recorder.context.hooks[number];
@@ -320,7 +334,7 @@ static void drop_doubtful(struct jump_process *process)
 	process->recorder.trampolines_count = kept;
 }
 
-static struct mw_error *take_all(struct jump_remains *remains, pid_t tid)
+static struct mw_error *take_all(struct remains *remains, pid_t tid)
 {
 	struct jump_process *process = remains->process;
 	uint32_t count = remains->control.owned_count;
@@ -351,7 +365,7 @@ static struct mw_error *take_all(struct jump_remains *remains, pid_t tid)
 	return NULL;
 }
 
-static struct mw_error *find(struct jump_remains *remains, pid_t tid, size_t index, bool *found)
+static struct mw_error *find_at(struct remains *remains, pid_t tid, size_t index, bool *found)
 {
 	MW_TRY(mw_maps_read(tid, &remains->maps));
 	*found = false;
@@ -368,17 +382,21 @@ static struct mw_error *find(struct jump_remains *remains, pid_t tid, size_t ind
 	return take_all(remains, tid);
 }
 
-struct mw_error *jump_remains_find(struct jump_remains *remains, pid_t pid, size_t index, bool *found)
+/*
+ * Find the stale memwatch number `index`; `*found` is false where there are not so many. Whatever comes back, deinit
+ * it. Errors as of mw_stale_look.
+ */
+static struct mw_error *find(struct remains *remains, pid_t pid, size_t index, bool *found)
 {
 	static const struct mw_event_sink nobody = {.context = NULL};
 
 	memset(remains, 0, sizeof(*remains));
 	remains->engine.options.depth = 1;
 	MW_TRY(jump_process_create(&remains->engine, pid, &nobody, &remains->process));
-	return find(remains, jump_live_tid(remains->process), index, found);
+	return find_at(remains, mw_live_thread(remains->process->pid), index, found);
 }
 
-void jump_remains_deinit(struct jump_remains *remains)
+static void remains_deinit(struct remains *remains)
 {
 	if (remains->process) {
 		free(remains->process->recorder.shared.base); /* a copy of the slots */
@@ -397,10 +415,10 @@ struct mw_error *jump_stale_look(pid_t pid, struct mw_stale *stale)
 
 	/* A process may have made up any number: each that may be alive is listened to for a while. */
 	for (size_t i = 0; found && !err && i < MOST_LOOKED_AT; i++) {
-		struct jump_remains remains;
+		struct remains remains;
 
 		found = false;
-		err = jump_remains_find(&remains, pid, i, &found);
+		err = find(&remains, pid, i, &found);
 		stale->found |= found;
 		for (size_t j = 0; !err && found && j < remains.process->patches.journal.count; j++) {
 			const struct mw_patch *patch = &remains.process->patches.journal.items[j];
@@ -409,7 +427,287 @@ struct mw_error *jump_stale_look(pid_t pid, struct mw_stale *stale)
 			err = mw_journal_adopt(stale->journal, patch->addr, patch->original, patch->planted,
 					       patch->size, &number);
 		}
-		jump_remains_deinit(&remains);
+		remains_deinit(&remains);
 	}
 	return err;
+}
+
+#define MOST_LEFT        16 /* stale memwatches in one process */
+#define MOST_DESCRIPTORS 64
+
+static struct mw_error *write_control(const struct remains *remains, pid_t tid, size_t offset)
+{
+	/* Whoever has found it meanwhile is to see that another has been at it. */
+	const uint32_t value =
+		offset == offsetof(struct mw_ring_control, leaving) ? (remains->control.leaving + 1) | 1 : 0;
+
+	/* Memory that has no size yet has nothing to say either. */
+	if (!remains->control.layout)
+		return NULL;
+	return mw_remote_write(tid, remains->shared.start + offset, &value, sizeof(value));
+}
+
+/* The slots as they are now: which threads are in the recorder. */
+static void copy_slots(struct jump_process *process, void *context)
+{
+	const struct remains *remains = context;
+	pid_t tid = mw_live_thread(process->pid);
+	uint64_t offset = 0, size;
+	uint32_t count = 0;
+
+	free(process->recorder.shared.base);
+	process->recorder.shared = (struct jump_shared){.base = NULL};
+	if (!jump_remains_slots(&remains->control, process->recorder.memory.size, &offset, &count))
+		return;
+	size = count * (uint64_t)sizeof(struct mw_ring_slot);
+	process->recorder.shared.base = calloc(1, size + 1);
+	if (!process->recorder.shared.base ||
+	    mw_remote_read(tid, process->recorder.memory.there + offset, process->recorder.shared.base, size) != size)
+		return;
+	process->recorder.shared.geometry.slot_count = count;
+	(void)mw_remote_read(tid, process->recorder.memory.there + offsetof(struct mw_ring_control, open),
+			     &process->recorder.open_elsewhere, sizeof(process->recorder.open_elsewhere));
+}
+
+/* Descriptors of a target that lead to shared memory of ours: that of a stale memwatch, or any that is mapped
+ * nowhere. */
+struct descriptors {
+	pid_t pid;
+	const struct mw_maps *maps; /* NULL: only `device` and `inode` */
+	uint64_t device, inode;
+	int items[MOST_DESCRIPTORS];
+	size_t count;
+};
+
+static bool is_mapped(const struct mw_maps *maps, const struct stat *file)
+{
+	for (size_t i = 0; i < maps->count; i++)
+		if (maps->items[i].inode == file->st_ino &&
+		    makedev(maps->items[i].major, maps->items[i].minor) == file->st_dev)
+			return true;
+	return false;
+}
+
+static void find_descriptors(struct descriptors *found)
+{
+	const struct dirent *entry;
+	char path[64];
+	DIR *directory;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd", (int)found->pid);
+	directory = opendir(path);
+	while (directory && found->count < MOST_DESCRIPTORS && (entry = readdir(directory))) {
+		char link[32];
+		ssize_t length = readlinkat(dirfd(directory), entry->d_name, link, sizeof(link) - 1);
+		struct stat file;
+
+		link[length > 0 ? length : 0] = '\0';
+		if (strncmp(link, "/memfd:memwatch ", 16) != 0 ||
+		    fstatat(dirfd(directory), entry->d_name, &file, 0) != 0)
+			continue;
+		if (found->maps ? !is_mapped(found->maps, &file)
+				: file.st_dev == found->device && file.st_ino == found->inode)
+			found->items[found->count++] = (int)strtol(entry->d_name, NULL, 10);
+	}
+	if (directory)
+		closedir(directory);
+}
+
+static struct mw_error *close_descriptors(const struct descriptors *found, const struct mw_inject *inject)
+{
+	for (size_t i = 0; i < found->count; i++) {
+		const uint64_t arguments[6] = {(uint64_t)found->items[i]};
+		int64_t result;
+
+		MW_TRY(mw_inject_call(inject, SYS_close, arguments, &result));
+	}
+	return NULL;
+}
+
+/* A memwatch that was killed between the making of the shared memory and its mapping has left only a descriptor. */
+static struct mw_error *close_strays(pid_t pid)
+{
+	struct mw_maps maps = {0};
+	struct descriptors found = {.pid = pid, .maps = &maps};
+	struct mw_quiesce quiesce = {0};
+	struct mw_inject inject;
+	struct mw_error *err, *released;
+	pid_t tid = 0;
+
+	MW_TRY(mw_maps_read(pid, &maps));
+	find_descriptors(&found);
+	if (found.count == 0) {
+		mw_maps_deinit(&maps);
+		return NULL;
+	}
+	err = mw_quiesce_begin(&quiesce, pid);
+	if (!err)
+		err = mw_quiesce_await_injector(&quiesce);
+	if (!err)
+		err = mw_seccomp_policy_pick_best(&quiesce, &maps, MW_CALL_BIT(CLOSE), &tid);
+	if (!err)
+		err = mw_inject_init(&inject, tid, &maps);
+	/* As they are now that nobody opens or closes any. */
+	found.count = 0;
+	if (!err) {
+		find_descriptors(&found);
+		err = close_descriptors(&found, &inject);
+	}
+	released = mw_quiesce_end(&quiesce);
+	mw_quiesce_deinit(&quiesce);
+	mw_maps_deinit(&maps);
+	if (!err)
+		return released;
+	mw_error_destroy(released);
+	return err;
+}
+
+static struct mw_error *unmap_all(struct remains *remains, const struct mw_maps *maps)
+{
+	struct jump_process *process = remains->process;
+	struct descriptors descriptors = {.pid = mw_live_thread(process->pid),
+					  .device = makedev(remains->shared.major, remains->shared.minor),
+					  .inode = remains->shared.inode};
+	struct mw_inject inject;
+	pid_t tid;
+
+	/* A vfork may have come while calls went on. */
+	MW_TRY(mw_quiesce_await_injector(&process->quiesce));
+	MW_TRY(mw_seccomp_policy_pick_best(&process->quiesce, maps, MW_CALLS_MAP | MW_CALL_BIT(CLOSE), &tid));
+	MW_TRY(mw_inject_init(&inject, tid, maps));
+	MW_TRY(write_control(remains, tid, offsetof(struct mw_ring_control, leaving)));
+	/* What it writes into there is a copy. */
+	free(process->recorder.shared.base);
+	process->recorder.shared.base = NULL;
+	find_descriptors(&descriptors);
+	MW_TRY(close_descriptors(&descriptors, &inject));
+	return jump_memory_unmap(process, &inject);
+}
+
+/* The functions' bytes are put back, those of unwinders last, and calls in flight let come back. */
+static struct mw_error *restore_all(struct remains *remains, struct mw_maps *maps, const char **taken, size_t *left)
+{
+	struct jump_process *process = remains->process;
+	struct mw_error *err, *last;
+
+	MW_TRY(jump_unpatch(process, false, taken));
+	err = jump_await_calls(process, maps, copy_slots, remains, left);
+	if (!jump_unwinder_patched(process) || !jump_still_there(process))
+		return err;
+	last = jump_unpatch(process, true, taken);
+	if (!err && !last)
+		return *left ? NULL : jump_await_calls(process, maps, copy_slots, remains, left);
+	if (!err)
+		return last;
+	mw_error_destroy(last);
+	return err;
+}
+
+static struct mw_error *take_out(struct remains *remains, char *left, size_t size)
+{
+	struct jump_process *process = remains->process;
+	pid_t tid = mw_live_thread(process->pid);
+	struct mw_maps maps = {0};
+	const char *taken = NULL;
+	struct mw_error *err;
+	size_t calls = 0;
+
+	/* In this order: a guard that is off while recording is on is a forked child's. */
+	MW_TRY(write_control(remains, tid, offsetof(struct mw_ring_control, recording)));
+	MW_TRY(jump_guard_set(process, tid, MW_STUB_GUARD_ENDING));
+	err = restore_all(remains, &maps, &taken, &calls);
+	if (!err && jump_still_there(process)) {
+		remains->taken |= taken != NULL;
+		if (calls || remains->taken)
+			(void)snprintf(left, size,
+				       remains->taken ? "another tool has changed a jump that a killed memwatch has "
+							"left: what it leads to stays, unused"
+						      : "%zu calls were still going on in what a killed memwatch has "
+							"left: its code stays in the process, unused",
+				       calls);
+		else
+			err = unmap_all(remains, &maps);
+	}
+	mw_maps_deinit(&maps);
+	return err;
+}
+
+/*
+ * Another may have been at it between the look at it and the moment from which all stand: the guard, or the next
+ * memwatch. Then what is mapped where it was may be that one's, or the program's own.
+ */
+static struct mw_error *check_unchanged(const struct remains *remains, bool *unchanged)
+{
+	pid_t tid = mw_live_thread(remains->process->pid);
+	const struct mw_mapping *before = &remains->shared, *now;
+	struct mw_ring_control control;
+	struct mw_maps maps = {0};
+	struct mw_error *err;
+
+	*unchanged = false;
+	err = mw_maps_read(tid, &maps);
+	now = err ? NULL : mw_maps_find(&maps, before->start);
+	if (now && jump_remains_is_shared(now) && now->start == before->start && now->end == before->end &&
+	    now->inode == before->inode && now->major == before->major && now->minor == before->minor) {
+		memset(&control, 0, sizeof(control));
+		if (mw_remote_read(tid, before->start, &control, sizeof(control)) != sizeof(control))
+			memset(&control, 0, sizeof(control));
+		*unchanged = control.layout == remains->control.layout && control.leaving == remains->control.leaving &&
+			     control.owned_count == remains->control.owned_count &&
+			     memcmp(control.owned, remains->control.owned, sizeof(control.owned)) == 0;
+	}
+	mw_maps_deinit(&maps);
+	return err;
+}
+
+/* `*again` where it is to be looked for anew. */
+static struct mw_error *remove_one(struct remains *remains, char *left, size_t size, bool *again)
+{
+	struct jump_process *process = remains->process;
+	struct mw_error *err, *released;
+	bool unchanged = true;
+
+	/* Where that can't be done at once, what is known of it will soon be too old. */
+	err = jump_stop(process, 0);
+	if (!err && jump_still_there(process))
+		err = check_unchanged(remains, &unchanged);
+	if (!err && unchanged && jump_still_there(process))
+		err = take_out(remains, left, size);
+	*again = !unchanged;
+	released = mw_quiesce_end(&process->quiesce);
+	if (!err)
+		return released;
+	mw_error_destroy(released);
+	return err;
+}
+
+struct mw_error *jump_stale_remove(pid_t pid, char *left, size_t size)
+{
+	size_t stays = 0;
+
+	*left = '\0';
+	for (unsigned i = 0; i < MOST_LEFT; i++) {
+		struct remains remains;
+		char why[160] = "";
+		bool found = false, again = false;
+		struct mw_error *err = find(&remains, pid, stays, &found);
+
+		if (!err && found)
+			err = mw_error_prefix(remove_one(&remains, why, sizeof(why), &again),
+					      "cannot remove what a killed memwatch left");
+		remains_deinit(&remains);
+		if (err)
+			return err;
+		if (again)
+			continue;
+		if (!found)
+			return stays ? NULL
+				     : mw_error_prefix(close_strays(pid),
+						       "cannot close what a killed memwatch left open");
+		if (*why) {
+			(void)snprintf(left, size, "%s", why);
+			stays++;
+		}
+	}
+	return NULL;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* jump_interrupted_test.c: a signal's frame is found wherever in the recorder's code the signal came, and what merely looks
  * like the recorder's code is none. */
-#include "engine/jump/patching.h"
+#include "engine/jump/jump.h"
 #include "unit.h"
 
 #include <elf.h>

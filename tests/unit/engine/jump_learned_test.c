@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* jump_learned_test.c: what is read off code that nothing describes is published, bounded, and forgotten with its
  * module. */
-#include "engine/jump/walking.h"
+#include "engine/jump/jump.h"
 
 #include "proc/maps.h"
 #include "unit.h"

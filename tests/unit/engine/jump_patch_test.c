@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* jump_patch_test.c: a jump is written only where the code still is that it was planned for. */
-#include "engine/jump/patching.h"
+#include "engine/jump/jump.h"
 
 #include "proc/maps.h"
 #include "unit.h"

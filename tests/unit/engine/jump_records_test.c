@@ -111,7 +111,7 @@ static void test_break(void **state)
 	rig_expect(rig, 1, (struct mw_event){8, 0x103000, 0x1000, 1, 0, MW_EVENT_UNMAP_END, MW_KIND_VM});
 	rig_expect(rig, 2, (struct mw_event){9, 0x102ff0, 0x10, 1, 0, MW_EVENT_UNMAP_BEGIN, MW_KIND_VM});
 	rig_expect(rig, 3, (struct mw_event){9, 0x102ff0, 0x10, 1, 0, MW_EVENT_UNMAP_END, MW_KIND_VM});
-	jump_drain_set_break(rig->drain, 0x200000);
+	rig->drain->break_end = 0x200000;
 	rig_put(rig, 0, 10, MW_RING_BRK, MW_RING_VM, 2, 0x201000, 0);
 	rig_drain(rig);
 	rig_expect(rig, 4, (struct mw_event){10, 0x200000, 0x1000, 1, 0, MW_EVENT_MAP, MW_KIND_VM});
@@ -216,12 +216,12 @@ static void test_nonsense_from_elsewhere(void **state)
 	begin(rig);
 	rig_thread(rig, 1);
 	rig_drain(rig);
-	jump_drain_hooks(rig->drain, 2);
+	rig->drain->hooks = 2;
 	rig_put(rig, 0, 10, MW_RING_ALLOC, 0, 50, 0x5000, 24);
 	unit = rig_reserve(rig, 1, 1);
 	rig_write(rig, 1, unit, 15, MW_RING_STACK, 0, NONE, 50, RIG_DEPTH + 1);
 	rig_round(rig);
-	jump_drain_hooks(rig->drain, 1);
+	rig->drain->hooks = 1;
 	rig_put(rig, 0, 20, MW_RING_ALLOC, 0, 60, 0x5000, 24);
 	rig_put_stack(rig, 1, 25, 0, 60, frames, 3, MW_RING_COMPLETE);
 	rig_round(rig);
@@ -234,7 +234,6 @@ static void test_compare(void **state)
 {
 	struct rig *rig = *state;
 	struct mw_ring_slow slow = {.pc = 0x10001};
-	const char *const *texts;
 
 	begin(rig);
 	for (int i = 0; i < 3; i++)
@@ -266,10 +265,10 @@ static void test_compare(void **state)
 	rig_drain(rig);
 	assert_int_equal(jump_drain_stats(rig->drain)->compared, 4);
 	assert_int_equal(jump_drain_stats(rig->drain)->differing, 3);
-	assert_int_equal(jump_drain_differences(rig->drain, &texts), 3);
-	assert_non_null(strstr(texts[1], "stack 6, hook 1, from frame 1 on"));
-	assert_non_null(strstr(texts[1], "rows, 3 frames, complete: 10001 20002 30003\n"));
-	assert_non_null(strstr(texts[1], "walk, 3 frames, complete: 10001 20003 30003\n"));
+	assert_int_equal(rig->drain->difference_count, 3);
+	assert_non_null(strstr(rig->drain->differences[1], "stack 6, hook 1, from frame 1 on"));
+	assert_non_null(strstr(rig->drain->differences[1], "rows, 3 frames, complete: 10001 20002 30003\n"));
+	assert_non_null(strstr(rig->drain->differences[1], "walk, 3 frames, complete: 10001 20003 30003\n"));
 	assert_int_equal(bad(rig), 0);
 }
 
@@ -284,11 +283,11 @@ static void test_threads(void **state)
 	assert_string_equal(rig->threads[0].name, "worker");
 	/* The same again is no new thread; another on the same stack is. What the first was at has failed. It may be
 	 * told in the call of a helper, whose number is no hook's. */
-	jump_drain_hooks(rig->drain, 1);
+	rig->drain->hooks = 1;
 	rig_put(rig, 0, 7, MW_RING_THREAD, 0, NONE, RIG_TID, 0);
 	rig_drain(rig);
 	assert_int_equal(bad(rig), 0);
-	jump_drain_hooks(rig->drain, 2);
+	rig->drain->hooks = 2;
 	rig_put(rig, 0, 7, MW_RING_REALLOC_BEGIN, 0, 1, 0x5000, 1);
 	rig_put(rig, 0, 7, MW_RING_THREAD, 0, NONE, RIG_TID + 50, 0);
 	rig_put(rig, 0, 7, MW_RING_ALLOC, 0, 1, 0x6000, 1);
@@ -375,9 +374,9 @@ static void test_senseless(void **state)
 	uint64_t unit, ahead = jump_clock_tick() - rig->clock.start_tick + UINT64_C(100000000000);
 
 	begin(rig);
-	jump_drain_hooks(rig->drain, 1);
+	rig->drain->hooks = 1;
 	check(rig, MW_RING_ALLOC, 0, 1, 0x5000, 1, NO_EVENT);
-	jump_drain_hooks(rig->drain, 2);
+	rig->drain->hooks = 2;
 	check(rig, MW_RING_ALLOC, 0, 1, 0x5000, 1, EVENT(ALLOC, HEAP, 0x5000, 1, 0));
 	check(rig, MW_RING_TYPES, 0, 1, 0x5000, 1, NO_EVENT);
 	check(rig, MW_RING_ALLOC, 0, 1, 0x5000, 1, EVENT(ALLOC, HEAP, 0x5000, 1, 0));

@@ -175,7 +175,7 @@ static void test_header(void **state)
 	memcpy(table, mw_stub_image + header->table, sizeof(table));
 	assert_int_equal(table[0], header->returned - 1);
 	assert_int_equal(table[1], header->fde);
-	/* What context.c of the engine fills in is all zeros before. */
+	/* What memory.c of the engine fills in is all zeros before. */
 	for (size_t i = 0; i < sizeof(struct mw_stub_context); i++)
 		assert_int_equal(mw_stub_image[header->context + i], 0);
 }

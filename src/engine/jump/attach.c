@@ -1,0 +1,640 @@
+// SPDX-License-Identifier: MIT
+/*
+ * attach.c: put the recorder into a process (jump.h).
+ *
+ *      survey, plan, compile rows      the process runs
+ *      stop: map memory, write code    some milliseconds
+ *      fill the memory, publish rows   the process runs
+ *      stop: write the jumps           some milliseconds; the window begins
+ *
+ * A command is first let come from before its exec to where its libraries are mapped:
+ *
+ *      exec            a breakpoint at the function that the loader calls for debuggers
+ *      … first time    it begins to map libraries
+ *      … second time   all are mapped and relocated, none has been initialised: the recorder is put in
+ *
+ * musl's loader, which is its C library, tells the second only.
+ */
+#include "engine/jump/jump.h"
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "engine/stale.h"
+#include "proc/maps.h"
+#include "proc/status.h"
+#include "tracee/remote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BREATHS   10 /* for calls that map memory */
+#define BREATH_NS 50000
+
+/*
+ * A thread that makes system calls for us and lives through them whatever happens to memwatch; where there is none,
+ * with --unsafe, any; else UNSUPPORTED. Stopping it must be harmless as well.
+ */
+static struct mw_error *pick_injector(struct jump_process *process, uint32_t calls, const struct mw_maps *maps,
+				      pid_t *tid)
+{
+	const struct mw_seccomp_policy_need need = mw_seccomp_policy_need_of(calls);
+	const struct mw_seccomp_policy_need restart = {.made = MW_CALL_BIT(RESTART)};
+	struct mw_permit permit, everyone = {.harmless = MW_CALLS_ALL};
+
+	MW_TRY(jump_injector_find(&process->policy, &process->quiesce, maps, calls, tid, &permit));
+	if (process->engine->options.unsafe) {
+		if (!*tid)
+			*tid = mw_quiesce_pick(&process->quiesce);
+		return NULL;
+	}
+	if (!*tid)
+		return mw_seccomp_policy_refuse("jump", process->pid, &permit, &need);
+	/* Stopped are all of them. */
+	MW_TRY(mw_seccomp_policy_everyone(&process->policy, &process->quiesce, &everyone.made));
+	return mw_permit_suits(&everyone, &restart)
+		       ? NULL
+		       : mw_seccomp_policy_refuse("jump", process->pid, &everyone, &restart);
+}
+
+/*
+ * Modules that come and go during the window.
+ *
+ * The loader's thread waits in the recorder until this is done: what a new library's constructors allocate is seen.
+ */
+
+static bool anything_to_plant(const struct jump_process *process)
+{
+	for (size_t i = 0; i < process->patches.count; i++)
+		if (!process->patches.items[i].gone && !process->patches.items[i].standing &&
+		    !process->patches.items[i].detour.why)
+			return true;
+	return false;
+}
+
+/* What was in a module that is unmapped is no more. */
+static void forget_gone(struct jump_process *process)
+{
+	for (size_t i = 0; i < process->patches.count; i++) {
+		struct jump_patch *patch = &process->patches.items[i];
+		const struct mw_module *module = mw_modules_get(process->survey.modules, patch->module);
+
+		if (patch->gone || !module->gone)
+			continue;
+		patch->gone = true;
+		if (patch->standing)
+			mw_journal_forget(&process->patches.journal, patch->detour.at, patch->detour.at + 1);
+		patch->standing = false;
+	}
+}
+
+/* Entry points that came and can't be detoured: what they do will be missed. */
+static void note_refused(struct jump_process *process, size_t first)
+{
+	for (size_t i = first; i < process->patches.count; i++)
+		if (process->patches.items[i].detour.why && process->patches.items[i].hook != JUMP_NO_HOOK)
+			process->survey.hooks.items[process->patches.items[i].hook].info.refused =
+				process->patches.items[i].detour.why;
+}
+
+/* It has put itself under a filter since the attach, under which no memory can be had without harm. */
+static void give_up_new(struct jump_process *process)
+{
+	for (size_t i = 0; i < process->patches.count; i++) {
+		struct jump_patch *patch = &process->patches.items[i];
+
+		if (!patch->gone && !patch->standing && !patch->detour.why)
+			patch->detour.why = "the process has put itself under a seccomp filter that forbids it";
+	}
+	note_refused(process, 0);
+}
+
+static struct mw_error *plant_new(struct jump_process *process, const struct mw_maps *maps)
+{
+	struct mw_maps now = {0};
+	struct mw_permit permit;
+	struct mw_inject inject;
+	struct mw_error *err;
+	pid_t tid;
+
+	if (!jump_still_there(process))
+		return NULL;
+	MW_TRY(jump_injector_find(&process->policy, &process->quiesce, maps, MW_CALLS_MAP | MW_CALL_BIT(MPROTECT_CODE),
+				  &tid, &permit));
+	if (!tid && process->engine->options.unsafe)
+		tid = mw_quiesce_pick(&process->quiesce);
+	if (!tid) {
+		give_up_new(process);
+		return NULL;
+	}
+	MW_TRY(mw_inject_init(&inject, tid, maps));
+	MW_TRY(jump_memory_extend(process, &inject));
+	err = jump_patch_all(process, &now);
+	mw_maps_deinit(&now);
+	return err;
+}
+
+static struct mw_error *stop_and_plant(struct jump_process *process, const struct mw_maps *maps)
+{
+	struct mw_error *err, *released;
+
+	err = jump_stop(process, 0);
+	if (!err)
+		err = plant_new(process, maps);
+	released = mw_quiesce_end(&process->quiesce);
+	jump_account_stop(process);
+	if (err) {
+		mw_error_destroy(released);
+		return err;
+	}
+	return released;
+}
+
+struct mw_error *jump_modules_changed(struct jump_process *process)
+{
+	size_t added = 0, removed = 0, before = process->patches.count;
+	pid_t tid = mw_live_thread(process->pid);
+	struct mw_maps maps = {0};
+	struct mw_error *err;
+
+	/* … which is found out elsewhere. */
+	if (jump_has_execed(process))
+		return NULL;
+	err = mw_survey_refresh(&process->survey, tid, &added, &removed);
+	if (!err && (added || removed))
+		process->unwinder->ops->flush(process->unwinder);
+	if (!err)
+		err = mw_survey_take_in(&process->survey, tid);
+	if (!err)
+		err = mw_maps_read(tid, &maps);
+	if (!err)
+		jump_learned_tidy(process);
+	if (!err)
+		err = jump_rows_publish(process, &maps, added || removed);
+	if (!err) {
+		forget_gone(process);
+		err = jump_plan(process, tid);
+	}
+	if (!err) {
+		note_refused(process, before);
+		process->drain->hooks = (uint32_t)process->survey.hooks.count;
+		if (anything_to_plant(process))
+			err = stop_and_plant(process, &maps);
+	}
+	mw_maps_deinit(&maps);
+	return mw_error_unless_gone(err); /* … which is found out elsewhere */
+}
+
+#define HEARTBEAT_LIMIT_NS UINT64_C(1000000000)
+#define WAIT_LIMIT_NS      UINT64_C(2000000000)
+#define EXIT_LIMIT_NS      UINT64_C(1000000000)
+
+/* What a thread does to have the recorder put in. */
+#define CALLS (MW_CALLS_MAP | MW_CALLS_SHARE | MW_CALL_BIT(MADVISE) | MW_CALL_BIT(MPROTECT_CODE) | MW_CALL_BIT(PRCTL))
+
+static struct mw_error *unsupported(const struct jump_process *process, const char *why)
+{
+	return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0, "the jump engine can't be used on process %d: %s",
+					     process->pid, why),
+			     "--engine trap can watch it");
+}
+
+/* A target may have forbidden itself to read the time stamp counter. */
+static struct mw_error *check_counter(const struct jump_process *process, const struct mw_inject *inject)
+{
+	const uint64_t arguments[6] = {PR_GET_TSC};
+	uint32_t flag = 0;
+	int64_t result;
+
+	MW_TRY(mw_inject_call_with(inject, SYS_prctl, arguments, 1, &flag, sizeof(flag), &result));
+	return result == 0 && flag == PR_TSC_SIGSEGV ? unsupported(process, "it may not read the time stamp counter")
+						     : NULL;
+}
+
+/* Calls of ours that a stack passes through are no frames of the program's. */
+static void emit_unwinder(struct jump_process *process)
+{
+	const struct mw_stub_header *header = mw_stub_header();
+	const struct mw_unwinder_code code = {.start = process->recorder.image,
+					      .end = process->recorder.image + process->recorder.image_size,
+					      .base = process->recorder.image,
+					      .table = process->recorder.image + header->table,
+					      .entries = 1};
+
+	mw_unwinder_libunwind_pass_over(process->inner, &code);
+}
+
+static struct mw_error *put_in_code(struct jump_process *process, const struct mw_maps *maps, uint64_t rows_bytes)
+{
+	struct mw_inject inject;
+	uint32_t calls = CALLS;
+	pid_t tid = mw_quiesce_pick(&process->quiesce);
+
+	if (!tid)
+		return mw_error_create(MW_ERROR_SYSTEM, 0, "no thread of process %d could be stopped", process->pid);
+	if (mw_shared_memory_locks(tid))
+		calls |= MW_CALLS_LOCKED;
+	MW_TRY(pick_injector(process, calls, maps, &tid));
+	MW_TRY(jump_find_tid_offset(process));
+	jump_note_stacks(process, maps);
+	MW_TRY(mw_fault("attach.inject"));
+	MW_TRY(mw_inject_init(&inject, tid, maps));
+	if (!process->engine->options.unsafe && !process->launched && !mw_inject_leads_back(&inject))
+		return mw_inject_no_sigframe(&inject, process->pid);
+	MW_TRY(check_counter(process, &inject));
+	MW_TRY(jump_memory_put_in(process, &inject, maps, rows_bytes));
+	emit_unwinder(process);
+	return NULL;
+}
+
+static struct mw_error *install_code(struct jump_process *process)
+{
+	struct mw_maps maps = {0};
+	uint64_t rows_bytes;
+	struct mw_error *err = jump_rows_compile(process, &rows_bytes);
+
+	if (!err)
+		err = mw_maps_read(mw_live_thread(process->pid), &maps);
+	if (!err)
+		err = put_in_code(process, &maps, rows_bytes);
+	mw_maps_deinit(&maps);
+	return err;
+}
+
+static mw_addr heap_end(const struct mw_maps *maps)
+{
+	for (size_t i = 0; i < maps->count; i++)
+		if (strcmp(maps->items[i].path, "[heap]") == 0)
+			return maps->items[i].end;
+	return 0;
+}
+
+static struct mw_error *install_data(struct jump_process *process)
+{
+	struct mw_ring_control *control = jump_control(&process->recorder.shared);
+	const struct jump_drain_help help = jump_help(process);
+	struct mw_maps maps = {0};
+	struct mw_error *err;
+
+	MW_TRY(jump_memory_prepare(process));
+	jump_clock_init(&process->clock);
+	control->heartbeat_limit = jump_clock_ticks(&process->clock, HEARTBEAT_LIMIT_NS);
+	control->wait_limit = jump_clock_ticks(&process->clock, WAIT_LIMIT_NS);
+	control->exit_limit = jump_clock_ticks(&process->clock, EXIT_LIMIT_NS);
+	control->compare = process->engine->options.compare;
+	MW_TRY(jump_drain_create(&process->recorder.shared, &process->clock, &process->sink, &help, &process->drain));
+	process->drain->hooks = (uint32_t)process->survey.hooks.count;
+	MW_TRY(mw_maps_read(mw_live_thread(process->pid), &maps));
+	err = jump_rows_publish(process, &maps, false);
+	mw_maps_deinit(&maps);
+	return err;
+}
+
+static struct mw_error *install_jumps(struct jump_process *process)
+{
+	struct mw_ring_control *control = jump_control(&process->recorder.shared);
+	struct mw_maps maps = {0};
+	struct mw_error *err;
+
+	process->installed = true;
+	jump_introduce_threads(process);
+	err = jump_patch_all(process, &maps);
+	process->drain->break_end = heap_end(&maps);
+	mw_maps_deinit(&maps);
+	MW_TRY(err);
+	MW_TRY(mw_fault("attach.resume"));
+	for (size_t i = 0; i < process->patches.count; i++)
+		process->patches.loader_hooked |=
+			process->patches.items[i].standing && process->patches.items[i].role == MW_STUB_LOADER;
+	/* Libraries may have come and gone since they were looked at: so that is done again at once. */
+	__atomic_fetch_add(&control->loader_changes, 1, __ATOMIC_RELEASE);
+	jump_clock_start(&process->clock);
+	process->window.started_realtime_ns = mw_clock_realtime_ns();
+	__atomic_store_n(&control->recording, 1, __ATOMIC_RELEASE);
+	MW_TRY(jump_guard_set(process, mw_live_thread(process->pid), MW_STUB_GUARD_ON));
+	process->windowed = true;
+	return NULL;
+}
+
+/* As processes' start times are reported. */
+static uint64_t clock_ticks_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return (uint64_t)now.tv_sec * (uint64_t)sysconf(_SC_CLK_TCK) +
+	       (uint64_t)now.tv_nsec / (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
+static struct mw_error *survey(struct jump_process *process)
+{
+	size_t added, removed;
+	uint64_t bytes;
+	pid_t tid = mw_live_thread(process->pid);
+
+	MW_TRY(mw_fault("attach.modules"));
+	MW_TRY(mw_survey_refresh(&process->survey, tid, &added, &removed));
+	MW_TRY(mw_survey_take_in(&process->survey, tid));
+	MW_TRY(mw_survey_check(&process->survey));
+	MW_TRY(jump_plan(process, tid));
+	MW_TRY(jump_plan_check(process));
+	process->children.attach_start = clock_ticks_now();
+	return jump_rows_compile(process, &bytes);
+}
+
+static struct mw_error *stop(struct jump_process *process)
+{
+	MW_TRY(mw_fault("attach.stop"));
+	return jump_stop(process, 0);
+}
+
+static struct mw_error *let_go(struct jump_process *process)
+{
+	struct mw_error *err = mw_quiesce_end(&process->quiesce);
+
+	process->stats.attach_ns += process->quiesce.stood_ns;
+	jump_account_stop(process);
+	return err;
+}
+
+/* All but the jumps. The process is stopped for a part of it, and runs when this returns. */
+static struct mw_error *put_in(struct jump_process *process)
+{
+	MW_TRY(mw_stale_remove(process->pid, process->why_left, sizeof(process->why_left)));
+	MW_TRY(survey(process));
+	MW_TRY(stop(process));
+	jump_learn_note_stacks(process);
+	MW_TRY(install_code(process));
+	MW_TRY(let_go(process));
+	MW_TRY(install_data(process));
+	jump_learn_from_stacks(process);
+	return NULL;
+}
+
+/* Is a thread in a call that maps memory, and was made before there was a hook to see it? */
+static bool any_maps(const struct jump_process *process)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < process->quiesce.count && !any; i++) {
+		const struct mw_quiet_thread *thread = &process->quiesce.threads[i];
+		struct mw_tracee_regs regs;
+		struct mw_error *err = thread->stopped ? mw_tracee_get_regs(thread->tid, &regs) : NULL;
+
+		any = thread->stopped && !err && mw_survey_is_mapping(&process->survey, regs.general.pc);
+		mw_error_destroy(err);
+	}
+	return any;
+}
+
+/* What such a call maps would be nobody's. They are short; where new ones are made all the time it is let be. */
+static struct mw_error *await_mappings(struct jump_process *process)
+{
+	for (unsigned i = 0; i < BREATHS && any_maps(process); i++) {
+		MW_TRY(mw_quiesce_run_briefly(&process->quiesce, BREATH_NS));
+		if (!jump_still_there(process))
+			return mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", process->pid);
+	}
+	return NULL;
+}
+
+/* What was found and put into one program is nothing to another: stopped, it stays what it is. */
+struct mw_error *jump_begin_window(struct jump_process *process)
+{
+	const struct mw_engine_options *options = &process->engine->options;
+
+	/* What was found when it was prepared is old by now. */
+	jump_look_for_frames(process);
+	MW_TRY(stop(process));
+	MW_TRY(mw_program_check(process->pid, &process->program));
+	MW_TRY(await_mappings(process));
+	MW_TRY(jump_await_handlers(process));
+	if (options->stopped)
+		MW_TRY(options->stopped(options->stopped_context, process->pid));
+	MW_TRY(install_jumps(process));
+	return let_go(process);
+}
+
+struct loader {
+	mw_addr vaddr;
+	bool is_libc; /* a loader that is nothing else starts no threads */
+};
+
+static bool see_loader(void *context, const struct mw_elf_symbol *symbol)
+{
+	struct loader *loader = context;
+
+	if (symbol->function && strcmp(symbol->name, "_dl_debug_state") == 0)
+		loader->vaddr = symbol->vaddr;
+	loader->is_libc |= symbol->function && strcmp(symbol->name, "pthread_create") == 0;
+	return true;
+}
+
+static void find_loader(struct jump_process *process)
+{
+	for (uint32_t i = 0; i < mw_modules_count(process->survey.modules); i++) {
+		const struct mw_module *module = mw_modules_get(process->survey.modules, i);
+		struct loader loader = {0};
+
+		if (module->gone || !module->elf)
+			continue;
+		mw_error_destroy(mw_elf_each_symbol(module->elf, see_loader, &loader));
+		if (!loader.vaddr)
+			continue;
+		process->launch.loader = loader.vaddr + module->bias;
+		process->launch.tells = loader.is_libc ? 1 : 2;
+		return;
+	}
+	process->launch.loader = 0;
+}
+
+/* A static program has no loader that tells when it is loader_ready. */
+static struct mw_error *check_program(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct mw_elf *elf = NULL;
+	struct mw_error *err = fd >= 0 ? mw_elf_open(fd, path, &elf) : NULL;
+	bool is_static = !err && elf && elf->is_static;
+
+	/* What it is that can't be read, its exec will show. */
+	mw_error_destroy(err);
+	mw_elf_unref(elf);
+	if (fd >= 0)
+		close(fd);
+	if (!is_static)
+		return NULL;
+	err = mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+			      "'%s' is a static program: no loader shows when it is loader_ready for the jump engine",
+			      path);
+	return mw_error_hint(err, "--engine trap can launch it; once it runs, --engine jump can be attached");
+}
+
+static struct mw_error *launch_begin(struct jump_process *process)
+{
+	if (process->engine->options.program)
+		MW_TRY(check_program(process->engine->options.program));
+	process->launched_by_us = true;
+	return mw_tracee_seize(process->pid);
+}
+
+static struct mw_error *on_exec(struct jump_process *process)
+{
+	const struct mw_arch *arch = process->survey.arch;
+	size_t added, removed;
+
+	if (process->launch.execed) {
+		/* The command runs another before its loader is done (a script's interpreter). */
+		mw_journal_forget_all(&process->patches.journal);
+		process->launch.told = 0;
+	}
+	process->launch.execed = true;
+	MW_TRY(mw_survey_refresh(&process->survey, process->pid, &added, &removed));
+	find_loader(process);
+	if (!process->launch.loader)
+		return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+						     "the command is a static program: it has no loader that shows "
+						     "when it is loader_ready for the jump engine"),
+				     "--engine trap can launch it");
+	return mw_journal_plant(&process->patches.journal, process->pid, process->launch.loader, arch->breakpoint,
+				arch->breakpoint_length, &process->launch.patch);
+}
+
+/* The function is empty: to return from it is all it does. */
+static struct mw_error *return_from_loader(struct jump_process *process, struct mw_tracee_regs *regs)
+{
+	uint64_t *sp = &regs->general.gpr[process->survey.arch->dwarf_sp];
+	mw_addr ret;
+
+	MW_TRY(mw_remote_read_all(process->pid, *sp, &ret, sizeof(ret)));
+	regs->general.pc = ret;
+	*sp += sizeof(ret);
+	return mw_tracee_set_regs(process->pid, regs);
+}
+
+static struct mw_error *install_launched(struct jump_process *process)
+{
+	const struct mw_engine_options *options = &process->engine->options;
+	size_t added, removed;
+
+	MW_TRY(mw_survey_refresh(&process->survey, process->pid, &added, &removed));
+	process->unwinder->ops->flush(process->unwinder);
+	MW_TRY(mw_survey_take_in(&process->survey, process->pid));
+	MW_TRY(mw_survey_check(&process->survey));
+	MW_TRY(jump_plan(process, process->pid));
+	MW_TRY(jump_plan_check(process));
+	MW_TRY(install_code(process));
+	MW_TRY(install_data(process));
+	MW_TRY(install_jumps(process));
+	process->launched = false;
+	if (options->sample)
+		options->sample(options->sample_context, process->pid, process->pid, 0, false);
+	return NULL;
+}
+
+static struct mw_error *loader_ready(struct jump_process *process, struct mw_tracee_regs *regs)
+{
+	struct mw_error *err, *released;
+
+	MW_TRY(mw_journal_restore(&process->patches.journal, process->pid, process->launch.patch));
+	mw_journal_forget_all(&process->patches.journal);
+	/* It was memwatch's child before, and had its name. */
+	mw_comm_read(process->pid, process->pid, process->name);
+	regs->general.pc = process->launch.loader;
+	MW_TRY(mw_tracee_set_regs(process->pid, regs));
+	process->quiesce = (struct mw_quiesce){.forked = jump_child_forked, .context = process};
+	err = mw_quiesce_take(&process->quiesce, process->pid);
+	if (!err)
+		err = install_launched(process);
+	released = err ? NULL : mw_quiesce_end(&process->quiesce);
+	process->stats.attach_ns = process->quiesce.stood_ns;
+	jump_account_stop(process);
+	if (err) {
+		if (process->engine->options.stop_unfit && mw_error_kind(err) == MW_ERROR_UNSUPPORTED)
+			kill(process->pid, SIGSTOP);
+		return err; /* detach lets it go */
+	}
+	return released;
+}
+
+/* `*resume` is false where it has been let go or is to stay stopped. */
+static struct mw_error *on_trap(struct jump_process *process, bool *resume, int *signal)
+{
+	const struct mw_arch *arch = process->survey.arch;
+	struct mw_tracee_regs regs;
+
+	MW_TRY(mw_tracee_get_regs(process->pid, &regs));
+	if (!process->launch.loader || regs.general.pc != process->launch.loader + arch->breakpoint_advance) {
+		*signal = SIGTRAP;
+		return NULL;
+	}
+	mw_tracee_take_signal(process->pid);
+	if (++process->launch.told < process->launch.tells)
+		return return_from_loader(process, &regs);
+	*resume = false;
+	return loader_ready(process, &regs);
+}
+
+static struct mw_error *on_stop(struct jump_process *process, int status)
+{
+	int signal = 0;
+	bool resume = true;
+
+	switch (status >> 16) {
+	case 0:
+		if (WSTOPSIG(status) == SIGTRAP)
+			MW_TRY(on_trap(process, &resume, &signal));
+		else
+			signal = WSTOPSIG(status);
+		break;
+	case PTRACE_EVENT_EXEC:
+		MW_TRY(on_exec(process));
+		break;
+	case PTRACE_EVENT_STOP:
+		if (WSTOPSIG(status) != SIGTRAP)
+			return mw_tracee_listen(process->pid);
+		break;
+	default:
+		break;
+	}
+	return resume ? mw_tracee_resume(process->pid, signal) : NULL;
+}
+
+struct mw_error *jump_launch_go_on(struct jump_process *process)
+{
+	for (;;) {
+		int status;
+		struct mw_error *err;
+		pid_t got = mw_tracee_wait(process->pid, &status, WNOHANG);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return NULL;
+		if (!WIFSTOPPED(status)) {
+			jump_exit_status(process, status);
+			return jump_process_end(process, MW_END_EXIT);
+		}
+		err = on_stop(process, status);
+		if (err && mw_error_kind(err) == MW_ERROR_GONE && !process->quiesce.standing) {
+			mw_error_destroy(err); /* its end is still to come */
+			err = NULL;
+		}
+		if (err || !process->launched)
+			return err;
+	}
+}
+
+struct mw_error *jump_prepare(struct jump_process *process)
+{
+	if (process->launched)
+		return launch_begin(process);
+	mw_program_read(process->pid, &process->program);
+	return mw_program_explain(process->pid, &process->program, put_in(process));
+}
