@@ -161,7 +161,7 @@ static bool try(void (*function)(void *context), void *context)
 /* --- symbols ------------------------------------------------------------------------------------------------------ */
 
 struct question {
-	const struct mw_view_symbols *inner;
+	struct mw_symbolizer *symbolizer;
 	uint32_t module;
 	mw_addr addr;
 	const struct mw_symbol_frame **frames;
@@ -173,15 +173,15 @@ static void ask(void *context)
 {
 	struct question *question = context;
 
-	question->err = question->inner->resolve(question->inner->context, question->module, question->addr,
-						 question->frames, question->count);
+	question->err = mw_symbolizer_resolve(question->symbolizer, question->module, question->addr, true,
+					      question->frames, question->count);
 }
 
 static struct mw_error *resolve(void *context, uint32_t module, mw_addr addr, const struct mw_symbol_frame **frames,
 				size_t *count)
 {
 	struct mw_guarded_symbols *guarded = context;
-	struct question question = {&guarded->inner, module, addr, frames, count, NULL};
+	struct question question = {guarded->symbolizer, module, addr, frames, count, NULL};
 
 	if (!guarded->crashed && try(ask, &question))
 		return question.err;
@@ -191,8 +191,19 @@ static struct mw_error *resolve(void *context, uint32_t module, mw_addr addr, co
 	return NULL;
 }
 
-struct mw_view_symbols mw_guarded_symbols_of(struct mw_guarded_symbols *guarded, const struct mw_view_symbols *inner)
+struct mw_error *mw_guarded_symbols_init(struct mw_guarded_symbols *guarded, const struct mw_modules *modules)
 {
-	*guarded = (struct mw_guarded_symbols){.inner = *inner};
+	*guarded = (struct mw_guarded_symbols){.crashed = false};
+	return mw_symbolizer_create(modules, &guarded->symbolizer);
+}
+
+void mw_guarded_symbols_deinit(struct mw_guarded_symbols *guarded)
+{
+	if (!guarded->crashed)
+		mw_symbolizer_destroy(guarded->symbolizer);
+}
+
+struct mw_view_symbols mw_guarded_symbols_of(struct mw_guarded_symbols *guarded)
+{
 	return (struct mw_view_symbols){.context = guarded, .resolve = resolve};
 }

@@ -21,15 +21,19 @@ void mw_crash_catch(void (*crashed)(int number));
 /* "SIGSEGV" and so on. Async-signal-safe, static text. */
 const char *mw_crash_name(int number);
 
-/* Symbols whose reading may crash, in libraries that are not ours: the report goes without them then. */
+/* The symbolizer of a process that is watched. What it reads may crash, in libraries that are not ours: the report goes
+ * without names then. */
 struct mw_guarded_symbols {
-	struct mw_view_symbols inner;
-	bool crashed;                   /* nothing that `inner` works on may be touched any more, not even to free it */
+	struct mw_symbolizer *symbolizer;
+	bool crashed;                   /* it may not be touched any more, not even to free it */
 	struct mw_symbol_frame unknown; /* what is known of an address then */
 };
 
-/* The answers of `inner`, which is copied, as long as it gives any. `guarded` must outlive them. For the first thread.
- */
-struct mw_view_symbols mw_guarded_symbols_of(struct mw_guarded_symbols *guarded, const struct mw_view_symbols *inner);
+/* For one thread at a time; the modules' owner may refresh them meanwhile. Errors: MEMORY. */
+struct mw_error *mw_guarded_symbols_init(struct mw_guarded_symbols *guarded,
+					 const struct mw_modules *modules) MW_MUST_CHECK;
+void mw_guarded_symbols_deinit(struct mw_guarded_symbols *guarded);
+/* Its answers, as long as it gives any. `guarded` must outlive them. */
+struct mw_view_symbols mw_guarded_symbols_of(struct mw_guarded_symbols *guarded);
 
 #endif

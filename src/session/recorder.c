@@ -509,18 +509,16 @@ struct mw_error *mw_recorder_report(struct mw_recorder *recorder, struct mw_repo
 {
 	const struct mw_recorder_view *view = recorder->view;
 	struct mw_watched *watched = recorder->watched;
-	struct mw_guarded_symbols guarded = {.crashed = false};
+	struct mw_guarded_symbols guarded;
 	struct mw_view_symbols symbols;
-	struct mw_symbolizer *symbolizer = NULL;
 	struct mw_perf_map names = {.count = 0};
 	struct mw_error *err, *unnamed;
 
 	MW_TRY(mw_watched_settle(watched));
-	MW_TRY(mw_symbolizer_create(view->engine->ops->modules(view->engine, recorder->pid), &symbolizer));
+	MW_TRY(mw_guarded_symbols_init(&guarded, view->engine->ops->modules(view->engine, recorder->pid)));
 	unnamed = mw_perf_map_read(&recorder->jit, &names);
-	mw_symbolizer_set_names(symbolizer, &names);
-	symbols = mw_view_symbols_of(symbolizer);
-	symbols = mw_guarded_symbols_of(&guarded, &symbols);
+	mw_symbolizer_set_names(guarded.symbolizer, &names);
+	symbols = mw_guarded_symbols_of(&guarded);
 	watched->symbols = mw_emitter_symbols(recorder->emitter, &symbols);
 	err = mw_reports_make(reports, process, watched);
 	watched->symbols = (struct mw_view_symbols){.resolve = NULL};
@@ -530,8 +528,7 @@ struct mw_error *mw_recorder_report(struct mw_recorder *recorder, struct mw_repo
 	else
 		mw_error_destroy(unnamed);
 	*view->unnamed |= guarded.crashed;
-	if (!guarded.crashed)
-		mw_symbolizer_destroy(symbolizer);
+	mw_guarded_symbols_deinit(&guarded);
 	mw_perf_map_deinit(&names);
 	return err;
 }

@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/shared_list.h"
 #include "base/vector.h"
 #include "proc/peek.h"
 #include "proc/root.h"
@@ -319,9 +320,8 @@ struct range {
 };
 
 struct mw_modules {
-	struct entry **items;
-	size_t count, capacity;
-	struct range *ranges; /* what is mapped now, in address order */
+	struct mw_shared_list items; /* struct entry */
+	struct range *ranges;        /* what is mapped now, in address order */
 	size_t range_count;
 	uint64_t signature; /* of the maps that were last taken in */
 	bool valid;
@@ -336,6 +336,11 @@ struct pass {
 	struct entry **owners; /* one a mapping; NULL: belongs to no module */
 	struct entry *last;    /* neighbours mostly have one owner */
 };
+
+static struct entry *entry_at(const struct mw_modules *modules, size_t number)
+{
+	return mw_shared_list_get(&modules->items, (uint32_t)number);
+}
 
 struct mw_error *mw_modules_create(struct mw_modules **out)
 {
@@ -361,9 +366,9 @@ void mw_modules_destroy(struct mw_modules *modules)
 {
 	if (!modules)
 		return;
-	for (size_t i = 0; i < modules->count; i++)
-		free_entry(modules->items[i]);
-	free(modules->items);
+	for (size_t i = 0; i < mw_modules_count(modules); i++)
+		free_entry(entry_at(modules, i));
+	mw_shared_list_deinit(&modules->items);
 	free(modules->ranges);
 	free(modules);
 }
@@ -424,17 +429,17 @@ static struct entry *find_owner(struct pass *pass, const struct mw_mapping *mapp
 
 	if (pass->last && owns(pass->last, mapping))
 		return pass->last;
-	for (size_t i = 0; i < modules->count; i++)
-		if (owns(modules->items[i], mapping))
-			return modules->items[i];
+	for (size_t i = 0; i < mw_modules_count(modules); i++)
+		if (owns(entry_at(modules, i), mapping))
+			return entry_at(modules, i);
 	return NULL;
 }
 
 /* The image of an earlier load of the same file: dlopen and dlclose in a loop must not cost a descriptor each. */
 static struct mw_elf *share_image(struct pass *pass, const struct mw_mapping *mapping)
 {
-	for (size_t i = pass->modules->count; i-- > 0;) {
-		const struct mw_module *module = &pass->modules->items[i]->module;
+	for (size_t i = mw_modules_count(pass->modules); i-- > 0;) {
+		const struct mw_module *module = &entry_at(pass->modules, i)->module;
 		uint64_t bias;
 
 		if (!module->elf || !mapping->inode || !same_file(module, mapping))
@@ -473,11 +478,8 @@ static struct mw_error *open_image(struct pass *pass, const struct mw_mapping *m
 
 static struct mw_error *append(struct mw_modules *modules, struct entry *entry)
 {
-	if (!MW_VECTOR_ROOM(modules->items, modules->count, modules->capacity))
-		return mw_error_nomem();
-	entry->module.number = (uint32_t)modules->count;
-	modules->items[modules->count++] = entry;
-	return NULL;
+	entry->module.number = mw_shared_list_count(&modules->items);
+	return mw_shared_list_add(&modules->items, entry) ? NULL : mw_error_nomem();
 }
 
 /* *out is NULL where the mapping is no load of its file. */
@@ -560,8 +562,8 @@ static void commit(struct pass *pass, struct range *ranges, size_t *removed)
 	struct mw_modules *modules = pass->modules;
 	size_t count = 0, gone = 0;
 
-	for (size_t i = 0; i < modules->count; i++) {
-		struct entry *entry = modules->items[i];
+	for (size_t i = 0; i < mw_modules_count(modules); i++) {
+		struct entry *entry = entry_at(modules, i);
 
 		if (entry->module.gone)
 			continue;
@@ -610,12 +612,12 @@ struct mw_error *mw_modules_refresh(struct mw_modules *modules, pid_t tid, const
 {
 	struct pass pass = {.modules = modules, .maps = maps, .tid = tid};
 	uint64_t signature = sign(maps);
-	size_t before = modules->count, gone = 0;
+	size_t before = mw_modules_count(modules), gone = 0;
 	struct mw_error *err = NULL;
 
 	if (!modules->valid || signature != modules->signature) {
 		for (size_t i = 0; i < before; i++)
-			modules->items[i]->seen = false;
+			entry_at(modules, i)->seen = false;
 		pass.prefix = mw_root_prefix(tid);
 		pass.owners = calloc(maps->count + 1, sizeof(*pass.owners));
 		err = pass.prefix && pass.owners ? take_in(&pass, &gone) : mw_error_nomem();
@@ -624,14 +626,14 @@ struct mw_error *mw_modules_refresh(struct mw_modules *modules, pid_t tid, const
 	}
 	if (err) {
 		/* Nothing refers to what was added before the failure. */
-		while (modules->count > before)
-			free_entry(modules->items[--modules->count]);
+		while (mw_modules_count(modules) > before)
+			free_entry(mw_shared_list_pop(&modules->items));
 		return err;
 	}
 	modules->signature = signature;
 	modules->valid = true;
 	if (added)
-		*added = modules->count - before;
+		*added = mw_modules_count(modules) - before;
 	if (removed)
 		*removed = gone;
 	return NULL;
@@ -639,12 +641,14 @@ struct mw_error *mw_modules_refresh(struct mw_modules *modules, pid_t tid, const
 
 size_t mw_modules_count(const struct mw_modules *modules)
 {
-	return modules->count;
+	return mw_shared_list_count(&modules->items);
 }
 
 struct mw_module *mw_modules_get(const struct mw_modules *modules, uint32_t number)
 {
-	return number < modules->count ? &modules->items[number]->module : NULL;
+	struct entry *entry = entry_at(modules, number);
+
+	return entry ? &entry->module : NULL;
 }
 
 struct mw_module *mw_modules_find(const struct mw_modules *modules, mw_addr addr)

@@ -46,6 +46,8 @@ struct mw_error *mw_modules_refresh(struct mw_modules *modules, pid_t tid, const
  * the path (may be NULL). For a table that is never refreshed. Errors: MEMORY. */
 struct mw_error *mw_modules_add(struct mw_modules *modules, const char *path, uint64_t bias,
 				struct mw_elf *elf) MW_MUST_CHECK;
+/* Any thread may ask for modules that a refresh has added, while another refreshes: their path, bias and elf (whose bytes
+ * any thread may read) stay. */
 size_t mw_modules_count(const struct mw_modules *modules);
 struct mw_module *mw_modules_get(const struct mw_modules *modules, uint32_t number);
 /* The module mapped at `addr` now (its code or its data), or NULL. Binary search; fit for hot paths. Not to be called

@@ -21,6 +21,9 @@
 
 enum { PAIR_UP = 1, PAIR_DOWN };
 
+static const char *const group_names[] = {"stack", "module", "thread"};
+static const char *const sort_names[] = {"impacting bytes", "growth", "blocks", "allocations/s", "name"};
+
 static const char *const help_lines[] = {
 	"Impacting: allocated since the zero point (at first the attach), and not freed.",
 	"Growth and rates are those of the last 10 seconds, or since the zero point.",
@@ -128,9 +131,9 @@ static void put_state(const struct mw_top_picture *picture, char *out, size_t si
 {
 	const struct mw_window_info *window = NULL;
 
-	if (mw_top_feed_phase(picture->feed) == MW_TOP_OVER)
+	if (atomic_load(&picture->feed->phase) == MW_TOP_OVER)
 		window = mw_top_feed_window(picture->feed);
-	if (mw_top_feed_phase(picture->feed) != MW_TOP_OVER)
+	if (atomic_load(&picture->feed->phase) != MW_TOP_OVER)
 		(void)snprintf(out, size, "%s", picture->view->paused ? "PAUSED" : "");
 	else if (window && window->ended == MW_END_EXIT && window->has_exit_status && WIFEXITED(window->exit_status))
 		(void)snprintf(out, size, "ENDED with status %d", WEXITSTATUS(window->exit_status));
@@ -149,7 +152,7 @@ static void put_state(const struct mw_top_picture *picture, char *out, size_t si
 static void put_first_line(const struct mw_top_picture *picture, int width)
 {
 	const struct mw_top_shot *shot = picture->view->shown;
-	const char *engine = mw_top_feed_engine(picture->feed);
+	const char *engine = picture->feed->engine;
 	char text[MW_TOP_TEXT], state[100], time[32] = "";
 
 	put_state(picture, state, sizeof(state));
@@ -167,7 +170,7 @@ static void growth_of_all(const struct mw_top_view *view, char *out, size_t size
 	const struct mw_top_shot *now = view->shown, *base = view->base;
 	double change = (double)(now->heap.bytes + now->vm.bytes) - (double)(base->heap.bytes + base->vm.bytes);
 
-	mw_top_show_growth(mw_top_per_second(change, base, now), out, size);
+	mw_top_show_growth(mw_top_view_rate(view, change), out, size);
 }
 
 static void put_impacting(const struct mw_top_picture *picture, int y, int width)
@@ -189,9 +192,9 @@ static void put_process(const struct mw_top_picture *picture, int y, int width)
 	const struct mw_top_view *view = picture->view;
 	const struct mw_top_shot *shot = view->shown, *base = view->base;
 	char text[600], rate[40], not_hooked[200] = "", stopped[40] = "not known", moment[40], zero[80] = "";
-	double share = mw_top_per_second((double)(shot->stood_ns - base->stood_ns), base, shot) / NS * 100;
+	double share = mw_top_view_rate(view, (double)(shot->stood_ns - base->stood_ns)) / NS * 100;
 
-	mw_top_show_rate(mw_top_per_second((double)(shot->events - base->events), base, shot), rate, sizeof(rate));
+	mw_top_show_rate(mw_top_view_rate(view, (double)(shot->events - base->events)), rate, sizeof(rate));
 	if (shot->has_stood)
 		(void)snprintf(stopped, sizeof(stopped), "%.1f %%", share > 100 ? 100 : share);
 	mw_top_show_moment(shot->zero_ns, moment, sizeof(moment));
@@ -246,7 +249,6 @@ static void put_title(const struct mw_top_picture *picture, int y, int *x, int w
 
 static void put_head(const struct mw_top_picture *picture, const struct mw_top_layout *layout, int width)
 {
-	static const char *const names[] = {"stack", "module", "thread"};
 	bool sorted = picture->view->sort == MW_TOP_BY_NAME;
 	char name[40];
 	int y = layout->header, x = 0;
@@ -259,7 +261,7 @@ static void put_head(const struct mw_top_picture *picture, const struct mw_top_l
 	put_title(picture, y, &x, layout->rate, "allocs/s", MW_TOP_BY_RATE);
 	put_title(picture, y, &x, layout->kind, "kind", -1);
 	(void)snprintf(name, sizeof(name), "%s%s", sorted ? (picture->view->reversed ? "^" : "*") : "",
-		       names[picture->view->group]);
+		       group_names[picture->view->group]);
 	put(picture, y, x, layout->name, name);
 	attroff(A_REVERSE);
 }
@@ -267,7 +269,7 @@ static void put_head(const struct mw_top_picture *picture, const struct mw_top_l
 static void put_growth(const struct mw_top_picture *picture, const struct mw_top_row *row, bool selected, int y, int *x,
 		       int width)
 {
-	double growth = mw_top_per_second((double)row->growth, picture->view->base, picture->view->shown);
+	double growth = mw_top_view_rate(picture->view, (double)row->growth);
 	bool colored = picture->color && !selected && (growth >= 0.5 || growth <= -0.5);
 	char text[80];
 
@@ -293,7 +295,7 @@ static void put_row(const struct mw_top_picture *picture, const struct mw_top_la
 	put_right(picture, y, &x, layout->bytes, mw_show_size(row->impacting.bytes).text);
 	put_growth(picture, row, selected, y, &x, layout->growth);
 	put_right(picture, y, &x, layout->blocks, mw_show_count(row->impacting.count).text);
-	mw_top_show_rate(mw_top_per_second((double)row->new_allocations, view->base, view->shown), rate, sizeof(rate));
+	mw_top_show_rate(mw_top_view_rate(view, (double)row->new_allocations), rate, sizeof(rate));
 	put_right(picture, y, &x, layout->rate, rate);
 	put_right(picture, y, &x, layout->kind, !is_stack ? "" : row->kind == MW_KIND_VM ? "vm" : "heap");
 	mw_top_view_text(view, item, text, sizeof(text));
@@ -358,8 +360,7 @@ static void put_foot(const struct mw_top_picture *picture, int width, int y)
 		(void)snprintf(text, sizeof(text), "%s", picture->message);
 	else
 		(void)snprintf(text, sizeof(text), "h help  q quit  by %s, sorted by %s%s", //
-			       mw_top_group_name(view->group), mw_top_sort_name(view->sort),
-			       view->reversed ? ", reversed" : "");
+			       group_names[view->group], sort_names[view->sort], view->reversed ? ", reversed" : "");
 	if (picture->message)
 		attron(A_BOLD);
 	put(picture, y, 0, width, text);

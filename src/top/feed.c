@@ -3,37 +3,21 @@
 #include "top/feed.h"
 
 #include "base/clock.h"
-#include "base/vector.h"
-#include "top/same.h"
-#include "top/text.h"
+#include "base/hash.h"
+#include "view/summary.h"
 
 #include <errno.h>
-#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define NEW_STACKS 8192 /* that are added at once: the others with the next shot */
-#define SHARE      50   /* copying takes at most one in so many parts of the thread's time */
-
-struct mw_top_feed {
-	struct mw_session *session;
-	int news;
-	const char *engine;
-	_Atomic int phase;
-	atomic_bool zero_wanted, moment_wanted;
-	pthread_mutex_t lock; /* of what follows */
-	struct mw_top_registry all;
-	struct mw_top_shot *shot; /* NULL: it has been taken */
-	struct mw_top_moment moment;
-	bool has_moment;
-	/* The engine's thread's own. */
-	uint64_t next_ns; /* no shot before */
-	struct mw_top_same same;
-	uint64_t zero_ns, earlier_events;
-	uint32_t zeros;
-};
+#define NEW_STACKS 8192                 /* that are added at once: the others with the next shot */
+#define SHARE      50                   /* copying takes at most one in so many parts of the thread's time */
+#define LOOK_NS    UINT64_C(1000000000) /* between two looks whether the program names its code */
+#define NAMED      4                    /* of functions that are not hooked */
 
 void mw_top_shot_destroy(struct mw_top_shot *shot)
 {
@@ -41,41 +25,40 @@ void mw_top_shot_destroy(struct mw_top_shot *shot)
 		return;
 	free(shot->stacks);
 	free(shot->threads);
+	free(shot->names);
 	free(shot);
 }
 
-struct mw_error *mw_top_feed_create(struct mw_session *session, struct mw_top_feed **out)
+struct mw_error *mw_top_feed_init(struct mw_top_feed *feed, struct mw_session *session)
 {
-	struct mw_top_feed *feed = calloc(1, sizeof(*feed));
-
-	if (!feed)
-		return mw_error_nomem();
-	feed->session = session;
-	feed->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (feed->news < 0) {
-		free(feed);
-		return mw_error_create(MW_ERROR_SYSTEM, errno, "cannot make an eventfd");
-	}
+	*feed = (struct mw_top_feed){.session = session};
 	pthread_mutex_init(&feed->lock, NULL);
-	*out = feed;
-	return NULL;
+	feed->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return feed->news < 0 ? mw_error_create(MW_ERROR_SYSTEM, errno, "cannot make an eventfd") : NULL;
 }
 
-void mw_top_feed_destroy(struct mw_top_feed *feed)
+void mw_top_feed_deinit(struct mw_top_feed *feed)
 {
-	if (!feed)
+	if (!feed->session)
 		return;
-	for (size_t i = 0; i < feed->all.stack_count; i++)
-		free((void *)feed->all.stacks[i]);
-	mw_top_registry_deinit(&feed->all);
+	for (uint32_t i = 0; i < mw_shared_list_count(&feed->known.stacks); i++) {
+		struct mw_top_stack *stack = mw_shared_list_get(&feed->known.stacks, i);
+
+		free(atomic_load(&stack->named));
+		free(stack);
+	}
+	for (uint32_t i = 0; i < mw_shared_list_count(&feed->known.modules); i++)
+		free(mw_shared_list_get(&feed->known.modules, i));
+	mw_shared_list_deinit(&feed->known.stacks);
+	mw_shared_list_deinit(&feed->known.modules);
 	mw_top_same_deinit(&feed->same);
 	mw_top_shot_destroy(feed->shot);
 	pthread_mutex_destroy(&feed->lock);
-	close(feed->news);
-	free(feed);
+	if (feed->news >= 0)
+		close(feed->news);
 }
 
-static void notify(struct mw_top_feed *feed)
+void mw_top_feed_poke(struct mw_top_feed *feed)
 {
 	const uint64_t one = 1;
 
@@ -83,7 +66,81 @@ static void notify(struct mw_top_feed *feed)
 		return; /* it is full of news already */
 }
 
-/* --- the registry ------------------------------------------------------------------------------------------ */
+/* --- stacks that are shown as one ------------------------------------------------------------------------- */
+
+void mw_top_same_deinit(struct mw_top_same *same)
+{
+	mw_map_deinit(&same->first);
+}
+
+static mw_addr address_of(const struct mw_raw_frame *frame)
+{
+	return frame->module == MW_MODULE_NONE ? 0 : frame->addr;
+}
+
+static uint64_t hash_of(const struct mw_top_stack *stack)
+{
+	uint64_t hash = mw_hash_add((uint64_t)stack->kind << 8 | (uint64_t)stack->cut, stack->frame_count);
+
+	for (uint32_t i = 0; i < stack->frame_count; i++)
+		hash = mw_hash_add(mw_hash_add(hash, address_of(&stack->frames[i])), stack->frames[i].module);
+	return hash;
+}
+
+static bool has_code(const struct mw_top_stack *stack)
+{
+	for (uint32_t i = stack->frame_count; i-- > 0;)
+		if (stack->frames[i].module == MW_MODULE_NONE)
+			return true;
+	return false;
+}
+
+static bool equal(const struct mw_top_stack *a, const struct mw_top_stack *b)
+{
+	bool same_api = a->api == b->api || (a->api && b->api && strcmp(a->api, b->api) == 0);
+
+	if (a->kind != b->kind || a->cut != b->cut || !same_api || a->frame_count != b->frame_count)
+		return false;
+	for (uint32_t i = 0; i < a->frame_count; i++)
+		if (a->frames[i].module != b->frames[i].module ||
+		    address_of(&a->frames[i]) != address_of(&b->frames[i]))
+			return false;
+	return true;
+}
+
+/* A program begins to name its code when it likes. */
+static bool is_named(struct mw_top_same *same, const struct mw_perf_place *place)
+{
+	uint64_t now_ns = mw_clock_ns();
+
+	if (!same->named && (!same->looked_ns || now_ns - same->looked_ns >= LOOK_NS)) {
+		same->looked_ns = now_ns;
+		same->named = mw_perf_map_exists(place);
+	}
+	return same->named;
+}
+
+uint32_t mw_top_same_find(struct mw_top_same *same, const struct mw_perf_place *place,
+			  const struct mw_shared_list *stacks, const struct mw_top_stack *stack)
+{
+	uint32_t count = mw_shared_list_count(stacks);
+	uint64_t hash;
+	uintptr_t first;
+
+	if (!has_code(stack) || is_named(same, place))
+		return count;
+	hash = hash_of(stack);
+	first = (uintptr_t)mw_map_get(&same->first, hash);
+	if (first && first <= count && equal(mw_shared_list_get(stacks, (uint32_t)first - 1), stack))
+		return (uint32_t)(first - 1);
+	/* Without memory it is one by itself. */
+	if (!first)
+		mw_error_destroy(mw_map_set(&same->first, hash,
+					    (void *)((uintptr_t)count + 1))); // NOLINT(performance-no-int-to-ptr)
+	return count;
+}
+
+/* --- what is known ----------------------------------------------------------------------------------------- */
 
 static struct mw_recorder *recorder_of(const struct mw_top_feed *feed)
 {
@@ -98,28 +155,28 @@ static const struct mw_watched *model_of(const struct mw_top_feed *feed)
 static bool add_modules(struct mw_top_feed *feed)
 {
 	const struct mw_metadata *metadata = &model_of(feed)->metadata;
-	struct mw_top_registry *all = &feed->all;
-	bool room = true;
+	struct mw_shared_list *modules = &feed->known.modules;
 
-	pthread_mutex_lock(&feed->lock);
-	while (all->module_count < metadata->module_count && room) {
-		room = MW_VECTOR_ROOM(all->modules, all->module_count, all->module_capacity);
-		if (room) {
-			all->modules[all->module_count] = metadata->modules[all->module_count];
-			all->module_count++;
+	while (mw_shared_list_count(modules) < metadata->module_count) {
+		struct mw_view_module *copy = malloc(sizeof(*copy));
+
+		if (copy)
+			*copy = metadata->modules[mw_shared_list_count(modules)];
+		if (!copy || !mw_shared_list_add(modules, copy)) {
+			free(copy);
+			return false;
 		}
 	}
-	pthread_mutex_unlock(&feed->lock);
-	return room;
+	return true;
 }
 
 /* Code in no file has no name to charge: the file whose frame is next outwards made it. */
-static uint32_t charged_to(const struct mw_top_feed *feed, const struct mw_top_stack *stack)
+static uint32_t charged_to(const struct mw_metadata *metadata, const struct mw_top_stack *stack)
 {
 	for (uint32_t i = 0; i < stack->frame_count; i++) {
 		uint32_t module = stack->frames[i].module;
 
-		if (module < feed->all.module_count && feed->all.modules[module].suspect)
+		if (module < metadata->module_count && metadata->modules[module].suspect)
 			return module;
 	}
 	return MW_MODULE_NONE;
@@ -129,67 +186,64 @@ static bool add_stack(struct mw_top_feed *feed, uint32_t id)
 {
 	const struct mw_metadata *metadata = &model_of(feed)->metadata;
 	const struct mw_track *track = model_of(feed)->track;
-	struct mw_top_registry *all = &feed->all;
+	struct mw_shared_list *stacks = &feed->known.stacks;
 	struct mw_top_stack *copy;
 	struct mw_track_stack stack;
 	uint32_t first;
-	bool room;
 
 	mw_track_stack(track, id, &stack);
 	copy = malloc(sizeof(*copy) + stack.frame_count * sizeof(copy->frames[0]));
 	if (!copy)
 		return false;
-	copy->kind = stack.kind;
-	copy->cut = stack.cut;
+	*copy = (struct mw_top_stack){.kind = stack.kind, .cut = stack.cut, .frame_count = stack.frame_count};
 	copy->api = stack.hook < metadata->hook_count ? metadata->hooks[stack.hook].function : NULL;
-	copy->frame_count = stack.frame_count;
 	mw_track_frames(track, id, copy->frames, stack.frame_count);
-	copy->module = charged_to(feed, copy);
-	first = mw_top_same_find(&feed->same, &recorder_of(feed)->jit, all->stacks, all->stack_count, copy);
-	copy->as = first < all->stack_count ? first + 1 : 0;
-	pthread_mutex_lock(&feed->lock);
-	room = MW_VECTOR_ROOM(all->stacks, all->stack_count, all->stack_capacity);
-	if (room)
-		all->stacks[all->stack_count++] = copy;
-	pthread_mutex_unlock(&feed->lock);
-	if (!room)
+	copy->module = charged_to(metadata, copy);
+	first = mw_top_same_find(&feed->same, &recorder_of(feed)->jit, stacks, copy);
+	copy->as = first < id ? first + 1 : 0;
+	if (!mw_shared_list_add(stacks, copy)) {
 		free(copy);
-	return room;
+		return false;
+	}
+	return true;
 }
 
 static bool add_stacks(struct mw_top_feed *feed)
 {
-	uint32_t count = mw_track_stack_count(model_of(feed)->track);
+	uint32_t known = mw_shared_list_count(&feed->known.stacks), count = mw_track_stack_count(model_of(feed)->track);
+	uint32_t end = count - known < NEW_STACKS ? count : known + NEW_STACKS;
 	bool good = true;
 
-	for (unsigned i = 0; feed->all.stack_count < count && i < NEW_STACKS && good; i++)
-		good = add_stack(feed, (uint32_t)feed->all.stack_count);
-	return good;
-}
-
-static bool add_threads(struct mw_top_feed *feed)
-{
-	const struct mw_track *track = model_of(feed)->track;
-	struct mw_top_registry *all = &feed->all;
-	uint32_t count = mw_track_thread_count(track);
-	bool good = true;
-
-	pthread_mutex_lock(&feed->lock);
-	for (uint32_t i = 0; i < count && good; i++) {
-		struct mw_track_thread thread;
-
-		good = MW_VECTOR_ROOM(all->threads, i, all->thread_capacity);
-		if (!good)
-			continue;
-		mw_track_thread(track, i, &thread);
-		all->threads[i] = (struct mw_top_thread){thread.tid, thread.name};
-		all->thread_count = i == all->thread_count ? i + 1 : all->thread_count;
-	}
-	pthread_mutex_unlock(&feed->lock);
+	for (; known < end && good; known++)
+		good = add_stack(feed, known);
 	return good;
 }
 
 /* --- shots ------------------------------------------------------------------------------------------------- */
+
+/* At the end of `out`, as far as there is room. */
+__attribute__((format(printf, 3, 4))) static void append(char *out, size_t size, const char *format, ...)
+{
+	size_t used = strlen(out);
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(out + used, size - used, format, args);
+	va_end(args);
+}
+
+void mw_top_show_missed(const struct mw_hook_info *hooks, size_t count, bool track_heap, bool track_vm, char *out,
+			size_t size)
+{
+	size_t missed = 0;
+
+	*out = '\0';
+	for (size_t i = 0; i < count; i++)
+		if (mw_view_is_missed(&hooks[i], track_heap, track_vm) && missed++ < NAMED)
+			append(out, size, "%s%s", missed > 1 ? ", " : "", hooks[i].function);
+	if (missed > NAMED)
+		append(out, size, " and %zu more", missed - NAMED);
+}
 
 static void fill_figures(const struct mw_top_feed *feed, uint64_t time_ns, struct mw_top_shot *shot)
 {
@@ -217,45 +271,52 @@ static void fill_figures(const struct mw_top_feed *feed, uint64_t time_ns, struc
 		shot->rss = recorder->newest.rss;
 }
 
-/* NULL without memory: then there is one the next time, perhaps. */
-static struct mw_top_shot *make_shot(struct mw_top_feed *feed, uint64_t time_ns)
+/* False without memory. */
+static bool fill_sums(struct mw_top_feed *feed, struct mw_top_shot *shot)
 {
 	const struct mw_track *track = model_of(feed)->track;
-	struct mw_top_shot *shot = calloc(1, sizeof(*shot));
 
-	if (!shot || !add_modules(feed) || !add_stacks(feed) || !add_threads(feed)) {
-		free(shot);
-		return NULL;
-	}
-	fill_figures(feed, time_ns, shot);
-	shot->stack_count = (uint32_t)feed->all.stack_count;
-	shot->thread_count = (uint32_t)feed->all.thread_count;
+	if (!add_modules(feed) || !add_stacks(feed))
+		return false;
+	shot->stack_count = mw_shared_list_count(&feed->known.stacks);
+	shot->thread_count = mw_track_thread_count(track);
 	shot->stacks = calloc(shot->stack_count + 1, sizeof(*shot->stacks));
 	shot->threads = calloc(shot->thread_count + 1, sizeof(*shot->threads));
-	if (!shot->stacks || !shot->threads) {
-		mw_top_shot_destroy(shot);
-		return NULL;
-	}
+	shot->names = calloc(shot->thread_count + 1, sizeof(*shot->names));
+	if (!shot->stacks || !shot->threads || !shot->names)
+		return false;
 	mw_track_stack_sums(track, shot->stacks, shot->stack_count);
 	mw_track_thread_sums(track, shot->threads, shot->thread_count);
-	return shot;
+	for (uint32_t i = 0; i < shot->thread_count; i++) {
+		struct mw_track_thread thread;
+
+		mw_track_thread(track, i, &thread);
+		shot->names[i] = (struct mw_top_thread){thread.tid, thread.name};
+	}
+	return true;
 }
 
 static void leave_shot(struct mw_top_feed *feed, uint64_t time_ns)
 {
 	uint64_t began_ns = mw_clock_ns(), took_ns;
-	struct mw_top_shot *shot = make_shot(feed, time_ns), *old;
+	struct mw_top_shot *shot = calloc(1, sizeof(*shot)), *old;
+	bool good = shot && fill_sums(feed, shot);
 
+	if (good)
+		fill_figures(feed, time_ns, shot);
 	took_ns = mw_clock_ns() - began_ns;
 	feed->next_ns = began_ns + took_ns * SHARE;
-	if (!shot)
+	/* Without memory there is one the next time, perhaps. */
+	if (!good) {
+		mw_top_shot_destroy(shot);
 		return;
+	}
 	pthread_mutex_lock(&feed->lock);
 	old = feed->shot;
 	feed->shot = shot;
 	pthread_mutex_unlock(&feed->lock);
 	mw_top_shot_destroy(old);
-	notify(feed);
+	mw_top_feed_poke(feed);
 }
 
 /* --- moments ----------------------------------------------------------------------------------------------- */
@@ -316,7 +377,10 @@ static void set_zero(struct mw_top_feed *feed)
 
 void mw_top_feed_begin(struct mw_top_feed *feed)
 {
+	struct mw_engine *engine = feed->session->engine;
+
 	feed->engine = model_of(feed)->metadata.target.engine;
+	feed->files = engine->ops->modules(engine, recorder_of(feed)->pid);
 	atomic_store(&feed->phase, MW_TOP_WATCHING);
 	leave_shot(feed, 0);
 }
@@ -340,7 +404,7 @@ void mw_top_feed_end(struct mw_top_feed *feed, bool well)
 
 	leave_shot(feed, time_ns);
 	leave_moment(feed, time_ns, well, MW_TOP_OVER);
-	notify(feed);
+	mw_top_feed_poke(feed);
 }
 
 const struct mw_window_info *mw_top_feed_window(const struct mw_top_feed *feed)
@@ -351,11 +415,6 @@ const struct mw_window_info *mw_top_feed_window(const struct mw_top_feed *feed)
 }
 
 /* --- the others -------------------------------------------------------------------------------------------- */
-
-enum mw_top_phase mw_top_feed_phase(const struct mw_top_feed *feed)
-{
-	return (enum mw_top_phase)atomic_load(&feed->phase);
-}
 
 struct mw_top_shot *mw_top_feed_take(struct mw_top_feed *feed)
 {
@@ -368,45 +427,11 @@ struct mw_top_shot *mw_top_feed_take(struct mw_top_feed *feed)
 	return shot;
 }
 
-bool mw_top_feed_follow(struct mw_top_feed *feed, struct mw_top_registry *registry)
-{
-	const struct mw_top_registry *all = &feed->all;
-	bool stacks, modules, threads;
-
-	pthread_mutex_lock(&feed->lock);
-	stacks = MW_VECTOR_ROOM(registry->stacks, all->stack_count, registry->stack_capacity);
-	modules = MW_VECTOR_ROOM(registry->modules, all->module_count, registry->module_capacity);
-	threads = MW_VECTOR_ROOM(registry->threads, all->thread_count, registry->thread_capacity);
-	for (; stacks && registry->stack_count < all->stack_count; registry->stack_count++)
-		registry->stacks[registry->stack_count] = all->stacks[registry->stack_count];
-	for (; modules && registry->module_count < all->module_count; registry->module_count++)
-		registry->modules[registry->module_count] = all->modules[registry->module_count];
-	if (threads && all->thread_count) {
-		memcpy(registry->threads, all->threads, all->thread_count * sizeof(*all->threads));
-		registry->thread_count = all->thread_count;
-	}
-	pthread_mutex_unlock(&feed->lock);
-	return stacks && modules && threads;
-}
-
-void mw_top_registry_deinit(struct mw_top_registry *registry)
-{
-	free(registry->stacks);
-	free(registry->modules);
-	free(registry->threads);
-	*registry = (struct mw_top_registry){.stacks = NULL};
-}
-
-void mw_top_feed_zero(struct mw_top_feed *feed)
-{
-	atomic_store(&feed->zero_wanted, true);
-}
-
 void mw_top_feed_want_moment(struct mw_top_feed *feed)
 {
 	pthread_mutex_lock(&feed->lock);
 	/* That of the window's end stays. */
-	if (mw_top_feed_phase(feed) != MW_TOP_OVER)
+	if (atomic_load(&feed->phase) != MW_TOP_OVER)
 		feed->has_moment = false;
 	pthread_mutex_unlock(&feed->lock);
 	atomic_store(&feed->moment_wanted, true);
@@ -424,19 +449,4 @@ bool mw_top_feed_moment(struct mw_top_feed *feed, struct mw_top_moment *out)
 	}
 	pthread_mutex_unlock(&feed->lock);
 	return there;
-}
-
-const char *mw_top_feed_engine(const struct mw_top_feed *feed)
-{
-	return mw_top_feed_phase(feed) == MW_TOP_STARTING ? NULL : feed->engine;
-}
-
-void mw_top_feed_poke(struct mw_top_feed *feed)
-{
-	notify(feed);
-}
-
-int mw_top_feed_descriptor(const struct mw_top_feed *feed)
-{
-	return feed->news;
 }

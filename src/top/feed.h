@@ -4,41 +4,59 @@
  *
  * What is known of the process stands in the model that the session's emitter feeds (view/watched.h), and belongs to
  * the engine's thread. That leaves a shot about once a second: the model's sums of all stacks and threads, copied as
- * they are. It never waits for the others but for a lock that is held for some copying of pointers. Where there are so
- * many stacks that copying takes long, shots are rarer. What shots speak of by number (stacks, modules, threads) stands
- * in a registry that only grows.
+ * they are, which is handed over by one pointer. It never waits for the others but for the lock of that. Where there are
+ * so many stacks that copying takes long, shots are rarer. What the stacks and modules of shots are does not change once
+ * it is known.
  */
 #ifndef MW_TOP_FEED_H
 #define MW_TOP_FEED_H
 
+#include "base/map.h"
+#include "base/shared_list.h"
+#include "proc/perf_map.h"
 #include "session/session.h"
 #include "view/figures.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
-/* A stack, by the tracker's number. */
+struct mw_top_line {
+	const char *module; /* base name; NULL: code in no file */
+	const char *function, *file;
+	uint32_t line;   /* 0: unknown */
+	uint64_t offset; /* from the function's start, or the module's */
+	bool inlined;
+};
+
+/* The names of a stack; they do not change any more. */
+struct mw_top_named {
+	char id[17];
+	size_t charged; /* the line that it is charged to */
+	size_t line_count;
+	struct mw_top_line lines[];
+};
+
+/* A stack, by the tracker's number. Nothing of it changes, but that it gets its names. */
 struct mw_top_stack {
+	_Atomic(struct mw_top_named *) named; /* NULL: not known yet */
 	enum mw_kind kind;
 	enum mw_stack_cut cut;
 	const char *api; /* NULL: not known */
 	uint32_t module; /* that it is charged to, as report does; MW_MODULE_NONE: none */
-	uint32_t as;     /* it is shown as part of another: the number of that + 1; 0: by itself (same.h) */
+	uint32_t as;     /* it is shown as part of another: the number of that + 1; 0: by itself (mw_top_same) */
 	uint32_t frame_count;
 	struct mw_raw_frame frames[];
+};
+
+/* What shots speak of by number: for all threads, which find what a shot has counted, and more. */
+struct mw_top_known {
+	struct mw_shared_list stacks;  /* struct mw_top_stack */
+	struct mw_shared_list modules; /* struct mw_view_module, with the model's strings */
 };
 
 struct mw_top_thread {
 	pid_t tid;
 	const char *name; /* the tracker's */
-};
-
-/* What is known by now: a part of the model (view/watched.h) that other threads can look at while that changes. Stacks
- * belong to the feed, and all strings to the model; neither changes. */
-struct mw_top_registry {
-	const struct mw_top_stack **stacks;
-	struct mw_view_module *modules;
-	struct mw_top_thread *threads;
-	size_t stack_count, stack_capacity, module_count, module_capacity, thread_count, thread_capacity;
 };
 
 /* Sums of a moment. */
@@ -52,7 +70,8 @@ struct mw_top_shot {
 	char not_hooked[160]; /* names of functions whose calls are not seen, the first few; "": all are */
 	uint32_t stack_count, thread_count;
 	struct mw_track_sum *stacks, *threads;
-	unsigned holders; /* the screen's business */
+	struct mw_top_thread *names; /* of the threads */
+	unsigned holders;            /* the screen's business */
 };
 void mw_top_shot_destroy(struct mw_top_shot *shot);
 
@@ -66,11 +85,52 @@ struct mw_top_moment {
 	struct mw_stored_sample sample;
 };
 
-struct mw_top_feed;
+/*
+ * Stacks that differ only in addresses of code in no file, which are shown as one: a JIT makes any number of them. Where
+ * the program names its code (proc/perf_map.h) each is shown by itself, with its name. Zero-initialise;
+ * mw_top_same_deinit frees.
+ */
+struct mw_top_same {
+	struct mw_map first; /* by hash: the first of its kind, number + 1 */
+	uint64_t looked_ns;
+	bool named; /* the program names its code */
+};
+void mw_top_same_deinit(struct mw_top_same *same);
+/* The first of `stacks` that is the same as one that will have the next number: its number, or that. */
+uint32_t mw_top_same_find(struct mw_top_same *same, const struct mw_perf_place *place,
+			  const struct mw_shared_list *stacks, const struct mw_top_stack *stack);
 
-/* The session must be prepared, and outlive the feed. Errors: MEMORY, SYSTEM. */
-struct mw_error *mw_top_feed_create(struct mw_session *session, struct mw_top_feed **out) MW_MUST_CHECK;
-void mw_top_feed_destroy(struct mw_top_feed *feed);
+enum mw_top_phase {
+	MW_TOP_STARTING,
+	MW_TOP_WATCHING,
+	MW_TOP_OVER,
+};
+
+struct mw_top_feed {
+	struct mw_session *session;
+	/* For all threads. */
+	int news; /* readable where there is a shot, or the phase has changed; read 8 bytes from it then */
+	_Atomic enum mw_top_phase phase;
+	/* Since it watches. */
+	const char *engine;
+	const struct mw_modules *files; /* of the engine, which goes on adding to them */
+	struct mw_top_known known;
+	atomic_bool zero_wanted; /* let all be counted from now on: with the next shot */
+	atomic_bool moment_wanted;
+	pthread_mutex_t lock;     /* of what follows */
+	struct mw_top_shot *shot; /* NULL: it has been taken */
+	struct mw_top_moment moment;
+	bool has_moment;
+	/* The engine's thread's own. */
+	uint64_t next_ns; /* no shot before */
+	struct mw_top_same same;
+	uint64_t zero_ns, earlier_events;
+	uint32_t zeros;
+};
+
+/* The session must be prepared, and outlive the feed. Errors: SYSTEM. */
+struct mw_error *mw_top_feed_init(struct mw_top_feed *feed, struct mw_session *session) MW_MUST_CHECK;
+void mw_top_feed_deinit(struct mw_top_feed *feed);
 
 /* --- for the engine's thread ------------------------------------------------------------------------------- */
 
@@ -81,29 +141,19 @@ void mw_top_feed_end(struct mw_top_feed *feed, bool well);
 
 /* --- for the others ---------------------------------------------------------------------------------------- */
 
-enum mw_top_phase {
-	MW_TOP_STARTING,
-	MW_TOP_WATCHING,
-	MW_TOP_OVER,
-};
-enum mw_top_phase mw_top_feed_phase(const struct mw_top_feed *feed);
 /* The newest shot, which is the caller's then; NULL: none since the last. */
 struct mw_top_shot *mw_top_feed_take(struct mw_top_feed *feed);
-/* Bring a registry up to date. False without memory: some is missing. */
-bool mw_top_feed_follow(struct mw_top_feed *feed, struct mw_top_registry *registry);
-void mw_top_registry_deinit(struct mw_top_registry *registry);
-/* Let all be counted from now on: with the next shot. */
-void mw_top_feed_zero(struct mw_top_feed *feed);
 /* Ask for a moment to copy the recording up to; then ask until it is there. */
 void mw_top_feed_want_moment(struct mw_top_feed *feed);
 bool mw_top_feed_moment(struct mw_top_feed *feed, struct mw_top_moment *out);
-/* Which engine watches; NULL: not known yet. */
-const char *mw_top_feed_engine(const struct mw_top_feed *feed);
-/* Make the descriptor readable: something else has changed. */
+/* Make `news` readable: something else has changed. */
 void mw_top_feed_poke(struct mw_top_feed *feed);
-/* Readable where there is a shot, or the phase has changed; read 8 bytes from it then. */
-int mw_top_feed_descriptor(const struct mw_top_feed *feed);
 /* How the window ended; only once it is over. NULL: not known. */
 const struct mw_window_info *mw_top_feed_window(const struct mw_top_feed *feed);
+
+/* "valloc, pvalloc and 3 more": functions whose calls are not seen though they are to be recorded; "": there are none.
+ */
+void mw_top_show_missed(const struct mw_hook_info *hooks, size_t count, bool track_heap, bool track_vm, char *out,
+			size_t size);
 
 #endif

@@ -155,11 +155,11 @@ static void pause_or_go_on(struct mw_top_screen *screen)
 
 static void set_zero(struct mw_top_screen *screen)
 {
-	if (mw_top_feed_phase(screen->options.feed) == MW_TOP_OVER) {
+	if (atomic_load(&screen->options.feed->phase) == MW_TOP_OVER) {
 		say(screen, "the window is over");
 		return;
 	}
-	mw_top_feed_zero(screen->options.feed);
+	atomic_store(&screen->options.feed->zero_wanted, true);
 	if (screen->view.paused)
 		mw_top_view_pause(&screen->view, false);
 	say(screen, "zero point: what is shown is allocated after it");
@@ -318,11 +318,8 @@ static void take_news(struct mw_top_screen *screen)
 	struct mw_top_shot *shot = mw_top_feed_take(screen->options.feed);
 	char news[sizeof(screen->message)];
 
-	if (shot) {
-		/* Without memory for all of it, what is not known is not shown. */
-		(void)mw_top_feed_follow(screen->options.feed, &screen->view.registry);
+	if (shot)
 		mw_top_view_shot(&screen->view, shot);
-	}
 	mw_top_work_news(screen->options.work, news, sizeof(news), &screen->busy);
 	if (*news)
 		say(screen, news);
@@ -369,7 +366,7 @@ static bool take_keys(struct mw_top_screen *screen, const struct pollfd *input, 
 static void turn(struct mw_top_screen *screen)
 {
 	struct pollfd inputs[] = {
-		{.fd = mw_top_feed_descriptor(screen->options.feed), .events = POLLIN},
+		{.fd = screen->options.feed->news, .events = POLLIN},
 		{.fd = STDIN_FILENO, .events = POLLIN},
 	};
 	static const struct pollfd none = {.fd = -1};
@@ -394,9 +391,9 @@ static void turn(struct mw_top_screen *screen)
 /* Until there is something to show. */
 static bool await_begin(struct mw_top_screen *screen)
 {
-	struct pollfd news = {.fd = mw_top_feed_descriptor(screen->options.feed), .events = POLLIN};
+	struct pollfd news = {.fd = screen->options.feed->news, .events = POLLIN};
 
-	while (!screen->stop && mw_top_feed_phase(screen->options.feed) == MW_TOP_STARTING)
+	while (!screen->stop && atomic_load(&screen->options.feed->phase) == MW_TOP_STARTING)
 		(void)poll(&news, 1, TURN_MS);
 	return !screen->stop;
 }
@@ -436,7 +433,7 @@ struct mw_error *mw_top_screen_create(const struct mw_top_screen_options *option
 		return mw_error_nomem();
 	screen->options = *options;
 	screen->first = pthread_self();
-	screen->view.names = options->names;
+	screen->view.known = &options->feed->known;
 	screen->picture = (struct mw_top_picture){
 		.feed = options->feed,
 		.view = &screen->view,

@@ -14,7 +14,6 @@ struct mw_top_screen;
 
 struct mw_top_screen_options {
 	struct mw_top_feed *feed;
-	struct mw_top_names *names;
 	struct mw_top_work *work;
 	pid_t pid;
 	const char *comm;

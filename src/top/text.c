@@ -4,16 +4,13 @@
 
 #include "output/line.h"
 #include "output/utf8.h"
-#include "view/summary.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <wchar.h>
 
-#define MARK  "\xe2\x80\xa6" /* … */
-#define NAMED 4              /* of functions that are not hooked */
+#define MARK "\xe2\x80\xa6" /* … */
 
 /* Scripts that are written from right to left: a terminal might reorder what stands beside them. */
 static bool is_right_to_left(uint32_t c)
@@ -132,28 +129,4 @@ void mw_top_show_moment(uint64_t ns, char *out, size_t size)
 	uint64_t us = ns / 1000 + (ns % 1000 != 0);
 
 	(void)snprintf(out, size, "%" PRIu64 ".%06" PRIu64, us / 1000000, us % 1000000);
-}
-
-/* At the end of `out`, as far as there is room. */
-__attribute__((format(printf, 3, 4))) static void append(char *out, size_t size, const char *format, ...)
-{
-	size_t used = strlen(out);
-	va_list args;
-
-	va_start(args, format);
-	(void)vsnprintf(out + used, size - used, format, args);
-	va_end(args);
-}
-
-void mw_top_show_missed(const struct mw_hook_info *hooks, size_t count, bool track_heap, bool track_vm, char *out,
-			size_t size)
-{
-	size_t missed = 0;
-
-	*out = '\0';
-	for (size_t i = 0; i < count; i++)
-		if (mw_view_is_missed(&hooks[i], track_heap, track_vm) && missed++ < NAMED)
-			append(out, size, "%s%s", missed > 1 ? ", " : "", hooks[i].function);
-	if (missed > NAMED)
-		append(out, size, " and %zu more", missed - NAMED);
 }

@@ -38,9 +38,5 @@ void mw_top_show_rate(double per_second, char *out, size_t size);
 void mw_top_show_time(double seconds, char *out, size_t size);
 /* "3.141593": seconds, rounded up, so that nothing from before the moment is after what is shown. */
 void mw_top_show_moment(uint64_t ns, char *out, size_t size);
-/* "valloc, pvalloc and 3 more": functions whose calls are not seen though they are to be recorded; "": there are none.
- */
-void mw_top_show_missed(const struct mw_hook_info *hooks, size_t count, bool track_heap, bool track_vm, char *out,
-			size_t size);
 
 #endif

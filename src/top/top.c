@@ -26,9 +26,9 @@
 struct top {
 	const struct mw_session_options *options;
 	struct mw_session session;
-	struct mw_top_feed *feed;
-	struct mw_top_names *names;
+	struct mw_top_feed feed;
 	struct mw_top_work *work;
+	bool work_ended;
 	struct mw_top_screen *screen;
 	char no_writer[300]; /* why nothing can be written */
 	uint64_t kept_max;   /* bytes of what is kept unasked; 0: no limit */
@@ -39,7 +39,7 @@ static void on_begun(void *context)
 {
 	struct top *top = context;
 
-	mw_top_feed_begin(top->feed);
+	mw_top_feed_begin(&top->feed);
 }
 
 static void on_sampled(void *context, size_t process, uint64_t time_ns)
@@ -48,12 +48,10 @@ static void on_sampled(void *context, size_t process, uint64_t time_ns)
 	struct mw_store_writer *writer = top->session.writer;
 
 	(void)process;
-	if (!top->feed)
-		return;
 	if (writer && top->kept_max && mw_store_written(writer) > top->kept_max)
 		mw_store_give_up(writer, EFBIG);
-	if (mw_top_feed_phase(top->feed) == MW_TOP_WATCHING)
-		mw_top_feed_sample(top->feed, time_ns);
+	if (atomic_load(&top->feed.phase) == MW_TOP_WATCHING)
+		mw_top_feed_sample(&top->feed, time_ns);
 }
 
 /* For a recording that nobody has asked for yet: a file without a name, that is gone with memwatch. */
@@ -110,11 +108,9 @@ static struct mw_error *start_threads(struct top *top)
 	};
 
 	mw_top_screen_prepare();
-	MW_TRY(mw_top_feed_create(&top->session, &top->feed));
-	MW_TRY(mw_top_names_create(top->feed, screen.pid, &top->names));
-	MW_TRY(mw_top_work_create(top->feed, top->names, top->session.writer, top->no_writer, &top->work));
-	screen.feed = top->feed;
-	screen.names = top->names;
+	MW_TRY(mw_top_feed_init(&top->feed, &top->session));
+	MW_TRY(mw_top_work_create(&top->feed, screen.pid, top->no_writer, &top->work));
+	screen.feed = &top->feed;
 	screen.work = top->work;
 	return mw_top_screen_create(&screen, &top->screen);
 }
@@ -135,10 +131,10 @@ static struct mw_error *stop_threads(struct top *top)
 
 	if (!mw_top_screen_destroy(top->screen))
 		top->stuck = true;
-	if (!mw_top_work_destroy(top->work, PATIENCE_MS))
+	if (top->work && !top->work_ended && !mw_top_work_end(top->work, PATIENCE_MS))
 		top->stuck = true;
 	top->screen = NULL;
-	top->work = NULL;
+	top->work_ended = true;
 	return err;
 }
 
@@ -159,8 +155,8 @@ static struct mw_error *finish_output(struct top *top)
 	if (!top->options->output || !writer)
 		return NULL;
 	mw_progress_init(&top->session.progress, true);
-	if (!top->stuck && top->names && !mw_process_setup_hurried())
-		err = mw_top_names_emit(top->names, writer, show_names, top);
+	if (!top->stuck && !mw_process_setup_hurried())
+		err = mw_top_work_emit(top->work, show_names, top);
 	mw_progress_clear(&top->session.progress);
 	return mw_error_first(mw_store_finish(writer), err);
 }
@@ -174,8 +170,8 @@ static struct mw_error *watch(struct top *top)
 	MW_TRY(mw_session_stand_by(session, &partials));
 	MW_TRY(start_threads(top));
 	err = mw_session_watch(session);
-	if (mw_top_feed_phase(top->feed) == MW_TOP_WATCHING)
-		mw_top_feed_end(top->feed, !err && !session->detached);
+	if (atomic_load(&top->feed.phase) == MW_TOP_WATCHING)
+		mw_top_feed_end(&top->feed, !err && !session->detached);
 	if (!err && !session->detached)
 		await_quit();
 	unseen = stop_threads(top);
@@ -210,15 +206,15 @@ struct mw_error *mw_top_run(const struct mw_session_options *options)
 	err = prepare(top);
 	if (!err)
 		err = watch(top);
-	if (top->screen || top->work)
+	if (!top->work_ended)
 		unseen = stop_threads(top);
 	err = mw_error_first(err, unseen);
 	if (top->stuck) {
 		leave_all(&top->session);
 		return mw_session_end(&top->session, err);
 	}
-	mw_top_names_destroy(top->names);
-	mw_top_feed_destroy(top->feed);
+	mw_top_work_destroy(top->work);
+	mw_top_feed_deinit(&top->feed);
 	err = mw_session_end(&top->session, err);
 	free(top);
 	return err;

@@ -11,32 +11,114 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* --- what is known ----------------------------------------------------------------------------------------- */
+
+static const struct mw_top_stack *stack_of(const struct mw_top_view *view, uint32_t number)
+{
+	return mw_shared_list_get(&view->known->stacks, number);
+}
+
+static const struct mw_view_module *module_of(const struct mw_top_view *view, uint32_t number)
+{
+	return mw_shared_list_get(&view->known->modules, number);
+}
+
+/* NULL: its names are not known yet. */
+static const struct mw_top_named *named_of(const struct mw_top_view *view, uint32_t stack)
+{
+	const struct mw_top_stack *known = stack_of(view, stack);
+
+	return known ? atomic_load(&known->named) : NULL;
+}
+
+/* --- history ----------------------------------------------------------------------------------------------- */
+
+static struct mw_top_shot *hold(struct mw_top_shot *shot)
+{
+	if (shot)
+		shot->holders++;
+	return shot;
+}
+
+static void release(struct mw_top_shot *shot)
+{
+	if (shot && --shot->holders == 0)
+		mw_top_shot_destroy(shot);
+}
+
+static void drop_first(struct mw_top_history *history)
+{
+	release(history->shots[0]);
+	history->count--;
+	memmove(history->shots, history->shots + 1, history->count * sizeof(history->shots[0]));
+}
+
+static void add_shot(struct mw_top_history *history, struct mw_top_shot *shot)
+{
+	/* What was counted before a zero point has nothing to do with what is counted since. */
+	while (history->count && history->shots[0]->zeros != shot->zeros)
+		drop_first(history);
+	/* One that is older than the span is no longer needed where there is a newer one that is as good. */
+	while (history->count > 1 && shot->time_ns - history->shots[1]->time_ns >= MW_TOP_SPAN_NS)
+		drop_first(history);
+	if (history->count == MW_TOP_HISTORY)
+		drop_first(history);
+	history->shots[history->count++] = hold(shot);
+}
+
+static struct mw_top_shot *newest_of(const struct mw_top_history *history)
+{
+	return history->count ? history->shots[history->count - 1] : NULL;
+}
+
+/* The one that growth is measured since: the first inside the span. The newest itself where there is no other. */
+static struct mw_top_shot *base_of(const struct mw_top_history *history)
+{
+	struct mw_top_shot *newest = newest_of(history);
+	/* Shots are a second apart, and a little more. */
+	const uint64_t reach_ns = MW_TOP_SPAN_NS + MW_TOP_SPAN_NS / 20;
+
+	for (size_t i = 0; i < history->count; i++)
+		if (newest->time_ns - history->shots[i]->time_ns <= reach_ns)
+			return history->shots[i];
+	return newest;
+}
+
+double mw_top_view_rate(const struct mw_top_view *view, double change)
+{
+	const struct mw_top_shot *now = view->shown, *base = view->base;
+
+	if (!base || !now || now->time_ns <= base->time_ns)
+		return 0;
+	return change / ((double)(now->time_ns - base->time_ns) / 1e9);
+}
+
 void mw_top_view_deinit(struct mw_top_view *view)
 {
-	mw_top_shot_release(view->shown);
-	mw_top_shot_release(view->base);
-	mw_top_history_deinit(&view->history);
-	mw_top_rows_deinit(&view->rows);
-	mw_top_rows_deinit(&view->children);
-	mw_top_registry_deinit(&view->registry);
+	release(view->shown);
+	release(view->base);
+	while (view->history.count)
+		drop_first(&view->history);
+	free(view->rows.items);
+	free(view->children.items);
 	free(view->items);
-	*view = (struct mw_top_view){.names = NULL};
+	*view = (struct mw_top_view){.known = NULL};
 }
 
 static void look_at_newest(struct mw_top_view *view)
 {
-	struct mw_top_shot *shown = mw_top_shot_hold(mw_top_history_newest(&view->history));
-	struct mw_top_shot *base = mw_top_shot_hold(mw_top_history_base(&view->history));
+	struct mw_top_shot *shown = hold(newest_of(&view->history));
+	struct mw_top_shot *base = hold(base_of(&view->history));
 
-	mw_top_shot_release(view->shown);
-	mw_top_shot_release(view->base);
+	release(view->shown);
+	release(view->base);
 	view->shown = shown;
 	view->base = base;
 }
 
 void mw_top_view_shot(struct mw_top_view *view, struct mw_top_shot *shot)
 {
-	mw_top_history_add(&view->history, shot);
+	add_shot(&view->history, shot);
 	if (!view->paused)
 		look_at_newest(view);
 }
@@ -48,19 +130,172 @@ void mw_top_view_pause(struct mw_top_view *view, bool paused)
 		look_at_newest(view);
 }
 
-/* --- names ------------------------------------------------------------------------------------------------- */
+/* --- rows -------------------------------------------------------------------------------------------------- */
 
-static const char *name_of(void *context, enum mw_top_group group, uint32_t key)
+static void add_sums(struct mw_top_row *row, const struct mw_track_sum *now, const struct mw_track_sum *before)
 {
-	const struct mw_top_view *view = context;
+	row->impacting.bytes += now->impacting.bytes;
+	row->impacting.count += now->impacting.count;
+	row->allocations += now->allocations;
+	row->growth += (int64_t)now->impacting.bytes - (before ? (int64_t)before->impacting.bytes : 0);
+	row->new_allocations += now->allocations - (before ? before->allocations : 0);
+}
+
+static bool make_room(struct mw_top_rows *rows, size_t count)
+{
+	rows->count = 0;
+	return MW_VECTOR_ROOM(rows->items, count, rows->capacity);
+}
+
+/* Those of nothing are taken out. */
+static void drop_empty(struct mw_top_rows *rows, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (rows->items[i].allocations > 0 || rows->items[i].impacting.count > 0)
+			rows->items[rows->count++] = rows->items[i];
+}
+
+static const struct mw_track_sum *sum_of(const struct mw_track_sum *sums, uint32_t count, uint32_t number)
+{
+	return number < count ? &sums[number] : NULL;
+}
+
+static bool make_stacks(struct mw_top_view *view, struct mw_top_rows *rows)
+{
+	const struct mw_top_shot *now = view->shown, *base = view->base;
+
+	if (!make_room(rows, now->stack_count))
+		return false;
+	for (uint32_t i = 0; i < now->stack_count; i++) {
+		const struct mw_top_stack *stack = stack_of(view, i);
+
+		rows->items[i] = (struct mw_top_row){.key = i, .kind = stack->kind};
+		/* It comes before, and has a row. */
+		if (stack->kind != MW_KIND_VM_INTERNAL)
+			add_sums(&rows->items[stack->as ? stack->as - 1 : i], &now->stacks[i],
+				 sum_of(base->stacks, base->stack_count, i));
+	}
+	drop_empty(rows, now->stack_count);
+	return true;
+}
+
+static bool make_threads(struct mw_top_view *view, struct mw_top_rows *rows)
+{
+	const struct mw_top_shot *now = view->shown, *base = view->base;
+
+	if (!make_room(rows, now->thread_count))
+		return false;
+	for (uint32_t i = 0; i < now->thread_count; i++) {
+		rows->items[i] = (struct mw_top_row){.key = i, .kind = MW_KIND_HEAP};
+		add_sums(&rows->items[i], &now->threads[i], sum_of(base->threads, base->thread_count, i));
+	}
+	drop_empty(rows, now->thread_count);
+	return true;
+}
+
+static bool make_modules(struct mw_top_view *view, struct mw_top_rows *rows)
+{
+	const struct mw_top_shot *now = view->shown, *base = view->base;
+	size_t none = mw_shared_list_count(&view->known->modules);
+
+	if (!make_room(rows, none))
+		return false;
+	for (size_t i = 0; i <= none; i++)
+		rows->items[i] = (struct mw_top_row){.key = i < none ? (uint32_t)i : MW_MODULE_NONE};
+	for (uint32_t i = 0; i < now->stack_count; i++) {
+		const struct mw_top_stack *stack = stack_of(view, i);
+
+		if (stack->kind != MW_KIND_VM_INTERNAL)
+			add_sums(&rows->items[stack->module < none ? stack->module : none], &now->stacks[i],
+				 sum_of(base->stacks, base->stack_count, i));
+	}
+	drop_empty(rows, none + 1);
+	return true;
+}
+
+/* Of what is shown; not vm-internal. False without memory. */
+static bool make_rows(struct mw_top_view *view, struct mw_top_rows *rows, enum mw_top_group group)
+{
+	static bool (*const make[])(struct mw_top_view * view, struct mw_top_rows * rows) = {
+		[MW_TOP_STACKS] = make_stacks,
+		[MW_TOP_MODULES] = make_modules,
+		[MW_TOP_THREADS] = make_threads,
+	};
+
+	return make[group](view, rows);
+}
+
+struct order {
+	enum mw_top_sort sort;
+	bool reversed;
+};
+
+static int compare_numbers(double a, double b)
+{
+	return a > b ? -1 : a < b ? 1 : 0;
+}
+
+static int compare_names(const char *a, const char *b)
+{
+	/* Those that are not known come last, whichever way it goes. */
+	return !a || !b ? (a ? -1 : b ? 1 : 0) : strcmp(a, b);
+}
+
+static int compare_rows(const void *one, const void *other, void *context)
+{
+	const struct mw_top_row *a = one, *b = other;
+	const struct order *order = context;
+	int result = 0;
+
+	switch (order->sort) {
+	case MW_TOP_BY_GROWTH:
+		result = compare_numbers((double)a->growth, (double)b->growth);
+		break;
+	case MW_TOP_BY_BLOCKS:
+		result = compare_numbers((double)a->impacting.count, (double)b->impacting.count);
+		break;
+	case MW_TOP_BY_RATE:
+		result = compare_numbers((double)a->new_allocations, (double)b->new_allocations);
+		break;
+	case MW_TOP_BY_NAME:
+		result = compare_names(a->name, b->name);
+		if (!a->name || !b->name)
+			return result ? result : a->key < b->key ? -1 : a->key > b->key;
+		break;
+	default:
+		break;
+	}
+	if (!result)
+		result = compare_numbers((double)a->impacting.bytes, (double)b->impacting.bytes);
+	if (result)
+		return order->reversed ? -result : result;
+	return a->key < b->key ? -1 : a->key > b->key;
+}
+
+/* What names a row; NULL: not known. */
+static const char *name_of(const struct mw_top_view *view, enum mw_top_group group, uint32_t key)
+{
+	const struct mw_view_module *module;
 	const struct mw_top_named *named;
 
 	if (group == MW_TOP_THREADS)
-		return key < view->registry.thread_count ? view->registry.threads[key].name : NULL;
-	if (group == MW_TOP_MODULES)
-		return key < view->registry.module_count ? view->registry.modules[key].path : NULL;
-	named = view->names ? mw_top_names_get(view->names, key) : NULL;
+		return view->shown->names[key].name;
+	if (group == MW_TOP_MODULES) {
+		module = module_of(view, key);
+		return module ? module->path : NULL;
+	}
+	named = named_of(view, key);
 	return named && named->line_count ? named->lines[named->charged].function : NULL;
+}
+
+/* By what is most, by names from A. Rows that are equal stay where they were. */
+static void sort_rows(const struct mw_top_view *view, struct mw_top_rows *rows, enum mw_top_group group)
+{
+	struct order order = {view->sort, view->reversed};
+
+	for (size_t i = 0; i < rows->count && view->sort == MW_TOP_BY_NAME; i++)
+		rows->items[i].name = name_of(view, group, rows->items[i].key);
+	qsort_r(rows->items, rows->count, sizeof(*rows->items), compare_rows, &order);
 }
 
 /* --- items ------------------------------------------------------------------------------------------------- */
@@ -84,18 +319,15 @@ static bool add_item(struct mw_top_view *view, const struct mw_top_item *item)
 /* A stack's row, and what is under it where it is open. */
 static bool add_stack(struct mw_top_view *view, struct mw_top_item item)
 {
-	const struct mw_top_named *named = view->names ? mw_top_names_get(view->names, item.key) : NULL;
-	uint32_t count = 0;
+	const struct mw_top_stack *stack = stack_of(view, item.key);
+	const struct mw_top_named *named = named_of(view, item.key);
+	uint32_t count = named ? (uint32_t)named->line_count : stack ? stack->frame_count : 0;
 	bool good;
 
 	item.open = is_open(view, MW_TOP_STACKS, item.key);
 	good = add_item(view, &item);
 	if (!item.open)
 		return good;
-	if (item.key < view->registry.stack_count)
-		count = view->registry.stacks[item.key]->frame_count;
-	if (named)
-		count = (uint32_t)named->line_count;
 	item.open = false;
 	item.kind = MW_TOP_DETAIL;
 	good = good && add_item(view, &item);
@@ -112,11 +344,8 @@ static bool add_children(struct mw_top_view *view, uint32_t module)
 
 	for (size_t i = 0; i < view->children.count && shown < MW_TOP_CHILDREN_MAX; i++) {
 		uint32_t key = view->children.items[i].key;
-		uint32_t charged = view->registry.stacks[key]->module;
 
-		if (charged >= view->registry.module_count)
-			charged = MW_MODULE_NONE;
-		if (charged != module)
+		if (stack_of(view, key)->module != module)
 			continue;
 		shown++;
 		if (!add_stack(view, (struct mw_top_item){.kind = MW_TOP_CHILD, .key = key, .owner = module, .row = i}))
@@ -182,12 +411,12 @@ bool mw_top_view_update(struct mw_top_view *view)
 
 	if (!view->shown)
 		return true;
-	good = mw_top_rows_make(&view->rows, &view->registry, view->base, view->shown, view->group);
-	mw_top_rows_sort(&view->rows, view->group, view->sort, view->reversed, name_of, view);
+	good = make_rows(view, &view->rows, view->group);
+	sort_rows(view, &view->rows, view->group);
 	view->children.count = 0;
 	if (good && view->group == MW_TOP_MODULES && any_module_open(view)) {
-		good = mw_top_rows_make(&view->children, &view->registry, view->base, view->shown, MW_TOP_STACKS);
-		mw_top_rows_sort(&view->children, MW_TOP_STACKS, view->sort, view->reversed, name_of, view);
+		good = make_stacks(view, &view->children);
+		sort_rows(view, &view->children, MW_TOP_STACKS);
 	}
 	good = good && make_items(view);
 	select_again(view, follows || (selected && before.open) ? &before : NULL);
@@ -201,11 +430,6 @@ void mw_top_view_group(struct mw_top_view *view, enum mw_top_group group)
 	view->group = group;
 	view->selected = view->first = 0;
 	view->item_count = 0;
-}
-
-const struct mw_top_item *mw_top_view_item(const struct mw_top_view *view)
-{
-	return view->selected < view->item_count ? &view->items[view->selected] : NULL;
 }
 
 const struct mw_top_row *mw_top_view_row(const struct mw_top_view *view, const struct mw_top_item *item)
@@ -273,7 +497,7 @@ static bool is_stack(const struct mw_top_view *view, const struct mw_top_item *i
 
 static size_t add_wanted(const struct mw_top_view *view, uint32_t stack, uint32_t *out, size_t count, size_t capacity)
 {
-	if (count == capacity || (count && out[count - 1] == stack) || mw_top_names_get(view->names, stack))
+	if (count == capacity || (count && out[count - 1] == stack) || named_of(view, stack))
 		return count;
 	out[count] = stack;
 	return count + 1;
@@ -283,8 +507,6 @@ size_t mw_top_view_wanted(const struct mw_top_view *view, size_t lines, uint32_t
 {
 	size_t count = 0;
 
-	if (!view->names)
-		return 0;
 	for (size_t i = view->first; i < view->item_count && i - view->first < lines; i++)
 		if (is_stack(view, &view->items[i]))
 			count = add_wanted(view, view->items[i].key, out, count, capacity);
@@ -336,8 +558,7 @@ static void put_line(const struct mw_top_line *line, bool whole, char *out, size
 /* Of one that has no names (yet). */
 static void put_raw(const struct mw_top_view *view, const struct mw_raw_frame *frame, char *out, size_t size)
 {
-	const struct mw_view_module *module =
-		frame->module < view->registry.module_count ? &view->registry.modules[frame->module] : NULL;
+	const struct mw_view_module *module = module_of(view, frame->module);
 
 	if (module && module->path)
 		(void)snprintf(out, size, "%s+%#" PRIx64, base_name(module->path), frame->addr - module->base);
@@ -357,8 +578,8 @@ static const struct mw_raw_frame *charged_frame(const struct mw_top_stack *stack
 /* The function, and those that called it as far as there is room. */
 static void put_stack(const struct mw_top_view *view, uint32_t key, char *out, size_t size)
 {
-	const struct mw_top_named *named = view->names ? mw_top_names_get(view->names, key) : NULL;
-	const struct mw_top_stack *stack = key < view->registry.stack_count ? view->registry.stacks[key] : NULL;
+	const struct mw_top_named *named = named_of(view, key);
+	const struct mw_top_stack *stack = stack_of(view, key);
 	const struct mw_raw_frame *frame = stack ? charged_frame(stack) : NULL;
 
 	*out = '\0';
@@ -380,9 +601,8 @@ static void put_stack(const struct mw_top_view *view, uint32_t key, char *out, s
 static void put_detail(const struct mw_top_view *view, const struct mw_top_item *item, char *out, size_t size)
 {
 	const struct mw_top_row *row = mw_top_view_row(view, item);
-	const struct mw_top_named *named = view->names ? mw_top_names_get(view->names, item->key) : NULL;
-	const struct mw_top_stack *stack =
-		item->key < view->registry.stack_count ? view->registry.stacks[item->key] : NULL;
+	const struct mw_top_named *named = named_of(view, item->key);
+	const struct mw_top_stack *stack = stack_of(view, item->key);
 
 	if (!row) {
 		*out = '\0';
@@ -401,9 +621,8 @@ static void put_detail(const struct mw_top_view *view, const struct mw_top_item 
 
 static void put_frame(const struct mw_top_view *view, const struct mw_top_item *item, char *out, size_t size)
 {
-	const struct mw_top_named *named = view->names ? mw_top_names_get(view->names, item->key) : NULL;
-	const struct mw_top_stack *stack =
-		item->key < view->registry.stack_count ? view->registry.stacks[item->key] : NULL;
+	const struct mw_top_named *named = named_of(view, item->key);
+	const struct mw_top_stack *stack = stack_of(view, item->key);
 	int length = snprintf(out, size, "   #%-2u ", item->frame);
 
 	if (length < 0 || (size_t)length >= size)
@@ -416,7 +635,7 @@ static void put_frame(const struct mw_top_view *view, const struct mw_top_item *
 
 void mw_top_view_text(const struct mw_top_view *view, const struct mw_top_item *item, char *out, size_t size)
 {
-	const struct mw_top_registry *registry = &view->registry;
+	const struct mw_view_module *module = module_of(view, item->key);
 
 	if (item->kind == MW_TOP_DETAIL)
 		put_detail(view, item, out, size);
@@ -424,11 +643,11 @@ void mw_top_view_text(const struct mw_top_view *view, const struct mw_top_item *
 		put_frame(view, item, out, size);
 	else if (item->kind == MW_TOP_CHILD || view->group == MW_TOP_STACKS)
 		put_stack(view, item->key, out, size);
-	else if (view->group == MW_TOP_THREADS && item->key < registry->thread_count)
-		(void)snprintf(out, size, "%s (%d)", registry->threads[item->key].name, //
-			       (int)registry->threads[item->key].tid);
-	else if (view->group == MW_TOP_MODULES && item->key < registry->module_count)
-		(void)snprintf(out, size, "%s", registry->modules[item->key].path);
+	else if (view->group == MW_TOP_THREADS && item->key < view->shown->thread_count)
+		(void)snprintf(out, size, "%s (%d)", view->shown->names[item->key].name,
+			       (int)view->shown->names[item->key].tid);
+	else if (view->group == MW_TOP_MODULES && module)
+		(void)snprintf(out, size, "%s", module->path);
 	else
 		(void)snprintf(out, size, "(the C or C++ library, or code in no file)");
 }

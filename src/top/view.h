@@ -1,13 +1,54 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * view.h: what of a live table is looked at: in which order, what is selected, what is open, whether it moves.
- * Knows nothing of a terminal; for one thread.
+ * view.h: what of a live table is looked at: rows of what is impacting now by stack, module or thread, and how that has
+ * changed over the last seconds; in which order, what is selected, what is open, whether it moves. Knows nothing of a
+ * terminal; for one thread.
  */
 #ifndef MW_TOP_VIEW_H
 #define MW_TOP_VIEW_H
 
-#include "top/names.h"
-#include "top/rows.h"
+#include "top/feed.h"
+
+#define MW_TOP_SPAN_NS UINT64_C(10000000000) /* growth is measured over the last so long, or since the zero point */
+#define MW_TOP_HISTORY 16                    /* shots that are kept; a second apart, or more */
+
+enum mw_top_group {
+	MW_TOP_STACKS,
+	MW_TOP_MODULES,
+	MW_TOP_THREADS,
+	MW_TOP_GROUPS,
+};
+
+enum mw_top_sort {
+	MW_TOP_BY_BYTES,
+	MW_TOP_BY_GROWTH,
+	MW_TOP_BY_BLOCKS,
+	MW_TOP_BY_RATE,
+	MW_TOP_BY_NAME,
+	MW_TOP_SORTS,
+};
+
+struct mw_top_row {
+	uint32_t key; /* the number of the stack, module (MW_MODULE_NONE: none) or thread */
+	enum mw_kind kind;
+	struct mw_amount impacting;
+	uint64_t allocations;     /* since the zero point */
+	int64_t growth;           /* of impacting bytes over the span */
+	uint64_t new_allocations; /* in the span */
+	const char *name;         /* to sort by; NULL: not known (yet) */
+};
+
+/* Rows, in order. */
+struct mw_top_rows {
+	struct mw_top_row *items;
+	size_t count, capacity;
+};
+
+/* The shots of the last seconds since the zero point, the oldest first. */
+struct mw_top_history {
+	struct mw_top_shot *shots[MW_TOP_HISTORY];
+	size_t count;
+};
 
 /* A line of the table. */
 enum mw_top_item_kind {
@@ -35,8 +76,7 @@ struct mw_top_open {
 };
 
 struct mw_top_view {
-	struct mw_top_names *names; /* NULL: none */
-	struct mw_top_registry registry;
+	const struct mw_top_known *known;
 	struct mw_top_history history;
 	struct mw_top_shot *shown, *base; /* what is looked at; NULL: nothing yet */
 	struct mw_top_rows rows, children;
@@ -50,7 +90,7 @@ struct mw_top_view {
 	size_t open_count;
 };
 
-/* Zero-initialise before. */
+/* Zero-initialise but for what is known, which must outlive it. */
 void mw_top_view_deinit(struct mw_top_view *view);
 /* A new shot, which is taken; it is looked at at once, unless the view is paused. */
 void mw_top_view_shot(struct mw_top_view *view, struct mw_top_shot *shot);
@@ -66,7 +106,10 @@ void mw_top_view_scroll(struct mw_top_view *view, size_t lines);
 /* Open or close what is selected; false: it is of a kind that does not open, or too much is open. */
 bool mw_top_view_toggle(struct mw_top_view *view, bool open, bool close);
 /* The item that is selected; NULL: there are none. */
-const struct mw_top_item *mw_top_view_item(const struct mw_top_view *view);
+static inline const struct mw_top_item *mw_top_view_item(const struct mw_top_view *view)
+{
+	return view->selected < view->item_count ? &view->items[view->selected] : NULL;
+}
 /* The row of an item that is one. */
 const struct mw_top_row *mw_top_view_row(const struct mw_top_view *view, const struct mw_top_item *item);
 /* The stacks whose names the `lines` from the first one on want, at most `capacity`. */
@@ -74,5 +117,7 @@ size_t mw_top_view_wanted(const struct mw_top_view *view, size_t lines, uint32_t
 
 /* What stands in the last column of a row, or all of a line that is none: any bytes of the target's among it. */
 void mw_top_view_text(const struct mw_top_view *view, const struct mw_top_item *item, char *out, size_t size);
+/* A change since `base`, per second; 0 where there is no time between. */
+double mw_top_view_rate(const struct mw_top_view *view, double change);
 
 #endif

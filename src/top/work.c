@@ -3,8 +3,17 @@
 #include "top/work.h"
 
 #include "base/clock.h"
+#include "proc/maps.h"
+#include "proc/status.h"
+#include "session/crash.h"
+#include "session/space.h"
+#include "view/arena.h"
+#include "view/code_regions.h"
+#include "view/group.h"
+#include "view/stack_id.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,14 +21,35 @@
 #include <string.h>
 #include <time.h>
 
+#define MAPPED_NS UINT64_C(1000000000) /* where code in no file is is not looked at more often … */
+#define NAMES_NS  UINT64_C(5000000000) /* … nor what the program calls it … */
+#define NAMES_MAX 64                   /* … nor that more often than this in all: old names stay in use */
 #define STEP_NS   20000000
 #define EMIT_EACH 64 /* stacks, or pieces of a file */
 #define NEWS_MAX  600
 #define SHOW_NS   200000000
 
+/* What names are made of; of one thread. */
+struct names {
+	const struct mw_top_feed *feed;
+	pid_t pid;
+	bool begun;
+	struct mw_guarded_symbols guarded;
+	struct mw_view_symbols symbols; /* the symbolizer's … */
+	struct mw_view_symbols own;     /* … with what the program calls code in no file */
+	struct mw_perf_place jit;
+	struct mw_perf_map maps[NAMES_MAX];
+	size_t map_count;
+	uint64_t named_ns, mapped_ns;
+	struct mw_stack_ids *ids;
+	uint32_t id_count;              /* modules that those are made from */
+	struct mw_code_regions regions; /* of code in no file */
+	struct mw_arena *texts;         /* what they are called */
+};
+
 struct mw_top_work {
 	struct mw_top_feed *feed;
-	struct mw_top_names *names;
+	struct names names;
 	struct mw_store_writer *writer;
 	const char *no_writer;
 	pthread_t thread;
@@ -37,6 +67,258 @@ struct mw_top_work {
 	uint64_t shown_ns; /* when the screen was last updated with names */
 };
 
+/* --- symbols ----------------------------------------------------------------------------------------------- */
+
+/* What the program calls code in no file; it goes on making such code. */
+static void read_names(struct names *names)
+{
+	uint64_t now_ns = mw_clock_ns();
+	struct mw_perf_map *map = &names->maps[names->map_count];
+	struct mw_error *err;
+
+	if (names->map_count == NAMES_MAX || (names->named_ns && now_ns - names->named_ns < NAMES_NS))
+		return;
+	names->named_ns = now_ns;
+	err = mw_perf_map_read(&names->jit, map);
+	if (err) {
+		mw_error_destroy(err);
+		return;
+	}
+	mw_symbolizer_set_names(names->guarded.symbolizer, map);
+	names->map_count++;
+}
+
+static struct mw_error *resolve(void *context, uint32_t module, mw_addr addr, const struct mw_symbol_frame **frames,
+				size_t *count)
+{
+	struct names *names = context;
+
+	if (module == MW_MODULE_NONE && !names->guarded.crashed)
+		read_names(names);
+	return names->symbols.resolve(names->symbols.context, module, addr, frames, count);
+}
+
+/* Ids of stacks are made again when there are more modules. */
+static struct mw_error *follow_ids(struct names *names)
+{
+	const struct mw_shared_list *known = &names->feed->known.modules;
+	const struct mw_view_code code = {&names->regions, &names->own};
+	uint32_t count = mw_shared_list_count(known);
+	struct mw_view_module *modules;
+	struct mw_error *err;
+
+	if (names->ids && names->id_count == count)
+		return NULL;
+	modules = calloc((size_t)count + 1, sizeof(*modules));
+	if (!modules)
+		return mw_error_nomem();
+	for (uint32_t i = 0; i < count; i++)
+		modules[i] = *(const struct mw_view_module *)mw_shared_list_get(known, i);
+	mw_stack_ids_destroy(names->ids);
+	names->ids = NULL;
+	names->id_count = count;
+	err = mw_stack_ids_create(modules, count, &code, &names->ids);
+	free(modules);
+	return err;
+}
+
+static struct mw_error *follow(struct names *names)
+{
+	if (!names->begun) {
+		MW_TRY(mw_guarded_symbols_init(&names->guarded, names->feed->files));
+		names->symbols = mw_guarded_symbols_of(&names->guarded);
+		names->own = (struct mw_view_symbols){.context = names, .resolve = resolve};
+		names->begun = true;
+	}
+	return follow_ids(names);
+}
+
+static void names_deinit(struct names *names)
+{
+	if (names->begun)
+		mw_guarded_symbols_deinit(&names->guarded);
+	mw_stack_ids_destroy(names->ids);
+	mw_code_regions_deinit(&names->regions);
+	mw_arena_destroy(names->texts);
+	for (size_t i = 0; i < names->map_count; i++)
+		mw_perf_map_deinit(&names->maps[i]);
+	mw_perf_place_deinit(&names->jit);
+}
+
+/* --- names of stacks --------------------------------------------------------------------------------------- */
+
+/* Where code in no file is: regions grow, and new ones come. */
+static const struct mw_code_region *find_region(struct names *names, mw_addr addr)
+{
+	const struct mw_code_region *found = mw_code_regions_find(&names->regions, addr);
+	struct mw_code_regions regions = {0};
+	struct mw_maps maps = {0};
+	uint64_t now_ns = mw_clock_ns();
+	struct mw_error *err;
+
+	if (found || (names->mapped_ns && now_ns - names->mapped_ns < MAPPED_NS))
+		return found;
+	names->mapped_ns = now_ns;
+	err = mw_maps_read(mw_live_thread(names->pid), &maps);
+	if (!err)
+		err = mw_space_code_of(&maps, &regions);
+	if (!err) {
+		mw_code_regions_deinit(&names->regions);
+		names->regions = regions;
+	}
+	mw_error_destroy(err);
+	mw_maps_deinit(&maps);
+	return mw_code_regions_find(&names->regions, addr);
+}
+
+/* What all of the region is called where the code itself has no name. */
+static const char *describe(struct names *names, const struct mw_raw_frame *raw)
+{
+	const struct mw_code_region *region = find_region(names, raw->addr);
+	char text[MW_CODE_REGION_TEXT];
+
+	if (!region)
+		return NULL;
+	mw_code_region_describe(region, text);
+	return mw_arena_string(names->texts, text);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL;
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+static struct mw_top_line *add_line(struct mw_top_named **named, size_t *capacity)
+{
+	struct mw_top_named *wider = *named;
+
+	if (wider->line_count == *capacity) {
+		wider = realloc(wider, sizeof(*wider) + 2 * *capacity * sizeof(wider->lines[0]));
+		if (!wider)
+			return NULL;
+		*named = wider;
+		*capacity *= 2;
+	}
+	return memset(&wider->lines[wider->line_count++], 0, sizeof(wider->lines[0]));
+}
+
+static struct mw_error *add_frame(struct names *names, const struct mw_raw_frame *raw, struct mw_top_named **named,
+				  size_t *capacity)
+{
+	const struct mw_view_module *module = mw_shared_list_get(&names->feed->known.modules, raw->module);
+	const struct mw_symbol_frame *frames = NULL;
+	size_t count = 0;
+
+	MW_TRY(resolve(names, raw->module, raw->addr, &frames, &count));
+	if (!count || (!frames[0].function && !module))
+		count = 0;
+	for (size_t i = 0; i < count || i == 0; i++) {
+		struct mw_top_line *line = add_line(named, capacity);
+
+		if (!line)
+			return mw_error_nomem();
+		line->module = module ? base_name(module->path) : NULL;
+		line->offset = module ? raw->addr - module->base : 0;
+		if (!count && !module)
+			line->function = describe(names, raw);
+		if (!count)
+			continue;
+		line->function = frames[i].function;
+		line->file = frames[i].file;
+		line->line = frames[i].line;
+		line->offset = frames[i].function ? frames[i].offset : line->offset;
+		line->inlined = frames[i].inlined;
+	}
+	return NULL;
+}
+
+/* As report says it: in the module that is charged, the first function that is not a library's. The lines of frame `i`
+ * begin at `first_line[i]`. */
+static size_t find_charged(const struct mw_top_stack *stack, const struct mw_top_named *named, const size_t *first_line)
+{
+	size_t first = SIZE_MAX;
+
+	for (uint32_t i = 0; i < stack->frame_count; i++) {
+		if (stack->module == MW_MODULE_NONE || stack->frames[i].module != stack->module)
+			continue;
+		for (size_t j = first_line[i]; j < first_line[i + 1]; j++) {
+			first = first == SIZE_MAX ? j : first;
+			if (named->lines[j].function && !mw_view_is_library(named->lines[j].function))
+				return j;
+		}
+	}
+	return first == SIZE_MAX ? 0 : first;
+}
+
+/* `*named` has room for `capacity` lines, and may move. */
+static struct mw_error *fill_named(struct names *names, const struct mw_top_stack *stack, size_t *first_line,
+				   size_t capacity, struct mw_top_named **named)
+{
+	uint64_t id;
+
+	for (uint32_t i = 0; i < stack->frame_count; i++) {
+		first_line[i] = (*named)->line_count;
+		MW_TRY(add_frame(names, &stack->frames[i], named, &capacity));
+	}
+	first_line[stack->frame_count] = (*named)->line_count;
+	(*named)->charged = find_charged(stack, *named, first_line);
+	MW_TRY(mw_stack_id(names->ids, stack->kind, stack->api, stack->frames, stack->frame_count, &id));
+	(void)snprintf((*named)->id, sizeof((*named)->id), "%016" PRIx64, id);
+	return NULL;
+}
+
+/* Takes as long as it takes. Errors: MEMORY. */
+static struct mw_error *find_names(struct names *names, struct mw_top_stack *stack)
+{
+	const size_t capacity = 2 * (size_t)stack->frame_count + 1;
+	struct mw_top_named *named;
+	size_t *first_line;
+	struct mw_error *err;
+
+	if (atomic_load(&stack->named))
+		return NULL;
+	MW_TRY(follow(names));
+	named = calloc(1, sizeof(*named) + capacity * sizeof(named->lines[0]));
+	first_line = calloc((size_t)stack->frame_count + 1, sizeof(*first_line));
+	err = named && first_line ? fill_named(names, stack, first_line, capacity, &named) : mw_error_nomem();
+	free(first_line);
+	if (err)
+		free(named);
+	else
+		atomic_store(&stack->named, named);
+	return err;
+}
+
+/* The names of all stacks go to a recording. `go_on` is asked now and then, false ends it. Errors: MEMORY. */
+static struct mw_error *emit_names(struct names *names, struct mw_store_writer *writer,
+				   bool (*go_on)(void *context, uint64_t done, uint64_t total), void *context)
+{
+	const struct mw_store_visitor receiver = mw_store_receiver(writer);
+	struct mw_emitter emitter = {.process = 0};
+	uint32_t total = mw_shared_list_count(&names->feed->known.stacks);
+	const struct mw_symbol_frame *frames;
+	struct mw_view_symbols emission;
+	struct mw_error *err = NULL;
+	size_t count;
+
+	MW_TRY(follow(names));
+	mw_emitter_add(&emitter, &receiver);
+	emission = mw_emitter_symbols(&emitter, &names->own);
+	for (uint32_t i = 0; i < total && !err && go_on(context, i, total); i++) {
+		const struct mw_top_stack *stack = mw_shared_list_get(&names->feed->known.stacks, i);
+
+		for (uint32_t j = 0; j < stack->frame_count && !err; j++)
+			err = emission.resolve(emission.context, stack->frames[j].module, stack->frames[j].addr,
+					       &frames, &count);
+	}
+	mw_emitter_deinit(&emitter);
+	return err;
+}
+
+/* --- recordings -------------------------------------------------------------------------------------------- */
+
 static void set_news(struct mw_top_work *work, const char *text)
 {
 	pthread_mutex_lock(&work->lock);
@@ -45,7 +327,7 @@ static void set_news(struct mw_top_work *work, const char *text)
 	mw_top_feed_poke(work->feed);
 }
 
-static bool go_on(void *context, uint64_t done, uint64_t total)
+static bool go_on_saving(void *context, uint64_t done, uint64_t total)
 {
 	struct mw_top_work *work = context;
 	char text[NEWS_MAX];
@@ -93,7 +375,7 @@ static struct mw_error *complete(struct mw_top_work *work, const struct mw_top_m
 		mw_store_end(copy, 0, &moment->end);
 	}
 	work->step = "names";
-	MW_TRY(mw_top_names_emit(work->names, copy, go_on, work));
+	MW_TRY(emit_names(&work->names, copy, go_on_saving, work));
 	if (atomic_load(&work->quit))
 		return mw_error_create(MW_ERROR_SYSTEM, ECANCELED, "memwatch ends");
 	MW_TRY(mw_store_publish(copy));
@@ -114,7 +396,7 @@ static struct mw_error *save(struct mw_top_work *work)
 	moment.end.figures = moment.figures;
 	work->step = "events";
 	work->steps = 0;
-	MW_TRY(mw_store_copy(work->writer, &upto, work->path, go_on, work, &copy));
+	MW_TRY(mw_store_copy(work->writer, &upto, work->path, go_on_saving, work, &copy));
 	err = complete(work, &moment, copy);
 	mw_store_destroy(copy);
 	return err;
@@ -138,6 +420,8 @@ static void save_and_report(struct mw_top_work *work)
 	set_news(work, text);
 }
 
+/* --- the thread -------------------------------------------------------------------------------------------- */
+
 /* Many are found quickly, and each time all is drawn. */
 static void show_found(struct mw_top_work *work)
 {
@@ -159,76 +443,91 @@ static void *run(void *context)
 
 	pthread_setname_np(pthread_self(), "memwatch-names");
 	while (!atomic_load(&work->quit)) {
-		uint32_t stack = 0;
-		bool saves, finds;
+		struct mw_top_stack *stack = NULL;
+		bool saves;
 
 		pthread_mutex_lock(&work->lock);
 		while (!atomic_load(&work->quit) && !work->saving && work->wanted_at == work->wanted_count)
 			pthread_cond_wait(&work->changed, &work->lock);
 		saves = work->saving;
-		finds = !saves && work->wanted_at < work->wanted_count;
-		if (finds)
-			stack = work->wanted[work->wanted_at++];
+		if (!saves && work->wanted_at < work->wanted_count)
+			stack = mw_shared_list_get(&work->feed->known.stacks, work->wanted[work->wanted_at++]);
 		pthread_mutex_unlock(&work->lock);
 		if (atomic_load(&work->quit))
 			break;
-		if (saves)
+		if (saves) {
 			save_and_report(work);
-		else if (finds) {
+		} else if (stack) {
 			/* Without memory for it there is no name for now. */
-			mw_error_destroy(mw_top_names_find(work->names, stack));
+			mw_error_destroy(find_names(&work->names, stack));
 			show_found(work);
 		}
 	}
 	return NULL;
 }
 
-struct mw_error *mw_top_work_create(struct mw_top_feed *feed, struct mw_top_names *names,
-				    struct mw_store_writer *writer, const char *no_writer, struct mw_top_work **out)
+struct mw_error *mw_top_work_create(struct mw_top_feed *feed, pid_t pid, const char *no_writer,
+				    struct mw_top_work **out)
 {
 	struct mw_top_work *work = calloc(1, sizeof(*work));
 	sigset_t all, before;
 	int errnum;
 
-	mw_process_setup_foreign_signals(&all);
 	if (!work)
 		return mw_error_nomem();
 	work->feed = feed;
-	work->names = names;
-	work->writer = writer;
+	work->writer = feed->session->writer;
 	work->no_writer = no_writer;
+	work->names.feed = feed;
+	work->names.pid = pid;
+	work->names.texts = mw_arena_create();
+	if (!work->names.texts) {
+		free(work);
+		return mw_error_nomem();
+	}
+	mw_perf_place_init(&work->names.jit, pid);
 	pthread_mutex_init(&work->lock, NULL);
 	pthread_cond_init(&work->changed, NULL);
+	mw_process_setup_foreign_signals(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	errnum = pthread_create(&work->thread, NULL, run, work);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (errnum) {
-		free(work);
+		mw_top_work_destroy(work);
 		return mw_error_create(MW_ERROR_SYSTEM, errnum, "cannot make a thread");
 	}
 	*out = work;
 	return NULL;
 }
 
-bool mw_top_work_destroy(struct mw_top_work *work, unsigned patience_ms)
+bool mw_top_work_end(struct mw_top_work *work, unsigned patience_ms)
 {
 	struct timespec until;
 
-	if (!work)
-		return true;
 	pthread_mutex_lock(&work->lock);
 	atomic_store(&work->quit, true);
 	pthread_cond_signal(&work->changed);
 	pthread_mutex_unlock(&work->lock);
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += patience_ms / 1000 + 1;
-	if (pthread_timedjoin_np(work->thread, NULL, &until) != 0)
-		return false;
+	return pthread_timedjoin_np(work->thread, NULL, &until) == 0;
+}
+
+struct mw_error *mw_top_work_emit(struct mw_top_work *work, bool (*go_on)(void *context, uint64_t done, uint64_t total),
+				  void *context)
+{
+	return emit_names(&work->names, work->writer, go_on, context);
+}
+
+void mw_top_work_destroy(struct mw_top_work *work)
+{
+	if (!work)
+		return;
+	names_deinit(&work->names);
 	free(work->path);
 	pthread_cond_destroy(&work->changed);
 	pthread_mutex_destroy(&work->lock);
 	free(work);
-	return true;
 }
 
 void mw_top_work_want(struct mw_top_work *work, const uint32_t *stacks, size_t count)

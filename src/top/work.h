@@ -6,7 +6,7 @@
 #ifndef MW_TOP_WORK_H
 #define MW_TOP_WORK_H
 
-#include "top/names.h"
+#include "top/feed.h"
 
 #define MW_TOP_WANTED 4096 /* stacks whose names are asked for at once */
 
@@ -14,12 +14,16 @@ struct mw_top_work;
 
 /* Starts the thread. `no_writer` says why there is nothing to write a recording from, where the session has no writer;
  * all is borrowed. Errors: MEMORY, SYSTEM. */
-struct mw_error *mw_top_work_create(struct mw_top_feed *feed, struct mw_top_names *names,
-				    struct mw_store_writer *writer, const char *no_writer,
+struct mw_error *mw_top_work_create(struct mw_top_feed *feed, pid_t pid, const char *no_writer,
 				    struct mw_top_work **out) MW_MUST_CHECK;
-/* End the thread. False: it does not end within `patience_ms`, and all that it was given must stay. Else it is freed.
- */
-bool mw_top_work_destroy(struct mw_top_work *work, unsigned patience_ms);
+/* End the thread. False: it does not end within `patience_ms`, and all that it was given must stay. */
+bool mw_top_work_end(struct mw_top_work *work, unsigned patience_ms);
+/* Once it has ended: the names of all stacks go to the session's recording. `go_on` is asked now and then, false ends
+ * it. Errors: MEMORY. */
+struct mw_error *mw_top_work_emit(struct mw_top_work *work, bool (*go_on)(void *context, uint64_t done, uint64_t total),
+				  void *context) MW_MUST_CHECK;
+/* Once it has ended. Names that it found are good until then. */
+void mw_top_work_destroy(struct mw_top_work *work);
 
 /* These stacks' names are wanted, in this order; what was wanted before is not. */
 void mw_top_work_want(struct mw_top_work *work, const uint32_t *stacks, size_t count);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* vector_test.c: arrays keep their items as they grow, and when they can't. */
+#include "base/shared_list.h"
 #include "base/vector.h"
+#include "rig.h"
 #include "unit.h"
 
 #include <setjmp.h>
@@ -9,6 +11,7 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
+#include <pthread.h>
 
 static void grows(void **state)
 {
@@ -93,13 +96,54 @@ static void is_searched(void **state)
 			 1);
 }
 
+static void *item_of(uint32_t number)
+{
+	return (void *)((uintptr_t)number + 1); // NOLINT(performance-no-int-to-ptr)
+}
+
+/* All that a list says to have is there. */
+static void *read_list(void *context)
+{
+	const struct mw_shared_list *list = context;
+
+	for (uint32_t count = 0; count < 100000; count = mw_shared_list_count(list))
+		for (uint32_t i = count; i-- > 0 && count - i < 100;)
+			if (mw_shared_list_get(list, i) != item_of(i))
+				return context;
+	return NULL;
+}
+
+static void is_shared(void **state)
+{
+	struct mw_shared_list list = {.count = 0};
+	void *wrong = NULL;
+	pthread_t reader;
+
+	(void)state;
+	assert_null(mw_shared_list_get(&list, 0));
+	assert_int_equal(pthread_create(&reader, NULL, read_list, &list), 0);
+	for (uint32_t i = 0; i < 100000; i++)
+		assert_true(mw_shared_list_add(&list, item_of(i)));
+	assert_int_equal(pthread_join(reader, &wrong), 0);
+	assert_null(wrong);
+	for (uint32_t i = 0; i < 100000; i++)
+		assert_ptr_equal(mw_shared_list_get(&list, i), item_of(i));
+	assert_ptr_equal(mw_shared_list_pop(&list), item_of(99999));
+	assert_int_equal(mw_shared_list_count(&list), 99999);
+	assert_null(mw_shared_list_get(&list, 99999));
+	mw_shared_list_deinit(&list);
+	/* Without memory nothing is added. */
+	rig_starve = true;
+	assert_false(mw_shared_list_add(&list, &list));
+	rig_starve = false;
+	assert_int_equal(mw_shared_list_count(&list), 0);
+}
+
 UNIT_GROUP(vector)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(grows),
-		cmocka_unit_test(leaps),
-		cmocka_unit_test(stays_as_it_was),
-		cmocka_unit_test(is_searched),
+		cmocka_unit_test(grows),       cmocka_unit_test(leaps),     cmocka_unit_test(stays_as_it_was),
+		cmocka_unit_test(is_searched), cmocka_unit_test(is_shared),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

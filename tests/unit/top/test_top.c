@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* A live table without its screen: growth, order, what is selected, and what fits on a line. */
-#include "top/same.h"
+#include "top/feed.h"
 #include "top/text.h"
 #include "top/view.h"
 #include "unit.h"
@@ -29,25 +29,17 @@ static struct mw_top_stack stacks[] = {
 };
 static const struct mw_view_module modules[] = {{.path = "/b/one"}, {.path = "/a/two"}};
 
+static struct mw_top_known known;
 static struct mw_top_view view;
 
 static int begin(void **state)
 {
 	(void)state;
-	view = (struct mw_top_view){.names = NULL};
-	view.registry.stacks = calloc(5, sizeof(*view.registry.stacks));
-	view.registry.modules = calloc(2, sizeof(*view.registry.modules));
-	view.registry.threads = calloc(2, sizeof(*view.registry.threads));
-	if (!view.registry.stacks || !view.registry.modules || !view.registry.threads)
-		return -1;
+	view = (struct mw_top_view){.known = &known};
 	for (size_t i = 0; i < 5; i++)
-		view.registry.stacks[i] = &stacks[i];
+		assert_true(mw_shared_list_add(&known.stacks, &stacks[i]));
 	for (size_t i = 0; i < 2; i++)
-		view.registry.modules[i] = modules[i];
-	view.registry.threads[0] = (struct mw_top_thread){11, "main"};
-	view.registry.threads[1] = (struct mw_top_thread){12, "helper"};
-	view.registry.stack_count = 5;
-	view.registry.module_count = view.registry.thread_count = 2;
+		assert_true(mw_shared_list_add(&known.modules, (void *)&modules[i]));
 	return 0;
 }
 
@@ -55,6 +47,8 @@ static int end(void **state)
 {
 	(void)state;
 	mw_top_view_deinit(&view);
+	mw_shared_list_deinit(&known.stacks);
+	mw_shared_list_deinit(&known.modules);
 	return 0;
 }
 
@@ -70,7 +64,10 @@ static struct mw_top_shot *shot(uint64_t time_ns, uint32_t zeros, const uint64_t
 	made->thread_count = 2;
 	made->stacks = calloc(count + 1, sizeof(*made->stacks));
 	made->threads = calloc(2, sizeof(*made->threads));
-	assert_true(made->stacks && made->threads);
+	made->names = calloc(2, sizeof(*made->names));
+	assert_true(made->stacks && made->threads && made->names);
+	made->names[0] = (struct mw_top_thread){11, "main"};
+	made->names[1] = (struct mw_top_thread){12, "helper"};
 	for (uint32_t i = 0; i < count; i++)
 		made->stacks[i] = (struct mw_track_sum){{bytes[i] / 10, bytes[i]}, bytes[i] / 10 + time_ns / S};
 	made->threads[1] = (struct mw_track_sum){{1, 5}, 2};
@@ -98,13 +95,13 @@ static void test_growth(void **state)
 	assert_true(mw_top_view_update(&view));
 	assert_ptr_equal(view.base, view.shown);
 	assert_int_equal(view.rows.items[0].growth, 0);
+	assert_true(mw_top_view_rate(&view, 5) == 0);
 	tell(1, 100, 400, 0);
 	assert_true(mw_top_view_update(&view));
 	assert_int_equal(view.rows.items[0].key, 1);
 	assert_int_equal(view.rows.items[0].growth, -100);
 	assert_int_equal(view.rows.items[1].growth, 100);
-	assert_true(mw_top_per_second((double)view.rows.items[1].growth, view.base, view.shown) == 100);
-	assert_true(mw_top_per_second(5, view.shown, view.shown) == 0);
+	assert_true(mw_top_view_rate(&view, (double)view.rows.items[1].growth) == 100);
 	/* A second each: over ten of them. */
 	for (uint64_t i = 2; i <= 30; i++)
 		tell(i, 100 * i, 400, 0);
@@ -135,7 +132,7 @@ static struct mw_top_stack *made_stack(mw_addr inner, mw_addr code, uint32_t mod
 /* Stacks that differ only in addresses of code in no file are one, and have one row. */
 static void test_same(void **state)
 {
-	const struct mw_top_stack *made[] = {
+	struct mw_top_stack *made[] = {
 		made_stack(0x10, 0x7000, MW_MODULE_NONE),
 		made_stack(0x10, 0x7010, MW_MODULE_NONE),
 		made_stack(0x20, 0x7010, MW_MODULE_NONE),
@@ -146,16 +143,20 @@ static void test_same(void **state)
 	const uint32_t as[] = {0, 0, 2, 3, 4, 0};
 	const struct mw_perf_place nowhere = {.known = false};
 	struct mw_top_same same = {.named = false};
+	struct mw_shared_list list = {.count = 0};
 
 	(void)state;
-	for (size_t i = 0; i < 6; i++)
-		assert_int_equal(mw_top_same_find(&same, &nowhere, made, i, made[i]), as[i]);
+	for (size_t i = 0; i < 6; i++) {
+		assert_int_equal(mw_top_same_find(&same, &nowhere, &list, made[i]), as[i]);
+		assert_true(mw_shared_list_add(&list, made[i]));
+	}
 	/* Where each has a name each is itself. */
 	same.named = true;
-	assert_int_equal(mw_top_same_find(&same, &nowhere, made, 5, made[5]), 5);
+	assert_int_equal(mw_top_same_find(&same, &nowhere, &list, made[5]), 6);
 	mw_top_same_deinit(&same);
+	mw_shared_list_deinit(&list);
 	for (size_t i = 0; i < 6; i++)
-		free((void *)made[i]);
+		free(made[i]);
 
 	stacks[4].as = 1;
 	mw_top_view_shot(&view, shot(0, 0, (const uint64_t[]){100, 20, 7777, 0, 50}, 5));
