@@ -2,6 +2,7 @@
 /* frames.c: bounded reading of .eh_frame, .debug_frame and .eh_frame_hdr (frames.h). */
 #include "symbol/frames.h"
 
+#include "base/vector.h"
 #include "symbol/inflate.h"
 
 #include <dwarf.h>
@@ -117,7 +118,9 @@ uint64_t mw_frame_take_pointer(struct mw_cursor *cursor, uint8_t encoding)
 	}
 }
 
-bool mw_frame_bytes_init(struct mw_frame_bytes *bytes, const struct mw_elf *elf, const char *name)
+/* The section of that name for reading, of which .debug_frame may be compressed. False where there is none that can be
+ * read. */
+static bool bytes_init(struct mw_frame_bytes *bytes, const struct mw_elf *elf, const char *name)
 {
 	struct mw_elf_section section = mw_elf_section(elf, name);
 	bool debug = strcmp(name, ".debug_frame") == 0;
@@ -141,7 +144,7 @@ bool mw_frame_bytes_init(struct mw_frame_bytes *bytes, const struct mw_elf *elf,
 	return at;
 }
 
-void mw_frame_bytes_deinit(struct mw_frame_bytes *bytes)
+static void bytes_deinit(struct mw_frame_bytes *bytes)
 {
 	free(bytes->inflated);
 	*bytes = (struct mw_frame_bytes){0};
@@ -183,7 +186,8 @@ bool mw_frame_open(const struct mw_frame_bytes *bytes, uint64_t vaddr, struct mw
 	return at;
 }
 
-bool mw_frame_next(const struct mw_frame_bytes *bytes, uint64_t *vaddr, struct mw_frame_record *record)
+/* The record at *vaddr, which goes on to the next; in a section, marks of an end with records behind them are passed. */
+static bool next_record(const struct mw_frame_bytes *bytes, uint64_t *vaddr, struct mw_frame_record *record)
 {
 	while (!mw_frame_open(bytes, *vaddr, record)) {
 		static const uint8_t end_mark[4];
@@ -370,7 +374,7 @@ static void make_entries(struct mw_frame_table *table)
 
 static struct mw_error *from_section(struct mw_frame_table *table)
 {
-	if (!mw_frame_bytes_init(&table->bytes, table->elf, ".eh_frame"))
+	if (!bytes_init(&table->bytes, table->elf, ".eh_frame"))
 		return NULL;
 	table->base = table->bytes.vaddr;
 	table->made = calloc(table->bytes.size / SHORTEST_RECORD + 1, sizeof(*table->made));
@@ -435,4 +439,127 @@ bool mw_frame_table_find(const struct mw_frame_table *table, uint64_t vaddr, uin
 	*start = begin;
 	*end = begin + description.length;
 	return true;
+}
+
+/* --- what code a file describes -------------------------------------------------------------------------- */
+
+struct bounds {
+	uint64_t low, high;
+};
+
+/* Of all executable segments. */
+static struct bounds code_bounds(const struct mw_elf *elf)
+{
+	struct bounds bounds = {.low = UINT64_MAX};
+	const struct mw_elf_segment *segments = elf->segments;
+	size_t count = elf->segment_count;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct mw_elf_segment *segment = &segments[i];
+
+		if (!segment->exec || segment->memory_size > UINT64_MAX - segment->vaddr)
+			continue;
+		if (segment->vaddr < bounds.low)
+			bounds.low = segment->vaddr;
+		if (segment->vaddr + segment->memory_size > bounds.high)
+			bounds.high = segment->vaddr + segment->memory_size;
+	}
+	return bounds;
+}
+
+static struct mw_error *add_described(struct mw_described_list *list, uint64_t start, uint64_t length, uint64_t record)
+{
+	if (!MW_VECTOR_ROOM(list->items, list->count, list->capacity))
+		return mw_error_nomem();
+	list->items[list->count++] = (struct mw_described){start, start + length, record};
+	return NULL;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct mw_described *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return (x->record > y->record) - (x->record < y->record);
+}
+
+/* Linkers leave most sections sorted, and nothing to do. */
+static void sort_described(struct mw_described_list *list)
+{
+	for (size_t i = 1; i < list->count; i++) {
+		if (by_start(&list->items[i - 1], &list->items[i]) > 0) {
+			qsort(list->items, list->count, sizeof(*list->items), by_start);
+			return;
+		}
+	}
+}
+
+/* List the records that begin from `first` to `last`. */
+static struct mw_error *list_records(struct mw_described_list *list, uint64_t first, uint64_t last)
+{
+	const struct mw_elf *elf = list->bytes.elf;
+	struct bounds code = code_bounds(elf);
+	struct mw_frame_cie cie = {0};
+	struct mw_frame_record record;
+
+	while (first <= last && next_record(&list->bytes, &first, &record)) {
+		struct mw_frame_description description;
+
+		if (!mw_frame_describe(&list->bytes, &record, &cie, &description))
+			continue;
+		/* Of what can be loaded anywhere, an address that isn't relative is known only when it is loaded. */
+		if (!list->bytes.debug && !(cie.encoding & DW_EH_PE_pcrel) && !elf->is_executable)
+			continue;
+		/* 0 is left where the code that was described was thrown away. */
+		if (description.start == 0 || description.start < code.low || description.start >= code.high)
+			continue;
+		if (description.length && description.length <= code.high - description.start)
+			MW_TRY(add_described(list, description.start, description.length, record.vaddr));
+	}
+	sort_described(list);
+	return NULL;
+}
+
+/* A file without section headers: from the first that its search table names to the last. */
+static struct mw_error *list_by_table(struct mw_described_list *list, const struct mw_elf *elf)
+{
+	struct mw_frame_table table = {0};
+	struct mw_frame_entry entry;
+	int64_t first = INT64_MAX, last = INT64_MIN;
+	uint64_t base;
+
+	MW_TRY(mw_frame_table_init(&table, elf));
+	for (size_t i = 0; i < table.count && mw_frame_table_entry(&table, i, &entry); i++) {
+		first = entry.description < first ? entry.description : first;
+		last = entry.description > last ? entry.description : last;
+	}
+	base = table.base;
+	list->bytes = table.bytes;
+	mw_frame_table_deinit(&table);
+	if (first > last)
+		return NULL;
+	return list_records(list, base + (uint64_t)first, base + (uint64_t)last);
+}
+
+struct mw_error *mw_described_eh_frame(const struct mw_elf *elf, struct mw_described_list *list)
+{
+	if (!bytes_init(&list->bytes, elf, ".eh_frame"))
+		return list_by_table(list, elf);
+	return list_records(list, list->bytes.vaddr, UINT64_MAX);
+}
+
+struct mw_error *mw_described_debug_frame(const struct mw_elf *elf, struct mw_described_list *list)
+{
+	/* Go's runtime changes stacks in the middle of functions, of which its descriptions say nothing. */
+	if (mw_elf_is_go(elf) || !bytes_init(&list->bytes, elf, ".debug_frame"))
+		return NULL;
+	return list_records(list, 0, UINT64_MAX);
+}
+
+void mw_described_deinit(struct mw_described_list *list)
+{
+	free(list->items);
+	bytes_deinit(&list->bytes);
+	*list = (struct mw_described_list){0};
 }

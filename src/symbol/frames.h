@@ -61,15 +61,8 @@ struct mw_frame_description {
 	struct mw_cursor program;
 };
 
-/* The section of that name for reading, of which .debug_frame may be compressed. False where there is none that can be
- * read. */
-bool mw_frame_bytes_init(struct mw_frame_bytes *bytes, const struct mw_elf *elf, const char *section);
-void mw_frame_bytes_deinit(struct mw_frame_bytes *bytes);
 /* The record at `vaddr`. False at the end, or where what stands there can't be one; length 0 is no record. */
 bool mw_frame_open(const struct mw_frame_bytes *bytes, uint64_t vaddr, struct mw_frame_record *record);
-/* The record at *vaddr, which goes on to the next; in a section, marks of an end with records behind them are passed.
- */
-bool mw_frame_next(const struct mw_frame_bytes *bytes, uint64_t *vaddr, struct mw_frame_record *record);
 /*
  * Read a description. `cie` is filled with what it refers to, or found to be that already (zero-initialise). False
  * where the record is none (a CIE), or makes no sense.
@@ -106,5 +99,23 @@ bool mw_frame_table_entry(const struct mw_frame_table *table, size_t index, stru
 /* The code that `vaddr` belongs to: a function, or the cold part of one, which is described apart. False where no
  * description covers it. */
 bool mw_frame_table_find(const struct mw_frame_table *table, uint64_t vaddr, uint64_t *start, uint64_t *end);
+
+/* Code that is described. */
+struct mw_described {
+	uint64_t start, end; /* vaddr */
+	uint64_t record;     /* where its description is */
+};
+
+/* Zero-initialise. Sorted by start; code that lies in no executable segment is left out. */
+struct mw_described_list {
+	struct mw_frame_bytes bytes; /* where the descriptions are; means nothing in an empty list */
+	struct mw_described *items;
+	size_t count, capacity;
+};
+
+/* List what a section describes; none is nothing. The image must outlive the list. Errors: MEMORY. */
+struct mw_error *mw_described_eh_frame(const struct mw_elf *elf, struct mw_described_list *list) MW_MUST_CHECK;
+struct mw_error *mw_described_debug_frame(const struct mw_elf *elf, struct mw_described_list *list) MW_MUST_CHECK;
+void mw_described_deinit(struct mw_described_list *list);
 
 #endif

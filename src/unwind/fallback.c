@@ -2,18 +2,162 @@
 /* fallback.c: a step through code without frame descriptions (fallback.h). */
 #include "unwind/fallback.h"
 
+#include "base/vector.h"
+
 #include <memwatch/ring.h>
 
+#include <elf.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define BEFORE      65536u /* code looked at before the pc, for jumps back */
-#define AFTER       65536u /* … and behind it */
-#define ABOVE       64u    /* words of the stack looked at for a return address */
-#define CALL_BYTES  8u
-#define MAX_WAYS    8u
-#define EXIT_WITHIN 8u /* bytes of a call that hands on the result of the one before it */
-#define KEY_BITS    48 /* of an address in a file */
+#define BEFORE       65536u /* code looked at before the pc, for jumps back */
+#define AFTER        65536u /* … and behind it */
+#define ABOVE        64u    /* words of the stack looked at for a return address */
+#define CALL_BYTES   8u
+#define MAX_WAYS     8u
+#define EXIT_WITHIN  8u                  /* bytes of a call that hands on the result of the one before it */
+#define KEY_BITS     48                  /* of an address in a file */
+#define SCANNED_CODE (UINT64_C(8) << 20) /* bytes of code that are looked through for calls */
+
+/* --- where functions begin and end ------------------------------------------------------------------------ */
+
+static bool add_start(struct mw_function_starts *starts, uint64_t vaddr, uint64_t size, bool part)
+{
+	if (!MW_VECTOR_ROOM(starts->items, starts->count, starts->capacity))
+		return false;
+	starts->items[starts->count++] = (struct mw_function_start){vaddr, size, part};
+	return true;
+}
+
+/* gcc and clang name what they put aside of a function "f.cold" or "f.cold.1". */
+static bool is_part(const char *name)
+{
+	const char *cold = strstr(name, ".cold");
+
+	return cold && (cold[5] == '\0' || cold[5] == '.');
+}
+
+static bool see_function(void *context, const struct mw_elf_symbol *symbol)
+{
+	struct mw_function_starts *starts = context;
+
+	if (!symbol->function)
+		return true;
+	if (strcmp(symbol->name, "exit") == 0)
+		starts->exit = symbol->vaddr;
+	return add_start(starts, symbol->vaddr, symbol->size, is_part(symbol->name));
+}
+
+/* Where the program begins is often no function by its symbol, and nothing calls it. */
+static void add_entry(struct mw_function_starts *starts, const struct mw_elf *elf)
+{
+	const uint8_t *bytes = mw_elf_file_bytes(elf, offsetof(Elf64_Ehdr, e_entry), sizeof(Elf64_Addr));
+	Elf64_Addr entry = 0;
+
+	if (bytes)
+		memcpy(&entry, bytes, sizeof(entry));
+	if (entry)
+		(void)add_start(starts, entry, 0, false);
+}
+
+static void scan_segment(struct mw_function_starts *starts, const struct mw_elf *elf, const struct mw_arch *arch,
+			 const struct mw_elf_segment *segment)
+{
+	size_t size = (size_t)segment->file_size;
+	const uint8_t *bytes = mw_elf_span(elf, segment->vaddr, size);
+	mw_addr target;
+
+	for (size_t at = 0; bytes && (at = arch->call_target(bytes, size, segment->vaddr, at, &target)) < size;)
+		if (target - segment->vaddr < size && !add_start(starts, target, 0, false))
+			return;
+}
+
+static void scan_calls(struct mw_function_starts *starts, const struct mw_elf *elf, const struct mw_arch *arch)
+{
+	const struct mw_elf_segment *segments = elf->segments;
+	size_t count = elf->segment_count;
+	uint64_t code = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (segments[i].exec && segments[i].file_size <= SCANNED_CODE)
+			code += segments[i].file_size;
+		else if (segments[i].exec)
+			return;
+	for (size_t i = 0; i < count && code <= SCANNED_CODE; i++)
+		if (segments[i].exec)
+			scan_segment(starts, elf, arch, &segments[i]);
+}
+
+/* Of those at one place the largest, parts of others last: they are named so by somebody who knows. */
+static int compare_starts(const void *a, const void *b)
+{
+	const struct mw_function_start *left = a, *right = b;
+
+	if (left->vaddr != right->vaddr)
+		return left->vaddr < right->vaddr ? -1 : 1;
+	if (left->part != right->part)
+		return left->part ? -1 : 1;
+	return (left->size < right->size) - (left->size > right->size);
+}
+
+void mw_function_starts_init(struct mw_function_starts *starts, struct mw_elf *elf, const struct mw_arch *arch)
+{
+	size_t kept = 0;
+
+	*starts = (struct mw_function_starts){0};
+	mw_error_destroy(mw_elf_each_symbol(elf, see_function, starts));
+	add_entry(starts, elf);
+	scan_calls(starts, elf, arch);
+	if (starts->count)
+		qsort(starts->items, starts->count, sizeof(*starts->items), compare_starts);
+	for (size_t i = 0; i < starts->count; i++)
+		if (!kept || starts->items[kept - 1].vaddr != starts->items[i].vaddr)
+			starts->items[kept++] = starts->items[i];
+	starts->count = kept;
+}
+
+void mw_function_starts_deinit(struct mw_function_starts *starts)
+{
+	free(starts->items);
+	*starts = (struct mw_function_starts){0};
+}
+
+/* How many begin at `vaddr` or before it. */
+static size_t starts_up_to(const struct mw_function_starts *starts, uint64_t vaddr)
+{
+	return mw_vector_up_to(starts->items, starts->count, sizeof(*starts->items),
+			       offsetof(struct mw_function_start, vaddr), vaddr);
+}
+
+bool mw_function_starts_find(const struct mw_function_starts *starts, uint64_t vaddr, struct mw_code_function *out)
+{
+	size_t next = starts_up_to(starts, vaddr);
+	const struct mw_function_start *start = next ? &starts->items[next - 1] : NULL;
+
+	*out = (struct mw_code_function){0};
+	if (next < starts->count)
+		out->end = starts->items[next].vaddr;
+	/* A call may lead into a function whose size is known: that is its own affair, or none. */
+	for (size_t i = next, tried = 0; i-- > 0 && tried < 16; tried++)
+		if (starts->items[i].size && vaddr - starts->items[i].vaddr < starts->items[i].size) {
+			start = &starts->items[i];
+			break;
+		}
+	if (!start)
+		return true;
+	if (start->part)
+		return false;
+	if (start->size && vaddr - start->vaddr < start->size) {
+		*out = (struct mw_code_function){start->vaddr, start->vaddr + start->size, true};
+		return true;
+	}
+	if (start->size == 0)
+		out->start = start->vaddr;
+	return true;
+}
+
+/* --- the step --------------------------------------------------------------------------------------------- */
 
 static bool is_behind_call(const struct mw_module *module, const struct mw_arch *arch, mw_addr addr)
 {
@@ -125,10 +269,12 @@ void mw_fallback_cache_deinit(struct mw_fallback_cache *cache)
 /* Where the function that holds the call before `pc` ends at the latest: where the next one begins. */
 static mw_addr ends_at(const struct mw_fallback_module *known, const struct mw_module *module, mw_addr pc)
 {
-	const struct mw_function_start *next =
-		known ? mw_function_starts_from(&known->starts, pc - module->bias) : NULL;
+	size_t next = known ? starts_up_to(&known->starts, pc - module->bias - 1) : 0;
+	uint64_t end = module->end - module->bias;
 
-	return next && next->vaddr < module->end - module->bias ? next->vaddr + module->bias : module->end;
+	if (known && next < known->starts.count && known->starts.items[next].vaddr < end)
+		end = known->starts.items[next].vaddr;
+	return end + module->bias;
 }
 
 static uint64_t row_of(const struct mw_code_frame *frame)
@@ -211,19 +357,22 @@ uint64_t mw_fallback_row(struct mw_fallback_cache *cache, const struct mw_module
 	return row;
 }
 
-bool mw_fallback_is_return(const struct mw_modules *modules, const struct mw_arch *arch, mw_addr addr)
+bool mw_fallback_is_signal_return(const struct mw_modules *modules, const struct mw_arch *arch, mw_addr addr)
 {
 	const struct mw_module *module = mw_modules_find(modules, addr);
 	uint8_t code[MW_SIGNAL_RETURN_MAX];
 	size_t size = sizeof(code);
 
-	if (is_return_address(modules, arch, addr))
-		return true;
 	if (!module || !module->elf)
 		return false;
 	while (size > 0 && !mw_elf_read(module->elf, addr - module->bias, code, size))
 		size--;
 	return arch->is_signal_return(code, size);
+}
+
+bool mw_fallback_is_return(const struct mw_modules *modules, const struct mw_arch *arch, mw_addr addr)
+{
+	return is_return_address(modules, arch, addr) || mw_fallback_is_signal_return(modules, arch, addr);
 }
 
 static bool any_return_above(const struct mw_modules *modules, const struct mw_arch *arch,

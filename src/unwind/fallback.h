@@ -8,9 +8,28 @@
 #include "base/map.h"
 #include "symbol/elf_image.h"
 #include "symbol/modules.h"
-#include "unwind/function_starts.h"
 
+#include <memwatch/arch.h>
 #include <memwatch/unwind.h>
+
+struct mw_function_start {
+	uint64_t vaddr, size; /* size 0: unknown */
+	bool part;            /* of a function that begins elsewhere (its cold part) */
+};
+
+/* By vaddr. Zero-initialise. */
+struct mw_function_starts {
+	struct mw_function_start *items;
+	size_t count, capacity;
+	uint64_t exit; /* vaddr of the C library's exit(), 0: it is not there */
+};
+
+/* From the file's symbols, and, where its code is not large, from the calls in it. Best effort: what there is no memory
+ * for is not there. */
+void mw_function_starts_init(struct mw_function_starts *starts, struct mw_elf *elf, const struct mw_arch *arch);
+void mw_function_starts_deinit(struct mw_function_starts *starts);
+/* What is known of the function that holds `vaddr` (as addresses of the file). False: it begins elsewhere. */
+bool mw_function_starts_find(const struct mw_function_starts *starts, uint64_t vaddr, struct mw_code_function *out);
 
 enum mw_fallback {
 	MW_FALLBACK_FOUND, /* `out` is the caller */
@@ -37,6 +56,8 @@ void mw_fallback_cache_deinit(struct mw_fallback_cache *cache);
 uint64_t mw_fallback_row(struct mw_fallback_cache *cache, const struct mw_modules *modules, const struct mw_arch *arch,
 			 mw_addr pc);
 
+/* Does a signal handler return to `addr`? */
+bool mw_fallback_is_signal_return(const struct mw_modules *modules, const struct mw_arch *arch, mw_addr addr);
 /* Can something return to `addr`: is there code of a module, and right before it a call, or what a signal handler
  * returns to? */
 bool mw_fallback_is_return(const struct mw_modules *modules, const struct mw_arch *arch, mw_addr addr);

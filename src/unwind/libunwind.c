@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * libunwind.c: the unwinder on libunwind's remote interface (unwind.h).
+ * libunwind.c: the unwinder on libunwind's remote interface (unwind.h), and what steps where .eh_frame says nothing.
  *
  * libunwind asks through accessors for words of memory, registers and a table to search. Words
  * come from the module's file where they lie in read-only segments (the tables do) and else from the
@@ -8,8 +8,8 @@
  * read each word by ptrace and map one file at a time, which is why they are not used.
  */
 #include "symbol/frames.h"
-#include "unwind/debug_frames.h"
 #include "unwind/fallback.h"
+#include "unwind/rows.h"
 #include "unwind/unwind.h"
 
 #include <libunwind.h>
@@ -30,16 +30,22 @@
 extern int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t as, unw_word_t ip, unw_dyn_info_t *di,
 					      unw_proc_info_t *pi, int need_unwind_info, void *arg);
 
+/* What a module describes, read when it is first asked for. */
+struct known {
+	struct mw_frame_table table;
+	struct mw_rows rows; /* of .debug_frame: code compiled without unwind tables, but with debug information */
+	bool table_tried, rows_tried;
+};
+
 struct libunwind {
 	struct mw_unwinder base;
 	const struct mw_modules *modules;
 	const struct mw_arch *arch;
 	unw_addr_space_t space;
-	struct mw_frame_table *tables; /* by module number */
-	bool *tried;
-	size_t table_count;
+	struct known *known; /* by module number */
+	size_t known_count;
 	struct mw_unwinder_code ours;
-	struct mw_debug_frames debug_frames;
+	struct mw_row_dictionary dictionary; /* of all `rows` */
 	struct mw_fallback_cache fallback;
 	/* The walk under way. */
 	const struct mw_regs *regs;
@@ -50,32 +56,35 @@ struct libunwind {
 	uint32_t reads;               /* words that were asked for */
 };
 
+/* NULL without memory. */
+static struct known *known_of(struct libunwind *self, const struct mw_module *module)
+{
+	if (module->number >= self->known_count) {
+		size_t count = mw_modules_count(self->modules);
+		struct known *known = reallocarray(self->known, count, sizeof(*known));
+
+		if (!known)
+			return NULL;
+		memset(known + self->known_count, 0, (count - self->known_count) * sizeof(*known));
+		self->known = known;
+		self->known_count = count;
+	}
+	return &self->known[module->number];
+}
+
+/* NULL: there is none. */
 static const struct mw_frame_table *table_of(struct libunwind *self, const struct mw_module *module)
 {
-	uint32_t number = module->number;
+	struct known *known = known_of(self, module);
 
-	if (number >= self->table_count) {
-		size_t count = mw_modules_count(self->modules);
-		struct mw_frame_table *tables = realloc(self->tables, count * sizeof(*tables));
-		bool *tried;
-
-		if (!tables)
-			return NULL;
-		self->tables = tables;
-		tried = realloc(self->tried, count * sizeof(*tried));
-		if (!tried)
-			return NULL;
-		self->tried = tried;
-		memset(tables + self->table_count, 0, (count - self->table_count) * sizeof(*tables));
-		memset(tried + self->table_count, 0, (count - self->table_count) * sizeof(*tried));
-		self->table_count = count;
-	}
-	if (!self->tried[number]) {
-		self->tried[number] = true;
+	if (!known)
+		return NULL;
+	if (!known->table_tried) {
+		known->table_tried = true;
 		if (module->elf)
-			mw_error_destroy(mw_frame_table_init(&self->tables[number], module->elf));
+			mw_error_destroy(mw_frame_table_init(&known->table, module->elf));
 	}
-	return self->tables[number].count ? &self->tables[number] : NULL;
+	return known->table.count ? &known->table : NULL;
 }
 
 static bool is_ours(const struct libunwind *self, mw_addr pc)
@@ -92,24 +101,23 @@ static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t
 	int ret = -UNW_ENOINFO;
 
 	memset(&tables, 0, sizeof(tables));
+	tables.format = UNW_INFO_FORMAT_REMOTE_TABLE;
 	if (is_ours(self, ip)) {
-		tables.format = UNW_INFO_FORMAT_REMOTE_TABLE;
 		tables.start_ip = self->ours.start;
 		tables.end_ip = self->ours.end;
 		tables.u.rti.segbase = self->ours.base;
 		tables.u.rti.table_data = self->ours.table;
 		tables.u.rti.table_len = self->ours.entries * sizeof(struct mw_frame_entry) / sizeof(unw_word_t);
-		ret = UNW_OBJ(dwarf_search_unwind_table)(space, ip, &tables, info, need_info, arg);
 	} else if (table) {
-		tables.format = UNW_INFO_FORMAT_REMOTE_TABLE;
 		tables.start_ip = module->start;
 		tables.end_ip = module->end;
 		tables.u.rti.segbase = table->base + module->bias;
 		tables.u.rti.table_data =
 			table->made ? LOCAL_BASE + module->number * LOCAL_SPAN : table->vaddr + module->bias;
 		tables.u.rti.table_len = table->count * sizeof(*table->made) / sizeof(unw_word_t);
-		ret = UNW_OBJ(dwarf_search_unwind_table)(space, ip, &tables, info, need_info, arg);
 	}
+	if (is_ours(self, ip) || table)
+		ret = UNW_OBJ(dwarf_search_unwind_table)(space, ip, &tables, info, need_info, arg);
 	if (ret < 0)
 		self->no_info = true;
 	return ret < 0 ? -UNW_ENOINFO : ret;
@@ -131,11 +139,11 @@ static int read_local(const struct libunwind *self, unw_word_t addr, unw_word_t 
 {
 	size_t number = (size_t)((addr - LOCAL_BASE) / LOCAL_SPAN);
 	uint64_t offset = (addr - LOCAL_BASE) % LOCAL_SPAN;
+	const struct mw_frame_table *table = number < self->known_count ? &self->known[number].table : NULL;
 
-	if (number >= self->table_count || !self->tables[number].made ||
-	    offset + sizeof(*value) > self->tables[number].count * sizeof(*self->tables[number].made))
+	if (!table || !table->made || offset + sizeof(*value) > table->count * sizeof(*table->made))
 		return -UNW_EINVAL;
-	memcpy(value, (const char *)self->tables[number].made + offset, sizeof(*value));
+	memcpy(value, (const char *)table->made + offset, sizeof(*value));
 	return 0;
 }
 
@@ -239,15 +247,7 @@ struct walk {
 /* libunwind knows a signal frame only when it has stepped over it; here it is known by its code. */
 static bool is_signal_frame(struct libunwind *self, mw_addr pc)
 {
-	const struct mw_module *module = mw_modules_find(self->modules, pc);
-	uint8_t code[MW_SIGNAL_RETURN_MAX];
-	size_t size = sizeof(code);
-
-	if (!module || !module->elf)
-		return false;
-	while (size > 0 && !mw_elf_read(module->elf, pc - module->bias, code, size))
-		size--;
-	return self->arch->is_signal_return(code, size);
+	return mw_fallback_is_signal_return(self->modules, self->arch, pc);
 }
 
 /* Note a frame; false where the walk is to end with it. */
@@ -353,21 +353,96 @@ static bool walk_tables(struct libunwind *self, struct walk *walk, struct mw_reg
 	}
 }
 
+/* --- by .debug_frame ------------------------------------------------------------------------------------- */
+
+/* NULL: there are none. */
+static const struct mw_rows *rows_of(struct libunwind *self, const struct mw_module *module)
+{
+	struct known *known = known_of(self, module);
+
+	if (!known)
+		return NULL;
+	if (!known->rows_tried) {
+		known->rows_tried = true;
+		mw_error_destroy(mw_rows_compile_debug_frame(module->elf, self->arch, &self->dictionary, &known->rows));
+	}
+	return known->rows.count ? &known->rows : NULL;
+}
+
+static uint64_t add(uint64_t base, int32_t offset)
+{
+	return base + (uint64_t)(int64_t)offset;
+}
+
+static bool read_word(const struct mw_memory_view *memory, mw_addr at, uint64_t *word)
+{
+	return memory->read(memory->context, at, word, sizeof(*word));
+}
+
+static bool find_cfa(const struct libunwind *self, uint64_t row, const struct mw_regs *regs, mw_addr *cfa)
+{
+	mw_addr sp = regs->gpr[self->arch->dwarf_sp], fp = regs->gpr[self->arch->dwarf_fp];
+
+	switch (mw_row_kind(row)) {
+	case MW_ROW_SP:
+		*cfa = add(sp, mw_row_n(row));
+		return true;
+	case MW_ROW_FP:
+		*cfa = add(fp, mw_row_n(row));
+		return true;
+	case MW_ROW_FP_DEREF:
+		return read_word(self->memory, add(fp, mw_row_n(row)), cfa);
+	default:
+		return false;
+	}
+}
+
+/* Step from `regs`, in code whose instruction at `at` was executed last, to the caller, of which `out` gets pc, stack
+ * pointer and frame pointer. False where it is not described so, or in a way that rows can't say. */
+static bool step_by_rows(struct libunwind *self, mw_addr at, const struct mw_regs *regs, struct mw_regs *out,
+			 enum mw_fallback *found)
+{
+	const struct mw_module *module = mw_modules_find(self->modules, at);
+	const struct mw_rows *rows = module && module->elf ? rows_of(self, module) : NULL;
+	uint8_t fp = self->arch->dwarf_fp;
+	struct mw_regs caller = *regs;
+	uint64_t row;
+	mw_addr cfa;
+
+	if (!rows)
+		return false;
+	row = mw_rows_find(rows, &self->dictionary, at - module->bias);
+	*found = MW_FALLBACK_END;
+	if (mw_row_kind(row) == MW_ROW_END)
+		return true;
+	if (!find_cfa(self, row, regs, &cfa) || !read_word(self->memory, cfa - sizeof(caller.pc), &caller.pc))
+		return false;
+	if (mw_row_fp(row) == MW_ROW_FP_SAVED) {
+		mw_addr from = mw_row_kind(row) == MW_ROW_FP_DEREF ? regs->gpr[fp] : cfa;
+
+		if (!read_word(self->memory, add(from, mw_row_fp_at(row)), &caller.gpr[fp]))
+			return false;
+	}
+	caller.gpr[self->arch->dwarf_sp] = cfa;
+	if (caller.pc == 0)
+		return true;
+	*out = caller;
+	*found = MW_FALLBACK_FOUND;
+	return true;
+}
+
+/* --- a walk ---------------------------------------------------------------------------------------------- */
+
 /* From a frame that .eh_frame does not describe. */
 static enum mw_fallback step_otherwise(struct libunwind *self, struct walk *walk, const struct mw_regs *stuck,
 				       struct mw_regs *out)
 {
 	/* Where a signal interrupted that is a place, not a return address. */
 	mw_addr at = (walk->count ? walk->frames[walk->count - 1].pc : stuck->pc) - 1;
+	enum mw_fallback found;
 
-	switch (mw_debug_frames_step(&self->debug_frames, self->modules, self->arch, self->memory, at, stuck, out)) {
-	case MW_DEBUG_FRAMES_FOUND:
-		return MW_FALLBACK_FOUND;
-	case MW_DEBUG_FRAMES_END:
-		return MW_FALLBACK_END;
-	case MW_DEBUG_FRAMES_NOTHING:
-		break;
-	}
+	if (step_by_rows(self, at, stuck, out, &found))
+		return found;
 	/* Code that a signal has interrupted is walked from its very place: no other walk comes there so. */
 	if (walk->count > 0 && walk->frames[walk->count - 1].pc == stuck->pc)
 		walk->frames[walk->count - 1].undescribed = true;
@@ -437,11 +512,12 @@ static void libunwind_destroy(struct mw_unwinder *unwinder)
 {
 	struct libunwind *self = (struct libunwind *)unwinder;
 
-	for (size_t i = 0; i < self->table_count; i++)
-		mw_frame_table_deinit(&self->tables[i]);
-	free(self->tables);
-	free(self->tried);
-	mw_debug_frames_deinit(&self->debug_frames);
+	for (size_t i = 0; i < self->known_count; i++) {
+		mw_frame_table_deinit(&self->known[i].table);
+		mw_rows_deinit(&self->known[i].rows);
+	}
+	free(self->known);
+	mw_row_dictionary_deinit(&self->dictionary);
 	mw_fallback_cache_deinit(&self->fallback);
 	if (self->space)
 		unw_destroy_addr_space(self->space);
@@ -495,11 +571,4 @@ uint64_t mw_unwinder_libunwind_row(struct mw_unwinder *unwinder, mw_addr pc)
 	struct libunwind *self = (struct libunwind *)unwinder;
 
 	return mw_fallback_row(&self->fallback, self->modules, self->arch, pc);
-}
-
-bool mw_unwinder_libunwind_is_return(const struct mw_unwinder *unwinder, mw_addr pc)
-{
-	const struct libunwind *self = (const struct libunwind *)unwinder;
-
-	return mw_fallback_is_return(self->modules, self->arch, pc);
 }

@@ -197,9 +197,3 @@ struct mw_error *mw_unwinder_memo(struct mw_unwinder *inner, const struct mw_arc
 	*out = &memo->base;
 	return NULL;
 }
-
-void mw_unwinder_destroy(struct mw_unwinder *unwinder)
-{
-	if (unwinder)
-		unwinder->ops->destroy(unwinder);
-}

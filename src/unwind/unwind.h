@@ -25,9 +25,8 @@ struct mw_unwinder_code {
 /* For an unwinder of the kind above. */
 void mw_unwinder_libunwind_pass_over(struct mw_unwinder *unwinder, const struct mw_unwinder_code *code);
 
-/* … what it goes by where nothing describes the code: mw_fallback_row() and mw_fallback_is_return(). */
+/* … what it goes by where nothing describes the code: mw_fallback_row(). */
 uint64_t mw_unwinder_libunwind_row(struct mw_unwinder *unwinder, mw_addr pc);
-bool mw_unwinder_libunwind_is_return(const struct mw_unwinder *unwinder, mw_addr pc);
 
 /*
  * A cache before another unwinder, which it owns. It keeps what each walk read (memory words and registers) and gives
@@ -37,6 +36,10 @@ bool mw_unwinder_libunwind_is_return(const struct mw_unwinder *unwinder, mw_addr
 struct mw_error *mw_unwinder_memo(struct mw_unwinder *inner, const struct mw_arch *arch,
 				  struct mw_unwinder **out) MW_MUST_CHECK;
 
-void mw_unwinder_destroy(struct mw_unwinder *unwinder);
+static inline void mw_unwinder_destroy(struct mw_unwinder *unwinder)
+{
+	if (unwinder)
+		unwinder->ops->destroy(unwinder);
+}
 
 #endif

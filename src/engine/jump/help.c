@@ -14,6 +14,7 @@
 #include "proc/peek.h"
 #include "proc/status.h"
 #include "tracee/remote.h"
+#include "unwind/fallback.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,7 +175,7 @@ static bool learn_from_words(struct jump_process *process, const uint64_t *words
 	for (size_t i = 0; i < count; i++) {
 		if (!mw_modules_find(process->survey.modules, words[i] - 1) ||
 		    mw_row_kind(jump_rows_find(process, words[i])) != MW_ROW_NONE ||
-		    !mw_unwinder_libunwind_is_return(process->inner, words[i]))
+		    !mw_fallback_is_return(process->survey.modules, process->survey.arch, words[i]))
 			continue;
 		(void)jump_learn(process, words[i]);
 		if (mw_clock_ns_of(CLOCK_THREAD_CPUTIME_ID) > until)
@@ -217,8 +218,8 @@ static void give_up(struct jump_process *process, struct jump_learned *learned)
  * begins) is reported as the place behind it. */
 static bool leads_to(const struct jump_process *process, mw_addr inner, mw_addr pc)
 {
-	return mw_unwinder_libunwind_is_return(process->inner, pc) ||
-	       mw_unwinder_libunwind_is_return(process->inner, pc - 1) ||
+	return mw_fallback_is_return(process->survey.modules, process->survey.arch, pc) ||
+	       mw_fallback_is_return(process->survey.modules, process->survey.arch, pc - 1) ||
 	       process->inner->ops->begins(process->inner, pc - 1, inner);
 }
 

@@ -28,7 +28,8 @@ static int setup(void **state)
 	assert_null(mw_modules_refresh(process.survey.modules, getpid(), &maps, NULL, NULL));
 	assert_true(mw_modules_count(process.survey.modules) >= 2);
 	mw_maps_deinit(&maps);
-	assert_null(mw_unwinder_libunwind(process.survey.modules, mw_arch_find(EM_X86_64), &process.inner));
+	process.survey.arch = mw_arch_find(EM_X86_64);
+	assert_null(mw_unwinder_libunwind(process.survey.modules, process.survey.arch, &process.inner));
 	jump_geometry_plan(&process.recorder.shared.geometry, 1, 16, 4096);
 	process.recorder.shared.base = calloc(1, process.recorder.shared.geometry.size);
 	assert_non_null(process.recorder.shared.base);

@@ -3,10 +3,10 @@
  * code_frames_test.c: frames that are read off the code of real files never differ from what their frame descriptions
  * say of the same code. With arguments: of these files.
  */
+#include "symbol/frames.h"
 #include "unit.h"
-#include "unwind/function_starts.h"
+#include "unwind/fallback.h"
 #include "unwind/rows.h"
-#include "unwind/rows_list.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -40,7 +40,7 @@ struct judge {
 	struct mw_elf *elf;
 	struct mw_row_dictionary dictionary;
 	struct mw_rows rows;
-	struct rows_list list;
+	struct mw_described_list list;
 	struct mw_function_starts starts[KNOWLEDGE];
 	struct verdict verdicts[KNOWLEDGE];
 };
@@ -102,7 +102,7 @@ static bool bounds(const struct mw_elf *elf, uint64_t vaddr, uint64_t *low, uint
 	return false;
 }
 
-static void judge_function(struct judge *judge, const struct rows_described *function)
+static void judge_function(struct judge *judge, const struct mw_described *function)
 {
 	struct mw_insn_plan plan;
 	uint64_t low, high;
@@ -174,7 +174,7 @@ static void judge_file(const char *path, struct judge *judge)
 	assert_null(mw_elf_open(fd, path, &judge->elf));
 	close(fd);
 	assert_null(mw_rows_compile(judge->elf, judge->arch, &judge->dictionary, &judge->rows));
-	assert_null(rows_list_eh_frame(judge->elf, &judge->list));
+	assert_null(mw_described_eh_frame(judge->elf, &judge->list));
 	mw_function_starts_init(&judge->starts[SYMBOLS], judge->elf, judge->arch);
 	forget_symbols(judge);
 	/* Not each, where there are many. */
@@ -188,7 +188,7 @@ static void judge_file(const char *path, struct judge *judge)
 			      judge->verdicts[i].frame_pointers, judge->verdicts[i].different);
 	for (unsigned i = 0; i < KNOWLEDGE; i++)
 		mw_function_starts_deinit(&judge->starts[i]);
-	rows_list_deinit(&judge->list);
+	mw_described_deinit(&judge->list);
 	mw_rows_deinit(&judge->rows);
 	mw_row_dictionary_deinit(&judge->dictionary);
 	mw_elf_unref(judge->elf);
