@@ -43,4 +43,10 @@ struct mw_amount {
 	uint64_t bytes;
 };
 
+static inline void mw_amount_add(struct mw_amount *sum, struct mw_amount amount)
+{
+	sum->count += amount.count;
+	sum->bytes += amount.bytes;
+}
+
 #endif

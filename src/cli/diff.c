@@ -6,7 +6,7 @@
 #include "session/outputs.h"
 #include "session/terminal.h"
 #include "view/diff.h"
-#include "view/moments.h"
+#include "view/replay.h"
 #include "view/summary.h"
 
 #include <inttypes.h>

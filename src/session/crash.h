@@ -7,7 +7,7 @@
 #ifndef MW_SESSION_CRASH_H
 #define MW_SESSION_CRASH_H
 
-#include "view/source.h"
+#include "view/frames.h"
 
 #include <stdbool.h>
 

@@ -4,7 +4,7 @@
 
 #include "base/hash.h"
 #include "base/vector.h"
-#include "view/figures.h"
+#include "view/metadata.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
 #include "base/index.h"
 #include "session/recorder.h"
 #include "store/store.h"
-#include "view/source.h"
+#include "view/frames.h"
 
 #define MW_EMITTER_RECEIVERS 2
 

@@ -11,7 +11,7 @@
 #include "proc/program.h"
 #include "proc/regions.h"
 #include "proc/status.h"
-#include "view/code_regions.h"
+#include "view/frames.h"
 #include "view/heaps.h"
 
 #include <stdlib.h>

@@ -15,7 +15,7 @@
 #include "base/shared_list.h"
 #include "proc/perf_map.h"
 #include "session/session.h"
-#include "view/figures.h"
+#include "view/metadata.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

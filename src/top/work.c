@@ -8,9 +8,8 @@
 #include "session/crash.h"
 #include "session/space.h"
 #include "view/arena.h"
-#include "view/code_regions.h"
-#include "view/group.h"
-#include "view/stack_id.h"
+#include "view/frames.h"
+#include "view/views.h"
 
 #include <errno.h>
 #include <inttypes.h>

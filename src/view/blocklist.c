@@ -209,17 +209,12 @@ static bool take(struct mw_blocklist *list, const struct mw_track_fate *fate)
 	return add(part, options->count, &item);
 }
 
-bool mw_blocklist_survivor(void *context, const struct mw_track_fate *fate)
+bool mw_blocklist_take(void *context, const struct mw_track_fate *fate)
 {
 	struct mw_blocklist *list = context;
 
 	list->failed = list->failed || !take(list, fate);
 	return !list->failed;
-}
-
-void mw_blocklist_fate(void *context, const struct mw_track_fate *fate)
-{
-	(void)mw_blocklist_survivor(context, fate);
 }
 
 static bool is_meant(const struct mw_selection *selection, const struct listed *item)

@@ -12,7 +12,6 @@
 #include "view/arena.h"
 #include "view/cells.h"
 #include "view/filter.h"
-#include "view/selection.h"
 
 #define MW_BLOCKLIST_MAX 100000u
 
@@ -36,9 +35,8 @@ void mw_blocklist_destroy(struct mw_blocklist *list);
 void mw_blocklist_end(struct mw_blocklist *list, uint64_t end_ns);
 /* For each number that heap_of gave out, which heap it is in truth; after the survivors. */
 void mw_blocklist_renumber_heaps(struct mw_blocklist *list, const uint32_t *heap_of);
-/* As mw_cells_fate() and mw_cells_survivor(); `list` is a struct mw_blocklist *. */
-void mw_blocklist_fate(void *list, const struct mw_track_fate *fate);
-bool mw_blocklist_survivor(void *list, const struct mw_track_fate *fate);
+/* As mw_cells_take(); `list` is a struct mw_blocklist *. */
+bool mw_blocklist_take(void *list, const struct mw_track_fate *fate);
 
 struct mw_view_question;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* cells.c: cells in one array, found by an index. */
+/* cells.c: cells in one array, found by an index; and what sets of them sum up to (cells.h). */
 #include "view/cells.h"
 
 #include "base/hash.h"
@@ -56,25 +56,6 @@ void mw_cells_destroy(struct mw_cells *cells)
 	free(cells->items);
 	mw_index_deinit(&cells->index);
 	free(cells);
-}
-
-enum mw_fate mw_fate_of(const struct mw_track_fate *fate)
-{
-	bool freed = fate->died_ns != MW_TIME_UNKNOWN;
-
-	if (fate->older)
-		return freed ? MW_FATE_AOFI : MW_FATE_AOFO;
-	return freed ? MW_FATE_TRANSIENT : MW_FATE_IMPACTING;
-}
-
-uint64_t mw_fate_lifetime(const struct mw_track_fate *fate, uint64_t end_ns)
-{
-	uint64_t end = fate->died_ns != MW_TIME_UNKNOWN ? fate->died_ns : end_ns;
-
-	if (fate->born_ns == MW_TIME_UNKNOWN)
-		return MW_TIME_UNKNOWN;
-	/* Threads' clocks may differ by a little. */
-	return end > fate->born_ns ? end - fate->born_ns : 0;
 }
 
 static uint32_t hash_of(const struct mw_cell *key)
@@ -140,8 +121,7 @@ static bool add_amounts(struct mw_cells *cells, struct waiting *waiting)
 	if (!cell_of(cells, &waiting->key, waiting->hash, &waiting->cell))
 		return false;
 	cell = &cells->items[waiting->cell];
-	cell->amount.count += waiting->key.amount.count;
-	cell->amount.bytes += waiting->key.amount.bytes;
+	mw_amount_add(&cell->amount, waiting->key.amount);
 	cell->unknown += waiting->key.unknown;
 	if (waiting->lifetime == MW_TIME_UNKNOWN)
 		return true;
@@ -214,7 +194,7 @@ static bool take(struct mw_cells *cells, const struct mw_track_fate *fate)
 	return cells->waiting_count < WAITING || settle(cells);
 }
 
-bool mw_cells_survivor(void *context, const struct mw_track_fate *fate)
+bool mw_cells_take(void *context, const struct mw_track_fate *fate)
 {
 	struct mw_cells *cells = context;
 
@@ -223,21 +203,13 @@ bool mw_cells_survivor(void *context, const struct mw_track_fate *fate)
 	return !cells->failed;
 }
 
-void mw_cells_fate(void *context, const struct mw_track_fate *fate)
-{
-	(void)mw_cells_survivor(context, fate);
-}
-
-void mw_cells_end(struct mw_cells *cells, const struct mw_track *track)
+struct mw_error *mw_cells_end(struct mw_cells *cells, const struct mw_track *track, const uint32_t *heap_of)
 {
 	cells->failed = cells->failed || !settle(cells);
 	cells->track = track;
-}
-
-void mw_cells_renumber_heaps(struct mw_cells *cells, const uint32_t *heap_of)
-{
-	for (size_t i = 0; i < cells->index.count; i++)
+	for (size_t i = 0; heap_of && i < cells->index.count; i++)
 		cells->items[i].heap = heap_of[cells->items[i].heap];
+	return mw_cells_error(cells);
 }
 
 struct mw_error *mw_cells_error(const struct mw_cells *cells)
@@ -245,14 +217,10 @@ struct mw_error *mw_cells_error(const struct mw_cells *cells)
 	return cells->failed ? mw_error_nomem() : NULL;
 }
 
-size_t mw_cells_count(const struct mw_cells *cells)
+size_t mw_cells_list(const struct mw_cells *cells, const struct mw_cell **items)
 {
+	*items = cells->items;
 	return cells->index.count;
-}
-
-const struct mw_cell *mw_cells_at(const struct mw_cells *cells, size_t index)
-{
-	return &cells->items[index];
 }
 
 const struct mw_histogram *mw_cells_lifetimes(const struct mw_cells *cells, const struct mw_cell *cell)
@@ -261,4 +229,84 @@ const struct mw_histogram *mw_cells_lifetimes(const struct mw_cells *cells, cons
 	    cell->stack < mw_track_stack_count(cells->track))
 		return mw_track_stack_lifetimes(cells->track, cell->stack);
 	return cell->has_lifetimes ? &cells->lifetimes[cell->lifetimes - 1] : NULL;
+}
+
+/* --- sums --------------------------------------------------------------------------------------------------- */
+
+void mw_sums_add(struct mw_sums *sums, const struct mw_cell *cell)
+{
+	mw_amount_add(&sums->fates[cell->fate], cell->amount);
+	if (cell->fate == MW_FATE_AOFI)
+		sums->aofi_unknown += cell->unknown;
+}
+
+void mw_sums_merge(struct mw_sums *sums, const struct mw_sums *other)
+{
+	for (unsigned fate = 0; fate < MW_FATE_COUNT; fate++)
+		mw_amount_add(&sums->fates[fate], other->fates[fate]);
+	sums->aofi_unknown += other->aofi_unknown;
+	sums->peak_bytes += other->peak_bytes;
+	sums->peak_exact = false;
+}
+
+void mw_sums_set_lifetime(struct mw_sums *sums, const struct mw_histogram *lifetimes)
+{
+	sums->has_lifetime = lifetimes->count > 0;
+	if (!sums->has_lifetime)
+		return;
+	sums->lifetime_min_ns = lifetimes->min;
+	sums->lifetime_median_ns = mw_histogram_quantile(lifetimes, 50);
+	sums->lifetime_max_ns = lifetimes->max;
+}
+
+uint64_t mw_sums_rank(const struct mw_sums *sums, enum mw_sort sort, enum mw_fate type)
+{
+	switch (sort) {
+	case MW_SORT_SIZE:
+		return mw_sums_size(sums).bytes;
+	case MW_SORT_COUNT:
+		return mw_sums_of(sums, type).count;
+	case MW_SORT_TRANSIENT:
+		return sums->fates[MW_FATE_TRANSIENT].bytes;
+	case MW_SORT_PEAK:
+		return sums->peak_bytes;
+	case MW_SORT_LIFETIME:
+		return sums->lifetime_median_ns;
+	case MW_SORT_AOFI:
+		return sums->fates[MW_FATE_AOFI].bytes;
+	case MW_SORT_IMPACTING:
+	case MW_SORT_NUMBER:
+		break;
+	}
+	return sums->fates[MW_FATE_IMPACTING].bytes;
+}
+
+static int larger_first(uint64_t a, uint64_t b)
+{
+	return (a < b) - (a > b);
+}
+
+int mw_sums_compare(const struct mw_sums *a, const struct mw_sums *b, enum mw_sort sort, enum mw_fate type)
+{
+	int order = larger_first(mw_sums_rank(a, sort, type), mw_sums_rank(b, sort, type));
+
+	if (!order && sort == MW_SORT_LIFETIME)
+		order = larger_first(a->has_lifetime, b->has_lifetime);
+	if (!order)
+		order = larger_first(a->fates[MW_FATE_IMPACTING].bytes, b->fates[MW_FATE_IMPACTING].bytes);
+	if (!order)
+		order = larger_first(mw_sums_size(a).bytes, mw_sums_size(b).bytes);
+	if (!order)
+		order = larger_first(mw_sums_size(a).count, mw_sums_size(b).count);
+	return order;
+}
+
+bool mw_sums_has(const struct mw_sums *sums, enum mw_fate type)
+{
+	if (type < MW_FATE_ALL)
+		return sums->fates[type].count || sums->fates[type].bytes;
+	for (unsigned fate = 0; fate < MW_FATE_COUNT; fate++)
+		if (mw_sums_has(sums, (enum mw_fate)fate))
+			return true;
+	return false;
 }

@@ -49,26 +49,54 @@ struct mw_cells;
 struct mw_error *mw_cells_create(const struct mw_cells_options *options, struct mw_cells **out) MW_MUST_CHECK;
 void mw_cells_destroy(struct mw_cells *cells);
 
-/* Take a block's fate: `cells` is a struct mw_cells *, to fit mw_track_watch(), which is to be called when the interval
- * begins. Without memory nothing more is taken, and mw_cells_error() says so. */
-void mw_cells_fate(void *cells, const struct mw_track_fate *fate);
-/* The same for mw_track_each_survivor(); false without memory. */
-bool mw_cells_survivor(void *cells, const struct mw_track_fate *fate);
-/* No more fates come. Only now cells may be asked for; of the tracker, which may be NULL, they borrow lifetimes. */
-void mw_cells_end(struct mw_cells *cells, const struct mw_track *track);
-/* After that: for each number that heap_of gave out, which heap it is in truth. Cells may have the same key then. */
-void mw_cells_renumber_heaps(struct mw_cells *cells, const uint32_t *heap_of);
+/* Take the fate of a block, from when the interval begins: `cells` is a struct mw_cells *, to fit
+ * mw_track_each_survivor(). False without memory: nothing more is taken then, and mw_cells_error() says so. */
+bool mw_cells_take(void *cells, const struct mw_track_fate *fate);
+/* No more fates come. Only now cells may be asked for; of the tracker, which may be NULL, they borrow lifetimes.
+ * `heap_of`: for each number that options.heap_of gave out, which heap it is in truth; cells may have the same key then.
+ * NULL: that one. Errors: as mw_cells_error(). */
+struct mw_error *mw_cells_end(struct mw_cells *cells, const struct mw_track *track,
+			      const uint32_t *heap_of) MW_MUST_CHECK;
 /* MEMORY where a fate could not be taken, else NULL. */
 struct mw_error *mw_cells_error(const struct mw_cells *cells) MW_MUST_CHECK;
 
-/* All cells, in the order in which their first blocks came. */
-size_t mw_cells_count(const struct mw_cells *cells);
-const struct mw_cell *mw_cells_at(const struct mw_cells *cells, size_t index);
+/* All cells, in the order in which their first blocks came; gives how many. */
+size_t mw_cells_list(const struct mw_cells *cells, const struct mw_cell **items);
 /* How long the blocks of a cell lived; NULL where none is known, or another cell has them. */
 const struct mw_histogram *mw_cells_lifetimes(const struct mw_cells *cells, const struct mw_cell *cell);
 
 /* What became of a block, and how long it lived: MW_TIME_UNKNOWN where that can't be known. */
-enum mw_fate mw_fate_of(const struct mw_track_fate *fate);
-uint64_t mw_fate_lifetime(const struct mw_track_fate *fate, uint64_t end_ns);
+static inline enum mw_fate mw_fate_of(const struct mw_track_fate *fate)
+{
+	bool freed = fate->died_ns != MW_TIME_UNKNOWN;
+
+	if (fate->older)
+		return freed ? MW_FATE_AOFI : MW_FATE_AOFO;
+	return freed ? MW_FATE_TRANSIENT : MW_FATE_IMPACTING;
+}
+
+static inline uint64_t mw_fate_lifetime(const struct mw_track_fate *fate, uint64_t end_ns)
+{
+	uint64_t end = fate->died_ns != MW_TIME_UNKNOWN ? fate->died_ns : end_ns;
+
+	if (fate->born_ns == MW_TIME_UNKNOWN)
+		return MW_TIME_UNKNOWN;
+	/* Threads' clocks may differ by a little. */
+	return end > fate->born_ns ? end - fate->born_ns : 0;
+}
+
+/* --- sums: adding up what is known of sets of blocks, and putting them in order ----------------------------- */
+
+/* Add the amounts of a cell; lifetimes and peaks are the caller's business. */
+void mw_sums_add(struct mw_sums *sums, const struct mw_cell *cell);
+/* Add amounts and peaks of another set of blocks. */
+void mw_sums_merge(struct mw_sums *sums, const struct mw_sums *other);
+void mw_sums_set_lifetime(struct mw_sums *sums, const struct mw_histogram *lifetimes);
+/* What a set counts where it is sorted by that. */
+uint64_t mw_sums_rank(const struct mw_sums *sums, enum mw_sort sort, enum mw_fate type);
+/* <0: `a` comes first; 0: the amounts do not decide. */
+int mw_sums_compare(const struct mw_sums *a, const struct mw_sums *b, enum mw_sort sort, enum mw_fate type);
+/* Is there any block, or piece of one, of that type? */
+bool mw_sums_has(const struct mw_sums *sums, enum mw_fate type);
 
 #endif

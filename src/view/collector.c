@@ -2,7 +2,90 @@
 /* collector.c: see collector.h. */
 #include "view/collector.h"
 
+#include "base/vector.h"
+#include "view/watched.h"
+
 #include <stdlib.h>
+
+/* --- places of heaps ---------------------------------------------------------------------------------------- */
+
+/*
+ * Where it is known only when the window is over in which heaps blocks lie, until then blocks are distinguished by
+ * places: stretches of addresses as long as the shortest that one of glibc's arenas has.
+ */
+#define PLACE_SHIFT 26u    /* glibc's HEAP_MAX_SIZE, to which its arenas' heaps are aligned */
+#define PLACES_MAX  65536u /* blocks in others: heap unknown */
+
+struct mw_heap_place {
+	mw_addr lowest; /* of a block in it */
+	bool mapped;    /* its blocks seem to have mappings of their own */
+};
+
+static void places_deinit(struct mw_heap_places *places)
+{
+	mw_map_deinit(&places->numbering);
+	free(places->items);
+	*places = (struct mw_heap_places){.items = NULL};
+}
+
+/* Its number plus one; 0: there are too many, or there is no memory. */
+static uint32_t place_of(struct mw_heap_places *places, uint64_t key)
+{
+	uint32_t number = 0;
+	struct mw_heap_place *items;
+
+	if (key + 1 == places->last_key)
+		return places->last;
+	items = mw_vector_room(places->items, places->numbering.count, &places->capacity, sizeof(*items));
+	if (!items)
+		return 0;
+	places->items = items;
+	items[places->numbering.count] = (struct mw_heap_place){.lowest = UINT64_MAX, .mapped = key & 1};
+	if (places->numbering.count >= PLACES_MAX || !mw_map_number(&places->numbering, key, &number))
+		return 0;
+	places->last_key = key + 1;
+	places->last = number + 1;
+	return places->last;
+}
+
+/* The number of a block's place, from 1; 0 for what is not of kind MW_KIND_HEAP, where there are too many places, and
+ * without memory. */
+static uint32_t number_of_place(struct mw_heap_places *places, mw_addr addr, uint64_t bytes, enum mw_kind kind)
+{
+	uint32_t number;
+
+	if (kind != MW_KIND_HEAP)
+		return 0;
+	number = place_of(places, addr >> PLACE_SHIFT << 1 | mw_heaps_seems_mapped(addr, bytes));
+	if (number && addr < places->items[number - 1].lowest)
+		places->items[number - 1].lowest = addr;
+	return number;
+}
+
+/* How many numbers there are, 0 included. */
+static size_t places_count(const struct mw_heap_places *places)
+{
+	return (size_t)places->numbering.count + 1;
+}
+
+/* For each number the heap that it is in, malloc'ed. */
+static struct mw_error *find_heaps_of(const struct mw_heap_places *places, struct mw_heaps *heaps, uint32_t **heap_of)
+{
+	uint32_t *found = calloc(places_count(places), sizeof(*found));
+
+	if (!found)
+		return mw_error_nomem();
+	for (uint32_t i = 0; i < places->numbering.count; i++) {
+		const struct mw_heap_place *place = &places->items[i];
+		uint64_t bytes = place->mapped ? MW_SIZE_UNKNOWN - 1 : 0;
+
+		found[i + 1] = mw_heaps_of(heaps, place->lowest, bytes, MW_KIND_HEAP, UINT32_MAX);
+	}
+	*heap_of = found;
+	return NULL;
+}
+
+/* --- the collector ------------------------------------------------------------------------------------------ */
 
 enum { OF_BLOCKS, OF_TIMELINE }; /* places */
 
@@ -11,7 +94,7 @@ static uint32_t heap_of_block(void *context, mw_addr addr, uint64_t bytes, enum 
 	struct mw_collector *collector = context;
 
 	(void)born_ns;
-	return collector->late ? mw_heap_places_of(&collector->places[OF_BLOCKS], addr, bytes, kind)
+	return collector->late ? number_of_place(&collector->places[OF_BLOCKS], addr, bytes, kind)
 			       : mw_heaps_of(collector->heaps, addr, bytes, kind, UINT32_MAX);
 }
 
@@ -19,7 +102,7 @@ static uint32_t heap_of_item(void *context, mw_addr addr, uint64_t bytes, enum m
 {
 	struct mw_collector *collector = context;
 
-	return collector->late ? mw_heap_places_of(&collector->places[OF_TIMELINE], addr, bytes, kind)
+	return collector->late ? number_of_place(&collector->places[OF_TIMELINE], addr, bytes, kind)
 			       : mw_heaps_of(collector->heaps, addr, bytes, kind, UINT32_MAX);
 }
 
@@ -57,7 +140,7 @@ static struct mw_error *prepare_views(struct mw_collector *collector, const stru
 	return question->blocks ? mw_blocklist_create(&blocks, &collector->blocks) : NULL;
 }
 
-struct mw_error *mw_collector_init(struct mw_collector *collector, const struct mw_collector_options *options)
+static struct mw_error *collector_init(struct mw_collector *collector, const struct mw_collector_options *options)
 {
 	const struct mw_cube_options cube = {
 		.from_ns = options->from_ns,
@@ -81,7 +164,7 @@ void mw_collector_deinit(struct mw_collector *collector)
 	mw_cube_destroy(collector->cube);
 	mw_heaps_destroy(collector->heaps);
 	for (size_t i = 0; i < 2; i++) {
-		mw_heap_places_deinit(&collector->places[i]);
+		places_deinit(&collector->places[i]);
 		free(collector->heap_of[i]);
 	}
 	free(collector->stack_of);
@@ -91,25 +174,24 @@ void mw_collector_deinit(struct mw_collector *collector)
 	*collector = (struct mw_collector){.cells = NULL};
 }
 
-static void on_fate(void *context, const struct mw_track_fate *fate)
-{
-	struct mw_collector *collector = context;
-
-	if (collector->cells)
-		mw_cells_fate(collector->cells, fate);
-	if (collector->blocks)
-		mw_blocklist_fate(collector->blocks, fate);
-	if (collector->cube)
-		mw_cube_fate(collector->cube, fate);
-}
-
 static bool on_survivor(void *context, const struct mw_track_fate *fate)
 {
 	struct mw_collector *collector = context;
+	bool good = true;
 
-	return (!collector->cells || mw_cells_survivor(collector->cells, fate)) &&
-	       (!collector->blocks || mw_blocklist_survivor(collector->blocks, fate)) &&
-	       (!collector->cube || mw_cube_survivor(collector->cube, fate));
+	if (collector->cells)
+		good = mw_cells_take(collector->cells, fate);
+	if (collector->blocks)
+		good = mw_blocklist_take(collector->blocks, fate) && good;
+	if (collector->cube)
+		good = mw_cube_take(collector->cube, fate) && good;
+	return good;
+}
+
+/* What fails is known to those that it fails for. */
+static void on_fate(void *context, const struct mw_track_fate *fate)
+{
+	(void)on_survivor(context, fate);
 }
 
 void mw_collector_watch(struct mw_collector *collector, struct mw_track *track)
@@ -156,43 +238,83 @@ static struct mw_error *find_heaps(struct mw_collector *collector, const struct 
 	if (collector->cube)
 		mw_cube_stop(collector->cube);
 	for (size_t i = 0; i < 2; i++)
-		MW_TRY(mw_heap_places_find(&collector->places[i], collector->heaps, &collector->heap_of[i]));
-	if (collector->cells)
-		mw_cells_renumber_heaps(collector->cells, collector->heap_of[OF_BLOCKS]);
+		MW_TRY(find_heaps_of(&collector->places[i], collector->heaps, &collector->heap_of[i]));
 	if (collector->blocks)
 		mw_blocklist_renumber_heaps(collector->blocks, collector->heap_of[OF_BLOCKS]);
 	return NULL;
 }
 
-struct mw_error *mw_collector_finish(struct mw_collector *collector, const struct mw_metadata *metadata,
-				     struct mw_track *track, uint64_t end_ns)
+static struct mw_error *collector_finish(struct mw_collector *collector, const struct mw_metadata *metadata,
+					 struct mw_track *track, uint64_t end_ns)
 {
 	mw_track_watch(track, NULL, NULL);
 	if (collector->blocks)
 		mw_blocklist_end(collector->blocks, end_ns);
 	if (collector->cells || collector->blocks || collector->cube)
 		mw_track_each_survivor(track, on_survivor, collector);
-	if (collector->cells) {
-		mw_cells_end(collector->cells, track);
-		MW_TRY(mw_cells_error(collector->cells));
-	}
 	if (collector->late)
 		MW_TRY(find_heaps(collector, metadata));
+	if (collector->cells)
+		MW_TRY(mw_cells_end(collector->cells, track, collector->heap_of[OF_BLOCKS]));
 	MW_TRY(name_threads(collector, track));
 	return name_heaps(collector);
 }
 
-struct mw_error *mw_collector_timeline(struct mw_collector *collector, uint64_t to_ns, size_t stack_count,
-				       struct mw_timeline **out)
+/* --- what is asked of a watched process --------------------------------------------------------------------- */
+
+struct mw_error *mw_watched_collect(struct mw_watched *watched, const struct mw_collector_options *options)
 {
+	watched->collects = true;
+	watched->timeline = options->timeline;
+	return collector_init(&watched->collector, options);
+}
+
+static bool ends_with_window(const struct mw_watched *watched, const struct mw_watched_interval *interval)
+{
+	return interval->to_ns > watched->metadata.window.length_ns;
+}
+
+static uint64_t end_of(const struct mw_watched *watched, const struct mw_watched_interval *interval)
+{
+	return ends_with_window(watched, interval) ? watched->metadata.window.length_ns : interval->to_ns;
+}
+
+struct mw_error *mw_watched_report(struct mw_watched *watched, const struct mw_watched_interval *interval,
+				   struct mw_report **out)
+{
+	struct mw_collector *collector = &watched->collector;
+	struct mw_summary_input input;
+	struct mw_space_moment moments[2];
+	struct mw_space_input space;
+
+	mw_watched_input(watched, &input);
+	if (mw_metadata_space(&watched->metadata, moments, &space))
+		input.space = &space;
+	space.at_end = ends_with_window(watched, interval);
+	input.from_ns = interval->from_ns;
+	input.to_ns = space.at_end ? 0 : interval->to_ns;
+	input.progress = interval->progress;
+	input.progress_context = interval->context;
+	if (watched->collects) {
+		MW_TRY(collector_finish(collector, &watched->metadata, watched->track, end_of(watched, interval)));
+		input.stack_of = &collector->stack_of;
+		input.thread_of = &collector->thread_of;
+	}
+	return mw_summary_create(&input, out);
+}
+
+struct mw_error *mw_watched_timeline(struct mw_watched *watched, const struct mw_watched_interval *interval,
+				     struct mw_timeline **out)
+{
+	const struct mw_collector *collector = &watched->collector;
 	const struct mw_cube_names names = {
-		.to_ns = to_ns,
+		.to_ns = end_of(watched, interval),
 		.stack_of = collector->stack_of,
-		.stack_count = stack_count,
+		.stack_count = mw_track_stack_count(watched->track),
 		.thread_of = collector->thread_of,
 		.thread_count = collector->thread_count,
 		.heap_of = collector->late ? collector->heap_of[OF_TIMELINE] : NULL,
-		.heap_of_count = collector->late ? mw_heap_places_count(&collector->places[OF_TIMELINE]) : 0,
+		.heap_of_count = collector->late ? places_count(&collector->places[OF_TIMELINE]) : 0,
 		.heaps = collector->heap_names,
 		.heap_count = collector->heap_count,
 	};
@@ -200,9 +322,10 @@ struct mw_error *mw_collector_timeline(struct mw_collector *collector, uint64_t 
 	return mw_cube_finish(collector->cube, &names, out);
 }
 
-void mw_collector_view(struct mw_collector *collector, const struct mw_metadata *metadata,
-		       const struct mw_report *report, size_t stack_count, bool at_end, struct mw_view_process *out)
+void mw_watched_view(struct mw_watched *watched, const struct mw_watched_interval *interval,
+		     const struct mw_report *report, struct mw_view_process *out)
 {
+	struct mw_collector *collector = &watched->collector;
 	struct mw_space_input space;
 
 	*out = (struct mw_view_process){
@@ -210,12 +333,13 @@ void mw_collector_view(struct mw_collector *collector, const struct mw_metadata 
 		.cells = collector->cells,
 		.blocks = collector->blocks,
 		.stack_of = collector->stack_of,
-		.stack_count = stack_count,
+		.stack_count = mw_track_stack_count(watched->track),
 		.threads = collector->threads,
 		.thread_count = collector->thread_count,
 		.heaps = collector->heap_names,
 		.heap_count = collector->heap_count,
 	};
-	if (at_end && mw_metadata_space(metadata, collector->moments, &space))
+	if (interval->to_ns >= watched->metadata.window.length_ns &&
+	    mw_metadata_space(&watched->metadata, collector->moments, &space))
 		out->end = space.end;
 }

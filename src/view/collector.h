@@ -6,8 +6,9 @@
 #ifndef MW_VIEW_COLLECTOR_H
 #define MW_VIEW_COLLECTOR_H
 
+#include "base/map.h"
 #include "view/cube.h"
-#include "view/heap_places.h"
+#include "view/heaps.h"
 #include "view/metadata.h"
 #include "view/views.h"
 
@@ -17,6 +18,17 @@ struct mw_collector_options {
 	uint64_t from_ns, to_ns;                 /* … of that interval; to_ns 0: its end is not known yet */
 	/* They know where heaps are, and must outlive the collector; NULL: that is known at the interval's end. */
 	const struct mw_metadata *metadata;
+};
+
+struct mw_heap_place;
+
+/* By places heaps are told apart where they are not known yet. For one thread at a time. */
+struct mw_heap_places {
+	struct mw_map numbering;
+	struct mw_heap_place *items; /* by number */
+	size_t capacity;
+	uint64_t last_key; /* the key that was asked for last, plus one, and its number */
+	uint32_t last;
 };
 
 /* Zero-initialise. */
@@ -33,24 +45,11 @@ struct mw_collector {
 	size_t thread_count;
 	const char **heap_names;
 	size_t heap_count;
-	struct mw_space_moment moments[2]; /* mw_collector_view() */
+	struct mw_space_moment moments[2]; /* mw_watched_view() */
 };
 
-/* Errors: MEMORY; what there is by then is for mw_collector_deinit(). */
-struct mw_error *mw_collector_init(struct mw_collector *collector,
-				   const struct mw_collector_options *options) MW_MUST_CHECK;
 void mw_collector_deinit(struct mw_collector *collector);
 /* The interval begins: from now on the tracker reports what becomes of blocks. */
 void mw_collector_watch(struct mw_collector *collector, struct mw_track *track);
-/* It has ended, there. Errors: MEMORY. */
-struct mw_error *mw_collector_finish(struct mw_collector *collector, const struct mw_metadata *metadata,
-				     struct mw_track *track, uint64_t end_ns) MW_MUST_CHECK;
-/* The timeline of an interval that has ended there, once the report is made. Errors: MEMORY. */
-struct mw_error *mw_collector_timeline(struct mw_collector *collector, uint64_t to_ns, size_t stack_count,
-				       struct mw_timeline **out) MW_MUST_CHECK;
-/* For mw_views_create(), once the report is made; borrows from the collector. `at_end`: the interval ends with the
- * window. */
-void mw_collector_view(struct mw_collector *collector, const struct mw_metadata *metadata,
-		       const struct mw_report *report, size_t stack_count, bool at_end, struct mw_view_process *out);
 
 #endif

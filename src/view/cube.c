@@ -2,23 +2,144 @@
 /* cube.c: from fates to rows, and from rows to a timeline (cube.h). */
 #include "view/cube.h"
 
-#include "view/cube_feed.h"
+#include "view/cells.h"
 #include "view/cube_rows.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* --- the feed ----------------------------------------------------------------------------------------------- */
+
+/*
+ * What becomes of blocks is handed on to a thread that adds it up, so that who tells it need not wait for that. Where no
+ * thread can be had it is added up at once.
+ */
+#define ROOM  512u /* items that are handed over at a time */
+#define ROOMS 8u
+
+/* What counts of a fate (track/track.h). */
+struct item {
+	mw_addr addr;
+	uint64_t bytes, size, since_ns, until_ns;
+	uint64_t lifetime_ns; /* MW_TIME_UNKNOWN: it did not end, or its begin is not known */
+	uint32_t stack, thread;
+	uint8_t kind;
+	bool before; /* the window */
+	bool older;  /* … or the interval */
+	bool last;
+};
+
+struct feed {
+	void (*take)(void *context, const struct item *items, size_t count);
+	void *context;
+	struct item *room; /* that is being filled */
+	size_t count;      /* items in it */
+	bool threaded;
+	pthread_t thread;
+	pthread_mutex_t lock; /* of what follows */
+	pthread_cond_t changed;
+	unsigned int full, filled; /* rooms that wait, or are being taken; the number of the one being filled */
+	bool stopping;
+	struct item rooms[ROOMS][ROOM];
+};
+
+/* Wait for the next room that is full. False: there are no more. */
+static bool await_room(struct feed *feed)
+{
+	bool there;
+
+	pthread_mutex_lock(&feed->lock);
+	while (feed->full == 0 && !feed->stopping)
+		pthread_cond_wait(&feed->changed, &feed->lock);
+	there = feed->full > 0;
+	pthread_mutex_unlock(&feed->lock);
+	return there;
+}
+
+static void *run(void *context)
+{
+	struct feed *feed = context;
+
+	pthread_setname_np(pthread_self(), "memwatch-cube");
+	for (unsigned int next = 0; await_room(feed); next = (next + 1) % ROOMS) {
+		feed->take(feed->context, feed->rooms[next], ROOM);
+		pthread_mutex_lock(&feed->lock);
+		feed->full--;
+		pthread_cond_signal(&feed->changed);
+		pthread_mutex_unlock(&feed->lock);
+	}
+	return NULL;
+}
+
+/* `take` is called by one thread at a time, also by feed_stop() and put(). Zero-initialised before. */
+static void feed_start(struct feed *feed, void (*take)(void *context, const struct item *items, size_t count),
+		       void *context)
+{
+	sigset_t all, before;
+
+	feed->take = take;
+	feed->context = context;
+	feed->room = feed->rooms[0];
+	pthread_mutex_init(&feed->lock, NULL);
+	pthread_cond_init(&feed->changed, NULL);
+	/* Signals are others' business. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	feed->threaded = pthread_create(&feed->thread, NULL, run, feed) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void hand_over(struct feed *feed)
+{
+	feed->count = 0;
+	if (!feed->threaded) {
+		feed->take(feed->context, feed->room, ROOM);
+		return;
+	}
+	pthread_mutex_lock(&feed->lock);
+	feed->full++;
+	pthread_cond_signal(&feed->changed);
+	/* The one that is to be filled next must have been emptied. */
+	while (feed->full == ROOMS)
+		pthread_cond_wait(&feed->changed, &feed->lock);
+	pthread_mutex_unlock(&feed->lock);
+	feed->filled = (feed->filled + 1) % ROOMS;
+	feed->room = feed->rooms[feed->filled];
+}
+
+/* All has been reported, and is taken when this returns. Nothing may be reported after it; fine to be called again. */
+static void feed_stop(struct feed *feed)
+{
+	if (!feed->room)
+		return;
+	if (feed->threaded) {
+		pthread_mutex_lock(&feed->lock);
+		feed->stopping = true;
+		pthread_cond_signal(&feed->changed);
+		pthread_mutex_unlock(&feed->lock);
+		pthread_join(feed->thread, NULL);
+	}
+	feed->take(feed->context, feed->room, feed->count);
+	pthread_cond_destroy(&feed->changed);
+	pthread_mutex_destroy(&feed->lock);
+	feed->room = NULL;
+}
+
+/* --- the cube ----------------------------------------------------------------------------------------------- */
+
 struct mw_cube {
 	struct mw_cube_options options;
 	uint64_t bin_ns; /* the shortest */
-	struct mw_cube_feed feed;
+	struct feed feed;
 	/* The feed's thread's, until it is stopped. */
 	struct mw_cube_rows cells, owners, lifetimes;
 	atomic_bool failed;
 };
 
-static void take(void *context, const struct mw_cube_item *items, size_t count);
+static void take(void *context, const struct item *items, size_t count);
 
 /* So long that the interval, and a moment at its end, has room; of two digits, so that people can tell edges. */
 static uint64_t shortest_bin(uint64_t length_ns)
@@ -44,21 +165,21 @@ struct mw_error *mw_cube_create(const struct mw_cube_options *options, struct mw
 	cube->owners.budget = options->owners ? options->owners : MW_CUBE_OWNERS;
 	cube->owners.worth_bins = MW_CUBE_OWNERS_BINS;
 	cube->lifetimes.budget = options->lifetimes ? options->lifetimes : MW_CUBE_LIFETIMES;
-	mw_cube_feed_start(&cube->feed, take, cube);
+	feed_start(&cube->feed, take, cube);
 	*out = cube;
 	return NULL;
 }
 
 void mw_cube_stop(struct mw_cube *cube)
 {
-	mw_cube_feed_stop(&cube->feed);
+	feed_stop(&cube->feed);
 }
 
 void mw_cube_destroy(struct mw_cube *cube)
 {
 	if (!cube)
 		return;
-	mw_cube_feed_stop(&cube->feed);
+	feed_stop(&cube->feed);
 	mw_cube_rows_deinit(&cube->cells);
 	mw_cube_rows_deinit(&cube->owners);
 	mw_cube_rows_deinit(&cube->lifetimes);
@@ -99,7 +220,7 @@ static uint64_t bin_of(const struct mw_cube *cube, uint64_t time_ns)
 	return time_ns > cube->options.from_ns ? (time_ns - cube->options.from_ns) / cube->bin_ns : 0;
 }
 
-static bool add(struct mw_cube *cube, const struct mw_cube_item *item)
+static bool add(struct mw_cube *cube, const struct item *item)
 {
 	const struct mw_cube_options *options = &cube->options;
 	bool known = item->bytes != MW_SIZE_UNKNOWN, lived = item->lifetime_ns != MW_TIME_UNKNOWN;
@@ -132,7 +253,7 @@ static bool add(struct mw_cube *cube, const struct mw_cube_item *item)
 	return mw_cube_rows_add(&cube->cells);
 }
 
-static void take(void *context, const struct mw_cube_item *items, size_t count)
+static void take(void *context, const struct item *items, size_t count)
 {
 	struct mw_cube *cube = context;
 
@@ -141,21 +262,17 @@ static void take(void *context, const struct mw_cube_item *items, size_t count)
 			atomic_store(&cube->failed, true);
 }
 
-void mw_cube_fate(void *context, const struct mw_track_fate *fate)
+bool mw_cube_take(void *context, const struct mw_track_fate *fate)
 {
 	struct mw_cube *cube = context;
-	uint64_t died_ns = fate->died_ns;
 
-	*mw_cube_feed_next(&cube->feed) = (struct mw_cube_item){
+	cube->feed.room[cube->feed.count] = (struct item){
 		.addr = fate->addr,
 		.bytes = fate->bytes,
 		.size = fate->size,
 		.since_ns = fate->since_ns,
 		.until_ns = fate->until_ns,
-		/* Threads' clocks may differ by a little. */
-		.lifetime_ns = died_ns == MW_TIME_UNKNOWN || fate->born_ns == MW_TIME_UNKNOWN ? MW_TIME_UNKNOWN
-			       : died_ns > fate->born_ns                                      ? died_ns - fate->born_ns
-											      : 0,
+		.lifetime_ns = fate->died_ns == MW_TIME_UNKNOWN ? MW_TIME_UNKNOWN : mw_fate_lifetime(fate, 0),
 		.stack = fate->stack,
 		.thread = fate->thread,
 		.kind = (uint8_t)fate->kind,
@@ -163,14 +280,8 @@ void mw_cube_fate(void *context, const struct mw_track_fate *fate)
 		.older = fate->older,
 		.last = fate->last,
 	};
-	mw_cube_feed_put(&cube->feed);
-}
-
-bool mw_cube_survivor(void *context, const struct mw_track_fate *fate)
-{
-	struct mw_cube *cube = context;
-
-	mw_cube_fate(cube, fate);
+	if (++cube->feed.count == ROOM)
+		hand_over(&cube->feed);
 	return !atomic_load_explicit(&cube->failed, memory_order_relaxed);
 }
 
@@ -299,12 +410,10 @@ static struct mw_error *settle(struct mw_cube *cube, uint64_t length_ns)
 {
 	unsigned int shift;
 
-	mw_cube_feed_stop(&cube->feed);
-	/* Fitting may begin owners. */
-	if (atomic_load(&cube->failed) || !mw_cube_rows_settle(&cube->cells) ||
-	    !mw_cube_rows_settle(&cube->lifetimes) || !mw_cube_rows_fit(&cube->cells) ||
-	    !mw_cube_rows_settle(&cube->owners) || !mw_cube_rows_fit(&cube->owners) ||
-	    !mw_cube_rows_fit(&cube->lifetimes))
+	feed_stop(&cube->feed);
+	/* Fitting the cells may begin owners. */
+	if (atomic_load(&cube->failed) || !mw_cube_rows_finish(&cube->cells) || !mw_cube_rows_finish(&cube->owners) ||
+	    !mw_cube_rows_finish(&cube->lifetimes))
 		return mw_error_nomem();
 	shift = cube->cells.shift;
 	while (length_ns / cube->bin_ns >> shift >= MW_TIMELINE_BINS)

@@ -37,11 +37,9 @@ struct mw_cube;
 struct mw_error *mw_cube_create(const struct mw_cube_options *options, struct mw_cube **out) MW_MUST_CHECK;
 void mw_cube_destroy(struct mw_cube *cube);
 
-/* Take a block's fate: `cube` is a struct mw_cube *, to fit mw_track_watch(). Without memory nothing more is taken, and
- * mw_cube_finish() says so. */
-void mw_cube_fate(void *cube, const struct mw_track_fate *fate);
-/* The same for mw_track_each_survivor(); false without memory. */
-bool mw_cube_survivor(void *cube, const struct mw_track_fate *fate);
+/* Take the fate of a block: `cube` is a struct mw_cube *, to fit mw_track_each_survivor(). False without memory: nothing
+ * more is taken then, and mw_cube_finish() says so. */
+bool mw_cube_take(void *cube, const struct mw_track_fate *fate);
 /* No more fates come, and all are taken when this returns: heap_of is not called any more. Fine to be called again. */
 void mw_cube_stop(struct mw_cube *cube);
 

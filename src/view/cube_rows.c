@@ -319,8 +319,10 @@ bool mw_cube_rows_settle(struct mw_cube_rows *rows)
 	return true;
 }
 
-bool mw_cube_rows_fit(struct mw_cube_rows *rows)
+bool mw_cube_rows_finish(struct mw_cube_rows *rows)
 {
+	if (!mw_cube_rows_settle(rows))
+		return false;
 	while (rows->count > rows->budget && can_shrink(rows))
 		if (!shrink(rows))
 			return false;

@@ -57,10 +57,10 @@ struct mw_cube_rows {
 };
 
 void mw_cube_rows_deinit(struct mw_cube_rows *rows);
-/* False without memory: then nothing more may be added. */
+/* Add those that wait. False without memory: then nothing more may be added. */
 bool mw_cube_rows_settle(struct mw_cube_rows *rows);
-/* Keep to the budget, as far as that can be. Nothing may wait. False without memory. */
-bool mw_cube_rows_fit(struct mw_cube_rows *rows);
+/* Add those that wait, and keep to the budget, as far as that can be. False without memory. */
+bool mw_cube_rows_finish(struct mw_cube_rows *rows);
 /* Have bins of at least 2^shift of the shortest, all the same. Nothing may wait. */
 void mw_cube_rows_fold(struct mw_cube_rows *rows, unsigned int shift);
 /* Take all rows out, which have been settled and folded, in no order; malloc'ed. NULL without memory. */

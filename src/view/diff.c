@@ -6,8 +6,6 @@
 #include "base/vector.h"
 #include "view/arena.h"
 #include "view/frames.h"
-#include "view/stack_end.h"
-#include "view/stack_id.h"
 #include "view/stacks.h"
 
 #include <inttypes.h>
@@ -216,10 +214,9 @@ static struct mw_error *describe(struct builder *builder, struct side *side, uin
 	mw_track_stack(side->input->summary->track, number, &stack);
 	hook = hook_of(side, stack.hook);
 	MW_TRY(read_frames(side, number, stack.frame_count));
+	framed.cut = stack.cut;
 	MW_TRY(mw_framer_fill(side->framer, side->raw, stack.frame_count, &framed));
 	out->kind = stack.kind;
-	framed.cut = stack.cut;
-	mw_view_stack_end(side->input->summary, &framed);
 	out->cut = framed.cut;
 	out->end = framed.end;
 	out->api = mw_arena_string(builder->arena, hook ? hook->function : NULL);

@@ -1,13 +1,247 @@
 // SPDX-License-Identifier: MIT
-/* filter.c: from an expression to its terms and their order of evaluation (reverse Polish), and what they say of
- * things. */
+/*
+ * filter.c: from an expression to its terms and their order of evaluation (reverse Polish), and what they say of things.
+ */
 #include "view/filter.h"
 
-#include "view/filter_term.h"
-
+#include <ctype.h>
+#include <errno.h>
+#include <regex.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+/* --- what stands behind the colon of a term ----------------------------------------------------------------- */
+
+#define REPEATS_MAX 1000 /* product of a regular expression's repeat counts: glibc unrolls them */
+#define FIELDS      "Fields are function, module, api, thread, heap, process, size, kind, type and stack, as in size:4096"
+#define SIZES       "A size is as in size:4096, size:1K-64K, size:>=1M or size:<100"
+
+/* MW_COLUMN_COUNT: a bare word. */
+struct term {
+	enum mw_column field;
+	char *text; /* the value; NULL where it is a regular expression, or a number */
+	regex_t regex;
+	bool is_regex;
+	uint64_t low, high; /* size: both included; kind, type: low; thread, process: low where is_number */
+	bool is_number;
+};
+
+static bool find_field(const char *name, enum mw_column *out)
+{
+	for (unsigned i = 0; i < MW_COLUMN_COUNT; i++)
+		if (strcmp(mw_column_name((enum mw_column)i), name) == 0) {
+			*out = (enum mw_column)i;
+			return true;
+		}
+	return false;
+}
+
+/* Digits with K, M, G, T (KB, KiB too) behind them; *text moves on. */
+static bool take_bytes(const char **text, uint64_t *out)
+{
+	static const char units[] = "KMGT";
+	char *end;
+	const char *unit;
+	unsigned long long value;
+
+	if (!isdigit((unsigned char)**text))
+		return false;
+	errno = 0;
+	value = strtoull(*text, &end, 10);
+	if (errno)
+		return false;
+	unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+	if (unit) {
+		unsigned shift = 10 * ((unsigned)(unit - units) + 1);
+
+		if (value > UINT64_MAX >> shift)
+			return false;
+		value <<= shift;
+		end++;
+		end += *end == 'i';
+	}
+	end += *end == 'B';
+	*text = end;
+	*out = value;
+	return value != MW_SIZE_UNKNOWN;
+}
+
+static bool parse_size(struct term *term, const char *text)
+{
+	char sign = *text == '<' || *text == '>' || *text == '=' ? *text : '\0';
+	bool equal = sign == '=' || (sign && text[1] == '=');
+	uint64_t bytes = 0;
+
+	text += sign ? 1 : 0;
+	text += sign && sign != '=' && equal ? 1 : 0;
+	if (!take_bytes(&text, &bytes))
+		return false;
+	term->low = sign == '<' ? 0 : bytes + (sign == '>' && !equal);
+	term->high = sign == '>' ? MW_SIZE_UNKNOWN - 1 : bytes;
+	if (sign == '<' && !equal) {
+		if (!bytes)
+			return false;
+		term->high--;
+	}
+	if (!sign && *text == '-') {
+		text++;
+		if (!take_bytes(&text, &term->high) || term->high < term->low)
+			return false;
+	}
+	return !*text;
+}
+
+/* Are the repeat counts such that they can't fill the memory? `{2,100}` within `{100}` is 10,000 copies. */
+static bool is_modest(const char *pattern)
+{
+	uint64_t product = 1;
+
+	for (; *pattern; pattern++) {
+		uint64_t most = 1;
+
+		if (*pattern == '\\' && isdigit((unsigned char)pattern[1]))
+			return false; /* back references may take for ever */
+		if (*pattern == '\\' && pattern[1]) {
+			pattern++;
+			continue;
+		}
+		if (*pattern != '{')
+			continue;
+		while (pattern[1] == ',' || isdigit((unsigned char)pattern[1])) {
+			unsigned long long count = strtoull(pattern + 1, NULL, 10);
+
+			most = count > most ? count : most;
+			pattern += pattern[1] == ',' ? 1 : strspn(pattern + 1, "0123456789");
+		}
+		if (most > REPEATS_MAX || (product *= most) > REPEATS_MAX)
+			return false;
+	}
+	return true;
+}
+
+static bool parse_regex(struct term *term, const char *pattern, const char **what, const char **hint)
+{
+	*hint = "~ is followed by a POSIX extended regular expression, as in function:~^std::; in quotes it is taken "
+		"literally";
+	if (!*pattern || !is_modest(pattern)) {
+		*what = *pattern ? "the regular expression repeats too much, or refers back"
+				 : "the regular expression is empty";
+		return false;
+	}
+	if (regcomp(&term->regex, pattern, REG_EXTENDED | REG_NOSUB) != 0) {
+		*what = "not a valid regular expression";
+		return false;
+	}
+	term->is_regex = true;
+	return true;
+}
+
+static bool parse_kind(struct term *term, const char *value)
+{
+	for (term->low = 0; term->low < MW_KIND_COUNT; term->low++)
+		if (strcmp(mw_kind_name((enum mw_kind)term->low), value) == 0)
+			return true;
+	return false;
+}
+
+static bool parse_type(struct term *term, const char *value)
+{
+	for (term->low = 0; term->low < MW_FATE_COUNT; term->low++)
+		if (strcmp(mw_fate_name((enum mw_fate)term->low), value) == 0)
+			return true;
+	return false;
+}
+
+static bool keep_text(struct term *term, const char *value, const char **what)
+{
+	term->text = strdup(value);
+	if (!term->text)
+		*what = NULL;
+	return term->text;
+}
+
+static bool parse_stack(struct term *term, const char *value, const char **what)
+{
+	size_t length = strlen(value);
+
+	if (!length || length > 16 || strspn(value, "0123456789abcdefABCDEF") != length)
+		return false;
+	if (!keep_text(term, value, what))
+		return false;
+	for (char *c = term->text; *c; c++)
+		*c = (char)tolower((unsigned char)*c);
+	return true;
+}
+
+static bool parse_name(struct term *term, const char *value, bool quoted, const char **what, const char **hint)
+{
+	bool numbers = term->field == MW_COLUMN_THREAD || term->field == MW_COLUMN_PROCESS;
+
+	if (!*value) {
+		*what = "a value is missing";
+		*hint = "It is as in function:parse, or thread:\"my worker\"";
+		return false;
+	}
+	if (!quoted && *value == '~')
+		return parse_regex(term, value + 1, what, hint);
+	if (numbers && strspn(value, "0123456789") == strlen(value) && strlen(value) < 10) {
+		term->low = strtoull(value, NULL, 10);
+		term->is_number = true;
+	}
+	return keep_text(term, value, what);
+}
+
+/*
+ * `field` is NULL for a bare word; `quoted`: the value stood in quotes and is no regular expression. On failure it is
+ * false, *what is the reason (NULL: no memory) and *hint what would be right; both static.
+ */
+static bool term_init(struct term *term, const char *field, const char *value, bool quoted, const char **what,
+		      const char **hint)
+{
+	*term = (struct term){.field = MW_COLUMN_COUNT};
+	if (field && !find_field(field, &term->field)) {
+		*what = "no such field";
+		*hint = FIELDS "; quote a name with a colon in it";
+		return false;
+	}
+	*what = "this is not a size";
+	*hint = SIZES;
+	if (term->field == MW_COLUMN_SIZE)
+		return parse_size(term, value);
+	*what = "no such kind";
+	*hint = "Kinds are heap, vm and vm-internal, as in kind:heap";
+	if (term->field == MW_COLUMN_KIND)
+		return parse_kind(term, value);
+	*what = "no such type";
+	*hint = "Types are impacting, transient, aofi and aofo, as in type:transient";
+	if (term->field == MW_COLUMN_TYPE)
+		return parse_type(term, value);
+	*what = "this is not the beginning of a stack id";
+	*hint = "Stack ids are 16 hexadecimal digits, the first of which are enough, as in stack:00c0ff";
+	if (term->field == MW_COLUMN_STACK)
+		return parse_stack(term, value, what);
+	return parse_name(term, value, quoted, what, hint);
+}
+
+static void term_deinit(struct term *term)
+{
+	if (term->is_regex)
+		regfree(&term->regex);
+	free(term->text);
+	*term = (struct term){0};
+}
+
+static bool is_named(const struct term *term, const char *name)
+{
+	if (!name)
+		return false;
+	if (term->is_regex)
+		return regexec(&term->regex, name, 0, NULL, 0) == 0;
+	return term->text && strstr(name, term->text);
+}
+
+/* --- expressions -------------------------------------------------------------------------------------------- */
 
 #define STEPS_MAX 256u /* terms and operators; so deep the stacks may get */
 #define EXCERPT   24   /* of what stands before and behind the place of an error */
@@ -20,7 +254,7 @@ _Static_assert(MW_FILTER_TERMS <= 64 && MW_FILTER_TERMS < OP_OPEN, "a bit each, 
 
 struct mw_filter {
 	char *text;
-	struct mw_filter_term terms[MW_FILTER_TERMS];
+	struct term terms[MW_FILTER_TERMS];
 	uint32_t term_count;
 	uint8_t steps[STEPS_MAX]; /* numbers of terms, or OP_… */
 	uint32_t step_count;
@@ -165,8 +399,8 @@ static bool add_term(struct parse *parse, struct word *word)
 		word->text[word->colon - 1] = '\0';
 		field = word->text;
 	}
-	if (!mw_filter_term_init(&filter->terms[filter->term_count], field, word->text + word->colon, word->quoted,
-				 &what, &hint)) {
+	if (!term_init(&filter->terms[filter->term_count], field, word->text + word->colon, word->quoted, &what,
+		       &hint)) {
 		if (what)
 			return fail(parse, what, hint);
 		parse->err = mw_error_nomem();
@@ -253,7 +487,7 @@ void mw_filter_destroy(struct mw_filter *filter)
 	if (!filter)
 		return;
 	for (uint32_t i = 0; i < filter->term_count; i++)
-		mw_filter_term_deinit(&filter->terms[i]);
+		term_deinit(&filter->terms[i]);
 	free(filter->text);
 	free(filter);
 }
@@ -283,26 +517,26 @@ bool mw_filter_names_internal(const struct mw_filter *filter)
 	return false;
 }
 
-static bool is_of_stack(const struct mw_filter_term *term, const struct mw_report_stack *stack)
+static bool is_of_stack(const struct term *term, const struct mw_report_stack *stack)
 {
 	if (term->field == MW_COLUMN_STACK)
 		return strncmp(stack->id, term->text, strlen(term->text)) == 0;
 	if (term->field == MW_COLUMN_API)
-		return mw_filter_term_name(term, stack->api);
+		return is_named(term, stack->api);
 	if (term->field != MW_COLUMN_FUNCTION && term->field != MW_COLUMN_MODULE && term->field != MW_COLUMN_COUNT)
 		return false;
 	for (size_t i = 0; i < stack->frame_count; i++) {
 		const struct mw_report_frame *frame = &stack->frames[i];
 
-		if (term->field != MW_COLUMN_MODULE && mw_filter_term_name(term, frame->function))
+		if (term->field != MW_COLUMN_MODULE && is_named(term, frame->function))
 			return true;
-		if (term->field != MW_COLUMN_FUNCTION && mw_filter_term_name(term, frame->module))
+		if (term->field != MW_COLUMN_FUNCTION && is_named(term, frame->module))
 			return true;
 	}
 	return false;
 }
 
-uint64_t mw_filter_stack(const struct mw_filter *filter, const struct mw_report_stack *stack)
+static uint64_t terms_of_stack(const struct mw_filter *filter, const struct mw_report_stack *stack)
 {
 	uint64_t bits = 0;
 
@@ -311,33 +545,18 @@ uint64_t mw_filter_stack(const struct mw_filter *filter, const struct mw_report_
 	return bits;
 }
 
-static uint64_t named(const struct mw_filter *filter, enum mw_column field, uint64_t number, const char *name)
+/* What is true of a thread, heap or process of that name, and of that number. */
+static uint64_t terms_of_name(const struct mw_filter *filter, enum mw_column field, uint64_t number, const char *name)
 {
 	uint64_t bits = 0;
 
 	for (uint32_t i = 0; i < filter->term_count; i++) {
-		const struct mw_filter_term *term = &filter->terms[i];
+		const struct term *term = &filter->terms[i];
 
-		if (term->field == field &&
-		    ((term->is_number && term->low == number) || mw_filter_term_name(term, name)))
+		if (term->field == field && ((term->is_number && term->low == number) || is_named(term, name)))
 			bits |= (uint64_t)1 << i;
 	}
 	return bits;
-}
-
-uint64_t mw_filter_thread(const struct mw_filter *filter, pid_t tid, const char *name)
-{
-	return named(filter, MW_COLUMN_THREAD, (uint64_t)tid, name);
-}
-
-uint64_t mw_filter_heap(const struct mw_filter *filter, const char *name)
-{
-	return named(filter, MW_COLUMN_HEAP, 0, name);
-}
-
-uint64_t mw_filter_process(const struct mw_filter *filter, pid_t pid, const char *name)
-{
-	return named(filter, MW_COLUMN_PROCESS, (uint64_t)pid, name);
 }
 
 uint64_t mw_filter_block(const struct mw_filter *filter, enum mw_kind kind, enum mw_fate fate, uint64_t bytes)
@@ -345,7 +564,7 @@ uint64_t mw_filter_block(const struct mw_filter *filter, enum mw_kind kind, enum
 	uint64_t bits = 0;
 
 	for (uint32_t i = 0; i < filter->term_count; i++) {
-		const struct mw_filter_term *term = &filter->terms[i];
+		const struct term *term = &filter->terms[i];
 		bool is = false;
 
 		if (term->field == MW_COLUMN_SIZE)
@@ -359,7 +578,7 @@ uint64_t mw_filter_block(const struct mw_filter *filter, enum mw_kind kind, enum
 	return bits;
 }
 
-bool mw_filter_match(const struct mw_filter *filter, uint64_t bits)
+static bool is_match(const struct mw_filter *filter, uint64_t bits)
 {
 	bool stack[MW_FILTER_TERMS + 1] = {false}; /* [0] is below all, so that steps that make no sense do no harm */
 	uint32_t depth = 0;
@@ -379,4 +598,57 @@ bool mw_filter_match(const struct mw_filter *filter, uint64_t bits)
 		}
 	}
 	return stack[depth];
+}
+
+/* --- a filter asked once of each stack, thread and heap, not of each block ---------------------------------- */
+
+struct mw_error *mw_selection_init(struct mw_selection *selection, const struct mw_view_process *process,
+				   const struct mw_filter *filter, bool internal)
+{
+	const struct mw_report *report = process->report;
+
+	*selection = (struct mw_selection){.process = process, .filter = filter, .internal = internal};
+	if (!filter)
+		return NULL;
+	selection->internal = internal || mw_filter_names_internal(filter);
+	selection->stacks = calloc(report->stack_count + 1, sizeof(*selection->stacks));
+	selection->threads = calloc(process->thread_count + 1, sizeof(*selection->threads));
+	selection->heaps = calloc(process->heap_count + 1, sizeof(*selection->heaps));
+	if (!selection->stacks || !selection->threads || !selection->heaps) {
+		mw_selection_deinit(selection);
+		return mw_error_nomem();
+	}
+	selection->name = terms_of_name(filter, MW_COLUMN_PROCESS, (uint64_t)report->target.pid, report->target.comm);
+	for (size_t i = 0; i < report->stack_count; i++)
+		selection->stacks[i] = terms_of_stack(filter, &report->stacks[i]);
+	for (size_t i = 0; i < process->thread_count; i++)
+		selection->threads[i] = terms_of_name(filter, MW_COLUMN_THREAD, (uint64_t)process->threads[i].tid,
+						      process->threads[i].name);
+	for (size_t i = 1; i < process->heap_count; i++)
+		selection->heaps[i] = terms_of_name(filter, MW_COLUMN_HEAP, 0, process->heaps[i]);
+	return NULL;
+}
+
+void mw_selection_deinit(struct mw_selection *selection)
+{
+	free(selection->stacks);
+	free(selection->threads);
+	free(selection->heaps);
+	*selection = (struct mw_selection){0};
+}
+
+bool mw_selection_takes(const struct mw_selection *selection, const struct mw_cell *cell)
+{
+	const struct mw_view_process *process = selection->process;
+	uint64_t bits = selection->name;
+
+	if (cell->kind == MW_KIND_VM_INTERNAL && !selection->internal)
+		return false;
+	if (!selection->filter)
+		return true;
+	bits |= selection->stacks[mw_process_stack_index(process, cell->stack)];
+	bits |= selection->threads[cell->thread < process->thread_count ? cell->thread : process->thread_count];
+	bits |= selection->heaps[cell->heap < process->heap_count ? cell->heap : process->heap_count];
+	bits |= mw_filter_block(selection->filter, (enum mw_kind)cell->kind, (enum mw_fate)cell->fate, cell->bytes);
+	return is_match(selection->filter, bits);
 }

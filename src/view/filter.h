@@ -22,8 +22,8 @@
 #ifndef MW_VIEW_FILTER_H
 #define MW_VIEW_FILTER_H
 
-#include <memwatch/error.h>
-#include <memwatch/table.h>
+#include "view/cells.h"
+#include "view/space.h"
 
 #define MW_FILTER_LENGTH 4096u
 #define MW_FILTER_TERMS  64u
@@ -40,15 +40,75 @@ uint32_t mw_filter_columns(const struct mw_filter *filter);
 /* Does a term ask for vm-internal blocks? They are left out of views otherwise: the heap's blocks lie in them. */
 bool mw_filter_names_internal(const struct mw_filter *filter);
 
-/*
- * Each tells which terms are true of a thing, as bits; of other things' terms it tells nothing. A block is meant where
- * mw_filter_match() says so of the bits of the block, its stack, thread, heap and process, or'ed.
- */
-uint64_t mw_filter_stack(const struct mw_filter *filter, const struct mw_report_stack *stack);
-uint64_t mw_filter_thread(const struct mw_filter *filter, pid_t tid, const char *name);
-uint64_t mw_filter_heap(const struct mw_filter *filter, const char *name);
-uint64_t mw_filter_process(const struct mw_filter *filter, pid_t pid, const char *name);
+/* Which terms are true of such a block, as bits; of other things' terms it tells nothing. */
 uint64_t mw_filter_block(const struct mw_filter *filter, enum mw_kind kind, enum mw_fate fate, uint64_t bytes);
-bool mw_filter_match(const struct mw_filter *filter, uint64_t bits);
+
+/* --- a process as the views of it see it, and which of its blocks are meant ------------------------------- */
+
+struct mw_blocklist;
+
+struct mw_view_thread {
+	pid_t tid;
+	const char *name;
+};
+
+/* All is borrowed. Numbers that lie outside of their array are of things unknown. */
+struct mw_view_process {
+	const struct mw_report *report;
+	const struct mw_cells *cells;      /* NULL: none */
+	const struct mw_blocklist *blocks; /* NULL: none */
+	/* For each of the tracker's stacks its index in report->stacks as they lie there now (sorted), or UINT32_MAX.
+	 */
+	const uint32_t *stack_of;
+	size_t stack_count;
+	const struct mw_view_thread *threads; /* by the tracker's number */
+	size_t thread_count;
+	const char *const *heaps; /* names by number; 0 is "unknown" whatever stands there */
+	size_t heap_count;
+	const struct mw_space_moment *end; /* what was resident where the interval ends; NULL: not known */
+};
+
+struct mw_selection {
+	const struct mw_view_process *process;
+	const struct mw_filter *filter; /* NULL: all are meant */
+	bool internal;                  /* vm-internal blocks too: those of the heap lie in them */
+	uint64_t *stacks, *threads,
+		*heaps; /* bits of the filter, by number (of the report's stacks); one more for unknown */
+	uint64_t name;
+};
+
+/* Errors: MEMORY. The filter may be NULL. Free by deinit. */
+struct mw_error *mw_selection_init(struct mw_selection *selection, const struct mw_view_process *process,
+				   const struct mw_filter *filter, bool internal) MW_MUST_CHECK;
+void mw_selection_deinit(struct mw_selection *selection);
+
+/* Only key fields of the cell count. */
+bool mw_selection_takes(const struct mw_selection *selection, const struct mw_cell *cell);
+
+/* The index in report->stacks of a tracker's stack; report->stack_count where unknown. */
+static inline size_t mw_process_stack_index(const struct mw_view_process *process, uint32_t stack)
+{
+	uint32_t index = stack < process->stack_count ? process->stack_of[stack] : UINT32_MAX;
+
+	return index < process->report->stack_count ? index : process->report->stack_count;
+}
+
+/* NULL where unknown. */
+static inline const struct mw_report_stack *mw_process_stack(const struct mw_view_process *process, uint32_t stack)
+{
+	size_t index = mw_process_stack_index(process, stack);
+
+	return index < process->report->stack_count ? &process->report->stacks[index] : NULL;
+}
+
+static inline const struct mw_view_thread *mw_process_thread(const struct mw_view_process *process, uint32_t thread)
+{
+	return thread < process->thread_count ? &process->threads[thread] : NULL;
+}
+
+static inline const char *mw_process_heap(const struct mw_view_process *process, uint32_t heap)
+{
+	return heap && heap < process->heap_count ? process->heaps[heap] : NULL;
+}
 
 #endif

@@ -1,21 +1,118 @@
 /* SPDX-License-Identifier: MIT */
-/* frames.h: from captured addresses to the frames of a report, and whom a stack is charged to. */
+/*
+ * frames.h: what views know of code: modules, symbols, and regions of code in no file; by them the ids of stacks, and
+ * the frames of a report.
+ */
 #ifndef MW_VIEW_FRAMES_H
 #define MW_VIEW_FRAMES_H
 
+#include "symbol/symbolizer.h"
 #include "view/arena.h"
-#include "view/summary.h"
+#include "view/space.h"
+
+#include <memwatch/event.h>
+
+struct mw_summary_input;
+
+/* A file with code that a process has or had mapped. Zeroed: nothing is known of it. */
+struct mw_view_module {
+	const char *path;
+	const uint8_t *build_id;
+	size_t build_id_size; /* 0: none */
+	mw_addr start, end;   /* lowest and highest address of its mappings */
+	uint64_t base;        /* where an address lies in the file: address - base */
+	bool suspect;         /* what it allocates is its own: neither an allocator nor the C/C++ runtime */
+	bool has_file;
+};
+
+/* The modules of a process, by number: malloc'ed; it borrows from `modules`. Errors: MEMORY. */
+struct mw_error *mw_view_modules_of(const struct mw_modules *modules, struct mw_view_module **out,
+				    size_t *count) MW_MUST_CHECK;
+
+/* Who tells the frames at a return address. */
+struct mw_view_symbols {
+	void *context;
+	/* As mw_symbolizer_resolve(); what it gives is good until the view is made. */
+	struct mw_error *(*resolve)(void *context, uint32_t module, mw_addr addr, const struct mw_symbol_frame **frames,
+				    size_t *count);
+};
+
+/* A symbolizer's answers; it must outlive them. */
+struct mw_view_symbols mw_view_symbols_of(struct mw_symbolizer *symbolizer);
+
+/* --- code in no file -------------------------------------------------------------------------------------- */
+
+/*
+ * A JIT makes code all the time, and a stack through each piece of it is a stack of its own by its address. So where
+ * nobody names the code, all of a region is one frame. A region is what a JIT has reserved: executable anonymous
+ * mappings that touch each other, also where inaccessible memory or small pieces of data lie between them. The lists of
+ * mappings at the window's start and end tell them, which recordings keep: what is seen live is seen again.
+ */
+struct mw_code_region {
+	mw_addr start, end;
+};
+
+/* In order of address, without overlaps. Zero-initialise; mw_code_regions_deinit frees. */
+struct mw_code_regions {
+	struct mw_code_region *items;
+	size_t count, capacity;
+};
+
+/* Those of either moment (each may be NULL). Errors: MEMORY. */
+struct mw_error *mw_code_regions_make(const struct mw_space_moment *start, const struct mw_space_moment *end,
+				      struct mw_code_regions *out) MW_MUST_CHECK;
+void mw_code_regions_deinit(struct mw_code_regions *regions);
+/* The region that the call before a return address lies in, or NULL. `regions` may be NULL. */
+const struct mw_code_region *mw_code_regions_find(const struct mw_code_regions *regions, mw_addr addr);
+
+/* "(generated code at 0x7f0012340000, 1.5 MiB)" */
+#define MW_CODE_REGION_TEXT 80
+void mw_code_region_describe(const struct mw_code_region *region, char text[MW_CODE_REGION_TEXT]);
+
+/* Code whose callers and names are known by region alone: what a view asks about it. Zeroed: nothing is known. */
+struct mw_view_code {
+	const struct mw_code_regions *regions; /* may be NULL */
+	const struct mw_view_symbols *symbols; /* may be NULL */
+};
+
+/* --- ids of stacks ---------------------------------------------------------------------------------------- */
+
+/*
+ * The id under which a stack is known in every run and process is XXH64 (seed 0) over, in this order and little-endian:
+ *   the kind, one byte; the entry point's name (or none) with its NUL;
+ *   for each captured frame, innermost first, its module's key and its offset, 8 bytes each.
+ * The offset is the address less the module's base, so load addresses don't matter. A module's key is
+ * XXH64 over one byte and what it announces: 1 and the build-id; 2 and the path's base name, where the
+ * file has no build-id or could not be had.
+ *
+ * Of code that is in no file, or in one that a JIT has made for it, addresses mean nothing in another run, nor does each
+ * of them mean another caller. Where it has a name its key is XXH64 over 3 and that, with offset 0. Else its key is XXH64
+ * over the byte 4 with the number of its region, in order of address, for an offset (2^64-1: it is in none that is
+ * known), or its file's key with offset 0.
+ *
+ * Kind and entry point are in it because one call site can reach two of them through a pointer; those
+ * are two stacks of the report, and an id names one. Inlined frames are not: they come from debug
+ * information, which may be there today and not tomorrow.
+ */
+struct mw_stack_ids;
+
+/* Compute the modules' keys once. What `code` points to must outlive it; it is copied. For one thread at a time. */
+struct mw_error *mw_stack_ids_create(const struct mw_view_module *modules, size_t count,
+				     const struct mw_view_code *code, struct mw_stack_ids **out) MW_MUST_CHECK;
+void mw_stack_ids_destroy(struct mw_stack_ids *ids);
+/* Errors: MEMORY. */
+struct mw_error *mw_stack_id(const struct mw_stack_ids *ids, enum mw_kind kind, const char *api,
+			     const struct mw_raw_frame *frames, size_t count, uint64_t *id) MW_MUST_CHECK;
+
+/* --- frames ----------------------------------------------------------------------------------------------- */
 
 struct mw_framer;
 
-/* The module of frames in no file. */
-#define MW_VIEW_NO_FILE "[jit]"
-
-/* Strings and arrays of frames are made in `arena`; what `input` points to must outlive the framer. */
+/* Strings and arrays of frames are made in `arena`; `input` and what it points to must outlive the framer. */
 struct mw_error *mw_framer_create(const struct mw_summary_input *input, struct mw_arena *arena,
 				  struct mw_framer **out) MW_MUST_CHECK;
 void mw_framer_destroy(struct mw_framer *framer);
-/* Set stack->frames, ->frame_count and ->suspect. Errors: MEMORY. */
+/* Set stack->frames, ->frame_count and ->suspect (whom it is charged to); by these and its ->cut, ->end. Errors: MEMORY. */
 struct mw_error *mw_framer_fill(struct mw_framer *framer, const struct mw_raw_frame *raw, size_t count,
 				struct mw_report_stack *stack) MW_MUST_CHECK;
 

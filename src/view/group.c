@@ -1,37 +1,92 @@
 // SPDX-License-Identifier: MIT
 /*
- * group.c: every cell goes down a tree, a level a column, and is added on its way; what is shown is cut from the tree
- *.
+ * group.c: every cell goes down a tree, a level a column, and is added on its way; what is shown is cut from the tree.
  */
-#include "view/group.h"
 
 #include "base/map.h"
 #include "base/vector.h"
-#include "view/sums.h"
+#include "view/cells.h"
+#include "view/views.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
+/* --- the function that a stack is charged to ---------------------------------------------------------------- */
+
+/* What compilers instantiate or link into everybody's code: C++'s and Rust's libraries. */
+static const char *const library_prefixes[] = {
+	"std::",         "__gnu_cxx::",     "operator new", "alloc::alloc::",   "alloc::raw_vec::", "alloc::vec::",
+	"alloc::string", "alloc::boxed::",  "core::",       "<alloc::",         "<core::",          "<std::",
+	"__rust_",       "__rustc::__rust", "__rdl_",       "hashbrown::raw::",
+};
+
+/* A template's demangled name begins with what it returns: its own begins behind the last blank outside of <>. */
+static const char *own_name(const char *function)
+{
+	const char *name = function;
+	size_t depth = 0;
+
+	for (const char *at = function; *at; at++) {
+		if (*at == '<')
+			depth++;
+		else if (*at == '>' && depth)
+			depth--;
+		else if (*at == '(' && !depth && at > name)
+			break;
+		else if (*at == ' ' && !depth && strncmp(name, "operator", 8) != 0)
+			name = at + 1;
+	}
+	return name;
+}
+
+bool mw_view_is_library(const char *function)
+{
+	const char *name = function ? own_name(function) : "";
+
+	for (size_t i = 0; i < sizeof(library_prefixes) / sizeof(library_prefixes[0]); i++)
+		if (strncmp(name, library_prefixes[i], strlen(library_prefixes[i])) == 0)
+			return true;
+	return false;
+}
+
+static const struct mw_report_frame *charged_frame(const struct mw_report_stack *stack)
+{
+	const struct mw_report_frame *first = NULL;
+
+	if (!stack->suspect)
+		return NULL;
+	for (size_t i = 0; i < stack->frame_count; i++) {
+		const struct mw_report_frame *frame = &stack->frames[i];
+
+		if (!frame->module || strcmp(frame->module, stack->suspect) != 0)
+			continue;
+		first = first ? first : frame;
+		if (!mw_view_is_library(frame->function))
+			return frame;
+	}
+	return first;
+}
+
 /* --- groups in the making ------------------------------------------------------------------------------- */
 
-struct mw_group_value {
+struct value {
 	const char *text, *module;
 	uint64_t number;
 	const struct mw_report_stack *stack;
 };
 
-struct mw_group_level {
+struct level {
 	enum mw_column column;
 	struct mw_map numbering; /* of keys to values */
-	struct mw_group_value *values;
+	struct value *values;
 	size_t capacity;
 	/* The last one, in a column that a stack decides alone. */
 	const struct mw_report_stack *last_stack;
 	uint32_t last_value;
 };
 
-struct mw_group_node {
+struct node {
 	uint32_t parent, value, level;
 	uint32_t stack_count; /* distinct ones */
 	const struct mw_report_stack *last_stack;
@@ -40,19 +95,19 @@ struct mw_group_node {
 };
 
 /* Node 0 is the root. */
-struct mw_group_tree {
+struct tree {
 	const struct mw_view_process *processes;
 	struct mw_arena *arena;
-	struct mw_group_level levels[MW_COLUMN_COUNT];
+	struct level levels[MW_COLUMN_COUNT];
 	size_t level_count;
 	uint32_t columns; /* bits of the levels' columns */
-	struct mw_group_node *nodes;
+	struct node *nodes;
 	size_t count, capacity;
 	struct mw_map numbering; /* of (parent, value) to nodes */
 };
 
 struct rows {
-	const struct mw_group_tree *tree;
+	const struct tree *tree;
 	const struct mw_view_question *question;
 	uint32_t *order; /* nodes but the root, by parent and then as they are shown */
 	size_t *begin;   /* by parent: its first child's place in `order` */
@@ -67,12 +122,12 @@ static int compare_text(const char *a, const char *b)
 	return strcmp(a, b);
 }
 
-static const struct mw_group_value *cell_value(const struct mw_group_tree *tree, const struct mw_group_node *node)
+static const struct value *cell_value(const struct tree *tree, const struct node *node)
 {
 	return &tree->levels[node->level].values[node->value];
 }
 
-static int compare_values(const struct mw_group_value *a, const struct mw_group_value *b)
+static int compare_values(const struct value *a, const struct value *b)
 {
 	int order = compare_text(a->text, b->text);
 
@@ -85,7 +140,7 @@ static int compare_nodes(const void *left, const void *right, void *context)
 {
 	const struct rows *rows = context;
 	uint32_t numbers[2] = {*(const uint32_t *)left, *(const uint32_t *)right};
-	const struct mw_group_node *a = &rows->tree->nodes[numbers[0]], *b = &rows->tree->nodes[numbers[1]];
+	const struct node *a = &rows->tree->nodes[numbers[0]], *b = &rows->tree->nodes[numbers[1]];
 	int order;
 
 	if (a->parent != b->parent)
@@ -171,8 +226,8 @@ static struct mw_error *put_children(struct rows *rows, uint32_t node, size_t pa
 	size_t shown = split_children(rows, begin, end);
 
 	for (size_t i = begin; i < shown; i++) {
-		const struct mw_group_node *child = &rows->tree->nodes[rows->order[i]];
-		const struct mw_group_value *value = cell_value(rows->tree, child);
+		const struct node *child = &rows->tree->nodes[rows->order[i]];
+		const struct value *value = cell_value(rows->tree, child);
 		struct mw_table_row *row = append(rows, parent, level);
 
 		if (!row)
@@ -208,7 +263,7 @@ static struct mw_error *keep(const struct rows *rows, const struct mw_table **ou
 }
 
 /* What of the tree is shown, in the arena. Errors: MEMORY. */
-static struct mw_error *group_rows(const struct mw_group_tree *tree, const struct mw_view_question *question,
+static struct mw_error *group_rows(const struct tree *tree, const struct mw_view_question *question,
 				   const struct mw_table **out)
 {
 	struct rows rows = {.tree = tree, .question = question};
@@ -241,10 +296,9 @@ static uint64_t key_of_text(struct mw_arena *arena, const char **text)
 	return (uintptr_t)*text;
 }
 
-static uint64_t function_value(struct mw_arena *arena, const struct mw_report_stack *stack,
-			       struct mw_group_value *value)
+static uint64_t function_value(struct mw_arena *arena, const struct mw_report_stack *stack, struct value *value)
 {
-	const struct mw_report_frame *frame = stack ? mw_view_charged_frame(stack) : NULL;
+	const struct mw_report_frame *frame = stack ? charged_frame(stack) : NULL;
 	uint64_t pair[2] = {0};
 
 	if (!frame)
@@ -257,14 +311,14 @@ static uint64_t function_value(struct mw_arena *arena, const struct mw_report_st
 }
 
 /* What a cell is in a column: its value, and a key that is the same for equal values only. */
-static uint64_t value_of(const struct mw_group_tree *tree, size_t process_number, const struct mw_cell *cell,
-			 enum mw_column column, struct mw_group_value *value)
+static uint64_t value_of(const struct tree *tree, size_t process_number, const struct mw_cell *cell,
+			 enum mw_column column, struct value *value)
 {
 	const struct mw_view_process *process = &tree->processes[process_number];
 	const struct mw_report_stack *stack = mw_process_stack(process, cell->stack);
 	const struct mw_view_thread *thread;
 
-	*value = (struct mw_group_value){.number = MW_SIZE_UNKNOWN};
+	*value = (struct value){.number = MW_SIZE_UNKNOWN};
 	switch (column) {
 	case MW_COLUMN_PROCESS:
 		value->number = (uint64_t)process->report->target.pid;
@@ -306,11 +360,10 @@ static uint64_t value_of(const struct mw_group_tree *tree, size_t process_number
 }
 
 /* The value's number at its level. */
-static bool number_value(struct mw_group_tree *tree, size_t process, const struct mw_cell *cell, size_t level,
-			 uint32_t *number)
+static bool number_value(struct tree *tree, size_t process, const struct mw_cell *cell, size_t level, uint32_t *number)
 {
-	struct mw_group_level *at = &tree->levels[level];
-	struct mw_group_value value;
+	struct level *at = &tree->levels[level];
+	struct value value;
 	const struct mw_report_stack *stack = mw_process_stack(&tree->processes[process], cell->stack);
 	bool of_stack = stack && OF_STACKS & 1u << at->column;
 	size_t before = at->numbering.count;
@@ -333,7 +386,7 @@ static bool number_value(struct mw_group_tree *tree, size_t process, const struc
 	return true;
 }
 
-static bool find_node(struct mw_group_tree *tree, uint32_t parent, size_t level, uint32_t value, uint32_t *out)
+static bool find_node(struct tree *tree, uint32_t parent, size_t level, uint32_t value, uint32_t *out)
 {
 	size_t before = tree->numbering.count;
 
@@ -344,12 +397,12 @@ static bool find_node(struct mw_group_tree *tree, uint32_t parent, size_t level,
 		return true;
 	if (!MW_VECTOR_ROOM(tree->nodes, *out, tree->capacity))
 		return false;
-	tree->nodes[*out] = (struct mw_group_node){.parent = parent, .value = value, .level = (uint32_t)level};
+	tree->nodes[*out] = (struct node){.parent = parent, .value = value, .level = (uint32_t)level};
 	tree->count = (size_t)*out + 1;
 	return true;
 }
 
-static bool add_cell(struct mw_group_node *node, const struct mw_cells *cells, const struct mw_cell *cell,
+static bool add_cell(struct node *node, const struct mw_cells *cells, const struct mw_cell *cell,
 		     const struct mw_report_stack *stack)
 {
 	const struct mw_histogram *lifetimes = mw_cells_lifetimes(cells, cell);
@@ -366,7 +419,7 @@ static bool add_cell(struct mw_group_node *node, const struct mw_cells *cells, c
 	return !err;
 }
 
-static bool take_cell(struct mw_group_tree *tree, size_t process, const struct mw_cell *cell)
+static bool take_cell(struct tree *tree, size_t process, const struct mw_cell *cell)
 {
 	const struct mw_cells *cells = tree->processes[process].cells;
 	const struct mw_report_stack *stack = mw_process_stack(&tree->processes[process], cell->stack);
@@ -387,7 +440,8 @@ static bool take_cell(struct mw_group_tree *tree, size_t process, const struct m
 /* Numbers of the cells, those of one stack side by side; malloc'ed, NULL without memory. */
 static uint32_t *by_stack(const struct mw_view_process *process)
 {
-	size_t count = mw_cells_count(process->cells), stacks = process->report->stack_count + 1;
+	const struct mw_cell *cells;
+	size_t count = mw_cells_list(process->cells, &cells), stacks = process->report->stack_count + 1;
 	uint32_t *order = calloc(count + 1, sizeof(*order));
 	size_t *next = calloc(stacks + 1, sizeof(*next));
 
@@ -397,30 +451,33 @@ static uint32_t *by_stack(const struct mw_view_process *process)
 		return NULL;
 	}
 	for (size_t i = 0; i < count; i++)
-		next[mw_process_stack_index(process, mw_cells_at(process->cells, i)->stack) + 1]++;
+		next[mw_process_stack_index(process, cells[i].stack) + 1]++;
 	for (size_t i = 0; i < stacks; i++)
 		next[i + 1] += next[i];
 	for (size_t i = 0; i < count; i++)
-		order[next[mw_process_stack_index(process, mw_cells_at(process->cells, i)->stack)]++] = (uint32_t)i;
+		order[next[mw_process_stack_index(process, cells[i].stack)]++] = (uint32_t)i;
 	free(next);
 	return order;
 }
 
-static struct mw_error *take_process(struct mw_group_tree *tree, size_t number, const struct mw_filter *filter)
+static struct mw_error *take_process(struct tree *tree, size_t number, const struct mw_filter *filter)
 {
 	const struct mw_view_process *process = &tree->processes[number];
 	struct mw_selection selection;
+	const struct mw_cell *cells;
 	struct mw_error *err;
 	uint32_t *order;
+	size_t count;
 
 	if (!process->cells)
 		return NULL;
 	MW_TRY(mw_cells_error(process->cells));
 	MW_TRY(mw_selection_init(&selection, process, filter, tree->columns & 1u << MW_COLUMN_KIND));
+	count = mw_cells_list(process->cells, &cells);
 	order = by_stack(process);
 	err = order ? NULL : mw_error_nomem();
-	for (size_t i = 0; i < mw_cells_count(process->cells) && !err; i++) {
-		const struct mw_cell *cell = mw_cells_at(process->cells, order[i]);
+	for (size_t i = 0; i < count && !err; i++) {
+		const struct mw_cell *cell = &cells[order[i]];
 
 		if (mw_selection_takes(&selection, cell) && !take_cell(tree, number, cell))
 			err = mw_error_nomem();
@@ -431,7 +488,7 @@ static struct mw_error *take_process(struct mw_group_tree *tree, size_t number, 
 }
 
 /* Lifetimes and peaks, when all cells are in. */
-static void complete_nodes(struct mw_group_tree *tree, const struct mw_filter *filter)
+static void complete_nodes(struct tree *tree, const struct mw_filter *filter)
 {
 	uint32_t columns = filter ? mw_filter_columns(filter) : 0;
 	bool whole[MW_COLUMN_COUNT + 1]; /* by level: no stack is split there */
@@ -441,14 +498,14 @@ static void complete_nodes(struct mw_group_tree *tree, const struct mw_filter *f
 		whole[level] = !(columns & SPLITS_STACKS);
 	}
 	for (size_t i = 0; i < tree->count; i++) {
-		struct mw_group_node *node = &tree->nodes[i];
+		struct node *node = &tree->nodes[i];
 
 		mw_sums_set_lifetime(&node->sums, &node->lifetimes);
 		node->sums.peak_exact = i && node->stack_count == 1 && whole[node->level];
 	}
 }
 
-static void deinit(struct mw_group_tree *tree)
+static void deinit(struct tree *tree)
 {
 	for (size_t i = 0; i < tree->count; i++)
 		mw_histogram_deinit(&tree->nodes[i].lifetimes);
@@ -460,11 +517,11 @@ static void deinit(struct mw_group_tree *tree)
 	}
 }
 
-static struct mw_error *fill(struct mw_group_tree *tree, const struct mw_view_question *question, size_t count)
+static struct mw_error *fill(struct tree *tree, const struct mw_view_question *question, size_t count)
 {
 	if (!MW_VECTOR_ROOM(tree->nodes, 0, tree->capacity))
 		return mw_error_nomem();
-	tree->nodes[0] = (struct mw_group_node){0};
+	tree->nodes[0] = (struct node){0};
 	tree->count = 1;
 	for (size_t i = 0; i < question->by_count; i++) {
 		tree->levels[i].column = question->by[i];
@@ -480,7 +537,7 @@ static struct mw_error *fill(struct mw_group_tree *tree, const struct mw_view_qu
 struct mw_error *mw_view_groups(const struct mw_view_question *question, const struct mw_view_process *processes,
 				size_t count, struct mw_arena *arena, const struct mw_table **out)
 {
-	struct mw_group_tree tree = {.processes = processes, .arena = arena};
+	struct tree tree = {.processes = processes, .arena = arena};
 	struct mw_error *err = fill(&tree, question, count);
 
 	if (!err)

@@ -9,9 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGE         4096u
-#define LEAST_MAPPED 65536u /* bytes of a block that has a mapping of its own, if its address does not tell */
-#define PATH_BEGIN   "[arena "
+#define PATH_BEGIN "[arena "
 
 /* Heaps by number: 0 unknown, then allocators, then glibc's main, mmapped, and its arenas. */
 enum heap { HEAP_UNKNOWN, HEAP_JEMALLOC, HEAP_TCMALLOC, HEAP_MIMALLOC, HEAP_MUSL, HEAP_MAIN, HEAP_MAPPED, HEAP_ARENAS };
@@ -218,12 +216,6 @@ static uint32_t number_of(const struct mw_heaps *heaps, mw_addr arena)
 			high = middle;
 	}
 	return (uint32_t)(HEAP_ARENAS + low);
-}
-
-bool mw_heaps_seems_mapped(mw_addr addr, uint64_t bytes)
-{
-	/* Two words stand before a block in its mapping. */
-	return addr % PAGE == 2 * sizeof(uint64_t) || (bytes != MW_SIZE_UNKNOWN && bytes >= LEAST_MAPPED);
 }
 
 uint32_t mw_heaps_of(struct mw_heaps *heaps, mw_addr addr, uint64_t bytes, enum mw_kind kind, uint32_t hook)

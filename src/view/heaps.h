@@ -12,6 +12,8 @@
 
 #include "store/store.h"
 
+#define MW_HEAPS_LEAST_MAPPED 65536u /* bytes of a block that has a mapping of its own, if its address does not tell */
+
 struct mw_heaps;
 
 struct mw_error *mw_heaps_create(struct mw_heaps **out) MW_MUST_CHECK;
@@ -28,7 +30,11 @@ struct mw_error *mw_heaps_add_hook(struct mw_heaps *heaps, uint32_t number, cons
  */
 uint32_t mw_heaps_of(struct mw_heaps *heaps, mw_addr addr, uint64_t bytes, enum mw_kind kind, uint32_t hook);
 /* Would a block be taken as one with a mapping of its own, if it lies in no known region? */
-bool mw_heaps_seems_mapped(mw_addr addr, uint64_t bytes);
+static inline bool mw_heaps_seems_mapped(mw_addr addr, uint64_t bytes)
+{
+	/* Two words stand before a block in its mapping. */
+	return addr % 4096 == 2 * sizeof(uint64_t) || (bytes != MW_SIZE_UNKNOWN && bytes >= MW_HEAPS_LEAST_MAPPED);
+}
 /* How many numbers there are, 0 included. */
 uint32_t mw_heaps_count(const struct mw_heaps *heaps);
 /* Its name, NULL for 0. Good until something is added. */

@@ -9,7 +9,7 @@
 #include "base/map.h"
 #include "store/reader.h"
 #include "view/arena.h"
-#include "view/source.h"
+#include "view/frames.h"
 #include "view/space.h"
 
 #include <memwatch/engine.h>
@@ -46,22 +46,6 @@ struct mw_metadata {
 	uint64_t last_ns; /* of all that was received: the end of a recording that was cut off */
 };
 
-/* Zeroed metadata get their memory. Errors: MEMORY. */
-struct mw_error *mw_metadata_init(struct mw_metadata *metadata) MW_MUST_CHECK;
-void mw_metadata_deinit(struct mw_metadata *metadata);
-
-/* What a visitor receives (store/store.h). Errors: MEMORY, DATA. */
-struct mw_error *mw_metadata_target(struct mw_metadata *metadata, const struct mw_stored_target *target) MW_MUST_CHECK;
-struct mw_error *mw_metadata_hook(struct mw_metadata *metadata, const struct mw_stored_hook *hook) MW_MUST_CHECK;
-struct mw_error *mw_metadata_module(struct mw_metadata *metadata, const struct mw_stored_module *module) MW_MUST_CHECK;
-struct mw_error *mw_metadata_sample(struct mw_metadata *metadata, const struct mw_stored_sample *sample) MW_MUST_CHECK;
-struct mw_error *mw_metadata_mark(struct mw_metadata *metadata, const struct mw_stored_mark *mark) MW_MUST_CHECK;
-struct mw_error *mw_metadata_mapping(struct mw_metadata *metadata, enum mw_stored_moment moment,
-				     const struct mw_stored_mapping *mapping) MW_MUST_CHECK;
-struct mw_error *mw_metadata_before(struct mw_metadata *metadata, mw_addr start, mw_addr end) MW_MUST_CHECK;
-struct mw_error *mw_metadata_symbol(struct mw_metadata *metadata, const struct mw_stored_symbol *symbol) MW_MUST_CHECK;
-struct mw_error *mw_metadata_end(struct mw_metadata *metadata, const struct mw_stored_end *end) MW_MUST_CHECK;
-
 /* The window's length: as the end says, or up to the last thing that was received. */
 uint64_t mw_metadata_length(const struct mw_metadata *metadata);
 /* What mw_summary_input.space wants of them, for the window's end; false: nothing was kept. Borrows the moments, and
@@ -71,5 +55,12 @@ bool mw_metadata_space(const struct mw_metadata *metadata, struct mw_space_momen
 /* The frames that were stored for a return address; false where none were. */
 bool mw_metadata_resolve(const struct mw_metadata *metadata, uint32_t module, mw_addr addr,
 			 const struct mw_symbol_frame **frames, size_t *count);
+
+/* --- an engine's figures by name, as a recording keeps them ------------------------------------------------ */
+
+#define MW_FIGURES_MAX 32
+
+/* All of them, into room for MW_FIGURES_MAX; names are static. Returns how many. */
+size_t mw_figures_list(const struct mw_engine_stats *stats, struct mw_stored_figure *out);
 
 #endif

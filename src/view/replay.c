@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-/* replay.c: see replay.h. */
+/* replay.c: a recording read, and what its stacks held at moments of it (replay.h). */
 #include "view/replay.h"
 
 #include "base/vector.h"
+#include "symbol/elf_find.h"
 #include "track/track.h"
-#include "view/late_symbols.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -90,7 +90,8 @@ static struct mw_error *peak_feed(struct mw_peak *peak, const struct mw_track *t
 struct process {
 	const struct mw_replay *replay;
 	struct mw_watched *watched;
-	struct mw_late_symbols *late;
+	struct mw_modules *modules; /* their files, numbered as the recording's; NULL: none was needed yet */
+	struct mw_symbolizer *symbolizer;
 	bool begun, over; /* the interval */
 	/* The tracker's numbers of stacks, by those of the recording: it makes some of its own in between. */
 	uint32_t *stacks;
@@ -116,15 +117,47 @@ struct mw_replay {
 	const char *phase;
 };
 
+/* From files of this machine, or in the directories, that have the build-ids of the recording's modules. */
+static struct mw_error *open_files(struct process *process)
+{
+	const struct mw_metadata *metadata = &process->watched->metadata;
+	const struct mw_replay *replay = process->replay;
+
+	MW_TRY(mw_modules_create(&process->modules));
+	for (size_t i = 0; i < metadata->module_count; i++) {
+		const struct mw_view_module *module = &metadata->modules[i];
+		struct mw_elf *elf = NULL;
+
+		MW_TRY(mw_find_file(module->path, module->build_id, module->build_id_size, replay->directories,
+				    replay->directory_count, &elf));
+		MW_TRY(mw_modules_add(process->modules, module->path, module->base, elf));
+	}
+	return mw_symbolizer_create(process->modules, &process->symbolizer);
+}
+
+/* What was stored for that address, or, where that has no name (the recording was made without, or cut off before them),
+ * what can be found; `*count` is 0 for nothing at all. */
 static struct mw_error *resolve(void *context, uint32_t module, mw_addr addr, const struct mw_symbol_frame **frames,
 				size_t *count)
 {
 	struct process *process = context;
+	const struct mw_symbol_frame *stored = NULL;
+	size_t stored_count = 0;
 
-	if (!process->late)
-		MW_TRY(mw_late_symbols_create(&process->watched->metadata, process->replay->directories,
-					      process->replay->directory_count, &process->late));
-	return mw_late_symbols_resolve(process->late, module, addr, frames, count);
+	if (!mw_metadata_resolve(&process->watched->metadata, module, addr, &stored, &stored_count))
+		stored_count = 0;
+	/* Code in no file has the names that were read with it, or none. */
+	if (module != MW_MODULE_NONE && (!stored_count || !stored[0].function)) {
+		if (!process->symbolizer)
+			MW_TRY(open_files(process));
+		MW_TRY(mw_symbolizer_resolve(process->symbolizer, module, addr, true, frames, count));
+		/* What was said when it was recorded is as good as nothing. */
+		if (!stored_count || (*count && (*frames)[0].function))
+			return NULL;
+	}
+	*frames = stored;
+	*count = stored_count;
+	return NULL;
 }
 
 static void on_progress(void *context, uint64_t done, uint64_t total)
@@ -191,7 +224,8 @@ void mw_replay_close(struct mw_replay *replay)
 	if (!replay)
 		return;
 	for (size_t i = 0; replay->processes && i < replay->set.count; i++) {
-		mw_late_symbols_destroy(replay->processes[i].late);
+		mw_symbolizer_destroy(replay->processes[i].symbolizer);
+		mw_modules_destroy(replay->processes[i].modules);
 		free(replay->processes[i].stacks);
 		free(replay->processes[i].events);
 	}
@@ -443,4 +477,71 @@ struct mw_error *mw_replay_peak(struct mw_replay *replay, const struct mw_replay
 	if (!err)
 		*at_ns = replay->processes[process].peak.at_ns;
 	return err;
+}
+
+/* --- moments ------------------------------------------------------------------------------------------------ */
+
+/* What goes on while the replay runs. */
+struct reading {
+	struct mw_moments *moments;
+	bool no_memory;
+};
+
+/* All that the tracker knows to be outstanding now, whenever it came. */
+static bool keep_held(const struct mw_track *track, struct mw_moments_held *out)
+{
+	size_t count = mw_track_stack_count(track);
+	struct mw_amount *amounts = calloc(count + 1, sizeof(*amounts));
+
+	if (!amounts)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		struct mw_track_stack stack;
+
+		mw_track_stack(track, (uint32_t)i, &stack);
+		amounts[i] = stack.totals.impacting;
+		mw_amount_add(&amounts[i], stack.totals.aofo);
+	}
+	out->amounts = amounts;
+	out->count = count;
+	return true;
+}
+
+static void begin_reading(void *context, size_t process, struct mw_track *track)
+{
+	struct reading *reading = context;
+
+	/* A process that was first heard of in this reading is none of those that were counted. */
+	if (process < reading->moments->count && !keep_held(track, &reading->moments->then[process]))
+		reading->no_memory = true;
+}
+
+struct mw_error *mw_moments_read(struct mw_replay *replay, uint64_t then_ns, uint64_t now_ns, struct mw_moments *out)
+{
+	struct reading reading = {.moments = out};
+	const struct mw_replay_interval interval = {
+		.from_ns = then_ns, .to_ns = now_ns, .begin = begin_reading, .context = &reading};
+	size_t count = mw_replay_count(replay);
+
+	out->then = calloc(count, sizeof(*out->then));
+	out->now = calloc(count, sizeof(*out->now));
+	if (!out->then || !out->now)
+		return mw_error_nomem();
+	out->count = count;
+	MW_TRY(mw_replay_run(replay, &interval));
+	for (size_t i = 0; i < count; i++)
+		if (!keep_held(mw_replay_watched(replay, i)->track, &out->now[i]))
+			return mw_error_nomem();
+	return reading.no_memory ? mw_error_nomem() : NULL;
+}
+
+void mw_moments_deinit(struct mw_moments *moments)
+{
+	for (size_t i = 0; i < moments->count; i++) {
+		free(moments->then[i].amounts);
+		free(moments->now[i].amounts);
+	}
+	free(moments->then);
+	free(moments->now);
+	*moments = (struct mw_moments){.count = 0};
 }

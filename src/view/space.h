@@ -45,7 +45,7 @@ struct mw_error *mw_view_space(const struct mw_space_input *input, const struct 
 /* Bytes of a range that are resident by a list of mappings; unknown where only a part of a mapping is in it. */
 uint64_t mw_space_resident(const struct mw_space_moment *moment, mw_addr addr, uint64_t bytes);
 
-/* Ranges that are added in any order: space_ranges.c. Zero-initialise; mw_space_ranges_deinit frees. */
+/* Ranges that are added in any order. Zero-initialise; mw_space_ranges_deinit frees. */
 struct mw_space_ranges {
 	struct mw_space_range *items;
 	size_t count, capacity;

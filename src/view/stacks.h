@@ -7,19 +7,12 @@
 #include "view/summary.h"
 
 /*
- * Fill report->stacks, in no order yet, without threads and ages. Tracker stacks of one id (the same
+ * Fill report->stacks, in no order yet. Tracker stacks of one id (the same
  * file mapped twice, or unloaded and loaded again) become one. `*group_of` is malloc'ed: for each
  * tracker stack its index in report->stacks, or UINT32_MAX for one that nothing is counted under.
  * Errors: MEMORY.
  */
 struct mw_error *mw_view_stacks(const struct mw_summary_input *input, struct mw_arena *arena, struct mw_report *report,
 				uint32_t **group_of) MW_MUST_CHECK;
-
-/* Fill threads and ages of report->stacks from the live blocks. Errors: MEMORY. */
-struct mw_error *mw_view_blocks(const struct mw_summary_input *input, struct mw_arena *arena, struct mw_report *report,
-				const uint32_t *group_of) MW_MUST_CHECK;
-
-/* Add amounts. */
-void mw_amount_add(struct mw_amount *sum, struct mw_amount amount);
 
 #endif

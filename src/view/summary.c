@@ -305,9 +305,7 @@ static struct mw_error *fill(const struct mw_summary_input *input, struct mw_are
 	MW_TRY(fill_threads(input, arena, report));
 	fill_totals(input, report);
 	MW_TRY(mw_view_stacks(input, arena, report, &group_of));
-	err = mw_view_blocks(input, arena, report, group_of);
-	if (!err)
-		err = mw_view_growth(input, report, group_of);
+	err = mw_view_growth(input, report, group_of);
 	if (!err)
 		err = mw_view_space(input->space, input->track, arena, report, group_of);
 	if (err) {

@@ -5,8 +5,7 @@
 
 #include "store/store.h"
 #include "track/track.h"
-#include "view/code_regions.h"
-#include "view/source.h"
+#include "view/frames.h"
 #include "view/space.h"
 
 #include <memwatch/view.h>

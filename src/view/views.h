@@ -9,10 +9,10 @@
 #ifndef MW_VIEW_VIEWS_H
 #define MW_VIEW_VIEWS_H
 
+#include "view/arena.h"
 #include "view/blocklist.h"
 #include "view/cells.h"
 #include "view/filter.h"
-#include "view/selection.h"
 
 #include <memwatch/table.h>
 
@@ -33,5 +33,21 @@ bool mw_view_cells_options(const struct mw_view_question *question, struct mw_ce
 /* Answer about one or more processes. The views point to the reports' stacks. Errors: MEMORY. */
 struct mw_error *mw_views_create(const struct mw_view_question *question, const struct mw_view_process *processes,
 				 size_t count, struct mw_views **out) MW_MUST_CHECK;
+
+/* --- for the views themselves ----------------------------------------------------------------------------- */
+
+/*
+ * A table of the cells of all processes, in the arena. At each level the first `top` rows that have any block of the
+ * question's type are shown, the others are one row. vm-internal blocks count only where kinds are a column, or where
+ * the filter names theirs: the heap's blocks lie in them.
+ *
+ * The function of a stack is that of the innermost frame of the module that it is charged to, but for templates and
+ * wrappers of the language's library that were compiled into that module. Errors: MEMORY.
+ */
+struct mw_error *mw_view_groups(const struct mw_view_question *question, const struct mw_view_process *processes,
+				size_t count, struct mw_arena *arena, const struct mw_table **out) MW_MUST_CHECK;
+
+/* Is a function of that (demangled) name one that compilers put into everybody's code? */
+bool mw_view_is_library(const char *function);
 
 #endif

@@ -7,8 +7,8 @@
 #ifndef MW_VIEW_WATCHED_H
 #define MW_VIEW_WATCHED_H
 
-#include "view/code_regions.h"
 #include "view/collector.h"
+#include "view/frames.h"
 #include "view/summary.h"
 
 struct mw_watched {
@@ -23,9 +23,6 @@ struct mw_watched {
 	const char *cut; /* why the recording goes no further; NULL: it does not end early */
 };
 
-/* Zeroed ones get their memory. Errors: MEMORY; what there is by then is for mw_watched_deinit(). */
-struct mw_error *mw_watched_init(struct mw_watched *watched) MW_MUST_CHECK;
-void mw_watched_deinit(struct mw_watched *watched);
 /* Forget all events. Errors: MEMORY. */
 struct mw_error *mw_watched_renew(struct mw_watched *watched) MW_MUST_CHECK;
 /* More than the report is asked for, in an interval that is to begin by mw_collector_watch(). Errors: MEMORY. */

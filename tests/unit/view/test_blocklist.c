@@ -48,7 +48,7 @@ static void test_rows(void **state)
 	(void)state;
 	shop_init(&shop);
 	for (size_t i = 0; i < sizeof(fates) / sizeof(fates[0]); i++)
-		mw_blocklist_fate(list, &fates[i]);
+		(void)mw_blocklist_take(list, &fates[i]);
 	shop.process.blocks = list;
 	assert_null(mw_views_create(&question, &shop.process, 1, &views));
 	assert_int_equal(views->blocks->row_count, 3);
@@ -146,7 +146,7 @@ static void check(const struct mw_track_fate *fates, size_t filter)
 	assert_non_null(sorted);
 	shop_init(&shop);
 	for (size_t i = 0; i < FATES; i++)
-		mw_blocklist_fate(list, &fates[i]);
+		(void)mw_blocklist_take(list, &fates[i]);
 	shop.process.blocks = list;
 	assert_null(mw_views_create(asked, &shop.process, 1, &views));
 	count = pick(fates, filter, sorted);
@@ -214,20 +214,20 @@ static void test_pieces(void **state)
 	/* All of one, the last piece at 1.3 s. */
 	fate.size = 9 * 4096;
 	fate.last = false;
-	mw_blocklist_fate(list, &fate);
+	(void)mw_blocklist_take(list, &fate);
 	fate.addr = 0x15000;
 	fate.last = true;
-	mw_blocklist_fate(list, &fate);
+	(void)mw_blocklist_take(list, &fate);
 	/* Another: one piece went, three are there. */
 	fate.addr = 0x14000;
 	fate.last = false;
-	mw_blocklist_fate(list, &fate);
+	(void)mw_blocklist_take(list, &fate);
 	fate.died_ns = MW_TIME_UNKNOWN;
 	fate.block = 7;
 	for (mw_addr addr = 0x13000; addr <= 0x1b000; addr += 0x4000) {
 		fate.addr = addr;
 		fate.last = addr == 0x13000;
-		assert_true(mw_blocklist_survivor(list, &fate));
+		assert_true(mw_blocklist_take(list, &fate));
 	}
 	shop.process.blocks = list;
 	assert_null(mw_views_create(&question, &shop.process, 1, &views));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_code.c: code in no file: its regions, and stacks through it. */
 #include "unit.h"
-#include "view/code_regions.h"
+#include "view/frames.h"
 #include "world.h"
 
 #include <setjmp.h>

@@ -50,12 +50,13 @@ static void collect(struct mw_watched *watched, const struct mw_view_question *q
 		allocate(&watched->sink, i, FIRST + i * HEAP_BYTES + 0x100);
 }
 
-static void know_arenas(struct mw_metadata *metadata, uint64_t count)
+static void know_arenas(struct mw_watched_set *set, uint64_t count)
 {
+	const struct mw_store_visitor told = mw_watched_set_visitor(set);
 	const struct mw_stored_sample sample = {.time_ns = 1};
 	const struct mw_stored_end end = {.length_ns = 1000000000};
 
-	good(mw_metadata_sample(metadata, &sample));
+	good(told.sample(set, 0, &sample));
 	for (uint64_t i = 0; i < count; i++) {
 		mw_addr start = FIRST + i * HEAP_BYTES;
 		char path[40];
@@ -63,9 +64,9 @@ static void know_arenas(struct mw_metadata *metadata, uint64_t count)
 			.start = start, .end = start + 0x21000, .path = path, .kind = MW_REGION_ARENA};
 
 		mw_heaps_arena_path(start, path);
-		good(mw_metadata_mapping(metadata, MW_STORED_END, &mapping));
+		good(told.mapping(set, 0, MW_STORED_END, &mapping));
 	}
-	good(mw_metadata_end(metadata, &end));
+	good(told.end(set, 0, &end));
 }
 
 static void assert_all_in_arenas(const struct mw_timeline *timeline, uint64_t count)
@@ -111,21 +112,22 @@ static void check(uint64_t count)
 						  .sort = MW_SORT_IMPACTING,
 						  .top = 100};
 	const struct mw_watched_interval interval = {.to_ns = UINT64_MAX};
-	struct mw_watched watched = {.track = NULL};
+	struct mw_watched_set set = {.count = 0};
+	struct mw_watched *watched;
 	struct mw_timeline *timeline = NULL;
 	struct mw_report *report = NULL;
 
-	good(mw_watched_init(&watched));
-	collect(&watched, &question, count);
-	know_arenas(&watched.metadata, count);
-	good(mw_watched_settle(&watched));
-	good(mw_watched_report(&watched, &interval, &report));
-	good(mw_watched_timeline(&watched, &interval, &timeline));
+	good(mw_watched_set_get(&set, 0, &watched));
+	collect(watched, &question, count);
+	know_arenas(&set, count);
+	good(mw_watched_settle(watched));
+	good(mw_watched_report(watched, &interval, &report));
+	good(mw_watched_timeline(watched, &interval, &timeline));
 	assert_all_in_arenas(timeline, count);
-	assert_rows(&watched, &interval, &question, report, count);
+	assert_rows(watched, &interval, &question, report, count);
 	mw_timeline_destroy(timeline);
 	mw_report_destroy(report);
-	mw_watched_deinit(&watched);
+	mw_watched_set_deinit(&set);
 }
 
 /* Fewer than are handed over at a time. */

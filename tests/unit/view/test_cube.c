@@ -78,9 +78,9 @@ static struct mw_track_fate fate(uint32_t stack, uint32_t thread, uint64_t bytes
 static void feed(struct mw_cube *cube, struct mw_track_fate one)
 {
 	if (one.died_ns == MW_TIME_UNKNOWN)
-		assert_true(mw_cube_survivor(cube, &one));
+		assert_true(mw_cube_take(cube, &one));
 	else
-		mw_cube_fate(cube, &one);
+		(void)mw_cube_take(cube, &one);
 }
 
 static void assert_row(const struct mw_timeline_table *table, size_t at, struct mw_timeline_row expected)

@@ -176,9 +176,9 @@ static void on_fate(void *context, const struct mw_track_fate *fate)
 {
 	struct watch *watch = context;
 
-	mw_cells_fate(watch->cells, fate);
+	(void)mw_cells_take(watch->cells, fate);
 	if (watch->cube)
-		mw_cube_fate(watch->cube, fate);
+		(void)mw_cube_take(watch->cube, fate);
 }
 
 static bool on_survivor(void *context, const struct mw_track_fate *fate)
@@ -201,8 +201,7 @@ static void run(struct mw_replay *replay, struct watch *watch, uint64_t from_ns,
 	good(mw_cells_create(&options, &watch->cells));
 	good(mw_replay_run(replay, &interval));
 	mw_track_each_survivor(mw_replay_watched(replay, 0)->track, on_survivor, watch);
-	mw_cells_end(watch->cells, NULL);
-	good(mw_cells_error(watch->cells));
+	assert_null(mw_cells_end(watch->cells, NULL, NULL));
 }
 
 static void assert_amount(struct mw_amount got, struct mw_amount expected, const char *what)
@@ -254,10 +253,13 @@ static void assert_totals(struct figures *figures, const struct mw_track *track,
 static void assert_cells(struct figures *figures, const struct mw_cells *cells)
 {
 	static struct figures expected;
+	const struct mw_cell *items;
+	size_t count;
 
 	memset(&expected, 0, sizeof(expected));
-	for (size_t i = 0; i < mw_cells_count(cells); i++) {
-		const struct mw_cell *cell = mw_cells_at(cells, i);
+	count = mw_cells_list(cells, &items);
+	for (size_t i = 0; i < count; i++) {
+		const struct mw_cell *cell = &items[i];
 		struct sums *sums = sums_of(&expected, cell->stack, cell->thread);
 
 		add(&sums->fates[cell->fate], cell->amount.count, cell->amount.bytes);

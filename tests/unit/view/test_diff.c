@@ -3,7 +3,7 @@
 #include "tape.h"
 #include "unit.h"
 #include "view/diff.h"
-#include "view/moments.h"
+#include "view/replay.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -28,9 +28,9 @@ static struct mw_cells *cells_for(const struct mw_view_question *question)
 static void feed(struct mw_cells *cells, struct mw_track_fate fate)
 {
 	if (fate.died_ns == MW_TIME_UNKNOWN)
-		assert_true(mw_cells_survivor(cells, &fate));
+		assert_true(mw_cells_take(cells, &fate));
 	else
-		mw_cells_fate(cells, &fate);
+		(void)mw_cells_take(cells, &fate);
 }
 
 /* Order: 100 + 200 impacting, 40 transient (10 ms) twice, 500 from before; put: 50 impacting, 3 transient (30 ms);
@@ -52,15 +52,14 @@ static void feed_shop(struct mw_cells *cells)
 	feed(cells, shop_fate(0x90000, 4096, INTERNAL, MAIN_THREAD, 1200, 0));
 	/* Before the window; nobody knows where or how large. */
 	feed(cells, shop_fate(0x70, MW_SIZE_UNKNOWN, MW_STACK_NONE, STRANGER, 0, 1600));
-	mw_cells_end(cells, NULL);
-	assert_null(mw_cells_error(cells));
+	assert_null(mw_cells_end(cells, NULL, NULL));
 }
 
 static struct mw_views *views_of(const struct mw_view_question *question, struct shop *shop, struct mw_cells *cells)
 {
 	struct mw_views *views = NULL;
 
-	mw_cells_end(cells, NULL);
+	assert_null(mw_cells_end(cells, NULL, NULL));
 	shop->process.cells = cells;
 	assert_null(mw_views_create(question, &shop->process, 1, &views));
 	return views;
@@ -97,20 +96,19 @@ static void test_cells(void **state)
 	piece.bytes = 8192;
 	piece.last = true;
 	feed(cells, piece);
-	mw_cells_end(cells, NULL);
-	assert_int_equal(mw_cells_count(cells), 6);
-	assert_int_equal(mw_cells_at(cells, 4)->fate, MW_FATE_AOFI);
-	assert_int_equal(mw_cells_at(cells, 5)->bytes, 12288);
-	assert_amount(mw_cells_at(cells, 5)->amount, 1, 12288);
-	cell = mw_cells_at(cells, 0);
+	assert_null(mw_cells_end(cells, NULL, NULL));
+	assert_int_equal(mw_cells_list(cells, &cell), 6);
+	assert_int_equal(cell[4].fate, MW_FATE_AOFI);
+	assert_int_equal(cell[5].bytes, 12288);
+	assert_amount(cell[5].amount, 1, 12288);
 	assert_int_equal(cell->fate, MW_FATE_TRANSIENT);
 	assert_amount(cell->amount, 2, 80);
 	assert_int_equal(mw_cells_lifetimes(cells, cell)->min, 10000000);
 	assert_int_equal(mw_cells_lifetimes(cells, cell)->max, 30000000);
-	cell = mw_cells_at(cells, 1);
+	cell++;
 	assert_int_equal(cell->fate, MW_FATE_AOFI);
 	assert_null(mw_cells_lifetimes(cells, cell));
-	cell = mw_cells_at(cells, 2);
+	cell++;
 	assert_amount(cell->amount, 1, 0);
 	assert_int_equal(cell->unknown, 1);
 	mw_cells_destroy(cells);
@@ -121,6 +119,7 @@ static void test_cells(void **state)
 static void test_cells_bounded(void **state)
 {
 	struct mw_cells_options options = {.threads = true};
+	const struct mw_cell *cell;
 	struct mw_cells *cells;
 	uint64_t seed = 3;
 
@@ -128,8 +127,8 @@ static void test_cells_bounded(void **state)
 	assert_null(mw_cells_create(&options, &cells));
 	for (unsigned i = 0; i < 100000; i++)
 		feed(cells, shop_random_fate(&seed));
-	mw_cells_end(cells, NULL);
-	assert_true(mw_cells_count(cells) <= (SHOP_STACKS + 1) * 3 * MW_FATE_COUNT);
+	assert_null(mw_cells_end(cells, NULL, NULL));
+	assert_true(mw_cells_list(cells, &cell) <= (SHOP_STACKS + 1) * 3 * MW_FATE_COUNT);
 	mw_cells_destroy(cells);
 }
 
@@ -499,6 +498,11 @@ static void test_random(void **state)
 #define TRACKED 5u
 
 /* Random events of TRACKED stacks, an interval that begins among them, and who watches it. */
+static void on_fate(void *cells, const struct mw_track_fate *fate)
+{
+	assert_true(mw_cells_take(cells, fate));
+}
+
 static void feed_track(struct mw_track *track, struct mw_cells *cells)
 {
 	struct mw_event_sink sink = mw_track_sink(track);
@@ -521,7 +525,7 @@ static void feed_track(struct mw_track *track, struct mw_cells *cells)
 		event.stack = stacks[shop_random(&seed, TRACKED)];
 		if (i == 5000) {
 			assert_null(mw_track_interval(track, event.time_ns));
-			mw_track_watch(track, mw_cells_fate, cells);
+			mw_track_watch(track, on_fate, cells);
 		}
 		assert_null(sink.event(sink.context, &event));
 	}
@@ -541,33 +545,36 @@ static void test_lifetimes_of_stacks(void **state)
 {
 	struct mw_cells_options options = {.lifetimes = MW_LIFETIMES_OF_CELLS};
 	struct mw_cells *keeping = NULL, *borrowing = NULL;
+	const struct mw_cell *kept, *cells;
 	struct mw_track *track;
-	size_t found = 0;
+	size_t found = 0, kept_count, count;
 
 	(void)state;
 	assert_null(mw_track_create(&track));
 	assert_null(mw_cells_create(&options, &keeping));
 	feed_track(track, keeping);
-	mw_cells_end(keeping, NULL);
+	assert_null(mw_cells_end(keeping, NULL, NULL));
 	options.lifetimes = MW_LIFETIMES_OF_STACKS;
 	assert_null(mw_cells_create(&options, &borrowing));
-	for (size_t i = 0; i < mw_cells_count(keeping); i++) {
-		const struct mw_cell *cell = mw_cells_at(keeping, i);
+	kept_count = mw_cells_list(keeping, &kept);
+	for (size_t i = 0; i < kept_count; i++) {
+		const struct mw_cell *cell = &kept[i];
 
 		/* Fates of the same keys: of how long they lived nothing is kept. */
 		feed(borrowing,
 		     shop_fate(0x10, 1, cell->stack, MAIN_THREAD, cell->fate == MW_FATE_TRANSIENT ? 1000 : 500, 1001));
 	}
-	mw_cells_end(borrowing, track);
-	for (size_t i = 0; i < mw_cells_count(borrowing); i++) {
-		const struct mw_cell *cell = mw_cells_at(borrowing, i);
+	assert_null(mw_cells_end(borrowing, track, NULL));
+	count = mw_cells_list(borrowing, &cells);
+	for (size_t i = 0; i < count; i++) {
+		const struct mw_cell *cell = &cells[i];
 
 		if (cell->fate != MW_FATE_TRANSIENT) {
 			assert_null(mw_cells_lifetimes(borrowing, cell));
 			continue;
 		}
-		for (size_t j = 0; j < mw_cells_count(keeping); j++) {
-			const struct mw_cell *other = mw_cells_at(keeping, j);
+		for (size_t j = 0; j < kept_count; j++) {
+			const struct mw_cell *other = &kept[j];
 
 			if (other->stack != cell->stack || other->fate != cell->fate)
 				continue;

@@ -25,7 +25,7 @@ static struct mw_cells *cells_for(const struct mw_view_question *question)
 
 static void feed(struct mw_cells *cells, struct mw_track_fate fate)
 {
-	mw_cells_fate(cells, &fate);
+	(void)mw_cells_take(cells, &fate);
 }
 
 static void feed_shop(struct mw_cells *cells)
@@ -63,7 +63,7 @@ static void test_down(void **state)
 	(void)state;
 	shop_init(&shop);
 	feed_shop(cells);
-	mw_cells_end(cells, NULL);
+	assert_null(mw_cells_end(cells, NULL, NULL));
 	shop.process.cells = cells;
 	assert_null(mw_views_create(&question, &shop.process, 1, &views));
 	assert_int_equal(views->tree->direction, MW_TREE_DOWN);
@@ -101,7 +101,7 @@ static void test_up(void **state)
 	question.filter = filter;
 	cells = cells_for(&question);
 	feed_shop(cells);
-	mw_cells_end(cells, NULL);
+	assert_null(mw_cells_end(cells, NULL, NULL));
 	shop.process.cells = cells;
 	assert_null(mw_views_create(&question, &shop.process, 1, &views));
 	nodes = views->tree->nodes;
@@ -133,7 +133,7 @@ static void test_cut(void **state)
 	question.filter = filter;
 	cells = cells_for(&question);
 	feed_shop(cells);
-	mw_cells_end(cells, NULL);
+	assert_null(mw_cells_end(cells, NULL, NULL));
 	shop.process.cells = cells;
 	assert_null(mw_views_create(&question, &shop.process, 1, &views));
 	assert_int_equal(views->tree->node_count, 2);
@@ -261,7 +261,7 @@ static void test_random(void **state)
 			whole.fates[type].count += fate.last;
 			whole.fates[type].bytes += fate.bytes != MW_SIZE_UNKNOWN ? fate.bytes : 0;
 		}
-		mw_cells_end(cells, NULL);
+		assert_null(mw_cells_end(cells, NULL, NULL));
 		forest.process.cells = cells;
 		assert_null(mw_views_create(&question, &forest.process, 1, &views));
 		assert_equal(&views->tree->total, &whole);
@@ -295,7 +295,7 @@ static void test_deep(void **state)
 			fate.stack = i;
 			feed(cells, fate);
 		}
-		mw_cells_end(cells, NULL);
+		assert_null(mw_cells_end(cells, NULL, NULL));
 		forest.process.cells = cells;
 		assert_null(mw_views_create(&question, &forest.process, 1, &views));
 		assert_tree(views->tree);
@@ -321,7 +321,7 @@ static void test_one_crumb(void **state)
 	shop_init(&shop);
 	feed(cells, shop_fate(0x10, 1, ORDER, WORKER, 1000, 0));
 	feed(cells, shop_fate(0x50, 5000, PUT, MAIN_THREAD, 1500, 0));
-	mw_cells_end(cells, NULL);
+	assert_null(mw_cells_end(cells, NULL, NULL));
 	shop.process.cells = cells;
 	assert_null(mw_views_create(&question, &shop.process, 1, &views));
 	nodes = views->tree->nodes;
@@ -352,7 +352,7 @@ static void test_crumbs(void **state)
 		fate.stack = i;
 		feed(cells, fate);
 	}
-	mw_cells_end(cells, NULL);
+	assert_null(mw_cells_end(cells, NULL, NULL));
 	forest.process.cells = cells;
 	assert_null(mw_views_create(&question, &forest.process, 1, &views));
 	assert_int_equal(views->tree->node_count, 2 * 4 + 1);
