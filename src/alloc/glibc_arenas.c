@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* glibc_arenas.c: finding glibc's arenas (glibc_arenas.h). */
+/* glibc_arenas.c: finding glibc's arenas (glibc_arenas.h), and reading one chunk's header. */
 #include "alloc/glibc_arenas.h"
 
+#include "alloc/families.h"
 #include "alloc/glibc_layout.h"
 #include "base/vector.h"
 
@@ -12,16 +13,14 @@
 #define MAX_CANDIDATES 65536u            /* multiples of 64 MiB that are looked at */
 #define MAX_ARENAS     65536u
 #define PAGE           4096u
+#define HEADER         16u
+#define FENCE          16u                 /* smallest size that stands at an arena's end */
+#define HUGE_PAGES     UINT64_C(1)         /* in prev_size of a mapped chunk, from glibc 2.43 on */
+#define ADDRESS_LIMIT  (UINT64_C(1) << 56) /* five-level page tables' user half */
 
-static const struct mw_glibc_figures unknown = {MW_SIZE_UNKNOWN, MW_SIZE_UNKNOWN, MW_SIZE_UNKNOWN};
-
-static uint64_t word(const unsigned char *bytes, size_t at)
-{
-	uint64_t value;
-
-	memcpy(&value, bytes + at, sizeof(value));
-	return value;
-}
+struct glibc_heap_info {
+	uint64_t arena, before, size, writable, page;
+};
 
 static bool read_all(const struct mw_glibc_process *process, mw_addr addr, void *out, size_t size)
 {
@@ -34,10 +33,10 @@ static bool are_bins(const unsigned char *bytes, mw_addr at)
 	const size_t last = GLIBC_BINS_SIZE - 16;
 
 	/* The last list is never used. */
-	if (word(bytes, last) != at + last - 16 || word(bytes, last + 8) != at + last - 16)
+	if (glibc_word(bytes, last) != at + last - 16 || glibc_word(bytes, last + 8) != at + last - 16)
 		return false;
 	for (size_t i = 0; i < last; i += 16) {
-		uint64_t first = word(bytes, i), end = word(bytes, i + 8), self = at + i - 16;
+		uint64_t first = glibc_word(bytes, i), end = glibc_word(bytes, i + 8), self = at + i - 16;
 
 		if (first == self && end == self)
 			continue;
@@ -45,8 +44,9 @@ static bool are_bins(const unsigned char *bytes, mw_addr at)
 		if (!first || !end || first % GLIBC_ALIGNMENT || end % GLIBC_ALIGNMENT)
 			return false;
 	}
-	return word(bytes, GLIBC_NEXT) && word(bytes, GLIBC_NEXT) % 8 == 0 &&
-	       word(bytes, GLIBC_ATTACHED) <= UINT32_MAX && word(bytes, GLIBC_SYSTEM) <= word(bytes, GLIBC_MAX_SYSTEM);
+	return glibc_word(bytes, GLIBC_NEXT) && glibc_word(bytes, GLIBC_NEXT) % 8 == 0 &&
+	       glibc_word(bytes, GLIBC_ATTACHED) <= UINT32_MAX &&
+	       glibc_word(bytes, GLIBC_SYSTEM) <= glibc_word(bytes, GLIBC_MAX_SYSTEM);
 }
 
 /* The first bin of the arena whose state is at `state`; 0: there is no arena. */
@@ -88,25 +88,16 @@ static struct mw_error *add_arena(struct mw_glibc_arenas *arenas, size_t *capaci
 {
 	if (!MW_VECTOR_ROOM(arenas->arenas, arenas->arena_count, *capacity))
 		return mw_error_nomem();
-	arenas->arenas[arenas->arena_count++] = (struct mw_glibc_arena){state, bins, unknown};
+	arenas->arenas[arenas->arena_count++] = (struct mw_glibc_arena){state, bins, GLIBC_UNKNOWN};
 	return NULL;
 }
 
 static struct mw_glibc_arena *find_arena(const struct mw_glibc_arenas *arenas, mw_addr state)
 {
-	size_t low = 0, high = arenas->arena_count;
+	size_t count = mw_vector_up_to(arenas->arenas, arenas->arena_count, sizeof(*arenas->arenas),
+				       offsetof(struct mw_glibc_arena, state), state);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (arenas->arenas[middle].state == state)
-			return &arenas->arenas[middle];
-		if (arenas->arenas[middle].state < state)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return NULL;
+	return count && arenas->arenas[count - 1].state == state ? &arenas->arenas[count - 1] : NULL;
 }
 
 /* Heaps whose arena is none are none. */
@@ -174,7 +165,7 @@ static mw_addr main_state(const struct mw_glibc_process *process, const struct m
 static void take_main(const struct mw_glibc_process *process, const unsigned char *bytes, mw_addr bins,
 		      struct mw_glibc_arenas *arenas)
 {
-	if (!word(bytes, GLIBC_SYSTEM))
+	if (!glibc_word(bytes, GLIBC_SYSTEM))
 		return;
 	if (arenas->main.state) {
 		arenas->several = true;
@@ -202,7 +193,7 @@ static struct mw_error *find_main(const struct mw_glibc_process *process, const 
 
 struct mw_error *mw_glibc_arenas_find(const struct mw_glibc_process *process, struct mw_glibc_arenas *out)
 {
-	struct mw_glibc_arenas arenas = {.main.figures = unknown, .total = unknown};
+	struct mw_glibc_arenas arenas = {.main.figures = GLIBC_UNKNOWN, .total = GLIBC_UNKNOWN};
 	struct mw_error *err = find_heaps(process, &arenas);
 
 	for (size_t i = 0; i < process->data_count && !err; i++)
@@ -228,19 +219,62 @@ struct mw_glibc_arena *mw_glibc_arena_of(const struct mw_glibc_process *process,
 					 mw_addr addr)
 {
 	mw_addr start = addr & ~(MW_GLIBC_HEAP_SIZE - 1);
-	size_t low = 0, high = arenas->heap_count;
+	size_t count;
 
 	if (addr >= process->heap.start && addr < process->heap.end)
 		return arenas->main.state ? &arenas->main : NULL;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
+	count = mw_vector_up_to(arenas->heaps, arenas->heap_count, sizeof(*arenas->heaps),
+				offsetof(struct mw_glibc_heap, start), start);
+	if (!count || arenas->heaps[count - 1].start != start)
+		return NULL;
+	return find_arena(arenas, arenas->heaps[count - 1].arena);
+}
 
-		if (arenas->heaps[middle].start == start)
-			return find_arena(arenas, arenas->heaps[middle].arena);
-		if (arenas->heaps[middle].start < start)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return NULL;
+/*
+ * --- one chunk --------------------------------------------------------------------------------------------------
+ *
+ *      chunk            block                         next chunk
+ *      | prev_size | size|AMP | … usable …            | size|..P |
+ *      block-16     block-8                            block-16+size+8
+ *
+ * The low bits of a size: P the chunk before is in use, M the chunk has a mapping of its own, A it is not of the main
+ * arena. A heap chunk's user may also use the next chunk's prev_size. A mapped one has no next chunk: it ends with its
+ * mapping; from glibc 2.43 on 16 bytes before that, so that its user has a prev_size as well.
+ */
+
+/* What lies before a chunk with a mapping of its own, the chunk, and what lies behind it span whole pages together. */
+static uint64_t mapped_usable(mw_addr chunk, uint64_t prev_size, uint64_t size)
+{
+	prev_size &= ~HUGE_PAGES;
+	if (prev_size > chunk || (chunk - prev_size) % PAGE)
+		return MW_SIZE_UNKNOWN;
+	if ((prev_size + size) % PAGE == 0)
+		return size - HEADER;
+	return (prev_size + size + HEADER) % PAGE == 0 ? size - sizeof(uint64_t) : MW_SIZE_UNKNOWN;
+}
+
+uint64_t mw_glibc_usable_size(mw_addr block, bool (*read)(void *context, mw_addr addr, void *out, size_t size),
+			      void *context)
+{
+	uint64_t header[2], next, size;
+
+	if (block % GLIBC_ALIGNMENT || block < HEADER || block >= ADDRESS_LIMIT)
+		return MW_SIZE_UNKNOWN;
+	if (!read(context, block - HEADER, header, sizeof(header)))
+		return MW_SIZE_UNKNOWN;
+	size = header[1] & ~GLIBC_FLAGS;
+	if (size < GLIBC_LEAST || size % GLIBC_ALIGNMENT || size >= ADDRESS_LIMIT)
+		return MW_SIZE_UNKNOWN;
+	if (header[1] & GLIBC_MMAPPED)
+		return (header[1] & GLIBC_FLAGS) == GLIBC_MMAPPED ? mapped_usable(block - HEADER, header[0], size)
+								  : MW_SIZE_UNKNOWN;
+	if (!read(context, block - HEADER + size + sizeof(uint64_t), &next, sizeof(next)))
+		return MW_SIZE_UNKNOWN;
+	/* The block is in use, so the chunk behind it says so; none behind a heap chunk is mapped. */
+	if (!(next & GLIBC_PREV_INUSE) || (next & GLIBC_MMAPPED))
+		return MW_SIZE_UNKNOWN;
+	next &= ~GLIBC_FLAGS;
+	if (next < FENCE || next % GLIBC_ALIGNMENT || next >= ADDRESS_LIMIT)
+		return MW_SIZE_UNKNOWN;
+	return size - sizeof(uint64_t);
 }

@@ -23,6 +23,8 @@
 
 #include "alloc/glibc_arenas.h"
 
+#include <string.h>
+
 enum {
 	GLIBC_BINS = 127,
 	GLIBC_BINS_SIZE = GLIBC_BINS * 16,
@@ -47,51 +49,14 @@ enum {
 #define GLIBC_FLAGS      UINT64_C(7)
 #define GLIBC_ALIGNMENT  16u
 #define GLIBC_LEAST      32u /* bytes of a chunk */
+#define GLIBC_UNKNOWN    ((struct mw_glibc_figures){MW_SIZE_UNKNOWN, MW_SIZE_UNKNOWN, MW_SIZE_UNKNOWN})
 
-struct glibc_heap_info {
-	uint64_t arena, before, size, writable, page;
-};
-
-/* A view of memory through pages that were read before. */
-struct glibc_window {
-	const struct mw_glibc_process *process;
-	uint64_t deadline_ns;
-	bool late;      /* the deadline is over */
-	unsigned looks; /* a list may lead round and round within what was read */
-	mw_addr start;
-	size_t size;
-	unsigned char *bytes;
-};
-
-struct mw_error *glibc_window_init(struct glibc_window *window, const struct mw_glibc_process *process,
-				   uint64_t deadline_ns) MW_MUST_CHECK;
-void glibc_window_deinit(struct glibc_window *window);
-/* What was read is forgotten. */
-static inline void glibc_window_forget(struct glibc_window *window)
+static inline uint64_t glibc_word(const unsigned char *bytes, size_t at)
 {
-	window->size = 0;
+	uint64_t value;
+
+	memcpy(&value, bytes + at, sizeof(value));
+	return value;
 }
-/*
- * `size` bytes (a page at most) at `addr`; NULL where they can't be read or it is too late. Good until the
- * next call. `ahead`: bytes from `addr` on that will be asked for next, most likely, and may be read at once: at least
- * what reaches into another page.
- */
-const void *glibc_window_at(struct glibc_window *window, mw_addr addr, size_t size, uint64_t ahead);
-
-/* What a walk over one arena's chunks finds. */
-struct glibc_caches {
-	mw_addr *items; /* blocks that look like a thread's cache */
-	size_t count, capacity;
-};
-/* Is the block, of that many bytes, a thread's cache that is not empty? `bytes` are the block's. */
-bool glibc_looks_like_cache(const void *bytes, size_t size);
-#define GLIBC_CACHE_SIZE     0x280u /* of the block: glibc 2.30 to 2.41 … */
-#define GLIBC_CACHE_SIZE_OLD 0x240u /* … and from 2.26 on */
-
-/* The bytes of chunks that an arena's fast bins hold; more than `most` where they make no sense. */
-uint64_t glibc_fast_bytes(struct glibc_window *window, struct mw_glibc_arenas *arenas,
-			  const struct mw_glibc_arena *arena, uint64_t most);
-/* Move the chunks that a thread's cache holds from used to free, each in its own arena. */
-void glibc_take_cache(struct glibc_window *window, struct mw_glibc_arenas *arenas, mw_addr cache);
 
 #endif

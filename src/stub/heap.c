@@ -46,7 +46,7 @@ bool stub_known_take(struct mw_ring_control *control, uint64_t block)
  *      | prev_size | size|AMP | … usable …            | size|..P |
  *      block-16     block-8                            block-16+size+8
  *
- * The rules are those of src/alloc/glibc_chunk.c. Read is only what was writable memory of the process's own at attach.
+ * The rules are those of src/alloc/glibc_arenas.c. Read is only what was writable memory of the process's own at attach.
  */
 
 #define HEADER         16
