@@ -86,12 +86,6 @@ struct mw_engine_stats {
 	const char *left_behind;      /* what could not be taken out of the process, or NULL */
 };
 
-/* What a process's memory was at a moment. */
-struct mw_memory_sample {
-	double at;                /* seconds since the window's start */
-	uint64_t rss, pss, vsize; /* bytes; pss is MW_SIZE_UNKNOWN where not read */
-};
-
 /* How one process's window went. */
 struct mw_window_info {
 	int64_t started_realtime_ns; /* CLOCK_REALTIME at the window's start */

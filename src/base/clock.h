@@ -24,10 +24,7 @@ static inline uint64_t mw_clock_ns(void)
 /* Nanoseconds of CLOCK_REALTIME since the epoch. */
 static inline int64_t mw_clock_realtime_ns(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	return (int64_t)mw_clock_ns_of(CLOCK_REALTIME);
 }
 
 #endif

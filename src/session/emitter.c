@@ -47,13 +47,13 @@ struct mw_error *mw_emitter_target(struct mw_emitter *emitter, const struct mw_r
 		.command = (const char *const *)recorder->command,
 		.command_count = recorder->command_count,
 		.started_realtime_ns = window ? window->started_realtime_ns : 0,
-		.track_heap = view->track_heap,
-		.track_vm = view->track_vm,
-		.depth = view->depth,
+		.track_heap = view->options->track_heap,
+		.track_vm = view->options->track_vm,
+		.depth = view->options->depth,
 	};
 
 	target.engine = ops->used(view->engine, recorder->pid, &reason);
-	target.engine_reason = view->reason ? view->reason : reason;
+	target.engine_reason = view->options->engine_reason ? view->options->engine_reason : reason;
 	EMIT(emitter, target, &target);
 	if (!emitter->begun)
 		MW_TRY(emit_mappings(emitter, MW_STORED_START, &recorder->start));

@@ -20,10 +20,6 @@
 /* Open files that a small process is watched with; each of its libraries may be one more. */
 #define LEAST_FILES 32
 
-static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXFSZ, SIGUSR1, SIGTSTP, SIGTTIN, SIGTTOU};
-#define WATCHED (sizeof(watched) / sizeof(watched[0]))
-
-static struct sigaction found_actions[WATCHED];
 static sigset_t found_mask;
 static struct rlimit found_files;
 static bool prepared;
@@ -118,28 +114,38 @@ bool mw_process_setup_take_mark(uint64_t *at_ns)
 	return any;
 }
 
+static const struct {
+	int number;
+	void (*handler)(int);
+	bool unless_ignored; /* it stays ignored where it was */
+} watched[] = {
+	{SIGINT, on_signal, false}, {SIGTERM, on_signal, false}, {SIGHUP, on_signal, true}, {SIGQUIT, on_signal, false},
+	{SIGPIPE, SIG_IGN, false},  {SIGXFSZ, SIG_IGN, false},   {SIGUSR1, on_mark, false}, {SIGTSTP, on_suspend, true},
+	{SIGTTIN, SIG_IGN, false},  {SIGTTOU, SIG_IGN, false},
+};
+#define WATCHED (sizeof(watched) / sizeof(watched[0]))
+
+static struct sigaction found_actions[WATCHED];
+
 static void prepare_signals(void)
 {
-	struct sigaction action = {.sa_handler = on_signal};
-	struct sigaction mark = {.sa_handler = on_mark, .sa_flags = SA_RESTART};
-	struct sigaction ignore = {.sa_handler = SIG_IGN};
-	struct sigaction suspend = {.sa_handler = on_suspend, .sa_flags = SA_RESTART};
+	sigset_t all;
 
-	/* One at a time: a handler that is interrupted by another would count wrongly. */
+	sigemptyset(&all);
 	for (size_t i = 0; i < WATCHED; i++)
-		sigaddset(&action.sa_mask, watched[i]);
+		sigaddset(&all, watched[i].number);
 	sigprocmask(SIG_SETMASK, NULL, &found_mask);
 	for (size_t i = 0; i < WATCHED; i++) {
-		sigaction(watched[i], NULL, &found_actions[i]);
-		if (watched[i] == SIGTSTP && found_actions[i].sa_handler != SIG_IGN)
-			sigaction(watched[i], &suspend, NULL);
-		else if (watched[i] == SIGTTIN || watched[i] == SIGTTOU || watched[i] == SIGPIPE ||
-			 watched[i] == SIGXFSZ)
-			sigaction(watched[i], &ignore, NULL);
-		else if (watched[i] == SIGUSR1)
-			sigaction(watched[i], &mark, NULL);
-		else if ((watched[i] != SIGHUP && watched[i] != SIGTSTP) || found_actions[i].sa_handler != SIG_IGN)
-			sigaction(watched[i], &action, NULL);
+		struct sigaction action = {.sa_handler = watched[i].handler};
+
+		/* One at a time: a handler that is interrupted by another would count wrongly. */
+		if (action.sa_handler == on_signal)
+			action.sa_mask = all;
+		else if (action.sa_handler != SIG_IGN)
+			action.sa_flags = SA_RESTART;
+		sigaction(watched[i].number, NULL, &found_actions[i]);
+		if (!watched[i].unless_ignored || found_actions[i].sa_handler != SIG_IGN)
+			sigaction(watched[i].number, &action, NULL);
 	}
 }
 
@@ -226,8 +232,8 @@ void mw_process_setup_reported(void)
 static void allow_suspending(void)
 {
 	for (size_t i = 0; i < WATCHED; i++)
-		if (watched[i] == SIGTSTP || watched[i] == SIGTTIN || watched[i] == SIGTTOU)
-			sigaction(watched[i], &found_actions[i], NULL);
+		if (watched[i].number == SIGTSTP || watched[i].number == SIGTTIN || watched[i].number == SIGTTOU)
+			sigaction(watched[i].number, &found_actions[i], NULL);
 }
 
 void mw_process_setup_reporting(const struct mw_partials *partials)
@@ -252,6 +258,6 @@ void mw_process_setup_restore(void)
 	if (found_files.rlim_max)
 		setrlimit(RLIMIT_NOFILE, &found_files);
 	for (size_t i = 0; i < WATCHED; i++)
-		sigaction(watched[i], &found_actions[i], NULL);
+		sigaction(watched[i].number, &found_actions[i], NULL);
 	sigprocmask(SIG_SETMASK, &found_mask, NULL);
 }

@@ -481,7 +481,7 @@ bool mw_recorder_stats(const struct mw_recorder *recorder, struct mw_engine_stat
 		return false;
 	*out = *stats;
 	if (window && window->ended == MW_END_LIMIT && !stats->limit_stopped)
-		out->limit_memory = view->max_memory;
+		out->limit_memory = view->options->max_memory;
 	return true;
 }
 

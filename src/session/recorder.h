@@ -8,6 +8,7 @@
 
 #include "proc/perf_map.h"
 #include "proc/program.h"
+#include "session/options.h"
 #include "session/space.h"
 #include "session/terminal.h"
 #include "view/watched.h"
@@ -21,10 +22,7 @@ struct mw_reports;
 /* Which engine watches, and for what. */
 struct mw_recorder_view {
 	struct mw_engine *engine;
-	const char *reason;
-	bool track_heap, track_vm;
-	uint32_t depth;
-	uint64_t max_memory; /* of memwatch's own, bytes; 0: no limit */
+	const struct mw_session_options *options;
 	struct mw_progress *progress;
 	bool *unnamed; /* set where reading symbols has failed */
 };

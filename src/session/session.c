@@ -251,7 +251,6 @@ static void show_progress(struct mw_session *session, uint64_t time_ns)
 /* What has come since is emitted. Where there is no memory for it now it will be later. */
 static void emit_news(struct mw_session *session, size_t i)
 {
-
 	mw_error_destroy(mw_emitter_news(&session->emitters[i], &session->recorders[i]));
 	if (session->writer)
 		mw_store_flush(session->writer);
@@ -651,11 +650,7 @@ struct mw_error *mw_session_prepare(struct mw_session *session)
 	MW_TRY(create_engine(session));
 	session->view = (struct mw_recorder_view){
 		.engine = session->engine,
-		.reason = session->options->engine_reason,
-		.track_heap = session->options->track_heap,
-		.track_vm = session->options->track_vm,
-		.depth = session->options->depth,
-		.max_memory = session->options->max_memory,
+		.options = session->options,
 		.progress = &session->progress,
 		.unnamed = &session->unnamed,
 	};

@@ -2,7 +2,9 @@
 /* terminal.c: what memwatch shows on terminals, and what it says on standard error (terminal.h). */
 #include "session/terminal.h"
 
+#include "base/cleanup.h"
 #include "base/clock.h"
+#include "output/line.h"
 #include "output/utf8.h"
 
 #include <errno.h>
@@ -153,7 +155,7 @@ static void draw(struct mw_progress *progress, const char *text)
 {
 	size_t length = strnlen(text, progress->width - 1); /* the last column would wrap */
 	size_t blanks = progress->length > length ? progress->length - length : 0;
-	char *line = NULL;
+	MW_FREE char *line = NULL;
 	int size;
 
 	if (blanks)
@@ -163,27 +165,7 @@ static void draw(struct mw_progress *progress, const char *text)
 	if (size < 0)
 		return;
 	put(progress, line, (size_t)size);
-	free(line);
 	progress->length = length;
-}
-
-/* Bytes as people read them; 1024 to the next unit. */
-static const char *show_bytes(uint64_t bytes, char out[24])
-{
-	static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
-	double value = (double)bytes / 1024;
-	size_t unit = 0;
-
-	if (bytes < 1024) {
-		snprintf(out, 24, "%" PRIu64 " B", bytes);
-		return out;
-	}
-	while (value >= 1024 && unit + 1 < sizeof(units) / sizeof(units[0])) {
-		value /= 1024;
-		unit++;
-	}
-	snprintf(out, 24, "%.1f %s", value, units[unit]);
-	return out;
 }
 
 /* Counts as people read them; 1000 to the next unit. */
@@ -203,8 +185,8 @@ void mw_progress_window(struct mw_progress *progress, const struct mw_progress_w
 	uint64_t left = window->duration_ns > window->time_ns ? window->duration_ns - window->time_ns : 0;
 	uint64_t passed = window->time_ns > progress->last_ns ? window->time_ns - progress->last_ns : 0;
 	double seconds = (double)passed / 1e9, rate, stood;
-	char impacting[24], rss[24], blocks[24], events[24];
-	char text[200];
+	char blocks[24], events[24];
+	char text[300];
 
 	/* Several processes are sampled one after the other. */
 	if (!progress->shown || (progress->last_ns && seconds < MOMENT_S))
@@ -219,8 +201,8 @@ void mw_progress_window(struct mw_progress *progress, const struct mw_progress_w
 	snprintf(text, sizeof(text),
 		 "memwatch: %.0f s %s, not freed: %s in %s blocks, resident: %s, events: %s/s, stopped: %.1f %%",
 		 (double)(window->duration_ns ? left : window->time_ns) / 1e9,
-		 window->duration_ns ? "left" : "(end with Ctrl-C)", show_bytes(window->impacting.bytes, impacting),
-		 show_count((double)window->impacting.count, blocks), show_bytes(window->rss, rss),
+		 window->duration_ns ? "left" : "(end with Ctrl-C)", mw_show_size(window->impacting.bytes).text,
+		 show_count((double)window->impacting.count, blocks), mw_show_size(window->rss).text,
 		 show_count(rate, events), stood > 100 ? 100 : stood);
 	pthread_mutex_lock(&progress->lock);
 	draw(progress, text);

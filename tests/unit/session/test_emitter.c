@@ -77,7 +77,8 @@ static const struct mw_engine_ops ops = {
 };
 
 static struct mw_engine engine = {.ops = &ops};
-static const struct mw_recorder_view view = {.engine = &engine, .track_heap = true, .depth = 9};
+static const struct mw_session_options options = {.track_heap = true, .depth = 9};
+static const struct mw_recorder_view view = {.engine = &engine, .options = &options};
 
 /* A recording that is being made of this process. */
 struct made {
