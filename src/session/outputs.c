@@ -301,6 +301,17 @@ static void show_writing(const struct mw_outputs *outputs, const struct mw_outfi
 		mw_progress_phase(outputs->progress, content->diffs ? "writing the comparison" : "writing the report");
 }
 
+/* Are colours wanted there: a terminal, not TERM=dumb, no NO_COLOR? */
+static bool wants_color(int fd)
+{
+	const char *no_color = getenv("NO_COLOR");
+	const char *term = getenv("TERM");
+
+	if (no_color && *no_color)
+		return false;
+	return isatty(fd) && term && *term && strcmp(term, "dumb") != 0;
+}
+
 static struct mw_error *render(const struct mw_outputs *outputs, const struct mw_output *output, FILE *stream,
 			       const struct content *content)
 {
@@ -310,7 +321,7 @@ static struct mw_error *render(const struct mw_outputs *outputs, const struct mw
 		return output->write_diffs(content->diffs, content->count, content->of_diffs, stream);
 	if (output->reading) {
 		options.width = mw_terminal_width(STDOUT_FILENO);
-		options.color = mw_terminal_color(STDOUT_FILENO);
+		options.color = wants_color(STDOUT_FILENO);
 	}
 	/* Without its timelines it would be a page with nothing in it. */
 	for (size_t i = 0; output->timelines && i < content->count; i++)

@@ -392,6 +392,7 @@ void mw_recorder_look_first(struct mw_recorder *recorder)
 	const struct mw_space_known known = {.walk_ns = MW_RECORDER_WALK_NS};
 	struct mw_error *err;
 
+	mw_recorder_sample(recorder, mw_live_thread(recorder->pid), 0, false, NULL);
 	mw_space_deinit(&recorder->start);
 	err = mw_space_take(mw_live_thread(recorder->pid), &known, &recorder->start);
 	if (!err && recorder->sample_count)
@@ -412,7 +413,6 @@ struct mw_error *mw_recorder_before(struct mw_recorder *recorder)
 		mw_program_read(recorder->pid, &recorder->program);
 		mw_perf_place_init(&recorder->jit, recorder->pid);
 		identify(recorder);
-		mw_recorder_sample(recorder, mw_live_thread(recorder->pid), 0, false, NULL);
 		mw_recorder_look_first(recorder);
 	}
 	MW_TRY(mw_maps_read(mw_live_thread(recorder->pid), &maps));

@@ -61,7 +61,7 @@ void mw_recorder_deinit(struct mw_recorder *recorder);
 
 #define MW_RECORDER_WALK_NS UINT64_C(300000000) /* for glibc's arenas, at the window's start and end */
 
-/* Look at the address space before anything is attached; what can't be had is left unknown. */
+/* A first sample, and a look at the address space, before anything is attached; what can't be had is left unknown. */
 void mw_recorder_look_first(struct mw_recorder *recorder);
 /* While the process is stopped to have its hooks planted: its mappings, and who it is if it was another before. */
 struct mw_error *mw_recorder_before(struct mw_recorder *recorder) MW_MUST_CHECK;

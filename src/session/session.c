@@ -124,19 +124,17 @@ static void wait_and_exec(char **command, const char *path, int go, int report)
 
 static struct mw_error *fork_child(char **command, struct mw_launch *launch)
 {
-	int go[2];
-	int report[2];
+	int go[2], report[2];
 
 	if (pipe2(go, O_CLOEXEC) != 0)
 		return mw_error_create(MW_ERROR_SYSTEM, errno, "cannot make a pipe");
+	launch->go_fd = go[1];
 	if (pipe2(report, O_CLOEXEC) != 0) {
-		int errnum = errno;
+		struct mw_error *err = mw_error_create(MW_ERROR_SYSTEM, errno, "cannot make a pipe");
 
 		close(go[0]);
-		close(go[1]);
-		return mw_error_create(MW_ERROR_SYSTEM, errnum, "cannot make a pipe");
+		return err;
 	}
-	launch->go_fd = go[1];
 	launch->error_fd = report[0];
 	launch->pid = fork();
 	if (launch->pid == 0) {
@@ -441,7 +439,6 @@ static struct mw_error *prepare_recording(struct mw_session *session)
 
 static struct mw_error *end_recording(struct mw_session *session)
 {
-
 	for (size_t i = 0; i < session->count; i++) {
 		const struct mw_window_info *window =
 			session->engine->ops->window(session->engine, session->recorders[i].pid);
@@ -497,8 +494,6 @@ static struct mw_error *attach_all(struct mw_session *session)
 		struct mw_recorder *recorder = &session->recorders[i];
 
 		if (!recorder->launched)
-			mw_recorder_sample(recorder, mw_live_thread(recorder->pid), 0, false, NULL);
-		if (!recorder->launched)
 			mw_recorder_look_first(recorder);
 		MW_TRY(attach(session, recorder));
 	}
@@ -508,7 +503,6 @@ static struct mw_error *attach_all(struct mw_session *session)
 /* One is stopped at a time, while those that were started before run, and are served in between. */
 static struct mw_error *start_all(struct mw_session *session)
 {
-
 	for (size_t i = 0; i < session->count; i++) {
 		MW_TRY(start(session, &session->recorders[i]));
 		MW_TRY(mw_emitter_target(&session->emitters[i], &session->recorders[i]));
@@ -616,23 +610,12 @@ struct mw_error *mw_session_watch(struct mw_session *session)
 	if (err || session->detached)
 		return err;
 	if (!session->stays_by)
-		mw_watchdog_end();
+		mw_watchdog_end(NULL);
 	mw_progress_phase(&session->progress, "putting the events in order");
 	for (size_t i = 0; i < session->count; i++)
 		MW_TRY(mw_recorder_finish(&session->recorders[i],
 					  session->engine->ops->window(session->engine, session->recorders[i].pid)));
 	return end_recording(session);
-}
-
-/* Where memwatch has failed, or could not let go, nothing of it is attached any more, but something may be left. */
-static struct mw_error *see_to_the_end(struct mw_error *err)
-{
-	bool denied;
-
-	if (err && !mw_watchdog_look(&denied))
-		mw_watchdog_exec(err);
-	mw_watchdog_end();
-	return err;
 }
 
 void mw_session_init(struct mw_session *session, const struct mw_session_options *options, bool progress)
@@ -676,5 +659,7 @@ struct mw_error *mw_session_end(struct mw_session *session, struct mw_error *err
 	mw_watched_set_deinit(&session->watched);
 	free(session->emitters);
 	free(session->recorders);
-	return see_to_the_end(err);
+	/* Nothing of memwatch is attached any more, but something may be left. */
+	mw_watchdog_end(err);
+	return err;
 }

@@ -41,16 +41,6 @@ unsigned mw_terminal_width(int fd)
 	return WIDTH_DEFAULT;
 }
 
-bool mw_terminal_color(int fd)
-{
-	const char *no_color = getenv("NO_COLOR");
-	const char *term = getenv("TERM");
-
-	if (no_color && *no_color)
-		return false;
-	return isatty(fd) && term && *term && strcmp(term, "dumb") != 0;
-}
-
 /* --- messages ----------------------------------------------------------------------------------------------------- */
 
 void mw_message_put(FILE *out, const char *text)

@@ -19,9 +19,6 @@
 /* Columns of the terminal behind a descriptor: COLUMNS, else what it says itself, else 80; 0 where it is none. */
 unsigned mw_terminal_width(int fd);
 
-/* Are colours wanted there: a terminal, not TERM=dumb, no NO_COLOR? */
-bool mw_terminal_color(int fd);
-
 /* The exit statuses of the command line (SPEC 2). */
 enum mw_message_status {
 	MW_STATUS_DONE = 0,   /* recorded, and every output written */

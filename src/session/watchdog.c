@@ -596,22 +596,6 @@ struct mw_error *mw_watchdog_begin(const struct mw_watchdog_plan *plan)
 	return NULL;
 }
 
-void mw_watchdog_end(void)
-{
-	if (!watchdog.begun)
-		return;
-	snprintf(watchdog.told, sizeof(watchdog.told),
-		 "memwatch: memwatch has crashed while reporting: it had detached from what it watched%s%.400s\n",
-		 watchdog.plan.output ? ". What was recorded is in " : "",
-		 watchdog.plan.output ? watchdog.plan.output : "");
-	atomic_store(&watchdog.quit, true);
-	wake();
-	pthread_join(watchdog.thread, NULL);
-	watchdog.threaded = false;
-	dismiss_guard();
-	close_all();
-}
-
 bool mw_watchdog_look(bool *denied)
 {
 	char left[160];
@@ -632,7 +616,9 @@ bool mw_watchdog_look(bool *denied)
 	return clean;
 }
 
-void mw_watchdog_exec(struct mw_error *err)
+/* Execute memwatch anew, to take out what is left and to tell `err`: does not return. Does nothing outside of begin and
+ * end. */
+static void execute_anew(struct mw_error *err)
 {
 	int none = 0;
 
@@ -643,4 +629,24 @@ void mw_watchdog_exec(struct mw_error *err)
 	if (atomic_compare_exchange_strong(&watchdog.wanted, &none, FAILED))
 		wake();
 	await_exec();
+}
+
+void mw_watchdog_end(struct mw_error *err)
+{
+	bool denied;
+
+	if (err && !mw_watchdog_look(&denied))
+		execute_anew(err);
+	if (!watchdog.begun)
+		return;
+	snprintf(watchdog.told, sizeof(watchdog.told),
+		 "memwatch: memwatch has crashed while reporting: it had detached from what it watched%s%.400s\n",
+		 watchdog.plan.output ? ". What was recorded is in " : "",
+		 watchdog.plan.output ? watchdog.plan.output : "");
+	atomic_store(&watchdog.quit, true);
+	wake();
+	pthread_join(watchdog.thread, NULL);
+	watchdog.threaded = false;
+	dismiss_guard();
+	close_all();
 }

@@ -43,17 +43,18 @@ struct mw_watchdog_plan {
  * Errors: MEMORY; SYSTEM where no thread can be made.
  */
 struct mw_error *mw_watchdog_begin(const struct mw_watchdog_plan *plan) MW_MUST_CHECK;
-/* All has been taken out: a crash is only one from now on. Waits for the guard to end. */
-void mw_watchdog_end(void);
 /*
  * memwatch has failed, or could not let go: is anything left in one of the processes? Looks, and takes it out. True
  * where nothing is there now, and where a process may not be looked at (any more): another traces it, or it has become
  * another user's; *denied is true then. Nothing of memwatch's may be attached by ptrace any more.
  */
 bool mw_watchdog_look(bool *denied);
-/* Execute memwatch anew, to take out what is left and to tell `err`: does not return. Does nothing outside of begin
- * and end. */
-void mw_watchdog_exec(struct mw_error *err);
+/*
+ * All has been taken out: a crash is only one from now on. Waits for the guard to end. Where memwatch has failed (`err`,
+ * else NULL) that is looked at first; if something is left, memwatch is executed anew, to take it out and to tell `err`:
+ * then this does not return.
+ */
+void mw_watchdog_end(struct mw_error *err);
 
 /* --- what is executed: memwatch --stand-by ... ------------------------------------------------------------------ */
 

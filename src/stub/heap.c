@@ -2,7 +2,6 @@
 /* heap.c: what heap functions do, told as records (recorder.h). The trap engine's call.c is what this is to agree
  * with. */
 #include "stub/recorder.h"
-#include "stub/roles.h"
 
 /* --- blocks that are known ---------------------------------------------------------------------------------------- */
 

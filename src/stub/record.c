@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* record.c: enter and leave (recorder.h): what a call is, and whether it counts. */
 #include "stub/recorder.h"
-#include "stub/roles.h"
 
 #include <stub_layout.h>
 

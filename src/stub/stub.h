@@ -45,7 +45,24 @@ _Static_assert(sizeof(struct mw_stub_call) == MW_STUB_CALL_SIZE, "as the assembl
 #define MW_STUB_FREE   0x800u  /* of one that frees */
 #define MW_STUB_KNOWN  0x1000u /* the block was known to be allocated in the window */
 
-/* What a hooked function does: enum mw_role (engine.h), and these. */
+/* What a hooked function does: as enum mw_role (memwatch/engine.h, which freestanding code can't have; a test compares
+ * them), and what follows. */
+enum stub_role {
+	STUB_ROLE_MALLOC,
+	STUB_ROLE_CALLOC,
+	STUB_ROLE_REALLOC,
+	STUB_ROLE_REALLOCARRAY,
+	STUB_ROLE_FREE,
+	STUB_ROLE_POSIX_MEMALIGN,
+	STUB_ROLE_RESIZE,
+	STUB_ROLE_MMAP,
+	STUB_ROLE_MUNMAP,
+	STUB_ROLE_MREMAP,
+	STUB_ROLE_BRK,
+	STUB_ROLE_SBRK,
+	STUB_ROLE_COUNT
+};
+
 #define MW_STUB_LOADER   0x40u /* _dl_debug_state: wait until memwatch has looked at the modules */
 #define MW_STUB_EXEC     0x42u /* execve: where it does not return, the process has become another program */
 #define MW_STUB_EXIT     0x43u /* _exit: memwatch may look at the process before it ends */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* vm.c: what functions for mappings do, told as records (recorder.h). */
 #include "stub/recorder.h"
-#include "stub/roles.h"
 
 #define PAGE            4096u
 #define MAP_AT          0x10u /* MAP_FIXED */

@@ -179,7 +179,7 @@ static struct mw_error *watch(struct top *top)
 		return mw_error_first(err, unseen);
 	/* Not before: whatever became of memwatch, the guard would have put back the terminal. */
 	if (!top->stuck)
-		mw_watchdog_end();
+		mw_watchdog_end(NULL);
 	return mw_error_first(unseen, finish_output(top));
 }
 

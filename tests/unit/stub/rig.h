@@ -10,7 +10,6 @@
 
 #include "shared.h"
 #include "stub/recorder.h"
-#include "stub/roles.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,6 @@
  */
 #include "image.h"
 #include "shared.h"
-#include "stub/roles.h"
 #include "unit.h"
 
 #include <pthread.h>
