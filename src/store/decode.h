@@ -3,9 +3,9 @@
 #ifndef MW_STORE_DECODE_H
 #define MW_STORE_DECODE_H
 
-#include "store/bytes.h"
 #include "store/format.h"
-#include "store/reader.h"
+
+#include <stdlib.h>
 
 /* Which numbers of stacks or threads were reported: dense, but for those that are not used. */
 struct mw_store_known {
@@ -20,6 +20,25 @@ struct mw_store_process {
 };
 
 void mw_store_process_deinit(struct mw_store_process *process);
+
+/* Bytes that are made anew where more are wanted. */
+struct mw_store_buffer {
+	uint8_t *bytes;
+	size_t size;
+};
+
+/* See that there are `wanted`, at least one; what was in them is lost. False without memory: then there are none. */
+static inline bool mw_store_buffer_room(struct mw_store_buffer *buffer, size_t wanted)
+{
+	if (wanted < 1)
+		wanted = 1;
+	if (wanted <= buffer->size)
+		return true;
+	free(buffer->bytes);
+	buffer->bytes = malloc(wanted);
+	buffer->size = buffer->bytes ? wanted : 0;
+	return buffer->bytes;
+}
 
 /* What telling needs: one a reading. */
 struct mw_store_emission {
@@ -37,5 +56,7 @@ struct mw_error *mw_store_emit(struct mw_store_emission *emission, struct mw_sto
 
 /* Do the events name only what was given? */
 bool mw_store_knows_all(const struct mw_store_process *process, const struct mw_event *events, size_t count);
+/* The chunk that ends a recording: how many stand before it. False: it makes no sense. */
+bool mw_store_decode_close(const struct mw_store_chunk *chunk, const uint8_t *content, uint64_t *chunks);
 
 #endif

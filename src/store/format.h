@@ -7,15 +7,20 @@
 
 #include <memwatch/event.h>
 
-#define MW_STORE_VERSION      1u
-#define MW_STORE_FILE_HEADER  16u         /* bytes */
-#define MW_STORE_CHUNK_MAGIC  0x4b43574du /* "MWCK" */
-#define MW_STORE_CHUNK_HEADER 40u         /* bytes */
-#define MW_STORE_CHUNK_MAX    (1u << 20)  /* bytes of a chunk's content, and so of what is stored */
-#define MW_STORE_EVENTS_MAX   16384u      /* in a chunk */
-#define MW_STORE_STRING_MAX   131072u     /* longer ones are cut by the writer */
-#define MW_STORE_PROCESS_MAX  (1u << 20)
-#define MW_STORE_NUMBER_MAX   (1u << 20) /* of hooks and modules */
+#include <endian.h>
+#include <string.h>
+
+#define MW_STORE_VERSION         1u
+#define MW_STORE_FILE_HEADER     16u         /* bytes */
+#define MW_STORE_CHUNK_MAGIC     0x4b43574du /* "MWCK" */
+#define MW_STORE_CHUNK_HEADER    40u         /* bytes */
+#define MW_STORE_CHUNK_MAX       (1u << 20)  /* bytes of a chunk's content, and so of what is stored */
+#define MW_STORE_EVENTS_MAX      16384u      /* in a chunk */
+#define MW_STORE_STRING_MAX      131072u     /* longer ones are cut by the writer */
+#define MW_STORE_PROCESS_MAX     (1u << 20)
+#define MW_STORE_NUMBER_MAX      (1u << 20) /* of hooks and modules */
+#define MW_STORE_LIST_MAX        65536u     /* more items are not put into one list … */
+#define MW_STORE_SYMBOL_LIST_MAX 16384u     /* … of a symbol's */
 
 enum mw_store_chunk_type {
 	MW_STORE_TARGETS = 1,
@@ -52,9 +57,64 @@ bool mw_store_unpack_chunk(const uint8_t in[MW_STORE_CHUNK_HEADER], struct mw_st
 bool mw_store_hash_fits(const struct mw_store_chunk *chunk, const uint8_t header[MW_STORE_CHUNK_HEADER],
 			const uint8_t *stored);
 
-uint32_t mw_store_load32(const uint8_t *at);
-uint64_t mw_store_load64(const uint8_t *at);
-void mw_store_save32(uint8_t *at, uint32_t value);
-void mw_store_save64(uint8_t *at, uint64_t value);
+static inline uint32_t mw_store_load32(const uint8_t *at)
+{
+	uint32_t value;
+
+	memcpy(&value, at, sizeof(value));
+	return le32toh(value);
+}
+
+static inline uint64_t mw_store_load64(const uint8_t *at)
+{
+	uint64_t value;
+
+	memcpy(&value, at, sizeof(value));
+	return le64toh(value);
+}
+
+static inline void mw_store_save32(uint8_t *at, uint32_t value)
+{
+	value = htole32(value);
+	memcpy(at, &value, sizeof(value));
+}
+
+static inline void mw_store_save64(uint8_t *at, uint64_t value)
+{
+	value = htole64(value);
+	memcpy(at, &value, sizeof(value));
+}
+
+static inline uint64_t mw_store_zigzag(uint64_t difference)
+{
+	return difference << 1 ^ (0 - (difference >> 63));
+}
+
+static inline uint64_t mw_store_unzigzag(uint64_t value)
+{
+	return value >> 1 ^ (0 - (value & 1));
+}
+
+/* --- events: a column for each field, byte by byte in planes (FORMAT.md) ---------------------------------------- */
+
+/* Where each plane begins and the last ends, so that each is compressed for itself. */
+#define MW_STORE_PLANES_MAX (1 + 8 + 4 + 4 + 8 + 8)
+struct mw_store_planes {
+	uint32_t ends[MW_STORE_PLANES_MAX];
+	uint32_t count;
+};
+
+/* At most MW_STORE_EVENTS_MAX events into MW_STORE_CHUNK_MAX bytes; returns how many. */
+size_t mw_store_columns_encode(const struct mw_event *events, size_t count, uint8_t *out,
+			       struct mw_store_planes *planes);
+
+/* The highest numbers that events name, plus one; 0: none. */
+struct mw_store_named {
+	uint64_t threads, stacks;
+};
+
+/* NULL, or what is wrong; `out` has room for `count` events, at most MW_STORE_EVENTS_MAX. */
+const char *mw_store_columns_decode(const uint8_t *in, size_t size, size_t count, struct mw_event *out,
+				    struct mw_store_named *named);
 
 #endif

@@ -1,17 +1,278 @@
 // SPDX-License-Identifier: MIT
-/* reader.c: tells what a recording holds (reader.h). */
+/* reader.c: reads a recording, and tells what it holds (reader.h). */
 #include "store/reader.h"
 
-#include "store/bytes.h"
 #include "store/decode.h"
-#include "store/unpack.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zstd.h>
+
+/* --- the thread that reads chunks ahead of whoever tells them --------------------------------------------- */
+
+#define AHEAD 4u /* chunks */
+
+enum step {
+	STEP_CHUNK,   /* a chunk that is whole */
+	STEP_DAMAGE,  /* there is none that is: `why` */
+	STEP_ALL,     /* the file ends here */
+	STEP_TROUBLE, /* reading failed: `errnum` */
+};
+
+/* A step in reading, of which the last is no chunk. */
+struct slot {
+	enum step step;
+	const char *why;
+	int errnum;
+	struct mw_store_chunk chunk;
+	uint64_t end; /* of the chunk in the file */
+	bool skipped; /* nobody wants its content */
+	struct mw_store_buffer content;
+	struct mw_store_buffer events; /* struct mw_event */
+	struct mw_store_named named;
+};
+
+struct unpacker {
+	int fd;
+	uint64_t size;                    /* of the file */
+	bool wanted[MW_STORE_TYPE_COUNT]; /* chunks whose content is unpacked */
+	/* The thread's own. */
+	uint64_t at, sequence;
+	struct mw_store_buffer stored;
+	void *zstd;
+	/* What follows: under the lock. */
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct slot slots[AHEAD];
+	unsigned int first, count;
+	bool stop;
+};
+
+/* Read `size` bytes, fewer at the file's end; -1: errno. */
+static int64_t read_at(int fd, uint8_t *out, size_t size, uint64_t at)
+{
+	size_t done = 0;
+
+	while (done < size) {
+		ssize_t count = pread(fd, out + done, size - done, (off_t)(at + done));
+
+		if (count < 0 && errno == EINTR)
+			continue;
+		if (count < 0)
+			return -1;
+		if (count == 0)
+			break;
+		done += (size_t)count;
+	}
+	return (int64_t)done;
+}
+
+static enum step damage(struct slot *slot, const char *why)
+{
+	slot->why = why;
+	return STEP_DAMAGE;
+}
+
+/* Frame by frame, and nothing but zstd's frames of today: the library also reads those of its past. */
+static bool decompress(ZSTD_DCtx *zstd, const uint8_t *in, size_t size, uint8_t *out, size_t wanted)
+{
+	size_t made = 0;
+
+	while (size) {
+		size_t frame = ZSTD_findFrameCompressedSize(in, size), done;
+
+		if (size < 4 || mw_store_load32(in) != ZSTD_MAGICNUMBER || ZSTD_isError(frame))
+			return false;
+		done = ZSTD_decompressDCtx(zstd, out + made, wanted - made, in, frame);
+		if (ZSTD_isError(done))
+			return false;
+		made += done;
+		in += frame;
+		size -= frame;
+	}
+	return made == wanted;
+}
+
+static enum step no_memory(struct slot *slot)
+{
+	slot->errnum = ENOMEM;
+	return STEP_TROUBLE;
+}
+
+static enum step unpack_events(struct slot *slot)
+{
+	const struct mw_store_chunk *chunk = &slot->chunk;
+
+	if (chunk->count > MW_STORE_EVENTS_MAX)
+		return damage(slot, "a chunk of events has no sensible number of them");
+	if (!mw_store_buffer_room(&slot->events, chunk->count * sizeof(struct mw_event)))
+		return no_memory(slot);
+	slot->why = mw_store_columns_decode(slot->content.bytes, chunk->raw_size, chunk->count,
+					    (struct mw_event *)(void *)slot->events.bytes, &slot->named);
+	return slot->why ? STEP_DAMAGE : STEP_CHUNK;
+}
+
+static enum step unpack(struct unpacker *unpacker, struct slot *slot)
+{
+	const struct mw_store_chunk *chunk = &slot->chunk;
+
+	if (chunk->coding == MW_STORE_ZSTD) {
+		if (!mw_store_buffer_room(&slot->content, chunk->raw_size))
+			return no_memory(slot);
+		if (!decompress(unpacker->zstd, unpacker->stored.bytes, chunk->stored_size, slot->content.bytes,
+				chunk->raw_size))
+			return damage(slot, "a chunk can't be decompressed");
+	} else if (chunk->coding != MW_STORE_RAW || chunk->raw_size != chunk->stored_size) {
+		return damage(slot, "a chunk is compressed in an unknown way");
+	} else {
+		/* Who tells it has it while the next one is read. */
+		struct mw_store_buffer other = slot->content;
+
+		slot->content = unpacker->stored;
+		unpacker->stored = other;
+	}
+	return chunk->type == MW_STORE_EVENTS ? unpack_events(slot) : STEP_CHUNK;
+}
+
+static enum step take_next(struct unpacker *unpacker, struct slot *slot)
+{
+	uint8_t header[MW_STORE_CHUNK_HEADER];
+	uint64_t rest = unpacker->size - unpacker->at;
+	struct mw_store_chunk *chunk = &slot->chunk;
+	int64_t got;
+
+	if (rest == 0)
+		return STEP_ALL;
+	got = read_at(unpacker->fd, header, sizeof(header), unpacker->at);
+	if (got >= 0 && got < (int64_t)sizeof(header))
+		return damage(slot, "it ends inside a chunk");
+	if (got >= 0 && !mw_store_unpack_chunk(header, chunk))
+		return damage(slot, "there are bytes that are no chunk");
+	if (got >= 0 && (chunk->raw_size > MW_STORE_CHUNK_MAX || chunk->stored_size > chunk->raw_size))
+		return damage(slot, "a chunk has an invalid size");
+	if (got >= 0 && chunk->sequence != unpacker->sequence)
+		return damage(slot, "a chunk is missing");
+	if (got >= 0 && rest < sizeof(header) + chunk->stored_size)
+		return damage(slot, "it ends inside a chunk");
+	if (got >= 0 && !mw_store_buffer_room(&unpacker->stored, chunk->stored_size))
+		return no_memory(slot);
+	if (got >= 0)
+		got = read_at(unpacker->fd, unpacker->stored.bytes, chunk->stored_size, unpacker->at + sizeof(header));
+	if (got < 0) {
+		slot->errnum = errno;
+		return STEP_TROUBLE;
+	}
+	if ((uint64_t)got < chunk->stored_size)
+		return damage(slot, "it ends inside a chunk");
+	if (!mw_store_hash_fits(chunk, header, unpacker->stored.bytes))
+		return damage(slot, "a chunk's checksum does not fit its bytes");
+	unpacker->sequence++;
+	unpacker->at += sizeof(header) + chunk->stored_size;
+	slot->end = unpacker->at;
+	slot->skipped = chunk->type >= MW_STORE_TYPE_COUNT || !unpacker->wanted[chunk->type];
+	return slot->skipped ? STEP_CHUNK : unpack(unpacker, slot);
+}
+
+static void *run(void *context)
+{
+	struct unpacker *unpacker = context;
+	enum step last;
+
+	pthread_setname_np(pthread_self(), "memwatch-read");
+	do {
+		struct slot *slot = NULL;
+
+		pthread_mutex_lock(&unpacker->lock);
+		while (unpacker->count == AHEAD && !unpacker->stop)
+			pthread_cond_wait(&unpacker->changed, &unpacker->lock);
+		if (!unpacker->stop)
+			slot = &unpacker->slots[(unpacker->first + unpacker->count) % AHEAD];
+		pthread_mutex_unlock(&unpacker->lock);
+		if (!slot)
+			break;
+		last = slot->step = take_next(unpacker, slot);
+		pthread_mutex_lock(&unpacker->lock);
+		unpacker->count++;
+		pthread_cond_signal(&unpacker->changed);
+		pthread_mutex_unlock(&unpacker->lock);
+	} while (last == STEP_CHUNK);
+	return NULL;
+}
+
+static void free_buffers(struct unpacker *unpacker)
+{
+	for (size_t i = 0; i < AHEAD; i++) {
+		free(unpacker->slots[i].content.bytes);
+		free(unpacker->slots[i].events.bytes);
+	}
+	free(unpacker->stored.bytes);
+	ZSTD_freeDCtx(unpacker->zstd);
+}
+
+/* Begin to read at the first chunk; fd, size and wanted are set, all else 0. */
+static struct mw_error *unpacker_start(struct unpacker *unpacker)
+{
+	sigset_t all, before;
+	int errnum;
+
+	unpacker->at = MW_STORE_FILE_HEADER;
+	unpacker->zstd = ZSTD_createDCtx();
+	if (!unpacker->zstd)
+		return mw_error_nomem();
+	pthread_mutex_init(&unpacker->lock, NULL);
+	pthread_cond_init(&unpacker->changed, NULL);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	errnum = pthread_create(&unpacker->thread, NULL, run, unpacker);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!errnum)
+		return NULL;
+	free_buffers(unpacker);
+	return mw_error_create(MW_ERROR_SYSTEM, errnum, "can't start the thread that reads the recording");
+}
+
+/* The next step, good until unpacker_drop(). */
+static const struct slot *unpacker_next(struct unpacker *unpacker)
+{
+	const struct slot *slot;
+
+	pthread_mutex_lock(&unpacker->lock);
+	while (unpacker->count == 0)
+		pthread_cond_wait(&unpacker->changed, &unpacker->lock);
+	slot = &unpacker->slots[unpacker->first];
+	pthread_mutex_unlock(&unpacker->lock);
+	return slot;
+}
+
+static void unpacker_drop(struct unpacker *unpacker)
+{
+	pthread_mutex_lock(&unpacker->lock);
+	unpacker->first = (unpacker->first + 1) % AHEAD;
+	unpacker->count--;
+	pthread_cond_signal(&unpacker->changed);
+	pthread_mutex_unlock(&unpacker->lock);
+}
+
+static void unpacker_stop(struct unpacker *unpacker)
+{
+	pthread_mutex_lock(&unpacker->lock);
+	unpacker->stop = true;
+	pthread_cond_signal(&unpacker->changed);
+	pthread_mutex_unlock(&unpacker->lock);
+	pthread_join(unpacker->thread, NULL);
+	pthread_cond_destroy(&unpacker->changed);
+	pthread_mutex_destroy(&unpacker->lock);
+	free_buffers(unpacker);
+}
+
+/* --- the reader ------------------------------------------------------------------------------------------ */
 
 struct mw_store_reader {
 	int fd;
@@ -22,7 +283,7 @@ struct mw_store_reader {
 struct reading {
 	const struct mw_store_visitor *visitor;
 	struct mw_store_emission emission;
-	struct mw_store_unpacker unpacker;
+	struct unpacker unpacker;
 	struct mw_store_process **processes; /* by number; NULL: not met */
 	size_t process_room;
 	uint64_t chunks; /* that were good */
@@ -74,7 +335,7 @@ static struct mw_error *open_file(struct mw_store_reader *reader)
 	if (!S_ISREG(what.st_mode))
 		return no_recording(reader->path,
 				    S_ISDIR(what.st_mode) ? "it is a directory" : "it is no regular file");
-	return check_header(reader->path, header, mw_store_read_at(reader->fd, header, sizeof(header), 0));
+	return check_header(reader->path, header, read_at(reader->fd, header, sizeof(header), 0));
 }
 
 struct mw_error *mw_store_open(const char *path, struct mw_store_reader **out)
@@ -127,7 +388,7 @@ static struct mw_store_process *find_process(struct reading *reading, uint32_t n
 }
 
 static struct mw_error *emit_events(const struct reading *reading, const struct mw_store_process *process,
-				    const struct mw_store_slot *slot, const char **why)
+				    const struct slot *slot, const char **why)
 {
 	const struct mw_store_known *threads = &process->threads, *stacks = &process->stacks;
 	const struct mw_event *events = (const struct mw_event *)(const void *)slot->events.bytes;
@@ -144,21 +405,16 @@ static struct mw_error *emit_events(const struct reading *reading, const struct 
 }
 
 /* The end tells how many chunks there are before it: without one there is more that is missing. */
-static void take_close(struct reading *reading, const struct mw_store_slot *slot, const char **why)
+static void take_close(struct reading *reading, const struct slot *slot, const char **why)
 {
-	struct mw_store_get get = {slot->content.bytes, slot->content.bytes + slot->chunk.raw_size, false};
-	struct mw_store_get record;
-	size_t size;
+	uint64_t chunks;
 
-	record.at = mw_store_get_blob(&get, &size);
-	record.end = get.at;
-	record.bad = get.bad;
-	if (slot->chunk.count != 1 || mw_store_get_number(&record) != reading->chunks || record.bad)
+	if (!mw_store_decode_close(&slot->chunk, slot->content.bytes, &chunks) || chunks != reading->chunks)
 		*why = "its end is invalid";
 	reading->closed = !*why;
 }
 
-static struct mw_error *take_chunk(struct reading *reading, const struct mw_store_slot *slot, const char **why)
+static struct mw_error *take_chunk(struct reading *reading, const struct slot *slot, const char **why)
 {
 	struct mw_store_process *process;
 
@@ -187,24 +443,24 @@ static struct mw_error *take_chunk(struct reading *reading, const struct mw_stor
 }
 
 /* One step. *more: there may be another. */
-static struct mw_error *take_step(struct reading *reading, const struct mw_store_slot *slot, bool *more)
+static struct mw_error *take_step(struct reading *reading, const struct slot *slot, bool *more)
 {
 	struct mw_store_state *state = &reading->state;
 	const char *why = NULL;
 
 	*more = false;
 	switch (slot->step) {
-	case MW_STORE_STEP_TROUBLE:
+	case STEP_TROUBLE:
 		if (slot->errnum == ENOMEM)
 			return mw_error_nomem();
 		return mw_error_create(MW_ERROR_SYSTEM, slot->errnum, "can't read the recording");
-	case MW_STORE_STEP_DAMAGE:
+	case STEP_DAMAGE:
 		why = reading->closed ? "there is more behind its end" : slot->why;
 		break;
-	case MW_STORE_STEP_ALL:
+	case STEP_ALL:
 		why = reading->closed ? NULL : "its end is missing";
 		break;
-	case MW_STORE_STEP_CHUNK:
+	case STEP_CHUNK:
 		MW_TRY(take_chunk(reading, slot, &why));
 		*more = !why;
 		break;
@@ -246,12 +502,12 @@ static struct mw_error *read_all(struct reading *reading)
 	struct mw_error *err = NULL;
 	bool more = true;
 
-	MW_TRY(mw_store_unpacker_start(&reading->unpacker));
+	MW_TRY(unpacker_start(&reading->unpacker));
 	while (more && !err) {
-		err = take_step(reading, mw_store_unpacker_next(&reading->unpacker), &more);
-		mw_store_unpacker_drop(&reading->unpacker);
+		err = take_step(reading, unpacker_next(&reading->unpacker), &more);
+		unpacker_drop(&reading->unpacker);
 	}
-	mw_store_unpacker_stop(&reading->unpacker);
+	unpacker_stop(&reading->unpacker);
 	return err;
 }
 

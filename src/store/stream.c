@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
-/* stream.c: what one process tells, until there is enough for a chunk (writer_state.h). */
+/* stream.c: what the writer is told of each process: facts, and by a sink events (writer.h). */
 #include "store/writer_state.h"
+
+#include "base/vector.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #define OPEN_MIN    4096u
 #define LENGTH_SIZE 3u /* bytes before a record: as many as a number below MW_STORE_CHUNK_MAX takes */
@@ -21,7 +24,8 @@ static struct mw_store_stream *add_stream(struct mw_store_writer *writer, uint32
 	return stream;
 }
 
-struct mw_store_stream *mw_store_stream_of(struct mw_store_writer *writer, uint32_t process)
+/* NULL where nothing is to be reported any more, or not of such a process. */
+static struct mw_store_stream *stream_of(struct mw_store_writer *writer, uint32_t process)
 {
 	struct mw_store_stream *stream = NULL;
 
@@ -45,18 +49,6 @@ struct mw_store_stream *mw_store_stream_of(struct mw_store_writer *writer, uint3
 	return stream;
 }
 
-void mw_store_stream_destroy(struct mw_store_stream *stream)
-{
-	if (!stream)
-		return;
-	for (size_t type = 0; type < MW_STORE_TYPE_COUNT; type++)
-		free(stream->open[type].bytes);
-	free(stream->events);
-	free(stream->unused);
-	free(stream->names);
-	free(stream);
-}
-
 static void close_records(struct mw_store_stream *stream, enum mw_store_chunk_type type)
 {
 	struct mw_store_open *open = &stream->open[type];
@@ -72,7 +64,8 @@ static void close_records(struct mw_store_stream *stream, enum mw_store_chunk_ty
 	*open = (struct mw_store_open){0};
 }
 
-void mw_store_stream_close_events(struct mw_store_stream *stream)
+/* Hand over the events, and before them what they may name. */
+static void close_events(struct mw_store_stream *stream)
 {
 	for (enum mw_store_chunk_type type = MW_STORE_TARGETS; type < MW_STORE_EVENTS; type++)
 		close_records(stream, type);
@@ -84,13 +77,6 @@ void mw_store_stream_close_events(struct mw_store_stream *stream)
 									 .type = MW_STORE_EVENTS});
 	stream->events = NULL;
 	stream->event_count = 0;
-}
-
-void mw_store_stream_flush(struct mw_store_stream *stream)
-{
-	mw_store_stream_close_events(stream);
-	for (enum mw_store_chunk_type type = MW_STORE_EVENTS + 1; type < MW_STORE_CLOSE; type++)
-		close_records(stream, type);
 }
 
 static bool make_room(struct mw_store_open *open, size_t size)
@@ -110,8 +96,8 @@ static bool make_room(struct mw_store_open *open, size_t size)
 	return true;
 }
 
-void mw_store_stream_emit(struct mw_store_stream *stream, enum mw_store_chunk_type type, mw_store_encoder encode,
-			  const void *fact, size_t items)
+/* Put a record where its chunk begins to be. Of its list at most `items` items, fewer where it is too long. */
+static void put_record(struct mw_store_stream *stream, enum mw_store_chunk_type type, const void *fact, size_t items)
 {
 	struct mw_store_writer *writer = stream->writer;
 	struct mw_store_open *open = &stream->open[type];
@@ -121,7 +107,7 @@ void mw_store_stream_emit(struct mw_store_stream *stream, enum mw_store_chunk_ty
 	do {
 		record = (struct mw_store_put){writer->scratch, writer->scratch + MW_STORE_CHUNK_MAX - LENGTH_SIZE,
 					       false};
-		encode(&record, fact, items);
+		mw_store_encode(&record, type, fact, items);
 		items /= 2;
 	} while (record.full && items);
 	if (record.full)
@@ -139,7 +125,7 @@ void mw_store_stream_emit(struct mw_store_stream *stream, enum mw_store_chunk_ty
 	open->count++;
 }
 
-void mw_store_stream_events(struct mw_store_stream *stream, const struct mw_event *events, size_t count)
+static void put_events(struct mw_store_stream *stream, const struct mw_event *events, size_t count)
 {
 	while (count) {
 		size_t room = MW_STORE_EVENTS_MAX - stream->event_count;
@@ -157,6 +143,259 @@ void mw_store_stream_events(struct mw_store_stream *stream, const struct mw_even
 		events += some;
 		count -= some;
 		if (stream->event_count == MW_STORE_EVENTS_MAX)
-			mw_store_stream_close_events(stream);
+			close_events(stream);
 	}
+}
+
+void mw_store_flush(struct mw_store_writer *writer)
+{
+	for (size_t i = 0; i < writer->stream_count; i++) {
+		struct mw_store_stream *stream = writer->streams[i];
+
+		if (!stream)
+			continue;
+		close_events(stream);
+		for (enum mw_store_chunk_type type = MW_STORE_EVENTS + 1; type < MW_STORE_CLOSE; type++)
+			close_records(stream, type);
+	}
+}
+
+static void destroy_stream(struct mw_store_stream *stream)
+{
+	if (!stream)
+		return;
+	for (size_t type = 0; type < MW_STORE_TYPE_COUNT; type++)
+		free(stream->open[type].bytes);
+	free(stream->events);
+	free(stream->unused);
+	free(stream->names);
+	free(stream);
+}
+
+void mw_store_streams_deinit(struct mw_store_writer *writer)
+{
+	for (size_t i = 0; i < writer->stream_count; i++)
+		destroy_stream(writer->streams[i]);
+	free(writer->streams);
+}
+
+/* --- as a receiver of facts ------------------------------------------------------------------------------ */
+
+static struct mw_error *put_fact(struct mw_store_writer *writer, uint32_t process, enum mw_store_chunk_type type,
+				 const void *fact, size_t items)
+{
+	struct mw_store_stream *stream = stream_of(writer, process);
+
+	if (stream)
+		put_record(stream, type, fact, items);
+	return NULL;
+}
+
+static struct mw_error *on_target(void *context, uint32_t process, const struct mw_stored_target *target)
+{
+	return put_fact(context, process, MW_STORE_TARGETS, target, target->command_count);
+}
+
+static struct mw_error *on_hook(void *context, uint32_t process, const struct mw_stored_hook *hook)
+{
+	return hook->number < MW_STORE_NUMBER_MAX ? put_fact(context, process, MW_STORE_HOOKS, hook, 0) : NULL;
+}
+
+static struct mw_error *on_module(void *context, uint32_t process, const struct mw_stored_module *module)
+{
+	return module->number < MW_STORE_NUMBER_MAX ? put_fact(context, process, MW_STORE_MODULES, module, 0) : NULL;
+}
+
+static struct mw_error *on_before(void *context, uint32_t process, mw_addr start, mw_addr end)
+{
+	const struct mw_store_range range = {start, end};
+	struct mw_store_stream *stream = stream_of(context, process);
+
+	if (!stream)
+		return NULL;
+	/* It was not there yet for the events received up to now. */
+	if (stream->event_count)
+		close_events(stream);
+	put_record(stream, MW_STORE_BEFORE, &range, 0);
+	return NULL;
+}
+
+static struct mw_error *on_sample(void *context, uint32_t process, const struct mw_stored_sample *sample)
+{
+	return put_fact(context, process, MW_STORE_SAMPLES, sample, 0);
+}
+
+static struct mw_error *on_mark(void *context, uint32_t process, const struct mw_stored_mark *mark)
+{
+	return put_fact(context, process, MW_STORE_MARKS, mark, 0);
+}
+
+static struct mw_error *on_mapping(void *context, uint32_t process, enum mw_stored_moment moment,
+				   const struct mw_stored_mapping *mapping)
+{
+	const struct mw_store_moment_mapping at = {moment, mapping};
+
+	return put_fact(context, process, MW_STORE_MAPPINGS, &at, 0);
+}
+
+static struct mw_error *on_symbol(void *context, uint32_t process, const struct mw_stored_symbol *symbol)
+{
+	return put_fact(context, process, MW_STORE_SYMBOLS, symbol, symbol->frame_count);
+}
+
+static struct mw_error *on_end(void *context, uint32_t process, const struct mw_stored_end *end)
+{
+	return put_fact(context, process, MW_STORE_ENDS, end, end->figure_count);
+}
+
+struct mw_store_visitor mw_store_receiver(struct mw_store_writer *writer)
+{
+	return MW_STORE_VISITOR(writer);
+}
+
+/* --- as a sink ------------------------------------------------------------------------------------------- */
+
+static void emit_stack(struct mw_store_stream *stream, uint32_t number, const struct mw_raw_stack *stack)
+{
+	const struct mw_store_numbered numbered = {number, stack};
+
+	put_record(stream, MW_STORE_STACKS, &numbered, SIZE_MAX);
+}
+
+/* The inner sink gave numbers to stacks of its own: say so, for readers know by its absence that a stack is missing. */
+static void skip_stacks(struct mw_store_stream *stream, uint32_t until)
+{
+	for (; stream->stack_count < until; stream->stack_count++) {
+		if (!MW_VECTOR_ROOM(stream->unused, stream->unused_count, stream->unused_capacity)) {
+			mw_store_queue_fail(&stream->writer->queue, ENOMEM);
+			return;
+		}
+		stream->unused[stream->unused_count++] = stream->stack_count;
+		emit_stack(stream, stream->stack_count, NULL);
+	}
+}
+
+/* Was the number of one that had been left out? Then it no longer is. */
+static bool was_unused(struct mw_store_stream *stream, uint32_t number)
+{
+	for (size_t i = 0; i < stream->unused_count; i++) {
+		if (stream->unused[i] == number) {
+			stream->unused[i] = stream->unused[--stream->unused_count];
+			return true;
+		}
+	}
+	return false;
+}
+
+static struct mw_error *take_stack(void *context, const struct mw_raw_stack *stack, uint32_t *id)
+{
+	struct mw_store_stream *stream = context;
+	uint32_t number;
+
+	MW_TRY(stream->inner->stack(stream->inner->context, stack, &number));
+	*id = number;
+	if (mw_store_failed(stream->writer))
+		return NULL;
+	if (number >= stream->stack_count) {
+		skip_stacks(stream, number);
+		stream->stack_count = number + 1;
+		emit_stack(stream, number, stack);
+	} else if (stream->unused_count && was_unused(stream, number)) {
+		emit_stack(stream, number, stack);
+	}
+	return NULL;
+}
+
+static void emit_thread(struct mw_store_stream *stream, const struct mw_stored_thread *thread)
+{
+	uint64_t name = thread->name ? XXH64(thread->name, strlen(thread->name), 0) | 1 : 1;
+
+	while (stream->name_count <= thread->number) {
+		const struct mw_store_numbered unused = {(uint32_t)stream->name_count, NULL};
+
+		if (!MW_VECTOR_ROOM(stream->names, stream->name_count, stream->name_capacity)) {
+			mw_store_queue_fail(&stream->writer->queue, ENOMEM);
+			return;
+		}
+		stream->names[stream->name_count++] = 0;
+		if (unused.number != thread->number)
+			put_record(stream, MW_STORE_THREADS, &unused, SIZE_MAX);
+	}
+	/* No name is no news of one that is there. */
+	if (stream->names[thread->number] != name && (thread->name || !stream->names[thread->number])) {
+		const struct mw_store_numbered told = {thread->number, thread};
+
+		stream->names[thread->number] = name;
+		put_record(stream, MW_STORE_THREADS, &told, SIZE_MAX);
+	}
+}
+
+static struct mw_error *take_thread(void *context, pid_t tid, const char *name, bool fresh, uint32_t *number)
+{
+	struct mw_store_stream *stream = context;
+	struct mw_stored_thread thread = {.tid = tid, .name = name};
+
+	MW_TRY(stream->inner->thread(stream->inner->context, tid, name, fresh, &thread.number));
+	*number = thread.number;
+	if (!mw_store_failed(stream->writer))
+		emit_thread(stream, &thread);
+	return NULL;
+}
+
+static struct mw_error *take_event(void *context, const struct mw_event *event)
+{
+	struct mw_store_stream *stream = context;
+
+	MW_TRY(stream->inner->event(stream->inner->context, event));
+	if (!mw_store_failed(stream->writer))
+		put_events(stream, event, 1);
+	return NULL;
+}
+
+static struct mw_error *take_events(void *context, const struct mw_event *events, size_t count)
+{
+	struct mw_store_stream *stream = context;
+
+	if (stream->inner->events) {
+		MW_TRY(stream->inner->events(stream->inner->context, events, count));
+	} else {
+		for (size_t i = 0; i < count; i++)
+			MW_TRY(stream->inner->event(stream->inner->context, &events[i]));
+	}
+	if (!mw_store_failed(stream->writer))
+		put_events(stream, events, count);
+	return NULL;
+}
+
+static bool knows(void *context, mw_addr addr)
+{
+	const struct mw_store_stream *stream = context;
+
+	return stream->inner->knows(stream->inner->context, addr);
+}
+
+struct mw_error *mw_store_sink(struct mw_store_writer *writer, uint32_t process, const struct mw_event_sink *inner,
+			       struct mw_event_sink *out)
+{
+	struct mw_store_stream *stream;
+
+	if (process >= MW_STORE_PROCESS_MAX)
+		return mw_error_create(MW_ERROR_UNSUPPORTED, 0, "a recording holds at most %u processes",
+				       MW_STORE_PROCESS_MAX);
+	stream = stream_of(writer, process);
+	if (!stream) {
+		/* Nothing is recorded any more. */
+		*out = *inner;
+		return NULL;
+	}
+	stream->inner = inner;
+	*out = (struct mw_event_sink){
+		.context = stream,
+		.stack = take_stack,
+		.thread = take_thread,
+		.event = take_event,
+		.events = take_events,
+		.knows = inner->knows ? knows : NULL,
+	};
+	return NULL;
 }

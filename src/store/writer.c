@@ -1,16 +1,306 @@
 // SPDX-License-Identifier: MIT
-/* writer.c: a recording's file from its begin to its end (writer.h). */
+/* writer.c: a recording's file from its begin to its end, and the thread that writes it (writer.h). */
 #include "store/writer_state.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include <zstd.h>
+
+/* --- chunks: encoded, compressed, hashed, with their headers -------------------------------------------- */
+
+#define LEVEL     1
+#define FRAME_MIN 2048u /* smaller planes are compressed together: a frame for each would cost more than it gains */
+
+struct mw_store_chunker {
+	ZSTD_CCtx *zstd;
+	uint64_t sequence;
+	uint8_t content[MW_STORE_CHUNK_MAX]; /* of events, before it is compressed */
+	uint8_t chunk[MW_STORE_CHUNK_HEADER + MW_STORE_CHUNK_MAX];
+};
+
+/* For the chunk of that number and those that follow; NULL without memory. */
+static struct mw_store_chunker *chunker_create(uint64_t first)
+{
+	struct mw_store_chunker *chunker = malloc(sizeof(*chunker));
+
+	if (!chunker)
+		return NULL;
+	chunker->sequence = first;
+	chunker->zstd = ZSTD_createCCtx();
+	if (!chunker->zstd) {
+		free(chunker);
+		return NULL;
+	}
+	return chunker;
+}
+
+static void chunker_destroy(struct mw_store_chunker *chunker)
+{
+	if (!chunker)
+		return;
+	ZSTD_freeCCtx(chunker->zstd);
+	free(chunker);
+}
+
+/* Compress planes into frames of their own: their bytes are of different kinds. 0: it does not get smaller. */
+static size_t compress(struct mw_store_chunker *chunker, const uint8_t *content, const struct mw_store_planes *planes)
+{
+	uint8_t *stored = chunker->chunk + MW_STORE_CHUNK_HEADER;
+	size_t used = 0, size = planes->ends[planes->count - 1];
+	uint32_t begin = 0;
+
+	for (uint32_t i = 0; i < planes->count; i++) {
+		uint32_t end = planes->ends[i];
+		size_t done;
+
+		if (end == begin || (end - begin < FRAME_MIN && i + 1 < planes->count))
+			continue;
+		done = ZSTD_compressCCtx(chunker->zstd, stored + used, size - used, content + begin, end - begin,
+					 LEVEL);
+		if (ZSTD_isError(done))
+			return 0;
+		used += done;
+		begin = end;
+	}
+	return used < size ? used : 0;
+}
+
+static size_t chunker_finish(struct mw_store_chunker *chunker, struct mw_store_chunk *chunk, const uint8_t *content,
+			     const struct mw_store_planes *planes, const uint8_t **out)
+{
+	uint8_t *stored = chunker->chunk + MW_STORE_CHUNK_HEADER;
+	size_t compressed = compress(chunker, content, planes);
+
+	chunk->raw_size = planes->ends[planes->count - 1];
+	chunk->coding = compressed ? MW_STORE_ZSTD : MW_STORE_RAW;
+	chunk->stored_size = compressed ? (uint32_t)compressed : chunk->raw_size;
+	if (!compressed)
+		memcpy(stored, content, chunk->raw_size);
+	chunk->sequence = chunker->sequence++;
+	mw_store_pack_chunk(chunk, stored, chunker->chunk);
+	*out = chunker->chunk;
+	return MW_STORE_CHUNK_HEADER + chunk->stored_size;
+}
+
+/* Returns the size of the chunk at *out, which is good until the next call. */
+static size_t chunker_make(struct mw_store_chunker *chunker, const struct mw_store_job *job, const uint8_t **out)
+{
+	struct mw_store_chunk chunk = {.type = job->type, .process = job->process, .count = job->count};
+	struct mw_store_planes planes = {.ends = {job->size}, .count = 1};
+
+	if (job->type != MW_STORE_EVENTS)
+		return chunker_finish(chunker, &chunk, job->bytes, &planes, out);
+	mw_store_columns_encode(job->bytes, job->count, chunker->content, &planes);
+	return chunker_finish(chunker, &chunk, chunker->content, &planes, out);
+}
+
+/* The chunk that ends a recording. */
+static size_t chunker_close(struct mw_store_chunker *chunker, const uint8_t **out)
+{
+	struct mw_store_chunk chunk = {.type = MW_STORE_CLOSE, .count = 1};
+	uint8_t record[16];
+	struct mw_store_put put = {record + 1, record + sizeof(record), false};
+	struct mw_store_planes planes = {.count = 1};
+
+	mw_store_encode(&put, MW_STORE_CLOSE, &chunker->sequence, 0);
+	record[0] = (uint8_t)(put.at - record - 1);
+	planes.ends[0] = (uint32_t)(put.at - record);
+	return chunker_finish(chunker, &chunk, record, &planes, out);
+}
+
+/* --- the queue and its thread ---------------------------------------------------------------------------- */
+
+#define MOMENT 0 /* the type of a job that is no chunk */
+
+void mw_store_queue_fail(struct mw_store_queue *queue, int errnum)
+{
+	pthread_mutex_lock(&queue->lock);
+	if (!queue->errnum)
+		queue->errnum = errnum;
+	pthread_mutex_unlock(&queue->lock);
+	atomic_store(&queue->failed, true);
+}
+
+/* All of it or nothing: what is left of a chunk that does not fit is taken off again. */
+static void write_all(struct mw_store_queue *queue, const uint8_t *bytes, size_t size)
+{
+	uint64_t begin = atomic_load(&queue->written);
+	size_t done = 0;
+
+	while (done < size) {
+		ssize_t count = pwrite(queue->fd, bytes + done, size - done, (off_t)(begin + done));
+		int errnum = count < 0 ? errno : EIO;
+
+		if (count > 0) {
+			done += (size_t)count;
+		} else if (errnum != EINTR) {
+			mw_store_queue_fail(queue, errnum);
+			/* Where that fails the reader finds a chunk that is cut off, and says so. */
+			if (ftruncate(queue->fd, (off_t)begin) != 0)
+				return;
+			return;
+		}
+	}
+	atomic_store(&queue->written, begin + size);
+}
+
+/* Wait for the next job. False: there are no more. */
+static bool take_job(struct mw_store_queue *queue, struct mw_store_job *job)
+{
+	bool there;
+
+	pthread_mutex_lock(&queue->lock);
+	while (queue->count == 0 && !queue->stopping)
+		pthread_cond_wait(&queue->changed, &queue->lock);
+	there = queue->count > 0;
+	if (there)
+		*job = queue->jobs[queue->first];
+	pthread_mutex_unlock(&queue->lock);
+	return there;
+}
+
+/* The first job is done: its buffer is free again, and there is room for another. */
+static void drop_job(struct mw_store_queue *queue, const struct mw_store_job *job)
+{
+	void *bytes = job->bytes;
+
+	pthread_mutex_lock(&queue->lock);
+	if (job->type == MW_STORE_EVENTS && queue->idle_count < MW_STORE_QUEUE_MAX) {
+		queue->idle[queue->idle_count++] = bytes;
+		bytes = NULL;
+	}
+	queue->first = (queue->first + 1) % MW_STORE_QUEUE_MAX;
+	queue->count--;
+	pthread_cond_signal(&queue->changed);
+	pthread_mutex_unlock(&queue->lock);
+	free(bytes);
+}
+
+static void note_moment(struct mw_store_queue *queue)
+{
+	pthread_mutex_lock(&queue->lock);
+	queue->passed++;
+	queue->upto.bytes = atomic_load(&queue->written);
+	queue->upto.chunks = queue->chunker->sequence;
+	pthread_mutex_unlock(&queue->lock);
+}
+
+static void *run(void *context)
+{
+	struct mw_store_queue *queue = context;
+	uint8_t header[MW_STORE_FILE_HEADER];
+	const uint8_t *chunk;
+	struct mw_store_job job;
+	size_t size;
+
+	pthread_setname_np(pthread_self(), "memwatch-store");
+	if (!atomic_load(&queue->written)) {
+		mw_store_pack_file(header);
+		write_all(queue, header, sizeof(header));
+	}
+	while (take_job(queue, &job)) {
+		if (job.type == MOMENT) {
+			note_moment(queue);
+		} else if (!atomic_load(&queue->failed)) {
+			size = chunker_make(queue->chunker, &job, &chunk);
+			write_all(queue, chunk, size);
+		}
+		drop_job(queue, &job);
+	}
+	if (queue->close && !atomic_load(&queue->failed)) {
+		size = chunker_close(queue->chunker, &chunk);
+		write_all(queue, chunk, size);
+	}
+	return NULL;
+}
+
+/* Begin a file: the thread writes its header; or go on with one whose good part is `begin`, where that is not 0.
+ * Where that fails there is nothing to stop. */
+static struct mw_error *queue_start(struct mw_store_queue *queue, int fd, const struct mw_store_upto *begin)
+{
+	sigset_t all, before;
+	int errnum;
+
+	queue->fd = fd;
+	atomic_store(&queue->written, begin->bytes);
+	queue->chunker = chunker_create(begin->chunks);
+	if (!queue->chunker)
+		return mw_error_nomem();
+	pthread_mutex_init(&queue->lock, NULL);
+	pthread_cond_init(&queue->changed, NULL);
+	/* Signals are others' business; and one for a file that grows too large must not end us. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	errnum = pthread_create(&queue->thread, NULL, run, queue);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!errnum) {
+		queue->running = true;
+		return NULL;
+	}
+	chunker_destroy(queue->chunker);
+	return mw_error_create(MW_ERROR_SYSTEM, errnum, "can't start the thread that writes the recording");
+}
+
+struct mw_event *mw_store_queue_buffer(struct mw_store_queue *queue)
+{
+	struct mw_event *buffer = NULL;
+
+	pthread_mutex_lock(&queue->lock);
+	if (queue->idle_count)
+		buffer = queue->idle[--queue->idle_count];
+	pthread_mutex_unlock(&queue->lock);
+	return buffer ? buffer : malloc(MW_STORE_EVENTS_MAX * sizeof(*buffer));
+}
+
+void mw_store_queue_put(struct mw_store_queue *queue, struct mw_store_job job)
+{
+	pthread_mutex_lock(&queue->lock);
+	while (queue->count == MW_STORE_QUEUE_MAX)
+		pthread_cond_wait(&queue->changed, &queue->lock);
+	queue->jobs[(queue->first + queue->count++) % MW_STORE_QUEUE_MAX] = job;
+	pthread_cond_signal(&queue->changed);
+	pthread_mutex_unlock(&queue->lock);
+}
+
+/* Has all been written that was handed over, the header as well? */
+static bool queue_idle(struct mw_store_queue *queue)
+{
+	bool empty;
+
+	pthread_mutex_lock(&queue->lock);
+	empty = queue->count == 0;
+	pthread_mutex_unlock(&queue->lock);
+	return empty && atomic_load(&queue->written) >= MW_STORE_FILE_HEADER;
+}
+
+/* Write what is there, also the end where `close` says so, and end the thread. Once; not where it never started. */
+static void queue_stop(struct mw_store_queue *queue, bool close)
+{
+	if (!queue->running)
+		return;
+	pthread_mutex_lock(&queue->lock);
+	queue->stopping = true;
+	queue->close = close;
+	pthread_cond_signal(&queue->changed);
+	pthread_mutex_unlock(&queue->lock);
+	pthread_join(queue->thread, NULL);
+	queue->running = false;
+	while (queue->idle_count)
+		free(queue->idle[--queue->idle_count]);
+	chunker_destroy(queue->chunker);
+	pthread_cond_destroy(&queue->changed);
+	pthread_mutex_destroy(&queue->lock);
+}
+
+/* --- the file -------------------------------------------------------------------------------------------- */
 
 #define COPY_SIZE (1u << 18) /* bytes at a time */
 
@@ -106,7 +396,7 @@ static struct mw_error *open_writer(const char *path, struct mw_store_writer **o
 static struct mw_error *start(struct mw_store_writer *writer, const struct mw_store_upto *begin,
 			      struct mw_store_writer **out)
 {
-	struct mw_error *err = mw_store_queue_start(&writer->queue, writer->fd, begin);
+	struct mw_error *err = queue_start(&writer->queue, writer->fd, begin);
 
 	if (err)
 		free_writer(writer);
@@ -185,18 +475,33 @@ struct mw_error *mw_store_copy(struct mw_store_writer *from, const struct mw_sto
 uint64_t mw_store_moment(struct mw_store_writer *writer)
 {
 	mw_store_flush(writer);
-	mw_store_queue_moment(&writer->queue);
+	mw_store_queue_put(&writer->queue, (struct mw_store_job){.type = MOMENT});
 	return ++writer->moments;
 }
 
 bool mw_store_passed(struct mw_store_writer *writer, uint64_t number, struct mw_store_upto *out)
 {
-	return mw_store_queue_passed(&writer->queue, number, out);
+	struct mw_store_queue *queue = &writer->queue;
+	bool passed;
+
+	pthread_mutex_lock(&queue->lock);
+	passed = queue->passed >= number && !queue->errnum;
+	if (passed)
+		*out = queue->upto;
+	pthread_mutex_unlock(&queue->lock);
+	return passed;
 }
 
 int mw_store_broken(struct mw_store_writer *writer)
 {
-	return mw_store_failed(writer) ? mw_store_queue_errnum(&writer->queue) : 0;
+	int errnum;
+
+	if (!mw_store_failed(writer))
+		return 0;
+	pthread_mutex_lock(&writer->queue.lock);
+	errnum = writer->queue.errnum;
+	pthread_mutex_unlock(&writer->queue.lock);
+	return errnum;
 }
 
 void mw_store_give_up(struct mw_store_writer *writer, int errnum)
@@ -210,7 +515,7 @@ static void settle(struct mw_store_writer *writer)
 	const struct timespec moment = {.tv_nsec = 200000};
 
 	mw_store_flush(writer);
-	while (!mw_store_failed(writer) && !mw_store_queue_idle(&writer->queue))
+	while (!mw_store_failed(writer) && !queue_idle(&writer->queue))
 		nanosleep(&moment, NULL);
 }
 
@@ -223,8 +528,7 @@ struct mw_error *mw_store_publish(struct mw_store_writer *writer)
 	/* An old recording of that name is worth more than one that can't be written. */
 	settle(writer);
 	if (mw_store_failed(writer))
-		return cannot_write(writer, mw_store_queue_errnum(&writer->queue),
-				    "What stood there before is as it was. ");
+		return cannot_write(writer, mw_store_broken(writer), "What stood there before is as it was. ");
 	errnum = mw_place_name(&writer->place, writer->fd);
 	if (errnum)
 		return cannot_write(writer, errnum, "");
@@ -243,13 +547,6 @@ uint64_t mw_store_written(const struct mw_store_writer *writer)
 	return atomic_load(&writer->queue.written);
 }
 
-void mw_store_flush(struct mw_store_writer *writer)
-{
-	for (size_t i = 0; i < writer->stream_count; i++)
-		if (writer->streams[i])
-			mw_store_stream_flush(writer->streams[i]);
-}
-
 struct mw_error *mw_store_finish(struct mw_store_writer *writer)
 {
 	char good[80];
@@ -258,7 +555,7 @@ struct mw_error *mw_store_finish(struct mw_store_writer *writer)
 
 	if (writer->queue.running) {
 		mw_store_flush(writer);
-		mw_store_queue_stop(&writer->queue, true);
+		queue_stop(&writer->queue, true);
 	}
 	errnum = writer->queue.errnum;
 	if (writer->fd >= 0 && !errnum && fstat(writer->fd, &st) == 0 && writer->published && st.st_nlink == 0)
@@ -284,10 +581,8 @@ void mw_store_destroy(struct mw_store_writer *writer)
 			mw_store_queue_fail(&writer->queue, ECANCELED);
 		else
 			mw_store_flush(writer);
-		mw_store_queue_stop(&writer->queue, false);
+		queue_stop(&writer->queue, false);
 	}
-	for (size_t i = 0; i < writer->stream_count; i++)
-		mw_store_stream_destroy(writer->streams[i]);
-	free(writer->streams);
+	mw_store_streams_deinit(writer);
 	free_writer(writer);
 }

@@ -64,18 +64,10 @@ uint64_t mw_store_written(const struct mw_store_writer *writer);
 struct mw_error *mw_store_sink(struct mw_store_writer *writer, uint32_t process, const struct mw_event_sink *inner,
 			       struct mw_event_sink *out) MW_MUST_CHECK;
 
-void mw_store_target(struct mw_store_writer *writer, uint32_t process, const struct mw_stored_target *target);
-void mw_store_hook(struct mw_store_writer *writer, uint32_t process, const struct mw_stored_hook *hook);
-void mw_store_module(struct mw_store_writer *writer, uint32_t process, const struct mw_stored_module *module);
-void mw_store_before(struct mw_store_writer *writer, uint32_t process, mw_addr start, mw_addr end);
-void mw_store_sample(struct mw_store_writer *writer, uint32_t process, const struct mw_stored_sample *sample);
-void mw_store_mark(struct mw_store_writer *writer, uint32_t process, const struct mw_stored_mark *mark);
-void mw_store_mapping(struct mw_store_writer *writer, uint32_t process, enum mw_stored_moment moment,
-		      const struct mw_stored_mapping *mapping);
-void mw_store_symbol(struct mw_store_writer *writer, uint32_t process, const struct mw_stored_symbol *symbol);
-void mw_store_end(struct mw_store_writer *writer, uint32_t process, const struct mw_stored_end *end);
-/* Who writes all that, but events, threads and stacks, which a sink has. */
+/* Who writes facts; events, threads and stacks have a sink. */
 struct mw_store_visitor mw_store_receiver(struct mw_store_writer *writer);
+/* Write one fact: MW_STORE_TELL(writer, mark, process, &mark). */
+#define MW_STORE_TELL(writer, what, ...) ((void)mw_store_receiver(writer).what(writer, __VA_ARGS__))
 /* Chunks that are begun are written now: what was reported until now survives us. For about once a second. */
 void mw_store_flush(struct mw_store_writer *writer);
 

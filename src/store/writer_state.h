@@ -4,9 +4,88 @@
 #define MW_STORE_WRITER_STATE_H
 
 #include "base/place.h"
-#include "store/encode.h"
-#include "store/queue.h"
+#include "store/format.h"
 #include "store/writer.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* --- facts as the bytes of records (encode.c) ------------------------------------------------------------- */
+
+/* Where to put: what does not fit before `end` is left out, and sets `full`. */
+struct mw_store_put {
+	uint8_t *at, *end;
+	bool full;
+};
+
+void mw_store_put_blob(struct mw_store_put *put, const uint8_t *bytes, size_t size);
+
+struct mw_store_range {
+	mw_addr start, end;
+};
+
+struct mw_store_moment_mapping {
+	enum mw_stored_moment moment;
+	const struct mw_stored_mapping *mapping;
+};
+
+/* A stack or thread that has a number; `fact` NULL: the number is not used. */
+struct mw_store_numbered {
+	uint32_t number;
+	const void *fact;
+};
+
+/*
+ * A fact as its record, without the length before it; of its list at most `limit` items. It is a struct mw_stored_X, but
+ * of BEFORE a struct mw_store_range, of THREADS and STACKS a struct mw_store_numbered (of a struct mw_stored_thread or
+ * mw_raw_stack), of MAPPINGS a struct mw_store_moment_mapping, of CLOSE a uint64_t.
+ */
+void mw_store_encode(struct mw_store_put *put, enum mw_store_chunk_type type, const void *fact, size_t limit);
+
+/* --- the thread that makes chunks of what it is given and writes them (writer.c) ---------------------------- */
+
+#define MW_STORE_QUEUE_MAX 8u
+
+/* What becomes one chunk. `bytes` is the queue's: MW_STORE_EVENTS_MAX events, or records as they stand. */
+struct mw_store_job {
+	void *bytes;
+	uint32_t size; /* of the records, bytes */
+	uint32_t count;
+	uint32_t process;
+	uint16_t type;
+};
+
+struct mw_store_chunker;
+
+struct mw_store_queue {
+	pthread_t thread;
+	bool running;
+	pthread_mutex_t lock; /* of what follows */
+	pthread_cond_t changed;
+	struct mw_store_job jobs[MW_STORE_QUEUE_MAX];
+	unsigned int first, count;
+	struct mw_event *idle[MW_STORE_QUEUE_MAX]; /* buffers of events to be used again */
+	unsigned int idle_count;
+	bool stopping, close;      /* no more jobs come; … and the recording is whole */
+	uint64_t passed;           /* how many moments have been come to … */
+	struct mw_store_upto upto; /* … and what was written when the last of them was */
+	int errnum;                /* why writing failed */
+	/* Without the lock. */
+	atomic_bool failed;       /* nothing is taken any more */
+	_Atomic uint64_t written; /* bytes of the file that are good */
+	/* The thread's own. */
+	int fd;
+	struct mw_store_chunker *chunker;
+};
+
+/* Room for MW_STORE_EVENTS_MAX events, for a job to take; NULL without memory. */
+struct mw_event *mw_store_queue_buffer(struct mw_store_queue *queue);
+/* Hand over a job, as soon as there is room. */
+void mw_store_queue_put(struct mw_store_queue *queue, struct mw_store_job job);
+/* Nothing is to be written any more, because of `errnum`. From any thread; the others from the one that reports. */
+void mw_store_queue_fail(struct mw_store_queue *queue, int errnum);
+
+/* --- what one process tells, until there is enough for a chunk (stream.c) ------------------------------------- */
 
 /* Records of one type, until they are a chunk. */
 struct mw_store_open {
@@ -42,16 +121,7 @@ struct mw_store_writer {
 	uint8_t *scratch; /* for one record, MW_STORE_CHUNK_MAX bytes */
 };
 
-/* NULL where nothing is to be reported any more, or not of such a process. */
-struct mw_store_stream *mw_store_stream_of(struct mw_store_writer *writer, uint32_t process);
-void mw_store_stream_destroy(struct mw_store_stream *stream);
-/* Put a record where its chunk begins to be. Of its list at most `items` items, fewer where it is too long. */
-void mw_store_stream_emit(struct mw_store_stream *stream, enum mw_store_chunk_type type, mw_store_encoder encode,
-			  const void *fact, size_t items);
-void mw_store_stream_events(struct mw_store_stream *stream, const struct mw_event *events, size_t count);
-/* Hand over the events, and before them what they may name. */
-void mw_store_stream_close_events(struct mw_store_stream *stream);
-void mw_store_stream_flush(struct mw_store_stream *stream);
+void mw_store_streams_deinit(struct mw_store_writer *writer);
 
 static inline bool mw_store_failed(struct mw_store_writer *writer)
 {

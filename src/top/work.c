@@ -370,8 +370,8 @@ static struct mw_error *complete(struct mw_top_work *work, const struct mw_top_m
 {
 	if (!moment->whole) {
 		if (moment->has_sample)
-			mw_store_sample(copy, 0, &moment->sample);
-		mw_store_end(copy, 0, &moment->end);
+			MW_STORE_TELL(copy, sample, 0, &moment->sample);
+		MW_STORE_TELL(copy, end, 0, &moment->end);
 	}
 	work->step = "names";
 	MW_TRY(emit_names(&work->names, copy, go_on_saving, work));

@@ -282,7 +282,7 @@ static void tell_symbols(struct generator *generator)
 				module, CODE + (uint64_t)module * CODE_SIZE + 64 * (i % (CODE_SIZE / 64)), &frame, 1};
 
 			snprintf(name, sizeof(name), "function_%u", i);
-			mw_store_symbol(generator->writer, 0, &symbol);
+			MW_STORE_TELL(generator->writer, symbol, 0, &symbol);
 		}
 	}
 }
@@ -302,9 +302,9 @@ static void tell_facts(struct generator *generator)
 						.engine = "jump",
 						.engine_reason = "made up"};
 
-	mw_store_target(generator->writer, 0, &target);
+	MW_STORE_TELL(generator->writer, target, 0, &target);
 	for (uint32_t i = 0; i < HOOKS; i++)
-		mw_store_hook(generator->writer, 0,
+		MW_STORE_TELL(generator->writer, hook, 0,
 			      &(struct mw_stored_hook){.number = i,
 						       .function = functions[i],
 						       .module = "/usr/lib/libc.so.6",
@@ -316,15 +316,15 @@ static void tell_facts(struct generator *generator)
 
 		snprintf(path, sizeof(path), "/usr/lib/libpart%u.so", i);
 		memset(id, (int)(17 * i + 1), sizeof(id));
-		mw_store_module(generator->writer, 0,
-				&(struct mw_stored_module){.number = i,
-							   .path = path,
-							   .build_id = id,
-							   .build_id_size = sizeof(id),
-							   .start = CODE + (uint64_t)i * CODE_SIZE,
-							   .end = CODE + (uint64_t)(i + 1) * CODE_SIZE,
-							   .base = CODE + (uint64_t)i * CODE_SIZE,
-							   .suspect = true});
+		MW_STORE_TELL(generator->writer, module, 0,
+			      &(struct mw_stored_module){.number = i,
+							 .path = path,
+							 .build_id = id,
+							 .build_id_size = sizeof(id),
+							 .start = CODE + (uint64_t)i * CODE_SIZE,
+							 .end = CODE + (uint64_t)(i + 1) * CODE_SIZE,
+							 .base = CODE + (uint64_t)i * CODE_SIZE,
+							 .suspect = true});
 	}
 	for (uint32_t i = 0; i < THREADS; i++) {
 		char name[16];
@@ -343,16 +343,16 @@ static void tell_second(struct generator *generator, uint64_t second)
 {
 	uint64_t heap = generator->heap_bytes, vm = (generator->map_count - generator->unmap_count) * 65536;
 
-	mw_store_sample(generator->writer, 0,
-			&(struct mw_stored_sample){.time_ns = second * UINT64_C(1000000000),
-						   .rss = heap + (8U << 20),
-						   .pss = heap + (4U << 20),
-						   .vsize = heap + vm + (64U << 20),
-						   .heap_impacting = heap,
-						   .vm_impacting = vm,
-						   .arena_used = heap,
-						   .arena_free = heap / 8,
-						   .arena_size = heap + heap / 8});
+	MW_STORE_TELL(generator->writer, sample, 0,
+		      &(struct mw_stored_sample){.time_ns = second * UINT64_C(1000000000),
+						 .rss = heap + (8U << 20),
+						 .pss = heap + (4U << 20),
+						 .vsize = heap + vm + (64U << 20),
+						 .heap_impacting = heap,
+						 .vm_impacting = vm,
+						 .arena_used = heap,
+						 .arena_free = heap / 8,
+						 .arena_size = heap + heap / 8});
 }
 
 static void tell_mark(struct generator *generator, uint32_t number)
@@ -360,7 +360,7 @@ static void tell_mark(struct generator *generator, uint32_t number)
 	char name[32];
 
 	snprintf(name, sizeof(name), "mark %u", number);
-	mw_store_mark(generator->writer, 0, &(struct mw_stored_mark){number, generator->time_ns, name});
+	MW_STORE_TELL(generator->writer, mark, 0, &(struct mw_stored_mark){number, generator->time_ns, name});
 }
 
 static void tell_all(struct generator *generator)
@@ -380,12 +380,12 @@ static void tell_all(struct generator *generator)
 	}
 	hand_over(generator);
 	tell_symbols(generator);
-	mw_store_end(generator->writer, 0,
-		     &(struct mw_stored_end){
-			     .length_ns = generator->time_ns,
-			     .figures = &(struct mw_stored_figure){"stops", 12},
-			     .figure_count = 1,
-		     });
+	MW_STORE_TELL(generator->writer, end, 0,
+		      &(struct mw_stored_end){
+			      .length_ns = generator->time_ns,
+			      .figures = &(struct mw_stored_figure){"stops", 12},
+			      .figure_count = 1,
+		      });
 }
 
 static double now(void)

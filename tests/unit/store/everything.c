@@ -24,17 +24,17 @@ static void tell_target(struct mw_store_writer *writer, uint32_t process, const 
 						0x2000, UINT64_MAX,   true, false};
 	const struct mw_stored_module nameless = {4, NULL, NULL, 0, 0, UINT64_MAX, 0, false, true};
 
-	mw_store_target(writer, process, &target);
+	MW_STORE_TELL(writer, target, process, &target);
 	rig_good(as_read->target(as_read->context, process, &target));
-	mw_store_hook(writer, process, &hook);
+	MW_STORE_TELL(writer, hook, process, &hook);
 	rig_good(as_read->hook(as_read->context, process, &hook));
-	mw_store_hook(writer, process, &refused);
+	MW_STORE_TELL(writer, hook, process, &refused);
 	rig_good(as_read->hook(as_read->context, process, &refused));
-	mw_store_module(writer, process, &module);
+	MW_STORE_TELL(writer, module, process, &module);
 	rig_good(as_read->module(as_read->context, process, &module));
-	mw_store_module(writer, process, &nameless);
+	MW_STORE_TELL(writer, module, process, &nameless);
 	rig_good(as_read->module(as_read->context, process, &nameless));
-	mw_store_before(writer, process, 0x7000, 0x9000);
+	MW_STORE_TELL(writer, before, process, 0x7000, 0x9000);
 	rig_good(as_read->before(as_read->context, process, 0x7000, 0x9000));
 }
 
@@ -77,17 +77,17 @@ static void tell_rest(struct mw_store_writer *writer, uint32_t process, const st
 	const struct mw_stored_figure figures[] = {{"stops", 12}, {"", UINT64_MAX}};
 	const struct mw_stored_end end = {99, 2, true, -1, "a page", figures, 2};
 
-	mw_store_sample(writer, process, &sample);
+	MW_STORE_TELL(writer, sample, process, &sample);
 	rig_good(as_read->sample(as_read->context, process, &sample));
-	mw_store_mark(writer, process, &mark);
+	MW_STORE_TELL(writer, mark, process, &mark);
 	rig_good(as_read->mark(as_read->context, process, &mark));
-	mw_store_mapping(writer, process, MW_STORED_END, &mapping);
+	MW_STORE_TELL(writer, mapping, process, MW_STORED_END, &mapping);
 	rig_good(as_read->mapping(as_read->context, process, MW_STORED_END, &mapping));
-	mw_store_mapping(writer, process, MW_STORED_END, &code);
+	MW_STORE_TELL(writer, mapping, process, MW_STORED_END, &code);
 	rig_good(as_read->mapping(as_read->context, process, MW_STORED_END, &code));
-	mw_store_symbol(writer, process, &symbol);
+	MW_STORE_TELL(writer, symbol, process, &symbol);
 	rig_good(as_read->symbol(as_read->context, process, &symbol));
-	mw_store_end(writer, process, &end);
+	MW_STORE_TELL(writer, end, process, &end);
 	rig_good(as_read->end(as_read->context, process, &end));
 }
 

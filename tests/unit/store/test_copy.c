@@ -84,7 +84,7 @@ static void test_copy(void **unused)
 	rig_good(mw_store_copy(writer, &upto, rig_path("copy.mw"), go_on, &left, &copy));
 	/* Not there before it is whole. */
 	assert_int_equal(stat(rig_path("copy.mw"), &there), -1);
-	mw_store_end(copy, 0, &end);
+	MW_STORE_TELL(copy, end, 0, &end);
 	rig_good(mw_store_publish(copy));
 	rig_good(mw_store_finish(copy));
 	mw_store_destroy(copy);

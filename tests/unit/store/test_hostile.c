@@ -2,8 +2,7 @@
 /* Chunks whose checksums fit, made by somebody who means no good: each number is checked. */
 #include "rig.h"
 
-#include "store/bytes.h"
-#include "store/columns.h"
+#include "store/format.h"
 #include "unit.h"
 
 #include <stdlib.h>

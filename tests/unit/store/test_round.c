@@ -229,7 +229,7 @@ static void test_order_of_before(void **state)
 	rig_good(mw_store_sink(writer, 0, &inner.sink, &sink));
 	rig_good(sink.thread(sink.context, 10, NULL, true, &number));
 	rig_good(sink.event(sink.context, &(struct mw_event){.stack = MW_STACK_NONE}));
-	mw_store_before(writer, 0, 1, 2);
+	MW_STORE_TELL(writer, before, 0, 1, 2);
 	rig_good(sink.event(sink.context, &(struct mw_event){.stack = MW_STACK_NONE}));
 	rig_good(mw_store_finish(writer));
 	rig_good(rig_read(path, &told, &read));

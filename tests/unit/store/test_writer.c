@@ -349,7 +349,7 @@ static void test_full_disk(void **state)
 		assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 		start(&writer, &inner, &sink);
 		tell_events(&sink, 300000);
-		mw_store_mark(writer, 0, &(struct mw_stored_mark){1, 2, "x"});
+		MW_STORE_TELL(writer, mark, 0, &(struct mw_stored_mark){1, 2, "x"});
 		mw_store_flush(writer);
 		err = mw_store_finish(writer);
 		assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
@@ -399,10 +399,10 @@ static void test_too_long(void **state)
 		frames[i] = (struct mw_raw_frame){i % 2 ? UINT64_C(1) << 63 : 1, MW_MODULE_NONE - 1};
 	}
 	start(&writer, &inner, &sink);
-	mw_store_target(writer, 0, &target);
-	mw_store_mark(writer, 0, &(struct mw_stored_mark){1, 2, text});
-	mw_store_module(writer, 0, &(struct mw_stored_module){.number = UINT32_MAX});
-	mw_store_mark(writer, UINT32_MAX, &(struct mw_stored_mark){1, 2, "no such process"});
+	MW_STORE_TELL(writer, target, 0, &target);
+	MW_STORE_TELL(writer, mark, 0, &(struct mw_stored_mark){1, 2, text});
+	MW_STORE_TELL(writer, module, 0, &(struct mw_stored_module){.number = UINT32_MAX});
+	MW_STORE_TELL(writer, mark, UINT32_MAX, &(struct mw_stored_mark){1, 2, "no such process"});
 	rig_good(sink.stack(sink.context, &stack, &number));
 	rig_good(mw_store_finish(writer));
 	mw_store_destroy(writer);

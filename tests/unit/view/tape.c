@@ -102,11 +102,11 @@ static void tell_process(struct tape *tape, uint32_t number, const struct tape_p
 		 .has_file = true},
 	};
 
-	mw_store_target(tape->writer, number, &target);
+	MW_STORE_TELL(tape->writer, target, number, &target);
 	for (unsigned i = 0; i < TAPE_HOOKS; i++)
-		mw_store_hook(tape->writer, number, &hooks[i]);
+		MW_STORE_TELL(tape->writer, hook, number, &hooks[i]);
 	for (unsigned i = 0; i < 2; i++)
-		mw_store_module(tape->writer, number, &modules[i]);
+		MW_STORE_TELL(tape->writer, module, number, &modules[i]);
 }
 
 uint32_t tape_add(struct tape *tape, const struct tape_process *about)
@@ -159,7 +159,7 @@ void tape_mark(struct tape *tape, uint32_t process, uint32_t number, const char 
 {
 	const struct mw_stored_mark mark = {.number = number, .time_ns = time_ns, .name = name};
 
-	mw_store_mark(tape->writer, process, &mark);
+	MW_STORE_TELL(tape->writer, mark, process, &mark);
 }
 
 void tape_symbol(struct tape *tape, uint32_t process, uint64_t offset, const char *function)
@@ -168,14 +168,14 @@ void tape_symbol(struct tape *tape, uint32_t process, uint64_t offset, const cha
 	const struct mw_stored_symbol symbol = {
 		.module = 0, .addr = tape->processes[process].about.base + offset, .frames = &frame, .frame_count = 1};
 
-	mw_store_symbol(tape->writer, process, &symbol);
+	MW_STORE_TELL(tape->writer, symbol, process, &symbol);
 }
 
 void tape_end(struct tape *tape, uint32_t process, uint64_t length_ns)
 {
 	const struct mw_stored_end end = {.length_ns = length_ns, .ended = MW_END_DURATION};
 
-	mw_store_end(tape->writer, process, &end);
+	MW_STORE_TELL(tape->writer, end, process, &end);
 }
 
 void tape_close(struct tape *tape)

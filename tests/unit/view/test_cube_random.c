@@ -79,7 +79,7 @@ static void write_tape(const char *path)
 	tape_open(&tape, path);
 	tape_add(&tape, &app);
 	good(mw_track_before(tape.processes[0].track, 20 * PAGE, 40 * PAGE));
-	mw_store_before(tape.writer, 0, 20 * PAGE, 40 * PAGE);
+	MW_STORE_TELL(tape.writer, before, 0, 20 * PAGE, 40 * PAGE);
 	for (uint32_t i = 0; i < STACKS; i++)
 		stacks[i] = tape_stack(&tape, 0, i < STACKS - STACKS / 3 ? MW_KIND_HEAP : MW_KIND_VM, 0x10 * (i + 1));
 	for (uint32_t i = 0; i < THREADS; i++)

@@ -265,10 +265,10 @@ static void test_written_and_read(void **state)
 	tape_add(&tape, &about);
 	tape_mark(&tape, 0, 1, "here", 77);
 	tape_symbol(&tape, 0, 0x40, "work");
-	mw_store_sample(tape.writer, 0, &sample);
-	mw_store_mapping(tape.writer, 0, MW_STORED_START, &mappings[0]);
-	mw_store_mapping(tape.writer, 0, MW_STORED_END, &mappings[0]);
-	mw_store_mapping(tape.writer, 0, MW_STORED_END, &mappings[1]);
+	MW_STORE_TELL(tape.writer, sample, 0, &sample);
+	MW_STORE_TELL(tape.writer, mapping, 0, MW_STORED_START, &mappings[0]);
+	MW_STORE_TELL(tape.writer, mapping, 0, MW_STORED_END, &mappings[0]);
+	MW_STORE_TELL(tape.writer, mapping, 0, MW_STORED_END, &mappings[1]);
 	tape_end(&tape, 0, 100);
 	tape_close(&tape);
 	good(mw_replay_open(path, NULL, NULL, &replay));

@@ -291,7 +291,7 @@ static void test_before(void **state)
 	(void)state;
 	tape_open(&tape, path);
 	tape_add(&tape, &app);
-	mw_store_before(tape.writer, 0, 0x100000, 0x104000);
+	MW_STORE_TELL(tape.writer, before, 0, 0x100000, 0x104000);
 	for (uint64_t i = 0; i < 2; i++) {
 		tape_event(&tape, 0,
 			   (struct mw_event){10 + 20 * i, 0x100000 + 0x1000 * i, 0x1000,
