@@ -1,52 +1,311 @@
 // SPDX-License-Identifier: MIT
-/* inject.c: system calls in a target that give it memory (inject.h). */
+/* inject.c: a thread that is to perform system calls: by which code, and on which memory of its own (inject.h). */
 #include "tracee/inject.h"
 
+#include "base/cleanup.h"
+#include "proc/peek.h"
 #include "proc/status.h"
-#include "tracee/inject_error.h"
 #include "tracee/remote.h"
 #include "tracee/seccomp_policy.h"
-#include "tracee/sigframe.h"
 #include "tracee/syscall.h"
 #include "tracee/tracee.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #define CHUNK         65536u
 #define MOST_CODE     (256u << 20) /* of code is looked through for a system call instruction */
 #define MOST_RESTORER (16u << 20)
 #define PAGE          4096u
-#define BELOW         512u /* bytes: more than any red zone */
-#define LEAST         (UINT64_C(1) << 20)
-#define MOST          (UINT64_C(1) << 47) /* nothing is mapped above without asking for it */
-#define HEAP_ROOM     (UINT64_C(1) << 30)
-#define STACK_ROOM    (UINT64_C(128) << 20)
-#define STACK_LEAST   (UINT64_C(16) << 20)
+#define BLOCK_WORDS   320u                 /* of a control block: glibc's struct pthread takes 290 */
+#define BLOCK_MOST    UINT64_C(16384)      /* bytes from the thread pointer to the end of glibc's stack */
+#define TLS_MOST      (UINT64_C(64) << 20) /* … from musl's stack to the thread pointer */
+#define STACK_MOST    (UINT64_C(1) << 40)
+#define LOOKED_AT     (UINT64_C(64) << 20) /* bytes of a stack from its high end */
+#define BELOW         2048u                /* bytes below the stack pointer that are left alone */
+#define ENTRIES       512u                 /* of pagemap, at a time */
+#define IN_MEMORY     (UINT64_C(3) << 62)  /* of an entry: present, or in swap */
+#define IN_SWAP       (UINT64_C(1) << 62)
+#define MOST_REMAINS  64u /* of killed memwatches that are cleared at a time */
 
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
+/*
+ * The unused end of a thread's own stack.
+ *
+ * A thread's stack pointer says nothing about it: it may lead into a goroutine's stack of 2 KiB, an alternate signal
+ * stack or a coroutine's, with somebody else's objects right below. What is known to be the thread's own is the stack
+ * that the thread library has given it, or the kernel to the first thread of a process:
+ *
+ *      glibc       struct pthread (at the thread pointer) holds stackblock, stackblock_size, guardsize
+ *      musl        struct pthread holds map_base, map_size, stack (its top), stack_size
+ *      kernel      [stack] of /proc/PID/maps
+ *
+ *      low         guard                         inaccessible
+ *                  never used, or all zero       the room is at the end of this
+ *                  used
+ *      sp          … if the thread runs there    (else it runs on another stack, and this one waits)
+ *      high        thread pointer, or the end of the mapping
+ *
+ * Where no end of it is unused, the room is below the stack pointer if that is in there. Where there is none either,
+ * the first thread's stack grows by as much, as it does when the program calls deeper.
+ */
 
-/* Where the code first stands in [start, end); 0 where nowhere. `*budget` bytes are read at most. */
-static mw_addr find_code(pid_t tid, mw_addr start, mw_addr end, const uint8_t *code, size_t length, uint8_t *chunk,
-			 size_t *budget)
+/* A stack that is looked through from its low end. */
+struct look {
+	pid_t tid;
+	int pagemap; /* -1: there is none */
+	mw_addr low, high;
+	bool clears; /* nothing below `high` is in use, so what killed memwatches have left may be made zero */
+};
+
+static bool is_glibc(mw_addr thread_pointer, const uint64_t *word, mw_addr *low, mw_addr *high)
 {
+	uint64_t start = word[0], size = word[1], guard = word[2];
+
+	if (start == 0 || start > thread_pointer || size > STACK_MOST || size <= thread_pointer - start ||
+	    size - (thread_pointer - start) > BLOCK_MOST || guard % PAGE != 0 || guard >= thread_pointer - start)
+		return false;
+	*low = start + guard;
+	*high = thread_pointer;
+	return true;
+}
+
+static bool is_musl(mw_addr thread_pointer, const uint64_t *word, mw_addr *low, mw_addr *high)
+{
+	uint64_t map = word[0], map_size = word[1], top = word[2], size = word[3];
+
+	if (map == 0 || map % PAGE != 0 || map > thread_pointer || map_size > STACK_MOST ||
+	    map_size <= thread_pointer - map || top > thread_pointer || thread_pointer - top > TLS_MOST || top <= map ||
+	    size == 0 || size > top - map)
+		return false;
+	*low = top - size;
+	*high = top;
+	return true;
+}
+
+bool mw_own_stack_bounds(mw_addr thread_pointer, const uint64_t *block, size_t count, mw_addr *low, mw_addr *high)
+{
+	for (size_t i = 0; i + 4 <= count; i++)
+		if (is_glibc(thread_pointer, &block[i], low, high) || is_musl(thread_pointer, &block[i], low, high))
+			return true;
+	return false;
+}
+
+/* What was never touched of others may hold something. */
+static bool may_hold_stack(const struct mw_mapping *mapping)
+{
+	return mapping && mapping->read && mapping->write && !mapping->shared && !mapping->inode;
+}
+
+/* As the thread library has it. */
+static bool library_stack(pid_t tid, const struct mw_regs *regs, const struct mw_maps *maps, struct look *look)
+{
+	uint64_t block[BLOCK_WORDS];
+	const struct mw_mapping *mapping;
+	size_t got;
+
+	/* The block may end before that, and behind it there may be memory that nobody has touched yet. */
+	got = mw_touched_peek(tid, regs->thread_pointer, block, sizeof(block)) / sizeof(block[0]);
+	if (!mw_own_stack_bounds(regs->thread_pointer, block, got, &look->low, &look->high))
+		return false;
+	mapping = mw_maps_find(maps, look->high - 1);
+	if (!may_hold_stack(mapping))
+		return false;
+	/* A runtime may have guards of its own above that (Java). */
+	if (mapping->start > look->low)
+		look->low = mapping->start;
+	return true;
+}
+
+static const struct mw_mapping *find_first_stack(const struct mw_maps *maps)
+{
+	for (size_t i = 0; i < maps->count; i++)
+		if (strcmp(maps->items[i].path, "[stack]") == 0)
+			return &maps->items[i];
+	return NULL;
+}
+
+/* The first thread's, whatever it runs on now; or that of a vforked child, which runs on its maker's. */
+static bool first_stack(pid_t tid, mw_addr sp, const struct mw_maps *maps, struct look *look)
+{
+	const struct mw_mapping *mapping = find_first_stack(maps);
+	struct mw_status status;
+
+	if (!may_hold_stack(mapping))
+		return false;
+	look->low = mapping->start;
+	look->high = mapping->end;
+	return (sp >= mapping->start && sp < mapping->end) ||
+	       (mw_error_none(mw_status_read(tid, &status)) && status.tgid == tid);
+}
+
+static bool is_zero(const uint8_t *bytes, size_t size)
+{
+	return size == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0);
+}
+
+/* Is a page unused: never touched, or all zero? */
+static bool is_unused(const struct look *look, mw_addr page, uint64_t entry)
+{
+	uint8_t bytes[PAGE];
+
+	if (!(entry & IN_MEMORY))
+		return true;
+	return !(entry & IN_SWAP) && mw_remote_read(look->tid, page, bytes, sizeof(bytes)) == sizeof(bytes) &&
+	       is_zero(bytes, sizeof(bytes));
+}
+
+/* Where what is unused from `page` on ends. */
+static mw_addr unused_end(const struct look *look, mw_addr page)
+{
+	uint64_t entries[ENTRIES];
+
+	while (page < look->high) {
+		uint64_t left = (look->high - page) / PAGE;
+		size_t wanted = left < ENTRIES ? (size_t)left : ENTRIES;
+		ssize_t got = pread(look->pagemap, entries, wanted * sizeof(entries[0]),
+				    (off_t)(page / PAGE * sizeof(entries[0])));
+
+		if (got < (ssize_t)sizeof(entries[0]))
+			return page;
+		for (size_t i = 0; i < (size_t)got / sizeof(entries[0]); i++, page += PAGE)
+			if (!is_unused(look, page, entries[i]))
+				return page;
+	}
+	return page;
+}
+
+/* Make what a killed memwatch has left in the used page at `page` zero. False: there is nothing of that kind. */
+static bool clear_remains(const struct look *look, mw_addr page)
+{
+	static const uint8_t zero[PAGE];
+	mw_addr start;
+	size_t size;
+
+	if (!mw_sigframe_find_remains(look->tid, page, look->high, &start, &size) || start < page ||
+	    start - page >= PAGE || size > look->high - start)
+		return false;
+	for (size_t done = 0, piece; done < size; done += piece) {
+		piece = size - done < PAGE ? size - done : PAGE;
+		if (!mw_error_none(mw_remote_write(look->tid, start + done, zero, piece)))
+			return false;
+	}
+	return true;
+}
+
+/* The end of the stack that has never been used, up to look->high; its last bytes are nearest to what is. */
+static bool unused_room(struct look *look, size_t size, struct mw_room *out)
+{
+	mw_addr start = (look->low + PAGE - 1) & ~(mw_addr)(PAGE - 1), end = start;
+	char path[64];
+
+	/* What is not there yet may have to be provided by a thread that stands still. */
+	if (mw_peek_is_careful())
+		return false;
+	(void)snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)look->tid);
+	look->pagemap = open(path, O_RDONLY | O_CLOEXEC);
+	if (look->pagemap < 0)
+		return false;
+	for (unsigned i = 0; i < MOST_REMAINS && end < look->high; i++) {
+		end = unused_end(look, end);
+		if (end >= look->high || !look->clears || !clear_remains(look, end))
+			break;
+	}
+	close(look->pagemap);
+	if (end < start || end - start < size)
+		return false;
+	*out = (struct mw_room){.low = end - size, .high = end, .zero = true};
+	return true;
+}
+
+/* As the maps have it. `*grows`: it is a stack that the kernel makes longer. */
+static bool find_room(pid_t tid, const struct mw_maps *maps, size_t size, struct mw_room *out, bool *grows)
+{
+	struct look look = {.tid = tid};
+	struct mw_tracee_regs regs;
+	mw_addr sp;
+	bool runs_there;
+
+	*grows = false;
+	if (!mw_error_none(mw_tracee_get_regs(tid, &regs)))
+		return false;
+	sp = regs.general.gpr[mw_arch_find(mw_target_machine())->dwarf_sp];
+	if (!library_stack(tid, &regs.general, maps, &look)) {
+		if (!first_stack(tid, sp, maps, &look))
+			return false;
+		*grows = true;
+	}
+	runs_there = sp > look.low && sp <= look.high;
+	if (runs_there)
+		look.high = sp > BELOW ? sp - BELOW : 0;
+	/* Else the frames that wait there may lie on the upper part of what was left. */
+	look.clears = runs_there;
+	if (look.high > look.low && look.high - look.low > LOOKED_AT)
+		look.low = look.high - LOOKED_AT;
+	look.high &= ~(mw_addr)(PAGE - 1);
+	if (look.high > look.low && unused_room(&look, size, out))
+		return true;
+	if (!runs_there || sp - look.low < BELOW + size)
+		return false;
+	*out = (struct mw_room){.low = sp - BELOW - size, .high = sp - BELOW};
+	return true;
+}
+
+/* Touch what lies below the first thread's stack, as a deeper call would: the kernel makes it longer where it may. What
+ * is left alone below the stack pointer may reach into it. */
+static bool grow(pid_t tid, const struct mw_maps *maps, size_t size)
+{
+	static const uint64_t zero;
+	const size_t more = size + BELOW + PAGE;
+	const struct mw_mapping *mapping = find_first_stack(maps);
+
+	return mapping && mapping->start > more + PAGE &&
+	       mw_error_none(mw_remote_poke(tid, (mapping->start - more) & ~(mw_addr)(PAGE - 1), &zero, sizeof(zero)));
+}
+
+bool mw_own_stack_room(pid_t tid, const struct mw_maps *maps, size_t size, struct mw_room *out)
+{
+	MW_CLEANUP(mw_maps_deinit) struct mw_maps now = {0};
+	bool grows;
+
+	if (find_room(tid, maps, size, out, &grows))
+		return true;
+	/* It may have grown since. */
+	if (!grows || mw_peek_is_careful() || !mw_error_none(mw_maps_read(tid, &now)))
+		return false;
+	if (find_room(tid, &now, size, out, &grows))
+		return true;
+	if (grow(tid, &now, size)) {
+		mw_maps_deinit(&now);
+		if (!mw_error_none(mw_maps_read(tid, &now)))
+			return false;
+	}
+	return find_room(tid, &now, size, out, &grows);
+}
+
+/* Where the code first stands in a mapping; 0 where nowhere. `*budget` bytes are read at most. */
+static mw_addr find_code(pid_t tid, const struct mw_mapping *mapping, const struct mw_machine_code *code,
+			 uint8_t *chunk, size_t *budget)
+{
+	mw_addr start = mapping->start, end = mapping->end;
+
 	while (*budget > 0 && start < end) {
 		size_t size = end - start < CHUNK ? (size_t)(end - start) : CHUNK;
 		size_t got = mw_remote_read(tid, start, chunk, size);
-		const uint8_t *at = memmem(chunk, got, code, length);
+		const uint8_t *at = memmem(chunk, got, code->bytes, code->size);
 
 		if (at)
 			return start + (mw_addr)(at - chunk);
 		*budget -= got < *budget ? got : *budget;
-		if (got < size || got < length || got == end - start)
+		if (got < size || got < code->size || got == end - start)
 			return 0;
 		/* One may stand across the border. */
-		start += got - (length - 1);
+		start += got - (code->size - 1u);
 	}
 	return 0;
 }
@@ -54,9 +313,8 @@ static mw_addr find_code(pid_t tid, mw_addr start, mw_addr end, const uint8_t *c
 /* The vdso's, which nobody patches, or that of any library. */
 static struct mw_error *choose_insn(struct mw_inject *inject, const struct mw_maps *maps)
 {
-	uint8_t *chunk = malloc(CHUNK);
-	size_t budget = MOST_CODE, length;
-	const uint8_t *code = mw_regs_syscall_insn(&length);
+	MW_FREE uint8_t *chunk = malloc(CHUNK);
+	size_t budget = MOST_CODE;
 
 	if (!chunk)
 		return mw_error_nomem();
@@ -67,11 +325,10 @@ static struct mw_error *choose_insn(struct mw_inject *inject, const struct mw_ma
 			bool wanted = pass == 0 ? strcmp(mapping->path, "[vdso]") == 0 : mapping->inode != 0;
 
 			if (wanted && mapping->read && mapping->exec)
-				inject->code.insn = find_code(inject->tid, mapping->start, mapping->end, code, length,
-							      chunk, &budget);
+				inject->code.insn =
+					find_code(inject->tid, mapping, &mw_machine.syscall_insn, chunk, &budget);
 		}
 	}
-	free(chunk);
 	if (inject->code.insn)
 		return NULL;
 	return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
@@ -92,45 +349,33 @@ static bool may_restore(const struct mw_mapping *mapping, bool library)
 }
 
 /* Code that leads back, beside an instruction that it fits to. */
-static mw_addr find_way(struct mw_inject *inject, const struct mw_maps *maps, const uint8_t *wanted, size_t size)
+static mw_addr find_way(struct mw_inject *inject, const struct mw_maps *maps, const struct mw_machine_code *wanted)
 {
-	size_t budget = MOST_RESTORER, call_size;
-	const uint8_t *call = mw_regs_syscall_return(&call_size);
-	uint8_t *chunk = malloc(CHUNK);
-	mw_addr insn = 0, found = 0;
+	MW_FREE uint8_t *chunk = malloc(CHUNK);
+	size_t budget = MOST_RESTORER;
 
-	for (unsigned pass = 0; chunk && pass < 2 && !found; pass++)
-		for (size_t i = 0; i < maps->count && !found; i++) {
+	for (unsigned pass = 0; chunk && pass < 2; pass++)
+		for (size_t i = 0; i < maps->count; i++) {
 			const struct mw_mapping *mapping = &maps->items[i];
+			mw_addr insn, found;
 
 			if (!may_restore(mapping, pass == 0))
 				continue;
-			insn = find_code(inject->tid, mapping->start, mapping->end, call, call_size, chunk, &budget);
-			found = insn ? find_code(inject->tid, mapping->start, mapping->end, wanted, size, chunk,
-						 &budget)
-				     : 0;
+			insn = find_code(inject->tid, mapping, &mw_machine.syscall_return, chunk, &budget);
+			found = insn ? find_code(inject->tid, mapping, wanted, chunk, &budget) : 0;
+			if (found) {
+				inject->code.insn = insn;
+				return found;
+			}
 		}
-	free(chunk);
-	if (found)
-		inject->code.insn = insn;
-	return found;
+	return 0;
 }
 
 static void choose_sigframe(struct mw_inject *inject, const struct mw_maps *maps)
 {
-	size_t size;
-	const uint8_t *wanted = mw_regs_restorer(&size);
-
-	inject->code.restorer = find_way(inject, maps, wanted, size);
-	if (inject->code.restorer)
-		return;
-	wanted = mw_regs_sigreturn_gadget(&size);
-	inject->code.gadget = find_way(inject, maps, wanted, size);
-}
-
-bool mw_inject_leads_back(const struct mw_inject *inject)
-{
-	return (inject->code.restorer || inject->code.gadget) && inject->room.high > inject->room.low;
+	inject->code.restorer = find_way(inject, maps, &mw_machine.restorer);
+	if (!inject->code.restorer)
+		inject->code.gadget = find_way(inject, maps, &mw_machine.sigreturn_gadget);
 }
 
 struct mw_error *mw_inject_no_sigframe(const struct mw_inject *inject, pid_t pid)
@@ -203,231 +448,4 @@ void mw_inject_use(struct mw_inject *inject, pid_t tid, const struct mw_maps *ma
 	inject->room = (struct mw_room){.low = 0};
 	if (size)
 		(void)mw_own_stack_room(tid, maps, size, &inject->room);
-}
-
-bool mw_inject_has_room(pid_t tid, const struct mw_maps *maps)
-{
-	size_t size = mw_sigframe_room(tid);
-	struct mw_room room;
-
-	return size && mw_own_stack_room(tid, maps, size, &room);
-}
-
-/* Not needed where the thread shares memwatch's own filters, and these permit the call. */
-static struct mw_error *suspend_seccomp(pid_t tid, long number, bool *suspended)
-{
-	struct mw_error *err = mw_tracee_suspend_seccomp(tid, true);
-
-	*suspended = !err;
-	if (err && mw_error_errno(err) == EPERM && mw_seccomp_shared_may(tid, number)) {
-		mw_error_destroy(err);
-		return NULL;
-	}
-	return err;
-}
-
-struct mw_error *mw_inject_call(const struct mw_inject *inject, long number, const uint64_t arguments[6],
-				int64_t *result)
-{
-	struct mw_error *err, *after = NULL;
-	struct mw_status status;
-	bool suspended = false;
-	uint8_t now[16];
-	size_t length;
-	const uint8_t *code =
-		mw_inject_leads_back(inject) ? mw_regs_syscall_return(&length) : mw_regs_syscall_insn(&length);
-
-	/* It may have been patched or unmapped since. */
-	MW_TRY(mw_remote_read_all(inject->tid, inject->code.insn, now, length));
-	if (memcmp(now, code, length) != 0)
-		return mw_error_create(MW_ERROR_SYSTEM, 0, "the system call instruction at 0x%llx is gone",
-				       (unsigned long long)inject->code.insn);
-	/* It may have come under one since. */
-	MW_TRY(mw_status_read(inject->tid, &status));
-	if (status.seccomp > 0)
-		MW_TRY(suspend_seccomp(inject->tid, number, &suspended));
-	err = mw_remote_syscall(inject->tid, &inject->code, &inject->room, number, arguments, result);
-	if (suspended)
-		after = mw_tracee_suspend_seccomp(inject->tid, false);
-	if (err) {
-		mw_error_destroy(after);
-		return err;
-	}
-	return after;
-}
-
-/* Memory for the bytes of a call where none is known to be the thread's own: what is far below its stack pointer. */
-static void room_below(pid_t tid, struct mw_room *room)
-{
-	struct mw_tracee_regs regs;
-	struct mw_error *err = mw_tracee_get_regs(tid, &regs);
-
-	if (!err) {
-		room->high = (regs.general.gpr[mw_arch_find(mw_target_machine())->dwarf_sp] - BELOW) & ~(mw_addr)15;
-		room->low = room->high - MW_SCRATCH_SIZE;
-	}
-	mw_error_destroy(err);
-}
-
-struct mw_error *mw_inject_call_with(const struct mw_inject *inject, long number, const uint64_t arguments[6],
-				     unsigned which, void *bytes, size_t size, int64_t *result)
-{
-	struct mw_room room = inject->room;
-	struct mw_scratch scratch;
-	uint64_t with[6];
-	struct mw_error *err;
-
-	if (room.high == room.low)
-		room_below(inject->tid, &room);
-	MW_TRY(mw_scratch_put(inject->tid, &room, bytes, size, &scratch));
-	memcpy(with, arguments, sizeof(with));
-	with[which] = scratch.at;
-	err = mw_inject_call(inject, number, with, result);
-	if (!err)
-		err = mw_remote_read_all(inject->tid, scratch.at, bytes, size);
-	return mw_error_first(err, mw_scratch_take_up(inject->tid, &scratch));
-}
-
-/* A call that gives 0, or fails with a meaning. */
-static struct mw_error *call_simple(const struct mw_inject *inject, long number, mw_addr addr, uint64_t size,
-				    uint64_t third, const char *what)
-{
-	const uint64_t arguments[6] = {addr, size, third};
-	int64_t result;
-
-	MW_TRY(mw_inject_call(inject, number, arguments, &result));
-	return result < 0 ? mw_inject_error(inject->tid, (int)-result, size, what) : NULL;
-}
-
-struct mw_error *mw_inject_protect(const struct mw_inject *inject, mw_addr addr, uint64_t size, int protection)
-{
-	return call_simple(inject, SYS_mprotect, addr, size, (uint64_t)protection, "protect memory of");
-}
-
-struct mw_error *mw_inject_unmap(const struct mw_inject *inject, mw_addr addr, uint64_t size)
-{
-	return call_simple(inject, SYS_munmap, addr, size, 0, "unmap memory of");
-}
-
-struct mw_error *mw_inject_advise(const struct mw_inject *inject, mw_addr addr, uint64_t size, int advice)
-{
-	return call_simple(inject, SYS_madvise, addr, size, (uint64_t)advice, "advise on memory of");
-}
-
-struct mw_error *mw_inject_map(const struct mw_inject *inject, mw_addr addr, uint64_t size, int protection,
-			       mw_addr *out)
-{
-	int flags = MAP_PRIVATE | MAP_ANONYMOUS | (addr ? MAP_FIXED_NOREPLACE : 0);
-	const uint64_t arguments[6] = {addr, size, (uint64_t)protection, (uint64_t)flags, UINT64_MAX, 0};
-	int64_t result;
-
-	MW_TRY(mw_inject_call(inject, SYS_mmap, arguments, &result));
-	if (result < 0 && result >= -4095)
-		return mw_inject_error(inject->tid, (int)-result, size, "map memory into");
-	if (addr && (mw_addr)result != addr) {
-		/* Before Linux 4.17 it is but a hint. */
-		mw_error_destroy(mw_inject_unmap(inject, (mw_addr)result, size));
-		return mw_inject_error(inject->tid, EEXIST, size, "map memory into");
-	}
-	*out = (mw_addr)result;
-	return NULL;
-}
-
-/* Where in a gap there may be something, and the best place so far. */
-struct search {
-	mw_addr first, last; /* where there may be a byte */
-	uint64_t size;
-	bool found;
-	mw_addr best;
-	uint64_t distance; /* of it from the nearer end of its gap */
-};
-
-/* As far from either end as can be. */
-static void try_gap(struct search *search, mw_addr start, mw_addr end)
-{
-	mw_addr least, most, at;
-	uint64_t distance;
-
-	start = (start + PAGE - 1) & ~(mw_addr)(PAGE - 1);
-	end &= ~(mw_addr)(PAGE - 1);
-	if (end < start || end - start < search->size)
-		return;
-	least = search->first > start ? (search->first + PAGE - 1) & ~(mw_addr)(PAGE - 1) : start;
-	most = search->last < end - 1 ? (search->last + 1) & ~(mw_addr)(PAGE - 1) : end;
-	if (most < least || most - least < search->size)
-		return;
-	most -= search->size;
-	at = start + ((end - search->size - start) / 2 & ~(mw_addr)(PAGE - 1));
-	at = at < least ? least : at > most ? most : at;
-	distance = at - start < end - search->size - at ? at - start : end - search->size - at;
-	if (search->found && distance <= search->distance)
-		return;
-	search->found = true;
-	search->best = at;
-	search->distance = distance;
-}
-
-/* Where the heap ends, or will begin: after the program's own mappings, which come first. 0: nobody knows. */
-static mw_addr heap_end(const struct mw_maps *maps)
-{
-	const char *program = NULL;
-	mw_addr end = 0;
-
-	for (size_t i = 0; i < maps->count; i++)
-		if (strcmp(maps->items[i].path, "[heap]") == 0)
-			return maps->items[i].end;
-	for (size_t i = 0; i < maps->count; i++) {
-		const struct mw_mapping *mapping = &maps->items[i];
-
-		if (mapping->inode && !program)
-			program = mapping->path;
-		if (program && (strcmp(mapping->path, program) == 0 || (mapping->start == end && !mapping->inode)))
-			end = mapping->end;
-		else if (end)
-			break;
-	}
-	return end;
-}
-
-static void try_all(struct search *search, const struct mw_maps *maps, uint64_t heap_room, uint64_t stack_room)
-{
-	const struct mw_mapping *last = NULL;
-	mw_addr heap = heap_end(maps);
-	mw_addr start = LEAST;
-
-	for (size_t i = 0; i <= maps->count; i++) {
-		const struct mw_mapping *next = i < maps->count ? &maps->items[i] : NULL;
-		mw_addr end = next && next->start < MOST ? next->start : MOST;
-		uint64_t above = last ? PAGE : 0, below = PAGE;
-
-		if (last && last->end == heap)
-			above = heap_room;
-		if (next && strcmp(next->path, "[stack]") == 0)
-			below = stack_room;
-		if (end > start && end - start >= above && end - start - above >= below)
-			try_gap(search, start + above, end - below);
-		if (next && next->end > start)
-			start = next->end;
-		if (start >= MOST)
-			break;
-		last = next;
-	}
-}
-
-bool mw_inject_find_gap(const struct mw_maps *maps, mw_addr low, mw_addr high, uint64_t reach, uint64_t size,
-			mw_addr *out)
-{
-	struct search search = {.size = size};
-
-	if (high <= low || size == 0 || size % PAGE != 0)
-		return false;
-	search.first = high - 1 > reach ? high - 1 - reach : 0;
-	search.last = low > UINT64_MAX - reach ? UINT64_MAX : low + reach;
-	try_all(&search, maps, HEAP_ROOM, STACK_ROOM);
-	/* What the heap needs is not known: the less is taken of it the better. */
-	for (uint64_t room = HEAP_ROOM / 2; !search.found && room >= PAGE; room /= 2)
-		try_all(&search, maps, room, room > STACK_LEAST ? STACK_LEAST * 2 : STACK_LEAST);
-	if (search.found)
-		*out = search.best;
-	return search.found;
 }

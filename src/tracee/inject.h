@@ -7,10 +7,27 @@
 #define MW_TRACEE_INJECT_H
 
 #include "proc/maps.h"
-#include "tracee/sigframe.h"
 
 #include <memwatch/error.h>
 #include <memwatch/types.h>
+
+#include <sys/types.h>
+
+#define MW_INJECT_TRAP_HINT   "Use --engine trap, which takes 4 MiB of address space in the process"
+#define MW_INJECT_UNSAFE_HINT "Use --engine trap --unsafe, which puts nothing but breakpoints into the process"
+
+/* The target's code that leads back from a call: restorer or gadget. */
+struct mw_way_code {
+	mw_addr restorer; /* performs rt_sigreturn; or 0 */
+	mw_addr gadget;   /* takes the number of a system call from the stack and returns; or 0 */
+	mw_addr insn;     /* a system call instruction and a return */
+};
+
+/* Memory that only one thread writes. low == high: there is none. */
+struct mw_room {
+	mw_addr low, high;
+	bool zero; /* all of it is, whether it is in memory yet or not */
+};
 
 /* By whom and how system calls are performed. */
 struct mw_inject {
@@ -30,10 +47,31 @@ struct mw_error *mw_inject_init(struct mw_inject *inject, pid_t tid, const struc
 /* The same by another thread: only its memory is looked for. */
 void mw_inject_use(struct mw_inject *inject, pid_t tid, const struct mw_maps *maps);
 /* Has the thread memory of its own for it? */
-bool mw_inject_has_room(pid_t tid, const struct mw_maps *maps);
+static inline bool mw_inject_has_room(pid_t tid, const struct mw_maps *maps)
+{
+	struct mw_inject inject;
+
+	mw_inject_use(&inject, tid, maps);
+	return inject.room.high > inject.room.low;
+}
+
+/*
+ * Find `size` bytes on the own stack of a thread that is in a ptrace stop; `maps` are the process's. False where there
+ * are none, or it is not known which stack is its own. What killed memwatches have left there is made zero, if the
+ * thread runs there.
+ */
+bool mw_own_stack_room(pid_t tid, const struct mw_maps *maps, size_t size, struct mw_room *out);
+/*
+ * The bounds of a thread's stack as its control block tells them: `block` are the words of it from the thread pointer
+ * on. False where it tells of none. Pure.
+ */
+bool mw_own_stack_bounds(mw_addr thread_pointer, const uint64_t *block, size_t count, mw_addr *low, mw_addr *high);
 
 /* Does a thread that performs a call get back to its work by itself if memwatch is killed? */
-bool mw_inject_leads_back(const struct mw_inject *inject);
+static inline bool mw_inject_leads_back(const struct mw_inject *inject)
+{
+	return (inject->code.restorer || inject->code.gadget) && inject->room.high > inject->room.low;
+}
 /* What it means where it does not, for who may not take that risk. Never NULL. */
 struct mw_error *mw_inject_no_sigframe(const struct mw_inject *inject, pid_t pid) MW_MUST_CHECK;
 
@@ -69,6 +107,12 @@ struct mw_error *mw_inject_protect(const struct mw_inject *inject, mw_addr addr,
 struct mw_error *mw_inject_unmap(const struct mw_inject *inject, mw_addr addr, uint64_t size) MW_MUST_CHECK;
 struct mw_error *mw_inject_advise(const struct mw_inject *inject, mw_addr addr, uint64_t size,
 				  int advice) MW_MUST_CHECK;
+
+/*
+ * May `size` bytes be mapped into the process of `tid` without taking address space that it may come to need: does what
+ * it has had at any time fit into RLIMIT_AS beside them? Errors: UNSUPPORTED where it does not.
+ */
+struct mw_error *mw_inject_check_limit(pid_t tid, uint64_t size) MW_MUST_CHECK;
 
 /* Memory that a target and memwatch share. */
 struct mw_shared_memory {

@@ -10,12 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct mw_error *append(struct mw_journal *journal, struct mw_patch **out)
+/* Room for one more, which does not count yet: its address, size and planted bytes. */
+static struct mw_error *append(struct mw_journal *journal, mw_addr addr, const void *planted, size_t size,
+			       struct mw_patch **out)
 {
+	if (size > MW_OOL_MAX)
+		return mw_error_create(MW_ERROR_DATA, 0, "a patch of %zu bytes is too long", size);
 	if (!MW_VECTOR_ROOM(journal->items, journal->count, journal->capacity))
 		return mw_error_nomem();
 	*out = &journal->items[journal->count];
-	memset(*out, 0, sizeof(**out));
+	**out = (struct mw_patch){.addr = addr, .size = (uint8_t)size};
+	memcpy((*out)->planted, planted, size);
 	return NULL;
 }
 
@@ -25,22 +30,15 @@ struct mw_error *mw_journal_plant(struct mw_journal *journal, pid_t tid, mw_addr
 	struct mw_patch *patch = NULL;
 	struct mw_error *err;
 
-	if (size > MW_OOL_MAX)
-		return mw_error_create(MW_ERROR_DATA, 0, "a patch of %zu bytes is too long", size);
-	MW_TRY(append(journal, &patch));
-	patch->addr = addr;
-	patch->size = (uint8_t)size;
-	memcpy(patch->planted, bytes, size);
+	MW_TRY(append(journal, addr, bytes, size, &patch));
 	MW_TRY(mw_remote_read_all(tid, addr, patch->original, size));
 	/* Standing before it is written: a write that fails half way is undone as well. */
 	patch->standing = true;
 	*number = journal->count++;
 	err = mw_remote_poke(tid, addr, bytes, size);
-	if (err) {
+	if (err)
 		mw_error_destroy(mw_journal_restore(journal, tid, *number));
-		return err;
-	}
-	return NULL;
+	return err;
 }
 
 struct mw_error *mw_journal_adopt(struct mw_journal *journal, mw_addr addr, const void *original, const void *planted,
@@ -48,14 +46,9 @@ struct mw_error *mw_journal_adopt(struct mw_journal *journal, mw_addr addr, cons
 {
 	struct mw_patch *patch = NULL;
 
-	if (size > MW_OOL_MAX)
-		return mw_error_create(MW_ERROR_DATA, 0, "a patch of %zu bytes is too long", size);
-	MW_TRY(append(journal, &patch));
-	patch->addr = addr;
-	patch->size = (uint8_t)size;
+	MW_TRY(append(journal, addr, planted, size, &patch));
 	patch->standing = true;
 	memcpy(patch->original, original, size);
-	memcpy(patch->planted, planted, size);
 	*number = journal->count++;
 	return NULL;
 }
@@ -116,14 +109,8 @@ struct mw_error *mw_journal_rollback(struct mw_journal *journal, pid_t tid)
 {
 	struct mw_error *first = NULL;
 
-	for (size_t i = journal->count; i-- > 0;) {
-		struct mw_error *err = mw_journal_restore(journal, tid, i);
-
-		if (first)
-			mw_error_destroy(err);
-		else
-			first = err;
-	}
+	for (size_t i = journal->count; i-- > 0;)
+		first = mw_error_first(first, mw_journal_restore(journal, tid, i));
 	return first;
 }
 
@@ -144,11 +131,10 @@ size_t mw_journal_disturbed(const struct mw_journal *journal, pid_t tid)
 
 bool mw_journal_stands(const struct mw_journal *journal)
 {
-	bool stands = false;
-
-	for (size_t i = 0; i < journal->count && !stands; i++)
-		stands = journal->items[i].standing;
-	return stands;
+	for (size_t i = 0; i < journal->count; i++)
+		if (journal->items[i].standing)
+			return true;
+	return false;
 }
 
 struct mw_error *mw_journal_clean_entry(const struct mw_journal *journal, pid_t child, size_t number)
@@ -161,14 +147,8 @@ struct mw_error *mw_journal_clean_copy(const struct mw_journal *journal, pid_t c
 {
 	struct mw_error *first = NULL;
 
-	for (size_t i = journal->count; i-- > 0;) {
-		struct mw_error *err = mw_journal_clean_entry(journal, child, i);
-
-		if (first)
-			mw_error_destroy(err);
-		else
-			first = err;
-	}
+	for (size_t i = journal->count; i-- > 0;)
+		first = mw_error_first(first, mw_journal_clean_entry(journal, child, i));
 	return first;
 }
 
@@ -177,11 +157,6 @@ void mw_journal_forget(struct mw_journal *journal, mw_addr start, mw_addr end)
 	for (size_t i = 0; i < journal->count; i++)
 		if (journal->items[i].addr >= start && journal->items[i].addr < end)
 			journal->items[i] = (struct mw_patch){.forgotten = true};
-}
-
-void mw_journal_forget_all(struct mw_journal *journal)
-{
-	journal->count = 0;
 }
 
 void mw_journal_deinit(struct mw_journal *journal)

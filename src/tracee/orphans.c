@@ -52,15 +52,14 @@ bool mw_orphans_unheard(pid_t tid, int what)
 static pid_t tracer_of(pid_t pid, pid_t *parent)
 {
 	struct mw_status status;
-	struct mw_error *err = mw_status_read(pid, &status);
-	bool unread = err != NULL;
+	bool known = mw_error_none(mw_status_read(pid, &status));
 
-	mw_error_destroy(err);
-	*parent = unread ? 0 : status.ppid;
-	return unread ? 0 : status.tracer;
+	*parent = known ? status.ppid : 0;
+	return known ? status.tracer : 0;
 }
 
-bool mw_orphans_is_one(pid_t pid)
+/* Does the calling thread trace the process, and not the one that made it? One that is traced will tell. */
+static bool is_orphan(pid_t pid)
 {
 	pid_t parent, none;
 
@@ -69,7 +68,7 @@ bool mw_orphans_is_one(pid_t pid)
 
 static void await(const struct mw_orphans *orphans, pid_t pid, uint64_t begin)
 {
-	while (mw_orphans_is_one(pid) && !is_known(orphans, pid)) {
+	while (is_orphan(pid) && !is_known(orphans, pid)) {
 		/* What others hold has been waited for. */
 		if (mw_orphans_unheard(pid, WSTOPPED)) {
 			orphans->stopped(orphans->context, pid);

@@ -29,8 +29,6 @@ void mw_orphans_spare_no_more(const struct mw_orphans_others *others);
 
 /* Is there news of a tracee (WSTOPPED, WEXITED) that nobody has heard? It stays to be heard. */
 bool mw_orphans_unheard(pid_t tid, int what);
-/* Does the calling thread trace the process, and not the one that made it? One that is traced will tell. */
-bool mw_orphans_is_one(pid_t pid);
 /* Find all processes that are orphans of the calling thread, and wait for the first stop of each. Best effort: one that
  * doesn't come to it within five seconds is left. */
 void mw_orphans_find(const struct mw_orphans *orphans);

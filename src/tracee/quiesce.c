@@ -114,6 +114,10 @@ static struct mw_error *seize_listed(struct mw_quiesce *quiesce, bool *fresh, bo
 	return NULL;
 }
 
+/*
+ * Seize all threads that there are; *fresh says whether there was any that had not been. A list of threads that come
+ * and go may lack some: only one that is read while all known ones stand and that has nothing new is to be believed.
+ */
 static struct mw_error *seize(struct mw_quiesce *quiesce, bool *fresh)
 {
 	*fresh = false;

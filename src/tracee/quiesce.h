@@ -35,7 +35,7 @@ struct mw_quiet_thread {
 	bool by_vfork;
 };
 
-/* Can it perform a system call for us (mw_remote_syscall)? */
+/* Can it perform a system call for us (mw_inject_call)? */
 static inline bool mw_quiet_thread_can_call(const struct mw_quiet_thread *thread)
 {
 	return thread->stopped && !thread->in_event && !thread->sharing && !thread->newborn;
@@ -85,7 +85,7 @@ struct mw_error *mw_quiesce_end(struct mw_quiesce *quiesce) MW_MUST_CHECK;
 void mw_quiesce_deinit(struct mw_quiesce *quiesce);
 /* Is the thread one of those that stand, or are let run for a moment? */
 bool mw_quiesce_holds(const struct mw_quiesce *quiesce, pid_t tid);
-/* A stopped thread that can perform a system call for us (mw_remote_syscall), or 0. */
+/* A stopped thread that can perform a system call for us (mw_inject_call), or 0. */
 pid_t mw_quiesce_pick(const struct mw_quiesce *quiesce);
 /*
  * Let them run, moment by moment, until there is one to pick: the maker of a vfork is none before its child has run

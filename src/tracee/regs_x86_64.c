@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: MIT
-/* regs_x86_64.c: x86-64 registers of the kernel to and from struct mw_regs (tracee.h). */
-#include "tracee/seccomp_policy.h"
+/* regs_x86_64.c: registers, signal frames and code of x86-64 (tracee.h). */
 #include "tracee/tracee.h"
 
+#include "tracee/syscall.h"
+
+#include <cpuid.h>
 #include <elf.h>
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <ucontext.h>
 
-/* The kernel's own "restart unless a handler runs" result; it never reaches user space. */
-#define KERNEL_ERESTARTNOHAND 514
-/* … and "go on by restart_syscall". */
-#define KERNEL_ERESTART_RESTARTBLOCK 516
-
-/* The kernel's __USER_CS. */
-#define CODE_64 0x33
+#define CODE_64               0x33 /* the kernel's __USER_CS */
+#define ERESTARTSYS           512  /* the kernel's own results of calls that were interrupted */
+#define ERESTARTNOINTR        513
+#define ERESTARTNOHAND        514
+#define ERESTART_RESTARTBLOCK MW_ERESTART_RESTARTBLOCK
+#define SYSCALL_LENGTH        2
 
 void mw_regs_from_kernel(const struct user_regs_struct *raw, struct mw_regs *out)
 {
@@ -52,64 +57,191 @@ void mw_regs_to_kernel(const struct mw_regs *regs, struct user_regs_struct *raw)
 	raw->orig_rax = regs->syscall;
 }
 
-void mw_regs_set_machine(struct user_regs_struct *raw)
+bool mw_regs_restart(struct mw_regs *regs, int errnum)
 {
-	raw->cs = CODE_64;
-}
-
-size_t mw_regs_frame_mask_offset(void)
-{
-	/* offsetof the kernel's struct ucontext, uc_sigmask */
-	return 296;
-}
-
-size_t mw_regs_pc_offset(void)
-{
-	return offsetof(struct user, regs) + offsetof(struct user_regs_struct, rip);
-}
-
-bool mw_regs_restart_interrupted(struct mw_regs *regs)
-{
-	if ((int64_t)regs->syscall < 0 || (int64_t)regs->gpr[0] != -EINTR)
+	if ((int64_t)regs->syscall < 0 || (int64_t)regs->gpr[0] != -errnum)
 		return false;
-	regs->gpr[0] = (uint64_t)-KERNEL_ERESTARTNOHAND;
+	/* It never reaches user space. */
+	regs->gpr[0] = (uint64_t)-ERESTARTNOHAND;
 	return true;
 }
 
-bool mw_regs_restart_anew(struct mw_regs *regs)
-{
-	if ((int64_t)regs->syscall < 0 || (int64_t)regs->gpr[0] != -KERNEL_ERESTART_RESTARTBLOCK)
-		return false;
-	regs->gpr[0] = (uint64_t)-KERNEL_ERESTARTNOHAND;
-	return true;
-}
-
-void mw_regs_set_syscall(struct mw_regs *regs, mw_addr insn, long number, const uint64_t arguments[6])
+void mw_regs_set_syscall(struct mw_tracee_regs *regs, mw_addr insn, long number, const uint64_t arguments[6])
 {
 	/* rdi rsi rdx r10 r8 r9, by their DWARF numbers. */
 	static const uint8_t order[6] = {5, 4, 1, 10, 8, 9};
 
 	for (unsigned i = 0; i < 6; i++)
-		regs->gpr[order[i]] = arguments[i];
-	regs->gpr[0] = (uint64_t)number;
-	regs->pc = insn;
-	regs->syscall = UINT64_MAX;
+		regs->general.gpr[order[i]] = arguments[i];
+	regs->general.gpr[0] = (uint64_t)number;
+	regs->general.pc = insn;
+	regs->general.syscall = UINT64_MAX;
+	/* Not of another machine that its CPU knows (32-bit code). */
+	regs->raw.cs = CODE_64;
 }
 
-int64_t mw_regs_syscall_result(const struct mw_regs *regs)
+#define UC_FP_XSTATE         1u
+#define UC_SIGCONTEXT_SS     2u
+#define UC_STRICT_RESTORE_SS 4u
+#define NO_SUCH_FLAGS        0x7fff /* of an alternate stack: it is left as it is */
+
+#define FX_SOFTWARE 464 /* offset of what the kernel says of the rest */
+#define FX_SIZE     512
+#define HEADER_SIZE 64
+#define MAGIC1      0x46505853u
+#define MAGIC2      0x46505845u
+#define ALIGN       64
+
+/*
+ * The frame that rt_sigreturn takes:
+ *
+ *      at        address of the restorer         where `ret` goes
+ *      at + 8    struct ucontext                 the stack pointer in rt_sigreturn
+ *      …         (room of a siginfo: the mark)
+ *      64-aligned: what XSAVE saves, then a mark
+ */
+struct frame {
+	uint64_t restorer;
+	ucontext_t context;
+	uint64_t info[16];
+};
+
+struct software {
+	uint32_t magic, extended_size;
+	uint64_t features;
+	uint32_t size, unused[7];
+};
+
+_Static_assert(offsetof(ucontext_t, uc_mcontext) == 40, "as the kernel has it");
+_Static_assert(offsetof(ucontext_t, uc_sigmask) == 296, "as the kernel has it");
+_Static_assert(sizeof(struct software) == FX_SIZE - FX_SOFTWARE, "as the kernel has it");
+
+/* Where the last of the features ends in the area. */
+static size_t area_size(uint64_t features)
 {
-	return (int64_t)regs->gpr[0];
+	size_t size = FX_SIZE + HEADER_SIZE;
+
+	for (unsigned i = 2; i < 63; i++) {
+		unsigned length = 0, offset = 0, flags = 0, unused = 0;
+
+		if (!(features >> i & 1))
+			continue;
+		if (!__get_cpuid_count(0xd, i, &length, &offset, &flags, &unused) || flags & 1)
+			return 0;
+		if (offset + length > size)
+			size = offset + length;
+	}
+	return size;
 }
 
-const uint8_t *mw_regs_syscall_insn(size_t *size)
+/* The thread's floating-point and vector registers, as a frame has them. Returns the size, the mark included. */
+static size_t put_area(pid_t tid, uint8_t *out, size_t capacity)
 {
-	static const uint8_t code[] = {0x0f, 0x05};
+	struct iovec area = {.iov_base = out, .iov_len = capacity};
+	struct software software = {.magic = MAGIC1};
+	const uint32_t mark = MAGIC2;
+	uint64_t features;
+	size_t size;
 
-	*size = sizeof(code);
-	return code;
+	if (ptrace(PTRACE_GETREGSET, tid, NT_X86_XSTATE, &area) || area.iov_len < FX_SIZE + HEADER_SIZE)
+		return 0;
+	memcpy(&features, out + FX_SIZE, sizeof(features));
+	size = area_size(features);
+	if (size == 0 || size > area.iov_len || size + sizeof(mark) > capacity)
+		return 0;
+	software.features = features | 3;
+	software.size = (uint32_t)size;
+	software.extended_size = (uint32_t)(size + sizeof(mark));
+	memcpy(out + FX_SOFTWARE, &software, sizeof(software));
+	memcpy(out + size, &mark, sizeof(mark));
+	return size + sizeof(mark);
 }
 
-uint16_t mw_target_machine(void)
+/* A call that is to be restarted begins anew, with all of its time where it waits for some. One that has been restarted
+ * to wait for the rest of it has been interrupted: the kernel forgets what that was when a handler returns. */
+static void settle_call(struct user_regs_struct *raw)
 {
-	return EM_X86_64;
+	int64_t result = (int64_t)raw->rax;
+
+	if ((int64_t)raw->orig_rax < 0)
+		return;
+	if (result == -ERESTART_RESTARTBLOCK && raw->orig_rax == SYS_restart_syscall) {
+		raw->rax = (uint64_t)-EINTR;
+	} else if (result == -ERESTARTSYS || result == -ERESTARTNOINTR || result == -ERESTARTNOHAND ||
+		   result == -ERESTART_RESTARTBLOCK) {
+		raw->rax = raw->orig_rax;
+		raw->rip -= SYSCALL_LENGTH;
+	}
 }
+
+static void put_context(const struct mw_tracee_regs *regs, uint64_t mask, mw_addr area, ucontext_t *context)
+{
+	struct user_regs_struct raw = regs->raw;
+	greg_t *to = context->uc_mcontext.gregs;
+
+	mw_regs_to_kernel(&regs->general, &raw);
+	settle_call(&raw);
+	const uint64_t registers[] = {
+		[REG_R8] = raw.r8,
+		[REG_R9] = raw.r9,
+		[REG_R10] = raw.r10,
+		[REG_R11] = raw.r11,
+		[REG_R12] = raw.r12,
+		[REG_R13] = raw.r13,
+		[REG_R14] = raw.r14,
+		[REG_R15] = raw.r15,
+		[REG_RDI] = raw.rdi,
+		[REG_RSI] = raw.rsi,
+		[REG_RBP] = raw.rbp,
+		[REG_RBX] = raw.rbx,
+		[REG_RDX] = raw.rdx,
+		[REG_RAX] = raw.rax,
+		[REG_RCX] = raw.rcx,
+		[REG_RSP] = raw.rsp,
+		[REG_RIP] = raw.rip,
+		[REG_EFL] = raw.eflags,
+		[REG_CSGSFS] = (raw.cs & 0xffff) | (raw.ss & 0xffff) << 48,
+	};
+
+	memcpy(to, registers, sizeof(registers));
+	context->uc_flags = UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS;
+	context->uc_stack.ss_flags = NO_SUCH_FLAGS;
+	memcpy(&context->uc_mcontext.fpregs, &area, sizeof(area));
+	memcpy(&context->uc_sigmask, &mask, sizeof(mask));
+}
+
+size_t mw_regs_signal_frame(pid_t tid, const struct mw_tracee_regs *regs, uint64_t mask, mw_addr restorer,
+			    mw_addr below, uint8_t *out, mw_addr *at)
+{
+	const size_t head = (sizeof(struct frame) + ALIGN - 1) / ALIGN * ALIGN;
+	struct frame frame;
+	size_t area = put_area(tid, out + head, MW_SIGFRAME_MAX - head);
+
+	if (area == 0)
+		return 0;
+	*at = (below - head - area) & ~(mw_addr)(ALIGN - 1);
+	memset(out, 0, head);
+	memset(&frame, 0, sizeof(frame));
+	frame.restorer = restorer;
+	put_context(regs, mask, *at + head, &frame.context);
+	memcpy(out, &frame, sizeof(frame));
+	return head + area;
+}
+
+mw_addr mw_regs_signal_frame_at(mw_addr sp)
+{
+	/* What is popped lies right before it. */
+	return (sp + MW_SIGFRAME_FIRST) & ~(mw_addr)(ALIGN - 1);
+}
+
+const struct mw_machine mw_machine = {
+	.elf = EM_X86_64,
+	.result = 0,
+	.pc = offsetof(struct user, regs) + offsetof(struct user_regs_struct, rip),
+	.frame_mask = offsetof(ucontext_t, uc_sigmask),
+	.frame_spare = offsetof(struct frame, info),
+	.syscall_insn = {2, {0x0f, 0x05}},
+	.syscall_return = {3, {0x0f, 0x05, 0xc3}},
+	.restorer = {9, {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05}}, /* mov $15,%rax; syscall */
+	.sigreturn_gadget = {2, {0x58, 0xc3}},                                   /* pop %rax; ret */
+};

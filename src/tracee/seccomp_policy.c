@@ -512,7 +512,7 @@ struct mw_error *mw_seccomp_policy_mend(pid_t tid)
 	struct mw_status status;
 
 	MW_TRY(mw_tracee_get_regs(tid, &regs));
-	if (!mw_regs_restart_anew(&regs.general))
+	if (!mw_regs_restart(&regs.general, MW_ERESTART_RESTARTBLOCK))
 		return NULL;
 	/* Under none, or the strict mode: then it can't be in such a wait. */
 	if (get_filter(tid, 0, NULL) < 0 && errno == EINVAL)

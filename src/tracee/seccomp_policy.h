@@ -56,10 +56,10 @@ enum mw_seccomp_policy_call {
 #define MW_CALLS_ALL      ((UINT32_C(1) << MW_CALL_COUNT) - 1)
 /* Private memory that comes and goes. */
 #define MW_CALLS_MAP (MW_CALL_BIT(MMAP) | MW_CALL_BIT(MMAP_AT) | MW_CALL_BIT(MUNMAP))
-/* … that memwatch shares (shared_memory.c); where the target locks its memory the latter, too. */
+/* … that memwatch shares (inject_memory.c); where the target locks its memory the latter, too. */
 #define MW_CALLS_SHARE  (MW_CALL_BIT(MEMFD_CREATE) | MW_CALL_BIT(MMAP_SHARED) | MW_CALL_BIT(CLOSE))
 #define MW_CALLS_LOCKED (MW_CALL_BIT(MMAP_LOCKED) | MW_CALL_BIT(MUNLOCK) | MW_CALL_BIT(MPROTECT_DATA))
-/* What must be made, where an error would be the end as well: the sigframe from a call (sigframe.h). */
+/* What must be made, where an error would be the end as well: the sigframe from a call (syscall.c). */
 #define MW_CALLS_BACK MW_CALL_BIT(SIGRETURN)
 /* What the rescue puts the program's bytes back with (memwatch/rescue.h). */
 #define MW_CALLS_HEAL                                                                                                  \
@@ -162,8 +162,5 @@ void mw_seccomp_trust(pid_t pid);
 
 /* May a thread under shared filters be had make the call of this number? */
 bool mw_seccomp_shared_may(pid_t tid, long number);
-
-/* Architecture's own: a call that the kernel would go on with by a call of its own is to begin anew. False: no such. */
-bool mw_regs_restart_anew(struct mw_regs *regs);
 
 #endif

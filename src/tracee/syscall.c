@@ -14,21 +14,30 @@
  */
 #include "tracee/syscall.h"
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fault.h"
+#include "proc/peek.h"
 #include "proc/status.h"
+#include "tracee/inject.h"
 #include "tracee/remote.h"
-#include "tracee/sigframe.h"
+#include "tracee/seccomp_policy.h"
 #include "tracee/tracee.h"
 
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define MARK                   UINT64_C(0x6b636162796177f3)
+#define SELF                   UINT64_C(0x8f1bbcdc7a3e60d5) /* … beside it, with the address of the mark */
+#define MARK_WORDS             4u
+#define AROUND_PC              16u
 #define MAX_STOPS              64
 #define FINISH_STOPS           4     /* entry and exit of the call, entry and exit of rt_sigreturn */
 #define YIELDS                 1000u /* a stop comes within microseconds, as a rule */
@@ -37,6 +46,207 @@
 #define FROZEN_NS              UINT64_C(2000000000)
 #define STOP_NS                UINT64_C(2000000000)
 #define GET_RSEQ_CONFIGURATION 0x420f
+#define BELOW                  512u /* bytes: more than any red zone */
+
+/*
+ * How a thread that performs a system call for us gets back to its own work where nobody puts its registers
+ * back: memwatch can be killed (SIGKILL) at any moment, and what it has stopped runs on from where it stands.
+ *
+ *      room.high               memory that only this thread writes (inject.c), or that memwatch has mapped
+ *      scratch                 bytes that a call is to be given, such as a name
+ *      frame                   as the kernel lays one for a signal: all registers, the signal mask
+ *      [pc → syscall; ret]     returns into the frame's restorer (rt_sigreturn), which puts all of it back
+ *      room.low
+ *
+ * Nothing is written below the thread's own stack pointer, which may lead into a stack of 2 KiB with other objects
+ * right below it.
+ *
+ * A program that has no restorer, as it handles no signals, has other code that does: it returns to what pops a number
+ * and returns, with that of rt_sigreturn, and from there to the system call instruction once more.
+ *
+ * What stood in the room is put back when all goes well. Frame and scratch carry a mark, their own address and their
+ * bounds: what a killed memwatch has left of them can be found, and a thread that is still returning by its sigframe be
+ * seen.
+ */
+
+/* What stood where the frame is. size 0: there is none. */
+struct sigframe {
+	mw_addr sp; /* the stack pointer that leads into it */
+	size_t size;
+	uint8_t before[MW_SIGFRAME_FIRST + MW_SIGFRAME_MAX];
+};
+
+/* The mark of `size` bytes at `start`; it is to stand at `at`. */
+static void put_mark(uint8_t *out, mw_addr at, mw_addr start, size_t size)
+{
+	const uint64_t words[MARK_WORDS] = {MARK, SELF ^ at, start, size};
+
+	memcpy(out, words, sizeof(words));
+}
+
+static bool is_mark(const uint64_t *word, mw_addr at)
+{
+	return word[0] == MARK && word[1] == (SELF ^ at) && word[2] <= at && word[3] <= MW_ROOM_MAX &&
+	       at + MARK_WORDS * sizeof(*word) - word[2] <= word[3];
+}
+
+/* The words below the frame; returns their size. */
+static size_t put_first(const struct mw_way_code *code, uint8_t *out)
+{
+	const uint64_t words[] = {code->gadget, SYS_rt_sigreturn};
+
+	_Static_assert(sizeof(words) == MW_SIGFRAME_FIRST, "what is popped");
+	if (code->restorer)
+		return 0;
+	memcpy(out, words, sizeof(words));
+	return sizeof(words);
+}
+
+/* The frame and what is popped before it, as it is to stand at *at; returns its size, 0 where there can be none. */
+static size_t make_frame(pid_t tid, const struct mw_tracee_regs *regs, uint64_t mask, const struct mw_way_code *code,
+			 mw_addr below, uint8_t *out, mw_addr *at)
+{
+	const size_t first = put_first(code, out), spare = mw_machine.frame_spare;
+	size_t size = mw_regs_signal_frame(tid, regs, mask, code->restorer ? code->restorer : code->insn, below,
+					   out + first, at);
+
+	if (size == 0)
+		return 0;
+	put_mark(out + first + spare, *at + spare, *at - first, first + size);
+	*at -= first;
+	return first + size;
+}
+
+/* What stands there; where nothing ever was it is not to be made resident by looking at it. */
+static bool read_before(pid_t tid, const struct mw_room *room, mw_addr at, uint8_t *out, size_t size)
+{
+	if (room->zero)
+		memset(out, 0, size);
+	return room->zero || mw_remote_read(tid, at, out, size) == size;
+}
+
+/* Put back what stood there. */
+static void sigframe_take_up(pid_t tid, const struct sigframe *way)
+{
+	if (way->size)
+		mw_error_destroy(mw_remote_write(tid, way->sp, way->before, way->size));
+}
+
+/* Lay a frame with the registers and the mask given into `room`. `out->size` is 0 where it can't be done (no such code,
+ * no room): then it is to go without. Errors: none but GONE. */
+static struct mw_error *sigframe_lay(pid_t tid, const struct mw_tracee_regs *regs, uint64_t mask,
+				     const struct mw_way_code *code, const struct mw_room *room, struct sigframe *out)
+{
+	MW_FREE uint8_t *frame = malloc(sizeof(out->before));
+	struct mw_error *err = NULL;
+	mw_addr at = 0;
+	size_t size = 0;
+
+	out->size = 0;
+	if (frame && (code->restorer || code->gadget) && room->high - room->low > MW_SCRATCH_SIZE)
+		size = make_frame(tid, regs, mask, code, room->high - MW_SCRATCH_SIZE, frame, &at);
+	if (size && at >= room->low && at < room->high && read_before(tid, room, at, out->before, size)) {
+		out->sp = at;
+		out->size = size;
+		/* Not by force: where the program may not write is no stack. */
+		err = mw_remote_write(tid, at, frame, size);
+	}
+	if (!err)
+		return NULL;
+	sigframe_take_up(tid, out);
+	out->size = 0;
+	if (mw_error_kind(err) == MW_ERROR_GONE)
+		return err;
+	mw_error_destroy(err);
+	return NULL;
+}
+
+size_t mw_sigframe_room(pid_t tid)
+{
+	const struct mw_way_code code = {.gadget = 1};
+	const mw_addr below = MW_ROOM_MAX * 2;
+	MW_FREE uint8_t *frame = malloc(MW_SIGFRAME_FIRST + MW_SIGFRAME_MAX);
+	struct mw_tracee_regs regs;
+	mw_addr at = 0;
+
+	if (!mw_error_none(mw_tracee_get_regs(tid, &regs)) || !frame ||
+	    !make_frame(tid, &regs, 0, &code, below, frame, &at))
+		return 0;
+	return (size_t)(below - at) + MW_SCRATCH_SIZE + 64;
+}
+
+static struct mw_error *scratch_take_up(pid_t tid, const struct mw_scratch *scratch)
+{
+	return mw_remote_write(tid, scratch->at - MARK_WORDS * sizeof(uint64_t), scratch->before,
+			       sizeof(scratch->before));
+}
+
+struct mw_error *mw_scratch_put(pid_t tid, const struct mw_room *room, const void *bytes, size_t size,
+				struct mw_scratch *out)
+{
+	const mw_addr start = room->high - MW_SCRATCH_SIZE;
+	uint8_t block[MW_SCRATCH_SIZE] = {0};
+	struct mw_error *err;
+
+	if (room->high - room->low < MW_SCRATCH_SIZE || size > MW_SCRATCH_MAX ||
+	    !read_before(tid, room, start, out->before, sizeof(out->before)))
+		return mw_error_create(MW_ERROR_DATA, 0,
+				       "thread %d has no stack of its own for the arguments of an injected system call",
+				       (int)tid);
+	put_mark(block, start, start, sizeof(block));
+	memcpy(block + MARK_WORDS * sizeof(uint64_t), bytes, size);
+	out->at = start + MARK_WORDS * sizeof(uint64_t);
+	err = mw_remote_write(tid, start, block, sizeof(block));
+	return err ? mw_error_first(err, scratch_take_up(tid, out)) : NULL;
+}
+
+/* Does the pc stand in such code, or behind its first instruction? */
+static bool is_way_code(pid_t tid, mw_addr pc)
+{
+	const struct mw_machine_code *const codes[] = {&mw_machine.syscall_return, &mw_machine.restorer,
+						       &mw_machine.sigreturn_gadget};
+	uint8_t bytes[2 * AROUND_PC];
+
+	if (mw_remote_read(tid, pc - AROUND_PC, bytes, sizeof(bytes)) != sizeof(bytes))
+		return false;
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+		for (size_t into = 0; into < codes[i]->size; into++)
+			if (memcmp(bytes + AROUND_PC - into, codes[i]->bytes, codes[i]->size) == 0)
+				return true;
+	return false;
+}
+
+bool mw_sigframe_is_at(pid_t tid, const struct mw_regs *regs)
+{
+	const mw_addr sp = regs->gpr[mw_arch_find(mw_target_machine())->dwarf_sp];
+	const mw_addr at = mw_regs_signal_frame_at(sp) + mw_machine.frame_spare;
+	uint64_t word[MARK_WORDS];
+
+	/* The code first: hardly any thread is there, and what lies above others' stacks may never have been touched.
+	 */
+	return is_way_code(tid, regs->pc) && mw_touched_peek(tid, at, word, sizeof(word)) == sizeof(word) &&
+	       is_mark(word, at) && sp - word[2] < MW_SIGFRAME_FIRST + 2 * sizeof(mw_addr);
+}
+
+bool mw_sigframe_find_remains(pid_t tid, mw_addr from, mw_addr limit, mw_addr *start, size_t *size)
+{
+	const size_t most = MW_ROOM_MAX / sizeof(uint64_t);
+	MW_FREE uint64_t *words = malloc(most * sizeof(*words));
+	size_t count = 0;
+
+	from &= ~(mw_addr)(sizeof(*words) - 1);
+	if (words && limit > from)
+		count = mw_touched_peek(tid, from, words,
+					limit - from < MW_ROOM_MAX ? (size_t)(limit - from) : most * sizeof(*words)) /
+			sizeof(*words);
+	for (size_t i = 0; i + MARK_WORDS <= count; i++)
+		if (is_mark(&words[i], from + i * sizeof(*words))) {
+			*start = words[i + 2];
+			*size = (size_t)words[i + 3];
+			return true;
+		}
+	return false;
+}
 
 struct rseq_configuration {
 	uint64_t pointer;
@@ -223,12 +433,10 @@ static struct mw_error *mask_for_call(pid_t tid, mw_addr insn, uint64_t mask, ui
 {
 	struct dispatch_config config = {.on = 0};
 	struct mw_status status;
-	size_t length;
 
 	*out = UINT64_MAX;
-	mw_regs_syscall_insn(&length);
 	if (ptrace((enum __ptrace_request)GET_DISPATCH_CONFIG, tid, sizeof(config), &config) == 0) {
-		if (config.on && insn + length - config.offset >= config.size)
+		if (config.on && insn + mw_machine.syscall_insn.size - config.offset >= config.size)
 			return mw_error_create(
 				MW_ERROR_UNSUPPORTED, 0,
 				"thread %d uses syscall user dispatch: no system call can be injected into it", tid);
@@ -253,7 +461,7 @@ static struct mw_error *go_through(pid_t tid, struct mw_tracee_regs *regs, uint6
 	MW_TRY(resume_until(tid, PTRACE_SYSCALL, at_syscall, put_off));
 	MW_TRY(resume_until(tid, PTRACE_SYSCALL, at_syscall, put_off));
 	MW_TRY(mw_tracee_get_regs(tid, regs));
-	*result = mw_regs_syscall_result(&regs->general);
+	*result = (int64_t)regs->general.gpr[mw_machine.result];
 	MW_TRY(mw_fault("call.result"));
 	return resume_until(tid, PTRACE_CONT, at_interrupt, put_off);
 }
@@ -267,16 +475,13 @@ static bool is_continued(const struct mw_status *status)
 static void send_again(pid_t tid, struct put_off *put_off)
 {
 	struct mw_status status;
-	struct mw_error *err;
 
-	if (!put_off->stop && !put_off->sys.si_signo)
+	if ((!put_off->stop && !put_off->sys.si_signo) || !mw_error_none(mw_status_read(tid, &status)))
 		return;
-	err = mw_status_read(tid, &status);
-	if (!err && put_off->stop && !is_continued(&status))
+	if (put_off->stop && !is_continued(&status))
 		syscall(SYS_tkill, tid, SIGSTOP);
-	if (!err && put_off->sys.si_signo)
+	if (put_off->sys.si_signo)
 		mw_tracee_requeue(status.tgid, tid, &put_off->sys);
-	mw_error_destroy(err);
 }
 
 static struct mw_error *perform(pid_t tid, struct mw_tracee_regs *regs, uint64_t mask, int64_t *result)
@@ -288,8 +493,14 @@ static struct mw_error *perform(pid_t tid, struct mw_tracee_regs *regs, uint64_t
 	return err;
 }
 
+/*
+ * Make thread `tid` perform a system call with the instruction `code->insn` (of its own). Afterwards it is in the stop
+ * of an interrupt, with the registers and the signal mask that it had, a system call that it was in still to be restarted.
+ * With `code` that leads back and `room` for a frame the thread gets back to its own work by itself should memwatch be
+ * killed meanwhile. Not for a thread under seccomp, whose filter may kill it for the call.
+ */
 static struct mw_error *perform_and_restore(pid_t tid, const struct mw_way_code *code, const struct mw_room *room,
-					    long number, const uint64_t arguments[6], struct mw_sigframe *way,
+					    long number, const uint64_t arguments[6], struct sigframe *way,
 					    int64_t *result)
 {
 	const struct mw_arch *arch = mw_arch_find(mw_target_machine());
@@ -300,29 +511,15 @@ static struct mw_error *perform_and_restore(pid_t tid, const struct mw_way_code 
 	MW_TRY(mw_tracee_get_sigmask(tid, &mask));
 	MW_TRY(mw_tracee_get_regs(tid, &before));
 	rseq_abort(tid, &before);
-	MW_TRY(mw_sigframe_lay(tid, &before, mask, code, room, way));
+	MW_TRY(sigframe_lay(tid, &before, mask, code, room, way));
 	regs = before;
-	mw_regs_set_machine(&regs.raw);
-	mw_regs_set_syscall(&regs.general, code->insn, number, arguments);
+	mw_regs_set_syscall(&regs, code->insn, number, arguments);
 	if (way->size)
 		regs.general.gpr[arch->dwarf_sp] = way->sp;
 	err = perform(tid, &regs, mask, result);
 	err = mw_error_first(err, mw_tracee_set_sigmask(tid, mask));
 	err = mw_error_first(err, mw_tracee_set_regs(tid, &before));
-	mw_sigframe_take_up(tid, way);
-	return err;
-}
-
-struct mw_error *mw_remote_syscall(pid_t tid, const struct mw_way_code *code, const struct mw_room *room, long number,
-				   const uint64_t arguments[6], int64_t *result)
-{
-	/* Not of the heap: what was done must be taken back where memwatch has no memory left. */
-	struct mw_sigframe way = {.size = 0};
-	int64_t returned = 0;
-	struct mw_error *err = perform_and_restore(tid, code, room, number, arguments, &way, &returned);
-
-	if (!err)
-		*result = returned;
+	sigframe_take_up(tid, way);
 	return err;
 }
 
@@ -346,4 +543,77 @@ struct mw_error *mw_remote_syscall_finish(pid_t tid)
 		err = resume_until(tid, PTRACE_CONT, at_interrupt, &put_off);
 	send_again(tid, &put_off);
 	return err;
+}
+
+/* Not needed where the thread shares memwatch's own filters, and these permit the call. */
+static struct mw_error *suspend_seccomp(pid_t tid, long number, bool *suspended)
+{
+	struct mw_error *err = mw_tracee_suspend_seccomp(tid, true);
+
+	*suspended = !err;
+	if (err && mw_error_errno(err) == EPERM && mw_seccomp_shared_may(tid, number)) {
+		mw_error_destroy(err);
+		return NULL;
+	}
+	return err;
+}
+
+struct mw_error *mw_inject_call(const struct mw_inject *inject, long number, const uint64_t arguments[6],
+				int64_t *result)
+{
+	struct mw_error *err;
+	struct mw_status status;
+	bool suspended = false;
+	uint8_t now[16];
+	/* Not of the heap: what was done must be taken back where memwatch has no memory left. */
+	struct sigframe way = {.size = 0};
+	int64_t returned = 0;
+	const struct mw_machine_code *code =
+		mw_inject_leads_back(inject) ? &mw_machine.syscall_return : &mw_machine.syscall_insn;
+
+	/* It may have been patched or unmapped since. */
+	MW_TRY(mw_remote_read_all(inject->tid, inject->code.insn, now, code->size));
+	if (memcmp(now, code->bytes, code->size) != 0)
+		return mw_error_create(MW_ERROR_SYSTEM, 0, "the system call instruction at 0x%llx is gone",
+				       (unsigned long long)inject->code.insn);
+	/* It may have come under one since. */
+	MW_TRY(mw_status_read(inject->tid, &status));
+	if (status.seccomp > 0)
+		MW_TRY(suspend_seccomp(inject->tid, number, &suspended));
+	err = perform_and_restore(inject->tid, &inject->code, &inject->room, number, arguments, &way, &returned);
+	if (!err)
+		*result = returned;
+	if (suspended)
+		err = mw_error_first(err, mw_tracee_suspend_seccomp(inject->tid, false));
+	return err;
+}
+
+/* Memory for the bytes of a call where none is known to be the thread's own: what is far below its stack pointer. */
+static void room_below(pid_t tid, struct mw_room *room)
+{
+	struct mw_tracee_regs regs;
+
+	if (mw_error_none(mw_tracee_get_regs(tid, &regs))) {
+		room->high = (regs.general.gpr[mw_arch_find(mw_target_machine())->dwarf_sp] - BELOW) & ~(mw_addr)15;
+		room->low = room->high - MW_SCRATCH_SIZE;
+	}
+}
+
+struct mw_error *mw_inject_call_with(const struct mw_inject *inject, long number, const uint64_t arguments[6],
+				     unsigned which, void *bytes, size_t size, int64_t *result)
+{
+	struct mw_room room = inject->room;
+	struct mw_scratch scratch;
+	uint64_t with[6];
+	struct mw_error *err;
+
+	if (room.high == room.low)
+		room_below(inject->tid, &room);
+	MW_TRY(mw_scratch_put(inject->tid, &room, bytes, size, &scratch));
+	memcpy(with, arguments, sizeof(with));
+	with[which] = scratch.at;
+	err = mw_inject_call(inject, number, with, result);
+	if (!err)
+		err = mw_remote_read_all(inject->tid, scratch.at, bytes, size);
+	return mw_error_first(err, scratch_take_up(inject->tid, &scratch));
 }

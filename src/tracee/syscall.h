@@ -1,26 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* syscall.h: a system call made by a target's thread on our behalf. */
+/* syscall.h: a system call made by a target's thread on our behalf (inject.h), and what a killed memwatch leaves of it. */
 #ifndef MW_TRACEE_SYSCALL_H
 #define MW_TRACEE_SYSCALL_H
+
+#include "tracee/inject.h"
+#include "tracee/tracee.h"
 
 #include <memwatch/error.h>
 #include <memwatch/types.h>
 
-#include <sys/types.h>
-
-struct mw_room;
-struct mw_way_code;
-
-/*
- * Make thread `tid` perform a system call with the system call instruction `code->insn` (of its own). The thread must
- * be in a ptrace stop that is no group stop; afterwards it is in the stop of an interrupt, with the registers and the
- * signal mask that it had, a system call that it was in still to be restarted. *result is what the kernel returned
- * (negative errno on failure). With `code` that leads back and `room` for a frame the thread gets back to its own work
- * by itself should memwatch be killed meanwhile (sigframe.h). Not for a thread under seccomp, whose filter may kill it
- * for the call. Errors: GONE, SYSTEM.
- */
-struct mw_error *mw_remote_syscall(pid_t tid, const struct mw_way_code *code, const struct mw_room *room, long number,
-				   const uint64_t arguments[6], int64_t *result) MW_MUST_CHECK;
+#define MW_SIGFRAME_MAX   16384u
+#define MW_SIGFRAME_FIRST 16u  /* bytes of what is popped */
+#define MW_SCRATCH_MAX    160u /* bytes */
+#define MW_SCRATCH_SIZE   192u /* … with the mark */
+#define MW_ROOM_MAX       (MW_SIGFRAME_FIRST + MW_SIGFRAME_MAX + 64u + MW_SCRATCH_SIZE)
 
 /*
  * A memwatch that was killed may have left a thread amid such a call. Let it perform that and return to its own work;
@@ -28,5 +21,23 @@ struct mw_error *mw_remote_syscall(pid_t tid, const struct mw_way_code *code, co
  * afterwards. Nothing is done where it is not amid a call. Errors: GONE, SYSTEM.
  */
 struct mw_error *mw_remote_syscall_finish(pid_t tid) MW_MUST_CHECK;
+
+/* How large a room the frame and the scratch of a thread in a ptrace stop take, as it is now; 0: it can't be known. */
+size_t mw_sigframe_room(pid_t tid);
+/* Are these the registers of a thread that performs a call, or returns from one by its frame? */
+bool mw_sigframe_is_at(pid_t tid, const struct mw_regs *regs);
+/* The first frame or scratch that a killed memwatch has left from `from` on, where nothing but zeros lies in between.
+ */
+bool mw_sigframe_find_remains(pid_t tid, mw_addr from, mw_addr limit, mw_addr *start, size_t *size);
+
+/* Bytes for a call to read or write, in a thread's room. */
+struct mw_scratch {
+	mw_addr at; /* of the bytes */
+	uint8_t before[MW_SCRATCH_SIZE];
+};
+
+/* Put up to MW_SCRATCH_MAX bytes there. Errors: DATA, GONE. */
+struct mw_error *mw_scratch_put(pid_t tid, const struct mw_room *room, const void *bytes, size_t size,
+				struct mw_scratch *out) MW_MUST_CHECK;
 
 #endif

@@ -123,7 +123,7 @@ struct mw_error *mw_tracee_set_regs(pid_t tid, struct mw_tracee_regs *regs)
 
 struct mw_error *mw_tracee_set_pc(pid_t tid, mw_addr pc)
 {
-	return request(PTRACE_POKEUSER, tid, mw_regs_pc_offset(), pc) ? failed("set the pc of", tid) : NULL;
+	return request(PTRACE_POKEUSER, tid, mw_machine.pc, pc) ? failed("set the pc of", tid) : NULL;
 }
 
 struct mw_error *mw_tracee_siginfo(pid_t tid, siginfo_t *out)
@@ -214,7 +214,7 @@ struct mw_error *mw_tracee_mend_interrupted_call(pid_t tid)
 	struct mw_tracee_regs regs;
 
 	MW_TRY(mw_tracee_get_regs(tid, &regs));
-	if (!mw_regs_restart_interrupted(&regs.general))
+	if (!mw_regs_restart(&regs.general, EINTR))
 		return NULL;
 	return mw_tracee_set_regs(tid, &regs);
 }

@@ -51,7 +51,7 @@ static inline bool mw_tracee_is_group_stop(int signal)
 }
 
 /* Is a thread in the stop of an interrupt or a group stop to be left stopped? What its last stop says: the stop that
- * was reported may be older (mw_remote_syscall), and a SIGCONT or SIGSTOP have come since. */
+ * was reported may be older (mw_inject_call), and a SIGCONT or SIGSTOP have come since. */
 bool mw_tracee_is_group_stopped(pid_t tid);
 /* Let go, delivering `signal` (0: none). */
 struct mw_error *mw_tracee_detach(pid_t tid, int signal) MW_MUST_CHECK;
@@ -95,23 +95,52 @@ struct mw_error *mw_tracee_to_border(pid_t tid) MW_MUST_CHECK;
  */
 struct mw_error *mw_tracee_suspend_seccomp(pid_t tid, bool suspended) MW_MUST_CHECK;
 
-/* Conversion between the kernel's registers and ours; one file an architecture. */
+/* --- what differs by architecture: regs_ARCHITECTURE.c ------------------------------------------------ */
+
+struct mw_machine_code {
+	uint8_t size;
+	uint8_t bytes[15];
+};
+
+/* The machine that this memwatch can trace. */
+struct mw_machine {
+	uint16_t elf;
+	uint8_t result; /* the register that a system call's result is in */
+	size_t pc;      /* where it stands in the kernel's user area */
+	/* Of a signal's frame: where the mask is that is put back, from the stack pointer that its handler returns with;
+	 * and four words that nobody reads. */
+	size_t frame_mask, frame_spare;
+	struct mw_machine_code syscall_insn, syscall_return; /* the latter with a return behind it */
+	struct mw_machine_code restorer, sigreturn_gadget;
+};
+extern const struct mw_machine mw_machine;
+
+static inline uint16_t mw_target_machine(void)
+{
+	return mw_machine.elf;
+}
+
+static inline const uint8_t *mw_regs_syscall_insn(size_t *size)
+{
+	*size = mw_machine.syscall_insn.size;
+	return mw_machine.syscall_insn.bytes;
+}
+
+#define MW_ERESTART_RESTARTBLOCK 516 /* the kernel's own result of a call that it goes on with by restart_syscall */
+
 void mw_regs_from_kernel(const struct user_regs_struct *raw, struct mw_regs *out);
 void mw_regs_to_kernel(const struct mw_regs *regs, struct user_regs_struct *raw);
-/* If the registers stand at the end of an interrupted system call: make it one that restarts. */
-bool mw_regs_restart_interrupted(struct mw_regs *regs);
-/* Where a signal's frame has the mask that is put back, from the stack pointer that its handler returns with. */
-size_t mw_regs_frame_mask_offset(void);
-/* Where the pc stands in the kernel's user area. */
-size_t mw_regs_pc_offset(void);
+/* If the registers stand at the end of a system call with this error: have it begin anew, or end with EINTR where a
+ * handler is to run. False: they do not. */
+bool mw_regs_restart(struct mw_regs *regs, int errnum);
 /* Make the registers those of a thread about to execute the system call instruction at `insn`. */
-void mw_regs_set_syscall(struct mw_regs *regs, mw_addr insn, long number, const uint64_t arguments[6]);
-/* Have the thread execute code of this machine, not of another one that its CPU knows (32-bit code). */
-void mw_regs_set_machine(struct user_regs_struct *raw);
-int64_t mw_regs_syscall_result(const struct mw_regs *regs);
-/* The bytes of that instruction. */
-const uint8_t *mw_regs_syscall_insn(size_t *size);
-/* The ELF machine that this memwatch can trace. */
-uint16_t mw_target_machine(void);
+void mw_regs_set_syscall(struct mw_tracee_regs *regs, mw_addr insn, long number, const uint64_t arguments[6]);
+/* Write the frame that is to lie below `below` into `out` (MW_SIGFRAME_MAX bytes); *at is its address. Returns its
+ * size, 0 where the thread's registers can't be had. */
+size_t mw_regs_signal_frame(pid_t tid, const struct mw_tracee_regs *regs, uint64_t mask, mw_addr restorer,
+			    mw_addr below, uint8_t *out, mw_addr *at);
+/* The frame, rounded as it lies in memory, that a stack pointer in its first bytes, or right before them, leads into.
+ */
+mw_addr mw_regs_signal_frame_at(mw_addr sp);
 
 #endif

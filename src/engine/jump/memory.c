@@ -14,7 +14,7 @@
 #include "base/fault.h"
 #include "proc/peek.h"
 #include "proc/status.h"
-#include "tracee/inject_error.h"
+#include "tracee/inject.h"
 #include "tracee/remote.h"
 
 #include <fcntl.h>

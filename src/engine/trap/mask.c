@@ -187,7 +187,7 @@ static bool in_handler(const struct trap_thread *thread)
 	}
 	got = read_stack(thread->tid, process->arch, &regs.general, words, sizeof(words), &sp);
 	for (size_t i = 0; i < got; i++) {
-		mw_addr at = sp + (i + 1) * sizeof(*words) + mw_regs_frame_mask_offset();
+		mw_addr at = sp + (i + 1) * sizeof(*words) + mw_machine.frame_mask;
 
 		if (words[i] == restorer && mw_remote_read(thread->tid, at, &mask, sizeof(mask)) == sizeof(mask) &&
 		    !(mask & TRAP_BIT))

@@ -3,9 +3,7 @@
  * killed tracer has left it in. */
 #include "proc/status.h"
 #include "tracee/inject.h"
-#include "tracee/own_stack.h"
 #include "tracee/remote.h"
-#include "tracee/sigframe.h"
 #include "tracee/syscall.h"
 #include "tracee/tracee.h"
 #include "tracee_child.h"
