@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* draw.h: a live table put on the screen, by ncurses: what it looks like, not what it does. */
+/* draw.h: a live table put on a terminal, by ncurses: what it looks like, not what it does. */
 #ifndef MW_TOP_DRAW_H
 #define MW_TOP_DRAW_H
 
-#include "top/text.h"
 #include "top/view.h"
 
 #include <limits.h>
 
 #define MW_TOP_TEXT 8192 /* bytes of a line before it is cut */
+#define MW_TOP_HELP 15   /* lines of the help */
 
 /* All that is shown. */
 struct mw_top_picture {
@@ -30,7 +30,41 @@ void mw_top_draw_end(void);
 void mw_top_draw(struct mw_top_picture *picture);
 /* The next key that was pressed, as ncurses has it; false: there is none. `*character`: it is one, else KEY_... */
 bool mw_top_draw_key(int *key, bool *character);
-/* The lines of the help; how many there are. */
-size_t mw_top_draw_help_lines(void);
+
+/* --- what fits on a screen of so many columns and lines ------------------------------------------------------------- */
+
+#define MW_TOP_WIDTH_MIN  20
+#define MW_TOP_HEIGHT_MIN 5
+#define MW_TOP_WIDTH_MAX  512 /* of what is shown; what is wider stays empty */
+/* Bytes of a line of text: four a column and its end. */
+#define MW_TOP_LINE (4 * MW_TOP_WIDTH_MAX + 8)
+
+/*
+ * Text, which may be any bytes, cut to `columns` into `out` (MW_TOP_LINE bytes); returns the columns that it takes.
+ * Control characters, marks and overrides of direction, letters that are written from right to left, and what has no
+ * width or none that is known, are shown as \x1b or \u202e; bytes that are no UTF-8 as the replacement character. What
+ * was cut off is marked. Where the terminal has no UTF-8 (`utf8`) all is ASCII. Widths are those of the locale.
+ */
+size_t mw_top_cut(const char *text, size_t columns, bool utf8, char *out);
+
+/* Columns of a table; 0: there is no room for that one. */
+struct mw_top_layout {
+	int bytes, growth, blocks, rate, kind; /* widths, with the blank behind them */
+	int name;                              /* what is left */
+	int header;                            /* lines above the table's head */
+	int rows;                              /* lines for rows */
+	bool head, foot;                       /* is there a line for them? */
+};
+/* False: the screen is too small for a table. */
+bool mw_top_layout_make(int width, int height, struct mw_top_layout *out);
+
+/* "+1.5 KiB", "-512 B", "0 B" */
+void mw_top_show_growth(double bytes_per_second, char *out, size_t size);
+/* "0", "0.3", "12", "1200", "12k", "35M" */
+void mw_top_show_rate(double per_second, char *out, size_t size);
+/* "1:02:03" */
+void mw_top_show_time(double seconds, char *out, size_t size);
+/* "3.141593": seconds, rounded up, so that nothing from before the moment is after what is shown. */
+void mw_top_show_moment(uint64_t ns, char *out, size_t size);
 
 #endif

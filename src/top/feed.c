@@ -51,7 +51,7 @@ void mw_top_feed_deinit(struct mw_top_feed *feed)
 		free(mw_shared_list_get(&feed->known.modules, i));
 	mw_shared_list_deinit(&feed->known.stacks);
 	mw_shared_list_deinit(&feed->known.modules);
-	mw_top_same_deinit(&feed->same);
+	mw_map_deinit(&feed->same.first);
 	mw_top_shot_destroy(feed->shot);
 	pthread_mutex_destroy(&feed->lock);
 	if (feed->news >= 0)
@@ -67,11 +67,6 @@ void mw_top_feed_poke(struct mw_top_feed *feed)
 }
 
 /* --- stacks that are shown as one ------------------------------------------------------------------------- */
-
-void mw_top_same_deinit(struct mw_top_same *same)
-{
-	mw_map_deinit(&same->first);
-}
 
 static mw_addr address_of(const struct mw_raw_frame *frame)
 {
@@ -399,19 +394,15 @@ void mw_top_feed_sample(struct mw_top_feed *feed, uint64_t time_ns)
 
 void mw_top_feed_end(struct mw_top_feed *feed, bool well)
 {
-	const struct mw_window_info *window = mw_top_feed_window(feed);
-	uint64_t time_ns = window ? window->length_ns : 0;
+	struct mw_engine *engine = feed->session->engine;
+	uint64_t time_ns;
+
+	feed->window = engine ? engine->ops->window(engine, recorder_of(feed)->pid) : NULL;
+	time_ns = feed->window ? feed->window->length_ns : 0;
 
 	leave_shot(feed, time_ns);
 	leave_moment(feed, time_ns, well, MW_TOP_OVER);
 	mw_top_feed_poke(feed);
-}
-
-const struct mw_window_info *mw_top_feed_window(const struct mw_top_feed *feed)
-{
-	struct mw_engine *engine = feed->session->engine;
-
-	return engine ? engine->ops->window(engine, recorder_of(feed)->pid) : NULL;
 }
 
 /* --- the others -------------------------------------------------------------------------------------------- */

@@ -87,15 +87,13 @@ struct mw_top_moment {
 
 /*
  * Stacks that differ only in addresses of code in no file, which are shown as one: a JIT makes any number of them. Where
- * the program names its code (proc/perf_map.h) each is shown by itself, with its name. Zero-initialise;
- * mw_top_same_deinit frees.
+ * the program names its code (proc/perf_map.h) each is shown by itself, with its name. Zero-initialise.
  */
 struct mw_top_same {
 	struct mw_map first; /* by hash: the first of its kind, number + 1 */
 	uint64_t looked_ns;
 	bool named; /* the program names its code */
 };
-void mw_top_same_deinit(struct mw_top_same *same);
 /* The first of `stacks` that is the same as one that will have the next number: its number, or that. */
 uint32_t mw_top_same_find(struct mw_top_same *same, const struct mw_perf_place *place,
 			  const struct mw_shared_list *stacks, const struct mw_top_stack *stack);
@@ -113,7 +111,8 @@ struct mw_top_feed {
 	_Atomic enum mw_top_phase phase;
 	/* Since it watches. */
 	const char *engine;
-	const struct mw_modules *files; /* of the engine, which goes on adding to them */
+	const struct mw_modules *files;      /* of the engine, which goes on adding to them */
+	const struct mw_window_info *window; /* once it is over: how; NULL: not known */
 	struct mw_top_known known;
 	atomic_bool zero_wanted; /* let all be counted from now on: with the next shot */
 	atomic_bool moment_wanted;
@@ -148,8 +147,6 @@ void mw_top_feed_want_moment(struct mw_top_feed *feed);
 bool mw_top_feed_moment(struct mw_top_feed *feed, struct mw_top_moment *out);
 /* Make `news` readable: something else has changed. */
 void mw_top_feed_poke(struct mw_top_feed *feed);
-/* How the window ended; only once it is over. NULL: not known. */
-const struct mw_window_info *mw_top_feed_window(const struct mw_top_feed *feed);
 
 /* "valloc, pvalloc and 3 more": functions whose calls are not seen though they are to be recorded; "": there are none.
  */

@@ -84,15 +84,6 @@ static struct mw_top_shot *base_of(const struct mw_top_history *history)
 	return newest;
 }
 
-double mw_top_view_rate(const struct mw_top_view *view, double change)
-{
-	const struct mw_top_shot *now = view->shown, *base = view->base;
-
-	if (!base || !now || now->time_ns <= base->time_ns)
-		return 0;
-	return change / ((double)(now->time_ns - base->time_ns) / 1e9);
-}
-
 void mw_top_view_deinit(struct mw_top_view *view)
 {
 	release(view->shown);
@@ -424,22 +415,6 @@ bool mw_top_view_update(struct mw_top_view *view)
 }
 
 /* --- moving ------------------------------------------------------------------------------------------------ */
-
-void mw_top_view_group(struct mw_top_view *view, enum mw_top_group group)
-{
-	view->group = group;
-	view->selected = view->first = 0;
-	view->item_count = 0;
-}
-
-const struct mw_top_row *mw_top_view_row(const struct mw_top_view *view, const struct mw_top_item *item)
-{
-	/* What is under an open stack is about its row. */
-	const struct mw_top_rows *rows =
-		view->group == MW_TOP_MODULES && item->kind != MW_TOP_ROW ? &view->children : &view->rows;
-
-	return item->row < rows->count ? &rows->items[item->row] : NULL;
-}
 
 void mw_top_view_move(struct mw_top_view *view, long by)
 {

@@ -98,7 +98,12 @@ void mw_top_view_shot(struct mw_top_view *view, struct mw_top_shot *shot);
 void mw_top_view_pause(struct mw_top_view *view, bool paused);
 /* Something has changed: a shot, the order, names. What is selected stays so. False without memory. */
 bool mw_top_view_update(struct mw_top_view *view);
-void mw_top_view_group(struct mw_top_view *view, enum mw_top_group group);
+static inline void mw_top_view_group(struct mw_top_view *view, enum mw_top_group group)
+{
+	view->group = group;
+	view->selected = view->first = 0;
+	view->item_count = 0;
+}
 /* Move what is selected by so many lines; far ones are the first and the last. */
 void mw_top_view_move(struct mw_top_view *view, long by);
 /* See that what is selected is among the `lines` that are shown. */
@@ -110,14 +115,28 @@ static inline const struct mw_top_item *mw_top_view_item(const struct mw_top_vie
 {
 	return view->selected < view->item_count ? &view->items[view->selected] : NULL;
 }
-/* The row of an item that is one. */
-const struct mw_top_row *mw_top_view_row(const struct mw_top_view *view, const struct mw_top_item *item);
+/* The row of an item that is one, or of the stack that it is under. */
+static inline const struct mw_top_row *mw_top_view_row(const struct mw_top_view *view, const struct mw_top_item *item)
+{
+	/* What is under an open stack is about its row. */
+	const struct mw_top_rows *rows =
+		view->group == MW_TOP_MODULES && item->kind != MW_TOP_ROW ? &view->children : &view->rows;
+
+	return item->row < rows->count ? &rows->items[item->row] : NULL;
+}
 /* The stacks whose names the `lines` from the first one on want, at most `capacity`. */
 size_t mw_top_view_wanted(const struct mw_top_view *view, size_t lines, uint32_t *out, size_t capacity);
 
 /* What stands in the last column of a row, or all of a line that is none: any bytes of the target's among it. */
 void mw_top_view_text(const struct mw_top_view *view, const struct mw_top_item *item, char *out, size_t size);
 /* A change since `base`, per second; 0 where there is no time between. */
-double mw_top_view_rate(const struct mw_top_view *view, double change);
+static inline double mw_top_view_rate(const struct mw_top_view *view, double change)
+{
+	const struct mw_top_shot *now = view->shown, *base = view->base;
+
+	if (!base || !now || now->time_ns <= base->time_ns)
+		return 0;
+	return change / ((double)(now->time_ns - base->time_ns) / 1e9);
+}
 
 #endif

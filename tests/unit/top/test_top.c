@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* A live table without its screen: growth, order, what is selected, and what fits on a line. */
-#include "top/feed.h"
-#include "top/text.h"
+#include "top/draw.h"
 #include "top/view.h"
 #include "unit.h"
 
@@ -153,7 +152,7 @@ static void test_same(void **state)
 	/* Where each has a name each is itself. */
 	same.named = true;
 	assert_int_equal(mw_top_same_find(&same, &nowhere, &list, made[5]), 6);
-	mw_top_same_deinit(&same);
+	mw_map_deinit(&same.first);
 	mw_shared_list_deinit(&list);
 	for (size_t i = 0; i < 6; i++)
 		free(made[i]);
