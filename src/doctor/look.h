@@ -28,21 +28,11 @@ struct mw_doctor {
 	struct mw_error *lacking; /* nothing can be hooked, or a look failed; NULL: all is there */
 };
 
-/* Look at a process. `out` is zero-initialised and to be deinited, also after an error: there is no such process. */
-struct mw_error *mw_doctor_look(pid_t pid, const struct mw_session_options *options,
-				struct mw_doctor *out) MW_MUST_CHECK;
-void mw_doctor_deinit(struct mw_doctor *doctor);
-
 /* Was the process's inside looked at? */
 static inline bool mw_doctor_has_inside(const struct mw_doctor *doctor)
 {
 	return !doctor->refused && doctor->symbolizer;
 }
-
-/* "jump" or "trap": which engine would be taken, or was asked for. */
-const char *mw_doctor_engine(const struct mw_doctor *doctor);
-/* Why it can't be watched, or NULL. The doctor's. */
-struct mw_error **mw_doctor_verdict(struct mw_doctor *doctor);
 
 /* --- parts of what it prints --------------------------------------------------------------------------------- */
 

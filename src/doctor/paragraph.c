@@ -9,11 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void mw_paragraph_begin(struct mw_paragraph *paragraph, FILE *out, unsigned width, unsigned at, unsigned indent)
-{
-	*paragraph = (struct mw_paragraph){.out = out, .width = width, .indent = indent, .column = at, .end = ""};
-}
-
 /* `first`: of its line, which no space comes before. */
 static void put_word(struct mw_paragraph *paragraph, const char *word, bool first)
 {
@@ -63,11 +58,6 @@ void mw_paragraph_printf(struct mw_paragraph *paragraph, const char *format, ...
 	va_start(args, format);
 	mw_paragraph_vprintf(paragraph, format, args);
 	va_end(args);
-}
-
-void mw_paragraph_end(struct mw_paragraph *paragraph)
-{
-	fputc('\n', paragraph->out);
 }
 
 /* --- words for a shell --------------------------------------------------------------------------------- */

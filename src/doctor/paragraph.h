@@ -15,7 +15,11 @@ struct mw_paragraph {
 };
 
 /* Begin, with the cursor in column `at`. */
-void mw_paragraph_begin(struct mw_paragraph *paragraph, FILE *out, unsigned width, unsigned at, unsigned indent);
+static inline void mw_paragraph_begin(struct mw_paragraph *paragraph, FILE *out, unsigned width, unsigned at,
+				      unsigned indent)
+{
+	*paragraph = (struct mw_paragraph){.out = out, .width = width, .indent = indent, .column = at, .end = ""};
+}
 /* One word and a space before it where it is not the first of its line. It may come from a target: what is no printable
  * character is shown as \x1b. */
 void mw_paragraph_word(struct mw_paragraph *paragraph, const char *word);
@@ -25,7 +29,11 @@ void mw_paragraph_text(struct mw_paragraph *paragraph, const char *text);
 void mw_paragraph_printf(struct mw_paragraph *paragraph, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void mw_paragraph_vprintf(struct mw_paragraph *paragraph, const char *format, va_list args)
 	__attribute__((format(printf, 2, 0)));
-void mw_paragraph_end(struct mw_paragraph *paragraph);
+
+static inline void mw_paragraph_end(struct mw_paragraph *paragraph)
+{
+	fputc('\n', paragraph->out);
+}
 
 /* A path as one word of a shell's command line, quoted where that is needed and of printable characters only; to be
  * freed, NULL without memory. What has others is written as $'\033', which bash, zsh, ksh and busybox know. */
