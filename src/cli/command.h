@@ -33,12 +33,12 @@ struct mw_cli_option {
 	const char *name; /* mw_cli_formats_…: it stands for a row a format */
 	char letter;      /* its short form; 0: it has none */
 	enum mw_cli_completion completion;
-	const char *value;    /* what stands for its value; NULL: it takes none */
-	const char *help;     /* lines for --help; NULL: it stands on the next one's line */
-	const char *about;    /* sentences for the manual */
-	const char *words;    /* those to complete with, blanks between */
-	mw_cli_parser *parse; /* how, … */
-	size_t member;        /* … and to where in struct mw_cli_options */
+	const char *value; /* what stands for its value; NULL: it takes none */
+	const char *help;  /* lines for --help; NULL: it stands on the next one's line */
+	const char *about; /* sentences for the manual */
+	const char *words; /* those to complete with, blanks between */
+	enum mw_cli_type type;
+	size_t member; /* where its value goes, in struct mw_cli_options */
 };
 
 /* In the place of a name: the options by which formats of reports are asked for, or those of comparisons. */

@@ -3,14 +3,11 @@
 #ifndef MW_CLI_DOCUMENTS_H
 #define MW_CLI_DOCUMENTS_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
-/* memwatch(1), for man. */
-void mw_documents_manual(FILE *out, const char *version);
-
-/* What bash, zsh and fish read to complete a command line of memwatch's. */
-void mw_documents_bash(FILE *out);
-void mw_documents_zsh(FILE *out);
-void mw_documents_fish(FILE *out);
+/* "man": memwatch(1); "bash", "zsh", "fish": what these read to complete a command line of memwatch's. False: there is no
+ * such document. */
+bool mw_documents_write(const char *kind, FILE *out, const char *version);
 
 #endif

@@ -3,41 +3,23 @@
 #include "cli/documents.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-static void write_manual(FILE *out)
-{
-	mw_documents_manual(out, MEMWATCH_VERSION);
-}
 
 int main(int argc, char **argv)
 {
-	static const struct {
-		const char *name;
-		void (*write)(FILE *out);
-	} kinds[] = {
-		{"man", write_manual},
-		{"bash", mw_documents_bash},
-		{"zsh", mw_documents_zsh},
-		{"fish", mw_documents_fish},
-	};
+	FILE *out = argc == 3 ? fopen(argv[2], "we") : NULL;
+	bool known;
 
-	for (size_t i = 0; argc == 3 && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		FILE *out;
-
-		if (strcmp(argv[1], kinds[i].name) != 0)
-			continue;
-		out = fopen(argv[2], "we");
-		if (!out) {
-			perror(argv[2]);
-			return EXIT_FAILURE;
-		}
-		kinds[i].write(out);
-		if (fclose(out) == 0)
-			return EXIT_SUCCESS;
+	if (argc == 3 && !out) {
 		perror(argv[2]);
 		return EXIT_FAILURE;
 	}
+	known = out && mw_documents_write(argv[1], out, MEMWATCH_VERSION);
+	if (out && fclose(out) != 0) {
+		perror(argv[2]);
+		return EXIT_FAILURE;
+	}
+	if (known)
+		return EXIT_SUCCESS;
 	fputs("usage: memwatch-documents man|bash|zsh|fish FILE\n", stderr);
 	return 2;
 }

@@ -4,7 +4,6 @@
 #define MW_CLI_OPTIONS_H
 
 #include "cli/command.h"
-#include "cli/view_options.h"
 #include "session/options.h"
 
 #include <memwatch/diff.h>
@@ -30,7 +29,7 @@ struct mw_cli_report_options {
 struct mw_cli_diff_options {
 	const char *files[MW_DIFF_SIDES];
 	bool single;                        /* one recording at two moments: both names are it */
-	const char *moments[MW_DIFF_SIDES]; /* as cli/diff_moment.h has them; NULL: none was named */
+	const char *moments[MW_DIFF_SIDES]; /* as mw_cli_moment_find() has them; NULL: none was named */
 	bool kinds[MW_KIND_COUNT];
 	uint64_t process; /* from 1; 0: all */
 	size_t top;       /* SIZE_MAX: all */
@@ -54,8 +53,5 @@ struct mw_error *mw_cli_options_parse(const struct mw_cli_command *command, int 
 void mw_cli_options_deinit(struct mw_cli_options *options);
 /* What --help prints, to standard output. Errors: SYSTEM; a full disk is no success. */
 struct mw_error *mw_cli_give_help(const struct mw_cli_command *command) MW_MUST_CHECK;
-
-/* Into an enum mw_cli_action: whatever else stands on the line is not looked at. */
-mw_cli_parser mw_cli_parse_help, mw_cli_parse_version;
 
 #endif

@@ -9,14 +9,17 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-#define PID_MAX   4194304 /* the kernel's own limit: PID_MAX_LIMIT */
-#define TRACKS    "kinds are 'heap' and 'vm', as in --track heap,vm"
-#define WORD_MAX  64 /* longer words are near to nothing */
-#define NS_PER_S  1e9
-#define NS_DIGITS 9
-#define DEPTH_MAX 1024
-#define TOP_MAX   1000000
+#define PID_MAX     4194304 /* the kernel's own limit: PID_MAX_LIMIT */
+#define TRACKS      "kinds are 'heap' and 'vm', as in --track heap,vm"
+#define WORD_MAX    64 /* longer words are near to nothing */
+#define NS_PER_S    1e9
+#define NS_DIGITS   9
+#define DEPTH_MAX   1024
+#define TOP_MAX     1000000
+#define COLUMN_MAX  24 /* longer than any column's name */
+#define PROCESS_MAX 4096
 
 const char mw_cli_formats_of_reports[] = "reports", mw_cli_formats_of_diffs[] = "diffs";
 
@@ -43,7 +46,7 @@ static bool is_decimal(const char *text, bool fraction)
 	return digits > 0;
 }
 
-struct mw_error *mw_cli_parse_seconds(const char *option, const char *text, void *member)
+static struct mw_error *parse_seconds(const char *option, const char *text, void *member)
 {
 	static const char hint[] = "It takes seconds between 0.001 and 315360000 (ten years), as in 30 or 2.5";
 	double value;
@@ -60,7 +63,7 @@ struct mw_error *mw_cli_parse_seconds(const char *option, const char *text, void
 	return NULL;
 }
 
-struct mw_error *mw_cli_parse_count(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *out)
+static struct mw_error *parse_count(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *out)
 {
 	unsigned long long value;
 	struct mw_error *err;
@@ -77,7 +80,7 @@ struct mw_error *mw_cli_parse_count(const char *option, const char *text, uint64
 			     (unsigned long long)max);
 }
 
-struct mw_error *mw_cli_parse_size(const char *option, const char *text, void *member)
+static struct mw_error *parse_size(const char *option, const char *text, void *member)
 {
 	static const char hint[] =
 		"It takes bytes, or K, M, G or T of them (1024 each to the next), as in 512M or 1.5G";
@@ -108,7 +111,7 @@ struct mw_error *mw_cli_parse_size(const char *option, const char *text, void *m
 	return NULL;
 }
 
-struct mw_error *mw_cli_parse_percent(const char *option, const char *text, void *member)
+static struct mw_error *parse_percent(const char *option, const char *text, void *member)
 {
 	static const char hint[] = "It takes a percentage above 0 and below 100, as in 20 or 2.5";
 	char number[WORD_MAX];
@@ -129,7 +132,7 @@ struct mw_error *mw_cli_parse_percent(const char *option, const char *text, void
 	return NULL;
 }
 
-struct mw_error *mw_cli_parse_moment(const char *option, const char *text, void *member)
+static struct mw_error *parse_moment(const char *option, const char *text, void *member)
 {
 	static const char hint[] = "It takes seconds since the window's start, as in 30 or 2.5";
 	const char *at = text;
@@ -188,7 +191,7 @@ static struct mw_error *append_pid(struct mw_pids *pids, pid_t pid)
 	return NULL;
 }
 
-struct mw_error *mw_cli_parse_pids(const char *option, const char *text, void *member)
+static struct mw_error *parse_pids(const char *option, const char *text, void *member)
 {
 	static const char hint[] = "It takes process ids with commas between, as in -p 1234 or -p 1234,1235";
 	const char *rest = text;
@@ -213,14 +216,7 @@ struct mw_error *mw_cli_parse_pids(const char *option, const char *text, void *m
 	}
 }
 
-void mw_cli_pids_deinit(struct mw_pids *pids)
-{
-	free(pids->items);
-	pids->items = NULL;
-	pids->count = 0;
-}
-
-struct mw_error *mw_cli_parse_track(const char *option, const char *text, void *member)
+static struct mw_error *parse_track(const char *option, const char *text, void *member)
 {
 	struct mw_session_options *options = member;
 	const char *rest = text;
@@ -246,7 +242,7 @@ struct mw_error *mw_cli_parse_track(const char *option, const char *text, void *
 	return NULL;
 }
 
-struct mw_error *mw_cli_parse_engine(const char *option, const char *name, void *member)
+static struct mw_error *parse_engine(const char *option, const char *name, void *member)
 {
 	struct mw_session_options *options = member;
 	static const struct {
@@ -267,7 +263,7 @@ struct mw_error *mw_cli_parse_engine(const char *option, const char *name, void 
 			     "Engines are 'jump', 'trap', and 'auto', which takes jump wherever it is safe");
 }
 
-struct mw_error *mw_cli_parse_output(const char *option, const char *name, void *member)
+static struct mw_error *parse_output(const char *option, const char *name, void *member)
 {
 	struct mw_error *err;
 
@@ -279,7 +275,7 @@ struct mw_error *mw_cli_parse_output(const char *option, const char *name, void 
 	return NULL;
 }
 
-struct mw_error *mw_cli_parse_mark_every(const char *option, const char *text, void *member)
+static struct mw_error *parse_mark_every(const char *option, const char *text, void *member)
 {
 	char number[64];
 	size_t length = strlen(text);
@@ -287,36 +283,322 @@ struct mw_error *mw_cli_parse_mark_every(const char *option, const char *text, v
 	if (length > 1 && length < sizeof(number) && text[length - 1] == 's') {
 		memcpy(number, text, length - 1);
 		number[length - 1] = '\0';
-		return mw_cli_parse_seconds(option, number, member);
+		return parse_seconds(option, number, member);
 	}
-	return mw_cli_parse_seconds(option, text, member);
+	return parse_seconds(option, text, member);
 }
 
-struct mw_error *mw_cli_parse_depth(const char *option, const char *text, void *member)
+static struct mw_error *parse_depth(const char *option, const char *text, void *member)
 {
 	uint64_t value = 0;
 
-	MW_TRY(mw_cli_parse_count(option, text, 1, DEPTH_MAX, &value));
+	MW_TRY(parse_count(option, text, 1, DEPTH_MAX, &value));
 	*(uint32_t *)member = (uint32_t)value;
 	return NULL;
 }
 
-struct mw_error *mw_cli_parse_top(const char *option, const char *text, void *member)
+static struct mw_error *parse_top(const char *option, const char *text, void *member)
 {
 	uint64_t value = 0;
 
-	MW_TRY(mw_cli_parse_count(option, text, 0, TOP_MAX, &value));
+	MW_TRY(parse_count(option, text, 0, TOP_MAX, &value));
 	*(size_t *)member = value;
 	return NULL;
 }
 
-struct mw_error *mw_cli_parse_flag(const char *option, const char *text, void *member)
+static struct mw_error *parse_flag(const char *option, const char *text, void *member)
 {
 	(void)option;
 	(void)text;
 	*(bool *)member = true;
 	return NULL;
 }
+
+static struct mw_error *parse_file(const char *option, const char *name, void *member)
+{
+	if (!*name)
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "%s '': the file's name is empty", option),
+				     "It takes the name of a file, or '-' for standard output");
+	*(const char **)member = name;
+	return NULL;
+}
+
+static struct mw_error *parse_help(const char *option, const char *text, void *member)
+{
+	(void)option;
+	(void)text;
+	*(enum mw_cli_action *)member = MW_CLI_HELP;
+	return NULL;
+}
+
+static struct mw_error *parse_version(const char *option, const char *text, void *member)
+{
+	(void)option;
+	(void)text;
+	*(enum mw_cli_action *)member = MW_CLI_VERSION;
+	return NULL;
+}
+
+/* --- of reports and comparisons -------------------------------------------------------------------------------------- */
+
+static struct mw_error *parse_to(const char *option, const char *text, void *member)
+{
+	struct mw_cli_report_options *options = member;
+
+	options->has_to = true;
+	return parse_moment(option, text, &options->to_ns);
+}
+
+static struct mw_error *parse_at(const char *option, const char *text, void *member)
+{
+	struct mw_cli_report_options *options = member;
+
+	if (strcmp(text, "peak") == 0) {
+		options->at_peak = true;
+		return NULL;
+	}
+	options->at_moment = true;
+	return parse_moment(option, text, &options->to_ns);
+}
+
+static struct mw_error *parse_symbols(const char *option, const char *directory, void *member)
+{
+	struct mw_cli_report_options *options = member;
+	struct stat st;
+
+	if (options->symbols_count == MW_CLI_SYMBOLS_MAX)
+		return mw_error_create(MW_ERROR_USAGE, 0, "%s may be given at most %d times", option,
+				       MW_CLI_SYMBOLS_MAX);
+	if (stat(directory, &st) < 0 || !S_ISDIR(st.st_mode))
+		return mw_error_hint(
+			mw_error_create(MW_ERROR_USAGE, 0, "%s '%.200s': not a directory", option, directory),
+			"Give a directory with the modules' files, or with their .build-id/xx/yyyy.debug");
+	options->symbols[options->symbols_count++] = directory;
+	return NULL;
+}
+
+static struct mw_error *parse_kinds(const char *option, const char *text, void *member)
+{
+	static const char *const names[MW_KIND_COUNT] = {"heap", "vm", "vm-internal"};
+	bool wanted[MW_KIND_COUNT] = {false};
+	const char *rest = text;
+
+	for (;;) {
+		size_t length = strcspn(rest, ",");
+		unsigned kind = 0;
+
+		while (kind < MW_KIND_COUNT &&
+		       (strlen(names[kind]) != length || strncmp(names[kind], rest, length) != 0))
+			kind++;
+		if (kind == MW_KIND_COUNT)
+			return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0,
+							     "%s '%.64s': not a list of kinds of memory", option, text),
+					     "Kinds are heap, vm and vm-internal, as in --kind heap,vm");
+		wanted[kind] = true;
+		rest += length;
+		if (!*rest)
+			break;
+		rest++;
+	}
+	memcpy(member, wanted, sizeof(wanted));
+	return NULL;
+}
+
+static struct mw_error *parse_text(const char *option, const char *text, void *member)
+{
+	if (!*text)
+		return mw_error_create(MW_ERROR_USAGE, 0, "%s '': the value is empty", option);
+	*(const char **)member = text;
+	return NULL;
+}
+
+static struct mw_error *parse_process(const char *option, const char *text, void *member)
+{
+	return parse_count(option, text, 1, PROCESS_MAX, member);
+}
+
+/* --- what is shown --------------------------------------------------------------------------------------------------- */
+
+static struct mw_error *parse_type(const char *option, const char *text, void *member)
+{
+	struct mw_cli_view_options *options = member;
+	static const enum mw_fate types[] = {MW_FATE_IMPACTING, MW_FATE_TRANSIENT, MW_FATE_AOFI, MW_FATE_ALL};
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		if (strcmp(text, mw_fate_name(types[i])) != 0)
+			continue;
+		options->question.type = types[i];
+		options->has_type = true;
+		return NULL;
+	}
+	return usage(option, text, "no such type", "Types are impacting, transient, aofi and all");
+}
+
+static struct mw_error *parse_sort(const char *option, const char *text, void *member)
+{
+	struct mw_cli_view_options *options = member;
+	for (unsigned i = 0; i < MW_SORT_NUMBER; i++) {
+		if (strcmp(text, mw_sort_name((enum mw_sort)i)) != 0)
+			continue;
+		options->question.sort = (enum mw_sort)i;
+		options->has_sort = true;
+		return NULL;
+	}
+	return usage(option, text, "no such figure",
+		     "It takes impacting, size, count, transient, aofi, peak or lifetime");
+}
+
+static struct mw_error *add_column(const char *option, const char *text, const char *word,
+				   struct mw_view_question *question)
+{
+	static const char hint[] = "It takes process, kind, heap, type, thread, module, function, stack, size and api, "
+				   "with commas between, as in --by module,thread";
+	enum mw_column column = 0;
+
+	while (column < MW_COLUMN_COUNT && strcmp(word, mw_column_name(column)) != 0)
+		column++;
+	if (column == MW_COLUMN_COUNT)
+		return usage(option, *word ? word : text, *word ? "no such column" : "a column is missing", hint);
+	for (size_t i = 0; i < question->by_count; i++)
+		if (question->by[i] == column)
+			return usage(option, text, "a column is given twice", hint);
+	question->by[question->by_count++] = column;
+	return NULL;
+}
+
+static struct mw_error *parse_by(const char *option, const char *text, void *member)
+{
+	struct mw_view_question *question = &((struct mw_cli_view_options *)member)->question;
+	const char *rest = text;
+
+	question->by_count = 0;
+	for (;;) {
+		size_t length = strcspn(rest, ",");
+		char word[COLUMN_MAX] = "?";
+
+		if (length < sizeof(word)) {
+			memcpy(word, rest, length);
+			word[length] = '\0';
+		}
+		MW_TRY(add_column(option, text, word, question));
+		if (!rest[length])
+			return NULL;
+		rest += length + 1;
+	}
+}
+
+static struct mw_error *parse_tree(const char *option, const char *text, void *member)
+{
+	struct mw_view_question *question = &((struct mw_cli_view_options *)member)->question;
+	if (strcmp(text, "down") == 0)
+		question->tree = MW_TREE_DOWN;
+	else if (strcmp(text, "up") == 0)
+		question->tree = MW_TREE_UP;
+	else
+		return usage(option, text, "there is no such tree",
+			     "It takes 'down' (from the threads' starts) or 'up' (from the allocators)");
+	return NULL;
+}
+
+static struct mw_error *parse_filter(const char *option, const char *text, void *member)
+{
+	struct mw_cli_view_options *options = member;
+	struct mw_filter *filter;
+
+	(void)option; /* an error says so itself */
+	MW_TRY(mw_filter_parse(text, &filter));
+	mw_filter_destroy(options->filter);
+	options->filter = filter;
+	options->question.filter = filter;
+	return NULL;
+}
+
+static struct mw_error *parse_blocks(const char *option, const char *text, void *member)
+{
+	struct mw_view_question *question = &((struct mw_cli_view_options *)member)->question;
+	uint64_t value = 0;
+
+	MW_TRY(parse_count(option, text, 1, MW_BLOCKLIST_MAX, &value));
+	question->blocks = value;
+	return NULL;
+}
+
+bool mw_cli_view_options_any(const struct mw_cli_view_options *options)
+{
+	const struct mw_view_question *question = &options->question;
+
+	return question->by_count || question->tree != MW_TREE_NONE || question->blocks || options->has_type ||
+	       options->has_sort || question->filter;
+}
+
+static enum mw_sort default_sort(enum mw_fate type)
+{
+	switch (type) {
+	case MW_FATE_TRANSIENT:
+		return MW_SORT_TRANSIENT;
+	case MW_FATE_AOFI:
+		return MW_SORT_AOFI;
+	case MW_FATE_ALL:
+		return MW_SORT_SIZE;
+	case MW_FATE_IMPACTING:
+	case MW_FATE_AOFO:
+		break;
+	}
+	return MW_SORT_IMPACTING;
+}
+
+struct mw_error *mw_cli_view_options_finish(struct mw_cli_view_options *options, size_t top)
+{
+	struct mw_view_question *question = &options->question;
+	struct mw_error *err;
+
+	if (question->tree != MW_TREE_NONE && options->has_sort && question->sort == MW_SORT_LIFETIME) {
+		err = mw_error_create(MW_ERROR_USAGE, 0, "a call tree can't be sorted by lifetime");
+		return mw_error_hint(err, "Stacks can, as in --by stack --sort lifetime");
+	}
+	if (mw_cli_view_options_any(options) && !question->by_count && question->tree == MW_TREE_NONE &&
+	    !question->blocks)
+		question->by[question->by_count++] = MW_COLUMN_STACK;
+	for (size_t i = 0; i < question->by_count && !options->has_type; i++)
+		if (question->by[i] == MW_COLUMN_TYPE)
+			question->type = MW_FATE_ALL;
+	if (!options->has_sort)
+		question->sort = default_sort(question->type);
+	question->top = top;
+	return NULL;
+}
+
+void mw_cli_view_options_deinit(struct mw_cli_view_options *options)
+{
+	mw_filter_destroy(options->filter);
+	*options = (struct mw_cli_view_options){0};
+}
+
+/* --- by type --------------------------------------------------------------------------------------------------------- */
+
+struct mw_error *mw_cli_parse(enum mw_cli_type type, const char *option, const char *text, void *member)
+{
+	static struct mw_error *(*const parsers[])(const char *option, const char *text, void *member) = {
+		[MW_CLI_TYPE_FLAG] = parse_flag,       [MW_CLI_TYPE_SECONDS] = parse_seconds,
+		[MW_CLI_TYPE_MOMENT] = parse_moment,   [MW_CLI_TYPE_MARK_EVERY] = parse_mark_every,
+		[MW_CLI_TYPE_SIZE] = parse_size,       [MW_CLI_TYPE_PERCENT] = parse_percent,
+		[MW_CLI_TYPE_DEPTH] = parse_depth,     [MW_CLI_TYPE_TOP] = parse_top,
+		[MW_CLI_TYPE_PIDS] = parse_pids,       [MW_CLI_TYPE_TRACK] = parse_track,
+		[MW_CLI_TYPE_ENGINE] = parse_engine,   [MW_CLI_TYPE_FILE] = parse_file,
+		[MW_CLI_TYPE_OUTPUT] = parse_output,   [MW_CLI_TYPE_HELP] = parse_help,
+		[MW_CLI_TYPE_VERSION] = parse_version, [MW_CLI_TYPE_TO] = parse_to,
+		[MW_CLI_TYPE_AT] = parse_at,           [MW_CLI_TYPE_SYMBOLS] = parse_symbols,
+		[MW_CLI_TYPE_KINDS] = parse_kinds,     [MW_CLI_TYPE_TEXT] = parse_text,
+		[MW_CLI_TYPE_PROCESS] = parse_process, [MW_CLI_TYPE_TYPE] = parse_type,
+		[MW_CLI_TYPE_BY] = parse_by,           [MW_CLI_TYPE_SORT] = parse_sort,
+		[MW_CLI_TYPE_TREE] = parse_tree,       [MW_CLI_TYPE_FILTER] = parse_filter,
+		[MW_CLI_TYPE_BLOCKS] = parse_blocks,
+	};
+
+	return parsers[type](option, text, member);
+}
+
+/* --- nearest --------------------------------------------------------------------------------------------------------- */
 
 /* Edits (insert, delete, replace) that make one word the other; both shorter than WORD_MAX. */
 static size_t distance(const char *a, const char *b)
@@ -341,15 +623,6 @@ static size_t distance(const char *a, const char *b)
 	return row[width];
 }
 
-struct mw_error *mw_cli_parse_file(const char *option, const char *name, void *member)
-{
-	if (!*name)
-		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "%s '': the file's name is empty", option),
-				     "It takes the name of a file, or '-' for standard output");
-	*(const char **)member = name;
-	return NULL;
-}
-
 const char *mw_cli_nearest(const char *word, const char *const *words)
 {
 	size_t best = 0;
@@ -369,20 +642,4 @@ const char *mw_cli_nearest(const char *word, const char *const *words)
 	}
 	/* More than half of the word changed is another word. */
 	return nearest && best * 2 <= strlen(nearest) ? nearest : NULL;
-}
-
-struct mw_error *mw_cli_parse_help(const char *option, const char *text, void *member)
-{
-	(void)option;
-	(void)text;
-	*(enum mw_cli_action *)member = MW_CLI_HELP;
-	return NULL;
-}
-
-struct mw_error *mw_cli_parse_version(const char *option, const char *text, void *member)
-{
-	(void)option;
-	(void)text;
-	*(enum mw_cli_action *)member = MW_CLI_VERSION;
-	return NULL;
 }

@@ -32,11 +32,6 @@ static void end(FILE *out)
 	assert_int_equal(fclose(out), 0);
 }
 
-static void write_manual(FILE *out)
-{
-	mw_documents_manual(out, "1.2.3");
-}
-
 /* Is it there, and no part of a longer name? */
 static bool mentions(const char *name)
 {
@@ -97,20 +92,19 @@ static void test_help(void **state)
 static void test_documents(void **state)
 {
 	static const struct {
-		void (*write)(FILE *out);
-		const char *before, *hyphen;
+		const char *name, *before, *hyphen;
 	} kinds[] = {
-		{write_manual, "\\-\\-", "\\-"},
-		{mw_documents_bash, "--", "-"},
-		{mw_documents_zsh, "--", "-"},
-		{mw_documents_fish, "-l ", "-"},
+		{"man", "\\-\\-", "\\-"},
+		{"bash", "--", "-"},
+		{"zsh", "--", "-"},
+		{"fish", "-l ", "-"},
 	};
 
 	(void)state;
 	for (size_t kind = 0; kind < sizeof(kinds) / sizeof(kinds[0]); kind++) {
 		FILE *out = begin();
 
-		kinds[kind].write(out);
+		assert_true(mw_documents_write(kinds[kind].name, out, "1.2.3"));
 		end(out);
 		for (size_t i = 0; mw_cli_commands[i]; i++)
 			for (const struct mw_cli_option *option = mw_cli_command_options(mw_cli_commands[i]);

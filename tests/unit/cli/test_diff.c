@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* test_diff.c: memwatch diff, on recordings made by hand. */
 #include "../view/tape.h"
-#include "cli/diff_moment.h"
 #include "cli/run.h"
 #include "unit.h"
 #include "view/replay.h"

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A refusal is of kind USAGE, names the word and says what would be right. */
@@ -36,7 +37,7 @@ static void test_seconds(void **state)
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		uint64_t ns = 0;
 
-		assert_null(mw_cli_parse_seconds("--duration", good[i].text, &ns));
+		assert_null(mw_cli_parse(MW_CLI_TYPE_SECONDS, "--duration", good[i].text, &ns));
 		assert_int_equal(ns, good[i].ns);
 	}
 }
@@ -73,7 +74,7 @@ static void test_seconds_refused(void **state)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		uint64_t ns = 77;
 
-		assert_usage(mw_cli_parse_seconds("--duration", bad[i], &ns), "--duration");
+		assert_usage(mw_cli_parse(MW_CLI_TYPE_SECONDS, "--duration", bad[i], &ns), "--duration");
 		assert_int_equal(ns, 77);
 	}
 }
@@ -81,15 +82,15 @@ static void test_seconds_refused(void **state)
 static void test_count(void **state)
 {
 	static const char *const bad[] = {"", "0", "-1", "1025", "x", "5x", "1.5", " 1", "0x1", "18446744073709551617"};
-	uint64_t value = 0;
+	uint32_t value = 0;
 
 	(void)state;
-	assert_null(mw_cli_parse_count("--depth", "1", 1, 1024, &value));
+	assert_null(mw_cli_parse(MW_CLI_TYPE_DEPTH, "--depth", "1", &value));
 	assert_int_equal(value, 1);
-	assert_null(mw_cli_parse_count("--depth", "1024", 1, 1024, &value));
+	assert_null(mw_cli_parse(MW_CLI_TYPE_DEPTH, "--depth", "1024", &value));
 	assert_int_equal(value, 1024);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		assert_usage(mw_cli_parse_count("--depth", bad[i], 1, 1024, &value), "--depth");
+		assert_usage(mw_cli_parse(MW_CLI_TYPE_DEPTH, "--depth", bad[i], &value), "--depth");
 		assert_int_equal(value, 1024);
 	}
 }
@@ -99,14 +100,13 @@ static void test_pids(void **state)
 	struct mw_pids pids = {0};
 
 	(void)state;
-	assert_null(mw_cli_parse_pids("--pid", "12", &pids));
-	assert_null(mw_cli_parse_pids("--pid", "4194304,13,12,13", &pids));
+	assert_null(mw_cli_parse(MW_CLI_TYPE_PIDS, "--pid", "12", &pids));
+	assert_null(mw_cli_parse(MW_CLI_TYPE_PIDS, "--pid", "4194304,13,12,13", &pids));
 	assert_int_equal(pids.count, 3);
 	assert_int_equal(pids.items[0], 12);
 	assert_int_equal(pids.items[1], 4194304);
 	assert_int_equal(pids.items[2], 13);
-	mw_cli_pids_deinit(&pids);
-	assert_int_equal(pids.count, 0);
+	free(pids.items);
 }
 
 static void test_pids_refused(void **state)
@@ -120,8 +120,8 @@ static void test_pids_refused(void **state)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct mw_pids pids = {0};
 
-		assert_usage(mw_cli_parse_pids("--pid", bad[i], &pids), "--pid");
-		mw_cli_pids_deinit(&pids);
+		assert_usage(mw_cli_parse(MW_CLI_TYPE_PIDS, "--pid", bad[i], &pids), "--pid");
+		free(pids.items);
 	}
 }
 
@@ -131,16 +131,16 @@ static void test_track(void **state)
 	struct mw_session_options options = {.track_vm = true};
 
 	(void)state;
-	assert_null(mw_cli_parse_track("--track", "heap", &options));
+	assert_null(mw_cli_parse(MW_CLI_TYPE_TRACK, "--track", "heap", &options));
 	assert_true(options.track_heap && !options.track_vm);
-	assert_null(mw_cli_parse_track("--track", "vm", &options));
+	assert_null(mw_cli_parse(MW_CLI_TYPE_TRACK, "--track", "vm", &options));
 	assert_true(!options.track_heap && options.track_vm);
-	assert_null(mw_cli_parse_track("--track", "vm,heap", &options));
+	assert_null(mw_cli_parse(MW_CLI_TYPE_TRACK, "--track", "vm,heap", &options));
 	assert_true(options.track_heap && options.track_vm);
-	assert_null(mw_cli_parse_track("--track", "vm,vm", &options));
+	assert_null(mw_cli_parse(MW_CLI_TYPE_TRACK, "--track", "vm,vm", &options));
 	assert_true(!options.track_heap && options.track_vm);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		assert_usage(mw_cli_parse_track("--track", bad[i], &options), "--track");
+		assert_usage(mw_cli_parse(MW_CLI_TYPE_TRACK, "--track", bad[i], &options), "--track");
 		assert_true(!options.track_heap && options.track_vm);
 	}
 }
@@ -158,12 +158,12 @@ static void test_size(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-		assert_null(mw_cli_parse_size("--max-memory", good[i].text, &bytes));
+		assert_null(mw_cli_parse(MW_CLI_TYPE_SIZE, "--max-memory", good[i].text, &bytes));
 		assert_int_equal(bytes, good[i].bytes);
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		bytes = 7;
-		assert_usage(mw_cli_parse_size("--max-memory", bad[i], &bytes), "--max-memory");
+		assert_usage(mw_cli_parse(MW_CLI_TYPE_SIZE, "--max-memory", bad[i], &bytes), "--max-memory");
 		assert_int_equal(bytes, 7);
 	}
 }
@@ -174,15 +174,15 @@ static void test_percent(void **state)
 	uint32_t millionths = 7;
 
 	(void)state;
-	assert_null(mw_cli_parse_percent("--max-stopped", "20", &millionths));
+	assert_null(mw_cli_parse(MW_CLI_TYPE_PERCENT, "--max-stopped", "20", &millionths));
 	assert_int_equal(millionths, 200000);
-	assert_null(mw_cli_parse_percent("--max-stopped", "2.5%", &millionths));
+	assert_null(mw_cli_parse(MW_CLI_TYPE_PERCENT, "--max-stopped", "2.5%", &millionths));
 	assert_int_equal(millionths, 25000);
-	assert_null(mw_cli_parse_percent("--max-stopped", "99.99", &millionths));
+	assert_null(mw_cli_parse(MW_CLI_TYPE_PERCENT, "--max-stopped", "99.99", &millionths));
 	assert_int_equal(millionths, 999900);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		millionths = 7;
-		assert_usage(mw_cli_parse_percent("--max-stopped", bad[i], &millionths), "--max-stopped");
+		assert_usage(mw_cli_parse(MW_CLI_TYPE_PERCENT, "--max-stopped", bad[i], &millionths), "--max-stopped");
 		assert_int_equal(millionths, 7);
 	}
 }

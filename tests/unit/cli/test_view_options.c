@@ -20,7 +20,7 @@ static struct mw_error *parse(const char *name, const char *value, struct mw_cli
 	while (strcmp(option->name, name) != 0)
 		option++;
 	(void)snprintf(text, sizeof(text), "--%s", name);
-	err = option->parse(text, value, (char *)&options + option->member);
+	err = mw_cli_parse(option->type, text, value, (char *)&options + option->member);
 	*out = options.view;
 	return err;
 }
@@ -169,12 +169,12 @@ static void test_moments(void **state)
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		uint64_t ns = 1;
 
-		assert_null(mw_cli_parse_moment("--from", good[i].text, &ns));
+		assert_null(mw_cli_parse(MW_CLI_TYPE_MOMENT, "--from", good[i].text, &ns));
 		assert_int_equal(ns, good[i].ns);
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		uint64_t ns = 77;
-		struct mw_error *err = mw_cli_parse_moment("--from", bad[i], &ns);
+		struct mw_error *err = mw_cli_parse(MW_CLI_TYPE_MOMENT, "--from", bad[i], &ns);
 
 		if (!err)
 			fail_msg("'%s' is taken", bad[i]);

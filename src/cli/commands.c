@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: MIT
+/* commands.c: memwatch's commands and their options, each a row of a table (command.h). */
+#include "cli/command.h"
+#include "cli/options.h"
+#include "session/outputs.h"
+
+#include <stddef.h>
+
+/* --- rows that several commands have --------------------------------------------------------------------------------- */
+
+/* Where a value goes. */
+#define MW_CLI_AT(member) offsetof(struct mw_cli_options, member)
+
+#define MW_CLI_ENGINES "auto jump trap"
+#define MW_CLI_KINDS   "heap vm"
+#define MW_CLI_COLUMNS "process kind heap type thread module function stack size api"
+
+#define MW_CLI_TRACK(help, about)                                                                                      \
+	{                                                                                                              \
+		"track", 0, MW_COMPLETE_WORDS, "heap,vm", help, about, MW_CLI_KINDS, MW_CLI_TYPE_TRACK,                \
+			MW_CLI_AT(session)                                                                             \
+	}
+
+/* `does`: "record" or "watch". */
+#define MW_CLI_TRACK_TO(does)                                                                                          \
+	MW_CLI_TRACK("kinds of memory: malloc and new, mmap and brk\n",                                                \
+		     "The kinds of memory to " does                                                                    \
+		     ": heap is malloc's family and C++'s operators, vm is mmap, munmap, "                             \
+		     "mremap, brk and sbrk where the allocator itself does not call them. Both are the default.")
+
+#define MW_CLI_ENGINE(help, about)                                                                                     \
+	{                                                                                                              \
+		"engine", 0, MW_COMPLETE_WORD, "auto|jump|trap", help, about, MW_CLI_ENGINES, MW_CLI_TYPE_ENGINE,      \
+			MW_CLI_AT(session)                                                                             \
+	}
+
+#define MW_CLI_UNSAFE                                                                                                  \
+	{                                                                                                              \
+		"unsafe", 0, MW_COMPLETE_NOTHING, NULL, "attach even if SIGKILL of memwatch may end it\n",             \
+			"Attach even where the process might end if memwatch is killed (SIGKILL): where the handler "  \
+			"that keeps it alive can't be installed in it.",                                               \
+			NULL, MW_CLI_TYPE_FLAG, MW_CLI_AT(session.unsafe)                                              \
+	}
+
+#define MW_CLI_MAX_STOPPED(about)                                                                                      \
+	{                                                                                                              \
+		"max-stopped", 0, MW_COMPLETE_NOTHING, "PCT", "detach if paused longer than PCT (engine trap)\n",      \
+			about, NULL, MW_CLI_TYPE_PERCENT, MW_CLI_AT(session.max_stopped)                               \
+	}
+
+/* `help` is NULL where the next option's line tells of it. */
+#define MW_CLI_DEPTH(help)                                                                                             \
+	{                                                                                                              \
+		"depth", 0, MW_COMPLETE_NOTHING, "N", help,                                                            \
+			"The most frames that are recorded of a stack; 128 by default. A deeper stack is marked as "   \
+			"truncated.",                                                                                  \
+			NULL, MW_CLI_TYPE_DEPTH, MW_CLI_AT(session.depth)                                              \
+	}
+
+#define MW_CLI_TOP(help)                                                                                               \
+	{                                                                                                              \
+		"top", 0, MW_COMPLETE_NOTHING, "N", help, "How many stacks the text report shows; 10 by default.",     \
+			NULL, MW_CLI_TYPE_TOP, MW_CLI_AT(session.top)                                                  \
+	}
+
+/* A row for each format of reports. */
+#define MW_CLI_REPORTS                                                                                                 \
+	{                                                                                                              \
+		mw_cli_formats_of_reports, 0, MW_COMPLETE_FILE, "FILE", NULL, NULL, NULL, MW_CLI_TYPE_FILE,            \
+			MW_CLI_AT(session.files)                                                                       \
+	}
+
+#define MW_CLI_QUIET                                                                                                   \
+	{                                                                                                              \
+		"quiet", 0, MW_COMPLETE_NOTHING, NULL, "no progress, no text report\n",                                \
+			"No progress, no text report.", NULL, MW_CLI_TYPE_FLAG, MW_CLI_AT(session.quiet)               \
+	}
+
+#define MW_CLI_HELP(help)                                                                                              \
+	{                                                                                                              \
+		"help", 'h', MW_COMPLETE_NOTHING, NULL, help, "A summary of the options.", NULL, MW_CLI_TYPE_HELP,     \
+			MW_CLI_AT(action)                                                                              \
+	}
+
+#define MW_CLI_VERSION                                                                                                 \
+	{                                                                                                              \
+		"version", 'V', MW_COMPLETE_NOTHING, NULL, "", "memwatch's version.", NULL, MW_CLI_TYPE_VERSION,       \
+			MW_CLI_AT(action)                                                                              \
+	}
+
+#define MW_CLI_END                                                                                                     \
+	{                                                                                                              \
+		NULL, 0, MW_COMPLETE_NOTHING, NULL, NULL, NULL, NULL, MW_CLI_TYPE_FLAG, 0                              \
+	}
+
+/* Of commands that look at one process. */
+static struct mw_error *check_one(const struct mw_cli_command *command, struct mw_cli_options *options)
+{
+	size_t count = options->session.pids.count;
+	struct mw_error *err;
+
+	if (count == 1)
+		return NULL;
+	err = mw_error_create(MW_ERROR_USAGE, 0, "%s takes one process, and %s given", command->name,
+			      count ? "several are" : "none is");
+	return mw_error_hint(err, "Name it by -p, as in: memwatch %s -p 1234", command->name);
+}
+
+/* Of commands that take no operands. */
+static struct mw_error *refuse_operand(const struct mw_cli_command *command, struct mw_cli_options *options,
+				       const char *word)
+{
+	struct mw_error *err = mw_error_create(MW_ERROR_USAGE, 0, "unexpected argument '%.64s'", word);
+
+	(void)options;
+	if (command->launches)
+		return mw_error_hint(err, "Put '--' before a command to launch, as in: memwatch -- %.64s", word);
+	return mw_error_hint(err, "Give the process by -p, as in: memwatch %s -p 1234", command->name);
+}
+
+/* --- a recording ----------------------------------------------------------------------------------------------------- */
+
+static struct mw_error *check_record(const struct mw_cli_command *command, struct mw_cli_options *all)
+{
+	const struct mw_session_options *options = &all->session;
+	struct mw_error *err;
+
+	(void)command;
+	if (all->dashes && (!options->command || !options->command[0][0])) {
+		err = mw_error_create(MW_ERROR_USAGE, 0, "the command after '--' is empty");
+		return mw_error_hint(err, "Name a program and its arguments, as in: memwatch -- ls -l");
+	}
+	if (!options->output &&
+	    ((options->mark_every_ns && !mw_outputs_want_timelines(options)) || options->no_symbols)) {
+		err = mw_error_create(MW_ERROR_USAGE, 0, "--%s needs a recording, and none is written",
+				      options->no_symbols ? "no-symbols" : "mark-every");
+		return mw_error_hint(err, "Name its file by -o, as in -o leak.mw");
+	}
+	if (options->command && options->pids.count) {
+		err = mw_error_create(MW_ERROR_USAGE, 0, "both -p and a command to launch ('%.64s') are given",
+				      options->command[0]);
+		return mw_error_hint(err, "memwatch watches one or the other: leave one out");
+	}
+	if (!options->command && !options->pids.count) {
+		err = mw_error_create(MW_ERROR_USAGE, 0, "nothing to watch");
+		return mw_error_hint(err, "Give a process by -p PID, or a command to launch after '--'");
+	}
+	return mw_cli_view_options_finish(&all->view, options->top);
+}
+
+static const struct mw_cli_option record_options[] = {
+	{"pid", 'p', MW_COMPLETE_PROCESS, "PID[,PID...]", "attach to these processes, with all their threads\n",
+	 "Attach to these processes, separated by commas, and watch all their threads. What a process forks "
+	 "is not watched.",
+	 NULL, MW_CLI_TYPE_PIDS, MW_CLI_AT(session.pids)},
+	{"duration", 'd', MW_COMPLETE_NOTHING, "SECONDS", "length of the window (until Ctrl-C, or the exit)\n",
+	 "The length of the window; fractions are allowed. Without it the window ends with Ctrl-C, SIGTERM, or the "
+	 "end of the process.",
+	 NULL, MW_CLI_TYPE_SECONDS, MW_CLI_AT(session.duration_ns)},
+	MW_CLI_TRACK_TO("record"),
+	MW_CLI_ENGINE("hook by jumps to a recorder in the process, or by\n"
+		      "breakpoints; auto takes jump wherever it is safe\n",
+		      "How the allocator is hooked. jump redirects its functions to a recorder inside the process, and "
+		      "is some hundred times faster; trap plants breakpoints and stops the process at each. auto takes "
+		      "jump wherever "
+		      "it is safe, and says why where it is not."),
+	MW_CLI_UNSAFE,
+	{"output", 'o', MW_COMPLETE_FILE, "FILE", "write a recording\n",
+	 "Write a recording of the window, for report and diff. By convention its name ends in .mw. It is written "
+	 "during the window, and can be read up to where it was cut off, whatever happens.",
+	 NULL, MW_CLI_TYPE_OUTPUT, MW_CLI_AT(session.output)},
+	{"no-symbols", 0, MW_COMPLETE_NOTHING, NULL, "... without symbol names\n",
+	 "Leave the names of functions, files and lines out of the recording; report --symbols finds them by build-id.",
+	 NULL, MW_CLI_TYPE_FLAG, MW_CLI_AT(session.no_symbols)},
+	{"mark-every", 0, MW_COMPLETE_NOTHING, "SECONDS", "... with periodic marks for diff (SIGUSR1: one now)\n",
+	 "Add a mark to the recording at this interval, for diff to compare. SIGUSR1 sent to memwatch adds one at any "
+	 "time.",
+	 NULL, MW_CLI_TYPE_MARK_EVERY, MW_CLI_AT(session.mark_every_ns)},
+	{"max-memory", 0, MW_COMPLETE_NOTHING, "SIZE", "end the window when memwatch uses more (500M)\n",
+	 "End the window and report what there is when memwatch itself uses more than this many bytes; K, M, G and T "
+	 "are units.",
+	 NULL, MW_CLI_TYPE_SIZE, MW_CLI_AT(session.max_memory)},
+	MW_CLI_MAX_STOPPED("With engine trap, end the window when the process was paused for more than this share of "
+			   "the last five seconds."),
+	MW_CLI_DEPTH(NULL),
+	MW_CLI_TOP("frames per stack (128), stacks in the text (10)\n"),
+	MW_CLI_REPORTS,
+	MW_CLI_QUIET,
+#define HELP(own, brief) brief
+#include "cli/view_rows.inc"
+#undef HELP
+	MW_CLI_HELP(NULL),
+	MW_CLI_VERSION,
+	MW_CLI_END,
+};
+
+const struct mw_cli_command mw_cli_command_record = {
+	.name = "",
+	.summary = "find what a running process allocates and does not free",
+	.synopsis = "memwatch -p PID[,PID...] [-d SECONDS] [OPTION...]   watch a process\n"
+		    "memwatch [OPTION...] -- COMMAND [ARG...]            launch and watch\n",
+	.help = "",
+	.about = "memwatch attaches to a running process, records what it allocates and frees for a while, detaches "
+		 "without a trace, and reports what was allocated in that time and never freed: by which stack, thread "
+		 "and module. The process needs no preparation and no restart, and keeps running whatever happens to "
+		 "memwatch.\n"
+		 "A block that was allocated inside the window and not freed by its end is called impacting; one that "
+		 "was freed, transient.",
+	.options = record_options,
+	.notes = NULL,
+	.status = "0 success, 1 failure (the message says why), 2 bad usage",
+	.operands = MW_COMPLETE_COMMAND,
+	.launches = true,
+	.operand = refuse_operand,
+	.check = check_record,
+};
+
+/* --- doctor ---------------------------------------------------------------------------------------------------------- */
+
+static const struct mw_cli_option doctor_options[] = {
+	{"pid", 'p', MW_COMPLETE_PROCESS, "PID", "the process\n", "The process to look at.", NULL, MW_CLI_TYPE_PIDS,
+	 MW_CLI_AT(session.pids)},
+	MW_CLI_TRACK("kinds of memory to look for (default: both)\n",
+		     "The kinds of memory to look for; both by default."),
+	MW_CLI_ENGINE("how to hook the allocator (default: auto)\n",
+		      "How the allocator would be hooked; auto by default."),
+	{"clean", 0, MW_COMPLETE_NOTHING, NULL, "only remove what a killed memwatch left in it\n",
+	 "Only remove from the process what a killed memwatch left in it.", NULL, MW_CLI_TYPE_FLAG, MW_CLI_AT(clean)},
+	MW_CLI_HELP(NULL),
+	MW_CLI_VERSION,
+	MW_CLI_END,
+};
+
+const struct mw_cli_command mw_cli_command_doctor = {
+	.name = "doctor",
+	.summary = "check how a process can be watched",
+	.synopsis = "memwatch doctor -p PID [--track heap,vm] [--clean]\n",
+	.help = "Inspect a process without touching it, and report whether and how memwatch can\n"
+		"watch it: what could prevent it, what memwatch is permitted to do, the allocator\n"
+		"functions that would be hooked, those that would not and why, and the modules\n"
+		"without debug information, with the commands that install it.\n\n",
+	.about =
+		"Inspects a process without touching it, and reports whether and how memwatch can watch it: what could "
+		"prevent it, what memwatch is permitted to do, the allocator functions that would be hooked, those "
+		"that would not and why, and the modules without debug information, with the commands that install it.",
+	.options = doctor_options,
+	.notes = NULL,
+	.status = "0 it can be watched, 1 it can't (the message says why), 2 bad usage",
+	.operands = MW_COMPLETE_NOTHING,
+	.operand = refuse_operand,
+	.check = check_one,
+};
+
+/* --- top ------------------------------------------------------------------------------------------------------------- */
+
+static const struct mw_cli_option top_options[] = {
+	{"pid", 'p', MW_COMPLETE_PROCESS, "PID", "the process\n", "The process to watch, all its threads.", NULL,
+	 MW_CLI_TYPE_PIDS, MW_CLI_AT(session.pids)},
+	{"duration", 'd', MW_COMPLETE_NOTHING, "SECONDS", "detach after this long (default: when you quit)\n",
+	 "Detach from the process after this many seconds, fractions allowed; the last table stays until you quit. "
+	 "Without it the window ends when you quit, or when the process ends.",
+	 NULL, MW_CLI_TYPE_SECONDS, MW_CLI_AT(session.duration_ns)},
+	MW_CLI_TRACK_TO("watch"),
+	MW_CLI_ENGINE("how to hook the allocator (default: auto)\n",
+		      "How the allocator is hooked, as for a recording; auto by default."),
+	MW_CLI_UNSAFE,
+	{"output", 'o', MW_COMPLETE_FILE, "FILE", "write a recording of the whole session\n",
+	 "Write a recording of the whole session. Without it the key w writes one of what was seen so far.", NULL,
+	 MW_CLI_TYPE_OUTPUT, MW_CLI_AT(session.output)},
+	{"max-memory", 0, MW_COMPLETE_NOTHING, "SIZE", "detach when memwatch uses more (500M)\n",
+	 "Detach from the process when memwatch itself uses more than this many bytes; K, M, G and T are units.", NULL,
+	 MW_CLI_TYPE_SIZE, MW_CLI_AT(session.max_memory)},
+	MW_CLI_MAX_STOPPED("With engine trap, detach from the process when it has been paused for more than this "
+			   "share of five seconds."),
+	MW_CLI_DEPTH("frames per stack (default: 128)\n"),
+	MW_CLI_HELP(NULL),
+	MW_CLI_VERSION,
+	MW_CLI_END,
+};
+
+const struct mw_cli_command mw_cli_command_top = {
+	.name = "top",
+	.summary = "a live table of what is not freed",
+	.synopsis = "memwatch top -p PID [OPTION...]\n",
+	.help = "Watch a process, and show each second what it has allocated since the attach and\n"
+		"not freed, and how fast that grows: by stack, module or thread. Key h shows the\n"
+		"keys, q detaches from the process and quits.\n\n",
+	.about = "Watches a process, and shows each second what it has allocated since the attach and not freed, and "
+		 "how fast that grows: by stack, module or thread, sorted as you like, a stack with its frames where "
+		 "it is opened. Growth and rates are those of the last ten seconds.\n"
+		 "Key h shows the keys. z sets a new zero point: what is shown then was allocated after it. p "
+		 "pauses the display, not the recording. w writes a recording of all that was seen until then, for "
+		 "report and diff. q, Ctrl-C, SIGTERM and SIGHUP detach from the process and end top.\n"
+		 "What was seen is kept in a file without a name in TMPDIR, or /var/tmp, of at most 8 GiB and a "
+		 "quarter of what is free there, and is gone when top ends; with -o it is kept in that file.",
+	.options = top_options,
+	.notes = NULL,
+	.status = "0 success, 1 failure (the message says why), 2 bad usage",
+	.operands = MW_COMPLETE_NOTHING,
+	.operand = refuse_operand,
+	.check = check_one,
+};
+
+/* --- report ---------------------------------------------------------------------------------------------------------- */
+
+static struct mw_error *take_recording(const struct mw_cli_command *command, struct mw_cli_options *options,
+				       const char *word)
+{
+	struct mw_error *err;
+
+	(void)command;
+	if (!options->report.recording && *word) {
+		options->report.recording = word;
+		return NULL;
+	}
+	err = mw_error_create(MW_ERROR_USAGE, 0, "unexpected argument '%.64s'", word);
+	return mw_error_hint(err, "report takes one recording, as in: memwatch report leak.mw");
+}
+
+static struct mw_error *check_report(const struct mw_cli_command *command, struct mw_cli_options *all)
+{
+	const struct mw_cli_report_options *options = &all->report;
+	struct mw_error *err;
+
+	(void)command;
+	if (!options->recording) {
+		err = mw_error_create(MW_ERROR_USAGE, 0, "no recording is given");
+		return mw_error_hint(err, "Give the file that -o wrote, as in: memwatch report leak.mw");
+	}
+	if (options->at_moment && (options->has_to || options->at_peak)) {
+		err = mw_error_create(MW_ERROR_USAGE, 0, "--at SECONDS and %s both end the interval",
+				      options->has_to ? "--to" : "--at peak");
+		return mw_error_hint(err, "Give one of them");
+	}
+	if (options->to_ns <= options->from_ns) {
+		err = mw_error_create(MW_ERROR_USAGE, 0, "the interval ends at %.3f s, which is not after its start",
+				      (double)options->to_ns / 1e9);
+		return mw_error_hint(err, "--to must be later than --from; both are seconds since the window's start");
+	}
+	return mw_cli_view_options_finish(&all->view, all->session.top);
+}
+
+static const struct mw_cli_option report_options[] = {
+	{"from", 0, MW_COMPLETE_NOTHING, "SECONDS", "start of the interval, in the window (default: 0)\n",
+	 "The start of the interval, in seconds since the window's start; 0 by default.", NULL, MW_CLI_TYPE_MOMENT,
+	 MW_CLI_AT(report.from_ns)},
+	{"to", 0, MW_COMPLETE_NOTHING, "SECONDS", "end of the interval (default: the window's end)\n",
+	 "The end of the interval; by default the window's end.", NULL, MW_CLI_TYPE_TO, MW_CLI_AT(report)},
+	{"at", 0, MW_COMPLETE_WORD, "SECONDS|peak", "what was not freed at that moment, or at the peak\n",
+	 "What was allocated since the start of the interval and not freed at that moment, or at the moment when most "
+	 "was outstanding.",
+	 "peak", MW_CLI_TYPE_AT, MW_CLI_AT(report)},
+	{"symbols", 0, MW_COMPLETE_DIRECTORY, "DIR",
+	 "look for symbols there too, by build-id;\n"
+	 "may be given several times\n",
+	 "A directory with the modules' files, or with their .build-id/xx/yyyy.debug: names are looked for there "
+	 "first. May be given several times.",
+	 NULL, MW_CLI_TYPE_SYMBOLS, MW_CLI_AT(report)},
+	MW_CLI_TOP("stacks in the text report (default: 10)\n"),
+	MW_CLI_REPORTS,
+	MW_CLI_QUIET,
+#define HELP(own, brief) own
+#include "cli/view_rows.inc"
+#undef HELP
+	MW_CLI_HELP("this help\n"),
+	MW_CLI_END,
+};
+
+const struct mw_cli_command mw_cli_command_report = {
+	.name = "report",
+	.summary = "report from a recording",
+	.synopsis = "memwatch report RECORDING [OPTION...]\n",
+	.help = "Report from a recording, for the whole window or any part of it.\n\n",
+	.about = "Reports from a recording, for the whole window or any part of it. What is impacting and what is "
+		 "transient is computed for that interval, exactly.",
+	.options = report_options,
+	.notes = "EXPR is terms with and, or, not, ( ); adjacent terms are joined by and:\n"
+		 "  parse                    the function or module name contains this\n"
+		 "  function:parse           ... of any frame of the stack; also module:\n"
+		 "  function:~'^shop::(Order|Basket)'   ~ takes a regular expression (extended)\n"
+		 "  thread:worker, thread:4711          part of its name, or its id; also process:\n"
+		 "  api:calloc, heap:main    part of the entry point's or heap's name\n"
+		 "  size:4096, size:1K-64K, size:>=1M   bytes of one block\n"
+		 "                           (of each part of a mapping unmapped in parts)\n"
+		 "  kind:heap                heap, vm, or vm-internal, left out unless named\n"
+		 "  type:transient           impacting, transient, aofi or aofo\n"
+		 "  stack:00c0ff             the first digits of a stack id\n"
+		 "Quote names with blanks or parentheses: function:\"operator new\".\n"
+		 "Examples: --filter 'function:parse and not thread:main'\n"
+		 "          --filter 'size:>=64K (api:mmap or api:mremap)'\n",
+	.status = "0 success, 1 failure (the message says why), 2 bad usage",
+	.operands = MW_COMPLETE_FILE,
+	.operand = take_recording,
+	.check = check_report,
+};
+
+/* --- diff ------------------------------------------------------------------------------------------------------------ */
+
+static struct mw_error *take_side(const struct mw_cli_command *command, struct mw_cli_options *options,
+				  const char *word)
+{
+	struct mw_error *err;
+
+	(void)command;
+	for (unsigned i = 0; i < MW_DIFF_SIDES && *word; i++) {
+		if (options->diff.files[i])
+			continue;
+		options->diff.files[i] = word;
+		return NULL;
+	}
+	err = mw_error_create(MW_ERROR_USAGE, 0, "unexpected argument '%.64s'", word);
+	return mw_error_hint(err, "diff takes two recordings, or one with --from and --to");
+}
+
+static struct mw_error *check_diff(const struct mw_cli_command *command, struct mw_cli_options *all)
+{
+	struct mw_cli_diff_options *options = &all->diff;
+	struct mw_error *err;
+
+	(void)command;
+	if (!options->files[MW_DIFF_OLD]) {
+		err = mw_error_create(MW_ERROR_USAGE, 0, "no recording is given");
+		return mw_error_hint(err, "Name two, as in: memwatch diff old.mw new.mw");
+	}
+	if (options->files[MW_DIFF_NEW])
+		return NULL;
+	if (!options->moments[MW_DIFF_OLD] && !options->moments[MW_DIFF_NEW]) {
+		err = mw_error_create(MW_ERROR_USAGE, 0, "only one recording is given, without --from and --to");
+		return mw_error_hint(err,
+				     "Name a second one, or two moments of this: memwatch diff %.64s --from 1 "
+				     "--to 2",
+				     options->files[MW_DIFF_OLD]);
+	}
+	options->single = true;
+	options->files[MW_DIFF_NEW] = options->files[MW_DIFF_OLD];
+	return NULL;
+}
+
+static const struct mw_cli_option diff_options[] = {
+	{"from", 0, MW_COMPLETE_WORD, "MOMENT", "the moment of OLD (default: its end; of FILE: start)\n",
+	 "The moment of OLD, by default its end; of a single file, by default its start. A moment is a mark's number "
+	 "or name, seconds as in 12.5s, start or end.",
+	 "start end", MW_CLI_TYPE_TEXT, MW_CLI_AT(diff.moments[MW_DIFF_OLD])},
+	{"to", 0, MW_COMPLETE_WORD, "MOMENT",
+	 "the moment of NEW  (default: its end)\n"
+	 "a mark's number or name, 12.5s, start, end\n",
+	 "The moment of NEW, by default its end.", "start end", MW_CLI_TYPE_TEXT, MW_CLI_AT(diff.moments[MW_DIFF_NEW])},
+	{"kind", 0, MW_COMPLETE_WORDS, "LIST", "heap, vm, vm-internal (default: heap,vm)\n",
+	 "The kinds of memory that are compared: heap, vm, vm-internal, separated by commas; heap,vm by default.",
+	 "heap vm vm-internal", MW_CLI_TYPE_KINDS, MW_CLI_AT(diff.kinds)},
+	{"process", 0, MW_COMPLETE_NOTHING, "N", "only the Nth process of each (default: all, in order)\n",
+	 "Only the Nth process of each recording; by default all, in their order.", NULL, MW_CLI_TYPE_PROCESS,
+	 MW_CLI_AT(diff.process)},
+	{"top", 0, MW_COMPLETE_NOTHING, "N", "stacks in the text (default: all)\n",
+	 "How many stacks the text shows; all by default.", NULL, MW_CLI_TYPE_TOP, MW_CLI_AT(diff.top)},
+	{"all", 0, MW_COMPLETE_NOTHING, NULL, "include stacks that did not change\n",
+	 "Include stacks that did not change.", NULL, MW_CLI_TYPE_FLAG, MW_CLI_AT(diff.all)},
+	{mw_cli_formats_of_diffs, 0, MW_COMPLETE_FILE, "FILE", NULL, NULL, NULL, MW_CLI_TYPE_TEXT,
+	 MW_CLI_AT(session.files)},
+	{"quiet", 0, MW_COMPLETE_NOTHING, NULL, "no progress, no text\n", "No progress, no text.", NULL,
+	 MW_CLI_TYPE_FLAG, MW_CLI_AT(session.quiet)},
+	MW_CLI_HELP("this help\n"),
+	MW_CLI_END,
+};
+
+const struct mw_cli_command mw_cli_command_diff = {
+	.name = "diff",
+	.summary = "compare two snapshots",
+	.synopsis = "memwatch diff OLD NEW [OPTION...]           two recordings\n"
+		    "memwatch diff FILE --from MARK --to MARK    two moments of one\n",
+	.help = "Show by stack how much more memory is outstanding in the second snapshot than\n"
+		"in the first: the largest growth first, in the format of UMDH.\n\n",
+	.about = "Shows by stack how much more memory is outstanding in the second snapshot than in the first, the "
+		 "largest growth first. Stacks are matched by their ids, which are the same for the same stack in "
+		 "every run and process.",
+	.options = diff_options,
+	.notes = NULL,
+	.status = "0 success, 1 failure (the message says why), 2 bad usage",
+	.operands = MW_COMPLETE_FILE,
+	.permutes = true,
+	.operand = take_side,
+	.check = check_diff,
+};
