@@ -22,9 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arch/x86_64/code_state.h"
-#include "arch/x86_64/operand.h"
-#include "arch/x86_64/ops.h"
+#include "arch/x86_64/decode.h"
+#include "arch/x86_64/x86_64.h"
 
 #define MAX_INSNS   6000
 #define MAX_PENDING 128
@@ -36,9 +35,271 @@
 #define SOME_FP (UINT64_C(1) << 46)
 #define NEAR    (UINT64_C(1) << 30)
 
+/* --- stack and frame pointer, instruction by instruction ------------------------------------------------- */
+
+#define MAX_BELOW (1 << 24) /* no frame is larger */
+
+enum fp { FP_CALLERS, FP_FRAME, FP_OTHER };
+
+/* What is known before an instruction. Distances are from the CFA down. */
+struct state {
+	bool sp_known, fp_saved;
+	uint8_t fp; /* enum fp */
+	int32_t sp_below, fp_below, saved_below;
+};
+
+/* Where two paths meet: what both know. True where `into` knows less than before. */
+static bool merge(struct state *into, const struct state *from)
+{
+	struct state was = *into;
+
+	if (into->sp_known && (!from->sp_known || from->sp_below != into->sp_below))
+		into->sp_known = false;
+	if (into->fp != from->fp || (into->fp == FP_FRAME && into->fp_below != from->fp_below))
+		into->fp = FP_OTHER;
+	if (into->fp_saved && (!from->fp_saved || from->saved_below != into->saved_below))
+		into->fp_saved = false;
+	return was.sp_known != into->sp_known || was.fp != into->fp || was.fp_saved != into->fp_saved;
+}
+
+static bool is_register(const cs_x86_op *operand, uint8_t wanted)
+{
+	uint8_t code, width;
+
+	return operand->type == X86_OP_REG && mw_x86_register(operand->reg, &code, &width) &&
+	       (code & ~MW_X86_HIGH) == wanted && !(code & MW_X86_HIGH);
+}
+
+static bool is_whole(const cs_x86_op *operand, uint8_t wanted)
+{
+	uint8_t code, width;
+
+	return operand->type == X86_OP_REG && mw_x86_register(operand->reg, &code, &width) && code == wanted &&
+	       width == WORD;
+}
+
+static bool has_register(const struct mw_x86_insn *insn, unsigned from, uint8_t wanted)
+{
+	for (unsigned i = from; i < insn->x86.op_count; i++)
+		if (is_register(&insn->x86.operands[i], wanted))
+			return true;
+	return false;
+}
+
+/* How far below the CFA an operand's address is, where it is a stack or frame pointer and a constant. */
+static bool address_below(const struct state *state, const cs_x86_op *operand, int32_t *below)
+{
+	int64_t value;
+
+	if (operand->type != X86_OP_MEM || operand->mem.index != X86_REG_INVALID ||
+	    operand->mem.segment != X86_REG_INVALID)
+		return false;
+	if (operand->mem.base == X86_REG_RSP && state->sp_known)
+		value = state->sp_below - operand->mem.disp;
+	else if (operand->mem.base == X86_REG_RBP && state->fp == FP_FRAME)
+		value = state->fp_below - operand->mem.disp;
+	else
+		return false;
+	if (value < -MAX_BELOW || value > MAX_BELOW)
+		return false;
+	*below = (int32_t)value;
+	return true;
+}
+
+/* The stack pointer moves down by so many bytes. */
+static void move_sp(struct state *state, int64_t down)
+{
+	if (!state->sp_known)
+		return;
+	/* No function gives up its return address but by returning: that is not this function's path. */
+	if (down < -MAX_BELOW || down > MAX_BELOW || state->sp_below + down > MAX_BELOW ||
+	    state->sp_below + down < WORD) {
+		state->sp_known = false;
+		return;
+	}
+	state->sp_below += (int32_t)down;
+	/* What was saved is given up. */
+	if (state->fp_saved && state->saved_below > state->sp_below)
+		state->fp_saved = false;
+}
+
+static void push(struct state *state, const struct mw_x86_insn *insn)
+{
+	move_sp(state, insn->opsize ? 2 : WORD);
+	if (insn->x86.op_count == 1 && is_whole(&insn->x86.operands[0], MW_X86_RBP) && state->sp_known &&
+	    state->fp == FP_CALLERS && !state->fp_saved) {
+		state->fp_saved = true;
+		state->saved_below = state->sp_below;
+	}
+}
+
+static void pop(struct state *state, const struct mw_x86_insn *insn)
+{
+	const cs_x86_op *operand = &insn->x86.operands[0];
+
+	if (insn->x86.op_count == 1 && is_register(operand, MW_X86_RBP))
+		state->fp = is_whole(operand, MW_X86_RBP) && state->fp_saved && state->sp_known &&
+					    state->sp_below == state->saved_below
+				    ? FP_CALLERS
+				    : FP_OTHER;
+	if (insn->x86.op_count == 1 && is_register(operand, MW_X86_RSP))
+		state->sp_known = false;
+	move_sp(state, insn->opsize ? -2 : -WORD);
+}
+
+/* push %rbp; mov %rsp,%rbp; sub $n,%rsp */
+static void enter(struct state *state, const struct mw_x86_insn *insn)
+{
+	bool simple = insn->x86.op_count == 2 && insn->x86.operands[1].imm == 0;
+
+	move_sp(state, WORD);
+	if (!simple || !state->sp_known || state->fp != FP_CALLERS || state->fp_saved) {
+		state->sp_known = false;
+		state->fp = FP_OTHER;
+		return;
+	}
+	state->fp_saved = true;
+	state->saved_below = state->sp_below;
+	state->fp = FP_FRAME;
+	state->fp_below = state->sp_below;
+	move_sp(state, insn->x86.operands[0].imm);
+}
+
+static void leave(struct state *state)
+{
+	state->sp_known = state->fp == FP_FRAME;
+	state->sp_below = state->fp_below;
+	state->fp = state->sp_known && state->fp_saved && state->saved_below == state->fp_below ? FP_CALLERS : FP_OTHER;
+	move_sp(state, -WORD);
+}
+
+/* An instruction whose first operand is the stack pointer. */
+static void set_sp(struct state *state, const struct mw_x86_insn *insn)
+{
+	const cs_x86_op *operands = insn->x86.operands;
+	int32_t below;
+
+	if (insn->x86.op_count == 2 && is_whole(&operands[0], MW_X86_RSP)) {
+		if ((insn->id == X86_INS_SUB || insn->id == X86_INS_ADD) && operands[1].type == X86_OP_IMM) {
+			move_sp(state, insn->id == X86_INS_SUB ? operands[1].imm : -operands[1].imm);
+			return;
+		}
+		if (insn->id == X86_INS_LEA && address_below(state, &operands[1], &below)) {
+			state->sp_known = true;
+			state->sp_below = below;
+			move_sp(state, 0);
+			return;
+		}
+		if (insn->id == X86_INS_MOV && is_whole(&operands[1], MW_X86_RBP) && state->fp == FP_FRAME) {
+			state->sp_known = true;
+			state->sp_below = state->fp_below;
+			move_sp(state, 0);
+			return;
+		}
+	}
+	state->sp_known = false;
+}
+
+/* … is the frame pointer. */
+static void set_fp(struct state *state, const struct mw_x86_insn *insn)
+{
+	const cs_x86_op *operands = insn->x86.operands;
+	int32_t below;
+
+	if (insn->x86.op_count == 2 && is_whole(&operands[0], MW_X86_RBP)) {
+		if (insn->id == X86_INS_MOV && is_whole(&operands[1], MW_X86_RSP) && state->sp_known) {
+			state->fp = FP_FRAME;
+			state->fp_below = state->sp_below;
+			return;
+		}
+		if (insn->id == X86_INS_LEA && address_below(state, &operands[1], &below)) {
+			state->fp = FP_FRAME;
+			state->fp_below = below;
+			return;
+		}
+		if (insn->id == X86_INS_MOV && state->fp_saved && address_below(state, &operands[1], &below) &&
+		    below == state->saved_below) {
+			state->fp = FP_CALLERS;
+			return;
+		}
+	}
+	state->fp = FP_OTHER;
+}
+
+/* A word of the stack is written: the frame pointer put aside, or the place of it taken. */
+static void write_memory(struct state *state, const struct mw_x86_insn *insn)
+{
+	const cs_x86_op *operands = insn->x86.operands;
+	int32_t below;
+
+	if (!address_below(state, &operands[0], &below))
+		return;
+	if (insn->id == X86_INS_MOV && is_whole(&operands[1], MW_X86_RBP) && state->fp == FP_CALLERS) {
+		if (!state->fp_saved && below > WORD) {
+			state->fp_saved = true;
+			state->saved_below = below;
+		}
+	} else if (state->fp_saved && below > state->saved_below - WORD &&
+		   below - operands[0].size < state->saved_below) {
+		state->fp_saved = false;
+	}
+}
+
+static bool only_reads(const struct mw_x86_insn *insn)
+{
+	return insn->id == X86_INS_CMP || insn->id == X86_INS_TEST || insn->id == X86_INS_BT ||
+	       insn->id == X86_INS_PUSH || mw_x86_in_group(insn, X86_GRP_CALL) || mw_x86_in_group(insn, X86_GRP_JUMP);
+}
+
+/* What an instruction that goes on to the next one makes of the state; calls leave all as it is. */
+static void apply(struct state *state, const struct mw_x86_insn *insn)
+{
+	switch (insn->id) {
+	case X86_INS_PUSH:
+		push(state, insn);
+		return;
+	case X86_INS_PUSHFQ:
+		move_sp(state, WORD);
+		return;
+	case X86_INS_POPFQ:
+		move_sp(state, -WORD);
+		return;
+	case X86_INS_POP:
+		pop(state, insn);
+		return;
+	case X86_INS_LEAVE:
+		leave(state);
+		return;
+	case X86_INS_ENTER:
+		enter(state, insn);
+		return;
+	case X86_INS_SYSCALL: /* may be on another stack when it returns */
+		state->sp_known = false;
+		return;
+	default:
+		break;
+	}
+	if (only_reads(insn) || insn->x86.op_count == 0)
+		return;
+	if (insn->x86.operands[0].type == X86_OP_MEM && insn->x86.op_count > 1)
+		write_memory(state, insn);
+	if (is_register(&insn->x86.operands[0], MW_X86_RSP))
+		set_sp(state, insn);
+	else if (is_register(&insn->x86.operands[0], MW_X86_RBP))
+		set_fp(state, insn);
+	/* Few write to another operand than the first. */
+	if (insn->id == X86_INS_XCHG || insn->id == X86_INS_XADD || insn->id == X86_INS_MULX) {
+		state->sp_known = state->sp_known && !has_register(insn, 1, MW_X86_RSP);
+		if (has_register(insn, 1, MW_X86_RBP))
+			state->fp = FP_OTHER;
+	}
+}
+
+/* --- from the function's start to the call ---------------------------------------------------------------- */
+
 struct visit {
 	bool seen;
-	struct mw_x86_state state;
+	struct state state;
 };
 
 struct reading {
@@ -48,34 +309,29 @@ struct reading {
 	struct visit *visits; /* one a byte from start to limit */
 	size_t pending[MAX_PENDING];
 	size_t pending_count, insns;
-	bool blind; /* not everything was followed, but for jumps to what a register or a table says */
-	bool reached, indirect;
-	struct mw_x86_state at_call, at_indirect;
+	bool blind;                  /* not everything was followed, but for jumps to what a register or a table says */
+	struct visit call, indirect; /* the call before pc; jumps to what is not known */
 };
 
-static void note(bool *seen, struct mw_x86_state *into, const struct mw_x86_state *state)
+/* It can be come to in that state. False where that is no news. */
+static bool note(struct visit *visit, const struct state *state)
 {
-	if (*seen)
-		(void)mw_x86_state_merge(into, state);
-	else
-		*into = *state;
-	*seen = true;
-}
+	bool is_news = !visit->seen || merge(&visit->state, state);
 
-/* The instruction at offset `at` can be come to in that state. */
-static void reach(struct reading *reading, size_t at, const struct mw_x86_state *state)
-{
-	struct visit *visit;
-
-	/* A jump to the very start is a call in the function's place; elsewhere are other functions. */
-	if (at <= reading->start || at >= reading->limit)
-		return;
-	visit = &reading->visits[at - reading->start];
-	if (visit->seen && !mw_x86_state_merge(&visit->state, state))
-		return;
 	if (!visit->seen)
 		visit->state = *state;
 	visit->seen = true;
+	return is_news;
+}
+
+/* The instruction at offset `at` can be come to in that state. */
+static void reach(struct reading *reading, size_t at, const struct state *state)
+{
+	/* A jump to the very start is a call in the function's place; elsewhere are other functions. */
+	if (at <= reading->start || at >= reading->limit)
+		return;
+	if (!note(&reading->visits[at - reading->start], state))
+		return;
 	if (reading->pending_count == MAX_PENDING) {
 		reading->blind = true;
 		return;
@@ -84,12 +340,12 @@ static void reach(struct reading *reading, size_t at, const struct mw_x86_state 
 }
 
 /* False where the path does not go on to what follows. */
-static bool branch(struct reading *reading, const struct mw_x86_state *state, const struct mw_x86_insn *insn)
+static bool branch(struct reading *reading, const struct state *state, const struct mw_x86_insn *insn)
 {
 	const cs_x86_op *target = &insn->x86.operands[0];
 
 	if (insn->x86.op_count != 1 || target->type != X86_OP_IMM) {
-		note(&reading->indirect, &reading->at_indirect, state);
+		(void)note(&reading->indirect, state);
 		return false;
 	}
 	if ((mw_addr)target->imm - reading->base < reading->size)
@@ -113,8 +369,7 @@ static bool ends(const struct mw_x86_insn *insn)
 static void follow(struct reading *reading, size_t at)
 {
 	for (;;) {
-		struct mw_x86_state state = reading->visits[at - reading->start].state;
-		struct visit *visit;
+		struct state state = reading->visits[at - reading->start].state;
 		struct mw_x86_insn insn;
 		size_t next;
 
@@ -126,39 +381,31 @@ static void follow(struct reading *reading, size_t at)
 		next = at + insn.length;
 		if (mw_x86_in_group(&insn, X86_GRP_CALL)) {
 			if (calls_next(reading, &insn, next))
-				mw_x86_state_move(&state, WORD);
+				move_sp(&state, WORD);
 			else if (next == reading->pc)
-				note(&reading->reached, &reading->at_call, &state);
+				(void)note(&reading->call, &state);
 		} else if (ends(&insn)) {
 			return;
 		} else if (mw_x86_in_group(&insn, X86_GRP_JUMP)) {
 			if (!branch(reading, &state, &insn))
 				return;
 		} else {
-			mw_x86_state_apply(&state, &insn);
+			apply(&state, &insn);
 		}
-		if (next >= reading->limit)
+		if (next >= reading->limit || !note(&reading->visits[next - reading->start], &state))
 			return;
-		visit = &reading->visits[next - reading->start];
-		if (visit->seen && !mw_x86_state_merge(&visit->state, &state))
-			return;
-		if (!visit->seen)
-			visit->state = state;
-		visit->seen = true;
 		at = next;
 	}
 }
 
 static void read_function(struct reading *reading)
 {
-	struct visit *first;
+	const struct state first = {.sp_known = true, .sp_below = WORD};
 
 	reading->visits = calloc(reading->limit - reading->start, sizeof(*reading->visits));
 	if (!reading->visits)
 		return;
-	first = &reading->visits[0];
-	first->seen = true;
-	first->state = (struct mw_x86_state){.sp_known = true, .sp_below = WORD};
+	(void)note(&reading->visits[0], &first);
 	follow(reading, reading->start);
 	while (reading->pending_count > 0)
 		follow(reading, reading->pending[--reading->pending_count]);
@@ -239,7 +486,7 @@ static void find_exits(const struct reading *reading, struct exits *exits)
 }
 
 /* Does a way find the return address where the state has it? */
-static const struct mw_way_out *find_way(const struct exits *exits, const struct mw_x86_state *state)
+static const struct mw_way_out *find_way(const struct exits *exits, const struct state *state)
 {
 	for (size_t i = 0; i < exits->count; i++) {
 		const struct mw_way_out *way = &exits->ways[i];
@@ -247,14 +494,14 @@ static const struct mw_way_out *find_way(const struct exits *exits, const struct
 
 		if (state->sp_known && from_sp < NEAR && from_sp + WORD == (uint64_t)state->sp_below)
 			return way;
-		if (state->fp == MW_X86_FP_FRAME && from_fp < NEAR && from_fp + WORD == (uint64_t)state->fp_below)
+		if (state->fp == FP_FRAME && from_fp < NEAR && from_fp + WORD == (uint64_t)state->fp_below)
 			return way;
 	}
 	return NULL;
 }
 
 /* Does the way take the frame pointer back from where the state has it? */
-static bool restores_as_saved(const struct mw_way_out *way, const struct mw_x86_state *state)
+static bool restores_as_saved(const struct mw_way_out *way, const struct state *state)
 {
 	uint64_t below = way->return_at + WORD - way->restored_at[MW_X86_RBP];
 
@@ -263,7 +510,7 @@ static bool restores_as_saved(const struct mw_way_out *way, const struct mw_x86_
 	return state->fp_saved && below == (uint64_t)state->saved_below;
 }
 
-static bool frame_of(const struct mw_x86_state *state, bool fp_certain, bool exact, struct mw_code_frame *out)
+static bool frame_of(const struct state *state, bool fp_certain, bool exact, struct mw_code_frame *out)
 {
 	/* Calls are made on an aligned stack. What follows no rules may be said only of what surely is a function. */
 	int32_t unit = exact ? WORD : 2 * WORD;
@@ -272,11 +519,11 @@ static bool frame_of(const struct mw_x86_state *state, bool fp_certain, bool exa
 	if (fp_certain && state->fp_saved) {
 		frame.fp = MW_CODE_FP_SAVED;
 		frame.fp_at = -state->saved_below;
-	} else if (fp_certain && state->fp == MW_X86_FP_CALLERS) {
+	} else if (fp_certain && state->fp == FP_CALLERS) {
 		frame.fp = MW_CODE_FP_SAME;
 	}
 	frame.by_fp = !state->sp_known || state->sp_below % unit;
-	if (frame.by_fp && (state->fp != MW_X86_FP_FRAME || state->fp_below % unit))
+	if (frame.by_fp && (state->fp != FP_FRAME || state->fp_below % unit))
 		return false;
 	frame.cfa = frame.by_fp ? state->fp_below : state->sp_below;
 	*out = frame;
@@ -286,20 +533,20 @@ static bool frame_of(const struct mw_x86_state *state, bool fp_certain, bool exa
 /* Is there a frame that both readings give? */
 static bool conclude(const struct reading *reading, const struct mw_code_function *known, struct mw_code_frame *out)
 {
-	const struct mw_x86_state *state = reading->reached ? &reading->at_call : &reading->at_indirect;
+	const struct state *state = reading->call.seen ? &reading->call.state : &reading->indirect.state;
 	const struct mw_way_out *way;
 	struct exits exits;
 
-	if (!reading->reached && !reading->indirect)
+	if (!reading->call.seen && !reading->indirect.seen)
 		return false;
 	find_exits(reading, &exits);
 	way = find_way(&exits, state);
 	/* By a jump table, perhaps: what is said before it must be all that can be said behind. */
 	if (way)
-		return (reading->reached || exits.count == 1) &&
+		return (reading->call.seen || exits.count == 1) &&
 		       frame_of(state, restores_as_saved(way, state), known->exact, out);
 	/* It does not return from here: then what is before the call may as well be another function's end. */
-	return reading->reached && exits.count == 0 && !reading->blind && !reading->indirect && known->exact &&
+	return reading->call.seen && exits.count == 0 && !reading->blind && !reading->indirect.seen && known->exact &&
 	       frame_of(state, true, true, out);
 }
 
@@ -327,25 +574,9 @@ bool mw_x86_frame_at(const uint8_t *bytes, size_t size, mw_addr base, mw_addr pc
 	if (pc <= base || pc - base > size || !find_function(&reading, known))
 		return false;
 	read_function(&reading);
-	if (reading.reached && is_first_function(&reading)) {
+	if (reading.call.seen && is_first_function(&reading)) {
 		*out = (struct mw_code_frame){.outermost = true};
 		return true;
 	}
 	return conclude(&reading, known, out);
-}
-
-size_t mw_x86_call_target(const uint8_t *bytes, size_t size, mw_addr base, size_t from, mw_addr *target)
-{
-	for (size_t at = from; at + 5 <= size; at++) {
-		int32_t displacement;
-
-		if (bytes[at] != 0xe8)
-			continue;
-		memcpy(&displacement, bytes + at + 1, sizeof(displacement));
-		if (displacement == 0) /* to have the pc on the stack */
-			continue;
-		*target = base + at + 5 + (uint64_t)(int64_t)displacement;
-		return at + 1;
-	}
-	return size;
 }

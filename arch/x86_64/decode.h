@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <memwatch/types.h>
 
@@ -37,6 +38,25 @@ struct mw_x86_insn {
 bool mw_x86_decode(const uint8_t *bytes, size_t size, mw_addr pc, struct mw_x86_insn *insn);
 
 /* Does capstone count the instruction to `group` (X86_GRP_…)? */
-bool mw_x86_in_group(const struct mw_x86_insn *insn, unsigned group);
+static inline bool mw_x86_in_group(const struct mw_x86_insn *insn, unsigned group)
+{
+	for (uint8_t i = 0; i < insn->group_count; i++) {
+		if (insn->groups[i] == group)
+			return true;
+	}
+	return false;
+}
+
+/* The operand code of capstone's register `reg` and its width in bytes; false where it is no general register. */
+bool mw_x86_register(unsigned reg, uint8_t *code, uint8_t *width);
+
+/* A displacement of 32 bits. */
+static inline int64_t mw_x86_displacement(const uint8_t *at)
+{
+	int32_t displacement;
+
+	memcpy(&displacement, at, sizeof(displacement));
+	return displacement;
+}
 
 #endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* emulate.c: carry out an instruction on a register set (memwatch/arch.h, emulate). */
-#include "arch/x86_64/operand.h"
-#include "arch/x86_64/ops.h"
+#include "arch/x86_64/x86_64.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* plan.c: can this instruction be emulated, or run as a copy elsewhere? (memwatch/arch.h, plan) */
+/* plan.c: can this instruction be emulated, or run as a copy elsewhere? And that copy (memwatch/arch.h, plan, relocate). */
 #include "arch/x86_64/decode.h"
-#include "arch/x86_64/operand.h"
-#include "arch/x86_64/ops.h"
+#include "arch/x86_64/x86_64.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 /*
@@ -55,18 +55,12 @@ static bool relative_target(const struct mw_x86_insn *insn, const struct mw_insn
 {
 	size_t size = insn->length - insn->prefix_length - opcode_length;
 	const uint8_t *end = plan->bytes + insn->length;
-	int32_t disp32;
+	int64_t disp;
 
-	if (insn->opsize && !insn->wide)
+	if ((insn->opsize && !insn->wide) || (size != 1 && size != 4))
 		return false;
-	if (size == 1) {
-		disp32 = (end[-1] ^ 0x80) - 0x80; /* sign-extended */
-	} else if (size == 4) {
-		memcpy(&disp32, end - 4, sizeof(disp32));
-	} else {
-		return false;
-	}
-	*target = plan->pc + insn->length + (uint64_t)(int64_t)disp32;
+	disp = size == 1 ? (int8_t)end[-1] : mw_x86_displacement(end - 4);
+	*target = plan->pc + insn->length + (uint64_t)disp;
 	return true;
 }
 
@@ -384,14 +378,6 @@ static const char *find_obstacle(const struct mw_x86_insn *insn, const uint8_t *
 	return NULL;
 }
 
-static int64_t read_disp32(const uint8_t *at)
-{
-	int32_t disp;
-
-	memcpy(&disp, at, sizeof(disp));
-	return disp;
-}
-
 /*
  * The operand that is relative to pc is known by its ModRM byte (mod 00, r/m 101), which holds for
  * every encoding down to EVEX; its displacement follows at once. capstone's operand list must say
@@ -415,7 +401,7 @@ static const char *find_pc_operand(const struct mw_x86_insn *insn, struct mw_ins
 	if (!operand && (!modrm_offset || (plan->bytes[modrm_offset] & 0xc7) != 0x05))
 		return NULL;
 	if (!operand || !modrm_offset || (plan->bytes[modrm_offset] & 0xc7) != 0x05 || disp_offset + 4 > insn->length ||
-	    operand->mem.disp != read_disp32(plan->bytes + disp_offset))
+	    operand->mem.disp != mw_x86_displacement(plan->bytes + disp_offset))
 		return "an operand relative to pc cannot be made out";
 	plan->disp_offset = (uint8_t)disp_offset;
 	plan->target = plan->pc + insn->length + (uint64_t)operand->mem.disp;
@@ -447,4 +433,69 @@ void mw_x86_plan(const uint8_t *bytes, size_t size, mw_addr pc, struct mw_insn_p
 		plan->how = MW_INSN_EMULATE;
 	else if (plan->can_relocate)
 		plan->how = MW_INSN_OUT_OF_LINE;
+}
+
+/* --- the copy that runs elsewhere ------------------------------------------------------------------------ */
+
+/*
+ *	before                          after, at dest
+ *	pc:  mov rax, [rip + d]         mov rax, [rip + d + (pc - dest)]
+ *	pc+7: …                         jmp pc+7
+ *
+ * Where pc+7 is out of a jmp's reach, the jump back is `jmp [rip + 0]` and the address behind it.
+ */
+#define NEAR_JUMP_LENGTH 5
+#define FAR_JUMP_LENGTH  14
+
+static const uint8_t far_jump[6] = {0xff, 0x25, 0, 0, 0, 0};
+
+_Static_assert(MW_INSN_MAX - 1 + FAR_JUMP_LENGTH <= MW_OOL_MAX, "a copy and its jump back fit");
+
+/* The displacement of `to` from `from`, where 32 bits hold it. */
+static bool displacement(mw_addr from, mw_addr to, int32_t *disp)
+{
+	int64_t distance = (int64_t)(to - from);
+
+	if (distance < INT32_MIN || distance > INT32_MAX)
+		return false;
+	*disp = (int32_t)distance;
+	return true;
+}
+
+static size_t write_jump(uint8_t *out, mw_addr from, mw_addr to)
+{
+	int32_t disp;
+
+	if (displacement(from + NEAR_JUMP_LENGTH, to, &disp)) {
+		out[0] = 0xe9;
+		memcpy(out + 1, &disp, sizeof(disp));
+		return NEAR_JUMP_LENGTH;
+	}
+	memcpy(out, far_jump, sizeof(far_jump));
+	memcpy(out + sizeof(far_jump), &to, sizeof(to));
+	return FAR_JUMP_LENGTH;
+}
+
+struct mw_error *mw_x86_relocate(const struct mw_insn_plan *plan, mw_addr dest, uint8_t out[MW_OOL_MAX],
+				 size_t *copy_length, size_t *length)
+{
+	int32_t disp = 0;
+	size_t jump_length;
+
+	if (!plan->can_relocate)
+		return mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+				       "the instruction at 0x%" PRIx64 " cannot be run elsewhere: %s", plan->pc,
+				       plan->why);
+	if (plan->disp_offset && !displacement(dest + plan->length, plan->target, &disp))
+		return mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+				       "the instruction at 0x%" PRIx64 " refers to 0x%" PRIx64
+				       ", which its copy at 0x%" PRIx64 " cannot reach",
+				       plan->pc, plan->target, dest);
+	memcpy(out, plan->bytes, plan->length);
+	if (plan->disp_offset)
+		memcpy(out + plan->disp_offset, &disp, sizeof(disp));
+	jump_length = write_jump(out + plan->length, dest + plan->length, plan->pc + plan->length);
+	*copy_length = plan->length;
+	*length = plan->length + jump_length;
+	return NULL;
 }

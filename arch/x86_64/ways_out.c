@@ -11,8 +11,7 @@
 #include <string.h>
 
 #include "arch/x86_64/decode.h"
-#include "arch/x86_64/operand.h"
-#include "arch/x86_64/ops.h"
+#include "arch/x86_64/x86_64.h"
 
 #define MAX_PATHS 512
 #define MAX_INSNS 4096

@@ -13,8 +13,7 @@
  */
 #include <memwatch/rescue.h>
 
-#include "arch/x86_64/operand.h"
-#include "arch/x86_64/ops.h"
+#include "arch/x86_64/x86_64.h"
 
 #include <rescue_cpu.h>
 #include <rescue_layout.h>
