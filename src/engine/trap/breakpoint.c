@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* breakpoint.c: breakpoints and the instructions that they displace (trap.h). */
+#include "base/cleanup.h"
 #include "engine/trap/trap.h"
 #include "proc/status.h"
 #include "tracee/remote.h"
@@ -7,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
 
 #define PAGE 4096u
 
@@ -59,8 +59,9 @@ static uint32_t kind_of(const struct trap_breakpoint *breakpoint)
 	return breakpoint->action ? MW_RESCUE_ACTION : MW_RESCUE_PLAIN;
 }
 
-struct mw_error *trap_rescue_note(struct trap_process *process, pid_t tid, const struct trap_breakpoint *breakpoint,
-				  bool *possible)
+/* A breakpoint that is about to stand, or what has become of it since; not `*possible` where there is no room. */
+static struct mw_error *note(struct trap_process *process, pid_t tid, const struct trap_breakpoint *breakpoint,
+			     bool *possible)
 {
 	struct trap_rescue *rescue = &process->rescue;
 	struct mw_rescue_breakpoint entry = {.plan = breakpoint->plan,
@@ -69,7 +70,6 @@ struct mw_error *trap_rescue_note(struct trap_process *process, pid_t tid, const
 					     .copy_length = (uint8_t)breakpoint->copy_length,
 					     .slot_size = (uint8_t)breakpoint->slot_size};
 	uint32_t place, number;
-	mw_addr at;
 
 	*possible = true;
 	if (!rescue->base)
@@ -79,11 +79,9 @@ struct mw_error *trap_rescue_note(struct trap_process *process, pid_t tid, const
 		return NULL;
 	memcpy(entry.there, breakpoint->there, sizeof(entry.there));
 	entry.plan.why = NULL;
-	at = TRAP_RESCUE_AT(process, breakpoints) + number * sizeof(entry);
-	MW_TRY(trap_rescue_put(process, tid, at, &entry, sizeof(entry)));
-	at = TRAP_RESCUE_AT(process, index) + place * sizeof(uint32_t);
-	MW_TRY(trap_rescue_put(process, tid, at, &rescue->index[place], sizeof(uint32_t)));
-	return trap_rescue_put(process, tid, TRAP_RESCUE_AT(process, count), &rescue->count, sizeof(rescue->count));
+	MW_TRY(TRAP_RESCUE_PUT(process, tid, breakpoints[number], entry));
+	MW_TRY(TRAP_RESCUE_PUT(process, tid, index[place], rescue->index[place]));
+	return TRAP_RESCUE_PUT(process, tid, count, rescue->count);
 }
 
 struct mw_error *trap_rescue_forget(struct trap_process *process, pid_t tid, mw_addr addr)
@@ -94,28 +92,7 @@ struct mw_error *trap_rescue_forget(struct trap_process *process, pid_t tid, mw_
 
 	if (!rescue->base || !number_of(rescue, addr, &place, &number))
 		return NULL;
-	return trap_rescue_put(process, tid,
-			       TRAP_RESCUE_AT(process, breakpoints) + number * sizeof(struct mw_rescue_breakpoint) +
-				       offsetof(struct mw_rescue_breakpoint, plan.pc),
-			       &none, sizeof(none));
-}
-
-struct mw_error *trap_rescue_bytes(struct trap_process *process, pid_t tid, mw_addr addr, const void *bytes,
-				   size_t size, bool last, bool *possible)
-{
-	struct trap_rescue *rescue = &process->rescue;
-	struct mw_rescue_bytes entry = {.addr = addr, .size = (uint8_t)size, .last = last};
-
-	*possible = rescue->base && rescue->change_count < MW_RESCUE_CHANGES && size <= sizeof(entry.after);
-	if (!*possible)
-		return NULL;
-	memcpy(entry.after, bytes, size);
-	MW_TRY(mw_remote_read_all(tid, addr, entry.before, size));
-	MW_TRY(trap_rescue_put(process, tid, TRAP_RESCUE_AT(process, changes) + rescue->change_count * sizeof(entry),
-			       &entry, sizeof(entry)));
-	rescue->change_count++;
-	return trap_rescue_put(process, tid, TRAP_RESCUE_AT(process, change_count), &rescue->change_count,
-			       sizeof(rescue->change_count));
+	return TRAP_RESCUE_PUT(process, tid, breakpoints[number].plan.pc, none);
 }
 
 struct mw_error *trap_rescue_resets(struct trap_process *process, struct trap_thread *child, bool *resets)
@@ -135,71 +112,9 @@ struct mw_error *trap_rescue_resets(struct trap_process *process, struct trap_th
 		if (noted[i] != (uint32_t)child->ns_tid)
 			continue;
 		*resets = true;
-		MW_TRY(trap_rescue_put(process, trap_live_tid(process), TRAP_RESCUE_AT(process, resets[i]), &none,
-				       sizeof(none)));
+		MW_TRY(TRAP_RESCUE_PUT(process, trap_live_tid(process), resets[i], none));
 	}
 	return NULL;
-}
-
-static uint32_t place_of_return(const struct trap_rescue *rescue, mw_addr sp)
-{
-	uint32_t at = mw_rescue_place(sp, MW_RESCUE_RETURNS);
-
-	while (rescue->return_sps[at] && rescue->return_sps[at] != sp)
-		at = (at + 1) & (MW_RESCUE_RETURNS - 1);
-	return at;
-}
-
-/* Nearly full of what has long returned: only what is in flight now. */
-static struct mw_error *renew_returns(struct trap_process *process, pid_t tid)
-{
-	struct trap_rescue *rescue = &process->rescue;
-	struct mw_rescue_return *all = calloc(MW_RESCUE_RETURNS, sizeof(*all));
-	struct mw_error *err;
-	void *value;
-
-	if (!all)
-		return mw_error_nomem();
-	memset(rescue->return_sps, 0, MW_RESCUE_RETURNS * sizeof(*rescue->return_sps));
-	rescue->return_count = 0;
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		const struct trap_thread *thread = value;
-
-		for (size_t j = 0; j < thread->call_count && rescue->return_count < MW_RESCUE_RETURNS / 2; j++) {
-			const struct trap_call *call = &thread->calls[j];
-			uint32_t at = place_of_return(rescue, call->sp);
-
-			if (!call->exchanged)
-				continue;
-			rescue->return_count += rescue->return_sps[at] == 0;
-			rescue->return_sps[at] = call->sp;
-			all[at] = (struct mw_rescue_return){.sp = call->sp, .ret = call->ret};
-		}
-	}
-	err = trap_rescue_put(process, tid, TRAP_RESCUE_AT(process, returns), all, MW_RESCUE_RETURNS * sizeof(*all));
-	free(all);
-	return err;
-}
-
-struct mw_error *trap_rescue_exchange(struct trap_process *process, pid_t tid, mw_addr sp, mw_addr ret, bool *possible)
-{
-	struct trap_rescue *rescue = &process->rescue;
-	const struct mw_rescue_return entry = {.sp = sp, .ret = ret};
-	uint32_t at;
-
-	*possible = true;
-	if (!rescue->base)
-		return NULL;
-	if (rescue->return_count >= MW_RESCUE_RETURNS / 4 * 3)
-		MW_TRY(renew_returns(process, tid));
-	*possible = rescue->return_count < MW_RESCUE_RETURNS / 4 * 3;
-	if (!*possible)
-		return NULL;
-	at = place_of_return(rescue, sp);
-	rescue->return_count += rescue->return_sps[at] == 0;
-	rescue->return_sps[at] = sp;
-	return trap_rescue_put(process, tid, TRAP_RESCUE_AT(process, returns) + at * sizeof(entry), &entry,
-			       sizeof(entry));
 }
 
 /*
@@ -235,15 +150,15 @@ static struct trap_area *trap_area_near(struct trap_process *process, const stru
 static struct mw_error *map_at(struct trap_process *process, const struct mw_inject *inject, mw_addr at)
 {
 	struct trap_rescue *rescue = &process->rescue;
-	mw_addr where = TRAP_RESCUE_AT(process, areas) + rescue->area_count * sizeof(at), mapped = 0;
 	const mw_addr none = 0;
+	mw_addr mapped = 0;
 	struct mw_error *err;
 
 	/* First: whoever cleans after a memwatch that was killed is to know of it. */
-	MW_TRY(trap_rescue_put(process, inject->tid, where, &at, sizeof(at)));
+	MW_TRY(TRAP_RESCUE_PUT(process, inject->tid, areas[rescue->area_count], at));
 	err = mw_inject_map(inject, at, MW_RESCUE_AREA, PROT_READ | PROT_EXEC, &mapped);
 	if (err) {
-		mw_error_destroy(trap_rescue_put(process, inject->tid, where, &none, sizeof(none)));
+		mw_error_destroy(TRAP_RESCUE_PUT(process, inject->tid, areas[rescue->area_count], none));
 		return err;
 	}
 	rescue->areas[rescue->area_count++] = (struct trap_area){.start = at, .next = at};
@@ -253,14 +168,13 @@ static struct mw_error *map_at(struct trap_process *process, const struct mw_inj
 static struct mw_error *map_near(struct trap_process *process, const struct mw_inject *inject,
 				 const struct mw_module *module)
 {
-	struct mw_maps maps = {0};
+	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
 	mw_addr at = 0;
-	bool found;
 
 	MW_TRY(mw_maps_read(inject->tid, &maps));
-	found = mw_inject_find_gap(&maps, module->start, module->end, PLACE_REACH, MW_RESCUE_AREA, &at);
-	mw_maps_deinit(&maps);
-	return found ? map_at(process, inject, at) : NULL;
+	return mw_inject_find_gap(&maps, module->start, module->end, PLACE_REACH, MW_RESCUE_AREA, &at)
+		       ? map_at(process, inject, at)
+		       : NULL;
 }
 
 struct mw_error *trap_areas_map(struct trap_process *process, pid_t tid)
@@ -281,33 +195,26 @@ struct mw_error *trap_areas_map(struct trap_process *process, pid_t tid)
 		if (err && (mw_error_kind(err) == MW_ERROR_GONE || mw_error_kind(err) == MW_ERROR_MEMORY))
 			return err;
 		/* Without it there is the rest of the last page. To ask again takes time in which all threads stand. */
-		if (err) {
-			mw_error_destroy(err);
+		if (!mw_error_none(err))
 			return NULL;
-		}
 	}
 	return NULL;
 }
 
 struct mw_error *trap_breakpoint_get(struct trap_process *process, mw_addr addr, struct trap_breakpoint **out)
 {
-	struct trap_breakpoint *breakpoint = mw_map_get(&process->planted.breakpoints, addr);
+	MW_FREE struct trap_breakpoint *fresh = NULL;
 
-	if (!breakpoint) {
-		struct mw_error *err;
-
-		breakpoint = calloc(1, sizeof(*breakpoint));
-		if (!breakpoint)
-			return mw_error_nomem();
-		breakpoint->addr = addr;
-		breakpoint->hook = TRAP_NO_HOOK;
-		err = mw_map_set(&process->planted.breakpoints, addr, breakpoint);
-		if (err) {
-			free(breakpoint);
-			return err;
-		}
-	}
-	*out = breakpoint;
+	*out = mw_map_get(&process->planted.breakpoints, addr);
+	if (*out)
+		return NULL;
+	fresh = calloc(1, sizeof(*fresh));
+	if (!fresh)
+		return mw_error_nomem();
+	fresh->addr = addr;
+	fresh->hook = TRAP_NO_HOOK;
+	MW_TRY(mw_map_set(&process->planted.breakpoints, addr, fresh));
+	*out = MW_TAKE(fresh);
 	return NULL;
 }
 
@@ -323,18 +230,16 @@ static struct mw_error *find_cave(struct trap_process *process, uint32_t number,
 	size_t count;
 
 	for (size_t i = 0; i < process->planted.cave_count; i++) {
-		if (process->planted.caves[i].module == number) {
-			*out = &process->planted.caves[i];
+		*out = &process->planted.caves[i];
+		if ((*out)->module == number)
 			return NULL;
-		}
 	}
 	caves = realloc(process->planted.caves, (process->planted.cave_count + 1) * sizeof(*caves));
 	if (!caves)
 		return mw_error_nomem();
 	process->planted.caves = caves;
 	*out = &caves[process->planted.cave_count++];
-	memset(*out, 0, sizeof(**out));
-	(*out)->module = number;
+	**out = (struct trap_cave){.module = number};
 	segments = module->elf->segments;
 	count = module->elf->segment_count;
 	for (size_t i = 0; i < count; i++) {
@@ -398,19 +303,16 @@ static struct mw_error *make_copy(struct trap_process *process, pid_t tid, struc
 		return NULL;
 	at = *room;
 	err = process->arch->relocate(&breakpoint->plan, at, code, &copy_length, &length);
-	if (err) {
-		bool fatal = mw_error_kind(err) == MW_ERROR_MEMORY;
-
-		if (!fatal)
-			mw_error_destroy(err);
-		return fatal ? err : NULL;
-	}
+	if (err && mw_error_kind(err) == MW_ERROR_MEMORY)
+		return err;
+	if (!mw_error_none(err))
+		return NULL;
 	breakpoint->slot = at;
 	breakpoint->copy_length = copy_length;
 	breakpoint->slot_size = length;
 	memcpy(breakpoint->there, there, sizeof(there));
 	/* First: whoever cleans after a memwatch that was killed is to know of it. */
-	err = trap_rescue_note(process, tid, breakpoint, made);
+	err = note(process, tid, breakpoint, made);
 	if (!err && *made)
 		err = mw_journal_plant(&process->journal, tid, at, code, length, &patch);
 	if (!err && *made)
@@ -420,7 +322,6 @@ static struct mw_error *make_copy(struct trap_process *process, pid_t tid, struc
 		return err;
 	}
 	*room += MW_OOL_MAX;
-	*made = true;
 	return NULL;
 }
 
@@ -444,12 +345,11 @@ static struct mw_error *prepare(struct trap_process *process, pid_t tid, struct 
 struct mw_error *trap_breakpoint_plant(struct trap_process *process, pid_t tid, struct trap_breakpoint *breakpoint,
 				       bool *possible)
 {
-	*possible = true;
 	if (breakpoint->standing)
-		return NULL;
+		return note(process, tid, breakpoint, possible);
 	MW_TRY(prepare(process, tid, breakpoint, possible));
 	if (*possible)
-		MW_TRY(trap_rescue_note(process, tid, breakpoint, possible));
+		MW_TRY(note(process, tid, breakpoint, possible));
 	if (!*possible)
 		return NULL;
 	MW_TRY(mw_journal_plant(&process->journal, tid, breakpoint->addr, process->arch->breakpoint,
@@ -467,15 +367,6 @@ struct mw_error *trap_breakpoint_lift(struct trap_process *process, pid_t tid, s
 	return NULL;
 }
 
-/* Unlike a debugger's write, this one heeds the memory's protection, as the instruction would. */
-static bool write_word(pid_t tid, mw_addr addr, uint64_t word)
-{
-	struct iovec local = {&word, sizeof(word)};
-	struct iovec remote = {(void *)(uintptr_t)addr, sizeof(word)};
-
-	return process_vm_writev(tid, &local, 1, &remote, 1, 0) == sizeof(word);
-}
-
 static bool emulate(struct trap_hit *hit)
 {
 	const struct mw_arch *arch = hit->process->arch;
@@ -488,7 +379,7 @@ static bool emulate(struct trap_hit *hit)
 		if (mw_remote_read(hit->thread->tid, arch->memory_address(plan, &regs), &word, size) != size)
 			return false;
 	arch->emulate(plan, &regs, &word);
-	if (plan->memory == MW_MEMORY_PUSH && !write_word(hit->thread->tid, regs.gpr[arch->dwarf_sp], word))
+	if (plan->memory == MW_MEMORY_PUSH && !trap_write_word(hit->thread->tid, regs.gpr[arch->dwarf_sp], word))
 		return false;
 	hit->regs.general = regs;
 	return true;

@@ -6,9 +6,11 @@
  * handler that interrupted it jumps away (siglongjmp), the thread dies. So whether a call is still in
  * flight is never assumed: it is, if its frame is on the stack that the thread has now.
  */
+#include "base/cleanup.h"
 #include "engine/trap/trap.h"
 #include "tracee/remote.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define PAGE            4096u
@@ -277,6 +279,60 @@ static struct mw_error *make_site(struct trap_hit *hit, struct trap_breakpoint *
 	return NULL;
 }
 
+/* The place of a return address that is exchanged at `sp`, from now on. */
+static uint32_t take_place(struct trap_rescue *rescue, mw_addr sp)
+{
+	uint32_t at = mw_rescue_place(sp, MW_RESCUE_RETURNS);
+
+	while (rescue->return_sps[at] && rescue->return_sps[at] != sp)
+		at = (at + 1) & (MW_RESCUE_RETURNS - 1);
+	rescue->return_count += rescue->return_sps[at] == 0;
+	rescue->return_sps[at] = sp;
+	return at;
+}
+
+/* Nearly full of what has long returned: only what is in flight now. */
+static struct mw_error *renew_returns(struct trap_process *process, pid_t tid)
+{
+	struct trap_rescue *rescue = &process->rescue;
+	MW_FREE struct mw_rescue_return *all = calloc(MW_RESCUE_RETURNS, sizeof(*all));
+	const struct trap_thread *thread;
+
+	if (!all)
+		return mw_error_nomem();
+	memset(rescue->return_sps, 0, MW_RESCUE_RETURNS * sizeof(*rescue->return_sps));
+	rescue->return_count = 0;
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));) {
+		for (size_t j = 0; j < thread->call_count && rescue->return_count < MW_RESCUE_RETURNS / 2; j++) {
+			const struct trap_call *call = &thread->calls[j];
+
+			if (call->exchanged)
+				all[take_place(rescue, call->sp)] =
+					(struct mw_rescue_return){.sp = call->sp, .ret = call->ret};
+		}
+	}
+	return trap_rescue_put(process, tid, TRAP_RESCUE_AT(process, returns), all, MW_RESCUE_RETURNS * sizeof(*all));
+}
+
+/* A return address that is about to be exchanged. */
+static struct mw_error *note_return(struct trap_process *process, pid_t tid, mw_addr sp, mw_addr ret, bool *possible)
+{
+	struct trap_rescue *rescue = &process->rescue;
+	const struct mw_rescue_return entry = {.sp = sp, .ret = ret};
+	uint32_t at;
+
+	*possible = true;
+	if (!rescue->base)
+		return NULL;
+	if (rescue->return_count >= MW_RESCUE_RETURNS / 4 * 3)
+		MW_TRY(renew_returns(process, tid));
+	*possible = rescue->return_count < MW_RESCUE_RETURNS / 4 * 3;
+	if (!*possible)
+		return NULL;
+	at = take_place(rescue, sp);
+	return TRAP_RESCUE_PUT(process, tid, returns[at], entry);
+}
+
 static struct mw_error *return_arrange(struct trap_hit *hit, bool may_throw, bool *exchanged, bool *possible)
 {
 	struct trap_process *process = hit->process;
@@ -294,7 +350,7 @@ static struct mw_error *return_arrange(struct trap_hit *hit, bool may_throw, boo
 		*possible = false;
 		return NULL;
 	}
-	MW_TRY(trap_rescue_exchange(process, hit->thread->tid, hit->sp, hit->ret, possible));
+	MW_TRY(note_return(process, hit->thread->tid, hit->sp, hit->ret, possible));
 	if (!*possible)
 		return NULL;
 	*exchanged = true;
@@ -305,11 +361,9 @@ static struct mw_error *return_arrange(struct trap_hit *hit, bool may_throw, boo
 /* Does any thread have a call in flight that returns here? */
 static bool awaited(const struct trap_process *process, const struct trap_breakpoint *site)
 {
-	void *value;
+	const struct trap_thread *thread;
 
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		const struct trap_thread *thread = value;
-
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));) {
 		for (size_t j = 0; j < thread->call_count; j++)
 			if (thread->calls[j].ret == site->addr && !thread->calls[j].exchanged)
 				return true;

@@ -22,7 +22,7 @@ static bool leads_to_ours(const struct trap_process *process, pid_t tid, mw_addr
 	       trap_leads_inside(tid, process->arch, &regs, process->rescue.base, true, process->shadow_stack);
 }
 
-static bool trap_is_starved(const struct trap_thread *thread)
+static bool is_starved(const struct trap_thread *thread)
 {
 	mw_addr sp, pc;
 	char state;
@@ -38,12 +38,12 @@ static bool trap_is_starved(const struct trap_thread *thread)
 
 bool trap_any_starved(const struct trap_process *process)
 {
-	bool any = false;
-	void *value;
+	const struct trap_thread *thread;
 
-	for (size_t i = 0; !any && mw_map_next(&process->threads, &i, &value);)
-		any = trap_is_starved(value);
-	return any;
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));)
+		if (is_starved(thread))
+			return true;
+	return false;
 }
 
 #define STRAGGLER_PATIENCE_NS 5000000000u
@@ -66,7 +66,7 @@ void trap_window_close(struct trap_process *process)
 
 void trap_process_end(struct trap_process *process, enum mw_window_end end)
 {
-	void *value;
+	struct trap_thread *thread;
 
 	if (process->ended)
 		return;
@@ -78,8 +78,8 @@ void trap_process_end(struct trap_process *process, enum mw_window_end end)
 				: is_as_long_as_wanted(process)                             ? MW_END_DURATION
 											    : end;
 	trap_window_close(process);
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value); i = 0)
-		trap_thread_remove(value);
+	for (size_t i = 0; (thread = trap_thread_next(process, &i)); i = 0)
+		trap_thread_remove(thread);
 	mw_map_deinit(&process->threads);
 }
 
@@ -87,11 +87,9 @@ void trap_process_end(struct trap_process *process, enum mw_window_end end)
 static struct mw_error *restore_returns(struct trap_process *process, pid_t tid)
 {
 	struct mw_error *first = NULL;
-	void *value;
+	const struct trap_thread *thread;
 
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		const struct trap_thread *thread = value;
-
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));) {
 		for (size_t j = 0; j < thread->call_count; j++) {
 			const struct trap_call *call = &thread->calls[j];
 			mw_addr slot = call->sp - sizeof(mw_addr);
@@ -130,15 +128,11 @@ static struct mw_error *leave_trampoline(struct trap_thread *thread)
 static void let_go(struct trap_process *process, struct mw_error **first)
 {
 	for (;;) {
-		struct trap_thread *chosen = NULL;
-		void *value;
+		struct trap_thread *thread, *chosen = NULL;
 
-		for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-			struct trap_thread *thread = value;
-
+		for (size_t i = 0; (thread = trap_thread_next(process, &i));)
 			if (thread->stopped)
 				chosen = thread;
-		}
 		if (!chosen)
 			return;
 		mw_error_keep_first(first, trap_mask_restore(chosen));
@@ -151,26 +145,20 @@ static void let_go(struct trap_process *process, struct mw_error **first)
 static bool ends_with_others(const struct trap_process *process, const struct trap_thread *thread)
 {
 	struct mw_status status;
-	struct mw_error *err;
-	bool others;
 
-	if (!thread->ending || thread->tid != process->pid)
-		return false;
-	err = mw_status_read(thread->tid, &status);
-	others = !err && status.threads > 1;
-	mw_error_destroy(err);
-	return others;
+	return thread->ending && thread->tid == process->pid && mw_error_none(mw_status_read(thread->tid, &status)) &&
+	       status.threads > 1;
 }
 
 /* Is there anybody to wait for? Those that are about to end are: nobody else would hear of it. */
 static bool anybody_left(const struct trap_process *process)
 {
-	bool left = false;
-	void *value;
+	const struct trap_thread *thread;
 
-	for (size_t i = 0; !left && mw_map_next(&process->threads, &i, &value);)
-		left = !ends_with_others(process, value);
-	return left;
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));)
+		if (!ends_with_others(process, thread))
+			return true;
+	return false;
 }
 
 /* Threads in waits that nothing interrupts: hear of their stop when it comes, so that it is a short one. */
@@ -195,14 +183,11 @@ static void await_stragglers(struct trap_process *process, struct mw_error **fir
 /* Threads may have changed their names since they were first seen. */
 static void read_names(struct trap_process *process)
 {
-	void *value;
+	struct trap_thread *thread;
 
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		struct trap_thread *thread = value;
-
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));)
 		if (thread->numbered)
 			mw_error_destroy(trap_thread_number(thread));
-	}
 }
 
 /* The last sample is taken when nothing waits for it any more: for a large process it takes its time. */
@@ -245,11 +230,9 @@ static struct mw_error *lift_breakpoints(struct trap_process *process, pid_t tid
 static void lift(struct trap_process *process, struct mw_error **first)
 {
 	pid_t tid = trap_stopped_tid(process);
-	void *value;
+	struct trap_thread *thread;
 
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		struct trap_thread *thread = value;
-
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));) {
 		if (!thread->stopped)
 			continue;
 		mw_error_keep_first(first, trap_leave_slot(thread));
@@ -270,28 +253,22 @@ static void lift(struct trap_process *process, struct mw_error **first)
 
 static bool any_awaited(const struct trap_process *process)
 {
-	bool any = false;
-	void *value;
+	const struct trap_thread *thread;
 
-	for (size_t i = 0; !any && mw_map_next(&process->threads, &i, &value);) {
-		const struct trap_thread *thread = value;
-
-		any = thread->awaited && !thread->stopped && !thread->ending;
-	}
-	return any;
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));)
+		if (thread->awaited && !thread->stopped && !thread->ending)
+			return true;
+	return false;
 }
 
 /* Those that got no CPU stop before they run any code of the program's; until then the others go on. */
 static struct mw_error *await_starved(struct trap_process *process, uint64_t until_ns)
 {
 	struct mw_error *err = NULL;
-	void *value;
+	struct trap_thread *thread;
 
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		struct trap_thread *thread = value;
-
-		thread->awaited = trap_is_starved(thread);
-	}
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));)
+		thread->awaited = is_starved(thread);
 	MW_TRY(trap_release(process));
 	while (!err && !process->ended && any_awaited(process) && mw_clock_ns() < until_ns) {
 		int status;
@@ -301,8 +278,8 @@ static struct mw_error *await_starved(struct trap_process *process, uint64_t unt
 		if (!err && tid)
 			err = trap_dispatch(process->engine, tid, status);
 	}
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);)
-		((struct trap_thread *)value)->awaited = false;
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));)
+		thread->awaited = false;
 	return err;
 }
 

@@ -509,10 +509,13 @@ static struct mw_error *pass_trap_on(struct trap_thread *thread)
 
 	MW_TRY(mw_tracee_siginfo(thread->tid, &info));
 	MW_TRY(trap_leave_slot(thread));
-	if (info.si_code <= 0 && trap_disposition_ignores(thread->process))
-		return NULL;
-	if (info.si_code <= 0 && thread->trap_blocked)
-		return trap_signal_put_back(thread, &info);
+	if (info.si_code <= 0) {
+		trap_disposition_look(thread->process);
+		if (trap_ignored_by(thread->process))
+			return NULL;
+		if (thread->trap_blocked)
+			return trap_signal_put_back(thread, &info);
+	}
 	thread->signal = SIGTRAP;
 	return NULL;
 }

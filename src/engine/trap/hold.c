@@ -11,20 +11,15 @@
 
 /* Also one that is seized already, as it could not be let go by who looked at the process before on our behalf: it
  * waits where nothing interrupts it (vfork). Errors: as mw_tracee_seize(). */
-static struct mw_error *trap_seize(pid_t tid)
+static struct mw_error *seize(pid_t tid)
 {
-	struct mw_error *err = mw_tracee_seize(tid), *unread;
+	struct mw_error *err = mw_tracee_seize(tid);
 	struct mw_status status;
 
-	if (!err)
-		return NULL;
-	unread = mw_status_read(tid, &status);
-	if (!unread && status.tracer == gettid() && status.state == 'D') {
-		mw_error_destroy(err);
-		err = NULL;
-	}
-	mw_error_destroy(unread);
-	return err;
+	if (!err || !mw_error_none(mw_status_read(tid, &status)) || status.tracer != gettid() || status.state != 'D')
+		return err;
+	mw_error_destroy(err);
+	return NULL;
 }
 
 /*
@@ -34,20 +29,24 @@ static struct mw_error *trap_seize(pid_t tid)
  * is led where the process's is. Those that are born later inherit all that.
  */
 #define MOST_ROUNDS 16 /* children's children */
-#define TRAP_BIT    (UINT64_C(1) << (SIGTRAP - 1))
 
-/* The first that shares the memory, is a child of this thread and is none of ours; 0: there is none. */
-static pid_t find_child(const struct trap_process *process, const struct trap_thread *thread)
+/* The first that shares the memory, is a child of this thread and is none of ours, or, with `held`, is held by us; 0:
+ * there is none. */
+static pid_t find_child(const struct trap_process *process, const struct trap_thread *thread, bool held)
 {
 	pid_t group = thread->relation == TRAP_SHARING_CHILD ? thread->tid : process->pid, child = 0;
 	pid_t *found = NULL;
 	size_t count = 0;
 
 	mw_error_destroy(mw_children_read(group, thread->tid, &found, &count));
-	for (size_t i = 0; i < count && !child; i++)
-		if (!mw_map_get(&process->engine->threads, (uint64_t)found[i]) &&
-		    mw_shares_memory(thread->tid, found[i]) == 1)
+	for (size_t i = 0; i < count && !child; i++) {
+		const struct trap_thread *ours = mw_map_get(&process->threads, (uint64_t)found[i]);
+
+		if (held ? ours && ours->relation == TRAP_SHARING_CHILD
+			 : !mw_map_get(&process->engine->threads, (uint64_t)found[i]) &&
+				    mw_shares_memory(thread->tid, found[i]) == 1)
 			child = found[i];
+	}
 	free(found);
 	return child;
 }
@@ -55,26 +54,20 @@ static pid_t find_child(const struct trap_process *process, const struct trap_th
 /* Does one of the process's own threads stand still, by which its signals can be led? */
 static bool has_injector(const struct trap_process *process)
 {
-	bool has = false;
-	void *value;
+	const struct trap_thread *thread;
 
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		const struct trap_thread *thread = value;
-
-		has |= thread->stopped && !thread->ending && thread->relation == TRAP_THREAD;
-	}
-	return has;
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));)
+		if (thread->stopped && !thread->ending && thread->relation == TRAP_THREAD)
+			return true;
+	return false;
 }
 
 /* Of one that has not stopped: its mask could not be changed. */
 static bool blocks_trap(const struct trap_thread *thread)
 {
 	struct mw_status status;
-	struct mw_error *err = mw_status_read(thread->tid, &status);
-	bool blocks = !err && status.sig_blocked & TRAP_BIT;
 
-	mw_error_destroy(err);
-	return blocks;
+	return mw_error_none(mw_status_read(thread->tid, &status)) && status.sig_blocked & MW_RESCUE_TRAP_BIT;
 }
 
 /* It waits for a vforked child, and nothing can be done to it until that has come to its exec or end: would SIGTRAP
@@ -86,16 +79,14 @@ static bool is_exposed(const struct trap_process *process, const struct trap_thr
 
 /* Does a thread that does not stop wait for a child in its memory that is none of ours? `*exposed` where such a one
  * would run into breakpoints then that kill if nobody serves them. */
-static bool trap_sharing_awaited(const struct trap_process *process, bool *exposed)
+static bool sharing_awaited(const struct trap_process *process, bool *exposed)
 {
 	bool awaited = false;
-	void *value;
+	const struct trap_thread *thread;
 
 	*exposed = false;
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		const struct trap_thread *thread = value;
-
-		if (!trap_is_to_stop(thread) || !find_child(process, thread))
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));) {
+		if (!trap_is_to_stop(thread) || !find_child(process, thread, false))
 			continue;
 		awaited = true;
 		*exposed |= is_exposed(process, thread);
@@ -103,57 +94,37 @@ static bool trap_sharing_awaited(const struct trap_process *process, bool *expos
 	return awaited;
 }
 
-/* Is one of its children held by us, in its memory? */
-static bool has_held_child(const struct trap_process *process, const struct trap_thread *thread)
-{
-	pid_t group = thread->relation == TRAP_SHARING_CHILD ? thread->tid : process->pid;
-	pid_t *found = NULL;
-	size_t count = 0;
-	bool held = false;
-
-	mw_error_destroy(mw_children_read(group, thread->tid, &found, &count));
-	for (size_t i = 0; i < count && !held; i++) {
-		const struct trap_thread *child = mw_map_get(&process->threads, (uint64_t)found[i]);
-
-		held = child && child->relation == TRAP_SHARING_CHILD;
-	}
-	free(found);
-	return held;
-}
-
 /* Has any thread not stopped that blocks SIGTRAP, and does not wait for a child that we hold? Until it stops its mask
  * can't be changed. */
-static bool trap_any_exposed(const struct trap_process *process)
+static bool any_exposed(const struct trap_process *process)
 {
-	bool exposed = false;
-	void *value;
+	const struct trap_thread *thread;
 
-	for (size_t i = 0; !exposed && mw_map_next(&process->threads, &i, &value);)
-		exposed = trap_is_to_stop(value) && blocks_trap(value) && !has_held_child(process, value);
-	return exposed;
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));)
+		if (trap_is_to_stop(thread) && blocks_trap(thread) && !find_child(process, thread, true))
+			return true;
+	return false;
 }
 
 /* One after the other: who is added may change the order of all. */
 static struct mw_error *seize_child(struct trap_process *process, bool *any)
 {
-	void *value;
+	const struct trap_thread *thread;
 
 	*any = false;
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		const struct trap_thread *thread = value;
-		pid_t child = thread->relation == TRAP_NEWBORN ? 0 : find_child(process, thread);
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));) {
+		pid_t child = thread->relation == TRAP_NEWBORN ? 0 : find_child(process, thread, false);
 		struct trap_thread *added;
 		struct mw_error *err;
 
 		if (!child)
 			continue;
-		err = trap_seize(child);
+		err = seize(child);
+		if (err && mw_error_kind(err) == MW_ERROR_MEMORY)
+			return err;
 		/* It has ended or become a program of its own, or is another tracer's. */
-		if (err && mw_error_kind(err) != MW_ERROR_MEMORY) {
-			mw_error_destroy(err);
+		if (!mw_error_none(err))
 			continue;
-		}
-		MW_TRY(err);
 		*any = true;
 		return trap_thread_add(process, child, TRAP_SHARING_CHILD, &added);
 	}
@@ -190,15 +161,14 @@ static struct mw_error *refuse(const struct trap_thread *thread, const char *why
 /* UNSUPPORTED where a thread that has not stopped would die of a breakpoint if memwatch is killed before it has. */
 static struct mw_error *sharing_check(const struct trap_process *process)
 {
-	void *value;
+	const struct trap_thread *thread;
 
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		const struct trap_thread *thread = value;
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));) {
 		bool waits;
 
 		if (!trap_is_to_stop(thread))
 			continue;
-		waits = has_held_child(process, thread);
+		waits = find_child(process, thread, true) != 0;
 		if (waits ? is_exposed(process, thread) : blocks_trap(thread))
 			return refuse(thread, waits ? "waits for a program to be started (vfork, posix_spawn)"
 						    : "does not stop (it waits for a disk, or gets no CPU)");
@@ -220,10 +190,8 @@ static struct mw_error *sharing_check(const struct trap_process *process)
 static bool may_be_passed_over(pid_t tid, bool *ended)
 {
 	struct mw_status status;
-	struct mw_error *err = mw_status_read(tid, &status);
-	bool dead = err || mw_state_is_end(status.state);
+	bool dead = !mw_error_none(mw_status_read(tid, &status)) || mw_state_is_end(status.state);
 
-	mw_error_destroy(err);
 	*ended |= dead;
 	/* Or ours already: its birth will be announced. One that another traces would run into our breakpoints. */
 	return dead || status.tracer == gettid() || mw_stat_kernel_worker(tid);
@@ -233,32 +201,27 @@ static bool may_be_passed_over(pid_t tid, bool *ended)
 static struct mw_error *seize_one(struct trap_process *process, pid_t tid, bool *ended)
 {
 	struct trap_thread *thread;
+	struct mw_status status;
 	struct mw_error *err;
-	bool first = tid == process->pid;
+	int errnum;
 
 	MW_TRY(mw_fault("attach.seize"));
-	err = trap_seize(tid);
-	if (err) {
-		int errnum = mw_error_errno(err);
-
-		if (mw_error_kind(err) == MW_ERROR_GONE || (!first && may_be_passed_over(tid, ended))) {
-			*ended |= mw_error_kind(err) == MW_ERROR_GONE;
-			mw_error_destroy(err);
-			return NULL;
-		}
-		if (errnum == EPERM || errnum == EACCES) {
-			struct mw_status status;
-			struct mw_error *unread = mw_status_read(tid, &status);
-			bool zombie = !unread && status.state == 'Z' && status.threads > 1;
-
-			mw_error_destroy(unread);
-			mw_error_destroy(err);
-			/* A main thread that has ended while others go on. */
-			return zombie ? NULL : mw_preflight_explain_denied(tid, errnum);
-		}
-		return err;
+	err = seize(tid);
+	if (!err)
+		return trap_thread_add(process, tid, TRAP_THREAD, &thread);
+	if (mw_error_kind(err) == MW_ERROR_GONE || (tid != process->pid && may_be_passed_over(tid, ended))) {
+		*ended |= mw_error_kind(err) == MW_ERROR_GONE;
+		mw_error_destroy(err);
+		return NULL;
 	}
-	return trap_thread_add(process, tid, TRAP_THREAD, &thread);
+	errnum = mw_error_errno(err);
+	if (errnum != EPERM && errnum != EACCES)
+		return err;
+	mw_error_destroy(err);
+	/* A main thread that has ended while others go on. */
+	if (mw_error_none(mw_status_read(tid, &status)) && status.state == 'Z' && status.threads > 1)
+		return NULL;
+	return mw_preflight_explain_denied(tid, errnum);
 }
 
 /*
@@ -313,32 +276,22 @@ struct mw_error *trap_seize_all(struct trap_process *process, bool *fresh)
 
 static struct mw_error *interrupt_all(struct trap_process *process)
 {
-	void *value;
+	struct trap_thread *thread;
 
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		struct trap_thread *thread = value;
-
-		if (!trap_is_to_stop(thread) || thread->interrupted)
-			continue;
-		MW_TRY(trap_interrupt(thread));
-	}
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));)
+		if (trap_is_to_stop(thread) && !thread->interrupted)
+			MW_TRY(trap_interrupt(thread));
 	return NULL;
 }
 
 /* Has a stopped thread executed a breakpoint of ours whose trap is still to come? Then it must come first. */
-static bool trap_on_its_way(struct trap_thread *thread)
+static bool has_trap_coming(struct trap_thread *thread)
 {
 	const struct trap_process *process = thread->process;
 	struct mw_tracee_regs regs;
-	struct mw_error *err;
 
-	if (process->planted.breakpoints.count == 0)
+	if (process->planted.breakpoints.count == 0 || !mw_error_none(mw_tracee_get_regs(thread->tid, &regs)))
 		return false;
-	err = mw_tracee_get_regs(thread->tid, &regs);
-	if (err) {
-		mw_error_destroy(err);
-		return false;
-	}
 	return mw_map_get(&process->planted.breakpoints, regs.general.pc - process->arch->breakpoint_advance) &&
 	       mw_tracee_trap_queued(thread->tid);
 }
@@ -346,29 +299,22 @@ static bool trap_on_its_way(struct trap_thread *thread)
 static size_t count_running(const struct trap_process *process)
 {
 	size_t running = 0;
-	void *value;
+	const struct trap_thread *thread;
 
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		const struct trap_thread *thread = value;
-
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));)
 		running += !thread->stopped && !thread->ending;
-	}
 	return running;
 }
 
 /* Are all threads that are not stopped in waits that nothing interrupts (vfork, a dead disk)? */
 static bool all_asleep(const struct trap_process *process)
 {
-	bool asleep = true;
-	void *value;
+	const struct trap_thread *thread;
 
-	for (size_t i = 0; asleep && mw_map_next(&process->threads, &i, &value);) {
-		const struct trap_thread *thread = value;
-
-		if (!thread->stopped && !thread->ending)
-			asleep = mw_state_read(thread->tid) == 'D';
-	}
-	return asleep;
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));)
+		if (!thread->stopped && !thread->ending && mw_state_read(thread->tid) != 'D')
+			return false;
+	return true;
 }
 
 static bool is_stuck(const struct trap_process *process, uint64_t held_ns)
@@ -378,37 +324,26 @@ static bool is_stuck(const struct trap_process *process, uint64_t held_ns)
 	if (held_ns > PATIENCE_NS)
 		return true;
 	/* A process would be refused for such a one, which need but wait for its disk. */
-	if (!process->windowed && !process->ended && trap_any_exposed(process))
+	if (!process->windowed && !process->ended && any_exposed(process))
 		return false;
 	return all_asleep(process) &&
-	       (!trap_sharing_awaited(process, &exposed) || (!exposed && held_ns > CHILD_PATIENCE_NS));
+	       (!sharing_awaited(process, &exposed) || (!exposed && held_ns > CHILD_PATIENCE_NS));
 }
 
 /* Let those report whose trap is on its way; `*any` where there are such. */
 static struct mw_error *await_traps(struct trap_process *process, bool *any)
 {
-	void *value;
+	struct trap_thread *thread;
 
 	*any = false;
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		struct trap_thread *thread = value;
-
-		if (!thread->stopped || !trap_on_its_way(thread))
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));) {
+		if (!thread->stopped || !has_trap_coming(thread))
 			continue;
 		thread->group_stopped = false;
 		*any = true;
 		MW_TRY(trap_resume(thread));
 	}
 	return NULL;
-}
-
-/* A held thread whose signal has been served, or that has none, need not be found again by every wait. */
-static void reap_held(struct trap_engine *engine, pid_t tid)
-{
-	struct trap_thread *thread = mw_map_get(&engine->threads, (uint64_t)tid);
-
-	if (thread && thread->stopped && thread->signal == 0)
-		trap_reap(thread);
 }
 
 struct mw_error *trap_hold(struct trap_process *process)
@@ -449,18 +384,16 @@ struct mw_error *trap_hold(struct trap_process *process)
 			others++;
 		}
 		MW_TRY(trap_dispatch(engine, tid, status));
-		reap_held(engine, tid);
+		trap_reap_served(engine, tid);
 	}
 }
 
 struct mw_error *trap_release(struct trap_process *process)
 {
-	void *value;
+	struct trap_thread *thread;
 
 	process->holding = false;
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		struct trap_thread *thread = value;
-
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));) {
 		if (!thread->stopped)
 			continue;
 		/* It may have been at work for us since it stopped. */
@@ -498,18 +431,14 @@ static struct mw_error *await_quiet(struct trap_process *process)
 /* Is a thread in a call that maps memory, and was made before there was a hook to see it? */
 static bool any_maps(const struct trap_process *process)
 {
-	bool any = false;
-	void *value;
+	const struct trap_thread *thread;
+	struct mw_tracee_regs regs;
 
-	for (size_t i = 0; !any && mw_map_next(&process->threads, &i, &value);) {
-		const struct trap_thread *thread = value;
-		struct mw_tracee_regs regs;
-		struct mw_error *err = thread->stopped ? mw_tracee_get_regs(thread->tid, &regs) : NULL;
-
-		any = thread->stopped && !err && mw_survey_is_mapping(&process->survey, regs.general.pc);
-		mw_error_destroy(err);
-	}
-	return any;
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));)
+		if (thread->stopped && mw_error_none(mw_tracee_get_regs(thread->tid, &regs)) &&
+		    mw_survey_is_mapping(&process->survey, regs.general.pc))
+			return true;
+	return false;
 }
 
 /* What such a call maps would be nobody's. They are short; where new ones are made all the time it is let be. */

@@ -19,7 +19,6 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 
 /*
  * Does a thread still need the code that rescue.c has put in? Its pc may be there; or another signal has interrupted it
@@ -65,13 +64,11 @@ bool trap_leads_inside(pid_t tid, const struct mw_arch *arch, const struct mw_re
 static struct mw_error *write_blocked(struct trap_process *process, pid_t tid)
 {
 	uint32_t tids[MW_RESCUE_BLOCKED], count = 0;
-	void *value;
+	struct trap_thread *thread;
 
 	if (!process->rescue.base)
 		return NULL;
-	for (size_t i = 0; count < MW_RESCUE_BLOCKED && mw_map_next(&process->threads, &i, &value);) {
-		struct trap_thread *thread = value;
-
+	for (size_t i = 0; count < MW_RESCUE_BLOCKED && (thread = trap_thread_next(process, &i));) {
 		if (!thread->trap_blocked || thread->relation != TRAP_THREAD)
 			continue;
 		if (!thread->ns_tid)
@@ -80,7 +77,7 @@ static struct mw_error *write_blocked(struct trap_process *process, pid_t tid)
 	}
 	if (count > 0)
 		MW_TRY(trap_rescue_put(process, tid, TRAP_RESCUE_AT(process, blocked), tids, count * sizeof(*tids)));
-	return trap_rescue_put(process, tid, TRAP_RESCUE_AT(process, blocked_count), &count, sizeof(count));
+	return TRAP_RESCUE_PUT(process, tid, blocked_count, count);
 }
 
 /* Leave the function that a hit is the entry of, at once, with `result`: sets the registers (not written yet). False
@@ -226,6 +223,7 @@ struct mw_error *trap_mask_look(struct trap_thread *thread)
 struct mw_error *trap_masks_open(struct trap_process *process, pid_t tid)
 {
 	void *value;
+	struct trap_thread *thread;
 
 	/* They may have got on, and have stopped for a signal since. */
 	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);)
@@ -233,8 +231,7 @@ struct mw_error *trap_masks_open(struct trap_process *process, pid_t tid)
 			MW_TRY(mw_error_unless_gone(trap_mask_look(value)));
 	MW_TRY(write_blocked(process, tid));
 	process->signals.masks_open = true;
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		struct trap_thread *thread = value;
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));) {
 		uint64_t mask = 0;
 
 		if (!thread->stopped)
@@ -292,14 +289,6 @@ struct mw_error *trap_signal_put_back(struct trap_thread *thread, siginfo_t *inf
 	return NULL;
 }
 
-static bool write_there(pid_t tid, mw_addr addr, uint64_t word)
-{
-	struct iovec local = {&word, sizeof(word)};
-	struct iovec remote = {(void *)(uintptr_t)addr, sizeof(word)};
-
-	return process_vm_writev(tid, &local, 1, &remote, 1, 0) == sizeof(word);
-}
-
 /* What the mask will be; false where the call will fail. */
 static bool asked_mask(uint64_t before, int how, uint64_t set, uint64_t *after)
 {
@@ -341,7 +330,7 @@ static struct mw_error *carry_out(struct trap_hit *hit, struct mw_tracee_regs *e
 	MW_TRY(note_masking(hit->process, thread->tid, 1));
 	MW_TRY(mw_tracee_set_regs(thread->tid, entry));
 	/* One that can't be written the program would have got EFAULT for. */
-	if (!old_at || write_there(thread->tid, old_at, before)) {
+	if (!old_at || trap_write_word(thread->tid, old_at, before)) {
 		MW_TRY(note_blocked(thread, after & TRAP_BIT));
 		thread->trap_pending &= thread->trap_blocked;
 		thread->mask = after & ~TRAP_BIT;
@@ -471,11 +460,10 @@ static enum amidst stands_amidst(const struct trap_thread *thread, bool *masked)
 /* Those whose process is stopped as well: for a moment. `*worst`: what there is; `*masked`: somebody blocks SIGTRAP. */
 static struct mw_error *resume_all(struct trap_process *process, bool sections, enum amidst *worst, bool *masked)
 {
-	void *value;
+	struct trap_thread *thread;
 
 	*worst = AMIDST_NOTHING;
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		struct trap_thread *thread = value;
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));) {
 		enum amidst amidst = stands_amidst(thread, masked);
 
 		if (amidst == AMIDST_NOTHING)

@@ -10,6 +10,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Other bytes that are about to be changed, at most 8; `last`: put back when the actions of signals are. */
+static struct mw_error *note_bytes(struct trap_process *process, pid_t tid, mw_addr addr, const void *bytes,
+				   size_t size, bool last, bool *possible)
+{
+	struct trap_rescue *rescue = &process->rescue;
+	struct mw_rescue_bytes entry = {.addr = addr, .size = (uint8_t)size, .last = last};
+
+	*possible = rescue->base && rescue->change_count < MW_RESCUE_CHANGES && size <= sizeof(entry.after);
+	if (!*possible)
+		return NULL;
+	memcpy(entry.after, bytes, size);
+	MW_TRY(mw_remote_read_all(tid, addr, entry.before, size));
+	MW_TRY(TRAP_RESCUE_PUT(process, tid, changes[rescue->change_count], entry));
+	rescue->change_count++;
+	return TRAP_RESCUE_PUT(process, tid, change_count, rescue->change_count);
+}
+
 /*
  * The C library's own sections under which every signal is blocked. It makes threads and starts programs with all
  * signals blocked, and gives memory back there. The set of all signals is a constant that it refers to, and the compiler
@@ -38,7 +55,7 @@ static struct mw_error *patch(struct trap_process *process, pid_t tid, mw_addr a
 {
 	size_t number;
 
-	MW_TRY(trap_rescue_bytes(process, tid, addr, bytes, size, false, done));
+	MW_TRY(note_bytes(process, tid, addr, bytes, size, false, done));
 	return *done ? mw_journal_plant(&process->journal, tid, addr, bytes, size, &number) : NULL;
 }
 
@@ -188,7 +205,7 @@ static struct mw_error *redirect(struct trap_process *process, pid_t tid, mw_add
 	    !process->arch->action_jump(before, insn, trampoline_at, process->rescue.act, jump, trampoline))
 		return NULL;
 	MW_TRY(trap_rescue_put(process, tid, trampoline_at, trampoline, sizeof(trampoline)));
-	MW_TRY(trap_rescue_bytes(process, tid, at, jump, sizeof(jump), true, &possible));
+	MW_TRY(note_bytes(process, tid, at, jump, sizeof(jump), true, &possible));
 	if (!possible)
 		return NULL;
 	acts->insns[acts->count++] = insn;
@@ -225,10 +242,9 @@ static struct mw_error *catch (struct trap_process *process, pid_t tid, mw_addr 
 /* A thread that stands between the number's load and the call would make it by itself. */
 static struct mw_error *send_back(struct trap_process *process)
 {
-	void *value;
+	const struct trap_thread *thread;
 
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		const struct trap_thread *thread = value;
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));) {
 		struct mw_tracee_regs regs;
 
 		if (!thread->stopped)
@@ -339,7 +355,7 @@ static struct mw_error *plant_trampoline(struct trap_process *process, pid_t tid
 	MW_TRY(plant_helper(process, tid, entry, &breakpoint));
 	if (breakpoint) {
 		breakpoint->trampoline = true;
-		MW_TRY(trap_rescue_note(process, tid, breakpoint, &possible));
+		MW_TRY(trap_breakpoint_plant(process, tid, breakpoint, &possible));
 		process->planted.trampoline = entry;
 	}
 	return NULL;
@@ -439,7 +455,7 @@ static struct mw_error *plant_helpers_of(struct trap_process *process, pid_t tid
 	if (!is_library(process, module))
 		return NULL;
 	if (search.glibc && search.strlcpy && process->rescue.base)
-		MW_TRY(trap_rescue_put(process, tid, TRAP_RESCUE_AT(process, clears), &clears, sizeof(clears)));
+		MW_TRY(TRAP_RESCUE_PUT(process, tid, clears, clears));
 	if (process->holding || process->launched)
 		MW_TRY(sections_open(process, tid, module));
 	MW_TRY(trap_acts_catch(process, tid, module));
@@ -454,7 +470,7 @@ static struct mw_error *plant_helpers_of(struct trap_process *process, pid_t tid
 			continue;
 		breakpoint->loader |= helpers[i].helper == HELPER_LOADER;
 		breakpoint->mask |= helpers[i].helper == HELPER_MASK;
-		MW_TRY(trap_rescue_note(process, tid, breakpoint, &possible));
+		MW_TRY(trap_breakpoint_plant(process, tid, breakpoint, &possible));
 	}
 	return NULL;
 }

@@ -10,6 +10,7 @@
  * For the handler to be called at all no thread may block SIGTRAP: mask.c sees to that.
  */
 #include "stub/rescue/rescue.h"
+#include "base/cleanup.h"
 #include "base/fault.h"
 #include "engine/trap/trap.h"
 #include "proc/maps.h"
@@ -25,53 +26,36 @@
  * One thread has the rescue mapped. All of them return from its handler, may be interrupted where the kernel drops the
  * action for SIGTRAP, which they then set again, and are stopped: so all must live through that.
  */
-static const struct mw_seccomp_policy_need one = {.harmless = MW_CALLS_MAP | MW_CALL_BIT(MPROTECT_CODE) |
-							      MW_CALL_BIT(SIGACTION) | MW_CALLS_BACK,
-						  .made = MW_CALLS_BACK};
+static const struct mw_seccomp_policy_need one = {.harmless = TRAP_CALLS_INSTALL, .made = MW_CALLS_BACK};
 static const struct mw_seccomp_policy_need all = {.harmless = MW_CALL_BIT(SIGACTION) | MW_CALLS_BACK,
 						  .made = MW_CALLS_BACK | MW_CALL_BIT(RESTART)};
 
-static struct mw_error *suits(struct trap_process *process, pid_t tid, const struct mw_seccomp_policy_need *need,
-			      bool *out)
-{
-	struct mw_permit permit;
-
-	MW_TRY(mw_seccomp_policy_look(&process->policy, tid, true, &permit));
-	*out = mw_permit_suits(&permit, need);
-	return NULL;
-}
-
-/* Would it live through these calls (MW_CALL_BIT), should memwatch be killed amidst one? */
 bool trap_seccomp_policy_may(struct trap_process *process, pid_t tid, uint32_t calls)
 {
 	const struct mw_seccomp_policy_need need = mw_seccomp_policy_need_of(calls);
-	bool may = false;
+	struct mw_permit permit;
 
-	mw_error_destroy(suits(process, tid, &need, &may));
-	return may;
+	return mw_error_none(mw_seccomp_policy_look(&process->policy, tid, true, &permit)) &&
+	       mw_permit_suits(&permit, &need);
 }
 
-bool trap_seccomp_policy_may_install(struct trap_process *process, pid_t tid)
+static bool may_or_unsafe(struct trap_process *process, pid_t tid, uint32_t calls)
 {
-	return trap_seccomp_policy_may(process, tid, one.harmless);
+	return process->engine->options.unsafe || trap_seccomp_policy_may(process, tid, calls);
 }
 
 /* What all may do; one in a wait that nothing interrupts, a vfork's maker, can't be looked at, and is as the others. */
 static struct mw_error *look_at_all(struct trap_process *process, struct mw_permit *everyone)
 {
-	void *value;
+	const struct trap_thread *thread;
 
 	*everyone = (struct mw_permit){.known = true, .harmless = MW_CALLS_ALL, .made = MW_CALLS_ALL};
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		const struct trap_thread *thread = value;
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));) {
 		struct mw_permit permit;
-		struct mw_error *err;
 
 		if (!thread->stopped)
 			continue;
-		err = mw_error_unless_gone(mw_seccomp_policy_look(&process->policy, thread->tid, true, &permit));
-		if (err)
-			return err;
+		MW_TRY(mw_error_unless_gone(mw_seccomp_policy_look(&process->policy, thread->tid, true, &permit)));
 		everyone->known &= permit.known;
 		everyone->harmless &= permit.harmless;
 		everyone->made &= permit.made;
@@ -142,8 +126,7 @@ static struct mw_error *strip(struct trap_process *process, const struct mw_inje
 		return NULL;
 	now.mask &= ~MW_RESCUE_TRAP_BIT;
 	mark = mw_rescue_mark(&now);
-	MW_TRY(trap_rescue_put(process, inject->tid, TRAP_RESCUE_AT(process, marks.stripped[signal - 1]), &mark,
-			       sizeof(mark)));
+	MW_TRY(TRAP_RESCUE_PUT(process, inject->tid, marks.stripped[signal - 1], mark));
 	return trap_sigaction(inject, signal, true, &now);
 }
 
@@ -198,14 +181,11 @@ struct mw_error *trap_actions_give_back(const struct mw_inject *inject, const st
 static struct mw_error *sharing_each(struct trap_process *process,
 				     struct mw_error *(*each)(struct trap_process *process, pid_t tid))
 {
-	void *value;
+	const struct trap_thread *thread;
 
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		const struct trap_thread *thread = value;
-
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));)
 		if (thread->relation == TRAP_SHARING_CHILD && trap_is_usable(thread))
 			MW_TRY(mw_error_unless_gone(each(process, thread->tid)));
-	}
 	return NULL;
 }
 
@@ -220,7 +200,7 @@ static struct mw_rescue_action led_here(const struct trap_process *process)
 			     (const struct mw_rescue_header *)(const void *)mw_rescue_image);
 }
 
-struct mw_error *trap_rescue_look(struct trap_process *process, pid_t tid)
+static struct mw_error *rescue_look(struct trap_process *process, pid_t tid)
 {
 	struct mw_rescue_action own[2];
 	uint32_t at;
@@ -239,7 +219,7 @@ static struct mw_error *lead(struct trap_process *process, pid_t tid)
 	const struct mw_inject inject = trap_inject_by(process, tid);
 	struct mw_rescue_action action;
 
-	MW_TRY(trap_rescue_look(process, tid));
+	MW_TRY(rescue_look(process, tid));
 	action = led_here(process);
 	return trap_sigaction(&inject, SIGTRAP, true, &action);
 }
@@ -252,14 +232,13 @@ struct mw_error *trap_rescue_lead_cleared(struct trap_thread *child)
 	const uint32_t clears = 1;
 	struct mw_status status;
 
-	if (!process->rescue.base || !process->rescue.led ||
-	    (!process->engine->options.unsafe && !trap_seccomp_policy_may_install(process, child->tid)))
+	if (!process->rescue.base || !process->rescue.led || !may_or_unsafe(process, child->tid, TRAP_CALLS_INSTALL))
 		return NULL;
 	MW_TRY(mw_status_read(child->tid, &status));
 	if ((status.sig_caught | status.sig_ignored) & TRAP_BIT)
 		return NULL;
 	child->cleared = true;
-	MW_TRY(trap_rescue_put(process, child->tid, TRAP_RESCUE_AT(process, clears), &clears, sizeof(clears)));
+	MW_TRY(TRAP_RESCUE_PUT(process, child->tid, clears, clears));
 	return trap_sigaction(&inject, SIGTRAP, true, &ours);
 }
 
@@ -270,8 +249,7 @@ static struct mw_error *read_own(struct trap_process *process, const struct mw_i
 	if ((status->sig_caught | status->sig_ignored) & TRAP_BIT)
 		MW_TRY(trap_sigaction(inject, SIGTRAP, false, &process->signals.trap_action));
 	process->signals.trap_action_known = true;
-	return trap_rescue_put(process, inject->tid, TRAP_RESCUE_AT(process, own), &process->signals.trap_action,
-			       sizeof(process->signals.trap_action));
+	return TRAP_RESCUE_PUT(process, inject->tid, own, process->signals.trap_action);
 }
 
 /* What a handler of the program returns to: 0 where there is none in its code. */
@@ -304,9 +282,7 @@ mw_addr trap_restorer(struct trap_process *process)
 
 static struct mw_error *map_it(struct trap_process *process, const struct mw_inject *inject, const struct mw_maps *maps)
 {
-	mw_addr at = 0;
-
-	mw_addr near = trap_restorer(process);
+	mw_addr near = trap_restorer(process), at = 0;
 
 	/* It must not become one with a neighbour, and be within a jump of the C library. */
 	if (!(near && mw_inject_find_gap(maps, near, near + 1, JUMP_REACH, TRAP_RESCUE_SIZE, &at)) &&
@@ -330,12 +306,11 @@ static struct mw_error *fill(struct trap_process *process, const struct mw_injec
 	MW_TRY(mw_fault("attach.image"));
 	MW_TRY(mw_status_read(process->pid, &first));
 	self = (uint32_t)first.ns_pid;
-	MW_TRY(trap_rescue_put(process, tid, TRAP_RESCUE_AT(process, may_call), &may_call, sizeof(may_call)));
-	MW_TRY(trap_rescue_put(process, tid, TRAP_RESCUE_AT(process, shadow_stack), &shadow_stack,
-			       sizeof(shadow_stack)));
+	MW_TRY(TRAP_RESCUE_PUT(process, tid, may_call, may_call));
+	MW_TRY(TRAP_RESCUE_PUT(process, tid, shadow_stack, shadow_stack));
 	/* A kernel that knows nothing of it (before 4.14) takes forked children for ones that share the memory. */
 	mw_error_destroy(mw_inject_advise(inject, TRAP_RESCUE_AT(process, pid), MW_RESCUE_PAGE, MADV_WIPEONFORK));
-	MW_TRY(trap_rescue_put(process, tid, TRAP_RESCUE_AT(process, pid), &self, sizeof(self)));
+	MW_TRY(TRAP_RESCUE_PUT(process, tid, pid, self));
 	MW_TRY(mw_inject_protect(inject, process->rescue.base, MW_RESCUE_CODE, PROT_READ | PROT_EXEC));
 	process->rescue.act = process->rescue.base + header->act;
 	process->rescue.inject = (struct mw_inject){
@@ -348,21 +323,18 @@ static struct mw_error *fill(struct trap_process *process, const struct mw_injec
 
 static struct mw_error *put_in(struct trap_process *process, pid_t tid)
 {
+	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
 	struct mw_inject inject;
-	struct mw_maps maps = {0};
 	struct mw_status status;
-	struct mw_error *err;
 
+	process->rescue.no_sigframe = false;
 	MW_TRY(mw_status_read(tid, &status));
 	MW_TRY(mw_maps_read(tid, &maps));
-	err = mw_inject_init(&inject, tid, &maps);
-	process->rescue.no_sigframe = !err && !process->launched && !mw_inject_leads_back(&inject);
+	MW_TRY(mw_inject_init(&inject, tid, &maps));
+	process->rescue.no_sigframe = !process->launched && !mw_inject_leads_back(&inject);
 	if (process->rescue.no_sigframe)
-		err = mw_inject_no_sigframe(&inject, process->pid);
-	if (!err)
-		err = map_it(process, &inject, &maps);
-	mw_maps_deinit(&maps);
-	MW_TRY(err);
+		return mw_inject_no_sigframe(&inject, process->pid);
+	MW_TRY(map_it(process, &inject, &maps));
 	process->rescue.outside = inject;
 	MW_TRY(fill(process, &inject, &status));
 	inject = trap_inject_by(process, tid);
@@ -386,7 +358,7 @@ static struct mw_error *lead_child(struct trap_process *process, pid_t tid)
 	struct trap_thread *child = mw_map_get(&process->threads, (uint64_t)tid);
 	struct mw_rescue_action now, ours = led_here(process);
 
-	if (!process->engine->options.unsafe && !trap_seccomp_policy_may_install(process, tid))
+	if (!may_or_unsafe(process, tid, TRAP_CALLS_INSTALL))
 		return NULL;
 	MW_TRY(trap_sigaction(&inject, SIGTRAP, false, &now));
 	child->own_action = now.handler != process->signals.trap_action.handler;
@@ -403,7 +375,7 @@ struct mw_error *trap_rescue_begin(struct trap_process *process, pid_t tid)
 
 	if (!process->rescue.base)
 		return NULL;
-	MW_TRY(trap_rescue_put(process, tid, TRAP_RESCUE_AT(process, led), &led, sizeof(led)));
+	MW_TRY(TRAP_RESCUE_PUT(process, tid, led, led));
 	MW_TRY(lead(process, tid));
 	process->rescue.led = true;
 	MW_TRY(sharing_each(process, lead_child));
@@ -469,12 +441,10 @@ struct mw_error *trap_rescue_install(struct trap_process *process, pid_t tid)
 static bool is_inside(const struct trap_process *process, pid_t tid, bool counted)
 {
 	struct mw_tracee_regs regs;
-	struct mw_error *err = mw_tracee_get_regs(tid, &regs);
-	bool inside = !err && trap_leads_inside(tid, process->arch, &regs.general, process->rescue.base, counted,
-						process->shadow_stack);
 
-	mw_error_destroy(err);
-	return inside;
+	return mw_error_none(mw_tracee_get_regs(tid, &regs)) &&
+	       trap_leads_inside(tid, process->arch, &regs.general, process->rescue.base, counted,
+				 process->shadow_stack);
 }
 
 /* A thread that stands in our code, or will come back to it, comes out by itself. Those whose process is stopped are
@@ -484,13 +454,11 @@ static bool anybody_inside(struct trap_process *process)
 	pid_t tid = trap_stopped_tid(process);
 	uint32_t inside = 0;
 	bool any = false;
-	void *value;
+	struct trap_thread *thread;
 
 	if (tid)
 		mw_error_destroy(mw_remote_read_all(tid, TRAP_RESCUE_AT(process, inside), &inside, sizeof(inside)));
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		struct trap_thread *thread = value;
-
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));) {
 		if (!thread->stopped || !is_inside(process, thread->tid, inside != 0))
 			continue;
 		any = true;
@@ -504,7 +472,7 @@ static struct mw_error *give_back(struct trap_process *process, const struct mw_
 	struct mw_rescue_marks marks;
 
 	MW_TRY(mw_remote_read_all(inject->tid, TRAP_RESCUE_AT(process, marks), &marks, sizeof(marks)));
-	MW_TRY(trap_rescue_look(process, inject->tid));
+	MW_TRY(rescue_look(process, inject->tid));
 	return trap_actions_give_back(inject, &marks, &process->signals.trap_action, led_here(process).handler,
 				      dropped);
 }
@@ -513,22 +481,19 @@ static struct mw_error *give_back(struct trap_process *process, const struct mw_
 static struct mw_error *unmap(struct trap_process *process, pid_t tid)
 {
 	struct mw_inject *outside = &process->rescue.outside;
-	struct mw_maps maps = {0};
+	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
 	struct mw_inject better = {0};
-	struct mw_error *err = mw_maps_read(tid, &maps), *first = NULL;
+	struct mw_error *first = NULL;
 
 	outside->tid = tid;
 	outside->room = (struct mw_room){.low = 0};
-	if (!err)
+	if (mw_error_none(mw_maps_read(tid, &maps))) {
 		mw_inject_use(outside, tid, &maps);
-	/* One that was launched had no C library then. */
-	if (!err && !outside->code.restorer && !outside->code.gadget) {
-		err = mw_inject_init(&better, tid, &maps);
-		if (!err)
+		/* One that was launched had no C library then. */
+		if (!outside->code.restorer && !outside->code.gadget &&
+		    mw_error_none(mw_inject_init(&better, tid, &maps)))
 			*outside = better;
 	}
-	mw_error_destroy(err);
-	mw_maps_deinit(&maps);
 	for (size_t i = 0; i < process->rescue.area_count; i++)
 		mw_error_keep_first(&first, mw_inject_unmap(outside, process->rescue.areas[i].start, MW_RESCUE_AREA));
 	return first ? first : mw_inject_unmap(outside, process->rescue.base, TRAP_RESCUE_SIZE);
@@ -539,8 +504,7 @@ struct mw_error *trap_rescue_clean_child(struct trap_process *process, pid_t tid
 	const struct mw_inject inject = trap_inject_by(process, tid);
 
 	/* Where its filter would end it for that, it keeps what does no harm. */
-	if (!process->rescue.base ||
-	    (!process->engine->options.unsafe && !trap_seccomp_policy_may_install(process, tid)))
+	if (!process->rescue.base || !may_or_unsafe(process, tid, TRAP_CALLS_INSTALL))
 		return NULL;
 	/* It may have been made without actions (CLONE_CLEAR_SIGHAND). */
 	MW_TRY(give_back(process, &inject, false));
@@ -555,7 +519,7 @@ static struct mw_error *give_back_of_child(struct trap_process *process, pid_t t
 	struct mw_rescue_action none = {.handler = (uint64_t)(uintptr_t)SIG_DFL};
 	bool resets = false;
 
-	MW_TRY(trap_rescue_look(process, tid));
+	MW_TRY(rescue_look(process, tid));
 	if (process->signals.trap_action.handler == (uint64_t)(uintptr_t)SIG_IGN)
 		MW_TRY(trap_rescue_resets(process, child, &resets));
 	else
@@ -655,19 +619,7 @@ struct mw_error *trap_disposition_put_back(struct trap_thread *thread, bool *was
 void trap_disposition_look(struct trap_process *process)
 {
 	if (process->signals.trap_action_changes)
-		mw_error_destroy(trap_rescue_look(process, trap_live_tid(process)));
-}
-
-static bool ignores(const struct trap_process *process)
-{
-	return process->signals.trap_action_known &&
-	       process->signals.trap_action.handler == (uint64_t)(uintptr_t)SIG_IGN;
-}
-
-bool trap_disposition_ignores(struct trap_process *process)
-{
-	trap_disposition_look(process);
-	return ignores(process);
+		mw_error_destroy(rescue_look(process, trap_live_tid(process)));
 }
 
 /* Would the thread that runs another program have ignored SIGTRAP in that? */
@@ -682,10 +634,10 @@ static struct mw_error *is_to_ignore(struct trap_thread *thread, bool *out)
 		return NULL;
 	/* The process itself has left the memory in which that stands: what was seen last has to do. */
 	if (thread->relation == TRAP_SHARING_CHILD) {
-		MW_TRY(trap_rescue_look(process, trap_live_tid(process)));
+		MW_TRY(rescue_look(process, trap_live_tid(process)));
 		MW_TRY(trap_rescue_resets(process, thread, &resets));
 	}
-	if (!ignores(process) || resets)
+	if (!trap_ignored_by(process) || resets)
 		return NULL;
 	MW_TRY(mw_status_read(thread->tid, &status));
 	*out = !(status.sig_ignored & MW_RESCUE_TRAP_BIT);
@@ -696,21 +648,19 @@ struct mw_error *trap_disposition_after_exec(struct trap_thread *thread)
 {
 	struct trap_process *process = thread->process;
 	struct mw_rescue_action ignore = {.handler = (uint64_t)(uintptr_t)SIG_IGN};
+	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
 	struct mw_inject inject;
-	struct mw_maps maps = {0};
 	struct mw_error *err;
 	bool wanted;
 
 	MW_TRY(is_to_ignore(thread, &wanted));
-	if (!wanted || (!process->engine->options.unsafe &&
-			!trap_seccomp_policy_may(process, thread->tid, MW_CALL_BIT(SIGACTION))))
+	if (!wanted || !may_or_unsafe(process, thread->tid, MW_CALL_BIT(SIGACTION)))
 		return NULL;
 	/* From the exec's own stop no system call can be made. */
 	MW_TRY(mw_tracee_to_border(thread->tid));
 	err = mw_maps_read(thread->tid, &maps);
 	if (!err)
 		err = mw_inject_init(&inject, thread->tid, &maps);
-	mw_maps_deinit(&maps);
 	/* One of another machine's code may have no such instruction. */
 	if (err && mw_error_kind(err) == MW_ERROR_UNSUPPORTED) {
 		mw_error_destroy(err);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-/* threads.c: the threads of a process: hear of their stops, have them stop and go on, find one that can work for us (trap.h). */
+/* threads.c: the threads of a process: hear of their stops, have them stop and go on, find one that can work for us
+ * (trap.h). */
+#include "base/cleanup.h"
 #include "engine/trap/trap.h"
 #include "proc/status.h"
 
@@ -27,12 +29,10 @@ struct mw_error *trap_thread_add(struct trap_process *process, pid_t tid, enum t
 	thread->snapshot_size = FIRST_SNAPSHOT;
 	thread->last_free.hook = thread->last_free.last = TRAP_NO_HOOK;
 	err = mw_map_set(&engine->threads, (uint64_t)tid, thread);
-	if (!err) {
+	if (!err)
 		err = mw_map_set(&process->threads, (uint64_t)tid, thread);
-		if (err)
-			mw_map_remove(&engine->threads, (uint64_t)tid);
-	}
 	if (err) {
+		mw_map_remove(&engine->threads, (uint64_t)tid);
 		free(thread);
 		return err;
 	}
@@ -71,12 +71,10 @@ struct mw_error *trap_thread_number(struct trap_thread *thread)
 
 pid_t trap_stopped_tid(const struct trap_process *process)
 {
+	const struct trap_thread *thread;
 	pid_t sharing = 0;
-	void *value;
 
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		const struct trap_thread *thread = value;
-
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));) {
 		if (thread->stopped && thread->relation == TRAP_THREAD)
 			return thread->tid;
 		if (thread->stopped && thread->relation == TRAP_SHARING_CHILD)
@@ -87,12 +85,10 @@ pid_t trap_stopped_tid(const struct trap_process *process)
 
 pid_t trap_live_tid(const struct trap_process *process)
 {
-	void *value;
+	const struct trap_thread *thread;
 	pid_t any = process->pid;
 
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		const struct trap_thread *thread = value;
-
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));) {
 		/* One that has ended has no memory any more. */
 		if (thread->relation != TRAP_THREAD || thread->ending)
 			continue;
@@ -132,15 +128,16 @@ static void hear(struct trap_engine *engine, pid_t tid, int status)
 {
 	size_t at = (engine->heard.first + engine->heard.count++) % TRAP_HEARD;
 
-	engine->heard.items[at].tid = tid;
-	engine->heard.items[at].status = status;
-	engine->heard.items[at].time_ns = mw_clock_ns();
+	engine->heard.items[at] = (struct trap_heard){.tid = tid, .status = status, .time_ns = mw_clock_ns()};
 }
 
-void trap_reap(struct trap_thread *thread)
+void trap_reap_served(struct trap_engine *engine, pid_t tid)
 {
+	struct trap_thread *thread = mw_map_get(&engine->threads, (uint64_t)tid);
 	siginfo_t info;
 
+	if (!thread || !thread->stopped || thread->signal != 0)
+		return;
 	/* Only a stop: if it was killed meanwhile, its end is to be heard of as any. */
 	if (thread->unreaped)
 		(void)waitid(P_PID, (id_t)thread->tid, &info, WSTOPPED | WNOHANG | __WALL);
@@ -232,12 +229,12 @@ static pid_t listen(struct trap_engine *engine)
 /* The oldest of what was heard. */
 static void take(struct trap_engine *engine, pid_t *tid, int *status)
 {
-	size_t first = engine->heard.first;
+	const struct trap_heard *oldest = &engine->heard.items[engine->heard.first];
 
-	*tid = engine->heard.items[first].tid;
-	*status = engine->heard.items[first].status;
-	engine->stop_ns = engine->heard.items[first].time_ns;
-	engine->heard.first = (first + 1) % TRAP_HEARD;
+	*tid = oldest->tid;
+	*status = oldest->status;
+	engine->stop_ns = oldest->time_ns;
+	engine->heard.first = (engine->heard.first + 1) % TRAP_HEARD;
 	engine->heard.count--;
 }
 
@@ -303,11 +300,9 @@ struct mw_error *trap_run_briefly(struct trap_process *process, useconds_t breat
  */
 struct mw_error *trap_deliver_held(struct trap_process *process, useconds_t *breath_us)
 {
-	void *value;
+	struct trap_thread *thread;
 
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		struct trap_thread *thread = value;
-
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));) {
 		if (!thread->stopped || thread->group_stopped)
 			continue;
 		/* One that forks all the time would be found forking again: it is to stop on its way out. */
@@ -323,15 +318,13 @@ struct mw_error *trap_deliver_held(struct trap_process *process, useconds_t *bre
 /* `maps`: one that has memory of its own for the sigframe from a call; NULL: any. */
 static struct trap_thread *find_usable(struct trap_process *process, bool permitted, const struct mw_maps *maps)
 {
-	struct trap_thread *second = NULL, *third = NULL;
+	struct trap_thread *thread, *second = NULL, *third = NULL;
 	bool lives = false;
-	void *value;
 
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);) {
-		struct trap_thread *thread = value;
-
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));) {
 		lives |= thread->relation == TRAP_THREAD && !thread->ending;
-		if (!trap_is_usable(thread) || (permitted && !trap_seccomp_policy_may_install(process, thread->tid)) ||
+		if (!trap_is_usable(thread) ||
+		    (permitted && !trap_seccomp_policy_may(process, thread->tid, TRAP_CALLS_INSTALL)) ||
 		    (maps && !mw_inject_has_room(thread->tid, maps)))
 			continue;
 		if (thread->relation != TRAP_THREAD)
@@ -353,18 +346,14 @@ struct trap_thread *trap_usable_thread(struct trap_process *process)
 	return permitted ? permitted : find_usable(process, false, NULL);
 }
 
-/* One that lives through a call outside of our memory, if there is any; else any. */
 struct trap_thread *trap_best_thread(struct trap_process *process)
 {
 	const pid_t tid = trap_stopped_tid(process);
+	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
 	struct trap_thread *best = NULL;
-	struct mw_maps maps = {0};
-	struct mw_error *err = tid ? mw_maps_read(tid, &maps) : NULL;
 
-	if (!err && tid)
+	if (tid && mw_error_none(mw_maps_read(tid, &maps)))
 		best = find_usable(process, true, &maps);
-	mw_error_destroy(err);
-	mw_maps_deinit(&maps);
 	return best ? best : trap_usable_thread(process);
 }
 

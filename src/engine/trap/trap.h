@@ -28,6 +28,7 @@
 #include <memwatch/rescue.h>
 
 #include <sched.h>
+#include <sys/uio.h>
 
 #define TRAP_NO_HOOK         UINT32_MAX
 #define TRAP_HEARD           256 /* stops heard of at once */
@@ -262,7 +263,7 @@ struct trap_engine {
 	struct mw_raw_frame *raw_frames;
 	uint64_t stop_ns; /* when the stop being served was heard of */
 	struct {
-		struct {
+		struct trap_heard {
 			pid_t tid;
 			int status;
 			uint64_t time_ns;
@@ -311,8 +312,8 @@ bool trap_orphan_take(struct trap_engine *engine, pid_t tid, int *status);
 struct mw_error *trap_wait(struct trap_engine *engine, pid_t *tid, int *status) MW_MUST_CHECK;
 /* The same of those that are known, where it has happened already. */
 void trap_wait_no_time(struct trap_engine *engine, pid_t *tid, int *status);
-/* The stop of a thread has no signal (any more) that must not be lost. */
-void trap_reap(struct trap_thread *thread);
+/* A held thread whose signal has been served, or that has none, need not be found again by every wait. */
+void trap_reap_served(struct trap_engine *engine, pid_t tid);
 struct mw_error *trap_thread_add(struct trap_process *process, pid_t tid, enum trap_relation relation,
 				 struct trap_thread **out) MW_MUST_CHECK;
 void trap_thread_remove(struct trap_thread *thread);
@@ -379,7 +380,8 @@ struct mw_error *trap_site_stray(struct trap_hit *hit) MW_MUST_CHECK;
 struct mw_error *trap_breakpoint_get(struct trap_process *process, mw_addr addr,
 				     struct trap_breakpoint **out) MW_MUST_CHECK;
 /* Plant, with the out-of-line copy where one is needed; `tid` is a stopped thread. The plan must be made. Not
- * `*possible` where its instruction can't be carried out while it stands, or there is no room. */
+ * `*possible` where its instruction can't be carried out while it stands, or there is no room. Of one that stands already
+ * it is noted what has become of it. */
 struct mw_error *trap_breakpoint_plant(struct trap_process *process, pid_t tid, struct trap_breakpoint *breakpoint,
 				       bool *possible) MW_MUST_CHECK;
 struct mw_error *trap_breakpoint_lift(struct trap_process *process, pid_t tid,
@@ -394,22 +396,15 @@ struct mw_error *trap_cave_take(struct trap_process *process, uint32_t module, m
 /* Have some near each module, as far as that can be; all threads are held, and `tid` can perform a system call. None
  * where there is no rescue. Errors: GONE, MEMORY. */
 struct mw_error *trap_areas_map(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
-/* A breakpoint that is about to stand, or what has become of it since; not `*possible` where there is no room. */
-struct mw_error *trap_rescue_note(struct trap_process *process, pid_t tid, const struct trap_breakpoint *breakpoint,
-				  bool *possible) MW_MUST_CHECK;
 struct mw_error *trap_rescue_forget(struct trap_process *process, pid_t tid, mw_addr addr) MW_MUST_CHECK;
-/* Other bytes that are about to be changed, at most 8; `last`: put back when the actions of signals are. */
-struct mw_error *trap_rescue_bytes(struct trap_process *process, pid_t tid, mw_addr addr, const void *bytes,
-				   size_t size, bool last, bool *possible) MW_MUST_CHECK;
-/* A return address that is about to be exchanged. */
-struct mw_error *trap_rescue_exchange(struct trap_process *process, pid_t tid, mw_addr sp, mw_addr ret,
-				      bool *possible) MW_MUST_CHECK;
 /* Has a child that shares the memory asked that SIGTRAP be not ignored in it? That is forgotten then. */
 struct mw_error *trap_rescue_resets(struct trap_process *process, struct trap_thread *child,
 				    bool *resets) MW_MUST_CHECK;
-/* Bytes in the rescue's own memory. */
+/* Bytes in the rescue's own memory; a member of struct mw_rescue. */
 struct mw_error *trap_rescue_put(struct trap_process *process, pid_t tid, mw_addr at, const void *bytes,
 				 size_t size) MW_MUST_CHECK;
+#define TRAP_RESCUE_PUT(process, tid, member, value)                                                                   \
+	trap_rescue_put(process, tid, TRAP_RESCUE_AT(process, member), &(value), sizeof(value))
 
 /* plant.c */
 /* Read modules and find hooks: slow, and done before anything is stopped. */
@@ -464,23 +459,25 @@ struct mw_error *trap_rescue_clean_child(struct trap_process *process, pid_t tid
 /* Have the kernel lead SIGTRAP to it in a newborn that shares the memory, but was made without its maker's actions
  * (CLONE_CLEAR_SIGHAND). */
 struct mw_error *trap_rescue_lead_cleared(struct trap_thread *child) MW_MUST_CHECK;
-/* What the program wants done with SIGTRAP may have changed by one (SA_RESETHAND), or by the program:
- * process->signals.trap_action anew. */
-struct mw_error *trap_rescue_look(struct trap_process *process, pid_t tid) MW_MUST_CHECK;
 /* Code of the program that handlers return to, 0 where none is found. */
 mw_addr trap_restorer(struct trap_process *process);
-/* May the thread make, under its seccomp filters, the calls that the rescue is put in and taken out with, and live
- * through them, should memwatch be killed amidst one? */
-bool trap_seccomp_policy_may_install(struct trap_process *process, pid_t tid);
-/* … queue a signal? */
+/* The calls that the rescue is put in and taken out with. */
+#define TRAP_CALLS_INSTALL (MW_CALLS_MAP | MW_CALL_BIT(MPROTECT_CODE) | MW_CALL_BIT(SIGACTION) | MW_CALLS_BACK)
+/* May the thread make these calls (MW_CALL_BIT) under its seccomp filters, and live through them, should memwatch be
+ * killed amidst one? */
 bool trap_seccomp_policy_may(struct trap_process *process, pid_t tid, uint32_t calls);
 /* A breakpoint was hit by a thread that may have blocked or ignored SIGTRAP: if the kernel has dropped the action for
  * it, put it back. */
 struct mw_error *trap_disposition_put_back(struct trap_thread *thread, bool *dropped) MW_MUST_CHECK;
-/* What the program wants done may have changed since: process->signals.trap_action anew, if that can be read. */
+/* What the program wants done with SIGTRAP may have changed, by the program or by a SIGTRAP (SA_RESETHAND):
+ * process->signals.trap_action anew, if that can be read. */
 void trap_disposition_look(struct trap_process *process);
-/* Does the target ignore SIGTRAP, though the kernel may have forgotten it? */
-bool trap_disposition_ignores(struct trap_process *process);
+/* Does the target ignore SIGTRAP, as far as was seen, though the kernel may have forgotten it? */
+static inline bool trap_ignored_by(const struct trap_process *process)
+{
+	return process->signals.trap_action_known &&
+	       process->signals.trap_action.handler == (uint64_t)(uintptr_t)SIG_IGN;
+}
 /* A thread that was the process's, or a child's in its memory, has run another program and stands at the exec: what
  * would be ignored in that without us, is. It may stand at the border to user mode then. */
 struct mw_error *trap_disposition_after_exec(struct trap_thread *thread) MW_MUST_CHECK;
@@ -502,10 +499,27 @@ void trap_pace_begin(struct trap_engine *engine);
 void trap_pace_stop(struct trap_engine *engine, struct trap_thread *thread);
 void trap_pace_end(struct trap_engine *engine);
 
+/* For each thread: `for (size_t i = 0; (thread = trap_thread_next(process, &i));)`. None may come or go meanwhile. */
+static inline struct trap_thread *trap_thread_next(const struct trap_process *process, size_t *position)
+{
+	void *thread;
+
+	return mw_map_next(&process->threads, position, &thread) ? thread : NULL;
+}
+
 /* Time since the process's window began. */
 static inline uint64_t trap_now(const struct trap_process *process)
 {
 	return mw_clock_ns() - process->start_ns;
+}
+
+/* Unlike a debugger's write, this one heeds the memory's protection, as an instruction would. */
+static inline bool trap_write_word(pid_t tid, mw_addr addr, uint64_t word)
+{
+	struct iovec local = {&word, sizeof(word)};
+	struct iovec remote = {(void *)(uintptr_t)addr, sizeof(word)};
+
+	return process_vm_writev(tid, &local, 1, &remote, 1, 0) == sizeof(word);
 }
 
 /* System calls that the target performs for us go by code of ours, in `tid`. */
