@@ -16,8 +16,6 @@
 #define PAGE            4096u
 #define STRING_MAX      (1u << 20)
 #define REMAP_DONTUNMAP 4 /* MREMAP_DONTUNMAP: newer than some C libraries */
-#define KNOWN_STACKS                                                                                                   \
-	(sizeof(((struct trap_process *)0)->interned.stacks) / sizeof(((struct trap_process *)0)->interned.stacks[0]))
 
 static struct mw_error *emit(struct trap_thread *thread, enum mw_event_type type, enum mw_kind kind, mw_addr addr,
 			     uint64_t size, uint32_t stack)
@@ -35,6 +33,13 @@ static struct mw_error *emit(struct trap_thread *thread, enum mw_event_type type
 	if (process->window.length_ns && !process->engine->windows_ended)
 		return NULL;
 	return process->sink.event(process->sink.context, &event);
+}
+
+/* Of a call: with its kind and stack. */
+static struct mw_error *emit_of(struct trap_thread *thread, const struct trap_call *call, enum mw_event_type type,
+				mw_addr addr, uint64_t size)
+{
+	return emit(thread, type, call->kind, addr, size, call->stack);
 }
 
 static struct mw_error *cancel(struct trap_thread *thread, const struct trap_call *call)
@@ -70,11 +75,8 @@ static void hit_walk(struct trap_hit *hit)
 
 struct mw_error *trap_calls_drop(struct trap_thread *thread, size_t keep)
 {
-	while (thread->call_count > keep) {
-		struct trap_call *call = &thread->calls[--thread->call_count];
-
-		MW_TRY(cancel(thread, call));
-	}
+	while (thread->call_count > keep)
+		MW_TRY(cancel(thread, &thread->calls[--thread->call_count]));
 	return NULL;
 }
 
@@ -106,11 +108,9 @@ static int among_frames(struct trap_hit *hit, mw_addr sp, mw_addr ret)
 		signal |= frames[i - 1].signal;
 		/* A signal may also strike between the return and the breakpoint that is to tell of it. */
 		if (frames[i - 1].cfa == sp && frames[i].pc - frames[i - 1].signal == ret)
-			return signal ? 2 : 1;
+			return 1 + signal;
 	}
-	if (hit->cut != MW_STACK_COMPLETE && sp > hit->sp)
-		return signal ? 2 : 1;
-	return 0;
+	return hit->cut != MW_STACK_COMPLETE && sp > hit->sp ? 1 + signal : 0;
 }
 
 static struct mw_error *calls_settle(struct trap_hit *hit, enum trap_inside *inside)
@@ -124,15 +124,11 @@ static struct mw_error *calls_settle(struct trap_hit *hit, enum trap_inside *ins
 		enum trap_inside kind = hook->info.kind == MW_KIND_HEAP ? TRAP_INSIDE_HEAP : TRAP_INSIDE_VM;
 		int found = 0;
 
-		if (call->sp == hit->sp && call->ret == hit->ret) {
-			/* One entry point jumped to another; or the same call comes again after a signal. */
-			if (hook != hit->hook) {
-				*inside = kind;
-				return NULL;
-			}
-		} else if (return_word_stands(hit, call->sp, call->ret)) {
+		/* One entry point jumped to another; or the same call comes again after a signal. */
+		if (call->sp == hit->sp && call->ret == hit->ret)
+			found = hook != hit->hook;
+		else if (return_word_stands(hit, call->sp, call->ret))
 			found = among_frames(hit, call->sp, call->ret);
-		}
 		if (found == 1)
 			*inside = kind;
 		if (found)
@@ -396,28 +392,22 @@ static struct mw_error *intern(struct trap_hit *hit, enum mw_kind kind, uint32_t
 	struct trap_process *process = hit->process;
 	const struct mw_unwound_frame *frames = hit->engine->frames;
 	struct mw_raw_stack raw = {.frames = hit->engine->raw_frames, .hook = hook_number(hit), .kind = kind};
-	size_t known;
+	struct trap_known_stack *known;
 
 	hit_walk(hit);
-	known = hit->serial % KNOWN_STACKS;
-	if (hit->serial && process->interned.stacks[known].serial == hit->serial &&
-	    process->interned.stacks[known].hook == raw.hook && process->interned.stacks[known].kind == kind) {
-		*stack = process->interned.stacks[known].stack;
-		if (hit->cut == MW_STACK_BROKEN)
-			process->stats.broken_stacks++;
+	if (hit->cut == MW_STACK_BROKEN)
+		process->stats.broken_stacks++;
+	known = &process->interned.stacks[hit->serial % TRAP_KNOWN_STACKS];
+	if (hit->serial && known->serial == hit->serial && known->hook == raw.hook && known->kind == kind) {
+		*stack = known->stack;
 		return NULL;
 	}
 	for (uint32_t i = 0; i < hit->frame_count; i++)
 		hit->engine->raw_frames[i] = (struct mw_raw_frame){.addr = frames[i].pc, .module = frames[i].module};
 	raw.count = hit->frame_count;
 	raw.cut = hit->cut;
-	if (hit->cut == MW_STACK_BROKEN)
-		process->stats.broken_stacks++;
 	MW_TRY(process->sink.stack(process->sink.context, &raw, stack));
-	process->interned.stacks[known].serial = hit->serial;
-	process->interned.stacks[known].hook = raw.hook;
-	process->interned.stacks[known].kind = kind;
-	process->interned.stacks[known].stack = *stack;
+	*known = (struct trap_known_stack){.serial = hit->serial, .hook = raw.hook, .stack = *stack, .kind = kind};
 	return NULL;
 }
 
@@ -454,14 +444,12 @@ static bool read_live(void *context, mw_addr addr, void *out, size_t size)
 static bool called_by_allocator_itself(const struct trap_hit *hit)
 {
 	const struct trap_process *process = hit->process;
-	const struct mw_module *module;
+	uint64_t vaddr;
 
 	if (process->survey.internal.count == 0 || hit->hook->module != process->survey.internal.module)
 		return false;
-	module = mw_modules_get(process->survey.modules, process->survey.internal.module);
+	vaddr = hit->ret - mw_modules_get(process->survey.modules, process->survey.internal.module)->bias;
 	for (size_t i = 0; i < process->survey.internal.count; i++) {
-		uint64_t vaddr = hit->ret - module->bias;
-
 		if (vaddr > process->survey.internal.items[i].start && vaddr <= process->survey.internal.items[i].end)
 			return true;
 	}
@@ -552,7 +540,7 @@ static struct mw_error *enter_heap(struct trap_hit *hit, enum trap_inside inside
 	if ((role == MW_ROLE_REALLOC || role == MW_ROLE_REALLOCARRAY || role == MW_ROLE_RESIZE) && call.pointer) {
 		if (hit->hook->glibc && !hit->process->sink.knows(hit->process->sink.context, call.pointer))
 			usable = mw_glibc_usable_size(call.pointer, read_live, hit);
-		MW_TRY(emit(hit->thread, MW_EVENT_REALLOC_BEGIN, call.kind, call.pointer, usable, call.stack));
+		MW_TRY(emit_of(hit->thread, &call, MW_EVENT_REALLOC_BEGIN, call.pointer, usable));
 		call.begun = true;
 	}
 	return await_return(hit, &call);
@@ -561,15 +549,14 @@ static struct mw_error *enter_heap(struct trap_hit *hit, enum trap_inside inside
 /* The process's break, page-rounded, or 0: brk() does not say where it was. */
 static mw_addr heap_end(const struct trap_process *process)
 {
-	struct mw_maps maps = {0};
-	struct mw_error *err = mw_maps_read(trap_live_tid(process), &maps);
+	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
 	mw_addr end = 0;
 
-	for (size_t i = 0; !err && i < maps.count; i++)
+	if (!mw_error_none(mw_maps_read(trap_live_tid(process), &maps)))
+		return 0;
+	for (size_t i = 0; i < maps.count; i++)
 		if (strcmp(maps.items[i].path, "[heap]") == 0)
 			end = maps.items[i].end;
-	mw_error_destroy(err);
-	mw_maps_deinit(&maps);
 	return end;
 }
 
@@ -587,12 +574,12 @@ static struct mw_error *enter_vm(struct trap_hit *hit, enum trap_inside inside)
 	call.size = round_to_pages(argument(hit, 1));
 	MW_TRY(intern(hit, call.kind, &call.stack));
 	if (role == MW_ROLE_MUNMAP) {
-		MW_TRY(emit(hit->thread, MW_EVENT_UNMAP_BEGIN, call.kind, call.pointer, call.size, call.stack));
+		MW_TRY(emit_of(hit->thread, &call, MW_EVENT_UNMAP_BEGIN, call.pointer, call.size));
 		call.begun = true;
 	} else if (role == MW_ROLE_MREMAP) {
 		call.extra = round_to_pages(argument(hit, 2));
 		if (call.size > 0 && !(argument(hit, 3) & REMAP_DONTUNMAP)) {
-			MW_TRY(emit(hit->thread, MW_EVENT_REMAP_BEGIN, call.kind, call.pointer, call.size, call.stack));
+			MW_TRY(emit_of(hit->thread, &call, MW_EVENT_REMAP_BEGIN, call.pointer, call.size));
 			call.begun = true;
 		}
 	} else if (role == MW_ROLE_BRK) {
@@ -638,11 +625,11 @@ struct mw_error *trap_entry(struct trap_hit *hit)
 static struct mw_error *leave_realloc(struct trap_hit *hit, const struct trap_call *call, mw_addr result)
 {
 	if (!call->begun)
-		return result ? emit(hit->thread, MW_EVENT_ALLOC, call->kind, result, call->size, call->stack) : NULL;
+		return result ? emit_of(hit->thread, call, MW_EVENT_ALLOC, result, call->size) : NULL;
 	/* realloc(block, 0) that gives NULL has freed the block. */
 	if (!result && call->size != 0)
 		return emit(hit->thread, MW_EVENT_REALLOC_FAIL, call->kind, call->pointer, 0, MW_STACK_NONE);
-	return emit(hit->thread, MW_EVENT_REALLOC_END, call->kind, result, call->size, call->stack);
+	return emit_of(hit->thread, call, MW_EVENT_REALLOC_END, result, call->size);
 }
 
 /* xallocx gives the block's real size, mi_expand the block or NULL. */
@@ -654,7 +641,7 @@ static struct mw_error *leave_resize(struct trap_hit *hit, const struct trap_cal
 		return NULL;
 	if (!resized)
 		return emit(hit->thread, MW_EVENT_REALLOC_FAIL, call->kind, call->pointer, 0, MW_STACK_NONE);
-	return emit(hit->thread, MW_EVENT_REALLOC_END, call->kind, call->pointer, call->size, call->stack);
+	return emit_of(hit->thread, call, MW_EVENT_REALLOC_END, call->pointer, call->size);
 }
 
 static struct mw_error *leave_memalign(struct trap_hit *hit, const struct trap_call *call, uint64_t result)
@@ -663,7 +650,7 @@ static struct mw_error *leave_memalign(struct trap_hit *hit, const struct trap_c
 
 	if ((uint32_t)result != 0 || !read_live(hit, call->pointer, &block, sizeof(block)))
 		return NULL;
-	return emit(hit->thread, MW_EVENT_ALLOC, call->kind, block, call->size, call->stack);
+	return emit_of(hit->thread, call, MW_EVENT_ALLOC, block, call->size);
 }
 
 /* A copy of a string whose length no argument tells (strdup and its like): what was asked for is what was copied. */
@@ -693,26 +680,23 @@ static struct mw_error *leave_malloc(struct trap_hit *hit, const struct trap_cal
 		return NULL;
 	if (entry->size == MW_NO_ARG && entry->count == MW_NO_ARG)
 		size = string_size(hit, result);
-	return emit(hit->thread, MW_EVENT_ALLOC, call->kind, result, size, call->stack);
+	return emit_of(hit->thread, call, MW_EVENT_ALLOC, result, size);
 }
 
 static struct mw_error *map(struct trap_hit *hit, const struct trap_call *call, mw_addr start, uint64_t size)
 {
-	return size ? emit(hit->thread, MW_EVENT_MAP, call->kind, start, size, call->stack) : NULL;
-}
-
-/* The break moved down: pages were given back. */
-static struct mw_error *unmap_at_once(struct trap_hit *hit, const struct trap_call *call, mw_addr start, uint64_t size)
-{
-	MW_TRY(emit(hit->thread, MW_EVENT_UNMAP_BEGIN, call->kind, start, size, call->stack));
-	return emit(hit->thread, MW_EVENT_UNMAP_END, call->kind, start, size, call->stack);
+	return size ? emit_of(hit->thread, call, MW_EVENT_MAP, start, size) : NULL;
 }
 
 static struct mw_error *moved_break(struct trap_hit *hit, const struct trap_call *call, mw_addr from, mw_addr to)
 {
 	if (from == 0 || to == 0 || from == to)
 		return NULL;
-	return to > from ? map(hit, call, from, to - from) : unmap_at_once(hit, call, to, from - to);
+	if (to > from)
+		return map(hit, call, from, to - from);
+	/* Pages were given back. */
+	MW_TRY(emit_of(hit->thread, call, MW_EVENT_UNMAP_BEGIN, to, from - to));
+	return emit_of(hit->thread, call, MW_EVENT_UNMAP_END, to, from - to);
 }
 
 static struct mw_error *leave_vm(struct trap_hit *hit, const struct trap_call *call, uint64_t result)
@@ -723,15 +707,14 @@ static struct mw_error *leave_vm(struct trap_hit *hit, const struct trap_call *c
 	case MW_ROLE_MMAP:
 		return failed ? NULL : map(hit, call, result, call->size);
 	case MW_ROLE_MUNMAP:
-		return emit(hit->thread, (uint32_t)result ? MW_EVENT_UNMAP_FAIL : MW_EVENT_UNMAP_END, call->kind,
-			    call->pointer, call->size, call->stack);
+		return emit_of(hit->thread, call, (uint32_t)result ? MW_EVENT_UNMAP_FAIL : MW_EVENT_UNMAP_END,
+			       call->pointer, call->size);
 	case MW_ROLE_MREMAP:
 		if (!call->begun)
 			return failed ? NULL : map(hit, call, result, call->extra);
 		if (failed)
-			return emit(hit->thread, MW_EVENT_REMAP_FAIL, call->kind, call->pointer, call->size,
-				    call->stack);
-		return emit(hit->thread, MW_EVENT_REMAP_END, call->kind, result, call->extra, call->stack);
+			return emit_of(hit->thread, call, MW_EVENT_REMAP_FAIL, call->pointer, call->size);
+		return emit_of(hit->thread, call, MW_EVENT_REMAP_END, result, call->extra);
 	case MW_ROLE_BRK:
 		return (uint32_t)result ? NULL : moved_break(hit, call, call->extra, heap_end(hit->process));
 	case MW_ROLE_SBRK:

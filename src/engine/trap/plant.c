@@ -10,6 +10,49 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A segment of a module's code, as its file has it. */
+struct text {
+	const uint8_t *bytes;
+	size_t size;
+	mw_addr base; /* where it is in the process */
+};
+
+/* The next one; false: there is no more. */
+static bool next_text(const struct mw_module *module, size_t *position, struct text *out)
+{
+	while (*position < module->elf->segment_count) {
+		const struct mw_elf_segment *segment = &module->elf->segments[(*position)++];
+
+		out->base = segment->vaddr + module->bias;
+		out->bytes = segment->exec ? mw_elf_bytes(module->elf, segment->vaddr, &out->size) : NULL;
+		if (out->bytes)
+			return true;
+	}
+	return false;
+}
+
+static mw_addr find_restorer(const struct trap_process *process)
+{
+	struct text text;
+
+	for (uint32_t i = 0; i < mw_modules_count(process->survey.modules); i++) {
+		const struct mw_module *module = mw_modules_get(process->survey.modules, i);
+
+		for (size_t j = 0; !module->gone && module->elf && next_text(module, &j, &text);)
+			for (size_t at = 0; at < text.size; at++)
+				if (process->arch->is_signal_return(text.bytes + at, text.size - at))
+					return text.base + at;
+	}
+	return 0;
+}
+
+mw_addr trap_restorer(struct trap_process *process)
+{
+	if (!process->signals.restorer)
+		process->signals.restorer = find_restorer(process);
+	return process->signals.restorer;
+}
+
 /* Other bytes that are about to be changed, at most 8; `last`: put back when the actions of signals are. */
 static struct mw_error *note_bytes(struct trap_process *process, pid_t tid, mw_addr addr, const void *bytes,
 				   size_t size, bool last, bool *possible)
@@ -85,19 +128,18 @@ static struct mw_error *refer_to(struct trap_process *process, pid_t tid, mw_add
 }
 
 /* A set that is made by an instruction: one byte of it has the bit. */
-static struct mw_error *change_constants(struct trap_process *process, pid_t tid, const uint8_t *bytes, size_t size,
-					 mw_addr base)
+static struct mw_error *change_constants(struct trap_process *process, pid_t tid, const struct text *text)
 {
 	size_t operand, at = 0;
 
-	while (bytes && (at = process->arch->mask_constant(bytes, size, at, &operand)) < size) {
-		const uint8_t changed = bytes[operand] & (uint8_t)~TRAP_BIT;
+	while ((at = process->arch->mask_constant(text->bytes, text->size, at, &operand)) < text->size) {
+		const uint8_t changed = text->bytes[operand] & (uint8_t)~TRAP_BIT;
 		uint8_t now[sizeof(uint64_t)];
 		bool done;
 
-		if (mw_remote_read(tid, base + operand, now, sizeof(now)) == sizeof(now) &&
-		    memcmp(now, bytes + operand, sizeof(now)) == 0)
-			MW_TRY(patch(process, tid, base + operand, &changed, sizeof(changed), &done));
+		if (mw_remote_read(tid, text->base + operand, now, sizeof(now)) == sizeof(now) &&
+		    memcmp(now, text->bytes + operand, sizeof(now)) == 0)
+			MW_TRY(patch(process, tid, text->base + operand, &changed, sizeof(changed), &done));
 	}
 	return NULL;
 }
@@ -118,42 +160,37 @@ static struct mw_error *our_set(struct trap_process *process, pid_t tid, uint32_
 	return NULL;
 }
 
-static struct mw_error *refer_all(struct trap_process *process, pid_t tid, uint32_t module, const uint8_t *bytes,
-				  size_t size, mw_addr base, struct set sets[SETS])
+static struct mw_error *refer_all(struct trap_process *process, pid_t tid, uint32_t module, const struct text *text,
+				  struct set sets[SETS])
 {
 	size_t operand, at = 0;
 	mw_addr set, ours;
 
-	while (bytes && (at = process->arch->mask_set(bytes, size, base, at, &operand, &set)) < size) {
+	while ((at = process->arch->mask_set(text->bytes, text->size, text->base, at, &operand, &set)) < text->size) {
 		uint64_t signals;
 		int32_t now;
 
 		/* What stands there, not what the file says. */
 		if (mw_remote_read(tid, set, &signals, sizeof(signals)) != sizeof(signals) ||
 		    (signals | LIBRARY_OWN) != UINT64_MAX ||
-		    mw_remote_read(tid, base + operand, &now, sizeof(now)) != sizeof(now) ||
-		    memcmp(&now, bytes + operand, sizeof(now)) != 0)
+		    mw_remote_read(tid, text->base + operand, &now, sizeof(now)) != sizeof(now) ||
+		    memcmp(&now, text->bytes + operand, sizeof(now)) != 0)
 			continue;
 		MW_TRY(our_set(process, tid, module, signals, sets, &ours));
 		if (ours)
-			MW_TRY(refer_to(process, tid, base + operand, ours));
+			MW_TRY(refer_to(process, tid, text->base + operand, ours));
 	}
 	return NULL;
 }
 
 static struct mw_error *sections_open(struct trap_process *process, pid_t tid, const struct mw_module *module)
 {
-	const struct mw_elf_segment *segments = module->elf->segments;
-	size_t count = module->elf->segment_count;
 	struct set sets[SETS] = {{0}};
+	struct text text;
 
-	for (size_t i = 0; i < count; i++) {
-		size_t size = 0;
-		const uint8_t *bytes = segments[i].exec ? mw_elf_bytes(module->elf, segments[i].vaddr, &size) : NULL;
-		mw_addr base = segments[i].vaddr + module->bias;
-
-		MW_TRY(refer_all(process, tid, module->number, bytes, size, base, sets));
-		MW_TRY(change_constants(process, tid, bytes, size, base));
+	for (size_t i = 0; next_text(module, &i, &text);) {
+		MW_TRY(refer_all(process, tid, module->number, &text, sets));
+		MW_TRY(change_constants(process, tid, &text));
 	}
 	return NULL;
 }
@@ -171,21 +208,20 @@ typedef struct mw_error *found(struct trap_process *process, pid_t tid, mw_addr 
 static struct mw_error *each_call(struct trap_process *process, pid_t tid, const struct mw_module *module,
 				  found *function)
 {
-	const struct mw_elf_segment *segments = module->elf->segments;
-	size_t count = process->rescue.base ? module->elf->segment_count : 0, length;
+	size_t length;
 	const uint8_t *call = mw_regs_syscall_insn(&length);
+	struct text text;
 
-	for (size_t i = 0; i < count; i++) {
-		size_t size = 0, insn, at = 0;
-		const uint8_t *bytes = segments[i].exec ? mw_elf_bytes(module->elf, segments[i].vaddr, &size) : NULL;
+	for (size_t i = 0; process->rescue.base && next_text(module, &i, &text);) {
+		size_t insn, at = 0;
 
-		while (bytes && (at = process->arch->action_call(bytes, size, at, &insn)) < size) {
-			mw_addr addr = segments[i].vaddr + insn + module->bias;
+		while ((at = process->arch->action_call(text.bytes, text.size, at, &insn)) < text.size) {
 			uint8_t now[MW_INSN_MAX];
 
 			/* What stands there, not what the file says. */
-			if (mw_remote_read(tid, addr, now, length) == length && memcmp(now, call, length) == 0)
-				MW_TRY(function(process, tid, addr));
+			if (mw_remote_read(tid, text.base + insn, now, length) == length &&
+			    memcmp(now, call, length) == 0)
+				MW_TRY(function(process, tid, text.base + insn));
 		}
 	}
 	return NULL;
@@ -226,15 +262,14 @@ static bool is_redirected(const struct trap_process *process, mw_addr insn)
 static struct mw_error *catch (struct trap_process *process, pid_t tid, mw_addr insn)
 {
 	struct trap_breakpoint *breakpoint;
-	uint8_t code[MW_INSN_MAX];
-	bool possible;
 	size_t length;
+	const uint8_t *call = mw_regs_syscall_insn(&length);
+	bool possible;
 
 	if (is_redirected(process, insn))
 		return NULL;
-	memcpy(code, mw_regs_syscall_insn(&length), sizeof(uint16_t));
 	MW_TRY(trap_breakpoint_get(process, insn, &breakpoint));
-	process->arch->plan(code, length, insn, &breakpoint->plan);
+	process->arch->plan(call, length, insn, &breakpoint->plan);
 	breakpoint->action = true;
 	return trap_breakpoint_plant(process, tid, breakpoint, &possible);
 }
@@ -254,19 +289,6 @@ static struct mw_error *send_back(struct trap_process *process)
 			MW_TRY(mw_error_unless_gone(mw_tracee_set_pc(thread->tid, regs.general.pc - MW_ACTION_JUMP)));
 	}
 	return NULL;
-}
-
-/* Have them jump to our code, where that can be, before SIGTRAP is led to us. All threads are held. */
-static struct mw_error *trap_acts_redirect(struct trap_process *process, pid_t tid, const struct mw_module *module)
-{
-	MW_TRY(each_call(process, tid, module, redirect));
-	return process->acts.count > 0 ? send_back(process) : NULL;
-}
-
-/* Put breakpoints at the others. */
-static struct mw_error *trap_acts_catch(struct trap_process *process, pid_t tid, const struct mw_module *module)
-{
-	return each_call(process, tid, module, catch);
 }
 
 /* Look at the modules that are new in the table: hooks, classes. */
@@ -435,8 +457,10 @@ static struct mw_error *lead_signals(struct trap_process *process, pid_t tid)
 		const struct mw_module *module = mw_modules_get(process->survey.modules, i);
 
 		if (!module->gone && module->elf && is_library(process, module))
-			MW_TRY(trap_acts_redirect(process, tid, module));
+			MW_TRY(each_call(process, tid, module, redirect));
 	}
+	if (process->acts.count > 0)
+		MW_TRY(send_back(process));
 	MW_TRY(trap_rescue_begin(process, thread ? thread->tid : tid));
 	MW_TRY(trap_areas_map(process, thread ? thread->tid : tid));
 	MW_TRY(mw_fault("attach.areas"));
@@ -458,7 +482,7 @@ static struct mw_error *plant_helpers_of(struct trap_process *process, pid_t tid
 		MW_TRY(TRAP_RESCUE_PUT(process, tid, clears, clears));
 	if (process->holding || process->launched)
 		MW_TRY(sections_open(process, tid, module));
-	MW_TRY(trap_acts_catch(process, tid, module));
+	MW_TRY(each_call(process, tid, module, catch));
 	for (size_t i = 0; i < HELPERS; i++) {
 		struct trap_breakpoint *breakpoint;
 		bool possible;
@@ -524,21 +548,17 @@ static struct mw_error *forget_module(struct trap_process *process, pid_t tid, c
 
 	mw_journal_forget(&process->journal, module->start, module->end);
 	mw_journal_forget(&process->acts.journal, module->start, module->end);
-	for (bool again = true; again;) {
-		again = false;
-		for (size_t i = 0; mw_map_next(&process->planted.breakpoints, &i, &value);) {
-			struct trap_breakpoint *breakpoint = value;
+	for (size_t i = 0; mw_map_next(&process->planted.breakpoints, &i, &value);) {
+		struct trap_breakpoint *breakpoint = value;
 
-			if (breakpoint->addr - module->start >= module->end - module->start)
-				continue;
-			MW_TRY(trap_rescue_forget(process, tid, breakpoint->addr));
-			mw_map_remove(&process->planted.breakpoints, breakpoint->addr);
-			if (breakpoint->slot)
-				mw_map_remove(&process->planted.slots, breakpoint->slot);
-			free(breakpoint);
-			again = true;
-			break;
-		}
+		if (breakpoint->addr - module->start >= module->end - module->start)
+			continue;
+		MW_TRY(trap_rescue_forget(process, tid, breakpoint->addr));
+		mw_map_remove(&process->planted.breakpoints, breakpoint->addr);
+		if (breakpoint->slot)
+			mw_map_remove(&process->planted.slots, breakpoint->slot);
+		free(breakpoint);
+		i = 0; /* that has changed the map */
 	}
 	for (size_t i = 0; i < process->planted.cave_count; i++)
 		if (process->planted.caves[i].module == module->number)
@@ -596,45 +616,41 @@ static bool add_function(void *context, const struct mw_elf_symbol *symbol)
 }
 
 /* From behind the operand of the load up to the call. */
-static struct mw_error *add_section(struct trap_process *process, const uint8_t *bytes, size_t size, mw_addr base,
-				    size_t operand, size_t operand_size, size_t from)
+static struct mw_error *add_section(struct trap_process *process, const struct text *text, size_t operand_end,
+				    size_t from)
 {
-	size_t length, left = size - from < AROUND ? size - from : AROUND;
-	const uint8_t *insn = mw_regs_syscall_insn(&length), *call = memmem(bytes + from, left, insn, length);
+	size_t length, left = text->size - from < AROUND ? text->size - from : AROUND;
+	const uint8_t *insn = mw_regs_syscall_insn(&length), *call = memmem(text->bytes + from, left, insn, length);
 
-	return call ? add(process, base + operand + operand_size, base + (mw_addr)(call - bytes) + 1) : NULL;
+	return call ? add(process, text->base + operand_end, text->base + (mw_addr)(call - text->bytes) + 1) : NULL;
 }
 
-static struct mw_error *add_sections(struct trap_process *process, const uint8_t *bytes, size_t size, mw_addr base)
+static struct mw_error *add_sections(struct trap_process *process, const struct text *text)
 {
+	const struct mw_arch *arch = process->arch;
 	size_t operand;
 	mw_addr set;
 
-	for (size_t at = 0; (at = process->arch->mask_set(bytes, size, base, at, &operand, &set)) < size;)
-		MW_TRY(add_section(process, bytes, size, base, operand, sizeof(int32_t), at));
-	for (size_t at = 0; (at = process->arch->mask_constant(bytes, size, at, &operand)) < size;)
-		MW_TRY(add_section(process, bytes, size, base, operand, sizeof(uint64_t), at));
+	for (size_t at = 0;
+	     (at = arch->mask_set(text->bytes, text->size, text->base, at, &operand, &set)) < text->size;)
+		MW_TRY(add_section(process, text, operand + sizeof(int32_t), at));
+	for (size_t at = 0; (at = arch->mask_constant(text->bytes, text->size, at, &operand)) < text->size;)
+		MW_TRY(add_section(process, text, operand + sizeof(uint64_t), at));
 	return NULL;
 }
 
 static struct mw_error *find_in(struct trap_process *process, const struct mw_module *module)
 {
 	struct search search = {.process = process, .bias = module->bias};
-	const struct mw_elf_segment *segments = module->elf->segments;
-	size_t count = module->elf->segment_count;
+	struct text text;
 	struct mw_error *err = mw_elf_each_symbol(module->elf, add_function, &search);
 
 	MW_TRY(search.err);
 	if (err && mw_error_kind(err) == MW_ERROR_MEMORY)
 		return err;
 	mw_error_destroy(err);
-	for (size_t i = 0; i < count; i++) {
-		size_t size = 0;
-		const uint8_t *bytes = segments[i].exec ? mw_elf_bytes(module->elf, segments[i].vaddr, &size) : NULL;
-
-		if (bytes)
-			MW_TRY(add_sections(process, bytes, size, segments[i].vaddr + module->bias));
-	}
+	for (size_t i = 0; next_text(module, &i, &text);)
+		MW_TRY(add_sections(process, &text));
 	return NULL;
 }
 

@@ -252,34 +252,6 @@ static struct mw_error *read_own(struct trap_process *process, const struct mw_i
 	return TRAP_RESCUE_PUT(process, inject->tid, own, process->signals.trap_action);
 }
 
-/* What a handler of the program returns to: 0 where there is none in its code. */
-static mw_addr find_restorer(const struct trap_process *process)
-{
-	for (uint32_t i = 0; i < mw_modules_count(process->survey.modules); i++) {
-		const struct mw_module *module = mw_modules_get(process->survey.modules, i);
-		const struct mw_elf_segment *segments = module->elf ? module->elf->segments : NULL;
-		size_t count = module->elf && !module->gone ? module->elf->segment_count : 0;
-
-		for (size_t j = 0; j < count; j++) {
-			size_t size;
-			const uint8_t *bytes =
-				segments[j].exec ? mw_elf_bytes(module->elf, segments[j].vaddr, &size) : NULL;
-
-			for (size_t at = 0; bytes && at < size; at++)
-				if (process->arch->is_signal_return(bytes + at, size - at))
-					return segments[j].vaddr + at + module->bias;
-		}
-	}
-	return 0;
-}
-
-mw_addr trap_restorer(struct trap_process *process)
-{
-	if (!process->signals.restorer)
-		process->signals.restorer = find_restorer(process);
-	return process->signals.restorer;
-}
-
 static struct mw_error *map_it(struct trap_process *process, const struct mw_inject *inject, const struct mw_maps *maps)
 {
 	mw_addr near = trap_restorer(process), at = 0;

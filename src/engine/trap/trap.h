@@ -33,6 +33,7 @@
 #define TRAP_NO_HOOK         UINT32_MAX
 #define TRAP_HEARD           256 /* stops heard of at once */
 #define TRAP_MASKS           8
+#define TRAP_KNOWN_STACKS    4096
 #define TRAP_STANDSTILLS     5
 #define TRAP_MAX_CALLS       64  /* calls in flight a thread; handlers nest hardly as deep */
 #define TRAP_FIRST_BREATH_US 500 /* for threads to get on with their work */
@@ -204,12 +205,11 @@ struct trap_standstill {
 
 /* The sink's numbers of stacks that were walked lately, by walk serial. */
 struct trap_interned {
-	bool all; /* they are valid */
-	struct {
+	struct trap_known_stack {
 		uint64_t serial;
 		uint32_t hook, stack;
 		enum mw_kind kind;
-	} stacks[4096];
+	} stacks[TRAP_KNOWN_STACKS];
 };
 
 struct trap_process {
