@@ -92,13 +92,11 @@ static struct mw_error *restore_returns(struct trap_process *process, pid_t tid)
 	for (size_t i = 0; (thread = trap_thread_next(process, &i));) {
 		for (size_t j = 0; j < thread->call_count; j++) {
 			const struct trap_call *call = &thread->calls[j];
-			mw_addr slot = call->sp - sizeof(mw_addr);
-			mw_addr now;
+			mw_addr slot = call->sp - sizeof(mw_addr), now;
 
-			if (!call->exchanged || mw_remote_read(tid, slot, &now, sizeof(now)) != sizeof(now) ||
-			    now != process->planted.trampoline)
-				continue;
-			mw_error_keep_first(&first, mw_remote_poke(tid, slot, &call->ret, sizeof(call->ret)));
+			if (call->exchanged && mw_remote_read(tid, slot, &now, sizeof(now)) == sizeof(now) &&
+			    now == process->planted.trampoline)
+				mw_error_keep_first(&first, mw_remote_poke(tid, slot, &call->ret, sizeof(call->ret)));
 		}
 	}
 	return first;
@@ -127,17 +125,15 @@ static struct mw_error *leave_trampoline(struct trap_thread *thread)
 
 static void let_go(struct trap_process *process, struct mw_error **first)
 {
-	for (;;) {
-		struct trap_thread *thread, *chosen = NULL;
+	struct trap_thread *thread;
 
-		for (size_t i = 0; (thread = trap_thread_next(process, &i));)
-			if (thread->stopped)
-				chosen = thread;
-		if (!chosen)
-			return;
-		mw_error_keep_first(first, trap_mask_restore(chosen));
-		mw_error_keep_first(first, mw_tracee_detach(chosen->tid, chosen->signal));
-		trap_thread_remove(chosen);
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));) {
+		if (!thread->stopped)
+			continue;
+		mw_error_keep_first(first, trap_mask_restore(thread));
+		mw_error_keep_first(first, mw_tracee_detach(thread->tid, thread->signal));
+		trap_thread_remove(thread);
+		i = 0; /* that has changed the map */
 	}
 }
 

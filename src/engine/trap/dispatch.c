@@ -25,7 +25,7 @@ static uint64_t window_end(const struct trap_process *process)
 
 /* The process, or a thread of it, was stopped for us, inside its window: for stats.stood_ns alone, and a stop at an
  * event. */
-static void trap_stood(struct trap_process *process, uint64_t begin_ns, uint64_t end_ns)
+static void stood(struct trap_process *process, uint64_t begin_ns, uint64_t end_ns)
 {
 	uint64_t last_ns = window_end(process);
 
@@ -48,7 +48,7 @@ static void account_stop(struct trap_process *process, uint64_t begin_ns, uint64
 	stats->stopped_ns += end_ns - begin_ns;
 	if (end_ns - begin_ns > stats->longest_stop_ns)
 		stats->longest_stop_ns = end_ns - begin_ns;
-	trap_stood(process, begin_ns, end_ns);
+	stood(process, begin_ns, end_ns);
 }
 
 static struct mw_error *thread_ended(struct trap_thread *thread, int status)
@@ -76,13 +76,11 @@ static struct mw_error *thread_ended(struct trap_thread *thread, int status)
 static bool whole_process_ends(struct trap_process *process)
 {
 	struct mw_status status;
-	struct mw_error *err;
 
 	if (process->end_sampled)
 		return false;
-	err = mw_status_read(process->pid, &status);
-	process->end_sampled = !err && status.sig_pending & UINT64_C(1) << (SIGKILL - 1);
-	mw_error_destroy(err);
+	process->end_sampled = mw_error_none(mw_status_read(process->pid, &status)) &&
+			       status.sig_pending & UINT64_C(1) << (SIGKILL - 1);
 	return process->end_sampled;
 }
 
@@ -196,18 +194,16 @@ static struct mw_error *begin_launched(struct trap_thread *thread)
 /* Forget all threads of the process itself. */
 static struct mw_error *drop_threads(struct trap_process *process)
 {
-	for (;;) {
-		struct trap_thread *chosen = NULL;
-		void *value;
+	struct trap_thread *thread;
 
-		for (size_t i = 0; mw_map_next(&process->threads, &i, &value);)
-			if (((struct trap_thread *)value)->relation == TRAP_THREAD)
-				chosen = value;
-		if (!chosen)
-			return NULL;
-		MW_TRY(trap_calls_drop(chosen, 0));
-		trap_thread_remove(chosen);
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));) {
+		if (thread->relation != TRAP_THREAD)
+			continue;
+		MW_TRY(trap_calls_drop(thread, 0));
+		trap_thread_remove(thread);
+		i = 0; /* that has changed the map */
 	}
+	return NULL;
 }
 
 /* The thread that runs another program has the first one's id from then on, and its own mask. */
@@ -227,20 +223,20 @@ static struct mw_error *on_exec(struct trap_thread *thread)
 {
 	struct trap_process *process = thread->process;
 	pid_t tid = thread->tid;
+	bool sharing = thread->relation == TRAP_SHARING_CHILD;
 
-	if (thread->relation == TRAP_SHARING_CHILD) {
-		/* It has memory of its own now, but keeps its mask. */
-		MW_TRY(mw_error_unless_gone(trap_mask_restore(thread)));
-		MW_TRY(mw_error_unless_gone(trap_disposition_after_exec(thread)));
+	if (!sharing && process->launched && !process->windowed)
+		return begin_launched(thread);
+	/* It has memory of its own now, but keeps its mask. */
+	if (!sharing)
+		MW_TRY(mw_error_unless_gone(take_over_mask(thread)));
+	MW_TRY(mw_error_unless_gone(trap_mask_restore(thread)));
+	MW_TRY(mw_error_unless_gone(trap_disposition_after_exec(thread)));
+	if (sharing) {
 		trap_thread_remove(thread);
 		return mw_error_unless_gone(mw_tracee_detach(tid, 0));
 	}
-	if (process->launched && !process->windowed)
-		return begin_launched(thread);
-	/* All threads are gone but this one, which is the leader now, and has memory of its own. */
-	MW_TRY(mw_error_unless_gone(take_over_mask(thread)));
-	MW_TRY(mw_error_unless_gone(trap_mask_restore(thread)));
-	MW_TRY(mw_error_unless_gone(trap_disposition_after_exec(thread)));
+	/* All threads are gone but this one, which is the leader now. */
 	MW_TRY(drop_threads(process));
 	MW_TRY(mw_error_unless_gone(mw_tracee_detach(tid, 0)));
 	/* Others may live on in the memory that it left, with our breakpoints in it. */
@@ -250,16 +246,9 @@ static struct mw_error *on_exec(struct trap_thread *thread)
 	return NULL;
 }
 
-/* Is it sure that the target has no action for SIGTRAP? */
-static bool trap_disposition_is_default(const struct trap_process *process)
-{
-	return process->signals.trap_action_known && !process->signals.trap_action_changes &&
-	       process->signals.trap_action.handler == 0;
-}
-
 /* A thread stands before a system call that sets a signal's action: sends it where that is carried out (sets the
  * registers). */
-static void trap_disposition_act(struct trap_hit *hit)
+static void send_to_act(struct trap_hit *hit)
 {
 	struct trap_process *process = hit->process;
 	const struct mw_arch *arch = process->arch;
@@ -283,25 +272,19 @@ static void show_true_returns(struct trap_hit *hit)
 					     hit->process->planted.trampoline, thread->calls[i].ret);
 }
 
-static bool read_return(struct trap_hit *hit)
-{
-	mw_addr sp = hit->regs.general.gpr[hit->process->arch->dwarf_sp];
-
-	hit->sp = sp + sizeof(mw_addr);
-	return mw_remote_read(hit->thread->tid, sp, &hit->ret, sizeof(hit->ret)) == sizeof(hit->ret);
-}
-
-/* Copy the stack and find out who called. */
-static bool read_caller(struct trap_hit *hit)
+/* Find out who called, and copy the stack. */
+static bool read_caller(struct trap_hit *hit, bool with_stack)
 {
 	struct mw_snapshot *snapshot = &hit->engine->snapshot;
 	struct trap_thread *thread = hit->thread;
 	mw_addr sp = hit->regs.general.gpr[hit->process->arch->dwarf_sp];
 
+	hit->sp = sp + sizeof(mw_addr);
+	if (!with_stack)
+		return mw_remote_read(thread->tid, sp, &hit->ret, sizeof(hit->ret)) == sizeof(hit->ret);
 	mw_snapshot_take(snapshot, thread->tid, sp, thread->snapshot_size);
 	show_true_returns(hit);
 	hit->memory = mw_snapshot_view(snapshot);
-	hit->sp = sp + sizeof(mw_addr);
 	return hit->memory.read(hit->memory.context, sp, &hit->ret, sizeof(hit->ret));
 }
 
@@ -328,7 +311,7 @@ static struct mw_error *on_entry(struct trap_hit *hit)
 
 	hit->hook = &hit->process->survey.hooks.items[hit->breakpoint->hook];
 	/* Without a stack to return to the program is about to fault; that is its own affair. */
-	if (needs_no_stack(hit) ? !read_return(hit) : !read_caller(hit))
+	if (!read_caller(hit, !needs_no_stack(hit)))
 		return NULL;
 	MW_TRY(trap_entry(hit));
 	if (hit->walked) {
@@ -388,7 +371,7 @@ static struct mw_error *serve(struct trap_hit *hit, bool *moved)
 	if (breakpoint->mask)
 		MW_TRY(trap_mask_set(hit, moved));
 	if (breakpoint->action) {
-		trap_disposition_act(hit);
+		send_to_act(hit);
 		*moved = true;
 	}
 	if (*moved)
@@ -440,11 +423,7 @@ static struct mw_error *trap_hit(struct trap_engine *engine, struct trap_thread 
 		after = write_regs(&hit, regs);
 	thread->resumed_at = hit.regs.general.pc;
 	trap_pace_stop(engine, thread);
-	if (err) {
-		mw_error_destroy(after);
-		return err;
-	}
-	return after;
+	return mw_error_first(err, after);
 }
 
 static bool is_group_stop(int signal)
@@ -488,7 +467,10 @@ static bool surely_executed(const struct trap_thread *thread, const struct trap_
 /* May another's SIGTRAP be pending? One that is not blocked would have ended a program that has no action for it. */
 static bool another_may_be_pending(const struct trap_thread *thread)
 {
-	return !trap_disposition_is_default(thread->process) || thread->trap_blocked;
+	const struct trap_signals *signals = &thread->process->signals;
+
+	return !signals->trap_action_known || signals->trap_action_changes || signals->trap_action.handler != 0 ||
+	       thread->trap_blocked;
 }
 
 /* Is the breakpoint instruction at `addr` one that we know nothing of: the program's own, or another tool's? */

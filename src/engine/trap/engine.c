@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * engine.c: the trap engine as others see it (engine.h, trap.h).
- */
+/* engine.c: the trap engine as others see it (engine.h, trap.h). */
 #include "base/fault.h"
 #include "engine/stale.h"
 #include "engine/trap/trap.h"
@@ -35,10 +33,8 @@ static void on_alarm(int signal)
 static struct mw_error *tick_start(struct trap_engine *engine)
 {
 	const struct itimerval period = {{0, TICK_USEC}, {0, TICK_USEC}};
-	struct sigaction action;
+	const struct sigaction action = {.sa_handler = on_alarm};
 
-	memset(&action, 0, sizeof(action));
-	action.sa_handler = on_alarm;
 	if (sigaction(SIGALRM, &action, &old_alarm) || setitimer(ITIMER_REAL, &period, NULL))
 		return mw_error_create(MW_ERROR_SYSTEM, errno, "cannot start a timer");
 	engine->ticking = true;
@@ -48,14 +44,12 @@ static struct mw_error *tick_start(struct trap_engine *engine)
 static void tick_stop(struct trap_engine *engine)
 {
 	const struct itimerval never = {{0, 0}, {0, 0}};
-	struct sigaction ignore;
+	const struct sigaction ignore = {.sa_handler = SIG_IGN};
 
 	if (!engine->ticking)
 		return;
 	setitimer(ITIMER_REAL, &never, NULL);
 	/* A tick that has fallen and is yet to be delivered is thrown away: by the old action it might end memwatch. */
-	memset(&ignore, 0, sizeof(ignore));
-	ignore.sa_handler = SIG_IGN;
 	sigaction(SIGALRM, &ignore, NULL);
 	sigaction(SIGALRM, &old_alarm, NULL);
 	engine->ticking = false;
@@ -116,16 +110,13 @@ static size_t common(const struct trap_process *process, pid_t tid)
 /* Whose is it? One that has ended may have left children. NULL: nobody's that we know. */
 static struct trap_process *owner(const struct trap_engine *engine, pid_t tid, bool *maker_lives)
 {
-	struct mw_status status;
-	struct mw_error *err = mw_status_read(tid, &status);
 	struct trap_process *copied = NULL;
+	struct mw_status status;
 	size_t most = 0;
 
 	*maker_lives = false;
-	if (err) {
-		mw_error_destroy(err);
+	if (!mw_error_none(mw_status_read(tid, &status)))
 		return NULL;
-	}
 	for (size_t i = 0; i < engine->process_count; i++) {
 		struct trap_process *process = engine->processes[i];
 		size_t count;
@@ -202,11 +193,10 @@ static struct mw_error *keep_heard(struct trap_engine *engine)
 	struct mw_error *first = NULL;
 
 	for (size_t i = 0; i < engine->heard.count; i++) {
-		size_t at = (engine->heard.first + i) % TRAP_HEARD;
-		pid_t tid = engine->heard.items[at].tid;
+		const struct trap_heard *heard = &engine->heard.items[(engine->heard.first + i) % TRAP_HEARD];
 
-		if (!is_known(engine, tid))
-			mw_error_keep_first(&first, trap_orphan_keep(engine, tid, engine->heard.items[at].status));
+		if (!is_known(engine, heard->tid))
+			mw_error_keep_first(&first, trap_orphan_keep(engine, heard->tid, heard->status));
 	}
 	engine->heard.count = 0;
 	return first;
@@ -253,18 +243,6 @@ static bool stands_too_long(struct trap_process *process)
 		return false;
 	process->stats.limit_stopped = share;
 	return true;
-}
-
-/* Bytes of it in the target. */
-static void own_memory(const struct trap_process *process, uint64_t *resident, uint64_t *mapped)
-{
-	*resident = 0;
-	*mapped = process->rescue.base ? TRAP_RESCUE_SIZE + process->rescue.area_count * MW_RESCUE_AREA : 0;
-	for (size_t i = 0; process->rescue.base && i < TRAP_RESCUE_PAGES; i++)
-		*resident += (process->rescue.touched[i / 64] >> i % 64 & 1) * MW_RESCUE_PAGE;
-	for (size_t i = 0; process->rescue.base && i < process->rescue.area_count; i++)
-		*resident += (process->rescue.areas[i].next - process->rescue.areas[i].start + MW_RESCUE_PAGE - 1) /
-			     MW_RESCUE_PAGE * MW_RESCUE_PAGE;
 }
 
 #define SAMPLE_NS 1000000000u
@@ -356,23 +334,6 @@ static struct mw_error *process_create(struct trap_engine *engine, pid_t pid, bo
 	return NULL;
 }
 
-/* That there is nothing to watch is the better reason. */
-static struct mw_error *prefer(struct mw_error *nothing, struct mw_error *err)
-{
-	if (!nothing)
-		return err;
-	mw_error_destroy(err);
-	return nothing;
-}
-
-/* The jumps of another memwatch would look like another tool's. */
-static struct mw_error *remove_stale(struct trap_process *process)
-{
-	MW_TRY(mw_stale_remove(process->pid, process->left, sizeof(process->left)));
-	process->stats.left_behind = *process->left ? process->left : NULL;
-	return NULL;
-}
-
 /* It runs as before, and is none of the engine's any more. */
 static struct mw_error *remove_process(struct trap_engine *engine, struct trap_process *process)
 {
@@ -396,7 +357,9 @@ static struct mw_error *prepare(struct trap_process *process)
 
 	if (process->launched)
 		return trap_seize_all(process, &fresh);
-	MW_TRY(remove_stale(process));
+	/* The jumps of another memwatch would look like another tool's. */
+	MW_TRY(mw_stale_remove(process->pid, process->left, sizeof(process->left)));
+	process->stats.left_behind = *process->left ? process->left : NULL;
 	return trap_survey(process);
 }
 
@@ -460,8 +423,9 @@ static struct mw_error *begin_window(struct trap_process *process)
 {
 	struct mw_error *err = trap_stop_process(process);
 
+	/* That there is nothing to watch is the better reason. */
 	if (err && process->rescue.no_sigframe)
-		err = prefer(mw_survey_check(&process->survey), err);
+		err = mw_error_first(mw_survey_check(&process->survey), err);
 	return err ? err : plant_all(process);
 }
 
@@ -511,9 +475,7 @@ static struct mw_error *detach_all(struct trap_engine *engine, enum mw_window_en
 	trap_pace_end(engine);
 	end_windows(engine);
 	for (size_t i = 0; i < engine->process_count; i++) {
-		struct mw_error *err = trap_process_detach(engine->processes[i], end);
-
-		mw_error_keep_first(&first, err);
+		mw_error_keep_first(&first, trap_process_detach(engine->processes[i], end));
 		gone |= engine->processes[i]->window.gone;
 	}
 	/* It may have had children that it could not tell of any more. */
@@ -691,8 +653,14 @@ static void trap_own_memory(const struct mw_engine *base, pid_t pid, uint64_t *r
 	const struct trap_process *process = find(base, pid);
 
 	*resident = *mapped = 0;
-	if (process)
-		own_memory(process, resident, mapped);
+	if (!process || !process->rescue.base)
+		return;
+	*mapped = TRAP_RESCUE_SIZE + process->rescue.area_count * MW_RESCUE_AREA;
+	for (size_t i = 0; i < TRAP_RESCUE_PAGES; i++)
+		*resident += (process->rescue.touched[i / 64] >> i % 64 & 1) * MW_RESCUE_PAGE;
+	for (size_t i = 0; i < process->rescue.area_count; i++)
+		*resident += (process->rescue.areas[i].next - process->rescue.areas[i].start + MW_RESCUE_PAGE - 1) /
+			     MW_RESCUE_PAGE * MW_RESCUE_PAGE;
 }
 
 static size_t trap_own_ranges(const struct mw_engine *base, pid_t pid, struct mw_engine_range *out, size_t capacity)

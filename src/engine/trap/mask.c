@@ -174,14 +174,11 @@ static bool in_handler(const struct trap_thread *thread)
 	mw_addr restorer = trap_restorer(process);
 	uint64_t words[HANDLER_STACK / sizeof(uint64_t)], mask;
 	struct mw_tracee_regs regs;
-	struct mw_error *err = mw_tracee_get_regs(thread->tid, &regs);
 	mw_addr sp;
 	size_t got;
 
-	if (err || !restorer) {
-		mw_error_destroy(err);
+	if (!restorer || !mw_error_none(mw_tracee_get_regs(thread->tid, &regs)))
 		return false;
-	}
 	got = read_stack(thread->tid, process->arch, &regs.general, words, sizeof(words), &sp);
 	for (size_t i = 0; i < got; i++) {
 		mw_addr at = sp + (i + 1) * sizeof(*words) + mw_machine.frame_mask;
@@ -222,13 +219,12 @@ struct mw_error *trap_mask_look(struct trap_thread *thread)
 
 struct mw_error *trap_masks_open(struct trap_process *process, pid_t tid)
 {
-	void *value;
 	struct trap_thread *thread;
 
 	/* They may have got on, and have stopped for a signal since. */
-	for (size_t i = 0; mw_map_next(&process->threads, &i, &value);)
-		if (((struct trap_thread *)value)->stopped)
-			MW_TRY(mw_error_unless_gone(trap_mask_look(value)));
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));)
+		if (thread->stopped)
+			MW_TRY(mw_error_unless_gone(trap_mask_look(thread)));
 	MW_TRY(write_blocked(process, tid));
 	process->signals.masks_open = true;
 	for (size_t i = 0; (thread = trap_thread_next(process, &i));) {
@@ -311,9 +307,7 @@ static bool asked_mask(uint64_t before, int how, uint64_t set, uint64_t *after)
 
 static struct mw_error *note_masking(struct trap_process *process, pid_t tid, uint32_t threads)
 {
-	return process->rescue.base
-		       ? trap_rescue_put(process, tid, TRAP_RESCUE_AT(process, masking), &threads, sizeof(threads))
-		       : NULL;
+	return process->rescue.base ? TRAP_RESCUE_PUT(process, tid, masking, threads) : NULL;
 }
 
 /*
@@ -377,19 +371,6 @@ struct mw_error *trap_mask_restore(struct trap_thread *thread)
 	return NULL;
 }
 
-#define AROUND      64 /* bytes: the call is so near behind its set */
-#define PATIENCE_NS UINT64_C(5000000000)
-/*
- * For sections: where somebody is seen to block SIGTRAP, so that one who is in a section may do so, too; and elsewhere,
- * as threads may be made all the time. One that sleeps so many times in a row is in none, but blocks all for good
- * (glibc's aio).
- */
-#define SECTION_NS      UINT64_C(500000000)
-#define BRIEF_NS        UINT64_C(20000000)
-#define SLEEPS          3
-#define FIRST_BREATH_US 100
-#define LAST_BREATH_US  100000
-
 /*
  * Nobody stands amidst code that blocks SIGTRAP when breakpoints are put in. A thread that has passed the entry of a
  * function that sets masks, or has loaded one of the sets that plant.c redirects, but has not made its system call,
@@ -437,8 +418,6 @@ static enum amidst stands_amidst(const struct trap_thread *thread, bool *masked)
 	const struct trap_process *process = thread->process;
 	struct mw_tracee_regs regs;
 	enum trap_masked mask;
-	struct mw_error *err;
-	bool amidst = false;
 
 	/* A vforked child has its mask from its maker, which stands or waits for it. */
 	if (!thread->stopped || thread->relation != TRAP_THREAD)
@@ -447,14 +426,13 @@ static enum amidst stands_amidst(const struct trap_thread *thread, bool *masked)
 	*masked |= mask == TRAP_MASKED;
 	if (mask == TRAP_IN_SECTION)
 		return may_go_on(thread) ? AMIDST_SECTION : AMIDST_NOTHING;
-	if (thread->in_event)
+	if (thread->in_event || !mw_error_none(mw_tracee_get_regs(thread->tid, &regs)))
 		return AMIDST_NOTHING;
-	err = mw_tracee_get_regs(thread->tid, &regs);
-	for (size_t i = 0; i < process->signals.masking_count && !err && !amidst; i++)
-		amidst = regs.general.pc >= process->signals.masking[i].start &&
-			 regs.general.pc < process->signals.masking[i].end;
-	mw_error_destroy(err);
-	return amidst && !is_behind_call(thread->tid, regs.general.pc) ? AMIDST_CALL : AMIDST_NOTHING;
+	for (size_t i = 0; i < process->signals.masking_count; i++)
+		if (regs.general.pc >= process->signals.masking[i].start &&
+		    regs.general.pc < process->signals.masking[i].end)
+			return is_behind_call(thread->tid, regs.general.pc) ? AMIDST_NOTHING : AMIDST_CALL;
+	return AMIDST_NOTHING;
 }
 
 /* Those whose process is stopped as well: for a moment. `*worst`: what there is; `*masked`: somebody blocks SIGTRAP. */
@@ -485,19 +463,17 @@ static struct mw_error *resume_all(struct trap_process *process, bool sections, 
 /* Do all who may get on wait for something? */
 static bool all_sleep(const struct trap_process *process)
 {
-	bool any = false, sleep = true;
-	void *value;
+	const struct trap_thread *thread;
+	bool any = false;
 
-	for (size_t i = 0; sleep && mw_map_next(&process->threads, &i, &value);) {
-		char state;
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));) {
+		char state = trap_is_to_stop(thread) ? mw_state_read(thread->tid) : '\0';
 
-		if (!trap_is_to_stop(value))
-			continue;
-		state = mw_state_read(((const struct trap_thread *)value)->tid);
-		any = true;
-		sleep = state == 'X' || state == 'S';
+		if (state && state != 'X' && state != 'S')
+			return false;
+		any |= state != '\0';
 	}
-	return any && sleep;
+	return any;
 }
 
 struct mw_error *trap_amidst_clear(struct trap_process *process)

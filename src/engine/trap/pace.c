@@ -12,9 +12,9 @@
  * second thread, which sleeps but for a look now and then, takes it out of the idle class.
  */
 #include "engine/trap/trap.h"
+#include "proc/file.h"
 #include "proc/status.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -56,20 +56,11 @@ static struct {
 	cpu_set_t original;
 } guard;
 
-static size_t read_task(pid_t tid, const char *file, char *text, size_t size)
+static bool read_task(pid_t tid, const char *file, char *text, size_t capacity)
 {
-	char path[64];
-	ssize_t got;
-	int fd;
+	size_t size = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/%s", tid, file);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	got = read(fd, text, size - 1);
-	close(fd);
-	text[got > 0 ? got : 0] = '\0';
-	return got > 0 ? (size_t)got : 0;
+	return mw_error_none(mw_proc_file_read_small(text, capacity, &size, "/proc/%d/%s", tid, file)) && size > 0;
 }
 
 /* Run time and time spent waiting for a CPU of a thread, in ns. */

@@ -5,6 +5,7 @@
  */
 #include "engine/stale.h"
 
+#include "base/cleanup.h"
 #include "engine/trap/trap.h"
 #include "proc/peek.h"
 #include "proc/status.h"
@@ -203,8 +204,6 @@ static struct mw_error *take_down(const struct remains *remains, pid_t tid, stru
 
 static struct mw_error *open_remains(struct remains *remains, pid_t pid, bool *found)
 {
-	memset(remains, 0, sizeof(*remains));
-	remains->pid = pid;
 	remains->arch = mw_arch_find(mw_target_machine());
 	/* A first thread that has ended has no memory. */
 	pid = mw_live_thread(pid);
@@ -215,17 +214,15 @@ static struct mw_error *open_remains(struct remains *remains, pid_t pid, bool *f
 
 struct mw_error *trap_stale_look(pid_t pid, struct mw_stale *stale)
 {
-	struct remains remains;
+	MW_CLEANUP(deinit) struct remains remains = {.pid = pid};
 	bool found = false;
 	struct mw_error *err = open_remains(&remains, pid, &found);
 
 	stale->found |= found;
-	if (!err && remains.rescue)
-		err = take_down(&remains, mw_live_thread(pid), stale->journal, false);
-	if (!err && remains.rescue)
-		err = take_down(&remains, mw_live_thread(pid), stale->journal, true);
-	deinit(&remains);
-	return err;
+	if (err || !remains.rescue)
+		return err;
+	MW_TRY(take_down(&remains, mw_live_thread(pid), stale->journal, false));
+	return take_down(&remains, mw_live_thread(pid), stale->journal, true);
 }
 
 /* 0: there is none. */
@@ -269,7 +266,6 @@ static bool has_copy(const struct remains *remains, pid_t tid, const struct mw_r
 	uint8_t now[MW_OOL_MAX], copy[MW_OOL_MAX];
 	size_t copy_length, length;
 	struct mw_insn_plan plan;
-	struct mw_error *err;
 
 	if (!entry->slot || entry->slot_size > MW_OOL_MAX || entry->plan.length > MW_INSN_MAX ||
 	    !is_room(remains, entry->slot, entry->slot_size))
@@ -277,11 +273,8 @@ static bool has_copy(const struct remains *remains, pid_t tid, const struct mw_r
 	remains->arch->plan(entry->plan.bytes, entry->plan.length, entry->plan.pc, &plan);
 	if (!plan.can_relocate)
 		return false;
-	err = remains->arch->relocate(&plan, entry->slot, copy, &copy_length, &length);
-	if (err) {
-		mw_error_destroy(err);
+	if (!mw_error_none(remains->arch->relocate(&plan, entry->slot, copy, &copy_length, &length)))
 		return false;
-	}
 	return length == entry->slot_size && copy_length == entry->copy_length &&
 	       mw_remote_read(tid, entry->slot, now, length) == length && memcmp(now, copy, length) == 0;
 }
@@ -315,7 +308,6 @@ static bool hand_on(const struct remains *remains, pid_t tid, struct mw_tracee_r
 	const struct mw_rescue_action *own = &remains->rescue->own[remains->rescue->own_at % 2];
 	mw_addr sp = regs->general.gpr[remains->arch->dwarf_sp], pc = regs->general.pc;
 	mw_addr info_at = remains->arch->argument(&regs->general, 1);
-	struct mw_error *err;
 	siginfo_t info;
 
 	/* One that the kernel sent may be a breakpoint's of ours. */
@@ -323,14 +315,12 @@ static bool hand_on(const struct remains *remains, pid_t tid, struct mw_tracee_r
 	    remains->rescue->shadow_stack || mw_remote_read(tid, info_at, &info, sizeof(info)) != sizeof(info) ||
 	    info.si_code > 0)
 		return false;
-	err = mw_remote_write(tid, sp, &own->restorer, sizeof(own->restorer));
 	regs->general.pc = own->handler;
-	if (!err)
-		err = mw_tracee_set_regs(tid, regs);
-	if (err)
-		regs->general.pc = pc;
-	mw_error_destroy(err);
-	return regs->general.pc != pc;
+	if (mw_error_none(mw_remote_write(tid, sp, &own->restorer, sizeof(own->restorer))) &&
+	    mw_error_none(mw_tracee_set_regs(tid, regs)))
+		return true;
+	regs->general.pc = pc;
+	return false;
 }
 
 /* One that was to stand, and may be in what was left: it has had no CPU for that, or waits in the kernel. */
@@ -488,31 +478,24 @@ static struct mw_error *take_out(struct remains *remains, struct mw_journal *jou
 
 struct mw_error *trap_stale_remove(pid_t pid)
 {
-	struct remains remains;
-	struct mw_journal journal = {0};
+	MW_CLEANUP(deinit) struct remains remains = {.pid = pid};
+	MW_CLEANUP(mw_journal_deinit) struct mw_journal journal = {0};
 	bool found = false, inside = false;
-	struct mw_error *err = open_remains(&remains, pid, &found), *released;
+	struct mw_error *err;
 
-	if (!err && found) {
-		err = mw_quiesce_begin(&remains.quiesce, pid);
-		if (!err)
-			err = take_out(&remains, &journal, &inside);
-		released = mw_quiesce_end(&remains.quiesce);
-		if (err)
-			mw_error_destroy(released);
-		else
-			err = released;
-		err = mw_error_prefix(err, "cannot remove what a killed memwatch left");
-	}
+	MW_TRY(open_remains(&remains, pid, &found));
+	if (!found)
+		return NULL;
+	err = mw_quiesce_begin(&remains.quiesce, pid);
+	if (!err)
+		err = take_out(&remains, &journal, &inside);
+	err = mw_error_first(err, mw_quiesce_end(&remains.quiesce));
+	if (err || !inside)
+		return mw_error_prefix(err, "cannot remove what a killed memwatch left");
 	/* A second one on top of it would lead to the first for ever. */
-	if (!err && inside)
-		err = mw_error_hint(
-			mw_error_create(MW_ERROR_SYSTEM, 0,
-					"a thread of process %d does not come out of what a killed memwatch "
-					"has left in it",
-					(int)pid),
-			"The process is unharmed; try again later");
-	mw_journal_deinit(&journal);
-	deinit(&remains);
-	return err;
+	return mw_error_hint(mw_error_create(MW_ERROR_SYSTEM, 0,
+					     "a thread of process %d does not come out of what a killed memwatch "
+					     "has left in it",
+					     (int)pid),
+			     "The process is unharmed; try again later");
 }
