@@ -70,11 +70,15 @@ static struct mw_error *pick_injector(struct jump_process *process, uint32_t cal
  * The loader's thread waits in the recorder until this is done: what a new library's constructors allocate is seen.
  */
 
+static bool is_to_plant(const struct jump_patch *patch)
+{
+	return !patch->gone && !patch->standing && !patch->detour.why;
+}
+
 static bool anything_to_plant(const struct jump_process *process)
 {
 	for (size_t i = 0; i < process->patches.count; i++)
-		if (!process->patches.items[i].gone && !process->patches.items[i].standing &&
-		    !process->patches.items[i].detour.why)
+		if (is_to_plant(&process->patches.items[i]))
 			return true;
 	return false;
 }
@@ -98,30 +102,29 @@ static void forget_gone(struct jump_process *process)
 /* Entry points that came and can't be detoured: what they do will be missed. */
 static void note_refused(struct jump_process *process, size_t first)
 {
-	for (size_t i = first; i < process->patches.count; i++)
-		if (process->patches.items[i].detour.why && process->patches.items[i].hook != JUMP_NO_HOOK)
-			process->survey.hooks.items[process->patches.items[i].hook].info.refused =
-				process->patches.items[i].detour.why;
+	for (size_t i = first; i < process->patches.count; i++) {
+		const struct jump_patch *patch = &process->patches.items[i];
+
+		if (patch->detour.why && patch->hook != JUMP_NO_HOOK)
+			process->survey.hooks.items[patch->hook].info.refused = patch->detour.why;
+	}
 }
 
 /* It has put itself under a filter since the attach, under which no memory can be had without harm. */
 static void give_up_new(struct jump_process *process)
 {
-	for (size_t i = 0; i < process->patches.count; i++) {
-		struct jump_patch *patch = &process->patches.items[i];
-
-		if (!patch->gone && !patch->standing && !patch->detour.why)
-			patch->detour.why = "the process has put itself under a seccomp filter that forbids it";
-	}
+	for (size_t i = 0; i < process->patches.count; i++)
+		if (is_to_plant(&process->patches.items[i]))
+			process->patches.items[i].detour.why =
+				"the process has put itself under a seccomp filter that forbids it";
 	note_refused(process, 0);
 }
 
 static struct mw_error *plant_new(struct jump_process *process, const struct mw_maps *maps)
 {
-	struct mw_maps now = {0};
+	MW_CLEANUP(mw_maps_deinit) struct mw_maps now = {0};
 	struct mw_permit permit;
 	struct mw_inject inject;
-	struct mw_error *err;
 	pid_t tid;
 
 	if (!jump_still_there(process))
@@ -136,60 +139,44 @@ static struct mw_error *plant_new(struct jump_process *process, const struct mw_
 	}
 	MW_TRY(mw_inject_init(&inject, tid, maps));
 	MW_TRY(jump_memory_extend(process, &inject));
-	err = jump_patch_all(process, &now);
-	mw_maps_deinit(&now);
-	return err;
+	return jump_patch_all(process, &now);
 }
 
 static struct mw_error *stop_and_plant(struct jump_process *process, const struct mw_maps *maps)
 {
-	struct mw_error *err, *released;
+	struct mw_error *err = jump_stop(process, 0);
 
-	err = jump_stop(process, 0);
 	if (!err)
 		err = plant_new(process, maps);
-	released = mw_quiesce_end(&process->quiesce);
+	err = mw_error_first(err, mw_quiesce_end(&process->quiesce));
 	jump_account_stop(process);
-	if (err) {
-		mw_error_destroy(released);
-		return err;
-	}
-	return released;
+	return err;
 }
 
-struct mw_error *jump_modules_changed(struct jump_process *process)
+static struct mw_error *take_modules(struct jump_process *process)
 {
 	size_t added = 0, removed = 0, before = process->patches.count;
 	pid_t tid = mw_live_thread(process->pid);
-	struct mw_maps maps = {0};
-	struct mw_error *err;
+	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
 
-	/* … which is found out elsewhere. */
-	if (jump_has_execed(process))
-		return NULL;
-	err = mw_survey_refresh(&process->survey, tid, &added, &removed);
-	if (!err && (added || removed))
+	MW_TRY(mw_survey_refresh(&process->survey, tid, &added, &removed));
+	if (added || removed)
 		process->unwinder->ops->flush(process->unwinder);
-	if (!err)
-		err = mw_survey_take_in(&process->survey, tid);
-	if (!err)
-		err = mw_maps_read(tid, &maps);
-	if (!err)
-		jump_learned_tidy(process);
-	if (!err)
-		err = jump_rows_publish(process, &maps, added || removed);
-	if (!err) {
-		forget_gone(process);
-		err = jump_plan(process, tid);
-	}
-	if (!err) {
-		note_refused(process, before);
-		process->drain->hooks = (uint32_t)process->survey.hooks.count;
-		if (anything_to_plant(process))
-			err = stop_and_plant(process, &maps);
-	}
-	mw_maps_deinit(&maps);
-	return mw_error_unless_gone(err); /* … which is found out elsewhere */
+	MW_TRY(mw_survey_take_in(&process->survey, tid));
+	MW_TRY(mw_maps_read(tid, &maps));
+	jump_learned_tidy(process);
+	MW_TRY(jump_rows_publish(process, &maps, added || removed));
+	forget_gone(process);
+	MW_TRY(jump_plan(process, tid));
+	note_refused(process, before);
+	process->drain->hooks = (uint32_t)process->survey.hooks.count;
+	return anything_to_plant(process) ? stop_and_plant(process, &maps) : NULL;
+}
+
+/* An exec or an end is found out elsewhere. */
+struct mw_error *jump_modules_changed(struct jump_process *process)
+{
+	return jump_has_execed(process) ? NULL : mw_error_unless_gone(take_modules(process));
 }
 
 #define HEARTBEAT_LIMIT_NS UINT64_C(1000000000)
@@ -199,13 +186,6 @@ struct mw_error *jump_modules_changed(struct jump_process *process)
 /* What a thread does to have the recorder put in. */
 #define CALLS (MW_CALLS_MAP | MW_CALLS_SHARE | MW_CALL_BIT(MADVISE) | MW_CALL_BIT(MPROTECT_CODE) | MW_CALL_BIT(PRCTL))
 
-static struct mw_error *unsupported(const struct jump_process *process, const char *why)
-{
-	return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0, "the jump engine can't be used on process %d: %s",
-					     process->pid, why),
-			     "--engine trap can watch it");
-}
-
 /* A target may have forbidden itself to read the time stamp counter. */
 static struct mw_error *check_counter(const struct jump_process *process, const struct mw_inject *inject)
 {
@@ -214,8 +194,13 @@ static struct mw_error *check_counter(const struct jump_process *process, const 
 	int64_t result;
 
 	MW_TRY(mw_inject_call_with(inject, SYS_prctl, arguments, 1, &flag, sizeof(flag), &result));
-	return result == 0 && flag == PR_TSC_SIGSEGV ? unsupported(process, "it may not read the time stamp counter")
-						     : NULL;
+	if (result != 0 || flag != PR_TSC_SIGSEGV)
+		return NULL;
+	return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+					     "the jump engine can't be used on process %d: it may not read the time "
+					     "stamp counter",
+					     process->pid),
+			     "--engine trap can watch it");
 }
 
 /* Calls of ours that a stack passes through are no frames of the program's. */
@@ -256,16 +241,12 @@ static struct mw_error *put_in_code(struct jump_process *process, const struct m
 
 static struct mw_error *install_code(struct jump_process *process)
 {
-	struct mw_maps maps = {0};
+	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
 	uint64_t rows_bytes;
-	struct mw_error *err = jump_rows_compile(process, &rows_bytes);
 
-	if (!err)
-		err = mw_maps_read(mw_live_thread(process->pid), &maps);
-	if (!err)
-		err = put_in_code(process, &maps, rows_bytes);
-	mw_maps_deinit(&maps);
-	return err;
+	MW_TRY(jump_rows_compile(process, &rows_bytes));
+	MW_TRY(mw_maps_read(mw_live_thread(process->pid), &maps));
+	return put_in_code(process, &maps, rows_bytes);
 }
 
 static mw_addr heap_end(const struct mw_maps *maps)
@@ -280,8 +261,7 @@ static struct mw_error *install_data(struct jump_process *process)
 {
 	struct mw_ring_control *control = jump_control(&process->recorder.shared);
 	const struct jump_drain_help help = jump_help(process);
-	struct mw_maps maps = {0};
-	struct mw_error *err;
+	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
 
 	MW_TRY(jump_memory_prepare(process));
 	jump_clock_init(&process->clock);
@@ -292,23 +272,18 @@ static struct mw_error *install_data(struct jump_process *process)
 	MW_TRY(jump_drain_create(&process->recorder.shared, &process->clock, &process->sink, &help, &process->drain));
 	process->drain->hooks = (uint32_t)process->survey.hooks.count;
 	MW_TRY(mw_maps_read(mw_live_thread(process->pid), &maps));
-	err = jump_rows_publish(process, &maps, false);
-	mw_maps_deinit(&maps);
-	return err;
+	return jump_rows_publish(process, &maps, false);
 }
 
 static struct mw_error *install_jumps(struct jump_process *process)
 {
 	struct mw_ring_control *control = jump_control(&process->recorder.shared);
-	struct mw_maps maps = {0};
-	struct mw_error *err;
+	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
 
 	process->installed = true;
 	jump_introduce_threads(process);
-	err = jump_patch_all(process, &maps);
+	MW_TRY(jump_patch_all(process, &maps));
 	process->drain->break_end = heap_end(&maps);
-	mw_maps_deinit(&maps);
-	MW_TRY(err);
 	MW_TRY(mw_fault("attach.resume"));
 	for (size_t i = 0; i < process->patches.count; i++)
 		process->patches.loader_hooked |=
@@ -336,17 +311,14 @@ static uint64_t clock_ticks_now(void)
 static struct mw_error *survey(struct jump_process *process)
 {
 	size_t added, removed;
-	uint64_t bytes;
 	pid_t tid = mw_live_thread(process->pid);
 
-	MW_TRY(mw_fault("attach.modules"));
 	MW_TRY(mw_survey_refresh(&process->survey, tid, &added, &removed));
+	process->unwinder->ops->flush(process->unwinder);
 	MW_TRY(mw_survey_take_in(&process->survey, tid));
 	MW_TRY(mw_survey_check(&process->survey));
 	MW_TRY(jump_plan(process, tid));
-	MW_TRY(jump_plan_check(process));
-	process->children.attach_start = clock_ticks_now();
-	return jump_rows_compile(process, &bytes);
+	return jump_plan_check(process);
 }
 
 static struct mw_error *stop(struct jump_process *process)
@@ -367,8 +339,13 @@ static struct mw_error *let_go(struct jump_process *process)
 /* All but the jumps. The process is stopped for a part of it, and runs when this returns. */
 static struct mw_error *put_in(struct jump_process *process)
 {
+	uint64_t bytes;
+
 	MW_TRY(mw_stale_remove(process->pid, process->why_left, sizeof(process->why_left)));
+	MW_TRY(mw_fault("attach.modules"));
 	MW_TRY(survey(process));
+	process->children.attach_start = clock_ticks_now();
+	MW_TRY(jump_rows_compile(process, &bytes));
 	MW_TRY(stop(process));
 	jump_learn_note_stacks(process);
 	MW_TRY(install_code(process));
@@ -384,12 +361,10 @@ static bool any_maps(const struct jump_process *process)
 	bool any = false;
 
 	for (size_t i = 0; i < process->quiesce.count && !any; i++) {
-		const struct mw_quiet_thread *thread = &process->quiesce.threads[i];
 		struct mw_tracee_regs regs;
-		struct mw_error *err = thread->stopped ? mw_tracee_get_regs(thread->tid, &regs) : NULL;
 
-		any = thread->stopped && !err && mw_survey_is_mapping(&process->survey, regs.general.pc);
-		mw_error_destroy(err);
+		any = jump_regs_of(&process->quiesce.threads[i], &regs) &&
+		      mw_survey_is_mapping(&process->survey, regs.general.pc);
 	}
 	return any;
 }
@@ -458,7 +433,7 @@ static void find_loader(struct jump_process *process)
 /* A static program has no loader that tells when it is loader_ready. */
 static struct mw_error *check_program(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	MW_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct mw_elf *elf = NULL;
 	struct mw_error *err = fd >= 0 ? mw_elf_open(fd, path, &elf) : NULL;
 	bool is_static = !err && elf && elf->is_static;
@@ -466,8 +441,6 @@ static struct mw_error *check_program(const char *path)
 	/* What it is that can't be read, its exec will show. */
 	mw_error_destroy(err);
 	mw_elf_unref(elf);
-	if (fd >= 0)
-		close(fd);
 	if (!is_static)
 		return NULL;
 	err = mw_error_create(MW_ERROR_UNSUPPORTED, 0,
@@ -521,14 +494,8 @@ static struct mw_error *return_from_loader(struct jump_process *process, struct 
 static struct mw_error *install_launched(struct jump_process *process)
 {
 	const struct mw_engine_options *options = &process->engine->options;
-	size_t added, removed;
 
-	MW_TRY(mw_survey_refresh(&process->survey, process->pid, &added, &removed));
-	process->unwinder->ops->flush(process->unwinder);
-	MW_TRY(mw_survey_take_in(&process->survey, process->pid));
-	MW_TRY(mw_survey_check(&process->survey));
-	MW_TRY(jump_plan(process, process->pid));
-	MW_TRY(jump_plan_check(process));
+	MW_TRY(survey(process));
 	MW_TRY(install_code(process));
 	MW_TRY(install_data(process));
 	MW_TRY(install_jumps(process));

@@ -165,14 +165,8 @@ static struct mw_error *detach_all(struct jump_engine *engine, enum mw_window_en
 	for (size_t i = 0; i < engine->process_count; i++)
 		if (!engine->processes[i]->quiesce.standing)
 			mw_error_destroy(jump_window_end(engine->processes[i]));
-	for (size_t i = 0; i < engine->process_count; i++) {
-		struct mw_error *err = jump_process_detach(engine->processes[i], end);
-
-		if (first)
-			mw_error_destroy(err);
-		else
-			first = err;
-	}
+	for (size_t i = 0; i < engine->process_count; i++)
+		first = mw_error_first(first, jump_process_detach(engine->processes[i], end));
 	return first;
 }
 

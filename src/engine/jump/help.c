@@ -157,14 +157,11 @@ void jump_learn_note_stacks(struct jump_process *process)
 	process->learned.stack_pointer_count = 0;
 	process->learned.stack_pointers = calloc(quiesce->count + 1, sizeof(*process->learned.stack_pointers));
 	for (size_t i = 0; process->learned.stack_pointers && i < quiesce->count; i++) {
-		const struct mw_quiet_thread *thread = &quiesce->threads[i];
 		struct mw_tracee_regs regs;
-		struct mw_error *err = thread->stopped ? mw_tracee_get_regs(thread->tid, &regs) : NULL;
 
-		if (thread->stopped && !err)
+		if (jump_regs_of(&quiesce->threads[i], &regs))
 			process->learned.stack_pointers[process->learned.stack_pointer_count++] =
 				regs.general.gpr[process->survey.arch->dwarf_sp] & ~(mw_addr)(sizeof(uint64_t) - 1);
-		mw_error_destroy(err);
 	}
 }
 

@@ -13,6 +13,7 @@
 #ifndef MW_ENGINE_JUMP_JUMP_H
 #define MW_ENGINE_JUMP_JUMP_H
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/map.h"
 #include "engine/jump/clock.h"
@@ -258,6 +259,22 @@ static inline const struct mw_stub_header *jump_header(const struct jump_process
 static inline bool jump_may_be_suspended(const struct jump_process *process)
 {
 	return process->stacks.own || (process->stacks.has_frames && !process->is_copy);
+}
+
+/* Is its jump still to be written? */
+static inline bool jump_is_due(const struct jump_patch *patch)
+{
+	return !patch->standing && !patch->gone && patch->trampoline_at;
+}
+
+/* The registers of a thread; false where it does not stand, or they can't be read. */
+static inline bool jump_regs_of(const struct mw_quiet_thread *thread, struct mw_tracee_regs *out)
+{
+	struct mw_error *err = thread->stopped ? mw_tracee_get_regs(thread->tid, out) : NULL;
+	bool known = thread->stopped && !err;
+
+	mw_error_destroy(err);
+	return known;
 }
 
 /* While it is stopped: it has not ended, nor become another program. */

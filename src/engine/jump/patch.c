@@ -117,7 +117,7 @@ static struct mw_error *add_patch(struct jump_process *process, pid_t tid, const
 	return NULL;
 }
 
-static bool planned(const struct jump_process *process, mw_addr addr)
+static bool is_planned(const struct jump_process *process, mw_addr addr)
 {
 	for (size_t i = 0; i < process->patches.count; i++)
 		if (process->patches.items[i].addr == addr && !process->patches.items[i].gone)
@@ -138,7 +138,7 @@ static struct mw_error *plan_hooks(struct jump_process *process, pid_t tid)
 						 .size = hook->size};
 
 		if (hook->info.refused || mw_modules_get(process->survey.modules, hook->module)->gone ||
-		    planned(process, patch.addr))
+		    is_planned(process, patch.addr))
 			continue;
 		MW_TRY(add_patch(process, tid, &patch));
 	}
@@ -165,7 +165,7 @@ static struct mw_error *plan_helpers_of(struct jump_process *process, pid_t tid,
 						 .size = found.helper[i].size};
 
 		/* A program's own function of such a name may mean anything. */
-		if (!found.helper[i].vaddr || planned(process, patch.addr) ||
+		if (!found.helper[i].vaddr || is_planned(process, patch.addr) ||
 		    (helpers[i].role != MW_STUB_UNWINDER &&
 		     process->survey.module_class[module->number] != MW_MODULE_RUNTIME))
 			continue;
@@ -386,7 +386,7 @@ static void drop_misplaced(struct jump_process *process, const struct mw_maps *m
 	for (size_t i = 0; i < process->patches.count; i++) {
 		struct jump_patch *patch = &process->patches.items[i];
 
-		if (!patch->standing && !patch->gone && patch->trampoline_at)
+		if (jump_is_due(patch))
 			patch->gone = !jump_patch_in_place(process, patch, maps);
 	}
 }
@@ -407,7 +407,7 @@ struct mw_error *jump_patch_all(struct jump_process *process, struct mw_maps *ma
 	for (size_t i = 0; i < process->patches.count; i++) {
 		struct jump_patch *patch = &process->patches.items[i];
 
-		if (!patch->standing && !patch->gone && patch->trampoline_at)
+		if (jump_is_due(patch))
 			MW_TRY(plant(process, tid, patch));
 	}
 	return NULL;
@@ -454,10 +454,7 @@ struct mw_error *jump_unpatch_copy(const struct jump_process *process, pid_t chi
 					       ? mw_journal_clean_entry(&process->patches.journal, child, i)
 					       : NULL;
 
-		if (first)
-			mw_error_destroy(err);
-		else
-			first = err;
+		first = mw_error_first(first, err);
 	}
 	return first;
 }
@@ -471,10 +468,7 @@ static struct mw_error *restore_functions(struct jump_process *process, pid_t ti
 		struct mw_error *err =
 			is_unwinders(process, i) ? NULL : mw_journal_restore(&process->patches.journal, tid, i);
 
-		if (first)
-			mw_error_destroy(err);
-		else
-			first = err;
+		first = mw_error_first(first, err);
 	}
 	return first;
 }
@@ -492,7 +486,6 @@ struct mw_error *jump_unpatch(struct jump_process *process, bool unwinders, cons
 	pid_t tid = mw_quiesce_pick(&process->quiesce);
 	struct mw_error *err =
 		unwinders ? mw_journal_rollback(&process->patches.journal, tid) : restore_functions(process, tid);
-	struct mw_error *moved;
 
 	for (size_t i = 0; i < process->patches.count; i++) {
 		struct jump_patch *patch = &process->patches.items[i];
@@ -503,9 +496,5 @@ struct mw_error *jump_unpatch(struct jump_process *process, bool unwinders, cons
 			*taken = patch->function;
 		patch->standing = false;
 	}
-	moved = jump_move_out(process);
-	if (!err)
-		return moved;
-	mw_error_destroy(moved);
-	return err;
+	return mw_error_first(err, jump_move_out(process));
 }

@@ -81,24 +81,11 @@ static bool ask_pidfd(int pidfd, int *status)
 /* A process that has ended and not been waited for shows its status. */
 static bool ask_stat(pid_t pid, int *status)
 {
-	char path[64], text[1024];
-	uint64_t value;
-	ssize_t got;
-	int fd;
+	uint64_t value = 0;
+	bool known = mw_stat_read(pid, MW_STAT_EXIT_CODE, &value);
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	got = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (got <= 0)
-		return false;
-	text[got] = '\0';
-	if (!mw_stat_field(text, (size_t)got, MW_STAT_EXIT_CODE, &value))
-		return false;
-	*status = (int)value;
-	return true;
+	*status = known ? (int)value : *status;
+	return known;
 }
 
 void jump_exit_status(struct jump_process *process, int known)
@@ -188,21 +175,29 @@ void jump_process_destroy(struct jump_process *process)
 	free(process);
 }
 
-/* Exceptions and calls of ours are walked through by what the image says of itself. */
-static struct mw_error *create_unwinder(struct jump_process *process)
+static struct mw_error *look_at_process(struct jump_process *process)
 {
-	struct mw_unwinder *inner = NULL;
+	const struct mw_engine_options *options = &process->engine->options;
+	struct mw_status status;
 
-	MW_TRY(mw_unwinder_libunwind(process->survey.modules, process->survey.arch, &inner));
-	process->inner = inner;
-	return mw_unwinder_memo(inner, process->survey.arch, &process->unwinder);
+	process->pidfd = (int)syscall(SYS_pidfd_open, process->pid, 0);
+	if (process->pidfd < 0)
+		return mw_error_create(errno == ESRCH ? MW_ERROR_GONE : MW_ERROR_SYSTEM, errno,
+				       "cannot open process %d", process->pid);
+	MW_TRY(mw_status_read(process->pid, &status));
+	process->ids.other_namespace = status.ns_pid != process->pid;
+	process->ids.first = (uint32_t)status.ns_pid;
+	memcpy(process->name, status.name, sizeof(process->name));
+	MW_TRY(mw_survey_init(&process->survey, mw_arch_find(mw_target_machine()), process->pid, options->track_heap,
+			      options->track_vm));
+	MW_TRY(mw_unwinder_libunwind(process->survey.modules, process->survey.arch, &process->inner));
+	return mw_unwinder_memo(process->inner, process->survey.arch, &process->unwinder);
 }
 
 struct mw_error *jump_process_create(struct jump_engine *engine, pid_t pid, const struct mw_event_sink *sink,
 				     struct jump_process **out)
 {
 	struct jump_process *process = calloc(1, sizeof(*process));
-	struct mw_status status;
 	struct mw_error *err;
 
 	if (!process)
@@ -213,32 +208,18 @@ struct mw_error *jump_process_create(struct jump_engine *engine, pid_t pid, cons
 	process->patches.next_helper = MW_STUB_MAX_HOOKS;
 	process->recorder.code = mw_stub_image;
 	process->recorder.own_memory = -1;
-	process->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	err = process->pidfd < 0 ? mw_error_create(errno == ESRCH ? MW_ERROR_GONE : MW_ERROR_SYSTEM, errno,
-						   "cannot open process %d", pid)
-				 : NULL;
-	if (!err)
-		err = mw_status_read(pid, &status);
-	if (!err)
-		err = mw_survey_init(&process->survey, mw_arch_find(mw_target_machine()), pid,
-				     engine->options.track_heap, engine->options.track_vm);
-	if (!err)
-		err = create_unwinder(process);
-	if (err) {
+	err = look_at_process(process);
+	if (err)
 		jump_process_destroy(process);
-		return err;
-	}
-	process->ids.other_namespace = status.ns_pid != pid;
-	process->ids.first = (uint32_t)status.ns_pid;
-	memcpy(process->name, status.name, sizeof(process->name));
-	*out = process;
-	return NULL;
+	else
+		*out = process;
+	return err;
 }
 
 /* Does a process, be it the one that is watched or a copy of it, have the shared memory mapped, where it was put? */
 static bool memory_stands(const struct jump_process *process, pid_t tid)
 {
-	struct mw_maps maps = {0};
+	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
 	struct mw_error *err = mw_maps_read(tid, &maps);
 	bool found = false;
 
@@ -250,7 +231,6 @@ static bool memory_stands(const struct jump_process *process, pid_t tid)
 			makedev(mapping->major, mapping->minor) == process->recorder.memory.device;
 	}
 	mw_error_destroy(err);
-	mw_maps_deinit(&maps);
 	return found;
 }
 
@@ -387,8 +367,8 @@ static struct mw_error *take_out_of_child(struct jump_process *copy, struct mw_q
 static struct mw_error *clean_child(const struct jump_process *process, struct mw_quiesce *quiesce, bool *left)
 {
 	struct jump_process copy = *process;
-	struct mw_seccomp_policy policy = {.count = 0};
-	struct mw_maps maps = {0};
+	MW_CLEANUP(mw_seccomp_policy_deinit) struct mw_seccomp_policy policy = {.count = 0};
+	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
 	struct mw_error *err;
 
 	*left = true;
@@ -402,8 +382,6 @@ static struct mw_error *clean_child(const struct jump_process *process, struct m
 		copy.patches.items[i].standing = true;
 	}
 	err = take_out_of_child(&copy, quiesce, &policy, &maps, left);
-	mw_seccomp_policy_deinit(&policy);
-	mw_maps_deinit(&maps);
 	free(copy.patches.items);
 	free(copy.seen.gone_back);
 	return err;
@@ -413,7 +391,6 @@ static struct mw_error *child_clean(struct jump_process *process, pid_t child)
 {
 	struct mw_quiesce quiesce = {.forked = jump_child_forked, .context = process};
 	struct mw_error *err = mw_quiesce_begin(&quiesce, child);
-	struct mw_error *released;
 	bool left;
 
 	if (!err)
@@ -422,36 +399,17 @@ static struct mw_error *child_clean(struct jump_process *process, pid_t child)
 		err = clean_child(process, &quiesce, &left);
 		process->children.cleaned += !err && !left;
 	}
-	released = mw_quiesce_end(&quiesce);
+	err = mw_error_first(err, mw_quiesce_end(&quiesce));
 	mw_quiesce_deinit(&quiesce);
-	if (err) {
-		mw_error_destroy(released);
-		return err;
-	}
-	return released;
+	return err;
 }
 
 /* Forked while we hold its maker: it stands before its first instruction, and has no calls but its maker's. */
 struct mw_error *jump_child_forked(void *context, pid_t child)
 {
-	const struct jump_process *process = context;
-
 	/* What is in its memory is taken out when the window ends; the jumps can go at once, but for what a call that
 	 * throws needs. */
-	return jump_unpatch_copy(process, child, false);
-}
-
-/* The child that calls itself `tid`: a young process that holds a copy. */
-static pid_t find_child(const struct jump_process *process, uint32_t tid)
-{
-	struct mw_status status;
-	struct mw_error *err;
-
-	if (!process->ids.other_namespace)
-		return (pid_t)tid;
-	err = mw_status_read((pid_t)tid, &status);
-	mw_error_destroy(err);
-	return 0; /* the sweep at the end finds it */
+	return jump_unpatch_copy(context, child, false);
 }
 
 void jump_children_heard(struct jump_process *process)
@@ -463,7 +421,8 @@ void jump_children_heard(struct jump_process *process)
 		count = MW_RING_CHILDREN;
 	for (; process->children.seen < count; process->children.seen++) {
 		uint32_t tid = __atomic_load_n(&control->children[process->children.seen], __ATOMIC_ACQUIRE);
-		pid_t child = find_child(process, tid);
+		/* That of another namespace the sweep at the end finds. */
+		pid_t child = process->ids.other_namespace ? 0 : (pid_t)tid;
 
 		if (tid == 0)
 			return; /* not written yet */
@@ -480,26 +439,6 @@ void jump_children_heard(struct jump_process *process)
 	}
 }
 
-/* When a process began, in clock ticks since boot; 0 where it can't be known. */
-static uint64_t start_time(pid_t pid)
-{
-	char path[64], text[1024];
-	uint64_t start = 0;
-	ssize_t got;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	got = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (got <= 0)
-		return 0;
-	text[got] = '\0';
-	return mw_stat_field(text, (size_t)got, MW_STAT_START, &start) ? start : 0;
-}
-
 /* Clean all that are there: looked for among the processes that began after the attach. */
 static void children_sweep(struct jump_process *process)
 {
@@ -511,11 +450,11 @@ static void children_sweep(struct jump_process *process)
 	process->stacks.search_until = mw_clock_ns() + SEARCH_NS;
 	while ((entry = readdir(proc))) {
 		pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? (pid_t)strtol(entry->d_name, NULL, 10) : 0;
+		uint64_t start;
 
-		if (pid <= 0 || pid == process->pid || pid == getpid() ||
-		    start_time(pid) < process->children.attach_start || !holds_copy(process, pid))
-			continue;
-		mw_error_destroy(child_clean(process, pid));
+		if (pid > 0 && pid != process->pid && pid != getpid() && mw_stat_read(pid, MW_STAT_START, &start) &&
+		    start >= process->children.attach_start && holds_copy(process, pid))
+			mw_error_destroy(child_clean(process, pid));
 	}
 	closedir(proc);
 }

@@ -80,14 +80,11 @@ static bool find_running(struct jump_search *search, const struct mw_maps *maps)
 
 	search->running = calloc(quiesce->count + 1, sizeof(*search->running));
 	for (size_t i = 0; search->running && i < quiesce->count; i++) {
-		const struct mw_quiet_thread *thread = &quiesce->threads[i];
 		struct mw_tracee_regs regs;
-		struct mw_error *err = thread->stopped ? mw_tracee_get_regs(thread->tid, &regs) : NULL;
 
-		if (!err && thread->stopped)
-			search->running_count += own_stack(search->process, maps, thread->tid, &regs.general,
-							   &search->running[search->running_count]);
-		mw_error_destroy(err);
+		if (jump_regs_of(&quiesce->threads[i], &regs))
+			search->running_count += own_stack(search->process, maps, quiesce->threads[i].tid,
+							   &regs.general, &search->running[search->running_count]);
 	}
 	return search->running;
 }

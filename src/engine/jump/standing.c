@@ -166,8 +166,7 @@ static bool is_overwritten(const struct jump_process *process, mw_addr addr)
 	for (size_t i = 0; i < process->patches.count; i++) {
 		const struct jump_patch *patch = &process->patches.items[i];
 
-		if (!patch->standing && !patch->gone && patch->trampoline_at && addr > patch->detour.at &&
-		    addr < patch->detour.at + patch->detour.jump)
+		if (jump_is_due(patch) && addr > patch->detour.at && addr < patch->detour.at + patch->detour.jump)
 			return true;
 	}
 	return false;
@@ -181,7 +180,7 @@ static void overwritten_bounds(const struct jump_process *process, mw_addr *low,
 	for (size_t i = 0; i < process->patches.count; i++) {
 		const struct jump_patch *patch = &process->patches.items[i];
 
-		if (patch->standing || patch->gone || !patch->trampoline_at)
+		if (!jump_is_due(patch))
 			continue;
 		if (patch->detour.at < *low)
 			*low = patch->detour.at;
@@ -266,12 +265,9 @@ void jump_note_stacks(struct jump_process *process, const struct mw_maps *maps)
 	for (size_t i = 0; i < process->quiesce.count; i++) {
 		const struct mw_quiet_thread *thread = &process->quiesce.threads[i];
 		struct mw_tracee_regs regs;
-		struct mw_error *err = thread->stopped ? mw_tracee_get_regs(thread->tid, &regs) : NULL;
 
-		if (err || !thread->stopped) {
-			mw_error_destroy(err);
+		if (!jump_regs_of(thread, &regs))
 			continue;
-		}
 		process->stacks.own |=
 			!process->is_copy && !jump_on_own_stack(process, maps, thread->tid, &regs.general);
 		if (jump_may_be_suspended(process) && !jump_memory_ours(process, regs.general.pc))
@@ -470,17 +466,15 @@ static enum whereabouts find_thread(const struct jump_process *process, const st
 				    mw_addr *sp, mw_addr *pc, mw_addr *thread_pointer)
 {
 	struct mw_tracee_regs regs;
-	struct mw_error *err = thread->stopped ? mw_tracee_get_regs(thread->tid, &regs) : NULL;
 	char state;
 
-	if (thread->stopped && !err) {
+	if (jump_regs_of(thread, &regs)) {
 		*sp = regs.general.gpr[process->survey.arch->dwarf_sp];
 		*pc = regs.general.pc;
 		*thread_pointer = regs.general.thread_pointer;
 		return SOMEWHERE;
 	}
 	*thread_pointer = 0;
-	mw_error_destroy(err);
 	state = mw_state_read(thread->tid);
 	if (mw_state_is_end(state))
 		return NOWHERE;
