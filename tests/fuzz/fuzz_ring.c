@@ -356,7 +356,7 @@ static void act(enum deed deed)
 		insist(jump_drain_stats(rig.drain)->lost_events <= JUMP_MOST_COUNTED);
 		break;
 	case DO_ANSWER:
-		insist(!jump_answer(&rig.process));
+		jump_answer(&rig.process);
 		break;
 	case DO_PUBLISH:
 		publish(&rig.input);

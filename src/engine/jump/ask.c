@@ -148,14 +148,14 @@ static void answer(struct inquiry *inquiry, struct mw_ring_slot *slot, uint32_t 
 	__atomic_store_n(&slot->answered, asked, __ATOMIC_RELEASE);
 }
 
-struct mw_error *jump_answer(struct jump_process *process)
+void jump_answer(struct jump_process *process)
 {
 	uint32_t asks = __atomic_load_n(&jump_control(&process->recorder.shared)->asks, __ATOMIC_ACQUIRE);
 	struct inquiry inquiry = {.process = process};
 	char path[64];
 
 	if (asks == process->asks_seen)
-		return NULL;
+		return;
 	process->asks_seen = asks;
 	snprintf(path, sizeof(path), "/proc/%d/maps", mw_live_thread(process->pid));
 	inquiry.fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -164,14 +164,11 @@ struct mw_error *jump_answer(struct jump_process *process)
 		struct mw_ring_slot *slot = jump_slot(&process->recorder.shared, i);
 		uint32_t asked = __atomic_load_n(&slot->asked, __ATOMIC_ACQUIRE);
 
-		if (asked == slot->answered || __atomic_load_n(&slot->owner, __ATOMIC_RELAXED) <= MW_RING_TOMB)
-			continue;
-		answer(&inquiry, slot, asked);
+		if (asked != slot->answered && __atomic_load_n(&slot->owner, __ATOMIC_RELAXED) > MW_RING_TOMB)
+			answer(&inquiry, slot, asked);
 	}
 	mw_maps_deinit(&inquiry.maps);
-	if (inquiry.fd >= 0)
-		close(inquiry.fd);
-	return NULL;
+	mw_cleanup_close(&inquiry.fd);
 }
 
 /* Where a thread will look for its slot: one that is free, or its own. NULL: there is none. */
@@ -191,15 +188,12 @@ static struct mw_ring_slot *place_for(const struct jump_process *process, mw_add
 static void introduce(struct jump_process *process, const struct mw_maps *maps, const struct mw_quiet_thread *thread)
 {
 	struct mw_tracee_regs regs;
-	struct mw_error *err = mw_tracee_get_regs(thread->tid, &regs);
 	struct mw_ring_slot *slot;
 	struct mw_ring_region region;
 	struct asker asker;
 
-	if (err || regs.general.thread_pointer <= MW_RING_TOMB) {
-		mw_error_destroy(err);
+	if (!jump_regs_of(thread, &regs) || regs.general.thread_pointer <= MW_RING_TOMB)
 		return;
-	}
 	asker = (struct asker){
 		.tid = thread->tid, .thread = regs.general.thread_pointer, .first = thread->tid == process->pid};
 	slot = place_for(process, asker.thread);
@@ -213,12 +207,11 @@ static void introduce(struct jump_process *process, const struct mw_maps *maps, 
 
 void jump_introduce_threads(struct jump_process *process)
 {
-	struct mw_maps maps = {0};
+	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
 	struct mw_error *err = mw_maps_read(mw_live_thread(process->pid), &maps);
 
 	for (size_t i = 0; !err && i < process->quiesce.count; i++)
-		if (process->quiesce.threads[i].stopped && !process->quiesce.threads[i].sharing)
+		if (!process->quiesce.threads[i].sharing)
 			introduce(process, &maps, &process->quiesce.threads[i]);
 	mw_error_destroy(err);
-	mw_maps_deinit(&maps);
 }

@@ -411,17 +411,18 @@ static void look_for_rings(struct jump_drain *drain)
 {
 	uint64_t taken = __atomic_load_n(&jump_control(drain->shared)->rings_taken, __ATOMIC_ACQUIRE);
 
-	if (taken == drain->attached)
-		return;
-	discover(drain);
-	offer(drain);
+	if (taken != drain->attached) {
+		discover(drain);
+		offer(drain);
+	}
 }
 
-static struct mw_error *drain_round(struct jump_drain *drain, size_t *events)
+struct mw_error *jump_drain_round(struct jump_drain *drain, size_t *events)
 {
 	uint64_t before = drain->stats.events, future = jump_clock_ticks(drain->clock, FUTURE_NS);
 	struct mw_error *err = drain->failure;
 
+	*events = 0;
 	drain->failure = NULL;
 	MW_TRY(err);
 	drain->now = jump_clock_tick();
@@ -440,12 +441,6 @@ static struct mw_error *drain_round(struct jump_drain *drain, size_t *events)
 		err = jump_drain_flush(drain);
 	*events = (size_t)(drain->stats.events - before);
 	return err;
-}
-
-struct mw_error *jump_drain_round(struct jump_drain *drain, size_t *events)
-{
-	*events = 0;
-	return drain_round(drain, events);
 }
 
 uint64_t jump_drain_rest(const struct jump_drain *drain, uint64_t elapsed_ns)
@@ -467,7 +462,7 @@ struct mw_error *jump_drain_finish(struct jump_drain *drain)
 
 	discover(drain);
 	drain->last_round = true;
-	MW_TRY(drain_round(drain, &events));
+	MW_TRY(jump_drain_round(drain, &events));
 	for (uint32_t i = 0; i < drain->active_count; i++)
 		MW_TRY(jump_calls_cancel(drain, drain->active[i]));
 	return jump_drain_flush(drain);

@@ -339,7 +339,7 @@ static struct mw_error *serve(struct jump_process *process, size_t *events, bool
 
 	if (jump_has_exited(process))
 		return look_alive(process);
-	MW_TRY(jump_answer(process));
+	jump_answer(process);
 	MW_TRY(serve_loader(process, now));
 	MW_TRY(jump_drain_round(process->drain, events));
 	jump_learn_some(process);
@@ -556,60 +556,40 @@ static void add_range(struct mw_engine_range *out, size_t capacity, size_t *coun
 	out[(*count)++] = (struct mw_engine_range){start, start + size};
 }
 
-/* Where memory of ours is: how many places, no more than `capacity` filled in. */
-static size_t memory_ranges(const struct jump_process *process, struct mw_engine_range *out, size_t capacity)
+static size_t jump_own_ranges(const struct mw_engine *base, pid_t pid, struct mw_engine_range *out, size_t capacity)
 {
+	const struct jump_process *process = find_process(base, pid);
+	const struct jump_recorder *recorder = process && !process->ended ? &process->recorder : NULL;
 	size_t count = 0;
 
-	add_range(out, capacity, &count, process->recorder.memory.there, process->recorder.memory.size);
-	add_range(out, capacity, &count, process->recorder.guard, JUMP_PAGE);
-	add_range(out, capacity, &count, process->recorder.image, process->recorder.image_size);
-	for (size_t i = 0; i < process->recorder.trampolines_count; i++)
-		add_range(out, capacity, &count, process->recorder.trampolines[i].start,
-			  process->recorder.trampolines[i].size);
+	if (!recorder || !recorder->mapped)
+		return 0;
+	add_range(out, capacity, &count, recorder->memory.there, recorder->memory.size);
+	add_range(out, capacity, &count, recorder->guard, JUMP_PAGE);
+	add_range(out, capacity, &count, recorder->image, recorder->image_size);
+	for (size_t i = 0; i < recorder->trampolines_count; i++)
+		add_range(out, capacity, &count, recorder->trampolines[i].start, recorder->trampolines[i].size);
 	return count;
-}
-
-/* Bytes of ours that are in the target's resident set, and in its address space. */
-static void memory_measure(struct jump_process *process, pid_t tid, uint64_t *resident, uint64_t *mapped)
-{
-	char path[64];
-	int fd;
-
-	*resident = *mapped = 0;
-	if (!process->recorder.mapped)
-		return;
-	*mapped = process->recorder.memory.size + JUMP_PAGE + process->recorder.image_size;
-	for (size_t i = 0; i < process->recorder.trampolines_count; i++)
-		*mapped += process->recorder.trampolines[i].size;
-	snprintf(path, sizeof(path), "/proc/%d/pagemap", tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	*resident = present(fd, process->recorder.memory.there, process->recorder.memory.size) +
-		    present(fd, process->recorder.guard, JUMP_PAGE) +
-		    present(fd, process->recorder.image, process->recorder.image_size);
-	for (size_t i = 0; i < process->recorder.trampolines_count; i++)
-		*resident += present(fd, process->recorder.trampolines[i].start, process->recorder.trampolines[i].size);
-	close(fd);
 }
 
 static void jump_own_memory(const struct mw_engine *base, pid_t pid, uint64_t *resident, uint64_t *mapped)
 {
 	struct jump_process *process = find_process(base, pid);
+	struct mw_engine_range ranges[MW_RING_OWNED + 1];
+	size_t count = jump_own_ranges(base, pid, ranges, MW_RING_OWNED + 1);
+	char path[64];
 
 	*resident = *mapped = 0;
 	if (!process || process->ended)
 		return;
-	memory_measure(process, mw_live_thread(process->pid), resident, mapped);
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", mw_live_thread(pid));
+	MW_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	for (size_t i = 0; i < count; i++) {
+		*mapped += ranges[i].end - ranges[i].start;
+		*resident += present(fd, ranges[i].start, ranges[i].end - ranges[i].start);
+	}
 	process->stats.own_resident = *resident;
-}
-
-static size_t jump_own_ranges(const struct mw_engine *base, pid_t pid, struct mw_engine_range *out, size_t capacity)
-{
-	const struct jump_process *process = find_process(base, pid);
-
-	return process && !process->ended && process->recorder.mapped ? memory_ranges(process, out, capacity) : 0;
 }
 
 static const char *jump_used(const struct mw_engine *base, pid_t pid, const char **reason)

@@ -261,6 +261,15 @@ static inline bool jump_may_be_suspended(const struct jump_process *process)
 	return process->stacks.own || (process->stacks.has_frames && !process->is_copy);
 }
 
+/* Memory of ours for trampolines that an address lies in, or NULL. */
+static inline const struct jump_trampolines *jump_trampolines_at(const struct jump_recorder *recorder, mw_addr addr)
+{
+	for (size_t i = 0; i < recorder->trampolines_count; i++)
+		if (addr - recorder->trampolines[i].start < recorder->trampolines[i].size)
+			return &recorder->trampolines[i];
+	return NULL;
+}
+
 /* Is its jump still to be written? */
 static inline bool jump_is_due(const struct jump_patch *patch)
 {
@@ -363,7 +372,7 @@ void jump_heart_stop(struct jump_engine *engine);
 /* ask.c: what the recorder asks. */
 /* Answer for all threads before they ask: they stand, and nothing records yet. Best effort. */
 void jump_introduce_threads(struct jump_process *process);
-struct mw_error *jump_answer(struct jump_process *process) MW_MUST_CHECK;
+void jump_answer(struct jump_process *process);
 
 /* rows.c: how the recorder is to walk stacks. */
 struct jump_module_rows {
@@ -421,15 +430,15 @@ struct mw_error *jump_patch_all(struct jump_process *process, struct mw_maps *ma
 bool jump_patch_in_place(const struct jump_process *process, const struct jump_patch *patch,
 			 const struct mw_maps *maps);
 /*
- * Put the functions' bytes back, and PCs out of what was copied. `*taken`: a function whose jump somebody else has
- * written over, which is left as it is; else as it was. Those of `unwinders` are put back last, after calls in flight
- * have come back: one may still throw.
+ * Put the functions' bytes back, and threads out of what was copied, and let calls in flight come back (as
+ * jump_await_calls() does). `*taken`: a function whose jump somebody else has written over, which is left as it is;
+ * else as it was.
  */
-struct mw_error *jump_unpatch(struct jump_process *process, bool unwinders, const char **taken) MW_MUST_CHECK;
+struct mw_error *jump_unpatch_all(struct jump_process *process, struct mw_maps *maps,
+				  void (*look)(struct jump_process *process, void *context), void *context,
+				  const char **taken, size_t *left) MW_MUST_CHECK;
 /* Put back the bytes of unwinders' functions, or of all others, in a forked child. */
 struct mw_error *jump_unpatch_copy(const struct jump_process *process, pid_t child, bool unwinders) MW_MUST_CHECK;
-/* Does a jump stand in an unwinder's function? */
-bool jump_unwinder_patched(const struct jump_process *process);
 /* Threads that stand in copies of instructions, to the instructions. */
 struct mw_error *jump_move_out(struct jump_process *process) MW_MUST_CHECK;
 

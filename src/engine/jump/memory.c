@@ -176,9 +176,8 @@ static void fill_code(struct jump_process *process)
 /* Where headers of blocks from before the window may be read. */
 static struct mw_error *write_readable(struct jump_process *process, const struct mw_maps *maps)
 {
-	struct mw_stub_range *ranges = calloc(maps->count ? maps->count : 1, sizeof(*ranges));
+	MW_FREE struct mw_stub_range *ranges = calloc(maps->count ? maps->count : 1, sizeof(*ranges));
 	uint64_t room = (process->recorder.image_size - mw_stub_image_size) / sizeof(*ranges), count = 0;
-	struct mw_error *err = NULL;
 
 	if (!ranges)
 		return mw_error_nomem();
@@ -190,11 +189,9 @@ static struct mw_error *write_readable(struct jump_process *process, const struc
 	}
 	process->recorder.context.readable = process->recorder.image + mw_stub_image_size;
 	process->recorder.context.readable_count = count;
-	if (count)
-		err = mw_remote_write(mw_live_thread(process->pid), process->recorder.context.readable, ranges,
-				      count * sizeof(*ranges));
-	free(ranges);
-	return err;
+	return count ? mw_remote_write(mw_live_thread(process->pid), process->recorder.context.readable, ranges,
+				       count * sizeof(*ranges))
+		     : NULL;
 }
 
 static struct mw_error *context_fill(struct jump_process *process, const struct mw_maps *maps)
@@ -243,21 +240,22 @@ struct candidate {
 	uint32_t id;
 };
 
-static bool read_block(pid_t tid, struct candidate *out)
+static bool read_block(const struct mw_quiet_thread *thread, struct candidate *out)
 {
 	struct mw_tracee_regs regs;
 	struct mw_status status;
-	struct mw_error *err = mw_tracee_get_regs(tid, &regs);
+	struct mw_error *err;
 
-	if (!err)
-		err = mw_status_read(tid, &status);
-	if (err || !regs.general.thread_pointer) {
+	if (!jump_regs_of(thread, &regs) || !regs.general.thread_pointer)
+		return false;
+	err = mw_status_read(thread->tid, &status);
+	if (err) {
 		mw_error_destroy(err);
 		return false;
 	}
 	out->id = (uint32_t)status.ns_pid;
 	/* The block may end before that, and behind it there may be memory that nobody has touched yet. */
-	out->size = mw_touched_peek(tid, regs.general.thread_pointer, out->bytes, sizeof(out->bytes));
+	out->size = mw_touched_peek(thread->tid, regs.general.thread_pointer, out->bytes, sizeof(out->bytes));
 	return out->size > 0;
 }
 
@@ -286,7 +284,7 @@ struct mw_error *jump_find_tid_offset(struct jump_process *process)
 	for (size_t i = 0; i < process->quiesce.count && looked < 64; i++) {
 		const struct mw_quiet_thread *thread = &process->quiesce.threads[i];
 
-		if (!thread->stopped || thread->sharing || !read_block(thread->tid, block))
+		if (thread->sharing || !read_block(thread, block))
 			continue;
 		looked++;
 		for (size_t j = 0; j < sizeof(possible); j++)
@@ -346,18 +344,6 @@ static struct mw_error *check_room(const struct jump_process *process, uint64_t 
 	return NULL;
 }
 
-/* All that the target may touch before memwatch next looks, so that it never has to have pages of its own. */
-static struct mw_error *fill(struct jump_process *process)
-{
-	const struct jump_geometry *geometry = &process->recorder.shared.geometry;
-
-	MW_TRY(mw_shared_memory_fill(&process->recorder.memory, 0, geometry->rings));
-	if (!jump_memory_fill_rings(process, 0, process->recorder.first_rings))
-		return mw_error_create(MW_ERROR_SYSTEM, 0,
-				       "there is no memory for the rings that process %d records in", process->pid);
-	return NULL;
-}
-
 bool jump_memory_fill_rings(struct jump_process *process, uint32_t first, uint32_t count)
 {
 	const struct jump_geometry *geometry = &process->recorder.shared.geometry;
@@ -400,12 +386,11 @@ static struct mw_error *note_owned(struct jump_process *process, enum mw_ring_ow
 static struct mw_error *find_gap(const struct mw_inject *inject, mw_addr low, mw_addr high, uint64_t reach,
 				 uint64_t size, mw_addr *out)
 {
-	struct mw_maps maps = {0};
+	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
 
 	MW_TRY(mw_maps_read(inject->tid, &maps));
 	if (!mw_inject_find_gap(&maps, low, high, reach, size, out))
 		*out = 0;
-	mw_maps_deinit(&maps);
 	return NULL;
 }
 
@@ -470,10 +455,13 @@ static struct mw_error *map_all(struct jump_process *process, const struct mw_in
 	return note_owned(process, MW_RING_OWN_IMAGE, process->recorder.image, size);
 }
 
-/* Memory is there, the process runs on: what memwatch writes into it takes its time. */
+/* All that the target may touch before memwatch next looks, so that it never has to have pages of its own. */
 struct mw_error *jump_memory_prepare(struct jump_process *process)
 {
-	MW_TRY(fill(process));
+	MW_TRY(mw_shared_memory_fill(&process->recorder.memory, 0, process->recorder.shared.geometry.rings));
+	if (!jump_memory_fill_rings(process, 0, process->recorder.first_rings))
+		return mw_error_create(MW_ERROR_SYSTEM, 0,
+				       "there is no memory for the rings that process %d records in", process->pid);
 	jump_shared_format(&process->recorder.shared, process->recorder.first_rings);
 	return NULL;
 }
@@ -583,10 +571,8 @@ static struct mw_error *make_trampolines(struct jump_process *process, const str
 							patch->function, process->pid),
 					"--engine trap can watch process %d", process->pid);
 		}
-		sealed = true;
-		for (size_t j = first_new; j < process->recorder.trampolines_count; j++)
-			sealed &= patch->trampoline_at - process->recorder.trampolines[j].start >=
-				  process->recorder.trampolines[j].size;
+		sealed = jump_trampolines_at(&process->recorder, patch->trampoline_at) <
+			 process->recorder.trampolines + first_new;
 		MW_TRY(write_trampoline(inject->tid, patch, sealed));
 		context_hook(process, patch);
 	}
@@ -600,17 +586,13 @@ static struct mw_error *make_trampolines(struct jump_process *process, const str
 static struct mw_error *write_image(struct jump_process *process, const struct mw_inject *inject)
 {
 	const struct mw_stub_header *header = mw_stub_header();
-	uint8_t *image = malloc(mw_stub_image_size);
-	struct mw_error *err;
+	MW_FREE uint8_t *image = malloc(mw_stub_image_size);
 
 	if (!image)
 		return mw_error_nomem();
 	memcpy(image, mw_stub_image, mw_stub_image_size);
 	memcpy(image + header->context, &process->recorder.context, sizeof(process->recorder.context));
-	err = mw_remote_write(inject->tid, process->recorder.image, image, mw_stub_image_size);
-	free(image);
-	if (err)
-		return err;
+	MW_TRY(mw_remote_write(inject->tid, process->recorder.image, image, mw_stub_image_size));
 	return mw_inject_protect(inject, process->recorder.image, process->recorder.image_size, PROT_READ | PROT_EXEC);
 }
 
@@ -666,10 +648,8 @@ struct mw_error *jump_memory_unmap(struct jump_process *process, const struct mw
 
 bool jump_memory_ours(const struct jump_process *process, mw_addr addr)
 {
-	for (size_t i = 0; i < process->recorder.trampolines_count; i++)
-		if (addr - process->recorder.trampolines[i].start < process->recorder.trampolines[i].size)
-			return true;
-	return process->recorder.image && addr - process->recorder.image < process->recorder.image_size;
+	return jump_trampolines_at(&process->recorder, addr) ||
+	       (process->recorder.image && addr - process->recorder.image < process->recorder.image_size);
 }
 
 void jump_memory_close(struct jump_process *process)

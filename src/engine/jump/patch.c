@@ -473,7 +473,7 @@ static struct mw_error *restore_functions(struct jump_process *process, pid_t ti
 	return first;
 }
 
-bool jump_unwinder_patched(const struct jump_process *process)
+static bool unwinder_patched(const struct jump_process *process)
 {
 	for (size_t i = 0; i < process->patches.count; i++)
 		if (process->patches.items[i].standing && process->patches.items[i].role == MW_STUB_UNWINDER)
@@ -481,7 +481,8 @@ bool jump_unwinder_patched(const struct jump_process *process)
 	return false;
 }
 
-struct mw_error *jump_unpatch(struct jump_process *process, bool unwinders, const char **taken)
+/* The bytes of functions, `unwinders` too; and PCs out of what was copied. */
+static struct mw_error *unpatch(struct jump_process *process, bool unwinders, const char **taken)
 {
 	pid_t tid = mw_quiesce_pick(&process->quiesce);
 	struct mw_error *err =
@@ -497,4 +498,19 @@ struct mw_error *jump_unpatch(struct jump_process *process, bool unwinders, cons
 		patch->standing = false;
 	}
 	return mw_error_first(err, jump_move_out(process));
+}
+
+struct mw_error *jump_unpatch_all(struct jump_process *process, struct mw_maps *maps,
+				  void (*look)(struct jump_process *process, void *context), void *context,
+				  const char **taken, size_t *left)
+{
+	struct mw_error *err = unpatch(process, false, taken);
+
+	if (!err)
+		err = jump_await_calls(process, maps, look, context, left);
+	if (!unwinder_patched(process) || !jump_still_there(process))
+		return err;
+	/* After calls in flight have come back: one may still throw. */
+	err = mw_error_first(err, mw_error_unless_gone(unpatch(process, true, taken)));
+	return err || *left ? err : jump_await_calls(process, maps, look, context, left);
 }

@@ -499,45 +499,25 @@ static bool must_stay(struct jump_process *process, const char *taken, size_t le
 	return taken || left;
 }
 
-/* The functions' bytes are put back, and calls in flight let come back. */
-static struct mw_error *restore_all(struct jump_process *process, struct mw_maps *maps, const char **taken,
-				    size_t *left)
-{
-	struct mw_error *err;
-
-	/* What has come by where none of ours stood any more, nobody knows. */
-	process->patches.disturbed =
-		mw_journal_disturbed(&process->patches.journal, mw_quiesce_pick(&process->quiesce));
-	err = jump_unpatch(process, false, taken);
-	if (!err)
-		err = jump_await_calls(process, maps, look_at_slots, NULL, left);
-	if (!jump_unwinder_patched(process) || !jump_still_there(process))
-		return err;
-	err = first_of(err, jump_unpatch(process, true, taken));
-	return err || *left ? err : jump_await_calls(process, maps, look_at_slots, NULL, left);
-}
-
 static struct mw_error *take_out(struct jump_process *process)
 {
-	struct mw_maps maps = {0};
+	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
 	struct mw_inject inject;
 	const char *taken = NULL;
 	size_t left = 0;
 	pid_t tid = 0;
-	struct mw_error *err = restore_all(process, &maps, &taken, &left);
 
-	if (!err && jump_still_there(process) && !must_stay(process, taken, left)) {
-		/* A vfork may have come while calls went on. */
-		err = mw_quiesce_await_injector(&process->quiesce);
-		if (!err)
-			err = mw_seccomp_policy_pick_best(&process->quiesce, &maps, MW_CALLS_MAP, &tid);
-		if (!err)
-			err = mw_inject_init(&inject, tid, &maps);
-		if (!err)
-			err = jump_memory_unmap(process, &inject);
-	}
-	mw_maps_deinit(&maps);
-	return err;
+	/* What has come by where none of ours stood any more, nobody knows. */
+	process->patches.disturbed =
+		mw_journal_disturbed(&process->patches.journal, mw_quiesce_pick(&process->quiesce));
+	MW_TRY(jump_unpatch_all(process, &maps, look_at_slots, NULL, &taken, &left));
+	if (!jump_still_there(process) || must_stay(process, taken, left))
+		return NULL;
+	/* A vfork may have come while calls went on. */
+	MW_TRY(mw_quiesce_await_injector(&process->quiesce));
+	MW_TRY(mw_seccomp_policy_pick_best(&process->quiesce, &maps, MW_CALLS_MAP, &tid));
+	MW_TRY(mw_inject_init(&inject, tid, &maps));
+	return jump_memory_unmap(process, &inject);
 }
 
 static bool is_as_long_as_wanted(const struct jump_process *process)
@@ -614,7 +594,7 @@ static struct mw_error *remove_all(struct jump_process *process)
 
 	/* Who has asked about a stack of its own making, and was not answered yet? */
 	if (process->windowed && process->recorder.shared.base)
-		mw_error_destroy(jump_answer(process));
+		jump_answer(process);
 	jump_look_for_frames(process);
 	/* What fails once, as a thread can't be stopped yet, must not leave our code in there. */
 	err = jump_stop(process, PATIENCE_NS);

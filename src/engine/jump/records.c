@@ -420,12 +420,10 @@ _Static_assert(MW_EVENT_REALLOC_BEGIN + 2 == MW_EVENT_REALLOC_FAIL && MW_EVENT_U
 	       "BEGIN, END, FAIL");
 
 /* False where there are too many. */
-static bool call_begin(struct jump_drain *drain, struct jump_reader *reader, const struct mw_event *event)
+static bool call_begin(struct jump_reader *reader, const struct mw_event *event)
 {
-	(void)drain;
-	if (reader->open_count == JUMP_OPEN_CALLS)
-		return false;
-	if (!MW_VECTOR_ROOM(reader->open, reader->open_count, reader->open_capacity))
+	if (reader->open_count == JUMP_OPEN_CALLS ||
+	    !MW_VECTOR_ROOM(reader->open, reader->open_count, reader->open_capacity))
 		return false;
 	reader->open[reader->open_count++] = (struct jump_open_call){
 		.addr = event->addr, .size = event->size, .begin = (uint8_t)event->type, .kind = (uint8_t)event->kind};
@@ -497,10 +495,7 @@ static uint64_t round_to_pages(uint64_t size)
 /* A BEGIN, or what ends one. */
 static struct mw_error *emit_call(struct jump_drain *drain, struct jump_reader *reader, const struct mw_event *event)
 {
-	bool begins = event->type == MW_EVENT_REALLOC_BEGIN || event->type == MW_EVENT_UNMAP_BEGIN ||
-		      event->type == MW_EVENT_REMAP_BEGIN;
-
-	if (begins ? call_begin(drain, reader, event) : call_end(reader, event->type))
+	if (event->type == begin_of(event->type) ? call_begin(reader, event) : call_end(reader, event->type))
 		return emit(drain, reader, event);
 	drain->stats.bad_records++;
 	return NULL;
@@ -508,7 +503,7 @@ static struct mw_error *emit_call(struct jump_drain *drain, struct jump_reader *
 
 /* ALLOC … REMAP_FAIL: the record's type is the event's. */
 static struct mw_error *take_event(struct jump_drain *drain, struct jump_reader *reader,
-				   const struct mw_ring_record *record, bool *good)
+				   const struct mw_ring_record *record, uint64_t *units)
 {
 	enum mw_kind kind = kind_of(record->mark);
 	struct mw_event event = {.time_ns = time_of(drain, record->time),
@@ -516,14 +511,11 @@ static struct mw_error *take_event(struct jump_drain *drain, struct jump_reader 
 				 .size = record->size,
 				 .type = (enum mw_event_type)mw_ring_type_of(record->mark),
 				 .kind = kind};
-	bool ends = event.type == MW_EVENT_REALLOC_END || event.type == MW_EVENT_UNMAP_END ||
-		    event.type == MW_EVENT_REMAP_END;
-	bool fails = event.type == MW_EVENT_REALLOC_FAIL || event.type == MW_EVENT_UNMAP_FAIL ||
-		     event.type == MW_EVENT_REMAP_FAIL;
+	bool ends = event.type == begin_of(event.type) + 1, fails = event.type == fail_of(begin_of(event.type));
 
-	*good = (event.type < MW_EVENT_MAP) == (kind == MW_KIND_HEAP);
-	if (!*good)
+	if ((event.type < MW_EVENT_MAP) != (kind == MW_KIND_HEAP))
 		return NULL;
+	*units = 1;
 	event.stack = fails ? MW_STACK_NONE : stack_of(drain, mw_ring_stack_of(record->mark), kind, !ends);
 	if (event.type >= MW_EVENT_MAP)
 		event.size = round_to_pages(event.size);
@@ -561,13 +553,13 @@ static struct mw_error *moved_break(struct jump_drain *drain, struct jump_reader
 }
 
 static struct mw_error *take_break(struct jump_drain *drain, struct jump_reader *reader,
-				   const struct mw_ring_record *record, bool *good)
+				   const struct mw_ring_record *record, uint64_t *units)
 {
 	mw_addr from = drain->break_end, to = round_to_pages(record->addr);
 
-	*good = kind_of(record->mark) != MW_KIND_HEAP;
-	if (!*good)
+	if (kind_of(record->mark) == MW_KIND_HEAP)
 		return NULL;
+	*units = 1;
 	if (mw_ring_type_of(record->mark) == MW_RING_SBRK) {
 		from = record->addr;
 		to = record->addr + record->size;
@@ -601,15 +593,11 @@ static struct mw_error *take_of_thread(struct jump_drain *drain, struct jump_rea
 				       const struct mw_ring_record *record, uint64_t *units)
 {
 	uint32_t type = mw_ring_type_of(record->mark);
-	struct mw_error *err;
-	bool good;
 
 	if (reader->thread == JUMP_NO_THREAD)
 		MW_TRY(record_thread(drain, reader, __atomic_load_n(&reader->slot->tid, __ATOMIC_RELAXED)));
-	err = type == MW_RING_BRK || type == MW_RING_SBRK ? take_break(drain, reader, record, &good)
-							  : take_event(drain, reader, record, &good);
-	*units = good ? 1 : 0;
-	return err;
+	return type == MW_RING_BRK || type == MW_RING_SBRK ? take_break(drain, reader, record, units)
+							   : take_event(drain, reader, record, units);
 }
 
 /* Take a record of any type but ALLOC and FREE of a known thread; `*units` is how many it has, 0 where it makes no

@@ -117,17 +117,12 @@ static struct mw_error *check_dead(const struct remains *remains, pid_t tid)
 	return mw_error_hint(err, "End that one first");
 }
 
-static struct mw_error *read_control(struct remains *remains, pid_t tid)
+/* One that was killed before it could size the memory has left nothing to read: all 0. */
+static void read_control(const struct remains *remains, pid_t tid, struct mw_ring_control *control)
 {
-	struct mw_ring_control *control = &remains->control;
-
 	memset(control, 0, sizeof(*control));
-	/* One that was killed before it could size the memory has left nothing to read. */
 	if (mw_remote_read(tid, remains->shared.start, control, sizeof(*control)) != sizeof(*control))
 		memset(control, 0, sizeof(*control));
-	if (control->layout && control->layout != MW_RING_LAYOUT)
-		return other_version(remains->process->pid);
-	return NULL;
 }
 
 static struct mw_error *take_image(struct remains *remains, pid_t tid, const struct mw_ring_owned *owned)
@@ -276,16 +271,11 @@ static void take_trampoline(const struct remains *remains, pid_t tid, struct jum
 	patch->trampoline = (struct mw_trampoline){.original = (uint8_t)(original - patch->trampoline_at)};
 }
 
-static mw_addr trampoline_of(struct jump_process *process, uint64_t original)
+static mw_addr trampoline_of(const struct jump_process *process, uint64_t original)
 {
-	for (size_t i = 0; i < process->recorder.trampolines_count; i++) {
-		struct jump_trampolines *trampolines = &process->recorder.trampolines[i];
-		uint64_t into = original - trampolines->start;
+	const struct jump_trampolines *trampolines = jump_trampolines_at(&process->recorder, original);
 
-		if (into < trampolines->size)
-			return trampolines->start + into / MW_TRAMPOLINE_SIZE * MW_TRAMPOLINE_SIZE;
-	}
-	return 0;
+	return trampolines ? original - (original - trampolines->start) % MW_TRAMPOLINE_SIZE : 0;
 }
 
 static struct mw_error *take_hook(struct remains *remains, pid_t tid, uint32_t number)
@@ -377,7 +367,9 @@ static struct mw_error *find_at(struct remains *remains, pid_t tid, size_t index
 	}
 	if (!*found)
 		return NULL;
-	MW_TRY(read_control(remains, tid));
+	read_control(remains, tid, &remains->control);
+	if (remains->control.layout && remains->control.layout != MW_RING_LAYOUT)
+		return other_version(remains->process->pid);
 	MW_TRY(check_dead(remains, tid));
 	return take_all(remains, tid);
 }
@@ -527,19 +519,17 @@ static struct mw_error *close_descriptors(const struct descriptors *found, const
 /* A memwatch that was killed between the making of the shared memory and its mapping has left only a descriptor. */
 static struct mw_error *close_strays(pid_t pid)
 {
-	struct mw_maps maps = {0};
+	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
 	struct descriptors found = {.pid = pid, .maps = &maps};
 	struct mw_quiesce quiesce = {0};
 	struct mw_inject inject;
-	struct mw_error *err, *released;
+	struct mw_error *err;
 	pid_t tid = 0;
 
 	MW_TRY(mw_maps_read(pid, &maps));
 	find_descriptors(&found);
-	if (found.count == 0) {
-		mw_maps_deinit(&maps);
+	if (found.count == 0)
 		return NULL;
-	}
 	err = mw_quiesce_begin(&quiesce, pid);
 	if (!err)
 		err = mw_quiesce_await_injector(&quiesce);
@@ -553,12 +543,8 @@ static struct mw_error *close_strays(pid_t pid)
 		find_descriptors(&found);
 		err = close_descriptors(&found, &inject);
 	}
-	released = mw_quiesce_end(&quiesce);
+	err = mw_error_first(err, mw_quiesce_end(&quiesce));
 	mw_quiesce_deinit(&quiesce);
-	mw_maps_deinit(&maps);
-	if (!err)
-		return released;
-	mw_error_destroy(released);
 	return err;
 }
 
@@ -584,30 +570,11 @@ static struct mw_error *unmap_all(struct remains *remains, const struct mw_maps 
 	return jump_memory_unmap(process, &inject);
 }
 
-/* The functions' bytes are put back, those of unwinders last, and calls in flight let come back. */
-static struct mw_error *restore_all(struct remains *remains, struct mw_maps *maps, const char **taken, size_t *left)
-{
-	struct jump_process *process = remains->process;
-	struct mw_error *err, *last;
-
-	MW_TRY(jump_unpatch(process, false, taken));
-	err = jump_await_calls(process, maps, copy_slots, remains, left);
-	if (!jump_unwinder_patched(process) || !jump_still_there(process))
-		return err;
-	last = jump_unpatch(process, true, taken);
-	if (!err && !last)
-		return *left ? NULL : jump_await_calls(process, maps, copy_slots, remains, left);
-	if (!err)
-		return last;
-	mw_error_destroy(last);
-	return err;
-}
-
 static struct mw_error *take_out(struct remains *remains, char *left, size_t size)
 {
 	struct jump_process *process = remains->process;
 	pid_t tid = mw_live_thread(process->pid);
-	struct mw_maps maps = {0};
+	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
 	const char *taken = NULL;
 	struct mw_error *err;
 	size_t calls = 0;
@@ -615,7 +582,7 @@ static struct mw_error *take_out(struct remains *remains, char *left, size_t siz
 	/* In this order: a guard that is off while recording is on is a forked child's. */
 	MW_TRY(write_control(remains, tid, offsetof(struct mw_ring_control, recording)));
 	MW_TRY(jump_guard_set(process, tid, MW_STUB_GUARD_ENDING));
-	err = restore_all(remains, &maps, &taken, &calls);
+	err = jump_unpatch_all(process, &maps, copy_slots, remains, &taken, &calls);
 	if (!err && jump_still_there(process)) {
 		remains->taken |= taken != NULL;
 		if (calls || remains->taken)
@@ -628,7 +595,6 @@ static struct mw_error *take_out(struct remains *remains, char *left, size_t siz
 		else
 			err = unmap_all(remains, &maps);
 	}
-	mw_maps_deinit(&maps);
 	return err;
 }
 
@@ -641,44 +607,35 @@ static struct mw_error *check_unchanged(const struct remains *remains, bool *unc
 	pid_t tid = mw_live_thread(remains->process->pid);
 	const struct mw_mapping *before = &remains->shared, *now;
 	struct mw_ring_control control;
-	struct mw_maps maps = {0};
-	struct mw_error *err;
+	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
 
 	*unchanged = false;
-	err = mw_maps_read(tid, &maps);
-	now = err ? NULL : mw_maps_find(&maps, before->start);
+	MW_TRY(mw_maps_read(tid, &maps));
+	now = mw_maps_find(&maps, before->start);
 	if (now && jump_remains_is_shared(now) && now->start == before->start && now->end == before->end &&
 	    now->inode == before->inode && now->major == before->major && now->minor == before->minor) {
-		memset(&control, 0, sizeof(control));
-		if (mw_remote_read(tid, before->start, &control, sizeof(control)) != sizeof(control))
-			memset(&control, 0, sizeof(control));
+		read_control(remains, tid, &control);
 		*unchanged = control.layout == remains->control.layout && control.leaving == remains->control.leaving &&
 			     control.owned_count == remains->control.owned_count &&
 			     memcmp(control.owned, remains->control.owned, sizeof(control.owned)) == 0;
 	}
-	mw_maps_deinit(&maps);
-	return err;
+	return NULL;
 }
 
 /* `*again` where it is to be looked for anew. */
 static struct mw_error *remove_one(struct remains *remains, char *left, size_t size, bool *again)
 {
 	struct jump_process *process = remains->process;
-	struct mw_error *err, *released;
+	/* Where that can't be done at once, what is known of it will soon be too old. */
+	struct mw_error *err = jump_stop(process, 0);
 	bool unchanged = true;
 
-	/* Where that can't be done at once, what is known of it will soon be too old. */
-	err = jump_stop(process, 0);
 	if (!err && jump_still_there(process))
 		err = check_unchanged(remains, &unchanged);
 	if (!err && unchanged && jump_still_there(process))
 		err = take_out(remains, left, size);
 	*again = !unchanged;
-	released = mw_quiesce_end(&process->quiesce);
-	if (!err)
-		return released;
-	mw_error_destroy(released);
-	return err;
+	return mw_error_first(err, mw_quiesce_end(&process->quiesce));
 }
 
 struct mw_error *jump_stale_remove(pid_t pid, char *left, size_t size)

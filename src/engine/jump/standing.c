@@ -433,7 +433,7 @@ void jump_look_for_frames(struct jump_process *process)
 				     .high = UINT64_MAX,
 				     .tid = mw_live_thread(process->pid),
 				     .first = true};
-	struct mw_maps maps = {0};
+	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
 	struct mw_error *err;
 
 	if (jump_may_be_suspended(process) || !handles_signals(process))
@@ -444,7 +444,6 @@ void jump_look_for_frames(struct jump_process *process)
 		(void)jump_search(&search, &maps);
 	process->stacks.has_frames = search.found > 0;
 	mw_error_destroy(err);
-	mw_maps_deinit(&maps);
 }
 
 /* What a thread's standing is judged by. */
@@ -652,7 +651,7 @@ static bool stack_goes_back(const struct standing *standing, mw_addr low, mw_add
  * where a thread that was to stand has had no CPU for that. */
 static bool handler_goes_back(struct jump_process *process)
 {
-	struct mw_maps maps = {0};
+	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
 	struct mw_error *err = mw_maps_read(mw_live_thread(process->pid), &maps);
 	mw_addr low, high;
 	bool found = false;
@@ -673,7 +672,6 @@ static bool handler_goes_back(struct jump_process *process)
 	if (!err && !found)
 		found = suspended_goes_back(process, &maps);
 	mw_error_destroy(err);
-	mw_maps_deinit(&maps);
 	return found;
 }
 
