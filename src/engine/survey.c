@@ -1,13 +1,130 @@
 // SPDX-License-Identifier: MIT
-/* survey.c: what there is in a process to be watched (survey.h). */
+/* survey.c: what there is in a process to be watched, and what of it is to be hooked (survey.h). */
 #include "engine/survey.h"
 
+#include "base/cleanup.h"
+#include "base/vector.h"
 #include "proc/maps.h"
 #include "tracee/remote.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static const char unreadable[] = "its code can't be read";
+
+/*
+ * What stands at the entry now must be what the file has there: anything else was written by somebody (a debugger's
+ * breakpoint, another tool's jump), and to plant on top of it would break the one or the other.
+ */
+static const char *check_entry(struct mw_hook *hook, const struct mw_module *module, uint64_t vaddr,
+			       const struct mw_arch *arch, const struct mw_memory_view *memory)
+{
+	uint8_t now[MW_INSN_MAX], file[MW_INSN_MAX];
+	size_t size = sizeof(now);
+
+	while (size > 0 && !memory->read(memory->context, hook->info.address, now, size))
+		size--;
+	if (size == 0)
+		return unreadable;
+	arch->plan(now, size, hook->info.address, &hook->plan);
+	if (mw_elf_read(module->elf, vaddr, file, size) &&
+	    memcmp(now, file, hook->plan.length ? hook->plan.length : 1)) {
+		hook->foreign = true;
+		if (memcmp(now, arch->breakpoint, arch->breakpoint_length) == 0)
+			return "a breakpoint of another tool stands there";
+		return "another tool has patched it";
+	}
+	if (hook->plan.how == MW_INSN_REFUSE)
+		return hook->plan.why ? hook->plan.why : "its first instruction can't be displaced";
+	return NULL;
+}
+
+static struct mw_error *add_entry(struct mw_hooks *hooks, const struct mw_module *module,
+				  const struct mw_found_entry *found, const struct mw_arch *arch,
+				  const struct mw_memory_view *memory)
+{
+	struct mw_hook *hook;
+
+	if (!MW_VECTOR_ROOM(hooks->items, hooks->count, hooks->capacity))
+		return mw_error_nomem();
+	hook = &hooks->items[hooks->count];
+	*hook = (struct mw_hook){
+		.info = {.function = found->entry->name ? found->entry->name : found->entry->symbol,
+			 .module = module->path,
+			 .address = found->vaddr + module->bias,
+			 .role = found->entry->role,
+			 .kind = found->family->kind},
+		.family = found->family,
+		.entry = found->entry,
+		.module = module->number,
+		.size = found->size,
+		.glibc = mw_alloc_is_glibc(module->elf),
+	};
+	hook->info.refused = check_entry(hook, module, found->vaddr, arch, memory);
+	hooks->count++;
+	return NULL;
+}
+
+struct mw_error *mw_hooks_find(struct mw_hooks *hooks, const struct mw_modules *modules, uint32_t first,
+			       const struct mw_arch *arch, const struct mw_memory_view *memory, bool heap, bool vm)
+{
+	for (uint32_t number = first; number < mw_modules_count(modules); number++) {
+		const struct mw_module *module = mw_modules_get(modules, number);
+		struct mw_found_entry *found = NULL;
+		struct mw_error *err;
+		size_t count = 0;
+
+		if (module->gone || !module->elf)
+			continue;
+		err = mw_alloc_find(module->elf, &found, &count);
+		if (err && mw_error_kind(err) != MW_ERROR_MEMORY) {
+			/* A file that makes no sense defines nothing. */
+			mw_error_destroy(err);
+			continue;
+		}
+		for (size_t i = 0; i < count && !err; i++)
+			if (found[i].family->kind == MW_KIND_HEAP ? heap : vm)
+				err = add_entry(hooks, module, &found[i], arch, memory);
+		free(found);
+		if (err)
+			return err;
+	}
+	return NULL;
+}
+
+void mw_hooks_recheck(struct mw_hooks *hooks, const struct mw_modules *modules, const struct mw_arch *arch,
+		      const struct mw_memory_view *memory)
+{
+	for (size_t i = 0; i < hooks->count; i++) {
+		struct mw_hook *hook = &hooks->items[i];
+		const struct mw_module *module = mw_modules_get(modules, hook->module);
+
+		if (!hook->foreign && hook->info.refused != unreadable)
+			continue;
+		hook->foreign = false;
+		/* What was unmapped before it could be read, as by an exec during the survey, was not called since. */
+		if (!module->gone)
+			hook->info.refused = check_entry(hook, module, hook->info.address - module->bias, arch, memory);
+		else if (hook->info.refused == unreadable)
+			hook->info.refused = NULL;
+	}
+}
+
+size_t mw_hooks_usable(const struct mw_hooks *hooks, enum mw_kind kind)
+{
+	size_t usable = 0;
+
+	for (size_t i = 0; i < hooks->count; i++)
+		usable += hooks->items[i].info.kind == kind && !hooks->items[i].info.refused;
+	return usable;
+}
+
+void mw_hooks_deinit(struct mw_hooks *hooks)
+{
+	free(hooks->items);
+	memset(hooks, 0, sizeof(*hooks));
+}
 
 struct mw_error *mw_survey_init(struct mw_survey *survey, const struct mw_arch *arch, pid_t pid, bool track_heap,
 				bool track_vm)
@@ -33,40 +150,33 @@ void mw_survey_deinit(struct mw_survey *survey)
 
 struct mw_error *mw_survey_refresh(struct mw_survey *survey, pid_t tid, size_t *added, size_t *removed)
 {
-	struct mw_maps maps = {0};
+	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
 	struct mw_error *err = mw_maps_read(tid, &maps);
 
 	mw_peek_reopen(survey->pid);
-	if (!err)
-		err = mw_modules_refresh(survey->modules, tid, &maps, added, removed);
-	mw_maps_deinit(&maps);
-	return err;
+	return err ? err : mw_modules_refresh(survey->modules, tid, &maps, added, removed);
 }
-
-struct exception_search {
-	struct mw_code_range found;
-};
 
 static bool see_exception(void *context, const struct mw_elf_symbol *symbol)
 {
-	struct exception_search *search = context;
+	struct mw_code_range *found = context;
 
 	if (symbol->function && strcmp(symbol->name, "__cxa_allocate_exception") == 0)
-		search->found = (struct mw_code_range){symbol->vaddr, symbol->vaddr + symbol->size};
+		*found = (struct mw_code_range){symbol->vaddr, symbol->vaddr + symbol->size};
 	return true;
 }
 
 static struct mw_error *find_exceptions(struct mw_survey *survey, const struct mw_module *module)
 {
-	struct exception_search search = {.found = {0, 0}};
-	struct mw_error *err = mw_elf_each_symbol(module->elf, see_exception, &search);
+	struct mw_code_range found = {0, 0};
+	struct mw_error *err = mw_elf_each_symbol(module->elf, see_exception, &found);
 
 	if (err && mw_error_kind(err) == MW_ERROR_MEMORY)
 		return err;
 	mw_error_destroy(err);
-	if (search.found.end > search.found.start && survey->exception_count < MW_SURVEY_RUNTIMES)
+	if (found.end > found.start && survey->exception_count < MW_SURVEY_RUNTIMES)
 		survey->exceptions[survey->exception_count++] =
-			(struct mw_code_range){search.found.start + module->bias, search.found.end + module->bias};
+			(struct mw_code_range){found.start + module->bias, found.end + module->bias};
 	return NULL;
 }
 
@@ -93,21 +203,16 @@ static struct mw_error *classify(struct mw_survey *survey, uint32_t count)
 	return NULL;
 }
 
-struct tid_view {
-	pid_t tid;
-};
-
 static bool read_process(void *context, mw_addr addr, void *out, size_t size)
 {
-	const struct tid_view *view = context;
+	const pid_t *tid = context;
 
-	return mw_remote_read(view->tid, addr, out, size) == size;
+	return mw_remote_read(*tid, addr, out, size) == size;
 }
 
 struct mw_error *mw_survey_take_in(struct mw_survey *survey, pid_t tid)
 {
-	struct tid_view view = {tid};
-	const struct mw_memory_view memory = {.context = &view, .read = read_process};
+	const struct mw_memory_view memory = {.context = &tid, .read = read_process};
 	uint32_t count = (uint32_t)mw_modules_count(survey->modules);
 
 	mw_hooks_recheck(&survey->hooks, survey->modules, survey->arch, &memory);
@@ -178,7 +283,7 @@ static bool is_go(const struct mw_survey *survey)
 
 static struct mw_error *no_allocator(const struct mw_survey *survey, enum mw_kind kind)
 {
-	char *list = searched(survey);
+	MW_FREE char *list = searched(survey);
 	struct mw_error *err = mw_error_create(
 		MW_ERROR_UNSUPPORTED, 0, "no %s that could be watched was found in process %d (searched: %s)",
 		kind == MW_KIND_HEAP ? "allocator" : "mmap function", survey->pid, list ? list : "?");
@@ -186,13 +291,10 @@ static struct mw_error *no_allocator(const struct mw_survey *survey, enum mw_kin
 	for (size_t i = 0; i < survey->hooks.count; i++) {
 		const struct mw_hook *hook = &survey->hooks.items[i];
 
-		if (hook->info.kind == kind && hook->info.refused) {
-			free(list);
+		if (hook->info.kind == kind && hook->info.refused)
 			return mw_error_hint(err, "%s in %s is there, but %s; \"memwatch doctor -p %d\" tells more",
 					     hook->info.function, hook->info.module, hook->info.refused, survey->pid);
-		}
 	}
-	free(list);
 	if (is_go(survey))
 		return mw_error_hint(err, "It is a Go program. " MW_ALLOC_GO_HINT);
 	if (only_stripped_static(survey))

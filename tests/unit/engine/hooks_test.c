@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* hooks_test.c: what would be hooked in the test's own process, and what not when somebody was there before. */
-#include "engine/hooks.h"
 #include "engine/survey.h"
 #include "tracee/remote.h"
 #include "tracee/tracee.h"

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * auto.c: the engine that takes, for each process, the jump engine where that is safe and else the trap engine, and
- * says why (memwatch/engine.h).
+ * engines.c: the engines there are, and the one that takes, for each process, the jump engine where that is safe and
+ * else the trap engine, and says why (memwatch/engine.h).
  */
-#include "engine/auto_engine.h"
-
 #include "base/clock.h"
 #include "engine/jump/jump_engine.h"
 #include "engine/trap/trap_engine.h"
@@ -23,6 +21,8 @@ struct choice {
 	char *reason;
 };
 
+static const struct mw_engine_ops auto_ops;
+
 struct auto_engine {
 	struct mw_engine base;
 	struct mw_engine_options options;
@@ -37,7 +37,7 @@ static struct mw_error *auto_create(const struct mw_engine_options *options, str
 
 	if (!engine)
 		return mw_error_nomem();
-	engine->base.ops = &mw_engine_auto;
+	engine->base.ops = &auto_ops;
 	engine->options = *options;
 	engine->options.stop_unfit = true;
 	*out = &engine->base;
@@ -121,13 +121,9 @@ static void auto_end(struct mw_engine *base)
 static struct mw_error *auto_detach(struct mw_engine *base)
 {
 	struct auto_engine *engine = (struct auto_engine *)base;
-	struct mw_error *first = engine->jump ? engine->jump->ops->detach(engine->jump) : NULL;
-	struct mw_error *second = engine->trap ? engine->trap->ops->detach(engine->trap) : NULL;
+	struct mw_error *err = engine->jump ? engine->jump->ops->detach(engine->jump) : NULL;
 
-	if (!first)
-		return second;
-	mw_error_destroy(second);
-	return first;
+	return mw_error_first(err, engine->trap ? engine->trap->ops->detach(engine->trap) : NULL);
 }
 
 static struct choice *find(const struct mw_engine *base, pid_t pid)
@@ -312,7 +308,7 @@ static const char *auto_difference(const struct mw_engine *base, pid_t pid, size
 							 : NULL;
 }
 
-const struct mw_engine_ops mw_engine_auto = {
+static const struct mw_engine_ops auto_ops = {
 	.name = "auto",
 	.create = auto_create,
 	.attach = auto_attach,
@@ -330,3 +326,17 @@ const struct mw_engine_ops mw_engine_auto = {
 	.own_ranges = auto_own_ranges,
 	.difference = auto_difference,
 };
+
+static const struct mw_engine_ops *const engines[] = {
+	&auto_ops,
+	&mw_engine_jump,
+	&mw_engine_trap,
+};
+
+const struct mw_engine_ops *mw_engine_find(const char *name)
+{
+	for (size_t i = 0; i < sizeof(engines) / sizeof(engines[0]); i++)
+		if (strcmp(engines[i]->name, name) == 0)
+			return engines[i];
+	return NULL;
+}
