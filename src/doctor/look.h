@@ -3,8 +3,8 @@
 #ifndef MW_DOCTOR_LOOK_H
 #define MW_DOCTOR_LOOK_H
 
-#include "engine/survey.h"
 #include "engine/jump/jump_engine.h"
+#include "engine/survey.h"
 #include "proc/status.h"
 #include "session/options.h"
 #include "symbol/symbolizer.h"

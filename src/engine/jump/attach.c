@@ -430,7 +430,7 @@ static void find_loader(struct jump_process *process)
 	process->launch.loader = 0;
 }
 
-/* A static program has no loader that tells when it is loader_ready. */
+/* A static program has no loader that tells when it is ready. */
 static struct mw_error *check_program(const char *path)
 {
 	MW_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -444,8 +444,7 @@ static struct mw_error *check_program(const char *path)
 	if (!is_static)
 		return NULL;
 	err = mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-			      "'%s' is a static program: no loader shows when it is loader_ready for the jump engine",
-			      path);
+			      "'%s' is a static program: no loader shows when it is ready for the jump engine", path);
 	return mw_error_hint(err, "--engine trap can launch it; once it runs, --engine jump can be attached");
 }
 
@@ -473,7 +472,7 @@ static struct mw_error *on_exec(struct jump_process *process)
 	if (!process->launch.loader)
 		return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
 						     "the command is a static program: it has no loader that shows "
-						     "when it is loader_ready for the jump engine"),
+						     "when it is ready for the jump engine"),
 				     "--engine trap can launch it");
 	return mw_journal_plant(&process->patches.journal, process->pid, process->launch.loader, arch->breakpoint,
 				arch->breakpoint_length, &process->launch.patch);

@@ -96,7 +96,7 @@ static struct mw_error *start_beating(struct jump_engine *engine)
 	errnum = pthread_create(&engine->heart.thread, NULL, beat_on, engine);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (errnum)
-		return mw_error_create(MW_ERROR_SYSTEM, errnum, "cannot start_beating a thread");
+		return mw_error_create(MW_ERROR_SYSTEM, errnum, "cannot start a thread");
 	engine->heart.beating = true;
 	return NULL;
 }
