@@ -51,6 +51,5 @@ struct mw_output {
 
 /* In the order in which they are written; NULL past the last. */
 const struct mw_output *mw_output_get(size_t number);
-const struct mw_output *mw_output_find(const char *name);
 
 #endif

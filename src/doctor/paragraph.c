@@ -3,7 +3,6 @@
 #include "doctor/paragraph.h"
 
 #include "output/line.h"
-#include "output/utf8.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -2,13 +2,121 @@
 /* html.c: the page, and what is put into it (html.h). */
 #include "output/html.h"
 
-#include "output/html_pack.h"
 #include "output/json.h"
 
 #include <inttypes.h>
 #include <memwatch/timeline.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define ZLIB_CONST
+#include <zlib.h>
+
+/* --- a stream whose text comes out of another, packed ------------------------------------------------------- */
+
+/* Of three bytes each, so that nothing but the end needs padding. */
+#define ROOM ((size_t)3 * 16384)
+#define TEXT (ROOM / 3 * 4)
+
+struct pack {
+	FILE *out;
+	z_stream zip;
+	unsigned char packed[ROOM];
+	char text[TEXT];
+};
+
+static const char base64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/* Write the first `count` packed bytes; fewer than all only at the end. */
+static void put_text(struct pack *pack, size_t count)
+{
+	const unsigned char *in = pack->packed;
+	char *out = pack->text;
+	size_t i = 0;
+
+	for (; i + 3 <= count; i += 3) {
+		*out++ = base64[in[i] >> 2];
+		*out++ = base64[(in[i] & 3) << 4 | in[i + 1] >> 4];
+		*out++ = base64[(in[i + 1] & 15) << 2 | in[i + 2] >> 6];
+		*out++ = base64[in[i + 2] & 63];
+	}
+	if (i < count) {
+		unsigned int second = i + 1 < count ? in[i + 1] : 0;
+
+		*out++ = base64[in[i] >> 2];
+		*out++ = base64[(in[i] & 3u) << 4 | second >> 4];
+		*out++ = i + 1 < count ? base64[(second & 15) << 2] : '=';
+		*out++ = '=';
+	}
+	fwrite(pack->text, 1, (size_t)(out - pack->text), pack->out);
+}
+
+static void deflate_all(struct pack *pack, int flush)
+{
+	int status;
+
+	do {
+		status = deflate(&pack->zip, flush);
+		if (pack->zip.avail_out && !(flush == Z_FINISH && status == Z_STREAM_END))
+			return;
+		put_text(pack, ROOM - pack->zip.avail_out);
+		pack->zip.next_out = pack->packed;
+		pack->zip.avail_out = ROOM;
+	} while (status == Z_OK);
+}
+
+/* The stream's write function. What goes wrong with `out` is kept there: this never fails. */
+static ssize_t take(void *cookie, const char *bytes, size_t size)
+{
+	struct pack *pack = cookie;
+
+	/* zlib counts in unsigned int, and stdio gives it a buffer at a time. */
+	for (size_t done = 0; done < size;) {
+		size_t some = size - done < ROOM ? size - done : ROOM;
+
+		pack->zip.next_in = (const unsigned char *)bytes + done;
+		pack->zip.avail_in = (unsigned int)some;
+		deflate_all(pack, Z_NO_FLUSH);
+		done += some;
+	}
+	return (ssize_t)size;
+}
+
+/* The stream's close function. */
+static int finish(void *cookie)
+{
+	struct pack *pack = cookie;
+
+	pack->zip.avail_in = 0;
+	deflate_all(pack, Z_FINISH);
+	deflateEnd(&pack->zip);
+	free(pack);
+	return 0;
+}
+
+struct mw_error *mw_html_pack(FILE *out, FILE **stream)
+{
+	const cookie_io_functions_t functions = {.write = take, .close = finish};
+	struct pack *pack = calloc(1, sizeof(*pack));
+
+	if (!pack)
+		return mw_error_nomem();
+	pack->out = out;
+	pack->zip.next_out = pack->packed;
+	pack->zip.avail_out = ROOM;
+	if (deflateInit(&pack->zip, Z_DEFAULT_COMPRESSION) != Z_OK) {
+		free(pack);
+		return mw_error_nomem();
+	}
+	*stream = fopencookie(pack, "w", functions);
+	if (!*stream) {
+		deflateEnd(&pack->zip);
+		free(pack);
+		return mw_error_nomem();
+	}
+	return NULL;
+}
 
 /* --- the rows of a timeline as bytes (html/FORMAT.md) --------------------------------------------------- */
 
@@ -183,20 +291,16 @@ static void put_place(FILE *out, const char *key, const struct mw_timeline_table
 	*offset += length;
 }
 
-static bool put_value(FILE *out, const char *before, json_t *value)
-{
-	bool good = value != NULL;
-
-	fputs(before, out);
-	if (good && json_dumpf(value, out, JSON_COMPACT | JSON_ENCODE_ANY) != 0)
-		good = ferror(out) != 0;
-	json_decref(value);
-	return good;
-}
-
 static json_t *mark_value(const struct mw_report_mark *mark)
 {
 	return json_pack("{s:o, s:o}", "at_ns", mw_json_number(mark->time_ns), "name", mw_json_text(mark->name));
+}
+
+static bool put_item(FILE *out, size_t number, json_t *value)
+{
+	if (number)
+		fputc(',', out);
+	return mw_json_put(out, value);
 }
 
 static bool put_names(FILE *out, const struct mw_report *report, const struct mw_timeline *timeline)
@@ -212,11 +316,12 @@ static bool put_names(FILE *out, const struct mw_report *report, const struct mw
 	}
 	fprintf(out, "],\n\"coarse\":%s,\n\"heaps\":[", timeline->coarse ? "true" : "false");
 	for (size_t i = 0; i < timeline->heap_count && good; i++)
-		good = put_value(out, i ? "," : "", mw_json_text(timeline->heaps[i]));
+		good = put_item(out, i, mw_json_text(timeline->heaps[i]));
 	fputs("],\n\"marks\":[", out);
 	for (size_t i = 0; i < report->mark_count && good; i++)
-		good = put_value(out, i ? "," : "", mark_value(&report->marks[i]));
-	return good && put_value(out, "],\n\"space\":", mw_json_space(report->space));
+		good = put_item(out, i, mark_value(&report->marks[i]));
+	fputs("],\n\"space\":", out);
+	return good && mw_json_put(out, mw_json_space(report->space));
 }
 
 static bool put_process(const struct page *page, size_t process, FILE *out, uint64_t *offset)
@@ -276,12 +381,12 @@ static const struct part {
 
 static struct mw_error *put_part(const struct page *page, const struct part *part)
 {
-	struct mw_html_pack *pack = NULL;
+	FILE *packed = NULL;
 	struct mw_error *err;
 
-	MW_TRY(mw_html_pack_begin(page->stream, &pack));
-	err = part->put(page, mw_html_pack_stream(pack));
-	mw_html_pack_end(pack);
+	MW_TRY(mw_html_pack(page->stream, &packed));
+	err = part->put(page, packed);
+	fclose(packed);
 	return err;
 }
 

@@ -7,11 +7,356 @@
  */
 #include "output/json.h"
 
-#include "output/json_frames.h"
-#include "output/json_views.h"
+#include "base/hash.h"
+#include "base/index.h"
+#include "base/vector.h"
+#include "output/line.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
+
+/* --- each frame of a report once, by number: the same texts have the same address there --------------------- */
+
+/* Numbers from 0, in the order of the stacks. */
+struct frames {
+	const struct mw_report_frame **frames; /* by number; borrowed */
+	size_t capacity;
+	struct mw_index index;
+};
+
+static uint32_t hash_of(const struct mw_report_frame *frame)
+{
+	uint64_t hash = mw_hash_add(frame->address, (uint64_t)frame->line << 1 | frame->inlined);
+
+	hash = mw_hash_add(hash, frame->offset);
+	return (uint32_t)mw_hash_mix(mw_hash_add(hash, (uint64_t)(uintptr_t)frame->function));
+}
+
+static uint32_t hash_of_number(const void *frames, uint32_t number)
+{
+	return hash_of(((const struct mw_report_frame *const *)frames)[number]);
+}
+
+static bool same_frame(const struct mw_report_frame *a, const struct mw_report_frame *b)
+{
+	return a->function == b->function && a->module == b->module && a->offset == b->offset &&
+	       a->address == b->address && a->file == b->file && a->line == b->line && a->inlined == b->inlined;
+}
+
+static bool find_frame(const struct frames *frames, const struct mw_report_frame *frame, uint32_t *number)
+{
+	uint32_t hash = hash_of(frame);
+
+	MW_INDEX_EACH(&frames->index, hash, *number)
+		if (same_frame(frames->frames[*number], frame))
+			return true;
+	return false;
+}
+
+static bool add_frame(struct frames *frames, const struct mw_report_frame *frame)
+{
+	uint32_t number;
+
+	if (find_frame(frames, frame, &number))
+		return true;
+	if (!mw_index_reserve(&frames->index, hash_of_number, frames->frames) ||
+	    !MW_VECTOR_ROOM(frames->frames, frames->index.count, frames->capacity))
+		return false;
+	frames->frames[mw_index_put(&frames->index, hash_of(frame))] = frame;
+	return true;
+}
+
+static void frames_deinit(struct frames *frames)
+{
+	free(frames->frames);
+	mw_index_deinit(&frames->index);
+}
+
+/* Number all frames of a report, which must outlive this. Errors: MEMORY, then there is nothing to deinit. */
+static struct mw_error *frames_init(struct frames *frames, const struct mw_report *report)
+{
+	*frames = (struct frames){.frames = NULL};
+	for (size_t i = 0; i < report->stack_count; i++)
+		for (size_t j = 0; j < report->stacks[i].frame_count; j++)
+			if (!add_frame(frames, &report->stacks[i].frames[j])) {
+				frames_deinit(frames);
+				return mw_error_nomem();
+			}
+	return NULL;
+}
+
+/* Of a frame of that report. */
+static uint32_t number_of_frame(const struct frames *frames, const struct mw_report_frame *frame)
+{
+	uint32_t number = 0;
+
+	(void)find_frame(frames, frame, &number);
+	return number;
+}
+
+/* --- values, up to a whole stack ---------------------------------------------------------------------------- */
+
+/* A copy in which all that is no UTF-8 is replaced, to be freed; NULL without memory. */
+static char *repair(const char *text)
+{
+	/* A bad byte becomes three. */
+	char *copy = malloc(strlen(text) * 3 + 1);
+	size_t length = 0, taken;
+	uint32_t character;
+
+	if (!copy)
+		return NULL;
+	for (; (taken = mw_utf8_decode(text, &character)) != 0; text += taken) {
+		char encoded[4];
+		size_t size = mw_utf8_encode(character, encoded);
+
+		memcpy(copy + length, encoded, size);
+		length += size;
+	}
+	copy[length] = '\0';
+	return copy;
+}
+
+bool mw_json_put(FILE *stream, json_t *value)
+{
+	/* 15 digits give back every sum and time that went in, without the tail of 0.10000000000000001. */
+	size_t flags = JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15);
+	bool good = value && (json_dumpf(value, stream, flags) == 0 || ferror(stream));
+
+	json_decref(value);
+	return good;
+}
+
+void mw_json_append(json_t **array, json_t *value)
+{
+	if (json_array_append_new(*array, value) == 0)
+		return;
+	json_decref(*array);
+	*array = NULL;
+}
+
+void mw_json_set(json_t **object, const char *key, json_t *value)
+{
+	if (json_object_set_new(*object, key, value) == 0)
+		return;
+	json_decref(*object);
+	*object = NULL;
+}
+
+json_t *mw_json_join(json_t *first, json_t *second)
+{
+	if (!first || !second || json_object_update(first, second) != 0) {
+		json_decref(first);
+		first = NULL;
+	}
+	json_decref(second);
+	return first;
+}
+
+json_t *mw_json_text(const char *text)
+{
+	json_t *value;
+	char *repaired;
+
+	if (!text)
+		return json_null();
+	/* jansson checks: it refuses what needs repair, which is rare. */
+	value = json_string(text);
+	if (value)
+		return value;
+	repaired = repair(text);
+	if (!repaired)
+		return NULL;
+	value = json_string(repaired);
+	free(repaired);
+	return value;
+}
+
+json_t *mw_json_number(uint64_t number)
+{
+	return number > INT64_MAX ? json_null() : json_integer((json_int_t)number);
+}
+
+json_t *mw_json_amount(const struct mw_amount *amount)
+{
+	return json_pack("{s:o, s:o}", "count", mw_json_number(amount->count), "bytes", mw_json_number(amount->bytes));
+}
+
+static json_t *peak_value(const struct mw_report_peak *peak)
+{
+	return json_pack("{s:o, s:o, s:f}", "bytes", mw_json_number(peak->bytes), "count", mw_json_number(peak->count),
+			 "at", peak->at);
+}
+
+static json_t *frame_value(const struct mw_report_frame *frame)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "function", mw_json_text(frame->function), "module",
+			 mw_json_text(frame->module), "offset", mw_json_number(frame->offset), "address",
+			 mw_json_number(frame->address), "file", mw_json_text(frame->file), "line",
+			 frame->line ? mw_json_number(frame->line) : json_null(), "inlined", frame->inlined);
+}
+
+json_t *mw_json_frames(const struct mw_report_frame *frames, size_t count)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; array && i < count; i++) {
+		mw_json_append(&array, frame_value(&frames[i]));
+	}
+	return array;
+}
+
+static json_t *threads_value(const struct mw_report_stack *stack)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; array && i < stack->thread_count; i++) {
+		const struct mw_report_thread *thread = &stack->threads[i];
+		json_t *value = json_pack("{s:i, s:o, s:o}", "tid", thread->tid, "name", mw_json_text(thread->name),
+					  "impacting", mw_json_amount(&thread->impacting));
+
+		mw_json_append(&array, value);
+	}
+	return array;
+}
+
+static json_t *lifetime_value(const struct mw_report_stack *stack)
+{
+	if (!stack->has_lifetime)
+		return json_null();
+	return json_pack("{s:o, s:o, s:o, s:o}", "min", mw_json_number(stack->lifetime_min_ns), "median",
+			 mw_json_number(stack->lifetime_median_ns), "p99", mw_json_number(stack->lifetime_p99_ns),
+			 "max", mw_json_number(stack->lifetime_max_ns));
+}
+
+static json_t *cut_value(enum mw_stack_cut cut)
+{
+	switch (cut) {
+	case MW_STACK_TRUNCATED:
+		return json_string("depth");
+	case MW_STACK_BROKEN:
+		return json_string("no unwind information");
+	case MW_STACK_COMPLETE:
+		break;
+	}
+	return json_null();
+}
+
+static json_t *age_value(const struct mw_report_stack *stack, double at)
+{
+	return stack->has_ages ? json_real(at) : json_null();
+}
+
+static json_t *growth_value(const struct mw_report_growth *growth)
+{
+	if (!growth->known)
+		return json_null();
+	return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o}", "verdict",
+			 mw_growth_name(growth->verdict), "bytes_per_second", growth->bytes_per_second, "steadiness",
+			 growth->steadiness, "floor_start", growth->floor_start, "floor_end", growth->floor_end,
+			 "growing_until", growth->growing_until, "freed_share", growth->freed_share, "oldest_age",
+			 growth->oldest_age, "newest_age", growth->newest_age, "settle_age", growth->settle_age,
+			 "settled", mw_json_amount(&growth->settled));
+}
+
+/* Whether a block of the heap is resident is the allocator's affair. */
+static json_t *resident_value(const struct mw_report_stack *stack)
+{
+	return stack->kind == MW_KIND_HEAP ? json_null() : mw_json_number(stack->resident);
+}
+
+static json_t *numbers_value(const struct mw_report_stack *stack, const struct frames *shared)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; array && i < stack->frame_count; i++) {
+		uint32_t number = number_of_frame(shared, &stack->frames[i]);
+
+		mw_json_append(&array, json_integer(number));
+	}
+	return array;
+}
+
+static json_t *stack_value(const struct mw_report_stack *stack, const struct frames *shared)
+{
+	json_t *head = json_pack(
+		"{s:s, s:s, s:o, s:b, s:o, s:o, s:o, s:o}", "id", stack->id, "kind", mw_kind_name(stack->kind), "api",
+		mw_json_text(stack->api), "truncated", stack->cut == MW_STACK_TRUNCATED, "cut", cut_value(stack->cut),
+		"end", mw_json_text(mw_stack_end_name(stack->end)), "suspect", mw_json_text(stack->suspect), "frames",
+		shared ? numbers_value(stack, shared) : mw_json_frames(stack->frames, stack->frame_count));
+	json_t *sums = json_pack(
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "size", mw_json_amount(&stack->size),
+		"impacting", mw_json_amount(&stack->impacting), "transient", mw_json_amount(&stack->transient), "aofi",
+		mw_json_amount(&stack->aofi), "aofi_unknown", mw_json_number(stack->aofi_unknown), "aofo",
+		mw_json_amount(&stack->aofo), "peak", peak_value(&stack->peak), "lifetime_ns", lifetime_value(stack),
+		"oldest", age_value(stack, stack->oldest), "newest", age_value(stack, stack->newest), "threads",
+		threads_value(stack), "growth", growth_value(&stack->growth));
+
+	mw_json_set(&sums, "resident", resident_value(stack));
+	return mw_json_join(head, sums);
+}
+
+/* --- the address space -------------------------------------------------------------------------------------- */
+
+static const char *const kind_names[MW_REGION_KIND_COUNT] = {
+	[MW_REGION_HEAP] = "heap",           [MW_REGION_ARENA] = "arena",         [MW_REGION_STACK] = "stack",
+	[MW_REGION_ANONYMOUS] = "anonymous", [MW_REGION_FILE_TEXT] = "file_text", [MW_REGION_FILE_DATA] = "file_data",
+	[MW_REGION_SHARED] = "shared",       [MW_REGION_OWN] = "memwatch",        [MW_REGION_SPECIAL] = "special",
+};
+
+static json_t *moment_value(const struct mw_report_moment *moment)
+{
+	json_t *object;
+
+	if (!moment->known)
+		return json_null();
+	object = json_object();
+	for (unsigned kind = 0; object && kind < MW_REGION_KIND_COUNT; kind++) {
+		const struct mw_report_region *region = &moment->kinds[kind];
+		json_t *value = json_pack("{s:o, s:o, s:o}", "reserved", mw_json_number(region->reserved), "resident",
+					  mw_json_number(region->resident), "count", mw_json_number(region->count));
+
+		mw_json_set(&object, kind_names[kind], value);
+	}
+	return object;
+}
+
+static json_t *arenas_value(const struct mw_report_moment *moment)
+{
+	if (!moment->known || moment->arena_size == MW_SIZE_UNKNOWN)
+		return json_null();
+	return json_pack("{s:o, s:o, s:o}", "used", mw_json_number(moment->arena_used), "free",
+			 mw_json_number(moment->arena_free), "size", mw_json_number(moment->arena_size));
+}
+
+static json_t *unattributed_value(const struct mw_report_space *space)
+{
+	json_t *array = space->has_unattributed ? json_array() : json_null();
+
+	for (size_t i = 0; json_is_array(array) && i < space->unattributed_count; i++) {
+		const struct mw_report_unattributed *item = &space->unattributed[i];
+		json_t *value = json_pack("{s:o, s:o, s:o, s:s, s:o}", "address", mw_json_number(item->address),
+					  "bytes", mw_json_number(item->bytes), "resident",
+					  mw_json_number(item->resident), "kind", kind_names[item->kind], "path",
+					  item->path && *item->path ? mw_json_text(item->path) : json_null());
+
+		mw_json_append(&array, value);
+	}
+	return array;
+}
+
+json_t *mw_json_space(const struct mw_report_space *space)
+{
+	if (!space)
+		return json_null();
+	return json_pack("{s:o, s:o, s:{s:o, s:o}, s:o}", "start", moment_value(&space->start), "end",
+			 moment_value(&space->end), "arenas", "start", arenas_value(&space->start), "end",
+			 arenas_value(&space->end), "unattributed", unattributed_value(space));
+}
+
+/* --- the report --------------------------------------------------------------------------------------------- */
 
 #define SCHEMA "memwatch.report/1"
 
@@ -22,15 +367,9 @@ struct writer {
 	bool shared; /* frames stand once in each report */
 };
 
-/* Write a value and drop it. */
 static void put_value(struct writer *writer, json_t *value)
 {
-	/* 15 digits give back every sum and time that went in, without the tail of 0.10000000000000001. */
-	size_t flags = JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15);
-
-	if (!value || (json_dumpf(value, writer->stream, flags) != 0 && !ferror(writer->stream)))
-		writer->failed = true;
-	json_decref(value);
+	writer->failed = !mw_json_put(writer->stream, value) || writer->failed;
 }
 
 static void put_separator(struct writer *writer)
@@ -75,10 +414,7 @@ static json_t *command_value(const struct mw_report *report)
 	json_t *array = json_array();
 
 	for (size_t i = 0; array && i < report->target.command_count; i++) {
-		if (json_array_append_new(array, mw_json_text(report->target.command[i])) != 0) {
-			json_decref(array);
-			return NULL;
-		}
+		mw_json_append(&array, mw_json_text(report->target.command[i]));
 	}
 	return array;
 }
@@ -138,10 +474,7 @@ static json_t *engine_value(const struct mw_report *report)
 	json_t *hooks = json_array();
 
 	for (size_t i = 0; hooks && i < report->engine.hook_count; i++) {
-		if (json_array_append_new(hooks, hook_value(&report->engine.hooks[i])) != 0) {
-			json_decref(hooks);
-			hooks = NULL;
-		}
+		mw_json_append(&hooks, hook_value(&report->engine.hooks[i]));
 	}
 	return json_pack(
 		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
@@ -162,7 +495,7 @@ static json_t *totals_value(const struct mw_report_totals *totals)
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "size", mw_json_amount(&totals->size), "impacting",
 			 mw_json_amount(&totals->impacting), "transient", mw_json_amount(&totals->transient), "aofi",
 			 mw_json_amount(&totals->aofi), "aofi_unknown", mw_json_number(totals->aofi_unknown), "aofo",
-			 mw_json_amount(&totals->aofo), "peak", mw_json_peak(&totals->peak));
+			 mw_json_amount(&totals->aofo), "peak", peak_value(&totals->peak));
 }
 
 /* A kind that was not recorded is null: zeros would claim that nothing was allocated. */
@@ -173,10 +506,7 @@ static json_t *all_totals_value(const struct mw_report *report)
 	for (unsigned i = 0; object && i < MW_KIND_COUNT; i++) {
 		json_t *value = report->tracked[i] ? totals_value(&report->totals[i]) : json_null();
 
-		if (json_object_set_new(object, mw_json_kind((enum mw_kind)i), value) != 0) {
-			json_decref(object);
-			return NULL;
-		}
+		mw_json_set(&object, mw_kind_name((enum mw_kind)i), value);
 	}
 	return object;
 }
@@ -214,18 +544,18 @@ static json_t *mark_value(const struct mw_report_mark *mark)
 			 "name", mw_json_text(mark->name));
 }
 
-static void put_stacks(struct writer *writer, const struct mw_report *report, const struct mw_json_frames *shared)
+static void put_stacks(struct writer *writer, const struct mw_report *report, const struct frames *shared)
 {
 	open_array(writer, "stacks");
 	for (size_t i = 0; i < report->stack_count && !writer->failed; i++)
-		put_item(writer, mw_json_stack(&report->stacks[i], shared));
+		put_item(writer, stack_value(&report->stacks[i], shared));
 	close_array(writer);
 }
 
 static void put_shared_stacks(struct writer *writer, const struct mw_report *report)
 {
-	struct mw_json_frames frames;
-	struct mw_error *err = mw_json_frames_init(&frames, report);
+	struct frames frames;
+	struct mw_error *err = frames_init(&frames, report);
 
 	if (err) {
 		mw_error_destroy(err);
@@ -234,10 +564,10 @@ static void put_shared_stacks(struct writer *writer, const struct mw_report *rep
 	}
 	open_array(writer, "frames");
 	for (size_t i = 0; i < frames.index.count && !writer->failed; i++)
-		put_item(writer, mw_json_frame(frames.frames[i]));
+		put_item(writer, frame_value(frames.frames[i]));
 	close_array(writer);
 	put_stacks(writer, report, &frames);
-	mw_json_frames_deinit(&frames);
+	frames_deinit(&frames);
 }
 
 static void put_arrays(struct writer *writer, const struct mw_report *report)
@@ -271,13 +601,10 @@ static json_t *not_hooked_value(const struct mw_report *report)
 	for (size_t i = 0; hooks && i < report->engine.hook_count; i++) {
 		const struct mw_report_hook *hook = &report->engine.hooks[i];
 
-		if (hook->missed &&
-		    json_array_append_new(hooks, json_pack("{s:o, s:o, s:o}", "function", mw_json_text(hook->function),
-							   "module", mw_json_text(hook->module), "why",
-							   mw_json_text(hook->refused))) != 0) {
-			json_decref(hooks);
-			hooks = NULL;
-		}
+		if (hook->missed)
+			mw_json_append(&hooks,
+				       json_pack("{s:o, s:o, s:o}", "function", mw_json_text(hook->function), "module",
+						 mw_json_text(hook->module), "why", mw_json_text(hook->refused)));
 	}
 	return hooks;
 }

@@ -23,14 +23,9 @@ struct writer {
 	bool failed; /* out of memory; the stream keeps its own errors */
 };
 
-/* Write a value and drop it. */
 static void put_value(struct writer *writer, json_t *value)
 {
-	size_t flags = JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15);
-
-	if (!value || (json_dumpf(value, writer->stream, flags) != 0 && !ferror(writer->stream)))
-		writer->failed = true;
-	json_decref(value);
+	writer->failed = !mw_json_put(writer->stream, value) || writer->failed;
 }
 
 static void put_member(struct writer *writer, const char *key, json_t *value)
@@ -81,10 +76,7 @@ static json_t *totals_value(const struct mw_diff *diff)
 	for (unsigned i = 0; object && i < MW_KIND_COUNT; i++) {
 		json_t *value = diff->compared[i] ? held_value(diff->totals[i]) : json_null();
 
-		if (json_object_set_new(object, mw_json_kind((enum mw_kind)i), value) != 0) {
-			json_decref(object);
-			return NULL;
-		}
+		mw_json_set(&object, mw_kind_name((enum mw_kind)i), value);
 	}
 	return object;
 }
@@ -94,28 +86,19 @@ static json_t *rebuilt_value(const struct mw_diff *diff)
 	json_t *array = json_array();
 
 	for (size_t i = 0; array && i < diff->rebuilt_count; i++) {
-		if (json_array_append_new(array, mw_json_text(diff->rebuilt[i])) != 0) {
-			json_decref(array);
-			return NULL;
-		}
+		mw_json_append(&array, mw_json_text(diff->rebuilt[i]));
 	}
 	return array;
 }
 
 static json_t *stack_value(const struct mw_diff_stack *stack)
 {
-	json_t *head = json_pack("{s:s, s:s, s:o, s:b, s:o, s:o}", "id", stack->id, "kind", mw_json_kind(stack->kind),
+	json_t *head = json_pack("{s:s, s:s, s:o, s:b, s:o, s:o}", "id", stack->id, "kind", mw_kind_name(stack->kind),
 				 "api", mw_json_text(stack->api), "truncated", stack->cut == MW_STACK_TRUNCATED, "end",
 				 mw_json_text(mw_stack_end_name(stack->end)), "frames",
 				 mw_json_frames(stack->frames, stack->frame_count));
-	json_t *held = held_value(stack->held);
 
-	if (!head || !held || json_object_update(head, held) != 0) {
-		json_decref(head);
-		head = NULL;
-	}
-	json_decref(held);
-	return head;
+	return mw_json_join(head, held_value(stack->held));
 }
 
 static void put_diff(struct writer *writer, const struct mw_diff *diff)

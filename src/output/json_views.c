@@ -1,27 +1,25 @@
 // SPDX-License-Identifier: MIT
-/* json_views.c: see json_views.h. Rows are built, written and dropped one by one. */
-#include "output/json_views.h"
-
+/*
+ * json_views.c: groups, call trees and blocks as members of the report's object (schema "memwatch.report/1"). Trees lie
+ * flat, as in memwatch/table.h: readers of JSON often refuse what is nested deeply.
+ *
+ *     groups  {by[], type, sort, filter|null, total: S, rows[]}
+ *     row     {level, parent (index, or null), column, value, more, S…}
+ *     tree    {direction: "down"|"up", type, sort, filter|null, total: S, self: S, nodes[]}
+ *     node    {level, parent, function|null, module|null, offset|null, cut|null, more, self: S, S…}
+ *     blocks  {sort: "size"|"lifetime", type, filter|null, count, rows[]}
+ *     block   {address, bytes|null, kind, type, pid, heap|null, tid|null, thread|null, stack|null, allocated_ns|null,
+ *              freed_ns|null, lifetime_ns|null, resident|null}
+ *     S       size, impacting, transient, aofi, aofo: {count,bytes}; aofi_unknown; lifetime_ns {min, median, max}|null;
+ *             peak {bytes, exact}
+ *
+ * `value` is {pid, comm} of a process, {tid, name} of a thread, {function, module} of a function, a number of a size,
+ * else a string. `more` is 0, or for how many rows that are not shown this one stands; it has no value then,
+ * but for a node with 1, which is not shown further.
+ *
+ * Rows are built, written and dropped one by one.
+ */
 #include "output/json.h"
-
-static bool put(FILE *stream, json_t *value)
-{
-	bool good = value && (json_dumpf(value, stream, JSON_COMPACT | JSON_ENCODE_ANY) == 0 || ferror(stream));
-
-	json_decref(value);
-	return good;
-}
-
-/* Add the second object's members to the first one; both are given away. */
-static json_t *join(json_t *first, json_t *second)
-{
-	if (!first || !second || json_object_update(first, second) != 0) {
-		json_decref(first);
-		first = NULL;
-	}
-	json_decref(second);
-	return first;
-}
 
 static json_t *lifetime_value(const struct mw_sums *sums)
 {
@@ -42,10 +40,7 @@ static json_t *sums_value(const struct mw_sums *sums)
 	for (unsigned fate = 0; object && fate < MW_FATE_COUNT; fate++) {
 		json_t *amount = mw_json_amount(&sums->fates[fate]);
 
-		if (json_object_set_new(object, mw_fate_name((enum mw_fate)fate), amount) != 0) {
-			json_decref(object);
-			object = NULL;
-		}
+		mw_json_set(&object, mw_fate_name((enum mw_fate)fate), amount);
 	}
 	return object;
 }
@@ -90,7 +85,8 @@ static json_t *table_row(const struct mw_table *table, const struct mw_table_row
 	enum mw_column column = table->by[row->level];
 	json_t *what = json_pack("{s:s, s:o}", "column", mw_column_name(column), "value", row_value(row, column));
 
-	return join(join(place_value(row->level, row->parent, row->folded), what), sums_value(&row->sums));
+	return mw_json_join(mw_json_join(place_value(row->level, row->parent, row->folded), what),
+			    sums_value(&row->sums));
 }
 
 static json_t *tree_node(const struct mw_tree_node *node)
@@ -101,7 +97,8 @@ static json_t *tree_node(const struct mw_tree_node *node)
 			  mw_json_text(node->module), "offset", has_offset ? mw_json_number(node->offset) : json_null(),
 			  "cut", mw_json_text(node->cut), "self", sums_value(&node->self));
 
-	return join(join(place_value(node->level, node->parent, node->folded), what), sums_value(&node->sums));
+	return mw_json_join(mw_json_join(place_value(node->level, node->parent, node->folded), what),
+			    sums_value(&node->sums));
 }
 
 static json_t *block_row(const struct mw_block_row *row)
@@ -116,7 +113,7 @@ static json_t *block_row(const struct mw_block_row *row)
 				mw_json_number(row->born_ns), "freed_ns", mw_json_number(row->died_ns), "lifetime_ns",
 				mw_json_number(row->lifetime_ns), "resident", mw_json_number(row->resident));
 
-	return join(what, who);
+	return mw_json_join(what, who);
 }
 
 /* ,"KEY":{HEAD,"NAME":[ up to where items come. The head is given away. */
@@ -131,7 +128,7 @@ static bool open_view(FILE *stream, const char *key, json_t *head, const char *n
 	json_object_foreach(head, member, value)
 	{
 		fprintf(stream, "%s\n\"%s\":", count++ ? "," : "", member);
-		good = good && put(stream, json_incref(value));
+		good = good && mw_json_put(stream, json_incref(value));
 	}
 	json_decref(head);
 	fprintf(stream, ",\n\"%s\":[", name);
@@ -149,10 +146,7 @@ static json_t *columns_value(const struct mw_table *table)
 	json_t *array = json_array();
 
 	for (size_t i = 0; array && i < table->by_count; i++) {
-		if (json_array_append_new(array, json_string(mw_column_name(table->by[i]))) != 0) {
-			json_decref(array);
-			array = NULL;
-		}
+		mw_json_append(&array, json_string(mw_column_name(table->by[i])));
 	}
 	return array;
 }
@@ -161,11 +155,11 @@ static bool put_groups(FILE *stream, const struct mw_views *views)
 {
 	const struct mw_table *table = views->groups;
 	json_t *head = json_pack("{s:o, s:o}", "by", columns_value(table), "total", sums_value(&table->total));
-	bool good = open_view(stream, "groups", join(head_value(views), head), "rows");
+	bool good = open_view(stream, "groups", mw_json_join(head_value(views), head), "rows");
 
 	for (size_t i = 0; i < table->row_count && good; i++) {
 		fputs(i ? ",\n" : "\n", stream);
-		good = put(stream, table_row(table, &table->rows[i]));
+		good = mw_json_put(stream, table_row(table, &table->rows[i]));
 	}
 	fputs("]}", stream);
 	return good;
@@ -176,11 +170,11 @@ static bool put_tree(FILE *stream, const struct mw_views *views)
 	const struct mw_tree *tree = views->tree;
 	json_t *head = json_pack("{s:s, s:o, s:o}", "direction", tree->direction == MW_TREE_DOWN ? "down" : "up",
 				 "total", sums_value(&tree->total), "self", sums_value(&tree->self));
-	bool good = open_view(stream, "tree", join(head_value(views), head), "nodes");
+	bool good = open_view(stream, "tree", mw_json_join(head_value(views), head), "nodes");
 
 	for (size_t i = 0; i < tree->node_count && good; i++) {
 		fputs(i ? ",\n" : "\n", stream);
-		good = put(stream, tree_node(&tree->nodes[i]));
+		good = mw_json_put(stream, tree_node(&tree->nodes[i]));
 	}
 	fputs("]}", stream);
 	return good;
@@ -191,11 +185,11 @@ static bool put_blocks(FILE *stream, const struct mw_views *views)
 	const struct mw_block_list *list = views->blocks;
 	json_t *head = json_pack("{s:s, s:o}", "sort", list->by_age ? "lifetime" : "size", "count",
 				 mw_json_number(list->count));
-	bool good = open_view(stream, "blocks", join(head_value(views), head), "rows");
+	bool good = open_view(stream, "blocks", mw_json_join(head_value(views), head), "rows");
 
 	for (size_t i = 0; i < list->row_count && good; i++) {
 		fputs(i ? ",\n" : "\n", stream);
-		good = put(stream, block_row(&list->rows[i]));
+		good = mw_json_put(stream, block_row(&list->rows[i]));
 	}
 	fputs("]}", stream);
 	return good;

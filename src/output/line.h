@@ -1,12 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* line.h: a line of text in the making, with target's names made fit for a terminal. */
+/* line.h: text from a target, which may be any bytes; lines in the making, with its names made fit for a terminal; numbers. */
 #ifndef MW_OUTPUT_LINE_H
 #define MW_OUTPUT_LINE_H
 
 #include <memwatch/error.h>
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#define MW_UTF8_REPLACEMENT 0xfffdu
+
+/*
+ * Decode one character at `text`. Gives how many bytes it takes, 0 at the end. Bytes that are no
+ * UTF-8 (overlong forms, surrogates and what lies above U+10FFFF too) come one by one as U+FFFD.
+ */
+size_t mw_utf8_decode(const char *text, uint32_t *character);
+/* Encode one valid character; gives its number of bytes (at most 4), without a NUL. */
+size_t mw_utf8_encode(uint32_t character, char out[4]);
+/* May it go to a terminal as it is? Not control characters, nor such as reorder or break a line. */
+bool mw_utf8_is_printable(uint32_t character);
+/* Number of characters: columns, as far as that can be said without asking the terminal. */
+size_t mw_utf8_columns(const char *text, size_t size);
 
 /* Zero-initialise; mw_line_deinit frees. Without memory a line stays short and `failed` is set. */
 struct mw_line {
@@ -16,7 +31,6 @@ struct mw_line {
 };
 
 void mw_line_deinit(struct mw_line *line);
-void mw_line_clear(struct mw_line *line);
 /* Append text of our own. */
 void mw_line_printf(struct mw_line *line, const char *format, ...) MW_PRINTF(2, 3);
 /* Append a name from the target: no UTF-8 becomes U+FFFD, control characters are shown as \x1b, \u202e. NULL is "?". */

@@ -6,8 +6,6 @@
 #include "output/json.h"
 #include "output/text.h"
 
-#include <string.h>
-
 static const struct mw_output outputs[] = {
 	{
 		.name = "json",
@@ -34,12 +32,4 @@ _Static_assert(sizeof(outputs) / sizeof(outputs[0]) <= MW_OUTPUTS_MAX, "as many 
 const struct mw_output *mw_output_get(size_t number)
 {
 	return number < sizeof(outputs) / sizeof(outputs[0]) ? &outputs[number] : NULL;
-}
-
-const struct mw_output *mw_output_find(const char *name)
-{
-	for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++)
-		if (strcmp(outputs[i].name, name) == 0)
-			return &outputs[i];
-	return NULL;
 }

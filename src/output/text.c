@@ -2,8 +2,7 @@
 /* text.c: the report for reading: its order, its header and its last words. */
 #include "output/text.h"
 
-#include "output/text_views.h"
-#include "output/utf8.h"
+#include "output/line.h"
 
 #include <signal.h>
 #include <string.h>

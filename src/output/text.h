@@ -39,8 +39,9 @@ const char *mw_text_base_name(const char *path);
 
 /* The parts of a report, each in its own file. Each writes nothing where there is nothing to say. */
 void mw_text_header(struct mw_text *text);
-void mw_text_tables(struct mw_text *text); /* totals, memory, modules */
-void mw_text_space(struct mw_text *text);  /* the address space by kinds of regions */
+void mw_text_tables(struct mw_text *text); /* totals, memory, the address space, modules */
+/* What there is of the views, each with a heading of its own. Uses the report's stacks for frames. */
+void mw_text_views(struct mw_text *text, const struct mw_views *views);
 void mw_text_stacks(struct mw_text *text); /* impacting, then transient */
 /* "module!", or what stands for it before the function's name. */
 void mw_text_module(struct mw_line *line, const struct mw_report_frame *frame);

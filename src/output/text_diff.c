@@ -5,7 +5,7 @@
  * Lines that begin with // are for people. Numbers are decimal and have no padding.
  */
 #include "output/line.h"
-#include "output/text_views.h"
+#include "output/text.h"
 
 #include <memwatch/diff.h>
 
@@ -28,14 +28,7 @@ static void end_line(struct writer *writer)
 		fwrite(writer->line.data, 1, writer->line.length, writer->stream);
 	fputc('\n', writer->stream);
 	writer->failed = writer->failed || writer->line.failed;
-	mw_line_clear(&writer->line);
-}
-
-static const char *kind_name(enum mw_kind kind)
-{
-	static const char *const names[MW_KIND_COUNT] = {"heap", "vm", "vm-internal"};
-
-	return names[kind];
+	mw_line_cut(&writer->line, 0);
 }
 
 /* A difference of any two numbers of 64 bits. */
@@ -53,10 +46,8 @@ static struct mw_amount total_of(const struct mw_diff *diff, enum mw_diff_side s
 {
 	struct mw_amount sum = {0};
 
-	for (unsigned kind = 0; kind < MW_KIND_COUNT; kind++) {
-		sum.count += diff->totals[kind][side].count;
-		sum.bytes += diff->totals[kind][side].bytes;
-	}
+	for (unsigned kind = 0; kind < MW_KIND_COUNT; kind++)
+		mw_amount_add(&sum, diff->totals[kind][side]);
 	return sum;
 }
 
@@ -116,7 +107,7 @@ static void put_kinds(struct writer *writer)
 	for (unsigned kind = 0; kind < MW_KIND_COUNT; kind++) {
 		if (!diff->compared[kind])
 			continue;
-		mw_line_printf(&writer->line, "%s%s", before, kind_name((enum mw_kind)kind));
+		mw_line_printf(&writer->line, "%s%s", before, mw_kind_name((enum mw_kind)kind));
 		before = ", ";
 	}
 	if (!writer->line.length)
@@ -128,7 +119,7 @@ static void put_kinds(struct writer *writer)
 		if (kind == MW_KIND_VM_INTERNAL || in_old == diff->snapshots[MW_DIFF_NEW].tracked[kind])
 			continue;
 		mw_line_printf(&writer->line, "//      %s is left out: only the %s recording has it",
-			       kind_name((enum mw_kind)kind), in_old ? "old" : "new");
+			       mw_kind_name((enum mw_kind)kind), in_old ? "old" : "new");
 		end_line(writer);
 	}
 }
@@ -236,10 +227,8 @@ static void put_rest(struct writer *writer, size_t count, const struct mw_amount
 
 static void add_rest(struct mw_amount rest[MW_DIFF_SIDES], const struct mw_diff_stack *stack)
 {
-	for (unsigned side = 0; side < MW_DIFF_SIDES; side++) {
-		rest[side].count += stack->held[side].count;
-		rest[side].bytes += stack->held[side].bytes;
-	}
+	for (unsigned side = 0; side < MW_DIFF_SIDES; side++)
+		mw_amount_add(&rest[side], stack->held[side]);
 }
 
 static void put_stacks(struct writer *writer)

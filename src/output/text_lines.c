@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* text_lines.c: lines, paragraphs and headings of the text (text.h), and phrases that several of its parts have. */
+#include "output/line.h"
 #include "output/text.h"
-#include "output/text_views.h"
-#include "output/utf8.h"
 
 #include <string.h>
 
@@ -18,7 +17,7 @@ void mw_text_line(struct mw_text *text, enum mw_style style)
 		fprintf(text->stream, "%s\n", data);
 	else
 		fprintf(text->stream, "%s%s" RESET "\n", style == MW_STYLE_HEADING ? HEADING : ALARM, data);
-	mw_line_clear(&text->line);
+	mw_line_cut(&text->line, 0);
 }
 
 void mw_text_heading(struct mw_text *text, const char *heading)
@@ -72,7 +71,7 @@ void mw_text_styled_paragraph(struct mw_text *text, unsigned indent, enum mw_sty
 		at += size;
 	}
 	fputs(colored ? RESET "\n" : "\n", text->stream);
-	mw_line_clear(&text->line);
+	mw_line_cut(&text->line, 0);
 }
 
 void mw_text_paragraph(struct mw_text *text, unsigned indent)
@@ -85,17 +84,6 @@ const char *mw_text_span(const struct mw_text *text)
 	const struct mw_report *report = text->report;
 
 	return report->window.from > 0 || report->window.to < report->window.seconds ? "interval" : "window";
-}
-
-void mw_text_how(struct mw_text *text, const struct mw_views *views, const char *what)
-{
-	mw_line_printf(&text->line, "  (%s", what);
-	if (views->filter) {
-		mw_line_printf(&text->line, "; of what passes the filter ");
-		mw_line_name(&text->line, views->filter);
-	}
-	mw_line_printf(&text->line, ")");
-	mw_text_paragraph(text, 3);
 }
 
 const char *mw_text_base_name(const char *path)

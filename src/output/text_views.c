@@ -1,9 +1,181 @@
 // SPDX-License-Identifier: MIT
-/* text_views.c: groups as a table: figures to the left, what they are of to the right, a level an indent. */
-#include "output/text_views.h"
+/* text_views.c: groups, call trees and blocks as text. */
+#include "output/text.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* --- the columns of tables and trees: as many as there is room for, the most telling first ------------------ */
+
+#define LABEL_LEAST 30 /* columns that are left for what a row is about */
+#define GAP         2
+
+#define MAX_COLUMNS 10
+
+struct figures {
+	const struct mw_views *views;
+	const struct mw_sums *total;
+	bool tree; /* with what ends in a node */
+	const struct figure *columns[MAX_COLUMNS];
+	size_t count;
+};
+
+/* What a column shows of a row. */
+enum shown { BYTES, BYTES_HERE, SHARE, BLOCKS, LIFETIME, PEAK };
+
+/* Where a column tells something. */
+enum told { ALWAYS, IN_TREES, BY_PEAK, BY_LIFETIME, NOT_BY_LIFETIME, OF_OTHERS, OF_OTHERS_IF_ANY, OF_ALL_IF_ANY };
+
+#define CHOSEN (MW_FATE_COUNT + 1) /* the type that rows are shown for */
+
+struct figure {
+	const char *heading; /* NULL: the type's name */
+	int width;
+	enum shown shown;
+	unsigned fate; /* of which blocks: enum mw_fate, or CHOSEN */
+	enum told told;
+};
+
+/* In the order in which they are given up last. */
+static const struct figure all_figures[] = {
+	{NULL, 10, BYTES, CHOSEN, ALWAYS},
+	{"share", 7, SHARE, CHOSEN, ALWAYS},
+	{"peak", 12, PEAK, CHOSEN, BY_PEAK},
+	{"lived", 8, LIFETIME, CHOSEN, BY_LIFETIME},
+	{"here", 10, BYTES_HERE, CHOSEN, IN_TREES},
+	{"blocks", 11, BLOCKS, CHOSEN, ALWAYS},
+	{"impacting", 10, BYTES, MW_FATE_IMPACTING, OF_OTHERS},
+	{"allocated", 10, BYTES, MW_FATE_ALL, OF_OTHERS},
+	{"transient", 10, BYTES, MW_FATE_TRANSIENT, OF_OTHERS},
+	{"older freed", 11, BYTES, MW_FATE_AOFI, OF_OTHERS_IF_ANY},
+	{"older kept", 10, BYTES, MW_FATE_AOFO, OF_ALL_IF_ANY},
+	{"lived", 8, LIFETIME, CHOSEN, NOT_BY_LIFETIME},
+};
+
+/* `self`: what ends in a node; NULL but in a tree. */
+static struct mw_shown show(const struct figures *figures, const struct figure *figure, const struct mw_sums *sums,
+			    const struct mw_sums *self)
+{
+	enum mw_fate fate = figure->fate == CHOSEN ? figures->views->type : (enum mw_fate)figure->fate;
+	struct mw_shown shown = {""};
+
+	switch (figure->shown) {
+	case BYTES:
+		return mw_show_size(mw_sums_of(sums, fate).bytes);
+	case BYTES_HERE:
+		return self ? mw_show_size(mw_sums_of(self, fate).bytes) : shown;
+	case SHARE:
+		return mw_show_percent((double)mw_sums_of(sums, fate).bytes,
+				       (double)mw_sums_of(figures->total, fate).bytes);
+	case BLOCKS:
+		return mw_show_count(mw_sums_of(sums, fate).count);
+	case LIFETIME:
+		return sums->has_lifetime ? mw_show_seconds((double)sums->lifetime_median_ns / 1e9)
+					  : (struct mw_shown){"-"};
+	case PEAK:
+		snprintf(shown.text, sizeof(shown.text), "%s%.30s",
+			 sums->peak_exact ? "" : "<=", mw_show_size(sums->peak_bytes).text);
+		break;
+	}
+	return shown;
+}
+
+static bool tells(const struct figures *figures, const struct figure *figure)
+{
+	enum mw_fate type = figures->views->type;
+	bool by_lifetime = figures->views->sort == MW_SORT_LIFETIME;
+	bool has_lifetimes = figures->total->has_lifetime && !figures->tree;
+
+	switch (figure->told) {
+	case IN_TREES:
+		return figures->tree;
+	case BY_PEAK:
+		return figures->views->sort == MW_SORT_PEAK;
+	case BY_LIFETIME:
+		return by_lifetime && has_lifetimes;
+	case NOT_BY_LIFETIME:
+		return !by_lifetime && has_lifetimes;
+	case OF_OTHERS:
+		return type != figure->fate;
+	case OF_OTHERS_IF_ANY:
+		return type != figure->fate && figures->total->fates[figure->fate].count;
+	case OF_ALL_IF_ANY:
+		return type == MW_FATE_ALL && figures->total->fates[figure->fate].count;
+	case ALWAYS:
+		break;
+	}
+	return true;
+}
+
+/* Choose columns for lines of that width (0: any), so that enough is left for labels. */
+static void choose_figures(struct figures *figures, unsigned width)
+{
+	size_t taken = LABEL_LEAST;
+
+	for (size_t i = 0; i < sizeof(all_figures) / sizeof(all_figures[0]); i++) {
+		const struct figure *figure = &all_figures[i];
+
+		if (!tells(figures, figure))
+			continue;
+		taken += (size_t)figure->width + GAP;
+		if ((width && taken > width) || figures->count == MAX_COLUMNS)
+			return;
+		figures->columns[figures->count++] = figure;
+	}
+}
+
+static const char *type_heading(enum mw_fate type)
+{
+	switch (type) {
+	case MW_FATE_ALL:
+		return "allocated";
+	case MW_FATE_AOFI:
+		return "freed";
+	case MW_FATE_AOFO:
+		return "kept";
+	case MW_FATE_IMPACTING:
+	case MW_FATE_TRANSIENT:
+		break;
+	}
+	return mw_fate_name(type);
+}
+
+static void add_heads(const struct figures *figures, struct mw_line *line)
+{
+	for (size_t i = 0; i < figures->count; i++) {
+		const char *heading = figures->columns[i]->heading;
+
+		mw_line_printf(line, "%*s", figures->columns[i]->width + GAP,
+			       heading ? heading : type_heading(figures->views->type));
+	}
+}
+
+static void add_figures(const struct figures *figures, struct mw_line *line, const struct mw_sums *sums,
+			const struct mw_sums *self)
+{
+	for (size_t i = 0; i < figures->count; i++) {
+		struct mw_shown shown = show(figures, figures->columns[i], sums, self);
+		/* µ is two bytes and one column. */
+		int extra = strstr(shown.text, "µ") ? 1 : 0;
+
+		mw_line_printf(line, "%*s", figures->columns[i]->width + GAP + extra, shown.text);
+	}
+}
+
+/* "(WHAT; filter: …)" under a heading. */
+static void end_how(struct mw_text *text, const struct mw_views *views, const char *what)
+{
+	mw_line_printf(&text->line, "  (%s", what);
+	if (views->filter) {
+		mw_line_printf(&text->line, "; of what passes the filter ");
+		mw_line_name(&text->line, views->filter);
+	}
+	mw_line_printf(&text->line, ")");
+	mw_text_paragraph(text, 3);
+}
+
+/* --- groups: figures to the left, what they are of to the right, a level an indent -------------------------- */
 
 #define STACK_FRAMES 8 /* of each stack in a table of stacks */
 
@@ -81,14 +253,14 @@ static void add_label(struct mw_line *line, enum mw_column column, const struct 
 	add_name(line, row->text, "(unknown)");
 }
 
-static void put_row(struct mw_text *text, const struct mw_figures *figures, const struct mw_table *table,
+static void put_row(struct mw_text *text, const struct figures *figures, const struct mw_table *table,
 		    const struct mw_table_row *row, bool leads)
 {
 	unsigned width = text->options->width;
 	struct mw_line *line = &text->line;
 	size_t label, columns;
 
-	mw_figures_row(figures, line, &row->sums, NULL);
+	add_figures(figures, line, &row->sums, NULL);
 	mw_line_printf(line, "%*s", 2 + 2 * (int)row->level, "");
 	label = line->length;
 	columns = mw_line_columns(line, 0);
@@ -109,15 +281,15 @@ static void put_how(struct mw_text *text, const struct mw_views *views, const st
 	mw_line_printf(&what, "; sorted by %s", mw_sort_name(views->sort));
 	if (views->sort == MW_SORT_PEAK)
 		mw_line_printf(&what, ", where <= is the sum of several stacks' peaks: the true one is that or less");
-	mw_text_how(text, views, what.data ? what.data : "");
+	end_how(text, views, what.data ? what.data : "");
 	text->line.failed = text->line.failed || what.failed;
 	mw_line_deinit(&what);
 }
 
-void mw_text_groups(struct mw_text *text, const struct mw_views *views)
+static void put_groups(struct mw_text *text, const struct mw_views *views)
 {
 	const struct mw_table *table = views->groups;
-	struct mw_figures figures;
+	struct figures figures = {.views = views, .total = &table->total};
 
 	mw_text_heading(text, "Groups");
 	put_how(text, views, table);
@@ -126,22 +298,252 @@ void mw_text_groups(struct mw_text *text, const struct mw_views *views)
 		mw_text_paragraph(text, 2);
 		return;
 	}
-	mw_figures_choose(&figures, views, &table->total, false, text->options->width);
-	mw_figures_head(&figures, &text->line);
+	choose_figures(&figures, text->options->width);
+	add_heads(&figures, &text->line);
 	mw_text_line(text, MW_STYLE_PLAIN);
 	for (size_t i = 0; i < table->row_count; i++)
 		put_row(text, &figures, table, &table->rows[i], i == 0);
-	mw_figures_row(&figures, &text->line, &table->total, NULL);
+	add_figures(&figures, &text->line, &table->total, NULL);
 	mw_line_printf(&text->line, "  total");
+	mw_text_line(text, MW_STYLE_PLAIN);
+}
+
+/* --- call trees --------------------------------------------------------------------------------------------- */
+
+/*
+ * Only where it forks does a tree go to the right, so that deep stacks fit on a line; a node with others beside it begins
+ * with a dash:
+ *
+ *     main
+ *     - serve          - two calls from main
+ *       handle         called by serve alone
+ *     - load
+ */
+#define INDENT_SHARE 3 /* of what is left for labels goes to indents at most a third */
+
+struct place {
+	size_t children;
+	unsigned indent;
+};
+
+static void add_node(struct mw_line *line, const struct mw_tree_node *node)
+{
+	if (node->folded > 1) {
+		mw_line_printf(line, "… %s more", mw_show_count(node->folded).text);
+		return;
+	}
+	if (node->cut) {
+		mw_line_printf(line, "(%s)", node->cut);
+		return;
+	}
+	if (node->module)
+		mw_line_name(line, mw_text_base_name(node->module));
+	else
+		mw_line_printf(line, "(code in no file)");
+	if (node->function) {
+		mw_line_printf(line, "!");
+		mw_line_name(line, node->function);
+	} else {
+		mw_line_printf(line, "+0x%" PRIx64, node->offset);
+	}
+	if (node->folded)
+		mw_line_printf(line, " …");
+}
+
+/* Indents, from those of their parents: a parent comes first. */
+static struct place *place_nodes(const struct mw_tree *tree)
+{
+	struct place *places = calloc(tree->node_count + 1, sizeof(*places));
+	size_t roots = 0;
+
+	for (size_t i = 0; places && i < tree->node_count; i++) {
+		if (tree->nodes[i].parent == MW_TABLE_ROOT)
+			roots++;
+		else
+			places[tree->nodes[i].parent].children++;
+	}
+	for (size_t i = 0; places && i < tree->node_count; i++) {
+		size_t parent = tree->nodes[i].parent;
+		bool forks = parent == MW_TABLE_ROOT ? roots > 1 : places[parent].children > 1;
+
+		places[i].indent = (parent == MW_TABLE_ROOT ? 0 : places[parent].indent) + (forks ? 2 : 0);
+	}
+	return places;
+}
+
+static void put_node(struct mw_text *text, const struct figures *figures, const struct mw_tree *tree, size_t number,
+		     const struct place *places)
+{
+	const struct mw_tree_node *node = &tree->nodes[number];
+	unsigned width = text->options->width, indent = places[number].indent;
+	unsigned above = node->parent == MW_TABLE_ROOT ? 0 : places[node->parent].indent;
+	struct mw_line *line = &text->line;
+	size_t label, columns;
+
+	add_figures(figures, line, &node->sums, node->folded ? NULL : &node->self);
+	columns = mw_line_columns(line, 0) + 2;
+	if (width && indent > (width - columns) / INDENT_SHARE)
+		mw_line_printf(line, "  %*s%s", (int)((width - columns) / INDENT_SHARE) - 2, "",
+			       indent > above ? "- " : "  ");
+	else if (indent > above)
+		mw_line_printf(line, "  %*s- ", (int)indent - 2, "");
+	else
+		mw_line_printf(line, "  %*s", (int)indent, "");
+	label = line->length;
+	columns = mw_line_columns(line, 0);
+	add_node(line, node);
+	if (width)
+		mw_line_elide(line, label, width > columns ? width - columns : 1);
+	mw_text_line(text, MW_STYLE_PLAIN);
+}
+
+static void put_nodes(struct mw_text *text, const struct figures *figures, const struct mw_tree *tree)
+{
+	struct place *places = place_nodes(tree);
+
+	if (!places) {
+		text->line.failed = true;
+		return;
+	}
+	add_heads(figures, &text->line);
+	mw_text_line(text, MW_STYLE_PLAIN);
+	for (size_t i = 0; i < tree->node_count; i++)
+		put_node(text, figures, tree, i, places);
+	free(places);
+	if (mw_sums_of(&tree->self, figures->views->type).count) {
+		add_figures(figures, &text->line, &tree->self, &tree->self);
+		mw_line_printf(&text->line, "  (no stack)");
+		mw_text_line(text, MW_STYLE_PLAIN);
+	}
+	add_figures(figures, &text->line, &tree->total, NULL);
+	mw_line_printf(&text->line, "  total");
+	mw_text_line(text, MW_STYLE_PLAIN);
+}
+
+static void put_tree(struct mw_text *text, const struct mw_views *views)
+{
+	const struct mw_tree *tree = views->tree;
+	struct figures figures = {.views = views, .total = &tree->total, .tree = true};
+	struct mw_line what = {0};
+
+	mw_text_heading(text, tree->direction == MW_TREE_DOWN ? "Call tree, from the threads' starts down"
+							      : "Call tree, from the allocators up");
+	mw_line_printf(&what, "each function with %s; here: stacks that end there; sorted by %s",
+		       tree->direction == MW_TREE_DOWN ? "what it called below it" : "who called it below it",
+		       mw_sort_name(views->sort));
+	end_how(text, views, what.data ? what.data : "");
+	text->line.failed = text->line.failed || what.failed;
+	mw_line_deinit(&what);
+	choose_figures(&figures, text->options->width);
+	if (tree->node_count) {
+		put_nodes(text, &figures, tree);
+		return;
+	}
+	mw_line_printf(&text->line, "  There is nothing to show.");
+	mw_text_paragraph(text, 2);
+}
+
+/* --- blocks, two lines each: figures, and whose it is ------------------------------------------------------- */
+
+/* All is within MW_TEXT_LEAST_WIDTH: days take 11. */
+#define LIVED_COLUMNS 11
+
+static struct mw_shown show_moment(uint64_t ns)
+{
+	struct mw_shown shown = {"-"};
+
+	if (ns != MW_SIZE_UNKNOWN)
+		snprintf(shown.text, sizeof(shown.text), "%.3f", (double)ns / 1e9);
+	return shown;
+}
+
+static void put_block(struct mw_text *text, const struct mw_block_row *row)
+{
+	bool has_lifetime = row->lifetime_ns != MW_SIZE_UNKNOWN;
+	struct mw_shown lived = mw_show_seconds(has_lifetime ? (double)row->lifetime_ns / 1e9 : 0);
+	/* µ is two bytes and one column. */
+	int extra = has_lifetime && strstr(lived.text, "µ") ? 1 : 0;
+
+	mw_line_printf(&text->line, "  0x%012" PRIx64 " %11s %9s %9s %*s", row->addr,
+		       row->bytes == MW_SIZE_UNKNOWN ? "?" : mw_show_count(row->bytes).text,
+		       show_moment(row->born_ns).text, show_moment(row->died_ns).text, LIVED_COLUMNS + extra,
+		       has_lifetime ? lived.text : "-");
+	if (text->options->width)
+		mw_line_elide(&text->line, 0, text->options->width);
+	mw_text_line(text, MW_STYLE_PLAIN);
+}
+
+static void add_charged(struct mw_line *line, const struct mw_report_stack *stack)
+{
+	mw_line_printf(line, ", stack %s", stack->id);
+	if (!stack->frame_count)
+		return;
+	mw_line_printf(line, ": ");
+	if (stack->frames[0].module)
+		mw_line_name(line, mw_text_base_name(stack->frames[0].module));
+	if (stack->frames[0].function) {
+		mw_line_printf(line, "!");
+		mw_line_name(line, stack->frames[0].function);
+	}
+}
+
+static void put_origin(struct mw_text *text, const struct mw_block_row *row)
+{
+	struct mw_line *line = &text->line;
+
+	mw_line_printf(line, "     %s, %s", mw_fate_name(row->fate), mw_kind_name(row->kind));
+	if (row->heap) {
+		mw_line_printf(line, " (");
+		mw_line_name(line, row->heap);
+		mw_line_printf(line, ")");
+	}
+	if (row->left && row->left != row->bytes)
+		mw_line_printf(line, ", %s of it left", mw_show_size(row->left).text);
+	if (row->resident != MW_SIZE_UNKNOWN)
+		mw_line_printf(line, ", %s resident", mw_show_size(row->resident).text);
+	mw_line_printf(line, ", thread ");
+	mw_line_name(line, row->thread);
+	if (row->tid)
+		mw_line_printf(line, " (%d)", row->tid);
+	if (row->stack)
+		add_charged(line, row->stack);
+	if (text->options->width)
+		mw_line_elide(line, 0, text->options->width);
+	mw_text_line(text, MW_STYLE_PLAIN);
+}
+
+static void put_blocks(struct mw_text *text, const struct mw_views *views)
+{
+	const struct mw_block_list *list = views->blocks;
+
+	mw_text_heading(text, list->by_age ? "Blocks that lived longest" : "Largest blocks");
+	end_how(text, views,
+		"allocated and freed in seconds since the window's start; what was not freed has lived until the "
+		"interval's end");
+	if (!list->row_count) {
+		mw_line_printf(&text->line, "  There is nothing to show.");
+		mw_text_paragraph(text, 2);
+		return;
+	}
+	mw_line_printf(&text->line, "  %-14s %11s %9s %9s %*s", "address", "bytes", "allocated", "freed", LIVED_COLUMNS,
+		       "lived");
+	mw_text_line(text, MW_STYLE_PLAIN);
+	for (size_t i = 0; i < list->row_count; i++) {
+		put_block(text, &list->rows[i]);
+		put_origin(text, &list->rows[i]);
+	}
+	if (list->count == list->row_count)
+		return;
+	mw_line_printf(&text->line, "  … and %s more", mw_show_count(list->count - list->row_count).text);
 	mw_text_line(text, MW_STYLE_PLAIN);
 }
 
 void mw_text_views(struct mw_text *text, const struct mw_views *views)
 {
 	if (views->groups)
-		mw_text_groups(text, views);
+		put_groups(text, views);
 	if (views->tree)
-		mw_text_tree(text, views);
+		put_tree(text, views);
 	if (views->blocks)
-		mw_text_blocks(text, views);
+		put_blocks(text, views);
 }

@@ -5,7 +5,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "output/line.h"
-#include "output/utf8.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -43,7 +43,7 @@ static const char *file_of(const struct mw_cli_options *options, const char *for
 {
 	size_t number = 0;
 
-	while (mw_output_get(number) != mw_output_find(format))
+	while (strcmp(mw_output_get(number)->name, format) != 0)
 		number++;
 	return options->session.files[number];
 }

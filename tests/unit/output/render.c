@@ -10,9 +10,19 @@
 
 #include <cmocka.h>
 
+const struct mw_output *find_output(const char *name)
+{
+	const struct mw_output *output;
+
+	for (size_t i = 0; (output = mw_output_get(i)); i++)
+		if (strcmp(output->name, name) == 0)
+			break;
+	return output;
+}
+
 char *render(const char *form, const struct mw_report *const *reports, size_t count, struct mw_output_options options)
 {
-	const struct mw_output *output = mw_output_find(form);
+	const struct mw_output *output = find_output(form);
 	char *text = NULL;
 	size_t size = 0;
 	FILE *stream = open_memstream(&text, &size);

@@ -5,6 +5,8 @@
 
 #include <memwatch/output.h>
 
+/* NULL: there is none of that name. */
+const struct mw_output *find_output(const char *name);
 /* Malloc'ed. Fails the test where the output fails. */
 char *render(const char *form, const struct mw_report *const *reports, size_t count, struct mw_output_options options);
 /* Compare with tests/golden/NAME; with MEMWATCH_UPDATE_GOLDEN set in the environment, write that file instead. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_html.c: the page, taken apart again. */
 #include "fixture.h"
-#include "output/html_pack.h"
+#include "output/html.h"
 #include "render.h"
 #include "unit.h"
 
@@ -378,7 +378,7 @@ static void test_pack(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		unsigned char *in = malloc(sizes[i] + 1);
-		struct mw_html_pack *pack = NULL;
+		FILE *stream = NULL;
 		struct bytes back;
 		char *text = NULL;
 		size_t length = 0;
@@ -389,9 +389,9 @@ static void test_pack(void **state)
 			seed = seed * 6364136223846793005u + 1442695040888963407u;
 			in[j] = (unsigned char)(seed >> 33);
 		}
-		assert_null(mw_html_pack_begin(out, &pack));
-		assert_int_equal(fwrite(in, 1, sizes[i], mw_html_pack_stream(pack)), sizes[i]);
-		mw_html_pack_end(pack);
+		assert_null(mw_html_pack(out, &stream));
+		assert_int_equal(fwrite(in, 1, sizes[i], stream), sizes[i]);
+		assert_int_equal(fclose(stream), 0);
 		assert_int_equal(fclose(out), 0);
 		back = unpack(text, length);
 		assert_int_equal(back.size, sizes[i]);
@@ -400,7 +400,6 @@ static void test_pack(void **state)
 		free(text);
 		free(in);
 	}
-	mw_html_pack_end(NULL);
 }
 
 /* A full disk is left for the caller to see in the stream. */
@@ -414,7 +413,7 @@ static void test_full(void **state)
 	if (!full)
 		skip();
 	setvbuf(full, NULL, _IONBF, 0);
-	assert_null(mw_output_find("html")->write(&report, 1, &options, full));
+	assert_null(find_output("html")->write(&report, 1, &options, full));
 	assert_true(ferror(full));
 	fclose(full);
 }

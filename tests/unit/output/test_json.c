@@ -265,11 +265,11 @@ static void test_full(void **state)
 	if (!full)
 		skip();
 	setvbuf(full, NULL, _IONBF, 0);
-	assert_null(mw_output_find("json")->write(&report, 1, &options, full));
-	assert_null(mw_output_find("text")->write(&report, 1, &options, full));
+	assert_null(find_output("json")->write(&report, 1, &options, full));
+	assert_null(find_output("text")->write(&report, 1, &options, full));
 	assert_true(ferror(full));
 	fclose(full);
-	assert_null(mw_output_find("xml"));
+	assert_null(find_output("xml"));
 }
 
 UNIT_GROUP(json)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* test_space.c: how much of the process is what, as text and as JSON. */
-#include "output/utf8.h"
+#include "output/line.h"
 #include "render.h"
 #include "unit.h"
 

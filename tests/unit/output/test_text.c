@@ -2,7 +2,6 @@
 /* test_text.c: the report for reading. */
 #include "fixture.h"
 #include "output/line.h"
-#include "output/utf8.h"
 #include "render.h"
 #include "unit.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_views.c: groups, call trees and blocks as text and JSON. */
 #include "fixture.h"
-#include "output/utf8.h"
+#include "output/line.h"
 #include "render.h"
 #include "unit.h"
 
