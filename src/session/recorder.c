@@ -3,6 +3,7 @@
 #include "session/recorder.h"
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "proc/maps.h"
 #include "proc/program.h"
 #include "proc/status.h"
@@ -13,7 +14,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -572,21 +572,6 @@ static void *take_beside(void *context)
 	return take_all(context);
 }
 
-/* Signals are for memwatch's first thread. Without a thread for it, it is done here and now. */
-static bool start_thread(struct looks *looks, pthread_t *thread)
-{
-	sigset_t all, before;
-	bool there;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	there = pthread_create(thread, NULL, take_beside, looks) == 0;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!there)
-		(void)take_all(looks);
-	return there;
-}
-
 struct mw_error *mw_looks_take(struct mw_recorder *recorders, size_t count, struct mw_engine *engine)
 {
 	struct looks looks = {.items = calloc(count + 1, sizeof(*looks.items))};
@@ -602,7 +587,9 @@ struct mw_error *mw_looks_take(struct mw_recorder *recorders, size_t count, stru
 		if (window && !window->over)
 			mw_recorder_look_begin(&recorders[i], &looks.items[looks.count++]);
 	}
-	beside = start_thread(&looks, &thread);
+	beside = mw_thread_create(&thread, NULL, take_beside, &looks) == 0;
+	if (!beside)
+		(void)take_all(&looks);
 	while (!err && !atomic_load(&looks.done))
 		err = engine->ops->run(engine, mw_clock_ns() + TURN_NS, NULL);
 	if (beside)

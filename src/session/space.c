@@ -11,7 +11,6 @@
 #include "proc/program.h"
 #include "proc/regions.h"
 #include "proc/status.h"
-#include "view/frames.h"
 #include "view/heaps.h"
 
 #include <stdlib.h>
@@ -394,25 +393,4 @@ void mw_space_sample(bool *dear, pid_t tid, struct mw_stored_sample *sample)
 	mw_regions_deinit(&regions);
 	mw_error_destroy(err);
 	*dear = mw_clock_ns() > deadline;
-}
-
-struct mw_error *mw_space_code_of(const struct mw_maps *maps, struct mw_code_regions *out)
-{
-	MW_FREE struct mw_stored_mapping *mappings = calloc(maps->count + 1, sizeof(*mappings));
-	const struct mw_space_moment moment = {.mappings = mappings, .count = maps->count};
-
-	if (!mappings)
-		return mw_error_nomem();
-	for (size_t i = 0; i < maps->count; i++) {
-		const struct mw_mapping *mapping = &maps->items[i];
-
-		mappings[i] = (struct mw_stored_mapping){
-			.start = mapping->start,
-			.end = mapping->end,
-			.kind = mw_region_kind_of(mapping),
-			.exec = mapping->exec,
-			.accessible = mapping->read || mapping->write || mapping->exec,
-		};
-	}
-	return mw_code_regions_make(&moment, NULL, out);
 }

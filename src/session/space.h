@@ -47,11 +47,6 @@ void mw_space_deinit(struct mw_space_snapshot *snapshot);
 struct mw_error *mw_space_confirm(struct mw_space_snapshot *snapshot, pid_t tid,
 				  const struct mw_space_ranges *gone) MW_MUST_CHECK;
 
-/* Where code in no file is, by a list of mappings. Errors: MEMORY. */
-struct mw_maps;
-struct mw_code_regions;
-struct mw_error *mw_space_code_of(const struct mw_maps *maps, struct mw_code_regions *out) MW_MUST_CHECK;
-
 /* Fills in the sample's arena figures: unknown where they are not had within MW_SPACE_SAMPLE_NS. Then it was `dear`,
  * and is not done again. */
 void mw_space_sample(bool *dear, pid_t tid, struct mw_stored_sample *sample);

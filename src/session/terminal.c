@@ -4,13 +4,13 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include "output/line.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -240,15 +240,11 @@ static void *tick(void *context)
 /* Signals are for the main thread. Without a thread there is what the phases tell themselves. */
 static void begin_ticking(struct mw_progress *progress)
 {
-	sigset_t all, before;
 
 	if (progress->ticking)
 		return;
 	progress->ended = false;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	progress->ticking = pthread_create(&progress->thread, NULL, tick, progress) == 0;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	progress->ticking = mw_thread_create(&progress->thread, NULL, tick, progress) == 0;
 }
 
 /* Locked. Is it another one? */

@@ -3,6 +3,7 @@
 #include "session/watchdog.h"
 
 #include "base/cleanup.h"
+#include "base/thread.h"
 #include "engine/stale.h"
 #include "proc/program.h"
 #include "session/crash.h"
@@ -462,15 +463,11 @@ static void wake(void)
 static struct mw_error *start_thread(void)
 {
 	pthread_attr_t attributes;
-	sigset_t all, before;
 	int errnum;
 
 	pthread_attr_init(&attributes);
 	pthread_attr_setstacksize(&attributes, THREAD_STACK);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	errnum = pthread_create(&watchdog.thread, &attributes, stand_by, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	errnum = mw_thread_create(&watchdog.thread, &attributes, stand_by, NULL);
 	pthread_attr_destroy(&attributes);
 	if (errnum)
 		return mw_error_create(MW_ERROR_SYSTEM, errnum, "cannot make a thread");

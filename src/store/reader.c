@@ -2,12 +2,12 @@
 /* reader.c: reads a recording, and tells what it holds (reader.h). */
 #include "store/reader.h"
 
+#include "base/thread.h"
 #include "store/decode.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -219,7 +219,6 @@ static void free_buffers(struct unpacker *unpacker)
 /* Begin to read at the first chunk; fd, size and wanted are set, all else 0. */
 static struct mw_error *unpacker_start(struct unpacker *unpacker)
 {
-	sigset_t all, before;
 	int errnum;
 
 	unpacker->at = MW_STORE_FILE_HEADER;
@@ -228,10 +227,7 @@ static struct mw_error *unpacker_start(struct unpacker *unpacker)
 		return mw_error_nomem();
 	pthread_mutex_init(&unpacker->lock, NULL);
 	pthread_cond_init(&unpacker->changed, NULL);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	errnum = pthread_create(&unpacker->thread, NULL, run, unpacker);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	errnum = mw_thread_create(&unpacker->thread, NULL, run, unpacker);
 	if (!errnum)
 		return NULL;
 	free_buffers(unpacker);

@@ -2,10 +2,11 @@
 /* writer.c: a recording's file from its begin to its end, and the thread that writes it (writer.h). */
 #include "store/writer_state.h"
 
+#include "base/thread.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -226,7 +227,6 @@ static void *run(void *context)
  * Where that fails there is nothing to stop. */
 static struct mw_error *queue_start(struct mw_store_queue *queue, int fd, const struct mw_store_upto *begin)
 {
-	sigset_t all, before;
 	int errnum;
 
 	queue->fd = fd;
@@ -237,10 +237,7 @@ static struct mw_error *queue_start(struct mw_store_queue *queue, int fd, const 
 	pthread_mutex_init(&queue->lock, NULL);
 	pthread_cond_init(&queue->changed, NULL);
 	/* Signals are others' business; and one for a file that grows too large must not end us. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	errnum = pthread_create(&queue->thread, NULL, run, queue);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	errnum = mw_thread_create(&queue->thread, NULL, run, queue);
 	if (!errnum) {
 		queue->running = true;
 		return NULL;

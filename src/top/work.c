@@ -2,13 +2,15 @@
 /* work.c: see work.h. */
 #include "top/work.h"
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "proc/maps.h"
+#include "proc/regions.h"
 #include "proc/status.h"
 #include "session/crash.h"
-#include "session/space.h"
 #include "view/arena.h"
 #include "view/frames.h"
+#include "view/space.h"
 #include "view/views.h"
 
 #include <errno.h>
@@ -146,6 +148,28 @@ static void names_deinit(struct names *names)
 
 /* --- names of stacks --------------------------------------------------------------------------------------- */
 
+/* By a list of mappings. */
+static struct mw_error *make_regions(const struct mw_maps *maps, struct mw_code_regions *out)
+{
+	MW_FREE struct mw_stored_mapping *mappings = calloc(maps->count + 1, sizeof(*mappings));
+	const struct mw_space_moment moment = {.mappings = mappings, .count = maps->count};
+
+	if (!mappings)
+		return mw_error_nomem();
+	for (size_t i = 0; i < maps->count; i++) {
+		const struct mw_mapping *mapping = &maps->items[i];
+
+		mappings[i] = (struct mw_stored_mapping){
+			.start = mapping->start,
+			.end = mapping->end,
+			.kind = mw_region_kind_of(mapping),
+			.exec = mapping->exec,
+			.accessible = mapping->read || mapping->write || mapping->exec,
+		};
+	}
+	return mw_code_regions_make(&moment, NULL, out);
+}
+
 /* Where code in no file is: regions grow, and new ones come. */
 static const struct mw_code_region *find_region(struct names *names, mw_addr addr)
 {
@@ -160,7 +184,7 @@ static const struct mw_code_region *find_region(struct names *names, mw_addr add
 	names->mapped_ns = now_ns;
 	err = mw_maps_read(mw_live_thread(names->pid), &maps);
 	if (!err)
-		err = mw_space_code_of(&maps, &regions);
+		err = make_regions(&maps, &regions);
 	if (!err) {
 		mw_code_regions_deinit(&names->regions);
 		names->regions = regions;

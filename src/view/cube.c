@@ -2,11 +2,11 @@
 /* cube.c: from fates to rows, and from rows to a timeline (cube.h). */
 #include "view/cube.h"
 
+#include "base/thread.h"
 #include "view/cells.h"
 #include "view/cube_rows.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,7 +78,6 @@ static void *run(void *context)
 static void feed_start(struct feed *feed, void (*take)(void *context, const struct item *items, size_t count),
 		       void *context)
 {
-	sigset_t all, before;
 
 	feed->take = take;
 	feed->context = context;
@@ -86,10 +85,7 @@ static void feed_start(struct feed *feed, void (*take)(void *context, const stru
 	pthread_mutex_init(&feed->lock, NULL);
 	pthread_cond_init(&feed->changed, NULL);
 	/* Signals are others' business. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	feed->threaded = pthread_create(&feed->thread, NULL, run, feed) == 0;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	feed->threaded = mw_thread_create(&feed->thread, NULL, run, feed) == 0;
 }
 
 static void hand_over(struct feed *feed)

@@ -12,6 +12,7 @@
 #include "engine/jump/jump.h"
 
 #include "base/fault.h"
+#include "base/thread.h"
 #include "proc/peek.h"
 #include "proc/status.h"
 #include "tracee/inject.h"
@@ -19,7 +20,6 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,7 +83,6 @@ static void *beat_on(void *context)
 static struct mw_error *start_beating(struct jump_engine *engine)
 {
 	pthread_condattr_t attributes;
-	sigset_t all, before;
 	int errnum;
 
 	pthread_mutex_init(&engine->heart.lock, NULL);
@@ -91,10 +90,7 @@ static struct mw_error *start_beating(struct jump_engine *engine)
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&engine->heart.wake, &attributes);
 	pthread_condattr_destroy(&attributes);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	errnum = pthread_create(&engine->heart.thread, NULL, beat_on, engine);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	errnum = mw_thread_create(&engine->heart.thread, NULL, beat_on, engine);
 	if (errnum)
 		return mw_error_create(MW_ERROR_SYSTEM, errnum, "cannot start a thread");
 	engine->heart.beating = true;

@@ -11,6 +11,7 @@
  * given up for a while, the longer the less it was worth. A tracer that hardly runs can't see to that itself in time: a
  * second thread, which sleeps but for a look now and then, takes it out of the idle class.
  */
+#include "base/thread.h"
 #include "engine/trap/trap.h"
 #include "proc/file.h"
 #include "proc/status.h"
@@ -147,7 +148,6 @@ static void *guard_main(void *unused)
 /* Signals are for the tracer. */
 static bool guard_start(const cpu_set_t *original)
 {
-	sigset_t all, old;
 
 	if (guard.there)
 		return true;
@@ -160,10 +160,7 @@ static bool guard_start(const cpu_set_t *original)
 	atomic_store(&guard.class, CLASS_NORMAL);
 	atomic_store(&guard.quit, false);
 	atomic_store(&guard.comes_back, false);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	guard.there = pthread_create(&guard.thread, NULL, guard_main, NULL) == 0;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	guard.there = mw_thread_create(&guard.thread, NULL, guard_main, NULL) == 0;
 	if (!guard.there)
 		close(guard.news);
 	return guard.there;

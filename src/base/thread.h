@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* thread.h: memwatch's own threads. */
+#ifndef MW_BASE_THREAD_H
+#define MW_BASE_THREAD_H
+
+#include <pthread.h>
+#include <signal.h>
+
+/* pthread_create() of a thread that gets no signals: they are for memwatch's first one. */
+static inline int mw_thread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *context),
+				   void *context)
+{
+	sigset_t all, before;
+	int errnum;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	errnum = pthread_create(thread, attributes, run, context);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return errnum;
+}
+
+#endif
