@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 /*
@@ -28,6 +29,28 @@ static inline bool mw_vector_grow(void *array, size_t count, size_t *capacity, s
 	if (items)
 		memcpy(array, &items, sizeof(items));
 	return items != NULL;
+}
+
+/* The item `number` of an array of `count`, which grows by zeroed ones as far as that. NULL without memory: it is as it
+ * was. */
+#define MW_VECTOR_AT(items, count, number)                                                                             \
+	((__typeof__(items))mw_vector_reach(&(items), &(count), number, sizeof(*(items))))
+
+/* Behind MW_VECTOR_AT(): `array` is the address of a pointer to the items, whatever they are. */
+static inline void *mw_vector_reach(void *array, size_t *count, size_t number, size_t size)
+{
+	char *items;
+
+	memcpy(&items, array, sizeof(items));
+	if (number >= *count) {
+		items = reallocarray(items, number + 1, size);
+		if (!items)
+			return NULL;
+		memset(items + *count * size, 0, (number + 1 - *count) * size);
+		memcpy(array, &items, sizeof(items));
+		*count = number + 1;
+	}
+	return items + number * size;
 }
 
 /* Of `count` items of `size` bytes, sorted by a uint64_t at `offset` in each: how many have `key` or less there. */

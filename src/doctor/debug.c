@@ -36,7 +36,7 @@ struct entry {
 	enum level level;
 	bool runtime;
 	const char *source;   /* where it comes from, or why there is none */
-	const char *obstacle; /* mw_symbolizer_obstacle */
+	const char *obstacle; /* mw_symbolizer_source */
 	char build_id[2 * BUILD_ID_MAX + 1];
 };
 
@@ -67,8 +67,7 @@ static void look(const struct mw_doctor *doctor, const struct mw_module *module,
 		return;
 	}
 	take_build_id(module, entry);
-	entry->source = mw_symbolizer_source(doctor->symbolizer, module->number);
-	entry->obstacle = mw_symbolizer_obstacle(doctor->symbolizer, module->number);
+	entry->source = mw_symbolizer_source(doctor->symbolizer, module->number, &entry->obstacle);
 	if (strcmp(entry->source, "only symbols") == 0) {
 		bool all = mw_elf_has_symbols(module->elf) || mw_elf_section(module->elf, ".gnu_debugdata").present;
 

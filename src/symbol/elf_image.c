@@ -527,13 +527,6 @@ struct mw_error *mw_elf_open_memory(const void *bytes, size_t size, const char *
 	return finish(elf, bytes_copy(&elf->bytes, bytes, size), out);
 }
 
-struct mw_elf *mw_elf_ref(struct mw_elf *elf)
-{
-	if (elf)
-		atomic_fetch_add_explicit(&elf->references, 1, memory_order_relaxed);
-	return elf;
-}
-
 void mw_elf_unref(struct mw_elf *elf)
 {
 	if (!elf || atomic_fetch_sub_explicit(&elf->references, 1, memory_order_acq_rel) != 1)

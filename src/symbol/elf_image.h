@@ -83,7 +83,12 @@ struct mw_error *mw_elf_open(int fd, const char *name, struct mw_elf **out) MW_M
 /* From bytes (copied). */
 struct mw_error *mw_elf_open_memory(const void *bytes, size_t size, const char *name,
 				    struct mw_elf **out) MW_MUST_CHECK;
-struct mw_elf *mw_elf_ref(struct mw_elf *elf);
+static inline struct mw_elf *mw_elf_ref(struct mw_elf *elf)
+{
+	if (elf)
+		elf->references++;
+	return elf;
+}
 void mw_elf_unref(struct mw_elf *elf); /* NULL is fine */
 
 bool mw_elf_has_symbols(const struct mw_elf *elf); /* a .symtab, or a companion */

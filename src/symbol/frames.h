@@ -9,6 +9,8 @@
 
 #include "symbol/elf_image.h"
 
+#include <string.h>
+
 /* Bytes that may lie, and where they stand. Reading beyond them gives 0 and makes `ok` false for good. */
 struct mw_cursor {
 	const uint8_t *at;
@@ -17,12 +19,73 @@ struct mw_cursor {
 	bool ok;
 };
 
-void mw_cursor_skip(struct mw_cursor *cursor, size_t size);
+static inline void mw_cursor_skip(struct mw_cursor *cursor, size_t size)
+{
+	if (!cursor->ok || size > cursor->left) {
+		cursor->ok = false;
+		return;
+	}
+	cursor->at += size;
+	cursor->left -= size;
+	cursor->vaddr += size;
+}
+
 /* An unsigned number of up to 8 bytes. */
-uint64_t mw_cursor_take(struct mw_cursor *cursor, size_t size);
+static inline uint64_t mw_cursor_take(struct mw_cursor *cursor, size_t size)
+{
+	const uint8_t *from = cursor->at;
+	uint64_t value = 0;
+
+	mw_cursor_skip(cursor, size);
+	if (cursor->ok)
+		memcpy(&value, from, size);
+	return value;
+}
+
+/* The bits of a number of variable length, how many there are, and its last byte. */
+static inline uint64_t mw_cursor_leb(struct mw_cursor *cursor, unsigned *bits, uint8_t *last)
+{
+	uint64_t value = 0;
+	uint8_t byte;
+
+	*bits = 0;
+	do {
+		byte = (uint8_t)mw_cursor_take(cursor, 1);
+		if (*bits >= 64)
+			cursor->ok = false;
+		else
+			value |= (uint64_t)(byte & 0x7f) << *bits;
+		*bits += 7;
+	} while (cursor->ok && byte & 0x80);
+	*last = byte;
+	return cursor->ok ? value : 0;
+}
+
 /* Numbers of variable length. One that does not fit 64 bits is not ok. */
-uint64_t mw_cursor_uleb(struct mw_cursor *cursor);
-int64_t mw_cursor_sleb(struct mw_cursor *cursor);
+static inline uint64_t mw_cursor_uleb(struct mw_cursor *cursor)
+{
+	unsigned bits;
+	uint8_t last;
+	uint64_t value = mw_cursor_leb(cursor, &bits, &last);
+
+	if (bits > 64 && last > 1) /* of the tenth byte one bit is left */
+		cursor->ok = false;
+	return cursor->ok ? value : 0;
+}
+
+static inline int64_t mw_cursor_sleb(struct mw_cursor *cursor)
+{
+	unsigned bits;
+	uint8_t last;
+	uint64_t value = mw_cursor_leb(cursor, &bits, &last);
+
+	if (bits > 64 && last != 0 && last != 0x7f)
+		cursor->ok = false;
+	if (bits < 64 && last & 0x40)
+		value |= UINT64_MAX << bits;
+	return cursor->ok ? (int64_t)value : 0;
+}
+
 /* A pointer, absolute or relative to its own place. Other relations, and encodings of no fixed size, are not ok. */
 uint64_t mw_frame_take_pointer(struct mw_cursor *cursor, uint8_t encoding);
 

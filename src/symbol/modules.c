@@ -309,38 +309,15 @@ static struct mw_error *open_vdso(pid_t tid, const struct mw_mapping *mapping, s
 
 /* --- the table ------------------------------------------------------------------------------------------- */
 
-struct entry {
-	struct mw_module module; /* first: an entry is its module */
-	bool seen;               /* in the maps that are being taken in */
-};
-
-struct range {
-	mw_addr start, end;
-	struct mw_module *module;
-};
-
-struct mw_modules {
-	struct mw_shared_list items; /* struct entry */
-	struct range *ranges;        /* what is mapped now, in address order */
-	size_t range_count;
-	uint64_t signature; /* of the maps that were last taken in */
-	bool valid;
-};
-
 /* What one refresh works with. */
 struct pass {
 	struct mw_modules *modules;
 	const struct mw_maps *maps;
 	pid_t tid;
-	char *prefix;          /* mw_root_prefix */
-	struct entry **owners; /* one a mapping; NULL: belongs to no module */
-	struct entry *last;    /* neighbours mostly have one owner */
+	char *prefix;              /* mw_root_prefix */
+	struct mw_module **owners; /* one a mapping; NULL: belongs to no module */
+	struct mw_module *last;    /* neighbours mostly have one owner */
 };
-
-static struct entry *entry_at(const struct mw_modules *modules, size_t number)
-{
-	return mw_shared_list_get(&modules->items, (uint32_t)number);
-}
 
 struct mw_error *mw_modules_create(struct mw_modules **out)
 {
@@ -352,22 +329,22 @@ struct mw_error *mw_modules_create(struct mw_modules **out)
 	return NULL;
 }
 
-static void free_entry(struct entry *entry)
+static void free_module(struct mw_module *module)
 {
-	if (!entry)
+	if (!module)
 		return;
-	mw_elf_unref(entry->module.elf);
-	free(entry->module.path);
-	free(entry->module.why);
-	free(entry);
+	mw_elf_unref(module->elf);
+	free(module->path);
+	free(module->why);
+	free(module);
 }
 
 void mw_modules_destroy(struct mw_modules *modules)
 {
 	if (!modules)
 		return;
-	for (size_t i = 0; i < mw_modules_count(modules); i++)
-		free_entry(entry_at(modules, i));
+	for (uint32_t i = 0; i < mw_modules_count(modules); i++)
+		free_module(mw_modules_get(modules, i));
 	mw_shared_list_deinit(&modules->items);
 	free(modules->ranges);
 	free(modules);
@@ -412,10 +389,8 @@ static bool same_file(const struct mw_module *module, const struct mw_mapping *m
  * Does a mapping belong to this module? While an image is open its inode is not given to another file.
  * Without an image loads can't be distinguished, and all mappings of the file make one module.
  */
-static bool owns(const struct entry *entry, const struct mw_mapping *mapping)
+static bool owns(const struct mw_module *module, const struct mw_mapping *mapping)
 {
-	const struct mw_module *module = &entry->module;
-
 	if (module->gone || !same_file(module, mapping))
 		return false;
 	if (is_vdso(mapping))
@@ -423,23 +398,23 @@ static bool owns(const struct entry *entry, const struct mw_mapping *mapping)
 	return !module->elf || fits(module->elf, mapping, module->bias);
 }
 
-static struct entry *find_owner(struct pass *pass, const struct mw_mapping *mapping)
+static struct mw_module *find_owner(struct pass *pass, const struct mw_mapping *mapping)
 {
 	struct mw_modules *modules = pass->modules;
 
 	if (pass->last && owns(pass->last, mapping))
 		return pass->last;
-	for (size_t i = 0; i < mw_modules_count(modules); i++)
-		if (owns(entry_at(modules, i), mapping))
-			return entry_at(modules, i);
+	for (uint32_t i = 0; i < mw_modules_count(modules); i++)
+		if (owns(mw_modules_get(modules, i), mapping))
+			return mw_modules_get(modules, i);
 	return NULL;
 }
 
 /* The image of an earlier load of the same file: dlopen and dlclose in a loop must not cost a descriptor each. */
 static struct mw_elf *share_image(struct pass *pass, const struct mw_mapping *mapping)
 {
-	for (size_t i = mw_modules_count(pass->modules); i-- > 0;) {
-		const struct mw_module *module = &entry_at(pass->modules, i)->module;
+	for (uint32_t i = mw_modules_count(pass->modules); i-- > 0;) {
+		const struct mw_module *module = mw_modules_get(pass->modules, i);
 		uint64_t bias;
 
 		if (!module->elf || !mapping->inode || !same_file(module, mapping))
@@ -476,36 +451,36 @@ static struct mw_error *open_image(struct pass *pass, const struct mw_mapping *m
 	return NULL;
 }
 
-static struct mw_error *append(struct mw_modules *modules, struct entry *entry)
+static struct mw_error *append(struct mw_modules *modules, struct mw_module *module)
 {
-	entry->module.number = mw_shared_list_count(&modules->items);
-	return mw_shared_list_add(&modules->items, entry) ? NULL : mw_error_nomem();
+	module->number = mw_shared_list_count(&modules->items);
+	return mw_shared_list_add(&modules->items, module) ? NULL : mw_error_nomem();
 }
 
 /* *out is NULL where the mapping is no load of its file. */
-static struct mw_error *add_module(struct pass *pass, const struct mw_mapping *mapping, struct entry **out)
+static struct mw_error *add_module(struct pass *pass, const struct mw_mapping *mapping, struct mw_module **out)
 {
-	struct entry *entry = calloc(1, sizeof(*entry));
+	struct mw_module *module = calloc(1, sizeof(*module));
 	struct mw_error *err;
 	bool is_load = false;
 
-	if (!entry)
+	if (!module)
 		return mw_error_nomem();
-	entry->module.path = strdup(mw_root_strip(mapping->path, pass->prefix));
-	entry->module.inode = mapping->inode;
-	entry->module.major = mapping->major;
-	entry->module.minor = mapping->minor;
-	entry->module.start = mapping->start;
-	entry->module.end = mapping->end;
-	err = entry->module.path ? open_image(pass, mapping, &entry->module, &is_load) : mw_error_nomem();
+	module->path = strdup(mw_root_strip(mapping->path, pass->prefix));
+	module->inode = mapping->inode;
+	module->major = mapping->major;
+	module->minor = mapping->minor;
+	module->start = mapping->start;
+	module->end = mapping->end;
+	err = module->path ? open_image(pass, mapping, module, &is_load) : mw_error_nomem();
 	if (!err && is_load)
-		err = append(pass->modules, entry);
+		err = append(pass->modules, module);
 	if (err || !is_load) {
-		free_entry(entry);
-		entry = NULL;
+		free_module(module);
+		module = NULL;
 	}
 	if (!err)
-		*out = entry;
+		*out = module;
 	return err;
 }
 
@@ -514,7 +489,7 @@ static struct mw_error *claim_code(struct pass *pass)
 {
 	for (size_t i = 0; i < pass->maps->count; i++) {
 		const struct mw_mapping *mapping = &pass->maps->items[i];
-		struct entry *owner;
+		struct mw_module *owner;
 
 		if (!mapping->exec || (!is_file(mapping) && !is_vdso(mapping)))
 			continue;
@@ -535,7 +510,7 @@ static void claim_data(struct pass *pass)
 {
 	for (size_t i = 0; i < pass->maps->count; i++) {
 		const struct mw_mapping *mapping = &pass->maps->items[i];
-		struct entry *owner;
+		struct mw_module *owner;
 
 		if (pass->owners[i] || !is_file(mapping))
 			continue;
@@ -557,27 +532,27 @@ static size_t count_owned(const struct pass *pass)
 }
 
 /* Nothing can fail from here on. */
-static void commit(struct pass *pass, struct range *ranges, size_t *removed)
+static void commit(struct pass *pass, struct mw_module_range *ranges, size_t *removed)
 {
 	struct mw_modules *modules = pass->modules;
 	size_t count = 0, gone = 0;
 
-	for (size_t i = 0; i < mw_modules_count(modules); i++) {
-		struct entry *entry = entry_at(modules, i);
+	for (uint32_t i = 0; i < mw_modules_count(modules); i++) {
+		struct mw_module *module = mw_modules_get(modules, i);
 
-		if (entry->module.gone)
+		if (module->gone)
 			continue;
-		if (entry->seen) {
-			entry->module.start = UINT64_MAX;
-			entry->module.end = 0;
+		if (module->seen) {
+			module->start = UINT64_MAX;
+			module->end = 0;
 		} else {
-			entry->module.gone = true;
+			module->gone = true;
 			gone++;
 		}
 	}
 	for (size_t i = 0; i < pass->maps->count; i++) {
 		const struct mw_mapping *mapping = &pass->maps->items[i];
-		struct mw_module *module = pass->owners[i] ? &pass->owners[i]->module : NULL;
+		struct mw_module *module = pass->owners[i];
 
 		if (!module)
 			continue;
@@ -586,7 +561,7 @@ static void commit(struct pass *pass, struct range *ranges, size_t *removed)
 		if (mapping->end > module->end)
 			module->end = mapping->end;
 		module->deleted = mapping->deleted;
-		ranges[count++] = (struct range){mapping->start, mapping->end, module};
+		ranges[count++] = (struct mw_module_range){mapping->start, mapping->end, module};
 	}
 	free(modules->ranges);
 	modules->ranges = ranges;
@@ -596,7 +571,7 @@ static void commit(struct pass *pass, struct range *ranges, size_t *removed)
 
 static struct mw_error *take_in(struct pass *pass, size_t *removed)
 {
-	struct range *ranges;
+	struct mw_module_range *ranges;
 
 	MW_TRY(claim_code(pass));
 	claim_data(pass);
@@ -612,12 +587,13 @@ struct mw_error *mw_modules_refresh(struct mw_modules *modules, pid_t tid, const
 {
 	struct pass pass = {.modules = modules, .maps = maps, .tid = tid};
 	uint64_t signature = sign(maps);
-	size_t before = mw_modules_count(modules), gone = 0;
+	uint32_t before = mw_modules_count(modules);
+	size_t gone = 0;
 	struct mw_error *err = NULL;
 
 	if (!modules->valid || signature != modules->signature) {
-		for (size_t i = 0; i < before; i++)
-			entry_at(modules, i)->seen = false;
+		for (uint32_t i = 0; i < before; i++)
+			mw_modules_get(modules, i)->seen = false;
 		pass.prefix = mw_root_prefix(tid);
 		pass.owners = calloc(maps->count + 1, sizeof(*pass.owners));
 		err = pass.prefix && pass.owners ? take_in(&pass, &gone) : mw_error_nomem();
@@ -627,7 +603,7 @@ struct mw_error *mw_modules_refresh(struct mw_modules *modules, pid_t tid, const
 	if (err) {
 		/* Nothing refers to what was added before the failure. */
 		while (mw_modules_count(modules) > before)
-			free_entry(mw_shared_list_pop(&modules->items));
+			free_module(mw_shared_list_pop(&modules->items));
 		return err;
 	}
 	modules->signature = signature;
@@ -639,43 +615,31 @@ struct mw_error *mw_modules_refresh(struct mw_modules *modules, pid_t tid, const
 	return NULL;
 }
 
-size_t mw_modules_count(const struct mw_modules *modules)
-{
-	return mw_shared_list_count(&modules->items);
-}
-
-struct mw_module *mw_modules_get(const struct mw_modules *modules, uint32_t number)
-{
-	struct entry *entry = entry_at(modules, number);
-
-	return entry ? &entry->module : NULL;
-}
-
 struct mw_module *mw_modules_find(const struct mw_modules *modules, mw_addr addr)
 {
 	size_t before = mw_vector_up_to(modules->ranges, modules->range_count, sizeof(*modules->ranges),
-					offsetof(struct range, start), addr);
+					offsetof(struct mw_module_range, start), addr);
 
 	return before && addr < modules->ranges[before - 1].end ? modules->ranges[before - 1].module : NULL;
 }
 
 struct mw_error *mw_modules_add(struct mw_modules *modules, const char *path, uint64_t bias, struct mw_elf *elf)
 {
-	struct entry *entry = calloc(1, sizeof(*entry));
+	struct mw_module *module = calloc(1, sizeof(*module));
 	struct mw_error *err = NULL;
 
-	if (entry)
-		entry->module.path = strdup(path ? path : "");
-	if (!entry || !entry->module.path) {
-		free(entry);
+	if (module)
+		module->path = strdup(path ? path : "");
+	if (!module || !module->path) {
+		free(module);
 		mw_elf_unref(elf);
 		return mw_error_nomem();
 	}
-	entry->module.bias = bias;
-	entry->module.elf = elf;
-	entry->module.gone = true;
-	err = append(modules, entry);
+	module->bias = bias;
+	module->elf = elf;
+	module->gone = true;
+	err = append(modules, module);
 	if (err)
-		free_entry(entry);
+		free_module(module);
 	return err;
 }

@@ -15,6 +15,7 @@
 #ifndef MW_SYMBOL_MODULES_H
 #define MW_SYMBOL_MODULES_H
 
+#include "base/shared_list.h"
 #include "proc/maps.h"
 #include "symbol/elf_image.h"
 
@@ -29,10 +30,22 @@ struct mw_module {
 	uint64_t bias;      /* address in the target = vaddr in the file + bias */
 	struct mw_elf *elf; /* NULL where the file could not be had; `why` says why */
 	char *why;
+	bool seen;  /* in the maps that are being taken in; for modules.c alone */
 	void *user; /* the owner of the table may hang something here; not freed */
 };
 
-struct mw_modules;
+struct mw_module_range {
+	mw_addr start, end;
+	struct mw_module *module;
+};
+
+struct mw_modules {
+	struct mw_shared_list items;
+	struct mw_module_range *ranges; /* what is mapped now, in address order */
+	size_t range_count;
+	uint64_t signature; /* of the maps that were last taken in */
+	bool valid;
+};
 
 /* Reads target memory for the vdso: pid is any stopped or running thread of the process. */
 struct mw_error *mw_modules_create(struct mw_modules **out) MW_MUST_CHECK;
@@ -48,8 +61,17 @@ struct mw_error *mw_modules_add(struct mw_modules *modules, const char *path, ui
 				struct mw_elf *elf) MW_MUST_CHECK;
 /* Any thread may ask for modules that a refresh has added, while another refreshes: their path, bias and elf (whose bytes
  * any thread may read) stay. */
-size_t mw_modules_count(const struct mw_modules *modules);
-struct mw_module *mw_modules_get(const struct mw_modules *modules, uint32_t number);
+static inline uint32_t mw_modules_count(const struct mw_modules *modules)
+{
+	return mw_shared_list_count(&modules->items);
+}
+
+/* NULL: there is none of that number. */
+static inline struct mw_module *mw_modules_get(const struct mw_modules *modules, uint32_t number)
+{
+	return mw_shared_list_get(&modules->items, number);
+}
+
 /* The module mapped at `addr` now (its code or its data), or NULL. Binary search; fit for hot paths. Not to be called
  * while another thread refreshes. */
 struct mw_module *mw_modules_find(const struct mw_modules *modules, mw_addr addr);

@@ -165,33 +165,6 @@ static const Dwfl_Callbacks callbacks = {
 	.debuginfo_path = &debuginfo_path_pointer,
 };
 
-/* All bytes of an image from memory: what its headers speak of, or at least its segments. */
-static const uint8_t *image_bytes(const struct mw_elf *elf, size_t *size)
-{
-	const struct mw_elf_segment *segments = elf->segments;
-	size_t end = sizeof(Elf64_Ehdr);
-	const uint8_t *bytes = mw_elf_file_bytes(elf, 0, sizeof(Elf64_Ehdr));
-	Elf64_Ehdr header;
-
-	if (!bytes)
-		return NULL;
-	memcpy(&header, bytes, sizeof(header));
-	for (size_t i = 0; i < elf->segment_count; i++)
-		if (segments[i].file_size <= SIZE_MAX - segments[i].offset &&
-		    segments[i].offset + segments[i].file_size > end)
-			end = segments[i].offset + segments[i].file_size;
-	if (header.e_shoff < SIZE_MAX / 2) {
-		size_t with = header.e_shoff + (size_t)header.e_shnum * header.e_shentsize;
-
-		if (with > end && (bytes = mw_elf_file_bytes(elf, 0, with))) {
-			*size = with;
-			return bytes;
-		}
-	}
-	*size = end;
-	return mw_elf_file_bytes(elf, 0, end);
-}
-
 static bool write_all(int fd, const uint8_t *bytes, size_t size)
 {
 	while (size) {
@@ -208,15 +181,12 @@ static bool write_all(int fd, const uint8_t *bytes, size_t size)
 /* A descriptor of our own for the image, or -1. libdw reads files only, so what comes from memory becomes one. */
 static int image_fd(const struct mw_elf *elf)
 {
-	const uint8_t *bytes;
-	size_t size;
 	int fd;
 
 	if (elf->bytes.fd >= 0)
 		return fcntl(elf->bytes.fd, F_DUPFD_CLOEXEC, 0);
-	bytes = image_bytes(elf, &size);
-	fd = bytes ? memfd_create("memwatch-image", MFD_CLOEXEC) : -1;
-	if (fd >= 0 && !write_all(fd, bytes, size)) {
+	fd = memfd_create("memwatch-image", MFD_CLOEXEC);
+	if (fd >= 0 && !write_all(fd, elf->bytes.base, elf->bytes.size)) {
 		close(fd);
 		return -1;
 	}
@@ -356,11 +326,6 @@ static bool debug_frames(struct debug *debug, uint64_t vaddr, uint64_t offset_fr
 	return good;
 }
 
-static const char *debug_obstacle(struct debug *debug)
-{
-	return seek(debug) && !debug->has_dwarf ? debug->obstacle : NULL;
-}
-
 static const char *debug_source(struct debug *debug)
 {
 	const char *main_file = NULL, *debug_file = NULL;
@@ -463,35 +428,23 @@ static struct answer *find_answer(const struct mw_symbolizer *symbolizer, const 
 	return NULL;
 }
 
-static const struct mw_module *module_of(const struct mw_symbolizer *symbolizer, uint32_t number)
-{
-	return number < mw_modules_count(symbolizer->modules) ? mw_modules_get(symbolizer->modules, number) : NULL;
-}
-
 /* `*debug` becomes NULL where nothing can be had of the module. False without memory. */
 static bool open_module(struct mw_symbolizer *symbolizer, uint32_t number, struct debug **debug)
 {
-	const struct mw_module *module = module_of(symbolizer, number);
+	const struct mw_module *module = mw_modules_get(symbolizer->modules, number);
+	struct slot *slot;
 
 	*debug = NULL;
 	if (!module || !module->elf)
 		return true;
-	if (number >= symbolizer->slot_count) {
-		size_t count = mw_modules_count(symbolizer->modules);
-		struct slot *slots = reallocarray(symbolizer->slots, count, sizeof(*slots));
-
-		if (!slots)
-			return false;
-		for (size_t i = symbolizer->slot_count; i < count; i++)
-			slots[i] = (struct slot){0};
-		symbolizer->slots = slots;
-		symbolizer->slot_count = count;
+	slot = MW_VECTOR_AT(symbolizer->slots, symbolizer->slot_count, number);
+	if (!slot)
+		return false;
+	if (!slot->tried) {
+		slot->debug = debug_open(module->elf, module->path);
+		slot->tried = true;
 	}
-	if (!symbolizer->slots[number].tried) {
-		symbolizer->slots[number].debug = debug_open(module->elf, module->path);
-		symbolizer->slots[number].tried = true;
-	}
-	*debug = symbolizer->slots[number].debug;
+	*debug = slot->debug;
 	return true;
 }
 
@@ -524,13 +477,13 @@ static bool add_named(const struct mw_symbolizer *symbolizer, mw_addr addr, bool
 static bool resolve(struct mw_symbolizer *symbolizer, uint32_t number, mw_addr addr, bool is_return,
 		    struct mw_frame_list *list)
 {
-	const struct mw_module *module = module_of(symbolizer, number);
+	const struct mw_module *module = mw_modules_get(symbolizer->modules, number);
 	uint64_t vaddr = module ? addr - module->bias : addr;
 	/* A call may be the last instruction of its function, or of its line. */
 	uint64_t code = is_return && vaddr ? vaddr - 1 : vaddr;
-	struct symbol symbol;
+	struct symbol symbol, *known;
 	struct debug *debug;
-	bool has_symbol, found = false;
+	bool found = false;
 
 	if ((!module || !module->elf) && !add_named(symbolizer, addr, is_return, list, &found))
 		return false;
@@ -540,10 +493,10 @@ static bool resolve(struct mw_symbolizer *symbolizer, uint32_t number, mw_addr a
 		return false;
 	if (!debug)
 		return add_symbol(NULL, vaddr, list);
-	has_symbol = debug_symbol(debug, code, &symbol);
-	if (!debug_frames(debug, code, vaddr, has_symbol ? &symbol : NULL, list, &found))
+	known = debug_symbol(debug, code, &symbol) ? &symbol : NULL;
+	if (!debug_frames(debug, code, vaddr, known, list, &found))
 		return false;
-	return found || add_symbol(has_symbol ? &symbol : NULL, vaddr, list);
+	return found || add_symbol(known, vaddr, list);
 }
 
 struct mw_error *mw_symbolizer_resolve(struct mw_symbolizer *symbolizer, uint32_t number, mw_addr addr, bool is_return,
@@ -568,18 +521,15 @@ struct mw_error *mw_symbolizer_resolve(struct mw_symbolizer *symbolizer, uint32_
 	return NULL;
 }
 
-const char *mw_symbolizer_source(struct mw_symbolizer *symbolizer, uint32_t number)
+const char *mw_symbolizer_source(struct mw_symbolizer *symbolizer, uint32_t number, const char **obstacle)
 {
 	struct debug *debug;
 
+	if (obstacle)
+		*obstacle = NULL;
 	if (!open_module(symbolizer, number, &debug) || !debug)
 		return "none";
+	if (obstacle && seek(debug) && !debug->has_dwarf)
+		*obstacle = debug->obstacle;
 	return debug_source(debug);
-}
-
-const char *mw_symbolizer_obstacle(struct mw_symbolizer *symbolizer, uint32_t number)
-{
-	struct debug *debug;
-
-	return open_module(symbolizer, number, &debug) && debug ? debug_obstacle(debug) : NULL;
 }

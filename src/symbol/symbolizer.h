@@ -37,11 +37,9 @@ struct mw_error *mw_symbolizer_resolve(struct mw_symbolizer *symbolizer, uint32_
  * outlive the symbolizer; NULL: nothing is known. */
 void mw_symbolizer_set_names(struct mw_symbolizer *symbolizer, const struct mw_perf_map *names);
 /* Where the module's debug information comes from: static text as "embedded", "/usr/lib/debug/….debug",
- * "debuginfod", "only symbols", "none". Good as long as the symbolizer. */
-const char *mw_symbolizer_source(struct mw_symbolizer *symbolizer, uint32_t number);
-/* Where the module has debug information that can't be read: static text that says why, to follow "its debug
- * sections"; else NULL. */
-const char *mw_symbolizer_obstacle(struct mw_symbolizer *symbolizer, uint32_t number);
+ * "debuginfod", "only symbols", "none". Good as long as the symbolizer. Where it has some that can't be read `*obstacle`
+ * (may be NULL) becomes static text that says why, to follow "its debug sections"; else NULL. */
+const char *mw_symbolizer_source(struct mw_symbolizer *symbolizer, uint32_t number, const char **obstacle);
 
 /* libdw can't say that it has found no memory: it calls this then, from within calls of a symbolizer. It must not
  * return, and what the symbolizer works on may not be touched any more. NULL: libdw prints a message and ends the

@@ -236,19 +236,10 @@ struct mw_fallback_module {
 static const struct mw_fallback_module *look_up(struct mw_fallback_cache *cache, const struct mw_arch *arch,
 						const struct mw_module *module)
 {
-	struct mw_fallback_module *found;
+	struct mw_fallback_module *found = MW_VECTOR_AT(cache->items, cache->count, module->number);
 
-	if (module->number >= cache->count) {
-		size_t count = (size_t)module->number + 1;
-		struct mw_fallback_module *items = realloc(cache->items, count * sizeof(*items));
-
-		if (!items)
-			return NULL;
-		memset(items + cache->count, 0, (count - cache->count) * sizeof(*items));
-		cache->items = items;
-		cache->count = count;
-	}
-	found = &cache->items[module->number];
+	if (!found)
+		return NULL;
 	if (!found->known) {
 		found->known = true;
 		mw_function_starts_init(&found->starts, module->elf, arch);

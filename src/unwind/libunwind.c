@@ -7,6 +7,7 @@
  * memory view; so a walk costs no system call once the snapshot is there. Its own remote accessors
  * read each word by ptrace and map one file at a time, which is why they are not used.
  */
+#include "base/vector.h"
 #include "symbol/frames.h"
 #include "unwind/fallback.h"
 #include "unwind/rows.h"
@@ -56,26 +57,10 @@ struct libunwind {
 	uint32_t reads;               /* words that were asked for */
 };
 
-/* NULL without memory. */
-static struct known *known_of(struct libunwind *self, const struct mw_module *module)
-{
-	if (module->number >= self->known_count) {
-		size_t count = mw_modules_count(self->modules);
-		struct known *known = reallocarray(self->known, count, sizeof(*known));
-
-		if (!known)
-			return NULL;
-		memset(known + self->known_count, 0, (count - self->known_count) * sizeof(*known));
-		self->known = known;
-		self->known_count = count;
-	}
-	return &self->known[module->number];
-}
-
 /* NULL: there is none. */
 static const struct mw_frame_table *table_of(struct libunwind *self, const struct mw_module *module)
 {
-	struct known *known = known_of(self, module);
+	struct known *known = MW_VECTOR_AT(self->known, self->known_count, module->number);
 
 	if (!known)
 		return NULL;
@@ -358,7 +343,7 @@ static bool walk_tables(struct libunwind *self, struct walk *walk, struct mw_reg
 /* NULL: there are none. */
 static const struct mw_rows *rows_of(struct libunwind *self, const struct mw_module *module)
 {
-	struct known *known = known_of(self, module);
+	struct known *known = MW_VECTOR_AT(self->known, self->known_count, module->number);
 
 	if (!known)
 		return NULL;

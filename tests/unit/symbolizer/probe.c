@@ -74,7 +74,7 @@ const char *probe_source(const struct probe *probe, const char *name)
 {
 	const struct mw_module *module = mw_modules_find(probe->modules, probe_address(probe, name));
 
-	return mw_symbolizer_source(probe->symbolizer, module->number);
+	return mw_symbolizer_source(probe->symbolizer, module->number, NULL);
 }
 
 void probe_expect(const struct mw_symbol_frame *frame, const char *function, const char *file, uint32_t line,

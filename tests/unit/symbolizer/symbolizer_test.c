@@ -153,7 +153,7 @@ static void expect_obstacle(const char *path, const char *text)
 	assert_int_equal(probe_frames(&probe, "fixture_chain", &frames), 1);
 	probe_expect(&frames[0], "fixture_chain", NULL, 0, false);
 	module = mw_modules_find(probe.modules, probe_address(&probe, "fixture_chain"));
-	obstacle = mw_symbolizer_obstacle(probe.symbolizer, module->number);
+	(void)mw_symbolizer_source(probe.symbolizer, module->number, &obstacle);
 	assert_non_null(obstacle);
 	assert_non_null(strstr(obstacle, text));
 	probe_close(&probe);
@@ -269,7 +269,7 @@ static void test_unknown_module(void **state)
 	assert_int_equal(count, 1);
 	assert_null(frames[0].function);
 	assert_int_equal(frames[0].offset, 0x1234);
-	assert_string_equal(mw_symbolizer_source(probe.symbolizer, UINT32_MAX), "none");
+	assert_string_equal(mw_symbolizer_source(probe.symbolizer, UINT32_MAX, NULL), "none");
 	probe_close(&probe);
 }
 
