@@ -267,18 +267,8 @@ void mw_maps_deinit(struct mw_maps *maps)
 
 const struct mw_mapping *mw_maps_find(const struct mw_maps *maps, mw_addr addr)
 {
-	size_t low = 0, high = maps->count;
+	size_t next = mw_vector_up_to(maps->items, maps->count, sizeof(*maps->items),
+				      offsetof(struct mw_mapping, start), addr);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct mw_mapping *mapping = &maps->items[middle];
-
-		if (addr < mapping->start)
-			high = middle;
-		else if (addr >= mapping->end)
-			low = middle + 1;
-		else
-			return mapping;
-	}
-	return NULL;
+	return next && addr < maps->items[next - 1].end ? &maps->items[next - 1] : NULL;
 }

@@ -222,19 +222,10 @@ void mw_perf_map_deinit(struct mw_perf_map *map)
 
 const struct mw_perf_name *mw_perf_map_find(const struct mw_perf_map *map, mw_addr addr)
 {
-	size_t low = 0, high = map->count;
+	size_t next = mw_vector_up_to(map->items, map->count, sizeof(*map->items), offsetof(struct mw_perf_name, start),
+				      addr);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (addr < map->items[middle].start)
-			high = middle;
-		else if (addr >= map->items[middle].end)
-			low = middle + 1;
-		else
-			return &map->items[middle];
-	}
-	return NULL;
+	return next && addr < map->items[next - 1].end ? &map->items[next - 1] : NULL;
 }
 
 /* --- the file ------------------------------------------------------------------------------------ */

@@ -217,17 +217,7 @@ static mw_addr *stack_pointers(pid_t tid, size_t *count, size_t *unknown)
 /* Of the known stack pointers, in order, the first from `addr` on. */
 static size_t pointer_after(const mw_addr *pointers, size_t count, mw_addr addr)
 {
-	size_t low = 0, high = count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (pointers[middle] < addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return addr ? mw_vector_up_to(pointers, count, sizeof(*pointers), 0, addr - 1) : 0;
 }
 
 static bool has_guard(const struct mw_regions *regions, size_t index)

@@ -214,20 +214,6 @@ struct mw_error *mw_status_read(pid_t tid, struct mw_status *out)
 	return NULL;
 }
 
-char mw_state_read(pid_t tid)
-{
-	struct mw_status status;
-
-	return mw_error_none(mw_status_read(tid, &status)) ? status.state : 'X';
-}
-
-pid_t mw_ns_tid(pid_t tid)
-{
-	struct mw_status status;
-
-	return mw_error_none(mw_status_read(tid, &status)) ? status.ns_pid : tid;
-}
-
 /* "NUMBER ARGUMENT… SP PC" of a thread that waits in a system call, "-1 SP PC" in a fault; "running" has neither. */
 bool mw_waiting_read(pid_t tid, mw_addr *sp, mw_addr *pc)
 {

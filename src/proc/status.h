@@ -28,7 +28,13 @@ struct mw_status {
 struct mw_error *mw_status_read(pid_t tid, struct mw_status *out) MW_MUST_CHECK;
 
 /* The state of a thread alone, as in mw_status: X where it is gone, and where it can't be read. */
-char mw_state_read(pid_t tid) MW_MUST_CHECK;
+static inline char mw_state_read(pid_t tid)
+{
+	struct mw_status status;
+
+	return mw_error_none(mw_status_read(tid, &status)) ? status.state : 'X';
+}
+
 /* Is this the state of a thread that has ended: gone, or a zombie? */
 static inline bool mw_state_is_end(char state)
 {
@@ -52,7 +58,12 @@ bool mw_stat_read(pid_t tid, enum mw_stat_number number, uint64_t *out);
 bool mw_stat_kernel_worker(pid_t tid);
 
 /* Its own id as it knows it, in its innermost pid namespace; `tid` where that can't be read. */
-pid_t mw_ns_tid(pid_t tid) MW_MUST_CHECK;
+static inline pid_t mw_ns_tid(pid_t tid)
+{
+	struct mw_status status;
+
+	return mw_error_none(mw_status_read(tid, &status)) ? status.ns_pid : tid;
+}
 
 /* Where a thread that waits in the kernel, in a system call or a fault, will go on: its stack pointer and pc (the
  * calling thread must be allowed to trace it). False where it runs, or that can't be read. */

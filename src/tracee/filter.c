@@ -45,24 +45,23 @@ struct passage {
 
 static unsigned action_of(uint32_t answer)
 {
-	switch (answer & SECCOMP_RET_ACTION_FULL) {
-	case SECCOMP_RET_KILL_THREAD:
-		return MW_FILTER_KILL_THREAD;
-	case SECCOMP_RET_TRAP:
-		return MW_FILTER_TRAP;
-	case SECCOMP_RET_ERRNO:
-		return MW_FILTER_ERRNO;
-	case SECCOMP_RET_USER_NOTIF:
-		return MW_FILTER_NOTIFY;
-	case SECCOMP_RET_TRACE:
-		return MW_FILTER_TRACE;
-	case SECCOMP_RET_LOG:
-		return MW_FILTER_LOG;
-	case SECCOMP_RET_ALLOW:
-		return MW_FILTER_ALLOW;
-	default:
-		return MW_FILTER_KILL_PROCESS;
-	}
+	static const struct {
+		uint32_t answer;
+		unsigned action;
+	} known[] = {
+		{SECCOMP_RET_KILL_THREAD, MW_FILTER_KILL_THREAD},
+		{SECCOMP_RET_TRAP, MW_FILTER_TRAP},
+		{SECCOMP_RET_ERRNO, MW_FILTER_ERRNO},
+		{SECCOMP_RET_USER_NOTIF, MW_FILTER_NOTIFY},
+		{SECCOMP_RET_TRACE, MW_FILTER_TRACE},
+		{SECCOMP_RET_LOG, MW_FILTER_LOG},
+		{SECCOMP_RET_ALLOW, MW_FILTER_ALLOW},
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if ((answer & SECCOMP_RET_ACTION_FULL) == known[i].answer)
+			return known[i].action;
+	return MW_FILTER_KILL_PROCESS;
 }
 
 static void put(struct value *data, size_t offset, uint64_t value, bool known)
@@ -107,47 +106,34 @@ static void lead_to(struct passage *passage, size_t to, const struct state *with
 			there->values[i].known = false;
 }
 
-/* False where it is no operation. `*ends` where the program ends by a division by nothing: that answers 0. */
-static bool compute(uint16_t operation, struct value *a, struct value operand, bool *may_end)
+/* What an operation gives; *is false where it is none. A division by nothing ends the program. */
+static uint32_t compute(uint16_t operation, uint32_t a, uint32_t by, bool *is)
 {
-	uint32_t by = operand.bits;
-
-	*may_end = operation == BPF_DIV && (!operand.known || by == 0);
-	if (operation != BPF_NEG && !operand.known)
-		a->known = false;
+	*is = true;
 	switch (operation) {
 	case BPF_ADD:
-		a->bits += by;
-		return true;
+		return a + by;
 	case BPF_SUB:
-		a->bits -= by;
-		return true;
+		return a - by;
 	case BPF_MUL:
-		a->bits *= by;
-		return true;
+		return a * by;
 	case BPF_DIV:
-		a->bits = by ? a->bits / by : 0;
-		return true;
+		return by ? a / by : 0;
 	case BPF_AND:
-		a->bits &= by;
-		return true;
+		return a & by;
 	case BPF_OR:
-		a->bits |= by;
-		return true;
+		return a | by;
 	case BPF_XOR:
-		a->bits ^= by;
-		return true;
+		return a ^ by;
 	case BPF_LSH:
-		a->bits <<= by & SHIFT;
-		return true;
+		return a << (by & SHIFT);
 	case BPF_RSH:
-		a->bits >>= by & SHIFT;
-		return true;
+		return a >> (by & SHIFT);
 	case BPF_NEG:
-		a->bits = 0 - a->bits;
-		return true;
+		return 0 - a;
 	default:
-		return false;
+		*is = false;
+		return 0;
 	}
 }
 
@@ -242,7 +228,8 @@ static void answer(struct passage *passage, const struct sock_filter *insn, cons
 /* What is done to the state, by all that neither jumps nor ends. False where it is no instruction. */
 static bool change(struct passage *passage, const struct sock_filter *insn, struct state *state)
 {
-	bool may_end = false, is = false;
+	struct value operand = operand_of(insn, state), *a = &state->values[A];
+	bool is;
 
 	switch (BPF_CLASS(insn->code)) {
 	case BPF_LD:
@@ -255,9 +242,10 @@ static bool change(struct passage *passage, const struct sock_filter *insn, stru
 		state->values[insn->k] = state->values[BPF_CLASS(insn->code) == BPF_ST ? A : X];
 		return true;
 	case BPF_ALU:
-		is = compute(BPF_OP(insn->code), &state->values[A], operand_of(insn, state), &may_end);
-		if (may_end)
+		if (BPF_OP(insn->code) == BPF_DIV && (!operand.known || operand.bits == 0))
 			passage->actions |= MW_FILTER_KILL_THREAD;
+		a->bits = compute(BPF_OP(insn->code), a->bits, operand.bits, &is);
+		a->known &= operand.known || BPF_OP(insn->code) == BPF_NEG;
 		return is;
 	case BPF_MISC:
 		if (BPF_MISCOP(insn->code) == BPF_TAX)

@@ -11,6 +11,7 @@
 #include <memwatch/error.h>
 #include <memwatch/types.h>
 
+#include <sys/syscall.h>
 #include <sys/types.h>
 
 #define MW_INJECT_TRAP_HINT   "Use --engine trap, which takes 4 MiB of address space in the process"
@@ -101,12 +102,27 @@ bool mw_inject_find_gap(const struct mw_maps *maps, mw_addr low, mw_addr high, u
  * undone), or anywhere for 0. Errors: SYSTEM with the target's errno and what it can mean (RLIMIT_AS, RLIMIT_DATA). */
 struct mw_error *mw_inject_map(const struct mw_inject *inject, mw_addr addr, uint64_t size, int protection,
 			       mw_addr *out) MW_MUST_CHECK;
-/* mprotect, munmap, madvise. */
-struct mw_error *mw_inject_protect(const struct mw_inject *inject, mw_addr addr, uint64_t size,
-				   int protection) MW_MUST_CHECK;
-struct mw_error *mw_inject_unmap(const struct mw_inject *inject, mw_addr addr, uint64_t size) MW_MUST_CHECK;
-struct mw_error *mw_inject_advise(const struct mw_inject *inject, mw_addr addr, uint64_t size,
-				  int advice) MW_MUST_CHECK;
+/* A call that gives 0. Errors: as above; `what` names the operation: "protect memory of". */
+struct mw_error *mw_inject_simple(const struct mw_inject *inject, long number, mw_addr addr, uint64_t size,
+				  uint64_t third, const char *what) MW_MUST_CHECK;
+
+MW_MUST_CHECK static inline struct mw_error *mw_inject_protect(const struct mw_inject *inject, mw_addr addr,
+							       uint64_t size, int protection)
+{
+	return mw_inject_simple(inject, SYS_mprotect, addr, size, (uint64_t)protection, "protect memory of");
+}
+
+MW_MUST_CHECK static inline struct mw_error *mw_inject_unmap(const struct mw_inject *inject, mw_addr addr,
+							     uint64_t size)
+{
+	return mw_inject_simple(inject, SYS_munmap, addr, size, 0, "unmap memory of");
+}
+
+MW_MUST_CHECK static inline struct mw_error *mw_inject_advise(const struct mw_inject *inject, mw_addr addr,
+							      uint64_t size, int advice)
+{
+	return mw_inject_simple(inject, SYS_madvise, addr, size, (uint64_t)advice, "advise on memory of");
+}
 
 /*
  * May `size` bytes be mapped into the process of `tid` without taking address space that it may come to need: does what

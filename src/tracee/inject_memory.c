@@ -66,61 +66,44 @@ static bool beyond(pid_t tid, __rlimit_resource_t resource, const char *name, ui
 	return true;
 }
 
-static void meaning_of_memory(pid_t tid, uint64_t size, char *out, size_t room)
-{
-	if (beyond(tid, RLIMIT_AS, "RLIMIT_AS (ulimit -v)", status_kib(tid, "\nVmSize:"), size, out, room) ||
-	    beyond(tid, RLIMIT_DATA, "RLIMIT_DATA (ulimit -d)", status_kib(tid, "\nVmData:"), size, out, room))
-		return;
-	(void)snprintf(out, room,
-		       "it may have as many mappings as vm.max_map_count allows, or the system no memory to promise "
-		       "(vm.overcommit_memory)");
-}
-
-static void meaning(pid_t tid, int errnum, uint64_t size, char *out, size_t room)
+/* What it means; "" where that is not known. */
+static const char *meaning(pid_t tid, int errnum, uint64_t size, char *limit, size_t room)
 {
 	switch (errnum) {
 	case ENOMEM:
-		meaning_of_memory(tid, size, out, room);
-		break;
+		if (beyond(tid, RLIMIT_AS, "RLIMIT_AS (ulimit -v)", status_kib(tid, "\nVmSize:"), size, limit, room) ||
+		    beyond(tid, RLIMIT_DATA, "RLIMIT_DATA (ulimit -d)", status_kib(tid, "\nVmData:"), size, limit,
+			   room))
+			return limit;
+		return "it may have as many mappings as vm.max_map_count allows, or the system no memory to promise "
+		       "(vm.overcommit_memory)";
 	case EMFILE:
-		(void)snprintf(out, room, "it has as many files open as RLIMIT_NOFILE (ulimit -n) allows");
-		break;
+		return "it has as many files open as RLIMIT_NOFILE (ulimit -n) allows";
 	case ENFILE:
-		(void)snprintf(out, room, "the system has as many files open as fs.file-max allows");
-		break;
+		return "the system has as many files open as fs.file-max allows";
 	case EAGAIN:
-		(void)snprintf(out, room,
-			       "it locks its memory (mlockall), and RLIMIT_MEMLOCK (ulimit -l) forbids more");
-		break;
+		return "it locks its memory (mlockall), and RLIMIT_MEMLOCK (ulimit -l) forbids more";
 	case EPERM:
 	case EACCES:
-		(void)snprintf(out, room, "a security policy of the system forbids it to the process");
-		break;
+		return "a security policy of the system forbids it to the process";
 	case ENOSYS:
-		(void)snprintf(out, room, "the kernel, or what filters its system calls, has no such call");
-		break;
+		return "the kernel, or what filters its system calls, has no such call";
 	case EEXIST:
-		(void)snprintf(out, room, "the place is taken");
-		break;
+		return "the place is taken";
 	default:
-		out[0] = '\0';
+		return "";
 	}
 }
 
-/* The error for a call that thread `tid` performed and that failed with `errnum`: SYSTEM, with the limit that it ran into
- * where that can be reported. `what` names the operation: "map memory into"; `size` in bytes is what it was about. */
+/* The error for a call that thread `tid` performed and that failed with `errnum`: SYSTEM, with the limit that it ran
+ * into where that can be reported. `what` names the operation: "map memory into"; `size` in bytes is what it was about. */
 static struct mw_error *call_failed(pid_t tid, int errnum, uint64_t size, const char *what)
 {
-	char why[256];
-	struct mw_error *err;
+	char limit[256];
+	const char *why = meaning(tid, errnum, size, limit, sizeof(limit));
+	struct mw_error *err = mw_error_create(MW_ERROR_SYSTEM, errnum, "cannot %s thread %d (%" PRIu64 " KiB)%s%s",
+					       what, (int)tid, size / 1024, *why ? ": " : "", why);
 
-	meaning(tid, errnum, size, why, sizeof(why));
-	if (why[0])
-		err = mw_error_create(MW_ERROR_SYSTEM, errnum, "cannot %s thread %d (%" PRIu64 " KiB): %s", what,
-				      (int)tid, size / 1024, why);
-	else
-		err = mw_error_create(MW_ERROR_SYSTEM, errnum, "cannot %s thread %d (%" PRIu64 " KiB)", what, (int)tid,
-				      size / 1024);
 	if (errnum == EPERM || errnum == EACCES || errnum == ENOSYS)
 		return mw_error_hint(err, MW_INJECT_UNSAFE_HINT);
 	return mw_error_hint(err, MW_INJECT_TRAP_HINT);
@@ -146,30 +129,14 @@ static bool is_failure(int64_t result)
 	return result < 0 && result >= -4095;
 }
 
-/* A call that gives 0, or fails with a meaning. */
-static struct mw_error *call_simple(const struct mw_inject *inject, long number, mw_addr addr, uint64_t size,
-				    uint64_t third, const char *what)
+struct mw_error *mw_inject_simple(const struct mw_inject *inject, long number, mw_addr addr, uint64_t size,
+				  uint64_t third, const char *what)
 {
 	const uint64_t arguments[6] = {addr, size, third};
 	int64_t result;
 
 	MW_TRY(mw_inject_call(inject, number, arguments, &result));
 	return result < 0 ? call_failed(inject->tid, (int)-result, size, what) : NULL;
-}
-
-struct mw_error *mw_inject_protect(const struct mw_inject *inject, mw_addr addr, uint64_t size, int protection)
-{
-	return call_simple(inject, SYS_mprotect, addr, size, (uint64_t)protection, "protect memory of");
-}
-
-struct mw_error *mw_inject_unmap(const struct mw_inject *inject, mw_addr addr, uint64_t size)
-{
-	return call_simple(inject, SYS_munmap, addr, size, 0, "unmap memory of");
-}
-
-struct mw_error *mw_inject_advise(const struct mw_inject *inject, mw_addr addr, uint64_t size, int advice)
-{
-	return call_simple(inject, SYS_madvise, addr, size, (uint64_t)advice, "advise on memory of");
 }
 
 struct mw_error *mw_inject_map(const struct mw_inject *inject, mw_addr addr, uint64_t size, int protection,
@@ -445,12 +412,7 @@ bool mw_shared_memory_locks(pid_t tid)
 /* Nobody can touch what nobody may read: not the kernel either, that would fill a locked mapping with pages. */
 static struct mw_error *unlock_there(const struct mw_inject *inject, mw_addr addr, uint64_t size)
 {
-	const uint64_t arguments[6] = {addr, size};
-	int64_t result;
-
-	MW_TRY(mw_inject_call(inject, SYS_munlock, arguments, &result));
-	if (is_failure(result))
-		return call_failed(inject->tid, (int)-result, size, "unlock memory of");
+	MW_TRY(mw_inject_simple(inject, SYS_munlock, addr, size, 0, "unlock memory of"));
 	return mw_inject_protect(inject, addr, size, PROT_READ | PROT_WRITE);
 }
 

@@ -35,52 +35,68 @@
 #define FIFTH  16u
 #define SIXTH  32u
 
+#define PAGE 4096u
 #define DATA (PROT_READ | PROT_WRITE)
 #define CODE (PROT_READ | PROT_EXEC)
 
+/*
+ * Arguments that are not known are such as do a child no harm that tries the call. `fails`: the kernel answers that one
+ * with this error, so that a filter must have passed it on. `on_page`: bit i: argument i is the address of a page then.
+ */
 static const struct {
 	const char *name;
 	struct mw_filter_call call;
+	uint8_t on_page;
+	int fails;
 } kinds[MW_CALL_COUNT] = {
 	[MW_CALL_MMAP] = {"mmap",
 			  {SYS_mmap,
-			   {0, 0, DATA, MAP_PRIVATE | MAP_ANONYMOUS, UINT64_MAX, 0},
+			   {0, PAGE, DATA, MAP_PRIVATE | MAP_ANONYMOUS, UINT64_MAX, 0},
 			   FIRST | THIRD | FOURTH | FIFTH | SIXTH}},
 	[MW_CALL_MMAP_AT] = {"mmap",
 			     {SYS_mmap,
-			      {0, 0, DATA, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, UINT64_MAX, 0},
-			      THIRD | FOURTH | FIFTH | SIXTH}},
-	[MW_CALL_MUNMAP] = {"munmap", {.number = SYS_munmap}},
-	[MW_CALL_MEMFD_CREATE] = {"memfd_create", {.number = SYS_memfd_create}},
+			      {0, PAGE, DATA, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, UINT64_MAX, 0},
+			      THIRD | FOURTH | FIFTH | SIXTH},
+			     .on_page = FIRST,
+			     .fails = EEXIST},
+	[MW_CALL_MUNMAP] = {"munmap", {SYS_munmap, {0, PAGE}}, .on_page = FIRST},
+	[MW_CALL_MEMFD_CREATE] = {"memfd_create", {SYS_memfd_create, {0, MFD_CLOEXEC}}, .on_page = FIRST},
 	[MW_CALL_MMAP_SHARED] = {"mmap",
-				 {SYS_mmap, {0, 0, DATA, MAP_SHARED | MAP_NORESERVE}, FIRST | THIRD | FOURTH | SIXTH}},
-	[MW_CALL_CLOSE] = {"close", {.number = SYS_close}},
-	[MW_CALL_MMAP_LOCKED] =
-		{"mmap", {SYS_mmap, {0, 0, PROT_NONE, MAP_SHARED | MAP_NORESERVE}, FIRST | THIRD | FOURTH | SIXTH}},
-	[MW_CALL_MUNLOCK] = {"munlock", {.number = SYS_munlock}},
-	[MW_CALL_MPROTECT_DATA] = {"mprotect", {SYS_mprotect, {0, 0, DATA}, THIRD}},
-	[MW_CALL_MADVISE] = {"madvise", {SYS_madvise, {0, 0, MADV_WIPEONFORK}, THIRD}},
-	[MW_CALL_MPROTECT_CODE] = {"mprotect", {SYS_mprotect, {0, 0, CODE}, THIRD}},
-	[MW_CALL_PRCTL] = {"prctl", {SYS_prctl, {PR_GET_TSC}, FIRST}},
-	[MW_CALL_SIGACTION] = {"rt_sigaction", {SYS_rt_sigaction, {0, 0, 0, 8}, FOURTH}},
-	[MW_CALL_SIGQUEUE] = {"rt_tgsigqueueinfo", {SYS_rt_tgsigqueueinfo, {0, 0, SIGTRAP}, THIRD}},
+				 {SYS_mmap,
+				  {0, PAGE, DATA, MAP_SHARED | MAP_NORESERVE, UINT64_MAX},
+				  FIRST | THIRD | FOURTH | SIXTH},
+				 .fails = EBADF},
+	[MW_CALL_CLOSE] = {"close", {SYS_close, {UINT64_MAX}}, .fails = EBADF},
+	[MW_CALL_MMAP_LOCKED] = {"mmap",
+				 {SYS_mmap,
+				  {0, PAGE, PROT_NONE, MAP_SHARED | MAP_NORESERVE, UINT64_MAX},
+				  FIRST | THIRD | FOURTH | SIXTH},
+				 .fails = EBADF},
+	[MW_CALL_MUNLOCK] = {"munlock", {SYS_munlock, {0, PAGE}}, .on_page = FIRST},
+	[MW_CALL_MPROTECT_DATA] = {"mprotect", {SYS_mprotect, {0, PAGE, DATA}, THIRD}, .on_page = FIRST},
+	[MW_CALL_MADVISE] = {"madvise", {SYS_madvise, {0, PAGE, MADV_WIPEONFORK}, THIRD}, .on_page = FIRST},
+	[MW_CALL_MPROTECT_CODE] = {"mprotect", {SYS_mprotect, {0, PAGE, CODE}, THIRD}, .on_page = FIRST},
+	[MW_CALL_PRCTL] = {"prctl", {SYS_prctl, {PR_GET_TSC}, FIRST}, .on_page = SECOND},
+	[MW_CALL_SIGACTION] = {"rt_sigaction", {SYS_rt_sigaction, {SIGUSR1, 0, 0, 8}, FOURTH}, .on_page = THIRD},
+	/* Who it is for is filled in, and what about is nothing. */
+	[MW_CALL_SIGQUEUE] = {"rt_tgsigqueueinfo", {SYS_rt_tgsigqueueinfo, {0, 0, SIGTRAP}, THIRD}, .fails = EFAULT},
 	[MW_CALL_SIGRETURN] = {"rt_sigreturn", {.number = SYS_rt_sigreturn}},
-	[MW_CALL_RESTART] = {"restart_syscall", {.number = SYS_restart_syscall}},
-	[MW_CALL_OPEN] = {"open", {SYS_open, {0, O_RDWR | O_CLOEXEC}, SECOND}},
-	[MW_CALL_PREAD] = {"pread64", {.number = SYS_pread64}},
-	[MW_CALL_PWRITE] = {"pwrite64", {.number = SYS_pwrite64}},
-	[MW_CALL_MINCORE] = {"mincore", {.number = SYS_mincore}},
-	[MW_CALL_MPROTECT_ALL] = {"mprotect", {SYS_mprotect, {0, 0, DATA | PROT_EXEC}, THIRD}},
+	[MW_CALL_RESTART] = {"restart_syscall", {.number = SYS_restart_syscall}, .fails = EINTR},
+	/* An empty name. */
+	[MW_CALL_OPEN] = {"open", {SYS_open, {0, O_RDWR | O_CLOEXEC}, SECOND}, .on_page = FIRST, .fails = ENOENT},
+	[MW_CALL_PREAD] = {"pread64", {SYS_pread64, {UINT64_MAX}}, .fails = EBADF},
+	[MW_CALL_PWRITE] = {"pwrite64", {SYS_pwrite64, {UINT64_MAX}}, .fails = EBADF},
+	[MW_CALL_MINCORE] = {"mincore", {SYS_mincore, {0, PAGE}}, .on_page = FIRST | THIRD},
+	[MW_CALL_MPROTECT_ALL] = {"mprotect", {SYS_mprotect, {0, PAGE, DATA | PROT_EXEC}, THIRD}, .on_page = FIRST},
 	[MW_CALL_GETPID] = {"getpid", {.number = SYS_getpid}},
 	[MW_CALL_GETTID] = {"gettid", {.number = SYS_gettid}},
 };
 
 /*
- * Filters that memwatch shares with a thread can be neither read nor suspended. What they permit can be tried: a child of
- * memwatch is under them as well, and makes the calls that a target would have to make.
+ * Filters that memwatch shares with a thread can be neither read nor suspended. What they permit can be tried: a child
+ * of memwatch is under them as well, and makes the calls that a target would have to make.
  */
 
-#define PAGE         4096u
 #define PATIENCE_MS  1000
 #define MOST_PARENTS 64
 #define FILTER       2 /* mode of seccomp, as /proc has it */
@@ -88,37 +104,6 @@ static const struct {
 #define ANSWER_MADE  'm'
 #define ANSWER_ENDED 0
 #define ANSWER_HANGS 1
-
-/*
- * Arguments that do no harm to the child, where struct mw_filter_call does not say which they are. `fails`: the kernel
- * answers such a call with that error, so that a filter must have passed it on.
- */
-static const struct {
-	uint64_t arguments[6];
-	int fails;
-	uint8_t on_page; /* bit i: argument i is the address of a page */
-} trials[MW_CALL_COUNT] = {
-	[MW_CALL_MMAP] = {.arguments = {[1] = PAGE}},
-	[MW_CALL_MMAP_AT] = {.on_page = 1, .arguments = {[1] = PAGE}, .fails = EEXIST},
-	[MW_CALL_MUNMAP] = {.on_page = 1, .arguments = {[1] = PAGE}},
-	[MW_CALL_MEMFD_CREATE] = {.on_page = 1, .arguments = {[1] = MFD_CLOEXEC}},
-	[MW_CALL_MMAP_SHARED] = {.arguments = {[1] = PAGE, [4] = UINT64_MAX}, .fails = EBADF},
-	[MW_CALL_CLOSE] = {.arguments = {UINT64_MAX}, .fails = EBADF},
-	[MW_CALL_MMAP_LOCKED] = {.arguments = {[1] = PAGE, [4] = UINT64_MAX}, .fails = EBADF},
-	[MW_CALL_MUNLOCK] = {.on_page = 1, .arguments = {[1] = PAGE}},
-	[MW_CALL_MPROTECT_DATA] = {.on_page = 1, .arguments = {[1] = PAGE}},
-	[MW_CALL_MADVISE] = {.on_page = 1, .arguments = {[1] = PAGE}},
-	[MW_CALL_MPROTECT_CODE] = {.on_page = 1, .arguments = {[1] = PAGE}},
-	[MW_CALL_PRCTL] = {.on_page = 2},
-	[MW_CALL_SIGACTION] = {.on_page = 4, .arguments = {SIGUSR1}},
-	[MW_CALL_SIGQUEUE] = {.fails = EFAULT}, /* who it is for is filled in, and what about is nothing */
-	[MW_CALL_RESTART] = {.fails = EINTR},
-	[MW_CALL_OPEN] = {.on_page = 1, .fails = ENOENT}, /* an empty name */
-	[MW_CALL_PREAD] = {.arguments = {UINT64_MAX}, .fails = EBADF},
-	[MW_CALL_PWRITE] = {.arguments = {UINT64_MAX}, .fails = EBADF},
-	[MW_CALL_MINCORE] = {.on_page = 1 | 4, .arguments = {[1] = PAGE}},
-	[MW_CALL_MPROTECT_ALL] = {.on_page = 1, .arguments = {[1] = PAGE}},
-};
 
 static volatile sig_atomic_t handled;
 static _Atomic pid_t trusted;
@@ -152,9 +137,7 @@ static bool make(enum mw_seccomp_policy_call kind, void *page)
 	if (kind == MW_CALL_SIGRETURN)
 		return return_from_handler();
 	for (unsigned i = 0; i < 6; i++) {
-		arguments[i] = call->known >> i & 1 ? call->arguments[i] : trials[kind].arguments[i];
-		if (trials[kind].on_page >> i & 1)
-			arguments[i] = (uint64_t)(uintptr_t)page;
+		arguments[i] = kinds[kind].on_page >> i & 1 ? (uint64_t)(uintptr_t)page : call->arguments[i];
 	}
 	if (kind == MW_CALL_SIGQUEUE) {
 		arguments[0] = (uint64_t)getpid();
@@ -162,7 +145,7 @@ static bool make(enum mw_seccomp_policy_call kind, void *page)
 	}
 	result = syscall(call->number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4],
 			 arguments[5]);
-	return trials[kind].fails ? result == -1 && errno == trials[kind].fails : result >= 0;
+	return kinds[kind].fails ? result == -1 && errno == kinds[kind].fails : result >= 0;
 }
 
 /* The child's side. All signals are blocked: what a filter sends ends it without any of memwatch's handlers. */
@@ -521,16 +504,6 @@ struct mw_error *mw_seccomp_policy_mend(pid_t tid)
 		return NULL;
 	MW_TRY(mw_status_read(tid, &status));
 	return status.seccomp == 0 ? NULL : mw_tracee_set_regs(tid, &regs);
-}
-
-struct mw_seccomp_policy_need mw_seccomp_policy_need_of(uint32_t calls)
-{
-	return (struct mw_seccomp_policy_need){.harmless = calls | MW_CALLS_BACK, .made = MW_CALLS_BACK};
-}
-
-bool mw_permit_suits(const struct mw_permit *permit, const struct mw_seccomp_policy_need *need)
-{
-	return (need->harmless & ~permit->harmless) == 0 && (need->made & ~permit->made) == 0;
 }
 
 /* The first that suits, of those that are stopped as a group or not, and that have room for the sigframe or not. */

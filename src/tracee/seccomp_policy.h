@@ -8,8 +8,8 @@
  * first, and has only such threads make calls as would live, or refuses.
  *
  * To read filters takes what it takes to suspend them: CAP_SYS_ADMIN, and memwatch under no filter itself. Filters that
- * memwatch shares with the thread, as in a container whose runtime puts all that it starts under one, are tried instead,
- * and calls that they permit made under them.
+ * memwatch shares with the thread, as in a container whose runtime puts all that it starts under one, are tried
+ * instead, and calls that they permit made under them.
  */
 #ifndef MW_TRACEE_SECCOMP_POLICY_H
 #define MW_TRACEE_SECCOMP_POLICY_H
@@ -105,8 +105,15 @@ struct mw_seccomp_policy_need {
 };
 
 /* These calls, and the sigframe from them. */
-struct mw_seccomp_policy_need mw_seccomp_policy_need_of(uint32_t calls);
-bool mw_permit_suits(const struct mw_permit *permit, const struct mw_seccomp_policy_need *need);
+static inline struct mw_seccomp_policy_need mw_seccomp_policy_need_of(uint32_t calls)
+{
+	return (struct mw_seccomp_policy_need){.harmless = calls | MW_CALLS_BACK, .made = MW_CALLS_BACK};
+}
+
+static inline bool mw_permit_suits(const struct mw_permit *permit, const struct mw_seccomp_policy_need *need)
+{
+	return (need->harmless & ~permit->harmless) == 0 && (need->made & ~permit->made) == 0;
+}
 
 /*
  * A thread as of mw_quiesce_pick() that suits, and has memory of its own for the sigframe if any of them has

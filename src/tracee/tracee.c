@@ -12,12 +12,6 @@
 	(PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT |    \
 	 PTRACE_O_TRACESYSGOOD)
 
-/* glibc's ptrace() takes an enum for requests that its header may not have yet. */
-static long request(int what, pid_t tid, unsigned long address, unsigned long data)
-{
-	return ptrace((enum __ptrace_request)what, tid, address, data);
-}
-
 static struct mw_error *failed(const char *what, pid_t tid)
 {
 	enum mw_error_kind kind = MW_ERROR_SYSTEM;
@@ -29,9 +23,14 @@ static struct mw_error *failed(const char *what, pid_t tid)
 	return mw_error_create(kind, errno, "cannot %s thread %d", what, tid);
 }
 
+struct mw_error *mw_tracee_request(int request, pid_t tid, size_t address, void *data, const char *what)
+{
+	return ptrace((enum __ptrace_request)request, tid, address, data) ? failed(what, tid) : NULL;
+}
+
 struct mw_error *mw_tracee_seize(pid_t tid)
 {
-	return request(PTRACE_SEIZE, tid, 0, TRACE_OPTIONS) ? failed("attach to", tid) : NULL;
+	return mw_tracee_request(PTRACE_SEIZE, tid, 0, (void *)TRACE_OPTIONS, "attach to");
 }
 
 static pid_t wait_for(pid_t tid, int *status, int flags, bool ends)
@@ -79,21 +78,6 @@ void mw_tracee_take_signal(pid_t tid)
 	(void)waitid(P_PID, (id_t)tid, &info, WSTOPPED | WNOHANG | __WALL);
 }
 
-struct mw_error *mw_tracee_interrupt(pid_t tid)
-{
-	return request(PTRACE_INTERRUPT, tid, 0, 0) ? failed("stop", tid) : NULL;
-}
-
-struct mw_error *mw_tracee_resume(pid_t tid, int signal)
-{
-	return request(PTRACE_CONT, tid, 0, (unsigned long)signal) ? failed("resume", tid) : NULL;
-}
-
-struct mw_error *mw_tracee_listen(pid_t tid)
-{
-	return request(PTRACE_LISTEN, tid, 0, 0) ? failed("leave stopped", tid) : NULL;
-}
-
 bool mw_tracee_is_group_stopped(pid_t tid)
 {
 	siginfo_t info;
@@ -102,15 +86,9 @@ bool mw_tracee_is_group_stopped(pid_t tid)
 	       mw_tracee_is_group_stop(info.si_code & 0xff);
 }
 
-struct mw_error *mw_tracee_detach(pid_t tid, int signal)
-{
-	return request(PTRACE_DETACH, tid, 0, (unsigned long)signal) ? failed("detach from", tid) : NULL;
-}
-
 struct mw_error *mw_tracee_get_regs(pid_t tid, struct mw_tracee_regs *out)
 {
-	if (ptrace(PTRACE_GETREGS, tid, NULL, &out->raw))
-		return failed("read the registers of", tid);
+	MW_TRY(mw_tracee_request(PTRACE_GETREGS, tid, 0, &out->raw, "read the registers of"));
 	mw_regs_from_kernel(&out->raw, &out->general);
 	return NULL;
 }
@@ -118,42 +96,7 @@ struct mw_error *mw_tracee_get_regs(pid_t tid, struct mw_tracee_regs *out)
 struct mw_error *mw_tracee_set_regs(pid_t tid, struct mw_tracee_regs *regs)
 {
 	mw_regs_to_kernel(&regs->general, &regs->raw);
-	return ptrace(PTRACE_SETREGS, tid, NULL, &regs->raw) ? failed("set the registers of", tid) : NULL;
-}
-
-struct mw_error *mw_tracee_set_pc(pid_t tid, mw_addr pc)
-{
-	return request(PTRACE_POKEUSER, tid, mw_machine.pc, pc) ? failed("set the pc of", tid) : NULL;
-}
-
-struct mw_error *mw_tracee_siginfo(pid_t tid, siginfo_t *out)
-{
-	return ptrace(PTRACE_GETSIGINFO, tid, NULL, out) ? failed("read the signal of", tid) : NULL;
-}
-
-struct mw_error *mw_tracee_set_siginfo(pid_t tid, const siginfo_t *info)
-{
-	return ptrace(PTRACE_SETSIGINFO, tid, NULL, info) ? failed("change the signal of", tid) : NULL;
-}
-
-struct mw_error *mw_tracee_event_message(pid_t tid, unsigned long *out)
-{
-	return ptrace(PTRACE_GETEVENTMSG, tid, NULL, out) ? failed("read the event of", tid) : NULL;
-}
-
-struct mw_error *mw_tracee_get_sigmask(pid_t tid, uint64_t *out)
-{
-	uint64_t mask;
-
-	if (ptrace(PTRACE_GETSIGMASK, tid, sizeof(mask), &mask))
-		return failed("read the signal mask of", tid);
-	*out = mask;
-	return NULL;
-}
-
-struct mw_error *mw_tracee_set_sigmask(pid_t tid, uint64_t mask)
-{
-	return ptrace(PTRACE_SETSIGMASK, tid, sizeof(mask), &mask) ? failed("set the signal mask of", tid) : NULL;
+	return mw_tracee_request(PTRACE_SETREGS, tid, 0, &regs->raw, "set the registers of");
 }
 
 void mw_tracee_requeue(pid_t pid, pid_t tid, siginfo_t *info)
@@ -206,7 +149,7 @@ struct mw_error *mw_tracee_suspend_seccomp(pid_t tid, bool suspended)
 	/* The options are set as a whole. */
 	unsigned long options = TRACE_OPTIONS | (suspended ? PTRACE_O_SUSPEND_SECCOMP : 0);
 
-	return request(PTRACE_SETOPTIONS, tid, 0, options) ? failed("suspend the seccomp filter of", tid) : NULL;
+	return mw_tracee_request(PTRACE_SETOPTIONS, tid, 0, (void *)options, "suspend the seccomp filter of");
 }
 
 struct mw_error *mw_tracee_mend_interrupted_call(pid_t tid)

@@ -13,6 +13,7 @@
 #include <memwatch/error.h>
 
 #include <signal.h>
+#include <sys/ptrace.h>
 #include <sys/types.h>
 #include <sys/user.h>
 
@@ -23,6 +24,9 @@ struct mw_tracee_regs {
 	struct mw_regs general;
 	struct user_regs_struct raw;
 };
+
+/* One ptrace request that gives 0. Errors: "cannot WHAT thread TID", GONE, DENIED, SYSTEM. */
+struct mw_error *mw_tracee_request(int request, pid_t tid, size_t address, void *data, const char *what) MW_MUST_CHECK;
 
 /* Seize a thread that need not be stopped; it runs on. New threads and children will be seized too. */
 struct mw_error *mw_tracee_seize(pid_t tid) MW_MUST_CHECK;
@@ -39,11 +43,23 @@ pid_t mw_tracee_wait_stop(pid_t tid, int *status, int flags);
 /* The signal that a thread has stopped for is ours: should memwatch be killed now, nobody is to get it. */
 void mw_tracee_take_signal(pid_t tid);
 /* Ask a seized, running thread to stop; the stop is to be waited for. */
-struct mw_error *mw_tracee_interrupt(pid_t tid) MW_MUST_CHECK;
+MW_MUST_CHECK static inline struct mw_error *mw_tracee_interrupt(pid_t tid)
+{
+	return mw_tracee_request(PTRACE_INTERRUPT, tid, 0, NULL, "stop");
+}
+
 /* Resume, delivering `signal` (0: none). */
-struct mw_error *mw_tracee_resume(pid_t tid, int signal) MW_MUST_CHECK;
+MW_MUST_CHECK static inline struct mw_error *mw_tracee_resume(pid_t tid, int signal)
+{
+	return mw_tracee_request(PTRACE_CONT, tid, 0, (void *)(intptr_t)signal, "resume");
+}
+
 /* Leave a group-stopped thread stopped, but hear of its SIGCONT. */
-struct mw_error *mw_tracee_listen(pid_t tid) MW_MUST_CHECK;
+MW_MUST_CHECK static inline struct mw_error *mw_tracee_listen(pid_t tid)
+{
+	return mw_tracee_request(PTRACE_LISTEN, tid, 0, NULL, "leave stopped");
+}
+
 /* Does this signal stop a whole process? */
 static inline bool mw_tracee_is_group_stop(int signal)
 {
@@ -54,22 +70,42 @@ static inline bool mw_tracee_is_group_stop(int signal)
  * was reported may be older (mw_inject_call), and a SIGCONT or SIGSTOP have come since. */
 bool mw_tracee_is_group_stopped(pid_t tid);
 /* Let go, delivering `signal` (0: none). */
-struct mw_error *mw_tracee_detach(pid_t tid, int signal) MW_MUST_CHECK;
+MW_MUST_CHECK static inline struct mw_error *mw_tracee_detach(pid_t tid, int signal)
+{
+	return mw_tracee_request(PTRACE_DETACH, tid, 0, (void *)(intptr_t)signal, "detach from");
+}
 
 struct mw_error *mw_tracee_get_regs(pid_t tid, struct mw_tracee_regs *out) MW_MUST_CHECK;
 /* Writes what `regs->general` says, the rest as it was read. */
 struct mw_error *mw_tracee_set_regs(pid_t tid, struct mw_tracee_regs *regs) MW_MUST_CHECK;
 
-/* The pc alone, at less than half the cost. */
-struct mw_error *mw_tracee_set_pc(pid_t tid, mw_addr pc) MW_MUST_CHECK;
+MW_MUST_CHECK static inline struct mw_error *mw_tracee_siginfo(pid_t tid, siginfo_t *out)
+{
+	return mw_tracee_request(PTRACE_GETSIGINFO, tid, 0, out, "read the signal of");
+}
 
-struct mw_error *mw_tracee_siginfo(pid_t tid, siginfo_t *out) MW_MUST_CHECK;
 /* What the signal says that the thread is stopped for. Nothing is changed where it is stopped for something else. */
-struct mw_error *mw_tracee_set_siginfo(pid_t tid, const siginfo_t *info) MW_MUST_CHECK;
-struct mw_error *mw_tracee_event_message(pid_t tid, unsigned long *out) MW_MUST_CHECK;
+MW_MUST_CHECK static inline struct mw_error *mw_tracee_set_siginfo(pid_t tid, const siginfo_t *info)
+{
+	return mw_tracee_request(PTRACE_SETSIGINFO, tid, 0, (void *)(uintptr_t)info, "change the signal of");
+}
+
+MW_MUST_CHECK static inline struct mw_error *mw_tracee_event_message(pid_t tid, unsigned long *out)
+{
+	return mw_tracee_request(PTRACE_GETEVENTMSG, tid, 0, out, "read the event of");
+}
+
 /* The thread's blocked signals; bit n-1 is signal n. */
-struct mw_error *mw_tracee_get_sigmask(pid_t tid, uint64_t *out) MW_MUST_CHECK;
-struct mw_error *mw_tracee_set_sigmask(pid_t tid, uint64_t mask) MW_MUST_CHECK;
+MW_MUST_CHECK static inline struct mw_error *mw_tracee_get_sigmask(pid_t tid, uint64_t *out)
+{
+	return mw_tracee_request(PTRACE_GETSIGMASK, tid, sizeof(*out), out, "read the signal mask of");
+}
+
+MW_MUST_CHECK static inline struct mw_error *mw_tracee_set_sigmask(pid_t tid, uint64_t mask)
+{
+	return mw_tracee_request(PTRACE_SETSIGMASK, tid, sizeof(mask), &mask, "set the signal mask of");
+}
+
 /* Queue a signal anew that was taken off the thread's queue. Who sent it is kept where the kernel allows. */
 void mw_tracee_requeue(pid_t pid, pid_t tid, siginfo_t *info);
 /* Is a breakpoint trap queued for the thread that it has not reported yet? */
@@ -106,9 +142,9 @@ struct mw_machine_code {
 struct mw_machine {
 	uint16_t elf;
 	uint8_t result; /* the register that a system call's result is in */
-	size_t pc;      /* where it stands in the kernel's user area */
-	/* Of a signal's frame: where the mask is that is put back, from the stack pointer that its handler returns with;
-	 * and four words that nobody reads. */
+	size_t pc;      /* where the pc stands in the kernel's user area */
+	/* Of a signal's frame: where the mask is that is put back, from the stack pointer that its handler returns
+	 * with; and four words that nobody reads. */
 	size_t frame_mask, frame_spare;
 	struct mw_machine_code syscall_insn, syscall_return; /* the latter with a return behind it */
 	struct mw_machine_code restorer, sigreturn_gadget;
@@ -124,6 +160,12 @@ static inline const uint8_t *mw_regs_syscall_insn(size_t *size)
 {
 	*size = mw_machine.syscall_insn.size;
 	return mw_machine.syscall_insn.bytes;
+}
+
+/* The pc alone, at less than half the cost of all registers. */
+MW_MUST_CHECK static inline struct mw_error *mw_tracee_set_pc(pid_t tid, mw_addr pc)
+{
+	return mw_tracee_request(PTRACE_POKEUSER, tid, mw_machine.pc, (void *)(uintptr_t)pc, "set the pc of");
 }
 
 #define MW_ERESTART_RESTARTBLOCK 516 /* the kernel's own result of a call that it goes on with by restart_syscall */
