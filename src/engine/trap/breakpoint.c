@@ -136,7 +136,7 @@ static bool reaches(const struct trap_area *area, const struct mw_module *module
 }
 
 /* One that a module's copies may be in and that has room for one, or NULL. */
-static struct trap_area *trap_area_near(struct trap_process *process, const struct mw_module *module)
+static struct trap_area *area_near(struct trap_process *process, const struct mw_module *module)
 {
 	for (size_t i = 0; i < process->rescue.area_count; i++) {
 		struct trap_area *area = &process->rescue.areas[i];
@@ -188,7 +188,7 @@ struct mw_error *trap_areas_map(struct trap_process *process, pid_t tid)
 		struct mw_error *err;
 
 		/* The vdso has no calls of allocators. */
-		if (module->gone || !module->elf || module->path[0] != '/' || trap_area_near(process, module) ||
+		if (module->gone || !module->elf || module->path[0] != '/' || area_near(process, module) ||
 		    process->rescue.area_count == MW_RESCUE_AREAS)
 			continue;
 		err = map_near(process, &inject, module);
@@ -279,7 +279,7 @@ static mw_addr *room_for(struct trap_process *process, const struct mw_module *m
 
 	if (cave->end - cave->next >= MW_OOL_MAX)
 		return &cave->next;
-	area = trap_area_near(process, module);
+	area = area_near(process, module);
 	return area ? &area->next : NULL;
 }
 

@@ -397,7 +397,7 @@ static struct mw_error *intern(struct trap_hit *hit, enum mw_kind kind, uint32_t
 	hit_walk(hit);
 	if (hit->cut == MW_STACK_BROKEN)
 		process->stats.broken_stacks++;
-	known = &process->interned.stacks[hit->serial % TRAP_KNOWN_STACKS];
+	known = &process->known_stacks[hit->serial % TRAP_KNOWN_STACKS];
 	if (hit->serial && known->serial == hit->serial && known->hook == raw.hook && known->kind == kind) {
 		*stack = known->stack;
 		return NULL;

@@ -195,26 +195,20 @@ static void last_sample(struct trap_process *process, pid_t tid)
 		options->sample(options->sample_context, process->pid, tid, process->window.length_ns, true);
 }
 
-static struct mw_error *lift_some(struct trap_process *process, pid_t tid, bool mask)
+/* All but that of the trampoline: somebody may stand before it. Last those that keep SIGTRAP out of masks. */
+static struct mw_error *lift_breakpoints(struct trap_process *process, pid_t tid)
 {
 	struct mw_error *first = NULL;
 	void *value;
 
-	for (size_t i = 0; mw_map_next(&process->planted.breakpoints, &i, &value);) {
-		struct trap_breakpoint *breakpoint = value;
+	for (int mask = 0; mask <= 1; mask++) {
+		for (size_t i = 0; mw_map_next(&process->planted.breakpoints, &i, &value);) {
+			struct trap_breakpoint *breakpoint = value;
 
-		if (!breakpoint->trampoline && breakpoint->mask == mask)
-			mw_error_keep_first(&first, trap_breakpoint_lift(process, tid, breakpoint));
+			if (!breakpoint->trampoline && breakpoint->mask == mask)
+				mw_error_keep_first(&first, trap_breakpoint_lift(process, tid, breakpoint));
+		}
 	}
-	return first;
-}
-
-/* All but that of the trampoline: somebody may stand before it. Last those that keep SIGTRAP out of masks. */
-static struct mw_error *lift_breakpoints(struct trap_process *process, pid_t tid)
-{
-	struct mw_error *first = lift_some(process, tid, false);
-
-	mw_error_keep_first(&first, lift_some(process, tid, true));
 	return first;
 }
 

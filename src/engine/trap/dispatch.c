@@ -403,8 +403,8 @@ static struct mw_error *write_regs(struct trap_hit *hit, const struct mw_tracee_
 	return mw_tracee_set_regs(hit->thread->tid, &hit->regs);
 }
 
-static struct mw_error *trap_hit(struct trap_engine *engine, struct trap_thread *thread,
-				 struct trap_breakpoint *breakpoint, const struct mw_tracee_regs *regs)
+static struct mw_error *serve_hit(struct trap_engine *engine, struct trap_thread *thread,
+				  struct trap_breakpoint *breakpoint, const struct mw_tracee_regs *regs)
 {
 	struct trap_hit hit = {.engine = engine,
 			       .process = thread->process,
@@ -533,7 +533,7 @@ static struct mw_error *on_trap(struct trap_thread *thread)
 		MW_TRY(trap_mark_served(thread, &regs.general));
 		return mw_tracee_set_regs(thread->tid, &regs);
 	}
-	return trap_hit(process->engine, thread, breakpoint, &regs);
+	return serve_hit(process->engine, thread, breakpoint, &regs);
 }
 
 static struct mw_error *on_interrupt(struct trap_thread *thread, int signal)

@@ -425,7 +425,7 @@ static struct mw_error *await_quiet(struct trap_process *process)
 		if (trap_usable_thread(process))
 			break;
 	}
-	return process->ended ? mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", process->pid) : NULL;
+	return trap_still_there(process);
 }
 
 /* Is a thread in a call that maps memory, and was made before there was a hook to see it? */
@@ -449,7 +449,7 @@ static struct mw_error *await_mappings(struct trap_process *process)
 		usleep(BREATH_US);
 		MW_TRY(trap_hold(process));
 	}
-	return process->ended ? mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", process->pid) : NULL;
+	return trap_still_there(process);
 }
 
 struct mw_error *trap_stop_process(struct trap_process *process)
@@ -461,8 +461,7 @@ struct mw_error *trap_stop_process(struct trap_process *process)
 	MW_TRY(mw_fault("attach.stop"));
 	while (fresh) {
 		MW_TRY(trap_hold(process));
-		if (process->ended)
-			return mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", process->pid);
+		MW_TRY(trap_still_there(process));
 		MW_TRY(trap_seize_all(process, &fresh));
 	}
 	MW_TRY(await_mappings(process));

@@ -493,8 +493,7 @@ struct mw_error *trap_amidst_clear(struct trap_process *process)
 		MW_TRY(trap_run_briefly(process, breath_us));
 		sleeps = all_sleep(process) ? sleeps + 1 : 0;
 		MW_TRY(trap_hold(process));
-		if (process->ended)
-			return mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", process->pid);
+		MW_TRY(trap_still_there(process));
 		breath_us = breath_us * 2 < LAST_BREATH_US ? breath_us * 2 : LAST_BREATH_US;
 	}
 	if (process->engine->options.unsafe)

@@ -31,6 +31,7 @@ static bool next_text(const struct mw_module *module, size_t *position, struct t
 	return false;
 }
 
+/* What a handler of the program returns to: 0 where there is none in its code. */
 static mw_addr find_restorer(const struct trap_process *process)
 {
 	struct text text;
@@ -414,7 +415,7 @@ static size_t helper_of(const struct mw_elf_symbol *symbol)
 	return i;
 }
 
-/* … and is this one that sets signal masks? */
+/* Is it one that sets signal masks? */
 static bool is_mask_function(const struct mw_elf_symbol *symbol)
 {
 	size_t i = helper_of(symbol);
@@ -440,7 +441,7 @@ static bool note_helper(void *context, const struct mw_elf_symbol *symbol)
 	return true;
 }
 
-/* A program's own function of such a name may mean anything. */
+/* Does a module have the C library's functions for us? A program's own function of such a name may mean anything. */
 static bool is_library(const struct trap_process *process, const struct mw_module *module)
 {
 	enum mw_module_class class = process->survey.module_class[module->number];

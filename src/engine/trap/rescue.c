@@ -98,8 +98,8 @@ static struct mw_error *seccomp_check(struct trap_process *process, pid_t tid)
  * rt_sigaction in the target: what a signal has, or, with `set`, what it is to have. `inject->tid` is in a stop from
  * which it can perform system calls. Errors: GONE, SYSTEM, DATA.
  */
-static struct mw_error *trap_sigaction(const struct mw_inject *inject, unsigned signal, bool set,
-				       struct mw_rescue_action *action)
+static struct mw_error *target_sigaction(const struct mw_inject *inject, unsigned signal, bool set,
+					 struct mw_rescue_action *action)
 {
 	const uint64_t arguments[6] = {signal, 0, 0, MASK_SIZE};
 	struct mw_rescue_action given = {.handler = 0};
@@ -121,17 +121,17 @@ static struct mw_error *strip(struct trap_process *process, const struct mw_inje
 	struct mw_rescue_action now;
 	uint64_t mark;
 
-	MW_TRY(trap_sigaction(inject, signal, false, &now));
+	MW_TRY(target_sigaction(inject, signal, false, &now));
 	if (!(now.mask & MW_RESCUE_TRAP_BIT))
 		return NULL;
 	now.mask &= ~MW_RESCUE_TRAP_BIT;
 	mark = mw_rescue_mark(&now);
 	MW_TRY(TRAP_RESCUE_PUT(process, inject->tid, marks.stripped[signal - 1], mark));
-	return trap_sigaction(inject, signal, true, &now);
+	return target_sigaction(inject, signal, true, &now);
 }
 
 /* Take it out of all of them, leaving marks of them; nothing else may set any meanwhile. Errors: as those of
- * trap_sigaction(). */
+ * target_sigaction(). */
 static struct mw_error *actions_strip(struct trap_process *process, const struct mw_inject *inject)
 {
 	struct mw_status status;
@@ -154,11 +154,11 @@ static struct mw_error *actions_restore(const struct mw_inject *inject, const st
 
 		if (!(stripped | coming))
 			continue;
-		MW_TRY(trap_sigaction(inject, signal, false, &now));
+		MW_TRY(target_sigaction(inject, signal, false, &now));
 		if (!mw_rescue_is_stripped(&now, stripped, coming))
 			continue;
 		now.mask |= MW_RESCUE_TRAP_BIT;
-		MW_TRY(trap_sigaction(inject, signal, true, &now));
+		MW_TRY(target_sigaction(inject, signal, true, &now));
 	}
 	return NULL;
 }
@@ -169,11 +169,11 @@ struct mw_error *trap_actions_give_back(const struct mw_inject *inject, const st
 	struct mw_rescue_action now;
 
 	MW_TRY(actions_restore(inject, marks));
-	MW_TRY(trap_sigaction(inject, SIGTRAP, false, &now));
+	MW_TRY(target_sigaction(inject, SIGTRAP, false, &now));
 	if ((now.handler != ours && !(dropped && now.handler == (uint64_t)(uintptr_t)SIG_DFL)) ||
 	    now.handler == own->handler)
 		return NULL;
-	return trap_sigaction(inject, SIGTRAP, true, own);
+	return target_sigaction(inject, SIGTRAP, true, own);
 }
 
 /* Do something with each child that shares the memory and can perform a system call; one that ends meanwhile is no
@@ -221,7 +221,7 @@ static struct mw_error *lead(struct trap_process *process, pid_t tid)
 
 	MW_TRY(rescue_look(process, tid));
 	action = led_here(process);
-	return trap_sigaction(&inject, SIGTRAP, true, &action);
+	return target_sigaction(&inject, SIGTRAP, true, &action);
 }
 
 struct mw_error *trap_rescue_lead_cleared(struct trap_thread *child)
@@ -239,7 +239,7 @@ struct mw_error *trap_rescue_lead_cleared(struct trap_thread *child)
 		return NULL;
 	child->cleared = true;
 	MW_TRY(TRAP_RESCUE_PUT(process, child->tid, clears, clears));
-	return trap_sigaction(&inject, SIGTRAP, true, &ours);
+	return target_sigaction(&inject, SIGTRAP, true, &ours);
 }
 
 /* What it does now with SIGTRAP. */
@@ -247,7 +247,7 @@ static struct mw_error *read_own(struct trap_process *process, const struct mw_i
 				 const struct mw_status *status)
 {
 	if ((status->sig_caught | status->sig_ignored) & TRAP_BIT)
-		MW_TRY(trap_sigaction(inject, SIGTRAP, false, &process->signals.trap_action));
+		MW_TRY(target_sigaction(inject, SIGTRAP, false, &process->signals.trap_action));
 	process->signals.trap_action_known = true;
 	return TRAP_RESCUE_PUT(process, inject->tid, own, process->signals.trap_action);
 }
@@ -332,11 +332,11 @@ static struct mw_error *lead_child(struct trap_process *process, pid_t tid)
 
 	if (!may_or_unsafe(process, tid, TRAP_CALLS_INSTALL))
 		return NULL;
-	MW_TRY(trap_sigaction(&inject, SIGTRAP, false, &now));
+	MW_TRY(target_sigaction(&inject, SIGTRAP, false, &now));
 	child->own_action = now.handler != process->signals.trap_action.handler;
 	if (child->own_action)
 		return NULL;
-	MW_TRY(trap_sigaction(&inject, SIGTRAP, true, &ours));
+	MW_TRY(target_sigaction(&inject, SIGTRAP, true, &ours));
 	return actions_strip(process, &inject);
 }
 
@@ -360,13 +360,9 @@ static const char *way_out(const struct trap_process *process, const struct mw_e
 		return "Accept that risk with --unsafe";
 	if (!able)
 		return "Attach again when it is less busy with starting processes; or accept the risk with --unsafe";
-	switch (mw_error_errno(why)) {
-	case ENOMEM:
-	case EAGAIN:
+	if (mw_error_errno(why) == ENOMEM || mw_error_errno(why) == EAGAIN)
 		return "Raise that limit (prlimit, sysctl); or accept the risk with --unsafe";
-	default:
-		return "Run memwatch as root and outside of containers; or accept the risk with --unsafe";
-	}
+	return "Run memwatch as root and outside of containers; or accept the risk with --unsafe";
 }
 
 /* `able`: one of its threads can perform a system call. */
@@ -496,7 +492,7 @@ static struct mw_error *give_back_of_child(struct trap_process *process, pid_t t
 		MW_TRY(trap_rescue_resets(process, child, &resets));
 	else
 		resets = child->cleared;
-	return resets ? trap_sigaction(&inject, SIGTRAP, true, &none) : give_back(process, &inject, true);
+	return resets ? target_sigaction(&inject, SIGTRAP, true, &none) : give_back(process, &inject, true);
 }
 
 struct mw_error *trap_rescue_settle(struct trap_process *process)
@@ -563,10 +559,8 @@ struct mw_error *trap_rescue_remove(struct trap_process *process)
 
 /*
  * What the target wants done with SIGTRAP. The kernel leads it to ours; the program's own action is read at attach, and
- * kept there as the program changes it. The C library's system call that sets actions is a breakpoint: the thread goes
- * on in code of ours that carries it out (stub/rescue/rescue.c), so that it is done or not done, but never half, if
- * memwatch is killed. A child that lives in the process's memory (vfork) has actions of its own, but the same
- * breakpoints: its action for SIGTRAP stays as well.
+ * kept there as the program changes it (plant.c). A child that lives in the process's memory (vfork) has actions of its
+ * own, but the same breakpoints: its action for SIGTRAP stays as well.
  *
  * The kernel sets a trap's action back to the default when the trap strikes a thread that blocks or ignores it, as our
  * breakpoints may. Then it is put back at once, by a system call in the thread that was interrupted.
@@ -639,5 +633,5 @@ struct mw_error *trap_disposition_after_exec(struct trap_thread *thread)
 		return NULL;
 	}
 	MW_TRY(err);
-	return trap_sigaction(&inject, SIGTRAP, true, &ignore);
+	return target_sigaction(&inject, SIGTRAP, true, &ignore);
 }

@@ -110,9 +110,8 @@ struct trap_thread {
 	uint64_t mask;      /* the kernel's signal mask of it at the last stop, without SIGTRAP */
 	bool mask_known;
 	bool trap_blocked; /* the program wants SIGTRAP blocked in it */
-	uint64_t masks
-		[TRAP_MASKS]; /* masks with which it was interrupted while SIGTRAP was blocked, newest at next_mask - 1
-				     */
+	/* Masks with which it was interrupted while SIGTRAP was blocked, newest at next_mask - 1. */
+	uint64_t masks[TRAP_MASKS];
 	size_t next_mask;
 	bool trap_pending;    /* SIGTRAP is truly blocked, as one of somebody's is pending */
 	size_t snapshot_size; /* bytes of stack that the next snapshot takes */
@@ -203,13 +202,11 @@ struct trap_standstill {
 	size_t count;              /* that were noted */
 };
 
-/* The sink's numbers of stacks that were walked lately, by walk serial. */
-struct trap_interned {
-	struct trap_known_stack {
-		uint64_t serial;
-		uint32_t hook, stack;
-		enum mw_kind kind;
-	} stacks[TRAP_KNOWN_STACKS];
+/* The sink's number of a stack that was walked lately. */
+struct trap_known_stack {
+	uint64_t serial;
+	uint32_t hook, stack;
+	enum mw_kind kind;
 };
 
 struct trap_process {
@@ -241,7 +238,7 @@ struct trap_process {
 	struct trap_planted planted;
 	struct trap_signals signals;
 	struct trap_standstill standstill;
-	struct trap_interned interned;
+	struct trap_known_stack known_stacks[TRAP_KNOWN_STACKS]; /* by walk serial */
 };
 
 struct trap_orphan {
@@ -322,6 +319,11 @@ struct mw_error *trap_thread_number(struct trap_thread *thread) MW_MUST_CHECK;
 pid_t trap_stopped_tid(const struct trap_process *process);
 /* A tid of the process that lives, for /proc; the process id where none is known. */
 pid_t trap_live_tid(const struct trap_process *process);
+/* GONE where the process has ended. */
+static inline struct mw_error *trap_still_there(const struct trap_process *process)
+{
+	return process->ended ? mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", process->pid) : NULL;
+}
 /* Have a thread stop; one that has no more than left a stop for it is to stop again. */
 struct mw_error *trap_interrupt(struct trap_thread *thread) MW_MUST_CHECK;
 /* Let a held thread run. A thread that has died meanwhile is no error. */
