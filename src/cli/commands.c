@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* commands.c: memwatch's commands and their options, each a row of a table (command.h). */
-#include "cli/command.h"
+/* commands.c: memwatch's commands and their options, each a row of a table (options.h). */
 #include "cli/options.h"
 #include "session/outputs.h"
 
@@ -97,13 +96,12 @@
 static struct mw_error *check_one(const struct mw_cli_command *command, struct mw_cli_options *options)
 {
 	size_t count = options->session.pids.count;
-	struct mw_error *err;
 
 	if (count == 1)
 		return NULL;
-	err = mw_error_create(MW_ERROR_USAGE, 0, "%s takes one process, and %s given", command->name,
-			      count ? "several are" : "none is");
-	return mw_error_hint(err, "Name it by -p, as in: memwatch %s -p 1234", command->name);
+	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "%s takes one process, and %s given", command->name,
+					     count ? "several are" : "none is"),
+			     "Name it by -p, as in: memwatch %s -p 1234", command->name);
 }
 
 /* Of commands that take no operands. */
@@ -123,28 +121,24 @@ static struct mw_error *refuse_operand(const struct mw_cli_command *command, str
 static struct mw_error *check_record(const struct mw_cli_command *command, struct mw_cli_options *all)
 {
 	const struct mw_session_options *options = &all->session;
-	struct mw_error *err;
 
 	(void)command;
-	if (all->dashes && (!options->command || !options->command[0][0])) {
-		err = mw_error_create(MW_ERROR_USAGE, 0, "the command after '--' is empty");
-		return mw_error_hint(err, "Name a program and its arguments, as in: memwatch -- ls -l");
-	}
+	if (all->dashes && (!options->command || !options->command[0][0]))
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "the command after '--' is empty"),
+				     "Name a program and its arguments, as in: memwatch -- ls -l");
 	if (!options->output &&
-	    ((options->mark_every_ns && !mw_outputs_want_timelines(options)) || options->no_symbols)) {
-		err = mw_error_create(MW_ERROR_USAGE, 0, "--%s needs a recording, and none is written",
-				      options->no_symbols ? "no-symbols" : "mark-every");
-		return mw_error_hint(err, "Name its file by -o, as in -o leak.mw");
-	}
-	if (options->command && options->pids.count) {
-		err = mw_error_create(MW_ERROR_USAGE, 0, "both -p and a command to launch ('%.64s') are given",
-				      options->command[0]);
-		return mw_error_hint(err, "memwatch watches one or the other: leave one out");
-	}
-	if (!options->command && !options->pids.count) {
-		err = mw_error_create(MW_ERROR_USAGE, 0, "nothing to watch");
-		return mw_error_hint(err, "Give a process by -p PID, or a command to launch after '--'");
-	}
+	    ((options->mark_every_ns && !mw_outputs_want_timelines(options)) || options->no_symbols))
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--%s needs a recording, and none is written",
+						     options->no_symbols ? "no-symbols" : "mark-every"),
+				     "Name its file by -o, as in -o leak.mw");
+	if (options->command && options->pids.count)
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0,
+						     "both -p and a command to launch ('%.64s') are given",
+						     options->command[0]),
+				     "memwatch watches one or the other: leave one out");
+	if (!options->command && !options->pids.count)
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "nothing to watch"),
+				     "Give a process by -p PID, or a command to launch after '--'");
 	return mw_cli_view_options_finish(&all->view, options->top);
 }
 
@@ -306,37 +300,32 @@ const struct mw_cli_command mw_cli_command_top = {
 static struct mw_error *take_recording(const struct mw_cli_command *command, struct mw_cli_options *options,
 				       const char *word)
 {
-	struct mw_error *err;
-
 	(void)command;
 	if (!options->report.recording && *word) {
 		options->report.recording = word;
 		return NULL;
 	}
-	err = mw_error_create(MW_ERROR_USAGE, 0, "unexpected argument '%.64s'", word);
-	return mw_error_hint(err, "report takes one recording, as in: memwatch report leak.mw");
+	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "unexpected argument '%.64s'", word),
+			     "report takes one recording, as in: memwatch report leak.mw");
 }
 
 static struct mw_error *check_report(const struct mw_cli_command *command, struct mw_cli_options *all)
 {
 	const struct mw_cli_report_options *options = &all->report;
-	struct mw_error *err;
 
 	(void)command;
-	if (!options->recording) {
-		err = mw_error_create(MW_ERROR_USAGE, 0, "no recording is given");
-		return mw_error_hint(err, "Give the file that -o wrote, as in: memwatch report leak.mw");
-	}
-	if (options->at_moment && (options->has_to || options->at_peak)) {
-		err = mw_error_create(MW_ERROR_USAGE, 0, "--at SECONDS and %s both end the interval",
-				      options->has_to ? "--to" : "--at peak");
-		return mw_error_hint(err, "Give one of them");
-	}
-	if (options->to_ns <= options->from_ns) {
-		err = mw_error_create(MW_ERROR_USAGE, 0, "the interval ends at %.3f s, which is not after its start",
-				      (double)options->to_ns / 1e9);
-		return mw_error_hint(err, "--to must be later than --from; both are seconds since the window's start");
-	}
+	if (!options->recording)
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "no recording is given"),
+				     "Give the file that -o wrote, as in: memwatch report leak.mw");
+	if (options->at_moment && (options->has_to || options->at_peak))
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--at SECONDS and %s both end the interval",
+						     options->has_to ? "--to" : "--at peak"),
+				     "Give one of them");
+	if (options->to_ns <= options->from_ns)
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0,
+						     "the interval ends at %.3f s, which is not after its start",
+						     (double)options->to_ns / 1e9),
+				     "--to must be later than --from; both are seconds since the window's start");
 	return mw_cli_view_options_finish(&all->view, all->session.top);
 }
 
@@ -399,8 +388,6 @@ const struct mw_cli_command mw_cli_command_report = {
 static struct mw_error *take_side(const struct mw_cli_command *command, struct mw_cli_options *options,
 				  const char *word)
 {
-	struct mw_error *err;
-
 	(void)command;
 	for (unsigned i = 0; i < MW_DIFF_SIDES && *word; i++) {
 		if (options->diff.files[i])
@@ -408,29 +395,26 @@ static struct mw_error *take_side(const struct mw_cli_command *command, struct m
 		options->diff.files[i] = word;
 		return NULL;
 	}
-	err = mw_error_create(MW_ERROR_USAGE, 0, "unexpected argument '%.64s'", word);
-	return mw_error_hint(err, "diff takes two recordings, or one with --from and --to");
+	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "unexpected argument '%.64s'", word),
+			     "diff takes two recordings, or one with --from and --to");
 }
 
 static struct mw_error *check_diff(const struct mw_cli_command *command, struct mw_cli_options *all)
 {
 	struct mw_cli_diff_options *options = &all->diff;
-	struct mw_error *err;
 
 	(void)command;
-	if (!options->files[MW_DIFF_OLD]) {
-		err = mw_error_create(MW_ERROR_USAGE, 0, "no recording is given");
-		return mw_error_hint(err, "Name two, as in: memwatch diff old.mw new.mw");
-	}
+	if (!options->files[MW_DIFF_OLD])
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "no recording is given"),
+				     "Name two, as in: memwatch diff old.mw new.mw");
 	if (options->files[MW_DIFF_NEW])
 		return NULL;
-	if (!options->moments[MW_DIFF_OLD] && !options->moments[MW_DIFF_NEW]) {
-		err = mw_error_create(MW_ERROR_USAGE, 0, "only one recording is given, without --from and --to");
-		return mw_error_hint(err,
-				     "Name a second one, or two moments of this: memwatch diff %.64s --from 1 "
-				     "--to 2",
-				     options->files[MW_DIFF_OLD]);
-	}
+	if (!options->moments[MW_DIFF_OLD] && !options->moments[MW_DIFF_NEW])
+		return mw_error_hint(
+			mw_error_create(MW_ERROR_USAGE, 0, "only one recording is given, without --from and --to"),
+			"Name a second one, or two moments of this: memwatch diff %.64s --from 1 "
+			"--to 2",
+			options->files[MW_DIFF_OLD]);
 	options->single = true;
 	options->files[MW_DIFF_NEW] = options->files[MW_DIFF_OLD];
 	return NULL;

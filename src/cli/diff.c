@@ -52,16 +52,15 @@ static void list_marks(const struct mw_metadata *metadata, char *out, size_t siz
 static struct mw_error *no_such_mark(const char *option, const char *word, const struct mw_metadata *metadata)
 {
 	char list[1024];
-	struct mw_error *err;
 
-	if (!metadata->mark_count) {
-		err = mw_error_create(MW_ERROR_USAGE, 0, "%s '%.64s': the recording has no marks", option, word);
-		return mw_error_hint(err, "Marks are made while recording: by --mark-every, or by SIGUSR1 to memwatch. "
-					  "Moments are also 'start', 'end' and times as in 12.5s");
-	}
+	if (!metadata->mark_count)
+		return mw_error_hint(
+			mw_error_create(MW_ERROR_USAGE, 0, "%s '%.64s': the recording has no marks", option, word),
+			"Marks are made while recording: by --mark-every, or by SIGUSR1 to memwatch. "
+			"Moments are also 'start', 'end' and times as in 12.5s");
 	list_marks(metadata, list, sizeof(list));
-	err = mw_error_create(MW_ERROR_USAGE, 0, "%s '%.64s': no such mark", option, word);
-	return mw_error_hint(err, "Marks are %s; moments are also 'start', 'end' and times as in 12.5s", list);
+	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "%s '%.64s': no such mark", option, word),
+			     "Marks are %s; moments are also 'start', 'end' and times as in 12.5s", list);
 }
 
 static void take_mark(const struct mw_stored_mark *mark, const struct mw_metadata *metadata, bool cut,
@@ -114,17 +113,15 @@ static struct mw_error *take_time(const char *option, const char *word, const st
 {
 	uint64_t length = mw_metadata_length(metadata), time_ns = 0;
 	char seconds[64] = "";
-	struct mw_error *err;
 
 	snprintf(seconds, sizeof(seconds), "%.*s", (int)strspn(word, DIGITS "."), word);
 	/* 0 is a moment too. */
 	if (strspn(seconds, "0.") != strlen(seconds) || !strchr(seconds, '0'))
 		MW_TRY(mw_cli_parse(MW_CLI_TYPE_SECONDS, option, seconds, &time_ns));
-	if (!cut && time_ns > length) {
-		err = mw_error_create(MW_ERROR_USAGE, 0, "%s '%.64s': the window ends at %.3f s", option, word,
-				      (double)length / 1e9);
-		return mw_error_hint(err, "Times are seconds since the window's start: take an earlier one, or 'end'");
-	}
+	if (!cut && time_ns > length)
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "%s '%.64s': the window ends at %.3f s", option,
+						     word, (double)length / 1e9),
+				     "Times are seconds since the window's start: take an earlier one, or 'end'");
 	out->time_ns = !cut && time_ns == length ? MW_REPLAY_END : time_ns;
 	out->text[0] = '\0';
 	return NULL;
@@ -135,7 +132,6 @@ struct mw_error *mw_cli_moment_find(const char *option, const char *word, const 
 {
 	const struct mw_stored_mark *mark;
 	size_t named = 0;
-	struct mw_error *err;
 
 	if (strcmp(word, "start") == 0) {
 		*out = (struct mw_cli_moment){.time_ns = 0, .text = "start"};
@@ -148,11 +144,10 @@ struct mw_error *mw_cli_moment_find(const char *option, const char *word, const 
 	mark = by_number(word, metadata);
 	if (!mark)
 		mark = by_name(word, metadata, &named);
-	if (named > 1) {
-		err = mw_error_create(MW_ERROR_USAGE, 0, "%s '%.64s': %zu marks have this name", option, word, named);
-		return mw_error_hint(err, "Name one by its number, which is %" PRIu32 " for the first of them",
-				     mark->number);
-	}
+	if (named > 1)
+		return mw_error_hint(
+			mw_error_create(MW_ERROR_USAGE, 0, "%s '%.64s': %zu marks have this name", option, word, named),
+			"Name one by its number, which is %" PRIu32 " for the first of them", mark->number);
 	if (!mark && is_time(word))
 		return take_time(option, word, metadata, cut, out);
 	if (!mark)
@@ -195,15 +190,14 @@ static struct source *source_of(struct session *session, enum mw_diff_side side)
 static struct mw_error *check_same(const struct mw_cli_diff_options *options)
 {
 	struct stat old, new;
-	struct mw_error *err;
 
 	if (options->moments[MW_DIFF_OLD] || options->moments[MW_DIFF_NEW] ||
 	    stat(options->files[MW_DIFF_OLD], &old) != 0 || stat(options->files[MW_DIFF_NEW], &new) != 0 ||
 	    old.st_dev != new.st_dev || old.st_ino != new.st_ino || !S_ISREG(old.st_mode))
 		return NULL;
-	err = mw_error_create(MW_ERROR_USAGE, 0, "'%.200s' and '%.200s' are the same recording",
-			      options->files[MW_DIFF_OLD], options->files[MW_DIFF_NEW]);
-	return mw_error_hint(err, "Name another one, or two moments of this by --from and --to");
+	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "'%.200s' and '%.200s' are the same recording",
+					     options->files[MW_DIFF_OLD], options->files[MW_DIFF_NEW]),
+			     "Name another one, or two moments of this by --from and --to");
 }
 
 static struct mw_error *open_all(struct session *session)
@@ -242,7 +236,6 @@ static bool is_cut(const struct mw_replay *replay, size_t process)
 static struct mw_error *find_moments(struct session *session, size_t process, struct mw_cli_moment out[MW_DIFF_SIDES])
 {
 	static const char *const names[MW_DIFF_SIDES] = {"--from", "--to"};
-	struct mw_error *err;
 
 	for (unsigned side = 0; side < MW_DIFF_SIDES; side++) {
 		const struct mw_replay *replay = source_of(session, (enum mw_diff_side)side)->replay;
@@ -255,10 +248,10 @@ static struct mw_error *find_moments(struct session *session, size_t process, st
 	}
 	if (!session->options->single || out[MW_DIFF_OLD].time_ns < out[MW_DIFF_NEW].time_ns)
 		return NULL;
-	err = mw_error_create(MW_ERROR_USAGE, 0, "--from is %s --to",
-			      out[MW_DIFF_OLD].time_ns == out[MW_DIFF_NEW].time_ns ? "the same moment as"
-										   : "later than");
-	return mw_error_hint(err, "--from names the earlier of two moments");
+	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--from is %s --to",
+					     out[MW_DIFF_OLD].time_ns == out[MW_DIFF_NEW].time_ns ? "the same moment as"
+												  : "later than"),
+			     "--from names the earlier of two moments");
 }
 
 static void fill_snapshot(const char *file, const struct mw_replay *replay, size_t process,
@@ -363,15 +356,14 @@ static struct mw_error *choose_processes(struct session *session, size_t *first,
 	size_t old = mw_replay_count(session->sources[MW_DIFF_OLD].replay);
 	size_t new = mw_replay_count(source_of(session, MW_DIFF_NEW)->replay);
 	size_t both = old < new ? old : new;
-	struct mw_error *err;
 
-	if (session->options->process > both) {
-		err = mw_error_create(MW_ERROR_USAGE, 0, "--process %" PRIu64 ": '%.200s' has %zu process%s",
-				      session->options->process,
-				      session->options->files[old < new ? MW_DIFF_OLD : MW_DIFF_NEW], both,
-				      both == 1 ? "" : "es");
-		return mw_error_hint(err, "Processes are numbered from 1, in the order given to -p");
-	}
+	if (session->options->process > both)
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0,
+						     "--process %" PRIu64 ": '%.200s' has %zu process%s",
+						     session->options->process,
+						     session->options->files[old < new ? MW_DIFF_OLD : MW_DIFF_NEW],
+						     both, both == 1 ? "" : "es"),
+				     "Processes are numbered from 1, in the order given to -p");
 	*first = session->options->process ? session->options->process - 1 : 0;
 	*count = session->options->process ? 1 : both;
 	if (old != new && !session->options->process)

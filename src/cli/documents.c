@@ -2,7 +2,7 @@
 /* documents.c: see documents.h. */
 #include "cli/documents.h"
 
-#include "cli/command.h"
+#include "cli/options.h"
 
 #include <string.h>
 

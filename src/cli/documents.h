@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* documents.h: the manual page and the shells' completions, made from the tables of options (command.h). */
+/* documents.h: the manual page and the shells' completions, made from the tables of options (options.h). */
 #ifndef MW_CLI_DOCUMENTS_H
 #define MW_CLI_DOCUMENTS_H
 

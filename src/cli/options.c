@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- tables, and their help (command.h) ------------------------------------------------------------------------------ */
+/* --- tables, and their help (options.h) ------------------------------------------------------------------------------ */
 
 #define HELP_COLUMN 27 /* where texts begin */
 #define HELP_WIDTH  80

@@ -1,12 +1,153 @@
 /* SPDX-License-Identifier: MIT */
-/* options.h: a command line as values: the one loop that parses it, by its command's table (command.h). */
+/* options.h: a command line as values: memwatch's commands and their options, as tables, and what they are parsed to. */
 #ifndef MW_CLI_OPTIONS_H
 #define MW_CLI_OPTIONS_H
 
-#include "cli/command.h"
 #include "session/options.h"
+#include "view/views.h"
 
 #include <memwatch/diff.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/* --- words to values (parse.c) --------------------------------------------------------------------------------------- */
+
+/* Pure: looks at nothing but its arguments. Every error is of kind USAGE and names the word, what is wrong with it and what
+ * would be right. */
+
+/* Longest window: ten years. Shortest: a millisecond. */
+#define MW_CLI_SECONDS_MAX 315360000.0
+#define MW_CLI_SECONDS_MIN 0.001
+#define MW_CLI_SIZE_MAX    9e18
+
+/* What an option's value is, and where it goes. */
+enum mw_cli_type {
+	MW_CLI_TYPE_FLAG,       /* bool: no text */
+	MW_CLI_TYPE_SECONDS,    /* uint64_t, ns: decimal seconds, with or without a fraction */
+	MW_CLI_TYPE_MOMENT,     /* uint64_t, ns since the window's start: 0 is one too. Exact to the ns */
+	MW_CLI_TYPE_MARK_EVERY, /* uint64_t, ns: as in 10 or 10s */
+	MW_CLI_TYPE_SIZE,       /* uint64_t: bytes, or K, M, G or T of them, as in 1.5G */
+	MW_CLI_TYPE_PERCENT,    /* uint32_t, millionths: above 0 and below 100 % */
+	MW_CLI_TYPE_DEPTH,      /* uint32_t: frames */
+	MW_CLI_TYPE_TOP,        /* size_t: stacks */
+	MW_CLI_TYPE_PROCESS,    /* uint64_t: a process's place in a recording, from 1 */
+	MW_CLI_TYPE_PIDS,       /* struct mw_pids: PID[,PID…], appended; those that are there are left out */
+	MW_CLI_TYPE_TRACK,      /* struct mw_session_options: "heap", "vm", "heap,vm" */
+	MW_CLI_TYPE_ENGINE,     /* struct mw_session_options: which, and why that one */
+	MW_CLI_TYPE_KINDS,      /* bool[MW_KIND_COUNT] */
+	MW_CLI_TYPE_FILE,       /* const char *: the name of a file to write to; "-" is one */
+	MW_CLI_TYPE_OUTPUT,     /* const char *: likewise, that of a recording; "-" is none */
+	MW_CLI_TYPE_TEXT,       /* const char *: anything but nothing */
+	/* Into an enum mw_cli_action: whatever else stands on the line is not looked at. */
+	MW_CLI_TYPE_HELP,
+	MW_CLI_TYPE_VERSION,
+	/* struct mw_cli_report_options */
+	MW_CLI_TYPE_TO,
+	MW_CLI_TYPE_AT,
+	MW_CLI_TYPE_SYMBOLS,
+	/* struct mw_cli_view_options. Errors of a filter: MEMORY, too */
+	MW_CLI_TYPE_TYPE,
+	MW_CLI_TYPE_BY,
+	MW_CLI_TYPE_SORT,
+	MW_CLI_TYPE_TREE,
+	MW_CLI_TYPE_FILTER,
+	MW_CLI_TYPE_BLOCKS,
+};
+
+/* `option` is what messages call it, as in "--top"; `member` is where the value goes, untouched on failure. */
+struct mw_error *mw_cli_parse(enum mw_cli_type type, const char *option, const char *text, void *member) MW_MUST_CHECK;
+
+/* The one of `words` (ends with NULL) with the fewest edits to `word`, or NULL where none is near. */
+const char *mw_cli_nearest(const char *word, const char *const *words);
+
+/* --- what of a recording is shown, and in what order ----------------------------------------------------------------- */
+
+/* Zero-initialise; deinit frees. */
+struct mw_cli_view_options {
+	struct mw_view_question question; /* complete once finish() has been called */
+	struct mw_filter *filter;
+	bool has_type, has_sort;
+};
+
+/*
+ * When all options are in: defaults, and what does not go together. Where something is to be shown but nothing says
+ * how, it is stacks. Errors: USAGE.
+ */
+struct mw_error *mw_cli_view_options_finish(struct mw_cli_view_options *options, size_t top) MW_MUST_CHECK;
+/* Is anything asked for beyond the report? */
+bool mw_cli_view_options_any(const struct mw_cli_view_options *options);
+void mw_cli_view_options_deinit(struct mw_cli_view_options *options);
+
+/* --- tables ---------------------------------------------------------------------------------------------------------- */
+
+/* An option is one row: what argp takes, how its value is parsed and where that goes, what --help prints, the manual page
+ * and the shells' completions. */
+
+#define MW_CLI_OPTIONS_MAX 32 /* more than any command has */
+
+/* What a shell offers for a value or an operand. */
+enum mw_cli_completion {
+	MW_COMPLETE_NOTHING,
+	MW_COMPLETE_PROCESS, /* ids of processes, with commas between */
+	MW_COMPLETE_FILE,
+	MW_COMPLETE_DIRECTORY,
+	MW_COMPLETE_WORD,  /* one of its words */
+	MW_COMPLETE_WORDS, /* some of them, with commas between */
+	MW_COMPLETE_COMMAND,
+};
+
+struct mw_cli_options;
+
+struct mw_cli_option {
+	const char *name; /* mw_cli_formats_…: it stands for a row a format */
+	char letter;      /* its short form; 0: it has none */
+	enum mw_cli_completion completion;
+	const char *value; /* what stands for its value; NULL: it takes none */
+	const char *help;  /* lines for --help; NULL: it stands on the next one's line */
+	const char *about; /* sentences for the manual */
+	const char *words; /* those to complete with, blanks between */
+	enum mw_cli_type type;
+	size_t member; /* where its value goes, in struct mw_cli_options */
+};
+
+/* In the place of a name: the options by which formats of reports are asked for, or those of comparisons. */
+extern const char mw_cli_formats_of_reports[], mw_cli_formats_of_diffs[];
+
+struct mw_cli_command {
+	const char *name;     /* "": the recording itself */
+	const char *summary;  /* a line for a list of commands */
+	const char *synopsis; /* lines, each from "memwatch" on */
+	const char *help;     /* lines of --help before the options, "" or with an empty line at the end */
+	const char *about;    /* paragraphs of the manual, a line each */
+	const struct mw_cli_option *options; /* the last one's name is NULL; mw_cli_command_options() */
+	const char *notes;                   /* lines of --help and the manual behind the options; NULL: none */
+	const char *status;                  /* what its exit status says */
+	enum mw_cli_completion operands;
+	bool launches; /* what stands behind "--" is a command */
+	bool permutes; /* options behind operands are taken before them */
+	/* Take an operand. Errors: USAGE. */
+	struct mw_error *(*operand)(const struct mw_cli_command *command, struct mw_cli_options *options,
+				    const char *word);
+	/* All is parsed: what does not go together? Errors: USAGE. */
+	struct mw_error *(*check)(const struct mw_cli_command *command, struct mw_cli_options *options);
+};
+
+/* Ends with NULL; the first is the one without a name. */
+extern const struct mw_cli_command *const mw_cli_commands[];
+
+extern const struct mw_cli_command mw_cli_command_record, mw_cli_command_doctor, mw_cli_command_top,
+	mw_cli_command_report, mw_cli_command_diff;
+
+/* A command's options, one a row; the last one's name is NULL. */
+const struct mw_cli_option *mw_cli_command_options(const struct mw_cli_command *command);
+
+/* What --help prints; within 80 columns. */
+void mw_cli_print_help(const struct mw_cli_command *command, FILE *out);
+/* What a command line without anything gets. */
+void mw_cli_print_usage(FILE *out);
+
+/* --- a line ---------------------------------------------------------------------------------------------------------- */
 
 enum mw_cli_action {
 	MW_CLI_RUN,

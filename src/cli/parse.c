@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* parse.c: the words of a command line to values (src/cli/parse.h). */
-#include "cli/parse.h"
-
-#include "cli/command.h"
+/* parse.c: the words of a command line to values (options.h). */
 #include "cli/options.h"
 
 #include <ctype.h>
@@ -66,7 +63,6 @@ static struct mw_error *parse_seconds(const char *option, const char *text, void
 static struct mw_error *parse_count(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *out)
 {
 	unsigned long long value;
-	struct mw_error *err;
 
 	errno = 0;
 	value = is_decimal(text, false) ? strtoull(text, NULL, 10) : 0;
@@ -74,10 +70,9 @@ static struct mw_error *parse_count(const char *option, const char *text, uint64
 		*out = value;
 		return NULL;
 	}
-	err = mw_error_create(MW_ERROR_USAGE, 0, "%s '%.64s': %s", option, text,
-			      is_decimal(text, false) ? "out of range" : "not a whole number");
-	return mw_error_hint(err, "It takes a number from %llu to %llu", (unsigned long long)min,
-			     (unsigned long long)max);
+	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "%s '%.64s': %s", option, text,
+					     is_decimal(text, false) ? "out of range" : "not a whole number"),
+			     "It takes a number from %llu to %llu", (unsigned long long)min, (unsigned long long)max);
 }
 
 static struct mw_error *parse_size(const char *option, const char *text, void *member)
@@ -265,12 +260,10 @@ static struct mw_error *parse_engine(const char *option, const char *name, void 
 
 static struct mw_error *parse_output(const char *option, const char *name, void *member)
 {
-	struct mw_error *err;
-
-	if (!*name || strcmp(name, "-") == 0) {
-		err = mw_error_create(MW_ERROR_USAGE, 0, "%s '%s': not the name of a file", option, name);
-		return mw_error_hint(err, "A recording is written to a file during the window, as in -o leak.mw");
-	}
+	if (!*name || strcmp(name, "-") == 0)
+		return mw_error_hint(
+			mw_error_create(MW_ERROR_USAGE, 0, "%s '%s': not the name of a file", option, name),
+			"A recording is written to a file during the window, as in -o leak.mw");
 	*(const char **)member = name;
 	return NULL;
 }
@@ -550,12 +543,10 @@ static enum mw_sort default_sort(enum mw_fate type)
 struct mw_error *mw_cli_view_options_finish(struct mw_cli_view_options *options, size_t top)
 {
 	struct mw_view_question *question = &options->question;
-	struct mw_error *err;
 
-	if (question->tree != MW_TREE_NONE && options->has_sort && question->sort == MW_SORT_LIFETIME) {
-		err = mw_error_create(MW_ERROR_USAGE, 0, "a call tree can't be sorted by lifetime");
-		return mw_error_hint(err, "Stacks can, as in --by stack --sort lifetime");
-	}
+	if (question->tree != MW_TREE_NONE && options->has_sort && question->sort == MW_SORT_LIFETIME)
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "a call tree can't be sorted by lifetime"),
+				     "Stacks can, as in --by stack --sort lifetime");
 	if (mw_cli_view_options_any(options) && !question->by_count && question->tree == MW_TREE_NONE &&
 	    !question->blocks)
 		question->by[question->by_count++] = MW_COLUMN_STACK;

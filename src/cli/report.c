@@ -51,21 +51,21 @@ static struct mw_error *check_interval(const struct session *session)
 {
 	const struct mw_cli_report_options *options = &session->options->report;
 	uint64_t length = length_of(session->replay);
-	struct mw_error *err;
 
 	/* How long a recording is that was cut off is not known before its events are read. */
 	if (mw_replay_state(session->replay)->cut)
 		return NULL;
-	if (options->at_moment && options->to_ns > length) {
-		err = mw_error_create(MW_ERROR_USAGE, 0, "--at %.3f s is after the end of the window, at %.3f s",
-				      (double)options->to_ns / 1e9, (double)length / 1e9);
-		return mw_error_hint(err, "Times are seconds since the window's start: take an earlier moment");
-	}
+	if (options->at_moment && options->to_ns > length)
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0,
+						     "--at %.3f s is after the end of the window, at %.3f s",
+						     (double)options->to_ns / 1e9, (double)length / 1e9),
+				     "Times are seconds since the window's start: take an earlier moment");
 	if (options->from_ns <= length)
 		return NULL;
-	err = mw_error_create(MW_ERROR_USAGE, 0, "the interval starts at %.3f s, and the window ends at %.3f s",
-			      (double)options->from_ns / 1e9, (double)length / 1e9);
-	return mw_error_hint(err, "Times are seconds since the window's start: take an earlier --from");
+	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0,
+					     "the interval starts at %.3f s, and the window ends at %.3f s",
+					     (double)options->from_ns / 1e9, (double)length / 1e9),
+			     "Times are seconds since the window's start: take an earlier --from");
 }
 
 static struct mw_error *find_peak(struct session *session)

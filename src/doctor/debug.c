@@ -3,7 +3,6 @@
 #include "doctor/look.h"
 
 #include "alloc/families.h"
-#include "doctor/distribution.h"
 #include "doctor/paragraph.h"
 #include "proc/root.h"
 #include "session/terminal.h"

@@ -60,11 +60,10 @@ static struct mw_error *check_hooks(const struct mw_doctor *doctor)
 		return mw_error_hint(err, "Functions such as malloc are found by name: a stripped static program has "
 					  "none, use one that was not stripped; mmap and brk alone: --track vm");
 	}
-	if (!doctor->options->track_heap && !mw_hooks_usable(&doctor->hooks, MW_KIND_VM)) {
-		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "process %d has no mmap that memwatch can hook",
-				      (int)doctor->pid);
-		return mw_error_hint(err, "Functions are found by name: use a program that was not stripped");
-	}
+	if (!doctor->options->track_heap && !mw_hooks_usable(&doctor->hooks, MW_KIND_VM))
+		return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+						     "process %d has no mmap that memwatch can hook", (int)doctor->pid),
+				     "Functions are found by name: use a program that was not stripped");
 	return NULL;
 }
 

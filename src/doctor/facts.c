@@ -2,7 +2,6 @@
 /* facts.c: what /proc shows of a process (look.h). */
 #include "doctor/look.h"
 
-#include "doctor/distribution.h"
 #include "doctor/paragraph.h"
 #include "output/line.h"
 #include "proc/file.h"

@@ -3,7 +3,6 @@
 #include "top/draw.h"
 
 #include "output/line.h"
-#include "top/tty.h"
 
 #include <errno.h>
 #include <inttypes.h>

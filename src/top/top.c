@@ -11,7 +11,6 @@
 #include "session/session.h"
 #include "session/watchdog.h"
 #include "top/draw.h"
-#include "top/tty.h"
 #include "top/work.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* tty.c: see tty.h. */
-#include "top/tty.h"
+/* tty.c: the terminal that a live table takes over (draw.h). */
+#include "top/draw.h"
 
 #include <errno.h>
 #include <stdatomic.h>

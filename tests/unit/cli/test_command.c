@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* The tables of options, and what is made from them: --help, the manual, the completions. */
-#include "cli/command.h"
 #include "cli/documents.h"
+#include "cli/options.h"
 #include "unit.h"
 
 #include <setjmp.h>

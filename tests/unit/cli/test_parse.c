@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* test_parse.c: words of a command line, good and bad. */
-#include "cli/parse.h"
+#include "cli/options.h"
 #include "unit.h"
 
 #include <setjmp.h>

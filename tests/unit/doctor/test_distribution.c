@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* test_distribution.c: which row of the table a root's os-release leads to, also where it is hostile. */
-#include "doctor/distribution.h"
+#include "doctor/look.h"
 #include "unit.h"
 
 #include <setjmp.h>
