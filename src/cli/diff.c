@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* diff.c: memwatch diff (src/cli/run.h). */
-#include "cli/run.h"
+/* diff.c: memwatch diff (diff.h). */
+#include "cli/diff.h"
 
 #include "session/outputs.h"
 #include "session/terminal.h"

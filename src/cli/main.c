@@ -1,15 +1,260 @@
 // SPDX-License-Identifier: MIT
 /* main.c: memwatch's commands. */
-#include "cli/run.h"
+#include "cli/diff.h"
+#include "cli/options.h"
 #include "doctor/doctor.h"
 #include "session/outputs.h"
 #include "session/process_setup.h"
+#include "session/session.h"
 #include "session/terminal.h"
 #include "session/watchdog.h"
 #include "top/top.h"
+#include "view/replay.h"
 
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* --- a recording ----------------------------------------------------------------------------------------------------- */
+
+struct recording {
+	const struct mw_session_options *options;
+	const struct mw_view_question *question; /* NULL: none */
+	struct mw_session session;
+	struct mw_outputs outputs;
+};
+
+static struct mw_error *report_windows(struct recording *recording)
+{
+	const struct mw_partials partials = mw_outputs_partials(&recording->outputs);
+	struct mw_session *session = &recording->session;
+
+	mw_process_setup_reporting(&partials);
+	for (size_t i = 0; i < session->count; i++)
+		MW_TRY(mw_recorder_report(&session->recorders[i], &session->reports, i));
+	MW_TRY(mw_reports_write(&session->reports, &recording->outputs));
+	mw_process_setup_reported();
+	if (session->unnamed)
+		fputs("memwatch: reading symbols has failed: names are missing in the report\n", stderr);
+	return NULL;
+}
+
+/* What is still to be written of it. */
+static struct mw_error *finish_recording(struct recording *recording)
+{
+	struct mw_session *session = &recording->session;
+
+	if (!session->writer)
+		return NULL;
+	mw_progress_phase(&session->progress, "writing the recording");
+	return mw_store_finish(session->writer);
+}
+
+static struct mw_error *record_all(struct recording *recording)
+{
+	struct mw_session *session = &recording->session;
+	const struct mw_reports_wish wish = {
+		.question = recording->question,
+		.timelines = mw_outputs_want_timelines(recording->options),
+		.progress = &session->progress,
+	};
+	struct mw_partials partials;
+	struct mw_error *err;
+
+	MW_TRY(mw_outputs_check(recording->options));
+	/* What can go wrong without a process is tried before one is touched. */
+	MW_TRY(mw_process_setup_check_files());
+	MW_TRY(mw_outputs_open(&recording->outputs, recording->options));
+	if (recording->options->output)
+		MW_TRY(mw_store_create(recording->options->output, &session->writer));
+	session->wish = &wish;
+	MW_TRY(mw_session_prepare(session));
+	session->wish = NULL;
+	partials = mw_outputs_partials(&recording->outputs);
+	MW_TRY(mw_session_stand_by(session, &partials));
+	MW_TRY(mw_session_watch(session));
+	if (session->detached)
+		return NULL; /* first of all that has to be mended */
+	if (mw_process_setup_hurried()) {
+		err = mw_error_create(MW_ERROR_SYSTEM, 0, "interrupted before the report was written");
+		return mw_error_first(finish_recording(recording), err);
+	}
+	err = report_windows(recording);
+	/* Symbols have been found for the report. */
+	return mw_error_first(err, finish_recording(recording));
+}
+
+/* Attach or launch, record the window, detach, report. NULL only if the window was recorded and every output written. On
+ * failure every process runs on as before, and no output is there. */
+static struct mw_error *record(const struct mw_cli_options *options)
+{
+	struct recording recording = {
+		.options = &options->session,
+		.question = mw_cli_view_options_any(&options->view) ? &options->view.question : NULL,
+	};
+	struct mw_error *err;
+
+	mw_session_init(&recording.session, recording.options, !recording.options->quiet);
+	err = record_all(&recording);
+	mw_outputs_close(&recording.outputs);
+	mw_process_setup_reporting(NULL);
+	return mw_session_end(&recording.session, err);
+}
+
+/* --- report ---------------------------------------------------------------------------------------------------------- */
+
+struct replay {
+	const struct mw_cli_options *options;
+	struct mw_replay *replay;
+	struct mw_replay_interval interval;
+	struct mw_outputs outputs;
+	struct mw_progress progress;
+	struct mw_reports reports;
+};
+
+static void on_read(void *context, const char *phase, uint64_t done, uint64_t total)
+{
+	mw_progress_share(context, phase, done, total);
+}
+
+/* The longest window of all processes: they are all read over one interval. */
+static uint64_t length_of(const struct mw_replay *replay)
+{
+	uint64_t length = 0;
+
+	for (size_t i = 0; i < mw_replay_count(replay); i++) {
+		uint64_t own = mw_metadata_length(&mw_replay_watched(replay, i)->metadata);
+
+		length = own > length ? own : length;
+	}
+	return length;
+}
+
+/* Where the interval will end, 0: not known. */
+static uint64_t end_of(const struct replay *replay)
+{
+	uint64_t length = length_of(replay->replay);
+
+	if (mw_replay_state(replay->replay)->cut)
+		return 0;
+	return replay->interval.to_ns < length ? replay->interval.to_ns : length;
+}
+
+static struct mw_error *check_interval(const struct replay *replay)
+{
+	const struct mw_cli_report_options *options = &replay->options->report;
+	uint64_t length = length_of(replay->replay);
+
+	/* How long a recording is that was cut off is not known before its events are read. */
+	if (mw_replay_state(replay->replay)->cut)
+		return NULL;
+	if (options->at_moment && options->to_ns > length)
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0,
+						     "--at %.3f s is after the end of the window, at %.3f s",
+						     (double)options->to_ns / 1e9, (double)length / 1e9),
+				     "Times are seconds since the window's start: take an earlier moment");
+	if (options->from_ns <= length)
+		return NULL;
+	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0,
+					     "the interval starts at %.3f s, and the window ends at %.3f s",
+					     (double)options->from_ns / 1e9, (double)length / 1e9),
+			     "Times are seconds since the window's start: take an earlier --from");
+}
+
+static struct mw_error *find_peak(struct replay *replay)
+{
+	uint64_t at_ns = 0;
+
+	if (!replay->options->report.at_peak)
+		return NULL;
+	if (mw_replay_count(replay->replay) > 1)
+		return mw_error_hint(
+			mw_error_create(MW_ERROR_USAGE, 0, "the processes reach their peaks at different times"),
+			"Give the moment by --at SECONDS");
+	MW_TRY(mw_replay_peak(replay->replay, &replay->interval, 0, &at_ns));
+	/* The event that made the peak lies inside. */
+	replay->interval.to_ns = at_ns + 1;
+	return NULL;
+}
+
+static void on_begin(void *context, size_t process, struct mw_track *track)
+{
+	const struct replay *replay = context;
+
+	mw_collector_watch(&mw_replay_watched(replay->replay, process)->collector, track);
+}
+
+static struct mw_error *prepare_reports(struct replay *replay)
+{
+	const struct mw_cli_options *options = replay->options;
+	const struct mw_reports_wish wish = {
+		.question = mw_cli_view_options_any(&options->view) ? &options->view.question : NULL,
+		.timelines = mw_outputs_want_timelines(&options->session),
+		.progress = &replay->progress,
+	};
+	size_t count = mw_replay_count(replay->replay);
+
+	MW_TRY(mw_reports_init(&replay->reports, &wish, count));
+	replay->reports.interval.from_ns = replay->interval.from_ns;
+	replay->reports.interval.to_ns = replay->interval.to_ns;
+	replay->interval.begin = on_begin;
+	replay->interval.context = replay;
+	for (size_t i = 0; i < count; i++)
+		MW_TRY(mw_reports_collect(&replay->reports, mw_replay_watched(replay->replay, i), true,
+					  replay->interval.from_ns, end_of(replay)));
+	return NULL;
+}
+
+/* A recording that goes no further than to its middle is reported, but not in silence. */
+static void report_cut(const struct mw_store_state *state)
+{
+	if (state->cut)
+		fprintf(stderr,
+			"memwatch: the recording was cut off: %s; %" PRIu64 " of %" PRIu64
+			" bytes are good, and reported\n",
+			state->why ? state->why : "its end is missing", state->good, state->size);
+}
+
+static struct mw_error *report_all(struct replay *replay)
+{
+	const struct mw_cli_report_options *options = &replay->options->report;
+	const struct mw_session_options *outputs = &replay->options->session;
+	size_t count;
+
+	MW_TRY(mw_outputs_check_recording(outputs, options->recording, "the recording itself"));
+	MW_TRY(mw_outputs_check(outputs));
+	MW_TRY(mw_outputs_open(&replay->outputs, outputs));
+	MW_TRY(mw_replay_open(options->recording, on_read, &replay->progress, &replay->replay));
+	mw_replay_symbols(replay->replay, options->symbols, options->symbols_count);
+	MW_TRY(check_interval(replay));
+	replay->interval = (struct mw_replay_interval){.from_ns = options->from_ns, .to_ns = options->to_ns};
+	MW_TRY(find_peak(replay));
+	MW_TRY(prepare_reports(replay));
+	MW_TRY(mw_replay_run(replay->replay, &replay->interval));
+	count = mw_replay_count(replay->replay);
+	for (size_t i = 0; i < count; i++)
+		MW_TRY(mw_reports_make(&replay->reports, i, mw_replay_watched(replay->replay, i)));
+	mw_progress_clear(&replay->progress);
+	report_cut(mw_replay_state(replay->replay));
+	return mw_reports_write(&replay->reports, &replay->outputs);
+}
+
+static struct mw_error *report(const struct mw_cli_options *options)
+{
+	struct replay replay = {.options = options};
+	struct mw_error *err;
+
+	mw_progress_init(&replay.progress, !options->session.quiet);
+	err = report_all(&replay);
+	mw_progress_deinit(&replay.progress);
+	mw_outputs_close(&replay.outputs);
+	mw_reports_deinit(&replay.reports);
+	mw_replay_close(replay.replay);
+	return err;
+}
+
+/* --- commands -------------------------------------------------------------------------------------------------------- */
 
 /* By the same door as reports: a full disk is no success. */
 static struct mw_error *print_version(void)
@@ -18,6 +263,15 @@ static struct mw_error *print_version(void)
 
 	MW_TRY(mw_outfile_open("-", &file));
 	fputs("memwatch " MEMWATCH_VERSION "\n", mw_outfile_stream(file));
+	return mw_outfile_commit(file);
+}
+
+static struct mw_error *give_help(const struct mw_cli_command *command)
+{
+	struct mw_outfile *file = NULL;
+
+	MW_TRY(mw_outfile_open("-", &file));
+	mw_cli_print_help(command, mw_outfile_stream(file));
 	return mw_outfile_commit(file);
 }
 
@@ -37,10 +291,10 @@ static const struct verb {
 	void (*prepare)(void); /* before all else: a Ctrl-C that comes at once ends the window as any does */
 	struct mw_error *(*run)(const struct mw_cli_options *options);
 } verbs[] = {
-	{&mw_cli_command_record, mw_process_setup_prepare, mw_cli_record},
+	{&mw_cli_command_record, mw_process_setup_prepare, record},
 	{&mw_cli_command_diff, mw_process_setup_ignore_write_signals, mw_cli_diff},
 	{&mw_cli_command_doctor, mw_process_setup_ignore_write_signals, doctor},
-	{&mw_cli_command_report, mw_process_setup_ignore_write_signals, mw_cli_report},
+	{&mw_cli_command_report, mw_process_setup_ignore_write_signals, report},
 	{&mw_cli_command_top, mw_process_setup_prepare, top},
 };
 
@@ -71,7 +325,7 @@ static struct mw_error *run_verb(const struct verb *verb, int argc, char **argv)
 	verb->prepare();
 	MW_TRY(mw_cli_options_parse(verb->command, argc, argv, &options));
 	if (options.action == MW_CLI_HELP)
-		err = mw_cli_give_help(verb->command);
+		err = give_help(verb->command);
 	else if (options.action == MW_CLI_VERSION)
 		err = print_version();
 	else
@@ -80,7 +334,7 @@ static struct mw_error *run_verb(const struct verb *verb, int argc, char **argv)
 	return err;
 }
 
-static struct mw_error *run(int argc, char **argv)
+static struct mw_error *run_line(int argc, char **argv)
 {
 	if (argv[1][0] == '-')
 		return run_verb(&verbs[0], argc, argv);
@@ -100,5 +354,5 @@ int main(int argc, char **argv)
 	}
 	if (strcmp(argv[1], MW_WATCHDOG_VERB) == 0)
 		return mw_watchdog_main(argc, argv);
-	return (int)mw_message_error(run(argc, argv));
+	return (int)mw_message_error(run_line(argc, argv));
 }

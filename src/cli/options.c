@@ -247,15 +247,6 @@ static struct mw_error *explain_option(const struct mw_cli_command *command, int
 	return err ? err : with_help(command, mw_error_create(MW_ERROR_USAGE, 0, "invalid command line"));
 }
 
-struct mw_error *mw_cli_give_help(const struct mw_cli_command *command)
-{
-	struct mw_outfile *file = NULL;
-
-	MW_TRY(mw_outfile_open("-", &file));
-	mw_cli_print_help(command, mw_outfile_stream(file));
-	return mw_outfile_commit(file);
-}
-
 /* --- the line --------------------------------------------------------------------------------------------------- */
 
 #define LONG_KEYS 256 /* argp's keys of options: these on, in the order of the table */

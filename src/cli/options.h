@@ -192,7 +192,5 @@ struct mw_cli_options {
 struct mw_error *mw_cli_options_parse(const struct mw_cli_command *command, int argc, char **argv,
 				      struct mw_cli_options *out) MW_MUST_CHECK;
 void mw_cli_options_deinit(struct mw_cli_options *options);
-/* What --help prints, to standard output. Errors: SYSTEM; a full disk is no success. */
-struct mw_error *mw_cli_give_help(const struct mw_cli_command *command) MW_MUST_CHECK;
 
 #endif

@@ -3,6 +3,7 @@
 #include "doctor/look.h"
 
 #include "alloc/families.h"
+#include "base/cleanup.h"
 #include "doctor/paragraph.h"
 #include "proc/root.h"
 #include "session/terminal.h"
@@ -248,16 +249,15 @@ static void take_value(const char *text, char *out, size_t size)
 
 static void read_release(int root, char text[RELEASE_MAX])
 {
-	int fd = mw_root_open_at(root, "/etc/os-release", false);
+	MW_CLOSE int fd = mw_root_open_at(root, "/etc/os-release", false);
 	ssize_t got = 1;
 	size_t size = 0;
 
 	if (fd < 0)
 		fd = mw_root_open_at(root, "/usr/lib/os-release", false);
-	if (fd >= 0) {
-		for (; got > 0 && size<RELEASE_MAX - 1; size += got> 0 ? (size_t)got : 0)
-			got = read(fd, text + size, RELEASE_MAX - 1 - size);
-		close(fd);
+	while (fd >= 0 && got > 0 && size < RELEASE_MAX - 1) {
+		got = read(fd, text + size, RELEASE_MAX - 1 - size);
+		size += got > 0 ? (size_t)got : 0;
 	}
 	text[size] = '\0';
 }
@@ -313,13 +313,12 @@ static void put_modules(struct mw_paragraph *line, const struct entries *entries
 {
 	for (size_t i = 0; i < entries->count; i++) {
 		const struct entry *entry = &entries->items[i];
-		char *path = is_lacking(entry, true) ? mw_shell_word(entry->module->path) : NULL;
+		MW_FREE char *path = is_lacking(entry, true) ? mw_shell_word(entry->module->path) : NULL;
 
 		if (path && !ids)
 			mw_paragraph_word(line, path);
 		else if (path && *entry->build_id)
 			mw_paragraph_printf(line, "'debuginfo(build-id)=%s'", entry->build_id);
-		free(path);
 	}
 }
 
@@ -397,13 +396,10 @@ static void print_others(FILE *out, const struct entries *entries)
 static void advise(FILE *out, const struct entries *entries)
 {
 	bool packaged = any_lacking(entries, true), others = any_lacking(entries, false);
-	int root = mw_root_directory(entries->doctor->pid);
-	const struct mw_distribution *distribution;
+	MW_CLOSE int root = mw_root_directory(entries->doctor->pid);
 	char name[MW_DISTRIBUTION_NAME_MAX];
+	const struct mw_distribution *distribution = mw_distribution_find(root, name);
 
-	distribution = mw_distribution_find(root, name);
-	if (root >= 0)
-		close(root);
 	if (!packaged && !others)
 		return;
 	fputs("\nTo have names, files and lines\n", out);
@@ -420,13 +416,10 @@ static void advise(FILE *out, const struct entries *entries)
 static bool has_own_root(pid_t pid)
 {
 	struct stat ours, theirs;
-	int root = mw_root_directory(pid);
-	bool own = root >= 0 && fstat(root, &theirs) == 0 && stat("/", &ours) == 0 &&
-		   (ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino);
+	MW_CLOSE int root = mw_root_directory(pid);
 
-	if (root >= 0)
-		close(root);
-	return own;
+	return root >= 0 && fstat(root, &theirs) == 0 && stat("/", &ours) == 0 &&
+	       (ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino);
 }
 
 void mw_doctor_print_debug(FILE *out, const struct mw_doctor *doctor)

@@ -2,6 +2,7 @@
 /* doctor.c: whether and how a process can be watched (doctor.h). */
 #include "doctor/doctor.h"
 
+#include "base/cleanup.h"
 #include "doctor/look.h"
 #include "doctor/paragraph.h"
 #include "engine/stale.h"
@@ -283,7 +284,7 @@ static const struct {
 /* How to give memwatch what it lacks. */
 static void add_remedy(const struct mw_doctor *doctor, struct list *may_not)
 {
-	char *path = NULL, *word;
+	MW_FREE char *path = NULL, *word = NULL;
 
 	if (geteuid() == 0) {
 		add(may_not, "have these as root of a container: start it with --cap-add=SYS_PTRACE and the like, or "
@@ -300,8 +301,6 @@ static void add_remedy(const struct mw_doctor *doctor, struct list *may_not)
 	    "have these as this user: run \"sudo memwatch ...\", or give the first of them to all who may run it: "
 	    "setcap cap_sys_ptrace+ep %s",
 	    word ? word : "memwatch");
-	free(word);
-	free(path);
 }
 
 static void add_capabilities(const struct mw_doctor *doctor, struct list *may, struct list *may_not)

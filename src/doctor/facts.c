@@ -2,6 +2,7 @@
 /* facts.c: what /proc shows of a process (look.h). */
 #include "doctor/look.h"
 
+#include "base/cleanup.h"
 #include "doctor/paragraph.h"
 #include "output/line.h"
 #include "proc/file.h"
@@ -11,7 +12,6 @@
 #include "tracee/seccomp_policy.h"
 #include "unwind/rows.h"
 
-#include <fcntl.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,20 +126,11 @@ static const char *namespace_text(pid_t pid, const char *kind)
 /* The control group, which names a container where there is one. */
 static void print_cgroup(const struct rows *rows, pid_t pid)
 {
-	char path[48];
-	char text[4096];
-	char *line;
-	ssize_t length;
-	int fd;
+	char text[4096], *line;
+	size_t size;
 
-	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	length = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
-	if (fd >= 0)
-		close(fd);
-	if (length <= 0)
+	if (!mw_error_none(mw_proc_file_read_small(text, sizeof(text), &size, "/proc/%d/cgroup", (int)pid)))
 		return;
-	text[length] = '\0';
 	/* Version 2's line is "0::PATH", and the last one where version 1 is there too. */
 	line = strstr(text, "0::");
 	if (!line || (line != text && line[-1] != '\n'))
@@ -164,31 +155,30 @@ static void print_tracer(const struct rows *rows, const struct mw_status *status
 static const char *exe_note(pid_t pid)
 {
 	static const char mark[] = " (deleted)";
-	const char *note = "";
-	char path[32], *link = NULL;
+	MW_FREE char *link = NULL;
+	char path[32];
 	size_t length;
 
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
 	mw_error_destroy(mw_proc_link_read(&link, path));
 	length = link ? strlen(link) : 0;
 	if (length >= sizeof(mark) && strcmp(link + length - strlen(mark), mark) == 0)
-		note = ", deleted or replaced since it was started";
-	free(link);
-	return note;
+		return ", deleted or replaced since it was started";
+	return "";
 }
 
 /* What a security module holds it to; nothing where there is none, or where that is nothing. */
 static void print_label(const struct rows *rows, const char *name, const char *process)
 {
-	char text[256] = "";
-	size_t size = 0;
-	struct mw_error *err = mw_proc_file_read_small(text, sizeof(text), &size, "/proc/%s/attr/current", process);
+	char text[256];
+	size_t size;
 
+	if (!mw_error_none(mw_proc_file_read_small(text, sizeof(text), &size, "/proc/%s/attr/current", process)))
+		return;
 	text[strcspn(text, "\n")] = '\0';
-	if (!err && *text && strcmp(text, "unconfined") != 0)
+	if (*text && strcmp(text, "unconfined") != 0)
 		row(rows, name, "%s (%s)", text,
 		    access("/sys/fs/selinux/enforce", F_OK) == 0 ? "SELinux" : "AppArmor or another");
-	mw_error_destroy(err);
 }
 
 static bool same_file(const char *one, const char *other)
@@ -202,18 +192,13 @@ static bool same_file(const char *one, const char *other)
 /* A container's root directory, or a chroot's. */
 static void print_root(const struct rows *rows, pid_t pid)
 {
+	MW_CLOSE int root = mw_root_directory(pid);
 	char name[MW_DISTRIBUTION_NAME_MAX], path[32];
-	int root;
 
 	snprintf(path, sizeof(path), "/proc/%d/root/.", (int)pid);
-	root = mw_root_directory(pid);
-	if (root < 0 || same_file(path, "/.")) {
-		if (root >= 0)
-			close(root);
+	if (root < 0 || same_file(path, "/."))
 		return;
-	}
 	(void)mw_distribution_find(root, name);
-	close(root);
 	row(rows, "root", "a directory of its own%s%s%s", *name ? " (" : "", name, *name ? ")" : "");
 }
 
@@ -271,16 +256,13 @@ static void print_undescribed(const struct rows *rows)
 		const struct mw_module *module = mw_modules_get(doctor->modules, i);
 		const char *slash = strrchr(module->path, '/');
 		uint64_t code, undescribed;
-		struct mw_error *err;
 
 		if (module->gone || !module->elf)
 			continue;
-		err = mw_rows_undescribed(module->elf, &code, &undescribed);
-		if (!err && is_much(undescribed, code))
+		if (mw_error_none(mw_rows_undescribed(module->elf, &code, &undescribed)) && is_much(undescribed, code))
 			row(rows, "unwinding",
 			    "%s has %s of code without unwind information: stacks that pass through it may end there",
 			    slash ? slash + 1 : module->path, mw_show_size(undescribed).text);
-		mw_error_destroy(err);
 	}
 }
 
@@ -308,7 +290,8 @@ void mw_doctor_facts(FILE *out, const struct mw_doctor *doctor)
 	const struct rows all = {out, doctor}, *rows = &all;
 	const struct mw_status *status = &doctor->status;
 	pid_t pid = doctor->pid, live = doctor->live;
-	char theirs[64], ours[64], number[16], *exe = NULL;
+	char theirs[64], ours[64], number[16];
+	MW_FREE char *exe = NULL;
 
 	mw_error_destroy(mw_exe_read(live, &exe));
 	row(rows, "program", "%s%s", exe ? exe : "unknown", exe ? exe_note(live) : "");
@@ -333,5 +316,4 @@ void mw_doctor_facts(FILE *out, const struct mw_doctor *doctor)
 	print_cgroup(rows, pid);
 	if (mw_doctor_has_inside(doctor))
 		print_inside(rows, exe);
-	free(exe);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* test_diff.c: memwatch diff, on recordings made by hand. */
 #include "../view/tape.h"
-#include "cli/run.h"
+#include "cli/diff.h"
 #include "unit.h"
 #include "view/replay.h"
 
