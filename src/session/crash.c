@@ -142,50 +142,27 @@ void __assert_fail(const char *assertion, const char *file, unsigned line, const
 }
 
 /*
- * Call a function that reads symbols by libraries that are not ours. False where it crashed in the midst of it, by a
- * null pointer, or in code of these libraries, or where these found no memory. Other crashes are crashes. Not nested.
+ * Ask what reads symbols by libraries that are not ours, which may crash in the midst of it: by a null pointer, or in
+ * their code, or where they found no memory. Other crashes are crashes. Not nested.
  */
-static bool try(void (*function)(void *context), void *context)
-{
-	mw_symbol_no_memory = no_memory;
-	if (sigsetjmp(way_out, 1) != 0) {
-		trying = 0;
-		return false;
-	}
-	trying = gettid();
-	function(context);
-	trying = 0;
-	return true;
-}
-
-/* --- symbols ------------------------------------------------------------------------------------------------------ */
-
-struct question {
-	struct mw_symbolizer *symbolizer;
-	uint32_t module;
-	mw_addr addr;
-	const struct mw_symbol_frame **frames;
-	size_t *count;
-	struct mw_error *err;
-};
-
-static void ask(void *context)
-{
-	struct question *question = context;
-
-	question->err = mw_symbolizer_resolve(question->symbolizer, question->module, question->addr, true,
-					      question->frames, question->count);
-}
-
 static struct mw_error *resolve(void *context, uint32_t module, mw_addr addr, const struct mw_symbol_frame **frames,
 				size_t *count)
 {
 	struct mw_guarded_symbols *guarded = context;
-	struct question question = {guarded->symbolizer, module, addr, frames, count, NULL};
 
-	if (!guarded->crashed && try(ask, &question))
-		return question.err;
-	guarded->crashed = true;
+	mw_symbol_no_memory = no_memory;
+	if (!guarded->crashed) {
+		if (sigsetjmp(way_out, 1) == 0) {
+			struct mw_error *err;
+
+			trying = gettid();
+			err = mw_symbolizer_resolve(guarded->symbolizer, module, addr, true, frames, count);
+			trying = 0;
+			return err;
+		}
+		trying = 0;
+		guarded->crashed = true;
+	}
 	*frames = &guarded->unknown;
 	*count = 1;
 	return NULL;

@@ -2,6 +2,7 @@
 /* emitter.c: see emitter.h. */
 #include "session/emitter.h"
 
+#include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/vector.h"
 #include "view/metadata.h"
@@ -121,8 +122,7 @@ struct mw_error *mw_emitter_news(struct mw_emitter *emitter, const struct mw_rec
 	const struct mw_engine_ops *ops = view->engine->ops;
 	struct mw_modules *modules = ops->modules(view->engine, recorder->pid);
 	const struct mw_hook_info *hooks = NULL;
-	struct mw_view_module *found = NULL;
-	struct mw_error *err;
+	MW_FREE struct mw_view_module *found = NULL;
 	size_t count = ops->hooks(view->engine, recorder->pid, &hooks);
 
 	/* Before the window's start they are not final. */
@@ -132,9 +132,7 @@ struct mw_error *mw_emitter_news(struct mw_emitter *emitter, const struct mw_rec
 	if (!modules || mw_modules_count(modules) <= emitter->modules || emitter->modules >= MW_METADATA_NUMBERS)
 		return NULL;
 	MW_TRY(mw_view_modules_of(modules, &found, &count));
-	err = emit_modules(emitter, found, count);
-	free(found);
-	return err;
+	return emit_modules(emitter, found, count);
 }
 
 static struct mw_error *emit_mark(const struct mw_emitter *emitter, const struct mw_stored_mark *mark)
@@ -202,19 +200,11 @@ static bool is_new(struct mw_emitter *emitter, uint32_t module, mw_addr addr)
 	return true;
 }
 
-static struct mw_error *emit_stored_symbol(const struct mw_emitter *emitter, const struct mw_stored_symbol *symbol)
-{
-	EMIT(emitter, symbol, symbol);
-	return NULL;
-}
-
 static struct mw_error *emit_symbol(struct mw_emitter *emitter, uint32_t module, mw_addr addr,
 				    const struct mw_symbol_frame *frames, size_t count)
 {
-	struct mw_stored_frame *stored = calloc(count + 1, sizeof(*stored));
+	MW_FREE struct mw_stored_frame *stored = calloc(count + 1, sizeof(*stored));
 	const struct mw_stored_symbol symbol = {.module = module, .addr = addr, .frames = stored, .frame_count = count};
-
-	struct mw_error *err;
 
 	if (!stored)
 		return mw_error_nomem();
@@ -226,9 +216,8 @@ static struct mw_error *emit_symbol(struct mw_emitter *emitter, uint32_t module,
 			.offset = frames[i].offset,
 			.inlined = frames[i].inlined,
 		};
-	err = emit_stored_symbol(emitter, &symbol);
-	free(stored);
-	return err;
+	EMIT(emitter, symbol, &symbol);
+	return NULL;
 }
 
 static struct mw_error *resolve(void *context, uint32_t module, mw_addr addr, const struct mw_symbol_frame **frames,

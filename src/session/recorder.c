@@ -2,6 +2,7 @@
 /* recorder.c: what is kept of one process while it is watched (recorder.h). */
 #include "session/recorder.h"
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/thread.h"
 #include "proc/maps.h"
@@ -169,15 +170,14 @@ static struct mw_error *find_gone(struct mw_recorder *recorder, struct mw_space_
 		.before = recorder->watched->metadata.before.items,
 		.before_count = recorder->watched->metadata.before.count,
 	};
-	struct mw_space_ranges known = {0};
-	struct mw_error *err = mw_space_accounted(&input, recorder->watched->track, &known);
+	MW_CLEANUP(mw_space_ranges_deinit) struct mw_space_ranges known = {0};
 
+	MW_TRY(mw_space_accounted(&input, recorder->watched->track, &known));
 	mw_space_ranges_join(&recorder->late);
-	for (size_t i = 0; i < recorder->late.count && !err; i++)
-		err = mw_space_ranges_without(&known, recorder->late.items[i].start, recorder->late.items[i].end,
-					      add_gone, gone);
-	mw_space_ranges_deinit(&known);
-	return err;
+	for (size_t i = 0; i < recorder->late.count; i++)
+		MW_TRY(mw_space_ranges_without(&known, recorder->late.items[i].start, recorder->late.items[i].end,
+					       add_gone, gone));
+	return NULL;
 }
 
 /* The hooks have been lifted, all events are emitted: what was seen before and is not of the window is forgotten. */
@@ -403,8 +403,7 @@ void mw_recorder_look_first(struct mw_recorder *recorder)
 
 struct mw_error *mw_recorder_before(struct mw_recorder *recorder)
 {
-	struct mw_maps maps = {0};
-	struct mw_error *err = NULL;
+	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
 
 	/* Before its exec, a command's mappings are a copy of memwatch's own. */
 	if (recorder->launched)
@@ -416,13 +415,12 @@ struct mw_error *mw_recorder_before(struct mw_recorder *recorder)
 		mw_recorder_look_first(recorder);
 	}
 	MW_TRY(mw_maps_read(mw_live_thread(recorder->pid), &maps));
-	for (size_t i = 0; i < maps.count && !err; i++) {
-		err = mw_track_before(recorder->watched->track, maps.items[i].start, maps.items[i].end);
-		if (!err && recorder->emitter)
-			err = mw_emitter_before(recorder->emitter, maps.items[i].start, maps.items[i].end);
+	for (size_t i = 0; i < maps.count; i++) {
+		MW_TRY(mw_track_before(recorder->watched->track, maps.items[i].start, maps.items[i].end));
+		if (recorder->emitter)
+			MW_TRY(mw_emitter_before(recorder->emitter, maps.items[i].start, maps.items[i].end));
 	}
-	mw_maps_deinit(&maps);
-	return err;
+	return NULL;
 }
 
 /* One that seemed the process's last, before, is none of the window's end. */

@@ -26,8 +26,15 @@ struct spans {
 /* What there is to read. */
 struct memory {
 	struct mw_touched touched;
-	struct spans data;
+	struct spans data, anonymous;
 };
+
+static void memory_deinit(struct memory *memory)
+{
+	mw_touched_deinit(&memory->touched);
+	free(memory->data.items);
+	free(memory->anonymous.items);
+}
 
 /* What of that kind is writable; with `of`, of files whose path it says yes to. */
 static struct mw_error *add_writable(struct spans *spans, const struct mw_regions *regions, enum mw_region_kind kind,
@@ -97,33 +104,22 @@ static size_t read_memory(void *context, mw_addr addr, void *out, size_t size)
 	return mw_touched_read(&memory->touched, addr, out, size);
 }
 
-/* Find and walk them, by way of a thread that lives. Errors: MEMORY. */
+/* Find and walk them, by way of a thread that lives. Errors: MEMORY. To be deinit'ed in any case. */
 static struct mw_error *find_arenas(pid_t tid, const struct mw_regions *regions, uint64_t deadline_ns,
 				    struct mw_glibc_arenas *out)
 {
-	struct memory memory = {0};
+	MW_CLEANUP(memory_deinit) struct memory memory = {0};
 	struct mw_glibc_process process = {.read = read_memory, .context = &memory, .heap = heap_of(regions)};
-	struct spans anonymous = {0};
-	struct mw_error *err = find_data(tid, regions, &memory.data);
 
-	if (!err)
-		err = add_writable(&anonymous, regions, MW_REGION_ANONYMOUS, NULL, NULL);
 	mw_touched_init(&memory.touched, tid);
+	MW_TRY(find_data(tid, regions, &memory.data));
+	MW_TRY(add_writable(&memory.anonymous, regions, MW_REGION_ANONYMOUS, NULL, NULL));
 	process.data = memory.data.items;
 	process.data_count = memory.data.count;
-	process.anonymous = anonymous.items;
-	process.anonymous_count = anonymous.count;
-	if (!err)
-		err = mw_glibc_arenas_find(&process, out);
-	if (!err) {
-		err = mw_glibc_arenas_walk(&process, deadline_ns, out);
-		if (err)
-			mw_glibc_arenas_deinit(out);
-	}
-	mw_touched_deinit(&memory.touched);
-	free(memory.data.items);
-	free(anonymous.items);
-	return err;
+	process.anonymous = memory.anonymous.items;
+	process.anonymous_count = memory.anonymous.count;
+	MW_TRY(mw_glibc_arenas_find(&process, out));
+	return mw_glibc_arenas_walk(&process, deadline_ns, out);
 }
 
 /* --- where regions are cut ---------------------------------------------------------------------------------------- */
@@ -268,32 +264,24 @@ static struct mw_error *emit_mappings(struct mw_space_snapshot *snapshot)
 /* What was read of a process that ended meanwhile is less than it had. */
 static struct mw_error *check_alive(pid_t tid)
 {
-	struct mw_maps maps = {0};
-	struct mw_error *err = mw_maps_read(tid, &maps);
+	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
 
-	if (!err && !maps.count)
-		err = mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", (int)tid);
-	mw_maps_deinit(&maps);
-	return err;
+	MW_TRY(mw_maps_read(tid, &maps));
+	return maps.count ? NULL : mw_error_create(MW_ERROR_GONE, 0, "process %d has ended", (int)tid);
 }
 
 static struct mw_error *look(pid_t tid, const struct mw_space_known *known, struct mw_space_snapshot *snapshot)
 {
-	struct mw_glibc_arenas arenas = {0};
-	struct mw_error *err;
+	MW_CLEANUP(mw_glibc_arenas_deinit) struct mw_glibc_arenas arenas = {0};
 
 	MW_TRY(mw_regions_read(tid, &snapshot->regions));
 	MW_TRY(leave_out_own(&snapshot->regions, known));
 	MW_TRY(find_arenas(tid, &snapshot->regions, mw_clock_ns() + known->walk_ns, &arenas));
-	err = mark_arenas(&snapshot->regions, &arenas);
+	MW_TRY(mark_arenas(&snapshot->regions, &arenas));
 	snapshot->moment.arena_used = arenas.total.used;
 	snapshot->moment.arena_free = arenas.total.free;
 	snapshot->moment.arena_size = arenas.total.size;
-	mw_glibc_arenas_deinit(&arenas);
-	if (!err)
-		err = cut(&snapshot->regions, known);
-	if (err)
-		return err;
+	MW_TRY(cut(&snapshot->regions, known));
 	mw_regions_measure(&snapshot->regions, tid);
 	MW_TRY(check_alive(tid));
 	return emit_mappings(snapshot);
@@ -358,14 +346,10 @@ static struct mw_error *keep_mapped(struct mw_regions *regions, const struct mw_
 
 struct mw_error *mw_space_confirm(struct mw_space_snapshot *snapshot, pid_t tid, const struct mw_space_ranges *gone)
 {
-	struct mw_maps maps = {0};
-	struct mw_error *err;
+	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
 
 	MW_TRY(mw_maps_read(tid, &maps));
-	err = keep_mapped(&snapshot->regions, &maps, gone);
-	mw_maps_deinit(&maps);
-	if (err)
-		return err;
+	MW_TRY(keep_mapped(&snapshot->regions, &maps, gone));
 	/* What was cut has to be measured again, and so is the rest: of one moment. */
 	mw_regions_measure(&snapshot->regions, tid);
 	return emit_mappings(snapshot);
@@ -374,8 +358,8 @@ struct mw_error *mw_space_confirm(struct mw_space_snapshot *snapshot, pid_t tid,
 void mw_space_sample(bool *dear, pid_t tid, struct mw_stored_sample *sample)
 {
 	uint64_t deadline = mw_clock_ns() + MW_SPACE_SAMPLE_NS;
-	struct mw_glibc_arenas arenas = {0};
-	struct mw_regions regions = {0};
+	MW_CLEANUP(mw_glibc_arenas_deinit) struct mw_glibc_arenas arenas = {0};
+	MW_CLEANUP(mw_regions_deinit) struct mw_regions regions = {0};
 	struct mw_error *err;
 
 	sample->arena_used = sample->arena_free = sample->arena_size = MW_SIZE_UNKNOWN;
@@ -389,8 +373,6 @@ void mw_space_sample(bool *dear, pid_t tid, struct mw_stored_sample *sample)
 		sample->arena_free = arenas.total.free;
 		sample->arena_size = arenas.total.size;
 	}
-	mw_glibc_arenas_deinit(&arenas);
-	mw_regions_deinit(&regions);
 	mw_error_destroy(err);
 	*dear = mw_clock_ns() > deadline;
 }
