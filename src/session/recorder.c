@@ -117,11 +117,9 @@ void mw_recorder_look_take(struct mw_recorder_look *look)
 		.earlier = &look->recorder->start,
 		.walk_ns = MW_RECORDER_WALK_NS,
 	};
-	struct mw_error *err = mw_space_take(mw_live_thread(look->recorder->pid), &known, &look->seen);
 
 	/* It matters to the report, not to the watching. */
-	look->taken = !err;
-	mw_error_destroy(err);
+	look->taken = mw_error_none(mw_space_take(mw_live_thread(look->recorder->pid), &known, &look->seen));
 }
 
 void mw_recorder_look_end(struct mw_recorder_look *look)
@@ -183,13 +181,10 @@ static struct mw_error *find_gone(struct mw_recorder *recorder, struct mw_space_
 /* The hooks have been lifted, all events are emitted: what was seen before and is not of the window is forgotten. */
 static void confirm(struct mw_recorder *recorder)
 {
-	struct mw_space_ranges gone = {0};
-	struct mw_error *err = find_gone(recorder, &gone);
+	MW_CLEANUP(mw_space_ranges_deinit) struct mw_space_ranges gone = {0};
 
-	if (!err)
-		err = mw_space_confirm(&recorder->end, mw_live_thread(recorder->pid), &gone);
-	mw_space_ranges_deinit(&gone);
-	mw_error_destroy(err);
+	if (mw_error_none(find_gone(recorder, &gone)))
+		mw_error_destroy(mw_space_confirm(&recorder->end, mw_live_thread(recorder->pid), &gone));
 }
 
 static void free_command(char **command, size_t count)
@@ -294,7 +289,7 @@ void mw_recorder_deinit(struct mw_recorder *recorder)
 /* The one before it is good now, but where this one is of the same moment. */
 static struct mw_error *take_sample(struct mw_recorder *recorder, const struct mw_stored_sample *sample)
 {
-	if (recorder->sample_count && recorder->newest.time_ns < sample->time_ns && recorder->emitter)
+	if (recorder->sample_count && recorder->newest.time_ns < sample->time_ns)
 		MW_TRY(mw_emitter_sample(recorder->emitter, &recorder->newest));
 	recorder->sample_count += !recorder->sample_count || recorder->newest.time_ns < sample->time_ns;
 	recorder->newest = *sample;
@@ -334,16 +329,12 @@ void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_n
 	struct mw_stored_sample sample = {.time_ns = at_ns};
 	/* smaps_rollup walks all page tables: too dear for once a second. */
 	bool with_pss = last || recorder->sample_count == 0;
-	struct mw_error *err;
 
 	/* The window is over, and others' go on. */
 	if (time_ns > recorder->end_ns && !last)
 		return;
-	err = mw_memory_read(tid, with_pss, &sample.rss, &sample.pss, &sample.vsize);
-	if (err) {
-		mw_error_destroy(err);
+	if (!mw_error_none(mw_memory_read(tid, with_pss, &sample.rss, &sample.pss, &sample.vsize)))
 		return;
-	}
 	/* Its memory has gone since it was looked at for the last time. */
 	if (recorder->ended && sample.vsize == 0)
 		return;
@@ -369,16 +360,6 @@ void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_n
 	recorder->ended = last;
 }
 
-/* The engine has seen to it that it is the one that is there now that will be watched. */
-static bool became_another(const struct mw_recorder *recorder)
-{
-	struct mw_error *err = mw_program_check(recorder->pid, &recorder->program);
-	bool another = err != NULL;
-
-	mw_error_destroy(err);
-	return another;
-}
-
 /* glibc's arenas as they were at that look. */
 static void set_arenas(struct mw_stored_sample *sample, const struct mw_space_snapshot *snapshot)
 {
@@ -390,15 +371,13 @@ static void set_arenas(struct mw_stored_sample *sample, const struct mw_space_sn
 void mw_recorder_look_first(struct mw_recorder *recorder)
 {
 	const struct mw_space_known known = {.walk_ns = MW_RECORDER_WALK_NS};
-	struct mw_error *err;
 
 	mw_recorder_sample(recorder, mw_live_thread(recorder->pid), 0, false, NULL);
 	mw_space_deinit(&recorder->start);
-	err = mw_space_take(mw_live_thread(recorder->pid), &known, &recorder->start);
-	if (!err && recorder->sample_count)
-		set_arenas(&recorder->newest, &recorder->start);
 	/* It matters to the report, not to the watching. */
-	mw_error_destroy(err);
+	if (mw_error_none(mw_space_take(mw_live_thread(recorder->pid), &known, &recorder->start)) &&
+	    recorder->sample_count)
+		set_arenas(&recorder->newest, &recorder->start);
 }
 
 struct mw_error *mw_recorder_before(struct mw_recorder *recorder)
@@ -408,7 +387,8 @@ struct mw_error *mw_recorder_before(struct mw_recorder *recorder)
 	/* Before its exec, a command's mappings are a copy of memwatch's own. */
 	if (recorder->launched)
 		return NULL;
-	if (became_another(recorder)) {
+	/* The engine has seen to it that it is the one that is there now that will be watched. */
+	if (!mw_error_none(mw_program_check(recorder->pid, &recorder->program))) {
 		mw_program_read(recorder->pid, &recorder->program);
 		mw_perf_place_init(&recorder->jit, recorder->pid);
 		identify(recorder);
@@ -417,8 +397,7 @@ struct mw_error *mw_recorder_before(struct mw_recorder *recorder)
 	MW_TRY(mw_maps_read(mw_live_thread(recorder->pid), &maps));
 	for (size_t i = 0; i < maps.count; i++) {
 		MW_TRY(mw_track_before(recorder->watched->track, maps.items[i].start, maps.items[i].end));
-		if (recorder->emitter)
-			MW_TRY(mw_emitter_before(recorder->emitter, maps.items[i].start, maps.items[i].end));
+		MW_TRY(mw_emitter_before(recorder->emitter, maps.items[i].start, maps.items[i].end));
 	}
 	return NULL;
 }
@@ -451,18 +430,17 @@ struct mw_error *mw_recorder_finish(struct mw_recorder *recorder, const struct m
 	if (recorder->end.taken && !window->gone)
 		confirm(recorder);
 	set_arenas(&recorder->newest, &recorder->end);
-	return recorder->emitter ? mw_emitter_sample(recorder->emitter, &recorder->newest) : NULL;
+	return mw_emitter_sample(recorder->emitter, &recorder->newest);
 }
 
 uint64_t mw_recorder_events(const struct mw_recorder *recorder)
 {
-	static const enum mw_kind kinds[] = {MW_KIND_HEAP, MW_KIND_VM};
 	uint64_t events = 0;
 
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+	for (enum mw_kind kind = MW_KIND_HEAP; kind <= MW_KIND_VM; kind++) {
 		struct mw_track_totals totals;
 
-		mw_track_totals(recorder->watched->track, kinds[i], &totals);
+		mw_track_totals(recorder->watched->track, kind, &totals);
 		events += totals.size.count + totals.transient.count + totals.aofi.count;
 	}
 	return events;

@@ -39,7 +39,7 @@ struct mw_recorder {
 	struct mw_watched *watched; /* the model of it; borrowed */
 	struct mw_event_sink sink;  /* of the window's events: the tracker's, or a recording's that hands on to it */
 	const struct mw_recorder_view *view; /* borrowed; set before anything is attached */
-	struct mw_emitter *emitter;          /* what is found out goes there; borrowed, NULL: nowhere */
+	struct mw_emitter *emitter;          /* what is found out goes there; borrowed */
 	struct mw_stored_sample newest;      /* may still change: not emitted yet */
 	size_t sample_count;                 /* with the newest */
 	bool ended;                          /* the last sample was taken; it may live on, and have another */
@@ -51,7 +51,7 @@ struct mw_recorder {
 	bool dear_arenas;                    /* glibc's arenas can't be had with each sample */
 };
 
-/* A process that runs: reads who it is. Its model and the emitter are borrowed, the latter may be NULL. */
+/* A process that runs: reads who it is. Its model and the emitter are borrowed. */
 void mw_recorder_init(struct mw_recorder *recorder, pid_t pid, struct mw_watched *watched, struct mw_emitter *emitter);
 /* A command before its exec; `path` is the program. Errors: MEMORY; then there is nothing to deinit. */
 struct mw_error *mw_recorder_init_launched(struct mw_recorder *recorder, pid_t pid, struct mw_watched *watched,

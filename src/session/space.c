@@ -360,19 +360,15 @@ void mw_space_sample(bool *dear, pid_t tid, struct mw_stored_sample *sample)
 	uint64_t deadline = mw_clock_ns() + MW_SPACE_SAMPLE_NS;
 	MW_CLEANUP(mw_glibc_arenas_deinit) struct mw_glibc_arenas arenas = {0};
 	MW_CLEANUP(mw_regions_deinit) struct mw_regions regions = {0};
-	struct mw_error *err;
 
 	sample->arena_used = sample->arena_free = sample->arena_size = MW_SIZE_UNKNOWN;
 	if (*dear)
 		return;
-	err = mw_regions_read(tid, &regions);
-	if (!err)
-		err = find_arenas(tid, &regions, deadline, &arenas);
-	if (!err) {
+	if (mw_error_none(mw_regions_read(tid, &regions)) &&
+	    mw_error_none(find_arenas(tid, &regions, deadline, &arenas))) {
 		sample->arena_used = arenas.total.used;
 		sample->arena_free = arenas.total.free;
 		sample->arena_size = arenas.total.size;
 	}
-	mw_error_destroy(err);
 	*dear = mw_clock_ns() > deadline;
 }
