@@ -56,12 +56,11 @@ static int compare_places(const void *a, const void *b)
 	return 0;
 }
 
-static bool is_skipped(const struct mw_family *family, const char *soname)
+/* `prefixes` ends with NULL. */
+static bool has_prefix(const char *name, const char *const *prefixes)
 {
-	if (!soname || !family->skip_sonames)
-		return false;
-	for (const char *const *prefix = family->skip_sonames; *prefix; prefix++)
-		if (strncmp(soname, *prefix, strlen(*prefix)) == 0)
+	for (; *prefixes; prefixes++)
+		if (strncmp(name, *prefixes, strlen(*prefixes)) == 0)
 			return true;
 	return false;
 }
@@ -79,7 +78,7 @@ static struct row *sorted_rows(const char *soname, size_t *count)
 	if (!rows)
 		return NULL;
 	for (const struct mw_family *const *family = mw_families; *family; family++) {
-		bool skip = is_skipped(*family, soname);
+		bool skip = soname && (*family)->skip_sonames && has_prefix(soname, (*family)->skip_sonames);
 
 		for (const struct mw_entry_point *entry = (*family)->entries; entry->symbol; entry++, place++)
 			if (!skip)
@@ -150,27 +149,19 @@ static struct mw_found_entry *distinct(struct match *matches, size_t count, size
 struct mw_error *mw_alloc_find(struct mw_elf *elf, struct mw_found_entry **found, size_t *count)
 {
 	struct search search = {.is_static = elf->is_static};
-	struct mw_error *err;
 	struct mw_found_entry *result = NULL;
-	size_t result_count = 0;
+	struct mw_error *err = NULL;
 
 	search.rows = sorted_rows(elf->soname, &search.row_count);
-	if (!search.rows)
-		return mw_error_nomem();
-	err = mw_elf_each_symbol(elf, visit, &search);
-	if (!err && search.no_memory)
-		err = mw_error_nomem();
-	if (!err) {
-		result = distinct(search.matches, search.count, &result_count);
-		if (!result)
-			err = mw_error_nomem();
-	}
+	if (search.rows)
+		err = mw_elf_each_symbol(elf, visit, &search);
+	if (!err && search.rows && !search.no_memory)
+		result = distinct(search.matches, search.count, count);
 	free(search.rows);
 	free(search.matches);
-	if (err)
-		return err;
+	if (!result)
+		return err ? err : mw_error_nomem();
 	*found = result;
-	*count = result_count;
 	return NULL;
 }
 
@@ -210,14 +201,6 @@ static const char *base_name(const char *path)
 	const char *slash = strrchr(path, '/');
 
 	return slash ? slash + 1 : path;
-}
-
-static bool has_prefix(const char *name, const char *const *prefixes)
-{
-	for (; *prefixes; prefixes++)
-		if (strncmp(name, *prefixes, strlen(*prefixes)) == 0)
-			return true;
-	return false;
 }
 
 static enum mw_module_class class_of_name(const char *name)

@@ -22,11 +22,6 @@ struct glibc_heap_info {
 	uint64_t arena, before, size, writable, page;
 };
 
-static bool read_all(const struct mw_glibc_process *process, mw_addr addr, void *out, size_t size)
-{
-	return process->read(process->context, addr, out, size) == size;
-}
-
 /* Are these the list heads of an arena, with what follows them? `at` is where the bytes are from. */
 static bool are_bins(const unsigned char *bytes, mw_addr at)
 {
@@ -54,7 +49,7 @@ static mw_addr bins_of(const struct mw_glibc_process *process, mw_addr state)
 {
 	unsigned char bytes[GLIBC_BINS_AT_MOST + GLIBC_STATE_END];
 
-	if (!read_all(process, state, bytes, sizeof(bytes)))
+	if (!glibc_read(process, state, bytes, sizeof(bytes)))
 		return 0;
 	for (size_t at = 16; at <= GLIBC_BINS_AT_MOST; at += 8)
 		if (are_bins(bytes + at, state + at))
@@ -125,7 +120,7 @@ static struct mw_error *find_heaps(const struct mw_glibc_process *process, struc
 			mw_addr bins;
 
 			looked++;
-			if (!read_all(process, at, &info, sizeof(info)) || !is_heap(&info, at))
+			if (!glibc_read(process, at, &info, sizeof(info)) || !is_heap(&info, at))
 				continue;
 			MW_TRY(add_heap(arenas, &heap_capacity, at, info.arena));
 			if (info.before || arenas->arena_count >= MAX_ARENAS)
@@ -148,7 +143,7 @@ static mw_addr main_state(const struct mw_glibc_process *process, const struct m
 		const struct mw_glibc_arena *arena;
 		uint64_t next;
 
-		if (!read_all(process, at + GLIBC_NEXT, &next, sizeof(next)))
+		if (!glibc_read(process, at + GLIBC_NEXT, &next, sizeof(next)))
 			return 0;
 		if (next < bins && bins - next <= GLIBC_BINS_AT_MOST)
 			return next;

@@ -51,6 +51,11 @@ enum {
 #define GLIBC_LEAST      32u /* bytes of a chunk */
 #define GLIBC_UNKNOWN    ((struct mw_glibc_figures){MW_SIZE_UNKNOWN, MW_SIZE_UNKNOWN, MW_SIZE_UNKNOWN})
 
+static inline bool glibc_read(const struct mw_glibc_process *process, mw_addr addr, void *out, size_t size)
+{
+	return process->read(process->context, addr, out, size) == size;
+}
+
 static inline uint64_t glibc_word(const unsigned char *bytes, size_t at)
 {
 	uint64_t value;

@@ -181,10 +181,9 @@ static uint64_t fast_bytes(struct window *window, struct mw_glibc_arenas *arenas
 {
 	mw_addr offset = arena->bins - arena->state;
 	uint64_t heads[GLIBC_FAST_BINS], sum = 0;
-	const struct mw_glibc_process *process = window->process;
 
 	if ((offset != GLIBC_BINS_AT && offset != GLIBC_BINS_AT_OLD) ||
-	    process->read(process->context, arena->bins + (mw_addr)GLIBC_FAST, heads, sizeof(heads)) != sizeof(heads))
+	    !glibc_read(window->process, arena->bins + (mw_addr)GLIBC_FAST, heads, sizeof(heads)))
 		return 0;
 	for (unsigned bin = 0; bin < GLIBC_FAST_BINS; bin++) {
 		struct list list = {.window = window, .arenas = arenas, .chunk_size = GLIBC_LEAST + 16 * bin};
@@ -215,11 +214,11 @@ static void take_cache(struct window *window, struct mw_glibc_arenas *arenas, mw
 	uint64_t head;
 	size_t size;
 
-	if (process->read(process->context, cache - 8, &head, sizeof(head)) != sizeof(head))
+	if (!glibc_read(process, cache - 8, &head, sizeof(head)))
 		return;
 	size = (head & ~GLIBC_FLAGS) - 16;
-	if ((size != CACHE_SIZE && size != CACHE_SIZE_OLD) ||
-	    process->read(process->context, cache, bytes, size) != size || !looks_like_cache(bytes, size))
+	if ((size != CACHE_SIZE && size != CACHE_SIZE_OLD) || !glibc_read(process, cache, bytes, size) ||
+	    !looks_like_cache(bytes, size))
 		return;
 	for (unsigned bin = 0; bin < CACHE_BINS; bin++) {
 		struct list list = {window, arenas, GLIBC_LEAST + 16 * bin, 16};
@@ -415,13 +414,6 @@ static bool walk_heap(struct walk *walk, const struct stretch *stretch, struct m
 	return true;
 }
 
-static bool read_word(const struct walk *walk, mw_addr addr, uint64_t *out)
-{
-	const struct mw_glibc_process *process = walk->window.process;
-
-	return process->read(process->context, addr, out, sizeof(*out)) == sizeof(*out);
-}
-
 static bool try_main(struct walk *walk, struct mw_glibc_arena *arena, struct mw_glibc_figures *out, uint64_t *torn)
 {
 	const struct mw_glibc_span *heap = &walk->window.process->heap;
@@ -429,8 +421,9 @@ static bool try_main(struct walk *walk, struct mw_glibc_arena *arena, struct mw_
 	uint64_t head;
 
 	/* Where the break could not be moved the main arena goes on in mappings that nothing tells from others. */
-	if (!read_word(walk, arena->bins + (mw_addr)GLIBC_TOP, &stretch.top) || stretch.top < heap->start ||
-	    stretch.top >= heap->end || !read_word(walk, stretch.top + 8, &head))
+	if (!glibc_read(walk->window.process, arena->bins + (mw_addr)GLIBC_TOP, &stretch.top, sizeof(stretch.top)) ||
+	    stretch.top < heap->start || stretch.top >= heap->end ||
+	    !glibc_read(walk->window.process, stretch.top + 8, &head, sizeof(head)))
 		return false;
 	stretch.end = stretch.top + (head & ~GLIBC_FLAGS);
 	return stretch.end > stretch.top && stretch.end <= heap->end && walk_main(walk, &stretch, out, torn);
@@ -452,7 +445,7 @@ static bool try_thread(struct walk *walk, const struct mw_glibc_arena *arena, st
 	struct mw_glibc_figures sum = {0};
 	uint64_t top;
 
-	if (!read_word(walk, arena->bins + (mw_addr)GLIBC_TOP, &top))
+	if (!glibc_read(walk->window.process, arena->bins + (mw_addr)GLIBC_TOP, &top, sizeof(top)))
 		return false;
 	for (size_t i = 0; i < arenas->heap_count; i++) {
 		const struct mw_glibc_heap *heap = &arenas->heaps[i];
@@ -461,7 +454,8 @@ static bool try_thread(struct walk *walk, const struct mw_glibc_arena *arena, st
 
 		if (heap->arena != arena->state)
 			continue;
-		if (!read_word(walk, heap->start + 16, &size) || size > MW_GLIBC_HEAP_SIZE)
+		if (!glibc_read(walk->window.process, heap->start + 16, &size, sizeof(size)) ||
+		    size > MW_GLIBC_HEAP_SIZE)
 			return false;
 		stretch.end = heap->start + size;
 		stretch.top = top - heap->start < MW_GLIBC_HEAP_SIZE ? top : 0;

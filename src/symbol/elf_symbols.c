@@ -107,22 +107,6 @@ static struct mw_error *visit_table(struct mw_elf *elf, const struct table *tabl
 	return NULL;
 }
 
-/* DT_HASH: nbucket, nchain, … where nchain is the number of symbols. */
-static uint64_t count_by_hash(const struct mw_elf *elf)
-{
-	uint64_t offset, available;
-	const uint8_t *bytes;
-	uint32_t chains;
-
-	if (!elf->hash || !mw_elf_offset_of(elf, elf->hash, &offset, &available) || available < 8)
-		return 0;
-	bytes = mw_elf_file_bytes(elf, offset, 8);
-	if (!bytes)
-		return 0;
-	memcpy(&chains, bytes + 4, sizeof(chains));
-	return chains;
-}
-
 static bool read_word(const struct mw_elf *elf, uint64_t offset, uint64_t size, uint64_t index, uint32_t *out)
 {
 	const uint8_t *bytes;
@@ -134,6 +118,18 @@ static bool read_word(const struct mw_elf *elf, uint64_t offset, uint64_t size, 
 		return false;
 	memcpy(out, bytes, sizeof(*out));
 	return true;
+}
+
+/* DT_HASH: nbucket, nchain, … where nchain is the number of symbols. */
+static uint64_t count_by_hash(const struct mw_elf *elf)
+{
+	uint64_t offset, available;
+	uint32_t chains;
+
+	if (!elf->hash || !mw_elf_offset_of(elf, elf->hash, &offset, &available) ||
+	    !read_word(elf, offset, available, 1, &chains))
+		return 0;
+	return chains;
 }
 
 /*
@@ -173,19 +169,14 @@ static uint64_t count_by_gnu_hash(const struct mw_elf *elf)
 	}
 }
 
-static uint64_t dynamic_symbol_count(const struct mw_elf *elf)
-{
-	uint64_t count = count_by_hash(elf);
-
-	return count ? count : count_by_gnu_hash(elf);
-}
-
 /* The table that the loader uses. */
 static bool find_loader_table(const struct mw_elf *elf, struct table *out)
 {
 	uint64_t offset, available;
-	uint64_t count = dynamic_symbol_count(elf);
+	uint64_t count = count_by_hash(elf);
 
+	if (!count)
+		count = count_by_gnu_hash(elf);
 	if (!count || !elf->dynamic_symbols || !mw_elf_offset_of(elf, elf->dynamic_symbols, &offset, &available))
 		return false;
 	if (count > available / sizeof(Elf64_Sym))

@@ -71,29 +71,21 @@ static int open_quietly(const char *path)
 	return fd;
 }
 
-static int open_as(const char *path, int flags, mode_t mode)
+int mw_quiet_open(const char *path, int flags, ...)
 {
 	/* Cryptography, for debuginfod, may want randomness. */
 	bool reads = (flags & O_ACCMODE) == O_RDONLY && !(flags & (O_CREAT | O_DIRECTORY | O_PATH)) &&
 		     strcmp(path, "/dev/urandom") != 0;
-
-	return quiet && reads ? open_quietly(path) : (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
-}
-
-static mode_t mode_of(int flags, va_list args)
-{
-	return flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(args, mode_t) : 0;
-}
-
-int mw_quiet_open(const char *path, int flags, ...)
-{
+	mode_t mode = 0;
 	va_list args;
-	mode_t mode;
 
+	if (quiet && reads)
+		return open_quietly(path);
 	va_start(args, flags);
-	mode = mode_of(flags, args);
+	if (flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE)
+		mode = va_arg(args, mode_t);
 	va_end(args);
-	return open_as(path, flags, mode);
+	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 
 /* --- one module: a session of libdwfl, which has it where its file says that it lies; addresses are vaddr --- */

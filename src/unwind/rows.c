@@ -178,38 +178,7 @@ static bool set_cfa(struct run *run, uint64_t number, int64_t factor, int64_t al
 	return set_offset(&run->rules.cfa_offset, factor, align);
 }
 
-static bool run_cfa(struct run *run, uint8_t op)
-{
-	struct mw_cursor *program = &run->program;
-	struct rules *rules = &run->rules;
-	struct simple simple;
-	uint64_t number;
-
-	switch (op) {
-	case DW_CFA_def_cfa:
-		number = mw_cursor_uleb(program);
-		return set_cfa(run, number, take_unsigned(program), 1);
-	case DW_CFA_def_cfa_sf:
-		number = mw_cursor_uleb(program);
-		return set_cfa(run, number, mw_cursor_sleb(program), run->cie->data_align);
-	case DW_CFA_def_cfa_register: /* these change one half of what must be there */
-		return rules->cfa == CFA_REGISTER && set_cfa(run, mw_cursor_uleb(program), rules->cfa_offset, 1);
-	case DW_CFA_def_cfa_offset:
-		return rules->cfa == CFA_REGISTER && set_cfa(run, rules->cfa_register, take_unsigned(program), 1);
-	case DW_CFA_def_cfa_offset_sf:
-		return rules->cfa == CFA_REGISTER &&
-		       set_cfa(run, rules->cfa_register, mw_cursor_sleb(program), run->cie->data_align);
-	case DW_CFA_def_cfa_expression:
-		simple = take_expression(run);
-		rules->cfa = simple.is && simple.deref ? CFA_DEREF : CFA_OTHER;
-		rules->cfa_register = simple.number;
-		rules->cfa_offset = simple.offset;
-		return true;
-	default:
-		return false;
-	}
-}
-
+/* Instructions with a register. */
 static bool run_register(struct run *run, uint8_t op)
 {
 	struct mw_cursor *program = &run->program;
@@ -239,11 +208,43 @@ static bool run_register(struct run *run, uint8_t op)
 		set_rule(run, number, RULE_OTHERWISE, 0);
 		return true;
 	default:
-		return run_cfa(run, op);
+		return false;
 	}
 }
 
-/* Instructions without a register. */
+static bool run_cfa(struct run *run, uint8_t op)
+{
+	struct mw_cursor *program = &run->program;
+	struct rules *rules = &run->rules;
+	struct simple simple;
+	uint64_t number;
+
+	switch (op) {
+	case DW_CFA_def_cfa:
+		number = mw_cursor_uleb(program);
+		return set_cfa(run, number, take_unsigned(program), 1);
+	case DW_CFA_def_cfa_sf:
+		number = mw_cursor_uleb(program);
+		return set_cfa(run, number, mw_cursor_sleb(program), run->cie->data_align);
+	case DW_CFA_def_cfa_register: /* these change one half of what must be there */
+		return rules->cfa == CFA_REGISTER && set_cfa(run, mw_cursor_uleb(program), rules->cfa_offset, 1);
+	case DW_CFA_def_cfa_offset:
+		return rules->cfa == CFA_REGISTER && set_cfa(run, rules->cfa_register, take_unsigned(program), 1);
+	case DW_CFA_def_cfa_offset_sf:
+		return rules->cfa == CFA_REGISTER &&
+		       set_cfa(run, rules->cfa_register, mw_cursor_sleb(program), run->cie->data_align);
+	case DW_CFA_def_cfa_expression:
+		simple = take_expression(run);
+		rules->cfa = simple.is && simple.deref ? CFA_DEREF : CFA_OTHER;
+		rules->cfa_register = simple.number;
+		rules->cfa_offset = simple.offset;
+		return true;
+	default:
+		return run_register(run, op);
+	}
+}
+
+/* All instructions but those that are one byte with their operand, or move on. */
 static bool run_other(struct run *run, uint8_t op)
 {
 	switch (op) {
@@ -266,15 +267,8 @@ static bool run_other(struct run *run, uint8_t op)
 	case DW_CFA_val_expression:
 		set_expression(run, op == DW_CFA_val_expression);
 		return true;
-	case DW_CFA_def_cfa:
-	case DW_CFA_def_cfa_sf:
-	case DW_CFA_def_cfa_register:
-	case DW_CFA_def_cfa_offset:
-	case DW_CFA_def_cfa_offset_sf:
-	case DW_CFA_def_cfa_expression:
-		return run_cfa(run, op);
 	default:
-		return run_register(run, op);
+		return run_cfa(run, op);
 	}
 }
 
