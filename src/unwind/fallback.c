@@ -159,20 +159,20 @@ bool mw_function_starts_find(const struct mw_function_starts *starts, uint64_t v
 
 /* --- the step --------------------------------------------------------------------------------------------- */
 
-static bool is_behind_call(const struct mw_module *module, const struct mw_arch *arch, mw_addr addr)
+static bool is_behind_call(const struct mw_fallback *fallback, const struct mw_module *module, mw_addr addr)
 {
 	uint8_t code[CALL_BYTES];
 
 	return mw_elf_read(module->elf, addr - module->bias - sizeof(code), code, sizeof(code)) &&
-	       arch->is_call_before(code, sizeof(code));
+	       fallback->arch->is_call_before(code, sizeof(code));
 }
 
 /* Is there code of a module at `addr`, and right before it a call? */
-static bool is_return_address(const struct mw_modules *modules, const struct mw_arch *arch, mw_addr addr)
+static bool is_return_address(const struct mw_fallback *fallback, mw_addr addr)
 {
-	const struct mw_module *module = mw_modules_find(modules, addr - 1);
+	const struct mw_module *module = mw_modules_find(fallback->modules, addr - 1);
 
-	return module && module->elf && is_behind_call(module, arch, addr);
+	return module && module->elf && is_behind_call(fallback, module, addr);
 }
 
 /* Code of a module around a place in it. */
@@ -205,13 +205,13 @@ static bool code_around(const struct mw_module *module, mw_addr pc, struct aroun
 }
 
 /* `guessed`: only what a call has put there will do; a signal handler returns to what is no call's. */
-static bool take_way(const struct mw_modules *modules, const struct mw_arch *arch, const struct mw_memory_view *memory,
+static bool take_way(const struct mw_fallback *fallback, const struct mw_memory_view *memory,
 		     const struct mw_way_out *way, bool guessed, const struct mw_regs *regs, struct mw_regs *out)
 {
 	mw_addr ret;
 
 	if (!memory->read(memory->context, way->return_at, &ret, sizeof(ret)) ||
-	    !(guessed ? is_return_address(modules, arch, ret) : mw_fallback_is_return(modules, arch, ret)))
+	    !(guessed ? is_return_address(fallback, ret) : mw_fallback_is_return(fallback, ret)))
 		return false;
 	*out = *regs;
 	for (uint32_t mask = way->restored; mask; mask &= mask - 1) {
@@ -221,7 +221,7 @@ static bool take_way(const struct mw_modules *modules, const struct mw_arch *arc
 			return false;
 	}
 	out->pc = ret;
-	out->gpr[arch->dwarf_sp] = way->sp;
+	out->gpr[fallback->arch->dwarf_sp] = way->sp;
 	return true;
 }
 
@@ -233,28 +233,27 @@ struct mw_fallback_module {
 };
 
 /* NULL without memory. */
-static const struct mw_fallback_module *look_up(struct mw_fallback_cache *cache, const struct mw_arch *arch,
-						const struct mw_module *module)
+static const struct mw_fallback_module *look_up(struct mw_fallback *fallback, const struct mw_module *module)
 {
-	struct mw_fallback_module *found = MW_VECTOR_AT(cache->items, cache->count, module->number);
+	struct mw_fallback_module *found = MW_VECTOR_AT(fallback->items, fallback->count, module->number);
 
 	if (!found)
 		return NULL;
 	if (!found->known) {
 		found->known = true;
-		mw_function_starts_init(&found->starts, module->elf, arch);
+		mw_function_starts_init(&found->starts, module->elf, fallback->arch);
 		mw_error_destroy(mw_generated_code_find(module->elf, &found->generated));
 	}
 	return found;
 }
 
-void mw_fallback_cache_deinit(struct mw_fallback_cache *cache)
+void mw_fallback_deinit(struct mw_fallback *fallback)
 {
-	for (size_t i = 0; i < cache->count; i++)
-		mw_function_starts_deinit(&cache->items[i].starts);
-	free(cache->items);
-	mw_map_deinit(&cache->rows);
-	*cache = (struct mw_fallback_cache){0};
+	for (size_t i = 0; i < fallback->count; i++)
+		mw_function_starts_deinit(&fallback->items[i].starts);
+	free(fallback->items);
+	mw_map_deinit(&fallback->rows);
+	*fallback = (struct mw_fallback){0};
 }
 
 /* Where the function that holds the call before `pc` ends at the latest: where the next one begins. */
@@ -283,25 +282,24 @@ static uint64_t row_of(const struct mw_code_frame *frame)
  * exit(main(…)): what a C library's start function does, and nobody else in a file that has exit. The result goes on as
  * the argument, by an instruction or two.
  */
-static bool exits_next(const struct mw_fallback_module *known, const struct mw_arch *arch, const struct around *around,
-		       mw_addr bias, mw_addr pc)
+static bool exits_next(const struct mw_fallback *fallback, const struct mw_fallback_module *known,
+		       const struct around *around, mw_addr bias, mw_addr pc)
 {
 	size_t at = (size_t)(pc - around->base), left = around->size - at;
 	mw_addr target;
 
 	if (!known->starts.exit || left < EXIT_WITHIN)
 		return false;
-	return arch->call_target(around->bytes + at, EXIT_WITHIN, pc, 0, &target) < EXIT_WITHIN &&
+	return fallback->arch->call_target(around->bytes + at, EXIT_WITHIN, pc, 0, &target) < EXIT_WITHIN &&
 	       target - bias == known->starts.exit;
 }
 
 /* The code alone: what each walk that comes there finds. */
-static uint64_t read_code(struct mw_fallback_cache *cache, const struct mw_arch *arch, const struct mw_module *module,
-			  mw_addr pc)
+static uint64_t read_code(struct mw_fallback *fallback, const struct mw_module *module, mw_addr pc)
 {
-	const struct mw_fallback_module *known = look_up(cache, arch, module);
+	const struct mw_fallback_module *known = look_up(fallback, module);
 	uint64_t lost = mw_row(MW_ROW_FOREIGN, 0, MW_ROW_FP_LOST, 0), row = mw_row(MW_ROW_SLOW, 0, MW_ROW_FP_LOST, 0);
-	bool called = is_behind_call(module, arch, pc), blind;
+	bool called = is_behind_call(fallback, module, pc), blind;
 	struct mw_code_function function;
 	struct mw_way_out ways[MAX_WAYS];
 	struct mw_regs regs = {.pc = pc};
@@ -316,41 +314,40 @@ static uint64_t read_code(struct mw_fallback_cache *cache, const struct mw_arch 
 
 		function.start += function.start ? module->bias : 0;
 		function.end += function.end ? module->bias : 0;
-		if (arch->frame_at(around.bytes, around.size, around.base, pc, &function, &frame))
+		if (fallback->arch->frame_at(around.bytes, around.size, around.base, pc, &function, &frame))
 			return row_of(&frame);
 	}
-	if (called && exits_next(known, arch, &around, module->bias, pc))
+	if (called && exits_next(fallback, known, &around, module->bias, pc))
 		return mw_row(MW_ROW_END, 0, MW_ROW_FP_LOST, 0);
-	if (arch->ways_out(around.bytes, around.size, around.base, pc, &regs, ways, MAX_WAYS, &blind) == 0)
+	if (fallback->arch->ways_out(around.bytes, around.size, around.base, pc, &regs, ways, MAX_WAYS, &blind) == 0)
 		/* What no call stands before was put there to begin with (makecontext): nothing has called it. */
 		return blind && called ? lost : mw_row(MW_ROW_END, 0, MW_ROW_FP_LOST, 0);
 	return row;
 }
 
-uint64_t mw_fallback_row(struct mw_fallback_cache *cache, const struct mw_modules *modules, const struct mw_arch *arch,
-			 mw_addr pc)
+uint64_t mw_fallback_row(struct mw_fallback *fallback, mw_addr pc)
 {
-	const struct mw_module *module = mw_modules_find(modules, pc - 1);
+	const struct mw_module *module = mw_modules_find(fallback->modules, pc - 1);
 	uint64_t vaddr = module ? pc - module->bias : 0, key, row;
 	void *held;
 
 	if (!module || !module->elf)
 		return mw_row(MW_ROW_NONE, 0, MW_ROW_FP_LOST, 0);
 	if (vaddr >> KEY_BITS || module->number >> (64 - KEY_BITS))
-		return read_code(cache, arch, module, pc);
+		return read_code(fallback, module, pc);
 	key = vaddr | (uint64_t)module->number << KEY_BITS;
-	held = mw_map_get(&cache->rows, key);
+	held = mw_map_get(&fallback->rows, key);
 	if (held)
 		return (uint64_t)(uintptr_t)held;
-	row = read_code(cache, arch, module, pc);
+	row = read_code(fallback, module, pc);
 	/* Where it can't be kept, it is looked up again. */
-	mw_error_destroy(mw_map_set(&cache->rows, key, (void *)(uintptr_t)row)); // NOLINT(performance-no-int-to-ptr)
+	mw_error_destroy(mw_map_set(&fallback->rows, key, (void *)(uintptr_t)row)); // NOLINT(performance-no-int-to-ptr)
 	return row;
 }
 
-bool mw_fallback_is_signal_return(const struct mw_modules *modules, const struct mw_arch *arch, mw_addr addr)
+bool mw_fallback_is_signal_return(const struct mw_fallback *fallback, mw_addr addr)
 {
-	const struct mw_module *module = mw_modules_find(modules, addr);
+	const struct mw_module *module = mw_modules_find(fallback->modules, addr);
 	uint8_t code[MW_SIGNAL_RETURN_MAX];
 	size_t size = sizeof(code);
 
@@ -358,25 +355,25 @@ bool mw_fallback_is_signal_return(const struct mw_modules *modules, const struct
 		return false;
 	while (size > 0 && !mw_elf_read(module->elf, addr - module->bias, code, size))
 		size--;
-	return arch->is_signal_return(code, size);
+	return fallback->arch->is_signal_return(code, size);
 }
 
-bool mw_fallback_is_return(const struct mw_modules *modules, const struct mw_arch *arch, mw_addr addr)
+bool mw_fallback_is_return(const struct mw_fallback *fallback, mw_addr addr)
 {
-	return is_return_address(modules, arch, addr) || mw_fallback_is_signal_return(modules, arch, addr);
+	return is_return_address(fallback, addr) || mw_fallback_is_signal_return(fallback, addr);
 }
 
-static bool any_return_above(const struct mw_modules *modules, const struct mw_arch *arch,
-			     const struct mw_memory_view *memory, const struct mw_regs *regs)
+static bool any_return_above(const struct mw_fallback *fallback, const struct mw_memory_view *memory,
+			     const struct mw_regs *regs)
 {
-	mw_addr sp = regs->gpr[arch->dwarf_sp];
+	mw_addr sp = regs->gpr[fallback->arch->dwarf_sp];
 
 	for (unsigned i = 0; i < ABOVE; i++) {
 		mw_addr word;
 
 		if (!memory->read(memory->context, sp + i * sizeof(word), &word, sizeof(word)))
 			return false;
-		if (is_return_address(modules, arch, word))
+		if (is_return_address(fallback, word))
 			return true;
 	}
 	return false;
@@ -384,27 +381,26 @@ static bool any_return_above(const struct mw_modules *modules, const struct mw_a
 
 /* Nothing leads on: is it the function that a thread begins with? It is if what is left of it ends with a call that
  * does not return, or if nothing above on the stack looks like a return address. */
-static enum mw_fallback no_caller(struct mw_fallback_cache *cache, const struct mw_modules *modules,
-				  const struct mw_arch *arch, const struct mw_memory_view *memory,
-				  const struct mw_module *module, const struct mw_regs *regs, struct around around)
+static enum mw_fallback_step no_caller(struct mw_fallback *fallback, const struct mw_memory_view *memory,
+				       const struct mw_module *module, const struct mw_regs *regs, struct around around)
 {
-	mw_addr end = ends_at(look_up(cache, arch, module), module, regs->pc);
+	mw_addr end = ends_at(look_up(fallback, module), module, regs->pc);
 	struct mw_way_out ways[MAX_WAYS];
 	bool blind;
 
 	if (end - around.base < around.size)
 		around.size = (size_t)(end - around.base);
-	if (arch->ways_out(around.bytes, around.size, around.base, regs->pc, regs, ways, MAX_WAYS, &blind) == 0)
+	if (fallback->arch->ways_out(around.bytes, around.size, around.base, regs->pc, regs, ways, MAX_WAYS, &blind) ==
+	    0)
 		return blind ? MW_FALLBACK_LOST : MW_FALLBACK_END;
-	return any_return_above(modules, arch, memory, regs) ? MW_FALLBACK_LOST : MW_FALLBACK_END;
+	return any_return_above(fallback, memory, regs) ? MW_FALLBACK_LOST : MW_FALLBACK_END;
 }
 
 /* By what the code says for certain; the way out that leads to the same place says which registers come back. */
-static bool take_row(const struct mw_modules *modules, const struct mw_arch *arch, const struct mw_memory_view *memory,
-		     uint64_t row, const struct mw_way_out *ways, size_t count, const struct mw_regs *regs,
-		     struct mw_regs *out)
+static bool take_row(const struct mw_fallback *fallback, const struct mw_memory_view *memory, uint64_t row,
+		     const struct mw_way_out *ways, size_t count, const struct mw_regs *regs, struct mw_regs *out)
 {
-	mw_addr base = regs->gpr[mw_row_kind(row) == MW_ROW_FP ? arch->dwarf_fp : arch->dwarf_sp];
+	mw_addr base = regs->gpr[mw_row_kind(row) == MW_ROW_FP ? fallback->arch->dwarf_fp : fallback->arch->dwarf_sp];
 	mw_addr cfa = base + (uint64_t)(int64_t)mw_row_n(row), at = cfa + (uint64_t)(int64_t)mw_row_fp_at(row);
 	struct mw_way_out way = {.return_at = cfa - sizeof(cfa), .sp = cfa};
 
@@ -412,18 +408,17 @@ static bool take_row(const struct mw_modules *modules, const struct mw_arch *arc
 		if (ways[i].return_at == way.return_at)
 			way = ways[i];
 	if (mw_row_fp(row) == MW_ROW_FP_SAVED) {
-		way.restored |= 1u << arch->dwarf_fp;
-		way.restored_at[arch->dwarf_fp] = at;
+		way.restored |= 1u << fallback->arch->dwarf_fp;
+		way.restored_at[fallback->arch->dwarf_fp] = at;
 	}
-	return take_way(modules, arch, memory, &way, false, regs, out);
+	return take_way(fallback, memory, &way, false, regs, out);
 }
 
-enum mw_fallback mw_fallback_step(struct mw_fallback_cache *cache, const struct mw_modules *modules,
-				  const struct mw_arch *arch, const struct mw_memory_view *memory,
-				  const struct mw_regs *regs, struct mw_regs *out)
+enum mw_fallback_step mw_fallback_step(struct mw_fallback *fallback, const struct mw_memory_view *memory,
+				       const struct mw_regs *regs, struct mw_regs *out)
 {
-	const struct mw_module *module = mw_modules_find(modules, regs->pc - 1);
-	uint64_t row = mw_fallback_row(cache, modules, arch, regs->pc);
+	const struct mw_module *module = mw_modules_find(fallback->modules, regs->pc - 1);
+	uint64_t row = mw_fallback_row(fallback, regs->pc);
 	enum mw_row_kind kind = mw_row_kind(row);
 	struct mw_way_out ways[MAX_WAYS];
 	struct around around;
@@ -437,14 +432,15 @@ enum mw_fallback mw_fallback_step(struct mw_fallback_cache *cache, const struct 
 		return MW_FALLBACK_END;
 	if (kind == MW_ROW_NONE || !code_around(module, regs->pc, &around))
 		return MW_FALLBACK_LOST;
-	count = arch->ways_out(around.bytes, around.size, around.base, regs->pc, regs, ways, MAX_WAYS, &blind);
+	count = fallback->arch->ways_out(around.bytes, around.size, around.base, regs->pc, regs, ways, MAX_WAYS,
+					 &blind);
 	if (kind != MW_ROW_SLOW) {
-		if (take_row(modules, arch, memory, row, ways, count, regs, out))
+		if (take_row(fallback, memory, row, ways, count, regs, out))
 			return MW_FALLBACK_FOUND;
-		return no_caller(cache, modules, arch, memory, module, regs, around);
+		return no_caller(fallback, memory, module, regs, around);
 	}
 	for (size_t i = 0; i < count; i++) {
-		if (!take_way(modules, arch, memory, &ways[i], true, regs, &caller))
+		if (!take_way(fallback, memory, &ways[i], true, regs, &caller))
 			continue;
 		/* Two places that both look like a return address: guessing would make a stack that never was. */
 		if (found)
@@ -452,5 +448,5 @@ enum mw_fallback mw_fallback_step(struct mw_fallback_cache *cache, const struct 
 		*out = caller;
 		found = true;
 	}
-	return found ? MW_FALLBACK_FOUND : no_caller(cache, modules, arch, memory, module, regs, around);
+	return found ? MW_FALLBACK_FOUND : no_caller(fallback, memory, module, regs, around);
 }

@@ -31,7 +31,7 @@ void mw_function_starts_deinit(struct mw_function_starts *starts);
 /* What is known of the function that holds `vaddr` (as addresses of the file). False: it begins elsewhere. */
 bool mw_function_starts_find(const struct mw_function_starts *starts, uint64_t vaddr, struct mw_code_function *out);
 
-enum mw_fallback {
+enum mw_fallback_step {
 	MW_FALLBACK_FOUND, /* `out` is the caller */
 	MW_FALLBACK_END,   /* this is where the thread starts */
 	MW_FALLBACK_LOST,
@@ -39,36 +39,36 @@ enum mw_fallback {
 
 struct mw_fallback_module;
 
-/* What was looked up in modules, so that it is once: made by zeroing. */
-struct mw_fallback_cache {
+/* What is stepped through, and what was looked up in it, so that it is once: zero but for the first two. */
+struct mw_fallback {
+	const struct mw_modules *modules;
+	const struct mw_arch *arch;
 	struct mw_fallback_module *items; /* by module number */
 	size_t count;
 	struct mw_map rows;
 };
 
-void mw_fallback_cache_deinit(struct mw_fallback_cache *cache);
+void mw_fallback_deinit(struct mw_fallback *fallback);
 
 /*
  * The row (memwatch/ring.h) of a return address in code without frame descriptions, as the code alone says. SP, FP: it
  * is certain. END: nothing has called it. FOREIGN: no walk leads on. SLOW: it can't be known for certain; NONE: there
  * is no code that could say.
  */
-uint64_t mw_fallback_row(struct mw_fallback_cache *cache, const struct mw_modules *modules, const struct mw_arch *arch,
-			 mw_addr pc);
+uint64_t mw_fallback_row(struct mw_fallback *fallback, mw_addr pc);
 
 /* Does a signal handler return to `addr`? */
-bool mw_fallback_is_signal_return(const struct mw_modules *modules, const struct mw_arch *arch, mw_addr addr);
+bool mw_fallback_is_signal_return(const struct mw_fallback *fallback, mw_addr addr);
 /* Can something return to `addr`: is there code of a module, and right before it a call, or what a signal handler
  * returns to? */
-bool mw_fallback_is_return(const struct mw_modules *modules, const struct mw_arch *arch, mw_addr addr);
+bool mw_fallback_is_return(const struct mw_fallback *fallback, mw_addr addr);
 
 /*
  * Step from `regs` (its pc a return address) to the caller by that row, or where it can't be known for certain by what
  * the stack shows besides: the one way out of the function that leads to what looks like a return address. Sets pc,
- * stack pointer and the registers that were saved on the way. Numbers of modules in one cache are those of one table.
+ * stack pointer and the registers that were saved on the way.
  */
-enum mw_fallback mw_fallback_step(struct mw_fallback_cache *cache, const struct mw_modules *modules,
-				  const struct mw_arch *arch, const struct mw_memory_view *memory,
-				  const struct mw_regs *regs, struct mw_regs *out);
+enum mw_fallback_step mw_fallback_step(struct mw_fallback *fallback, const struct mw_memory_view *memory,
+				       const struct mw_regs *regs, struct mw_regs *out);
 
 #endif

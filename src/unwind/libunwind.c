@@ -47,7 +47,7 @@ struct libunwind {
 	size_t known_count;
 	struct mw_unwinder_code ours;
 	struct mw_row_dictionary dictionary; /* of all `rows` */
-	struct mw_fallback_cache fallback;
+	struct mw_fallback fallback;
 	/* The walk under way. */
 	const struct mw_regs *regs;
 	const struct mw_memory_view *memory;
@@ -232,7 +232,7 @@ struct walk {
 /* libunwind knows a signal frame only when it has stepped over it; here it is known by its code. */
 static bool is_signal_frame(struct libunwind *self, mw_addr pc)
 {
-	return mw_fallback_is_signal_return(self->modules, self->arch, pc);
+	return mw_fallback_is_signal_return(&self->fallback, pc);
 }
 
 /* Note a frame; false where the walk is to end with it. */
@@ -270,7 +270,7 @@ static bool begins(struct libunwind *self, mw_addr pc)
 	const struct mw_module *module = mw_modules_find(self->modules, pc);
 	unw_proc_info_t info;
 
-	if (!module || !module->elf || mw_fallback_is_return(self->modules, self->arch, pc))
+	if (!module || !module->elf || mw_fallback_is_return(&self->fallback, pc))
 		return false;
 	if (find_proc_info(self->space, pc - 1, &info, 0, self) >= 0)
 		return info.end_ip <= pc;
@@ -385,7 +385,7 @@ static bool find_cfa(const struct libunwind *self, uint64_t row, const struct mw
 /* Step from `regs`, in code whose instruction at `at` was executed last, to the caller, of which `out` gets pc, stack
  * pointer and frame pointer. False where it is not described so, or in a way that rows can't say. */
 static bool step_by_rows(struct libunwind *self, mw_addr at, const struct mw_regs *regs, struct mw_regs *out,
-			 enum mw_fallback *found)
+			 enum mw_fallback_step *found)
 {
 	const struct mw_module *module = mw_modules_find(self->modules, at);
 	const struct mw_rows *rows = module && module->elf ? rows_of(self, module) : NULL;
@@ -419,19 +419,19 @@ static bool step_by_rows(struct libunwind *self, mw_addr at, const struct mw_reg
 /* --- a walk ---------------------------------------------------------------------------------------------- */
 
 /* From a frame that .eh_frame does not describe. */
-static enum mw_fallback step_otherwise(struct libunwind *self, struct walk *walk, const struct mw_regs *stuck,
-				       struct mw_regs *out)
+static enum mw_fallback_step step_otherwise(struct libunwind *self, struct walk *walk, const struct mw_regs *stuck,
+					    struct mw_regs *out)
 {
 	/* Where a signal interrupted that is a place, not a return address. */
 	mw_addr at = (walk->count ? walk->frames[walk->count - 1].pc : stuck->pc) - 1;
-	enum mw_fallback found;
+	enum mw_fallback_step found;
 
 	if (step_by_rows(self, at, stuck, out, &found))
 		return found;
 	/* Code that a signal has interrupted is walked from its very place: no other walk comes there so. */
 	if (walk->count > 0 && walk->frames[walk->count - 1].pc == stuck->pc)
 		walk->frames[walk->count - 1].undescribed = true;
-	return mw_fallback_step(&self->fallback, self->modules, self->arch, self->memory, stuck, out);
+	return mw_fallback_step(&self->fallback, self->memory, stuck, out);
 }
 
 static void libunwind_walk(struct mw_unwinder *unwinder, const struct mw_regs *regs,
@@ -449,7 +449,7 @@ static void libunwind_walk(struct mw_unwinder *unwinder, const struct mw_regs *r
 	unwinder->serial = 0;
 	unwinder->dead_end = 0;
 	for (;;) {
-		enum mw_fallback found;
+		enum mw_fallback_step found;
 
 		self->regs = &here;
 		if (walk_tables(self, &walk, &stuck))
@@ -503,7 +503,7 @@ static void libunwind_destroy(struct mw_unwinder *unwinder)
 	}
 	free(self->known);
 	mw_row_dictionary_deinit(&self->dictionary);
-	mw_fallback_cache_deinit(&self->fallback);
+	mw_fallback_deinit(&self->fallback);
 	if (self->space)
 		unw_destroy_addr_space(self->space);
 	free(self);
@@ -532,6 +532,7 @@ struct mw_error *mw_unwinder_libunwind(const struct mw_modules *modules, const s
 	self->base.ops = &ops;
 	self->modules = modules;
 	self->arch = arch;
+	self->fallback = (struct mw_fallback){.modules = modules, .arch = arch};
 	self->space = unw_create_addr_space(&accessors, 0);
 	if (!self->space) {
 		free(self);
@@ -551,9 +552,7 @@ void mw_unwinder_libunwind_pass_over(struct mw_unwinder *unwinder, const struct 
 	unw_flush_cache(self->space, 0, 0);
 }
 
-uint64_t mw_unwinder_libunwind_row(struct mw_unwinder *unwinder, mw_addr pc)
+struct mw_fallback *mw_unwinder_libunwind_fallback(struct mw_unwinder *unwinder)
 {
-	struct libunwind *self = (struct libunwind *)unwinder;
-
-	return mw_fallback_row(&self->fallback, self->modules, self->arch, pc);
+	return &((struct libunwind *)unwinder)->fallback;
 }

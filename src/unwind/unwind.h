@@ -25,8 +25,9 @@ struct mw_unwinder_code {
 /* For an unwinder of the kind above. */
 void mw_unwinder_libunwind_pass_over(struct mw_unwinder *unwinder, const struct mw_unwinder_code *code);
 
-/* … what it goes by where nothing describes the code: mw_fallback_row(). */
-uint64_t mw_unwinder_libunwind_row(struct mw_unwinder *unwinder, mw_addr pc);
+struct mw_fallback;
+/* … what it goes by where nothing describes the code (fallback.h). Good as long as the unwinder. */
+struct mw_fallback *mw_unwinder_libunwind_fallback(struct mw_unwinder *unwinder);
 
 /*
  * A cache before another unwinder, which it owns. It keeps what each walk read (memory words and registers) and gives

@@ -110,7 +110,7 @@ uint64_t jump_learn(struct jump_process *process, mw_addr pc)
 	if (process->learned.count == MOST)
 		return BROKEN;
 	learned.module = module->number;
-	learned.row = mw_unwinder_libunwind_row(process->inner, pc);
+	learned.row = mw_fallback_row(mw_unwinder_libunwind_fallback(process->inner), pc);
 	if (mw_row_kind(learned.row) == MW_ROW_SLOW || mw_row_kind(learned.row) == MW_ROW_NONE)
 		learned.row = BROKEN;
 	keep(process, &learned);
@@ -172,7 +172,7 @@ static bool learn_from_words(struct jump_process *process, const uint64_t *words
 	for (size_t i = 0; i < count; i++) {
 		if (!mw_modules_find(process->survey.modules, words[i] - 1) ||
 		    mw_row_kind(jump_rows_find(process, words[i])) != MW_ROW_NONE ||
-		    !mw_fallback_is_return(process->survey.modules, process->survey.arch, words[i]))
+		    !mw_fallback_is_return(mw_unwinder_libunwind_fallback(process->inner), words[i]))
 			continue;
 		(void)jump_learn(process, words[i]);
 		if (mw_clock_ns_of(CLOCK_THREAD_CPUTIME_ID) > until)
@@ -215,8 +215,9 @@ static void give_up(struct jump_process *process, struct jump_learned *learned)
  * begins) is reported as the place behind it. */
 static bool leads_to(const struct jump_process *process, mw_addr inner, mw_addr pc)
 {
-	return mw_fallback_is_return(process->survey.modules, process->survey.arch, pc) ||
-	       mw_fallback_is_return(process->survey.modules, process->survey.arch, pc - 1) ||
+	const struct mw_fallback *fallback = mw_unwinder_libunwind_fallback(process->inner);
+
+	return mw_fallback_is_return(fallback, pc) || mw_fallback_is_return(fallback, pc - 1) ||
 	       process->inner->ops->begins(process->inner, pc - 1, inner);
 }
 

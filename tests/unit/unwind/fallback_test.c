@@ -17,17 +17,19 @@ static struct mw_modules *modules;
 /* What the step out of the shape under test came to. */
 static struct {
 	unsigned times;
-	enum mw_fallback found;
+	enum mw_fallback_step found;
 	struct mw_regs out, caller;
 } seen;
 
-static enum mw_fallback step(const struct mw_regs *regs, struct mw_regs *out)
+static enum mw_fallback_step step(const struct mw_regs *regs, struct mw_regs *out)
 {
-	static struct mw_fallback_cache cache;
+	static struct mw_fallback fallback;
 	pid_t self = getpid();
 	struct mw_memory_view memory = living_memory(&self);
 
-	return mw_fallback_step(&cache, modules, living_arch(), &memory, regs, out);
+	fallback.modules = modules;
+	fallback.arch = living_arch();
+	return mw_fallback_step(&fallback, &memory, regs, out);
 }
 
 void shape_seen(const struct mw_regs *regs, const struct mw_regs *caller)
@@ -42,7 +44,7 @@ static bool is_otherwise(const char *name)
 {
 	static const struct {
 		const char *name;
-		enum mw_fallback found;
+		enum mw_fallback_step found;
 	} others[] = {
 		{"no_return", MW_FALLBACK_END},
 		{"halt", MW_FALLBACK_END},
