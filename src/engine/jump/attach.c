@@ -148,9 +148,7 @@ static struct mw_error *stop_and_plant(struct jump_process *process, const struc
 
 	if (!err)
 		err = plant_new(process, maps);
-	err = mw_error_first(err, mw_quiesce_end(&process->quiesce));
-	jump_account_stop(process);
-	return err;
+	return mw_error_first(err, jump_let_go(process));
 }
 
 static struct mw_error *take_modules(struct jump_process *process)
@@ -329,10 +327,9 @@ static struct mw_error *stop(struct jump_process *process)
 
 static struct mw_error *let_go(struct jump_process *process)
 {
-	struct mw_error *err = mw_quiesce_end(&process->quiesce);
+	struct mw_error *err = jump_let_go(process);
 
 	process->stats.attach_ns += process->quiesce.stood_ns;
-	jump_account_stop(process);
 	return err;
 }
 
@@ -506,7 +503,7 @@ static struct mw_error *install_launched(struct jump_process *process)
 
 static struct mw_error *loader_ready(struct jump_process *process, struct mw_tracee_regs *regs)
 {
-	struct mw_error *err, *released;
+	struct mw_error *err;
 
 	MW_TRY(mw_journal_restore(&process->patches.journal, process->pid, process->launch.patch));
 	mw_journal_forget_all(&process->patches.journal);
@@ -518,15 +515,14 @@ static struct mw_error *loader_ready(struct jump_process *process, struct mw_tra
 	err = mw_quiesce_take(&process->quiesce, process->pid);
 	if (!err)
 		err = install_launched(process);
-	released = err ? NULL : mw_quiesce_end(&process->quiesce);
-	process->stats.attach_ns = process->quiesce.stood_ns;
-	jump_account_stop(process);
 	if (err) {
 		if (process->engine->options.stop_unfit && mw_error_kind(err) == MW_ERROR_UNSUPPORTED)
 			kill(process->pid, SIGSTOP);
 		return err; /* detach lets it go */
 	}
-	return released;
+	err = jump_let_go(process);
+	process->stats.attach_ns = process->quiesce.stood_ns;
+	return err;
 }
 
 /* `*resume` is false where it has been let go or is to stay stopped. */

@@ -2,10 +2,10 @@
 /* clock.c: from the time stamp counter to nanoseconds (clock.h). */
 #include "engine/jump/clock.h"
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "proc/file.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -49,7 +49,8 @@ bool jump_clock_judge(const char *cpuinfo, const char *sources, const char **why
 
 bool jump_clock_usable(const char **why)
 {
-	char *cpuinfo = NULL, *sources = NULL;
+	MW_FREE char *cpuinfo = NULL;
+	MW_FREE char *sources = NULL;
 	size_t size;
 	bool usable = false;
 	struct mw_error *err = mw_proc_file_read(&cpuinfo, &size, "/proc/cpuinfo");
@@ -62,8 +63,6 @@ bool jump_clock_usable(const char **why)
 	else
 		usable = jump_clock_judge(cpuinfo, sources, why);
 	mw_error_destroy(err);
-	free(cpuinfo);
-	free(sources);
 	return usable;
 }
 
@@ -177,11 +176,4 @@ uint64_t jump_clock_ns(const struct jump_clock *clock, uint64_t tick)
 	}
 	back = scaled(clock->before_tick - tick, clock->before_rate);
 	return back < clock->before_ns ? clock->before_ns - back : 0;
-}
-
-uint64_t jump_clock_ticks(const struct jump_clock *clock, uint64_t ns)
-{
-	unsigned __int128 ticks = ((unsigned __int128)ns << 32) / clock->rate;
-
-	return ticks > UINT64_MAX ? UINT64_MAX : (uint64_t)ticks;
 }

@@ -35,7 +35,12 @@ void jump_clock_adjust(struct jump_clock *clock);
 /* Since the window's start; 0 for what was before. */
 uint64_t jump_clock_ns(const struct jump_clock *clock, uint64_t tick);
 /* How many ticks last that long. */
-uint64_t jump_clock_ticks(const struct jump_clock *clock, uint64_t ns);
+static inline uint64_t jump_clock_ticks(const struct jump_clock *clock, uint64_t ns)
+{
+	unsigned __int128 ticks = ((unsigned __int128)ns << 32) / clock->rate;
+
+	return ticks > UINT64_MAX ? UINT64_MAX : (uint64_t)ticks;
+}
 
 /* The sums behind it: does what /proc/cpuinfo and the kernel's list of clock sources say make a counter to rely on? */
 bool jump_clock_judge(const char *cpuinfo, const char *sources, const char **why);

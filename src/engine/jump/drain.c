@@ -443,19 +443,6 @@ struct mw_error *jump_drain_round(struct jump_drain *drain, size_t *events)
 	return err;
 }
 
-uint64_t jump_drain_rest(const struct jump_drain *drain, uint64_t elapsed_ns)
-{
-	uint64_t quarter = drain->shared->geometry.ring_units / 4;
-
-	return drain->fullest ? elapsed_ns * quarter / drain->fullest : UINT64_MAX;
-}
-
-uint64_t jump_drain_end(struct jump_drain *drain, uint64_t ns)
-{
-	drain->end_ns = ns > drain->emitted_ns ? ns : drain->emitted_ns;
-	return drain->end_ns;
-}
-
 struct mw_error *jump_drain_finish(struct jump_drain *drain)
 {
 	size_t events;

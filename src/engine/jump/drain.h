@@ -188,12 +188,21 @@ void jump_drain_destroy(struct jump_drain *drain);
  */
 struct mw_error *jump_drain_round(struct jump_drain *drain, size_t *events) MW_MUST_CHECK;
 /* How long until a quarter of a ring is full, where they go on to fill as they did in the last `elapsed_ns`. */
-uint64_t jump_drain_rest(const struct jump_drain *drain, uint64_t elapsed_ns);
+static inline uint64_t jump_drain_rest(const struct jump_drain *drain, uint64_t elapsed_ns)
+{
+	return drain->fullest ? elapsed_ns * (drain->shared->geometry.ring_units / 4) / drain->fullest : UINT64_MAX;
+}
+
 /*
  * Nothing is recorded any more but by calls that are on their way: the window ends `ns` after its beginning, or where
  * the last event was reported that is later, which is returned. What those calls tell has been no later.
  */
-uint64_t jump_drain_end(struct jump_drain *drain, uint64_t ns);
+static inline uint64_t jump_drain_end(struct jump_drain *drain, uint64_t ns)
+{
+	drain->end_ns = ns > drain->emitted_ns ? ns : drain->emitted_ns;
+	return drain->end_ns;
+}
+
 /* The last rounds: no thread records any more (or it does not matter); everything is read, calls that have begun and
  * not ended are told to have failed. */
 struct mw_error *jump_drain_finish(struct jump_drain *drain) MW_MUST_CHECK;

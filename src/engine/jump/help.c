@@ -184,7 +184,7 @@ static bool learn_from_words(struct jump_process *process, const uint64_t *words
 void jump_learn_from_stacks(struct jump_process *process)
 {
 	uint64_t until = mw_clock_ns_of(CLOCK_THREAD_CPUTIME_ID) + STACKS_NS;
-	uint64_t *words = malloc(PIECE * sizeof(*words));
+	MW_FREE uint64_t *words = malloc(PIECE * sizeof(*words));
 	struct mw_touched memory;
 	bool more = words;
 
@@ -200,7 +200,6 @@ void jump_learn_from_stacks(struct jump_process *process)
 		}
 	}
 	mw_touched_deinit(&memory);
-	free(words);
 }
 
 /* It led to what nobody can have called: it is not true, whatever the code looks like. */
@@ -367,7 +366,8 @@ static bool lives(const struct jump_process *process, pid_t tid)
 /* Which thread of the process is `tid` in its innermost namespace? 0: none. */
 static pid_t find_thread(const struct jump_process *process, uint32_t tid)
 {
-	pid_t *tids = NULL, found = 0;
+	MW_FREE pid_t *tids = NULL;
+	pid_t found = 0;
 	size_t count = 0;
 	struct mw_error *err = mw_tasks_read(process->pid, &tids, &count);
 
@@ -380,7 +380,6 @@ static pid_t find_thread(const struct jump_process *process, uint32_t tid)
 		mw_error_destroy(unread);
 	}
 	mw_error_destroy(err);
-	free(tids);
 	return found;
 }
 

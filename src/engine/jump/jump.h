@@ -270,6 +270,18 @@ static inline const struct jump_trampolines *jump_trampolines_at(const struct ju
 	return NULL;
 }
 
+/* How a patch's trampoline calls the recorder, whose image is there or has its place. */
+static inline struct mw_trampoline_frame jump_frame_of(const struct jump_process *process,
+						       const struct jump_patch *patch)
+{
+	const struct mw_stub_header *header = jump_header(process);
+
+	return (struct mw_trampoline_frame){
+		.entry = process->recorder.image + (patch->role == MW_STUB_UNWINDER ? header->find_fde : header->enter),
+		.hook = patch->number,
+		.frame_size = MW_STUB_CALL_SIZE};
+}
+
 /* Is its jump still to be written? */
 static inline bool jump_is_due(const struct jump_patch *patch)
 {
@@ -324,8 +336,9 @@ void jump_stats_take(struct jump_process *process);
 /* All threads stand, and one of them can be picked. Where that fails it is tried again for `patience_ns`; then they are
  * let go, and quiesce says what became of the process. Errors: those of mw_quiesce_begin. */
 struct mw_error *jump_stop(struct jump_process *process, uint64_t patience_ns) MW_MUST_CHECK;
-/* The process was stopped for quiesce.stood_ns, and runs again: what of it was after the window counts as detach. */
-void jump_account_stop(struct jump_process *process);
+/* … and let them go: how long they stood is counted; what of that was after the window counts as detach. Errors: those of
+ * mw_quiesce_end. */
+struct mw_error *jump_let_go(struct jump_process *process) MW_MUST_CHECK;
 /*
  * Of the threads that stand, one that makes system calls for us, `calls` (MW_CALL_BIT, MW_CALLS_...), and lives through
  * them under its seccomp filters should memwatch be killed amidst one; *tid is 0 where there is none. That is for what

@@ -268,10 +268,12 @@ static bool holds(const struct candidate *block, size_t offset)
 /* Where C libraries are known to have it, to choose by where there is only one thread to look at. */
 static const uint32_t usual[] = {0x2d0 /* glibc */, 0x30 /* musl */, 0x38 /* musl before 1.2 */};
 
+#define USUAL (sizeof(usual) / sizeof(usual[0]))
+
 struct mw_error *jump_find_tid_offset(struct jump_process *process)
 {
 	bool possible[CONTROL_BLOCK / sizeof(uint32_t)];
-	struct candidate *block = malloc(sizeof(*block));
+	MW_FREE struct candidate *block = malloc(sizeof(*block));
 	size_t looked = 0;
 
 	if (!block)
@@ -286,17 +288,14 @@ struct mw_error *jump_find_tid_offset(struct jump_process *process)
 		for (size_t j = 0; j < sizeof(possible); j++)
 			possible[j] &= holds(block, j * sizeof(uint32_t));
 	}
-	free(block);
-	for (size_t i = 0; looked && i < sizeof(usual) / sizeof(usual[0]); i++)
-		if (possible[usual[i] / sizeof(uint32_t)]) {
-			process->recorder.context.tid_offset = usual[i];
+	for (size_t i = 0; looked && i < USUAL + sizeof(possible); i++) {
+		uint32_t at = i < USUAL ? usual[i] : (uint32_t)((i - USUAL) * sizeof(uint32_t));
+
+		if (possible[at / sizeof(uint32_t)]) {
+			process->recorder.context.tid_offset = at;
 			return NULL;
 		}
-	for (size_t i = 0; looked && i < sizeof(possible); i++)
-		if (possible[i]) {
-			process->recorder.context.tid_offset = (uint32_t)(i * sizeof(uint32_t));
-			return NULL;
-		}
+	}
 	return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
 					     "where the C library of process %d keeps thread ids is not known",
 					     process->pid),
@@ -471,11 +470,7 @@ static bool within(mw_addr a, mw_addr b, uint64_t reach)
 static bool place(struct jump_process *process, struct jump_patch *patch)
 {
 	const struct mw_arch *arch = process->survey.arch;
-	const struct mw_stub_header *header = mw_stub_header();
-	const struct mw_trampoline_frame frame = {
-		.entry = process->recorder.image + (patch->role == MW_STUB_UNWINDER ? header->find_fde : header->enter),
-		.hook = patch->number,
-		.frame_size = MW_STUB_CALL_SIZE};
+	const struct mw_trampoline_frame frame = jump_frame_of(process, patch);
 
 	for (size_t i = 0; i < process->recorder.trampolines_count; i++) {
 		struct jump_trampolines *trampolines = &process->recorder.trampolines[i];
@@ -538,13 +533,6 @@ static struct mw_error *map_trampolines(struct jump_process *process, const stru
 	return note_owned(process, MW_RING_OWN_TRAMPOLINES, at, size);
 }
 
-static struct mw_error *write_trampoline(pid_t tid, const struct jump_patch *patch, bool sealed)
-{
-	if (sealed)
-		return mw_remote_poke(tid, patch->trampoline_at, patch->trampoline.bytes, patch->trampoline.size);
-	return mw_remote_write(tid, patch->trampoline_at, patch->trampoline.bytes, patch->trampoline.size);
-}
-
 /* Trampolines for all planned patches that have none. */
 static struct mw_error *make_trampolines(struct jump_process *process, const struct mw_inject *inject)
 {
@@ -569,7 +557,8 @@ static struct mw_error *make_trampolines(struct jump_process *process, const str
 		}
 		sealed = jump_trampolines_at(&process->recorder, patch->trampoline_at) <
 			 process->recorder.trampolines + first_new;
-		MW_TRY(write_trampoline(inject->tid, patch, sealed));
+		MW_TRY((sealed ? mw_remote_poke : mw_remote_write)(inject->tid, patch->trampoline_at,
+								   patch->trampoline.bytes, patch->trampoline.size));
 		context_hook(process, patch);
 	}
 	for (size_t i = first_new; i < process->recorder.trampolines_count; i++)

@@ -44,7 +44,7 @@ static uint64_t after_window(const struct jump_process *process, uint64_t ns)
 	return now - end < ns ? now - end : ns;
 }
 
-void jump_account_stop(struct jump_process *process)
+static void account_stop(struct jump_process *process)
 {
 	struct mw_engine_stats *stats = &process->stats;
 	uint64_t ns = process->quiesce.stood_ns;
@@ -56,6 +56,14 @@ void jump_account_stop(struct jump_process *process)
 		stats->longest_stop_ns = ns;
 	if (process->windowed)
 		stats->detach_ns += after_window(process, ns);
+}
+
+struct mw_error *jump_let_go(struct jump_process *process)
+{
+	struct mw_error *err = mw_quiesce_end(&process->quiesce);
+
+	account_stop(process);
+	return err;
 }
 
 /* PIDFD_GET_INFO of Linux 6.15: the exit status, also when somebody else has waited for the process. */
@@ -267,7 +275,7 @@ struct mw_error *jump_stop(struct jump_process *process, uint64_t patience_ns)
 		mw_error_destroy(mw_quiesce_end(&process->quiesce));
 		if (mw_error_kind(err) == MW_ERROR_GONE || mw_clock_ns() - begin >= patience_ns)
 			return err;
-		jump_account_stop(process);
+		account_stop(process);
 		mw_error_destroy(err);
 		nanosleep(&rest, NULL);
 	}
@@ -604,9 +612,8 @@ static struct mw_error *remove_all(struct jump_process *process)
 		err = mw_error_prefix(err, "memwatch's code in process %d could not be removed", process->pid);
 	if (process->quiesce.gone)
 		jump_exit_status(process, process->quiesce.exit_status);
-	released = mw_quiesce_end(&process->quiesce);
-	jump_account_stop(process);
-	return first_of(first_of(NULL, err), released);
+	released = jump_let_go(process);
+	return first_of(mw_error_unless_gone(err), released);
 }
 
 struct mw_error *jump_window_end(struct jump_process *process)

@@ -10,15 +10,9 @@
 #define MOST      (UINT64_C(64) << 20) /* bytes of one piece of private memory */
 #define MOST_SLOT (1u << 20)
 
-bool jump_remains_is_shared(const struct mw_mapping *mapping)
-{
-	return mapping->shared && mapping->offset == 0 && mapping->inode &&
-	       strcmp(mapping->path, "/memfd:memwatch") == 0;
-}
-
 /* Does all of [start, start + size) lie in memory of no file, private, with no right that ours does not have? `data`
  * may be executable, as all is that a program with READ_IMPLIES_EXEC (personality(2)) may read. */
-static bool jump_remains_is_private(const struct mw_maps *maps, mw_addr start, uint64_t size, bool data)
+static bool is_private(const struct mw_maps *maps, mw_addr start, uint64_t size, bool data)
 {
 	mw_addr end = start + size;
 
@@ -42,7 +36,7 @@ bool jump_remains_owned(const struct mw_maps *maps, const struct mw_ring_owned *
 	if (owned->kind == MW_RING_OWN_GUARD && owned->size != PAGE)
 		return false;
 	return owned->kind > MW_RING_OWN_NOTHING && owned->kind <= MW_RING_OWN_TRAMPOLINES &&
-	       jump_remains_is_private(maps, owned->start, owned->size, owned->kind == MW_RING_OWN_GUARD);
+	       is_private(maps, owned->start, owned->size, owned->kind == MW_RING_OWN_GUARD);
 }
 
 bool jump_remains_is_image(const uint8_t *bytes, uint64_t size, bool *other)
@@ -60,13 +54,6 @@ bool jump_remains_is_image(const uint8_t *bytes, uint64_t size, bool *other)
 	       header.context <= header.size && header.size - header.context >= sizeof(struct mw_stub_context) &&
 	       header.code_end <= header.size && header.returned < header.code_end && header.enter < header.code_end &&
 	       header.find_fde < header.code_end;
-}
-
-const struct mw_stub_context *jump_remains_context(const uint8_t *bytes)
-{
-	const struct mw_stub_header *header = (const struct mw_stub_header *)(const void *)bytes;
-
-	return (const struct mw_stub_context *)(const void *)(bytes + header->context);
 }
 
 bool jump_remains_slots(const struct mw_ring_control *control, uint64_t size, uint64_t *offset, uint32_t *count)

@@ -10,15 +10,27 @@
 #include "stub/stub.h"
 
 #include <memwatch/error.h>
+#include <string.h>
 
 /* Is it memory that memwatch and a process share, from its beginning? */
-bool jump_remains_is_shared(const struct mw_mapping *mapping);
+static inline bool jump_remains_is_shared(const struct mw_mapping *mapping)
+{
+	return mapping->shared && mapping->offset == 0 && mapping->inode &&
+	       strcmp(mapping->path, "/memfd:memwatch") == 0;
+}
+
 /* Can it be ours? `pages`: it is whole pages, few enough, in private memory. */
 bool jump_remains_owned(const struct mw_maps *maps, const struct mw_ring_owned *owned);
 /* Is it an image, `size` bytes of it at hand, of this version? `*other`: it is one of another. */
 bool jump_remains_is_image(const uint8_t *bytes, uint64_t size, bool *other);
 /* Its context. For what is an image. */
-const struct mw_stub_context *jump_remains_context(const uint8_t *bytes);
+static inline const struct mw_stub_context *jump_remains_context(const uint8_t *bytes)
+{
+	const struct mw_stub_header *header = (const struct mw_stub_header *)(const void *)bytes;
+
+	return (const struct mw_stub_context *)(const void *)(bytes + header->context);
+}
+
 /* Geometry of the slots: where they are and how many; false where they don't fit into `size` bytes. */
 bool jump_remains_slots(const struct mw_ring_control *control, uint64_t size, uint64_t *offset, uint32_t *count);
 /* Does the text of /proc/locks tell of a lock on the file? */

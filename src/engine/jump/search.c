@@ -27,11 +27,6 @@
 /* Words of a piece of memory overlap those of the next: a mark is looked for as a whole, the word below it as well. */
 #define OVERLAP (JUMP_CALL_WORDS + 1)
 
-/* A thread's own stack, and the stack pointer of the thread on it. */
-struct jump_running {
-	mw_addr start, sp;
-};
-
 /* glibc, musl and Java's virtual machine all keep what lies right below a thread's stack from being touched: by a
  * mapping, or by a page of the same one. */
 static bool is_guarded(const struct mw_maps *maps, const struct mw_mapping *mapping)
@@ -87,17 +82,6 @@ static bool find_running(struct jump_search *search, const struct mw_maps *maps)
 							   &regs.general, &search->running[search->running_count]);
 	}
 	return search->running;
-}
-
-/* Nobody comes back to a stack pointer right below that of the thread whose stack it is. Further down there may be
- * stacks of the program's own making, in a variable of a function that has called what runs. */
-bool jump_search_below(const struct jump_search *search, mw_addr sp)
-{
-	for (size_t i = 0; i < search->running_count; i++)
-		if (sp >= search->running[i].start && sp < search->running[i].sp &&
-		    search->running[i].sp - sp <= JUMP_STACK_BELOW)
-			return true;
-	return false;
 }
 
 /* Does an address lie below the stack pointer of the thread whose stack it is, however far? */

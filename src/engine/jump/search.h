@@ -7,7 +7,10 @@
 
 #define JUMP_CALL_WORDS (sizeof(struct mw_stub_call) / sizeof(uint64_t))
 
-struct jump_running;
+/* A thread's own stack, and the stack pointer of the thread on it. */
+struct jump_running {
+	mw_addr start, sp;
+};
 
 /* Doubtful is what looks like something that has long been left, and may not have been. */
 enum jump_found { JUMP_FOUND_NOTHING, JUMP_FOUND_DOUBTFUL, JUMP_FOUND };
@@ -50,8 +53,16 @@ static inline void jump_seen_anew(struct jump_seen *seen)
 	seen->at_large = false;
 }
 
-/* Does `sp` lie right below the stack pointer of the thread whose stack it is? Nobody comes back to there. */
-bool jump_search_below(const struct jump_search *search, mw_addr sp);
+/* Nobody comes back to a stack pointer right below that of the thread whose stack it is. Further down there may be
+ * stacks of the program's own making, in a variable of a function that has called what runs. */
+static inline bool jump_search_below(const struct jump_search *search, mw_addr sp)
+{
+	for (size_t i = 0; i < search->running_count; i++)
+		if (sp >= search->running[i].start && sp < search->running[i].sp &&
+		    search->running[i].sp - sp <= JUMP_STACK_BELOW)
+			return true;
+	return false;
+}
 
 /* Does a thread with these registers run on the stack that it was made with? */
 bool jump_on_own_stack(const struct jump_process *process, const struct mw_maps *maps, pid_t tid,

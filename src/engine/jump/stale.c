@@ -54,8 +54,9 @@ static struct mw_error *other_version(pid_t pid)
  */
 static bool try_lock(const struct remains *remains, pid_t tid, bool *alive)
 {
+	MW_CLOSE int fd = -1;
 	char path[96];
-	int fd, error;
+	int error;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)tid,
 		       (unsigned long long)remains->shared.start, (unsigned long long)remains->shared.end);
@@ -63,7 +64,6 @@ static bool try_lock(const struct remains *remains, pid_t tid, bool *alive)
 	if (fd < 0)
 		return false;
 	error = flock(fd, LOCK_SH | LOCK_NB) ? errno : 0;
-	close(fd);
 	*alive = error == EWOULDBLOCK;
 	return error == 0 || *alive;
 }
@@ -76,7 +76,7 @@ static bool is_alive(const struct remains *remains, pid_t tid)
 	struct jump_clock clock;
 	uint64_t first = 0, now = 0, limit;
 	bool alive = false;
-	char *locks = NULL;
+	MW_FREE char *locks = NULL;
 	size_t size;
 	struct mw_error *err;
 
@@ -86,7 +86,6 @@ static bool is_alive(const struct remains *remains, pid_t tid)
 	if (!err)
 		alive = jump_remains_locked(locks, remains->shared.major, remains->shared.minor, remains->shared.inode);
 	mw_error_destroy(err);
-	free(locks);
 	if (alive)
 		return true;
 	jump_clock_init(&clock);
@@ -128,7 +127,7 @@ static void read_control(const struct remains *remains, pid_t tid, struct mw_rin
 static struct mw_error *take_image(struct remains *remains, pid_t tid, const struct mw_ring_owned *owned)
 {
 	struct jump_process *process = remains->process;
-	uint8_t *bytes = calloc(1, owned->size);
+	MW_FREE uint8_t *bytes = calloc(1, owned->size);
 	bool other = false, is_image;
 	uint64_t mark = 0;
 	size_t got;
@@ -144,19 +143,17 @@ static struct mw_error *take_image(struct remains *remains, pid_t tid, const str
 		process->recorder.image_size = owned->size;
 	}
 	if (is_image) {
-		remains->image = bytes;
-		process->recorder.code = bytes;
 		process->recorder.context = *jump_remains_context(bytes);
+		process->recorder.code = remains->image = MW_TAKE(bytes);
 		return NULL;
 	}
-	free(bytes);
 	return other ? other_version(process->pid) : NULL;
 }
 
 /* Once some of it may have been unmapped, nothing is ours that does not look so. */
 static bool is_guard(const struct remains *remains, pid_t tid, mw_addr start)
 {
-	char *smaps = NULL;
+	MW_FREE char *smaps = NULL;
 	size_t size;
 	bool is;
 	struct mw_error *err;
@@ -166,7 +163,6 @@ static bool is_guard(const struct remains *remains, pid_t tid, mw_addr start)
 	err = mw_proc_file_read(&smaps, &size, "/proc/%d/smaps", (int)tid);
 	is = !err && jump_remains_wiped_by_fork(smaps, start);
 	mw_error_destroy(err);
-	free(smaps);
 	return is;
 }
 
@@ -250,12 +246,7 @@ static struct mw_error *take_jump(struct remains *remains, pid_t tid, const stru
 /* A trampoline that is what would be made today: it is known which of its instructions is the copy of which. */
 static void take_trampoline(const struct remains *remains, pid_t tid, struct jump_patch *patch, uint64_t original)
 {
-	const struct mw_stub_header *header = (const struct mw_stub_header *)(const void *)remains->image;
-	const struct mw_trampoline_frame frame = {
-		.entry = remains->process->recorder.image +
-			 (patch->role == MW_STUB_UNWINDER ? header->find_fde : header->enter),
-		.hook = patch->number,
-		.frame_size = MW_STUB_CALL_SIZE};
+	const struct mw_trampoline_frame frame = jump_frame_of(remains->process, patch);
 	uint8_t now[MW_TRAMPOLINE_SIZE];
 	struct mw_error *err = NULL;
 
@@ -312,14 +303,14 @@ static void drop_doubtful(struct jump_process *process)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < process->recorder.trampolines_count; i++) {
+		const struct jump_trampolines area = process->recorder.trampolines[i];
 		bool sure = false;
 
 		for (size_t j = 0; j < process->patches.count && !sure; j++)
 			sure = process->patches.items[j].trampoline.size &&
-			       process->patches.items[j].trampoline_at - process->recorder.trampolines[i].start <
-				       process->recorder.trampolines[i].size;
+			       process->patches.items[j].trampoline_at - area.start < area.size;
 		if (sure)
-			process->recorder.trampolines[kept++] = process->recorder.trampolines[i];
+			process->recorder.trampolines[kept++] = area;
 	}
 	process->recorder.trampolines_count = kept;
 }
