@@ -9,6 +9,7 @@
 
 #include "engine/jump/jump.h"
 #include "proc/file.h"
+#include "proc/status.h"
 
 #include <memwatch/arch.h>
 

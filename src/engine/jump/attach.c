@@ -511,7 +511,6 @@ static struct mw_error *loader_ready(struct jump_process *process, struct mw_tra
 	mw_comm_read(process->pid, process->pid, process->name);
 	regs->general.pc = process->launch.loader;
 	MW_TRY(mw_tracee_set_regs(process->pid, regs));
-	process->quiesce = (struct mw_quiesce){.forked = jump_child_forked, .context = process};
 	err = mw_quiesce_take(&process->quiesce, process->pid);
 	if (!err)
 		err = install_launched(process);

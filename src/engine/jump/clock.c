@@ -2,9 +2,7 @@
 /* clock.c: from the time stamp counter to nanoseconds (clock.h). */
 #include "engine/jump/clock.h"
 
-#include "base/cleanup.h"
 #include "base/clock.h"
-#include "proc/file.h"
 
 #include <string.h>
 #include <time.h>
@@ -12,7 +10,6 @@
 #define MEASURE_NS 2000000u
 #define CLOSEST_NS 10000000u /* pairs closer than that say little about the rate */
 #define READINGS   8
-#define SOURCES    "/sys/devices/system/clocksource/clocksource0/available_clocksource"
 
 /* Is `word` one of the words from `text` to the line's end? */
 static bool has_word(const char *text, const char *word)
@@ -45,25 +42,6 @@ bool jump_clock_judge(const char *cpuinfo, const char *sources, const char **why
 	else
 		return true;
 	return false;
-}
-
-bool jump_clock_usable(const char **why)
-{
-	MW_FREE char *cpuinfo = NULL;
-	MW_FREE char *sources = NULL;
-	size_t size;
-	bool usable = false;
-	struct mw_error *err = mw_proc_file_read(&cpuinfo, &size, "/proc/cpuinfo");
-
-	if (!err)
-		err = mw_proc_file_read(&sources, &size, SOURCES);
-	if (err)
-		*why = cpuinfo ? "cannot read which clock sources the kernel trusts (" SOURCES ")"
-			       : "cannot read /proc/cpuinfo";
-	else
-		usable = jump_clock_judge(cpuinfo, sources, why);
-	mw_error_destroy(err);
-	return usable;
 }
 
 /* Read both clocks at one moment: the pair of several whose two looks at the counter lie closest together. */

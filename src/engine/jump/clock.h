@@ -22,8 +22,9 @@ struct jump_clock {
 	uint64_t measured_tick, measured_ns;          /* what the clocks said when the newest pair was taken */
 };
 
-/* Can the time stamp counter be relied on here: constant, synchronised? False with the reason (static text). */
-bool jump_clock_usable(const char **why);
+/* Can the time stamp counter be relied on, constant and synchronised, as /proc/cpuinfo and the kernel's list of clock
+ * sources say? False with the reason (static text). */
+bool jump_clock_judge(const char *cpuinfo, const char *sources, const char **why);
 uint64_t jump_clock_tick(void);
 /* Measure the rate; takes about two milliseconds. The window begins now, too. */
 void jump_clock_init(struct jump_clock *clock);
@@ -42,8 +43,6 @@ static inline uint64_t jump_clock_ticks(const struct jump_clock *clock, uint64_t
 	return ticks > UINT64_MAX ? UINT64_MAX : (uint64_t)ticks;
 }
 
-/* The sums behind it: does what /proc/cpuinfo and the kernel's list of clock sources say make a counter to rely on? */
-bool jump_clock_judge(const char *cpuinfo, const char *sources, const char **why);
 /* As jump_clock_adjust, with the clocks' readings as given; ns of CLOCK_MONOTONIC. */
 void jump_clock_take(struct jump_clock *clock, uint64_t tick, uint64_t ns);
 

@@ -115,13 +115,34 @@ static struct mw_error *attach_once(struct jump_engine *engine, pid_t pid, bool 
 	return err;
 }
 
+#define SOURCES "/sys/devices/system/clocksource/clocksource0/available_clocksource"
+
+static bool clock_usable(const char **why)
+{
+	MW_FREE char *cpuinfo = NULL;
+	MW_FREE char *sources = NULL;
+	size_t size;
+	bool usable = false;
+	struct mw_error *err = mw_proc_file_read(&cpuinfo, &size, "/proc/cpuinfo");
+
+	if (!err)
+		err = mw_proc_file_read(&sources, &size, SOURCES);
+	if (err)
+		*why = cpuinfo ? "cannot read which clock sources the kernel trusts (" SOURCES ")"
+			       : "cannot read /proc/cpuinfo";
+	else
+		usable = jump_clock_judge(cpuinfo, sources, why);
+	mw_error_destroy(err);
+	return usable;
+}
+
 /* Can the engine be used on this machine, with these options? UNSUPPORTED with the reason. */
 static struct mw_error *machine_check(const struct jump_engine *engine)
 {
 	const char *why;
 	struct mw_error *err = NULL;
 
-	if (!jump_clock_usable(&why))
+	if (!clock_usable(&why))
 		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "the jump engine can't be used here: %s", why);
 	else if (engine->options.depth > JUMP_MAX_DEPTH)
 		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0, "the jump engine keeps stacks of at most %d frames",

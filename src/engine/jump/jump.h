@@ -347,8 +347,6 @@ struct mw_error *jump_let_go(struct jump_process *process) MW_MUST_CHECK;
 struct mw_error *jump_injector_find(struct mw_seccomp_policy *policy, const struct mw_quiesce *quiesce,
 				    const struct mw_maps *maps, uint32_t calls, pid_t *tid,
 				    struct mw_permit *permit) MW_MUST_CHECK;
-/* For mw_quiesce: a forked child holds our code and jumps. */
-struct mw_error *jump_child_forked(void *context, pid_t child) MW_MUST_CHECK;
 /* Clean those that have been heard of. */
 void jump_children_heard(struct jump_process *process);
 /* The window ends now, or when it was as long as it was to be. What is recorded from now on is reported, too. */

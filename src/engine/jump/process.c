@@ -183,6 +183,14 @@ void jump_process_destroy(struct jump_process *process)
 	free(process);
 }
 
+/* Forked while we hold its maker: it stands before its first instruction, and has no calls but its maker's. */
+static struct mw_error *child_forked(void *context, pid_t child)
+{
+	/* What is in its memory is taken out when the window ends; the jumps can go at once, but for what a call that
+	 * throws needs. */
+	return jump_unpatch_copy(context, child, false);
+}
+
 static struct mw_error *look_at_process(struct jump_process *process)
 {
 	const struct mw_engine_options *options = &process->engine->options;
@@ -216,6 +224,7 @@ struct mw_error *jump_process_create(struct jump_engine *engine, pid_t pid, cons
 	process->patches.next_helper = MW_STUB_MAX_HOOKS;
 	process->recorder.code = mw_stub_image;
 	process->recorder.own_memory = -1;
+	process->quiesce = (struct mw_quiesce){.forked = child_forked, .context = process};
 	err = look_at_process(process);
 	if (err)
 		jump_process_destroy(process);
@@ -261,11 +270,8 @@ struct mw_error *jump_stop(struct jump_process *process, uint64_t patience_ns)
 	uint64_t begin = mw_clock_ns();
 
 	for (;;) {
-		struct mw_error *err;
+		struct mw_error *err = mw_quiesce_begin(&process->quiesce, process->pid);
 
-		process->quiesce.forked = jump_child_forked;
-		process->quiesce.context = process;
-		err = mw_quiesce_begin(&process->quiesce, process->pid);
 		if (!err)
 			err = mw_quiesce_await_injector(&process->quiesce);
 		if (!err)
@@ -397,7 +403,7 @@ static struct mw_error *clean_child(const struct jump_process *process, struct m
 
 static struct mw_error *child_clean(struct jump_process *process, pid_t child)
 {
-	struct mw_quiesce quiesce = {.forked = jump_child_forked, .context = process};
+	struct mw_quiesce quiesce = {.forked = child_forked, .context = process};
 	struct mw_error *err = mw_quiesce_begin(&quiesce, child);
 	bool left;
 
@@ -410,14 +416,6 @@ static struct mw_error *child_clean(struct jump_process *process, pid_t child)
 	err = mw_error_first(err, mw_quiesce_end(&quiesce));
 	mw_quiesce_deinit(&quiesce);
 	return err;
-}
-
-/* Forked while we hold its maker: it stands before its first instruction, and has no calls but its maker's. */
-struct mw_error *jump_child_forked(void *context, pid_t child)
-{
-	/* What is in its memory is taken out when the window ends; the jumps can go at once, but for what a call that
-	 * throws needs. */
-	return jump_unpatch_copy(context, child, false);
 }
 
 void jump_children_heard(struct jump_process *process)
