@@ -27,40 +27,21 @@ static uint64_t result_flags(uint64_t result, uint8_t width)
 	return flags;
 }
 
-/* `flags` after a + b, operands of `width` bytes. */
-static uint64_t flags_add(uint64_t flags, uint64_t a, uint64_t b, uint8_t width)
+/* `flags` after a + b or, with `minus`, a - b (sub, cmp), operands of `width` bytes. */
+static uint64_t flags_add(uint64_t flags, uint64_t a, uint64_t b, bool minus, uint8_t width)
 {
 	uint64_t mask = mw_x86_mask(width);
-	uint64_t sum = (a + b) & mask;
+	uint64_t result = (minus ? a - b : a + b) & mask;
 
 	a &= mask;
 	b &= mask;
-	flags = (flags & ~MW_X86_ARITH) | result_flags(sum, width);
-	if (sum < a)
+	flags = (flags & ~MW_X86_ARITH) | result_flags(result, width);
+	if (minus ? a < b : result < a)
 		flags |= MW_X86_CF;
-	if ((a ^ b ^ sum) & 0x10)
+	if ((a ^ b ^ result) & 0x10)
 		flags |= MW_X86_AF;
-	/* Overflow: both operands have one sign, the sum the other. */
-	if (((a ^ sum) & (b ^ sum)) >> (width * 8 - 1) & 1)
-		flags |= MW_X86_OF;
-	return flags;
-}
-
-/* `flags` after a - b (sub, cmp). */
-static uint64_t flags_sub(uint64_t flags, uint64_t a, uint64_t b, uint8_t width)
-{
-	uint64_t mask = mw_x86_mask(width);
-	uint64_t difference = (a - b) & mask;
-
-	a &= mask;
-	b &= mask;
-	flags = (flags & ~MW_X86_ARITH) | result_flags(difference, width);
-	if (a < b)
-		flags |= MW_X86_CF;
-	if ((a ^ b ^ difference) & 0x10)
-		flags |= MW_X86_AF;
-	/* Overflow: the operands differ in sign and the result has the second one's. */
-	if (((a ^ b) & (a ^ difference)) >> (width * 8 - 1) & 1)
+	/* Overflow: the result has not the sign of `a`, though what was added (the negative of `b`) has. */
+	if (((a ^ result) & (minus ? a ^ b : b ^ result)) >> (width * 8 - 1) & 1)
 		flags |= MW_X86_OF;
 	return flags;
 }
@@ -74,40 +55,12 @@ static uint64_t flags_logic(uint64_t flags, uint64_t result, uint8_t width)
 /* Is the condition `cc` (the low four bits of a jcc, cmovcc or setcc opcode) true? */
 static bool condition(uint8_t cc, uint64_t flags)
 {
-	bool cf = flags & MW_X86_CF;
-	bool zf = flags & MW_X86_ZF;
-	bool sf = flags & MW_X86_SF;
-	bool of = flags & MW_X86_OF;
-	bool holds = false;
+	bool cf = flags & MW_X86_CF, pf = flags & MW_X86_PF, zf = flags & MW_X86_ZF;
+	bool sf = flags & MW_X86_SF, of = flags & MW_X86_OF;
+	/* o, b, e, be, s, p, l, le: the lowest bit of the code turns the condition round. */
+	const bool holds[8] = {of, cf, zf, cf || zf, sf, pf, sf != of, zf || sf != of};
 
-	/* Pairs: the lowest bit of the code turns the condition round. */
-	switch (cc >> 1 & 7) {
-	case 0: /* o */
-		holds = of;
-		break;
-	case 1: /* b */
-		holds = cf;
-		break;
-	case 2: /* e */
-		holds = zf;
-		break;
-	case 3: /* be */
-		holds = cf || zf;
-		break;
-	case 4: /* s */
-		holds = sf;
-		break;
-	case 5: /* p */
-		holds = flags & MW_X86_PF;
-		break;
-	case 6: /* l */
-		holds = sf != of;
-		break;
-	case 7: /* le */
-		holds = zf || sf != of;
-		break;
-	}
-	return holds != (cc & 1);
+	return holds[cc >> 1 & 7] != (cc & 1);
 }
 
 /* The value of a register operand, zero-extended. */
@@ -153,35 +106,35 @@ static void emulate_arithmetic(const struct mw_insn_plan *plan, struct mw_regs *
 	uint64_t memory = *word & mw_x86_mask(width);
 	uint64_t a = plan->dst == MW_X86_MEMORY ? memory : get_operand(regs, plan->dst, width);
 	uint64_t b = plan->src == MW_X86_MEMORY ? memory : source(plan, regs, width);
+	uint64_t result;
 
 	switch (plan->op) {
 	case MW_X86_OP_ADD:
-		regs->flags = flags_add(regs->flags, a, b, width);
-		set_operand(regs, plan->dst, width, a + b);
+		result = a + b;
 		break;
 	case MW_X86_OP_SUB:
-		regs->flags = flags_sub(regs->flags, a, b, width);
-		set_operand(regs, plan->dst, width, a - b);
-		break;
 	case MW_X86_OP_CMP:
-		regs->flags = flags_sub(regs->flags, a, b, width);
+		result = a - b;
 		break;
 	case MW_X86_OP_AND:
-		regs->flags = flags_logic(regs->flags, a & b, width);
-		set_operand(regs, plan->dst, width, a & b);
+	case MW_X86_OP_TEST:
+		result = a & b;
 		break;
 	case MW_X86_OP_OR:
-		regs->flags = flags_logic(regs->flags, a | b, width);
-		set_operand(regs, plan->dst, width, a | b);
+		result = a | b;
 		break;
 	case MW_X86_OP_XOR:
-		regs->flags = flags_logic(regs->flags, a ^ b, width);
-		set_operand(regs, plan->dst, width, a ^ b);
+		result = a ^ b;
 		break;
-	case MW_X86_OP_TEST:
-		regs->flags = flags_logic(regs->flags, a & b, width);
-		break;
+	default:
+		return;
 	}
+	if (plan->op == MW_X86_OP_ADD || plan->op == MW_X86_OP_SUB || plan->op == MW_X86_OP_CMP)
+		regs->flags = flags_add(regs->flags, a, b, plan->op != MW_X86_OP_ADD, width);
+	else
+		regs->flags = flags_logic(regs->flags, result, width);
+	if (plan->op != MW_X86_OP_CMP && plan->op != MW_X86_OP_TEST)
+		set_operand(regs, plan->dst, width, result);
 }
 
 /* inc and dec are add and sub of 1 that leave the carry alone. */
@@ -190,7 +143,7 @@ static void emulate_step(const struct mw_insn_plan *plan, struct mw_regs *regs)
 	uint64_t a = get_operand(regs, plan->dst, plan->width);
 	uint64_t carry = regs->flags & MW_X86_CF;
 	bool up = plan->op == MW_X86_OP_INC;
-	uint64_t flags = up ? flags_add(regs->flags, a, 1, plan->width) : flags_sub(regs->flags, a, 1, plan->width);
+	uint64_t flags = flags_add(regs->flags, a, 1, !up, plan->width);
 
 	regs->flags = (flags & ~MW_X86_CF) | carry;
 	set_operand(regs, plan->dst, plan->width, up ? a + 1 : a - 1);
