@@ -203,14 +203,3 @@ bool mw_block_table_each(const struct mw_block_table *table,
 	}
 	return true;
 }
-
-void mw_block_table_mark(struct mw_block_table *table, uint32_t bits)
-{
-	for (uint32_t i = 0; i < MW_BLOCK_SHARDS; i++) {
-		struct mw_block_shard *shard = &table->shards[i];
-
-		/* Empty slots are written anew before they hold a block. */
-		for (uint32_t j = 0; j < shard->capacity; j++)
-			shard->slots[j].thread |= bits;
-	}
-}

@@ -52,7 +52,5 @@ bool mw_block_table_remove(struct mw_block_table *table, mw_addr addr, struct mw
 /* Call `visit` for each block in no order until it returns false; so does this then. */
 bool mw_block_table_each(const struct mw_block_table *table,
 			 bool (*visit)(const void *context, const struct mw_block *block), const void *context);
-/* Set `bits` in the thread of every block. */
-void mw_block_table_mark(struct mw_block_table *table, uint32_t bits);
 
 #endif

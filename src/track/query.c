@@ -14,9 +14,12 @@ static void restart_tally(struct mw_tally *tally)
 	*tally = (struct mw_tally){.aofo = older};
 }
 
-static void mark_vm_blocks(struct mw_track *track)
+/* Those that are not in use are written anew before they are. */
+static void mark_blocks(struct mw_track *track)
 {
-	/* Those that are not in use are written anew before they are. */
+	for (uint32_t i = 0; i < MW_BLOCK_SHARDS; i++)
+		for (uint32_t j = 0; j < track->heap.shards[i].capacity; j++)
+			track->heap.shards[i].slots[j].thread |= MW_THREAD_OLDER;
 	for (uint32_t i = 0; i < track->vm_blocks.used; i++)
 		((struct mw_vm_block *)mw_pool_at(&track->vm_blocks, i))->thread |= MW_THREAD_OLDER;
 }
@@ -35,8 +38,7 @@ static void mark_pending(struct mw_track *track, uint32_t id)
 
 struct mw_error *mw_track_interval(struct mw_track *track, uint64_t begin_ns)
 {
-	mw_block_table_mark(&track->heap, MW_THREAD_OLDER);
-	mark_vm_blocks(track);
+	mark_blocks(track);
 	for (uint32_t i = 0; i < MW_KIND_COUNT; i++)
 		restart_tally(&track->totals[i]);
 	for (uint32_t i = 0; i < track->stacks.records.used; i++) {
@@ -198,13 +200,6 @@ void mw_track_stack_series(const struct mw_track *track, uint32_t id, uint64_t e
 	mw_series_read(&tally->series, &track->clock, tally->impacting.bytes, end_ns, out);
 }
 
-void mw_track_kind_series(const struct mw_track *track, enum mw_kind kind, uint64_t end_ns, struct mw_track_series *out)
-{
-	const struct mw_tally *tally = &track->totals[kind];
-
-	mw_series_read(&tally->series, &track->clock, tally->impacting.bytes, end_ns, out);
-}
-
 void mw_track_memory(const struct mw_track *track, struct mw_track_memory *out)
 {
 	const struct mw_stack_table *stacks = &track->stacks;
@@ -222,8 +217,6 @@ void mw_track_memory(const struct mw_track *track, struct mw_track_memory *out)
 
 		out->stacks += mw_series_memory(&record->tally.series) + mw_histogram_memory(&record->lifetimes);
 	}
-	for (uint32_t i = 0; i < MW_KIND_COUNT; i++)
-		out->stacks += mw_series_memory(&track->totals[i].series);
 	out->threads = mw_pool_memory(&track->threads.records) + mw_map_memory(&track->threads.latest) +
 		       track->threads.name_bytes;
 }

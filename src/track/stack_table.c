@@ -104,13 +104,6 @@ static bool record_is(const struct mw_stack_table *table, uint32_t id, const str
 	return true;
 }
 
-void mw_stack_table_init(struct mw_stack_table *table)
-{
-	*table = (struct mw_stack_table){.code = {.capacity = 0}};
-	mw_pool_init(&table->nodes, sizeof(struct mw_stack_node));
-	mw_pool_init(&table->records, sizeof(struct mw_stack_record));
-}
-
 void mw_stack_table_deinit(struct mw_stack_table *table)
 {
 	for (uint32_t i = 0; i < table->records.used; i++) {

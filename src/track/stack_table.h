@@ -47,13 +47,13 @@ struct mw_stack_record {
 	uint8_t kind, cut;
 };
 
+/* Zero-initialise, and the pools; mw_stack_table_deinit frees. */
 struct mw_stack_table {
 	struct mw_pool nodes, records; /* none is given back: their numbers are those of the indexes */
 	struct mw_index node_index, record_index;
 	struct mw_code_table code;
 };
 
-void mw_stack_table_init(struct mw_stack_table *table);
 void mw_stack_table_deinit(struct mw_stack_table *table);
 /* The number of a stack, which is added where it is new. */
 struct mw_error *mw_stack_table_intern(struct mw_stack_table *table, const struct mw_raw_stack *stack,

@@ -201,7 +201,7 @@ static inline MW_MUST_CHECK struct mw_error *mw_account_stack(struct mw_track *t
 	return NULL;
 }
 
-/* Bytes of a stack are about to change. Those of kinds are followed with every moment (track.c). */
+/* Bytes of a stack are about to change. */
 static inline struct mw_error *mw_account_follow(struct mw_track *track, struct mw_tally *stack)
 {
 	return mw_series_follow(&stack->series, &track->clock, stack->impacting.bytes);

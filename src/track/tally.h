@@ -54,7 +54,7 @@ uint64_t mw_series_memory(const struct mw_series *series);
 struct mw_tally {
 	struct mw_amount impacting, transient;
 	struct mw_track_peak peak;
-	struct mw_series series; /* of impacting.bytes */
+	struct mw_series series; /* of impacting.bytes, of a stack */
 	struct mw_amount aofi, aofo;
 	uint64_t aofi_unknown;
 };

@@ -304,21 +304,6 @@ static struct mw_error *check_event(const struct mw_track *track, const struct m
 	return NULL;
 }
 
-/* What is counted for a kind changes all the time: its series are kept up to date, not brought so. */
-static __attribute__((cold, noinline)) struct mw_error *pass_moment(struct mw_track *track, uint64_t time_ns)
-{
-	struct mw_error *err = NULL;
-
-	mw_series_clock_advance(&track->clock, time_ns);
-	for (uint32_t i = 0; i < MW_KIND_COUNT; i++) {
-		struct mw_tally *total = &track->totals[i];
-		struct mw_error *next = mw_series_follow(&total->series, &track->clock, total->impacting.bytes);
-
-		err = mw_track_first_error(err, next);
-	}
-	return err;
-}
-
 /* An event that comes after a later one. What it brings is noted for those who watch. */
 static __attribute__((cold, noinline)) struct mw_error *come_late(struct mw_track *track, const struct mw_event *event)
 {
@@ -340,7 +325,7 @@ static struct mw_error *take_event(void *context, const struct mw_event *event)
 	else
 		track->now_ns = event->time_ns;
 	if (mw_series_clock_lags(&track->clock, event->time_ns))
-		MW_TRY(pass_moment(track, event->time_ns));
+		mw_series_clock_advance(&track->clock, event->time_ns);
 	switch (event->type) {
 	case MW_EVENT_ALLOC:
 		return take_alloc(track, event);
@@ -403,7 +388,8 @@ struct mw_error *mw_track_create(struct mw_track **out)
 		return mw_error_nomem();
 	mw_vm_init(track);
 	mw_pool_init(&track->pending, sizeof(struct mw_pending));
-	mw_stack_table_init(&track->stacks);
+	mw_pool_init(&track->stacks.nodes, sizeof(struct mw_stack_node));
+	mw_pool_init(&track->stacks.records, sizeof(struct mw_stack_record));
 	mw_pool_init(&track->threads.records, sizeof(struct mw_thread_record));
 	mw_series_clock_start(&track->clock, 0);
 	*out = track;
@@ -424,8 +410,6 @@ void mw_track_destroy(struct mw_track *track)
 {
 	if (!track)
 		return;
-	for (uint32_t i = 0; i < MW_KIND_COUNT; i++)
-		mw_series_deinit(&track->totals[i].series);
 	for (uint32_t i = 0; i < track->threads.records.used; i++)
 		free_names(mw_thread_table_at(&track->threads, i)->names);
 	mw_map_deinit(&track->threads.latest);

@@ -100,10 +100,8 @@ struct mw_track_series {
 	uint32_t count;
 	float bytes[MW_SERIES_MAX];
 };
-/* Of a stack, or of all of a kind, up to `end_ns`, which is not before the last event. */
+/* Of a stack, up to `end_ns`, which is not before the last event. */
 void mw_track_stack_series(const struct mw_track *track, uint32_t id, uint64_t end_ns, struct mw_track_series *out);
-void mw_track_kind_series(const struct mw_track *track, enum mw_kind kind, uint64_t end_ns,
-			  struct mw_track_series *out);
 
 struct mw_track_peak {
 	struct mw_amount amount;

@@ -300,19 +300,16 @@ static void compare_series(const struct mw_track_series *got, uint32_t begin, ui
 
 static void compare_all(uint32_t begin, uint32_t end, uint64_t begin_ns, uint64_t end_ns)
 {
-	struct mw_track_series series;
-
 	for (int kind = 0; kind < MW_KIND_COUNT; kind++) {
 		struct mw_track_totals totals;
 
 		brute_figures(&run.brute, begin, end, (struct brute_who){kind, -1, -1}, &run.figures);
 		mw_track_totals(run.track, (enum mw_kind)kind, &totals);
 		compare_totals(&totals, begin_ns);
-		mw_track_kind_series(run.track, (enum mw_kind)kind, end_ns, &series);
-		compare_series(&series, begin, end, begin_ns, end_ns);
 	}
 	for (uint32_t i = 0; i < BRUTE_STACKS; i++) {
 		struct mw_track_stack stack;
+		struct mw_track_series series;
 
 		brute_figures(&run.brute, begin, end, (struct brute_who){-1, (int)i, -1}, &run.figures);
 		mw_track_stack(run.track, i, &stack);
