@@ -9,8 +9,7 @@
 #include <sys/stat.h>
 
 #define PID_MAX     4194304 /* the kernel's own limit: PID_MAX_LIMIT */
-#define TRACKS      "kinds are 'heap' and 'vm', as in --track heap,vm"
-#define WORD_MAX    64 /* longer words are near to nothing */
+#define WORD_MAX    64      /* longer words are near to nothing */
 #define NS_PER_S    1e9
 #define NS_DIGITS   9
 #define DEPTH_MAX   1024
@@ -211,29 +210,38 @@ static struct mw_error *parse_pids(const char *option, const char *text, void *m
 	}
 }
 
+/* Some of the first `count` kinds of memory. */
+static struct mw_error *parse_kinds(const char *option, const char *text, const char *hint, unsigned count,
+				    bool out[MW_KIND_COUNT])
+{
+	static const char *const names[MW_KIND_COUNT] = {"heap", "vm", "vm-internal"};
+	bool wanted[MW_KIND_COUNT] = {false};
+
+	for (const char *rest = text;; rest++) {
+		size_t length = strcspn(rest, ",");
+		unsigned kind = 0;
+
+		while (kind < count && (strlen(names[kind]) != length || strncmp(names[kind], rest, length) != 0))
+			kind++;
+		if (kind == count)
+			return usage(option, text, "not a list of kinds of memory", hint);
+		wanted[kind] = true;
+		rest += length;
+		if (!*rest)
+			break;
+	}
+	memcpy(out, wanted, sizeof(wanted));
+	return NULL;
+}
+
 static struct mw_error *parse_track(const char *option, const char *text, void *member)
 {
 	struct mw_session_options *options = member;
-	const char *rest = text;
-	char word[WORD_MAX];
-	bool wants_heap = false;
-	bool wants_vm = false;
+	bool wanted[MW_KIND_COUNT] = {false};
 
-	for (;;) {
-		bool fits = next_word(&rest, word);
-
-		if (fits && strcmp(word, "heap") == 0)
-			wants_heap = true;
-		else if (fits && strcmp(word, "vm") == 0)
-			wants_vm = true;
-		else
-			return usage(option, text, "not a list of kinds of memory", TRACKS);
-		if (!*rest)
-			break;
-		rest++;
-	}
-	options->track_heap = wants_heap;
-	options->track_vm = wants_vm;
+	MW_TRY(parse_kinds(option, text, "kinds are 'heap' and 'vm', as in --track heap,vm", 2, wanted));
+	options->track_heap = wanted[MW_KIND_HEAP];
+	options->track_vm = wanted[MW_KIND_VM];
 	return NULL;
 }
 
@@ -281,54 +289,12 @@ static struct mw_error *parse_mark_every(const char *option, const char *text, v
 	return parse_seconds(option, text, member);
 }
 
-static struct mw_error *parse_depth(const char *option, const char *text, void *member)
-{
-	uint64_t value = 0;
-
-	MW_TRY(parse_count(option, text, 1, DEPTH_MAX, &value));
-	*(uint32_t *)member = (uint32_t)value;
-	return NULL;
-}
-
-static struct mw_error *parse_top(const char *option, const char *text, void *member)
-{
-	uint64_t value = 0;
-
-	MW_TRY(parse_count(option, text, 0, TOP_MAX, &value));
-	*(size_t *)member = value;
-	return NULL;
-}
-
-static struct mw_error *parse_flag(const char *option, const char *text, void *member)
-{
-	(void)option;
-	(void)text;
-	*(bool *)member = true;
-	return NULL;
-}
-
 static struct mw_error *parse_file(const char *option, const char *name, void *member)
 {
 	if (!*name)
 		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "%s '': the file's name is empty", option),
 				     "It takes the name of a file, or '-' for standard output");
 	*(const char **)member = name;
-	return NULL;
-}
-
-static struct mw_error *parse_help(const char *option, const char *text, void *member)
-{
-	(void)option;
-	(void)text;
-	*(enum mw_cli_action *)member = MW_CLI_HELP;
-	return NULL;
-}
-
-static struct mw_error *parse_version(const char *option, const char *text, void *member)
-{
-	(void)option;
-	(void)text;
-	*(enum mw_cli_action *)member = MW_CLI_VERSION;
 	return NULL;
 }
 
@@ -370,44 +336,12 @@ static struct mw_error *parse_symbols(const char *option, const char *directory,
 	return NULL;
 }
 
-static struct mw_error *parse_kinds(const char *option, const char *text, void *member)
-{
-	static const char *const names[MW_KIND_COUNT] = {"heap", "vm", "vm-internal"};
-	bool wanted[MW_KIND_COUNT] = {false};
-	const char *rest = text;
-
-	for (;;) {
-		size_t length = strcspn(rest, ",");
-		unsigned kind = 0;
-
-		while (kind < MW_KIND_COUNT &&
-		       (strlen(names[kind]) != length || strncmp(names[kind], rest, length) != 0))
-			kind++;
-		if (kind == MW_KIND_COUNT)
-			return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0,
-							     "%s '%.64s': not a list of kinds of memory", option, text),
-					     "Kinds are heap, vm and vm-internal, as in --kind heap,vm");
-		wanted[kind] = true;
-		rest += length;
-		if (!*rest)
-			break;
-		rest++;
-	}
-	memcpy(member, wanted, sizeof(wanted));
-	return NULL;
-}
-
 static struct mw_error *parse_text(const char *option, const char *text, void *member)
 {
 	if (!*text)
 		return mw_error_create(MW_ERROR_USAGE, 0, "%s '': the value is empty", option);
 	*(const char **)member = text;
 	return NULL;
-}
-
-static struct mw_error *parse_process(const char *option, const char *text, void *member)
-{
-	return parse_count(option, text, 1, PROCESS_MAX, member);
 }
 
 /* --- what is shown --------------------------------------------------------------------------------------------------- */
@@ -506,16 +440,6 @@ static struct mw_error *parse_filter(const char *option, const char *text, void 
 	return NULL;
 }
 
-static struct mw_error *parse_blocks(const char *option, const char *text, void *member)
-{
-	struct mw_view_question *question = &((struct mw_cli_view_options *)member)->question;
-	uint64_t value = 0;
-
-	MW_TRY(parse_count(option, text, 1, MW_BLOCKLIST_MAX, &value));
-	question->blocks = value;
-	return NULL;
-}
-
 bool mw_cli_view_options_any(const struct mw_cli_view_options *options)
 {
 	const struct mw_view_question *question = &options->question;
@@ -570,23 +494,56 @@ void mw_cli_view_options_deinit(struct mw_cli_view_options *options)
 struct mw_error *mw_cli_parse(enum mw_cli_type type, const char *option, const char *text, void *member)
 {
 	static struct mw_error *(*const parsers[])(const char *option, const char *text, void *member) = {
-		[MW_CLI_TYPE_FLAG] = parse_flag,       [MW_CLI_TYPE_SECONDS] = parse_seconds,
-		[MW_CLI_TYPE_MOMENT] = parse_moment,   [MW_CLI_TYPE_MARK_EVERY] = parse_mark_every,
-		[MW_CLI_TYPE_SIZE] = parse_size,       [MW_CLI_TYPE_PERCENT] = parse_percent,
-		[MW_CLI_TYPE_DEPTH] = parse_depth,     [MW_CLI_TYPE_TOP] = parse_top,
-		[MW_CLI_TYPE_PIDS] = parse_pids,       [MW_CLI_TYPE_TRACK] = parse_track,
-		[MW_CLI_TYPE_ENGINE] = parse_engine,   [MW_CLI_TYPE_FILE] = parse_file,
-		[MW_CLI_TYPE_OUTPUT] = parse_output,   [MW_CLI_TYPE_HELP] = parse_help,
-		[MW_CLI_TYPE_VERSION] = parse_version, [MW_CLI_TYPE_TO] = parse_to,
-		[MW_CLI_TYPE_AT] = parse_at,           [MW_CLI_TYPE_SYMBOLS] = parse_symbols,
-		[MW_CLI_TYPE_KINDS] = parse_kinds,     [MW_CLI_TYPE_TEXT] = parse_text,
-		[MW_CLI_TYPE_PROCESS] = parse_process, [MW_CLI_TYPE_TYPE] = parse_type,
-		[MW_CLI_TYPE_BY] = parse_by,           [MW_CLI_TYPE_SORT] = parse_sort,
-		[MW_CLI_TYPE_TREE] = parse_tree,       [MW_CLI_TYPE_FILTER] = parse_filter,
-		[MW_CLI_TYPE_BLOCKS] = parse_blocks,
+		[MW_CLI_TYPE_SECONDS] = parse_seconds,
+		[MW_CLI_TYPE_MOMENT] = parse_moment,
+		[MW_CLI_TYPE_MARK_EVERY] = parse_mark_every,
+		[MW_CLI_TYPE_SIZE] = parse_size,
+		[MW_CLI_TYPE_PERCENT] = parse_percent,
+		[MW_CLI_TYPE_PIDS] = parse_pids,
+		[MW_CLI_TYPE_TRACK] = parse_track,
+		[MW_CLI_TYPE_ENGINE] = parse_engine,
+		[MW_CLI_TYPE_FILE] = parse_file,
+		[MW_CLI_TYPE_OUTPUT] = parse_output,
+		[MW_CLI_TYPE_TO] = parse_to,
+		[MW_CLI_TYPE_AT] = parse_at,
+		[MW_CLI_TYPE_SYMBOLS] = parse_symbols,
+		[MW_CLI_TYPE_TEXT] = parse_text,
+		[MW_CLI_TYPE_TYPE] = parse_type,
+		[MW_CLI_TYPE_BY] = parse_by,
+		[MW_CLI_TYPE_SORT] = parse_sort,
+		[MW_CLI_TYPE_TREE] = parse_tree,
+		[MW_CLI_TYPE_FILTER] = parse_filter,
 	};
+	static const char kinds[] = "Kinds are heap, vm and vm-internal, as in --kind heap,vm";
+	uint64_t count = 0;
 
-	return parsers[type](option, text, member);
+	switch (type) {
+	case MW_CLI_TYPE_FLAG:
+		*(bool *)member = true;
+		return NULL;
+	case MW_CLI_TYPE_HELP:
+	case MW_CLI_TYPE_VERSION:
+		*(enum mw_cli_action *)member = type == MW_CLI_TYPE_HELP ? MW_CLI_HELP : MW_CLI_VERSION;
+		return NULL;
+	case MW_CLI_TYPE_DEPTH:
+		MW_TRY(parse_count(option, text, 1, DEPTH_MAX, &count));
+		*(uint32_t *)member = (uint32_t)count;
+		return NULL;
+	case MW_CLI_TYPE_TOP:
+		MW_TRY(parse_count(option, text, 0, TOP_MAX, &count));
+		*(size_t *)member = count;
+		return NULL;
+	case MW_CLI_TYPE_PROCESS:
+		return parse_count(option, text, 1, PROCESS_MAX, member);
+	case MW_CLI_TYPE_BLOCKS:
+		MW_TRY(parse_count(option, text, 1, MW_BLOCKLIST_MAX, &count));
+		((struct mw_cli_view_options *)member)->question.blocks = count;
+		return NULL;
+	case MW_CLI_TYPE_KINDS:
+		return parse_kinds(option, text, kinds, MW_KIND_COUNT, member);
+	default:
+		return parsers[type](option, text, member);
+	}
 }
 
 /* --- nearest --------------------------------------------------------------------------------------------------------- */

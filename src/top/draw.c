@@ -211,14 +211,12 @@ void mw_top_draw_end(void)
 	mw_top_tty_left();
 }
 
-bool mw_top_draw_key(int *key, bool *character)
+int mw_top_draw_key(void)
 {
-	wint_t got;
-	int kind = get_wch(&got);
+	wint_t key;
+	int kind = get_wch(&key);
 
-	*key = (int)got;
-	*character = kind == OK;
-	return kind != ERR;
+	return kind == ERR ? -1 : kind == OK ? (int)key : MW_TOP_KEY((int)key);
 }
 
 /* Text of anybody's, cut; returns the columns that it took. */
@@ -357,21 +355,21 @@ static void put_header(const struct mw_top_picture *picture, const struct mw_top
 
 /* --- the table --------------------------------------------------------------------------------------------- */
 
+/* The name of a column, with a mark where rows are sorted by it. */
 static void put_title(const struct mw_top_picture *picture, int y, int *x, int width, const char *title, int sort)
 {
 	bool sorted = (int)picture->view->sort == sort;
 	char text[40];
 
-	if (!width)
-		return;
 	(void)snprintf(text, sizeof(text), "%s%s", sorted ? (picture->view->reversed ? "^" : "*") : "", title);
-	put_right(picture, y, x, width, text);
+	if (sort == MW_TOP_BY_NAME)
+		put(picture, y, *x, width, text);
+	else
+		put_right(picture, y, x, width, text);
 }
 
 static void put_head(const struct mw_top_picture *picture, const struct mw_top_layout *layout, int width)
 {
-	bool sorted = picture->view->sort == MW_TOP_BY_NAME;
-	char name[40];
 	int y = layout->header, x = 0;
 
 	attron(A_REVERSE);
@@ -381,9 +379,7 @@ static void put_head(const struct mw_top_picture *picture, const struct mw_top_l
 	put_title(picture, y, &x, layout->blocks, "blocks", MW_TOP_BY_BLOCKS);
 	put_title(picture, y, &x, layout->rate, "allocs/s", MW_TOP_BY_RATE);
 	put_title(picture, y, &x, layout->kind, "kind", -1);
-	(void)snprintf(name, sizeof(name), "%s%s", sorted ? (picture->view->reversed ? "^" : "*") : "",
-		       group_names[picture->view->group]);
-	put(picture, y, x, layout->name, name);
+	put_title(picture, y, &x, layout->name, group_names[picture->view->group], MW_TOP_BY_NAME);
 	attroff(A_REVERSE);
 }
 

@@ -28,8 +28,9 @@ struct mw_top_picture {
 struct mw_error *mw_top_draw_begin(struct mw_top_picture *picture) MW_MUST_CHECK;
 void mw_top_draw_end(void);
 void mw_top_draw(struct mw_top_picture *picture);
-/* The next key that was pressed, as ncurses has it; false: there is none. `*character`: it is one, else KEY_... */
-bool mw_top_draw_key(int *key, bool *character);
+/* The next key that was pressed: a character, or MW_TOP_KEY() of a KEY_... of ncurses; negative: there is none. */
+int mw_top_draw_key(void);
+#define MW_TOP_KEY(key) ((1 << 24) + (key)) /* above all characters */
 
 /* --- the terminal (tty.c) -------------------------------------------------------------------------------------------- */
 

@@ -140,35 +140,35 @@ static void cut_path(struct screen *screen)
 	screen->path[length] = '\0';
 }
 
-static void prompt_key(struct screen *screen, int key, bool character)
+static void prompt_key(struct screen *screen, int key)
 {
-	bool erases = (!character && (key == KEY_BACKSPACE || key == KEY_DC)) ||
-		      (character && (key == CTRL('H') || key == 0x7f));
-
-	if ((character && (key == '\r' || key == '\n')) || (!character && key == KEY_ENTER)) {
+	if (key == '\r' || key == '\n' || key == MW_TOP_KEY(KEY_ENTER)) {
 		take_path(screen);
 		return;
 	}
 	screen->confirmed = false;
-	if (character && (key == 0x1b || key == CTRL('G'))) {
+	switch (key) {
+	case 0x1b:
+	case CTRL('G'):
 		screen->prompting = false;
 		say(screen, "nothing is written");
-	} else if (erases) {
+		break;
+	case 0x7f:
+	case CTRL('H'):
+	case MW_TOP_KEY(KEY_BACKSPACE):
+	case MW_TOP_KEY(KEY_DC):
 		cut_path(screen);
-	} else if (character && key == CTRL('U')) {
+		break;
+	case CTRL('U'):
 		screen->path[0] = '\0';
-	} else if (character && key >= ' ') {
-		add_to_path(screen, key);
+		break;
+	default:
+		if (key >= ' ' && key < MW_TOP_KEY(0))
+			add_to_path(screen, key);
 	}
 }
 
 /* --- keys -------------------------------------------------------------------------------------------------- */
-
-static void pause_or_go_on(struct screen *screen)
-{
-	mw_top_view_pause(&screen->view, !screen->view.paused);
-	say(screen, screen->view.paused ? "paused: recording goes on; p again for the newest" : "");
-}
 
 static void set_zero(struct screen *screen)
 {
@@ -200,34 +200,7 @@ static void toggle(struct screen *screen, bool open, bool close)
 			    : "too much is open");
 }
 
-/* Keys that move what is selected. */
-static bool move_key(struct screen *screen, int key, bool character)
-{
-	long page = screen->picture.lines > 1 ? (long)screen->picture.lines - 1 : 1;
-	const struct {
-		int key;
-		bool character;
-		long by;
-	} moves[] = {
-		{KEY_UP, false, -1},
-		{KEY_DOWN, false, 1},
-		{'k', true, -1},
-		{'j', true, 1},
-		{KEY_PPAGE, false, -page},
-		{KEY_NPAGE, false, page},
-		{KEY_HOME, false, -LONG_MAX},
-		{KEY_END, false, LONG_MAX},
-	};
-
-	for (size_t i = 0; i < sizeof(moves) / sizeof(moves[0]); i++)
-		if (moves[i].key == key && moves[i].character == character) {
-			mw_top_view_move(&screen->view, moves[i].by);
-			return true;
-		}
-	return false;
-}
-
-static bool sort_key(struct screen *screen, int key)
+static void sort_key(struct screen *screen, int key)
 {
 	static const char keys[] = "idcan";
 	const char *found = strchr(keys, key);
@@ -241,12 +214,29 @@ static bool sort_key(struct screen *screen, int key)
 		sort_by(screen, (unsigned)(found - keys));
 	else if (key == 'r')
 		screen->view.reversed = !screen->view.reversed;
-	else
-		return false;
-	return true;
 }
 
-static bool character_key(struct screen *screen, int key)
+/* Those that move what is selected. */
+static bool move_key(struct screen *screen, int key)
+{
+	const long page = screen->picture.lines > 1 ? (long)screen->picture.lines - 1 : 1;
+	const struct {
+		int key, character;
+		long by;
+	} moves[] = {
+		{KEY_UP, 'k', -1},     {KEY_DOWN, 'j', 1},        {KEY_PPAGE, -1, -page},
+		{KEY_NPAGE, -1, page}, {KEY_HOME, -1, -LONG_MAX}, {KEY_END, -1, LONG_MAX},
+	};
+
+	for (size_t i = 0; i < sizeof(moves) / sizeof(moves[0]); i++)
+		if (key == MW_TOP_KEY(moves[i].key) || key == moves[i].character) {
+			mw_top_view_move(&screen->view, moves[i].by);
+			return true;
+		}
+	return false;
+}
+
+static void command_key(struct screen *screen, int key)
 {
 	struct mw_top_view *view = &screen->view;
 
@@ -254,78 +244,83 @@ static bool character_key(struct screen *screen, int key)
 	case 'q':
 		say(screen, "detaching from the process ...");
 		ask_for_the_end(screen);
-		return true;
+		break;
 	case 'h':
 	case '?':
 		screen->picture.help = true;
 		screen->picture.help_first = 0;
-		return true;
+		break;
 	case 'g':
 		mw_top_view_group(view, (enum mw_top_group)((view->group + 1) % MW_TOP_GROUPS));
-		return true;
+		break;
 	case '1':
 	case '2':
 	case '3':
 		mw_top_view_group(view, (enum mw_top_group)(key - '1'));
-		return true;
+		break;
 	case 'z':
 		set_zero(screen);
-		return true;
+		break;
 	case 'p':
-		pause_or_go_on(screen);
-		return true;
+		mw_top_view_pause(view, !view->paused);
+		say(screen, view->paused ? "paused: recording goes on; p again for the newest" : "");
+		break;
 	case 'w':
 		begin_prompt(screen);
-		return true;
+		break;
 	case ' ':
 	case '\r':
 	case '\n':
-		toggle(screen, true, true);
-		return true;
+	case MW_TOP_KEY(KEY_ENTER):
+	case MW_TOP_KEY(KEY_RIGHT):
+	case MW_TOP_KEY(KEY_LEFT):
+		toggle(screen, key != MW_TOP_KEY(KEY_LEFT), key != MW_TOP_KEY(KEY_RIGHT));
+		break;
 	case CTRL('L'):
 		clearok(curscr, TRUE);
-		return true;
+		break;
 	case CTRL('Z'):
 		say(screen, "not suspended: the process would be paused meanwhile; q detaches");
-		return true;
+		break;
 	default:
-		return key < 128 && sort_key(screen, key);
+		if (!move_key(screen, key) && key < 128)
+			sort_key(screen, key);
 	}
 }
 
-static void help_key(struct screen *screen, int key, bool character)
+static void help_key(struct screen *screen, int key)
 {
 	size_t *first = &screen->picture.help_first;
-	bool down = (!character && (key == KEY_DOWN || key == KEY_NPAGE)) || (character && key == 'j');
-	bool up = (!character && (key == KEY_UP || key == KEY_PPAGE)) || (character && key == 'k');
 
-	if (down)
+	switch (key) {
+	case 'j':
+	case MW_TOP_KEY(KEY_DOWN):
+	case MW_TOP_KEY(KEY_NPAGE):
 		*first += *first + 1 < MW_TOP_HELP;
-	else if (up)
+		break;
+	case 'k':
+	case MW_TOP_KEY(KEY_UP):
+	case MW_TOP_KEY(KEY_PPAGE):
 		*first -= *first > 0;
-	else if (character || key != KEY_RESIZE)
+		break;
+	case MW_TOP_KEY(KEY_RESIZE):
+		break;
+	default:
 		screen->picture.help = false;
-	if (character && key == 'q')
-		character_key(screen, key);
+	}
+	if (key == 'q')
+		command_key(screen, key);
 }
 
-static void on_key(struct screen *screen, int key, bool character)
+static void on_key(struct screen *screen, int key)
 {
 	screen->dirty = true;
-	if (screen->prompting && (character || key != KEY_RESIZE))
-		prompt_key(screen, key, character);
+	if (screen->prompting && key != MW_TOP_KEY(KEY_RESIZE))
+		prompt_key(screen, key);
 	else if (screen->picture.help)
-		help_key(screen, key, character);
-	else if (move_key(screen, key, character))
-		return;
-	else if (!character && key == KEY_RIGHT)
-		toggle(screen, true, false);
-	else if (!character && key == KEY_LEFT)
-		toggle(screen, false, true);
-	else if (!character && key == KEY_ENTER)
-		toggle(screen, true, true);
-	else if (character)
-		character_key(screen, key);
+		help_key(screen, key);
+	else
+		command_key(screen, key);
 }
 
 /* --- the thread -------------------------------------------------------------------------------------------- */
@@ -367,12 +362,12 @@ static void draw(struct screen *screen)
 /* False: the terminal is gone. */
 static bool take_keys(struct screen *screen, const struct pollfd *input, unsigned *deaf)
 {
-	bool character, any = false;
+	bool any = false;
 	int key;
 
-	while (mw_top_draw_key(&key, &character)) {
+	while ((key = mw_top_draw_key()) >= 0) {
 		any = true;
-		on_key(screen, key, character);
+		on_key(screen, key);
 	}
 	if (input->revents & (POLLERR | POLLNVAL))
 		return false;
