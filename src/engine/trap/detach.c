@@ -64,12 +64,10 @@ void trap_window_close(struct trap_process *process)
 		is_as_long_as_wanted(process) ? process->engine->options.duration_ns : trap_now(process);
 }
 
-void trap_process_end(struct trap_process *process, enum mw_window_end end)
+static void process_end(struct trap_process *process, enum mw_window_end end)
 {
 	struct trap_thread *thread;
 
-	if (process->ended)
-		return;
 	process->ended = process->window.over = true;
 	process->holding = false;
 	process->window.gone = end == MW_END_EXIT || end == MW_END_EXEC;
@@ -304,6 +302,10 @@ struct mw_error *trap_process_detach(struct trap_process *process, enum mw_windo
 
 	if (process->ended)
 		return NULL;
+	if (process->threads.count == 0) {
+		process_end(process, end);
+		return NULL;
+	}
 	trap_window_close(process);
 	mw_peek_look(process->pid);
 	for (;;) {
@@ -327,6 +329,7 @@ struct mw_error *trap_process_detach(struct trap_process *process, enum mw_windo
 	account(process, begin);
 	await_stragglers(process, &first);
 	last_sample(process, live);
-	trap_process_end(process, end);
+	if (!process->ended)
+		process_end(process, end);
 	return first ? mw_error_prefix(first, "detaching from process %d", process->pid) : NULL;
 }

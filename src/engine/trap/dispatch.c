@@ -63,13 +63,10 @@ static struct mw_error *thread_ended(struct trap_thread *thread, int status)
 		process->window.exit_status = status;
 	}
 	/* The leader's end is heard of last, when no thread is left. */
-	if (leader || process->threads.count == 0) {
-		/* A vfork child may live on in the memory: it is not to run into breakpoints that nobody serves. */
-		if (!err && process->threads.count > 0)
-			err = trap_process_detach(process, MW_END_EXIT);
-		trap_process_end(process, MW_END_EXIT);
-	}
-	return err;
+	if (!leader && process->threads.count > 0)
+		return err;
+	/* A vfork child may live on in the memory: it is not to run into breakpoints that nobody serves. */
+	return mw_error_first(err, trap_process_detach(process, MW_END_EXIT));
 }
 
 /* The first thread is about to be killed by the end of its process, and may not be heard of before it is gone. */
@@ -240,10 +237,7 @@ static struct mw_error *on_exec(struct trap_thread *thread)
 	MW_TRY(drop_threads(process));
 	MW_TRY(mw_error_unless_gone(mw_tracee_detach(tid, 0)));
 	/* Others may live on in the memory that it left, with our breakpoints in it. */
-	if (process->threads.count > 0)
-		MW_TRY(trap_process_detach(process, MW_END_EXEC));
-	trap_process_end(process, MW_END_EXEC);
-	return NULL;
+	return trap_process_detach(process, MW_END_EXEC);
 }
 
 /* A thread stands before a system call that sets a signal's action: sends it where that is carried out (sets the

@@ -353,10 +353,8 @@ static struct mw_error *remove_process(struct trap_engine *engine, struct trap_p
 /* Nobody is stopped for it; but a launched one is seized, as its exec is to be seen. */
 static struct mw_error *prepare(struct trap_process *process)
 {
-	bool fresh;
-
 	if (process->launched)
-		return trap_seize_all(process, &fresh);
+		return trap_stop_process(process);
 	/* The jumps of another memwatch would look like another tool's. */
 	MW_TRY(mw_stale_remove(process->pid, process->left, sizeof(process->left)));
 	process->stats.left_behind = *process->left ? process->left : NULL;

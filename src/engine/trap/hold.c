@@ -249,7 +249,11 @@ static struct mw_error *seize_listed(struct trap_process *process, bool *any, bo
 	return NULL;
 }
 
-struct mw_error *trap_seize_all(struct trap_process *process, bool *fresh)
+/*
+ * Seize all threads that there are; *fresh says whether there was any that had not been. A list of threads that come
+ * and go may lack some: only one that is read while all known ones stand and that has nothing new is to be believed.
+ */
+static struct mw_error *seize_all(struct trap_process *process, bool *fresh)
 {
 	bool complete = false;
 
@@ -457,12 +461,14 @@ struct mw_error *trap_stop_process(struct trap_process *process)
 	uint64_t begin = mw_clock_ns();
 	bool fresh;
 
-	MW_TRY(trap_seize_all(process, &fresh));
+	MW_TRY(seize_all(process, &fresh));
+	if (process->launched)
+		return NULL;
 	MW_TRY(mw_fault("attach.stop"));
 	while (fresh) {
 		MW_TRY(trap_hold(process));
 		MW_TRY(trap_still_there(process));
-		MW_TRY(trap_seize_all(process, &fresh));
+		MW_TRY(seize_all(process, &fresh));
 	}
 	MW_TRY(await_mappings(process));
 	MW_TRY(seize_sharing(process));

@@ -352,13 +352,8 @@ struct trap_thread *trap_best_thread(struct trap_process *process);
 struct mw_error *trap_deliver_held(struct trap_process *process, useconds_t *breath_us) MW_MUST_CHECK;
 
 /* hold.c */
-/*
- * Seize all threads that there are; *fresh says whether there was any that had not been. A list of threads that come
- * and go may lack some: only one that is read while all known ones stand and that has nothing new is to be believed.
- */
-struct mw_error *trap_seize_all(struct trap_process *process, bool *fresh) MW_MUST_CHECK;
-/* Seize all, and have them stand where breakpoints can be put in; the rescue is put in. Errors: GONE; UNSUPPORTED where
- * that would be a danger to the process. */
+/* Seize all, and have them stand where breakpoints can be put in; the rescue is put in. One that is launched stands, and
+ * is seized only. Errors: GONE; UNSUPPORTED where that would be a danger to the process. */
 struct mw_error *trap_stop_process(struct trap_process *process) MW_MUST_CHECK;
 struct mw_error *trap_hold(struct trap_process *process) MW_MUST_CHECK;
 struct mw_error *trap_release(struct trap_process *process) MW_MUST_CHECK;
@@ -489,8 +484,8 @@ struct mw_error *trap_actions_give_back(const struct mw_inject *inject, const st
 					struct mw_rescue_action *own, mw_addr ours, bool dropped) MW_MUST_CHECK;
 
 /* detach.c */
+/* Leave all that is left of the process as it was; it has ended then, for the engine. */
 struct mw_error *trap_process_detach(struct trap_process *process, enum mw_window_end end) MW_MUST_CHECK;
-void trap_process_end(struct trap_process *process, enum mw_window_end end);
 /* The window ends now, or when it was as long as it was to be. */
 void trap_window_close(struct trap_process *process);
 /* Could a thread of a held process not be stopped, and may it be in code of ours? */
