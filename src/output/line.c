@@ -65,15 +65,6 @@ bool mw_utf8_is_printable(uint32_t character)
 	return character != 0xfeff && character != 0x061c;
 }
 
-size_t mw_utf8_columns(const char *text, size_t size)
-{
-	size_t columns = 0;
-
-	for (size_t i = 0; i < size; i++)
-		columns += (text[i] & 0xc0) != 0x80;
-	return columns;
-}
-
 /* --- lines -------------------------------------------------------------------------------------------------- */
 
 #define ELLIPSIS "…"

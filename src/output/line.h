@@ -21,7 +21,14 @@ size_t mw_utf8_encode(uint32_t character, char out[4]);
 /* May it go to a terminal as it is? Not control characters, nor such as reorder or break a line. */
 bool mw_utf8_is_printable(uint32_t character);
 /* Number of characters: columns, as far as that can be said without asking the terminal. */
-size_t mw_utf8_columns(const char *text, size_t size);
+static inline size_t mw_utf8_columns(const char *text, size_t size)
+{
+	size_t columns = 0;
+
+	for (size_t i = 0; i < size; i++)
+		columns += (text[i] & 0xc0) != 0x80;
+	return columns;
+}
 
 /* Zero-initialise; mw_line_deinit frees. Without memory a line stays short and `failed` is set. */
 struct mw_line {

@@ -209,18 +209,16 @@ struct mw_error *mw_cells_end(struct mw_cells *cells, const struct mw_track *tra
 	cells->track = track;
 	for (size_t i = 0; heap_of && i < cells->index.count; i++)
 		cells->items[i].heap = heap_of[cells->items[i].heap];
-	return mw_cells_error(cells);
-}
-
-struct mw_error *mw_cells_error(const struct mw_cells *cells)
-{
 	return cells->failed ? mw_error_nomem() : NULL;
 }
 
-size_t mw_cells_list(const struct mw_cells *cells, const struct mw_cell **items)
+struct mw_error *mw_cells_list(const struct mw_cells *cells, const struct mw_cell **items, size_t *count)
 {
+	if (cells->failed)
+		return mw_error_nomem();
 	*items = cells->items;
-	return cells->index.count;
+	*count = cells->index.count;
+	return NULL;
 }
 
 const struct mw_histogram *mw_cells_lifetimes(const struct mw_cells *cells, const struct mw_cell *cell)
@@ -247,16 +245,6 @@ void mw_sums_merge(struct mw_sums *sums, const struct mw_sums *other)
 	sums->aofi_unknown += other->aofi_unknown;
 	sums->peak_bytes += other->peak_bytes;
 	sums->peak_exact = false;
-}
-
-void mw_sums_set_lifetime(struct mw_sums *sums, const struct mw_histogram *lifetimes)
-{
-	sums->has_lifetime = lifetimes->count > 0;
-	if (!sums->has_lifetime)
-		return;
-	sums->lifetime_min_ns = lifetimes->min;
-	sums->lifetime_median_ns = mw_histogram_quantile(lifetimes, 50);
-	sums->lifetime_max_ns = lifetimes->max;
 }
 
 uint64_t mw_sums_rank(const struct mw_sums *sums, enum mw_sort sort, enum mw_fate type)

@@ -50,18 +50,15 @@ struct mw_error *mw_cells_create(const struct mw_cells_options *options, struct 
 void mw_cells_destroy(struct mw_cells *cells);
 
 /* Take the fate of a block, from when the interval begins: `cells` is a struct mw_cells *, to fit
- * mw_track_each_survivor(). False without memory: nothing more is taken then, and mw_cells_error() says so. */
+ * mw_track_each_survivor(). False without memory: nothing more is taken then, and mw_cells_end() says so. */
 bool mw_cells_take(void *cells, const struct mw_track_fate *fate);
 /* No more fates come. Only now cells may be asked for; of the tracker, which may be NULL, they borrow lifetimes.
  * `heap_of`: for each number that options.heap_of gave out, which heap it is in truth; cells may have the same key then.
- * NULL: that one. Errors: as mw_cells_error(). */
+ * NULL: that one. Errors: MEMORY where a fate could not be taken. */
 struct mw_error *mw_cells_end(struct mw_cells *cells, const struct mw_track *track,
 			      const uint32_t *heap_of) MW_MUST_CHECK;
-/* MEMORY where a fate could not be taken, else NULL. */
-struct mw_error *mw_cells_error(const struct mw_cells *cells) MW_MUST_CHECK;
-
-/* All cells, in the order in which their first blocks came; gives how many. */
-size_t mw_cells_list(const struct mw_cells *cells, const struct mw_cell **items);
+/* All cells, in the order in which their first blocks came. Errors: MEMORY where a fate could not be taken. */
+struct mw_error *mw_cells_list(const struct mw_cells *cells, const struct mw_cell **items, size_t *count) MW_MUST_CHECK;
 /* How long the blocks of a cell lived; NULL where none is known, or another cell has them. */
 const struct mw_histogram *mw_cells_lifetimes(const struct mw_cells *cells, const struct mw_cell *cell);
 
@@ -91,7 +88,6 @@ static inline uint64_t mw_fate_lifetime(const struct mw_track_fate *fate, uint64
 void mw_sums_add(struct mw_sums *sums, const struct mw_cell *cell);
 /* Add amounts and peaks of another set of blocks. */
 void mw_sums_merge(struct mw_sums *sums, const struct mw_sums *other);
-void mw_sums_set_lifetime(struct mw_sums *sums, const struct mw_histogram *lifetimes);
 /* What a set counts where it is sorted by that. */
 uint64_t mw_sums_rank(const struct mw_sums *sums, enum mw_sort sort, enum mw_fate type);
 /* <0: `a` comes first; 0: the amounts do not decide. */

@@ -69,7 +69,8 @@ static size_t places_count(const struct mw_heap_places *places)
 }
 
 /* For each number the heap that it is in, malloc'ed. */
-static struct mw_error *find_heaps_of(const struct mw_heap_places *places, struct mw_heaps *heaps, uint32_t **heap_of)
+static struct mw_error *find_heaps_of(const struct mw_heap_places *places, const struct mw_heaps *heaps,
+				      uint32_t **heap_of)
 {
 	uint32_t *found = calloc(places_count(places), sizeof(*found));
 
@@ -79,7 +80,7 @@ static struct mw_error *find_heaps_of(const struct mw_heap_places *places, struc
 		const struct mw_heap_place *place = &places->items[i];
 		uint64_t bytes = place->mapped ? MW_SIZE_UNKNOWN - 1 : 0;
 
-		found[i + 1] = mw_heaps_of(heaps, place->lowest, bytes, MW_KIND_HEAP, UINT32_MAX);
+		found[i + 1] = mw_heaps_of(heaps, place->lowest, bytes, MW_KIND_HEAP);
 	}
 	*heap_of = found;
 	return NULL;
@@ -95,7 +96,7 @@ static uint32_t heap_of_block(void *context, mw_addr addr, uint64_t bytes, enum 
 
 	(void)born_ns;
 	return collector->late ? number_of_place(&collector->places[OF_BLOCKS], addr, bytes, kind)
-			       : mw_heaps_of(collector->heaps, addr, bytes, kind, UINT32_MAX);
+			       : mw_heaps_of(collector->heaps, addr, bytes, kind);
 }
 
 static uint32_t heap_of_item(void *context, mw_addr addr, uint64_t bytes, enum mw_kind kind)
@@ -103,21 +104,7 @@ static uint32_t heap_of_item(void *context, mw_addr addr, uint64_t bytes, enum m
 	struct mw_collector *collector = context;
 
 	return collector->late ? number_of_place(&collector->places[OF_TIMELINE], addr, bytes, kind)
-			       : mw_heaps_of(collector->heaps, addr, bytes, kind, UINT32_MAX);
-}
-
-static struct mw_error *know_heaps(struct mw_collector *collector, const struct mw_metadata *metadata)
-{
-	MW_TRY(mw_heaps_create(&collector->heaps));
-	for (size_t moment = 0; moment < 2; moment++)
-		for (size_t i = 0; i < metadata->mappings[moment].count; i++)
-			MW_TRY(mw_heaps_add_mapping(collector->heaps, &metadata->mappings[moment].items[i]));
-	for (size_t i = 0; i < metadata->hook_count; i++)
-		MW_TRY(mw_heaps_add_hook(collector->heaps, (uint32_t)i, metadata->hooks[i].function,
-					 metadata->hooks[i].module));
-	/* It is put in order when it is first asked, and it will be by two threads. */
-	(void)mw_heaps_of(collector->heaps, 0, 0, MW_KIND_HEAP, UINT32_MAX);
-	return NULL;
+			       : mw_heaps_of(collector->heaps, addr, bytes, kind);
 }
 
 static struct mw_error *prepare_views(struct mw_collector *collector, const struct mw_view_question *question)
@@ -151,7 +138,7 @@ static struct mw_error *collector_init(struct mw_collector *collector, const str
 
 	collector->late = !options->metadata;
 	if (options->metadata)
-		MW_TRY(know_heaps(collector, options->metadata));
+		MW_TRY(mw_heaps_create(options->metadata, &collector->heaps));
 	if (options->question)
 		MW_TRY(prepare_views(collector, options->question));
 	return options->timeline ? mw_cube_create(&cube, &collector->cube) : NULL;
@@ -170,7 +157,6 @@ void mw_collector_deinit(struct mw_collector *collector)
 	free(collector->stack_of);
 	free(collector->thread_of);
 	free(collector->threads);
-	free(collector->heap_names);
 	*collector = (struct mw_collector){.cells = NULL};
 }
 
@@ -217,23 +203,10 @@ static struct mw_error *name_threads(struct mw_collector *collector, const struc
 	return NULL;
 }
 
-static struct mw_error *name_heaps(struct mw_collector *collector)
-{
-	uint32_t heaps = mw_heaps_count(collector->heaps);
-
-	collector->heap_names = calloc(heaps + 1, sizeof(*collector->heap_names));
-	if (!collector->heap_names)
-		return mw_error_nomem();
-	for (uint32_t i = 0; i < heaps; i++)
-		collector->heap_names[i] = mw_heaps_name(collector->heaps, i);
-	collector->heap_count = heaps;
-	return NULL;
-}
-
 /* Places become heaps. */
 static struct mw_error *find_heaps(struct mw_collector *collector, const struct mw_metadata *metadata)
 {
-	MW_TRY(know_heaps(collector, metadata));
+	MW_TRY(mw_heaps_create(metadata, &collector->heaps));
 	/* Until then its thread still makes places. */
 	if (collector->cube)
 		mw_cube_stop(collector->cube);
@@ -256,8 +229,8 @@ static struct mw_error *collector_finish(struct mw_collector *collector, const s
 		MW_TRY(find_heaps(collector, metadata));
 	if (collector->cells)
 		MW_TRY(mw_cells_end(collector->cells, track, collector->heap_of[OF_BLOCKS]));
-	MW_TRY(name_threads(collector, track));
-	return name_heaps(collector);
+	collector->heap_names = mw_heaps_names(collector->heaps, &collector->heap_count);
+	return name_threads(collector, track);
 }
 
 /* --- what is asked of a watched process --------------------------------------------------------------------- */

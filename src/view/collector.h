@@ -43,7 +43,7 @@ struct mw_collector {
 	uint32_t *stack_of, *thread_of;  /* for mw_summary_input */
 	struct mw_view_thread *threads;
 	size_t thread_count;
-	const char **heap_names;
+	const char *const *heap_names; /* of `heaps` */
 	size_t heap_count;
 	struct mw_space_moment moments[2]; /* mw_watched_view() */
 };

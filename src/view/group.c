@@ -177,6 +177,16 @@ static struct mw_table_row *append(struct rows *rows, size_t parent, uint32_t le
 	return &rows->items[rows->count++];
 }
 
+static void set_lifetime(struct mw_sums *sums, const struct mw_histogram *lifetimes)
+{
+	sums->has_lifetime = lifetimes->count > 0;
+	if (!sums->has_lifetime)
+		return;
+	sums->lifetime_min_ns = lifetimes->min;
+	sums->lifetime_median_ns = mw_histogram_quantile(lifetimes, 50);
+	sums->lifetime_max_ns = lifetimes->max;
+}
+
 static struct mw_error *put_folded(struct rows *rows, const uint32_t *nodes, size_t count, size_t parent,
 				   uint32_t level)
 {
@@ -191,7 +201,7 @@ static struct mw_error *put_folded(struct rows *rows, const uint32_t *nodes, siz
 		mw_sums_merge(&row->sums, &rows->tree->nodes[nodes[i]].sums);
 		err = mw_histogram_merge(&lifetimes, &rows->tree->nodes[nodes[i]].lifetimes);
 	}
-	mw_sums_set_lifetime(&row->sums, &lifetimes);
+	set_lifetime(&row->sums, &lifetimes);
 	mw_histogram_deinit(&lifetimes);
 	return err;
 }
@@ -438,10 +448,9 @@ static bool take_cell(struct tree *tree, size_t process, const struct mw_cell *c
 }
 
 /* Numbers of the cells, those of one stack side by side; malloc'ed, NULL without memory. */
-static uint32_t *by_stack(const struct mw_view_process *process)
+static uint32_t *by_stack(const struct mw_view_process *process, const struct mw_cell *cells, size_t count)
 {
-	const struct mw_cell *cells;
-	size_t count = mw_cells_list(process->cells, &cells), stacks = process->report->stack_count + 1;
+	size_t stacks = process->report->stack_count + 1;
 	uint32_t *order = calloc(count + 1, sizeof(*order));
 	size_t *next = calloc(stacks + 1, sizeof(*next));
 
@@ -471,10 +480,9 @@ static struct mw_error *take_process(struct tree *tree, size_t number, const str
 
 	if (!process->cells)
 		return NULL;
-	MW_TRY(mw_cells_error(process->cells));
+	MW_TRY(mw_cells_list(process->cells, &cells, &count));
 	MW_TRY(mw_selection_init(&selection, process, filter, tree->columns & 1u << MW_COLUMN_KIND));
-	count = mw_cells_list(process->cells, &cells);
-	order = by_stack(process);
+	order = by_stack(process, cells, count);
 	err = order ? NULL : mw_error_nomem();
 	for (size_t i = 0; i < count && !err; i++) {
 		const struct mw_cell *cell = &cells[order[i]];
@@ -500,7 +508,7 @@ static void complete_nodes(struct tree *tree, const struct mw_filter *filter)
 	for (size_t i = 0; i < tree->count; i++) {
 		struct node *node = &tree->nodes[i];
 
-		mw_sums_set_lifetime(&node->sums, &node->lifetimes);
+		set_lifetime(&node->sums, &node->lifetimes);
 		node->sums.peak_exact = i && node->stack_count == 1 && whole[node->level];
 	}
 }

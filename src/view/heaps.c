@@ -3,6 +3,7 @@
 #include "view/heaps.h"
 
 #include "base/vector.h"
+#include "view/metadata.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,22 +15,15 @@
 /* Heaps by number: 0 unknown, then allocators, then glibc's main, mmapped, and its arenas. */
 enum heap { HEAP_UNKNOWN, HEAP_JEMALLOC, HEAP_TCMALLOC, HEAP_MIMALLOC, HEAP_MUSL, HEAP_MAIN, HEAP_MAPPED, HEAP_ARENAS };
 
-static const char *const names[] = {NULL, "jemalloc", "tcmalloc", "mimalloc", "musl", "main", "mmapped"};
+static const char *const fixed_names[] = {NULL, "jemalloc", "tcmalloc", "mimalloc", "musl", "main", "mmapped"};
 
-/* Allocators by their libraries' names, and by what they call their functions where they are linked in. */
+/* Allocators by their libraries' names. */
 static const struct sign {
 	const char *text;
 	enum heap heap;
-} modules[] =
-	{
-		{"libjemalloc", HEAP_JEMALLOC}, {"libtcmalloc", HEAP_TCMALLOC}, {"libmimalloc", HEAP_MIMALLOC},
-		{"ld-musl-", HEAP_MUSL},        {"libc.musl-", HEAP_MUSL},
-},
-  functions[] = {
-	  {"je_", HEAP_JEMALLOC},
-	  {"_rjem_", HEAP_JEMALLOC},
-	  {"tc_", HEAP_TCMALLOC},
-	  {"mi_", HEAP_MIMALLOC},
+} signs[] = {
+	{"libjemalloc", HEAP_JEMALLOC}, {"libtcmalloc", HEAP_TCMALLOC}, {"libmimalloc", HEAP_MIMALLOC},
+	{"ld-musl-", HEAP_MUSL},        {"libc.musl-", HEAP_MUSL},
 };
 
 struct range {
@@ -43,21 +37,9 @@ struct mw_heaps {
 	mw_addr *arenas; /* in order: each is numbered by its place */
 	size_t arena_count, arena_capacity;
 	char (*arena_names)[24];
-	enum heap *hooks; /* by number */
-	size_t hook_capacity;
-	enum heap other; /* an allocator that stands in glibc's place */
-	bool sorted;
+	const char **names; /* of all heaps, by number */
+	enum heap other;    /* an allocator that stands in glibc's place */
 };
-
-struct mw_error *mw_heaps_create(struct mw_heaps **out)
-{
-	struct mw_heaps *heaps = calloc(1, sizeof(*heaps));
-
-	if (!heaps)
-		return mw_error_nomem();
-	*out = heaps;
-	return NULL;
-}
 
 void mw_heaps_destroy(struct mw_heaps *heaps)
 {
@@ -66,7 +48,7 @@ void mw_heaps_destroy(struct mw_heaps *heaps)
 	free(heaps->ranges);
 	free(heaps->arenas);
 	free(heaps->arena_names);
-	free(heaps->hooks);
+	free(heaps->names);
 	free(heaps);
 }
 
@@ -109,7 +91,7 @@ static struct mw_error *add_arena(struct mw_heaps *heaps, mw_addr arena)
 	return NULL;
 }
 
-struct mw_error *mw_heaps_add_mapping(struct mw_heaps *heaps, const struct mw_stored_mapping *mapping)
+static struct mw_error *add_mapping(struct mw_heaps *heaps, const struct mw_stored_mapping *mapping)
 {
 	mw_addr arena = mapping->kind == MW_REGION_ARENA ? arena_of_path(mapping->path) : 0;
 
@@ -120,52 +102,20 @@ struct mw_error *mw_heaps_add_mapping(struct mw_heaps *heaps, const struct mw_st
 	if (!MW_VECTOR_ROOM(heaps->ranges, heaps->count, heaps->capacity))
 		return mw_error_nomem();
 	heaps->ranges[heaps->count++] = (struct range){mapping->start, mapping->end, arena};
-	heaps->sorted = false;
 	return NULL;
 }
 
-static enum heap find_sign(const struct sign *signs, size_t count, const char *text)
+/* Whose malloc it is decides about all that comes from operator new and the like, too. */
+static void note_malloc(struct mw_heaps *heaps, const char *module)
 {
-	for (size_t i = 0; i < count; i++)
-		if (strncmp(text, signs[i].text, strlen(signs[i].text)) == 0)
-			return signs[i].heap;
-	return HEAP_UNKNOWN;
-}
+	const char *slash = strrchr(module, '/'), *name = slash ? slash + 1 : module;
 
-static enum heap heap_of_hook(const char *function, const char *module)
-{
-	const char *slash = module ? strrchr(module, '/') : NULL;
-	enum heap heap = HEAP_UNKNOWN;
-
-	if (module)
-		heap = find_sign(modules, sizeof(modules) / sizeof(modules[0]), slash ? slash + 1 : module);
-	if (heap == HEAP_UNKNOWN && function)
-		heap = find_sign(functions, sizeof(functions) / sizeof(functions[0]), function);
-	return heap;
-}
-
-struct mw_error *mw_heaps_add_hook(struct mw_heaps *heaps, uint32_t number, const char *function, const char *module)
-{
-	enum heap heap = heap_of_hook(function, module);
-
-	if (number == UINT32_MAX)
-		return NULL;
-	if (number >= heaps->hook_capacity) {
-		size_t capacity = (size_t)number + 64;
-		enum heap *hooks = reallocarray(heaps->hooks, capacity, sizeof(*hooks));
-
-		if (!hooks)
-			return mw_error_nomem();
-		for (size_t i = heaps->hook_capacity; i < capacity; i++)
-			hooks[i] = HEAP_UNKNOWN;
-		heaps->hooks = hooks;
-		heaps->hook_capacity = capacity;
+	for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++) {
+		if (strncmp(name, signs[i].text, strlen(signs[i].text)) == 0) {
+			heaps->other = signs[i].heap;
+			return;
+		}
 	}
-	heaps->hooks[number] = heap;
-	/* Whose malloc it is decides about all that comes from operator new and the like, too. */
-	if (heap != HEAP_UNKNOWN && function && strcmp(function, "malloc") == 0)
-		heaps->other = heap;
-	return NULL;
 }
 
 static int compare_ranges(const void *left, const void *right)
@@ -180,7 +130,6 @@ static void tidy(struct mw_heaps *heaps)
 {
 	size_t kept = 0;
 
-	heaps->sorted = true;
 	if (!heaps->count)
 		return;
 	qsort(heaps->ranges, heaps->count, sizeof(*heaps->ranges), compare_ranges);
@@ -218,19 +167,53 @@ static uint32_t number_of(const struct mw_heaps *heaps, mw_addr arena)
 	return (uint32_t)(HEAP_ARENAS + low);
 }
 
-uint32_t mw_heaps_of(struct mw_heaps *heaps, mw_addr addr, uint64_t bytes, enum mw_kind kind, uint32_t hook)
+static struct mw_error *name_all(struct mw_heaps *heaps)
 {
-	enum heap told = hook < heaps->hook_capacity ? heaps->hooks[hook] : HEAP_UNKNOWN;
+	heaps->names = calloc(HEAP_ARENAS + heaps->arena_count, sizeof(*heaps->names));
+	if (!heaps->names)
+		return mw_error_nomem();
+	memcpy(heaps->names, fixed_names, sizeof(fixed_names));
+	for (size_t i = 0; i < heaps->arena_count; i++)
+		heaps->names[HEAP_ARENAS + i] = heaps->arena_names[i];
+	return NULL;
+}
+
+static struct mw_error *fill(struct mw_heaps *heaps, const struct mw_metadata *metadata)
+{
+	for (size_t moment = 0; moment < 2; moment++)
+		for (size_t i = 0; i < metadata->mappings[moment].count; i++)
+			MW_TRY(add_mapping(heaps, &metadata->mappings[moment].items[i]));
+	for (size_t i = 0; i < metadata->hook_count; i++) {
+		const struct mw_hook_info *hook = &metadata->hooks[i];
+
+		if (hook->module && hook->function && strcmp(hook->function, "malloc") == 0)
+			note_malloc(heaps, hook->module);
+	}
+	tidy(heaps);
+	return name_all(heaps);
+}
+
+struct mw_error *mw_heaps_create(const struct mw_metadata *metadata, struct mw_heaps **out)
+{
+	struct mw_heaps *heaps = calloc(1, sizeof(*heaps));
+	struct mw_error *err = heaps ? fill(heaps, metadata) : mw_error_nomem();
+
+	if (err) {
+		mw_heaps_destroy(heaps);
+		return err;
+	}
+	*out = heaps;
+	return NULL;
+}
+
+uint32_t mw_heaps_of(const struct mw_heaps *heaps, mw_addr addr, uint64_t bytes, enum mw_kind kind)
+{
 	const struct range *range;
 
 	if (kind != MW_KIND_HEAP)
 		return HEAP_UNKNOWN;
-	if (told == HEAP_UNKNOWN)
-		told = heaps->other;
-	if (told != HEAP_UNKNOWN)
-		return told;
-	if (!heaps->sorted)
-		tidy(heaps);
+	if (heaps->other != HEAP_UNKNOWN)
+		return heaps->other;
 	range = find_range(heaps, addr);
 	if (range)
 		return range->arena ? number_of(heaps, range->arena) : (uint32_t)HEAP_MAIN;
@@ -238,14 +221,8 @@ uint32_t mw_heaps_of(struct mw_heaps *heaps, mw_addr addr, uint64_t bytes, enum 
 	return heaps->count && mw_heaps_seems_mapped(addr, bytes) ? HEAP_MAPPED : HEAP_UNKNOWN;
 }
 
-uint32_t mw_heaps_count(const struct mw_heaps *heaps)
+const char *const *mw_heaps_names(const struct mw_heaps *heaps, size_t *count)
 {
-	return (uint32_t)(HEAP_ARENAS + heaps->arena_count);
-}
-
-const char *mw_heaps_name(const struct mw_heaps *heaps, uint32_t heap)
-{
-	if (heap < HEAP_ARENAS)
-		return names[heap];
-	return heap - HEAP_ARENAS < heaps->arena_count ? heaps->arena_names[heap - HEAP_ARENAS] : NULL;
+	*count = HEAP_ARENAS + heaps->arena_count;
+	return heaps->names;
 }

@@ -47,7 +47,10 @@ struct mw_metadata {
 };
 
 /* The window's length: as the end says, or up to the last thing that was received. */
-uint64_t mw_metadata_length(const struct mw_metadata *metadata);
+static inline uint64_t mw_metadata_length(const struct mw_metadata *metadata)
+{
+	return metadata->has_end ? metadata->window.length_ns : metadata->last_ns;
+}
 /* What mw_summary_input.space wants of them, for the window's end; false: nothing was kept. Borrows the moments, and
  * from the metadata. */
 bool mw_metadata_space(const struct mw_metadata *metadata, struct mw_space_moment moments[2],

@@ -46,11 +46,6 @@ static struct mw_error *fill_target(const struct mw_summary_input *input, struct
 	return NULL;
 }
 
-bool mw_view_is_missed(const struct mw_hook_info *hook, bool track_heap, bool track_vm)
-{
-	return hook->refused && (hook->kind == MW_KIND_HEAP ? track_heap : track_vm);
-}
-
 static struct mw_error *fill_engine(const struct mw_summary_input *input, struct mw_arena *arena,
 				    struct mw_report *report)
 {

@@ -45,7 +45,10 @@ struct mw_summary_input {
 };
 
 /* Is a function of what is recorded not hooked? Then its calls are not seen, and the report is incomplete. */
-bool mw_view_is_missed(const struct mw_hook_info *hook, bool track_heap, bool track_vm);
+static inline bool mw_view_is_missed(const struct mw_hook_info *hook, bool track_heap, bool track_vm)
+{
+	return hook->refused && (hook->kind == MW_KIND_HEAP ? track_heap : track_vm);
+}
 
 struct mw_error *mw_summary_create(const struct mw_summary_input *input, struct mw_report **out) MW_MUST_CHECK;
 

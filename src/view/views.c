@@ -137,11 +137,10 @@ static struct mw_error *take_process(struct stacks *stacks, const struct mw_view
 
 	if (!process->cells)
 		return NULL;
-	MW_TRY(mw_cells_error(process->cells));
+	MW_TRY(mw_cells_list(process->cells, &cells, &cell_count));
 	MW_TRY(mw_selection_init(&selection, process, question->filter, false));
 	sums = calloc(count, sizeof(*sums));
 	err = sums ? NULL : mw_error_nomem();
-	cell_count = mw_cells_list(process->cells, &cells);
 	for (size_t i = 0; i < cell_count && !err; i++)
 		if (mw_selection_takes(&selection, &cells[i]))
 			mw_sums_add(&sums[mw_process_stack_index(process, cells[i].stack)], &cells[i]);

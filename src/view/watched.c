@@ -291,11 +291,6 @@ static struct mw_error *take_end(struct mw_metadata *metadata, const struct mw_s
 	return check(metadata);
 }
 
-uint64_t mw_metadata_length(const struct mw_metadata *metadata)
-{
-	return metadata->has_end ? metadata->window.length_ns : metadata->last_ns;
-}
-
 bool mw_metadata_resolve(const struct mw_metadata *metadata, uint32_t module, mw_addr addr,
 			 const struct mw_symbol_frame **frames, size_t *count)
 {

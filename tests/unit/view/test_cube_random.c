@@ -257,7 +257,7 @@ static void assert_cells(struct figures *figures, const struct mw_cells *cells)
 	size_t count;
 
 	memset(&expected, 0, sizeof(expected));
-	count = mw_cells_list(cells, &items);
+	good(mw_cells_list(cells, &items, &count));
 	for (size_t i = 0; i < count; i++) {
 		const struct mw_cell *cell = &items[i];
 		struct sums *sums = sums_of(&expected, cell->stack, cell->thread);

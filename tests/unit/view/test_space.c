@@ -3,6 +3,7 @@
 #include "unit.h"
 #include "view/arena.h"
 #include "view/heaps.h"
+#include "view/metadata.h"
 #include "view/space.h"
 
 #include <setjmp.h>
@@ -214,101 +215,123 @@ static void tells_what_of_blocks_is_resident(void **state)
 /* --- heap handles ---------------------------------------------------------------------------------------------------
  */
 
-static void add(struct mw_heaps *heaps, mw_addr start, mw_addr end, enum mw_region_kind kind, mw_addr arena)
+/* Heaps by the lists of mappings at the window's start and end. */
+static struct mw_heaps *heaps_of(const struct mw_stored_mapping *start, size_t start_count,
+				 const struct mw_stored_mapping *end, size_t end_count)
 {
-	char path[40] = "[heap]";
+	const struct mw_metadata metadata = {.mappings = {{(struct mw_stored_mapping *)start, start_count, 0},
+							  {(struct mw_stored_mapping *)end, end_count, 0}}};
+	struct mw_heaps *heaps = NULL;
 
-	if (arena)
-		mw_heaps_arena_path(arena, path);
-	assert_null(mw_heaps_add_mapping(heaps, &(struct mw_stored_mapping){start, end, kind, 0, path, false, true}));
+	assert_null(mw_heaps_create(&metadata, &heaps));
+	return heaps;
 }
 
-static void assert_heap(struct mw_heaps *heaps, mw_addr addr, uint64_t bytes, uint32_t hook, const char *name)
+static void assert_heap(const struct mw_heaps *heaps, mw_addr addr, uint64_t bytes, const char *name)
 {
-	uint32_t heap = mw_heaps_of(heaps, addr, bytes, MW_KIND_HEAP, hook);
+	uint32_t heap = mw_heaps_of(heaps, addr, bytes, MW_KIND_HEAP);
+	size_t count;
+	const char *const *names = mw_heaps_names(heaps, &count);
 
-	assert_in_range(heap, 0, mw_heaps_count(heaps) - 1);
+	assert_in_range(heap, 0, count - 1);
 	if (!name)
-		assert_null(mw_heaps_name(heaps, heap));
+		assert_null(names[heap]);
 	else
-		assert_string_equal(mw_heaps_name(heaps, heap), name);
+		assert_string_equal(names[heap], name);
 }
+
+#define ARENA(from, to, path)                                                                                          \
+	{                                                                                                              \
+		64 * (from)*MIB, 64 * (to)*MIB, MW_REGION_ARENA, 0, path, false, true                                  \
+	}
 
 static void names_glibcs_heaps(void **state)
 {
+	char second[40], first[40];
+	/* Another look finds one before it, a second heap of the first, and the same again. */
+	const struct mw_stored_mapping start[] = {ARENA(3, 4, second)},
+				       end[] = {
+					       ARENA(3, 4, second),
+					       ARENA(8, 9, second),
+					       {64 * 2 * MIB, 64 * 2 * MIB + 4096, MW_REGION_ARENA, 0, first, false,
+						true},
+					       ARENA(2, 3, first),
+					       {0x100000, 0x140000, MW_REGION_HEAP, 0, "[heap]", false, true},
+					       {0x100000, 0x200000, MW_REGION_HEAP, 0, "[heap]", false, true},
+					       {0x300000, 0x400000, MW_REGION_ANONYMOUS, 0, "[heap]", false, true},
+				       };
 	struct mw_heaps *heaps;
+	size_t count;
 
 	(void)state;
-	assert_null(mw_heaps_create(&heaps));
-	assert_heap(heaps, 0x7f0000000010, MIB, UINT32_MAX, NULL); /* nothing is known */
-	add(heaps, 64 * 3 * MIB, 64 * 4 * MIB, MW_REGION_ARENA, 64 * 3 * MIB + 48);
-	assert_heap(heaps, 64 * 3 * MIB + 5000, 10, UINT32_MAX, "arena 1");
-	/* Another look finds one before it, a second heap of the first, and the same again. */
-	add(heaps, 64 * 3 * MIB, 64 * 4 * MIB, MW_REGION_ARENA, 64 * 3 * MIB + 48);
-	add(heaps, 64 * 8 * MIB, 64 * 9 * MIB, MW_REGION_ARENA, 64 * 3 * MIB + 48);
-	add(heaps, 64 * 2 * MIB, 64 * 2 * MIB + 4096, MW_REGION_ARENA, 64 * 2 * MIB + 48);
-	add(heaps, 64 * 2 * MIB, 64 * 3 * MIB, MW_REGION_ARENA, 64 * 2 * MIB + 48);
-	add(heaps, 0x100000, 0x140000, MW_REGION_HEAP, 0);
-	add(heaps, 0x100000, 0x200000, MW_REGION_HEAP, 0);
-	add(heaps, 0x300000, 0x400000, MW_REGION_ANONYMOUS, 0);
-	assert_int_equal(mw_heaps_count(heaps), 9);
-	assert_heap(heaps, 64 * 2 * MIB + 5000, 10, UINT32_MAX, "arena 1");
-	assert_heap(heaps, 64 * 3 * MIB + 5008, 10, UINT32_MAX, "arena 2");
-	assert_heap(heaps, 64 * 9 * MIB - 16, 10, 3, "arena 2");
-	assert_heap(heaps, 0x100010, 10, UINT32_MAX, "main");
-	assert_heap(heaps, 0x1ffff0, 10, UINT32_MAX, "main");
-	assert_heap(heaps, 0x200000, 10, UINT32_MAX, NULL);
-	assert_heap(heaps, 0x300010, 200000, UINT32_MAX, "mmapped");
-	assert_heap(heaps, 0x300010, UNKNOWN, UINT32_MAX, "mmapped");
-	assert_heap(heaps, 0x300040, 200000, UINT32_MAX, "mmapped"); /* aligned */
-	assert_heap(heaps, 0x300040, UNKNOWN, UINT32_MAX, NULL);
-	assert_int_equal(mw_heaps_of(heaps, 0x100010, 10, MW_KIND_VM, UINT32_MAX), 0);
+	mw_heaps_arena_path(64 * 2 * MIB + 48, first);
+	mw_heaps_arena_path(64 * 3 * MIB + 48, second);
+	heaps = heaps_of(NULL, 0, NULL, 0);
+	assert_heap(heaps, 0x7f0000000010, MIB, NULL); /* nothing is known */
+	mw_heaps_destroy(heaps);
+	heaps = heaps_of(start, 1, NULL, 0);
+	assert_heap(heaps, 64 * 3 * MIB + 5000, 10, "arena 1");
+	mw_heaps_destroy(heaps);
+	heaps = heaps_of(start, 1, end, sizeof(end) / sizeof(end[0]));
+	(void)mw_heaps_names(heaps, &count);
+	assert_int_equal(count, 9);
+	assert_heap(heaps, 64 * 2 * MIB + 5000, 10, "arena 1");
+	assert_heap(heaps, 64 * 3 * MIB + 5008, 10, "arena 2");
+	assert_heap(heaps, 64 * 9 * MIB - 16, 10, "arena 2");
+	assert_heap(heaps, 0x100010, 10, "main");
+	assert_heap(heaps, 0x1ffff0, 10, "main");
+	assert_heap(heaps, 0x200000, 10, NULL);
+	assert_heap(heaps, 0x300010, 200000, "mmapped");
+	assert_heap(heaps, 0x300010, UNKNOWN, "mmapped");
+	assert_heap(heaps, 0x300040, 200000, "mmapped"); /* aligned */
+	assert_heap(heaps, 0x300040, UNKNOWN, NULL);
+	assert_int_equal(mw_heaps_of(heaps, 0x100010, 10, MW_KIND_VM), 0);
 	mw_heaps_destroy(heaps);
 	mw_heaps_destroy(NULL);
 }
 
 static void names_other_allocators(void **state)
 {
-	struct mw_heaps *heaps;
+	struct mw_stored_mapping heap = {0x100000, 0x200000, MW_REGION_HEAP, 0, "[heap]", false, true};
+	struct mw_hook_info hooks[] = {
+		{.function = "malloc", .module = "/usr/lib/libc.so.6"},
+		{.function = "operator new(unsigned long)", .module = "/usr/lib/libstdc++.so.6"},
+		{.function = NULL, .module = NULL},
+		{.function = "free", .module = "/usr/lib/libjemalloc.so.2"},
+		{.function = "malloc", .module = "/usr/lib/libjemalloc.so.2"},
+		{.function = "malloc", .module = "/lib/ld-musl-x86_64.so.1"},
+	};
+	/* One that stands in glibc's place has all that is asked for by way of others; the last one has it. */
+	static const char *const expected[] = {"main", "main", "main", "main", "main", "jemalloc", "musl"};
 
 	(void)state;
-	assert_null(mw_heaps_create(&heaps));
-	add(heaps, 0x100000, 0x200000, MW_REGION_HEAP, 0);
-	assert_null(mw_heaps_add_hook(heaps, 0, "malloc", "/usr/lib/libc.so.6"));
-	assert_null(mw_heaps_add_hook(heaps, 1, "operator new(unsigned long)", "/usr/lib/libstdc++.so.6"));
-	assert_null(mw_heaps_add_hook(heaps, 300, "mi_malloc", "/opt/app"));
-	assert_null(mw_heaps_add_hook(heaps, 2, NULL, NULL));
-	assert_heap(heaps, 0x100010, 10, 300, "mimalloc");
-	assert_heap(heaps, 0x100010, 10, 0, "main");
-	assert_heap(heaps, 0x100010, 10, 1, "main");
-	assert_heap(heaps, 0x100010, 10, 2, "main");
-	/* One that stands in glibc's place has all that is asked for by way of others. */
-	assert_null(mw_heaps_add_hook(heaps, 4, "malloc", "/usr/lib/libjemalloc.so.2"));
-	assert_heap(heaps, 0x100010, 10, 1, "jemalloc");
-	assert_heap(heaps, 0x100010, 10, 4, "jemalloc");
-	assert_heap(heaps, 0x100010, 10, 300, "mimalloc");
-	assert_null(mw_heaps_add_hook(heaps, 5, "malloc", "/lib/ld-musl-x86_64.so.1"));
-	assert_heap(heaps, 0x100010, 10, 5, "musl");
-	mw_heaps_destroy(heaps);
+	for (size_t count = 0; count <= sizeof(hooks) / sizeof(hooks[0]); count++) {
+		const struct mw_metadata metadata = {.mappings = {{&heap, 1, 0}}, .hooks = hooks, .hook_count = count};
+		struct mw_heaps *heaps;
+
+		assert_null(mw_heaps_create(&metadata, &heaps));
+		assert_heap(heaps, 0x100010, 10, expected[count]);
+		mw_heaps_destroy(heaps);
+	}
 }
 
 /* Paths come from recordings, too. */
 static void bears_any_path(void **state)
 {
 	static const char *const paths[] = {"", "[arena ", "[arena ]", "[arena x]", "[arena 12", "[arena 12]x", NULL};
+	enum { PATHS = sizeof(paths) / sizeof(paths[0]) };
+	struct mw_stored_mapping mappings[PATHS + 1];
 	struct mw_heaps *heaps;
+	size_t count;
 
 	(void)state;
-	assert_null(mw_heaps_create(&heaps));
-	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-		const struct mw_stored_mapping mapping = {0x1000, 0x2000, MW_REGION_ARENA, 0, paths[i], false, true};
-
-		assert_null(mw_heaps_add_mapping(heaps, &mapping));
-	}
-	assert_null(mw_heaps_add_mapping(
-		heaps, &(struct mw_stored_mapping){0x2000, 0x1000, MW_REGION_ARENA, 0, "[arena 12]", false, true}));
-	assert_int_equal(mw_heaps_count(heaps), 7);
-	assert_heap(heaps, 0x1010, 100, 0, NULL);
+	for (size_t i = 0; i < PATHS; i++)
+		mappings[i] = (struct mw_stored_mapping){0x1000, 0x2000, MW_REGION_ARENA, 0, paths[i], false, true};
+	mappings[PATHS] = (struct mw_stored_mapping){0x2000, 0x1000, MW_REGION_ARENA, 0, "[arena 12]", false, true};
+	heaps = heaps_of(mappings, PATHS + 1, NULL, 0);
+	(void)mw_heaps_names(heaps, &count);
+	assert_int_equal(count, 7);
+	assert_heap(heaps, 0x1010, 100, NULL);
 	mw_heaps_destroy(heaps);
 }
 
