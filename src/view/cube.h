@@ -62,8 +62,7 @@ struct mw_cube_names {
 struct mw_error *mw_cube_finish(struct mw_cube *cube, const struct mw_cube_names *names,
 				struct mw_timeline **out) MW_MUST_CHECK;
 
-/* Classes of sizes and lifetimes, as in timeline.h. */
-uint32_t mw_cube_size_class(uint64_t bytes);
-uint32_t mw_cube_lifetime_class(uint64_t ns);
+/* Have a timeline's rows, which have the tracker's numbers, sorted with its own. Errors: MEMORY. */
+struct mw_error *mw_timeline_name(struct mw_timeline *timeline, const struct mw_cube_names *names) MW_MUST_CHECK;
 
 #endif

@@ -175,27 +175,45 @@ static void test_lifetimes(void **state)
 	mw_timeline_destroy(timeline);
 }
 
+/* Of a block that lived so long. */
+static void assert_classes(uint64_t bytes, uint64_t lived_ns, uint32_t size, uint32_t lifetime)
+{
+	struct mw_cube *cube = make((struct mw_cube_options){0});
+	struct mw_cube_names to = names;
+	struct mw_track_fate one = fate(FIRST, 0, bytes, 0, lived_ns);
+	struct mw_timeline *timeline;
+
+	one.died_ns = lived_ns;
+	one.until_ns = 0;
+	assert_true(mw_cube_take(cube, &one));
+	timeline = finish(cube, &to);
+	assert_int_equal(timeline->lifetimes.count, 1);
+	assert_int_equal(timeline->lifetimes.rows[0].key[0], size);
+	assert_int_equal(timeline->lifetimes.rows[0].key[1], lifetime);
+	mw_timeline_destroy(timeline);
+}
+
 static void test_classes(void **state)
 {
 	(void)state;
-	assert_int_equal(mw_cube_size_class(0), 0);
-	assert_int_equal(mw_cube_size_class(1), 1);
-	assert_int_equal(mw_cube_size_class(2), 5);
-	assert_int_equal(mw_cube_size_class(3), 7); /* 4 * 1.585 */
-	assert_int_equal(mw_cube_size_class(1024), 41);
-	assert_int_equal(mw_cube_size_class(1217), 41); /* 1024 * 2^(1/4) is 1217.7 */
-	assert_int_equal(mw_cube_size_class(1218), 42);
-	assert_int_equal(mw_cube_size_class(1448), 42); /* … 2^(2/4) is 1448.2 */
-	assert_int_equal(mw_cube_size_class(1449), 43);
-	assert_int_equal(mw_cube_size_class(1722), 43); /* … 2^(3/4) is 1722.2 */
-	assert_int_equal(mw_cube_size_class(1723), 44);
-	assert_int_equal(mw_cube_size_class(2047), 44);
-	assert_int_equal(mw_cube_size_class(2048), 45);
-	assert_int_equal(mw_cube_size_class(UINT64_MAX), 256);
-	assert_int_equal(mw_cube_lifetime_class(0), 0);
-	assert_int_equal(mw_cube_lifetime_class(1), 0);
-	assert_int_equal(mw_cube_lifetime_class(1000), 39);
-	assert_int_equal(mw_cube_lifetime_class(UINT64_MAX), 254);
+	assert_classes(0, 1, 0, 0);
+	assert_classes(1, 1, 1, 0);
+	assert_classes(2, 1, 5, 0);
+	assert_classes(3, 1, 7, 0); /* 4 * 1.585 */
+	assert_classes(1024, 1, 41, 0);
+	assert_classes(1217, 1, 41, 0); /* 1024 * 2^(1/4) is 1217.7 */
+	assert_classes(1218, 1, 42, 0);
+	assert_classes(1448, 1, 42, 0); /* … 2^(2/4) is 1448.2 */
+	assert_classes(1449, 1, 43, 0);
+	assert_classes(1722, 1, 43, 0); /* … 2^(3/4) is 1722.2 */
+	assert_classes(1723, 1, 44, 0);
+	assert_classes(2047, 1, 44, 0);
+	assert_classes(2048, 1, 45, 0);
+	assert_classes(UINT64_MAX, 1, 256, 0);
+	assert_classes(1, 0, 1, 0);
+	assert_classes(1, 1, 1, 0);
+	assert_classes(1, 1000, 1, 39);
+	assert_classes(1, UINT64_MAX - 1, 1, 254);
 }
 
 /* Bins become longer as time goes on. */
