@@ -6,7 +6,7 @@
 #include "base/vector.h"
 #include "view/arena.h"
 #include "view/frames.h"
-#include "view/stacks.h"
+#include "view/summary.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -109,10 +109,7 @@ struct entry {
 /* What is asked of one side. */
 struct side {
 	const struct mw_diff_input *input;
-	struct mw_stack_ids *ids;
 	struct mw_framer *framer;
-	struct mw_raw_frame *raw;
-	size_t raw_capacity;
 };
 
 struct builder {
@@ -130,21 +127,6 @@ void mw_diff_destroy(struct mw_diff *diff)
 		return;
 	mw_arena_destroy(diff->arena);
 	free(diff);
-}
-
-/* Read a tracker stack's frames into the side's buffer. */
-static struct mw_error *read_frames(struct side *side, uint32_t stack, uint32_t count)
-{
-	if (!MW_VECTOR_ROOM(side->raw, count, side->raw_capacity))
-		return mw_error_nomem();
-	mw_track_frames(side->input->summary->track, stack, side->raw, count);
-	return NULL;
-}
-
-/* NULL: the tracker makes stacks of no hook for events that came without one. */
-static const struct mw_hook_info *hook_of(const struct side *side, uint32_t hook)
-{
-	return hook < side->input->summary->hook_count ? &side->input->summary->hooks[hook] : NULL;
 }
 
 /* The entry of that id, a new one where there is none; NULL without memory. */
@@ -167,7 +149,6 @@ static struct mw_error *add_stack(struct builder *builder, enum mw_diff_side whi
 {
 	struct side *side = &builder->sides[which];
 	struct mw_amount held = side->input->held[number];
-	const struct mw_hook_info *hook;
 	struct mw_track_stack stack;
 	struct entry *entry;
 	uint64_t id;
@@ -177,9 +158,7 @@ static struct mw_error *add_stack(struct builder *builder, enum mw_diff_side whi
 	mw_track_stack(side->input->summary->track, number, &stack);
 	if (!builder->diff->compared[stack.kind])
 		return NULL;
-	MW_TRY(read_frames(side, number, stack.frame_count));
-	hook = hook_of(side, stack.hook);
-	MW_TRY(mw_stack_id(side->ids, stack.kind, hook ? hook->function : NULL, side->raw, stack.frame_count, &id));
+	MW_TRY(mw_framer_id(side->framer, number, &stack, &id));
 	entry = entry_of(builder, id);
 	if (!entry)
 		return mw_error_nomem();
@@ -194,10 +173,8 @@ static struct mw_error *add_side(struct builder *builder, enum mw_diff_side whic
 {
 	struct side *side = &builder->sides[which];
 	const struct mw_summary_input *summary = side->input->summary;
-	const struct mw_view_code code = {summary->regions, summary->symbols};
 	size_t count = mw_track_stack_count(summary->track);
 
-	MW_TRY(mw_stack_ids_create(summary->modules, summary->module_count, &code, &side->ids));
 	MW_TRY(mw_framer_create(summary, builder->arena, &side->framer));
 	for (size_t i = 0; i < count && i < side->input->held_count; i++)
 		MW_TRY(add_stack(builder, which, (uint32_t)i));
@@ -212,14 +189,13 @@ static struct mw_error *describe(struct builder *builder, struct side *side, uin
 	struct mw_track_stack stack;
 
 	mw_track_stack(side->input->summary->track, number, &stack);
-	hook = hook_of(side, stack.hook);
-	MW_TRY(read_frames(side, number, stack.frame_count));
+	hook = mw_framer_hook(side->framer, &stack);
 	framed.cut = stack.cut;
-	MW_TRY(mw_framer_fill(side->framer, side->raw, stack.frame_count, &framed));
-	out->kind = stack.kind;
+	MW_TRY(mw_framer_fill(side->framer, number, &stack, &framed));
+	out->kind = framed.kind;
 	out->cut = framed.cut;
 	out->end = framed.end;
-	out->api = mw_arena_string(builder->arena, hook ? hook->function : NULL);
+	out->api = framed.api;
 	out->api_module = mw_arena_string(builder->arena, hook ? hook->module : NULL);
 	out->frames = framed.frames;
 	out->frame_count = framed.frame_count;
@@ -315,11 +291,8 @@ static struct mw_error *build(struct builder *builder, const struct mw_diff_inpu
 
 static void builder_deinit(struct builder *builder)
 {
-	for (unsigned which = 0; which < MW_DIFF_SIDES; which++) {
-		mw_stack_ids_destroy(builder->sides[which].ids);
+	for (unsigned which = 0; which < MW_DIFF_SIDES; which++)
 		mw_framer_destroy(builder->sides[which].framer);
-		free(builder->sides[which].raw);
-	}
 	mw_map_deinit(&builder->numbering);
 	free(builder->entries);
 }

@@ -402,6 +402,9 @@ struct mw_framer {
 	const struct mw_summary_input *input;
 	struct mw_arena *arena;
 	struct mw_view_code code;
+	struct mw_stack_ids *ids;
+	struct mw_raw_frame *raw; /* of the tracker's stack that is asked about */
+	size_t raw_capacity;
 	struct mw_report_frame *buffer; /* one stack's frames, before their number is known */
 	size_t count, capacity;
 	size_t module_count;
@@ -412,6 +415,7 @@ struct mw_error *mw_framer_create(const struct mw_summary_input *input, struct m
 {
 	size_t count = input->module_count;
 	struct mw_framer *framer = calloc(1, sizeof(*framer) + count * sizeof(framer->modules[0]));
+	struct mw_error *err;
 
 	if (!framer)
 		return mw_error_nomem();
@@ -425,6 +429,11 @@ struct mw_error *mw_framer_create(const struct mw_summary_input *input, struct m
 		framer->modules[i].suspect = input->modules[i].suspect;
 		framer->modules[i].generated = is_generated_module(&input->modules[i]);
 	}
+	err = mw_stack_ids_create(input->modules, count, &framer->code, &framer->ids);
+	if (err) {
+		mw_framer_destroy(framer);
+		return err;
+	}
 	*out = framer;
 	return NULL;
 }
@@ -433,8 +442,32 @@ void mw_framer_destroy(struct mw_framer *framer)
 {
 	if (!framer)
 		return;
+	mw_stack_ids_destroy(framer->ids);
+	free(framer->raw);
 	free(framer->buffer);
 	free(framer);
+}
+
+static struct mw_error *read_frames(struct mw_framer *framer, uint32_t number, uint32_t count)
+{
+	if (!MW_VECTOR_ROOM(framer->raw, count, framer->raw_capacity))
+		return mw_error_nomem();
+	mw_track_frames(framer->input->track, number, framer->raw, count);
+	return NULL;
+}
+
+const struct mw_hook_info *mw_framer_hook(const struct mw_framer *framer, const struct mw_track_stack *stack)
+{
+	return stack->hook < framer->input->hook_count ? &framer->input->hooks[stack->hook] : NULL;
+}
+
+struct mw_error *mw_framer_id(struct mw_framer *framer, uint32_t number, const struct mw_track_stack *stack,
+			      uint64_t *id)
+{
+	const struct mw_hook_info *hook = mw_framer_hook(framer, stack);
+
+	MW_TRY(read_frames(framer, number, stack->frame_count));
+	return mw_stack_id(framer->ids, stack->kind, hook ? hook->function : NULL, framer->raw, stack->frame_count, id);
 }
 
 static struct mw_report_frame *append(struct mw_framer *framer)
@@ -510,12 +543,19 @@ static struct mw_error *add_frames(struct mw_framer *framer, const struct mw_raw
 	return NULL;
 }
 
-struct mw_error *mw_framer_fill(struct mw_framer *framer, const struct mw_raw_frame *raw, size_t count,
+struct mw_error *mw_framer_fill(struct mw_framer *framer, uint32_t number, const struct mw_track_stack *tracked,
 				struct mw_report_stack *stack)
 {
+	const struct mw_hook_info *hook = mw_framer_hook(framer, tracked);
+	const struct mw_raw_frame *raw;
+
+	MW_TRY(read_frames(framer, number, tracked->frame_count));
+	raw = framer->raw;
 	framer->count = 0;
+	stack->kind = tracked->kind;
+	stack->api = mw_arena_string(framer->arena, hook ? hook->function : NULL);
 	stack->suspect = NULL;
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < tracked->frame_count; i++) {
 		MW_TRY(add_frames(framer, &raw[i]));
 		/* Code in no file has no name to charge: the file whose frame is next outwards made it. */
 		if (!stack->suspect && raw[i].module < framer->module_count && framer->modules[raw[i].module].suspect)

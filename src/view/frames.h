@@ -106,14 +106,21 @@ struct mw_error *mw_stack_id(const struct mw_stack_ids *ids, enum mw_kind kind, 
 
 /* --- frames ----------------------------------------------------------------------------------------------- */
 
+/* Knows the stacks of a tracker. */
 struct mw_framer;
 
 /* Strings and arrays of frames are made in `arena`; `input` and what it points to must outlive the framer. */
 struct mw_error *mw_framer_create(const struct mw_summary_input *input, struct mw_arena *arena,
 				  struct mw_framer **out) MW_MUST_CHECK;
 void mw_framer_destroy(struct mw_framer *framer);
-/* Set stack->frames, ->frame_count and ->suspect (whom it is charged to); by these and its ->cut, ->end. Errors: MEMORY. */
-struct mw_error *mw_framer_fill(struct mw_framer *framer, const struct mw_raw_frame *raw, size_t count,
+/* The entry point of a stack, or NULL: the tracker makes stacks of none for events that came without one. */
+const struct mw_hook_info *mw_framer_hook(const struct mw_framer *framer, const struct mw_track_stack *stack);
+/* The id of the tracker's stack of that number. Errors: MEMORY. */
+struct mw_error *mw_framer_id(struct mw_framer *framer, uint32_t number, const struct mw_track_stack *stack,
+			      uint64_t *id) MW_MUST_CHECK;
+/* Set the report's stack->kind, ->api, ->frames, ->frame_count and ->suspect (whom it is charged to); by these and its
+ * ->cut, ->end. Errors: MEMORY. */
+struct mw_error *mw_framer_fill(struct mw_framer *framer, uint32_t number, const struct mw_track_stack *tracked,
 				struct mw_report_stack *stack) MW_MUST_CHECK;
 
 #endif
