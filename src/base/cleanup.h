@@ -11,6 +11,7 @@
 #ifndef MW_BASE_CLEANUP_H
 #define MW_BASE_CLEANUP_H
 
+#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -22,10 +23,14 @@ static inline void mw_cleanup_free(void *pointer)
 	free(*(void **)pointer);
 }
 
+/* errno stays. */
 static inline void mw_cleanup_close(const int *fd)
 {
+	int errnum = errno;
+
 	if (*fd >= 0)
 		close(*fd);
+	errno = errnum;
 }
 
 #define MW_FREE  MW_CLEANUP(mw_cleanup_free)

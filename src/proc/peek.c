@@ -2,6 +2,7 @@
 /* peek.c: a process's memory through process_vm_readv, or through a file that was opened in time (peek.h). */
 #include "proc/peek.h"
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "proc/status.h"
 
@@ -237,15 +238,13 @@ bool mw_peek_kept_write(pid_t tid, mw_addr addr, const void *bytes, size_t size)
 /* As much as there is, and what is not there is not waited for: so the kernel reads by that file. */
 static size_t read_careful(pid_t tid, mw_addr addr, char *out, size_t size)
 {
-	int fd = open_memory(tid);
+	MW_CLOSE int fd = open_memory(tid);
 	bool there = false;
 	size_t done;
 
 	if (fd < 0 && errno != ENOENT)
 		return read_kept(tid, addr, out, size, &there);
 	done = fd >= 0 ? read_file(fd, addr, out, size, &there) : 0;
-	if (fd >= 0)
-		close(fd);
 	if (done < size)
 		errno = there ? EFAULT : ESRCH;
 	return done;

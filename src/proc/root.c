@@ -2,6 +2,7 @@
 /* root.c: files under the names by which a target knows them. */
 #include "proc/root.h"
 
+#include "base/cleanup.h"
 #include "proc/file.h"
 
 #include <errno.h>
@@ -58,15 +59,9 @@ static int place_at(int root, const char *path, bool plain)
 
 static int open_place(pid_t tid, const char *path)
 {
-	int root = mw_root_directory(tid), fd, saved;
+	MW_CLOSE int root = mw_root_directory(tid);
 
-	if (root < 0)
-		return -1;
-	fd = place_at(root, path, false);
-	saved = errno;
-	close(root);
-	errno = saved;
-	return fd;
+	return root < 0 ? -1 : place_at(root, path, false);
 }
 
 int mw_root_directory(pid_t tid)
@@ -77,12 +72,13 @@ int mw_root_directory(pid_t tid)
 	return open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-static int reopen_regular(int place)
+static int reopen_and_close(int descriptor)
 {
+	MW_CLOSE int place = descriptor;
 	struct stat st;
 	char name[40];
 
-	if (fstat(place, &st) < 0)
+	if (place < 0 || fstat(place, &st) < 0)
 		return -1;
 	if (!S_ISREG(st.st_mode)) {
 		errno = ENXIO;
@@ -90,19 +86,6 @@ static int reopen_regular(int place)
 	}
 	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", place);
 	return open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-}
-
-static int reopen_and_close(int place)
-{
-	int fd, saved;
-
-	if (place < 0)
-		return -1;
-	fd = reopen_regular(place);
-	saved = errno;
-	close(place);
-	errno = saved;
-	return fd;
 }
 
 int mw_root_open(pid_t tid, const char *path)
@@ -122,15 +105,10 @@ int mw_root_open_link(const char *path)
 
 bool mw_root_has(pid_t tid, const char *path, uint64_t inode)
 {
+	MW_CLOSE int place = open_place(tid, path);
 	struct stat st;
-	int place = open_place(tid, path);
-	bool same;
 
-	if (place < 0)
-		return false;
-	same = fstat(place, &st) == 0 && st.st_ino == inode;
-	close(place);
-	return same;
+	return place >= 0 && fstat(place, &st) == 0 && st.st_ino == inode;
 }
 
 char *mw_root_prefix(pid_t tid)

@@ -108,12 +108,14 @@ static pid_t last_pid(const char *value)
 	}
 }
 
-static void take_uids(const char *value, struct mw_status *out)
+/* Three of a user or a group: real, effective, saved. */
+static void take_ids(const char *value, uint32_t *real, uint32_t *effective, uint32_t *saved)
 {
 	char *end;
 
-	out->uid = (uid_t)strtoul(value, &end, 10);
-	out->euid = (uid_t)strtoul(end, NULL, 10);
+	*real = (uint32_t)strtoul(value, &end, 10);
+	*effective = (uint32_t)strtoul(end, &end, 10);
+	*saved = (uint32_t)strtoul(end, NULL, 10);
 }
 
 /* Values that are but a number. */
@@ -135,6 +137,7 @@ static bool take_number(const char *key, const char *value, struct mw_status *ou
 	} sets[] = {
 		{"SigPnd", &out->sig_pending}, {"ShdPnd", &out->shared_pending}, {"SigBlk", &out->sig_blocked},
 		{"SigIgn", &out->sig_ignored}, {"SigCgt", &out->sig_caught},     {"CapEff", &out->capabilities},
+		{"CapPrm", &out->permitted},
 	};
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
@@ -159,7 +162,9 @@ static void take_field(const char *key, const char *value, struct mw_status *out
 	else if (strcmp(key, "State") == 0)
 		out->state = *value;
 	else if (strcmp(key, "Uid") == 0)
-		take_uids(value, out);
+		take_ids(value, &out->uid, &out->euid, &out->suid);
+	else if (strcmp(key, "Gid") == 0)
+		take_ids(value, &out->gids[0], &out->gids[1], &out->gids[2]);
 	else if (strcmp(key, "NSpid") == 0)
 		out->ns_pid = last_pid(value);
 	else if (strcmp(key, "Threads") == 0)

@@ -12,11 +12,12 @@ struct mw_status {
 	pid_t tgid, ppid, tracer;                                                   /* tracer: 0 for none */
 	char state;                                                                 /* R S D T t Z X I … */
 	char name[17];                                                              /* comm of the thread */
-	uid_t uid, euid;                                                            /* real, effective */
+	uid_t uid, euid, suid;                                                      /* real, effective, saved */
+	gid_t gids[3];                                                              /* likewise */
 	uint64_t sig_pending, shared_pending, sig_blocked, sig_ignored, sig_caught; /* bit n-1: signal n */
-	int seccomp;           /* 0 none, 1 strict, 2 filter; -1 unknown */
-	int seccomp_filters;   /* how many; -1 unknown (before Linux 5.9) */
-	uint64_t capabilities; /* effective */
+	int seccomp;                      /* 0 none, 1 strict, 2 filter; -1 unknown */
+	int seccomp_filters;              /* how many; -1 unknown (before Linux 5.9) */
+	uint64_t capabilities, permitted; /* effective, permitted */
 	bool kernel_thread;
 	bool shadow_stack; /* x86_Thread_features: shstk */
 	bool no_new_privileges;

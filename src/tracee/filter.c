@@ -178,23 +178,21 @@ static bool load(const struct passage *passage, const struct sock_filter *insn, 
 	}
 }
 
-/* Whether a comparison is true; false where it is none. */
-static bool compare(uint16_t operation, uint32_t a, uint32_t with, bool *is)
+/* Whether a comparison is true; *known is false where it is none. */
+static bool compare(uint16_t operation, uint32_t a, uint32_t with, bool *known)
 {
+	*known = true;
 	switch (operation) {
 	case BPF_JEQ:
-		*is = a == with;
-		return true;
+		return a == with;
 	case BPF_JGT:
-		*is = a > with;
-		return true;
+		return a > with;
 	case BPF_JGE:
-		*is = a >= with;
-		return true;
+		return a >= with;
 	case BPF_JSET:
-		*is = a & with;
-		return true;
+		return a & with;
 	default:
+		*known = false;
 		return false;
 	}
 }
@@ -203,13 +201,14 @@ static bool jump(struct passage *passage, size_t at, const struct state *state)
 {
 	const struct sock_filter *insn = &passage->code[at];
 	struct value operand = operand_of(insn, state);
-	bool is, known = operand.known && state->values[A].known;
+	bool is, comparison, known = operand.known && state->values[A].known;
 
 	if (BPF_OP(insn->code) == BPF_JA) {
 		lead_to(passage, at + 1 + insn->k, state);
 		return true;
 	}
-	if (!compare(BPF_OP(insn->code), state->values[A].bits, operand.bits, &is))
+	is = compare(BPF_OP(insn->code), state->values[A].bits, operand.bits, &comparison);
+	if (!comparison)
 		return false;
 	if (!known || is)
 		lead_to(passage, at + 1 + insn->jt, state);

@@ -18,42 +18,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What /proc/PID/status says of credentials, beyond what src/proc reads. */
-struct credentials {
-	uid_t uids[3];
-	gid_t gids[3];
-	uint64_t permitted, effective;
-	int seccomp;
-};
-
 static bool read_text(const char *path, char *out, size_t size)
 {
 	size_t used;
 
 	return mw_error_none(mw_proc_file_read_small(out, size, &used, "%s", path));
-}
-
-static const char *field(const char *text, const char *name)
-{
-	const char *at = strstr(text, name);
-
-	return at ? at + strlen(name) : "";
-}
-
-static bool read_credentials(const char *process, struct credentials *out)
-{
-	char path[48];
-	char text[8192];
-
-	memset(out, 0, sizeof(*out));
-	snprintf(path, sizeof(path), "/proc/%s/status", process);
-	if (!read_text(path, text, sizeof(text)))
-		return false;
-	out->permitted = strtoull(field(text, "\nCapPrm:"), NULL, 16);
-	out->effective = strtoull(field(text, "\nCapEff:"), NULL, 16);
-	out->seccomp = atoi(field(text, "\nSeccomp:"));
-	return sscanf(field(text, "\nUid:"), "%u %u %u", &out->uids[0], &out->uids[1], &out->uids[2]) == 3 &&
-	       sscanf(field(text, "\nGid:"), "%u %u %u", &out->gids[0], &out->gids[1], &out->gids[2]) == 3;
 }
 
 /* The link is exact but needs the permission that is in question; the id map is open to all. */
@@ -107,35 +76,32 @@ static bool is_descendant(pid_t pid)
 
 void mw_denied_facts_read(pid_t pid, int errnum, struct mw_denied_facts *out)
 {
-	struct credentials ours, theirs;
+	struct mw_status ours = {.uid = 0}, theirs = {.uid = 0};
 	struct stat file;
-	char process[24];
 	char path[48];
 
-	memset(out, 0, sizeof(*out));
-	snprintf(process, sizeof(process), "%d", (int)pid);
-	read_credentials("self", &ours);
-	read_credentials(process, &theirs);
-	out->pid = pid;
-	out->errnum = errnum;
+	mw_error_destroy(mw_status_read(getpid(), &ours));
+	mw_error_destroy(mw_status_read(pid, &theirs));
+	*out = (struct mw_denied_facts){.pid = pid,
+					.errnum = errnum,
+					.our_uid = getuid(),
+					.our_ptrace_capability = ours.capabilities >> CAP_SYS_PTRACE & 1,
+					.our_seccomp = ours.seccomp > 0,
+					.our_permitted = ours.permitted,
+					.container = in_container(),
+					.confinement = confinement(),
+					.uids = {theirs.uid, theirs.euid, theirs.suid},
+					.their_permitted = theirs.permitted,
+					.other_user_namespace = other_user_namespace(pid),
+					.ptrace_scope = mw_ptrace_scope(),
+					.descendant = is_descendant(pid)};
 	mw_comm_read(pid, pid, out->name);
-	out->our_uid = getuid();
-	out->our_ptrace_capability = ours.effective & (1ULL << CAP_SYS_PTRACE);
-	out->our_seccomp = ours.seccomp != 0;
-	out->our_permitted = ours.permitted;
-	out->container = in_container();
-	out->confinement = confinement();
-	memcpy(out->uids, theirs.uids, sizeof(out->uids));
 	for (int i = 0; i < 3; i++)
 		out->groups_differ |= theirs.gids[i] != getgid();
-	out->their_permitted = theirs.permitted;
 	/* The kernel gives the files (not the directory) of what may not be dumped to root. */
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
 	if (stat(path, &file) == 0)
-		out->protected = file.st_uid != theirs.uids[1];
-	out->other_user_namespace = other_user_namespace(pid);
-	out->ptrace_scope = mw_ptrace_scope();
-	out->descendant = is_descendant(pid);
+		out->protected = file.st_uid != theirs.euid;
 }
 
 /* "name (uid)" */

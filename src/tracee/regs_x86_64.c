@@ -21,13 +21,17 @@
 #define ERESTART_RESTARTBLOCK MW_ERESTART_RESTARTBLOCK
 #define SYSCALL_LENGTH        2
 
+/* The kernel's place of each, by its DWARF number. */
+#define AT(name) offsetof(struct user_regs_struct, name)
+static const size_t places[MW_REG_COUNT] = {
+	AT(rax), AT(rdx), AT(rcx), AT(rbx), AT(rsi), AT(rdi), AT(rbp), AT(rsp),
+	AT(r8),  AT(r9),  AT(r10), AT(r11), AT(r12), AT(r13), AT(r14), AT(r15),
+};
+
 void mw_regs_from_kernel(const struct user_regs_struct *raw, struct mw_regs *out)
 {
-	const uint64_t gpr[MW_REG_COUNT] = {raw->rax, raw->rdx, raw->rcx, raw->rbx, raw->rsi, raw->rdi,
-					    raw->rbp, raw->rsp, raw->r8,  raw->r9,  raw->r10, raw->r11,
-					    raw->r12, raw->r13, raw->r14, raw->r15};
-
-	memcpy(out->gpr, gpr, sizeof(gpr));
+	for (unsigned i = 0; i < MW_REG_COUNT; i++)
+		memcpy(&out->gpr[i], (const char *)raw + places[i], sizeof(out->gpr[i]));
 	out->pc = raw->rip;
 	out->flags = raw->eflags;
 	out->syscall = raw->orig_rax;
@@ -36,22 +40,8 @@ void mw_regs_from_kernel(const struct user_regs_struct *raw, struct mw_regs *out
 
 void mw_regs_to_kernel(const struct mw_regs *regs, struct user_regs_struct *raw)
 {
-	raw->rax = regs->gpr[0];
-	raw->rdx = regs->gpr[1];
-	raw->rcx = regs->gpr[2];
-	raw->rbx = regs->gpr[3];
-	raw->rsi = regs->gpr[4];
-	raw->rdi = regs->gpr[5];
-	raw->rbp = regs->gpr[6];
-	raw->rsp = regs->gpr[7];
-	raw->r8 = regs->gpr[8];
-	raw->r9 = regs->gpr[9];
-	raw->r10 = regs->gpr[10];
-	raw->r11 = regs->gpr[11];
-	raw->r12 = regs->gpr[12];
-	raw->r13 = regs->gpr[13];
-	raw->r14 = regs->gpr[14];
-	raw->r15 = regs->gpr[15];
+	for (unsigned i = 0; i < MW_REG_COUNT; i++)
+		memcpy((char *)raw + places[i], &regs->gpr[i], sizeof(regs->gpr[i]));
 	raw->rip = regs->pc;
 	raw->eflags = regs->flags;
 	raw->orig_rax = regs->syscall;
