@@ -269,7 +269,7 @@ static const char *obstacle(const struct mw_insn_plan *plan)
 	return plan->why;
 }
 
-/* Is it a call that a trampoline can hold? Its copy never goes on to what follows: the return comes to where the call stood. */
+/* Is it a call that a trampoline can hold? Its copy never goes on to what follows: the return comes to where it stood. */
 static bool calls(const struct mw_insn_plan *plan)
 {
 	return (is_relative_branch(plan) && plan->op == MW_X86_OP_CALL) || is_call_relative_pointer(plan);

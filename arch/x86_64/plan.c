@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* plan.c: can this instruction be emulated, or run as a copy elsewhere? And that copy (memwatch/arch.h, plan, relocate). */
+/* plan.c: can this instruction be emulated, or run as a copy elsewhere? (memwatch/arch.h, plan and relocate) */
 #include "arch/x86_64/decode.h"
 #include "arch/x86_64/x86_64.h"
 
@@ -114,17 +114,14 @@ static bool plan_nop(const struct mw_x86_insn *insn, struct mw_insn_plan *plan)
 {
 	const uint8_t *opcode = plan->bytes + insn->prefix_length;
 
-	if (insn->id == X86_INS_ENDBR64 || insn->id == X86_INS_ENDBR32) {
-		accept(plan, MW_X86_OP_NOP, MW_MEMORY_NONE);
-		return true;
-	}
 	/* Other hint opcodes are given a meaning by newer processors (MPX, shadow stacks). */
-	if (insn->id == X86_INS_NOP && !insn->repeat &&
-	    (opcode[0] == 0x90 || (opcode[0] == 0x0f && opcode[1] == 0x1f))) {
+	bool is_nop = insn->id == X86_INS_ENDBR64 || insn->id == X86_INS_ENDBR32 ||
+		      (insn->id == X86_INS_NOP && !insn->repeat &&
+		       (opcode[0] == 0x90 || (opcode[0] == 0x0f && opcode[1] == 0x1f)));
+
+	if (is_nop)
 		accept(plan, MW_X86_OP_NOP, MW_MEMORY_NONE);
-		return true;
-	}
-	return false;
+	return is_nop;
 }
 
 static bool plan_stack(const struct mw_x86_insn *insn, struct mw_insn_plan *plan)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* x86_64.c: the x86-64 vtable: calling convention, what a signal's frame keeps, and what code looks like (memwatch/arch.h). */
+/* x86_64.c: the x86-64 vtable: calling convention, what a signal's frame keeps, what code looks like (memwatch/arch.h). */
 #include "arch/x86_64/x86_64.h"
 
 #include "arch/x86_64/decode.h"
@@ -307,7 +307,7 @@ static size_t search(const uint8_t *bytes, size_t size, mw_addr base, size_t fro
 
 static const uint8_t set_mask[] = {0xb8, 0x0e, 0x00, 0x00, 0x00};
 
-/* The next place, `from` or behind, that loads the number and has a system call, *syscall, soon behind it; NULL: none. */
+/* The next place, `from` or behind, that loads the number and has a system call, *syscall, soon behind it; or NULL. */
 static const uint8_t *find_set_mask(const uint8_t *bytes, size_t size, size_t from, const uint8_t **syscall)
 {
 	static const uint8_t insn[] = {0x0f, 0x05};

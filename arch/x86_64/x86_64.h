@@ -2,8 +2,8 @@
 /*
  * x86_64.h: what the files of this instruction set share. Callers outside arch/ get its row from mw_arch_find().
  *
- * What mw_insn_plan's own fields mean, between plan() and emulate(): dst, src are operand codes; a src of MW_X86_NO_REG stands for imm. width is the
- * operand's in bytes. An operation's other uses of the fields stand beside it.
+ * What mw_insn_plan's own fields mean, between plan() and emulate(): dst, src are operand codes; a src of MW_X86_NO_REG
+ * stands for imm. width is the operand's in bytes. An operation's other uses of the fields stand beside it.
  */
 #ifndef MW_ARCH_X86_64_X86_64_H
 #define MW_ARCH_X86_64_X86_64_H

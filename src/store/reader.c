@@ -3,6 +3,7 @@
 #include "store/reader.h"
 
 #include "base/thread.h"
+#include "base/vector.h"
 #include "store/decode.h"
 
 #include <errno.h>
@@ -364,17 +365,11 @@ void mw_store_close(struct mw_store_reader *reader)
 /* The process a chunk is of; NULL without memory. */
 static struct mw_store_process *find_process(struct reading *reading, uint32_t number)
 {
-	if (number >= reading->process_room) {
-		size_t room = number < 8 ? 8 : 2 * (size_t)number;
-		struct mw_store_process **processes =
-			reallocarray(reading->processes, room, sizeof(struct mw_store_process *));
+	size_t had = reading->process_room;
 
-		if (!processes)
-			return NULL;
-		memset(processes + reading->process_room, 0, (room - reading->process_room) * sizeof(*processes));
-		reading->processes = processes;
-		reading->process_room = room;
-	}
+	if (!MW_VECTOR_ROOM(reading->processes, number, reading->process_room))
+		return NULL;
+	memset(reading->processes + had, 0, (reading->process_room - had) * sizeof(*reading->processes));
 	if (!reading->processes[number]) {
 		reading->processes[number] = calloc(1, sizeof(struct mw_store_process));
 		if (reading->processes[number])

@@ -28,22 +28,14 @@ static struct mw_store_stream *add_stream(struct mw_store_writer *writer, uint32
 static struct mw_store_stream *stream_of(struct mw_store_writer *writer, uint32_t process)
 {
 	struct mw_store_stream *stream = NULL;
+	size_t had = writer->stream_count;
 
 	if (mw_store_failed(writer) || process >= MW_STORE_PROCESS_MAX)
 		return NULL;
-	if (process >= writer->stream_count) {
-		size_t count = process < 8 ? 8 : 2 * (size_t)process;
-		struct mw_store_stream **streams =
-			reallocarray(writer->streams, count, sizeof(struct mw_store_stream *));
-
-		if (streams) {
-			memset(streams + writer->stream_count, 0, (count - writer->stream_count) * sizeof(*streams));
-			writer->streams = streams;
-			writer->stream_count = count;
-		}
-	}
-	if (process < writer->stream_count)
+	if (MW_VECTOR_ROOM(writer->streams, process, writer->stream_count)) {
+		memset(writer->streams + had, 0, (writer->stream_count - had) * sizeof(*writer->streams));
 		stream = writer->streams[process] ? writer->streams[process] : add_stream(writer, process);
+	}
 	if (!stream)
 		mw_store_queue_fail(&writer->queue, ENOMEM);
 	return stream;

@@ -36,9 +36,9 @@ struct mw_store_numbered {
 };
 
 /*
- * A fact as its record, without the length before it; of its list at most `limit` items. It is a struct mw_stored_X, but
- * of BEFORE a struct mw_store_range, of THREADS and STACKS a struct mw_store_numbered (of a struct mw_stored_thread or
- * mw_raw_stack), of MAPPINGS a struct mw_store_moment_mapping, of CLOSE a uint64_t.
+ * A fact as its record, without the length before it; of its list at most `limit` items. It is a struct mw_stored_X,
+ * but of BEFORE a struct mw_store_range, of THREADS and STACKS a struct mw_store_numbered (of a struct mw_stored_thread
+ * or mw_raw_stack), of MAPPINGS a struct mw_store_moment_mapping, of CLOSE a uint64_t.
  */
 void mw_store_encode(struct mw_store_put *put, enum mw_store_chunk_type type, const void *fact, size_t limit);
 

@@ -126,17 +126,12 @@ static uint16_t number_at(const struct mw_histogram *h, uint32_t i)
 	return h->in_row ? (uint16_t)(h->base + i) : numbers(h)[i];
 }
 
-static uint64_t bytes_of(const struct mw_histogram *h)
-{
-	return (uint64_t)h->capacity * ((h->in_row ? 0 : sizeof(uint16_t)) + h->width);
-}
-
 /* Lay the buckets out anew, as `layout` says, with room for all. */
 static bool rebuild(struct mw_histogram *h, const struct mw_histogram *layout)
 {
 	struct mw_histogram to = *layout;
 
-	to.buckets = calloc(1, bytes_of(&to));
+	to.buckets = calloc(1, mw_histogram_memory(&to));
 	if (!to.buckets)
 		return false;
 	to.used = 0;
@@ -271,7 +266,7 @@ static struct mw_error *add_with_room(struct mw_histogram *h, uint16_t number, u
 		width = h->width;
 	list = list_for(h, !is_there, width);
 	row = row_for(h, number, width);
-	if (bytes_of(&row) <= bytes_of(&list))
+	if (mw_histogram_memory(&row) <= mw_histogram_memory(&list))
 		list = row;
 	if ((list.in_row || width != h->width || list.capacity != h->capacity || h->in_row) && !rebuild(h, &list))
 		return mw_error_nomem();
@@ -362,9 +357,4 @@ uint64_t mw_histogram_quantile(const struct mw_histogram *histogram, unsigned in
 		}
 	}
 	return histogram->max;
-}
-
-uint64_t mw_histogram_memory(const struct mw_histogram *histogram)
-{
-	return bytes_of(histogram);
 }

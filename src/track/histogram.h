@@ -38,6 +38,9 @@ struct mw_error *mw_histogram_merge(struct mw_histogram *histogram, const struct
 /* The value that at least `percent` (1 to 100) of all values do not exceed (nearest rank); 0 where there are none. */
 uint64_t mw_histogram_quantile(const struct mw_histogram *histogram, unsigned int percent);
 /* Bytes behind the structure. */
-uint64_t mw_histogram_memory(const struct mw_histogram *histogram);
+static inline uint64_t mw_histogram_memory(const struct mw_histogram *histogram)
+{
+	return (uint64_t)histogram->capacity * ((histogram->in_row ? 0 : sizeof(uint16_t)) + histogram->width);
+}
 
 #endif

@@ -143,7 +143,12 @@ uint32_t mw_track_frames(const struct mw_track *track, uint32_t id, struct mw_ra
 {
 	const struct mw_stack_record *record = mw_stack_table_at(&track->stacks, id);
 
-	mw_stack_table_frames(&track->stacks, record, out, capacity);
+	for (uint32_t i = 0, at = record->node; i < capacity && at != MW_POOL_NONE; i++) {
+		const struct mw_stack_node *node = mw_pool_at(&track->stacks.nodes, at);
+
+		out[i] = (struct mw_raw_frame){node->addr, node->module};
+		at = node->parent;
+	}
 	return record->frame_count;
 }
 

@@ -180,16 +180,3 @@ struct mw_error *mw_stack_table_intern(struct mw_stack_table *table, const struc
 	MW_TRY(take_code(&table->code, &taken));
 	return intern(table, &taken, id);
 }
-
-void mw_stack_table_frames(const struct mw_stack_table *table, const struct mw_stack_record *record,
-			   struct mw_raw_frame *out, uint32_t capacity)
-{
-	uint32_t at = record->node;
-
-	for (uint32_t i = 0; i < capacity && at != MW_POOL_NONE; i++) {
-		const struct mw_stack_node *node = mw_pool_at(&table->nodes, at);
-
-		out[i] = (struct mw_raw_frame){node->addr, node->module};
-		at = node->parent;
-	}
-}

@@ -58,9 +58,6 @@ void mw_stack_table_deinit(struct mw_stack_table *table);
 /* The number of a stack, which is added where it is new. */
 struct mw_error *mw_stack_table_intern(struct mw_stack_table *table, const struct mw_raw_stack *stack,
 				       uint32_t *id) MW_MUST_CHECK;
-/* Copy up to `capacity` frames, innermost first. */
-void mw_stack_table_frames(const struct mw_stack_table *table, const struct mw_stack_record *record,
-			   struct mw_raw_frame *out, uint32_t capacity);
 
 static inline struct mw_stack_record *mw_stack_table_at(const struct mw_stack_table *table, uint32_t id)
 {

@@ -177,8 +177,8 @@ static inline void mw_pending_drop(struct mw_track *track, uint32_t thread, enum
 }
 
 /*
- * --- accounting: what happened to a block goes on the accounts of its kind, its stack and its thread, all three at once,
- * so that sums over stacks and threads equal the totals at every moment.
+ * --- accounting: what happened to a block goes on the accounts of its kind, its stack and its thread, all three at
+ * once, so that sums over stacks and threads equal the totals at every moment.
  */
 
 /* Whose a block is. */
@@ -201,19 +201,13 @@ static inline MW_MUST_CHECK struct mw_error *mw_account_stack(struct mw_track *t
 	return NULL;
 }
 
-/* Bytes of a stack are about to change. */
-static inline struct mw_error *mw_account_follow(struct mw_track *track, struct mw_tally *stack)
-{
-	return mw_series_follow(&stack->series, &track->clock, stack->impacting.bytes);
-}
-
 /* A block came to be. Where memory for its series is wanting all else is counted; so it is with the next two. */
 static inline MW_MUST_CHECK struct mw_error *mw_account_add(struct mw_track *track, const struct mw_account *account,
 							    uint64_t bytes, uint64_t time_ns)
 {
 	struct mw_tally *total = &track->totals[account->kind];
 	struct mw_tally *stack = &mw_stack_table_at(&track->stacks, account->stack)->tally;
-	struct mw_error *err = mw_account_follow(track, stack);
+	struct mw_error *err = mw_series_follow(&stack->series, &track->clock, stack->impacting.bytes);
 
 	mw_tally_add(total, bytes, time_ns);
 	mw_tally_add(stack, bytes, time_ns);
@@ -244,7 +238,7 @@ mw_account_release(struct mw_track *track, const struct mw_account *account, uin
 		mw_amount_release(&stack->aofo, &stack->aofi, count, bytes);
 		return NULL;
 	}
-	err = mw_account_follow(track, stack);
+	err = mw_series_follow(&stack->series, &track->clock, stack->impacting.bytes);
 	mw_amount_release(&total->impacting, &total->transient, count, bytes);
 	mw_amount_release(&stack->impacting, &stack->transient, count, bytes);
 	if (account->kind != MW_KIND_VM_INTERNAL) {

@@ -38,7 +38,6 @@ void mw_series_clock_start(struct mw_series_clock *clock, uint64_t begin_ns)
 void mw_series_clock_advance(struct mw_series_clock *clock, uint64_t time_ns)
 {
 	uint64_t elapsed = time_ns - clock->begin_ns;
-
 	uint32_t doubled = doubled_of(clock->now);
 
 	while (elapsed / clock->step_ns > MW_SERIES_MAX) {
@@ -62,12 +61,6 @@ static uint32_t capacity_for(uint32_t count)
 static uint32_t capacity_of(const struct mw_series *series)
 {
 	return series->values ? capacity_for((uint32_t)__builtin_popcountll(series->changes)) : 0;
-}
-
-void mw_series_deinit(struct mw_series *series)
-{
-	free(series->values);
-	*series = (struct mw_series){0};
 }
 
 /* All values up to the moment `now`. */

@@ -11,6 +11,8 @@
 
 #include "track/track.h"
 
+#include <stdlib.h>
+
 struct mw_series_clock {
 	uint64_t begin_ns, step_ns;
 	uint64_t next_ns; /* the next moment, the first at begin_ns + step_ns */
@@ -32,7 +34,12 @@ static inline bool mw_series_clock_lags(const struct mw_series_clock *clock, uin
 	return __builtin_expect(time_ns >= clock->next_ns, 0);
 }
 
-void mw_series_deinit(struct mw_series *series);
+static inline void mw_series_deinit(struct mw_series *series)
+{
+	free(series->values);
+	*series = (struct mw_series){0};
+}
+
 struct mw_error *mw_series_catch_up(struct mw_series *series, const struct mw_series_clock *clock,
 				    uint64_t bytes) MW_MUST_CHECK;
 /* `bytes`, the same since the last call, are about to change. Without memory the values before now are lost. */
@@ -50,7 +57,7 @@ void mw_series_read(const struct mw_series *series, const struct mw_series_clock
 /* Bytes behind the structure. */
 uint64_t mw_series_memory(const struct mw_series *series);
 
-/* Size is impacting + transient, so it is not kept. What changes with every event comes first, so that it shares a cache line. */
+/* Size is impacting + transient, so it is not kept. What changes with every event comes first, to share a cache line. */
 struct mw_tally {
 	struct mw_amount impacting, transient;
 	struct mw_track_peak peak;
