@@ -395,17 +395,6 @@ size_t mw_touched_read(const struct mw_touched *touched, mw_addr addr, void *out
 	return done;
 }
 
-size_t mw_touched_peek(pid_t tid, mw_addr addr, void *out, size_t size)
-{
-	struct mw_touched touched;
-	size_t got;
-
-	mw_touched_init(&touched, tid);
-	got = mw_touched_read(&touched, addr, out, size);
-	mw_touched_deinit(&touched);
-	return got;
-}
-
 /* The first guard page in [page, end); `end`: there is none. */
 static uint64_t guard_above(const struct mw_touched *touched, uint64_t page, uint64_t end)
 {

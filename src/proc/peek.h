@@ -66,7 +66,16 @@ void mw_touched_deinit(struct mw_touched *touched);
 /* As mw_peek_some(), of anonymous memory that is mapped: what is not mapped reads as zeros. */
 size_t mw_touched_read(const struct mw_touched *touched, mw_addr addr, void *out, size_t size);
 /* The same by itself, where a process is read only once. */
-size_t mw_touched_peek(pid_t tid, mw_addr addr, void *out, size_t size);
+static inline size_t mw_touched_peek(pid_t tid, mw_addr addr, void *out, size_t size)
+{
+	struct mw_touched touched;
+	size_t got;
+
+	mw_touched_init(&touched, tid);
+	got = mw_touched_read(&touched, addr, out, size);
+	mw_touched_deinit(&touched);
+	return got;
+}
 
 /*
  * Narrow [*low, *high), a mapping around `addr`, to what no guard page cuts off from it. Guard pages

@@ -16,8 +16,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define FLAG_IO_WORKER     0x00000010u
-#define FLAG_USER_WORKER   0x00004000u
 #define FLAG_KERNEL_THREAD 0x00200000 /* PF_KTHREAD */
 
 #define SMALL 8192 /* more than a status has, as a rule */
@@ -53,13 +51,6 @@ bool mw_stat_read(pid_t tid, enum mw_stat_number number, uint64_t *out)
 
 	return mw_error_none(mw_proc_file_read_small(text, sizeof(text), &size, "/proc/%d/stat", (int)tid)) &&
 	       mw_stat_field(text, size, number, out);
-}
-
-bool mw_stat_kernel_worker(pid_t tid)
-{
-	uint64_t flags;
-
-	return mw_stat_read(tid, MW_STAT_FLAGS, &flags) && (flags & (FLAG_IO_WORKER | FLAG_USER_WORKER));
 }
 
 /* The kernel writes newline and backslash of a name as "\n" and "\\". */

@@ -218,17 +218,12 @@ size_t mw_regs_signal_frame(pid_t tid, const struct mw_tracee_regs *regs, uint64
 	return head + area;
 }
 
-mw_addr mw_regs_signal_frame_at(mw_addr sp)
-{
-	/* What is popped lies right before it. */
-	return (sp + MW_SIGFRAME_FIRST) & ~(mw_addr)(ALIGN - 1);
-}
-
 const struct mw_machine mw_machine = {
 	.elf = EM_X86_64,
 	.result = 0,
 	.pc = offsetof(struct user, regs) + offsetof(struct user_regs_struct, rip),
 	.frame_mask = offsetof(ucontext_t, uc_sigmask),
+	.frame_align = ALIGN,
 	.frame_spare = offsetof(struct frame, info),
 	.syscall_insn = {2, {0x0f, 0x05}},
 	.syscall_return = {3, {0x0f, 0x05, 0xc3}},

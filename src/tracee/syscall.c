@@ -219,7 +219,9 @@ static bool is_way_code(pid_t tid, mw_addr pc)
 bool mw_sigframe_is_at(pid_t tid, const struct mw_regs *regs)
 {
 	const mw_addr sp = regs->gpr[mw_arch_find(mw_target_machine())->dwarf_sp];
-	const mw_addr at = mw_regs_signal_frame_at(sp) + mw_machine.frame_spare;
+	/* The stack pointer is in the frame's first bytes, or in what is popped, which lies right before it. */
+	const mw_addr frame = (sp + MW_SIGFRAME_FIRST) & ~(mw_addr)(mw_machine.frame_align - 1);
+	const mw_addr at = frame + mw_machine.frame_spare;
 	uint64_t word[MARK_WORDS];
 
 	/* The code first: hardly any thread is there, and what lies above others' stacks may never have been touched.

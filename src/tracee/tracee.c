@@ -33,7 +33,7 @@ struct mw_error *mw_tracee_seize(pid_t tid)
 	return mw_tracee_request(PTRACE_SEIZE, tid, 0, (void *)TRACE_OPTIONS, "attach to");
 }
 
-static pid_t wait_for(pid_t tid, int *status, int flags, bool ends)
+pid_t mw_tracee_wait_for(pid_t tid, int *status, int flags, bool ends)
 {
 	siginfo_t info = {.si_pid = 0};
 	bool stop;
@@ -60,16 +60,6 @@ static pid_t wait_for(pid_t tid, int *status, int flags, bool ends)
 	return -1;
 }
 
-pid_t mw_tracee_wait(pid_t tid, int *status, int flags)
-{
-	return wait_for(tid, status, flags, true);
-}
-
-pid_t mw_tracee_wait_stop(pid_t tid, int *status, int flags)
-{
-	return wait_for(tid, status, flags, false);
-}
-
 void mw_tracee_take_signal(pid_t tid)
 {
 	siginfo_t info;
@@ -84,19 +74,6 @@ bool mw_tracee_is_group_stopped(pid_t tid)
 
 	return ptrace(PTRACE_GETSIGINFO, tid, NULL, &info) == 0 && info.si_code >> 8 == PTRACE_EVENT_STOP &&
 	       mw_tracee_is_group_stop(info.si_code & 0xff);
-}
-
-struct mw_error *mw_tracee_get_regs(pid_t tid, struct mw_tracee_regs *out)
-{
-	MW_TRY(mw_tracee_request(PTRACE_GETREGS, tid, 0, &out->raw, "read the registers of"));
-	mw_regs_from_kernel(&out->raw, &out->general);
-	return NULL;
-}
-
-struct mw_error *mw_tracee_set_regs(pid_t tid, struct mw_tracee_regs *regs)
-{
-	mw_regs_to_kernel(&regs->general, &regs->raw);
-	return mw_tracee_request(PTRACE_SETREGS, tid, 0, &regs->raw, "set the registers of");
 }
 
 void mw_tracee_requeue(pid_t pid, pid_t tid, siginfo_t *info)
@@ -150,14 +127,4 @@ struct mw_error *mw_tracee_suspend_seccomp(pid_t tid, bool suspended)
 	unsigned long options = TRACE_OPTIONS | (suspended ? PTRACE_O_SUSPEND_SECCOMP : 0);
 
 	return mw_tracee_request(PTRACE_SETOPTIONS, tid, 0, (void *)options, "suspend the seccomp filter of");
-}
-
-struct mw_error *mw_tracee_mend_interrupted_call(pid_t tid)
-{
-	struct mw_tracee_regs regs;
-
-	MW_TRY(mw_tracee_get_regs(tid, &regs));
-	if (!mw_regs_restart(&regs.general, EINTR))
-		return NULL;
-	return mw_tracee_set_regs(tid, &regs);
 }

@@ -12,6 +12,7 @@
 #include <memwatch/arch.h>
 #include <memwatch/error.h>
 
+#include <errno.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/types.h>
@@ -25,6 +26,53 @@ struct mw_tracee_regs {
 	struct user_regs_struct raw;
 };
 
+/* What differs by architecture: regs_ARCHITECTURE.c. */
+
+struct mw_machine_code {
+	uint8_t size;
+	uint8_t bytes[15];
+};
+
+/* The ELF machine that this memwatch can trace, and where things are on it. */
+struct mw_machine {
+	uint16_t elf;
+	uint8_t result; /* the register that a system call's result is in */
+	size_t pc;      /* where the pc stands in the kernel's user area */
+	/* Of a signal's frame: where the mask is that is put back, from the stack pointer that its handler returns
+	 * with; and four words that nobody reads. */
+	size_t frame_mask, frame_spare;
+	size_t frame_align;                                  /* of its address */
+	struct mw_machine_code syscall_insn, syscall_return; /* the latter with a return behind it */
+	struct mw_machine_code restorer;                     /* performs rt_sigreturn */
+	struct mw_machine_code sigreturn_gadget; /* takes the number of a system call from the stack and returns */
+};
+extern const struct mw_machine mw_machine;
+
+static inline uint16_t mw_target_machine(void)
+{
+	return mw_machine.elf;
+}
+
+static inline const uint8_t *mw_regs_syscall_insn(size_t *size)
+{
+	*size = mw_machine.syscall_insn.size;
+	return mw_machine.syscall_insn.bytes;
+}
+
+#define MW_ERESTART_RESTARTBLOCK 516 /* the kernel's own result of a call that it goes on with by restart_syscall */
+
+void mw_regs_from_kernel(const struct user_regs_struct *raw, struct mw_regs *out);
+void mw_regs_to_kernel(const struct mw_regs *regs, struct user_regs_struct *raw);
+/* If the registers stand at the end of a system call with this error: have it begin anew, or end with EINTR where a
+ * handler is to run. False: they do not. */
+bool mw_regs_restart(struct mw_regs *regs, int errnum);
+/* Make the registers those of a thread about to execute the system call instruction at `insn`. */
+void mw_regs_set_syscall(struct mw_tracee_regs *regs, mw_addr insn, long number, const uint64_t arguments[6]);
+/* Write the frame that is to lie below `below` into `out` (MW_SIGFRAME_MAX bytes); *at is its address. Returns its
+ * size, 0 where the thread's registers can't be had. */
+size_t mw_regs_signal_frame(pid_t tid, const struct mw_tracee_regs *regs, uint64_t mask, mw_addr restorer,
+			    mw_addr below, uint8_t *out, mw_addr *at);
+
 /* One ptrace request that gives 0. Errors: "cannot WHAT thread TID", GONE, DENIED, SYSTEM. */
 struct mw_error *mw_tracee_request(int request, pid_t tid, size_t address, void *data, const char *what) MW_MUST_CHECK;
 
@@ -37,9 +85,19 @@ struct mw_error *mw_tracee_seize(pid_t tid) MW_MUST_CHECK;
  * mw_tracee_take_signal(). Returns the thread's id, 0 where there is nothing (also without WNOHANG: ask again), -1 with
  * errno.
  */
-pid_t mw_tracee_wait(pid_t tid, int *status, int flags);
+pid_t mw_tracee_wait_for(pid_t tid, int *status, int flags, bool ends);
+
+static inline pid_t mw_tracee_wait(pid_t tid, int *status, int flags)
+{
+	return mw_tracee_wait_for(tid, status, flags, true);
+}
+
 /* … but not of its end, which is still to be waited for, by whoever knows what it means: -1 with ESRCH. */
-pid_t mw_tracee_wait_stop(pid_t tid, int *status, int flags);
+static inline pid_t mw_tracee_wait_stop(pid_t tid, int *status, int flags)
+{
+	return mw_tracee_wait_for(tid, status, flags, false);
+}
+
 /* The signal that a thread has stopped for is ours: should memwatch be killed now, nobody is to get it. */
 void mw_tracee_take_signal(pid_t tid);
 /* Ask a seized, running thread to stop; the stop is to be waited for. */
@@ -75,9 +133,25 @@ MW_MUST_CHECK static inline struct mw_error *mw_tracee_detach(pid_t tid, int sig
 	return mw_tracee_request(PTRACE_DETACH, tid, 0, (void *)(intptr_t)signal, "detach from");
 }
 
-struct mw_error *mw_tracee_get_regs(pid_t tid, struct mw_tracee_regs *out) MW_MUST_CHECK;
+MW_MUST_CHECK static inline struct mw_error *mw_tracee_get_regs(pid_t tid, struct mw_tracee_regs *out)
+{
+	MW_TRY(mw_tracee_request(PTRACE_GETREGS, tid, 0, &out->raw, "read the registers of"));
+	mw_regs_from_kernel(&out->raw, &out->general);
+	return NULL;
+}
+
 /* Writes what `regs->general` says, the rest as it was read. */
-struct mw_error *mw_tracee_set_regs(pid_t tid, struct mw_tracee_regs *regs) MW_MUST_CHECK;
+MW_MUST_CHECK static inline struct mw_error *mw_tracee_set_regs(pid_t tid, struct mw_tracee_regs *regs)
+{
+	mw_regs_to_kernel(&regs->general, &regs->raw);
+	return mw_tracee_request(PTRACE_SETREGS, tid, 0, &regs->raw, "set the registers of");
+}
+
+/* The pc alone, at less than half the cost of all registers. */
+MW_MUST_CHECK static inline struct mw_error *mw_tracee_set_pc(pid_t tid, mw_addr pc)
+{
+	return mw_tracee_request(PTRACE_POKEUSER, tid, mw_machine.pc, (void *)(uintptr_t)pc, "set the pc of");
+}
 
 MW_MUST_CHECK static inline struct mw_error *mw_tracee_siginfo(pid_t tid, siginfo_t *out)
 {
@@ -115,7 +189,13 @@ bool mw_tracee_trap_queued(pid_t tid);
  * sigtimedwait, …). Let the kernel restart it, or end it with EINTR after all if a signal is to be handled.
  * For a thread in the stop that an interrupt made.
  */
-struct mw_error *mw_tracee_mend_interrupted_call(pid_t tid) MW_MUST_CHECK;
+MW_MUST_CHECK static inline struct mw_error *mw_tracee_mend_interrupted_call(pid_t tid)
+{
+	struct mw_tracee_regs regs;
+
+	MW_TRY(mw_tracee_get_regs(tid, &regs));
+	return mw_regs_restart(&regs.general, EINTR) ? mw_tracee_set_regs(tid, &regs) : NULL;
+}
 
 /*
  * Get a thread in any stop that ends a system call (an exec's) to the border to user mode, into the stop of an
@@ -130,59 +210,5 @@ struct mw_error *mw_tracee_to_border(pid_t tid) MW_MUST_CHECK;
  * is under a filter itself, SYSTEM where the kernel can't do this (EINVAL).
  */
 struct mw_error *mw_tracee_suspend_seccomp(pid_t tid, bool suspended) MW_MUST_CHECK;
-
-/* --- what differs by architecture: regs_ARCHITECTURE.c ------------------------------------------------ */
-
-struct mw_machine_code {
-	uint8_t size;
-	uint8_t bytes[15];
-};
-
-/* The machine that this memwatch can trace. */
-struct mw_machine {
-	uint16_t elf;
-	uint8_t result; /* the register that a system call's result is in */
-	size_t pc;      /* where the pc stands in the kernel's user area */
-	/* Of a signal's frame: where the mask is that is put back, from the stack pointer that its handler returns
-	 * with; and four words that nobody reads. */
-	size_t frame_mask, frame_spare;
-	struct mw_machine_code syscall_insn, syscall_return; /* the latter with a return behind it */
-	struct mw_machine_code restorer, sigreturn_gadget;
-};
-extern const struct mw_machine mw_machine;
-
-static inline uint16_t mw_target_machine(void)
-{
-	return mw_machine.elf;
-}
-
-static inline const uint8_t *mw_regs_syscall_insn(size_t *size)
-{
-	*size = mw_machine.syscall_insn.size;
-	return mw_machine.syscall_insn.bytes;
-}
-
-/* The pc alone, at less than half the cost of all registers. */
-MW_MUST_CHECK static inline struct mw_error *mw_tracee_set_pc(pid_t tid, mw_addr pc)
-{
-	return mw_tracee_request(PTRACE_POKEUSER, tid, mw_machine.pc, (void *)(uintptr_t)pc, "set the pc of");
-}
-
-#define MW_ERESTART_RESTARTBLOCK 516 /* the kernel's own result of a call that it goes on with by restart_syscall */
-
-void mw_regs_from_kernel(const struct user_regs_struct *raw, struct mw_regs *out);
-void mw_regs_to_kernel(const struct mw_regs *regs, struct user_regs_struct *raw);
-/* If the registers stand at the end of a system call with this error: have it begin anew, or end with EINTR where a
- * handler is to run. False: they do not. */
-bool mw_regs_restart(struct mw_regs *regs, int errnum);
-/* Make the registers those of a thread about to execute the system call instruction at `insn`. */
-void mw_regs_set_syscall(struct mw_tracee_regs *regs, mw_addr insn, long number, const uint64_t arguments[6]);
-/* Write the frame that is to lie below `below` into `out` (MW_SIGFRAME_MAX bytes); *at is its address. Returns its
- * size, 0 where the thread's registers can't be had. */
-size_t mw_regs_signal_frame(pid_t tid, const struct mw_tracee_regs *regs, uint64_t mask, mw_addr restorer,
-			    mw_addr below, uint8_t *out, mw_addr *at);
-/* The frame, rounded as it lies in memory, that a stack pointer in its first bytes, or right before them, leads into.
- */
-mw_addr mw_regs_signal_frame_at(mw_addr sp);
 
 #endif
