@@ -2,6 +2,7 @@
 /* blocklist.c: binary heaps whose root is the first block to go (blocklist.h). */
 #include "view/blocklist.h"
 
+#include "base/cleanup.h"
 #include "base/map.h"
 #include "base/vector.h"
 #include "view/views.h"
@@ -236,29 +237,28 @@ static struct mw_error *gather(const struct mw_view_question *question, const st
 			       uint32_t number, struct part *all)
 {
 	const struct mw_blocklist *list = process->blocks;
-	struct mw_selection selection;
-	struct mw_error *err = NULL;
+	MW_CLEANUP(mw_selection_deinit) struct mw_selection selection = {0};
 
 	if (!list)
 		return NULL;
 	if (list->failed)
 		return mw_error_nomem();
 	MW_TRY(mw_selection_init(&selection, process, question->filter, false));
-	for (size_t i = 0; i < list->part_count && !err; i++) {
+	for (size_t i = 0; i < list->part_count; i++) {
 		const struct part *part = &list->parts[i];
 
 		if (!part->count || !is_meant(&selection, &part->items[0]))
 			continue;
 		all->seen += part->seen;
-		for (size_t j = 0; j < part->count && !err; j++) {
+		for (size_t j = 0; j < part->count; j++) {
 			struct listed item = part->items[j];
 
 			item.process = number;
-			err = add(all, question->blocks, &item) ? NULL : mw_error_nomem();
+			if (!add(all, question->blocks, &item))
+				return mw_error_nomem();
 		}
 	}
-	mw_selection_deinit(&selection);
-	return err;
+	return NULL;
 }
 
 static int compare_listed(const void *left, const void *right)
@@ -323,7 +323,7 @@ static int compare_mapped(const void *left, const void *right)
 static struct mw_error *add_pieces(const struct mw_view_process *processes, size_t process_count,
 				   const struct part *all, struct mw_block_row *rows)
 {
-	struct mapped *mapped = calloc(all->count + 1, sizeof(*mapped));
+	MW_FREE struct mapped *mapped = calloc(all->count + 1, sizeof(*mapped));
 	size_t count = 0;
 
 	if (!mapped)
@@ -344,7 +344,6 @@ static struct mw_error *add_pieces(const struct mw_view_process *processes, size
 				add_left(&processes[i], piece->addr, piece->bytes, found->row);
 		}
 	}
-	free(mapped);
 	return NULL;
 }
 

@@ -2,6 +2,7 @@
 /* diff.c: two snapshots compared, see diff.h. */
 #include "view/diff.h"
 
+#include "base/cleanup.h"
 #include "base/map.h"
 #include "base/vector.h"
 #include "view/arena.h"
@@ -75,13 +76,11 @@ static struct mw_error *diff_builds(const struct mw_diff_input inputs[MW_DIFF_SI
 				    struct mw_diff *diff)
 {
 	size_t most = inputs[MW_DIFF_OLD].summary->module_count + inputs[MW_DIFF_NEW].summary->module_count, count;
-	struct build *builds = calloc(most + 1, sizeof(*builds));
+	MW_FREE struct build *builds = calloc(most + 1, sizeof(*builds));
 
 	diff->rebuilt = mw_arena_array(arena, most, sizeof(*diff->rebuilt));
-	if (!builds || !diff->rebuilt) {
-		free(builds);
+	if (!builds || !diff->rebuilt)
 		return mw_error_nomem();
-	}
 	count = list_builds(&inputs[MW_DIFF_OLD], MW_DIFF_OLD, builds);
 	count += list_builds(&inputs[MW_DIFF_NEW], MW_DIFF_NEW, builds + count);
 	qsort(builds, count, sizeof(*builds), compare_builds);
@@ -91,7 +90,6 @@ static struct mw_error *diff_builds(const struct mw_diff_input inputs[MW_DIFF_SI
 		if (is_rebuilt(builds + first, end - first))
 			diff->rebuilt[diff->rebuilt_count++] = mw_arena_string(arena, builds[first].module->path);
 	}
-	free(builds);
 	return NULL;
 }
 
@@ -184,19 +182,19 @@ static struct mw_error *add_side(struct builder *builder, enum mw_diff_side whic
 /* Fill all but id and amounts from one side. */
 static struct mw_error *describe(struct builder *builder, struct side *side, uint32_t number, struct mw_diff_stack *out)
 {
+	const struct mw_summary_input *input = side->input->summary;
 	struct mw_report_stack framed = {.frames = NULL};
-	const struct mw_hook_info *hook;
 	struct mw_track_stack stack;
 
-	mw_track_stack(side->input->summary->track, number, &stack);
-	hook = mw_framer_hook(side->framer, &stack);
+	mw_track_stack(input->track, number, &stack);
 	framed.cut = stack.cut;
 	MW_TRY(mw_framer_fill(side->framer, number, &stack, &framed));
 	out->kind = framed.kind;
 	out->cut = framed.cut;
 	out->end = framed.end;
 	out->api = framed.api;
-	out->api_module = mw_arena_string(builder->arena, hook ? hook->module : NULL);
+	if (stack.hook < input->hook_count)
+		out->api_module = mw_arena_string(builder->arena, input->hooks[stack.hook].module);
 	out->frames = framed.frames;
 	out->frame_count = framed.frame_count;
 	return NULL;

@@ -56,17 +56,6 @@ static bool is_generated_module(const struct mw_view_module *module)
 	return false;
 }
 
-static struct mw_error *resolve_by_symbolizer(void *context, uint32_t module, mw_addr addr,
-					      const struct mw_symbol_frame **frames, size_t *count)
-{
-	return mw_symbolizer_resolve(context, module, addr, true, frames, count);
-}
-
-struct mw_view_symbols mw_view_symbols_of(struct mw_symbolizer *symbolizer)
-{
-	return (struct mw_view_symbols){.context = symbolizer, .resolve = resolve_by_symbolizer};
-}
-
 /* --- regions of code in no file ----------------------------------------------------------------------------- */
 
 #define NO_FILE "[jit]"             /* the module of frames in no file */
@@ -456,18 +445,17 @@ static struct mw_error *read_frames(struct mw_framer *framer, uint32_t number, u
 	return NULL;
 }
 
-const struct mw_hook_info *mw_framer_hook(const struct mw_framer *framer, const struct mw_track_stack *stack)
+/* The entry point's name, or NULL: the tracker makes stacks of no hook for events that came without one. */
+static const char *api_of(const struct mw_framer *framer, const struct mw_track_stack *stack)
 {
-	return stack->hook < framer->input->hook_count ? &framer->input->hooks[stack->hook] : NULL;
+	return stack->hook < framer->input->hook_count ? framer->input->hooks[stack->hook].function : NULL;
 }
 
 struct mw_error *mw_framer_id(struct mw_framer *framer, uint32_t number, const struct mw_track_stack *stack,
 			      uint64_t *id)
 {
-	const struct mw_hook_info *hook = mw_framer_hook(framer, stack);
-
 	MW_TRY(read_frames(framer, number, stack->frame_count));
-	return mw_stack_id(framer->ids, stack->kind, hook ? hook->function : NULL, framer->raw, stack->frame_count, id);
+	return mw_stack_id(framer->ids, stack->kind, api_of(framer, stack), framer->raw, stack->frame_count, id);
 }
 
 static struct mw_report_frame *append(struct mw_framer *framer)
@@ -546,14 +534,13 @@ static struct mw_error *add_frames(struct mw_framer *framer, const struct mw_raw
 struct mw_error *mw_framer_fill(struct mw_framer *framer, uint32_t number, const struct mw_track_stack *tracked,
 				struct mw_report_stack *stack)
 {
-	const struct mw_hook_info *hook = mw_framer_hook(framer, tracked);
 	const struct mw_raw_frame *raw;
 
 	MW_TRY(read_frames(framer, number, tracked->frame_count));
 	raw = framer->raw;
 	framer->count = 0;
 	stack->kind = tracked->kind;
-	stack->api = mw_arena_string(framer->arena, hook ? hook->function : NULL);
+	stack->api = mw_arena_string(framer->arena, api_of(framer, tracked));
 	stack->suspect = NULL;
 	for (size_t i = 0; i < tracked->frame_count; i++) {
 		MW_TRY(add_frames(framer, &raw[i]));

@@ -37,9 +37,6 @@ struct mw_view_symbols {
 				    size_t *count);
 };
 
-/* A symbolizer's answers; it must outlive them. */
-struct mw_view_symbols mw_view_symbols_of(struct mw_symbolizer *symbolizer);
-
 /* --- code in no file -------------------------------------------------------------------------------------- */
 
 /*
@@ -113,8 +110,6 @@ struct mw_framer;
 struct mw_error *mw_framer_create(const struct mw_summary_input *input, struct mw_arena *arena,
 				  struct mw_framer **out) MW_MUST_CHECK;
 void mw_framer_destroy(struct mw_framer *framer);
-/* The entry point of a stack, or NULL: the tracker makes stacks of none for events that came without one. */
-const struct mw_hook_info *mw_framer_hook(const struct mw_framer *framer, const struct mw_track_stack *stack);
 /* The id of the tracker's stack of that number. Errors: MEMORY. */
 struct mw_error *mw_framer_id(struct mw_framer *framer, uint32_t number, const struct mw_track_stack *stack,
 			      uint64_t *id) MW_MUST_CHECK;

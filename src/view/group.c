@@ -3,6 +3,7 @@
  * group.c: every cell goes down a tree, a level a column, and is added on its way; what is shown is cut from the tree.
  */
 
+#include "base/cleanup.h"
 #include "base/map.h"
 #include "base/vector.h"
 #include "view/cells.h"
@@ -451,31 +452,26 @@ static bool take_cell(struct tree *tree, size_t process, const struct mw_cell *c
 static uint32_t *by_stack(const struct mw_view_process *process, const struct mw_cell *cells, size_t count)
 {
 	size_t stacks = process->report->stack_count + 1;
-	uint32_t *order = calloc(count + 1, sizeof(*order));
-	size_t *next = calloc(stacks + 1, sizeof(*next));
+	MW_FREE uint32_t *order = calloc(count + 1, sizeof(*order));
+	MW_FREE size_t *next = calloc(stacks + 1, sizeof(*next));
 
-	if (!order || !next) {
-		free(order);
-		free(next);
+	if (!order || !next)
 		return NULL;
-	}
 	for (size_t i = 0; i < count; i++)
 		next[mw_process_stack_index(process, cells[i].stack) + 1]++;
 	for (size_t i = 0; i < stacks; i++)
 		next[i + 1] += next[i];
 	for (size_t i = 0; i < count; i++)
 		order[next[mw_process_stack_index(process, cells[i].stack)]++] = (uint32_t)i;
-	free(next);
-	return order;
+	return MW_TAKE(order);
 }
 
 static struct mw_error *take_process(struct tree *tree, size_t number, const struct mw_filter *filter)
 {
 	const struct mw_view_process *process = &tree->processes[number];
-	struct mw_selection selection;
+	MW_CLEANUP(mw_selection_deinit) struct mw_selection selection = {0};
+	MW_FREE uint32_t *order = NULL;
 	const struct mw_cell *cells;
-	struct mw_error *err;
-	uint32_t *order;
 	size_t count;
 
 	if (!process->cells)
@@ -483,16 +479,12 @@ static struct mw_error *take_process(struct tree *tree, size_t number, const str
 	MW_TRY(mw_cells_list(process->cells, &cells, &count));
 	MW_TRY(mw_selection_init(&selection, process, filter, tree->columns & 1u << MW_COLUMN_KIND));
 	order = by_stack(process, cells, count);
-	err = order ? NULL : mw_error_nomem();
-	for (size_t i = 0; i < count && !err; i++) {
-		const struct mw_cell *cell = &cells[order[i]];
-
-		if (mw_selection_takes(&selection, cell) && !take_cell(tree, number, cell))
-			err = mw_error_nomem();
-	}
-	free(order);
-	mw_selection_deinit(&selection);
-	return err;
+	if (!order)
+		return mw_error_nomem();
+	for (size_t i = 0; i < count; i++)
+		if (mw_selection_takes(&selection, &cells[order[i]]) && !take_cell(tree, number, &cells[order[i]]))
+			return mw_error_nomem();
+	return NULL;
 }
 
 /* Lifetimes and peaks, when all cells are in. */

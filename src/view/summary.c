@@ -2,6 +2,7 @@
 /* summary.c: the report of a whole window, put together. */
 #include "view/summary.h"
 
+#include "base/cleanup.h"
 #include "base/map.h"
 #include "base/vector.h"
 #include "view/arena.h"
@@ -526,15 +527,12 @@ static struct mw_error *fill_threads(const struct mw_summary_input *input, struc
 				     struct mw_report *report)
 {
 	uint32_t count = mw_track_thread_count(input->track);
-	struct numbered_thread *threads = calloc((size_t)count + 1, sizeof(*threads));
-	uint32_t *thread_of = input->thread_of ? calloc((size_t)count + 1, sizeof(*thread_of)) : NULL;
+	MW_FREE struct numbered_thread *threads = calloc((size_t)count + 1, sizeof(*threads));
+	MW_FREE uint32_t *thread_of = input->thread_of ? calloc((size_t)count + 1, sizeof(*thread_of)) : NULL;
 
 	report->threads = mw_arena_array(arena, count, sizeof(*report->threads));
-	if (!report->threads || !threads || (input->thread_of && !thread_of)) {
-		free(threads);
-		free(thread_of);
+	if (!report->threads || !threads || (input->thread_of && !thread_of))
 		return mw_error_nomem();
-	}
 	sort_threads(input, arena, threads, count);
 	report->thread_count = count;
 	for (uint32_t i = 0; i < count; i++) {
@@ -542,9 +540,8 @@ static struct mw_error *fill_threads(const struct mw_summary_input *input, struc
 		if (thread_of)
 			thread_of[threads[i].number] = i;
 	}
-	free(threads);
 	if (thread_of)
-		*input->thread_of = thread_of;
+		*input->thread_of = MW_TAKE(thread_of);
 	return NULL;
 }
 
@@ -588,35 +585,30 @@ static struct mw_error *fill_modules(const struct mw_summary_input *input, struc
 	return err;
 }
 
-/* Where the tracker's stacks lie now that they are sorted. Takes `group_of`. */
+/* Where the tracker's stacks lie now that they are sorted. Takes `*group_of`, or leaves it. */
 static struct mw_error *hand_out_order(const struct mw_summary_input *input, const struct mw_report *report,
-				       uint32_t *group_of)
+				       uint32_t **group_of)
 {
-	uint32_t *position, count = mw_track_stack_count(input->track);
+	MW_FREE uint32_t *position = NULL;
+	uint32_t count = mw_track_stack_count(input->track);
 
-	if (!input->stack_of) {
-		free(group_of);
+	if (!input->stack_of)
 		return NULL;
-	}
 	position = calloc(report->stack_count + 1, sizeof(*position));
-	if (!position) {
-		free(group_of);
+	if (!position)
 		return mw_error_nomem();
-	}
 	for (size_t i = 0; i < report->stack_count; i++)
 		position[report->stacks[i].group] = (uint32_t)i;
 	for (uint32_t i = 0; i < count; i++)
-		if (group_of[i] != UINT32_MAX)
-			group_of[i] = position[group_of[i]];
-	free(position);
-	*input->stack_of = group_of;
+		if ((*group_of)[i] != UINT32_MAX)
+			(*group_of)[i] = position[(*group_of)[i]];
+	*input->stack_of = MW_TAKE(*group_of);
 	return NULL;
 }
 
 static struct mw_error *fill(const struct mw_summary_input *input, struct mw_arena *arena, struct mw_report *report)
 {
-	uint32_t *group_of = NULL;
-	struct mw_error *err;
+	MW_FREE uint32_t *group_of = NULL;
 
 	MW_TRY(fill_target(input, arena, report));
 	MW_TRY(fill_engine(input, arena, report));
@@ -625,17 +617,12 @@ static struct mw_error *fill(const struct mw_summary_input *input, struct mw_are
 	MW_TRY(fill_threads(input, arena, report));
 	fill_totals(input, report);
 	MW_TRY(make_stacks(input, arena, report, &group_of));
-	err = mw_view_growth(input, report, group_of);
-	if (!err)
-		err = mw_view_space(input->space, input->track, arena, report, group_of);
-	if (err) {
-		free(group_of);
-		return err;
-	}
+	MW_TRY(mw_view_growth(input, report, group_of));
+	MW_TRY(mw_view_space(input->space, input->track, arena, report, group_of));
 	for (size_t i = 0; i < report->stack_count; i++)
 		report->stacks[i].group = (uint32_t)i;
 	qsort(report->stacks, report->stack_count, sizeof(*report->stacks), compare_stacks);
-	MW_TRY(hand_out_order(input, report, group_of));
+	MW_TRY(hand_out_order(input, report, &group_of));
 	MW_TRY(fill_modules(input, arena, report));
 	return mw_arena_failed(arena) ? mw_error_nomem() : NULL;
 }

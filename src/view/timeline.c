@@ -2,6 +2,8 @@
 /* timeline.c: what the numbers of a timeline stand for (cube.h). */
 #include "view/cube.h"
 
+#include "base/cleanup.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,29 +65,24 @@ static void translate(const struct mw_cube_names *names, struct mw_timeline_tabl
 static struct mw_error *name_heaps(const struct mw_cube_names *names, struct mw_timeline *timeline)
 {
 	struct mw_timeline_table *cells = timeline->coarse ? &timeline->owners : &timeline->cells;
-	uint32_t *number = calloc(names->heap_count + 1, sizeof(*number));
+	MW_FREE uint32_t *number = calloc(names->heap_count + 1, sizeof(*number));
 
 	timeline->heaps = calloc(names->heap_count + 1, sizeof(*timeline->heaps));
-	if (!number || !timeline->heaps) {
-		free(number);
+	if (!number || !timeline->heaps)
 		return mw_error_nomem();
-	}
 	for (size_t i = 0; i < cells->count; i++)
 		number[cells->rows[i].key[2]] = 1;
 	for (size_t i = 1; i < names->heap_count; i++) {
 		if (!number[i])
 			continue;
 		timeline->heaps[timeline->heap_count] = strdup(names->heaps[i]);
-		if (!timeline->heaps[timeline->heap_count]) {
-			free(number);
+		if (!timeline->heaps[timeline->heap_count])
 			return mw_error_nomem();
-		}
 		number[i] = (uint32_t)++timeline->heap_count;
 	}
 	number[0] = 0;
 	for (size_t i = 0; i < cells->count; i++)
 		cells->rows[i].key[2] = number[cells->rows[i].key[2]];
-	free(number);
 	return NULL;
 }
 

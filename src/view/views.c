@@ -8,6 +8,7 @@
  */
 #include "view/views.h"
 
+#include "base/cleanup.h"
 #include "base/map.h"
 #include "base/vector.h"
 #include "view/arena.h"
@@ -129,31 +130,29 @@ static bool append_path(struct stacks *stacks, const struct mw_report_stack *sta
 static struct mw_error *take_process(struct stacks *stacks, const struct mw_view_question *question,
 				     const struct mw_view_process *process)
 {
+	MW_CLEANUP(mw_selection_deinit) struct mw_selection selection = {0};
 	size_t count = process->report->stack_count + 1, cell_count;
-	struct mw_selection selection;
+	MW_FREE struct mw_sums *sums = NULL;
 	const struct mw_cell *cells;
-	struct mw_sums *sums;
-	struct mw_error *err;
 
 	if (!process->cells)
 		return NULL;
 	MW_TRY(mw_cells_list(process->cells, &cells, &cell_count));
 	MW_TRY(mw_selection_init(&selection, process, question->filter, false));
 	sums = calloc(count, sizeof(*sums));
-	err = sums ? NULL : mw_error_nomem();
-	for (size_t i = 0; i < cell_count && !err; i++)
+	if (!sums)
+		return mw_error_nomem();
+	for (size_t i = 0; i < cell_count; i++)
 		if (mw_selection_takes(&selection, &cells[i]))
 			mw_sums_add(&sums[mw_process_stack_index(process, cells[i].stack)], &cells[i]);
-	for (size_t i = 0; i < count && !err; i++) {
+	for (size_t i = 0; i < count; i++) {
 		const struct mw_report_stack *stack = i + 1 < count ? &process->report->stacks[i] : NULL;
 
 		if (mw_sums_has(&sums[i], MW_FATE_ALL) &&
 		    !append_path(stacks, stack, question->tree == MW_TREE_DOWN, &sums[i]))
-			err = mw_error_nomem();
+			return mw_error_nomem();
 	}
-	free(sums);
-	mw_selection_deinit(&selection);
-	return err;
+	return NULL;
 }
 
 /* Zeroed but for the arena. Deinit after failures too. Errors: MEMORY. */

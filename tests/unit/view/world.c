@@ -19,6 +19,12 @@ void world_refresh(struct world *world)
 	mw_maps_deinit(&maps);
 }
 
+static struct mw_error *resolve(void *context, uint32_t module, mw_addr addr, const struct mw_symbol_frame **frames,
+				size_t *count)
+{
+	return mw_symbolizer_resolve(context, module, addr, true, frames, count);
+}
+
 void world_init(struct world *world)
 {
 	static char name[] = "test", option[] = "--view";
@@ -36,7 +42,7 @@ void world_init(struct world *world)
 	assert_null(mw_symbolizer_create(world->modules, &world->symbolizer));
 	assert_null(mw_track_create(&world->track));
 	world->sink = mw_track_sink(world->track);
-	world->symbols = mw_view_symbols_of(world->symbolizer);
+	world->symbols = (struct mw_view_symbols){.context = world->symbolizer, .resolve = resolve};
 	world->input = (struct mw_summary_input){
 		.track = world->track,
 		.symbols = &world->symbols,
