@@ -54,7 +54,12 @@ enum mw_growth_verdict {
 	MW_GROWTH_ONE_OFF,
 	MW_GROWTH_CHURN,
 	MW_GROWTH_PLATEAU,
+	MW_GROWTH_STEADY_STATE,
+	/* From here on it grows. */
 	MW_GROWTH_STEADY,
+	MW_GROWTH_STEPWISE,
+	MW_GROWTH_ACCELERATING,
+	MW_GROWTH_CONTAINER,
 };
 
 /* "steady growth", …: static text. */
@@ -64,7 +69,8 @@ const char *mw_growth_name(enum mw_growth_verdict verdict);
 struct mw_report_growth {
 	bool known;
 	enum mw_growth_verdict verdict;
-	double bytes_per_second;       /* of the line through what was outstanding over the interval … */
+	bool certain;                  /* false: what was seen leaves another explanation open (src/view/verdict.h) */
+	double bytes_per_second;       /* of the line through what was outstanding over the window … */
 	double steadiness;             /* … and how near it lies to that line, 0 to 1 (R squared) */
 	double floor_start, floor_end; /* bytes: the least outstanding in the first and in the last eighth */
 	/* Nearly all that settled (src/view/growth.h) was allocated by then. Where nothing did: the interval's end if

@@ -50,7 +50,11 @@ const char *mw_growth_name(enum mw_growth_verdict verdict)
 		[MW_GROWTH_ONE_OFF] = "one-off",
 		[MW_GROWTH_CHURN] = "churn",
 		[MW_GROWTH_PLATEAU] = "plateau",
+		[MW_GROWTH_STEADY_STATE] = "steady state",
 		[MW_GROWTH_STEADY] = "steady growth",
+		[MW_GROWTH_STEPWISE] = "stepwise growth",
+		[MW_GROWTH_ACCELERATING] = "accelerating",
+		[MW_GROWTH_CONTAINER] = "growing container",
 	};
 
 	return NAME_OF(names, verdict);

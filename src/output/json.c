@@ -253,12 +253,12 @@ static json_t *growth_value(const struct mw_report_growth *growth)
 {
 	if (!growth->known)
 		return json_null();
-	return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o}", "verdict",
-			 mw_growth_name(growth->verdict), "bytes_per_second", growth->bytes_per_second, "steadiness",
-			 growth->steadiness, "floor_start", growth->floor_start, "floor_end", growth->floor_end,
-			 "growing_until", growth->growing_until, "freed_share", growth->freed_share, "oldest_age",
-			 growth->oldest_age, "newest_age", growth->newest_age, "settle_age", growth->settle_age,
-			 "settled", mw_json_amount(&growth->settled));
+	return json_pack("{s:s, s:b, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o}", "verdict",
+			 mw_growth_name(growth->verdict), "certain", growth->certain, "bytes_per_second",
+			 growth->bytes_per_second, "steadiness", growth->steadiness, "floor_start", growth->floor_start,
+			 "floor_end", growth->floor_end, "growing_until", growth->growing_until, "freed_share",
+			 growth->freed_share, "oldest_age", growth->oldest_age, "newest_age", growth->newest_age,
+			 "settle_age", growth->settle_age, "settled", mw_json_amount(&growth->settled));
 }
 
 /* Whether a block of the heap is resident is the allocator's affair. */

@@ -358,3 +358,13 @@ uint64_t mw_histogram_quantile(const struct mw_histogram *histogram, unsigned in
 	}
 	return histogram->max;
 }
+
+uint64_t mw_histogram_above(const struct mw_histogram *h, uint64_t value)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < places(h); i++)
+		if (value_of(number_at(h, i)) > value)
+			sum += get_count(h, i);
+	return sum;
+}

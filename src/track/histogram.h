@@ -37,6 +37,8 @@ struct mw_error *mw_histogram_add(struct mw_histogram *histogram, uint64_t value
 struct mw_error *mw_histogram_merge(struct mw_histogram *histogram, const struct mw_histogram *from) MW_MUST_CHECK;
 /* The value that at least `percent` (1 to 100) of all values do not exceed (nearest rank); 0 where there are none. */
 uint64_t mw_histogram_quantile(const struct mw_histogram *histogram, unsigned int percent);
+/* How many values are above `value`, as exact as its buckets. */
+uint64_t mw_histogram_above(const struct mw_histogram *histogram, uint64_t value);
 /* Bytes behind the structure. */
 static inline uint64_t mw_histogram_memory(const struct mw_histogram *histogram)
 {

@@ -11,6 +11,7 @@ static void restart_tally(struct mw_tally *tally)
 	struct mw_amount older = mw_amount_sum(&tally->impacting, &tally->aofo);
 
 	mw_series_deinit(&tally->series);
+	mw_series_deinit(&tally->births);
 	*tally = (struct mw_tally){.aofo = older};
 }
 
@@ -53,6 +54,10 @@ struct mw_error *mw_track_interval(struct mw_track *track, uint64_t begin_ns)
 		thread->impacting = thread->transient = (struct mw_amount){0, 0};
 		mark_pending(track, thread->pending[MW_PENDING_REALLOC]);
 	}
+	for (uint32_t i = 0; i < track->replaced.used; i++)
+		mw_replaced_deinit(mw_pool_at(&track->replaced, i));
+	for (uint32_t i = 0; i < track->class_flows.used; i++)
+		mw_class_flow_deinit(mw_pool_at(&track->class_flows, i));
 	track->missed = 0;
 	mw_series_clock_start(&track->clock, begin_ns);
 	return NULL;
@@ -205,6 +210,45 @@ void mw_track_stack_series(const struct mw_track *track, uint32_t id, uint64_t e
 	mw_series_read(&tally->series, &track->clock, tally->impacting.bytes, end_ns, out);
 }
 
+bool mw_track_stack_replaced(const struct mw_track *track, uint32_t id, uint64_t end_ns, struct mw_track_replaced *out)
+{
+	const struct mw_stack_record *record = mw_stack_table_at(&track->stacks, id);
+	const struct mw_replaced *replaced;
+
+	if (!record->replaced)
+		return false;
+	replaced = mw_pool_at(&track->replaced, record->replaced - 1);
+	*out = (struct mw_track_replaced){
+		.count = replaced->count,
+		.larger = replaced->larger,
+		.older = {replaced->older_count, replaced->older_bytes},
+		.unknown = replaced->unknown,
+		.ambiguous = replaced->ambiguous,
+	};
+	mw_series_read(&replaced->older, &track->clock, replaced->older_bytes, end_ns, &out->series);
+	return true;
+}
+
+void mw_track_stack_births(const struct mw_track *track, uint32_t id, uint64_t end_ns, struct mw_track_series *out)
+{
+	const struct mw_tally *tally = &mw_stack_table_at(&track->stacks, id)->tally;
+
+	mw_series_read(&tally->births, &track->clock, tally->impacting.count + tally->transient.count, end_ns, out);
+}
+
+bool mw_track_class_flow(const struct mw_track *track, uint32_t size_class, uint64_t end_ns,
+			 struct mw_track_series *born, struct mw_track_series *gone)
+{
+	const struct mw_class_flow *flow;
+
+	if (!track->class_flow[size_class])
+		return false;
+	flow = mw_pool_at(&track->class_flows, track->class_flow[size_class] - 1u);
+	mw_series_read(&flow->born, &track->clock, flow->born_count, end_ns, born);
+	mw_series_read(&flow->gone, &track->clock, flow->gone_count, end_ns, gone);
+	return true;
+}
+
 void mw_track_memory(const struct mw_track *track, struct mw_track_memory *out)
 {
 	const struct mw_stack_table *stacks = &track->stacks;
@@ -212,6 +256,7 @@ void mw_track_memory(const struct mw_track *track, struct mw_track_memory *out)
 	out->blocks = mw_pool_memory(&track->ranges.ranges) + mw_pool_memory(&track->vm_blocks) +
 		      mw_pool_memory(&track->pending) + track->late.capacity * sizeof(*track->late.items) +
 		      mw_index_memory(&track->late.index) + sizeof(*track);
+	out->blocks += mw_pool_memory(&track->class_flows);
 	for (uint32_t i = 0; i < MW_BLOCK_SHARDS; i++)
 		out->blocks += (uint64_t)track->heap.shards[i].capacity * sizeof(struct mw_block_slot);
 	out->stacks = mw_pool_memory(&stacks->nodes) + mw_pool_memory(&stacks->records) +
@@ -220,7 +265,16 @@ void mw_track_memory(const struct mw_track *track, struct mw_track_memory *out)
 	for (uint32_t i = 0; i < stacks->records.used; i++) {
 		const struct mw_stack_record *record = mw_stack_table_at(stacks, i);
 
-		out->stacks += mw_series_memory(&record->tally.series) + mw_histogram_memory(&record->lifetimes);
+		out->stacks += mw_series_memory(&record->tally.series) + mw_series_memory(&record->tally.births) +
+			       mw_histogram_memory(&record->lifetimes);
+	}
+	out->stacks += mw_pool_memory(&track->replaced);
+	for (uint32_t i = 0; i < track->replaced.used; i++)
+		out->stacks += mw_series_memory(&((const struct mw_replaced *)mw_pool_at(&track->replaced, i))->older);
+	for (uint32_t i = 0; i < track->class_flows.used; i++) {
+		const struct mw_class_flow *flow = mw_pool_at(&track->class_flows, i);
+
+		out->blocks += mw_series_memory(&flow->born) + mw_series_memory(&flow->gone);
 	}
 	out->threads = mw_pool_memory(&track->threads.records) + mw_map_memory(&track->threads.latest) +
 		       track->threads.name_bytes;

@@ -110,6 +110,7 @@ void mw_stack_table_deinit(struct mw_stack_table *table)
 		struct mw_stack_record *record = mw_stack_table_at(table, i);
 
 		mw_series_deinit(&record->tally.series);
+		mw_series_deinit(&record->tally.births);
 		mw_histogram_deinit(&record->lifetimes);
 	}
 	mw_map_deinit(&table->code.exact);

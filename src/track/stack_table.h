@@ -44,6 +44,7 @@ struct mw_stack_record {
 	uint32_t frame_count;
 	uint32_t hook;
 	uint32_t hash;
+	uint32_t replaced; /* its number in mw_track.replaced + 1; 0: none */
 	uint8_t kind, cut;
 };
 

@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "track/block_table.h"
 #include "track/range_tree.h"
+#include "track/replaced.h"
 #include "track/stack_table.h"
 
 /* A name that a thread has or had; names handed out stay good, so the old ones are kept. */
@@ -28,6 +29,7 @@ struct mw_thread_record {
 	const char *name;             /* the present one */
 	pid_t tid;
 	uint32_t pending[MW_PENDING_FAMILIES]; /* its newest call of each that has not ended, or MW_POOL_NONE */
+	struct mw_recent recent;
 };
 
 /* Numbers leave this bit free: it is set in that of a block which was allocated before the interval. */
@@ -104,6 +106,9 @@ struct mw_track {
 	struct mw_pool pending;
 	struct mw_stack_table stacks;
 	struct mw_thread_table threads;
+	struct mw_pool replaced;              /* struct mw_replaced */
+	struct mw_pool class_flows;           /* struct mw_class_flow … */
+	uint16_t class_flow[MW_SIZE_CLASSES]; /* … and their numbers + 1; 0: none */
 	struct mw_tally totals[MW_KIND_COUNT];
 	struct mw_series_clock clock;
 	uint64_t now_ns; /* the latest time of all events until now */
@@ -209,6 +214,8 @@ static inline MW_MUST_CHECK struct mw_error *mw_account_add(struct mw_track *tra
 	struct mw_tally *stack = &mw_stack_table_at(&track->stacks, account->stack)->tally;
 	struct mw_error *err = mw_series_follow(&stack->series, &track->clock, stack->impacting.bytes);
 
+	err = mw_track_first_error(
+		err, mw_series_follow(&stack->births, &track->clock, stack->impacting.count + stack->transient.count));
 	mw_tally_add(total, bytes, time_ns);
 	mw_tally_add(stack, bytes, time_ns);
 	if (account->kind != MW_KIND_VM_INTERNAL) {

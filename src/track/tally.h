@@ -62,6 +62,7 @@ struct mw_tally {
 	struct mw_amount impacting, transient;
 	struct mw_track_peak peak;
 	struct mw_series series; /* of impacting.bytes, of a stack */
+	struct mw_series births; /* of impacting.count + transient.count; of stacks only */
 	struct mw_amount aofi, aofo;
 	uint64_t aofi_unknown;
 };

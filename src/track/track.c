@@ -160,7 +160,8 @@ static struct mw_error *end_block(struct mw_track *track, const struct mw_block 
 
 	if (mw_track_is_watched(track))
 		tell(track, block, time_ns);
-	return mw_account_end(track, &account, block->bytes, block->time_ns, time_ns);
+	return mw_track_first_error(mw_account_end(track, &account, block->bytes, block->time_ns, time_ns),
+				    mw_class_gone(track, mw_replaced_usable(block->bytes)));
 }
 
 /* A block from before the window went; `stack` is whose call it was, or MW_STACK_NONE. */
@@ -173,7 +174,7 @@ static struct mw_error *end_unknown(struct mw_track *track, mw_addr addr, uint64
 
 		tell(track, &block, time_ns);
 	}
-	return mw_account_aofi(track, MW_KIND_HEAP, stack, bytes);
+	return mw_track_first_error(mw_account_aofi(track, MW_KIND_HEAP, stack, bytes), mw_class_gone(track, bytes));
 }
 
 static struct mw_error *take_alloc(struct mw_track *track, const struct mw_event *event)
@@ -195,7 +196,11 @@ static struct mw_error *take_alloc(struct mw_track *track, const struct mw_event
 		err = end_block(track, &old, event->time_ns);
 	}
 	account = (struct mw_account){MW_KIND_HEAP, block.stack, block.thread};
-	return mw_track_first_error(err, mw_account_add(track, &account, block.bytes, block.time_ns));
+	err = mw_track_first_error(err, mw_account_add(track, &account, block.bytes, block.time_ns));
+	err = mw_track_first_error(err, mw_class_born(track, mw_replaced_usable(block.bytes)));
+	if (event->type == MW_EVENT_ALLOC)
+		err = mw_track_first_error(err, mw_replaced_alloc(track, event->thread, &block));
+	return err;
 }
 
 static struct mw_error *take_free(struct mw_track *track, const struct mw_event *event)
@@ -205,8 +210,10 @@ static struct mw_error *take_free(struct mw_track *track, const struct mw_event 
 	if (event->addr == 0)
 		return NULL;
 	if (mw_block_table_remove(&track->heap, event->addr, &block))
-		return end_block(track, &block, event->time_ns);
-	return end_unknown(track, event->addr, event->size, event->stack, event->time_ns);
+		return mw_track_first_error(end_block(track, &block, event->time_ns),
+					    mw_replaced_free(track, event->thread, &block));
+	return mw_track_first_error(end_unknown(track, event->addr, event->size, event->stack, event->time_ns),
+				    mw_replaced_free_older(track, event->thread, event->size));
 }
 
 static struct mw_error *begin_realloc(struct mw_track *track, const struct mw_event *event)
@@ -230,6 +237,7 @@ static struct mw_error *end_realloc(struct mw_track *track, const struct mw_even
 {
 	const struct mw_pending *pending = mw_pending_find(track, event->thread, MW_PENDING_REALLOC);
 	struct mw_event alloc = *event;
+	struct mw_error *err = NULL;
 
 	/* Without a BEGIN the call was under way when the window began: what it gave back is not known. */
 	if (pending) {
@@ -242,8 +250,14 @@ static struct mw_error *end_realloc(struct mw_track *track, const struct mw_even
 			MW_TRY(end_block(track, &held.block, held.time_ns));
 		else if (held.holds == MW_PENDING_UNKNOWN)
 			MW_TRY(end_unknown(track, held.block.addr, held.block.bytes, alloc.stack, held.time_ns));
+		/* A block that another stack made is no storage that this one replaces. */
+		if (alloc.addr && alloc.stack != MW_STACK_NONE &&
+		    (held.holds == MW_PENDING_UNKNOWN ||
+		     (held.holds == MW_PENDING_BLOCK && held.block.stack == alloc.stack)))
+			err = mw_replaced_realloc(track, alloc.stack, alloc.size, held.block.bytes,
+						  held.holds == MW_PENDING_UNKNOWN);
 	}
-	return take_alloc(track, &alloc);
+	return mw_track_first_error(err, take_alloc(track, &alloc));
 }
 
 static struct mw_error *fail_realloc(struct mw_track *track, const struct mw_event *event)
@@ -390,6 +404,8 @@ struct mw_error *mw_track_create(struct mw_track **out)
 	mw_pool_init(&track->pending, sizeof(struct mw_pending));
 	mw_pool_init(&track->stacks.nodes, sizeof(struct mw_stack_node));
 	mw_pool_init(&track->stacks.records, sizeof(struct mw_stack_record));
+	mw_pool_init(&track->replaced, sizeof(struct mw_replaced));
+	mw_pool_init(&track->class_flows, sizeof(struct mw_class_flow));
 	mw_pool_init(&track->threads.records, sizeof(struct mw_thread_record));
 	mw_series_clock_start(&track->clock, 0);
 	*out = track;
@@ -415,6 +431,12 @@ void mw_track_destroy(struct mw_track *track)
 	mw_map_deinit(&track->threads.latest);
 	mw_pool_deinit(&track->threads.records);
 	mw_stack_table_deinit(&track->stacks);
+	for (uint32_t i = 0; i < track->replaced.used; i++)
+		mw_replaced_deinit(mw_pool_at(&track->replaced, i));
+	for (uint32_t i = 0; i < track->class_flows.used; i++)
+		mw_class_flow_deinit(mw_pool_at(&track->class_flows, i));
+	mw_pool_deinit(&track->replaced);
+	mw_pool_deinit(&track->class_flows);
 	mw_index_deinit(&track->late.index);
 	free(track->late.items);
 	mw_pool_deinit(&track->pending);

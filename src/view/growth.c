@@ -2,251 +2,187 @@
 /* growth.c: see growth.h. */
 #include "view/growth.h"
 
-#include "view/level.h"
+#include "track/replaced.h"
+#include "view/verdict.h"
 
+#include <math.h>
 #include <stdlib.h>
 
-#define LEAST_S       1.0
-#define LEAST_VALUES  (2 * MW_LEVEL_PARTS)
-#define FEW_FREED     8          /* to one that is freed: more outstanding ones than that, and freeing is no habit */
-#define MARGIN        1.5        /* what is that much older than the freed ones were is kept */
-#define LATE          (3.0 / 4)  /* of the interval: what is younger is young */
-#define LEAST_SETTLED (1.0 / 4)  /* of the interval: a shorter time says nothing */
-#define FEW           (1.0 / 16) /* of what is outstanding, or settled */
-#define ONE_OFF       (1.0 / 16) /* of the interval */
-#define LONG_LIVED    (1.0 / 8)  /* of the interval */
-#define REPLACED      (1.0 / 4)  /* of what settled: if the level has not risen by that, it took the place of others */
-#define LEAST_PLACES  3
-
-/* What a share is a share of: bytes, or blocks where they have none (malloc(0)). */
-static double weigh(const struct mw_amount *sum, const struct mw_amount *amount)
-{
-	return (double)(sum->bytes ? amount->bytes : amount->count);
-}
-
-static double settle_age(const struct mw_growth_input *input)
-{
-	return input->transient.count * FEW_FREED >= input->impacting.count ? MARGIN * input->freed_by : 0;
-}
-
-void mw_growth_settled_init(struct mw_growth_settled *settled, const struct mw_growth_input *input)
-{
-	*settled = (struct mw_growth_settled){.from = input->from, .length = input->seconds - settle_age(input)};
-}
-
-void mw_growth_settled_add(struct mw_growth_settled *settled, double born, uint64_t bytes, bool first)
-{
-	double at = born - settled->from;
-	unsigned part = MW_GROWTH_PARTS - 1;
-
-	if (at < 0)
-		at = 0;
-	if (settled->length <= 0 || at > settled->length)
-		return;
-	if (at < settled->length)
-		part = (unsigned)(at / settled->length * MW_GROWTH_PARTS);
-	/* Rounding may make it one too many. */
-	part = part < MW_GROWTH_PARTS ? part : MW_GROWTH_PARTS - 1;
-	if (!settled->sum.count && !settled->sum.bytes)
-		settled->oldest = settled->newest = born;
-	settled->oldest = born < settled->oldest ? born : settled->oldest;
-	settled->newest = born > settled->newest ? born : settled->newest;
-	settled->parts[part].count += first;
-	settled->parts[part].bytes += bytes;
-	settled->sum.count += first;
-	settled->sum.bytes += bytes;
-}
-
-/* How and when blocks settled. */
-struct course {
-	double all;    /* of them, bytes or blocks */
-	double late;   /* in the second half */
-	int places;    /* parts in which some did, neighbours taken for one */
-	int pause;     /* longest run of parts in which none did, between two in which some did */
-	int quiet;     /* parts at the end in which next to none did */
-	int last_part; /* after which it was quiet, or -1 */
-};
-
-static void find_course(const struct mw_growth_settled *settled, struct course *course)
-{
-	double after = 0, least;
-	int last = -1, place = -2;
-
-	*course = (struct course){.all = weigh(&settled->sum, &settled->sum), .last_part = -1};
-	least = course->all * FEW / MW_GROWTH_PARTS;
-	for (int part = 0; part < MW_GROWTH_PARTS; part++) {
-		double here = weigh(&settled->sum, &settled->parts[part]);
-
-		if (part >= MW_GROWTH_PARTS / 2)
-			course->late += here;
-		if (here <= least)
-			continue;
-		if (part - place > 1) {
-			course->places++;
-			place = part;
-		}
-		if (last >= 0 && part - last - 1 > course->pause)
-			course->pause = part - last - 1;
-		last = part;
-	}
-	for (int part = MW_GROWTH_PARTS - 1; part >= 0; part--) {
-		after += weigh(&settled->sum, &settled->parts[part]);
-		if (after > FEW * course->all) {
-			course->last_part = part;
-			break;
-		}
-		course->quiet++;
-	}
-}
-
-/* Too little has settled: what the level alone says. `could`: there was time enough for it. */
-static enum mw_growth_verdict judge_level(const struct mw_level *level, const struct mw_growth_input *input, bool could)
-{
-	if (level->fall > 0 && level->fall >= level->most / 2)
-		return MW_GROWTH_CHURN;
-	if (!could && level->late.slope * input->seconds / 2 > (double)input->impacting.bytes / 4)
-		return MW_GROWTH_TOO_SHORT;
-	return settle_age(input) >= LONG_LIVED * input->seconds ? MW_GROWTH_PLATEAU : MW_GROWTH_CHURN;
-}
-
-/* Enough has settled. */
-static enum mw_growth_verdict judge_settled(const struct mw_level *level, const struct mw_growth_input *input,
-					    const struct mw_growth_settled *settled)
-{
-	bool mostly = weigh(&input->impacting, &settled->sum) > weigh(&input->impacting, &input->impacting) / 2;
-	double risen = (level->late.slope + 2 * level->late.error) * input->seconds / 2;
-	struct course course;
-
-	find_course(settled, &course);
-	if (settled->newest - settled->oldest <= ONE_OFF * input->seconds)
-		return mostly ? MW_GROWTH_ONE_OFF : MW_GROWTH_CHURN;
-	if (course.quiet >= MW_GROWTH_PARTS / 4 && course.quiet > course.pause + 1)
-		return mostly ? MW_GROWTH_PLATEAU : MW_GROWTH_CHURN;
-	if (settle_age(input) > 0 && input->impacting.bytes > 0 && risen < REPLACED * course.late)
-		return MW_GROWTH_PLATEAU;
-	return course.places >= LEAST_PLACES ? MW_GROWTH_STEADY : MW_GROWTH_TOO_SHORT;
-}
-
-static enum mw_growth_verdict judge(const struct mw_level *level, const struct mw_growth_input *input,
-				    const struct mw_growth_settled *settled)
-{
-	double outstanding = weigh(&input->impacting, &input->impacting);
-	bool could = settled->length >= LEAST_SETTLED * input->seconds;
-
-	if (input->seconds < LEAST_S || level->values < LEAST_VALUES)
-		return MW_GROWTH_TOO_SHORT;
-	/* What is freed after a long time only rises as long in any interval that begins. */
-	if (settle_age(input) < LONG_LIVED * input->seconds && mw_level_rises(level))
-		return MW_GROWTH_STEADY;
-	if (input->oldest - input->from > LATE * input->seconds && input->transient.count <= input->impacting.count)
-		return MW_GROWTH_TOO_SHORT;
-	if (!could || weigh(&input->impacting, &settled->sum) < FEW * outstanding)
-		return judge_level(level, input, could);
-	return judge_settled(level, input, settled);
-}
-
-/* Until when the settled blocks were born, but for few. */
-static double growing_until(const struct mw_growth_settled *settled)
-{
-	struct course course;
-
-	find_course(settled, &course);
-	return settled->from + settled->length * (course.last_part + 1) / MW_GROWTH_PARTS;
-}
-
-void mw_growth_judge(const struct mw_track_series *series, const struct mw_growth_input *input,
-		     const struct mw_growth_settled *settled, struct mw_report_growth *out)
-{
-	double end = input->from + input->seconds, until = input->from;
-	enum mw_growth_verdict verdict;
-	struct mw_level level;
-
-	mw_level_find(series, &level);
-	verdict = judge(&level, input, settled);
-	/* A block that is replaced by a larger one, again and again, never settles. */
-	if (settled->sum.count)
-		until = growing_until(settled);
-	else if (verdict == MW_GROWTH_STEADY)
-		until = end;
-	*out = (struct mw_report_growth){
-		.known = true,
-		.verdict = verdict,
-		.bytes_per_second = level.whole.slope,
-		.steadiness = level.whole.steadiness,
-		.floor_start = level.least[0],
-		.floor_end = level.least[MW_LEVEL_PARTS - 1],
-		.growing_until = until,
-		.freed_share = input->size.count ? (double)input->transient.count / (double)input->size.count : 0,
-		.oldest_age = end - input->oldest,
-		.newest_age = end - input->newest,
-		.settle_age = settle_age(input),
-		.settled = settled->sum,
-	};
-}
-
-struct group {
-	struct mw_track_series series;
-	struct mw_growth_input input;
-	struct mw_growth_settled settled;
+#define BATCH 4096u /* stacks whose figures are in memory at once, some KiB each */
+struct size_set {
+	uint64_t bits[MW_SIZE_CLASSES / 64 + 1];
 };
 
 struct walk {
-	struct group *groups;
+	const struct mw_track *track;
+	double from, seconds, step;
+	uint64_t end_ns;
+	double rises[MW_SIZE_CLASSES];   /* bytes, over the second half, at most */
+	struct mw_verdict_input *inputs; /* of the groups from `first` on */
+	struct mw_histogram *lifetimes;
+	struct size_set *sizes; /* that their outstanding blocks have */
+	uint32_t first, count;
 	const uint32_t *group_of;
 	uint32_t stack_count; /* of the tracker */
 };
 
+/* How much more of each size there is at the end than in the middle, one error of a line through the second half added. */
+static void find_rises(struct walk *walk)
+{
+	for (uint32_t i = 0; i < MW_SIZE_CLASSES; i++) {
+		struct mw_track_series born, gone;
+		double net[MW_SERIES_MAX];
+		struct mw_verdict_line line;
+
+		if (!mw_track_class_flow(walk->track, i, walk->end_ns, &born, &gone))
+			continue;
+		for (uint32_t at = 0; at < born.count; at++)
+			net[at] = (double)born.bytes[at] - (double)gone.bytes[at];
+		line = mw_verdict_fit(net, (int)born.count / 2, (int)born.count, walk->step);
+		/* Of unknown sizes nothing can be said. */
+		walk->rises[i] =
+			i == 0 ? 0 : fmax((line.slope + line.error) * walk->seconds / 2, 0) * mw_size_of_class(i);
+	}
+}
+
 static bool visit(void *context, const struct mw_track_block *block, bool first)
 {
-	const struct walk *walk = context;
+	struct walk *walk = context;
+	uint32_t group = block->stack < walk->stack_count ? walk->group_of[block->stack] : UINT32_MAX;
+	struct mw_verdict_input *input;
+	double part = fmax((double)block->time_ns / 1e9 - walk->from, 0) / walk->step;
 
-	if (block->stack < walk->stack_count && walk->group_of[block->stack] != UINT32_MAX)
-		mw_growth_settled_add(&walk->groups[walk->group_of[block->stack]].settled, (double)block->time_ns / 1e9,
-				      block->bytes, first);
+	if (group == UINT32_MAX || group < walk->first || group - walk->first >= walk->count)
+		return true;
+	group -= walk->first;
+	input = &walk->inputs[group];
+	if (!input->size.count)
+		return true;
+	struct mw_amount *kept = &input->kept[part < input->level.count ? (uint32_t)part : input->level.count];
+	kept->count += first;
+	kept->bytes += block->bytes;
+	input->ages[mw_verdict_age_class(walk->end_ns > block->time_ns ? walk->end_ns - block->time_ns : 0)] += first;
+	if (block->kind == MW_KIND_HEAP) {
+		uint32_t class = mw_size_class(mw_replaced_usable(block->size));
+
+		walk->sizes[group].bits[class / 64] |= UINT64_C(1) << class % 64;
+	} else {
+		input->size_rise = INFINITY;
+	}
 	return true;
 }
 
-static void prepare(struct group *group, const struct mw_report *report, const struct mw_report_stack *stack)
+static void add_series(struct mw_track_series *sum, const struct mw_track_series *other)
 {
-	group->input = (struct mw_growth_input){
-		.from = report->window.from,
-		.seconds = report->window.to - report->window.from,
-		.oldest = stack->oldest,
-		.newest = stack->newest,
-		.size = stack->size,
-		.impacting = stack->impacting,
-		.transient = stack->transient,
-		.freed_by = stack->has_lifetime ? (double)stack->lifetime_p99_ns / 1e9 : 0,
-	};
-	mw_growth_settled_init(&group->settled, &group->input);
+	if (!sum->count)
+		*sum = *other;
+	else
+		for (uint32_t i = 0; i < sum->count && i < other->count; i++)
+			sum->bytes[i] += other->bytes[i];
+}
+
+static struct mw_error *add_stack(struct walk *walk, uint32_t stack, uint32_t group)
+{
+	struct mw_verdict_input *input = &walk->inputs[group];
+	struct mw_track_replaced replaced;
+	struct mw_track_series series;
+	struct mw_track_stack tracked;
+
+	mw_track_stack(walk->track, stack, &tracked);
+	input->size.count += tracked.totals.size.count;
+	input->size.bytes += tracked.totals.size.bytes;
+	input->impacting.count += tracked.totals.impacting.count;
+	input->impacting.bytes += tracked.totals.impacting.bytes;
+	input->transient.count += tracked.totals.transient.count;
+	input->transient.bytes += tracked.totals.transient.bytes;
+	mw_track_stack_series(walk->track, stack, walk->end_ns, &series);
+	add_series(&input->level, &series);
+	mw_track_stack_births(walk->track, stack, walk->end_ns, &series);
+	add_series(&input->births, &series);
+	if (mw_track_stack_replaced(walk->track, stack, walk->end_ns, &replaced)) {
+		input->replaced.count += replaced.count;
+		input->replaced.larger += replaced.larger;
+		input->replaced.older.count += replaced.older.count;
+		input->replaced.older.bytes += replaced.older.bytes;
+		input->replaced.unknown += replaced.unknown;
+		input->replaced.ambiguous += replaced.ambiguous;
+		add_series(&input->replaced.series, &replaced.series);
+	}
+	return mw_histogram_merge(&walk->lifetimes[group], mw_track_stack_lifetimes(walk->track, stack));
+}
+
+/* Judge the groups of a batch. */
+static struct mw_error *judge(struct walk *walk, struct mw_report *report)
+{
+	for (uint32_t i = 0; i < walk->stack_count; i++) {
+		uint32_t group = walk->group_of[i];
+
+		if (group != UINT32_MAX && group >= walk->first && group - walk->first < walk->count &&
+		    report->stacks[group].has_ages)
+			MW_TRY(add_stack(walk, i, group - walk->first));
+	}
+	mw_track_each_block(walk->track, visit, walk);
+	for (uint32_t i = 0; i < walk->count; i++) {
+		struct mw_report_stack *stack = &report->stacks[walk->first + i];
+		struct mw_verdict_input *input = &walk->inputs[i];
+
+		if (!stack->has_ages)
+			continue;
+		input->seconds = walk->seconds;
+		input->oldest = stack->oldest - walk->from;
+		input->newest = stack->newest - walk->from;
+		input->lifetimes = &walk->lifetimes[i];
+		for (uint32_t class = 0; class < MW_SIZE_CLASSES; class ++)
+			if (walk->sizes[i].bits[class / 64] >> class % 64 & 1)
+				input->size_rise += walk->rises[class];
+		mw_verdict_find(input, &stack->growth);
+		stack->growth.growing_until += walk->from;
+	}
+	return NULL;
+}
+
+static struct mw_error *judge_all(struct walk *walk, struct mw_report *report)
+{
+	struct mw_error *err = NULL;
+
+	for (; walk->first < report->stack_count && !err; walk->first += BATCH) {
+		size_t rest = report->stack_count - walk->first;
+
+		walk->count = rest < BATCH ? (uint32_t)rest : BATCH;
+		walk->inputs = calloc(walk->count, sizeof(*walk->inputs));
+		walk->lifetimes = calloc(walk->count, sizeof(*walk->lifetimes));
+		walk->sizes = calloc(walk->count, sizeof(*walk->sizes));
+		err = walk->inputs && walk->lifetimes && walk->sizes ? judge(walk, report) : mw_error_nomem();
+		for (uint32_t i = 0; i < walk->count && walk->lifetimes; i++)
+			mw_histogram_deinit(&walk->lifetimes[i]);
+		free(walk->inputs);
+		free(walk->lifetimes);
+		free(walk->sizes);
+	}
+	return err;
 }
 
 struct mw_error *mw_view_growth(const struct mw_summary_input *input, struct mw_report *report,
 				const uint32_t *group_of)
 {
-	struct walk walk = {.group_of = group_of, .stack_count = mw_track_stack_count(input->track)};
-	uint64_t end_ns = (uint64_t)(report->window.to * 1e9 + 0.5);
+	struct walk *walk = calloc(1, sizeof(*walk));
+	struct mw_track_series series;
+	struct mw_error *err;
 
-	walk.groups = calloc(report->stack_count + 1, sizeof(*walk.groups));
-	if (!walk.groups)
+	if (!walk)
 		return mw_error_nomem();
-	for (size_t i = 0; i < report->stack_count; i++)
-		prepare(&walk.groups[i], report, &report->stacks[i]);
-	mw_track_each_block(input->track, visit, &walk);
-	for (uint32_t i = 0; i < walk.stack_count; i++) {
-		struct mw_track_series series;
-
-		if (group_of[i] == UINT32_MAX || !report->stacks[group_of[i]].has_ages)
-			continue;
-		mw_track_stack_series(input->track, i, end_ns, &series);
-		mw_series_add(&walk.groups[group_of[i]].series, &series);
+	walk->track = input->track;
+	walk->group_of = group_of;
+	walk->stack_count = mw_track_stack_count(input->track);
+	walk->from = report->window.from;
+	walk->seconds = report->window.to - report->window.from;
+	walk->end_ns = (uint64_t)(report->window.to * 1e9 + 0.5);
+	if (walk->stack_count) {
+		mw_track_stack_series(walk->track, 0, walk->end_ns, &series);
+		walk->step = (double)series.step_ns / 1e9;
+		find_rises(walk);
 	}
-	for (size_t i = 0; i < report->stack_count; i++) {
-		const struct group *group = &walk.groups[i];
-
-		if (report->stacks[i].has_ages)
-			mw_growth_judge(&group->series, &group->input, &group->settled, &report->stacks[i].growth);
-	}
-	free(walk.groups);
-	return NULL;
+	err = judge_all(walk, report);
+	free(walk);
+	return err;
 }

@@ -11,12 +11,12 @@ VERDICTS = {
     'leak': 'steady growth',
     'cache': 'plateau',
     'waves': 'churn',
-    'bursts': 'steady growth',
+    'bursts': 'stepwise growth',
     'once': 'one-off',
     'requests': 'churn',
     'replaced': 'plateau',
     'mixed': 'steady growth',
-    'buffer': 'steady growth',
+    'buffer': 'growing container',
     'maps': 'steady growth',
 }
 

@@ -12,8 +12,8 @@
 #define STACKS           20000U
 #define FRAMES           30U
 #define BYTES_PER_BLOCK  100U
-#define BYTES_PER_STACK  1024U
-#define BYTES_PER_SERIES 400U   /* and the lifetimes of as many blocks */
+#define BYTES_PER_STACK  1100U
+#define BYTES_PER_SERIES 700U   /* and the lifetimes of as many blocks */
 #define ENOUGH           20000U /* blocks from which on constant costs no longer matter */
 
 static uint64_t random_state = 42;

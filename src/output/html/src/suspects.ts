@@ -23,8 +23,12 @@ interface Verdict {
 
 export const VERDICTS: Record<string, Verdict> = {
 	"steady growth": { rank: 0, badge: "steady growth", tone: "bad", means: "It kept on taking memory up to the end and did not give it back. This is what a leak looks like." },
+	"growing container": { rank: 0, badge: "growing container", tone: "bad", means: "Its storage was replaced by a larger one again and again, up to the end." },
+	accelerating: { rank: 0, badge: "accelerating", tone: "bad", means: "It kept on taking memory, ever faster, and did not give it back." },
+	"stepwise growth": { rank: 0, badge: "stepwise growth", tone: "bad", means: "It took memory in bursts, again and again, and did not give it back." },
 	"too short to tell": { rank: 1, badge: "too short to tell", tone: "warn", means: "This time is too short to tell a leak from memory that is still in use. Look at a longer one, or watch for longer." },
 	plateau: { rank: 2, badge: "plateau", tone: "calm", means: "It grew, then stopped growing. This is what a cache that has filled looks like." },
+	"steady state": { rank: 2, badge: "steady state", tone: "calm", means: "As much that is older was freed as came: a ring, or a cache at its limit." },
 	"one-off": { rank: 3, badge: "one-off", tone: "calm", means: "It was allocated once, in a short time, and kept: set-up rather than a leak." },
 	churn: { rank: 4, badge: "churn", tone: "calm", means: "It comes and goes: what is there at the end is likely to be freed soon." },
 };

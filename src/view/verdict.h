@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * verdict.h: is what a stack holds a leak? The rules, from what is known of the stack's blocks over a window.
+ *
+ * What is looked at
+ *
+ *   level     outstanding bytes over time, in up to 64 steps; `net` is the level less what was freed of older blocks whose
+ *             place the stack's blocks took (track/replaced.h): what the stack holds against what it held at attach
+ *   settled   outstanding blocks that are old enough to stay. A block is held against the lifetimes of its own stack's
+ *             freed ones: settle_age is the least age of which twice as many blocks outlived it and are still there as
+ *             were freed after two thirds of it. Nothing was freed, or next to nothing: 0. What is younger is in
+ *             flight, and says nothing
+ *   mortal    even the oldest births are gone to a larger part than those after them, and no survivor is much older than
+ *             freed blocks get: all blocks die, only late. Then only the net level counts
+ *
+ * The rules, in this order
+ *
+ *   too short to tell   less than a second, or fewer than 16 steps
+ *   growing container   most blocks that were freed were replaced by a larger one in the same call (realloc, vector,
+ *                       rehash, string), and the net level rises. Storage that grows by a factor is replaced ever less
+ *                       often: the next time is expected after the last pause times that factor. Quiet for more than twice
+ *                       that is a plateau. One replacement alone is too short to tell
+ *   steady state        older blocks go as new ones come, in the same calls, and the net level is flat over the second half
+ *   Where nothing settled, or all is mortal:
+ *   steady growth       the net level rises over the second half as steeply as over the first, up to the end, and
+ *                       lifetimes are not all alike: a queue whose blocks are freed ever later
+ *   too short to tell   it rises otherwise: an expiry time of about the window's length looks so
+ *   churn               at a time half of the most that was outstanding was given back; or blocks live shortly
+ *   plateau             blocks live long, and the level is flat
+ *   Else settled blocks are judged by when they were born:
+ *   plateau             the level is flat although blocks settle: others go for them; or nothing settled for the last
+ *                       quarter or longer, twice as long as any pause before; or births fell to a seventh
+ *   one-off             all within a sixteenth of the window, and nothing for 60 % of it since
+ *   too short to tell   births slow down; one or two blocks or bursts; all of it young
+ *   accelerating        births speed up by half or more
+ *   stepwise growth     three bursts or more, with pauses that take most of the time
+ *   steady growth       the rest
+ *
+ * What would be growth or too short is a steady state, with less certainty, where of the sizes that the stack's blocks have
+ * the process holds no more over the second half, all stacks and older blocks taken together: against what this stack alone
+ * adds, so that one that leaks is not excused by others of its size.
+ *
+ * Plateau, churn and one-off calm people down. They are given only where a quarter of the window's births could have
+ * settled, or as many went as came, and the net level does not rise over the second half beyond its noise; else it is too
+ * short to tell.
+ *
+ * A leak and a cache that is still filling look the same where nothing of a stack was freed: growth is not certain then.
+ */
+#ifndef MW_VIEW_VERDICT_H
+#define MW_VIEW_VERDICT_H
+
+#include "track/histogram.h"
+#include "track/track.h"
+
+#include <memwatch/view.h>
+
+#define MW_VERDICT_AGES 128 /* classes of ages, two to the power of two of nanoseconds */
+
+/* What is known of a stack's blocks over a window that begins at 0. */
+struct mw_verdict_input {
+	double seconds;                    /* the window's length */
+	struct mw_track_series level;      /* outstanding bytes */
+	struct mw_track_series births;     /* blocks allocated until then; the same moments */
+	struct mw_track_replaced replaced; /* zeroed: nothing */
+	struct mw_amount size, impacting, transient;
+	/* Outstanding blocks, but for those freed while the window settled: by the step of their birth (the last: after
+	 * the last moment), and by age. */
+	struct mw_amount kept[MW_SERIES_MAX + 1];
+	uint32_t ages[MW_VERDICT_AGES];
+	double oldest, newest; /* when they were born, seconds */
+	struct mw_amount settled_later;
+	const struct mw_histogram *lifetimes; /* of freed blocks */
+	/* Heap blocks of the sizes that the outstanding ones have, of all stacks, older ones included: bytes by which they
+	 * rise over the second half at most. */
+	double size_rise;
+};
+
+/* A line through values a step of so many seconds apart. */
+struct mw_verdict_line {
+	double slope, error; /* a second; the error is the standard error of the slope */
+	double steadiness;   /* how near the values lie to it, 0 to 1 (R squared) */
+};
+
+struct mw_verdict_line mw_verdict_fit(const double *values, int first, int end, double step);
+
+/* The class of an age. */
+static inline uint32_t mw_verdict_age_class(uint64_t age_ns)
+{
+	uint32_t octave = age_ns ? 63 - (uint32_t)__builtin_clzll(age_ns) : 0;
+
+	/* The upper half of an octave, by its logarithm, begins at 1.414. */
+	return 2 * octave + (octave >= 7 && ((age_ns >> (octave - 7)) & 127) >= 53);
+}
+
+void mw_verdict_find(const struct mw_verdict_input *input, struct mw_report_growth *out);
+
+#endif

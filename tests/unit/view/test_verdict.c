@@ -1,0 +1,501 @@
+// SPDX-License-Identifier: MIT
+/*
+ * test_verdict.c: histories of programs that leak and of programs that only seem to, made at random, by the hundred for each
+ * rule of view/verdict.h, in windows of 10 and 30 s. None that leaks may be called harmless, and none that doesn't grow.
+ */
+#include "unit.h"
+#include "view/growth.h"
+#include "world.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define NEVER INFINITY
+
+enum { SUBJECT, OTHER, STACKS };
+
+struct step {
+	double at;
+	uint32_t order, block, bytes;
+	uint8_t stack, thread;
+	bool birth;
+};
+
+static struct step *steps;
+static uint32_t step_count, step_capacity, block_count;
+static double length;
+static uint64_t noise;
+
+/* In (0, 1]. */
+static double any(void)
+{
+	noise = noise * 6364136223846793005u + 1442695040888963407u;
+	return ((double)(noise >> 40) + 1) / (double)(1u << 24);
+}
+
+static double between(double low, double high)
+{
+	return low + (high - low) * any();
+}
+
+static double pause_of(double rate)
+{
+	return -log(any()) / rate;
+}
+
+static void add_step(double at, uint32_t block, uint32_t bytes, uint8_t stack, uint8_t thread, bool birth)
+{
+	if (at < 0 || at >= length)
+		return;
+	if (step_count == step_capacity) {
+		step_capacity = step_capacity ? 2 * step_capacity : 4096;
+		steps = realloc(steps, step_capacity * sizeof(*steps));
+		assert_non_null(steps);
+	}
+	steps[step_count] = (struct step){at, step_count, block, bytes, stack, thread, birth};
+	step_count++;
+}
+
+/* A block, which may be from before the window; freed by a thread. */
+static void block_of(uint8_t stack, double born, double died, double bytes, uint8_t freer)
+{
+	uint32_t block = block_count++;
+
+	add_step(born, block, (uint32_t)bytes, stack, 0, true);
+	if (born < 0)
+		add_step(died, block, (uint32_t)(((uint32_t)bytes + 8 + 15) & ~15u) - 8, stack, freer, false);
+	else
+		add_step(died, block, (uint32_t)bytes, stack, freer, false);
+}
+
+static void block(double born, double died, double bytes)
+{
+	block_of(SUBJECT, born, died, bytes, 0);
+}
+
+/* --- what leaks ------------------------------------------------------------------------------------------ */
+
+static void trickle(void)
+{
+	double rate = exp(between(log(1), log(500)));
+
+	for (double at = pause_of(rate); at < length; at += pause_of(rate))
+		block(at, NEVER, 100);
+}
+
+static void regular(void)
+{
+	double period = between(0.05, 1.5);
+
+	for (double at = between(0, period); at < length; at += period)
+		block(at, NEVER, between(50, 5000));
+}
+
+/* One of many is forgotten; the others live shortly, or not so shortly. */
+static void on_error_path(void)
+{
+	double rate = between(200, 2000), life = exp(between(log(1e-4), log(0.5))), share = between(0.005, 0.1);
+
+	for (double at = pause_of(rate); at < length; at += pause_of(rate))
+		block(at, any() < share ? NEVER : at + pause_of(1 / life), 300);
+}
+
+static void bursts(void)
+{
+	double period = length * between(0.08, 0.2), phase = between(0, period);
+
+	for (double at = phase; at < length; at += period)
+		for (int i = 0; i < 100; i++)
+			block(at + i * 1e-4, NEVER, 1000);
+}
+
+static void faster(void)
+{
+	for (int i = 1; i < 2000; i++)
+		block(length * sqrt(i / 2000.0), NEVER, 100);
+}
+
+/* A queue whose consumer falls behind: first in, first out, ever later. */
+static void queue(void)
+{
+	double rate = between(100, 1000), served = between(0.5, 0.9);
+
+	for (double at = 0.01; at < length; at += 1 / rate)
+		block(at, at / served + 1e-3, 200);
+}
+
+/* The same, where there was a backlog at attach: some seconds of older blocks go first. */
+static void queue_of_old(void)
+{
+	double rate = between(100, 500), served = between(0.5, 0.8), backlog = between(0.5, 2);
+
+	for (double at = -backlog; at < length; at += 1 / rate)
+		block(at, (at + backlog) / served + 1e-3, 200);
+}
+
+/* A vector: the new storage is there before the old goes. */
+static void storage(double first, double factor, double added, double start, double rate)
+{
+	double bytes = first, filled = first, at = start, born = -1;
+
+	for (;;) {
+		double next = (bytes - filled) / rate, grown = bytes * factor + added;
+
+		at += fmax(next, 1e-4);
+		filled = bytes;
+		block(born, at + 1e-6, bytes);
+		born = at;
+		bytes = grown;
+		if (at >= length)
+			break;
+	}
+	block(born, NEVER, bytes);
+}
+
+/* By doubling, from the start on. */
+static void vector(void)
+{
+	double first = between(500, 4000);
+
+	storage(first, 2, 0, 0.001, first * between(5, 20));
+}
+
+/* An eighth more each time, from what it was at attach. */
+static void list(void)
+{
+	double first = between(1e4, 1e6);
+
+	storage(first, 1.125, 6, 0.01, first / length * between(1, 4));
+}
+
+/* A string to which something is appended again and again, large at attach. */
+static void string(void)
+{
+	double first = between(1e5, 1e6), period = between(0.02, 0.1);
+
+	block(-1, 0.01, first);
+	for (double at = 0.01; at < length; at += period, first += 50)
+		block(at - 1e-6, at + period, first);
+}
+
+/* A ring, and beside it what has the ring's size and is forgotten. */
+static void beside_a_ring(void)
+{
+	double rate = between(20, 200);
+
+	for (double at = -100; at < length; at += 1 / rate)
+		block_of(OTHER, at, at + 50 + 1e-6, 400, 0);
+	for (double at = 0.01; at < length; at += between(0.5, 1.5) / rate)
+		block(at, NEVER, 400);
+}
+
+/* In each call an entry of a ring, and another block of its size. */
+static void in_each_put(void)
+{
+	double period = between(0.005, 0.05);
+	bool before = any() < 0.5;
+
+	for (double at = -60; at < length; at += period) {
+		block_of(OTHER, at, at + 50 * period * 1000 / 1000 + 40, 400, 0);
+		block(at + (before ? -1e-5 : 1e-5), at < 0 ? -0.5 : NEVER, 400);
+	}
+}
+
+/* Old sessions of the same size end, by another thread, while new ones are forgotten. */
+static void while_others_go(void)
+{
+	double rate = between(20, 100);
+
+	for (double at = 0; at < length / 2; at += 1 / rate)
+		block_of(OTHER, -1, at, 400, 1);
+	for (double at = 0.01; at < length; at += 1 / rate)
+		block(at, NEVER, 400);
+}
+
+/* --- what does not --------------------------------------------------------------------------------------- */
+
+static void requests(void)
+{
+	double rate = exp(between(log(5), log(1500))), life = exp(between(log(1e-4), log(0.1 * length)));
+
+	for (double at = -5 * life; at < length; at += pause_of(rate))
+		block(at, at + 1e-6 + pause_of(1 / life), 300);
+}
+
+/* A stack's blocks live shortly, but a few at the start stay. */
+static void requests_and_setup(void)
+{
+	double rate = between(100, 1500), life = exp(between(log(1e-4), log(0.1)));
+
+	for (double at = 0.01; at < length; at += pause_of(rate))
+		block(at, at + 1e-6 + pause_of(1 / life), 300);
+	for (int i = 0; i < 3; i++)
+		block(0.05 + i * 1e-3, NEVER, 300);
+}
+
+static void cache_that_fills(void)
+{
+	double until = length * between(0.1, 0.5);
+
+	for (double at = 0.01; at < until; at += 0.01)
+		block(at, NEVER, 1000);
+}
+
+static void once(void)
+{
+	double at = length * between(0.01, 0.3);
+
+	for (int i = 0; i < 50; i++)
+		block(at + i * 1e-3, NEVER, 12345);
+}
+
+/* Each call replaces the oldest entry, all from before the window. */
+static void ring(void)
+{
+	double period = between(0.005, 0.1), size = between(100, 3000);
+	bool before = any() < 0.5;
+
+	for (double at = 0.01; at < length; at += period) {
+		block(-1, at, size);
+		block(at + (before ? -1e-5 : 1e-5), NEVER, size);
+	}
+}
+
+/* Of sizes at random. */
+static void ring_of_any(void)
+{
+	double period = between(0.005, 0.02);
+
+	for (double at = 0.01; at < length; at += period) {
+		block(-1, at, between(100, 4000));
+		block(at + 1e-5, NEVER, between(100, 4000));
+	}
+}
+
+/* The window is longer than the ring. */
+static void short_ring(void)
+{
+	double period = between(0.005, 0.05), turn = length * between(0.1, 0.9);
+
+	for (double at = -turn; at < length; at += period)
+		block(at, at + turn, 500);
+}
+
+/* Entries expire, by a thread that looks once in a while. */
+static void expiring(void)
+{
+	double rate = between(50, 300), ttl = length * between(0.15, 3);
+
+	for (double at = -ttl; at < length; at += pause_of(rate))
+		block_of(SUBJECT, at, ceil((at + ttl) / 0.2) * 0.2, 600, 1);
+}
+
+/* The same from the start on. */
+static void expiring_from_start(void)
+{
+	double rate = between(50, 300), ttl = length * between(0.05, 0.8);
+
+	for (double at = 0.01; at < length; at += pause_of(rate))
+		block_of(SUBJECT, at, at + ttl, 600, 1);
+}
+
+/* Any entry is replaced. */
+static void random_cache(void)
+{
+	double rate = between(100, 500), life = length * between(0.05, 2);
+
+	for (double at = -6 * life; at < length; at += pause_of(rate))
+		block(at, at + pause_of(1 / life), 800);
+}
+
+/* What is asked for is mostly there: births slow down. */
+static void memo(void)
+{
+	double tau = length * between(0.1, 0.6);
+	int most = (int)between(300, 3000);
+
+	for (int i = 0; i < most; i++)
+		block(-tau * log(any()), NEVER, 500);
+}
+
+static void waves(void)
+{
+	double width = length * between(0.03, 0.4), phase = between(0, width);
+	bool reverse = any() < 0.5;
+
+	for (double wave = phase - width; wave < length; wave += width)
+		for (int i = 0; i < 200; i++) {
+			double up = i / 200.0 * width / 2, down = reverse ? width - up : up + width / 2;
+
+			block(wave + up, wave + down, 1000);
+		}
+}
+
+/* Each request fills a vector, and drops it. */
+static void vectors(void)
+{
+	double rate = between(10, 100);
+
+	for (double at = 0.01; at < length; at += pause_of(rate)) {
+		double born = at, life = between(1e-3, 0.02);
+
+		for (int i = 0; i < 8; i++, born += life / 8)
+			block(born, born + life / 8 + 1e-7, 64 << i);
+	}
+}
+
+/* A vector is filled, and that is that. */
+static void filled_vector(void)
+{
+	double first = between(500, 4000), at = 0.001, born = -1;
+
+	for (int i = 0; i < 10; i++) {
+		if (born >= 0)
+			block(born, at + 1e-6, first);
+		born = at;
+		first *= 2;
+		at += between(0.0005, 0.03) * length / 10;
+	}
+	block(born, NEVER, first);
+}
+
+/* A buffer is replaced by another of any size. */
+static void replaced_buffer(void)
+{
+	double period = between(0.05, 0.3), size = between(1000, 50000);
+
+	for (double at = -period; at < length; at += period)
+		block(at, at + period + 1e-6, size * between(0.5, 1));
+}
+
+/* -------------------------------------------------------------------------------------------------------- */
+
+static int compare_steps(const void *left, const void *right)
+{
+	const struct step *a = left, *b = right;
+
+	if (a->at != b->at)
+		return a->at < b->at ? -1 : 1;
+	return a->order < b->order ? -1 : 1;
+}
+
+/* The verdict on the subject's stack; false where nothing of it is there in the end. */
+static bool judge(struct mw_report_growth *out)
+{
+	const mw_addr here[STACKS][1] = {{(mw_addr)(uintptr_t)&judge + 4}, {(mw_addr)(uintptr_t)&judge + 8}};
+	uint32_t stacks[STACKS], threads[2];
+	struct mw_report *report;
+	struct world world;
+	bool found = false;
+
+	world_init(&world);
+	world.window.length_ns = (uint64_t)(length * 1e9);
+	world.input.symbols = NULL;
+	stacks[SUBJECT] = world_stack(&world, MW_KIND_HEAP, HOOK_MALLOC, here[SUBJECT], 1, MW_STACK_COMPLETE);
+	stacks[OTHER] = world_stack(&world, MW_KIND_HEAP, HOOK_CALLOC, here[OTHER], 1, MW_STACK_COMPLETE);
+	threads[0] = world_thread(&world, 1, "one");
+	threads[1] = world_thread(&world, 2, "two");
+	qsort(steps, step_count, sizeof(*steps), compare_steps);
+	for (uint32_t i = 0; i < step_count; i++)
+		world_event(&world, steps[i].birth ? MW_EVENT_ALLOC : MW_EVENT_FREE, MW_KIND_HEAP,
+			    0x10000 + 16 * (mw_addr)steps[i].block, steps[i].bytes, stacks[steps[i].stack],
+			    threads[steps[i].thread], steps[i].at);
+	report = world_report(&world);
+	for (size_t i = 0; i < report->stack_count; i++)
+		if (report->stacks[i].growth.known && strcmp(report->stacks[i].api, "malloc") == 0) {
+			*out = report->stacks[i].growth;
+			found = true;
+		}
+	mw_report_destroy(report);
+	world_deinit(&world);
+	return found;
+}
+
+static const struct history {
+	const char *name;
+	void (*make)(void);
+	bool grows;
+	unsigned too_short; /* of a hundred, at most */
+} histories[] = {
+	{"trickle", trickle, true, 2},
+	{"regular", regular, true, 2},
+	{"on_error_path", on_error_path, true, 2},
+	{"bursts", bursts, true, 5},
+	{"faster", faster, true, 0},
+	{"queue", queue, true, 2},
+	{"queue_of_old", queue_of_old, true, 15},
+	{"vector", vector, true, 2},
+	{"list", list, true, 2},
+	{"string", string, true, 2},
+	{"beside_a_ring", beside_a_ring, true, 2},
+	{"in_each_put", in_each_put, true, 2},
+	{"while_others_go", while_others_go, true, 2},
+	{"requests", requests, false, 5},
+	{"requests_and_setup", requests_and_setup, false, 2},
+	{"cache_that_fills", cache_that_fills, false, 2},
+	{"once", once, false, 2},
+	{"ring", ring, false, 2},
+	{"ring_of_any", ring_of_any, false, 5},
+	{"short_ring", short_ring, false, 2},
+	{"expiring", expiring, false, 5},
+	/* The first have not expired for long, or not yet. */
+	{"expiring_from_start", expiring_from_start, false, 60},
+	{"random_cache", random_cache, false, 20},
+	/* Births are rarer and rarer, but do not end. */
+	{"memo", memo, false, 85},
+	{"waves", waves, false, 2},
+	{"vectors", vectors, false, 2},
+	{"filled_vector", filled_vector, false, 2},
+	{"replaced_buffer", replaced_buffer, false, 2},
+};
+
+#define RUNS         100
+#define FALSE_ALARMS 4 /* of a hundred, at most */
+
+/* A leak is never called harmless. What is none seldom alarms anybody. */
+static void test_histories(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(histories) / sizeof(histories[0]); i++) {
+		const struct history *history = &histories[i];
+		unsigned grows = 0, too_short = 0, runs = 0;
+
+		for (unsigned run = 0; run < RUNS; run++) {
+			struct mw_report_growth growth;
+
+			length = run & 1 ? 30 : 10;
+			noise = (run / 2 + 1) * 7919u;
+			any();
+			step_count = block_count = 0;
+			history->make();
+			if (!judge(&growth))
+				continue;
+			runs++;
+			grows += growth.verdict >= MW_GROWTH_STEADY;
+			too_short += growth.verdict == MW_GROWTH_TOO_SHORT;
+			if (history->grows && growth.verdict != MW_GROWTH_TOO_SHORT &&
+			    growth.verdict < MW_GROWTH_STEADY)
+				fail_msg("%s, run %u: %s", history->name, run, mw_growth_name(growth.verdict));
+		}
+		if (too_short * 100 > history->too_short * runs ||
+		    (!history->grows && grows * 100 > FALSE_ALARMS * runs))
+			fail_msg("%s: of %u runs %u too short, %u growing", history->name, runs, too_short, grows);
+	}
+	free(steps);
+	steps = NULL;
+	step_capacity = 0;
+}
+
+UNIT_GROUP(verdict)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_histories),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
