@@ -299,11 +299,7 @@ static struct mw_error *install_jumps(struct jump_process *process)
 /* As processes' start times are reported. */
 static uint64_t clock_ticks_now(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (uint64_t)now.tv_sec * (uint64_t)sysconf(_SC_CLK_TCK) +
-	       (uint64_t)now.tv_nsec / (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
+	return mw_clock_ns_of(CLOCK_BOOTTIME) / (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
 static struct mw_error *survey(struct jump_process *process)

@@ -446,11 +446,6 @@ static bool help_thread_lives(void *context, uint32_t tid)
 	return lives(process, translate(process, tid, false)) || jump_has_exited(process);
 }
 
-static bool help_fill(void *context, uint32_t first, uint32_t count)
-{
-	return jump_memory_fill_rings(context, first, count);
-}
-
 struct jump_drain_help jump_help(struct jump_process *process)
 {
 	return (struct jump_drain_help){.context = process,
@@ -460,5 +455,5 @@ struct jump_drain_help jump_help(struct jump_process *process)
 					.walk = help_walk,
 					.check = help_check,
 					.thread_lives = help_thread_lives,
-					.fill = help_fill};
+					.fill = jump_memory_fill_rings};
 }

@@ -131,8 +131,7 @@ struct jump_patches {
 struct jump_recorder {
 	struct mw_shared_memory memory;
 	struct jump_shared shared;
-	uint64_t filled_rings; /* rings that have memory */
-	uint32_t first_rings;  /* … from the beginning */
+	uint32_t first_rings; /* rings that have memory from the beginning */
 	struct mw_stub_context context;
 	const uint8_t *code;     /* the image, as it is in the process: mw_stub_image, or that of a memwatch before */
 	uint32_t open_elsewhere; /* mw_ring_control.open, where the control block is not at hand */
@@ -142,7 +141,6 @@ struct jump_recorder {
 	struct jump_trampolines *trampolines;
 	size_t trampolines_count;
 	uint32_t owned_count; /* pieces of memory that are known in the control block */
-	uint64_t resident;    /* bytes of ours that count into the target's RSS, as of the last sample */
 	int own_memory;       /* its memory as a file, which leads to this program's, also when it is another; or -1 */
 };
 
@@ -153,7 +151,6 @@ struct jump_rows {
 	size_t count;
 	uint64_t used;      /* bytes of the shared space for rows */
 	uint64_t published; /* rows of the dictionary */
-	size_t modules_published;
 };
 
 /* What has been seen of stacks of the process (standing.c). */
@@ -365,8 +362,8 @@ struct mw_error *jump_memory_put_in(struct jump_process *process, const struct m
 struct mw_error *jump_memory_extend(struct jump_process *process, const struct mw_inject *inject) MW_MUST_CHECK;
 /* Give what was mapped its memory, and format it: takes its time, nothing need stand for it. */
 struct mw_error *jump_memory_prepare(struct jump_process *process) MW_MUST_CHECK;
-/* Give `count` rings from `first` memory. */
-bool jump_memory_fill_rings(struct jump_process *process, uint32_t first, uint32_t count);
+/* As the drain asks for it: give `count` rings of the process (`context`) from `first` memory. */
+bool jump_memory_fill_rings(void *context, uint32_t first, uint32_t count);
 /* Unmap it all. */
 struct mw_error *jump_memory_unmap(struct jump_process *process, const struct mw_inject *inject) MW_MUST_CHECK;
 /* Is an address in code of ours? */

@@ -339,23 +339,22 @@ static struct mw_error *check_room(const struct jump_process *process, uint64_t 
 	return NULL;
 }
 
-bool jump_memory_fill_rings(struct jump_process *process, uint32_t first, uint32_t count)
+bool jump_memory_fill_rings(void *context, uint32_t first, uint32_t count)
 {
+	struct jump_process *process = context;
 	const struct jump_geometry *geometry = &process->recorder.shared.geometry;
 	uint64_t ring = (uint64_t)geometry->ring_units * MW_RING_UNIT;
 	struct mw_error *err;
+	bool filled;
 
 	if (first > geometry->ring_count)
 		return false;
 	if (count > geometry->ring_count - first)
 		count = geometry->ring_count - first;
 	err = mw_shared_memory_fill(&process->recorder.memory, geometry->rings + first * ring, count * ring);
-	if (err) {
-		mw_error_destroy(err);
-		return false;
-	}
-	process->recorder.filled_rings = first + count;
-	return true;
+	filled = !err;
+	mw_error_destroy(err);
+	return filled;
 }
 
 /* Write down what has been mapped, for whoever comes after us should we be killed. */

@@ -346,8 +346,19 @@ static struct mw_error *take_all(struct remains *remains, pid_t tid)
 	return NULL;
 }
 
-static struct mw_error *find_at(struct remains *remains, pid_t tid, size_t index, bool *found)
+/*
+ * Find the stale memwatch number `index`; `*found` is false where there are not so many. Whatever comes back, deinit
+ * it. Errors as of mw_stale_look.
+ */
+static struct mw_error *find(struct remains *remains, pid_t pid, size_t index, bool *found)
 {
+	static const struct mw_event_sink nobody = {.context = NULL};
+	pid_t tid;
+
+	memset(remains, 0, sizeof(*remains));
+	remains->engine.options.depth = 1;
+	MW_TRY(jump_process_create(&remains->engine, pid, &nobody, &remains->process));
+	tid = mw_live_thread(pid);
 	MW_TRY(mw_maps_read(tid, &remains->maps));
 	*found = false;
 	for (size_t i = 0; i < remains->maps.count && !*found; i++) {
@@ -360,23 +371,9 @@ static struct mw_error *find_at(struct remains *remains, pid_t tid, size_t index
 		return NULL;
 	read_control(remains, tid, &remains->control);
 	if (remains->control.layout && remains->control.layout != MW_RING_LAYOUT)
-		return other_version(remains->process->pid);
+		return other_version(pid);
 	MW_TRY(check_dead(remains, tid));
 	return take_all(remains, tid);
-}
-
-/*
- * Find the stale memwatch number `index`; `*found` is false where there are not so many. Whatever comes back, deinit
- * it. Errors as of mw_stale_look.
- */
-static struct mw_error *find(struct remains *remains, pid_t pid, size_t index, bool *found)
-{
-	static const struct mw_event_sink nobody = {.context = NULL};
-
-	memset(remains, 0, sizeof(*remains));
-	remains->engine.options.depth = 1;
-	MW_TRY(jump_process_create(&remains->engine, pid, &nobody, &remains->process));
-	return find_at(remains, mw_live_thread(remains->process->pid), index, found);
 }
 
 static void remains_deinit(struct remains *remains)
@@ -418,12 +415,8 @@ struct mw_error *jump_stale_look(pid_t pid, struct mw_stale *stale)
 #define MOST_LEFT        16 /* stale memwatches in one process */
 #define MOST_DESCRIPTORS 64
 
-static struct mw_error *write_control(const struct remains *remains, pid_t tid, size_t offset)
+static struct mw_error *write_control(const struct remains *remains, pid_t tid, size_t offset, uint32_t value)
 {
-	/* Whoever has found it meanwhile is to see that another has been at it. */
-	const uint32_t value =
-		offset == offsetof(struct mw_ring_control, leaving) ? (remains->control.leaving + 1) | 1 : 0;
-
 	/* Memory that has no size yet has nothing to say either. */
 	if (!remains->control.layout)
 		return NULL;
@@ -552,7 +545,9 @@ static struct mw_error *unmap_all(struct remains *remains, const struct mw_maps 
 	MW_TRY(mw_quiesce_await_injector(&process->quiesce));
 	MW_TRY(mw_seccomp_policy_pick_best(&process->quiesce, maps, MW_CALLS_MAP | MW_CALL_BIT(CLOSE), &tid));
 	MW_TRY(mw_inject_init(&inject, tid, maps));
-	MW_TRY(write_control(remains, tid, offsetof(struct mw_ring_control, leaving)));
+	/* Whoever has found it meanwhile is to see that another has been at it. */
+	MW_TRY(write_control(remains, tid, offsetof(struct mw_ring_control, leaving),
+			     (remains->control.leaving + 1) | 1));
 	/* What it writes into there is a copy. */
 	free(process->recorder.shared.base);
 	process->recorder.shared.base = NULL;
@@ -571,7 +566,7 @@ static struct mw_error *take_out(struct remains *remains, char *left, size_t siz
 	size_t calls = 0;
 
 	/* In this order: a guard that is off while recording is on is a forked child's. */
-	MW_TRY(write_control(remains, tid, offsetof(struct mw_ring_control, recording)));
+	MW_TRY(write_control(remains, tid, offsetof(struct mw_ring_control, recording), 0));
 	MW_TRY(jump_guard_set(process, tid, MW_STUB_GUARD_ENDING));
 	err = jump_unpatch_all(process, &maps, copy_slots, remains, &taken, &calls);
 	if (!err && jump_still_there(process)) {
