@@ -101,9 +101,9 @@ static bool decompress(ZSTD_DCtx *zstd, const uint8_t *in, size_t size, uint8_t 
 	return made == wanted;
 }
 
-static enum step no_memory(struct slot *slot)
+static enum step trouble(struct slot *slot, int errnum)
 {
-	slot->errnum = ENOMEM;
+	slot->errnum = errnum;
 	return STEP_TROUBLE;
 }
 
@@ -114,7 +114,7 @@ static enum step unpack_events(struct slot *slot)
 	if (chunk->count > MW_STORE_EVENTS_MAX)
 		return damage(slot, "a chunk of events has no sensible number of them");
 	if (!mw_store_buffer_room(&slot->events, chunk->count * sizeof(struct mw_event)))
-		return no_memory(slot);
+		return trouble(slot, ENOMEM);
 	slot->why = mw_store_columns_decode(slot->content.bytes, chunk->raw_size, chunk->count,
 					    (struct mw_event *)(void *)slot->events.bytes, &slot->named);
 	return slot->why ? STEP_DAMAGE : STEP_CHUNK;
@@ -126,7 +126,7 @@ static enum step unpack(struct unpacker *unpacker, struct slot *slot)
 
 	if (chunk->coding == MW_STORE_ZSTD) {
 		if (!mw_store_buffer_room(&slot->content, chunk->raw_size))
-			return no_memory(slot);
+			return trouble(slot, ENOMEM);
 		if (!decompress(unpacker->zstd, unpacker->stored.bytes, chunk->stored_size, slot->content.bytes,
 				chunk->raw_size))
 			return damage(slot, "a chunk can't be decompressed");
@@ -152,24 +152,23 @@ static enum step take_next(struct unpacker *unpacker, struct slot *slot)
 	if (rest == 0)
 		return STEP_ALL;
 	got = read_at(unpacker->fd, header, sizeof(header), unpacker->at);
-	if (got >= 0 && got < (int64_t)sizeof(header))
+	if (got < 0)
+		return trouble(slot, errno);
+	if (got < (int64_t)sizeof(header))
 		return damage(slot, "it ends inside a chunk");
-	if (got >= 0 && !mw_store_unpack_chunk(header, chunk))
+	if (!mw_store_unpack_chunk(header, chunk))
 		return damage(slot, "there are bytes that are no chunk");
-	if (got >= 0 && (chunk->raw_size > MW_STORE_CHUNK_MAX || chunk->stored_size > chunk->raw_size))
+	if (chunk->raw_size > MW_STORE_CHUNK_MAX || chunk->stored_size > chunk->raw_size)
 		return damage(slot, "a chunk has an invalid size");
-	if (got >= 0 && chunk->sequence != unpacker->sequence)
+	if (chunk->sequence != unpacker->sequence)
 		return damage(slot, "a chunk is missing");
-	if (got >= 0 && rest < sizeof(header) + chunk->stored_size)
+	if (rest < sizeof(header) + chunk->stored_size)
 		return damage(slot, "it ends inside a chunk");
-	if (got >= 0 && !mw_store_buffer_room(&unpacker->stored, chunk->stored_size))
-		return no_memory(slot);
-	if (got >= 0)
-		got = read_at(unpacker->fd, unpacker->stored.bytes, chunk->stored_size, unpacker->at + sizeof(header));
-	if (got < 0) {
-		slot->errnum = errno;
-		return STEP_TROUBLE;
-	}
+	if (!mw_store_buffer_room(&unpacker->stored, chunk->stored_size))
+		return trouble(slot, ENOMEM);
+	got = read_at(unpacker->fd, unpacker->stored.bytes, chunk->stored_size, unpacker->at + sizeof(header));
+	if (got < 0)
+		return trouble(slot, errno);
 	if ((uint64_t)got < chunk->stored_size)
 		return damage(slot, "it ends inside a chunk");
 	if (!mw_store_hash_fits(chunk, header, unpacker->stored.bytes))
