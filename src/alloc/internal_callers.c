@@ -95,14 +95,13 @@ static uint64_t find_message(const struct mw_elf *elf)
 	return 0;
 }
 
-/* A search through all code for functions that do `deed` and whose code as a whole `suits`. */
+/* A search through all code for functions that do `deed`. */
 struct scan {
 	const struct mw_elf *elf;
 	const struct mw_arch *arch;
 	const struct mw_frame_table *functions;
 	struct mw_code_wanted wanted;
 	enum mw_code_deed deed;
-	bool (*suits)(const struct mw_code_seen *seen);
 	struct ranges found;
 };
 
@@ -116,13 +115,21 @@ static bool inspect(const struct scan *scan, struct mw_code_range range, struct 
 	return bytes && scan->arch->inspect(bytes, range.end - range.start, range.start, &scan->wanted, seen);
 }
 
+/* Is that, of a function that does the deed, what was looked for? */
+static bool suits(enum mw_code_deed deed, const struct mw_code_seen *seen)
+{
+	if (deed == MW_CODE_TAKES_DATA)
+		return seen->data;
+	return seen->calls && (deed == MW_CODE_BRANCHES ? seen->branches : seen->flags);
+}
+
 static void consider(struct scan *scan, uint64_t vaddr)
 {
 	struct mw_code_range range;
 	struct mw_code_seen seen;
 
 	if (mw_frame_table_find(scan->functions, vaddr, &range.start, &range.end) && inspect(scan, range, &seen) &&
-	    scan->suits(&seen))
+	    suits(scan->deed, &seen))
 		add_range(&scan->found, range);
 }
 
@@ -147,21 +154,6 @@ static void scan_code(struct scan *scan)
 			scan_segment(scan, segments[i].vaddr);
 }
 
-static bool takes_message(const struct mw_code_seen *seen)
-{
-	return seen->data;
-}
-
-static bool branches_and_frees(const struct mw_code_seen *seen)
-{
-	return seen->branches && seen->calls;
-}
-
-static bool sets_flag_and_frees(const struct mw_code_seen *seen)
-{
-	return seen->flags && seen->calls;
-}
-
 /* The hot part of a function whose cold part `cold` is: it branches there and calls free. */
 static void find_hot(struct scan scan, struct mw_code_range cold, struct ranges *ranges)
 {
@@ -169,7 +161,6 @@ static void find_hot(struct scan scan, struct mw_code_range cold, struct ranges 
 	scan.wanted.target_start = cold.start;
 	scan.wanted.target_end = cold.end;
 	scan.deed = MW_CODE_BRANCHES;
-	scan.suits = branches_and_frees;
 	scan_code(&scan);
 	for (size_t i = 0; i < scan.found.count; i++)
 		if (scan.found.items[i].start != cold.start)
@@ -180,7 +171,6 @@ static void find_by_message(struct scan scan, uint64_t message, struct ranges *r
 {
 	scan.wanted.data = message;
 	scan.deed = MW_CODE_TAKES_DATA;
-	scan.suits = takes_message;
 	scan_code(&scan);
 	for (size_t i = 0; i < scan.found.count; i++) {
 		struct mw_code_seen seen;
@@ -195,7 +185,6 @@ static void find_by_message(struct scan scan, uint64_t message, struct ranges *r
 static void find_by_structure(struct scan scan, struct ranges *ranges)
 {
 	scan.deed = MW_CODE_SETS_FLAG;
-	scan.suits = sets_flag_and_frees;
 	scan_code(&scan);
 	if (scan.found.count == 1)
 		add_range(ranges, scan.found.items[0]);

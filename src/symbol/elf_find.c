@@ -276,14 +276,6 @@ static struct mw_error *try_file(const struct sought *sought, const char *path, 
 	return NULL;
 }
 
-/* The path of a directory and up to three more parts; false where it is too long. */
-static bool join(char out[PATH_MAX], const char *directory, const char *middle, const char *name, const char *end)
-{
-	int length = snprintf(out, PATH_MAX, "%s%s%s%s", directory, middle, name, end);
-
-	return length > 0 && length < PATH_MAX;
-}
-
 static struct mw_error *try_directory(const struct sought *sought, const char *directory, const char *path,
 				      struct mw_elf **out)
 {
@@ -302,7 +294,8 @@ static struct mw_error *try_directory(const struct sought *sought, const char *d
 
 	name_build_id(sought->build_id, sought->size, build_id);
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]) && !*out; i++)
-		if (join(name, directory, ways[i].middle, ways[i].name, ways[i].end))
+		if ((size_t)snprintf(name, sizeof(name), "%s%s%s%s", directory, ways[i].middle, ways[i].name,
+				     ways[i].end) < sizeof(name))
 			MW_TRY(try_file(sought, name, out));
 	return NULL;
 }

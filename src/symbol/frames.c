@@ -187,6 +187,13 @@ static bool read_sizes(const struct mw_frame_bytes *bytes, uint8_t version, stru
 	return address == sizeof(uint64_t) && segment == 0;
 }
 
+/* What a record begins with: in a CIE `*none`, in a description where its CIE is. */
+static uint64_t take_id(const struct mw_frame_bytes *bytes, bool wide, struct mw_cursor *body, uint64_t *none)
+{
+	*none = !bytes->debug ? 0 : wide ? UINT64_MAX : UINT32_MAX;
+	return mw_cursor_take(body, wide ? sizeof(uint64_t) : sizeof(uint32_t));
+}
+
 static bool read_cie(const struct mw_frame_bytes *bytes, uint64_t vaddr, struct mw_frame_cie *cie)
 {
 	struct mw_frame_record record;
@@ -198,8 +205,7 @@ static bool read_cie(const struct mw_frame_bytes *bytes, uint64_t vaddr, struct 
 	*cie = (struct mw_frame_cie){.vaddr = vaddr, .encoding = DW_EH_PE_absptr};
 	if (!mw_frame_open(bytes, vaddr, &record) || (record.wide && !bytes->debug))
 		return false;
-	none = !bytes->debug ? 0 : record.wide ? UINT64_MAX : UINT32_MAX;
-	id = mw_cursor_take(body, record.wide ? sizeof(uint64_t) : sizeof(uint32_t));
+	id = take_id(bytes, record.wide, body, &none);
 	version = (uint8_t)mw_cursor_take(body, 1);
 	letters = (const char *)body->at;
 	if (id != none || !memchr(letters, 0, body->left < AUGMENTATION_LIMIT ? body->left : AUGMENTATION_LIMIT))
@@ -221,14 +227,12 @@ bool mw_frame_describe(const struct mw_frame_bytes *bytes, const struct mw_frame
 		       struct mw_frame_cie *cie, struct mw_frame_description *description)
 {
 	struct mw_cursor body = record->body;
-	uint64_t at = body.vaddr, back;
+	uint64_t at = body.vaddr, back, none;
 
 	if (record->wide && !bytes->debug)
 		return false;
-	back = mw_cursor_take(&body, record->wide ? sizeof(uint64_t) : sizeof(uint32_t));
-	if (!body.ok || back == (!bytes->debug ? 0 : record->wide ? UINT64_MAX : UINT32_MAX))
-		return false;
-	if (!bytes->debug && back > at)
+	back = take_id(bytes, record->wide, &body, &none);
+	if (!body.ok || back == none || (!bytes->debug && back > at))
 		return false;
 	at = bytes->debug ? back : at - back;
 	if (!cie->valid || cie->vaddr != at)

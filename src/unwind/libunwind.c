@@ -349,7 +349,8 @@ static const struct mw_rows *rows_of(struct libunwind *self, const struct mw_mod
 		return NULL;
 	if (!known->rows_tried) {
 		known->rows_tried = true;
-		mw_error_destroy(mw_rows_compile_debug_frame(module->elf, self->arch, &self->dictionary, &known->rows));
+		mw_error_destroy(mw_rows_compile(module->elf, MW_ROWS_OF_DEBUG_FRAME, self->arch, &self->dictionary,
+						 &known->rows));
 	}
 	return known->rows.count ? &known->rows : NULL;
 }

@@ -678,12 +678,12 @@ static struct mw_error *make_all(struct mw_described_list *eh, struct mw_describ
 	return err;
 }
 
-static struct mw_error *compile(const struct mw_elf *elf, bool eh_frame, const struct mw_arch *arch,
-				struct mw_row_dictionary *dictionary, struct mw_rows *out)
+struct mw_error *mw_rows_compile(const struct mw_elf *elf, enum mw_rows_of of, const struct mw_arch *arch,
+				 struct mw_row_dictionary *dictionary, struct mw_rows *out)
 {
 	struct mw_described_list eh = {0}, debug = {0};
 	struct mw_rows rows = {0};
-	struct mw_error *err = eh_frame ? mw_described_eh_frame(elf, &eh) : NULL;
+	struct mw_error *err = of == MW_ROWS_OF_ALL ? mw_described_eh_frame(elf, &eh) : NULL;
 
 	if (!err)
 		err = mw_described_debug_frame(elf, &debug);
@@ -696,18 +696,6 @@ static struct mw_error *compile(const struct mw_elf *elf, bool eh_frame, const s
 	else
 		*out = rows;
 	return err;
-}
-
-struct mw_error *mw_rows_compile(const struct mw_elf *elf, const struct mw_arch *arch,
-				 struct mw_row_dictionary *dictionary, struct mw_rows *out)
-{
-	return compile(elf, true, arch, dictionary, out);
-}
-
-struct mw_error *mw_rows_compile_debug_frame(const struct mw_elf *elf, const struct mw_arch *arch,
-					     struct mw_row_dictionary *dictionary, struct mw_rows *out)
-{
-	return compile(elf, false, arch, dictionary, out);
 }
 
 /* Bytes of what is listed, each once. */

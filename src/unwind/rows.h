@@ -33,17 +33,19 @@ struct mw_rows {
 	size_t slow;      /* … of these with anything that rows can't say */
 };
 
+enum mw_rows_of {
+	MW_ROWS_OF_ALL,
+	MW_ROWS_OF_DEBUG_FRAME, /* alone */
+};
+
 /*
  * Compile a file. .eh_frame is the authority; code that only .debug_frame describes (in the file itself) is added. A
  * description that makes no sense gives MW_ROW_SLOW for its range, so that nothing wrong is ever said. A return
  * address register that is undefined gives MW_ROW_END; a signal frame gives MW_ROW_SIGNAL. A file without descriptions
  * has no rows. Bounded in time and memory by the size of the file. Errors: MEMORY.
  */
-struct mw_error *mw_rows_compile(const struct mw_elf *elf, const struct mw_arch *arch,
+struct mw_error *mw_rows_compile(const struct mw_elf *elf, enum mw_rows_of of, const struct mw_arch *arch,
 				 struct mw_row_dictionary *dictionary, struct mw_rows *out) MW_MUST_CHECK;
-/* The same of .debug_frame alone. */
-struct mw_error *mw_rows_compile_debug_frame(const struct mw_elf *elf, const struct mw_arch *arch,
-					     struct mw_row_dictionary *dictionary, struct mw_rows *out) MW_MUST_CHECK;
 /* How many bytes of code the file has, and how many of them nothing describes. Errors: MEMORY. */
 struct mw_error *mw_rows_undescribed(const struct mw_elf *elf, uint64_t *code, uint64_t *undescribed) MW_MUST_CHECK;
 void mw_rows_deinit(struct mw_rows *rows);

@@ -80,7 +80,7 @@ static void compile(const struct mw_elf *elf, const struct mw_arch *arch)
 	struct mw_row_dictionary dictionary = {.rows = NULL};
 	struct mw_rows rows = {.count = 0};
 
-	if (mw_rows_compile(elf, arch, &dictionary, &rows))
+	if (mw_rows_compile(elf, MW_ROWS_OF_ALL, arch, &dictionary, &rows))
 		abort();
 	for (size_t i = 0; i < rows.count; i++) {
 		insist(rows.items[i].row < dictionary.index.count && (!i || rows.items[i - 1].pc < rows.items[i].pc));

@@ -120,10 +120,10 @@ struct mw_module *mw_modules_find(const struct mw_modules *modules, mw_addr addr
 	return addr % 2 ? &rig.module : NULL;
 }
 
-struct mw_error *mw_rows_compile(const struct mw_elf *elf, const struct mw_arch *arch,
+struct mw_error *mw_rows_compile(const struct mw_elf *elf, enum mw_rows_of of, const struct mw_arch *arch,
 				 struct mw_row_dictionary *dictionary, struct mw_rows *out)
 {
-	(void)elf, (void)arch, (void)dictionary, (void)out;
+	(void)elf, (void)of, (void)arch, (void)dictionary, (void)out;
 	return NULL;
 }
 

@@ -27,7 +27,7 @@ static struct mw_error *compile(struct jump_process *process)
 		if (rows[i].tried || module->gone || !module->elf)
 			continue;
 		rows[i].tried = true;
-		MW_TRY(mw_rows_compile(module->elf, process->survey.arch, &process->rows.dictionary,
+		MW_TRY(mw_rows_compile(module->elf, MW_ROWS_OF_ALL, process->survey.arch, &process->rows.dictionary,
 				       &rows[i].compiled));
 		MW_TRY(mw_generated_code_find(module->elf, &rows[i].generated));
 	}

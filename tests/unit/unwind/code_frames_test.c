@@ -173,7 +173,7 @@ static void judge_file(const char *path, struct judge *judge)
 	assert_true(fd >= 0);
 	assert_null(mw_elf_open(fd, path, &judge->elf));
 	close(fd);
-	assert_null(mw_rows_compile(judge->elf, judge->arch, &judge->dictionary, &judge->rows));
+	assert_null(mw_rows_compile(judge->elf, MW_ROWS_OF_ALL, judge->arch, &judge->dictionary, &judge->rows));
 	assert_null(mw_described_eh_frame(judge->elf, &judge->list));
 	mw_function_starts_init(&judge->starts[SYMBOLS], judge->elf, judge->arch);
 	forget_symbols(judge);

@@ -241,7 +241,7 @@ struct rows_verdict rows_judge(const char *path)
 	judge.arch = mw_arch_find(judge.elf->machine);
 	assert_non_null(judge.arch);
 	clock_gettime(CLOCK_MONOTONIC, &from);
-	assert_null(mw_rows_compile(judge.elf, judge.arch, &judge.dictionary, &judge.rows));
+	assert_null(mw_rows_compile(judge.elf, MW_ROWS_OF_ALL, judge.arch, &judge.dictionary, &judge.rows));
 	clock_gettime(CLOCK_MONOTONIC, &to);
 	judge.verdict.seconds = (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) / 1e9;
 	judge.verdict.functions = judge.rows.functions;

@@ -44,7 +44,8 @@ static struct compiled compile_elf(struct mw_elf *elf)
 {
 	struct compiled compiled = {0};
 
-	assert_null(mw_rows_compile(elf, mw_arch_find(EM_X86_64), &compiled.dictionary, &compiled.rows));
+	assert_null(
+		mw_rows_compile(elf, MW_ROWS_OF_ALL, mw_arch_find(EM_X86_64), &compiled.dictionary, &compiled.rows));
 	check(&compiled);
 	return compiled;
 }
