@@ -22,19 +22,6 @@ static volatile uint64_t sum;
 
 /* --- a table of one module ---------------------------------------------------------------------- */
 
-size_t mw_modules_count(const struct mw_modules *modules)
-{
-	(void)modules;
-	return 1;
-}
-
-struct mw_module *mw_modules_get(const struct mw_modules *modules, uint32_t number)
-{
-	(void)modules;
-	insist(number == 0);
-	return &module;
-}
-
 struct mw_module *mw_modules_find(const struct mw_modules *modules, mw_addr addr)
 {
 	(void)modules;

@@ -48,6 +48,7 @@ static struct {
 	uint32_t stacks, threads;
 	uint64_t dead; /* bit n: thread n */
 	struct mw_module module;
+	struct mw_modules modules; /* that one */
 } rig;
 
 /* --- what the parts under test are linked to ---------------------------------------------------- */
@@ -99,18 +100,6 @@ bool jump_memory_ours(const struct jump_process *process, mw_addr addr)
 	(void)process;
 	interfere();
 	return addr % 3 == 0;
-}
-
-size_t mw_modules_count(const struct mw_modules *modules)
-{
-	(void)modules;
-	return 1;
-}
-
-struct mw_module *mw_modules_get(const struct mw_modules *modules, uint32_t number)
-{
-	(void)modules, (void)number;
-	return &rig.module;
 }
 
 struct mw_module *mw_modules_find(const struct mw_modules *modules, mw_addr addr)
@@ -407,6 +396,8 @@ static void begin(const uint8_t *bytes, size_t size)
 					.before_rate = UINT64_C(1) << 32};
 	plan(&rig.process.recorder.shared.geometry);
 	rig.process.pid = 1;
+	insist(mw_shared_list_add(&rig.modules.items, &rig.module));
+	rig.process.survey.modules = &rig.modules;
 	rig.process.rows.dictionary.rows = &row;
 	rig.process.rows.dictionary.index.count = 1;
 	rig.process.survey.arch = mw_arch_find(62);
@@ -423,6 +414,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		act((enum deed)(fuzz_take(&rig.input, 1) % DEEDS));
 	insist(!jump_drain_finish(rig.drain));
 	jump_drain_destroy(rig.drain);
+	mw_shared_list_deinit(&rig.modules.items);
 	free(rig.process.rows.items);
 	free(rig.process.recorder.shared.base);
 	return 0;
