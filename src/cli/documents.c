@@ -488,7 +488,8 @@ bool mw_documents_write(const char *kind, FILE *out, const char *version)
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		if (strcmp(kind, kinds[i].name) != 0)
 			continue;
-		kinds[i].write(out, version);
+		if (out)
+			kinds[i].write(out, version);
 		return true;
 	}
 	return false;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 /* "man": memwatch(1); "bash", "zsh", "fish": what these read to complete a command line of memwatch's. False: there is no
- * such document. */
+ * such document. `out` NULL: only say whether there is. */
 bool mw_documents_write(const char *kind, FILE *out, const char *version);
 
 #endif

@@ -6,20 +6,20 @@
 
 int main(int argc, char **argv)
 {
-	FILE *out = argc == 3 ? fopen(argv[2], "we") : NULL;
-	bool known;
+	FILE *out;
 
-	if (argc == 3 && !out) {
+	if (argc != 3 || !mw_documents_write(argv[1], NULL, NULL)) {
+		fputs("usage: memwatch-documents man|bash|zsh|fish FILE\n", stderr);
+		return 2;
+	}
+	out = fopen(argv[2], "we");
+	if (!out) {
 		perror(argv[2]);
 		return EXIT_FAILURE;
 	}
-	known = out && mw_documents_write(argv[1], out, MEMWATCH_VERSION);
-	if (out && fclose(out) != 0) {
-		perror(argv[2]);
-		return EXIT_FAILURE;
-	}
-	if (known)
+	mw_documents_write(argv[1], out, MEMWATCH_VERSION);
+	if (fclose(out) == 0)
 		return EXIT_SUCCESS;
-	fputs("usage: memwatch-documents man|bash|zsh|fish FILE\n", stderr);
-	return 2;
+	perror(argv[2]);
+	return EXIT_FAILURE;
 }
