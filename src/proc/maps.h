@@ -27,8 +27,8 @@ struct mw_maps {
 /* Read the mappings of a process or thread (any live thread's id will do, also where the leader is
  * a zombie). Errors: GONE where there is no such process, DENIED, DATA on a line that makes no sense. */
 struct mw_error *mw_maps_read(pid_t tid, struct mw_maps *out) MW_MUST_CHECK;
-/* The same from text (for tests and fuzzing); `text` need not end in NUL. `torn`: it may have been read while the process
- * ran; what overlaps what stands before it is cut, not refused. */
+/* The same from text (for tests and fuzzing); `text` need not end in NUL. `torn`: it may have been read while the
+ * process ran; what overlaps what stands before it is cut, not refused. */
 struct mw_error *mw_maps_parse(const char *text, size_t size, bool torn, struct mw_maps *out) MW_MUST_CHECK;
 void mw_maps_deinit(struct mw_maps *maps);
 /* The mapping that holds `addr`, or NULL. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* syscall.h: a system call made by a target's thread on our behalf (inject.h), and what a killed memwatch leaves of it. */
+/* syscall.h: system calls made by a target's thread on our behalf (inject.h), and what a killed memwatch leaves of one. */
 #ifndef MW_TRACEE_SYSCALL_H
 #define MW_TRACEE_SYSCALL_H
 
