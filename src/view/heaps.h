@@ -23,12 +23,14 @@ void mw_heaps_destroy(struct mw_heaps *heaps);
 
 /* The heap of a block; 0: unknown, as for what is not of kind MW_KIND_HEAP. */
 uint32_t mw_heaps_of(const struct mw_heaps *heaps, mw_addr addr, uint64_t bytes, enum mw_kind kind);
+
 /* Would a block be taken as one with a mapping of its own, if it lies in no known region? */
 static inline bool mw_heaps_seems_mapped(mw_addr addr, uint64_t bytes)
 {
 	/* Two words stand before a block in its mapping. */
 	return addr % 4096 == 2 * sizeof(uint64_t) || (bytes != MW_SIZE_UNKNOWN && bytes >= MW_HEAPS_LEAST_MAPPED);
 }
+
 /* Names by number, NULL for 0. */
 const char *const *mw_heaps_names(const struct mw_heaps *heaps, size_t *count);
 

@@ -18,7 +18,7 @@
 /* Of modules and of hooks: more are not taken. What a process loads again and again has a number each time. */
 #define MW_METADATA_NUMBERS (1u << 20)
 
-/* An array whose items live in the metadata' memory. */
+/* An array whose items live in the metadata's memory. */
 struct mw_metadata_mapping_list {
 	struct mw_stored_mapping *items;
 	size_t count, capacity;
@@ -38,7 +38,7 @@ struct mw_metadata {
 	size_t mark_count, mark_capacity;
 	struct mw_metadata_mapping_list mappings[2]; /* by enum mw_stored_moment */
 	struct mw_space_ranges before;               /* what was mapped when the window began */
-	struct mw_map symbols;                       /* by address: lists of struct mw_metadata_symbol */
+	struct mw_map symbols;                       /* by address: lists of frames */
 	size_t symbol_count, symbol_frames;
 	bool has_end;
 	struct mw_window_info window;
@@ -51,6 +51,7 @@ static inline uint64_t mw_metadata_length(const struct mw_metadata *metadata)
 {
 	return metadata->has_end ? metadata->window.length_ns : metadata->last_ns;
 }
+
 /* What mw_summary_input.space wants of them, for the window's end; false: nothing was kept. Borrows the moments, and
  * from the metadata. */
 bool mw_metadata_space(const struct mw_metadata *metadata, struct mw_space_moment moments[2],
