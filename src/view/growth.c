@@ -2,13 +2,15 @@
 /* growth.c: see growth.h. */
 #include "view/growth.h"
 
+#include "base/cleanup.h"
 #include "track/replaced.h"
 #include "view/verdict.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#define BATCH 4096u /* stacks whose figures are in memory at once, some KiB each */
+#define BATCH 4096u /* groups whose figures are in memory at once, some KiB each */
+
 struct size_set {
 	uint64_t bits[MW_SIZE_CLASSES / 64 + 1];
 };
@@ -23,6 +25,8 @@ struct walk {
 	struct size_set *sizes; /* that their outstanding blocks have */
 	uint32_t first, count;
 	const uint32_t *group_of;
+	struct mw_report_growth *const *out; /* by group; NULL: not wanted */
+	size_t group_count;
 	uint32_t stack_count; /* of the tracker */
 };
 
@@ -50,7 +54,7 @@ static bool visit(void *context, const struct mw_track_block *block, bool first)
 	struct walk *walk = context;
 	uint32_t group = block->stack < walk->stack_count ? walk->group_of[block->stack] : UINT32_MAX;
 	struct mw_verdict_input *input;
-	double part = fmax((double)block->time_ns / 1e9 - walk->from, 0) / walk->step;
+	double born = fmax((double)block->time_ns / 1e9 - walk->from, 0), part = born / walk->step;
 
 	if (group == UINT32_MAX || group < walk->first || group - walk->first >= walk->count)
 		return true;
@@ -61,6 +65,8 @@ static bool visit(void *context, const struct mw_track_block *block, bool first)
 	struct mw_amount *kept = &input->kept[part < input->level.count ? (uint32_t)part : input->level.count];
 	kept->count += first;
 	kept->bytes += block->bytes;
+	input->oldest = fmin(input->oldest, born);
+	input->newest = fmax(input->newest, born);
 	input->ages[mw_verdict_age_class(walk->end_ns > block->time_ns ? walk->end_ns - block->time_ns : 0)] += first;
 	if (block->kind == MW_KIND_HEAP) {
 		uint32_t class = mw_size_class(mw_replaced_usable(block->size));
@@ -111,48 +117,49 @@ static struct mw_error *add_stack(struct walk *walk, uint32_t stack, uint32_t gr
 	return mw_histogram_merge(&walk->lifetimes[group], mw_track_stack_lifetimes(walk->track, stack));
 }
 
-/* Judge the groups of a batch. */
-static struct mw_error *judge(struct walk *walk, struct mw_report *report)
+static bool is_wanted(const struct walk *walk, uint32_t group)
 {
-	for (uint32_t i = 0; i < walk->stack_count; i++) {
-		uint32_t group = walk->group_of[i];
+	return group != UINT32_MAX && group >= walk->first && group - walk->first < walk->count && walk->out[group];
+}
 
-		if (group != UINT32_MAX && group >= walk->first && group - walk->first < walk->count &&
-		    report->stacks[group].has_ages)
-			MW_TRY(add_stack(walk, i, group - walk->first));
-	}
+/* Judge the groups of a batch. */
+static struct mw_error *judge(struct walk *walk)
+{
+	for (uint32_t i = 0; i < walk->stack_count; i++)
+		if (is_wanted(walk, walk->group_of[i]))
+			MW_TRY(add_stack(walk, i, walk->group_of[i] - walk->first));
+	for (uint32_t i = 0; i < walk->count; i++)
+		walk->inputs[i].oldest = walk->seconds;
 	mw_track_each_block(walk->track, visit, walk);
 	for (uint32_t i = 0; i < walk->count; i++) {
-		struct mw_report_stack *stack = &report->stacks[walk->first + i];
+		struct mw_report_growth *growth = walk->out[walk->first + i];
 		struct mw_verdict_input *input = &walk->inputs[i];
 
-		if (!stack->has_ages)
+		if (!growth)
 			continue;
 		input->seconds = walk->seconds;
-		input->oldest = stack->oldest - walk->from;
-		input->newest = stack->newest - walk->from;
 		input->lifetimes = &walk->lifetimes[i];
-		for (uint32_t class = 0; class < MW_SIZE_CLASSES; class ++)
-			if (walk->sizes[i].bits[class / 64] >> class % 64 & 1)
-				input->size_rise += walk->rises[class];
-		mw_verdict_find(input, &stack->growth);
-		stack->growth.growing_until += walk->from;
+		for (uint32_t number = 0; number < MW_SIZE_CLASSES; number++)
+			if (walk->sizes[i].bits[number / 64] >> number % 64 & 1)
+				input->size_rise += walk->rises[number];
+		mw_verdict_find(input, growth);
+		growth->growing_until += walk->from;
 	}
 	return NULL;
 }
 
-static struct mw_error *judge_all(struct walk *walk, struct mw_report *report)
+static struct mw_error *judge_all(struct walk *walk)
 {
 	struct mw_error *err = NULL;
 
-	for (; walk->first < report->stack_count && !err; walk->first += BATCH) {
-		size_t rest = report->stack_count - walk->first;
+	for (; walk->first < walk->group_count && !err; walk->first += BATCH) {
+		size_t rest = walk->group_count - walk->first;
 
 		walk->count = rest < BATCH ? (uint32_t)rest : BATCH;
 		walk->inputs = calloc(walk->count, sizeof(*walk->inputs));
 		walk->lifetimes = calloc(walk->count, sizeof(*walk->lifetimes));
 		walk->sizes = calloc(walk->count, sizeof(*walk->sizes));
-		err = walk->inputs && walk->lifetimes && walk->sizes ? judge(walk, report) : mw_error_nomem();
+		err = walk->inputs && walk->lifetimes && walk->sizes ? judge(walk) : mw_error_nomem();
 		for (uint32_t i = 0; i < walk->count && walk->lifetimes; i++)
 			mw_histogram_deinit(&walk->lifetimes[i]);
 		free(walk->inputs);
@@ -162,27 +169,39 @@ static struct mw_error *judge_all(struct walk *walk, struct mw_report *report)
 	return err;
 }
 
-struct mw_error *mw_view_growth(const struct mw_summary_input *input, struct mw_report *report,
-				const uint32_t *group_of)
+struct mw_error *mw_view_judge(const struct mw_track *track, double from, double to, const uint32_t *group_of,
+			       struct mw_report_growth *const *out, size_t count)
 {
-	struct walk *walk = calloc(1, sizeof(*walk));
+	MW_FREE struct walk *walk = calloc(1, sizeof(*walk));
 	struct mw_track_series series;
-	struct mw_error *err;
 
 	if (!walk)
 		return mw_error_nomem();
-	walk->track = input->track;
+	walk->track = track;
 	walk->group_of = group_of;
-	walk->stack_count = mw_track_stack_count(input->track);
-	walk->from = report->window.from;
-	walk->seconds = report->window.to - report->window.from;
-	walk->end_ns = (uint64_t)(report->window.to * 1e9 + 0.5);
+	walk->out = out;
+	walk->group_count = count;
+	walk->stack_count = mw_track_stack_count(track);
+	walk->from = from;
+	walk->seconds = to - from;
+	walk->end_ns = (uint64_t)(to * 1e9 + 0.5);
 	if (walk->stack_count) {
-		mw_track_stack_series(walk->track, 0, walk->end_ns, &series);
+		mw_track_stack_series(track, 0, walk->end_ns, &series);
 		walk->step = (double)series.step_ns / 1e9;
 		find_rises(walk);
 	}
-	err = judge_all(walk, report);
-	free(walk);
-	return err;
+	return judge_all(walk);
+}
+
+struct mw_error *mw_view_growth(const struct mw_summary_input *input, struct mw_report *report,
+				const uint32_t *group_of)
+{
+	MW_FREE struct mw_report_growth **out = calloc(report->stack_count + 1, sizeof(*out));
+
+	if (!out)
+		return mw_error_nomem();
+	for (size_t i = 0; i < report->stack_count; i++)
+		if (report->stacks[i].has_ages)
+			out[i] = &report->stacks[i].growth;
+	return mw_view_judge(input->track, report->window.from, report->window.to, group_of, out, report->stack_count);
 }

@@ -15,4 +15,11 @@
 struct mw_error *mw_view_growth(const struct mw_summary_input *input, struct mw_report *report,
 				const uint32_t *group_of) MW_MUST_CHECK;
 
+/*
+ * Judge groups of a tracker's stacks: `group_of` has the group of each, or UINT32_MAX, `out` by group where its verdict goes,
+ * or NULL. The tracker's figures are of the time from `from` to `to`, seconds. Errors: MEMORY.
+ */
+struct mw_error *mw_view_judge(const struct mw_track *track, double from, double to, const uint32_t *group_of,
+			       struct mw_report_growth *const *out, size_t count) MW_MUST_CHECK;
+
 #endif
