@@ -25,7 +25,8 @@
  * Each window is as long as was asked for. The process is looked at after that, while its hooks still stand, and what
  * is mapped meanwhile is noted: it is not of the window, though the look may have seen it.
  */
-#define HASTE_NS UINT64_C(100000000) /* for glibc's arenas, of a process that waits for it */
+#define WALK_NS  UINT64_C(300000000) /* for glibc's arenas, at the window's start and end … */
+#define HASTE_NS UINT64_C(100000000) /* … and of a process that waits for it */
 
 /* Without memory for it a mapping may be reported as unattributed. */
 static void note(struct mw_recorder *recorder, const struct mw_event *event)
@@ -115,7 +116,7 @@ void mw_recorder_look_take(struct mw_recorder_look *look)
 	const struct mw_space_known known = {
 		.blocks = &look->blocks,
 		.earlier = &look->recorder->start,
-		.walk_ns = MW_RECORDER_WALK_NS,
+		.walk_ns = WALK_NS,
 	};
 
 	/* It matters to the report, not to the watching. */
@@ -370,7 +371,7 @@ static void set_arenas(struct mw_stored_sample *sample, const struct mw_space_sn
 
 void mw_recorder_look_first(struct mw_recorder *recorder)
 {
-	const struct mw_space_known known = {.walk_ns = MW_RECORDER_WALK_NS};
+	const struct mw_space_known known = {.walk_ns = WALK_NS};
 
 	mw_recorder_sample(recorder, mw_live_thread(recorder->pid), 0, false, NULL);
 	mw_space_deinit(&recorder->start);

@@ -59,8 +59,6 @@ struct mw_error *mw_recorder_init_launched(struct mw_recorder *recorder, pid_t p
 					   size_t count) MW_MUST_CHECK;
 void mw_recorder_deinit(struct mw_recorder *recorder);
 
-#define MW_RECORDER_WALK_NS UINT64_C(300000000) /* for glibc's arenas, at the window's start and end */
-
 /* A first sample, and a look at the address space, before anything is attached; what can't be had is left unknown. */
 void mw_recorder_look_first(struct mw_recorder *recorder);
 /* While the process is stopped to have its hooks planted: its mappings, and who it is if it was another before. */

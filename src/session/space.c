@@ -289,9 +289,8 @@ static struct mw_error *look(pid_t tid, const struct mw_space_known *known, stru
 
 struct mw_error *mw_space_take(pid_t tid, const struct mw_space_known *known, struct mw_space_snapshot *out)
 {
-	static const struct mw_space_known nothing = {.walk_ns = MW_SPACE_WALK_NS};
 	struct mw_space_snapshot snapshot = {0};
-	struct mw_error *err = look(tid, known ? known : &nothing, &snapshot);
+	struct mw_error *err = look(tid, known, &snapshot);
 
 	if (err) {
 		mw_space_deinit(&snapshot);

@@ -13,8 +13,7 @@
 
 #include <memwatch/engine.h>
 
-#define MW_SPACE_WALK_NS   UINT64_C(2000000000) /* how long arenas may be walked at a window's start and end … */
-#define MW_SPACE_SAMPLE_NS UINT64_C(2000000)    /* … and with a sample */
+#define MW_SPACE_SAMPLE_NS UINT64_C(2000000) /* how long arenas may be walked with a sample */
 
 /* An address space at a moment. Zero-initialise; mw_space_deinit frees. */
 struct mw_space_snapshot {
@@ -32,8 +31,7 @@ struct mw_space_known {
 	uint64_t walk_ns; /* how long arenas may be walked; then their figures are unknown */
 };
 
-/* Look at a process by way of a thread that lives. `known` may be NULL. Errors: GONE, DENIED, DATA, MEMORY; then *out
- * is as it was. */
+/* Look at a process by way of a thread that lives. Errors: GONE, DENIED, DATA, MEMORY; then *out is as it was. */
 struct mw_error *mw_space_take(pid_t tid, const struct mw_space_known *known,
 			       struct mw_space_snapshot *out) MW_MUST_CHECK;
 void mw_space_deinit(struct mw_space_snapshot *snapshot);

@@ -32,6 +32,19 @@
 
 /* --- what is executed: memwatch --stand-by ------------------------------------------------------------------------ */
 
+/* Its arguments, by position. Processes follow, as PID:START (clock ticks since boot, 0: not known), and ":shared"
+ * where memwatch shares the seccomp filters of the process. */
+enum {
+	ARGUMENT_SELF,
+	ARGUMENT_IS,        /* MW_WATCHDOG_VERB */
+	ARGUMENT_FD,        /* the guard's pipe, kept open; -1: none, or it is the guard that executes this */
+	ARGUMENT_GUARD,     /* the guard's process id, or 0 */
+	ARGUMENT_SIGNAL,    /* of a crash; 0: none; -1: memwatch has been killed */
+	ARGUMENT_MESSAGE,   /* of memwatch's, or "" */
+	ARGUMENT_OUTPUT,    /* or "" */
+	ARGUMENT_PROCESSES, /* the first of them */
+};
+
 /* What is on its way to a program that was in the midst of something else; nothing of it is for this one.
  * Async-signal-safe. */
 static void ignore_signals(void)
@@ -108,7 +121,7 @@ static void report_processes(FILE *out, int count, char **processes)
 
 static void emit(char **argv, int count, char **processes, const char *trouble)
 {
-	int number = atoi(argv[MW_WATCHDOG_SIGNAL]);
+	int number = atoi(argv[ARGUMENT_SIGNAL]);
 	MW_FREE char *text = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);
@@ -121,16 +134,16 @@ static void emit(char **argv, int count, char **processes, const char *trouble)
 	else if (number < 0)
 		fputs("memwatch was killed: ", out);
 	else
-		mw_message_put(out, argv[MW_WATCHDOG_MESSAGE]);
+		mw_message_put(out, argv[ARGUMENT_MESSAGE]);
 	if (number)
 		report_processes(out, count, processes);
 	if (*trouble) {
 		fputs(", but ", out);
 		mw_message_put(out, trouble);
 	}
-	if (number && *argv[MW_WATCHDOG_OUTPUT]) {
+	if (number && *argv[ARGUMENT_OUTPUT]) {
 		fputs(". What was recorded until then is in ", out);
-		mw_message_put(out, argv[MW_WATCHDOG_OUTPUT]);
+		mw_message_put(out, argv[ARGUMENT_OUTPUT]);
 	}
 	fputc('\n', out);
 	if (fclose(out) == 0 && write(STDERR_FILENO, text, size) < 0)
@@ -144,13 +157,13 @@ int mw_watchdog_main(int argc, char **argv)
 	int fd, status;
 	pid_t guard;
 
-	if (argc <= MW_WATCHDOG_PROCESSES)
+	if (argc <= ARGUMENT_PROCESSES)
 		return 2;
 	setitimer(ITIMER_REAL, &never, NULL);
 	ignore_signals();
-	if (strcmp(argv[MW_WATCHDOG_SIGNAL], "-1") == 0)
+	if (strcmp(argv[ARGUMENT_SIGNAL], "-1") == 0)
 		prctl(PR_SET_NAME, "memwatch-guard");
-	for (int i = MW_WATCHDOG_PROCESSES; i < argc; i++) {
+	for (int i = ARGUMENT_PROCESSES; i < argc; i++) {
 		char left[160];
 		struct mw_error *err = clean_patiently(argv[i], left, sizeof(left));
 
@@ -160,9 +173,9 @@ int mw_watchdog_main(int argc, char **argv)
 			(void)snprintf(trouble, sizeof(trouble), "%s", left);
 		mw_error_destroy(err);
 	}
-	emit(argv, argc - MW_WATCHDOG_PROCESSES, argv + MW_WATCHDOG_PROCESSES, trouble);
-	fd = atoi(argv[MW_WATCHDOG_FD]);
-	guard = (pid_t)atoi(argv[MW_WATCHDOG_GUARD]);
+	emit(argv, argc - ARGUMENT_PROCESSES, argv + ARGUMENT_PROCESSES, trouble);
+	fd = atoi(argv[ARGUMENT_FD]);
+	guard = (pid_t)atoi(argv[ARGUMENT_GUARD]);
 	if (fd > STDERR_FILENO && guard > 0) {
 		if (write(fd, "d", 1) == 1)
 			waitpid(guard, &status, 0);
@@ -314,7 +327,7 @@ static void keep_going(int process, bool *was_stopped)
 	read_proc(number, "/stat", text);
 	name_end = strrchr(text, ')');
 	stopped = name_end && strncmp(name_end, ") T", 3) == 0;
-	for (char **at = watchdog.argv + MW_WATCHDOG_PROCESSES; stopped && *at && !traces; at++)
+	for (char **at = watchdog.argv + ARGUMENT_PROCESSES; stopped && *at && !traces; at++)
 		traces = is_traced(*at);
 	if (traces && *was_stopped)
 		syscall(SYS_pidfd_send_signal, process, SIGCONT, NULL, 0);
@@ -509,24 +522,24 @@ static struct mw_error *prepare_arguments(void)
 {
 	size_t count = watchdog.plan.count;
 
-	watchdog.argv = calloc(MW_WATCHDOG_PROCESSES + count + 1, sizeof(char *));
+	watchdog.argv = calloc(ARGUMENT_PROCESSES + count + 1, sizeof(char *));
 	watchdog.processes = calloc(count + 1, sizeof(*watchdog.processes));
 	if (!watchdog.argv || !watchdog.processes)
 		return mw_error_nomem();
-	watchdog.argv[MW_WATCHDOG_SELF] = (char *)"memwatch";
-	watchdog.argv[MW_WATCHDOG_IS] = (char *)MW_WATCHDOG_VERB;
-	watchdog.argv[MW_WATCHDOG_FD] = watchdog.fd_text;
-	watchdog.argv[MW_WATCHDOG_GUARD] = watchdog.guard_text;
-	watchdog.argv[MW_WATCHDOG_SIGNAL] = watchdog.signal_text;
-	watchdog.argv[MW_WATCHDOG_MESSAGE] = watchdog.message;
-	watchdog.argv[MW_WATCHDOG_OUTPUT] = (char *)(watchdog.plan.output ? watchdog.plan.output : "");
+	watchdog.argv[ARGUMENT_SELF] = (char *)"memwatch";
+	watchdog.argv[ARGUMENT_IS] = (char *)MW_WATCHDOG_VERB;
+	watchdog.argv[ARGUMENT_FD] = watchdog.fd_text;
+	watchdog.argv[ARGUMENT_GUARD] = watchdog.guard_text;
+	watchdog.argv[ARGUMENT_SIGNAL] = watchdog.signal_text;
+	watchdog.argv[ARGUMENT_MESSAGE] = watchdog.message;
+	watchdog.argv[ARGUMENT_OUTPUT] = (char *)(watchdog.plan.output ? watchdog.plan.output : "");
 	for (size_t i = 0; i < count; i++) {
 		struct mw_program program;
 
 		mw_program_read(watchdog.plan.pids[i], &program);
 		snprintf(watchdog.processes[i], PROCESS_TEXT, "%d:%" PRIu64 "%s", (int)watchdog.plan.pids[i],
 			 program.started, mw_seccomp_shared(watchdog.plan.pids[i]) ? ":shared" : "");
-		watchdog.argv[MW_WATCHDOG_PROCESSES + i] = watchdog.processes[i];
+		watchdog.argv[ARGUMENT_PROCESSES + i] = watchdog.processes[i];
 	}
 	watchdog.plan.pids = NULL; /* the caller's */
 	put_number(watchdog.fd_text, -1);

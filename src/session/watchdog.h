@@ -60,19 +60,6 @@ void mw_watchdog_end(struct mw_error *err);
 
 #define MW_WATCHDOG_VERB "--stand-by"
 
-/* Its arguments, by position. Processes follow, as PID:START (clock ticks since boot, 0: not known), and ":shared"
- * where memwatch shares the seccomp filters of the process. */
-enum mw_watchdog_argument {
-	MW_WATCHDOG_SELF,
-	MW_WATCHDOG_IS,        /* MW_WATCHDOG_VERB */
-	MW_WATCHDOG_FD,        /* the guard's pipe, kept open; -1: none, or it is the guard that executes this */
-	MW_WATCHDOG_GUARD,     /* the guard's process id, or 0 */
-	MW_WATCHDOG_SIGNAL,    /* of a crash; 0: none; -1: memwatch has been killed */
-	MW_WATCHDOG_MESSAGE,   /* of memwatch's, or "" */
-	MW_WATCHDOG_OUTPUT,    /* or "" */
-	MW_WATCHDOG_PROCESSES, /* the first of them */
-};
-
 int mw_watchdog_main(int argc, char **argv);
 
 #endif
