@@ -22,6 +22,7 @@ struct mw_output_options {
 	size_t top;     /* at most so many stacks, where the format is for reading */
 	unsigned width; /* columns, 0: unlimited */
 	bool color;
+	bool all; /* everything, where the format is for reading: not the answer and what it rests on alone */
 	/* What else was asked of each report, in place of its stacks where the format is for reading; it, and each of
 	 * it, may be NULL. */
 	const struct mw_views *const *views;

@@ -106,6 +106,19 @@ struct mw_report_stack {
 	uint64_t resident; /* vm: of the impacting bytes, at the window's end; MW_SIZE_UNKNOWN: not known */
 };
 
+/* Stacks with one line of the user's own code in common, and verdicts that mean alike (src/view/suspects.h). */
+struct mw_report_suspect {
+	const struct mw_report_frame *frame; /* that line; NULL: stacks without frames */
+	enum mw_growth_verdict verdict;
+	bool certain;
+	uint64_t bytes, blocks; /* not freed */
+	uint64_t freed;         /* blocks of the same stacks that were */
+	double bytes_per_hour;  /* at the rate of the window; 0 where it does not grow */
+	size_t *stacks;         /* in mw_report.stacks, most bytes first */
+	size_t stack_count;
+	const char *sentence; /* what the verdict means, and what is open */
+};
+
 struct mw_report_module {
 	const char *module; /* NULL: charged to none */
 	struct mw_amount size, impacting, transient;
@@ -205,6 +218,8 @@ struct mw_report {
 	size_t thread_count;
 	struct mw_report_stack *stacks; /* most impacting bytes first, then most size bytes */
 	size_t stack_count;
+	struct mw_report_suspect *suspects; /* what grows first, what comes and goes left out */
+	size_t suspect_count;
 	struct mw_report_space *space; /* NULL: not looked at */
 	void *arena;                   /* owns everything above; src/view's business */
 };

@@ -62,6 +62,15 @@
 			NULL, MW_CLI_TYPE_TOP, MW_CLI_AT(session.top)                                                  \
 	}
 
+#define MW_CLI_ALL                                                                                                     \
+	{                                                                                                              \
+		"all", 0, MW_COMPLETE_NOTHING, NULL, "all sections of the text report\n",                              \
+			"Everything in the text report: also memory and address space, modules, every stack that is "  \
+			"not freed and "                                                                               \
+			"those that are, and frames of C++'s standard library.",                                       \
+			NULL, MW_CLI_TYPE_FLAG, MW_CLI_AT(session.all)                                                 \
+	}
+
 /* A row for each format of reports. */
 #define MW_CLI_REPORTS                                                                                                 \
 	{                                                                                                              \
@@ -178,6 +187,7 @@ static const struct mw_cli_option record_options[] = {
 			   "the last five seconds."),
 	MW_CLI_DEPTH(NULL),
 	MW_CLI_TOP("frames per stack (128), stacks in the text (10)\n"),
+	MW_CLI_ALL,
 	MW_CLI_REPORTS,
 	MW_CLI_QUIET,
 #define HELP(own, brief) brief
@@ -346,6 +356,7 @@ static const struct mw_cli_option report_options[] = {
 	 "first. May be given several times.",
 	 NULL, MW_CLI_TYPE_SYMBOLS, MW_CLI_AT(report)},
 	MW_CLI_TOP("stacks in the text report (default: 10)\n"),
+	MW_CLI_ALL,
 	MW_CLI_REPORTS,
 	MW_CLI_QUIET,
 #define HELP(own, brief) own

@@ -538,6 +538,26 @@ static json_t *thread_value(const struct mw_report_thread *thread)
 			 mw_json_amount(&thread->transient));
 }
 
+static json_t *suspect_value(const struct mw_report *report, const struct mw_report_suspect *suspect)
+{
+	static const struct mw_report_frame none;
+	const struct mw_report_frame *frame = suspect->frame ? suspect->frame : &none;
+	json_t *stacks = json_array();
+
+	for (size_t i = 0; i < suspect->stack_count; i++)
+		if (json_array_append_new(stacks, json_string(report->stacks[suspect->stacks[i]].id)) != 0) {
+			json_decref(stacks);
+			return NULL;
+		}
+	return json_pack("{s:o, s:o, s:o, s:o, s:s, s:b, s:o, s:o, s:o, s:f, s:o, s:o}", "line",
+			 frame->line ? mw_json_number(frame->line) : json_null(), "function",
+			 mw_json_text(frame->function), "file", mw_json_text(frame->file), "module",
+			 mw_json_text(frame->module), "verdict", mw_growth_name(suspect->verdict), "certain",
+			 suspect->certain, "bytes", mw_json_number(suspect->bytes), "blocks",
+			 mw_json_number(suspect->blocks), "freed", mw_json_number(suspect->freed), "bytes_per_hour",
+			 suspect->bytes_per_hour, "stacks", stacks, "sentence", mw_json_text(suspect->sentence));
+}
+
 static json_t *mark_value(const struct mw_report_mark *mark)
 {
 	return json_pack("{s:o, s:f, s:o}", "number", mw_json_number(mark->number), "at", (double)mark->time_ns / 1e9,
@@ -583,6 +603,10 @@ static void put_arrays(struct writer *writer, const struct mw_report *report)
 	open_array(writer, "modules");
 	for (size_t i = 0; i < report->module_count; i++)
 		put_item(writer, module_value(&report->modules[i]));
+	close_array(writer);
+	open_array(writer, "suspects");
+	for (size_t i = 0; i < report->suspect_count; i++)
+		put_item(writer, suspect_value(report, &report->suspects[i]));
 	close_array(writer);
 	open_array(writer, "threads");
 	for (size_t i = 0; i < report->thread_count; i++)

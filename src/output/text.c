@@ -85,6 +85,17 @@ static void put_command(struct mw_text *text)
 	mw_text_line(text, MW_STYLE_PLAIN);
 }
 
+static void put_interval(struct mw_text *text)
+{
+	const struct mw_report *report = text->report;
+
+	if (report->window.from > 0 || report->window.to < report->window.seconds) {
+		mw_line_printf(&text->line, "  interval: from %.3f s to %.3f s; what follows is of that interval",
+			       report->window.from, report->window.to);
+		mw_text_line(text, MW_STYLE_HEADING);
+	}
+}
+
 static void put_window(struct mw_text *text)
 {
 	const struct mw_report *report = text->report;
@@ -92,6 +103,10 @@ static void put_window(struct mw_text *text)
 	char date[64];
 	struct tm tm;
 
+	if (!text->options->all && report->window.ended == MW_END_DURATION && !report->lost.cut) {
+		put_interval(text);
+		return;
+	}
 	mw_line_printf(&text->line, "  ");
 	if (report->window.started_realtime_ns > 0 && gmtime_r(&started, &tm) &&
 	    strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S", &tm))
@@ -99,11 +114,7 @@ static void put_window(struct mw_text *text)
 	mw_line_printf(&text->line, "ended: ");
 	end_text(&text->line, report);
 	mw_text_paragraph(text, 2);
-	if (report->window.from > 0 || report->window.to < report->window.seconds) {
-		mw_line_printf(&text->line, "  interval: from %.3f s to %.3f s; what follows is of that interval",
-			       report->window.from, report->window.to);
-		mw_text_line(text, MW_STYLE_HEADING);
-	}
+	put_interval(text);
 }
 
 /* Stops, the longest, and the share of the time in which any of its threads was paused by them. */
@@ -172,7 +183,7 @@ static void put_recorder(struct mw_text *text)
 	const struct mw_engine_stats *stats = &text->report->engine.stats;
 	struct mw_line *line = &text->line;
 
-	if (stats->walks) {
+	if (stats->walks && text->options->all) {
 		mw_line_printf(line, "  recorder: %s in the process, not counted in its figures",
 			       mw_show_size(stats->own_resident).text);
 		mw_line_printf(line, "; %s of its stacks were unwound by memwatch",
@@ -207,13 +218,16 @@ void mw_text_header(struct mw_text *text)
 	if (!report->lost.cut)
 		add_cost(line, report);
 	mw_text_styled_paragraph(text, 2, complete ? MW_STYLE_HEADING : MW_STYLE_ALARM);
-	put_command(text);
+	if (text->options->all)
+		put_command(text);
 	put_window(text);
-	if (!report->lost.cut) {
+	if (!report->lost.cut && text->options->all)
 		put_stopped(text);
+	if (!report->lost.cut)
 		put_recorder(text);
-	}
-	if (report->engine.reason && report->engine.reason[0]) {
+	/* trap is slow: why it was taken is worth a line. */
+	if (report->engine.reason && report->engine.reason[0] &&
+	    (text->options->all || strcmp(report->engine.name ? report->engine.name : "", "trap") == 0)) {
 		mw_line_printf(line, "  engine: ");
 		mw_line_name(line, report->engine.reason);
 		mw_text_paragraph(text, 4);
@@ -241,6 +255,40 @@ static struct mw_amount impacting_of(const struct mw_report *report)
 	return sum;
 }
 
+/* Where to go from here. */
+static void put_more(struct mw_text *text)
+{
+	mw_line_printf(
+		&text->line,
+		"\nMore: --all (everything), --html FILE (a page), -o FILE (a recording, to ask again by memwatch "
+		"report FILE --by module,stack --from A --to B)");
+	mw_text_paragraph(text, 6);
+}
+
+/* A question is answered by its views alone. */
+static void put_report(struct mw_text *text, const struct mw_views *views)
+{
+	mw_text_header(text);
+	if (views && !text->options->all) {
+		mw_text_views(text, views);
+		return;
+	}
+	mw_text_answer(text);
+	if (views)
+		mw_text_views(text, views);
+	else
+		mw_text_suspects(text);
+	mw_text_totals(text);
+	if (text->options->all) {
+		mw_text_tables(text);
+		if (!views)
+			mw_text_stacks(text);
+	}
+	mw_text_limits(text);
+	if (!text->options->all)
+		put_more(text);
+}
+
 struct mw_error *mw_text_write(const struct mw_report *const *reports, size_t count,
 			       const struct mw_output_options *options, FILE *stream)
 {
@@ -256,13 +304,7 @@ struct mw_error *mw_text_write(const struct mw_report *const *reports, size_t co
 		text.impacting = impacting_of(reports[i]);
 		if (count > 1)
 			put_rule(&text, i, count);
-		mw_text_header(&text);
-		mw_text_tables(&text);
-		if (options->views && options->views[i])
-			mw_text_views(&text, options->views[i]);
-		else
-			mw_text_stacks(&text);
-		mw_text_limits(&text);
+		put_report(&text, options->views ? options->views[i] : NULL);
 	}
 	failed = text.line.failed;
 	mw_line_deinit(&text.line);

@@ -39,10 +39,15 @@ const char *mw_text_base_name(const char *path);
 
 /* The parts of a report, each in its own file. Each writes nothing where there is nothing to say. */
 void mw_text_header(struct mw_text *text);
-void mw_text_tables(struct mw_text *text); /* totals, memory, the address space, modules */
+void mw_text_answer(struct mw_text *text);   /* what leaks, in a line or some */
+void mw_text_suspects(struct mw_text *text); /* why, with stacks */
+void mw_text_totals(struct mw_text *text);
+void mw_text_tables(struct mw_text *text); /* memory, the address space, modules */
 /* What there is of the views, each with a heading of its own. Uses the report's stacks for frames. */
 void mw_text_views(struct mw_text *text, const struct mw_views *views);
 void mw_text_stacks(struct mw_text *text); /* impacting, then transient */
+/* A function's name with its long template arguments left out. */
+void mw_text_function(struct mw_line *line, const char *function);
 /* "module!", or what stands for it before the function's name. */
 void mw_text_module(struct mw_line *line, const struct mw_report_frame *frame);
 void mw_text_frames(struct mw_text *text, const struct mw_report_stack *stack, size_t most);

@@ -3,6 +3,7 @@
 #include "output/text.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define NAME_COLUMNS   16 /* least that is left of a function's name */
@@ -29,6 +30,43 @@ static void add_position(struct mw_line *line, const struct mw_report_frame *fra
 			return;
 		mw_line_cut(line, from);
 	}
+}
+
+#define ARGUMENTS 12 /* bytes of template arguments that are shown */
+
+void mw_text_function(struct mw_line *line, const char *function)
+{
+	char *name = strdup(function);
+	char *to = name;
+
+	if (!name) {
+		line->failed = true;
+		return;
+	}
+	for (const char *from = function; *from;) {
+		int depth = 0;
+		size_t size = 0;
+
+		/* operator<, operator<<, operator-> and the like are no arguments. */
+		if (*from == '<' && from > function && from[1] != '<' && from[-1] != '<' &&
+		    (from - function < 8 || strncmp(from - 8, "operator", 8) != 0)) {
+			do {
+				depth += from[size] == '<';
+				depth -= from[size] == '>' && from[size - 1] != '-';
+				size++;
+			} while (from[size] && depth > 0);
+			if (depth == 0 && size > ARGUMENTS) {
+				memcpy(to, "<…>", strlen("<…>"));
+				to += strlen("<…>");
+				from += size;
+				continue;
+			}
+		}
+		*to++ = *from++;
+	}
+	*to = '\0';
+	mw_line_name(line, name);
+	free(name);
 }
 
 void mw_text_module(struct mw_line *line, const struct mw_report_frame *frame)
@@ -72,7 +110,7 @@ static void put_frame(struct mw_text *text, size_t number, const struct mw_repor
 	name = line->length;
 	head = mw_line_columns(line, 0);
 	if (frame->function)
-		mw_line_name(line, frame->function);
+		mw_text_function(line, frame->function);
 	whole = mw_line_columns(line, 0);
 	add_tail(&tail, frame, width > whole ? width - whole : 0);
 	rest = head + mw_line_columns(&tail, 0);
@@ -85,13 +123,41 @@ static void put_frame(struct mw_text *text, size_t number, const struct mw_repor
 	mw_text_line(text, MW_STYLE_PLAIN);
 }
 
+#define LEAST_FOLDED 2
+
+/* The insides of C++'s standard library. */
+static bool is_folded(const struct mw_report_frame *frame)
+{
+	const char *name = frame->function, *at;
+
+	if (!name)
+		return false;
+	/* Behind a return type. */
+	at = strstr(name, " std::");
+	if (at && (size_t)(at - name) < strcspn(name, "<("))
+		name = at + 1;
+	return strncmp(name, "std::", 5) == 0 || strncmp(name, "__gnu_cxx::", 11) == 0;
+}
+
 void mw_text_frames(struct mw_text *text, const struct mw_report_stack *stack, size_t most)
 {
 	/* One left-out frame would take the line that tells of it. */
 	size_t shown = stack->frame_count - most == 1 || stack->frame_count <= most ? stack->frame_count : most;
 
-	for (size_t i = 0; i < shown; i++)
-		put_frame(text, i, &stack->frames[i]);
+	for (size_t i = 0; i < shown;) {
+		size_t next = i;
+
+		while (next < shown && is_folded(&stack->frames[next]))
+			next++;
+		if (next - i < LEAST_FOLDED || text->options->all) {
+			put_frame(text, i, &stack->frames[i]);
+			i++;
+			continue;
+		}
+		mw_line_printf(&text->line, "   #%zu-%zu std:: (%zu frames)", i, next - 1, next - i);
+		mw_text_line(text, MW_STYLE_PLAIN);
+		i = next;
+	}
 	if (shown < stack->frame_count)
 		mw_line_printf(&text->line, "   … %zu more frames", stack->frame_count - shown);
 	else if (stack->cut == MW_STACK_TRUNCATED)

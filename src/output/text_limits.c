@@ -27,8 +27,8 @@ static void put_before(struct mw_text *text)
 		unknown += report->totals[kind].aofi_unknown;
 	}
 	mw_line_printf(line,
-		       "  - Blocks from before the %s are not in it: only what was allocated since can show "
-		       "as impacting.",
+		       "  - Blocks from before the %s are not in it: only what was allocated since can "
+		       "show as not freed.",
 		       mw_text_span(text));
 	if (freed.count) {
 		mw_line_printf(line, " %s older block%s freed inside it (%s", mw_show_count(freed.count).text,
@@ -186,7 +186,7 @@ void mw_text_limits(struct mw_text *text)
 	mw_text_heading(text, "What this report cannot know");
 	if (report->lost.events) {
 		mw_line_printf(line,
-			       "  - %s event%s lost: a block shown as impacting may have been freed unseen, and an "
+			       "  - %s event%s lost: a block shown as not freed may have been freed unseen, and an "
 			       "allocation may be missing.",
 			       mw_show_count(report->lost.events).text, report->lost.events == 1 ? " was" : "s were");
 		put_point(text);

@@ -108,7 +108,7 @@ static void put_impacting(struct mw_text *text, size_t number, const struct mw_r
 	mw_line_printf(line, "%zu. %s in %s block%s", number, mw_show_size(stack->impacting.bytes).text,
 		       mw_show_count(stack->impacting.count).text, stack->impacting.count == 1 ? "" : "s");
 	if (text->impacting.bytes)
-		mw_line_printf(line, ", %s of all impacting",
+		mw_line_printf(line, ", %s of all not freed",
 			       mw_show_percent((double)stack->impacting.bytes, (double)text->impacting.bytes).text);
 	mw_text_line(text, number == 1 ? MW_STYLE_ALARM : MW_STYLE_HEADING);
 	put_api(text, stack);
@@ -148,7 +148,7 @@ static void put_transient(struct mw_text *text, size_t number, const struct mw_r
 		mw_text_paragraph(text, 5);
 	}
 	if (above) {
-		mw_line_printf(line, "   frames: as impacting stack %zu above", above);
+		mw_line_printf(line, "   frames: as stack %zu above", above);
 		mw_text_line(text, MW_STYLE_PLAIN);
 	} else {
 		mw_text_frames(text, stack, TRANSIENT_FRAMES);
@@ -232,8 +232,8 @@ static void put_impacting_list(struct mw_text *text, const struct list *list)
 
 	if (!list->count)
 		return;
-	(void)snprintf(heading, sizeof(heading), "Impacting stacks: allocated in the %s and not freed by its end",
-		       mw_text_span(text));
+	(void)snprintf(heading, sizeof(heading),
+		       "Not freed: stacks that allocated in the %s what was not freed by its end", mw_text_span(text));
 	mw_text_heading(text, heading);
 	for (i = 0; i < list->count && i < text->options->top; i++) {
 		put_impacting(text, i + 1, list->stacks[i]);
@@ -252,7 +252,8 @@ static void put_transient_list(struct mw_text *text, struct list *list, const st
 	if (!list->count)
 		return;
 	qsort(list->stacks, list->count, sizeof(list->stacks[0]), compare_transient);
-	(void)snprintf(heading, sizeof(heading), "Transient stacks: allocated and freed in the %s, most bytes first",
+	(void)snprintf(heading, sizeof(heading),
+		       "Freed: stacks that allocated in the %s what was freed in it, most bytes first",
 		       mw_text_span(text));
 	mw_text_heading(text, heading);
 	for (i = 0; i < list->count && i < text->options->top; i++) {

@@ -177,8 +177,8 @@ struct row {
 
 static const struct row rows[] = {
 	{"allocated", offsetof(struct mw_report_totals, size)},
-	{"  impacting", offsetof(struct mw_report_totals, impacting)},
-	{"  transient", offsetof(struct mw_report_totals, transient)},
+	{"  not freed", offsetof(struct mw_report_totals, impacting)},
+	{"  freed", offsetof(struct mw_report_totals, transient)},
 	{"older, freed", offsetof(struct mw_report_totals, aofi)},
 	{"peak", offsetof(struct mw_report_totals, peak)},
 	{"older, live", offsetof(struct mw_report_totals, aofo)},
@@ -187,9 +187,16 @@ static const struct row rows[] = {
 static struct mw_shown show_cell(const struct mw_report_totals *totals, const struct row *row)
 {
 	const struct mw_amount *amount = (const void *)((const char *)totals + row->offset);
+	bool aofi = row->offset == offsetof(struct mw_report_totals, aofi);
 	struct mw_shown shown = {"-"};
 
-	if (row->offset != offsetof(struct mw_report_totals, peak))
+	/* Not every allocator says how large a block is. */
+	if (aofi && totals->aofi_unknown && totals->aofi_unknown == amount->count)
+		snprintf(shown.text, sizeof(shown.text), "size unknown in %.28s", mw_show_count(amount->count).text);
+	else if (aofi && totals->aofi_unknown)
+		snprintf(shown.text, sizeof(shown.text), "%.16s or more in %.28s", mw_show_size(amount->bytes).text,
+			 mw_show_count(amount->count).text);
+	else if (row->offset != offsetof(struct mw_report_totals, peak))
 		snprintf(shown.text, sizeof(shown.text), "%.16s in %.28s", mw_show_size(amount->bytes).text,
 			 mw_show_count(amount->count).text);
 	else if (totals->peak.count)
@@ -260,8 +267,7 @@ static void put_totals(struct mw_text *text)
 			if (report->tracked[kind])
 				put_kinds(text, kind, kind);
 	}
-	mw_line_printf(&text->line, "  (impacting: not freed by the end; transient: freed; older: from before the %s",
-		       mw_text_span(text));
+	mw_line_printf(&text->line, "  (not freed: by the end; older: from before the %s", mw_text_span(text));
 	if (report->tracked[MW_KIND_VM_INTERNAL])
 		mw_line_printf(&text->line, "; vm-internal: mapped by allocators, to hold heap blocks");
 	mw_line_printf(&text->line, ")");
@@ -324,7 +330,7 @@ static void put_module(struct mw_text *text, const struct mw_report_module *modu
 	mw_text_line(text, leads ? MW_STYLE_ALARM : MW_STYLE_PLAIN);
 }
 
-static void put_suspects(struct mw_text *text)
+static void put_modules(struct mw_text *text)
 {
 	const struct mw_report *report = text->report;
 	struct mw_amount rest = {0};
@@ -332,7 +338,7 @@ static void put_suspects(struct mw_text *text)
 
 	if (!text->impacting.count)
 		return;
-	mw_text_heading(text, "Usual suspects: impacting memory by module");
+	mw_text_heading(text, "Not freed, by module");
 	mw_line_printf(&text->line, "  (charged to the innermost module that is neither allocator nor C/C++ runtime)");
 	mw_text_paragraph(text, 3);
 	for (size_t i = 0; i < report->module_count; i++) {
@@ -355,7 +361,7 @@ static void put_suspects(struct mw_text *text)
 	mw_text_paragraph(text, 4);
 }
 
-void mw_text_tables(struct mw_text *text)
+void mw_text_totals(struct mw_text *text)
 {
 	const struct mw_report *report = text->report;
 	bool any = false;
@@ -369,7 +375,11 @@ void mw_text_tables(struct mw_text *text)
 			       mw_text_span(text));
 		mw_text_line(text, MW_STYLE_PLAIN);
 	}
+}
+
+void mw_text_tables(struct mw_text *text)
+{
 	put_memory(text);
 	put_space(text);
-	put_suspects(text);
+	put_modules(text);
 }

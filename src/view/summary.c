@@ -8,6 +8,7 @@
 #include "view/arena.h"
 #include "view/frames.h"
 #include "view/growth.h"
+#include "view/suspects.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -622,6 +623,7 @@ static struct mw_error *fill(const struct mw_summary_input *input, struct mw_are
 	for (size_t i = 0; i < report->stack_count; i++)
 		report->stacks[i].group = (uint32_t)i;
 	qsort(report->stacks, report->stack_count, sizeof(*report->stacks), compare_stacks);
+	MW_TRY(mw_view_suspects(input, arena, report, group_of));
 	MW_TRY(hand_out_order(input, report, &group_of));
 	MW_TRY(fill_modules(input, arena, report));
 	return mw_arena_failed(arena) ? mw_error_nomem() : NULL;

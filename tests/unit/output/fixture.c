@@ -172,6 +172,17 @@ static struct mw_report_thread server_threads[] = {
 	{4242, "shopd", {1041, 53 << 20}, {41, 3 << 20}, {1000, 50 << 20}},
 };
 
+static size_t leaking[] = {0}, caching[] = {1}, mapping[] = {2};
+
+static struct mw_report_suspect server_suspects[] = {
+	{leak_frames + 1, MW_GROWTH_STEADY, true, 12 << 20, 2048, 0, 294912900, leaking, 1,
+	 "It kept on taking memory up to the end and did not give it back."},
+	{NULL, MW_GROWTH_TOO_SHORT, false, 2 << 20, 40, 1000, 0, caching, 1,
+	 "The window is too short to tell a leak from memory in use; watch for 150 s or longer."},
+	{map_frames, MW_GROWTH_ONE_OFF, true, 1 << 20, 1, 0, 0, mapping, 1,
+	 "It was allocated once, in a short time, and kept."},
+};
+
 static struct mw_report_hook server_hooks[] = {
 	{"malloc", LIBC, "malloc", NULL, 0x7ffff7c98000, false},
 	{"free", LIBC, "free", NULL, 0x7ffff7c98600, false},
@@ -220,6 +231,8 @@ static const struct mw_report server = {
 	.module_count = COUNT(server_modules),
 	.threads = server_threads,
 	.thread_count = COUNT(server_threads),
+	.suspects = server_suspects,
+	.suspect_count = COUNT(server_suspects),
 	.stacks = server_stacks,
 	.stack_count = COUNT(server_stacks),
 };

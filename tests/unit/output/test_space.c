@@ -63,7 +63,7 @@ static char *render_space(const char *form, struct mw_report_space *what, unsign
 					 .space = what};
 	const struct mw_report *reports = &report;
 
-	return render(form, &reports, 1, (struct mw_output_options){.top = 10, .width = width});
+	return render(form, &reports, 1, (struct mw_output_options){.top = 10, .width = width, .all = true});
 }
 
 static void assert_has(const char *text, const char *part)

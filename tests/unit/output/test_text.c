@@ -14,7 +14,8 @@
 
 static void check_golden(const char *name, const struct mw_report *report, unsigned width, bool color)
 {
-	char *text = render("text", &report, 1, (struct mw_output_options){.top = 10, .width = width, .color = color});
+	char *text = render("text", &report, 1,
+			    (struct mw_output_options){.top = 10, .width = width, .color = color, .all = !width});
 
 	assert_golden(name, text);
 	free(text);
@@ -44,7 +45,7 @@ static void test_growth(void **state)
 	stack.growth.verdict = MW_GROWTH_CHURN;
 	stack.growth.bytes_per_second = -0.25;
 	stack.growth.growing_until = report.window.from;
-	text = render("text", reports, 1, (struct mw_output_options){.top = 1});
+	text = render("text", reports, 1, (struct mw_output_options){.top = 1, .all = true});
 	assert_non_null(
 		strstr(text, "   churn: 0 B a second on average (fit 1.00), floor from 12.0 KiB to 2.3 MiB; 12.5 %"));
 	assert_null(strstr(text, "rising"));
@@ -60,9 +61,11 @@ static void test_interval(void **state)
 
 	(void)state;
 	report.window.from = 1;
-	text = render("text", reports, 1, (struct mw_output_options){.top = 10});
-	assert_non_null(strstr(text, "Impacting stacks: allocated in the interval and not freed by its end\n"));
-	assert_non_null(strstr(text, "Transient stacks: allocated and freed in the interval, most bytes first\n"));
+	text = render("text", reports, 1, (struct mw_output_options){.top = 10, .all = true});
+	assert_non_null(
+		strstr(text, "Not freed: stacks that allocated in the interval what was not freed by its end\n"));
+	assert_non_null(
+		strstr(text, "Freed: stacks that allocated in the interval what was freed in it, most bytes first\n"));
 	assert_non_null(strstr(text, "; older: from before the interval"));
 	assert_non_null(
 		strstr(text, "  - Blocks from before the interval are not in it: only what was allocated since"));
@@ -70,7 +73,7 @@ static void test_interval(void **state)
 	free(text);
 	report = *fixture_empty();
 	report.window.to = report.window.seconds / 2;
-	text = render("text", reports, 1, (struct mw_output_options){.top = 10});
+	text = render("text", reports, 1, (struct mw_output_options){.top = 10, .all = true});
 	assert_non_null(strstr(text, "\nNothing was allocated in the interval, and nothing freed.\n"));
 	free(text);
 }
@@ -84,11 +87,11 @@ static void test_cut_off(void **state)
 
 	(void)state;
 	report.window.ended = MW_END_LOST;
-	text = render("text", reports, 1, (struct mw_output_options){.top = 1});
+	text = render("text", reports, 1, (struct mw_output_options){.top = 1, .all = true});
 	assert_non_null(strstr(text, "ended: the process was lost\n"));
 	free(text);
 	report.lost.cut = "its end is missing";
-	text = render("text", reports, 1, (struct mw_output_options){.top = 1});
+	text = render("text", reports, 1, (struct mw_output_options){.top = 1, .all = true});
 	assert_non_null(strstr(text, "ended: not known, as the recording was cut off\n"));
 	free(text);
 }
@@ -110,17 +113,17 @@ static void test_not_hooked(void **state)
 	report.engine.hooks = hooks;
 	report.engine.hook_count = sizeof(hooks) / sizeof(hooks[0]);
 	report.lost.hooks = 5;
-	text = render("text", reports, 1, (struct mw_output_options){.top = 1});
+	text = render("text", reports, 1, (struct mw_output_options){.top = 1, .all = true});
 	assert_non_null(
 		strstr(text, ": INCOMPLETE, no call was seen of memalign, valloc, pvalloc, realloc and 1 more"));
 	free(text);
 	report.lost.events = 3;
 	report.lost.hooks = 0;
-	text = render("text", reports, 1, (struct mw_output_options){.top = 1});
+	text = render("text", reports, 1, (struct mw_output_options){.top = 1, .all = true});
 	assert_non_null(strstr(text, ": INCOMPLETE, lost 3 events;"));
 	free(text);
 	report.lost.events = 0;
-	text = render("text", reports, 1, (struct mw_output_options){.top = 1});
+	text = render("text", reports, 1, (struct mw_output_options){.top = 1, .all = true});
 	assert_non_null(strstr(text, ": nothing was lost;"));
 	free(text);
 }
@@ -128,7 +131,7 @@ static void test_not_hooked(void **state)
 static void test_several(void **state)
 {
 	const struct mw_report *reports[] = {fixture_server(), fixture_empty()};
-	char *text = render("text", reports, 2, (struct mw_output_options){.top = 1});
+	char *text = render("text", reports, 2, (struct mw_output_options){.top = 1, .all = true});
 
 	(void)state;
 	assert_non_null(strstr(text, "=== process 1 of 2: shopd (pid 4242) ===\n"));
@@ -138,7 +141,7 @@ static void test_several(void **state)
 	assert_non_null(strstr(text, "… and 1 more module: 3.0 MiB in 41 blocks\n"));
 	assert_null(strstr(text, "\033"));
 	free(text);
-	text = render("text", reports, 0, (struct mw_output_options){.top = 1});
+	text = render("text", reports, 0, (struct mw_output_options){.top = 1, .all = true});
 	assert_string_equal(text, "");
 	free(text);
 }
@@ -163,7 +166,7 @@ static void test_width(void **state)
 static void test_harmless(void **state)
 {
 	const struct mw_report *report = fixture_hostile();
-	char *text = render("text", &report, 1, (struct mw_output_options){.top = 10});
+	char *text = render("text", &report, 1, (struct mw_output_options){.top = 10, .all = true});
 	uint32_t character;
 	size_t taken;
 

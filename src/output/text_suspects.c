@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT
+/* text_suspects.c: the answer, and the suspects that it rests on: lines of the user's own code. */
+#include "output/text.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ANSWERS      3 /* lines of the answer */
+#define THREADS      4
+#define NAME_COLUMNS 60  /* of a function in the answer */
+#define LEAST_RATE   1.0 /* bytes a day: less is not worth a projection */
+
+static const char *word_of(const struct mw_report_suspect *suspect)
+{
+	if (suspect->verdict == MW_GROWTH_CONTAINER)
+		return "GROWS";
+	return suspect->verdict >= MW_GROWTH_STEADY ? "LEAK" : "OPEN";
+}
+
+/* shop::link_session() server.cpp:25 */
+static void add_place(struct mw_text *text, const struct mw_report_suspect *suspect)
+{
+	const struct mw_report_frame *frame = suspect->frame;
+	struct mw_line *line = &text->line;
+	size_t from = line->length;
+
+	if (!frame) {
+		mw_line_printf(line, "(no stack)");
+		return;
+	}
+	if (frame->function) {
+		mw_text_function(line, frame->function);
+		mw_line_elide(line, from, NAME_COLUMNS);
+		if (!frame->generated && !strchr(frame->function, '('))
+			mw_line_printf(line, "()");
+		mw_line_printf(line, " ");
+	}
+	if (frame->file) {
+		mw_line_name(line, mw_text_base_name(frame->file));
+		if (frame->line)
+			mw_line_printf(line, ":%" PRIu32, frame->line);
+	} else {
+		mw_line_printf(line, "%s", frame->function ? "in " : "");
+		mw_line_name(line, frame->module ? mw_text_base_name(frame->module) : "code of no file");
+		if (!frame->function)
+			mw_line_printf(line, "+0x%" PRIx64, frame->offset);
+	}
+}
+
+static void add_projection(struct mw_line *line, const struct mw_report_suspect *suspect, const char *before)
+{
+	double day = suspect->bytes_per_hour * 24;
+
+	if (day >= LEAST_RATE && day < 1e18)
+		mw_line_printf(line, "%s%s a day", before, mw_show_size((uint64_t)day).text);
+}
+
+static void add_freed(struct mw_line *line, const struct mw_report_suspect *suspect)
+{
+	uint64_t all = suspect->blocks + suspect->freed;
+
+	if (suspect->freed)
+		mw_line_printf(line, ", %s of %s freed", mw_show_percent((double)suspect->freed, (double)all).text,
+			       mw_show_count(all).text);
+	else
+		mw_line_printf(line, ", none freed");
+}
+
+static size_t count_of(const struct mw_report *report, enum mw_growth_verdict least, enum mw_growth_verdict most)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < report->suspect_count; i++)
+		count += report->suspects[i].verdict >= least && report->suspects[i].verdict <= most;
+	return count;
+}
+
+static void put_answer(struct mw_text *text, const struct mw_report_suspect *suspect)
+{
+	struct mw_line *line = &text->line;
+	double seconds = text->report->window.to - text->report->window.from;
+
+	mw_line_printf(line, "%s  ", word_of(suspect));
+	add_place(text, suspect);
+	mw_line_printf(line, ": %s in %s", mw_show_size(suspect->bytes).text, mw_show_seconds(seconds).text);
+	if (suspect->verdict >= MW_GROWTH_STEADY) {
+		size_t from = line->length;
+
+		add_projection(line, suspect, " (");
+		mw_line_printf(line, "%s", line->length > from ? ")" : "");
+	} else {
+		mw_line_printf(line, ", %s", mw_growth_name(suspect->verdict));
+	}
+	mw_line_printf(line, ", %s block%s", mw_show_count(suspect->blocks).text, suspect->blocks == 1 ? "" : "s");
+	add_freed(line, suspect);
+	mw_text_styled_paragraph(text, 6, suspect->verdict >= MW_GROWTH_STEADY ? MW_STYLE_ALARM : MW_STYLE_HEADING);
+}
+
+void mw_text_answer(struct mw_text *text)
+{
+	const struct mw_report *report = text->report;
+	size_t grows = count_of(report, MW_GROWTH_STEADY, MW_GROWTH_CONTAINER);
+	size_t open = count_of(report, MW_GROWTH_TOO_SHORT, MW_GROWTH_TOO_SHORT);
+	struct mw_line *line = &text->line;
+
+	for (size_t i = 0; i < grows && i < ANSWERS; i++)
+		put_answer(text, &report->suspects[i]);
+	if (grows > ANSWERS) {
+		mw_line_printf(line, "      … and %s more that grow", mw_show_count(grows - ANSWERS).text);
+		mw_text_line(text, MW_STYLE_HEADING);
+	}
+	if (grows)
+		return;
+	if (open) {
+		mw_line_printf(line,
+			       "OPEN  Nothing is seen to leak, but of %s place%s the window is too short to tell.",
+			       mw_show_count(open).text, open == 1 ? "" : "s");
+	} else if (report->totals[MW_KIND_HEAP].size.count || report->totals[MW_KIND_VM].size.count) {
+		mw_line_printf(line, "NONE  Nothing that was allocated in the %s is seen to leak%s.",
+			       mw_text_span(text),
+			       mw_report_is_complete(report) ? "" : "; but the report is incomplete");
+	} else {
+		return;
+	}
+	mw_text_styled_paragraph(text, 6, MW_STYLE_HEADING);
+}
+
+/* The line itself, where its file can be read here. */
+static void put_source(struct mw_text *text, const struct mw_report_frame *frame)
+{
+	char *source = NULL;
+	size_t room = 0;
+	ssize_t length = -1;
+	FILE *file;
+
+	if (!frame || !frame->file || !frame->line || frame->file[0] != '/')
+		return;
+	file = fopen(frame->file, "re");
+	if (!file)
+		return;
+	for (uint32_t i = 0; i < frame->line; i++) {
+		length = getline(&source, &room, file);
+		if (length < 0)
+			break;
+	}
+	fclose(file);
+	if (length > 0) {
+		const char *begin = source + strspn(source, " \t");
+
+		source[strcspn(source, "\r\n")] = '\0';
+		mw_line_printf(&text->line, "   %5" PRIu32 " | ", frame->line);
+		mw_line_name(&text->line, begin);
+		if (text->options->width)
+			mw_line_elide(&text->line, 0, text->options->width);
+		mw_text_line(text, MW_STYLE_PLAIN);
+	}
+	free(source);
+}
+
+static void put_stack(struct mw_text *text, const struct mw_report_suspect *suspect)
+{
+	const struct mw_report_stack *stack = &text->report->stacks[suspect->stacks[0]];
+	struct mw_line *line = &text->line;
+
+	mw_line_printf(line, "   by ");
+	mw_line_name(line, stack->api);
+	mw_line_printf(line, "%s, stack %s", stack->kind == MW_KIND_VM ? " (vm)" : "", stack->id);
+	if (suspect->stack_count > 1)
+		mw_line_printf(line, " and %s more", mw_show_count(suspect->stack_count - 1).text);
+	for (size_t i = 0; i < stack->thread_count && i < THREADS; i++) {
+		mw_line_printf(line, "%s", i ? ", " : stack->thread_count == 1 ? "; thread " : "; threads ");
+		mw_line_name(line, stack->threads[i].name);
+		mw_line_printf(line, " (%d)", stack->threads[i].tid);
+	}
+	if (stack->thread_count > THREADS)
+		mw_line_printf(line, " and %s more", mw_show_count(stack->thread_count - THREADS).text);
+	mw_text_paragraph(text, 5);
+	mw_text_frames(text, stack, SIZE_MAX);
+}
+
+static void put_suspect(struct mw_text *text, size_t number, const struct mw_report_suspect *suspect)
+{
+	struct mw_line *line = &text->line;
+
+	fputc('\n', text->stream);
+	mw_line_printf(line, "%zu. ", number);
+	add_place(text, suspect);
+	mw_line_printf(line, ": %s", mw_growth_name(suspect->verdict));
+	mw_text_styled_paragraph(text, 3, suspect->verdict >= MW_GROWTH_STEADY ? MW_STYLE_ALARM : MW_STYLE_HEADING);
+	mw_line_printf(line, "   %s in %s block%s not freed", mw_show_size(suspect->bytes).text,
+		       mw_show_count(suspect->blocks).text, suspect->blocks == 1 ? "" : "s");
+	if (text->impacting.bytes)
+		mw_line_printf(line, " (%s of all)",
+			       mw_show_percent((double)suspect->bytes, (double)text->impacting.bytes).text);
+	add_freed(line, suspect);
+	add_projection(line, suspect, "; ");
+	mw_text_paragraph(text, 5);
+	mw_line_printf(line, "   %s", suspect->sentence);
+	mw_text_paragraph(text, 5);
+	put_source(text, suspect->frame);
+	put_stack(text, suspect);
+}
+
+/* What does not grow, in one line. */
+static void put_calm(struct mw_text *text)
+{
+	const struct mw_report *report = text->report;
+	struct mw_amount sum = {0};
+
+	for (size_t i = 0; i < report->suspect_count; i++)
+		if (report->suspects[i].verdict != MW_GROWTH_TOO_SHORT &&
+		    report->suspects[i].verdict < MW_GROWTH_STEADY)
+			mw_amount_add(&sum, (struct mw_amount){report->suspects[i].blocks, report->suspects[i].bytes});
+	if (!sum.count)
+		return;
+	mw_line_printf(&text->line, "\nNot growing: %s in %s block%s of %s place%s (plateau, steady state, one-off)",
+		       mw_show_size(sum.bytes).text, mw_show_count(sum.count).text, sum.count == 1 ? "" : "s",
+		       mw_show_count(count_of(report, MW_GROWTH_ONE_OFF, MW_GROWTH_STEADY_STATE)).text,
+		       count_of(report, MW_GROWTH_ONE_OFF, MW_GROWTH_STEADY_STATE) == 1 ? "" : "s");
+	mw_text_paragraph(text, 2);
+}
+
+void mw_text_suspects(struct mw_text *text)
+{
+	const struct mw_report *report = text->report;
+	size_t count = count_of(report, MW_GROWTH_STEADY, MW_GROWTH_CONTAINER) +
+		       count_of(report, MW_GROWTH_TOO_SHORT, MW_GROWTH_TOO_SHORT);
+
+	/* Those that grow come first, then those of which too little is known. */
+	if (count)
+		mw_text_heading(text, "Suspects: lines that took memory and did not free it, the worst first");
+	for (size_t i = 0; i < count && i < text->options->top; i++)
+		put_suspect(text, i + 1, &report->suspects[i]);
+	if (count > text->options->top) {
+		struct mw_amount rest = {0};
+
+		for (size_t i = text->options->top; i < count; i++)
+			mw_amount_add(&rest, (struct mw_amount){report->suspects[i].blocks, report->suspects[i].bytes});
+		mw_line_printf(&text->line, "\n… and %s more: %s in %s block%s (--top N)",
+			       mw_show_count(count - text->options->top).text, mw_show_size(rest.bytes).text,
+			       mw_show_count(rest.count).text, rest.count == 1 ? "" : "s");
+		mw_text_line(text, MW_STYLE_PLAIN);
+	}
+	put_calm(text);
+}

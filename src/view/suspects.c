@@ -1,0 +1,598 @@
+// SPDX-License-Identifier: MIT
+/* suspects.c: see suspects.h. */
+#include "view/suspects.h"
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/index.h"
+#include "view/growth.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NEAR_MAIN 3 /* frames from the allocation: further out main() is no answer */
+
+/* --- whose line it is ------------------------------------------------------------------------------------ */
+
+/* Beginnings of names; with `whole` the name ends there. */
+static const struct {
+	const char *name;
+	bool whole;
+} wrappers[] = {
+	/* of the language */
+	{"operator new", false},
+	{"std::", false},
+	{"__gnu_cxx::", false},
+	{"__cxxabiv1::", false},
+	{"__cxa_", false},
+	{"boost::", false},
+	{"absl::", false},
+	{"folly::", false},
+	{"alloc::", false},
+	{"core::", false},
+	{"hashbrown::", false},
+	{"__rust_", false},
+	{"__rdl_", false},
+	{"__rg_", false},
+	{"malloc", false},
+	{"calloc", true},
+	{"realloc", false},
+	{"reallocarray", true},
+	{"strdup", true},
+	{"strndup", true},
+	{"__strdup", true},
+	{"__strndup", true},
+	{"asprintf", true},
+	{"vasprintf", true},
+	{"__vasprintf_internal", true},
+	{"__libc_", false},
+	{"__GI_", false},
+	{"posix_memalign", true},
+	{"aligned_alloc", true},
+	{"memalign", true},
+	/* of allocators */
+	{"je_", false},
+	{"tc_", false},
+	{"mi_", false},
+	{"_mi_", false},
+	{"tcmalloc::", false},
+	{"rallocx", true},
+	{"mallocx", true},
+	{"imalloc", false},
+	{"do_malloc", false},
+	/* of programs and their libraries */
+	{"zmalloc", false},
+	{"zcalloc", false},
+	{"zrealloc", false},
+	{"ztrymalloc", false},
+	{"ztrycalloc", false},
+	{"ztryrealloc", false},
+	{"zstrdup", true},
+	{"xmalloc", false},
+	{"xcalloc", false},
+	{"xrealloc", false},
+	{"xstrdup", false},
+	{"xstrndup", false},
+	{"xmemdup", false},
+	{"xzalloc", false},
+	{"xnmalloc", true},
+	{"xnrealloc", true},
+	{"x2realloc", false},
+	{"x2nrealloc", true},
+	{"ximalloc", false},
+	{"xpalloc", true},
+	{"sh_malloc", false},
+	{"sh_xmalloc", false},
+	{"sh_realloc", false},
+	{"sh_xrealloc", false},
+	{"savestring", true},
+	{"g_malloc", false},
+	{"g_realloc", false},
+	{"g_try_malloc", false},
+	{"g_try_realloc", false},
+	{"g_slice_alloc", false},
+	{"g_strdup", false},
+	{"g_strndup", true},
+	{"g_memdup", false},
+	{"ngx_alloc", true},
+	{"ngx_calloc", true},
+	{"ngx_memalign", true},
+	{"ngx_palloc", false},
+	{"ngx_pnalloc", true},
+	{"ngx_pcalloc", true},
+	{"ngx_pmemalign", true},
+	{"ngx_create_pool", true},
+	{"apr_palloc", false},
+	{"apr_pcalloc", false},
+	{"apr_allocator_alloc", false},
+	{"allocator_alloc", true},
+	{"os::malloc", false},
+	{"os::realloc", false},
+	{"AllocateHeap", false},
+	{"ReallocateHeap", false},
+	{"CHeapObj", false},
+	{"Unsafe_AllocateMemory", false},
+	{"Unsafe_ReallocateMemory", false},
+	{"Arena::grow", false},
+	{"Arena::Amalloc", false},
+	{"ChunkPool::", false},
+	{"Chunk::operator new", false},
+	{"PyMem_", false},
+	{"_PyMem_", false},
+	{"PyObject_Malloc", true},
+	{"PyObject_Calloc", true},
+	{"PyObject_Realloc", true},
+	{"_PyObject_Malloc", false},
+	{"_PyObject_Calloc", true},
+	{"_PyObject_Realloc", true},
+	{"pymalloc_alloc", true},
+	{"PyType_GenericAlloc", true},
+	{"_PyObject_GC_", false},
+	{"gc_alloc", true},
+	{"_PyObject_New", false},
+	{"_PyObject_NewVar", true},
+	{"new_arena", true},
+	{"allocate_from_new_pool", true},
+	{"v8::base::OS::Allocate", false},
+	{"v8::base::Malloc", false},
+	{"v8::base::Realloc", false},
+	{"v8::internal::Malloced::", false},
+	{"v8::internal::AllocWithRetry", false},
+	{"v8::internal::NewArray", false},
+	{"v8::internal::AlignedAlloc", false},
+	{"node::Malloc", false},
+	{"node::Realloc", false},
+	{"node::UncheckedMalloc", false},
+	{"node::UncheckedRealloc", false},
+	{"node::UncheckedCalloc", false},
+	{"WTF::Partitions::", false},
+	{"partition_alloc::", false},
+	{"CRYPTO_malloc", false},
+	{"CRYPTO_zalloc", false},
+	{"CRYPTO_realloc", false},
+	{"CRYPTO_strdup", false},
+	{"CRYPTO_memdup", false},
+	{"OPENSSL_malloc", false},
+	{"sqlite3Malloc", false},
+	{"sqlite3_malloc", false},
+	{"sqlite3DbMalloc", false},
+	{"sqlite3Realloc", false},
+	{"sqlite3_realloc", false},
+	{"sqlite3DbRealloc", false},
+	{"sqlite3MemMalloc", true},
+	{"sqlite3MemRealloc", true},
+	{"mallocWithAlarm", true},
+	{"pcache1Alloc", false},
+	{"dbMallocRawFinish", true},
+	{"dbReallocFinish", true},
+	{"MemoryContextAlloc", false},
+	{"AllocSetAlloc", false},
+	{"AllocSetRealloc", true},
+	{"AllocSetContextCreate", false},
+	{"palloc", false},
+	{"repalloc", false},
+	{"pstrdup", true},
+	{"GenerationAlloc", false},
+	{"SlabAlloc", true},
+	{"pg_malloc", false},
+	{"talloc_", false},
+	{"_talloc_", false},
+	{"__talloc", false},
+	{"_emalloc", false},
+	{"_ecalloc", true},
+	{"_erealloc", false},
+	{"_estrdup", true},
+	{"_safe_malloc", false},
+	{"_safe_emalloc", true},
+	{"__zend_malloc", false},
+	{"__zend_realloc", true},
+	{"zend_mm_", false},
+	{"_zend_mm_", false},
+	{"ruby_xmalloc", false},
+	{"ruby_xcalloc", false},
+	{"ruby_xrealloc", false},
+	{"objspace_x", false},
+	{"rb_gc_impl_malloc", false},
+	{"Perl_safesys", false},
+	{"Perl_sv_grow", true},
+	{"Perl_more_bodies", true},
+	{"S_more_", false},
+	{"lua_newuserdata", false},
+	{"luaM_", false},
+	{"l_alloc", true},
+	{"mem_malloc", true},
+	{"safe_malloc", false},
+	{"safe_calloc", false},
+	{"safe_realloc", false},
+	{"my_malloc", true},
+	{"my_realloc", true},
+	{"ut_allocator", false},
+	{"mem_heap_", false},
+	{"av_malloc", false},
+	{"av_mallocz", false},
+	{"av_realloc", false},
+	{"av_calloc", true},
+	{"SDL_malloc", false},
+	{"Qt_malloc", false},
+	{"qMalloc", false},
+	{"qRealloc", false},
+	{"QArrayData::allocate", false},
+	{"QArrayData::reallocate", false},
+	{"xmlMalloc", false},
+	{"wmem_", false},
+	{"erts_alloc", false},
+	{"erts_sys_alloc", false},
+	{"erts_realloc", false},
+	{"erts_sys_realloc", false},
+};
+
+/* Past a return type and the like, which stand before the name of a template's function. */
+static const char *bare_name(const char *function)
+{
+	const char *name = function;
+	int depth = 0;
+
+	if (strncmp(function, "operator", 8) == 0)
+		return function;
+	for (const char *at = function; *at && *at != '('; at++) {
+		depth += *at == '<';
+		depth -= *at == '>';
+		if (*at == ' ' && depth == 0)
+			name = strncmp(at + 1, "operator", 8) == 0 ? name : at + 1;
+		if (strncmp(at, "operator", 8) == 0)
+			break;
+	}
+	/* <alloc::vec::Vec<T> as …>::push */
+	return *name == '<' ? name + 1 : name;
+}
+
+bool mw_suspects_is_wrapper(const char *function)
+{
+	const char *name = bare_name(function);
+
+	for (size_t i = 0; i < sizeof(wrappers) / sizeof(wrappers[0]); i++) {
+		size_t length = strlen(wrappers[i].name);
+
+		if (strncmp(name, wrappers[i].name, length) == 0 &&
+		    (!wrappers[i].whole || !name[length] || name[length] == '(' || name[length] == '.'))
+			return true;
+	}
+	return false;
+}
+
+static bool is_of_system(const char *module)
+{
+	static const char *const directories[] = {"/usr/lib",     "/lib",       "/usr/local/lib",
+						  "/usr/libexec", "/nix/store", "/snap/core"};
+
+	for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++)
+		if (strncmp(module, directories[i], strlen(directories[i])) == 0)
+			return true;
+	return module[0] != '/';
+}
+
+static bool is_own(const struct mw_report_frame *frame, const char *exe)
+{
+	return frame->module && !frame->generated &&
+	       ((exe && strcmp(frame->module, exe) == 0) || !is_of_system(frame->module));
+}
+
+size_t mw_suspects_frame(const struct mw_report_stack *stack, const char *exe)
+{
+	size_t charged = SIZE_MAX;
+
+	for (size_t i = 0; i < stack->frame_count; i++) {
+		const struct mw_report_frame *frame = &stack->frames[i];
+
+		if (frame->function && mw_suspects_is_wrapper(frame->function))
+			continue;
+		if (charged == SIZE_MAX && stack->suspect && frame->module &&
+		    strcmp(frame->module, stack->suspect) == 0)
+			charged = i;
+		if (!is_own(frame, exe))
+			continue;
+		if (charged < i && frame->function && strcmp(frame->function, "main") == 0 && i > NEAR_MAIN)
+			break;
+		return i;
+	}
+	return charged == SIZE_MAX ? 0 : charged;
+}
+
+/* --- merging --------------------------------------------------------------------------------------------- */
+
+/* What a verdict means to somebody who looks for a leak. */
+enum rank { GROWS, OPEN, CALM };
+
+static enum rank rank_of(const struct mw_report_growth *growth)
+{
+	if (growth->verdict >= MW_GROWTH_STEADY)
+		return GROWS;
+	return growth->verdict == MW_GROWTH_TOO_SHORT ? OPEN : CALM;
+}
+
+struct line {
+	const struct mw_report_frame *frame; /* NULL: stacks without frames */
+	bool several;                        /* stacks */
+	bool grows;                          /* one of them does */
+	struct mw_report_growth growth;      /* of all together, where several */
+	uint32_t suspects[CALM + 1];         /* its suspect of that rank + 1; 0: none yet */
+};
+
+struct merger {
+	struct mw_report *report;
+	struct mw_arena *arena;
+	struct mw_index index;
+	struct line *lines;
+	uint32_t *line_of; /* of each of the report's stacks */
+	size_t *next;      /* the stack of the same suspect that follows, or SIZE_MAX … */
+	size_t *first, *last;
+};
+
+static bool same(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool is_same_line(const struct mw_report_frame *a, const struct mw_report_frame *b)
+{
+	if (!a || !b)
+		return a == b;
+	if (!same(a->module, b->module) || !same(a->function, b->function))
+		return false;
+	return a->function ? a->line == b->line && same(a->file, b->file) : a->offset == b->offset;
+}
+
+static uint32_t hash_text(uint32_t hash, const char *text)
+{
+	for (; text && *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 16777619u;
+	return hash;
+}
+
+static uint32_t hash_line(const void *context, uint32_t number)
+{
+	const struct mw_report_frame *frame = ((const struct line *)context)[number].frame;
+	uint64_t hash;
+
+	if (!frame)
+		return 0;
+	hash = hash_text(hash_text(2166136261u, frame->module), frame->function);
+	return (uint32_t)(mw_hash_mix(hash ^ (frame->function ? frame->line : frame->offset) << 32) >> 32);
+}
+
+static bool find_line(struct merger *merger, const struct mw_report_frame *frame, uint32_t *out)
+{
+	struct line *added = &merger->lines[merger->index.count];
+	uint32_t number, hash;
+
+	*added = (struct line){.frame = frame};
+	hash = hash_line(merger->lines, merger->index.count);
+	MW_INDEX_EACH(&merger->index, hash, number)
+		if (is_same_line(merger->lines[number].frame, frame)) {
+			merger->lines[number].several = true;
+			*out = number;
+			return true;
+		}
+	if (!mw_index_reserve(&merger->index, hash_line, merger->lines))
+		return false;
+	*out = mw_index_put(&merger->index, hash);
+	return true;
+}
+
+/* Blocks that come and go are nobody's to suspect. */
+static bool counts(const struct mw_report_stack *stack)
+{
+	return stack->growth.known && stack->kind != MW_KIND_VM_INTERNAL && stack->growth.verdict != MW_GROWTH_CHURN;
+}
+
+static struct mw_error *find_lines(struct merger *merger)
+{
+	struct mw_report *report = merger->report;
+
+	for (size_t i = 0; i < report->stack_count; i++) {
+		const struct mw_report_stack *stack = &report->stacks[i];
+
+		merger->line_of[i] = UINT32_MAX;
+		if (!counts(stack))
+			continue;
+		if (!find_line(merger,
+			       stack->frame_count ? &stack->frames[mw_suspects_frame(stack, report->target.exe)] : NULL,
+			       &merger->line_of[i]))
+			return mw_error_nomem();
+		merger->lines[merger->line_of[i]].grows |= rank_of(&stack->growth) == GROWS;
+	}
+	return NULL;
+}
+
+/* Of several stacks of which none can be judged by itself all together are judged. */
+static struct mw_error *judge_lines(struct merger *merger, const struct mw_summary_input *input,
+				    const uint32_t *group_of)
+{
+	struct mw_report *report = merger->report;
+	size_t count = merger->index.count;
+	uint32_t stack_count = mw_track_stack_count(input->track);
+	MW_FREE uint32_t *line_of_group = calloc(report->stack_count + 1, sizeof(*line_of_group));
+	MW_FREE uint32_t *line_of_stack = calloc(stack_count + 1u, sizeof(*line_of_stack));
+	MW_FREE struct mw_report_growth **out = calloc(count + 1, sizeof(*out));
+	bool any = false;
+
+	if (!line_of_group || !line_of_stack || !out)
+		return mw_error_nomem();
+	for (size_t i = 0; i < report->stack_count; i++)
+		line_of_group[report->stacks[i].group] = merger->line_of[i];
+	for (uint32_t i = 0; i < stack_count; i++)
+		line_of_stack[i] = group_of[i] == UINT32_MAX ? UINT32_MAX : line_of_group[group_of[i]];
+	for (size_t i = 0; i < count; i++)
+		if (merger->lines[i].several && !merger->lines[i].grows) {
+			out[i] = &merger->lines[i].growth;
+			any = true;
+		}
+	return any ? mw_view_judge(input->track, report->window.from, report->window.to, line_of_stack, out, count)
+		   : NULL;
+}
+
+static void add_stack(struct merger *merger, size_t i)
+{
+	struct mw_report *report = merger->report;
+	const struct mw_report_stack *stack = &report->stacks[i];
+	struct line *line = &merger->lines[merger->line_of[i]];
+	const struct mw_report_growth *growth = &stack->growth;
+	struct mw_report_suspect *suspect;
+	double rate;
+	uint32_t *number;
+
+	/* Together they grow, or too little is known of them all. */
+	if (line->growth.known && rank_of(&line->growth) < rank_of(growth) && rank_of(growth) == OPEN)
+		growth = &line->growth;
+	number = &line->suspects[rank_of(growth)];
+	if (!*number) {
+		suspect = &report->suspects[report->suspect_count++];
+		*suspect =
+			(struct mw_report_suspect){.frame = line->frame, .verdict = growth->verdict, .certain = true};
+		*number = (uint32_t)report->suspect_count;
+		merger->first[*number - 1] = i;
+	} else {
+		merger->next[merger->last[*number - 1]] = i;
+	}
+	merger->last[*number - 1] = i;
+	merger->next[i] = SIZE_MAX;
+	suspect = &report->suspects[*number - 1];
+	/* The verdict is that of the stack with most bytes. */
+	suspect->certain &= growth->certain;
+	suspect->bytes += stack->impacting.bytes;
+	suspect->blocks += stack->impacting.count;
+	suspect->freed += stack->transient.count;
+	suspect->stack_count++;
+	rate = stack->growth.bytes_per_second;
+	suspect->bytes_per_hour += rate > 0 && rank_of(growth) != CALM ? rate * 3600 : 0;
+}
+
+static int compare_suspects(const void *left, const void *right)
+{
+	const struct mw_report_suspect *a = left, *b = right;
+	struct mw_report_growth a_growth = {.verdict = a->verdict}, b_growth = {.verdict = b->verdict};
+	enum rank a_rank = rank_of(&a_growth), b_rank = rank_of(&b_growth);
+
+	if (a_rank != b_rank)
+		return a_rank < b_rank ? -1 : 1;
+	if (a_rank == GROWS && a->bytes_per_hour != b->bytes_per_hour)
+		return a->bytes_per_hour > b->bytes_per_hour ? -1 : 1;
+	if (a->bytes != b->bytes)
+		return a->bytes > b->bytes ? -1 : 1;
+	return (a->stacks[0] > b->stacks[0]) - (a->stacks[0] < b->stacks[0]);
+}
+
+static struct mw_error *merge(struct merger *merger)
+{
+	struct mw_report *report = merger->report;
+
+	for (size_t i = 0; i < report->stack_count; i++)
+		if (merger->line_of[i] != UINT32_MAX)
+			add_stack(merger, i);
+	for (size_t i = 0; i < report->suspect_count; i++) {
+		struct mw_report_suspect *suspect = &report->suspects[i];
+		size_t at = 0;
+
+		suspect->stacks = mw_arena_array(merger->arena, suspect->stack_count, sizeof(*suspect->stacks));
+		if (!suspect->stacks)
+			return mw_error_nomem();
+		for (size_t stack = merger->first[i]; stack != SIZE_MAX; stack = merger->next[stack])
+			suspect->stacks[at++] = stack;
+	}
+	qsort(report->suspects, report->suspect_count, sizeof(*report->suspects), compare_suspects);
+	return NULL;
+}
+
+/* --- words ----------------------------------------------------------------------------------------------- */
+
+static const char *meaning(enum mw_growth_verdict verdict)
+{
+	switch (verdict) {
+	case MW_GROWTH_STEADY:
+		return "It kept on taking memory up to the end and did not give it back";
+	case MW_GROWTH_STEPWISE:
+		return "It took memory in bursts, again and again, and did not give it back";
+	case MW_GROWTH_ACCELERATING:
+		return "It kept on taking memory, ever faster, and did not give it back";
+	case MW_GROWTH_CONTAINER:
+		return "Its storage was replaced by a larger one again and again, up to the end";
+	case MW_GROWTH_TOO_SHORT:
+		return "The window is too short to tell a leak from memory in use";
+	case MW_GROWTH_PLATEAU:
+		return "It grew, then stopped growing, as a cache does that has filled";
+	case MW_GROWTH_STEADY_STATE:
+		return "As much that is older was freed as came, as in a ring or a cache at its limit";
+	case MW_GROWTH_ONE_OFF:
+		return "It was allocated once, in a short time, and kept";
+	case MW_GROWTH_CHURN:
+		break;
+	}
+	return "It comes and goes";
+}
+
+/* How long to watch, where blocks live too long for the window: in seconds, 0 where that is not known. */
+static double longer(const struct mw_report *report, const struct mw_report_suspect *suspect)
+{
+	double longest = 0;
+
+	for (size_t i = 0; i < suspect->stack_count; i++) {
+		const struct mw_report_growth *growth = &report->stacks[suspect->stacks[i]].growth;
+
+		longest = growth->settle_age > longest ? growth->settle_age : longest;
+	}
+	return longest / 1.5;
+}
+
+static const char *sentence(const struct mw_report *report, const struct mw_report_suspect *suspect,
+			    struct mw_arena *arena)
+{
+	double length = report->window.to - report->window.from, life = longer(report, suspect);
+	char text[400];
+	int at = snprintf(text, sizeof(text), "%s", meaning(suspect->verdict));
+
+	if (suspect->verdict == MW_GROWTH_TOO_SHORT && life > length / 10)
+		(void)snprintf(text + at, sizeof(text) - (size_t)at,
+			       ": blocks of it live %.0f s; watch for %.0f s or longer.", life,
+			       life * 5 > 60 ? life * 5 : 60);
+	else if (suspect->verdict == MW_GROWTH_TOO_SHORT)
+		(void)snprintf(text + at, sizeof(text) - (size_t)at, "; watch for %.0f s or longer.",
+			       length * 5 > 60 ? length * 5 : 60);
+	else if (suspect->verdict >= MW_GROWTH_STEADY && !suspect->certain)
+		(void)snprintf(text + at, sizeof(text) - (size_t)at,
+			       ". Nothing of it was freed, so a cache that is still filling would look the same.");
+	else if (suspect->verdict == MW_GROWTH_STEADY_STATE && !suspect->certain)
+		(void)snprintf(text + at, sizeof(text) - (size_t)at,
+			       ". That is judged by sizes, as who allocated the older blocks is not known.");
+	else
+		(void)snprintf(text + at, sizeof(text) - (size_t)at, ".");
+	return mw_arena_string(arena, text);
+}
+
+struct mw_error *mw_view_suspects(const struct mw_summary_input *input, struct mw_arena *arena,
+				  struct mw_report *report, const uint32_t *group_of)
+{
+	size_t count = report->stack_count + 1;
+	MW_FREE struct line *lines = calloc(count, sizeof(*lines));
+	MW_FREE uint32_t *line_of = calloc(count, sizeof(*line_of));
+	MW_FREE size_t *chains = calloc(3 * count, sizeof(*chains));
+	struct merger merger = {.report = report, .arena = arena, .lines = lines, .line_of = line_of};
+	struct mw_error *err;
+
+	report->suspects = mw_arena_array(arena, count, sizeof(*report->suspects));
+	if (!lines || !line_of || !chains || !report->suspects)
+		return mw_error_nomem();
+	merger.next = chains;
+	merger.first = chains + count;
+	merger.last = chains + 2 * count;
+	err = find_lines(&merger);
+	if (!err)
+		err = judge_lines(&merger, input, group_of);
+	if (!err)
+		err = merge(&merger);
+	mw_index_deinit(&merger.index);
+	for (size_t i = 0; i < report->suspect_count && !err; i++)
+		report->suspects[i].sentence = sentence(report, &report->suspects[i], arena);
+	return err;
+}

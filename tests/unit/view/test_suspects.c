@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+/* test_suspects.c: whose line a stack is charged to, and what is merged. */
+#include "unit.h"
+#include "view/suspects.h"
+#include "world.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define EXE "/opt/shop/shopd"
+
+static void test_wrappers(void **state)
+{
+	static const char *const wrappers[] = {
+		"zmalloc",
+		"zmalloc_usable",
+		"os::malloc(unsigned long, MEMFLAGS)",
+		"PyMem_RawMalloc",
+		"v8::base::OS::Allocate(void*, unsigned long)",
+		"g_malloc0",
+		"ngx_alloc",
+		"ngx_palloc_small",
+		"operator new(unsigned long)",
+		"operator new[](unsigned long, std::nothrow_t const&)",
+		"std::vector<int, std::allocator<int> >::push_back(int const&)",
+		"void std::vector<shop::Order>::_M_realloc_insert<shop::Order>(shop::Order&&)",
+		"std::shared_ptr<shop::Order> std::make_shared<shop::Order>()",
+		"<alloc::vec::Vec<T,A> as core::clone::Clone>::clone",
+		"alloc::raw_vec::RawVec<T,A>::grow_one",
+		"strdup",
+		"xmalloc",
+		"AllocSetAlloc",
+	};
+	static const char *const own[] = {
+		"main",
+		"shop::Basket::add(std::vector<int> const&)",
+		"std_reader",
+		"alloc_order",
+		"ngx_http_create_request",
+		"strdup_all",
+		"calloc_table",
+		"dictExpand",
+		"shop::operator+(shop::Order const&, std::string const&)",
+		"xmlParseDocument",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrappers) / sizeof(wrappers[0]); i++)
+		if (!mw_suspects_is_wrapper(wrappers[i]))
+			fail_msg("%s is a wrapper", wrappers[i]);
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		if (mw_suspects_is_wrapper(own[i]))
+			fail_msg("%s is no wrapper", own[i]);
+}
+
+static size_t charged(const char *const (*frames)[2], size_t count, const char *suspect)
+{
+	struct mw_report_frame made[16];
+	const struct mw_report_stack stack = {.frames = made, .frame_count = count, .suspect = suspect};
+
+	assert_true(count <= 16);
+	for (size_t i = 0; i < count; i++)
+		made[i] = (struct mw_report_frame){.function = frames[i][0], .module = frames[i][1]};
+	return mw_suspects_frame(&stack, EXE);
+}
+
+static void test_frames(void **state)
+{
+	static const char stdcxx[] = "/usr/lib/x86_64-linux-gnu/libstdc++.so.6", libxml[] = "/usr/lib/libxml2.so.2",
+			  libc[] = "/lib/x86_64-linux-gnu/libc.so.6", plugin[] = "/opt/shop/plugins/pay.so";
+	const char *const own[][2] = {{"operator new(unsigned long)", stdcxx},
+				      {"std::string::append(char)", EXE},
+				      {"shop::Basket::add(int)", EXE},
+				      {"main", EXE}};
+	const char *const library[][2] = {{"xmlMallocLoc", libxml},
+					  {"xmlNewNode", libxml},
+					  {"xmlParse", libxml},
+					  {"shop::load(char const*)", EXE},
+					  {"main", EXE}};
+	const char *const loop[][2] = {{"xmlMallocLoc", libxml}, {"xmlNewNode", libxml}, {"xmlParse", libxml},
+				       {"xmlRun", libxml},       {"xmlLoop", libxml},    {"main", EXE},
+				       {"start", libc}};
+	const char *const loaded[][2] = {{"pay_open", plugin}, {"shop::pay()", EXE}};
+	const char *const stripped[][2] = {{"xmalloc", EXE}, {NULL, EXE}, {"main", EXE}};
+	const char *const system[][2] = {{"xmlMallocLoc", libxml}, {"xmlNewNode", libxml}, {"start", libc}};
+	const char *const none[][2] = {{"malloc", libc}, {"strdup", libc}};
+
+	(void)state;
+	assert_int_equal(charged(own, 4, EXE), 2);
+	/* What a library allocates for the program is the program's. */
+	assert_int_equal(charged(library, 5, libxml), 3);
+	/* That it runs main's loop says nothing of who leaks. */
+	assert_int_equal(charged(loop, 7, libxml), 1);
+	assert_int_equal(charged(loaded, 2, plugin), 0);
+	assert_int_equal(charged(stripped, 3, EXE), 1);
+	assert_int_equal(charged(system, 3, libxml), 1);
+	assert_int_equal(charged(none, 2, NULL), 0);
+}
+
+/* Allocations of one line by several callers, none of which can be judged by itself. */
+static void test_merged(void **state)
+{
+	struct mw_report *report;
+	struct world world;
+	uint32_t stacks[5], thread;
+
+	(void)state;
+	world_init(&world);
+	world.window.length_ns = 10000000000;
+	thread = world_thread(&world, 1, "one");
+	for (uint32_t i = 0; i < 5; i++) {
+		const mw_addr frames[] = {(mw_addr)(uintptr_t)&test_merged + 4,
+					  (mw_addr)(uintptr_t)&test_frames + 4 + i};
+
+		stacks[i] = world_stack(&world, MW_KIND_HEAP, HOOK_MALLOC, frames, 2, MW_STACK_COMPLETE);
+	}
+	for (uint32_t i = 0; i < 10; i++)
+		world_event(&world, MW_EVENT_ALLOC, MW_KIND_HEAP, 0x10000 + i * 16, 100, stacks[i % 5], thread,
+			    i + 0.5);
+	report = world_report(&world);
+	assert_int_equal(report->suspect_count, 1);
+	/* Two blocks say nothing, ten do. */
+	for (size_t i = 0; i < report->stack_count; i++)
+		assert_int_equal(report->stacks[i].growth.verdict, MW_GROWTH_TOO_SHORT);
+	assert_int_equal(report->suspects[0].verdict, MW_GROWTH_STEADY);
+	assert_int_equal(report->suspects[0].stack_count, report->stack_count);
+	assert_int_equal(report->suspects[0].blocks, 10);
+	assert_int_equal(report->suspects[0].bytes, 1000);
+	mw_report_destroy(report);
+	world_deinit(&world);
+}
+
+UNIT_GROUP(suspects)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_wrappers),
+		cmocka_unit_test(test_frames),
+		cmocka_unit_test(test_merged),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
