@@ -228,7 +228,8 @@ static struct mw_error *report_all(struct replay *replay)
 	MW_TRY(mw_replay_open(options->recording, on_read, &replay->progress, &replay->replay));
 	mw_replay_symbols(replay->replay, options->symbols, options->symbols_count);
 	MW_TRY(check_interval(replay));
-	replay->interval = (struct mw_replay_interval){.from_ns = options->from_ns, .to_ns = options->to_ns};
+	replay->interval =
+		(struct mw_replay_interval){.from_ns = options->from_ns, .to_ns = options->to_ns, .judged = true};
 	MW_TRY(find_peak(replay));
 	MW_TRY(prepare_reports(replay));
 	MW_TRY(mw_replay_run(replay->replay, &replay->interval));

@@ -135,7 +135,7 @@ static struct mw_error *judge(struct walk *walk)
 		struct mw_report_growth *growth = walk->out[walk->first + i];
 		struct mw_verdict_input *input = &walk->inputs[i];
 
-		if (!growth)
+		if (!growth || !input->size.count)
 			continue;
 		input->seconds = walk->seconds;
 		input->lifetimes = &walk->lifetimes[i];
@@ -169,24 +169,49 @@ static struct mw_error *judge_all(struct walk *walk)
 	return err;
 }
 
-struct mw_error *mw_view_judge(const struct mw_track *track, double from, double to, const uint32_t *group_of,
-			       struct mw_report_growth *const *out, size_t count)
+/* The groups of the stacks by the numbers of the tracker of the whole window. */
+static struct mw_error *group_whole(const struct mw_summary_input *input, const uint32_t *group_of, uint32_t **out)
+{
+	uint32_t count = mw_track_stack_count(input->whole), known = mw_track_stack_count(input->track);
+
+	*out = calloc(count + 1u, sizeof(**out));
+	if (!*out)
+		return mw_error_nomem();
+	for (uint32_t i = 0; i < count; i++)
+		(*out)[i] = UINT32_MAX;
+	for (size_t i = 0; i < input->whole_count && i < known; i++)
+		if (input->whole_of[i] < count)
+			(*out)[input->whole_of[i]] = group_of[i];
+	return NULL;
+}
+
+struct mw_error *mw_view_judge(const struct mw_summary_input *input, const struct mw_report *report,
+			       const uint32_t *group_of, struct mw_report_growth *const *out, size_t count)
 {
 	MW_FREE struct walk *walk = calloc(1, sizeof(*walk));
+	MW_FREE uint32_t *groups = NULL;
 	struct mw_track_series series;
+	double to = report->window.to;
 
 	if (!walk)
 		return mw_error_nomem();
-	walk->track = track;
+	walk->track = input->track;
 	walk->group_of = group_of;
+	walk->from = report->window.from;
+	if (input->whole) {
+		MW_TRY(group_whole(input, group_of, &groups));
+		walk->track = input->whole;
+		walk->group_of = groups;
+		walk->from = 0;
+		to = report->window.seconds;
+	}
 	walk->out = out;
 	walk->group_count = count;
-	walk->stack_count = mw_track_stack_count(track);
-	walk->from = from;
-	walk->seconds = to - from;
+	walk->stack_count = mw_track_stack_count(walk->track);
+	walk->seconds = to - walk->from;
 	walk->end_ns = (uint64_t)(to * 1e9 + 0.5);
 	if (walk->stack_count) {
-		mw_track_stack_series(track, 0, walk->end_ns, &series);
+		mw_track_stack_series(walk->track, 0, walk->end_ns, &series);
 		walk->step = (double)series.step_ns / 1e9;
 		find_rises(walk);
 	}
@@ -203,5 +228,5 @@ struct mw_error *mw_view_growth(const struct mw_summary_input *input, struct mw_
 	for (size_t i = 0; i < report->stack_count; i++)
 		if (report->stacks[i].has_ages)
 			out[i] = &report->stacks[i].growth;
-	return mw_view_judge(input->track, report->window.from, report->window.to, group_of, out, report->stack_count);
+	return mw_view_judge(input, report, group_of, out, report->stack_count);
 }

@@ -8,18 +8,19 @@
 #include <memwatch/view.h>
 
 /*
- * Fill growth of report->stacks: of those with blocks that are outstanding in the interval. Verdicts are about the whole
- * window, whatever the interval: what is known of a stack does not depend on where one looks. `group_of`: as
- * mw_view_stacks() gives it. Errors: MEMORY.
+ * Fill growth of report->stacks: of those with blocks that are outstanding at the interval's end. Verdicts are about the
+ * whole window, whatever the interval, where that is known: what a stack does, does not depend on where one looks.
+ * `group_of`: of the tracker's stacks, theirs. Errors: MEMORY.
  */
 struct mw_error *mw_view_growth(const struct mw_summary_input *input, struct mw_report *report,
 				const uint32_t *group_of) MW_MUST_CHECK;
 
 /*
- * Judge groups of a tracker's stacks: `group_of` has the group of each, or UINT32_MAX, `out` by group where its verdict goes,
- * or NULL. The tracker's figures are of the time from `from` to `to`, seconds. Errors: MEMORY.
+ * Judge groups of the tracker's stacks: `group_of` has the group of each, or UINT32_MAX, `out` by group where its verdict
+ * goes, or NULL. Errors: MEMORY.
  */
-struct mw_error *mw_view_judge(const struct mw_track *track, double from, double to, const uint32_t *group_of,
-			       struct mw_report_growth *const *out, size_t count) MW_MUST_CHECK;
+struct mw_error *mw_view_judge(const struct mw_summary_input *input, const struct mw_report *report,
+			       const uint32_t *group_of, struct mw_report_growth *const *out,
+			       size_t count) MW_MUST_CHECK;
 
 #endif

@@ -86,19 +86,23 @@ static struct mw_error *peak_feed(struct mw_peak *peak, const struct mw_track *t
 #define MOST_PROCESSES 4096u
 #define MOST_STACKS    (1u << 28)
 
+/* A tracker's numbers of stacks, by those of the recording: it makes some of its own in between. */
+struct numbers {
+	uint32_t *stacks;
+	size_t count, capacity;
+	bool renumbered;         /* they are not the same */
+	struct mw_event *events; /* with the tracker's numbers */
+	size_t event_capacity;
+};
+
 /* What reading its events takes. */
 struct process {
 	const struct mw_replay *replay;
 	struct mw_watched *watched;
 	struct mw_modules *modules; /* their files, numbered as the recording's; NULL: none was needed yet */
 	struct mw_symbolizer *symbolizer;
-	bool begun, over; /* the interval */
-	/* The tracker's numbers of stacks, by those of the recording: it makes some of its own in between. */
-	uint32_t *stacks;
-	size_t stack_count, stack_capacity;
-	bool renumbered;         /* they are not the same */
-	struct mw_event *events; /* with the tracker's numbers */
-	size_t event_capacity;
+	bool begun, over;              /* the interval */
+	struct numbers numbers, whole; /* of the tracker, and of the one of the whole window */
 	struct mw_peak peak;
 };
 
@@ -219,6 +223,12 @@ struct mw_error *mw_replay_open(const char *path, mw_replay_progress *progress, 
 	return NULL;
 }
 
+static void numbers_deinit(struct numbers *numbers)
+{
+	free(numbers->stacks);
+	free(numbers->events);
+}
+
 void mw_replay_close(struct mw_replay *replay)
 {
 	if (!replay)
@@ -226,8 +236,8 @@ void mw_replay_close(struct mw_replay *replay)
 	for (size_t i = 0; replay->processes && i < replay->set.count; i++) {
 		mw_symbolizer_destroy(replay->processes[i].symbolizer);
 		mw_modules_destroy(replay->processes[i].modules);
-		free(replay->processes[i].stacks);
-		free(replay->processes[i].events);
+		numbers_deinit(&replay->processes[i].numbers);
+		numbers_deinit(&replay->processes[i].whole);
 	}
 	free(replay->processes);
 	mw_watched_set_deinit(&replay->set);
@@ -315,18 +325,30 @@ static struct mw_error *feed(const struct mw_replay *replay, struct process *pro
 }
 
 /* The events with the tracker's numbers of stacks. */
-static struct mw_error *renumber(struct process *process, const struct mw_event **events, size_t count)
+static struct mw_error *renumber(struct numbers *numbers, const struct mw_event **events, size_t count)
 {
-	if (!process->renumbered)
+	if (!numbers->renumbered)
 		return NULL;
-	if (!MW_VECTOR_ROOM(process->events, count, process->event_capacity))
+	if (!MW_VECTOR_ROOM(numbers->events, count, numbers->event_capacity))
 		return mw_error_nomem();
-	memcpy(process->events, *events, count * sizeof(**events));
+	memcpy(numbers->events, *events, count * sizeof(**events));
 	for (size_t i = 0; i < count; i++)
-		if (process->events[i].stack < process->stack_count)
-			process->events[i].stack = process->stacks[process->events[i].stack];
-	*events = process->events;
+		if (numbers->events[i].stack < numbers->count)
+			numbers->events[i].stack = numbers->stacks[numbers->events[i].stack];
+	*events = numbers->events;
 	return NULL;
+}
+
+/* The tracker of the whole window gets all of them. */
+static struct mw_error *feed_whole(struct process *process, const struct mw_event *events, size_t count)
+{
+	struct mw_event_sink sink;
+
+	if (!process->watched->whole)
+		return NULL;
+	sink = mw_track_sink(process->watched->whole);
+	MW_TRY(renumber(&process->whole, &events, count));
+	return sink.events(sink.context, events, count);
 }
 
 static struct mw_error *on_events(void *context, uint32_t number, const struct mw_event *events, size_t count)
@@ -338,7 +360,8 @@ static struct mw_error *on_events(void *context, uint32_t number, const struct m
 	if (is_beyond(replay))
 		return NULL;
 	MW_TRY(known_process(replay, number, "events", &process));
-	MW_TRY(renumber(process, &events, count));
+	MW_TRY(feed_whole(process, events, count));
+	MW_TRY(renumber(&process->numbers, &events, count));
 	if (count && events[count - 1].time_ns > process->watched->metadata.last_ns)
 		process->watched->metadata.last_ns = events[count - 1].time_ns;
 	if (!process->begun) {
@@ -357,25 +380,50 @@ static struct mw_error *on_events(void *context, uint32_t number, const struct m
 	return feed(replay, process, events, part);
 }
 
+static struct mw_error *number_stack(const struct mw_event_sink *sink, struct numbers *numbers, uint32_t id,
+				     const struct mw_raw_stack *stack)
+{
+	uint32_t given;
+
+	MW_TRY(sink->stack(sink->context, stack, &given));
+	while (numbers->count <= id) {
+		if (!MW_VECTOR_ROOM(numbers->stacks, numbers->count, numbers->capacity))
+			return mw_error_nomem();
+		numbers->stacks[numbers->count++] = MW_STACK_NONE;
+	}
+	numbers->stacks[id] = given;
+	numbers->renumbered |= given != id;
+	return NULL;
+}
+
+/* A stack has that number in the tracker, and that one in the tracker of the whole window. */
+static struct mw_error *tie(struct mw_watched *watched, uint32_t number, uint32_t whole)
+{
+	while (watched->whole_count <= number) {
+		if (!MW_VECTOR_ROOM(watched->whole_of, watched->whole_count, watched->whole_capacity))
+			return mw_error_nomem();
+		watched->whole_of[watched->whole_count++] = UINT32_MAX;
+	}
+	watched->whole_of[number] = whole;
+	return NULL;
+}
+
 static struct mw_error *on_stack(void *context, uint32_t number, uint32_t id, const struct mw_raw_stack *stack)
 {
 	struct process *process = NULL;
-	uint32_t given;
+	struct mw_event_sink sink;
 
 	if (is_beyond(context))
 		return NULL;
 	MW_TRY(known_process(context, number, "a stack", &process));
-	MW_TRY(process->watched->sink.stack(process->watched->sink.context, stack, &given));
 	if (id >= MOST_STACKS)
 		return mw_error_create(MW_ERROR_DATA, 0, "stack number %u", id);
-	while (process->stack_count <= id) {
-		if (!MW_VECTOR_ROOM(process->stacks, process->stack_count, process->stack_capacity))
-			return mw_error_nomem();
-		process->stacks[process->stack_count++] = MW_STACK_NONE;
-	}
-	process->stacks[id] = given;
-	process->renumbered |= given != id;
-	return NULL;
+	MW_TRY(number_stack(&process->watched->sink, &process->numbers, id, stack));
+	if (!process->watched->whole)
+		return NULL;
+	sink = mw_track_sink(process->watched->whole);
+	MW_TRY(number_stack(&sink, &process->whole, id, stack));
+	return tie(process->watched, process->numbers.stacks[id], process->whole.stacks[id]);
 }
 
 static struct mw_error *on_thread(void *context, uint32_t number, const struct mw_stored_thread *thread)
@@ -388,6 +436,11 @@ static struct mw_error *on_thread(void *context, uint32_t number, const struct m
 		return NULL;
 	MW_TRY(known_process(context, number, "a thread", &process));
 	fresh = thread->number == mw_track_thread_count(process->watched->track);
+	if (process->watched->whole) {
+		struct mw_event_sink sink = mw_track_sink(process->watched->whole);
+
+		MW_TRY(sink.thread(sink.context, thread->tid, thread->name ? thread->name : "", fresh, &given));
+	}
 	MW_TRY(process->watched->sink.thread(process->watched->sink.context, thread->tid,
 					     thread->name ? thread->name : "", fresh, &given));
 	return given == thread->number ? NULL
@@ -402,17 +455,19 @@ static struct mw_error *on_before(void *context, uint32_t number, mw_addr start,
 	if (is_beyond(context))
 		return NULL;
 	MW_TRY(known_process(context, number, "mappings", &process));
+	if (process->watched->whole)
+		MW_TRY(mw_track_before(process->watched->whole, start, end));
 	return mw_track_before(process->watched->track, start, end);
 }
 
-static struct mw_error *renew(struct process *process)
+static struct mw_error *renew(struct process *process, bool judged)
 {
 	MW_TRY(mw_watched_renew(process->watched));
 	process->begun = process->over = false;
 	process->peak = (struct mw_peak){0};
-	process->stack_count = 0;
-	process->renumbered = false;
-	return NULL;
+	process->numbers.count = process->whole.count = 0;
+	process->numbers.renumbered = process->whole.renumbered = false;
+	return judged ? mw_track_create(&process->watched->whole) : NULL;
 }
 
 /* What the end would have told is not known. */
@@ -438,7 +493,8 @@ struct mw_error *mw_replay_run(struct mw_replay *replay, const struct mw_replay_
 	};
 
 	for (size_t i = 0; i < replay->set.count; i++)
-		MW_TRY(renew(&replay->processes[i]));
+		MW_TRY(renew(&replay->processes[i],
+			     interval->judged && (interval->from_ns || interval->to_ns != MW_REPLAY_END)));
 	replay->interval = interval;
 	replay->phase = "reading events";
 	for (size_t i = 0; i < replay->set.count && !interval->from_ns; i++)

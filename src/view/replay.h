@@ -38,6 +38,7 @@ struct mw_replay_interval {
 	/* The interval begins, for each process; what is fed to the tracker from now on belongs to it. May be NULL. */
 	void (*begin)(void *context, size_t process, struct mw_track *track);
 	void *context;
+	bool judged; /* verdicts are asked for: what the whole window tells of stacks is read as well */
 };
 
 /* Read the events and feed the trackers anew. Errors: the store's, the tracker's. */

@@ -13,6 +13,10 @@
 /* What was known about the process beside its events. Everything is borrowed and copied. */
 struct mw_summary_input {
 	const struct mw_track *track;
+	/* Where that is of an interval, a tracker of the whole window, and its numbers of stacks by the other's; NULL. */
+	const struct mw_track *whole;
+	const uint32_t *whole_of;
+	size_t whole_count;
 	const struct mw_view_module *modules; /* by number */
 	size_t module_count;
 	const struct mw_view_symbols *symbols; /* NULL: no function names */

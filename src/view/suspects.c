@@ -429,8 +429,7 @@ static struct mw_error *judge_lines(struct merger *merger, const struct mw_summa
 			out[i] = &merger->lines[i].growth;
 			any = true;
 		}
-	return any ? mw_view_judge(input->track, report->window.from, report->window.to, line_of_stack, out, count)
-		   : NULL;
+	return any ? mw_view_judge(input, report, line_of_stack, out, count) : NULL;
 }
 
 static void add_stack(struct merger *merger, size_t i)
@@ -466,7 +465,7 @@ static void add_stack(struct merger *merger, size_t i)
 	suspect->freed += stack->transient.count;
 	suspect->stack_count++;
 	rate = stack->growth.bytes_per_second;
-	suspect->bytes_per_hour += rate > 0 && rank_of(growth) != CALM ? rate * 3600 : 0;
+	suspect->bytes_per_hour += rate > 0 && rank_of(growth) == GROWS ? rate * 3600 : 0;
 }
 
 static int compare_suspects(const void *left, const void *right)

@@ -314,6 +314,8 @@ static void watched_deinit(struct mw_watched *watched)
 		mw_track_watch(watched->track, NULL, NULL);
 	mw_collector_deinit(&watched->collector);
 	mw_track_destroy(watched->track);
+	mw_track_destroy(watched->whole);
+	free(watched->whole_of);
 	mw_code_regions_deinit(&watched->regions);
 	metadata_deinit(&watched->metadata);
 	*watched = (struct mw_watched){.track = NULL};
@@ -322,7 +324,9 @@ static void watched_deinit(struct mw_watched *watched)
 struct mw_error *mw_watched_renew(struct mw_watched *watched)
 {
 	mw_track_destroy(watched->track);
-	watched->track = NULL;
+	mw_track_destroy(watched->whole);
+	watched->track = watched->whole = NULL;
+	watched->whole_count = 0;
 	MW_TRY(mw_track_create(&watched->track));
 	watched->sink = mw_track_sink(watched->track);
 	return NULL;
@@ -344,6 +348,9 @@ void mw_watched_input(const struct mw_watched *watched, struct mw_summary_input 
 
 	*out = (struct mw_summary_input){
 		.track = watched->track,
+		.whole = watched->whole,
+		.whole_of = watched->whole_of,
+		.whole_count = watched->whole_count,
 		.modules = metadata->modules,
 		.module_count = metadata->module_count,
 		.symbols = watched->symbols.resolve ? &watched->symbols : NULL,

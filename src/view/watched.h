@@ -18,8 +18,12 @@ struct mw_watched {
 	struct mw_view_symbols symbols; /* no resolve: frames have no names */
 	struct mw_code_regions regions; /* mw_watched_settle() */
 	struct mw_collector collector;
-	bool collects;   /* there is a collector */
-	bool timeline;   /* … that draws one */
+	bool collects; /* there is a collector */
+	bool timeline; /* … that draws one */
+	/* For an interval, a tracker of all of the window: verdicts are about that (growth.h). NULL: `track` is. */
+	struct mw_track *whole;
+	uint32_t *whole_of; /* its numbers of stacks, by those of `track`; UINT32_MAX: it has none */
+	size_t whole_count, whole_capacity;
 	const char *cut; /* why the recording goes no further; NULL: it does not end early */
 };
 

@@ -196,7 +196,8 @@ static void on_begin(void *context, size_t process, struct mw_track *track)
 static void run(struct mw_replay *replay, struct watch *watch, uint64_t from_ns, uint64_t to_ns)
 {
 	const struct mw_cells_options options = {.threads = true};
-	const struct mw_replay_interval interval = {from_ns, to_ns, on_begin, watch};
+	const struct mw_replay_interval interval = {
+		.from_ns = from_ns, .to_ns = to_ns, .begin = on_begin, .context = watch};
 
 	good(mw_cells_create(&options, &watch->cells));
 	good(mw_replay_run(replay, &interval));
