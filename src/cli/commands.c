@@ -120,6 +120,9 @@ static struct mw_error *refuse_operand(const struct mw_cli_command *command, str
 	struct mw_error *err = mw_error_create(MW_ERROR_USAGE, 0, "unexpected argument '%.64s'", word);
 
 	(void)options;
+	if (mw_cli_is_pids(word))
+		return mw_error_hint(err, "To name a process, put -p before its id: memwatch%s%s -p %.64s",
+				     *command->name ? " " : "", command->name, word);
 	if (command->launches)
 		return mw_error_hint(err, "Put '--' before a command to launch, as in: memwatch -- %.64s", word);
 	return mw_error_hint(err, "Give the process by -p, as in: memwatch %s -p 1234", command->name);
@@ -156,13 +159,12 @@ static const struct mw_cli_option record_options[] = {
 	 "Attach to these processes, separated by commas, and watch all their threads. What a process forks "
 	 "is not watched.",
 	 NULL, MW_CLI_TYPE_PIDS, MW_CLI_AT(session.pids)},
-	{"duration", 'd', MW_COMPLETE_NOTHING, "SECONDS", "length of the window (until Ctrl-C, or the exit)\n",
-	 "The length of the window; fractions are allowed. Without it the window ends with Ctrl-C, SIGTERM, or the "
-	 "end of the process.",
+	{"duration", 'd', MW_COMPLETE_NOTHING, "TIME", "length of the window: 10s, 1m, 1h30m (until Ctrl-C)\n",
+	 "The length of the window: seconds, as in 30 or 2.5, or numbers with units, as in 500ms, 10s, 1m or 1h30m, as "
+	 "wherever a time is taken. Without it the window ends with Ctrl-C, SIGTERM, or the end of the process.",
 	 NULL, MW_CLI_TYPE_SECONDS, MW_CLI_AT(session.duration_ns)},
 	MW_CLI_TRACK_TO("record"),
-	MW_CLI_ENGINE("hook by jumps to a recorder in the process, or by\n"
-		      "breakpoints; auto takes jump wherever it is safe\n",
+	MW_CLI_ENGINE("jumps to a recorder where it is safe, or breakpoints\n",
 		      "How the allocator is hooked. jump redirects its functions to a recorder inside the process, and "
 		      "is some hundred times faster; trap plants breakpoints and stops the process at each. auto takes "
 		      "jump wherever "
@@ -175,10 +177,10 @@ static const struct mw_cli_option record_options[] = {
 	{"no-symbols", 0, MW_COMPLETE_NOTHING, NULL, "... without symbol names\n",
 	 "Leave the names of functions, files and lines out of the recording; report --symbols finds them by build-id.",
 	 NULL, MW_CLI_TYPE_FLAG, MW_CLI_AT(session.no_symbols)},
-	{"mark-every", 0, MW_COMPLETE_NOTHING, "SECONDS", "... with periodic marks for diff (SIGUSR1: one now)\n",
+	{"mark-every", 0, MW_COMPLETE_NOTHING, "TIME", "... with periodic marks for diff (SIGUSR1: one now)\n",
 	 "Add a mark to the recording at this interval, for diff to compare. SIGUSR1 sent to memwatch adds one at any "
 	 "time.",
-	 NULL, MW_CLI_TYPE_MARK_EVERY, MW_CLI_AT(session.mark_every_ns)},
+	 NULL, MW_CLI_TYPE_SECONDS, MW_CLI_AT(session.mark_every_ns)},
 	{"max-memory", 0, MW_COMPLETE_NOTHING, "SIZE", "end the window when memwatch uses more (500M)\n",
 	 "End the window and report what there is when memwatch itself uses more than this many bytes; K, M, G and T "
 	 "are units.",
@@ -201,8 +203,8 @@ static const struct mw_cli_option record_options[] = {
 const struct mw_cli_command mw_cli_command_record = {
 	.name = "",
 	.summary = "find what a running process allocates and does not free",
-	.synopsis = "memwatch -p PID[,PID...] [-d SECONDS] [OPTION...]   watch a process\n"
-		    "memwatch [OPTION...] -- COMMAND [ARG...]            launch and watch\n",
+	.synopsis = "memwatch -p PID[,PID...] [-d TIME] [OPTION...]   watch a process\n"
+		    "memwatch [OPTION...] -- COMMAND [ARG...]         launch and watch\n",
 	.help = "",
 	.about = "memwatch attaches to a running process, records what it allocates and frees for a while, detaches "
 		 "without a trace, and reports what was allocated in that time and never freed: by which stack, thread "
@@ -260,8 +262,8 @@ const struct mw_cli_command mw_cli_command_doctor = {
 static const struct mw_cli_option top_options[] = {
 	{"pid", 'p', MW_COMPLETE_PROCESS, "PID", "the process\n", "The process to watch, all its threads.", NULL,
 	 MW_CLI_TYPE_PIDS, MW_CLI_AT(session.pids)},
-	{"duration", 'd', MW_COMPLETE_NOTHING, "SECONDS", "detach after this long (default: when you quit)\n",
-	 "Detach from the process after this many seconds, fractions allowed; the last table stays until you quit. "
+	{"duration", 'd', MW_COMPLETE_NOTHING, "TIME", "detach after 30, 10s, 1m, 1h30m (else when you quit)\n",
+	 "Detach from the process after this time, as in 30, 10s, 1m or 1h30m; the last table stays until you quit. "
 	 "Without it the window ends when you quit, or when the process ends.",
 	 NULL, MW_CLI_TYPE_SECONDS, MW_CLI_AT(session.duration_ns)},
 	MW_CLI_TRACK_TO("watch"),
@@ -328,24 +330,24 @@ static struct mw_error *check_report(const struct mw_cli_command *command, struc
 		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "no recording is given"),
 				     "Give the file that -o wrote, as in: memwatch report leak.mw");
 	if (options->at_moment && (options->has_to || options->at_peak))
-		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--at SECONDS and %s both end the interval",
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--at TIME and %s both end the interval",
 						     options->has_to ? "--to" : "--at peak"),
 				     "Give one of them");
 	if (options->to_ns <= options->from_ns)
 		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0,
 						     "the interval ends at %.3f s, which is not after its start",
 						     (double)options->to_ns / 1e9),
-				     "--to must be later than --from; both are seconds since the window's start");
+				     "--to must be later than --from; both are times since the window's start");
 	return mw_cli_view_options_finish(&all->view, all->session.top);
 }
 
 static const struct mw_cli_option report_options[] = {
-	{"from", 0, MW_COMPLETE_NOTHING, "SECONDS", "start of the interval, in the window (default: 0)\n",
-	 "The start of the interval, in seconds since the window's start; 0 by default.", NULL, MW_CLI_TYPE_MOMENT,
-	 MW_CLI_AT(report.from_ns)},
-	{"to", 0, MW_COMPLETE_NOTHING, "SECONDS", "end of the interval (default: the window's end)\n",
+	{"from", 0, MW_COMPLETE_NOTHING, "TIME", "start of the interval, as 30, 10s, 1m30s (default: 0)\n",
+	 "The start of the interval, since the window's start, as in 30, 2.5, 10s or 1m30s; 0 by default.", NULL,
+	 MW_CLI_TYPE_MOMENT, MW_CLI_AT(report.from_ns)},
+	{"to", 0, MW_COMPLETE_NOTHING, "TIME", "end of the interval (default: the window's end)\n",
 	 "The end of the interval; by default the window's end.", NULL, MW_CLI_TYPE_TO, MW_CLI_AT(report)},
-	{"at", 0, MW_COMPLETE_WORD, "SECONDS|peak", "what was not freed at that moment, or at the peak\n",
+	{"at", 0, MW_COMPLETE_WORD, "TIME|peak", "what was not freed at that moment, or at the peak\n",
 	 "What was allocated since the start of the interval and not freed at that moment, or at the moment when most "
 	 "was outstanding.",
 	 "peak", MW_CLI_TYPE_AT, MW_CLI_AT(report)},
@@ -434,7 +436,7 @@ static struct mw_error *check_diff(const struct mw_cli_command *command, struct 
 static const struct mw_cli_option diff_options[] = {
 	{"from", 0, MW_COMPLETE_WORD, "MOMENT", "the moment of OLD (default: its end; of FILE: start)\n",
 	 "The moment of OLD, by default its end; of a single file, by default its start. A moment is a mark's number "
-	 "or name, seconds as in 12.5s, start or end.",
+	 "or name, a time as in 12.5s or 1m30s, start or end.",
 	 "start end", MW_CLI_TYPE_TEXT, MW_CLI_AT(diff.moments[MW_DIFF_OLD])},
 	{"to", 0, MW_COMPLETE_WORD, "MOMENT",
 	 "the moment of NEW  (default: its end)\n"
@@ -475,4 +477,43 @@ const struct mw_cli_command mw_cli_command_diff = {
 	.permutes = true,
 	.operand = take_side,
 	.check = check_diff,
+};
+
+/* --- help ------------------------------------------------------------------------------------------------------------ */
+
+static struct mw_error *take_command(const struct mw_cli_command *command, struct mw_cli_options *options,
+				     const char *word)
+{
+	(void)command;
+	if (!options->help_of)
+		return mw_cli_command_find(word, &options->help_of);
+	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "unexpected argument '%.64s'", word),
+			     "help takes one command, as in: memwatch help report");
+}
+
+static struct mw_error *check_help(const struct mw_cli_command *command, struct mw_cli_options *options)
+{
+	(void)command;
+	if (!options->help_of)
+		options->help_of = &mw_cli_command_record;
+	return NULL;
+}
+
+static const struct mw_cli_option help_options[] = {
+	MW_CLI_HELP("this help\n"),
+	MW_CLI_END,
+};
+
+const struct mw_cli_command mw_cli_command_help = {
+	.name = "help",
+	.summary = "the options of a command",
+	.synopsis = "memwatch help [COMMAND]\n",
+	.help = "Print the options of a command, or those of a recording.\n\n",
+	.about = "Prints the options of a command as its --help does, or those of a recording where none is named.",
+	.options = help_options,
+	.notes = NULL,
+	.status = "0 success, 1 failure (the message says why), 2 bad usage",
+	.operands = MW_COMPLETE_OWN,
+	.operand = take_command,
+	.check = check_help,
 };

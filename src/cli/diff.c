@@ -8,6 +8,7 @@
 #include "view/replay.h"
 #include "view/summary.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -100,24 +101,20 @@ static const struct mw_stored_mark *by_name(const char *word, const struct mw_me
 	return found;
 }
 
-/* 12.5s, and 12.5, which can be no mark's number. */
+/* 12.5s, 1m30s, and 12.5, which can be no mark's number. */
 static bool is_time(const char *word)
 {
-	size_t length = strspn(word, DIGITS ".");
+	size_t length = strspn(word, DIGITS ".dhmsu");
 
-	return length && (word[length] == 's' ? !word[length + 1] : !word[length] && memchr(word, '.', length));
+	return !word[length] && (isdigit((unsigned char)*word) || *word == '.') && strspn(word, DIGITS) != length;
 }
 
 static struct mw_error *take_time(const char *option, const char *word, const struct mw_metadata *metadata, bool cut,
 				  struct mw_cli_moment *out)
 {
-	uint64_t length = mw_metadata_length(metadata), time_ns = 0;
-	char seconds[64] = "";
+	uint64_t length = mw_metadata_length(metadata), time_ns;
 
-	snprintf(seconds, sizeof(seconds), "%.*s", (int)strspn(word, DIGITS "."), word);
-	/* 0 is a moment too. */
-	if (strspn(seconds, "0.") != strlen(seconds) || !strchr(seconds, '0'))
-		MW_TRY(mw_cli_parse(MW_CLI_TYPE_SECONDS, option, seconds, &time_ns));
+	MW_TRY(mw_cli_parse(MW_CLI_TYPE_MOMENT, option, word, &time_ns));
 	if (!cut && time_ns > length)
 		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "%s '%.64s': the window ends at %.3f s", option,
 						     word, (double)length / 1e9),

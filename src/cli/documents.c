@@ -201,13 +201,26 @@ static const char bash_head[] =
 	"\tcompopt -o nospace 2>/dev/null\n"
 	"}\n"
 	"\n"
+	"# Ids with the names beside them, which are not inserted. A kernel thread has no command line.\n"
 	"_memwatch_processes() {\n"
-	"\tlocal each pids=\n"
+	"\tlocal before='' last=$1 each pid arguments name\n"
 	"\n"
+	"\tif [[ $1 == *,* ]]; then\n"
+	"\t\tbefore=${1%,*},\n"
+	"\t\tlast=${1##*,}\n"
+	"\tfi\n"
 	"\tfor each in /proc/[0-9]*; do\n"
-	"\t\tpids+=\" ${each#/proc/}\"\n"
+	"\t\tpid=${each#/proc/}\n"
+	"\t\t[[ $pid == \"$last\"* && ,$before != *\",$pid,\"* ]] || continue\n"
+	"\t\t{ read -rd '' arguments <\"$each/cmdline\"; } 2>/dev/null || continue\n"
+	"\t\t{ read -r name <\"$each/comm\"; } 2>/dev/null || continue\n"
+	"\t\tCOMPREPLY+=(\"$before$pid ($name)\")\n"
 	"\tdone\n"
-	"\t_memwatch_list \"$pids\" \"$1\"\n"
+	"\t# One that is inserted at once (37, 42: by menu-complete and insert-completions) is the id alone.\n"
+	"\tif [[ ${#COMPREPLY[@]} -eq 1 || ${COMP_TYPE-} == 37 || ${COMP_TYPE-} == 42 ]]; then\n"
+	"\t\tCOMPREPLY=(\"${COMPREPLY[@]%% *}\")\n"
+	"\tfi\n"
+	"\tcompopt -o nospace 2>/dev/null\n"
 	"}\n"
 	"\n"
 	"_memwatch_files() {\n"
@@ -274,9 +287,17 @@ static void bash_value(FILE *out, const struct mw_cli_command *command, const st
 		break;
 	case MW_COMPLETE_NOTHING:
 	case MW_COMPLETE_COMMAND:
+	case MW_COMPLETE_OWN:
 		break;
 	}
 	fputs("\t\treturn\n\t\t;;\n", out);
+}
+
+/* With blanks between. */
+static void put_commands(FILE *out)
+{
+	for (size_t i = 1; mw_cli_commands[i]; i++)
+		fprintf(out, "%s%s", i > 1 ? " " : "", mw_cli_commands[i]->name);
 }
 
 static void bash_command(FILE *out, const struct mw_cli_command *command)
@@ -291,10 +312,9 @@ static void bash_command(FILE *out, const struct mw_cli_command *command)
 		put_patterns(out, option, " ");
 	}
 	fputs("' \"$cur\"\n", out);
-	if (!*command->name) {
-		fputs("\t\telif ((COMP_CWORD == 1)); then\n\t\t\t_memwatch_words '", out);
-		for (size_t i = 1; mw_cli_commands[i]; i++)
-			fprintf(out, "%s%s", i > 1 ? " " : "", mw_cli_commands[i]->name);
+	if (!*command->name || command->operands == MW_COMPLETE_OWN) {
+		fprintf(out, "\t\telif ((COMP_CWORD == %d)); then\n\t\t\t_memwatch_words '", *command->name ? 2 : 1);
+		put_commands(out);
 		fputs("' \"$cur\"\n", out);
 	} else if (command->operands == MW_COMPLETE_FILE) {
 		fputs("\t\telse\n\t\t\t_memwatch_files -f \"$cur\"\n", out);
@@ -339,6 +359,7 @@ static void zsh_action(FILE *out, const struct mw_cli_option *option)
 		break;
 	case MW_COMPLETE_NOTHING:
 	case MW_COMPLETE_COMMAND:
+	case MW_COMPLETE_OWN:
 		fputc(' ', out);
 		break;
 	}
@@ -374,7 +395,11 @@ static void zsh_function(FILE *out, const struct mw_cli_command *command)
 		fputs("\t\t'*:recording:_files'\n", out);
 	else if (command->operands == MW_COMPLETE_COMMAND)
 		fputs("\t\t'(-):command: _command_names -e' \\\n\t\t'*::arguments: _normal'\n", out);
-	else
+	else if (command->operands == MW_COMPLETE_OWN) {
+		fputs("\t\t':command:(", out);
+		put_commands(out);
+		fputs(")'\n", out);
+	} else
 		fputs("\t\t&& return 0\n", out);
 	fputs("}\n\n", out);
 }
@@ -385,8 +410,22 @@ static void write_zsh(FILE *out, const char *version)
 	fputs("#compdef memwatch\n# zsh completion for memwatch: made from its table of options; changes here are "
 	      "lost.\n"
 	      "\n"
+	      "# Ids with the names beside them. A kernel thread has no command line.\n"
 	      "_memwatch_processes() {\n"
-	      "\t_sequence compadd - /proc/<->(:t)\n"
+	      "\tlocal each arguments name\n"
+	      "\tlocal -a pids shown\n"
+	      "\n"
+	      "\tfor each in /proc/<->(N); do\n"
+	      "\t\t{ read -rd $'\\0' arguments <$each/cmdline } 2>/dev/null || continue\n"
+	      "\t\t{ read -r name <$each/comm } 2>/dev/null || continue\n"
+	      "\t\tpids+=(${each:t})\n"
+	      "\t\tshown+=(\"${each:t} ($name)\")\n"
+	      "\tdone\n"
+	      "\t_sequence _memwatch_pids\n"
+	      "}\n"
+	      "\n"
+	      "_memwatch_pids() {\n"
+	      "\tcompadd \"$@\" -l -d shown -a pids\n"
 	      "}\n"
 	      "\n",
 	      out);
@@ -414,7 +453,7 @@ static void fish_value(FILE *out, const struct mw_cli_option *option)
 {
 	switch (option->completion) {
 	case MW_COMPLETE_PROCESS:
-		fputs(" -x -a '(__fish_append , (__fish_complete_pids))'", out);
+		fputs(" -x -a '(__fish_append , (__memwatch_processes))'", out);
 		break;
 	case MW_COMPLETE_FILE:
 		fputs(" -r -F", out);
@@ -430,6 +469,7 @@ static void fish_value(FILE *out, const struct mw_cli_option *option)
 		break;
 	case MW_COMPLETE_NOTHING:
 	case MW_COMPLETE_COMMAND:
+	case MW_COMPLETE_OWN:
 		fputs(" -x", out);
 		break;
 	}
@@ -451,16 +491,32 @@ static void fish_command(FILE *out, const struct mw_cli_command *command)
 	}
 	if (*command->name && command->operands == MW_COMPLETE_FILE)
 		fprintf(out, "complete -c memwatch -n '__fish_seen_subcommand_from %s' -F\n", command->name);
+	if (command->operands == MW_COMPLETE_OWN) {
+		fprintf(out, "complete -c memwatch -n '__fish_seen_subcommand_from %s' -a '", command->name);
+		put_commands(out);
+		fputs("'\n", out);
+	}
 }
 
 static void write_fish(FILE *out, const char *version)
 {
 	(void)version;
 	fputs("# fish completion for memwatch: made from its table of options; changes here are lost.\n\n"
-	      "function __memwatch_records\n\tnot __fish_seen_subcommand_from",
+	      "# Ids with the names beside them. A kernel thread has no command line.\n"
+	      "function __memwatch_processes\n"
+	      "\tfor each in /proc/*\n"
+	      "\t\tstring match -qr '^/proc/[0-9]+$' $each; or continue\n"
+	      "\t\tset -l arguments\n"
+	      "\t\tset -l name\n"
+	      "\t\tbegin; read -z arguments <$each/cmdline; end 2>/dev/null; or continue\n"
+	      "\t\tbegin; read name <$each/comm; end 2>/dev/null; or continue\n"
+	      "\t\tprintf '%s\\t%s\\n' (string replace /proc/ '' $each) $name\n"
+	      "\tend\n"
+	      "end\n"
+	      "\n"
+	      "function __memwatch_records\n\tnot __fish_seen_subcommand_from ",
 	      out);
-	for (size_t i = 1; mw_cli_commands[i]; i++)
-		fprintf(out, " %s", mw_cli_commands[i]->name);
+	put_commands(out);
 	fputs("\nend\n\ncomplete -c memwatch -f\n", out);
 	for (size_t i = 1; mw_cli_commands[i]; i++) {
 		fprintf(out, "complete -c memwatch -n __fish_use_subcommand -a %s -d '", mw_cli_commands[i]->name);

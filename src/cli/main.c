@@ -171,7 +171,7 @@ static struct mw_error *find_peak(struct replay *replay)
 	if (mw_replay_count(replay->replay) > 1)
 		return mw_error_hint(
 			mw_error_create(MW_ERROR_USAGE, 0, "the processes reach their peaks at different times"),
-			"Give the moment by --at SECONDS");
+			"Give the moment by --at TIME");
 	MW_TRY(mw_replay_peak(replay->replay, &replay->interval, 0, &at_ns));
 	/* The event that made the peak lies inside. */
 	replay->interval.to_ns = at_ns + 1;
@@ -276,6 +276,11 @@ static struct mw_error *give_help(const struct mw_cli_command *command)
 	return mw_outfile_commit(file);
 }
 
+static struct mw_error *help(const struct mw_cli_options *options)
+{
+	return give_help(options->help_of);
+}
+
 static struct mw_error *doctor(const struct mw_cli_options *options)
 {
 	return mw_doctor_run(&options->session, options->clean);
@@ -297,26 +302,8 @@ static const struct verb {
 	{&mw_cli_command_doctor, mw_process_setup_ignore_write_signals, doctor},
 	{&mw_cli_command_report, mw_process_setup_ignore_write_signals, report},
 	{&mw_cli_command_top, mw_process_setup_prepare, top},
+	{&mw_cli_command_help, mw_process_setup_ignore_write_signals, help},
 };
-
-#define VERBS (sizeof(verbs) / sizeof(verbs[0]))
-
-static struct mw_error *unknown_verb(const char *word)
-{
-	const char *names[VERBS] = {NULL}; /* all but the first, and NULL */
-	struct mw_error *err = mw_error_create(MW_ERROR_USAGE, 0, "no such command: '%.64s'", word);
-	const char *nearest;
-
-	for (size_t i = 1; i < VERBS; i++)
-		names[i - 1] = verbs[i].command->name;
-	nearest = mw_cli_nearest(word, names);
-	if (nearest)
-		return mw_error_hint(err, "The nearest is '%s': see 'memwatch %s --help'", nearest, nearest);
-	return mw_error_hint(err,
-			     "To launch a program, put '--' before it: memwatch -- %.64s; 'memwatch --help' "
-			     "tells the rest",
-			     word);
-}
 
 static struct mw_error *run_verb(const struct verb *verb, int argc, char **argv)
 {
@@ -337,13 +324,15 @@ static struct mw_error *run_verb(const struct verb *verb, int argc, char **argv)
 
 static struct mw_error *run_line(int argc, char **argv)
 {
+	const struct mw_cli_command *command;
+	size_t i = 0;
+
 	if (argv[1][0] == '-')
 		return run_verb(&verbs[0], argc, argv);
-	for (size_t i = 1; i < VERBS; i++)
-		if (strcmp(argv[1], verbs[i].command->name) == 0)
-			return run_verb(&verbs[i], argc - 1, argv + 1);
-	mw_process_setup_ignore_write_signals();
-	return unknown_verb(argv[1]);
+	MW_TRY(mw_cli_command_find(argv[1], &command));
+	while (verbs[i].command != command)
+		i++;
+	return run_verb(&verbs[i], argc - 1, argv + 1);
 }
 
 int main(int argc, char **argv)

@@ -18,9 +18,39 @@
 #define HELP_WIDTH  80
 
 const struct mw_cli_command *const mw_cli_commands[] = {
-	&mw_cli_command_record, &mw_cli_command_top,  &mw_cli_command_doctor,
-	&mw_cli_command_report, &mw_cli_command_diff, NULL,
+	&mw_cli_command_record,
+	&mw_cli_command_top,
+	&mw_cli_command_doctor,
+	&mw_cli_command_report,
+	&mw_cli_command_diff,
+	&mw_cli_command_help,
+	NULL,
 };
+
+struct mw_error *mw_cli_command_find(const char *name, const struct mw_cli_command **out)
+{
+	const char *names[sizeof(mw_cli_commands) / sizeof(mw_cli_commands[0])] = {NULL};
+	const char *nearest;
+	struct mw_error *err;
+
+	for (size_t i = 1; mw_cli_commands[i]; i++) {
+		names[i - 1] = mw_cli_commands[i]->name;
+		if (strcmp(name, mw_cli_commands[i]->name) != 0)
+			continue;
+		*out = mw_cli_commands[i];
+		return NULL;
+	}
+	err = mw_error_create(MW_ERROR_USAGE, 0, "no such command: '%.64s'", name);
+	if (mw_cli_is_pids(name))
+		return mw_error_hint(err, "To watch a process, put -p before its id: memwatch -p %.64s", name);
+	nearest = mw_cli_nearest(name, names);
+	if (nearest)
+		return mw_error_hint(err, "The nearest is '%s': see 'memwatch help %s'", nearest, nearest);
+	return mw_error_hint(err,
+			     "To launch a program, put '--' before it: memwatch -- %.64s; 'memwatch help' tells the "
+			     "rest",
+			     name);
+}
 
 /* The row of that format, if there is such an option; `member` is the first format's. */
 static size_t add_format(const struct mw_cli_option *row, size_t number, struct mw_cli_option *out)
@@ -122,8 +152,8 @@ void mw_cli_print_help(const struct mw_cli_command *command, FILE *out)
 	put_synopsis(out, command->synopsis);
 	if (!*command->name)
 		for (size_t i = 1; mw_cli_commands[i]; i++)
-			fprintf(out, "       memwatch %-6s ...   %s (%s --help)\n", mw_cli_commands[i]->name,
-				mw_cli_commands[i]->summary, mw_cli_commands[i]->name);
+			fprintf(out, "       memwatch %-6s ...   %s\n", mw_cli_commands[i]->name,
+				mw_cli_commands[i]->summary);
 	fprintf(out, "\n%s", command->help);
 	for (const struct mw_cli_option *option = mw_cli_command_options(command); option->name; option++) {
 		column += put_names(out, option, column > 0);
@@ -140,7 +170,7 @@ void mw_cli_print_help(const struct mw_cli_command *command, FILE *out)
 void mw_cli_print_usage(FILE *out)
 {
 	put_synopsis(out, mw_cli_command_record.synopsis);
-	fputs("       memwatch COMMAND ...\n'memwatch --help' tells more.\n", out);
+	fputs("       memwatch COMMAND ...\n'memwatch help' tells more.\n", out);
 }
 
 /* --- what is wrong with an option ------------------------------------------------------------------------------- */

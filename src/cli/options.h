@@ -17,28 +17,27 @@
  * would be right. */
 
 /* Longest window: ten years. Shortest: a millisecond. */
-#define MW_CLI_SECONDS_MAX 315360000.0
-#define MW_CLI_SECONDS_MIN 0.001
-#define MW_CLI_SIZE_MAX    9e18
+#define MW_CLI_NS_MAX   UINT64_C(315360000000000000)
+#define MW_CLI_NS_MIN   UINT64_C(1000000)
+#define MW_CLI_SIZE_MAX 9e18
 
 /* What an option's value is, and where it goes. */
 enum mw_cli_type {
-	MW_CLI_TYPE_FLAG,       /* bool: no text */
-	MW_CLI_TYPE_SECONDS,    /* uint64_t, ns: decimal seconds, with or without a fraction */
-	MW_CLI_TYPE_MOMENT,     /* uint64_t, ns since the window's start: 0 is one too. Exact to the ns */
-	MW_CLI_TYPE_MARK_EVERY, /* uint64_t, ns: as in 10 or 10s */
-	MW_CLI_TYPE_SIZE,       /* uint64_t: bytes, or K, M, G or T of them, as in 1.5G */
-	MW_CLI_TYPE_PERCENT,    /* uint32_t, millionths: above 0 and below 100 % */
-	MW_CLI_TYPE_DEPTH,      /* uint32_t: frames */
-	MW_CLI_TYPE_TOP,        /* size_t: stacks */
-	MW_CLI_TYPE_PROCESS,    /* uint64_t: a process's place in a recording, from 1 */
-	MW_CLI_TYPE_PIDS,       /* struct mw_pids: PID[,PID…], appended; those that are there are left out */
-	MW_CLI_TYPE_TRACK,      /* struct mw_session_options: "heap", "vm", "heap,vm" */
-	MW_CLI_TYPE_ENGINE,     /* struct mw_session_options: which, and why that one */
-	MW_CLI_TYPE_KINDS,      /* bool[MW_KIND_COUNT] */
-	MW_CLI_TYPE_FILE,       /* const char *: the name of a file to write to; "-" is one */
-	MW_CLI_TYPE_OUTPUT,     /* const char *: likewise, that of a recording; "-" is none */
-	MW_CLI_TYPE_TEXT,       /* const char *: anything but nothing */
+	MW_CLI_TYPE_FLAG,    /* bool: no text */
+	MW_CLI_TYPE_SECONDS, /* uint64_t, ns: seconds, or 500ms, 1m, 1h30m. Exact to the ns, as are moments */
+	MW_CLI_TYPE_MOMENT,  /* uint64_t, ns since the window's start: likewise, and 0 is one too */
+	MW_CLI_TYPE_SIZE,    /* uint64_t: bytes, or K, M, G or T of them, as in 1.5G */
+	MW_CLI_TYPE_PERCENT, /* uint32_t, millionths: above 0 and below 100 % */
+	MW_CLI_TYPE_DEPTH,   /* uint32_t: frames */
+	MW_CLI_TYPE_TOP,     /* size_t: stacks */
+	MW_CLI_TYPE_PROCESS, /* uint64_t: a process's place in a recording, from 1 */
+	MW_CLI_TYPE_PIDS,    /* struct mw_pids: PID[,PID…], appended; those that are there are left out */
+	MW_CLI_TYPE_TRACK,   /* struct mw_session_options: "heap", "vm", "heap,vm" */
+	MW_CLI_TYPE_ENGINE,  /* struct mw_session_options: which, and why that one */
+	MW_CLI_TYPE_KINDS,   /* bool[MW_KIND_COUNT] */
+	MW_CLI_TYPE_FILE,    /* const char *: the name of a file to write to; "-" is one */
+	MW_CLI_TYPE_OUTPUT,  /* const char *: likewise, that of a recording; "-" is none */
+	MW_CLI_TYPE_TEXT,    /* const char *: anything but nothing */
 	/* Into an enum mw_cli_action: whatever else stands on the line is not looked at. */
 	MW_CLI_TYPE_HELP,
 	MW_CLI_TYPE_VERSION,
@@ -57,6 +56,9 @@ enum mw_cli_type {
 
 /* `option` is what messages call it, as in "--top"; `member` is where the value goes, untouched on failure. */
 struct mw_error *mw_cli_parse(enum mw_cli_type type, const char *option, const char *text, void *member) MW_MUST_CHECK;
+
+/* Is it ids of processes, as -p takes them? */
+bool mw_cli_is_pids(const char *word);
 
 /* The one of `words` (ends with NULL) with the fewest edits to `word`, or NULL where none is near. */
 const char *mw_cli_nearest(const char *word, const char *const *words);
@@ -92,9 +94,10 @@ enum mw_cli_completion {
 	MW_COMPLETE_PROCESS, /* ids of processes, with commas between */
 	MW_COMPLETE_FILE,
 	MW_COMPLETE_DIRECTORY,
-	MW_COMPLETE_WORD,  /* one of its words */
-	MW_COMPLETE_WORDS, /* some of them, with commas between */
-	MW_COMPLETE_COMMAND,
+	MW_COMPLETE_WORD,    /* one of its words */
+	MW_COMPLETE_WORDS,   /* some of them, with commas between */
+	MW_COMPLETE_COMMAND, /* a program to launch */
+	MW_COMPLETE_OWN,     /* one of memwatch's commands */
 };
 
 struct mw_cli_options;
@@ -137,10 +140,13 @@ struct mw_cli_command {
 extern const struct mw_cli_command *const mw_cli_commands[];
 
 extern const struct mw_cli_command mw_cli_command_record, mw_cli_command_doctor, mw_cli_command_top,
-	mw_cli_command_report, mw_cli_command_diff;
+	mw_cli_command_report, mw_cli_command_diff, mw_cli_command_help;
 
 /* A command's options, one a row; the last one's name is NULL. */
 const struct mw_cli_option *mw_cli_command_options(const struct mw_cli_command *command);
+
+/* The command of that name, but the one without. Errors: USAGE: there is none. */
+struct mw_error *mw_cli_command_find(const char *name, const struct mw_cli_command **out) MW_MUST_CHECK;
 
 /* What --help prints; within 80 columns. */
 void mw_cli_print_help(const struct mw_cli_command *command, FILE *out);
@@ -186,6 +192,7 @@ struct mw_cli_options {
 	struct mw_cli_view_options view;   /* what is asked for beside the report */
 	struct mw_cli_report_options report;
 	struct mw_cli_diff_options diff;
+	const struct mw_cli_command *help_of; /* the command that help is asked of; NULL: none is named */
 };
 
 /* argv[0] is skipped. Errors: USAGE, MEMORY; `out` is untouched then. */

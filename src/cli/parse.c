@@ -10,12 +10,11 @@
 
 #define PID_MAX     4194304 /* the kernel's own limit: PID_MAX_LIMIT */
 #define WORD_MAX    64      /* longer words are near to nothing */
-#define NS_PER_S    1e9
-#define NS_DIGITS   9
 #define DEPTH_MAX   1024
 #define TOP_MAX     1000000
 #define COLUMN_MAX  24 /* longer than any column's name */
 #define PROCESS_MAX 4096
+#define NS_PER_S    UINT64_C(1000000000)
 
 const char mw_cli_formats_of_reports[] = "reports", mw_cli_formats_of_diffs[] = "diffs";
 
@@ -42,20 +41,63 @@ static bool is_decimal(const char *text, bool fraction)
 	return digits > 0;
 }
 
+/* A number with its unit, as the 1.5h of "1.5h30m": its ns, cut off below, and where the text goes on. False: there is none.
+ * Too many ns are MW_CLI_NS_MAX + 1 of them. */
+static bool next_span(const char **text, const char *unit, uint64_t unit_ns, uint64_t *out)
+{
+	const char *at = *text;
+	uint64_t whole = 0, part = 0, digit_ns = unit_ns;
+	size_t digits = 0;
+
+	for (; isdigit((unsigned char)*at); at++, digits++)
+		whole = whole > MW_CLI_NS_MAX ? whole : whole * 10 + (uint64_t)(*at - '0');
+	if (*at == '.')
+		for (at++; isdigit((unsigned char)*at); at++, digits++) {
+			digit_ns /= 10;
+			part += digit_ns * (uint64_t)(*at - '0');
+		}
+	if (!digits || strncmp(at, unit, strlen(unit)) != 0 || isalpha((unsigned char)at[strlen(unit)]))
+		return false;
+	*out = whole > MW_CLI_NS_MAX / unit_ns ? MW_CLI_NS_MAX + 1 : whole * unit_ns + part;
+	*text = at + strlen(unit);
+	return true;
+}
+
+/* A time in ns, to the ns: plain seconds, or numbers with units, the larger ones first. False: it is none. More than
+ * MW_CLI_NS_MAX may be any more. */
+static bool parse_time(const char *text, uint64_t *out)
+{
+	static const struct {
+		const char *name;
+		uint64_t ns;
+	} units[] = {{"d", 86400 * NS_PER_S}, {"h", 3600 * NS_PER_S}, {"m", 60 * NS_PER_S},
+		     {"s", NS_PER_S},         {"ms", 1000000},        {"us", 1000}};
+	uint64_t sum = 0, span;
+
+	if (is_decimal(text, true)) {
+		(void)next_span(&text, "", NS_PER_S, out);
+		return true;
+	}
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]) && *text; i++)
+		if (next_span(&text, units[i].name, units[i].ns, &span))
+			sum += span;
+	*out = sum;
+	return !*text;
+}
+
 static struct mw_error *parse_seconds(const char *option, const char *text, void *member)
 {
-	static const char hint[] = "It takes seconds between 0.001 and 315360000 (ten years), as in 30 or 2.5";
-	double value;
+	static const char hint[] = "It takes a time from 1ms to ten years: seconds, as in 30 or 2.5, or with units, as "
+				   "in 500ms, 10s, 1m or 1h30m";
+	uint64_t ns;
 
-	/* strtod alone would take nan, inf, hexadecimal and leading blanks. */
-	if (!is_decimal(text, true))
-		return usage(option, text, "not a number of seconds", hint);
-	value = strtod(text, NULL);
-	if (value < MW_CLI_SECONDS_MIN)
+	if (!*text || !parse_time(text, &ns))
+		return usage(option, text, "not a time", hint);
+	if (ns < MW_CLI_NS_MIN)
 		return usage(option, text, "too short", hint);
-	if (value > MW_CLI_SECONDS_MAX)
+	if (ns > MW_CLI_NS_MAX)
 		return usage(option, text, "too long", hint);
-	*(uint64_t *)member = (uint64_t)(value * NS_PER_S);
+	*(uint64_t *)member = ns;
 	return NULL;
 }
 
@@ -128,30 +170,15 @@ static struct mw_error *parse_percent(const char *option, const char *text, void
 
 static struct mw_error *parse_moment(const char *option, const char *text, void *member)
 {
-	static const char hint[] = "It takes seconds since the window's start, as in 30 or 2.5";
-	const char *at = text;
-	uint64_t value = 0;
-	bool digits = false;
+	static const char hint[] =
+		"It takes the time since the window's start: seconds, as in 30 or 2.5, or with units, as in 1m30s";
+	uint64_t ns;
 
-	for (; isdigit((unsigned char)*at); at++, digits = true) {
-		value = value * 10 + (uint64_t)(*at - '0');
-		if ((double)value > MW_CLI_SECONDS_MAX)
-			return usage(option, text, "too late", hint);
-	}
-	if (*at == '.')
-		at++;
-	for (unsigned i = 0; i < NS_DIGITS; i++) {
-		value *= 10;
-		if (!isdigit((unsigned char)*at))
-			continue;
-		value += (uint64_t)(*at++ - '0');
-		digits = true;
-	}
-	/* Finer than a nanosecond: it makes no difference. */
-	at += strspn(at, "0123456789");
-	if (*at || !digits)
+	if (!*text || !parse_time(text, &ns))
 		return usage(option, text, "not a moment", hint);
-	*(uint64_t *)member = value;
+	if (ns > MW_CLI_NS_MAX)
+		return usage(option, text, "too late", hint);
+	*(uint64_t *)member = ns;
 	return NULL;
 }
 
@@ -208,6 +235,15 @@ static struct mw_error *parse_pids(const char *option, const char *text, void *m
 			return NULL;
 		rest++;
 	}
+}
+
+bool mw_cli_is_pids(const char *word)
+{
+	struct mw_pids pids = {.items = NULL};
+	bool is = mw_error_none(parse_pids("", word, &pids));
+
+	free(pids.items);
+	return is;
 }
 
 /* Some of the first `count` kinds of memory. */
@@ -274,19 +310,6 @@ static struct mw_error *parse_output(const char *option, const char *name, void 
 			"A recording is written to a file during the window, as in -o leak.mw");
 	*(const char **)member = name;
 	return NULL;
-}
-
-static struct mw_error *parse_mark_every(const char *option, const char *text, void *member)
-{
-	char number[64];
-	size_t length = strlen(text);
-
-	if (length > 1 && length < sizeof(number) && text[length - 1] == 's') {
-		memcpy(number, text, length - 1);
-		number[length - 1] = '\0';
-		return parse_seconds(option, number, member);
-	}
-	return parse_seconds(option, text, member);
 }
 
 static struct mw_error *parse_file(const char *option, const char *name, void *member)
@@ -494,25 +517,15 @@ void mw_cli_view_options_deinit(struct mw_cli_view_options *options)
 struct mw_error *mw_cli_parse(enum mw_cli_type type, const char *option, const char *text, void *member)
 {
 	static struct mw_error *(*const parsers[])(const char *option, const char *text, void *member) = {
-		[MW_CLI_TYPE_SECONDS] = parse_seconds,
-		[MW_CLI_TYPE_MOMENT] = parse_moment,
-		[MW_CLI_TYPE_MARK_EVERY] = parse_mark_every,
-		[MW_CLI_TYPE_SIZE] = parse_size,
-		[MW_CLI_TYPE_PERCENT] = parse_percent,
-		[MW_CLI_TYPE_PIDS] = parse_pids,
-		[MW_CLI_TYPE_TRACK] = parse_track,
-		[MW_CLI_TYPE_ENGINE] = parse_engine,
-		[MW_CLI_TYPE_FILE] = parse_file,
-		[MW_CLI_TYPE_OUTPUT] = parse_output,
-		[MW_CLI_TYPE_TO] = parse_to,
-		[MW_CLI_TYPE_AT] = parse_at,
-		[MW_CLI_TYPE_SYMBOLS] = parse_symbols,
-		[MW_CLI_TYPE_TEXT] = parse_text,
-		[MW_CLI_TYPE_TYPE] = parse_type,
-		[MW_CLI_TYPE_BY] = parse_by,
-		[MW_CLI_TYPE_SORT] = parse_sort,
-		[MW_CLI_TYPE_TREE] = parse_tree,
-		[MW_CLI_TYPE_FILTER] = parse_filter,
+		[MW_CLI_TYPE_SECONDS] = parse_seconds, [MW_CLI_TYPE_MOMENT] = parse_moment,
+		[MW_CLI_TYPE_SIZE] = parse_size,       [MW_CLI_TYPE_PERCENT] = parse_percent,
+		[MW_CLI_TYPE_PIDS] = parse_pids,       [MW_CLI_TYPE_TRACK] = parse_track,
+		[MW_CLI_TYPE_ENGINE] = parse_engine,   [MW_CLI_TYPE_FILE] = parse_file,
+		[MW_CLI_TYPE_OUTPUT] = parse_output,   [MW_CLI_TYPE_TO] = parse_to,
+		[MW_CLI_TYPE_AT] = parse_at,           [MW_CLI_TYPE_SYMBOLS] = parse_symbols,
+		[MW_CLI_TYPE_TEXT] = parse_text,       [MW_CLI_TYPE_TYPE] = parse_type,
+		[MW_CLI_TYPE_BY] = parse_by,           [MW_CLI_TYPE_SORT] = parse_sort,
+		[MW_CLI_TYPE_TREE] = parse_tree,       [MW_CLI_TYPE_FILTER] = parse_filter,
 	};
 	static const char kinds[] = "Kinds are heap, vm and vm-internal, as in --kind heap,vm";
 	uint64_t count = 0;

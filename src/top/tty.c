@@ -45,7 +45,7 @@ static void add_leave(const char *capability)
 	}
 }
 
-static const char other[] = "To watch without one: memwatch -p PID -d SECONDS, with a report at the end";
+static const char other[] = "To watch without one: memwatch -p PID -d TIME, with a report at the end";
 
 static struct mw_error *refuse(const char *why, const char *hint)
 {

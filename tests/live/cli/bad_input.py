@@ -33,7 +33,7 @@ def paused(path, **options):
 def test_usage():
     target = sleeper().pid
     for arguments in (["-d", "abc"], ["-d", "-1"], ["-d", "nan"], ["-d", "inf"], ["-d", "0"], ["-d", "1e99"],
-                      ["-d", "5x"], ["-d", ""], ["--depth", "0"], ["--depth", "1025"], ["--depth", "many"],
+                      ["-d", "5x"], ["-d", ""], ["-d", "1h30"], ["-d", "1m 5s"], ["-d", "5min"], ["--depth", "0"], ["--depth", "1025"], ["--depth", "many"],
                       ["--top", "-1"], ["--top", "1.5"], ["--track", "stack"], ["--track", ""],
                       ["--engine", "jum"], ["--engine", "magic"], ["--engine", ""], ["--json", ""], ["--", "ls"], ["--"],
                       ["--nonsense"], ["-x"], ["-d"], ["--quiet=1"], ["word"]):
@@ -53,6 +53,11 @@ def test_nothing_to_do():
     refuse(2, ["nothing to watch"])
     assert_message(memwatch("docter", "-p", 1), 2, "docter", "doctor")
     assert_message(memwatch("ls", "-l"), 2, "'ls'", "--")
+    assert_message(memwatch("29067"), 2, "'29067'", "memwatch -p 29067$")
+    assert_message(memwatch("1,29067"), 2, "memwatch -p 1,29067$")
+    assert_message(memwatch("-d", "10", "29067"), 2, "memwatch -p 29067$")
+    assert_message(memwatch("doctor", "29067"), 2, "memwatch doctor -p 29067$")
+    assert_message(memwatch("top", "29067"), 2, "memwatch top -p 29067$")
     assert_message(memwatch(""), 2, "no such command:")
 
 
@@ -64,6 +69,17 @@ def test_help_fits():
         assert len(lines) <= 30 and max(map(len, lines)) <= 80, lines
     with open("/dev/full", "w", encoding="utf-8") as full:
         assert_message(memwatch("--help", stdout=full), 1, "standard output", "No space left")
+
+
+def test_help_of_a_command():
+    for name in ("top", "doctor", "report", "diff", "help"):
+        asked = memwatch("help", name)
+        assert asked.returncode == 0 and not asked.stderr and f"memwatch {name} " in asked.stdout, asked
+        assert asked.stdout == memwatch(name, "--help").stdout
+    assert memwatch("help").stdout == memwatch("--help").stdout
+    assert_message(memwatch("help", "docter"), 2, "'docter'", "memwatch help doctor$")
+    assert_message(memwatch("help", "top", "diff"), 2, "'diff'")
+    assert_message(memwatch("help", "--nonsense"), 2, "--nonsense")
 
 
 # Commands to launch
@@ -328,7 +344,9 @@ def test_moments_outside():
     assert result.returncode == 0, result.stderr
     assert_message(memwatch("report", path, "--at", "1000"), 2, "--at", "1000.000 s", "the end of the window")
     assert_message(memwatch("report", path, "--from", "1000"), 2, "--from", "1000.000 s", "the window ends")
-    result = memwatch("report", path, "--at", "0.1")
+    assert_message(memwatch("report", path, "--at", "16m40s"), 2, "1000.000 s", "the end of the window")
+    assert_message(memwatch("diff", path, "--to", "16m40s"), 2, "16m40s", "the window ends")
+    result = memwatch("report", path, "--at", "100ms")
     assert result.returncode == 0 and not result.stderr, result.stderr
 
 

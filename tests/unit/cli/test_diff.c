@@ -147,6 +147,8 @@ static void test_moments(void **state)
 	check_moment("12.5s", &metadata, 12 * TAPE_SECOND + TAPE_SECOND / 2, "");
 	check_moment("12.5", &metadata, 12 * TAPE_SECOND + TAPE_SECOND / 2, "");
 	check_moment("0s", &metadata, 0, "");
+	check_moment("500ms", &metadata, TAPE_SECOND / 2, "");
+	check_moment("0m12.5s", &metadata, 12 * TAPE_SECOND + TAPE_SECOND / 2, "");
 	check_moment("0.0", &metadata, 0, "");
 	check_moment("40s", &metadata, MW_REPLAY_END, "");
 
@@ -156,6 +158,9 @@ static void test_moments(void **state)
 	expect(mw_cli_moment_find("--to", "s", &metadata, false, &moment), MW_ERROR_USAGE, "no such mark", NULL);
 	expect(mw_cli_moment_find("--to", "1.2.3s", &metadata, false, &moment), MW_ERROR_USAGE, "1.2.3", NULL);
 	expect(mw_cli_moment_find("--to", "twice", &metadata, false, &moment), MW_ERROR_USAGE, "2 marks", "which is 4");
+	expect(mw_cli_moment_find("--to", "12ss", &metadata, false, &moment), MW_ERROR_USAGE, "not a moment", "1m30s");
+	expect(mw_cli_moment_find("--to", "1h", &metadata, false, &moment), MW_ERROR_USAGE, "ends at 40.000 s", NULL);
+	expect(mw_cli_moment_find("--to", "12s ", &metadata, false, &moment), MW_ERROR_USAGE, "no such mark", NULL);
 	expect(mw_cli_moment_find("--to", "40.1s", &metadata, false, &moment), MW_ERROR_USAGE, "ends at 40.000 s",
 	       "'end'");
 	/* Nobody knows yet where a recording ends that was cut off. */

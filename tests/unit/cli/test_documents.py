@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 DOCUMENTS = ''
@@ -39,10 +40,10 @@ def bash_words(*words):
     return done.stdout.splitlines()
 
 
-def fish(line):
+def fish(line, described=False):
     done = run('fish', '--no-config', '-c', f'source {DOCUMENTS}/memwatch.fish; complete -C "$argv[1]"', line)
     assert done.returncode == 0, done
-    return [each.split('\t')[0] for each in done.stdout.splitlines()]
+    return done.stdout.splitlines() if described else [each.split('\t')[0] for each in done.stdout.splitlines()]
 
 
 # A shell with its line editor, in a terminal of its own; what is offered is told by the widget that completes.
@@ -69,6 +70,14 @@ def zsh(line):
     done = run('zsh', '-f', '-c', ZSH, 'zsh', DOCUMENTS, line, env={**os.environ, 'TERM': 'dumb', 'COLUMNS': '400'})
     assert done.returncode == 0, done
     return [each.split('OFFER:')[1].strip() for each in done.stdout.splitlines() if 'OFFER:' in each]
+
+
+def comm(pid):
+    try:
+        with open(f'/proc/{pid}/comm', encoding='utf-8') as f:
+            return f.read().strip()
+    except OSError:
+        return None
 
 
 class Documents(unittest.TestCase):
@@ -103,11 +112,36 @@ class Documents(unittest.TestCase):
             got = {each.rstrip('= ') for each in complete(line)}
             self.assertLessEqual(wanted, got, line)
             self.assertFalse(unwanted & got, (line, got))
-        pid = str(os.getpid())
-        self.assertIn(pid, complete(f'memwatch -p {pid[:-1]}'))
+        for line in ('memwatch help ', 'memwatch '):
+            self.assertLessEqual({'report', 'help', 'top'}, set(complete(line)), line)
+        self.assertEqual({each.rstrip() for each in complete('memwatch help re')}, {'report'})
+
+    def processes(self, complete, beside):
+        """Ids, with names beside them where several fit, and no threads of the kernel."""
+        sleepers = [subprocess.Popen(['sleep', '100']) for _ in range(2)]
+        try:
+            pids = [str(each.pid) for each in sleepers]
+            for pid in pids:
+                while comm(pid) != 'sleep':
+                    time.sleep(0.01)
+                self.assertIn(f'{pid}{beside[0]}sleep{beside[1]}', complete('memwatch -p '))
+            got = [each.replace(beside[0], ' ').split()[0] for each in complete(f'memwatch -p {pids[0]},')]
+            self.assertIn(f'{pids[0]},{pids[1]}', got)
+            if comm('2') == 'kthreadd':
+                self.assertFalse([each for each in complete('memwatch -p 2') if 'kthreadd' in each])
+        finally:
+            for each in sleepers:
+                each.kill()
+                each.wait()
 
     def test_bash(self):
         self.offers(bash)
+        self.processes(bash, (' (', ')'))
+        # What is inserted at once has no name beside it.
+        pid = str(os.getpid())
+        got = bash(f'memwatch top -p {pid}')
+        self.assertEqual([each.split()[0] for each in got if each.split()[0] == pid], [pid])
+        self.assertTrue(len(got) > 1 or got == [pid], got)
         self.assertEqual(bash('memwatch --engine=tr'), ['trap'])
         self.assertEqual(bash('memwatch report --by thread,st'), ['thread,stack'])
         self.assertNotIn('thread,thread', bash('memwatch report --by thread,'))
@@ -119,11 +153,13 @@ class Documents(unittest.TestCase):
     @unittest.skipUnless(shutil.which('fish'), 'fish is not installed')
     def test_fish(self):
         self.offers(fish)
+        self.processes(lambda line: fish(line, described=True), ('\t', ''))
         self.assertEqual(fish('memwatch --engine=tr'), ['--engine=trap'])
 
     @unittest.skipUnless(shutil.which('zsh'), 'zsh is not installed')
     def test_zsh(self):
         self.offers(zsh)
+        self.assertIn(str(os.getpid()), zsh('memwatch -p '))
 
 
 if __name__ == '__main__':

@@ -28,9 +28,13 @@ static void test_seconds(void **state)
 		const char *text;
 		uint64_t ns;
 	} good[] = {
-		{"1", 1000000000},   {"2.5", 2500000000},  {"0.001", 1000000},
-		{".5", 500000000},   {"30.", 30000000000}, {"315360000", 315360000000000000},
-		{"007", 7000000000},
+		{"1", 1000000000},       {"2.5", 2500000000},     {"0.001", 1000000},
+		{".5", 500000000},       {"30.", 30000000000},    {"315360000", 315360000000000000},
+		{"007", 7000000000},     {"10s", 10000000000},    {"500ms", 500000000},
+		{"1m", 60000000000},     {"1h", 3600000000000},   {"1h30m", 5400000000000},
+		{"2d", 172800000000000}, {"1.5h", 5400000000000}, {"1m30.25s", 90250000000},
+		{"1s1us", 1000001000},   {"90m", 5400000000000},  {"3650d", 315360000000000000},
+		{"1500us", 1500000},     {"0.000001h", 3600000},
 	};
 
 	(void)state;
@@ -66,7 +70,23 @@ static void test_seconds_refused(void **state)
 		"--",
 		"315360001",
 		"1,5",
-		"10s",
+		"1h30",
+		"30m1h",
+		"1m1m",
+		"1s 1ms",
+		"1M",
+		"10sec",
+		"1ns",
+		"s",
+		".s",
+		"1..5s",
+		"m1",
+		"-1s",
+		"999us",
+		"0h",
+		"3650d1us",
+		"99999999999999999999999999d",
+		"18446744073709551616us",
 		"99999999999999999999999999999999999999999999999999999999999999999999999999999999",
 	};
 
@@ -77,6 +97,35 @@ static void test_seconds_refused(void **state)
 		assert_usage(mw_cli_parse(MW_CLI_TYPE_SECONDS, "--duration", bad[i], &ns), "--duration");
 		assert_int_equal(ns, 77);
 	}
+}
+
+static void test_moment(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t ns;
+	} good[] = {{"0", 0},           {"0s", 0}, {"0.000000001", 1}, {"0.0000000019", 1}, {"1m30s", 90000000000},
+		    {"2.5", 2500000000}};
+	static const char *const bad[] = {"", ".", "x", "-1", "1x", "1 s", "3651d", "1h30"};
+	uint64_t ns = 77;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_usage(mw_cli_parse(MW_CLI_TYPE_MOMENT, "--from", bad[i], &ns), "--from");
+		assert_int_equal(ns, 77);
+	}
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		assert_null(mw_cli_parse(MW_CLI_TYPE_MOMENT, "--from", good[i].text, &ns));
+		assert_int_equal(ns, good[i].ns);
+	}
+}
+
+static void test_is_pids(void **state)
+{
+	(void)state;
+	assert_true(mw_cli_is_pids("1") && mw_cli_is_pids("29067") && mw_cli_is_pids("1,29067"));
+	assert_false(mw_cli_is_pids("") || mw_cli_is_pids("0") || mw_cli_is_pids("ls") || mw_cli_is_pids("7z") ||
+		     mw_cli_is_pids("4194305") || mw_cli_is_pids("1,"));
 }
 
 static void test_count(void **state)
@@ -211,7 +260,8 @@ UNIT_GROUP(parse)
 		cmocka_unit_test(test_count),        cmocka_unit_test(test_pids),
 		cmocka_unit_test(test_pids_refused), cmocka_unit_test(test_track),
 		cmocka_unit_test(test_nearest),      cmocka_unit_test(test_size),
-		cmocka_unit_test(test_percent),
+		cmocka_unit_test(test_percent),      cmocka_unit_test(test_moment),
+		cmocka_unit_test(test_is_pids),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
