@@ -4,6 +4,7 @@
 
 #include "base/reserve.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,8 +130,10 @@ struct mw_error *mw_error_unless_gone(struct mw_error *err)
 
 struct mw_error *mw_error_first(struct mw_error *first, struct mw_error *second)
 {
-	if (!first)
+	if (!first || (second && first->errnum == EPIPE)) {
+		mw_error_destroy(first);
 		return second;
+	}
 	mw_error_destroy(second);
 	return first;
 }

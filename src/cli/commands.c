@@ -78,9 +78,19 @@
 			MW_CLI_AT(session.files)                                                                       \
 	}
 
+/* The option behind it tells of it as well. */
+#define MW_CLI_FORCE(help)                                                                                             \
+	{                                                                                                              \
+		"force", 0, MW_COMPLETE_NOTHING, NULL, help,                                                           \
+			"Replace files that are there already, whatever they hold. Without it memwatch replaces a "    \
+			"file only with what it holds already: a recording with a recording, a page with a page, a "   \
+			"JSON report with a JSON report.",                                                             \
+			NULL, MW_CLI_TYPE_FLAG, MW_CLI_AT(session.force)                                               \
+	}
+
 #define MW_CLI_QUIET                                                                                                   \
 	{                                                                                                              \
-		"quiet", 0, MW_COMPLETE_NOTHING, NULL, "no progress, no text report\n",                                \
+		"quiet", 0, MW_COMPLETE_NOTHING, NULL, "replace any file; no progress, no text report\n",              \
 			"No progress, no text report.", NULL, MW_CLI_TYPE_FLAG, MW_CLI_AT(session.quiet)               \
 	}
 
@@ -191,6 +201,7 @@ static const struct mw_cli_option record_options[] = {
 	MW_CLI_TOP("frames per stack (128), stacks in the text (10)\n"),
 	MW_CLI_ALL,
 	MW_CLI_REPORTS,
+	MW_CLI_FORCE(NULL),
 	MW_CLI_QUIET,
 #define HELP(own, brief) brief
 #include "cli/view_rows.inc"
@@ -273,6 +284,7 @@ static const struct mw_cli_option top_options[] = {
 	{"output", 'o', MW_COMPLETE_FILE, "FILE", "write a recording of the whole session\n",
 	 "Write a recording of the whole session. Without it the key w writes one of what was seen so far.", NULL,
 	 MW_CLI_TYPE_OUTPUT, MW_CLI_AT(session.output)},
+	MW_CLI_FORCE("... in place of any file that is there\n"),
 	{"max-memory", 0, MW_COMPLETE_NOTHING, "SIZE", "detach when memwatch uses more (500M)\n",
 	 "Detach from the process when memwatch itself uses more than this many bytes; K, M, G and T are units.", NULL,
 	 MW_CLI_TYPE_SIZE, MW_CLI_AT(session.max_memory)},
@@ -360,6 +372,7 @@ static const struct mw_cli_option report_options[] = {
 	MW_CLI_TOP("stacks in the text report (default: 10)\n"),
 	MW_CLI_ALL,
 	MW_CLI_REPORTS,
+	MW_CLI_FORCE(NULL),
 	MW_CLI_QUIET,
 #define HELP(own, brief) own
 #include "cli/view_rows.inc"
@@ -454,8 +467,9 @@ static const struct mw_cli_option diff_options[] = {
 	 "Include stacks that did not change.", NULL, MW_CLI_TYPE_FLAG, MW_CLI_AT(diff.all)},
 	{mw_cli_formats_of_diffs, 0, MW_COMPLETE_FILE, "FILE", NULL, NULL, NULL, MW_CLI_TYPE_TEXT,
 	 MW_CLI_AT(session.files)},
-	{"quiet", 0, MW_COMPLETE_NOTHING, NULL, "no progress, no text\n", "No progress, no text.", NULL,
-	 MW_CLI_TYPE_FLAG, MW_CLI_AT(session.quiet)},
+	MW_CLI_FORCE(NULL),
+	{"quiet", 0, MW_COMPLETE_NOTHING, NULL, "replace any file; no progress, no text\n", "No progress, no text.",
+	 NULL, MW_CLI_TYPE_FLAG, MW_CLI_AT(session.quiet)},
 	MW_CLI_HELP("this help\n"),
 	MW_CLI_END,
 };

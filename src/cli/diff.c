@@ -379,6 +379,7 @@ static struct mw_error *run(struct session *session)
 	for (size_t i = 0; i < MW_DIFF_SIDES; i++)
 		MW_TRY(mw_outputs_check_recording(session->wanted, session->options->files[i],
 						  "a recording to compare"));
+	MW_TRY(mw_outputs_check(session->wanted));
 	MW_TRY(mw_outputs_open(&session->outputs, session->wanted));
 	MW_TRY(open_all(session));
 	MW_TRY(choose_processes(session, &first, &count));

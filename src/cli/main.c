@@ -62,9 +62,9 @@ static struct mw_error *record_all(struct recording *recording)
 	struct mw_partials partials;
 	struct mw_error *err;
 
-	MW_TRY(mw_outputs_check(recording->options));
 	/* What can go wrong without a process is tried before one is touched. */
 	MW_TRY(mw_process_setup_check_files());
+	MW_TRY(mw_outputs_check(recording->options));
 	MW_TRY(mw_outputs_open(&recording->outputs, recording->options));
 	if (recording->options->output)
 		MW_TRY(mw_store_create(recording->options->output, &session->writer));

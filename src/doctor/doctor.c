@@ -223,6 +223,13 @@ static void add_stale(const struct mw_doctor *doctor, struct list *may)
 		    (int)doctor->pid, (int)doctor->pid);
 }
 
+static void add_lacking(const struct mw_doctor *doctor, struct list *may_not)
+{
+	const char *hint = mw_error_hint_text(doctor->lacking);
+
+	add(may_not, "watch it: %s%s%s", mw_error_text(doctor->lacking), hint ? ". " : "", hint ? hint : "");
+}
+
 /* Whether its threads are stopped at each call. */
 static void add_engine(const struct mw_doctor *doctor, struct list *may, struct list *may_not)
 {
@@ -341,9 +348,13 @@ static void print_may(FILE *out, const struct mw_doctor *doctor)
 	begin(&may_not, doctor->width);
 	if (may.out && may_not.out) {
 		add_attach(doctor, &may, &may_not);
+		if (doctor->lacking)
+			add_lacking(doctor, &may_not);
 		if (mw_doctor_has_inside(doctor)) {
-			add_engine(doctor, &may, &may_not);
-			add_survival(doctor, &may, &may_not);
+			if (!doctor->lacking) {
+				add_engine(doctor, &may, &may_not);
+				add_survival(doctor, &may, &may_not);
+			}
 			add_stale(doctor, &may);
 			add_seccomp(doctor, &may, &may_not);
 		}

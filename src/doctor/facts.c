@@ -219,14 +219,16 @@ static void print_engine(const struct rows *rows)
 	const struct mw_session_options *options = doctor->options;
 	const struct mw_error *verdict = doctor->jump.verdict;
 
-	if (strcmp(options->engine, "auto") != 0)
+	if (doctor->lacking)
+		row(rows, "engine", "none: there is nothing to hook, or it can't be looked at");
+	else if (strcmp(options->engine, "auto") != 0)
 		row(rows, "engine", "%s (%s)", options->engine, options->engine_reason);
 	else if (verdict && doctor->no_trap)
 		row(rows, "engine", "trap, but only with --unsafe (auto: %s)", mw_error_text(verdict));
 	else if (verdict)
 		row(rows, "engine", "trap (auto: %s)", mw_error_text(verdict));
 	else
-		row(rows, "engine", "jump (auto: it can be used on this process%s)",
+		row(rows, "engine", "jump (auto: nothing stands in its way%s)",
 		    doctor->seccomp_filtered ? ", if its seccomp filters permit it" : "");
 }
 

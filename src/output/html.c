@@ -415,3 +415,11 @@ struct mw_error *mw_html_write(const struct mw_report *const *reports, size_t co
 		at = found + strlen(next->mark);
 	}
 }
+
+bool mw_html_is_own(const char *head, size_t size)
+{
+	static const char first[] = "<!doctype html>", title[] = "<title>memwatch";
+
+	return size > sizeof(first) && memcmp(head, first, sizeof(first) - 1) == 0 &&
+	       memmem(head, size, title, sizeof(title) - 1) != NULL;
+}

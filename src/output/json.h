@@ -30,6 +30,8 @@ struct mw_error *mw_json_write(const struct mw_report *const *reports, size_t co
 /* The same, but that each report has its frames once, as `frames`, and those of its stacks are indexes into that. */
 struct mw_error *mw_json_write_shared(const struct mw_report *const *reports, size_t count,
 				      const struct mw_output_options *options, FILE *stream) MW_MUST_CHECK;
+/* Does a file that begins so hold a report or a comparison? Blanks between its words don't matter. */
+bool mw_json_is_own(const char *head, size_t size);
 
 /* Write what there is of the views, each as ,\n"KEY":VALUE. False without memory; write errors stay in the stream. */
 bool mw_json_views(FILE *stream, const struct mw_views *views);

@@ -16,6 +16,8 @@
 
 #include <memwatch/diff.h>
 
+#include <string.h>
+
 #define SCHEMA "memwatch.diff/1"
 
 struct writer {
@@ -99,6 +101,17 @@ static json_t *stack_value(const struct mw_diff_stack *stack)
 				 mw_json_frames(stack->frames, stack->frame_count));
 
 	return mw_json_join(head, held_value(stack->held));
+}
+
+bool mw_json_is_own(const char *head, size_t size)
+{
+	static const char first[] = "{\"schema\":\"memwatch.";
+	size_t found = 0;
+
+	for (size_t i = 0; i < size && first[found]; i++)
+		if (!strchr(" \t\r\n", head[i]) && head[i] != first[found++])
+			return false;
+	return !first[found];
 }
 
 static void put_diff(struct writer *writer, const struct mw_diff *diff)

@@ -9,6 +9,8 @@
 static const struct mw_output outputs[] = {
 	{
 		.name = "json",
+		.what = "a JSON report",
+		.is_own = mw_json_is_own,
 		.of_reports = {"the whole report as JSON; '-' is standard output\n",
 			       "Write the whole report as JSON; '-' is standard output."},
 		.of_diffs = {"all stacks as JSON; '-' is standard output\n",
@@ -19,6 +21,8 @@ static const struct mw_output outputs[] = {
 	{
 		.name = "html",
 		.timelines = true,
+		.what = "a page",
+		.is_own = mw_html_is_own,
 		.of_reports = {"a page for the browser; '-' as above\n",
 			       "Write a page that shows the report in any browser, and needs nothing else: timeline, "
 			       "flame graph, tables, suspects, and any interval of them. '-' is standard output."},

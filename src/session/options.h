@@ -31,6 +31,7 @@ struct mw_session_options {
 	const char
 		*files[MW_OUTPUTS_MAX]; /* what is written of it, by format (mw_output_get()); NULL: not in that one */
 	const char *output;             /* the recording; NULL: none is kept */
+	bool force;                     /* these may replace whatever files are there */
 	bool no_symbols;                /* none are kept in it */
 	uint64_t max_memory;            /* bytes of memwatch's own that end the window; 0: no limit */
 	uint32_t max_stopped;           /* millionths of five seconds; 0: no limit */

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/place.h"
 #include "session/terminal.h"
+#include "store/reader.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +13,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define HEAD_SIZE 4096 /* by which a file is known for what it is */
 
 struct mw_outfile {
 	FILE *stream;
@@ -252,8 +255,42 @@ static struct mw_error *check_pair(const char *option, const char *name, const c
 	return err ? mw_error_hint(err, "Give them different names") : NULL;
 }
 
+/* What is there under that name may be replaced if it is empty or `is_own`. What else stands in the way is told when it is
+ * opened. */
+static struct mw_error *check_there(const char *option, const char *name, const char *what,
+				    bool (*is_own)(const char *head, size_t size))
+{
+	char link[40], head[HEAD_SIZE];
+	struct mw_place place;
+	ssize_t size = 0;
+	bool found;
+	int fd;
+
+	if (!name || descriptor_of(name) >= 0)
+		return NULL;
+	found = mw_place_find(&place, name) == 0 && place.kind == MW_PLACE_FILE;
+	if (found) {
+		(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", place.there);
+		fd = open(link, O_RDONLY | O_CLOEXEC);
+		size = fd < 0 ? -1 : pread(fd, head, sizeof(head), 0);
+		if (fd >= 0)
+			close(fd);
+	}
+	mw_place_deinit(&place);
+	if (size == 0 || (size > 0 && is_own(head, (size_t)size)))
+		return NULL;
+	return mw_error_hint(mw_error_create(MW_ERROR_SYSTEM, 0, "--%s '%s' is a file that is not %s of memwatch's",
+					     option, name, what),
+			     "Give another name, or --force to replace it");
+}
+
 struct mw_error *mw_outputs_check(const struct mw_session_options *options)
 {
+	if (!options->force)
+		MW_TRY(check_there("output", options->output, "a recording", mw_store_is_recording));
+	for (size_t i = 0; mw_output_get(i) && !options->force; i++)
+		MW_TRY(check_there(mw_output_get(i)->name, options->files[i], mw_output_get(i)->what,
+				   mw_output_get(i)->is_own));
 	for (size_t i = 0; mw_output_get(i); i++)
 		MW_TRY(check_pair("output", options->output, mw_output_get(i)->name, options->files[i]));
 	for (size_t i = 0; mw_output_get(i); i++)

@@ -49,7 +49,8 @@ struct mw_outputs {
 
 /* Is a format asked for that shows timelines? */
 bool mw_outputs_want_timelines(const struct mw_session_options *options);
-/* Do two of them go to one place? Errors: USAGE. */
+/* Do two of them go to one place? Errors: USAGE. Would one replace a file that is not of its kind, unless that is forced?
+ * Errors: SYSTEM. */
 struct mw_error *mw_outputs_check(const struct mw_session_options *options) MW_MUST_CHECK;
 /* Would one replace that recording? `what` it is: "the recording itself". Errors: USAGE. */
 struct mw_error *mw_outputs_check_recording(const struct mw_session_options *options, const char *recording,

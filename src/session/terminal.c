@@ -65,6 +65,10 @@ enum mw_message_status mw_message_error(struct mw_error *err)
 	if (!err)
 		return MW_STATUS_DONE;
 	status = mw_error_kind(err) == MW_ERROR_USAGE ? MW_STATUS_USAGE : MW_STATUS_FAILED;
+	if (mw_error_errno(err) == EPIPE) {
+		mw_error_destroy(err);
+		return status;
+	}
 	/* In one write where that is possible, so that the messages of several programs don't mix. */
 	setvbuf(stderr, line, _IOLBF, sizeof(line));
 	fputs("memwatch: ", stderr);

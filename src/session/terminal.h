@@ -27,7 +27,8 @@ enum mw_message_status {
 };
 
 /* Print "memwatch: TEXT. HINT" as one line, free the error and return the exit status it stands for. NULL prints
- * nothing and is MW_STATUS_DONE. */
+ * nothing and is MW_STATUS_DONE. Nor is anything printed where a reader has ended (EPIPE), as head(1) does when it has
+ * read enough: whoever ended it knows. */
 enum mw_message_status mw_message_error(struct mw_error *err);
 
 /* Print text that may come from a target or the user: no escape sequence of theirs gets to a terminal, and no line gets

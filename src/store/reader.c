@@ -287,10 +287,20 @@ struct reading {
 	struct mw_store_state state;
 };
 
+#define MAGIC 8 /* bytes of the header that are the same in every version */
+
 static struct mw_error *no_recording(const char *path, const char *why)
 {
 	return mw_error_hint(mw_error_create(MW_ERROR_DATA, 0, "%s is not a recording: %s", path, why),
 			     "Give a file that memwatch -o wrote.");
+}
+
+bool mw_store_is_recording(const char *head, size_t size)
+{
+	uint8_t good[MW_STORE_FILE_HEADER];
+
+	mw_store_pack_file(good);
+	return size >= MAGIC && memcmp(head, good, MAGIC) == 0;
 }
 
 static struct mw_error *check_header(const char *path, const uint8_t *header, int64_t size)
@@ -303,7 +313,7 @@ static struct mw_error *check_header(const char *path, const uint8_t *header, in
 		return mw_error_create(MW_ERROR_SYSTEM, errno, "can't read the recording %s", path);
 	if (size == 0)
 		return no_recording(path, "it is empty");
-	if (memcmp(header, good, (size_t)(size < 8 ? size : 8)) != 0)
+	if (memcmp(header, good, (size_t)(size < MAGIC ? size : MAGIC)) != 0)
 		return no_recording(path, "it does not begin as one");
 	if (size < (int64_t)sizeof(good))
 		return no_recording(path, "it was cut off before anything was written");

@@ -11,6 +11,11 @@
 
 #include "store/store.h"
 
+#include <stddef.h>
+
+/* Does a file that begins so hold a recording, of whatever version? */
+bool mw_store_is_recording(const char *head, size_t size);
+
 struct mw_store_reader;
 
 /* Errors: SYSTEM (can't be opened), DATA (no recording, one of another version): with the name and what to do. */

@@ -8,6 +8,7 @@
 #include "top/top.h"
 
 #include "base/clock.h"
+#include "session/outputs.h"
 #include "session/session.h"
 #include "session/watchdog.h"
 #include "top/draw.h"
@@ -573,8 +574,9 @@ static struct mw_error *prepare(struct top *top)
 {
 	struct mw_session *session = &top->session;
 
-	MW_TRY(mw_top_tty_prepare());
 	MW_TRY(mw_process_setup_check_files());
+	MW_TRY(mw_outputs_check(top->options));
+	MW_TRY(mw_top_tty_prepare());
 	if (top->options->output)
 		MW_TRY(mw_store_create(top->options->output, &session->writer));
 	else

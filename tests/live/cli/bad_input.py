@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Everything that memwatch must refuse: with one message, the right status, and nothing touched."""
 import os
+import re
 import resource
 import shutil
 import signal
 import stat
 import subprocess
+import tempfile
 import time
 
 from harness import (MEMWATCH, NOBODY, OTHER, PATIENCE, WORK, Code, Output, Skip, as_user, assert_message,
@@ -77,7 +79,7 @@ def test_help_of_a_command():
         assert asked.returncode == 0 and not asked.stderr and f"memwatch {name} " in asked.stdout, asked
         assert asked.stdout == memwatch(name, "--help").stdout
     assert memwatch("help").stdout == memwatch("--help").stdout
-    assert_message(memwatch("help", "docter"), 2, "'docter'", "memwatch help doctor$")
+    assert_message(memwatch("help", "docter"), 2, "'docter'", "memwatch help doctor'")
     assert_message(memwatch("help", "top", "diff"), 2, "'diff'")
     assert_message(memwatch("help", "--nonsense"), 2, "--nonsense")
 
@@ -269,7 +271,10 @@ def test_qemu():
 def test_no_allocator():
     child = paused(elf(64, PAUSE_64, "pause64"))
     refuse(1, ["allocator"], "-p", child.pid, "-d", 1, target=child.pid)
-    assert_message(memwatch("doctor", "-p", child.pid), 1, "allocator")
+    result = memwatch("doctor", "-p", child.pid)
+    assert_message(result, 1, "allocator")
+    # It does not say two things at once.
+    assert "can't be watched" in result.stdout and not re.search("can be|record inside it", result.stdout), result.stdout
     assert_untouched(child.pid)
 
 
@@ -334,8 +339,85 @@ def test_closed_output():
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as pipe:
-        assert_message(memwatch("-p", target, "-d", "0.3", stdout=pipe), 1, "Broken pipe")
+        assert_silent(memwatch("-p", target, "-d", "0.3", stdout=pipe))
+        assert_silent(memwatch("doctor", "-p", target, stdout=pipe))
+        assert_silent(memwatch("--help", stdout=pipe))
+        # What else fails is told.
+        assert_message(memwatch("-p", target, "-d", "0.3", "--json", "-", "--html", "/dev/full", stdout=pipe), 1,
+                       "/dev/full", "No space left")
+        kept = os.path.join(WORK, "kept.mw")
+        assert_silent(memwatch("-p", target, "-d", "0.3", "-o", kept, stdout=pipe))
+        assert memwatch("report", kept).returncode == 0
+        assert_silent(memwatch("report", kept, stdout=pipe))
+        assert_silent(memwatch("diff", kept, "--from", "start", "--to", "end", stdout=pipe))
     assert_untouched(target)
+
+
+def assert_silent(result):
+    """Not all was written, and whoever has closed the pipe knows."""
+    assert result.returncode == 1 and not result.stderr, result
+
+
+def test_head():
+    """A reader that has read enough in the middle of a report."""
+    target, _ = python("import time\nprint(1, flush=True)\nwhile 1: time.sleep(0.01)")
+    code = Code(target.pid)
+    kept = os.path.join(WORK, "head.mw")
+    for form in (["--top", "100"], ["--json", "-"]):
+        result = subprocess.run(["bash", "-c", '"$@" | head -1; echo "${PIPESTATUS[0]}"', "bash",
+                                 *command("-p", target.pid, "-d", "1", "-o", kept, *form)], capture_output=True, text=True,
+                                check=False, timeout=PATIENCE)
+        first, *_, status_of = result.stdout.splitlines()
+        assert first and status_of in ("0", "1") and not result.stderr, result
+        assert_untouched(target.pid)
+        assert code.is_as_before()
+        assert memwatch("report", kept).returncode == 0
+
+
+# Files that are there
+
+def test_other_files_stay():
+    """Nothing but what memwatch itself has written is replaced, unless that is asked for."""
+    target = sleeper().pid
+    directory = tempfile.mkdtemp(dir=WORK)
+    names = {option: os.path.join(directory, option.strip("-")) for option in ("--output", "--json", "--html")}
+    record = ["-p", target, "-d", "0.2", "--quiet"]
+    # Nothing is there, then one of its kind, then an empty file.
+    for _ in range(2):
+        result = memwatch(*record, *(word for pair in names.items() for word in pair))
+        assert result.returncode == 0, result.stderr
+    recording = names["--output"] + ".mw"
+    shutil.copy(names["--output"], recording)
+    own = {option: open(name, "rb").read() for option, name in names.items()}
+    texts = [b"a letter\n", b"{}", b'{"schema": "another"}', b"\x89MWRE", b"<!doctype html><title>diary</title>"]
+    for option, name in names.items():
+        for text in texts + [own[other] for other in own if other != option]:
+            for words in (record, ["top", "-p", target]) if option == "--output" else (record, ["report", recording]):
+                with open(name, "wb") as file:
+                    file.write(text)
+                assert_message(memwatch(*words, option, name), 1, option, "--force", re.escape(name))
+                assert_untouched(target)
+                with open(name, "rb") as file:
+                    assert file.read() == text
+        result = memwatch(*record, option, name, "--force")
+        assert result.returncode == 0 and not result.stderr, result.stderr
+        assert open(name, "rb").read(9) == own[option][:9]
+    with open(names["--json"], "w", encoding="utf-8"):
+        pass
+    assert memwatch("report", recording, "--quiet", "--json", names["--json"]).returncode == 0
+    link = os.path.join(directory, "link")
+    os.symlink(__file__, link)
+    size = os.path.getsize(__file__)
+    assert_message(memwatch(*record, "--html", link), 1, "--html")
+    assert os.path.getsize(__file__) == size
+    # A comparison is a JSON report as well.
+    moments = ["diff", recording, "--from", "start", "--to", "end", "--quiet"]
+    assert memwatch(*moments, "--json", names["--json"]).returncode == 0
+    assert memwatch("report", recording, "--quiet", "--json", names["--json"]).returncode == 0
+    with open(names["--json"], "w", encoding="utf-8") as file:
+        file.write("a letter")
+    assert_message(memwatch(*moments, "--json", names["--json"]), 1, "--json")
+    assert memwatch(*moments, "--json", names["--json"], "--force").returncode == 0
 
 
 def test_moments_outside():

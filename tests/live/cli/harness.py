@@ -170,20 +170,22 @@ class Code:
 
 
 class Output:
-    """An output file that was there before, in a directory of its own."""
+    """A report that was there before, in a directory of its own."""
+
+    BEFORE = '{ "schema": "memwatch.report/1" }'
 
     def __init__(self):
         self.directory = tempfile.mkdtemp(dir=WORK)
         os.chmod(self.directory, 0o777)
         self.path = os.path.join(self.directory, "report.json")
         with open(self.path, "w", encoding="utf-8") as file:
-            file.write("before")
+            file.write(self.BEFORE)
         os.chmod(self.path, 0o666)
 
     def assert_unchanged(self):
         assert os.listdir(self.directory) == ["report.json"], os.listdir(self.directory)
         with open(self.path, encoding="utf-8") as file:
-            assert file.read() == "before"
+            assert file.read() == self.BEFORE
 
 
 def refuse(code, mentions, *arguments, target=None, tracer=0, **options):

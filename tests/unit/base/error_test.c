@@ -38,6 +38,28 @@ static void says_what_and_why(void **state)
 	mw_error_destroy(NULL);
 }
 
+static struct mw_error *make(int errnum)
+{
+	return mw_error_create(MW_ERROR_SYSTEM, errnum, "cannot write");
+}
+
+static void a_reader_that_ends_is_told_last(void **state)
+{
+	static const struct {
+		int first, second, told; /* 0: none */
+	} cases[] = {{EPIPE, ENOSPC, ENOSPC}, {ENOSPC, EPIPE, ENOSPC}, {EPIPE, 0, EPIPE},
+		     {0, EPIPE, EPIPE},       {ENOSPC, EIO, ENOSPC},   {EPIPE, EPIPE, EPIPE}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct mw_error *err = mw_error_first(cases[i].first ? make(cases[i].first) : NULL,
+						      cases[i].second ? make(cases[i].second) : NULL);
+
+		assert_int_equal(mw_error_errno(err), cases[i].told);
+		mw_error_destroy(err);
+	}
+}
+
 static void hint_and_prefix(void **state)
 {
 	struct mw_error *err = mw_error_create(MW_ERROR_SYSTEM, 0, "inner");
@@ -119,6 +141,7 @@ UNIT_GROUP(error)
 		cmocka_unit_test(hint_and_prefix),
 		cmocka_unit_test(is_made_without_memory),
 		cmocka_unit_test(what_is_gone_is_in_nobodys_way),
+		cmocka_unit_test(a_reader_that_ends_is_told_last),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -272,12 +272,40 @@ static void test_full(void **state)
 	assert_null(find_output("xml"));
 }
 
+/* What each format has written is known again, and nothing else. */
+static void test_own(void **state)
+{
+	static const char *const foreign[] = {"",
+					      "{}",
+					      "{\"schema\":\"other\"}",
+					      "a letter",
+					      "<!doctype html>",
+					      "<!doctype html><title>diary</title>",
+					      "{\"x\":\"memwatch.report/1\"}"};
+	const struct mw_report *report = fixture_hostile();
+
+	(void)state;
+	for (size_t i = 0; mw_output_get(i); i++) {
+		const struct mw_output *output = mw_output_get(i);
+		char *text;
+
+		if (!output->what)
+			continue;
+		text = render(output->name, &report, 1, (struct mw_output_options){.top = 1});
+		for (size_t j = 0; mw_output_get(j) && mw_output_get(j)->what; j++)
+			assert_int_equal(mw_output_get(j)->is_own(text, strlen(text)), i == j);
+		for (size_t j = 0; j < sizeof(foreign) / sizeof(foreign[0]); j++)
+			assert_false(output->is_own(foreign[j], strlen(foreign[j])));
+		free(text);
+	}
+}
+
 UNIT_GROUP(json)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_keys),    cmocka_unit_test(test_values),  cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_hostile), cmocka_unit_test(test_several), cmocka_unit_test(test_golden),
-		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_full),    cmocka_unit_test(test_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
