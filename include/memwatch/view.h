@@ -186,6 +186,8 @@ struct mw_report {
 		const char *comm, *exe;
 		const char **command;
 		size_t command_count;
+		bool launched; /* by memwatch: nothing is from before the window … */
+		bool attached; /* … or it ran already; neither: not known */
 		bool has_exit_status;
 		int exit_status; /* exit code, or 128 + signal as shells have it */
 		int exit_signal; /* 0: none */

@@ -421,12 +421,12 @@ static json_t *command_value(const struct mw_report *report)
 
 static json_t *target_value(const struct mw_report *report)
 {
-	bool exited = report->target.has_exit_status;
+	bool exited = report->target.has_exit_status, known = report->target.launched || report->target.attached;
 
-	return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "pid", report->target.pid, "comm",
+	return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "pid", report->target.pid, "comm",
 			 mw_json_text(report->target.comm), "exe", mw_json_text(report->target.exe), "command",
-			 command_value(report), "exit_status",
-			 exited ? json_integer(report->target.exit_status) : json_null(), "exit_signal",
+			 command_value(report), "launched", known ? json_boolean(report->target.launched) : json_null(),
+			 "exit_status", exited ? json_integer(report->target.exit_status) : json_null(), "exit_signal",
 			 exited && report->target.exit_signal ? json_integer(report->target.exit_signal) : json_null());
 }
 

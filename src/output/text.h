@@ -33,6 +33,9 @@ void mw_text_heading(struct mw_text *text, const char *heading);
 
 /* What the figures are about: the "window", or an "interval" of it. */
 const char *mw_text_span(const struct mw_text *text);
+/* May there be blocks from before the interval? Not in a command that memwatch has launched, in its whole
+ * window. */
+bool mw_text_has_older(const struct mw_text *text);
 
 /* The part of a path behind its last slash. */
 const char *mw_text_base_name(const char *path);

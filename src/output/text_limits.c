@@ -21,6 +21,8 @@ static void put_before(struct mw_text *text)
 	struct mw_amount freed = {0};
 	uint64_t unknown = 0;
 
+	if (!mw_text_has_older(text))
+		return;
 	for (unsigned kind = 0; kind < MW_KIND_VM_INTERNAL; kind++) {
 		freed.count += report->totals[kind].aofi.count;
 		freed.bytes += report->totals[kind].aofi.bytes;

@@ -86,6 +86,16 @@ const char *mw_text_span(const struct mw_text *text)
 	return report->window.from > 0 || report->window.to < report->window.seconds ? "interval" : "window";
 }
 
+bool mw_text_has_older(const struct mw_text *text)
+{
+	const struct mw_report *report = text->report;
+	bool freed = false;
+
+	for (unsigned kind = 0; kind < MW_KIND_COUNT; kind++)
+		freed = freed || report->totals[kind].aofi.count;
+	return !report->target.launched || report->window.from > 0 || freed;
+}
+
 const char *mw_text_base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');

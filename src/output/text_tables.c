@@ -243,6 +243,8 @@ static void put_kinds(struct mw_text *text, unsigned first, unsigned last)
 			put_cell(line, kind_columns(report, kind), mw_kind_name((enum mw_kind)kind));
 	mw_text_line(text, MW_STYLE_PLAIN);
 	for (size_t i = 0; i < row_count(report); i++) {
+		if (rows[i].offset == offsetof(struct mw_report_totals, aofi) && !mw_text_has_older(text))
+			continue;
 		mw_line_printf(line, "  %-*s", LABEL_COLUMNS, rows[i].label);
 		for (unsigned kind = first; kind <= last; kind++)
 			if (report->tracked[kind])
@@ -267,7 +269,9 @@ static void put_totals(struct mw_text *text)
 			if (report->tracked[kind])
 				put_kinds(text, kind, kind);
 	}
-	mw_line_printf(&text->line, "  (not freed: by the end; older: from before the %s", mw_text_span(text));
+	mw_line_printf(&text->line, "  (not freed: by the end");
+	if (mw_text_has_older(text))
+		mw_line_printf(&text->line, "; older: from before the %s", mw_text_span(text));
 	if (report->tracked[MW_KIND_VM_INTERNAL])
 		mw_line_printf(&text->line, "; vm-internal: mapped by allocators, to hold heap blocks");
 	mw_line_printf(&text->line, ")");

@@ -50,6 +50,8 @@ struct mw_error *mw_emitter_target(struct mw_emitter *emitter, const struct mw_r
 		.started_realtime_ns = window ? window->started_realtime_ns : 0,
 		.track_heap = view->options->track_heap,
 		.track_vm = view->options->track_vm,
+		.launched = recorder->launched,
+		.attached = !recorder->launched,
 		.depth = view->options->depth,
 	};
 

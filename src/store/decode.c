@@ -200,6 +200,8 @@ static struct mw_error *emit_target(struct record *record)
 	flags = (uint32_t)get_number(get);
 	target.track_heap = flags & 1;
 	target.track_vm = flags & 2;
+	target.launched = flags & 4;
+	target.attached = flags & 8;
 	target.depth = get_below(get, UINT64_C(1) << 32);
 	target.engine = get_string(get);
 	target.engine_reason = get_string(get);

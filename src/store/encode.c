@@ -78,7 +78,8 @@ static void encode_target(struct mw_store_put *put, const void *fact, size_t lim
 	put_string(put, target->comm);
 	put_string(put, target->exe);
 	put_signed(put, target->started_realtime_ns);
-	put_number(put, (target->track_heap ? 1U : 0U) | (target->track_vm ? 2U : 0U));
+	put_number(put, (target->track_heap ? 1U : 0U) | (target->track_vm ? 2U : 0U) | (target->launched ? 4U : 0U) |
+				(target->attached ? 8U : 0U));
 	put_number(put, target->depth);
 	put_string(put, target->engine);
 	put_string(put, target->engine_reason);

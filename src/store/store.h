@@ -21,6 +21,8 @@ struct mw_stored_target {
 	size_t command_count;
 	int64_t started_realtime_ns; /* CLOCK_REALTIME at the window's start */
 	bool track_heap, track_vm;
+	bool launched;                      /* by memwatch, and watched from its first instruction on … */
+	bool attached;                      /* … or it ran already; neither: an older memwatch did not tell */
 	uint32_t depth;                     /* deepest stack kept, frames */
 	const char *engine, *engine_reason; /* which engine watched, and why that one */
 };

@@ -352,6 +352,8 @@ static struct mw_error *fill_target(const struct mw_summary_input *input, struct
 	const struct mw_window_info *window = input->window;
 
 	report->target.pid = input->pid;
+	report->target.launched = input->launched;
+	report->target.attached = input->attached;
 	report->target.comm = mw_arena_string(arena, input->comm);
 	report->target.exe = mw_arena_string(arena, input->exe);
 	report->target.command = mw_arena_array(arena, input->command_count, sizeof(*report->target.command));

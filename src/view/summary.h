@@ -35,6 +35,7 @@ struct mw_summary_input {
 	const struct mw_stored_mark *marks;
 	size_t mark_count;
 	bool track_heap, track_vm;
+	bool launched, attached; /* launched: nothing is from before the window; neither: not known */
 	const char *cut;         /* why the recording goes no further; NULL: it does not end early */
 	uint64_t from_ns, to_ns; /* the interval that the tracker's figures are of; to_ns 0: up to the window's end */
 	const struct mw_space_input *space; /* NULL: not looked at */

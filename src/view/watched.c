@@ -373,6 +373,8 @@ void mw_watched_input(const struct mw_watched *watched, struct mw_summary_input 
 		.mark_count = metadata->mark_count,
 		.track_heap = metadata->target.track_heap,
 		.track_vm = metadata->target.track_vm,
+		.launched = metadata->target.launched,
+		.attached = metadata->target.attached,
 	};
 }
 

@@ -64,7 +64,7 @@ def test_output_file():
     assert os.listdir(output.directory) == ["report.json"]
     found = report(output.path)
     assert found["target"]["pid"] == target and found["target"]["comm"] == "sleep"
-    assert found["target"]["command"] == ["sleep", "1000"]
+    assert found["target"]["command"] == ["sleep", "1000"] and found["target"]["launched"] is False
     assert found["engine"]["name"] == (ARGS.engine if ARGS.engine in ("jump", "trap") else "jump"), found["engine"]
     asked = f"--engine {ARGS.engine}" if ARGS.engine in ("jump", "trap") else "auto: "
     assert asked in found["engine"]["reason"], found["engine"]
@@ -238,6 +238,21 @@ def test_launch():
     assert found["target"]["exit_status"] == 7 and found["window"]["ended"] == "exit"
     assert found["target"]["command"] == ["sh", "-c", "echo from the command; exit 7"]
     assert found["target"]["exe"] == os.path.realpath("/bin/sh"), found["target"]
+    assert found["target"]["launched"] is True
+
+
+def test_nothing_is_older_in_a_launched_one():
+    recording = os.path.join(WORK, "launched.mw")
+    result = memwatch("-o", recording, "--force", "--", "sleep", "0.5")
+    assert result.returncode == 0, result.stderr
+    again = memwatch("report", recording)
+    for text in (result.stdout, again.stdout):
+        assert "not freed" in text and not re.search("[Bb]locks from before|older", text), text
+    part = memwatch("report", recording, "--from", "300ms")
+    assert "Blocks from before the interval" in part.stdout, part.stdout
+    target = sleeper().pid
+    result = memwatch("-p", target, "-d", "300ms", "--json", Output().path)
+    assert "Blocks from before the window" in result.stdout, result.stdout
 
 
 def test_launch_without_shebang():

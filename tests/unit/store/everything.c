@@ -14,6 +14,7 @@ static void tell_target(struct mw_store_writer *writer, uint32_t process, const 
 						.command_count = 3,
 						.started_realtime_ns = -1700000000000000000,
 						.track_vm = true,
+						.launched = true,
 						.depth = 128,
 						.engine = "jump",
 						.engine_reason = ""};

@@ -109,9 +109,10 @@ static struct mw_error *told_target(void *context, uint32_t process, const struc
 {
 	struct rig_told *told = context;
 
-	fprintf(told->stream, "%u target %d %s %s %" PRId64 " %d %d %u %s %s", process, target->pid,
+	fprintf(told->stream, "%u target %d %s %s %" PRId64 " %d %d %d %d %u %s %s", process, target->pid,
 		quoted(target->comm), quoted(target->exe), target->started_realtime_ns, target->track_heap,
-		target->track_vm, target->depth, quoted(target->engine), quoted(target->engine_reason));
+		target->track_vm, target->launched, target->attached, target->depth, quoted(target->engine),
+		quoted(target->engine_reason));
 	for (size_t i = 0; i < target->command_count; i++)
 		fprintf(told->stream, " %s", quoted(target->command[i]));
 	fprintf(told->stream, "\n");
