@@ -83,8 +83,9 @@
 	{                                                                                                              \
 		"force", 0, MW_COMPLETE_NOTHING, NULL, help,                                                           \
 			"Replace files that are there already, whatever they hold. Without it memwatch replaces a "    \
-			"file only with what it holds already: a recording with a recording, a page with a page, a "   \
-			"JSON report with a JSON report.",                                                             \
+			"file only with what it holds already: a recording with a recording, a report with one in "    \
+			"the "                                                                                         \
+			"same form.",                                                                                  \
 			NULL, MW_CLI_TYPE_FLAG, MW_CLI_AT(session.force)                                               \
 	}
 
