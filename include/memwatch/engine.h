@@ -83,6 +83,7 @@ struct mw_engine_stats {
 	uint64_t children_cleaned;    /* forked children that our code was taken out of */
 	uint64_t limit_memory;        /* where a limit of memwatch's own memory ended the window: its bytes; else 0 */
 	uint64_t limit_stopped;       /* … one of the share that it may stand still: in millionths */
+	uint64_t settle_ns;           /* how long frees were recorded after the window */
 	const char *left_behind;      /* what could not be taken out of the process, or NULL */
 };
 
@@ -150,6 +151,9 @@ struct mw_engine_ops {
 	/* All windows end: now, or when they had lasted for options.duration_ns, as window() says from then on. The
 	 * hooks still stand, and what comes later is reported as well: run() goes on serving until detach(). */
 	void (*end)(struct mw_engine *engine);
+	/* After end(): from now on only what frees is reported (free, realloc, munmap, mremap and what maps over
+	 * something); an allocating function costs the process as little as can be. Such events need have no stack. */
+	void (*settle)(struct mw_engine *engine);
 	/* Lift the hooks and detach from what is still attached. Safe at any time after create. */
 	struct mw_error *(*detach)(struct mw_engine *engine);
 	void (*destroy)(struct mw_engine *engine);

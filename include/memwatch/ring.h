@@ -367,6 +367,7 @@ struct mw_ring_control {
 	uint32_t learned_any;                            /* 0: MW_RING_LEARNED empty ones */
 	uint64_t learned;                                /* … at that offset */
 	uint64_t slow_allowed; /* so many stacks may take the slow road; where another had to, it ends and is broken */
+	uint32_t settling;     /* 1: only what frees is recorded, without stacks */
 
 	/* The recorder writes these, atomically. */
 	uint64_t rings_taken __attribute__((aligned(64)));

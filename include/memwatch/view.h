@@ -91,8 +91,9 @@ struct mw_report_stack {
 	struct mw_report_frame *frames;
 	size_t frame_count;
 	struct mw_amount size, impacting, transient, aofi;
-	uint64_t aofi_unknown; /* of aofi.count, those whose size is unknown (0 in aofi.bytes) */
-	struct mw_amount aofo; /* as in mw_report_totals */
+	struct mw_amount settled_later; /* of impacting: freed within the settling time, after the window */
+	uint64_t aofi_unknown;          /* of aofi.count, those whose size is unknown (0 in aofi.bytes) */
+	struct mw_amount aofo;          /* as in mw_report_totals */
 	struct mw_report_peak peak;
 	bool has_lifetime; /* any block freed: of the transient ones */
 	uint64_t lifetime_min_ns, lifetime_median_ns, lifetime_p99_ns, lifetime_max_ns;
@@ -116,7 +117,8 @@ struct mw_report_suspect {
 	double bytes_per_hour;  /* at the rate of the window; 0 where it does not grow */
 	size_t *stacks;         /* in mw_report.stacks, most bytes first */
 	size_t stack_count;
-	const char *sentence; /* what the verdict means, and what is open */
+	const char *sentence;           /* what the verdict means, and what is open */
+	struct mw_amount settled_later; /* as in mw_report_stack */
 };
 
 struct mw_report_module {
@@ -126,7 +128,8 @@ struct mw_report_module {
 
 struct mw_report_totals {
 	struct mw_amount size, impacting, transient, aofi;
-	struct mw_amount aofo; /* of blocks that are known: allocated in the window, before the interval */
+	struct mw_amount aofo;          /* of blocks that are known: allocated in the window, before the interval */
+	struct mw_amount settled_later; /* as in mw_report_stack */
 	uint64_t aofi_unknown;
 	struct mw_report_peak peak;
 };

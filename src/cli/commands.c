@@ -117,6 +117,8 @@ static struct mw_error *check_one(const struct mw_cli_command *command, struct m
 {
 	size_t count = options->session.pids.count;
 
+	/* That is for reports. */
+	options->session.settle_ns = 0;
 	if (count == 1)
 		return NULL;
 	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "%s takes one process, and %s given", command->name,
@@ -141,11 +143,29 @@ static struct mw_error *refuse_operand(const struct mw_cli_command *command, str
 
 /* --- a recording ----------------------------------------------------------------------------------------------------- */
 
+#define SETTLE_FROM_NS UINT64_C(5000000000)  /* shorter windows don't, unless asked to */
+#define SETTLE_MOST_NS UINT64_C(10000000000) /* … of itself */
+
+static struct mw_error *check_settle(struct mw_session_options *options)
+{
+	uint64_t tenth = options->duration_ns / 10;
+
+	if (options->settle_ns == UINT64_MAX)
+		options->settle_ns = options->duration_ns < SETTLE_FROM_NS ? 0
+				     : tenth < SETTLE_MOST_NS              ? tenth
+									   : SETTLE_MOST_NS;
+	else if (options->settle_ns && !options->duration_ns)
+		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "--settle needs a window that ends by itself"),
+				     "Give its length by -d, as in -d 30");
+	return NULL;
+}
+
 static struct mw_error *check_record(const struct mw_cli_command *command, struct mw_cli_options *all)
 {
 	const struct mw_session_options *options = &all->session;
 
 	(void)command;
+	MW_TRY(check_settle(&all->session));
 	if (all->dashes && (!options->command || !options->command[0][0]))
 		return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "the command after '--' is empty"),
 				     "Name a program and its arguments, as in: memwatch -- ls -l");
@@ -174,6 +194,15 @@ static const struct mw_cli_option record_options[] = {
 	 "The length of the window: seconds, as in 30 or 2.5, or numbers with units, as in 500ms, 10s, 1m or 1h30m, as "
 	 "wherever a time is taken. Without it the window ends with Ctrl-C, SIGTERM, or the end of the process.",
 	 NULL, MW_CLI_TYPE_SECONDS, MW_CLI_AT(session.duration_ns)},
+	{"settle", 0, MW_COMPLETE_NOTHING, "SECONDS", "record frees alone for this long after the window\n",
+	 "After a window of -d, stay for this long and record only what is freed: that tells blocks that were in "
+	 "flight at "
+	 "the window's end from those that are kept. Allocations are not recorded, and cost the process next to "
+	 "nothing. "
+	 "By default a tenth of the window, ten seconds at most, from windows of five seconds on; 0: not at all. "
+	 "Ctrl-C "
+	 "ends it.",
+	 NULL, MW_CLI_TYPE_MOMENT, MW_CLI_AT(session.settle_ns)},
 	MW_CLI_TRACK_TO("record"),
 	MW_CLI_ENGINE("jumps to a recorder where it is safe, or breakpoints\n",
 		      "How the allocator is hooked. jump redirects its functions to a recorder inside the process, and "

@@ -371,10 +371,14 @@ struct mw_error *mw_cli_options_parse(const struct mw_cli_command *command, int 
 	struct parse parse = {
 		.command = command,
 		.table = mw_cli_command_options(command),
-		.options =
-			{.session = {.track_heap = true, .track_vm = true, .engine = "auto", .depth = 128, .top = 10},
-			 .report = {.to_ns = UINT64_MAX},
-			 .diff = {.kinds = {[MW_KIND_HEAP] = true, [MW_KIND_VM] = true}, .top = SIZE_MAX}},
+		.options = {.session = {.track_heap = true,
+					.track_vm = true,
+					.engine = "auto",
+					.depth = 128,
+					.top = 10,
+					.settle_ns = UINT64_MAX},
+			    .report = {.to_ns = UINT64_MAX},
+			    .diff = {.kinds = {[MW_KIND_HEAP] = true, [MW_KIND_VM] = true}, .top = SIZE_MAX}},
 	};
 	struct mw_error *err = parse_line(&parse, argc, argv);
 

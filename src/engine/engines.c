@@ -118,6 +118,16 @@ static void auto_end(struct mw_engine *base)
 		engine->trap->ops->end(engine->trap);
 }
 
+static void auto_settle(struct mw_engine *base)
+{
+	struct auto_engine *engine = (struct auto_engine *)base;
+
+	if (engine->jump)
+		engine->jump->ops->settle(engine->jump);
+	if (engine->trap)
+		engine->trap->ops->settle(engine->trap);
+}
+
 static struct mw_error *auto_detach(struct mw_engine *base)
 {
 	struct auto_engine *engine = (struct auto_engine *)base;
@@ -315,6 +325,7 @@ static const struct mw_engine_ops auto_ops = {
 	.start = auto_start,
 	.run = auto_run,
 	.end = auto_end,
+	.settle = auto_settle,
 	.detach = auto_detach,
 	.destroy = auto_destroy,
 	.hooks = auto_hooks,

@@ -295,6 +295,7 @@ static json_t *stack_value(const struct mw_report_stack *stack, const struct fra
 		threads_value(stack), "growth", growth_value(&stack->growth));
 
 	mw_json_set(&sums, "resident", resident_value(stack));
+	mw_json_set(&sums, "settled_later", mw_json_amount(&stack->settled_later));
 	return mw_json_join(head, sums);
 }
 
@@ -454,11 +455,20 @@ static json_t *limit_value(const struct mw_report *report)
 		       : json_pack("{s:s, s:o}", "of", "memory", "bytes", mw_json_number(stats->limit_memory));
 }
 
+/* null where the recording does not tell it. */
+static json_t *settle_value(const struct mw_report *report)
+{
+	uint64_t settle_ns = report->engine.stats.settle_ns;
+
+	return settle_ns == MW_SIZE_UNKNOWN ? json_null() : json_real((double)settle_ns / 1e9);
+}
+
 static json_t *window_value(const struct mw_report *report)
 {
-	return json_pack("{s:o, s:f, s:f, s:f, s:s, s:o}", "started", mw_json_date(report->window.started_realtime_ns),
-			 "seconds", report->window.seconds, "from", report->window.from, "to", report->window.to,
-			 "ended", mw_window_end_name(report->window.ended), "limit", limit_value(report));
+	return json_pack(
+		"{s:o, s:f, s:f, s:f, s:s, s:o, s:o}", "started", mw_json_date(report->window.started_realtime_ns),
+		"seconds", report->window.seconds, "from", report->window.from, "to", report->window.to, "ended",
+		mw_window_end_name(report->window.ended), "limit", limit_value(report), "settle", settle_value(report));
 }
 
 static json_t *hook_value(const struct mw_report_hook *hook)
@@ -492,10 +502,11 @@ static json_t *engine_value(const struct mw_report *report)
 
 static json_t *totals_value(const struct mw_report_totals *totals)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "size", mw_json_amount(&totals->size), "impacting",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "size", mw_json_amount(&totals->size), "impacting",
 			 mw_json_amount(&totals->impacting), "transient", mw_json_amount(&totals->transient), "aofi",
 			 mw_json_amount(&totals->aofi), "aofi_unknown", mw_json_number(totals->aofi_unknown), "aofo",
-			 mw_json_amount(&totals->aofo), "peak", peak_value(&totals->peak));
+			 mw_json_amount(&totals->aofo), "peak", peak_value(&totals->peak), "settled_later",
+			 mw_json_amount(&totals->settled_later));
 }
 
 /* A kind that was not recorded is null: zeros would claim that nothing was allocated. */

@@ -88,7 +88,13 @@ static void put_command(struct mw_text *text)
 static void put_interval(struct mw_text *text)
 {
 	const struct mw_report *report = text->report;
+	uint64_t settle_ns = report->engine.stats.settle_ns;
 
+	if (settle_ns && settle_ns != MW_SIZE_UNKNOWN) {
+		mw_line_printf(&text->line, "  settled: frees were recorded for %s after the window",
+			       mw_show_seconds((double)settle_ns / 1e9).text);
+		mw_text_paragraph(text, 2);
+	}
 	if (report->window.from > 0 || report->window.to < report->window.seconds) {
 		mw_line_printf(&text->line, "  interval: from %.3f s to %.3f s; what follows is of that interval",
 			       report->window.from, report->window.to);

@@ -44,6 +44,8 @@ const char *mw_text_base_name(const char *path);
 void mw_text_header(struct mw_text *text);
 void mw_text_answer(struct mw_text *text);   /* what leaks, in a line or some */
 void mw_text_suspects(struct mw_text *text); /* why, with stacks */
+/* One line of a suspect or a stack: what of it was only in flight. */
+void mw_text_settled(struct mw_text *text, const struct mw_amount *settled_later);
 void mw_text_totals(struct mw_text *text);
 void mw_text_tables(struct mw_text *text); /* memory, the address space, modules */
 /* What there is of the views, each with a heading of its own. Uses the report's stacks for frames. */

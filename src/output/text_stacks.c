@@ -116,6 +116,7 @@ static void put_impacting(struct mw_text *text, size_t number, const struct mw_r
 		mw_line_printf(line, "   %s resident at the window's end", mw_show_size(stack->resident).text);
 		mw_text_paragraph(text, 5);
 	}
+	mw_text_settled(text, &stack->settled_later);
 	put_threads(text, stack);
 	put_ages(text, stack);
 	put_growth(text, &stack->growth);

@@ -179,6 +179,16 @@ static void put_stack(struct mw_text *text, const struct mw_report_suspect *susp
 	mw_text_frames(text, stack, SIZE_MAX);
 }
 
+void mw_text_settled(struct mw_text *text, const struct mw_amount *settled_later)
+{
+	if (!settled_later->count)
+		return;
+	mw_line_printf(&text->line, "   %s block%s (%s) %s freed within the settling time",
+		       mw_show_count(settled_later->count).text, settled_later->count == 1 ? "" : "s",
+		       mw_show_size(settled_later->bytes).text, settled_later->count == 1 ? "was" : "were");
+	mw_text_paragraph(text, 5);
+}
+
 static void put_suspect(struct mw_text *text, size_t number, const struct mw_report_suspect *suspect)
 {
 	struct mw_line *line = &text->line;
@@ -196,6 +206,7 @@ static void put_suspect(struct mw_text *text, size_t number, const struct mw_rep
 	add_freed(line, suspect);
 	add_projection(line, suspect, "; ");
 	mw_text_paragraph(text, 5);
+	mw_text_settled(text, &suspect->settled_later);
 	mw_line_printf(line, "   %s", suspect->sentence);
 	mw_text_paragraph(text, 5);
 	put_source(text, suspect->frame);

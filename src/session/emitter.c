@@ -106,6 +106,17 @@ static struct mw_error *emit_modules(struct mw_emitter *emitter, const struct mw
 	return NULL;
 }
 
+struct mw_error *mw_emitter_settle(const struct mw_emitter *emitter)
+{
+	for (size_t i = 0; i < emitter->receiver_count; i++) {
+		const struct mw_store_visitor *to = &emitter->receivers[i];
+
+		if (to->settle)
+			MW_TRY(to->settle(to->context, emitter->process));
+	}
+	return NULL;
+}
+
 struct mw_error *mw_emitter_sample(const struct mw_emitter *emitter, const struct mw_stored_sample *sample)
 {
 	EMIT(emitter, sample, sample);

@@ -42,6 +42,8 @@ struct mw_error *mw_emitter_target(struct mw_emitter *emitter, const struct mw_r
 struct mw_error *mw_emitter_news(struct mw_emitter *emitter, const struct mw_recorder *recorder) MW_MUST_CHECK;
 /* What was mapped when the window began. Errors: MEMORY. */
 struct mw_error *mw_emitter_before(const struct mw_emitter *emitter, mw_addr start, mw_addr end) MW_MUST_CHECK;
+/* What follows are events of the settling time. Errors: MEMORY. */
+struct mw_error *mw_emitter_settle(const struct mw_emitter *emitter) MW_MUST_CHECK;
 /* Errors: MEMORY. */
 struct mw_error *mw_emitter_sample(const struct mw_emitter *emitter,
 				   const struct mw_stored_sample *sample) MW_MUST_CHECK;

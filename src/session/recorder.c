@@ -37,12 +37,32 @@ static void note(struct mw_recorder *recorder, const struct mw_event *event)
 		mw_error_destroy(mw_space_ranges_add(&recorder->late, event->addr, event->addr + event->size));
 }
 
+/* Not every free of a block that came to be after the window: there may be millions. */
+static bool is_of_window(const struct mw_recorder *recorder, const struct mw_event *event)
+{
+	if (event->type == MW_EVENT_FREE)
+		return event->addr && recorder->sink.knows(recorder->sink.context, event->addr);
+	return event->type != MW_EVENT_ALLOC;
+}
+
+/* One that is later than the window. */
+static struct mw_error *settle(struct mw_recorder *recorder, const struct mw_event *event)
+{
+	if (!recorder->settles)
+		return NULL;
+	if (!recorder->settling)
+		MW_TRY(mw_emitter_settle(recorder->emitter));
+	recorder->settling = true;
+	return is_of_window(recorder, event) ? recorder->sink.event(recorder->sink.context, event) : NULL;
+}
+
 static struct mw_error *on_event(void *context, const struct mw_event *event)
 {
 	struct mw_recorder *recorder = context;
 
 	note(recorder, event);
-	return event->time_ns > recorder->end_ns ? NULL : recorder->sink.event(recorder->sink.context, event);
+	return event->time_ns > recorder->end_ns ? settle(recorder, event)
+						 : recorder->sink.event(recorder->sink.context, event);
 }
 
 /* They come in order of time. */
@@ -55,10 +75,12 @@ static struct mw_error *on_events(void *context, const struct mw_event *events, 
 		within--;
 	for (size_t i = recorder->noting ? 0 : within; i < count; i++)
 		note(recorder, &events[i]);
-	if (recorder->sink.events)
-		return within ? recorder->sink.events(recorder->sink.context, events, within) : NULL;
-	for (size_t i = 0; i < within; i++)
+	if (within && recorder->sink.events)
+		MW_TRY(recorder->sink.events(recorder->sink.context, events, within));
+	for (size_t i = 0; i < within && !recorder->sink.events; i++)
 		MW_TRY(recorder->sink.event(recorder->sink.context, &events[i]));
+	for (size_t i = within; i < count; i++)
+		MW_TRY(settle(recorder, &events[i]));
 	return NULL;
 }
 
@@ -186,6 +208,13 @@ static void confirm(struct mw_recorder *recorder)
 
 	if (mw_error_none(find_gone(recorder, &gone)))
 		mw_error_destroy(mw_space_confirm(&recorder->end, mw_live_thread(recorder->pid), &gone));
+}
+
+void mw_recorder_close(struct mw_recorder *recorder)
+{
+	if (recorder->end.taken)
+		confirm(recorder);
+	recorder->closed = true;
 }
 
 static void free_command(char **command, size_t count)
@@ -332,7 +361,7 @@ void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_n
 	bool with_pss = last || recorder->sample_count == 0;
 
 	/* The window is over, and others' go on. */
-	if (time_ns > recorder->end_ns && !last)
+	if (recorder->closed || (time_ns > recorder->end_ns && !last))
 		return;
 	if (!mw_error_none(mw_memory_read(tid, with_pss, &sample.rss, &sample.pss, &sample.vsize)))
 		return;
@@ -428,7 +457,7 @@ struct mw_error *mw_recorder_finish(struct mw_recorder *recorder, const struct m
 	}
 	recorder->newest.time_ns = window->length_ns;
 	sample_totals(recorder, &recorder->newest);
-	if (recorder->end.taken && !window->gone)
+	if (recorder->end.taken && !window->gone && !recorder->closed)
 		confirm(recorder);
 	set_arenas(&recorder->newest, &recorder->end);
 	return mw_emitter_sample(recorder->emitter, &recorder->newest);
@@ -457,6 +486,7 @@ bool mw_recorder_stats(const struct mw_recorder *recorder, struct mw_engine_stat
 	if (!stats)
 		return false;
 	*out = *stats;
+	out->settle_ns = recorder->settle_ns;
 	if (window && window->ended == MW_END_LIMIT && !stats->limit_stopped)
 		out->limit_memory = view->options->max_memory;
 	return true;

@@ -46,6 +46,10 @@ struct mw_recorder {
 	bool looked;                         /* `end` was looked at with hooks in place that are lifted now */
 	struct mw_space_snapshot start, end; /* the address space at the window's start and end, where looked at */
 	uint64_t end_ns;                     /* when the window ends; UINT64_MAX: not known yet */
+	bool settles;                        /* what is freed after that is recorded … */
+	bool settling;                       /* … and has been */
+	bool closed;                         /* nothing is read of the process any more */
+	uint64_t settle_ns;                  /* how long that was */
 	bool noting;                         /* what is mapped from now on is noted … */
 	struct mw_space_ranges late;         /* … here, and so is what is mapped after the window's end */
 	bool dear_arenas;                    /* glibc's arenas can't be had with each sample */
@@ -95,6 +99,9 @@ void mw_recorder_look_end(struct mw_recorder_look *look);
  * by a thread of its own, and `engine` runs meanwhile. Errors: those of the engine's run().
  */
 struct mw_error *mw_looks_take(struct mw_recorder *recorders, size_t count, struct mw_engine *engine) MW_MUST_CHECK;
+
+/* The window's last sample has been taken, and looks: what becomes of the process from now on is not of the window. */
+void mw_recorder_close(struct mw_recorder *recorder);
 
 /* The window is over: the last sample is made that of its end, and emitted. Errors: MEMORY. */
 struct mw_error *mw_recorder_finish(struct mw_recorder *recorder, const struct mw_window_info *window) MW_MUST_CHECK;

@@ -219,8 +219,9 @@ static struct mw_error *check_command(struct mw_launch *launch, char **command)
 
 /* --- the session -------------------------------------------------------------------------------------------------- */
 
-#define RESERVE       (8 << 20) /* bytes, for the detach */
-#define MOST_ATTEMPTS 3         /* to attach */
+#define RESERVE       (8 << 20)           /* bytes, for the detach */
+#define MOST_ATTEMPTS 3                   /* to attach */
+#define TURN_NS       UINT64_C(250000000) /* while it settles, until what is shown of it is brought up to date */
 
 static void show_progress(struct mw_session *session, uint64_t time_ns)
 {
@@ -306,7 +307,7 @@ static void on_sample(void *context, pid_t pid, pid_t tid, uint64_t time_ns, boo
 		if (session->sampled)
 			session->sampled(session->context, i, time_ns);
 	}
-	if (session->progress.shown && !last)
+	if (session->progress.shown && !last && time_ns <= session->recorders[0].end_ns)
 		show_progress(session, time_ns);
 }
 
@@ -577,18 +578,72 @@ static struct mw_error *check_became(const struct mw_session *session)
 	return window && window->ended == MW_END_EXEC ? mw_preflight_became(session->launch.pid, "the command") : NULL;
 }
 
+static bool is_over(const struct mw_session *session, size_t i)
+{
+	const struct mw_window_info *window = session->engine->ops->window(session->engine, session->recorders[i].pid);
+
+	return !window || window->over;
+}
+
+static bool any_settles(const struct mw_session *session)
+{
+	for (size_t i = 0; i < session->count; i++)
+		if (session->recorders[i].settles && !is_over(session, i))
+			return true;
+	return false;
+}
+
+/*
+ * The windows are over: only frees are still recorded, and what is of the windows' ends is read before.
+ * A signal ends that, and so does the end of the last process.
+ */
+static struct mw_error *settle(struct mw_session *session)
+{
+	const volatile sig_atomic_t *interrupted = mw_process_setup_interrupted();
+	uint64_t deadline = mw_clock_ns() + session->options->settle_ns, now;
+	struct mw_error *err = NULL;
+
+	for (size_t i = 0; i < session->count; i++) {
+		struct mw_recorder *recorder = &session->recorders[i];
+
+		if (!recorder->settles || is_over(session, i))
+			continue;
+		on_sample(session, recorder->pid, mw_live_thread(recorder->pid), recorder->end_ns, true);
+		mw_recorder_close(recorder);
+	}
+	session->engine->ops->settle(session->engine);
+	while (!err && any_settles(session) && !*interrupted && (now = mw_clock_ns()) < deadline) {
+		mw_progress_settling(&session->progress, deadline - now);
+		err = session->engine->ops->run(session->engine, deadline - now < TURN_NS ? deadline : now + TURN_NS,
+						interrupted);
+	}
+	return err;
+}
+
 /* While what is mapped is still seen: nothing of it comes unseen. */
 static struct mw_error *end_windows(struct mw_session *session)
 {
+	bool interrupted = *mw_process_setup_interrupted();
+	uint64_t begin_ns = mw_clock_ns();
+	struct mw_error *err;
+
 	session->engine->ops->end(session->engine);
 	for (size_t i = 0; i < session->count; i++) {
-		const struct mw_window_info *window =
-			session->engine->ops->window(session->engine, session->recorders[i].pid);
+		struct mw_recorder *recorder = &session->recorders[i];
+		const struct mw_window_info *window = session->engine->ops->window(session->engine, recorder->pid);
 
 		if (window && window->length_ns)
-			session->recorders[i].end_ns = window->length_ns;
+			recorder->end_ns = window->length_ns;
+		/* Where its window was over before, some frees may have come. */
+		recorder->settles &= recorder->settling || (!interrupted && !is_over(session, i));
 	}
-	return mw_looks_take(session->recorders, session->count, session->engine);
+	err = mw_looks_take(session->recorders, session->count, session->engine);
+	if (!err && !interrupted)
+		err = settle(session);
+	for (size_t i = 0; i < session->count; i++)
+		if (session->recorders[i].settles)
+			session->recorders[i].settle_ns = mw_clock_ns() - begin_ns;
+	return err;
 }
 
 /* A command that could not be run is the better reason. */
@@ -627,8 +682,10 @@ void mw_session_init(struct mw_session *session, const struct mw_session_options
 struct mw_error *mw_session_prepare(struct mw_session *session)
 {
 	MW_TRY(session->options->command ? prepare_launched(session) : prepare_attached(session));
-	for (size_t i = 0; i < session->count && session->options->duration_ns; i++)
+	for (size_t i = 0; i < session->count && session->options->duration_ns; i++) {
 		session->recorders[i].end_ns = session->options->duration_ns;
+		session->recorders[i].settles = session->options->settle_ns > 0;
+	}
 	MW_TRY(prepare_recording(session));
 	MW_TRY(create_engine(session));
 	session->view = (struct mw_recorder_view){

@@ -202,6 +202,19 @@ void mw_progress_window(struct mw_progress *progress, const struct mw_progress_w
 	pthread_mutex_unlock(&progress->lock);
 }
 
+void mw_progress_settling(struct mw_progress *progress, uint64_t left_ns)
+{
+	char text[100];
+
+	if (!progress->shown)
+		return;
+	snprintf(text, sizeof(text), "memwatch: settling: recording frees for %.1f s more (Ctrl-C to stop)",
+		 (double)left_ns / 1e9);
+	pthread_mutex_lock(&progress->lock);
+	draw(progress, text);
+	pthread_mutex_unlock(&progress->lock);
+}
+
 /* --- phases ------------------------------------------------------------------------------------------------------- */
 
 /* Locked, as all here. */

@@ -68,6 +68,8 @@ struct mw_progress_window {
 void mw_progress_init(struct mw_progress *progress, bool wanted);
 void mw_progress_deinit(struct mw_progress *progress);
 void mw_progress_window(struct mw_progress *progress, const struct mw_progress_window *window);
+/* The window is over, and frees are recorded for so long. */
+void mw_progress_settling(struct mw_progress *progress, uint64_t left_ns);
 
 /* Phases, only while nothing is attached: a thread shows their seconds until mw_progress_clear(). `phase` is static
  * text. */

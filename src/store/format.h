@@ -36,8 +36,14 @@ enum mw_store_chunk_type {
 	MW_STORE_SYMBOLS,
 	MW_STORE_ENDS,
 	MW_STORE_CLOSE,
+	MW_STORE_SETTLED, /* events, as in MW_STORE_EVENTS */
 	MW_STORE_TYPE_COUNT
 };
+
+static inline bool mw_store_is_events(unsigned int type)
+{
+	return type == MW_STORE_EVENTS || type == MW_STORE_SETTLED;
+}
 
 enum mw_store_coding { MW_STORE_RAW, MW_STORE_ZSTD };
 

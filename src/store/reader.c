@@ -139,7 +139,7 @@ static enum step unpack(struct unpacker *unpacker, struct slot *slot)
 		slot->content = unpacker->stored;
 		unpacker->stored = other;
 	}
-	return chunk->type == MW_STORE_EVENTS ? unpack_events(slot) : STEP_CHUNK;
+	return mw_store_is_events(chunk->type) ? unpack_events(slot) : STEP_CHUNK;
 }
 
 static enum step take_next(struct unpacker *unpacker, struct slot *slot)
@@ -397,6 +397,8 @@ static struct mw_error *emit_events(const struct reading *reading, const struct 
 	/* One by one only where a number may be of none. */
 	if (good && (threads->missing || stacks->missing))
 		good = mw_store_knows_all(process, events, slot->chunk.count);
+	if (good && slot->chunk.type == MW_STORE_SETTLED)
+		MW_TRY(reading->visitor->settle(reading->visitor->context, slot->chunk.process));
 	if (good)
 		return reading->visitor->events(reading->visitor->context, slot->chunk.process, events,
 						slot->chunk.count);
@@ -437,7 +439,7 @@ static struct mw_error *take_chunk(struct reading *reading, const struct slot *s
 		return mw_error_nomem();
 	if (slot->skipped)
 		return NULL;
-	if (slot->chunk.type == MW_STORE_EVENTS)
+	if (mw_store_is_events(slot->chunk.type))
 		return emit_events(reading, process, slot, why);
 	return mw_store_emit(&reading->emission, process, &slot->chunk, slot->content.bytes, why);
 }
@@ -486,6 +488,7 @@ static void set_wanted(struct reading *reading)
 	wanted[MW_STORE_MODULES] = visitor->module;
 	wanted[MW_STORE_BEFORE] = visitor->before;
 	wanted[MW_STORE_EVENTS] = visitor->events;
+	wanted[MW_STORE_SETTLED] = visitor->events && visitor->settle;
 	/* Events are checked against them. */
 	wanted[MW_STORE_THREADS] = visitor->thread || visitor->events;
 	wanted[MW_STORE_STACKS] = visitor->stack || visitor->events;

@@ -126,6 +126,9 @@ struct mw_store_visitor {
 	struct mw_error *(*stack)(void *context, uint32_t process, uint32_t number, const struct mw_raw_stack *stack);
 	/* In order of time, thread and stack numbers as received before. */
 	struct mw_error *(*events)(void *context, uint32_t process, const struct mw_event *events, size_t count);
+	/* The window is over: events from here on are those of the settling time (mw_track_settle()). A reader calls it
+	 * before each chunk of them. Where it is NULL they are skipped. */
+	struct mw_error *(*settle)(void *context, uint32_t process);
 	struct mw_error *(*sample)(void *context, uint32_t process, const struct mw_stored_sample *sample);
 	struct mw_error *(*mark)(void *context, uint32_t process, const struct mw_stored_mark *mark);
 	struct mw_error *(*mapping)(void *context, uint32_t process, enum mw_stored_moment moment,
@@ -145,7 +148,8 @@ struct mw_store_visitor {
 	(struct mw_store_visitor)                                                                                      \
 	{                                                                                                              \
 		.context = (receiver), .target = on_target, .hook = on_hook, .module = on_module, .before = on_before, \
-		.sample = on_sample, .mark = on_mark, .mapping = on_mapping, .symbol = on_symbol, .end = on_end,       \
+		.settle = on_settle, .sample = on_sample, .mark = on_mark, .mapping = on_mapping, .symbol = on_symbol, \
+		.end = on_end,                                                                                         \
 	}
 
 #endif

@@ -63,10 +63,11 @@ static void close_events(struct mw_store_stream *stream)
 		close_records(stream, type);
 	if (!stream->event_count)
 		return;
-	mw_store_queue_put(&stream->writer->queue, (struct mw_store_job){.bytes = stream->events,
-									 .count = stream->event_count,
-									 .process = stream->number,
-									 .type = MW_STORE_EVENTS});
+	mw_store_queue_put(&stream->writer->queue,
+			   (struct mw_store_job){.bytes = stream->events,
+						 .count = stream->event_count,
+						 .process = stream->number,
+						 .type = stream->settling ? MW_STORE_SETTLED : MW_STORE_EVENTS});
 	stream->events = NULL;
 	stream->event_count = 0;
 }
@@ -238,6 +239,17 @@ static struct mw_error *on_symbol(void *context, uint32_t process, const struct 
 static struct mw_error *on_end(void *context, uint32_t process, const struct mw_stored_end *end)
 {
 	return put_fact(context, process, MW_STORE_ENDS, end, end->figure_count);
+}
+
+static struct mw_error *on_settle(void *context, uint32_t process)
+{
+	struct mw_store_stream *stream = stream_of(context, process);
+
+	if (!stream || stream->settling)
+		return NULL;
+	close_events(stream);
+	stream->settling = true;
+	return NULL;
 }
 
 struct mw_store_visitor mw_store_receiver(struct mw_store_writer *writer)

@@ -97,7 +97,7 @@ static size_t chunker_make(struct mw_store_chunker *chunker, const struct mw_sto
 	struct mw_store_chunk chunk = {.type = job->type, .process = job->process, .count = job->count};
 	struct mw_store_planes planes = {.ends = {job->size}, .count = 1};
 
-	if (job->type != MW_STORE_EVENTS)
+	if (!mw_store_is_events(job->type))
 		return chunker_finish(chunker, &chunk, job->bytes, &planes, out);
 	mw_store_columns_encode(job->bytes, job->count, chunker->content, &planes);
 	return chunker_finish(chunker, &chunk, chunker->content, &planes, out);
@@ -174,7 +174,7 @@ static void drop_job(struct mw_store_queue *queue, const struct mw_store_job *jo
 	void *bytes = job->bytes;
 
 	pthread_mutex_lock(&queue->lock);
-	if (job->type == MW_STORE_EVENTS && queue->idle_count < MW_STORE_QUEUE_MAX) {
+	if (mw_store_is_events(job->type) && queue->idle_count < MW_STORE_QUEUE_MAX) {
 		queue->idle[queue->idle_count++] = bytes;
 		bytes = NULL;
 	}

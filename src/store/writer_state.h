@@ -100,6 +100,7 @@ struct mw_store_stream {
 	uint32_t number;
 	struct mw_event *events; /* NULL: none yet */
 	uint32_t event_count;
+	bool settling; /* they are later than the window */
 	struct mw_store_open open[MW_STORE_TYPE_COUNT];
 	const struct mw_event_sink *inner; /* NULL: it has no sink */
 	uint32_t stack_count;              /* lowest number not told */

@@ -148,6 +148,12 @@ static unsigned enter_free(struct stub_visit *visit, enum stub_inside inside)
 	uint64_t block = stub_argument(visit, visit->hook->pointer);
 
 	visit->call->flags = MW_STUB_HEAP | MW_STUB_FREE | MW_STUB_SILENT;
+	/* Blocks that are not known may be of the window as well, as not all are kept: memwatch finds out. */
+	if (unlikely(visit->control->settling)) {
+		(void)stub_known_take(visit->control, block);
+		stub_emit(visit, MW_RING_FREE_BLOCK, block, UINT64_MAX, MW_RING_STACK_NONE);
+		return MW_STUB_PASS;
+	}
 	/* A block that is known is freed here and now, whoever calls: operator new(nothrow) frees the exception that it
 	 * has caught. One that is not may be what an allocating function gives back of its own, or what a freeing
 	 * function makes of the block that it was called for, a header before it. */

@@ -95,6 +95,27 @@ static inline unsigned consider(struct stub_visit *visit)
 	return likely(heap) ? stub_heap_enter(visit, inside) : stub_vm_enter(visit, inside);
 }
 
+/* While the window settles: nothing that the call does is a free. */
+static STUB_RARE bool is_quiet(const struct stub_visit *visit)
+{
+	const struct mw_stub_hook *hook = visit->hook;
+
+	switch (hook->role) {
+	case STUB_ROLE_MALLOC:
+	case STUB_ROLE_CALLOC:
+	case STUB_ROLE_POSIX_MEMALIGN:
+	case STUB_ROLE_RESIZE:
+		return true;
+	case STUB_ROLE_REALLOC:
+	case STUB_ROLE_REALLOCARRAY:
+		return !stub_argument(visit, hook->pointer);
+	case STUB_ROLE_MMAP:
+		return !stub_vm_is_fixed(visit);
+	default:
+		return false;
+	}
+}
+
 unsigned mw_stub_enter(struct mw_stub_saved *saved, struct mw_stub_call *call)
 {
 	const struct mw_stub_context *context = stub_context();
@@ -125,6 +146,8 @@ unsigned mw_stub_enter(struct mw_stub_saved *saved, struct mw_stub_call *call)
 	visit.ret = stub_read((uint64_t)(uintptr_t)call + MW_STUB_CALL_SIZE);
 	visit.high = 0;
 	if (visit.hook->role == STUB_ROLE_FREE && !stub_argument(&visit, visit.hook->pointer))
+		return MW_STUB_PASS;
+	if (unlikely(__atomic_load_n(&visit.control->settling, __ATOMIC_RELAXED)) && is_quiet(&visit))
 		return MW_STUB_PASS;
 	if (unlikely(!stub_visit_begin(&visit)))
 		return MW_STUB_PASS;

@@ -266,6 +266,8 @@ STUB_API void stub_vm_leave(struct stub_visit *visit, uint64_t result);
 STUB_API void stub_cancel(struct stub_visit *visit, struct mw_stub_call *call);
 /* Memory that goes, before it is asked whether the call counts. */
 STUB_API void stub_vm_forget(struct stub_visit *visit);
+/* Does an mmap take the place of what is mapped there? */
+STUB_API bool stub_vm_is_fixed(const struct stub_visit *visit);
 
 static inline uint64_t stub_argument(const struct stub_visit *visit, unsigned index)
 {

@@ -369,6 +369,9 @@ uint32_t stub_stack(struct stub_visit *visit, uint32_t flags)
 	struct stack stack = {.entries = 0};
 	uint32_t id;
 
+	/* Of frees, which are all there is then, it does not matter. */
+	if (unlikely(control->settling))
+		return MW_RING_STACK_NONE;
 	if (likely(!visit->high))
 		visit->high = stub_region(visit, here);
 	if (unlikely(!visit->high || here & 7 || visit->high - here < STUB_LINK_SIZE + 8)) {

@@ -27,13 +27,18 @@ static void forget_across(struct stub_visit *visit, uint64_t end)
 	stub_region_forget(visit->slot, end, end + 1);
 }
 
+bool stub_vm_is_fixed(const struct stub_visit *visit)
+{
+	return stub_argument(visit, 3) & MAP_AT;
+}
+
 void stub_vm_forget(struct stub_visit *visit)
 {
 	uint64_t first = stub_argument(visit, 0);
 
 	switch (visit->hook->role) {
 	case STUB_ROLE_MMAP:
-		if (stub_argument(visit, 3) & MAP_AT)
+		if (stub_vm_is_fixed(visit))
 			forget(visit, first, stub_argument(visit, 1));
 		break;
 	case STUB_ROLE_MUNMAP:

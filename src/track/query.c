@@ -74,6 +74,7 @@ static struct mw_track_totals totals_of(const struct mw_track *track, const stru
 		.aofi = tally->aofi,
 		.aofi_unknown = tally->aofi_unknown,
 		.aofo = tally->aofo,
+		.settled_later = tally->settled,
 		.peak = tally->peak,
 	};
 
@@ -288,9 +289,11 @@ struct walk {
 	void *context;
 };
 
-/* `fate.thread` has MW_THREAD_OLDER where it is so. */
+/* `fate.thread` has MW_THREAD_OLDER and MW_THREAD_SETTLED where it is so. */
 static bool visit_fate(const struct walk *walk, struct mw_track_fate fate)
 {
+	fate.settled |= (fate.thread & MW_THREAD_SETTLED) != 0;
+	fate.thread &= ~MW_THREAD_SETTLED;
 	fate.since_ns = mw_track_since(walk->track, fate.born_ns, fate.thread);
 	fate.died_ns = MW_TIME_UNKNOWN;
 	fate.until_ns = MW_TIME_UNKNOWN;
@@ -316,14 +319,17 @@ static bool visit_heap_block(const void *context, const struct mw_block *block)
 
 static bool visit_range(const struct walk *walk, const struct mw_range *range)
 {
+	uint32_t owner = range->owner & ~MW_VM_SETTLED;
 	struct mw_vm_block *block;
-	bool first;
+	bool settled, first;
 
 	if (range->owner == MW_VM_BEFORE)
 		return true;
-	block = mw_pool_at(&walk->track->vm_blocks, range->owner);
-	first = !block->visited;
-	block->visited = true;
+	block = mw_pool_at(&walk->track->vm_blocks, owner);
+	settled = owner != range->owner;
+	/* Where it is not all settled what is left counts. */
+	first = !block->visited && (!settled || block->settled == block->pieces);
+	block->visited |= first;
 	return visit_fate(walk, (struct mw_track_fate){
 					.addr = range->start,
 					.bytes = range->end - range->start,
@@ -331,9 +337,10 @@ static bool visit_range(const struct walk *walk, const struct mw_range *range)
 					.born_ns = block->time_ns,
 					.stack = block->stack,
 					.thread = block->thread,
-					.block = range->owner,
+					.block = owner,
 					.kind = (enum mw_kind)block->kind,
 					.last = first,
+					.settled = settled,
 				});
 }
 
@@ -407,6 +414,7 @@ static bool visit_block(void *context, const struct mw_track_fate *fate)
 		.thread = fate->thread,
 		.number = fate->block,
 		.kind = fate->kind,
+		.settled = fate->settled,
 	};
 
 	return fate->older || visitor->visit(visitor->context, &block, fate->last);

@@ -32,8 +32,10 @@ struct mw_thread_record {
 	struct mw_recent recent;
 };
 
-/* Numbers leave this bit free: it is set in that of a block which was allocated before the interval. */
+/* Numbers leave these bits free. They are set in that of a block which was allocated before the interval, … */
 #define MW_THREAD_OLDER (UINT32_C(1) << 31)
+/* … and of a heap block that was freed after the window (settle.c). */
+#define MW_THREAD_SETTLED (UINT32_C(1) << 30)
 
 struct mw_thread_table {
 	struct mw_pool records;
@@ -51,6 +53,9 @@ enum mw_pending_holds {
 	MW_PENDING_BLOCK,   /* `block`, which was in the table */
 	MW_PENDING_UNKNOWN, /* a heap block from before the window, of block.bytes or MW_SIZE_UNKNOWN */
 	MW_PENDING_RANGES,  /* `ranges`, cut out of the tree */
+	/* Since the window has ended: */
+	MW_PENDING_SETTLING, /* nothing: what it is about, block.addr (and so many bytes), is where it was */
+	MW_PENDING_SETTLED,  /* `ranges`, though it has ended */
 };
 
 /*
@@ -69,14 +74,17 @@ struct mw_pending {
 
 /* The owner of ranges that were mapped before the window. */
 #define MW_VM_BEFORE (UINT32_MAX - 1)
+/* In the owner of a range that was unmapped after the window. */
+#define MW_VM_SETTLED (UINT32_C(1) << 31)
 
 /* One MAP. Its bytes are those of its ranges: in the tree, or held by a pending call. */
 struct mw_vm_block {
 	uint64_t time_ns;
 	uint64_t size; /* that was mapped */
 	uint32_t stack;
-	uint32_t thread; /* with MW_THREAD_OLDER where it is so */
-	uint32_t pieces; /* ranges that it still has */
+	uint32_t thread;  /* with MW_THREAD_OLDER where it is so */
+	uint32_t pieces;  /* ranges that it still has */
+	uint32_t settled; /* of these, unmapped after the window */
 	uint8_t kind;
 	bool visited; /* by the walk under way (query.c) */
 };
@@ -113,6 +121,7 @@ struct mw_track {
 	struct mw_series_clock clock;
 	uint64_t now_ns; /* the latest time of all events until now */
 	uint64_t missed;
+	bool settling; /* the window is over: figures stay as they are */
 	void (*fate)(void *context, const struct mw_track_fate *fate); /* NULL: nobody watches */
 	void *fate_context;
 	struct mw_late late; /* blocks of late events, since somebody watches */
@@ -284,5 +293,10 @@ static inline MW_MUST_CHECK struct mw_error *mw_account_aofi(struct mw_track *tr
 void mw_vm_init(struct mw_track *track);
 /* An event of mapped memory, whose thread and stack have been checked. */
 struct mw_error *mw_vm_event(struct mw_track *track, const struct mw_event *event) MW_MUST_CHECK;
+
+/* --- after the window (settle.c) ------------------------------------------------------------------------------ */
+
+/* An event whose thread and stack have been checked. */
+struct mw_error *mw_settle_event(struct mw_track *track, const struct mw_event *event) MW_MUST_CHECK;
 
 #endif

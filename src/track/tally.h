@@ -65,6 +65,7 @@ struct mw_tally {
 	struct mw_series births; /* of impacting.count + transient.count; of stacks only */
 	struct mw_amount aofi, aofo;
 	uint64_t aofi_unknown;
+	struct mw_amount settled; /* of impacting, freed after the window */
 };
 
 /* A block of `bytes` came to be. */

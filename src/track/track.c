@@ -36,7 +36,7 @@ static struct mw_error *add_thread(struct mw_thread_table *table, pid_t tid, uin
 	uint32_t found = table->records.used; /* none is ever given back */
 	struct mw_thread_record *thread;
 
-	if (found >= MW_THREAD_OLDER)
+	if (found >= MW_THREAD_SETTLED)
 		return mw_error_nomem();
 	MW_TRY(mw_pool_reserve(&table->records, 1));
 	MW_TRY(mw_map_set(&table->latest, (uint64_t)tid,
@@ -297,8 +297,9 @@ static struct mw_error *take_stack(void *context, const struct mw_raw_stack *sta
 static bool knows(void *context, mw_addr addr)
 {
 	struct mw_track *track = context;
+	struct mw_block block;
 
-	return mw_block_table_find(&track->heap, addr, NULL);
+	return mw_block_table_find(&track->heap, addr, &block) && !(block.thread & MW_THREAD_SETTLED);
 }
 
 /* Before anything is counted, so that a wrong event counts nothing. */
@@ -334,6 +335,8 @@ static struct mw_error *take_event(void *context, const struct mw_event *event)
 	struct mw_track *track = context;
 
 	MW_TRY(check_event(track, event));
+	if (__builtin_expect(track->settling, 0))
+		return mw_settle_event(track, event);
 	if (__builtin_expect(event->time_ns < track->now_ns, 0))
 		MW_TRY(come_late(track, event));
 	else

@@ -48,6 +48,14 @@ struct mw_error *mw_track_before(struct mw_track *track, mw_addr start, mw_addr 
  */
 struct mw_error *mw_track_interval(struct mw_track *track, uint64_t begin_ns) MW_MUST_CHECK;
 
+/*
+ * The window is over, and frees are still recorded, but no new blocks: all figures stay as they are. A block that is
+ * live now, and is freed, unmapped, or moved by realloc or mremap, counts in settled_later, once, and is marked; it is
+ * still impacting. Its address may be used again by blocks that nobody tells of: what becomes of these counts nothing.
+ * The sink does not know a block any more that is marked. Once is enough. Errors: MEMORY.
+ */
+struct mw_error *mw_track_settle(struct mw_track *track) MW_MUST_CHECK;
+
 /* A block, or a piece of one, that went inside the interval, or is there at its end. */
 struct mw_track_fate {
 	mw_addr addr;
@@ -71,6 +79,8 @@ struct mw_track_fate {
 	/* The block is no more, or this is its only or first piece that is there: counts as one block. Of what one call
 	 * takes of the mappings from before the window the first piece. */
 	bool last;
+	/* It was there at the end, and has been freed since (mw_track_settle()). */
+	bool settled;
 };
 
 #define MW_TIME_UNKNOWN UINT64_MAX
@@ -132,6 +142,7 @@ struct mw_track_totals {
 	uint64_t aofi_unknown;     /* of aofi.count, with unknown size */
 	struct mw_amount aofo;     /* of blocks that the tracker knows: allocated before the interval, and still live */
 	struct mw_track_peak peak; /* of impacting, by bytes; the first moment of the highest */
+	struct mw_amount settled_later; /* of impacting: freed after the window */
 };
 
 /* Lifetimes of freed blocks, from a mergeable log-scale histogram (histogram.h); relative error at most 5 %
@@ -190,6 +201,7 @@ struct mw_track_block {
 	uint32_t stack, thread;
 	uint32_t number; /* as mw_track_fate.block */
 	enum mw_kind kind;
+	bool settled; /* as in mw_track_fate */
 };
 /* Call `visit` for each live block in no order until it returns false. A vm block in pieces comes once a piece: only
  * the first has `first` set, for counting. Blocks between BEGIN and END are live. `visit` may not call this or

@@ -16,8 +16,14 @@ static mw_addr end_of(mw_addr start, uint64_t size)
 /* Cutting and joining change how many ranges a block has. */
 static void change_pieces(void *context, uint32_t owner, int change)
 {
-	if (owner != MW_VM_BEFORE)
-		block_at(context, owner)->pieces += (uint32_t)change;
+	struct mw_vm_block *block;
+
+	if (owner == MW_VM_BEFORE)
+		return;
+	block = block_at(context, owner & ~MW_VM_SETTLED);
+	block->pieces += (uint32_t)change;
+	if (owner & MW_VM_SETTLED)
+		block->settled += (uint32_t)change;
 }
 
 void mw_vm_init(struct mw_track *track)

@@ -60,7 +60,8 @@ static bool visit(void *context, const struct mw_track_block *block, bool first)
 		return true;
 	group -= walk->first;
 	input = &walk->inputs[group];
-	if (!input->size.count)
+	/* What was freed since was in flight. */
+	if (!input->size.count || block->settled)
 		return true;
 	struct mw_amount *kept = &input->kept[part < input->level.count ? (uint32_t)part : input->level.count];
 	kept->count += first;
@@ -101,6 +102,8 @@ static struct mw_error *add_stack(struct walk *walk, uint32_t stack, uint32_t gr
 	input->impacting.bytes += tracked.totals.impacting.bytes;
 	input->transient.count += tracked.totals.transient.count;
 	input->transient.bytes += tracked.totals.transient.bytes;
+	input->settled_later.count += tracked.totals.settled_later.count;
+	input->settled_later.bytes += tracked.totals.settled_later.bytes;
 	mw_track_stack_series(walk->track, stack, walk->end_ns, &series);
 	add_series(&input->level, &series);
 	mw_track_stack_births(walk->track, stack, walk->end_ns, &series);

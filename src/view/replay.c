@@ -102,6 +102,7 @@ struct process {
 	struct mw_modules *modules; /* their files, numbered as the recording's; NULL: none was needed yet */
 	struct mw_symbolizer *symbolizer;
 	bool begun, over;              /* the interval */
+	bool settling;                 /* what comes is later than the window */
 	struct numbers numbers, whole; /* of the tracker, and of the one of the whole window */
 	struct mw_peak peak;
 };
@@ -362,6 +363,9 @@ static struct mw_error *on_events(void *context, uint32_t number, const struct m
 	MW_TRY(known_process(replay, number, "events", &process));
 	MW_TRY(feed_whole(process, events, count));
 	MW_TRY(renumber(&process->numbers, &events, count));
+	if (process->settling)
+		return process->over ? NULL
+				     : process->watched->sink.events(process->watched->sink.context, events, count);
 	if (count && events[count - 1].time_ns > process->watched->metadata.last_ns)
 		process->watched->metadata.last_ns = events[count - 1].time_ns;
 	if (!process->begun) {
@@ -378,6 +382,29 @@ static struct mw_error *on_events(void *context, uint32_t number, const struct m
 	part = before(events, count, replay->interval->to_ns);
 	process->over = part < count;
 	return feed(replay, process, events, part);
+}
+
+/* In an interval that ends before the window what was freed later does not count. */
+static bool ends_earlier(const struct process *process)
+{
+	return process->over || process->replay->interval->to_ns < mw_metadata_length(&process->watched->metadata);
+}
+
+static struct mw_error *on_settle(void *context, uint32_t number)
+{
+	struct mw_replay *replay = context;
+	struct process *process = NULL;
+
+	if (is_beyond(replay))
+		return NULL;
+	MW_TRY(known_process(replay, number, "events", &process));
+	if (!process->begun)
+		MW_TRY(begin(replay, number));
+	process->settling = true;
+	process->over |= ends_earlier(process);
+	if (process->watched->whole)
+		MW_TRY(mw_track_settle(process->watched->whole));
+	return process->over ? NULL : mw_track_settle(process->watched->track);
 }
 
 static struct mw_error *number_stack(const struct mw_event_sink *sink, struct numbers *numbers, uint32_t id,
@@ -463,7 +490,7 @@ static struct mw_error *on_before(void *context, uint32_t number, mw_addr start,
 static struct mw_error *renew(struct process *process, bool judged)
 {
 	MW_TRY(mw_watched_renew(process->watched));
-	process->begun = process->over = false;
+	process->begun = process->over = process->settling = false;
 	process->peak = (struct mw_peak){0};
 	process->numbers.count = process->whole.count = 0;
 	process->numbers.renumbered = process->whole.renumbered = false;
@@ -489,6 +516,7 @@ struct mw_error *mw_replay_run(struct mw_replay *replay, const struct mw_replay_
 		.thread = on_thread,
 		.stack = on_stack,
 		.events = on_events,
+		.settle = on_settle,
 		.progress = on_progress,
 	};
 

@@ -56,6 +56,7 @@ static bool visit(void *context, const struct mw_track_block *block, bool first)
 	struct mw_report_stack *stack;
 	struct share *share;
 	uint32_t group;
+	bool stays;
 
 	if (block->stack >= walk->stack_count)
 		return true;
@@ -63,11 +64,13 @@ static bool visit(void *context, const struct mw_track_block *block, bool first)
 	if (group == UINT32_MAX)
 		return true;
 	stack = &walk->report->stacks[group];
-	if (!stack->has_ages || at < stack->oldest)
+	/* Blocks that have been freed since matter only where there are no others. */
+	stays = stack->settled_later.count == stack->impacting.count || !block->settled;
+	if (stays && (!stack->has_ages || at < stack->oldest))
 		stack->oldest = at;
-	if (!stack->has_ages || at > stack->newest)
+	if (stays && (!stack->has_ages || at > stack->newest))
 		stack->newest = at;
-	stack->has_ages = true;
+	stack->has_ages |= stays;
 	share = share_of(walk, group, block->thread);
 	if (!share) {
 		walk->failed = true;
@@ -235,6 +238,7 @@ static void merge(struct mw_report_stack *stack, const struct mw_track_stack *ot
 	mw_amount_add(&stack->transient, other->totals.transient);
 	mw_amount_add(&stack->aofi, other->totals.aofi);
 	mw_amount_add(&stack->aofo, other->totals.aofo);
+	mw_amount_add(&stack->settled_later, other->totals.settled_later);
 	stack->aofi_unknown += other->totals.aofi_unknown;
 	if (other->cut > stack->cut)
 		stack->cut = other->cut;
@@ -429,6 +433,7 @@ static void fill_totals(const struct mw_summary_input *input, struct mw_report *
 			.aofi = totals.aofi,
 			.aofi_unknown = totals.aofi_unknown,
 			.aofo = totals.aofo,
+			.settled_later = totals.settled_later,
 			.peak = {totals.peak.amount.count, totals.peak.amount.bytes, (double)totals.peak.at_ns / 1e9},
 		};
 	}

@@ -462,6 +462,7 @@ static void add_stack(struct merger *merger, size_t i)
 	suspect->certain &= growth->certain;
 	suspect->bytes += stack->impacting.bytes;
 	suspect->blocks += stack->impacting.count;
+	mw_amount_add(&suspect->settled_later, stack->settled_later);
 	suspect->freed += stack->transient.count;
 	suspect->stack_count++;
 	rate = stack->growth.bytes_per_second;

@@ -466,7 +466,10 @@ static enum mw_growth_verdict judge(const struct course *course, bool *certain)
 {
 	enum mw_growth_verdict verdict;
 
-	*certain = false;
+	/* All that was outstanding was in flight. */
+	*certain = course->in->settled_later.count && course->in->settled_later.count == course->in->impacting.count;
+	if (*certain)
+		return MW_GROWTH_CHURN;
 	if (course->seconds < LEAST_S || course->steps < LEAST_STEPS)
 		return MW_GROWTH_TOO_SHORT;
 	if (is_container(course->in)) {

@@ -15,6 +15,7 @@
  *
  * The rules, in this order
  *
+ *   churn               all that is outstanding at the window's end was freed while it settled (--settle): certain
  *   too short to tell   less than a second, or fewer than 16 steps
  *   growing container   most blocks that were freed were replaced by a larger one in the same call (realloc, vector,
  *                       rehash, string), and the net level rises. Storage that grows by a factor is replaced ever less

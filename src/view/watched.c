@@ -24,6 +24,7 @@ static const struct {
 	FIGURE(returns_site), FIGURE(returns_exchanged), FIGURE(lost_stacks),  FIGURE(walks),
 	FIGURE(slow_walks),   FIGURE(waited_ns),         FIGURE(compared),     FIGURE(differing),
 	FIGURE(own_resident), FIGURE(children_cleaned),  FIGURE(limit_memory), FIGURE(limit_stopped),
+	FIGURE(settle_ns),
 };
 
 #define FIGURES (sizeof(all_figures) / sizeof(all_figures[0]))
@@ -434,6 +435,15 @@ static struct mw_error *on_mapping(void *context, uint32_t number, enum mw_store
 
 	MW_TRY(mw_watched_set_get(context, number, &watched));
 	return take_mapping(&watched->metadata, moment, mapping);
+}
+
+/* Of a recording, of which events are read another time, this changes nothing. */
+static struct mw_error *on_settle(void *context, uint32_t number)
+{
+	struct mw_watched *watched;
+
+	MW_TRY(mw_watched_set_get(context, number, &watched));
+	return mw_track_settle(watched->track);
 }
 
 static struct mw_error *on_before(void *context, uint32_t number, mw_addr start, mw_addr end)

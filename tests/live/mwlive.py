@@ -304,8 +304,10 @@ class Target:
 class Watch:
     """memwatch attached to processes."""
 
-    def __init__(self, test, *pids, options=(), busy=False, engine=None, complete=True, env=None):
+    def __init__(self, test, *pids, options=(), busy=False, engine=None, complete=True, env=None, settle=0):
         self.test = test
+        # Nobody is to wait for what is not looked at. None: as memwatch does it by itself.
+        settling = () if settle is None or '--settle' in options else ('--settle', settle)
         self.complete = complete
         self.pids = pids
         self.directory = tempfile.mkdtemp(prefix='mwlive-')
@@ -314,7 +316,7 @@ class Watch:
         self.snapshots = [Snapshot(pid) for pid in pids]
         self.process = subprocess.Popen(
             [config.memwatch, '-p', ','.join(map(str, pids)), '--engine', engine or config.engine, '--quiet',
-             '--json', self.json, *map(str, options)],
+             '--json', self.json, *map(str, (*settling, *options))],
             env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         test.addCleanup(kill_quietly, self.process)
         self.wait_for_window(busy)

@@ -177,6 +177,18 @@ static void jump_end(struct mw_engine *base)
 	engine->windows_ended = true;
 }
 
+static void jump_settle(struct mw_engine *base)
+{
+	const struct jump_engine *engine = (const struct jump_engine *)base;
+
+	for (size_t i = 0; i < engine->process_count; i++) {
+		const struct jump_process *process = engine->processes[i];
+
+		if (!process->ended && process->windowed && process->recorder.shared.base)
+			__atomic_store_n(&jump_control(&process->recorder.shared)->settling, 1, __ATOMIC_RELAXED);
+	}
+}
+
 static struct mw_error *detach_all(struct jump_engine *engine, enum mw_window_end end)
 {
 	struct mw_error *first = NULL;
@@ -635,6 +647,7 @@ const struct mw_engine_ops mw_engine_jump = {
 	.start = jump_start,
 	.run = jump_run,
 	.end = jump_end,
+	.settle = jump_settle,
 	.detach = jump_detach,
 	.destroy = jump_destroy,
 	.hooks = jump_hook_infos,

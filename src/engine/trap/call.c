@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define PAGE            4096u
 #define STRING_MAX      (1u << 20)
@@ -372,6 +373,11 @@ struct mw_error *trap_site_stray(struct trap_hit *hit)
 	struct trap_breakpoint *site = hit->breakpoint;
 
 	site->strays++;
+	/* Allocations are not waited for any more. */
+	if (hit->engine->settling && site->hook == TRAP_NO_HOOK && !awaited(hit->process, site)) {
+		site->site = false;
+		return trap_breakpoint_lift(hit->process, hit->thread->tid, site);
+	}
 	if (site->strays < STRAYS_AT_LEAST || site->strays < site->returns * STRAYS_FACTOR || site->may_throw ||
 	    site->hook != TRAP_NO_HOOK || !hit->process->planted.trampoline || hit->process->shadow_stack ||
 	    awaited(hit->process, site))
@@ -394,6 +400,9 @@ static struct mw_error *intern(struct trap_hit *hit, enum mw_kind kind, uint32_t
 	struct mw_raw_stack raw = {.frames = hit->engine->raw_frames, .hook = hook_number(hit), .kind = kind};
 	struct trap_known_stack *known;
 
+	*stack = MW_STACK_NONE;
+	if (hit->engine->settling)
+		return NULL;
 	hit_walk(hit);
 	if (hit->cut == MW_STACK_BROKEN)
 		process->stats.broken_stacks++;
@@ -604,6 +613,29 @@ static bool allocates_exception(struct trap_hit *hit)
 			    frames[i].pc - 1 < process->survey.exceptions[j].end)
 				return true;
 	return false;
+}
+
+bool trap_entry_is_quiet(const struct trap_hit *hit)
+{
+	const struct trap_process *process = hit->process;
+	mw_addr pointer;
+
+	switch (hit->hook->info.role) {
+	case MW_ROLE_FREE:
+	case MW_ROLE_REALLOC:
+	case MW_ROLE_REALLOCARRAY:
+		pointer = argument(hit, hit->hook->entry->pointer);
+		return !pointer || !process->sink.knows(process->sink.context, pointer);
+	case MW_ROLE_MMAP:
+		return !(argument(hit, 3) & MAP_FIXED);
+	case MW_ROLE_MUNMAP:
+	case MW_ROLE_MREMAP:
+	case MW_ROLE_BRK:
+	case MW_ROLE_SBRK:
+		return false;
+	default:
+		return true;
+	}
 }
 
 struct mw_error *trap_entry(struct trap_hit *hit)

@@ -304,6 +304,8 @@ static struct mw_error *on_entry(struct trap_hit *hit)
 	const struct mw_snapshot *snapshot = &hit->engine->snapshot;
 
 	hit->hook = &hit->process->survey.hooks.items[hit->breakpoint->hook];
+	if (hit->engine->settling && trap_entry_is_quiet(hit))
+		return NULL;
 	/* Without a stack to return to the program is about to fault; that is its own affair. */
 	if (!read_caller(hit, !needs_no_stack(hit)))
 		return NULL;

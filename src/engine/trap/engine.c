@@ -459,6 +459,13 @@ static void trap_end(struct mw_engine *base)
 	engine->windows_ended = true;
 }
 
+static void trap_settle(struct mw_engine *base)
+{
+	struct trap_engine *engine = (struct trap_engine *)base;
+
+	engine->settling = true;
+}
+
 static void come_back(struct trap_engine *engine, enum mw_window_end end)
 {
 	if (!engine->windows_ended)
@@ -687,6 +694,7 @@ const struct mw_engine_ops mw_engine_trap = {
 	.start = trap_start,
 	.run = trap_run,
 	.end = trap_end,
+	.settle = trap_settle,
 	.detach = trap_detach,
 	.destroy = trap_destroy,
 	.hooks = trap_hook_infos,

@@ -279,6 +279,7 @@ struct trap_engine {
 	bool ticking;
 	enum mw_window_end end; /* why run() came back */
 	bool windows_ended;     /* … and stays the reason: what comes is reported all the same */
+	bool settling;          /* … if it frees something */
 };
 
 /* A stop at one of our breakpoints, being served. */
@@ -363,6 +364,8 @@ struct mw_error *trap_dispatch(struct trap_engine *engine, pid_t tid, int status
 
 /* call.c */
 struct mw_error *trap_entry(struct trap_hit *hit) MW_MUST_CHECK;
+/* While windows settle: it frees nothing that the sink knows. */
+bool trap_entry_is_quiet(const struct trap_hit *hit);
 struct mw_error *trap_return(struct trap_hit *hit, const struct trap_call *call) MW_MUST_CHECK;
 /* The innermost call that returns to `ret` with the stack at `sp`, or that was exchanged and does; those
  * above it are dropped. NULL: none. */
