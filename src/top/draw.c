@@ -85,8 +85,9 @@ bool mw_top_layout_make(int width, int height, struct mw_top_layout *out)
 		size_t offset;
 	} columns[] = {
 		{0, 11, offsetof(struct mw_top_layout, bytes)},   {34, 12, offsetof(struct mw_top_layout, growth)},
-		{46, 10, offsetof(struct mw_top_layout, blocks)}, {64, 9, offsetof(struct mw_top_layout, rate)},
-		{72, 5, offsetof(struct mw_top_layout, kind)},
+		{46, 10, offsetof(struct mw_top_layout, blocks)}, {66, 19, offsetof(struct mw_top_layout, verdict)},
+		{84, 9, offsetof(struct mw_top_layout, rate)},    {118, 9, offsetof(struct mw_top_layout, level)},
+		{94, 5, offsetof(struct mw_top_layout, kind)},
 	};
 
 	*out = (struct mw_top_layout){.name = width};
@@ -126,6 +127,20 @@ void mw_top_show_rate(double per_second, char *out, size_t size)
 		(void)snprintf(out, size, "%.0fM", per_second / 1e6);
 }
 
+void mw_top_show_bars(const struct mw_top_course *course, bool utf8, char out[3 * MW_TOP_BARS + 1])
+{
+	static const char *const bars[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+	static const char ascii[] = " _.-=+*%#";
+
+	_Static_assert(sizeof(ascii) == MW_TOP_BAR_MAX + 2, "one for each height");
+	*out = '\0';
+	for (uint32_t i = 0; i < course->bar_count; i++) {
+		const char one[] = {ascii[course->bars[i]], '\0'};
+
+		strcat(out, utf8 ? bars[course->bars[i]] : one);
+	}
+}
+
 void mw_top_show_time(double seconds, char *out, size_t size)
 {
 	uint64_t whole = (uint64_t)seconds;
@@ -153,6 +168,9 @@ static const char *const sort_names[] = {"impacting bytes", "growth", "blocks", 
 static const char *const help_lines[MW_TOP_HELP] = {
 	"Impacting: allocated since the zero point (at first the attach), and not freed.",
 	"Growth and rates are those of the last 10 seconds, or since the zero point.",
+	"Verdicts and levels are about all of the time since then: growth that goes on is red.",
+	"A verdict with ? leaves another explanation open, as a cache that still fills.",
+	"Modules and threads have no verdict: one stack may leak under what others free.",
 	"",
 	"Up Down PgUp PgDn Home End   select (also k j)",
 	"Enter Space Right Left       open and close a stack: its frames; a module: its stacks",
@@ -161,6 +179,8 @@ static const char *const help_lines[MW_TOP_HELP] = {
 	"i d c a n                    sort by impacting bytes, growth, blocks, allocations/s, name",
 	"r                            reverse the order",
 	"z                            new zero point: what follows is allocated after it",
+	"/                            show only what a filter takes, as in: function:parse or module:libc;",
+	"                             of threads thread:worker. As report --filter. Esc: all again",
 	"p                            pause the display; recording goes on",
 	"w                            write a recording of all that was seen, for memwatch report",
 	"Ctrl-L                       redraw the screen",
@@ -378,6 +398,8 @@ static void put_head(const struct mw_top_picture *picture, const struct mw_top_l
 	put_title(picture, y, &x, layout->growth, "growth/s", MW_TOP_BY_GROWTH);
 	put_title(picture, y, &x, layout->blocks, "blocks", MW_TOP_BY_BLOCKS);
 	put_title(picture, y, &x, layout->rate, "allocs/s", MW_TOP_BY_RATE);
+	put_title(picture, y, &x, layout->level, "level", -1);
+	put_title(picture, y, &x, layout->verdict, "verdict", -1);
 	put_title(picture, y, &x, layout->kind, "kind", -1);
 	put_title(picture, y, &x, layout->name, group_names[picture->view->group], MW_TOP_BY_NAME);
 	attroff(A_REVERSE);
@@ -398,6 +420,27 @@ static void put_growth(const struct mw_top_picture *picture, const struct mw_top
 		attroff(COLOR_PAIR(growth > 0 ? PAIR_UP : PAIR_DOWN));
 }
 
+static void put_course(const struct mw_top_picture *picture, const struct mw_top_layout *layout,
+		       const struct mw_top_item *item, bool selected, int y, int *x)
+{
+	const struct mw_top_course *course = mw_top_view_course(picture->view, item);
+	bool colored = picture->color && !selected && course && course->judged && course->verdict >= MW_GROWTH_STEADY;
+	char bars[3 * MW_TOP_BARS + 1] = "", text[40] = "";
+
+	if (course)
+		mw_top_show_bars(course, picture->utf8, bars);
+	if (course && course->judged)
+		(void)snprintf(text, sizeof(text), "%s%s", mw_growth_name(course->verdict),
+			       course->certain || course->verdict == MW_GROWTH_TOO_SHORT ? "" : "?");
+	put(picture, y, *x, layout->level - 1, bars);
+	*x += layout->level;
+	if (colored)
+		attron(COLOR_PAIR(PAIR_UP));
+	put_right(picture, y, x, layout->verdict, text);
+	if (colored)
+		attroff(COLOR_PAIR(PAIR_UP));
+}
+
 static void put_row(const struct mw_top_picture *picture, const struct mw_top_layout *layout,
 		    const struct mw_top_item *item, bool selected, int y)
 {
@@ -414,6 +457,7 @@ static void put_row(const struct mw_top_picture *picture, const struct mw_top_la
 	put_right(picture, y, &x, layout->blocks, mw_show_count(row->impacting.count).text);
 	mw_top_show_rate(mw_top_view_rate(view, (double)row->new_allocations), rate, sizeof(rate));
 	put_right(picture, y, &x, layout->rate, rate);
+	put_course(picture, layout, item, selected, y, &x);
 	put_right(picture, y, &x, layout->kind, !is_stack ? "" : row->kind == MW_KIND_VM ? "vm" : "heap");
 	mw_top_view_text(view, item, text, sizeof(text));
 	put(picture, y, x + indent, 1, view->group == MW_TOP_THREADS ? " " : item->open ? "-" : "+");
@@ -445,7 +489,22 @@ static void put_items(const struct mw_top_picture *picture, const struct mw_top_
 	}
 	if (!view->item_count)
 		put(picture, layout->header + layout->head, 0, width,
-		    view->shown ? "nothing has been allocated yet" : "attaching ...");
+		    !view->shown                    ? "attaching ..."
+		    : mw_top_view_filter_text(view) ? "nothing that the filter takes; Esc shows all"
+						    : "nothing has been allocated yet");
+}
+
+static void put_order(const struct mw_top_view *view, char *out, size_t size)
+{
+	const char *filter = mw_top_view_filter_text(view);
+	char unnamed[80] = "", rows[MW_TOP_TEXT / 2] = "";
+
+	if (view->unnamed && view->group != MW_TOP_THREADS)
+		(void)snprintf(unnamed, sizeof(unnamed), ", %zu not looked up yet", view->unnamed);
+	if (filter)
+		(void)snprintf(rows, sizeof(rows), ", %zu of filter %s%s", view->rows.count, filter, unnamed);
+	(void)snprintf(out, size, "h help  q quit  by %s, sorted by %s%s%s", group_names[view->group],
+		       sort_names[view->sort], view->reversed ? ", reversed" : "", rows);
 }
 
 static void put_foot(const struct mw_top_picture *picture, int width, int y)
@@ -466,7 +525,7 @@ static void put_foot(const struct mw_top_picture *picture, int width, int y)
 				length--;
 			} while ((*tail & 0xc0) == 0x80);
 		}
-		(void)snprintf(text, sizeof(text), "write to: %.*s", PATH_MAX, tail);
+		(void)snprintf(text, sizeof(text), "%s: %.*s", picture->asked, PATH_MAX, tail);
 		used = put(picture, y, 0, width - 1, text);
 		curs_set(1);
 		move(y, used);
@@ -476,8 +535,7 @@ static void put_foot(const struct mw_top_picture *picture, int width, int y)
 	if (picture->message)
 		(void)snprintf(text, sizeof(text), "%s", picture->message);
 	else
-		(void)snprintf(text, sizeof(text), "h help  q quit  by %s, sorted by %s%s", //
-			       group_names[view->group], sort_names[view->sort], view->reversed ? ", reversed" : "");
+		put_order(view, text, sizeof(text));
 	if (picture->message)
 		attron(A_BOLD);
 	put(picture, y, 0, width, text);

@@ -8,7 +8,7 @@
 #include <limits.h>
 
 #define MW_TOP_TEXT 8192 /* bytes of a line before it is cut */
-#define MW_TOP_HELP 15   /* lines of the help */
+#define MW_TOP_HELP 20   /* lines of the help */
 
 /* All that is shown. */
 struct mw_top_picture {
@@ -20,7 +20,8 @@ struct mw_top_picture {
 	bool help;
 	size_t help_first;
 	const char *message; /* in the last line; NULL: none */
-	const char *prompt;  /* what is being typed there; NULL: nothing */
+	const char *prompt;  /* what is being typed there; NULL: nothing … */
+	const char *asked;   /* … and what for */
 	size_t lines;        /* set: how many there are for rows */
 };
 
@@ -70,11 +71,11 @@ size_t mw_top_cut(const char *text, size_t columns, bool utf8, char *out);
 
 /* Columns of a table; 0: there is no room for that one. */
 struct mw_top_layout {
-	int bytes, growth, blocks, rate, kind; /* widths, with the blank behind them */
-	int name;                              /* what is left */
-	int header;                            /* lines above the table's head */
-	int rows;                              /* lines for rows */
-	bool head, foot;                       /* is there a line for them? */
+	int bytes, growth, blocks, rate, level, verdict, kind; /* widths, with the blank behind them */
+	int name;                                              /* what is left */
+	int header;                                            /* lines above the table's head */
+	int rows;                                              /* lines for rows */
+	bool head, foot;                                       /* is there a line for them? */
 };
 /* False: the screen is too small for a table. */
 bool mw_top_layout_make(int width, int height, struct mw_top_layout *out);
@@ -83,6 +84,8 @@ bool mw_top_layout_make(int width, int height, struct mw_top_layout *out);
 void mw_top_show_growth(double bytes_per_second, char *out, size_t size);
 /* "0", "0.3", "12", "1200", "12k", "35M" */
 void mw_top_show_rate(double per_second, char *out, size_t size);
+/* "_" to "█", or in ASCII: a level over time. `out` takes 3 bytes a bar and a NUL. */
+void mw_top_show_bars(const struct mw_top_course *course, bool utf8, char out[3 * MW_TOP_BARS + 1]);
 /* "1:02:03" */
 void mw_top_show_time(double seconds, char *out, size_t size);
 /* "3.141593": seconds, rounded up, so that nothing from before the moment is after what is shown. */

@@ -26,6 +26,7 @@ void mw_top_shot_destroy(struct mw_top_shot *shot)
 	free(shot->stacks);
 	free(shot->threads);
 	free(shot->names);
+	free(shot->courses);
 	free(shot);
 }
 
@@ -291,6 +292,23 @@ static bool fill_sums(struct mw_top_feed *feed, struct mw_top_shot *shot)
 	return true;
 }
 
+/* Where there is time for it: it takes at most its share, as copying does. */
+static void fill_courses(struct mw_top_feed *feed, struct mw_top_shot *shot)
+{
+	struct mw_top_key keys[MW_TOP_COURSES];
+	uint64_t began_ns = mw_clock_ns();
+	uint32_t count;
+
+	if (began_ns < feed->courses_ns)
+		return;
+	pthread_mutex_lock(&feed->lock);
+	count = feed->wanted_count;
+	memcpy(keys, feed->wanted, count * sizeof(*keys));
+	pthread_mutex_unlock(&feed->lock);
+	mw_top_courses_fill(model_of(feed)->track, &feed->known, keys, count, shot);
+	feed->courses_ns = began_ns + (mw_clock_ns() - began_ns) * SHARE;
+}
+
 static void leave_shot(struct mw_top_feed *feed, uint64_t time_ns)
 {
 	uint64_t began_ns = mw_clock_ns(), took_ns;
@@ -300,6 +318,8 @@ static void leave_shot(struct mw_top_feed *feed, uint64_t time_ns)
 	if (good)
 		fill_figures(feed, time_ns, shot);
 	took_ns = mw_clock_ns() - began_ns;
+	if (good)
+		fill_courses(feed, shot);
 	feed->next_ns = began_ns + took_ns * SHARE;
 	/* Without memory there is one the next time, perhaps. */
 	if (!good) {
@@ -416,6 +436,14 @@ struct mw_top_shot *mw_top_feed_take(struct mw_top_feed *feed)
 	feed->shot = NULL;
 	pthread_mutex_unlock(&feed->lock);
 	return shot;
+}
+
+void mw_top_feed_want(struct mw_top_feed *feed, const struct mw_top_key *keys, size_t count)
+{
+	pthread_mutex_lock(&feed->lock);
+	feed->wanted_count = count < MW_TOP_COURSES ? (uint32_t)count : MW_TOP_COURSES;
+	memcpy(feed->wanted, keys, feed->wanted_count * sizeof(*keys));
+	pthread_mutex_unlock(&feed->lock);
 }
 
 void mw_top_feed_want_moment(struct mw_top_feed *feed)

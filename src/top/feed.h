@@ -5,7 +5,9 @@
  * What is known of the process stands in the model that the session's emitter feeds (view/watched.h), and belongs to
  * the engine's thread. That leaves a shot about once a second: the model's sums of all stacks and threads, copied as
  * they are, which is handed over by one pointer. It never waits for the others but for the lock of that. Where there are
- * so many stacks that copying takes long, shots are rarer. What the stacks and modules of shots are does not change once
+ * so many stacks that copying takes long, shots are rarer. For the rows that the screen shows a shot has verdicts (view/
+ * growth.h) and levels over time: for these all live blocks are looked through, and where that takes long it is not done
+ * with each shot. What the stacks and modules of shots are does not change once
  * it is known.
  */
 #ifndef MW_TOP_FEED_H
@@ -21,7 +23,7 @@
 #include <stdatomic.h>
 
 struct mw_top_line {
-	const char *module; /* base name; NULL: code in no file */
+	const char *module; /* its path; NULL: code in no file */
 	const char *function, *file;
 	uint32_t line;   /* 0: unknown */
 	uint64_t offset; /* from the function's start, or the module's */
@@ -59,6 +61,25 @@ struct mw_top_thread {
 	const char *name; /* the tracker's */
 };
 
+#define MW_TOP_BARS    8   /* that show a level over time … */
+#define MW_TOP_BAR_MAX 8   /* … and how high they are */
+#define MW_TOP_COURSES 256 /* rows at a time */
+
+/* A row: a stack, or a module (MW_MODULE_NONE: what is charged to none). */
+struct mw_top_key {
+	bool module;
+	uint32_t key;
+};
+
+/* What became of a row's memory since the zero point. */
+struct mw_top_course {
+	struct mw_top_key of;
+	bool judged; /* there is a verdict: of stacks only */
+	bool certain;
+	enum mw_growth_verdict verdict;
+	uint8_t bar_count, bars[MW_TOP_BARS]; /* outstanding bytes, the highest MW_TOP_BAR_MAX */
+};
+
 /* Sums of a moment. */
 struct mw_top_shot {
 	uint64_t time_ns; /* since the window's start */
@@ -71,9 +92,14 @@ struct mw_top_shot {
 	uint32_t stack_count, thread_count;
 	struct mw_track_sum *stacks, *threads;
 	struct mw_top_thread *names; /* of the threads */
-	unsigned holders;            /* the screen's business */
+	uint32_t course_count;       /* of rows that were shown; 0 where there was no time for them */
+	struct mw_top_course *courses;
+	unsigned holders; /* the screen's business */
 };
 void mw_top_shot_destroy(struct mw_top_shot *shot);
+/* The courses of rows, for the shot, whose times are set. `track`: the model's. Without memory there are none. */
+void mw_top_courses_fill(const struct mw_track *track, const struct mw_top_known *known, const struct mw_top_key *keys,
+			 uint32_t count, struct mw_top_shot *shot);
 
 /* A moment up to which the recording can be copied, and what is to be recorded of its end. */
 struct mw_top_moment {
@@ -120,8 +146,11 @@ struct mw_top_feed {
 	struct mw_top_shot *shot; /* NULL: it has been taken */
 	struct mw_top_moment moment;
 	bool has_moment;
+	struct mw_top_key wanted[MW_TOP_COURSES]; /* rows whose courses are */
+	uint32_t wanted_count;
 	/* The engine's thread's own. */
-	uint64_t next_ns; /* no shot before */
+	uint64_t next_ns;    /* no shot before … */
+	uint64_t courses_ns; /* … nor courses */
 	struct mw_top_same same;
 	uint64_t zero_ns, earlier_events;
 	uint32_t zeros;
@@ -142,6 +171,8 @@ void mw_top_feed_end(struct mw_top_feed *feed, bool well);
 
 /* The newest shot, which is the caller's then; NULL: none since the last. */
 struct mw_top_shot *mw_top_feed_take(struct mw_top_feed *feed);
+/* The courses of these rows are wanted with the next shots, of the first MW_TOP_COURSES. */
+void mw_top_feed_want(struct mw_top_feed *feed, const struct mw_top_key *keys, size_t count);
 /* Ask for a moment to copy the recording up to; then ask until it is there. */
 void mw_top_feed_want_moment(struct mw_top_feed *feed);
 bool mw_top_feed_moment(struct mw_top_feed *feed, struct mw_top_moment *out);

@@ -11,26 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- what is known ----------------------------------------------------------------------------------------- */
-
-static const struct mw_top_stack *stack_of(const struct mw_top_view *view, uint32_t number)
-{
-	return mw_shared_list_get(&view->known->stacks, number);
-}
-
-static const struct mw_view_module *module_of(const struct mw_top_view *view, uint32_t number)
-{
-	return mw_shared_list_get(&view->known->modules, number);
-}
-
-/* NULL: its names are not known yet. */
-static const struct mw_top_named *named_of(const struct mw_top_view *view, uint32_t stack)
-{
-	const struct mw_top_stack *known = stack_of(view, stack);
-
-	return known ? atomic_load(&known->named) : NULL;
-}
-
 /* --- history ----------------------------------------------------------------------------------------------- */
 
 static struct mw_top_shot *hold(struct mw_top_shot *shot)
@@ -88,8 +68,12 @@ void mw_top_view_deinit(struct mw_top_view *view)
 {
 	release(view->shown);
 	release(view->base);
+	release(view->judged);
 	while (view->history.count)
 		drop_first(&view->history);
+	mw_filter_destroy(view->filters[MW_TOP_OF_STACKS]);
+	mw_filter_destroy(view->filters[MW_TOP_OF_THREADS]);
+	free(view->said);
 	free(view->rows.items);
 	free(view->children.items);
 	free(view->items);
@@ -101,6 +85,11 @@ static void look_at_newest(struct mw_top_view *view)
 	struct mw_top_shot *shown = hold(newest_of(&view->history));
 	struct mw_top_shot *base = hold(base_of(&view->history));
 
+	/* There was no time for courses in each; those of before a zero point are of something else. */
+	if (shown && (shown->course_count || (view->judged && view->judged->zeros != shown->zeros))) {
+		release(view->judged);
+		view->judged = shown->course_count ? hold(shown) : NULL;
+	}
 	release(view->shown);
 	release(view->base);
 	view->shown = shown;
@@ -119,174 +108,6 @@ void mw_top_view_pause(struct mw_top_view *view, bool paused)
 	view->paused = paused;
 	if (!paused)
 		look_at_newest(view);
-}
-
-/* --- rows -------------------------------------------------------------------------------------------------- */
-
-static void add_sums(struct mw_top_row *row, const struct mw_track_sum *now, const struct mw_track_sum *before)
-{
-	row->impacting.bytes += now->impacting.bytes;
-	row->impacting.count += now->impacting.count;
-	row->allocations += now->allocations;
-	row->growth += (int64_t)now->impacting.bytes - (before ? (int64_t)before->impacting.bytes : 0);
-	row->new_allocations += now->allocations - (before ? before->allocations : 0);
-}
-
-static bool make_room(struct mw_top_rows *rows, size_t count)
-{
-	rows->count = 0;
-	return MW_VECTOR_ROOM(rows->items, count, rows->capacity);
-}
-
-/* Those of nothing are taken out. */
-static void drop_empty(struct mw_top_rows *rows, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (rows->items[i].allocations > 0 || rows->items[i].impacting.count > 0)
-			rows->items[rows->count++] = rows->items[i];
-}
-
-static const struct mw_track_sum *sum_of(const struct mw_track_sum *sums, uint32_t count, uint32_t number)
-{
-	return number < count ? &sums[number] : NULL;
-}
-
-static bool make_stacks(struct mw_top_view *view, struct mw_top_rows *rows)
-{
-	const struct mw_top_shot *now = view->shown, *base = view->base;
-
-	if (!make_room(rows, now->stack_count))
-		return false;
-	for (uint32_t i = 0; i < now->stack_count; i++) {
-		const struct mw_top_stack *stack = stack_of(view, i);
-
-		rows->items[i] = (struct mw_top_row){.key = i, .kind = stack->kind};
-		/* It comes before, and has a row. */
-		if (stack->kind != MW_KIND_VM_INTERNAL)
-			add_sums(&rows->items[stack->as ? stack->as - 1 : i], &now->stacks[i],
-				 sum_of(base->stacks, base->stack_count, i));
-	}
-	drop_empty(rows, now->stack_count);
-	return true;
-}
-
-static bool make_threads(struct mw_top_view *view, struct mw_top_rows *rows)
-{
-	const struct mw_top_shot *now = view->shown, *base = view->base;
-
-	if (!make_room(rows, now->thread_count))
-		return false;
-	for (uint32_t i = 0; i < now->thread_count; i++) {
-		rows->items[i] = (struct mw_top_row){.key = i, .kind = MW_KIND_HEAP};
-		add_sums(&rows->items[i], &now->threads[i], sum_of(base->threads, base->thread_count, i));
-	}
-	drop_empty(rows, now->thread_count);
-	return true;
-}
-
-static bool make_modules(struct mw_top_view *view, struct mw_top_rows *rows)
-{
-	const struct mw_top_shot *now = view->shown, *base = view->base;
-	size_t none = mw_shared_list_count(&view->known->modules);
-
-	if (!make_room(rows, none))
-		return false;
-	for (size_t i = 0; i <= none; i++)
-		rows->items[i] = (struct mw_top_row){.key = i < none ? (uint32_t)i : MW_MODULE_NONE};
-	for (uint32_t i = 0; i < now->stack_count; i++) {
-		const struct mw_top_stack *stack = stack_of(view, i);
-
-		if (stack->kind != MW_KIND_VM_INTERNAL)
-			add_sums(&rows->items[stack->module < none ? stack->module : none], &now->stacks[i],
-				 sum_of(base->stacks, base->stack_count, i));
-	}
-	drop_empty(rows, none + 1);
-	return true;
-}
-
-/* Of what is shown; not vm-internal. False without memory. */
-static bool make_rows(struct mw_top_view *view, struct mw_top_rows *rows, enum mw_top_group group)
-{
-	static bool (*const make[])(struct mw_top_view * view, struct mw_top_rows * rows) = {
-		[MW_TOP_STACKS] = make_stacks,
-		[MW_TOP_MODULES] = make_modules,
-		[MW_TOP_THREADS] = make_threads,
-	};
-
-	return make[group](view, rows);
-}
-
-struct order {
-	enum mw_top_sort sort;
-	bool reversed;
-};
-
-static int compare_numbers(double a, double b)
-{
-	return a > b ? -1 : a < b ? 1 : 0;
-}
-
-static int compare_names(const char *a, const char *b)
-{
-	/* Those that are not known come last, whichever way it goes. */
-	return !a || !b ? (a ? -1 : b ? 1 : 0) : strcmp(a, b);
-}
-
-static int compare_rows(const void *one, const void *other, void *context)
-{
-	const struct mw_top_row *a = one, *b = other;
-	const struct order *order = context;
-	int result = 0;
-
-	switch (order->sort) {
-	case MW_TOP_BY_GROWTH:
-		result = compare_numbers((double)a->growth, (double)b->growth);
-		break;
-	case MW_TOP_BY_BLOCKS:
-		result = compare_numbers((double)a->impacting.count, (double)b->impacting.count);
-		break;
-	case MW_TOP_BY_RATE:
-		result = compare_numbers((double)a->new_allocations, (double)b->new_allocations);
-		break;
-	case MW_TOP_BY_NAME:
-		result = compare_names(a->name, b->name);
-		if (!a->name || !b->name)
-			return result ? result : a->key < b->key ? -1 : a->key > b->key;
-		break;
-	default:
-		break;
-	}
-	if (!result)
-		result = compare_numbers((double)a->impacting.bytes, (double)b->impacting.bytes);
-	if (result)
-		return order->reversed ? -result : result;
-	return a->key < b->key ? -1 : a->key > b->key;
-}
-
-/* What names a row; NULL: not known. */
-static const char *name_of(const struct mw_top_view *view, enum mw_top_group group, uint32_t key)
-{
-	const struct mw_view_module *module;
-	const struct mw_top_named *named;
-
-	if (group == MW_TOP_THREADS)
-		return view->shown->names[key].name;
-	if (group == MW_TOP_MODULES) {
-		module = module_of(view, key);
-		return module ? module->path : NULL;
-	}
-	named = named_of(view, key);
-	return named && named->line_count ? named->lines[named->charged].function : NULL;
-}
-
-/* By what is most, by names from A. Rows that are equal stay where they were. */
-static void sort_rows(const struct mw_top_view *view, struct mw_top_rows *rows, enum mw_top_group group)
-{
-	struct order order = {view->sort, view->reversed};
-
-	for (size_t i = 0; i < rows->count && view->sort == MW_TOP_BY_NAME; i++)
-		rows->items[i].name = name_of(view, group, rows->items[i].key);
-	qsort_r(rows->items, rows->count, sizeof(*rows->items), compare_rows, &order);
 }
 
 /* --- items ------------------------------------------------------------------------------------------------- */
@@ -310,8 +131,8 @@ static bool add_item(struct mw_top_view *view, const struct mw_top_item *item)
 /* A stack's row, and what is under it where it is open. */
 static bool add_stack(struct mw_top_view *view, struct mw_top_item item)
 {
-	const struct mw_top_stack *stack = stack_of(view, item.key);
-	const struct mw_top_named *named = named_of(view, item.key);
+	const struct mw_top_stack *stack = mw_top_view_stack(view, item.key);
+	const struct mw_top_named *named = mw_top_view_named(view, item.key);
 	uint32_t count = named ? (uint32_t)named->line_count : stack ? stack->frame_count : 0;
 	bool good;
 
@@ -336,7 +157,7 @@ static bool add_children(struct mw_top_view *view, uint32_t module)
 	for (size_t i = 0; i < view->children.count && shown < MW_TOP_CHILDREN_MAX; i++) {
 		uint32_t key = view->children.items[i].key;
 
-		if (stack_of(view, key)->module != module)
+		if (mw_top_view_stack(view, key)->module != module)
 			continue;
 		shown++;
 		if (!add_stack(view, (struct mw_top_item){.kind = MW_TOP_CHILD, .key = key, .owner = module, .row = i}))
@@ -402,13 +223,10 @@ bool mw_top_view_update(struct mw_top_view *view)
 
 	if (!view->shown)
 		return true;
-	good = make_rows(view, &view->rows, view->group);
-	sort_rows(view, &view->rows, view->group);
+	good = mw_top_view_rows(view, &view->rows, view->group);
 	view->children.count = 0;
-	if (good && view->group == MW_TOP_MODULES && any_module_open(view)) {
-		good = make_stacks(view, &view->children);
-		sort_rows(view, &view->children, MW_TOP_STACKS);
-	}
+	if (good && view->group == MW_TOP_MODULES && any_module_open(view))
+		good = mw_top_view_rows(view, &view->children, MW_TOP_STACKS);
 	good = good && make_items(view);
 	select_again(view, follows || (selected && before.open) ? &before : NULL);
 	return good;
@@ -472,10 +290,39 @@ static bool is_stack(const struct mw_top_view *view, const struct mw_top_item *i
 
 static size_t add_wanted(const struct mw_top_view *view, uint32_t stack, uint32_t *out, size_t count, size_t capacity)
 {
-	if (count == capacity || (count && out[count - 1] == stack) || named_of(view, stack))
+	if (count == capacity || (count && out[count - 1] == stack) || mw_top_view_named(view, stack))
 		return count;
 	out[count] = stack;
 	return count + 1;
+}
+
+/* False: it is not a row that has a course. */
+static bool key_of(const struct mw_top_view *view, const struct mw_top_item *item, struct mw_top_key *out)
+{
+	*out = (struct mw_top_key){.module = item->kind == MW_TOP_ROW && view->group == MW_TOP_MODULES,
+				   .key = item->key};
+	return item->kind == MW_TOP_CHILD || (item->kind == MW_TOP_ROW && view->group != MW_TOP_THREADS);
+}
+
+size_t mw_top_view_courses(const struct mw_top_view *view, size_t lines, struct mw_top_key *out, size_t capacity)
+{
+	size_t count = 0;
+
+	for (size_t i = view->first; i < view->item_count && i - view->first < lines && count < capacity; i++)
+		count += key_of(view, &view->items[i], &out[count]);
+	return count;
+}
+
+const struct mw_top_course *mw_top_view_course(const struct mw_top_view *view, const struct mw_top_item *item)
+{
+	struct mw_top_key key;
+
+	if (!key_of(view, item, &key))
+		return NULL;
+	for (uint32_t i = 0; view->judged && i < view->judged->course_count; i++)
+		if (view->judged->courses[i].of.module == key.module && view->judged->courses[i].of.key == key.key)
+			return &view->judged->courses[i];
+	return NULL;
 }
 
 size_t mw_top_view_wanted(const struct mw_top_view *view, size_t lines, uint32_t *out, size_t capacity)
@@ -485,6 +332,9 @@ size_t mw_top_view_wanted(const struct mw_top_view *view, size_t lines, uint32_t
 	for (size_t i = view->first; i < view->item_count && i - view->first < lines; i++)
 		if (is_stack(view, &view->items[i]))
 			count = add_wanted(view, view->items[i].key, out, count, capacity);
+	for (uint32_t i = 0; view->unnamed && i < view->shown->stack_count; i++)
+		if (mw_top_view_is_wanted(view, i))
+			count = add_wanted(view, i, out, count, capacity);
 	/* To sort by names all are needed. */
 	for (size_t i = 0; i < view->rows.count && view->group == MW_TOP_STACKS && view->sort == MW_TOP_BY_NAME; i++)
 		count = add_wanted(view, view->rows.items[i].key, out, count, capacity);
@@ -510,7 +360,7 @@ static void append(char *out, size_t size, const char *text)
 /* "module!function+0x12 (file:line)" */
 static void put_line(const struct mw_top_line *line, bool whole, char *out, size_t size)
 {
-	const char *module = line->module ? line->module : "code in no file";
+	const char *module = line->module ? base_name(line->module) : "code in no file";
 	char place[64];
 
 	if (line->function && whole)
@@ -518,7 +368,7 @@ static void put_line(const struct mw_top_line *line, bool whole, char *out, size
 	else if (line->function)
 		(void)snprintf(out, size, "%s", line->function);
 	else
-		(void)snprintf(out, size, "%s%s%#" PRIx64, line->module ? line->module : "", line->module ? "+" : "",
+		(void)snprintf(out, size, "%s%s%#" PRIx64, line->module ? module : "", line->module ? "+" : "",
 			       line->offset);
 	if (line->function && line->file) {
 		append(out, size, " (");
@@ -533,7 +383,7 @@ static void put_line(const struct mw_top_line *line, bool whole, char *out, size
 /* Of one that has no names (yet). */
 static void put_raw(const struct mw_top_view *view, const struct mw_raw_frame *frame, char *out, size_t size)
 {
-	const struct mw_view_module *module = module_of(view, frame->module);
+	const struct mw_view_module *module = mw_top_view_module(view, frame->module);
 
 	if (module && module->path)
 		(void)snprintf(out, size, "%s+%#" PRIx64, base_name(module->path), frame->addr - module->base);
@@ -553,8 +403,8 @@ static const struct mw_raw_frame *charged_frame(const struct mw_top_stack *stack
 /* The function, and those that called it as far as there is room. */
 static void put_stack(const struct mw_top_view *view, uint32_t key, char *out, size_t size)
 {
-	const struct mw_top_named *named = named_of(view, key);
-	const struct mw_top_stack *stack = stack_of(view, key);
+	const struct mw_top_named *named = mw_top_view_named(view, key);
+	const struct mw_top_stack *stack = mw_top_view_stack(view, key);
 	const struct mw_raw_frame *frame = stack ? charged_frame(stack) : NULL;
 
 	*out = '\0';
@@ -576,8 +426,8 @@ static void put_stack(const struct mw_top_view *view, uint32_t key, char *out, s
 static void put_detail(const struct mw_top_view *view, const struct mw_top_item *item, char *out, size_t size)
 {
 	const struct mw_top_row *row = mw_top_view_row(view, item);
-	const struct mw_top_named *named = named_of(view, item->key);
-	const struct mw_top_stack *stack = stack_of(view, item->key);
+	const struct mw_top_named *named = mw_top_view_named(view, item->key);
+	const struct mw_top_stack *stack = mw_top_view_stack(view, item->key);
 
 	if (!row) {
 		*out = '\0';
@@ -596,8 +446,8 @@ static void put_detail(const struct mw_top_view *view, const struct mw_top_item 
 
 static void put_frame(const struct mw_top_view *view, const struct mw_top_item *item, char *out, size_t size)
 {
-	const struct mw_top_named *named = named_of(view, item->key);
-	const struct mw_top_stack *stack = stack_of(view, item->key);
+	const struct mw_top_named *named = mw_top_view_named(view, item->key);
+	const struct mw_top_stack *stack = mw_top_view_stack(view, item->key);
 	int length = snprintf(out, size, "   #%-2u ", item->frame);
 
 	if (length < 0 || (size_t)length >= size)
@@ -610,7 +460,7 @@ static void put_frame(const struct mw_top_view *view, const struct mw_top_item *
 
 void mw_top_view_text(const struct mw_top_view *view, const struct mw_top_item *item, char *out, size_t size)
 {
-	const struct mw_view_module *module = module_of(view, item->key);
+	const struct mw_view_module *module = mw_top_view_module(view, item->key);
 
 	if (item->kind == MW_TOP_DETAIL)
 		put_detail(view, item, out, size);

@@ -8,6 +8,7 @@
 #define MW_TOP_VIEW_H
 
 #include "top/feed.h"
+#include "view/filter.h"
 
 #define MW_TOP_SPAN_NS UINT64_C(10000000000) /* growth is measured over the last so long, or since the zero point */
 #define MW_TOP_HISTORY 16                    /* shots that are kept; a second apart, or more */
@@ -75,10 +76,21 @@ struct mw_top_open {
 	uint32_t key;
 };
 
+/* Filters, for rows of which different things are known: of stacks, and modules, which are their sums; of threads. */
+enum {
+	MW_TOP_OF_STACKS,
+	MW_TOP_OF_THREADS,
+	MW_TOP_FILTERS,
+};
+
 struct mw_top_view {
 	const struct mw_top_known *known;
 	struct mw_top_history history;
-	struct mw_top_shot *shown, *base; /* what is looked at; NULL: nothing yet */
+	struct mw_top_shot *shown, *base;          /* what is looked at; NULL: nothing yet */
+	struct mw_top_shot *judged;                /* the latest that has courses, of the same zero point; NULL: none */
+	struct mw_filter *filters[MW_TOP_FILTERS]; /* NULL: all are shown */
+	uint8_t *said;                             /* what that of stacks says of each; rows.c's business */
+	size_t said_count, unnamed;                /* stacks of which it says nothing before they have names */
 	struct mw_top_rows rows, children;
 	struct mw_top_item *items;
 	size_t item_count, item_capacity;
@@ -124,8 +136,45 @@ static inline const struct mw_top_row *mw_top_view_row(const struct mw_top_view 
 
 	return item->row < rows->count ? &rows->items[item->row] : NULL;
 }
+/* Show only the rows that the filter is true of, of those that are shown now or, where these are modules, of the stacks that
+ * they sum; "": all. Errors: USAGE, as mw_filter_parse(), or it asks what is not known of such rows; MEMORY. Then the old
+ * one stays. */
+struct mw_error *mw_top_view_filter(struct mw_top_view *view, const char *text) MW_MUST_CHECK;
+/* As it was given; NULL: there is none for such rows. */
+const char *mw_top_view_filter_text(const struct mw_top_view *view);
+/* Of which rows the courses are wanted: those in the `lines` from the first one on, at most `capacity`. */
+size_t mw_top_view_courses(const struct mw_top_view *view, size_t lines, struct mw_top_key *out, size_t capacity);
+/* What became of a row's memory; NULL: not known. */
+const struct mw_top_course *mw_top_view_course(const struct mw_top_view *view, const struct mw_top_item *item);
 /* The stacks whose names the `lines` from the first one on want, at most `capacity`. */
 size_t mw_top_view_wanted(const struct mw_top_view *view, size_t lines, uint32_t *out, size_t capacity);
+
+/* --- for the view itself ----------------------------------------------------------------------------------- */
+
+/* Fill in the rows of what is shown that its filter lets through, in order. False without memory. */
+bool mw_top_view_rows(struct mw_top_view *view, struct mw_top_rows *rows, enum mw_top_group group);
+/* Does the filter need the names of a stack? */
+bool mw_top_view_is_wanted(const struct mw_top_view *view, uint32_t stack);
+
+static inline const struct mw_top_stack *mw_top_view_stack(const struct mw_top_view *view, uint32_t number)
+{
+	return mw_shared_list_get(&view->known->stacks, number);
+}
+
+static inline const struct mw_view_module *mw_top_view_module(const struct mw_top_view *view, uint32_t number)
+{
+	return mw_shared_list_get(&view->known->modules, number);
+}
+
+/* NULL: its names are not known yet. */
+static inline const struct mw_top_named *mw_top_view_named(const struct mw_top_view *view, uint32_t stack)
+{
+	const struct mw_top_stack *known = mw_top_view_stack(view, stack);
+
+	return known ? atomic_load(&known->named) : NULL;
+}
+
+/* --- what is shown ----------------------------------------------------------------------------------------- */
 
 /* What stands in the last column of a row, or all of a line that is none: any bytes of the target's among it. */
 void mw_top_view_text(const struct mw_top_view *view, const struct mw_top_item *item, char *out, size_t size);

@@ -206,13 +206,6 @@ static const char *describe(struct names *names, const struct mw_raw_frame *raw)
 	return mw_arena_string(names->texts, text);
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = path ? strrchr(path, '/') : NULL;
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 static struct mw_top_line *add_line(struct mw_top_named **named, size_t *capacity)
 {
 	struct mw_top_named *wider = *named;
@@ -242,7 +235,7 @@ static struct mw_error *add_frame(struct names *names, const struct mw_raw_frame
 
 		if (!line)
 			return mw_error_nomem();
-		line->module = module ? base_name(module->path) : NULL;
+		line->module = module ? module->path : NULL;
 		line->offset = module ? raw->addr - module->base : 0;
 		if (!count && !module)
 			line->function = describe(names, raw);

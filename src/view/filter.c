@@ -536,17 +536,16 @@ static bool is_of_stack(const struct term *term, const struct mw_report_stack *s
 	return false;
 }
 
-static uint64_t terms_of_stack(const struct mw_filter *filter, const struct mw_report_stack *stack)
+uint64_t mw_filter_stack(const struct mw_filter *filter, const struct mw_report_stack *stack)
 {
 	uint64_t bits = 0;
 
-	for (uint32_t i = 0; i < filter->term_count && stack; i++)
+	for (uint32_t i = 0; i < filter->term_count; i++)
 		bits |= (uint64_t)is_of_stack(&filter->terms[i], stack) << i;
 	return bits;
 }
 
-/* What is true of a thread, heap or process of that name, and of that number. */
-static uint64_t terms_of_name(const struct mw_filter *filter, enum mw_column field, uint64_t number, const char *name)
+uint64_t mw_filter_name(const struct mw_filter *filter, enum mw_column field, uint64_t number, const char *name)
 {
 	uint64_t bits = 0;
 
@@ -578,7 +577,7 @@ uint64_t mw_filter_block(const struct mw_filter *filter, enum mw_kind kind, enum
 	return bits;
 }
 
-static bool is_match(const struct mw_filter *filter, uint64_t bits)
+bool mw_filter_is_true(const struct mw_filter *filter, uint64_t terms)
 {
 	bool stack[MW_FILTER_TERMS + 1] = {false}; /* [0] is below all, so that steps that make no sense do no harm */
 	uint32_t depth = 0;
@@ -594,7 +593,7 @@ static bool is_match(const struct mw_filter *filter, uint64_t bits)
 			depth -= depth > 0;
 			stack[depth] = step == OP_AND ? stack[depth] && right : stack[depth] || right;
 		} else if (depth < MW_FILTER_TERMS) {
-			stack[++depth] = bits >> step & 1;
+			stack[++depth] = terms >> step & 1;
 		}
 	}
 	return stack[depth];
@@ -618,14 +617,14 @@ struct mw_error *mw_selection_init(struct mw_selection *selection, const struct 
 		mw_selection_deinit(selection);
 		return mw_error_nomem();
 	}
-	selection->name = terms_of_name(filter, MW_COLUMN_PROCESS, (uint64_t)report->target.pid, report->target.comm);
+	selection->name = mw_filter_name(filter, MW_COLUMN_PROCESS, (uint64_t)report->target.pid, report->target.comm);
 	for (size_t i = 0; i < report->stack_count; i++)
-		selection->stacks[i] = terms_of_stack(filter, &report->stacks[i]);
+		selection->stacks[i] = mw_filter_stack(filter, &report->stacks[i]);
 	for (size_t i = 0; i < process->thread_count; i++)
-		selection->threads[i] = terms_of_name(filter, MW_COLUMN_THREAD, (uint64_t)process->threads[i].tid,
-						      process->threads[i].name);
+		selection->threads[i] = mw_filter_name(filter, MW_COLUMN_THREAD, (uint64_t)process->threads[i].tid,
+						       process->threads[i].name);
 	for (size_t i = 1; i < process->heap_count; i++)
-		selection->heaps[i] = terms_of_name(filter, MW_COLUMN_HEAP, 0, process->heaps[i]);
+		selection->heaps[i] = mw_filter_name(filter, MW_COLUMN_HEAP, 0, process->heaps[i]);
 	return NULL;
 }
 
@@ -650,5 +649,5 @@ bool mw_selection_takes(const struct mw_selection *selection, const struct mw_ce
 	bits |= selection->threads[cell->thread < process->thread_count ? cell->thread : process->thread_count];
 	bits |= selection->heaps[cell->heap < process->heap_count ? cell->heap : process->heap_count];
 	bits |= mw_filter_block(selection->filter, (enum mw_kind)cell->kind, (enum mw_fate)cell->fate, cell->bytes);
-	return is_match(selection->filter, bits);
+	return mw_filter_is_true(selection->filter, bits);
 }

@@ -43,6 +43,12 @@ bool mw_filter_names_internal(const struct mw_filter *filter);
 /* Which terms are true of such a block, as bits; of other things' terms it tells nothing. */
 uint64_t mw_filter_block(const struct mw_filter *filter, enum mw_kind kind, enum mw_fate fate, uint64_t bytes);
 
+/* For whoever has no blocks but what sums them: the terms that are true of a stack, of a thread, heap or process (`field`) with
+ * that number and name, as bits; and whether the filter is true where these terms are, and no others. */
+uint64_t mw_filter_stack(const struct mw_filter *filter, const struct mw_report_stack *stack);
+uint64_t mw_filter_name(const struct mw_filter *filter, enum mw_column field, uint64_t number, const char *name);
+bool mw_filter_is_true(const struct mw_filter *filter, uint64_t terms);
+
 /* --- a process as the views of it see it, and which of its blocks are meant ------------------------------- */
 
 struct mw_blocklist;

@@ -79,7 +79,7 @@ class Table(Case):
         target.finish()
 
     def test_keys(self):
-        screen = self.start('a', 'b', 'v', 't', 'c')
+        screen = self.start('a', 'b', 'v', 't', 'c', width=200)
         screen.wait_row('churn', 0)
         screen.keys('n')
         screen.wait('sorted by name$')

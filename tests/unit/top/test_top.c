@@ -332,8 +332,8 @@ static void test_layout(void **state)
 	for (int width = MW_TOP_WIDTH_MIN; width < 300; width++)
 		for (int height = MW_TOP_HEIGHT_MIN; height < 60; height++) {
 			assert_true(mw_top_layout_make(width, height, &layout));
-			assert_int_equal(layout.bytes + layout.growth + layout.blocks + layout.rate + layout.kind +
-						 layout.name,
+			assert_int_equal(layout.bytes + layout.growth + layout.blocks + layout.rate + layout.level +
+						 layout.verdict + layout.kind + layout.name,
 					 width);
 			assert_int_equal(layout.header + layout.head + layout.foot + layout.rows, height);
 			assert_true(layout.name >= 9 && layout.rows >= 3 && layout.bytes);

@@ -1,0 +1,542 @@
+// SPDX-License-Identifier: MIT
+/* screen.c: see screen.h. */
+#include "top/screen.h"
+
+#include "base/clock.h"
+#include "session/session.h"
+
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define NCURSES_NOMACROS
+#define NCURSES_WIDECHAR 1
+#include <curses.h>
+
+#define TURN_MS     1000                 /* without news the screen is looked after so often */
+#define MESSAGE_NS  UINT64_C(5000000000) /* one stays so long */
+#define PATIENCE_S  2                    /* for the thread to end … */
+#define PATIENCE_NS UINT64_C(20000000)   /* between two looks whether it has */
+#define DEAF_TURNS  20                   /* so often input that is none: the terminal is gone */
+#define CTRL(c)     ((c) - 'A' + 1)
+#define ESCAPE      0x1b
+#define TYPED_MAX   (MW_FILTER_LENGTH + 1)
+_Static_assert(TYPED_MAX >= PATH_MAX, "for both prompts");
+
+struct mw_top_screen {
+	struct mw_top_feed *feed;
+	struct mw_top_work *work;
+	pthread_t thread, first;
+	_Atomic bool stop, ended;
+	struct mw_error *err;
+	/* The thread's own. */
+	struct mw_top_view view;
+	struct mw_top_picture picture;
+	char message[600];
+	uint64_t message_until_ns;
+	bool busy; /* a recording is being written: its message stays */
+	bool confirmed, dirty;
+	bool asked;  /* for the end: twice would be a haste that nobody has */
+	char *typed; /* what is being typed: one of these; NULL: nothing is */
+	char path[TYPED_MAX], filters[MW_TOP_FILTERS][TYPED_MAX];
+	uint32_t wanted[MW_TOP_WANTED];
+};
+
+/* In the first thread: the signal comes to the screen's, which alone takes it. */
+static void block_sigwinch(void)
+{
+	sigset_t size;
+
+	sigemptyset(&size);
+	sigaddset(&size, SIGWINCH);
+	pthread_sigmask(SIG_BLOCK, &size, NULL);
+}
+
+static void say(struct mw_top_screen *screen, const char *text)
+{
+	(void)snprintf(screen->message, sizeof(screen->message), "%s", text);
+	screen->message_until_ns = mw_clock_ns() + MESSAGE_NS;
+	screen->dirty = true;
+}
+
+static void ask_for_the_end(struct mw_top_screen *screen)
+{
+	if (screen->asked)
+		return;
+	screen->asked = true;
+	/* As Ctrl-C does; whoever waits is woken. It is caught. NOLINTNEXTLINE(bugprone-bad-signal-to-kill-thread) */
+	pthread_kill(screen->first, SIGTERM);
+}
+
+/* --- the prompt -------------------------------------------------------------------------------------------- */
+
+static void begin_prompt(struct mw_top_screen *screen)
+{
+	if (screen->busy) {
+		say(screen, "a recording is still being written");
+		return;
+	}
+	(void)snprintf(screen->path, sizeof(screen->path), "memwatch-%d.mw", (int)screen->picture.pid);
+	screen->typed = screen->path;
+	screen->confirmed = false;
+}
+
+static void take_path(struct mw_top_screen *screen)
+{
+	struct stat there;
+
+	if (!*screen->path) {
+		screen->typed = NULL;
+		say(screen, "nothing is written");
+		return;
+	}
+	if (!screen->confirmed && stat(screen->path, &there) == 0) {
+		screen->confirmed = true;
+		return;
+	}
+	screen->typed = NULL;
+	screen->busy = mw_top_work_save(screen->work, screen->path);
+	say(screen, screen->busy ? "writing the recording" : "a recording is still being written");
+}
+
+/* The filter of the rows that are shown; what was typed stays to be mended. */
+static char *filter_text(struct mw_top_screen *screen)
+{
+	return screen->filters[screen->view.group == MW_TOP_THREADS ? MW_TOP_OF_THREADS : MW_TOP_OF_STACKS];
+}
+
+static void take_filter(struct mw_top_screen *screen)
+{
+	struct mw_error *err = mw_top_view_filter(&screen->view, filter_text(screen));
+	const char *hint = err ? mw_error_hint_text(err) : NULL;
+	char text[sizeof(screen->message)];
+
+	screen->typed = NULL;
+	if (err) {
+		(void)snprintf(text, sizeof(text), "%s%s%s", mw_error_text(err), hint ? ". " : "", hint ? hint : "");
+		/* It is an option's elsewhere. */
+		say(screen, strncmp(text, "--", 2) == 0 ? text + 2 : text);
+	}
+	mw_error_destroy(err);
+}
+
+static void clear_filter(struct mw_top_screen *screen)
+{
+	filter_text(screen)[0] = '\0';
+	take_filter(screen);
+}
+
+static void add_to_typed(struct mw_top_screen *screen, int key)
+{
+	size_t length = strlen(screen->typed);
+	char bytes[MB_LEN_MAX];
+	mbstate_t state = {0};
+	size_t size = wcrtomb(bytes, (wchar_t)key, &state);
+
+	if (size == (size_t)-1 || length + size >= TYPED_MAX)
+		return;
+	memcpy(screen->typed + length, bytes, size);
+	screen->typed[length + size] = '\0';
+}
+
+static void cut_typed(struct mw_top_screen *screen)
+{
+	size_t length = strlen(screen->typed);
+
+	while (length && (screen->typed[--length] & 0xc0) == 0x80)
+		;
+	screen->typed[length] = '\0';
+}
+
+static void leave_prompt(struct mw_top_screen *screen)
+{
+	if (screen->typed == screen->path)
+		say(screen, "nothing is written");
+	else
+		clear_filter(screen);
+	screen->typed = NULL;
+}
+
+static void prompt_key(struct mw_top_screen *screen, int key)
+{
+	if (key == '\r' || key == '\n' || key == MW_TOP_KEY(KEY_ENTER)) {
+		if (screen->typed == screen->path)
+			take_path(screen);
+		else
+			take_filter(screen);
+		return;
+	}
+	screen->confirmed = false;
+	switch (key) {
+	case ESCAPE:
+	case CTRL('G'):
+		leave_prompt(screen);
+		break;
+	case 0x7f:
+	case CTRL('H'):
+	case MW_TOP_KEY(KEY_BACKSPACE):
+	case MW_TOP_KEY(KEY_DC):
+		cut_typed(screen);
+		break;
+	case CTRL('U'):
+		screen->typed[0] = '\0';
+		break;
+	default:
+		if (key >= ' ' && key < MW_TOP_KEY(0))
+			add_to_typed(screen, key);
+	}
+}
+
+/* --- keys -------------------------------------------------------------------------------------------------- */
+
+static void set_zero(struct mw_top_screen *screen)
+{
+	if (atomic_load(&screen->feed->phase) == MW_TOP_OVER) {
+		say(screen, "the window is over");
+		return;
+	}
+	atomic_store(&screen->feed->zero_wanted, true);
+	if (screen->view.paused)
+		mw_top_view_pause(&screen->view, false);
+	say(screen, "zero point: what is shown is allocated after it");
+}
+
+static void sort_by(struct mw_top_screen *screen, unsigned sort)
+{
+	struct mw_top_view *view = &screen->view;
+
+	view->reversed = false;
+	view->sort = (enum mw_top_sort)(sort % MW_TOP_SORTS);
+	view->selected = view->first = 0;
+}
+
+static void toggle(struct mw_top_screen *screen, bool open, bool close)
+{
+	if (!mw_top_view_item(&screen->view) || mw_top_view_toggle(&screen->view, open, close) || !open)
+		return;
+	say(screen, screen->view.group == MW_TOP_THREADS
+			    ? "the stacks of a thread's blocks are in a report: w writes a recording for one"
+			    : "too much is open");
+}
+
+static void sort_key(struct mw_top_screen *screen, int key)
+{
+	static const char keys[] = "idcan";
+	const char *found = strchr(keys, key);
+	unsigned sort = (unsigned)screen->view.sort;
+
+	if (key == 's')
+		sort_by(screen, sort + 1);
+	else if (key == 'S')
+		sort_by(screen, sort + MW_TOP_SORTS - 1);
+	else if (found)
+		sort_by(screen, (unsigned)(found - keys));
+	else if (key == 'r')
+		screen->view.reversed = !screen->view.reversed;
+}
+
+/* Those that move what is selected. */
+static bool move_key(struct mw_top_screen *screen, int key)
+{
+	const long page = screen->picture.lines > 1 ? (long)screen->picture.lines - 1 : 1;
+	const struct {
+		int key, character;
+		long by;
+	} moves[] = {
+		{KEY_UP, 'k', -1},     {KEY_DOWN, 'j', 1},        {KEY_PPAGE, -1, -page},
+		{KEY_NPAGE, -1, page}, {KEY_HOME, -1, -LONG_MAX}, {KEY_END, -1, LONG_MAX},
+	};
+
+	for (size_t i = 0; i < sizeof(moves) / sizeof(moves[0]); i++)
+		if (key == MW_TOP_KEY(moves[i].key) || key == moves[i].character) {
+			mw_top_view_move(&screen->view, moves[i].by);
+			return true;
+		}
+	return false;
+}
+
+static void command_key(struct mw_top_screen *screen, int key)
+{
+	struct mw_top_view *view = &screen->view;
+
+	switch (key) {
+	case 'q':
+		say(screen, "detaching from the process ...");
+		ask_for_the_end(screen);
+		break;
+	case 'h':
+	case '?':
+		screen->picture.help = true;
+		screen->picture.help_first = 0;
+		break;
+	case 'g':
+		mw_top_view_group(view, (enum mw_top_group)((view->group + 1) % MW_TOP_GROUPS));
+		break;
+	case '1':
+	case '2':
+	case '3':
+		mw_top_view_group(view, (enum mw_top_group)(key - '1'));
+		break;
+	case 'z':
+		set_zero(screen);
+		break;
+	case 'p':
+		mw_top_view_pause(view, !view->paused);
+		say(screen, view->paused ? "paused: recording goes on; p again for the newest" : "");
+		break;
+	case 'w':
+		begin_prompt(screen);
+		break;
+	case '/':
+		screen->confirmed = false;
+		screen->typed = filter_text(screen);
+		break;
+	case ESCAPE:
+		clear_filter(screen);
+		break;
+	case ' ':
+	case '\r':
+	case '\n':
+	case MW_TOP_KEY(KEY_ENTER):
+	case MW_TOP_KEY(KEY_RIGHT):
+	case MW_TOP_KEY(KEY_LEFT):
+		toggle(screen, key != MW_TOP_KEY(KEY_LEFT), key != MW_TOP_KEY(KEY_RIGHT));
+		break;
+	case CTRL('L'):
+		clearok(curscr, TRUE);
+		break;
+	case CTRL('Z'):
+		say(screen, "not suspended: the process would be paused meanwhile; q detaches");
+		break;
+	default:
+		if (!move_key(screen, key) && key < 128)
+			sort_key(screen, key);
+	}
+}
+
+static void help_key(struct mw_top_screen *screen, int key)
+{
+	size_t *first = &screen->picture.help_first;
+
+	switch (key) {
+	case 'j':
+	case MW_TOP_KEY(KEY_DOWN):
+	case MW_TOP_KEY(KEY_NPAGE):
+		*first += *first + 1 < MW_TOP_HELP;
+		break;
+	case 'k':
+	case MW_TOP_KEY(KEY_UP):
+	case MW_TOP_KEY(KEY_PPAGE):
+		*first -= *first > 0;
+		break;
+	case MW_TOP_KEY(KEY_RESIZE):
+		break;
+	default:
+		screen->picture.help = false;
+	}
+	if (key == 'q')
+		command_key(screen, key);
+}
+
+static void on_key(struct mw_top_screen *screen, int key)
+{
+	screen->dirty = true;
+	if (screen->typed && key != MW_TOP_KEY(KEY_RESIZE))
+		prompt_key(screen, key);
+	else if (screen->picture.help)
+		help_key(screen, key);
+	else
+		command_key(screen, key);
+}
+
+/* --- the thread -------------------------------------------------------------------------------------------- */
+
+static void take_news(struct mw_top_screen *screen)
+{
+	struct mw_top_shot *shot = mw_top_feed_take(screen->feed);
+	char news[sizeof(screen->message)];
+
+	if (shot)
+		mw_top_view_shot(&screen->view, shot);
+	mw_top_work_news(screen->work, news, sizeof(news), &screen->busy);
+	if (*news)
+		say(screen, news);
+	if (mw_process_setup_refused_suspension())
+		say(screen, "not suspended: the process would be paused meanwhile; q detaches");
+	if (!screen->busy && mw_clock_ns() >= screen->message_until_ns)
+		screen->message[0] = '\0';
+	screen->dirty = true;
+}
+
+static void draw(struct mw_top_screen *screen)
+{
+	struct mw_top_picture *picture = &screen->picture;
+	struct mw_top_key shown[MW_TOP_COURSES];
+	char prompt[TYPED_MAX + 40];
+	size_t count;
+
+	screen->dirty = false;
+	(void)mw_top_view_update(&screen->view);
+	picture->message = *screen->message ? screen->message : NULL;
+	(void)snprintf(prompt, sizeof(prompt), "%s%s", screen->typed ? screen->typed : "",
+		       screen->confirmed ? "  is there: Enter replaces it" : "");
+	picture->prompt = screen->typed ? prompt : NULL;
+	picture->asked = screen->typed == screen->path ? "write to" : "filter";
+	mw_top_draw(picture);
+	count = mw_top_view_courses(&screen->view, picture->lines, shown, MW_TOP_COURSES);
+	mw_top_feed_want(screen->feed, shown, count);
+	count = mw_top_view_wanted(&screen->view, picture->lines, screen->wanted, MW_TOP_WANTED);
+	mw_top_work_want(screen->work, screen->wanted, count);
+}
+
+/* False: the terminal is gone. */
+static bool take_keys(struct mw_top_screen *screen, const struct pollfd *input, unsigned *deaf)
+{
+	bool any = false;
+	int key;
+
+	while ((key = mw_top_draw_key()) >= 0) {
+		any = true;
+		on_key(screen, key);
+	}
+	if (input->revents & (POLLERR | POLLNVAL))
+		return false;
+	*deaf = !any && input->revents ? *deaf + 1 : 0;
+	return *deaf < DEAF_TURNS;
+}
+
+static void turn(struct mw_top_screen *screen)
+{
+	struct pollfd inputs[] = {
+		{.fd = screen->feed->news, .events = POLLIN},
+		{.fd = STDIN_FILENO, .events = POLLIN},
+	};
+	static const struct pollfd none = {.fd = -1};
+	unsigned deaf = 0;
+	uint64_t count;
+
+	while (!screen->stop) {
+		bool heard = poll(inputs, deaf == DEAF_TURNS ? 1 : 2, TURN_MS) > 0;
+
+		if (heard && inputs[0].revents && read(inputs[0].fd, &count, sizeof(count)) < 0)
+			inputs[0].revents = 0;
+		take_news(screen);
+		if (deaf < DEAF_TURNS && !take_keys(screen, heard ? &inputs[1] : &none, &deaf)) {
+			deaf = DEAF_TURNS;
+			ask_for_the_end(screen);
+		}
+		if (screen->dirty)
+			draw(screen);
+	}
+}
+
+/* Until there is something to show. */
+static bool await_begin(struct mw_top_screen *screen)
+{
+	struct pollfd news = {.fd = screen->feed->news, .events = POLLIN};
+
+	while (!screen->stop && atomic_load(&screen->feed->phase) == MW_TOP_STARTING)
+		(void)poll(&news, 1, TURN_MS);
+	return !screen->stop;
+}
+
+static void *run(void *context)
+{
+	struct mw_top_screen *screen = context;
+	sigset_t size;
+
+	pthread_setname_np(pthread_self(), "memwatch-screen");
+	if (await_begin(screen)) {
+		screen->err = mw_top_draw_begin(&screen->picture);
+		if (screen->err) {
+			ask_for_the_end(screen);
+		} else {
+			mw_process_setup_screen(true);
+			sigemptyset(&size);
+			sigaddset(&size, SIGWINCH);
+			pthread_sigmask(SIG_UNBLOCK, &size, NULL);
+			turn(screen);
+			pthread_sigmask(SIG_BLOCK, &size, NULL);
+			mw_top_draw_end();
+			mw_process_setup_screen(false);
+		}
+	}
+	screen->ended = true;
+	return NULL;
+}
+
+struct mw_error *mw_top_screen_create(struct mw_top_feed *feed, struct mw_top_work *work,
+				      const struct mw_top_picture *picture, struct mw_top_screen **out)
+{
+	struct mw_top_screen *screen = calloc(1, sizeof(*screen));
+	sigset_t foreign, before;
+	int errnum;
+
+	if (!screen)
+		return mw_error_nomem();
+	screen->feed = feed;
+	screen->work = work;
+	screen->first = pthread_self();
+	screen->view.known = &feed->known;
+	screen->picture = *picture;
+	screen->picture.feed = feed;
+	screen->picture.view = &screen->view;
+	block_sigwinch();
+	mw_process_setup_foreign_signals(&foreign);
+	pthread_sigmask(SIG_SETMASK, &foreign, &before);
+	errnum = pthread_create(&screen->thread, NULL, run, screen);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (errnum) {
+		free(screen);
+		return mw_error_create(MW_ERROR_SYSTEM, errnum, "cannot make a thread");
+	}
+	*out = screen;
+	return NULL;
+}
+
+static bool await_end(struct mw_top_screen *screen)
+{
+	const struct timespec step = {.tv_nsec = PATIENCE_NS};
+	uint64_t until_ns = mw_clock_ns() + PATIENCE_S * UINT64_C(1000000000);
+
+	while (!screen->ended && mw_clock_ns() < until_ns)
+		nanosleep(&step, NULL);
+	return screen->ended;
+}
+
+bool mw_top_screen_destroy(struct mw_top_screen *screen)
+{
+	if (!screen)
+		return true;
+	screen->stop = true;
+	mw_top_feed_poke(screen->feed);
+	if (!await_end(screen)) {
+		/* Its terminal stands still (Ctrl-S, a connection that hangs). */
+		mw_top_tty_unblock();
+		if (!await_end(screen)) {
+			mw_top_tty_restore();
+			mw_process_setup_screen(false);
+			return false;
+		}
+	}
+	pthread_join(screen->thread, NULL);
+	mw_top_view_deinit(&screen->view);
+	mw_error_destroy(screen->err);
+	free(screen);
+	return true;
+}
+
+struct mw_error *mw_top_screen_error(struct mw_top_screen *screen)
+{
+	struct mw_error *err = screen && screen->ended ? screen->err : NULL;
+
+	if (err)
+		screen->err = NULL;
+	return err;
+}
