@@ -94,11 +94,17 @@ static struct mw_error *judge(const struct wanted *wanted, const struct mw_track
 {
 	MW_FREE struct mw_report_growth *growths = calloc(wanted->count, sizeof(*growths));
 	MW_FREE struct mw_report_growth **out = calloc(wanted->count, sizeof(*out));
+	bool any = false;
 
 	if (!growths || !out)
 		return mw_error_nomem();
-	for (uint32_t i = 0; i < wanted->count; i++)
+	for (uint32_t i = 0; i < wanted->count; i++) {
 		out[i] = wanted->courses[i].of.module ? NULL : &growths[i];
+		any |= out[i] != NULL;
+	}
+	/* It looks through all live blocks. */
+	if (!any)
+		return NULL;
 	MW_TRY(mw_view_judge(track, from, to, wanted->of_stack, out, wanted->count));
 	for (uint32_t i = 0; i < wanted->count; i++) {
 		wanted->courses[i].judged = out[i] && growths[i].known;

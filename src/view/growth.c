@@ -54,7 +54,7 @@ static bool visit(void *context, const struct mw_track_block *block, bool first)
 	struct walk *walk = context;
 	uint32_t group = block->stack < walk->stack_count ? walk->group_of[block->stack] : UINT32_MAX;
 	struct mw_verdict_input *input;
-	double born = fmax((double)block->time_ns / 1e9 - walk->from, 0), part = born / walk->step;
+	double born, part;
 
 	if (group == UINT32_MAX || group < walk->first || group - walk->first >= walk->count)
 		return true;
@@ -63,6 +63,8 @@ static bool visit(void *context, const struct mw_track_block *block, bool first)
 	/* What was freed since was in flight. */
 	if (!input->size.count || block->settled)
 		return true;
+	born = fmax((double)block->time_ns / 1e9 - walk->from, 0);
+	part = born / walk->step;
 	struct mw_amount *kept = &input->kept[part < input->level.count ? (uint32_t)part : input->level.count];
 	kept->count += first;
 	kept->bytes += block->bytes;
