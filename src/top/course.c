@@ -94,6 +94,8 @@ static struct mw_error *judge(const struct wanted *wanted, const struct mw_track
 {
 	MW_FREE struct mw_report_growth *growths = calloc(wanted->count, sizeof(*growths));
 	MW_FREE struct mw_report_growth **out = calloc(wanted->count, sizeof(*out));
+	const struct mw_summary_input input = {.track = track};
+	const struct mw_report report = {.window = {.from = from, .to = to}};
 	bool any = false;
 
 	if (!growths || !out)
@@ -105,7 +107,7 @@ static struct mw_error *judge(const struct wanted *wanted, const struct mw_track
 	/* It looks through all live blocks. */
 	if (!any)
 		return NULL;
-	MW_TRY(mw_view_judge(track, from, to, wanted->of_stack, out, wanted->count));
+	MW_TRY(mw_view_judge(&input, &report, wanted->of_stack, out, wanted->count));
 	for (uint32_t i = 0; i < wanted->count; i++) {
 		wanted->courses[i].judged = out[i] && growths[i].known;
 		wanted->courses[i].verdict = growths[i].verdict;
