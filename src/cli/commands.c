@@ -335,9 +335,11 @@ const struct mw_cli_command mw_cli_command_top = {
 		"keys, q detaches from the process and quits.\n\n",
 	.about = "Watches a process, and shows each second what it has allocated since the attach and not freed, and "
 		 "how fast that grows: by stack, module or thread, sorted as you like, a stack with its frames where "
-		 "it is opened. Growth and rates are those of the last ten seconds.\n"
+		 "it is opened. Growth and rates are those of the last ten seconds. Beside each stack stand the verdict on it, "
+		 "and its level over time, of all that was seen since the attach.\n"
 		 "Key h shows the keys. z sets a new zero point: what is shown then was allocated after it. p "
-		 "pauses the display, not the recording. w writes a recording of all that was seen until then, for "
+		 "pauses the display, not the recording. / shows only the rows that a filter takes, in the language of report "
+		 "--filter; Escape shows all again. w writes a recording of all that was seen until then, for "
 		 "report and diff. q, Ctrl-C, SIGTERM and SIGHUP detach from the process and end top.\n"
 		 "What was seen is kept in a file without a name in TMPDIR, or /var/tmp, of at most 8 GiB and a "
 		 "quarter of what is free there, and is gone when top ends; with -o it is kept in that file.",

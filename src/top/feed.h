@@ -5,9 +5,9 @@
  * What is known of the process stands in the model that the session's emitter feeds (view/watched.h), and belongs to
  * the engine's thread. That leaves a shot about once a second: the model's sums of all stacks and threads, copied as
  * they are, which is handed over by one pointer. It never waits for the others but for the lock of that. Where there are
- * so many stacks that copying takes long, shots are rarer. For the rows that the screen shows a shot has verdicts (view/
- * growth.h) and levels over time: for these all live blocks are looked through, and where that takes long it is not done
- * with each shot. What the stacks and modules of shots are does not change once
+ * so many stacks that copying takes long, shots are rarer. For the rows that the screen shows, a shot has verdicts
+ * (view/growth.h) and levels over time: all live blocks are looked through for these, and where that takes long it is not
+ * done for each shot. What the stacks and modules of shots are does not change once
  * it is known.
  */
 #ifndef MW_TOP_FEED_H

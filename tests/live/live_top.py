@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import unittest
 
 import mwlive
@@ -126,6 +127,93 @@ class Table(Case):
         screen.wait('by stack, ')
         screen.keys('C-z')
         screen.wait('^not suspended: the process would be paused')
+        self.finish(screen)
+
+    def test_filter(self):
+        screen = self.start('a', 'b', 'v', 't', width=160)
+        screen.wait_row('map_v', V)
+        screen.keys('/')
+        screen.wait('^filter:')
+        screen.type('function:grow_ and not start_thread')
+        screen.keys('Enter')
+        screen.wait('sorted by impacting bytes, 2 of filter function:grow_ and not start_thread$')
+        self.assertEqual([re.search(r'\+ (\w+) ', row[1]).group(1) for row in screen.rows()],
+                         ['grow_a', 'grow_b'])
+        # What is wrong is said, and changes nothing; it can be mended.
+        screen.keys('/', 'C-u')
+        screen.type('size:>4K')
+        screen.keys('Enter')
+        screen.wait('^size: is not known of these rows. It takes function, ')
+        self.assertEqual(len(screen.rows()), 2)
+        screen.keys('/')
+        screen.wait('^filter: size:>4K$')
+        screen.keys('C-u')
+        screen.type('kind:vm or (')
+        screen.keys('Enter')
+        screen.wait('^filter, at character 13 ')
+        self.assertEqual(len(screen.rows()), 2)
+        screen.keys('/', 'BSpace', 'BSpace', 'BSpace', 'BSpace', 'BSpace', 'Enter')
+        screen.wait('1 of filter kind:vm$')
+        self.assertIn('map_v', screen.rows()[0][1])
+        # Modules are sums of what it takes; threads have one of their own.
+        screen.keys('2')
+        screen.wait('by module, .*1 of filter kind:vm$')
+        self.assertEqual([row[0] for row in screen.rows()], [mwtop.size(V)])
+        screen.keys('3')
+        screen.wait_row('orders (', A + B + V)
+        self.assertEqual(len(screen.rows()), 2)
+        screen.keys('/')
+        screen.type('not thread:orders')
+        screen.keys('Enter')
+        screen.wait('1 of filter not thread:orders$')
+        self.assertEqual([row[0] for row in screen.rows()], [mwtop.size(T)])
+        screen.keys('Escape')
+        screen.wait('by thread, sorted by impacting bytes$')
+        screen.wait_row('orders (', A + B + V)
+        screen.keys('1', '/')
+        screen.wait('^filter: kind:vm$')
+        screen.type(' function:nothing')
+        screen.keys('Enter')
+        screen.wait('^nothing that the filter takes')
+        screen.keys('/', 'Escape')
+        screen.wait('by stack, sorted by impacting bytes$')
+        screen.wait_row('grow_t', T)
+        self.assertEqual(len(screen.rows()), 4)
+        self.finish(screen)
+
+    def test_verdicts(self):
+        screen = self.start('a', 'c', width=140)
+        screen.wait(r'verdict kind stack$')
+        screen.wait_row('grow_a', A)
+        for _ in range(40):
+            self.menu.order('b', 'c')
+            time.sleep(0.25)
+        screen.wait(r' [▁▂▃▄▅▆▇█]{8} +steady growth\? heap \+ grow_b')
+        screen.wait(r' [▇█]{8} +(one-off|plateau) heap \+ grow_a')
+        screen.wait(r' churn heap \+ churn')
+        # The selected row has the colours of a selected one.
+        screen.keys('Down')
+        found = screen.wait_colors(r'\x1b\[31m *steady growth\?.*grow_b')
+        self.assertNotRegex(found, r'\x1b\[31m *(one-off|plateau|churn)')
+        # A module has a level, and no verdict.
+        screen.keys('2')
+        screen.wait(r'^ .* [▁▂▃▄▅▆▇█]{8} {20,}\+ /')
+        screen.keys('Enter')
+        screen.wait(r' (steady growth\?|too short to tell|plateau) heap +\+ grow_b')
+        # Of what is allocated since a zero point.
+        screen.keys('1', 'z')
+        screen.wait('^nothing has been allocated')
+        self.menu.order('b')
+        screen.wait(r' too short to tell heap \+ grow_b')
+        # What is written has the verdicts of all.
+        screen.keys('w', 'C-u')
+        screen.type('seen.mw')
+        screen.keys('Enter')
+        screen.wait('^written: ')
+        verdicts = {frame['function']: stack['growth']['verdict']
+                    for stack in mwtop.report(self, screen.file('seen.mw'))['stacks'] if stack['growth']
+                    for frame in stack['frames']}
+        self.assertIn(verdicts['grow_b'], ('steady growth', 'too short to tell', 'plateau'))
         self.finish(screen)
 
     def test_zero_point(self):
