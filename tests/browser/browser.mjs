@@ -25,7 +25,7 @@ export class Browser {
 		rmSync(this.directory, { recursive: true, force: true });
 	}
 
-	/** Open a page's text, or a file. Returns playwright's page, with `complaints` and `requests`. */
+	/** Open a page's text, or a file, with `hash` behind its address. Returns playwright's page, with `complaints` and `requests`. */
 	async open(html, options = {}) {
 		let path = options.path;
 		if (!path) {
@@ -40,7 +40,7 @@ export class Browser {
 		page.on("console", (message) => ["error", "warning"].includes(message.type()) && page.complaints.push(message.text()));
 		page.on("pageerror", (error) => page.complaints.push(String(error)));
 		page.on("request", (request) => page.requests.push(request.url()));
-		const url = pathToFileURL(path).href;
+		const url = pathToFileURL(path).href + (options.hash ?? "");
 		await page.goto(url, { waitUntil: "load", timeout: PATIENCE });
 		await page.waitForSelector("html[data-ready]", { state: "attached", timeout: PATIENCE });
 		page.own = url;

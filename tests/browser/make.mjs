@@ -245,7 +245,7 @@ export function frame(name, module, file = null, line = null, more = {}) {
 	return { function: name, module, offset: 18, address: 0x400000, file, line, inlined: false, ...more };
 }
 
-const growth = (verdict, more = {}) => ({ verdict, bytes_per_second: 86000, steadiness: 0.99, floor_start: 1000, floor_end: 400000, growing_until: 5, freed_share: 0, oldest_age: 5, newest_age: 0.002, settle_age: 0, settled: { count: 0, bytes: 0 }, ...more });
+export const growth = (verdict, more = {}) => ({ verdict, certain: true, bytes_per_second: 86000, steadiness: 0.99, floor_start: 1000, floor_end: 400000, growing_until: 5, freed_share: 0, oldest_age: 5, newest_age: 0.002, settle_age: 0, settled: { count: 0, bytes: 0 }, ...more });
 
 export const HOSTILE = {
 	script: '<script>window.hacked = true</script><img src=x onerror="window.hacked = true">',
@@ -261,15 +261,15 @@ export function shop(seed = 1, more = {}) {
 	const serve = [frame("serve", main, "/src/shop/serve.c", 88), ...start];
 	const libc = frame("__libc_malloc", "/lib/libc.so.6", "./malloc/malloc.c", 3300);
 	const stacks = [
-		{ id: "2b172cf5209ba27e", kind: "heap", api: "malloc", suspect: main, frames: [frame("leak_session", main, "/src/shop/session.c", 26), ...serve], growth: growth("steady growth") },
+		{ id: "2b172cf5209ba27e", kind: "heap", api: "malloc", suspect: main, frames: [frame("leak_session", main, "/src/shop/session.c", 26), ...serve], growth: growth("steady growth", { certain: false }) },
 		{ id: "b33c8827f0e6e4dc", kind: "heap", api: "calloc", suspect: main, frames: [frame("fill_cache", main, "/src/shop/cache.c", 45), ...serve], growth: growth("plateau", { bytes_per_second: 900, growing_until: 2.5 }) },
 		{ id: "405d0c6526b134b2", kind: "heap", api: "malloc", suspect: main, frames: [libc, frame("std::string::append", main), frame("parse_request", main, "/src/shop/parse.c", 7), ...serve], growth: growth("churn", { freed_share: 0.98 }) },
 		{ id: "00c0ff0000000001", kind: "vm", api: "mmap", suspect: main, frames: [frame("map_buffer", main, "/src/shop/map.c", 3), ...start], growth: growth("one-off") },
 		{ id: "00c0ff0000000002", kind: "vm-internal", api: "mmap", suspect: null, frames: [frame("sysmalloc", "/lib/libc.so.6"), libc], growth: null },
-		{ id: "00c0ff0000000003", kind: "heap", api: "malloc", suspect: "/opt/<b>evil</b>.so", frames: [frame(HOSTILE.script, "/opt/<b>evil</b>.so", "/src/\"><script>.c", 1), ...serve], growth: growth("too short to tell") },
-		{ id: "00c0ff0000000004", kind: "heap", api: "malloc", suspect: "/opt/<b>evil</b>.so", frames: [frame(HOSTILE.rtl, "/opt/<b>evil</b>.so"), frame(HOSTILE.quotes, "/opt/<b>evil</b>.so"), ...serve], growth: null },
+		{ id: "00c0ff0000000003", kind: "heap", api: "malloc", suspect: "/opt/<b>evil</b>.so", frames: [frame(HOSTILE.script, "/opt/<b>evil</b>.so", "/src/\"><script>.c", 1), ...serve], growth: growth("too short to tell", { certain: false }) },
+		{ id: "00c0ff0000000004", kind: "heap", api: "malloc", suspect: "/opt/<b>evil</b>.so", frames: [frame(HOSTILE.rtl, "/opt/<b>evil</b>.so"), frame(HOSTILE.quotes, "/opt/<b>evil</b>.so"), ...serve], growth: growth("stepwise growth", { certain: false }) },
 		{ id: "00c0ff0000000005", kind: "heap", api: "operator new", suspect: "/opt/libshop.so", frames: [frame(HOSTILE.long, "/opt/libshop.so", "/src/order.hpp", 99), frame(null, "/opt/libshop.so", null, null, { offset: 0x1234 }), ...serve], growth: growth("one-off"), cut: "no unwind information" },
-		{ id: "00c0ff0000000006", kind: "heap", api: "realloc", suspect: null, frames: [libc], growth: null },
+		{ id: "00c0ff0000000006", kind: "heap", api: "realloc", suspect: null, frames: [libc], growth: growth("plateau") },
 	];
 	const threads = [{ tid: 4711, name: "shop" }, { tid: 4712, name: "worker <1>" }];
 	const heaps = ["main", "arena 1"];

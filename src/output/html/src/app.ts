@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: MIT
-// app.ts: what is looked at now, and who is told when it changes.
+// app.ts: what the page shows now, and who is told when it changes.
 import { type Interval, type Scope, Sums, grid, inScope, outstanding, snap, wholeOf } from "./interval";
 import type { Model, Process } from "./model";
 import type { Frame } from "./types";
 
 export type Memory = "both" | "heap" | "vm" | "internal";
 
-/** A part of the page that shows figures. It is asked to draw itself only while it can be seen. */
+/** A part of the page that shows figures. draw() is called only while it can be seen. */
 export interface View {
 	draw(): void;
+}
+
+/** In ns. */
+export interface Times {
+	start: number;
+	end: number;
+}
+
+function kindsOf(memory: Memory): Scope["kinds"] {
+	return [memory === "both" || memory === "heap", memory === "both" || memory === "vm", memory === "internal"];
 }
 
 export class App {
@@ -27,7 +37,7 @@ export class App {
 	constructor(
 		readonly model: Model,
 		scope?: Scope,
-		near?: { start: number; end: number },
+		near?: Times,
 	) {
 		if (scope) this.scope = scope;
 		const whole = near ?? wholeOf(model, this.scope);
@@ -40,8 +50,8 @@ export class App {
 	}
 
 	/**
-	 * The same for who tells threads and heaps apart. Where these have cells of their own, in longer bins, its interval
-	 * is the one of these that is next to this one's.
+	 * This, for views that tell threads and heaps apart. Where these have cells of their own in longer bins, its interval
+	 * is the nearest one of such bins.
 	 */
 	owners(): App {
 		const { owners } = this.model;
@@ -52,6 +62,11 @@ export class App {
 			this.byOwner = Object.assign(out, { memory, filter });
 		}
 		return this.byOwner;
+	}
+
+	/** How long the interval is. */
+	seconds(): number {
+		return (this.interval.end - this.interval.start) / 1e9;
 	}
 
 	/** Sums by stack of the interval. */
@@ -74,7 +89,7 @@ export class App {
 		this.held = total;
 	}
 
-	/** Those that are looked at: all, or the one that was chosen. */
+	/** The processes that are shown: all, or the chosen one. */
 	processes(): Process[] {
 		return this.model.processes.filter(({ index }) => this.scope.process === null || index === this.scope.process);
 	}
@@ -132,7 +147,7 @@ export class App {
 
 	setMemory(memory: Memory): void {
 		this.memory = memory;
-		this.scope.kinds = [memory === "both" || memory === "heap", memory === "both" || memory === "vm", memory === "internal"];
+		this.scope.kinds = kindsOf(memory);
 		this.tell();
 	}
 
@@ -146,10 +161,34 @@ export class App {
 
 	/** Only stacks of which some name has each of the words. */
 	setFilter(text: string): void {
+		this.useFilter(text);
+		this.tell();
+	}
+
+	private useFilter(text: string): void {
+		if (text === this.filter) return;
 		this.filter = text;
 		const words = text.toLowerCase().split(/\s+/).filter(Boolean);
 		this.scope.stacks = words.length ? this.matching(words) : null;
-		this.tell();
+	}
+
+	/** Show what an address names, in one step. `near`: the wanted interval, given the whole. */
+	restore(filter: string, memory: Memory, process: number | null, near: (whole: Times) => Times): void {
+		const before = this.interval;
+		this.useFilter(filter);
+		this.memory = memory;
+		this.scope.kinds = kindsOf(memory);
+		if (process !== this.scope.process) this.past.length = 0;
+		this.scope.process = process;
+		const whole = wholeOf(this.model, this.scope);
+		const wanted = near(whole);
+		const { start, end } = wanted.start < wanted.end ? wanted : whole;
+		const next = snap(this.model, this.scope, start, end);
+		const last = this.past[this.past.length - 1];
+		if (last && last.start === next.start && last.end === next.end) this.past.pop();
+		// When the page opens there is nothing to go back to.
+		else if (this.listeners.length && (before.start !== next.start || before.end !== next.end)) this.past.push(before);
+		this.change(next);
 	}
 
 	private matching(words: string[]): Uint8Array {

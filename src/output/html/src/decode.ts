@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// decode.ts: what stands in the page's two data scripts (../FORMAT.md), into typed arrays.
+// decode.ts: reads the page's two data scripts (../FORMAT.md) into typed arrays.
 import type { Page, PageProcess, Place } from "./types";
 
 /** A block that was not freed by the end has this for the bin in which it was. */
@@ -197,7 +197,7 @@ export async function readPage(): Promise<{ page: Page; raw: Uint8Array } | null
 	if (!report) return null;
 	const page = JSON.parse(new TextDecoder().decode(report)) as Page;
 	if (page.version !== 2) throw new DataError(`the report's data have version ${String(page.version)}; this page reads 2`);
-	// The bytes are the page's own now: let the text go.
+	// The texts are decoded: free them.
 	for (const id of ["memwatch-report", "memwatch-cells"]) document.getElementById(id)?.remove();
 	return { page, raw: raw ?? new Uint8Array() };
 }

@@ -69,7 +69,7 @@ export function showWhole(text: string, title: string): void {
 	close.focus();
 }
 
-/** A name from a process: isolated, what is unseen made visible, short, and whole on demand. */
+/** A name that comes from a process: isolated from the text around it, invisible characters shown, shortened, whole on demand. */
 export function name(text: string, most = 120, what = "Full name"): HTMLElement {
 	const seen = visible(text);
 	const short = shorten(seen, most);

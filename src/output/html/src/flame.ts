@@ -2,20 +2,24 @@
 // flame.ts: the flame graph: one element for each frame that is wide enough to be seen.
 import type { App } from "./app";
 import { button, fill, h, name, segments } from "./dom";
-import { basename, bytes, count, percent, shorten, visible } from "./format";
+import { basename, bytes, count, percent, shortName, shorten, visible } from "./format";
 import { type Direction, type FlameTree, type Measure, buildTree, nodeWeights, stackWeights } from "./flametree";
 import { functionText, placeOf } from "./labels";
+import type { Frame } from "./types";
 
 const ROW = 20;
 const LEAST = 1.2; // px: what is narrower is left out
 const MOST = 6000; // elements at a time
 
-/* A colour of its own for each module, the same each time. */
-function hue(text: string): number {
-	let hash = 2166136261;
-	for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 16777619);
-	return (hash >>> 0) % 12;
-}
+const EMPTY: Record<Measure, string> = {
+	impacting: "All that was allocated in this interval was freed by its end.",
+	transient: "Nothing that was allocated in this interval was freed in it.",
+	size: "Nothing was allocated in this interval.",
+	count: "Nothing was allocated in this interval.",
+	peak: "Nothing was outstanding at the end of any step of this interval.",
+};
+const OWN = 4; // colours of own modules; what is more shares the last
+const CLASSES = [...Array.from({ length: OWN }, (_, i) => `own${i}`), "library", "none", "hit"];
 
 export class Flame {
 	readonly root = h("section", { class: "panel", "aria-label": "Flame graph" });
@@ -27,14 +31,17 @@ export class Flame {
 	private active = 0; // of the keyboard
 	private text = "";
 	private readonly elements = new Map<number, HTMLElement>();
+	private readonly ownColors = new Map<string, number>(); // of own modules: the program first
 	private readonly stage = h("div", { class: "flame", role: "tree", "aria-label": "Flame graph. Up and down go to callers and callees, left and right to neighbours; Enter fills the width; Escape shows all." });
 	private readonly info = h("div", { class: "flame-info", role: "status" });
+	private readonly legend = h("ul", { class: "flame-legend", "aria-label": "Colours" });
 	private readonly found = h("span", { class: "found", role: "status" });
 	private readonly search = h("input", { type: "search", placeholder: "Search functions, modules, files", "aria-label": "Search in the flame graph", id: "flame-search" });
 	private readonly reset: HTMLButtonElement;
 
 	constructor(private readonly app: App) {
-		const measures: [Measure, string][] = [["impacting", "impacting"], ["transient", "transient"], ["size", "size"], ["count", "count"], ["peak", "peak"]];
+		const measures: [Measure, string][] = [["impacting", "not freed"], ["transient", "freed"], ["size", "allocated"], ["count", "count"], ["peak", "peak"]];
+		for (const { report } of app.model.processes) if (report.target.exe !== null) this.ownColor(report.target.exe);
 		this.reset = button("Show all", () => this.focusOn(0), { disabled: true });
 		this.search.addEventListener("input", () => {
 			this.text = this.search.value.toLowerCase();
@@ -59,6 +66,7 @@ export class Flame {
 				this.found,
 			),
 			this.info,
+			this.legend,
 			this.stage,
 		);
 		this.stage.addEventListener("click", (event) => {
@@ -107,7 +115,41 @@ export class Flame {
 		return node === 0 ? "all" : functionText(this.tree().frame[node]!);
 	}
 
-	/** What a search finds, without counting twice what is found under what is found. */
+	/** The class that gives a frame its colour: own code by module, apart from all libraries. */
+	private classOf(frame: Frame): string {
+		const code = this.app.model.codeOf(frame);
+		if (code !== "own") return code;
+		return `own${this.ownColor(frame.module!)}`;
+	}
+
+	private ownColor(module: string): number {
+		let color = this.ownColors.get(module);
+		if (color === undefined) this.ownColors.set(module, (color = Math.min(this.ownColors.size, OWN - 1)));
+		return color;
+	}
+
+	private drawLegend(): void {
+		const modules = new Map<string, Set<string>>();
+		for (const [node, element] of this.elements) {
+			const frame = this.tree().frame[node];
+			if (!frame) continue;
+			const key = element.classList.contains("hit") ? "hit" : this.classOf(frame);
+			let names = modules.get(key);
+			if (!names) modules.set(key, (names = new Set()));
+			if (frame.module !== null) names.add(basename(frame.module));
+		}
+		const label = (key: string): string => {
+			if (key === "hit") return "found";
+			if (key === "none") return "code in no file";
+			if (key === "library") return "libraries";
+			const names = [...modules.get(key)!];
+			return `own code: ${names.slice(0, 3).map((text) => shorten(visible(text), 40)).join(", ")}${names.length > 3 ? ` and ${names.length - 3} more` : ""}`;
+		};
+		const title = (key: string): string | null => (key === "library" ? `The system's libraries, and C++'s and Rust's that are compiled into own code: ${shorten(visible([...modules.get(key)!].join(", ")), 1000)}` : null);
+		fill(this.legend, CLASSES.filter((key) => modules.has(key)).map((key) => h("li", { title: title(key), "data-class": key }, h("span", { class: `swatch ${key}` }), h("bdi", null, label(key)))));
+	}
+
+	/** What a search finds; what is found below another hit is not counted again. */
 	private matches(): { hit: Uint8Array; weight: number; hits: number } {
 		const tree = this.tree();
 		const hit = new Uint8Array(tree.parent.length);
@@ -154,13 +196,14 @@ export class Flame {
 			this.elements.set(node, this.element(node, x, w, found?.hit ?? null));
 		}
 		if (!this.elements.has(this.active)) this.active = this.focus;
-		fill(this.stage, this.weights[0] ? [...this.elements.values()] : h("p", { class: "note" }, `Nothing ${this.measure === "count" ? "was allocated" : this.measure} in this interval.`));
+		fill(this.stage, this.weights[0] ? [...this.elements.values()] : h("p", { class: "note" }, EMPTY[this.measure]));
 		this.stage.style.height = `${(deepest + 1) * ROW + 2}px`;
 		this.reset.disabled = this.focus === 0;
 		this.elements.get(this.active)?.setAttribute("tabindex", "0");
 		if (had) this.elements.get(this.active)?.focus({ preventScroll: true });
 		this.found.textContent = found ? `${found.hits} found: ${this.shown(found.weight)}, ${percent(found.weight, this.weights[0] ?? 0)}` : "";
 		this.found.dataset.value = found ? String(found.weight) : "";
+		this.drawLegend();
 		this.tell(this.focus);
 	}
 
@@ -170,13 +213,13 @@ export class Flame {
 		const text = this.label(node);
 		const weight = this.weights[node]!;
 		const above = node !== this.focus && x === 0 && tree.depth[node]! < tree.depth[this.focus]!;
-		const classes = ["node", `h${node ? hue(frame?.module ?? "") : "root"}`];
+		const classes = ["node", frame ? this.classOf(frame) : "root"];
 		if (above) classes.push("above");
 		if (hit) classes.push(hit[node] ? "hit" : "miss");
 		const element = h(
 			"div",
 			{ class: classes.join(" "), role: "treeitem", tabindex: -1, "aria-level": tree.depth[node]! + 1, "aria-label": `${shorten(visible(text), 200)}, ${this.shown(weight)}, ${percent(weight, this.weights[0]!)}`, "data-node": node, "data-value": weight },
-			w > 24 && h("bdi", null, shorten(visible(text), Math.max(4, Math.floor((w - 6) / 7.3)))),
+			w > 24 && h("bdi", null, shortName(visible(text), Math.max(4, Math.floor((w - 6) / 7.3)))),
 		);
 		element.style.left = `${x.toFixed(2)}px`;
 		element.style.width = `${Math.max(1, w - 1).toFixed(2)}px`;

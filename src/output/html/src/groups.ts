@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // groups.ts: runs grouped in any order of columns, as report --by does.
 import type { App } from "./app";
-import { FATES, FATE_NAMES, FIELDS, LIVED, TRANSIENT } from "./interval";
+import { FATES, FIELDS, LIVED, TRANSIENT } from "./interval";
 import { INTERNAL, KINDS } from "./model";
 
 export const COLUMNS = ["process", "kind", "heap", "type", "thread", "module", "function", "stack", "api"] as const;
@@ -48,7 +48,7 @@ function newNode(column: Column | null, value: number, parent: Node | null, stac
 	return { column, value, level: parent ? parent.level + 1 : -1, parent, sums: new Float64Array(FIELDS), runs: [], stack, children: [] };
 }
 
-/** What there is in the interval, within `by`. Where kinds are told apart, the allocators' own mappings are one. */
+/** The interval's sums, grouped by the columns `by`. Where kinds are told apart, the allocators' own mappings are one. */
 export function group(app: App, by: readonly Column[]): Node {
 	const { model } = app;
 	const all = app.sums.of;
@@ -98,16 +98,9 @@ export function group(app: App, by: readonly Column[]): Node {
 	return root;
 }
 
-export const TYPE_HINTS: Record<(typeof FATE_NAMES)[number], string> = {
-	impacting: "allocated in the interval, not freed by its end",
-	transient: "allocated in the interval and freed in it",
-	aofi: "allocated before the interval, freed in it",
-	aofo: "allocated before the interval, still there at its end",
-};
-
-export function typeName(value: number): (typeof FATE_NAMES)[number] {
-	return FATE_NAMES[value]!;
-}
+/** What became of blocks, in the order of FATES. */
+export const TYPE_NAMES = ["not freed", "freed", "older, freed", "older, kept"] as const;
+export const TYPE_HINTS = ["allocated in the interval, not freed by its end", "allocated in the interval and freed in it", "allocated before the interval, freed in it", "allocated before the interval, still there at its end"] as const;
 
 export function kindName(value: number): string {
 	return value === INTERNAL ? "vm-internal (allocators' own)" : KINDS[value]!;

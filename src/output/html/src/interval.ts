@@ -12,7 +12,7 @@ export interface Interval {
 	whole: boolean;
 }
 
-/** Fields of a sum: of each fate blocks, bytes, and blocks of unknown size; then what the transient lived, in ns. */
+/** Fields of a sum: of each fate blocks, bytes, and blocks of unknown size; then how long the freed ones lived, in ns. */
 export const IMPACTING = 0;
 export const TRANSIENT = 3;
 export const AOFI = 6;
@@ -20,9 +20,8 @@ export const AOFO = 9;
 export const LIVED = 12;
 export const FIELDS = 13;
 export const FATES = [IMPACTING, TRANSIENT, AOFI, AOFO] as const;
-export const FATE_NAMES = ["impacting", "transient", "aofi", "aofo"] as const;
 
-/** What is looked at: kinds of memory, processes, and stacks that a filter leaves. */
+/** What the page shows: kinds of memory, processes, and stacks that a filter leaves. */
 export interface Scope {
 	kinds: [boolean, boolean, boolean];
 	process: number | null;
@@ -106,7 +105,7 @@ export class Sums {
 			const b = interval.to[process[run]!]!;
 			const end = start[run + 1]!;
 			const at = run * FIELDS;
-			// What is from before the window shows only when it goes.
+			// A block from before the window is seen only when it is freed.
 			const old = thread[start[run]!] === 0;
 			for (let i = start[run]!; i < end; i++) {
 				const bo = born[i]!;

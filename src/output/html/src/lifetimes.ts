@@ -216,7 +216,7 @@ export class LifetimesView {
 		for (const [key, cell] of grid.cells) {
 			if (!cell[this.measure]) continue;
 			const life = key % 256;
-			// A logarithm: one block beside a million is to be seen.
+			// By its logarithm, so that one block is seen beside a million.
 			ctx.globalAlpha = 0.16 + 0.84 * (Math.log1p(cell[this.measure]) / Math.log1p(most));
 			ctx.fillStyle = life === STILL_THERE ? css("--bad") : css("--accent");
 			const x = life === STILL_THERE ? s.keptX : s.x(life);

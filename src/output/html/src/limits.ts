@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// limits.ts: what the report can't know. A reader must not take silence for health.
+// limits.ts: what the report can't know, so that missing data is not taken for good news.
 import type { App } from "./app";
 import { fill, h, name } from "./dom";
 import { bytes, count, many, seconds } from "./format";
@@ -10,7 +10,7 @@ const ENDED: Record<string, string> = {
 	duration: "when its time was over",
 	interrupt: "as it was interrupted",
 	exit: "as the process ended",
-	exec: "as the process became another program",
+	exec: "as the process called exec",
 	trigger: "by its trigger",
 	limit: "early, by a limit",
 	lost: "early: the process was lost",
@@ -27,7 +27,7 @@ export function limitsOf(report: Report): (Node | string)[][] {
 	const out: (Node | string)[][] = [];
 	const { lost, totals } = report;
 	if (report.cut) out.push(["The recording was cut off here: ", name(report.cut, 200), ". What came after is not in it."]);
-	if (lost.events) out.push([`${many(lost.events, "event was", "events were")} lost: a block shown as impacting may have been freed unseen, and an allocation may be missing.`]);
+	if (lost.events) out.push([`${many(lost.events, "event was", "events were")} lost: a block shown as not freed may have been freed unseen, and an allocation may be missing.`]);
 	if (lost.stacks) out.push([`${many(lost.stacks, "stack was", "stacks were")} lost.`]);
 	const missing = (["heap", "vm"] as const).filter((kind) => !totals[kind]);
 	if (missing.length) out.push([`Not recorded, as it was not asked for: ${missing.join(", ")}.`]);
@@ -35,18 +35,18 @@ export function limitsOf(report: Report): (Node | string)[][] {
 	const freedBytes = (["heap", "vm"] as const).reduce((sum, kind) => sum + (totals[kind]?.aofi.bytes ?? 0), 0);
 	const unknown = (["heap", "vm"] as const).reduce((sum, kind) => sum + (totals[kind]?.aofi_unknown ?? 0), 0);
 	out.push([
-		"Memory from before the window is not in it: only what was allocated since can show as impacting.",
-		freed ? ` ${many(freed, "older block was", "older blocks were")} freed inside it (${bytes(freedBytes)}${unknown ? `; ${count(unknown)} of them of unknown size` : ""}).` : "",
+		"Memory from before the window is not in this report: only what was allocated since can show as not freed.",
+		freed ? ` ${many(freed, "older block was", "older blocks were")} freed inside it (${unknown === freed ? "size unknown" : `${bytes(freedBytes)}${unknown ? `; ${count(unknown)} of them of unknown size` : ""}`}).` : "",
 	]);
 	const ended = report.window.ended === "exit" || report.window.ended === "exec";
-	if (ended && !report.address_space?.end) out.push(["What the address space held at the end: a process that ends by itself is looked at before it does, not one that is killed or becomes another program."]);
+	if (ended && !report.address_space?.end) out.push(["The address space at the end is not known: it is read before a process exits, not before it is killed or calls exec."]);
 	const refused = report.engine.hooks.filter((hook) => hook.refused);
 	for (const hook of refused.slice(0, 8)) out.push(["Not hooked, so its calls were not seen: ", name(hook.function ?? "?", 80), " in ", name(hook.module ?? "?", 80), ": ", name(hook.refused!, 160)]);
 	if (refused.length > 8) out.push([`… and ${refused.length - 8} more entry points were not hooked.`]);
 	const generated = report.stacks.filter((stack) => stack.end === "generated code").length;
 	const broken = report.stacks.filter((stack) => stack.cut !== null && stack.cut !== "depth" && stack.end !== "generated code").length;
 	const cut = report.stacks.filter((stack) => stack.truncated).length;
-	if (generated) out.push([`${count(generated)} of ${many(report.stacks.length, "stack")} ${generated === 1 ? "ends" : "end"} at code that was generated at run time, and that says nothing of its callers.`]);
+	if (generated) out.push([`${count(generated)} of ${many(report.stacks.length, "stack")} ${generated === 1 ? "ends" : "end"} at code that was generated at run time, so that its callers are not known.`]);
 	if (broken) out.push([`${count(broken)} of ${many(report.stacks.length, "stack")} ${broken === 1 ? "ends" : "end"} early, as there is no unwind information from there on.`]);
 	if (cut) out.push([`${count(cut)} of ${many(report.stacks.length, "stack")} ${cut === 1 ? "is" : "are"} cut at the wanted depth (--depth): callers further out are not known.`]);
 	const unnamed = unnamedFrames(report);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // main.ts: puts the page together.
+import { Address } from "./address";
 import { App, type Memory, type View } from "./app";
 import { readPage } from "./decode";
 import { choice, fill, h, name, segments } from "./dom";
@@ -68,13 +69,17 @@ function header(model: Model): HTMLElement {
 class Tabs {
 	readonly bar = h("div", { class: "tabs", role: "tablist", "aria-label": "Views" });
 	readonly panels = h("div", { class: "panels card" });
-	private current: TabName = "suspects";
+	readonly first: TabName = "suspects";
+	current: TabName = this.first;
 	private readonly stale = new Set<TabName>();
 	private readonly buttons = new Map<TabName, HTMLButtonElement>();
 	private readonly boxes = new Map<TabName, HTMLElement>();
 	private printing = false;
 
-	constructor(private readonly views: Map<TabName, { label: string; view: View & { root: HTMLElement } }>) {
+	constructor(
+		private readonly views: Map<TabName, { label: string; view: View & { root: HTMLElement } }>,
+		private readonly onShow: () => void,
+	) {
 		for (const [key, { label, view }] of views) {
 			const one = h("button", { type: "button", role: "tab", id: `tab-${key}`, "aria-controls": `panel-${key}` }, label);
 			one.addEventListener("click", () => this.show(key));
@@ -97,7 +102,8 @@ class Tabs {
 		});
 	}
 
-	show(key: TabName): void {
+	show(name: string): void {
+		const key = this.views.has(name as TabName) ? (name as TabName) : this.first;
 		this.current = key;
 		for (const [other, button] of this.buttons) {
 			const on = other === key;
@@ -106,9 +112,10 @@ class Tabs {
 			this.boxes.get(other)!.hidden = !on && !this.printing;
 		}
 		this.draw();
+		this.onShow();
 	}
 
-	/** The figures have changed: what is seen is drawn at once, the others when they are looked at. */
+	/** The figures have changed: the shown view is drawn at once, the others when they are shown. */
 	changed(): void {
 		for (const key of this.views.keys()) this.stale.add(key);
 		this.draw();
@@ -122,14 +129,14 @@ class Tabs {
 		}
 	}
 
-	/** Paper has all views. */
+	/** All views are printed. */
 	print(on: boolean): void {
 		this.printing = on;
 		this.show(this.current);
 	}
 }
 
-/** Whether the cells say what the report says, where both do. A page that contradicts itself says so. */
+/** Compares the cells with the report's totals; what to tell where they differ. */
 function contradiction(app: App): string | null {
 	for (const { index, report } of app.model.processes) {
 		for (const [number, kind] of (["heap", "vm"] as const).entries()) {
@@ -168,7 +175,9 @@ function build(page: Page, raw: Uint8Array): void {
 			["lifetimes", { label: "Lifetimes", view: lifetimes }],
 			["space", { label: "Address space", view: new SpaceView(app) }],
 		]),
+		() => address?.changed(),
 	);
+	let address: Address | null = null;
 	let pending = 0;
 	filter.addEventListener("input", () => {
 		clearTimeout(pending);
@@ -180,7 +189,7 @@ function build(page: Page, raw: Uint8Array): void {
 		try {
 			localStorage.setItem("memwatch-theme", value);
 		} catch {
-			// Then it is chosen anew next time.
+			// The choice is not kept.
 		}
 		setTheme(value);
 		repaint();
@@ -189,9 +198,15 @@ function build(page: Page, raw: Uint8Array): void {
 		timeline.repaint();
 		lifetimes.repaint();
 	};
+	// By a handler: the address holds what the page shows.
+	const skip = h("a", { class: "skip", href: "#" }, "To the views");
+	skip.addEventListener("click", (event) => {
+		event.preventDefault();
+		document.getElementById(`tab-${tabs.current}`)?.focus();
+	});
 	fill(
 		document.body,
-		h("a", { class: "skip", href: "#views" }, "To the views"),
+		skip,
 		h("header", null, header(model), h("div", { class: "controls" }, processes, memory, h("label", { class: "field grow" }, h("span", null, "Filter"), filter), h("div", { class: "theme" }, theme))),
 		h("main", null, h("div", { id: "fault" }), overview.tiles, overview.sentence, timeline.root, h("div", { id: "views" }, tabs.bar, tabs.panels), limits.root),
 		h("footer", null, "Made by memwatch. This page needs nothing else and sends nothing anywhere."),
@@ -200,11 +215,18 @@ function build(page: Page, raw: Uint8Array): void {
 		timeline.draw();
 		overview.draw();
 		limits.draw();
-		tabs.changed();
 	};
-	app.onChange(draw);
-	tabs.show("suspects");
+	address = new Address(app, tabs, () => {
+		filter.value = app.filter;
+		memory.querySelector("select")!.value = app.memory;
+		if (processes) processes.querySelector("select")!.value = String(app.scope.process ?? "");
+	});
 	draw();
+	app.onChange(() => {
+		draw();
+		tabs.changed();
+		address?.changed();
+	});
 	const wrong = contradiction(app);
 	if (wrong) fill(document.getElementById("fault")!, h("p", { class: "fault", role: "alert" }, wrong));
 	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * model.ts: all that the page knows, in the form that its views ask for.
+ * model.ts: the report and its cells, in the form that the views use.
  *
- * Cells come sorted by stack, thread and heap: each stretch of cells that share these three is a run. Whatever is
- * grouped is a sum of runs, so a change of the interval is one pass over the cells, and all views then look at runs.
+ * Cells come sorted by stack, thread and heap: each stretch of cells that share these three is a run. Groups
+ * are sums of runs, so a change of the interval is one pass over the cells, and all views then use the runs.
  */
 import { type Cells, type Lifetimes, decodeCells, decodeLifetimes, newCells } from "./decode";
+import { ownName } from "./format";
 import type { Frame, Page, PageProcess, Report, Stack } from "./types";
 
 export const KINDS = ["heap", "vm", "vm-internal"] as const;
@@ -62,25 +63,14 @@ const LIBRARY = [
 	"alloc::boxed::", "core::", "<alloc::", "<core::", "<std::", "__rust_", "__rustc::__rust", "__rdl_", "hashbrown::raw::",
 ];
 
-/** A template's demangled name begins with what it returns: its own begins behind the last blank outside of <>. */
-function ownName(name: string): string {
-	let depth = 0;
-	let start = 0;
-	for (let i = 0; i < name.length; i++) {
-		const c = name[i];
-		if (c === "<") depth++;
-		else if (c === ">" && depth) depth--;
-		else if (c === "(" && !depth && i > start) break;
-		else if (c === " " && !depth && !name.startsWith("operator", start)) start = i + 1;
-	}
-	return name.slice(start);
-}
-
 function isLibrary(name: string | null): boolean {
 	if (!name) return false;
 	const own = ownName(name);
 	return LIBRARY.some((prefix) => own.startsWith(prefix));
 }
+
+/** Where distributions put their libraries. */
+const SYSTEM = /^(\/usr)?\/lib(32|64|x32|exec)?\/|^\/(nix|gnu)\/store\/[^/]+\/lib|^\[/;
 
 export class Model {
 	readonly processes: Process[] = [];
@@ -97,6 +87,7 @@ export class Model {
 	/** Where there are too many threads and heaps for the cells: the model that tells them apart. */
 	readonly owners: Model | null = null;
 	private readonly firstThread: number[] = [];
+	private readonly programs = new Set<string | null>();
 	/** By stack: */
 	readonly stackProcess: Uint16Array;
 	readonly stackKind: Uint8Array;
@@ -127,6 +118,7 @@ export class Model {
 			for (const { tid, name } of report.threads) this.threads.push({ process: index, tid, name });
 			this.threads.push({ process: index, tid: null, name: null });
 			this.firstThread.push(first);
+			this.programs.add(report.target.exe);
 			rows += own.cells.rows;
 		});
 		const count = this.stacks.length;
@@ -145,7 +137,7 @@ export class Model {
 		if (page.processes.some(({ owners }) => owners)) this.owners = this.withOwners(raw);
 	}
 
-	/* The same with threads and heaps told apart, for which there are other cells, in longer bins. */
+	/* The model by threads and heaps, which have cells of their own in longer bins. */
 	private withOwners(raw: Uint8Array): Model {
 		const processes = this.processes.map((process) => ({ ...process, page: { ...process.page } }));
 		const places = processes.map(({ page }) => page.owners ?? page.cells);
@@ -174,7 +166,13 @@ export class Model {
 		return own.frames as Frame[];
 	}
 
-	/** The frame that a stack is charged to: see src/view/charged.c. */
+	/** Whose code a frame is: own (of any module but the system's libraries), a library's, or in no file. */
+	codeOf({ module, function: name }: Frame): "own" | "library" | "none" {
+		if (module === null) return "none";
+		return isLibrary(name) || (SYSTEM.test(module) && !this.programs.has(module)) ? "library" : "own";
+	}
+
+	/** The frame that a stack is charged to: see src/view/group.c. */
 	chargedFrame(stack: number): Frame | null {
 		let known = this.charged[stack];
 		if (known !== undefined) return known;

@@ -5,6 +5,12 @@ import { fill, h, number, size } from "./dom";
 import { bytes, many, moment, percent, seconds } from "./format";
 import { AOFI, AOFO, IMPACTING, LIVED, TRANSIENT, ruler } from "./interval";
 
+/** Blocks of which no size is known don't have 0 bytes. */
+function sizeOf(total: Float64Array, field: number): HTMLElement {
+	const unknown = total[field + 2]! > 0 && total[field + 2] === total[field];
+	return unknown ? h("data", { value: 0 }, "size unknown") : size(total[field + 1]!);
+}
+
 function tile(label: string, hint: string, main: Node, rest: (Node | string)[], id: string): HTMLElement {
 	return h("div", { class: "tile", id: `tile-${id}`, title: hint }, h("div", { class: "label" }, label), h("div", { class: "main" }, main), h("div", { class: "rest" }, rest));
 }
@@ -31,30 +37,31 @@ export class Overview {
 		const { interval, model } = app;
 		const total = app.sums.total(app.scope);
 		const peak = peakOf(app);
-		const length = (interval.end - interval.start) / 1e9;
-		const of = (field: number): [Node, (Node | string)[]] => [size(total[field + 1]!), ["in ", number(total[field]!), total[field] === 1 ? " block" : " blocks"]];
+		const length = app.seconds();
+		const of = (field: number): [Node, (Node | string)[]] => [sizeOf(total, field), ["in ", number(total[field]!), total[field] === 1 ? " block" : " blocks"]];
 		const impacting = of(IMPACTING);
 		if (total[IMPACTING]) impacting[1].push(`, ${bytes(total[IMPACTING + 1]! / length)} a second`);
 		const transient = of(TRANSIENT);
 		if (total[TRANSIENT]) transient[1].push(`, mean life ${seconds(total[LIVED]! / total[TRANSIENT]! / 1e9)}`);
 		const older = of(AOFI);
-		if (total[AOFI + 2]) older[1].push(`; ${many(total[AOFI + 2]!, "block")} of unknown size`);
+		if (total[AOFI + 2] && total[AOFI + 2] !== total[AOFI]) older[1].push(`; ${many(total[AOFI + 2]!, "block")} of unknown size`);
 		const all = total[IMPACTING + 1]! + total[TRANSIENT + 1]!;
 		fill(
 			this.tiles,
-			tile("Impacting", "Allocated in this interval and not freed by its end: a leak, or a cache that fills", impacting[0], impacting[1], "impacting"),
+			tile("Not freed", "Allocated in this interval and not freed by its end: a leak, or a cache that fills", impacting[0], impacting[1], "impacting"),
 			tile("Allocated", "All that was allocated in this interval", size(all), ["in ", number(total[IMPACTING]! + total[TRANSIENT]!), " blocks"], "size"),
-			tile("Transient", "Allocated in this interval, and freed in it", transient[0], transient[1], "transient"),
-			tile("Freed, older", "Allocated before this interval, and freed in it", older[0], older[1], "aofi"),
+			tile(interval.whole ? "Freed in the window" : "Freed in the interval", "Allocated in this interval, and freed in it", transient[0], transient[1], "transient"),
+			tile("Older, freed", "Allocated before this interval, and freed in it", older[0], older[1], "aofi"),
 			tile("Most at once", "The most that was outstanding at the end of any step, of what was allocated in this interval", size(peak.bytes), [`at ${moment(peak.at)}`], "peak"),
 		);
-		if (total[AOFO]) this.tiles.appendChild(tile("Kept, older", "Allocated before this interval (and in the window), and still there at its end", ...of(AOFO), "aofo"));
+		if (total[IMPACTING]) this.tiles.firstElementChild!.classList.add("held");
+		if (total[AOFO]) this.tiles.appendChild(tile("Older, kept", "Allocated before this interval (and in the window), and still there at its end", ...of(AOFO), "aofo"));
 		const bin = model.processes[ruler(model, app.scope)]!.page.bin_ns;
 		fill(
 			this.sentence,
 			interval.whole ? "The whole report: " : "Interval: ",
 			h("b", null, `${moment(interval.start)} to ${moment(interval.end)}`),
-			` (${seconds(length)}). Every figure below is of it, exact at steps of ${seconds(bin / 1e9)}.`,
+			` (${seconds(length)}). Figures are of this time, exact at steps of ${seconds(bin / 1e9)}.`,
 			app.filter ? " Only stacks that match the filter." : "",
 		);
 		this.sentence.dataset.start = String(interval.start);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// series.ts: the largest groups over time, and what every row's growth looks like.
+// series.ts: the largest groups over time, and the small charts of table rows and suspects.
 import type { App } from "./app";
 import { grid, outstanding } from "./interval";
 import { basename } from "./format";
@@ -67,7 +67,7 @@ function groupsBy(app: App, by: SeriesBy): { of: Int32Array; count: number } {
 	return { of, count };
 }
 
-/* Bytes times the time that they were held: what the eye sees of a group. */
+/* Bytes times how long they were outstanding: a group's area in the chart. */
 function areas(app: App, of: Int32Array, count: number): Float64Array {
 	const { model, interval } = app;
 	const { start, process } = model.runs;
@@ -232,7 +232,7 @@ function changesOf(app: App, cells: number): Changes {
 
 /**
  * What these runs held over the interval: bytes at the ends of `points` equal parts, and the most at any bin's end.
- * `fate`: only blocks that are impacting (0), transient (1), or of neither (2, 3); -1: all.
+ * `fate`: only blocks that were not freed (0), freed (1), or neither (2, 3); -1: all.
  */
 export function spark(app: App, runs: ArrayLike<number>, points: number, fate = -1): { values: Float64Array; peak: number } {
 	const { model, interval } = app;

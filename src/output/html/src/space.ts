@@ -5,7 +5,7 @@ import { fill, h, name, number, size } from "./dom";
 import { bytes, change, count, many, percent } from "./format";
 import { processText } from "./labels";
 import type { Process } from "./model";
-import type { Region, Space } from "./types";
+import type { Arenas, Region, Space } from "./types";
 
 const LABELS: Record<string, string> = {
 	heap: "heap (brk)",
@@ -33,6 +33,12 @@ function sum(regions: Record<string, Region> | null, field: Field): number | nul
 		out += region[field];
 	}
 	return out;
+}
+
+/** A quarter or more of the arenas is free, and they grew more by what is free than by what is used. */
+function isFragmented(end: Arenas, start: Arenas | null | undefined): boolean {
+	if (end.free < end.size / 4) return false;
+	return start ? end.size > start.size && end.free - start.free > (end.size - start.size) / 2 : end.free > end.used;
 }
 
 export class SpaceView {
@@ -97,7 +103,7 @@ export class SpaceView {
 		const end = space.arenas?.end;
 		if (!end) return [];
 		const start = space.arenas?.start;
-		return [h("p", null, "glibc's arenas: ", size(end.used), " in use, ", size(end.free), " free in them, ", size(end.size), ` in all (${percent(end.free, end.size)} free)`, start ? `; since the start ${change(start.used, end.used)} in use, ${change(start.free, end.free)} free` : "", ". What is free there is had from the system and not used: fragmentation rather than a leak.")];
+		return [h("p", null, "glibc's arenas: ", size(end.used), " in use, ", size(end.free), " free in them, ", size(end.size), ` in all (${percent(end.free, end.size)} free)`, start ? `; since the start ${change(start.used, end.used)} in use, ${change(start.free, end.free)} free` : "", ".", isFragmented(end, start) ? " What is free there was taken from the system and is not used: the arenas grew by fragmentation rather than by a leak." : "")];
 	}
 
 	private unattributed(space: Space): HTMLElement[] {
@@ -105,7 +111,7 @@ export class SpaceView {
 		if (!all?.length) return [];
 		const shown = all.slice(0, 50);
 		return [
-			h("h3", null, `Unattributed: ${bytes(all.reduce((total, item) => total + item.bytes, 0))} in ${many(all.length, "mapping")} that came in the window without a hook having seen them`),
+			h("h3", null, `Unattributed: ${bytes(all.reduce((total, item) => total + item.bytes, 0))} in ${many(all.length, "mapping")} that appeared in the window and that no hook saw`),
 			h("div", { class: "table-wrap" }, h("table", { class: "plain" }, h("thead", null, h("tr", null, ["Address", "Kind", "Bytes", "Resident", "File"].map((text) => h("th", { scope: "col" }, text)))), h("tbody", null, shown.map((item) => h("tr", null, h("td", { class: "id" }, "0x" + item.address.toString(16)), h("td", null, LABELS[item.kind] ?? item.kind), h("td", { class: "figure" }, size(item.bytes)), h("td", { class: "figure" }, item.resident === null ? "?" : size(item.resident)), h("td", null, item.path === null ? "–" : name(item.path, 80, "Path"))))))),
 			...(all.length > shown.length ? [h("p", { class: "note" }, `… and ${count(all.length - shown.length)} more`)] : []),
 		];

@@ -3,7 +3,7 @@
 import type { App } from "./app";
 import { button, choice, fill, h, name, number, size, svg } from "./dom";
 import { bytes, percent, seconds } from "./format";
-import { COLUMNS, type Column, type Node, TYPE_HINTS, group, kindName, typeName } from "./groups";
+import { COLUMNS, type Column, type Node, TYPE_HINTS, TYPE_NAMES, group, kindName } from "./groups";
 import { MEASURES } from "./interval";
 import { endOf, frameLine, functionText, moduleText, placeOf, processText, stackText, threadText } from "./labels";
 import { spark, sparkPath } from "./series";
@@ -12,12 +12,12 @@ import type { Frame } from "./types";
 
 type Field = "name" | "impacting" | "blocks" | "size" | "count" | "transient" | "lifetime" | "peak";
 const FIELDS: { field: Field; label: string; hint: string }[] = [
-	{ field: "impacting", label: "Impacting", hint: "Bytes allocated in the interval and not freed by its end" },
-	{ field: "blocks", label: "Blocks", hint: "Impacting blocks" },
-	{ field: "size", label: "Size", hint: "Bytes allocated in the interval" },
+	{ field: "impacting", label: "Not freed", hint: "Bytes allocated in the interval and not freed by its end" },
+	{ field: "blocks", label: "Blocks", hint: "Blocks allocated in the interval and not freed by its end" },
+	{ field: "size", label: "Allocated", hint: "Bytes allocated in the interval" },
 	{ field: "count", label: "Count", hint: "Allocations in the interval" },
-	{ field: "transient", label: "Transient", hint: "Bytes allocated in the interval and freed in it" },
-	{ field: "lifetime", label: "Mean life", hint: "Mean lifetime of the transient blocks" },
+	{ field: "transient", label: "Freed", hint: "Bytes allocated in the interval and freed in it" },
+	{ field: "lifetime", label: "Mean life", hint: "Mean lifetime of the blocks that were allocated in the interval and freed in it" },
 	{ field: "peak", label: "Peak", hint: "Most bytes outstanding at the end of any step, of blocks allocated in the interval" },
 ];
 const ROW = 26;
@@ -40,7 +40,7 @@ export class Table {
 	private by: Column[];
 	private sortBy: Field = "impacting";
 	private down = true;
-	private readonly open = new Set<string>();
+	private readonly toggled = new Set<string>(); // keys of groups that are not as they were at first: see opensFirst()
 	private rows: Row[] = [];
 	private tree: Node | null = null;
 	private active = 0;
@@ -76,7 +76,7 @@ export class Table {
 		this.arrange();
 	}
 
-	/** All that is open goes into the document, for paper. */
+	/** For printing, all open rows are in the document. */
 	print(on: boolean): void {
 		this.scroll.classList.toggle("printing", on);
 		this.show(on ? 400 : undefined);
@@ -84,7 +84,7 @@ export class Table {
 
 	setBy(by: Column[]): void {
 		this.by = by;
-		this.open.clear();
+		this.toggled.clear();
 		this.drawChips();
 		this.draw();
 	}
@@ -166,7 +166,7 @@ export class Table {
 			case "kind":
 				return kindName(node.value);
 			case "type":
-				return typeName(node.value);
+				return TYPE_NAMES[node.value]!;
 			case "heap":
 				return model.heaps.list[node.value] ?? "not known";
 			case "thread":
@@ -186,7 +186,7 @@ export class Table {
 		}
 	}
 
-	/* Stacks stand under whatever was asked for, and frames under them. */
+	/* Below the wanted groups are their stacks, and below these the frames. */
 	private childrenOf(node: Node): Node[] {
 		if (node.column === "stack") return [];
 		if (!node.children.length && !this.by.includes("stack")) {
@@ -234,6 +234,11 @@ export class Table {
 		return nodes.sort((a, b) => sign * (values.get(a)! - values.get(b)!) || MEASURES.size(b.sums) - MEASURES.size(a.sums) || compareText(a, b));
 	}
 
+	/* Groups of the first level are open at first where there are groups in them. */
+	private opensFirst(node: Node): boolean {
+		return node.level === 0 && node.column !== "stack" && this.by.length > 1;
+	}
+
 	private arrange(): void {
 		const at = this.rows[this.active]?.key;
 		this.rows = [];
@@ -241,7 +246,7 @@ export class Table {
 			const children = this.sorted(this.childrenOf(node));
 			children.forEach((child, i) => {
 				const key = `${path}/${child.column}:${child.value}`;
-				const open = this.open.has(key);
+				const open = this.toggled.has(key) !== this.opensFirst(child);
 				this.rows.push({ node: child, frame: null, note: null, level: child.level, key, open, children: true, in: i + 1, of: children.length });
 				if (!open) return;
 				if (child.column === "stack") this.pushFrames(child, key);
@@ -296,10 +301,12 @@ export class Table {
 		const s = node.sums;
 		const figure = (field: Field, child: globalThis.Node | string): HTMLElement => h("div", { class: `cell figure f-${field}`, role: "gridcell" }, child);
 		const share = this.tree ? MEASURES.impacting(s) / (MEASURES.impacting(this.tree.sums) || 1) : 0;
-		const bar = h("span", { class: "share", title: percent(MEASURES.impacting(s), MEASURES.impacting(this.tree!.sums)) + " of all impacting" });
-		bar.style.width = `${(share * 100).toFixed(1)}%`;
 		const impacting = figure("impacting", size(MEASURES.impacting(s)));
-		impacting.prepend(bar);
+		if (share > 0) {
+			const bar = h("span", { class: "share", title: percent(share, 1) + " of all that was not freed" });
+			bar.style.width = `${(share * 100).toFixed(1)}%`;
+			impacting.prepend(bar);
+		}
 		const life = MEASURES.lifetime(s);
 		const curve = this.sparkOf(node);
 		element.append(
@@ -322,7 +329,7 @@ export class Table {
 			return [...(frame?.file ? [placeOf(frame)!] : []), h("span", { class: "id" }, model.stacks[node.stack]!.id)];
 		}
 		if (node.column === "function") return [h("span", { class: "module" }, h("bdi", null, moduleText(model.functions[node.value]?.module ?? null).slice(-60)))];
-		if (node.column === "type") return [h("span", { class: "note" }, TYPE_HINTS[typeName(node.value)])];
+		if (node.column === "type") return [h("span", { class: "note" }, TYPE_HINTS[node.value]!)];
 		return [];
 	}
 
@@ -330,8 +337,8 @@ export class Table {
 		const row = this.rows[index];
 		if (!row?.children) return;
 		const want = open ?? !row.open;
-		if (want) this.open.add(row.key);
-		else this.open.delete(row.key);
+		if (want === this.opensFirst(row.node!)) this.toggled.delete(row.key);
+		else this.toggled.add(row.key);
 		this.active = index;
 		this.arrange();
 	}

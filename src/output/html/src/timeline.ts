@@ -36,7 +36,7 @@ function shortBytes(value: number): string {
 	return bytes(value).replace(".0 ", " ");
 }
 
-/** Where threads and heaps are told apart in longer steps than all else: what that means for what is shown. */
+/** Where threads and heaps have longer steps than the rest: a note on what is shown. */
 export function ownersNote(app: App, lens: App): string {
 	if (lens === app) return "";
 	const { start, end } = lens.interval;
@@ -121,7 +121,7 @@ export class Timeline {
 		this.buttons.in.disabled = this.layers.bins <= 1;
 	}
 
-	/** The theme has changed: the same again in other colours. */
+	/** The theme has changed: draw with its colours. */
 	repaint(): void {
 		this.draw();
 	}

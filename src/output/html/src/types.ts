@@ -18,6 +18,7 @@ export interface Frame {
 
 export interface Growth {
 	verdict: string;
+	certain: boolean;
 	bytes_per_second: number;
 	steadiness: number;
 	floor_start: number;

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+/*
+ * address.ts: what is looked at, in the page's address behind the "#": a reload, a link and the browser's back and forward
+ * bring it again. Only what is not as it is at first is in it.
+ */
+import type { App, Memory } from "./app";
+
+const MEMORIES: Memory[] = ["both", "heap", "vm", "internal"];
+
+/** What an address has beside a filter; null: it has none. */
+function rest(hash: string): string | null {
+	const values = new URLSearchParams(hash.slice(1));
+	if (!values.has("filter")) return null;
+	values.delete("filter");
+	return String(values);
+}
+
+export class Address {
+	private last = location.hash;
+	private pending = false;
+
+	constructor(
+		private readonly app: App,
+		private readonly tabs: { readonly current: string; readonly first: string; show(name: string): void },
+		private readonly restored: () => void,
+	) {
+		this.restore();
+		addEventListener("hashchange", () => {
+			if (location.hash !== this.last) this.restore();
+		});
+	}
+
+	/** All that changed at once is one step for the browser's back. */
+	changed(): void {
+		if (this.pending) return;
+		this.pending = true;
+		queueMicrotask(() => {
+			this.pending = false;
+			this.write(false);
+		});
+	}
+
+	private write(replace: boolean): void {
+		const next = this.text();
+		if (next === this.last) return;
+		// A filter that is typed letter by letter is one step.
+		const typing = rest(next) !== null && rest(next) === rest(this.last);
+		this.last = next;
+		try {
+			history[replace || typing ? "replaceState" : "pushState"](null, "", location.href.split("#")[0] + next);
+		} catch {
+			// A frame that may not, or too many in a short time: the page does without.
+		}
+	}
+
+	private text(): string {
+		const { interval, filter, memory, scope } = this.app;
+		const values = new URLSearchParams();
+		if (this.tabs.current !== this.tabs.first) values.set("tab", this.tabs.current);
+		if (!interval.whole) {
+			values.set("from", String(interval.start / 1e9));
+			values.set("to", String(interval.end / 1e9));
+		}
+		if (filter) values.set("filter", filter);
+		if (memory !== "both") values.set("memory", memory);
+		if (scope.process !== null) values.set("process", String(scope.process));
+		const text = String(values);
+		return text && `#${text}`;
+	}
+
+	private restore(): void {
+		const { app } = this;
+		this.last = location.hash;
+		const values = new URLSearchParams(this.last.slice(1));
+		const process = Number(values.get("process") ?? -1);
+		const memory = MEMORIES.find((one) => one === values.get("memory")) ?? "both";
+		app.restore(values.get("filter") ?? "", memory, app.model.processes[process] ? process : null, (whole) => {
+			const time = (name: string, otherwise: number): number => {
+				const value = parseFloat(values.get(name) ?? "");
+				return Number.isFinite(value) ? value * 1e9 : otherwise;
+			};
+			return { start: time("from", whole.start), end: time("to", whole.end) };
+		});
+		this.tabs.show(values.get("tab") ?? this.tabs.first);
+		this.restored();
+		this.write(true);
+	}
+}

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: MIT
+// words.test.mjs: what the page says of stacks: verdicts, names and colours.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { Browser, assertQuiet, figures, tab, tableRows, zoom } from "./browser.mjs";
+import { frame, growth, inspect, makePage, shop } from "./make.mjs";
+
+let browser;
+const made = shop();
+const { blocks, stacks, end } = made;
+const html = makePage([made]);
+const MAIN = "/usr/bin/shop";
+before(async () => {
+	browser = await Browser.start();
+});
+after(() => browser?.stop());
+
+const NAMES = ["suspects", "flame", "table", "lifetimes", "space"];
+
+/** Suspects by their stacks' ids. */
+async function suspects(page) {
+	const all = await page.$$eval(".suspect", (list) =>
+		list.map((one) => ({
+			id: one.querySelector(".where .id").textContent,
+			badge: one.querySelector(".badge").textContent,
+			tone: one.className,
+			verdict: one.querySelector(".verdict").textContent,
+			doubt: one.querySelector(".doubt")?.textContent.trim() ?? null,
+			figures: [...one.querySelectorAll(".suspect-figures data")].map((data) => Number(data.value)),
+			rate: one.querySelector(".suspect-figures .note:nth-of-type(3)").textContent,
+			bar: one.querySelector(".bar-fill") !== null,
+		})),
+	);
+	return new Map(all.map((one) => [one.id, one]));
+}
+
+test("verdicts are the report's, in every interval; figures are the interval's", async () => {
+	const verdicts = ["accelerating", "plateau", null, "growing container", null, "too short to tell", "stepwise growth", "one-off", "steady state"];
+	const own = { ...made, stacks: stacks.map((stack, i) => ({ ...stack, growth: verdicts[i] && growth(verdicts[i]) })) };
+	const page = await browser.open(makePage([own]));
+	let later = 0;
+	for (const [from, to] of [[0, 10], [0, 2.5], [2.5, 7.5], [4, 4.05], [9, 10]]) {
+		await zoom(page, from, to);
+		const shown = await suspects(page);
+		for (const [i, { id, kind }] of stacks.entries()) {
+			const sums = inspect(blocks.filter((block) => block.stack === i), from * 1e9, to * 1e9);
+			assert.equal(shown.has(id), kind !== "vm-internal" && sums.impacting.count > 0, `${id} of ${from} to ${to}`);
+			if (!shown.has(id)) continue;
+			const one = shown.get(id);
+			assert.equal(one.badge, verdicts[i] ?? "freed later");
+			assert.deepEqual(one.figures, [sums.impacting.bytes, sums.impacting.count]);
+			const rate = sums.impacting.bytes / (to - from);
+			assert.equal(one.rate, `${rate < 1024 ? `${Math.round(rate)} B` : rate < 1 << 20 ? `${(rate / 1024).toFixed(1)} KiB` : `${(rate / (1 << 20)).toFixed(1)} MiB`} a second`);
+			later += verdicts[i] ? 0 : 1;
+		}
+	}
+	assert.ok(later >= 2);
+	// What grows comes first.
+	const order = [...(await suspects(page)).values()].map(({ badge }) => badge);
+	const grows = order.map((badge) => ["accelerating", "growing container", "stepwise growth"].includes(badge));
+	assert.deepEqual(grows, [...grows].sort((a, b) => b - a));
+	assert.ok(grows[0]);
+	const freed = page.locator(".suspect", { hasText: stacks[2].id });
+	assert.match(await freed.textContent(), /freed by the end of the window/);
+	await freed.locator("summary").click();
+	await freed.locator(".why").waitFor();
+	assert.match(await freed.textContent(), /In this interval \d+ of the \d+ blocks that it allocated were freed\. In the whole window:All of its blocks were freed/);
+	await assertQuiet(page);
+	await page.close();
+});
+
+test("a verdict that is not certain says what else it may be", async () => {
+	const lived = { min: 1e6, median: 1e9, p99: 7e9, max: 8e9 };
+	const doubts = [
+		[growth("steady growth", { certain: false }), null, "Nothing of it was freed: a cache that is still filling would look the same."],
+		[growth("steady growth", { certain: true }), null, null],
+		[growth("stepwise growth", { certain: false, freed_share: 0.5 }), null, /likely, not certain.*freed much later/],
+		[growth("steady state", { certain: false }), null, /likely, not certain.*not known that they are of this stack/],
+		null,
+		[growth("too short to tell", { certain: false }), null, "To tell, watch for 1 minute."],
+		[growth("too short to tell", { certain: false }), lived, "Blocks of this stack live up to 7.0 s: to tell, watch for 30 seconds."],
+		[growth("too short to tell", { certain: false }), { ...lived, p99: 1e6 }, "To tell, watch for 1 minute."],
+		[growth("accelerating", { certain: true }), null, null],
+	];
+	const page = await browser.open(makePage([{ ...made, stacks: stacks.map((stack, i) => ({ ...stack, growth: doubts[i]?.[0] ?? null, lifetime_ns: doubts[i]?.[1] ?? null })) }]));
+	const shown = await suspects(page);
+	for (const [i, doubt] of doubts.entries()) {
+		if (!doubt) continue;
+		const { doubt: said } = shown.get(stacks[i].id);
+		if (doubt[2] instanceof RegExp) assert.match(said, doubt[2]);
+		else assert.equal(said, doubt[2], stacks[i].id);
+	}
+	assert.match(await page.textContent("#panel-suspects .bar"), /4 stacks keep growing/);
+	await page.close();
+	// Too short to tell is no all-clear.
+	const short = await browser.open(makePage([{ ...made, stacks: stacks.map((stack, i) => ({ ...stack, growth: growth(i ? "plateau" : "too short to tell", { certain: i > 0 }) })) }]));
+	assert.match(await short.textContent("#panel-suspects .bar"), /No stack is known to grow, but for 1 stack the window was too short to tell\./);
+	await short.close();
+});
+
+test("the words are for people", async () => {
+	const page = await browser.open(html);
+	await zoom(page, 2.5, 7.5);
+	const texts = async () =>
+		page.evaluate(() => {
+			const out = [document.body.innerText];
+			for (const element of document.querySelectorAll("[title], [aria-label], [placeholder]")) for (const key of ["title", "aria-label", "placeholder"]) out.push(element.getAttribute(key) ?? "");
+			return out.join("\n");
+		});
+	let all = "";
+	for (const name of NAMES) {
+		await tab(page, name);
+		if (name === "table") {
+			await page.selectOption("#add-column", "type");
+			for (const column of ["module", "function"]) {
+				await page.focus(`.chip[data-column="${column}"]`);
+				await page.keyboard.press("Delete");
+			}
+		}
+		all += await texts();
+	}
+	await page.click("#tab-flame");
+	await page.click('#panel-flame [data-value="transient"]');
+	await page.fill("#filter", "nobody-has-this");
+	await page.waitForFunction(() => document.querySelector("#tile-size data").value === "0");
+	all += await texts();
+	assert.doesNotMatch(all, /impacting|transient|AOF[IO]|AIFO/i);
+	for (const words of ["Not freed", "Freed in the interval", "Older, freed", "older, kept"]) assert.ok(all.includes(words), words);
+	await page.close();
+	const whole = await browser.open(html);
+	assert.match(await whole.textContent("#tile-transient"), /^Freed in the window/);
+	await whole.close();
+});
+
+test("nothing has no red, and an unknown size is not 0 B", async () => {
+	const red = (page) => page.$eval("#tile-impacting", (one) => getComputedStyle(one).borderLeftWidth !== getComputedStyle(one).borderRightWidth);
+	const page = await browser.open(html);
+	assert.equal(await red(page), true);
+	assert.ok((await suspects(page)).get(stacks[0].id).bar);
+	assert.match((await suspects(page)).get(stacks[0].id).tone, /\bbad\b/);
+	await page.fill("#filter", "nobody-has-this");
+	await page.waitForFunction(() => document.querySelector("#tile-size data").value === "0");
+	assert.equal(await red(page), false);
+	await page.close();
+	// Blocks of no bytes that grow; older ones of unknown size.
+	const empty = { ...made, blocks: blocks.filter((block) => block.stack === 8).map((block) => ({ ...block, bytes: block.born === null ? null : 0 })), stacks: stacks.map((stack) => ({ ...stack, growth: growth("steady growth") })) };
+	const other = await browser.open(makePage([empty]));
+	const one = (await suspects(other)).get(stacks[8].id);
+	assert.deepEqual([one.figures, one.bar, /\bbad\b/.test(one.tone)], [[0, 10], false, false]);
+	assert.match(await other.textContent("#tile-aofi"), /size unknown/);
+	assert.match(await other.textContent(".limits"), /50 older blocks were freed inside it \(size unknown\)/);
+	await tab(other, "table");
+	assert.equal((await other.$$(".share")).length, 0);
+	await other.close();
+});
+
+test("the table opens its first level, as far as there are groups in it", async () => {
+	const page = await browser.open(html);
+	await tab(page, "table");
+	const rows = await tableRows(page);
+	const modules = new Set(stacks.filter((stack) => stack.kind !== "vm-internal").map((stack) => stack.suspect));
+	assert.equal(rows.filter((row) => row.level === 1).length, modules.size);
+	assert.ok(rows.filter((row) => row.level === 1).every((row) => row.expanded === "true"));
+	assert.ok(rows.filter((row) => row.level === 2).every((row) => row.expanded === "false"));
+	assert.ok(["leak_session", "fill_cache", "parse_request", "map_buffer"].every((name) => rows.some((row) => row.level === 2 && row.name === name)));
+	// What is closed stays closed, in other intervals too.
+	await page.locator(".tr").first().click();
+	await zoom(page, 2, 6);
+	const closed = (await tableRows(page)).filter((row) => row.level === 1);
+	assert.equal(closed.find((row) => row.key === rows[0].key).expanded, "false");
+	assert.equal(closed.filter((row) => row.expanded === "false").length, 1);
+	// Alone, or where it is of stacks, it stays closed.
+	await page.focus('.chip[data-column="function"]');
+	await page.keyboard.press("Delete");
+	assert.ok((await tableRows(page)).every((row) => row.level === 1));
+	await page.close();
+});
+
+test("the flame graph's colours tell own code from libraries, and a legend names them", async () => {
+	const libc = "/usr/lib/x86_64-linux-gnu/libc.so.6";
+	const own = [
+		{ frames: [frame("malloc", libc), frame("std::vector<int>::push_back", MAIN), frame("leak_session", MAIN)], bytes: 400 },
+		{ frames: [frame("malloc", "/lib64/libjemalloc.so.2"), frame("plug", "/opt/shop/plugin.so"), frame("main", MAIN)], bytes: 300 },
+		{ frames: [frame("operator new", "/usr/lib/libstdc++.so.6"), frame(null, null), frame("main", MAIN)], bytes: 200 },
+	];
+	const process = {
+		...made,
+		stacks: own.map(({ frames }, i) => ({ id: `000000000000000${i}`, kind: "heap", api: "malloc", suspect: MAIN, frames, growth: null })),
+		blocks: own.map(({ bytes }, i) => ({ stack: i, thread: 1, heap: 1, born: 1e9, died: null, bytes })),
+	};
+	const page = await browser.open(makePage([process]));
+	await tab(page, "flame");
+	const colors = await page.$$eval(".node", (all) => Object.fromEntries(all.map((one) => [one.getAttribute("aria-label").split(",")[0], getComputedStyle(one).backgroundColor])));
+	assert.equal(colors.main, colors.leak_session);
+	assert.equal(colors.malloc, colors["std::vector<int>::push_back"]);
+	assert.equal(colors.malloc, colors["operator new"]);
+	const legend = async () => page.$$eval(".flame-legend li", (all) => all.map((one) => [one.textContent, getComputedStyle(one.querySelector(".swatch")).backgroundColor]));
+	const unknown = colors[Object.keys(colors).find((name) => name.startsWith("code in no file"))];
+	assert.deepEqual(await legend(), [["own code: shop", colors.main], ["own code: plugin.so", colors.plug], ["libraries", colors.malloc], ["code in no file", unknown]]);
+	assert.equal(new Set((await legend()).map(([, color]) => color)).size, 4);
+	await page.fill("#flame-search", "plug");
+	const found = await page.$eval(".node.hit", (one) => getComputedStyle(one).backgroundColor);
+	assert.deepEqual((await legend()).map(([text]) => text), ["own code: shop", "libraries", "code in no file", "found"]);
+	assert.deepEqual((await legend()).at(-1)[1], found);
+	// Only what is there.
+	await page.fill("#flame-search", "");
+	await page.click('.node[aria-label^="leak_session,"]');
+	assert.deepEqual((await legend()).map(([text]) => text), ["own code: shop", "libraries"]);
+	await assertQuiet(page);
+	await page.close();
+});
+
+test("a program of the system's is own code, and what more own modules there are share a colour", async () => {
+	const exe = "/usr/lib/postgresql/16/bin/postgres";
+	const modules = [exe, "/opt/a.so", "/opt/b.so", "/opt/c.so", "/opt/d.so", "/usr/lib/postgresql/16/lib/e.so"];
+	const process = {
+		...made,
+		report: { target: { pid: 1, comm: "postgres", exe, command: [exe], exit_status: null } },
+		stacks: modules.map((module, i) => ({ id: `000000000000000${i}`, kind: "heap", api: "malloc", suspect: module, frames: [frame(`f${i}`, module)], growth: null })),
+		blocks: modules.map((_, i) => ({ stack: i, thread: 1, heap: 1, born: 1e9, died: null, bytes: 1000 - i })),
+	};
+	const page = await browser.open(makePage([process]));
+	await tab(page, "flame");
+	assert.deepEqual(await page.$$eval(".flame-legend li", (all) => all.map((one) => one.textContent)), ["own code: postgres", "own code: a.so", "own code: b.so", "own code: c.so, d.so", "libraries"]);
+	await page.close();
+});
+
+/** The labels of frames side by side, in windows of all widths. */
+async function assertLabels(names) {
+	const process = {
+		...made,
+		stacks: names.map(([name], i) => ({ id: `000000000000000${i}`, kind: "heap", api: "malloc", suspect: MAIN, frames: [frame(name, MAIN)], growth: null })),
+		blocks: names.map((_, i) => ({ stack: i, thread: 1, heap: 1, born: 1e9, died: null, bytes: 1000 })),
+	};
+	const page = await browser.open(makePage([process]));
+	await tab(page, "flame");
+	const seen = new Map(names.map(([name]) => [name, new Set()]));
+	for (let width = 1600; width >= 400; width -= 40) {
+		await page.setViewportSize({ width, height: 700 });
+		await page.waitForFunction(() => Math.abs(document.querySelector(".node").offsetWidth - document.querySelector(".flame").clientWidth) < 3);
+		for (const [at, label, text, fits] of await page.$$eval(".node", (all) => all.slice(1).map((one) => [Number(one.dataset.node), one.getAttribute("aria-label"), one.textContent, one.scrollWidth <= one.clientWidth + 1]))) {
+			assert.ok(label.startsWith(names[at - 1][0]));
+			assert.ok(fits, text);
+			seen.get(names[at - 1][0]).add(text);
+		}
+	}
+	for (const [name, wanted] of names) for (const text of wanted) assert.ok(seen.get(name).has(text), `${text} in ${JSON.stringify([...seen.get(name)])}`);
+	await page.close();
+}
+
+test("a narrow label keeps the function's name", async () => {
+	for (const names of [
+		[
+			["std::map<int, std::vector<shop::Order> >::insert(int const&)", ["std::map<…>::insert", "std::map::insert", "map::insert", "insert"]],
+			["shop::Server::handle(shop::Request const&, int)", ["shop::Server::handle", "Server::handle", "handle"]],
+			["void shop::fill<int, std::pair<a::b, c> >(std::vector<int>&)", ["shop::fill<…>", "shop::fill", "fill"]],
+			["(anonymous namespace)::make(shop::Order<int>)", ["{anonymous}::make", "make"]],
+			["leak_session_record_of_all_customers", ["leak_session_rec…", "leak_se…"]],
+			["libshop.so+0x1234", ["libshop.so+0x1234", "libshop…"]],
+		],
+		[
+			["shop::Pool::operator()(int) const", ["shop::Pool::operator() const", "Pool::operator() const", "operator() const"]],
+			["std::ostream& std::operator<< <std::char_traits<char> >(std::ostream&, char const*)", ["std::operator<<", "operator<<"]],
+			["<alloc::vec::Vec<T> as core::ops::Drop>::drop", ["<…>::drop", "drop"]],
+			["shop::run::{{closure}}", ["shop::run::{{closure}}", "run::{{closure}}", "{{closure}}"]],
+			["-[Shop orderAll:]", ["-[Shop orderAll:]", "orderAl…"]],
+		],
+	])
+		await assertLabels(names);
+});
+
+test("fragmentation is told only where it is so", async () => {
+	const arenas = (start, to) => ({ ...made, space: { ...made.space, arenas: { start, end: to } } });
+	const of = (used, free) => ({ used, free, size: used + free });
+	for (const [start, to, so] of [
+		[of(100000, 5000), of(480000, 20000), false], // grew by what is used
+		[of(100000, 5000), of(120000, 900000), true],
+		[of(100000, 900000), of(480000, 520000), false], // did not grow
+		[of(100000, 900000), of(100000, 900000), false],
+		[of(1e6, 0), of(1e6, 1000), false], // next to nothing
+		[null, of(100, 900), true],
+		[null, of(900, 100), false],
+	]) {
+		const page = await browser.open(makePage([arenas(start, to)]));
+		await tab(page, "space");
+		const text = await page.textContent("#panel-space");
+		assert.match(text, /glibc's arenas/);
+		assert.equal(/fragmentation/.test(text), so, JSON.stringify([start, to]));
+		await page.close();
+	}
+});
