@@ -315,6 +315,7 @@ static const struct mw_cli_option top_options[] = {
 	 "Write a recording of the whole session. Without it the key w writes one of what was seen so far.", NULL,
 	 MW_CLI_TYPE_OUTPUT, MW_CLI_AT(session.output)},
 	MW_CLI_FORCE("... in place of any file that is there\n"),
+	MW_CLI_REPORTS,
 	{"max-memory", 0, MW_COMPLETE_NOTHING, "SIZE", "detach when memwatch uses more (500M)\n",
 	 "Detach from the process when memwatch itself uses more than this many bytes; K, M, G and T are units.", NULL,
 	 MW_CLI_TYPE_SIZE, MW_CLI_AT(session.max_memory)},
@@ -344,7 +345,9 @@ const struct mw_cli_command mw_cli_command_top = {
 		 "--filter; Escape shows all again. w writes a recording of all that was seen until then, for "
 		 "report and diff. q, Ctrl-C, SIGTERM and SIGHUP detach from the process and end top.\n"
 		 "What was seen is kept in a file without a name in TMPDIR, or /var/tmp, of at most 8 GiB and a "
-		 "quarter of what is free there, and is gone when top ends; with -o it is kept in that file.",
+		 "quarter of what is free there, and is gone when top ends; with -o it is kept in that file. Reports, "
+		 "where a file is given for one, are written when "
+		 "top ends, of all that was seen since the attach.",
 	.options = top_options,
 	.notes = NULL,
 	.status = "0 success, 1 failure (the message says why), 2 bad usage",

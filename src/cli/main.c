@@ -118,33 +118,10 @@ static void on_read(void *context, const char *phase, uint64_t done, uint64_t to
 	mw_progress_share(context, phase, done, total);
 }
 
-/* The longest window of all processes: they are all read over one interval. */
-static uint64_t length_of(const struct mw_replay *replay)
-{
-	uint64_t length = 0;
-
-	for (size_t i = 0; i < mw_replay_count(replay); i++) {
-		uint64_t own = mw_metadata_length(&mw_replay_watched(replay, i)->metadata);
-
-		length = own > length ? own : length;
-	}
-	return length;
-}
-
-/* Where the interval will end, 0: not known. */
-static uint64_t end_of(const struct replay *replay)
-{
-	uint64_t length = length_of(replay->replay);
-
-	if (mw_replay_state(replay->replay)->cut)
-		return 0;
-	return replay->interval.to_ns < length ? replay->interval.to_ns : length;
-}
-
 static struct mw_error *check_interval(const struct replay *replay)
 {
 	const struct mw_cli_report_options *options = &replay->options->report;
-	uint64_t length = length_of(replay->replay);
+	uint64_t length = mw_replay_length(replay->replay);
 
 	/* How long a recording is that was cut off is not known before its events are read. */
 	if (mw_replay_state(replay->replay)->cut)
@@ -178,34 +155,6 @@ static struct mw_error *find_peak(struct replay *replay)
 	return NULL;
 }
 
-static void on_begin(void *context, size_t process, struct mw_track *track)
-{
-	const struct replay *replay = context;
-
-	mw_collector_watch(&mw_replay_watched(replay->replay, process)->collector, track);
-}
-
-static struct mw_error *prepare_reports(struct replay *replay)
-{
-	const struct mw_cli_options *options = replay->options;
-	const struct mw_reports_wish wish = {
-		.question = mw_cli_view_options_any(&options->view) ? &options->view.question : NULL,
-		.timelines = mw_outputs_want_timelines(&options->session),
-		.progress = &replay->progress,
-	};
-	size_t count = mw_replay_count(replay->replay);
-
-	MW_TRY(mw_reports_init(&replay->reports, &wish, count));
-	replay->reports.interval.from_ns = replay->interval.from_ns;
-	replay->reports.interval.to_ns = replay->interval.to_ns;
-	replay->interval.begin = on_begin;
-	replay->interval.context = replay;
-	for (size_t i = 0; i < count; i++)
-		MW_TRY(mw_reports_collect(&replay->reports, mw_replay_watched(replay->replay, i), true,
-					  replay->interval.from_ns, end_of(replay)));
-	return NULL;
-}
-
 /* A recording that goes no further than to its middle is reported, but not in silence. */
 static void report_cut(const struct mw_store_state *state)
 {
@@ -220,7 +169,12 @@ static struct mw_error *report_all(struct replay *replay)
 {
 	const struct mw_cli_report_options *options = &replay->options->report;
 	const struct mw_session_options *outputs = &replay->options->session;
-	size_t count;
+	const struct mw_cli_view_options *view = &replay->options->view;
+	const struct mw_reports_wish wish = {
+		.question = mw_cli_view_options_any(view) ? &view->question : NULL,
+		.timelines = mw_outputs_want_timelines(outputs),
+		.progress = &replay->progress,
+	};
 
 	MW_TRY(mw_outputs_check_recording(outputs, options->recording, "the recording itself"));
 	MW_TRY(mw_outputs_check(outputs));
@@ -231,11 +185,7 @@ static struct mw_error *report_all(struct replay *replay)
 	replay->interval =
 		(struct mw_replay_interval){.from_ns = options->from_ns, .to_ns = options->to_ns, .judged = true};
 	MW_TRY(find_peak(replay));
-	MW_TRY(prepare_reports(replay));
-	MW_TRY(mw_replay_run(replay->replay, &replay->interval));
-	count = mw_replay_count(replay->replay);
-	for (size_t i = 0; i < count; i++)
-		MW_TRY(mw_reports_make(&replay->reports, i, mw_replay_watched(replay->replay, i)));
+	MW_TRY(mw_reports_replay(&replay->reports, &wish, replay->replay, &replay->interval));
 	mw_progress_clear(&replay->progress);
 	report_cut(mw_replay_state(replay->replay));
 	return mw_reports_write(&replay->reports, &replay->outputs);

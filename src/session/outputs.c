@@ -490,6 +490,40 @@ struct mw_error *mw_reports_make(struct mw_reports *reports, size_t process, str
 	return NULL;
 }
 
+static void on_begin(void *context, size_t process, struct mw_track *track)
+{
+	mw_collector_watch(&mw_replay_watched(context, process)->collector, track);
+}
+
+/* Where the interval will end, 0: not known. */
+static uint64_t end_of(const struct mw_replay *replay, const struct mw_replay_interval *interval)
+{
+	uint64_t length = mw_replay_length(replay);
+
+	if (mw_replay_state(replay)->cut)
+		return 0;
+	return interval->to_ns < length ? interval->to_ns : length;
+}
+
+struct mw_error *mw_reports_replay(struct mw_reports *reports, const struct mw_reports_wish *wish,
+				   struct mw_replay *replay, struct mw_replay_interval *interval)
+{
+	size_t count = mw_replay_count(replay);
+
+	MW_TRY(mw_reports_init(reports, wish, count));
+	reports->interval.from_ns = interval->from_ns;
+	reports->interval.to_ns = interval->to_ns;
+	interval->begin = on_begin;
+	interval->context = replay;
+	for (size_t i = 0; i < count; i++)
+		MW_TRY(mw_reports_collect(reports, mw_replay_watched(replay, i), true, interval->from_ns,
+					  end_of(replay, interval)));
+	MW_TRY(mw_replay_run(replay, interval));
+	for (size_t i = 0; i < count; i++)
+		MW_TRY(mw_reports_make(reports, i, mw_replay_watched(replay, i)));
+	return NULL;
+}
+
 static struct mw_error *make_views(struct mw_reports *reports)
 {
 	MW_FREE struct mw_view_process *processes = NULL;

@@ -14,6 +14,7 @@
 
 #include "session/options.h"
 #include "session/terminal.h"
+#include "view/replay.h"
 #include "view/watched.h"
 
 #include <memwatch/error.h>
@@ -33,9 +34,11 @@ FILE *mw_outfile_stream(struct mw_outfile *file);
 /* Everything is written: make it last, give it its name and free `file`, also on failure, which leaves nothing. */
 struct mw_error *mw_outfile_commit(struct mw_outfile *file) MW_MUST_CHECK;
 
+#define MW_PARTIALS_MAX (MW_OUTPUTS_MAX + 1) /* a recording is the last */
+
 /* Of all files that are being written; NULL where there is none. */
 struct mw_partials {
-	const char *paths[MW_OUTPUTS_MAX];
+	const char *paths[MW_PARTIALS_MAX];
 };
 
 /* Close, leave nothing and free; NULL is fine. */
@@ -92,6 +95,10 @@ struct mw_error *mw_reports_collect(const struct mw_reports *reports, struct mw_
 				    uint64_t from_ns, uint64_t to_ns) MW_MUST_CHECK;
 /* The report on that one: the interval is over. Errors: MEMORY. */
 struct mw_error *mw_reports_make(struct mw_reports *reports, size_t process, struct mw_watched *watched) MW_MUST_CHECK;
+/* Read a recording over an interval, and make the reports of its processes: init, collect and make for all of them. Errors:
+ * those of mw_replay_run(); deinit in any case. */
+struct mw_error *mw_reports_replay(struct mw_reports *reports, const struct mw_reports_wish *wish,
+				   struct mw_replay *replay, struct mw_replay_interval *interval) MW_MUST_CHECK;
 /* When all are made: write all that there is, and close. Each output is tried, also where another fails; the first
  * error is returned. Errors: those of the views and the outputs. */
 struct mw_error *mw_reports_write(struct mw_reports *reports, struct mw_outputs *outputs) MW_MUST_CHECK;

@@ -30,7 +30,7 @@ static volatile sig_atomic_t reporting;
 static volatile sig_atomic_t screen;  /* the terminal shows a table */
 static volatile sig_atomic_t refused; /* to be suspended, while it does */
 /* Copies: their owner may free them while a signal comes. */
-static char partial_files[MW_OUTPUTS_MAX][PATH_MAX];
+static char partial_files[MW_PARTIALS_MAX][PATH_MAX];
 static uint64_t first_signal_ns;
 
 /* Times of marks that were asked for, not yet taken: written by the handler at `marks_asked`, read up to it. */
@@ -66,7 +66,7 @@ static void on_signal(int number)
 	hurried = 1;
 	if (!reporting)
 		return;
-	for (size_t i = 0; i < MW_OUTPUTS_MAX; i++)
+	for (size_t i = 0; i < MW_PARTIALS_MAX; i++)
 		if (*partial_files[i])
 			unlink(partial_files[i]);
 	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
@@ -243,7 +243,7 @@ void mw_process_setup_reporting(const struct mw_partials *partials)
 
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &before);
-	for (size_t i = 0; i < MW_OUTPUTS_MAX; i++)
+	for (size_t i = 0; i < MW_PARTIALS_MAX; i++)
 		snprintf(partial_files[i], sizeof(partial_files[i]), "%s",
 			 partials && partials->paths[i] ? partials->paths[i] : "");
 	allow_suspending();

@@ -202,7 +202,7 @@ static struct {
 	char **argv; /* of the memwatch that is executed, and the texts it points to */
 	char (*processes)[PROCESS_TEXT];
 	char fd_text[16], guard_text[16], signal_text[16], message[1200];
-	char partials[MW_OUTPUTS_MAX][PATH_MAX];
+	char partials[MW_PARTIALS_MAX][PATH_MAX];
 	char told[600]; /* of a crash when nothing is attached any more */
 	int exe, pipe, wake, statm;
 	pid_t guard;
@@ -215,7 +215,7 @@ static struct {
 /* Async-signal-safe. */
 static void unlink_partials(void)
 {
-	for (size_t i = 0; i < MW_OUTPUTS_MAX; i++)
+	for (size_t i = 0; i < MW_PARTIALS_MAX; i++)
 		if (*watchdog.partials[i])
 			unlink(watchdog.partials[i]);
 }
@@ -544,7 +544,7 @@ static struct mw_error *prepare_arguments(void)
 	watchdog.plan.pids = NULL; /* the caller's */
 	put_number(watchdog.fd_text, -1);
 	put_number(watchdog.guard_text, 0);
-	for (size_t i = 0; i < MW_OUTPUTS_MAX; i++)
+	for (size_t i = 0; i < MW_PARTIALS_MAX; i++)
 		snprintf(watchdog.partials[i], sizeof(watchdog.partials[i]), "%s",
 			 watchdog.plan.partials.paths[i] ? watchdog.plan.partials.paths[i] : "");
 	return NULL;

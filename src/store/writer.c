@@ -448,6 +448,11 @@ static int open_to_read(int fd)
 	return open(name, O_RDONLY | O_CLOEXEC);
 }
 
+int mw_store_reopen(const struct mw_store_writer *writer)
+{
+	return open_to_read(writer->fd);
+}
+
 struct mw_error *mw_store_copy(struct mw_store_writer *from, const struct mw_store_upto *upto, const char *path,
 			       bool (*go_on)(void *context, uint64_t done, uint64_t total), void *context,
 			       struct mw_store_writer **out)

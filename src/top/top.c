@@ -34,9 +34,11 @@ struct top {
 	struct mw_top_work *work;
 	bool work_ended;
 	struct mw_top_screen *screen;
-	char no_writer[300]; /* why nothing can be written */
-	uint64_t kept_max;   /* bytes of what is kept unasked; 0: no limit */
-	bool stuck;          /* a thread did not end: what it uses stays */
+	char no_writer[300];       /* why nothing can be written */
+	struct mw_outputs outputs; /* reports of all that was seen, when it ends */
+	bool reports;              /* there are any */
+	uint64_t kept_max;         /* bytes of what is kept unasked; 0: no limit */
+	bool stuck;                /* a thread did not end: what it uses stays */
 };
 
 static void on_begun(void *context)
@@ -85,6 +87,24 @@ static void keep_unasked(struct top *top)
 		top->kept_max = 1;
 }
 
+/* After the writer: they are made of what it keeps. */
+static struct mw_error *open_outputs(struct top *top)
+{
+	struct mw_session_options silent = *top->options;
+	struct mw_error *err;
+
+	/* Nobody has asked for text where the table was. */
+	silent.quiet = true;
+	MW_TRY(mw_outputs_check(&silent));
+	MW_TRY(mw_outputs_open(&top->outputs, &silent));
+	for (size_t i = 0; i < MW_OUTPUTS_MAX; i++)
+		top->reports |= top->outputs.files[i] != NULL;
+	if (!top->reports || top->session.writer)
+		return NULL;
+	err = mw_error_create(MW_ERROR_SYSTEM, 0, "what is seen can't be kept for the report: %s", top->no_writer);
+	return mw_error_hint(err, "Name a file for it by -o, or a directory by TMPDIR");
+}
+
 static struct mw_error *prepare(struct top *top)
 {
 	struct mw_session *session = &top->session;
@@ -96,6 +116,7 @@ static struct mw_error *prepare(struct top *top)
 		MW_TRY(mw_store_create(top->options->output, &session->writer));
 	else
 		keep_unasked(top);
+	MW_TRY(open_outputs(top));
 	session->begun = on_begun;
 	session->sampled = on_sampled;
 	session->leave = mw_top_tty_restore;
@@ -148,25 +169,94 @@ static bool show_names(void *context, uint64_t done, uint64_t total)
 	return !mw_process_setup_hurried();
 }
 
-/* A recording that was asked for gets its names at the end, as any does. */
-static struct mw_error *finish_output(struct top *top)
+static struct mw_partials partials_of(const struct top *top)
+{
+	struct mw_partials partials = mw_outputs_partials(&top->outputs);
+
+	partials.paths[MW_PARTIALS_MAX - 1] = top->session.writer ? mw_store_partial(top->session.writer) : NULL;
+	return partials;
+}
+
+static void on_read(void *context, const char *phase, uint64_t done, uint64_t total)
+{
+	mw_progress_share(context, phase, done, total);
+}
+
+/* The model knows what came since the zero point: the reports are of all that was kept. */
+static struct mw_error *report_kept(struct top *top, int fd)
+{
+	const struct mw_partials partials = partials_of(top);
+	struct mw_progress *progress = &top->session.progress;
+	const struct mw_reports_wish wish = {
+		.timelines = mw_outputs_want_timelines(top->options),
+		.progress = progress,
+	};
+	struct mw_replay_interval interval = {.to_ns = MW_REPLAY_END, .judged = true};
+	struct mw_reports reports = {.count = 0};
+	struct mw_replay *replay = NULL;
+	struct mw_error *err;
+	char path[40];
+
+	mw_process_setup_reporting(&partials);
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	err = mw_replay_open(path, on_read, progress, &replay);
+	if (!err)
+		err = mw_reports_replay(&reports, &wish, replay, &interval);
+	if (!err)
+		err = mw_reports_write(&reports, &top->outputs);
+	mw_progress_clear(progress);
+	mw_process_setup_reported();
+	mw_reports_deinit(&reports);
+	mw_replay_close(replay);
+	return err;
+}
+
+/* Names of all stacks go into the recording at its end, as in any. */
+static struct mw_error *finish_recording(struct top *top)
 {
 	struct mw_store_writer *writer = top->session.writer;
 	struct mw_error *err = NULL;
 
-	if (!top->options->output || !writer)
-		return NULL;
-	mw_progress_init(&top->session.progress, true);
 	if (!top->stuck && !mw_process_setup_hurried())
 		err = mw_top_work_emit(top->work, show_names, top);
 	mw_progress_clear(&top->session.progress);
-	return mw_error_first(mw_store_finish(writer), err);
+	if (top->options->output || !mw_store_broken(writer))
+		return mw_error_first(mw_store_finish(writer), err);
+	mw_error_destroy(err);
+	err = mw_error_create(MW_ERROR_SYSTEM, mw_store_broken(writer), "not all that was seen could be kept");
+	mw_error_destroy(mw_store_finish(writer));
+	return mw_error_hint(err, "The report is of what came before; start with -o FILE to keep all");
+}
+
+/* What was asked for at the end. */
+static struct mw_error *finish(struct top *top)
+{
+	struct mw_store_writer *writer = top->session.writer;
+	struct mw_error *err = NULL;
+	int fd = -1;
+
+	if (!writer || (!top->options->output && !top->reports))
+		return NULL;
+	mw_progress_init(&top->session.progress, true);
+	if (top->reports)
+		fd = mw_store_reopen(writer);
+	if (top->reports && fd < 0)
+		err = mw_error_create(MW_ERROR_SYSTEM, errno, "cannot read for the report what was kept");
+	err = mw_error_first(err, finish_recording(top));
+	if (fd >= 0 && mw_process_setup_hurried())
+		err = mw_error_first(err,
+				     mw_error_create(MW_ERROR_SYSTEM, 0, "interrupted before the report was written"));
+	else if (fd >= 0)
+		err = mw_error_first(err, report_kept(top, fd));
+	if (fd >= 0)
+		close(fd);
+	return err;
 }
 
 static struct mw_error *watch(struct top *top)
 {
 	struct mw_session *session = &top->session;
-	struct mw_partials partials = {{session->writer ? mw_store_partial(session->writer) : NULL}};
+	const struct mw_partials partials = partials_of(top);
 	struct mw_error *err, *unseen;
 
 	MW_TRY(mw_session_stand_by(session, &partials));
@@ -182,7 +272,7 @@ static struct mw_error *watch(struct top *top)
 	/* Not before: whatever became of memwatch, the guard would have put back the terminal. */
 	if (!top->stuck)
 		mw_watchdog_end(NULL);
-	return mw_error_first(unseen, finish_output(top));
+	return mw_error_first(unseen, finish(top));
 }
 
 /* A thread that hangs may wake at any time: nothing that it knows of is freed, and what is watched has been let go. */
@@ -211,6 +301,8 @@ struct mw_error *mw_top_run(const struct mw_session_options *options)
 	if (!top->work_ended)
 		unseen = stop_threads(top);
 	err = mw_error_first(err, unseen);
+	mw_outputs_close(&top->outputs);
+	mw_process_setup_reporting(NULL);
 	if (top->stuck) {
 		leave_all(&top->session);
 		return mw_session_end(&top->session, err);

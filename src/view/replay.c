@@ -262,6 +262,18 @@ struct mw_watched *mw_replay_watched(const struct mw_replay *replay, size_t proc
 	return replay->set.items[process];
 }
 
+uint64_t mw_replay_length(const struct mw_replay *replay)
+{
+	uint64_t length = 0;
+
+	for (size_t i = 0; i < replay->set.count; i++) {
+		uint64_t own = mw_metadata_length(&replay->set.items[i]->metadata);
+
+		length = own > length ? own : length;
+	}
+	return length;
+}
+
 const struct mw_store_state *mw_replay_state(const struct mw_replay *replay)
 {
 	return &replay->state;

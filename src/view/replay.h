@@ -28,6 +28,8 @@ void mw_replay_symbols(struct mw_replay *replay, const char *const *directories,
 size_t mw_replay_count(const struct mw_replay *replay);
 /* Good until close; its tracker's figures are those of the last run, and good until the next one. */
 struct mw_watched *mw_replay_watched(const struct mw_replay *replay, size_t process);
+/* The longest window of all of them, as far as the metadata tell: they are all read over one interval. */
+uint64_t mw_replay_length(const struct mw_replay *replay);
 /* How the file ends. */
 const struct mw_store_state *mw_replay_state(const struct mw_replay *replay);
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """memwatch top in a terminal: what it shows is right, its keys work, and it lets go whatever happens."""
+import json
 import os
 import re
 import shutil
@@ -302,6 +303,63 @@ class Table(Case):
         self.assertEqual({s['frames'][0]['function'] for s in report['stacks'] if s['kind'] == 'heap'}, {'grow_a', 'grow_b'})
         self.menu.end()
 
+    def test_reports_at_its_end(self):
+        for more in ([], ['-o', 'whole.mw']):
+            with self.subTest(more=more):
+                screen = self.start('a', options=['--html', 'page.html', '--json', 'all.json', *more])
+                screen.wait_row('grow_a', A)
+                # Whatever the table is about, the reports are of all since the attach.
+                screen.keys('z')
+                screen.wait('^nothing has been allocated')
+                since = float(screen.wait(r', since (\d+\.\d+) s').group(1))
+                self.menu.order('b', 'A')
+                screen.wait_row('grow_b', B)
+                self.menu.order('a')
+                screen.wait_row('grow_a', A)
+                self.assertFalse(os.path.exists(screen.file('all.json')))
+                screen.quit()
+                self.before.check(self)
+                with open(screen.file('all.json'), encoding='utf-8') as f:
+                    report = json.load(f)
+                mwlive.check_report(self, report)
+                self.assertEqual(report['totals']['heap']['impacting'], {'count': 110, 'bytes': A + B})
+                self.assertEqual(report['totals']['heap']['transient'], {'count': 100, 'bytes': A})
+                self.assertEqual(report['totals']['heap']['aofi']['count'], 0)
+                self.assertAlmostEqual(report['marks'][0]['at'], since, places=5)
+                self.assertEqual({s['frames'][0]['function'] for s in report['stacks'] if s['kind'] == 'heap'},
+                                 {'grow_a', 'grow_b'})
+                with open(screen.file('page.html'), encoding='utf-8') as f:
+                    page = f.read()
+                self.assertIn('</html>', page)
+                self.assertEqual(os.stat(screen.file('page.html')).st_mode & 0o7777, 0o600)
+                left = {'all.json', 'page.html', *more[1:]}
+                self.assertEqual({name for name in os.listdir(screen.directory) if name.split('.')[-1] in
+                                  ('json', 'html', 'mw') or 'memwatch' in name}, left)
+                if more:
+                    self.assertEqual(mwtop.report(self, screen.file('whole.mw'))['totals'], report['totals'])
+                self.menu.end()
+
+    def test_reports_need_what_was_seen(self):
+        menu = mwtop.Menu(self)
+        before = mwlive.Snapshot(menu.pid)
+        screen = mwtop.Screen(self, menu.pid, options=['--json', 'x.json'], env={'TMPDIR': '/nowhere'})
+        self.assertEqual(screen.await_status(), 1)
+        self.assertIn("what is seen can't be kept for the report", screen.errors())
+        self.assertFalse(os.path.exists(screen.file('x.json')))
+        screen.check_terminal()
+        before.check(self)
+        screen = mwtop.Screen(self, menu.pid, options=['--json', 'one', '--html', 'one'])
+        self.assertEqual(screen.await_status(), 2)
+        self.assertIn('are one file', screen.errors())
+        # A report that can't be written is a failure, and none is left by halves.
+        screen = mwtop.Screen(self, menu.pid, options=['--json', '/dev/full'])
+        screen.wait('^impacting|nothing has been')
+        screen.keys('q')
+        self.assertEqual(screen.await_status(), 1)
+        self.assertIn("cannot write '/dev/full'", screen.errors())
+        before.check(self)
+        menu.end()
+
 
 class Ends(Case):
     def test_of_the_target(self):
@@ -383,7 +441,7 @@ class Refusals(Case):
         self.assertEqual(status, 1)
         self.assertIn('top shows its table on a terminal, and standard input is none', text)
         before.check(self)
-        for wrong in ((), ('-p', f'{menu.pid},1'), ('-p', menu.pid, '--json', 'x'), ('-p', menu.pid, 'x')):
+        for wrong in ((), ('-p', f'{menu.pid},1'), ('-p', menu.pid, '--top', '3'), ('-p', menu.pid, 'x')):
             self.assertEqual(self.run_top(*wrong)[0], 2, wrong)
         menu.end()
 
