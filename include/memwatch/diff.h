@@ -2,7 +2,10 @@
 /*
  * diff.h: the neutral comparison of two snapshots: what grew between them, before anything is said about how it looks.
  *
- * A snapshot is all that a recording knows to be outstanding at a moment, of one process. A comparison owns all its
+ * A snapshot is all that a recording knows to be outstanding at a moment, of one process: what was allocated since its
+ * window began, and not freed. Two snapshots of one window, or of two commands that were launched, stand on one base, and
+ * are compared as they are. Those of two windows are not: what the first has left is nothing to the second. Of these it is
+ * compared how fast each left blocks behind. A comparison owns all its
  * strings and arrays (mw_diff_destroy frees them). Text is UTF-8 as the target had it; NULL is "unknown".
  */
 #ifndef MEMWATCH_DIFF_H
@@ -16,6 +19,26 @@
 /* The two sides of a comparison. */
 enum mw_diff_side { MW_DIFF_OLD, MW_DIFF_NEW, MW_DIFF_SIDES };
 
+enum mw_diff_basis {
+	MW_DIFF_OUTSTANDING, /* amounts */
+	MW_DIFF_RATES,       /* amounts per time; both snapshots are later than their windows' beginnings */
+};
+
+/* From the old side to the new one. */
+enum mw_diff_change {
+	MW_DIFF_SAME, /* rates: about, by no more than a quarter, or than chance makes likely */
+	MW_DIFF_MORE,
+	MW_DIFF_LESS,
+};
+
+/* Is it one program? */
+enum mw_diff_program {
+	MW_DIFF_PROGRAM_ONE,     /* or there is no telling */
+	MW_DIFF_PROGRAM_MOVED,   /* one build at different paths */
+	MW_DIFF_PROGRAM_REBUILT, /* different builds, at one path or two */
+	MW_DIFF_PROGRAM_OTHER,   /* of different paths, and the builds of both are not known */
+};
+
 /* What a snapshot is of. */
 struct mw_diff_snapshot {
 	const char *file;   /* the recording's name */
@@ -23,7 +46,9 @@ struct mw_diff_snapshot {
 	pid_t pid;
 	const char *comm, *exe;
 	int64_t started_realtime_ns; /* CLOCK_REALTIME at the window's start; 0: unknown */
-	double at;                   /* seconds since then */
+	double at;                   /* seconds since then, which is also how long blocks could be left behind */
+	bool launched;               /* the window began with the process */
+	const char *build_id; /* of `exe`, in hexadecimal digits; NULL: not known. Not for mw_diff_create() to take */
 	bool tracked[MW_KIND_COUNT]; /* kinds that were recorded */
 	bool cut;                    /* the recording breaks off */
 	uint64_t lost_events, lost_stacks;
@@ -40,14 +65,20 @@ struct mw_diff_stack {
 	struct mw_report_frame *frames; /* from the newer snapshot where they are known, else from the older */
 	size_t frame_count;
 	struct mw_amount held[MW_DIFF_SIDES];
+	enum mw_diff_change change;
 };
 
 struct mw_diff {
+	enum mw_diff_basis basis;
+	enum mw_diff_program program;
 	struct mw_diff_snapshot snapshots[MW_DIFF_SIDES];
 	/* Was this kind recorded on both sides, and asked for? Nothing is said of others. */
 	bool compared[MW_KIND_COUNT];
 	struct mw_amount totals[MW_KIND_COUNT][MW_DIFF_SIDES]; /* of all stacks of the kind */
-	/* All that one side or both hold: the largest growth of bytes first, then of count, then by id. */
+	enum mw_diff_change change;                            /* … of all that was compared */
+	/* All that one side or both hold: the largest growth of bytes first, then of count, then by id. Where rates are
+	 * compared: those that have become faster first, by how much; then the same ones, the fastest first; then the
+	 * slower ones. */
 	struct mw_diff_stack *stacks;
 	size_t stack_count;
 	/* Modules of the same path whose builds differ: stacks through them don't match. */
@@ -57,6 +88,14 @@ struct mw_diff {
 };
 
 void mw_diff_destroy(struct mw_diff *diff);
+
+/* How many of an amount are left behind in an hour; at least 0 s have passed. */
+static inline uint64_t mw_diff_hourly(uint64_t amount, double seconds)
+{
+	double hourly = seconds > 0 ? (double)amount * 3600 / seconds : 0;
+
+	return hourly < 9e18 ? (uint64_t)(hourly + 0.5) : UINT64_C(9000000000000000000);
+}
 
 struct mw_diff_output_options {
 	size_t top; /* at most so many stacks, where the form is for reading */

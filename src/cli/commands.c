@@ -513,14 +513,19 @@ static const struct mw_cli_option diff_options[] = {
 
 const struct mw_cli_command mw_cli_command_diff = {
 	.name = "diff",
-	.summary = "compare two snapshots",
+	.summary = "what has grown, or leaks faster",
 	.synopsis = "memwatch diff OLD NEW [OPTION...]           two recordings\n"
 		    "memwatch diff FILE --from MARK --to MARK    two moments of one\n",
-	.help = "Show by stack how much more memory is outstanding in the second snapshot than\n"
-		"in the first: the largest growth first, in the format of UMDH.\n\n",
-	.about = "Shows by stack how much more memory is outstanding in the second snapshot than in the first, the "
-		 "largest growth first. Stacks are matched by their ids, which are the same for the same stack in "
-		 "every run and process.",
+	.help = "Show by stack how much more memory is outstanding at the second moment of a\n"
+		"recording than at the first, the largest growth first, in the format of UMDH.\n"
+		"Of two recordings: how much more each leaves unfreed in an hour.\n\n",
+	.about = "Shows by stack how much more memory is outstanding at the second moment of a recording than at the "
+		 "first, the largest growth first. Two recordings know nothing of each other's blocks: of these it "
+		 "shows how much more the second leaves unfreed in an hour; = instead of + or - stands for about the "
+		 "same rate, within a quarter or by chance. Of two commands that memwatch has launched it is the "
+		 "amounts that are compared.\n"
+		 "Stacks are matched by their ids, which are the same for the same stack in every run and process of "
+		 "one build; where the executables differ, a warning says so.",
 	.options = diff_options,
 	.notes = NULL,
 	.status = "0 success, 1 failure (the message says why), 2 bad usage",

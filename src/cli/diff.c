@@ -265,6 +265,7 @@ static void fill_snapshot(const char *file, const struct mw_replay *replay, size
 		.exe = metadata->target.exe,
 		.started_realtime_ns = metadata->target.started_realtime_ns,
 		.at = (double)(moment->time_ns < length ? moment->time_ns : length) / 1e9,
+		.launched = metadata->target.launched,
 		.cut = is_cut(replay, process),
 		.lost_events = metadata->stats.lost_events + mw_track_missed(mw_replay_watched(replay, process)->track),
 		.lost_stacks = metadata->stats.lost_stacks,

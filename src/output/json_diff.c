@@ -3,11 +3,20 @@
  * json_diff.c: a comparison as JSON, schema "memwatch.diff/1".
  *
  *   schema     "memwatch.diff/1"
- *   old, new   {file, pid, comm, exe, started, at, moment|null, complete, cut, lost: {events, stacks, not_hooked}}
+ *   basis      "outstanding": both sides stand on one base; "rates": they are two windows, and what is compared is how
+ *              fast each left blocks unfreed, old.at and new.at being the seconds that each had for it
+ *   executables "same", "moved" (one build at different paths), "rebuilt", "other" (different paths, builds not known)
+ *   old, new   {file, pid, comm, exe, build_id|null, started, at, launched, moment|null, complete, cut,
+ *              lost: {events, stacks, not_hooked}}
+ *   change     "more", "less", "same": of all; rates are "same" where they are about the same (within a quarter, or by chance)
  *   totals     {heap: D|null, vm: D|null, "vm-internal": D|null}   D = {old, new, delta}: {count, bytes} each;
  *              null: not compared
  *   rebuilt    [path]: modules whose builds differ, so that stacks through them don't match
- *   stacks     [{id, kind, api, truncated, frames[], old, new, delta}]: all, so that their sums equal the totals
+ *   stacks     [{id, kind, api, truncated, frames[], old, new, delta, change, rates, growth}]: all, so that their sums
+ *              equal the totals
+ *   rates      of basis "rates", else null: {old, new, delta} of
+ *              {count_per_second, bytes_per_second, count_per_hour, bytes_per_hour}; also in each of the totals
+ *   growth     of basis "outstanding" at two moments of one window, else null: the same four, of the delta in between
  *
  * Each stack is built, written and dropped alone, on a line of its own. Of several processes:
  * {schema, processes: [as above]}.
@@ -40,11 +49,12 @@ static json_t *snapshot_value(const struct mw_diff_snapshot *snapshot)
 {
 	bool complete = !snapshot->cut && !snapshot->lost_events && !snapshot->lost_stacks && !snapshot->not_hooked;
 
-	return json_pack("{s:o, s:i, s:o, s:o, s:o, s:f, s:o, s:b, s:b, s:{s:o, s:o, s:o}}", "file",
+	return json_pack("{s:o, s:i, s:o, s:o, s:o, s:b, s:o, s:f, s:o, s:b, s:b, s:{s:o, s:o, s:o}}", "file",
 			 mw_json_text(snapshot->file), "pid", snapshot->pid, "comm", mw_json_text(snapshot->comm),
-			 "exe", mw_json_text(snapshot->exe), "started", mw_json_date(snapshot->started_realtime_ns),
-			 "at", snapshot->at, "moment", mw_json_text(snapshot->moment), "complete", complete, "cut",
-			 snapshot->cut, "lost", "events", mw_json_number(snapshot->lost_events), "stacks",
+			 "exe", mw_json_text(snapshot->exe), "build_id", mw_json_text(snapshot->build_id), "launched",
+			 snapshot->launched, "started", mw_json_date(snapshot->started_realtime_ns), "at", snapshot->at,
+			 "moment", mw_json_text(snapshot->moment), "complete", complete, "cut", snapshot->cut, "lost",
+			 "events", mw_json_number(snapshot->lost_events), "stacks",
 			 mw_json_number(snapshot->lost_stacks), "not_hooked", mw_json_number(snapshot->not_hooked));
 }
 
@@ -64,10 +74,45 @@ static json_t *delta_value(const struct mw_amount held[MW_DIFF_SIDES])
 			 change_value(held[MW_DIFF_OLD].bytes, held[MW_DIFF_NEW].bytes));
 }
 
-static json_t *held_value(const struct mw_amount held[MW_DIFF_SIDES])
+static json_t *rate_value(double count, double bytes)
 {
-	return json_pack("{s:o, s:o, s:o}", "old", mw_json_amount(&held[MW_DIFF_OLD]), "new",
-			 mw_json_amount(&held[MW_DIFF_NEW]), "delta", delta_value(held));
+	return json_pack("{s:f, s:f, s:f, s:f}", "count_per_second", count, "bytes_per_second", bytes, "count_per_hour",
+			 count * 3600, "bytes_per_hour", bytes * 3600);
+}
+
+static json_t *rates_value(const struct mw_diff *diff, const struct mw_amount held[MW_DIFF_SIDES])
+{
+	double count[MW_DIFF_SIDES], bytes[MW_DIFF_SIDES];
+
+	if (diff->basis != MW_DIFF_RATES)
+		return json_null();
+	for (unsigned side = 0; side < MW_DIFF_SIDES; side++) {
+		count[side] = (double)held[side].count / diff->snapshots[side].at;
+		bytes[side] = (double)held[side].bytes / diff->snapshots[side].at;
+	}
+	return json_pack("{s:o, s:o, s:o}", "old", rate_value(count[MW_DIFF_OLD], bytes[MW_DIFF_OLD]), "new",
+			 rate_value(count[MW_DIFF_NEW], bytes[MW_DIFF_NEW]), "delta",
+			 rate_value(count[MW_DIFF_NEW] - count[MW_DIFF_OLD], bytes[MW_DIFF_NEW] - bytes[MW_DIFF_OLD]));
+}
+
+/* Between two moments of one window. */
+static json_t *growth_value(const struct mw_diff *diff, const struct mw_amount held[MW_DIFF_SIDES])
+{
+	const struct mw_diff_snapshot *old = &diff->snapshots[MW_DIFF_OLD], *new = &diff->snapshots[MW_DIFF_NEW];
+	double seconds = new->at - old->at;
+
+	if (diff->basis != MW_DIFF_OUTSTANDING || seconds <= 0 || old->pid != new->pid ||
+	    old->started_realtime_ns != new->started_realtime_ns)
+		return json_null();
+	return rate_value(((double)held[MW_DIFF_NEW].count - (double)held[MW_DIFF_OLD].count) / seconds,
+			  ((double)held[MW_DIFF_NEW].bytes - (double)held[MW_DIFF_OLD].bytes) / seconds);
+}
+
+static json_t *held_value(const struct mw_diff *diff, const struct mw_amount held[MW_DIFF_SIDES])
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "old", mw_json_amount(&held[MW_DIFF_OLD]), "new",
+			 mw_json_amount(&held[MW_DIFF_NEW]), "delta", delta_value(held), "rates",
+			 rates_value(diff, held), "growth", growth_value(diff, held));
 }
 
 /* A kind that was not compared is null: zeros would claim that nothing was outstanding. */
@@ -76,12 +121,20 @@ static json_t *totals_value(const struct mw_diff *diff)
 	json_t *object = json_object();
 
 	for (unsigned i = 0; object && i < MW_KIND_COUNT; i++) {
-		json_t *value = diff->compared[i] ? held_value(diff->totals[i]) : json_null();
+		json_t *value = diff->compared[i] ? held_value(diff, diff->totals[i]) : json_null();
 
 		mw_json_set(&object, mw_kind_name((enum mw_kind)i), value);
 	}
 	return object;
 }
+
+static const char *const changes[] = {[MW_DIFF_SAME] = "same", [MW_DIFF_MORE] = "more", [MW_DIFF_LESS] = "less"};
+static const char *const programs[] = {
+	[MW_DIFF_PROGRAM_ONE] = "same",
+	[MW_DIFF_PROGRAM_MOVED] = "moved",
+	[MW_DIFF_PROGRAM_REBUILT] = "rebuilt",
+	[MW_DIFF_PROGRAM_OTHER] = "other",
+};
 
 static json_t *rebuilt_value(const struct mw_diff *diff)
 {
@@ -93,14 +146,15 @@ static json_t *rebuilt_value(const struct mw_diff *diff)
 	return array;
 }
 
-static json_t *stack_value(const struct mw_diff_stack *stack)
+static json_t *stack_value(const struct mw_diff *diff, const struct mw_diff_stack *stack)
 {
-	json_t *head = json_pack("{s:s, s:s, s:o, s:b, s:o, s:o}", "id", stack->id, "kind", mw_kind_name(stack->kind),
-				 "api", mw_json_text(stack->api), "truncated", stack->cut == MW_STACK_TRUNCATED, "end",
-				 mw_json_text(mw_stack_end_name(stack->end)), "frames",
-				 mw_json_frames(stack->frames, stack->frame_count));
+	json_t *head =
+		json_pack("{s:s, s:s, s:o, s:b, s:o, s:o, s:s}", "id", stack->id, "kind", mw_kind_name(stack->kind),
+			  "api", mw_json_text(stack->api), "truncated", stack->cut == MW_STACK_TRUNCATED, "end",
+			  mw_json_text(mw_stack_end_name(stack->end)), "frames",
+			  mw_json_frames(stack->frames, stack->frame_count), "change", changes[stack->change]);
 
-	return mw_json_join(head, held_value(stack->held));
+	return mw_json_join(head, held_value(diff, stack->held));
 }
 
 bool mw_json_is_own(const char *head, size_t size)
@@ -117,6 +171,9 @@ bool mw_json_is_own(const char *head, size_t size)
 static void put_diff(struct writer *writer, const struct mw_diff *diff)
 {
 	fprintf(writer->stream, "{\n\"schema\":\"%s\"", SCHEMA);
+	put_member(writer, "basis", json_string(diff->basis == MW_DIFF_RATES ? "rates" : "outstanding"));
+	put_member(writer, "executables", json_string(programs[diff->program]));
+	put_member(writer, "change", json_string(changes[diff->change]));
 	put_member(writer, "old", snapshot_value(&diff->snapshots[MW_DIFF_OLD]));
 	put_member(writer, "new", snapshot_value(&diff->snapshots[MW_DIFF_NEW]));
 	put_member(writer, "totals", totals_value(diff));
@@ -124,7 +181,7 @@ static void put_diff(struct writer *writer, const struct mw_diff *diff)
 	fputs(",\n\"stacks\":[", writer->stream);
 	for (size_t i = 0; i < diff->stack_count && !writer->failed; i++) {
 		fputs(i ? ",\n" : "\n", writer->stream);
-		put_value(writer, stack_value(&diff->stacks[i]));
+		put_value(writer, stack_value(diff, &diff->stacks[i]));
 	}
 	fputs("]\n}", writer->stream);
 }

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <time.h>
 
+#define LENGTHS_ALIKE 0.005 /* windows whose lengths are no further apart than this share of both together */
+
 struct writer {
 	const struct mw_diff *diff;
 	const struct mw_diff_output_options *options;
@@ -29,6 +31,22 @@ static void end_line(struct writer *writer)
 	fputc('\n', writer->stream);
 	writer->failed = writer->failed || writer->line.failed;
 	mw_line_cut(&writer->line, 0);
+}
+
+/* Are the numbers those of an hour? */
+static bool is_hourly(const struct mw_diff *diff)
+{
+	return diff->basis == MW_DIFF_RATES;
+}
+
+/* As it is printed: outstanding, or left behind in an hour. */
+static struct mw_amount shown_of(const struct mw_diff *diff, struct mw_amount held, enum mw_diff_side side)
+{
+	double seconds = diff->snapshots[side].at;
+
+	return is_hourly(diff)
+		       ? (struct mw_amount){mw_diff_hourly(held.count, seconds), mw_diff_hourly(held.bytes, seconds)}
+		       : held;
 }
 
 /* A difference of any two numbers of 64 bits. */
@@ -81,7 +99,8 @@ static void put_snapshot(struct writer *writer, enum mw_diff_side side)
 		mw_line_name(line, snapshot->moment);
 	}
 	add_date(line, snapshot->started_realtime_ns);
-	mw_line_printf(line, ": %" PRIu64 " bytes in %" PRIu64 " blocks outstanding", total.bytes, total.count);
+	mw_line_printf(line, ": %" PRIu64 " bytes in %" PRIu64 " blocks %s", total.bytes, total.count,
+		       is_hourly(writer->diff) ? "allocated in it and not freed" : "outstanding");
 	end_line(writer);
 	if (snapshot->cut) {
 		mw_line_printf(line, "//      The recording was cut off: compared as far as it goes");
@@ -133,6 +152,46 @@ static void put_rebuilt(struct writer *writer)
 	}
 }
 
+/* What the numbers are of, where it is not UMDH's "outstanding". */
+static void put_basis(struct writer *writer)
+{
+	const struct mw_diff_snapshot *old = &writer->diff->snapshots[MW_DIFF_OLD];
+	const struct mw_diff_snapshot *new = &writer->diff->snapshots[MW_DIFF_NEW];
+	double difference = new->at > old->at ? new->at - old->at : old->at - new->at;
+	bool same = old->pid == new->pid && old->exe &&new->exe &&strcmp(old->exe, new->exe) == 0;
+
+	if (!is_hourly(writer->diff))
+		return;
+	fprintf(writer->stream,
+		"// Two windows of %s: each knows only what was allocated in it. Compared is how fast each left\n"
+		"// blocks unfreed: BYTES and COUNT are those of an hour. = is about the same rate (within a quarter, "
+		"or by "
+		"chance).\n",
+		same ? "one process" : "two processes");
+	if (difference >= LENGTHS_ALIKE * (new->at + old->at))
+		fprintf(writer->stream, "// The windows differ in length: old %.3f s, new %.3f s.\n", old->at, new->at);
+}
+
+static void put_program(struct writer *writer)
+{
+	const struct mw_diff_snapshot *old = &writer->diff->snapshots[MW_DIFF_OLD];
+	const struct mw_diff_snapshot *new = &writer->diff->snapshots[MW_DIFF_NEW];
+	static const char *const texts[] = {
+		[MW_DIFF_PROGRAM_MOVED] = "the same build at another path",
+		[MW_DIFF_PROGRAM_REBUILT] = "different builds, so that stacks through them don't match",
+		[MW_DIFF_PROGRAM_OTHER] = "different paths, so that stacks through them may not match",
+	};
+
+	if (!texts[writer->diff->program])
+		return;
+	mw_line_printf(&writer->line, "// Warning: the executables differ (%s): ", texts[writer->diff->program]);
+	mw_line_name(&writer->line, old->exe ? old->exe : old->comm);
+	mw_line_printf(&writer->line, " (build-id %s), ", old->build_id ? old->build_id : "not known");
+	mw_line_name(&writer->line, new->exe ? new->exe : new->comm);
+	mw_line_printf(&writer->line, " (build-id %s)", new->build_id ? new->build_id : "not known");
+	end_line(writer);
+}
+
 static void put_header(struct writer *writer)
 {
 	static const char syntax[] = "//\n"
@@ -144,6 +203,8 @@ static void put_header(struct writer *writer)
 
 	put_snapshot(writer, MW_DIFF_OLD);
 	put_snapshot(writer, MW_DIFF_NEW);
+	put_basis(writer);
+	put_program(writer);
 	put_kinds(writer);
 	put_rebuilt(writer);
 	fputs(syntax, writer->stream);
@@ -194,23 +255,49 @@ static void put_frames(struct writer *writer, const struct mw_diff_stack *stack)
 	fputc('\n', writer->stream);
 }
 
+/* What stands behind the rates, for people. */
+static void put_rates(struct writer *writer, const struct mw_diff_stack *stack)
+{
+	static const char *const sides[] = {"old", "new"};
+	const char *what = "about the same rate";
+
+	for (unsigned side = MW_DIFF_SIDES; side-- > 0;) {
+		const struct mw_amount *held = &stack->held[side];
+		double seconds = writer->diff->snapshots[side].at;
+
+		mw_line_printf(&writer->line,
+			       "%s %s: %" PRIu64 " bytes in %" PRIu64 " blocks in %.3f s, %.1f bytes a second",
+			       side == MW_DIFF_NEW ? "//" : ";", sides[side], held->bytes, held->count, seconds,
+			       (double)held->bytes / seconds);
+	}
+	if (!stack->held[MW_DIFF_OLD].count)
+		what = "only new";
+	else if (!stack->held[MW_DIFF_NEW].count)
+		what = "only old";
+	else if (stack->change != MW_DIFF_SAME)
+		what = stack->change == MW_DIFF_MORE ? "faster" : "slower, but it goes on";
+	mw_line_printf(&writer->line, ": %s", what);
+	end_line(writer);
+	fputc('\n', writer->stream);
+}
+
 static void put_stack(struct writer *writer, const struct mw_diff_stack *stack)
 {
-	const struct mw_amount *old = &stack->held[MW_DIFF_OLD], *new = &stack->held[MW_DIFF_NEW];
+	const struct mw_amount shown[] = {shown_of(writer->diff, stack->held[MW_DIFF_OLD], MW_DIFF_OLD),
+					  shown_of(writer->diff, stack->held[MW_DIFF_NEW], MW_DIFF_NEW)};
+	const struct mw_amount *old = &shown[MW_DIFF_OLD], *new = &shown[MW_DIFF_NEW];
 	struct change bytes = change_of(old->bytes, new->bytes), count = change_of(old->count, new->count);
 
+	if (is_hourly(writer->diff) && stack->change == MW_DIFF_SAME)
+		bytes.sign = count.sign = '=';
 	fprintf(writer->stream,
 		"%c %" PRIu64 " ( %" PRIu64 " - %" PRIu64 " ) %" PRIu64 " allocs BackTrace%s\n"
 		"%c %" PRIu64 " ( %" PRIu64 " - %" PRIu64 " ) BackTrace%s allocations\n\n",
 		bytes.sign, bytes.by, new->bytes, old->bytes, new->count, stack->id, count.sign, count.by, new->count,
 		old->count, stack->id);
+	if (is_hourly(writer->diff))
+		put_rates(writer, stack);
 	put_frames(writer, stack);
-}
-
-static bool is_unchanged(const struct mw_diff_stack *stack)
-{
-	return stack->held[MW_DIFF_OLD].count == stack->held[MW_DIFF_NEW].count &&
-	       stack->held[MW_DIFF_OLD].bytes == stack->held[MW_DIFF_NEW].bytes;
 }
 
 /* What is not shown, in one line: of what bytes and how many blocks. */
@@ -220,15 +307,16 @@ static void put_rest(struct writer *writer, size_t count, const struct mw_amount
 
 	if (count)
 		fprintf(writer->stream,
-			"// %zu %s stack%s not shown: %c %" PRIu64 " ( %" PRIu64 " - %" PRIu64 " ) bytes\n", count,
+			"// %zu %s stack%s not shown: %c %" PRIu64 " ( %" PRIu64 " - %" PRIu64 " ) bytes%s\n", count,
 			what, count == 1 ? "" : "s", bytes.sign, bytes.by, rest[MW_DIFF_NEW].bytes,
-			rest[MW_DIFF_OLD].bytes);
+			rest[MW_DIFF_OLD].bytes, is_hourly(writer->diff) ? " an hour" : "");
 }
 
-static void add_rest(struct mw_amount rest[MW_DIFF_SIDES], const struct mw_diff_stack *stack)
+static void add_rest(const struct writer *writer, struct mw_amount rest[MW_DIFF_SIDES],
+		     const struct mw_diff_stack *stack)
 {
 	for (unsigned side = 0; side < MW_DIFF_SIDES; side++)
-		mw_amount_add(&rest[side], stack->held[side]);
+		mw_amount_add(&rest[side], shown_of(writer->diff, stack->held[side], (enum mw_diff_side)side));
 }
 
 static void put_stacks(struct writer *writer)
@@ -239,11 +327,12 @@ static void put_stacks(struct writer *writer)
 	for (size_t i = 0; i < writer->diff->stack_count; i++) {
 		const struct mw_diff_stack *stack = &writer->diff->stacks[i];
 
-		if (!writer->options->all && is_unchanged(stack)) {
-			add_rest(same, stack);
+		/* A rate that stays the same is a leak that goes on. */
+		if (!writer->options->all && !is_hourly(writer->diff) && stack->change == MW_DIFF_SAME) {
+			add_rest(writer, same, stack);
 			same_count++;
 		} else if (shown == writer->options->top) {
-			add_rest(more, stack);
+			add_rest(writer, more, stack);
 			more_count++;
 		} else {
 			put_stack(writer, stack);
@@ -258,10 +347,16 @@ static void put_stacks(struct writer *writer)
 
 static void put_total(struct writer *writer)
 {
-	struct change change =
-		change_of(total_of(writer->diff, MW_DIFF_OLD).bytes, total_of(writer->diff, MW_DIFF_NEW).bytes);
+	const struct mw_diff *diff = writer->diff;
+	uint64_t old = shown_of(diff, total_of(diff, MW_DIFF_OLD), MW_DIFF_OLD).bytes;
+	uint64_t new = shown_of(diff, total_of(diff, MW_DIFF_NEW), MW_DIFF_NEW).bytes;
+	struct change change = change_of(old, new);
 
-	fprintf(writer->stream, "Total %s == %" PRIu64 "\n", change.sign == '-' ? "decrease" : "increase", change.by);
+	if (is_hourly(diff) && diff->change == MW_DIFF_SAME)
+		fprintf(writer->stream, "Total about the same == %" PRIu64 " an hour\n", new);
+	else
+		fprintf(writer->stream, "Total %s == %" PRIu64 "%s\n", change.sign == '-' ? "decrease" : "increase",
+			change.by, is_hourly(diff) ? " an hour" : "");
 }
 
 struct mw_error *mw_text_diff_write(const struct mw_diff *const *diffs, size_t count,

@@ -10,8 +10,11 @@
 #include "view/summary.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define BUILD_ID_MAX 32 /* bytes of one; those of linkers have 20 */
 
 /* --- which modules were built anew between two snapshots, so that stacks through them don't match ------- */
 
@@ -91,6 +94,124 @@ static struct mw_error *diff_builds(const struct mw_diff_input inputs[MW_DIFF_SI
 			diff->rebuilt[diff->rebuilt_count++] = mw_arena_string(arena, builds[first].module->path);
 	}
 	return NULL;
+}
+
+/* The build-id of the process's program, or NULL. */
+static const char *find_build(const struct mw_diff_input *input, struct mw_arena *arena)
+{
+	const char *exe = input->snapshot.exe;
+	char digits[2 * BUILD_ID_MAX + 1] = "";
+
+	for (size_t i = 0; exe && i < input->summary->module_count && !*digits; i++) {
+		const struct mw_view_module *module = &input->summary->modules[i];
+
+		if (!module->path || strcmp(module->path, exe) != 0 || !module->build_id)
+			continue;
+		for (size_t j = 0; j < module->build_id_size && j < BUILD_ID_MAX; j++)
+			snprintf(digits + 2 * j, 3, "%02x", module->build_id[j]);
+	}
+	return *digits ? mw_arena_string(arena, digits) : NULL;
+}
+
+static enum mw_diff_program compare_programs(const struct mw_diff_snapshot snapshots[MW_DIFF_SIDES])
+{
+	const struct mw_diff_snapshot *old = &snapshots[MW_DIFF_OLD], *new = &snapshots[MW_DIFF_NEW];
+	bool moved = old->exe && new->exe &&strcmp(old->exe, new->exe) != 0;
+
+	if (old->build_id && new->build_id && strcmp(old->build_id, new->build_id) != 0)
+		return MW_DIFF_PROGRAM_REBUILT;
+	if (!moved)
+		return MW_DIFF_PROGRAM_ONE;
+	return old->build_id && new->build_id ? MW_DIFF_PROGRAM_MOVED : MW_DIFF_PROGRAM_OTHER;
+}
+
+/* --- how much is more ------------------------------------------------------------------------------------ */
+
+#define SIGMAS 3    /* that rates may be apart by chance … */
+#define SHARE  0.25 /* … and of the faster one at least: the load of a program is never twice the same */
+
+/* Do both sides count from one moment on? A launched command begins with nothing. */
+static enum mw_diff_basis choose_basis(const struct mw_diff_snapshot snapshots[MW_DIFF_SIDES])
+{
+	const struct mw_diff_snapshot *old = &snapshots[MW_DIFF_OLD], *new = &snapshots[MW_DIFF_NEW];
+	bool same_window = old->pid == new->pid && old->started_realtime_ns == new->started_realtime_ns &&
+			   (old->started_realtime_ns || (old->file && new->file &&strcmp(old->file, new->file) == 0));
+
+	if (same_window || (old->launched && new->launched) || old->at <= 0 || new->at <= 0)
+		return MW_DIFF_OUTSTANDING;
+	return MW_DIFF_RATES;
+}
+
+static double square(double x)
+{
+	return x * x;
+}
+
+/* How fast a side leaves blocks behind, and by how much that may be chance: blocks come one by one, so that twice as many
+ * seen are twice as sure. */
+struct rate {
+	double value, variance;
+};
+
+static struct rate rate_of(const struct mw_diff *diff, const struct mw_amount held[MW_DIFF_SIDES],
+			   enum mw_diff_side side)
+{
+	bool empty = !held[MW_DIFF_OLD].bytes && !held[MW_DIFF_NEW].bytes; /* blocks of malloc(0) */
+	double value = (double)(empty ? held[side].count : held[side].bytes) / diff->snapshots[side].at;
+
+	return (struct rate){value, held[side].count ? square(value) / (double)held[side].count : 0};
+}
+
+static enum mw_diff_change compare_rates(struct rate old, struct rate new)
+{
+	double chance = SIGMAS * SIGMAS * (old.variance + new.variance), by = new.value - old.value;
+
+	/* What only one side has is not the same, however little it is. */
+	if (old.value > 0 && new.value > 0 && square(by) <= fmax(chance, square(SHARE * fmax(old.value, new.value))))
+		return MW_DIFF_SAME;
+	if (old.value == new.value)
+		return MW_DIFF_SAME;
+	return by > 0 ? MW_DIFF_MORE : MW_DIFF_LESS;
+}
+
+/* Of two numbers from outside, of any 64 bits each. */
+static enum mw_diff_change compare_numbers(uint64_t old, uint64_t new)
+{
+	if (old == new)
+		return MW_DIFF_SAME;
+	return new > old ? MW_DIFF_MORE : MW_DIFF_LESS;
+}
+
+static enum mw_diff_change compare_amounts(const struct mw_amount held[MW_DIFF_SIDES])
+{
+	enum mw_diff_change change = compare_numbers(held[MW_DIFF_OLD].bytes, held[MW_DIFF_NEW].bytes);
+
+	return change ? change : compare_numbers(held[MW_DIFF_OLD].count, held[MW_DIFF_NEW].count);
+}
+
+/* Fill what has become of each stack, and of all. */
+static void judge(struct mw_diff *diff)
+{
+	struct mw_amount totals[MW_DIFF_SIDES] = {{0}};
+	struct rate sums[MW_DIFF_SIDES] = {{0}};
+
+	for (size_t i = 0; i < diff->stack_count; i++) {
+		struct mw_diff_stack *stack = &diff->stacks[i];
+		struct rate rates[MW_DIFF_SIDES] = {{0}};
+
+		for (unsigned side = 0; side < MW_DIFF_SIDES; side++) {
+			mw_amount_add(&totals[side], stack->held[side]);
+			if (diff->basis != MW_DIFF_RATES)
+				continue;
+			rates[side] = rate_of(diff, stack->held, (enum mw_diff_side)side);
+			sums[side].value += rates[side].value;
+			sums[side].variance += rates[side].variance;
+		}
+		stack->change = diff->basis == MW_DIFF_RATES ? compare_rates(rates[MW_DIFF_OLD], rates[MW_DIFF_NEW])
+							     : compare_amounts(stack->held);
+	}
+	diff->change = diff->basis == MW_DIFF_RATES ? compare_rates(sums[MW_DIFF_OLD], sums[MW_DIFF_NEW])
+						    : compare_amounts(totals);
 }
 
 /* -------------------------------------------------------------------------------------------------------- */
@@ -245,6 +366,22 @@ static int compare_stacks(const void *left, const void *right)
 	return order ? order : strcmp(a->id, b->id);
 }
 
+static int compare_speeds(const void *left, const void *right, void *context)
+{
+	static const int places[] = {[MW_DIFF_MORE] = 0, [MW_DIFF_SAME] = 1, [MW_DIFF_LESS] = 2};
+	const struct mw_diff_stack *a = left, *b = right;
+	const struct mw_diff *diff = context;
+	double a_by = rate_of(diff, a->held, MW_DIFF_NEW).value, b_by = rate_of(diff, b->held, MW_DIFF_NEW).value;
+
+	if (a->change != b->change)
+		return places[a->change] - places[b->change];
+	if (a->change != MW_DIFF_SAME) {
+		a_by -= rate_of(diff, a->held, MW_DIFF_OLD).value;
+		b_by -= rate_of(diff, b->held, MW_DIFF_OLD).value;
+	}
+	return a_by == b_by ? strcmp(a->id, b->id) : (a_by < b_by) - (a_by > b_by);
+}
+
 static struct mw_error *fill_stacks(struct builder *builder)
 {
 	struct mw_diff *diff = builder->diff;
@@ -256,7 +393,10 @@ static struct mw_error *fill_stacks(struct builder *builder)
 	diff->stack_count = count;
 	for (size_t i = 0; i < count; i++)
 		MW_TRY(fill_stack(builder, &builder->entries[i], &diff->stacks[i]));
-	if (count)
+	judge(diff);
+	if (count && diff->basis == MW_DIFF_RATES)
+		qsort_r(diff->stacks, count, sizeof(*diff->stacks), compare_speeds, diff);
+	else if (count)
 		qsort(diff->stacks, count, sizeof(*diff->stacks), compare_stacks);
 	return NULL;
 }
@@ -281,8 +421,11 @@ static struct mw_error *build(struct builder *builder, const struct mw_diff_inpu
 	for (unsigned which = 0; which < MW_DIFF_SIDES; which++) {
 		builder->sides[which].input = &inputs[which];
 		fill_snapshot(builder->arena, &inputs[which].snapshot, &diff->snapshots[which]);
+		diff->snapshots[which].build_id = find_build(&inputs[which], builder->arena);
 		MW_TRY(add_side(builder, (enum mw_diff_side)which));
 	}
+	diff->basis = choose_basis(diff->snapshots);
+	diff->program = compare_programs(diff->snapshots);
 	MW_TRY(fill_stacks(builder));
 	return diff_builds(inputs, builder->arena, diff);
 }

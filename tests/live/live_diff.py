@@ -4,8 +4,10 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
+import sys
 import time
 import unittest
 
@@ -14,8 +16,10 @@ import mwrec
 
 SIDES = ('old', 'new')
 KINDS = ('heap', 'vm')
-ENTRY = re.compile(r'^([-+]) (\d+) \( (\d+) - (\d+) \) (\d+) allocs BackTrace([0-9a-f]{16})\n'
-                   r'([-+]) (\d+) \( (\d+) - (\d+) \) BackTrace([0-9a-f]{16}) allocations\n\n((?:\t.*\n)*)\n', re.M)
+PLACES = {'more': 0, 'same': 1, 'less': 2}
+ENTRY = re.compile(r'^([-+=]) (\d+) \( (\d+) - (\d+) \) (\d+) allocs BackTrace([0-9a-f]{16})\n'
+                   r'([-+=]) (\d+) \( (\d+) - (\d+) \) BackTrace([0-9a-f]{16}) allocations\n\n'
+                   r'(?:(// new: .*)\n\n)?((?:\t.*\n)*)\n', re.M)
 
 
 def run_diff(*arguments):
@@ -52,25 +56,68 @@ def check(test, found):
     for kind in KINDS:
         for side in SIDES:
             test.assertEqual(found['totals'][kind][side], sums[kind][side], (kind, side))
+    if found['basis'] == 'rates':
+        check_rates(test, found)
+        return
     order = [(-s['delta']['bytes'], -s['delta']['count'], s['id']) for s in found['stacks']]
     test.assertEqual(order, sorted(order))
+    for stack in found['stacks']:
+        order = (stack['delta']['bytes'], stack['delta']['count'])
+        test.assertEqual(stack['change'], 'more' if order > (0, 0) else 'less' if order < (0, 0) else 'same')
+        test.assertIsNone(stack['rates'])
+
+
+def check_rates(test, found):
+    """Rates are amounts by the seconds of their window; first those that have become faster, then the same, then slower."""
+    order = []
+    for stack in found['stacks']:
+        test.assertIsNone(stack['growth'])
+        for side in SIDES:
+            for unit in ('bytes', 'count'):
+                rate = stack['rates'][side]
+                test.assertAlmostEqual(rate[f'{unit}_per_second'] * found[side]['at'], stack[side][unit], places=3)
+                test.assertAlmostEqual(rate[f'{unit}_per_hour'] / 3600, rate[f'{unit}_per_second'], places=3)
+        unit = 'bytes' if stack['old']['bytes'] or stack['new']['bytes'] else 'count'
+        old, new = (stack['rates'][side][f'{unit}_per_second'] for side in SIDES)
+        counts = [stack[side]['count'] for side in SIDES]
+        chance = 9 * sum(rate * rate / count for rate, count in zip((old, new), counts) if count)
+        same = old and new and (new - old) ** 2 <= max(chance, (max(old, new) / 4) ** 2)
+        test.assertEqual(stack['change'], 'same' if same else 'more' if new > old else 'less', stack)
+        order.append((PLACES[stack['change']], -new if same else old - new))
+    for one, other in zip(order, order[1:]):
+        test.assertTrue(one[0] < other[0] or one[0] == other[0] and one[1] <= other[1] + 1e-6, order)
+
+
+def hourly(found, amount, side):
+    return int(amount * 3600 / found[side]['at'] + 0.5)
 
 
 def check_text(test, found, text):
-    """The text tells the same, entry by entry."""
+    """The text tells the same, entry by entry: amounts of one base, or of an hour."""
     entries = ENTRY.findall(text)
+    rates = found['basis'] == 'rates'
     test.assertEqual(len(entries), len(found['stacks']), text)
     for entry, stack in zip(entries, found['stacks']):
         test.assertEqual({entry[5], entry[10]}, {stack['id']})
-        test.assertEqual((int(entry[0] + entry[1]), int(entry[2]), int(entry[3])),
-                         (stack['delta']['bytes'], stack['new']['bytes'], stack['old']['bytes']))
-        test.assertEqual((int(entry[6] + entry[7]), int(entry[8]), int(entry[9]), int(entry[4])),
-                         (stack['delta']['count'], stack['new']['count'], stack['old']['count'],
-                          stack['new']['count']))
+        for numbers, unit in ((entry[0:4], 'bytes'), (entry[6:10], 'count')):
+            old, new = (hourly(found, stack[side][unit], side) if rates else stack[side][unit] for side in SIDES)
+            told = [int(number) for number in numbers[1:]]
+            # What is read here of `at` may be rounded.
+            for number, expected in zip(told[1:], (new, old)):
+                test.assertAlmostEqual(number, expected, delta=expected * 1e-9 + 1)
+            test.assertEqual(told[0], abs(told[1] - told[2]))
+            sign = '=' if rates and stack['change'] == 'same' else '-' if told[1] < told[2] else '+'
+            test.assertEqual(numbers[0], sign)
+        test.assertEqual(entry[4], entry[8])
+        test.assertEqual(bool(entry[11]), rates)
         for frame in stack['frames']:
-            test.assertIn(frame['function'] or '+0x', entry[11])
-    total = sum(found['totals'][kind]['delta']['bytes'] for kind in KINDS)
-    test.assertTrue(text.endswith(f'Total {"increase" if total >= 0 else "decrease"} == {abs(total)}\n'), text)
+            test.assertIn(frame['function'] or '+0x', entry[12])
+    if not rates:
+        total = sum(found['totals'][kind]['delta']['bytes'] for kind in KINDS)
+        test.assertTrue(text.endswith(f'Total {"increase" if total >= 0 else "decrease"} == {abs(total)}\n'), text)
+    else:
+        word = {'more': 'increase', 'less': 'decrease', 'same': 'about the same'}[found['change']]
+        test.assertRegex(text, rf'\nTotal {word} == \d+ an hour\n\Z')
 
 
 def held(report):
@@ -108,9 +155,76 @@ class TwoRecordings(unittest.TestCase):
             self.assertEqual(found[side]['file'], path)
             self.assertEqual(found[side]['pid'], report['target']['pid'])
         self.assertEqual(found['rebuilt'], [])
+        self.assertEqual((found['basis'], found['executables']), ('rates', 'same'))
         text = run_diff(runs[0][0], runs[1][0]).stdout
+        self.assertIn('// Two windows of two processes: ', text)
+
+    def test_launched_from_nothing(self):
+        """Two commands that were launched stand on one base: what they leave in the end is compared."""
+        paths = []
+        for name in SIDES:
+            paths.append(os.path.join(mwrec.directory(self), f'{name}.mw'))
+            run = subprocess.run([mwlive.config.memwatch, '--engine', mwlive.config.engine, '--quiet', '-o', paths[-1], '--',
+                                  'sleep', '0.1'], timeout=mwlive.PATIENCE, check=False)
+            self.assertEqual(run.returncode, 0)
+        found = diff(self, *paths)
+        self.assertEqual(found['basis'], 'outstanding')
+        self.assertTrue(found['stacks'])
+        self.assertEqual({stack['change'] for stack in found['stacks']}, {'same'})
+        text = run_diff(*paths).stdout
         self.assertEqual(ENTRY.findall(text), [])
         self.assertIn('\nTotal increase == 0\n', text)
+
+    def test_steady_leak(self):
+        """Two windows of a process that leaks steadily, of different lengths: it is no growth, and no shrinking."""
+        code = ('import ctypes, time\nlibc = ctypes.CDLL(None)\nlibc.malloc.restype = ctypes.c_void_p\n'
+                'print("ready", flush=True)\nwhile True:\n    libc.malloc(12345)\n    time.sleep(0.05)')
+        with subprocess.Popen([sys.executable, '-c', code], stdout=subprocess.PIPE) as target:
+            try:
+                target.stdout.readline()
+                paths = []
+                for seconds in ('2', '1000ms'):
+                    paths.append(os.path.join(mwrec.directory(self), f'{seconds}.mw'))
+                    run = subprocess.run([mwlive.config.memwatch, '--engine', mwlive.config.engine, '--quiet', '-p',
+                                          str(target.pid), '-d', seconds, '-o', paths[-1]], timeout=mwlive.PATIENCE,
+                                         check=False)
+                    self.assertEqual(run.returncode, 0)
+            finally:
+                target.kill()
+        for pair in (paths, paths[::-1]):
+            found = diff(self, *pair)
+            leak, = [s for s in found['stacks'] if s['new']['count'] and s['new']['bytes'] == 12345 * s['new']['count']]
+            self.assertEqual((found['basis'], leak['change']), ('rates', 'same'), leak)
+            text = run_diff(*pair).stdout
+            self.assertIn('// Two windows of one process: ', text)
+            self.assertIn('// The windows differ in length: ', text)
+            self.assertRegex(text, rf'(?m)^= .*BackTrace{leak["id"]}$')
+            self.assertNotIn('Warning', text)
+
+    def test_another_executable(self):
+        """A copy is of the same build, another program is not: diff warns of both."""
+        names, paths = {}, {}
+        for name, source in (('first', 'sleep'), ('copy', 'sleep'), ('other', 'tail')):
+            names[name] = os.path.join(mwrec.directory(self), name)
+            shutil.copy(os.path.realpath(shutil.which(source)), names[name])
+            command = [names[name], '100'] if source == 'sleep' else [names[name], '-f', '/dev/null']
+            with subprocess.Popen(command) as target:
+                try:
+                    paths[name] = os.path.join(mwrec.directory(self), f'{name}.mw')
+                    mwlive.wait_until(lambda pid=target.pid: mwlive.state(pid) == 'S', 'the program to wait')
+                    run = subprocess.run([mwlive.config.memwatch, '--engine', mwlive.config.engine, '--quiet', '-p',
+                                          str(target.pid), '-d', '100ms', '-o', paths[name]], timeout=mwlive.PATIENCE,
+                                         check=False)
+                    self.assertEqual(run.returncode, 0)
+                finally:
+                    target.kill()
+        for other, how, text in (('copy', 'moved', 'the same build at another path'),
+                                 ('other', 'rebuilt', 'different builds')):
+            found = diff(self, paths['first'], paths[other])
+            self.assertEqual(found['executables'], how)
+            line, = [each for each in run_diff(paths['first'], paths[other]).stdout.splitlines() if 'Warning' in each]
+            for word in (text, names['first'], names[other], found['old']['build_id'], found['new']['build_id']):
+                self.assertIn(word, line)
 
     def test_growth_comes_first(self):
         old = record(self, mwlive.Target(self, 'growers', 40, 'leak', 'once', 'maps'))
@@ -125,12 +239,15 @@ class TwoRecordings(unittest.TestCase):
         self.assertGreaterEqual(by_function['grow_leak']['delta']['count'], 60)
         self.assertEqual(by_function['grow_leak']['delta']['bytes'], 100 * by_function['grow_leak']['delta']['count'])
         self.assertEqual(by_function['grow_once']['new'], mwlive.nothing())
+        self.assertEqual(by_function['grow_once']['change'], 'less')
         self.assertEqual(by_function['grow_maps']['kind'], 'vm')
-        self.assertIs(found['stacks'][-1], by_function['grow_once'], 'what shrank is last')
         # The other way round everything is the other way round.
         back = diff(self, new[0], old[0])
         self.assertEqual({s['id']: s['delta']['bytes'] for s in found['stacks']},
                          {s['id']: -s['delta']['bytes'] for s in back['stacks']})
+        turned = {'more': 'less', 'less': 'more', 'same': 'same'}
+        self.assertEqual({s['id']: turned[s['change']] for s in found['stacks']},
+                         {s['id']: s['change'] for s in back['stacks']})
 
 
 class TwoMoments(unittest.TestCase):

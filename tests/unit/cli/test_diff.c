@@ -216,7 +216,10 @@ static const char *make(const char *name, unsigned processes, unsigned seconds, 
 	tape_open(&tape, path);
 	for (unsigned i = 0; i < processes; i++)
 		tape_add(&tape,
-			 &(struct tape_process){.pid = 10 + (pid_t)i, .base = 0x400000, .build = (uint8_t)(i + 1)});
+			 &(struct tape_process){.pid = 10 + (pid_t)i,
+						.base = 0x400000,
+						.build = (uint8_t)(i + 1),
+						.later_ns = strcmp(name, "new.mw") == 0 ? (int64_t)TAPE_SECOND : 0});
 	for (unsigned i = 0; i < processes; i++)
 		record(&tape, i, seconds + i);
 	for (unsigned i = 0; i < processes && whole; i++)
@@ -361,6 +364,23 @@ static void test_text(void **state)
 	assert_non_null(strstr(text, "at 4.000 s, mark 2 (later) of a window"));
 }
 
+/* Of two windows it is rates that are compared, and amounts stay in the JSON. */
+static void test_windows(void **state)
+{
+	const char *old = make("old.mw", 1, 3, true), *new = make("new.mw", 1, 5, true), *out = tape_path("out.json");
+	json_t *json;
+
+	(void)state;
+	assert_null(run(0, old, new, "--json", out, "--quiet", NULL));
+	json = load(out);
+	assert_string_equal(json_string_value(json_object_get(json, "basis")), "rates");
+	json_decref(json);
+	assert_null(run(0, old, "--to", "end", "--json", out, "--quiet", NULL));
+	json = load(out);
+	assert_string_equal(json_string_value(json_object_get(json, "basis")), "outstanding");
+	json_decref(json);
+}
+
 /* As far as it goes. */
 static void test_cut(void **state)
 {
@@ -435,10 +455,10 @@ static void test_bad(void **state)
 UNIT_GROUP(diff)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_options), cmocka_unit_test(test_moments), cmocka_unit_test(test_many_marks),
-		cmocka_unit_test(test_files),   cmocka_unit_test(test_marks),   cmocka_unit_test(test_processes),
-		cmocka_unit_test(test_text),    cmocka_unit_test(test_cut),     cmocka_unit_test(test_truncated),
-		cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_options),   cmocka_unit_test(test_moments), cmocka_unit_test(test_many_marks),
+		cmocka_unit_test(test_files),     cmocka_unit_test(test_marks),   cmocka_unit_test(test_processes),
+		cmocka_unit_test(test_text),      cmocka_unit_test(test_windows), cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_truncated), cmocka_unit_test(test_bad),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, tape_cleanup);

@@ -5,6 +5,7 @@
 #include <memwatch/diff.h>
 
 #include <jansson.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -31,20 +32,23 @@ static struct mw_diff_stack stacks[] = {
 	 .cut = MW_STACK_TRUNCATED,
 	 .frames = grow_frames,
 	 .frame_count = 4,
-	 .held = {{46, 56392}, {58, 61712}}},
+	 .held = {{46, 56392}, {58, 61712}},
+	 .change = MW_DIFF_MORE},
 	{.id = "00000000000000a2",
 	 .kind = MW_KIND_VM,
 	 .api = "mmap",
 	 .cut = MW_STACK_BROKEN,
 	 .frames = plain_frames,
 	 .frame_count = 1,
-	 .held = {{0, 0}, {1, 4096}}},
+	 .held = {{0, 0}, {1, 4096}},
+	 .change = MW_DIFF_MORE},
 	{.id = "00000000000000a3", .kind = MW_KIND_HEAP, .held = {{3, 30}, {3, 30}}},
 	{.id = "00000000000000a4",
 	 .kind = MW_KIND_HEAP,
 	 .frames = plain_frames,
 	 .frame_count = 1,
-	 .held = {{7, 700}, {9, 650}}},
+	 .held = {{7, 700}, {9, 650}},
+	 .change = MW_DIFF_LESS},
 };
 
 static const char *rebuilt[] = {"/bin/shopd"};
@@ -265,7 +269,8 @@ static void test_hostile(void **state)
 				      .frames = &frame,
 				      .frame_count = 1,
 				      .api = "ma\nlloc",
-				      .held = {{1, UINT64_MAX}, {UINT64_MAX, 0}}};
+				      .held = {{1, UINT64_MAX}, {UINT64_MAX, 0}},
+				      .change = MW_DIFF_LESS};
 	struct mw_diff diff = {
 		.snapshots = {{.file = "\x1b]0;", .moment = "mark 1 (\n)"}, {.comm = "\n"}},
 		.compared = {true},
@@ -292,13 +297,109 @@ static void test_hostile(void **state)
 	json_decref(json);
 }
 
+/* Two windows: rates, and what is about the same is no growth. */
+static void test_rates(void **state)
+{
+	static const char expected[] =
+		"// Two windows of two processes: each knows only what was allocated in it. Compared is how fast each "
+		"left\n"
+		"// blocks unfreed: BYTES and COUNT are those of an hour. = is about the same rate (within a quarter, "
+		"or by "
+		"chance).\n"
+		"// The windows differ in length: old 10.000 s, new 60.000 s.\n"
+		"// Warning: the executables differ (different builds, so that stacks through them don't match): "
+		"/bin/shopd (build-id 0a), /opt/shopd (build-id 0b)\n"
+		"// kinds: heap\n"
+		"//\n"
+		"// + BYTES_DELTA ( NEW_BYTES - OLD_BYTES ) NEW_COUNT allocs BackTraceID\n"
+		"// + COUNT_DELTA ( NEW_COUNT - OLD_COUNT ) BackTraceID allocations\n"
+		"//\n"
+		"// \tmodule!function+offset (file, line)\n"
+		"\n"
+		"+ 60000 ( 60000 - 0 ) 600 allocs BackTrace00000000000000b1\n"
+		"+ 600 ( 600 - 0 ) BackTrace00000000000000b1 allocations\n"
+		"\n"
+		"// new: 1000 bytes in 10 blocks in 60.000 s, 16.7 bytes a second; old: 0 bytes in 0 blocks in 10.000 "
+		"s, "
+		"0.0 bytes a second: only new\n"
+		"\n"
+		"\n"
+		"= 3600 ( 356400 - 360000 ) 35640 allocs BackTrace00000000000000b2\n"
+		"= 360 ( 35640 - 36000 ) BackTrace00000000000000b2 allocations\n"
+		"\n"
+		"// new: 5940 bytes in 594 blocks in 60.000 s, 99.0 bytes a second; old: 1000 bytes in 100 blocks in "
+		"10.000 s, 100.0 bytes a second: about the same rate\n"
+		"\n"
+		"\n"
+		"// 1 more stack not shown: - 348000 ( 12000 - 360000 ) bytes an hour\n"
+		"\n"
+		"Total about the same == 428400 an hour\n";
+	struct mw_diff_stack held[] = {
+		{.id = "00000000000000b1", .held = {{0, 0}, {10, 1000}}, .change = MW_DIFF_MORE},
+		{.id = "00000000000000b2", .held = {{100, 1000}, {594, 5940}}, .change = MW_DIFF_SAME},
+		{.id = "00000000000000b3", .held = {{100, 1000}, {20, 200}}, .change = MW_DIFF_LESS},
+	};
+	const struct mw_diff diff = {
+		.basis = MW_DIFF_RATES,
+		.program = MW_DIFF_PROGRAM_REBUILT,
+		.change = MW_DIFF_SAME,
+		.snapshots =
+			{{.file = "a", .pid = 1, .exe = "/bin/shopd", .build_id = "0a", .at = 10, .tracked = {true}},
+			 {.file = "b", .pid = 2, .exe = "/opt/shopd", .build_id = "0b", .at = 60, .tracked = {true}}},
+		.compared = {true},
+		.totals = {{{200, 2000}, {624, 7140}}},
+		.stacks = held,
+		.stack_count = 3,
+	};
+	const struct mw_diff *one = &diff;
+	char *text = render_text(&one, 1, 2, false), *from = strstr(text, "// Two windows");
+	json_t *json = render_json(&one, 1), *stack = json_array_get(json_object_get(json, "stacks"), 1), *rates;
+
+	(void)state;
+	assert_non_null(from);
+	assert_non_null(strstr(text, ": 2000 bytes in 200 blocks allocated in it and not freed\n"));
+	assert_string_equal(from, expected);
+	free(text);
+	assert_string_equal(json_string_value(json_object_get(json, "basis")), "rates");
+	assert_string_equal(json_string_value(json_object_get(json, "executables")), "rebuilt");
+	assert_string_equal(json_string_value(json_object_get(json, "change")), "same");
+	assert_string_equal(json_string_value(json_object_get(stack, "change")), "same");
+	/* The amounts are as they were. */
+	assert_int_equal(number(stack, "delta", "bytes"), 4940);
+	rates = json_object_get(stack, "rates");
+	assert_true(json_real_value(json_object_get(json_object_get(rates, "new"), "bytes_per_second")) == 99);
+	assert_true(json_real_value(json_object_get(json_object_get(rates, "old"), "count_per_hour")) == 36000);
+	assert_true(json_real_value(json_object_get(json_object_get(rates, "delta"), "bytes_per_hour")) == -3600);
+	assert_true(json_is_null(json_object_get(stack, "growth")));
+	json_decref(json);
+}
+
+/* Between two moments of one window. */
+static void test_growth(void **state)
+{
+	struct mw_diff diff = fixture();
+	const struct mw_diff *one = &diff;
+	json_t *json, *growth;
+
+	(void)state;
+	json = render_json(&one, 1);
+	assert_string_equal(json_string_value(json_object_get(json, "basis")), "outstanding");
+	assert_true(json_is_null(json_object_get(json_array_get(json_object_get(json, "stacks"), 0), "growth")));
+	json_decref(json);
+	diff.snapshots[MW_DIFF_NEW].pid = 10;
+	diff.snapshots[MW_DIFF_NEW].started_realtime_ns = diff.snapshots[MW_DIFF_OLD].started_realtime_ns;
+	json = render_json(&one, 1);
+	growth = json_object_get(json_array_get(json_object_get(json, "stacks"), 0), "growth");
+	assert_true(json_real_value(json_object_get(growth, "bytes_per_second")) == 5320 / 17.5);
+	assert_true(fabs(json_real_value(json_object_get(growth, "count_per_second")) - 12 / 17.5) < 1e-9);
+	json_decref(json);
+}
+
 UNIT_GROUP(diff)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_text),
-		cmocka_unit_test(test_options),
-		cmocka_unit_test(test_json),
-		cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_text),    cmocka_unit_test(test_options), cmocka_unit_test(test_json),
+		cmocka_unit_test(test_hostile), cmocka_unit_test(test_rates),   cmocka_unit_test(test_growth),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,7 +70,7 @@ static void tell_process(struct tape *tape, uint32_t number, const struct tape_p
 		.exe = "/bin/app",
 		.command = command,
 		.command_count = 2,
-		.started_realtime_ns = 1700000000 * (int64_t)TAPE_SECOND,
+		.started_realtime_ns = 1700000000 * (int64_t)TAPE_SECOND + about->later_ns,
 		.track_heap = true,
 		.track_vm = !about->no_vm,
 		.depth = about->depth ? about->depth : 128,

@@ -17,7 +17,8 @@ struct tape_process {
 	mw_addr base;  /* where the program lies */
 	uint8_t build; /* its build-id is of this byte; 0: none */
 	uint32_t depth;
-	bool no_vm; /* vm is not recorded */
+	bool no_vm;       /* vm is not recorded */
+	int64_t later_ns; /* than others its window began */
 };
 
 struct tape {

@@ -529,11 +529,135 @@ static void test_random(void **state)
 	}
 }
 
+/* Blocks of 10 bytes of each stack that a window leaves; 0: none. */
+static void tape_window(const char *path, const unsigned counts[6])
+{
+	struct tape tape;
+
+	tape_open(&tape, path);
+	tape_add(&tape, &(struct tape_process){.pid = 1, .base = 0x400000, .build = 1});
+	for (unsigned i = 0; i < 6; i++)
+		tape_blocks(&tape, 0x100 * (i + 1), counts[i], 10);
+	tape_end(&tape, 0, 60 * TAPE_SECOND);
+	tape_close(&tape);
+}
+
+/* Of two windows, of 10 s and 60 s, in both orders. */
+static void test_rates(void **state)
+{
+	/*                                 steady faster gone new by chance slower */
+	static const unsigned in_10[6] = {100, 20, 50, 0, 4, 100}, in_60[6] = {594, 600, 0, 3, 12, 60};
+	static const uint64_t order[6] = {0x200, 0x400, 0x100, 0x500, 0x300, 0x600};
+	static const uint64_t back[6] = {0x600, 0x300, 0x100, 0x500, 0x400, 0x200};
+	static const enum mw_diff_change changes[6] = {MW_DIFF_MORE, MW_DIFF_MORE, MW_DIFF_SAME,
+						       MW_DIFF_SAME, MW_DIFF_LESS, MW_DIFF_LESS};
+	const char *paths[] = {tape_path("10.mw"), tape_path("60.mw")};
+
+	(void)state;
+	tape_window(paths[0], in_10);
+	tape_window(paths[1], in_60);
+	for (unsigned first = 0; first < 2; first++) {
+		struct shot shots[MW_DIFF_SIDES];
+		struct mw_diff *diff = NULL;
+
+		for (unsigned side = 0; side < MW_DIFF_SIDES; side++) {
+			bool is_10 = side == first;
+
+			shot_take(&shots[side], paths[!is_10], MW_REPLAY_END);
+			shots[side].input.snapshot.at = is_10 ? 10 : 60;
+			shots[side].input.snapshot.started_realtime_ns = is_10 ? 1000 : 2000;
+		}
+		assert_null(mw_diff_create((const struct mw_diff_input[]){shots[0].input, shots[1].input}, both_kinds,
+					   &diff));
+		assert_int_equal(diff->basis, MW_DIFF_RATES);
+		assert_int_equal(diff->stack_count, 6);
+		for (size_t i = 0; i < 6; i++) {
+			assert_int_equal(diff->stacks[i].frames[0].offset, (first ? back : order)[i]);
+			assert_int_equal(diff->stacks[i].change, changes[i]);
+		}
+		mw_diff_destroy(diff);
+		for (unsigned side = 0; side < MW_DIFF_SIDES; side++)
+			shot_deinit(&shots[side]);
+	}
+}
+
+/* What stands on one base, and which programs are one. */
+static void test_basis(void **state)
+{
+	static const struct {
+		pid_t pid;
+		int64_t started;
+		double at, old_at;
+		bool launched, old_launched;
+		enum mw_diff_basis basis;
+	} cases[] = {
+		{1, 5, 9, 3, false, false, MW_DIFF_OUTSTANDING}, /* two moments of a window */
+		{1, 6, 9, 3, false, false, MW_DIFF_RATES},       /* two windows of a process */
+		{2, 5, 9, 3, false, false, MW_DIFF_RATES},
+		{2, 6, 9, 3, true, true, MW_DIFF_OUTSTANDING}, /* both from nothing on */
+		{2, 6, 9, 3, true, false, MW_DIFF_RATES},
+		{2, 6, 9, 3, false, true, MW_DIFF_RATES},
+		{2, 6, 9, 0, false, false, MW_DIFF_OUTSTANDING}, /* nothing has passed */
+	};
+	static const struct {
+		const char *old_exe, *new_exe;
+		unsigned old_build, new_build;
+		enum mw_diff_program program;
+	} programs[] = {
+		{"/bin/app", "/bin/app", 1, 1, MW_DIFF_PROGRAM_ONE},
+		{"/bin/app", "/bin/app", 1, 2, MW_DIFF_PROGRAM_REBUILT},
+		{"/bin/app", "/opt/app", 1, 1, MW_DIFF_PROGRAM_OTHER},
+		{"/bin/app", NULL, 1, 1, MW_DIFF_PROGRAM_ONE},
+		{"/bin/app", "/bin/app", 0, 1, MW_DIFF_PROGRAM_ONE},
+	};
+	const char *paths[] = {tape_path("old.mw"), tape_path("new.mw")};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct shot old, new;
+		struct mw_diff *diff;
+
+		tape_simple(paths[0], 1, false, NULL);
+		shot_take(&old, paths[0], MW_REPLAY_END);
+		shot_take(&new, paths[0], MW_REPLAY_END);
+		old.input.snapshot.pid = 1;
+		old.input.snapshot.started_realtime_ns = 5;
+		old.input.snapshot.at = cases[i].old_at;
+		old.input.snapshot.launched = cases[i].old_launched;
+		new.input.snapshot.pid = cases[i].pid;
+		new.input.snapshot.started_realtime_ns = cases[i].started;
+		new.input.snapshot.at = cases[i].at;
+		new.input.snapshot.launched = cases[i].launched;
+		diff = diff_shots(&old, &new, both_kinds);
+		assert_int_equal(diff->basis, cases[i].basis);
+		mw_diff_destroy(diff);
+		shot_deinit(&old);
+		shot_deinit(&new);
+	}
+	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+		struct shot old, new;
+		struct mw_diff *diff;
+
+		tape_simple(paths[0], (uint8_t)programs[i].old_build, false, NULL);
+		tape_simple(paths[1], (uint8_t)programs[i].new_build, false, NULL);
+		shot_take(&old, paths[0], MW_REPLAY_END);
+		shot_take(&new, paths[1], MW_REPLAY_END);
+		old.input.snapshot.exe = programs[i].old_exe;
+		new.input.snapshot.exe = programs[i].new_exe;
+		diff = diff_shots(&old, &new, both_kinds);
+		assert_int_equal(diff->program, programs[i].program);
+		mw_diff_destroy(diff);
+		shot_deinit(&old);
+		shot_deinit(&new);
+	}
+}
+
 UNIT_GROUP(diff)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_exact), cmocka_unit_test(test_names),  cmocka_unit_test(test_unlike),
-		cmocka_unit_test(test_huge),  cmocka_unit_test(test_random),
+		cmocka_unit_test(test_huge),  cmocka_unit_test(test_random), cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_basis),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, tape_cleanup);
