@@ -62,9 +62,9 @@
 			NULL, MW_CLI_TYPE_TOP, MW_CLI_AT(session.top)                                                  \
 	}
 
-#define MW_CLI_ALL                                                                                                     \
+#define MW_CLI_ALL(help)                                                                                               \
 	{                                                                                                              \
-		"all", 0, MW_COMPLETE_NOTHING, NULL, "all sections of the text report\n",                              \
+		"all", 0, MW_COMPLETE_NOTHING, NULL, help,                                                             \
 			"Everything in the text report: also memory and address space, modules, every stack that is "  \
 			"not freed and "                                                                               \
 			"those that are, and frames of C++'s standard library.",                                       \
@@ -194,7 +194,7 @@ static const struct mw_cli_option record_options[] = {
 	 "The length of the window: seconds, as in 30 or 2.5, or numbers with units, as in 500ms, 10s, 1m or 1h30m, as "
 	 "wherever a time is taken. Without it the window ends with Ctrl-C, SIGTERM, or the end of the process.",
 	 NULL, MW_CLI_TYPE_SECONDS, MW_CLI_AT(session.duration_ns)},
-	{"settle", 0, MW_COMPLETE_NOTHING, "SECONDS", "record frees alone for this long after the window\n",
+	{"settle", 0, MW_COMPLETE_NOTHING, "TIME", "record frees alone for this long after the window\n",
 	 "After a window of -d, stay for this long and record only what is freed: that tells blocks that were in "
 	 "flight at "
 	 "the window's end from those that are kept. Allocations are not recorded, and cost the process next to "
@@ -204,7 +204,7 @@ static const struct mw_cli_option record_options[] = {
 	 "ends it.",
 	 NULL, MW_CLI_TYPE_MOMENT, MW_CLI_AT(session.settle_ns)},
 	MW_CLI_TRACK_TO("record"),
-	MW_CLI_ENGINE("jumps to a recorder where it is safe, or breakpoints\n",
+	MW_CLI_ENGINE("by jumps, by breakpoints, or what fits (auto)\n",
 		      "How the allocator is hooked. jump redirects its functions to a recorder inside the process, and "
 		      "is some hundred times faster; trap plants breakpoints and stops the process at each. auto takes "
 		      "jump wherever "
@@ -227,9 +227,9 @@ static const struct mw_cli_option record_options[] = {
 	 NULL, MW_CLI_TYPE_SIZE, MW_CLI_AT(session.max_memory)},
 	MW_CLI_MAX_STOPPED("With engine trap, end the window when the process was paused for more than this share of "
 			   "the last five seconds."),
+	MW_CLI_ALL(NULL),
 	MW_CLI_DEPTH(NULL),
-	MW_CLI_TOP("frames per stack (128), stacks in the text (10)\n"),
-	MW_CLI_ALL,
+	MW_CLI_TOP("all sections; frames (128), stacks (10) shown\n"),
 	MW_CLI_REPORTS,
 	MW_CLI_FORCE(NULL),
 	MW_CLI_QUIET,
@@ -407,7 +407,7 @@ static const struct mw_cli_option report_options[] = {
 	 "first. May be given several times.",
 	 NULL, MW_CLI_TYPE_SYMBOLS, MW_CLI_AT(report)},
 	MW_CLI_TOP("stacks in the text report (default: 10)\n"),
-	MW_CLI_ALL,
+	MW_CLI_ALL("all sections of the text report\n"),
 	MW_CLI_REPORTS,
 	MW_CLI_FORCE(NULL),
 	MW_CLI_QUIET,

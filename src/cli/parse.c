@@ -171,13 +171,13 @@ static struct mw_error *parse_percent(const char *option, const char *text, void
 static struct mw_error *parse_moment(const char *option, const char *text, void *member)
 {
 	static const char hint[] =
-		"It takes the time since the window's start: seconds, as in 30 or 2.5, or with units, as in 1m30s";
+		"It takes a time from 0 on: seconds, as in 30 or 2.5, or with units, as in 500ms, 10s or 1m30s";
 	uint64_t ns;
 
 	if (!*text || !parse_time(text, &ns))
-		return usage(option, text, "not a moment", hint);
+		return usage(option, text, "not a time", hint);
 	if (ns > MW_CLI_NS_MAX)
-		return usage(option, text, "too late", hint);
+		return usage(option, text, "too long", hint);
 	*(uint64_t *)member = ns;
 	return NULL;
 }

@@ -158,7 +158,7 @@ static void test_moments(void **state)
 	expect(mw_cli_moment_find("--to", "s", &metadata, false, &moment), MW_ERROR_USAGE, "no such mark", NULL);
 	expect(mw_cli_moment_find("--to", "1.2.3s", &metadata, false, &moment), MW_ERROR_USAGE, "1.2.3", NULL);
 	expect(mw_cli_moment_find("--to", "twice", &metadata, false, &moment), MW_ERROR_USAGE, "2 marks", "which is 4");
-	expect(mw_cli_moment_find("--to", "12ss", &metadata, false, &moment), MW_ERROR_USAGE, "not a moment", "1m30s");
+	expect(mw_cli_moment_find("--to", "12ss", &metadata, false, &moment), MW_ERROR_USAGE, "not a time", "1m30s");
 	expect(mw_cli_moment_find("--to", "1h", &metadata, false, &moment), MW_ERROR_USAGE, "ends at 40.000 s", NULL);
 	expect(mw_cli_moment_find("--to", "12s ", &metadata, false, &moment), MW_ERROR_USAGE, "no such mark", NULL);
 	expect(mw_cli_moment_find("--to", "40.1s", &metadata, false, &moment), MW_ERROR_USAGE, "ends at 40.000 s",

@@ -34,7 +34,7 @@ export function limitsOf(report: Report): (Node | string)[][] {
 	const freed = (["heap", "vm"] as const).reduce((sum, kind) => sum + (totals[kind]?.aofi.count ?? 0), 0);
 	const freedBytes = (["heap", "vm"] as const).reduce((sum, kind) => sum + (totals[kind]?.aofi.bytes ?? 0), 0);
 	const unknown = (["heap", "vm"] as const).reduce((sum, kind) => sum + (totals[kind]?.aofi_unknown ?? 0), 0);
-	out.push([
+	if (!report.target.launched || report.window.from > 0 || freed) out.push([
 		"Memory from before the window is not in this report: only what was allocated since can show as not freed.",
 		freed ? ` ${many(freed, "older block was", "older blocks were")} freed inside it (${unknown === freed ? "size unknown" : `${bytes(freedBytes)}${unknown ? `; ${count(unknown)} of them of unknown size` : ""}`}).` : "",
 	]);

@@ -95,7 +95,7 @@ export interface Space {
 
 export interface Report {
 	schema: string;
-	target: { pid: number; comm: string | null; exe: string | null; command: string[] | null; exit_status: number | null };
+	target: { pid: number; comm: string | null; exe: string | null; command: string[] | null; launched?: boolean | null; exit_status: number | null };
 	window: {
 		started: string | null;
 		seconds: number;
