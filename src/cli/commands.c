@@ -112,18 +112,26 @@
 		NULL, 0, MW_COMPLETE_NOTHING, NULL, NULL, NULL, NULL, MW_CLI_TYPE_FLAG, 0                              \
 	}
 
-/* Of commands that look at one process. */
-static struct mw_error *check_one(const struct mw_cli_command *command, struct mw_cli_options *options)
+/* Of commands that look at processes. */
+static struct mw_error *check_any(const struct mw_cli_command *command, struct mw_cli_options *options)
 {
-	size_t count = options->session.pids.count;
-
 	/* That is for reports. */
 	options->session.settle_ns = 0;
-	if (count == 1)
+	if (options->session.pids.count)
 		return NULL;
-	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "%s takes one process, and %s given", command->name,
-					     count ? "several are" : "none is"),
+	return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "%s takes a process, and none is given", command->name),
 			     "Name it by -p, as in: memwatch %s -p 1234", command->name);
+}
+
+/* … at one. */
+static struct mw_error *check_one(const struct mw_cli_command *command, struct mw_cli_options *options)
+{
+	MW_TRY(check_any(command, options));
+	if (options->session.pids.count == 1)
+		return NULL;
+	return mw_error_hint(
+		mw_error_create(MW_ERROR_USAGE, 0, "%s takes one process, and several are given", command->name),
+		"Name it by -p, as in: memwatch %s -p 1234", command->name);
 }
 
 /* Of commands that take no operands. */
@@ -301,8 +309,10 @@ const struct mw_cli_command mw_cli_command_doctor = {
 /* --- top ------------------------------------------------------------------------------------------------------------- */
 
 static const struct mw_cli_option top_options[] = {
-	{"pid", 'p', MW_COMPLETE_PROCESS, "PID", "the process\n", "The process to watch, all its threads.", NULL,
-	 MW_CLI_TYPE_PIDS, MW_CLI_AT(session.pids)},
+	{"pid", 'p', MW_COMPLETE_PROCESS, "PID[,PID...]", "the processes; key Tab shows the next of them\n",
+	 "The processes to watch, all their threads, separated by commas. One is shown at a time; key Tab shows the "
+	 "next.",
+	 NULL, MW_CLI_TYPE_PIDS, MW_CLI_AT(session.pids)},
 	{"duration", 'd', MW_COMPLETE_NOTHING, "TIME", "detach after 30, 10s, 1m, 1h30m (else when you quit)\n",
 	 "Detach from the process after this time, as in 30, 10s, 1m or 1h30m; the last table stays until you quit. "
 	 "Without it the window ends when you quit, or when the process ends.",
@@ -330,30 +340,27 @@ static const struct mw_cli_option top_options[] = {
 const struct mw_cli_command mw_cli_command_top = {
 	.name = "top",
 	.summary = "a live table of what is not freed",
-	.synopsis = "memwatch top -p PID [OPTION...]\n",
-	.help = "Watch a process, and show each second what it has allocated since the attach and\n"
-		"not freed, and how fast that grows: by stack, module or thread. Key h shows the\n"
-		"keys, q detaches from the process and quits.\n\n",
-	.about = "Watches a process, and shows each second what it has allocated since the attach and not freed, and "
+	.synopsis = "memwatch top -p PID[,PID...] [OPTION...]\n",
+	.help = "Watch processes, and show each second what one has allocated since the attach\n"
+		"and not freed, and how fast that grows: by stack, module or thread. Key h shows\n"
+		"the keys, q detaches and quits.\n\n",
+	.about = "Watches processes, and shows each second what one has allocated since the attach and not freed, and "
 		 "how fast that grows: by stack, module or thread, sorted as you like, a stack with its frames where "
 		 "it is opened. Growth and rates are those of the last ten seconds. Beside each stack stand the "
-		 "verdict on it, "
-		 "and its level over time, of all that was seen since the attach.\n"
+		 "verdict on it, and its level over time, of all that was seen since the attach.\n"
 		 "Key h shows the keys. z sets a new zero point: what is shown then was allocated after it. p "
-		 "pauses the display, not the recording. / shows only the rows that a filter takes, in the language of "
-		 "report "
-		 "--filter; Escape shows all again. w writes a recording of all that was seen until then, for "
-		 "report and diff. q, Ctrl-C, SIGTERM and SIGHUP detach from the process and end top.\n"
+		 "pauses the display, not the recording. / shows only the rows that a filter takes, in the language "
+		 "of report --filter; Escape shows all again. w writes a recording of all that was seen until then, "
+		 "for report and diff. q, Ctrl-C, SIGTERM and SIGHUP detach from the process and end top.\n"
 		 "What was seen is kept in a file without a name in TMPDIR, or /var/tmp, of at most 8 GiB and a "
 		 "quarter of what is free there, and is gone when top ends; with -o it is kept in that file. Reports, "
-		 "where a file is given for one, are written when "
-		 "top ends, of all that was seen since the attach.",
+		 "where a file is given for one, are written when top ends, of all that was seen since the attach.",
 	.options = top_options,
 	.notes = NULL,
 	.status = "0 success, 1 failure (the message says why), 2 bad usage",
 	.operands = MW_COMPLETE_NOTHING,
 	.operand = refuse_operand,
-	.check = check_one,
+	.check = check_any,
 };
 
 /* --- report ---------------------------------------------------------------------------------------------------------- */

@@ -178,6 +178,7 @@ static const char *const help_lines[MW_TOP_HELP] = {
 	"s S                          sort by the next, the previous column",
 	"i d c a n                    sort by impacting bytes, growth, blocks, allocations/s, name",
 	"r                            reverse the order",
+	"Tab                          the next process, where several are watched",
 	"z                            new zero point: what follows is allocated after it",
 	"/                            show only what a filter takes, as in: function:parse or module:libc;",
 	"                             of threads thread:worker. As report --filter. Esc: all again",
@@ -292,13 +293,16 @@ static void put_first_line(const struct mw_top_picture *picture, int width)
 {
 	const struct mw_top_shot *shot = picture->view->shown;
 	const char *engine = picture->feed->engine;
-	char text[MW_TOP_TEXT], state[100], time[32] = "";
+	char text[MW_TOP_TEXT], state[100], time[32] = "", others[80] = "";
 
 	put_state(picture, state, sizeof(state));
 	if (shot)
 		mw_top_show_time((double)shot->time_ns / NS, time, sizeof(time));
-	(void)snprintf(text, sizeof(text), "%s%s%s (%d), engine %s, %s", state, *state ? "  " : "", picture->comm,
-		       (int)picture->pid, engine ? engine : "?", time);
+	if (picture->process_count > 1)
+		(void)snprintf(others, sizeof(others), ", process %zu of %zu (Tab)", picture->feed->process + 1,
+			       picture->process_count);
+	(void)snprintf(text, sizeof(text), "%s%s%s (%d)%s, engine %s, %s", state, *state ? "  " : "",
+		       picture->feed->comm, (int)picture->feed->pid, others, engine ? engine : "?", time);
 	attron(A_BOLD);
 	put(picture, 0, 0, width, text);
 	attroff(A_BOLD);
@@ -355,7 +359,7 @@ static void put_short(const struct mw_top_picture *picture, int width)
 	put_state(picture, state, sizeof(state));
 	growth_of_all(picture->view, growth, sizeof(growth));
 	(void)snprintf(text, sizeof(text), "%s%s%s %s/s %s", state, *state ? " " : "",
-		       mw_show_size(shot->heap.bytes + shot->vm.bytes).text, growth, picture->comm);
+		       mw_show_size(shot->heap.bytes + shot->vm.bytes).text, growth, picture->feed->comm);
 	put(picture, 0, 0, width, text);
 }
 

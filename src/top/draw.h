@@ -8,14 +8,13 @@
 #include <limits.h>
 
 #define MW_TOP_TEXT 8192 /* bytes of a line before it is cut */
-#define MW_TOP_HELP 20   /* lines of the help */
+#define MW_TOP_HELP 21   /* lines of the help */
 
 /* All that is shown. */
 struct mw_top_picture {
 	const struct mw_top_feed *feed;
 	struct mw_top_view *view;
-	pid_t pid;
-	const char *comm;
+	size_t process_count; /* that can be shown */
 	bool utf8, color;
 	bool help;
 	size_t help_first;

@@ -6,12 +6,10 @@
 #include "base/hash.h"
 #include "view/summary.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #define NEW_STACKS 8192                 /* that are added at once: the others with the next shot */
@@ -30,12 +28,13 @@ void mw_top_shot_destroy(struct mw_top_shot *shot)
 	free(shot);
 }
 
-struct mw_error *mw_top_feed_init(struct mw_top_feed *feed, struct mw_session *session)
+void mw_top_feed_init(struct mw_top_feed *feed, struct mw_session *session, size_t process, int news)
 {
-	*feed = (struct mw_top_feed){.session = session};
+	const struct mw_recorder *recorder = &session->recorders[process];
+
+	*feed = (struct mw_top_feed){.session = session, .process = process, .pid = recorder->pid, .news = news};
+	feed->comm = recorder->comm ? recorder->comm : "?";
 	pthread_mutex_init(&feed->lock, NULL);
-	feed->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return feed->news < 0 ? mw_error_create(MW_ERROR_SYSTEM, errno, "cannot make an eventfd") : NULL;
 }
 
 void mw_top_feed_deinit(struct mw_top_feed *feed)
@@ -55,8 +54,6 @@ void mw_top_feed_deinit(struct mw_top_feed *feed)
 	mw_map_deinit(&feed->same.first);
 	mw_top_shot_destroy(feed->shot);
 	pthread_mutex_destroy(&feed->lock);
-	if (feed->news >= 0)
-		close(feed->news);
 }
 
 void mw_top_feed_poke(struct mw_top_feed *feed)
@@ -140,7 +137,7 @@ uint32_t mw_top_same_find(struct mw_top_same *same, const struct mw_perf_place *
 
 static struct mw_recorder *recorder_of(const struct mw_top_feed *feed)
 {
-	return &feed->session->recorders[0];
+	return &feed->session->recorders[feed->process];
 }
 
 static const struct mw_watched *model_of(const struct mw_top_feed *feed)
@@ -340,6 +337,8 @@ static void leave_shot(struct mw_top_feed *feed, uint64_t time_ns)
 static bool make_moment(const struct mw_top_feed *feed, uint64_t time_ns, bool whole, struct mw_top_moment *moment)
 {
 	const struct mw_recorder *recorder = recorder_of(feed);
+	const struct mw_engine *engine = feed->session->engine;
+	const struct mw_window_info *window = engine ? engine->ops->window(engine, feed->pid) : NULL;
 	uint64_t latest_ns = mw_track_now(model_of(feed)->track);
 	struct mw_engine_stats stats;
 
@@ -349,6 +348,13 @@ static bool make_moment(const struct mw_top_feed *feed, uint64_t time_ns, bool w
 	moment->number = mw_store_moment(feed->session->writer);
 	moment->end.length_ns = latest_ns > time_ns ? latest_ns : time_ns;
 	moment->end.ended = MW_END_INTERRUPT;
+	/* Others may go on. */
+	if (window && window->over) {
+		moment->end.length_ns = window->length_ns;
+		moment->end.ended = window->ended;
+		moment->end.has_exit_status = window->has_exit_status;
+		moment->end.exit_status = window->exit_status;
+	}
 	moment->has_sample = recorder->sample_count > 0;
 	moment->sample = recorder->newest;
 	if (mw_recorder_stats(recorder, &stats))
@@ -385,7 +391,7 @@ static void set_zero(struct mw_top_feed *feed)
 	mw_error_destroy(err);
 	feed->zero_ns = latest_ns;
 	feed->zeros++;
-	mw_emitter_mark(&feed->session->emitters[0], latest_ns);
+	mw_emitter_mark(&feed->session->emitters[feed->process], latest_ns);
 }
 
 /* --- the engine's thread ----------------------------------------------------------------------------------- */
@@ -404,12 +410,18 @@ void mw_top_feed_sample(struct mw_top_feed *feed, uint64_t time_ns)
 {
 	bool zero = atomic_exchange(&feed->zero_wanted, false);
 
+	feed->sampled_ns = time_ns;
 	if (zero)
 		set_zero(feed);
 	if (zero || mw_clock_ns() >= feed->next_ns)
 		leave_shot(feed, zero && feed->zero_ns > time_ns ? feed->zero_ns : time_ns);
-	if (atomic_exchange(&feed->moment_wanted, false))
-		leave_moment(feed, time_ns, false, MW_TOP_WATCHING);
+}
+
+void mw_top_feed_moments(struct mw_top_feed *feeds, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (atomic_load(&feeds[i].phase) == MW_TOP_WATCHING && atomic_exchange(&feeds[i].moment_wanted, false))
+			leave_moment(&feeds[i], feeds[i].sampled_ns, false, MW_TOP_WATCHING);
 }
 
 void mw_top_feed_end(struct mw_top_feed *feed, bool well)
@@ -442,7 +454,8 @@ void mw_top_feed_want(struct mw_top_feed *feed, const struct mw_top_key *keys, s
 {
 	pthread_mutex_lock(&feed->lock);
 	feed->wanted_count = count < MW_TOP_COURSES ? (uint32_t)count : MW_TOP_COURSES;
-	memcpy(feed->wanted, keys, feed->wanted_count * sizeof(*keys));
+	if (feed->wanted_count)
+		memcpy(feed->wanted, keys, feed->wanted_count * sizeof(*keys));
 	pthread_mutex_unlock(&feed->lock);
 }
 

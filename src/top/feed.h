@@ -132,8 +132,11 @@ enum mw_top_phase {
 
 struct mw_top_feed {
 	struct mw_session *session;
+	size_t process; /* of the session's, with its own feed */
+	pid_t pid;
+	const char *comm;
 	/* For all threads. */
-	int news; /* readable where there is a shot, or the phase has changed; read 8 bytes from it then */
+	int news; /* all feeds' one: readable where there is a shot, or the phase has changed; read 8 bytes from it then */
 	_Atomic enum mw_top_phase phase;
 	/* Since it watches. */
 	const char *engine;
@@ -152,12 +155,12 @@ struct mw_top_feed {
 	uint64_t next_ns;    /* no shot before … */
 	uint64_t courses_ns; /* … nor courses */
 	struct mw_top_same same;
-	uint64_t zero_ns, earlier_events;
+	uint64_t zero_ns, earlier_events, sampled_ns;
 	uint32_t zeros;
 };
 
-/* The session must be prepared, and outlive the feed. Errors: SYSTEM. */
-struct mw_error *mw_top_feed_init(struct mw_top_feed *feed, struct mw_session *session) MW_MUST_CHECK;
+/* For a process of the session, which must be prepared, and outlive the feed; `news` is an eventfd, borrowed. */
+void mw_top_feed_init(struct mw_top_feed *feed, struct mw_session *session, size_t process, int news);
 void mw_top_feed_deinit(struct mw_top_feed *feed);
 
 /* --- for the engine's thread ------------------------------------------------------------------------------- */
@@ -166,6 +169,8 @@ void mw_top_feed_deinit(struct mw_top_feed *feed);
 void mw_top_feed_begin(struct mw_top_feed *feed);
 void mw_top_feed_sample(struct mw_top_feed *feed, uint64_t time_ns);
 void mw_top_feed_end(struct mw_top_feed *feed, bool well);
+/* Between two events: for those of these feeds that were asked for a moment. */
+void mw_top_feed_moments(struct mw_top_feed *feeds, size_t count);
 
 /* --- for the others ---------------------------------------------------------------------------------------- */
 

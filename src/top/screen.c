@@ -30,13 +30,14 @@
 _Static_assert(TYPED_MAX >= PATH_MAX, "for both prompts");
 
 struct mw_top_screen {
-	struct mw_top_feed *feed;
+	struct mw_top_feed *feeds, *feed; /* of all processes; of the one that is shown */
+	size_t count;
 	struct mw_top_work *work;
 	pthread_t thread, first;
 	_Atomic bool stop, ended;
 	struct mw_error *err;
 	/* The thread's own. */
-	struct mw_top_view view;
+	struct mw_top_view *views, *view; /* as the feeds */
 	struct mw_top_picture picture;
 	char message[600];
 	uint64_t message_until_ns;
@@ -82,7 +83,7 @@ static void begin_prompt(struct mw_top_screen *screen)
 		say(screen, "a recording is still being written");
 		return;
 	}
-	(void)snprintf(screen->path, sizeof(screen->path), "memwatch-%d.mw", (int)screen->picture.pid);
+	(void)snprintf(screen->path, sizeof(screen->path), "memwatch-%d.mw", (int)screen->feed->pid);
 	screen->typed = screen->path;
 	screen->confirmed = false;
 }
@@ -108,16 +109,42 @@ static void take_path(struct mw_top_screen *screen)
 /* The filter of the rows that are shown; what was typed stays to be mended. */
 static char *filter_text(struct mw_top_screen *screen)
 {
-	return screen->filters[screen->view.group == MW_TOP_THREADS ? MW_TOP_OF_THREADS : MW_TOP_OF_STACKS];
+	return screen->filters[screen->view->group == MW_TOP_THREADS ? MW_TOP_OF_THREADS : MW_TOP_OF_STACKS];
+}
+
+/* What of a process is shown, and in which order, is that of the others. */
+static void arrange_like(struct mw_top_view *view, const struct mw_top_view *other)
+{
+	if (view->group != other->group)
+		mw_top_view_group(view, other->group);
+	view->sort = other->sort;
+	view->reversed = other->reversed;
+}
+
+static void show_process(struct mw_top_screen *screen, size_t process)
+{
+	if (screen->view)
+		arrange_like(&screen->views[process], screen->view);
+	if (screen->feed)
+		mw_top_feed_want(screen->feed, NULL, 0);
+	screen->feed = &screen->feeds[process];
+	screen->view = &screen->views[process];
+	screen->picture.feed = screen->feed;
+	screen->picture.view = screen->view;
 }
 
 static void take_filter(struct mw_top_screen *screen)
 {
-	struct mw_error *err = mw_top_view_filter(&screen->view, filter_text(screen));
-	const char *hint = err ? mw_error_hint_text(err) : NULL;
 	char text[sizeof(screen->message)];
+	struct mw_error *err = NULL;
+	const char *hint;
 
 	screen->typed = NULL;
+	for (size_t i = 0; i < screen->count && !err; i++) {
+		arrange_like(&screen->views[i], screen->view);
+		err = mw_top_view_filter(&screen->views[i], filter_text(screen));
+	}
+	hint = err ? mw_error_hint_text(err) : NULL;
 	if (err) {
 		(void)snprintf(text, sizeof(text), "%s%s%s", mw_error_text(err), hint ? ". " : "", hint ? hint : "");
 		/* It is an option's elsewhere. */
@@ -202,14 +229,14 @@ static void set_zero(struct mw_top_screen *screen)
 		return;
 	}
 	atomic_store(&screen->feed->zero_wanted, true);
-	if (screen->view.paused)
-		mw_top_view_pause(&screen->view, false);
+	if (screen->view->paused)
+		mw_top_view_pause(screen->view, false);
 	say(screen, "zero point: what is shown is allocated after it");
 }
 
 static void sort_by(struct mw_top_screen *screen, unsigned sort)
 {
-	struct mw_top_view *view = &screen->view;
+	struct mw_top_view *view = screen->view;
 
 	view->reversed = false;
 	view->sort = (enum mw_top_sort)(sort % MW_TOP_SORTS);
@@ -218,9 +245,9 @@ static void sort_by(struct mw_top_screen *screen, unsigned sort)
 
 static void toggle(struct mw_top_screen *screen, bool open, bool close)
 {
-	if (!mw_top_view_item(&screen->view) || mw_top_view_toggle(&screen->view, open, close) || !open)
+	if (!mw_top_view_item(screen->view) || mw_top_view_toggle(screen->view, open, close) || !open)
 		return;
-	say(screen, screen->view.group == MW_TOP_THREADS
+	say(screen, screen->view->group == MW_TOP_THREADS
 			    ? "the stacks of a thread's blocks are in a report: w writes a recording for one"
 			    : "too much is open");
 }
@@ -229,7 +256,7 @@ static void sort_key(struct mw_top_screen *screen, int key)
 {
 	static const char keys[] = "idcan";
 	const char *found = strchr(keys, key);
-	unsigned sort = (unsigned)screen->view.sort;
+	unsigned sort = (unsigned)screen->view->sort;
 
 	if (key == 's')
 		sort_by(screen, sort + 1);
@@ -238,7 +265,7 @@ static void sort_key(struct mw_top_screen *screen, int key)
 	else if (found)
 		sort_by(screen, (unsigned)(found - keys));
 	else if (key == 'r')
-		screen->view.reversed = !screen->view.reversed;
+		screen->view->reversed = !screen->view->reversed;
 }
 
 /* Those that move what is selected. */
@@ -255,7 +282,7 @@ static bool move_key(struct mw_top_screen *screen, int key)
 
 	for (size_t i = 0; i < sizeof(moves) / sizeof(moves[0]); i++)
 		if (key == MW_TOP_KEY(moves[i].key) || key == moves[i].character) {
-			mw_top_view_move(&screen->view, moves[i].by);
+			mw_top_view_move(screen->view, moves[i].by);
 			return true;
 		}
 	return false;
@@ -263,7 +290,7 @@ static bool move_key(struct mw_top_screen *screen, int key)
 
 static void command_key(struct mw_top_screen *screen, int key)
 {
-	struct mw_top_view *view = &screen->view;
+	struct mw_top_view *view = screen->view;
 
 	switch (key) {
 	case 'q':
@@ -289,6 +316,9 @@ static void command_key(struct mw_top_screen *screen, int key)
 	case 'p':
 		mw_top_view_pause(view, !view->paused);
 		say(screen, view->paused ? "paused: recording goes on; p again for the newest" : "");
+		break;
+	case '\t':
+		show_process(screen, (screen->feed->process + 1) % screen->count);
 		break;
 	case 'w':
 		begin_prompt(screen);
@@ -359,11 +389,14 @@ static void on_key(struct mw_top_screen *screen, int key)
 
 static void take_news(struct mw_top_screen *screen)
 {
-	struct mw_top_shot *shot = mw_top_feed_take(screen->feed);
 	char news[sizeof(screen->message)];
 
-	if (shot)
-		mw_top_view_shot(&screen->view, shot);
+	for (size_t i = 0; i < screen->count; i++) {
+		struct mw_top_shot *shot = mw_top_feed_take(&screen->feeds[i]);
+
+		if (shot)
+			mw_top_view_shot(&screen->views[i], shot);
+	}
 	mw_top_work_news(screen->work, news, sizeof(news), &screen->busy);
 	if (*news)
 		say(screen, news);
@@ -382,17 +415,17 @@ static void draw(struct mw_top_screen *screen)
 	size_t count;
 
 	screen->dirty = false;
-	(void)mw_top_view_update(&screen->view);
+	(void)mw_top_view_update(screen->view);
 	picture->message = *screen->message ? screen->message : NULL;
 	(void)snprintf(prompt, sizeof(prompt), "%s%s", screen->typed ? screen->typed : "",
 		       screen->confirmed ? "  is there: Enter replaces it" : "");
 	picture->prompt = screen->typed ? prompt : NULL;
 	picture->asked = screen->typed == screen->path ? "write to" : "filter";
 	mw_top_draw(picture);
-	count = mw_top_view_courses(&screen->view, picture->lines, shown, MW_TOP_COURSES);
+	count = mw_top_view_courses(screen->view, picture->lines, shown, MW_TOP_COURSES);
 	mw_top_feed_want(screen->feed, shown, count);
-	count = mw_top_view_wanted(&screen->view, picture->lines, screen->wanted, MW_TOP_WANTED);
-	mw_top_work_want(screen->work, screen->wanted, count);
+	count = mw_top_view_wanted(screen->view, picture->lines, screen->wanted, MW_TOP_WANTED);
+	mw_top_work_want(screen->work, screen->feed->process, screen->wanted, count);
 }
 
 /* False: the terminal is gone. */
@@ -471,28 +504,34 @@ static void *run(void *context)
 	return NULL;
 }
 
-struct mw_error *mw_top_screen_create(struct mw_top_feed *feed, struct mw_top_work *work,
-				      const struct mw_top_picture *picture, struct mw_top_screen **out)
+struct mw_error *mw_top_screen_create(struct mw_top_feed *feeds, size_t count, struct mw_top_work *work, bool utf8,
+				      struct mw_top_screen **out)
 {
 	struct mw_top_screen *screen = calloc(1, sizeof(*screen));
 	sigset_t foreign, before;
 	int errnum;
 
-	if (!screen)
+	if (screen)
+		screen->views = calloc(count, sizeof(*screen->views));
+	if (!screen || !screen->views) {
+		free(screen);
 		return mw_error_nomem();
-	screen->feed = feed;
+	}
+	screen->feeds = feeds;
+	screen->count = screen->picture.process_count = count;
 	screen->work = work;
 	screen->first = pthread_self();
-	screen->view.known = &feed->known;
-	screen->picture = *picture;
-	screen->picture.feed = feed;
-	screen->picture.view = &screen->view;
+	for (size_t i = 0; i < count; i++)
+		screen->views[i].known = &feeds[i].known;
+	screen->picture.utf8 = utf8;
+	show_process(screen, 0);
 	block_sigwinch();
 	mw_process_setup_foreign_signals(&foreign);
 	pthread_sigmask(SIG_SETMASK, &foreign, &before);
 	errnum = pthread_create(&screen->thread, NULL, run, screen);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (errnum) {
+		free(screen->views);
 		free(screen);
 		return mw_error_create(MW_ERROR_SYSTEM, errnum, "cannot make a thread");
 	}
@@ -526,7 +565,9 @@ bool mw_top_screen_destroy(struct mw_top_screen *screen)
 		}
 	}
 	pthread_join(screen->thread, NULL);
-	mw_top_view_deinit(&screen->view);
+	for (size_t i = 0; i < screen->count; i++)
+		mw_top_view_deinit(&screen->views[i]);
+	free(screen->views);
 	mw_error_destroy(screen->err);
 	free(screen);
 	return true;

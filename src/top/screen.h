@@ -15,8 +15,8 @@ struct mw_top_screen;
 
 /* Starts the thread, which takes the terminal over when the window has begun. All is borrowed. From memwatch's first
  * thread. Errors: MEMORY, SYSTEM. */
-struct mw_error *mw_top_screen_create(struct mw_top_feed *feed, struct mw_top_work *work,
-				      const struct mw_top_picture *picture, struct mw_top_screen **out) MW_MUST_CHECK;
+struct mw_error *mw_top_screen_create(struct mw_top_feed *feeds, size_t count, struct mw_top_work *work, bool utf8,
+				      struct mw_top_screen **out) MW_MUST_CHECK;
 /* The terminal could not be taken over: why, once. NULL: it could. */
 struct mw_error *mw_top_screen_error(struct mw_top_screen *screen) MW_MUST_CHECK;
 /* Give the terminal back and end the thread. False: it does not end (the terminal takes no text), and all that it was

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,7 +31,8 @@
 struct top {
 	const struct mw_session_options *options;
 	struct mw_session session;
-	struct mw_top_feed feed;
+	struct mw_top_feed *feeds; /* one a process; NULL: none yet */
+	int news;                  /* of all of them */
 	struct mw_top_work *work;
 	bool work_ended;
 	struct mw_top_screen *screen;
@@ -45,7 +47,22 @@ static void on_begun(void *context)
 {
 	struct top *top = context;
 
-	mw_top_feed_begin(&top->feed);
+	for (size_t i = 0; i < top->session.count; i++)
+		mw_top_feed_begin(&top->feeds[i]);
+}
+
+/* Of processes that have ended, where others go on. */
+static void see_ends(struct top *top)
+{
+	struct mw_session *session = &top->session;
+
+	for (size_t i = 0; i < session->count && session->count > 1; i++) {
+		const struct mw_window_info *window =
+			session->engine->ops->window(session->engine, session->recorders[i].pid);
+
+		if (window && window->over && atomic_load(&top->feeds[i].phase) == MW_TOP_WATCHING)
+			mw_top_feed_end(&top->feeds[i], false);
+	}
 }
 
 static void on_sampled(void *context, size_t process, uint64_t time_ns)
@@ -53,11 +70,12 @@ static void on_sampled(void *context, size_t process, uint64_t time_ns)
 	struct top *top = context;
 	struct mw_store_writer *writer = top->session.writer;
 
-	(void)process;
 	if (writer && top->kept_max && mw_store_written(writer) > top->kept_max)
 		mw_store_give_up(writer, EFBIG);
-	if (atomic_load(&top->feed.phase) == MW_TOP_WATCHING)
-		mw_top_feed_sample(&top->feed, time_ns);
+	if (atomic_load(&top->feeds[process].phase) == MW_TOP_WATCHING)
+		mw_top_feed_sample(&top->feeds[process], time_ns);
+	mw_top_feed_moments(top->feeds, top->session.count);
+	see_ends(top);
 }
 
 /* For a recording that nobody has asked for yet: a file without a name, that is gone with memwatch. */
@@ -127,15 +145,19 @@ static struct mw_error *prepare(struct top *top)
 
 static struct mw_error *start_threads(struct top *top)
 {
-	const struct mw_top_picture picture = {
-		.pid = top->options->pids.items[0],
-		.comm = top->session.recorders[0].comm ? top->session.recorders[0].comm : "?",
-		.utf8 = setlocale(LC_CTYPE, "") && strcmp(nl_langinfo(CODESET), "UTF-8") == 0,
-	};
+	struct mw_session *session = &top->session;
+	bool utf8 = setlocale(LC_CTYPE, "") && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 
-	MW_TRY(mw_top_feed_init(&top->feed, &top->session));
-	MW_TRY(mw_top_work_create(&top->feed, picture.pid, top->no_writer, &top->work));
-	return mw_top_screen_create(&top->feed, top->work, &picture, &top->screen);
+	top->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (top->news < 0)
+		return mw_error_create(MW_ERROR_SYSTEM, errno, "cannot make an eventfd");
+	top->feeds = calloc(session->count, sizeof(*top->feeds));
+	if (!top->feeds)
+		return mw_error_nomem();
+	for (size_t i = 0; i < session->count; i++)
+		mw_top_feed_init(&top->feeds[i], session, i, top->news);
+	MW_TRY(mw_top_work_create(top->feeds, session->count, top->no_writer, &top->work));
+	return mw_top_screen_create(top->feeds, session->count, top->work, utf8, &top->screen);
 }
 
 /* The last table stays until somebody has seen it. */
@@ -262,8 +284,9 @@ static struct mw_error *watch(struct top *top)
 	MW_TRY(mw_session_stand_by(session, &partials));
 	MW_TRY(start_threads(top));
 	err = mw_session_watch(session);
-	if (atomic_load(&top->feed.phase) == MW_TOP_WATCHING)
-		mw_top_feed_end(&top->feed, !err && !session->detached);
+	for (size_t i = 0; i < session->count; i++)
+		if (atomic_load(&top->feeds[i].phase) != MW_TOP_STARTING)
+			mw_top_feed_end(&top->feeds[i], !err && !session->detached);
 	if (!err && !session->detached)
 		await_quit();
 	unseen = stop_threads(top);
@@ -294,6 +317,7 @@ struct mw_error *mw_top_run(const struct mw_session_options *options)
 	if (!top)
 		return mw_error_nomem();
 	top->options = options;
+	top->news = -1;
 	mw_session_init(&top->session, options, false);
 	err = prepare(top);
 	if (!err)
@@ -308,7 +332,11 @@ struct mw_error *mw_top_run(const struct mw_session_options *options)
 		return mw_session_end(&top->session, err);
 	}
 	mw_top_work_destroy(top->work);
-	mw_top_feed_deinit(&top->feed);
+	for (size_t i = 0; top->feeds && i < top->session.count; i++)
+		mw_top_feed_deinit(&top->feeds[i]);
+	free(top->feeds);
+	if (top->news >= 0)
+		close(top->news);
 	err = mw_session_end(&top->session, err);
 	free(top);
 	return err;

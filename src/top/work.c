@@ -49,8 +49,9 @@ struct names {
 };
 
 struct mw_top_work {
-	struct mw_top_feed *feed;
-	struct names names;
+	struct mw_top_feed *feeds;
+	struct names *names; /* one for each */
+	size_t count;
 	struct mw_store_writer *writer;
 	const char *no_writer;
 	pthread_t thread;
@@ -58,8 +59,8 @@ struct mw_top_work {
 	pthread_mutex_t lock; /* of what follows */
 	pthread_cond_t changed;
 	uint32_t wanted[MW_TOP_WANTED];
-	size_t wanted_count, wanted_at;
-	char *path; /* of a recording that is to be written, or is being; NULL: none */
+	size_t wanted_count, wanted_at, wanted_of; /* the last: the process */
+	char *path;                                /* of a recording that is to be written, or is being; NULL: none */
 	bool saving;
 	char news[NEWS_MAX];
 	/* The thread's own. */
@@ -312,7 +313,7 @@ static struct mw_error *emit_names(struct names *names, struct mw_store_writer *
 				   bool (*go_on)(void *context, uint64_t done, uint64_t total), void *context)
 {
 	const struct mw_store_visitor receiver = mw_store_receiver(writer);
-	struct mw_emitter emitter = {.process = 0};
+	struct mw_emitter emitter = {.process = (uint32_t)names->feed->process};
 	uint32_t total = mw_shared_list_count(&names->feed->known.stacks);
 	const struct mw_symbol_frame *frames;
 	struct mw_view_symbols emission;
@@ -340,7 +341,7 @@ static void set_news(struct mw_top_work *work, const char *text)
 	pthread_mutex_lock(&work->lock);
 	(void)snprintf(work->news, sizeof(work->news), "%s", text);
 	pthread_mutex_unlock(&work->lock);
-	mw_top_feed_poke(work->feed);
+	mw_top_feed_poke(&work->feeds[0]);
 }
 
 static bool go_on_saving(void *context, uint64_t done, uint64_t total)
@@ -366,32 +367,53 @@ static struct mw_error *given_up(const struct mw_top_work *work)
 	return mw_error_create(MW_ERROR_SYSTEM, errnum ? errnum : ECANCELED, "nothing more is recorded");
 }
 
+/* Of each process, the number of the latest: all are there. */
+static bool take_moments(struct mw_top_work *work, struct mw_top_moment *moments, uint64_t *latest)
+{
+	*latest = 0;
+	for (size_t i = 0; i < work->count; i++) {
+		if (!mw_top_feed_moment(&work->feeds[i], &moments[i]))
+			return false;
+		*latest = moments[i].number > *latest ? moments[i].number : *latest;
+	}
+	return true;
+}
+
 /* Until the engine's thread has come to a moment, and all before it is in the file. */
-static struct mw_error *await_moment(struct mw_top_work *work, struct mw_top_moment *moment, struct mw_store_upto *upto)
+static struct mw_error *await_moments(struct mw_top_work *work, struct mw_top_moment *moments,
+				      struct mw_store_upto *upto)
 {
 	const struct timespec step = {.tv_nsec = STEP_NS};
+	uint64_t latest;
 
-	mw_top_feed_want_moment(work->feed);
+	for (size_t i = 0; i < work->count; i++)
+		mw_top_feed_want_moment(&work->feeds[i]);
 	while (!atomic_load(&work->quit)) {
 		if (mw_store_broken(work->writer))
 			return given_up(work);
-		if (mw_top_feed_moment(work->feed, moment) && mw_store_passed(work->writer, moment->number, upto))
+		if (take_moments(work, moments, &latest) && mw_store_passed(work->writer, latest, upto))
 			return NULL;
 		nanosleep(&step, NULL);
 	}
 	return mw_error_create(MW_ERROR_SYSTEM, ECANCELED, "memwatch ends");
 }
 
-static struct mw_error *complete(struct mw_top_work *work, const struct mw_top_moment *moment,
+static struct mw_error *complete(struct mw_top_work *work, const struct mw_top_moment *moments,
 				 struct mw_store_writer *copy)
 {
-	if (!moment->whole) {
-		if (moment->has_sample)
-			MW_STORE_TELL(copy, sample, 0, &moment->sample);
-		MW_STORE_TELL(copy, end, 0, &moment->end);
+	for (size_t i = 0; i < work->count; i++) {
+		struct mw_stored_end end = moments[i].end;
+
+		if (moments[i].whole)
+			continue;
+		end.figures = moments[i].figures;
+		if (moments[i].has_sample)
+			MW_STORE_TELL(copy, sample, (uint32_t)i, &moments[i].sample);
+		MW_STORE_TELL(copy, end, (uint32_t)i, &end);
 	}
 	work->step = "names";
-	MW_TRY(emit_names(&work->names, copy, go_on_saving, work));
+	for (size_t i = 0; i < work->count; i++)
+		MW_TRY(emit_names(&work->names[i], copy, go_on_saving, work));
 	if (atomic_load(&work->quit))
 		return mw_error_create(MW_ERROR_SYSTEM, ECANCELED, "memwatch ends");
 	MW_TRY(mw_store_publish(copy));
@@ -401,19 +423,20 @@ static struct mw_error *complete(struct mw_top_work *work, const struct mw_top_m
 static struct mw_error *save(struct mw_top_work *work)
 {
 	struct mw_store_writer *copy = NULL;
-	struct mw_top_moment moment = {0};
+	MW_FREE struct mw_top_moment *moments = calloc(work->count, sizeof(*moments));
 	struct mw_store_upto upto = {0};
 	struct mw_error *err;
 
+	if (!moments)
+		return mw_error_nomem();
 	if (!work->writer)
 		return mw_error_create(MW_ERROR_SYSTEM, 0, "%s", work->no_writer);
 	set_news(work, "writing the recording");
-	MW_TRY(await_moment(work, &moment, &upto));
-	moment.end.figures = moment.figures;
+	MW_TRY(await_moments(work, moments, &upto));
 	work->step = "events";
 	work->steps = 0;
 	MW_TRY(mw_store_copy(work->writer, &upto, work->path, go_on_saving, work, &copy));
-	err = complete(work, &moment, copy);
+	err = complete(work, moments, copy);
 	mw_store_destroy(copy);
 	return err;
 }
@@ -450,7 +473,7 @@ static void show_found(struct mw_top_work *work)
 	if (!last && now_ns - work->shown_ns < SHOW_NS)
 		return;
 	work->shown_ns = now_ns;
-	mw_top_feed_poke(work->feed);
+	mw_top_feed_poke(&work->feeds[0]);
 }
 
 static void *run(void *context)
@@ -460,14 +483,16 @@ static void *run(void *context)
 	pthread_setname_np(pthread_self(), "memwatch-names");
 	while (!atomic_load(&work->quit)) {
 		struct mw_top_stack *stack = NULL;
+		size_t process = 0;
 		bool saves;
 
 		pthread_mutex_lock(&work->lock);
 		while (!atomic_load(&work->quit) && !work->saving && work->wanted_at == work->wanted_count)
 			pthread_cond_wait(&work->changed, &work->lock);
 		saves = work->saving;
+		process = work->wanted_of;
 		if (!saves && work->wanted_at < work->wanted_count)
-			stack = mw_shared_list_get(&work->feed->known.stacks, work->wanted[work->wanted_at++]);
+			stack = mw_shared_list_get(&work->feeds[process].known.stacks, work->wanted[work->wanted_at++]);
 		pthread_mutex_unlock(&work->lock);
 		if (atomic_load(&work->quit))
 			break;
@@ -475,35 +500,50 @@ static void *run(void *context)
 			save_and_report(work);
 		} else if (stack) {
 			/* Without memory for it there is no name for now. */
-			mw_error_destroy(find_names(&work->names, stack));
+			mw_error_destroy(find_names(&work->names[process], stack));
 			show_found(work);
 		}
 	}
 	return NULL;
 }
 
-struct mw_error *mw_top_work_create(struct mw_top_feed *feed, pid_t pid, const char *no_writer,
+static struct mw_error *names_init(struct mw_top_work *work)
+{
+	work->names = calloc(work->count, sizeof(*work->names));
+	if (!work->names)
+		return mw_error_nomem();
+	for (size_t i = 0; i < work->count; i++) {
+		work->names[i].feed = &work->feeds[i];
+		work->names[i].pid = work->feeds[i].pid;
+		mw_perf_place_init(&work->names[i].jit, work->feeds[i].pid);
+		work->names[i].texts = mw_arena_create();
+		if (!work->names[i].texts)
+			return mw_error_nomem();
+	}
+	return NULL;
+}
+
+struct mw_error *mw_top_work_create(struct mw_top_feed *feeds, size_t count, const char *no_writer,
 				    struct mw_top_work **out)
 {
 	struct mw_top_work *work = calloc(1, sizeof(*work));
+	struct mw_error *err;
 	sigset_t all, before;
 	int errnum;
 
 	if (!work)
 		return mw_error_nomem();
-	work->feed = feed;
-	work->writer = feed->session->writer;
+	work->feeds = feeds;
+	work->count = count;
+	work->writer = feeds[0].session->writer;
 	work->no_writer = no_writer;
-	work->names.feed = feed;
-	work->names.pid = pid;
-	work->names.texts = mw_arena_create();
-	if (!work->names.texts) {
-		free(work);
-		return mw_error_nomem();
-	}
-	mw_perf_place_init(&work->names.jit, pid);
 	pthread_mutex_init(&work->lock, NULL);
 	pthread_cond_init(&work->changed, NULL);
+	err = names_init(work);
+	if (err) {
+		mw_top_work_destroy(work);
+		return err;
+	}
 	mw_process_setup_foreign_signals(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	errnum = pthread_create(&work->thread, NULL, run, work);
@@ -532,23 +572,28 @@ bool mw_top_work_end(struct mw_top_work *work, unsigned patience_ms)
 struct mw_error *mw_top_work_emit(struct mw_top_work *work, bool (*go_on)(void *context, uint64_t done, uint64_t total),
 				  void *context)
 {
-	return emit_names(&work->names, work->writer, go_on, context);
+	for (size_t i = 0; i < work->count; i++)
+		MW_TRY(emit_names(&work->names[i], work->writer, go_on, context));
+	return NULL;
 }
 
 void mw_top_work_destroy(struct mw_top_work *work)
 {
 	if (!work)
 		return;
-	names_deinit(&work->names);
+	for (size_t i = 0; work->names && i < work->count; i++)
+		names_deinit(&work->names[i]);
+	free(work->names);
 	free(work->path);
 	pthread_cond_destroy(&work->changed);
 	pthread_mutex_destroy(&work->lock);
 	free(work);
 }
 
-void mw_top_work_want(struct mw_top_work *work, const uint32_t *stacks, size_t count)
+void mw_top_work_want(struct mw_top_work *work, size_t process, const uint32_t *stacks, size_t count)
 {
 	pthread_mutex_lock(&work->lock);
+	work->wanted_of = process;
 	work->wanted_count = count < MW_TOP_WANTED ? count : MW_TOP_WANTED;
 	work->wanted_at = 0;
 	memcpy(work->wanted, stacks, work->wanted_count * sizeof(*stacks));

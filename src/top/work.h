@@ -12,9 +12,9 @@
 
 struct mw_top_work;
 
-/* Starts the thread. `no_writer` says why there is nothing to write a recording from, where the session has no writer;
+/* Starts the thread, for the feeds of one session. `no_writer` says why there is nothing to write a recording from, where the session has no writer;
  * all is borrowed. Errors: MEMORY, SYSTEM. */
-struct mw_error *mw_top_work_create(struct mw_top_feed *feed, pid_t pid, const char *no_writer,
+struct mw_error *mw_top_work_create(struct mw_top_feed *feeds, size_t count, const char *no_writer,
 				    struct mw_top_work **out) MW_MUST_CHECK;
 /* End the thread. False: it does not end within `patience_ms`, and all that it was given must stay. */
 bool mw_top_work_end(struct mw_top_work *work, unsigned patience_ms);
@@ -25,8 +25,8 @@ struct mw_error *mw_top_work_emit(struct mw_top_work *work, bool (*go_on)(void *
 /* Once it has ended. Names that it found are good until then. */
 void mw_top_work_destroy(struct mw_top_work *work);
 
-/* These stacks' names are wanted, in this order; what was wanted before is not. */
-void mw_top_work_want(struct mw_top_work *work, const uint32_t *stacks, size_t count);
+/* The names of these stacks of a process are wanted, in this order; what was wanted before is not. */
+void mw_top_work_want(struct mw_top_work *work, size_t process, const uint32_t *stacks, size_t count);
 /* Write what was seen until now to a file of that name. False: another is still being written. */
 bool mw_top_work_save(struct mw_top_work *work, const char *path);
 /* The message on it, "" for nothing; `*busy`: it is still at it. Given once where it is done. */

@@ -361,6 +361,65 @@ class Table(Case):
         menu.end()
 
 
+    def test_several_processes(self):
+        first, second = mwtop.Menu(self), mwtop.Menu(self)
+        before = [mwlive.Snapshot(menu.pid) for menu in (first, second)]
+        screen = mwtop.Screen(self, first.pid, second.pid, options=['--json', 'all.json'])
+        screen.wait(rf'^orders \({first.pid}\), process 1 of 2 \(Tab\), engine ')
+        first.order('a')
+        second.order('b', 'v')
+        screen.wait_row('grow_a', A)
+        self.assertIsNone(screen.row('grow_b'))
+        # What is shown of one, and in which order, is so of the other.
+        screen.keys('n', 'Tab')
+        screen.wait(rf'^orders \({second.pid}\), process 2 of 2 \(Tab\), engine ')
+        screen.wait_row('grow_b', B)
+        screen.wait('sorted by name$')
+        self.assertIsNone(screen.row('grow_a'))
+        # Verdicts come for the one that is shown; a zero point is its own.
+        screen.wait(r' (one-off|too short to tell|plateau) heap \+ grow_b')
+        screen.keys('/')
+        screen.type('function:grow_')
+        screen.keys('Enter')
+        screen.wait('1 of filter function:grow_$')
+        screen.keys('z')
+        screen.wait('^nothing that the filter takes')
+        screen.keys('Tab')
+        screen.wait('1 of filter function:grow_$')
+        screen.wait_row('grow_a', A)
+        screen.keys('Enter')
+        screen.wait(r'^   #0  orders!grow_a\+')
+        # One ends, the other goes on; a recording has both.
+        screen.keys('Tab', 'Escape')
+        second.exit()
+        screen.wait('^ENDED with status 3  orders')
+        screen.keys('Tab')
+        screen.wait(rf'^orders \({first.pid}\), process 1 of 2')
+        first.order('a', 'A')
+        screen.wait_row('grow_a', A)
+        screen.keys('w', 'C-u')
+        screen.type('both.mw')
+        screen.keys('Enter')
+        screen.wait('^written: ')
+        self.check_both(mwtop.report(self, screen.file('both.mw')), 'interrupt')
+        screen.quit()
+        before[0].check(self)
+        with open(screen.file('all.json'), encoding='utf-8') as f:
+            self.check_both(json.load(f), 'interrupt')
+        first.end()
+
+    def check_both(self, report, ended):
+        one, two = report['processes']
+        for each in (one, two):
+            mwlive.check_report(self, each)
+        self.assertEqual(one['totals']['heap']['impacting'], {'count': 100, 'bytes': A})
+        self.assertEqual(one['window']['ended'], ended)
+        self.assertEqual(two['totals']['heap']['impacting'], {'count': 10, 'bytes': B})
+        self.assertEqual(two['totals']['vm']['impacting']['bytes'], V)
+        self.assertEqual((two['window']['ended'], two['target']['exit_status']), ('exit', 3))
+        self.assertIn('grow_b', {frame['function'] for stack in two['stacks'] for frame in stack['frames']})
+
+
 class Ends(Case):
     def test_of_the_target(self):
         screen = self.start('a')
@@ -441,7 +500,7 @@ class Refusals(Case):
         self.assertEqual(status, 1)
         self.assertIn('top shows its table on a terminal, and standard input is none', text)
         before.check(self)
-        for wrong in ((), ('-p', f'{menu.pid},1'), ('-p', menu.pid, '--top', '3'), ('-p', menu.pid, 'x')):
+        for wrong in ((), ('-p', ','), ('-p', menu.pid, '--top', '3'), ('-p', menu.pid, 'x')):
             self.assertEqual(self.run_top(*wrong)[0], 2, wrong)
         menu.end()
 
