@@ -37,6 +37,16 @@ enum mw_region_kind {
 	MW_REGION_KIND_COUNT
 };
 
+/* What a process that takes more and more memory comes to, and how much of it is used already. */
+struct mw_memory_limit {
+	uint64_t bytes, used;
+	enum mw_limit_of {
+		MW_LIMIT_NONE, /* not known */
+		MW_LIMIT_CGROUP,
+		MW_LIMIT_MACHINE,
+	} of;
+};
+
 /* A number of blocks and their bytes. */
 struct mw_amount {
 	uint64_t count;

@@ -112,13 +112,48 @@ struct mw_report_suspect {
 	const struct mw_report_frame *frame; /* that line; NULL: stacks without frames */
 	enum mw_growth_verdict verdict;
 	bool certain;
-	uint64_t bytes, blocks; /* not freed */
-	uint64_t freed;         /* blocks of the same stacks that were */
-	double bytes_per_hour;  /* at the rate of the window; 0 where it does not grow */
-	size_t *stacks;         /* in mw_report.stacks, most bytes first */
+	uint64_t bytes, blocks;  /* not freed */
+	uint64_t freed;          /* blocks of the same stacks that were */
+	double bytes_per_hour;   /* at the rate of the window; 0 where it does not grow */
+	double seconds_to_limit; /* until at that rate target.limit is reached; below 0: it never is, or not known */
+	size_t *stacks;          /* in mw_report.stacks, most bytes first */
 	size_t stack_count;
 	const char *sentence;           /* what the verdict means, and what is open */
 	struct mw_amount settled_later; /* as in mw_report_stack */
+};
+
+/* A child of the process that was alive at the window's end. */
+struct mw_report_child {
+	pid_t pid;
+	const char *comm;
+	bool watched;
+};
+
+/* What the report does not show of a process whose runtime keeps objects by itself. */
+struct mw_report_runtime {
+	const char *name; /* "python", … */
+	const char *text;
+};
+
+/* Modules in the stacks of suspects whose functions have no names, and how these are had. */
+struct mw_report_nameless {
+	const char **modules;
+	size_t module_count;
+	/* Of those that packages put there: `begin`, the arguments, `end`. NULL: no command is known, or there are none. */
+	const char *sudo, *begin, *end;
+	const char **arguments;
+	size_t argument_count;
+};
+
+/* By how much the process's RSS grew in the interval, and by what. In bytes. */
+struct mw_report_rss {
+	bool known;       /* else there is no sample at both ends, or it did not grow */
+	bool unexplained; /* much of the growth is none of the blocks that were not freed */
+	uint64_t growth;
+	uint64_t blocks; /* what these explain of it */
+	/* The remainder by what it is resident in: what the address space's kinds grew by, without these blocks. */
+	bool has_kinds;
+	uint64_t kinds[MW_REGION_KIND_COUNT];
 };
 
 struct mw_report_module {
@@ -194,6 +229,9 @@ struct mw_report {
 		bool has_exit_status;
 		int exit_status; /* exit code, or 128 + signal as shells have it */
 		int exit_signal; /* 0: none */
+		struct mw_memory_limit limit;
+		struct mw_report_child *children; /* NULL: not known */
+		size_t child_count;
 	} target;
 	struct {
 		int64_t started_realtime_ns;
@@ -225,6 +263,10 @@ struct mw_report {
 	size_t stack_count;
 	struct mw_report_suspect *suspects; /* what grows first, what comes and goes left out */
 	size_t suspect_count;
+	struct mw_report_runtime *runtimes;
+	size_t runtime_count;
+	struct mw_report_nameless nameless;
+	struct mw_report_rss rss;
 	struct mw_report_space *space; /* NULL: not looked at */
 	void *arena;                   /* owns everything above; src/view's business */
 };

@@ -59,6 +59,23 @@ enum mw_module_class {
 /* By path and soname; `elf` may be NULL. */
 enum mw_module_class mw_alloc_classify(const char *path, struct mw_elf *elf);
 
+/* A language's runtime, or an allocator, that keeps its objects where no hook sees each of them. */
+struct mw_runtime {
+	const char *name;
+	const char *const *modules;     /* beginnings of names of libraries, whole names of programs; then NULL */
+	const char *symbol;             /* that a program defines which holds it; NULL: none */
+	const char *const *environment; /* settings that have it take each block from malloc; NULL: there are none */
+	const char *text;               /* what a report does not show, and how it is seen */
+};
+
+/* So many rows; a set of them is a mask, bit n for row n. */
+#define MW_RUNTIMES 8
+extern const struct mw_runtime mw_runtimes[MW_RUNTIMES];
+/* Which of them does a module hold? `elf` is that of the program itself, else NULL: libraries tell by their names. */
+uint32_t mw_runtimes_of(const char *path, struct mw_elf *elf);
+/* Which of them take each block from malloc, by a process's environment (as /proc/PID/environ has it)? */
+uint32_t mw_runtimes_visible(const char *environment, size_t size);
+
 /* How Go's heap is looked at. */
 #define MW_ALLOC_GO_PROFILE "go tool pprof http://HOST:PORT/debug/pprof/heap"
 /* What to do about a Go program that has no allocator of C's. */

@@ -8,6 +8,7 @@
 #include "proc/file.h"
 #include "proc/program.h"
 #include "proc/root.h"
+#include "symbol/distribution.h"
 #include "tracee/preflight.h"
 #include "tracee/seccomp_policy.h"
 #include "unwind/rows.h"

@@ -35,8 +35,4 @@ static inline void mw_paragraph_end(struct mw_paragraph *paragraph)
 	fputc('\n', paragraph->out);
 }
 
-/* A path as one word of a shell's command line, quoted where that is needed and of printable characters only; to be
- * freed, NULL without memory. What has others is written as $'\033', which bash, zsh, ksh and busybox know. */
-char *mw_shell_word(const char *text);
-
 #endif

@@ -420,15 +420,69 @@ static json_t *command_value(const struct mw_report *report)
 	return array;
 }
 
+static json_t *limit_of_memory_value(const struct mw_memory_limit *limit)
+{
+	if (limit->of == MW_LIMIT_NONE)
+		return json_null();
+	return json_pack("{s:o, s:o, s:s}", "bytes", mw_json_number(limit->bytes), "used", mw_json_number(limit->used),
+			 "of", limit->of == MW_LIMIT_CGROUP ? "cgroup" : "machine");
+}
+
+static json_t *children_value(const struct mw_report *report)
+{
+	json_t *array = report->target.children ? json_array() : json_null();
+
+	for (size_t i = 0; array && i < report->target.child_count; i++) {
+		const struct mw_report_child *child = &report->target.children[i];
+
+		mw_json_append(&array, json_pack("{s:i, s:o, s:b}", "pid", child->pid, "comm",
+						 mw_json_text(child->comm), "watched", child->watched));
+	}
+	return array;
+}
+
+static json_t *runtimes_value(const struct mw_report *report)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; array && i < report->runtime_count; i++)
+		mw_json_append(&array, json_pack("{s:s, s:s}", "name", report->runtimes[i].name, "text",
+						 report->runtimes[i].text));
+	return array;
+}
+
+static json_t *nameless_value(const struct mw_report *report)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; array && i < report->nameless.module_count; i++)
+		mw_json_append(&array, mw_json_text(report->nameless.modules[i]));
+	return array;
+}
+
+static json_t *rss_value(const struct mw_report_rss *rss)
+{
+	json_t *kinds;
+
+	if (!rss->known)
+		return json_null();
+	kinds = rss->has_kinds ? json_object() : json_null();
+	for (unsigned kind = 0; rss->has_kinds && kinds && kind < MW_REGION_KIND_COUNT; kind++)
+		mw_json_set(&kinds, kind_names[kind], mw_json_number(rss->kinds[kind]));
+	return json_pack("{s:o, s:o, s:b, s:o}", "bytes", mw_json_number(rss->growth), "blocks",
+			 mw_json_number(rss->blocks), "unexplained", rss->unexplained, "other", kinds);
+}
+
 static json_t *target_value(const struct mw_report *report)
 {
 	bool exited = report->target.has_exit_status, known = report->target.launched || report->target.attached;
 
-	return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "pid", report->target.pid, "comm",
+	return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "pid", report->target.pid, "comm",
 			 mw_json_text(report->target.comm), "exe", mw_json_text(report->target.exe), "command",
 			 command_value(report), "launched", known ? json_boolean(report->target.launched) : json_null(),
 			 "exit_status", exited ? json_integer(report->target.exit_status) : json_null(), "exit_signal",
-			 exited && report->target.exit_signal ? json_integer(report->target.exit_signal) : json_null());
+			 exited && report->target.exit_signal ? json_integer(report->target.exit_signal) : json_null(),
+			 "memory_limit", limit_of_memory_value(&report->target.limit));
 }
 
 json_t *mw_json_date(int64_t realtime_ns)
@@ -560,13 +614,15 @@ static json_t *suspect_value(const struct mw_report *report, const struct mw_rep
 			json_decref(stacks);
 			return NULL;
 		}
-	return json_pack("{s:o, s:o, s:o, s:o, s:s, s:b, s:o, s:o, s:o, s:f, s:o, s:o}", "line",
+	return json_pack("{s:o, s:o, s:o, s:o, s:s, s:b, s:o, s:o, s:o, s:f, s:o, s:o, s:o}", "line",
 			 frame->line ? mw_json_number(frame->line) : json_null(), "function",
 			 mw_json_text(frame->function), "file", mw_json_text(frame->file), "module",
 			 mw_json_text(frame->module), "verdict", mw_growth_name(suspect->verdict), "certain",
 			 suspect->certain, "bytes", mw_json_number(suspect->bytes), "blocks",
 			 mw_json_number(suspect->blocks), "freed", mw_json_number(suspect->freed), "bytes_per_hour",
-			 suspect->bytes_per_hour, "stacks", stacks, "sentence", mw_json_text(suspect->sentence));
+			 suspect->bytes_per_hour, "seconds_to_limit",
+			 suspect->seconds_to_limit < 0 ? json_null() : json_real(suspect->seconds_to_limit), "stacks",
+			 stacks, "sentence", mw_json_text(suspect->sentence));
 }
 
 static json_t *mark_value(const struct mw_report_mark *mark)
@@ -660,6 +716,10 @@ static void put_report(struct writer *writer, const struct mw_report *report, co
 	if (report->lost.cut)
 		put_member(writer, "cut", mw_json_text(report->lost.cut));
 	put_member(writer, "totals", all_totals_value(report));
+	put_member(writer, "children", children_value(report));
+	put_member(writer, "nameless", nameless_value(report));
+	put_member(writer, "runtimes", runtimes_value(report));
+	put_member(writer, "rss_growth", rss_value(&report->rss));
 	put_member(writer, "address_space", mw_json_space(report->space));
 	put_arrays(writer, report);
 	if (views && !mw_json_views(writer->stream, views))

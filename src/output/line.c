@@ -253,3 +253,66 @@ struct mw_shown mw_show_percent(double part, double whole)
 		snprintf(shown.text, sizeof(shown.text), "%.1f %%", part / whole * 100);
 	return shown;
 }
+
+/* --- words for a shell --------------------------------------------------------------------------------- */
+
+#define SAFE "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789%+,-./:=@_"
+
+static bool is_printable(const char *text)
+{
+	uint32_t character;
+
+	for (size_t taken; (taken = mw_utf8_decode(text, &character)) != 0; text += taken)
+		if (!mw_utf8_is_printable(character) || character == MW_UTF8_REPLACEMENT)
+			return false;
+	return true;
+}
+
+/* Bytes that are no printable ASCII become \ooo: always three digits, so that none that follows is taken for one. */
+static void put_escaped(FILE *out, const char *text)
+{
+	fputs("$'", out);
+	for (; *text; text++) {
+		unsigned char byte = (unsigned char)*text;
+
+		if (byte < 0x20 || byte >= 0x7f)
+			fprintf(out, "\\%03o", byte);
+		else
+			fprintf(out, byte == '\\' || byte == '\'' ? "\\%c" : "%c", byte);
+	}
+	fputc('\'', out);
+}
+
+static void put_quoted(FILE *out, const char *text)
+{
+	fputc('\'', out);
+	for (; *text; text++)
+		if (*text == '\'')
+			fputs("'\\''", out);
+		else
+			fputc(*text, out);
+	fputc('\'', out);
+}
+
+char *mw_shell_word(const char *text)
+{
+	char *word = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&word, &size);
+	bool failed;
+
+	if (!out)
+		return NULL;
+	if (*text && !text[strspn(text, SAFE)])
+		fputs(text, out);
+	else if (is_printable(text))
+		put_quoted(out, text);
+	else
+		put_escaped(out, text);
+	failed = ferror(out) != 0;
+	if (fclose(out) != 0 || failed) {
+		free(word);
+		return NULL;
+	}
+	return word;
+}

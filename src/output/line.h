@@ -49,6 +49,10 @@ void mw_line_elide(struct mw_line *line, size_t from, size_t columns);
 /* Forget what stands from byte `from` on. */
 void mw_line_cut(struct mw_line *line, size_t from);
 
+/* A path as one word of a shell's command line, quoted where that is needed and of printable characters only; to be
+ * freed, NULL without memory. What has others is written as $'\033', which bash, zsh, ksh and busybox know. */
+char *mw_shell_word(const char *text);
+
 /* Numbers as people read them. */
 struct mw_shown {
 	char text[64];

@@ -280,6 +280,9 @@ static void put_report(struct mw_text *text, const struct mw_views *views)
 		return;
 	}
 	mw_text_answer(text);
+	mw_text_rss(text);
+	if (mw_text_any(text->report))
+		mw_text_children(text);
 	if (views)
 		mw_text_views(text, views);
 	else

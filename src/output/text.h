@@ -37,6 +37,9 @@ const char *mw_text_span(const struct mw_text *text);
  * window. */
 bool mw_text_has_older(const struct mw_text *text);
 
+/* Was anything allocated or freed? */
+bool mw_text_any(const struct mw_report *report);
+
 /* The part of a path behind its last slash. */
 const char *mw_text_base_name(const char *path);
 
@@ -56,6 +59,15 @@ void mw_text_function(struct mw_line *line, const char *function);
 /* "module!", or what stands for it before the function's name. */
 void mw_text_module(struct mw_line *line, const struct mw_report_frame *frame);
 void mw_text_frames(struct mw_text *text, const struct mw_report_stack *stack, size_t most);
+/* What the figures leave out (text_missing.c): below the answer … */
+void mw_text_rss(struct mw_text *text);
+void mw_text_children(struct mw_text *text);
+/* How many children were not watched, and the option that watches them. */
+size_t mw_text_unwatched(const struct mw_report *report);
+void mw_text_add_unwatched(struct mw_text *text);
+/* … and among the limits. */
+void mw_text_nameless(struct mw_text *text);
+void mw_text_runtimes(struct mw_text *text);
 void mw_text_limits(struct mw_text *text); /* what the report can't know */
 
 #endif

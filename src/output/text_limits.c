@@ -34,8 +34,9 @@ static void put_before(struct mw_text *text)
 		       mw_text_span(text));
 	if (freed.count) {
 		mw_line_printf(line, " %s older block%s freed inside it (%s", mw_show_count(freed.count).text,
-			       freed.count == 1 ? " was" : "s were", mw_show_size(freed.bytes).text);
-		if (unknown)
+			       freed.count == 1 ? " was" : "s were",
+			       unknown >= freed.count ? "size unknown" : mw_show_size(freed.bytes).text);
+		if (unknown && unknown < freed.count)
 			mw_line_printf(line, "; %s of them of unknown size", mw_show_count(unknown).text);
 		mw_line_printf(line, ").");
 	}
@@ -205,6 +206,8 @@ void mw_text_limits(struct mw_text *text)
 			       report->tracked[MW_KIND_VM] ? "" : "vm");
 		put_point(text);
 	}
+	mw_text_runtimes(text);
+	mw_text_nameless(text);
 	put_before(text);
 	put_space(text);
 	put_refusals(text);

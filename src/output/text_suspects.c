@@ -8,8 +8,9 @@
 
 #define ANSWERS      3 /* lines of the answer */
 #define THREADS      4
-#define NAME_COLUMNS 60  /* of a function in the answer */
-#define LEAST_RATE   1.0 /* bytes a day: less is not worth a projection */
+#define NAME_COLUMNS 60                    /* of a function in the answer */
+#define LEAST_RATE   1.0                   /* bytes a day: less is not worth a projection */
+#define FAR          (10 * 365.25 * 86400) /* seconds: later than that nobody waits for it */
 
 static const char *word_of(const struct mw_report_suspect *suspect)
 {
@@ -54,6 +55,34 @@ static void add_projection(struct mw_line *line, const struct mw_report_suspect 
 
 	if (day >= LEAST_RATE && day < 1e18)
 		mw_line_printf(line, "%s%s a day", before, mw_show_size((uint64_t)day).text);
+}
+
+/* 45 s, 12 min, 13 h, 400 days */
+static void add_time(struct mw_line *line, double seconds)
+{
+	static const struct {
+		double seconds;
+		const char *name;
+	} units[] = {{86400, "days"}, {3600, "h"}, {60, "min"}, {1, "s"}};
+	size_t i = 0;
+
+	while (i + 1 < sizeof(units) / sizeof(units[0]) && seconds < 2 * units[i].seconds)
+		i++;
+	mw_line_printf(line, "%.0f %s", seconds / units[i].seconds, units[i].name);
+}
+
+/* When it has filled the memory that there is, if nothing else takes or frees any. */
+static void add_limit(struct mw_line *line, const struct mw_memory_limit *limit,
+		      const struct mw_report_suspect *suspect)
+{
+	if (limit->of == MW_LIMIT_NONE || suspect->bytes_per_hour <= 0 || suspect->seconds_to_limit < 0 ||
+	    suspect->seconds_to_limit > FAR)
+		return;
+	mw_line_printf(line, "; reaches the %s (%s) in ",
+		       limit->of == MW_LIMIT_CGROUP ? "cgroup's limit" : "machine's memory",
+		       mw_show_size(limit->bytes).text);
+	add_time(line, suspect->seconds_to_limit);
+	mw_line_printf(line, " at this rate");
 }
 
 static void add_freed(struct mw_line *line, const struct mw_report_suspect *suspect)
@@ -200,11 +229,16 @@ static void put_suspect(struct mw_text *text, size_t number, const struct mw_rep
 	mw_text_styled_paragraph(text, 3, suspect->verdict >= MW_GROWTH_STEADY ? MW_STYLE_ALARM : MW_STYLE_HEADING);
 	mw_line_printf(line, "   %s in %s block%s not freed", mw_show_size(suspect->bytes).text,
 		       mw_show_count(suspect->blocks).text, suspect->blocks == 1 ? "" : "s");
-	if (text->impacting.bytes)
+	/* A share of blocks that are but a part of the growth would mislead. */
+	if (text->report->rss.unexplained)
+		mw_line_printf(line, " (%s of what the RSS grew by)",
+			       mw_show_percent((double)suspect->bytes, (double)text->report->rss.growth).text);
+	else if (text->impacting.bytes)
 		mw_line_printf(line, " (%s of all)",
 			       mw_show_percent((double)suspect->bytes, (double)text->impacting.bytes).text);
 	add_freed(line, suspect);
 	add_projection(line, suspect, "; ");
+	add_limit(line, &text->report->target.limit, suspect);
 	mw_text_paragraph(text, 5);
 	mw_text_settled(text, &suspect->settled_later);
 	mw_line_printf(line, "   %s", suspect->sentence);

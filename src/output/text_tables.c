@@ -365,19 +365,31 @@ static void put_modules(struct mw_text *text)
 	mw_text_paragraph(text, 4);
 }
 
-void mw_text_totals(struct mw_text *text)
+bool mw_text_any(const struct mw_report *report)
 {
-	const struct mw_report *report = text->report;
 	bool any = false;
 
 	for (unsigned kind = 0; kind < MW_KIND_COUNT; kind++)
 		any = any || report->totals[kind].size.count || report->totals[kind].aofi.count;
-	if (any) {
+	return any;
+}
+
+void mw_text_totals(struct mw_text *text)
+{
+	size_t unwatched = mw_text_unwatched(text->report);
+
+	if (mw_text_any(text->report)) {
 		put_totals(text);
 	} else {
-		mw_line_printf(&text->line, "\nNothing was allocated in the %s, and nothing freed.",
-			       mw_text_span(text));
-		mw_text_line(text, MW_STYLE_PLAIN);
+		mw_line_printf(&text->line, "\nNothing was allocated in the %s, and nothing freed", mw_text_span(text));
+		if (unwatched) {
+			mw_line_printf(&text->line, "; its %s child%s not watched: ", mw_show_count(unwatched).text,
+				       unwatched == 1 ? " was" : "ren were");
+			mw_text_add_unwatched(text);
+		} else {
+			mw_line_printf(&text->line, ".");
+		}
+		mw_text_paragraph(text, 2);
 	}
 }
 

@@ -4,10 +4,13 @@
 
 #include "base/cleanup.h"
 #include "proc/file.h"
+#include "proc/peek.h"
 #include "proc/root.h"
 #include "proc/status.h"
 
+#include <elf.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,6 +107,70 @@ struct mw_error *mw_command_read(pid_t pid, char ***argv, size_t *count)
 
 	MW_TRY(mw_proc_file_read(&text, &size, "/proc/%d/cmdline", (int)pid));
 	return split(text, size, argv, count);
+}
+
+/* --- by which name it was executed -------------------------------------------------------------------------- */
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* As the process sees it: what is not absolute is meant from its working directory, if that is still the one. */
+static char *absolute(pid_t tid, const char *path)
+{
+	MW_FREE char *directory = NULL, *prefix = NULL;
+	char link[40], *joined = NULL;
+
+	if (path[0] == '/')
+		return strdup(path);
+	(void)snprintf(link, sizeof(link), "/proc/%d/cwd", (int)tid);
+	if (!mw_error_none(mw_proc_link_read(&directory, link)))
+		return NULL;
+	prefix = mw_root_prefix(tid);
+	while (strncmp(path, "./", 2) == 0)
+		path += 2;
+	if (!prefix || asprintf(&joined, "%s/%s", mw_root_strip(directory, prefix), path) < 0)
+		return NULL;
+	return joined;
+}
+
+/* The path is hostile: it is taken if it leads to the program's file. */
+static char *check_executed(pid_t tid, const char *path, const char *exe, const struct stat *file)
+{
+	MW_FREE char *whole = NULL;
+	const char *name = base_name(path), *mapped = base_name(exe);
+
+	if (!*name || strncmp(mapped, name, strlen(name)) == 0)
+		return NULL;
+	whole = absolute(tid, path);
+	return whole && mw_root_is(tid, whole, file) ? MW_TAKE(whole) : NULL;
+}
+
+char *mw_exe_executed(pid_t tid, const char *exe)
+{
+	char link[40], path[PATH_MAX], *found = NULL, **argv = NULL;
+	struct stat file;
+	uint64_t addr;
+	size_t got, count = 0;
+
+	(void)snprintf(link, sizeof(link), "/proc/%d/exe", (int)tid);
+	if (stat(link, &file) != 0)
+		return NULL;
+	if (mw_auxv_read(tid, AT_EXECFN, &addr)) {
+		got = mw_peek_some(tid, addr, path, sizeof(path) - 1);
+		path[got] = '\0';
+		found = check_executed(tid, path, exe, &file);
+	}
+	/* Of a script it is the script's; the interpreter's path is the first argument then. */
+	if (found || !mw_error_none(mw_command_read(tid, &argv, &count)))
+		return found;
+	if (count && strchr(argv[0], '/'))
+		found = check_executed(tid, argv[0], exe, &file);
+	free_arguments(argv, count);
+	return found;
 }
 
 /* FNV-1a. A random address of the stack is among the bytes, as a rule. */

@@ -14,6 +14,13 @@
 struct mw_error *mw_exe_read(pid_t pid, char **out) MW_MUST_CHECK;
 struct mw_error *mw_command_read(pid_t pid, char ***argv, size_t *count) MW_MUST_CHECK;
 
+/*
+ * The path that the program was executed by, where it has several names, by links (/usr/bin/redis-server for
+ * /usr/bin/redis-check-rdb); `exe` is what mw_exe_read() gave. Malloc'ed; NULL where it is that one, where the two names
+ * differ by a version only (python3 for python3.11), or where it can't be known.
+ */
+char *mw_exe_executed(pid_t tid, const char *exe);
+
 /* What tells one run of a program from another: when the process began, and what its exec was told of its memory. */
 struct mw_program {
 	bool known;

@@ -111,6 +111,14 @@ bool mw_root_has(pid_t tid, const char *path, uint64_t inode)
 	return place >= 0 && fstat(place, &st) == 0 && st.st_ino == inode;
 }
 
+bool mw_root_is(pid_t tid, const char *path, const struct stat *file)
+{
+	MW_CLOSE int place = open_place(tid, path);
+	struct stat st;
+
+	return place >= 0 && fstat(place, &st) == 0 && st.st_ino == file->st_ino && st.st_dev == file->st_dev;
+}
+
 char *mw_root_prefix(pid_t tid)
 {
 	char name[40];

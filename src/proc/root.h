@@ -9,6 +9,7 @@
 #include <memwatch/error.h>
 #include <memwatch/types.h>
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 /*
@@ -30,6 +31,9 @@ int mw_root_open_at(int root, const char *path, bool plain);
  * what /proc/PID/maps says and what stat says differ on overlayfs and btrfs.
  */
 bool mw_root_has(pid_t tid, const char *path, uint64_t inode);
+
+/* Is it the very file that was asked about (by stat) that lies at `path` inside the root of a process? */
+bool mw_root_is(pid_t tid, const char *path, const struct stat *file);
 
 /*
  * Reopen a path for reading (magic links of /proc are followed), with the same care for what it is.

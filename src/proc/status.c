@@ -344,6 +344,73 @@ struct mw_error *mw_children_read(pid_t pid, pid_t tid, pid_t **pids, size_t *co
 	return NULL;
 }
 
+/* By the parent that each process of the machine names. Errors: MEMORY, SYSTEM. */
+static struct mw_error *children_by_parent(pid_t pid, struct pid_list *list)
+{
+	MW_CLEANUP(list_free) struct pid_list all = {0};
+	DIR *directory = opendir("/proc");
+	struct mw_error *err;
+
+	if (!directory)
+		return mw_proc_error(errno, "open", "/proc");
+	err = collect_tasks(directory, "/proc", &all);
+	(void)closedir(directory);
+	for (size_t i = 0; i < all.count && !err; i++) {
+		struct mw_status status;
+
+		if (mw_error_none(mw_status_read(all.items[i], &status)) && status.ppid == pid &&
+		    !list_add(list, all.items[i]))
+			err = mw_error_nomem();
+	}
+	return err;
+}
+
+static struct mw_error *children_by_thread(pid_t pid, struct pid_list *list)
+{
+	MW_FREE pid_t *tids = NULL;
+	size_t tid_count = 0;
+
+	/* It may have ended. */
+	if (!mw_error_none(mw_tasks_read(pid, &tids, &tid_count)))
+		return NULL;
+	for (size_t i = 0; i < tid_count; i++) {
+		MW_FREE pid_t *pids = NULL;
+		size_t count = 0;
+
+		if (!mw_error_none(mw_children_read(pid, tids[i], &pids, &count)))
+			continue;
+		for (size_t j = 0; j < count; j++)
+			if (!list_add(list, pids[j]))
+				return mw_error_nomem();
+	}
+	return NULL;
+}
+
+static int compare_pids(const void *left, const void *right)
+{
+	pid_t a = *(const pid_t *)left, b = *(const pid_t *)right;
+
+	return (a > b) - (a < b);
+}
+
+struct mw_error *mw_children_alive(pid_t pid, pid_t **pids, size_t *count)
+{
+	MW_CLEANUP(list_free) struct pid_list list = {0};
+	char path[64];
+	size_t kept = 0;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+	MW_TRY(access(path, F_OK) == 0 ? children_by_thread(pid, &list) : children_by_parent(pid, &list));
+	for (size_t i = 0; i < list.count; i++)
+		if (!mw_state_is_end(mw_state_read(list.items[i])))
+			list.items[kept++] = list.items[i];
+	if (kept)
+		qsort(list.items, kept, sizeof(*list.items), compare_pids);
+	*pids = MW_TAKE(list.items);
+	*count = kept;
+	return NULL;
+}
+
 void mw_comm_read(pid_t pid, pid_t tid, char name[17])
 {
 	char text[64];

@@ -86,6 +86,10 @@ pid_t mw_live_thread(pid_t pid);
 /* The children of one thread (/proc/PID/task/TID/children). Empty where the kernel has no such file. */
 struct mw_error *mw_children_read(pid_t pid, pid_t tid, pid_t **pids, size_t *count) MW_MUST_CHECK;
 
+/* The children of all threads of a process that have not ended, by number. `*pids` is malloc'ed. Errors: MEMORY, SYSTEM.
+ */
+struct mw_error *mw_children_alive(pid_t pid, pid_t **pids, size_t *count) MW_MUST_CHECK;
+
 /* A thread's name, NUL-terminated, "?" where it can't be read. */
 void mw_comm_read(pid_t pid, pid_t tid, char name[17]);
 

@@ -2,6 +2,7 @@
 /* emitter.c: see emitter.h. */
 #include "session/emitter.h"
 
+#include "alloc/families.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/vector.h"
@@ -10,6 +11,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 /* To all receivers that take it. */
 #define EMIT(emitter, what, ...)                                                                                       \
@@ -35,16 +38,55 @@ static struct mw_error *emit_mappings(const struct mw_emitter *emitter, enum mw_
 	return NULL;
 }
 
+/* A file that has several names by links is called as it was executed. */
+static const char *name_of(const struct mw_recorder *recorder, const char *path)
+{
+	return recorder->executed && path && strcmp(path, recorder->exe) == 0 ? recorder->executed : path;
+}
+
+/* Those whose objects were not seen. */
+static uint32_t find_runtimes(const struct mw_recorder *recorder)
+{
+	const struct mw_recorder_view *view = recorder->view;
+	const struct mw_modules *modules = view->engine->ops->modules(view->engine, recorder->pid);
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; modules && i < mw_modules_count(modules); i++) {
+		const struct mw_module *module = mw_modules_get(modules, i);
+		bool is_exe = recorder->exe && strcmp(module->path, recorder->exe) == 0;
+
+		found |= mw_runtimes_of(module->path, is_exe ? module->elf : NULL);
+	}
+	return found & ~recorder->visible;
+}
+
+static struct mw_stored_child *list_children(const struct mw_recorder *recorder, size_t *count)
+{
+	const struct mw_recorder_view *view = recorder->view;
+	struct mw_stored_child *children = calloc(recorder->child_count + 1, sizeof(*children));
+
+	*count = recorder->child_count < MW_STORED_CHILDREN_MAX ? recorder->child_count : MW_STORED_CHILDREN_MAX;
+	for (size_t i = 0; children && i < *count; i++) {
+		const struct mw_recorder_child *child = &recorder->children[i];
+
+		children[i] = (struct mw_stored_child){.pid = child->pid, .comm = child->comm};
+		for (size_t j = 0; j < view->recorder_count; j++)
+			children[i].watched |= view->recorders[j].pid == child->pid;
+	}
+	return children;
+}
+
 struct mw_error *mw_emitter_target(struct mw_emitter *emitter, const struct mw_recorder *recorder)
 {
 	const struct mw_recorder_view *view = recorder->view;
 	const struct mw_engine_ops *ops = view->engine->ops;
 	const struct mw_window_info *window = ops->window(view->engine, recorder->pid);
 	const char *reason = NULL;
+	MW_FREE struct mw_stored_child *children = NULL;
 	struct mw_stored_target target = {
 		.pid = recorder->pid,
 		.comm = recorder->comm,
-		.exe = recorder->exe,
+		.exe = name_of(recorder, recorder->exe),
 		.command = (const char *const *)recorder->command,
 		.command_count = recorder->command_count,
 		.started_realtime_ns = window ? window->started_realtime_ns : 0,
@@ -53,7 +95,18 @@ struct mw_error *mw_emitter_target(struct mw_emitter *emitter, const struct mw_r
 		.launched = recorder->launched,
 		.attached = !recorder->launched,
 		.depth = view->options->depth,
+		.limit = recorder->limit,
+		.distribution = recorder->distribution,
+		.own_root = recorder->own_root,
+		.by_root = geteuid() == 0,
+		.runtimes = emitter->runtimes,
+		.knows_children = recorder->knows_children,
 	};
+
+	children = list_children(recorder, &target.child_count);
+	if (!children)
+		return mw_error_nomem();
+	target.children = children;
 
 	target.engine = ops->used(view->engine, recorder->pid, &reason);
 	target.engine_reason = view->options->engine_reason ? view->options->engine_reason : reason;
@@ -66,14 +119,15 @@ struct mw_error *mw_emitter_target(struct mw_emitter *emitter, const struct mw_r
 	return mw_emitter_news(emitter, recorder);
 }
 
-static struct mw_error *emit_hooks(struct mw_emitter *emitter, const struct mw_hook_info *hooks, size_t count)
+static struct mw_error *emit_hooks(struct mw_emitter *emitter, const struct mw_recorder *recorder,
+				   const struct mw_hook_info *hooks, size_t count)
 {
 	for (; emitter->hooks < count && emitter->hooks < MW_METADATA_NUMBERS; emitter->hooks++) {
 		const struct mw_hook_info *hook = &hooks[emitter->hooks];
 		const struct mw_stored_hook stored = {
 			.number = (uint32_t)emitter->hooks,
 			.function = hook->function,
-			.module = hook->module,
+			.module = name_of(recorder, hook->module),
 			.refused = hook->refused,
 			.address = hook->address,
 			.role = hook->role,
@@ -85,13 +139,14 @@ static struct mw_error *emit_hooks(struct mw_emitter *emitter, const struct mw_h
 	return NULL;
 }
 
-static struct mw_error *emit_modules(struct mw_emitter *emitter, const struct mw_view_module *modules, size_t count)
+static struct mw_error *emit_modules(struct mw_emitter *emitter, const struct mw_recorder *recorder,
+				     const struct mw_view_module *modules, size_t count)
 {
 	for (; emitter->modules < count && emitter->modules < MW_METADATA_NUMBERS; emitter->modules++) {
 		const struct mw_view_module *module = &modules[emitter->modules];
 		const struct mw_stored_module stored = {
 			.number = (uint32_t)emitter->modules,
-			.path = module->path,
+			.path = name_of(recorder, module->path),
 			.build_id = module->build_id,
 			.build_id_size = module->build_id_size,
 			.start = module->start,
@@ -141,11 +196,11 @@ struct mw_error *mw_emitter_news(struct mw_emitter *emitter, const struct mw_rec
 	/* Before the window's start they are not final. */
 	if (!emitter->begun)
 		return NULL;
-	MW_TRY(emit_hooks(emitter, hooks, count));
+	MW_TRY(emit_hooks(emitter, recorder, hooks, count));
 	if (!modules || mw_modules_count(modules) <= emitter->modules || emitter->modules >= MW_METADATA_NUMBERS)
 		return NULL;
 	MW_TRY(mw_view_modules_of(modules, &found, &count));
-	return emit_modules(emitter, found, count);
+	return emit_modules(emitter, recorder, found, count);
 }
 
 static struct mw_error *emit_mark(const struct mw_emitter *emitter, const struct mw_stored_mark *mark)
@@ -172,6 +227,7 @@ struct mw_error *mw_emitter_end(struct mw_emitter *emitter, const struct mw_reco
 	struct mw_stored_figure figures[MW_FIGURES_MAX];
 	struct mw_stored_end end = {.figures = figures};
 
+	emitter->runtimes = find_runtimes(recorder);
 	MW_TRY(mw_emitter_target(emitter, recorder));
 	MW_TRY(emit_mappings(emitter, MW_STORED_END, &recorder->end));
 	if (window) {

@@ -19,6 +19,7 @@ struct mw_emitter {
 	struct mw_store_visitor receivers[MW_EMITTER_RECEIVERS];
 	size_t receiver_count;
 	size_t hooks, modules; /* that have been emitted */
+	uint32_t runtimes;     /* that were found in modules, once the window is over */
 	bool begun;            /* the address space at the window's start has been emitted */
 	uint32_t marks;
 	uint64_t every_ns; /* a mark; 0: none but those asked for */

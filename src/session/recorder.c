@@ -2,16 +2,20 @@
 /* recorder.c: what is kept of one process while it is watched (recorder.h). */
 #include "session/recorder.h"
 
+#include "alloc/families.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "proc/file.h"
 #include "proc/maps.h"
 #include "proc/program.h"
+#include "proc/root.h"
 #include "proc/status.h"
 #include "session/crash.h"
 #include "session/emitter.h"
 #include "session/outputs.h"
 #include "session/terminal.h"
+#include "symbol/distribution.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -19,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /*
@@ -217,6 +222,51 @@ void mw_recorder_close(struct mw_recorder *recorder)
 	recorder->closed = true;
 }
 
+/* --- what is around it ---------------------------------------------------------------------------------------------- */
+
+static void look_at_children(struct mw_recorder *recorder)
+{
+	MW_FREE pid_t *pids = NULL;
+	struct mw_recorder_child *children;
+	size_t count = 0;
+
+	if (!mw_error_none(mw_children_alive(recorder->pid, &pids, &count)))
+		return;
+	children = calloc(count + 1, sizeof(*children));
+	if (!children)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		children[i].pid = pids[i];
+		mw_comm_read(pids[i], pids[i], children[i].comm);
+	}
+	free(recorder->children);
+	recorder->children = children;
+	recorder->child_count = count;
+	recorder->knows_children = true;
+}
+
+/* What the report says is missing in it, and what memory there is. It matters to the report, not to the watching. */
+static void look_around(struct mw_recorder *recorder, pid_t tid)
+{
+	MW_CLOSE int root = mw_root_directory(tid);
+	MW_FREE char *environment = NULL;
+	char name[MW_DISTRIBUTION_NAME_MAX];
+	struct stat ours, theirs;
+	size_t size = 0;
+
+	mw_memory_limit_read(recorder->pid, &recorder->limit);
+	look_at_children(recorder);
+	if (mw_error_none(mw_proc_file_read(&environment, &size, "/proc/%d/environ", (int)tid)))
+		recorder->visible = mw_runtimes_visible(environment, size);
+	if (root < 0)
+		return;
+	recorder->distribution = mw_distribution_find(root, name)->id;
+	recorder->own_root = fstat(root, &theirs) == 0 && stat("/", &ours) == 0 &&
+			     (theirs.st_dev != ours.st_dev || theirs.st_ino != ours.st_ino);
+}
+
+/* --- who it is -------------------------------------------------------------------------------------------------- */
+
 static void free_command(char **command, size_t count)
 {
 	for (size_t i = 0; command && i < count; i++)
@@ -249,6 +299,10 @@ static void identify(struct mw_recorder *recorder)
 	mw_error_destroy(mw_command_read(live, &command, &count));
 	mw_comm_read(recorder->pid, recorder->pid, name);
 	replace(&recorder->comm, strdup(name));
+	if (exe) {
+		free(recorder->executed);
+		recorder->executed = mw_exe_executed(live, exe);
+	}
 	replace(&recorder->exe, exe);
 	if (command) {
 		free_command(recorder->command, recorder->command_count);
@@ -312,6 +366,8 @@ void mw_recorder_deinit(struct mw_recorder *recorder)
 	mw_perf_place_deinit(&recorder->jit);
 	free(recorder->comm);
 	free(recorder->exe);
+	free(recorder->executed);
+	free(recorder->children);
 	free_command(recorder->command, recorder->command_count);
 	memset(recorder, 0, sizeof(*recorder));
 }
@@ -385,6 +441,8 @@ void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_n
 		mw_space_deinit(&recorder->end);
 	if (last && !recorder->looked)
 		look_last(recorder, tid, own);
+	if (last)
+		look_around(recorder, tid);
 	/* It matters to the report, not to the watching. */
 	mw_error_destroy(take_sample(recorder, &sample));
 	recorder->ended = last;

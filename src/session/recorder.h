@@ -6,6 +6,7 @@
 #ifndef MW_SESSION_RECORDER_H
 #define MW_SESSION_RECORDER_H
 
+#include "proc/memory_limit.h"
 #include "proc/perf_map.h"
 #include "proc/program.h"
 #include "session/options.h"
@@ -24,7 +25,9 @@ struct mw_recorder_view {
 	struct mw_engine *engine;
 	const struct mw_session_options *options;
 	struct mw_progress *progress;
-	bool *unnamed; /* set where reading symbols has failed */
+	bool *unnamed;                       /* set where reading symbols has failed */
+	const struct mw_recorder *recorders; /* of all processes that are watched */
+	size_t recorder_count;
 };
 
 struct mw_recorder {
@@ -34,6 +37,7 @@ struct mw_recorder {
 	struct mw_perf_place jit;  /* where it says what code in no file is called */
 	bool identified;           /* comm, exe and command are the process's own, not what was expected */
 	char *comm, *exe;
+	char *executed; /* the path that it was executed by, where `exe` has several (program.h); or NULL */
 	char **command;
 	size_t command_count;
 	struct mw_watched *watched; /* the model of it; borrowed */
@@ -53,6 +57,17 @@ struct mw_recorder {
 	bool noting;                         /* what is mapped from now on is noted … */
 	struct mw_space_ranges late;         /* … here, and so is what is mapped after the window's end */
 	bool dear_arenas;                    /* glibc's arenas can't be had with each sample */
+	/* What is around it, as it was last seen. */
+	struct mw_memory_limit limit;
+	const char *distribution; /* static text; NULL: not known */
+	bool own_root;
+	uint32_t visible; /* runtimes whose objects are blocks (alloc/families.h) */
+	struct mw_recorder_child {
+		pid_t pid;
+		char comm[17];
+	} * children; /* that are alive */
+	size_t child_count;
+	bool knows_children;
 };
 
 /* A process that runs: reads who it is. Its model and the emitter are borrowed. */

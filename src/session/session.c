@@ -693,6 +693,8 @@ struct mw_error *mw_session_prepare(struct mw_session *session)
 		.options = session->options,
 		.progress = &session->progress,
 		.unnamed = &session->unnamed,
+		.recorders = session->recorders,
+		.recorder_count = session->count,
 	};
 	for (size_t i = 0; i < session->count; i++)
 		session->recorders[i].view = &session->view;

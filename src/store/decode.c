@@ -132,7 +132,7 @@ bool mw_store_knows_all(const struct mw_store_process *process, const struct mw_
 
 /* --- records --------------------------------------------------------------------------------------------- */
 
-/* No list of structs is longer than its bytes are by more than that: 16 bytes of 2, 40 of 5. Two lengths bound it, that
+/* No list of structs is longer than its bytes are by more than that: 16 bytes of 2, 24 of 3, 40 of 5. Two lengths bound it, that
  * and MW_STORE_LIST_MAX. */
 #define LIST_FACTOR 8U
 
@@ -186,6 +186,29 @@ static uint32_t get_count(struct get *get, uint32_t limit, size_t least)
 	return count;
 }
 
+/* What a record that ends before has not. `room` is the list's place behind the command line. */
+static void get_surroundings(struct get *get, struct mw_stored_target *target, struct mw_stored_child *room)
+{
+	uint32_t flags;
+
+	if (get->bad || get->at == get->end)
+		return;
+	target->limit.of = (enum mw_limit_of)get_below(get, MW_LIMIT_MACHINE + 1);
+	target->limit.bytes = get_number(get);
+	target->limit.used = get_number(get);
+	target->distribution = get_string(get);
+	flags = (uint32_t)get_number(get);
+	target->own_root = flags & 1;
+	target->by_root = flags & 2;
+	target->knows_children = flags & 4;
+	target->runtimes = get_below(get, UINT64_C(1) << 32);
+	target->children = room;
+	target->child_count = get_count(get, MW_STORED_CHILDREN_MAX, 3);
+	for (size_t i = 0; i < target->child_count; i++)
+		room[i] = (struct mw_stored_child){
+			.pid = get_int(get), .comm = get_string(get), .watched = get_below(get, 2) != 0};
+}
+
 static struct mw_error *emit_target(struct record *record)
 {
 	struct get *get = &record->get;
@@ -210,6 +233,7 @@ static struct mw_error *emit_target(struct record *record)
 		command[i] = get_string(get);
 		get->bad |= !command[i];
 	}
+	get_surroundings(get, &target, (struct mw_stored_child *)(void *)(command + target.command_count));
 	return TELL(record, target, &target);
 }
 

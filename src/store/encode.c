@@ -86,6 +86,20 @@ static void encode_target(struct mw_store_put *put, const void *fact, size_t lim
 	put_number(put, count);
 	for (size_t i = 0; i < count; i++)
 		put_string(put, target->command[i] ? target->command[i] : "");
+	put_number(put, target->limit.of);
+	put_number(put, target->limit.bytes);
+	put_number(put, target->limit.used);
+	put_string(put, target->distribution);
+	put_number(put,
+		   (target->own_root ? 1U : 0U) | (target->by_root ? 2U : 0U) | (target->knows_children ? 4U : 0U));
+	put_number(put, target->runtimes);
+	count = lesser(target->child_count, lesser(limit, MW_STORED_CHILDREN_MAX));
+	put_number(put, count);
+	for (size_t i = 0; i < count; i++) {
+		put_signed(put, target->children[i].pid);
+		put_string(put, target->children[i].comm);
+		put_number(put, target->children[i].watched ? 1 : 0);
+	}
 }
 
 static void encode_hook(struct mw_store_put *put, const void *fact, size_t limit)

@@ -13,6 +13,15 @@
 
 #include <memwatch/event.h>
 
+/* A process that another has made. */
+struct mw_stored_child {
+	pid_t pid;
+	const char *comm;
+	bool watched;
+};
+
+#define MW_STORED_CHILDREN_MAX 1024
+
 /* Who a process is. Emitted at the window's start, and again where it has become known better. */
 struct mw_stored_target {
 	pid_t pid;
@@ -25,6 +34,14 @@ struct mw_stored_target {
 	bool attached;                      /* … or it ran already; neither: an older memwatch did not tell */
 	uint32_t depth;                     /* deepest stack kept, frames */
 	const char *engine, *engine_reason; /* which engine watched, and why that one */
+	struct mw_memory_limit limit;       /* what the process comes to first if it grows; used: at the window's end */
+	const char *distribution;           /* ID of os-release in its root directory, or a word of ID_LIKE; NULL */
+	bool own_root;                      /* its root directory is another than memwatch's */
+	bool by_root;                       /* memwatch was root */
+	uint32_t runtimes;                  /* whose objects were not seen: a mask by name (alloc/families.h) */
+	bool knows_children;
+	const struct mw_stored_child *children; /* that were alive at the window's end */
+	size_t child_count;                     /* at most MW_STORED_CHILDREN_MAX */
 };
 
 struct mw_stored_hook {

@@ -154,11 +154,4 @@ struct mw_error *mw_shared_memory_fill(struct mw_shared_memory *memory, uint64_t
 /* memwatch's side only. */
 void mw_shared_memory_close(struct mw_shared_memory *memory);
 
-/* How many bytes the cgroups of a process leave free (memory.max less memory.current of it and of those around it; v1
- * too); UINT64_MAX where nothing limits it or it can't be known. */
-uint64_t mw_cgroup_room(pid_t pid);
-
-/* The same from the text of a /proc/PID/cgroup and a directory in the place of /sys/fs/cgroup (for tests). */
-uint64_t mw_cgroup_room_in(const char *root, const char *membership);
-
 #endif

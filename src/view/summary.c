@@ -8,6 +8,7 @@
 #include "view/arena.h"
 #include "view/frames.h"
 #include "view/growth.h"
+#include "view/missing.h"
 #include "view/suspects.h"
 
 #include <inttypes.h>
@@ -350,6 +351,23 @@ void mw_report_destroy(struct mw_report *report)
 	free(report);
 }
 
+static struct mw_error *fill_surroundings(const struct mw_stored_target *target, struct mw_arena *arena,
+					  struct mw_report *report)
+{
+	report->target.limit = target->limit;
+	if (!target->knows_children)
+		return NULL;
+	report->target.children = mw_arena_array(arena, target->child_count, sizeof(*report->target.children));
+	if (!report->target.children)
+		return mw_error_nomem();
+	report->target.child_count = target->child_count;
+	for (size_t i = 0; i < target->child_count; i++)
+		report->target.children[i] = (struct mw_report_child){target->children[i].pid,
+								      mw_arena_string(arena, target->children[i].comm),
+								      target->children[i].watched};
+	return NULL;
+}
+
 static struct mw_error *fill_target(const struct mw_summary_input *input, struct mw_arena *arena,
 				    struct mw_report *report)
 {
@@ -366,6 +384,8 @@ static struct mw_error *fill_target(const struct mw_summary_input *input, struct
 	report->target.command_count = input->command_count;
 	for (size_t i = 0; i < input->command_count; i++)
 		report->target.command[i] = mw_arena_string(arena, input->command[i]);
+	if (input->target)
+		MW_TRY(fill_surroundings(input->target, arena, report));
 	if (!window || !window->has_exit_status)
 		return NULL;
 	if (WIFEXITED(window->exit_status)) {
@@ -631,6 +651,7 @@ static struct mw_error *fill(const struct mw_summary_input *input, struct mw_are
 		report->stacks[i].group = (uint32_t)i;
 	qsort(report->stacks, report->stack_count, sizeof(*report->stacks), compare_stacks);
 	MW_TRY(mw_view_suspects(input, arena, report, group_of));
+	MW_TRY(mw_view_missing(input, arena, report));
 	MW_TRY(hand_out_order(input, report, &group_of));
 	MW_TRY(fill_modules(input, arena, report));
 	return mw_arena_failed(arena) ? mw_error_nomem() : NULL;

@@ -21,6 +21,7 @@ struct mw_summary_input {
 	size_t module_count;
 	const struct mw_view_symbols *symbols; /* NULL: no function names */
 	const struct mw_code_regions *regions; /* of code in no file; NULL: not known */
+	const struct mw_stored_target *target; /* NULL: what is around the process is not known */
 	pid_t pid;
 	const char *comm, *exe;
 	char *const *command;

@@ -95,6 +95,7 @@ static void note_time(struct mw_metadata *metadata, uint64_t time_ns)
 static struct mw_error *take_target(struct mw_metadata *metadata, const struct mw_stored_target *target)
 {
 	const char **command = mw_arena_array(metadata->arena, target->command_count, sizeof(*command));
+	struct mw_stored_child *children;
 
 	if (!command)
 		return mw_error_nomem();
@@ -106,6 +107,15 @@ static struct mw_error *take_target(struct mw_metadata *metadata, const struct m
 	metadata->target.engine = mw_arena_string(metadata->arena, target->engine);
 	metadata->target.engine_reason = mw_arena_string(metadata->arena, target->engine_reason);
 	metadata->target.command = command;
+	metadata->target.distribution = mw_arena_string(metadata->arena, target->distribution);
+	children = mw_arena_array(metadata->arena, target->child_count, sizeof(*children));
+	if (!children)
+		return mw_error_nomem();
+	for (size_t i = 0; i < target->child_count; i++) {
+		children[i] = target->children[i];
+		children[i].comm = mw_arena_string(metadata->arena, target->children[i].comm);
+	}
+	metadata->target.children = children;
 	metadata->window.started_realtime_ns = target->started_realtime_ns;
 	return check(metadata);
 }
@@ -357,6 +367,7 @@ void mw_watched_input(const struct mw_watched *watched, struct mw_summary_input 
 		.symbols = watched->symbols.resolve ? &watched->symbols : NULL,
 		.regions = &watched->regions,
 		.pid = metadata->target.pid,
+		.target = &metadata->target,
 		.comm = metadata->target.comm,
 		.exe = metadata->target.exe,
 		.command = (char *const *)metadata->target.command,

@@ -13,6 +13,7 @@
 
 #include "base/fault.h"
 #include "base/thread.h"
+#include "proc/memory_limit.h"
 #include "proc/peek.h"
 #include "proc/status.h"
 #include "tracee/inject.h"

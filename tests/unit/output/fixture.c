@@ -183,6 +183,7 @@ static struct mw_report_suspect server_suspects[] = {
 	 2048,
 	 0,
 	 294912900,
+	 46800,
 	 leaking,
 	 1,
 	 "It kept on taking memory up to the end and did not give it back.",
@@ -194,6 +195,7 @@ static struct mw_report_suspect server_suspects[] = {
 	 40,
 	 1000,
 	 0,
+	 -1,
 	 caching,
 	 1,
 	 "The window is too short to tell a leak from memory in use; watch for 150 s or longer.",
@@ -205,6 +207,7 @@ static struct mw_report_suspect server_suspects[] = {
 	 1,
 	 0,
 	 0,
+	 -1,
 	 mapping,
 	 1,
 	 "It was allocated once, in a short time, and kept.",
@@ -227,8 +230,20 @@ static struct mw_report_sample server_memory[] = {
 
 static const char *server_command[] = {SERVER, "--port", "8080"};
 
+static struct mw_report_child server_children[] = {
+	{4300, "shopd", true}, {24386, "worker", false}, {24387, "worker", false}};
+
+static const char *server_nameless[] = {LIBCACHE, "/usr/lib/my shop/libfoo.so.1"};
+
 static const struct mw_report server = {
-	.target = {.pid = 4242, .comm = "shopd", .exe = SERVER, .command = server_command, .command_count = 3},
+	.target = {.pid = 4242,
+		   .comm = "shopd",
+		   .exe = SERVER,
+		   .command = server_command,
+		   .command_count = 3,
+		   .limit = {2ull << 30, 1 << 29, MW_LIMIT_CGROUP},
+		   .children = server_children,
+		   .child_count = COUNT(server_children)},
 	.window = {1700000000123456789, 30, 0, 30, MW_END_DURATION},
 	.engine = {"trap",
 		   "asked for with --engine trap",
@@ -264,7 +279,13 @@ static const struct mw_report server = {
 	.suspect_count = COUNT(server_suspects),
 	.stacks = server_stacks,
 	.stack_count = COUNT(server_stacks),
+	.nameless = {server_nameless, COUNT(server_nameless), "sudo ", "pkg install $(pkg owns", ") |\n      sort",
+		     server_nameless + 1, 1},
+	.rss = {.known = true, .growth = 16 << 20, .blocks = 15 << 20},
 };
+
+static struct mw_report_child empty_children[] = {{78, "child", false}};
+static struct mw_report_runtime empty_runtimes[] = {{"lisp", "Lisp's objects: they lie in pages of its own."}};
 
 static const struct mw_report empty = {
 	.target = {.pid = 77,
@@ -272,7 +293,10 @@ static const struct mw_report empty = {
 		   .exe = "/bin/idle",
 		   .has_exit_status = true,
 		   .exit_status = 139,
-		   .exit_signal = 11},
+		   .exit_signal = 11,
+		   .limit = {16ull << 30, 4ull << 30, MW_LIMIT_MACHINE},
+		   .children = empty_children,
+		   .child_count = COUNT(empty_children)},
 	.window = {1700000000000000000, 2.5, 0, 2.5, MW_END_EXIT},
 	.engine = {.name = "jump",
 		   .stats = {.attach_ns = 400000,
@@ -287,6 +311,14 @@ static const struct mw_report empty = {
 			     .children_cleaned = 2,
 			     .left_behind = "1 call was still going on"}},
 	.tracked = {true, false, false},
+	.runtimes = empty_runtimes,
+	.runtime_count = COUNT(empty_runtimes),
+	.rss = {.known = true,
+		.unexplained = true,
+		.growth = 101 << 20,
+		.blocks = 12 << 20,
+		.has_kinds = true,
+		.kinds = {[MW_REGION_ANONYMOUS] = 69 << 20, [MW_REGION_HEAP] = 3 << 20, [MW_REGION_STACK] = 4096}},
 };
 
 /* Clears the screen, overlong and lone bytes, a line break, an override of direction, a surrogate, a byte 0xff. */
@@ -338,6 +370,8 @@ static struct mw_report hostile = {
 	.thread_count = COUNT(hostile_threads),
 	.stacks = hostile_stacks,
 	.stack_count = COUNT(hostile_stacks),
+	.nameless = {hostile_command, 1, "", "pkg", "", hostile_command, 1},
+	.rss = {.known = true, .unexplained = true, .growth = 8 << 20, .blocks = 1 << 20},
 };
 
 const struct mw_report *fixture_server(void)

@@ -115,6 +115,12 @@ static struct mw_error *told_target(void *context, uint32_t process, const struc
 		quoted(target->engine_reason));
 	for (size_t i = 0; i < target->command_count; i++)
 		fprintf(told->stream, " %s", quoted(target->command[i]));
+	fprintf(told->stream, " %d %" PRIu64 " %" PRIu64 " %s %d %d %u %d", target->limit.of, target->limit.bytes,
+		target->limit.used, quoted(target->distribution), target->own_root, target->by_root, target->runtimes,
+		target->knows_children);
+	for (size_t i = 0; i < target->child_count; i++)
+		fprintf(told->stream, " %d:%s:%d", target->children[i].pid, quoted(target->children[i].comm),
+			target->children[i].watched);
 	fprintf(told->stream, "\n");
 	return NULL;
 }

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -132,81 +131,11 @@ static void random_gaps(void **state)
 	}
 }
 
-static char root[64];
-
-static void put(const char *path, const char *text)
-{
-	char full[256];
-	FILE *file;
-
-	snprintf(full, sizeof(full), "%s%s", root, path);
-	for (char *at = full + strlen(root) + 1; (at = strchr(at, '/')); at++) {
-		*at = '\0';
-		mkdir(full, 0700);
-		*at = '/';
-	}
-	file = fopen(full, "we");
-	assert_non_null(file);
-	fputs(text, file);
-	fclose(file);
-}
-
-static void cgroups(void **state)
-{
-	char command[128];
-
-	(void)state;
-	snprintf(root, sizeof(root), "/tmp/mw-cgroup-XXXXXX");
-	assert_non_null(mkdtemp(root));
-	/* Nothing known. */
-	assert_true(mw_cgroup_room_in(root, "0::/a/b\n") == UINT64_MAX);
-	assert_true(mw_cgroup_room_in(root, "") == UINT64_MAX);
-	put("/a/b/memory.max", "max\n");
-	put("/a/b/memory.current", "1000\n");
-	assert_true(mw_cgroup_room_in(root, "0::/a/b\n") == UINT64_MAX);
-	/* The tightest of those around it. */
-	put("/a/memory.max", "50000\n");
-	put("/a/memory.current", "20000\n");
-	assert_int_equal(mw_cgroup_room_in(root, "0::/a/b\n"), 30000);
-	assert_int_equal(mw_cgroup_room_in(root, "0::/a/b"), 30000);
-	assert_int_equal(mw_cgroup_room_in(root, "5:cpu:/z\n0::/a/b/\n"), 30000);
-	put("/a/b/memory.max", "1500\n");
-	assert_int_equal(mw_cgroup_room_in(root, "0::/a/b\n"), 500);
-	assert_int_equal(mw_cgroup_room_in(root, "0::/a\n"), 30000);
-	put("/a/b/memory.current", "2000\n");
-	assert_int_equal(mw_cgroup_room_in(root, "0::/a/b\n"), 0);
-	/* A container sees its own group as the root. */
-	put("/memory.max", "900\n");
-	put("/memory.current", "100\n");
-	assert_int_equal(mw_cgroup_room_in(root, "0::/\n"), 800);
-	assert_int_equal(mw_cgroup_room_in(root, "0::/away\n"), 800);
-	/* The older version, alone or beside. */
-	put("/memory/c/memory.limit_in_bytes", "7000\n");
-	put("/memory/c/memory.usage_in_bytes", "6600\n");
-	put("/memory/memory.limit_in_bytes", "9223372036854771712\n");
-	put("/memory/memory.usage_in_bytes", "1\n");
-	assert_int_equal(mw_cgroup_room_in(root, "4:cpu,memory,pids:/c\n1:name=systemd:/\n"), 400);
-	assert_int_equal(mw_cgroup_room_in(root, "4:memory:/c\n0::/\n"), 400);
-	assert_true(mw_cgroup_room_in(root, "4:memory:/\n") == UINT64_MAX);
-	assert_true(mw_cgroup_room_in(root, "4:mem:/c\n") == UINT64_MAX);
-	/* Nonsense. */
-	assert_true(mw_cgroup_room_in(root, "0::/../a\n") == UINT64_MAX);
-	assert_true(mw_cgroup_room_in(root, "0::a\n0:\n:\n::\n::/..\n\n") == UINT64_MAX);
-	put("/memory/c/memory.limit_in_bytes", "-7000\n");
-	assert_true(mw_cgroup_room_in(root, "4:memory:/c\n") == UINT64_MAX);
-	put("/memory/c/memory.limit_in_bytes", "99999999999999999999999\n");
-	assert_true(mw_cgroup_room_in(root, "4:memory:/c\n") == UINT64_MAX);
-	(void)mw_cgroup_room(getpid());
-	snprintf(command, sizeof(command), "rm -r %s", root);
-	assert_int_equal(system(command), 0);
-}
-
 UNIT_GROUP(gap)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gaps),
 		cmocka_unit_test(random_gaps),
-		cmocka_unit_test(cgroups),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* test_distribution.c: which row of the table a root's os-release leads to, also where it is hostile. */
-#include "doctor/look.h"
+/* distribution_test.c: which row of the table a root's os-release leads to, also where it is hostile. */
+#include "symbol/distribution.h"
 #include "unit.h"
 
 #include <setjmp.h>

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+/* runtimes.c: runtimes whose objects are no blocks of malloc's. A new one is a row. */
+#include "alloc/families.h"
+
+#include <string.h>
+
+#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+const struct mw_runtime mw_runtimes[MW_RUNTIMES] = {
+	{"python", LIST("libpython"), "PyObject_Malloc", LIST("PYTHONMALLOC=malloc", "PYTHONMALLOC=malloc_debug"),
+	 "Python's objects of up to 512 bytes: its allocator (pymalloc) keeps them in arenas of its own. Started with "
+	 "PYTHONMALLOC=malloc, Python shows each."},
+	{"php", LIST("libphp"), "_emalloc", LIST("USE_ZEND_ALLOC=0"),
+	 "PHP's own memory: its allocator (Zend) keeps it in chunks of 2 MiB. Started with USE_ZEND_ALLOC=0, PHP shows "
+	 "each block."},
+	{"v8",
+	 LIST("libnode.so", "libv8.so", "chrome", "chromium", "electron", "libcef.so", "libQt6WebEngineCore",
+	      "libQt5WebEngineCore"),
+	 "_ZN2v87Isolate8AllocateEv", NULL,
+	 "JavaScript's objects: V8 keeps its heap in anonymous mappings. A heap snapshot (node --inspect, or "
+	 "--heapsnapshot-signal=SIGUSR2) shows what is in it."},
+	{"jvm", LIST("libjvm.so"), NULL, NULL,
+	 "Java's objects: the JVM keeps its heap in anonymous mappings. jcmd PID GC.class_histogram shows what is in "
+	 "it."},
+	{"partition-alloc",
+	 LIST("chrome", "chromium", "electron", "libcef.so", "libQt6WebEngineCore", "libQt5WebEngineCore"), NULL, NULL,
+	 "What Chromium takes from PartitionAlloc, its own allocator, which keeps it in anonymous mappings."},
+	{"ruby", LIST("libruby"), "ruby_init", NULL,
+	 "Ruby's objects: they lie in pages of its own heap, of which no more than the pages are seen. ObjectSpace "
+	 "shows "
+	 "what is in them."},
+	{"dotnet", LIST("libcoreclr.so"), NULL, NULL,
+	 "The objects of .NET: its runtime keeps its heap in anonymous mappings. dotnet-gcdump collect -p PID shows "
+	 "what "
+	 "is in it."},
+	{"go", LIST("libgo.so"), NULL, NULL,
+	 "Go's objects: its runtime keeps its heap in anonymous mappings. " MW_ALLOC_GO_PROFILE
+	 " shows what is in it."},
+};
+
+static bool is_named(const struct mw_runtime *runtime, const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+	for (const char *const *module = runtime->modules; *module; module++)
+		if (strncmp(*module, "lib", 3) == 0 ? strncmp(name, *module, strlen(*module)) == 0
+						    : strcmp(name, *module) == 0)
+			return true;
+	return false;
+}
+
+static bool visit(void *context, const struct mw_elf_symbol *symbol)
+{
+	uint32_t *found = context;
+
+	for (unsigned i = 0; symbol->function && i < MW_RUNTIMES; i++)
+		if (mw_runtimes[i].symbol && strcmp(mw_runtimes[i].symbol, symbol->name) == 0)
+			*found |= 1u << i;
+	return true;
+}
+
+uint32_t mw_runtimes_of(const char *path, struct mw_elf *elf)
+{
+	uint32_t found = 0;
+
+	for (unsigned i = 0; i < MW_RUNTIMES; i++) {
+		if (is_named(&mw_runtimes[i], path))
+			found |= 1u << i;
+		if (elf && strcmp(mw_runtimes[i].name, "go") == 0 && mw_elf_is_go(elf))
+			found |= 1u << i;
+	}
+	/* Of a file that can't be read they are not known. */
+	if (elf)
+		mw_error_destroy(mw_elf_each_symbol(elf, visit, &found));
+	return found;
+}
+
+uint32_t mw_runtimes_visible(const char *environment, size_t size)
+{
+	uint32_t visible = 0;
+
+	for (size_t at = 0; at < size; at += strnlen(environment + at, size - at) + 1)
+		for (unsigned i = 0; i < MW_RUNTIMES; i++)
+			for (const char *const *setting = mw_runtimes[i].environment; setting && *setting; setting++)
+				if (strlen(*setting) < size - at && strcmp(*setting, environment + at) == 0)
+					visible |= 1u << i;
+	return visible;
+}
