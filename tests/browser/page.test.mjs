@@ -374,18 +374,18 @@ test("the flame graph: search, click to focus, keys", async () => {
 test("suspects: the leak first, in words, with the report's figures", async () => {
 	const page = await browser.open(html);
 	const first = page.locator(".suspect").first();
-	assert.match(await first.textContent(), /leak_session.*session\.c:26.*steady growth.*what a leak looks like/s);
+	assert.match(await first.textContent(), /leak_session.*session\.c:26.*steady growth.*did not give it back/s);
 	const sums = inspect(blocks.filter((block) => block.stack === 0), 0, end);
 	assert.deepEqual((await figures(page, ".suspect:first-child .suspect-figures")).slice(0, 2), [sums.impacting.bytes, sums.impacting.count]);
 	await page.waitForSelector(".suspect:first-child .why"); // open from the begin
 	const text = await first.textContent();
 	assert.match(text, /rose by 84\.0 KiB a second on average, in a nearly straight line \(fit 0\.99 of 1\)/);
-	assert.match(text, /Nothing of it was freed: a cache that is still filling would look the same\./);
+	assert.match(text, /Nothing of it was freed, so a cache that is still filling would look the same\./);
 	assert.match(text, /None of its blocks was freed\./);
 	assert.match(text, /main.c:12/);
 	const held = await page.$$eval(".suspect", (all) => all.map((one) => Number(one.querySelector(".held data").value)));
-	// Two of them grow.
-	assert.deepEqual(held.slice(2), [...held.slice(2)].sort((a, b) => b - a));
+	// Two of them grow, and one comes and goes.
+	assert.deepEqual(held.slice(2, -1), [...held.slice(2, -1)].sort((a, b) => b - a));
 	await page.click('.panels [data-value="module"]');
 	const modules = inspect(counted.filter((block) => stacks[block.stack].suspect === "/usr/bin/shop"), 0, end);
 	assert.deepEqual((await figures(page, ".suspect:first-child .suspect-figures")).slice(0, 2), [modules.impacting.bytes, modules.impacting.count]);

@@ -96,6 +96,9 @@ async function assertTables(page, json) {
 
 async function assertSuspects(page, json) {
 	await tab(page, "suspects");
+	const lines = await page.$$eval(".suspect", (all) => all.filter((one) => one.dataset.key.startsWith("line:")).map((one) => [one.querySelector(".badge").textContent, Number(one.querySelector(".held data").value), one.querySelector(".verdict").textContent]));
+	for (const [i, { verdict, bytes, sentence }] of json.suspects.filter((one) => /grow|accelerating/.test(one.verdict)).sort((a, b) => b.bytes - a.bytes).entries()) assert.deepEqual(lines[i], [verdict, bytes, `${verdict} ${sentence}`]);
+	await page.click('.panels [data-value="stack"]');
 	const steady = json.stacks.filter((stack) => stack.kind !== "vm-internal" && stack.growth?.verdict === "steady growth");
 	const ids = await page.$$eval(".suspect", (all) => all.map((one) => [one.querySelector(".badge").textContent, Number(one.querySelector(".held data").value)]));
 	const first = ids.filter(([badge]) => badge === "steady growth").map(([, held]) => held);

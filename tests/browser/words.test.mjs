@@ -69,32 +69,70 @@ test("verdicts are the report's, in every interval; figures are the interval's",
 	await page.close();
 });
 
+test("stacks of one line are one suspect, with the report's sentence", async () => {
+	const line = { line: 26, function: "leak_session", file: "/src/shop/session.c", module: MAIN, verdict: "steady growth", stacks: [stacks[0].id, stacks[7].id], sentence: "It took <b>memory</b>." };
+	const open = { line: null, function: "make", file: null, module: "/opt/libmake.so", verdict: "too short to tell", stacks: [stacks[5].id], sentence: "Watch for 60 s or longer." };
+	const verdicts = ["steady growth", "plateau", "churn", "one-off", null, "too short to tell", null, "too short to tell", "plateau"];
+	const page = await browser.open(makePage([{ ...made, stacks: stacks.map((stack, i) => ({ ...stack, growth: verdicts[i] && growth(verdicts[i]), frames: i === 7 ? [...stack.frames, stacks[0].frames[0]] : stack.frames })), report: { suspects: [line, open] } }]));
+	for (const [from, to] of [[0, 10], [2.5, 6.5], [0, 2]]) {
+		await zoom(page, from, to);
+		const sums = inspect(blocks.filter(({ stack }) => stack === 0 || stack === 7), from * 1e9, to * 1e9);
+		const first = page.locator(".suspect").first();
+		assert.equal(await first.locator("h3").textContent(), "leak_session");
+		assert.match(await first.textContent(), /session\.c:26.*steady growth It took <b>memory<\/b>\./s);
+		assert.equal(/ and 1 more/.test(await first.locator(".where").textContent()), to > 6);
+		assert.deepEqual(await figures(page, ".suspect:first-child .suspect-figures"), [sums.impacting.bytes, sums.impacting.count]);
+		const shown = await suspects(page);
+		assert.match(shown.get(stacks[5].id).verdict, /too short to tell Watch for 60 s or longer\./);
+		// What comes and goes, or was freed later, is last.
+		const ranks = [...shown.values()].map(({ badge }) => (["churn", "freed later"].includes(badge) ? 1 : 0));
+		assert.deepEqual(ranks, [...ranks].sort());
+		assert.ok(ranks.at(-1));
+	}
+	await zoom(page, 0, 10);
+	// It is open at first, with its stacks.
+	await page.waitForSelector(".suspect:first-child .own-stacks");
+	assert.equal((await page.$$(".suspect:first-child .own-stacks li")).length, 2);
+	assert.match(await page.textContent("#panel-suspects .bar"), /1 place keeps growing/);
+	await page.click('.panels [data-value="stack"]');
+	const one = (await suspects(page)).get(stacks[7].id);
+	assert.deepEqual([one.badge, one.doubt], ["too short to tell", "Together with the other stacks of its line: steady growth."]);
+	await page.click('.panels [data-value="module"]');
+	const module = page.locator(".suspect", { hasText: "libshop.so" });
+	assert.equal(await module.locator(".badge").first().textContent(), "steady growth");
+	await assertQuiet(page);
+	await page.close();
+});
+
 test("a verdict that is not certain says what else it may be", async () => {
 	const lived = { min: 1e6, median: 1e9, p99: 7e9, max: 8e9 };
 	const doubts = [
-		[growth("steady growth", { certain: false }), null, "Nothing of it was freed: a cache that is still filling would look the same."],
+		[growth("steady growth", { certain: false }), null, "Nothing of it was freed, so a cache that is still filling would look the same."],
 		[growth("steady growth", { certain: true }), null, null],
 		[growth("stepwise growth", { certain: false, freed_share: 0.5 }), null, /likely, not certain.*freed much later/],
-		[growth("steady state", { certain: false }), null, /likely, not certain.*not known that they are of this stack/],
+		[growth("steady state", { certain: false }), null, /judged by sizes/],
 		null,
 		[growth("too short to tell", { certain: false }), null, "To tell, watch for 1 minute."],
 		[growth("too short to tell", { certain: false }), lived, "Blocks of this stack live up to 7.0 s: to tell, watch for 30 seconds."],
 		[growth("too short to tell", { certain: false }), { ...lived, p99: 1e6 }, "To tell, watch for 1 minute."],
 		[growth("accelerating", { certain: true }), null, null],
 	];
-	const page = await browser.open(makePage([{ ...made, stacks: stacks.map((stack, i) => ({ ...stack, growth: doubts[i]?.[0] ?? null, lifetime_ns: doubts[i]?.[1] ?? null })) }]));
+	const page = await browser.open(makePage([{ ...made, stacks: stacks.map((stack, i) => ({ ...stack, growth: doubts[i]?.[0] ?? null, lifetime_ns: doubts[i]?.[1] ?? null, settled_later: { count: i === 0 ? 3 : 0, bytes: i === 0 ? 600 : 0 } })) }]));
 	const shown = await suspects(page);
+	const own = page.locator(".suspect", { hasText: stacks[0].id });
+	if (!(await own.locator("details[open]").count())) await own.locator("summary").click();
+	assert.match(await own.locator(".why").textContent(), /3 blocks \(600 B\) of them were freed within the settling time/);
 	for (const [i, doubt] of doubts.entries()) {
 		if (!doubt) continue;
 		const { doubt: said } = shown.get(stacks[i].id);
 		if (doubt[2] instanceof RegExp) assert.match(said, doubt[2]);
 		else assert.equal(said, doubt[2], stacks[i].id);
 	}
-	assert.match(await page.textContent("#panel-suspects .bar"), /4 stacks keep growing/);
+	assert.match(await page.textContent("#panel-suspects .bar"), /4 places keep growing/);
 	await page.close();
 	// Too short to tell is no all-clear.
 	const short = await browser.open(makePage([{ ...made, stacks: stacks.map((stack, i) => ({ ...stack, growth: growth(i ? "plateau" : "too short to tell", { certain: i > 0 }) })) }]));
-	assert.match(await short.textContent("#panel-suspects .bar"), /No stack is known to grow, but for 1 stack the window was too short to tell\./);
+	assert.match(await short.textContent("#panel-suspects .bar"), /No place is known to grow, but for 1 place the window was too short to tell\./);
 	await short.close();
 });
 

@@ -7,7 +7,7 @@
  */
 import { type Cells, type Lifetimes, decodeCells, decodeLifetimes, newCells } from "./decode";
 import { ownName } from "./format";
-import type { Frame, Page, PageProcess, Report, Stack } from "./types";
+import type { Frame, Page, PageProcess, Report, Stack, Suspect } from "./types";
 
 export const KINDS = ["heap", "vm", "vm-internal"] as const;
 export const HEAP = 0;
@@ -69,8 +69,8 @@ function isLibrary(name: string | null): boolean {
 	return LIBRARY.some((prefix) => own.startsWith(prefix));
 }
 
-/** Where distributions put their libraries. */
-const SYSTEM = /^(\/usr)?\/lib(32|64|x32|exec)?\/|^\/(nix|gnu)\/store\/[^/]+\/lib|^\[/;
+/** Where a system has its libraries: see is_of_system() in src/view/suspects.c. */
+const SYSTEM = /^([^/]|\/(usr\/(local\/)?)?lib|\/nix\/store|\/snap\/core)/;
 
 export class Model {
 	readonly processes: Process[] = [];
@@ -88,6 +88,8 @@ export class Model {
 	readonly owners: Model | null = null;
 	private readonly firstThread: number[] = [];
 	private readonly programs = new Set<string | null>();
+	/** By stack; undefined where the report suspects none of it. */
+	readonly suspects: (Suspect | undefined)[] = [];
 	/** By stack: */
 	readonly stackProcess: Uint16Array;
 	readonly stackKind: Uint8Array;
@@ -112,7 +114,12 @@ export class Model {
 				endRun: 0,
 				lifetimes: decodeLifetimes(raw, own),
 			});
-			for (const stack of report.stacks) this.stacks.push(stack);
+			const suspects = new Map<string, Suspect>();
+			for (const suspect of report.suspects ?? []) for (const id of suspect.stacks) suspects.set(id, suspect);
+			for (const stack of report.stacks) {
+				this.stacks.push(stack);
+				this.suspects.push(stack.growth && stack.kind !== "vm-internal" ? suspects.get(stack.id) : undefined);
+			}
 			for (const name of own.heaps) this.heaps.number(name);
 			const first = this.threads.length;
 			for (const { tid, name } of report.threads) this.threads.push({ process: index, tid, name });

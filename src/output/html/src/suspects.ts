@@ -9,14 +9,16 @@ import { frameList, functionText, moduleText, placeOf, processText } from "./lab
 import { INTERNAL } from "./model";
 import { spark } from "./series";
 import { sparkElement } from "./table";
+import type { Frame, Suspect } from "./types";
 import { FREED_LATER, type Verdict, badge, explain, reservation, verdictOf } from "./verdicts";
 
-type By = "stack" | "module";
+type By = "line" | "stack" | "module";
 const FIRST = 12;
 
 interface Item {
 	key: string;
-	number: number; // of the stack or module
+	number: number; // of its first stack, or of the module
+	suspect: Suspect | null; // of the report, by line
 	sums: Float64Array;
 	at: number; // where its sums begin
 	stacks: number[];
@@ -25,7 +27,7 @@ interface Item {
 
 export class Suspects {
 	readonly root = h("section", { class: "panel", "aria-label": "Suspects" });
-	private by: By = "stack";
+	private by: By = "line";
 	private more = FIRST;
 	private drawn = false;
 	private readonly open = new Set<string>();
@@ -40,7 +42,7 @@ export class Suspects {
 			h(
 				"div",
 				{ class: "bar" },
-				segments<By>("Suspects by", [["stack", "by stack"], ["module", "by module"]], this.by, (value) => {
+				segments<By>("Suspects by", [["line", "by line"], ["stack", "by stack"], ["module", "by module"]], this.by, (value) => {
 					this.by = value;
 					this.more = FIRST;
 					this.draw();
@@ -51,8 +53,12 @@ export class Suspects {
 		);
 	}
 
+	/* Of a stack; within a module its line counts too. */
 	private verdictOf(stack: number): Verdict {
-		return verdictOf(this.app.model.stacks[stack]!);
+		const { model } = this.app;
+		const own = verdictOf(model.stacks[stack]!.growth);
+		const line = model.suspects[stack];
+		return this.by === "module" && line && verdictOf(line).rank < own.rank ? verdictOf(line) : own;
 	}
 
 	draw(): void {
@@ -68,7 +74,7 @@ export class Suspects {
 		fill(
 			this.list,
 			items.slice(0, this.more).map((item, i) => {
-				const known = told.has(item.verdict) && item.verdict.tone !== "bad";
+				const known = told.has(item.verdict) && item.verdict.rank > 1;
 				told.add(item.verdict);
 				return this.card(item, i, total, known);
 			}),
@@ -86,7 +92,7 @@ export class Suspects {
 	}
 
 	private summary(items: Item[], total: number): string {
-		const what = this.by === "stack" ? "stack" : "module";
+		const what = this.by === "line" ? "place" : this.by;
 		if (!items.length) return "All that was allocated in this interval was freed by its end.";
 		const growing = items.filter((item) => item.verdict.rank === 0);
 		const open = items.filter((item) => item.verdict.rank === 1).length;
@@ -100,36 +106,39 @@ export class Suspects {
 		const { app } = this;
 		const { model } = app;
 		const sums = app.byStack();
-		const modules = new Map<number, Item>();
+		const groups = new Map<Suspect | number, Item>();
 		const out: Item[] = [];
 		for (let stack = 0; stack < model.stacks.length; stack++) {
 			const at = stack * FIELDS;
 			if (!(MEASURES.blocks(sums, at) || MEASURES.impacting(sums, at)) || !app.has(stack)) continue;
-			if (this.by === "stack") {
-				out.push({ key: `stack:${stack}`, number: stack, sums, at, stacks: [stack], verdict: this.verdictOf(stack) });
+			const suspect = this.by === "line" ? (model.suspects[stack] ?? null) : null;
+			if (this.by !== "module" && !suspect) {
+				out.push({ key: `stack:${stack}`, number: stack, suspect, sums, at, stacks: [stack], verdict: this.verdictOf(stack) });
 				continue;
 			}
 			const module = model.stackModule[stack]!;
-			let item = modules.get(module);
+			let item = groups.get(suspect ?? module);
 			if (!item) {
-				item = { key: `module:${module}`, number: module, sums: new Float64Array(FIELDS), at: 0, stacks: [], verdict: FREED_LATER };
-				modules.set(module, item);
+				item = { key: suspect ? `line:${model.stackProcess[stack]}:${suspect.stacks[0]}` : `module:${module}`, number: suspect ? stack : module, suspect, sums: new Float64Array(FIELDS), at: 0, stacks: [], verdict: verdictOf(suspect) };
+				groups.set(suspect ?? module, item);
 				out.push(item);
 			}
 			item.stacks.push(stack);
 			for (let f = 0; f < FIELDS; f++) item.sums[f]! += sums[at + f]!;
 		}
 		if (this.by === "module") for (const item of out) item.verdict = this.verdict(item);
-		const late = (verdict: Verdict): number => (verdict.rank === 0 ? 0 : 1);
+		// First what grows; last what is as good as freed.
+		const late = (verdict: Verdict): number => (verdict.rank === 0 ? 0 : verdict.rank < 4 ? 1 : 2);
 		return out.sort((a, b) => late(a.verdict) - late(b.verdict) || MEASURES.impacting(b.sums, b.at) - MEASURES.impacting(a.sums, a.at) || MEASURES.blocks(b.sums, b.at) - MEASURES.blocks(a.sums, a.at) || a.number - b.number);
 	}
 
 	private runsOf(item: Item): number[] {
 		const { runs, stackModule } = this.app.model;
 		const out: number[] = [];
+		const own = new Set(item.stacks);
 		for (let run = 0; run < runs.count; run++) {
 			const stack = runs.stack[run]!;
-			if (this.by === "stack" ? stack === item.number : stackModule[stack] === item.number && this.app.has(stack)) out.push(run);
+			if (this.by === "module" ? stackModule[stack] === item.number && this.app.has(stack) : own.has(stack)) out.push(run);
 		}
 		return out;
 	}
@@ -148,18 +157,17 @@ export class Suspects {
 
 	private card(item: Item, index: number, total: number, known: boolean): HTMLElement {
 		const { model } = this.app;
-		const stack = item.stacks[0]!;
-		const own = model.stacks[stack]!;
+		const stack = this.largest(item);
 		const held = MEASURES.impacting(item.sums, item.at);
 		const blocks = MEASURES.blocks(item.sums, item.at);
-		const frame = model.chargedFrame(stack) ?? model.frames(stack)[0] ?? null;
+		const frame = this.frameOf(item, stack);
 		const module = model.modules.list[model.stackModule[stack]!]!;
-		const title = this.by === "stack" ? functionText(frame) : moduleText(module);
-		const details = h("details", { class: "suspect-more" }, h("summary", null, this.by === "stack" ? "Why, and the whole stack" : "Its stacks"));
+		const title = this.by === "module" ? moduleText(module) : functionText(frame);
+		const details = h("details", { class: "suspect-more" }, h("summary", null, this.by === "module" ? "Its stacks" : item.stacks.length > 1 ? "Its stacks, and the whole of the largest" : "Why, and the whole stack"));
 		const fillIn = (): void => {
 			if (details.children.length > 1) return;
-			if (this.by === "stack") details.append(...this.why(item, stack), frameList(model, stack));
-			else details.append(this.stacksOf(item));
+			if (this.by === "module") details.append(this.stacksOf(item));
+			else details.append(...(item.stacks.length > 1 ? [this.stacksOf(item)] : this.why(item, stack)), frameList(model, stack));
 		};
 		details.addEventListener("toggle", () => {
 			if (details.open) {
@@ -173,7 +181,7 @@ export class Suspects {
 		}
 		const bar = held > 0 && h("span", { class: "bar-fill" });
 		if (bar) bar.style.width = `${((held / (total || 1)) * 100).toFixed(1)}%`;
-		const narrow = this.by === "stack" ? own.id : (module ?? "");
+		const narrow = this.by === "module" ? (module ?? "") : item.stacks.length > 1 ? (frame?.function ?? "") : model.stacks[stack]!.id;
 		return h(
 			"li",
 			{ class: `suspect ${held ? item.verdict.tone : "plain"}`, "data-key": item.key },
@@ -181,7 +189,7 @@ export class Suspects {
 				"div",
 				{ class: "suspect-head" },
 				h("span", { class: "rank" }, index + 1),
-				h("div", { class: "suspect-what" }, h("h3", null, name(title, 110, "Function")), h("p", { class: "where" }, this.by === "stack" ? this.where(stack) : this.mix(item)), this.verdictLine(item, known)),
+				h("div", { class: "suspect-what" }, h("h3", null, name(title, 110, "Function")), h("p", { class: "where" }, this.by === "module" ? this.mix(item) : this.where(item, stack, frame)), this.verdictLine(item, known)),
 				h(
 					"div",
 					{ class: "suspect-figures" },
@@ -201,9 +209,27 @@ export class Suspects {
 		);
 	}
 
+	private largest(item: Item): number {
+		const sums = this.app.byStack();
+		const held = (stack: number): number => MEASURES.impacting(sums, stack * FIELDS);
+		return item.stacks.reduce((best, stack) => (held(stack) > held(best) ? stack : best));
+	}
+
+	/** The frame that names it: the line's, or the one that the stack is charged to. */
+	private frameOf({ suspect }: Item, stack: number): Frame | null {
+		const { model } = this.app;
+		const frames = model.frames(stack);
+		const own = suspect && frames.find((frame) => frame.function === suspect.function && frame.module === suspect.module && frame.line === suspect.line && frame.file === suspect.file);
+		return own ?? model.chargedFrame(stack) ?? frames[0] ?? null;
+	}
+
 	private verdictLine(item: Item, known: boolean): HTMLElement {
-		const own = this.app.model.stacks[item.stacks[0]!]!;
-		const doubt = this.by === "stack" ? reservation(own, this.window(item.stacks[0]!)) : null;
+		if (item.suspect) return h("p", { class: "verdict" }, badge(item.verdict), known ? "" : ` ${item.suspect.sentence}`);
+		const stack = item.stacks[0]!;
+		const line = this.app.model.suspects[stack];
+		let doubt = this.by === "module" ? null : reservation(this.app.model.stacks[stack]!, this.window(stack));
+		// The stacks of a line are judged together where none can be by itself.
+		if (this.by === "stack" && line && verdictOf(line).rank < item.verdict.rank) doubt = `Together with the other stacks of its line: ${line.verdict}.`;
 		return h("p", { class: "verdict" }, badge(item.verdict), known ? "" : [this.by === "module" ? " Judged by its worst stack." : "", " ", item.verdict.means], doubt && h("span", { class: "doubt" }, " ", doubt));
 	}
 
@@ -226,17 +252,18 @@ export class Suspects {
 		return one;
 	}
 
-	private where(stack: number): (Node | string | null)[] {
+	private where(item: Item, stack: number, frame: Frame | null): (Node | string | null)[] {
 		const { model } = this.app;
 		const own = model.stacks[stack]!;
-		const frame = model.chargedFrame(stack) ?? model.frames(stack)[0] ?? null;
+		const more = item.stacks.length - 1;
 		return [
-			h("bdi", null, moduleText(own.suspect).slice(-60)),
+			h("bdi", null, moduleText(item.suspect ? item.suspect.module : own.suspect).slice(-60)),
 			" · ",
 			frame ? placeOf(frame) : null,
 			frame?.file ? " · " : "",
 			`by ${own.api ?? "?"} · stack `,
 			h("span", { class: "id" }, own.id),
+			more ? ` and ${count(more)} more` : "",
 			model.stackKind[stack] === INTERNAL ? " · an allocator's own mapping" : own.kind === "vm" ? " · a mapping" : "",
 			model.processes.length > 1 ? ` · ${processText(model, model.stackProcess[stack]!)}` : "",
 		];

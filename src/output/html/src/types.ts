@@ -51,6 +51,18 @@ export interface Stack {
 	oldest: number | null;
 	newest: number | null;
 	growth: Growth | null;
+	settled_later?: Amount; // of impacting: freed within the settling time
+}
+
+/** Stacks that come from one line of own code, and are judged alike. */
+export interface Suspect {
+	line: number | null;
+	function: string | null;
+	file: string | null;
+	module: string | null;
+	verdict: string;
+	stacks: string[]; // ids
+	sentence: string;
 }
 
 export interface Totals {
@@ -122,6 +134,7 @@ export interface Report {
 	modules: { module: string | null; size: Amount; impacting: Amount; transient: Amount }[];
 	threads: { tid: number; name: string | null }[];
 	stacks: Stack[];
+	suspects?: Suspect[];
 	frames?: Frame[];
 }
 

@@ -12,21 +12,21 @@ export interface Verdict {
 }
 
 const VERDICTS: Record<string, Verdict> = {
-	"steady growth": { rank: 0, badge: "steady growth", tone: "bad", means: "It kept allocating up to the end and did not free it. This is what a leak looks like." },
-	"growing container": { rank: 0, badge: "growing container", tone: "bad", means: "Its storage was replaced by larger storage again and again, up to the end." },
-	accelerating: { rank: 0, badge: "accelerating", tone: "bad", means: "It kept allocating, faster and faster, and did not free it." },
-	"stepwise growth": { rank: 0, badge: "stepwise growth", tone: "bad", means: "It allocated in bursts, again and again, and did not free it." },
-	"too short to tell": { rank: 1, badge: "too short to tell", tone: "warn", means: "The window was too short to tell a leak from memory that is still in use." },
-	plateau: { rank: 2, badge: "plateau", tone: "calm", means: "It grew, then stopped growing. This is what a cache that has filled looks like." },
-	"steady state": { rank: 2, badge: "steady state", tone: "calm", means: "As much older memory was freed as was allocated: a ring buffer, or a cache at its limit." },
-	"one-off": { rank: 3, badge: "one-off", tone: "calm", means: "It was allocated once, in a short time, and kept: set-up rather than a leak." },
+	"steady growth": { rank: 0, badge: "steady growth", tone: "bad", means: "It kept on taking memory up to the end and did not give it back." },
+	"growing container": { rank: 0, badge: "growing container", tone: "bad", means: "Its storage was replaced by a larger one again and again, up to the end." },
+	accelerating: { rank: 0, badge: "accelerating", tone: "bad", means: "It kept on taking memory, ever faster, and did not give it back." },
+	"stepwise growth": { rank: 0, badge: "stepwise growth", tone: "bad", means: "It took memory in bursts, again and again, and did not give it back." },
+	"too short to tell": { rank: 1, badge: "too short to tell", tone: "warn", means: "The window is too short to tell a leak from memory in use." },
+	plateau: { rank: 2, badge: "plateau", tone: "calm", means: "It grew, then stopped growing, as a cache does that has filled." },
+	"steady state": { rank: 2, badge: "steady state", tone: "calm", means: "As much older memory was freed as was allocated, as in a ring buffer or a cache at its limit." },
+	"one-off": { rank: 3, badge: "one-off", tone: "calm", means: "It was allocated once, in a short time, and kept." },
 	churn: { rank: 4, badge: "churn", tone: "calm", means: "It comes and goes: what is there at the end is likely to be freed soon." },
 };
 /** Of stacks that the report does not judge, as nothing of them was outstanding at its end. */
 export const FREED_LATER: Verdict = { rank: 5, badge: "freed later", tone: "plain", means: "What was there at the end of this interval was freed by the end of the window." };
 
 /** Of the window, whatever interval is looked at. */
-export function verdictOf({ growth }: Stack): Verdict {
+export function verdictOf(growth: { verdict: string } | null): Verdict {
 	if (!growth) return FREED_LATER;
 	return VERDICTS[growth.verdict] ?? { rank: 1, badge: growth.verdict, tone: "warn", means: "" };
 }
@@ -53,8 +53,8 @@ export function reservation({ growth, lifetime_ns }: Stack, window: number): str
 		if (lived < window / 8) return `To tell, watch for ${longer(4 * window)}.`;
 		return `Blocks of this stack live up to ${seconds(lived)}: to tell, watch for ${longer(Math.max(2 * window, 3 * lived))}.`;
 	}
-	if (growth.verdict === "steady state") return "This is likely, not certain: blocks of the same sizes were freed, but it is not known that they are of this stack.";
-	return growth.freed_share === 0 ? "Nothing of it was freed: a cache that is still filling would look the same." : "This is likely, not certain: memory that is freed much later would look the same.";
+	if (growth.verdict === "steady state") return "This is judged by sizes, as it is not known who allocated the older blocks.";
+	return growth.freed_share === 0 ? "Nothing of it was freed, so a cache that is still filling would look the same." : "This is likely, not certain: memory that is freed much later would look the same.";
 }
 
 function rateText(growth: Growth): string[] {
@@ -70,12 +70,13 @@ function rateText(growth: Growth): string[] {
 }
 
 /** The verdict's figures, as sentences: of the window. */
-export function explain({ growth, lifetime_ns }: Stack): string[] {
+export function explain({ growth, lifetime_ns, settled_later: later }: Stack): string[] {
 	const lived = lifetime_ns ? `half of them within ${seconds(lifetime_ns.median / 1e9)}, 99 % within ${seconds(lifetime_ns.p99 / 1e9)}` : "";
 	if (!growth) return [`All of its blocks were freed by the end of the window${lived && `, ${lived}`}.`];
 	const out = growth.verdict === "too short to tell" ? [] : rateText(growth);
 	out.push(growth.freed_share === 0 ? "None of its blocks was freed." : `${percent(growth.freed_share, 1)} of its blocks were freed${lived && `, ${lived}`}.`);
 	out.push(`The blocks that are left are ${seconds(growth.newest_age)} to ${seconds(growth.oldest_age)} old.`);
+	if (later?.count) out.push(`${many(later.count, "block")} (${bytes(later.bytes)}) of them ${later.count === 1 ? "was" : "were"} freed within the settling time, after the window.`);
 	if (growth.settle_age > 0 && growth.settled.count) out.push(`${many(growth.settled.count, "block")} (${bytes(growth.settled.bytes)}) of them are older than blocks of this stack usually get (${seconds(growth.settle_age)}).`);
 	return out;
 }
