@@ -113,7 +113,8 @@ static void put_tail(FILE *out)
 	put_lines(out, mw_cli_command_report.notes);
 	fputs(".SH EXIT STATUS\n.TP\n.B 0\nThe window was recorded, and all that was asked for was written.\n"
 	      ".TP\n.B 1\nIt was not; a message says what failed, on what, why, and what can be done. No partial "
-	      "output file is left behind, except a recording, which can be read up to where it ends.\n"
+	      "output file is left behind, except a recording, which can be read up to where it ends. Where the reader "
+	      "of a pipe has ended, as head(1) does, there is no message.\n"
 	      ".TP\n.B 2\nThe command line is wrong; nothing was done.\n"
 	      ".PP\nA command that memwatch has launched has its own status in the report.\n"
 	      ".SH ENVIRONMENT\n.TP\n.B COLUMNS\nThe width of the terminal, instead of the real one.\n"

@@ -74,10 +74,8 @@ static bool parse_time(const char *text, uint64_t *out)
 		     {"s", NS_PER_S},         {"ms", 1000000},        {"us", 1000}};
 	uint64_t sum = 0, span;
 
-	if (is_decimal(text, true)) {
-		(void)next_span(&text, "", NS_PER_S, out);
-		return true;
-	}
+	if (is_decimal(text, true))
+		return next_span(&text, "", NS_PER_S, out);
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]) && *text; i++)
 		if (next_span(&text, units[i].name, units[i].ns, &span))
 			sum += span;
