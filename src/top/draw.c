@@ -183,7 +183,8 @@ static const char *const help_lines[MW_TOP_HELP] = {
 	"/                            show only what a filter takes, as in: function:parse or module:libc;",
 	"                             of threads thread:worker. As report --filter. Esc: all again",
 	"p                            pause the display; recording goes on",
-	"w                            write a recording of all that was seen, for memwatch report",
+	"w                            write a recording of all that was seen, for memwatch report; not of what",
+	"                             came since there was no room for it, which the header says: not kept",
 	"Ctrl-L                       redraw the screen",
 	"h ?                          this help; any other key closes it",
 	"q Ctrl-C                     detach from the process and quit",
@@ -345,8 +346,9 @@ static void put_process(const struct mw_top_picture *picture, int y, int width)
 		(void)snprintf(zero, sizeof(zero), ", since %s s", moment);
 	if (*shot->not_hooked)
 		(void)snprintf(not_hooked, sizeof(not_hooked), ", not hooked: %s", shot->not_hooked);
-	(void)snprintf(text, sizeof(text), "resident %s, events %s/s, stopped %s, lost %s%s%s",
-		       mw_show_size(shot->rss).text, rate, stopped, mw_show_count(shot->lost).text, not_hooked, zero);
+	(void)snprintf(text, sizeof(text), "resident %s, events %s/s, stopped %s, lost %s%s%s%s",
+		       mw_show_size(shot->rss).text, rate, stopped, mw_show_count(shot->lost).text, not_hooked, zero,
+		       shot->kept ? "" : ", not kept");
 	put(picture, y, 0, width, text);
 }
 

@@ -8,7 +8,7 @@
 #include <limits.h>
 
 #define MW_TOP_TEXT 8192 /* bytes of a line before it is cut */
-#define MW_TOP_HELP 21   /* lines of the help */
+#define MW_TOP_HELP 22   /* lines of the help */
 
 /* All that is shown. */
 struct mw_top_picture {

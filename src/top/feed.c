@@ -260,6 +260,7 @@ static void fill_figures(const struct mw_top_feed *feed, uint64_t time_ns, struc
 	}
 	mw_top_show_missed(model->metadata.hooks, model->metadata.hook_count, recorder->view->options->track_heap,
 			   recorder->view->options->track_vm, shot->not_hooked, sizeof(shot->not_hooked));
+	shot->kept = feed->session->writer && !mw_store_broken(feed->session->writer);
 	if (recorder->sample_count)
 		shot->rss = recorder->newest.rss;
 }

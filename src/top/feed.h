@@ -88,6 +88,7 @@ struct mw_top_shot {
 	struct mw_amount heap, vm;
 	uint64_t events, stood_ns, lost, rss;
 	bool has_stood;
+	bool kept;            /* what is seen goes into a recording, or a file for one */
 	char not_hooked[160]; /* names of functions whose calls are not seen, the first few; "": all are */
 	uint32_t stack_count, thread_count;
 	struct mw_track_sum *stacks, *threads;

@@ -339,6 +339,14 @@ class Table(Case):
                     self.assertEqual(mwtop.report(self, screen.file('whole.mw'))['totals'], report['totals'])
                 self.menu.end()
 
+    def test_what_can_not_be_kept_is_said(self):
+        screen = self.start('a', env={'TMPDIR': '/nowhere'})
+        screen.wait_row('grow_a', A)
+        screen.wait('^resident .*, lost 0, not kept$')
+        screen.keys('w', 'Enter')
+        screen.wait('^not written: .*/nowhere')
+        self.finish(screen)
+
     def test_reports_need_what_was_seen(self):
         menu = mwtop.Menu(self)
         before = mwlive.Snapshot(menu.pid)
