@@ -56,8 +56,7 @@ struct mw_error *mw_track_interval(struct mw_track *track, uint64_t begin_ns)
 	}
 	for (uint32_t i = 0; i < track->replaced.used; i++)
 		mw_replaced_deinit(mw_pool_at(&track->replaced, i));
-	for (uint32_t i = 0; i < track->class_flows.used; i++)
-		mw_class_flow_deinit(mw_pool_at(&track->class_flows, i));
+	mw_class_flows_deinit(&track->flows);
 	track->missed = 0;
 	mw_series_clock_start(&track->clock, begin_ns);
 	return NULL;
@@ -240,13 +239,12 @@ void mw_track_stack_births(const struct mw_track *track, uint32_t id, uint64_t e
 bool mw_track_class_flow(const struct mw_track *track, uint32_t size_class, uint64_t end_ns,
 			 struct mw_track_series *born, struct mw_track_series *gone)
 {
-	const struct mw_class_flow *flow;
+	const struct mw_class_flows *flows = &track->flows;
 
-	if (!track->class_flow[size_class])
+	if (!flows->born[size_class] && !flows->gone[size_class])
 		return false;
-	flow = mw_pool_at(&track->class_flows, track->class_flow[size_class] - 1u);
-	mw_series_read(&flow->born, &track->clock, flow->born_count, end_ns, born);
-	mw_series_read(&flow->gone, &track->clock, flow->gone_count, end_ns, gone);
+	mw_series_read(&flows->born_series[size_class], &track->clock, flows->born[size_class], end_ns, born);
+	mw_series_read(&flows->gone_series[size_class], &track->clock, flows->gone[size_class], end_ns, gone);
 	return true;
 }
 
@@ -257,7 +255,6 @@ void mw_track_memory(const struct mw_track *track, struct mw_track_memory *out)
 	out->blocks = mw_pool_memory(&track->ranges.ranges) + mw_pool_memory(&track->vm_blocks) +
 		      mw_pool_memory(&track->pending) + track->late.capacity * sizeof(*track->late.items) +
 		      mw_index_memory(&track->late.index) + sizeof(*track);
-	out->blocks += mw_pool_memory(&track->class_flows);
 	for (uint32_t i = 0; i < MW_BLOCK_SHARDS; i++)
 		out->blocks += (uint64_t)track->heap.shards[i].capacity * sizeof(struct mw_block_slot);
 	out->stacks = mw_pool_memory(&stacks->nodes) + mw_pool_memory(&stacks->records) +
@@ -272,11 +269,7 @@ void mw_track_memory(const struct mw_track *track, struct mw_track_memory *out)
 	out->stacks += mw_pool_memory(&track->replaced);
 	for (uint32_t i = 0; i < track->replaced.used; i++)
 		out->stacks += mw_series_memory(&((const struct mw_replaced *)mw_pool_at(&track->replaced, i))->older);
-	for (uint32_t i = 0; i < track->class_flows.used; i++) {
-		const struct mw_class_flow *flow = mw_pool_at(&track->class_flows, i);
-
-		out->blocks += mw_series_memory(&flow->born) + mw_series_memory(&flow->gone);
-	}
+	out->blocks += mw_class_flows_memory(&track->flows);
 	out->threads = mw_pool_memory(&track->threads.records) + mw_map_memory(&track->threads.latest) +
 		       track->threads.name_bytes;
 }

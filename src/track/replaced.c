@@ -4,8 +4,9 @@
 
 #include "track/state.h"
 
-#define NEAR   16u /* calls of the thread between the two */
-#define FACTOR 8u  /* of sizes: blocks that differ by more have nothing to do with each other */
+#define NEAR    16u  /* calls of the thread between the two */
+#define FACTOR  8u   /* of sizes: blocks that differ by more have nothing to do with each other */
+#define STORAGE 128u /* bytes: what is smaller is hardly a container's storage */
 
 void mw_replaced_deinit(struct mw_replaced *replaced)
 {
@@ -13,11 +14,33 @@ void mw_replaced_deinit(struct mw_replaced *replaced)
 	*replaced = (struct mw_replaced){0};
 }
 
-void mw_class_flow_deinit(struct mw_class_flow *flow)
+void mw_class_flows_deinit(struct mw_class_flows *flows)
 {
-	mw_series_deinit(&flow->born);
-	mw_series_deinit(&flow->gone);
-	*flow = (struct mw_class_flow){0};
+	for (uint32_t i = 0; i < MW_SIZE_CLASSES; i++) {
+		mw_series_deinit(&flows->born_series[i]);
+		mw_series_deinit(&flows->gone_series[i]);
+	}
+	*flows = (struct mw_class_flows){0};
+}
+
+struct mw_error *mw_class_flows_follow(struct mw_class_flows *flows, const struct mw_series_clock *clock)
+{
+	struct mw_error *err = NULL;
+
+	for (uint32_t i = 0; i < MW_SIZE_CLASSES; i++) {
+		err = mw_track_first_error(err, mw_series_follow(&flows->born_series[i], clock, flows->born[i]));
+		err = mw_track_first_error(err, mw_series_follow(&flows->gone_series[i], clock, flows->gone[i]));
+	}
+	return err;
+}
+
+uint64_t mw_class_flows_memory(const struct mw_class_flows *flows)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < MW_SIZE_CLASSES; i++)
+		bytes += mw_series_memory(&flows->born_series[i]) + mw_series_memory(&flows->gone_series[i]);
+	return bytes;
 }
 
 /* A stack's, which is made where there is none. */
@@ -115,6 +138,8 @@ struct mw_error *mw_replaced_free(struct mw_track *track, uint32_t thread, const
 	uint32_t stack = block->stack;
 
 	recent->own_free = (struct mw_recent_call){.bytes = block->bytes, .stack = stack, .call = ++recent->calls};
+	if (block->bytes < STORAGE)
+		return NULL;
 	for (uint32_t i = 1; i <= MW_RECENT; i++) {
 		struct mw_recent_call *own = &recent->allocations[(recent->next_allocation - i) % MW_RECENT];
 
@@ -128,38 +153,6 @@ struct mw_error *mw_replaced_free(struct mw_track *track, uint32_t thread, const
 			return take_place(track, stack, own->bytes, block->bytes, false);
 		}
 	}
-	return NULL;
-}
-
-static struct mw_error *flow_of(struct mw_track *track, uint64_t usable, struct mw_class_flow **out)
-{
-	uint16_t *number = &track->class_flow[mw_size_class(usable)];
-
-	if (!*number) {
-		MW_TRY(mw_pool_reserve(&track->class_flows, 1));
-		*number = (uint16_t)(mw_pool_take(&track->class_flows) + 1);
-	}
-	*out = mw_pool_at(&track->class_flows, *number - 1u);
-	return NULL;
-}
-
-struct mw_error *mw_class_born(struct mw_track *track, uint64_t usable)
-{
-	struct mw_class_flow *flow = NULL;
-
-	MW_TRY(flow_of(track, usable, &flow));
-	MW_TRY(mw_series_follow(&flow->born, &track->clock, flow->born_count));
-	flow->born_count++;
-	return NULL;
-}
-
-struct mw_error *mw_class_gone(struct mw_track *track, uint64_t usable)
-{
-	struct mw_class_flow *flow = NULL;
-
-	MW_TRY(flow_of(track, usable, &flow));
-	MW_TRY(mw_series_follow(&flow->gone, &track->clock, flow->gone_count));
-	flow->gone_count++;
 	return NULL;
 }
 

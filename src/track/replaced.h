@@ -97,14 +97,17 @@ static inline double mw_size_of_class(uint32_t number)
 			  : (double)(UINT64_C(1) << ((number - 9) / 8 + 7)) * (1 + ((number - 9) % 8 + 0.5) / 8);
 }
 
-struct mw_class_flow {
-	struct mw_series born, gone; /* of the counts */
-	uint64_t born_count, gone_count;
+/* Counted with every event; series are brought up to date when a moment is over. Zero-initialise; mw_class_flows_deinit
+ * frees. */
+struct mw_class_flows {
+	uint64_t born[MW_SIZE_CLASSES], gone[MW_SIZE_CLASSES];
+	struct mw_series born_series[MW_SIZE_CLASSES], gone_series[MW_SIZE_CLASSES];
 };
 
-void mw_class_flow_deinit(struct mw_class_flow *flow);
-/* A block of that usable size, or MW_SIZE_UNKNOWN, came to be, or went. Errors: MEMORY. */
-struct mw_error *mw_class_born(struct mw_track *track, uint64_t usable) MW_MUST_CHECK;
-struct mw_error *mw_class_gone(struct mw_track *track, uint64_t usable) MW_MUST_CHECK;
+void mw_class_flows_deinit(struct mw_class_flows *flows);
+/* The clock has advanced. Errors: MEMORY. */
+struct mw_error *mw_class_flows_follow(struct mw_class_flows *flows, const struct mw_series_clock *clock) MW_MUST_CHECK;
+/* Bytes behind the structure. */
+uint64_t mw_class_flows_memory(const struct mw_class_flows *flows);
 
 #endif

@@ -114,9 +114,8 @@ struct mw_track {
 	struct mw_pool pending;
 	struct mw_stack_table stacks;
 	struct mw_thread_table threads;
-	struct mw_pool replaced;              /* struct mw_replaced */
-	struct mw_pool class_flows;           /* struct mw_class_flow … */
-	uint16_t class_flow[MW_SIZE_CLASSES]; /* … and their numbers + 1; 0: none */
+	struct mw_pool replaced; /* struct mw_replaced */
+	struct mw_class_flows flows;
 	struct mw_tally totals[MW_KIND_COUNT];
 	struct mw_series_clock clock;
 	uint64_t now_ns; /* the latest time of all events until now */
@@ -215,16 +214,22 @@ static inline MW_MUST_CHECK struct mw_error *mw_account_stack(struct mw_track *t
 	return NULL;
 }
 
+/* What a stack has is about to change. */
+static inline struct mw_error *mw_account_follow(struct mw_track *track, struct mw_tally *stack)
+{
+	if (__builtin_expect(stack->series.known == track->clock.now, 1))
+		return NULL;
+	return mw_tally_catch_up(stack, &track->clock);
+}
+
 /* A block came to be. Where memory for its series is wanting all else is counted; so it is with the next two. */
 static inline MW_MUST_CHECK struct mw_error *mw_account_add(struct mw_track *track, const struct mw_account *account,
 							    uint64_t bytes, uint64_t time_ns)
 {
 	struct mw_tally *total = &track->totals[account->kind];
 	struct mw_tally *stack = &mw_stack_table_at(&track->stacks, account->stack)->tally;
-	struct mw_error *err = mw_series_follow(&stack->series, &track->clock, stack->impacting.bytes);
+	struct mw_error *err = mw_account_follow(track, stack);
 
-	err = mw_track_first_error(
-		err, mw_series_follow(&stack->births, &track->clock, stack->impacting.count + stack->transient.count));
 	mw_tally_add(total, bytes, time_ns);
 	mw_tally_add(stack, bytes, time_ns);
 	if (account->kind != MW_KIND_VM_INTERNAL) {
@@ -254,7 +259,7 @@ mw_account_release(struct mw_track *track, const struct mw_account *account, uin
 		mw_amount_release(&stack->aofo, &stack->aofi, count, bytes);
 		return NULL;
 	}
-	err = mw_series_follow(&stack->series, &track->clock, stack->impacting.bytes);
+	err = mw_account_follow(track, stack);
 	mw_amount_release(&total->impacting, &total->transient, count, bytes);
 	mw_amount_release(&stack->impacting, &stack->transient, count, bytes);
 	if (account->kind != MW_KIND_VM_INTERNAL) {

@@ -189,3 +189,15 @@ uint64_t mw_series_memory(const struct mw_series *series)
 {
 	return capacity_of(series) * sizeof(*series->values);
 }
+
+struct mw_error *mw_tally_catch_up(struct mw_tally *tally, const struct mw_series_clock *clock)
+{
+	struct mw_error *err = mw_series_catch_up(&tally->series, clock, tally->impacting.bytes);
+	struct mw_error *second =
+		mw_series_catch_up(&tally->births, clock, tally->impacting.count + tally->transient.count);
+
+	if (!err)
+		return second;
+	mw_error_destroy(second);
+	return err;
+}

@@ -62,11 +62,14 @@ struct mw_tally {
 	struct mw_amount impacting, transient;
 	struct mw_track_peak peak;
 	struct mw_series series; /* of impacting.bytes, of a stack */
-	struct mw_series births; /* of impacting.count + transient.count; of stacks only */
+	struct mw_series births; /* of impacting.count + transient.count; known up to the same moment */
 	struct mw_amount aofi, aofo;
 	uint64_t aofi_unknown;
 	struct mw_amount settled; /* of impacting, freed after the window */
 };
+
+/* Its series are behind the clock. Errors: MEMORY. */
+struct mw_error *mw_tally_catch_up(struct mw_tally *tally, const struct mw_series_clock *clock) MW_MUST_CHECK;
 
 /* A block of `bytes` came to be. */
 static inline void mw_tally_add(struct mw_tally *tally, uint64_t bytes, uint64_t time_ns)

@@ -160,8 +160,8 @@ static struct mw_error *end_block(struct mw_track *track, const struct mw_block 
 
 	if (mw_track_is_watched(track))
 		tell(track, block, time_ns);
-	return mw_track_first_error(mw_account_end(track, &account, block->bytes, block->time_ns, time_ns),
-				    mw_class_gone(track, mw_replaced_usable(block->bytes)));
+	track->flows.gone[mw_size_class(mw_replaced_usable(block->bytes))]++;
+	return mw_account_end(track, &account, block->bytes, block->time_ns, time_ns);
 }
 
 /* A block from before the window went; `stack` is whose call it was, or MW_STACK_NONE. */
@@ -174,7 +174,8 @@ static struct mw_error *end_unknown(struct mw_track *track, mw_addr addr, uint64
 
 		tell(track, &block, time_ns);
 	}
-	return mw_track_first_error(mw_account_aofi(track, MW_KIND_HEAP, stack, bytes), mw_class_gone(track, bytes));
+	track->flows.gone[mw_size_class(bytes)]++;
+	return mw_account_aofi(track, MW_KIND_HEAP, stack, bytes);
 }
 
 static struct mw_error *take_alloc(struct mw_track *track, const struct mw_event *event)
@@ -197,7 +198,7 @@ static struct mw_error *take_alloc(struct mw_track *track, const struct mw_event
 	}
 	account = (struct mw_account){MW_KIND_HEAP, block.stack, block.thread};
 	err = mw_track_first_error(err, mw_account_add(track, &account, block.bytes, block.time_ns));
-	err = mw_track_first_error(err, mw_class_born(track, mw_replaced_usable(block.bytes)));
+	track->flows.born[mw_size_class(mw_replaced_usable(block.bytes))]++;
 	if (event->type == MW_EVENT_ALLOC)
 		err = mw_track_first_error(err, mw_replaced_alloc(track, event->thread, &block));
 	return err;
@@ -341,8 +342,10 @@ static struct mw_error *take_event(void *context, const struct mw_event *event)
 		MW_TRY(come_late(track, event));
 	else
 		track->now_ns = event->time_ns;
-	if (mw_series_clock_lags(&track->clock, event->time_ns))
+	if (mw_series_clock_lags(&track->clock, event->time_ns)) {
 		mw_series_clock_advance(&track->clock, event->time_ns);
+		MW_TRY(mw_class_flows_follow(&track->flows, &track->clock));
+	}
 	switch (event->type) {
 	case MW_EVENT_ALLOC:
 		return take_alloc(track, event);
@@ -408,7 +411,6 @@ struct mw_error *mw_track_create(struct mw_track **out)
 	mw_pool_init(&track->stacks.nodes, sizeof(struct mw_stack_node));
 	mw_pool_init(&track->stacks.records, sizeof(struct mw_stack_record));
 	mw_pool_init(&track->replaced, sizeof(struct mw_replaced));
-	mw_pool_init(&track->class_flows, sizeof(struct mw_class_flow));
 	mw_pool_init(&track->threads.records, sizeof(struct mw_thread_record));
 	mw_series_clock_start(&track->clock, 0);
 	*out = track;
@@ -436,10 +438,8 @@ void mw_track_destroy(struct mw_track *track)
 	mw_stack_table_deinit(&track->stacks);
 	for (uint32_t i = 0; i < track->replaced.used; i++)
 		mw_replaced_deinit(mw_pool_at(&track->replaced, i));
-	for (uint32_t i = 0; i < track->class_flows.used; i++)
-		mw_class_flow_deinit(mw_pool_at(&track->class_flows, i));
+	mw_class_flows_deinit(&track->flows);
 	mw_pool_deinit(&track->replaced);
-	mw_pool_deinit(&track->class_flows);
 	mw_index_deinit(&track->late.index);
 	free(track->late.items);
 	mw_pool_deinit(&track->pending);
