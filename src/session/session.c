@@ -637,7 +637,10 @@ static struct mw_error *end_windows(struct mw_session *session)
 		/* Where its window was over before, some frees may have come. */
 		recorder->settles &= recorder->settling || (!interrupted && !is_over(session, i));
 	}
-	err = mw_looks_take(session->recorders, session->count, session->engine);
+	/* What waits to be served, of the window's as well. */
+	err = session->engine->ops->run(session->engine, mw_clock_ns(), NULL);
+	if (!err)
+		err = mw_looks_take(session->recorders, session->count, session->engine);
 	if (!err && !interrupted)
 		err = settle(session);
 	for (size_t i = 0; i < session->count; i++)

@@ -18,11 +18,21 @@
 #define STRING_MAX      (1u << 20)
 #define REMAP_DONTUNMAP 4 /* MREMAP_DONTUNMAP: newer than some C libraries */
 
+/* Stops wait to be served, and a window's end does not wait for them: a free that waits then is of the window. */
+static uint64_t time_of(const struct trap_process *process, enum mw_event_type type)
+{
+	const struct trap_engine *engine = process->engine;
+	uint64_t now = trap_now(process);
+	uint64_t end = process->window.length_ns ? process->window.length_ns : engine->options.duration_ns;
+
+	return type == MW_EVENT_FREE && end && now > end && engine->stop_ns <= process->closed_ns ? end : now;
+}
+
 static struct mw_error *emit(struct trap_thread *thread, enum mw_event_type type, enum mw_kind kind, mw_addr addr,
 			     uint64_t size, uint32_t stack)
 {
 	const struct trap_process *process = thread->process;
-	const struct mw_event event = {.time_ns = trap_now(process),
+	const struct mw_event event = {.time_ns = time_of(process, type),
 				       .addr = addr,
 				       .size = size,
 				       .stack = stack,

@@ -56,10 +56,19 @@ static bool is_as_long_as_wanted(const struct trap_process *process)
 	return process->windowed && wanted && trap_now(process) >= wanted;
 }
 
+void trap_window_hear(struct trap_process *process)
+{
+	if (process->closed_ns)
+		return;
+	trap_hear_all(process->engine);
+	process->closed_ns = mw_clock_ns();
+}
+
 void trap_window_close(struct trap_process *process)
 {
 	if (!process->windowed || process->window.length_ns)
 		return;
+	trap_window_hear(process);
 	process->window.length_ns =
 		is_as_long_as_wanted(process) ? process->engine->options.duration_ns : trap_now(process);
 }

@@ -527,6 +527,35 @@ static struct mw_error *let_go_of_still_ones(struct trap_engine *engine)
 	return NULL;
 }
 
+/* Wake up when the next window ends, and hear of all that has stopped by then before anything later. */
+static void note_ends(struct trap_engine *engine)
+{
+	uint64_t now, next = UINT64_MAX;
+	bool near;
+
+	if (!engine->options.duration_ns || engine->windows_ended)
+		return;
+	now = mw_clock_ns();
+	for (size_t i = 0; i < engine->process_count; i++) {
+		struct trap_process *process = engine->processes[i];
+		uint64_t end = process->start_ns + engine->options.duration_ns;
+
+		if (process->ended || !process->windowed || process->closed_ns)
+			continue;
+		if (now >= end)
+			trap_window_hear(process);
+		else if (end < next)
+			next = end;
+	}
+	near = next != UINT64_MAX && next - now < 2 * TICK_USEC * UINT64_C(1000);
+	if (near && next != engine->aim_ns) {
+		const struct itimerval aim = {{0, TICK_USEC}, {0, (suseconds_t)((next - now) / 1000 + 1)}};
+
+		setitimer(ITIMER_REAL, &aim, NULL);
+	}
+	engine->aim_ns = near ? next : 0;
+}
+
 static struct mw_error *serve(struct trap_engine *engine, uint64_t deadline_ns, const volatile sig_atomic_t *interrupt)
 {
 	while (anything_left(engine)) {
@@ -534,6 +563,7 @@ static struct mw_error *serve(struct trap_engine *engine, uint64_t deadline_ns, 
 		pid_t tid;
 
 		MW_TRY(trap_wait(engine, &tid, &status));
+		note_ends(engine);
 		if (tid)
 			MW_TRY(trap_dispatch(engine, tid, status));
 		/* Others may have news all the time. */

@@ -197,6 +197,11 @@ static size_t look_at_others(struct trap_engine *engine, size_t most)
 	return found;
 }
 
+void trap_hear_all(struct trap_engine *engine)
+{
+	(void)look_at_others(engine, engine->threads.count);
+}
+
 /*
  * Threads stand that were not waited for: a wait for any would find them again and again. Orphans are heard of later.
  */
@@ -207,6 +212,8 @@ static pid_t poll_running(struct trap_engine *engine)
 	for (unsigned i = 0; i < NAPS; i++) {
 		if (look_at_others(engine, engine->threads.count))
 			return 1;
+		if (engine->aim_ns && mw_clock_ns() >= engine->aim_ns)
+			break;
 		nanosleep(&nap, NULL);
 	}
 	errno = EINTR;

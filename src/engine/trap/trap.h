@@ -233,6 +233,7 @@ struct trap_process {
 	struct mw_engine_stats stats;
 	struct mw_window_info window;
 	uint64_t start_ns;
+	uint64_t closed_ns; /* when all stops from before the window's end had been heard of; 0: not yet */
 	uint64_t last_sample_ns;
 	bool end_sampled; /* when all were about to end, by one that was not the first */
 	struct trap_planted planted;
@@ -259,6 +260,7 @@ struct trap_engine {
 	struct mw_unwound_frame *frames; /* room for depth of them */
 	struct mw_raw_frame *raw_frames;
 	uint64_t stop_ns; /* when the stop being served was heard of */
+	uint64_t aim_ns;  /* a window's end that a wait is to be interrupted at; 0: none is near */
 	struct {
 		struct trap_heard {
 			pid_t tid;
@@ -310,6 +312,8 @@ bool trap_orphan_take(struct trap_engine *engine, pid_t tid, int *status);
 struct mw_error *trap_wait(struct trap_engine *engine, pid_t *tid, int *status) MW_MUST_CHECK;
 /* The same of those that are known, where it has happened already. */
 void trap_wait_no_time(struct trap_engine *engine, pid_t *tid, int *status);
+/* Hear of all that have stopped (TRAP_HEARD of them at most): they are served before any that stops later. */
+void trap_hear_all(struct trap_engine *engine);
 /* A held thread whose signal has been served, or that has none, need not be found again by every wait. */
 void trap_reap_served(struct trap_engine *engine, pid_t tid);
 struct mw_error *trap_thread_add(struct trap_process *process, pid_t tid, enum trap_relation relation,
@@ -491,6 +495,8 @@ struct mw_error *trap_actions_give_back(const struct mw_inject *inject, const st
 struct mw_error *trap_process_detach(struct trap_process *process, enum mw_window_end end) MW_MUST_CHECK;
 /* The window ends now, or when it was as long as it was to be. */
 void trap_window_close(struct trap_process *process);
+/* The window's time is over: a free by which a thread stands now is of the window, however late it is served. */
+void trap_window_hear(struct trap_process *process);
 /* Could a thread of a held process not be stopped, and may it be in code of ours? */
 bool trap_any_starved(const struct trap_process *process);
 
