@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* What was written comes back exactly. */
 #include "rig.h"
+#include "store/format.h"
 #include "unit.h"
 
 #include <stdlib.h>
@@ -163,6 +164,87 @@ static void test_random_events_come_back(void **state)
 	free(path);
 }
 
+struct parts {
+	uint64_t before, after, settles;
+};
+
+static struct mw_error *count_events(void *context, uint32_t process, const struct mw_event *events, size_t count)
+{
+	struct parts *parts = context;
+
+	assert_int_equal(process, 0);
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(events[i].time_ns, parts->before + parts->after + i);
+	*(parts->settles ? &parts->after : &parts->before) += count;
+	return NULL;
+}
+
+static struct mw_error *begin_after(void *context, uint32_t process)
+{
+	struct parts *parts = context;
+
+	assert_int_equal(process, 0);
+	parts->settles++;
+	return NULL;
+}
+
+static void write_settled(const char *path, uint64_t before, uint64_t after)
+{
+	struct mw_store_writer *writer;
+	struct mw_event_sink sink;
+	struct rig_inner inner;
+	uint32_t number;
+
+	rig_inner_init(&inner);
+	rig_good(mw_store_create(path, &writer));
+	rig_good(mw_store_publish(writer));
+	rig_good(mw_store_sink(writer, 0, &inner.sink, &sink));
+	rig_good(sink.thread(sink.context, 1, "t", true, &number));
+	for (uint64_t i = 0; i < before + after; i++) {
+		const struct mw_event event = {.time_ns = i,
+					       .addr = 16 * i,
+					       .size = MW_SIZE_UNKNOWN,
+					       .stack = MW_STACK_NONE,
+					       .type = MW_EVENT_FREE};
+
+		if (i >= before)
+			MW_STORE_TELL(writer, settle, 0);
+		rig_good(sink.event(sink.context, &event));
+	}
+	assert_int_equal(inner.events, before + after);
+	rig_good(mw_store_finish(writer));
+	mw_store_destroy(writer);
+}
+
+/* Events of the settling time come apart, and who does not ask for them gets none. */
+static void test_settled_events(void **state)
+{
+	static const uint64_t counts[][2] = {{1, 1}, {100, 40000}, {20000, 3}, {0, 5}, {7, 0}};
+	char *path = strdup(rig_path("settled.mw"));
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		struct parts parts = {0}, window = {0};
+		const struct mw_store_visitor both = {.context = &parts, .events = count_events, .settle = begin_after};
+		const struct mw_store_visitor older = {.context = &window, .events = count_events};
+		struct mw_store_reader *reader;
+		struct mw_store_state read;
+
+		write_settled(path, counts[i][0], counts[i][1]);
+		rig_good(mw_store_open(path, &reader));
+		rig_good(mw_store_read(reader, &both, &read));
+		assert_false(read.cut);
+		assert_int_equal(parts.before, counts[i][0]);
+		assert_int_equal(parts.after, counts[i][1]);
+		assert_int_equal(parts.settles, (counts[i][1] + MW_STORE_EVENTS_MAX - 1) / MW_STORE_EVENTS_MAX);
+		rig_good(mw_store_read(reader, &older, &read));
+		assert_false(read.cut);
+		assert_int_equal(window.before, counts[i][0]);
+		mw_store_close(reader);
+	}
+	free(path);
+}
+
 /* The inner sink numbers stacks of its own in between, and one of them is asked for later. */
 static void test_numbers_left_out(void **state)
 {
@@ -277,11 +359,9 @@ static void test_refused(void **state)
 UNIT_GROUP(round)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_everything_comes_back),
-		cmocka_unit_test(test_random_events_come_back),
-		cmocka_unit_test(test_numbers_left_out),
-		cmocka_unit_test(test_order_of_before),
-		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_everything_comes_back), cmocka_unit_test(test_random_events_come_back),
+		cmocka_unit_test(test_settled_events),        cmocka_unit_test(test_numbers_left_out),
+		cmocka_unit_test(test_order_of_before),       cmocka_unit_test(test_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, rig_cleanup);

@@ -384,6 +384,56 @@ static void test_exit_of_a_child(void **state)
 	assert_int_equal(rig.shared.control->exits, 0);
 }
 
+static void pass(uint32_t hook, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+{
+	struct mw_stub_call *call = rig_stack(1000, 2);
+
+	assert_int_equal(rig_enter(call, hook, a, b, c, d), MW_STUB_PASS);
+	rig_expect_none();
+}
+
+/* Only what frees is recorded, without stacks. */
+static void test_settling(void **state)
+{
+	struct mw_stub_call *under_way, *call;
+
+	(void)state;
+	allocate(BLOCK);
+	under_way = rig_call(HOOK_MALLOC, 48, 0, 0, 0);
+	rig.shared.control->settling = 1;
+	pass(HOOK_MALLOC, 24, 0, 0, 0);
+	pass(HOOK_CALLOC, 24, 2, 0, 0);
+	pass(HOOK_MEMALIGN, 0, 16, 24, 0);
+	pass(HOOK_REALLOC, 0, 24, 0, 0);
+	pass(HOOK_REALLOCARRAY, 0, 24, 2, 0);
+	pass(HOOK_RESIZE, BLOCK, 24, 0, 0);
+	pass(HOOK_STRDUP, (uint64_t)(uintptr_t) "text", 0, 0, 0);
+	pass(HOOK_MMAP, 0, 4096, 3, 0x22);
+	/* What was under way ends as ever. */
+	mw_stub_leave(under_way, OTHER);
+	rig_expect(MW_RING_ALLOC, OTHER, 48);
+	/* Blocks of the window, and others: memwatch knows which. */
+	call = rig_stack(1000, 2);
+	assert_int_equal(rig_enter(call, HOOK_FREE, BLOCK, 0, 0, 0), MW_STUB_PASS);
+	rig_expect(MW_RING_FREE_BLOCK, BLOCK, UINT64_MAX);
+	assert_int_equal(rig_enter(call, HOOK_FREE, BLOCK + 0x100, 0, 0, 0), MW_STUB_PASS);
+	rig_expect(MW_RING_FREE_BLOCK, BLOCK + 0x100, UINT64_MAX);
+	pass(HOOK_FREE, 0, 0, 0, 0);
+	mw_stub_leave(rig_call(HOOK_REALLOC, OTHER, 1000, 0, 0), BLOCK);
+	assert_int_equal(rig_record()->type, MW_RING_REALLOC_BEGIN);
+	rig_expect(MW_RING_REALLOC_END, BLOCK, 1000);
+	mw_stub_leave(rig_call(HOOK_REALLOC, BLOCK, 1000, 0, 0), 0);
+	assert_int_equal(rig_record()->type, MW_RING_REALLOC_BEGIN);
+	assert_int_equal(rig_record()->type, MW_RING_REALLOC_FAIL);
+	mw_stub_leave(rig_call(HOOK_MUNMAP, 0x10000, 4096, 0, 0), 0);
+	rig_expect(MW_RING_UNMAP_BEGIN, 0x10000, 4096);
+	rig_expect(MW_RING_UNMAP_END, 0x10000, 4096);
+	/* What is mapped over something. */
+	mw_stub_leave(rig_call(HOOK_MMAP, 0x20000, 4096, 3, 0x32), 0x20000);
+	rig_expect(MW_RING_MAP, 0x20000, 4096);
+	rig_expect_none();
+}
+
 UNIT_GROUP(events)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
@@ -399,6 +449,7 @@ UNIT_GROUP(events)
 		T(test_chunks),
 		T(test_glibc_frees_itself),
 		T(test_allocators_mappings_are_internal),
+		T(test_settling),
 		T(test_off),
 		T(test_child),
 		T(test_loader),

@@ -142,6 +142,50 @@ static void test_input(void **state)
 }
 
 /* The first highest moment, of heap and vm together. */
+/* What is freed after the window counts where the interval ends with it, and only there. */
+static void test_settled(void **state)
+{
+	const char *path = tape_path("settled.mw");
+	struct mw_replay *replay;
+	struct tape tape;
+	uint32_t stack;
+
+	(void)state;
+	tape_open(&tape, path);
+	tape_add(&tape, &app);
+	stack = tape_stack(&tape, 0, MW_KIND_HEAP, 0x10);
+	tape_alloc(&tape, 0, stack, 0x1000, 1, 1 * TAPE_SECOND);
+	tape_alloc(&tape, 0, stack, 0x2000, 2, 2 * TAPE_SECOND);
+	tape_alloc(&tape, 0, stack, 0x3000, 4, 3 * TAPE_SECOND);
+	MW_STORE_TELL(tape.writer, settle, 0);
+	good(mw_track_settle(tape.processes[0].track));
+	tape_free(&tape, 0, 0x1000, 11 * TAPE_SECOND);
+	tape_free(&tape, 0, 0x3000, 12 * TAPE_SECOND);
+	tape_free(&tape, 0, 0x3000, 13 * TAPE_SECOND);
+	tape_end(&tape, 0, 10 * TAPE_SECOND);
+	tape_close(&tape);
+	replay = open_replay(path);
+	for (uint64_t from = 0; from <= 2; from++) {
+		uint64_t ends[] = {MW_REPLAY_END, 10 * TAPE_SECOND, 99 * TAPE_SECOND};
+
+		for (size_t i = 0; i < 3; i++) {
+			run(replay, from * TAPE_SECOND, ends[i]);
+			assert_amount(totals(replay, 0, MW_KIND_HEAP).settled_later, from < 2 ? 2 : 1,
+				      from < 2 ? 5 : 4);
+			assert_amount(totals(replay, 0, MW_KIND_HEAP).impacting, from < 2 ? 3 : 2, from < 2 ? 7 : 6);
+		}
+	}
+	/* The interval begins after all events. */
+	run(replay, 5 * TAPE_SECOND, MW_REPLAY_END);
+	assert_amount(totals(replay, 0, MW_KIND_HEAP).settled_later, 0, 0);
+	assert_amount(totals(replay, 0, MW_KIND_HEAP).aofo, 3, 7);
+	run(replay, 0, 9 * TAPE_SECOND);
+	assert_amount(totals(replay, 0, MW_KIND_HEAP).settled_later, 0, 0);
+	assert_amount(totals(replay, 0, MW_KIND_HEAP).impacting, 3, 7);
+	assert_int_equal(mw_replay_watched(replay, 0)->metadata.last_ns, 3 * TAPE_SECOND);
+	mw_replay_close(replay);
+}
+
 static void test_peak(void **state)
 {
 	const char *path = tape_path("peak.mw");
@@ -590,12 +634,19 @@ static void test_grows(void **state)
 UNIT_GROUP(replay)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_borders),       cmocka_unit_test(test_input),
-		cmocka_unit_test(test_peak),          cmocka_unit_test(test_numbers_of_stacks),
-		cmocka_unit_test(test_two_processes), cmocka_unit_test(test_before),
-		cmocka_unit_test(test_piece),         cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_cut_anywhere),  cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_progress),      cmocka_unit_test(test_damaged_fact),
+		cmocka_unit_test(test_borders),
+		cmocka_unit_test(test_input),
+		cmocka_unit_test(test_settled),
+		cmocka_unit_test(test_peak),
+		cmocka_unit_test(test_numbers_of_stacks),
+		cmocka_unit_test(test_two_processes),
+		cmocka_unit_test(test_before),
+		cmocka_unit_test(test_piece),
+		cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_cut_anywhere),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_progress),
+		cmocka_unit_test(test_damaged_fact),
 		cmocka_unit_test(test_grows),
 	};
 

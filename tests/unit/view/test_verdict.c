@@ -384,6 +384,18 @@ static int compare_steps(const void *left, const void *right)
 	return a->order < b->order ? -1 : 1;
 }
 
+/* What becomes of the blocks that are there in the end, after the window. */
+static enum { NOT_SETTLED, NONE_FREED, ALL_FREED } settling;
+
+static void settle(struct world *world, const uint32_t *stacks, const uint32_t *threads)
+{
+	assert_null(mw_track_settle(world->track));
+	for (uint32_t i = 0; i < step_count && settling == ALL_FREED; i++)
+		if (steps[i].birth)
+			world_event(world, MW_EVENT_FREE, MW_KIND_HEAP, 0x10000 + 16 * (mw_addr)steps[i].block,
+				    steps[i].bytes, stacks[steps[i].stack], threads[0], length + 0.1);
+}
+
 /* The verdict on the subject's stack; false where nothing of it is there in the end. */
 static bool judge(struct mw_report_growth *out)
 {
@@ -405,6 +417,8 @@ static bool judge(struct mw_report_growth *out)
 		world_event(&world, steps[i].birth ? MW_EVENT_ALLOC : MW_EVENT_FREE, MW_KIND_HEAP,
 			    0x10000 + 16 * (mw_addr)steps[i].block, steps[i].bytes, stacks[steps[i].stack],
 			    threads[steps[i].thread], steps[i].at);
+	if (settling)
+		settle(&world, stacks, threads);
 	report = world_report(&world);
 	for (size_t i = 0; i < report->stack_count; i++)
 		if (report->stacks[i].growth.known && strcmp(report->stacks[i].api, "malloc") == 0) {
@@ -491,10 +505,44 @@ static void test_histories(void **state)
 	step_capacity = 0;
 }
 
+/* Where all is freed while the window settles it was in flight; where nothing is, that tells nothing new. */
+static void test_settling(void **state)
+{
+	(void)state;
+	length = 10;
+	for (size_t i = 0; i < sizeof(histories) / sizeof(histories[0]); i++) {
+		for (unsigned run = 0; run < 20; run++) {
+			struct mw_report_growth plain, none, all;
+
+			noise = (run + 1) * 104729u;
+			any();
+			step_count = block_count = 0;
+			histories[i].make();
+			settling = NOT_SETTLED;
+			if (!judge(&plain))
+				continue;
+			settling = NONE_FREED;
+			assert_true(judge(&none));
+			assert_int_equal(none.verdict, plain.verdict);
+			assert_int_equal(none.certain, plain.certain);
+			settling = ALL_FREED;
+			assert_true(judge(&all));
+			assert_int_equal(all.verdict, MW_GROWTH_CHURN);
+			assert_true(all.certain);
+			assert_true(all.bytes_per_second == plain.bytes_per_second);
+		}
+	}
+	settling = NOT_SETTLED;
+	free(steps);
+	steps = NULL;
+	step_capacity = 0;
+}
+
 UNIT_GROUP(verdict)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_histories),
+		cmocka_unit_test(test_settling),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
