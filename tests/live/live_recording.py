@@ -367,7 +367,7 @@ class Trouble(unittest.TestCase):
         gone.wait()
         for command in (['-p', str(gone.pid)], ['-p', '1,2'], ['--', os.path.join(directory, 'nothing')]):
             run = subprocess.run([mwlive.config.memwatch, '--engine', mwlive.config.engine, '-d', '1', '-o', path,
-                                  *command], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                  '--force', *command], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                                  timeout=mwlive.PATIENCE, check=False)
             if run.returncode == 0:  # the first process of this container can be watched
                 continue
@@ -380,14 +380,14 @@ class Trouble(unittest.TestCase):
         target = mwlive.Target(self, 'simple', 50)
         directory = mwrec.directory(self)
         path = os.path.join(directory, 'r.mw')
-        with open(path, 'w', encoding='utf-8') as f:
-            f.write('old')
+        with open(path, 'wb') as f:
+            f.write(b'\x89MWREC\r\n')
         os.chmod(path, 0o666)
         process, snapshot = self.start(target, path)
         target.go()
         target.done()
         # Found under its name while the window goes on.
-        mwlive.wait_until(lambda: self.size(path) > 3, 'the recording has its name')
+        mwlive.wait_until(lambda: self.size(path) > 8, 'the recording has its name')
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=mwlive.PATIENCE)
         self.assertEqual((process.returncode, err), (0, ''))
