@@ -107,7 +107,10 @@ static void put_impacting(struct mw_text *text, size_t number, const struct mw_r
 	fputc('\n', text->stream);
 	mw_line_printf(line, "%zu. %s in %s block%s", number, mw_show_size(stack->impacting.bytes).text,
 		       mw_show_count(stack->impacting.count).text, stack->impacting.count == 1 ? "" : "s");
-	if (text->impacting.bytes)
+	if (text->report->rss.unexplained)
+		mw_line_printf(line, ", %s of what the RSS grew by",
+			       mw_show_percent((double)stack->impacting.bytes, (double)text->report->rss.growth).text);
+	else if (text->impacting.bytes)
 		mw_line_printf(line, ", %s of all not freed",
 			       mw_show_percent((double)stack->impacting.bytes, (double)text->impacting.bytes).text);
 	mw_text_line(text, number == 1 ? MW_STYLE_ALARM : MW_STYLE_HEADING);

@@ -53,6 +53,16 @@ static const struct figure all_figures[] = {
 	{"lived", 8, LIFETIME, CHOSEN, NOT_BY_LIFETIME},
 };
 
+/* Of no older block that was freed the size may be known. */
+static struct mw_shown show_bytes(const struct mw_sums *sums, enum mw_fate fate)
+{
+	struct mw_amount amount = mw_sums_of(sums, fate);
+
+	if (fate == MW_FATE_AOFI && amount.count && sums->aofi_unknown >= amount.count)
+		return (struct mw_shown){"unknown"};
+	return mw_show_size(amount.bytes);
+}
+
 /* `self`: what ends in a node; NULL but in a tree. */
 static struct mw_shown show(const struct figures *figures, const struct figure *figure, const struct mw_sums *sums,
 			    const struct mw_sums *self)
@@ -62,9 +72,9 @@ static struct mw_shown show(const struct figures *figures, const struct figure *
 
 	switch (figure->shown) {
 	case BYTES:
-		return mw_show_size(mw_sums_of(sums, fate).bytes);
+		return show_bytes(sums, fate);
 	case BYTES_HERE:
-		return self ? mw_show_size(mw_sums_of(self, fate).bytes) : shown;
+		return self ? show_bytes(self, fate) : shown;
 	case SHARE:
 		return mw_show_percent((double)mw_sums_of(sums, fate).bytes,
 				       (double)mw_sums_of(figures->total, fate).bytes);

@@ -71,6 +71,14 @@ static void test_interval(void **state)
 		strstr(text, "  - Blocks from before the interval are not in it: only what was allocated since"));
 	assert_null(strstr(text, "before the window"));
 	free(text);
+	/* Of no block that was freed the size is known. */
+	report = *fixture_server();
+	report.totals[MW_KIND_HEAP].aofi = (struct mw_amount){100, 0};
+	report.totals[MW_KIND_HEAP].aofi_unknown = 100;
+	text = render("text", reports, 1, (struct mw_output_options){.top = 10, .all = true});
+	assert_non_null(strstr(text, " 100 older blocks were freed inside it (size unknown).\n"));
+	assert_non_null(strstr(text, "size unknown in 100 "));
+	free(text);
 	report = *fixture_empty();
 	report.window.to = report.window.seconds / 2;
 	text = render("text", reports, 1, (struct mw_output_options){.top = 10, .all = true});

@@ -153,6 +153,33 @@ static void test_text(void **state)
 	free(text);
 }
 
+/* Of blocks of unknown size nobody says that they had none. */
+static void test_unknown_sizes(void **state)
+{
+	struct mw_table_row rows[] = {
+		{.parent = MW_TABLE_ROOT, .text = "/lib/a.so", .sums = SUMS(1, 8, 0, 0)},
+		{.parent = MW_TABLE_ROOT, .text = "/lib/b.so", .sums = SUMS(1, 8, 0, 0)},
+		{.parent = MW_TABLE_ROOT, .text = "/lib/c.so", .sums = SUMS(1, 8, 0, 0)},
+	};
+	struct mw_table table = {
+		.by = {MW_COLUMN_MODULE}, .by_count = 1, .rows = rows, .row_count = 3, .total = SUMS(3, 24, 0, 0)};
+	const struct mw_views views = {.groups = &table, .type = MW_FATE_AOFI};
+	char *text;
+
+	(void)state;
+	rows[0].sums.fates[MW_FATE_AOFI] = (struct mw_amount){371, 0};
+	rows[0].sums.aofi_unknown = 371;
+	rows[1].sums.fates[MW_FATE_AOFI] = (struct mw_amount){2, 64};
+	rows[1].sums.aofi_unknown = 1;
+	table.total.fates[MW_FATE_AOFI] = (struct mw_amount){373, 64};
+	table.total.aofi_unknown = 372;
+	text = show("text", &views, 0);
+	assert_line(text, "a.so", "     unknown    0.0 %          371         8 B         8 B         0 B  /lib/a.so");
+	assert_non_null(strstr(text, "        64 B  100.0 %            2 "));
+	assert_non_null(strstr(text, "         0 B    0.0 %            0 "));
+	free(text);
+}
+
 static void test_nothing(void **state)
 {
 	const struct mw_table no_groups = {.by_count = 1};
@@ -298,8 +325,8 @@ static void test_deep_json(void **state)
 UNIT_GROUP(views)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_text), cmocka_unit_test(test_nothing),   cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_json), cmocka_unit_test(test_deep_json),
+		cmocka_unit_test(test_text),    cmocka_unit_test(test_unknown_sizes), cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_hostile), cmocka_unit_test(test_json),          cmocka_unit_test(test_deep_json),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -101,6 +101,7 @@ static void reads_child(void **state)
 	struct mw_status status = {0};
 	pid_t child = start_sleeper();
 	pid_t *pids = NULL;
+	siginfo_t info;
 	size_t count = 0;
 	bool found = false;
 
@@ -113,6 +114,20 @@ static void reads_child(void **state)
 		found = found || pids[i] == child;
 	assert_true(found);
 	free(pids);
+	assert_null(mw_children_alive(getpid(), &pids, &count));
+	found = false;
+	for (size_t i = 0; i < count; i++)
+		found = found || pids[i] == child;
+	assert_true(found);
+	free(pids);
+	/* A zombie lives no more. */
+	(void)kill(child, SIGKILL);
+	assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+	assert_null(mw_children_alive(getpid(), &pids, &count));
+	for (size_t i = 0; i < count; i++)
+		assert_int_not_equal(pids[i], child);
+	free(pids);
+	pids = NULL;
 	expect_kind(mw_children_read(99999999, 99999999, &pids, &count), MW_ERROR_GONE);
 	end(child);
 	expect_kind(mw_status_read(child, &status), MW_ERROR_GONE);
