@@ -45,7 +45,7 @@ class Corners(unittest.TestCase):
     def test_stopped_from_before_attach_until_after_detach(self):
         target = mwlive.Target(self, 'threads', 2, 100, 10)
         os.kill(target.pid, signal.SIGSTOP)
-        mwlive.wait_until(lambda: self.states(target) == {'T'}, 'every thread stands still')
+        mwlive.wait_until(lambda: self.states(target) == {'T'}, 'every thread is stopped')
         watch = mwlive.Watch(self, target.pid, busy=True)
         watch.process.send_signal(signal.SIGINT)
         watch.wait(10)
@@ -213,7 +213,7 @@ class Corners(unittest.TestCase):
         """A thread that is stopped amidst one begins it anew: no other thread's update is written over."""
         target = mwlive.Target(self, 'sequences')
         target.go()
-        for _ in range(mwlive.attempts(8, 25)):
+        for _ in range(mwlive.attempts(5, 25)):
             mwlive.Watch(self, target.pid, busy=True).stop()
         target.send()
         answer = target.done()

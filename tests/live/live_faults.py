@@ -12,20 +12,20 @@ import mwlive
 # five threads, which the jump engine stops twice to get in and a third time to get out.
 POINTS = {
     'trap': ('attach.modules', 'attach.seize', 'attach.seize:3', 'attach.seize:5', 'attach.stop', 'attach.image',
-             'attach.rescue', 'attach.areas', 'attach.pad', 'attach.loader', 'attach.plant', 'attach.plant:2', 'attach.plant:5',
-             'attach.plant:{last}', 'attach.resume'),
+             'attach.rescue', 'attach.areas', 'attach.trampoline', 'attach.loader', 'attach.plant', 'attach.plant:2',
+             'attach.plant:5', 'attach.plant:{last}', 'attach.resume'),
     'jump': ('attach.modules', 'attach.stop', 'quiesce.seize', 'quiesce.seize:3', 'quiesce.seize:5', 'quiesce.stop',
-             'attach.inject', 'attach.shared', 'attach.guard', 'attach.image', 'attach.pads', 'attach.stop:2',
+             'attach.inject', 'attach.shared', 'attach.guard', 'attach.image', 'attach.trampolines', 'attach.stop:2',
              'quiesce.seize:6', 'quiesce.seize:8', 'quiesce.seize:10', 'quiesce.stop:2', 'attach.patch',
              'attach.patch:2', 'attach.patch:5', 'attach.patch:{last}', 'attach.resume'),
 }
 # Of two processes, the second's.
 SECOND = {
     'trap': ('attach.modules:2', 'attach.seize:6', 'attach.seize:8', 'attach.stop:2', 'attach.image:2',
-             'attach.rescue:2', 'attach.areas:2', 'attach.pad:2', 'attach.loader:2', 'attach.plant:{next}', 'attach.plant:{twice}',
-             'attach.resume:2'),
+             'attach.rescue:2', 'attach.areas:2', 'attach.trampoline:2', 'attach.loader:2', 'attach.plant:{next}',
+             'attach.plant:{twice}', 'attach.resume:2'),
     'jump': ('attach.modules:2', 'attach.stop:3', 'quiesce.seize:11', 'quiesce.seize:13', 'quiesce.stop:3',
-             'attach.inject:2', 'attach.shared:2', 'attach.guard:2', 'attach.image:2', 'attach.pads:2',
+             'attach.inject:2', 'attach.shared:2', 'attach.guard:2', 'attach.image:2', 'attach.trampolines:2',
              'attach.stop:4', 'quiesce.seize:16', 'quiesce.seize:18', 'quiesce.stop:4', 'attach.patch:{next}',
              'attach.patch:{twice}', 'attach.resume:2'),
 }
@@ -36,8 +36,8 @@ NOT_PASSED = {
              'attach.guard:2', 'attach.image:2', 'attach.patch:{next}', 'attach.resume:2'),
 }
 LAUNCHED = {
-    'trap': ('attach.pad', 'attach.loader', 'attach.plant', 'attach.plant:3'),
-    'jump': ('attach.inject', 'attach.shared', 'attach.guard', 'attach.image', 'attach.pads', 'attach.patch',
+    'trap': ('attach.trampoline', 'attach.loader', 'attach.plant', 'attach.plant:3'),
+    'jump': ('attach.inject', 'attach.shared', 'attach.guard', 'attach.image', 'attach.trampolines', 'attach.patch',
              'attach.patch:3', 'attach.resume'),
 }
 # At these points one process of several is stopped, or none.
@@ -50,6 +50,7 @@ STOPPED = {
 }
 # While the jump engine gets out: it is tried again.
 AT_DETACH = ('quiesce.seize:11', 'quiesce.seize:13', 'quiesce.seize:15', 'quiesce.stop:3')
+REST = mwlive.attempts(20, 0)  # microseconds after 100 pairs; in a soak busy threads never rest
 
 
 def setUpModule():
@@ -119,7 +120,7 @@ class Faults(unittest.TestCase):
     def test_busy_threads(self):
         for point in self.points():
             with self.subTest(point):
-                target = mwlive.Target(self, 'threads', 4, 'until', 50)
+                target = mwlive.Target(self, 'threads', 4, 'until', 50, REST)
                 target.go()
                 time.sleep(0.05)
                 self.fail_at(point, target.pid)
@@ -127,7 +128,7 @@ class Faults(unittest.TestCase):
                 # Whatever was left behind would be in the way of the next one.
                 watch = mwlive.Watch(self, target.pid, busy=True)
                 # Each of its threads may first wait for memwatch to get its turn on a busy machine.
-                self.goes_on(target, 20)
+                self.goes_on(target, 5)
                 self.assertGreater(watch.stop()['totals']['heap']['size']['count'], 0)
                 target.send()
                 self.assertEqual(target.done()['heap.impacting.count'], 4 * 50)
@@ -153,7 +154,7 @@ class Faults(unittest.TestCase):
                 mwlive.wait_until(lambda tool=process.pid: mwlive.state(tool) == 'T', 'memwatch comes to the point')
                 mwlive.kill_with_guard(process)
                 process.communicate(timeout=mwlive.PATIENCE)
-                # Let go by the kernel, one after the other.
+                # The kernel detaches them one after the other.
                 mwlive.wait_until(lambda: mwlive.state(target.pid) == 'S', 'it goes on')
                 self.clean(target.pid)
                 before.check(self)
@@ -258,10 +259,10 @@ class Faults(unittest.TestCase):
         target.finish()
 
     def test_the_second_of_two_processes(self):
-        """The first is let go as well, whether its window has begun or not."""
+        """It detaches from the first as well, whether its window has begun or not."""
         for point in self.points(SECOND):
             with self.subTest(point):
-                targets = [mwlive.Target(self, 'threads', 4, 'until', 50) for _ in range(2)]
+                targets = [mwlive.Target(self, 'threads', 4, 'until', 50, REST) for _ in range(2)]
                 for target in targets:
                     target.go()
                 time.sleep(0.05)
@@ -286,7 +287,7 @@ class Faults(unittest.TestCase):
         target.finish()
 
     def test_launched(self):
-        """A command that was let go runs to its end, watched or not."""
+        """A command that memwatch detached from runs to its end, watched or not."""
         for point in self.points(LAUNCHED):
             with self.subTest(point):
                 run = subprocess.run([mwlive.config.memwatch, '--engine', mwlive.config.engine, '--quiet', '--', 'sh',

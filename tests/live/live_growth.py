@@ -31,7 +31,7 @@ class Growth(unittest.TestCase):
             answer = target.done()
             report, = kept.stop()
             target.finish()
-            # Where it stood still for long that was no steady growth.
+            # Where it was suspended for long that was no steady growth.
             if answer['longest_step_ns'] < 0.05e9 * report['window']['seconds']:
                 break
         return report, kept.path

@@ -8,7 +8,7 @@ import mwjump
 import mwlive
 import mwusers
 
-# Modes of caged: how it ends of what it may not do, and which engines a filter permits that is as this one.
+# Modes of seccomp_filtered: how it ends of what it may not do, and which engines a filter permits that is as this one.
 MODES = {
     'strict': (-signal.SIGKILL, ()),
     'few': (-signal.SIGSYS, ()),

@@ -297,7 +297,7 @@ class HostileThreads(unittest.TestCase):
                     watch.process.kill()
                     mwlive.wait_until(lambda: not watch.snapshots[0].touched(), 'the guard has cleaned it')
                     mwlive.wait_until(lambda: all(mwlive.status(tid).get('TracerPid') == '0'
-                                                  for tid in mwlive.tids(target.pid)), 'the guard has let go')
+                                                  for tid in mwlive.tids(target.pid)), 'the guard has detached')
                 else:
                     mwlive.kill_with_guard(watch.process)
                 watch.process.wait()
@@ -322,8 +322,8 @@ class HostileThreads(unittest.TestCase):
         target.finish()
 
     def test_vfork_children_that_take_their_time(self):
-        """Their maker can do nothing for memwatch before they have ended, and they must get on for that."""
-        target = mwlive.Target(self, 'vforks', 30, 1, 'alone', 150)
+        """Their maker can do nothing for memwatch before they have ended, so they must run meanwhile."""
+        target = mwlive.Target(self, 'vforks', 20, 1, 'alone', 150)
         before = mwlive.Snapshot(target.pid)
         target.go()
         for _ in range(mwlive.attempts(2, 4)):
@@ -345,7 +345,7 @@ class HostileThreads(unittest.TestCase):
 
     @staticmethod
     def no_jumps():
-        """Who waits for such a child can't be let go again by engine jump: auto takes the other one."""
+        """Engine jump can't detach from a thread that waits for such a child: auto takes the other one."""
         return 'auto' if mwlive.config.engine == 'jump' else mwlive.config.engine
 
     def test_vfork_children_of_vfork_children(self):
@@ -402,7 +402,7 @@ class HostileThreads(unittest.TestCase):
 
     def test_vfork_children_beside_a_busy_process(self):
         """Who waits for them does not stop; that is seen also while another process never rests."""
-        target, busy = mwlive.Target(self, 'children_vforked'), mwlive.Target(self, 'threads', 2, 20000000, 50)
+        target, busy = mwlive.Target(self, 'children_vforked'), mwlive.Target(self, 'threads', 1, 'until', 50)
         before = [mwlive.Snapshot(process.pid) for process in (target, busy)]
         busy.go()
         run = subprocess.run([mwlive.config.memwatch, '-p', f'{target.pid},{busy.pid}', '-d', '0.5', '--quiet',
@@ -411,6 +411,9 @@ class HostileThreads(unittest.TestCase):
         self.assertEqual((run.returncode, run.stderr), (0, ''))
         for snapshot in before:
             snapshot.check(self)
+        busy.send()
+        busy.done()
+        busy.finish()
         target.go()
         target.done()
         target.finish()

@@ -101,7 +101,7 @@ class HostileTracers(unittest.TestCase):
         self.assertIn('exited normally', self.under('gdb'))
 
     def test_one_thread_under_strace(self):
-        """The others were to be had; they are let go."""
+        """It had attached to the others; it detaches from them."""
         self.assertIn('+++ exited with 0 +++', self.under('strace', threads=False))
 
     def test_strace_lets_go_of_what_memwatch_was_refused(self):

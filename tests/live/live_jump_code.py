@@ -120,7 +120,7 @@ class Code(unittest.TestCase):
         mwlive.compare(self, answer, report)
         for key in ('attach_ns', 'detach_ns'):
             self.assertGreater(report['engine'][key], 0, key)
-        print(f'200 threads stood still for {report["engine"]["attach_ns"] / 1e6:.2f} ms at attach, '
+        print(f'200 threads were stopped for {report["engine"]["attach_ns"] / 1e6:.2f} ms at attach, '
               f'{report["engine"]["detach_ns"] / 1e6:.2f} ms at detach', flush=True)
         target.finish()
 

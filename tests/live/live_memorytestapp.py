@@ -122,7 +122,7 @@ class MemoryTestApp(unittest.TestCase):
         self.check_spikes(report, 4)
 
     def check_middle(self, path, log):
-        """10 s in the middle, at full length: 319 blocks, but where the machine stood still."""
+        """10 s in the middle, at full length: 319 blocks, but where the machine was suspended."""
         begin, end = log.quiet(log.news[439], log.news[440]), log.quiet(log.news[440 + 318], log.news[440 + 319])
         count = log.count(begin, end)
         self.assertGreater(count, 0)

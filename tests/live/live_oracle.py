@@ -17,7 +17,7 @@ import mwjump
 import mwlive
 
 EVERY = 2           # stacks, of which one is compared
-SHARE = mwlive.attempts(5, 1)  # the load is divided by, as a soak takes longer
+SHARE = mwlive.attempts(8, 1)  # the load is divided by, as a soak takes longer
 LEAST = 100000 // SHARE        # compared in all
 MOST_DIFFERING = 1e-4
 BRIEF = 20          # of the load, where nothing is compared

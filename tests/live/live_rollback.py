@@ -85,15 +85,15 @@ class Rollback(unittest.TestCase):
         self.assertIn(0, codes, codes)
 
     def threads(self, spoil, times):
-        """The same with threads that have a fixed amount to do: on a slow machine several times over."""
-        while times > 0:
-            target = mwlive.Target(self, 'threads', 4, 60000000, 50)
-            target.go()
-            while times > 0 and busy(target):
-                spoil(target)
-                times -= 1
-            target.done()
-            target.finish()
+        """The same with threads that work until it is over."""
+        target = mwlive.Target(self, 'threads', 4, 'until', 50)
+        target.go()
+        for _ in range(times):
+            spoil(target)
+        self.assertTrue(busy(target))
+        target.send()
+        self.assertEqual(target.done()['heap.impacting.count'], 4 * 50)
+        target.finish()
 
     def test_faults_in_storms(self):
         for name, amount in STORMS:

@@ -76,8 +76,8 @@ class Signals(unittest.TestCase):
         for _ in range(3):
             time.sleep(0.05)
             os.kill(target.pid, signal.SIGSTOP)
-            # A thread that stands still for memwatch looks the same, and first finishes what it is in.
-            mwlive.wait_until(lambda: self.is_still(target.pid), 'every thread stands still', seconds=5)
+            # A thread that is stopped for memwatch looks the same, and first finishes what it is in.
+            mwlive.wait_until(lambda: self.is_still(target.pid), 'every thread is stopped', seconds=5)
             ticks = self.cpu_time(target.pid)
             time.sleep(0.2)
             self.assertEqual(self.cpu_time(target.pid), ticks, 'a stopped process ran')
@@ -92,7 +92,7 @@ class Signals(unittest.TestCase):
         watch = mwlive.Watch(self, target.pid)
         os.kill(target.pid, signal.SIGSTOP)
         mwlive.wait_until(lambda: all(mwlive.state(t) in 'Tt' for t in mwlive.tids(target.pid)),
-                          'every thread stands still')
+                          'every thread is stopped')
         watch.process.send_signal(signal.SIGINT)
         watch.wait()
         # Whoever stopped it finds it stopped.

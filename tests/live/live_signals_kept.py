@@ -126,7 +126,7 @@ class SignalsKept(unittest.TestCase):
         self.check()
 
     def test_killed_at_random(self):
-        """All processes of it at once, mostly while threads are stopped and let go."""
+        """All processes of it at once, mostly while threads are stopped and resumed."""
         for number in range(KILLS):
             process = self.start(self.chance.choice((0.05, 5)))
             time.sleep(self.chance.uniform(0, 0.15))

@@ -27,7 +27,15 @@ def touched_pages(pid, start, end):
 
 
 class Space(unittest.TestCase):
-    def watch(self, **environment):
+    observed = None
+
+    def watch(self):
+        """One window of a program as it is, which several tests look at."""
+        if not Space.observed:
+            Space.observed = self.watch_anew()
+        return Space.observed
+
+    def watch_anew(self, **environment):
         answer, report = mwlive.observe(self, 'fragments', env=environment)
         space = report['address_space']
         self.assertIsNotNone(space, 'the address space was not looked at')
@@ -89,7 +97,7 @@ class Space(unittest.TestCase):
                 self.assertIsNone(stack['resident'])
 
     def test_fragmentation(self):
-        answer, _, space = self.watch(GLIBC_TUNABLES='glibc.malloc.tcache_count=0')
+        answer, _, space = self.watch_anew(GLIBC_TUNABLES='glibc.malloc.tcache_count=0')
         for moment, key in (('start', 'arena.before.'), ('end', 'arena.')):
             arenas = space['arenas'][moment]
             self.assertEqual(arenas['size'], answer[key + 'size'])

@@ -87,14 +87,17 @@ def kill_quietly(process):
                 stream.close()
 
 
-def guard_of(pid):
-    """The process that waits for the end of a memwatch, to take out what it left; None where there is none."""
+def children(pid):
+    """The processes that the first thread of a process has made."""
     with contextlib.suppress(OSError):
         with open(f'/proc/{pid}/task/{pid}/children', encoding='utf-8') as f:
-            for child in map(int, f.read().split()):
-                if status(child).get('Name') == 'memwatch-guard':
-                    return child
-    return None
+            return [int(child) for child in f.read().split()]
+    return []
+
+
+def guard_of(pid):
+    """The process that waits for the end of a memwatch, to take out what it left; None where there is none."""
+    return next((child for child in children(pid) if status(child).get('Name') == 'memwatch-guard'), None)
 
 
 def await_end_of(guard):
@@ -104,8 +107,12 @@ def await_end_of(guard):
 
 def kill_with_guard(process):
     """kill -9 a memwatch and its guard at once: whatever it has put into a process stays there."""
-    guard = guard_of(process.pid)
     process.send_signal(signal.SIGSTOP)
+    # A guard that was just forked has the name of memwatch until it runs.
+    name = status(process.pid).get('Name')
+    wait_until(lambda: not any(status(child).get('Name') == name and state(child) not in 'ZX'
+                               for child in children(process.pid)), 'the guard has its name', step=0.002)
+    guard = guard_of(process.pid)
     if guard:
         with contextlib.suppress(ProcessLookupError):
             os.kill(guard, signal.SIGKILL)
@@ -224,7 +231,7 @@ class Snapshot:
         for tid in tids(self.pid):
             s = status(tid)
             test.assertIn(s.get('TracerPid', '0'), ('0',), f'thread {tid} is still traced')
-            test.assertNotIn(s.get('State', 'R')[0], 'tT', f'thread {tid} stands still')
+            test.assertNotIn(s.get('State', 'R')[0], 'tT', f'thread {tid} is stopped')
 
 
 # --- targets -----------------------------------------------------------------------------------------
@@ -322,7 +329,7 @@ class Watch:
         self.wait_for_window(busy)
 
     def wait_for_window(self, busy):
-        """The window has begun when the code has changed and nobody stands still for it any more."""
+        """The window has begun when the code has changed and no thread is stopped for it any more."""
         calm = 0
 
         def begun():

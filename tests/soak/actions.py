@@ -237,7 +237,7 @@ class Actor:
             self.tally.count(run.engine, member.kind, 'early')
 
     def crash(self, members):
-        """memwatch is struck by a signal as a fault of its own would send it."""
+        """memwatch gets a signal as a fault of its own would send it."""
         number = self.draw.choice((signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL))
         moment = self.draw.random()
         engines = self.killing(members)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * starved CPU [blocked]: a thread (blocked: with all signals so) that allocates on that CPU, and gets it only where
- * nobody else wants it, until the harness says so. Then it has to get on once more.
+ * nobody else wants it, until the harness says so. Then it has to run once more.
  */
 #include "target.h"
 

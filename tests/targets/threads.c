@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * threads [N [PAIRS [LEAKS]]]: N threads, each PAIRS malloc/free pairs, each LEAKS blocks from a function of its own.
+ * threads [N [PAIRS [LEAKS [REST]]]]: N threads, each PAIRS malloc/free pairs, each LEAKS blocks from a function of its
+ * own. After every 100 pairs a thread rests for REST microseconds (0: never).
  *
  * PAIRS "until": as many as they can until the harness says that it is enough.
  */
@@ -11,10 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MOST 8
 
-static size_t pairs = 2000, leaks = 50;
+static size_t pairs = 2000, leaks = 50, rest;
 static atomic_bool enough;
 static atomic_size_t done;
 static pthread_barrier_t begin, finish;
@@ -59,6 +61,8 @@ static void *work(void *argument)
 		threads_pair(1 + i % 2000);
 		if (i < leaks)
 			leakers[number]();
+		if (rest && i % 100 == 99)
+			usleep((useconds_t)rest);
 	}
 	atomic_fetch_add(&done, i);
 	for (; i < leaks; i++)
@@ -80,6 +84,8 @@ int main(int argc, char **argv)
 		pairs = strtoul(argv[2], NULL, 10);
 	if (argc > 3)
 		leaks = strtoul(argv[3], NULL, 10);
+	if (argc > 4)
+		rest = strtoul(argv[4], NULL, 10);
 	if (count > MOST)
 		count = MOST;
 	pthread_barrier_init(&begin, NULL, (unsigned)count + 1);

@@ -45,7 +45,7 @@ static unsigned long long from_status(const char *format)
 	return value;
 }
 
-/* An empty set in a page of a file, which is let go of by madvise(). */
+/* An empty set in a page of a file, which madvise() drops. */
 static sigset_t *make_set(void)
 {
 	int file = memfd_create("set", 0);

@@ -545,7 +545,7 @@ static struct mw_error *make_trampolines(struct jump_process *process, const str
 		if (patch->trampoline_at || patch->gone || patch->detour.why)
 			continue;
 		if (!place(process, patch)) {
-			MW_TRY(mw_fault("attach.pads"));
+			MW_TRY(mw_fault("attach.trampolines"));
 			MW_TRY(map_trampolines(process, inject, patch));
 			if (!place(process, patch))
 				return mw_error_hint(

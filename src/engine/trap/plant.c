@@ -533,7 +533,7 @@ struct mw_error *trap_plant(struct trap_process *process, pid_t tid)
 	if (!process->launched)
 		MW_TRY(mw_survey_check(&process->survey));
 	MW_TRY(lead_signals(process, tid));
-	MW_TRY(mw_fault("attach.pad"));
+	MW_TRY(mw_fault("attach.trampoline"));
 	MW_TRY(plant_trampoline(process, tid));
 	MW_TRY(mw_fault("attach.loader"));
 	MW_TRY(plant_helpers(process, tid, 0));

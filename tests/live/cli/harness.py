@@ -14,7 +14,7 @@ import traceback
 
 NOBODY = 65534
 OTHER = 65533
-# Where a preflight or an engine would leave a process that it has not let go.
+# Where a preflight or an engine would leave a process that it has not detached from.
 UNTOUCHED_STATES = "RSDI"
 
 sys.path.insert(1, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

@@ -40,10 +40,19 @@ KINDS = {
     'rust': ['rustc', *RUST],
     'rust-lto': ['rustc', *RUST, '-C', 'lto=fat'],
 }
+# Programs whose objects do not tell where they were compiled but in the name of a directory that nothing looks into.
+REMEMBERED = ('clang', 'clang-dwarf4', 'gcc', 'gcc-dwarf4-zstd', 'gcc-types', 'gcc-dwz')
 
 
 def run(*command, text=None):
     return subprocess.run(command, input=text, capture_output=True, text=True, check=True, timeout=300).stdout
+
+
+def compile_once(command, directory):
+    """By ccache, which has the object of an earlier run: the compiler takes most of the time of this test."""
+    environment = {**os.environ, 'CCACHE_NOHASHDIR': '1'}
+    subprocess.run(['ccache', *command, '-c', '-o', 'program.o'], check=True, cwd=directory, timeout=500, env=environment)
+    subprocess.run([command[0], '-pthread', 'program.o', '-o', 'program'], check=True, cwd=directory, timeout=500)
 
 
 def build(kind, directory):
@@ -54,7 +63,10 @@ def build(kind, directory):
         if not shutil.which(name):
             print(f'{name} is not installed')
             sys.exit(SKIPPED)
-    subprocess.run([*command, '-o', 'program'], check=True, cwd=directory, timeout=500)
+    if kind in REMEMBERED and shutil.which('ccache'):
+        compile_once(command, directory)
+    else:
+        subprocess.run([*command, '-o', 'program'], check=True, cwd=directory, timeout=500)
     if kind == 'gcc-dwz':
         run('dwz', os.path.join(directory, 'program'))
     return os.path.join(directory, 'program')
