@@ -186,16 +186,20 @@ class Table(Case):
         screen = self.start('a', 'c', width=140)
         screen.wait(r'verdict kind stack$')
         screen.wait_row('grow_a', A)
-        for _ in range(40):
-            self.menu.order('b', 'c')
-            time.sleep(0.25)
-        screen.wait(r' [▁▂▃▄▅▆▇█]{8} +steady growth\? heap \+ grow_b')
-        screen.wait(r' [▇█]{8} +(one-off|plateau) heap \+ grow_a')
-        screen.wait(r' churn heap \+ churn')
+        def grows(pattern):
+            """It goes on growing until the screen says so."""
+            def seen():
+                self.menu.order('b', 'c')
+                text = screen.tmux('capture-pane', '-p', '-e')
+                return text if re.search(pattern, text) else None
+            return mwlive.wait_until(seen, pattern, step=0.2)
+        grows(r' [▁▂▃▄▅▆▇█]{8} .*steady growth\?.* heap \+ grow_b')
         # The selected row has the colours of a selected one.
         screen.keys('Down')
-        found = screen.wait_colors(r'\x1b\[31m *steady growth\?.*grow_b')
-        self.assertNotRegex(found, r'\x1b\[31m *(one-off|plateau|churn)')
+        grown = grows(r'\x1b\[31m *steady growth\?.*grow_b')
+        self.assertNotRegex(grown, r'\x1b\[31m *(one-off|plateau|churn)')
+        screen.wait(r' [▇█]{8} +(one-off|plateau) heap \+ grow_a')
+        screen.wait(r' churn heap \+ churn')
         # A module has a level, and no verdict.
         screen.keys('2')
         screen.wait(r'^ .* [▁▂▃▄▅▆▇█]{8} {20,}\+ /')

@@ -108,13 +108,6 @@ class Screen:
         except AssertionError as error:
             raise AssertionError(f'{error}; the screen:\n{last[0]}') from None
 
-    def wait_colors(self, pattern):
-        """Until the screen with its colours has that; the screen."""
-        def found():
-            text = self.tmux('capture-pane', '-p', '-e')
-            return text if re.search(pattern, text) else None
-        return mwlive.wait_until(found, pattern, step=0.1)
-
     def wait_gone(self, pattern):
         last = ['']
 
