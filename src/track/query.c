@@ -237,14 +237,15 @@ void mw_track_stack_births(const struct mw_track *track, uint32_t id, uint64_t e
 }
 
 bool mw_track_class_flow(const struct mw_track *track, uint32_t size_class, uint64_t end_ns,
-			 struct mw_track_series *born, struct mw_track_series *gone)
+			 struct mw_track_class_flow *out)
 {
 	const struct mw_class_flows *flows = &track->flows;
 
 	if (!flows->born[size_class] && !flows->gone[size_class])
 		return false;
-	mw_series_read(&flows->born_series[size_class], &track->clock, flows->born[size_class], end_ns, born);
-	mw_series_read(&flows->gone_series[size_class], &track->clock, flows->gone[size_class], end_ns, gone);
+	mw_series_read(&flows->born_series[size_class], &track->clock, flows->born[size_class], end_ns, &out->born);
+	mw_series_read(&flows->gone_series[size_class], &track->clock, flows->gone[size_class], end_ns, &out->gone);
+	mw_series_read(&flows->older_series[size_class], &track->clock, flows->older[size_class], end_ns, &out->older);
 	return true;
 }
 

@@ -19,6 +19,7 @@ void mw_class_flows_deinit(struct mw_class_flows *flows)
 	for (uint32_t i = 0; i < MW_SIZE_CLASSES; i++) {
 		mw_series_deinit(&flows->born_series[i]);
 		mw_series_deinit(&flows->gone_series[i]);
+		mw_series_deinit(&flows->older_series[i]);
 	}
 	*flows = (struct mw_class_flows){0};
 }
@@ -30,6 +31,7 @@ struct mw_error *mw_class_flows_follow(struct mw_class_flows *flows, const struc
 	for (uint32_t i = 0; i < MW_SIZE_CLASSES; i++) {
 		err = mw_track_first_error(err, mw_series_follow(&flows->born_series[i], clock, flows->born[i]));
 		err = mw_track_first_error(err, mw_series_follow(&flows->gone_series[i], clock, flows->gone[i]));
+		err = mw_track_first_error(err, mw_series_follow(&flows->older_series[i], clock, flows->older[i]));
 	}
 	return err;
 }
@@ -39,7 +41,8 @@ uint64_t mw_class_flows_memory(const struct mw_class_flows *flows)
 	uint64_t bytes = 0;
 
 	for (uint32_t i = 0; i < MW_SIZE_CLASSES; i++)
-		bytes += mw_series_memory(&flows->born_series[i]) + mw_series_memory(&flows->gone_series[i]);
+		bytes += mw_series_memory(&flows->born_series[i]) + mw_series_memory(&flows->gone_series[i]) +
+			 mw_series_memory(&flows->older_series[i]);
 	return bytes;
 }
 

@@ -90,19 +90,18 @@ static inline uint32_t mw_size_class(uint64_t usable)
 	return 9 + (octave - 7) * 8 + (uint32_t)((usable >> (octave - 3)) & 7);
 }
 
-/* A size in the middle of the class. */
-static inline double mw_size_of_class(uint32_t number)
-{
-	return number < 9 ? 16.0 * number
-			  : (double)(UINT64_C(1) << ((number - 9) / 8 + 7)) * (1 + ((number - 9) % 8 + 0.5) / 8);
-}
-
-/* Counted with every event; series are brought up to date when a moment is over. Zero-initialise; mw_class_flows_deinit
+/* Usable bytes (of unknown sizes: blocks). Summed up with every event; series are brought up to date when a moment is over. Zero-initialise; mw_class_flows_deinit
  * frees. */
 struct mw_class_flows {
 	uint64_t born[MW_SIZE_CLASSES], gone[MW_SIZE_CLASSES];
-	struct mw_series born_series[MW_SIZE_CLASSES], gone_series[MW_SIZE_CLASSES];
+	uint64_t older[MW_SIZE_CLASSES]; /* of those gone: from before the window */
+	struct mw_series born_series[MW_SIZE_CLASSES], gone_series[MW_SIZE_CLASSES], older_series[MW_SIZE_CLASSES];
 };
+
+static inline void mw_class_flow_add(uint64_t *flow, uint64_t usable)
+{
+	flow[mw_size_class(usable)] += usable == MW_SIZE_UNKNOWN ? 1 : usable;
+}
 
 void mw_class_flows_deinit(struct mw_class_flows *flows);
 /* The clock has advanced. Errors: MEMORY. */

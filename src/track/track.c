@@ -160,7 +160,9 @@ static struct mw_error *end_block(struct mw_track *track, const struct mw_block 
 
 	if (mw_track_is_watched(track))
 		tell(track, block, time_ns);
-	track->flows.gone[mw_size_class(mw_replaced_usable(block->bytes))]++;
+	mw_class_flow_add(track->flows.gone, mw_replaced_usable(block->bytes));
+	if (mw_account_is_older(&account))
+		mw_class_flow_add(track->flows.older, mw_replaced_usable(block->bytes));
 	return mw_account_end(track, &account, block->bytes, block->time_ns, time_ns);
 }
 
@@ -174,7 +176,8 @@ static struct mw_error *end_unknown(struct mw_track *track, mw_addr addr, uint64
 
 		tell(track, &block, time_ns);
 	}
-	track->flows.gone[mw_size_class(bytes)]++;
+	mw_class_flow_add(track->flows.gone, bytes);
+	mw_class_flow_add(track->flows.older, bytes);
 	return mw_account_aofi(track, MW_KIND_HEAP, stack, bytes);
 }
 
@@ -198,7 +201,7 @@ static struct mw_error *take_alloc(struct mw_track *track, const struct mw_event
 	}
 	account = (struct mw_account){MW_KIND_HEAP, block.stack, block.thread};
 	err = mw_track_first_error(err, mw_account_add(track, &account, block.bytes, block.time_ns));
-	track->flows.born[mw_size_class(mw_replaced_usable(block.bytes))]++;
+	mw_class_flow_add(track->flows.born, mw_replaced_usable(block.bytes));
 	if (event->type == MW_EVENT_ALLOC)
 		err = mw_track_first_error(err, mw_replaced_alloc(track, event->thread, &block));
 	return err;

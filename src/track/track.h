@@ -126,10 +126,15 @@ struct mw_track_replaced {
 };
 /* False where they took no place. */
 bool mw_track_stack_replaced(const struct mw_track *track, uint32_t id, uint64_t end_ns, struct mw_track_replaced *out);
-/* How many heap blocks of a class of sizes (mw_size_class() in replaced.h) have been allocated and freed, older ones
- * included, over time. False: none. */
+/* Usable bytes of heap blocks of a class of sizes (mw_size_class() in replaced.h) that have been allocated and freed, over
+ * time; of class 0, whose sizes are not known, blocks. */
+struct mw_track_class_flow {
+	struct mw_track_series born, gone;
+	struct mw_track_series older; /* of those gone: allocated before the interval */
+};
+/* False: none. */
 bool mw_track_class_flow(const struct mw_track *track, uint32_t size_class, uint64_t end_ns,
-			 struct mw_track_series *born, struct mw_track_series *gone);
+			 struct mw_track_class_flow *out);
 
 struct mw_track_peak {
 	struct mw_amount amount;

@@ -15,11 +15,18 @@ struct size_set {
 	uint64_t bits[MW_SIZE_CLASSES / 64 + 1];
 };
 
+/* Of all blocks of a class of sizes, bytes. */
+struct class_course {
+	double born;
+	float net[MW_SERIES_MAX], older[MW_SERIES_MAX];
+};
+
 struct walk {
 	const struct mw_track *track;
 	double from, seconds, step;
-	uint64_t end_ns;
-	double rises[MW_SIZE_CLASSES];   /* bytes, over the second half, at most */
+	uint64_t end_ns, active_ns;
+	struct class_course classes[MW_SIZE_CLASSES];
+	double unknown; /* blocks from before the window that were freed, and whose size is not known */
 	struct mw_verdict_input *inputs; /* of the groups from `first` on */
 	struct mw_histogram *lifetimes;
 	struct size_set *sizes; /* that their outstanding blocks have */
@@ -30,22 +37,38 @@ struct walk {
 	uint32_t stack_count; /* of the tracker */
 };
 
-/* How much more of each size there is at the end than in the middle, one error of a line through the second half added. */
-static void find_rises(struct walk *walk)
+static void find_classes(struct walk *walk)
 {
 	for (uint32_t i = 0; i < MW_SIZE_CLASSES; i++) {
-		struct mw_track_series born, gone;
-		double net[MW_SERIES_MAX];
-		struct mw_verdict_line line;
+		struct class_course *class = &walk->classes[i];
+		struct mw_track_class_flow flow;
 
-		if (!mw_track_class_flow(walk->track, i, walk->end_ns, &born, &gone))
+		if (!mw_track_class_flow(walk->track, i, walk->end_ns, &flow) || !flow.born.count)
 			continue;
-		for (uint32_t at = 0; at < born.count; at++)
-			net[at] = (double)born.bytes[at] - (double)gone.bytes[at];
-		line = mw_verdict_fit(net, (int)born.count / 2, (int)born.count, walk->step);
-		/* Of unknown sizes nothing can be said. */
-		walk->rises[i] =
-			i == 0 ? 0 : fmax((line.slope + line.error) * walk->seconds / 2, 0) * mw_size_of_class(i);
+		if (i == 0)
+			walk->unknown = (double)flow.older.bytes[flow.older.count - 1];
+		class->born = (double)flow.born.bytes[flow.born.count - 1];
+		for (uint32_t at = 0; at < flow.born.count; at++) {
+			class->net[at] = flow.born.bytes[at] - flow.gone.bytes[at];
+			class->older[at] = flow.older.bytes[at];
+		}
+	}
+}
+
+/* What all blocks of the sizes come to. */
+static void add_classes(const struct walk *walk, const struct size_set *sizes, struct mw_verdict_sizes *out)
+{
+	/* Of unknown sizes (class 0) nothing can be said. */
+	for (uint32_t i = 1; i < MW_SIZE_CLASSES; i++) {
+		const struct class_course *class = &walk->classes[i];
+
+		if (!(sizes->bits[i / 64] >> i % 64 & 1))
+			continue;
+		out->born += class->born;
+		for (uint32_t at = 0; at < MW_SERIES_MAX; at++) {
+			out->net[at] += (double)class->net[at];
+			out->older[at] += (double)class->older[at];
+		}
 	}
 }
 
@@ -60,8 +83,17 @@ static bool visit(void *context, const struct mw_track_block *block, bool first)
 		return true;
 	group -= walk->first;
 	input = &walk->inputs[group];
+	if (!input->size.count)
+		return true;
+	if (block->kind == MW_KIND_HEAP) {
+		uint64_t usable = mw_replaced_usable(block->size);
+		uint32_t class = mw_size_class(usable);
+
+		input->sizes.usable += (double)usable;
+		walk->sizes[group].bits[class / 64] |= UINT64_C(1) << class % 64;
+	}
 	/* What was freed since was in flight. */
-	if (!input->size.count || block->settled)
+	if (block->settled)
 		return true;
 	born = fmax((double)block->time_ns / 1e9 - walk->from, 0);
 	part = born / walk->step;
@@ -70,14 +102,8 @@ static bool visit(void *context, const struct mw_track_block *block, bool first)
 	kept->bytes += block->bytes;
 	input->oldest = fmin(input->oldest, born);
 	input->newest = fmax(input->newest, born);
-	input->ages[mw_verdict_age_class(walk->end_ns > block->time_ns ? walk->end_ns - block->time_ns : 0)] += first;
-	if (block->kind == MW_KIND_HEAP) {
-		uint32_t class = mw_size_class(mw_replaced_usable(block->size));
-
-		walk->sizes[group].bits[class / 64] |= UINT64_C(1) << class % 64;
-	} else {
-		input->size_rise = INFINITY;
-	}
+	input->ages[mw_verdict_age_class(walk->active_ns > block->time_ns ? walk->active_ns - block->time_ns : 0)] +=
+		first;
 	return true;
 }
 
@@ -143,10 +169,10 @@ static struct mw_error *judge(struct walk *walk)
 		if (!growth || !input->size.count)
 			continue;
 		input->seconds = walk->seconds;
+		input->active = (double)walk->active_ns / 1e9 - walk->from;
 		input->lifetimes = &walk->lifetimes[i];
-		for (uint32_t number = 0; number < MW_SIZE_CLASSES; number++)
-			if (walk->sizes[i].bits[number / 64] >> number % 64 & 1)
-				input->size_rise += walk->rises[number];
+		input->sizes.known = walk->unknown * 8 <= (double)input->size.count;
+		add_classes(walk, &walk->sizes[i], &input->sizes);
 		mw_verdict_find(input, growth);
 		growth->growing_until += walk->from;
 	}
@@ -215,10 +241,11 @@ struct mw_error *mw_view_judge(const struct mw_summary_input *input, const struc
 	walk->stack_count = mw_track_stack_count(walk->track);
 	walk->seconds = to - walk->from;
 	walk->end_ns = (uint64_t)(to * 1e9 + 0.5);
+	walk->active_ns = mw_track_now(walk->track) < walk->end_ns ? mw_track_now(walk->track) : walk->end_ns;
 	if (walk->stack_count) {
 		mw_track_stack_series(walk->track, 0, walk->end_ns, &series);
 		walk->step = (double)series.step_ns / 1e9;
-		find_rises(walk);
+		find_classes(walk);
 	}
 	return judge_all(walk);
 }

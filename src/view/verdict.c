@@ -19,12 +19,20 @@
 #define FLAT          0.05       /* of the bytes that came in the second half: the net level rises by less */
 #define FLAT_NOISE    0.25       /* the same, the error of that included */
 #define RISE          0.1        /* of the level: less over the second half is no rise */
+#define LEVEL         0.2        /* of the level: less, the error included, can be no rise */
 #define SUSTAINED     0.6        /* of the slope of the first half */
 #define SLOWER        0.7        /* births of the last third, to one of the first */
+#define ENDED         4          /* begun, to one storage that is there */
 #define LARGER        1.3        /* the mean size of storage that is there, to that of all that was */
 #define CEASED        (1.0 / 5)
+#define DOMINANT      (2.0 / 3) /* of the bytes that come in these sizes */
+#define OWN_OLDER     1.25      /* of the bytes that come: what goes of older blocks */
+#define EVEN_BIRTHS   1.15      /* in the second half, to one in the first */
+#define EVEN_FREES    1.1
+#define EXACT         0.01 /* of the bytes that are added */
 #define FASTER        1.5
 #define SIGMAS        3.0
+#define WALK          0.5 /* correlation of what values are off the line with the value before */
 #define ALIKE         0.5 /* the shortest lifetime, of nearly the longest */
 
 /* What the input comes to. */
@@ -34,7 +42,8 @@ struct course {
 	int steps;
 	double net[STEPS];
 	struct mw_verdict_line whole, early, late; /* of net: all, the first and the second half */
-	double own_rise;                           /* of the level, not net, over the second half */
+	double own_rise, own_mean;                 /* of the level, not net, over the second half */
+	bool inclusive;                            /* net: of the stack's blocks from before the window as well */
 	double late_bytes;                         /* settled, and born in the second half */
 	double most, fall, mean_late;              /* of net */
 	double block;                              /* mean size of a block */
@@ -47,6 +56,35 @@ struct course {
 	double longest_of_all;
 	bool alike; /* they hardly differ */
 };
+
+/*
+ * The error of a slope where values are not independent of those before them. What strays from the line and comes back
+ * (blocks in flight) is a series of the first order. What is far from it for long is a walk: as many blocks go as come, but
+ * chance adds up.
+ */
+static double dependent_error(const double *values, int first, int end, double step, const struct mw_verdict_line *line)
+{
+	double n = end - first, mean = 0, squares = 0, products = 0, walk = 0, last = 0, alike;
+
+	for (int i = first; i < end; i++)
+		mean += values[i] / n;
+	for (int i = first; i < end; i++) {
+		double off = values[i] - mean - line->slope * step * (i - (first + end - 1) / 2.0);
+
+		squares += off * off;
+		if (i > first) {
+			products += off * last;
+			walk += (off - last) * (off - last);
+		}
+		last = off;
+	}
+	alike = products / squares;
+	/* Of few values it comes out too small. */
+	alike += (2 + 4 * alike) / n;
+	if (alike > WALK)
+		return fmax(line->error, sqrt(1.2 * walk) / (n * step));
+	return line->error * (alike > 0 ? sqrt((1 + alike) / (1 - alike)) : 1);
+}
 
 struct mw_verdict_line mw_verdict_fit(const double *values, int first, int end, double step)
 {
@@ -71,6 +109,8 @@ struct mw_verdict_line mw_verdict_fit(const double *values, int first, int end, 
 		line.steadiness = fmin(tv * tv / (tt * vv), 1);
 	if (tt > 0 && n > 2)
 		line.error = sqrt(fmax(vv - tv * line.slope, 0) / (n - 2) / tt);
+	if (n > 2 && line.error > 0)
+		line.error = dependent_error(values, first, end, step, &line);
 	return line;
 }
 
@@ -92,12 +132,91 @@ static double kept_between(const struct course *course, int first, int end)
 	return sum;
 }
 
+static bool is_container(const struct mw_verdict_input *in)
+{
+	uint64_t gone = in->transient.count + in->replaced.older.count;
+
+	/* Blocks of sizes that differ, of which some stay, are no storage that grows: what is there now is larger. */
+	if (in->impacting.count > 4 && (double)in->impacting.bytes * (double)in->size.count <
+					       LARGER * (double)in->size.bytes * (double)in->impacting.count)
+		return false;
+
+	/* Most of what was begun is gone. */
+	if (in->size.count > in->replaced.count + 2 &&
+	    in->size.count - in->replaced.count >= ENDED * (in->impacting.count + 1))
+		return false;
+	return in->replaced.count >= 1 && in->replaced.count * 2 >= gone &&
+	       in->replaced.count * 2 + 2 >= in->size.count && in->replaced.larger * 4 >= in->replaced.count * 3;
+}
+
 /* --- levels ---------------------------------------------------------------------------------------------- */
 
 /* Of three values: a moment between a free and the allocation that follows is no fall. */
 static double middle_of(double a, double b, double c)
 {
 	return fmax(fmin(a, b), fmin(fmax(a, b), c));
+}
+
+/* Usable bytes, to one that was asked for. */
+static double usable_share(const struct mw_verdict_input *in)
+{
+	return in->impacting.bytes ? fmax(in->sizes.usable / (double)in->impacting.bytes, 1) : 1;
+}
+
+/* Most blocks that come in these sizes are the stack's. */
+static bool makes_sizes(const struct mw_verdict_input *in)
+{
+	return in->sizes.known && in->sizes.born > 0 &&
+	       (double)in->size.bytes * usable_share(in) >= DOMINANT * in->sizes.born;
+}
+
+/* So many older blocks of these sizes go, to one byte that comes. */
+static double older_share(const struct mw_verdict_input *in)
+{
+	return in->level.count ? in->sizes.older[in->level.count - 1] / (double)in->size.bytes / usable_share(in) : 0;
+}
+
+/* What the stack's blocks took the place of, and not as well another stack's, nor among many that went for nothing. */
+static bool is_replaced_known(const struct mw_verdict_input *in)
+{
+	return in->replaced.older.count && in->replaced.ambiguous * 8 <= in->replaced.older.count &&
+	       !(makes_sizes(in) && older_share(in) > 2 * OWN_OLDER);
+}
+
+/*
+ * Are most blocks that come in these sizes the stack's? Then those from before the window that go were its own as well,
+ * unless so many go that they can't be: something else is shrinking.
+ */
+static bool owns_sizes(const struct mw_verdict_input *in)
+{
+	return makes_sizes(in) && older_share(in) <= OWN_OLDER && !is_container(in) &&
+	       (!is_replaced_known(in) || in->sizes.older[in->level.count - 1] >= (double)in->replaced.older.bytes);
+}
+
+/* What the net level rises by over the second half; `sigmas` errors more or less. */
+static double late_rise(const struct course *course, double sigmas)
+{
+	return (course->late.slope + sigmas * course->late.error) * course->seconds / 2;
+}
+
+/* Most of what is added in the second half makes up for older blocks that go. */
+static bool replaces_older(const struct course *course)
+{
+	double came = births_between(course, course->steps / 2, course->steps) * course->block;
+
+	return course->inclusive &&
+	       course->own_rise - late_rise(course, 0) > fmax(fabs(course->own_rise) / 2, FLAT_NOISE * came);
+}
+
+/* The error of a slope between two steps where blocks come at random, and as many go that came so long before. */
+static double chance_error(const struct course *course, int first, int end)
+{
+	double n = end - first, squares = 0;
+
+	/* From one step to the next: twice the chance of a step, which is that of what comes and of what goes. */
+	for (int i = first + 1; i < end; i++)
+		squares += pow(births_between(course, i, i + 1) - births_between(course, i - 1, i), 2);
+	return sqrt(1.2 * squares) * course->block / (n * course->step);
 }
 
 static void find_levels(struct course *course)
@@ -107,9 +226,12 @@ static void find_levels(struct course *course)
 
 	course->steps = (int)in->level.count;
 	course->step = (double)in->level.step_ns / 1e9;
+	course->inclusive = owns_sizes(in);
 	for (int i = 0; i < course->steps; i++) {
 		course->net[i] = (double)in->level.bytes[i];
-		if (in->replaced.older.count && i < (int)in->replaced.series.count)
+		if (course->inclusive)
+			course->net[i] -= in->sizes.older[i] / usable_share(in);
+		else if (is_replaced_known(in) && i < (int)in->replaced.series.count)
 			course->net[i] -= (double)in->replaced.series.bytes[i];
 		if (i >= 2) {
 			double middle = middle_of(course->net[i - 2], course->net[i - 1], course->net[i]);
@@ -117,8 +239,10 @@ static void find_levels(struct course *course)
 			highest = fmax(highest, middle);
 			course->fall = fmax(course->fall, highest - middle);
 		}
-		if (i >= course->steps / 2)
+		if (i >= course->steps / 2) {
 			course->mean_late += course->net[i] / (course->steps - course->steps / 2);
+			course->own_mean += (double)in->level.bytes[i] / (course->steps - course->steps / 2);
+		}
 	}
 	course->most = highest;
 	course->whole = mw_verdict_fit(course->net, 0, course->steps, course->step);
@@ -131,21 +255,15 @@ static void find_levels(struct course *course)
 		course->alike =
 			course->shortest >= ALIKE * course->longest && course->longest > LONG_LIVED * course->seconds;
 	}
-	/* Values that are nearer to each other than blocks live are not independent. */
-	if (in->lifetimes && in->lifetimes->count && !course->alike)
-		course->late.error *=
-			sqrt(1 + 2 * (double)mw_histogram_quantile(in->lifetimes, 50) / 1e9 / course->step);
 	course->block = in->size.count ? (double)in->size.bytes / (double)in->size.count : 0;
 	for (int i = 0; i < course->steps; i++)
 		level[i] = (double)in->level.bytes[i];
 	course->own_rise =
 		mw_verdict_fit(level, course->steps / 2, course->steps, course->step).slope * course->seconds / 2;
-}
-
-/* What the net level rises by over the second half; `sigmas` errors more or less. */
-static double late_rise(const struct course *course, double sigmas)
-{
-	return (course->late.slope + sigmas * course->late.error) * course->seconds / 2;
+	if (replaces_older(course)) {
+		course->late.error = fmax(course->late.error, chance_error(course, course->steps / 2, course->steps));
+		course->whole.error = fmax(course->whole.error, chance_error(course, 0, course->steps));
+	}
 }
 
 /* The net level does not rise, against `bytes` that came in the second half. */
@@ -213,7 +331,7 @@ static double find_settle_age(const struct course *course)
 			return MARGIN * age;
 	}
 	/* All are like those that were freed. */
-	return fmax(MARGIN * course->longest, course->seconds - in->oldest);
+	return fmax(MARGIN * course->longest, in->active - in->oldest);
 }
 
 /* First in, first out: nothing is left of what was born before the oldest survivor, and nothing went that is younger. */
@@ -233,7 +351,7 @@ static bool find_mortal(const struct course *course)
 	double all = births_between(course, 0, course->settled_steps), expected, born, kept;
 	int quarter = 0, half;
 
-	if (!in->transient.count || course->seconds - in->oldest > MARGIN * course->longest_of_all)
+	if (!in->transient.count || in->active - in->oldest > MARGIN * course->longest_of_all)
 		return false;
 	while (quarter < course->settled_steps && births_between(course, 0, quarter) < all / 4)
 		quarter++;
@@ -254,8 +372,8 @@ static void find_settled(struct course *course)
 	double all = births_between(course, 0, course->steps);
 
 	course->settle_age = find_settle_age(course);
-	course->settled_steps = (int)((course->seconds - course->settle_age) / course->step + 1e-6);
-	if (course->settled_steps > course->steps)
+	course->settled_steps = (int)((in->active - course->settle_age) / course->step + 1e-6);
+	if (course->settled_steps > course->steps || course->settle_age == 0)
 		course->settled_steps = course->steps;
 	if (course->settled_steps < 0)
 		course->settled_steps = 0;
@@ -276,17 +394,21 @@ static void find_settled(struct course *course)
 
 /* --- rules ----------------------------------------------------------------------------------------------- */
 
-static bool is_container(const struct mw_verdict_input *in)
+/*
+ * As many come in the second half as in the first, and as many go, which are fewer. Of blocks that all go in the end ever
+ * more would, until they are as many as come, and the rise would be slower.
+ */
+static bool rises_evenly(const struct course *course)
 {
-	uint64_t gone = in->transient.count + in->replaced.older.count;
+	int half = course->steps / 2, all = 2 * half;
+	double born[2] = {births_between(course, 0, half) * course->block,
+			  births_between(course, half, all) * course->block};
+	double gone[2] = {born[0] - course->net[half - 1], born[1] - course->net[all - 1] + course->net[half - 1]};
 
-	/* Blocks of sizes that differ, of which some stay, are no storage that grows: what is there now is larger. */
-	if (in->impacting.count > 4 && (double)in->impacting.bytes * (double)in->size.count <
-					       LARGER * (double)in->size.bytes * (double)in->impacting.count)
+	if (course->early.slope - course->late.slope > 2 * hypot(course->early.error, course->late.error))
 		return false;
-
-	return in->replaced.count >= 1 && in->replaced.count * 2 >= gone &&
-	       in->replaced.count * 2 + 2 >= in->size.count && in->replaced.larger * 4 >= in->replaced.count * 3;
+	return (course->whole.slope - SIGMAS * course->whole.error) * course->seconds > 4 * course->block &&
+	       course->whole.steadiness > 0.5 && born[1] <= EVEN_BIRTHS * born[0] && gone[1] <= EVEN_FREES * gone[0];
 }
 
 /* Storage that is replaced by larger storage. */
@@ -319,6 +441,8 @@ static enum mw_growth_verdict judge_container(const struct course *course)
 /* Nothing has settled, or nothing stays. */
 static enum mw_growth_verdict judge_level(const struct course *course)
 {
+	if (course->inclusive && rises_evenly(course) && keeps_rising(course))
+		return MW_GROWTH_STEADY;
 	if (is_rising(course, SIGMAS, 4))
 		return keeps_rising(course) && !course->alike && is_queue(course) ? MW_GROWTH_STEADY
 										  : MW_GROWTH_TOO_SHORT;
@@ -438,23 +562,33 @@ static bool is_replacing(const struct course *course)
 {
 	const struct mw_track_replaced *replaced = &course->in->replaced;
 
-	return replaced->older.count >= 3 && replaced->ambiguous * 8 <= replaced->older.count &&
+	return replaced->older.count >= 3 && is_replaced_known(course->in) &&
 	       replaced->older.bytes * 2 >= course->in->impacting.bytes &&
 	       is_flat(course, fmax(course->own_rise, course->late_bytes));
 }
 
-/* Of blocks of these sizes there are no more. */
+/* Of blocks of these sizes there are no more, nor fewer: as many as the stack adds go, over the second half. */
 static bool is_balanced(const struct course *course)
 {
-	return course->in->impacting.count >= 16 && course->own_rise > 2 * course->block &&
-	       course->in->size_rise <= FLAT_NOISE * course->own_rise;
+	const struct mw_verdict_sizes *sizes = &course->in->sizes;
+	struct mw_verdict_line line = course->late;
+	double half = course->seconds / 2, some = fmax(4 * course->block, EXACT * course->own_rise);
+
+	if (course->in->impacting.count < 16 || course->own_rise <= 2 * course->block || !sizes->known ||
+	    sizes->born <= 0)
+		return false;
+	if (!course->inclusive)
+		line = mw_verdict_fit(sizes->net, course->steps / 2, course->steps, course->step);
+	return (fabs(line.slope) + 2 * line.error) * half <= FLAT_NOISE * course->own_rise &&
+	       (fabs(line.slope) - line.error) * half <= FLAT * course->own_rise &&
+	       (line.slope - SIGMAS * line.error) * half <= some;
 }
 
 /* As many go as come, over the second half. */
 static bool is_level(const struct course *course)
 {
 	return course->in->transient.count * 2 >= course->in->impacting.count &&
-	       late_rise(course, 2) <= RISE * course->mean_late + 2 * course->block;
+	       late_rise(course, 2) <= LEVEL * course->own_mean + 2 * course->block;
 }
 
 static bool calms(enum mw_growth_verdict verdict)
@@ -466,11 +600,21 @@ static enum mw_growth_verdict judge(const struct course *course, bool *certain)
 {
 	enum mw_growth_verdict verdict;
 
-	/* All that was outstanding was in flight. */
-	*certain = course->in->settled_later.count && course->in->settled_later.count == course->in->impacting.count;
-	if (*certain)
-		return MW_GROWTH_CHURN;
-	if (course->seconds < LEAST_S || course->steps < LEAST_STEPS)
+	bool all_settled =
+		course->in->settled_later.count && course->in->settled_later.count == course->in->impacting.count;
+	bool judged = course->seconds >= LEAST_S && course->steps >= LEAST_STEPS;
+
+	bool rises;
+
+	*certain = all_settled;
+	/* All that was outstanding was in flight. A queue, or storage, may grow nevertheless. */
+	if (all_settled) {
+		verdict = !judged                    ? MW_GROWTH_CHURN
+			  : is_container(course->in) ? judge_container(course)
+						     : judge_level(course);
+		return verdict >= MW_GROWTH_STEADY ? verdict : MW_GROWTH_CHURN;
+	}
+	if (!judged)
 		return MW_GROWTH_TOO_SHORT;
 	if (is_container(course->in)) {
 		verdict = judge_container(course);
@@ -480,10 +624,16 @@ static enum mw_growth_verdict judge(const struct course *course, bool *certain)
 	} else {
 		verdict = !course->settled.count || course->mortal ? judge_level(course) : judge_settled(course);
 	}
-	if (calms(verdict) && ((course->could < LEAST_SETTLED && !is_level(course)) || is_rising(course, 2, 2)))
+	rises = is_rising(course, 2, 2) ||
+		(keeps_rising(course) &&
+		 (course->whole.slope - SIGMAS * course->whole.error) * course->seconds > 4 * course->block);
+	if (calms(verdict) && ((course->could < LEAST_SETTLED && !is_level(course)) || rises))
 		verdict = MW_GROWTH_TOO_SHORT;
 	if (!calms(verdict) && verdict != MW_GROWTH_CONTAINER && is_balanced(course))
 		return MW_GROWTH_STEADY_STATE;
+	/* Most of what settles takes the place of older blocks. */
+	if (verdict >= MW_GROWTH_STEADY && replaces_older(course))
+		verdict = rises_evenly(course) && keeps_rising(course) ? MW_GROWTH_STEADY : MW_GROWTH_TOO_SHORT;
 	/* That nothing was freed leaves open whether it ever will be. */
 	*certain = calms(verdict) || verdict == MW_GROWTH_CONTAINER ||
 		   (verdict != MW_GROWTH_TOO_SHORT && course->in->transient.count > 0);

@@ -5,7 +5,9 @@
  * What is looked at
  *
  *   level     outstanding bytes over time, in up to 64 steps; `net` is the level less what was freed of older blocks whose
- *             place the stack's blocks took (track/replaced.h): what the stack holds against what it held at attach
+ *             place the stack's blocks took (track/replaced.h): what the stack holds against what it held at attach. Where
+ *             two thirds of what comes in the sizes of its outstanding blocks are the stack's, all older blocks of these
+ *             sizes that go count as its own: `inclusive`; unless more go than come, which are another's
  *   settled   outstanding blocks that are old enough to stay. A block is held against the lifetimes of its own stack's
  *             freed ones: settle_age is the least age of which twice as many blocks outlived it and are still there as
  *             were freed after two thirds of it. Nothing was freed, or next to nothing: 0. What is younger is in
@@ -13,9 +15,14 @@
  *   mortal    even the oldest births are gone to a larger part than those after them, and no survivor is much older than
  *             freed blocks get: all blocks die, only late. Then only the net level counts
  *
+ * Values of a level are not independent of each other, and errors of slopes know that: what returns to its line is a series
+ * of the first order, what stays off it a walk; where blocks replace older ones that came at random the births' own chance
+ * adds up. Ages end with the last event of the process: where it stands still no block can go.
+ *
  * The rules, in this order
  *
- *   churn               all that is outstanding at the window's end was freed while it settled (--settle): certain
+ *   churn               all that is outstanding at the window's end was freed while it settled (--settle): certain.
+ *                       But for storage that grows, and queues that do
  *   too short to tell   less than a second, or fewer than 16 steps
  *   growing container   most blocks that were freed were replaced by a larger one in the same call (realloc, vector,
  *                       rehash, string), and the net level rises. Storage that grows by a factor is replaced ever less
@@ -24,7 +31,9 @@
  *   steady state        older blocks go as new ones come, in the same calls, and the net level is flat over the second half
  *   Where nothing settled, or all is mortal:
  *   steady growth       the net level rises over the second half as steeply as over the first, up to the end, and
- *                       lifetimes are not all alike: a queue whose blocks are freed ever later
+ *                       lifetimes are not all alike: a queue whose blocks are freed ever later. Or the level is inclusive,
+ *                       rises over the whole window, and as many come and go in the second half as in the first: where
+ *                       all blocks end ever more would go
  *   too short to tell   it rises otherwise: an expiry time of about the window's length looks so
  *   churn               at a time half of the most that was outstanding was given back; or blocks live shortly
  *   plateau             blocks live long, and the level is flat
@@ -38,8 +47,10 @@
  *   steady growth       the rest
  *
  * What would be growth or too short is a steady state, with less certainty, where of the sizes that the stack's blocks have
- * the process holds no more over the second half, all stacks and older blocks taken together: against what this stack alone
- * adds, so that one that leaks is not excused by others of its size.
+ * the process holds no more and no less over the second half, all stacks and older blocks taken together (or, inclusive,
+ * the stack alone): against what this stack alone adds, so that one that leaks is not excused by others of its size, nor
+ * by what shrinks beside it. Where most of what a stack adds replaces older blocks and the rest rises, but not evenly, it is
+ * too short to tell.
  *
  * Plateau, churn and one-off calm people down. They are given only where a quarter of the window's births could have
  * settled, or as many went as came, and the net level does not rise over the second half beyond its noise; else it is too
@@ -57,11 +68,22 @@
 
 #define MW_VERDICT_AGES 128 /* classes of ages, two to the power of two of nanoseconds */
 
+/* Heap blocks of the sizes that a stack's outstanding ones have, of all stacks, in usable bytes. Nothing born: not
+ * known. */
+struct mw_verdict_sizes {
+	bool known;    /* false: blocks from before the window may have gone that are not in here */
+	double usable; /* of the stack's outstanding blocks */
+	double born;
+	double net[MW_SERIES_MAX];   /* allocated less freed, over time: the moments of `level` */
+	double older[MW_SERIES_MAX]; /* freed, and allocated before the window */
+};
+
 /* What is known of a stack's blocks over a window that begins at 0. */
 struct mw_verdict_input {
-	double seconds;                    /* the window's length */
-	struct mw_track_series level;      /* outstanding bytes */
-	struct mw_track_series births;     /* blocks allocated until then; the same moments */
+	double seconds;                /* the window's length */
+	double active;                 /* the process's last event: after it it stood still, and no block could go */
+	struct mw_track_series level;  /* outstanding bytes */
+	struct mw_track_series births; /* blocks allocated until then; the same moments */
 	struct mw_track_replaced replaced; /* zeroed: nothing */
 	struct mw_amount size, impacting, transient;
 	/* Outstanding blocks, but for those freed while the window settled: by the step of their birth (the last: after
@@ -71,9 +93,7 @@ struct mw_verdict_input {
 	double oldest, newest; /* when they were born, seconds */
 	struct mw_amount settled_later;
 	const struct mw_histogram *lifetimes; /* of freed blocks */
-	/* Heap blocks of the sizes that the outstanding ones have, of all stacks, older ones included: bytes by which they
-	 * rise over the second half at most. */
-	double size_rise;
+	struct mw_verdict_sizes sizes;
 };
 
 /* A line through values a step of so many seconds apart. */
