@@ -90,8 +90,10 @@ static inline uint32_t mw_size_class(uint64_t usable)
 	return 9 + (octave - 7) * 8 + (uint32_t)((usable >> (octave - 3)) & 7);
 }
 
-/* Usable bytes (of unknown sizes: blocks). Summed up with every event; series are brought up to date when a moment is over. Zero-initialise; mw_class_flows_deinit
- * frees. */
+/*
+ * Usable bytes (of unknown sizes: blocks). Summed up with every event; series are brought up to date when a moment is
+ * over. Zero-initialise; mw_class_flows_deinit frees.
+ */
 struct mw_class_flows {
 	uint64_t born[MW_SIZE_CLASSES], gone[MW_SIZE_CLASSES];
 	uint64_t older[MW_SIZE_CLASSES]; /* of those gone: from before the window */

