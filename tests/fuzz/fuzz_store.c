@@ -154,6 +154,13 @@ static struct mw_error *take_end(void *context, uint32_t process, const struct m
 	return NULL;
 }
 
+static struct mw_error *take_settle(void *context, uint32_t process)
+{
+	(void)context;
+	insist(process < MW_STORE_PROCESS_MAX);
+	return NULL;
+}
+
 static void read_file(int fd)
 {
 	static struct seen seen;
@@ -165,6 +172,7 @@ static void read_file(int fd)
 						 .thread = take_thread,
 						 .stack = take_stack,
 						 .events = take_events,
+						 .settle = take_settle,
 						 .sample = take_sample,
 						 .mark = take_mark,
 						 .mapping = take_mapping,
