@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * settles: serves requests, each of which holds its memory for FLIGHT steps of two milliseconds, until it is told to
+ * settles FILE: serves requests, each of which holds its memory for FLIGHT steps of two milliseconds, until it is told to
  * end: blocks, mappings (of which one half goes before the other), and blocks that are grown before they are freed. So
- * at any moment some are in flight. Beside them some leak. Addresses are used again all the time. With an argument it
- * ends by itself after so many steps.
+ * at any moment some are in flight. Beside them some leak. Addresses are used again all the time. FILE gets how many
+ * steps were made.
  */
 #include "target.h"
 
@@ -76,13 +76,20 @@ static void step(unsigned number)
 int main(int argc, char **argv)
 {
 	const struct timespec pause = {.tv_nsec = 2000000};
-	unsigned steps = argc > 1 ? (unsigned)atoi(argv[1]) : 20 * 100000;
+	int file = argc > 1 ? open(argv[1], O_RDWR) : -1;
+	uint64_t *steps;
 	char byte;
 
+	if (file < 0)
+		target_fail("usage: settles FILE");
+	steps = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	if (steps == MAP_FAILED)
+		target_fail("mmap of the file");
 	target_ready();
 	fcntl(STDIN_FILENO, F_SETFL, O_NONBLOCK);
-	for (unsigned i = 0; i < steps && read(STDIN_FILENO, &byte, 1) < 0; i++) {
+	for (unsigned i = 0; i < 20 * 100000 && read(STDIN_FILENO, &byte, 1) < 0; i++) {
 		step(i);
+		__atomic_store_n(steps, i + 1, __ATOMIC_RELAXED);
 		nanosleep(&pause, NULL);
 	}
 	return 0;
