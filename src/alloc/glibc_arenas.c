@@ -92,7 +92,7 @@ static struct mw_glibc_arena *find_arena(const struct mw_glibc_arenas *arenas, m
 	size_t count = mw_vector_up_to(arenas->arenas, arenas->arena_count, sizeof(*arenas->arenas),
 				       offsetof(struct mw_glibc_arena, state), state);
 
-	return count && arenas->arenas[count - 1].state == state ? &arenas->arenas[count - 1] : NULL;
+	return arenas->arenas && count && arenas->arenas[count - 1].state == state ? &arenas->arenas[count - 1] : NULL;
 }
 
 /* Heaps whose arena is none are none. */

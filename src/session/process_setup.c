@@ -115,13 +115,13 @@ bool mw_process_setup_take_mark(uint64_t *at_ns)
 }
 
 static const struct {
-	int number;
 	void (*handler)(int);
+	int number;
 	bool unless_ignored; /* it stays ignored where it was */
 } watched[] = {
-	{SIGINT, on_signal, false}, {SIGTERM, on_signal, false}, {SIGHUP, on_signal, true}, {SIGQUIT, on_signal, false},
-	{SIGPIPE, SIG_IGN, false},  {SIGXFSZ, SIG_IGN, false},   {SIGUSR1, on_mark, false}, {SIGTSTP, on_suspend, true},
-	{SIGTTIN, SIG_IGN, false},  {SIGTTOU, SIG_IGN, false},
+	{on_signal, SIGINT, false}, {on_signal, SIGTERM, false}, {on_signal, SIGHUP, true}, {on_signal, SIGQUIT, false},
+	{SIG_IGN, SIGPIPE, false},  {SIG_IGN, SIGXFSZ, false},   {on_mark, SIGUSR1, false}, {on_suspend, SIGTSTP, true},
+	{SIG_IGN, SIGTTIN, false},  {SIG_IGN, SIGTTOU, false},
 };
 #define WATCHED (sizeof(watched) / sizeof(watched[0]))
 

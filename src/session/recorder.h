@@ -32,10 +32,8 @@ struct mw_recorder_view {
 
 struct mw_recorder {
 	pid_t pid;
-	bool launched;
 	struct mw_program program; /* what it was at first; not known of a command */
 	struct mw_perf_place jit;  /* where it says what code in no file is called */
-	bool identified;           /* comm, exe and command are the process's own, not what was expected */
 	char *comm, *exe;
 	char *executed; /* the path that it was executed by, where `exe` has several (program.h); or NULL */
 	char **command;
@@ -46,27 +44,29 @@ struct mw_recorder {
 	struct mw_emitter *emitter;          /* what is found out goes there; borrowed */
 	struct mw_stored_sample newest;      /* may still change: not emitted yet */
 	size_t sample_count;                 /* with the newest */
-	bool ended;                          /* the last sample was taken; it may live on, and have another */
-	bool looked;                         /* `end` was looked at with hooks in place that are lifted now */
 	struct mw_space_snapshot start, end; /* the address space at the window's start and end, where looked at */
 	uint64_t end_ns;                     /* when the window ends; UINT64_MAX: not known yet */
-	bool settles;                        /* what is freed after that is recorded … */
-	bool settling;                       /* … and has been */
-	bool closed;                         /* nothing is read of the process any more */
 	uint64_t settle_ns;                  /* how long that was */
-	bool noting;                         /* what is mapped from now on is noted … */
-	struct mw_space_ranges late;         /* … here, and so is what is mapped after the window's end */
-	bool dear_arenas;                    /* glibc's arenas can't be had with each sample */
+	struct mw_space_ranges late;         /* what was mapped since `noting`, and after the window's end */
 	/* What is around it, as it was last seen. */
 	struct mw_memory_limit limit;
 	const char *distribution; /* static text; NULL: not known */
-	bool own_root;
-	uint32_t visible; /* runtimes whose objects are blocks (alloc/families.h) */
+	uint32_t visible;         /* runtimes whose objects are blocks (alloc/families.h) */
 	struct mw_recorder_child {
 		pid_t pid;
 		char comm[17];
 	} * children; /* that are alive */
 	size_t child_count;
+	bool launched;
+	bool identified;  /* comm, exe and command are the process's own, not what was expected */
+	bool ended;       /* the last sample was taken; it may live on, and have another */
+	bool looked;      /* `end` was looked at with hooks in place that are lifted now */
+	bool settles;     /* what is freed after the window is recorded … */
+	bool settling;    /* … and has been */
+	bool closed;      /* nothing is read of the process any more */
+	bool noting;      /* what is mapped from now on is noted in `late` */
+	bool dear_arenas; /* glibc's arenas can't be had with each sample */
+	bool own_root;
 	bool knows_children;
 };
 

@@ -61,8 +61,10 @@ static struct mw_error *find_program(const char *command, char **out)
 
 	if (strchr(command, '/')) {
 		why = check_file(command);
-		*out = why ? NULL : strdup(command);
-		return why ? cannot_run(command, why) : *out ? NULL : mw_error_nomem();
+		if (why)
+			return cannot_run(command, why);
+		*out = strdup(command);
+		return *out ? NULL : mw_error_nomem();
 	}
 	for (path = path ? path : "/bin:/usr/bin"; path; path = strchr(path, ':') ? strchr(path, ':') + 1 : NULL) {
 		int length = (int)strcspn(path, ":");

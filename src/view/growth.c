@@ -260,5 +260,15 @@ struct mw_error *mw_view_growth(const struct mw_summary_input *input, struct mw_
 	for (size_t i = 0; i < report->stack_count; i++)
 		if (report->stacks[i].has_ages)
 			out[i] = &report->stacks[i].growth;
-	return mw_view_judge(input, report, group_of, out, report->stack_count);
+	MW_TRY(mw_view_judge(input, report, group_of, out, report->stack_count));
+	/* What is told of blocks is of those of the interval. */
+	for (size_t i = 0; i < report->stack_count && input->whole; i++) {
+		struct mw_report_stack *stack = &report->stacks[i];
+
+		stack->growth.freed_share =
+			stack->size.count ? (double)stack->transient.count / (double)stack->size.count : 0;
+		stack->growth.oldest_age = report->window.to - stack->oldest;
+		stack->growth.newest_age = report->window.to - stack->newest;
+	}
+	return NULL;
 }

@@ -222,9 +222,11 @@ static double chance_error(const struct course *course, int first, int end)
 static void find_levels(struct course *course)
 {
 	const struct mw_verdict_input *in = course->in;
+	int late;
 	double highest = 0, level[STEPS] = {0};
 
 	course->steps = (int)in->level.count;
+	late = course->steps - course->steps / 2;
 	course->step = (double)in->level.step_ns / 1e9;
 	course->inclusive = owns_sizes(in);
 	for (int i = 0; i < course->steps; i++) {
@@ -240,7 +242,7 @@ static void find_levels(struct course *course)
 			course->fall = fmax(course->fall, highest - middle);
 		}
 		if (i >= course->steps / 2) {
-			course->mean_late += course->net[i] / (course->steps - course->steps / 2);
+			course->mean_late += course->net[i] / late;
 			course->own_mean += (double)in->level.bytes[i] / (course->steps - course->steps / 2);
 		}
 	}

@@ -90,7 +90,7 @@ class Jit(unittest.TestCase):
         names = (HOT, '\x1b[31mred\ufffd\ufffd', None)
         self.check(report, names, page)
         self.check(self.again(), names, page)
-        text = subprocess.run([mwlive.config.memwatch, 'report', self.recording], check=True, capture_output=True,
+        text = subprocess.run([mwlive.config.memwatch, 'report', '--all', self.recording], check=True, capture_output=True,
                               timeout=mwlive.PATIENCE).stdout
         self.assertIn(('[jit]!' + HOT + '+0xc').encode(), text)
         self.assertNotIn(b'\x1b', text)

@@ -150,7 +150,7 @@ static struct mw_error *actions_restore(const struct mw_inject *inject, const st
 {
 	for (unsigned signal = 1; signal <= MW_RESCUE_SIGNALS; signal++) {
 		const uint64_t stripped = marks->stripped[signal - 1], coming = marks->coming[signal - 1];
-		struct mw_rescue_action now;
+		struct mw_rescue_action now = {0};
 
 		if (!(stripped | coming))
 			continue;
