@@ -332,13 +332,13 @@ class Trouble(unittest.TestCase):
 
     def test_full_disk(self):
         place = mwrec.directory(self)
-        mount = subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=40k', 'tmpfs', place], capture_output=True,
+        mount = subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=80k', 'tmpfs', place], capture_output=True,
                                check=False)
         if mount.returncode != 0:
             self.skipTest('no file system can be mounted')
         self.addCleanup(subprocess.run, ['umount', '-l', place], check=False)
         # More than there is room for: engine jump's stacks, and so the recording, take a third of engine trap's.
-        target = mwlive.Target(self, 'thread_storm', 1000 if mwlive.config.engine == 'trap' else 2000)
+        target = mwlive.Target(self, 'thread_storm', 2000 if mwlive.config.engine == 'trap' else 4000)
         path = os.path.join(place, 'r.mw')
         live = os.path.join(mwrec.directory(self), 'live.json')
         process, snapshot = self.start(target, path, '--json', live)
