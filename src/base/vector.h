@@ -39,13 +39,14 @@ static inline bool mw_vector_grow(void *array, size_t count, size_t *capacity, s
 /* Behind MW_VECTOR_AT(): `array` is the address of a pointer to the items, whatever they are. */
 static inline void *mw_vector_reach(void *array, size_t *count, size_t number, size_t size)
 {
-	char *items;
+	char *items, *grown;
 
 	memcpy(&items, array, sizeof(items));
 	if (number >= *count) {
-		items = reallocarray(items, number + 1, size);
-		if (!items)
+		grown = reallocarray(items, number + 1, size);
+		if (!grown)
 			return NULL;
+		items = grown;
 		memset(items + *count * size, 0, (number + 1 - *count) * size);
 		memcpy(array, &items, sizeof(items));
 		*count = number + 1;

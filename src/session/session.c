@@ -53,36 +53,34 @@ static int check_file(const char *path)
 	return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0 ? 0 : errno;
 }
 
-/* What execvp() would find, malloc'ed. A file that may not be run is passed over, but remembered as the reason. */
-static struct mw_error *find_program(const char *command, char **out)
+/* What execvp() would find, malloc'ed; else NULL, and why not: 0 without memory. A file that may not be run is passed over,
+ * but remembered as the reason. */
+static char *find_program(const char *command, int *why)
 {
 	const char *path = getenv("PATH");
-	int why = ENOENT;
 
+	*why = ENOENT;
 	if (strchr(command, '/')) {
-		why = check_file(command);
-		if (why)
-			return cannot_run(command, why);
-		*out = strdup(command);
-		return *out ? NULL : mw_error_nomem();
+		*why = check_file(command);
+		return *why ? NULL : strdup(command);
 	}
 	for (path = path ? path : "/bin:/usr/bin"; path; path = strchr(path, ':') ? strchr(path, ':') + 1 : NULL) {
 		int length = (int)strcspn(path, ":");
 		char *candidate = NULL;
 		int errnum;
 
-		if (asprintf(&candidate, "%.*s/%s", length ? length : 1, length ? path : ".", command) < 0)
-			return mw_error_nomem();
-		errnum = check_file(candidate);
-		if (!errnum) {
-			*out = candidate;
+		if (asprintf(&candidate, "%.*s/%s", length ? length : 1, length ? path : ".", command) < 0) {
+			*why = 0;
 			return NULL;
 		}
+		errnum = check_file(candidate);
+		if (!errnum)
+			return candidate;
 		free(candidate);
 		if (errnum == EACCES)
-			why = errnum;
+			*why = errnum;
 	}
-	return cannot_run(command, why);
+	return NULL;
 }
 
 /* The kernel takes set-user-id from a traced program unless the tracer is privileged: it would run as another. */
@@ -175,10 +173,13 @@ static void deinit_launch(struct mw_launch *launch)
 static struct mw_error *start_command(char **command, struct mw_launch *out)
 {
 	struct mw_launch launch = {.go_fd = -1, .error_fd = -1};
-	struct mw_error *err = find_program(command[0], &launch.path);
+	struct mw_error *err;
+	int why;
 
-	if (!err)
-		err = check_setuid(launch.path);
+	launch.path = find_program(command[0], &why);
+	if (!launch.path)
+		return why ? cannot_run(command[0], why) : mw_error_nomem();
+	err = check_setuid(launch.path);
 	if (!err)
 		err = mw_preflight_program(launch.path);
 	if (!err)

@@ -423,14 +423,15 @@ static struct mw_error *complete(struct mw_top_work *work, const struct mw_top_m
 static struct mw_error *save(struct mw_top_work *work)
 {
 	struct mw_store_writer *copy = NULL;
-	MW_FREE struct mw_top_moment *moments = calloc(work->count, sizeof(*moments));
+	MW_FREE struct mw_top_moment *moments = NULL;
 	struct mw_store_upto upto = {0};
 	struct mw_error *err;
 
-	if (!moments)
-		return mw_error_nomem();
 	if (!work->writer)
 		return mw_error_create(MW_ERROR_SYSTEM, 0, "%s", work->no_writer);
+	moments = calloc(work->count, sizeof(*moments));
+	if (!moments)
+		return mw_error_nomem();
 	set_news(work, "writing the recording");
 	MW_TRY(await_moments(work, moments, &upto));
 	work->step = "events";

@@ -243,7 +243,7 @@ static void find_levels(struct course *course)
 		}
 		if (i >= course->steps / 2) {
 			course->mean_late += course->net[i] / late;
-			course->own_mean += (double)in->level.bytes[i] / (course->steps - course->steps / 2);
+			course->own_mean += (double)in->level.bytes[i] / late;
 		}
 	}
 	course->most = highest;
