@@ -41,7 +41,7 @@ enum mw_role {
 	MW_ROLE_COUNT
 };
 
-/* What an engine's run() is told by its `interrupt`. */
+/* What an engine's run() gets from its `interrupt`. */
 enum {
 	MW_STOP_NOT,
 	MW_STOP_INTERRUPT, /* windows end as MW_END_INTERRUPT … */
@@ -64,12 +64,12 @@ struct mw_hook_info {
 
 /* What the watching cost, and what it could not see. */
 struct mw_engine_stats {
-	uint64_t stops;           /* times a thread stood still for an event of ours */
+	uint64_t stops;           /* times a thread was stopped for an event of ours */
 	uint64_t longest_stop_ns; /* the longest of them, attach and detach included */
 	uint64_t stopped_ns;      /* sum over threads and stops */
 	uint64_t stood_ns; /* time in which at least one of its threads stood so: in the window, attach_ns and detach_ns
 			    */
-	uint64_t attach_ns;           /* how long all threads stood still at attach */
+	uint64_t attach_ns;           /* how long all threads were stopped at attach */
 	uint64_t detach_ns;           /* … and at detach */
 	uint64_t lost_events;         /* events that were seen to be missed */
 	uint64_t broken_stacks;       /* stacks captured whose end could not be found */
@@ -82,7 +82,7 @@ struct mw_engine_stats {
 	uint64_t own_resident;        /* bytes of memwatch's own in the process's resident set, at the last sample */
 	uint64_t children_cleaned;    /* forked children that our code was taken out of */
 	uint64_t limit_memory;        /* where a limit of memwatch's own memory ended the window: its bytes; else 0 */
-	uint64_t limit_stopped;       /* … one of the share that it may stand still: in millionths */
+	uint64_t limit_stopped;       /* … one of the share that it may be stopped: in millionths */
 	uint64_t settle_ns;           /* how long frees were recorded after the window */
 	const char *left_behind;      /* what could not be taken out of the process, or NULL */
 };
@@ -115,7 +115,7 @@ struct mw_engine_options {
 		      * (trap) it can't be given what keeps it alive */
 	bool stop_unfit; /* a launched command that turns out not to be fit for this engine is left stopped (SIGSTOP) */
 	const char *program;  /* the file of a command that is to be launched, or NULL */
-	uint32_t max_stopped; /* millionths: a process that stands still for a larger share of five seconds is let go;
+	uint32_t max_stopped; /* millionths: detach from a process stopped for a larger share of five seconds;
 				 0: none */
 	/* Called about once a second and at each process's end while its memory can still be read, by way of `tid`: one
 	 * of its threads that lives (the first may have ended). One that seemed to end may live on: then another call

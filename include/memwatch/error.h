@@ -59,7 +59,7 @@ static inline bool mw_error_none(struct mw_error *err)
 /* NULL for an error that only says that something is gone (GONE), which is destroyed; any other as it is. */
 struct mw_error *mw_error_unless_gone(struct mw_error *err) MW_MUST_CHECK;
 
-/* The first of two errors, either NULL; the other is destroyed. That a reader has ended (EPIPE) is told last. */
+/* The first of two errors, either NULL; the other is destroyed. That a reader has ended (EPIPE) comes last. */
 struct mw_error *mw_error_first(struct mw_error *first, struct mw_error *second) MW_MUST_CHECK;
 
 /* Keep an error where there is none yet, unless it only says that something is gone; else it is destroyed. */

@@ -278,7 +278,7 @@ static inline bool mw_report_is_complete(const struct mw_report *report)
 }
 
 /* Of the time from the begin of the attach to the end of the detach, the share in which at least one of the process's
- * threads stood still for memwatch: 0 to 1. */
+ * threads were stopped for memwatch: 0 to 1. */
 static inline double mw_report_stopped_share(const struct mw_report *report)
 {
 	const struct mw_engine_stats *stats = &report->engine.stats;

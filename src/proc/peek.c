@@ -26,7 +26,7 @@
 
 /*
  * Does the process hold a userfaultfd? One of its threads may then be what others wait for that touch a page which
- * is not there yet; and while that thread stands still, whoever reads the page by process_vm_readv() waits for ever.
+ * is not there yet; and while that thread is stopped, whoever reads the page by process_vm_readv() waits for ever.
  * False where its descriptors can't be listed.
  */
 static bool holds_userfault(pid_t pid)

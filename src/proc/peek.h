@@ -14,7 +14,7 @@
 size_t mw_peek_some(pid_t tid, mw_addr addr, void *out, size_t size);
 
 /*
- * A process may provide pages of its memory itself (userfaultfd(2)), by a thread that stands still while memwatch
+ * A process may provide pages of its memory itself (userfaultfd(2)), by a thread that is stopped while memwatch
  * looks. So while one is held that may, nobody's memory is waited for: what is not there yet can't be read.
  */
 

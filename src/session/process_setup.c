@@ -228,7 +228,7 @@ void mw_process_setup_reported(void)
 	reporting = 0;
 }
 
-/* Nothing stands still for memwatch any more. */
+/* Nothing is stopped for memwatch any more. */
 static void allow_suspending(void)
 {
 	for (size_t i = 0; i < WATCHED; i++)

@@ -22,7 +22,7 @@ void mw_process_setup_guard_descriptors(void);
 /*
  * Raise the limit of open files, ignore SIGPIPE and SIGXFSZ, and let SIGINT, SIGTERM, SIGQUIT and SIGHUP ask for the
  * window's end, SIGUSR1 for a mark. SIGHUP stays ignored where it was (nohup). System calls are not restarted. A
- * memwatch that stands still may keep its target from running: terminals don't stop it (SIGTSTP, SIGTTIN, SIGTTOU)
+ * memwatch that is stopped may keep its target from running: terminals don't stop it (SIGTSTP, SIGTTIN, SIGTTOU)
  * before mw_process_setup_reporting().
  */
 void mw_process_setup_prepare(void);

@@ -60,7 +60,7 @@ struct mw_progress_window {
 	struct mw_amount impacting;
 	uint64_t events;   /* allocations and frees seen */
 	uint64_t rss;      /* bytes */
-	uint64_t stood_ns; /* how long the processes have stood still, together */
+	uint64_t stood_ns; /* how long the processes were stopped, together */
 	size_t processes;
 };
 

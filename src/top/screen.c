@@ -556,7 +556,7 @@ bool mw_top_screen_destroy(struct mw_top_screen *screen)
 	screen->stop = true;
 	mw_top_feed_poke(screen->feed);
 	if (!await_end(screen)) {
-		/* Its terminal stands still (Ctrl-S, a connection that hangs). */
+		/* Its terminal takes nothing (Ctrl-S, a connection that hangs). */
 		mw_top_tty_unblock();
 		if (!await_end(screen)) {
 			mw_top_tty_restore();

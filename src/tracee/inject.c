@@ -204,7 +204,7 @@ static bool unused_room(struct look *look, size_t size, struct mw_room *out)
 	mw_addr start = (look->low + PAGE - 1) & ~(mw_addr)(PAGE - 1), end = start;
 	char path[64];
 
-	/* What is not there yet may have to be provided by a thread that stands still. */
+	/* What is not there yet may have to be provided by a stopped thread. */
 	if (mw_peek_is_careful())
 		return false;
 	(void)snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)look->tid);

@@ -25,7 +25,7 @@
 #define MOMENT_NS 20000000
 #define MOMENTS   500 /* on a busy machine a process of a thousand threads takes seconds */
 
-/* Who has a name that begins so and traces any of the threads, or 0. It may have let go of the first already. */
+/* Who has a name that begins so and traces any of the threads, or 0. It may have detached from the first already. */
 static pid_t traced_by(pid_t pid, const char *beginning)
 {
 	MW_FREE pid_t *tids = NULL;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * quiesce.c: a process stands still (quiesce.h).
+ * quiesce.c: stop a whole process (quiesce.h).
  *
  * Each tid is waited for by itself: what is not ours stays to be heard of by others. A killed thread leaves whatever
  * stop it was in, so any request may find it gone; then its end is waited for, as nobody else can reap it.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * quiesce.h: make a whole process stand still for a moment, and let it go as it was.
+ * quiesce.h: stop a whole process for a moment, and resume it as it was.
  *
  *      mw_quiesce_begin    seize every thread, interrupt it, wait until all stand
  *      mw_quiesce_run_briefly  let them run for a moment in between, and stand again

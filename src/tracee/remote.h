@@ -19,7 +19,7 @@ static inline size_t mw_remote_read(pid_t tid, mw_addr addr, void *out, size_t s
 /* All or nothing. Errors: DATA where any byte can't be read. */
 struct mw_error *mw_remote_read_all(pid_t tid, mw_addr addr, void *out, size_t size) MW_MUST_CHECK;
 
-/* Write into memory that the target itself may write; nothing need stand still. All or an error: DATA where any byte
+/* Write into memory that the target itself may write; nothing need be stopped. All or an error: DATA where any byte
  * can't be written, GONE. */
 struct mw_error *mw_remote_write(pid_t tid, mw_addr addr, const void *bytes, size_t size) MW_MUST_CHECK;
 

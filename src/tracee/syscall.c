@@ -412,7 +412,7 @@ static struct mw_error *resume_until(pid_t tid, enum __ptrace_request request, b
 		if (wanted(status))
 			return NULL;
 		if (status >> 16 == 0 && WSTOPSIG(status) != SIGTRAP && !is_sent(tid, WSTOPSIG(status), put_off)) {
-			/* A fault of its own making, which is no signal of the program's: not to be gone on with. */
+			/* A fault of the injected call, which is no signal of the program's: not to be gone on with. */
 			mw_tracee_take_signal(tid);
 			break;
 		}

@@ -261,7 +261,7 @@ struct mw_error *mw_view_growth(const struct mw_summary_input *input, struct mw_
 		if (report->stacks[i].has_ages)
 			out[i] = &report->stacks[i].growth;
 	MW_TRY(mw_view_judge(input, report, group_of, out, report->stack_count));
-	/* What is told of blocks is of those of the interval. */
+	/* Figures of blocks are of those of the interval. */
 	for (size_t i = 0; i < report->stack_count && input->whole; i++) {
 		struct mw_report_stack *stack = &report->stacks[i];
 

@@ -17,7 +17,7 @@
  *
  * Values of a level are not independent of each other, and errors of slopes know that: what returns to its line is a series
  * of the first order, what stays off it a walk; where blocks replace older ones that came at random the births' own chance
- * adds up. Ages end with the last event of the process: where it stands still no block can go.
+ * adds up. Ages end with the last event of the process: while it makes no call no block can go.
  *
  * The rules, in this order
  *
@@ -80,10 +80,10 @@ struct mw_verdict_sizes {
 
 /* What is known of a stack's blocks over a window that begins at 0. */
 struct mw_verdict_input {
-	double seconds;                /* the window's length */
-	double active;                 /* the process's last event: after it it stood still, and no block could go */
-	struct mw_track_series level;  /* outstanding bytes */
-	struct mw_track_series births; /* blocks allocated until then; the same moments */
+	double seconds;                    /* the window's length */
+	double active;                     /* the process's last event: after it no block could go */
+	struct mw_track_series level;      /* outstanding bytes */
+	struct mw_track_series births;     /* blocks allocated until then; the same moments */
 	struct mw_track_replaced replaced; /* zeroed: nothing */
 	struct mw_amount size, impacting, transient;
 	/* Outstanding blocks, but for those freed while the window settled: by the step of their birth (the last: after

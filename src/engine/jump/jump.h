@@ -155,7 +155,7 @@ struct jump_rows {
 
 /* What has been seen of stacks of the process (standing.c). */
 struct jump_stacks_known {
-	bool own;              /* it has been seen on a stack of its own making: none that a thread was made with */
+	bool own;              /* it has been seen on a custom stack: none that a thread was made with */
 	bool has_frames;       /* a signal's frame has been found in its memory */
 	uint64_t search_until; /* for forked children of one with stacks of its own; 0: not now */
 };

@@ -598,7 +598,7 @@ static struct mw_error *remove_all(struct jump_process *process)
 {
 	struct mw_error *err, *released;
 
-	/* Who has asked about a stack of its own making, and was not answered yet? */
+	/* Who has asked about a custom stack, and was not answered yet? */
 	if (process->windowed && process->recorder.shared.base)
 		jump_answer(process);
 	jump_look_for_frames(process);

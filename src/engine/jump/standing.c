@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * standing.c: what threads that stand still will come back to, and what no thread is in: code of ours, or instructions
+ * standing.c: what stopped threads will come back to, and what no thread is in: code of ours, or instructions
  * that are to be replaced.
  *
  * A signal handler that switches to another stack (swapcontext) leaves behind what the signal has interrupted, and may

@@ -5,7 +5,7 @@
 #include "tracee/remote.h"
 
 /*
- * Threads that were to stand still and have not stopped. One that waits in the kernel, for a disk or a vforked child,
+ * Threads that were to stop and have not. One that waits in the kernel, for a disk or a vforked child,
  * has not moved: where it goes on can be read. One that gets no CPU, as others have it, may be anywhere: in an
  * out-of-line copy, on the trampoline, in what rescue.c has put in.
  */

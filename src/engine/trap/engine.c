@@ -222,7 +222,7 @@ static struct mw_error *orphans_free(struct trap_engine *engine)
 #define STEP_NS  UINT64_C(1000000000)
 #define MILLIONS UINT64_C(1000000)
 
-/* Has it stood still for more of the last five seconds than it may (options.max_stopped)? Asked often, looks once a
+/* Was it stopped for more of the last five seconds than it may be (options.max_stopped)? Asked often, looks once a
  * second. */
 static bool stands_too_long(struct trap_process *process)
 {

@@ -51,7 +51,7 @@ static pid_t find_child(const struct trap_process *process, const struct trap_th
 	return child;
 }
 
-/* Does one of the process's own threads stand still, by which its signals can be led? */
+/* Does one of the process's own threads have stopped, by which its signals can be led? */
 static bool has_injector(const struct trap_process *process)
 {
 	const struct trap_thread *thread;

@@ -221,7 +221,7 @@ static void rest_until(struct trap_engine *engine, uint64_t until)
 
 /*
  * In the idle class, since the last look: did the tracer wait for its CPU longer than the thread it served then ran?
- * Then somebody else ran, and the target stood still meanwhile.
+ * Then somebody else ran, and the target did not run meanwhile.
  */
 static bool starved(const struct trap_engine *engine, uint64_t now)
 {
