@@ -128,14 +128,19 @@ void mw_rows_deinit(struct mw_rows *rows)
 	(void)rows;
 }
 
-struct mw_error *mw_tracee_get_regs(pid_t tid, struct mw_tracee_regs *out)
+struct mw_error *mw_tracee_request(int request, pid_t tid, size_t address, void *data, const char *what)
 {
-	(void)tid;
+	(void)request, (void)tid, (void)address, (void)data, (void)what;
 	interfere();
-	memset(out, 0, sizeof(*out));
-	out->general.thread_pointer = fuzz_odd(&rig.input);
-	out->general.gpr[7] = fuzz_take(&rig.input, 1) % 2 ? 0x10000800 : 0x7ff000020000;
 	return NULL;
+}
+
+void mw_regs_from_kernel(const struct user_regs_struct *raw, struct mw_regs *out)
+{
+	(void)raw;
+	memset(out, 0, sizeof(*out));
+	out->thread_pointer = fuzz_odd(&rig.input);
+	out->gpr[7] = fuzz_take(&rig.input, 1) % 2 ? 0x10000800 : 0x7ff000020000;
 }
 
 /* --- the sink and the help ---------------------------------------------------------------------- */
