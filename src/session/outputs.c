@@ -255,7 +255,7 @@ static struct mw_error *check_pair(const char *option, const char *name, const c
 	return err ? mw_error_hint(err, "Give them different names") : NULL;
 }
 
-/* What is there under that name may be replaced if it is empty or `is_own`. What else stands in the way is told when it is
+/* What is there under that name may be replaced if it is empty or `is_own`. What else stands in the way is reported when it is
  * opened. */
 static struct mw_error *check_there(const char *option, const char *name, const char *what,
 				    bool (*is_own)(const char *head, size_t size))

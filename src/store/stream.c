@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* stream.c: what the writer is told of each process: facts, and by a sink events (writer.h). */
+/* stream.c: what the writer receives of each process: facts, and by a sink events (writer.h). */
 #include "store/writer_state.h"
 
 #include "base/vector.h"

@@ -4,7 +4,7 @@
  * arena) or "mmapped"; of another allocator that one's name.
  *
  * Known from the regions of the process (those of kind MW_REGION_HEAP and MW_REGION_ARENA, looked at at the
- * window's start and end: arenas stay where they are) and from the entry points. A block is told by its address alone, so one that lay
+ * window's start and end: arenas stay where they are) and from the entry points. A block is known by its address alone, so one that lay
  * in an arena's heap which came and went between two looks is taken as mmapped if it is large, else it is unknown.
  */
 #ifndef MW_VIEW_HEAPS_H

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""--settle: what was only in flight at the window's end is told apart, and the window's own figures stay what they were."""
+"""--settle: blocks in flight at the window's end are not taken for kept ones, and the window's own figures stay what they were."""
 import os
 import signal
 import struct

@@ -38,7 +38,7 @@ class Verdicts(unittest.TestCase):
             self.assertEqual(set(leaks), LEAKS)
             # However it was let go: no leak is called harmless.
             self.assertLessEqual(set(leaks.values()), GROWS | {UNTOLD}, leaks)
-            # Where it stood still for long there is less to be seen.
+            # Where it did not run for long there is less to be seen.
             if answer['longest_step_ns'] < 0.05e9 * report['window']['seconds']:
                 break
         self.assertFalse(GROWS & set(kept.values()), kept)

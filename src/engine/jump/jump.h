@@ -368,7 +368,7 @@ bool jump_memory_fill_rings(void *context, uint32_t first, uint32_t count);
 struct mw_error *jump_memory_unmap(struct jump_process *process, const struct mw_inject *inject) MW_MUST_CHECK;
 /* Is an address in code of ours? */
 bool jump_memory_ours(const struct jump_process *process, mw_addr addr);
-/* Let go of what is shared. */
+/* Unmap what is shared. */
 void jump_memory_close(struct jump_process *process);
 /* Where a thread's control block has its id, found by looking at those of all threads (which stand). */
 struct mw_error *jump_find_tid_offset(struct jump_process *process) MW_MUST_CHECK;

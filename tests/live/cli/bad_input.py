@@ -342,7 +342,7 @@ def test_closed_output():
         assert_silent(memwatch("-p", target, "-d", "0.3", stdout=pipe))
         assert_silent(memwatch("doctor", "-p", target, stdout=pipe))
         assert_silent(memwatch("--help", stdout=pipe))
-        # What else fails is told.
+        # What else fails is reported.
         assert_message(memwatch("-p", target, "-d", "0.3", "--json", "-", "--html", "/dev/full", stdout=pipe), 1,
                        "/dev/full", "No space left")
         kept = os.path.join(WORK, "kept.mw")

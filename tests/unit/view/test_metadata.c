@@ -25,7 +25,7 @@ static void expect_data_error(struct mw_error *err)
 	mw_error_destroy(err);
 }
 
-/* A process, and who receives what is told of it. */
+/* A process, and who receives what is reported of it. */
 struct told {
 	struct mw_watched_set set;
 	struct mw_store_visitor visitor;

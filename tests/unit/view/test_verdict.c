@@ -389,7 +389,7 @@ static void sessions(void)
 	sessions_but(0);
 }
 
-/* Then the process stands still, with some requests in its hands. */
+/* Then the process makes no call, with some requests unfinished. */
 static void stood_still(void)
 {
 	double rate = between(100, 1500), life = between(1e-3, 1e-2), until = length * between(0.7, 0.95);
