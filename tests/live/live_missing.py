@@ -58,6 +58,12 @@ def children_of(pid):
     return sorted(found)
 
 
+def three_children_of(pid):
+    """When the fourth has ended: it may be seen before it does."""
+    mwlive.wait_until(lambda: len(children_of(pid)) == 3, 'the fourth child has ended')
+    return children_of(pid)
+
+
 class Missing(unittest.TestCase):
     def start(self, program, env=None):
         return mwlive.Target(self, 'python', argv=[PYTHON, '-S', '-c', program], env=env)
@@ -69,8 +75,7 @@ class Missing(unittest.TestCase):
 
     def test_children(self):
         target = self.start(PARENT)
-        children = children_of(target.pid)
-        self.assertEqual(len(children), 3)
+        children = three_children_of(target.pid)
         kept = mwrec.Kept(self, target.pid)
         report, = kept.stop()
         self.assertEqual([(child['pid'], child['watched']) for child in report['children']],
@@ -81,7 +86,7 @@ class Missing(unittest.TestCase):
 
     def test_watched_children(self):
         target = self.start(PARENT)
-        first, *others = children_of(target.pid)
+        first, *others = three_children_of(target.pid)
         kept = mwrec.Kept(self, target.pid, first)
         reports = kept.stop()
         self.assertEqual([(child['pid'], child['watched']) for child in reports[0]['children']],
