@@ -11,6 +11,7 @@
 #include "base/index.h"
 #include "base/vector.h"
 #include "output/line.h"
+#include "output/text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -460,6 +461,29 @@ static json_t *nameless_value(const struct mw_report *report)
 	return array;
 }
 
+/* For a shell, as the text report has it in lines. */
+static json_t *nameless_command_value(const struct mw_report_nameless *nameless)
+{
+	struct mw_line line = {0};
+	json_t *value = NULL;
+
+	if (!nameless->begin)
+		return json_null();
+	mw_line_printf(&line, "%s%s", nameless->sudo, nameless->begin);
+	for (size_t i = 0; i < nameless->argument_count; i++) {
+		char *word = mw_shell_word(nameless->arguments[i]);
+
+		line.failed |= !word;
+		mw_line_printf(&line, " %s", word ? word : "");
+		free(word);
+	}
+	mw_line_printf(&line, "%s", nameless->end);
+	if (!line.failed)
+		value = mw_json_text(line.data);
+	mw_line_deinit(&line);
+	return value;
+}
+
 static json_t *rss_value(const struct mw_report_rss *rss)
 {
 	json_t *kinds;
@@ -718,6 +742,8 @@ static void put_report(struct writer *writer, const struct mw_report *report, co
 	put_member(writer, "totals", all_totals_value(report));
 	put_member(writer, "children", children_value(report));
 	put_member(writer, "nameless", nameless_value(report));
+	put_member(writer, "nameless_hint", mw_json_text(mw_text_nameless_hint(&report->nameless)));
+	put_member(writer, "nameless_command", nameless_command_value(&report->nameless));
 	put_member(writer, "runtimes", runtimes_value(report));
 	put_member(writer, "rss_growth", rss_value(&report->rss));
 	put_member(writer, "address_space", mw_json_space(report->space));

@@ -66,6 +66,8 @@ void mw_text_children(struct mw_text *text);
 size_t mw_text_unwatched(const struct mw_report *report);
 void mw_text_add_unwatched(struct mw_text *text);
 /* … and among the limits. */
+/* How these names are had; NULL: none are missing. */
+const char *mw_text_nameless_hint(const struct mw_report_nameless *nameless);
 void mw_text_nameless(struct mw_text *text);
 void mw_text_runtimes(struct mw_text *text);
 void mw_text_limits(struct mw_text *text); /* what the report can't know */

@@ -118,6 +118,17 @@ static void put_command(struct mw_text *text)
 	mw_text_line(text, MW_STYLE_PLAIN);
 }
 
+const char *mw_text_nameless_hint(const struct mw_report_nameless *nameless)
+{
+	if (!nameless->module_count)
+		return NULL;
+	if (nameless->argument_count)
+		return nameless->begin ? "the debug packages have them"
+				       : "install the debug packages of this distribution";
+	return nameless->module_count == 1 ? "build it with -g, and do not strip it"
+					   : "build them with -g, and do not strip them";
+}
+
 void mw_text_nameless(struct mw_text *text)
 {
 	const struct mw_report_nameless *nameless = &text->report->nameless;
@@ -130,15 +141,8 @@ void mw_text_nameless(struct mw_text *text)
 		mw_line_printf(line, "%s", i == 0 ? "" : i + 1 == nameless->module_count ? " and " : ", ");
 		mw_line_name(line, mw_text_base_name(nameless->modules[i]));
 	}
-	mw_line_printf(line, " (they are shown as offsets)");
-	if (nameless->begin)
-		mw_line_printf(line, ": the debug packages have them:");
-	else if (nameless->argument_count)
-		mw_line_printf(line, ": install the debug packages of this distribution.");
-	else
-		mw_line_printf(line, ": build %s with -g, and do not strip %s.",
-			       nameless->module_count == 1 ? "it" : "them",
-			       nameless->module_count == 1 ? "it" : "them");
+	mw_line_printf(line, " (they are shown as offsets): %s%s", mw_text_nameless_hint(nameless),
+		       nameless->begin ? ":" : ".");
 	mw_text_paragraph(text, 4);
 	if (nameless->begin)
 		put_command(text);

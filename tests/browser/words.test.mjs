@@ -120,8 +120,7 @@ test("a verdict that is not certain says what else it may be", async () => {
 	const page = await browser.open(makePage([{ ...made, stacks: stacks.map((stack, i) => ({ ...stack, growth: doubts[i]?.[0] ?? null, lifetime_ns: doubts[i]?.[1] ?? null, settled_later: { count: i === 0 ? 3 : 0, bytes: i === 0 ? 600 : 0 } })) }]));
 	const shown = await suspects(page);
 	const own = page.locator(".suspect", { hasText: stacks[0].id });
-	if (!(await own.locator("details[open]").count())) await own.locator("summary").click();
-	assert.match(await own.locator(".why").textContent(), /3 blocks \(600 B\) of them were freed within the settling time/);
+	assert.equal(await own.locator(".facts").textContent(), "3 blocks (600 B) were freed within the settling time");
 	for (const [i, doubt] of doubts.entries()) {
 		if (!doubt) continue;
 		const { doubt: said } = shown.get(stacks[i].id);
@@ -134,6 +133,67 @@ test("a verdict that is not certain says what else it may be", async () => {
 	const short = await browser.open(makePage([{ ...made, stacks: stacks.map((stack, i) => ({ ...stack, growth: growth(i ? "plateau" : "too short to tell", { certain: i > 0 }) })) }]));
 	assert.match(await short.textContent("#panel-suspects .bar"), /No place is known to grow, but for 1 place the window was too short to tell\./);
 	await short.close();
+});
+
+test("a suspect has the text report's sentence, and what it says of frees, days and the limit of memory", async () => {
+	const suspect = (stack, verdict, more) => ({ line: 26, function: stack.frames[0].function, file: stack.frames[0].file, module: stack.suspect, verdict, certain: false, bytes: 4e5, blocks: 900, freed: 0, bytes_per_hour: 0, seconds_to_limit: null, stacks: [stack.id], sentence: "It did. A cache that is still filling would look the same.", ...more });
+	const limit = { bytes: 2 * 2 ** 30, used: 5e8, of: "cgroup" };
+	const report = {
+		target: { pid: 4711, comm: "shop", exe: MAIN, command: [MAIN], exit_status: null, memory_limit: limit },
+		suspects: [
+			suspect(stacks[0], "steady growth", { bytes_per_hour: 50 * 2 ** 20, seconds_to_limit: 47000 }),
+			suspect(stacks[5], "too short to tell", { freed: 300, blocks: 100, seconds_to_limit: 1e12 }),
+		],
+		rss_growth: { bytes: 64 * 2 ** 20, blocks: 16 * 2 ** 20, unexplained: true, other: null },
+	};
+	const judged = stacks.map((stack, i) => ({ ...stack, growth: growth(["steady growth", "plateau", "plateau", "plateau", null, "too short to tell"][i] ?? "plateau", { certain: false }), settled_later: { count: i === 5 ? 1 : 0, bytes: i === 5 ? 24 : 0 } }));
+	const page = await browser.open(makePage([{ ...made, stacks: judged, report }]));
+	const of = (i, part) => page.locator(".suspect", { hasText: stacks[i].id }).locator(part).textContent();
+	assert.equal(await of(0, ".verdict"), "steady growth It did. A cache that is still filling would look the same.");
+	assert.equal(await of(0, ".facts"), "none freed; 1.2 GiB a day; reaches the cgroup's limit (2.0 GiB) in 13 h at this rate");
+	assert.equal(await of(5, ".facts"), "75.0 % of 400 freed; 1 block (24 B) was freed within the settling time");
+	const held = inspect(blocks.filter(({ stack }) => stack === 0), 0, 10e9).impacting.bytes;
+	assert.ok((await of(0, ".suspect-figures")).includes(`${((held / (64 * 2 ** 20)) * 100).toFixed(1)} % of what the RSS grew by`));
+	await assertQuiet(page);
+	await page.close();
+});
+
+test("what the figures leave out stands above them", async () => {
+	const child = (pid, watched) => ({ pid, comm: "worker", watched });
+	const MIB = 2 ** 20;
+	const notes = (page) => page.$$eval(".notes li", (all) => all.map((one) => one.textContent));
+	const report = {
+		children: [child(24386, false), child(4300, true), child(24387, false)],
+		rss_growth: { bytes: 101 * MIB, blocks: 12 * MIB, unexplained: true, other: { heap: MIB - 1, anonymous: 69 * MIB, arena: 0, stack: 70 * MIB, file_text: -5 } },
+		nameless: ["/usr/lib/libfoo.so.1", "/usr/lib/my shop/libbar.so.2"],
+		nameless_hint: "the debug packages have them",
+		nameless_command: "sudo pkg install $(pkg owns /usr/lib/libfoo.so.1) |\n      sort",
+		runtimes: [{ name: "php", text: "PHP's objects: start it with USE_ZEND_ALLOC=0." }],
+		window: { started: null, seconds: 10, from: 0, to: 10, ended: "duration", limit: null, settle: 1 },
+	};
+	const page = await browser.open(makePage([{ ...made, report }]));
+	assert.deepEqual(await notes(page), ["RSS +101.0 MiB: 12.0 MiB explained by blocks not freed, 70.0 MiB stacks of threads, 69.0 MiB anonymous mappings", "2 children not watched: -p 24386,24387"]);
+	assert.match(await page.textContent(".subtitle"), /settled: frees were recorded for 1\.0 s after the window · ended/);
+	const points = await page.$$eval(".limits li", (all) => all.map((one) => one.textContent));
+	assert.ok(points.includes("PHP's objects: start it with USE_ZEND_ALLOC=0."));
+	assert.ok(points.includes(`Names of functions in libfoo.so.1 and libbar.so.2 (they are shown as offsets): the debug packages have them:${report.nameless_command}`), points.join("\n"));
+	assert.equal(await page.textContent(".limits pre"), report.nameless_command);
+	await assertQuiet(page);
+	await page.close();
+	// Of which process; and what is not known of the rest.
+	const many = Array.from({ length: 18 }, (_, i) => child(100 + i, false));
+	const unknown = { children: many, rss_growth: { bytes: 20 * MIB, blocks: 5 * MIB, unexplained: true, other: null }, nameless: ["/opt/x.so"], nameless_hint: "build it with -g, and do not strip it", nameless_command: null };
+	const other = await browser.open(makePage([{ ...made, report: { rss_growth: { ...report.rss_growth, unexplained: false }, children: null } }, { ...made, report: unknown }]));
+	assert.deepEqual(await notes(other), ["shop (4711): RSS +20.0 MiB: 5.0 MiB explained by blocks not freed, 15.0 MiB by none of them", `shop (4711): 18 children not watched: -p ${many.slice(0, 16).map(({ pid }) => pid).join(",")} and 2 more`]);
+	assert.match(await other.textContent(".limits"), /Names of functions in x\.so \(they are shown as offsets\): build it with -g, and do not strip it\./);
+	await other.selectOption("#process", "0");
+	assert.deepEqual(await notes(other), []);
+	await other.close();
+	// There is nothing to say, and nothing is said.
+	const whole = await browser.open(html);
+	assert.equal(await whole.locator(".notes").isVisible(), false);
+	assert.equal((await whole.$$(".facts")).length, 0);
+	await whole.close();
 });
 
 test("the words are for people", async () => {

@@ -36,6 +36,12 @@ export function seconds(value: number): string {
 	return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
 }
 
+/** A time to come: "45 s", "12 min", "13 h", "400 days". */
+export function roughly(value: number): string {
+	const [unit, word] = ([[86400, "days"], [3600, "h"], [60, "min"]] as const).find(([length]) => value >= 2 * length) ?? [1, "s"];
+	return `${(value / unit).toFixed(0)} ${word}`;
+}
+
 /** A moment, to the microsecond where it has one: "1.25 s". */
 export function moment(ns: number): string {
 	return `${parseFloat((ns / 1e9).toFixed(6))} s`;

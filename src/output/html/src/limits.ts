@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// limits.ts: what the report can't know, so that missing data is not taken for good news.
+// limits.ts: what the report leaves out or can't know, so that missing data is not taken for good news.
 import type { App } from "./app";
 import { fill, h, name } from "./dom";
-import { bytes, count, many, seconds } from "./format";
+import { basename, bytes, count, many, seconds, visible } from "./format";
 import { processText } from "./labels";
+import type { Process } from "./model";
 import type { Report } from "./types";
 
 const ENDED: Record<string, string> = {
@@ -20,6 +21,38 @@ export function endText(report: Report): string {
 	const { ended, limit } = report.window;
 	const why = limit?.of === "memory" ? ` (memwatch's own memory, ${bytes(limit.bytes ?? 0)})` : limit?.of === "stopped" ? " (the process was paused for too long)" : "";
 	return `${ENDED[ended] ?? ended}${why}`;
+}
+
+/** The option that watches the children which were not. */
+function unwatchedOf(report: Report): { count: number; option: string } {
+	const pids = (report.children ?? []).filter(({ watched }) => !watched).map(({ pid }) => pid);
+	return { count: pids.length, option: `-p ${pids.slice(0, 16).join(",")}${pids.length > 16 ? ` and ${count(pids.length - 16)} more` : ""}` };
+}
+
+const GROWS: Record<string, string> = {
+	heap: "of the heap beside them",
+	arena: "of allocators' arenas beside them",
+	stack: "stacks of threads",
+	anonymous: "anonymous mappings",
+	file_text: "files' code",
+	file_data: "files' data",
+	shared: "shared memory",
+	memwatch: "memwatch's own",
+	special: "special mappings",
+};
+
+/** What the figures above don't show, of one process. */
+function notesOf(report: Report): string[] {
+	const out: string[] = [];
+	const rss = report.rss_growth;
+	const children = unwatchedOf(report);
+	if (rss?.unexplained) {
+		const kinds = Object.entries(rss.other ?? {}).filter(([, grown]) => grown >= 1 << 20);
+		const rest = rss.other ? kinds.sort((a, b) => b[1] - a[1]).map(([kind, grown]) => `, ${bytes(grown)} ${GROWS[kind] ?? kind}`) : [`, ${bytes(rss.bytes - rss.blocks)} by none of them`];
+		out.push(`RSS +${bytes(rss.bytes)}: ${bytes(rss.blocks)} explained by blocks not freed${rest.join("")}`);
+	}
+	if (children.count) out.push(`${many(children.count, "child", "children")} not watched: ${children.option}`);
+	return out;
 }
 
 /** Points of one process, as text and names. */
@@ -49,19 +82,28 @@ export function limitsOf(report: Report): (Node | string)[][] {
 	if (generated) out.push([`${count(generated)} of ${many(report.stacks.length, "stack")} ${generated === 1 ? "ends" : "end"} at code that was generated at run time, so that its callers are not known.`]);
 	if (broken) out.push([`${count(broken)} of ${many(report.stacks.length, "stack")} ${broken === 1 ? "ends" : "end"} early, as there is no unwind information from there on.`]);
 	if (cut) out.push([`${count(cut)} of ${many(report.stacks.length, "stack")} ${cut === 1 ? "is" : "are"} cut at the wanted depth (--depth): callers further out are not known.`]);
-	const unnamed = unnamedFrames(report);
+	for (const runtime of report.runtimes ?? []) out.push([runtime.text]);
+	const nameless = report.nameless ?? [];
+	if (nameless.length)
+		out.push([
+			"Names of functions in ",
+			...nameless.flatMap((module, i): (Node | string)[] => [!i ? "" : i + 1 === nameless.length ? " and " : ", ", name(basename(module), 60)]),
+			` (they are shown as offsets): ${report.nameless_hint ?? "symbols or debug information are missing there"}${report.nameless_command ? ":" : "."}`,
+			report.nameless_command ? h("pre", { class: "command-line" }, h("bdi", null, report.nameless_command.split("\n").map(visible).join("\n"))) : "",
+		]);
+	const unnamed = unnamedFrames(report, new Set(nameless));
 	if (unnamed.frames) out.push([`${many(unnamed.frames, "frame has", "frames have")} no function name${unnamed.modules.length ? ", in " : ""}`, ...unnamed.modules.slice(0, 5).flatMap((module, i): (Node | string)[] => [i ? ", " : "", name(module, 60)]), unnamed.modules.length > 5 ? ` and ${unnamed.modules.length - 5} more` : "", ": symbols or debug information are missing there (memwatch doctor tells which)."]);
 	if (report.engine.left_behind) out.push(["Left in the process: ", name(report.engine.left_behind, 300)]);
 	return out;
 }
 
-function unnamedFrames(report: Report): { frames: number; modules: string[] } {
+function unnamedFrames(report: Report, told: Set<string>): { frames: number; modules: string[] } {
 	const modules = new Set<string>();
 	const seen = new Set<number>();
 	for (const stack of report.stacks) {
 		for (const one of stack.frames) {
 			const frame = typeof one === "number" ? report.frames![one]! : one;
-			if (frame.function !== null || seen.has(frame.address)) continue;
+			if (frame.function !== null || seen.has(frame.address) || told.has(frame.module ?? "")) continue;
 			seen.add(frame.address);
 			if (frame.module !== null) modules.add(frame.module);
 		}
@@ -71,6 +113,7 @@ function unnamedFrames(report: Report): { frames: number; modules: string[] } {
 
 export class Limits {
 	readonly root = h("section", { class: "card limits", "aria-labelledby": "limits-title" });
+	readonly notes = h("ul", { class: "notes", "aria-label": "What the figures leave out" });
 	private drawn: number | null | undefined;
 
 	constructor(private readonly app: App) {}
@@ -80,6 +123,8 @@ export class Limits {
 		if (this.drawn === scope.process) return;
 		this.drawn = scope.process;
 		const used = this.app.processes();
+		const of = ({ index }: Process): string => (used.length > 1 ? `${processText(model, index)}: ` : "");
+		fill(this.notes, used.flatMap((process) => notesOf(process.report).map((note) => h("li", null, of(process), note))));
 		fill(
 			this.root,
 			h("h2", { id: "limits-title" }, "What this report cannot know"),

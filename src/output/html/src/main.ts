@@ -59,6 +59,7 @@ function header(model: Model): HTMLElement {
 			!several && command ? [h("span", { class: "command" }, name(command, 90, "Command")), " · "] : "",
 			`watched for ${seconds(first.window.seconds)}`,
 			started && ` from ${started}`,
+			first.window.settle ? ` · settled: frees were recorded for ${seconds(first.window.settle)} after the window` : "",
 			` · ended ${endText(first)}`,
 			" · ",
 			h("span", { class: complete ? "ok" : "incomplete" }, complete ? "nothing was lost" : `incomplete: ${cut ? "the recording was cut off" : [lost ? `${many(lost, "event")} lost` : "", missedText(model)].filter(Boolean).join(", ")}`),
@@ -208,7 +209,7 @@ function build(page: Page, raw: Uint8Array): void {
 		document.body,
 		skip,
 		h("header", null, header(model), h("div", { class: "controls" }, processes, memory, h("label", { class: "field grow" }, h("span", null, "Filter"), filter), h("div", { class: "theme" }, theme))),
-		h("main", null, h("div", { id: "fault" }), overview.tiles, overview.sentence, timeline.root, h("div", { id: "views" }, tabs.bar, tabs.panels), limits.root),
+		h("main", null, h("div", { id: "fault" }), limits.notes, overview.tiles, overview.sentence, timeline.root, h("div", { id: "views" }, tabs.bar, tabs.panels), limits.root),
 		h("footer", null, "Made by memwatch. This page needs nothing else and sends nothing anywhere."),
 	);
 	const draw = (): void => {

@@ -3,8 +3,8 @@
 // verdicts of the whole window.
 import type { App } from "./app";
 import { fill, h, name, number, segments, size } from "./dom";
-import { bytes, count, many, percent } from "./format";
-import { FIELDS, MEASURES } from "./interval";
+import { bytes, count, many, percent, roughly } from "./format";
+import { AOFI, FIELDS, MEASURES } from "./interval";
 import { frameList, functionText, moduleText, placeOf, processText } from "./labels";
 import { INTERNAL } from "./model";
 import { spark } from "./series";
@@ -14,6 +14,7 @@ import { FREED_LATER, type Verdict, badge, explain, reservation, verdictOf } fro
 
 type By = "line" | "stack" | "module";
 const FIRST = 12;
+const FAR = 10 * 365.25 * 86400; // seconds: nobody waits for what is later
 
 interface Item {
 	key: string;
@@ -93,6 +94,7 @@ export class Suspects {
 
 	private summary(items: Item[], total: number): string {
 		const what = this.by === "line" ? "place" : this.by;
+		if (!this.app.sums.total(this.app.scope).subarray(0, AOFI).some(Boolean)) return this.app.filter ? "No stack that matches the filter allocated anything in this interval." : "Nothing was allocated in this interval.";
 		if (!items.length) return "All that was allocated in this interval was freed by its end.";
 		const growing = items.filter((item) => item.verdict.rank === 0);
 		const open = items.filter((item) => item.verdict.rank === 1).length;
@@ -189,12 +191,12 @@ export class Suspects {
 				"div",
 				{ class: "suspect-head" },
 				h("span", { class: "rank" }, index + 1),
-				h("div", { class: "suspect-what" }, h("h3", null, name(title, 110, "Function")), h("p", { class: "where" }, this.by === "module" ? this.mix(item) : this.where(item, stack, frame)), this.verdictLine(item, known)),
+				h("div", { class: "suspect-what" }, h("h3", null, name(title, 110, "Function")), h("p", { class: "where" }, this.by === "module" ? this.mix(item) : this.where(item, stack, frame)), this.verdictLine(item, known), this.facts(item)),
 				h(
 					"div",
 					{ class: "suspect-figures" },
 					h("div", { class: "held" }, size(held)),
-					h("div", { class: "note" }, number(blocks), blocks === 1 ? " block, " : " blocks, ", percent(held, total)),
+					h("div", { class: "note" }, number(blocks), blocks === 1 ? " block, " : " blocks, ", this.share(item, held, total)),
 					h("div", { class: "note" }, `${bytes(held / this.app.seconds())} a second`),
 					h("div", { class: "meter" }, bar),
 				),
@@ -231,6 +233,31 @@ export class Suspects {
 		// The stacks of a line are judged together where none can be by itself.
 		if (this.by === "stack" && line && verdictOf(line).rank < item.verdict.rank) doubt = `Together with the other stacks of its line: ${line.verdict}.`;
 		return h("p", { class: "verdict" }, badge(item.verdict), known ? "" : [this.by === "module" ? " Judged by its worst stack." : "", " ", item.verdict.means], doubt && h("span", { class: "doubt" }, " ", doubt));
+	}
+
+	/** Of what grew, where blocks are but a part of that: their share of all blocks would mislead. */
+	private share(item: Item, held: number, total: number): string {
+		const { app } = this;
+		const rss = app.processes().length === 1 && app.interval.whole && app.processes()[0]!.report.rss_growth;
+		return rss && rss.unexplained && item.suspect ? `${percent(held, rss.bytes)} of what the RSS grew by` : percent(held, total);
+	}
+
+	/** What the text report says of a line beside its verdict: of the whole window. */
+	private facts(item: Item): HTMLElement | false {
+		const { model } = this.app;
+		const out: string[] = [];
+		const { suspect } = item;
+		const limit = suspect && model.processes[model.stackProcess[item.number]!]!.report.target.memory_limit;
+		const later = { count: 0, bytes: 0 };
+		for (const stack of item.stacks) {
+			later.count += model.stacks[stack]!.settled_later?.count ?? 0;
+			later.bytes += model.stacks[stack]!.settled_later?.bytes ?? 0;
+		}
+		if (suspect && suspect.blocks) out.push(suspect.freed ? `${percent(suspect.freed, suspect.blocks + suspect.freed)} of ${count(suspect.blocks + suspect.freed)} freed` : "none freed");
+		if (suspect && suspect.bytes_per_hour * 24 >= 1) out.push(`${bytes(suspect.bytes_per_hour * 24)} a day`);
+		if (limit && suspect.seconds_to_limit !== null && suspect.seconds_to_limit <= FAR) out.push(`reaches the ${limit.of === "cgroup" ? "cgroup's limit" : "machine's memory"} (${bytes(limit.bytes)}) in ${roughly(suspect.seconds_to_limit)} at this rate`);
+		if (later.count) out.push(`${many(later.count, "block")} (${bytes(later.bytes)}) ${later.count === 1 ? "was" : "were"} freed within the settling time`);
+		return out.length > 0 && h("p", { class: "note facts" }, out.join("; "));
 	}
 
 	/** Seconds. */

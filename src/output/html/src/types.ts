@@ -61,6 +61,12 @@ export interface Suspect {
 	file: string | null;
 	module: string | null;
 	verdict: string;
+	certain: boolean;
+	bytes: number;
+	blocks: number;
+	freed: number; // blocks
+	bytes_per_hour: number; // 0: it does not grow
+	seconds_to_limit: number | null;
 	stacks: string[]; // ids
 	sentence: string;
 }
@@ -107,7 +113,7 @@ export interface Space {
 
 export interface Report {
 	schema: string;
-	target: { pid: number; comm: string | null; exe: string | null; command: string[] | null; launched?: boolean | null; exit_status: number | null };
+	target: { pid: number; comm: string | null; exe: string | null; command: string[] | null; launched?: boolean | null; exit_status: number | null; memory_limit?: { bytes: number; of: "cgroup" | "machine" } | null };
 	window: {
 		started: string | null;
 		seconds: number;
@@ -115,7 +121,14 @@ export interface Report {
 		to: number;
 		ended: string;
 		limit: { of: string; share?: number; bytes?: number } | null;
+		settle?: number | null;
 	};
+	children?: { pid: number; comm: string | null; watched: boolean }[] | null;
+	nameless?: string[]; // modules
+	nameless_hint?: string | null; // how the names are had …
+	nameless_command?: string | null; // … by a shell
+	runtimes?: { name: string; text: string }[];
+	rss_growth?: { bytes: number; blocks: number; unexplained: boolean; other: Record<string, number> | null } | null;
 	engine: {
 		name: string | null;
 		reason: string | null;

@@ -70,13 +70,12 @@ function rateText(growth: Growth): string[] {
 }
 
 /** The verdict's figures, as sentences: of the window. */
-export function explain({ growth, lifetime_ns, settled_later: later }: Stack): string[] {
+export function explain({ growth, lifetime_ns }: Stack): string[] {
 	const lived = lifetime_ns ? `half of them within ${seconds(lifetime_ns.median / 1e9)}, 99 % within ${seconds(lifetime_ns.p99 / 1e9)}` : "";
 	if (!growth) return [`All of its blocks were freed by the end of the window${lived && `, ${lived}`}.`];
 	const out = growth.verdict === "too short to tell" ? [] : rateText(growth);
 	out.push(growth.freed_share === 0 ? "None of its blocks was freed." : `${percent(growth.freed_share, 1)} of its blocks were freed${lived && `, ${lived}`}.`);
 	out.push(`The blocks that are left are ${seconds(growth.newest_age)} to ${seconds(growth.oldest_age)} old.`);
-	if (later?.count) out.push(`${many(later.count, "block")} (${bytes(later.bytes)}) of them ${later.count === 1 ? "was" : "were"} freed within the settling time, after the window.`);
 	if (growth.settle_age > 0 && growth.settled.count) out.push(`${many(growth.settled.count, "block")} (${bytes(growth.settled.bytes)}) of them are older than blocks of this stack usually get (${seconds(growth.settle_age)}).`);
 	return out;
 }
