@@ -186,7 +186,7 @@ static struct mw_error *put_fact(struct mw_store_writer *writer, uint32_t proces
 
 static struct mw_error *on_target(void *context, uint32_t process, const struct mw_stored_target *target)
 {
-	return put_fact(context, process, MW_STORE_TARGETS, target, target->command_count);
+	return put_fact(context, process, MW_STORE_TARGETS, target, MW_STORE_LIST_MAX);
 }
 
 static struct mw_error *on_hook(void *context, uint32_t process, const struct mw_stored_hook *hook)

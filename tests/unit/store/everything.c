@@ -7,7 +7,9 @@
 static void tell_target(struct mw_store_writer *writer, uint32_t process, const struct mw_store_visitor *as_read)
 {
 	static const char *const command[] = {"/bin/a b", "--ключ", ""};
-	static const struct mw_stored_child children[] = {{4712, "child", true}, {-1, NULL, false}};
+	/* More than the command line has words. */
+	static const struct mw_stored_child children[] = {
+		{4712, "child", true}, {-1, NULL, false}, {4713, "", false}, {4714, "d", true}};
 	const struct mw_stored_target target = {.pid = 4711,
 						.comm = "a b",
 						.exe = NULL,
@@ -25,7 +27,7 @@ static void tell_target(struct mw_store_writer *writer, uint32_t process, const 
 						.runtimes = UINT32_MAX,
 						.knows_children = true,
 						.children = children,
-						.child_count = 2};
+						.child_count = 4};
 	const struct mw_stored_hook hook = {7, "malloc", "/lib/libc.so.6", NULL, 0x7fff00001000, 3, MW_KIND_VM};
 	const struct mw_stored_hook refused = {8, NULL, NULL, "no room", UINT64_MAX, 0, MW_KIND_HEAP};
 	const uint8_t id[] = {0, 1, 2, 0xff};
