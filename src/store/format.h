@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* format.h: the numbers of the file format; what they mean stands in FORMAT.md. */
+/*
+ * format.h: the file format, whose meaning stands in FORMAT.md: its numbers, headers of files and chunks, facts as
+ * records (records.c), events as columns (format.c).
+ */
 #ifndef MW_STORE_FORMAT_H
 #define MW_STORE_FORMAT_H
 
@@ -100,6 +103,45 @@ static inline uint64_t mw_store_unzigzag(uint64_t value)
 {
 	return value >> 1 ^ (0 - (value & 1));
 }
+
+/* --- facts: a record each ------------------------------------------------------------------------------------ */
+
+/* What a record of a chunk type but EVENTS and SETTLED says. */
+union mw_store_fact {
+	struct mw_stored_target target;
+	struct mw_stored_hook hook;
+	struct mw_stored_module module;
+	struct {
+		mw_addr start, end;
+	} before;
+	struct {
+		struct mw_stored_thread thread;
+		bool used; /* false: the number is not that of a thread */
+	} thread;
+	struct {
+		uint32_t number;
+		bool used;
+		struct mw_raw_stack stack;
+	} stack;
+	struct mw_stored_sample sample;
+	struct mw_stored_mark mark;
+	struct {
+		enum mw_stored_moment moment;
+		struct mw_stored_mapping mapping;
+	} mapping;
+	struct mw_stored_symbol symbol;
+	struct mw_stored_end end;
+	uint64_t chunks; /* CLOSE: before this one */
+};
+
+/* A fact as its record, with the length before it; lists are cut until that fits. Returns its size; 0: it does not. */
+size_t mw_store_encode(enum mw_store_chunk_type type, const union mw_store_fact *fact, uint8_t out[MW_STORE_CHUNK_MAX]);
+/*
+ * The record at `*at`, which moves to the next. NULL, or what is wrong. What lists hold is put into `room`, which has
+ * MW_STORE_CHUNK_MAX bytes; strings stay where they are.
+ */
+const char *mw_store_decode(enum mw_store_chunk_type type, const uint8_t **at, const uint8_t *end, void *room,
+			    union mw_store_fact *out);
 
 /* --- events: a column for each field, byte by byte in planes (FORMAT.md) ---------------------------------------- */
 

@@ -4,7 +4,7 @@
 
 #include "base/thread.h"
 #include "base/vector.h"
-#include "store/decode.h"
+#include "store/format.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +18,25 @@
 /* --- the thread that reads chunks ahead of whoever tells them --------------------------------------------- */
 
 #define AHEAD 4u /* chunks */
+
+/* Bytes that are made anew where more are wanted. */
+struct buffer {
+	uint8_t *bytes;
+	size_t size;
+};
+
+/* See that there are `wanted`, at least one; what was in them is lost. False without memory: then there are none. */
+static bool make_room(struct buffer *buffer, size_t wanted)
+{
+	if (wanted < 1)
+		wanted = 1;
+	if (wanted <= buffer->size)
+		return true;
+	free(buffer->bytes);
+	buffer->bytes = malloc(wanted);
+	buffer->size = buffer->bytes ? wanted : 0;
+	return buffer->bytes;
+}
 
 enum step {
 	STEP_CHUNK,   /* a chunk that is whole */
@@ -34,8 +53,8 @@ struct slot {
 	struct mw_store_chunk chunk;
 	uint64_t end; /* of the chunk in the file */
 	bool skipped; /* nobody wants its content */
-	struct mw_store_buffer content;
-	struct mw_store_buffer events; /* struct mw_event */
+	struct buffer content;
+	struct buffer events; /* struct mw_event */
 	struct mw_store_named named;
 };
 
@@ -45,7 +64,7 @@ struct unpacker {
 	bool wanted[MW_STORE_TYPE_COUNT]; /* chunks whose content is unpacked */
 	/* The thread's own. */
 	uint64_t at, sequence;
-	struct mw_store_buffer stored;
+	struct buffer stored;
 	void *zstd;
 	/* What follows: under the lock. */
 	pthread_t thread;
@@ -113,7 +132,7 @@ static enum step unpack_events(struct slot *slot)
 
 	if (chunk->count > MW_STORE_EVENTS_MAX)
 		return damage(slot, "a chunk of events has no sensible number of them");
-	if (!mw_store_buffer_room(&slot->events, chunk->count * sizeof(struct mw_event)))
+	if (!make_room(&slot->events, chunk->count * sizeof(struct mw_event)))
 		return trouble(slot, ENOMEM);
 	slot->why = mw_store_columns_decode(slot->content.bytes, chunk->raw_size, chunk->count,
 					    (struct mw_event *)(void *)slot->events.bytes, &slot->named);
@@ -125,7 +144,7 @@ static enum step unpack(struct unpacker *unpacker, struct slot *slot)
 	const struct mw_store_chunk *chunk = &slot->chunk;
 
 	if (chunk->coding == MW_STORE_ZSTD) {
-		if (!mw_store_buffer_room(&slot->content, chunk->raw_size))
+		if (!make_room(&slot->content, chunk->raw_size))
 			return trouble(slot, ENOMEM);
 		if (!decompress(unpacker->zstd, unpacker->stored.bytes, chunk->stored_size, slot->content.bytes,
 				chunk->raw_size))
@@ -134,7 +153,7 @@ static enum step unpack(struct unpacker *unpacker, struct slot *slot)
 		return damage(slot, "a chunk is compressed in an unknown way");
 	} else {
 		/* Who tells it has it while the next one is read. */
-		struct mw_store_buffer other = slot->content;
+		struct buffer other = slot->content;
 
 		slot->content = unpacker->stored;
 		unpacker->stored = other;
@@ -164,7 +183,7 @@ static enum step take_next(struct unpacker *unpacker, struct slot *slot)
 		return damage(slot, "a chunk is missing");
 	if (rest < sizeof(header) + chunk->stored_size)
 		return damage(slot, "it ends inside a chunk");
-	if (!mw_store_buffer_room(&unpacker->stored, chunk->stored_size))
+	if (!make_room(&unpacker->stored, chunk->stored_size))
 		return trouble(slot, ENOMEM);
 	got = read_at(unpacker->fd, unpacker->stored.bytes, chunk->stored_size, unpacker->at + sizeof(header));
 	if (got < 0)
@@ -275,15 +294,27 @@ struct mw_store_reader {
 	char *path;
 };
 
+/* Which numbers of stacks or threads were reported: dense, but for those that are not used. */
+struct known {
+	uint32_t next;    /* lowest number that nothing was said of */
+	uint32_t missing; /* of those below, how many are not used */
+	uint64_t *bits;   /* one a number: told */
+	size_t words;     /* there is room for */
+};
+
+struct process {
+	struct known stacks, threads;
+};
+
 /* One reading. */
 struct reading {
 	const struct mw_store_visitor *visitor;
-	struct mw_store_emission emission;
 	struct unpacker unpacker;
-	struct mw_store_process **processes; /* by number; NULL: not met */
+	struct process **processes; /* by number; NULL: not met */
 	size_t process_room;
 	uint64_t chunks; /* that were good */
 	bool closed;     /* the end has been read */
+	void *room;      /* for a record's lists */
 	struct mw_store_state state;
 };
 
@@ -372,7 +403,7 @@ void mw_store_close(struct mw_store_reader *reader)
 }
 
 /* The process a chunk is of; NULL without memory. */
-static struct mw_store_process *find_process(struct reading *reading, uint32_t number)
+static struct process *find_process(struct reading *reading, uint32_t number)
 {
 	size_t had = reading->process_room;
 
@@ -380,23 +411,66 @@ static struct mw_store_process *find_process(struct reading *reading, uint32_t n
 		return NULL;
 	memset(reading->processes + had, 0, (reading->process_room - had) * sizeof(*reading->processes));
 	if (!reading->processes[number]) {
-		reading->processes[number] = calloc(1, sizeof(struct mw_store_process));
+		reading->processes[number] = calloc(1, sizeof(struct process));
 		if (reading->processes[number])
 			reading->state.processes++;
 	}
 	return reading->processes[number];
 }
 
-static struct mw_error *emit_events(const struct reading *reading, const struct mw_store_process *process,
+/* --- which numbers were given ---------------------------------------------------------------------------- */
+
+#define WORD_BITS 64u
+
+static bool has(const struct known *known, uint32_t number)
+{
+	return number < known->next && known->bits[number / WORD_BITS] >> number % WORD_BITS & 1;
+}
+
+/* A number was given, used or not. *good becomes false where it leaves others out, or takes back that one is used. */
+static struct mw_error *take_known(struct known *known, uint32_t number, bool used, bool *good)
+{
+	*good = number <= known->next && (used || number == known->next);
+	if (!*good)
+		return NULL;
+	if (number == known->next) {
+		if (number % WORD_BITS == 0) {
+			if (!MW_VECTOR_ROOM(known->bits, number / WORD_BITS, known->words))
+				return mw_error_nomem();
+			known->bits[number / WORD_BITS] = 0;
+		}
+		known->next++;
+		known->missing++;
+	}
+	if (used && !has(known, number)) {
+		known->bits[number / WORD_BITS] |= UINT64_C(1) << number % WORD_BITS;
+		known->missing--;
+	}
+	return NULL;
+}
+
+/* Do the events name only what was given? */
+static bool knows_all(const struct process *process, const struct mw_event *events, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (!has(&process->threads, events[i].thread))
+			return false;
+		if (events[i].stack != MW_STACK_NONE && !has(&process->stacks, events[i].stack))
+			return false;
+	}
+	return true;
+}
+
+static struct mw_error *emit_events(const struct reading *reading, const struct process *process,
 				    const struct slot *slot, const char **why)
 {
-	const struct mw_store_known *threads = &process->threads, *stacks = &process->stacks;
+	const struct known *threads = &process->threads, *stacks = &process->stacks;
 	const struct mw_event *events = (const struct mw_event *)(const void *)slot->events.bytes;
 	bool good = slot->named.threads <= threads->next && slot->named.stacks <= stacks->next;
 
 	/* One by one only where a number may be of none. */
 	if (good && (threads->missing || stacks->missing))
-		good = mw_store_knows_all(process, events, slot->chunk.count);
+		good = knows_all(process, events, slot->chunk.count);
 	if (good && slot->chunk.type == MW_STORE_SETTLED)
 		MW_TRY(reading->visitor->settle(reading->visitor->context, slot->chunk.process));
 	if (good)
@@ -406,19 +480,85 @@ static struct mw_error *emit_events(const struct reading *reading, const struct 
 	return NULL;
 }
 
+/* Tell the visitor of a record; *good becomes false where it makes no sense. */
+static struct mw_error *emit_record(const struct reading *reading, struct process *process,
+				    const struct mw_store_chunk *chunk, const union mw_store_fact *fact, bool *good)
+{
+	const struct mw_store_visitor *visitor = reading->visitor;
+	void *context = visitor->context;
+	uint32_t number = chunk->process;
+
+	switch (chunk->type) {
+	case MW_STORE_TARGETS:
+		return visitor->target(context, number, &fact->target);
+	case MW_STORE_HOOKS:
+		return visitor->hook(context, number, &fact->hook);
+	case MW_STORE_MODULES:
+		return visitor->module(context, number, &fact->module);
+	case MW_STORE_BEFORE:
+		return visitor->before(context, number, fact->before.start, fact->before.end);
+	case MW_STORE_THREADS:
+		MW_TRY(take_known(&process->threads, fact->thread.thread.number, fact->thread.used, good));
+		if (!*good || !fact->thread.used || !visitor->thread)
+			return NULL;
+		return visitor->thread(context, number, &fact->thread.thread);
+	case MW_STORE_STACKS:
+		MW_TRY(take_known(&process->stacks, fact->stack.number, fact->stack.used, good));
+		if (!*good || !fact->stack.used || !visitor->stack)
+			return NULL;
+		return visitor->stack(context, number, fact->stack.number, &fact->stack.stack);
+	case MW_STORE_SAMPLES:
+		return visitor->sample(context, number, &fact->sample);
+	case MW_STORE_MARKS:
+		return visitor->mark(context, number, &fact->mark);
+	case MW_STORE_MAPPINGS:
+		return visitor->mapping(context, number, fact->mapping.moment, &fact->mapping.mapping);
+	case MW_STORE_SYMBOLS:
+		return visitor->symbol(context, number, &fact->symbol);
+	case MW_STORE_ENDS:
+		return visitor->end(context, number, &fact->end);
+	default:
+		return NULL;
+	}
+}
+
+static struct mw_error *emit_records(const struct reading *reading, struct process *process, const struct slot *slot,
+				     const char **why)
+{
+	const struct mw_store_chunk *chunk = &slot->chunk;
+	const uint8_t *at = slot->content.bytes, *end = at + chunk->raw_size;
+	union mw_store_fact fact;
+	bool good = true;
+
+	for (uint32_t i = 0; i < chunk->count && !*why; i++) {
+		*why = mw_store_decode(chunk->type, &at, end, reading->room, &fact);
+		if (*why)
+			return NULL;
+		MW_TRY(emit_record(reading, process, chunk, &fact, &good));
+		if (!good)
+			*why = "a record is invalid";
+	}
+	if (!*why && at != end)
+		*why = "a chunk has more records than it says";
+	return NULL;
+}
+
 /* The end tells how many chunks there are before it: without one there is more that is missing. */
 static void take_close(struct reading *reading, const struct slot *slot, const char **why)
 {
-	uint64_t chunks;
+	const uint8_t *at = slot->content.bytes;
+	union mw_store_fact fact;
 
-	if (!mw_store_decode_close(&slot->chunk, slot->content.bytes, &chunks) || chunks != reading->chunks)
+	if (slot->chunk.count != 1 ||
+	    mw_store_decode(MW_STORE_CLOSE, &at, at + slot->chunk.raw_size, reading->room, &fact) ||
+	    fact.chunks != reading->chunks)
 		*why = "its end is invalid";
 	reading->closed = !*why;
 }
 
 static struct mw_error *take_chunk(struct reading *reading, const struct slot *slot, const char **why)
 {
-	struct mw_store_process *process;
+	struct process *process;
 
 	if (reading->closed) {
 		*why = "there is more behind its end";
@@ -441,7 +581,7 @@ static struct mw_error *take_chunk(struct reading *reading, const struct slot *s
 		return NULL;
 	if (mw_store_is_events(slot->chunk.type))
 		return emit_events(reading, process, slot, why);
-	return mw_store_emit(&reading->emission, process, &slot->chunk, slot->content.bytes, why);
+	return emit_records(reading, process, slot, why);
 }
 
 /* One step. *more: there may be another. */
@@ -517,7 +657,7 @@ static struct mw_error *read_all(struct reading *reading)
 struct mw_error *mw_store_read(struct mw_store_reader *reader, const struct mw_store_visitor *visitor,
 			       struct mw_store_state *state)
 {
-	struct reading reading = {.visitor = visitor, .emission = {.visitor = visitor}};
+	struct reading reading = {.visitor = visitor};
 	struct mw_error *err;
 	struct stat what;
 
@@ -527,7 +667,8 @@ struct mw_error *mw_store_read(struct mw_store_reader *reader, const struct mw_s
 	reading.unpacker.size = reading.state.size = (uint64_t)what.st_size;
 	reading.state.good = MW_STORE_FILE_HEADER;
 	set_wanted(&reading);
-	err = read_all(&reading);
+	reading.room = malloc(MW_STORE_CHUNK_MAX);
+	err = reading.room ? read_all(&reading) : mw_error_nomem();
 	if (!err && !reading.chunks)
 		err = mw_error_hint(mw_error_create(MW_ERROR_DATA, 0, "the recording %s can't be read at all: %s",
 						    reader->path, reading.state.why),
@@ -535,11 +676,13 @@ struct mw_error *mw_store_read(struct mw_store_reader *reader, const struct mw_s
 	if (!err)
 		*state = reading.state;
 	for (size_t i = 0; i < reading.process_room; i++) {
-		if (reading.processes[i])
-			mw_store_process_deinit(reading.processes[i]);
+		if (reading.processes[i]) {
+			free(reading.processes[i]->stacks.bits);
+			free(reading.processes[i]->threads.bits);
+		}
 		free(reading.processes[i]);
 	}
 	free(reading.processes);
-	free(reading.emission.list.bytes);
+	free(reading.room);
 	return err;
 }

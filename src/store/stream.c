@@ -9,9 +9,6 @@
 #include <string.h>
 #include <xxhash.h>
 
-#define OPEN_MIN    4096u
-#define LENGTH_SIZE 3u /* bytes before a record: as many as a number below MW_STORE_CHUNK_MAX takes */
-
 static struct mw_store_stream *add_stream(struct mw_store_writer *writer, uint32_t process)
 {
 	struct mw_store_stream *stream = calloc(1, sizeof(*stream));
@@ -72,49 +69,23 @@ static void close_events(struct mw_store_stream *stream)
 	stream->event_count = 0;
 }
 
-static bool make_room(struct mw_store_open *open, size_t size)
-{
-	size_t capacity = open->capacity ? open->capacity : OPEN_MIN;
-	uint8_t *bytes;
-
-	while (capacity < open->size + size)
-		capacity *= 2;
-	if (capacity == open->capacity)
-		return true;
-	bytes = realloc(open->bytes, capacity);
-	if (!bytes)
-		return false;
-	open->bytes = bytes;
-	open->capacity = capacity;
-	return true;
-}
-
-/* Put a record where its chunk begins to be. Of its list at most `items` items, fewer where it is too long. */
-static void put_record(struct mw_store_stream *stream, enum mw_store_chunk_type type, const void *fact, size_t items)
+/* Put a record where its chunk begins to be. */
+static void put_record(struct mw_store_stream *stream, enum mw_store_chunk_type type, const union mw_store_fact *fact)
 {
 	struct mw_store_writer *writer = stream->writer;
 	struct mw_store_open *open = &stream->open[type];
-	struct mw_store_put record, whole;
-	size_t size;
+	size_t size = mw_store_encode(type, fact, writer->scratch);
 
-	do {
-		record = (struct mw_store_put){writer->scratch, writer->scratch + MW_STORE_CHUNK_MAX - LENGTH_SIZE,
-					       false};
-		mw_store_encode(&record, type, fact, items);
-		items /= 2;
-	} while (record.full && items);
-	if (record.full)
+	if (!size)
 		return;
-	size = (size_t)(record.at - writer->scratch);
-	if (open->size + size + LENGTH_SIZE > MW_STORE_CHUNK_MAX)
+	if (open->size + size > MW_STORE_CHUNK_MAX)
 		close_records(stream, type);
-	if (!make_room(open, size + LENGTH_SIZE)) {
+	if (!MW_VECTOR_ROOM(open->bytes, open->size + size - 1, open->capacity)) {
 		mw_store_queue_fail(&writer->queue, ENOMEM);
 		return;
 	}
-	whole = (struct mw_store_put){open->bytes + open->size, open->bytes + open->capacity, false};
-	mw_store_put_blob(&whole, writer->scratch, size);
-	open->size = (size_t)(whole.at - open->bytes);
+	memcpy(open->bytes + open->size, writer->scratch, size);
+	open->size += size;
 	open->count++;
 }
 
@@ -175,33 +146,44 @@ void mw_store_streams_deinit(struct mw_store_writer *writer)
 /* --- as a receiver of facts ------------------------------------------------------------------------------ */
 
 static struct mw_error *put_fact(struct mw_store_writer *writer, uint32_t process, enum mw_store_chunk_type type,
-				 const void *fact, size_t items)
+				 const union mw_store_fact *fact)
 {
 	struct mw_store_stream *stream = stream_of(writer, process);
 
 	if (stream)
-		put_record(stream, type, fact, items);
+		put_record(stream, type, fact);
 	return NULL;
 }
 
-static struct mw_error *on_target(void *context, uint32_t process, const struct mw_stored_target *target)
-{
-	return put_fact(context, process, MW_STORE_TARGETS, target, MW_STORE_LIST_MAX);
-}
+/* A receiver of facts that are put as they are. */
+#define PUT_FACT(name, type)                                                                                           \
+	static struct mw_error *on_##name(void *context, uint32_t process, const struct mw_stored_##name *name)        \
+	{                                                                                                              \
+		return put_fact(context, process, type, &(const union mw_store_fact){.name = *name});                  \
+	}
+
+PUT_FACT(target, MW_STORE_TARGETS)
+PUT_FACT(sample, MW_STORE_SAMPLES)
+PUT_FACT(mark, MW_STORE_MARKS)
+PUT_FACT(symbol, MW_STORE_SYMBOLS)
+PUT_FACT(end, MW_STORE_ENDS)
 
 static struct mw_error *on_hook(void *context, uint32_t process, const struct mw_stored_hook *hook)
 {
-	return hook->number < MW_STORE_NUMBER_MAX ? put_fact(context, process, MW_STORE_HOOKS, hook, 0) : NULL;
+	const union mw_store_fact fact = {.hook = *hook};
+
+	return hook->number < MW_STORE_NUMBER_MAX ? put_fact(context, process, MW_STORE_HOOKS, &fact) : NULL;
 }
 
 static struct mw_error *on_module(void *context, uint32_t process, const struct mw_stored_module *module)
 {
-	return module->number < MW_STORE_NUMBER_MAX ? put_fact(context, process, MW_STORE_MODULES, module, 0) : NULL;
+	const union mw_store_fact fact = {.module = *module};
+
+	return module->number < MW_STORE_NUMBER_MAX ? put_fact(context, process, MW_STORE_MODULES, &fact) : NULL;
 }
 
 static struct mw_error *on_before(void *context, uint32_t process, mw_addr start, mw_addr end)
 {
-	const struct mw_store_range range = {start, end};
 	struct mw_store_stream *stream = stream_of(context, process);
 
 	if (!stream)
@@ -209,36 +191,16 @@ static struct mw_error *on_before(void *context, uint32_t process, mw_addr start
 	/* It was not there yet for the events received up to now. */
 	if (stream->event_count)
 		close_events(stream);
-	put_record(stream, MW_STORE_BEFORE, &range, 0);
+	put_record(stream, MW_STORE_BEFORE, &(const union mw_store_fact){.before = {start, end}});
 	return NULL;
-}
-
-static struct mw_error *on_sample(void *context, uint32_t process, const struct mw_stored_sample *sample)
-{
-	return put_fact(context, process, MW_STORE_SAMPLES, sample, 0);
-}
-
-static struct mw_error *on_mark(void *context, uint32_t process, const struct mw_stored_mark *mark)
-{
-	return put_fact(context, process, MW_STORE_MARKS, mark, 0);
 }
 
 static struct mw_error *on_mapping(void *context, uint32_t process, enum mw_stored_moment moment,
 				   const struct mw_stored_mapping *mapping)
 {
-	const struct mw_store_moment_mapping at = {moment, mapping};
+	const union mw_store_fact fact = {.mapping = {moment, *mapping}};
 
-	return put_fact(context, process, MW_STORE_MAPPINGS, &at, 0);
-}
-
-static struct mw_error *on_symbol(void *context, uint32_t process, const struct mw_stored_symbol *symbol)
-{
-	return put_fact(context, process, MW_STORE_SYMBOLS, symbol, symbol->frame_count);
-}
-
-static struct mw_error *on_end(void *context, uint32_t process, const struct mw_stored_end *end)
-{
-	return put_fact(context, process, MW_STORE_ENDS, end, end->figure_count);
+	return put_fact(context, process, MW_STORE_MAPPINGS, &fact);
 }
 
 static struct mw_error *on_settle(void *context, uint32_t process)
@@ -261,9 +223,11 @@ struct mw_store_visitor mw_store_receiver(struct mw_store_writer *writer)
 
 static void emit_stack(struct mw_store_stream *stream, uint32_t number, const struct mw_raw_stack *stack)
 {
-	const struct mw_store_numbered numbered = {number, stack};
+	union mw_store_fact fact = {.stack = {.number = number, .used = stack}};
 
-	put_record(stream, MW_STORE_STACKS, &numbered, SIZE_MAX);
+	if (stack)
+		fact.stack.stack = *stack;
+	put_record(stream, MW_STORE_STACKS, &fact);
 }
 
 /* The inner sink gave numbers to stacks of its own: say so, for readers know by its absence that a stack is missing. */
@@ -315,22 +279,22 @@ static void emit_thread(struct mw_store_stream *stream, const struct mw_stored_t
 	uint64_t name = thread->name ? XXH64(thread->name, strlen(thread->name), 0) | 1 : 1;
 
 	while (stream->name_count <= thread->number) {
-		const struct mw_store_numbered unused = {(uint32_t)stream->name_count, NULL};
+		const union mw_store_fact unused = {.thread.thread.number = (uint32_t)stream->name_count};
 
 		if (!MW_VECTOR_ROOM(stream->names, stream->name_count, stream->name_capacity)) {
 			mw_store_queue_fail(&stream->writer->queue, ENOMEM);
 			return;
 		}
 		stream->names[stream->name_count++] = 0;
-		if (unused.number != thread->number)
-			put_record(stream, MW_STORE_THREADS, &unused, SIZE_MAX);
+		if (unused.thread.thread.number != thread->number)
+			put_record(stream, MW_STORE_THREADS, &unused);
 	}
 	/* No name is no news of one that is there. */
 	if (stream->names[thread->number] != name && (thread->name || !stream->names[thread->number])) {
-		const struct mw_store_numbered told = {thread->number, thread};
+		const union mw_store_fact told = {.thread = {*thread, true}};
 
 		stream->names[thread->number] = name;
-		put_record(stream, MW_STORE_THREADS, &told, SIZE_MAX);
+		put_record(stream, MW_STORE_THREADS, &told);
 	}
 }
 

@@ -106,15 +106,12 @@ static size_t chunker_make(struct mw_store_chunker *chunker, const struct mw_sto
 /* The chunk that ends a recording. */
 static size_t chunker_close(struct mw_store_chunker *chunker, const uint8_t **out)
 {
+	const union mw_store_fact close = {.chunks = chunker->sequence};
 	struct mw_store_chunk chunk = {.type = MW_STORE_CLOSE, .count = 1};
-	uint8_t record[16];
-	struct mw_store_put put = {record + 1, record + sizeof(record), false};
 	struct mw_store_planes planes = {.count = 1};
 
-	mw_store_encode(&put, MW_STORE_CLOSE, &chunker->sequence, 0);
-	record[0] = (uint8_t)(put.at - record - 1);
-	planes.ends[0] = (uint32_t)(put.at - record);
-	return chunker_finish(chunker, &chunk, record, &planes, out);
+	planes.ends[0] = (uint32_t)mw_store_encode(MW_STORE_CLOSE, &close, chunker->content);
+	return chunker_finish(chunker, &chunk, chunker->content, &planes, out);
 }
 
 /* --- the queue and its thread ---------------------------------------------------------------------------- */

@@ -10,38 +10,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* --- facts as the bytes of records (encode.c) ------------------------------------------------------------- */
-
-/* Where to put: what does not fit before `end` is left out, and sets `full`. */
-struct mw_store_put {
-	uint8_t *at, *end;
-	bool full;
-};
-
-void mw_store_put_blob(struct mw_store_put *put, const uint8_t *bytes, size_t size);
-
-struct mw_store_range {
-	mw_addr start, end;
-};
-
-struct mw_store_moment_mapping {
-	enum mw_stored_moment moment;
-	const struct mw_stored_mapping *mapping;
-};
-
-/* A stack or thread that has a number; `fact` NULL: the number is not used. */
-struct mw_store_numbered {
-	uint32_t number;
-	const void *fact;
-};
-
-/*
- * A fact as its record, without the length before it; of its list at most `limit` items. It is a struct mw_stored_X,
- * but of BEFORE a struct mw_store_range, of THREADS and STACKS a struct mw_store_numbered (of a struct mw_stored_thread
- * or mw_raw_stack), of MAPPINGS a struct mw_store_moment_mapping, of CLOSE a uint64_t.
- */
-void mw_store_encode(struct mw_store_put *put, enum mw_store_chunk_type type, const void *fact, size_t limit);
-
 /* --- the thread that makes chunks of what it is given and writes them (writer.c) ---------------------------- */
 
 #define MW_STORE_QUEUE_MAX 8u
