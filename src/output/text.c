@@ -5,6 +5,7 @@
 #include "output/line.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -80,8 +81,7 @@ static void put_command(struct mw_text *text)
 	}
 	if (!report->target.command_count)
 		mw_line_name(line, report->target.exe);
-	if (text->options->width)
-		mw_line_elide(line, 2, text->options->width - 2);
+	mw_text_fit(text, 2);
 	mw_text_line(text, MW_STYLE_PLAIN);
 }
 
@@ -90,11 +90,9 @@ static void put_interval(struct mw_text *text)
 	const struct mw_report *report = text->report;
 	uint64_t settle_ns = report->engine.stats.settle_ns;
 
-	if (settle_ns && settle_ns != MW_SIZE_UNKNOWN) {
-		mw_line_printf(&text->line, "  settled: frees were recorded for %s after the window",
-			       mw_show_seconds((double)settle_ns / 1e9).text);
-		mw_text_paragraph(text, 2);
-	}
+	if (settle_ns && settle_ns != MW_SIZE_UNKNOWN)
+		MW_TEXT_SAY(text, 2, "  settled: frees were recorded for %s after the window",
+			    mw_show_seconds((double)settle_ns / 1e9).text);
 	if (report->window.from > 0 || report->window.to < report->window.seconds) {
 		mw_line_printf(&text->line, "  interval: from %.3f s to %.3f s; what follows is of that interval",
 			       report->window.from, report->window.to);
@@ -142,10 +140,9 @@ static void put_stopped(struct mw_text *text)
 
 	mw_line_printf(line, "  paused: its threads %s in all at stops",
 		       mw_show_seconds((double)stats->stopped_ns / 1e9).text);
-	mw_line_printf(line, ", all of it %s at attach and %s at detach",
-		       mw_show_seconds((double)stats->attach_ns / 1e9).text,
-		       mw_show_seconds((double)stats->detach_ns / 1e9).text);
-	mw_text_paragraph(text, 4);
+	MW_TEXT_SAY(text, 4, ", all of it %s at attach and %s at detach",
+		    mw_show_seconds((double)stats->attach_ns / 1e9).text,
+		    mw_show_seconds((double)stats->detach_ns / 1e9).text);
 }
 
 /* Names of the first few. */
@@ -199,13 +196,11 @@ static void put_recorder(struct mw_text *text)
 				       mw_show_seconds((double)stats->waited_ns / 1e9).text);
 		mw_text_paragraph(text, 4);
 	}
-	if (stats->left_behind) {
-		mw_line_printf(line, "  left in the process: %s", stats->left_behind);
-		mw_text_paragraph(text, 4);
-	}
+	if (stats->left_behind)
+		MW_TEXT_SAY(text, 4, "  left in the process: %s", stats->left_behind);
 }
 
-void mw_text_header(struct mw_text *text)
+static void put_header(struct mw_text *text)
 {
 	const struct mw_report *report = text->report;
 	struct mw_line *line = &text->line;
@@ -247,8 +242,7 @@ static void put_rule(struct mw_text *text, size_t index, size_t count)
 	mw_line_printf(&text->line, "=== process %zu of %zu: ", index + 1, count);
 	mw_line_name(&text->line, text->report->target.comm);
 	mw_line_printf(&text->line, " (pid %d) ===", text->report->target.pid);
-	if (text->options->width)
-		mw_line_elide(&text->line, 0, text->options->width);
+	mw_text_fit(text, 0);
 	mw_text_line(text, MW_STYLE_HEADING);
 }
 
@@ -261,39 +255,381 @@ static struct mw_amount impacting_of(const struct mw_report *report)
 	return sum;
 }
 
+#define CHILDREN 16                  /* so many are named */
+#define LEAST    (UINT64_C(1) << 20) /* bytes: less of the RSS's growth is not worth a word */
+
+/* How many children were not watched. */
+static size_t unwatched(const struct mw_report *report)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < report->target.child_count; i++)
+		count += !report->target.children[i].watched;
+	return count;
+}
+
+/* The option that watches them: -p 24386,24387 */
+static void add_unwatched(struct mw_text *text)
+{
+	const struct mw_report *report = text->report;
+	size_t named = 0;
+
+	for (size_t i = 0; i < report->target.child_count && named < CHILDREN; i++)
+		if (!report->target.children[i].watched)
+			mw_line_printf(&text->line, "%s%d", named++ ? "," : "-p ", report->target.children[i].pid);
+	if (unwatched(report) > named)
+		mw_line_printf(&text->line, " and %s more", mw_show_count(unwatched(report) - named).text);
+}
+
+static void put_children(struct mw_text *text)
+{
+	size_t count = unwatched(text->report);
+
+	if (!count)
+		return;
+	mw_line_printf(&text->line, "      %s child%s not watched: ", mw_show_count(count).text,
+		       count == 1 ? "" : "ren");
+	add_unwatched(text);
+	mw_text_styled_paragraph(text, 6, MW_STYLE_HEADING);
+}
+
+static const char *const kinds[MW_REGION_KIND_COUNT] = {
+	[MW_REGION_HEAP] = "of the heap beside them", [MW_REGION_ARENA] = "of allocators' arenas beside them",
+	[MW_REGION_STACK] = "stacks of threads",      [MW_REGION_ANONYMOUS] = "anonymous mappings",
+	[MW_REGION_FILE_TEXT] = "files' code",        [MW_REGION_FILE_DATA] = "files' data",
+	[MW_REGION_SHARED] = "shared memory",         [MW_REGION_OWN] = "memwatch's own",
+	[MW_REGION_SPECIAL] = "special mappings",
+};
+
+/* Most first. */
+static void add_kinds(struct mw_line *line, const struct mw_report_rss *rss)
+{
+	uint64_t left[MW_REGION_KIND_COUNT];
+
+	memcpy(left, rss->kinds, sizeof(left));
+	for (;;) {
+		unsigned most = 0;
+
+		for (unsigned kind = 1; kind < MW_REGION_KIND_COUNT; kind++)
+			if (left[kind] > left[most])
+				most = kind;
+		if (left[most] < LEAST)
+			return;
+		mw_line_printf(line, ", %s %s", mw_show_size(left[most]).text, kinds[most]);
+		left[most] = 0;
+	}
+}
+
+static void put_rss(struct mw_text *text)
+{
+	const struct mw_report_rss *rss = &text->report->rss;
+	struct mw_line *line = &text->line;
+
+	if (!rss->unexplained)
+		return;
+	mw_line_printf(line, "      RSS +%s: %s explained by blocks not freed", mw_show_size(rss->growth).text,
+		       mw_show_size(rss->blocks).text);
+	if (rss->has_kinds)
+		add_kinds(line, rss);
+	else
+		mw_line_printf(line, ", %s by none of them", mw_show_size(rss->growth - rss->blocks).text);
+	mw_text_styled_paragraph(text, 6, MW_STYLE_HEADING);
+}
+
+/* Fit for a shell, in lines that can be copied to one. */
+static void put_packages(struct mw_text *text)
+{
+	const struct mw_report_nameless *nameless = &text->report->nameless;
+	struct mw_line *line = &text->line;
+
+	mw_line_printf(line, "      %s%s", nameless->sudo, nameless->begin);
+	for (size_t i = 0; i < nameless->argument_count; i++) {
+		char *word = mw_shell_word(nameless->arguments[i]);
+		size_t columns = word ? mw_utf8_columns(word, strlen(word)) : 0;
+
+		if (i + 1 == nameless->argument_count)
+			columns += strcspn(nameless->end, "\n");
+
+		line->failed |= !word;
+		if (text->options->width && mw_line_columns(line, 0) + columns + 3 > text->options->width) {
+			MW_TEXT_ROW(text, " \\");
+			mw_line_printf(line, "     ");
+		}
+		mw_line_printf(line, " %s", word ? word : "");
+		free(word);
+	}
+	MW_TEXT_ROW(text, "%s", nameless->end);
+}
+
+const char *mw_text_nameless_hint(const struct mw_report_nameless *nameless)
+{
+	if (!nameless->module_count)
+		return NULL;
+	if (nameless->argument_count)
+		return nameless->begin ? "the debug packages have them"
+				       : "install the debug packages of this distribution";
+	return nameless->module_count == 1 ? "build it with -g, and do not strip it"
+					   : "build them with -g, and do not strip them";
+}
+
+static void put_nameless(struct mw_text *text)
+{
+	const struct mw_report_nameless *nameless = &text->report->nameless;
+	struct mw_line *line = &text->line;
+
+	if (!nameless->module_count)
+		return;
+	mw_line_printf(line, "  - Names of functions in ");
+	for (size_t i = 0; i < nameless->module_count; i++) {
+		mw_line_printf(line, "%s", i == 0 ? "" : i + 1 == nameless->module_count ? " and " : ", ");
+		mw_line_name(line, mw_text_base_name(nameless->modules[i]));
+	}
+	MW_TEXT_SAY(text, 4, " (they are shown as offsets): %s%s", mw_text_nameless_hint(nameless),
+		    nameless->begin ? ":" : ".");
+	if (nameless->begin)
+		put_packages(text);
+}
+
+/* --- what the report can't know: a reader must not take silence for health ----------------------------------------- */
+
+/* So many refusals are reported one by one. */
+#define REFUSALS 8
+
+static void put_before(struct mw_text *text)
+{
+	const struct mw_report *report = text->report;
+	struct mw_line *line = &text->line;
+	struct mw_amount freed = {0};
+	uint64_t unknown = 0;
+
+	if (!mw_text_has_older(text))
+		return;
+	for (unsigned kind = 0; kind < MW_KIND_VM_INTERNAL; kind++) {
+		freed.count += report->totals[kind].aofi.count;
+		freed.bytes += report->totals[kind].aofi.bytes;
+		unknown += report->totals[kind].aofi_unknown;
+	}
+	mw_line_printf(line,
+		       "  - Blocks from before the %s are not in it: only what was allocated since can "
+		       "show as not freed.",
+		       mw_text_span(text));
+	if (freed.count) {
+		mw_line_printf(line, " %s older block%s freed inside it (%s", mw_show_count(freed.count).text,
+			       freed.count == 1 ? " was" : "s were",
+			       unknown >= freed.count ? "size unknown" : mw_show_size(freed.bytes).text);
+		if (unknown && unknown < freed.count)
+			mw_line_printf(line, "; %s of them of unknown size", mw_show_count(unknown).text);
+		mw_line_printf(line, ").");
+	}
+	mw_text_paragraph(text, 4);
+}
+
+/* What is killed, or becomes another program, is not looked at before. */
+static void put_unknown_space(struct mw_text *text)
+{
+	const struct mw_report *report = text->report;
+	const struct mw_report_space *space = report->space;
+	bool ended = report->window.ended == MW_END_EXIT || report->window.ended == MW_END_EXEC;
+
+	if (!ended || (space && space->end.known))
+		return;
+	MW_TEXT_SAY(text, 4,
+		    "  - What the address space held at the end, and so in which heap some blocks were: "
+		    "a process that ends by itself is looked at before it does, not one that is killed or becomes "
+		    "another program.");
+}
+
+static void put_refusals(struct mw_text *text)
+{
+	const struct mw_report *report = text->report;
+	struct mw_line *line = &text->line;
+	size_t refused = 0;
+
+	for (size_t i = 0; i < report->engine.hook_count; i++) {
+		const struct mw_report_hook *hook = &report->engine.hooks[i];
+
+		if (!hook->refused || ++refused > REFUSALS)
+			continue;
+		mw_line_printf(line, "  - Not hooked, so its calls were not seen: ");
+		mw_line_name(line, hook->function);
+		mw_line_printf(line, " in ");
+		mw_line_name(line, hook->module);
+		mw_line_printf(line, ": ");
+		mw_line_name(line, hook->refused);
+		mw_text_paragraph(text, 4);
+	}
+	if (refused > REFUSALS)
+		MW_TEXT_SAY(text, 4, "  - … and %s more entry points were not hooked; the JSON report has them all.",
+			    mw_show_count(refused - REFUSALS).text);
+}
+
+#define CUT_MODULES 3
+
+struct cut_module {
+	const char *path; /* NULL: code in no file */
+	size_t stacks;
+};
+
+static int most_stacks(const void *a, const void *b)
+{
+	const struct cut_module *left = a, *right = b;
+
+	if (left->stacks != right->stacks)
+		return left->stacks > right->stacks ? -1 : 1;
+	return strcmp(left->path ? left->path : "", right->path ? right->path : "");
+}
+
+/* In which modules stacks end early; to be freed, NULL without memory. */
+static struct cut_module *cut_modules(const struct mw_report *report, size_t *count)
+{
+	struct cut_module *modules = calloc(report->stack_count ? report->stack_count : 1, sizeof(*modules));
+
+	*count = 0;
+	for (size_t i = 0; modules && i < report->stack_count; i++) {
+		const struct mw_report_stack *stack = &report->stacks[i];
+		const char *path;
+		size_t at = 0;
+
+		if (stack->cut != MW_STACK_BROKEN || stack->end == MW_STACK_END_GENERATED || !stack->frame_count)
+			continue;
+		path = stack->frames[stack->frame_count - 1].module;
+		while (at < *count &&
+		       (!path || !modules[at].path ? path != modules[at].path : strcmp(path, modules[at].path) != 0))
+			at++;
+		*count += at == *count;
+		modules[at].path = path;
+		modules[at].stacks++;
+	}
+	if (modules)
+		qsort(modules, *count, sizeof(*modules), most_stacks);
+	return modules;
+}
+
+static void put_cut_modules(struct mw_text *text)
+{
+	size_t count;
+	struct cut_module *modules = cut_modules(text->report, &count);
+
+	for (size_t i = 0; i < count && i < CUT_MODULES; i++) {
+		mw_line_printf(&text->line, "%s%s in ", i ? ", " : ": ", mw_show_count(modules[i].stacks).text);
+		mw_line_name(&text->line, modules[i].path ? mw_text_base_name(modules[i].path) : "code of no file");
+	}
+	mw_line_printf(&text->line, "%s.", count > CUT_MODULES ? ", …" : "");
+	free(modules);
+}
+
+static void put_cut(struct mw_text *text)
+{
+	const struct mw_report *report = text->report;
+	size_t broken = 0, truncated = 0, generated = 0;
+
+	for (size_t i = 0; i < report->stack_count; i++) {
+		bool ends = report->stacks[i].end == MW_STACK_END_GENERATED;
+
+		generated += ends;
+		broken += report->stacks[i].cut == MW_STACK_BROKEN && !ends;
+		truncated += report->stacks[i].cut == MW_STACK_TRUNCATED;
+	}
+	if (generated)
+		MW_TEXT_SAY(
+			text, 4,
+			"  - %s of %s stacks end%s at code that was generated at run time, and that says nothing of "
+			"its callers.",
+			mw_show_count(generated).text, mw_show_count(report->stack_count).text,
+			generated == 1 ? "s" : "");
+	if (broken) {
+		mw_line_printf(
+			&text->line, "  - %s of %s stacks end%s early, as there is no unwind information from there on",
+			mw_show_count(broken).text, mw_show_count(report->stack_count).text, broken == 1 ? "s" : "");
+		put_cut_modules(text);
+		mw_text_paragraph(text, 4);
+	}
+	if (truncated)
+		MW_TEXT_SAY(text, 4, "  - %s of %s stacks %s cut at the wanted depth (--depth).",
+			    mw_show_count(truncated).text, mw_show_count(report->stack_count).text,
+			    truncated == 1 ? "is" : "are");
+}
+
+static void put_limits(struct mw_text *text)
+{
+	const struct mw_report *report = text->report;
+
+	mw_text_heading(text, "What this report cannot know");
+	if (report->lost.events)
+		MW_TEXT_SAY(text, 4,
+			    "  - %s event%s lost: a block shown as not freed may have been freed unseen, and an "
+			    "allocation may be missing.",
+			    mw_show_count(report->lost.events).text, report->lost.events == 1 ? " was" : "s were");
+	if (report->lost.stacks)
+		MW_TEXT_SAY(text, 4, "  - %s stack%s lost.", mw_show_count(report->lost.stacks).text,
+			    report->lost.stacks == 1 ? " was" : "s were");
+	if (!report->tracked[MW_KIND_HEAP] || !report->tracked[MW_KIND_VM])
+		MW_TEXT_SAY(text, 4, "  - Not recorded, as it was not asked for: %s%s%s.",
+			    report->tracked[MW_KIND_HEAP] ? "" : "heap",
+			    report->tracked[MW_KIND_HEAP] || report->tracked[MW_KIND_VM] ? "" : ", ",
+			    report->tracked[MW_KIND_VM] ? "" : "vm");
+	for (size_t i = 0; i < report->runtime_count; i++)
+		MW_TEXT_SAY(text, 4, "  - %s", report->runtimes[i].text);
+	put_nameless(text);
+	put_before(text);
+	put_unknown_space(text);
+	put_refusals(text);
+	put_cut(text);
+}
+
+/* --- the report ------------------------------------------------------------------------------------------- */
+
+/* Nothing was allocated or freed. */
+static void put_nothing(struct mw_text *text)
+{
+	size_t count = unwatched(text->report);
+
+	mw_line_printf(&text->line, "\nNothing was allocated in the %s, and nothing freed", mw_text_span(text));
+	if (count) {
+		mw_line_printf(&text->line, "; its %s child%s not watched: ", mw_show_count(count).text,
+			       count == 1 ? " was" : "ren were");
+		add_unwatched(text);
+	} else {
+		mw_line_printf(&text->line, ".");
+	}
+	mw_text_paragraph(text, 2);
+}
+
 /* Where to go from here. */
 static void put_more(struct mw_text *text)
 {
-	mw_line_printf(
-		&text->line,
-		"\nMore: --all (everything), --html FILE (a page), -o FILE (a recording, to ask again by memwatch "
-		"report FILE --by module,stack --from A --to B)");
-	mw_text_paragraph(text, 6);
+	MW_TEXT_SAY(text, 6,
+		    "\nMore: --all (everything), --html FILE (a page), -o FILE (a recording, to ask again by memwatch "
+		    "report FILE --by module,stack --from A --to B)");
 }
 
 /* A question is answered by its views alone. */
 static void put_report(struct mw_text *text, const struct mw_views *views)
 {
-	mw_text_header(text);
+	bool any = false;
+
+	for (unsigned kind = 0; kind < MW_KIND_COUNT; kind++)
+		any = any || text->report->totals[kind].size.count || text->report->totals[kind].aofi.count;
+	put_header(text);
 	if (views && !text->options->all) {
 		mw_text_views(text, views);
 		return;
 	}
 	mw_text_answer(text);
-	mw_text_rss(text);
-	if (mw_text_any(text->report))
-		mw_text_children(text);
+	put_rss(text);
+	if (any)
+		put_children(text);
 	if (views)
 		mw_text_views(text, views);
 	else
 		mw_text_suspects(text);
-	mw_text_totals(text);
-	if (text->options->all) {
-		mw_text_tables(text);
-		if (!views)
-			mw_text_stacks(text);
-	}
-	mw_text_limits(text);
+	if (any)
+		mw_text_totals(text);
+	else
+		put_nothing(text);
+	if (text->options->all)
+		mw_text_tables(text, !views);
+	put_limits(text);
 	if (!text->options->all)
 		put_more(text);
 }

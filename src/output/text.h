@@ -28,7 +28,15 @@ void mw_text_line(struct mw_text *text, enum mw_style style);
 void mw_text_paragraph(struct mw_text *text, unsigned indent);
 void mw_text_styled_paragraph(struct mw_text *text, unsigned indent, enum mw_style style);
 
-/* An empty line and a heading. */
+/* printf() into the scratch line, behind what it holds, and write it as a line, or as a paragraph. */
+#define MW_TEXT_ROW(text, ...)         (mw_line_printf(&(text)->line, __VA_ARGS__), mw_text_line(text, MW_STYLE_PLAIN))
+#define MW_TEXT_SAY(text, indent, ...) (mw_line_printf(&(text)->line, __VA_ARGS__), mw_text_paragraph(text, indent))
+/* Append a cell of so many columns, to the right in it. */
+void mw_text_cell(struct mw_line *line, size_t columns, const char *cell);
+/* Cut out of the middle of what stands from byte `from` on, so that the scratch line fits the width. */
+void mw_text_fit(struct mw_text *text, size_t from);
+
+/* An empty line and a heading: what the scratch line holds, and this. */
 void mw_text_heading(struct mw_text *text, const char *heading);
 
 /* What the figures are about: the "window", or an "interval" of it. */
@@ -37,39 +45,25 @@ const char *mw_text_span(const struct mw_text *text);
  * window. */
 bool mw_text_has_older(const struct mw_text *text);
 
-/* Was anything allocated or freed? */
-bool mw_text_any(const struct mw_report *report);
-
 /* The part of a path behind its last slash. */
 const char *mw_text_base_name(const char *path);
 
-/* The parts of a report, each in its own file. Each writes nothing where there is nothing to say. */
-void mw_text_header(struct mw_text *text);
+/* The parts of a report. Each writes nothing where there is nothing to say. */
 void mw_text_answer(struct mw_text *text);   /* what leaks, in a line or some */
 void mw_text_suspects(struct mw_text *text); /* why, with stacks */
 /* One line of a suspect or a stack: what of it was only in flight. */
 void mw_text_settled(struct mw_text *text, const struct mw_amount *settled_later);
 void mw_text_totals(struct mw_text *text);
-void mw_text_tables(struct mw_text *text); /* memory, the address space, modules */
+/* Memory, the address space, modules; `stacks`: then those that hold memory, and those that only pass it through. */
+void mw_text_tables(struct mw_text *text, bool stacks);
 /* What there is of the views, each with a heading of its own. Uses the report's stacks for frames. */
 void mw_text_views(struct mw_text *text, const struct mw_views *views);
-void mw_text_stacks(struct mw_text *text); /* impacting, then transient */
 /* A function's name with its long template arguments left out. */
 void mw_text_function(struct mw_line *line, const char *function);
 /* "module!", or what stands for it before the function's name. */
 void mw_text_module(struct mw_line *line, const struct mw_report_frame *frame);
 void mw_text_frames(struct mw_text *text, const struct mw_report_stack *stack, size_t most);
-/* What the figures leave out (text_missing.c): below the answer … */
-void mw_text_rss(struct mw_text *text);
-void mw_text_children(struct mw_text *text);
-/* How many children were not watched, and the option that watches them. */
-size_t mw_text_unwatched(const struct mw_report *report);
-void mw_text_add_unwatched(struct mw_text *text);
-/* … and among the limits. */
-/* How these names are had; NULL: none are missing. */
+/* How names that are missing are had; NULL: none are. */
 const char *mw_text_nameless_hint(const struct mw_report_nameless *nameless);
-void mw_text_nameless(struct mw_text *text);
-void mw_text_runtimes(struct mw_text *text);
-void mw_text_limits(struct mw_text *text); /* what the report can't know */
 
 #endif

@@ -2,6 +2,8 @@
 /* text_tables.c: totals, memory before and after, the address space, the usual suspects. */
 #include "output/text.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* --- the address space -------------------------------------------------------------------------------------- */
@@ -102,23 +104,15 @@ static void put_arenas(struct mw_text *text)
 static void put_unattributed_row(struct mw_text *text, const struct mw_report_unattributed *item)
 {
 	struct mw_line *line = &text->line;
+	size_t name;
 
-	mw_line_printf(line, "    %10s", mw_show_size(item->bytes).text);
-	if (item->resident == MW_SIZE_UNKNOWN)
-		mw_line_printf(line, "  %10s", "?");
-	else
-		mw_line_printf(line, "  %10s", mw_show_size(item->resident).text);
-	mw_line_printf(line, " resident  %s", labels[item->kind]);
-	if (item->path && *item->path) {
-		size_t name, columns;
-
-		mw_line_printf(line, "  ");
-		name = line->length;
-		columns = mw_line_columns(line, 0);
+	mw_line_printf(line, "    %10s  %10s resident  %s%s", mw_show_size(item->bytes).text,
+		       item->resident == MW_SIZE_UNKNOWN ? "?" : mw_show_size(item->resident).text, labels[item->kind],
+		       item->path && *item->path ? "  " : "");
+	name = line->length;
+	if (item->path && *item->path)
 		mw_line_name(line, item->path);
-		if (text->options->width)
-			mw_line_elide(line, name, text->options->width > columns ? text->options->width - columns : 1);
-	}
+	mw_text_fit(text, name);
 	mw_text_line(text, MW_STYLE_PLAIN);
 }
 
@@ -133,15 +127,12 @@ static void put_unattributed(struct mw_text *text)
 	for (size_t i = 0; i < space->unattributed_count; i++)
 		bytes += space->unattributed[i].bytes;
 	mw_line_printf(line, "  unattributed: %s", mw_show_size(bytes).text);
-	mw_line_printf(line, " in %s mapping%s that appeared in the window without a recorded call",
-		       mw_show_count(space->unattributed_count).text, space->unattributed_count == 1 ? "" : "s");
-	mw_text_paragraph(text, 4);
+	MW_TEXT_SAY(text, 4, " in %s mapping%s that appeared in the window without a recorded call",
+		    mw_show_count(space->unattributed_count).text, space->unattributed_count == 1 ? "" : "s");
 	for (size_t i = 0; i < space->unattributed_count && i < UNATTRIBUTED; i++)
 		put_unattributed_row(text, &space->unattributed[i]);
-	if (space->unattributed_count > UNATTRIBUTED) {
-		mw_line_printf(line, "    … and %s more", mw_show_count(space->unattributed_count - UNATTRIBUTED).text);
-		mw_text_line(text, MW_STYLE_PLAIN);
-	}
+	if (space->unattributed_count > UNATTRIBUTED)
+		MW_TEXT_ROW(text, "    … and %s more", mw_show_count(space->unattributed_count - UNATTRIBUTED).text);
 }
 
 static void put_space(struct mw_text *text)
@@ -224,14 +215,6 @@ static size_t kind_columns(const struct mw_report *report, unsigned kind)
 	return widest;
 }
 
-static void put_cell(struct mw_line *line, size_t columns, const char *cell)
-{
-	/* µ is two bytes and one column. */
-	size_t extra = strstr(cell, "µ") ? 1 : 0;
-
-	mw_line_printf(line, "  %*s", (int)(columns + extra), cell);
-}
-
 static void put_kinds(struct mw_text *text, unsigned first, unsigned last)
 {
 	const struct mw_report *report = text->report;
@@ -240,7 +223,7 @@ static void put_kinds(struct mw_text *text, unsigned first, unsigned last)
 	mw_line_printf(line, "  %-*s", LABEL_COLUMNS, "");
 	for (unsigned kind = first; kind <= last; kind++)
 		if (report->tracked[kind])
-			put_cell(line, kind_columns(report, kind), mw_kind_name((enum mw_kind)kind));
+			mw_text_cell(line, 2 + kind_columns(report, kind), mw_kind_name((enum mw_kind)kind));
 	mw_text_line(text, MW_STYLE_PLAIN);
 	for (size_t i = 0; i < row_count(report); i++) {
 		if (rows[i].offset == offsetof(struct mw_report_totals, aofi) && !mw_text_has_older(text))
@@ -248,13 +231,13 @@ static void put_kinds(struct mw_text *text, unsigned first, unsigned last)
 		mw_line_printf(line, "  %-*s", LABEL_COLUMNS, rows[i].label);
 		for (unsigned kind = first; kind <= last; kind++)
 			if (report->tracked[kind])
-				put_cell(line, kind_columns(report, kind),
-					 show_cell(&report->totals[kind], &rows[i]).text);
+				mw_text_cell(line, 2 + kind_columns(report, kind),
+					     show_cell(&report->totals[kind], &rows[i]).text);
 		mw_text_line(text, MW_STYLE_PLAIN);
 	}
 }
 
-static void put_totals(struct mw_text *text)
+void mw_text_totals(struct mw_text *text)
 {
 	const struct mw_report *report = text->report;
 	size_t columns = 2 + LABEL_COLUMNS;
@@ -274,17 +257,15 @@ static void put_totals(struct mw_text *text)
 		mw_line_printf(&text->line, "; older: from before the %s", mw_text_span(text));
 	if (report->tracked[MW_KIND_VM_INTERNAL])
 		mw_line_printf(&text->line, "; vm-internal: mapped by allocators, to hold heap blocks");
-	mw_line_printf(&text->line, ")");
-	mw_text_paragraph(text, 3);
+	MW_TEXT_SAY(text, 3, ")");
 }
 
 static void put_memory_row(struct mw_text *text, const char *label, uint64_t from, uint64_t to)
 {
 	if (from == MW_SIZE_UNKNOWN || to == MW_SIZE_UNKNOWN)
 		return;
-	mw_line_printf(&text->line, "  %-*s  %10s  %10s  %11s", MEMORY_COLUMNS, label, mw_show_size(from).text,
-		       mw_show_size(to).text, mw_show_change(from, to).text);
-	mw_text_line(text, MW_STYLE_PLAIN);
+	MW_TEXT_ROW(text, "  %-*s  %10s  %10s  %11s", MEMORY_COLUMNS, label, mw_show_size(from).text,
+		    mw_show_size(to).text, mw_show_change(from, to).text);
 }
 
 static void put_memory(struct mw_text *text)
@@ -297,8 +278,7 @@ static void put_memory(struct mw_text *text)
 	first = &report->memory[0];
 	last = &report->memory[report->memory_count - 1];
 	mw_text_heading(text, "Memory of the process");
-	mw_line_printf(&text->line, "  %-*s  %10s  %10s  %11s", MEMORY_COLUMNS, "", "first", "last", "change");
-	mw_text_line(text, MW_STYLE_PLAIN);
+	MW_TEXT_ROW(text, "  %-*s  %10s  %10s  %11s", MEMORY_COLUMNS, "", "first", "last", "change");
 	put_memory_row(text, "resident (RSS)", first->rss, last->rss);
 	put_memory_row(text, "proportional (PSS)", first->pss, last->pss);
 	put_memory_row(text, "virtual", first->vsize, last->vsize);
@@ -316,7 +296,7 @@ static void put_module(struct mw_text *text, const struct mw_report_module *modu
 	double part = (double)module->impacting.bytes, whole = (double)text->impacting.bytes;
 	unsigned width = text->options->width;
 	struct mw_line *line = &text->line;
-	size_t name, columns;
+	size_t name;
 
 	mw_line_printf(line, "  %10s  %12s  %7s", mw_show_size(module->impacting.bytes).text,
 		       mw_show_count(module->impacting.count).text, mw_show_percent(part, whole).text);
@@ -324,13 +304,8 @@ static void put_module(struct mw_text *text, const struct mw_report_module *modu
 		add_bar(line, whole > 0 ? part / whole : 0);
 	mw_line_printf(line, "  ");
 	name = line->length;
-	columns = mw_line_columns(line, 0);
-	if (module->module)
-		mw_line_name(line, module->module);
-	else
-		mw_line_printf(line, "(runtime only)");
-	if (width)
-		mw_line_elide(line, name, width > columns ? width - columns : 1);
+	mw_line_name(line, module->module ? module->module : "(runtime only)");
+	mw_text_fit(text, name);
 	mw_text_line(text, leads ? MW_STYLE_ALARM : MW_STYLE_PLAIN);
 }
 
@@ -343,8 +318,7 @@ static void put_modules(struct mw_text *text)
 	if (!text->impacting.count)
 		return;
 	mw_text_heading(text, "Not freed, by module");
-	mw_line_printf(&text->line, "  (charged to the innermost module that is neither allocator nor C/C++ runtime)");
-	mw_text_paragraph(text, 3);
+	MW_TEXT_SAY(text, 3, "  (charged to the innermost module that is neither allocator nor C/C++ runtime)");
 	for (size_t i = 0; i < report->module_count; i++) {
 		const struct mw_report_module *module = &report->modules[i];
 
@@ -360,42 +334,282 @@ static void put_modules(struct mw_text *text)
 	}
 	if (!left)
 		return;
-	mw_line_printf(&text->line, "  … and %s more module%s: %s in %s blocks", mw_show_count(left).text,
-		       left == 1 ? "" : "s", mw_show_size(rest.bytes).text, mw_show_count(rest.count).text);
-	mw_text_paragraph(text, 4);
+	MW_TEXT_SAY(text, 4, "  … and %s more module%s: %s in %s blocks", mw_show_count(left).text,
+		    left == 1 ? "" : "s", mw_show_size(rest.bytes).text, mw_show_count(rest.count).text);
 }
 
-bool mw_text_any(const struct mw_report *report)
-{
-	bool any = false;
+/* --- stacks ------------------------------------------------------------------------------------------------- */
 
-	for (unsigned kind = 0; kind < MW_KIND_COUNT; kind++)
-		any = any || report->totals[kind].size.count || report->totals[kind].aofi.count;
-	return any;
+#define THREADS          4 /* named for each stack */
+#define TRANSIENT_FRAMES 8 /* churn is found near the allocation */
+
+static void put_threads(struct mw_text *text, const struct mw_report_stack *stack)
+{
+	struct mw_line *line = &text->line;
+
+	if (!stack->thread_count)
+		return;
+	mw_line_printf(line, "   thread%s ", stack->thread_count == 1 ? "" : "s");
+	for (size_t i = 0; i < stack->thread_count && i < THREADS; i++) {
+		const struct mw_report_thread *thread = &stack->threads[i];
+
+		mw_line_printf(line, "%s", i ? ", " : "");
+		mw_line_name(line, thread->name);
+		mw_line_printf(line, " (%d)", thread->tid);
+		if (stack->thread_count > 1)
+			mw_line_printf(line, " %s", mw_show_size(thread->impacting.bytes).text);
+	}
+	if (stack->thread_count > THREADS)
+		mw_line_printf(line, " and %s more", mw_show_count(stack->thread_count - THREADS).text);
+	mw_text_paragraph(text, 5);
 }
 
-void mw_text_totals(struct mw_text *text)
+static void add_lifetime(struct mw_line *line, const struct mw_report_stack *stack)
 {
-	size_t unwatched = mw_text_unwatched(text->report);
+	mw_line_printf(line, "lived %s (median), %s (p99), %s (longest)",
+		       mw_show_seconds((double)stack->lifetime_median_ns / 1e9).text,
+		       mw_show_seconds((double)stack->lifetime_p99_ns / 1e9).text,
+		       mw_show_seconds((double)stack->lifetime_max_ns / 1e9).text);
+}
 
-	if (mw_text_any(text->report)) {
-		put_totals(text);
+/* What tells a leak from a cache that is still filling: how old the blocks are, and how long others lived. */
+static void put_ages(struct mw_text *text, const struct mw_report_stack *stack)
+{
+	struct mw_line *line = &text->line;
+	double end = text->report->window.to;
+
+	if (stack->has_ages) {
+		double oldest = end > stack->oldest ? end - stack->oldest : 0;
+		double newest = end > stack->newest ? end - stack->newest : 0;
+
+		mw_line_printf(line, "   age %s", mw_show_seconds(oldest).text);
+		if (stack->impacting.count > 1)
+			mw_line_printf(line, " (oldest) to %s (newest)", mw_show_seconds(newest).text);
+	}
+	mw_line_printf(line, "%s", line->length ? "; " : "   ");
+	if (stack->has_lifetime) {
+		mw_line_printf(line, "%s freed sibling%s ", mw_show_count(stack->transient.count).text,
+			       stack->transient.count == 1 ? "" : "s");
+		add_lifetime(line, stack);
 	} else {
-		mw_line_printf(&text->line, "\nNothing was allocated in the %s, and nothing freed", mw_text_span(text));
-		if (unwatched) {
-			mw_line_printf(&text->line, "; its %s child%s not watched: ", mw_show_count(unwatched).text,
-				       unwatched == 1 ? " was" : "ren were");
-			mw_text_add_unwatched(text);
-		} else {
-			mw_line_printf(&text->line, ".");
-		}
-		mw_text_paragraph(text, 2);
+		mw_line_printf(line, "no block of this stack was freed");
+	}
+	mw_text_paragraph(text, 5);
+}
+
+static void put_api(struct mw_text *text, const struct mw_report_stack *stack)
+{
+	mw_line_printf(&text->line, "   by ");
+	mw_line_name(&text->line, stack->api);
+	MW_TEXT_SAY(text, 5, "%s, stack %s", stack->kind == MW_KIND_VM ? " (vm)" : "", stack->id);
+}
+
+/* Bytes that may have come from a fit. */
+static uint64_t whole(double bytes)
+{
+	return bytes > 0 ? (uint64_t)(bytes + 0.5) : 0;
+}
+
+static void put_growth(struct mw_text *text, const struct mw_report_growth *growth)
+{
+	struct mw_line *line = &text->line;
+
+	if (!growth->known)
+		return;
+	mw_line_printf(line, "   %s", mw_growth_name(growth->verdict));
+	if (growth->verdict != MW_GROWTH_TOO_SHORT) {
+		bool falls = growth->bytes_per_second <= -0.5; /* or it would be "-0 B" */
+
+		mw_line_printf(line, ": %s%s a second on average (fit %.2f)", falls ? "-" : "",
+			       mw_show_size(whole(falls ? -growth->bytes_per_second : growth->bytes_per_second)).text,
+			       growth->steadiness);
+		mw_line_printf(line, ", floor from %s to %s", mw_show_size(whole(growth->floor_start)).text,
+			       mw_show_size(whole(growth->floor_end)).text);
+		/* What comes and goes does not rise. */
+		if (growth->growing_until > text->report->window.from)
+			mw_line_printf(line, ", rising until %.1f s", growth->growing_until);
+	}
+	MW_TEXT_SAY(text, 5, "; %s of its blocks freed", mw_show_percent(growth->freed_share, 1).text);
+}
+
+static void put_impacting(struct mw_text *text, size_t number, const struct mw_report_stack *stack)
+{
+	struct mw_line *line = &text->line;
+
+	fputc('\n', text->stream);
+	mw_line_printf(line, "%zu. %s in %s block%s", number, mw_show_size(stack->impacting.bytes).text,
+		       mw_show_count(stack->impacting.count).text, stack->impacting.count == 1 ? "" : "s");
+	if (text->report->rss.unexplained)
+		mw_line_printf(line, ", %s of what the RSS grew by",
+			       mw_show_percent((double)stack->impacting.bytes, (double)text->report->rss.growth).text);
+	else if (text->impacting.bytes)
+		mw_line_printf(line, ", %s of all not freed",
+			       mw_show_percent((double)stack->impacting.bytes, (double)text->impacting.bytes).text);
+	mw_text_line(text, number == 1 ? MW_STYLE_ALARM : MW_STYLE_HEADING);
+	put_api(text, stack);
+	if (stack->kind != MW_KIND_HEAP && stack->resident != MW_SIZE_UNKNOWN)
+		MW_TEXT_SAY(text, 5, "   %s resident at the window's end", mw_show_size(stack->resident).text);
+	mw_text_settled(text, &stack->settled_later);
+	put_threads(text, stack);
+	put_ages(text, stack);
+	put_growth(text, &stack->growth);
+	mw_text_frames(text, stack, SIZE_MAX);
+}
+
+static void add_rate(struct mw_line *line, double rate)
+{
+	if (rate < 100)
+		mw_line_printf(line, ", %.1f a second", rate);
+	else
+		mw_line_printf(line, ", %s a second", mw_show_count((uint64_t)(rate + 0.5)).text);
+}
+
+static void put_transient(struct mw_text *text, size_t number, const struct mw_report_stack *stack, size_t above)
+{
+	struct mw_line *line = &text->line;
+	double seconds = text->report->window.to - text->report->window.from;
+
+	fputc('\n', text->stream);
+	mw_line_printf(line, "%zu. %s in %s block%s", number, mw_show_size(stack->transient.bytes).text,
+		       mw_show_count(stack->transient.count).text, stack->transient.count == 1 ? "" : "s");
+	if (seconds > 0)
+		add_rate(line, (double)stack->transient.count / seconds);
+	mw_text_line(text, MW_STYLE_HEADING);
+	put_api(text, stack);
+	if (stack->has_lifetime) {
+		mw_line_printf(line, "   ");
+		add_lifetime(line, stack);
+		mw_text_paragraph(text, 5);
+	}
+	if (above) {
+		MW_TEXT_ROW(text, "   frames: as stack %zu above", above);
+	} else {
+		mw_text_frames(text, stack, TRANSIENT_FRAMES);
 	}
 }
 
-void mw_text_tables(struct mw_text *text)
+static void put_rest(struct mw_text *text, size_t stacks, struct mw_amount rest)
+{
+	if (!stacks)
+		return;
+	MW_TEXT_ROW(text, "\n… and %s more stack%s: %s in %s block%s", mw_show_count(stacks).text,
+		    stacks == 1 ? "" : "s", mw_show_size(rest.bytes).text, mw_show_count(rest.count).text,
+		    rest.count == 1 ? "" : "s");
+}
+
+static struct mw_amount impacting_of(const struct mw_report_stack *stack)
+{
+	return stack->impacting;
+}
+
+static struct mw_amount transient_of(const struct mw_report_stack *stack)
+{
+	return stack->transient;
+}
+
+struct list {
+	const struct mw_report_stack **stacks;
+	size_t count;
+	struct mw_amount sum;
+};
+
+static int compare_transient(const void *left, const void *right)
+{
+	const struct mw_report_stack *a = *(const struct mw_report_stack *const *)left;
+	const struct mw_report_stack *b = *(const struct mw_report_stack *const *)right;
+
+	if (a->transient.bytes != b->transient.bytes)
+		return a->transient.bytes > b->transient.bytes ? -1 : 1;
+	if (a->transient.count != b->transient.count)
+		return a->transient.count > b->transient.count ? -1 : 1;
+	return strcmp(a->id, b->id);
+}
+
+/* The stacks with something of that amount, in the report's order. Allocators' own mappings are left out:
+ * what lies in them is counted already. False without memory. */
+static bool pick(struct mw_text *text, struct mw_amount (*amount_of)(const struct mw_report_stack *), struct list *list)
+{
+	const struct mw_report *report = text->report;
+
+	*list = (struct list){.stacks = calloc(report->stack_count + 1, sizeof(*list->stacks))};
+	if (!list->stacks) {
+		text->line.failed = true;
+		return false;
+	}
+	for (size_t i = 0; i < report->stack_count; i++) {
+		struct mw_amount amount = amount_of(&report->stacks[i]);
+
+		if (report->stacks[i].kind == MW_KIND_VM_INTERNAL || !amount.count)
+			continue;
+		list->stacks[list->count++] = &report->stacks[i];
+		list->sum.count += amount.count;
+		list->sum.bytes += amount.bytes;
+	}
+	return true;
+}
+
+static size_t number_in(const struct list *list, size_t top, const struct mw_report_stack *stack)
+{
+	for (size_t i = 0; i < list->count && i < top; i++)
+		if (list->stacks[i] == stack)
+			return i + 1;
+	return 0;
+}
+
+static void put_impacting_list(struct mw_text *text, const struct list *list)
+{
+	struct mw_amount rest = list->sum;
+	size_t i;
+
+	if (!list->count)
+		return;
+	mw_line_printf(&text->line, "Not freed: stacks that allocated in the %s what was not freed by its end",
+		       mw_text_span(text));
+	mw_text_heading(text, "");
+	for (i = 0; i < list->count && i < text->options->top; i++) {
+		put_impacting(text, i + 1, list->stacks[i]);
+		rest.count -= list->stacks[i]->impacting.count;
+		rest.bytes -= list->stacks[i]->impacting.bytes;
+	}
+	put_rest(text, list->count - i, rest);
+}
+
+static void put_transient_list(struct mw_text *text, struct list *list, const struct list *impacting)
+{
+	struct mw_amount rest = list->sum;
+	size_t i;
+
+	if (!list->count)
+		return;
+	qsort(list->stacks, list->count, sizeof(list->stacks[0]), compare_transient);
+	mw_line_printf(&text->line, "Freed: stacks that allocated in the %s what was freed in it, most bytes first",
+		       mw_text_span(text));
+	mw_text_heading(text, "");
+	for (i = 0; i < list->count && i < text->options->top; i++) {
+		put_transient(text, i + 1, list->stacks[i], number_in(impacting, text->options->top, list->stacks[i]));
+		rest.count -= list->stacks[i]->transient.count;
+		rest.bytes -= list->stacks[i]->transient.bytes;
+	}
+	put_rest(text, list->count - i, rest);
+}
+
+static void put_stacks(struct mw_text *text)
+{
+	struct list impacting = {0}, transient = {0};
+
+	if (pick(text, impacting_of, &impacting) && pick(text, transient_of, &transient)) {
+		put_impacting_list(text, &impacting);
+		put_transient_list(text, &transient, &impacting);
+	}
+	free(impacting.stacks);
+	free(transient.stacks);
+}
+
+void mw_text_tables(struct mw_text *text, bool stacks)
 {
 	put_memory(text);
 	put_space(text);
 	put_modules(text);
+	if (stacks)
+		put_stacks(text);
 }

@@ -31,7 +31,7 @@ enum told { ALWAYS, IN_TREES, BY_PEAK, BY_LIFETIME, NOT_BY_LIFETIME, OF_OTHERS, 
 
 struct figure {
 	const char *heading; /* NULL: the type's name */
-	int width;
+	size_t width;
 	enum shown shown;
 	unsigned fate; /* of which blocks: enum mw_fate, or CHOSEN */
 	enum told told;
@@ -128,7 +128,7 @@ static void choose_figures(struct figures *figures, unsigned width)
 
 		if (!tells(figures, figure))
 			continue;
-		taken += (size_t)figure->width + GAP;
+		taken += figure->width + GAP;
 		if ((width && taken > width) || figures->count == MAX_COLUMNS)
 			return;
 		figures->columns[figures->count++] = figure;
@@ -156,33 +156,27 @@ static void add_heads(const struct figures *figures, struct mw_line *line)
 	for (size_t i = 0; i < figures->count; i++) {
 		const char *heading = figures->columns[i]->heading;
 
-		mw_line_printf(line, "%*s", figures->columns[i]->width + GAP,
-			       heading ? heading : type_heading(figures->views->type));
+		mw_text_cell(line, figures->columns[i]->width + GAP,
+			     heading ? heading : type_heading(figures->views->type));
 	}
 }
 
 static void add_figures(const struct figures *figures, struct mw_line *line, const struct mw_sums *sums,
 			const struct mw_sums *self)
 {
-	for (size_t i = 0; i < figures->count; i++) {
-		struct mw_shown shown = show(figures, figures->columns[i], sums, self);
-		/* µ is two bytes and one column. */
-		int extra = strstr(shown.text, "µ") ? 1 : 0;
-
-		mw_line_printf(line, "%*s", figures->columns[i]->width + GAP + extra, shown.text);
-	}
+	for (size_t i = 0; i < figures->count; i++)
+		mw_text_cell(line, figures->columns[i]->width + GAP,
+			     show(figures, figures->columns[i], sums, self).text);
 }
 
-/* "(WHAT; filter: …)" under a heading. */
-static void end_how(struct mw_text *text, const struct mw_views *views, const char *what)
+/* End "  (WHAT; filter: …)" under a heading, which the line has the beginning of. */
+static void end_how(struct mw_text *text, const struct mw_views *views)
 {
-	mw_line_printf(&text->line, "  (%s", what);
 	if (views->filter) {
 		mw_line_printf(&text->line, "; of what passes the filter ");
 		mw_line_name(&text->line, views->filter);
 	}
-	mw_line_printf(&text->line, ")");
-	mw_text_paragraph(text, 3);
+	MW_TEXT_SAY(text, 3, ")");
 }
 
 /* --- groups: figures to the left, what they are of to the right, a level an indent -------------------------- */
@@ -266,17 +260,14 @@ static void add_label(struct mw_line *line, enum mw_column column, const struct 
 static void put_row(struct mw_text *text, const struct figures *figures, const struct mw_table *table,
 		    const struct mw_table_row *row, bool leads)
 {
-	unsigned width = text->options->width;
 	struct mw_line *line = &text->line;
-	size_t label, columns;
+	size_t label;
 
 	add_figures(figures, line, &row->sums, NULL);
 	mw_line_printf(line, "%*s", 2 + 2 * (int)row->level, "");
 	label = line->length;
-	columns = mw_line_columns(line, 0);
 	add_label(line, table->by[row->level], row);
-	if (width)
-		mw_line_elide(line, label, width > columns ? width - columns : 1);
+	mw_text_fit(text, label);
 	mw_text_line(text, leads ? MW_STYLE_ALARM : MW_STYLE_PLAIN);
 	if (row->stack && row->level + 1 == table->by_count)
 		mw_text_frames(text, row->stack, STACK_FRAMES);
@@ -284,16 +275,15 @@ static void put_row(struct mw_text *text, const struct figures *figures, const s
 
 static void put_how(struct mw_text *text, const struct mw_views *views, const struct mw_table *table)
 {
-	struct mw_line what = {0};
+	struct mw_line *line = &text->line;
 
+	mw_line_printf(line, "  (");
 	for (size_t i = 0; i < table->by_count; i++)
-		mw_line_printf(&what, "%s%s", i ? ", within it by " : "by ", mw_column_name(table->by[i]));
-	mw_line_printf(&what, "; sorted by %s", mw_sort_name(views->sort));
+		mw_line_printf(line, "%s%s", i ? ", within it by " : "by ", mw_column_name(table->by[i]));
+	mw_line_printf(line, "; sorted by %s", mw_sort_name(views->sort));
 	if (views->sort == MW_SORT_PEAK)
-		mw_line_printf(&what, ", where <= is the sum of several stacks' peaks: the true one is that or less");
-	end_how(text, views, what.data ? what.data : "");
-	text->line.failed = text->line.failed || what.failed;
-	mw_line_deinit(&what);
+		mw_line_printf(line, ", where <= is the sum of several stacks' peaks: the true one is that or less");
+	end_how(text, views);
 }
 
 static void put_groups(struct mw_text *text, const struct mw_views *views)
@@ -304,8 +294,7 @@ static void put_groups(struct mw_text *text, const struct mw_views *views)
 	mw_text_heading(text, "Groups");
 	put_how(text, views, table);
 	if (!table->row_count) {
-		mw_line_printf(&text->line, "  There is nothing to show.");
-		mw_text_paragraph(text, 2);
+		MW_TEXT_SAY(text, 2, "  There is nothing to show.");
 		return;
 	}
 	choose_figures(&figures, text->options->width);
@@ -314,8 +303,7 @@ static void put_groups(struct mw_text *text, const struct mw_views *views)
 	for (size_t i = 0; i < table->row_count; i++)
 		put_row(text, &figures, table, &table->rows[i], i == 0);
 	add_figures(&figures, &text->line, &table->total, NULL);
-	mw_line_printf(&text->line, "  total");
-	mw_text_line(text, MW_STYLE_PLAIN);
+	MW_TEXT_ROW(text, "  total");
 }
 
 /* --- call trees --------------------------------------------------------------------------------------------- */
@@ -400,10 +388,8 @@ static void put_node(struct mw_text *text, const struct figures *figures, const 
 	else
 		mw_line_printf(line, "  %*s", (int)indent, "");
 	label = line->length;
-	columns = mw_line_columns(line, 0);
 	add_node(line, node);
-	if (width)
-		mw_line_elide(line, label, width > columns ? width - columns : 1);
+	mw_text_fit(text, label);
 	mw_text_line(text, MW_STYLE_PLAIN);
 }
 
@@ -422,35 +408,29 @@ static void put_nodes(struct mw_text *text, const struct figures *figures, const
 	free(places);
 	if (mw_sums_of(&tree->self, figures->views->type).count) {
 		add_figures(figures, &text->line, &tree->self, &tree->self);
-		mw_line_printf(&text->line, "  (no stack)");
-		mw_text_line(text, MW_STYLE_PLAIN);
+		MW_TEXT_ROW(text, "  (no stack)");
 	}
 	add_figures(figures, &text->line, &tree->total, NULL);
-	mw_line_printf(&text->line, "  total");
-	mw_text_line(text, MW_STYLE_PLAIN);
+	MW_TEXT_ROW(text, "  total");
 }
 
 static void put_tree(struct mw_text *text, const struct mw_views *views)
 {
 	const struct mw_tree *tree = views->tree;
 	struct figures figures = {.views = views, .total = &tree->total, .tree = true};
-	struct mw_line what = {0};
 
 	mw_text_heading(text, tree->direction == MW_TREE_DOWN ? "Call tree, from the threads' starts down"
 							      : "Call tree, from the allocators up");
-	mw_line_printf(&what, "each function with %s; here: stacks that end there; sorted by %s",
+	mw_line_printf(&text->line, "  (each function with %s; here: stacks that end there; sorted by %s",
 		       tree->direction == MW_TREE_DOWN ? "what it called below it" : "who called it below it",
 		       mw_sort_name(views->sort));
-	end_how(text, views, what.data ? what.data : "");
-	text->line.failed = text->line.failed || what.failed;
-	mw_line_deinit(&what);
+	end_how(text, views);
 	choose_figures(&figures, text->options->width);
 	if (tree->node_count) {
 		put_nodes(text, &figures, tree);
 		return;
 	}
-	mw_line_printf(&text->line, "  There is nothing to show.");
-	mw_text_paragraph(text, 2);
+	MW_TEXT_SAY(text, 2, "  There is nothing to show.");
 }
 
 /* --- blocks, two lines each: figures, and whose it is ------------------------------------------------------- */
@@ -470,16 +450,13 @@ static struct mw_shown show_moment(uint64_t ns)
 static void put_block(struct mw_text *text, const struct mw_block_row *row)
 {
 	bool has_lifetime = row->lifetime_ns != MW_SIZE_UNKNOWN;
-	struct mw_shown lived = mw_show_seconds(has_lifetime ? (double)row->lifetime_ns / 1e9 : 0);
-	/* µ is two bytes and one column. */
-	int extra = has_lifetime && strstr(lived.text, "µ") ? 1 : 0;
 
-	mw_line_printf(&text->line, "  0x%012" PRIx64 " %11s %9s %9s %*s", row->addr,
+	mw_line_printf(&text->line, "  0x%012" PRIx64 " %11s %9s %9s", row->addr,
 		       row->bytes == MW_SIZE_UNKNOWN ? "?" : mw_show_count(row->bytes).text,
-		       show_moment(row->born_ns).text, show_moment(row->died_ns).text, LIVED_COLUMNS + extra,
-		       has_lifetime ? lived.text : "-");
-	if (text->options->width)
-		mw_line_elide(&text->line, 0, text->options->width);
+		       show_moment(row->born_ns).text, show_moment(row->died_ns).text);
+	mw_text_cell(&text->line, 1 + LIVED_COLUMNS,
+		     has_lifetime ? mw_show_seconds((double)row->lifetime_ns / 1e9).text : "-");
+	mw_text_fit(text, 0);
 	mw_text_line(text, MW_STYLE_PLAIN);
 }
 
@@ -517,8 +494,7 @@ static void put_origin(struct mw_text *text, const struct mw_block_row *row)
 		mw_line_printf(line, " (%d)", row->tid);
 	if (row->stack)
 		add_charged(line, row->stack);
-	if (text->options->width)
-		mw_line_elide(line, 0, text->options->width);
+	mw_text_fit(text, 0);
 	mw_text_line(text, MW_STYLE_PLAIN);
 }
 
@@ -527,25 +503,22 @@ static void put_blocks(struct mw_text *text, const struct mw_views *views)
 	const struct mw_block_list *list = views->blocks;
 
 	mw_text_heading(text, list->by_age ? "Blocks that lived longest" : "Largest blocks");
-	end_how(text, views,
-		"allocated and freed in seconds since the window's start; what was not freed has lived until the "
-		"interval's end");
+	mw_line_printf(&text->line,
+		       "  (allocated and freed in seconds since the window's start; what was not freed has lived until "
+		       "the interval's end");
+	end_how(text, views);
 	if (!list->row_count) {
-		mw_line_printf(&text->line, "  There is nothing to show.");
-		mw_text_paragraph(text, 2);
+		MW_TEXT_SAY(text, 2, "  There is nothing to show.");
 		return;
 	}
-	mw_line_printf(&text->line, "  %-14s %11s %9s %9s %*s", "address", "bytes", "allocated", "freed", LIVED_COLUMNS,
-		       "lived");
-	mw_text_line(text, MW_STYLE_PLAIN);
+	MW_TEXT_ROW(text, "  %-14s %11s %9s %9s %*s", "address", "bytes", "allocated", "freed", LIVED_COLUMNS, "lived");
 	for (size_t i = 0; i < list->row_count; i++) {
 		put_block(text, &list->rows[i]);
 		put_origin(text, &list->rows[i]);
 	}
 	if (list->count == list->row_count)
 		return;
-	mw_line_printf(&text->line, "  … and %s more", mw_show_count(list->count - list->row_count).text);
-	mw_text_line(text, MW_STYLE_PLAIN);
+	MW_TEXT_ROW(text, "  … and %s more", mw_show_count(list->count - list->row_count).text);
 }
 
 void mw_text_views(struct mw_text *text, const struct mw_views *views)
