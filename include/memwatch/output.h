@@ -53,6 +53,9 @@ struct mw_output {
 					const struct mw_diff_output_options *options, FILE *stream)MW_MUST_CHECK;
 };
 
+/* Those there are, each in a file of its own. */
+extern const struct mw_output mw_output_json, mw_output_html, mw_output_text;
+
 /* In the order in which they are written; NULL past the last. */
 const struct mw_output *mw_output_get(size_t number);
 

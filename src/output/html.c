@@ -293,7 +293,7 @@ static void put_place(FILE *out, const char *key, const struct mw_timeline_table
 
 static json_t *mark_value(const struct mw_report_mark *mark)
 {
-	return json_pack("{s:o, s:o}", "at_ns", mw_json_number(mark->time_ns), "name", mw_json_text(mark->name));
+	return MW_OBJECT(MW_KEY("at_ns", mark->time_ns), MW_OF(mark, name));
 }
 
 static bool put_item(FILE *out, size_t number, json_t *value)
@@ -390,8 +390,9 @@ static struct mw_error *put_part(const struct page *page, const struct part *par
 	return err;
 }
 
-struct mw_error *mw_html_write(const struct mw_report *const *reports, size_t count,
-			       const struct mw_output_options *options, FILE *stream)
+/* options->timelines NULL, or one of them: there is nothing to zoom into. */
+static struct mw_error *write_page(const struct mw_report *const *reports, size_t count,
+				   const struct mw_output_options *options, FILE *stream)
 {
 	const struct page page = {.reports = reports, .count = count, .options = options, .stream = stream};
 	const char *at = mw_html_page, *end = mw_html_page + mw_html_page_size;
@@ -416,10 +417,22 @@ struct mw_error *mw_html_write(const struct mw_report *const *reports, size_t co
 	}
 }
 
-bool mw_html_is_own(const char *head, size_t size)
+static bool is_own(const char *head, size_t size)
 {
 	static const char first[] = "<!doctype html>", title[] = "<title>memwatch";
 
 	return size > sizeof(first) && memcmp(head, first, sizeof(first) - 1) == 0 &&
 	       memmem(head, size, title, sizeof(title) - 1) != NULL;
 }
+
+const struct mw_output mw_output_html = {
+	.name = "html",
+	.timelines = true,
+	.what = "a page",
+	.is_own = is_own,
+	.of_reports =
+		{"a page for the browser; '-' as above\n",
+		 "Write a page that shows the report in any browser, and needs nothing else: timeline, flame graph, "
+		 "tables, suspects, and any interval of them. '-' is standard output."},
+	.write = write_page,
+};

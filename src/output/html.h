@@ -8,14 +8,9 @@
 #ifndef MW_OUTPUT_HTML_H
 #define MW_OUTPUT_HTML_H
 
-#include <memwatch/output.h>
+#include <memwatch/error.h>
 
-/* options->timelines NULL, or one of them: there is nothing to zoom into. */
-struct mw_error *mw_html_write(const struct mw_report *const *reports, size_t count,
-			       const struct mw_output_options *options, FILE *stream) MW_MUST_CHECK;
-
-/* Does a file that begins so hold a page? */
-bool mw_html_is_own(const char *head, size_t size);
+#include <stdio.h>
 
 /* A stream whose text comes out of `out` as base64 of a zlib stream (RFC 1950), without line ends. Closing it writes what
  * it holds; write errors of `out`, which stays the caller's, stay in that. Errors: MEMORY. */

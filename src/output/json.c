@@ -146,14 +146,23 @@ void mw_json_set(json_t **object, const char *key, json_t *value)
 	*object = NULL;
 }
 
-json_t *mw_json_join(json_t *first, json_t *second)
+json_t *mw_json_object(const struct mw_json_member *members)
 {
-	if (!first || !second || json_object_update(first, second) != 0) {
-		json_decref(first);
-		first = NULL;
-	}
-	json_decref(second);
-	return first;
+	json_t *object = json_object();
+
+	for (; members->key; members++)
+		mw_json_set(&object, members->key, members->value);
+	return object;
+}
+
+json_t *mw_json_flag(bool flag)
+{
+	return json_boolean(flag);
+}
+
+json_t *mw_json_given(json_t *value)
+{
+	return value;
 }
 
 json_t *mw_json_text(const char *text)
@@ -180,124 +189,80 @@ json_t *mw_json_number(uint64_t number)
 	return number > INT64_MAX ? json_null() : json_integer((json_int_t)number);
 }
 
-json_t *mw_json_amount(const struct mw_amount *amount)
+json_t *mw_json_amount(struct mw_amount amount)
 {
-	return json_pack("{s:o, s:o}", "count", mw_json_number(amount->count), "bytes", mw_json_number(amount->bytes));
+	return MW_OBJECT(MW_OF(&amount, count), MW_OF(&amount, bytes));
 }
 
 static json_t *peak_value(const struct mw_report_peak *peak)
 {
-	return json_pack("{s:o, s:o, s:f}", "bytes", mw_json_number(peak->bytes), "count", mw_json_number(peak->count),
-			 "at", peak->at);
+	return MW_OBJECT(MW_OF(peak, bytes), MW_OF(peak, count), MW_OF(peak, at));
 }
 
 static json_t *frame_value(const struct mw_report_frame *frame)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "function", mw_json_text(frame->function), "module",
-			 mw_json_text(frame->module), "offset", mw_json_number(frame->offset), "address",
-			 mw_json_number(frame->address), "file", mw_json_text(frame->file), "line",
-			 frame->line ? mw_json_number(frame->line) : json_null(), "inlined", frame->inlined);
+	return MW_OBJECT(MW_OF(frame, function), MW_OF(frame, module), MW_OF(frame, offset), MW_OF(frame, address),
+			 MW_OF(frame, file), MW_KEY("line", frame->line ? MW_VALUE(frame->line) : json_null()),
+			 MW_OF(frame, inlined));
 }
 
 json_t *mw_json_frames(const struct mw_report_frame *frames, size_t count)
 {
-	json_t *array = json_array();
+	return MW_ARRAY(i, count, frame_value(&frames[i]));
+}
 
-	for (size_t i = 0; array && i < count; i++) {
-		mw_json_append(&array, frame_value(&frames[i]));
-	}
-	return array;
+json_t *mw_json_texts(const char *const *texts, size_t count)
+{
+	return MW_ARRAY(i, count, mw_json_text(texts[i]));
 }
 
 static json_t *threads_value(const struct mw_report_stack *stack)
 {
-	json_t *array = json_array();
+	const struct mw_report_thread *threads = stack->threads;
 
-	for (size_t i = 0; array && i < stack->thread_count; i++) {
-		const struct mw_report_thread *thread = &stack->threads[i];
-		json_t *value = json_pack("{s:i, s:o, s:o}", "tid", thread->tid, "name", mw_json_text(thread->name),
-					  "impacting", mw_json_amount(&thread->impacting));
-
-		mw_json_append(&array, value);
-	}
-	return array;
+	return MW_ARRAY(i, stack->thread_count,
+			MW_OBJECT(MW_OF(&threads[i], tid), MW_OF(&threads[i], name), MW_OF(&threads[i], impacting)));
 }
 
 static json_t *lifetime_value(const struct mw_report_stack *stack)
 {
 	if (!stack->has_lifetime)
 		return json_null();
-	return json_pack("{s:o, s:o, s:o, s:o}", "min", mw_json_number(stack->lifetime_min_ns), "median",
-			 mw_json_number(stack->lifetime_median_ns), "p99", mw_json_number(stack->lifetime_p99_ns),
-			 "max", mw_json_number(stack->lifetime_max_ns));
-}
-
-static json_t *cut_value(enum mw_stack_cut cut)
-{
-	switch (cut) {
-	case MW_STACK_TRUNCATED:
-		return json_string("depth");
-	case MW_STACK_BROKEN:
-		return json_string("no unwind information");
-	case MW_STACK_COMPLETE:
-		break;
-	}
-	return json_null();
-}
-
-static json_t *age_value(const struct mw_report_stack *stack, double at)
-{
-	return stack->has_ages ? json_real(at) : json_null();
+	return MW_OBJECT(MW_KEY("min", stack->lifetime_min_ns), MW_KEY("median", stack->lifetime_median_ns),
+			 MW_KEY("p99", stack->lifetime_p99_ns), MW_KEY("max", stack->lifetime_max_ns));
 }
 
 static json_t *growth_value(const struct mw_report_growth *growth)
 {
 	if (!growth->known)
 		return json_null();
-	return json_pack("{s:s, s:b, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o}", "verdict",
-			 mw_growth_name(growth->verdict), "certain", growth->certain, "bytes_per_second",
-			 growth->bytes_per_second, "steadiness", growth->steadiness, "floor_start", growth->floor_start,
-			 "floor_end", growth->floor_end, "growing_until", growth->growing_until, "freed_share",
-			 growth->freed_share, "oldest_age", growth->oldest_age, "newest_age", growth->newest_age,
-			 "settle_age", growth->settle_age, "settled", mw_json_amount(&growth->settled));
+	return MW_OBJECT(MW_KEY("verdict", mw_growth_name(growth->verdict)), MW_OF(growth, certain),
+			 MW_OF(growth, bytes_per_second), MW_OF(growth, steadiness), MW_OF(growth, floor_start),
+			 MW_OF(growth, floor_end), MW_OF(growth, growing_until), MW_OF(growth, freed_share),
+			 MW_OF(growth, oldest_age), MW_OF(growth, newest_age), MW_OF(growth, settle_age),
+			 MW_OF(growth, settled));
 }
 
-/* Whether a block of the heap is resident is the allocator's affair. */
-static json_t *resident_value(const struct mw_report_stack *stack)
-{
-	return stack->kind == MW_KIND_HEAP ? json_null() : mw_json_number(stack->resident);
-}
-
-static json_t *numbers_value(const struct mw_report_stack *stack, const struct frames *shared)
-{
-	json_t *array = json_array();
-
-	for (size_t i = 0; array && i < stack->frame_count; i++) {
-		uint32_t number = number_of_frame(shared, &stack->frames[i]);
-
-		mw_json_append(&array, json_integer(number));
-	}
-	return array;
-}
-
+/* `shared`: where its frames have numbers, or NULL. */
 static json_t *stack_value(const struct mw_report_stack *stack, const struct frames *shared)
 {
-	json_t *head = json_pack(
-		"{s:s, s:s, s:o, s:b, s:o, s:o, s:o, s:o}", "id", stack->id, "kind", mw_kind_name(stack->kind), "api",
-		mw_json_text(stack->api), "truncated", stack->cut == MW_STACK_TRUNCATED, "cut", cut_value(stack->cut),
-		"end", mw_json_text(mw_stack_end_name(stack->end)), "suspect", mw_json_text(stack->suspect), "frames",
-		shared ? numbers_value(stack, shared) : mw_json_frames(stack->frames, stack->frame_count));
-	json_t *sums = json_pack(
-		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "size", mw_json_amount(&stack->size),
-		"impacting", mw_json_amount(&stack->impacting), "transient", mw_json_amount(&stack->transient), "aofi",
-		mw_json_amount(&stack->aofi), "aofi_unknown", mw_json_number(stack->aofi_unknown), "aofo",
-		mw_json_amount(&stack->aofo), "peak", peak_value(&stack->peak), "lifetime_ns", lifetime_value(stack),
-		"oldest", age_value(stack, stack->oldest), "newest", age_value(stack, stack->newest), "threads",
-		threads_value(stack), "growth", growth_value(&stack->growth));
+	static const char *const cuts[] = {[MW_STACK_TRUNCATED] = "depth", [MW_STACK_BROKEN] = "no unwind information"};
+	json_t *frames =
+		shared ? MW_ARRAY(i, stack->frame_count, json_integer(number_of_frame(shared, &stack->frames[i])))
+		       : mw_json_frames(stack->frames, stack->frame_count);
 
-	mw_json_set(&sums, "resident", resident_value(stack));
-	mw_json_set(&sums, "settled_later", mw_json_amount(&stack->settled_later));
-	return mw_json_join(head, sums);
+	return MW_OBJECT(MW_OF(stack, id), MW_KEY("kind", mw_kind_name(stack->kind)), MW_OF(stack, api),
+			 MW_KEY("truncated", (bool)(stack->cut == MW_STACK_TRUNCATED)), MW_KEY("cut", cuts[stack->cut]),
+			 MW_KEY("end", mw_stack_end_name(stack->end)), MW_OF(stack, suspect), MW_KEY("frames", frames),
+			 MW_OF(stack, size), MW_OF(stack, impacting), MW_OF(stack, transient), MW_OF(stack, aofi),
+			 MW_OF(stack, aofi_unknown), MW_OF(stack, aofo), MW_KEY("peak", peak_value(&stack->peak)),
+			 MW_KEY("lifetime_ns", lifetime_value(stack)),
+			 MW_KEY("oldest", stack->has_ages ? json_real(stack->oldest) : json_null()),
+			 MW_KEY("newest", stack->has_ages ? json_real(stack->newest) : json_null()),
+			 MW_KEY("threads", threads_value(stack)), MW_KEY("growth", growth_value(&stack->growth)),
+			 /* Whether a block of the heap is resident is the allocator's affair. */
+			 MW_KEY("resident", stack->kind == MW_KIND_HEAP ? json_null() : MW_VALUE(stack->resident)),
+			 MW_OF(stack, settled_later));
 }
 
 /* --- the address space -------------------------------------------------------------------------------------- */
@@ -310,17 +275,13 @@ static const char *const kind_names[MW_REGION_KIND_COUNT] = {
 
 static json_t *moment_value(const struct mw_report_moment *moment)
 {
-	json_t *object;
+	json_t *object = moment->known ? json_object() : json_null();
 
-	if (!moment->known)
-		return json_null();
-	object = json_object();
-	for (unsigned kind = 0; object && kind < MW_REGION_KIND_COUNT; kind++) {
+	for (unsigned kind = 0; object && moment->known && kind < MW_REGION_KIND_COUNT; kind++) {
 		const struct mw_report_region *region = &moment->kinds[kind];
-		json_t *value = json_pack("{s:o, s:o, s:o}", "reserved", mw_json_number(region->reserved), "resident",
-					  mw_json_number(region->resident), "count", mw_json_number(region->count));
 
-		mw_json_set(&object, kind_names[kind], value);
+		mw_json_set(&object, kind_names[kind],
+			    MW_OBJECT(MW_OF(region, reserved), MW_OF(region, resident), MW_OF(region, count)));
 	}
 	return object;
 }
@@ -329,33 +290,28 @@ static json_t *arenas_value(const struct mw_report_moment *moment)
 {
 	if (!moment->known || moment->arena_size == MW_SIZE_UNKNOWN)
 		return json_null();
-	return json_pack("{s:o, s:o, s:o}", "used", mw_json_number(moment->arena_used), "free",
-			 mw_json_number(moment->arena_free), "size", mw_json_number(moment->arena_size));
+	return MW_OBJECT(MW_KEY("used", moment->arena_used), MW_KEY("free", moment->arena_free),
+			 MW_KEY("size", moment->arena_size));
 }
 
-static json_t *unattributed_value(const struct mw_report_space *space)
+static json_t *unattributed_value(const struct mw_report_unattributed *item)
 {
-	json_t *array = space->has_unattributed ? json_array() : json_null();
-
-	for (size_t i = 0; json_is_array(array) && i < space->unattributed_count; i++) {
-		const struct mw_report_unattributed *item = &space->unattributed[i];
-		json_t *value = json_pack("{s:o, s:o, s:o, s:s, s:o}", "address", mw_json_number(item->address),
-					  "bytes", mw_json_number(item->bytes), "resident",
-					  mw_json_number(item->resident), "kind", kind_names[item->kind], "path",
-					  item->path && *item->path ? mw_json_text(item->path) : json_null());
-
-		mw_json_append(&array, value);
-	}
-	return array;
+	return MW_OBJECT(MW_OF(item, address), MW_OF(item, bytes), MW_OF(item, resident),
+			 MW_KEY("kind", kind_names[item->kind]),
+			 MW_KEY("path", item->path && *item->path ? item->path : NULL));
 }
 
 json_t *mw_json_space(const struct mw_report_space *space)
 {
 	if (!space)
 		return json_null();
-	return json_pack("{s:o, s:o, s:{s:o, s:o}, s:o}", "start", moment_value(&space->start), "end",
-			 moment_value(&space->end), "arenas", "start", arenas_value(&space->start), "end",
-			 arenas_value(&space->end), "unattributed", unattributed_value(space));
+	return MW_OBJECT(MW_KEY("start", moment_value(&space->start)), MW_KEY("end", moment_value(&space->end)),
+			 MW_KEY("arenas", MW_OBJECT(MW_KEY("start", arenas_value(&space->start)),
+						    MW_KEY("end", arenas_value(&space->end)))),
+			 MW_KEY("unattributed", space->has_unattributed
+							? MW_ARRAY(i, space->unattributed_count,
+								   unattributed_value(&space->unattributed[i]))
+							: json_null()));
 }
 
 /* --- the report --------------------------------------------------------------------------------------------- */
@@ -411,54 +367,22 @@ static void close_array(struct writer *writer)
 	writer->comma = true;
 }
 
-static json_t *command_value(const struct mw_report *report)
-{
-	json_t *array = json_array();
-
-	for (size_t i = 0; array && i < report->target.command_count; i++) {
-		mw_json_append(&array, mw_json_text(report->target.command[i]));
-	}
-	return array;
-}
-
 static json_t *limit_of_memory_value(const struct mw_memory_limit *limit)
 {
 	if (limit->of == MW_LIMIT_NONE)
 		return json_null();
-	return json_pack("{s:o, s:o, s:s}", "bytes", mw_json_number(limit->bytes), "used", mw_json_number(limit->used),
-			 "of", limit->of == MW_LIMIT_CGROUP ? "cgroup" : "machine");
+	return MW_OBJECT(MW_OF(limit, bytes), MW_OF(limit, used),
+			 MW_KEY("of", limit->of == MW_LIMIT_CGROUP ? "cgroup" : "machine"));
 }
 
 static json_t *children_value(const struct mw_report *report)
 {
-	json_t *array = report->target.children ? json_array() : json_null();
+	const struct mw_report_child *children = report->target.children;
 
-	for (size_t i = 0; array && i < report->target.child_count; i++) {
-		const struct mw_report_child *child = &report->target.children[i];
-
-		mw_json_append(&array, json_pack("{s:i, s:o, s:b}", "pid", child->pid, "comm",
-						 mw_json_text(child->comm), "watched", child->watched));
-	}
-	return array;
-}
-
-static json_t *runtimes_value(const struct mw_report *report)
-{
-	json_t *array = json_array();
-
-	for (size_t i = 0; array && i < report->runtime_count; i++)
-		mw_json_append(&array, json_pack("{s:s, s:s}", "name", report->runtimes[i].name, "text",
-						 report->runtimes[i].text));
-	return array;
-}
-
-static json_t *nameless_value(const struct mw_report *report)
-{
-	json_t *array = json_array();
-
-	for (size_t i = 0; array && i < report->nameless.module_count; i++)
-		mw_json_append(&array, mw_json_text(report->nameless.modules[i]));
-	return array;
+	if (!children)
+		return json_null();
+	return MW_ARRAY(i, report->target.child_count,
+			MW_OBJECT(MW_OF(&children[i], pid), MW_OF(&children[i], comm), MW_OF(&children[i], watched)));
 }
 
 /* For a shell, as the text report has it in lines. */
@@ -492,21 +416,23 @@ static json_t *rss_value(const struct mw_report_rss *rss)
 		return json_null();
 	kinds = rss->has_kinds ? json_object() : json_null();
 	for (unsigned kind = 0; rss->has_kinds && kinds && kind < MW_REGION_KIND_COUNT; kind++)
-		mw_json_set(&kinds, kind_names[kind], mw_json_number(rss->kinds[kind]));
-	return json_pack("{s:o, s:o, s:b, s:o}", "bytes", mw_json_number(rss->growth), "blocks",
-			 mw_json_number(rss->blocks), "unexplained", rss->unexplained, "other", kinds);
+		mw_json_set(&kinds, kind_names[kind], MW_VALUE(rss->kinds[kind]));
+	return MW_OBJECT(MW_KEY("bytes", rss->growth), MW_OF(rss, blocks), MW_OF(rss, unexplained),
+			 MW_KEY("other", kinds));
 }
 
 static json_t *target_value(const struct mw_report *report)
 {
 	bool exited = report->target.has_exit_status, known = report->target.launched || report->target.attached;
 
-	return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "pid", report->target.pid, "comm",
-			 mw_json_text(report->target.comm), "exe", mw_json_text(report->target.exe), "command",
-			 command_value(report), "launched", known ? json_boolean(report->target.launched) : json_null(),
-			 "exit_status", exited ? json_integer(report->target.exit_status) : json_null(), "exit_signal",
-			 exited && report->target.exit_signal ? json_integer(report->target.exit_signal) : json_null(),
-			 "memory_limit", limit_of_memory_value(&report->target.limit));
+	return MW_OBJECT(MW_OF(&report->target, pid), MW_OF(&report->target, comm), MW_OF(&report->target, exe),
+			 MW_KEY("command", mw_json_texts(report->target.command, report->target.command_count)),
+			 MW_KEY("launched", known ? MW_VALUE(report->target.launched) : json_null()),
+			 MW_KEY("exit_status", exited ? json_integer(report->target.exit_status) : json_null()),
+			 MW_KEY("exit_signal", exited && report->target.exit_signal
+						       ? json_integer(report->target.exit_signal)
+						       : json_null()),
+			 MW_KEY("memory_limit", limit_of_memory_value(&report->target.limit)));
 }
 
 json_t *mw_json_date(int64_t realtime_ns)
@@ -528,63 +454,48 @@ static json_t *limit_value(const struct mw_report *report)
 
 	if (report->window.ended != MW_END_LIMIT)
 		return json_null();
-	return stats->limit_stopped
-		       ? json_pack("{s:s, s:f}", "of", "stopped", "share", (double)stats->limit_stopped / 1e6)
-		       : json_pack("{s:s, s:o}", "of", "memory", "bytes", mw_json_number(stats->limit_memory));
-}
-
-/* null where the recording does not tell it. */
-static json_t *settle_value(const struct mw_report *report)
-{
-	uint64_t settle_ns = report->engine.stats.settle_ns;
-
-	return settle_ns == MW_SIZE_UNKNOWN ? json_null() : json_real((double)settle_ns / 1e9);
+	if (stats->limit_stopped)
+		return MW_OBJECT(MW_KEY("of", "stopped"), MW_KEY("share", (double)stats->limit_stopped / 1e6));
+	return MW_OBJECT(MW_KEY("of", "memory"), MW_KEY("bytes", stats->limit_memory));
 }
 
 static json_t *window_value(const struct mw_report *report)
 {
-	return json_pack(
-		"{s:o, s:f, s:f, s:f, s:s, s:o, s:o}", "started", mw_json_date(report->window.started_realtime_ns),
-		"seconds", report->window.seconds, "from", report->window.from, "to", report->window.to, "ended",
-		mw_window_end_name(report->window.ended), "limit", limit_value(report), "settle", settle_value(report));
+	uint64_t settle_ns = report->engine.stats.settle_ns;
+
+	return MW_OBJECT(
+		MW_KEY("started", mw_json_date(report->window.started_realtime_ns)), MW_OF(&report->window, seconds),
+		MW_OF(&report->window, from), MW_OF(&report->window, to),
+		MW_KEY("ended", mw_window_end_name(report->window.ended)), MW_KEY("limit", limit_value(report)),
+		/* null where the recording does not tell it. */
+		MW_KEY("settle", settle_ns == MW_SIZE_UNKNOWN ? json_null() : json_real((double)settle_ns / 1e9)));
 }
 
 static json_t *hook_value(const struct mw_report_hook *hook)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "function", mw_json_text(hook->function), "module",
-			 mw_json_text(hook->module), "address", mw_json_number(hook->address), "role",
-			 mw_json_text(hook->role), "refused", mw_json_text(hook->refused));
+	return MW_OBJECT(MW_OF(hook, function), MW_OF(hook, module), MW_OF(hook, address), MW_OF(hook, role),
+			 MW_OF(hook, refused));
 }
 
 static json_t *engine_value(const struct mw_report *report)
 {
 	const struct mw_engine_stats *stats = &report->engine.stats;
-	json_t *hooks = json_array();
 
-	for (size_t i = 0; hooks && i < report->engine.hook_count; i++) {
-		mw_json_append(&hooks, hook_value(&report->engine.hooks[i]));
-	}
-	return json_pack(
-		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-		"name", mw_json_text(report->engine.name), "reason", mw_json_text(report->engine.reason), "stops",
-		mw_json_number(stats->stops), "longest_stop_ns", mw_json_number(stats->longest_stop_ns), "stopped_ns",
-		mw_json_number(stats->stopped_ns), "stood_ns", mw_json_number(stats->stood_ns), "stopped_share",
-		json_real(mw_report_stopped_share(report)), "attach_ns", mw_json_number(stats->attach_ns), "detach_ns",
-		mw_json_number(stats->detach_ns), "broken_stacks", mw_json_number(stats->broken_stacks), "returns_site",
-		mw_json_number(stats->returns_site), "returns_exchanged", mw_json_number(stats->returns_exchanged),
-		"walks", mw_json_number(stats->walks), "slow_walks", mw_json_number(stats->slow_walks), "waited_ns",
-		mw_json_number(stats->waited_ns), "own_memory", mw_json_number(stats->own_resident), "children_cleaned",
-		mw_json_number(stats->children_cleaned), "left_behind", mw_json_text(stats->left_behind), "hooks",
-		hooks);
+	return MW_OBJECT(MW_OF(&report->engine, name), MW_OF(&report->engine, reason), MW_OF(stats, stops),
+			 MW_OF(stats, longest_stop_ns), MW_OF(stats, stopped_ns), MW_OF(stats, stood_ns),
+			 MW_KEY("stopped_share", mw_report_stopped_share(report)), MW_OF(stats, attach_ns),
+			 MW_OF(stats, detach_ns), MW_OF(stats, broken_stacks), MW_OF(stats, returns_site),
+			 MW_OF(stats, returns_exchanged), MW_OF(stats, walks), MW_OF(stats, slow_walks),
+			 MW_OF(stats, waited_ns), MW_KEY("own_memory", stats->own_resident),
+			 MW_OF(stats, children_cleaned), MW_OF(stats, left_behind),
+			 MW_KEY("hooks", MW_ARRAY(i, report->engine.hook_count, hook_value(&report->engine.hooks[i]))));
 }
 
 static json_t *totals_value(const struct mw_report_totals *totals)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "size", mw_json_amount(&totals->size), "impacting",
-			 mw_json_amount(&totals->impacting), "transient", mw_json_amount(&totals->transient), "aofi",
-			 mw_json_amount(&totals->aofi), "aofi_unknown", mw_json_number(totals->aofi_unknown), "aofo",
-			 mw_json_amount(&totals->aofo), "peak", peak_value(&totals->peak), "settled_later",
-			 mw_json_amount(&totals->settled_later));
+	return MW_OBJECT(MW_OF(totals, size), MW_OF(totals, impacting), MW_OF(totals, transient), MW_OF(totals, aofi),
+			 MW_OF(totals, aofi_unknown), MW_OF(totals, aofo), MW_KEY("peak", peak_value(&totals->peak)),
+			 MW_OF(totals, settled_later));
 }
 
 /* A kind that was not recorded is null: zeros would claim that nothing was allocated. */
@@ -593,9 +504,8 @@ static json_t *all_totals_value(const struct mw_report *report)
 	json_t *object = json_object();
 
 	for (unsigned i = 0; object && i < MW_KIND_COUNT; i++) {
-		json_t *value = report->tracked[i] ? totals_value(&report->totals[i]) : json_null();
-
-		mw_json_set(&object, mw_kind_name((enum mw_kind)i), value);
+		mw_json_set(&object, mw_kind_name((enum mw_kind)i),
+			    report->tracked[i] ? totals_value(&report->totals[i]) : json_null());
 	}
 	return object;
 }
@@ -604,64 +514,53 @@ static json_t *sample_value(const struct mw_report *report, const struct mw_repo
 {
 	bool heap = report->tracked[MW_KIND_HEAP], vm = report->tracked[MW_KIND_VM];
 
-	return json_pack("{s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "at", sample->at, "rss",
-			 mw_json_number(sample->rss), "pss", mw_json_number(sample->pss), "vsize",
-			 mw_json_number(sample->vsize), "heap_impacting",
-			 heap ? mw_json_number(sample->heap_impacting) : json_null(), "vm_impacting",
-			 vm ? mw_json_number(sample->vm_impacting) : json_null(), "arena_used",
-			 mw_json_number(sample->arena_used), "arena_free", mw_json_number(sample->arena_free),
-			 "arena_size", mw_json_number(sample->arena_size));
+	return MW_OBJECT(MW_OF(sample, at), MW_OF(sample, rss), MW_OF(sample, pss), MW_OF(sample, vsize),
+			 MW_KEY("heap_impacting", heap ? MW_VALUE(sample->heap_impacting) : json_null()),
+			 MW_KEY("vm_impacting", vm ? MW_VALUE(sample->vm_impacting) : json_null()),
+			 MW_OF(sample, arena_used), MW_OF(sample, arena_free), MW_OF(sample, arena_size));
 }
 
 static json_t *module_value(const struct mw_report_module *module)
 {
-	return json_pack("{s:o, s:o, s:o, s:o}", "module", mw_json_text(module->module), "size",
-			 mw_json_amount(&module->size), "impacting", mw_json_amount(&module->impacting), "transient",
-			 mw_json_amount(&module->transient));
+	return MW_OBJECT(MW_OF(module, module), MW_OF(module, size), MW_OF(module, impacting),
+			 MW_OF(module, transient));
 }
 
 static json_t *thread_value(const struct mw_report_thread *thread)
 {
-	return json_pack("{s:i, s:o, s:o, s:o, s:o}", "tid", thread->tid, "name", mw_json_text(thread->name), "size",
-			 mw_json_amount(&thread->size), "impacting", mw_json_amount(&thread->impacting), "transient",
-			 mw_json_amount(&thread->transient));
+	return MW_OBJECT(MW_OF(thread, tid), MW_OF(thread, name), MW_OF(thread, size), MW_OF(thread, impacting),
+			 MW_OF(thread, transient));
 }
 
 static json_t *suspect_value(const struct mw_report *report, const struct mw_report_suspect *suspect)
 {
 	static const struct mw_report_frame none;
 	const struct mw_report_frame *frame = suspect->frame ? suspect->frame : &none;
-	json_t *stacks = json_array();
 
-	for (size_t i = 0; i < suspect->stack_count; i++)
-		if (json_array_append_new(stacks, json_string(report->stacks[suspect->stacks[i]].id)) != 0) {
-			json_decref(stacks);
-			return NULL;
-		}
-	return json_pack("{s:o, s:o, s:o, s:o, s:s, s:b, s:o, s:o, s:o, s:f, s:o, s:o, s:o}", "line",
-			 frame->line ? mw_json_number(frame->line) : json_null(), "function",
-			 mw_json_text(frame->function), "file", mw_json_text(frame->file), "module",
-			 mw_json_text(frame->module), "verdict", mw_growth_name(suspect->verdict), "certain",
-			 suspect->certain, "bytes", mw_json_number(suspect->bytes), "blocks",
-			 mw_json_number(suspect->blocks), "freed", mw_json_number(suspect->freed), "bytes_per_hour",
-			 suspect->bytes_per_hour, "seconds_to_limit",
-			 suspect->seconds_to_limit < 0 ? json_null() : json_real(suspect->seconds_to_limit), "stacks",
-			 stacks, "sentence", mw_json_text(suspect->sentence));
+	return MW_OBJECT(
+		MW_KEY("line", frame->line ? MW_VALUE(frame->line) : json_null()), MW_OF(frame, function),
+		MW_OF(frame, file), MW_OF(frame, module), MW_KEY("verdict", mw_growth_name(suspect->verdict)),
+		MW_OF(suspect, certain), MW_OF(suspect, bytes), MW_OF(suspect, blocks), MW_OF(suspect, freed),
+		MW_OF(suspect, bytes_per_hour),
+		MW_KEY("seconds_to_limit",
+		       suspect->seconds_to_limit < 0 ? json_null() : json_real(suspect->seconds_to_limit)),
+		MW_KEY("stacks", MW_ARRAY(i, suspect->stack_count, MW_VALUE(report->stacks[suspect->stacks[i]].id))),
+		MW_OF(suspect, sentence));
 }
 
 static json_t *mark_value(const struct mw_report_mark *mark)
 {
-	return json_pack("{s:o, s:f, s:o}", "number", mw_json_number(mark->number), "at", (double)mark->time_ns / 1e9,
-			 "name", mw_json_text(mark->name));
+	return MW_OBJECT(MW_OF(mark, number), MW_KEY("at", (double)mark->time_ns / 1e9), MW_OF(mark, name));
 }
 
-static void put_stacks(struct writer *writer, const struct mw_report *report, const struct frames *shared)
-{
-	open_array(writer, "stacks");
-	for (size_t i = 0; i < report->stack_count && !writer->failed; i++)
-		put_item(writer, stack_value(&report->stacks[i], shared));
-	close_array(writer);
-}
+/* A member that is an array, each item on a line of its own. */
+#define PUT_ARRAY(writer, key, i, count, value)                                                                        \
+	do {                                                                                                           \
+		open_array(writer, key);                                                                               \
+		for (size_t i = 0; i < (count) && !(writer)->failed; i++)                                              \
+			put_item(writer, value);                                                                       \
+		close_array(writer);                                                                                   \
+	} while (0)
 
 static void put_shared_stacks(struct writer *writer, const struct mw_report *report)
 {
@@ -673,55 +572,36 @@ static void put_shared_stacks(struct writer *writer, const struct mw_report *rep
 		writer->failed = true;
 		return;
 	}
-	open_array(writer, "frames");
-	for (size_t i = 0; i < frames.index.count && !writer->failed; i++)
-		put_item(writer, frame_value(frames.frames[i]));
-	close_array(writer);
-	put_stacks(writer, report, &frames);
+	PUT_ARRAY(writer, "frames", i, frames.index.count, frame_value(frames.frames[i]));
+	PUT_ARRAY(writer, "stacks", i, report->stack_count, stack_value(&report->stacks[i], &frames));
 	frames_deinit(&frames);
 }
 
 static void put_arrays(struct writer *writer, const struct mw_report *report)
 {
-	open_array(writer, "marks");
-	for (size_t i = 0; i < report->mark_count; i++)
-		put_item(writer, mark_value(&report->marks[i]));
-	close_array(writer);
-	open_array(writer, "memory");
-	for (size_t i = 0; i < report->memory_count; i++)
-		put_item(writer, sample_value(report, &report->memory[i]));
-	close_array(writer);
-	open_array(writer, "modules");
-	for (size_t i = 0; i < report->module_count; i++)
-		put_item(writer, module_value(&report->modules[i]));
-	close_array(writer);
-	open_array(writer, "suspects");
-	for (size_t i = 0; i < report->suspect_count; i++)
-		put_item(writer, suspect_value(report, &report->suspects[i]));
-	close_array(writer);
-	open_array(writer, "threads");
-	for (size_t i = 0; i < report->thread_count; i++)
-		put_item(writer, thread_value(&report->threads[i]));
-	close_array(writer);
+	PUT_ARRAY(writer, "marks", i, report->mark_count, mark_value(&report->marks[i]));
+	PUT_ARRAY(writer, "memory", i, report->memory_count, sample_value(report, &report->memory[i]));
+	PUT_ARRAY(writer, "modules", i, report->module_count, module_value(&report->modules[i]));
+	PUT_ARRAY(writer, "suspects", i, report->suspect_count, suspect_value(report, &report->suspects[i]));
+	PUT_ARRAY(writer, "threads", i, report->thread_count, thread_value(&report->threads[i]));
 	if (writer->shared)
 		put_shared_stacks(writer, report);
 	else
-		put_stacks(writer, report, NULL);
+		PUT_ARRAY(writer, "stacks", i, report->stack_count, stack_value(&report->stacks[i], NULL));
 }
 
-static json_t *not_hooked_value(const struct mw_report *report)
+static json_t *lost_value(const struct mw_report *report)
 {
-	json_t *hooks = json_array();
+	json_t *missed = json_array();
 
-	for (size_t i = 0; hooks && i < report->engine.hook_count; i++) {
+	for (size_t i = 0; missed && i < report->engine.hook_count; i++) {
 		const struct mw_report_hook *hook = &report->engine.hooks[i];
 
 		if (hook->missed)
-			mw_json_append(&hooks,
-				       json_pack("{s:o, s:o, s:o}", "function", mw_json_text(hook->function), "module",
-						 mw_json_text(hook->module), "why", mw_json_text(hook->refused)));
+			mw_json_append(&missed, MW_OBJECT(MW_OF(hook, function), MW_OF(hook, module),
+							  MW_KEY("why", hook->refused)));
 	}
-	return hooks;
+	return MW_OBJECT(MW_OF(&report->lost, events), MW_OF(&report->lost, stacks), MW_KEY("not_hooked", missed));
 }
 
 /* `views` is what else was asked, or NULL. */
@@ -734,17 +614,17 @@ static void put_report(struct writer *writer, const struct mw_report *report, co
 	put_member(writer, "window", window_value(report));
 	put_member(writer, "engine", engine_value(report));
 	put_member(writer, "complete", json_boolean(mw_report_is_complete(report)));
-	put_member(writer, "lost",
-		   json_pack("{s:o, s:o, s:o}", "events", mw_json_number(report->lost.events), "stacks",
-			     mw_json_number(report->lost.stacks), "not_hooked", not_hooked_value(report)));
+	put_member(writer, "lost", lost_value(report));
 	if (report->lost.cut)
 		put_member(writer, "cut", mw_json_text(report->lost.cut));
 	put_member(writer, "totals", all_totals_value(report));
 	put_member(writer, "children", children_value(report));
-	put_member(writer, "nameless", nameless_value(report));
+	put_member(writer, "nameless", mw_json_texts(report->nameless.modules, report->nameless.module_count));
 	put_member(writer, "nameless_hint", mw_json_text(mw_text_nameless_hint(&report->nameless)));
 	put_member(writer, "nameless_command", nameless_command_value(&report->nameless));
-	put_member(writer, "runtimes", runtimes_value(report));
+	put_member(writer, "runtimes",
+		   MW_ARRAY(i, report->runtime_count,
+			    MW_OBJECT(MW_OF(&report->runtimes[i], name), MW_OF(&report->runtimes[i], text))));
 	put_member(writer, "rss_growth", rss_value(&report->rss));
 	put_member(writer, "address_space", mw_json_space(report->space));
 	put_arrays(writer, report);
@@ -776,14 +656,38 @@ static struct mw_error *write_all(const struct mw_report *const *reports, size_t
 	return writer.failed ? mw_error_nomem() : NULL;
 }
 
-struct mw_error *mw_json_write(const struct mw_report *const *reports, size_t count,
-			       const struct mw_output_options *options, FILE *stream)
-{
-	return write_all(reports, count, options, stream, false);
-}
-
 struct mw_error *mw_json_write_shared(const struct mw_report *const *reports, size_t count,
 				      const struct mw_output_options *options, FILE *stream)
 {
 	return write_all(reports, count, options, stream, true);
 }
+
+static struct mw_error *write_report(const struct mw_report *const *reports, size_t count,
+				     const struct mw_output_options *options, FILE *stream)
+{
+	return write_all(reports, count, options, stream, false);
+}
+
+/* Blanks between its words don't matter. */
+static bool is_own(const char *head, size_t size)
+{
+	static const char first[] = "{\"schema\":\"memwatch.";
+	size_t found = 0;
+
+	for (size_t i = 0; i < size && first[found]; i++)
+		if (!strchr(" \t\r\n", head[i]) && head[i] != first[found++])
+			return false;
+	return !first[found];
+}
+
+const struct mw_output mw_output_json = {
+	.name = "json",
+	.what = "a JSON report",
+	.is_own = is_own,
+	.of_reports = {"the whole report as JSON; '-' is standard output\n",
+		       "Write the whole report as JSON; '-' is standard output."},
+	.of_diffs = {"all stacks as JSON; '-' is standard output\n",
+		     "Write all stacks as JSON; '-' is standard output."},
+	.write = write_report,
+	.write_diffs = mw_json_diff_write,
+};

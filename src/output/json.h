@@ -11,27 +11,68 @@
 json_t *mw_json_text(const char *text);
 /* A number, null for MW_SIZE_UNKNOWN and for what JSON readers with signed numbers can't hold. */
 json_t *mw_json_number(uint64_t number);
-json_t *mw_json_amount(const struct mw_amount *amount);
+json_t *mw_json_amount(struct mw_amount amount);
 /* RFC 3339 in UTC with microseconds; null for 0 and less. */
 json_t *mw_json_date(int64_t realtime_ns);
 json_t *mw_json_frames(const struct mw_report_frame *frames, size_t count);
+json_t *mw_json_texts(const char *const *texts, size_t count);
 json_t *mw_json_space(const struct mw_report_space *space);
 
 /* Add a value, which is given away, to an array or object; that is dropped and becomes NULL without memory. */
 void mw_json_append(json_t **array, json_t *value);
 void mw_json_set(json_t **object, const char *key, json_t *value);
-/* The first object with the second one's members; both are given away. */
-json_t *mw_json_join(json_t *first, json_t *second);
+
+/* --- whole objects and arrays: MW_OBJECT(MW_OF(hook, module), MW_KEY("why", hook->refused)) ------- */
+
+struct mw_json_member {
+	const char *key;
+	json_t *value;
+};
+
+json_t *mw_json_object(const struct mw_json_member *members);
+json_t *mw_json_flag(bool flag);
+json_t *mw_json_given(json_t *value);
+
+/* A value of its type. */
+#define MW_VALUE(value)                                                                                                \
+	_Generic((value),                                                                                              \
+		json_t *: mw_json_given,                                                                               \
+		bool: mw_json_flag,                                                                                    \
+		int: json_integer,                                                                                     \
+		uint32_t: mw_json_number,                                                                              \
+		uint64_t: mw_json_number,                                                                              \
+		double: json_real,                                                                                     \
+		char *: mw_json_text,                                                                                  \
+		const char *: mw_json_text,                                                                            \
+		struct mw_amount: mw_json_amount)(value)
+
+/* Members: one that is called as in its struct; any. */
+#define MW_OF(from, name)                                                                                              \
+	{                                                                                                              \
+#name, MW_VALUE((from)->name)                                                                          \
+	}
+#define MW_KEY(key, value)                                                                                             \
+	{                                                                                                              \
+		key, MW_VALUE(value)                                                                                   \
+	}
+#define MW_OBJECT(...) mw_json_object((const struct mw_json_member[]){__VA_ARGS__, {NULL, NULL}})
+
+/* Of `count` values, each as `value` makes it of its number `i`. */
+#define MW_ARRAY(i, count, value)                                                                                      \
+	({                                                                                                             \
+		json_t *array_ = json_array();                                                                         \
+                                                                                                                       \
+		for (size_t i = 0; array_ && i < (count); i++)                                                         \
+			mw_json_append(&array_, value);                                                                \
+		array_;                                                                                                \
+	})
+
 /* Write a value and drop it. False without memory, also where it is NULL; write errors stay in the stream. */
 bool mw_json_put(FILE *stream, json_t *value);
 
-struct mw_error *mw_json_write(const struct mw_report *const *reports, size_t count,
-			       const struct mw_output_options *options, FILE *stream) MW_MUST_CHECK;
-/* The same, but that each report has its frames once, as `frames`, and those of its stacks are indexes into that. */
+/* The report, but that each has its frames once, as `frames`, and those of its stacks are indexes into that. */
 struct mw_error *mw_json_write_shared(const struct mw_report *const *reports, size_t count,
 				      const struct mw_output_options *options, FILE *stream) MW_MUST_CHECK;
-/* Does a file that begins so hold a report or a comparison? Blanks between its words don't matter. */
-bool mw_json_is_own(const char *head, size_t size);
 
 /* Write what there is of the views, each as ,\n"KEY":VALUE. False without memory; write errors stay in the stream. */
 bool mw_json_views(FILE *stream, const struct mw_views *views);

@@ -49,13 +49,13 @@ static json_t *snapshot_value(const struct mw_diff_snapshot *snapshot)
 {
 	bool complete = !snapshot->cut && !snapshot->lost_events && !snapshot->lost_stacks && !snapshot->not_hooked;
 
-	return json_pack("{s:o, s:i, s:o, s:o, s:o, s:b, s:o, s:f, s:o, s:b, s:b, s:{s:o, s:o, s:o}}", "file",
-			 mw_json_text(snapshot->file), "pid", snapshot->pid, "comm", mw_json_text(snapshot->comm),
-			 "exe", mw_json_text(snapshot->exe), "build_id", mw_json_text(snapshot->build_id), "launched",
-			 snapshot->launched, "started", mw_json_date(snapshot->started_realtime_ns), "at", snapshot->at,
-			 "moment", mw_json_text(snapshot->moment), "complete", complete, "cut", snapshot->cut, "lost",
-			 "events", mw_json_number(snapshot->lost_events), "stacks",
-			 mw_json_number(snapshot->lost_stacks), "not_hooked", mw_json_number(snapshot->not_hooked));
+	return MW_OBJECT(
+		MW_OF(snapshot, file), MW_OF(snapshot, pid), MW_OF(snapshot, comm), MW_OF(snapshot, exe),
+		MW_OF(snapshot, build_id), MW_OF(snapshot, launched),
+		MW_KEY("started", mw_json_date(snapshot->started_realtime_ns)), MW_OF(snapshot, at),
+		MW_OF(snapshot, moment), MW_KEY("complete", complete), MW_OF(snapshot, cut),
+		MW_KEY("lost", MW_OBJECT(MW_KEY("events", snapshot->lost_events),
+					 MW_KEY("stacks", snapshot->lost_stacks), MW_OF(snapshot, not_hooked))));
 }
 
 /* null where the difference is no number of 64 bits with a sign. */
@@ -70,14 +70,14 @@ static json_t *change_value(uint64_t from, uint64_t to)
 
 static json_t *delta_value(const struct mw_amount held[MW_DIFF_SIDES])
 {
-	return json_pack("{s:o, s:o}", "count", change_value(held[MW_DIFF_OLD].count, held[MW_DIFF_NEW].count), "bytes",
-			 change_value(held[MW_DIFF_OLD].bytes, held[MW_DIFF_NEW].bytes));
+	return MW_OBJECT(MW_KEY("count", change_value(held[MW_DIFF_OLD].count, held[MW_DIFF_NEW].count)),
+			 MW_KEY("bytes", change_value(held[MW_DIFF_OLD].bytes, held[MW_DIFF_NEW].bytes)));
 }
 
 static json_t *rate_value(double count, double bytes)
 {
-	return json_pack("{s:f, s:f, s:f, s:f}", "count_per_second", count, "bytes_per_second", bytes, "count_per_hour",
-			 count * 3600, "bytes_per_hour", bytes * 3600);
+	return MW_OBJECT(MW_KEY("count_per_second", count), MW_KEY("bytes_per_second", bytes),
+			 MW_KEY("count_per_hour", count * 3600), MW_KEY("bytes_per_hour", bytes * 3600));
 }
 
 static json_t *rates_value(const struct mw_diff *diff, const struct mw_amount held[MW_DIFF_SIDES])
@@ -90,9 +90,10 @@ static json_t *rates_value(const struct mw_diff *diff, const struct mw_amount he
 		count[side] = (double)held[side].count / diff->snapshots[side].at;
 		bytes[side] = (double)held[side].bytes / diff->snapshots[side].at;
 	}
-	return json_pack("{s:o, s:o, s:o}", "old", rate_value(count[MW_DIFF_OLD], bytes[MW_DIFF_OLD]), "new",
-			 rate_value(count[MW_DIFF_NEW], bytes[MW_DIFF_NEW]), "delta",
-			 rate_value(count[MW_DIFF_NEW] - count[MW_DIFF_OLD], bytes[MW_DIFF_NEW] - bytes[MW_DIFF_OLD]));
+	return MW_OBJECT(MW_KEY("old", rate_value(count[MW_DIFF_OLD], bytes[MW_DIFF_OLD])),
+			 MW_KEY("new", rate_value(count[MW_DIFF_NEW], bytes[MW_DIFF_NEW])),
+			 MW_KEY("delta", rate_value(count[MW_DIFF_NEW] - count[MW_DIFF_OLD],
+						    bytes[MW_DIFF_NEW] - bytes[MW_DIFF_OLD])));
 }
 
 /* Between two moments of one window. */
@@ -108,12 +109,10 @@ static json_t *growth_value(const struct mw_diff *diff, const struct mw_amount h
 			  ((double)held[MW_DIFF_NEW].bytes - (double)held[MW_DIFF_OLD].bytes) / seconds);
 }
 
-static json_t *held_value(const struct mw_diff *diff, const struct mw_amount held[MW_DIFF_SIDES])
-{
-	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "old", mw_json_amount(&held[MW_DIFF_OLD]), "new",
-			 mw_json_amount(&held[MW_DIFF_NEW]), "delta", delta_value(held), "rates",
-			 rates_value(diff, held), "growth", growth_value(diff, held));
-}
+/* Members of an amount that is compared. */
+#define HELD(diff, held)                                                                                               \
+	MW_KEY("old", (held)[MW_DIFF_OLD]), MW_KEY("new", (held)[MW_DIFF_NEW]), MW_KEY("delta", delta_value(held)),    \
+		MW_KEY("rates", rates_value(diff, held)), MW_KEY("growth", growth_value(diff, held))
 
 /* A kind that was not compared is null: zeros would claim that nothing was outstanding. */
 static json_t *totals_value(const struct mw_diff *diff)
@@ -121,7 +120,7 @@ static json_t *totals_value(const struct mw_diff *diff)
 	json_t *object = json_object();
 
 	for (unsigned i = 0; object && i < MW_KIND_COUNT; i++) {
-		json_t *value = diff->compared[i] ? held_value(diff, diff->totals[i]) : json_null();
+		json_t *value = diff->compared[i] ? MW_OBJECT(HELD(diff, diff->totals[i])) : json_null();
 
 		mw_json_set(&object, mw_kind_name((enum mw_kind)i), value);
 	}
@@ -136,36 +135,13 @@ static const char *const programs[] = {
 	[MW_DIFF_PROGRAM_OTHER] = "other",
 };
 
-static json_t *rebuilt_value(const struct mw_diff *diff)
-{
-	json_t *array = json_array();
-
-	for (size_t i = 0; array && i < diff->rebuilt_count; i++) {
-		mw_json_append(&array, mw_json_text(diff->rebuilt[i]));
-	}
-	return array;
-}
-
 static json_t *stack_value(const struct mw_diff *diff, const struct mw_diff_stack *stack)
 {
-	json_t *head =
-		json_pack("{s:s, s:s, s:o, s:b, s:o, s:o, s:s}", "id", stack->id, "kind", mw_kind_name(stack->kind),
-			  "api", mw_json_text(stack->api), "truncated", stack->cut == MW_STACK_TRUNCATED, "end",
-			  mw_json_text(mw_stack_end_name(stack->end)), "frames",
-			  mw_json_frames(stack->frames, stack->frame_count), "change", changes[stack->change]);
-
-	return mw_json_join(head, held_value(diff, stack->held));
-}
-
-bool mw_json_is_own(const char *head, size_t size)
-{
-	static const char first[] = "{\"schema\":\"memwatch.";
-	size_t found = 0;
-
-	for (size_t i = 0; i < size && first[found]; i++)
-		if (!strchr(" \t\r\n", head[i]) && head[i] != first[found++])
-			return false;
-	return !first[found];
+	return MW_OBJECT(MW_OF(stack, id), MW_KEY("kind", mw_kind_name(stack->kind)), MW_OF(stack, api),
+			 MW_KEY("truncated", (bool)(stack->cut == MW_STACK_TRUNCATED)),
+			 MW_KEY("end", mw_stack_end_name(stack->end)),
+			 MW_KEY("frames", mw_json_frames(stack->frames, stack->frame_count)),
+			 MW_KEY("change", changes[stack->change]), HELD(diff, stack->held));
 }
 
 static void put_diff(struct writer *writer, const struct mw_diff *diff)
@@ -177,7 +153,7 @@ static void put_diff(struct writer *writer, const struct mw_diff *diff)
 	put_member(writer, "old", snapshot_value(&diff->snapshots[MW_DIFF_OLD]));
 	put_member(writer, "new", snapshot_value(&diff->snapshots[MW_DIFF_NEW]));
 	put_member(writer, "totals", totals_value(diff));
-	put_member(writer, "rebuilt", rebuilt_value(diff));
+	put_member(writer, "rebuilt", mw_json_texts(diff->rebuilt, diff->rebuilt_count));
 	fputs(",\n\"stacks\":[", writer->stream);
 	for (size_t i = 0; i < diff->stack_count && !writer->failed; i++) {
 		fputs(i ? ",\n" : "\n", writer->stream);

@@ -21,35 +21,35 @@
  */
 #include "output/json.h"
 
-static json_t *lifetime_value(const struct mw_sums *sums)
-{
-	if (!sums->has_lifetime)
-		return json_null();
-	return json_pack("{s:o, s:o, s:o}", "min", mw_json_number(sums->lifetime_min_ns), "median",
-			 mw_json_number(sums->lifetime_median_ns), "max", mw_json_number(sums->lifetime_max_ns));
-}
-
 static json_t *sums_value(const struct mw_sums *sums)
 {
-	struct mw_amount size = mw_sums_size(sums);
-	json_t *object = json_pack(
-		"{s:o, s:o, s:o, s:o}", "size", mw_json_amount(&size), "aofi_unknown",
-		mw_json_number(sums->aofi_unknown), "lifetime_ns", lifetime_value(sums), "peak",
-		json_pack("{s:o, s:b}", "bytes", mw_json_number(sums->peak_bytes), "exact", sums->peak_exact));
+	json_t *lifetime = json_null(), *object;
 
-	for (unsigned fate = 0; object && fate < MW_FATE_COUNT; fate++) {
-		json_t *amount = mw_json_amount(&sums->fates[fate]);
-
-		mw_json_set(&object, mw_fate_name((enum mw_fate)fate), amount);
-	}
+	if (sums->has_lifetime)
+		lifetime = MW_OBJECT(MW_KEY("min", sums->lifetime_min_ns), MW_KEY("median", sums->lifetime_median_ns),
+				     MW_KEY("max", sums->lifetime_max_ns));
+	object = MW_OBJECT(
+		MW_KEY("size", mw_sums_size(sums)), MW_OF(sums, aofi_unknown), MW_KEY("lifetime_ns", lifetime),
+		MW_KEY("peak", MW_OBJECT(MW_KEY("bytes", sums->peak_bytes), MW_KEY("exact", sums->peak_exact))));
+	for (unsigned fate = 0; object && fate < MW_FATE_COUNT; fate++)
+		mw_json_set(&object, mw_fate_name((enum mw_fate)fate), MW_VALUE(sums->fates[fate]));
 	return object;
 }
 
-static json_t *place_value(uint32_t level, size_t parent, uint64_t folded)
+/* The first object with the second one's members; both are given away. */
+static json_t *join(json_t *first, json_t *second)
 {
-	return json_pack("{s:o, s:o, s:o}", "level", mw_json_number(level), "parent",
-			 parent == MW_TABLE_ROOT ? json_null() : mw_json_number(parent), "more",
-			 mw_json_number(folded));
+	if (!first || !second || json_object_update(first, second) != 0) {
+		json_decref(first);
+		first = NULL;
+	}
+	json_decref(second);
+	return first;
+}
+
+static json_t *parent_value(size_t parent)
+{
+	return parent == MW_TABLE_ROOT ? json_null() : MW_VALUE(parent);
 }
 
 static json_t *row_value(const struct mw_table_row *row, enum mw_column column)
@@ -58,18 +58,17 @@ static json_t *row_value(const struct mw_table_row *row, enum mw_column column)
 		return json_null();
 	switch (column) {
 	case MW_COLUMN_PROCESS:
-		return json_pack("{s:o, s:o}", "pid", mw_json_number(row->number), "comm", mw_json_text(row->text));
+		return MW_OBJECT(MW_KEY("pid", row->number), MW_KEY("comm", row->text));
 	case MW_COLUMN_THREAD:
-		return json_pack("{s:o, s:o}", "tid", mw_json_number(row->number), "name", mw_json_text(row->text));
+		return MW_OBJECT(MW_KEY("tid", row->number), MW_KEY("name", row->text));
 	case MW_COLUMN_FUNCTION:
-		return json_pack("{s:o, s:o}", "function", mw_json_text(row->text), "module",
-				 mw_json_text(row->module));
+		return MW_OBJECT(MW_KEY("function", row->text), MW_OF(row, module));
 	case MW_COLUMN_KIND:
-		return json_string(mw_kind_name((enum mw_kind)row->number));
+		return MW_VALUE(mw_kind_name((enum mw_kind)row->number));
 	case MW_COLUMN_TYPE:
-		return json_string(mw_fate_name((enum mw_fate)row->number));
+		return MW_VALUE(mw_fate_name((enum mw_fate)row->number));
 	case MW_COLUMN_SIZE:
-		return mw_json_number(row->number);
+		return MW_VALUE(row->number);
 	case MW_COLUMN_HEAP:
 	case MW_COLUMN_MODULE:
 	case MW_COLUMN_STACK:
@@ -77,48 +76,46 @@ static json_t *row_value(const struct mw_table_row *row, enum mw_column column)
 	case MW_COLUMN_COUNT:
 		break;
 	}
-	return mw_json_text(row->text);
+	return MW_VALUE(row->text);
 }
 
 static json_t *table_row(const struct mw_table *table, const struct mw_table_row *row)
 {
 	enum mw_column column = table->by[row->level];
-	json_t *what = json_pack("{s:s, s:o}", "column", mw_column_name(column), "value", row_value(row, column));
+	json_t *what =
+		MW_OBJECT(MW_OF(row, level), MW_KEY("parent", parent_value(row->parent)), MW_KEY("more", row->folded),
+			  MW_KEY("column", mw_column_name(column)), MW_KEY("value", row_value(row, column)));
 
-	return mw_json_join(mw_json_join(place_value(row->level, row->parent, row->folded), what),
-			    sums_value(&row->sums));
+	return join(what, sums_value(&row->sums));
 }
 
 static json_t *tree_node(const struct mw_tree_node *node)
 {
 	bool has_offset = node->folded <= 1 && !node->cut && !node->function;
-	json_t *what =
-		json_pack("{s:o, s:o, s:o, s:o, s:o}", "function", mw_json_text(node->function), "module",
-			  mw_json_text(node->module), "offset", has_offset ? mw_json_number(node->offset) : json_null(),
-			  "cut", mw_json_text(node->cut), "self", sums_value(&node->self));
+	json_t *what = MW_OBJECT(MW_OF(node, level), MW_KEY("parent", parent_value(node->parent)),
+				 MW_KEY("more", node->folded), MW_OF(node, function), MW_OF(node, module),
+				 MW_KEY("offset", has_offset ? MW_VALUE(node->offset) : json_null()), MW_OF(node, cut),
+				 MW_KEY("self", sums_value(&node->self)));
 
-	return mw_json_join(mw_json_join(place_value(node->level, node->parent, node->folded), what),
-			    sums_value(&node->sums));
+	return join(what, sums_value(&node->sums));
 }
 
 static json_t *block_row(const struct mw_block_row *row)
 {
-	json_t *what = json_pack("{s:o, s:o, s:o, s:s, s:s, s:i, s:o}", "address", mw_json_number(row->addr), "bytes",
-				 mw_json_number(row->bytes), "left", mw_json_number(row->left), "kind",
-				 mw_kind_name(row->kind), "type", mw_fate_name(row->fate), "pid", row->pid, "heap",
-				 mw_json_text(row->heap));
-	json_t *who = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "tid",
-				row->tid ? json_integer(row->tid) : json_null(), "thread", mw_json_text(row->thread),
-				"stack", mw_json_text(row->stack ? row->stack->id : NULL), "allocated_ns",
-				mw_json_number(row->born_ns), "freed_ns", mw_json_number(row->died_ns), "lifetime_ns",
-				mw_json_number(row->lifetime_ns), "resident", mw_json_number(row->resident));
-
-	return mw_json_join(what, who);
+	return MW_OBJECT(MW_KEY("address", row->addr), MW_OF(row, bytes), MW_OF(row, left),
+			 MW_KEY("kind", mw_kind_name(row->kind)), MW_KEY("type", mw_fate_name(row->fate)),
+			 MW_OF(row, pid), MW_OF(row, heap), MW_KEY("tid", row->tid ? MW_VALUE(row->tid) : json_null()),
+			 MW_OF(row, thread), MW_KEY("stack", row->stack ? row->stack->id : NULL),
+			 MW_KEY("allocated_ns", row->born_ns), MW_KEY("freed_ns", row->died_ns),
+			 MW_OF(row, lifetime_ns), MW_OF(row, resident));
 }
 
-/* ,"KEY":{HEAD,"NAME":[ up to where items come. The head is given away. */
-static bool open_view(FILE *stream, const char *key, json_t *head, const char *name)
+/* ,"KEY":{HEAD…,"NAME":[ up to where items come. What the head has of its own is given away. */
+static bool open_view(FILE *stream, const struct mw_views *views, const char *key, json_t *own, const char *name)
 {
+	json_t *head = join(MW_OBJECT(MW_KEY("type", mw_fate_name(views->type)),
+				      MW_KEY("sort", mw_sort_name(views->sort)), MW_OF(views, filter)),
+			    own);
 	size_t count = 0;
 	bool good = head;
 	const char *member;
@@ -135,75 +132,52 @@ static bool open_view(FILE *stream, const char *key, json_t *head, const char *n
 	return good;
 }
 
-static json_t *head_value(const struct mw_views *views)
-{
-	return json_pack("{s:s, s:s, s:o}", "type", mw_fate_name(views->type), "sort", mw_sort_name(views->sort),
-			 "filter", mw_json_text(views->filter));
-}
-
-static json_t *columns_value(const struct mw_table *table)
-{
-	json_t *array = json_array();
-
-	for (size_t i = 0; array && i < table->by_count; i++) {
-		mw_json_append(&array, json_string(mw_column_name(table->by[i])));
-	}
-	return array;
-}
+/* Up to the view's end, each row on a line of its own; false without memory, as `good` is then. */
+#define PUT_ROWS(stream, good, i, count, value)                                                                        \
+	do {                                                                                                           \
+		for (size_t i = 0; i < (count) && (good); i++) {                                                       \
+			fputs(i ? ",\n" : "\n", stream);                                                               \
+			(good) = mw_json_put(stream, value);                                                           \
+		}                                                                                                      \
+		fputs("]}", stream);                                                                                   \
+	} while (0)
 
 static bool put_groups(FILE *stream, const struct mw_views *views)
 {
 	const struct mw_table *table = views->groups;
-	json_t *head = json_pack("{s:o, s:o}", "by", columns_value(table), "total", sums_value(&table->total));
-	bool good = open_view(stream, "groups", mw_json_join(head_value(views), head), "rows");
+	json_t *own = MW_OBJECT(MW_KEY("by", MW_ARRAY(i, table->by_count, MW_VALUE(mw_column_name(table->by[i])))),
+				MW_KEY("total", sums_value(&table->total)));
+	bool good = open_view(stream, views, "groups", own, "rows");
 
-	for (size_t i = 0; i < table->row_count && good; i++) {
-		fputs(i ? ",\n" : "\n", stream);
-		good = mw_json_put(stream, table_row(table, &table->rows[i]));
-	}
-	fputs("]}", stream);
+	PUT_ROWS(stream, good, i, table->row_count, table_row(table, &table->rows[i]));
 	return good;
 }
 
 static bool put_tree(FILE *stream, const struct mw_views *views)
 {
 	const struct mw_tree *tree = views->tree;
-	json_t *head = json_pack("{s:s, s:o, s:o}", "direction", tree->direction == MW_TREE_DOWN ? "down" : "up",
-				 "total", sums_value(&tree->total), "self", sums_value(&tree->self));
-	bool good = open_view(stream, "tree", mw_json_join(head_value(views), head), "nodes");
+	json_t *own = MW_OBJECT(MW_KEY("direction", tree->direction == MW_TREE_DOWN ? "down" : "up"),
+				MW_KEY("total", sums_value(&tree->total)), MW_KEY("self", sums_value(&tree->self)));
+	bool good = open_view(stream, views, "tree", own, "nodes");
 
-	for (size_t i = 0; i < tree->node_count && good; i++) {
-		fputs(i ? ",\n" : "\n", stream);
-		good = mw_json_put(stream, tree_node(&tree->nodes[i]));
-	}
-	fputs("]}", stream);
+	PUT_ROWS(stream, good, i, tree->node_count, tree_node(&tree->nodes[i]));
 	return good;
 }
 
 static bool put_blocks(FILE *stream, const struct mw_views *views)
 {
 	const struct mw_block_list *list = views->blocks;
-	json_t *head = json_pack("{s:s, s:o}", "sort", list->by_age ? "lifetime" : "size", "count",
-				 mw_json_number(list->count));
-	bool good = open_view(stream, "blocks", mw_json_join(head_value(views), head), "rows");
+	json_t *own = MW_OBJECT(MW_KEY("sort", list->by_age ? "lifetime" : "size"), MW_OF(list, count));
+	bool good = open_view(stream, views, "blocks", own, "rows");
 
-	for (size_t i = 0; i < list->row_count && good; i++) {
-		fputs(i ? ",\n" : "\n", stream);
-		good = mw_json_put(stream, block_row(&list->rows[i]));
-	}
-	fputs("]}", stream);
+	PUT_ROWS(stream, good, i, list->row_count, block_row(&list->rows[i]));
 	return good;
 }
 
 bool mw_json_views(FILE *stream, const struct mw_views *views)
 {
-	bool good = true;
+	bool good = !views->groups || put_groups(stream, views);
 
-	if (views->groups)
-		good = put_groups(stream, views);
-	if (good && views->tree)
-		good = put_tree(stream, views);
-	if (good && views->blocks)
-		good = put_blocks(stream, views);
-	return good;
+	good = good && (!views->tree || put_tree(stream, views));
+	return good && (!views->blocks || put_blocks(stream, views));
 }

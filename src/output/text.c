@@ -634,8 +634,8 @@ static void put_report(struct mw_text *text, const struct mw_views *views)
 		put_more(text);
 }
 
-struct mw_error *mw_text_write(const struct mw_report *const *reports, size_t count,
-			       const struct mw_output_options *options, FILE *stream)
+static struct mw_error *write_report(const struct mw_report *const *reports, size_t count,
+				     const struct mw_output_options *options, FILE *stream)
 {
 	struct mw_output_options clamped = *options;
 	struct mw_text text = {.options = &clamped, .stream = stream};
@@ -655,3 +655,10 @@ struct mw_error *mw_text_write(const struct mw_report *const *reports, size_t co
 	mw_line_deinit(&text.line);
 	return failed ? mw_error_nomem() : NULL;
 }
+
+const struct mw_output mw_output_text = {
+	.name = "text",
+	.reading = true,
+	.write = write_report,
+	.write_diffs = mw_text_diff_write,
+};

@@ -19,19 +19,8 @@ struct writer {
 	const struct mw_diff *diff;
 	const struct mw_diff_output_options *options;
 	FILE *stream;
-	struct mw_line line; /* scratch */
-	bool failed;         /* out of memory; the stream keeps its own errors */
+	struct mw_text text; /* of its lines */
 };
-
-/* Write the scratch line and empty it. */
-static void end_line(struct writer *writer)
-{
-	if (writer->line.length)
-		fwrite(writer->line.data, 1, writer->line.length, writer->stream);
-	fputc('\n', writer->stream);
-	writer->failed = writer->failed || writer->line.failed;
-	mw_line_cut(&writer->line, 0);
-}
 
 /* Are the numbers those of an hour? */
 static bool is_hourly(const struct mw_diff *diff)
@@ -85,37 +74,29 @@ static void put_snapshot(struct writer *writer, enum mw_diff_side side)
 {
 	const struct mw_diff_snapshot *snapshot = &writer->diff->snapshots[side];
 	struct mw_amount total = total_of(writer->diff, side);
-	struct mw_line *line = &writer->line;
+	struct mw_line *line = &writer->text.line;
 
 	mw_line_printf(line, "// %s: ", side == MW_DIFF_OLD ? "old" : "new");
 	mw_line_name(line, snapshot->file);
 	mw_line_printf(line, ", ");
 	mw_line_name(line, snapshot->exe ? snapshot->exe : snapshot->comm);
-	mw_line_printf(line, " (pid %d)", snapshot->pid);
-	end_line(writer);
+	MW_TEXT_ROW(&writer->text, " (pid %d)", snapshot->pid);
 	mw_line_printf(line, "//      at %.3f s", snapshot->at);
 	if (snapshot->moment) {
 		mw_line_printf(line, ", ");
 		mw_line_name(line, snapshot->moment);
 	}
 	add_date(line, snapshot->started_realtime_ns);
-	mw_line_printf(line, ": %" PRIu64 " bytes in %" PRIu64 " blocks %s", total.bytes, total.count,
-		       is_hourly(writer->diff) ? "allocated in it and not freed" : "outstanding");
-	end_line(writer);
-	if (snapshot->cut) {
-		mw_line_printf(line, "//      The recording was cut off: compared as far as it goes");
-		end_line(writer);
-	}
-	if (snapshot->not_hooked) {
-		mw_line_printf(line, "//      Incomplete: %zu entry points of allocators were not hooked",
-			       snapshot->not_hooked);
-		end_line(writer);
-	}
-	if (snapshot->lost_events || snapshot->lost_stacks) {
-		mw_line_printf(line, "//      Incomplete: %" PRIu64 " events and %" PRIu64 " stacks were lost",
-			       snapshot->lost_events, snapshot->lost_stacks);
-		end_line(writer);
-	}
+	MW_TEXT_ROW(&writer->text, ": %" PRIu64 " bytes in %" PRIu64 " blocks %s", total.bytes, total.count,
+		    is_hourly(writer->diff) ? "allocated in it and not freed" : "outstanding");
+	if (snapshot->cut)
+		MW_TEXT_ROW(&writer->text, "//      The recording was cut off: compared as far as it goes");
+	if (snapshot->not_hooked)
+		MW_TEXT_ROW(&writer->text, "//      Incomplete: %zu entry points of allocators were not hooked",
+			    snapshot->not_hooked);
+	if (snapshot->lost_events || snapshot->lost_stacks)
+		MW_TEXT_ROW(&writer->text, "//      Incomplete: %" PRIu64 " events and %" PRIu64 " stacks were lost",
+			    snapshot->lost_events, snapshot->lost_stacks);
 }
 
 static void put_kinds(struct writer *writer)
@@ -126,29 +107,28 @@ static void put_kinds(struct writer *writer)
 	for (unsigned kind = 0; kind < MW_KIND_COUNT; kind++) {
 		if (!diff->compared[kind])
 			continue;
-		mw_line_printf(&writer->line, "%s%s", before, mw_kind_name((enum mw_kind)kind));
+		mw_line_printf(&writer->text.line, "%s%s", before, mw_kind_name((enum mw_kind)kind));
 		before = ", ";
 	}
-	if (!writer->line.length)
-		mw_line_printf(&writer->line, "// kinds: none");
-	end_line(writer);
+	if (!writer->text.line.length)
+		mw_line_printf(&writer->text.line, "// kinds: none");
+	mw_text_line(&writer->text, MW_STYLE_PLAIN);
 	for (unsigned kind = 0; kind < MW_KIND_COUNT; kind++) {
 		bool in_old = diff->snapshots[MW_DIFF_OLD].tracked[kind];
 
 		if (kind == MW_KIND_VM_INTERNAL || in_old == diff->snapshots[MW_DIFF_NEW].tracked[kind])
 			continue;
-		mw_line_printf(&writer->line, "//      %s is left out: only the %s recording has it",
-			       mw_kind_name((enum mw_kind)kind), in_old ? "old" : "new");
-		end_line(writer);
+		MW_TEXT_ROW(&writer->text, "//      %s is left out: only the %s recording has it",
+			    mw_kind_name((enum mw_kind)kind), in_old ? "old" : "new");
 	}
 }
 
 static void put_rebuilt(struct writer *writer)
 {
 	for (size_t i = 0; i < writer->diff->rebuilt_count; i++) {
-		mw_line_printf(&writer->line, "// built anew in between, so that stacks through it don't match: ");
-		mw_line_name(&writer->line, writer->diff->rebuilt[i]);
-		end_line(writer);
+		mw_line_printf(&writer->text.line, "// built anew in between, so that stacks through it don't match: ");
+		mw_line_name(&writer->text.line, writer->diff->rebuilt[i]);
+		mw_text_line(&writer->text, MW_STYLE_PLAIN);
 	}
 }
 
@@ -184,12 +164,11 @@ static void put_program(struct writer *writer)
 
 	if (!texts[writer->diff->program])
 		return;
-	mw_line_printf(&writer->line, "// Warning: the executables differ (%s): ", texts[writer->diff->program]);
-	mw_line_name(&writer->line, old->exe ? old->exe : old->comm);
-	mw_line_printf(&writer->line, " (build-id %s), ", old->build_id ? old->build_id : "not known");
-	mw_line_name(&writer->line, new->exe ? new->exe : new->comm);
-	mw_line_printf(&writer->line, " (build-id %s)", new->build_id ? new->build_id : "not known");
-	end_line(writer);
+	mw_line_printf(&writer->text.line, "// Warning: the executables differ (%s): ", texts[writer->diff->program]);
+	mw_line_name(&writer->text.line, old->exe ? old->exe : old->comm);
+	mw_line_printf(&writer->text.line, " (build-id %s), ", old->build_id ? old->build_id : "not known");
+	mw_line_name(&writer->text.line, new->exe ? new->exe : new->comm);
+	MW_TEXT_ROW(&writer->text, " (build-id %s)", new->build_id ? new->build_id : "not known");
 }
 
 static void put_header(struct writer *writer)
@@ -214,7 +193,7 @@ static void put_header(struct writer *writer)
 
 static void put_frame(struct writer *writer, const struct mw_report_frame *frame)
 {
-	struct mw_line *line = &writer->line;
+	struct mw_line *line = &writer->text.line;
 
 	mw_line_printf(line, "\t");
 	mw_text_module(line, frame);
@@ -230,8 +209,7 @@ static void put_frame(struct writer *writer, const struct mw_report_frame *frame
 			mw_line_printf(line, ", %" PRIu32, frame->line);
 		mw_line_printf(line, ")");
 	}
-	mw_line_printf(line, "%s", frame->inlined ? " [inlined]" : "");
-	end_line(writer);
+	MW_TEXT_ROW(&writer->text, "%s", frame->inlined ? " [inlined]" : "");
 }
 
 static void put_frames(struct writer *writer, const struct mw_diff_stack *stack)
@@ -245,13 +223,13 @@ static void put_frames(struct writer *writer, const struct mw_diff_stack *stack)
 	for (size_t i = 0; i < stack->frame_count; i++)
 		put_frame(writer, &stack->frames[i]);
 	if (stack->cut == MW_STACK_TRUNCATED)
-		mw_line_printf(&writer->line, "\t... cut here: the wanted depth was reached");
+		mw_line_printf(&writer->text.line, "\t... cut here: the wanted depth was reached");
 	else if (stack->cut == MW_STACK_BROKEN)
-		mw_line_printf(&writer->line, "\t... cut here: no unwind information");
+		mw_line_printf(&writer->text.line, "\t... cut here: no unwind information");
 	else if (stack->end != MW_STACK_END_NONE)
-		mw_line_printf(&writer->line, "\t... ends here: %s", mw_stack_end_name(stack->end));
-	if (writer->line.length)
-		end_line(writer);
+		mw_line_printf(&writer->text.line, "\t... ends here: %s", mw_stack_end_name(stack->end));
+	if (writer->text.line.length)
+		mw_text_line(&writer->text, MW_STYLE_PLAIN);
 	fputc('\n', writer->stream);
 }
 
@@ -265,7 +243,7 @@ static void put_rates(struct writer *writer, const struct mw_diff_stack *stack)
 		const struct mw_amount *held = &stack->held[side];
 		double seconds = writer->diff->snapshots[side].at;
 
-		mw_line_printf(&writer->line,
+		mw_line_printf(&writer->text.line,
 			       "%s %s: %" PRIu64 " bytes in %" PRIu64 " blocks in %.3f s, %.1f bytes a second",
 			       side == MW_DIFF_NEW ? "//" : ";", sides[side], held->bytes, held->count, seconds,
 			       (double)held->bytes / seconds);
@@ -276,8 +254,7 @@ static void put_rates(struct writer *writer, const struct mw_diff_stack *stack)
 		what = "only old";
 	else if (stack->change != MW_DIFF_SAME)
 		what = stack->change == MW_DIFF_MORE ? "faster" : "slower, but it goes on";
-	mw_line_printf(&writer->line, ": %s", what);
-	end_line(writer);
+	MW_TEXT_ROW(&writer->text, ": %s", what);
 	fputc('\n', writer->stream);
 }
 
@@ -362,7 +339,9 @@ static void put_total(struct writer *writer)
 struct mw_error *mw_text_diff_write(const struct mw_diff *const *diffs, size_t count,
 				    const struct mw_diff_output_options *options, FILE *stream)
 {
-	struct writer writer = {.options = options, .stream = stream};
+	static const struct mw_output_options plain;
+	struct writer writer = {.options = options, .stream = stream, .text = {.stream = stream, .options = &plain}};
+	bool failed;
 
 	for (size_t i = 0; i < count; i++) {
 		writer.diff = diffs[i];
@@ -372,6 +351,7 @@ struct mw_error *mw_text_diff_write(const struct mw_diff *const *diffs, size_t c
 		put_stacks(&writer);
 		put_total(&writer);
 	}
-	mw_line_deinit(&writer.line);
-	return writer.failed ? mw_error_nomem() : NULL;
+	failed = writer.text.line.failed;
+	mw_line_deinit(&writer.text.line);
+	return failed ? mw_error_nomem() : NULL;
 }
