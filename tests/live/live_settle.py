@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: MIT
 """--settle: blocks in flight at the window's end are not taken for kept ones, and the window's own figures stay what they were."""
 import os
+import pty
 import signal
 import struct
 import subprocess
 import tempfile
-import time
+import threading
 import unittest
 
 import mwlive
@@ -43,12 +44,43 @@ class Service(mwlive.Target):
         mwlive.wait_until(lambda: self.steps() >= until, 'requests end')
 
 
+class Terminal:
+    """Reads what memwatch shows, and notices when it says that it settles."""
+
+    def __init__(self, test):
+        self.leader, self.follower = pty.openpty()
+        self.test = test
+        self.settles = threading.Event()
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+        test.addCleanup(self.close)
+
+    def read(self):
+        text = b''
+        try:
+            while chunk := os.read(self.leader, 4096):
+                text = text[-100:] + chunk
+                if b'settling: ' in text:
+                    self.settles.set()
+        except OSError:  # the last one that could write is gone
+            pass
+
+    def await_settling(self):
+        self.test.assertTrue(self.settles.wait(mwlive.PATIENCE), 'memwatch does not say that it settles')
+
+    def close(self):
+        os.close(self.follower)
+        self.reader.join(mwlive.PATIENCE)
+        os.close(self.leader)
+
+
 class Settle(unittest.TestCase):
     def settling(self, *targets, options=(), seconds=0.7, **more):
         """memwatch, with its windows over; what was in flight then has been freed."""
+        terminal = Terminal(self)
         watch = mwlive.Watch(self, *(t.pid for t in targets), options=('-d', seconds, '--settle', '100', *options), busy=True,
-                             **more)
-        time.sleep(seconds)
+                             terminal=terminal.follower, **more)
+        terminal.await_settling()
         for target in targets:
             target.await_requests()
         self.assertIsNone(watch.process.poll())
@@ -144,9 +176,11 @@ class Settle(unittest.TestCase):
     def test_several(self):
         """One of them ends within its window."""
         targets = [Service(self) for _ in range(3)]
-        watch = mwlive.Watch(self, *(t.pid for t in targets), options=('-d', '4', '--settle', '100'), busy=True)
+        terminal = Terminal(self)
+        watch = mwlive.Watch(self, *(t.pid for t in targets), options=('-d', '4', '--settle', '100'), busy=True,
+                             terminal=terminal.follower)
         targets[0].finish()
-        time.sleep(4)
+        terminal.await_settling()
         for target in targets[1:]:
             target.await_requests()
         watch.process.send_signal(signal.SIGINT)

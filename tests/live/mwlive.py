@@ -311,7 +311,8 @@ class Target:
 class Watch:
     """memwatch attached to processes."""
 
-    def __init__(self, test, *pids, options=(), busy=False, engine=None, complete=True, env=None, settle=0):
+    def __init__(self, test, *pids, options=(), busy=False, engine=None, complete=True, env=None, settle=0, terminal=None):
+        """`terminal`: standard error, where progress is shown."""
         self.test = test
         # Nobody is to wait for what is not looked at. None: as memwatch does it by itself.
         settling = () if settle is None or '--settle' in options else ('--settle', settle)
@@ -322,9 +323,9 @@ class Watch:
         self.json = os.path.join(self.directory, 'report.json')
         self.snapshots = [Snapshot(pid) for pid in pids]
         self.process = subprocess.Popen(
-            [config.memwatch, '-p', ','.join(map(str, pids)), '--engine', engine or config.engine, '--quiet',
-             '--json', self.json, *map(str, (*settling, *options))],
-            env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            [config.memwatch, '-p', ','.join(map(str, pids)), '--engine', engine or config.engine,
+             *(('--quiet',) if terminal is None else ()), '--json', self.json, *map(str, (*settling, *options))],
+            env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE if terminal is None else terminal)
         test.addCleanup(kill_quietly, self.process)
         self.wait_for_window(busy)
 
