@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* engine.c: the trap engine as others see it (engine.h, trap.h). */
+#include "base/cleanup.h"
 #include "base/fault.h"
 #include "engine/stale.h"
 #include "engine/trap/trap.h"
@@ -71,14 +72,17 @@ struct mw_error *trap_orphan_keep(struct trap_engine *engine, pid_t tid, int sta
 		return NULL;
 	}
 	if (!orphan) {
-		orphan = calloc(1, sizeof(*orphan));
-		if (!orphan)
+		MW_FREE struct trap_orphan *fresh = calloc(1, sizeof(*fresh));
+
+		if (!fresh)
 			return mw_error_nomem();
-		orphan->tid = tid;
-		orphan->since_ns = engine->stop_ns;
+		fresh->tid = tid;
+		fresh->since_ns = engine->stop_ns;
+		MW_TRY(mw_map_set(&engine->orphans, (uint64_t)tid, fresh));
+		orphan = MW_TAKE(fresh);
 	}
 	orphan->status = status;
-	return mw_map_set(&engine->orphans, (uint64_t)tid, orphan);
+	return NULL;
 }
 
 bool trap_orphan_take(struct trap_engine *engine, pid_t tid, int *status)
