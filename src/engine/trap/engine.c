@@ -196,13 +196,13 @@ static struct mw_error *keep_heard(struct trap_engine *engine)
 {
 	struct mw_error *first = NULL;
 
-	for (size_t i = 0; i < engine->heard.count; i++) {
-		const struct trap_heard *heard = &engine->heard.items[(engine->heard.first + i) % TRAP_HEARD];
+	for (size_t i = engine->heard.first; i < engine->heard.count; i++) {
+		const struct trap_heard *heard = &engine->heard.items[i];
 
 		if (!is_known(engine, heard->tid))
 			mw_error_keep_first(&first, trap_orphan_keep(engine, heard->tid, heard->status));
 	}
-	engine->heard.count = 0;
+	engine->heard.first = engine->heard.count = 0;
 	return first;
 }
 
@@ -646,6 +646,7 @@ static void trap_destroy(struct mw_engine *base)
 	mw_map_deinit(&engine->orphans);
 	mw_map_deinit(&engine->threads);
 	free(engine->processes);
+	free(engine->heard.items);
 	free(engine->frames);
 	free(engine->raw_frames);
 	free(engine);

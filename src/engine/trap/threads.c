@@ -2,6 +2,7 @@
 /* threads.c: the threads of a process: hear of their stops, have them stop and go on, find one that can work for us
  * (trap.h). */
 #include "base/cleanup.h"
+#include "base/vector.h"
 #include "engine/trap/trap.h"
 #include "proc/status.h"
 
@@ -124,11 +125,16 @@ struct mw_error *trap_resume(struct trap_thread *thread)
 #define NAPS      400
 #define TRAP_SCAN 32 /* threads looked at beside one that was found */
 
+/* To be seen to before a stop is waited for: nobody would hear of it again. */
+static bool has_room(struct trap_engine *engine)
+{
+	return MW_VECTOR_ROOM(engine->heard.items, engine->heard.count, engine->heard.capacity);
+}
+
 static void hear(struct trap_engine *engine, pid_t tid, int status)
 {
-	size_t at = (engine->heard.first + engine->heard.count++) % TRAP_HEARD;
-
-	engine->heard.items[at] = (struct trap_heard){.tid = tid, .status = status, .time_ns = mw_clock_ns()};
+	engine->heard.items[engine->heard.count++] =
+		(struct trap_heard){.tid = tid, .status = status, .time_ns = mw_clock_ns()};
 }
 
 void trap_reap_served(struct trap_engine *engine, pid_t tid)
@@ -182,7 +188,7 @@ static size_t look_at_others(struct trap_engine *engine, size_t most)
 	size_t found = 0;
 	void *value;
 
-	for (size_t i = 0; i < most && engine->heard.count < TRAP_HEARD; i++) {
+	for (size_t i = 0; i < most && has_room(engine); i++) {
 		const struct trap_thread *thread;
 
 		if (!mw_map_next(&engine->threads, &engine->next_scan, &value)) {
@@ -233,23 +239,27 @@ static pid_t listen(struct trap_engine *engine)
 	return got;
 }
 
-/* The oldest of what was heard. */
+/* The oldest of what was heard; `*tid` is 0 where there is nothing. */
 static void take(struct trap_engine *engine, pid_t *tid, int *status)
 {
 	const struct trap_heard *oldest = &engine->heard.items[engine->heard.first];
 
-	*tid = oldest->tid;
-	*status = oldest->status;
-	engine->stop_ns = oldest->time_ns;
-	engine->heard.first = (engine->heard.first + 1) % TRAP_HEARD;
-	engine->heard.count--;
+	*tid = 0;
+	if (engine->heard.first < engine->heard.count) {
+		*tid = oldest->tid;
+		*status = oldest->status;
+		engine->stop_ns = oldest->time_ns;
+		engine->heard.first++;
+	}
+	if (engine->heard.first == engine->heard.count)
+		engine->heard.first = engine->heard.count = 0;
 }
 
 struct mw_error *trap_wait(struct trap_engine *engine, pid_t *tid, int *status)
 {
 	*tid = 0;
 	errno = 0;
-	if (engine->heard.count == 0 && (listen(engine) <= 0 || engine->heard.count == 0)) {
+	if (engine->heard.count == 0 && (!has_room(engine) || listen(engine) <= 0 || engine->heard.count == 0)) {
 		engine->stop_ns = mw_clock_ns();
 		if (errno == EINTR || errno == ECHILD || errno == 0)
 			return NULL;
@@ -261,12 +271,10 @@ struct mw_error *trap_wait(struct trap_engine *engine, pid_t *tid, int *status)
 
 void trap_wait_no_time(struct trap_engine *engine, pid_t *tid, int *status)
 {
-	*tid = 0;
 	if (engine->heard.count == 0)
 		look_at_others(engine, engine->threads.count);
 	/* What was seen of one that is killed meanwhile is gone when it is waited for. */
-	if (engine->heard.count > 0)
-		take(engine, tid, status);
+	take(engine, tid, status);
 }
 
 #define INJECTOR_PATIENCE_NS UINT64_C(5000000000)

@@ -31,7 +31,6 @@
 #include <sys/uio.h>
 
 #define TRAP_NO_HOOK         UINT32_MAX
-#define TRAP_HEARD           256 /* stops heard of at once */
 #define TRAP_MASKS           8
 #define TRAP_KNOWN_STACKS    4096
 #define TRAP_STANDSTILLS     5
@@ -266,9 +265,9 @@ struct trap_engine {
 			pid_t tid;
 			int status;
 			uint64_t time_ns;
-		} items[TRAP_HEARD];
-		size_t first, count;
-	} heard;          /* stops that wait to be served, a ring */
+		} * items;
+		size_t first, count, capacity;
+	} heard;          /* stops that wait to be served: those from `first` on */
 	size_t unreaped;  /* threads that are so */
 	size_t next_scan; /* where in the map of threads the next look at others begins */
 	struct {
@@ -312,7 +311,7 @@ bool trap_orphan_take(struct trap_engine *engine, pid_t tid, int *status);
 struct mw_error *trap_wait(struct trap_engine *engine, pid_t *tid, int *status) MW_MUST_CHECK;
 /* The same of those that are known, where it has happened already. */
 void trap_wait_no_time(struct trap_engine *engine, pid_t *tid, int *status);
-/* Hear of all that have stopped (TRAP_HEARD of them at most): they are served before any that stops later. */
+/* Hear of all that have stopped: they are served before any that stops later. */
 void trap_hear_all(struct trap_engine *engine);
 /* A held thread whose signal has been served, or that has none, need not be found again by every wait. */
 void trap_reap_served(struct trap_engine *engine, pid_t tid);
