@@ -11,6 +11,7 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #define MW_MUST_CHECK   __attribute__((warn_unused_result))
 #define MW_PRINTF(f, a) __attribute__((format(printf, f, a)))
@@ -70,6 +71,16 @@ void mw_error_keep_first(struct mw_error **first, struct mw_error *err);
 struct mw_error *mw_error_worse(struct mw_error *err, struct mw_error *cleanup) MW_MUST_CHECK;
 
 enum mw_error_kind mw_error_kind(const struct mw_error *err);
+
+/* Want of memory (MEMORY) as it is; NULL for any other error, which is destroyed: for who can do without what failed. */
+MW_MUST_CHECK static inline struct mw_error *mw_error_if_memory(struct mw_error *err)
+{
+	if (err && mw_error_kind(err) == MW_ERROR_MEMORY)
+		return err;
+	mw_error_destroy(err);
+	return NULL;
+}
+
 int mw_error_errno(const struct mw_error *err);
 /* Text without the hint; owned by the error. */
 const char *mw_error_text(const struct mw_error *err);

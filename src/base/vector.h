@@ -54,6 +54,14 @@ static inline void *mw_vector_reach(void *array, size_t *count, size_t number, s
 	return items + number * size;
 }
 
+/* For each of an array's `count` items, which may be NULL where there are none: `item` points to it. */
+#define MW_EACH_MUTABLE(item, items, count)                                                                            \
+	for (__typeof__(*(items)) *item = (items); (size_t)(item - (items)) < (size_t)(count); item++)
+
+/* The same, where none is written to. */
+#define MW_EACH(item, items, count)                                                                                    \
+	for (const __typeof__(*(items)) *item = (items); (size_t)(item - (items)) < (size_t)(count); item++)
+
 /* Of `count` items of `size` bytes, sorted by a uint64_t at `offset` in each: how many have `key` or less there. */
 static inline size_t mw_vector_up_to(const void *items, size_t count, size_t size, size_t offset, uint64_t key)
 {

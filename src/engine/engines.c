@@ -4,6 +4,7 @@
  * else the trap engine, and says why (memwatch/engine.h).
  */
 #include "base/clock.h"
+#include "base/vector.h"
 #include "engine/jump/jump_engine.h"
 #include "engine/trap/trap_engine.h"
 
@@ -172,12 +173,9 @@ static struct mw_error *auto_start(struct mw_engine *base, pid_t pid)
 
 static bool anything_left(const struct auto_engine *engine, const struct mw_engine *with)
 {
-	for (size_t i = 0; i < engine->count; i++) {
-		const struct choice *choice = &engine->choices[i];
-
+	MW_EACH(choice, engine->choices, engine->count)
 		if (choice->engine == with && !with->ops->window(with, choice->pid)->over)
 			return true;
-	}
 	return false;
 }
 

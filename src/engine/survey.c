@@ -69,26 +69,17 @@ static struct mw_error *add_entry(struct mw_hooks *hooks, const struct mw_module
 struct mw_error *mw_hooks_find(struct mw_hooks *hooks, const struct mw_modules *modules, uint32_t first,
 			       const struct mw_arch *arch, const struct mw_memory_view *memory, bool heap, bool vm)
 {
-	for (uint32_t number = first; number < mw_modules_count(modules); number++) {
-		const struct mw_module *module = mw_modules_get(modules, number);
-		struct mw_found_entry *found = NULL;
-		struct mw_error *err;
+	const struct mw_module *module;
+
+	while ((module = mw_modules_next(modules, &first))) {
+		MW_FREE struct mw_found_entry *found = NULL;
 		size_t count = 0;
 
-		if (module->gone || !module->elf)
-			continue;
-		err = mw_alloc_find(module->elf, &found, &count);
-		if (err && mw_error_kind(err) != MW_ERROR_MEMORY) {
-			/* A file that makes no sense defines nothing. */
-			mw_error_destroy(err);
-			continue;
-		}
-		for (size_t i = 0; i < count && !err; i++)
-			if (found[i].family->kind == MW_KIND_HEAP ? heap : vm)
-				err = add_entry(hooks, module, &found[i], arch, memory);
-		free(found);
-		if (err)
-			return err;
+		/* A file that makes no sense defines nothing. */
+		MW_TRY(mw_error_if_memory(mw_alloc_find(module->elf, &found, &count)));
+		MW_EACH(entry, found, count)
+			if (entry->family->kind == MW_KIND_HEAP ? heap : vm)
+				MW_TRY(add_entry(hooks, module, entry, arch, memory));
 	}
 	return NULL;
 }
@@ -96,8 +87,7 @@ struct mw_error *mw_hooks_find(struct mw_hooks *hooks, const struct mw_modules *
 void mw_hooks_recheck(struct mw_hooks *hooks, const struct mw_modules *modules, const struct mw_arch *arch,
 		      const struct mw_memory_view *memory)
 {
-	for (size_t i = 0; i < hooks->count; i++) {
-		struct mw_hook *hook = &hooks->items[i];
+	MW_EACH_MUTABLE(hook, hooks->items, hooks->count) {
 		const struct mw_module *module = mw_modules_get(modules, hook->module);
 
 		if (!hook->foreign && hook->info.refused != unreadable)
@@ -115,8 +105,8 @@ size_t mw_hooks_usable(const struct mw_hooks *hooks, enum mw_kind kind)
 {
 	size_t usable = 0;
 
-	for (size_t i = 0; i < hooks->count; i++)
-		usable += hooks->items[i].info.kind == kind && !hooks->items[i].info.refused;
+	MW_EACH(hook, hooks->items, hooks->count)
+		usable += hook->info.kind == kind && !hook->info.refused;
 	return usable;
 }
 
@@ -169,11 +159,8 @@ static bool see_exception(void *context, const struct mw_elf_symbol *symbol)
 static struct mw_error *find_exceptions(struct mw_survey *survey, const struct mw_module *module)
 {
 	struct mw_code_range found = {0, 0};
-	struct mw_error *err = mw_elf_each_symbol(module->elf, see_exception, &found);
 
-	if (err && mw_error_kind(err) == MW_ERROR_MEMORY)
-		return err;
-	mw_error_destroy(err);
+	MW_TRY(mw_error_if_memory(mw_elf_each_symbol(module->elf, see_exception, &found)));
 	if (found.end > found.start && survey->exception_count < MW_SURVEY_RUNTIMES)
 		survey->exceptions[survey->exception_count++] =
 			(struct mw_code_range){found.start + module->bias, found.end + module->bias};
@@ -272,12 +259,11 @@ static bool only_stripped_static(const struct mw_survey *survey)
 /* A Go program that C code is no part of. */
 static bool is_go(const struct mw_survey *survey)
 {
-	for (uint32_t i = 0; i < mw_modules_count(survey->modules); i++) {
-		const struct mw_module *module = mw_modules_get(survey->modules, i);
+	const struct mw_module *module;
 
-		if (module->elf && !module->gone && mw_elf_is_go(module->elf))
+	for (uint32_t i = 0; (module = mw_modules_next(survey->modules, &i));)
+		if (mw_elf_is_go(module->elf))
 			return true;
-	}
 	return false;
 }
 
@@ -288,13 +274,10 @@ static struct mw_error *no_allocator(const struct mw_survey *survey, enum mw_kin
 		MW_ERROR_UNSUPPORTED, 0, "no %s that could be watched was found in process %d (searched: %s)",
 		kind == MW_KIND_HEAP ? "allocator" : "mmap function", survey->pid, list ? list : "?");
 
-	for (size_t i = 0; i < survey->hooks.count; i++) {
-		const struct mw_hook *hook = &survey->hooks.items[i];
-
+	MW_EACH(hook, survey->hooks.items, survey->hooks.count)
 		if (hook->info.kind == kind && hook->info.refused)
 			return mw_error_hint(err, "%s in %s is there, but %s; \"memwatch doctor -p %d\" tells more",
 					     hook->info.function, hook->info.module, hook->info.refused, survey->pid);
-	}
 	if (is_go(survey))
 		return mw_error_hint(err, "It is a Go program. " MW_ALLOC_GO_HINT);
 	if (only_stripped_static(survey))
@@ -312,12 +295,9 @@ static struct mw_error *no_allocator(const struct mw_survey *survey, enum mw_kin
 /* A module that defines only a free is no allocator that could be watched. */
 static bool any_allocates(const struct mw_survey *survey)
 {
-	for (size_t i = 0; i < survey->hooks.count; i++) {
-		const struct mw_hook *hook = &survey->hooks.items[i];
-
+	MW_EACH(hook, survey->hooks.items, survey->hooks.count)
 		if (hook->info.kind == MW_KIND_HEAP && !hook->info.refused && hook->info.role != MW_ROLE_FREE)
 			return true;
-	}
 	return false;
 }
 
@@ -325,8 +305,7 @@ static bool any_allocates(const struct mw_survey *survey)
  */
 static struct mw_error *check_foreign(const struct mw_survey *survey)
 {
-	for (size_t i = 0; i < survey->hooks.count; i++) {
-		const struct mw_hook *hook = &survey->hooks.items[i];
+	MW_EACH(hook, survey->hooks.items, survey->hooks.count) {
 		struct mw_error *err;
 
 		if (!hook->foreign || !(hook->info.kind == MW_KIND_HEAP ? survey->track_heap : survey->track_vm))
@@ -358,12 +337,9 @@ static bool maps_memory(enum mw_role role)
 
 bool mw_survey_is_mapping(const struct mw_survey *survey, mw_addr pc)
 {
-	for (size_t i = 0; i < survey->hooks.count; i++) {
-		const struct mw_hook *hook = &survey->hooks.items[i];
-
+	MW_EACH(hook, survey->hooks.items, survey->hooks.count)
 		if (pc > hook->info.address && pc - hook->info.address < hook->size && maps_memory(hook->info.role))
 			return true;
-	}
 	return false;
 }
 

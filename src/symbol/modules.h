@@ -72,6 +72,17 @@ static inline struct mw_module *mw_modules_get(const struct mw_modules *modules,
 	return mw_shared_list_get(&modules->items, number);
 }
 
+/* The next module that is mapped and has its file: `for (uint32_t i = 0; (module = mw_modules_next(modules, &i));)`. */
+static inline struct mw_module *mw_modules_next(const struct mw_modules *modules, uint32_t *position)
+{
+	struct mw_module *module;
+
+	do
+		module = mw_modules_get(modules, (*position)++);
+	while (module && (module->gone || !module->elf));
+	return module;
+}
+
 /* The module mapped at `addr` now (its code or its data), or NULL. Binary search; fit for hot paths. Not to be called
  * while another thread refreshes. */
 struct mw_module *mw_modules_find(const struct mw_modules *modules, mw_addr addr);

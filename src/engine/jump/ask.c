@@ -6,9 +6,6 @@
  */
 #include "engine/jump/jump.h"
 
-#include "proc/peek.h"
-#include "proc/status.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -17,12 +17,8 @@
  */
 #include "engine/jump/jump.h"
 
-#include "base/clock.h"
-#include "base/fault.h"
 #include "engine/stale.h"
 #include "proc/maps.h"
-#include "proc/status.h"
-#include "tracee/remote.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -86,8 +82,7 @@ static bool anything_to_plant(const struct jump_process *process)
 /* What was in a module that is unmapped is no more. */
 static void forget_gone(struct jump_process *process)
 {
-	for (size_t i = 0; i < process->patches.count; i++) {
-		struct jump_patch *patch = &process->patches.items[i];
+	MW_EACH_MUTABLE(patch, process->patches.items, process->patches.count) {
 		const struct mw_module *module = mw_modules_get(process->survey.modules, patch->module);
 
 		if (patch->gone || !module->gone)
@@ -407,12 +402,11 @@ static bool see_loader(void *context, const struct mw_elf_symbol *symbol)
 
 static void find_loader(struct jump_process *process)
 {
-	for (uint32_t i = 0; i < mw_modules_count(process->survey.modules); i++) {
-		const struct mw_module *module = mw_modules_get(process->survey.modules, i);
+	const struct mw_module *module;
+
+	for (uint32_t i = 0; (module = mw_modules_next(process->survey.modules, &i));) {
 		struct loader loader = {0};
 
-		if (module->gone || !module->elf)
-			continue;
 		mw_error_destroy(mw_elf_each_symbol(module->elf, see_loader, &loader));
 		if (!loader.vaddr)
 			continue;

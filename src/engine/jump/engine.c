@@ -2,17 +2,13 @@
 /* engine.c: the jump engine as others see it, and what is done while a window goes (memwatch/engine.h, jump.h). */
 #include "engine/jump/jump.h"
 
-#include "base/clock.h"
 #include "engine/jump/jump_engine.h"
 #include "engine/stale.h"
 #include "proc/file.h"
-#include "proc/program.h"
-#include "proc/status.h"
 
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>

@@ -9,15 +9,9 @@
  */
 #include "engine/jump/jump.h"
 
-#include "base/clock.h"
-#include "base/vector.h"
-#include "proc/peek.h"
-#include "proc/status.h"
-#include "tracee/remote.h"
 #include "unwind/fallback.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>

@@ -11,18 +11,12 @@
  */
 #include "engine/jump/jump.h"
 
-#include "base/fault.h"
 #include "base/thread.h"
 #include "proc/memory_limit.h"
-#include "proc/peek.h"
-#include "proc/status.h"
-#include "tracee/inject.h"
-#include "tracee/remote.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -538,8 +532,7 @@ static struct mw_error *make_trampolines(struct jump_process *process, const str
 {
 	size_t first_new = process->recorder.trampolines_count;
 
-	for (size_t i = 0; i < process->patches.count; i++) {
-		struct jump_patch *patch = &process->patches.items[i];
+	MW_EACH_MUTABLE(patch, process->patches.items, process->patches.count) {
 		bool sealed;
 
 		if (patch->trampoline_at || patch->gone || patch->detour.why)

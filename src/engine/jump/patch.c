@@ -8,11 +8,7 @@
  */
 #include "engine/jump/jump.h"
 
-#include "base/fault.h"
-#include "base/vector.h"
 #include "proc/maps.h"
-#include "proc/status.h"
-#include "tracee/remote.h"
 
 #include <string.h>
 
@@ -148,11 +144,8 @@ static struct mw_error *plan_hooks(struct jump_process *process, pid_t tid)
 static struct mw_error *plan_helpers_of(struct jump_process *process, pid_t tid, const struct mw_module *module)
 {
 	struct found found = {.raises = false};
-	struct mw_error *err = mw_elf_each_symbol(module->elf, see, &found);
 
-	if (err && mw_error_kind(err) == MW_ERROR_MEMORY)
-		return err;
-	mw_error_destroy(err);
+	MW_TRY(mw_error_if_memory(mw_elf_each_symbol(module->elf, see, &found)));
 	if (found.raises && (found.own_unwinder || !found.helper[1].vaddr))
 		process->patches.odd_unwinder = module->path;
 	for (size_t i = 0; i < HELPERS; i++) {
@@ -179,14 +172,12 @@ static struct mw_error *plan_helpers_of(struct jump_process *process, pid_t tid,
 
 struct mw_error *jump_plan(struct jump_process *process, pid_t tid)
 {
-	MW_TRY(plan_hooks(process, tid));
-	for (; process->patches.helpers_seen < mw_modules_count(process->survey.modules);
-	     process->patches.helpers_seen++) {
-		const struct mw_module *module = mw_modules_get(process->survey.modules, process->patches.helpers_seen);
+	const struct mw_module *module;
 
-		if (!module->gone && module->elf)
-			MW_TRY(plan_helpers_of(process, tid, module));
-	}
+	MW_TRY(plan_hooks(process, tid));
+	for (uint32_t i = process->patches.helpers_seen; (module = mw_modules_next(process->survey.modules, &i));)
+		MW_TRY(plan_helpers_of(process, tid, module));
+	process->patches.helpers_seen = mw_modules_count(process->survey.modules);
 	return NULL;
 }
 
@@ -209,9 +200,7 @@ struct mw_error *jump_plan_check(const struct jump_process *process)
 	const struct jump_patch *unwinder = NULL;
 	bool throws = false;
 
-	for (size_t i = 0; i < process->patches.count; i++) {
-		const struct jump_patch *patch = &process->patches.items[i];
-
+	MW_EACH(patch, process->patches.items, process->patches.count) {
 		if (patch->gone)
 			continue;
 		throws |= may_throw(process, patch);
@@ -316,8 +305,7 @@ static struct mw_error *move(struct jump_process *process, pid_t tid,
 static struct mw_error *move_all(struct jump_process *process,
 				 mw_addr (*to)(const struct jump_patch *patch, mw_addr pc))
 {
-	for (size_t i = 0; i < process->quiesce.count; i++) {
-		const struct mw_quiet_thread *thread = &process->quiesce.threads[i];
+	MW_EACH(thread, process->quiesce.threads, process->quiesce.count) {
 		struct mw_error *err = thread->stopped ? move(process, thread->tid, to) : NULL;
 
 		if (err && mw_error_kind(err) != MW_ERROR_GONE)
@@ -383,12 +371,9 @@ bool jump_patch_in_place(const struct jump_process *process, const struct jump_p
  * in the same way. */
 static void drop_misplaced(struct jump_process *process, const struct mw_maps *maps)
 {
-	for (size_t i = 0; i < process->patches.count; i++) {
-		struct jump_patch *patch = &process->patches.items[i];
-
+	MW_EACH_MUTABLE(patch, process->patches.items, process->patches.count)
 		if (jump_is_due(patch))
 			patch->gone = !jump_patch_in_place(process, patch, maps);
-	}
 }
 
 /*
@@ -404,12 +389,9 @@ struct mw_error *jump_patch_all(struct jump_process *process, struct mw_maps *ma
 	drop_misplaced(process, maps);
 	tid = mw_quiesce_pick(&process->quiesce);
 	MW_TRY(move_all(process, copy_of));
-	for (size_t i = 0; i < process->patches.count; i++) {
-		struct jump_patch *patch = &process->patches.items[i];
-
+	MW_EACH_MUTABLE(patch, process->patches.items, process->patches.count)
 		if (jump_is_due(patch))
 			MW_TRY(plant(process, tid, patch));
-	}
 	return NULL;
 }
 
@@ -435,9 +417,7 @@ static bool taken_by_another(const struct jump_process *process, const struct ju
 /* Is that journal entry the jump of an unwinder's function? */
 static bool is_unwinders(const struct jump_process *process, size_t entry)
 {
-	for (size_t i = 0; i < process->patches.count; i++) {
-		const struct jump_patch *patch = &process->patches.items[i];
-
+	MW_EACH(patch, process->patches.items, process->patches.count) {
 		if (patch->trampoline_at && patch->role == MW_STUB_UNWINDER &&
 		    patch->detour.at == process->patches.journal.items[entry].addr)
 			return true;
@@ -488,9 +468,7 @@ static struct mw_error *unpatch(struct jump_process *process, bool unwinders, co
 	struct mw_error *err =
 		unwinders ? mw_journal_rollback(&process->patches.journal, tid) : restore_functions(process, tid);
 
-	for (size_t i = 0; i < process->patches.count; i++) {
-		struct jump_patch *patch = &process->patches.items[i];
-
+	MW_EACH_MUTABLE(patch, process->patches.items, process->patches.count) {
 		if (patch->role == MW_STUB_UNWINDER && !unwinders)
 			continue;
 		if (!err && taken_by_another(process, patch, tid))

@@ -5,10 +5,7 @@
  */
 #include "engine/jump/jump.h"
 
-#include "base/clock.h"
 #include "proc/maps.h"
-#include "proc/status.h"
-#include "tracee/remote.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -17,7 +14,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>

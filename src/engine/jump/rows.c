@@ -8,28 +8,23 @@
  */
 #include "engine/jump/jump.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static struct mw_error *compile(struct jump_process *process)
 {
-	size_t count = mw_modules_count(process->survey.modules);
-	struct jump_module_rows *rows = realloc(process->rows.items, (count ? count : 1) * sizeof(*rows));
+	const struct mw_module *module;
 
-	if (!rows)
-		return mw_error_nomem();
-	process->rows.items = rows;
-	memset(rows + process->rows.count, 0, (count - process->rows.count) * sizeof(*rows));
-	process->rows.count = count;
-	for (uint32_t i = 0; i < count; i++) {
-		const struct mw_module *module = mw_modules_get(process->survey.modules, i);
+	for (uint32_t i = 0; (module = mw_modules_next(process->survey.modules, &i));) {
+		struct jump_module_rows *rows = MW_VECTOR_AT(process->rows.items, process->rows.count, module->number);
 
-		if (rows[i].tried || module->gone || !module->elf)
+		if (!rows)
+			return mw_error_nomem();
+		if (rows->tried)
 			continue;
-		rows[i].tried = true;
+		rows->tried = true;
 		MW_TRY(mw_rows_compile(module->elf, MW_ROWS_OF_ALL, process->survey.arch, &process->rows.dictionary,
-				       &rows[i].compiled));
-		MW_TRY(mw_generated_code_find(module->elf, &rows[i].generated));
+				       &rows->compiled));
+		MW_TRY(mw_generated_code_find(module->elf, &rows->generated));
 	}
 	return NULL;
 }

@@ -3,6 +3,7 @@
 #include "engine/jump/search.h"
 
 #include "base/clock.h"
+#include "base/vector.h"
 #include "proc/maps.h"
 #include "proc/peek.h"
 #include "tracee/remote.h"
@@ -229,8 +230,7 @@ static bool look_at_some(struct jump_search *search, const struct mw_maps *maps,
 {
 	struct jump_seen *seen = &search->process->seen;
 
-	for (size_t i = 0; i < maps->count; i++) {
-		const struct mw_mapping *mapping = &maps->items[i];
+	MW_EACH(mapping, maps->items, maps->count) {
 		mw_addr start = mapping->start > seen->reached ? mapping->start : seen->reached;
 
 		if ((mapping->end - mapping->start > LARGE) != large || mapping->end <= start ||

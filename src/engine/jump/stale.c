@@ -6,14 +6,11 @@
 #include "engine/jump/remains.h"
 #include "engine/stale.h"
 #include "proc/file.h"
-#include "proc/status.h"
-#include "tracee/remote.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>

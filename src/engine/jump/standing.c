@@ -12,15 +12,10 @@
  */
 #include "engine/jump/jump.h"
 
-#include "base/clock.h"
 #include "engine/jump/search.h"
 #include "proc/maps.h"
-#include "proc/peek.h"
-#include "proc/status.h"
-#include "tracee/remote.h"
 
 #include <stddef.h>
-#include <stdlib.h>
 
 #define CALL_BYTES      8u   /* no call is longer */
 #define PIECE           512u /* … less than this is not worth it */
@@ -48,12 +43,9 @@
 /* A thread by which the process's memory can be read; 0: all wait for something that can't be interrupted. */
 static pid_t any_stopped(const struct jump_process *process)
 {
-	for (size_t i = 0; i < process->quiesce.count; i++) {
-		const struct mw_quiet_thread *thread = &process->quiesce.threads[i];
-
+	MW_EACH(thread, process->quiesce.threads, process->quiesce.count)
 		if (thread->stopped && !thread->newborn)
 			return thread->tid;
-	}
 	return 0;
 }
 
@@ -163,12 +155,9 @@ bool jump_interrupted_in_ours(const struct jump_process *process, mw_addr at, co
 /* Does an instruction that a jump will overwrite, but for the first, begin at that address? */
 static bool is_overwritten(const struct jump_process *process, mw_addr addr)
 {
-	for (size_t i = 0; i < process->patches.count; i++) {
-		const struct jump_patch *patch = &process->patches.items[i];
-
+	MW_EACH(patch, process->patches.items, process->patches.count)
 		if (jump_is_due(patch) && addr > patch->detour.at && addr < patch->detour.at + patch->detour.jump)
 			return true;
-	}
 	return false;
 }
 
@@ -177,9 +166,7 @@ static void overwritten_bounds(const struct jump_process *process, mw_addr *low,
 {
 	*low = UINT64_MAX;
 	*high = 0;
-	for (size_t i = 0; i < process->patches.count; i++) {
-		const struct jump_patch *patch = &process->patches.items[i];
-
+	MW_EACH(patch, process->patches.items, process->patches.count) {
 		if (!jump_is_due(patch))
 			continue;
 		if (patch->detour.at < *low)
@@ -262,8 +249,7 @@ static void look_below(struct jump_process *process, const struct mw_maps *maps,
 
 void jump_note_stacks(struct jump_process *process, const struct mw_maps *maps)
 {
-	for (size_t i = 0; i < process->quiesce.count; i++) {
-		const struct mw_quiet_thread *thread = &process->quiesce.threads[i];
+	MW_EACH(thread, process->quiesce.threads, process->quiesce.count) {
 		struct mw_tracee_regs regs;
 
 		if (!jump_regs_of(thread, &regs))

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* breakpoint.c: breakpoints and the instructions that they displace (trap.h). */
-#include "base/cleanup.h"
 #include "engine/trap/trap.h"
-#include "proc/status.h"
-#include "tracee/remote.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -138,12 +135,9 @@ static bool reaches(const struct trap_area *area, const struct mw_module *module
 /* One that a module's copies may be in and that has room for one, or NULL. */
 static struct trap_area *area_near(struct trap_process *process, const struct mw_module *module)
 {
-	for (size_t i = 0; i < process->rescue.area_count; i++) {
-		struct trap_area *area = &process->rescue.areas[i];
-
+	MW_EACH_MUTABLE(area, process->rescue.areas, process->rescue.area_count)
 		if (reaches(area, module) && area->next + MW_OOL_MAX <= area->start + MW_RESCUE_AREA)
 			return area;
-	}
 	return NULL;
 }
 
@@ -180,15 +174,15 @@ static struct mw_error *map_near(struct trap_process *process, const struct mw_i
 struct mw_error *trap_areas_map(struct trap_process *process, pid_t tid)
 {
 	const struct mw_inject inject = trap_inject_by(process, tid);
+	const struct mw_module *module;
 
 	if (!process->rescue.base)
 		return NULL;
-	for (uint32_t i = 0; i < mw_modules_count(process->survey.modules); i++) {
-		const struct mw_module *module = mw_modules_get(process->survey.modules, i);
+	for (uint32_t i = 0; (module = mw_modules_next(process->survey.modules, &i));) {
 		struct mw_error *err;
 
 		/* The vdso has no calls of allocators. */
-		if (module->gone || !module->elf || module->path[0] != '/' || area_near(process, module) ||
+		if (module->path[0] != '/' || area_near(process, module) ||
 		    process->rescue.area_count == MW_RESCUE_AREAS)
 			continue;
 		err = map_near(process, &inject, module);
@@ -303,10 +297,8 @@ static struct mw_error *make_copy(struct trap_process *process, pid_t tid, struc
 		return NULL;
 	at = *room;
 	err = process->arch->relocate(&breakpoint->plan, at, code, &copy_length, &length);
-	if (err && mw_error_kind(err) == MW_ERROR_MEMORY)
-		return err;
-	if (!mw_error_none(err))
-		return NULL;
+	if (err)
+		return mw_error_if_memory(err);
 	breakpoint->slot = at;
 	breakpoint->copy_length = copy_length;
 	breakpoint->slot_size = length;

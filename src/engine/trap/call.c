@@ -6,9 +6,7 @@
  * handler that interrupted it jumps away (siglongjmp), the thread dies. So whether a call is still in
  * flight is never assumed: it is, if its frame is on the stack that the thread has now.
  */
-#include "base/cleanup.h"
 #include "engine/trap/trap.h"
-#include "tracee/remote.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -200,12 +198,9 @@ static bool inside_allocator(struct trap_hit *hit)
 	    process->survey.module_class[frames[0].module] == MW_MODULE_ALLOCATOR)
 		return true;
 	for (uint32_t i = 0; i < hit->frame_count && !frames[i].signal; i++) {
-		for (size_t j = 0; j < process->survey.hooks.count; j++) {
-			const struct mw_hook *hook = &process->survey.hooks.items[j];
-
+		MW_EACH(hook, process->survey.hooks.items, process->survey.hooks.count)
 			if (hook->info.kind == MW_KIND_HEAP && frames[i].pc - 1 - hook->info.address < hook->size)
 				return true;
-		}
 	}
 	return false;
 }

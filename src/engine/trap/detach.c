@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* detach.c: leave a process as it was (trap.h). */
 #include "engine/trap/trap.h"
-#include "proc/status.h"
-#include "tracee/remote.h"
 
 /*
  * Threads that were to stop and have not. One that waits in the kernel, for a disk or a vforked child,
@@ -97,8 +95,7 @@ static struct mw_error *restore_returns(struct trap_process *process, pid_t tid)
 	const struct trap_thread *thread;
 
 	for (size_t i = 0; (thread = trap_thread_next(process, &i));) {
-		for (size_t j = 0; j < thread->call_count; j++) {
-			const struct trap_call *call = &thread->calls[j];
+		MW_EACH(call, thread->calls, thread->call_count) {
 			mw_addr slot = call->sp - sizeof(mw_addr), now;
 
 			if (call->exchanged && mw_remote_read(tid, slot, &now, sizeof(now)) == sizeof(now) &&

@@ -4,8 +4,6 @@
  * followed (trap.h).
  */
 #include "engine/trap/trap.h"
-#include "proc/status.h"
-#include "tracee/remote.h"
 #include "tracee/syscall.h"
 
 #include <signal.h>

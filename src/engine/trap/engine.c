@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* engine.c: the trap engine as others see it (engine.h, trap.h). */
-#include "base/cleanup.h"
 #include "base/fault.h"
 #include "engine/stale.h"
 #include "engine/trap/trap.h"
 #include "engine/trap/trap_engine.h"
 #include "proc/peek.h"
-#include "proc/status.h"
-#include "tracee/remote.h"
-#include "tracee/seccomp_policy.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -101,8 +97,7 @@ static size_t common(const struct trap_process *process, pid_t tid)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < process->journal.count; i++) {
-		const struct mw_patch *patch = &process->journal.items[i];
+	MW_EACH(patch, process->journal.items, process->journal.count) {
 		uint8_t now[MW_OOL_MAX];
 
 		count += !patch->forgotten && mw_remote_read(tid, patch->addr, now, patch->size) == patch->size &&

@@ -2,7 +2,6 @@
 /* hold.c: stop all threads of a process, and let them all go on (trap.h). */
 #include "base/fault.h"
 #include "engine/trap/trap.h"
-#include "proc/status.h"
 #include "tracee/preflight.h"
 
 #include <errno.h>
@@ -120,13 +119,12 @@ static struct mw_error *seize_child(struct trap_process *process, bool *any)
 		if (!child)
 			continue;
 		err = seize(child);
-		if (err && mw_error_kind(err) == MW_ERROR_MEMORY)
-			return err;
+		if (!err) {
+			*any = true;
+			return trap_thread_add(process, child, TRAP_SHARING_CHILD, &added);
+		}
 		/* It has ended or become a program of its own, or is another tracer's. */
-		if (!mw_error_none(err))
-			continue;
-		*any = true;
-		return trap_thread_add(process, child, TRAP_SHARING_CHILD, &added);
+		MW_TRY(mw_error_if_memory(err));
 	}
 	return NULL;
 }

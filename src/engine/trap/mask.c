@@ -13,8 +13,6 @@
  */
 #include "engine/trap/trap.h"
 #include "proc/peek.h"
-#include "proc/status.h"
-#include "tracee/remote.h"
 
 #include <string.h>
 #include <sys/ptrace.h>

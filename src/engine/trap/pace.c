@@ -14,7 +14,6 @@
 #include "base/thread.h"
 #include "engine/trap/trap.h"
 #include "proc/file.h"
-#include "proc/status.h"
 
 #include <poll.h>
 #include <pthread.h>

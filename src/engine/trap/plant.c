@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* plant.c: which breakpoints a process gets, and when (trap.h). */
 #include "base/fault.h"
-#include "base/vector.h"
 #include "engine/trap/trap.h"
-#include "proc/status.h"
-#include "tracee/remote.h"
 
 #include <elf.h>
 #include <stdlib.h>
@@ -34,16 +31,14 @@ static bool next_text(const struct mw_module *module, size_t *position, struct t
 /* What a handler of the program returns to: 0 where there is none in its code. */
 static mw_addr find_restorer(const struct trap_process *process)
 {
+	const struct mw_module *module;
 	struct text text;
 
-	for (uint32_t i = 0; i < mw_modules_count(process->survey.modules); i++) {
-		const struct mw_module *module = mw_modules_get(process->survey.modules, i);
-
-		for (size_t j = 0; !module->gone && module->elf && next_text(module, &j, &text);)
+	for (uint32_t i = 0; (module = mw_modules_next(process->survey.modules, &i));)
+		for (size_t j = 0; next_text(module, &j, &text);)
 			for (size_t at = 0; at < text.size; at++)
 				if (process->arch->is_signal_return(text.bytes + at, text.size - at))
 					return text.base + at;
-	}
 	return 0;
 }
 
@@ -453,13 +448,11 @@ static bool is_library(const struct trap_process *process, const struct mw_modul
 static struct mw_error *lead_signals(struct trap_process *process, pid_t tid)
 {
 	const struct trap_thread *thread = trap_usable_thread(process);
+	const struct mw_module *module;
 
-	for (uint32_t i = 0; i < mw_modules_count(process->survey.modules); i++) {
-		const struct mw_module *module = mw_modules_get(process->survey.modules, i);
-
-		if (!module->gone && module->elf && is_library(process, module))
+	for (uint32_t i = 0; (module = mw_modules_next(process->survey.modules, &i));)
+		if (is_library(process, module))
 			MW_TRY(each_call(process, tid, module, redirect));
-	}
 	if (process->acts.count > 0)
 		MW_TRY(send_back(process));
 	MW_TRY(trap_rescue_begin(process, thread ? thread->tid : tid));
@@ -472,11 +465,8 @@ static struct mw_error *plant_helpers_of(struct trap_process *process, pid_t tid
 {
 	const uint32_t clears = 1;
 	struct helper_search search = {.vaddr = {0}};
-	struct mw_error *err = mw_elf_each_symbol(module->elf, note_helper, &search);
 
-	if (err && mw_error_kind(err) == MW_ERROR_MEMORY)
-		return err;
-	mw_error_destroy(err);
+	MW_TRY(mw_error_if_memory(mw_elf_each_symbol(module->elf, note_helper, &search)));
 	if (!is_library(process, module))
 		return NULL;
 	if (search.glibc && search.strlcpy && process->rescue.base)
@@ -502,12 +492,10 @@ static struct mw_error *plant_helpers_of(struct trap_process *process, pid_t tid
 
 static struct mw_error *plant_helpers(struct trap_process *process, pid_t tid, uint32_t first)
 {
-	for (uint32_t i = first; i < mw_modules_count(process->survey.modules); i++) {
-		const struct mw_module *module = mw_modules_get(process->survey.modules, i);
+	const struct mw_module *module;
 
-		if (!module->gone && module->elf)
-			MW_TRY(plant_helpers_of(process, tid, module));
-	}
+	while ((module = mw_modules_next(process->survey.modules, &first)))
+		MW_TRY(plant_helpers_of(process, tid, module));
 	return NULL;
 }
 
@@ -644,12 +632,9 @@ static struct mw_error *find_in(struct trap_process *process, const struct mw_mo
 {
 	struct search search = {.process = process, .bias = module->bias};
 	struct text text;
-	struct mw_error *err = mw_elf_each_symbol(module->elf, add_function, &search);
 
+	MW_TRY(mw_error_if_memory(mw_elf_each_symbol(module->elf, add_function, &search)));
 	MW_TRY(search.err);
-	if (err && mw_error_kind(err) == MW_ERROR_MEMORY)
-		return err;
-	mw_error_destroy(err);
 	for (size_t i = 0; next_text(module, &i, &text);)
 		MW_TRY(add_sections(process, &text));
 	return NULL;
@@ -658,12 +643,11 @@ static struct mw_error *find_in(struct trap_process *process, const struct mw_mo
 /* Where that is done in the libraries that were surveyed. */
 static struct mw_error *find_masking(struct trap_process *process)
 {
-	for (uint32_t i = 0; i < mw_modules_count(process->survey.modules); i++) {
-		const struct mw_module *module = mw_modules_get(process->survey.modules, i);
+	const struct mw_module *module;
 
-		if (!module->gone && module->elf && is_library(process, module))
+	for (uint32_t i = 0; (module = mw_modules_next(process->survey.modules, &i));)
+		if (is_library(process, module))
 			MW_TRY(find_in(process, module));
-	}
 	return NULL;
 }
 

@@ -10,12 +10,9 @@
  * For the handler to be called at all no thread may block SIGTRAP: mask.c sees to that.
  */
 #include "stub/rescue/rescue.h"
-#include "base/cleanup.h"
 #include "base/fault.h"
 #include "engine/trap/trap.h"
 #include "proc/maps.h"
-#include "proc/status.h"
-#include "tracee/remote.h"
 
 #include <errno.h>
 #include <stdlib.h>

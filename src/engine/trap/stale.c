@@ -5,12 +5,9 @@
  */
 #include "engine/stale.h"
 
-#include "base/cleanup.h"
 #include "engine/trap/trap.h"
 #include "proc/peek.h"
-#include "proc/status.h"
 #include "tracee/quiesce.h"
-#include "tracee/remote.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -173,8 +170,7 @@ static bool stands(const struct remains *remains, pid_t tid, const struct mw_res
 /* `last`: those that the actions of signals must be put back before. */
 static struct mw_error *take_back(const struct remains *remains, pid_t tid, struct mw_journal *journal, bool last)
 {
-	for (uint32_t i = 0; i < remains->rescue->change_count; i++) {
-		const struct mw_rescue_bytes *entry = &remains->rescue->changes[i];
+	MW_EACH(entry, remains->rescue->changes, remains->rescue->change_count) {
 		uint8_t now[sizeof(entry->after)];
 		size_t number;
 
@@ -191,8 +187,7 @@ static struct mw_error *take_back(const struct remains *remains, pid_t tid, stru
 /* `last`: the trampoline's, as a thread may stand before it that has just returned there. */
 static struct mw_error *take_down(const struct remains *remains, pid_t tid, struct mw_journal *journal, bool last)
 {
-	for (uint32_t i = 0; i < remains->rescue->count; i++) {
-		const struct mw_rescue_breakpoint *entry = &remains->rescue->breakpoints[i];
+	MW_EACH(entry, remains->rescue->breakpoints, remains->rescue->count) {
 		size_t number;
 
 		if ((entry->kind == MW_RESCUE_TRAMPOLINE) == last && stands(remains, tid, entry))
@@ -282,12 +277,9 @@ static bool has_copy(const struct remains *remains, pid_t tid, const struct mw_r
 /* The breakpoint whose out-of-line copy `pc` is in, or NULL. */
 static const struct mw_rescue_breakpoint *slot_of(const struct remains *remains, pid_t tid, mw_addr pc)
 {
-	for (uint32_t i = 0; i < remains->rescue->count; i++) {
-		const struct mw_rescue_breakpoint *entry = &remains->rescue->breakpoints[i];
-
+	MW_EACH(entry, remains->rescue->breakpoints, remains->rescue->count)
 		if (entry->slot && pc - entry->slot < entry->slot_size && has_copy(remains, tid, entry))
 			return entry;
-	}
 	return NULL;
 }
 
@@ -345,8 +337,7 @@ static struct mw_error *move_out(struct remains *remains, bool *inside)
 {
 	MW_TRY(read_again(remains, any_stopped(remains)));
 	*inside = false;
-	for (size_t i = 0; i < remains->quiesce.count; i++) {
-		struct mw_quiet_thread *thread = &remains->quiesce.threads[i];
+	MW_EACH_MUTABLE(thread, remains->quiesce.threads, remains->quiesce.count) {
 		const struct mw_rescue_breakpoint *entry;
 		struct mw_tracee_regs regs;
 		bool interrupted;
@@ -384,9 +375,7 @@ static struct mw_error *move_out(struct remains *remains, bool *inside)
 /* What stood where the out-of-line copies are. */
 static struct mw_error *restore_copies(const struct remains *remains, pid_t tid)
 {
-	for (uint32_t i = 0; i < remains->rescue->count; i++) {
-		const struct mw_rescue_breakpoint *entry = &remains->rescue->breakpoints[i];
-
+	MW_EACH(entry, remains->rescue->breakpoints, remains->rescue->count) {
 		if (!has_copy(remains, tid, entry))
 			continue;
 		MW_TRY(mw_remote_poke(tid, entry->slot, entry->there, entry->slot_size));

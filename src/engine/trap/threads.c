@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* threads.c: the threads of a process: hear of their stops, have them stop and go on, find one that can work for us
  * (trap.h). */
-#include "base/cleanup.h"
-#include "base/vector.h"
 #include "engine/trap/trap.h"
-#include "proc/status.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -12,13 +12,17 @@
 #ifndef MW_ENGINE_TRAP_TRAP_H
 #define MW_ENGINE_TRAP_TRAP_H
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/map.h"
+#include "base/vector.h"
 #include "engine/survey.h"
 #include "proc/program.h"
+#include "proc/status.h"
 #include "tracee/inject.h"
 #include "tracee/journal.h"
 #include "tracee/orphans.h"
+#include "tracee/remote.h"
 #include "tracee/seccomp_policy.h"
 #include "tracee/tracee.h"
 #include "unwind/snapshot.h"
