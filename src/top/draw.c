@@ -163,10 +163,10 @@ void mw_top_show_moment(uint64_t ns, char *out, size_t size)
 enum { PAIR_UP = 1, PAIR_DOWN };
 
 static const char *const group_names[] = {"stack", "module", "thread"};
-static const char *const sort_names[] = {"impacting bytes", "growth", "blocks", "allocations/s", "name"};
+static const char *const sort_names[] = {"bytes not freed", "growth", "blocks", "allocations/s", "name"};
 
 static const char *const help_lines[MW_TOP_HELP] = {
-	"Impacting: allocated since the zero point (at first the attach), and not freed.",
+	"Not freed: allocated since the zero point (at first the attach), and not freed.",
 	"Growth and rates are those of the last 10 seconds, or since the zero point.",
 	"Verdicts and levels are about all of the time since then: growth that goes on is red.",
 	"A verdict with ? leaves another explanation open, as a cache that still fills.",
@@ -176,7 +176,7 @@ static const char *const help_lines[MW_TOP_HELP] = {
 	"Enter Space Right Left       open and close a stack: its frames; a module: its stacks",
 	"g  1 2 3                     by stack, module, thread",
 	"s S                          sort by the next, the previous column",
-	"i d c a n                    sort by impacting bytes, growth, blocks, allocations/s, name",
+	"i d c a n                    sort by bytes not freed, growth, blocks, allocations/s, name",
 	"r                            reverse the order",
 	"Tab                          the next process, where several are watched",
 	"z                            new zero point: what follows is allocated after it",
@@ -326,7 +326,7 @@ static void put_impacting(const struct mw_top_picture *picture, int y, int width
 	char text[512], growth[80];
 
 	growth_of_all(view, growth, sizeof(growth));
-	(void)snprintf(text, sizeof(text), "impacting %s, %s/s (last %.0f s), %s blocks, heap %s, vm %s", all.text,
+	(void)snprintf(text, sizeof(text), "not freed %s, %s/s (last %.0f s), %s blocks, heap %s, vm %s", all.text,
 		       growth, (double)(shot->time_ns - base->time_ns) / NS, blocks.text, heap.text, vm.text);
 	put(picture, y, 0, width, text);
 }
@@ -400,7 +400,7 @@ static void put_head(const struct mw_top_picture *picture, const struct mw_top_l
 
 	attron(A_REVERSE);
 	mvhline(y, 0, ' ', width);
-	put_title(picture, y, &x, layout->bytes, "impacting", MW_TOP_BY_BYTES);
+	put_title(picture, y, &x, layout->bytes, "not freed", MW_TOP_BY_BYTES);
 	put_title(picture, y, &x, layout->growth, "growth/s", MW_TOP_BY_GROWTH);
 	put_title(picture, y, &x, layout->blocks, "blocks", MW_TOP_BY_BLOCKS);
 	put_title(picture, y, &x, layout->rate, "allocs/s", MW_TOP_BY_RATE);

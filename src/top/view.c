@@ -433,7 +433,7 @@ static void put_detail(const struct mw_top_view *view, const struct mw_top_item 
 		*out = '\0';
 		return;
 	}
-	(void)snprintf(out, size, "   = %s bytes in %s blocks of %s allocated, by %s", //
+	(void)snprintf(out, size, "   = %s bytes in %s blocks not freed, of %s allocated, by %s", //
 		       mw_show_count(row->impacting.bytes).text, mw_show_count(row->impacting.count).text,
 		       mw_show_count(row->allocations).text, stack && stack->api ? stack->api : "?");
 	if (named && named->id[0]) {
