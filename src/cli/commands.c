@@ -354,7 +354,8 @@ const struct mw_cli_command mw_cli_command_top = {
 		 "for report and diff. q, Ctrl-C, SIGTERM and SIGHUP detach from the process and end top.\n"
 		 "What was seen is kept in a file without a name in TMPDIR, or /var/tmp, of at most 8 GiB and a "
 		 "quarter of what is free there, and is gone when top ends; with -o it is kept in that file. Reports, "
-		 "where a file is given for one, are written when top ends, of all that was seen since the attach.",
+		 "where a file is given for one, are written when top ends, of all that was seen since the attach. top "
+		 "does not settle, so that it ends at once: what was only in flight then counts as not freed.",
 	.options = top_options,
 	.notes = NULL,
 	.status = "0 success, 1 failure (the message says why), 2 bad usage",

@@ -6,9 +6,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
@@ -17,6 +20,129 @@
 #define NCURSES_NOMACROS
 #define NCURSES_WIDECHAR 1
 #include <curses.h>
+#include <term.h>
+/* Which are macros there. */
+#undef columns
+#undef lines
+
+/* --- the terminal ------------------------------------------------------------------------------------------ */
+
+#define LEAVE_MAX 256
+
+struct tty {
+	atomic_bool taken;
+	struct termios before, taken_over;
+	size_t leave_size;
+	char leave[LEAVE_MAX]; /* what makes the terminal show what it showed before */
+};
+
+static struct tty *tty;
+
+static void add_leave(const char *capability)
+{
+	const char *text = tigetstr(capability);
+	size_t length;
+
+	if (!text || text == (char *)-1)
+		return;
+	for (length = strlen(text); length && tty->leave_size < LEAVE_MAX; length--, text++) {
+		/* "$<5>": a delay, for terminals of another age */
+		const char *delay_end = text[0] == '$' && text[1] == '<' ? strchr(text, '>') : NULL;
+
+		if (delay_end) {
+			length -= (size_t)(delay_end - text);
+			text = delay_end;
+			continue;
+		}
+		tty->leave[tty->leave_size++] = *text;
+	}
+}
+
+static const char other[] = "To watch without one: memwatch -p PID -d TIME, with a report at the end";
+
+static struct mw_error *refuse(const char *why, const char *hint)
+{
+	return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0, "top shows its table on a terminal, and %s", why),
+			     "%s", hint);
+}
+
+/* With what is known of the terminal. */
+static struct mw_error *prepare(void)
+{
+	if (!tigetstr("cup") || tigetstr("cup") == (char *)-1 || !tigetstr("clear") || tigetstr("clear") == (char *)-1)
+		return refuse("the terminal type in TERM can't position text", other);
+	tty = mmap(NULL, sizeof(*tty), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (tty == MAP_FAILED) {
+		tty = NULL;
+		return mw_error_nomem();
+	}
+	if (tcgetattr(STDOUT_FILENO, &tty->before) != 0)
+		return mw_error_create(MW_ERROR_SYSTEM, errno, "cannot read the terminal's settings");
+	add_leave("sgr0");
+	add_leave("rmkx");
+	add_leave("cnorm");
+	add_leave("rmcup");
+	return NULL;
+}
+
+struct mw_error *mw_top_tty_prepare(void)
+{
+	const char *term = getenv("TERM");
+	struct mw_error *err;
+	int result = 0;
+
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+		return refuse(isatty(STDIN_FILENO) ? "standard output is none" : "standard input is none", other);
+	if (!term || !*term || strcmp(term, "dumb") == 0)
+		return refuse("the terminal type in TERM can show only lines", other);
+	if (setupterm(NULL, STDOUT_FILENO, &result) != OK || result != 1)
+		return refuse("the terminal type in TERM is unknown",
+			      "Set TERM to one that is known here, as in: TERM=xterm memwatch top -p PID");
+	err = prepare();
+	/* curses reads it anew. */
+	del_curterm(cur_term);
+	return err;
+}
+
+static void note_entered(void)
+{
+	tcgetattr(STDOUT_FILENO, &tty->taken_over);
+	atomic_store(&tty->taken, true);
+}
+
+static bool is_as_taken_over(const struct termios *now)
+{
+	const struct termios *ours = &tty->taken_over;
+
+	return now->c_iflag == ours->c_iflag && now->c_oflag == ours->c_oflag && now->c_lflag == ours->c_lflag &&
+	       memcmp(now->c_cc, ours->c_cc, sizeof(now->c_cc)) == 0;
+}
+
+void mw_top_tty_restore(void)
+{
+	static const int candidates[] = {STDOUT_FILENO, STDIN_FILENO, STDERR_FILENO};
+	struct termios now;
+
+	if (!tty || !atomic_exchange(&tty->taken, false))
+		return;
+	for (size_t i = 0; i < sizeof(candidates) / sizeof(candidates[0]); i++) {
+		int fd = candidates[i];
+
+		if (tcgetattr(fd, &now) != 0)
+			continue;
+		if (write(fd, tty->leave, tty->leave_size) < 0)
+			continue;
+		if (is_as_taken_over(&now))
+			tcsetattr(fd, TCSANOW, &tty->before);
+		return;
+	}
+}
+
+void mw_top_tty_unblock(void)
+{
+	tcflush(STDOUT_FILENO, TCOFLUSH);
+	tcflow(STDOUT_FILENO, TCOON);
+}
 
 /* --- what fits ------------------------------------------------------------------------------------------------------- */
 
@@ -105,14 +231,6 @@ bool mw_top_layout_make(int width, int height, struct mw_top_layout *out)
 	return true;
 }
 
-void mw_top_show_growth(double bytes_per_second, char *out, size_t size)
-{
-	bool falls = bytes_per_second < 0;
-	struct mw_shown shown = mw_show_size((uint64_t)(falls ? -bytes_per_second + 0.5 : bytes_per_second + 0.5));
-
-	(void)snprintf(out, size, "%s%s", strcmp(shown.text, "0 B") == 0 ? "" : falls ? "-" : "+", shown.text);
-}
-
 void mw_top_show_rate(double per_second, char *out, size_t size)
 {
 	if (per_second <= 0)
@@ -141,14 +259,6 @@ void mw_top_show_bars(const struct mw_top_course *course, bool utf8, char out[3 
 	}
 }
 
-void mw_top_show_time(double seconds, char *out, size_t size)
-{
-	uint64_t whole = (uint64_t)seconds;
-
-	(void)snprintf(out, size, "%u:%02u:%02u", (unsigned)(whole / 3600), (unsigned)(whole / 60 % 60),
-		       (unsigned)(whole % 60));
-}
-
 void mw_top_show_moment(uint64_t ns, char *out, size_t size)
 {
 	uint64_t us = ns / 1000 + (ns % 1000 != 0);
@@ -165,7 +275,7 @@ enum { PAIR_UP = 1, PAIR_DOWN };
 static const char *const group_names[] = {"stack", "module", "thread"};
 static const char *const sort_names[] = {"bytes not freed", "growth", "blocks", "allocations/s", "name"};
 
-static const char *const help_lines[MW_TOP_HELP] = {
+static const char *const help_lines[] = {
 	"Not freed: allocated since the zero point (at first the attach), and not freed.",
 	"Growth and rates are those of the last 10 seconds, or since the zero point.",
 	"Verdicts and levels are about all of the time since then: growth that goes on is red.",
@@ -223,14 +333,15 @@ struct mw_error *mw_top_draw_begin(struct mw_top_picture *picture)
 		init_pair(PAIR_UP, COLOR_RED, -1);
 		init_pair(PAIR_DOWN, COLOR_GREEN, -1);
 	}
-	mw_top_tty_entered();
+	note_entered();
 	return NULL;
 }
 
 void mw_top_draw_end(void)
 {
 	endwin();
-	mw_top_tty_left();
+	if (tty)
+		atomic_store(&tty->taken, false);
 }
 
 int mw_top_draw_key(void)
@@ -254,33 +365,56 @@ static int put(const struct mw_top_picture *picture, int y, int x, int columns, 
 	return (int)used;
 }
 
-static void put_right(const struct mw_top_picture *picture, int y, int *x, int width, const char *text)
+/* A cell of the table, at its right edge, in that colour where there are colours; 0: none. */
+static void put_cell(const struct mw_top_picture *picture, int y, int *x, int width, const char *text, short pair)
 {
-	int columns = (int)strlen(text);
+	int columns = (int)strlen(text), room = width - 1;
 
-	if (width) {
-		int room = width - 1;
-
-		put(picture, y, *x + (columns < room ? room - columns : 0), room, text);
-	}
+	pair = picture->color ? pair : 0;
+	if (pair)
+		attron(COLOR_PAIR(pair));
+	put(picture, y, *x + (columns < room ? room - columns : 0), room, text);
+	if (pair)
+		attroff(COLOR_PAIR(pair));
 	*x += width;
+}
+
+/* From line `y` on, which may be above the screen, in as many lines as it takes, broken at blanks. Returns the next. */
+static int put_wrapped(const struct mw_top_picture *picture, int y, int width, int height, const char *text)
+{
+	do {
+		size_t length = strlen(text), size = length;
+		char line[MW_TOP_LINE];
+
+		if (length > (size_t)width) {
+			for (size = (size_t)width; size && text[size] != ' ';)
+				size--;
+			size = size ? size : (size_t)width;
+		}
+		(void)snprintf(line, sizeof(line), "%.*s", (int)size, text);
+		if (y >= 0 && y < height)
+			put(picture, y, 0, width, line);
+		text += size + strspn(text + size, " ");
+		y++;
+	} while (*text);
+	return y;
 }
 
 /* --- the header -------------------------------------------------------------------------------------------- */
 
 static void put_state(const struct mw_top_picture *picture, char *out, size_t size)
 {
-	const struct mw_window_info *window = NULL;
+	bool over = atomic_load(&picture->feed->phase) == MW_TOP_OVER;
+	const struct mw_window_info *window = over ? picture->feed->window : NULL;
+	bool exited = window && window->ended == MW_END_EXIT;
 
-	if (atomic_load(&picture->feed->phase) == MW_TOP_OVER)
-		window = picture->feed->window;
-	if (atomic_load(&picture->feed->phase) != MW_TOP_OVER)
+	if (!over)
 		(void)snprintf(out, size, "%s", picture->view->paused ? "PAUSED" : "");
-	else if (window && window->ended == MW_END_EXIT && window->has_exit_status && WIFEXITED(window->exit_status))
+	else if (exited && window->has_exit_status && WIFEXITED(window->exit_status))
 		(void)snprintf(out, size, "ENDED with status %d", WEXITSTATUS(window->exit_status));
-	else if (window && window->ended == MW_END_EXIT && window->has_exit_status && WIFSIGNALED(window->exit_status))
+	else if (exited && window->has_exit_status && WIFSIGNALED(window->exit_status))
 		(void)snprintf(out, size, "ENDED by signal %d", WTERMSIG(window->exit_status));
-	else if (window && window->ended == MW_END_EXIT)
+	else if (exited)
 		(void)snprintf(out, size, "ENDED");
 	else if (window && window->ended == MW_END_EXEC)
 		(void)snprintf(out, size, "DETACHED: it exec'd another program");
@@ -290,44 +424,41 @@ static void put_state(const struct mw_top_picture *picture, char *out, size_t si
 		(void)snprintf(out, size, "LET GO");
 }
 
+/* "+1.5 KiB", "-512 B", "0 B": a change since `base`, a second. */
+static struct mw_shown show_growth(const struct mw_top_view *view, double change)
+{
+	double rate = mw_top_view_rate(view, change);
+
+	return mw_show_change(rate < 0 ? (uint64_t)(0.5 - rate) : 0, rate < 0 ? 0 : (uint64_t)(0.5 + rate));
+}
+
 static void put_first_line(const struct mw_top_picture *picture, int width)
 {
-	const struct mw_top_shot *shot = picture->view->shown;
-	const char *engine = picture->feed->engine;
-	char text[MW_TOP_TEXT], state[100], time[32] = "", others[80] = "";
+	const struct mw_top_feed *feed = picture->feed;
+	char text[MW_TOP_TEXT], state[100], others[80] = "";
 
 	put_state(picture, state, sizeof(state));
-	if (shot)
-		mw_top_show_time((double)shot->time_ns / NS, time, sizeof(time));
 	if (picture->process_count > 1)
-		(void)snprintf(others, sizeof(others), ", process %zu of %zu (Tab)", picture->feed->process + 1,
+		(void)snprintf(others, sizeof(others), ", process %zu of %zu (Tab)", feed->process + 1,
 			       picture->process_count);
-	(void)snprintf(text, sizeof(text), "%s%s%s (%d)%s, engine %s, %s", state, *state ? "  " : "",
-		       picture->feed->comm, (int)picture->feed->pid, others, engine ? engine : "?", time);
+	(void)snprintf(text, sizeof(text), "%s%s%s (%d)%s, engine %s, %s", state, *state ? "  " : "", feed->comm,
+		       (int)feed->pid, others, feed->engine ? feed->engine : "?",
+		       mw_show_seconds((double)picture->view->shown->time_ns / NS).text);
 	attron(A_BOLD);
 	put(picture, 0, 0, width, text);
 	attroff(A_BOLD);
 }
 
-static void growth_of_all(const struct mw_top_view *view, char *out, size_t size)
+static void put_amounts(const struct mw_top_picture *picture, int y, int width, struct mw_shown growth)
 {
-	const struct mw_top_shot *now = view->shown, *base = view->base;
-	double change = (double)(now->heap.bytes + now->vm.bytes) - (double)(base->heap.bytes + base->vm.bytes);
+	const struct mw_top_shot *shot = picture->view->shown, *base = picture->view->base;
+	char text[512];
 
-	mw_top_show_growth(mw_top_view_rate(view, change), out, size);
-}
-
-static void put_impacting(const struct mw_top_picture *picture, int y, int width)
-{
-	const struct mw_top_view *view = picture->view;
-	const struct mw_top_shot *shot = view->shown, *base = view->base;
-	struct mw_shown all = mw_show_size(shot->heap.bytes + shot->vm.bytes), heap = mw_show_size(shot->heap.bytes),
-			vm = mw_show_size(shot->vm.bytes), blocks = mw_show_count(shot->heap.count + shot->vm.count);
-	char text[512], growth[80];
-
-	growth_of_all(view, growth, sizeof(growth));
-	(void)snprintf(text, sizeof(text), "not freed %s, %s/s (last %.0f s), %s blocks, heap %s, vm %s", all.text,
-		       growth, (double)(shot->time_ns - base->time_ns) / NS, blocks.text, heap.text, vm.text);
+	(void)snprintf(text, sizeof(text), "not freed %s, %s/s (last %.0f s), %s blocks, heap %s, vm %s",
+		       mw_show_size(shot->heap.bytes + shot->vm.bytes).text, growth.text,
+		       (double)(shot->time_ns - base->time_ns) / NS,
+		       mw_show_count(shot->heap.count + shot->vm.count).text, mw_show_size(shot->heap.bytes).text,
+		       mw_show_size(shot->vm.bytes).text);
 	put(picture, y, 0, width, text);
 }
 
@@ -352,99 +483,63 @@ static void put_process(const struct mw_top_picture *picture, int y, int width)
 	put(picture, y, 0, width, text);
 }
 
-/* All in one line, where there is no room for more. */
-static void put_short(const struct mw_top_picture *picture, int width)
+static void put_header(const struct mw_top_picture *picture, int lines, int width)
 {
-	const struct mw_top_shot *shot = picture->view->shown;
-	char text[MW_TOP_TEXT], state[100], growth[80];
+	const struct mw_top_shot *shot = picture->view->shown, *base = picture->view->base;
+	char text[MW_TOP_TEXT], state[100];
+	struct mw_shown growth;
+	double change;
 
-	put_state(picture, state, sizeof(state));
-	growth_of_all(picture->view, growth, sizeof(growth));
-	(void)snprintf(text, sizeof(text), "%s%s%s %s/s %s", state, *state ? " " : "",
-		       mw_show_size(shot->heap.bytes + shot->vm.bytes).text, growth, picture->feed->comm);
-	put(picture, 0, 0, width, text);
-}
-
-static void put_header(const struct mw_top_picture *picture, const struct mw_top_layout *layout, int width)
-{
-	if (!picture->view->shown)
+	if (!shot)
 		return;
-	if (layout->header == 1) {
-		put_short(picture, width);
-		return;
+	change = (double)(shot->heap.bytes + shot->vm.bytes) - (double)(base->heap.bytes + base->vm.bytes);
+	growth = show_growth(picture->view, change);
+	if (lines > 1) {
+		put_first_line(picture, width);
+		put_amounts(picture, 1, width, growth);
+	} else {
+		put_state(picture, state, sizeof(state));
+		(void)snprintf(text, sizeof(text), "%s%s%s %s/s %s", state, *state ? " " : "",
+			       mw_show_size(shot->heap.bytes + shot->vm.bytes).text, growth.text, picture->feed->comm);
+		put(picture, 0, 0, width, text);
 	}
-	put_first_line(picture, width);
-	put_impacting(picture, 1, width);
-	if (layout->header > 2)
+	if (lines > 2)
 		put_process(picture, 2, width);
 }
 
 /* --- the table --------------------------------------------------------------------------------------------- */
 
-/* The name of a column, with a mark where rows are sorted by it. */
-static void put_title(const struct mw_top_picture *picture, int y, int *x, int width, const char *title, int sort)
-{
-	bool sorted = (int)picture->view->sort == sort;
-	char text[40];
-
-	(void)snprintf(text, sizeof(text), "%s%s", sorted ? (picture->view->reversed ? "^" : "*") : "", title);
-	if (sort == MW_TOP_BY_NAME)
-		put(picture, y, *x, width, text);
-	else
-		put_right(picture, y, x, width, text);
-}
-
 static void put_head(const struct mw_top_picture *picture, const struct mw_top_layout *layout, int width)
 {
-	int y = layout->header, x = 0;
+	const struct mw_top_view *view = picture->view;
+	const struct {
+		int width, sort;
+		const char *title;
+	} columns[] = {
+		{layout->bytes, MW_TOP_BY_BYTES, "not freed"},
+		{layout->growth, MW_TOP_BY_GROWTH, "growth/s"},
+		{layout->blocks, MW_TOP_BY_BLOCKS, "blocks"},
+		{layout->rate, MW_TOP_BY_RATE, "allocs/s"},
+		{layout->level, -1, "level"},
+		{layout->verdict, -1, "verdict"},
+		{layout->kind, -1, "kind"},
+		{layout->name, MW_TOP_BY_NAME, group_names[view->group]},
+	};
+	int x = 0;
 
 	attron(A_REVERSE);
-	mvhline(y, 0, ' ', width);
-	put_title(picture, y, &x, layout->bytes, "not freed", MW_TOP_BY_BYTES);
-	put_title(picture, y, &x, layout->growth, "growth/s", MW_TOP_BY_GROWTH);
-	put_title(picture, y, &x, layout->blocks, "blocks", MW_TOP_BY_BLOCKS);
-	put_title(picture, y, &x, layout->rate, "allocs/s", MW_TOP_BY_RATE);
-	put_title(picture, y, &x, layout->level, "level", -1);
-	put_title(picture, y, &x, layout->verdict, "verdict", -1);
-	put_title(picture, y, &x, layout->kind, "kind", -1);
-	put_title(picture, y, &x, layout->name, group_names[picture->view->group], MW_TOP_BY_NAME);
+	mvhline(layout->header, 0, ' ', width);
+	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+		bool sorted = (int)view->sort == columns[i].sort;
+		char text[40];
+
+		(void)snprintf(text, sizeof(text), "%s%s", !sorted ? "" : view->reversed ? "^" : "*", columns[i].title);
+		if (columns[i].sort == MW_TOP_BY_NAME)
+			put(picture, layout->header, x, columns[i].width, text);
+		else
+			put_cell(picture, layout->header, &x, columns[i].width, text, 0);
+	}
 	attroff(A_REVERSE);
-}
-
-static void put_growth(const struct mw_top_picture *picture, const struct mw_top_row *row, bool selected, int y, int *x,
-		       int width)
-{
-	double growth = mw_top_view_rate(picture->view, (double)row->growth);
-	bool colored = picture->color && !selected && (growth >= 0.5 || growth <= -0.5);
-	char text[80];
-
-	mw_top_show_growth(growth, text, sizeof(text));
-	if (colored)
-		attron(COLOR_PAIR(growth > 0 ? PAIR_UP : PAIR_DOWN));
-	put_right(picture, y, x, width, text);
-	if (colored)
-		attroff(COLOR_PAIR(growth > 0 ? PAIR_UP : PAIR_DOWN));
-}
-
-static void put_course(const struct mw_top_picture *picture, const struct mw_top_layout *layout,
-		       const struct mw_top_item *item, bool selected, int y, int *x)
-{
-	const struct mw_top_course *course = mw_top_view_course(picture->view, item);
-	bool colored = picture->color && !selected && course && course->judged && course->verdict >= MW_GROWTH_STEADY;
-	char bars[3 * MW_TOP_BARS + 1] = "", text[40] = "";
-
-	if (course)
-		mw_top_show_bars(course, picture->utf8, bars);
-	if (course && course->judged)
-		(void)snprintf(text, sizeof(text), "%s%s", mw_growth_name(course->verdict),
-			       course->certain || course->verdict == MW_GROWTH_TOO_SHORT ? "" : "?");
-	put(picture, y, *x, layout->level - 1, bars);
-	*x += layout->level;
-	if (colored)
-		attron(COLOR_PAIR(PAIR_UP));
-	put_right(picture, y, x, layout->verdict, text);
-	if (colored)
-		attroff(COLOR_PAIR(PAIR_UP));
 }
 
 static void put_row(const struct mw_top_picture *picture, const struct mw_top_layout *layout,
@@ -452,19 +547,33 @@ static void put_row(const struct mw_top_picture *picture, const struct mw_top_la
 {
 	const struct mw_top_view *view = picture->view;
 	const struct mw_top_row *row = mw_top_view_row(view, item);
-	bool is_stack = item->kind == MW_TOP_CHILD || view->group == MW_TOP_STACKS;
-	char text[MW_TOP_TEXT], rate[40];
+	const struct mw_top_course *course = mw_top_view_course(view, item);
+	bool is_stack = item->kind == MW_TOP_CHILD || view->group == MW_TOP_STACKS, judged = course && course->judged;
+	char text[MW_TOP_TEXT], rate[40], bars[3 * MW_TOP_BARS + 1] = "", verdict[40] = "";
 	int x = 0, indent = item->kind == MW_TOP_CHILD ? 2 : 0;
+	double growth;
 
 	if (!row)
 		return;
-	put_right(picture, y, &x, layout->bytes, mw_show_size(row->impacting.bytes).text);
-	put_growth(picture, row, selected, y, &x, layout->growth);
-	put_right(picture, y, &x, layout->blocks, mw_show_count(row->impacting.count).text);
+	growth = mw_top_view_rate(view, (double)row->growth);
 	mw_top_show_rate(mw_top_view_rate(view, (double)row->new_allocations), rate, sizeof(rate));
-	put_right(picture, y, &x, layout->rate, rate);
-	put_course(picture, layout, item, selected, y, &x);
-	put_right(picture, y, &x, layout->kind, !is_stack ? "" : row->kind == MW_KIND_VM ? "vm" : "heap");
+	if (course)
+		mw_top_show_bars(course, picture->utf8, bars);
+	if (judged)
+		(void)snprintf(verdict, sizeof(verdict), "%s%s", mw_growth_name(course->verdict),
+			       course->certain || course->verdict == MW_GROWTH_TOO_SHORT ? "" : "?");
+	put_cell(picture, y, &x, layout->bytes, mw_show_size(row->impacting.bytes).text, 0);
+	put_cell(picture, y, &x, layout->growth, show_growth(view, (double)row->growth).text,
+		 selected || fabs(growth) < 0.5 ? 0
+		 : growth > 0                   ? PAIR_UP
+						: PAIR_DOWN);
+	put_cell(picture, y, &x, layout->blocks, mw_show_count(row->impacting.count).text, 0);
+	put_cell(picture, y, &x, layout->rate, rate, 0);
+	put(picture, y, x, layout->level - 1, bars);
+	x += layout->level;
+	put_cell(picture, y, &x, layout->verdict, verdict,
+		 !selected && judged && course->verdict >= MW_GROWTH_STEADY ? PAIR_UP : 0);
+	put_cell(picture, y, &x, layout->kind, !is_stack ? "" : row->kind == MW_KIND_VM ? "vm" : "heap", 0);
 	mw_top_view_text(view, item, text, sizeof(text));
 	put(picture, y, x + indent, 1, view->group == MW_TOP_THREADS ? " " : item->open ? "-" : "+");
 	put(picture, y, x + 2 + indent, layout->name - 2 - indent, text);
@@ -475,7 +584,7 @@ static void put_items(const struct mw_top_picture *picture, const struct mw_top_
 	const struct mw_top_view *view = picture->view;
 	char text[MW_TOP_TEXT];
 
-	for (size_t i = view->first; i < view->item_count && i - view->first < (size_t)layout->rows; i++) {
+	for (size_t i = view->first; i < view->item_count && i - view->first < view->lines; i++) {
 		const struct mw_top_item *item = &view->items[i];
 		int y = layout->header + layout->head + (int)(i - view->first);
 		bool selected = i == view->selected;
@@ -500,95 +609,93 @@ static void put_items(const struct mw_top_picture *picture, const struct mw_top_
 						    : "nothing has been allocated yet");
 }
 
-static void put_order(const struct mw_top_view *view, char *out, size_t size)
+/* --- the last line ----------------------------------------------------------------------------------------- */
+
+static void put_prompt(const struct mw_top_picture *picture, int width, int y)
 {
+	size_t length = strlen(picture->prompt), room = width > 20 ? (size_t)width - 12 : 8;
+	const char *tail = picture->prompt;
+	char text[MW_TOP_TEXT];
+
+	/* The end is where it is typed. */
+	while (length > room) {
+		do {
+			tail++;
+			length--;
+		} while ((*tail & 0xc0) == 0x80);
+	}
+	(void)snprintf(text, sizeof(text), "%s: %.*s", picture->asked, PATH_MAX, tail);
+	curs_set(1);
+	move(y, put(picture, y, 0, width - 1, text));
+}
+
+static void put_order(const struct mw_top_picture *picture, int width, int y)
+{
+	const struct mw_top_view *view = picture->view;
 	const char *filter = mw_top_view_filter_text(view);
-	char unnamed[80] = "", rows[MW_TOP_TEXT / 2] = "";
+	char text[MW_TOP_TEXT], unnamed[80] = "", rows[MW_TOP_TEXT / 2] = "";
 
 	if (view->unnamed && view->group != MW_TOP_THREADS)
 		(void)snprintf(unnamed, sizeof(unnamed), ", %zu not looked up yet", view->unnamed);
 	if (filter)
 		(void)snprintf(rows, sizeof(rows), ", %zu of filter %s%s", view->rows.count, filter, unnamed);
-	(void)snprintf(out, size, "h help  q quit  by %s, sorted by %s%s%s", group_names[view->group],
+	(void)snprintf(text, sizeof(text), "h help  q quit  by %s, sorted by %s%s%s", group_names[view->group],
 		       sort_names[view->sort], view->reversed ? ", reversed" : "", rows);
+	put(picture, y, 0, width, text);
 }
 
 static void put_foot(const struct mw_top_picture *picture, int width, int y)
 {
-	const struct mw_top_view *view = picture->view;
-	char text[MW_TOP_TEXT];
-	int used;
-
 	if (picture->prompt) {
-		size_t length = strlen(picture->prompt);
-		size_t room = width > 20 ? (size_t)width - 12 : 8;
-		const char *tail = picture->prompt;
-
-		/* The end is where it is typed. */
-		while (length > room) {
-			do {
-				tail++;
-				length--;
-			} while ((*tail & 0xc0) == 0x80);
-		}
-		(void)snprintf(text, sizeof(text), "%s: %.*s", picture->asked, PATH_MAX, tail);
-		used = put(picture, y, 0, width - 1, text);
-		curs_set(1);
-		move(y, used);
+		put_prompt(picture, width, y);
 		return;
 	}
 	curs_set(0);
-	if (picture->message)
-		(void)snprintf(text, sizeof(text), "%s", picture->message);
-	else
-		put_order(view, text, sizeof(text));
-	if (picture->message)
-		attron(A_BOLD);
-	put(picture, y, 0, width, text);
+	if (!picture->message) {
+		put_order(picture, width, y);
+		return;
+	}
+	attron(A_BOLD);
+	put(picture, y, 0, width, picture->message);
 	attroff(A_BOLD);
 }
 
-static void put_help(const struct mw_top_picture *picture, int width, int height)
+static void put_help(struct mw_top_picture *picture, int width, int height)
 {
-	for (int y = 0; y < height && picture->help_first + (size_t)y < MW_TOP_HELP; y++)
-		put(picture, y, 0, width, help_lines[picture->help_first + (size_t)y]);
-}
+	const size_t count = sizeof(help_lines) / sizeof(help_lines[0]);
+	int lines = 0, most, y;
 
-/* In as many lines as it takes. */
-static void put_too_small(const struct mw_top_picture *picture, int width, int height)
-{
-	static const char text[] = "too small for a table: 20 columns by 5 lines is the least; q quits";
-	size_t at = 0;
-
-	for (int y = 0; y < height && at < sizeof(text) - 1 && width > 0; y++) {
-		char line[sizeof(text)];
-		size_t length = sizeof(text) - 1 - at < (size_t)width ? sizeof(text) - 1 - at : (size_t)width;
-
-		memcpy(line, text + at, length);
-		line[length] = '\0';
-		put(picture, y, 0, width, line);
-		at += length;
-	}
+	for (size_t i = 0; i < count; i++)
+		lines = put_wrapped(picture, lines, width, 0, help_lines[i]);
+	/* Its end is at the end of the screen at most. */
+	most = lines > height ? lines - height : 0;
+	picture->help_first = picture->help_first < most ? picture->help_first : most;
+	y = -picture->help_first;
+	for (size_t i = 0; i < count; i++)
+		y = put_wrapped(picture, y, width, height, help_lines[i]);
 }
 
 void mw_top_draw(struct mw_top_picture *picture)
 {
 	struct mw_top_layout layout;
 	int width, height;
+	bool fits;
 
 	getmaxyx(stdscr, height, width);
 	erase();
-	picture->lines = 0;
+	fits = mw_top_layout_make(width, height, &layout);
+	picture->view->lines = fits && !picture->help ? (size_t)layout.rows : 0;
+	/* Without memory for what is new there is what was. */
+	(void)mw_top_view_update(picture->view);
 	if (width < 1 || height < 1)
 		return;
-	if (!mw_top_layout_make(width, height, &layout)) {
-		put_too_small(picture, width, height);
+	if (!fits) {
+		put_wrapped(picture, 0, width, height,
+			    "too small for a table: 20 columns by 5 lines is the least; q quits");
 	} else if (picture->help) {
 		put_help(picture, width, height);
 	} else {
-		picture->lines = (size_t)layout.rows;
-		mw_top_view_scroll(picture->view, picture->lines);
-		put_header(picture, &layout, width);
+		put_header(picture, layout.header, width);
 		if (layout.head)
 			put_head(picture, &layout, width);
 		put_items(picture, &layout, width);

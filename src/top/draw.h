@@ -8,7 +8,6 @@
 #include <limits.h>
 
 #define MW_TOP_TEXT 8192 /* bytes of a line before it is cut */
-#define MW_TOP_HELP 22   /* lines of the help */
 
 /* All that is shown. */
 struct mw_top_picture {
@@ -17,22 +16,22 @@ struct mw_top_picture {
 	size_t process_count; /* that can be shown */
 	bool utf8, color;
 	bool help;
-	size_t help_first;
+	int help_first;      /* the first line of it that is shown */
 	const char *message; /* in the last line; NULL: none */
 	const char *prompt;  /* what is being typed there; NULL: nothing … */
 	const char *asked;   /* … and what for */
-	size_t lines;        /* set: how many there are for rows */
 };
 
 /* Take the terminal over. Errors: SYSTEM. */
 struct mw_error *mw_top_draw_begin(struct mw_top_picture *picture) MW_MUST_CHECK;
 void mw_top_draw_end(void);
+/* Brings the view up to date. */
 void mw_top_draw(struct mw_top_picture *picture);
 /* The next key that was pressed: a character, or MW_TOP_KEY() of a KEY_... of ncurses; negative: there is none. */
 int mw_top_draw_key(void);
 #define MW_TOP_KEY(key) ((1 << 24) + (key)) /* above all characters */
 
-/* --- the terminal (tty.c) -------------------------------------------------------------------------------------------- */
+/* --- the terminal ------------------------------------------------------------------------------------------ */
 
 /*
  * It gets back what it had: whoever leaves it, also a crash, or the guard of a memwatch that was killed. There is one a
@@ -42,10 +41,6 @@ int mw_top_draw_key(void);
 /* Are standard input and output a terminal that can show a table? Notes what it is like. Before the guard is made.
  * Errors: UNSUPPORTED where not; SYSTEM. */
 struct mw_error *mw_top_tty_prepare(void) MW_MUST_CHECK;
-/* It has been taken over, and is as it will be until it is left. */
-void mw_top_tty_entered(void);
-/* It has been put back. */
-void mw_top_tty_left(void);
 /* Put it back, if it is taken over. Async-signal-safe; also for the guard, which has it as standard error at best. What
  * somebody else has set meanwhile is let be. */
 void mw_top_tty_restore(void);
@@ -79,14 +74,10 @@ struct mw_top_layout {
 /* False: the screen is too small for a table. */
 bool mw_top_layout_make(int width, int height, struct mw_top_layout *out);
 
-/* "+1.5 KiB", "-512 B", "0 B" */
-void mw_top_show_growth(double bytes_per_second, char *out, size_t size);
 /* "0", "0.3", "12", "1200", "12k", "35M" */
 void mw_top_show_rate(double per_second, char *out, size_t size);
 /* "_" to "█", or in ASCII: a level over time. `out` takes 3 bytes a bar and a NUL. */
 void mw_top_show_bars(const struct mw_top_course *course, bool utf8, char out[3 * MW_TOP_BARS + 1]);
-/* "1:02:03" */
-void mw_top_show_time(double seconds, char *out, size_t size);
 /* "3.141593": seconds, rounded up, so that nothing from before the moment is after what is shown. */
 void mw_top_show_moment(uint64_t ns, char *out, size_t size);
 

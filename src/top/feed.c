@@ -2,67 +2,25 @@
 /* feed.c: see feed.h. */
 #include "top/feed.h"
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "view/growth.h"
 #include "view/summary.h"
 
+#include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/eventfd.h>
 
 #define NEW_STACKS 8192                 /* that are added at once: the others with the next shot */
 #define SHARE      50                   /* copying takes at most one in so many parts of the thread's time */
 #define LOOK_NS    UINT64_C(1000000000) /* between two looks whether the program names its code */
 #define NAMED      4                    /* of functions that are not hooked */
-
-void mw_top_shot_destroy(struct mw_top_shot *shot)
-{
-	if (!shot)
-		return;
-	free(shot->stacks);
-	free(shot->threads);
-	free(shot->names);
-	free(shot->courses);
-	free(shot);
-}
-
-void mw_top_feed_init(struct mw_top_feed *feed, struct mw_session *session, size_t process, int news)
-{
-	const struct mw_recorder *recorder = &session->recorders[process];
-
-	*feed = (struct mw_top_feed){.session = session, .process = process, .pid = recorder->pid, .news = news};
-	feed->comm = recorder->comm ? recorder->comm : "?";
-	pthread_mutex_init(&feed->lock, NULL);
-}
-
-void mw_top_feed_deinit(struct mw_top_feed *feed)
-{
-	if (!feed->session)
-		return;
-	for (uint32_t i = 0; i < mw_shared_list_count(&feed->known.stacks); i++) {
-		struct mw_top_stack *stack = mw_shared_list_get(&feed->known.stacks, i);
-
-		free(atomic_load(&stack->named));
-		free(stack);
-	}
-	for (uint32_t i = 0; i < mw_shared_list_count(&feed->known.modules); i++)
-		free(mw_shared_list_get(&feed->known.modules, i));
-	mw_shared_list_deinit(&feed->known.stacks);
-	mw_shared_list_deinit(&feed->known.modules);
-	mw_map_deinit(&feed->same.first);
-	mw_top_shot_destroy(feed->shot);
-	pthread_mutex_destroy(&feed->lock);
-}
-
-void mw_top_feed_poke(struct mw_top_feed *feed)
-{
-	const uint64_t one = 1;
-
-	if (write(feed->news, &one, sizeof(one)) < 0)
-		return; /* it is full of news already */
-}
+#define NS         1e9
 
 /* --- stacks that are shown as one ------------------------------------------------------------------------- */
 
@@ -137,7 +95,7 @@ uint32_t mw_top_same_find(struct mw_top_same *same, const struct mw_perf_place *
 
 static struct mw_recorder *recorder_of(const struct mw_top_feed *feed)
 {
-	return &feed->session->recorders[feed->process];
+	return &feed->feeds->session->recorders[feed->process];
 }
 
 static const struct mw_watched *model_of(const struct mw_top_feed *feed)
@@ -212,7 +170,165 @@ static bool add_stacks(struct mw_top_feed *feed)
 	return good;
 }
 
+/* --- what became of the memory of rows ------------------------------------------------------------------------- */
+
+/* The courses of the wanted rows, and which of the tracker's stacks they are of: indices, UINT32_MAX for none. */
+struct wanted {
+	const struct mw_top_known *known;
+	struct mw_top_course *courses;
+	uint32_t count;
+	uint32_t *of_stack, *of_module; /* the last: of what is charged to none */
+	uint32_t module_count;
+	bool any_module;
+	double (*levels)[MW_SERIES_MAX];
+	uint32_t points; /* of each of these */
+};
+
+static void fill_none(uint32_t *items, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		items[i] = UINT32_MAX;
+}
+
+static uint32_t *place_of_module(const struct wanted *wanted, uint32_t module)
+{
+	return &wanted->of_module[module < wanted->module_count ? module : wanted->module_count];
+}
+
+/* A stack that is shown as part of another belongs to that one's row. */
+static void assign(struct wanted *wanted, uint32_t known_count)
+{
+	for (uint32_t i = 0; i < wanted->count; i++) {
+		const struct mw_top_key *of = &wanted->courses[i].of;
+
+		wanted->any_module |= of->module;
+		if (of->module)
+			*place_of_module(wanted, of->key) = i;
+		else if (of->key < known_count)
+			wanted->of_stack[of->key] = i;
+	}
+	for (uint32_t i = 0; i < known_count; i++) {
+		const struct mw_top_stack *stack = mw_shared_list_get(&wanted->known->stacks, i);
+
+		if (stack->as)
+			wanted->of_stack[i] = wanted->of_stack[stack->as - 1];
+	}
+}
+
+static void add_level(struct wanted *wanted, uint32_t course, const struct mw_track_series *series)
+{
+	for (uint32_t i = 0; course != UINT32_MAX && i < series->count; i++)
+		wanted->levels[course][i] += (double)series->bytes[i];
+}
+
+static void add_levels(struct wanted *wanted, const struct mw_track *track, uint64_t end_ns, uint32_t known_count)
+{
+	for (uint32_t i = 0; i < known_count; i++) {
+		const struct mw_top_stack *stack = mw_shared_list_get(&wanted->known->stacks, i);
+		struct mw_track_series series;
+
+		if (stack->kind == MW_KIND_VM_INTERNAL || (!wanted->any_module && wanted->of_stack[i] == UINT32_MAX))
+			continue;
+		mw_track_stack_series(track, i, end_ns, &series);
+		wanted->points = series.count;
+		add_level(wanted, wanted->of_stack[i], &series);
+		add_level(wanted, *place_of_module(wanted, stack->module), &series);
+	}
+}
+
+static void set_bars(const struct wanted *wanted, uint32_t number)
+{
+	struct mw_top_course *course = &wanted->courses[number];
+	const double *level = wanted->levels[number];
+	uint32_t bars = wanted->points < MW_TOP_BARS ? wanted->points : MW_TOP_BARS;
+	double most = 0;
+
+	for (uint32_t i = 0; i < wanted->points; i++)
+		most = fmax(most, level[i]);
+	course->bar_count = (uint8_t)bars;
+	for (uint32_t i = 0; i < bars; i++)
+		course->bars[i] =
+			most > 0 ? (uint8_t)ceil(MW_TOP_BAR_MAX * level[(i + 1) * wanted->points / bars - 1] / most)
+				 : 0;
+}
+
+/* Modules get none: what is freed of one stack says nothing of another that leaks. */
+static struct mw_error *judge(const struct wanted *wanted, const struct mw_track *track, double from, double to)
+{
+	MW_FREE struct mw_report_growth *growths = calloc(wanted->count, sizeof(*growths));
+	MW_FREE struct mw_report_growth **out = calloc(wanted->count, sizeof(*out));
+	const struct mw_summary_input input = {.track = track};
+	const struct mw_report report = {.window = {.from = from, .to = to}};
+	bool any = false;
+
+	if (!growths || !out)
+		return mw_error_nomem();
+	for (uint32_t i = 0; i < wanted->count; i++) {
+		out[i] = wanted->courses[i].of.module ? NULL : &growths[i];
+		any |= out[i] != NULL;
+	}
+	/* It looks through all live blocks. */
+	if (!any)
+		return NULL;
+	MW_TRY(mw_view_judge(&input, &report, wanted->of_stack, out, wanted->count));
+	for (uint32_t i = 0; i < wanted->count; i++) {
+		wanted->courses[i].judged = out[i] && growths[i].known;
+		wanted->courses[i].verdict = growths[i].verdict;
+		wanted->courses[i].certain = growths[i].certain;
+	}
+	return NULL;
+}
+
+void mw_top_courses_fill(const struct mw_track *track, const struct mw_top_known *known, const struct mw_top_key *keys,
+			 uint32_t count, struct mw_top_shot *shot)
+{
+	uint32_t stack_count = mw_track_stack_count(track), known_count = mw_shared_list_count(&known->stacks);
+	uint64_t latest_ns = mw_track_now(track), end_ns = shot->time_ns > latest_ns ? shot->time_ns : latest_ns;
+	struct wanted wanted = {.known = known,
+				.courses = shot->courses,
+				.count = count,
+				.module_count = mw_shared_list_count(&known->modules)};
+	MW_FREE uint32_t *of_stack = calloc((size_t)stack_count + 1, sizeof(*of_stack));
+	MW_FREE uint32_t *of_module = calloc((size_t)wanted.module_count + 1, sizeof(*of_module));
+	MW_FREE double(*levels)[MW_SERIES_MAX] = calloc((size_t)count + 1, sizeof(*levels));
+
+	/* Without memory there are those of an earlier shot. */
+	if (!of_stack || !of_module || !levels)
+		return;
+	fill_none(of_stack, stack_count);
+	fill_none(of_module, (size_t)wanted.module_count + 1);
+	for (uint32_t i = 0; i < count; i++)
+		shot->courses[i] = (struct mw_top_course){.of = keys[i]};
+	wanted.of_stack = of_stack;
+	wanted.of_module = of_module;
+	wanted.levels = levels;
+	known_count = known_count < stack_count ? known_count : stack_count;
+	assign(&wanted, known_count);
+	add_levels(&wanted, track, end_ns, known_count);
+	for (uint32_t i = 0; i < count; i++)
+		set_bars(&wanted, i);
+	if (mw_error_none(judge(&wanted, track, (double)shot->zero_ns / NS, (double)end_ns / NS)))
+		shot->course_count = count;
+}
+
 /* --- shots ------------------------------------------------------------------------------------------------- */
+
+struct mw_top_shot *mw_top_shot_create(uint32_t stacks, uint32_t threads, uint32_t courses)
+{
+	const size_t sums = (size_t)stacks + threads;
+	struct mw_top_shot *shot = calloc(1, sizeof(*shot) + sums * sizeof(*shot->stacks) +
+						     threads * sizeof(*shot->names) + courses * sizeof(*shot->courses));
+
+	if (!shot)
+		return NULL;
+	shot->stack_count = stacks;
+	shot->thread_count = threads;
+	shot->stacks = (void *)(shot + 1);
+	shot->threads = shot->stacks + stacks;
+	shot->names = (void *)(shot->threads + threads);
+	shot->courses = (void *)(shot->names + threads);
+	return shot;
+}
 
 /* At the end of `out`, as far as there is room. */
 __attribute__((format(printf, 3, 4))) static void append(char *out, size_t size, const char *format, ...)
@@ -260,25 +376,15 @@ static void fill_figures(const struct mw_top_feed *feed, uint64_t time_ns, struc
 	}
 	mw_top_show_missed(model->metadata.hooks, model->metadata.hook_count, recorder->view->options->track_heap,
 			   recorder->view->options->track_vm, shot->not_hooked, sizeof(shot->not_hooked));
-	shot->kept = feed->session->writer && !mw_store_broken(feed->session->writer);
+	shot->kept = feed->feeds->session->writer && !mw_store_broken(feed->feeds->session->writer);
 	if (recorder->sample_count)
 		shot->rss = recorder->newest.rss;
 }
 
-/* False without memory. */
-static bool fill_sums(struct mw_top_feed *feed, struct mw_top_shot *shot)
+static void fill_sums(struct mw_top_feed *feed, struct mw_top_shot *shot)
 {
 	const struct mw_track *track = model_of(feed)->track;
 
-	if (!add_modules(feed) || !add_stacks(feed))
-		return false;
-	shot->stack_count = mw_shared_list_count(&feed->known.stacks);
-	shot->thread_count = mw_track_thread_count(track);
-	shot->stacks = calloc(shot->stack_count + 1, sizeof(*shot->stacks));
-	shot->threads = calloc(shot->thread_count + 1, sizeof(*shot->threads));
-	shot->names = calloc(shot->thread_count + 1, sizeof(*shot->names));
-	if (!shot->stacks || !shot->threads || !shot->names)
-		return false;
 	mw_track_stack_sums(track, shot->stacks, shot->stack_count);
 	mw_track_thread_sums(track, shot->threads, shot->thread_count);
 	for (uint32_t i = 0; i < shot->thread_count; i++) {
@@ -287,49 +393,83 @@ static bool fill_sums(struct mw_top_feed *feed, struct mw_top_shot *shot)
 		mw_track_thread(track, i, &thread);
 		shot->names[i] = (struct mw_top_thread){thread.tid, thread.name};
 	}
-	return true;
 }
 
-/* Where there is time for it: it takes at most its share, as copying does. */
-static void fill_courses(struct mw_top_feed *feed, struct mw_top_shot *shot)
+static int compare_keys(const void *one, const void *other, void *context)
+{
+	const struct mw_top_key *a = one, *b = other;
+	const struct mw_top_shot *shot = context;
+	uint64_t left = shot->stacks[a->key].impacting.bytes, right = shot->stacks[b->key].impacting.bytes;
+
+	return left != right ? (left > right ? -1 : 1) : (a->key > b->key) - (a->key < b->key);
+}
+
+/* Nobody has asked for those of a process that ends before it is shown: its largest stacks. */
+static uint32_t take_largest(struct mw_top_shot *shot, struct mw_top_key keys[MW_TOP_COURSES])
+{
+	MW_FREE struct mw_top_key *all = calloc((size_t)shot->stack_count + 1, sizeof(*all));
+	uint32_t count = shot->stack_count < MW_TOP_COURSES ? shot->stack_count : MW_TOP_COURSES;
+
+	if (!all)
+		return 0;
+	for (uint32_t i = 0; i < shot->stack_count; i++)
+		all[i].key = i;
+	qsort_r(all, shot->stack_count, sizeof(*all), compare_keys, shot);
+	memcpy(keys, all, count * sizeof(*keys));
+	return count;
+}
+
+/* Of the rows that are wanted, where there is time for it: it takes at most its share, as copying does. */
+static void fill_courses(struct mw_top_feed *feed, bool last, struct mw_top_shot *shot)
 {
 	struct mw_top_key keys[MW_TOP_COURSES];
 	uint64_t began_ns = mw_clock_ns();
 	uint32_t count;
 
-	if (began_ns < feed->courses_ns)
+	if (!last && began_ns < feed->courses_ns)
 		return;
 	pthread_mutex_lock(&feed->lock);
 	count = feed->wanted_count;
 	memcpy(keys, feed->wanted, count * sizeof(*keys));
 	pthread_mutex_unlock(&feed->lock);
-	mw_top_courses_fill(model_of(feed)->track, &feed->known, keys, count, shot);
+	if (last && !count)
+		count = take_largest(shot, keys);
+	if (count)
+		mw_top_courses_fill(model_of(feed)->track, &feed->known, keys, count, shot);
 	feed->courses_ns = began_ns + (mw_clock_ns() - began_ns) * SHARE;
 }
 
-static void leave_shot(struct mw_top_feed *feed, uint64_t time_ns)
+static void hand_over(struct mw_top_feed *feed, struct mw_top_shot *shot)
 {
-	uint64_t began_ns = mw_clock_ns(), took_ns;
-	struct mw_top_shot *shot = calloc(1, sizeof(*shot)), *old;
-	bool good = shot && fill_sums(feed, shot);
+	struct mw_top_shot *old;
 
-	if (good)
-		fill_figures(feed, time_ns, shot);
-	took_ns = mw_clock_ns() - began_ns;
-	if (good)
-		fill_courses(feed, shot);
-	feed->next_ns = began_ns + took_ns * SHARE;
-	/* Without memory there is one the next time, perhaps. */
-	if (!good) {
-		mw_top_shot_destroy(shot);
-		return;
-	}
 	pthread_mutex_lock(&feed->lock);
 	old = feed->shot;
 	feed->shot = shot;
 	pthread_mutex_unlock(&feed->lock);
-	mw_top_shot_destroy(old);
-	mw_top_feed_poke(feed);
+	free(old);
+	mw_top_feeds_poke(feed->feeds);
+}
+
+/* Without memory there is one the next time, perhaps. */
+static void leave_shot(struct mw_top_feed *feed, uint64_t time_ns, bool last)
+{
+	uint64_t began_ns = mw_clock_ns(), took_ns;
+	struct mw_top_shot *shot = NULL;
+
+	if (add_modules(feed) && add_stacks(feed))
+		shot = mw_top_shot_create(mw_shared_list_count(&feed->known.stacks),
+					  mw_track_thread_count(model_of(feed)->track), MW_TOP_COURSES);
+	if (shot) {
+		fill_sums(feed, shot);
+		fill_figures(feed, time_ns, shot);
+	}
+	took_ns = mw_clock_ns() - began_ns;
+	feed->next_ns = began_ns + took_ns * SHARE;
+	if (!shot)
+		return;
+	fill_courses(feed, last, shot);
+	hand_over(feed, shot);
 }
 
 /* --- moments ----------------------------------------------------------------------------------------------- */
@@ -338,15 +478,15 @@ static void leave_shot(struct mw_top_feed *feed, uint64_t time_ns)
 static bool make_moment(const struct mw_top_feed *feed, uint64_t time_ns, bool whole, struct mw_top_moment *moment)
 {
 	const struct mw_recorder *recorder = recorder_of(feed);
-	const struct mw_engine *engine = feed->session->engine;
+	const struct mw_engine *engine = feed->feeds->session->engine;
 	const struct mw_window_info *window = engine ? engine->ops->window(engine, feed->pid) : NULL;
 	uint64_t latest_ns = mw_track_now(model_of(feed)->track);
 	struct mw_engine_stats stats;
 
-	if (!feed->session->writer)
+	if (!feed->feeds->session->writer)
 		return false;
 	moment->whole = whole;
-	moment->number = mw_store_moment(feed->session->writer);
+	moment->number = mw_store_moment(feed->feeds->session->writer);
 	moment->end.length_ns = latest_ns > time_ns ? latest_ns : time_ns;
 	moment->end.ended = MW_END_INTERRUPT;
 	/* Others may go on. */
@@ -392,22 +532,32 @@ static void set_zero(struct mw_top_feed *feed)
 	mw_error_destroy(err);
 	feed->zero_ns = latest_ns;
 	feed->zeros++;
-	mw_emitter_mark(&feed->session->emitters[feed->process], latest_ns);
+	mw_emitter_mark(&feed->feeds->session->emitters[feed->process], latest_ns);
 }
 
 /* --- the engine's thread ----------------------------------------------------------------------------------- */
 
-void mw_top_feed_begin(struct mw_top_feed *feed)
+static void begin(struct mw_top_feed *feed)
 {
-	struct mw_engine *engine = feed->session->engine;
+	const struct mw_stored_target *target = &model_of(feed)->metadata.target;
+	struct mw_engine *engine = feed->feeds->session->engine;
 
-	feed->engine = model_of(feed)->metadata.target.engine;
-	feed->files = engine->ops->modules(engine, recorder_of(feed)->pid);
+	feed->engine = target->engine;
+	feed->exe = target->exe;
+	feed->files = engine->ops->modules(engine, feed->pid);
 	atomic_store(&feed->phase, MW_TOP_WATCHING);
-	leave_shot(feed, 0);
+	leave_shot(feed, 0, false);
 }
 
-void mw_top_feed_sample(struct mw_top_feed *feed, uint64_t time_ns)
+static void on_begun(void *context)
+{
+	struct mw_top_feeds *feeds = context;
+
+	for (size_t i = 0; i < feeds->count; i++)
+		begin(&feeds->items[i]);
+}
+
+static void sample(struct mw_top_feed *feed, uint64_t time_ns)
 {
 	bool zero = atomic_exchange(&feed->zero_wanted, false);
 
@@ -415,71 +565,139 @@ void mw_top_feed_sample(struct mw_top_feed *feed, uint64_t time_ns)
 	if (zero)
 		set_zero(feed);
 	if (zero || mw_clock_ns() >= feed->next_ns)
-		leave_shot(feed, zero && feed->zero_ns > time_ns ? feed->zero_ns : time_ns);
+		leave_shot(feed, zero && feed->zero_ns > time_ns ? feed->zero_ns : time_ns, false);
 }
 
-void mw_top_feed_moments(struct mw_top_feed *feeds, size_t count)
+static void end(struct mw_top_feed *feed, bool well)
 {
-	for (size_t i = 0; i < count; i++)
-		if (atomic_load(&feeds[i].phase) == MW_TOP_WATCHING && atomic_exchange(&feeds[i].moment_wanted, false))
-			leave_moment(&feeds[i], feeds[i].sampled_ns, false, MW_TOP_WATCHING);
-}
-
-void mw_top_feed_end(struct mw_top_feed *feed, bool well)
-{
-	struct mw_engine *engine = feed->session->engine;
+	struct mw_engine *engine = feed->feeds->session->engine;
 	uint64_t time_ns;
 
-	feed->window = engine ? engine->ops->window(engine, recorder_of(feed)->pid) : NULL;
+	feed->window = engine ? engine->ops->window(engine, feed->pid) : NULL;
 	time_ns = feed->window ? feed->window->length_ns : 0;
-
-	leave_shot(feed, time_ns);
+	leave_shot(feed, time_ns, true);
 	leave_moment(feed, time_ns, well, MW_TOP_OVER);
-	mw_top_feed_poke(feed);
+	mw_top_feeds_poke(feed->feeds);
+}
+
+/* One that has ended, where others go on. */
+static bool has_ended(const struct mw_top_feed *feed)
+{
+	struct mw_engine *engine = feed->feeds->session->engine;
+	const struct mw_window_info *window = engine->ops->window(engine, feed->pid);
+
+	return window && window->over && feed->feeds->session->count > 1;
+}
+
+static void on_sampled(void *context, size_t process, uint64_t time_ns)
+{
+	struct mw_top_feeds *feeds = context;
+	struct mw_store_writer *writer = feeds->session->writer;
+
+	if (writer && feeds->kept_max && mw_store_written(writer) > feeds->kept_max)
+		mw_store_give_up(writer, EFBIG);
+	if (atomic_load(&feeds->items[process].phase) == MW_TOP_WATCHING)
+		sample(&feeds->items[process], time_ns);
+	for (size_t i = 0; i < feeds->count; i++) {
+		struct mw_top_feed *feed = &feeds->items[i];
+
+		if (atomic_load(&feed->phase) != MW_TOP_WATCHING)
+			continue;
+		/* Between two events: all that came is before it. */
+		if (atomic_exchange(&feed->moment_wanted, false))
+			leave_moment(feed, feed->sampled_ns, false, MW_TOP_WATCHING);
+		if (has_ended(feed))
+			end(feed, false);
+	}
+}
+
+void mw_top_feeds_end(struct mw_top_feeds *feeds, bool well)
+{
+	for (size_t i = 0; i < feeds->count; i++)
+		if (atomic_load(&feeds->items[i].phase) != MW_TOP_STARTING)
+			end(&feeds->items[i], well);
+}
+
+struct mw_error *mw_top_feeds_init(struct mw_top_feeds *feeds, struct mw_session *session)
+{
+	feeds->session = session;
+	feeds->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (feeds->news < 0)
+		return mw_error_create(MW_ERROR_SYSTEM, errno, "cannot make an eventfd");
+	feeds->items = calloc(session->count, sizeof(*feeds->items));
+	if (!feeds->items)
+		return mw_error_nomem();
+	for (; feeds->count < session->count; feeds->count++) {
+		struct mw_top_feed *feed = &feeds->items[feeds->count];
+		const struct mw_recorder *recorder = &session->recorders[feeds->count];
+
+		*feed = (struct mw_top_feed){.feeds = feeds, .process = feeds->count, .pid = recorder->pid};
+		feed->comm = recorder->comm ? recorder->comm : "?";
+		pthread_mutex_init(&feed->lock, NULL);
+	}
+	session->begun = on_begun;
+	session->sampled = on_sampled;
+	session->context = feeds;
+	return NULL;
+}
+
+static void deinit(struct mw_top_feed *feed)
+{
+	for (uint32_t i = 0; i < mw_shared_list_count(&feed->known.stacks); i++)
+		free(mw_shared_list_get(&feed->known.stacks, i));
+	for (uint32_t i = 0; i < mw_shared_list_count(&feed->known.modules); i++)
+		free(mw_shared_list_get(&feed->known.modules, i));
+	mw_shared_list_deinit(&feed->known.stacks);
+	mw_shared_list_deinit(&feed->known.modules);
+	mw_map_deinit(&feed->same.first);
+	free(feed->shot);
+	pthread_mutex_destroy(&feed->lock);
+}
+
+void mw_top_feeds_deinit(struct mw_top_feeds *feeds)
+{
+	for (size_t i = 0; i < feeds->count; i++)
+		deinit(&feeds->items[i]);
+	free(feeds->items);
+	if (feeds->session && feeds->news >= 0)
+		close(feeds->news);
 }
 
 /* --- the others -------------------------------------------------------------------------------------------- */
 
-struct mw_top_shot *mw_top_feed_take(struct mw_top_feed *feed)
+struct mw_top_shot *mw_top_feed_take(struct mw_top_feed *feed, const struct mw_top_key *keys, size_t count)
 {
 	struct mw_top_shot *shot;
 
 	pthread_mutex_lock(&feed->lock);
 	shot = feed->shot;
 	feed->shot = NULL;
-	pthread_mutex_unlock(&feed->lock);
-	return shot;
-}
-
-void mw_top_feed_want(struct mw_top_feed *feed, const struct mw_top_key *keys, size_t count)
-{
-	pthread_mutex_lock(&feed->lock);
 	feed->wanted_count = count < MW_TOP_COURSES ? (uint32_t)count : MW_TOP_COURSES;
 	if (feed->wanted_count)
 		memcpy(feed->wanted, keys, feed->wanted_count * sizeof(*keys));
 	pthread_mutex_unlock(&feed->lock);
+	return shot;
 }
 
-void mw_top_feed_want_moment(struct mw_top_feed *feed)
+bool mw_top_feeds_moments(struct mw_top_feeds *feeds, bool ask, struct mw_top_moment *out, uint64_t *latest)
 {
-	pthread_mutex_lock(&feed->lock);
-	/* That of the window's end stays. */
-	if (atomic_load(&feed->phase) != MW_TOP_OVER)
-		feed->has_moment = false;
-	pthread_mutex_unlock(&feed->lock);
-	atomic_store(&feed->moment_wanted, true);
-}
+	bool all = true;
 
-bool mw_top_feed_moment(struct mw_top_feed *feed, struct mw_top_moment *out)
-{
-	bool there;
+	*latest = 0;
+	for (size_t i = 0; i < feeds->count; i++) {
+		struct mw_top_feed *feed = &feeds->items[i];
 
-	pthread_mutex_lock(&feed->lock);
-	there = feed->has_moment;
-	if (there) {
-		*out = feed->moment;
-		out->end.figures = out->figures;
+		pthread_mutex_lock(&feed->lock);
+		/* That of the window's end stays. */
+		if (ask && atomic_load(&feed->phase) != MW_TOP_OVER)
+			feed->has_moment = false;
+		all &= feed->has_moment;
+		out[i] = feed->moment;
+		pthread_mutex_unlock(&feed->lock);
+		if (ask)
+			atomic_store(&feed->moment_wanted, true);
+		out[i].end.figures = out[i].figures;
+		*latest = out[i].number > *latest ? out[i].number : *latest;
 	}
-	pthread_mutex_unlock(&feed->lock);
-	return there;
+	return all;
 }

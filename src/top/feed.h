@@ -21,21 +21,12 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-
-struct mw_top_line {
-	const char *module; /* its path; NULL: code in no file */
-	const char *function, *file;
-	uint32_t line;   /* 0: unknown */
-	uint64_t offset; /* from the function's start, or the module's */
-	bool inlined;
-};
+#include <unistd.h>
 
 /* The names of a stack; they do not change any more. */
 struct mw_top_named {
-	char id[17];
-	size_t charged; /* the line that it is charged to */
-	size_t line_count;
-	struct mw_top_line lines[];
+	struct mw_report_stack stack; /* only what the framer sets */
+	size_t charged;               /* the frame that it is charged to, as report says it */
 };
 
 /* A stack, by the tracker's number. Nothing of it changes, but that it gets its names. */
@@ -90,15 +81,17 @@ struct mw_top_shot {
 	bool has_stood;
 	bool kept;            /* what is seen goes into a recording, or a file for one */
 	char not_hooked[160]; /* names of functions whose calls are not seen, the first few; "": all are */
+	unsigned holders;     /* the screen's business */
 	uint32_t stack_count, thread_count;
 	struct mw_track_sum *stacks, *threads;
 	struct mw_top_thread *names; /* of the threads */
 	uint32_t course_count;       /* of rows that were shown; 0 where there was no time for them */
 	struct mw_top_course *courses;
-	unsigned holders; /* the screen's business */
 };
-void mw_top_shot_destroy(struct mw_top_shot *shot);
-/* The courses of rows, for the shot, whose times are set. `track`: the model's. Without memory there are none. */
+/* Zeroed, with room for so many; no courses yet. One free() frees it. NULL without memory. */
+struct mw_top_shot *mw_top_shot_create(uint32_t stacks, uint32_t threads, uint32_t courses);
+/* The courses of rows, for the shot, whose times are set, and which has room. `track`: the model's. Without memory there
+ * are none. */
 void mw_top_courses_fill(const struct mw_track *track, const struct mw_top_known *known, const struct mw_top_key *keys,
 			 uint32_t count, struct mw_top_shot *shot);
 
@@ -131,16 +124,18 @@ enum mw_top_phase {
 	MW_TOP_OVER,
 };
 
+struct mw_top_feeds;
+
+/* Of one process. */
 struct mw_top_feed {
-	struct mw_session *session;
-	size_t process; /* of the session's, with its own feed */
+	struct mw_top_feeds *feeds;
+	size_t process; /* its number there, and in the session */
 	pid_t pid;
 	const char *comm;
 	/* For all threads. */
-	int news; /* all feeds' one: readable where there is a shot, or the phase has changed; read 8 bytes from it then */
 	_Atomic enum mw_top_phase phase;
 	/* Since it watches. */
-	const char *engine;
+	const char *engine, *exe;
 	const struct mw_modules *files;      /* of the engine, which goes on adding to them */
 	const struct mw_window_info *window; /* once it is over: how; NULL: not known */
 	struct mw_top_known known;
@@ -160,30 +155,40 @@ struct mw_top_feed {
 	uint32_t zeros;
 };
 
-/* For a process of the session, which must be prepared, and outlive the feed; `news` is an eventfd, borrowed. */
-void mw_top_feed_init(struct mw_top_feed *feed, struct mw_session *session, size_t process, int news);
-void mw_top_feed_deinit(struct mw_top_feed *feed);
+/* Of all processes of a session. */
+struct mw_top_feeds {
+	struct mw_session *session;
+	struct mw_top_feed *items;
+	size_t count;
+	int news;          /* readable where there is a shot, or the phase has changed; read 8 bytes from it then */
+	uint64_t kept_max; /* bytes of the session's recording: no more are written; 0: no limit */
+};
 
 /* --- for the engine's thread ------------------------------------------------------------------------------- */
 
-/* The window has begun; a sample was taken; it is over, and its end has been recorded if all went well. */
-void mw_top_feed_begin(struct mw_top_feed *feed);
-void mw_top_feed_sample(struct mw_top_feed *feed, uint64_t time_ns);
-void mw_top_feed_end(struct mw_top_feed *feed, bool well);
-/* Between two events: for those of these feeds that were asked for a moment. */
-void mw_top_feed_moments(struct mw_top_feed *feeds, size_t count);
+/* Zeroed but for kept_max; for a session that is prepared, whose callbacks these are now, and which must outlive them.
+ * Errors: MEMORY, SYSTEM. Then there is still something to deinit. */
+struct mw_error *mw_top_feeds_init(struct mw_top_feeds *feeds, struct mw_session *session) MW_MUST_CHECK;
+void mw_top_feeds_deinit(struct mw_top_feeds *feeds);
+/* All windows are over, and their ends have been recorded if all went well. */
+void mw_top_feeds_end(struct mw_top_feeds *feeds, bool well);
 
 /* --- for the others ---------------------------------------------------------------------------------------- */
 
-/* The newest shot, which is the caller's then; NULL: none since the last. */
-struct mw_top_shot *mw_top_feed_take(struct mw_top_feed *feed);
-/* The courses of these rows are wanted with the next shots, of the first MW_TOP_COURSES. */
-void mw_top_feed_want(struct mw_top_feed *feed, const struct mw_top_key *keys, size_t count);
-/* Ask for a moment to copy the recording up to; then ask until it is there. */
-void mw_top_feed_want_moment(struct mw_top_feed *feed);
-bool mw_top_feed_moment(struct mw_top_feed *feed, struct mw_top_moment *out);
+/* The newest shot, which is the caller's then; NULL: none since the last. The courses of these rows are wanted with the
+ * next ones, of the first MW_TOP_COURSES. */
+struct mw_top_shot *mw_top_feed_take(struct mw_top_feed *feed, const struct mw_top_key *keys, size_t count);
+/* A moment of each process to copy the recording up to, and the latest one's number. `ask`: for new ones; then until they
+ * are there. */
+bool mw_top_feeds_moments(struct mw_top_feeds *feeds, bool ask, struct mw_top_moment *out, uint64_t *latest);
 /* Make `news` readable: something else has changed. */
-void mw_top_feed_poke(struct mw_top_feed *feed);
+static inline void mw_top_feeds_poke(const struct mw_top_feeds *feeds)
+{
+	const uint64_t one = 1;
+
+	if (write(feeds->news, &one, sizeof(one)) < 0)
+		return; /* it is full of news already */
+}
 
 /* "valloc, pvalloc and 3 more": functions whose calls are not seen though they are to be recorded; "": there are none.
  */

@@ -30,8 +30,8 @@
 _Static_assert(TYPED_MAX >= PATH_MAX, "for both prompts");
 
 struct mw_top_screen {
-	struct mw_top_feed *feeds, *feed; /* of all processes; of the one that is shown */
-	size_t count;
+	struct mw_top_feeds *feeds;
+	struct mw_top_feed *feed; /* of the process that is shown */
 	struct mw_top_work *work;
 	pthread_t thread, first;
 	_Atomic bool stop, ended;
@@ -46,7 +46,7 @@ struct mw_top_screen {
 	bool asked;  /* for the end: twice would be a haste that nobody has */
 	char *typed; /* what is being typed: one of these; NULL: nothing is */
 	char path[TYPED_MAX], filters[MW_TOP_FILTERS][TYPED_MAX];
-	uint32_t wanted[MW_TOP_WANTED];
+	struct mw_top_wishes wishes; /* of that process */
 };
 
 /* In the first thread: the signal comes to the screen's, which alone takes it. */
@@ -125,9 +125,8 @@ static void show_process(struct mw_top_screen *screen, size_t process)
 {
 	if (screen->view)
 		arrange_like(&screen->views[process], screen->view);
-	if (screen->feed)
-		mw_top_feed_want(screen->feed, NULL, 0);
-	screen->feed = &screen->feeds[process];
+	screen->wishes.course_count = 0;
+	screen->feed = &screen->feeds->items[process];
 	screen->view = &screen->views[process];
 	screen->picture.feed = screen->feed;
 	screen->picture.view = screen->view;
@@ -140,7 +139,7 @@ static void take_filter(struct mw_top_screen *screen)
 	const char *hint;
 
 	screen->typed = NULL;
-	for (size_t i = 0; i < screen->count && !err; i++) {
+	for (size_t i = 0; i < screen->feeds->count && !err; i++) {
 		arrange_like(&screen->views[i], screen->view);
 		err = mw_top_view_filter(&screen->views[i], filter_text(screen));
 	}
@@ -271,7 +270,7 @@ static void sort_key(struct mw_top_screen *screen, int key)
 /* Those that move what is selected. */
 static bool move_key(struct mw_top_screen *screen, int key)
 {
-	const long page = screen->picture.lines > 1 ? (long)screen->picture.lines - 1 : 1;
+	const long page = screen->view->lines > 1 ? (long)screen->view->lines - 1 : 1;
 	const struct {
 		int key, character;
 		long by;
@@ -318,7 +317,7 @@ static void command_key(struct mw_top_screen *screen, int key)
 		say(screen, view->paused ? "paused: recording goes on; p again for the newest" : "");
 		break;
 	case '\t':
-		show_process(screen, (screen->feed->process + 1) % screen->count);
+		show_process(screen, (screen->feed->process + 1) % screen->feeds->count);
 		break;
 	case 'w':
 		begin_prompt(screen);
@@ -352,13 +351,13 @@ static void command_key(struct mw_top_screen *screen, int key)
 
 static void help_key(struct mw_top_screen *screen, int key)
 {
-	size_t *first = &screen->picture.help_first;
+	int *first = &screen->picture.help_first;
 
 	switch (key) {
 	case 'j':
 	case MW_TOP_KEY(KEY_DOWN):
 	case MW_TOP_KEY(KEY_NPAGE):
-		*first += *first + 1 < MW_TOP_HELP;
+		*first += 1;
 		break;
 	case 'k':
 	case MW_TOP_KEY(KEY_UP):
@@ -391,8 +390,10 @@ static void take_news(struct mw_top_screen *screen)
 {
 	char news[sizeof(screen->message)];
 
-	for (size_t i = 0; i < screen->count; i++) {
-		struct mw_top_shot *shot = mw_top_feed_take(&screen->feeds[i]);
+	for (size_t i = 0; i < screen->feeds->count; i++) {
+		struct mw_top_feed *feed = &screen->feeds->items[i];
+		struct mw_top_shot *shot = mw_top_feed_take(feed, screen->wishes.courses,
+							    feed == screen->feed ? screen->wishes.course_count : 0);
 
 		if (shot)
 			mw_top_view_shot(&screen->views[i], shot);
@@ -410,22 +411,18 @@ static void take_news(struct mw_top_screen *screen)
 static void draw(struct mw_top_screen *screen)
 {
 	struct mw_top_picture *picture = &screen->picture;
-	struct mw_top_key shown[MW_TOP_COURSES];
+	struct mw_top_wishes *wishes = &screen->wishes;
 	char prompt[TYPED_MAX + 40];
-	size_t count;
 
 	screen->dirty = false;
-	(void)mw_top_view_update(screen->view);
 	picture->message = *screen->message ? screen->message : NULL;
 	(void)snprintf(prompt, sizeof(prompt), "%s%s", screen->typed ? screen->typed : "",
 		       screen->confirmed ? "  is there: Enter replaces it" : "");
 	picture->prompt = screen->typed ? prompt : NULL;
 	picture->asked = screen->typed == screen->path ? "write to" : "filter";
 	mw_top_draw(picture);
-	count = mw_top_view_courses(screen->view, picture->lines, shown, MW_TOP_COURSES);
-	mw_top_feed_want(screen->feed, shown, count);
-	count = mw_top_view_wanted(screen->view, picture->lines, screen->wanted, MW_TOP_WANTED);
-	mw_top_work_want(screen->work, screen->feed->process, screen->wanted, count);
+	mw_top_view_wishes(screen->view, wishes);
+	mw_top_work_want(screen->work, screen->feed->process, wishes->names, wishes->name_count);
 }
 
 /* False: the terminal is gone. */
@@ -447,7 +444,7 @@ static bool take_keys(struct mw_top_screen *screen, const struct pollfd *input, 
 static void turn(struct mw_top_screen *screen)
 {
 	struct pollfd inputs[] = {
-		{.fd = screen->feed->news, .events = POLLIN},
+		{.fd = screen->feeds->news, .events = POLLIN},
 		{.fd = STDIN_FILENO, .events = POLLIN},
 	};
 	static const struct pollfd none = {.fd = -1};
@@ -472,7 +469,7 @@ static void turn(struct mw_top_screen *screen)
 /* Until there is something to show. */
 static bool await_begin(struct mw_top_screen *screen)
 {
-	struct pollfd news = {.fd = screen->feed->news, .events = POLLIN};
+	struct pollfd news = {.fd = screen->feeds->news, .events = POLLIN};
 
 	while (!screen->stop && atomic_load(&screen->feed->phase) == MW_TOP_STARTING)
 		(void)poll(&news, 1, TURN_MS);
@@ -504,25 +501,34 @@ static void *run(void *context)
 	return NULL;
 }
 
-struct mw_error *mw_top_screen_create(struct mw_top_feed *feeds, size_t count, struct mw_top_work *work, bool utf8,
+static void free_all(struct mw_top_screen *screen)
+{
+	for (size_t i = 0; screen->views && i < screen->feeds->count; i++)
+		mw_top_view_deinit(&screen->views[i]);
+	free(screen->views);
+	free(screen);
+}
+
+struct mw_error *mw_top_screen_create(struct mw_top_feeds *feeds, struct mw_top_work *work, bool utf8,
 				      struct mw_top_screen **out)
 {
 	struct mw_top_screen *screen = calloc(1, sizeof(*screen));
 	sigset_t foreign, before;
 	int errnum;
 
-	if (screen)
-		screen->views = calloc(count, sizeof(*screen->views));
-	if (!screen || !screen->views) {
-		free(screen);
+	if (!screen)
+		return mw_error_nomem();
+	screen->feeds = feeds;
+	screen->views = calloc(feeds->count, sizeof(*screen->views));
+	if (!screen->views) {
+		free_all(screen);
 		return mw_error_nomem();
 	}
-	screen->feeds = feeds;
-	screen->count = screen->picture.process_count = count;
+	screen->picture.process_count = feeds->count;
 	screen->work = work;
 	screen->first = pthread_self();
-	for (size_t i = 0; i < count; i++)
-		screen->views[i].known = &feeds[i].known;
+	for (size_t i = 0; i < feeds->count; i++)
+		screen->views[i].known = &feeds->items[i].known;
 	screen->picture.utf8 = utf8;
 	show_process(screen, 0);
 	block_sigwinch();
@@ -531,8 +537,7 @@ struct mw_error *mw_top_screen_create(struct mw_top_feed *feeds, size_t count, s
 	errnum = pthread_create(&screen->thread, NULL, run, screen);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (errnum) {
-		free(screen->views);
-		free(screen);
+		free_all(screen);
 		return mw_error_create(MW_ERROR_SYSTEM, errnum, "cannot make a thread");
 	}
 	*out = screen;
@@ -549,12 +554,12 @@ static bool await_end(struct mw_top_screen *screen)
 	return screen->ended;
 }
 
-bool mw_top_screen_destroy(struct mw_top_screen *screen)
+bool mw_top_screen_destroy(struct mw_top_screen *screen, struct mw_error **why)
 {
 	if (!screen)
 		return true;
 	screen->stop = true;
-	mw_top_feed_poke(screen->feed);
+	mw_top_feeds_poke(screen->feeds);
 	if (!await_end(screen)) {
 		/* Its terminal takes nothing (Ctrl-S, a connection that hangs). */
 		mw_top_tty_unblock();
@@ -565,19 +570,7 @@ bool mw_top_screen_destroy(struct mw_top_screen *screen)
 		}
 	}
 	pthread_join(screen->thread, NULL);
-	for (size_t i = 0; i < screen->count; i++)
-		mw_top_view_deinit(&screen->views[i]);
-	free(screen->views);
-	mw_error_destroy(screen->err);
-	free(screen);
+	*why = screen->err;
+	free_all(screen);
 	return true;
-}
-
-struct mw_error *mw_top_screen_error(struct mw_top_screen *screen)
-{
-	struct mw_error *err = screen && screen->ended ? screen->err : NULL;
-
-	if (err)
-		screen->err = NULL;
-	return err;
 }

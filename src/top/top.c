@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,52 +30,15 @@
 struct top {
 	const struct mw_session_options *options;
 	struct mw_session session;
-	struct mw_top_feed *feeds; /* one a process; NULL: none yet */
-	int news;                  /* of all of them */
+	struct mw_top_feeds feeds;
 	struct mw_top_work *work;
 	bool work_ended;
 	struct mw_top_screen *screen;
 	char no_writer[300];       /* why nothing can be written */
 	struct mw_outputs outputs; /* reports of all that was seen, when it ends */
 	bool reports;              /* there are any */
-	uint64_t kept_max;         /* bytes of what is kept unasked; 0: no limit */
 	bool stuck;                /* a thread did not end: what it uses stays */
 };
-
-static void on_begun(void *context)
-{
-	struct top *top = context;
-
-	for (size_t i = 0; i < top->session.count; i++)
-		mw_top_feed_begin(&top->feeds[i]);
-}
-
-/* Of processes that have ended, where others go on. */
-static void see_ends(struct top *top)
-{
-	struct mw_session *session = &top->session;
-
-	for (size_t i = 0; i < session->count && session->count > 1; i++) {
-		const struct mw_window_info *window =
-			session->engine->ops->window(session->engine, session->recorders[i].pid);
-
-		if (window && window->over && atomic_load(&top->feeds[i].phase) == MW_TOP_WATCHING)
-			mw_top_feed_end(&top->feeds[i], false);
-	}
-}
-
-static void on_sampled(void *context, size_t process, uint64_t time_ns)
-{
-	struct top *top = context;
-	struct mw_store_writer *writer = top->session.writer;
-
-	if (writer && top->kept_max && mw_store_written(writer) > top->kept_max)
-		mw_store_give_up(writer, EFBIG);
-	if (atomic_load(&top->feeds[process].phase) == MW_TOP_WATCHING)
-		mw_top_feed_sample(&top->feeds[process], time_ns);
-	mw_top_feed_moments(top->feeds, top->session.count);
-	see_ends(top);
-}
 
 /* For a recording that nobody has asked for yet: a file without a name, that is gone with memwatch. */
 static void keep_unasked(struct top *top)
@@ -97,12 +59,12 @@ static void keep_unasked(struct top *top)
 		mw_error_destroy(err);
 		return;
 	}
-	top->kept_max = KEPT_MAX;
+	top->feeds.kept_max = KEPT_MAX;
 	if (statvfs(directory, &disk) == 0 && disk.f_bavail * disk.f_frsize / KEPT_SHARE < KEPT_MAX)
-		top->kept_max = disk.f_bavail * disk.f_frsize / KEPT_SHARE;
+		top->feeds.kept_max = disk.f_bavail * disk.f_frsize / KEPT_SHARE;
 	/* On a full disk root could still write. */
-	if (top->kept_max == 0)
-		top->kept_max = 1;
+	if (top->feeds.kept_max == 0)
+		top->feeds.kept_max = 1;
 }
 
 /* After the writer: they are made of what it keeps. */
@@ -135,29 +97,18 @@ static struct mw_error *prepare(struct top *top)
 	else
 		keep_unasked(top);
 	MW_TRY(open_outputs(top));
-	session->begun = on_begun;
-	session->sampled = on_sampled;
 	session->leave = mw_top_tty_restore;
 	session->stays_by = true;
-	session->context = top;
 	return mw_session_prepare(session);
 }
 
 static struct mw_error *start_threads(struct top *top)
 {
-	struct mw_session *session = &top->session;
 	bool utf8 = setlocale(LC_CTYPE, "") && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 
-	top->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (top->news < 0)
-		return mw_error_create(MW_ERROR_SYSTEM, errno, "cannot make an eventfd");
-	top->feeds = calloc(session->count, sizeof(*top->feeds));
-	if (!top->feeds)
-		return mw_error_nomem();
-	for (size_t i = 0; i < session->count; i++)
-		mw_top_feed_init(&top->feeds[i], session, i, top->news);
-	MW_TRY(mw_top_work_create(top->feeds, session->count, top->no_writer, &top->work));
-	return mw_top_screen_create(top->feeds, session->count, top->work, utf8, &top->screen);
+	MW_TRY(mw_top_feeds_init(&top->feeds, &top->session));
+	MW_TRY(mw_top_work_create(&top->feeds, top->no_writer, &top->work));
+	return mw_top_screen_create(&top->feeds, top->work, utf8, &top->screen);
 }
 
 /* The last table stays until somebody has seen it. */
@@ -172,9 +123,9 @@ static void await_quit(void)
 /* From now on nobody but us uses what they had. Returns why the screen could not be shown, if so. */
 static struct mw_error *stop_threads(struct top *top)
 {
-	struct mw_error *err = mw_top_screen_error(top->screen);
+	struct mw_error *err = NULL;
 
-	if (!mw_top_screen_destroy(top->screen))
+	if (!mw_top_screen_destroy(top->screen, &err))
 		top->stuck = true;
 	if (top->work && !top->work_ended && !mw_top_work_end(top->work, PATIENCE_MS))
 		top->stuck = true;
@@ -284,9 +235,7 @@ static struct mw_error *watch(struct top *top)
 	MW_TRY(mw_session_stand_by(session, &partials));
 	MW_TRY(start_threads(top));
 	err = mw_session_watch(session);
-	for (size_t i = 0; i < session->count; i++)
-		if (atomic_load(&top->feeds[i].phase) != MW_TOP_STARTING)
-			mw_top_feed_end(&top->feeds[i], !err && !session->detached);
+	mw_top_feeds_end(&top->feeds, !err && !session->detached);
 	if (!err && !session->detached)
 		await_quit();
 	unseen = stop_threads(top);
@@ -317,7 +266,6 @@ struct mw_error *mw_top_run(const struct mw_session_options *options)
 	if (!top)
 		return mw_error_nomem();
 	top->options = options;
-	top->news = -1;
 	mw_session_init(&top->session, options, false);
 	err = prepare(top);
 	if (!err)
@@ -332,11 +280,7 @@ struct mw_error *mw_top_run(const struct mw_session_options *options)
 		return mw_session_end(&top->session, err);
 	}
 	mw_top_work_destroy(top->work);
-	for (size_t i = 0; top->feeds && i < top->session.count; i++)
-		mw_top_feed_deinit(&top->feeds[i]);
-	free(top->feeds);
-	if (top->news >= 0)
-		close(top->news);
+	mw_top_feeds_deinit(&top->feeds);
 	err = mw_session_end(&top->session, err);
 	free(top);
 	return err;

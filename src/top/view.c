@@ -23,7 +23,7 @@ static struct mw_top_shot *hold(struct mw_top_shot *shot)
 static void release(struct mw_top_shot *shot)
 {
 	if (shot && --shot->holders == 0)
-		mw_top_shot_destroy(shot);
+		free(shot);
 }
 
 static void drop_first(struct mw_top_history *history)
@@ -110,6 +110,318 @@ void mw_top_view_pause(struct mw_top_view *view, bool paused)
 		look_at_newest(view);
 }
 
+static const struct mw_top_stack *stack_of(const struct mw_top_view *view, uint32_t number)
+{
+	return mw_shared_list_get(&view->known->stacks, number);
+}
+
+static const struct mw_view_module *module_of(const struct mw_top_view *view, uint32_t number)
+{
+	return mw_shared_list_get(&view->known->modules, number);
+}
+
+/* NULL: its names are not known yet. */
+static const struct mw_top_named *named_of(const struct mw_top_view *view, uint32_t stack)
+{
+	const struct mw_top_stack *known = stack_of(view, stack);
+
+	return known ? atomic_load(&known->named) : NULL;
+}
+
+/* --- rows -------------------------------------------------------------------------------------------------- */
+
+static void add_sums(struct mw_top_row *row, const struct mw_track_sum *now, const struct mw_track_sum *before)
+{
+	row->impacting.bytes += now->impacting.bytes;
+	row->impacting.count += now->impacting.count;
+	row->allocations += now->allocations;
+	row->growth += (int64_t)now->impacting.bytes - (before ? (int64_t)before->impacting.bytes : 0);
+	row->new_allocations += now->allocations - (before ? before->allocations : 0);
+}
+
+static bool make_room(struct mw_top_rows *rows, size_t count)
+{
+	rows->count = 0;
+	return MW_VECTOR_ROOM(rows->items, count, rows->capacity);
+}
+
+/* Those of nothing are taken out. */
+static void drop_empty(struct mw_top_rows *rows, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (rows->items[i].allocations > 0 || rows->items[i].impacting.count > 0)
+			rows->items[rows->count++] = rows->items[i];
+}
+
+static const struct mw_track_sum *sum_of(const struct mw_track_sum *sums, uint32_t count, uint32_t number)
+{
+	return number < count ? &sums[number] : NULL;
+}
+
+/* --- what the filter lets through --------------------------------------------------------------------------- */
+
+enum { SAYS_NOTHING, SAYS_NO, SAYS_YES }; /* a filter, of a stack */
+
+#define OF_NAMES   (1u << MW_COLUMN_FUNCTION | 1u << MW_COLUMN_MODULE | 1u << MW_COLUMN_STACK)
+#define OF_STACKS  (OF_NAMES | 1u << MW_COLUMN_API | 1u << MW_COLUMN_KIND)
+#define OF_THREADS (1u << MW_COLUMN_THREAD)
+
+static const struct mw_filter *filter_of(const struct mw_top_view *view, enum mw_top_group group)
+{
+	return view->filters[group == MW_TOP_THREADS ? MW_TOP_OF_THREADS : MW_TOP_OF_STACKS];
+}
+
+/* Nothing where its names are not known yet, and the filter is about these. */
+static uint8_t ask(const struct mw_top_view *view, const struct mw_filter *filter, uint32_t number)
+{
+	const struct mw_top_stack *stack = stack_of(view, number);
+	const struct mw_top_named *named = named_of(view, number);
+	const struct mw_report_stack bare = {.kind = stack->kind, .api = stack->api};
+	uint64_t terms;
+
+	if (!named && mw_filter_columns(filter) & OF_NAMES)
+		return SAYS_NOTHING;
+	terms = mw_filter_stack(filter, named ? &named->stack : &bare) |
+		mw_filter_block(filter, stack->kind, MW_FATE_IMPACTING, 0);
+	return mw_filter_is_true(filter, terms) ? SAYS_YES : SAYS_NO;
+}
+
+/* What it says of a stack does not change once that has its names. */
+static bool ask_all(struct mw_top_view *view)
+{
+	const struct mw_filter *filter = view->filters[MW_TOP_OF_STACKS];
+	uint32_t count = view->shown->stack_count;
+
+	view->unnamed = 0;
+	if (!filter)
+		return true;
+	if (!mw_vector_reach(&view->said, &view->said_count, count, sizeof(*view->said)))
+		return false;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct mw_top_stack *stack = stack_of(view, i);
+
+		if (stack->as || stack->kind == MW_KIND_VM_INTERNAL)
+			continue;
+		if (view->said[i] == SAYS_NOTHING)
+			view->said[i] = ask(view, filter, i);
+		view->unnamed += view->said[i] == SAYS_NOTHING;
+	}
+	return true;
+}
+
+/* Is a stack's row, or what it adds to a module's, to be shown? */
+static bool is_let_through(const struct mw_top_view *view, uint32_t number, const struct mw_top_stack *stack)
+{
+	uint32_t row = stack->as ? stack->as - 1 : number;
+
+	return stack->kind != MW_KIND_VM_INTERNAL && (!view->filters[MW_TOP_OF_STACKS] || view->said[row] == SAYS_YES);
+}
+
+static bool is_thread_let_through(const struct mw_top_view *view, uint32_t number)
+{
+	const struct mw_filter *filter = view->filters[MW_TOP_OF_THREADS];
+	const struct mw_top_thread *thread = &view->shown->names[number];
+
+	return !filter ||
+	       mw_filter_is_true(filter, mw_filter_name(filter, MW_COLUMN_THREAD, (uint64_t)thread->tid, thread->name));
+}
+
+static struct mw_error *check_filter(const struct mw_top_view *view, const struct mw_filter *filter)
+{
+	bool threads = view->group == MW_TOP_THREADS;
+	uint32_t wrong = mw_filter_columns(filter) & ~(threads ? OF_THREADS : OF_STACKS);
+
+	for (unsigned i = 0; i < MW_COLUMN_COUNT; i++)
+		if (wrong & 1u << i)
+			return mw_error_hint(mw_error_create(MW_ERROR_USAGE, 0, "%s: is not known of these rows",
+							     mw_column_name((enum mw_column)i)),
+					     threads ? "Of threads it takes thread:, of stacks (1) the others"
+						     : "It takes function, module, api, kind and stack, of threads (3) "
+						       "thread:; w writes a recording that report asks for all");
+	return NULL;
+}
+
+struct mw_error *mw_top_view_filter(struct mw_top_view *view, const char *text)
+{
+	struct mw_filter **place = &view->filters[view->group == MW_TOP_THREADS ? MW_TOP_OF_THREADS : MW_TOP_OF_STACKS];
+	struct mw_filter *filter = NULL;
+	struct mw_error *err = NULL;
+
+	if (*text)
+		MW_TRY(mw_filter_parse(text, &filter));
+	if (filter)
+		err = check_filter(view, filter);
+	if (err) {
+		mw_filter_destroy(filter);
+		return err;
+	}
+	mw_filter_destroy(*place);
+	*place = filter;
+	if (view->group != MW_TOP_THREADS && view->said)
+		memset(view->said, SAYS_NOTHING, view->said_count);
+	view->selected = view->first = 0;
+	return NULL;
+}
+
+const char *mw_top_view_filter_text(const struct mw_top_view *view)
+{
+	const struct mw_filter *filter = filter_of(view, view->group);
+
+	return filter ? mw_filter_text(filter) : NULL;
+}
+
+static bool lacks_names(const struct mw_top_view *view, uint32_t stack)
+{
+	const struct mw_filter *filter = filter_of(view, view->group);
+
+	return filter && stack < view->said_count && view->said[stack] == SAYS_NOTHING && !stack_of(view, stack)->as &&
+	       stack_of(view, stack)->kind != MW_KIND_VM_INTERNAL;
+}
+
+/* --- rows of each group --------------------------------------------------------------------------------------- */
+
+static bool make_stacks(struct mw_top_view *view, struct mw_top_rows *rows)
+{
+	const struct mw_top_shot *now = view->shown, *base = view->base;
+
+	if (!make_room(rows, now->stack_count))
+		return false;
+	for (uint32_t i = 0; i < now->stack_count; i++) {
+		const struct mw_top_stack *stack = stack_of(view, i);
+
+		rows->items[i] = (struct mw_top_row){.key = i, .kind = stack->kind};
+		/* It comes before, and has a row. */
+		if (is_let_through(view, i, stack))
+			add_sums(&rows->items[stack->as ? stack->as - 1 : i], &now->stacks[i],
+				 sum_of(base->stacks, base->stack_count, i));
+	}
+	drop_empty(rows, now->stack_count);
+	return true;
+}
+
+static bool make_threads(struct mw_top_view *view, struct mw_top_rows *rows)
+{
+	const struct mw_top_shot *now = view->shown, *base = view->base;
+
+	if (!make_room(rows, now->thread_count))
+		return false;
+	for (uint32_t i = 0; i < now->thread_count; i++) {
+		rows->items[i] = (struct mw_top_row){.key = i, .kind = MW_KIND_HEAP};
+		if (is_thread_let_through(view, i))
+			add_sums(&rows->items[i], &now->threads[i], sum_of(base->threads, base->thread_count, i));
+	}
+	drop_empty(rows, now->thread_count);
+	return true;
+}
+
+static bool make_modules(struct mw_top_view *view, struct mw_top_rows *rows)
+{
+	const struct mw_top_shot *now = view->shown, *base = view->base;
+	size_t none = mw_shared_list_count(&view->known->modules);
+
+	if (!make_room(rows, none))
+		return false;
+	for (size_t i = 0; i <= none; i++)
+		rows->items[i] = (struct mw_top_row){.key = i < none ? (uint32_t)i : MW_MODULE_NONE};
+	for (uint32_t i = 0; i < now->stack_count; i++) {
+		const struct mw_top_stack *stack = stack_of(view, i);
+
+		if (is_let_through(view, i, stack))
+			add_sums(&rows->items[stack->module < none ? stack->module : none], &now->stacks[i],
+				 sum_of(base->stacks, base->stack_count, i));
+	}
+	drop_empty(rows, none + 1);
+	return true;
+}
+
+struct order {
+	enum mw_top_sort sort;
+	bool reversed;
+};
+
+static int compare_numbers(double a, double b)
+{
+	return a > b ? -1 : a < b ? 1 : 0;
+}
+
+static int compare_names(const char *a, const char *b)
+{
+	/* Those that are not known come last, whichever way it goes. */
+	return !a || !b ? (a ? -1 : b ? 1 : 0) : strcmp(a, b);
+}
+
+static int compare_rows(const void *one, const void *other, void *context)
+{
+	const struct mw_top_row *a = one, *b = other;
+	const struct order *order = context;
+	int result = 0;
+
+	switch (order->sort) {
+	case MW_TOP_BY_GROWTH:
+		result = compare_numbers((double)a->growth, (double)b->growth);
+		break;
+	case MW_TOP_BY_BLOCKS:
+		result = compare_numbers((double)a->impacting.count, (double)b->impacting.count);
+		break;
+	case MW_TOP_BY_RATE:
+		result = compare_numbers((double)a->new_allocations, (double)b->new_allocations);
+		break;
+	case MW_TOP_BY_NAME:
+		result = compare_names(a->name, b->name);
+		if (!a->name || !b->name)
+			return result ? result : a->key < b->key ? -1 : a->key > b->key;
+		break;
+	default:
+		break;
+	}
+	if (!result)
+		result = compare_numbers((double)a->impacting.bytes, (double)b->impacting.bytes);
+	if (result)
+		return order->reversed ? -result : result;
+	return a->key < b->key ? -1 : a->key > b->key;
+}
+
+/* What names a row; NULL: not known. */
+static const char *name_of(const struct mw_top_view *view, enum mw_top_group group, uint32_t key)
+{
+	const struct mw_view_module *module;
+	const struct mw_top_named *named;
+
+	if (group == MW_TOP_THREADS)
+		return view->shown->names[key].name;
+	if (group == MW_TOP_MODULES) {
+		module = module_of(view, key);
+		return module ? module->path : NULL;
+	}
+	named = named_of(view, key);
+	return named && named->stack.frame_count ? named->stack.frames[named->charged].function : NULL;
+}
+
+/* By what is most, by names from A. Rows that are equal stay where they were. */
+static void sort_rows(const struct mw_top_view *view, struct mw_top_rows *rows, enum mw_top_group group)
+{
+	struct order order = {view->sort, view->reversed};
+
+	for (size_t i = 0; i < rows->count && view->sort == MW_TOP_BY_NAME; i++)
+		rows->items[i].name = name_of(view, group, rows->items[i].key);
+	qsort_r(rows->items, rows->count, sizeof(*rows->items), compare_rows, &order);
+}
+
+static bool make_rows(struct mw_top_view *view, struct mw_top_rows *rows, enum mw_top_group group)
+{
+	static bool (*const make[])(struct mw_top_view * view, struct mw_top_rows * rows) = {
+		[MW_TOP_STACKS] = make_stacks,
+		[MW_TOP_MODULES] = make_modules,
+		[MW_TOP_THREADS] = make_threads,
+	};
+	bool good;
+
+	rows->count = 0;
+	good = ask_all(view) && make[group](view, rows);
+	sort_rows(view, rows, group);
+	return good;
+}
+
 /* --- items ------------------------------------------------------------------------------------------------- */
 
 static bool is_open(const struct mw_top_view *view, enum mw_top_group group, uint32_t key)
@@ -131,9 +443,9 @@ static bool add_item(struct mw_top_view *view, const struct mw_top_item *item)
 /* A stack's row, and what is under it where it is open. */
 static bool add_stack(struct mw_top_view *view, struct mw_top_item item)
 {
-	const struct mw_top_stack *stack = mw_top_view_stack(view, item.key);
-	const struct mw_top_named *named = mw_top_view_named(view, item.key);
-	uint32_t count = named ? (uint32_t)named->line_count : stack ? stack->frame_count : 0;
+	const struct mw_top_stack *stack = stack_of(view, item.key);
+	const struct mw_top_named *named = named_of(view, item.key);
+	uint32_t count = named ? (uint32_t)named->stack.frame_count : stack ? stack->frame_count : 0;
 	bool good;
 
 	item.open = is_open(view, MW_TOP_STACKS, item.key);
@@ -157,7 +469,7 @@ static bool add_children(struct mw_top_view *view, uint32_t module)
 	for (size_t i = 0; i < view->children.count && shown < MW_TOP_CHILDREN_MAX; i++) {
 		uint32_t key = view->children.items[i].key;
 
-		if (mw_top_view_stack(view, key)->module != module)
+		if (stack_of(view, key)->module != module)
 			continue;
 		shown++;
 		if (!add_stack(view, (struct mw_top_item){.kind = MW_TOP_CHILD, .key = key, .owner = module, .row = i}))
@@ -213,6 +525,19 @@ static void select_again(struct mw_top_view *view, const struct mw_top_item *bef
 		view->selected = view->item_count ? view->item_count - 1 : 0;
 }
 
+/* See that what is selected is on the screen. */
+static void scroll(struct mw_top_view *view)
+{
+	size_t most = view->item_count > view->lines ? view->item_count - view->lines : 0;
+
+	if (view->selected < view->first)
+		view->first = view->selected;
+	if (view->lines && view->selected >= view->first + view->lines)
+		view->first = view->selected - view->lines + 1;
+	if (view->first > most)
+		view->first = most;
+}
+
 bool mw_top_view_update(struct mw_top_view *view)
 {
 	const struct mw_top_item *selected = mw_top_view_item(view);
@@ -223,12 +548,13 @@ bool mw_top_view_update(struct mw_top_view *view)
 
 	if (!view->shown)
 		return true;
-	good = mw_top_view_rows(view, &view->rows, view->group);
+	good = make_rows(view, &view->rows, view->group);
 	view->children.count = 0;
 	if (good && view->group == MW_TOP_MODULES && any_module_open(view))
-		good = mw_top_view_rows(view, &view->children, MW_TOP_STACKS);
+		good = make_rows(view, &view->children, MW_TOP_STACKS);
 	good = good && make_items(view);
 	select_again(view, follows || (selected && before.open) ? &before : NULL);
+	scroll(view);
 	return good;
 }
 
@@ -242,18 +568,6 @@ void mw_top_view_move(struct mw_top_view *view, long by)
 		view->selected = view->selected > (size_t)-by ? view->selected - (size_t)-by : 0;
 	else
 		view->selected = (size_t)by < last - view->selected ? view->selected + (size_t)by : last;
-}
-
-void mw_top_view_scroll(struct mw_top_view *view, size_t lines)
-{
-	size_t most = view->item_count > lines ? view->item_count - lines : 0;
-
-	if (view->selected < view->first)
-		view->first = view->selected;
-	if (lines && view->selected >= view->first + lines)
-		view->first = view->selected - lines + 1;
-	if (view->first > most)
-		view->first = most;
 }
 
 bool mw_top_view_toggle(struct mw_top_view *view, bool open, bool close)
@@ -283,34 +597,12 @@ bool mw_top_view_toggle(struct mw_top_view *view, bool open, bool close)
 	return true;
 }
 
-static bool is_stack(const struct mw_top_view *view, const struct mw_top_item *item)
-{
-	return item->kind != MW_TOP_ROW || view->group == MW_TOP_STACKS;
-}
-
-static size_t add_wanted(const struct mw_top_view *view, uint32_t stack, uint32_t *out, size_t count, size_t capacity)
-{
-	if (count == capacity || (count && out[count - 1] == stack) || mw_top_view_named(view, stack))
-		return count;
-	out[count] = stack;
-	return count + 1;
-}
-
 /* False: it is not a row that has a course. */
 static bool key_of(const struct mw_top_view *view, const struct mw_top_item *item, struct mw_top_key *out)
 {
 	*out = (struct mw_top_key){.module = item->kind == MW_TOP_ROW && view->group == MW_TOP_MODULES,
 				   .key = item->key};
 	return item->kind == MW_TOP_CHILD || (item->kind == MW_TOP_ROW && view->group != MW_TOP_THREADS);
-}
-
-size_t mw_top_view_courses(const struct mw_top_view *view, size_t lines, struct mw_top_key *out, size_t capacity)
-{
-	size_t count = 0;
-
-	for (size_t i = view->first; i < view->item_count && i - view->first < lines && count < capacity; i++)
-		count += key_of(view, &view->items[i], &out[count]);
-	return count;
 }
 
 const struct mw_top_course *mw_top_view_course(const struct mw_top_view *view, const struct mw_top_item *item)
@@ -325,20 +617,28 @@ const struct mw_top_course *mw_top_view_course(const struct mw_top_view *view, c
 	return NULL;
 }
 
-size_t mw_top_view_wanted(const struct mw_top_view *view, size_t lines, uint32_t *out, size_t capacity)
+static void want_names(const struct mw_top_view *view, uint32_t stack, struct mw_top_wishes *out)
 {
-	size_t count = 0;
+	if (out->name_count < MW_TOP_WANTED && !named_of(view, stack) &&
+	    !(out->name_count && out->names[out->name_count - 1] == stack))
+		out->names[out->name_count++] = stack;
+}
 
-	for (size_t i = view->first; i < view->item_count && i - view->first < lines; i++)
-		if (is_stack(view, &view->items[i]))
-			count = add_wanted(view, view->items[i].key, out, count, capacity);
+void mw_top_view_wishes(const struct mw_top_view *view, struct mw_top_wishes *out)
+{
+	out->course_count = out->name_count = 0;
+	for (size_t i = view->first; i < view->item_count && i - view->first < view->lines; i++) {
+		if (out->course_count < MW_TOP_COURSES)
+			out->course_count += key_of(view, &view->items[i], &out->courses[out->course_count]);
+		if (view->items[i].kind != MW_TOP_ROW || view->group == MW_TOP_STACKS)
+			want_names(view, view->items[i].key, out);
+	}
 	for (uint32_t i = 0; view->unnamed && i < view->shown->stack_count; i++)
-		if (mw_top_view_is_wanted(view, i))
-			count = add_wanted(view, i, out, count, capacity);
+		if (lacks_names(view, i))
+			want_names(view, i, out);
 	/* To sort by names all are needed. */
 	for (size_t i = 0; i < view->rows.count && view->group == MW_TOP_STACKS && view->sort == MW_TOP_BY_NAME; i++)
-		count = add_wanted(view, view->rows.items[i].key, out, count, capacity);
-	return count;
+		want_names(view, view->rows.items[i].key, out);
 }
 
 /* --- text ------------------------------------------------------------------------------------------------------- */
@@ -358,32 +658,33 @@ static void append(char *out, size_t size, const char *text)
 }
 
 /* "module!function+0x12 (file:line)" */
-static void put_line(const struct mw_top_line *line, bool whole, char *out, size_t size)
+static void put_line(const struct mw_report_frame *frame, bool whole, char *out, size_t size)
 {
-	const char *module = line->module ? base_name(line->module) : "code in no file";
+	const char *module = frame->module ? base_name(frame->module) : "code in no file";
 	char place[64];
 
-	if (line->function && whole)
-		(void)snprintf(out, size, "%s!%s+%#" PRIx64, module, line->function, line->offset);
-	else if (line->function)
-		(void)snprintf(out, size, "%s", line->function);
+	if (frame->function && whole && !frame->generated)
+		(void)snprintf(out, size, "%s!%s+%#" PRIx64, module, frame->function, frame->offset);
+	else if (frame->function)
+		(void)snprintf(out, size, "%s", frame->function);
+	else if (frame->module)
+		(void)snprintf(out, size, "%s+%#" PRIx64, module, frame->offset);
 	else
-		(void)snprintf(out, size, "%s%s%#" PRIx64, line->module ? module : "", line->module ? "+" : "",
-			       line->offset);
-	if (line->function && line->file) {
+		(void)snprintf(out, size, "%s", module);
+	if (frame->function && frame->file) {
 		append(out, size, " (");
-		append(out, size, whole ? line->file : base_name(line->file));
-		(void)snprintf(place, sizeof(place), line->line ? ":%u)" : ")", line->line);
+		append(out, size, whole ? frame->file : base_name(frame->file));
+		(void)snprintf(place, sizeof(place), frame->line ? ":%u)" : ")", frame->line);
 		append(out, size, place);
 	}
-	if (line->inlined && whole)
+	if (frame->inlined && whole)
 		append(out, size, " inlined");
 }
 
 /* Of one that has no names (yet). */
 static void put_raw(const struct mw_top_view *view, const struct mw_raw_frame *frame, char *out, size_t size)
 {
-	const struct mw_view_module *module = mw_top_view_module(view, frame->module);
+	const struct mw_view_module *module = module_of(view, frame->module);
 
 	if (module && module->path)
 		(void)snprintf(out, size, "%s+%#" PRIx64, base_name(module->path), frame->addr - module->base);
@@ -403,18 +704,20 @@ static const struct mw_raw_frame *charged_frame(const struct mw_top_stack *stack
 /* The function, and those that called it as far as there is room. */
 static void put_stack(const struct mw_top_view *view, uint32_t key, char *out, size_t size)
 {
-	const struct mw_top_named *named = mw_top_view_named(view, key);
-	const struct mw_top_stack *stack = mw_top_view_stack(view, key);
+	const struct mw_top_named *named = named_of(view, key);
+	const struct mw_top_stack *stack = stack_of(view, key);
 	const struct mw_raw_frame *frame = stack ? charged_frame(stack) : NULL;
 
 	*out = '\0';
-	if (named && named->line_count) {
-		put_line(&named->lines[named->charged], false, out, size);
-		for (size_t i = named->charged + 1; i < named->line_count && i < named->charged + 8; i++) {
-			if (!named->lines[i].function)
+	if (named && named->stack.frame_count) {
+		const struct mw_report_frame *frames = named->stack.frames;
+
+		put_line(&frames[named->charged], false, out, size);
+		for (size_t i = named->charged + 1; i < named->stack.frame_count && i < named->charged + 8; i++) {
+			if (!frames[i].function)
 				break;
 			append(out, size, " < ");
-			append(out, size, named->lines[i].function);
+			append(out, size, frames[i].function);
 		}
 	} else if (frame) {
 		put_raw(view, frame, out, size);
@@ -426,8 +729,8 @@ static void put_stack(const struct mw_top_view *view, uint32_t key, char *out, s
 static void put_detail(const struct mw_top_view *view, const struct mw_top_item *item, char *out, size_t size)
 {
 	const struct mw_top_row *row = mw_top_view_row(view, item);
-	const struct mw_top_named *named = mw_top_view_named(view, item->key);
-	const struct mw_top_stack *stack = mw_top_view_stack(view, item->key);
+	const struct mw_top_named *named = named_of(view, item->key);
+	const struct mw_top_stack *stack = stack_of(view, item->key);
 
 	if (!row) {
 		*out = '\0';
@@ -436,9 +739,9 @@ static void put_detail(const struct mw_top_view *view, const struct mw_top_item 
 	(void)snprintf(out, size, "   = %s bytes in %s blocks not freed, of %s allocated, by %s", //
 		       mw_show_count(row->impacting.bytes).text, mw_show_count(row->impacting.count).text,
 		       mw_show_count(row->allocations).text, stack && stack->api ? stack->api : "?");
-	if (named && named->id[0]) {
+	if (named) {
 		append(out, size, ", stack ");
-		append(out, size, named->id);
+		append(out, size, named->stack.id);
 	}
 	if (stack && stack->cut != MW_STACK_COMPLETE)
 		append(out, size, stack->cut == MW_STACK_TRUNCATED ? ", truncated" : ", end not found");
@@ -446,21 +749,21 @@ static void put_detail(const struct mw_top_view *view, const struct mw_top_item 
 
 static void put_frame(const struct mw_top_view *view, const struct mw_top_item *item, char *out, size_t size)
 {
-	const struct mw_top_named *named = mw_top_view_named(view, item->key);
-	const struct mw_top_stack *stack = mw_top_view_stack(view, item->key);
+	const struct mw_top_named *named = named_of(view, item->key);
+	const struct mw_top_stack *stack = stack_of(view, item->key);
 	int length = snprintf(out, size, "   #%-2u ", item->frame);
 
 	if (length < 0 || (size_t)length >= size)
 		return;
-	if (named && item->frame < named->line_count)
-		put_line(&named->lines[item->frame], true, out + length, size - (size_t)length);
+	if (named && item->frame < named->stack.frame_count)
+		put_line(&named->stack.frames[item->frame], true, out + length, size - (size_t)length);
 	else if (stack && item->frame < stack->frame_count)
 		put_raw(view, &stack->frames[item->frame], out + length, size - (size_t)length);
 }
 
 void mw_top_view_text(const struct mw_top_view *view, const struct mw_top_item *item, char *out, size_t size)
 {
-	const struct mw_view_module *module = mw_top_view_module(view, item->key);
+	const struct mw_view_module *module = module_of(view, item->key);
 
 	if (item->kind == MW_TOP_DETAIL)
 		put_detail(view, item, out, size);

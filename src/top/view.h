@@ -68,8 +68,9 @@ struct mw_top_item {
 	bool open;
 };
 
-#define MW_TOP_OPEN_MAX     128 /* rows that are open at a time */
-#define MW_TOP_CHILDREN_MAX 200 /* stacks of an open module */
+#define MW_TOP_WANTED       4096 /* stacks whose names are asked for at once */
+#define MW_TOP_OPEN_MAX     128  /* rows that are open at a time */
+#define MW_TOP_CHILDREN_MAX 200  /* stacks of an open module */
 
 struct mw_top_open {
 	enum mw_top_group group;
@@ -89,7 +90,7 @@ struct mw_top_view {
 	struct mw_top_shot *shown, *base;          /* what is looked at; NULL: nothing yet */
 	struct mw_top_shot *judged;                /* the latest that has courses, of the same zero point; NULL: none */
 	struct mw_filter *filters[MW_TOP_FILTERS]; /* NULL: all are shown */
-	uint8_t *said;                             /* what that of stacks says of each; rows.c's business */
+	uint8_t *said;                             /* what that of stacks says of each */
 	size_t said_count, unnamed;                /* stacks of which it says nothing before they have names */
 	struct mw_top_rows rows, children;
 	struct mw_top_item *items;
@@ -97,7 +98,8 @@ struct mw_top_view {
 	enum mw_top_group group;
 	enum mw_top_sort sort;
 	bool reversed, paused;
-	size_t selected, first; /* items: the one that is, and the first on the screen */
+	size_t selected, first; /* items: the one that is, and the first on the screen … */
+	size_t lines;           /* … which has so many lines for them */
 	struct mw_top_open open[MW_TOP_OPEN_MAX];
 	size_t open_count;
 };
@@ -108,7 +110,8 @@ void mw_top_view_deinit(struct mw_top_view *view);
 void mw_top_view_shot(struct mw_top_view *view, struct mw_top_shot *shot);
 /* Stand still, or look at the newest again. */
 void mw_top_view_pause(struct mw_top_view *view, bool paused);
-/* Something has changed: a shot, the order, names. What is selected stays so. False without memory. */
+/* Something has changed: a shot, the order, names, the lines. What is selected stays so, and is shown. False without
+ * memory. */
 bool mw_top_view_update(struct mw_top_view *view);
 static inline void mw_top_view_group(struct mw_top_view *view, enum mw_top_group group)
 {
@@ -118,8 +121,6 @@ static inline void mw_top_view_group(struct mw_top_view *view, enum mw_top_group
 }
 /* Move what is selected by so many lines; far ones are the first and the last. */
 void mw_top_view_move(struct mw_top_view *view, long by);
-/* See that what is selected is among the `lines` that are shown. */
-void mw_top_view_scroll(struct mw_top_view *view, size_t lines);
 /* Open or close what is selected; false: it is of a kind that does not open, or too much is open. */
 bool mw_top_view_toggle(struct mw_top_view *view, bool open, bool close);
 /* The item that is selected; NULL: there are none. */
@@ -142,38 +143,16 @@ static inline const struct mw_top_row *mw_top_view_row(const struct mw_top_view 
 struct mw_error *mw_top_view_filter(struct mw_top_view *view, const char *text) MW_MUST_CHECK;
 /* As it was given; NULL: there is none for such rows. */
 const char *mw_top_view_filter_text(const struct mw_top_view *view);
-/* Of which rows the courses are wanted: those in the `lines` from the first one on, at most `capacity`. */
-size_t mw_top_view_courses(const struct mw_top_view *view, size_t lines, struct mw_top_key *out, size_t capacity);
+/* What is wanted of what is shown now. */
+struct mw_top_wishes {
+	struct mw_top_key courses[MW_TOP_COURSES];
+	size_t course_count;
+	uint32_t names[MW_TOP_WANTED]; /* stacks, what is on the screen first */
+	size_t name_count;
+};
+void mw_top_view_wishes(const struct mw_top_view *view, struct mw_top_wishes *out);
 /* What became of a row's memory; NULL: not known. */
 const struct mw_top_course *mw_top_view_course(const struct mw_top_view *view, const struct mw_top_item *item);
-/* The stacks whose names the `lines` from the first one on want, at most `capacity`. */
-size_t mw_top_view_wanted(const struct mw_top_view *view, size_t lines, uint32_t *out, size_t capacity);
-
-/* --- for the view itself ----------------------------------------------------------------------------------- */
-
-/* Fill in the rows of what is shown that its filter lets through, in order. False without memory. */
-bool mw_top_view_rows(struct mw_top_view *view, struct mw_top_rows *rows, enum mw_top_group group);
-/* Does the filter need the names of a stack? */
-bool mw_top_view_is_wanted(const struct mw_top_view *view, uint32_t stack);
-
-static inline const struct mw_top_stack *mw_top_view_stack(const struct mw_top_view *view, uint32_t number)
-{
-	return mw_shared_list_get(&view->known->stacks, number);
-}
-
-static inline const struct mw_view_module *mw_top_view_module(const struct mw_top_view *view, uint32_t number)
-{
-	return mw_shared_list_get(&view->known->modules, number);
-}
-
-/* NULL: its names are not known yet. */
-static inline const struct mw_top_named *mw_top_view_named(const struct mw_top_view *view, uint32_t stack)
-{
-	const struct mw_top_stack *known = mw_top_view_stack(view, stack);
-
-	return known ? atomic_load(&known->named) : NULL;
-}
-
 /* --- what is shown ----------------------------------------------------------------------------------------- */
 
 /* What stands in the last column of a row, or all of a line that is none: any bytes of the target's among it. */

@@ -11,7 +11,7 @@
 #include "view/arena.h"
 #include "view/frames.h"
 #include "view/space.h"
-#include "view/views.h"
+#include "view/suspects.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -33,7 +33,6 @@
 /* What names are made of; of one thread. */
 struct names {
 	const struct mw_top_feed *feed;
-	pid_t pid;
 	bool begun;
 	struct mw_guarded_symbols guarded;
 	struct mw_view_symbols symbols; /* the symbolizer's … */
@@ -42,16 +41,16 @@ struct names {
 	struct mw_perf_map maps[NAMES_MAX];
 	size_t map_count;
 	uint64_t named_ns, mapped_ns;
-	struct mw_stack_ids *ids;
-	uint32_t id_count;              /* modules that those are made from */
-	struct mw_code_regions regions; /* of code in no file */
-	struct mw_arena *texts;         /* what they are called */
+	struct mw_summary_input input;  /* the framer's: modules, and … */
+	struct mw_code_regions regions; /* … regions of code in no file */
+	struct mw_view_module *modules;
+	struct mw_framer *framer;
+	struct mw_arena *arena; /* of all names */
 };
 
 struct mw_top_work {
-	struct mw_top_feed *feeds;
+	struct mw_top_feeds *feeds;
 	struct names *names; /* one for each */
-	size_t count;
 	struct mw_store_writer *writer;
 	const char *no_writer;
 	pthread_t thread;
@@ -100,48 +99,45 @@ static struct mw_error *resolve(void *context, uint32_t module, mw_addr addr, co
 	return names->symbols.resolve(names->symbols.context, module, addr, frames, count);
 }
 
-/* Ids of stacks are made again when there are more modules. */
-static struct mw_error *follow_ids(struct names *names)
-{
-	const struct mw_shared_list *known = &names->feed->known.modules;
-	const struct mw_view_code code = {&names->regions, &names->own};
-	uint32_t count = mw_shared_list_count(known);
-	struct mw_view_module *modules;
-	struct mw_error *err;
-
-	if (names->ids && names->id_count == count)
-		return NULL;
-	modules = calloc((size_t)count + 1, sizeof(*modules));
-	if (!modules)
-		return mw_error_nomem();
-	for (uint32_t i = 0; i < count; i++)
-		modules[i] = *(const struct mw_view_module *)mw_shared_list_get(known, i);
-	mw_stack_ids_destroy(names->ids);
-	names->ids = NULL;
-	names->id_count = count;
-	err = mw_stack_ids_create(modules, count, &code, &names->ids);
-	free(modules);
-	return err;
-}
-
+/* The framer is made again when there are more modules. */
 static struct mw_error *follow(struct names *names)
 {
+	const struct mw_shared_list *known = &names->feed->known.modules;
+	uint32_t count = mw_shared_list_count(known);
+
 	if (!names->begun) {
 		MW_TRY(mw_guarded_symbols_init(&names->guarded, names->feed->files));
 		names->symbols = mw_guarded_symbols_of(&names->guarded);
 		names->own = (struct mw_view_symbols){.context = names, .resolve = resolve};
 		names->begun = true;
 	}
-	return follow_ids(names);
+	if (names->framer && names->input.module_count == count)
+		return NULL;
+	mw_framer_destroy(names->framer);
+	names->framer = NULL;
+	free(names->modules);
+	names->modules = calloc((size_t)count + 1, sizeof(*names->modules));
+	if (!names->modules)
+		return mw_error_nomem();
+	for (uint32_t i = 0; i < count; i++)
+		names->modules[i] = *(const struct mw_view_module *)mw_shared_list_get(known, i);
+	names->input = (struct mw_summary_input){
+		.modules = names->modules,
+		.module_count = count,
+		.symbols = &names->own,
+		.regions = &names->regions,
+	};
+	return mw_framer_create(&names->input, names->arena, &names->framer);
 }
 
 static void names_deinit(struct names *names)
 {
 	if (names->begun)
 		mw_guarded_symbols_deinit(&names->guarded);
-	mw_stack_ids_destroy(names->ids);
+	mw_framer_destroy(names->framer);
+	free(names->modules);
 	mw_code_regions_deinit(&names->regions);
-	mw_arena_destroy(names->texts);
+	mw_arena_destroy(names->arena);
 	for (size_t i = 0; i < names->map_count; i++)
 		mw_perf_map_deinit(&names->maps[i]);
 	mw_perf_place_deinit(&names->jit);
@@ -171,19 +167,27 @@ static struct mw_error *make_regions(const struct mw_maps *maps, struct mw_code_
 	return mw_code_regions_make(&moment, NULL, out);
 }
 
-/* Where code in no file is: regions grow, and new ones come. */
-static const struct mw_code_region *find_region(struct names *names, mw_addr addr)
+static bool has_new_region(const struct names *names, const struct mw_top_stack *stack)
 {
-	const struct mw_code_region *found = mw_code_regions_find(&names->regions, addr);
+	for (uint32_t i = 0; i < stack->frame_count; i++)
+		if (stack->frames[i].module == MW_MODULE_NONE &&
+		    !mw_code_regions_find(&names->regions, stack->frames[i].addr))
+			return true;
+	return false;
+}
+
+/* Where code in no file is: regions grow, and new ones come. What can't be had stays as it was. */
+static void follow_regions(struct names *names, const struct mw_top_stack *stack)
+{
 	struct mw_code_regions regions = {0};
 	struct mw_maps maps = {0};
 	uint64_t now_ns = mw_clock_ns();
 	struct mw_error *err;
 
-	if (found || (names->mapped_ns && now_ns - names->mapped_ns < MAPPED_NS))
-		return found;
+	if (!has_new_region(names, stack) || (names->mapped_ns && now_ns - names->mapped_ns < MAPPED_NS))
+		return;
 	names->mapped_ns = now_ns;
-	err = mw_maps_read(mw_live_thread(names->pid), &maps);
+	err = mw_maps_read(mw_live_thread(names->feed->pid), &maps);
 	if (!err)
 		err = make_regions(&maps, &regions);
 	if (!err) {
@@ -192,120 +196,26 @@ static const struct mw_code_region *find_region(struct names *names, mw_addr add
 	}
 	mw_error_destroy(err);
 	mw_maps_deinit(&maps);
-	return mw_code_regions_find(&names->regions, addr);
-}
-
-/* What all of the region is called where the code itself has no name. */
-static const char *describe(struct names *names, const struct mw_raw_frame *raw)
-{
-	const struct mw_code_region *region = find_region(names, raw->addr);
-	char text[MW_CODE_REGION_TEXT];
-
-	if (!region)
-		return NULL;
-	mw_code_region_describe(region, text);
-	return mw_arena_string(names->texts, text);
-}
-
-static struct mw_top_line *add_line(struct mw_top_named **named, size_t *capacity)
-{
-	struct mw_top_named *wider = *named;
-
-	if (wider->line_count == *capacity) {
-		wider = realloc(wider, sizeof(*wider) + 2 * *capacity * sizeof(wider->lines[0]));
-		if (!wider)
-			return NULL;
-		*named = wider;
-		*capacity *= 2;
-	}
-	return memset(&wider->lines[wider->line_count++], 0, sizeof(wider->lines[0]));
-}
-
-static struct mw_error *add_frame(struct names *names, const struct mw_raw_frame *raw, struct mw_top_named **named,
-				  size_t *capacity)
-{
-	const struct mw_view_module *module = mw_shared_list_get(&names->feed->known.modules, raw->module);
-	const struct mw_symbol_frame *frames = NULL;
-	size_t count = 0;
-
-	MW_TRY(resolve(names, raw->module, raw->addr, &frames, &count));
-	if (!count || (!frames[0].function && !module))
-		count = 0;
-	for (size_t i = 0; i < count || i == 0; i++) {
-		struct mw_top_line *line = add_line(named, capacity);
-
-		if (!line)
-			return mw_error_nomem();
-		line->module = module ? module->path : NULL;
-		line->offset = module ? raw->addr - module->base : 0;
-		if (!count && !module)
-			line->function = describe(names, raw);
-		if (!count)
-			continue;
-		line->function = frames[i].function;
-		line->file = frames[i].file;
-		line->line = frames[i].line;
-		line->offset = frames[i].function ? frames[i].offset : line->offset;
-		line->inlined = frames[i].inlined;
-	}
-	return NULL;
-}
-
-/* As report says it: in the module that is charged, the first function that is not a library's. The lines of frame `i`
- * begin at `first_line[i]`. */
-static size_t find_charged(const struct mw_top_stack *stack, const struct mw_top_named *named, const size_t *first_line)
-{
-	size_t first = SIZE_MAX;
-
-	for (uint32_t i = 0; i < stack->frame_count; i++) {
-		if (stack->module == MW_MODULE_NONE || stack->frames[i].module != stack->module)
-			continue;
-		for (size_t j = first_line[i]; j < first_line[i + 1]; j++) {
-			first = first == SIZE_MAX ? j : first;
-			if (named->lines[j].function && !mw_view_is_library(named->lines[j].function))
-				return j;
-		}
-	}
-	return first == SIZE_MAX ? 0 : first;
-}
-
-/* `*named` has room for `capacity` lines, and may move. */
-static struct mw_error *fill_named(struct names *names, const struct mw_top_stack *stack, size_t *first_line,
-				   size_t capacity, struct mw_top_named **named)
-{
-	uint64_t id;
-
-	for (uint32_t i = 0; i < stack->frame_count; i++) {
-		first_line[i] = (*named)->line_count;
-		MW_TRY(add_frame(names, &stack->frames[i], named, &capacity));
-	}
-	first_line[stack->frame_count] = (*named)->line_count;
-	(*named)->charged = find_charged(stack, *named, first_line);
-	MW_TRY(mw_stack_id(names->ids, stack->kind, stack->api, stack->frames, stack->frame_count, &id));
-	(void)snprintf((*named)->id, sizeof((*named)->id), "%016" PRIx64, id);
-	return NULL;
 }
 
 /* Takes as long as it takes. Errors: MEMORY. */
 static struct mw_error *find_names(struct names *names, struct mw_top_stack *stack)
 {
-	const size_t capacity = 2 * (size_t)stack->frame_count + 1;
 	struct mw_top_named *named;
-	size_t *first_line;
-	struct mw_error *err;
 
 	if (atomic_load(&stack->named))
 		return NULL;
 	MW_TRY(follow(names));
-	named = calloc(1, sizeof(*named) + capacity * sizeof(named->lines[0]));
-	first_line = calloc((size_t)stack->frame_count + 1, sizeof(*first_line));
-	err = named && first_line ? fill_named(names, stack, first_line, capacity, &named) : mw_error_nomem();
-	free(first_line);
-	if (err)
-		free(named);
-	else
-		atomic_store(&stack->named, named);
-	return err;
+	follow_regions(names, stack);
+	named = mw_arena_array(names->arena, 1, sizeof(*named));
+	if (!named)
+		return mw_error_nomem();
+	named->stack = (struct mw_report_stack){.kind = stack->kind, .api = stack->api, .cut = stack->cut};
+	MW_TRY(mw_framer_frames(names->framer, stack->frames, stack->frame_count, &named->stack));
+	if (named->stack.frame_count)
+		named->charged = mw_suspects_frame(&named->stack, names->feed->exe);
+	atomic_store(&stack->named, named);
+	return NULL;
 }
 
 /* The names of all stacks go to a recording. `go_on` is asked now and then, false ends it. Errors: MEMORY. */
@@ -341,7 +251,7 @@ static void set_news(struct mw_top_work *work, const char *text)
 	pthread_mutex_lock(&work->lock);
 	(void)snprintf(work->news, sizeof(work->news), "%s", text);
 	pthread_mutex_unlock(&work->lock);
-	mw_top_feed_poke(&work->feeds[0]);
+	mw_top_feeds_poke(work->feeds);
 }
 
 static bool go_on_saving(void *context, uint64_t done, uint64_t total)
@@ -367,18 +277,6 @@ static struct mw_error *given_up(const struct mw_top_work *work)
 	return mw_error_create(MW_ERROR_SYSTEM, errnum ? errnum : ECANCELED, "nothing more is recorded");
 }
 
-/* Of each process, the number of the latest: all are there. */
-static bool take_moments(struct mw_top_work *work, struct mw_top_moment *moments, uint64_t *latest)
-{
-	*latest = 0;
-	for (size_t i = 0; i < work->count; i++) {
-		if (!mw_top_feed_moment(&work->feeds[i], &moments[i]))
-			return false;
-		*latest = moments[i].number > *latest ? moments[i].number : *latest;
-	}
-	return true;
-}
-
 /* Until the engine's thread has come to a moment, and all before it is in the file. */
 static struct mw_error *await_moments(struct mw_top_work *work, struct mw_top_moment *moments,
 				      struct mw_store_upto *upto)
@@ -386,12 +284,11 @@ static struct mw_error *await_moments(struct mw_top_work *work, struct mw_top_mo
 	const struct timespec step = {.tv_nsec = STEP_NS};
 	uint64_t latest;
 
-	for (size_t i = 0; i < work->count; i++)
-		mw_top_feed_want_moment(&work->feeds[i]);
-	while (!atomic_load(&work->quit)) {
+	for (bool ask = true; !atomic_load(&work->quit); ask = false) {
 		if (mw_store_broken(work->writer))
 			return given_up(work);
-		if (take_moments(work, moments, &latest) && mw_store_passed(work->writer, latest, upto))
+		if (mw_top_feeds_moments(work->feeds, ask, moments, &latest) &&
+		    mw_store_passed(work->writer, latest, upto))
 			return NULL;
 		nanosleep(&step, NULL);
 	}
@@ -401,7 +298,7 @@ static struct mw_error *await_moments(struct mw_top_work *work, struct mw_top_mo
 static struct mw_error *complete(struct mw_top_work *work, const struct mw_top_moment *moments,
 				 struct mw_store_writer *copy)
 {
-	for (size_t i = 0; i < work->count; i++) {
+	for (size_t i = 0; i < work->feeds->count; i++) {
 		struct mw_stored_end end = moments[i].end;
 
 		if (moments[i].whole)
@@ -412,7 +309,7 @@ static struct mw_error *complete(struct mw_top_work *work, const struct mw_top_m
 		MW_STORE_TELL(copy, end, (uint32_t)i, &end);
 	}
 	work->step = "names";
-	for (size_t i = 0; i < work->count; i++)
+	for (size_t i = 0; i < work->feeds->count; i++)
 		MW_TRY(emit_names(&work->names[i], copy, go_on_saving, work));
 	if (atomic_load(&work->quit))
 		return mw_error_create(MW_ERROR_SYSTEM, ECANCELED, "memwatch ends");
@@ -429,7 +326,7 @@ static struct mw_error *save(struct mw_top_work *work)
 
 	if (!work->writer)
 		return mw_error_create(MW_ERROR_SYSTEM, 0, "%s", work->no_writer);
-	moments = calloc(work->count, sizeof(*moments));
+	moments = calloc(work->feeds->count, sizeof(*moments));
 	if (!moments)
 		return mw_error_nomem();
 	set_news(work, "writing the recording");
@@ -474,7 +371,7 @@ static void show_found(struct mw_top_work *work)
 	if (!last && now_ns - work->shown_ns < SHOW_NS)
 		return;
 	work->shown_ns = now_ns;
-	mw_top_feed_poke(&work->feeds[0]);
+	mw_top_feeds_poke(work->feeds);
 }
 
 static void *run(void *context)
@@ -493,7 +390,8 @@ static void *run(void *context)
 		saves = work->saving;
 		process = work->wanted_of;
 		if (!saves && work->wanted_at < work->wanted_count)
-			stack = mw_shared_list_get(&work->feeds[process].known.stacks, work->wanted[work->wanted_at++]);
+			stack = mw_shared_list_get(&work->feeds->items[process].known.stacks,
+						   work->wanted[work->wanted_at++]);
 		pthread_mutex_unlock(&work->lock);
 		if (atomic_load(&work->quit))
 			break;
@@ -510,22 +408,20 @@ static void *run(void *context)
 
 static struct mw_error *names_init(struct mw_top_work *work)
 {
-	work->names = calloc(work->count, sizeof(*work->names));
+	work->names = calloc(work->feeds->count, sizeof(*work->names));
 	if (!work->names)
 		return mw_error_nomem();
-	for (size_t i = 0; i < work->count; i++) {
-		work->names[i].feed = &work->feeds[i];
-		work->names[i].pid = work->feeds[i].pid;
-		mw_perf_place_init(&work->names[i].jit, work->feeds[i].pid);
-		work->names[i].texts = mw_arena_create();
-		if (!work->names[i].texts)
+	for (size_t i = 0; i < work->feeds->count; i++) {
+		work->names[i].feed = &work->feeds->items[i];
+		mw_perf_place_init(&work->names[i].jit, work->feeds->items[i].pid);
+		work->names[i].arena = mw_arena_create();
+		if (!work->names[i].arena)
 			return mw_error_nomem();
 	}
 	return NULL;
 }
 
-struct mw_error *mw_top_work_create(struct mw_top_feed *feeds, size_t count, const char *no_writer,
-				    struct mw_top_work **out)
+struct mw_error *mw_top_work_create(struct mw_top_feeds *feeds, const char *no_writer, struct mw_top_work **out)
 {
 	struct mw_top_work *work = calloc(1, sizeof(*work));
 	struct mw_error *err;
@@ -535,8 +431,7 @@ struct mw_error *mw_top_work_create(struct mw_top_feed *feeds, size_t count, con
 	if (!work)
 		return mw_error_nomem();
 	work->feeds = feeds;
-	work->count = count;
-	work->writer = feeds[0].session->writer;
+	work->writer = feeds->session->writer;
 	work->no_writer = no_writer;
 	pthread_mutex_init(&work->lock, NULL);
 	pthread_cond_init(&work->changed, NULL);
@@ -573,7 +468,7 @@ bool mw_top_work_end(struct mw_top_work *work, unsigned patience_ms)
 struct mw_error *mw_top_work_emit(struct mw_top_work *work, bool (*go_on)(void *context, uint64_t done, uint64_t total),
 				  void *context)
 {
-	for (size_t i = 0; i < work->count; i++)
+	for (size_t i = 0; i < work->feeds->count; i++)
 		MW_TRY(emit_names(&work->names[i], work->writer, go_on, context));
 	return NULL;
 }
@@ -582,7 +477,7 @@ void mw_top_work_destroy(struct mw_top_work *work)
 {
 	if (!work)
 		return;
-	for (size_t i = 0; work->names && i < work->count; i++)
+	for (size_t i = 0; work->names && i < work->feeds->count; i++)
 		names_deinit(&work->names[i]);
 	free(work->names);
 	free(work->path);

@@ -6,15 +6,13 @@
 #ifndef MW_TOP_WORK_H
 #define MW_TOP_WORK_H
 
-#include "top/feed.h"
-
-#define MW_TOP_WANTED 4096 /* stacks whose names are asked for at once */
+#include "top/view.h"
 
 struct mw_top_work;
 
-/* Starts the thread, for the feeds of one session. `no_writer` says why there is nothing to write a recording from, where the session has no writer;
- * all is borrowed. Errors: MEMORY, SYSTEM. */
-struct mw_error *mw_top_work_create(struct mw_top_feed *feeds, size_t count, const char *no_writer,
+/* Starts the thread. `no_writer` says why there is nothing to write a recording from, where the session has no writer; all
+ * is borrowed. Errors: MEMORY, SYSTEM. */
+struct mw_error *mw_top_work_create(struct mw_top_feeds *feeds, const char *no_writer,
 				    struct mw_top_work **out) MW_MUST_CHECK;
 /* End the thread. False: it does not end within `patience_ms`, and all that it was given must stay. */
 bool mw_top_work_end(struct mw_top_work *work, unsigned patience_ms);

@@ -2,7 +2,7 @@
 /*
  * diff.h: two snapshots compared, stack by stack.
  *
- * Where the snapshots have no base in common it is rates that are compared (memwatch/diff.h). Stacks are matched by their ids (frames.h), so the snapshots may be of different runs, processes and machines.
+ * Where the snapshots have no base in common it is rates that are compared (memwatch/diff.h). Stacks are matched by their ids (frames.c), so the snapshots may be of different runs, processes and machines.
  */
 #ifndef MW_VIEW_DIFF_H
 #define MW_VIEW_DIFF_H

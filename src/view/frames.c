@@ -206,7 +206,24 @@ struct module_key {
 	bool known, generated;
 };
 
-struct mw_stack_ids {
+/*
+ * The id under which a stack is known in every run and process is XXH64 (seed 0) over, in this order and little-endian:
+ *   the kind, one byte; the entry point's name (or none) with its NUL;
+ *   for each captured frame, innermost first, its module's key and its offset, 8 bytes each.
+ * The offset is the address less the module's base, so load addresses don't matter. A module's key is
+ * XXH64 over one byte and what it announces: 1 and the build-id; 2 and the path's base name, where the
+ * file has no build-id or could not be had.
+ *
+ * Of code that is in no file, or in one that a JIT has made for it, addresses mean nothing in another run, nor does each
+ * of them mean another caller. Where it has a name its key is XXH64 over 3 and that, with offset 0. Else its key is XXH64
+ * over the byte 4 with the number of its region, in order of address, for an offset (2^64-1: it is in none that is
+ * known), or its file's key with offset 0.
+ *
+ * Kind and entry point are in it because one call site can reach two of them through a pointer; those
+ * are two stacks of the report, and an id names one. Inlined frames are not: they come from debug
+ * information, which may be there today and not tomorrow.
+ */
+struct stack_ids {
 	XXH64_state_t *state, *names; /* scratch */
 	struct mw_view_code code;
 	size_t count;
@@ -233,17 +250,27 @@ static uint64_t module_key(XXH64_state_t *state, const struct mw_view_module *mo
 	return hash_tagged(state, KEY_NAME, name, strlen(name));
 }
 
-struct mw_error *mw_stack_ids_create(const struct mw_view_module *modules, size_t count,
-				     const struct mw_view_code *code, struct mw_stack_ids **out)
+static void stack_ids_destroy(struct stack_ids *ids)
 {
-	struct mw_stack_ids *ids = calloc(1, sizeof(*ids) + count * sizeof(ids->keys[0]));
+	if (!ids)
+		return;
+	XXH64_freeState(ids->state);
+	XXH64_freeState(ids->names);
+	free(ids);
+}
+
+/* Compute the modules' keys once. What `code` points to must outlive it; it is copied. Errors: MEMORY. */
+static struct mw_error *stack_ids_create(const struct mw_view_module *modules, size_t count,
+					 const struct mw_view_code *code, struct stack_ids **out)
+{
+	struct stack_ids *ids = calloc(1, sizeof(*ids) + count * sizeof(ids->keys[0]));
 
 	if (!ids)
 		return mw_error_nomem();
 	ids->state = XXH64_createState();
 	ids->names = XXH64_createState();
 	if (!ids->state || !ids->names) {
-		mw_stack_ids_destroy(ids);
+		stack_ids_destroy(ids);
 		return mw_error_nomem();
 	}
 	ids->code = *code;
@@ -258,17 +285,8 @@ struct mw_error *mw_stack_ids_create(const struct mw_view_module *modules, size_
 	return NULL;
 }
 
-void mw_stack_ids_destroy(struct mw_stack_ids *ids)
-{
-	if (!ids)
-		return;
-	XXH64_freeState(ids->state);
-	XXH64_freeState(ids->names);
-	free(ids);
-}
-
 /* What a frame counts as: the key of where its code is, and an offset there. `module`: NULL where it is in none. */
-static struct mw_error *frame_key(const struct mw_stack_ids *ids, const struct module_key *module,
+static struct mw_error *frame_key(const struct stack_ids *ids, const struct module_key *module,
 				  const struct mw_raw_frame *frame, uint64_t *key, uint64_t *offset)
 {
 	const struct mw_code_region *region;
@@ -293,8 +311,8 @@ static struct mw_error *frame_key(const struct mw_stack_ids *ids, const struct m
 	return NULL;
 }
 
-struct mw_error *mw_stack_id(const struct mw_stack_ids *ids, enum mw_kind kind, const char *api,
-			     const struct mw_raw_frame *frames, size_t count, uint64_t *id)
+static struct mw_error *stack_id(const struct stack_ids *ids, enum mw_kind kind, const char *api,
+				 const struct mw_raw_frame *frames, size_t count, uint64_t *id)
 {
 	unsigned char kind_byte = (unsigned char)kind;
 	const char *name = api ? api : "";
@@ -391,7 +409,7 @@ struct mw_framer {
 	const struct mw_summary_input *input;
 	struct mw_arena *arena;
 	struct mw_view_code code;
-	struct mw_stack_ids *ids;
+	struct stack_ids *ids;
 	struct mw_raw_frame *raw; /* of the tracker's stack that is asked about */
 	size_t raw_capacity;
 	struct mw_report_frame *buffer; /* one stack's frames, before their number is known */
@@ -418,7 +436,7 @@ struct mw_error *mw_framer_create(const struct mw_summary_input *input, struct m
 		framer->modules[i].suspect = input->modules[i].suspect;
 		framer->modules[i].generated = is_generated_module(&input->modules[i]);
 	}
-	err = mw_stack_ids_create(input->modules, count, &framer->code, &framer->ids);
+	err = stack_ids_create(input->modules, count, &framer->code, &framer->ids);
 	if (err) {
 		mw_framer_destroy(framer);
 		return err;
@@ -431,7 +449,7 @@ void mw_framer_destroy(struct mw_framer *framer)
 {
 	if (!framer)
 		return;
-	mw_stack_ids_destroy(framer->ids);
+	stack_ids_destroy(framer->ids);
 	free(framer->raw);
 	free(framer->buffer);
 	free(framer);
@@ -455,7 +473,7 @@ struct mw_error *mw_framer_id(struct mw_framer *framer, uint32_t number, const s
 			      uint64_t *id)
 {
 	MW_TRY(read_frames(framer, number, stack->frame_count));
-	return mw_stack_id(framer->ids, stack->kind, api_of(framer, stack), framer->raw, stack->frame_count, id);
+	return stack_id(framer->ids, stack->kind, api_of(framer, stack), framer->raw, stack->frame_count, id);
 }
 
 static struct mw_report_frame *append(struct mw_framer *framer)
@@ -531,18 +549,18 @@ static struct mw_error *add_frames(struct mw_framer *framer, const struct mw_raw
 	return NULL;
 }
 
-struct mw_error *mw_framer_fill(struct mw_framer *framer, uint32_t number, const struct mw_track_stack *tracked,
-				struct mw_report_stack *stack)
+struct mw_error *mw_framer_frames(struct mw_framer *framer, const struct mw_raw_frame *raw, size_t count,
+				  struct mw_report_stack *stack)
 {
-	const struct mw_raw_frame *raw;
+	uint64_t id;
 
-	MW_TRY(read_frames(framer, number, tracked->frame_count));
-	raw = framer->raw;
+	if (!*stack->id) {
+		MW_TRY(stack_id(framer->ids, stack->kind, stack->api, raw, count, &id));
+		(void)snprintf(stack->id, sizeof(stack->id), "%016" PRIx64, id);
+	}
 	framer->count = 0;
-	stack->kind = tracked->kind;
-	stack->api = mw_arena_string(framer->arena, api_of(framer, tracked));
 	stack->suspect = NULL;
-	for (size_t i = 0; i < tracked->frame_count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		MW_TRY(add_frames(framer, &raw[i]));
 		/* Code in no file has no name to charge: the file whose frame is next outwards made it. */
 		if (!stack->suspect && raw[i].module < framer->module_count && framer->modules[raw[i].module].suspect)
@@ -556,4 +574,13 @@ struct mw_error *mw_framer_fill(struct mw_framer *framer, uint32_t number, const
 	stack->frame_count = framer->count;
 	find_end(framer->input, stack);
 	return NULL;
+}
+
+struct mw_error *mw_framer_fill(struct mw_framer *framer, uint32_t number, const struct mw_track_stack *tracked,
+				struct mw_report_stack *stack)
+{
+	MW_TRY(read_frames(framer, number, tracked->frame_count));
+	stack->kind = tracked->kind;
+	stack->api = mw_arena_string(framer->arena, api_of(framer, tracked));
+	return mw_framer_frames(framer, framer->raw, tracked->frame_count, stack);
 }

@@ -72,35 +72,6 @@ struct mw_view_code {
 	const struct mw_view_symbols *symbols; /* may be NULL */
 };
 
-/* --- ids of stacks ---------------------------------------------------------------------------------------- */
-
-/*
- * The id under which a stack is known in every run and process is XXH64 (seed 0) over, in this order and little-endian:
- *   the kind, one byte; the entry point's name (or none) with its NUL;
- *   for each captured frame, innermost first, its module's key and its offset, 8 bytes each.
- * The offset is the address less the module's base, so load addresses don't matter. A module's key is
- * XXH64 over one byte and what it announces: 1 and the build-id; 2 and the path's base name, where the
- * file has no build-id or could not be had.
- *
- * Of code that is in no file, or in one that a JIT has made for it, addresses mean nothing in another run, nor does each
- * of them mean another caller. Where it has a name its key is XXH64 over 3 and that, with offset 0. Else its key is XXH64
- * over the byte 4 with the number of its region, in order of address, for an offset (2^64-1: it is in none that is
- * known), or its file's key with offset 0.
- *
- * Kind and entry point are in it because one call site can reach two of them through a pointer; those
- * are two stacks of the report, and an id names one. Inlined frames are not: they come from debug
- * information, which may be there today and not tomorrow.
- */
-struct mw_stack_ids;
-
-/* Compute the modules' keys once. What `code` points to must outlive it; it is copied. For one thread at a time. */
-struct mw_error *mw_stack_ids_create(const struct mw_view_module *modules, size_t count,
-				     const struct mw_view_code *code, struct mw_stack_ids **out) MW_MUST_CHECK;
-void mw_stack_ids_destroy(struct mw_stack_ids *ids);
-/* Errors: MEMORY. */
-struct mw_error *mw_stack_id(const struct mw_stack_ids *ids, enum mw_kind kind, const char *api,
-			     const struct mw_raw_frame *frames, size_t count, uint64_t *id) MW_MUST_CHECK;
-
 /* --- frames ----------------------------------------------------------------------------------------------- */
 
 /* Knows the stacks of a tracker. */
@@ -113,6 +84,10 @@ void mw_framer_destroy(struct mw_framer *framer);
 /* The id of the tracker's stack of that number. Errors: MEMORY. */
 struct mw_error *mw_framer_id(struct mw_framer *framer, uint32_t number, const struct mw_track_stack *stack,
 			      uint64_t *id) MW_MUST_CHECK;
+/* Set the stack's frames, their number and whom it is charged to (->suspect), by these its cut and end, and its id if it
+ * has none. Its kind, ->api and ->cut are set. Errors: MEMORY. */
+struct mw_error *mw_framer_frames(struct mw_framer *framer, const struct mw_raw_frame *raw, size_t count,
+				  struct mw_report_stack *stack) MW_MUST_CHECK;
 /* Set the report's stack->kind, ->api, ->frames, ->frame_count and ->suspect (whom it is charged to); by these and its
  * ->cut, ->end. Errors: MEMORY. */
 struct mw_error *mw_framer_fill(struct mw_framer *framer, uint32_t number, const struct mw_track_stack *tracked,

@@ -124,6 +124,16 @@ class Table(Case):
         screen.keys('h')
         screen.wait('^Not freed: allocated since the zero point')
         screen.wait('^q Ctrl-C')
+        # Where a line does not fit it is as many as it takes.
+        screen.resize(40, 10)
+        screen.wait('^Not freed: allocated since the zero$')
+        screen.wait('^point \\(at first the attach\\), and not$')
+        screen.keys(*['Down'] * 100)
+        screen.wait('^q Ctrl-C')
+        self.assertEqual(len(screen.text().rstrip('\n').split('\n')), 10)
+        screen.resize(200, 30)
+        screen.keys('Home', 'h')
+        screen.wait('^q Ctrl-C')
         screen.keys('x')
         screen.wait('by stack, ')
         screen.keys('C-z')
@@ -270,7 +280,7 @@ class Table(Case):
         screen.keys('End')
         screen.wait_row('gr', B)
         screen.resize(19, 5)
-        screen.wait('^too small for a ta')
+        screen.wait('^too small for a$')
         screen.resize(1, 1)
         screen.resize(80, 24)
         screen.wait_row('grow_a', A)
@@ -372,7 +382,6 @@ class Table(Case):
         before.check(self)
         menu.end()
 
-
     def test_several_processes(self):
         first, second = mwtop.Menu(self), mwtop.Menu(self)
         before = [mwlive.Snapshot(menu.pid) for menu in (first, second)]
@@ -418,6 +427,25 @@ class Table(Case):
         before[0].check(self)
         with open(screen.file('all.json'), encoding='utf-8') as f:
             self.check_both(json.load(f), 'interrupt')
+        first.end()
+
+    def test_one_that_ends_before_it_is_shown(self):
+        """Nobody has asked for the verdicts on it."""
+        first, second = mwtop.Menu(self), mwtop.Menu(self)
+        before = mwlive.Snapshot(first.pid)
+        screen = mwtop.Screen(self, first.pid, second.pid)
+        screen.wait(rf'^orders \({first.pid}\), process 1 of 2')
+        second.order('a', 'b', 'c')
+        second.exit()
+        first.order('a')
+        screen.wait_row('grow_a', A)
+        screen.keys('Tab')
+        screen.wait('^ENDED with status 3  orders')
+        for name in ('grow_a', 'grow_b'):
+            screen.wait(rf' (one-off|too short to tell|plateau|steady growth\??) heap \+ {name}')
+        screen.wait(r' (churn|too short to tell) heap \+ churn')
+        screen.quit()
+        before.check(self)
         first.end()
 
     def check_both(self, report, ended):
@@ -568,6 +596,8 @@ class Real(Case):
         leak(20)
         # A bytearray has room for a NUL behind it.
         screen.wait(r'^ *1\.9 MiB .* 20 .*heap')
+        # It is called by who wanted it, not by what Python allocates through.
+        mwlive.wait_until(lambda: not re.search('PyObject_Malloc|PyMem_', screen.rows()[0][1]), 'its own name')
         screen.keys('Enter')
         screen.wait('^   = 2,000,020 bytes in 20 blocks not freed, of 20 allocated, by ')
         screen.wait(r'^   #0 ')

@@ -26,15 +26,19 @@ static struct mw_view_module modules[] = {{.path = "/opt/bin/one"}, {.path = "/o
 static struct mw_top_view view;
 static struct mw_track *track;
 
-static struct mw_top_named *named(const char *id, const char *outer, const char *inner)
+static struct mw_top_named *named(const struct mw_top_stack *stack, const char *id, const char *outer,
+				  const char *inner)
 {
-	struct mw_top_named *made = calloc(1, sizeof(*made) + 2 * sizeof(made->lines[0]));
+	struct mw_top_named *made = calloc(1, sizeof(*made) + 2 * sizeof(*made->stack.frames));
 
 	assert_non_null(made);
-	memcpy(made->id, id, 17);
-	made->line_count = 2;
-	made->lines[0] = (struct mw_top_line){.function = inner, .module = modules[1].path};
-	made->lines[1] = (struct mw_top_line){.function = outer, .module = modules[0].path};
+	made->stack.frames = (void *)(made + 1);
+	made->stack.frame_count = 2;
+	made->stack.kind = stack->kind;
+	made->stack.api = stack->api;
+	memcpy(made->stack.id, id, 17);
+	made->stack.frames[0] = (struct mw_report_frame){.function = inner, .module = modules[1].path};
+	made->stack.frames[1] = (struct mw_report_frame){.function = outer, .module = modules[0].path};
 	return made;
 }
 
@@ -63,7 +67,7 @@ static void make_known(void)
 
 static void name(uint32_t stack, const char *id, const char *outer, const char *inner)
 {
-	free(atomic_exchange(&stacks[stack].named, named(id, outer, inner)));
+	free(atomic_exchange(&stacks[stack].named, named(&stacks[stack], id, outer, inner)));
 }
 
 static int begin(void **state)
@@ -132,15 +136,12 @@ static void make_track(void)
 
 static struct mw_top_shot *shot(uint64_t zero_ns, uint64_t time_ns, uint32_t zeros)
 {
-	struct mw_top_shot *made = calloc(1, sizeof(*made));
+	struct mw_top_shot *made = mw_top_shot_create(STACKS, 2, 5);
 
 	assert_non_null(made);
 	made->zero_ns = zero_ns;
 	made->time_ns = time_ns;
 	made->zeros = zeros;
-	made->stack_count = STACKS;
-	made->stacks = calloc(STACKS, sizeof(*made->stacks));
-	assert_non_null(made->stacks);
 	for (uint32_t i = 0; i < STACKS; i++)
 		made->stacks[i] = (struct mw_track_sum){{1, 1000 - i}, 1};
 	return made;
@@ -210,12 +211,12 @@ static void test_courses_since_zero(void **state)
 	mw_top_courses_fill(track, &known, keys, 2, made);
 	assert_false(made->courses[0].judged);
 	assert_int_equal(made->courses[0].bars[7], 0);
-	mw_top_shot_destroy(made);
+	free(made);
 	run_program(SECONDS * S);
 	made = shot(SECONDS * S, 2 * SECONDS * S, 1);
 	mw_top_courses_fill(track, &known, keys, 2, made);
 	check_course(&made->courses[0], MW_GROWTH_STEADY, "_.-=+*%#");
-	mw_top_shot_destroy(made);
+	free(made);
 }
 
 static void test_no_courses(void **state)
@@ -226,13 +227,11 @@ static void test_no_courses(void **state)
 	(void)state;
 	assert_null(mw_track_create(&track));
 	made = shot(0, S, 0);
-	mw_top_courses_fill(track, &known, NULL, 0, made);
-	assert_int_equal(made->course_count, 0);
 	/* The tracker knows fewer stacks than there are. */
 	mw_top_courses_fill(track, &known, &key, 1, made);
 	assert_int_equal(made->course_count, 1);
 	assert_int_equal(made->courses[0].bar_count, 0);
-	mw_top_shot_destroy(made);
+	free(made);
 }
 
 static void test_bars(void **state)
@@ -253,10 +252,6 @@ static void look(void)
 {
 	struct mw_top_shot *made = shot(0, S, 0);
 
-	made->thread_count = 2;
-	made->threads = calloc(2, sizeof(*made->threads));
-	made->names = calloc(2, sizeof(*made->names));
-	assert_true(made->threads && made->names);
 	made->names[0] = (struct mw_top_thread){11, "main"};
 	made->names[1] = (struct mw_top_thread){12, "worker"};
 	made->threads[0] = made->threads[1] = (struct mw_track_sum){{1, 5}, 2};
@@ -355,7 +350,7 @@ static void test_filter_of_threads(void **state)
 
 static void test_filter_awaits_names(void **state)
 {
-	uint32_t wanted[8];
+	static struct mw_top_wishes wishes;
 
 	(void)state;
 	look();
@@ -363,15 +358,21 @@ static void test_filter_awaits_names(void **state)
 	/* Neither taken nor left out as long as they have no names; these are looked up, of all that are no part of others. */
 	check_rows("not function:leak", "1");
 	assert_int_equal(view.unnamed, 3);
-	assert_int_equal(mw_top_view_wanted(&view, 10, wanted, 8), 3);
-	assert_int_equal(wanted[0], LEAKS);
-	assert_int_equal(wanted[2], MAPS);
-	assert_int_equal(mw_top_view_wanted(&view, 10, wanted, 2), 2);
+	view.lines = 10;
+	mw_top_view_wishes(&view, &wishes);
+	assert_int_equal(wishes.name_count, 3);
+	assert_int_equal(wishes.names[0], LEAKS);
+	assert_int_equal(wishes.names[2], MAPS);
+	/* Of the row that is shown. */
+	assert_int_equal(wishes.course_count, 1);
+	assert_int_equal(wishes.courses[0].key, CHURNS);
 	name_all();
 	assert_true(mw_top_view_update(&view));
 	assert_int_equal(view.unnamed, 0);
 	assert_int_equal(view.rows.count, 3);
-	assert_int_equal(mw_top_view_wanted(&view, 10, wanted, 8), 0);
+	mw_top_view_wishes(&view, &wishes);
+	assert_int_equal(wishes.name_count, 0);
+	assert_int_equal(wishes.course_count, 3);
 	/* That can be told without names. */
 	free(atomic_exchange(&stacks[FILLS].named, NULL));
 	check_rows("api:calloc", "2");
