@@ -112,6 +112,7 @@ struct mw_report_suspect {
 	const struct mw_report_frame *frame; /* that line; NULL: stacks without frames */
 	enum mw_growth_verdict verdict;
 	bool certain;
+	bool runtime_heap;       /* a runtime keeps its objects in these blocks */
 	uint64_t bytes, blocks;  /* not freed */
 	uint64_t freed;          /* blocks of the same stacks that were */
 	double bytes_per_hour;   /* at the rate of the window; 0 where it does not grow */
@@ -132,6 +133,7 @@ struct mw_report_child {
 /* What the report does not show of a process whose runtime keeps objects by itself. */
 struct mw_report_runtime {
 	const char *name; /* "python", … */
+	const char *heap; /* what it keeps in anonymous mappings */
 	const char *text;
 };
 

@@ -65,6 +65,7 @@ struct mw_runtime {
 	const char *const *modules;     /* beginnings of names of libraries, whole names of programs; then NULL */
 	const char *symbol;             /* that a program defines which holds it; NULL: none */
 	const char *const *environment; /* settings that have it take each block from malloc; NULL: there are none */
+	const char *heap;               /* what it keeps in anonymous mappings */
 	const char *text;               /* what a report does not show, and how it is seen */
 };
 

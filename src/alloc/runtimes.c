@@ -8,32 +8,34 @@
 
 const struct mw_runtime mw_runtimes[MW_RUNTIMES] = {
 	{"python", LIST("libpython"), "PyObject_Malloc", LIST("PYTHONMALLOC=malloc", "PYTHONMALLOC=malloc_debug"),
+	 "Python's arenas",
 	 "Python's objects of up to 512 bytes: its allocator (pymalloc) keeps them in arenas of its own. Started with "
 	 "PYTHONMALLOC=malloc, Python shows each."},
-	{"php", LIST("libphp"), "_emalloc", LIST("USE_ZEND_ALLOC=0"),
+	{"php", LIST("libphp"), "_emalloc", LIST("USE_ZEND_ALLOC=0"), "PHP's chunks",
 	 "PHP's own memory: its allocator (Zend) keeps it in chunks of 2 MiB. Started with USE_ZEND_ALLOC=0, PHP shows "
 	 "each block."},
 	{"v8",
 	 LIST("libnode.so", "libv8.so", "chrome", "chromium", "electron", "libcef.so", "libQt6WebEngineCore",
 	      "libQt5WebEngineCore"),
-	 "_ZN2v87Isolate8AllocateEv", NULL,
+	 "_ZN2v87Isolate8AllocateEv", NULL, "the JavaScript heap",
 	 "JavaScript's objects: V8 keeps its heap in anonymous mappings. A heap snapshot (node --inspect, or "
 	 "--heapsnapshot-signal=SIGUSR2) shows what is in it."},
-	{"jvm", LIST("libjvm.so"), NULL, NULL,
+	{"jvm", LIST("libjvm.so"), NULL, NULL, "the Java heap",
 	 "Java's objects: the JVM keeps its heap in anonymous mappings. jcmd PID GC.class_histogram shows what is in "
 	 "it."},
 	{"partition-alloc",
 	 LIST("chrome", "chromium", "electron", "libcef.so", "libQt6WebEngineCore", "libQt5WebEngineCore"), NULL, NULL,
+	 "PartitionAlloc's memory",
 	 "What Chromium takes from PartitionAlloc, its own allocator, which keeps it in anonymous mappings."},
-	{"ruby", LIST("libruby"), "ruby_init", NULL,
+	{"ruby", LIST("libruby"), "ruby_init", NULL, "Ruby's heap",
 	 "Ruby's objects: they lie in pages of its own heap, of which no more than the pages are seen. ObjectSpace "
 	 "shows "
 	 "what is in them."},
-	{"dotnet", LIST("libcoreclr.so"), NULL, NULL,
+	{"dotnet", LIST("libcoreclr.so"), NULL, NULL, "the heap of .NET",
 	 "The objects of .NET: its runtime keeps its heap in anonymous mappings. dotnet-gcdump collect -p PID shows "
 	 "what "
 	 "is in it."},
-	{"go", LIST("libgo.so"), NULL, NULL,
+	{"go", LIST("libgo.so"), NULL, NULL, "Go's heap",
 	 "Go's objects: its runtime keeps its heap in anonymous mappings. " MW_ALLOC_GO_PROFILE
 	 " shows what is in it."},
 };

@@ -249,7 +249,9 @@ struct mw_shown mw_show_percent(double part, double whole)
 {
 	struct mw_shown shown = {0};
 
-	if (whole > 0)
+	if (part > 0 && part / whole < 0.0005)
+		snprintf(shown.text, sizeof(shown.text), "< 0.1 %%");
+	else if (whole > 0)
 		snprintf(shown.text, sizeof(shown.text), "%.1f %%", part / whole * 100);
 	return shown;
 }

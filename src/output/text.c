@@ -9,7 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-#define NAMED 4 /* of functions that were not hooked, in the first line */
+#define NAMED         4 /* of functions that were not hooked, in the first line */
+#define LEAST_STOPPED 0.01
 
 static void limit_text(struct mw_line *line, const struct mw_engine_stats *stats)
 {
@@ -121,16 +122,16 @@ static void put_window(struct mw_text *text)
 	put_interval(text);
 }
 
-/* Stops, the longest, and the share of the time in which any of its threads was paused by them. */
+/* Stops, the longest, and the share of the time in which any of its threads was paused by them, where it counts. */
 static void add_cost(struct mw_line *line, const struct mw_report *report)
 {
 	const struct mw_engine_stats *stats = &report->engine.stats;
 
-	mw_line_printf(line, "; %s stop%s, the longest %s", mw_show_count(stats->stops).text,
-		       stats->stops == 1 ? "" : "s", mw_show_seconds((double)stats->longest_stop_ns / 1e9).text);
-	if (report->window.seconds > 0)
-		mw_line_printf(line, ", paused %s of the time",
-			       mw_show_percent(mw_report_stopped_share(report), 1).text);
+	mw_line_printf(line, "; paused %s time%s", mw_show_count(stats->stops).text, stats->stops == 1 ? "" : "s");
+	if (stats->stops)
+		mw_line_printf(line, ", at most %s", mw_show_seconds((double)stats->longest_stop_ns / 1e9).text);
+	if (mw_report_stopped_share(report) >= LEAST_STOPPED)
+		mw_line_printf(line, ", %s of the time", mw_show_percent(mw_report_stopped_share(report), 1).text);
 }
 
 static void put_stopped(struct mw_text *text)
@@ -207,7 +208,7 @@ static void put_header(struct mw_text *text)
 	bool complete = mw_report_is_complete(report);
 
 	mw_line_name(line, report->target.comm);
-	mw_line_printf(line, " (pid %d), watched for %s by engine ", report->target.pid,
+	mw_line_printf(line, " (pid %d), watched %s by engine ", report->target.pid,
 		       mw_show_seconds(report->window.seconds).text);
 	mw_line_name(line, report->engine.name);
 	if (complete)
@@ -255,8 +256,7 @@ static struct mw_amount impacting_of(const struct mw_report *report)
 	return sum;
 }
 
-#define CHILDREN 16                  /* so many are named */
-#define LEAST    (UINT64_C(1) << 20) /* bytes: less of the RSS's growth is not worth a word */
+#define CHILDREN 16 /* so many are named */
 
 /* How many children were not watched. */
 static size_t unwatched(const struct mw_report *report)
@@ -290,49 +290,6 @@ static void put_children(struct mw_text *text)
 	mw_line_printf(&text->line, "      %s child%s not watched: ", mw_show_count(count).text,
 		       count == 1 ? "" : "ren");
 	add_unwatched(text);
-	mw_text_styled_paragraph(text, 6, MW_STYLE_HEADING);
-}
-
-static const char *const kinds[MW_REGION_KIND_COUNT] = {
-	[MW_REGION_HEAP] = "of the heap beside them", [MW_REGION_ARENA] = "of allocators' arenas beside them",
-	[MW_REGION_STACK] = "stacks of threads",      [MW_REGION_ANONYMOUS] = "anonymous mappings",
-	[MW_REGION_FILE_TEXT] = "files' code",        [MW_REGION_FILE_DATA] = "files' data",
-	[MW_REGION_SHARED] = "shared memory",         [MW_REGION_OWN] = "memwatch's own",
-	[MW_REGION_SPECIAL] = "special mappings",
-};
-
-/* Most first. */
-static void add_kinds(struct mw_line *line, const struct mw_report_rss *rss)
-{
-	uint64_t left[MW_REGION_KIND_COUNT];
-
-	memcpy(left, rss->kinds, sizeof(left));
-	for (;;) {
-		unsigned most = 0;
-
-		for (unsigned kind = 1; kind < MW_REGION_KIND_COUNT; kind++)
-			if (left[kind] > left[most])
-				most = kind;
-		if (left[most] < LEAST)
-			return;
-		mw_line_printf(line, ", %s %s", mw_show_size(left[most]).text, kinds[most]);
-		left[most] = 0;
-	}
-}
-
-static void put_rss(struct mw_text *text)
-{
-	const struct mw_report_rss *rss = &text->report->rss;
-	struct mw_line *line = &text->line;
-
-	if (!rss->unexplained)
-		return;
-	mw_line_printf(line, "      RSS +%s: %s explained by blocks not freed", mw_show_size(rss->growth).text,
-		       mw_show_size(rss->blocks).text);
-	if (rss->has_kinds)
-		add_kinds(line, rss);
-	else
-		mw_line_printf(line, ", %s by none of them", mw_show_size(rss->growth - rss->blocks).text);
 	mw_text_styled_paragraph(text, 6, MW_STYLE_HEADING);
 }
 
@@ -388,6 +345,24 @@ static void put_nameless(struct mw_text *text)
 		    nameless->begin ? ":" : ".");
 	if (nameless->begin)
 		put_packages(text);
+}
+
+/* What the first suspects or the growth of the RSS may come from is said with the answer, else among the limits. */
+static bool runtimes_matter(const struct mw_report *report)
+{
+	return report->rss.unexplained || (report->suspect_count &&
+					   (report->suspects[0].verdict >= MW_GROWTH_STEADY ||
+					    report->suspects[0].verdict == MW_GROWTH_TOO_SHORT) &&
+					   report->stacks[report->suspects[0].stacks[0]].kind == MW_KIND_VM);
+}
+
+static void put_runtimes(struct mw_text *text, bool answers)
+{
+	if (answers != runtimes_matter(text->report))
+		return;
+	for (size_t i = 0; i < text->report->runtime_count; i++)
+		MW_TEXT_SAY(text, answers ? 6 : 4, "%s%s", answers ? "      Not seen: " : "  - ",
+			    text->report->runtimes[i].text);
 }
 
 /* --- what the report can't know: a reader must not take silence for health ----------------------------------------- */
@@ -568,8 +543,7 @@ static void put_limits(struct mw_text *text)
 			    report->tracked[MW_KIND_HEAP] ? "" : "heap",
 			    report->tracked[MW_KIND_HEAP] || report->tracked[MW_KIND_VM] ? "" : ", ",
 			    report->tracked[MW_KIND_VM] ? "" : "vm");
-	for (size_t i = 0; i < report->runtime_count; i++)
-		MW_TEXT_SAY(text, 4, "  - %s", report->runtimes[i].text);
+	put_runtimes(text, false);
 	put_nameless(text);
 	put_before(text);
 	put_unknown_space(text);
@@ -616,7 +590,7 @@ static void put_report(struct mw_text *text, const struct mw_views *views)
 		return;
 	}
 	mw_text_answer(text);
-	put_rss(text);
+	put_runtimes(text, true);
 	if (any)
 		put_children(text);
 	if (views)

@@ -46,7 +46,7 @@ bool mw_text_has_older(const struct mw_text *text);
 const char *mw_text_base_name(const char *path);
 
 /* The parts of a report. Each writes nothing where there is nothing to say. */
-void mw_text_answer(struct mw_text *text);   /* what leaks, in a line or some */
+void mw_text_answer(struct mw_text *text);   /* what leaks, in a line or some, and by what else the process grew */
 void mw_text_suspects(struct mw_text *text); /* why, with stacks */
 /* One line of a suspect or a stack: what of it was only in flight. */
 void mw_text_settled(struct mw_text *text, const struct mw_amount *settled_later);
@@ -57,6 +57,8 @@ void mw_text_tables(struct mw_text *text, bool stacks);
 void mw_text_views(struct mw_text *text, const struct mw_views *views);
 /* A function's name with its long template arguments left out. */
 void mw_text_function(struct mw_line *line, const char *function);
+/* The same without parameters: shop::add(). */
+void mw_text_short_function(struct mw_line *line, const char *function);
 /* "module!", or what stands for it before the function's name. */
 void mw_text_module(struct mw_line *line, const struct mw_report_frame *frame);
 void mw_text_frames(struct mw_text *text, const struct mw_report_stack *stack, size_t most);

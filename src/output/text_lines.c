@@ -53,24 +53,25 @@ void mw_text_styled_paragraph(struct mw_text *text, unsigned indent, enum mw_sty
 	const char *at = text->line.length ? text->line.data : "";
 	size_t width = text->options->width ? text->options->width : SIZE_MAX;
 	size_t column = strspn(at, " ");
-	bool begun = false, colored = text->options->color && style != MW_STYLE_PLAIN;
+	size_t gap = 0;
+	bool colored = text->options->color && style != MW_STYLE_PLAIN;
 
 	if (colored)
 		fputs(style == MW_STYLE_HEADING ? HEADING : ALARM, text->stream);
 	fprintf(text->stream, "%*s", (int)column, "");
-	for (at += column; *at; at += strspn(at, " ")) {
+	for (at += column; *at; at += gap) {
 		size_t size = strcspn(at, " ");
 
-		if (begun && column + 1 + mw_utf8_columns(at, size) > width) {
+		if (gap && column + gap + mw_utf8_columns(at, size) > width) {
 			fprintf(text->stream, "\n%*s", (int)indent, "");
 			column = indent;
-		} else if (begun) {
-			fputc(' ', text->stream);
-			column++;
+		} else {
+			fprintf(text->stream, "%*s", (int)gap, "");
+			column += gap;
 		}
 		column = put_word(text, at, size, column, indent);
-		begun = true;
 		at += size;
+		gap = strspn(at, " ");
 	}
 	fputs(colored ? RESET "\n" : "\n", text->stream);
 	mw_line_cut(&text->line, 0);
@@ -149,9 +150,30 @@ static void add_position(struct mw_line *line, const struct mw_report_frame *fra
 	}
 }
 
+/* Where the list of parameters begins; the name's end where there is none. */
+static const char *parameters(const char *function)
+{
+	const char *last = strrchr(function, ')'), *begin = last;
+	int depth = 1;
+
+	/* (anonymous namespace)::add, add(int)::{lambda()#1}: more of the name follows. */
+	if (!last || (last[1] && last[1] != ' '))
+		return function + strlen(function);
+	while (begin > function && depth > 0) {
+		begin--;
+		depth += *begin == ')';
+		depth -= *begin == '(';
+	}
+	if (begin == function || (begin - function >= 8 && strncmp(begin - 8, "operator", 8) == 0))
+		return function + strlen(function);
+	return begin;
+}
+
+#define ANONYMOUS "(anonymous namespace)::"
 #define ARGUMENTS 12 /* bytes of template arguments that are shown */
 
-void mw_text_function(struct mw_line *line, const char *function)
+/* The name's first `length` bytes with long template arguments left out. */
+static void add_function(struct mw_line *line, const char *function, size_t length)
 {
 	char *name = strdup(function);
 	char *to = name;
@@ -160,7 +182,7 @@ void mw_text_function(struct mw_line *line, const char *function)
 		line->failed = true;
 		return;
 	}
-	for (const char *from = function; *from;) {
+	for (const char *from = function; *from && from < function + length;) {
 		int depth = 0;
 		size_t size = 0;
 
@@ -179,11 +201,43 @@ void mw_text_function(struct mw_line *line, const char *function)
 				continue;
 			}
 		}
-		*to++ = *from++;
+		/* Whose file it is says more. */
+		if (strncmp(from, ANONYMOUS, strlen(ANONYMOUS)) == 0)
+			from += strlen(ANONYMOUS);
+		else
+			*to++ = *from++;
 	}
 	*to = '\0';
 	mw_line_name(line, name);
 	free(name);
+}
+
+void mw_text_function(struct mw_line *line, const char *function)
+{
+	add_function(line, function, strlen(function));
+}
+
+/* Past the return type, which templates' functions have. */
+static const char *past_type(const char *function, const char *end)
+{
+	const char *name = function;
+	int depth = 0;
+
+	for (const char *at = function; at < end && strncmp(at, "operator", 8) != 0; at++) {
+		depth += strchr("(<{", *at) != NULL;
+		depth -= strchr(")>}", *at) != NULL;
+		if (*at == ' ' && depth == 0)
+			name = at + 1;
+	}
+	return name;
+}
+
+void mw_text_short_function(struct mw_line *line, const char *function)
+{
+	const char *end = parameters(function), *begin = *end ? past_type(function, end) : function;
+
+	add_function(line, begin, (size_t)(end - begin));
+	mw_line_printf(line, "%s", *end || !strchr(function, '(') ? "()" : "");
 }
 
 void mw_text_module(struct mw_line *line, const struct mw_report_frame *frame)
@@ -212,8 +266,8 @@ static void add_tail(struct mw_line *tail, const struct mw_report_frame *frame, 
 }
 
 /*
- * module!function+0xoff (file:line) [inlined]. Where that is too wide the path's directories go first,
- * then the middle of the function's name, and last of all the middle of the line.
+ * module!function+0xoff (file:line) [inlined]. Where that is too wide the path's directories go first, then the
+ * parameters, then the middle of the function's name, and last of all the middle of the line.
  */
 static void put_frame(struct mw_text *text, size_t number, const struct mw_report_frame *frame)
 {
@@ -231,6 +285,10 @@ static void put_frame(struct mw_text *text, size_t number, const struct mw_repor
 	whole = mw_line_columns(line, 0);
 	add_tail(&tail, frame, width > whole ? width - whole : 0);
 	rest = head + mw_line_columns(&tail, 0);
+	if (frame->function && whole - head + rest > width) {
+		mw_line_cut(line, name);
+		mw_text_short_function(line, frame->function);
+	}
 	if (frame->function)
 		mw_line_elide(line, name, width > rest + NAME_COLUMNS ? width - rest : NAME_COLUMNS);
 	mw_line_printf(line, "%s", tail.length ? tail.data : "");

@@ -8,15 +8,38 @@
 
 #define ANSWERS      3 /* lines of the answer */
 #define THREADS      4
-#define NAME_COLUMNS 60                    /* of a function in the answer */
-#define LEAST_RATE   1.0                   /* bytes a day: less is not worth a projection */
+#define NAME_COLUMNS 60   /* of a function in the answer */
+#define FRAMES       12   /* of a suspect's stack */
+#define MINOR        10   /* growth that is seen, to so much more that the RSS grew by, is not the answer */
+#define LEAST_SHARE  1000 /* a smaller one of blocks that are freed is said in blocks */
+#define LEAST_RATE   1.0  /* bytes a day: less is not worth a projection */
 #define FAR          (10 * 365.25 * 86400) /* seconds: later than that nobody waits for it */
 
 static const char *word_of(const struct mw_report_suspect *suspect)
 {
-	if (suspect->verdict == MW_GROWTH_CONTAINER)
+	if (suspect->verdict == MW_GROWTH_CONTAINER || (suspect->verdict >= MW_GROWTH_STEADY && suspect->runtime_heap))
 		return "GROWS";
 	return suspect->verdict >= MW_GROWTH_STEADY ? "LEAK" : "OPEN";
+}
+
+/* Of a function without a name: the innermost one with a name that it was called by. */
+static void add_caller(struct mw_text *text, const struct mw_report_suspect *suspect)
+{
+	const struct mw_report_stack *stack = &text->report->stacks[suspect->stacks[0]];
+	const struct mw_report_frame *frame = suspect->frame;
+	struct mw_line *line = &text->line;
+	size_t i = 0;
+
+	while (i < stack->frame_count && (stack->frames[i].function || stack->frames[i].offset != frame->offset))
+		i++;
+	while (i < stack->frame_count && !stack->frames[i].function)
+		i++;
+	if (i == stack->frame_count || stack->frames[i].generated || !frame->module || !stack->frames[i].module ||
+	    strcmp(stack->frames[i].module, frame->module) != 0)
+		return;
+	mw_line_printf(line, " (called by ");
+	mw_text_short_function(line, stack->frames[i].function);
+	mw_line_printf(line, ")");
 }
 
 /* shop::link_session() server.cpp:25 */
@@ -31,10 +54,11 @@ static void add_place(struct mw_text *text, const struct mw_report_suspect *susp
 		return;
 	}
 	if (frame->function) {
-		mw_text_function(line, frame->function);
+		if (frame->generated)
+			mw_text_function(line, frame->function);
+		else
+			mw_text_short_function(line, frame->function);
 		mw_line_elide(line, from, NAME_COLUMNS);
-		if (!frame->generated && !strchr(frame->function, '('))
-			mw_line_printf(line, "()");
 		mw_line_printf(line, " ");
 	}
 	if (frame->file) {
@@ -44,8 +68,10 @@ static void add_place(struct mw_text *text, const struct mw_report_suspect *susp
 	} else {
 		mw_line_printf(line, "%s", frame->function ? "in " : "");
 		mw_line_name(line, frame->module ? mw_text_base_name(frame->module) : "code of no file");
-		if (!frame->function)
+		if (!frame->function) {
 			mw_line_printf(line, "+0x%" PRIx64, frame->offset);
+			add_caller(text, suspect);
+		}
 	}
 }
 
@@ -89,7 +115,9 @@ static void add_freed(struct mw_line *line, const struct mw_report_suspect *susp
 {
 	uint64_t all = suspect->blocks + suspect->freed;
 
-	if (suspect->freed)
+	if (suspect->freed && suspect->freed < all / LEAST_SHARE)
+		mw_line_printf(line, ", %s of %s freed", mw_show_count(suspect->freed).text, mw_show_count(all).text);
+	else if (suspect->freed)
 		mw_line_printf(line, ", %s of %s freed", mw_show_percent((double)suspect->freed, (double)all).text,
 			       mw_show_count(all).text);
 	else
@@ -126,33 +154,113 @@ static void put_answer(struct mw_text *text, const struct mw_report_suspect *sus
 	mw_text_styled_paragraph(text, 6, suspect->verdict >= MW_GROWTH_STEADY ? MW_STYLE_ALARM : MW_STYLE_HEADING);
 }
 
-void mw_text_answer(struct mw_text *text)
+/* By what the process grew that are no blocks. */
+
+#define LEAST (UINT64_C(1) << 20) /* bytes: less is not worth a word */
+
+static const char *const kinds[MW_REGION_KIND_COUNT] = {
+	[MW_REGION_HEAP] = "of the heap beside them", [MW_REGION_ARENA] = "of allocators' arenas beside them",
+	[MW_REGION_STACK] = "stacks of threads",      [MW_REGION_ANONYMOUS] = "anonymous mappings",
+	[MW_REGION_FILE_TEXT] = "files' code",        [MW_REGION_FILE_DATA] = "files' data",
+	[MW_REGION_SHARED] = "shared memory",         [MW_REGION_OWN] = "memwatch's own",
+	[MW_REGION_SPECIAL] = "special mappings",
+};
+
+/* Most first. */
+static void add_kinds(struct mw_line *line, const struct mw_report *report)
+{
+	const struct mw_report_rss *rss = &report->rss;
+	uint64_t left[MW_REGION_KIND_COUNT];
+
+	memcpy(left, rss->kinds, sizeof(left));
+	for (;;) {
+		unsigned most = 0;
+
+		for (unsigned kind = 1; kind < MW_REGION_KIND_COUNT; kind++)
+			if (left[kind] > left[most])
+				most = kind;
+		if (left[most] < LEAST)
+			return;
+		mw_line_printf(line, ", %s %s", mw_show_size(left[most]).text, kinds[most]);
+		for (size_t i = 0; most == MW_REGION_ANONYMOUS && i < report->runtime_count; i++)
+			mw_line_printf(line, "%s%s%s", i ? ", " : " (", report->runtimes[i].heap,
+				       i + 1 == report->runtime_count ? ")" : "");
+		left[most] = 0;
+	}
+}
+
+static void put_rss(struct mw_text *text, bool leads)
+{
+	const struct mw_report_rss *rss = &text->report->rss;
+	struct mw_line *line = &text->line;
+
+	mw_line_printf(line, "%sRSS +%s: %s explained by blocks not freed", leads ? "OPEN  " : "      ",
+		       mw_show_size(rss->growth).text, mw_show_size(rss->blocks).text);
+	if (rss->has_kinds)
+		add_kinds(line, text->report);
+	else
+		mw_line_printf(line, ", %s by none of them", mw_show_size(rss->growth - rss->blocks).text);
+	mw_text_styled_paragraph(text, 6, MW_STYLE_HEADING);
+}
+
+/* The lines that grow, the worst first. */
+static void put_answers(struct mw_text *text, size_t count)
+{
+	for (size_t i = 0; i < count && i < ANSWERS; i++)
+		put_answer(text, &text->report->suspects[i]);
+	if (count > ANSWERS) {
+		mw_line_printf(&text->line, "      … and %s more that grow", mw_show_count(count - ANSWERS).text);
+		mw_text_line(text, MW_STYLE_HEADING);
+	}
+}
+
+/* Did the process grow by something else than what is seen to grow? */
+static bool grows_unseen(const struct mw_report *report, size_t grows)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < grows; i++)
+		bytes += report->suspects[i].bytes;
+	return report->rss.unexplained && bytes < report->rss.growth / MINOR;
+}
+
+static void put_none(struct mw_text *text, bool unseen)
 {
 	const struct mw_report *report = text->report;
-	size_t grows = count_of(report, MW_GROWTH_STEADY, MW_GROWTH_CONTAINER);
 	size_t open = count_of(report, MW_GROWTH_TOO_SHORT, MW_GROWTH_TOO_SHORT);
 	struct mw_line *line = &text->line;
 
-	for (size_t i = 0; i < grows && i < ANSWERS; i++)
-		put_answer(text, &report->suspects[i]);
-	if (grows > ANSWERS) {
-		mw_line_printf(line, "      … and %s more that grow", mw_show_count(grows - ANSWERS).text);
-		mw_text_line(text, MW_STYLE_HEADING);
-	}
-	if (grows)
-		return;
 	if (open) {
-		mw_line_printf(line,
-			       "OPEN  Nothing is seen to leak, but of %s place%s the window is too short to tell.",
-			       mw_show_count(open).text, open == 1 ? "" : "s");
+		mw_line_printf(
+			line,
+			"%sNothing is seen to leak, but of %s place%s the window is too short to tell; the largest: ",
+			unseen ? "      " : "OPEN  ", mw_show_count(open).text, open == 1 ? "" : "s");
+		add_place(text, &report->suspects[0]);
+		mw_line_printf(line, ", %s", mw_show_size(report->suspects[0].bytes).text);
 	} else if (report->totals[MW_KIND_HEAP].size.count || report->totals[MW_KIND_VM].size.count) {
-		mw_line_printf(line, "NONE  Nothing that was allocated in the %s is seen to leak%s.",
-			       mw_text_span(text),
+		mw_line_printf(line, "%sNothing that was allocated in the %s is seen to leak%s.",
+			       unseen ? "      " : "NONE  ", mw_text_span(text),
 			       mw_report_is_complete(report) ? "" : "; but the report is incomplete");
 	} else {
 		return;
 	}
 	mw_text_styled_paragraph(text, 6, MW_STYLE_HEADING);
+}
+
+void mw_text_answer(struct mw_text *text)
+{
+	const struct mw_report *report = text->report;
+	size_t grows = count_of(report, MW_GROWTH_STEADY, MW_GROWTH_CONTAINER);
+	bool unseen = grows_unseen(report, grows);
+
+	if (unseen)
+		put_rss(text, true);
+	if (grows)
+		put_answers(text, grows);
+	else
+		put_none(text, unseen);
+	if (!unseen && report->rss.unexplained)
+		put_rss(text, false);
 }
 
 /* The line itself, where its file can be read here. */
@@ -205,7 +313,7 @@ static void put_stack(struct mw_text *text, const struct mw_report_suspect *susp
 	if (stack->thread_count > THREADS)
 		mw_line_printf(line, " and %s more", mw_show_count(stack->thread_count - THREADS).text);
 	mw_text_paragraph(text, 5);
-	mw_text_frames(text, stack, SIZE_MAX);
+	mw_text_frames(text, stack, text->options->all ? SIZE_MAX : FRAMES);
 }
 
 void mw_text_settled(struct mw_text *text, const struct mw_amount *settled_later)

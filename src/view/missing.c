@@ -115,8 +115,8 @@ static struct mw_error *find_runtimes(const struct mw_summary_input *input, stru
 		return mw_error_nomem();
 	for (unsigned i = 0; i < MW_RUNTIMES && input->target; i++)
 		if (input->target->runtimes >> i & 1)
-			report->runtimes[report->runtime_count++] =
-				(struct mw_report_runtime){mw_runtimes[i].name, mw_runtimes[i].text};
+			report->runtimes[report->runtime_count++] = (struct mw_report_runtime){
+				mw_runtimes[i].name, mw_runtimes[i].heap, mw_runtimes[i].text};
 	return NULL;
 }
 

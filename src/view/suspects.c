@@ -16,217 +16,51 @@
 
 /* --- whose line it is ------------------------------------------------------------------------------------ */
 
-/* Beginnings of names; with `whole` the name ends there. */
-static const struct {
-	const char *name;
-	bool whole;
-} wrappers[] = {
-	/* of the language */
-	{"operator new", false},
-	{"std::", false},
-	{"__gnu_cxx::", false},
-	{"__cxxabiv1::", false},
-	{"__cxa_", false},
-	{"boost::", false},
-	{"absl::", false},
-	{"folly::", false},
-	{"alloc::", false},
-	{"core::", false},
-	{"hashbrown::", false},
-	{"__rust_", false},
-	{"__rdl_", false},
-	{"__rg_", false},
-	{"malloc", false},
-	{"calloc", true},
-	{"realloc", false},
-	{"reallocarray", true},
-	{"strdup", true},
-	{"strndup", true},
-	{"__strdup", true},
-	{"__strndup", true},
-	{"asprintf", true},
-	{"vasprintf", true},
-	{"__vasprintf_internal", true},
-	{"__libc_", false},
-	{"__GI_", false},
-	{"posix_memalign", true},
-	{"aligned_alloc", true},
-	{"memalign", true},
-	/* of allocators */
-	{"je_", false},
-	{"tc_", false},
-	{"mi_", false},
-	{"_mi_", false},
-	{"tcmalloc::", false},
-	{"rallocx", true},
-	{"mallocx", true},
-	{"imalloc", false},
-	{"do_malloc", false},
+/* Beginnings of names; with a $ at its end the name ends there. */
+
+/* Of languages' libraries, which call the program's functions as well. */
+static const char *const libraries[] = {
+	"operator new", "std::",   "__gnu_cxx::", "__cxxabiv1::", "__cxa_",      "boost::",
+	"absl::",       "folly::", "alloc::",     "core::",       "hashbrown::", NULL};
+
+static const char *const allocators[] = {
+	/* of languages and allocators */
+	"__rust_", "__rdl_", "__rg_", "malloc", "calloc$", "realloc", "reallocarray$", "strdup$", "strndup$",
+	"__strdup$", "__strndup$", "asprintf$", "vasprintf$", "__vasprintf_internal$", "__libc_", "__GI_",
+	"posix_memalign$", "aligned_alloc$", "memalign$", "je_", "tc_", "mi_", "_mi_", "tcmalloc::", "rallocx$",
+	"mallocx$", "imalloc", "do_malloc",
 	/* of programs and their libraries */
-	{"zmalloc", false},
-	{"zcalloc", false},
-	{"zrealloc", false},
-	{"ztrymalloc", false},
-	{"ztrycalloc", false},
-	{"ztryrealloc", false},
-	{"zstrdup", true},
-	{"xmalloc", false},
-	{"xcalloc", false},
-	{"xrealloc", false},
-	{"xstrdup", false},
-	{"xstrndup", false},
-	{"xmemdup", false},
-	{"xzalloc", false},
-	{"xnmalloc", true},
-	{"xnrealloc", true},
-	{"x2realloc", false},
-	{"x2nrealloc", true},
-	{"ximalloc", false},
-	{"xpalloc", true},
-	{"sh_malloc", false},
-	{"sh_xmalloc", false},
-	{"sh_realloc", false},
-	{"sh_xrealloc", false},
-	{"savestring", true},
-	{"g_malloc", false},
-	{"g_realloc", false},
-	{"g_try_malloc", false},
-	{"g_try_realloc", false},
-	{"g_slice_alloc", false},
-	{"g_strdup", false},
-	{"g_strndup", true},
-	{"g_memdup", false},
-	{"ngx_alloc", true},
-	{"ngx_calloc", true},
-	{"ngx_memalign", true},
-	{"ngx_palloc", false},
-	{"ngx_pnalloc", true},
-	{"ngx_pcalloc", true},
-	{"ngx_pmemalign", true},
-	{"ngx_create_pool", true},
-	{"apr_palloc", false},
-	{"apr_pcalloc", false},
-	{"apr_allocator_alloc", false},
-	{"allocator_alloc", true},
-	{"os::malloc", false},
-	{"os::realloc", false},
-	{"AllocateHeap", false},
-	{"ReallocateHeap", false},
-	{"CHeapObj", false},
-	{"Unsafe_AllocateMemory", false},
-	{"Unsafe_ReallocateMemory", false},
-	{"Arena::grow", false},
-	{"Arena::Amalloc", false},
-	{"ChunkPool::", false},
-	{"Chunk::operator new", false},
-	{"PyMem_", false},
-	{"_PyMem_", false},
-	{"PyObject_Malloc", true},
-	{"PyObject_Calloc", true},
-	{"PyObject_Realloc", true},
-	{"_PyObject_Malloc", false},
-	{"_PyObject_Calloc", true},
-	{"_PyObject_Realloc", true},
-	{"pymalloc_alloc", true},
-	{"PyType_GenericAlloc", true},
-	{"_PyObject_GC_", false},
-	{"gc_alloc", true},
-	{"_PyObject_New", false},
-	{"_PyObject_NewVar", true},
-	{"new_arena", true},
-	{"allocate_from_new_pool", true},
-	{"v8::base::OS::Allocate", false},
-	{"v8::base::Malloc", false},
-	{"v8::base::Realloc", false},
-	{"v8::internal::Malloced::", false},
-	{"v8::internal::AllocWithRetry", false},
-	{"v8::internal::NewArray", false},
-	{"v8::internal::AlignedAlloc", false},
-	{"node::Malloc", false},
-	{"node::Realloc", false},
-	{"node::UncheckedMalloc", false},
-	{"node::UncheckedRealloc", false},
-	{"node::UncheckedCalloc", false},
-	{"WTF::Partitions::", false},
-	{"partition_alloc::", false},
-	{"CRYPTO_malloc", false},
-	{"CRYPTO_zalloc", false},
-	{"CRYPTO_realloc", false},
-	{"CRYPTO_strdup", false},
-	{"CRYPTO_memdup", false},
-	{"OPENSSL_malloc", false},
-	{"sqlite3Malloc", false},
-	{"sqlite3_malloc", false},
-	{"sqlite3DbMalloc", false},
-	{"sqlite3Realloc", false},
-	{"sqlite3_realloc", false},
-	{"sqlite3DbRealloc", false},
-	{"sqlite3MemMalloc", true},
-	{"sqlite3MemRealloc", true},
-	{"mallocWithAlarm", true},
-	{"pcache1Alloc", false},
-	{"dbMallocRawFinish", true},
-	{"dbReallocFinish", true},
-	{"MemoryContextAlloc", false},
-	{"AllocSetAlloc", false},
-	{"AllocSetRealloc", true},
-	{"AllocSetContextCreate", false},
-	{"palloc", false},
-	{"repalloc", false},
-	{"pstrdup", true},
-	{"GenerationAlloc", false},
-	{"SlabAlloc", true},
-	{"pg_malloc", false},
-	{"talloc_", false},
-	{"_talloc_", false},
-	{"__talloc", false},
-	{"_emalloc", false},
-	{"_ecalloc", true},
-	{"_erealloc", false},
-	{"_estrdup", true},
-	{"_safe_malloc", false},
-	{"_safe_emalloc", true},
-	{"__zend_malloc", false},
-	{"__zend_realloc", true},
-	{"zend_mm_", false},
-	{"_zend_mm_", false},
-	{"ruby_xmalloc", false},
-	{"ruby_xcalloc", false},
-	{"ruby_xrealloc", false},
-	{"objspace_x", false},
-	{"rb_gc_impl_malloc", false},
-	{"Perl_safesys", false},
-	{"Perl_sv_grow", true},
-	{"Perl_more_bodies", true},
-	{"S_more_", false},
-	{"lua_newuserdata", false},
-	{"luaM_", false},
-	{"l_alloc", true},
-	{"mem_malloc", true},
-	{"safe_malloc", false},
-	{"safe_calloc", false},
-	{"safe_realloc", false},
-	{"my_malloc", true},
-	{"my_realloc", true},
-	{"ut_allocator", false},
-	{"mem_heap_", false},
-	{"av_malloc", false},
-	{"av_mallocz", false},
-	{"av_realloc", false},
-	{"av_calloc", true},
-	{"SDL_malloc", false},
-	{"Qt_malloc", false},
-	{"qMalloc", false},
-	{"qRealloc", false},
-	{"QArrayData::allocate", false},
-	{"QArrayData::reallocate", false},
-	{"xmlMalloc", false},
-	{"wmem_", false},
-	{"erts_alloc", false},
-	{"erts_sys_alloc", false},
-	{"erts_realloc", false},
-	{"erts_sys_realloc", false},
-};
+	"zmalloc", "zcalloc", "zrealloc", "ztrymalloc", "ztrycalloc", "ztryrealloc", "zstrdup$", "_sds", "sdsnew",
+	"sdsdup$", "sdsempty$", "sdscat", "sdsMakeRoomFor", "createStringObject$", "createRawStringObject$",
+	"createEmbeddedStringObject$", "dictAddRaw$", "xmalloc", "xcalloc", "xrealloc", "xstrdup", "xstrndup",
+	"xmemdup", "xzalloc", "xnmalloc$", "xnrealloc$", "x2realloc", "x2nrealloc$", "ximalloc", "xpalloc$",
+	"sh_malloc", "sh_xmalloc", "sh_realloc", "sh_xrealloc", "savestring$", "g_malloc", "g_realloc", "g_try_malloc",
+	"g_try_realloc", "g_slice_alloc", "g_strdup", "g_strndup$", "g_memdup", "ngx_alloc$", "ngx_calloc$",
+	"ngx_memalign$", "ngx_palloc", "ngx_pnalloc$", "ngx_pcalloc$", "ngx_pmemalign$", "ngx_create_pool$",
+	"apr_palloc", "apr_pcalloc", "apr_allocator_alloc", "allocator_alloc$", "os::malloc", "os::realloc",
+	"AllocateHeap", "ReallocateHeap", "CHeapObj", "Unsafe_AllocateMemory", "Unsafe_ReallocateMemory", "Arena::grow",
+	"Arena::Amalloc", "ChunkPool::", "Chunk::operator new", "PyMem_", "_PyMem_", "PyObject_Malloc$",
+	"PyObject_Calloc$", "PyObject_Realloc$", "_PyObject_Malloc", "_PyObject_Calloc$", "_PyObject_Realloc$",
+	"pymalloc_alloc$", "PyType_GenericAlloc$", "_PyObject_GC_", "gc_alloc$", "_PyObject_New", "_PyObject_NewVar$",
+	"allocate_from_new_pool$", "v8::base::OS::Allocate", "v8::base::Malloc", "v8::base::Realloc",
+	"v8::internal::Malloced::", "v8::internal::AllocWithRetry", "v8::internal::NewArray",
+	"v8::internal::AlignedAlloc", "node::Malloc", "node::Realloc", "node::UncheckedMalloc",
+	"node::UncheckedRealloc", "node::UncheckedCalloc",
+	"node::NodeArrayBufferAllocator::", "v8::internal::Heap::AllocateExternalBackingStore",
+	"v8::internal::BackingStore::Allocate", "v8::ArrayBuffer::New",
+	"WTF::Partitions::", "partition_alloc::", "CRYPTO_malloc", "CRYPTO_zalloc", "CRYPTO_realloc", "CRYPTO_strdup",
+	"CRYPTO_memdup", "OPENSSL_malloc", "sqlite3Malloc", "sqlite3_malloc", "sqlite3DbMalloc", "sqlite3Realloc",
+	"sqlite3_realloc", "sqlite3DbRealloc", "sqlite3MemMalloc$", "sqlite3MemRealloc$", "mallocWithAlarm$",
+	"pcache1Alloc", "dbMallocRawFinish$", "dbReallocFinish$", "MemoryContextAlloc", "AllocSetAlloc",
+	"AllocSetRealloc$", "AllocSetContextCreate", "palloc", "repalloc", "pstrdup$", "GenerationAlloc", "SlabAlloc$",
+	"pg_malloc", "copyObjectImpl$", "list_copy", "talloc_", "_talloc_", "__talloc", "_emalloc", "_ecalloc$",
+	"_erealloc", "_estrdup$", "_safe_malloc", "_safe_emalloc$", "_safe_femalloc$", "__zend_malloc",
+	"__zend_realloc$", "zend_mm_", "_zend_mm_", "ruby_xmalloc", "ruby_xcalloc", "ruby_xrealloc", "objspace_x",
+	"rb_gc_impl_malloc", "Perl_safesys", "Perl_sv_grow$", "Perl_more_bodies$", "S_more_", "lua_newuserdata",
+	"luaM_", "l_alloc$", "mem_malloc$", "safe_malloc", "safe_calloc", "safe_realloc", "my_malloc$", "my_realloc$",
+	"ut_allocator", "mem_heap_", "av_malloc", "av_mallocz", "av_realloc", "av_calloc$", "SDL_malloc", "Qt_malloc",
+	"qMalloc", "qRealloc", "QArrayData::allocate", "QArrayData::reallocate", "xmlMalloc", "wmem_", "erts_alloc",
+	"erts_sys_alloc", "erts_realloc", "erts_sys_realloc", NULL};
 
 /* Past a return type and the like, which stand before the name of a template's function. */
 static const char *bare_name(const char *function)
@@ -248,18 +82,35 @@ static const char *bare_name(const char *function)
 	return *name == '<' ? name + 1 : name;
 }
 
-bool mw_suspects_is_wrapper(const char *function)
+static bool is_of(const char *const *names, const char *function)
 {
 	const char *name = bare_name(function);
 
-	for (size_t i = 0; i < sizeof(wrappers) / sizeof(wrappers[0]); i++) {
-		size_t length = strlen(wrappers[i].name);
+	for (; *names; names++) {
+		size_t length = strcspn(*names, "$");
 
-		if (strncmp(name, wrappers[i].name, length) == 0 &&
-		    (!wrappers[i].whole || !name[length] || name[length] == '(' || name[length] == '.'))
+		if (strncmp(name, *names, length) == 0 && (!(*names)[length] || strchr("(.", name[length])))
 			return true;
 	}
 	return false;
+}
+
+bool mw_suspects_is_wrapper(const char *function)
+{
+	return is_of(libraries, function) || is_of(allocators, function);
+}
+
+/* Functions that get memory for a heap that a runtime keeps by itself: whoever happened to call them is no answer. */
+static bool is_runtime_heap(const struct mw_report_frame *frame)
+{
+	static const char *const heaps[] = {"v8::internal::MemoryAllocator::AllocatePage",
+					    "v8::internal::MemoryAllocator::AllocateLargePage",
+					    "new_arena$",
+					    "zend_mm_chunk_alloc$",
+					    "heap_page_allocate$",
+					    NULL};
+
+	return frame->function && is_of(heaps, frame->function);
 }
 
 static bool is_of_system(const char *module)
@@ -279,25 +130,64 @@ static bool is_own(const struct mw_report_frame *frame, const char *exe)
 	       ((exe && strcmp(frame->module, exe) == 0) || !is_of_system(frame->module));
 }
 
+/* Is it the inside of an allocator, whose name is not known? A wrapper calls it, through others like it. */
+static bool is_inside(const struct mw_report_stack *stack, size_t i)
+{
+	const char *module = stack->frames[i].module;
+
+	while (module && i < stack->frame_count && stack->frames[i].module &&
+	       strcmp(stack->frames[i].module, module) == 0) {
+		if (stack->frames[i].function)
+			return is_of(allocators, stack->frames[i].function);
+		i++;
+	}
+	return false;
+}
+
+static bool is_main(const struct mw_report_stack *stack, size_t i)
+{
+	const char *function = stack->frames[i].function;
+
+	if (function)
+		return strcmp(function, "main") == 0;
+	function = i + 1 < stack->frame_count ? stack->frames[i + 1].function : NULL;
+	return function && strncmp(function, "__libc_start_", 13) == 0;
+}
+
+/* Where all are wrappers, or are not in modules that anybody suspects. */
+static size_t outermost_wrapper(const struct mw_report_stack *stack)
+{
+	size_t i = 0;
+
+	while (i < stack->frame_count && stack->frames[i].function && mw_suspects_is_wrapper(stack->frames[i].function))
+		i++;
+	if (i < stack->frame_count && !stack->frames[i].generated)
+		return i;
+	return i ? i - 1 : 0;
+}
+
 size_t mw_suspects_frame(const struct mw_report_stack *stack, const char *exe)
 {
 	size_t charged = SIZE_MAX;
 
+	for (size_t i = 0; i < stack->frame_count; i++)
+		if (is_runtime_heap(&stack->frames[i]))
+			return i;
 	for (size_t i = 0; i < stack->frame_count; i++) {
 		const struct mw_report_frame *frame = &stack->frames[i];
 
-		if (frame->function && mw_suspects_is_wrapper(frame->function))
+		if (frame->function ? mw_suspects_is_wrapper(frame->function) : is_inside(stack, i))
 			continue;
 		if (charged == SIZE_MAX && stack->suspect && frame->module &&
 		    strcmp(frame->module, stack->suspect) == 0)
 			charged = i;
 		if (!is_own(frame, exe))
 			continue;
-		if (charged < i && frame->function && strcmp(frame->function, "main") == 0 && i > NEAR_MAIN)
+		if (charged < i && i > NEAR_MAIN && is_main(stack, i))
 			break;
 		return i;
 	}
-	return charged == SIZE_MAX ? 0 : charged;
+	return charged == SIZE_MAX ? outermost_wrapper(stack) : charged;
 }
 
 /* --- merging --------------------------------------------------------------------------------------------- */
@@ -448,8 +338,10 @@ static void add_stack(struct merger *merger, size_t i)
 	number = &line->suspects[rank_of(growth)];
 	if (!*number) {
 		suspect = &report->suspects[report->suspect_count++];
-		*suspect =
-			(struct mw_report_suspect){.frame = line->frame, .verdict = growth->verdict, .certain = true};
+		*suspect = (struct mw_report_suspect){.frame = line->frame,
+						      .verdict = growth->verdict,
+						      .certain = true,
+						      .runtime_heap = line->frame && is_runtime_heap(line->frame)};
 		*number = (uint32_t)report->suspect_count;
 		merger->first[*number - 1] = i;
 	} else {
@@ -559,9 +451,13 @@ static const char *sentence(const struct mw_report *report, const struct mw_repo
 	else if (suspect->verdict == MW_GROWTH_TOO_SHORT)
 		(void)snprintf(text + at, sizeof(text) - (size_t)at, "; watch for %.0f s or longer.",
 			       length * 5 > 60 ? length * 5 : 60);
+	else if (suspect->verdict >= MW_GROWTH_STEADY && suspect->runtime_heap)
+		(void)snprintf(text + at, sizeof(text) - (size_t)at,
+			       ". In it a runtime keeps its objects, among them garbage that is not collected yet.");
 	else if (suspect->verdict >= MW_GROWTH_STEADY && !suspect->certain)
 		(void)snprintf(text + at, sizeof(text) - (size_t)at,
-			       ". Nothing of it was freed, so a cache that is still filling would look the same.");
+			       ". %s of it was freed, so a cache that is still filling would look the same.",
+			       suspect->freed ? "Little" : "Nothing");
 	else if (suspect->verdict == MW_GROWTH_STEADY_STATE && !suspect->certain)
 		(void)snprintf(text + at, sizeof(text) - (size_t)at,
 			       ". That is judged by sizes, as who allocated the older blocks is not known.");

@@ -179,6 +179,7 @@ static struct mw_report_suspect server_suspects[] = {
 	{leak_frames + 1,
 	 MW_GROWTH_STEADY,
 	 true,
+	 false,
 	 12 << 20,
 	 2048,
 	 0,
@@ -190,6 +191,7 @@ static struct mw_report_suspect server_suspects[] = {
 	 {0, 0}},
 	{NULL,
 	 MW_GROWTH_TOO_SHORT,
+	 false,
 	 false,
 	 2 << 20,
 	 40,
@@ -203,6 +205,7 @@ static struct mw_report_suspect server_suspects[] = {
 	{map_frames,
 	 MW_GROWTH_ONE_OFF,
 	 true,
+	 false,
 	 1 << 20,
 	 1,
 	 0,
@@ -285,7 +288,8 @@ static const struct mw_report server = {
 };
 
 static struct mw_report_child empty_children[] = {{78, "child", false}};
-static struct mw_report_runtime empty_runtimes[] = {{"lisp", "Lisp's objects: they lie in pages of its own."}};
+static struct mw_report_runtime empty_runtimes[] = {
+	{"lisp", "the Lisp heap", "Lisp's objects: they lie in pages of its own."}};
 
 static const struct mw_report empty = {
 	.target = {.pid = 77,

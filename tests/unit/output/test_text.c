@@ -2,6 +2,7 @@
 /* test_text.c: the report for reading. */
 #include "fixture.h"
 #include "output/line.h"
+#include "output/text.h"
 #include "render.h"
 #include "unit.h"
 
@@ -136,6 +137,35 @@ static void test_not_hooked(void **state)
 	text = render("text", reports, 1, (struct mw_output_options){.top = 1, .all = true});
 	assert_non_null(strstr(text, ": nothing was lost;"));
 	free(text);
+}
+
+static void test_function_names(void **state)
+{
+	static const char *const names[][2] = {
+		{"zmalloc", "zmalloc()"},
+		{"add(int)", "add()"},
+		{"shop::Basket::add(std::vector<int> const&) const", "shop::Basket::add()"},
+		{"(anonymous namespace)::add(int)", "add()"},
+		{"run(int)::{lambda(int)#1}::operator()(int) const", "run(int)::{lambda(int)#1}::operator()()"},
+		{"Order::operator()", "Order::operator()"},
+		{"operator new[](unsigned long)", "operator new[]()"},
+		{"bool operator< <int>(Order const&)", "operator< <int>()"},
+		{"std::shared_ptr<shop::Order> shop::make<int>(int (*)(int))", "shop::make<int>()"},
+		{"node::Run(std::unique_ptr<a>) [clone .part.0]", "node::Run()"},
+		{"<T as core::fmt::Display>::fmt", "<T as core::fmt::Display>::fmt()"},
+		{"unfinished(", "unfinished("},
+		{")", ")()"},
+		{"", "()"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct mw_line line = {0};
+
+		mw_text_short_function(&line, names[i][0]);
+		assert_string_equal(line.data, names[i][1]);
+		mw_line_deinit(&line);
+	}
 }
 
 static void test_several(void **state)
@@ -277,10 +307,12 @@ static void test_elide(void **state)
 UNIT_GROUP(text)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_golden),  cmocka_unit_test(test_growth),     cmocka_unit_test(test_interval),
-		cmocka_unit_test(test_cut_off), cmocka_unit_test(test_not_hooked), cmocka_unit_test(test_several),
-		cmocka_unit_test(test_width),   cmocka_unit_test(test_harmless),   cmocka_unit_test(test_decode),
-		cmocka_unit_test(test_numbers), cmocka_unit_test(test_elide),
+		cmocka_unit_test(test_function_names), cmocka_unit_test(test_golden),
+		cmocka_unit_test(test_growth),         cmocka_unit_test(test_interval),
+		cmocka_unit_test(test_cut_off),        cmocka_unit_test(test_not_hooked),
+		cmocka_unit_test(test_several),        cmocka_unit_test(test_width),
+		cmocka_unit_test(test_harmless),       cmocka_unit_test(test_decode),
+		cmocka_unit_test(test_numbers),        cmocka_unit_test(test_elide),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,6 +68,19 @@ static size_t charged(const char *const (*frames)[2], size_t count, const char *
 	return mw_suspects_frame(&stack, EXE);
 }
 
+/* Java's direct buffers: all that is known are wrappers, and code that is in no file. */
+static void test_generated(void **state)
+{
+	static const char jvm[] = "/usr/lib/jvm/libjvm.so";
+	struct mw_report_frame frames[] = {{.function = "os::malloc(unsigned long)", .module = jvm},
+					   {.function = "Unsafe_AllocateMemory0", .module = jvm},
+					   {.function = "(generated code)", .generated = true}};
+	const struct mw_report_stack stack = {.frames = frames, .frame_count = 3, .suspect = jvm};
+
+	(void)state;
+	assert_int_equal(mw_suspects_frame(&stack, EXE), 1);
+}
+
 static void test_frames(void **state)
 {
 	static const char stdcxx[] = "/usr/lib/x86_64-linux-gnu/libstdc++.so.6", libxml[] = "/usr/lib/libxml2.so.2",
@@ -88,6 +101,16 @@ static void test_frames(void **state)
 	const char *const stripped[][2] = {{"xmalloc", EXE}, {NULL, EXE}, {"main", EXE}};
 	const char *const system[][2] = {{"xmlMallocLoc", libxml}, {"xmlNewNode", libxml}, {"start", libc}};
 	const char *const none[][2] = {{"malloc", libc}, {"strdup", libc}};
+	/* Functions without names, called by an allocator's that has one, are its insides. */
+	const char *const inside[][2] = {{NULL, EXE}, {NULL, EXE}, {"palloc", EXE}, {"PrepareQuery", EXE}};
+	/* A library's algorithm calls the program. */
+	const char *const called[][2] = {{"malloc", libc}, {NULL, EXE}, {"std::for_each(int)", EXE}, {"main", EXE}};
+	const char *const launcher[][2] = {{NULL, libxml},    {"xmlParse", libxml}, {"xmlRun", libxml},
+					   {"xmlGo", libxml}, {NULL, EXE},          {"__libc_start_call_main", libc}};
+	const char *const heap[][2] = {{"v8::base::OS::Allocate(void*)", EXE},
+				       {"v8::internal::VirtualMemory::VirtualMemory(int)", EXE},
+				       {"v8::internal::MemoryAllocator::AllocatePage(int)", EXE},
+				       {"main", EXE}};
 
 	(void)state;
 	assert_int_equal(charged(own, 4, EXE), 2);
@@ -98,7 +121,11 @@ static void test_frames(void **state)
 	assert_int_equal(charged(loaded, 2, plugin), 0);
 	assert_int_equal(charged(stripped, 3, EXE), 1);
 	assert_int_equal(charged(system, 3, libxml), 1);
-	assert_int_equal(charged(none, 2, NULL), 0);
+	assert_int_equal(charged(none, 2, NULL), 1);
+	assert_int_equal(charged(inside, 4, EXE), 3);
+	assert_int_equal(charged(called, 4, EXE), 1);
+	assert_int_equal(charged(launcher, 6, libxml), 0);
+	assert_int_equal(charged(heap, 4, EXE), 2);
 }
 
 /* Allocations of one line by several callers, none of which can be judged by itself. */
@@ -139,6 +166,7 @@ UNIT_GROUP(suspects)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_wrappers),
 		cmocka_unit_test(test_frames),
+		cmocka_unit_test(test_generated),
 		cmocka_unit_test(test_merged),
 	};
 
