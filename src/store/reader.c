@@ -2,6 +2,7 @@
 /* reader.c: reads a recording, and tells what it holds (reader.h). */
 #include "store/reader.h"
 
+#include "base/io.h"
 #include "base/thread.h"
 #include "base/vector.h"
 #include "store/format.h"
@@ -75,25 +76,6 @@ struct unpacker {
 	bool stop;
 };
 
-/* Read `size` bytes, fewer at the file's end; -1: errno. */
-static int64_t read_at(int fd, uint8_t *out, size_t size, uint64_t at)
-{
-	size_t done = 0;
-
-	while (done < size) {
-		ssize_t count = pread(fd, out + done, size - done, (off_t)(at + done));
-
-		if (count < 0 && errno == EINTR)
-			continue;
-		if (count < 0)
-			return -1;
-		if (count == 0)
-			break;
-		done += (size_t)count;
-	}
-	return (int64_t)done;
-}
-
 static enum step damage(struct slot *slot, const char *why)
 {
 	slot->why = why;
@@ -166,14 +148,14 @@ static enum step take_next(struct unpacker *unpacker, struct slot *slot)
 	uint8_t header[MW_STORE_CHUNK_HEADER];
 	uint64_t rest = unpacker->size - unpacker->at;
 	struct mw_store_chunk *chunk = &slot->chunk;
-	int64_t got;
+	ssize_t got;
 
 	if (rest == 0)
 		return STEP_ALL;
-	got = read_at(unpacker->fd, header, sizeof(header), unpacker->at);
+	got = mw_read_at(unpacker->fd, header, sizeof(header), unpacker->at);
 	if (got < 0)
 		return trouble(slot, errno);
-	if (got < (int64_t)sizeof(header))
+	if (got < (ssize_t)sizeof(header))
 		return damage(slot, "it ends inside a chunk");
 	if (!mw_store_unpack_chunk(header, chunk))
 		return damage(slot, "there are bytes that are no chunk");
@@ -185,7 +167,7 @@ static enum step take_next(struct unpacker *unpacker, struct slot *slot)
 		return damage(slot, "it ends inside a chunk");
 	if (!make_room(&unpacker->stored, chunk->stored_size))
 		return trouble(slot, ENOMEM);
-	got = read_at(unpacker->fd, unpacker->stored.bytes, chunk->stored_size, unpacker->at + sizeof(header));
+	got = mw_read_at(unpacker->fd, unpacker->stored.bytes, chunk->stored_size, unpacker->at + sizeof(header));
 	if (got < 0)
 		return trouble(slot, errno);
 	if ((uint64_t)got < chunk->stored_size)
@@ -334,7 +316,7 @@ bool mw_store_is_recording(const char *head, size_t size)
 	return size >= MAGIC && memcmp(head, good, MAGIC) == 0;
 }
 
-static struct mw_error *check_header(const char *path, const uint8_t *header, int64_t size)
+static struct mw_error *check_header(const char *path, const uint8_t *header, ssize_t size)
 {
 	uint8_t good[MW_STORE_FILE_HEADER];
 	uint32_t version;
@@ -346,7 +328,7 @@ static struct mw_error *check_header(const char *path, const uint8_t *header, in
 		return no_recording(path, "it is empty");
 	if (memcmp(header, good, (size_t)(size < MAGIC ? size : MAGIC)) != 0)
 		return no_recording(path, "it does not begin as one");
-	if (size < (int64_t)sizeof(good))
+	if (size < (ssize_t)sizeof(good))
 		return no_recording(path, "it was cut off before anything was written");
 	version = mw_store_load32(header + 8);
 	if (version != MW_STORE_VERSION)
@@ -372,7 +354,7 @@ static struct mw_error *open_file(struct mw_store_reader *reader)
 	if (!S_ISREG(what.st_mode))
 		return no_recording(reader->path,
 				    S_ISDIR(what.st_mode) ? "it is a directory" : "it is no regular file");
-	return check_header(reader->path, header, read_at(reader->fd, header, sizeof(header), 0));
+	return check_header(reader->path, header, mw_read_at(reader->fd, header, sizeof(header), 0));
 }
 
 struct mw_error *mw_store_open(const char *path, struct mw_store_reader **out)

@@ -2,6 +2,8 @@
 /* writer.c: a recording's file from its begin to its end, and the thread that writes it (writer.h). */
 #include "store/writer_state.h"
 
+#include "base/cleanup.h"
+#include "base/io.h"
 #include "base/thread.h"
 
 #include <errno.h>
@@ -131,23 +133,15 @@ void mw_store_queue_fail(struct mw_store_queue *queue, int errnum)
 static void write_all(struct mw_store_queue *queue, const uint8_t *bytes, size_t size)
 {
 	uint64_t begin = atomic_load(&queue->written);
-	size_t done = 0;
 
-	while (done < size) {
-		ssize_t count = pwrite(queue->fd, bytes + done, size - done, (off_t)(begin + done));
-		int errnum = count < 0 ? errno : EIO;
-
-		if (count > 0) {
-			done += (size_t)count;
-		} else if (errnum != EINTR) {
-			mw_store_queue_fail(queue, errnum);
-			/* Where that fails the reader finds a chunk that is cut off, and says so. */
-			if (ftruncate(queue->fd, (off_t)begin) != 0)
-				return;
-			return;
-		}
+	if (mw_write_at(queue->fd, bytes, size, begin)) {
+		atomic_store(&queue->written, begin + size);
+		return;
 	}
-	atomic_store(&queue->written, begin + size);
+	mw_store_queue_fail(queue, errno);
+	/* Where that fails the reader finds a chunk that is cut off, and says so. */
+	if (ftruncate(queue->fd, (off_t)begin) != 0)
+		return;
 }
 
 /* Wait for the next job. False: there are no more. */
@@ -412,42 +406,32 @@ struct mw_error *mw_store_create(const char *path, struct mw_store_writer **out)
 static int copy_bytes(int from, int to, uint64_t bytes, bool (*go_on)(void *context, uint64_t done, uint64_t total),
 		      void *context)
 {
-	char *buffer = malloc(COPY_SIZE);
-	int errnum = buffer ? 0 : ENOMEM;
+	MW_FREE char *buffer = malloc(COPY_SIZE);
 
-	for (uint64_t done = 0; done < bytes && !errnum;) {
+	if (!buffer)
+		return ENOMEM;
+	for (uint64_t done = 0; done < bytes; done += COPY_SIZE) {
 		size_t size = bytes - done < COPY_SIZE ? (size_t)(bytes - done) : COPY_SIZE;
-		ssize_t got = pread(from, buffer, size, (off_t)done);
+		ssize_t got;
 
 		if (go_on && !go_on(context, done, bytes))
-			errnum = ECANCELED;
-		else if (got <= 0)
-			errnum = got < 0 ? errno : EIO;
-		for (ssize_t put = 0; put < got && !errnum;) {
-			ssize_t wrote = pwrite(to, buffer + put, (size_t)(got - put), (off_t)done + put);
-
-			if (wrote < 0 && errno != EINTR)
-				errnum = errno;
-			put += wrote > 0 ? wrote : 0;
-		}
-		done += got > 0 ? (uint64_t)got : 0;
+			return ECANCELED;
+		got = mw_read_at(from, buffer, size, done);
+		if (got != (ssize_t)size)
+			return got < 0 ? errno : EIO;
+		if (!mw_write_at(to, buffer, size, done))
+			return errno;
 	}
-	free(buffer);
-	return errnum;
+	return 0;
 }
 
 /* The descriptor is one to write to; and what it leads to may have no name. */
-static int open_to_read(int fd)
+int mw_store_reopen(const struct mw_store_writer *writer)
 {
 	char name[40];
 
-	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", writer->fd);
 	return open(name, O_RDONLY | O_CLOEXEC);
-}
-
-int mw_store_reopen(const struct mw_store_writer *writer)
-{
-	return open_to_read(writer->fd);
 }
 
 struct mw_error *mw_store_copy(struct mw_store_writer *from, const struct mw_store_upto *upto, const char *path,
@@ -455,13 +439,12 @@ struct mw_error *mw_store_copy(struct mw_store_writer *from, const struct mw_sto
 			       struct mw_store_writer **out)
 {
 	struct mw_store_writer *writer = NULL;
-	int source, errnum;
+	MW_CLOSE int source = mw_store_reopen(from);
+	int errnum = source < 0 ? errno : 0;
 
 	MW_TRY(open_writer(path, &writer));
-	source = open_to_read(from->fd);
-	errnum = source < 0 ? errno : copy_bytes(source, writer->fd, upto->bytes, go_on, context);
-	if (source >= 0)
-		close(source);
+	if (!errnum)
+		errnum = copy_bytes(source, writer->fd, upto->bytes, go_on, context);
 	if (errnum) {
 		struct mw_error *err = cannot_write(writer, errnum, "");
 

@@ -3,10 +3,9 @@
 #include "symbol/elf_find.h"
 
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "proc/root.h"
-#include "symbol/elf_private.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <lzma.h>
@@ -76,16 +75,11 @@ static bool has_checksum(int fd, uint32_t wanted)
 	MW_FREE unsigned char *block = malloc(BLOCK);
 	uLong checksum = crc32(0, NULL, 0);
 	ssize_t got = -1;
-	off_t at = 0;
+	uint64_t at = 0;
 
-	while (block && at < (off_t)MAX_CHECKED) {
-		got = pread(fd, block, BLOCK, at);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			break;
+	while (block && at < MAX_CHECKED && (got = mw_read_at(fd, block, BLOCK, at)) > 0) {
 		checksum = crc32(checksum, block, (uInt)got);
-		at += got;
+		at += (uint64_t)got;
 	}
 	return got == 0 && checksum == wanted;
 }
@@ -177,7 +171,7 @@ static void read_link(struct search *search)
 	const uint8_t *bytes = section.present && section.size <= PATH_MAX
 				       ? mw_elf_file_bytes(search->elf, section.offset, section.size)
 				       : NULL;
-	const char *name = bytes ? mw_elf_string_in(bytes, section.size, 0) : NULL;
+	const char *name = bytes && memchr(bytes, '\0', section.size) ? (const char *)bytes : NULL;
 	uint64_t at = name ? (strlen(name) + 1 + 3) & ~UINT64_C(3) : 0;
 
 	if (!name || !*name || strchr(name, '/') || at + sizeof(search->checksum) > section.size)

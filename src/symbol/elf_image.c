@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* elf_image.c: an ELF image: its bytes, headers, segments and sections. */
-#include "symbol/elf_private.h"
+/* elf_image.c: an ELF image: its bytes, headers, segments, sections and symbols. */
+#include "symbol/elf_image.h"
 
 #include "base/cleanup.h"
+#include "base/io.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -92,15 +93,8 @@ static bool load_chunk(struct mw_elf_bytes *bytes, uint64_t chunk)
 
 	if (bytes->resident + (end - at) > MAX_RESIDENT)
 		return false;
-	while (at < end) {
-		ssize_t got = pread(bytes->fd, bytes->base + at, end - at, (off_t)at);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return false;
-		at += (uint64_t)got;
-	}
+	if (mw_read_at(bytes->fd, bytes->base + at, end - at, at) != (ssize_t)(end - at))
+		return false;
 	bytes->resident += CHUNK;
 	return true;
 }
@@ -149,7 +143,8 @@ static bool holds(const struct mw_elf_segment *segment, uint64_t vaddr)
 	return vaddr >= segment->vaddr && vaddr - segment->vaddr < segment->file_size;
 }
 
-bool mw_elf_offset_of(const struct mw_elf *elf, uint64_t vaddr, uint64_t *offset, uint64_t *available)
+/* Where a virtual address stands in the file, and how many bytes of its segment follow. Any segment. */
+static bool offset_of(const struct mw_elf *elf, uint64_t vaddr, uint64_t *offset, uint64_t *available)
 {
 	for (size_t i = 0; i < elf->segment_count; i++) {
 		const struct mw_elf_segment *segment = &elf->segments[i];
@@ -163,7 +158,8 @@ bool mw_elf_offset_of(const struct mw_elf *elf, uint64_t vaddr, uint64_t *offset
 	return false;
 }
 
-const char *mw_elf_string_in(const uint8_t *table, uint64_t size, uint64_t index)
+/* The string at `index` of a string table, or NULL where it does not end inside. */
+static const char *string_in(const uint8_t *table, uint64_t size, uint64_t index)
 {
 	uint64_t rest;
 
@@ -179,7 +175,7 @@ static const char *string_of(const struct mw_elf *elf, struct mw_elf_range table
 {
 	const uint8_t *bytes = mw_elf_file_bytes(elf, table.offset, table.size);
 
-	return bytes ? mw_elf_string_in(bytes, table.size, index) : NULL;
+	return bytes ? string_in(bytes, table.size, index) : NULL;
 }
 
 bool mw_elf_section_header(const struct mw_elf *elf, uint64_t index, Elf64_Shdr *out, const char **name)
@@ -197,7 +193,8 @@ bool mw_elf_section_header(const struct mw_elf *elf, uint64_t index, Elf64_Shdr 
 	return true;
 }
 
-struct mw_elf_range mw_elf_section_range(const struct mw_elf *elf, const Elf64_Shdr *header)
+/* The range of a section in the file; size 0 where it has no bytes or lies outside. */
+static struct mw_elf_range section_range(const struct mw_elf *elf, const Elf64_Shdr *header)
 {
 	struct mw_elf_range range = {header->sh_offset, header->sh_size};
 
@@ -228,7 +225,7 @@ static void init_sections(struct mw_elf *elf, const Elf64_Ehdr *header)
 		return;
 	}
 	if (mw_elf_section_header(elf, names, &table, NULL))
-		elf->section_names = mw_elf_section_range(elf, &table);
+		elf->section_names = section_range(elf, &table);
 }
 
 struct mw_elf_section mw_elf_section(const struct mw_elf *elf, const char *name)
@@ -242,7 +239,7 @@ struct mw_elf_section mw_elf_section(const struct mw_elf *elf, const char *name)
 
 		if (!own || strcmp(own, name) != 0)
 			continue;
-		range = mw_elf_section_range(elf, &header);
+		range = section_range(elf, &header);
 		if (!range.size)
 			continue;
 		found.vaddr = header.sh_flags & SHF_ALLOC ? header.sh_addr : 0;
@@ -310,7 +307,7 @@ static void take_dynamic_strings(struct mw_elf *elf, uint64_t vaddr, uint64_t si
 {
 	uint64_t offset, available;
 
-	if (!mw_elf_offset_of(elf, vaddr, &offset, &available))
+	if (!offset_of(elf, vaddr, &offset, &available))
 		return;
 	elf->dynamic_strings = (struct mw_elf_range){offset, size < available ? size : available};
 }
@@ -583,4 +580,218 @@ const uint8_t *mw_elf_bytes(const struct mw_elf *elf, uint64_t vaddr, size_t *av
 	if (bytes)
 		*available = size;
 	return bytes;
+}
+
+/* --- symbols, from the sections or from what the loader uses ---------------------------------------------- */
+
+/* The static symbol table names versions too ("memcpy@@GLIBC_2.14"); we keep the name alone. */
+struct plain_name {
+	const char *source; /* in the string table; the key */
+	char name[];
+};
+
+struct table {
+	struct mw_elf_range symbols, strings;
+	bool dynamic;
+};
+
+static int compare_names(const void *a, const void *b)
+{
+	uintptr_t left = (uintptr_t)((const struct plain_name *)a)->source;
+	uintptr_t right = (uintptr_t)((const struct plain_name *)b)->source;
+
+	return (left > right) - (left < right);
+}
+
+static const char *add_plain_name(struct mw_elf *elf, const char *name, size_t length)
+{
+	struct plain_name *fresh = malloc(sizeof(*fresh) + length + 1);
+	struct plain_name **node;
+
+	if (!fresh)
+		return NULL;
+	fresh->source = name;
+	memcpy(fresh->name, name, length);
+	fresh->name[length] = '\0';
+	node = tsearch(fresh, &elf->plain_names, compare_names);
+	if (!node) {
+		free(fresh);
+		return NULL;
+	}
+	if (*node != fresh)
+		free(fresh);
+	return (*node)->name;
+}
+
+/* The name without "@VERSION". NULL without memory. */
+static const char *plain_name(struct mw_elf *elf, const char *name)
+{
+	const char *at = strchr(name, '@');
+	const char *plain;
+
+	if (!at || at == name)
+		return name;
+	(void)pthread_mutex_lock(&elf->bytes.lock);
+	plain = add_plain_name(elf, name, (size_t)(at - name));
+	(void)pthread_mutex_unlock(&elf->bytes.lock);
+	return plain;
+}
+
+static bool is_defined(const Elf64_Sym *symbol)
+{
+	unsigned type = ELF64_ST_TYPE(symbol->st_info);
+
+	if (symbol->st_shndx == SHN_UNDEF || symbol->st_shndx == SHN_ABS || symbol->st_shndx == SHN_COMMON)
+		return false;
+	return symbol->st_value != 0 && type != STT_SECTION && type != STT_FILE && type != STT_TLS;
+}
+
+typedef bool (*visitor)(void *context, const struct mw_elf_symbol *symbol);
+
+/* *more: what the visitor said last. */
+static struct mw_error *visit_table(struct mw_elf *elf, const struct table *table, visitor visit, void *context,
+				    bool *more)
+{
+	const uint8_t *bytes = mw_elf_file_bytes(elf, table->symbols.offset, table->symbols.size);
+	const uint8_t *strings = mw_elf_file_bytes(elf, table->strings.offset, table->strings.size);
+
+	if (!bytes || !strings)
+		return NULL;
+	for (uint64_t at = 0; *more && table->symbols.size - at >= sizeof(Elf64_Sym); at += sizeof(Elf64_Sym)) {
+		struct mw_elf_symbol symbol;
+		Elf64_Sym raw;
+		unsigned type;
+
+		memcpy(&raw, bytes + at, sizeof(raw));
+		if (!is_defined(&raw))
+			continue;
+		symbol.name = string_in(strings, table->strings.size, raw.st_name);
+		if (!symbol.name || !*symbol.name)
+			continue;
+		if (!table->dynamic) {
+			symbol.name = plain_name(elf, symbol.name);
+			if (!symbol.name)
+				return mw_error_nomem();
+		}
+		type = ELF64_ST_TYPE(raw.st_info);
+		symbol.vaddr = raw.st_value;
+		symbol.size = raw.st_size;
+		symbol.dynamic = table->dynamic;
+		symbol.ifunc = type == STT_GNU_IFUNC;
+		symbol.function = type == STT_FUNC || symbol.ifunc;
+		symbol.local = ELF64_ST_BIND(raw.st_info) == STB_LOCAL;
+		*more = visit(context, &symbol);
+	}
+	return NULL;
+}
+
+static bool read_word(const struct mw_elf *elf, uint64_t offset, uint64_t size, uint64_t index, uint32_t *out)
+{
+	const uint8_t *bytes;
+
+	if (index >= size / 4)
+		return false;
+	bytes = mw_elf_file_bytes(elf, offset + index * 4, 4);
+	if (!bytes)
+		return false;
+	memcpy(out, bytes, sizeof(*out));
+	return true;
+}
+
+/* DT_HASH: nbucket, nchain, … where nchain is the number of symbols. */
+static uint64_t count_by_hash(const struct mw_elf *elf)
+{
+	uint64_t offset, available;
+	uint32_t chains;
+
+	if (!elf->hash || !offset_of(elf, elf->hash, &offset, &available) ||
+	    !read_word(elf, offset, available, 1, &chains))
+		return 0;
+	return chains;
+}
+
+/*
+ * DT_GNU_HASH does not say how many symbols there are: the chain that begins last is followed to its end.
+ *     nbuckets, first symbol, bloom words, shift | bloom: 8 bytes each | buckets: 4 each | chains: 4 each
+ */
+static uint64_t count_by_gnu_hash(const struct mw_elf *elf)
+{
+	uint64_t offset, available, buckets, chains, last = 0;
+	uint32_t head[4];
+
+	if (!elf->gnu_hash || !offset_of(elf, elf->gnu_hash, &offset, &available))
+		return 0;
+	for (uint64_t i = 0; i < 4; i++)
+		if (!read_word(elf, offset, available, i, &head[i]))
+			return 0;
+	buckets = 4 + (uint64_t)head[2] * 2;
+	chains = buckets + head[0];
+	for (uint64_t i = buckets; i < chains; i++) {
+		uint32_t start;
+
+		if (!read_word(elf, offset, available, i, &start))
+			return 0;
+		if (start > last)
+			last = start;
+	}
+	if (last < head[1])
+		return head[1];
+	for (;; last++) {
+		uint32_t hash;
+
+		if (!read_word(elf, offset, available, chains + (last - head[1]), &hash))
+			return 0;
+		/* The lowest bit marks a chain's end. */
+		if (hash & 1)
+			return last + 1;
+	}
+}
+
+/* The table that the loader uses. */
+static bool find_loader_table(const struct mw_elf *elf, struct table *out)
+{
+	uint64_t offset, available;
+	uint64_t count = count_by_hash(elf);
+
+	if (!count)
+		count = count_by_gnu_hash(elf);
+	if (!count || !elf->dynamic_symbols || !offset_of(elf, elf->dynamic_symbols, &offset, &available))
+		return false;
+	if (count > available / sizeof(Elf64_Sym))
+		count = available / sizeof(Elf64_Sym);
+	out->symbols = (struct mw_elf_range){offset, count * sizeof(Elf64_Sym)};
+	out->strings = elf->dynamic_strings;
+	out->dynamic = true;
+	return true;
+}
+
+static bool find_section_table(const struct mw_elf *elf, uint32_t type, struct table *out)
+{
+	Elf64_Shdr header, strings;
+
+	for (uint64_t i = 1; mw_elf_section_header(elf, i, &header, NULL); i++) {
+		if (header.sh_type != type || header.sh_entsize != sizeof(Elf64_Sym) ||
+		    !mw_elf_section_header(elf, header.sh_link, &strings, NULL) || strings.sh_type != SHT_STRTAB)
+			continue;
+		out->symbols = section_range(elf, &header);
+		out->strings = section_range(elf, &strings);
+		out->dynamic = type == SHT_DYNSYM;
+		if (out->symbols.size && out->strings.size)
+			return true;
+	}
+	return false;
+}
+
+struct mw_error *mw_elf_each_symbol(struct mw_elf *elf, visitor visit, void *context)
+{
+	struct table table;
+	bool more = true;
+
+	if (find_section_table(elf, SHT_DYNSYM, &table) || find_loader_table(elf, &table))
+		MW_TRY(visit_table(elf, &table, visit, context, &more));
+	if (more && find_section_table(elf, SHT_SYMTAB, &table))
+		MW_TRY(visit_table(elf, &table, visit, context, &more));
+	if (more && elf->companion && find_section_table(elf->companion, SHT_SYMTAB, &table))
+		MW_TRY(visit_table(elf->companion, &table, visit, context, &more));
+	return NULL;
 }

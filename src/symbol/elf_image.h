@@ -11,6 +11,7 @@
 #include <memwatch/error.h>
 #include <memwatch/types.h>
 
+#include <elf.h>
 #include <pthread.h>
 
 /*
@@ -95,6 +96,8 @@ bool mw_elf_has_symbols(const struct mw_elf *elf); /* a .symtab, or a companion 
 /* Has Go's linker made it? Its runtime maps memory by system calls of its own and allocates from that: there is no
  * function to hook. Also where it is stripped. */
 bool mw_elf_is_go(const struct mw_elf *elf);
+/* One section header, and its name or NULL (`name` may be NULL); false beyond the last. */
+bool mw_elf_section_header(const struct mw_elf *elf, uint64_t index, Elf64_Shdr *out, const char **name);
 struct mw_elf_section mw_elf_section(const struct mw_elf *elf, const char *name);
 /* Copy bytes of a read-only (not writable) loaded segment by virtual address, as the file has them.
  * False where they lie in no such segment. */
@@ -120,22 +123,5 @@ struct mw_elf_symbol {
 struct mw_error *mw_elf_each_symbol(struct mw_elf *elf,
 				    bool (*visit)(void *context, const struct mw_elf_symbol *symbol),
 				    void *context) MW_MUST_CHECK;
-
-/*
- * Code that stands in a file and that no compiler has made, [start, end) as vaddr, empty where there is none: V8's
- * built-in functions, which its own code generator writes when V8 is built (its "embedded blob"). Nothing describes its
- * frames, and they look like no compiler's: a stack that comes to it ends there.
- */
-struct mw_generated_code {
-	uint64_t start, end;
-};
-
-/* What the file's symbols say of it. Errors: MEMORY; *out is as it was then. */
-struct mw_error *mw_generated_code_find(struct mw_elf *elf, struct mw_generated_code *out) MW_MUST_CHECK;
-
-static inline bool mw_generated_code_holds(const struct mw_generated_code *code, uint64_t vaddr)
-{
-	return vaddr - code->start < code->end - code->start;
-}
 
 #endif

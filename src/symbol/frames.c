@@ -502,3 +502,64 @@ void mw_described_deinit(struct mw_described_list *list)
 	bytes_deinit(&list->bytes);
 	*list = (struct mw_described_list){0};
 }
+
+/* --- V8's embedded blob --------------------------------------------------------------------------------- */
+
+/* v8_Default_embedded_blob_code_ and, a word of 32 bits, v8_Default_embedded_blob_code_size_: the second word of the
+ * names is the variant that was built. */
+#define PREFIX "v8_"
+#define CODE   "_embedded_blob_code_"
+#define SIZE   "_embedded_blob_code_size_"
+
+struct blob {
+	uint64_t code, size; /* vaddr of either; 0: not seen */
+};
+
+static bool ends_with(const char *name, size_t length, const char *end)
+{
+	size_t wanted = strlen(end);
+
+	return length > wanted && strcmp(name + length - wanted, end) == 0;
+}
+
+static bool see_blob(void *context, const struct mw_elf_symbol *symbol)
+{
+	struct blob *blob = context;
+	size_t length;
+
+	if (strncmp(symbol->name, PREFIX, sizeof(PREFIX) - 1) != 0)
+		return true;
+	length = strlen(symbol->name);
+	if (ends_with(symbol->name, length, CODE))
+		blob->code = symbol->vaddr;
+	else if (ends_with(symbol->name, length, SIZE))
+		blob->size = symbol->vaddr;
+	return !blob->code || !blob->size;
+}
+
+/* The end of the executable segment that holds `vaddr`; 0: none does. */
+static uint64_t segment_end(const struct mw_elf *elf, uint64_t vaddr)
+{
+	for (size_t i = 0; i < elf->segment_count; i++) {
+		const struct mw_elf_segment *segment = &elf->segments[i];
+
+		if (segment->exec && vaddr - segment->vaddr < segment->memory_size)
+			return segment->vaddr + segment->memory_size;
+	}
+	return 0;
+}
+
+struct mw_error *mw_generated_code_find(struct mw_elf *elf, struct mw_generated_code *out)
+{
+	struct blob blob = {.code = 0};
+	uint64_t end;
+	uint32_t size;
+
+	MW_TRY(mw_elf_each_symbol(elf, see_blob, &blob));
+	*out = (struct mw_generated_code){0, 0};
+	end = segment_end(elf, blob.code);
+	if (blob.code && blob.size && mw_elf_read(elf, blob.size, &size, sizeof(size)) && end > blob.code &&
+	    size <= end - blob.code)
+		*out = (struct mw_generated_code){blob.code, blob.code + size};
+	return NULL;
+}

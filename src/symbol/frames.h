@@ -181,4 +181,21 @@ struct mw_error *mw_described_eh_frame(const struct mw_elf *elf, struct mw_descr
 struct mw_error *mw_described_debug_frame(const struct mw_elf *elf, struct mw_described_list *list) MW_MUST_CHECK;
 void mw_described_deinit(struct mw_described_list *list);
 
+/*
+ * Code that stands in a file and that no compiler has made, [start, end) as vaddr, empty where there is none: V8's
+ * built-in functions, which its own code generator writes when V8 is built (its "embedded blob"). Nothing describes its
+ * frames, and they look like no compiler's: a stack that comes to it ends there.
+ */
+struct mw_generated_code {
+	uint64_t start, end;
+};
+
+/* What the file's symbols say of it. Errors: MEMORY; *out is as it was then. */
+struct mw_error *mw_generated_code_find(struct mw_elf *elf, struct mw_generated_code *out) MW_MUST_CHECK;
+
+static inline bool mw_generated_code_holds(const struct mw_generated_code *code, uint64_t vaddr)
+{
+	return vaddr - code->start < code->end - code->start;
+}
+
 #endif

@@ -12,8 +12,10 @@
  */
 #include "symbol/inflate.h"
 
+#include "base/cleanup.h"
+#include "base/io.h"
+
 #include <elf.h>
-#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -49,38 +51,7 @@ struct copy {
 
 static bool read_at(int fd, uint64_t offset, void *buffer, uint64_t size)
 {
-	uint8_t *at = buffer;
-
-	while (size) {
-		ssize_t got = pread(fd, at, size, (off_t)offset);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return false;
-		at += got;
-		offset += (uint64_t)got;
-		size -= (uint64_t)got;
-	}
-	return true;
-}
-
-static bool write_at(int fd, uint64_t offset, const void *buffer, uint64_t size)
-{
-	const uint8_t *at = buffer;
-
-	while (size) {
-		ssize_t put = pwrite(fd, at, size, (off_t)offset);
-
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put <= 0)
-			return false;
-		at += put;
-		offset += (uint64_t)put;
-		size -= (uint64_t)put;
-	}
-	return true;
+	return mw_read_at(fd, buffer, size, offset) == (ssize_t)size;
 }
 
 /* Can a section of `size` bytes become what it says? */
@@ -103,8 +74,8 @@ static bool expand(uint32_t type, void *to, uint64_t size, const void *from, uin
 
 uint8_t *mw_inflate_section(const uint8_t *section, uint64_t size, uint64_t *inflated)
 {
+	MW_FREE uint8_t *to = NULL;
 	Elf64_Chdr compression;
-	uint8_t *to;
 
 	if (size < sizeof(compression))
 		return NULL;
@@ -113,12 +84,10 @@ uint8_t *mw_inflate_section(const uint8_t *section, uint64_t size, uint64_t *inf
 		return NULL;
 	to = malloc(compression.ch_size);
 	if (!to || !expand(compression.ch_type, to, compression.ch_size, section + sizeof(compression),
-			   size - sizeof(compression))) {
-		free(to);
+			   size - sizeof(compression)))
 		return NULL;
-	}
 	*inflated = compression.ch_size;
-	return to;
+	return MW_TAKE(to);
 }
 
 /* --- what there is ------------------------------------------------------------------------------------- */
@@ -179,34 +148,33 @@ static bool is_packed(const struct copy *copy, uint64_t offset, uint64_t size)
 
 static bool copy_rest(const struct copy *copy)
 {
-	uint8_t *block = malloc(BLOCK);
+	MW_FREE uint8_t *block = malloc(BLOCK);
 	bool good = block;
 
 	for (uint64_t at = 0; good && at < copy->size; at += BLOCK) {
 		uint64_t size = copy->size - at < BLOCK ? copy->size - at : BLOCK;
 
 		if (!is_packed(copy, at, size))
-			good = read_at(copy->fd, at, block, size) && write_at(copy->out, at, block, size);
+			good = read_at(copy->fd, at, block, size) && mw_write_at(copy->out, block, size, at);
 	}
-	free(block);
 	return good;
 }
 
 static bool decompress(const struct copy *copy, const Elf64_Shdr *section, uint64_t offset, uint64_t size)
 {
 	uint64_t packed = section->sh_size - sizeof(Elf64_Chdr);
-	uint8_t *from = malloc(packed ? packed : 1);
-	void *to = MAP_FAILED;
-	bool good = false;
+	MW_FREE uint8_t *from = malloc(packed ? packed : 1);
+	void *to;
+	bool good;
 
-	if (from && read_at(copy->fd, section->sh_offset + sizeof(Elf64_Chdr), from, packed) &&
-	    ftruncate(copy->out, (off_t)(offset + size)) == 0)
-		to = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, copy->out, (off_t)offset);
-	if (to != MAP_FAILED) {
-		good = expand(ELFCOMPRESS_ZSTD, to, size, from, packed);
-		(void)munmap(to, size);
-	}
-	free(from);
+	if (!from || !read_at(copy->fd, section->sh_offset + sizeof(Elf64_Chdr), from, packed) ||
+	    ftruncate(copy->out, (off_t)(offset + size)) != 0)
+		return false;
+	to = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, copy->out, (off_t)offset);
+	if (to == MAP_FAILED)
+		return false;
+	good = expand(ELFCOMPRESS_ZSTD, to, size, from, packed);
+	(void)munmap(to, size);
 	return good;
 }
 
@@ -239,7 +207,7 @@ static bool make(struct copy *copy)
 	for (size_t i = 0; i < copy->packed_count; i++)
 		if (!inflate_section(copy, copy->packed[i]))
 			return false;
-	return write_at(copy->out, copy->header.e_shoff, copy->sections, copy->count * sizeof(*copy->sections));
+	return mw_write_at(copy->out, copy->sections, copy->count * sizeof(*copy->sections), copy->header.e_shoff);
 }
 
 int mw_inflate_file(int fd, const char **obstacle)

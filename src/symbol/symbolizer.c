@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/index.h"
+#include "base/io.h"
 #include "base/vector.h"
 #include "proc/perf_map.h"
 #include "proc/root.h"
@@ -157,19 +158,6 @@ static const Dwfl_Callbacks callbacks = {
 	.debuginfo_path = &debuginfo_path_pointer,
 };
 
-static bool write_all(int fd, const uint8_t *bytes, size_t size)
-{
-	while (size) {
-		ssize_t written = write(fd, bytes, size);
-
-		if (written <= 0)
-			return false;
-		bytes += written;
-		size -= (size_t)written;
-	}
-	return true;
-}
-
 /* A descriptor of our own for the image, or -1. libdw reads files only, so what comes from memory becomes one. */
 static int image_fd(const struct mw_elf *elf)
 {
@@ -178,7 +166,7 @@ static int image_fd(const struct mw_elf *elf)
 	if (elf->bytes.fd >= 0)
 		return fcntl(elf->bytes.fd, F_DUPFD_CLOEXEC, 0);
 	fd = memfd_create("memwatch-image", MFD_CLOEXEC);
-	if (fd >= 0 && !write_all(fd, elf->bytes.base, elf->bytes.size)) {
+	if (fd >= 0 && !mw_write_at(fd, elf->bytes.base, elf->bytes.size, 0)) {
 		close(fd);
 		return -1;
 	}

@@ -3,6 +3,7 @@
 #include "unwind/fallback.h"
 
 #include "base/vector.h"
+#include "symbol/frames.h"
 
 #include <memwatch/ring.h>
 

@@ -26,7 +26,7 @@
 #include "proc/program.h"
 #include "proc/status.h"
 #include "stub/stub.h"
-#include "symbol/elf_image.h"
+#include "symbol/frames.h"
 #include "tracee/inject.h"
 #include "tracee/journal.h"
 #include "tracee/orphans.h"
