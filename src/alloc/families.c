@@ -224,18 +224,6 @@ static bool see_marker(void *context, const struct mw_elf_symbol *symbol)
 	return !*seen;
 }
 
-static uint64_t text_size(const struct mw_elf *elf)
-{
-	const struct mw_elf_segment *segments = elf->segments;
-	size_t count = elf->segment_count;
-	uint64_t text = 0;
-
-	for (size_t i = 0; i < count; i++)
-		if (segments[i].exec && segments[i].file_size <= UINT64_MAX - text)
-			text += segments[i].file_size;
-	return text;
-}
-
 static bool is_allocator_library(const char *name, struct mw_elf *elf)
 {
 	bool seen = false;
@@ -245,7 +233,7 @@ static bool is_allocator_library(const char *name, struct mw_elf *elf)
 		return false;
 	if (!elf->soname && !strstr(name, ".so"))
 		return false;
-	if (text_size(elf) > ALLOCATOR_TEXT_MAX)
+	if (mw_elf_code_size(elf) > ALLOCATOR_TEXT_MAX)
 		return false;
 	err = mw_elf_each_symbol(elf, see_marker, &seen);
 	mw_error_destroy(err); /* what can't be read says nothing */

@@ -81,16 +81,14 @@ static bool visit(void *context, const struct mw_elf_symbol *symbol)
 /* Where the message stands, or 0. */
 static uint64_t find_message(const struct mw_elf *elf)
 {
-	const struct mw_elf_segment *segments = elf->segments;
-	size_t count = elf->segment_count;
-
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < elf->segment_count; i++) {
+		uint64_t vaddr = elf->segments[i].vaddr;
 		size_t available = 0;
-		const uint8_t *bytes = mw_elf_bytes(elf, segments[i].vaddr, &available);
+		const uint8_t *bytes = mw_elf_bytes(elf, vaddr, &available);
 		const uint8_t *found = bytes ? memmem(bytes, available, MESSAGE, sizeof(MESSAGE)) : NULL;
 
 		if (found)
-			return segments[i].vaddr + (uint64_t)(found - bytes);
+			return vaddr + (uint64_t)(found - bytes);
 	}
 	return 0;
 }
@@ -146,12 +144,9 @@ static void scan_segment(struct scan *scan, uint64_t vaddr)
 
 static void scan_code(struct scan *scan)
 {
-	const struct mw_elf_segment *segments = scan->elf->segments;
-	size_t count = scan->elf->segment_count;
-
-	for (size_t i = 0; i < count; i++)
-		if (segments[i].exec)
-			scan_segment(scan, segments[i].vaddr);
+	for (size_t i = 0; i < scan->elf->segment_count; i++)
+		if (scan->elf->segments[i].exec)
+			scan_segment(scan, scan->elf->segments[i].vaddr);
 }
 
 /* The hot part of a function whose cold part `cold` is: it branches there and calls free. */

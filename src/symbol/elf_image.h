@@ -92,6 +92,16 @@ static inline struct mw_elf *mw_elf_ref(struct mw_elf *elf)
 }
 void mw_elf_unref(struct mw_elf *elf); /* NULL is fine */
 
+/* Bytes of code in the file. */
+static inline uint64_t mw_elf_code_size(const struct mw_elf *elf)
+{
+	uint64_t size = 0;
+
+	for (size_t i = 0; i < elf->segment_count; i++)
+		size += elf->segments[i].exec ? elf->segments[i].file_size : 0;
+	return size;
+}
+
 bool mw_elf_has_symbols(const struct mw_elf *elf); /* a .symtab, or a companion */
 /* Has Go's linker made it? Its runtime maps memory by system calls of its own and allocates from that: there is no
  * function to hook. Also where it is stripped. */

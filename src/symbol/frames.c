@@ -79,12 +79,6 @@ static bool bytes_init(struct mw_frame_bytes *bytes, const struct mw_elf *elf, c
 	return at;
 }
 
-static void bytes_deinit(struct mw_frame_bytes *bytes)
-{
-	free(bytes->inflated);
-	*bytes = (struct mw_frame_bytes){0};
-}
-
 /* `size` bytes at `vaddr`, or NULL. */
 static const uint8_t *bytes_at(const struct mw_frame_bytes *bytes, uint64_t vaddr, size_t size)
 {
@@ -390,11 +384,9 @@ struct bounds {
 static struct bounds code_bounds(const struct mw_elf *elf)
 {
 	struct bounds bounds = {.low = UINT64_MAX};
-	const struct mw_elf_segment *segments = elf->segments;
-	size_t count = elf->segment_count;
 
-	for (size_t i = 0; i < count; i++) {
-		const struct mw_elf_segment *segment = &segments[i];
+	for (size_t i = 0; i < elf->segment_count; i++) {
+		const struct mw_elf_segment *segment = &elf->segments[i];
 
 		if (!segment->exec || segment->memory_size > UINT64_MAX - segment->vaddr)
 			continue;
@@ -481,26 +473,28 @@ static struct mw_error *list_by_table(struct mw_described_list *list, const stru
 	return list_records(list, base + (uint64_t)first, base + (uint64_t)last);
 }
 
-struct mw_error *mw_described_eh_frame(const struct mw_elf *elf, struct mw_described_list *list)
+struct mw_error *mw_described_init(struct mw_described_code *code, const struct mw_elf *elf, bool debug_only)
 {
-	if (!bytes_init(&list->bytes, elf, ".eh_frame"))
-		return list_by_table(list, elf);
-	return list_records(list, list->bytes.vaddr, UINT64_MAX);
-}
+	struct mw_described_list *eh = &code->eh, *debug = &code->debug;
 
-struct mw_error *mw_described_debug_frame(const struct mw_elf *elf, struct mw_described_list *list)
-{
+	*code = (struct mw_described_code){0};
+	if (!debug_only && bytes_init(&eh->bytes, elf, ".eh_frame"))
+		MW_TRY(list_records(eh, eh->bytes.vaddr, UINT64_MAX));
+	else if (!debug_only)
+		MW_TRY(list_by_table(eh, elf));
 	/* Go's runtime changes stacks in the middle of functions, of which its descriptions say nothing. */
-	if (mw_elf_is_go(elf) || !bytes_init(&list->bytes, elf, ".debug_frame"))
+	if (mw_elf_is_go(elf) || !bytes_init(&debug->bytes, elf, ".debug_frame"))
 		return NULL;
-	return list_records(list, 0, UINT64_MAX);
+	return list_records(debug, 0, UINT64_MAX);
 }
 
-void mw_described_deinit(struct mw_described_list *list)
+void mw_described_deinit(struct mw_described_code *code)
 {
-	free(list->items);
-	bytes_deinit(&list->bytes);
-	*list = (struct mw_described_list){0};
+	free(code->eh.items);
+	free(code->eh.bytes.inflated);
+	free(code->debug.items);
+	free(code->debug.bytes.inflated);
+	*code = (struct mw_described_code){0};
 }
 
 /* --- V8's embedded blob --------------------------------------------------------------------------------- */

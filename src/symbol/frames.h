@@ -169,17 +169,23 @@ struct mw_described {
 	uint64_t record;     /* where its description is */
 };
 
-/* Zero-initialise. Sorted by start; code that lies in no executable segment is left out. */
+/* Sorted by start; code that lies in no executable segment is left out. */
 struct mw_described_list {
 	struct mw_frame_bytes bytes; /* where the descriptions are; means nothing in an empty list */
 	struct mw_described *items;
 	size_t count, capacity;
 };
 
-/* List what a section describes; none is nothing. The image must outlive the list. Errors: MEMORY. */
-struct mw_error *mw_described_eh_frame(const struct mw_elf *elf, struct mw_described_list *list) MW_MUST_CHECK;
-struct mw_error *mw_described_debug_frame(const struct mw_elf *elf, struct mw_described_list *list) MW_MUST_CHECK;
-void mw_described_deinit(struct mw_described_list *list);
+/* What each of the two sections describes. */
+struct mw_described_code {
+	struct mw_described_list eh, debug;
+};
+
+/* List what a file describes, or what its .debug_frame does. The image must outlive the lists, which are to be deinit'ed
+ * on failure as well. Errors: MEMORY. */
+struct mw_error *mw_described_init(struct mw_described_code *code, const struct mw_elf *elf,
+				   bool debug_only) MW_MUST_CHECK;
+void mw_described_deinit(struct mw_described_code *code);
 
 /*
  * Code that stands in a file and that no compiler has made, [start, end) as vaddr, empty where there is none: V8's

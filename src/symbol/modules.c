@@ -124,24 +124,23 @@ static enum match match_memory(const struct mw_elf *elf, pid_t tid, uint64_t bia
 
 #define MAX_VDSO ((uint64_t)1 << 20)
 
-static struct mw_error *say(char **why, char *text)
+/* Why a module has no image; `text` is malloc'ed. */
+static struct mw_error *say(struct mw_module *module, char *text)
 {
-	if (!text)
-		return mw_error_nomem();
-	*why = text;
-	return NULL;
+	module->why = text;
+	return text ? NULL : mw_error_nomem();
 }
 
-/* An error becomes the reason why there is no image; lack of memory stays an error. */
-static struct mw_error *say_error(char **why, struct mw_error *err)
+/* An error becomes the reason why there is no image; lack of memory stays an error. NULL is none. */
+static struct mw_error *say_error(struct mw_module *module, struct mw_error *err)
 {
 	char *text;
 
-	if (mw_error_kind(err) == MW_ERROR_MEMORY)
+	if (!err || mw_error_kind(err) == MW_ERROR_MEMORY)
 		return err;
 	text = strdup(mw_error_text(err));
 	mw_error_destroy(err);
-	return say(why, text);
+	return say(module, text);
 }
 
 /*
@@ -222,14 +221,14 @@ static int open_program(pid_t tid, const struct mw_mapping *mapping)
 	return -1;
 }
 
-static struct mw_error *explain(char **why, int by_name, int by_mapping)
+static struct mw_error *explain(struct mw_module *module, int by_name, int by_mapping)
 {
 	const char *first = "its file was replaced";
 	char *text = NULL;
 	int length;
 
 	if (by_name == EMFILE || by_name == ENFILE || by_mapping == EMFILE || by_mapping == ENFILE)
-		return say(why, strdup("its file cannot be opened: too many open files (raise ulimit -n)"));
+		return say(module, strdup("its file cannot be opened: too many open files (raise ulimit -n)"));
 	if (by_name == ENOENT || by_name == ENOTDIR)
 		first = "its file was deleted";
 	else if (by_name == ENXIO)
@@ -242,69 +241,43 @@ static struct mw_error *explain(char **why, int by_name, int by_mapping)
 				  by_name && by_name != ENOENT ? strerror(by_name) : "");
 	else
 		length = asprintf(&text, "%s, and its mapping cannot be opened: %s", first, strerror(by_mapping));
-	return say(why, length < 0 ? NULL : text);
+	return say(module, length < 0 ? NULL : text);
 }
 
-static struct mw_error *open_file(pid_t tid, const struct mw_mapping *mapping, const char *path, struct mw_elf **elf,
-				  char **why)
+static struct mw_error *open_file(pid_t tid, const struct mw_mapping *mapping, struct mw_module *module)
 {
-	struct attempt attempt = open_by_name(tid, mapping, path);
+	struct attempt attempt = open_by_name(tid, mapping, module->path);
 	MW_CLOSE int fd = -1;
-	struct mw_error *err;
 
-	*elf = attempt.elf;
-	*why = NULL;
-	if (attempt.elf)
-		return NULL;
-	if (attempt.err)
-		return say_error(why, attempt.err);
+	module->elf = attempt.elf;
+	if (attempt.elf || attempt.err)
+		return say_error(module, attempt.err);
 	fd = open_by_mapping(tid, mapping);
 	if (fd < 0) {
 		int errnum = errno;
 
 		fd = open_program(tid, mapping);
 		if (fd < 0)
-			return explain(why, attempt.errnum, errnum);
+			return explain(module, attempt.errnum, errnum);
 	}
 	/* This is the mapped file by definition. */
-	err = mw_elf_open(fd, path, elf);
-	return err ? say_error(why, err) : NULL;
+	return say_error(module, mw_elf_open(fd, module->path, &module->elf));
 }
 
-/* `path`: as the target sees it. Where *elf stays NULL *why (malloc'ed) says why. Errors: MEMORY. */
-static struct mw_error *open_module_file(pid_t tid, const struct mw_mapping *mapping, const char *path,
-					 struct mw_elf **elf, char **why)
-{
-	struct mw_error *err;
-
-	MW_TRY(open_file(tid, mapping, path, elf, why));
-	err = *elf ? mw_elf_find_symbols(*elf, tid, path) : NULL;
-	if (err) {
-		mw_elf_unref(*elf);
-		*elf = NULL;
-	}
-	return err;
-}
-
-/* The same for the vdso, from memory. */
-static struct mw_error *open_vdso(pid_t tid, const struct mw_mapping *mapping, struct mw_elf **elf, char **why)
+/* The vdso, from memory. */
+static struct mw_error *open_vdso(pid_t tid, const struct mw_mapping *mapping, struct mw_module *module)
 {
 	uint64_t size = mapping->end - mapping->start;
 	MW_FREE uint8_t *bytes = NULL;
-	struct mw_error *err;
 
-	*elf = NULL;
-	*why = NULL;
 	if (size > MAX_VDSO)
-		return say(why, strdup("it is too large"));
+		return say(module, strdup("it is too large"));
 	bytes = malloc(size);
 	if (!bytes)
 		return mw_error_nomem();
-	if (mw_peek(tid, mapping->start, bytes, size))
-		err = mw_elf_open_memory(bytes, size, mapping->path, elf);
-	else
-		err = mw_error_create(MW_ERROR_SYSTEM, errno, "its memory cannot be read");
-	return err ? say_error(why, err) : NULL;
+	if (!mw_peek(tid, mapping->start, bytes, size))
+		return say_error(module, mw_error_create(MW_ERROR_SYSTEM, errno, "its memory cannot be read"));
+	return say_error(module, mw_elf_open_memory(bytes, size, mapping->path, &module->elf));
 }
 
 /* --- the table ------------------------------------------------------------------------------------------- */
@@ -435,16 +408,18 @@ static struct mw_error *open_image(struct pass *pass, const struct mw_mapping *m
 	*is_load = true;
 	module->bias = mapping->start - mapping->offset;
 	if (is_vdso(mapping))
-		MW_TRY(open_vdso(pass->tid, mapping, &module->elf, &module->why));
+		MW_TRY(open_vdso(pass->tid, mapping, module));
 	else
 		module->elf = share_image(pass, mapping);
-	if (!module->elf && !module->why)
-		MW_TRY(open_module_file(pass->tid, mapping, module->path, &module->elf, &module->why));
+	if (!module->elf && !module->why) {
+		MW_TRY(open_file(pass->tid, mapping, module));
+		if (module->elf)
+			MW_TRY(mw_elf_find_symbols(module->elf, pass->tid, module->path));
+	}
 	if (module->elf && !module->elf->is_64) {
 		mw_elf_unref(module->elf);
 		module->elf = NULL;
-		module->why = strdup("it is a 32-bit file");
-		return module->why ? NULL : mw_error_nomem();
+		return say(module, strdup("it is a 32-bit file"));
 	}
 	if (module->elf)
 		*is_load = bias_of(module->elf, mapping, &module->bias);

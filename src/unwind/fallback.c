@@ -76,18 +76,11 @@ static void scan_segment(struct mw_function_starts *starts, const struct mw_elf 
 
 static void scan_calls(struct mw_function_starts *starts, const struct mw_elf *elf, const struct mw_arch *arch)
 {
-	const struct mw_elf_segment *segments = elf->segments;
-	size_t count = elf->segment_count;
-	uint64_t code = 0;
-
-	for (size_t i = 0; i < count; i++)
-		if (segments[i].exec && segments[i].file_size <= SCANNED_CODE)
-			code += segments[i].file_size;
-		else if (segments[i].exec)
-			return;
-	for (size_t i = 0; i < count && code <= SCANNED_CODE; i++)
-		if (segments[i].exec)
-			scan_segment(starts, elf, arch, &segments[i]);
+	if (mw_elf_code_size(elf) > SCANNED_CODE)
+		return;
+	for (size_t i = 0; i < elf->segment_count; i++)
+		if (elf->segments[i].exec)
+			scan_segment(starts, elf, arch, &elf->segments[i]);
 }
 
 /* Of those at one place the largest, parts of others last: they are named so by somebody who knows. */
@@ -185,12 +178,10 @@ struct around {
 
 static bool code_around(const struct mw_module *module, mw_addr pc, struct around *out)
 {
-	const struct mw_elf_segment *segments = module->elf->segments;
-	size_t count = module->elf->segment_count;
 	uint64_t vaddr = pc - 1 - module->bias;
 
-	for (size_t i = 0; i < count; i++) {
-		const struct mw_elf_segment *segment = &segments[i];
+	for (size_t i = 0; i < module->elf->segment_count; i++) {
+		const struct mw_elf_segment *segment = &module->elf->segments[i];
 		uint64_t into = vaddr - segment->vaddr, before, size;
 
 		if (!segment->exec || into >= segment->file_size)

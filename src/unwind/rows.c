@@ -2,6 +2,7 @@
 /* rows.c: frame descriptions, each run step by step, compiled to rows (rows.h). */
 #include "unwind/rows.h"
 
+#include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/vector.h"
 #include "symbol/frames.h"
@@ -653,9 +654,10 @@ static void drop_known(struct mw_described_list *list, const struct mw_rows *row
 	list->count = kept;
 }
 
-static struct mw_error *make_all(struct mw_described_list *eh, struct mw_described_list *debug,
-				 const struct mw_arch *arch, struct mw_row_dictionary *dictionary, struct mw_rows *rows)
+static struct mw_error *make_all(struct mw_described_code *code, const struct mw_arch *arch,
+				 struct mw_row_dictionary *dictionary, struct mw_rows *rows)
 {
+	struct mw_described_list *eh = &code->eh, *debug = &code->debug;
 	struct mw_rows more = {0};
 	struct mw_error *err;
 	uint32_t none;
@@ -681,16 +683,12 @@ static struct mw_error *make_all(struct mw_described_list *eh, struct mw_describ
 struct mw_error *mw_rows_compile(const struct mw_elf *elf, enum mw_rows_of of, const struct mw_arch *arch,
 				 struct mw_row_dictionary *dictionary, struct mw_rows *out)
 {
-	struct mw_described_list eh = {0}, debug = {0};
+	MW_CLEANUP(mw_described_deinit) struct mw_described_code code;
 	struct mw_rows rows = {0};
-	struct mw_error *err = of == MW_ROWS_OF_ALL ? mw_described_eh_frame(elf, &eh) : NULL;
+	struct mw_error *err = mw_described_init(&code, elf, of == MW_ROWS_OF_DEBUG_FRAME);
 
-	if (!err)
-		err = mw_described_debug_frame(elf, &debug);
-	if (!err && (eh.count || debug.count))
-		err = make_all(&eh, &debug, arch, dictionary, &rows);
-	mw_described_deinit(&eh);
-	mw_described_deinit(&debug);
+	if (!err && (code.eh.count || code.debug.count))
+		err = make_all(&code, arch, dictionary, &rows);
 	if (err)
 		mw_rows_deinit(&rows);
 	else
@@ -717,25 +715,17 @@ static uint64_t described_bytes(const struct mw_described_list *list)
 
 struct mw_error *mw_rows_undescribed(const struct mw_elf *elf, uint64_t *code, uint64_t *undescribed)
 {
-	struct mw_described_list eh = {0}, debug = {0};
-	const struct mw_elf_segment *segments = elf->segments;
-	size_t count = elf->segment_count;
-	struct mw_error *err = mw_described_eh_frame(elf, &eh);
-	uint64_t all = 0, described;
+	MW_CLEANUP(mw_described_deinit) struct mw_described_code lists;
+	uint64_t described, by_debug;
 
-	if (!err)
-		err = mw_described_debug_frame(elf, &debug);
-	for (size_t i = 0; i < count; i++)
-		all += segments[i].exec ? segments[i].file_size : 0;
+	MW_TRY(mw_described_init(&lists, elf, false));
+	*code = mw_elf_code_size(elf);
 	/* A file has one or the other for most of its code. */
-	described = described_bytes(&eh);
-	if (described_bytes(&debug) > described)
-		described = described_bytes(&debug);
-	mw_described_deinit(&eh);
-	mw_described_deinit(&debug);
-	MW_TRY(err);
-	*code = all;
-	*undescribed = all > described ? all - described : 0;
+	described = described_bytes(&lists.eh);
+	by_debug = described_bytes(&lists.debug);
+	if (by_debug > described)
+		described = by_debug;
+	*undescribed = *code > described ? *code - described : 0;
 	return NULL;
 }
 

@@ -40,7 +40,7 @@ struct judge {
 	struct mw_elf *elf;
 	struct mw_row_dictionary dictionary;
 	struct mw_rows rows;
-	struct mw_described_list list;
+	struct mw_described_code described;
 	struct mw_function_starts starts[KNOWLEDGE];
 	struct verdict verdicts[KNOWLEDGE];
 };
@@ -174,13 +174,13 @@ static void judge_file(const char *path, struct judge *judge)
 	assert_null(mw_elf_open(fd, path, &judge->elf));
 	close(fd);
 	assert_null(mw_rows_compile(judge->elf, MW_ROWS_OF_ALL, judge->arch, &judge->dictionary, &judge->rows));
-	assert_null(mw_described_eh_frame(judge->elf, &judge->list));
+	assert_null(mw_described_init(&judge->described, judge->elf, false));
 	mw_function_starts_init(&judge->starts[SYMBOLS], judge->elf, judge->arch);
 	forget_symbols(judge);
 	/* Not each, where there are many. */
-	step = judge->list.count / (paths ? 2000 : 300) + 1;
-	for (size_t i = 0; i < judge->list.count && judge->verdicts[0].calls < MOST_CALLS; i += step)
-		judge_function(judge, &judge->list.items[i]);
+	step = judge->described.eh.count / (paths ? 2000 : 300) + 1;
+	for (size_t i = 0; i < judge->described.eh.count && judge->verdicts[0].calls < MOST_CALLS; i += step)
+		judge_function(judge, &judge->described.eh.items[i]);
 	for (unsigned i = 0; i < KNOWLEDGE; i++)
 		print_message("%s: %u: %zu calls, %zu certain (%.0f %%), of these frame pointer %zu, %zu different\n",
 			      path, i, judge->verdicts[i].calls, judge->verdicts[i].certain,
@@ -188,7 +188,7 @@ static void judge_file(const char *path, struct judge *judge)
 			      judge->verdicts[i].frame_pointers, judge->verdicts[i].different);
 	for (unsigned i = 0; i < KNOWLEDGE; i++)
 		mw_function_starts_deinit(&judge->starts[i]);
-	mw_described_deinit(&judge->list);
+	mw_described_deinit(&judge->described);
 	mw_rows_deinit(&judge->rows);
 	mw_row_dictionary_deinit(&judge->dictionary);
 	mw_elf_unref(judge->elf);
