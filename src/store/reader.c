@@ -39,18 +39,11 @@ static bool make_room(struct buffer *buffer, size_t wanted)
 	return buffer->bytes;
 }
 
-enum step {
-	STEP_CHUNK,   /* a chunk that is whole */
-	STEP_DAMAGE,  /* there is none that is: `why` */
-	STEP_ALL,     /* the file ends here */
-	STEP_TROUBLE, /* reading failed: `errnum` */
-};
-
-/* A step in reading, of which the last is no chunk. */
+/* A step in reading: a chunk that is whole, or in the last one none. */
 struct slot {
-	enum step step;
-	const char *why;
-	int errnum;
+	bool last;       /* the file ends here, … */
+	const char *why; /* … or there is damage, … */
+	int errnum;      /* … or it can't be read */
 	struct mw_store_chunk chunk;
 	uint64_t end; /* of the chunk in the file */
 	bool skipped; /* nobody wants its content */
@@ -76,10 +69,10 @@ struct unpacker {
 	bool stop;
 };
 
-static enum step damage(struct slot *slot, const char *why)
+static bool damage(struct slot *slot, const char *why)
 {
 	slot->why = why;
-	return STEP_DAMAGE;
+	return false;
 }
 
 /* Frame by frame, and nothing but zstd's frames of today: the library also reads those of its past. */
@@ -102,13 +95,13 @@ static bool decompress(ZSTD_DCtx *zstd, const uint8_t *in, size_t size, uint8_t 
 	return made == wanted;
 }
 
-static enum step trouble(struct slot *slot, int errnum)
+static bool trouble(struct slot *slot, int errnum)
 {
 	slot->errnum = errnum;
-	return STEP_TROUBLE;
+	return false;
 }
 
-static enum step unpack_events(struct slot *slot)
+static bool unpack_events(struct slot *slot)
 {
 	const struct mw_store_chunk *chunk = &slot->chunk;
 
@@ -118,10 +111,10 @@ static enum step unpack_events(struct slot *slot)
 		return trouble(slot, ENOMEM);
 	slot->why = mw_store_columns_decode(slot->content.bytes, chunk->raw_size, chunk->count,
 					    (struct mw_event *)(void *)slot->events.bytes, &slot->named);
-	return slot->why ? STEP_DAMAGE : STEP_CHUNK;
+	return !slot->why;
 }
 
-static enum step unpack(struct unpacker *unpacker, struct slot *slot)
+static bool unpack(struct unpacker *unpacker, struct slot *slot)
 {
 	const struct mw_store_chunk *chunk = &slot->chunk;
 
@@ -140,10 +133,11 @@ static enum step unpack(struct unpacker *unpacker, struct slot *slot)
 		slot->content = unpacker->stored;
 		unpacker->stored = other;
 	}
-	return mw_store_is_events(chunk->type) ? unpack_events(slot) : STEP_CHUNK;
+	return !mw_store_is_events(chunk->type) || unpack_events(slot);
 }
 
-static enum step take_next(struct unpacker *unpacker, struct slot *slot)
+/* The next chunk; false: there is none. */
+static bool take_next(struct unpacker *unpacker, struct slot *slot)
 {
 	uint8_t header[MW_STORE_CHUNK_HEADER];
 	uint64_t rest = unpacker->size - unpacker->at;
@@ -151,7 +145,7 @@ static enum step take_next(struct unpacker *unpacker, struct slot *slot)
 	ssize_t got;
 
 	if (rest == 0)
-		return STEP_ALL;
+		return false;
 	got = mw_read_at(unpacker->fd, header, sizeof(header), unpacker->at);
 	if (got < 0)
 		return trouble(slot, errno);
@@ -178,13 +172,13 @@ static enum step take_next(struct unpacker *unpacker, struct slot *slot)
 	unpacker->at += sizeof(header) + chunk->stored_size;
 	slot->end = unpacker->at;
 	slot->skipped = chunk->type >= MW_STORE_TYPE_COUNT || !unpacker->wanted[chunk->type];
-	return slot->skipped ? STEP_CHUNK : unpack(unpacker, slot);
+	return slot->skipped || unpack(unpacker, slot);
 }
 
 static void *run(void *context)
 {
 	struct unpacker *unpacker = context;
-	enum step last;
+	bool last;
 
 	pthread_setname_np(pthread_self(), "memwatch-read");
 	do {
@@ -198,12 +192,12 @@ static void *run(void *context)
 		pthread_mutex_unlock(&unpacker->lock);
 		if (!slot)
 			break;
-		last = slot->step = take_next(unpacker, slot);
+		last = slot->last = !take_next(unpacker, slot);
 		pthread_mutex_lock(&unpacker->lock);
 		unpacker->count++;
 		pthread_cond_signal(&unpacker->changed);
 		pthread_mutex_unlock(&unpacker->lock);
-	} while (last == STEP_CHUNK);
+	} while (!last);
 	return NULL;
 }
 
@@ -573,21 +567,17 @@ static struct mw_error *take_step(struct reading *reading, const struct slot *sl
 	const char *why = NULL;
 
 	*more = false;
-	switch (slot->step) {
-	case STEP_TROUBLE:
-		if (slot->errnum == ENOMEM)
-			return mw_error_nomem();
-		return mw_error_create(MW_ERROR_SYSTEM, slot->errnum, "can't read the recording");
-	case STEP_DAMAGE:
-		why = reading->closed ? "there is more behind its end" : slot->why;
-		break;
-	case STEP_ALL:
-		why = reading->closed ? NULL : "its end is missing";
-		break;
-	case STEP_CHUNK:
+	if (slot->errnum)
+		return slot->errnum == ENOMEM
+			       ? mw_error_nomem()
+			       : mw_error_create(MW_ERROR_SYSTEM, slot->errnum, "can't read the recording");
+	if (!slot->last) {
 		MW_TRY(take_chunk(reading, slot, &why));
 		*more = !why;
-		break;
+	} else if (reading->closed) {
+		why = slot->why ? "there is more behind its end" : NULL;
+	} else {
+		why = slot->why ? slot->why : "its end is missing";
 	}
 	if (*more) {
 		reading->chunks++;

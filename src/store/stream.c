@@ -34,7 +34,7 @@ static struct mw_store_stream *stream_of(struct mw_store_writer *writer, uint32_
 		stream = writer->streams[process] ? writer->streams[process] : add_stream(writer, process);
 	}
 	if (!stream)
-		mw_store_queue_fail(&writer->queue, ENOMEM);
+		mw_store_give_up(writer, ENOMEM);
 	return stream;
 }
 
@@ -81,7 +81,7 @@ static void put_record(struct mw_store_stream *stream, enum mw_store_chunk_type 
 	if (open->size + size > MW_STORE_CHUNK_MAX)
 		close_records(stream, type);
 	if (!MW_VECTOR_ROOM(open->bytes, open->size + size - 1, open->capacity)) {
-		mw_store_queue_fail(&writer->queue, ENOMEM);
+		mw_store_give_up(writer, ENOMEM);
 		return;
 	}
 	memcpy(open->bytes + open->size, writer->scratch, size);
@@ -98,7 +98,7 @@ static void put_events(struct mw_store_stream *stream, const struct mw_event *ev
 		if (!stream->events) {
 			stream->events = mw_store_queue_buffer(&stream->writer->queue);
 			if (!stream->events) {
-				mw_store_queue_fail(&stream->writer->queue, ENOMEM);
+				mw_store_give_up(stream->writer, ENOMEM);
 				return;
 			}
 		}
@@ -235,7 +235,7 @@ static void skip_stacks(struct mw_store_stream *stream, uint32_t until)
 {
 	for (; stream->stack_count < until; stream->stack_count++) {
 		if (!MW_VECTOR_ROOM(stream->unused, stream->unused_count, stream->unused_capacity)) {
-			mw_store_queue_fail(&stream->writer->queue, ENOMEM);
+			mw_store_give_up(stream->writer, ENOMEM);
 			return;
 		}
 		stream->unused[stream->unused_count++] = stream->stack_count;
@@ -282,7 +282,7 @@ static void emit_thread(struct mw_store_stream *stream, const struct mw_stored_t
 		const union mw_store_fact unused = {.thread.thread.number = (uint32_t)stream->name_count};
 
 		if (!MW_VECTOR_ROOM(stream->names, stream->name_count, stream->name_capacity)) {
-			mw_store_queue_fail(&stream->writer->queue, ENOMEM);
+			mw_store_give_up(stream->writer, ENOMEM);
 			return;
 		}
 		stream->names[stream->name_count++] = 0;

@@ -120,7 +120,8 @@ static size_t chunker_close(struct mw_store_chunker *chunker, const uint8_t **ou
 
 #define MOMENT 0 /* the type of a job that is no chunk */
 
-void mw_store_queue_fail(struct mw_store_queue *queue, int errnum)
+/* Nothing is to be written any more. */
+static void queue_fail(struct mw_store_queue *queue, int errnum)
 {
 	pthread_mutex_lock(&queue->lock);
 	if (!queue->errnum)
@@ -138,7 +139,7 @@ static void write_all(struct mw_store_queue *queue, const uint8_t *bytes, size_t
 		atomic_store(&queue->written, begin + size);
 		return;
 	}
-	mw_store_queue_fail(queue, errno);
+	queue_fail(queue, errno);
 	/* Where that fails the reader finds a chunk that is cut off, and says so. */
 	if (ftruncate(queue->fd, (off_t)begin) != 0)
 		return;
@@ -488,7 +489,7 @@ int mw_store_broken(struct mw_store_writer *writer)
 
 void mw_store_give_up(struct mw_store_writer *writer, int errnum)
 {
-	mw_store_queue_fail(&writer->queue, errnum);
+	queue_fail(&writer->queue, errnum);
 }
 
 /* What was reported until now is on the disk, or it can't be. */
@@ -560,7 +561,7 @@ void mw_store_destroy(struct mw_store_writer *writer)
 		return;
 	if (writer->queue.running) {
 		if (!writer->published)
-			mw_store_queue_fail(&writer->queue, ECANCELED);
+			queue_fail(&writer->queue, ECANCELED);
 		else
 			mw_store_flush(writer);
 		queue_stop(&writer->queue, false);

@@ -46,7 +46,7 @@ struct mw_error *mw_store_copy(struct mw_store_writer *from, const struct mw_sto
 			       struct mw_store_writer **out) MW_MUST_CHECK;
 /* A descriptor to read what is written from, whether or not it has a name; negative: errno says why not. Before finish. */
 int mw_store_reopen(const struct mw_store_writer *writer);
-/* Write no more: it has got too large, or nobody wants it. What was written is as good as it was. */
+/* Write no more: it has got too large, or nobody wants it. What was written is as good as it was. From any thread. */
 void mw_store_give_up(struct mw_store_writer *writer, int errnum);
 /* The windows begin: from now on what is written is found under the name (by rename), whatever becomes of us. */
 struct mw_error *mw_store_publish(struct mw_store_writer *writer) MW_MUST_CHECK;

@@ -50,8 +50,6 @@ struct mw_store_queue {
 struct mw_event *mw_store_queue_buffer(struct mw_store_queue *queue);
 /* Hand over a job, as soon as there is room. */
 void mw_store_queue_put(struct mw_store_queue *queue, struct mw_store_job job);
-/* Nothing is to be written any more, because of `errnum`. From any thread; the others from the one that reports. */
-void mw_store_queue_fail(struct mw_store_queue *queue, int errnum);
 
 /* --- what one process tells, until there is enough for a chunk (stream.c) ------------------------------------- */
 
