@@ -195,7 +195,7 @@ static void debug_close(struct debug *debug)
 	if (!debug)
 		return;
 	mw_units_deinit(&debug->units);
-	mw_symbol_index_deinit(&debug->index);
+	mw_ranges_deinit(&debug->index.symbols);
 	if (debug->dwfl)
 		dwfl_end(debug->dwfl);
 	free(debug);
@@ -242,19 +242,19 @@ static bool seek(struct debug *debug)
 /* As dwfl_module_addrinfo. */
 static const char *look_up(struct debug *debug, GElf_Addr address, GElf_Off *offset, GElf_Sym *sym)
 {
-	const struct mw_indexed_symbol *found;
+	const struct mw_range *found;
 	GElf_Addr start;
 	const char *name;
 
 	if (debug->asked < FEW && ++debug->asked == FEW)
 		(void)mw_symbol_index_init(&debug->index, debug->module);
-	if (debug->index.items) {
+	if (debug->index.symbols.items) {
 		switch (mw_symbol_index_find(&debug->index, address, &found)) {
 		case MW_INDEX_NOTHING:
 			return NULL;
 		case MW_INDEX_FOUND:
-			name = dwfl_module_getsym_info(debug->module, (int)found->number, sym, &start, NULL, NULL,
-						       NULL);
+			name = dwfl_module_getsym_info(debug->module, (int)(uint32_t)found->value, sym, &start, NULL,
+						       NULL, NULL);
 			*offset = address - start;
 			return name;
 		default:

@@ -29,60 +29,6 @@ struct scopes {
 	size_t inlined_count;
 };
 
-/* --- ranges --------------------------------------------------------------------------------------------- */
-
-/* False without memory. */
-static bool ranges_add(struct mw_ranges *ranges, uint64_t start, uint64_t end, uint64_t value)
-{
-	if (!MW_VECTOR_ROOM(ranges->items, ranges->count, ranges->capacity))
-		return false;
-	ranges->items[ranges->count++] = (struct mw_range){.start = start, .end = end, .value = value};
-	return true;
-}
-
-/* So that of those that hold an address the wanted one comes last. */
-static int compare(const void *a, const void *b)
-{
-	const struct mw_range *x = a, *y = b;
-
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	if (x->end != y->end)
-		return x->end > y->end ? -1 : 1;
-	return (x->value < y->value) - (x->value > y->value);
-}
-
-static void ranges_sort(struct mw_ranges *ranges)
-{
-	uint64_t reach = 0;
-
-	if (ranges->count)
-		qsort(ranges->items, ranges->count, sizeof(*ranges->items), compare);
-	for (size_t i = 0; i < ranges->count; i++) {
-		reach = ranges->items[i].end > reach ? ranges->items[i].end : reach;
-		ranges->items[i].reach = reach;
-	}
-}
-
-static void ranges_deinit(struct mw_ranges *ranges)
-{
-	free(ranges->items);
-	*ranges = (struct mw_ranges){0};
-}
-
-/* Of the ranges that hold `address` the one that begins last, of those the shortest, of those the one of the smallest
- * value; NULL where there is none. */
-static const struct mw_range *ranges_find(const struct mw_ranges *ranges, uint64_t address)
-{
-	size_t before = mw_vector_up_to(ranges->items, ranges->count, sizeof(*ranges->items),
-					offsetof(struct mw_range, start), address);
-
-	for (size_t i = before; i > 0 && ranges->items[i - 1].reach > address; i--)
-		if (ranges->items[i - 1].end > address)
-			return &ranges->items[i - 1];
-	return NULL;
-}
-
 /* --- the units of a file -------------------------------------------------------------------------------- */
 
 static bool add_unit(struct mw_units *units, const Dwarf_Die *lines, const Dwarf_Die *scopes)
@@ -101,7 +47,7 @@ static bool add_code(struct mw_ranges *ranges, Dwarf_Die *die, uint64_t value)
 
 	while ((at = dwarf_ranges(die, at, &base, &start, &end)) > 0)
 		/* What the linker has thrown away is left at address 0, or near it. */
-		if (start && start < end && !ranges_add(ranges, start, end, value))
+		if (start && start < end && !mw_ranges_add(ranges, start, end, value))
 			return false;
 	return true;
 }
@@ -123,25 +69,25 @@ bool mw_units_init(struct mw_units *units, Dwarf *dwarf)
 			return false;
 		}
 	}
-	ranges_sort(&units->ranges);
+	mw_ranges_sort(&units->ranges);
 	return true;
 }
 
 void mw_units_deinit(struct mw_units *units)
 {
 	for (size_t i = 0; i < units->unit_count; i++) {
-		ranges_deinit(&units->units[i].functions);
-		ranges_deinit(&units->units[i].spaces);
+		mw_ranges_deinit(&units->units[i].functions);
+		mw_ranges_deinit(&units->units[i].spaces);
 	}
 	free(units->units);
-	ranges_deinit(&units->ranges);
+	mw_ranges_deinit(&units->ranges);
 	*units = (struct mw_units){0};
 }
 
 /* The unit at `address`, or NULL. */
 static struct mw_unit *find_unit(const struct mw_units *units, Dwarf_Addr address)
 {
-	const struct mw_range *range = ranges_find(&units->ranges, address);
+	const struct mw_range *range = mw_ranges_find(&units->ranges, address);
 
 	return range ? &units->units[range->value] : NULL;
 }
@@ -210,7 +156,8 @@ static bool look_at(struct walk *walk)
 	walk->last = dwarf_dieoffset(die);
 	if (dwarf_tag(die) == DW_TAG_subprogram)
 		return add_code(&walk->unit->functions, die, walk->last);
-	return !is_space(die) || ranges_add(&walk->unit->spaces, walk->last, walk->last + 1, walk->space[walk->depth]);
+	return !is_space(die) ||
+	       mw_ranges_add(&walk->unit->spaces, walk->last, walk->last + 1, walk->space[walk->depth]);
 }
 
 static bool go_down(struct walk *walk)
@@ -251,14 +198,14 @@ static bool index_unit(struct mw_unit *unit)
 
 	while (more) {
 		if (!look_at(&walk)) {
-			ranges_deinit(&unit->functions);
-			ranges_deinit(&unit->spaces);
+			mw_ranges_deinit(&unit->functions);
+			mw_ranges_deinit(&unit->spaces);
 			return false;
 		}
 		more = go_down(&walk) || go_on(&walk);
 	}
-	ranges_sort(&unit->functions);
-	ranges_sort(&unit->spaces); /* they are in order, so that their places remain */
+	mw_ranges_sort(&unit->functions);
+	mw_ranges_sort(&unit->spaces); /* they are in order, so that their places remain */
 	unit->is_indexed = true;
 	return true;
 }
@@ -326,7 +273,7 @@ static bool find_function(struct mw_unit *unit, Dwarf_Addr address, struct scope
 	*found = false;
 	if (!unit->is_indexed && !index_unit(unit))
 		return false;
-	range = ranges_find(&unit->functions, address);
+	range = mw_ranges_find(&unit->functions, address);
 	if (!range || !dwarf_offdie(dwarf_cu_getdwarf(unit->scopes.cu), range->value, &scopes->function))
 		return true;
 	find_inlined(scopes, address);
@@ -359,7 +306,7 @@ static bool spaces_around(const struct mw_units *units, Dwarf_Die *die, Dwarf_Di
 	}
 	if (!unit->is_indexed && !index_unit(unit))
 		return false;
-	range = ranges_find(&unit->spaces, dwarf_dieoffset(die));
+	range = mw_ranges_find(&unit->spaces, dwarf_dieoffset(die));
 	while (range && *count < SPACES_MAX &&
 	       dwarf_offdie(dwarf_cu_getdwarf(die->cu), range->start, &spaces[*count])) {
 		++*count;

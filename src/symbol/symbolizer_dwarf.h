@@ -3,6 +3,7 @@
 #ifndef MW_SYMBOL_SYMBOLIZER_DWARF_H
 #define MW_SYMBOL_SYMBOLIZER_DWARF_H
 
+#include "symbol/ranges.h"
 #include "symbol/symbolizer.h"
 
 #include <elfutils/libdw.h>
@@ -17,19 +18,6 @@ struct mw_frame_list {
 /* Append a frame. Takes over `function` (malloc'ed or NULL, freed on failure), copies `file`. False without memory. */
 bool mw_frame_list_add(struct mw_frame_list *list, char *function, const char *file, uint32_t line, uint64_t offset,
 		       bool inlined);
-
-/* Ranges of addresses, sorted, which may overlap: which one holds an address. */
-struct mw_range {
-	uint64_t start, end;
-	uint64_t reach; /* the last end of this and all that are before it */
-	uint64_t value; /* the caller's */
-};
-
-/* Zero-initialise. Add all, then sort, then find. */
-struct mw_ranges {
-	struct mw_range *items;
-	size_t count, capacity;
-};
 
 /* A compilation unit as the file with the code has it, and its DIEs, which split DWARF keeps in another file. */
 struct mw_unit {

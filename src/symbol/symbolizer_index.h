@@ -7,22 +7,15 @@
 #ifndef MW_SYMBOL_SYMBOLIZER_INDEX_H
 #define MW_SYMBOL_SYMBOLIZER_INDEX_H
 
-#include <elfutils/libdwfl.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "symbol/ranges.h"
 
-struct mw_indexed_symbol {
-	uint64_t start, end; /* as libdwfl has them; equal where it has no size */
-	uint64_t reach;      /* the last end of this and all that stand before it */
-	uint32_t number;     /* in libdwfl's table */
-	uint32_t strength;   /* of its binding */
-};
+#include <elfutils/libdwfl.h>
 
 /* Zero-initialise. */
 struct mw_symbol_index {
-	struct mw_indexed_symbol *items; /* by start */
-	size_t count;
+	/* As libdwfl has them, start and end equal where a symbol has no size. Their values are its number in libdwfl's
+	 * table, and in the upper half the strength of its binding. */
+	struct mw_ranges symbols;
 	uint32_t first_global; /* number */
 };
 
@@ -34,9 +27,8 @@ enum mw_index_answer {
 
 /* False, and nothing in it, without memory or where there are too many symbols for it: 64 MiB at most. */
 bool mw_symbol_index_init(struct mw_symbol_index *index, Dwfl_Module *module);
-void mw_symbol_index_deinit(struct mw_symbol_index *index);
 /* What dwfl_module_addrinfo says of `address`: `*symbol` is good as long as the index. */
 enum mw_index_answer mw_symbol_index_find(const struct mw_symbol_index *index, uint64_t address,
-					  const struct mw_indexed_symbol **symbol);
+					  const struct mw_range **symbol);
 
 #endif

@@ -52,13 +52,13 @@ static bool open_file(const char *path)
 
 static void close_file(void)
 {
-	mw_symbol_index_deinit(&the.index);
+	mw_ranges_deinit(&the.index.symbols);
 	dwfl_end(the.dwfl);
 }
 
 static void compare(uint64_t address)
 {
-	const struct mw_indexed_symbol *found = NULL;
+	const struct mw_range *found = NULL;
 	enum mw_index_answer answer = mw_symbol_index_find(&the.index, address, &found);
 	GElf_Off offset = 0;
 	GElf_Sym expected, sym;
@@ -70,7 +70,8 @@ static void compare(uint64_t address)
 	if (answer == MW_INDEX_ASK)
 		return;
 	if (answer == MW_INDEX_FOUND) {
-		other = dwfl_module_getsym_info(the.module, (int)found->number, &sym, &start, NULL, NULL, NULL);
+		other = dwfl_module_getsym_info(the.module, (int)(uint32_t)found->value, &sym, &start, NULL, NULL,
+						NULL);
 		assert_int_equal(start, found->start);
 		assert_non_null(name);
 		assert_non_null(other);
@@ -86,7 +87,7 @@ static void compare(uint64_t address)
 }
 
 /* All that changes the answer lies at a symbol's start or end. */
-static void compare_around(const struct mw_indexed_symbol *symbol)
+static void compare_around(const struct mw_range *symbol)
 {
 	compare(symbol->start - 1);
 	compare(symbol->start);
@@ -104,17 +105,17 @@ static bool compare_file(const char *path)
 	if (!open_file(path))
 		return false;
 	assert_true(mw_symbol_index_init(&the.index, the.module));
-	step = the.index.count * the.index.count / (WORK / 6) + 1;
-	for (size_t i = 0; i < the.index.count; i += step)
-		compare_around(&the.index.items[i]);
+	step = the.index.symbols.count * the.index.symbols.count / (WORK / 6) + 1;
+	for (size_t i = 0; i < the.index.symbols.count; i += step)
+		compare_around(&the.index.symbols.items[i]);
 	compare(0);
 	compare(UINT64_MAX);
-	printf("%s: %zu symbols, every %zuth: %llu found, %llu nothing, %llu left to libdwfl\n", path, the.index.count,
-	       step, (unsigned long long)the.answers[MW_INDEX_FOUND], (unsigned long long)the.answers[MW_INDEX_NOTHING],
-	       (unsigned long long)the.answers[MW_INDEX_ASK]);
+	printf("%s: %zu symbols, every %zuth: %llu found, %llu nothing, %llu left to libdwfl\n", path,
+	       the.index.symbols.count, step, (unsigned long long)the.answers[MW_INDEX_FOUND],
+	       (unsigned long long)the.answers[MW_INDEX_NOTHING], (unsigned long long)the.answers[MW_INDEX_ASK]);
 	assert_int_equal(the.wrong, 0);
 	/* It answers, that is; of a few symbols all may be of the kinds that are left to libdwfl. */
-	if (the.index.count >= SOME)
+	if (the.index.symbols.count >= SOME)
 		assert_true(the.answers[MW_INDEX_FOUND] > the.answers[MW_INDEX_ASK]);
 	close_file();
 	return true;
