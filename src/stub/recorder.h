@@ -4,13 +4,10 @@
  * may allocate, signal handlers included: no libc, no system call, no data of its own, no lock, few hundred bytes of
  * stack.
  *
- *   record.c   enter and leave: what a call is, and whether it counts
- *   heap.c     what heap functions do, told as records; vm.c what those for mappings do
- *   visit.c    a thread comes into the recorder and goes: its slot and ring, which memory of its stack may be read, and
- *              what a signal may have left behind
- *   emit.c     records: room in the ring, and what is written there
- *   stack.c    the stack of a call, as an id
- *   walk.c     walking the stack by rows; calls of hooked functions inside each other
+ *   record.c   enter and leave: what a call is, whether it counts, and what functions do, told as records
+ *   visit.c    a thread comes into the recorder and goes: its slot and ring, the records in that, which memory of its
+ *              stack may be read, and what a signal may have left behind
+ *   stack.c    walking the stack by rows: calls of hooked functions inside each other, the stack of a call as an id
  *
  * A signal may strike between any two instructions, and its handler may come here too, or jump away and never come
  * back.
@@ -133,22 +130,14 @@ STUB_API struct mw_ring_slot *stub_slot_find(const struct stub_visit *visit, boo
 /* The thread's own, if it has one: NULL where it has not. */
 STUB_API struct mw_ring_slot *stub_slot_known(struct mw_ring_control *control);
 
-/* walk.c: is the call made by another hooked function's? */
+/* stack.c: is the call made by another hooked function's? */
 enum stub_inside { STUB_OUTSIDE, STUB_INSIDE_VM, STUB_INSIDE_HEAP, STUB_INSIDE_FREE };
 STUB_API enum stub_inside stub_nest(struct stub_visit *visit);
 /* Is one of the first frames code that allocates exceptions? */
 STUB_API bool stub_allocates_exception(struct stub_visit *visit);
 
-/* emit.c */
-struct stub_wait {
-	uint64_t start;
-};
-STUB_API void stub_wait_begin(struct stub_wait *wait);
-/* A moment passes. False: not to be waited any longer. */
-STUB_API bool stub_wait_on(struct mw_ring_control *control, const struct stub_wait *wait);
-STUB_API void stub_wait_end(struct mw_ring_slot *slot, const struct stub_wait *wait);
-/* Recording ends, for this process, for good. */
-STUB_API void stub_give_up(struct mw_ring_control *control);
+/* visit.c: a moment passes, of a wait that has begun at `start` (cpu_ticks). False: not to be waited any longer. */
+STUB_API bool stub_wait_on(struct mw_ring_control *control, uint64_t start);
 
 /* Room for so many units, in order of the ring: the first one's number. False: none in time, counted as a lost event.
  */
@@ -159,7 +148,7 @@ STUB_API void stub_mark(struct stub_visit *visit, uint64_t number, uint32_t stac
 			bool done);
 /* Give up a reservation. */
 STUB_API void stub_void(struct stub_visit *visit, uint64_t number, uint32_t units);
-/* A record of one unit, of the visit's call. `ticks`: its time. */
+/* A record of one unit, of the visit's call. */
 STUB_API bool stub_emit(struct stub_visit *visit, uint32_t type, uint64_t addr, uint64_t size, uint32_t stack);
 /* … of what has been done already: its time is not before what was read until now. */
 STUB_API bool stub_emit_after(struct stub_visit *visit, uint32_t type, uint64_t addr, uint64_t size, uint32_t stack);
@@ -181,7 +170,7 @@ STUB_API void stub_region_forget(struct mw_ring_slot *slot, uint64_t start, uint
 /* The thread is another one, on the stack of one that has ended. */
 STUB_API void stub_region_inherit(struct mw_ring_slot *slot, uint64_t sp, uint64_t tp, uint64_t tp_end);
 
-/* walk.c: the row of the code that returns to `pc`. */
+/* stack.c: the row of the code that returns to `pc`. */
 STUB_API uint64_t stub_row_find(struct mw_ring_control *control, uint64_t pc);
 
 static inline uint64_t stub_row(struct mw_ring_control *control, uint64_t pc)
@@ -196,60 +185,7 @@ static inline uint64_t stub_row(struct mw_ring_control *control, uint64_t pc)
 	return stub_row_find(control, pc);
 }
 
-/* A frame: `sp` is as the call that returns to `pc` left it. */
-struct stub_frame {
-	uint64_t pc, sp, fp, high;
-	bool fp_lost;
-};
-
-enum stub_step {
-	STUB_CALLER, /* the frame is the caller's now */
-	STUB_END,
-	STUB_FOREIGN,
-	STUB_SIGNAL,
-	STUB_SLOW, /* can't be known here */
-};
-
-STUB_API void stub_frame_first(const struct stub_visit *visit, struct stub_frame *frame);
-STUB_API enum stub_step stub_frame_step_odd(struct stub_frame *frame, uint64_t row);
-/* From a signal's frame to the code that the signal has interrupted, which may be on another stack: CALLER or SLOW. */
-enum stub_step stub_frame_cross(struct stub_visit *visit, struct stub_frame *frame);
-
-/* The caller's frame, where all that is read lies in its bounds. `at`: where the frame pointer is saved. */
-static inline enum stub_step stub_frame_to(struct stub_frame *frame, uint64_t cfa, uint64_t row, uint64_t at)
-{
-	enum mw_row_fp fp = mw_row_fp(row);
-
-	/* frame->sp + 8 <= high holds of every frame. */
-	if (unlikely(cfa - (frame->sp + 8) > frame->high - (frame->sp + 8) || cfa & 7))
-		return STUB_SLOW;
-	if (fp == MW_ROW_FP_SAVED) {
-		if (unlikely(at - frame->sp > frame->high - frame->sp - 8 || at & 7))
-			return STUB_SLOW;
-		frame->fp = stub_read(at);
-		frame->fp_lost = false;
-	} else if (unlikely(fp != MW_ROW_FP_SAME)) {
-		frame->fp_lost = true;
-	}
-	frame->pc = stub_read(cfa - 8);
-	frame->sp = cfa;
-	/* A stack ends at 0; where no caller has room there is none. */
-	if (unlikely(frame->pc == 0))
-		return STUB_END;
-	return likely(frame->high - cfa >= 8) ? STUB_CALLER : STUB_SLOW;
-}
-
-static inline enum stub_step stub_frame_step(struct stub_frame *frame, uint64_t row)
-{
-	uint64_t cfa;
-
-	if (unlikely(mw_row_kind(row) != MW_ROW_SP))
-		return stub_frame_step_odd(frame, row);
-	cfa = frame->sp + (uint64_t)(int64_t)mw_row_n(row);
-	return stub_frame_to(frame, cfa, row, cfa + (uint64_t)(int64_t)mw_row_fp_at(row));
-}
-
-/* heap.c */
+/* record.c: blocks that were allocated in the window. */
 STUB_API void stub_known_add(struct mw_ring_control *control, uint64_t block);
 /* Take a block out: was it there? */
 STUB_API bool stub_known_take(struct mw_ring_control *control, uint64_t block);
@@ -257,17 +193,8 @@ STUB_API bool stub_known_take(struct mw_ring_control *control, uint64_t block);
 /* What glibc's header says is usable of a block, or UINT64_MAX. */
 STUB_API uint64_t stub_chunk_usable(uint64_t block);
 
-/* heap.c, vm.c: PASS or WRAP. */
-STUB_API unsigned stub_heap_enter(struct stub_visit *visit, enum stub_inside inside);
-STUB_API void stub_heap_leave(struct stub_visit *visit, uint64_t result);
-STUB_API unsigned stub_vm_enter(struct stub_visit *visit, enum stub_inside inside);
-STUB_API void stub_vm_leave(struct stub_visit *visit, uint64_t result);
 /* A call will not return: what it had begun has failed. */
 STUB_API void stub_cancel(struct stub_visit *visit, struct mw_stub_call *call);
-/* Memory that goes, before it is asked whether the call counts. */
-STUB_API void stub_vm_forget(struct stub_visit *visit);
-/* Does an mmap take the place of what is mapped there? */
-STUB_API bool stub_vm_is_fixed(const struct stub_visit *visit);
 
 static inline uint64_t stub_argument(const struct stub_visit *visit, unsigned index)
 {
