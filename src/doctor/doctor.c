@@ -11,7 +11,6 @@
 #include "session/outputs.h"
 #include "session/terminal.h"
 #include "tracee/preflight.h"
-#include "tracee/remote.h"
 #include "tracee/seccomp_policy.h"
 #include "tracee/tracee.h"
 

@@ -5,7 +5,7 @@
 #include "base/cleanup.h"
 #include "base/vector.h"
 #include "proc/maps.h"
-#include "tracee/remote.h"
+#include "tracee/tracee.h"
 
 #include <stdio.h>
 #include <stdlib.h>

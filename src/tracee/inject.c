@@ -5,9 +5,7 @@
 #include "base/cleanup.h"
 #include "proc/peek.h"
 #include "proc/status.h"
-#include "tracee/remote.h"
 #include "tracee/seccomp_policy.h"
-#include "tracee/syscall.h"
 #include "tracee/tracee.h"
 
 #include <errno.h>

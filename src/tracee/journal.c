@@ -4,7 +4,7 @@
 
 #include "base/fault.h"
 #include "base/vector.h"
-#include "tracee/remote.h"
+#include "tracee/tracee.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* orphans.c: forked children whose maker was killed before it could tell of them (orphans.h). */
-#include "tracee/orphans.h"
+/* orphans.c: forked children whose maker was killed before it could tell of them (quiesce.h). */
+#include "tracee/quiesce.h"
 
 #include "base/clock.h"
 #include "proc/status.h"
@@ -13,17 +13,17 @@
 #define PATIENCE_NS UINT64_C(5000000000) /* for all to come to their first stops: it takes their having had a CPU */
 #define REST_US     1000
 
-static _Thread_local struct mw_orphans_others *spared;
+static _Thread_local struct mw_orphans *spared;
 
-void mw_orphans_spare(struct mw_orphans_others *others)
+void mw_orphans_spare(struct mw_orphans *others)
 {
 	others->next = spared;
 	spared = others;
 }
 
-void mw_orphans_spare_no_more(const struct mw_orphans_others *others)
+void mw_orphans_spare_no_more(const struct mw_orphans *others)
 {
-	for (struct mw_orphans_others **at = &spared; *at; at = &(*at)->next) {
+	for (struct mw_orphans **at = &spared; *at; at = &(*at)->next) {
 		if (*at == others) {
 			*at = others->next;
 			return;
@@ -35,7 +35,7 @@ static bool is_known(const struct mw_orphans *orphans, pid_t pid)
 {
 	if (orphans->known(orphans->context, pid))
 		return true;
-	for (const struct mw_orphans_others *others = spared; others; others = others->next)
+	for (const struct mw_orphans *others = spared; others; others = others->next)
 		if (others->known(others->context, pid))
 			return true;
 	return false;

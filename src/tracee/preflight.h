@@ -100,7 +100,4 @@ struct mw_denied_facts {
 /* The error for these facts; never NULL. */
 struct mw_error *mw_denied_error(const struct mw_denied_facts *facts) MW_MUST_CHECK;
 
-/* Read the facts for `pid`; what can't be read stays at zero. `confinement` points into static memory. */
-void mw_denied_facts_read(pid_t pid, int errnum, struct mw_denied_facts *out);
-
 #endif

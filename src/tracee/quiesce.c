@@ -12,7 +12,6 @@
 #include "base/fault.h"
 #include "proc/peek.h"
 #include "proc/status.h"
-#include "tracee/orphans.h"
 #include "tracee/preflight.h"
 #include "tracee/quiesce_list.h"
 
@@ -35,7 +34,6 @@
 /* The kernel denied us a thread. NULL where that is in order; *ended where it is about to be no more. */
 static struct mw_error *judge_denied(struct mw_quiesce *quiesce, pid_t tid, int errnum, bool *ended)
 {
-	struct mw_quiet_thread *thread;
 	struct mw_status status;
 
 	if (!mw_error_none(mw_status_read(tid, &status))) {
@@ -52,11 +50,7 @@ static struct mw_error *judge_denied(struct mw_quiesce *quiesce, pid_t tid, int 
 	if (status.tracer != gettid())
 		return mw_preflight_explain_denied(tid, errnum);
 	/* Made by one that is seized already, and seized with that. */
-	thread = mw_quiesce_add(quiesce, tid);
-	if (!thread)
-		return mw_error_nomem();
-	thread->newborn = true;
-	return NULL;
+	return mw_quiesce_add_newborn(quiesce, tid, false);
 }
 
 static struct mw_error *seize_one(struct mw_quiesce *quiesce, pid_t tid, bool *ended)
@@ -138,60 +132,49 @@ static struct mw_error *seize(struct mw_quiesce *quiesce, bool *fresh)
 	return NULL;
 }
 
-/* The processes that thread `tid` has made by fork or vfork; to be freed. */
-static pid_t *children_of(const struct mw_quiesce *quiesce, pid_t tid, size_t *count)
+/* Is there a process that thread `tid` has made by fork or vfork of which `is` is true? */
+static bool any_child(struct mw_quiesce *quiesce, pid_t tid,
+		      bool (*is)(struct mw_quiesce *quiesce, pid_t maker, pid_t child))
 {
-	pid_t *children = NULL;
+	MW_FREE pid_t *children = NULL;
+	size_t count = 0;
+	bool any = false;
 
-	*count = 0;
-	mw_error_destroy(mw_children_read(quiesce->pid, tid, &children, count));
-	return children;
+	mw_error_destroy(mw_children_read(quiesce->pid, tid, &children, &count));
+	for (size_t i = 0; i < count && !any; i++)
+		any = is(quiesce, tid, children[i]);
+	return any;
 }
 
-/* Seize the processes that thread `tid` has made by vfork and that still live in its memory. Best effort. */
-static void adopt(struct mw_quiesce *quiesce, pid_t tid)
+/* Seize one that still lives in its maker's memory. Best effort; goes on to the next. */
+static bool adopt(struct mw_quiesce *quiesce, pid_t maker, pid_t pid)
 {
-	size_t count;
-	MW_FREE pid_t *children = children_of(quiesce, tid, &count);
+	struct mw_quiet_thread *child;
+	bool ended = false;
 
-	for (size_t i = 0; i < count; i++) {
-		struct mw_quiet_thread *child;
-		bool ended = false;
-
-		if (mw_quiesce_find(quiesce, children[i]) || mw_shares_memory(tid, children[i]) != 1)
-			continue;
-		mw_error_destroy(seize_one(quiesce, children[i], &ended));
-		child = mw_quiesce_find(quiesce, children[i]);
-		if (child && !child->newborn)
-			child->sharing = true;
-	}
-}
-
-/* Is thread `tid` the maker of a process in its memory that stands? Then it waits for that one. */
-static bool awaits_child(const struct mw_quiesce *quiesce, pid_t tid)
-{
-	size_t count;
-	MW_FREE pid_t *children = children_of(quiesce, tid, &count);
-
-	for (size_t i = 0; i < count; i++) {
-		const struct mw_quiet_thread *child = mw_quiesce_find(quiesce, children[i]);
-
-		if (child && child->sharing && child->stopped)
-			return true;
-	}
+	if (mw_quiesce_find(quiesce, pid) || mw_shares_memory(maker, pid) != 1)
+		return false;
+	mw_error_destroy(seize_one(quiesce, pid, &ended));
+	child = mw_quiesce_find(quiesce, pid);
+	if (child && !child->newborn)
+		child->sharing = true;
 	return false;
 }
 
-/* Does one of the processes that thread `tid` has made by vfork and that live in its memory run, or want to? */
-static bool child_runs(const struct mw_quiesce *quiesce, pid_t tid)
+/* Does it stand, in its maker's memory? Then that waits for it. */
+static bool stands_in_memory(struct mw_quiesce *quiesce, pid_t maker, pid_t pid)
 {
-	size_t count;
-	MW_FREE pid_t *children = children_of(quiesce, tid, &count);
+	const struct mw_quiet_thread *child = mw_quiesce_find(quiesce, pid);
 
-	for (size_t i = 0; i < count; i++)
-		if (mw_state_read(children[i]) == 'R' && mw_shares_memory(tid, children[i]) == 1)
-			return true;
-	return false;
+	(void)maker;
+	return child && child->sharing && child->stopped;
+}
+
+/* Does it run, or want to, in its maker's memory? */
+static bool runs_in_memory(struct mw_quiesce *quiesce, pid_t maker, pid_t pid)
+{
+	(void)quiesce;
+	return mw_state_read(pid) == 'R' && mw_shares_memory(maker, pid) == 1;
 }
 
 bool mw_quiesce_holds(const struct mw_quiesce *quiesce, pid_t tid)
@@ -284,8 +267,8 @@ static bool all_asleep(struct mw_quiesce *quiesce, uint64_t waited_ns)
 			hear_of_killed(quiesce);
 		if (state != 'D')
 			return false;
-		adopt(quiesce, tid);
-		if (waited_ns < ASLEEP_PATIENCE_NS && !awaits_child(quiesce, tid))
+		(void)any_child(quiesce, tid, adopt);
+		if (waited_ns < ASLEEP_PATIENCE_NS && !any_child(quiesce, tid, stands_in_memory))
 			return false;
 	}
 	return true;
@@ -472,12 +455,13 @@ static bool any_asleep(const struct mw_quiesce *quiesce)
  * never have been ours. One look does not do: while a child ends and wakes its maker, neither may seem to. One that
  * polls for something is seen to run now and then.
  */
-static bool any_starved(const struct mw_quiesce *quiesce)
+static bool any_starved(struct mw_quiesce *quiesce)
 {
 	for (size_t i = 0; i < quiesce->count; i++) {
 		pid_t tid = quiesce->threads[i].tid;
 
-		if (!quiesce->threads[i].stopped && (mw_state_read(tid) == 'R' || child_runs(quiesce, tid)))
+		if (!quiesce->threads[i].stopped &&
+		    (mw_state_read(tid) == 'R' || any_child(quiesce, tid, runs_in_memory)))
 			return true;
 	}
 	return false;

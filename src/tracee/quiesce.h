@@ -93,4 +93,26 @@ pid_t mw_quiesce_pick(const struct mw_quiesce *quiesce);
  */
 struct mw_error *mw_quiesce_await_injector(struct mw_quiesce *quiesce) MW_MUST_CHECK;
 
+/* --- orphans: tracees that nobody has announced, as who made them was killed before it could (orphans.c) ----------- */
+
+/* One who traces by the calling thread. `context` is given to both. */
+struct mw_orphans {
+	/* Does it know of the process? Then that is no orphan. */
+	bool (*known)(void *context, pid_t pid);
+	/* An orphan that it has looked for stands; it lets that go. */
+	void (*stopped)(void *context, pid_t pid);
+	void *context;
+	struct mw_orphans *next; /* orphans.c's */
+};
+
+/* What it knows of is no orphan to others either: from now on, and no more. It stays where it is meanwhile. */
+void mw_orphans_spare(struct mw_orphans *others);
+void mw_orphans_spare_no_more(const struct mw_orphans *others);
+
+/* Is there news of a tracee (WSTOPPED, WEXITED) that nobody has heard? It stays to be heard. */
+bool mw_orphans_unheard(pid_t tid, int what);
+/* Find all processes that are orphans of the calling thread, and wait for the first stop of each. Best effort: one that
+ * doesn't come to it within five seconds is left. */
+void mw_orphans_find(const struct mw_orphans *orphans);
+
 #endif

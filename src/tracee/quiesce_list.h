@@ -56,6 +56,19 @@ static inline struct mw_quiet_thread *mw_quiesce_add(struct mw_quiesce *quiesce,
 	return &quiesce->threads[at];
 }
 
+/* Add one that is traced as its maker is, and whose first stop is to come. Errors: MEMORY. */
+MW_MUST_CHECK static inline struct mw_error *mw_quiesce_add_newborn(struct mw_quiesce *quiesce, pid_t tid,
+								    bool by_vfork)
+{
+	struct mw_quiet_thread *thread = mw_quiesce_add(quiesce, tid);
+
+	if (!thread)
+		return mw_error_nomem();
+	thread->newborn = true;
+	thread->by_vfork = by_vfork;
+	return NULL;
+}
+
 static inline void mw_quiesce_remove(struct mw_quiesce *quiesce, pid_t tid)
 {
 	struct mw_quiet_thread *thread = mw_quiesce_find(quiesce, tid);

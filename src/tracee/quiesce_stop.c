@@ -15,8 +15,8 @@
 
 #include "base/cleanup.h"
 #include "proc/status.h"
+#include "tracee/inject.h"
 #include "tracee/seccomp_policy.h"
-#include "tracee/syscall.h"
 
 #include <errno.h>
 #include <sys/ptrace.h>
@@ -62,18 +62,12 @@ struct mw_error *mw_quiesce_go_on(struct mw_quiet_thread *thread)
 /* A thread has told of one that it made, which stops by itself. */
 static struct mw_error *child_born(struct mw_quiesce *quiesce, pid_t parent, bool by_vfork)
 {
-	struct mw_quiet_thread *child;
 	unsigned long tid;
 
 	MW_TRY(mw_tracee_event_message(parent, &tid));
 	if (tid == 0 || mw_quiesce_find(quiesce, (pid_t)tid))
 		return NULL;
-	child = mw_quiesce_add(quiesce, (pid_t)tid);
-	if (!child)
-		return mw_error_nomem();
-	child->newborn = true;
-	child->by_vfork = by_vfork;
-	return NULL;
+	return mw_quiesce_add_newborn(quiesce, (pid_t)tid, by_vfork);
 }
 
 /* A thread whose memory is the process's for sure: that of a main thread which has ended is none. */
@@ -120,7 +114,6 @@ static struct mw_error *on_interrupt(struct mw_quiesce *quiesce, struct mw_quiet
 	/* A call that a group stop ends with EINTR would end so without us. */
 	if (ours && !thread->group_stopped) {
 		MW_TRY(mw_tracee_mend_interrupted_call(thread->tid));
-		MW_TRY(mw_seccomp_policy_mend(thread->tid));
 	}
 	return quiesce->holding ? NULL : mw_quiesce_go_on(thread);
 }
@@ -210,16 +203,12 @@ struct mw_error *mw_quiesce_list_orphans(struct mw_quiesce *quiesce)
 
 	mw_error_destroy(mw_tasks_read(quiesce->pid, &tids, &count));
 	for (size_t i = 0; i < count; i++) {
-		struct mw_quiet_thread *thread;
 		struct mw_status status;
 
 		if (mw_quiesce_find(quiesce, tids[i]) || !mw_error_none(mw_status_read(tids[i], &status)) ||
 		    status.tracer != gettid())
 			continue;
-		thread = mw_quiesce_add(quiesce, tids[i]);
-		if (!thread)
-			return mw_error_nomem();
-		thread->newborn = true;
+		MW_TRY(mw_quiesce_add_newborn(quiesce, tids[i], false));
 	}
 	return NULL;
 }

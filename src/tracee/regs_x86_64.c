@@ -2,8 +2,6 @@
 /* regs_x86_64.c: registers, signal frames and code of x86-64 (tracee.h). */
 #include "tracee/tracee.h"
 
-#include "tracee/syscall.h"
-
 #include <cpuid.h>
 #include <elf.h>
 #include <errno.h>

@@ -489,12 +489,14 @@ static bool may_restart(pid_t tid)
 	return made & MW_CALL_BIT(RESTART);
 }
 
-struct mw_error *mw_seccomp_policy_mend(pid_t tid)
+struct mw_error *mw_tracee_mend_interrupted_call(pid_t tid)
 {
 	struct mw_tracee_regs regs;
 	struct mw_status status;
 
 	MW_TRY(mw_tracee_get_regs(tid, &regs));
+	if (mw_regs_restart(&regs.general, EINTR))
+		return mw_tracee_set_regs(tid, &regs);
 	if (!mw_regs_restart(&regs.general, MW_ERESTART_RESTARTBLOCK))
 		return NULL;
 	/* Under none, or the strict mode: then it can't be in such a wait. */

@@ -92,13 +92,6 @@ void mw_seccomp_policy_deinit(struct mw_seccomp_policy *policy);
 struct mw_error *mw_seccomp_policy_look(struct mw_seccomp_policy *policy, pid_t tid, bool surely,
 					struct mw_permit *out) MW_MUST_CHECK;
 
-/*
- * A thread in the stop of an interrupt may have been in a timed wait, with which the kernel goes on by a call of its
- * own (restart_syscall). Where a filter does not let that pass, or can't be read, have the wait begin anew. Errors:
- * GONE.
- */
-struct mw_error *mw_seccomp_policy_mend(pid_t tid) MW_MUST_CHECK;
-
 /* What a thread that is to make system calls must live through, and what must be made for it. */
 struct mw_seccomp_policy_need {
 	uint32_t harmless, made;

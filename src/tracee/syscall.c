@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * syscall.c: a system call in a target (syscall.h).
+ * syscall.c: a system call in a target (inject.h).
  *
  *     stop (any)      save registers and mask, lay a sigframe, point the pc at a syscall instruction, block all signals
  *                     but SIGSYS: the kernel would drop its action to kill by it, where it is blocked and comes of the
@@ -12,17 +12,14 @@
  *     restore         the mask, then the registers, then what the sigframe lies on: whenever memwatch is killed, what
  *                     there is leads back to the thread's own work
  */
-#include "tracee/syscall.h"
+#include "tracee/inject.h"
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "proc/peek.h"
 #include "proc/status.h"
-#include "tracee/inject.h"
-#include "tracee/remote.h"
 #include "tracee/seccomp_policy.h"
-#include "tracee/tracee.h"
 
 #include <errno.h>
 #include <sched.h>

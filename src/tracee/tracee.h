@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tracee.h: one traced thread: seize, stop, look, resume, let go.
+ * tracee.h: one traced thread: seize, stop, look, resume, let go; its registers and memory.
  *
  * All calls must come from the thread that seized it. Unless said otherwise the tracee must be in a
  * ptrace stop; a tracee that was killed meanwhile gives MW_ERROR_GONE, and its end is still to
@@ -8,6 +8,8 @@
  */
 #ifndef MW_TRACEE_TRACEE_H
 #define MW_TRACEE_TRACEE_H
+
+#include "proc/peek.h"
 
 #include <memwatch/arch.h>
 #include <memwatch/error.h>
@@ -68,6 +70,7 @@ void mw_regs_to_kernel(const struct mw_regs *regs, struct user_regs_struct *raw)
 bool mw_regs_restart(struct mw_regs *regs, int errnum);
 /* Make the registers those of a thread about to execute the system call instruction at `insn`. */
 void mw_regs_set_syscall(struct mw_tracee_regs *regs, mw_addr insn, long number, const uint64_t arguments[6]);
+#define MW_SIGFRAME_MAX 16384u
 /* Write the frame that is to lie below `below` into `out` (MW_SIGFRAME_MAX bytes); *at is its address. Returns its
  * size, 0 where the thread's registers can't be had. */
 size_t mw_regs_signal_frame(pid_t tid, const struct mw_tracee_regs *regs, uint64_t mask, mw_addr restorer,
@@ -185,17 +188,12 @@ void mw_tracee_requeue(pid_t pid, pid_t tid, siginfo_t *info);
 /* Is a breakpoint trap queued for the thread that it has not reported yet? */
 bool mw_tracee_trap_queued(pid_t tid);
 /*
- * Our interruption may make a system call return EINTR that no signal would have ended (epoll_wait, semop,
- * sigtimedwait, …). Let the kernel restart it, or end it with EINTR after all if a signal is to be handled.
- * For a thread in the stop that an interrupt made.
+ * For a thread in the stop that an interrupt made. It may make a system call return EINTR that no signal would have
+ * ended (epoll_wait, semop, sigtimedwait, …): let the kernel restart it, or end it with EINTR after all if a signal is
+ * to be handled. And with a timed wait the kernel goes on by a call of its own (restart_syscall): where a seccomp filter
+ * does not let that pass, or can't be read, have the wait begin anew. Errors: GONE. (seccomp_policy.c)
  */
-MW_MUST_CHECK static inline struct mw_error *mw_tracee_mend_interrupted_call(pid_t tid)
-{
-	struct mw_tracee_regs regs;
-
-	MW_TRY(mw_tracee_get_regs(tid, &regs));
-	return mw_regs_restart(&regs.general, EINTR) ? mw_tracee_set_regs(tid, &regs) : NULL;
-}
+struct mw_error *mw_tracee_mend_interrupted_call(pid_t tid) MW_MUST_CHECK;
 
 /*
  * Get a thread in any stop that ends a system call (an exec's) to the border to user mode, into the stop of an
@@ -210,5 +208,27 @@ struct mw_error *mw_tracee_to_border(pid_t tid) MW_MUST_CHECK;
  * is under a filter itself, SYSTEM where the kernel can't do this (EINVAL).
  */
 struct mw_error *mw_tracee_suspend_seccomp(pid_t tid, bool suspended) MW_MUST_CHECK;
+
+/* --- memory --------------------------------------------------------------------------------------------------------- */
+
+/* Read as much of a target's memory as there is (proc/peek.h). */
+static inline size_t mw_remote_read(pid_t tid, mw_addr addr, void *out, size_t size)
+{
+	return mw_peek_some(tid, addr, out, size);
+}
+
+/* All or nothing. Errors: DATA where any byte can't be read. */
+struct mw_error *mw_remote_read_all(pid_t tid, mw_addr addr, void *out, size_t size) MW_MUST_CHECK;
+
+/* Write into memory that the target itself may write; nothing need be stopped. All or an error: DATA where any byte
+ * can't be written, GONE. */
+struct mw_error *mw_remote_write(pid_t tid, mw_addr addr, const void *bytes, size_t size) MW_MUST_CHECK;
+
+/*
+ * Write bytes, into read-only memory as well (what a debugger may). `tid` is in a ptrace stop as a rule; where it is
+ * not, /proc/TID/mem is tried, which some kernels forbid. All in one go where the kernel allows it, else word by word;
+ * a concurrent reader of a byte that does not change never sees another value.
+ */
+struct mw_error *mw_remote_poke(pid_t tid, mw_addr addr, const void *bytes, size_t size) MW_MUST_CHECK;
 
 #endif

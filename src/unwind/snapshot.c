@@ -2,7 +2,7 @@
 /* snapshot.c: the copied stack top (snapshot.h). */
 #include "unwind/snapshot.h"
 
-#include "tracee/remote.h"
+#include "tracee/tracee.h"
 
 #include <string.h>
 

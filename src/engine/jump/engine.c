@@ -52,7 +52,7 @@ static struct mw_error *jump_create(const struct mw_engine_options *options, str
 		free(engine);
 		return mw_error_nomem();
 	}
-	engine->others = (struct mw_orphans_others){.known = is_known, .context = engine};
+	engine->others = (struct mw_orphans){.known = is_known, .context = engine};
 	mw_orphans_spare(&engine->others);
 	*out = &engine->base;
 	return NULL;

@@ -29,9 +29,7 @@
 #include "symbol/frames.h"
 #include "tracee/inject.h"
 #include "tracee/journal.h"
-#include "tracee/orphans.h"
 #include "tracee/quiesce.h"
-#include "tracee/remote.h"
 #include "tracee/seccomp_policy.h"
 #include "unwind/rows.h"
 #include "unwind/unwind.h"
@@ -236,7 +234,7 @@ struct jump_engine {
 	size_t process_count;
 	enum mw_window_end end; /* why run() came back */
 	bool windows_ended;     /* … and stays the reason */
-	struct mw_orphans_others others;
+	struct mw_orphans others;
 	struct {
 		pthread_t thread;
 		bool beating, stop;

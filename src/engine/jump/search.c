@@ -6,7 +6,7 @@
 #include "base/vector.h"
 #include "proc/maps.h"
 #include "proc/peek.h"
-#include "tracee/remote.h"
+#include "tracee/tracee.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -4,7 +4,6 @@
  * followed (trap.h).
  */
 #include "engine/trap/trap.h"
-#include "tracee/syscall.h"
 
 #include <signal.h>
 #include <string.h>
@@ -542,7 +541,6 @@ static struct mw_error *on_interrupt(struct trap_thread *thread, int signal)
 	MW_TRY(trap_mask_look(thread));
 	if (ours && !thread->group_stopped) {
 		MW_TRY(mw_tracee_mend_interrupted_call(thread->tid));
-		MW_TRY(mw_seccomp_policy_mend(thread->tid));
 	}
 	return trap_leave_slot(thread);
 }

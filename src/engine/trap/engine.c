@@ -204,11 +204,10 @@ static struct mw_error *keep_heard(struct trap_engine *engine)
 /* Nothing is watched any more, and a process is gone: the same for all that are there. */
 static struct mw_error *orphans_free(struct trap_engine *engine)
 {
-	const struct mw_orphans orphans = {.known = is_known, .stopped = found, .context = engine};
 	struct mw_error *first = keep_heard(engine);
 	void *value;
 
-	mw_orphans_find(&orphans);
+	mw_orphans_find(&engine->finder);
 	for (size_t i = 0; mw_map_next(&engine->orphans, &i, &value); i = 0) {
 		pid_t tid = ((const struct trap_orphan *)value)->tid;
 		bool maker_lives;
@@ -275,8 +274,8 @@ static struct mw_error *trap_create(const struct mw_engine_options *options, str
 		free(engine);
 		return err;
 	}
-	engine->others = (struct mw_orphans_others){.known = is_known, .context = engine};
-	mw_orphans_spare(&engine->others);
+	engine->finder = (struct mw_orphans){.known = is_known, .stopped = found, .context = engine};
+	mw_orphans_spare(&engine->finder);
 	*out = &engine->base;
 	return NULL;
 }
@@ -632,7 +631,7 @@ static void trap_destroy(struct mw_engine *base)
 	if (!engine)
 		return;
 	mw_error_destroy(detach_all(engine, MW_END_LOST));
-	mw_orphans_spare_no_more(&engine->others);
+	mw_orphans_spare_no_more(&engine->finder);
 	tick_stop(engine);
 	for (size_t i = 0; i < engine->process_count; i++)
 		process_destroy(engine->processes[i]);

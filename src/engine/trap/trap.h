@@ -21,8 +21,7 @@
 #include "proc/status.h"
 #include "tracee/inject.h"
 #include "tracee/journal.h"
-#include "tracee/orphans.h"
-#include "tracee/remote.h"
+#include "tracee/quiesce.h"
 #include "tracee/seccomp_policy.h"
 #include "tracee/tracee.h"
 #include "unwind/snapshot.h"
@@ -258,7 +257,7 @@ struct trap_engine {
 	size_t process_count;
 	struct mw_map threads; /* all, by tid */
 	struct mw_map orphans; /* stops of tids nobody has announced yet */
-	struct mw_orphans_others others;
+	struct mw_orphans finder;
 	struct mw_snapshot snapshot;
 	struct mw_unwound_frame *frames; /* room for depth of them */
 	struct mw_raw_frame *raw_frames;

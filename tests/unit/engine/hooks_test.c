@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* hooks_test.c: what would be hooked in the test's own process, and what not when somebody was there before. */
 #include "engine/survey.h"
-#include "tracee/remote.h"
 #include "tracee/tracee.h"
 #include "unit.h"
 

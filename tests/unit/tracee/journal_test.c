@@ -2,7 +2,6 @@
 /* journal_test.c: what is written into a child's code comes out again, and nothing of anybody else's does. */
 #include "tracee/journal.h"
 
-#include "tracee/remote.h"
 #include "tracee/tracee.h"
 #include "tracee_child.h"
 #include "unit.h"

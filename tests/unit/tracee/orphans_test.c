@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* orphans_test.c: tracees that nobody has announced, and those that only somebody else knows of. */
-#include "tracee/orphans.h"
+#include "tracee/quiesce.h"
 #include "tracee/tracee.h"
 #include "tracee_child.h"
 #include "unit.h"
@@ -81,7 +81,7 @@ static void test_found(void **state)
 static void test_known_to_others(void **state)
 {
 	struct finder finder = {.knows = false}, first = {.knows = false}, second = {.knows = true};
-	struct mw_orphans_others others[] = {{.known = knows, .context = &first}, {.known = knows, .context = &second}};
+	struct mw_orphans others[] = {{.known = knows, .context = &first}, {.known = knows, .context = &second}};
 
 	(void)state;
 	mw_orphans_spare(&others[0]);

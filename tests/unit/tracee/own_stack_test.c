@@ -3,8 +3,6 @@
  * killed tracer has left it in. */
 #include "proc/status.h"
 #include "tracee/inject.h"
-#include "tracee/remote.h"
-#include "tracee/syscall.h"
 #include "tracee/tracee.h"
 #include "tracee_child.h"
 #include "unit.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* remote_test.c: another process's memory: across pages, up to its ends, into what it may not write itself. */
-#include "tracee/remote.h"
 
 #include "tracee/tracee.h"
 #include "tracee_child.h"

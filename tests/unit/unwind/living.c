@@ -2,7 +2,6 @@
 /* living.c: a process that lives, as unwinders see it (living.h). */
 #include "living.h"
 
-#include "tracee/remote.h"
 #include "tracee/tracee.h"
 
 #include <setjmp.h>
