@@ -1,37 +1,315 @@
 // SPDX-License-Identifier: MIT
-/* recorder.c: what is kept of one process while it is watched (recorder.h). */
+/* recorder.c: what is kept of one process while it is watched, and emitted (recorder.h). */
 #include "session/recorder.h"
 
 #include "alloc/families.h"
 #include "base/cleanup.h"
-#include "base/clock.h"
-#include "base/thread.h"
-#include "proc/file.h"
+#include "base/hash.h"
+#include "base/vector.h"
 #include "proc/maps.h"
 #include "proc/program.h"
-#include "proc/root.h"
 #include "proc/status.h"
 #include "session/crash.h"
-#include "session/emitter.h"
-#include "session/outputs.h"
-#include "session/terminal.h"
-#include "symbol/distribution.h"
+#include "session/session.h"
+#include "view/metadata.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-/*
- * Each window is as long as was asked for. The process is looked at after that, while its hooks still stand, and what
- * is mapped meanwhile is noted: it is not of the window, though the look may have seen it.
- */
-#define WALK_NS  UINT64_C(300000000) /* for glibc's arenas, at the window's start and end … */
-#define HASTE_NS UINT64_C(100000000) /* … and of a process that waits for it */
+/* --- emission ------------------------------------------------------------------------------------------------------ */
+
+/* To all receivers that take it. */
+#define EMIT(emitter, what, ...)                                                                                       \
+	do {                                                                                                           \
+		for (size_t emit_ = 0; emit_ < (emitter)->receiver_count; emit_++) {                                   \
+			const struct mw_store_visitor *to_ = &(emitter)->receivers[emit_];                             \
+                                                                                                                       \
+			if (to_->what)                                                                                 \
+				MW_TRY(to_->what(to_->context, (emitter)->process, ##__VA_ARGS__));                    \
+		}                                                                                                      \
+	} while (0)
+
+void mw_emitter_add(struct mw_emitter *emitter, const struct mw_store_visitor *receiver)
+{
+	emitter->receivers[emitter->receiver_count++] = *receiver;
+}
+
+static struct mw_error *emit_mappings(const struct mw_emitter *emitter, enum mw_stored_moment moment,
+				      const struct mw_space_snapshot *snapshot)
+{
+	for (size_t i = 0; snapshot->taken && i < snapshot->moment.count; i++)
+		EMIT(emitter, mapping, moment, &snapshot->moment.mappings[i]);
+	return NULL;
+}
+
+/* A file that has several names by links is called as it was executed. */
+static const char *name_of(const struct mw_recorder *recorder, const char *path)
+{
+	return recorder->executed && path && strcmp(path, recorder->exe) == 0 ? recorder->executed : path;
+}
+
+/* Those whose objects were not seen. */
+static uint32_t find_runtimes(const struct mw_recorder *recorder)
+{
+	struct mw_engine *engine = recorder->session->engine;
+	const struct mw_modules *modules = engine->ops->modules(engine, recorder->pid);
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; modules && i < mw_modules_count(modules); i++) {
+		const struct mw_module *module = mw_modules_get(modules, i);
+		bool is_exe = recorder->exe && strcmp(module->path, recorder->exe) == 0;
+
+		found |= mw_runtimes_of(module->path, is_exe ? module->elf : NULL);
+	}
+	return found & ~recorder->visible;
+}
+
+static struct mw_stored_child *list_children(const struct mw_recorder *recorder, size_t *count)
+{
+	const struct mw_session *session = recorder->session;
+	struct mw_stored_child *children = calloc(recorder->child_count + 1, sizeof(*children));
+
+	*count = recorder->child_count < MW_STORED_CHILDREN_MAX ? recorder->child_count : MW_STORED_CHILDREN_MAX;
+	for (size_t i = 0; children && i < *count; i++) {
+		const struct mw_recorder_child *child = &recorder->children[i];
+
+		children[i] = (struct mw_stored_child){.pid = child->pid, .comm = child->comm};
+		for (size_t j = 0; j < session->count; j++)
+			children[i].watched |= session->recorders[j].pid == child->pid;
+	}
+	return children;
+}
+
+struct mw_error *mw_emitter_target(struct mw_emitter *emitter, const struct mw_recorder *recorder)
+{
+	const struct mw_session_options *options = recorder->session->options;
+	struct mw_engine *engine = recorder->session->engine;
+	const struct mw_window_info *window = engine->ops->window(engine, recorder->pid);
+	const char *reason = NULL;
+	MW_FREE struct mw_stored_child *children = NULL;
+	struct mw_stored_target target = {
+		.pid = recorder->pid,
+		.comm = recorder->comm,
+		.exe = name_of(recorder, recorder->exe),
+		.command = (const char *const *)recorder->command,
+		.command_count = recorder->command_count,
+		.started_realtime_ns = window ? window->started_realtime_ns : 0,
+		.track_heap = options->track_heap,
+		.track_vm = options->track_vm,
+		.launched = recorder->launched,
+		.attached = !recorder->launched,
+		.depth = options->depth,
+		.limit = recorder->limit,
+		.distribution = recorder->distribution,
+		.own_root = recorder->own_root,
+		.by_root = geteuid() == 0,
+		.runtimes = emitter->runtimes,
+		.knows_children = recorder->knows_children,
+	};
+
+	children = list_children(recorder, &target.child_count);
+	if (!children)
+		return mw_error_nomem();
+	target.children = children;
+
+	target.engine = engine->ops->used(engine, recorder->pid, &reason);
+	target.engine_reason = options->engine_reason ? options->engine_reason : reason;
+	EMIT(emitter, target, &target);
+	if (!emitter->begun)
+		MW_TRY(emit_mappings(emitter, MW_STORED_START, &recorder->start));
+	emitter->begun = true;
+	/* The last word on each counts: an attach that was tried again, or an exec, has changed them. */
+	emitter->hooks = emitter->modules = 0;
+	return mw_emitter_news(emitter, recorder);
+}
+
+static struct mw_error *emit_hooks(struct mw_emitter *emitter, const struct mw_recorder *recorder,
+				   const struct mw_hook_info *hooks, size_t count)
+{
+	for (; emitter->hooks < count && emitter->hooks < MW_METADATA_NUMBERS; emitter->hooks++) {
+		const struct mw_hook_info *hook = &hooks[emitter->hooks];
+		const struct mw_stored_hook stored = {
+			.number = (uint32_t)emitter->hooks,
+			.function = hook->function,
+			.module = name_of(recorder, hook->module),
+			.refused = hook->refused,
+			.address = hook->address,
+			.role = hook->role,
+			.kind = hook->kind,
+		};
+
+		EMIT(emitter, hook, &stored);
+	}
+	return NULL;
+}
+
+static struct mw_error *emit_modules(struct mw_emitter *emitter, const struct mw_recorder *recorder,
+				     const struct mw_view_module *modules, size_t count)
+{
+	for (; emitter->modules < count && emitter->modules < MW_METADATA_NUMBERS; emitter->modules++) {
+		const struct mw_view_module *module = &modules[emitter->modules];
+		const struct mw_stored_module stored = {
+			.number = (uint32_t)emitter->modules,
+			.path = name_of(recorder, module->path),
+			.build_id = module->build_id,
+			.build_id_size = module->build_id_size,
+			.start = module->start,
+			.end = module->end,
+			.base = module->base,
+			.suspect = module->suspect,
+			.has_file = module->has_file,
+		};
+
+		EMIT(emitter, module, &stored);
+	}
+	return NULL;
+}
+
+struct mw_error *mw_emitter_sample(const struct mw_emitter *emitter, const struct mw_stored_sample *sample)
+{
+	EMIT(emitter, sample, sample);
+	return NULL;
+}
+
+struct mw_error *mw_emitter_news(struct mw_emitter *emitter, const struct mw_recorder *recorder)
+{
+	struct mw_engine *engine = recorder->session->engine;
+	struct mw_modules *modules = engine->ops->modules(engine, recorder->pid);
+	const struct mw_hook_info *hooks = NULL;
+	MW_FREE struct mw_view_module *found = NULL;
+	size_t count = engine->ops->hooks(engine, recorder->pid, &hooks);
+
+	/* Before the window's start they are not final. */
+	if (!emitter->begun)
+		return NULL;
+	MW_TRY(emit_hooks(emitter, recorder, hooks, count));
+	if (!modules || mw_modules_count(modules) <= emitter->modules || emitter->modules >= MW_METADATA_NUMBERS)
+		return NULL;
+	MW_TRY(mw_view_modules_of(modules, &found, &count));
+	return emit_modules(emitter, recorder, found, count);
+}
+
+static struct mw_error *emit_mark(const struct mw_emitter *emitter, const struct mw_stored_mark *mark)
+{
+	EMIT(emitter, mark, mark);
+	return NULL;
+}
+
+void mw_emitter_mark(struct mw_emitter *emitter, uint64_t time_ns)
+{
+	char name[32];
+	const struct mw_stored_mark mark = {.number = ++emitter->marks, .time_ns = time_ns, .name = name};
+
+	(void)snprintf(name, sizeof(name), "mark %" PRIu32, mark.number);
+	mw_error_destroy(emit_mark(emitter, &mark));
+}
+
+struct mw_error *mw_emitter_end(struct mw_emitter *emitter, const struct mw_recorder *recorder)
+{
+	struct mw_engine *engine = recorder->session->engine;
+	const struct mw_window_info *window = engine->ops->window(engine, recorder->pid);
+	struct mw_engine_stats stats;
+	struct mw_stored_figure figures[MW_FIGURES_MAX];
+	struct mw_stored_end end = {.figures = figures};
+
+	emitter->runtimes = find_runtimes(recorder);
+	MW_TRY(mw_emitter_target(emitter, recorder));
+	MW_TRY(emit_mappings(emitter, MW_STORED_END, &recorder->end));
+	if (window) {
+		end.length_ns = window->length_ns;
+		end.ended = window->ended;
+		end.has_exit_status = window->has_exit_status;
+		end.exit_status = window->exit_status;
+	}
+	if (mw_recorder_stats(recorder, &stats)) {
+		end.left_behind = stats.left_behind;
+		end.figure_count = mw_figures_list(&stats, figures);
+	}
+	EMIT(emitter, end, &end);
+	return NULL;
+}
+
+/* --- symbols ------------------------------------------------------------------------------------------------------ */
+
+static uint32_t hash_of(const void *seen, uint32_t number)
+{
+	const struct mw_symbol_seen *symbol = &((const struct mw_symbol_seen *)seen)[number];
+
+	return (uint32_t)mw_hash_mix(mw_hash_add(symbol->module, symbol->addr));
+}
+
+/* Note that address; false: it is known, or there is no memory to note it. */
+static bool is_new(struct mw_emitter *emitter, uint32_t module, mw_addr addr)
+{
+	const struct mw_symbol_seen symbol = {addr, module};
+	uint32_t hash = hash_of(&symbol, 0), number;
+
+	MW_INDEX_EACH(&emitter->seen_index, hash, number)
+		if (emitter->seen[number].addr == addr && emitter->seen[number].module == module)
+			return false;
+	if (!addr || !mw_index_reserve(&emitter->seen_index, hash_of, emitter->seen) ||
+	    !MW_VECTOR_ROOM(emitter->seen, emitter->seen_index.count, emitter->seen_capacity))
+		return false;
+	emitter->seen[mw_index_put(&emitter->seen_index, hash)] = symbol;
+	return true;
+}
+
+static struct mw_error *emit_symbol(struct mw_emitter *emitter, uint32_t module, mw_addr addr,
+				    const struct mw_symbol_frame *frames, size_t count)
+{
+	MW_FREE struct mw_stored_frame *stored = calloc(count + 1, sizeof(*stored));
+	const struct mw_stored_symbol symbol = {.module = module, .addr = addr, .frames = stored, .frame_count = count};
+
+	if (!stored)
+		return mw_error_nomem();
+	for (size_t i = 0; i < count; i++)
+		stored[i] = (struct mw_stored_frame){
+			.function = frames[i].function,
+			.file = frames[i].file,
+			.line = frames[i].line,
+			.offset = frames[i].offset,
+			.inlined = frames[i].inlined,
+		};
+	EMIT(emitter, symbol, &symbol);
+	return NULL;
+}
+
+static struct mw_error *resolve(void *context, uint32_t module, mw_addr addr, const struct mw_symbol_frame **frames,
+				size_t *count)
+{
+	struct mw_emitter *emitter = context;
+
+	MW_TRY(emitter->inner.resolve(emitter->inner.context, module, addr, frames, count));
+	/* Of code in no file that has no name there is nothing to be said. */
+	if (module == MW_MODULE_NONE && (!*count || !(*frames)[0].function))
+		return NULL;
+	return is_new(emitter, module, addr) ? emit_symbol(emitter, module, addr, *frames, *count) : NULL;
+}
+
+struct mw_view_symbols mw_emitter_symbols(struct mw_emitter *emitter, const struct mw_view_symbols *inner)
+{
+	bool wanted = false;
+
+	for (size_t i = 0; i < emitter->receiver_count; i++)
+		wanted |= emitter->receivers[i].symbol != NULL;
+	if (!wanted)
+		return *inner;
+	emitter->inner = *inner;
+	return (struct mw_view_symbols){.context = emitter, .resolve = resolve};
+}
+
+void mw_emitter_deinit(struct mw_emitter *emitter)
+{
+	free(emitter->seen);
+	emitter->seen = NULL;
+	emitter->seen_capacity = 0;
+	mw_index_deinit(&emitter->seen_index);
+}
+
+/* --- events -------------------------------------------------------------------------------------------------------- */
 
 /* Without memory for it a mapping may be reported as unattributed. */
 static void note(struct mw_recorder *recorder, const struct mw_event *event)
@@ -56,7 +334,7 @@ static struct mw_error *settle(struct mw_recorder *recorder, const struct mw_eve
 	if (!recorder->settles)
 		return NULL;
 	if (!recorder->settling)
-		MW_TRY(mw_emitter_settle(recorder->emitter));
+		EMIT(recorder->emitter, settle);
 	recorder->settling = true;
 	return is_of_window(recorder, event) ? recorder->sink.event(recorder->sink.context, event) : NULL;
 }
@@ -122,149 +400,6 @@ struct mw_event_sink mw_recorder_sink(struct mw_recorder *recorder)
 	};
 }
 
-/* From here on what is mapped is noted. What was mapped until now may go, and its address be given out again. */
-static void begin(struct mw_recorder *recorder, struct mw_space_ranges *blocks)
-{
-	mw_error_destroy(mw_space_ranges_add_blocks(blocks, recorder->watched->track));
-	mw_space_ranges_join(blocks);
-	for (size_t i = 0; i < blocks->count; i++)
-		mw_error_destroy(mw_space_ranges_add(&recorder->late, blocks->items[i].start, blocks->items[i].end));
-	recorder->noting = true;
-}
-
-void mw_recorder_look_begin(struct mw_recorder *recorder, struct mw_recorder_look *look)
-{
-	*look = (struct mw_recorder_look){.recorder = recorder};
-	begin(recorder, &look->blocks);
-}
-
-void mw_recorder_look_take(struct mw_recorder_look *look)
-{
-	const struct mw_space_known known = {
-		.blocks = &look->blocks,
-		.earlier = &look->recorder->start,
-		.walk_ns = WALK_NS,
-	};
-
-	/* It matters to the report, not to the watching. */
-	look->taken = mw_error_none(mw_space_take(mw_live_thread(look->recorder->pid), &known, &look->seen));
-}
-
-void mw_recorder_look_end(struct mw_recorder_look *look)
-{
-	struct mw_recorder *recorder = look->recorder;
-
-	/* One that has ended meanwhile was looked at when it did. */
-	if (look->taken && !recorder->ended) {
-		mw_space_deinit(&recorder->end);
-		recorder->end = look->seen;
-		recorder->looked = true;
-	} else {
-		mw_space_deinit(&look->seen);
-	}
-	mw_space_ranges_deinit(&look->blocks);
-}
-
-/* The process ends, or seems to, and waits for this. */
-static void look_last(struct mw_recorder *recorder, pid_t tid, const struct mw_recorder_own *own)
-{
-	struct mw_space_ranges blocks = {0};
-	const struct mw_space_known known = {
-		.blocks = &blocks,
-		.earlier = &recorder->start,
-		.own = own ? own->ranges : NULL,
-		.own_count = own ? own->range_count : 0,
-		.walk_ns = HASTE_NS,
-	};
-
-	begin(recorder, &blocks);
-	mw_error_destroy(mw_space_take(tid, &known, &recorder->end));
-	mw_space_ranges_deinit(&blocks);
-}
-
-static struct mw_error *add_gone(void *context, mw_addr start, mw_addr end)
-{
-	return mw_space_ranges_add(context, start, end);
-}
-
-/* What was mapped after the window's end, or since the look began, and is neither of the window's start nor of its end.
- */
-static struct mw_error *find_gone(struct mw_recorder *recorder, struct mw_space_ranges *gone)
-{
-	const struct mw_space_input input = {
-		.start = recorder->start.taken ? &recorder->start.moment : NULL,
-		.before = recorder->watched->metadata.before.items,
-		.before_count = recorder->watched->metadata.before.count,
-	};
-	MW_CLEANUP(mw_space_ranges_deinit) struct mw_space_ranges known = {0};
-
-	MW_TRY(mw_space_accounted(&input, recorder->watched->track, &known));
-	mw_space_ranges_join(&recorder->late);
-	for (size_t i = 0; i < recorder->late.count; i++)
-		MW_TRY(mw_space_ranges_without(&known, recorder->late.items[i].start, recorder->late.items[i].end,
-					       add_gone, gone));
-	return NULL;
-}
-
-/* The hooks have been lifted, all events are emitted: what was seen before and is not of the window is forgotten. */
-static void confirm(struct mw_recorder *recorder)
-{
-	MW_CLEANUP(mw_space_ranges_deinit) struct mw_space_ranges gone = {0};
-
-	if (mw_error_none(find_gone(recorder, &gone)))
-		mw_error_destroy(mw_space_confirm(&recorder->end, mw_live_thread(recorder->pid), &gone));
-}
-
-void mw_recorder_close(struct mw_recorder *recorder)
-{
-	if (recorder->end.taken)
-		confirm(recorder);
-	recorder->closed = true;
-}
-
-/* --- what is around it ---------------------------------------------------------------------------------------------- */
-
-static void look_at_children(struct mw_recorder *recorder)
-{
-	MW_FREE pid_t *pids = NULL;
-	struct mw_recorder_child *children;
-	size_t count = 0;
-
-	if (!mw_error_none(mw_children_alive(recorder->pid, &pids, &count)))
-		return;
-	children = calloc(count + 1, sizeof(*children));
-	if (!children)
-		return;
-	for (size_t i = 0; i < count; i++) {
-		children[i].pid = pids[i];
-		mw_comm_read(pids[i], pids[i], children[i].comm);
-	}
-	free(recorder->children);
-	recorder->children = children;
-	recorder->child_count = count;
-	recorder->knows_children = true;
-}
-
-/* What the report says is missing in it, and what memory there is. It matters to the report, not to the watching. */
-static void look_around(struct mw_recorder *recorder, pid_t tid)
-{
-	MW_CLOSE int root = mw_root_directory(tid);
-	MW_FREE char *environment = NULL;
-	char name[MW_DISTRIBUTION_NAME_MAX];
-	struct stat ours, theirs;
-	size_t size = 0;
-
-	mw_memory_limit_read(recorder->pid, &recorder->limit);
-	look_at_children(recorder);
-	if (mw_error_none(mw_proc_file_read(&environment, &size, "/proc/%d/environ", (int)tid)))
-		recorder->visible = mw_runtimes_visible(environment, size);
-	if (root < 0)
-		return;
-	recorder->distribution = mw_distribution_find(root, name)->id;
-	recorder->own_root = fstat(root, &theirs) == 0 && stat("/", &ours) == 0 &&
-			     (theirs.st_dev != ours.st_dev || theirs.st_ino != ours.st_ino);
-}
-
 /* --- who it is -------------------------------------------------------------------------------------------------- */
 
 static void free_command(char **command, size_t count)
@@ -282,11 +417,7 @@ static void replace(char **text, char *by)
 	*text = by;
 }
 
-/*
- * Who the process is by its own account. What can't be read (exe of another user's) stays as it was:
- * it matters to the report, not to the watching.
- */
-static void identify(struct mw_recorder *recorder)
+void mw_recorder_identify(struct mw_recorder *recorder)
 {
 	char name[17];
 	char **command = NULL;
@@ -323,7 +454,7 @@ void mw_recorder_init(struct mw_recorder *recorder, pid_t pid, struct mw_watched
 {
 	init(recorder, pid, watched, emitter);
 	mw_program_read(pid, &recorder->program);
-	identify(recorder);
+	mw_recorder_identify(recorder);
 	recorder->identified = true;
 }
 
@@ -372,102 +503,6 @@ void mw_recorder_deinit(struct mw_recorder *recorder)
 	memset(recorder, 0, sizeof(*recorder));
 }
 
-/* The one before it is good now, but where this one is of the same moment. */
-static struct mw_error *take_sample(struct mw_recorder *recorder, const struct mw_stored_sample *sample)
-{
-	if (recorder->sample_count && recorder->newest.time_ns < sample->time_ns)
-		MW_TRY(mw_emitter_sample(recorder->emitter, &recorder->newest));
-	recorder->sample_count += !recorder->sample_count || recorder->newest.time_ns < sample->time_ns;
-	recorder->newest = *sample;
-	return NULL;
-}
-
-static void sample_totals(const struct mw_recorder *recorder, struct mw_stored_sample *sample)
-{
-	struct mw_track_totals totals;
-
-	/* Where the tracker has begun anew since, what is older is of the window all the same. */
-	mw_track_totals(recorder->watched->track, MW_KIND_HEAP, &totals);
-	sample->heap_impacting = totals.impacting.bytes + totals.aofo.bytes;
-	mw_track_totals(recorder->watched->track, MW_KIND_VM, &totals);
-	sample->vm_impacting = totals.impacting.bytes + totals.aofo.bytes;
-}
-
-/* What is memwatch's own is not the process's. */
-static uint64_t without(uint64_t bytes, uint64_t own)
-{
-	return bytes > own ? bytes - own : 0;
-}
-
-/* Those of the window's start and end are had by looks of their own. */
-static void sample_arenas(struct mw_recorder *recorder, pid_t tid, uint64_t time_ns, bool last,
-			  struct mw_stored_sample *sample)
-{
-	sample->arena_used = sample->arena_free = sample->arena_size = MW_SIZE_UNKNOWN;
-	if (time_ns && !last)
-		mw_space_sample(&recorder->dear_arenas, tid, sample);
-}
-
-void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_ns, bool last,
-			const struct mw_recorder_own *own)
-{
-	uint64_t at_ns = time_ns < recorder->end_ns ? time_ns : recorder->end_ns;
-	struct mw_stored_sample sample = {.time_ns = at_ns};
-	/* smaps_rollup walks all page tables: too dear for once a second. */
-	bool with_pss = last || recorder->sample_count == 0;
-
-	/* The window is over, and others' go on. */
-	if (recorder->closed || (time_ns > recorder->end_ns && !last))
-		return;
-	if (!mw_error_none(mw_memory_read(tid, with_pss, &sample.rss, &sample.pss, &sample.vsize)))
-		return;
-	/* Its memory has gone since it was looked at for the last time. */
-	if (recorder->ended && sample.vsize == 0)
-		return;
-	if (own) {
-		sample.rss = without(sample.rss, own->resident);
-		sample.vsize = without(sample.vsize, own->mapped);
-		/* The process has half of each page that it shares with memwatch. */
-		if (sample.pss != MW_SIZE_UNKNOWN)
-			sample.pss = without(sample.pss, own->resident / 2);
-	}
-	if (!recorder->identified)
-		identify(recorder);
-	sample_totals(recorder, &sample);
-	sample_arenas(recorder, tid, time_ns, last, &sample);
-	/* After one that seemed the last, the process lived on; or several threads end it, and it is gone before it can
-	 * be looked at once more: then what was seen first is good. */
-	if (recorder->ended && !last && !recorder->looked)
-		mw_space_deinit(&recorder->end);
-	if (last && !recorder->looked)
-		look_last(recorder, tid, own);
-	if (last)
-		look_around(recorder, tid);
-	/* It matters to the report, not to the watching. */
-	mw_error_destroy(take_sample(recorder, &sample));
-	recorder->ended = last;
-}
-
-/* glibc's arenas as they were at that look. */
-static void set_arenas(struct mw_stored_sample *sample, const struct mw_space_snapshot *snapshot)
-{
-	sample->arena_used = snapshot->taken ? snapshot->moment.arena_used : MW_SIZE_UNKNOWN;
-	sample->arena_free = snapshot->taken ? snapshot->moment.arena_free : MW_SIZE_UNKNOWN;
-	sample->arena_size = snapshot->taken ? snapshot->moment.arena_size : MW_SIZE_UNKNOWN;
-}
-
-void mw_recorder_look_first(struct mw_recorder *recorder)
-{
-	const struct mw_space_known known = {.walk_ns = WALK_NS};
-
-	mw_recorder_sample(recorder, mw_live_thread(recorder->pid), 0, false, NULL);
-	mw_space_deinit(&recorder->start);
-	/* It matters to the report, not to the watching. */
-	if (mw_error_none(mw_space_take(mw_live_thread(recorder->pid), &known, &recorder->start)) &&
-	    recorder->sample_count)
-		set_arenas(&recorder->newest, &recorder->start);
-}
-
 struct mw_error *mw_recorder_before(struct mw_recorder *recorder)
 {
 	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
@@ -479,46 +514,15 @@ struct mw_error *mw_recorder_before(struct mw_recorder *recorder)
 	if (!mw_error_none(mw_program_check(recorder->pid, &recorder->program))) {
 		mw_program_read(recorder->pid, &recorder->program);
 		mw_perf_place_init(&recorder->jit, recorder->pid);
-		identify(recorder);
+		mw_recorder_identify(recorder);
 		mw_recorder_look_first(recorder);
 	}
 	MW_TRY(mw_maps_read(mw_live_thread(recorder->pid), &maps));
 	for (size_t i = 0; i < maps.count; i++) {
 		MW_TRY(mw_track_before(recorder->watched->track, maps.items[i].start, maps.items[i].end));
-		MW_TRY(mw_emitter_before(recorder->emitter, maps.items[i].start, maps.items[i].end));
+		EMIT(recorder->emitter, before, maps.items[i].start, maps.items[i].end);
 	}
 	return NULL;
-}
-
-/* One that seemed the process's last, before, is none of the window's end. */
-static bool has_sample_at(const struct mw_recorder *recorder, uint64_t time_ns)
-{
-	return recorder->ended && recorder->sample_count && recorder->newest.time_ns >= time_ns;
-}
-
-struct mw_error *mw_recorder_finish(struct mw_recorder *recorder, const struct mw_window_info *window)
-{
-	/* A process that was killed has had no last moment to be read in, and has no memory now. One
-	 * that still runs is read now: a little late, as the hooks have been lifted meanwhile. */
-	if (!window->gone && !has_sample_at(recorder, window->length_ns))
-		mw_recorder_sample(recorder, mw_live_thread(recorder->pid), window->length_ns, true, NULL);
-	if (!recorder->ended) {
-		struct mw_stored_sample gone = {
-			.arena_used = MW_SIZE_UNKNOWN, .arena_free = MW_SIZE_UNKNOWN, .arena_size = MW_SIZE_UNKNOWN};
-
-		/* Of memory that an exec has replaced, what was read last is all there is. */
-		if (window->ended == MW_END_EXEC && recorder->sample_count)
-			gone = recorder->newest;
-		gone.time_ns = window->length_ns;
-		MW_TRY(take_sample(recorder, &gone));
-		recorder->ended = true;
-	}
-	recorder->newest.time_ns = window->length_ns;
-	sample_totals(recorder, &recorder->newest);
-	if (recorder->end.taken && !window->gone && !recorder->closed)
-		confirm(recorder);
-	set_arenas(&recorder->newest, &recorder->end);
-	return mw_emitter_sample(recorder->emitter, &recorder->newest);
 }
 
 uint64_t mw_recorder_events(const struct mw_recorder *recorder)
@@ -536,17 +540,16 @@ uint64_t mw_recorder_events(const struct mw_recorder *recorder)
 
 bool mw_recorder_stats(const struct mw_recorder *recorder, struct mw_engine_stats *out)
 {
-	const struct mw_recorder_view *view = recorder->view;
-	const struct mw_engine_ops *ops = view->engine->ops;
-	const struct mw_engine_stats *stats = ops->stats(view->engine, recorder->pid);
-	const struct mw_window_info *window = ops->window(view->engine, recorder->pid);
+	struct mw_engine *engine = recorder->session->engine;
+	const struct mw_engine_stats *stats = engine->ops->stats(engine, recorder->pid);
+	const struct mw_window_info *window = engine->ops->window(engine, recorder->pid);
 
 	if (!stats)
 		return false;
 	*out = *stats;
 	out->settle_ns = recorder->settle_ns;
 	if (window && window->ended == MW_END_LIMIT && !stats->limit_stopped)
-		out->limit_memory = view->options->max_memory;
+		out->limit_memory = recorder->session->options->max_memory;
 	return true;
 }
 
@@ -572,7 +575,7 @@ static void emit_names(struct mw_error *err, const struct mw_perf_map *names, co
 
 struct mw_error *mw_recorder_report(struct mw_recorder *recorder, struct mw_reports *reports, size_t process)
 {
-	const struct mw_recorder_view *view = recorder->view;
+	struct mw_session *session = recorder->session;
 	struct mw_watched *watched = recorder->watched;
 	struct mw_guarded_symbols guarded;
 	struct mw_view_symbols symbols;
@@ -580,87 +583,20 @@ struct mw_error *mw_recorder_report(struct mw_recorder *recorder, struct mw_repo
 	struct mw_error *err, *unnamed;
 
 	MW_TRY(mw_watched_settle(watched));
-	MW_TRY(mw_guarded_symbols_init(&guarded, view->engine->ops->modules(view->engine, recorder->pid)));
+	MW_TRY(mw_guarded_symbols_init(&guarded, session->engine->ops->modules(session->engine, recorder->pid)));
 	unnamed = mw_perf_map_read(&recorder->jit, &names);
 	mw_symbolizer_set_names(guarded.symbolizer, &names);
 	symbols = mw_guarded_symbols_of(&guarded);
 	watched->symbols = mw_emitter_symbols(recorder->emitter, &symbols);
 	err = mw_reports_make(reports, process, watched);
 	watched->symbols = (struct mw_view_symbols){.resolve = NULL};
-	mw_progress_clear(view->progress); /* a message may come */
+	mw_progress_clear(&session->progress); /* a message may come */
 	if (!err)
 		emit_names(unnamed, &names, reports->items[process]);
 	else
 		mw_error_destroy(unnamed);
-	*view->unnamed |= guarded.crashed;
+	session->unnamed |= guarded.crashed;
 	mw_guarded_symbols_deinit(&guarded);
 	mw_perf_map_deinit(&names);
-	return err;
-}
-
-/* --- looks at the windows' ends, while the engine serves the processes -------------------------------------------- */
-
-#define TURN_NS UINT64_C(2000000) /* that the engine runs for, until it is asked whether all is looked at */
-
-struct looks {
-	struct mw_recorder_look *items;
-	size_t count;
-	atomic_bool done;
-};
-
-/* The engine's thread may have gone to the idle class, and to a CPU where others run. */
-static void leave_idle(void)
-{
-	const struct sched_param none = {.sched_priority = 0};
-	cpu_set_t all;
-
-	CPU_ZERO(&all);
-	for (size_t i = 0; i < CPU_SETSIZE; i++)
-		CPU_SET(i, &all);
-	(void)sched_setaffinity(0, sizeof(all), &all);
-	(void)sched_setscheduler(0, SCHED_OTHER, &none);
-}
-
-static void *take_all(void *context)
-{
-	struct looks *looks = context;
-
-	for (size_t i = 0; i < looks->count; i++)
-		mw_recorder_look_take(&looks->items[i]);
-	atomic_store(&looks->done, true);
-	return NULL;
-}
-
-static void *take_beside(void *context)
-{
-	leave_idle();
-	return take_all(context);
-}
-
-struct mw_error *mw_looks_take(struct mw_recorder *recorders, size_t count, struct mw_engine *engine)
-{
-	struct looks looks = {.items = calloc(count + 1, sizeof(*looks.items))};
-	struct mw_error *err = NULL;
-	pthread_t thread;
-	bool beside;
-
-	if (!looks.items)
-		return NULL; /* it matters to the report, not to the watching */
-	for (size_t i = 0; i < count; i++) {
-		const struct mw_window_info *window = engine->ops->window(engine, recorders[i].pid);
-
-		if (window && !window->over)
-			mw_recorder_look_begin(&recorders[i], &looks.items[looks.count++]);
-	}
-	beside = mw_thread_create(&thread, NULL, take_beside, &looks) == 0;
-	if (!beside)
-		(void)take_all(&looks);
-	while (!err && !atomic_load(&looks.done))
-		err = engine->ops->run(engine, mw_clock_ns() + TURN_NS, NULL);
-	if (beside)
-		pthread_join(thread, NULL);
-	for (size_t i = 0; i < looks.count; i++)
-		mw_recorder_look_end(&looks.items[i]);
-	free(looks.items);
 	return err;
 }

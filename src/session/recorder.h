@@ -6,28 +6,56 @@
 #ifndef MW_SESSION_RECORDER_H
 #define MW_SESSION_RECORDER_H
 
+#include "base/index.h"
 #include "proc/memory_limit.h"
 #include "proc/perf_map.h"
 #include "proc/program.h"
-#include "session/options.h"
-#include "session/space.h"
-#include "session/terminal.h"
+#include "proc/regions.h"
+#include "store/store.h"
+#include "track/track.h"
+#include "view/frames.h"
+#include "view/space.h"
 #include "view/watched.h"
 
 #include <memwatch/engine.h>
 #include <memwatch/view.h>
 
-struct mw_emitter;
 struct mw_reports;
+struct mw_session;
 
-/* Which engine watches, and for what. */
-struct mw_recorder_view {
-	struct mw_engine *engine;
-	const struct mw_session_options *options;
-	struct mw_progress *progress;
-	bool *unnamed;                       /* set where reading symbols has failed */
-	const struct mw_recorder *recorders; /* of all processes that are watched */
-	size_t recorder_count;
+/* An address space at a moment. Zero-initialise; mw_space_deinit frees. */
+struct mw_space_snapshot {
+	struct mw_space_moment moment; /* what views take; paths of arenas: mw_heaps_arena_path() */
+	bool taken;
+	struct mw_regions regions; /* what the mappings are made of, and whose their paths are */
+};
+void mw_space_deinit(struct mw_space_snapshot *snapshot);
+
+/*
+ * What becomes known of a process, beside its events, goes to all receivers: the model that its report is made from
+ * (view/watched.h), and the writer of its recording. They take it as they would take it from a recording.
+ */
+#define MW_EMITTER_RECEIVERS 2
+
+struct mw_emitter {
+	uint32_t process; /* its number in a recording */
+	struct mw_store_visitor receivers[MW_EMITTER_RECEIVERS];
+	size_t receiver_count;
+	size_t hooks, modules; /* that have been emitted */
+	uint32_t runtimes;     /* that were found in modules, once the window is over */
+	bool begun;            /* the address space at the window's start has been emitted */
+	uint32_t marks;
+	uint64_t every_ns; /* a mark; 0: none but those asked for */
+	uint64_t next_ns;  /* when the next of these is due */
+	uint64_t start_ns; /* the window's, CLOCK_MONOTONIC; 0: not known yet */
+	size_t asked;      /* of the marks that were asked for, how many have been emitted */
+	struct mw_view_symbols inner;
+	struct mw_symbol_seen {
+		mw_addr addr;
+		uint32_t module;
+	} * seen; /* return addresses that have been emitted */
+	size_t seen_capacity;
+	struct mw_index seen_index;
 };
 
 struct mw_recorder {
@@ -40,8 +68,8 @@ struct mw_recorder {
 	size_t command_count;
 	struct mw_watched *watched; /* the model of it; borrowed */
 	struct mw_event_sink sink;  /* of the window's events: the tracker's, or a recording's that hands on to it */
-	const struct mw_recorder_view *view; /* borrowed; set before anything is attached */
-	struct mw_emitter *emitter;          /* what is found out goes there; borrowed */
+	struct mw_session *session; /* that watches it; borrowed, set before anything is attached */
+	struct mw_emitter *emitter; /* what is found out goes there; borrowed */
 	struct mw_stored_sample newest;      /* may still change: not emitted yet */
 	size_t sample_count;                 /* with the newest */
 	struct mw_space_snapshot start, end; /* the address space at the window's start and end, where looked at */
@@ -77,6 +105,9 @@ struct mw_error *mw_recorder_init_launched(struct mw_recorder *recorder, pid_t p
 					   struct mw_emitter *emitter, const char *path, char *const *command,
 					   size_t count) MW_MUST_CHECK;
 void mw_recorder_deinit(struct mw_recorder *recorder);
+/* Who the process is by its own account. What can't be read (exe of another user's) stays as it was: it matters to the
+ * report, not to the watching. */
+void mw_recorder_identify(struct mw_recorder *recorder);
 
 /* A first sample, and a look at the address space, before anything is attached; what can't be had is left unknown. */
 void mw_recorder_look_first(struct mw_recorder *recorder);
@@ -96,22 +127,9 @@ void mw_recorder_sample(struct mw_recorder *recorder, pid_t tid, uint64_t time_n
  * long as the hooks stand. Good as long as the recorder. */
 struct mw_event_sink mw_recorder_sink(struct mw_recorder *recorder);
 /*
- * A look at the address space at the window's end, while the hooks still stand: nothing of what it sees has come
- * unseen. begin and end are for the thread that the engine runs in, take for any, as the process runs and is served
- * meanwhile. What can't be had is left unknown.
- */
-struct mw_recorder_look {
-	struct mw_recorder *recorder;
-	struct mw_space_ranges blocks;
-	struct mw_space_snapshot seen;
-	bool taken;
-};
-void mw_recorder_look_begin(struct mw_recorder *recorder, struct mw_recorder_look *look);
-void mw_recorder_look_take(struct mw_recorder_look *look);
-void mw_recorder_look_end(struct mw_recorder_look *look);
-/*
- * Look at those of the processes whose windows have ended and which are still watched. Nobody waits for it: it is done
- * by a thread of its own, and `engine` runs meanwhile. Errors: those of the engine's run().
+ * Look at the address spaces of those processes whose windows have ended and which are still watched: while the hooks
+ * stand, nothing of what is seen has come unseen. Nobody waits for it: it is done by a thread of its own, and `engine`
+ * runs meanwhile, at least once. What can't be had is left unknown. Errors: those of the engine's run().
  */
 struct mw_error *mw_looks_take(struct mw_recorder *recorders, size_t count, struct mw_engine *engine) MW_MUST_CHECK;
 
@@ -129,5 +147,25 @@ bool mw_recorder_stats(const struct mw_recorder *recorder, struct mw_engine_stat
 /* Make the report on the process, which is number `process` there; after detach, before the engine's destroy. */
 struct mw_error *mw_recorder_report(struct mw_recorder *recorder, struct mw_reports *reports,
 				    size_t process) MW_MUST_CHECK;
+
+/* --- emission ----------------------------------------------------------------------------------------------------- */
+
+/* Before anything is emitted. */
+void mw_emitter_add(struct mw_emitter *emitter, const struct mw_store_visitor *receiver);
+/* Who the process is, and what is known of it: at the window's start, and again at its end. Errors: MEMORY. */
+struct mw_error *mw_emitter_target(struct mw_emitter *emitter, const struct mw_recorder *recorder) MW_MUST_CHECK;
+/* Hooks and modules that have come since. Once a second. Errors: MEMORY. */
+struct mw_error *mw_emitter_news(struct mw_emitter *emitter, const struct mw_recorder *recorder) MW_MUST_CHECK;
+/* Errors: MEMORY. */
+struct mw_error *mw_emitter_sample(const struct mw_emitter *emitter,
+				   const struct mw_stored_sample *sample) MW_MUST_CHECK;
+/* What of the process is outstanding at that moment can be compared with other moments. Without memory it is forgotten.
+ */
+void mw_emitter_mark(struct mw_emitter *emitter, uint64_t time_ns);
+/* The window is over, all samples are emitted. Errors: MEMORY. */
+struct mw_error *mw_emitter_end(struct mw_emitter *emitter, const struct mw_recorder *recorder) MW_MUST_CHECK;
+/* Symbols whose answers go to those who receive symbols; `inner` must outlive them, and the emitter. */
+struct mw_view_symbols mw_emitter_symbols(struct mw_emitter *emitter, const struct mw_view_symbols *inner);
+void mw_emitter_deinit(struct mw_emitter *emitter);
 
 #endif

@@ -694,16 +694,8 @@ struct mw_error *mw_session_prepare(struct mw_session *session)
 	}
 	MW_TRY(prepare_recording(session));
 	MW_TRY(create_engine(session));
-	session->view = (struct mw_recorder_view){
-		.engine = session->engine,
-		.options = session->options,
-		.progress = &session->progress,
-		.unnamed = &session->unnamed,
-		.recorders = session->recorders,
-		.recorder_count = session->count,
-	};
 	for (size_t i = 0; i < session->count; i++)
-		session->recorders[i].view = &session->view;
+		session->recorders[i].session = session;
 	return NULL;
 }
 

@@ -8,7 +8,6 @@
 #ifndef MW_SESSION_SESSION_H
 #define MW_SESSION_SESSION_H
 
-#include "session/emitter.h"
 #include "session/options.h"
 #include "session/outputs.h"
 #include "session/process_setup.h"
@@ -28,7 +27,6 @@ struct mw_session {
 	struct mw_engine *engine;
 	struct mw_recorder *recorders; /* in the order of the command line */
 	size_t count;
-	struct mw_recorder_view view;   /* what they know of it, when it is prepared */
 	struct mw_store_writer *writer; /* NULL: no recording is kept */
 	struct mw_emitter *emitters;    /* one a recorder */
 	struct mw_watched_set watched;  /* the models of the processes */

@@ -374,8 +374,8 @@ static void fill_figures(const struct mw_top_feed *feed, uint64_t time_ns, struc
 		shot->stood_ns = stats.stood_ns;
 		shot->lost = stats.lost_events;
 	}
-	mw_top_show_missed(model->metadata.hooks, model->metadata.hook_count, recorder->view->options->track_heap,
-			   recorder->view->options->track_vm, shot->not_hooked, sizeof(shot->not_hooked));
+	mw_top_show_missed(model->metadata.hooks, model->metadata.hook_count, feed->feeds->session->options->track_heap,
+			   feed->feeds->session->options->track_vm, shot->not_hooked, sizeof(shot->not_hooked));
 	shot->kept = feed->feeds->session->writer && !mw_store_broken(feed->feeds->session->writer);
 	if (recorder->sample_count)
 		shot->rss = recorder->newest.rss;

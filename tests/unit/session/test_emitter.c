@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* test_emitter.c: what a window tells a recording, with an engine that only pretends. */
-#include "session/emitter.h"
-#include "store/writer.h"
+#include "session/session.h"
 #include "unit.h"
 #include "view/replay.h"
 
@@ -78,7 +77,7 @@ static const struct mw_engine_ops ops = {
 
 static struct mw_engine engine = {.ops = &ops};
 static const struct mw_session_options options = {.track_heap = true, .depth = 9};
-static const struct mw_recorder_view view = {.engine = &engine, .options = &options};
+static struct mw_session session = {.engine = &engine, .options = &options};
 
 /* A recording that is being made of this process. */
 struct made {
@@ -114,7 +113,7 @@ static void begin(struct made *made, bool symbols)
 	mw_emitter_add(&made->emitter, &model);
 	mw_emitter_add(&made->emitter, &writer);
 	mw_recorder_init(&made->recorder, getpid(), made->watched, &made->emitter);
-	made->recorder.view = &view;
+	made->recorder.session = &session;
 }
 
 static void add_sample(struct made *made, double at, uint64_t rss)

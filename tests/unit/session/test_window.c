@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* test_window.c: what comes when a window has ended, with events made up of mappings that this process really makes. */
-#include "session/emitter.h"
+#include "session/recorder.h"
 #include "unit.h"
 
 #include <setjmp.h>
@@ -89,18 +89,41 @@ static bool is_told(const struct rig *rig, mw_addr addr)
 	return false;
 }
 
+static struct rig *looked_at;
+static void (*while_looked_at)(struct rig *rig);
+
+static const struct mw_window_info *get_window(const struct mw_engine *engine, pid_t pid)
+{
+	static const struct mw_window_info window = {.length_ns = END};
+
+	(void)engine;
+	(void)pid;
+	return &window;
+}
+
+/* What is served while the look goes on, once. */
+static struct mw_error *run(struct mw_engine *engine, uint64_t deadline_ns, const volatile sig_atomic_t *interrupt)
+{
+	(void)engine;
+	(void)deadline_ns;
+	(void)interrupt;
+	if (while_looked_at)
+		while_looked_at(looked_at);
+	while_looked_at = NULL;
+	return NULL;
+}
+
 static void look(struct rig *rig, void (*meanwhile)(struct rig *rig))
 {
-	const struct mw_window_info window = {.length_ns = END};
-	struct mw_recorder_look seen;
+	static const struct mw_engine_ops ops = {.name = "pretence", .window = get_window, .run = run};
+	struct mw_engine engine = {.ops = &ops};
 
-	mw_recorder_look_begin(&rig->recorder, &seen);
-	mw_recorder_look_take(&seen);
-	if (meanwhile)
-		meanwhile(rig);
-	mw_recorder_look_end(&seen);
+	looked_at = rig;
+	while_looked_at = meanwhile;
+	good(mw_looks_take(&rig->recorder, 1, &engine));
+	assert_null(while_looked_at);
 	assert_true(rig->recorder.end.taken);
-	good(mw_recorder_finish(&rig->recorder, &window));
+	good(mw_recorder_finish(&rig->recorder, get_window(&engine, rig->recorder.pid)));
 }
 
 /* Events of later than the window's end are none of the window's, whenever they are told. */
