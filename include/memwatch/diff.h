@@ -14,8 +14,6 @@
 #include <memwatch/error.h>
 #include <memwatch/view.h>
 
-#include <stdio.h>
-
 /* The two sides of a comparison. */
 enum mw_diff_side { MW_DIFF_OLD, MW_DIFF_NEW, MW_DIFF_SIDES };
 
@@ -96,19 +94,5 @@ static inline uint64_t mw_diff_hourly(uint64_t amount, double seconds)
 
 	return hourly < 9e18 ? (uint64_t)(hourly + 0.5) : UINT64_C(9000000000000000000);
 }
-
-struct mw_diff_output_options {
-	size_t top; /* at most so many stacks, where the form is for reading */
-	bool all;   /* those as well that did not change, likewise */
-};
-
-/*
- * Write comparisons (one a process) as UMDH does, or as JSON (schema "memwatch.diff/1": one object, or "processes").
- * The caller flushes and closes; write errors stay in the stream (ferror). Errors: MEMORY.
- */
-struct mw_error *mw_text_diff_write(const struct mw_diff *const *diffs, size_t count,
-				    const struct mw_diff_output_options *options, FILE *stream) MW_MUST_CHECK;
-struct mw_error *mw_json_diff_write(const struct mw_diff *const *diffs, size_t count,
-				    const struct mw_diff_output_options *options, FILE *stream) MW_MUST_CHECK;
 
 #endif

@@ -22,7 +22,8 @@ struct mw_output_options {
 	size_t top;     /* at most so many stacks, where the format is for reading */
 	unsigned width; /* columns, 0: unlimited */
 	bool color;
-	bool all; /* everything, where the format is for reading: not the answer and what it rests on alone */
+	bool all; /* everything, where the format is for reading: not the answer and what it rests on alone; of a
+		   * comparison, those stacks as well that did not change */
 	/* What else was asked of each report, in place of its stacks where the format is for reading; it, and each of
 	 * it, may be NULL. */
 	const struct mw_views *const *views;
@@ -50,7 +51,7 @@ struct mw_output {
 				  const struct mw_output_options *options, FILE *stream)MW_MUST_CHECK;
 	/* Likewise a comparison a process; NULL: it has no form for them. */
 	struct mw_error *(*write_diffs)(const struct mw_diff *const *diffs, size_t count,
-					const struct mw_diff_output_options *options, FILE *stream)MW_MUST_CHECK;
+					const struct mw_output_options *options, FILE *stream)MW_MUST_CHECK;
 };
 
 /* Those there are, each in a file of its own. */

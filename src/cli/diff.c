@@ -374,7 +374,6 @@ static struct mw_error *choose_processes(struct session *session, size_t *first,
 
 static struct mw_error *run(struct session *session)
 {
-	const struct mw_diff_output_options options = {.top = session->options->top, .all = session->options->all};
 	size_t first = 0, count = 0;
 
 	for (size_t i = 0; i < MW_DIFF_SIDES; i++)
@@ -392,8 +391,9 @@ static struct mw_error *run(struct session *session)
 	for (size_t i = 0; i < count; i++)
 		report_depth(session, first + i);
 	session->outputs.progress = &session->progress;
-	return mw_outputs_write_diffs(&session->outputs, (const struct mw_diff *const *)session->diffs, session->count,
-				      &options);
+	session->outputs.options.top = session->options->top;
+	session->outputs.options.all = session->options->all;
+	return mw_outputs_write_diffs(&session->outputs, (const struct mw_diff *const *)session->diffs, session->count);
 }
 
 struct mw_error *mw_cli_diff(const struct mw_cli_options *options)

@@ -74,6 +74,10 @@ bool mw_json_put(FILE *stream, json_t *value);
 struct mw_error *mw_json_write_shared(const struct mw_report *const *reports, size_t count,
 				      const struct mw_output_options *options, FILE *stream) MW_MUST_CHECK;
 
+/* Schema "memwatch.diff/1": one object, or "processes". */
+struct mw_error *mw_json_diff_write(const struct mw_diff *const *diffs, size_t count,
+				    const struct mw_output_options *options, FILE *stream) MW_MUST_CHECK;
+
 /* Write what there is of the views, each as ,\n"KEY":VALUE. False without memory; write errors stay in the stream. */
 bool mw_json_views(FILE *stream, const struct mw_views *views);
 

@@ -163,7 +163,7 @@ static void put_diff(struct writer *writer, const struct mw_diff *diff)
 }
 
 struct mw_error *mw_json_diff_write(const struct mw_diff *const *diffs, size_t count,
-				    const struct mw_diff_output_options *options, FILE *stream)
+				    const struct mw_output_options *options, FILE *stream)
 {
 	struct writer writer = {.stream = stream};
 

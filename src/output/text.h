@@ -9,6 +9,10 @@
 
 #define MW_TEXT_LEAST_WIDTH 60 /* a narrower terminal gets lines of so many columns */
 
+/* As UMDH does. */
+struct mw_error *mw_text_diff_write(const struct mw_diff *const *diffs, size_t count,
+				    const struct mw_output_options *options, FILE *stream) MW_MUST_CHECK;
+
 /* One report on its way out. */
 struct mw_text {
 	const struct mw_report *report;

@@ -17,7 +17,6 @@
 
 struct writer {
 	const struct mw_diff *diff;
-	const struct mw_diff_output_options *options;
 	FILE *stream;
 	struct mw_text text; /* of its lines */
 };
@@ -305,10 +304,10 @@ static void put_stacks(struct writer *writer)
 		const struct mw_diff_stack *stack = &writer->diff->stacks[i];
 
 		/* A rate that stays the same is a leak that goes on. */
-		if (!writer->options->all && !is_hourly(writer->diff) && stack->change == MW_DIFF_SAME) {
+		if (!writer->text.options->all && !is_hourly(writer->diff) && stack->change == MW_DIFF_SAME) {
 			add_rest(writer, same, stack);
 			same_count++;
-		} else if (shown == writer->options->top) {
+		} else if (shown == writer->text.options->top) {
 			add_rest(writer, more, stack);
 			more_count++;
 		} else {
@@ -337,10 +336,9 @@ static void put_total(struct writer *writer)
 }
 
 struct mw_error *mw_text_diff_write(const struct mw_diff *const *diffs, size_t count,
-				    const struct mw_diff_output_options *options, FILE *stream)
+				    const struct mw_output_options *options, FILE *stream)
 {
-	static const struct mw_output_options plain;
-	struct writer writer = {.options = options, .stream = stream, .text = {.stream = stream, .options = &plain}};
+	struct writer writer = {.stream = stream, .text = {.stream = stream, .options = options}};
 	bool failed;
 
 	for (size_t i = 0; i < count; i++) {

@@ -229,7 +229,6 @@ struct content {
 	const struct mw_report *const *reports;
 	const struct mw_diff *const *diffs;
 	size_t count;
-	const struct mw_diff_output_options *of_diffs;
 };
 
 bool mw_outputs_want_timelines(const struct mw_session_options *options)
@@ -356,7 +355,7 @@ static struct mw_error *render(const struct mw_outputs *outputs, const struct mw
 	struct mw_output_options options = outputs->options;
 
 	if (content->diffs)
-		return output->write_diffs(content->diffs, content->count, content->of_diffs, stream);
+		return output->write_diffs(content->diffs, content->count, &options, stream);
 	if (output->reading) {
 		options.width = mw_terminal_width(STDOUT_FILENO);
 		options.color = wants_color(STDOUT_FILENO);
@@ -398,10 +397,9 @@ static struct mw_error *write_all_files(struct mw_outputs *outputs, const struct
 	return err;
 }
 
-struct mw_error *mw_outputs_write_diffs(struct mw_outputs *outputs, const struct mw_diff *const *diffs, size_t count,
-					const struct mw_diff_output_options *options)
+struct mw_error *mw_outputs_write_diffs(struct mw_outputs *outputs, const struct mw_diff *const *diffs, size_t count)
 {
-	const struct content content = {.diffs = diffs, .count = count, .of_diffs = options};
+	const struct content content = {.diffs = diffs, .count = count};
 
 	return write_all_files(outputs, &content);
 }

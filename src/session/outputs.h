@@ -61,8 +61,8 @@ struct mw_error *mw_outputs_check_recording(const struct mw_session_options *opt
 /* Open all that the options ask for. Errors: SYSTEM; what is open by then is for mw_outputs_close(). */
 struct mw_error *mw_outputs_open(struct mw_outputs *outputs, const struct mw_session_options *options) MW_MUST_CHECK;
 /* Write comparisons and close, up to the first error. */
-struct mw_error *mw_outputs_write_diffs(struct mw_outputs *outputs, const struct mw_diff *const *diffs, size_t count,
-					const struct mw_diff_output_options *options) MW_MUST_CHECK;
+struct mw_error *mw_outputs_write_diffs(struct mw_outputs *outputs, const struct mw_diff *const *diffs,
+					size_t count) MW_MUST_CHECK;
 /* The files to be unlinked should memwatch end now. */
 struct mw_partials mw_outputs_partials(const struct mw_outputs *outputs);
 /* Leave nothing of what was not written; fine after mw_outputs_write. */

@@ -10,6 +10,7 @@
 #define MW_SESSION_PROCESS_SETUP_H
 
 #include "session/outputs.h"
+#include "view/frames.h"
 
 #include <memwatch/error.h>
 #include <signal.h>
@@ -55,9 +56,14 @@ bool mw_process_setup_hurried(void);
  * none. */
 bool mw_process_setup_take_mark(uint64_t *at_ns);
 
+/* The files that are to be unlinked where memwatch ends before it is done; NULL: none. Copies are kept. */
+void mw_process_setup_partials(const struct mw_partials *partials);
+/* Do so. Async-signal-safe. */
+void mw_process_setup_unlink_partials(void);
+
 /*
  * The window is over and nothing is attached: from now on a second signal ends memwatch with
- * status 1. The partial files (may be NULL) are then unlinked; mw_process_setup_reporting(NULL) forgets them.
+ * status 1. The partial files are then unlinked, as mw_process_setup_partials() has them.
  */
 void mw_process_setup_reporting(const struct mw_partials *partials);
 /* The report is written: there is nothing left to be cut short. */
@@ -65,5 +71,32 @@ void mw_process_setup_reported(void);
 
 /* In a forked child before exec: limits, dispositions and signal mask as memwatch found them. Async-signal-safe. */
 void mw_process_setup_restore(void);
+
+/* --- memwatch's own code at fault (SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL) --------------------------------------- */
+
+/*
+ * From now on `crashed` is called where one of these signals strikes, in the thread that it interrupted, as a signal
+ * handler; it must not return. Where a sanitizer has handlers of its own these come first. Call it from the first
+ * thread.
+ */
+void mw_crash_catch(void (*crashed)(int number));
+
+/* "SIGSEGV" and so on. Async-signal-safe, static text. */
+const char *mw_crash_name(int number);
+
+/* The symbolizer of a process that is watched. What it reads may crash, in libraries that are not ours: the report goes
+ * without names then. */
+struct mw_guarded_symbols {
+	struct mw_symbolizer *symbolizer;
+	bool crashed;                   /* it may not be touched any more, not even to free it */
+	struct mw_symbol_frame unknown; /* what is known of an address then */
+};
+
+/* For one thread at a time; the modules' owner may refresh them meanwhile. Errors: MEMORY. */
+struct mw_error *mw_guarded_symbols_init(struct mw_guarded_symbols *guarded,
+					 const struct mw_modules *modules) MW_MUST_CHECK;
+void mw_guarded_symbols_deinit(struct mw_guarded_symbols *guarded);
+/* Its answers, as long as it gives any. `guarded` must outlive them. */
+struct mw_view_symbols mw_guarded_symbols_of(struct mw_guarded_symbols *guarded);
 
 #endif

@@ -9,7 +9,7 @@
 #include "proc/maps.h"
 #include "proc/program.h"
 #include "proc/status.h"
-#include "session/crash.h"
+#include "session/process_setup.h"
 #include "session/session.h"
 #include "view/metadata.h"
 

@@ -558,7 +558,6 @@ struct mw_error *mw_session_stand_by(struct mw_session *session, const struct mw
 	const struct mw_watchdog_plan plan = {
 		.pids = pids,
 		.count = session->count,
-		.partials = *partials,
 		.output = session->options->output,
 		.max_memory = session->options->max_memory,
 		.reached = mw_process_setup_limit_reached,
@@ -570,6 +569,7 @@ struct mw_error *mw_session_stand_by(struct mw_session *session, const struct mw
 	for (size_t i = 0; i < session->count; i++)
 		pids[i] = session->recorders[i].pid;
 	mw_reserve_keep(RESERVE);
+	mw_process_setup_partials(partials);
 	return mw_watchdog_begin(&plan);
 }
 

@@ -6,14 +6,13 @@
 #include "base/thread.h"
 #include "engine/stale.h"
 #include "proc/program.h"
-#include "session/crash.h"
+#include "session/process_setup.h"
 #include "session/terminal.h"
 #include "tracee/seccomp_policy.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -202,7 +201,6 @@ static struct {
 	char **argv; /* of the memwatch that is executed, and the texts it points to */
 	char (*processes)[PROCESS_TEXT];
 	char fd_text[16], guard_text[16], signal_text[16], message[1200];
-	char partials[MW_PARTIALS_MAX][PATH_MAX];
 	char told[600]; /* of a crash when nothing is attached any more */
 	int exe, pipe, wake, statm;
 	pid_t guard;
@@ -211,14 +209,6 @@ static struct {
 	atomic_bool quit;
 	atomic_int wanted; /* 0, a signal's number, or FAILED */
 } watchdog = {.exe = -1, .pipe = -1, .wake = -1, .statm = -1};
-
-/* Async-signal-safe. */
-static void unlink_partials(void)
-{
-	for (size_t i = 0; i < MW_PARTIALS_MAX; i++)
-		if (*watchdog.partials[i])
-			unlink(watchdog.partials[i]);
-}
 
 /* Async-signal-safe. */
 static void put_number(char *out, int number)
@@ -237,11 +227,12 @@ static void put_number(char *out, int number)
 	*out = '\0';
 }
 
-/* Async-signal-safe. */
+/* Without letting go of what is watched. Async-signal-safe. */
 static void leave(void)
 {
 	if (watchdog.plan.leave)
 		watchdog.plan.leave();
+	mw_process_setup_unlink_partials();
 }
 
 /* memwatch anew: nothing of what it was stays but the process's number and its open standard files. */
@@ -370,7 +361,6 @@ static _Noreturn void guard_main(int news, int process)
 	watchdog.exe = fds[2];
 	await_end(fds[0], fds[1]);
 	leave();
-	unlink_partials();
 	put_number(watchdog.signal_text, -1);
 	for (unsigned i = 0; i < EXEC_ATTEMPTS; i++) {
 		execute();
@@ -423,7 +413,6 @@ static void dismiss_guard(void)
 static _Noreturn void become_another(int number)
 {
 	leave();
-	unlink_partials();
 	put_number(watchdog.signal_text, number == FAILED ? 0 : number);
 	if (watchdog.pipe >= 0)
 		fcntl(watchdog.pipe, F_SETFD, 0);
@@ -504,7 +493,6 @@ static void on_crash(int number)
 
 	if (!watchdog.threaded) {
 		leave();
-		unlink_partials();
 		if (write(STDERR_FILENO, watchdog.told, strlen(watchdog.told)) < 0)
 			_exit(1);
 		_exit(1);
@@ -544,9 +532,6 @@ static struct mw_error *prepare_arguments(void)
 	watchdog.plan.pids = NULL; /* the caller's */
 	put_number(watchdog.fd_text, -1);
 	put_number(watchdog.guard_text, 0);
-	for (size_t i = 0; i < MW_PARTIALS_MAX; i++)
-		snprintf(watchdog.partials[i], sizeof(watchdog.partials[i]), "%s",
-			 watchdog.plan.partials.paths[i] ? watchdog.plan.partials.paths[i] : "");
 	return NULL;
 }
 

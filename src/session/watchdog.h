@@ -16,8 +16,6 @@
 #ifndef MW_SESSION_WATCHDOG_H
 #define MW_SESSION_WATCHDOG_H
 
-#include "session/outputs.h"
-
 #include <memwatch/error.h>
 
 #include <stdbool.h>
@@ -28,8 +26,7 @@
 struct mw_watchdog_plan {
 	const pid_t *pids;
 	size_t count;
-	struct mw_partials partials; /* files that are to be removed */
-	const char *output;          /* the recording, which keeps what it has, or NULL */
+	const char *output; /* the recording, which keeps what it has, or NULL */
 	/* Memory of memwatch's own, bytes: where it has more, `reached` is called once, in another thread. 0: none. */
 	uint64_t max_memory;
 	void (*reached)(void);

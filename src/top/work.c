@@ -7,7 +7,7 @@
 #include "proc/maps.h"
 #include "proc/regions.h"
 #include "proc/status.h"
-#include "session/crash.h"
+#include "session/process_setup.h"
 #include "view/arena.h"
 #include "view/frames.h"
 #include "view/space.h"

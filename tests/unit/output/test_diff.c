@@ -2,7 +2,7 @@
 /* test_diff.c: comparisons made by hand, written. */
 #include "unit.h"
 
-#include <memwatch/diff.h>
+#include <memwatch/output.h>
 
 #include <jansson.h>
 #include <math.h>
@@ -88,13 +88,13 @@ static struct mw_diff fixture(void)
 
 static char *render_text(const struct mw_diff *const *diffs, size_t count, size_t top, bool all)
 {
-	const struct mw_diff_output_options options = {.top = top, .all = all};
+	const struct mw_output_options options = {.top = top, .all = all};
 	char *text = NULL;
 	size_t size = 0;
 	FILE *stream = open_memstream(&text, &size);
 
 	assert_non_null(stream);
-	assert_null(mw_text_diff_write(diffs, count, &options, stream));
+	assert_null(mw_output_text.write_diffs(diffs, count, &options, stream));
 	assert_int_equal(fclose(stream), 0);
 	assert_int_equal(strlen(text), size);
 	return text;
@@ -109,7 +109,7 @@ static json_t *render_json(const struct mw_diff *const *diffs, size_t count)
 	json_t *json;
 
 	assert_non_null(stream);
-	assert_null(mw_json_diff_write(diffs, count, NULL, stream));
+	assert_null(mw_output_json.write_diffs(diffs, count, NULL, stream));
 	assert_int_equal(fclose(stream), 0);
 	json = json_loads(text, JSON_REJECT_DUPLICATES, &error);
 	if (!json)
