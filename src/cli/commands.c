@@ -262,7 +262,6 @@ const struct mw_cli_command mw_cli_command_record = {
 		 "A block that was allocated inside the window and not freed by its end is called impacting; one that "
 		 "was freed, transient.",
 	.options = record_options,
-	.notes = NULL,
 	.status = "0 success, 1 failure (the message says why), 2 bad usage",
 	.operands = MW_COMPLETE_COMMAND,
 	.launches = true,
@@ -299,9 +298,7 @@ const struct mw_cli_command mw_cli_command_doctor = {
 		"prevent it, what memwatch is permitted to do, the allocator functions that would be hooked, those "
 		"that would not and why, and the modules without debug information, with the commands that install it.",
 	.options = doctor_options,
-	.notes = NULL,
 	.status = "0 it can be watched, 1 it can't (the message says why), 2 bad usage",
-	.operands = MW_COMPLETE_NOTHING,
 	.operand = refuse_operand,
 	.check = check_one,
 };
@@ -357,9 +354,7 @@ const struct mw_cli_command mw_cli_command_top = {
 		 "where a file is given for one, are written when top ends, of all that was seen since the attach. top "
 		 "does not settle, so that it ends at once: what was only in flight then counts as not freed.",
 	.options = top_options,
-	.notes = NULL,
 	.status = "0 success, 1 failure (the message says why), 2 bad usage",
-	.operands = MW_COMPLETE_NOTHING,
 	.operand = refuse_operand,
 	.check = check_any,
 };
@@ -535,7 +530,6 @@ const struct mw_cli_command mw_cli_command_diff = {
 		 "Stacks are matched by their ids, which are the same for the same stack in every run and process of "
 		 "one build; where the executables differ, a warning says so.",
 	.options = diff_options,
-	.notes = NULL,
 	.status = "0 success, 1 failure (the message says why), 2 bad usage",
 	.operands = MW_COMPLETE_FILE,
 	.permutes = true,
@@ -575,7 +569,6 @@ const struct mw_cli_command mw_cli_command_help = {
 	.help = "Print the options of a command, or those of a recording.\n\n",
 	.about = "Prints the options of a command as its --help does, or those of a recording where none is named.",
 	.options = help_options,
-	.notes = NULL,
 	.status = "0 success, 1 failure (the message says why), 2 bad usage",
 	.operands = MW_COMPLETE_OWN,
 	.operand = take_command,

@@ -152,11 +152,6 @@ static void write_manual(FILE *out, const char *version)
 
 /* --- completions ----------------------------------------------------------------------------------------------------- */
 
-static bool has_short(const struct mw_cli_option *option)
-{
-	return option->letter;
-}
-
 /* The first clause: what is shown beside an option. `escaped` have a backslash before them. */
 static void put_brief(FILE *out, const char *text, const char *escaped)
 {
@@ -175,11 +170,18 @@ static void put_brief(FILE *out, const char *text, const char *escaped)
 	}
 }
 
-static void put_patterns(FILE *out, const struct mw_cli_option *option, const char *between)
+/* What completes a value, by mw_cli_option.completion: `before`, and with `after` the option's words between them. */
+struct action {
+	const char *before, *after;
+};
+
+static void put_action(FILE *out, const struct action *actions, const struct mw_cli_option *option)
 {
-	if (has_short(option))
-		fprintf(out, "-%c%s", option->letter, between);
-	fprintf(out, "--%s", option->name);
+	const struct action *action = &actions[option->completion];
+
+	fputs(action->before ? action->before : actions[MW_COMPLETE_NOTHING].before, out);
+	if (action->after)
+		fprintf(out, "%s%s", option->words, action->after);
 }
 
 /* --- bash --------------------------------------------------------------------------------------------------- */
@@ -260,37 +262,21 @@ static const char bash_head[] =
 
 static void bash_value(FILE *out, const struct mw_cli_command *command, const struct mw_cli_option *option)
 {
-	char patterns[100];
-	FILE *text = fmemopen(patterns, sizeof(patterns), "w");
+	static const struct action actions[] = {
+		[MW_COMPLETE_NOTHING] = {"", NULL},
+		[MW_COMPLETE_PROCESS] = {"\t\t_memwatch_processes \"$cur\"\n", NULL},
+		[MW_COMPLETE_FILE] = {"\t\t_memwatch_files -f \"$cur\"\n", NULL},
+		[MW_COMPLETE_DIRECTORY] = {"\t\t_memwatch_files -d \"$cur\"\n", NULL},
+		[MW_COMPLETE_WORD] = {"\t\t_memwatch_words '", "' \"$cur\"\n"},
+		[MW_COMPLETE_WORDS] = {"\t\t_memwatch_list '", "' \"$cur\"\n"},
+		[MW_COMPLETE_OWN] = {NULL, NULL},
+	};
 
-	if (!text)
-		return;
-	if (has_short(option))
-		fprintf(text, "%s:-%c | ", command->name, option->letter);
-	fprintf(text, "%s:--%s", command->name, option->name);
-	fclose(text);
-	fprintf(out, "\t%s)\n", patterns);
-	switch (option->completion) {
-	case MW_COMPLETE_PROCESS:
-		fputs("\t\t_memwatch_processes \"$cur\"\n", out);
-		break;
-	case MW_COMPLETE_FILE:
-		fputs("\t\t_memwatch_files -f \"$cur\"\n", out);
-		break;
-	case MW_COMPLETE_DIRECTORY:
-		fputs("\t\t_memwatch_files -d \"$cur\"\n", out);
-		break;
-	case MW_COMPLETE_WORD:
-		fprintf(out, "\t\t_memwatch_words '%s' \"$cur\"\n", option->words);
-		break;
-	case MW_COMPLETE_WORDS:
-		fprintf(out, "\t\t_memwatch_list '%s' \"$cur\"\n", option->words);
-		break;
-	case MW_COMPLETE_NOTHING:
-	case MW_COMPLETE_COMMAND:
-	case MW_COMPLETE_OWN:
-		break;
-	}
+	fputc('\t', out);
+	if (option->letter)
+		fprintf(out, "%s:-%c | ", command->name, option->letter);
+	fprintf(out, "%s:--%s)\n", command->name, option->name);
+	put_action(out, actions, option);
 	fputs("\t\treturn\n\t\t;;\n", out);
 }
 
@@ -310,7 +296,9 @@ static void bash_command(FILE *out, const struct mw_cli_command *command)
 	for (const struct mw_cli_option *option = mw_cli_command_options(command); option->name;
 	     option++, between = " ") {
 		fputs(between, out);
-		put_patterns(out, option, " ");
+		if (option->letter)
+			fprintf(out, "-%c ", option->letter);
+		fprintf(out, "--%s", option->name);
 	}
 	fputs("' \"$cur\"\n", out);
 	if (!*command->name || command->operands == MW_COMPLETE_OWN) {
@@ -340,37 +328,18 @@ static void write_bash(FILE *out, const char *version)
 
 /* --- zsh ---------------------------------------------------------------------------------------------------- */
 
-static void zsh_action(FILE *out, const struct mw_cli_option *option)
-{
-	switch (option->completion) {
-	case MW_COMPLETE_PROCESS:
-		fputs("_memwatch_processes", out);
-		break;
-	case MW_COMPLETE_FILE:
-		fputs("_files", out);
-		break;
-	case MW_COMPLETE_DIRECTORY:
-		fputs("_files -/", out);
-		break;
-	case MW_COMPLETE_WORD:
-		fprintf(out, "(%s)", option->words);
-		break;
-	case MW_COMPLETE_WORDS:
-		fprintf(out, "_sequence compadd - %s", option->words);
-		break;
-	case MW_COMPLETE_NOTHING:
-	case MW_COMPLETE_COMMAND:
-	case MW_COMPLETE_OWN:
-		fputc(' ', out);
-		break;
-	}
-}
-
 static void zsh_option(FILE *out, const struct mw_cli_option *option)
 {
+	static const struct action actions[] = {
+		[MW_COMPLETE_NOTHING] = {" ", NULL},   [MW_COMPLETE_PROCESS] = {"_memwatch_processes", NULL},
+		[MW_COMPLETE_FILE] = {"_files", NULL}, [MW_COMPLETE_DIRECTORY] = {"_files -/", NULL},
+		[MW_COMPLETE_WORD] = {"(", ")"},       [MW_COMPLETE_WORDS] = {"_sequence compadd - ", ""},
+		[MW_COMPLETE_OWN] = {NULL, NULL},
+	};
+
 	/* Several names of one option exclude each other. */
 	fputs("\t\t", out);
-	if (has_short(option))
+	if (option->letter)
 		fprintf(out, "'(-%c --%s)'{-%c%s,--%s%s}'[", option->letter, option->name, option->letter,
 			option->value ? "+" : "", option->name, option->value ? "=" : "");
 	else
@@ -382,7 +351,7 @@ static void zsh_option(FILE *out, const struct mw_cli_option *option)
 		for (const char *at = option->value; *at; at++)
 			fputs(strchr("[]:\\", *at) ? (char[]){'\\', *at, '\0'} : (char[]){*at, '\0'}, out);
 		fputc(':', out);
-		zsh_action(out, option);
+		put_action(out, actions, option);
 	}
 	fputs("' \\\n", out);
 }
@@ -450,42 +419,25 @@ static void write_zsh(FILE *out, const char *version)
 
 /* --- fish --------------------------------------------------------------------------------------------------- */
 
-static void fish_value(FILE *out, const struct mw_cli_option *option)
-{
-	switch (option->completion) {
-	case MW_COMPLETE_PROCESS:
-		fputs(" -x -a '(__fish_append , (__memwatch_processes))'", out);
-		break;
-	case MW_COMPLETE_FILE:
-		fputs(" -r -F", out);
-		break;
-	case MW_COMPLETE_DIRECTORY:
-		fputs(" -x -a '(__fish_complete_directories)'", out);
-		break;
-	case MW_COMPLETE_WORD:
-		fprintf(out, " -x -a '%s'", option->words);
-		break;
-	case MW_COMPLETE_WORDS:
-		fprintf(out, " -x -a '(__fish_append , %s)'", option->words);
-		break;
-	case MW_COMPLETE_NOTHING:
-	case MW_COMPLETE_COMMAND:
-	case MW_COMPLETE_OWN:
-		fputs(" -x", out);
-		break;
-	}
-}
-
 static void fish_command(FILE *out, const struct mw_cli_command *command)
 {
+	static const struct action actions[] = {
+		[MW_COMPLETE_NOTHING] = {" -x", NULL},
+		[MW_COMPLETE_PROCESS] = {" -x -a '(__fish_append , (__memwatch_processes))'", NULL},
+		[MW_COMPLETE_FILE] = {" -r -F", NULL},
+		[MW_COMPLETE_DIRECTORY] = {" -x -a '(__fish_complete_directories)'", NULL},
+		[MW_COMPLETE_WORD] = {" -x -a '", "'"},
+		[MW_COMPLETE_WORDS] = {" -x -a '(__fish_append , ", ")'"},
+		[MW_COMPLETE_OWN] = {NULL, NULL},
+	};
 	const char *condition = *command->name ? "__fish_seen_subcommand_from " : "__memwatch_records";
 
 	for (const struct mw_cli_option *option = mw_cli_command_options(command); option->name; option++) {
 		fprintf(out, "complete -c memwatch -n '%s%s' -l %s", condition, command->name, option->name);
-		if (has_short(option))
+		if (option->letter)
 			fprintf(out, " -s %c", option->letter);
 		if (option->value)
-			fish_value(out, option);
+			put_action(out, actions, option);
 		fputs(" -d '", out);
 		put_brief(out, option->about, "\\");
 		fputs("'\n", out);

@@ -4,7 +4,6 @@
 
 #include "base/cleanup.h"
 #include "doctor/look.h"
-#include "doctor/paragraph.h"
 #include "engine/stale.h"
 #include "output/line.h"
 #include "proc/file.h"
@@ -174,16 +173,21 @@ struct list {
 
 static void MW_PRINTF(2, 3) add(struct list *list, const char *format, ...)
 {
-	struct mw_paragraph item;
 	va_list args;
 
 	fputs("  - ", list->out);
-	mw_paragraph_begin(&item, list->out, list->width, 4, 4);
 	va_start(args, format);
-	mw_paragraph_vprintf(&item, format, args);
+	mw_paragraph_write(list->out, list->width, 4, format, args);
 	va_end(args);
-	mw_paragraph_end(&item);
 	list->count++;
+}
+
+/* What can't be done, and why. */
+static void add_error(struct list *list, const char *what, const struct mw_error *err)
+{
+	const char *hint = mw_error_hint_text(err);
+
+	add(list, "%s: %s%s%s", what, mw_error_text(err), hint ? ". " : "", hint ? hint : "");
 }
 
 static bool has(const struct mw_doctor *doctor, unsigned capability)
@@ -195,16 +199,13 @@ static bool has(const struct mw_doctor *doctor, unsigned capability)
 static void add_attach(const struct mw_doctor *doctor, struct list *may, struct list *may_not)
 {
 	int scope = mw_ptrace_scope();
-	const char *hint;
 
-	if (doctor->refused) {
-		hint = mw_error_hint_text(doctor->refused);
-		add(may_not, "%s: %s%s%s",
-		    mw_error_kind(doctor->refused) == MW_ERROR_DENIED ? "attach to it, which is refused" : "watch it",
-		    mw_error_text(doctor->refused), hint ? ". " : "", hint ? hint : "");
-		return;
-	}
-	if (has(doctor, CAP_SYS_PTRACE))
+	if (doctor->refused)
+		add_error(may_not,
+			  mw_error_kind(doctor->refused) == MW_ERROR_DENIED ? "attach to it, which is refused"
+									    : "watch it",
+			  doctor->refused);
+	else if (has(doctor, CAP_SYS_PTRACE))
 		add(may, "attach to it: memwatch %s CAP_SYS_PTRACE%s", geteuid() == 0 ? "runs as root, with" : "has",
 		    scope ? ", which overrides ptrace_scope" : "");
 	else if (scope)
@@ -220,13 +221,6 @@ static void add_stale(const struct mw_doctor *doctor, struct list *may)
 		    "remove what a killed memwatch left in it: the next \"memwatch -p %d\" does, "
 		    "and so does \"memwatch doctor -p %d --clean\"",
 		    (int)doctor->pid, (int)doctor->pid);
-}
-
-static void add_lacking(const struct mw_doctor *doctor, struct list *may_not)
-{
-	const char *hint = mw_error_hint_text(doctor->lacking);
-
-	add(may_not, "watch it: %s%s%s", mw_error_text(doctor->lacking), hint ? ". " : "", hint ? hint : "");
 }
 
 /* Whether its threads are stopped at each call. */
@@ -249,15 +243,10 @@ static void add_engine(const struct mw_doctor *doctor, struct list *may, struct 
 /* Would the process live on if memwatch is killed? */
 static void add_survival(const struct mw_doctor *doctor, struct list *may, struct list *may_not)
 {
-	const char *hint;
-
-	if (strcmp(engine_of(doctor), "trap") != 0 || !doctor->no_trap) {
+	if (strcmp(engine_of(doctor), "trap") != 0 || !doctor->no_trap)
 		add(may, "be killed at any time: the process keeps running");
-		return;
-	}
-	hint = mw_error_hint_text(doctor->no_trap);
-	add(may_not, "be killed without harm to it: %s%s%s", mw_error_text(doctor->no_trap), hint ? ". " : "",
-	    hint ? hint : "");
+	else
+		add_error(may_not, "be killed without harm to it", doctor->no_trap);
 }
 
 static void add_seccomp(const struct mw_doctor *doctor, struct list *may, struct list *may_not)
@@ -348,7 +337,7 @@ static void print_may(FILE *out, const struct mw_doctor *doctor)
 	if (may.out && may_not.out) {
 		add_attach(doctor, &may, &may_not);
 		if (doctor->lacking)
-			add_lacking(doctor, &may_not);
+			add_error(&may_not, "watch it", doctor->lacking);
 		if (mw_doctor_has_inside(doctor)) {
 			if (!doctor->lacking) {
 				add_engine(doctor, &may, &may_not);

@@ -34,11 +34,41 @@ static inline bool mw_doctor_has_inside(const struct mw_doctor *doctor)
 	return !doctor->refused && doctor->symbolizer;
 }
 
+/* --- text for people, broken into lines; and words for a shell --------------------------------------------------- */
+
+struct mw_paragraph {
+	FILE *out;
+	unsigned width;  /* columns of a line; what has no space in it may be longer */
+	unsigned indent; /* of all lines but the first */
+	unsigned column; /* where the cursor is now */
+	const char *end; /* of a line that goes on in the next: "" or " \\" */
+};
+
+/* Begin, with the cursor in column `at`. */
+static inline void mw_paragraph_begin(struct mw_paragraph *paragraph, FILE *out, unsigned width, unsigned at,
+				      unsigned indent)
+{
+	*paragraph = (struct mw_paragraph){.out = out, .width = width, .indent = indent, .column = at, .end = ""};
+}
+/* One word and a space before it where it is not the first of its line. It may come from a target: what is no printable
+ * character is shown as \x1b. */
+void mw_paragraph_word(struct mw_paragraph *paragraph, const char *word);
+/* All words of a text, that are parted by spaces. */
+void mw_paragraph_text(struct mw_paragraph *paragraph, const char *text);
+/* … as printf makes it. */
+void mw_paragraph_printf(struct mw_paragraph *paragraph, const char *format, ...) MW_PRINTF(2, 3);
+static inline void mw_paragraph_end(struct mw_paragraph *paragraph)
+{
+	fputc('\n', paragraph->out);
+}
+/* A whole one, with the cursor in column `at`, which other lines are indented to. */
+void mw_paragraph_write(FILE *out, unsigned width, unsigned at, const char *format, va_list args) MW_PRINTF(4, 0);
+
 /* --- parts of what it prints --------------------------------------------------------------------------------- */
 
-/* What /proc shows of it to anyone, in rows. What can't be read is said to be unknown (facts.c). */
+/* What /proc shows of it to anyone, in rows. What can't be read is said to be unknown. */
 void mw_doctor_facts(FILE *out, const struct mw_doctor *doctor);
-/* Of which modules names, files and lines are known, and what to do for the others (debug.c). Takes its time where debug
+/* Of which modules names, files and lines are known, and what to do for the others. Takes its time where debug
  * information is large, or comes through debuginfod. */
 void mw_doctor_print_debug(FILE *out, const struct mw_doctor *doctor);
 

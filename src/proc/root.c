@@ -17,8 +17,7 @@
 
 #define TRIES 8
 
-/* Is that root ours? Then links lead where they lead us. */
-static bool is_own_root(int root)
+bool mw_root_is_own(int root)
 {
 	struct stat theirs, ours;
 
@@ -29,7 +28,8 @@ static bool is_own_root(int root)
 /* Where openat2 is missing or filtered (before Linux 5.6): links of another root would lead into ours. */
 static int open_plain(int root, const char *path, int flags)
 {
-	if (!is_own_root(root)) {
+	/* In our own root links lead where they lead us. */
+	if (!mw_root_is_own(root)) {
 		errno = ENOSYS;
 		return -1;
 	}

@@ -23,6 +23,9 @@ int mw_root_open(pid_t tid, const char *path);
 /* The root directory of a process or thread, as a place holder (O_PATH), or -1 with errno. To be closed. */
 int mw_root_directory(pid_t tid);
 
+/* Is it memwatch's own? */
+bool mw_root_is_own(int root);
+
 /* As mw_root_open, from such a root. `plain`: the path's last part is not to be a link (ENXIO). */
 int mw_root_open_at(int root, const char *path, bool plain);
 

@@ -25,7 +25,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 /* --- glibc's arenas in a process whose regions are known ---------------------------------------------------------- */
 
 struct spans {
@@ -64,8 +63,7 @@ static struct mw_error *add_writable(struct spans *spans, const struct mw_region
 
 static bool is_libc(const char *path, const char *exe)
 {
-	const char *slash = strrchr(path, '/');
-	const char *name = slash ? slash + 1 : path;
+	const char *name = basename(path);
 
 	(void)exe;
 	return strncmp(name, "libc.so", 7) == 0 || strncmp(name, "libc-2.", 7) == 0;
@@ -495,7 +493,6 @@ static void look_around(struct mw_recorder *recorder, pid_t tid)
 	MW_CLOSE int root = mw_root_directory(tid);
 	MW_FREE char *environment = NULL;
 	char name[MW_DISTRIBUTION_NAME_MAX];
-	struct stat ours, theirs;
 	size_t size = 0;
 
 	mw_memory_limit_read(recorder->pid, &recorder->limit);
@@ -505,8 +502,7 @@ static void look_around(struct mw_recorder *recorder, pid_t tid)
 	if (root < 0)
 		return;
 	recorder->distribution = mw_distribution_find(root, name)->id;
-	recorder->own_root = fstat(root, &theirs) == 0 && stat("/", &ours) == 0 &&
-			     (theirs.st_dev != ours.st_dev || theirs.st_ino != ours.st_ino);
+	recorder->own_root = !mw_root_is_own(root);
 }
 
 /* The one before it is good now, but where this one is of the same moment. */

@@ -461,9 +461,7 @@ void mw_recorder_init(struct mw_recorder *recorder, pid_t pid, struct mw_watched
 /* What a command will be called, until it can be asked. */
 static bool expect(struct mw_recorder *recorder, const char *path, char *const *command, size_t count)
 {
-	const char *slash = strrchr(path, '/');
-
-	recorder->comm = strndup(slash ? slash + 1 : path, 15);
+	recorder->comm = strndup(basename(path), 15);
 	recorder->exe = realpath(path, NULL);
 	recorder->command = calloc(count, sizeof(*recorder->command));
 	if (!recorder->comm || !recorder->command)

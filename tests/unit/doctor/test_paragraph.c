@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* test_paragraph.c: words of a shell come back as they were; lines are no longer than they should be. */
-#include "doctor/paragraph.h"
+#include "doctor/look.h"
 #include "output/line.h"
 #include "unit.h"
 
