@@ -173,11 +173,6 @@ struct session {
 	size_t count;
 };
 
-static void on_read(void *context, const char *phase, uint64_t done, uint64_t total)
-{
-	mw_progress_share(context, phase, done, total);
-}
-
 static struct source *source_of(struct session *session, enum mw_diff_side side)
 {
 	return &session->sources[session->options->single ? MW_DIFF_OLD : side];
@@ -203,7 +198,7 @@ static struct mw_error *open_all(struct session *session)
 
 	MW_TRY(check_same(options));
 	for (unsigned side = 0; side < (session->options->single ? 1u : MW_DIFF_SIDES); side++)
-		MW_TRY(mw_replay_open(options->files[side], on_read, &session->progress,
+		MW_TRY(mw_replay_open(options->files[side], mw_progress_share, &session->progress,
 				      &session->sources[side].replay));
 	return NULL;
 }

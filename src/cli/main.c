@@ -113,11 +113,6 @@ struct replay {
 	struct mw_reports reports;
 };
 
-static void on_read(void *context, const char *phase, uint64_t done, uint64_t total)
-{
-	mw_progress_share(context, phase, done, total);
-}
-
 static struct mw_error *check_interval(const struct replay *replay)
 {
 	const struct mw_cli_report_options *options = &replay->options->report;
@@ -179,7 +174,7 @@ static struct mw_error *report_all(struct replay *replay)
 	MW_TRY(mw_outputs_check_recording(outputs, options->recording, "the recording itself"));
 	MW_TRY(mw_outputs_check(outputs));
 	MW_TRY(mw_outputs_open(&replay->outputs, outputs));
-	MW_TRY(mw_replay_open(options->recording, on_read, &replay->progress, &replay->replay));
+	MW_TRY(mw_replay_open(options->recording, mw_progress_share, &replay->progress, &replay->replay));
 	mw_replay_symbols(replay->replay, options->symbols, options->symbols_count);
 	MW_TRY(check_interval(replay));
 	replay->interval =

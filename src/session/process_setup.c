@@ -291,11 +291,18 @@ static size_t range_count;
 static sigjmp_buf way_out;
 static pid_t trying; /* the thread that may go that way, or 0 */
 
-void mw_process_setup_foreign_signals(sigset_t *out)
+struct mw_error *mw_process_setup_thread(pthread_t *thread, void *(*run)(void *context), void *context)
 {
-	sigfillset(out);
+	sigset_t foreign, before;
+	int errnum;
+
+	sigfillset(&foreign);
 	for (size_t i = 0; i < SIGNAL_COUNT; i++)
-		sigdelset(out, fatal[i].number);
+		sigdelset(&foreign, fatal[i].number);
+	pthread_sigmask(SIG_SETMASK, &foreign, &before);
+	errnum = pthread_create(thread, NULL, run, context);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return errnum ? mw_error_create(MW_ERROR_SYSTEM, errnum, "cannot make a thread") : NULL;
 }
 
 const char *mw_crash_name(int number)

@@ -13,6 +13,7 @@
 #include "view/frames.h"
 
 #include <memwatch/error.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,8 +40,8 @@ void mw_process_setup_ignore_write_signals(void);
 const volatile sig_atomic_t *mw_process_setup_interrupted(void);
 /* A limit asks for it. From any thread. */
 void mw_process_setup_limit_reached(void);
-/* Signals that are the first thread's business, for others to block: all but those of a crash. */
-void mw_process_setup_foreign_signals(sigset_t *out);
+/* A thread that gets no signals but those of a crash: others are the first thread's business. Errors: SYSTEM. */
+struct mw_error *mw_process_setup_thread(pthread_t *thread, void *(*run)(void *context), void *context) MW_MUST_CHECK;
 /* Has somebody asked for it, by a signal? */
 bool mw_process_setup_end_asked(void);
 /* The terminal shows a table from now on, or no longer: nothing is written over it when a signal comes. */

@@ -311,7 +311,7 @@ void mw_progress_symbols(struct mw_progress *progress, size_t done, size_t total
 	go_on(progress, "reading symbols", done, total, true);
 }
 
-void mw_progress_share(struct mw_progress *progress, const char *phase, uint64_t done, uint64_t total)
+void mw_progress_share(void *progress, const char *phase, uint64_t done, uint64_t total)
 {
 	go_on(progress, phase, total ? done : 1, total ? total : 1, false);
 }

@@ -204,66 +204,71 @@ size_t mw_top_cut(const char *text, size_t columns, bool utf8, char *out)
 	return used;
 }
 
+static const struct column {
+	int at_least, width; /* of a screen that has it; its own */
+	int sort;            /* rows are sorted by it; -1: they are not */
+	const char *title;
+} table[MW_TOP_COLUMNS] = {
+	[MW_TOP_BYTES] = {0, 11, MW_TOP_BY_BYTES, "not freed"},
+	[MW_TOP_GROWTH] = {34, 12, MW_TOP_BY_GROWTH, "growth/s"},
+	[MW_TOP_BLOCKS] = {46, 10, MW_TOP_BY_BLOCKS, "blocks"},
+	[MW_TOP_RATE] = {84, 9, MW_TOP_BY_RATE, "allocs/s"},
+	[MW_TOP_LEVEL] = {118, 9, -1, "level"},
+	[MW_TOP_VERDICT] = {66, 19, -1, "verdict"},
+	[MW_TOP_KIND] = {94, 5, -1, "kind"},
+};
+
 bool mw_top_layout_make(int width, int height, struct mw_top_layout *out)
 {
-	static const struct {
-		int at_least, width;
-		size_t offset;
-	} columns[] = {
-		{0, 11, offsetof(struct mw_top_layout, bytes)},   {34, 12, offsetof(struct mw_top_layout, growth)},
-		{46, 10, offsetof(struct mw_top_layout, blocks)}, {66, 19, offsetof(struct mw_top_layout, verdict)},
-		{84, 9, offsetof(struct mw_top_layout, rate)},    {118, 9, offsetof(struct mw_top_layout, level)},
-		{94, 5, offsetof(struct mw_top_layout, kind)},
-	};
-
 	*out = (struct mw_top_layout){.name = width};
 	if (width < MW_TOP_WIDTH_MIN || height < MW_TOP_HEIGHT_MIN)
 		return false;
-	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++)
-		if (width >= columns[i].at_least) {
-			memcpy((char *)out + columns[i].offset, &columns[i].width, sizeof(columns[i].width));
-			out->name -= columns[i].width;
-		}
+	for (size_t i = 0; i < MW_TOP_COLUMNS; i++) {
+		out->columns[i] = width >= table[i].at_least ? table[i].width : 0;
+		out->name -= out->columns[i];
+	}
 	out->header = height >= 12 ? 3 : height >= 8 ? 2 : 1;
 	out->head = height >= 7;
-	out->foot = true;
-	out->rows = height - out->header - out->head - out->foot;
+	/* The last line is for keys and messages. */
+	out->rows = height - out->header - out->head - 1;
 	return true;
 }
 
-void mw_top_show_rate(double per_second, char *out, size_t size)
+struct mw_shown mw_top_show_rate(double per_second)
 {
-	if (per_second <= 0)
-		(void)snprintf(out, size, "0");
-	else if (per_second < 9.95)
-		(void)snprintf(out, size, "%.1f", per_second);
-	else if (per_second < 9999.5)
-		(void)snprintf(out, size, "%.0f", per_second);
-	else if (per_second < 9.9995e6)
-		(void)snprintf(out, size, "%.0fk", per_second / 1e3);
-	else
-		(void)snprintf(out, size, "%.0fM", per_second / 1e6);
+	struct mw_shown shown = {"0"};
+
+	if (per_second > 0 && per_second < 9.95)
+		(void)snprintf(shown.text, sizeof(shown.text), "%.1f", per_second);
+	else if (per_second > 0 && per_second < 9999.5)
+		(void)snprintf(shown.text, sizeof(shown.text), "%.0f", per_second);
+	else if (per_second > 0 && per_second < 9.9995e6)
+		(void)snprintf(shown.text, sizeof(shown.text), "%.0fk", per_second / 1e3);
+	else if (per_second > 0)
+		(void)snprintf(shown.text, sizeof(shown.text), "%.0fM", per_second / 1e6);
+	return shown;
 }
 
-void mw_top_show_bars(const struct mw_top_course *course, bool utf8, char out[3 * MW_TOP_BARS + 1])
+struct mw_shown mw_top_show_bars(const struct mw_top_course *course, bool utf8)
 {
 	static const char *const bars[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-	static const char ascii[] = " _.-=+*%#";
+	static const char *const ascii[] = {" ", "_", ".", "-", "=", "+", "*", "%", "#"};
+	struct mw_shown shown = {""};
 
-	_Static_assert(sizeof(ascii) == MW_TOP_BAR_MAX + 2, "one for each height");
-	*out = '\0';
-	for (uint32_t i = 0; i < course->bar_count; i++) {
-		const char one[] = {ascii[course->bars[i]], '\0'};
-
-		strcat(out, utf8 ? bars[course->bars[i]] : one);
-	}
+	_Static_assert(sizeof(ascii) == (MW_TOP_BAR_MAX + 1) * sizeof(*ascii), "one for each height");
+	_Static_assert(sizeof(shown.text) > (size_t)3 * MW_TOP_BARS, "for all bars");
+	for (uint32_t i = 0; i < course->bar_count; i++)
+		strcat(shown.text, (utf8 ? bars : ascii)[course->bars[i]]);
+	return shown;
 }
 
-void mw_top_show_moment(uint64_t ns, char *out, size_t size)
+struct mw_shown mw_top_show_moment(uint64_t ns)
 {
 	uint64_t us = ns / 1000 + (ns % 1000 != 0);
+	struct mw_shown shown;
 
-	(void)snprintf(out, size, "%" PRIu64 ".%06" PRIu64, us / 1000000, us % 1000000);
+	(void)snprintf(shown.text, sizeof(shown.text), "%" PRIu64 ".%06" PRIu64, us / 1000000, us % 1000000);
+	return shown;
 }
 
 /* --- the picture ----------------------------------------------------------------------------------------------------- */
@@ -368,12 +373,12 @@ static int put(const struct mw_top_picture *picture, int y, int x, int columns, 
 /* A cell of the table, at its right edge, in that colour where there are colours; 0: none. */
 static void put_cell(const struct mw_top_picture *picture, int y, int *x, int width, const char *text, short pair)
 {
-	int columns = (int)strlen(text), room = width - 1;
+	int used = (int)mw_utf8_columns(text, strlen(text)), room = width - 1;
 
 	pair = picture->color ? pair : 0;
 	if (pair)
 		attron(COLOR_PAIR(pair));
-	put(picture, y, *x + (columns < room ? room - columns : 0), room, text);
+	put(picture, y, *x + (used < room ? room - used : 0), room, text);
 	if (pair)
 		attroff(COLOR_PAIR(pair));
 	*x += width;
@@ -424,11 +429,9 @@ static void put_state(const struct mw_top_picture *picture, char *out, size_t si
 		(void)snprintf(out, size, "LET GO");
 }
 
-/* "+1.5 KiB", "-512 B", "0 B": a change since `base`, a second. */
-static struct mw_shown show_growth(const struct mw_top_view *view, double change)
+/* "+1.5 KiB", "-512 B", "0 B" */
+static struct mw_shown show_growth(double rate)
 {
-	double rate = mw_top_view_rate(view, change);
-
 	return mw_show_change(rate < 0 ? (uint64_t)(0.5 - rate) : 0, rate < 0 ? 0 : (uint64_t)(0.5 + rate));
 }
 
@@ -466,20 +469,19 @@ static void put_process(const struct mw_top_picture *picture, int y, int width)
 {
 	const struct mw_top_view *view = picture->view;
 	const struct mw_top_shot *shot = view->shown, *base = view->base;
-	char text[600], rate[40], not_hooked[200] = "", stopped[40] = "not known", moment[40], zero[80] = "";
+	char text[600], not_hooked[200] = "", stopped[40] = "not known", zero[80] = "";
 	double share = mw_top_view_rate(view, (double)(shot->stood_ns - base->stood_ns)) / NS * 100;
 
-	mw_top_show_rate(mw_top_view_rate(view, (double)(shot->events - base->events)), rate, sizeof(rate));
 	if (shot->has_stood)
 		(void)snprintf(stopped, sizeof(stopped), "%.1f %%", share > 100 ? 100 : share);
-	mw_top_show_moment(shot->zero_ns, moment, sizeof(moment));
 	if (shot->zeros)
-		(void)snprintf(zero, sizeof(zero), ", since %s s", moment);
+		(void)snprintf(zero, sizeof(zero), ", since %s s", mw_top_show_moment(shot->zero_ns).text);
 	if (*shot->not_hooked)
 		(void)snprintf(not_hooked, sizeof(not_hooked), ", not hooked: %s", shot->not_hooked);
 	(void)snprintf(text, sizeof(text), "resident %s, events %s/s, stopped %s, lost %s%s%s%s",
-		       mw_show_size(shot->rss).text, rate, stopped, mw_show_count(shot->lost).text, not_hooked, zero,
-		       shot->kept ? "" : ", not kept");
+		       mw_show_size(shot->rss).text,
+		       mw_top_show_rate(mw_top_view_rate(view, (double)(shot->events - base->events))).text, stopped,
+		       mw_show_count(shot->lost).text, not_hooked, zero, shot->kept ? "" : ", not kept");
 	put(picture, y, 0, width, text);
 }
 
@@ -493,7 +495,7 @@ static void put_header(const struct mw_top_picture *picture, int lines, int widt
 	if (!shot)
 		return;
 	change = (double)(shot->heap.bytes + shot->vm.bytes) - (double)(base->heap.bytes + base->vm.bytes);
-	growth = show_growth(picture->view, change);
+	growth = show_growth(mw_top_view_rate(picture->view, change));
 	if (lines > 1) {
 		put_first_line(picture, width);
 		put_amounts(picture, 1, width, growth);
@@ -509,73 +511,73 @@ static void put_header(const struct mw_top_picture *picture, int lines, int widt
 
 /* --- the table --------------------------------------------------------------------------------------------- */
 
+/* The name of a column, with a mark where rows are sorted by it. */
+static const char *title_of(const struct mw_top_view *view, int sort, const char *title, char text[40])
+{
+	(void)snprintf(text, 40, "%s%s", (int)view->sort != sort ? "" : view->reversed ? "^" : "*", title);
+	return text;
+}
+
 static void put_head(const struct mw_top_picture *picture, const struct mw_top_layout *layout, int width)
 {
 	const struct mw_top_view *view = picture->view;
-	const struct {
-		int width, sort;
-		const char *title;
-	} columns[] = {
-		{layout->bytes, MW_TOP_BY_BYTES, "not freed"},
-		{layout->growth, MW_TOP_BY_GROWTH, "growth/s"},
-		{layout->blocks, MW_TOP_BY_BLOCKS, "blocks"},
-		{layout->rate, MW_TOP_BY_RATE, "allocs/s"},
-		{layout->level, -1, "level"},
-		{layout->verdict, -1, "verdict"},
-		{layout->kind, -1, "kind"},
-		{layout->name, MW_TOP_BY_NAME, group_names[view->group]},
-	};
-	int x = 0;
+	int x = 0, y = layout->header;
+	char text[40];
 
 	attron(A_REVERSE);
-	mvhline(layout->header, 0, ' ', width);
-	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
-		bool sorted = (int)view->sort == columns[i].sort;
-		char text[40];
-
-		(void)snprintf(text, sizeof(text), "%s%s", !sorted ? "" : view->reversed ? "^" : "*", columns[i].title);
-		if (columns[i].sort == MW_TOP_BY_NAME)
-			put(picture, layout->header, x, columns[i].width, text);
-		else
-			put_cell(picture, layout->header, &x, columns[i].width, text, 0);
-	}
+	mvhline(y, 0, ' ', width);
+	for (size_t i = 0; i < MW_TOP_COLUMNS; i++)
+		put_cell(picture, y, &x, layout->columns[i], title_of(view, table[i].sort, table[i].title, text), 0);
+	put(picture, y, x, layout->name, title_of(view, MW_TOP_BY_NAME, group_names[view->group], text));
 	attroff(A_REVERSE);
+}
+
+struct cell {
+	struct mw_shown shown;
+	short pair; /* its colour; 0: none */
+};
+
+static void fill_cells(const struct mw_top_picture *picture, const struct mw_top_item *item,
+		       const struct mw_top_row *row, struct cell cells[MW_TOP_COLUMNS])
+{
+	const struct mw_top_view *view = picture->view;
+	const struct mw_top_course *course = mw_top_view_course(view, item);
+	double growth = mw_top_view_rate(view, (double)row->growth);
+
+	cells[MW_TOP_BYTES].shown = mw_show_size(row->impacting.bytes);
+	cells[MW_TOP_GROWTH].shown = show_growth(growth);
+	if (fabs(growth) >= 0.5)
+		cells[MW_TOP_GROWTH].pair = growth > 0 ? PAIR_UP : PAIR_DOWN;
+	cells[MW_TOP_BLOCKS].shown = mw_show_count(row->impacting.count);
+	cells[MW_TOP_RATE].shown = mw_top_show_rate(mw_top_view_rate(view, (double)row->new_allocations));
+	if (item->kind == MW_TOP_CHILD || view->group == MW_TOP_STACKS)
+		cells[MW_TOP_KIND].shown =
+			row->kind == MW_KIND_VM ? (struct mw_shown){"vm"} : (struct mw_shown){"heap"};
+	if (course)
+		cells[MW_TOP_LEVEL].shown = mw_top_show_bars(course, picture->utf8);
+	if (!course || !course->judged)
+		return;
+	(void)snprintf(cells[MW_TOP_VERDICT].shown.text, sizeof(cells->shown.text), "%s%s",
+		       mw_growth_name(course->verdict),
+		       course->certain || course->verdict == MW_GROWTH_TOO_SHORT ? "" : "?");
+	cells[MW_TOP_VERDICT].pair = course->verdict >= MW_GROWTH_STEADY ? PAIR_UP : 0;
 }
 
 static void put_row(const struct mw_top_picture *picture, const struct mw_top_layout *layout,
 		    const struct mw_top_item *item, bool selected, int y)
 {
-	const struct mw_top_view *view = picture->view;
-	const struct mw_top_row *row = mw_top_view_row(view, item);
-	const struct mw_top_course *course = mw_top_view_course(view, item);
-	bool is_stack = item->kind == MW_TOP_CHILD || view->group == MW_TOP_STACKS, judged = course && course->judged;
-	char text[MW_TOP_TEXT], rate[40], bars[3 * MW_TOP_BARS + 1] = "", verdict[40] = "";
+	const struct mw_top_row *row = mw_top_view_row(picture->view, item);
 	int x = 0, indent = item->kind == MW_TOP_CHILD ? 2 : 0;
-	double growth;
+	struct cell cells[MW_TOP_COLUMNS] = {0};
+	char text[MW_TOP_TEXT];
 
 	if (!row)
 		return;
-	growth = mw_top_view_rate(view, (double)row->growth);
-	mw_top_show_rate(mw_top_view_rate(view, (double)row->new_allocations), rate, sizeof(rate));
-	if (course)
-		mw_top_show_bars(course, picture->utf8, bars);
-	if (judged)
-		(void)snprintf(verdict, sizeof(verdict), "%s%s", mw_growth_name(course->verdict),
-			       course->certain || course->verdict == MW_GROWTH_TOO_SHORT ? "" : "?");
-	put_cell(picture, y, &x, layout->bytes, mw_show_size(row->impacting.bytes).text, 0);
-	put_cell(picture, y, &x, layout->growth, show_growth(view, (double)row->growth).text,
-		 selected || fabs(growth) < 0.5 ? 0
-		 : growth > 0                   ? PAIR_UP
-						: PAIR_DOWN);
-	put_cell(picture, y, &x, layout->blocks, mw_show_count(row->impacting.count).text, 0);
-	put_cell(picture, y, &x, layout->rate, rate, 0);
-	put(picture, y, x, layout->level - 1, bars);
-	x += layout->level;
-	put_cell(picture, y, &x, layout->verdict, verdict,
-		 !selected && judged && course->verdict >= MW_GROWTH_STEADY ? PAIR_UP : 0);
-	put_cell(picture, y, &x, layout->kind, !is_stack ? "" : row->kind == MW_KIND_VM ? "vm" : "heap", 0);
-	mw_top_view_text(view, item, text, sizeof(text));
-	put(picture, y, x + indent, 1, view->group == MW_TOP_THREADS ? " " : item->open ? "-" : "+");
+	fill_cells(picture, item, row, cells);
+	for (size_t i = 0; i < MW_TOP_COLUMNS; i++)
+		put_cell(picture, y, &x, layout->columns[i], cells[i].shown.text, selected ? 0 : cells[i].pair);
+	mw_top_view_text(picture->view, item, text, sizeof(text));
+	put(picture, y, x + indent, 1, picture->view->group == MW_TOP_THREADS ? " " : item->open ? "-" : "+");
 	put(picture, y, x + 2 + indent, layout->name - 2 - indent, text);
 }
 

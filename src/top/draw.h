@@ -3,6 +3,7 @@
 #ifndef MW_TOP_DRAW_H
 #define MW_TOP_DRAW_H
 
+#include "output/line.h"
 #include "top/view.h"
 
 #include <limits.h>
@@ -63,22 +64,32 @@ void mw_top_tty_unblock(void);
  */
 size_t mw_top_cut(const char *text, size_t columns, bool utf8, char *out);
 
-/* Columns of a table; 0: there is no room for that one. */
+enum mw_top_column {
+	MW_TOP_BYTES,
+	MW_TOP_GROWTH,
+	MW_TOP_BLOCKS,
+	MW_TOP_RATE,
+	MW_TOP_LEVEL,
+	MW_TOP_VERDICT,
+	MW_TOP_KIND,
+	MW_TOP_COLUMNS, /* behind them stands the name */
+};
+
 struct mw_top_layout {
-	int bytes, growth, blocks, rate, level, verdict, kind; /* widths, with the blank behind them */
-	int name;                                              /* what is left */
-	int header;                                            /* lines above the table's head */
-	int rows;                                              /* lines for rows */
-	bool head, foot;                                       /* is there a line for them? */
+	int columns[MW_TOP_COLUMNS]; /* widths, with the blank behind them; 0: there is no room for that one */
+	int name;                    /* what is left */
+	int header;                  /* lines above the table's head */
+	int rows;                    /* lines for rows */
+	bool head;                   /* is there a line for it? */
 };
 /* False: the screen is too small for a table. */
 bool mw_top_layout_make(int width, int height, struct mw_top_layout *out);
 
 /* "0", "0.3", "12", "1200", "12k", "35M" */
-void mw_top_show_rate(double per_second, char *out, size_t size);
-/* "_" to "█", or in ASCII: a level over time. `out` takes 3 bytes a bar and a NUL. */
-void mw_top_show_bars(const struct mw_top_course *course, bool utf8, char out[3 * MW_TOP_BARS + 1]);
+struct mw_shown mw_top_show_rate(double per_second);
+/* "_" to "█", or in ASCII: a level over time. */
+struct mw_shown mw_top_show_bars(const struct mw_top_course *course, bool utf8);
 /* "3.141593": seconds, rounded up, so that nothing from before the moment is after what is shown. */
-void mw_top_show_moment(uint64_t ns, char *out, size_t size);
+struct mw_shown mw_top_show_moment(uint64_t ns);
 
 #endif

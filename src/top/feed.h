@@ -81,7 +81,6 @@ struct mw_top_shot {
 	bool has_stood;
 	bool kept;            /* what is seen goes into a recording, or a file for one */
 	char not_hooked[160]; /* names of functions whose calls are not seen, the first few; "": all are */
-	unsigned holders;     /* the screen's business */
 	uint32_t stack_count, thread_count;
 	struct mw_track_sum *stacks, *threads;
 	struct mw_top_thread *names; /* of the threads */

@@ -49,16 +49,6 @@ struct mw_top_screen {
 	struct mw_top_wishes wishes; /* of that process */
 };
 
-/* In the first thread: the signal comes to the screen's, which alone takes it. */
-static void block_sigwinch(void)
-{
-	sigset_t size;
-
-	sigemptyset(&size);
-	sigaddset(&size, SIGWINCH);
-	pthread_sigmask(SIG_BLOCK, &size, NULL);
-}
-
 static void say(struct mw_top_screen *screen, const char *text)
 {
 	(void)snprintf(screen->message, sizeof(screen->message), "%s", text);
@@ -513,32 +503,30 @@ struct mw_error *mw_top_screen_create(struct mw_top_feeds *feeds, struct mw_top_
 				      struct mw_top_screen **out)
 {
 	struct mw_top_screen *screen = calloc(1, sizeof(*screen));
-	sigset_t foreign, before;
-	int errnum;
+	struct mw_error *err = NULL;
+	sigset_t size;
 
 	if (!screen)
 		return mw_error_nomem();
 	screen->feeds = feeds;
-	screen->views = calloc(feeds->count, sizeof(*screen->views));
-	if (!screen->views) {
-		free_all(screen);
-		return mw_error_nomem();
-	}
 	screen->picture.process_count = feeds->count;
+	screen->picture.utf8 = utf8;
 	screen->work = work;
 	screen->first = pthread_self();
-	for (size_t i = 0; i < feeds->count; i++)
+	screen->views = calloc(feeds->count, sizeof(*screen->views));
+	for (size_t i = 0; screen->views && i < feeds->count; i++)
 		screen->views[i].known = &feeds->items[i].known;
-	screen->picture.utf8 = utf8;
-	show_process(screen, 0);
-	block_sigwinch();
-	mw_process_setup_foreign_signals(&foreign);
-	pthread_sigmask(SIG_SETMASK, &foreign, &before);
-	errnum = pthread_create(&screen->thread, NULL, run, screen);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (errnum) {
+	/* In the first thread: it comes to the screen's, which alone takes it. */
+	sigemptyset(&size);
+	sigaddset(&size, SIGWINCH);
+	pthread_sigmask(SIG_BLOCK, &size, NULL);
+	if (screen->views) {
+		show_process(screen, 0);
+		err = mw_process_setup_thread(&screen->thread, run, screen);
+	}
+	if (!screen->views || err) {
 		free_all(screen);
-		return mw_error_create(MW_ERROR_SYSTEM, errnum, "cannot make a thread");
+		return err ? err : mw_error_nomem();
 	}
 	*out = screen;
 	return NULL;

@@ -150,11 +150,6 @@ static struct mw_partials partials_of(const struct top *top)
 	return partials;
 }
 
-static void on_read(void *context, const char *phase, uint64_t done, uint64_t total)
-{
-	mw_progress_share(context, phase, done, total);
-}
-
 /* The model knows what came since the zero point: the reports are of all that was kept. */
 static struct mw_error *report_kept(struct top *top, int fd)
 {
@@ -172,7 +167,7 @@ static struct mw_error *report_kept(struct top *top, int fd)
 
 	mw_process_setup_reporting(&partials);
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	err = mw_replay_open(path, on_read, progress, &replay);
+	err = mw_replay_open(path, mw_progress_share, progress, &replay);
 	if (!err)
 		err = mw_reports_replay(&reports, &wish, replay, &interval);
 	if (!err)

@@ -13,22 +13,9 @@
 
 /* --- history ----------------------------------------------------------------------------------------------- */
 
-static struct mw_top_shot *hold(struct mw_top_shot *shot)
-{
-	if (shot)
-		shot->holders++;
-	return shot;
-}
-
-static void release(struct mw_top_shot *shot)
-{
-	if (shot && --shot->holders == 0)
-		free(shot);
-}
-
 static void drop_first(struct mw_top_history *history)
 {
-	release(history->shots[0]);
+	free(history->shots[0]);
 	history->count--;
 	memmove(history->shots, history->shots + 1, history->count * sizeof(history->shots[0]));
 }
@@ -43,71 +30,66 @@ static void add_shot(struct mw_top_history *history, struct mw_top_shot *shot)
 		drop_first(history);
 	if (history->count == MW_TOP_HISTORY)
 		drop_first(history);
-	history->shots[history->count++] = hold(shot);
+	history->shots[history->count++] = shot;
 }
 
-static struct mw_top_shot *newest_of(const struct mw_top_history *history)
+/* Growth is measured since the first inside the span: the newest itself where there is no other. */
+static void look_at_newest(struct mw_top_view *view)
 {
-	return history->count ? history->shots[history->count - 1] : NULL;
-}
-
-/* The one that growth is measured since: the first inside the span. The newest itself where there is no other. */
-static struct mw_top_shot *base_of(const struct mw_top_history *history)
-{
-	struct mw_top_shot *newest = newest_of(history);
+	const struct mw_top_history *history = &view->history;
 	/* Shots are a second apart, and a little more. */
 	const uint64_t reach_ns = MW_TOP_SPAN_NS + MW_TOP_SPAN_NS / 20;
+	const struct mw_top_shot *newest;
+	size_t base = 0;
 
-	for (size_t i = 0; i < history->count; i++)
-		if (newest->time_ns - history->shots[i]->time_ns <= reach_ns)
-			return history->shots[i];
-	return newest;
+	if (!history->count)
+		return;
+	newest = history->shots[history->count - 1];
+	while (newest->time_ns - history->shots[base]->time_ns > reach_ns)
+		base++;
+	view->base = history->shots[base];
+	/* There was no time for courses in each; those of before a zero point are of something else. */
+	if (newest->course_count || (view->shown && view->course_zeros != newest->zeros)) {
+		memcpy(view->courses, newest->courses, newest->course_count * sizeof(*view->courses));
+		view->course_count = newest->course_count;
+		view->course_zeros = newest->zeros;
+	}
+	view->shown = newest;
 }
 
 void mw_top_view_deinit(struct mw_top_view *view)
 {
-	release(view->shown);
-	release(view->base);
-	release(view->judged);
 	while (view->history.count)
 		drop_first(&view->history);
+	while (view->later.count)
+		drop_first(&view->later);
 	mw_filter_destroy(view->filters[MW_TOP_OF_STACKS]);
 	mw_filter_destroy(view->filters[MW_TOP_OF_THREADS]);
 	free(view->said);
 	free(view->rows.items);
 	free(view->children.items);
 	free(view->items);
-	*view = (struct mw_top_view){.known = NULL};
-}
-
-static void look_at_newest(struct mw_top_view *view)
-{
-	struct mw_top_shot *shown = hold(newest_of(&view->history));
-	struct mw_top_shot *base = hold(base_of(&view->history));
-
-	/* There was no time for courses in each; those of before a zero point are of something else. */
-	if (shown && (shown->course_count || (view->judged && view->judged->zeros != shown->zeros))) {
-		release(view->judged);
-		view->judged = shown->course_count ? hold(shown) : NULL;
-	}
-	release(view->shown);
-	release(view->base);
-	view->shown = shown;
-	view->base = base;
 }
 
 void mw_top_view_shot(struct mw_top_view *view, struct mw_top_shot *shot)
 {
+	if (view->paused) {
+		add_shot(&view->later, shot);
+		return;
+	}
 	add_shot(&view->history, shot);
-	if (!view->paused)
-		look_at_newest(view);
+	look_at_newest(view);
 }
 
 void mw_top_view_pause(struct mw_top_view *view, bool paused)
 {
 	view->paused = paused;
-	if (!paused)
-		look_at_newest(view);
+	if (paused)
+		return;
+	for (size_t i = 0; i < view->later.count; i++)
+		add_shot(&view->history, view->later.shots[i]);
+	view->later.count = 0;
+	look_at_newest(view);
 }
 
 static const struct mw_top_stack *stack_of(const struct mw_top_view *view, uint32_t number)
@@ -611,9 +593,9 @@ const struct mw_top_course *mw_top_view_course(const struct mw_top_view *view, c
 
 	if (!key_of(view, item, &key))
 		return NULL;
-	for (uint32_t i = 0; view->judged && i < view->judged->course_count; i++)
-		if (view->judged->courses[i].of.module == key.module && view->judged->courses[i].of.key == key.key)
-			return &view->judged->courses[i];
+	for (uint32_t i = 0; i < view->course_count; i++)
+		if (view->courses[i].of.module == key.module && view->courses[i].of.key == key.key)
+			return &view->courses[i];
 	return NULL;
 }
 

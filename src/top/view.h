@@ -86,9 +86,10 @@ enum {
 
 struct mw_top_view {
 	const struct mw_top_known *known;
-	struct mw_top_history history;
-	struct mw_top_shot *shown, *base;          /* what is looked at; NULL: nothing yet */
-	struct mw_top_shot *judged;                /* the latest that has courses, of the same zero point; NULL: none */
+	struct mw_top_history history, later;         /* later: what came while it is paused */
+	const struct mw_top_shot *shown, *base;       /* what is looked at, of the history; NULL: nothing yet */
+	struct mw_top_course courses[MW_TOP_COURSES]; /* the latest of the same zero point */
+	uint32_t course_count, course_zeros;
 	struct mw_filter *filters[MW_TOP_FILTERS]; /* NULL: all are shown */
 	uint8_t *said;                             /* what that of stacks says of each */
 	size_t said_count, unnamed;                /* stacks of which it says nothing before they have names */

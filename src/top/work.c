@@ -425,8 +425,6 @@ struct mw_error *mw_top_work_create(struct mw_top_feeds *feeds, const char *no_w
 {
 	struct mw_top_work *work = calloc(1, sizeof(*work));
 	struct mw_error *err;
-	sigset_t all, before;
-	int errnum;
 
 	if (!work)
 		return mw_error_nomem();
@@ -436,17 +434,11 @@ struct mw_error *mw_top_work_create(struct mw_top_feeds *feeds, const char *no_w
 	pthread_mutex_init(&work->lock, NULL);
 	pthread_cond_init(&work->changed, NULL);
 	err = names_init(work);
+	if (!err)
+		err = mw_process_setup_thread(&work->thread, run, work);
 	if (err) {
 		mw_top_work_destroy(work);
 		return err;
-	}
-	mw_process_setup_foreign_signals(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	errnum = pthread_create(&work->thread, NULL, run, work);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (errnum) {
-		mw_top_work_destroy(work);
-		return mw_error_create(MW_ERROR_SYSTEM, errnum, "cannot make a thread");
 	}
 	*out = work;
 	return NULL;

@@ -149,13 +149,10 @@ static struct mw_top_shot *shot(uint64_t zero_ns, uint64_t time_ns, uint32_t zer
 
 static void check_course(const struct mw_top_course *course, enum mw_growth_verdict verdict, const char *bars)
 {
-	char text[3 * MW_TOP_BARS + 1];
-
 	assert_non_null(course);
 	assert_true(course->judged);
 	assert_string_equal(mw_growth_name(course->verdict), mw_growth_name(verdict));
-	mw_top_show_bars(course, false, text);
-	assert_string_equal(text, bars);
+	assert_string_equal(mw_top_show_bars(course, false).text, bars);
 }
 
 static const struct mw_top_course *course_of(uint32_t stack)
@@ -237,13 +234,9 @@ static void test_no_courses(void **state)
 static void test_bars(void **state)
 {
 	const struct mw_top_course course = {.bar_count = 3, .bars = {0, 1, 8}};
-	char text[3 * MW_TOP_BARS + 1];
-
 	(void)state;
-	mw_top_show_bars(&course, true, text);
-	assert_string_equal(text, " ▁█");
-	mw_top_show_bars(&course, false, text);
-	assert_string_equal(text, " _#");
+	assert_string_equal(mw_top_show_bars(&course, true).text, " ▁█");
+	assert_string_equal(mw_top_show_bars(&course, false).text, " _#");
 }
 
 /* --- filters ----------------------------------------------------------------------------------------------- */

@@ -333,12 +333,14 @@ static void test_layout(void **state)
 	assert_false(mw_top_layout_make(80, 4, &layout));
 	for (int width = MW_TOP_WIDTH_MIN; width < 300; width++)
 		for (int height = MW_TOP_HEIGHT_MIN; height < 60; height++) {
+			int sum = 0;
+
 			assert_true(mw_top_layout_make(width, height, &layout));
-			assert_int_equal(layout.bytes + layout.growth + layout.blocks + layout.rate + layout.level +
-						 layout.verdict + layout.kind + layout.name,
-					 width);
-			assert_int_equal(layout.header + layout.head + layout.foot + layout.rows, height);
-			assert_true(layout.name >= 9 && layout.rows >= 3 && layout.bytes);
+			for (size_t i = 0; i < MW_TOP_COLUMNS; i++)
+				sum += layout.columns[i];
+			assert_int_equal(sum + layout.name, width);
+			assert_int_equal(layout.header + layout.head + layout.rows + 1, height);
+			assert_true(layout.name >= 9 && layout.rows >= 3 && layout.columns[MW_TOP_BYTES]);
 		}
 }
 
@@ -351,21 +353,15 @@ static void test_rates(void **state)
 		{0, "0"},       {0.3, "0.3"},   {12, "12"},   {1536, "1536"},
 		{20000, "20k"}, {1.2e7, "12M"}, {-2048, "0"}, {-0.2, "0"},
 	};
-	char out[80];
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		mw_top_show_rate(cases[i].value, out, sizeof(out));
-		assert_string_equal(out, cases[i].rate);
-	}
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_string_equal(mw_top_show_rate(cases[i].value).text, cases[i].rate);
 }
 
 static void check_moment(uint64_t ns, const char *expected)
 {
-	char out[40];
-
-	mw_top_show_moment(ns, out, sizeof(out));
-	assert_string_equal(out, expected);
+	assert_string_equal(mw_top_show_moment(ns).text, expected);
 }
 
 static void test_moment(void **state)
