@@ -212,7 +212,7 @@ static void put_header(struct mw_text *text)
 		       mw_show_seconds(report->window.seconds).text);
 	mw_line_name(line, report->engine.name);
 	if (complete)
-		mw_line_printf(line, ": nothing was lost");
+		mw_line_printf(line, ": nothing lost");
 	else if (report->lost.cut)
 		mw_line_printf(line, ": the recording was cut off here (%s)", report->lost.cut);
 	else
@@ -294,12 +294,12 @@ static void put_children(struct mw_text *text)
 }
 
 /* Fit for a shell, in lines that can be copied to one. */
-static void put_packages(struct mw_text *text)
+static void put_packages(struct mw_text *text, int indent)
 {
 	const struct mw_report_nameless *nameless = &text->report->nameless;
 	struct mw_line *line = &text->line;
 
-	mw_line_printf(line, "      %s%s", nameless->sudo, nameless->begin);
+	mw_line_printf(line, "%*s%s%s", indent, "", nameless->sudo, nameless->begin);
 	for (size_t i = 0; i < nameless->argument_count; i++) {
 		char *word = mw_shell_word(nameless->arguments[i]);
 		size_t columns = word ? mw_utf8_columns(word, strlen(word)) : 0;
@@ -310,7 +310,7 @@ static void put_packages(struct mw_text *text)
 		line->failed |= !word;
 		if (text->options->width && mw_line_columns(line, 0) + columns + 3 > text->options->width) {
 			MW_TEXT_ROW(text, " \\");
-			mw_line_printf(line, "     ");
+			mw_line_printf(line, "%*s", indent - 1, "");
 		}
 		mw_line_printf(line, " %s", word ? word : "");
 		free(word);
@@ -329,22 +329,30 @@ const char *mw_text_nameless_hint(const struct mw_report_nameless *nameless)
 					   : "build them with -g, and do not strip them";
 }
 
-static void put_nameless(struct mw_text *text)
+static bool is_nameless(const struct mw_report_suspect *suspect)
 {
-	const struct mw_report_nameless *nameless = &text->report->nameless;
+	return (suspect->verdict >= MW_GROWTH_STEADY || suspect->verdict == MW_GROWTH_TOO_SHORT) && suspect->frame &&
+	       !suspect->frame->function;
+}
+
+/* Where the worst suspect has no name, how it is had is said with the answer, else among the limits. */
+static void put_nameless(struct mw_text *text, bool answers)
+{
+	const struct mw_report *report = text->report;
+	const struct mw_report_nameless *nameless = &report->nameless;
 	struct mw_line *line = &text->line;
 
-	if (!nameless->module_count)
+	if (!nameless->module_count || answers != (report->suspect_count && is_nameless(&report->suspects[0])))
 		return;
-	mw_line_printf(line, "  - Names of functions in ");
+	mw_line_printf(line, "%sames of functions in ", answers ? "      No n" : "  - N");
 	for (size_t i = 0; i < nameless->module_count; i++) {
 		mw_line_printf(line, "%s", i == 0 ? "" : i + 1 == nameless->module_count ? " and " : ", ");
 		mw_line_name(line, mw_text_base_name(nameless->modules[i]));
 	}
-	MW_TEXT_SAY(text, 4, " (they are shown as offsets): %s%s", mw_text_nameless_hint(nameless),
+	MW_TEXT_SAY(text, answers ? 6 : 4, " (they are shown as offsets): %s%s", mw_text_nameless_hint(nameless),
 		    nameless->begin ? ":" : ".");
 	if (nameless->begin)
-		put_packages(text);
+		put_packages(text, answers ? 8 : 6);
 }
 
 /* What the first suspects or the growth of the RSS may come from is said with the answer, else among the limits. */
@@ -529,7 +537,7 @@ static void put_limits(struct mw_text *text)
 {
 	const struct mw_report *report = text->report;
 
-	mw_text_heading(text, "What this report cannot know");
+	text->heading = "What this report cannot know";
 	if (report->lost.events)
 		MW_TEXT_SAY(text, 4,
 			    "  - %s event%s lost: a block shown as not freed may have been freed unseen, and an "
@@ -544,11 +552,12 @@ static void put_limits(struct mw_text *text)
 			    report->tracked[MW_KIND_HEAP] || report->tracked[MW_KIND_VM] ? "" : ", ",
 			    report->tracked[MW_KIND_VM] ? "" : "vm");
 	put_runtimes(text, false);
-	put_nameless(text);
+	put_nameless(text, false);
 	put_before(text);
 	put_unknown_space(text);
 	put_refusals(text);
 	put_cut(text);
+	text->heading = NULL;
 }
 
 /* --- the report ------------------------------------------------------------------------------------------- */
@@ -577,6 +586,12 @@ static void put_more(struct mw_text *text)
 		    "report FILE --by module,stack --from A --to B)");
 }
 
+static bool is_empty(const struct mw_views *views)
+{
+	return !(views->groups && views->groups->row_count) && !(views->tree && views->tree->node_count) &&
+	       !(views->blocks && views->blocks->row_count);
+}
+
 /* A question is answered by its views alone. */
 static void put_report(struct mw_text *text, const struct mw_views *views)
 {
@@ -584,6 +599,14 @@ static void put_report(struct mw_text *text, const struct mw_views *views)
 
 	for (unsigned kind = 0; kind < MW_KIND_COUNT; kind++)
 		any = any || text->report->totals[kind].size.count || text->report->totals[kind].aofi.count;
+	if (views && !text->options->all && is_empty(views)) {
+		mw_line_name(&text->line, text->report->target.comm);
+		mw_line_printf(&text->line, " (pid %d): nothing to show", text->report->target.pid);
+		mw_line_printf(&text->line, "%s", views->filter ? " of what passes the filter " : "");
+		mw_line_name(&text->line, views->filter ? views->filter : "");
+		mw_text_paragraph(text, 2);
+		return;
+	}
 	put_header(text);
 	if (views && !text->options->all) {
 		mw_text_views(text, views);
@@ -591,6 +614,7 @@ static void put_report(struct mw_text *text, const struct mw_views *views)
 	}
 	mw_text_answer(text);
 	put_runtimes(text, true);
+	put_nameless(text, true);
 	if (any)
 		put_children(text);
 	if (views)

@@ -19,6 +19,7 @@ struct mw_text {
 	const struct mw_output_options *options;
 	FILE *stream;
 	struct mw_line line;        /* scratch */
+	const char *heading;        /* of what may come: written before the next line */
 	struct mw_amount impacting; /* heap and vm: what shares are shares of */
 };
 

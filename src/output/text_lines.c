@@ -11,10 +11,21 @@
 #define HEADING "\033[1m"
 #define ALARM   "\033[31m"
 
+/* The heading that waits for what stands below it. */
+static void put_heading(struct mw_text *text)
+{
+	bool colored = text->options->color;
+
+	if (text->heading)
+		fprintf(text->stream, "\n%s%s%s\n", colored ? HEADING : "", text->heading, colored ? RESET : "");
+	text->heading = NULL;
+}
+
 void mw_text_line(struct mw_text *text, enum mw_style style)
 {
 	const char *data = text->line.length ? text->line.data : "";
 
+	put_heading(text);
 	if (!text->options->color || style == MW_STYLE_PLAIN)
 		fprintf(text->stream, "%s\n", data);
 	else
@@ -56,6 +67,7 @@ void mw_text_styled_paragraph(struct mw_text *text, unsigned indent, enum mw_sty
 	size_t gap = 0;
 	bool colored = text->options->color && style != MW_STYLE_PLAIN;
 
+	put_heading(text);
 	if (colored)
 		fputs(style == MW_STYLE_HEADING ? HEADING : ALARM, text->stream);
 	fprintf(text->stream, "%*s", (int)column, "");
@@ -301,7 +313,7 @@ static void put_frame(struct mw_text *text, size_t number, const struct mw_repor
 #define LEAST_FOLDED 2
 
 /* The insides of C++'s standard library. */
-static bool is_folded(const struct mw_report_frame *frame)
+static bool is_std(const struct mw_report_frame *frame)
 {
 	const char *name = frame->function, *at;
 
@@ -314,23 +326,55 @@ static bool is_folded(const struct mw_report_frame *frame)
 	return strncmp(name, "std::", 5) == 0 || strncmp(name, "__gnu_cxx::", 11) == 0;
 }
 
+/* What calls main(), or a thread's function. */
+static bool is_start(const struct mw_report_frame *frame)
+{
+	static const char *const names[] = {"__libc_start_main",
+					    "__libc_start_main_impl",
+					    "__libc_start_call_main",
+					    "_start",
+					    "start_thread",
+					    "__clone3",
+					    "__clone",
+					    "clone3",
+					    "clone"};
+
+	for (size_t i = 0; frame->function && i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(frame->function, names[i]) == 0)
+			return true;
+	return false;
+}
+
+static size_t run_of(const struct mw_report_stack *stack, size_t from, size_t end,
+		     bool (*is)(const struct mw_report_frame *))
+{
+	size_t next = from;
+
+	while (next < end && is(&stack->frames[next]))
+		next++;
+	return next - from;
+}
+
 void mw_text_frames(struct mw_text *text, const struct mw_report_stack *stack, size_t most)
 {
 	/* One left-out frame would take the line that tells of it. */
 	size_t shown = stack->frame_count - most == 1 || stack->frame_count <= most ? stack->frame_count : most;
 
 	for (size_t i = 0; i < shown;) {
-		size_t next = i;
+		size_t of_std = run_of(stack, i, shown, is_std),
+		       of_start = run_of(stack, i, stack->frame_count, is_start);
 
-		while (next < shown && is_folded(&stack->frames[next]))
-			next++;
-		if (next - i < LEAST_FOLDED || text->options->all) {
+		if (text->options->all || (of_std < LEAST_FOLDED && of_start < LEAST_FOLDED)) {
 			put_frame(text, i, &stack->frames[i]);
 			i++;
-			continue;
+		} else if (of_start) {
+			MW_TEXT_ROW(text, "   #%zu-%zu (start)", i, i + of_start - 1);
+			i += of_start;
+		} else {
+			MW_TEXT_ROW(text, "   #%zu-%zu std:: (%zu frames)", i, i + of_std - 1, of_std);
+			i += of_std;
 		}
-		MW_TEXT_ROW(text, "   #%zu-%zu std:: (%zu frames)", i, next - 1, next - i);
-		i = next;
+		shown = i > shown ? i : shown;
 	}
 	if (shown < stack->frame_count)
 		mw_line_printf(&text->line, "   … %zu more frames", stack->frame_count - shown);

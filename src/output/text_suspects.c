@@ -11,6 +11,7 @@
 #define NAME_COLUMNS 60   /* of a function in the answer */
 #define FRAMES       12   /* of a suspect's stack */
 #define MINOR        10   /* growth that is seen, to so much more that the RSS grew by, is not the answer */
+#define TRIFLE       100  /* of what was not freed */
 #define LEAST_SHARE  1000 /* a smaller one of blocks that are freed is said in blocks */
 #define LEAST_RATE   1.0  /* bytes a day: less is not worth a projection */
 #define FAR          (10 * 365.25 * 86400) /* seconds: later than that nobody waits for it */
@@ -374,26 +375,39 @@ static void put_calm(struct mw_text *text)
 	mw_text_paragraph(text, 2);
 }
 
+/* Without --all, what is but a trifle and may be none is not worth its lines. */
+static size_t worth_showing(const struct mw_text *text, size_t count)
+{
+	const struct mw_report_suspect *suspects = text->report->suspects;
+	size_t shown = count < text->options->top ? count : text->options->top;
+
+	while (!text->options->all && shown > 1 && suspects[shown - 1].verdict == MW_GROWTH_TOO_SHORT &&
+	       suspects[shown - 1].bytes < text->impacting.bytes / TRIFLE)
+		shown--;
+	return shown;
+}
+
 void mw_text_suspects(struct mw_text *text)
 {
 	const struct mw_report *report = text->report;
-	size_t count = count_of(report, MW_GROWTH_STEADY, MW_GROWTH_CONTAINER) +
-		       count_of(report, MW_GROWTH_TOO_SHORT, MW_GROWTH_TOO_SHORT);
+	size_t grows = count_of(report, MW_GROWTH_STEADY, MW_GROWTH_CONTAINER);
+	size_t count = grows + count_of(report, MW_GROWTH_TOO_SHORT, MW_GROWTH_TOO_SHORT);
+	size_t shown = worth_showing(text, count);
 
 	/* Those that grow come first, then those of which too little is known. */
 	if (count)
 		mw_text_heading(text, "Suspects: lines that took memory and did not free it, the worst first");
-	for (size_t i = 0; i < count && i < text->options->top; i++)
+	for (size_t i = 0; i < shown; i++)
 		put_suspect(text, i + 1, &report->suspects[i]);
-	if (count > text->options->top) {
+	if (count > shown) {
 		struct mw_amount rest = {0};
 
-		for (size_t i = text->options->top; i < count; i++)
+		for (size_t i = shown; i < count; i++)
 			mw_amount_add(&rest, (struct mw_amount){report->suspects[i].blocks, report->suspects[i].bytes});
-		mw_line_printf(&text->line, "\n… and %s more: %s in %s block%s (--top N)",
-			       mw_show_count(count - text->options->top).text, mw_show_size(rest.bytes).text,
-			       mw_show_count(rest.count).text, rest.count == 1 ? "" : "s");
-		mw_text_line(text, MW_STYLE_PLAIN);
+		MW_TEXT_SAY(text, 2, "\n… and %s more: %s in %s block%s%s (%s)", mw_show_count(count - shown).text,
+			    mw_show_size(rest.bytes).text, mw_show_count(rest.count).text, rest.count == 1 ? "" : "s",
+			    shown < grows ? "" : ", too short to tell",
+			    shown == text->options->top ? "--top N" : "--all");
 	}
 	put_calm(text);
 }

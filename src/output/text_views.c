@@ -45,9 +45,9 @@ static const struct figure all_figures[] = {
 	{"lived", 8, LIFETIME, CHOSEN, BY_LIFETIME},
 	{"here", 10, BYTES_HERE, CHOSEN, IN_TREES},
 	{"blocks", 11, BLOCKS, CHOSEN, ALWAYS},
-	{"impacting", 10, BYTES, MW_FATE_IMPACTING, OF_OTHERS},
+	{"not freed", 10, BYTES, MW_FATE_IMPACTING, OF_OTHERS},
 	{"allocated", 10, BYTES, MW_FATE_ALL, OF_OTHERS},
-	{"transient", 10, BYTES, MW_FATE_TRANSIENT, OF_OTHERS},
+	{"freed", 10, BYTES, MW_FATE_TRANSIENT, OF_OTHERS},
 	{"older freed", 11, BYTES, MW_FATE_AOFI, OF_OTHERS_IF_ANY},
 	{"older kept", 10, BYTES, MW_FATE_AOFO, OF_ALL_IF_ANY},
 	{"lived", 8, LIFETIME, CHOSEN, NOT_BY_LIFETIME},
@@ -135,20 +135,30 @@ static void choose_figures(struct figures *figures, unsigned width)
 	}
 }
 
-static const char *type_heading(enum mw_fate type)
+/* What people call it. */
+static const char *word_of(enum mw_fate fate)
 {
-	switch (type) {
-	case MW_FATE_ALL:
-		return "allocated";
-	case MW_FATE_AOFI:
-		return "freed";
-	case MW_FATE_AOFO:
-		return "kept";
-	case MW_FATE_IMPACTING:
-	case MW_FATE_TRANSIENT:
-		break;
-	}
-	return mw_fate_name(type);
+	static const char *const words[] = {
+		[MW_FATE_IMPACTING] = "not freed", [MW_FATE_TRANSIENT] = "freed", [MW_FATE_AOFI] = "older freed",
+		[MW_FATE_AOFO] = "older kept",     [MW_FATE_ALL] = "allocated",
+	};
+
+	return words[fate];
+}
+
+static const char *order_of(enum mw_sort sort)
+{
+	static const char *const orders[MW_SORT_NUMBER] = {
+		[MW_SORT_IMPACTING] = "bytes not freed",
+		[MW_SORT_SIZE] = "bytes allocated",
+		[MW_SORT_COUNT] = "blocks",
+		[MW_SORT_TRANSIENT] = "bytes freed",
+		[MW_SORT_PEAK] = "peak",
+		[MW_SORT_LIFETIME] = "lifetime",
+		[MW_SORT_AOFI] = "older bytes freed",
+	};
+
+	return orders[sort];
 }
 
 static void add_heads(const struct figures *figures, struct mw_line *line)
@@ -156,8 +166,7 @@ static void add_heads(const struct figures *figures, struct mw_line *line)
 	for (size_t i = 0; i < figures->count; i++) {
 		const char *heading = figures->columns[i]->heading;
 
-		mw_text_cell(line, figures->columns[i]->width + GAP,
-			     heading ? heading : type_heading(figures->views->type));
+		mw_text_cell(line, figures->columns[i]->width + GAP, heading ? heading : word_of(figures->views->type));
 	}
 }
 
@@ -198,9 +207,9 @@ static void add_function(struct mw_line *line, const struct mw_table_row *row)
 	if (row->module) {
 		mw_line_name(line, mw_text_base_name(row->module));
 		mw_line_printf(line, "!");
-		mw_line_name(line, row->text);
+		mw_text_function(line, row->text);
 	} else if (row->text) {
-		mw_line_name(line, row->text);
+		mw_text_function(line, row->text);
 	} else {
 		mw_line_printf(line, "(runtime only)");
 	}
@@ -231,7 +240,7 @@ static void add_label(struct mw_line *line, enum mw_column column, const struct 
 		mw_line_printf(line, "%s", mw_kind_name((enum mw_kind)row->number));
 		return;
 	case MW_COLUMN_TYPE:
-		mw_line_printf(line, "%s", mw_fate_name((enum mw_fate)row->number));
+		mw_line_printf(line, "%s", word_of((enum mw_fate)row->number));
 		return;
 	case MW_COLUMN_SIZE:
 		if (row->number == MW_SIZE_UNKNOWN)
@@ -280,7 +289,7 @@ static void put_how(struct mw_text *text, const struct mw_views *views, const st
 	mw_line_printf(line, "  (");
 	for (size_t i = 0; i < table->by_count; i++)
 		mw_line_printf(line, "%s%s", i ? ", within it by " : "by ", mw_column_name(table->by[i]));
-	mw_line_printf(line, "; sorted by %s", mw_sort_name(views->sort));
+	mw_line_printf(line, "; sorted by %s", order_of(views->sort));
 	if (views->sort == MW_SORT_PEAK)
 		mw_line_printf(line, ", where <= is the sum of several stacks' peaks: the true one is that or less");
 	end_how(text, views);
@@ -340,7 +349,7 @@ static void add_node(struct mw_line *line, const struct mw_tree_node *node)
 		mw_line_printf(line, "(code in no file)");
 	if (node->function) {
 		mw_line_printf(line, "!");
-		mw_line_name(line, node->function);
+		mw_text_function(line, node->function);
 	} else {
 		mw_line_printf(line, "+0x%" PRIx64, node->offset);
 	}
@@ -423,7 +432,7 @@ static void put_tree(struct mw_text *text, const struct mw_views *views)
 							      : "Call tree, from the allocators up");
 	mw_line_printf(&text->line, "  (each function with %s; here: stacks that end there; sorted by %s",
 		       tree->direction == MW_TREE_DOWN ? "what it called below it" : "who called it below it",
-		       mw_sort_name(views->sort));
+		       order_of(views->sort));
 	end_how(text, views);
 	choose_figures(&figures, text->options->width);
 	if (tree->node_count) {
@@ -470,7 +479,7 @@ static void add_charged(struct mw_line *line, const struct mw_report_stack *stac
 		mw_line_name(line, mw_text_base_name(stack->frames[0].module));
 	if (stack->frames[0].function) {
 		mw_line_printf(line, "!");
-		mw_line_name(line, stack->frames[0].function);
+		mw_text_function(line, stack->frames[0].function);
 	}
 }
 
@@ -478,7 +487,7 @@ static void put_origin(struct mw_text *text, const struct mw_block_row *row)
 {
 	struct mw_line *line = &text->line;
 
-	mw_line_printf(line, "     %s, %s", mw_fate_name(row->fate), mw_kind_name(row->kind));
+	mw_line_printf(line, "     %s, %s", word_of(row->fate), mw_kind_name(row->kind));
 	if (row->heap) {
 		mw_line_printf(line, " (");
 		mw_line_name(line, row->heap);

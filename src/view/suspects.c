@@ -154,6 +154,18 @@ static bool is_main(const struct mw_report_stack *stack, size_t i)
 	return function && strncmp(function, "__libc_start_", 13) == 0;
 }
 
+/* Does the program run scripts here? What it calls in a library is theirs, not the program's. */
+static bool is_interpreted(const struct mw_report_stack *stack)
+{
+	static const char *const loops[] = {"_PyEval_EvalFrame", "PyEval_EvalFrame", "execute_ex$", "rb_vm_exec$",
+					    "Perl_runops_",      "luaV_execute$",    NULL};
+
+	for (size_t i = 0; i < stack->frame_count; i++)
+		if (stack->frames[i].function && is_of(loops, stack->frames[i].function))
+			return true;
+	return false;
+}
+
 /* Where all are wrappers, or are not in modules that anybody suspects. */
 static size_t outermost_wrapper(const struct mw_report_stack *stack)
 {
@@ -168,6 +180,7 @@ static size_t outermost_wrapper(const struct mw_report_stack *stack)
 
 size_t mw_suspects_frame(const struct mw_report_stack *stack, const char *exe)
 {
+	bool interpreted = is_interpreted(stack);
 	size_t charged = SIZE_MAX;
 
 	for (size_t i = 0; i < stack->frame_count; i++)
@@ -183,7 +196,8 @@ size_t mw_suspects_frame(const struct mw_report_stack *stack, const char *exe)
 			charged = i;
 		if (!is_own(frame, exe))
 			continue;
-		if (charged < i && i > NEAR_MAIN && is_main(stack, i))
+		if (charged < i &&
+		    ((i > NEAR_MAIN && is_main(stack, i)) || (interpreted && exe && strcmp(frame->module, exe) == 0)))
 			break;
 		return i;
 	}

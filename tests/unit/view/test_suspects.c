@@ -107,6 +107,11 @@ static void test_frames(void **state)
 	const char *const called[][2] = {{"malloc", libc}, {NULL, EXE}, {"std::for_each(int)", EXE}, {"main", EXE}};
 	const char *const launcher[][2] = {{NULL, libxml},    {"xmlParse", libxml}, {"xmlRun", libxml},
 					   {"xmlGo", libxml}, {NULL, EXE},          {"__libc_start_call_main", libc}};
+	const char *const script[][2] = {{"xmlMallocLoc", libxml},
+					 {"xmlNewNode", libxml},
+					 {"cfunction_call", EXE},
+					 {"_PyEval_EvalFrameDefault", EXE},
+					 {"main", EXE}};
 	const char *const heap[][2] = {{"v8::base::OS::Allocate(void*)", EXE},
 				       {"v8::internal::VirtualMemory::VirtualMemory(int)", EXE},
 				       {"v8::internal::MemoryAllocator::AllocatePage(int)", EXE},
@@ -126,6 +131,7 @@ static void test_frames(void **state)
 	assert_int_equal(charged(called, 4, EXE), 1);
 	assert_int_equal(charged(launcher, 6, libxml), 0);
 	assert_int_equal(charged(heap, 4, EXE), 2);
+	assert_int_equal(charged(script, 5, libxml), 1);
 }
 
 /* Allocations of one line by several callers, none of which can be judged by itself. */
