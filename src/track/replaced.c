@@ -2,15 +2,20 @@
 /* replaced.c: see replaced.h. */
 #include "track/replaced.h"
 
+#include "base/cleanup.h"
 #include "track/state.h"
 
-#define NEAR    16u  /* calls of the thread between the two */
-#define FACTOR  8u   /* of sizes: blocks that differ by more have nothing to do with each other */
-#define STORAGE 128u /* bytes: what is smaller is hardly a container's storage */
+#include <math.h>
+#include <stdlib.h>
+
+#define NEAR    16u /* calls of the thread between the two */
+#define FACTOR  8u  /* of sizes: blocks that differ by more have nothing to do with each other */
+#define STORAGE 48u /* bytes: what is smaller is hardly a container's storage */
 
 void mw_replaced_deinit(struct mw_replaced *replaced)
 {
 	mw_series_deinit(&replaced->older);
+	mw_series_deinit(&replaced->gone);
 	*replaced = (struct mw_replaced){0};
 }
 
@@ -181,7 +186,19 @@ static struct mw_recent_call *match_allocations(struct mw_recent *recent, uint64
 	return found;
 }
 
-struct mw_error *mw_replaced_free_older(struct mw_track *track, uint32_t thread, uint64_t bytes)
+static struct mw_error *count_gone(struct mw_track *track, uint32_t stack, uint64_t bytes)
+{
+	struct mw_replaced *replaced = NULL;
+
+	MW_TRY(replaced_of(track, stack, &replaced));
+	MW_TRY(mw_series_follow(&replaced->gone, &track->clock, replaced->gone_bytes));
+	replaced->gone_count++;
+	replaced->gone_unknown += bytes == MW_SIZE_UNKNOWN;
+	replaced->gone_bytes += bytes == MW_SIZE_UNKNOWN ? 0 : bytes;
+	return NULL;
+}
+
+struct mw_error *mw_replaced_free_older(struct mw_track *track, uint32_t thread, uint32_t stack, uint64_t bytes)
 {
 	struct mw_recent *recent = &mw_thread_table_at(&track->threads, thread)->recent;
 	struct mw_recent_call *own, *old = &recent->frees[recent->next_free++ % MW_RECENT];
@@ -189,6 +206,8 @@ struct mw_error *mw_replaced_free_older(struct mw_track *track, uint32_t thread,
 
 	recent->free_count = (uint8_t)(recent->free_count + !old->call);
 	*old = (struct mw_recent_call){.bytes = bytes, .stack = MW_STACK_NONE, .call = ++recent->calls};
+	if (stack != MW_STACK_NONE)
+		MW_TRY(count_gone(track, stack, bytes));
 	own = match_allocations(recent, bytes, &ambiguous);
 	if (!own)
 		return NULL;
@@ -204,4 +223,153 @@ struct mw_error *mw_replaced_realloc(struct mw_track *track, uint32_t stack, uin
 				     bool older)
 {
 	return take_place(track, stack, bytes, old_bytes, older);
+}
+
+/* --- whose older blocks a function frees ----------------------------------------------------------------- */
+
+#define CODE   4096u /* bytes: calls that are nearer to each other can be of one function */
+#define ROOTS  3u    /* outermost frames, which calls of all functions have */
+#define KIN    64u   /* freeing stacks that are looked at: those that free most */
+#define LIKE   0.5   /* of logarithms of sizes and counts */
+#define CLEAR  0.3   /* so much the second must be further off */
+#define ENOUGH 0.85  /* of blocks, to be as many */
+
+/* Are both calls of one function, with nothing but an allocator's or a library's own functions below it on one side? */
+static bool are_of_one_function(const struct mw_track *track, uint32_t a, uint32_t b)
+{
+	uint32_t ids[2] = {a, b}, nodes[2], depths[2], own[2] = {0}, modules[2];
+	const struct mw_stack_node *outer[2] = {NULL, NULL};
+
+	for (int i = 0; i < 2; i++) {
+		nodes[i] = mw_stack_table_at(&track->stacks, ids[i])->node;
+		depths[i] = mw_stack_table_at(&track->stacks, ids[i])->frame_count;
+	}
+	while (nodes[0] != nodes[1] && nodes[0] != MW_POOL_NONE && nodes[1] != MW_POOL_NONE) {
+		int deeper = depths[1] > depths[0];
+
+		outer[deeper] = mw_pool_at(&track->stacks.nodes, nodes[deeper]);
+		nodes[deeper] = outer[deeper]->parent;
+		depths[deeper]--;
+	}
+	if (nodes[0] != nodes[1] || depths[0] < ROOTS || !outer[0] || !outer[1] ||
+	    outer[0]->module != outer[1]->module || outer[0]->addr - outer[1]->addr + CODE > 2 * CODE)
+		return false;
+	modules[0] = modules[1] = outer[0]->module;
+	for (int i = 0; i < 2; i++)
+		for (uint32_t node = mw_stack_table_at(&track->stacks, ids[i])->node; node != nodes[i];) {
+			const struct mw_stack_node *frame = mw_pool_at(&track->stacks.nodes, node);
+
+			own[i] += frame->module == modules[i];
+			node = frame->parent;
+		}
+	return own[0] == 1 || own[1] == 1;
+}
+
+static const struct mw_replaced *gone_of(const struct mw_track *track, uint32_t stack)
+{
+	uint32_t replaced = mw_stack_table_at(&track->stacks, stack)->replaced;
+
+	return replaced ? mw_pool_at(&track->replaced, replaced - 1) : NULL;
+}
+
+/* Stacks that free older blocks, those that free most first, and what is still to be matched. */
+struct kin {
+	const struct mw_track *track;
+	uint32_t freeing[KIN], count;
+	double *left; /* by stack: outstanding blocks that took the place of none that is known */
+	uint32_t *owner;
+};
+
+/* How far the mean sizes of blocks are from each other, by their logarithm: 0 where they are not known. */
+static double sizes_apart(const struct mw_tally *tally, const struct mw_replaced *gone)
+{
+	double known = (double)(gone->gone_count - gone->gone_unknown);
+
+	if (known * 2 < (double)gone->gone_count)
+		return 0;
+	return fabs(log(((double)tally->impacting.bytes / (double)tally->impacting.count + 8) /
+			((double)gone->gone_bytes / known)));
+}
+
+/* What stacks of that function free that has no owner yet. */
+static double all_gone(const struct kin *kin, uint32_t freeing)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < kin->count; i++)
+		if (kin->owner[kin->freeing[i]] == MW_STACK_NONE &&
+		    (kin->freeing[i] == freeing || are_of_one_function(kin->track, kin->freeing[i], freeing)))
+			sum += (double)gone_of(kin->track, kin->freeing[i])->gone_count;
+	return sum;
+}
+
+/*
+ * The stack whose outstanding blocks are like those that went, by their sizes and their number. Where several are, they share
+ * what goes, unless less goes than they have.
+ */
+static void find_owner(struct kin *kin, uint32_t freeing)
+{
+	const struct mw_replaced *gone = gone_of(kin->track, freeing);
+	double best = INFINITY, second = INFINITY, all = 0, nearest = INFINITY, count = (double)gone->gone_count;
+	uint32_t found = MW_STACK_NONE, like = MW_STACK_NONE;
+
+	for (uint32_t i = 0; i < kin->track->stacks.records.used; i++) {
+		const struct mw_stack_record *record = mw_stack_table_at(&kin->track->stacks, i);
+		double apart, off;
+
+		if (kin->left[i] <= 0)
+			continue;
+		apart = sizes_apart(&record->tally, gone);
+		if (apart >= LIKE + CLEAR || !are_of_one_function(kin->track, i, freeing))
+			continue;
+		all += kin->left[i];
+		off = apart + fabs(log(kin->left[i] / count)) / 2;
+		second = fmin(second, fmax(best, off));
+		if (off < best) {
+			best = off;
+			found = i;
+		}
+		if (apart < nearest && kin->left[i] >= count * ENOUGH) {
+			nearest = apart;
+			like = i;
+		}
+	}
+	if (best >= LIKE || second < best + CLEAR)
+		found = all * ENOUGH <= all_gone(kin, freeing) ? like : MW_STACK_NONE;
+	kin->owner[freeing] = found;
+	if (found != MW_STACK_NONE)
+		kin->left[found] -= count;
+}
+
+struct mw_error *mw_track_find_kin(const struct mw_track *track, uint32_t **out)
+{
+	uint32_t count = track->stacks.records.used;
+	MW_FREE double *left = malloc(((size_t)count + 1) * sizeof(*left));
+	struct kin kin = {.track = track, .left = left};
+
+	kin.owner = malloc(((size_t)count + 1) * sizeof(**out));
+	if (!kin.owner || !left) {
+		free(kin.owner);
+		return mw_error_nomem();
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		const struct mw_stack_record *record = mw_stack_table_at(&track->stacks, i);
+		const struct mw_replaced *gone = gone_of(track, i);
+		uint32_t at;
+
+		left[i] = record->kind == MW_KIND_HEAP ? (double)record->tally.impacting.count : 0;
+		kin.owner[i] = MW_STACK_NONE;
+		if (!gone || gone->gone_count < 3)
+			continue;
+		at = kin.count < KIN ? kin.count++ : KIN;
+		for (; at > 0 && gone_of(track, kin.freeing[at - 1])->gone_count < gone->gone_count; at--)
+			if (at < KIN)
+				kin.freeing[at] = kin.freeing[at - 1];
+		if (at < KIN)
+			kin.freeing[at] = i;
+	}
+	for (uint32_t i = 0; i < kin.count; i++)
+		find_owner(&kin, kin.freeing[i]);
+	*out = kin.owner;
+	return NULL;
 }

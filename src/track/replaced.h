@@ -10,6 +10,8 @@
  *   ring, an entry of a cache); or the allocation comes right before or after, and the sizes are not too different: the
  *   storage of a container, entries of any size;
  * - the freed block was allocated in the window by the same stack.
+ * What a function frees of older blocks again and again where it allocates is its own: mw_track_find_kin tells whose, by the
+ * stacks of both calls, whatever comes between them.
  * Each new block takes the place of one other at most. Where blocks of several stacks could have taken a place the
  * choice is ambiguous, and counted as such.
  */
@@ -44,6 +46,9 @@ struct mw_replaced {
 	uint64_t older_count, unknown;
 	uint64_t count, larger; /* of all: how many, and where the new block is larger than the old one */
 	uint64_t ambiguous;     /* of older_count */
+	/* Blocks from before the window that calls with this stack freed; bytes of those whose size is known. */
+	struct mw_series gone;
+	uint64_t gone_bytes, gone_count, gone_unknown;
 };
 
 void mw_replaced_deinit(struct mw_replaced *replaced);
@@ -55,8 +60,9 @@ struct mw_block;
 struct mw_error *mw_replaced_alloc(struct mw_track *track, uint32_t thread, const struct mw_block *block) MW_MUST_CHECK;
 /* A block that was allocated in the window was freed. Errors: MEMORY. */
 struct mw_error *mw_replaced_free(struct mw_track *track, uint32_t thread, const struct mw_block *block) MW_MUST_CHECK;
-/* A block from before the window was freed; bytes: usable, or MW_SIZE_UNKNOWN. Errors: MEMORY. */
-struct mw_error *mw_replaced_free_older(struct mw_track *track, uint32_t thread, uint64_t bytes) MW_MUST_CHECK;
+/* A block from before the window was freed by a call with that stack; bytes: usable, or MW_SIZE_UNKNOWN. Errors: MEMORY. */
+struct mw_error *mw_replaced_free_older(struct mw_track *track, uint32_t thread, uint32_t stack,
+					uint64_t bytes) MW_MUST_CHECK;
 /* realloc gave a block of `bytes` for one of `old_bytes`; `older`: from before the window. Errors: MEMORY. */
 struct mw_error *mw_replaced_realloc(struct mw_track *track, uint32_t stack, uint64_t bytes, uint64_t old_bytes,
 				     bool older) MW_MUST_CHECK;

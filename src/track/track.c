@@ -217,7 +217,7 @@ static struct mw_error *take_free(struct mw_track *track, const struct mw_event 
 		return mw_track_first_error(end_block(track, &block, event->time_ns),
 					    mw_replaced_free(track, event->thread, &block));
 	return mw_track_first_error(end_unknown(track, event->addr, event->size, event->stack, event->time_ns),
-				    mw_replaced_free_older(track, event->thread, event->size));
+				    mw_replaced_free_older(track, event->thread, event->stack, event->size));
 }
 
 static struct mw_error *begin_realloc(struct mw_track *track, const struct mw_event *event)

@@ -123,9 +123,16 @@ struct mw_track_replaced {
 	uint64_t unknown;              /* of older.count, with unknown size */
 	uint64_t ambiguous;            /* of older.count, where another stack's block could have taken the place */
 	struct mw_track_series series; /* of older.bytes over time */
+	/* Blocks from before the window that calls with this stack freed; bytes of those whose size is known. */
+	struct mw_amount gone;
+	uint64_t gone_unknown;
+	struct mw_track_series gone_series; /* of gone.bytes */
 };
 /* False where they took no place. */
 bool mw_track_stack_replaced(const struct mw_track *track, uint32_t id, uint64_t end_ns, struct mw_track_replaced *out);
+/* For each stack whose calls freed blocks from before the window: the stack that allocates such blocks in the same function, or
+ * MW_STACK_NONE where that is not clear. The caller frees it. Errors: MEMORY. */
+struct mw_error *mw_track_find_kin(const struct mw_track *track, uint32_t **out) MW_MUST_CHECK;
 /* Usable bytes of heap blocks of a class of sizes (mw_size_class() in replaced.h) that have been allocated and freed, over
  * time; of class 0, whose sizes are not known, blocks. */
 struct mw_track_class_flow {

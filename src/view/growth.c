@@ -26,12 +26,15 @@ struct walk {
 	double from, seconds, step;
 	uint64_t end_ns, active_ns;
 	struct class_course classes[MW_SIZE_CLASSES];
-	double unknown; /* blocks from before the window that were freed, and whose size is not known */
+	float all[MW_SERIES_MAX]; /* bytes allocated, of all classes */
+	double unknown;           /* blocks from before the window that were freed, and whose size is not known */
 	struct mw_verdict_input *inputs; /* of the groups from `first` on */
 	struct mw_histogram *lifetimes;
 	struct size_set *sizes; /* that their outstanding blocks have */
 	uint32_t first, count;
 	const uint32_t *group_of;
+	const uint32_t *kin;                 /* of stacks whose calls freed older blocks: whose these were */
+	const bool *has_kin;                 /* stacks whose older blocks are known by kin */
 	struct mw_report_growth *const *out; /* by group; NULL: not wanted */
 	size_t group_count;
 	uint32_t stack_count; /* of the tracker */
@@ -51,6 +54,7 @@ static void find_classes(struct walk *walk)
 		for (uint32_t at = 0; at < flow.born.count; at++) {
 			class->net[at] = flow.born.bytes[at] - flow.gone.bytes[at];
 			class->older[at] = flow.older.bytes[at];
+			walk->all[at] += i ? flow.born.bytes[at] : 0;
 		}
 	}
 }
@@ -76,6 +80,7 @@ static bool visit(void *context, const struct mw_track_block *block, bool first)
 {
 	struct walk *walk = context;
 	uint32_t group = block->stack < walk->stack_count ? walk->group_of[block->stack] : UINT32_MAX;
+	uint32_t age = mw_verdict_age_class(walk->active_ns > block->time_ns ? walk->active_ns - block->time_ns : 0);
 	struct mw_verdict_input *input;
 	double born, part;
 
@@ -93,8 +98,10 @@ static bool visit(void *context, const struct mw_track_block *block, bool first)
 		walk->sizes[group].bits[class / 64] |= UINT64_C(1) << class % 64;
 	}
 	/* What was freed since was in flight. */
-	if (block->settled)
+	if (block->settled) {
+		input->later[age] += first;
 		return true;
+	}
 	born = fmax((double)block->time_ns / 1e9 - walk->from, 0);
 	part = born / walk->step;
 	struct mw_amount *kept = &input->kept[part < input->level.count ? (uint32_t)part : input->level.count];
@@ -102,8 +109,7 @@ static bool visit(void *context, const struct mw_track_block *block, bool first)
 	kept->bytes += block->bytes;
 	input->oldest = fmin(input->oldest, born);
 	input->newest = fmax(input->newest, born);
-	input->ages[mw_verdict_age_class(walk->active_ns > block->time_ns ? walk->active_ns - block->time_ns : 0)] +=
-		first;
+	input->ages[age] += first;
 	return true;
 }
 
@@ -136,9 +142,12 @@ static struct mw_error *add_stack(struct walk *walk, uint32_t stack, uint32_t gr
 	add_series(&input->level, &series);
 	mw_track_stack_births(walk->track, stack, walk->end_ns, &series);
 	add_series(&input->births, &series);
+	replaced.older.count = 0;
 	if (mw_track_stack_replaced(walk->track, stack, walk->end_ns, &replaced)) {
 		input->replaced.count += replaced.count;
 		input->replaced.larger += replaced.larger;
+	}
+	if (!walk->has_kin[stack] && replaced.older.count) {
 		input->replaced.older.count += replaced.older.count;
 		input->replaced.older.bytes += replaced.older.bytes;
 		input->replaced.unknown += replaced.unknown;
@@ -146,6 +155,28 @@ static struct mw_error *add_stack(struct walk *walk, uint32_t stack, uint32_t gr
 		add_series(&input->replaced.series, &replaced.series);
 	}
 	return mw_histogram_merge(&walk->lifetimes[group], mw_track_stack_lifetimes(walk->track, stack));
+}
+
+/* What the calls of a stack freed of older blocks of another, in usable bytes. */
+static void add_gone(struct walk *walk, uint32_t freeing)
+{
+	struct mw_track_replaced gone;
+	struct mw_track_stack owner;
+	struct mw_verdict_input *input = &walk->inputs[walk->group_of[walk->kin[freeing]] - walk->first];
+	double mean, scale;
+
+	if (!mw_track_stack_replaced(walk->track, freeing, walk->end_ns, &gone))
+		return;
+	mw_track_stack(walk->track, walk->kin[freeing], &owner);
+	mean = (double)owner.totals.size.bytes / (double)owner.totals.size.count;
+	/* Of unknown sizes: the owner's. */
+	scale = gone.gone.bytes ? mean / (double)mw_replaced_usable((uint64_t)mean) : 0;
+	for (uint32_t i = 0; i < gone.gone_series.count; i++)
+		gone.gone_series.bytes[i] *= (float)scale;
+	input->replaced.older.count += gone.gone.count;
+	input->replaced.older.bytes += (uint64_t)((double)gone.gone.bytes * scale);
+	input->replaced.unknown += gone.gone_unknown;
+	add_series(&input->replaced.series, &gone.gone_series);
 }
 
 static bool is_wanted(const struct walk *walk, uint32_t group)
@@ -159,6 +190,9 @@ static struct mw_error *judge(struct walk *walk)
 	for (uint32_t i = 0; i < walk->stack_count; i++)
 		if (is_wanted(walk, walk->group_of[i]))
 			MW_TRY(add_stack(walk, i, walk->group_of[i] - walk->first));
+	for (uint32_t i = 0; i < walk->stack_count; i++)
+		if (walk->kin[i] != MW_STACK_NONE && is_wanted(walk, walk->group_of[walk->kin[i]]))
+			add_gone(walk, i);
 	for (uint32_t i = 0; i < walk->count; i++)
 		walk->inputs[i].oldest = walk->seconds;
 	mw_track_each_block(walk->track, visit, walk);
@@ -172,6 +206,7 @@ static struct mw_error *judge(struct walk *walk)
 		input->active = (double)walk->active_ns / 1e9 - walk->from;
 		input->lifetimes = &walk->lifetimes[i];
 		input->sizes.known = walk->unknown * 8 <= (double)input->size.count;
+		input->all = walk->all;
 		add_classes(walk, &walk->sizes[i], &input->sizes);
 		mw_verdict_find(input, growth);
 		growth->growing_until += walk->from;
@@ -220,7 +255,8 @@ struct mw_error *mw_view_judge(const struct mw_summary_input *input, const struc
 			       const uint32_t *group_of, struct mw_report_growth *const *out, size_t count)
 {
 	MW_FREE struct walk *walk = calloc(1, sizeof(*walk));
-	MW_FREE uint32_t *groups = NULL;
+	MW_FREE uint32_t *groups = NULL, *kin = NULL;
+	MW_FREE bool *has_kin = NULL;
 	struct mw_track_series series;
 	double to = report->window.to;
 
@@ -239,6 +275,15 @@ struct mw_error *mw_view_judge(const struct mw_summary_input *input, const struc
 	walk->out = out;
 	walk->group_count = count;
 	walk->stack_count = mw_track_stack_count(walk->track);
+	MW_TRY(mw_track_find_kin(walk->track, &kin));
+	has_kin = calloc(walk->stack_count + 1u, sizeof(*has_kin));
+	if (!has_kin)
+		return mw_error_nomem();
+	for (uint32_t i = 0; i < walk->stack_count; i++)
+		if (kin[i] != MW_STACK_NONE)
+			has_kin[kin[i]] = true;
+	walk->kin = kin;
+	walk->has_kin = has_kin;
 	walk->seconds = to - walk->from;
 	walk->end_ns = (uint64_t)(to * 1e9 + 0.5);
 	walk->active_ns = mw_track_now(walk->track) < walk->end_ns ? mw_track_now(walk->track) : walk->end_ns;

@@ -11,7 +11,11 @@
  *   settled   outstanding blocks that are old enough to stay. A block is held against the lifetimes of its own stack's
  *             freed ones: settle_age is the least age of which twice as many blocks outlived it and are still there as
  *             were freed after two thirds of it. Nothing was freed, or next to nothing: 0. What is younger is in
- *             flight, and says nothing
+ *             flight, and says nothing. Few that settled, of many, can be those of a stack whose lifetimes are of any
+ *             length: they count where it is unlikely that so few of their age were freed. What was freed while the
+ *             window settled died at that age
+ *   wave      blocks that go together: a collector's, a batch's. What was born since the last has met none and can't
+ *             have settled
  *   mortal    even the oldest births are gone to a larger part than those after them, and no survivor is much older than
  *             freed blocks get: all blocks die, only late. Then only the net level counts
  *
@@ -26,20 +30,26 @@
  *   too short to tell   less than a second, or fewer than 16 steps
  *   growing container   most blocks that were freed were replaced by a larger one in the same call (realloc, vector,
  *                       rehash, string), and the net level rises. Storage that grows by a factor is replaced ever less
- *                       often: the next time is expected after the last pause times that factor. Quiet for more than twice
- *                       that is a plateau. One replacement alone is too short to tell
+ *                       often: the next time is expected after the last pause times that factor. Quiet for thrice the
+ *                       longest pause is a plateau. One replacement alone is too short to tell
  *   steady state        older blocks go as new ones come, in the same calls, and the net level is flat over the second half
+ *   churn               all that was born before the last wave is gone, and that is not long ago; or the level was let go
+ *                       twice or more, to where it was
+ *   plateau             births get rarer by the same factor all the time, all that the process allocates does not, and few are
+ *                       still to come: a table of results that were computed once
  *   Where nothing settled, or all is mortal:
+ *   churn               there is more because more come, which live as shortly as before: the load rises
  *   steady growth       the net level rises over the second half as steeply as over the first, up to the end, and
- *                       lifetimes are not all alike: a queue whose blocks are freed ever later. Or the level is inclusive,
- *                       rises over the whole window, and as many come and go in the second half as in the first: where
- *                       all blocks end ever more would go
+ *                       lifetimes get longer, and are not all alike: a queue whose blocks are freed ever later. Or the
+ *                       level is inclusive, rises over the whole window, and as many come and go in the second half as in
+ *                       the first: where all blocks end ever more would go
  *   too short to tell   it rises otherwise: an expiry time of about the window's length looks so
  *   churn               at a time half of the most that was outstanding was given back; or blocks live shortly
  *   plateau             blocks live long, and the level is flat
  *   Else settled blocks are judged by when they were born:
  *   plateau             the level is flat although blocks settle: others go for them; or nothing settled for the last
- *                       quarter or longer, twice as long as any pause before; or births fell to a seventh
+ *                       quarter or longer, twice as long as any pause before; or births fell to a seventh. Where most
+ *                       blocks are freed, of so many births as there were then: the load falls, and with it what leaks
  *   one-off             all within a sixteenth of the window, and nothing for 60 % of it since
  *   too short to tell   births slow down; one or two blocks or bursts; all of it young
  *   accelerating        births speed up by half or more
@@ -56,7 +66,11 @@
  * settled, or as many went as came, and the net level does not rise over the second half beyond its noise; else it is too
  * short to tell.
  *
- * A leak and a cache that is still filling look the same where nothing of a stack was freed: growth is not certain then.
+ * Growth is too short to tell where more settles than the net level rises by: it takes the place of others.
+ *
+ * A leak and a cache that is still filling look the same where nothing of a stack was freed, or what was freed lived long:
+ * growth is not certain then. It is where most blocks live shortly and the rest stays, and of storage that was replaced many
+ * times, as often in the second half as in the first.
  */
 #ifndef MW_VIEW_VERDICT_H
 #define MW_VIEW_VERDICT_H
@@ -90,10 +104,12 @@ struct mw_verdict_input {
 	 * the last moment), and by age. */
 	struct mw_amount kept[MW_SERIES_MAX + 1];
 	uint32_t ages[MW_VERDICT_AGES];
+	uint32_t later[MW_VERDICT_AGES]; /* ages of those that were freed while the window settled */
 	double oldest, newest; /* when they were born, seconds */
 	struct mw_amount settled_later;
 	const struct mw_histogram *lifetimes; /* of freed blocks */
 	struct mw_verdict_sizes sizes;
+	const float *all; /* bytes that the process allocated until then, of all stacks; the moments of `level` */
 };
 
 /* A line through values a step of so many seconds apart. */

@@ -251,6 +251,98 @@ static void missed_by_expiry(void)
 		block_of(SUBJECT, at, any() < share ? NEVER : ceil((at + ttl) / 0.2) * 0.2, 600, 1);
 }
 
+/* The load comes and goes, and with it what is forgotten. */
+static void load_of(double forgotten, double rate, double (*load)(double part))
+{
+	double life = exp(between(log(0.01), log(0.03 * length))), phase = any();
+
+	for (double at = 0.01; at < length; at += pause_of(rate * load(phase + at / length)))
+		block(at, any() < forgotten ? NEVER : at + 1e-6 + pause_of(1 / life), 300);
+}
+
+static double wave(double part)
+{
+	return 1.1 + sin(part * 6.283);
+}
+
+static double rising(double part)
+{
+	return 0.3 + 1.5 * (part - floor(part));
+}
+
+static void forgotten_by_waves(void)
+{
+	load_of(between(0.03, 0.1), between(100, 400), wave);
+}
+
+/* The load falls, and with it what is forgotten: that it will end is not said. */
+static void as_load_falls(void)
+{
+	double rate = between(50, 200), tau = length * between(0.3, 0.8);
+
+	for (double at = 0.01; at < length; at += pause_of(rate * exp(-at / tau))) {
+		block(at, NEVER, 200);
+		for (int i = 0; i < 5; i++)
+			block_of(OTHER, at, at + 1e-3, 1000, 0);
+	}
+}
+
+/* All that is let go goes at once, now and then; some never. */
+static void collected(double forgotten)
+{
+	double period = length * between(0.1, 0.4), next = between(0.3, 1) * period, rate = between(50, 300);
+
+	for (double at = 0.01; at < length; at += 1 / rate) {
+		while (next <= at)
+			next += period * between(0.7, 1.3);
+		block(at, any() < forgotten ? NEVER : next, 500);
+	}
+}
+
+static void missed_by_collector(void)
+{
+	collected(between(0.1, 0.3));
+}
+
+/* A job runs now and then, and leaves some of what it took. */
+static void jobs(void)
+{
+	double period = length * between(0.1, 0.15), share = between(0.03, 0.3);
+
+	for (double at = between(0, period); at < length; at += period)
+		for (int i = 0; i < 200; i++)
+			block(at + i * 1e-4, i < 200 * share ? NEVER : at + between(0.03, 0.1), 300);
+}
+
+/* Lifetimes are few and long, many and short. */
+static void lived(double forgotten)
+{
+	double rate = between(100, 400), shape = between(1.1, 1.6);
+
+	for (double at = -length; at < length; at += 1 / rate) {
+		double died = at + 0.005 * pow(any(), -1 / shape);
+
+		block(at, any() < forgotten ? NEVER : died, 400);
+	}
+}
+
+static void forgotten_of_any_life(void)
+{
+	lived(between(0.02, 0.1));
+}
+
+/* Strings of many, to each of which something is appended. */
+static void many_strings(void)
+{
+	double at = between(0.02, 0.05) * length, bytes = between(30, 60);
+
+	for (int i = 0; i < 40; i++)
+		block(between(0, 0.01), at + i * 5e-3, bytes);
+	for (; at < length; at *= 2, bytes *= 2)
+		for (int i = 0; i < 40; i++)
+			block(at + i * 5e-3 - 1e-6, 2 * at < length ? 2 * at + i * 5e-3 : NEVER, 2 * bytes);
+}
+
 /* --- what does not --------------------------------------------------------------------------------------- */
 
 static void requests(void)
@@ -355,6 +447,44 @@ static void memo(void)
 
 	for (int i = 0; i < most; i++)
 		block(-tau * log(any()), NEVER, 500);
+}
+
+/* The same beside other work. */
+static void memo_at_work(void)
+{
+	memo();
+	for (double at = 0.01; at < length; at += pause_of(200))
+		block_of(OTHER, at, at + 1e-3, 1000, 0);
+}
+
+static void load_waves(void)
+{
+	load_of(0, between(100, 400), wave);
+}
+
+static void load_rises(void)
+{
+	load_of(0, between(100, 400), rising);
+}
+
+static void collector(void)
+{
+	collected(0);
+}
+
+static void any_life(void)
+{
+	lived(0);
+}
+
+/* Filled up to a limit, then half of it goes, again and again. */
+static void evicted_half(void)
+{
+	double period = length * between(0.15, 0.35);
+
+	for (int wave = -2; wave * period < length; wave++)
+		for (int i = 0; i < 300; i++)
+			block((wave + i / 300.0) * period, (wave + (i < 150 ? 1.5 : 1)) * period + 1e-3, 600);
 }
 
 static void waves(void)
@@ -512,8 +642,14 @@ static const struct history {
 	{"in_each_put", in_each_put, true, 2},
 	{"while_others_go", while_others_go, true, 2},
 	{"while_a_cache_goes", while_a_cache_goes, true, 2},
-	{"forgotten_sessions", forgotten_sessions, true, 30},
-	{"missed_by_expiry", missed_by_expiry, true, 30},
+	{"forgotten_sessions", forgotten_sessions, true, 10},
+	{"missed_by_expiry", missed_by_expiry, true, 20},
+	{"forgotten_by_waves", forgotten_by_waves, true, 10},
+	{"as_load_falls", as_load_falls, true, 100},
+	{"missed_by_collector", missed_by_collector, true, 10},
+	{"jobs", jobs, true, 5},
+	{"forgotten_of_any_life", forgotten_of_any_life, true, 5},
+	{"many_strings", many_strings, true, 10},
 	{"requests", requests, false, 6},
 	{"stood_still", stood_still, false, 5},
 	{"strings", strings, false, 2},
@@ -526,10 +662,15 @@ static const struct history {
 	{"short_ring", short_ring, false, 2},
 	{"expiring", expiring, false, 10},
 	/* The first have not expired for long, or not yet. */
-	{"expiring_from_start", expiring_from_start, false, 60},
+	{"expiring_from_start", expiring_from_start, false, 35},
 	{"random_cache", random_cache, false, 20},
-	/* Births are rarer and rarer, but do not end. */
-	{"memo", memo, false, 85},
+	{"memo", memo, false, 10},
+	{"memo_at_work", memo_at_work, false, 10},
+	{"load_waves", load_waves, false, 5},
+	{"load_rises", load_rises, false, 5},
+	{"collector", collector, false, 5},
+	{"any_life", any_life, false, 20},
+	{"evicted_half", evicted_half, false, 5},
 	{"waves", waves, false, 2},
 	{"vectors", vectors, false, 2},
 	{"filled_vector", filled_vector, false, 2},

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+/* test_kin.c: whose older blocks a function frees, by the stacks of its calls. */
+#include "rig.h"
+#include "unit.h"
+
+#include <stdlib.h>
+
+#define RUNTIME 2u /* modules */
+#define LIBRARY 1u
+#define PROGRAM 0u
+#define ROUNDS  100u
+
+/* A function of the program; two of them are far from each other. */
+#define FUNCTION(n) (0x400000 + 0x10000 * (mw_addr)(n))
+
+/* A call at `offset` in a function, through a function of a library; called at `site` of the program's loop. */
+static uint32_t call(struct rig *rig, mw_addr function, unsigned offset, unsigned site)
+{
+	struct mw_raw_frame frames[] = {
+		{0x1000 + offset, LIBRARY},
+		{function + offset, PROGRAM},
+		{FUNCTION(0) + site, PROGRAM},
+		{0x3000, RUNTIME},
+		{0x2000, RUNTIME},
+		{0x1000, RUNTIME},
+	};
+	struct mw_raw_stack stack = {frames, sizeof(frames) / sizeof(frames[0]), MW_STACK_COMPLETE, 7, MW_KIND_HEAP};
+	uint32_t id = UINT32_MAX;
+
+	assert_null(rig->sink.stack(rig->sink.context, &stack, &id));
+	return id;
+}
+
+static void allocate(struct rig *rig, uint32_t stack, uint64_t bytes, unsigned count)
+{
+	static mw_addr next = 0x10000;
+
+	for (unsigned i = 0; i < count; i++, next += 16)
+		rig_send(rig,
+			 (struct mw_event){next, next, bytes, stack, rig->thread[0], MW_EVENT_ALLOC, MW_KIND_HEAP});
+}
+
+static void free_older(struct rig *rig, uint32_t stack, uint64_t bytes, unsigned count)
+{
+	static mw_addr next = 0x90000000;
+
+	for (unsigned i = 0; i < count; i++, next += 16)
+		rig_send(rig, (struct mw_event){next, next, bytes, stack, rig->thread[0], MW_EVENT_FREE, MW_KIND_HEAP});
+}
+
+static uint32_t owner_of(const struct rig *rig, uint32_t freeing)
+{
+	uint32_t *owners, owner;
+
+	assert_null(mw_track_find_kin(rig->track, &owners));
+	owner = owners[freeing];
+	free(owners);
+	return owner;
+}
+
+/* A ring whose entries have any size frees and allocates in one function; beside it others of these sizes are forgotten. */
+static void test_ring_beside_a_leak(void **state)
+{
+	struct rig *rig = *state;
+	uint32_t put = call(rig, FUNCTION(1), 0x10, 0x20), drop = call(rig, FUNCTION(1), 0x80, 0x20);
+	uint32_t leak = call(rig, FUNCTION(2), 0x10, 0x40);
+	struct mw_track_replaced gone;
+
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		allocate(rig, put, 100 + i * 37 % 800, 1);
+		allocate(rig, leak, 100 + i * 53 % 800, 1);
+		free_older(rig, drop, 104 + i * 71 % 50 * 16, 1);
+	}
+	assert_int_equal(owner_of(rig, drop), put);
+	assert_int_equal(owner_of(rig, leak), MW_STACK_NONE);
+	assert_true(mw_track_stack_replaced(rig->track, drop, UINT64_C(1) << 32, &gone));
+	assert_int_equal(gone.gone.count, ROUNDS);
+}
+
+/* Another function of the loop empties a cache: what is forgotten in the same loop is not made up for. */
+static void test_another_function_frees(void **state)
+{
+	struct rig *rig = *state;
+	uint32_t drop = call(rig, FUNCTION(1), 0x80, 0x20), leak = call(rig, FUNCTION(2), 0x10, 0x40);
+
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		allocate(rig, leak, 400, 1);
+		free_older(rig, drop, 408, 1);
+	}
+	assert_int_equal(owner_of(rig, drop), MW_STACK_NONE);
+}
+
+/* Two calls of one function allocate as many blocks of a size, and half of them go: it is not clear whose. */
+static void test_either_of_two(void **state)
+{
+	struct rig *rig = *state;
+	uint32_t one = call(rig, FUNCTION(1), 0x10, 0x20), two = call(rig, FUNCTION(1), 0x40, 0x20);
+	uint32_t drop = call(rig, FUNCTION(1), 0x80, 0x20);
+
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		allocate(rig, one, 400, 1);
+		allocate(rig, two, 400, 1);
+		free_older(rig, drop, 408, 1);
+	}
+	assert_int_equal(owner_of(rig, drop), MW_STACK_NONE);
+}
+
+/* As many go as both allocate, by two calls: they share. */
+static void test_two_for_two(void **state)
+{
+	struct rig *rig = *state;
+	uint32_t one = call(rig, FUNCTION(1), 0x10, 0x20), two = call(rig, FUNCTION(1), 0x40, 0x20);
+	uint32_t drops[] = {call(rig, FUNCTION(1), 0x80, 0x20), call(rig, FUNCTION(1), 0xc0, 0x20)};
+	uint32_t owners[2];
+
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		allocate(rig, one, 400, 1);
+		allocate(rig, two, 400, 1);
+		free_older(rig, drops[0], 408, 1);
+		free_older(rig, drops[1], 408, 1);
+	}
+	for (int i = 0; i < 2; i++)
+		owners[i] = owner_of(rig, drops[i]);
+	assert_true((owners[0] == one && owners[1] == two) || (owners[0] == two && owners[1] == one));
+}
+
+/* Far fewer go than are allocated. */
+static void test_few_go(void **state)
+{
+	struct rig *rig = *state;
+	uint32_t put = call(rig, FUNCTION(1), 0x10, 0x20), drop = call(rig, FUNCTION(1), 0x80, 0x20);
+
+	allocate(rig, put, 400, ROUNDS);
+	free_older(rig, drop, 408, ROUNDS / 10);
+	assert_int_equal(owner_of(rig, drop), MW_STACK_NONE);
+}
+
+UNIT_GROUP(kin)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_ring_beside_a_leak, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_another_function_frees, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_either_of_two, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_two_for_two, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_few_go, rig_setup, rig_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
