@@ -105,7 +105,7 @@ struct mw_verdict_input {
 	struct mw_amount kept[MW_SERIES_MAX + 1];
 	uint32_t ages[MW_VERDICT_AGES];
 	uint32_t later[MW_VERDICT_AGES]; /* ages of those that were freed while the window settled */
-	double oldest, newest; /* when they were born, seconds */
+	double oldest, newest;           /* when they were born, seconds */
 	struct mw_amount settled_later;
 	const struct mw_histogram *lifetimes; /* of freed blocks */
 	struct mw_verdict_sizes sizes;
