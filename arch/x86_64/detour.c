@@ -34,7 +34,6 @@
 #define HOOK_SIZE           4
 #define CALL_POINTER_LENGTH 6
 
-#define JMP_NEAR     0xe9
 #define JCC_SHORT    0x70
 #define JCC_NEAR     0x80 /* behind 0f */
 #define CALL_POINTER 0x15 /* behind ff: ModRM with /2 and relative to pc */
@@ -400,39 +399,27 @@ static struct mw_error *put(struct writer *writer, const void *bytes, size_t siz
 	return NULL;
 }
 
-/* A jump that stands at `from`: what relocate() puts behind the copy of an instruction of no length at all. */
-static struct mw_error *make_jump(mw_addr from, mw_addr to, uint8_t out[MW_OOL_MAX], size_t *length)
-{
-	const struct mw_insn_plan nothing = {.can_relocate = true, .pc = to};
-	size_t copy_length;
-
-	return mw_x86_relocate(&nothing, from, out, &copy_length, length);
-}
-
 static struct mw_error *put_jump(struct writer *writer, mw_addr to)
 {
 	uint8_t jump[MW_OOL_MAX];
-	size_t length;
 
-	MW_TRY(make_jump(writer->dest + writer->size, to, jump, &length));
-	return put(writer, jump, length);
+	return put(writer, jump, mw_x86_jump(writer->dest + writer->size, to, jump));
 }
 
 static struct mw_error *put_jcc(struct writer *writer, uint8_t condition, mw_addr to)
 {
 	mw_addr here = writer->dest + writer->size;
 	uint8_t jump[MW_OOL_MAX];
-	size_t length;
-
 	/* A near jcc is a near jmp that stands one byte further on, with two bytes for the opcode's one. */
-	MW_TRY(make_jump(here + 1, to, jump, &length));
+	size_t length = mw_x86_jump(here + 1, to, jump);
+
 	if (length == JUMP_LENGTH) {
 		uint8_t opcode[] = {0x0f, (uint8_t)(JCC_NEAR | condition)};
 
 		MW_TRY(put(writer, opcode, sizeof(opcode)));
 		return put(writer, jump + 1, length - 1);
 	}
-	MW_TRY(make_jump(here + 2, to, jump, &length));
+	length = mw_x86_jump(here + 2, to, jump);
 	MW_TRY(put(writer, (uint8_t[]){(uint8_t)(JCC_SHORT | (condition ^ 1)), (uint8_t)length}, 2));
 	return put(writer, jump, length);
 }
@@ -450,7 +437,7 @@ static struct mw_error *put_call(struct writer *writer, const struct mw_insn_pla
 		through.can_relocate = true;
 		MW_TRY(mw_x86_relocate(&through, from, jump, &length, &with_jump_back));
 	} else {
-		MW_TRY(make_jump(from, plan->target, jump, &length));
+		length = mw_x86_jump(from, plan->target, jump);
 	}
 	push[2] = (uint8_t)length;
 	MW_TRY(put(writer, push, sizeof(push)));
@@ -553,13 +540,11 @@ struct mw_error *mw_x86_trampoline(const struct mw_detour *detour, const struct 
 struct mw_error *mw_x86_detour_jump(const struct mw_detour *detour, mw_addr trampoline, uint8_t *out)
 {
 	uint8_t jump[MW_OOL_MAX];
-	size_t length;
 
-	MW_TRY(make_jump(detour->at, trampoline, jump, &length));
-	if (length != JUMP_LENGTH || jump[0] != JMP_NEAR)
+	if (mw_x86_jump(detour->at, trampoline, jump) != JUMP_LENGTH)
 		return mw_error_create(MW_ERROR_UNSUPPORTED, 0,
 				       "a jump at 0x%" PRIx64 " cannot reach a trampoline at 0x%" PRIx64, detour->at,
 				       trampoline);
-	memcpy(out, jump, length);
+	memcpy(out, jump, JUMP_LENGTH);
 	return NULL;
 }

@@ -459,7 +459,7 @@ static bool displacement(mw_addr from, mw_addr to, int32_t *disp)
 	return true;
 }
 
-static size_t write_jump(uint8_t *out, mw_addr from, mw_addr to)
+size_t mw_x86_jump(mw_addr from, mw_addr to, uint8_t *out)
 {
 	int32_t disp;
 
@@ -477,7 +477,6 @@ struct mw_error *mw_x86_relocate(const struct mw_insn_plan *plan, mw_addr dest, 
 				 size_t *copy_length, size_t *length)
 {
 	int32_t disp = 0;
-	size_t jump_length;
 
 	if (!plan->can_relocate)
 		return mw_error_create(MW_ERROR_UNSUPPORTED, 0,
@@ -491,8 +490,7 @@ struct mw_error *mw_x86_relocate(const struct mw_insn_plan *plan, mw_addr dest, 
 	memcpy(out, plan->bytes, plan->length);
 	if (plan->disp_offset)
 		memcpy(out + plan->disp_offset, &disp, sizeof(disp));
-	jump_length = write_jump(out + plan->length, dest + plan->length, plan->pc + plan->length);
 	*copy_length = plan->length;
-	*length = plan->length + jump_length;
+	*length = plan->length + mw_x86_jump(dest + plan->length, plan->pc + plan->length, out + plan->length);
 	return NULL;
 }

@@ -60,6 +60,9 @@ enum mw_x86_op {
 
 extern const struct mw_arch mw_arch_x86_64;
 
+/* A jump that stands at `from`, 5 bytes long where 32 bits of displacement reach, else 14. Returns its length. (plan.c) */
+size_t mw_x86_jump(mw_addr from, mw_addr to, uint8_t *out);
+
 /* The functions of struct mw_arch, see there. */
 void mw_x86_plan(const uint8_t *bytes, size_t size, mw_addr pc, struct mw_insn_plan *plan);
 void mw_x86_emulate(const struct mw_insn_plan *plan, struct mw_regs *regs, uint64_t *word);

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* image.S: the recorder's image as it is linked (stub.h), embedded. */
-	.section .rodata.mw_stub_image, "a", @progbits
+/* image.S: the images as they are linked (stub.h), embedded: each `name`, 64-aligned, and its `name_size`. */
+	.macro	embed name, file
 	.balign 64
-	.globl	mw_stub_image
-	.type	mw_stub_image, @object
-mw_stub_image:
-	.incbin	"stub_image.bin"
+	.globl	\name
+	.type	\name, @object
+\name:
+	.incbin	"\file"
 1:
-	.size	mw_stub_image, 1b - mw_stub_image
+	.size	\name, 1b - \name
 	.balign 4
-	.globl	mw_stub_image_size
-	.type	mw_stub_image_size, @object
-mw_stub_image_size:
-	.long	1b - mw_stub_image
-	.size	mw_stub_image_size, 4
+	.globl	\name\()_size
+	.type	\name\()_size, @object
+\name\()_size:
+	.long	1b - \name
+	.size	\name\()_size, 4
+	.endm
+
+	.section .rodata.mw_stub_image, "a", @progbits
+	embed	mw_stub_image, stub_image.bin
+	embed	mw_rescue_image, rescue_image.bin
 	.section .note.GNU-stack, "", @progbits

@@ -135,6 +135,9 @@ struct mw_stub_header {
 /* The image, `mw_stub_image_size` bytes, 64-aligned. */
 extern const uint8_t mw_stub_image[];
 extern const uint32_t mw_stub_image_size;
+/* The other one, of memwatch/rescue.h: it begins with struct mw_rescue_header, and has at most MW_RESCUE_CODE bytes. */
+extern const uint8_t mw_rescue_image[];
+extern const uint32_t mw_rescue_image_size;
 
 static inline const struct mw_stub_header *mw_stub_header(void)
 {

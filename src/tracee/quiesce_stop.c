@@ -112,9 +112,8 @@ static struct mw_error *on_interrupt(struct mw_quiesce *quiesce, struct mw_quiet
 	/* Where it stands is looked at, and where it returns to: a killed memwatch may have had it perform a call. */
 	MW_TRY(mw_error_unless_gone(mw_remote_syscall_finish(thread->tid)));
 	/* A call that a group stop ends with EINTR would end so without us. */
-	if (ours && !thread->group_stopped) {
+	if (ours && !thread->group_stopped)
 		MW_TRY(mw_tracee_mend_interrupted_call(thread->tid));
-	}
 	return quiesce->holding ? NULL : mw_quiesce_go_on(thread);
 }
 

@@ -539,9 +539,8 @@ static struct mw_error *on_interrupt(struct trap_thread *thread, int signal)
 	/* Its registers and its mask are those of its own work, not of a call that a killed memwatch has left it in. */
 	MW_TRY(mw_remote_syscall_finish(thread->tid));
 	MW_TRY(trap_mask_look(thread));
-	if (ours && !thread->group_stopped) {
+	if (ours && !thread->group_stopped)
 		MW_TRY(mw_tracee_mend_interrupted_call(thread->tid));
-	}
 	return trap_leave_slot(thread);
 }
 

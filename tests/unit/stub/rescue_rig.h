@@ -6,7 +6,7 @@
 #ifndef MW_TEST_RESCUE_RIG_H
 #define MW_TEST_RESCUE_RIG_H
 
-#include "stub/rescue/rescue.h"
+#include "stub/stub.h"
 
 #include <memwatch/rescue.h>
 
