@@ -71,7 +71,8 @@ struct mw_error *mw_stale_remove(pid_t pid, char *left, size_t size)
 			break;
 		if (mw_preflight_await_guard(pid))
 			patience = GUARD_NS;
-		else if (!mw_preflight_memwatch_at(pid) && ++alone > MOST_ALONE && mw_clock_ns() - begin > ALONE_NS)
+		else if (mw_error_none(mw_preflight_rival(pid)) && ++alone > MOST_ALONE &&
+			 mw_clock_ns() - begin > ALONE_NS)
 			break;
 		/* It may have come to its end amidst the attempt that came to this error. */
 		last = mw_clock_ns() - begin >= patience;

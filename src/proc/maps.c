@@ -198,6 +198,7 @@ static struct mw_error *restore_true_names(pid_t tid, struct mw_maps *maps)
 	for (size_t i = 0; i < maps->count; i++) {
 		struct mw_mapping *mapping = &maps->items[i];
 		MW_FREE char *full = NULL;
+		struct stat file;
 
 		if (!mapping->deleted)
 			continue;
@@ -207,7 +208,8 @@ static struct mw_error *restore_true_names(pid_t tid, struct mw_maps *maps)
 		}
 		/* Neighbours are mostly of one file: ask once. */
 		if (!last || last->inode != mapping->inode || strcmp(last->path, last_true ? full : mapping->path) != 0)
-			last_true = mw_root_has(tid, mw_root_strip(full, prefix), mapping->inode);
+			last_true =
+				mw_root_stat(tid, mw_root_strip(full, prefix), &file) && file.st_ino == mapping->inode;
 		last = mapping;
 		if (last_true) {
 			free(mapping->path);

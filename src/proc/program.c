@@ -37,11 +37,12 @@ static void cut_deleted(pid_t pid, const char *link, char *path, const char *pre
 {
 	size_t length = strlen(path);
 	const size_t suffix = sizeof(DELETED) - 1;
-	struct stat st;
+	struct stat file, found;
 
 	if (length <= suffix || strcmp(path + length - suffix, DELETED) != 0)
 		return;
-	if (stat(link, &st) == 0 && mw_root_has(pid, mw_root_strip(path, prefix), st.st_ino))
+	if (stat(link, &file) == 0 && mw_root_stat(pid, mw_root_strip(path, prefix), &found) &&
+	    found.st_ino == file.st_ino)
 		return;
 	path[length - suffix] = '\0';
 }
@@ -142,11 +143,14 @@ static char *check_executed(pid_t tid, const char *path, const char *exe, const 
 {
 	MW_FREE char *whole = NULL;
 	const char *name = base_name(path), *mapped = base_name(exe);
+	struct stat found;
 
 	if (!*name || strncmp(mapped, name, strlen(name)) == 0)
 		return NULL;
 	whole = absolute(tid, path);
-	return whole && mw_root_is(tid, whole, file) ? MW_TAKE(whole) : NULL;
+	if (!whole || !mw_root_stat(tid, whole, &found) || found.st_ino != file->st_ino || found.st_dev != file->st_dev)
+		return NULL;
+	return MW_TAKE(whole);
 }
 
 char *mw_exe_executed(pid_t tid, const char *exe)

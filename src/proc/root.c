@@ -103,20 +103,11 @@ int mw_root_open_link(const char *path)
 	return reopen_and_close(open(path, O_PATH | O_CLOEXEC));
 }
 
-bool mw_root_has(pid_t tid, const char *path, uint64_t inode)
+bool mw_root_stat(pid_t tid, const char *path, struct stat *out)
 {
 	MW_CLOSE int place = open_place(tid, path);
-	struct stat st;
 
-	return place >= 0 && fstat(place, &st) == 0 && st.st_ino == inode;
-}
-
-bool mw_root_is(pid_t tid, const char *path, const struct stat *file)
-{
-	MW_CLOSE int place = open_place(tid, path);
-	struct stat st;
-
-	return place >= 0 && fstat(place, &st) == 0 && st.st_ino == file->st_ino && st.st_dev == file->st_dev;
+	return place >= 0 && fstat(place, out) == 0;
 }
 
 char *mw_root_prefix(pid_t tid)

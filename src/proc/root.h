@@ -29,14 +29,9 @@ bool mw_root_is_own(int root);
 /* As mw_root_open, from such a root. `plain`: the path's last part is not to be a link (ENXIO). */
 int mw_root_open_at(int root, const char *path, bool plain);
 
-/*
- * Is there a file of this inode at `path` inside the root of a process? The device is not compared:
- * what /proc/PID/maps says and what stat says differ on overlayfs and btrfs.
- */
-bool mw_root_has(pid_t tid, const char *path, uint64_t inode);
-
-/* Is it the very file that was asked about (by stat) that lies at `path` inside the root of a process? */
-bool mw_root_is(pid_t tid, const char *path, const struct stat *file);
+/* What lies at `path` inside the root of a process? False where nothing does. Its device is not to be compared with what
+ * /proc/PID/maps says: on overlayfs and btrfs they differ. */
+bool mw_root_stat(pid_t tid, const char *path, struct stat *out);
 
 /*
  * Reopen a path for reading (magic links of /proc are followed), with the same care for what it is.

@@ -308,72 +308,48 @@ static mw_addr find_code(pid_t tid, const struct mw_mapping *mapping, const stru
 	return 0;
 }
 
-/* The vdso's, which nobody patches, or that of any library. */
-static struct mw_error *choose_insn(struct mw_inject *inject, const struct mw_maps *maps)
-{
-	MW_FREE uint8_t *chunk = malloc(CHUNK);
-	size_t budget = MOST_CODE;
+enum place {
+	IN_VDSO, /* which nobody patches */
+	IN_LIBC,
+	IN_FILE, /* a program may have the C library inside */
+};
 
-	if (!chunk)
-		return mw_error_nomem();
-	inject->code.insn = 0;
-	for (unsigned pass = 0; pass < 2 && !inject->code.insn; pass++) {
-		for (size_t i = 0; i < maps->count && !inject->code.insn; i++) {
-			const struct mw_mapping *mapping = &maps->items[i];
-			bool wanted = pass == 0 ? strcmp(mapping->path, "[vdso]") == 0 : mapping->inode != 0;
-
-			if (wanted && mapping->read && mapping->exec)
-				inject->code.insn =
-					find_code(inject->tid, mapping, &mw_machine.syscall_insn, chunk, &budget);
-		}
-	}
-	if (inject->code.insn)
-		return NULL;
-	return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-					     "there is no system call instruction in the code of thread %d",
-					     (int)inject->tid),
-			     MW_INJECT_UNSAFE_HINT);
-}
-
-/* Code of the C library, or of a program that may have it inside. */
-static bool may_restore(const struct mw_mapping *mapping, bool library)
+static bool is_place(const struct mw_mapping *mapping, enum place place)
 {
 	const char *slash = strrchr(mapping->path, '/'), *name = slash ? slash + 1 : mapping->path;
 
-	if (!mapping->read || !mapping->exec || !mapping->inode)
+	if (!mapping->read || !mapping->exec || (place != IN_VDSO && !mapping->inode))
 		return false;
-	return !library || strncmp(name, "libc.", 5) == 0 || strncmp(name, "libc-", 5) == 0 ||
+	if (place == IN_VDSO)
+		return strcmp(mapping->path, "[vdso]") == 0;
+	return place == IN_FILE || strncmp(name, "libc.", 5) == 0 || strncmp(name, "libc-", 5) == 0 ||
 	       strncmp(name, "ld-musl", 7) == 0;
 }
 
-/* Code that leads back, beside an instruction that it fits to. */
-static mw_addr find_way(struct mw_inject *inject, const struct mw_maps *maps, const struct mw_machine_code *wanted)
+/*
+ * Choose the system call instruction, in a place of the kind `best` or in any file; beside it there is to be code of the
+ * kind `way`, if any: where, is put into *way_at. `budget` bytes are read at most. False: there is none.
+ */
+static bool choose_insn(struct mw_inject *inject, const struct mw_maps *maps, enum place best,
+			const struct mw_machine_code *code, const struct mw_machine_code *way, size_t budget,
+			uint8_t *chunk, mw_addr *way_at)
 {
-	MW_FREE uint8_t *chunk = malloc(CHUNK);
-	size_t budget = MOST_RESTORER;
-
-	for (unsigned pass = 0; chunk && pass < 2; pass++)
+	for (unsigned pass = 0; pass < 2; pass++)
 		for (size_t i = 0; i < maps->count; i++) {
 			const struct mw_mapping *mapping = &maps->items[i];
-			mw_addr insn, found;
+			mw_addr insn;
 
-			if (!may_restore(mapping, pass == 0))
+			if (!is_place(mapping, pass == 0 ? best : IN_FILE))
 				continue;
-			insn = find_code(inject->tid, mapping, &mw_machine.syscall_return, chunk, &budget);
-			found = insn ? find_code(inject->tid, mapping, wanted, chunk, &budget) : 0;
-			if (found) {
-				inject->code.insn = insn;
-				return found;
-			}
+			insn = find_code(inject->tid, mapping, code, chunk, &budget);
+			if (insn && way)
+				*way_at = find_code(inject->tid, mapping, way, chunk, &budget);
+			if (!insn || (way && !*way_at))
+				continue;
+			inject->code.insn = insn;
+			return true;
 		}
-	return 0;
-}
-
-static void choose_sigframe(struct mw_inject *inject, const struct mw_maps *maps)
-{
-	inject->code.restorer = find_way(inject, maps, &mw_machine.restorer);
-	if (!inject->code.restorer)
-		inject->code.gadget = find_way(inject, maps, &mw_machine.sigreturn_gadget);
+	return false;
 }
 
 struct mw_error *mw_inject_no_sigframe(const struct mw_inject *inject, pid_t pid)
@@ -423,14 +399,23 @@ static struct mw_error *try_seccomp(const struct mw_inject *inject)
 
 struct mw_error *mw_inject_init(struct mw_inject *inject, pid_t tid, const struct mw_maps *maps)
 {
+	MW_FREE uint8_t *chunk = malloc(CHUNK);
 	struct mw_inject ready = {.tid = tid};
 	struct mw_status status;
 
+	if (!chunk)
+		return mw_error_nomem();
 	MW_TRY(mw_status_read(tid, &status));
-	MW_TRY(choose_insn(&ready, maps));
+	if (!choose_insn(&ready, maps, IN_VDSO, &mw_machine.syscall_insn, NULL, MOST_CODE, chunk, NULL))
+		return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
+						     "there is no system call instruction in the code of thread %d",
+						     (int)tid),
+				     MW_INJECT_UNSAFE_HINT);
 	/* Where returns are checked against a shadow stack, there is no sigframe that is none of the program's own. */
-	if (!status.shadow_stack)
-		choose_sigframe(&ready, maps);
+	if (!status.shadow_stack && !choose_insn(&ready, maps, IN_LIBC, &mw_machine.syscall_return,
+						 &mw_machine.restorer, MOST_RESTORER, chunk, &ready.code.restorer))
+		(void)choose_insn(&ready, maps, IN_LIBC, &mw_machine.syscall_return, &mw_machine.sigreturn_gadget,
+				  MOST_RESTORER, chunk, &ready.code.gadget);
 	if (status.seccomp > 0)
 		MW_TRY(try_seccomp(&ready));
 	mw_inject_use(&ready, tid, maps);

@@ -62,11 +62,6 @@ bool mw_preflight_await_guard(pid_t pid)
 	return guard != 0;
 }
 
-pid_t mw_preflight_memwatch_at(pid_t pid)
-{
-	return traced_by(pid, NAME);
-}
-
 #define MOST_MAKERS 256 /* they come and go while the chain is climbed */
 
 /* Without these lists none is found by its maker. */
@@ -407,7 +402,7 @@ struct mw_error *mw_preflight(pid_t pid)
 
 struct mw_error *mw_preflight_rival(pid_t pid)
 {
-	const pid_t rival = mw_preflight_memwatch_at(pid);
+	const pid_t rival = traced_by(pid, NAME);
 	struct mw_status status;
 
 	if (!rival)

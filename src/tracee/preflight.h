@@ -36,9 +36,8 @@ struct mw_error *mw_preflight_sharing(pid_t pid) MW_MUST_CHECK;
  * for its end; ten seconds at most. Was there one?
  */
 bool mw_preflight_await_guard(pid_t pid);
-/* The memwatch or guard that traces any thread of the process, or 0. The caller's thread does not count. */
-pid_t mw_preflight_memwatch_at(pid_t pid);
-/* Is there one? NULL, or DENIED, as mw_preflight() says it. */
+/* Does a memwatch or guard, other than the caller's thread, trace any thread of the process? NULL, or DENIED, as
+ * mw_preflight() says it. */
 struct mw_error *mw_preflight_rival(pid_t pid) MW_MUST_CHECK;
 
 /*

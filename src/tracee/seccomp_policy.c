@@ -204,32 +204,33 @@ static char try_call(enum mw_seccomp_policy_call kind, void *page)
 	return got;
 }
 
-/* Which calls (bits of enum mw_seccomp_policy_call) a child of memwatch has lived through, and which of them were made.
- * Tried once for the whole run, each by a child of its own that has a second for it. Any thread. */
-static void probe(uint32_t *harmless, uint32_t *made)
+/* What children of memwatch may do: the calls that they have lived through, and those that were made. Tried once for the
+ * whole run, each by a child of its own that has a second for it. Any thread. */
+static struct mw_permit probe(void)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static uint32_t lived, went;
-	static bool tried;
+	static struct mw_permit tried;
+	struct mw_permit permit;
 	void *page;
 
 	pthread_mutex_lock(&lock);
-	page = tried ? MAP_FAILED : mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	page = tried.known ? MAP_FAILED : mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (page != MAP_FAILED) {
 		char got = ANSWER_LIVES;
 
 		/* Who is asked about one call and does not answer is not asked about others. */
 		for (unsigned kind = 0; kind < MW_CALL_COUNT && got != ANSWER_HANGS; kind++) {
 			got = try_call((enum mw_seccomp_policy_call)kind, page);
-			lived |= (uint32_t)(got == ANSWER_LIVES || got == ANSWER_MADE) << kind;
-			went |= (uint32_t)(got == ANSWER_MADE) << kind;
+			tried.harmless |= (uint32_t)(got == ANSWER_LIVES || got == ANSWER_MADE) << kind;
+			tried.made |= (uint32_t)(got == ANSWER_MADE) << kind;
 		}
 		munmap(page, PAGE);
-		tried = true;
+		tried.known = true;
 	}
-	*harmless = lived;
-	*made = went;
+	permit = tried;
+	permit.known = true;
 	pthread_mutex_unlock(&lock);
+	return permit;
 }
 
 static bool read_status(pid_t pid, struct mw_status *out)
@@ -309,25 +310,23 @@ bool mw_seccomp_shared(pid_t tid)
 
 void mw_seccomp_prepare(pid_t pid)
 {
-	uint32_t harmless, made;
-
 	sharer = 0;
 	if (mw_seccomp_shared(mw_live_thread(pid)))
-		probe(&harmless, &made);
+		(void)probe();
 }
 
 bool mw_seccomp_shared_may(pid_t tid, long number)
 {
-	uint32_t harmless, made;
 	bool listed = false, may = true;
+	struct mw_permit permit;
 
 	if (!mw_seccomp_shared(tid))
 		return false;
-	probe(&harmless, &made);
+	permit = probe();
 	for (unsigned kind = 0; kind < MW_CALL_COUNT; kind++)
 		if (kinds[kind].call.number == number) {
 			listed = true;
-			may &= harmless >> kind & 1;
+			may &= permit.harmless >> kind & 1;
 		}
 	return listed && may;
 }
@@ -424,7 +423,7 @@ static struct mw_error *read_filters(struct mw_seccomp_policy *policy, pid_t tid
 
 static void permit_by(const uint8_t answers[MW_CALL_COUNT], struct mw_permit *out)
 {
-	*out = (struct mw_permit){.seccomp_filtered = true, .known = true};
+	*out = (struct mw_permit){.known = true};
 	for (size_t i = 0; i < MW_CALL_COUNT; i++) {
 		out->harmless |= (uint32_t)((answers[i] & ~MW_FILTER_HARMLESS) == 0) << i;
 		out->made |= (uint32_t)((answers[i] & ~MW_FILTER_PASSES) == 0) << i;
@@ -437,14 +436,14 @@ static struct mw_error *permit_by_mode(pid_t tid, int errnum, struct mw_permit *
 	struct mw_status status;
 
 	MW_TRY(mw_status_read(tid, &status));
-	*out = (struct mw_permit){.seccomp_filtered = status.seccomp != 0, .known = true};
-	if (!out->seccomp_filtered)
+	*out = (struct mw_permit){.known = true};
+	if (status.seccomp == 0)
 		out->harmless = out->made = MW_CALLS_ALL;
 	else if (status.seccomp == STRICT && (errnum == EINVAL || errnum == EACCES))
 		/* It can't be in a wait that is gone on with. */
 		out->harmless = out->made = MW_CALLS_BACK | MW_CALL_BIT(RESTART);
 	else if (mw_seccomp_shared(tid))
-		probe(&out->harmless, &out->made);
+		*out = probe();
 	else
 		out->known = false;
 	return NULL;
@@ -471,7 +470,6 @@ static bool may_restart(pid_t tid)
 {
 	MW_FREE struct sock_filter *room = calloc(MW_FILTER_MAX, sizeof(*room));
 	unsigned actions = MW_FILTER_ALLOW;
-	uint32_t harmless, made;
 	unsigned long number = 0;
 	long count = 0;
 
@@ -483,10 +481,7 @@ static bool may_restart(pid_t tid)
 	}
 	if (number > 0)
 		return count < 0 && errno == ENOENT && (actions & ~MW_FILTER_PASSES) == 0;
-	if (!mw_seccomp_shared(tid))
-		return false;
-	probe(&harmless, &made);
-	return made & MW_CALL_BIT(RESTART);
+	return mw_seccomp_shared(tid) && probe().made & MW_CALL_BIT(RESTART);
 }
 
 struct mw_error *mw_tracee_mend_interrupted_call(pid_t tid)
@@ -539,7 +534,7 @@ struct mw_error *mw_seccomp_policy_pick(struct mw_seccomp_policy *policy, const 
 					pid_t *tid, struct mw_permit *permit)
 {
 	*tid = 0;
-	*permit = (struct mw_permit){.seccomp_filtered = true};
+	*permit = (struct mw_permit){.known = false};
 	for (unsigned pass = 0; pass < 4 && !*tid; pass++)
 		MW_TRY(pick_of(policy, quiesce, pass < 2 ? maps : NULL, need, pass % 2, tid, permit));
 	return NULL;

@@ -69,10 +69,9 @@ enum mw_seccomp_policy_call {
 
 /* What a thread may do. */
 struct mw_permit {
-	bool seccomp_filtered; /* it is under seccomp */
-	bool known;            /* what for could be read; else it may nothing */
-	uint32_t harmless;     /* calls that it lives through, made or not */
-	uint32_t made;         /* … that are made for sure */
+	bool known;        /* it could be read; else it may nothing */
+	uint32_t harmless; /* calls that it lives through, made or not */
+	uint32_t made;     /* … that are made for sure */
 };
 
 /* Zero-initialise. Programs that were read are kept, as threads have the same ones. */
