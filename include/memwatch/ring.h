@@ -120,10 +120,10 @@ static inline uint32_t mw_ring_flags_of(uint64_t mark)
 	return (uint32_t)(mark >> 52) & 0xf;
 }
 
-/* Which lap the unit of that number (counted from the ring's beginning, never wrapped) belongs to. */
+/* Which lap of a ring of `units`, 2^n, the unit of that number (counted from its beginning, never wrapped) belongs to. */
 static inline uint32_t mw_ring_lap(uint64_t unit, uint32_t units)
 {
-	return 1 + (uint32_t)(unit / units % 255);
+	return 1 + (uint32_t)((unit >> __builtin_ctz(units)) % 255);
 }
 
 #define MW_RING_HOOKS 4096 /* hook numbers are less */

@@ -64,7 +64,8 @@ static struct mw_error *read_all(int fd, const char *path, char **bytes, size_t 
 	} while (got != 0);
 	buffer[used] = '\0';
 	*bytes = MW_TAKE(buffer);
-	*size = used;
+	if (size)
+		*size = used;
 	return NULL;
 }
 
@@ -105,7 +106,8 @@ struct mw_error *mw_proc_file_read_small(char *bytes, size_t capacity, size_t *s
 		used += got > 0 ? (size_t)got : 0;
 	}
 	bytes[used] = '\0';
-	*size = used;
+	if (size)
+		*size = used;
 	return NULL;
 }
 

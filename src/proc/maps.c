@@ -3,6 +3,7 @@
 #include "proc/maps.h"
 
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "base/vector.h"
 #include "proc/file.h"
 #include "proc/root.h"
@@ -223,12 +224,7 @@ static struct mw_error *restore_true_names(pid_t tid, struct mw_maps *maps)
 /* Kernels differ on a process without memory (a zombie, a kernel thread): an empty file, or ESRCH. */
 static bool is_there_without_memory(pid_t tid, const struct mw_error *err)
 {
-	char name[40];
-
-	if (mw_error_errno(err) != ESRCH)
-		return false;
-	(void)snprintf(name, sizeof(name), "/proc/%d/stat", (int)tid);
-	return access(name, F_OK) == 0;
+	return mw_error_errno(err) == ESRCH && access(mw_path("/proc/%d/stat", (int)tid).text, F_OK) == 0;
 }
 
 struct mw_error *mw_maps_read(pid_t tid, struct mw_maps *out)

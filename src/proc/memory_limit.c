@@ -3,6 +3,7 @@
 #include "proc/memory_limit.h"
 
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "proc/file.h"
 
 #include <errno.h>
@@ -41,9 +42,8 @@ static bool parse_number(const char *text, const char *end, uint64_t *out)
 static bool read_number(const char *path, const char *file, uint64_t *out)
 {
 	MW_FREE char *text = NULL;
-	size_t size = 0;
 
-	return mw_error_none(mw_proc_file_read(&text, &size, "%s/%s", path, file)) && parse_number(text, "\n", out);
+	return mw_error_none(mw_proc_file_read(&text, NULL, "%s/%s", path, file)) && parse_number(text, "\n", out);
 }
 
 /* The number behind a name at the start of a line, and what stands between the two. */
@@ -61,9 +61,8 @@ static uint64_t read_cache(const char *path, const char *name)
 {
 	MW_FREE char *text = NULL;
 	uint64_t value = 0;
-	size_t size = 0;
 
-	if (!mw_error_none(mw_proc_file_read(&text, &size, "%s/memory.stat", path)) ||
+	if (!mw_error_none(mw_proc_file_read(&text, NULL, "%s/memory.stat", path)) ||
 	    !find_number(text, name, " ", &value))
 		return 0;
 	return value;
@@ -169,10 +168,9 @@ void mw_cgroup_limit_in(const char *root, const char *membership, bool with_cach
 static void read_cgroups(pid_t pid, bool with_cache, struct mw_memory_limit *out)
 {
 	MW_FREE char *text = NULL;
-	size_t size = 0;
 
 	*out = (struct mw_memory_limit){.of = MW_LIMIT_NONE};
-	if (mw_error_none(mw_proc_file_read(&text, &size, "/proc/%d/cgroup", (int)pid)))
+	if (mw_error_none(mw_proc_file_read(&text, NULL, "/proc/%d/cgroup", (int)pid)))
 		mw_cgroup_limit_in("/sys/fs/cgroup", text, with_cache, out);
 }
 
@@ -199,16 +197,13 @@ void mw_memory_limit_read(pid_t pid, struct mw_memory_limit *out)
 {
 	MW_FREE char *text = NULL;
 	struct mw_memory_limit other;
-	char root[64];
-	size_t size = 0;
 
 	read_cgroups(pid, false, out);
 	/* In a cgroup namespace of its own it sees its group, which memwatch may not see, as the root. */
-	if (out->of == MW_LIMIT_NONE) {
-		(void)snprintf(root, sizeof(root), "/proc/%d/root/sys/fs/cgroup", (int)pid);
-		mw_cgroup_limit_in(root, "0::/\n1:memory:/\n", false, out);
-	}
-	if (!mw_error_none(mw_proc_file_read(&text, &size, "/proc/meminfo")))
+	if (out->of == MW_LIMIT_NONE)
+		mw_cgroup_limit_in(mw_path("/proc/%d/root/sys/fs/cgroup", (int)pid).text, "0::/\n1:memory:/\n", false,
+				   out);
+	if (!mw_error_none(mw_proc_file_read(&text, NULL, "/proc/meminfo")))
 		return;
 	mw_machine_limit_in(text, &other);
 	if (mw_memory_limit_room(&other) < mw_memory_limit_room(out))

@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/path.h"
 #include "proc/status.h"
 
 #include <ctype.h>
@@ -13,7 +14,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
@@ -31,13 +31,11 @@
  */
 static bool holds_userfault(pid_t pid)
 {
-	char path[64], target[64];
+	DIR *directory = opendir(mw_path("/proc/%d/fd", (int)pid).text);
 	struct dirent *entry;
+	char target[64];
 	bool held = false;
-	DIR *directory;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
-	directory = opendir(path);
 	while (directory && !held && (entry = readdir(directory))) {
 		ssize_t got = isdigit((unsigned char)*entry->d_name)
 				      ? readlinkat(dirfd(directory), entry->d_name, target, sizeof(target) - 1)
@@ -75,10 +73,7 @@ static struct kept *find_kept(pid_t pid)
 
 static int open_memory(pid_t pid)
 {
-	char path[32];
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
-	return open(path, O_RDWR | O_CLOEXEC);
+	return open(mw_path("/proc/%d/mem", (int)pid).text, O_RDWR | O_CLOEXEC);
 }
 
 static struct kept *add_kept(pid_t pid)
@@ -318,12 +313,11 @@ bool mw_peek_ends(pid_t tid, mw_addr addr)
 
 void mw_touched_init(struct mw_touched *touched, pid_t tid)
 {
-	char path[40];
+	const struct mw_path path = mw_path("/proc/%d/pagemap", (int)tid);
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)tid);
 	touched->tid = tid;
 	/* Where pages are larger than ours, addresses would be taken for others. */
-	touched->pagemap = sysconf(_SC_PAGESIZE) == PAGE ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	touched->pagemap = sysconf(_SC_PAGESIZE) == PAGE ? open(path.text, O_RDONLY | O_CLOEXEC) : -1;
 }
 
 void mw_touched_deinit(struct mw_touched *touched)

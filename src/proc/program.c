@@ -3,6 +3,7 @@
 #include "proc/program.h"
 
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "proc/file.h"
 #include "proc/peek.h"
 #include "proc/root.h"
@@ -50,17 +51,16 @@ static void cut_deleted(pid_t pid, const char *link, char *path, const char *pre
 struct mw_error *mw_exe_read(pid_t pid, char **out)
 {
 	MW_FREE char *path = NULL, *prefix = NULL;
-	struct mw_error *err;
-	char link[40], *copy;
+	const struct mw_path link = mw_path("/proc/%d/exe", (int)pid);
+	struct mw_error *err = mw_proc_link_read(&path, link.text);
+	char *copy;
 
-	(void)snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
-	err = mw_proc_link_read(&path, link);
 	if (err)
 		return mw_error_errno(err) == ENOENT ? explain_no_exe(pid, err) : err;
 	prefix = mw_root_prefix(pid);
 	if (!prefix)
 		return mw_error_nomem();
-	cut_deleted(pid, link, path, prefix);
+	cut_deleted(pid, link.text, path, prefix);
 	copy = strdup(mw_root_strip(path, prefix));
 	if (!copy)
 		return mw_error_nomem();
@@ -123,12 +123,11 @@ static const char *base_name(const char *path)
 static char *absolute(pid_t tid, const char *path)
 {
 	MW_FREE char *directory = NULL, *prefix = NULL;
-	char link[40], *joined = NULL;
+	char *joined = NULL;
 
 	if (path[0] == '/')
 		return strdup(path);
-	(void)snprintf(link, sizeof(link), "/proc/%d/cwd", (int)tid);
-	if (!mw_error_none(mw_proc_link_read(&directory, link)))
+	if (!mw_error_none(mw_proc_link_read(&directory, mw_path("/proc/%d/cwd", (int)tid).text)))
 		return NULL;
 	prefix = mw_root_prefix(tid);
 	while (strncmp(path, "./", 2) == 0)
@@ -155,13 +154,12 @@ static char *check_executed(pid_t tid, const char *path, const char *exe, const 
 
 char *mw_exe_executed(pid_t tid, const char *exe)
 {
-	char link[40], path[PATH_MAX], *found = NULL, **argv = NULL;
+	char path[PATH_MAX], *found = NULL, **argv = NULL;
 	struct stat file;
 	uint64_t addr;
 	size_t got, count = 0;
 
-	(void)snprintf(link, sizeof(link), "/proc/%d/exe", (int)tid);
-	if (stat(link, &file) != 0)
+	if (stat(mw_path("/proc/%d/exe", (int)tid).text, &file) != 0)
 		return NULL;
 	if (mw_auxv_read(tid, AT_EXECFN, &addr)) {
 		got = mw_peek_some(tid, addr, path, sizeof(path) - 1);

@@ -3,6 +3,7 @@
 #include "proc/regions.h"
 
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "base/vector.h"
 #include "proc/maps.h"
 #include "proc/peek.h"
@@ -519,13 +520,11 @@ static void take_sum(struct mw_regions *regions, size_t *next, mw_addr start, mw
 
 static void from_smaps(struct mw_regions *regions, pid_t tid)
 {
-	char path[40], *line = NULL;
+	FILE *file = fopen(mw_path("/proc/%d/smaps", (int)tid).text, "re");
+	char *line = NULL;
 	mw_addr start = 0, end = 0;
 	size_t room = 0, next = 0;
-	FILE *file;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/smaps", (int)tid);
-	file = fopen(path, "re");
 	if (!file)
 		return;
 	while (getline(&line, &room, file) > 0) {
@@ -563,15 +562,13 @@ static uint64_t pages_of(const struct mw_regions *regions, uint64_t page)
 void mw_regions_measure(struct mw_regions *regions, pid_t tid)
 {
 	struct measure measure = {.page = (uint64_t)sysconf(_SC_PAGESIZE)};
-	char path[40];
 
 	for (size_t i = 0; i < regions->count; i++)
 		regions->items[i].resident = MW_SIZE_UNKNOWN;
 	measure.entries = malloc(AT_ONCE * sizeof(*measure.entries));
 	if (!measure.entries)
 		return;
-	(void)snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)tid);
-	measure.fd = open(path, O_RDONLY | O_CLOEXEC);
+	measure.fd = open(mw_path("/proc/%d/pagemap", (int)tid).text, O_RDONLY | O_CLOEXEC);
 	measure.left = ALL_PAGES;
 	if (measure.fd < 0 || pages_of(regions, measure.page) > ALL_PAGES) {
 		from_smaps(regions, tid);

@@ -3,12 +3,12 @@
 #include "proc/root.h"
 
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "proc/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -66,17 +66,13 @@ static int open_place(pid_t tid, const char *path)
 
 int mw_root_directory(pid_t tid)
 {
-	char name[40];
-
-	(void)snprintf(name, sizeof(name), "/proc/%d/root", (int)tid);
-	return open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return open(mw_path("/proc/%d/root", (int)tid).text, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
 static int reopen_and_close(int descriptor)
 {
 	MW_CLOSE int place = descriptor;
 	struct stat st;
-	char name[40];
 
 	if (place < 0 || fstat(place, &st) < 0)
 		return -1;
@@ -84,8 +80,7 @@ static int reopen_and_close(int descriptor)
 		errno = ENXIO;
 		return -1;
 	}
-	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", place);
-	return open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	return open(mw_path("/proc/self/fd/%d", place).text, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }
 
 int mw_root_open(pid_t tid, const char *path)
@@ -112,12 +107,9 @@ bool mw_root_stat(pid_t tid, const char *path, struct stat *out)
 
 char *mw_root_prefix(pid_t tid)
 {
-	char name[40];
 	char *prefix = NULL;
-	struct mw_error *err;
+	struct mw_error *err = mw_proc_link_read(&prefix, mw_path("/proc/%d/root", (int)tid).text);
 
-	(void)snprintf(name, sizeof(name), "/proc/%d/root", (int)tid);
-	err = mw_proc_link_read(&prefix, name);
 	if (err || prefix[0] != '/' || prefix[1] == '\0') {
 		mw_error_destroy(err);
 		free(prefix);

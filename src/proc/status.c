@@ -3,6 +3,7 @@
 #include "proc/status.h"
 
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "base/vector.h"
 #include "proc/file.h"
 
@@ -10,7 +11,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/kcmp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -214,9 +214,8 @@ struct mw_error *mw_status_read(pid_t tid, struct mw_status *out)
 bool mw_waiting_read(pid_t tid, mw_addr *sp, mw_addr *pc)
 {
 	char text[256], *last, *before;
-	size_t size;
 
-	if (!mw_error_none(mw_proc_file_read_small(text, sizeof(text), &size, "/proc/%d/syscall", (int)tid)))
+	if (!mw_error_none(mw_proc_file_read_small(text, sizeof(text), NULL, "/proc/%d/syscall", (int)tid)))
 		return false;
 	last = strrchr(text, ' ');
 	if (!last)
@@ -283,18 +282,16 @@ static struct mw_error *collect_tasks(DIR *directory, const char *path, struct p
 struct mw_error *mw_tasks_read(pid_t pid, pid_t **tids, size_t *count)
 {
 	MW_CLEANUP(list_free) struct pid_list list = {0};
+	const struct mw_path path = mw_path("/proc/%d/task", (int)pid);
+	DIR *directory = opendir(path.text);
 	struct mw_error *err;
-	char path[40];
-	DIR *directory;
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	directory = opendir(path);
 	if (!directory)
-		return mw_proc_error(errno, "open", path);
-	err = collect_tasks(directory, path, &list);
+		return mw_proc_error(errno, "open", path.text);
+	err = collect_tasks(directory, path.text, &list);
 	(void)closedir(directory);
 	if (!err && !list.count)
-		err = mw_proc_error(ESRCH, "list", path);
+		err = mw_proc_error(ESRCH, "list", path.text);
 	if (err)
 		return err;
 	*tids = MW_TAKE(list.items);
@@ -322,14 +319,13 @@ struct mw_error *mw_children_read(pid_t pid, pid_t tid, pid_t **pids, size_t *co
 	MW_CLEANUP(list_free) struct pid_list list = {0};
 	MW_FREE char *text = NULL;
 	struct mw_error *err;
-	size_t size = 0;
 	pid_t child;
-	char path[64], *end;
+	char *end;
 
-	err = mw_proc_file_read(&text, &size, "/proc/%d/task/%d/children", (int)pid, (int)tid);
-	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+	err = mw_proc_file_read(&text, NULL, "/proc/%d/task/%d/children", (int)pid, (int)tid);
 	/* The file is a build option of the kernel. */
-	if (err && (mw_error_errno(err) != ENOENT || access(path, F_OK) != 0))
+	if (err && (mw_error_errno(err) != ENOENT ||
+		    access(mw_path("/proc/%d/task/%d/stat", (int)pid, (int)tid).text, F_OK) != 0))
 		return err;
 	mw_error_destroy(err);
 	for (const char *at = text; at; at = end) {
@@ -396,11 +392,10 @@ static int compare_pids(const void *left, const void *right)
 struct mw_error *mw_children_alive(pid_t pid, pid_t **pids, size_t *count)
 {
 	MW_CLEANUP(list_free) struct pid_list list = {0};
-	char path[64];
+	const struct mw_path path = mw_path("/proc/self/task/%d/children", (int)getpid());
 	size_t kept = 0;
 
-	(void)snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
-	MW_TRY(access(path, F_OK) == 0 ? children_by_thread(pid, &list) : children_by_parent(pid, &list));
+	MW_TRY(access(path.text, F_OK) == 0 ? children_by_thread(pid, &list) : children_by_parent(pid, &list));
 	for (size_t i = 0; i < list.count; i++)
 		if (!mw_state_is_end(mw_state_read(list.items[i])))
 			list.items[kept++] = list.items[i];
@@ -448,9 +443,8 @@ static uint64_t read_pss(pid_t tid)
 	MW_FREE char *text = NULL;
 	unsigned long long kib;
 	const char *line;
-	size_t size;
 
-	mw_error_destroy(mw_proc_file_read(&text, &size, "/proc/%d/smaps_rollup", (int)tid));
+	mw_error_destroy(mw_proc_file_read(&text, NULL, "/proc/%d/smaps_rollup", (int)tid));
 	line = text ? strstr(text, "\nPss:") : NULL;
 	if (!line)
 		return MW_SIZE_UNKNOWN;
@@ -463,9 +457,8 @@ struct mw_error *mw_memory_read(pid_t tid, bool with_pss, uint64_t *rss, uint64_
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	unsigned long long all, resident;
 	char text[256], *after_all, *after_resident;
-	size_t size;
 
-	MW_TRY(mw_proc_file_read_small(text, sizeof(text), &size, "/proc/%d/statm", (int)tid));
+	MW_TRY(mw_proc_file_read_small(text, sizeof(text), NULL, "/proc/%d/statm", (int)tid));
 	all = strtoull(text, &after_all, 10);
 	resident = strtoull(after_all, &after_resident, 10);
 	if (after_all == text || after_resident == after_all || all > UINT64_MAX / page || resident > UINT64_MAX / page)
@@ -499,9 +492,8 @@ bool mw_auxv_read(pid_t tid, uint64_t type, uint64_t *value)
 int mw_ptrace_scope(void)
 {
 	char text[32];
-	size_t size;
 
-	if (!mw_error_none(mw_proc_file_read_small(text, sizeof(text), &size, "/proc/sys/kernel/yama/ptrace_scope")))
+	if (!mw_error_none(mw_proc_file_read_small(text, sizeof(text), NULL, "/proc/sys/kernel/yama/ptrace_scope")))
 		return 0;
 	return (int)strtol(text, NULL, 10);
 }

@@ -98,15 +98,10 @@ struct mw_ring_record *stub_unit(const struct stub_visit *visit, uint64_t number
 	return &records[ring * units + (number & (units - 1))];
 }
 
-static inline uint32_t lap_of(const struct stub_visit *visit, uint64_t number)
-{
-	/* A power of two: mw_ring_lap() without its division. */
-	return 1 + (uint32_t)((number >> __builtin_ctz(visit->control->ring_units)) % 255);
-}
-
 void stub_mark(struct stub_visit *visit, uint64_t number, uint32_t stack, uint32_t type, uint32_t flags, bool done)
 {
-	uint64_t mark = mw_ring_mark(stack, visit->call->hook, type, flags, lap_of(visit, number));
+	uint64_t mark =
+		mw_ring_mark(stack, visit->call->hook, type, flags, mw_ring_lap(number, visit->control->ring_units));
 
 	if (likely(stub_on()))
 		__atomic_store_n(&stub_unit(visit, number)->mark, mark, __ATOMIC_RELEASE);

@@ -3,6 +3,7 @@
 #include "tracee/inject.h"
 
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "proc/peek.h"
 #include "proc/status.h"
 #include "tracee/seccomp_policy.h"
@@ -10,7 +11,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -200,13 +200,11 @@ static bool clear_remains(const struct look *look, mw_addr page)
 static bool unused_room(struct look *look, size_t size, struct mw_room *out)
 {
 	mw_addr start = (look->low + PAGE - 1) & ~(mw_addr)(PAGE - 1), end = start;
-	char path[64];
 
 	/* What is not there yet may have to be provided by a stopped thread. */
 	if (mw_peek_is_careful())
 		return false;
-	(void)snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)look->tid);
-	look->pagemap = open(path, O_RDONLY | O_CLOEXEC);
+	look->pagemap = open(mw_path("/proc/%d/pagemap", (int)look->tid).text, O_RDONLY | O_CLOEXEC);
 	if (look->pagemap < 0)
 		return false;
 	for (unsigned i = 0; i < MOST_REMAINS && end < look->high; i++) {

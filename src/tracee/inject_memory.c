@@ -3,6 +3,7 @@
 #include "tracee/inject.h"
 
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "proc/file.h"
 #include "proc/status.h"
 #include "tracee/tracee.h"
@@ -41,11 +42,10 @@
 static uint64_t status_kib(pid_t tid, const char *name)
 {
 	MW_FREE char *text = NULL;
-	size_t size = 0;
 	const char *at;
 	uint64_t value;
 
-	mw_error_destroy(mw_proc_file_read(&text, &size, "/proc/%d/status", (int)tid));
+	mw_error_destroy(mw_proc_file_read(&text, NULL, "/proc/%d/status", (int)tid));
 	at = text ? strstr(text, name) : NULL;
 	value = at ? strtoull(at + strlen(name), NULL, 10) : 0;
 	return value < UINT64_MAX / 1024 ? value * 1024 : 0;
@@ -330,23 +330,18 @@ static int share_descriptor(pid_t tid, int fd)
  */
 static int open_anew(int fd)
 {
-	char link[64];
-
-	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	return open(link, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	return open(mw_path("/proc/self/fd/%d", fd).text, O_RDWR | O_CLOEXEC | O_NONBLOCK);
 }
 
 /* Open what a descriptor of the target's leads to; nothing that is no file is ever opened. */
 static struct mw_error *open_there(const struct mw_inject *inject, int fd, uint64_t size, struct stat *file, int *out)
 {
-	char path[64];
-	int place;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)inject->tid, fd);
+	const struct mw_path path = mw_path("/proc/%d/fd/%d", (int)inject->tid, fd);
 	/* With a capability to trace alone, /proc shows no descriptors of other users' processes. */
-	place = share_descriptor(inject->tid, fd);
+	int place = share_descriptor(inject->tid, fd);
+
 	if (place < 0)
-		place = open(path, O_PATH | O_CLOEXEC);
+		place = open(path.text, O_PATH | O_CLOEXEC);
 	if (place < 0)
 		return failed_here("open", size);
 	if (fstat(place, file) == 0 && S_ISREG(file->st_mode))
@@ -359,7 +354,7 @@ static struct mw_error *open_there(const struct mw_inject *inject, int fd, uint6
 	if (fstat(*out, file))
 		return failed_here("look at", size);
 	if (!S_ISREG(file->st_mode) || !is_new_memory(*out, file))
-		return mw_error_create(MW_ERROR_DATA, 0, "%s is not the shared memory that was made", path);
+		return mw_error_create(MW_ERROR_DATA, 0, "%s is not the shared memory that was made", path.text);
 	return NULL;
 }
 

@@ -3,6 +3,7 @@
 #include "tracee/preflight.h"
 
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "proc/file.h"
 #include "proc/maps.h"
 #include "proc/program.h"
@@ -376,7 +377,6 @@ struct mw_error *mw_preflight_proc(void)
 struct mw_error *mw_preflight(pid_t pid)
 {
 	struct mw_status status;
-	char path[32];
 	char what[64];
 	int errnum;
 
@@ -394,9 +394,8 @@ struct mw_error *mw_preflight(pid_t pid)
 	/* ENOSYS and the like say nothing of the target: the attach itself will tell. */
 	if (errnum == EPERM || errnum == EACCES)
 		return mw_preflight_explain_denied(pid, errnum);
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)mw_live_thread(pid));
 	snprintf(what, sizeof(what), "process %d (%s)", (int)pid, status.name);
-	MW_TRY(check_program(path, what));
+	MW_TRY(check_program(mw_path("/proc/%d/exe", (int)mw_live_thread(pid)).text, what));
 	return check_emulated(pid, what);
 }
 
@@ -419,23 +418,20 @@ struct mw_error *mw_preflight_rival(pid_t pid)
 
 static bool read_text(const char *path, char *out, size_t size)
 {
-	size_t used;
-
-	return mw_error_none(mw_proc_file_read_small(out, size, &used, "%s", path));
+	return mw_error_none(mw_proc_file_read_small(out, size, NULL, "%s", path));
 }
 
 /* The link is exact but needs the permission that is in question; the id map is open to all. */
 static bool other_user_namespace(pid_t pid)
 {
-	char path[48];
 	char ours[4096], theirs[4096];
 	struct stat our_stat, their_stat;
 
-	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
-	if (stat("/proc/self/ns/user", &our_stat) == 0 && stat(path, &their_stat) == 0)
+	if (stat("/proc/self/ns/user", &our_stat) == 0 &&
+	    stat(mw_path("/proc/%d/ns/user", (int)pid).text, &their_stat) == 0)
 		return our_stat.st_ino != their_stat.st_ino;
-	snprintf(path, sizeof(path), "/proc/%d/uid_map", (int)pid);
-	return read_text("/proc/self/uid_map", ours, sizeof(ours)) && read_text(path, theirs, sizeof(theirs)) &&
+	return read_text("/proc/self/uid_map", ours, sizeof(ours)) &&
+	       read_text(mw_path("/proc/%d/uid_map", (int)pid).text, theirs, sizeof(theirs)) &&
 	       strcmp(ours, theirs) != 0;
 }
 
@@ -465,7 +461,6 @@ static void read_denied_facts(pid_t pid, int errnum, struct mw_denied_facts *out
 {
 	struct mw_status ours = {.uid = 0}, theirs = {.uid = 0};
 	struct stat file;
-	char path[48];
 
 	mw_error_destroy(mw_status_read(getpid(), &ours));
 	mw_error_destroy(mw_status_read(pid, &theirs));
@@ -486,8 +481,7 @@ static void read_denied_facts(pid_t pid, int errnum, struct mw_denied_facts *out
 	for (int i = 0; i < 3; i++)
 		out->groups_differ |= theirs.gids[i] != getgid();
 	/* The kernel gives the files (not the directory) of what may not be dumped to root. */
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	if (stat(path, &file) == 0)
+	if (stat(mw_path("/proc/%d/status", (int)pid).text, &file) == 0)
 		out->protected = file.st_uid != theirs.euid;
 }
 

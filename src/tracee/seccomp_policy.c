@@ -3,6 +3,7 @@
 #include "tracee/seccomp_policy.h"
 
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "proc/status.h"
 #include "tracee/filter.h"
 #include "tracee/inject.h"
@@ -254,11 +255,9 @@ static size_t read_line(pid_t pid, pid_t out[MOST_PARENTS])
 static bool same_pid_namespace(pid_t pid)
 {
 	struct stat own, other;
-	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)pid);
-	return stat("/proc/self/ns/pid", &own) == 0 && stat(path, &other) == 0 && own.st_dev == other.st_dev &&
-	       own.st_ino == other.st_ino;
+	return stat("/proc/self/ns/pid", &own) == 0 && stat(mw_path("/proc/%d/ns/pid", (int)pid).text, &other) == 0 &&
+	       own.st_dev == other.st_dev && own.st_ino == other.st_ino;
 }
 
 /* The nearest process that both descend from, or process 1 where there is none; 0 where that is not theirs. */

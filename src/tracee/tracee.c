@@ -3,10 +3,10 @@
 #include "tracee/tracee.h"
 
 #include "base/cleanup.h"
+#include "base/path.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -175,11 +175,8 @@ struct mw_error *mw_remote_write(pid_t tid, mw_addr addr, const void *bytes, siz
 /* The way in that needs no stop; kernels of 6.12 and later may be set up to forbid it. */
 static bool write_by_file(pid_t tid, mw_addr addr, const void *bytes, size_t size)
 {
-	MW_CLOSE int fd = -1;
-	char path[64];
+	MW_CLOSE int fd = open(mw_path("/proc/%d/mem", tid).text, O_RDWR | O_CLOEXEC);
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/mem", tid);
-	fd = open(path, O_RDWR | O_CLOEXEC);
 	return fd >= 0 && pwrite(fd, bytes, size, (off_t)addr) == (ssize_t)size;
 }
 

@@ -28,17 +28,21 @@ struct mw_error *mw_proc_file_read(char **bytes, size_t *size, const char *forma
 		memcpy(copy, file.at, file.left);
 	copy[file.left] = '\0';
 	*bytes = copy;
-	*size = file.left;
+	if (size)
+		*size = file.left;
 	return NULL;
 }
 
 struct mw_error *mw_proc_file_read_small(char *bytes, size_t capacity, size_t *size, const char *format, ...)
 {
+	size_t used = file.left < capacity - 1 ? file.left : capacity - 1;
+
 	(void)format;
-	*size = file.left < capacity - 1 ? file.left : capacity - 1;
-	if (*size)
-		memcpy(bytes, file.at, *size);
-	bytes[*size] = '\0';
+	if (used)
+		memcpy(bytes, file.at, used);
+	bytes[used] = '\0';
+	if (size)
+		*size = used;
 	return NULL;
 }
 
