@@ -9,10 +9,10 @@
  *
  * For the handler to be called at all no thread may block SIGTRAP: mask.c sees to that.
  */
-#include "stub/stub.h"
 #include "base/fault.h"
 #include "engine/trap/trap.h"
 #include "proc/maps.h"
+#include "stub/stub.h"
 
 #include <errno.h>
 #include <stdlib.h>
