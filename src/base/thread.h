@@ -5,6 +5,8 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <time.h>
 
 /* pthread_create() of a thread that gets no signals: they are for memwatch's first one. */
 static inline int mw_thread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *context),
@@ -18,6 +20,16 @@ static inline int mw_thread_create(pthread_t *thread, const pthread_attr_t *attr
 	errnum = pthread_create(thread, attributes, run, context);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return errnum;
+}
+
+/* pthread_join() of one that may hang. False: it has not ended within so many seconds. */
+static inline bool mw_thread_join_within(pthread_t thread, unsigned seconds)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += seconds;
+	return pthread_timedjoin_np(thread, NULL, &until) == 0;
 }
 
 #endif

@@ -342,8 +342,9 @@ struct mw_error *mw_top_draw_begin(struct mw_top_picture *picture)
 	return NULL;
 }
 
-void mw_top_draw_end(void)
+void mw_top_draw_end(struct mw_top_picture *picture)
 {
+	mw_line_deinit(&picture->line);
 	endwin();
 	if (tty)
 		atomic_store(&tty->taken, false);
@@ -368,6 +369,15 @@ static int put(const struct mw_top_picture *picture, int y, int x, int columns, 
 	used = mw_top_cut(text, (size_t)columns, picture->utf8, line);
 	mvaddstr(y, x, line);
 	return (int)used;
+}
+
+/* The scratch line, which is empty then. */
+static int put_scratch(struct mw_top_picture *picture, int y, int x, int columns)
+{
+	int used = put(picture, y, x, columns, picture->line.length ? picture->line.data : "");
+
+	mw_line_cut(&picture->line, 0);
+	return used;
 }
 
 /* A cell of the table, at its right edge, in that colour where there are colours; 0: none. */
@@ -407,26 +417,24 @@ static int put_wrapped(const struct mw_top_picture *picture, int y, int width, i
 
 /* --- the header -------------------------------------------------------------------------------------------- */
 
-static void put_state(const struct mw_top_picture *picture, char *out, size_t size)
+/* Nothing while it is watched. */
+static void add_state(struct mw_line *line, const struct mw_top_feed *feed)
 {
-	bool over = atomic_load(&picture->feed->phase) == MW_TOP_OVER;
-	const struct mw_window_info *window = over ? picture->feed->window : NULL;
+	const struct mw_window_info *window = feed->window;
 	bool exited = window && window->ended == MW_END_EXIT;
 
-	if (!over)
-		(void)snprintf(out, size, "%s", picture->view->paused ? "PAUSED" : "");
-	else if (exited && window->has_exit_status && WIFEXITED(window->exit_status))
-		(void)snprintf(out, size, "ENDED with status %d", WEXITSTATUS(window->exit_status));
+	if (exited && window->has_exit_status && WIFEXITED(window->exit_status))
+		mw_line_printf(line, "ENDED with status %d  ", WEXITSTATUS(window->exit_status));
 	else if (exited && window->has_exit_status && WIFSIGNALED(window->exit_status))
-		(void)snprintf(out, size, "ENDED by signal %d", WTERMSIG(window->exit_status));
+		mw_line_printf(line, "ENDED by signal %d  ", WTERMSIG(window->exit_status));
 	else if (exited)
-		(void)snprintf(out, size, "ENDED");
+		mw_line_printf(line, "ENDED  ");
 	else if (window && window->ended == MW_END_EXEC)
-		(void)snprintf(out, size, "DETACHED: it exec'd another program");
+		mw_line_printf(line, "DETACHED: it exec'd another program  ");
 	else if (window && window->ended == MW_END_LIMIT)
-		(void)snprintf(out, size, "DETACHED: a limit was reached");
+		mw_line_printf(line, "DETACHED: a limit was reached  ");
 	else
-		(void)snprintf(out, size, "LET GO");
+		mw_line_printf(line, "LET GO  ");
 }
 
 /* "+1.5 KiB", "-512 B", "0 B" */
@@ -435,76 +443,65 @@ static struct mw_shown show_growth(double rate)
 	return mw_show_change(rate < 0 ? (uint64_t)(0.5 - rate) : 0, rate < 0 ? 0 : (uint64_t)(0.5 + rate));
 }
 
-static void put_first_line(const struct mw_top_picture *picture, int width)
-{
-	const struct mw_top_feed *feed = picture->feed;
-	char text[MW_TOP_TEXT], state[100], others[80] = "";
-
-	put_state(picture, state, sizeof(state));
-	if (picture->process_count > 1)
-		(void)snprintf(others, sizeof(others), ", process %zu of %zu (Tab)", feed->process + 1,
-			       picture->process_count);
-	(void)snprintf(text, sizeof(text), "%s%s%s (%d)%s, engine %s, %s", state, *state ? "  " : "", feed->comm,
-		       (int)feed->pid, others, feed->engine ? feed->engine : "?",
-		       mw_show_seconds((double)picture->view->shown->time_ns / NS).text);
-	attron(A_BOLD);
-	put(picture, 0, 0, width, text);
-	attroff(A_BOLD);
-}
-
-static void put_amounts(const struct mw_top_picture *picture, int y, int width, struct mw_shown growth)
-{
-	const struct mw_top_shot *shot = picture->view->shown, *base = picture->view->base;
-	char text[512];
-
-	(void)snprintf(text, sizeof(text), "not freed %s, %s/s (last %.0f s), %s blocks, heap %s, vm %s",
-		       mw_show_size(shot->heap.bytes + shot->vm.bytes).text, growth.text,
-		       (double)(shot->time_ns - base->time_ns) / NS,
-		       mw_show_count(shot->heap.count + shot->vm.count).text, mw_show_size(shot->heap.bytes).text,
-		       mw_show_size(shot->vm.bytes).text);
-	put(picture, y, 0, width, text);
-}
-
-static void put_process(const struct mw_top_picture *picture, int y, int width)
+static void put_process(struct mw_top_picture *picture, int y, int width)
 {
 	const struct mw_top_view *view = picture->view;
 	const struct mw_top_shot *shot = view->shown, *base = view->base;
-	char text[600], not_hooked[200] = "", stopped[40] = "not known", zero[80] = "";
 	double share = mw_top_view_rate(view, (double)(shot->stood_ns - base->stood_ns)) / NS * 100;
+	struct mw_line *line = &picture->line;
 
+	mw_line_printf(line, "resident %s, events %s/s, stopped ", mw_show_size(shot->rss).text,
+		       mw_top_show_rate(mw_top_view_rate(view, (double)(shot->events - base->events))).text);
 	if (shot->has_stood)
-		(void)snprintf(stopped, sizeof(stopped), "%.1f %%", share > 100 ? 100 : share);
-	if (shot->zeros)
-		(void)snprintf(zero, sizeof(zero), ", since %s s", mw_top_show_moment(shot->zero_ns).text);
+		mw_line_printf(line, "%.1f %%", share > 100 ? 100 : share);
+	else
+		mw_line_printf(line, "not known");
+	mw_line_printf(line, ", lost %s", mw_show_count(shot->lost).text);
 	if (*shot->not_hooked)
-		(void)snprintf(not_hooked, sizeof(not_hooked), ", not hooked: %s", shot->not_hooked);
-	(void)snprintf(text, sizeof(text), "resident %s, events %s/s, stopped %s, lost %s%s%s%s",
-		       mw_show_size(shot->rss).text,
-		       mw_top_show_rate(mw_top_view_rate(view, (double)(shot->events - base->events))).text, stopped,
-		       mw_show_count(shot->lost).text, not_hooked, zero, shot->kept ? "" : ", not kept");
-	put(picture, y, 0, width, text);
+		mw_line_printf(line, ", not hooked: %s", shot->not_hooked);
+	if (shot->zeros)
+		mw_line_printf(line, ", since %s s", mw_top_show_moment(shot->zero_ns).text);
+	if (!shot->kept)
+		mw_line_printf(line, ", not kept");
+	put_scratch(picture, y, 0, width);
 }
 
-static void put_header(const struct mw_top_picture *picture, int lines, int width)
+/* In so many lines. */
+static void put_header(struct mw_top_picture *picture, int lines, int width)
 {
-	const struct mw_top_shot *shot = picture->view->shown, *base = picture->view->base;
-	char text[MW_TOP_TEXT], state[100];
-	struct mw_shown growth;
-	double change;
+	const struct mw_top_view *view = picture->view;
+	const struct mw_top_shot *shot = view->shown, *base = view->base;
+	const struct mw_top_feed *feed = picture->feed;
+	struct mw_line *line = &picture->line;
+	struct mw_shown bytes, growth;
 
 	if (!shot)
 		return;
-	change = (double)(shot->heap.bytes + shot->vm.bytes) - (double)(base->heap.bytes + base->vm.bytes);
-	growth = show_growth(mw_top_view_rate(picture->view, change));
-	if (lines > 1) {
-		put_first_line(picture, width);
-		put_amounts(picture, 1, width, growth);
-	} else {
-		put_state(picture, state, sizeof(state));
-		(void)snprintf(text, sizeof(text), "%s%s%s %s/s %s", state, *state ? " " : "",
-			       mw_show_size(shot->heap.bytes + shot->vm.bytes).text, growth.text, picture->feed->comm);
-		put(picture, 0, 0, width, text);
+	bytes = mw_show_size(shot->heap.bytes + shot->vm.bytes);
+	growth = show_growth(mw_top_view_rate(view, (double)(shot->heap.bytes + shot->vm.bytes) -
+							    (double)(base->heap.bytes + base->vm.bytes)));
+	if (atomic_load(&feed->phase) == MW_TOP_OVER)
+		add_state(line, feed);
+	else if (view->paused)
+		mw_line_printf(line, "PAUSED  ");
+	if (lines == 1) {
+		mw_line_printf(line, "%s %s/s %s", bytes.text, growth.text, feed->comm);
+		put_scratch(picture, 0, 0, width);
+		return;
 	}
+	mw_line_printf(line, "%s (%d)", feed->comm, (int)feed->pid);
+	if (picture->process_count > 1)
+		mw_line_printf(line, ", process %zu of %zu (Tab)", feed->process + 1, picture->process_count);
+	mw_line_printf(line, ", engine %s, %s", feed->engine ? feed->engine : "?",
+		       mw_show_seconds((double)shot->time_ns / NS).text);
+	attron(A_BOLD);
+	put_scratch(picture, 0, 0, width);
+	attroff(A_BOLD);
+	mw_line_printf(line, "not freed %s, %s/s (last %.0f s), %s blocks, heap %s, vm %s", bytes.text, growth.text,
+		       (double)(shot->time_ns - base->time_ns) / NS,
+		       mw_show_count(shot->heap.count + shot->vm.count).text, mw_show_size(shot->heap.bytes).text,
+		       mw_show_size(shot->vm.bytes).text);
+	put_scratch(picture, 1, 0, width);
 	if (lines > 2)
 		put_process(picture, 2, width);
 }
@@ -563,28 +560,26 @@ static void fill_cells(const struct mw_top_picture *picture, const struct mw_top
 	cells[MW_TOP_VERDICT].pair = course->verdict >= MW_GROWTH_STEADY ? PAIR_UP : 0;
 }
 
-static void put_row(const struct mw_top_picture *picture, const struct mw_top_layout *layout,
-		    const struct mw_top_item *item, bool selected, int y)
+static void put_row(struct mw_top_picture *picture, const struct mw_top_layout *layout, const struct mw_top_item *item,
+		    bool selected, int y)
 {
 	const struct mw_top_row *row = mw_top_view_row(picture->view, item);
 	int x = 0, indent = item->kind == MW_TOP_CHILD ? 2 : 0;
 	struct cell cells[MW_TOP_COLUMNS] = {0};
-	char text[MW_TOP_TEXT];
 
 	if (!row)
 		return;
 	fill_cells(picture, item, row, cells);
 	for (size_t i = 0; i < MW_TOP_COLUMNS; i++)
 		put_cell(picture, y, &x, layout->columns[i], cells[i].shown.text, selected ? 0 : cells[i].pair);
-	mw_top_view_text(picture->view, item, text, sizeof(text));
 	put(picture, y, x + indent, 1, picture->view->group == MW_TOP_THREADS ? " " : item->open ? "-" : "+");
-	put(picture, y, x + 2 + indent, layout->name - 2 - indent, text);
+	mw_top_view_text(picture->view, item, &picture->line);
+	put_scratch(picture, y, x + 2 + indent, layout->name - 2 - indent);
 }
 
-static void put_items(const struct mw_top_picture *picture, const struct mw_top_layout *layout, int width)
+static void put_items(struct mw_top_picture *picture, const struct mw_top_layout *layout, int width)
 {
 	const struct mw_top_view *view = picture->view;
-	char text[MW_TOP_TEXT];
 
 	for (size_t i = view->first; i < view->item_count && i - view->first < view->lines; i++) {
 		const struct mw_top_item *item = &view->items[i];
@@ -598,8 +593,8 @@ static void put_items(const struct mw_top_picture *picture, const struct mw_top_
 		if (item->kind == MW_TOP_ROW || item->kind == MW_TOP_CHILD) {
 			put_row(picture, layout, item, selected, y);
 		} else {
-			mw_top_view_text(view, item, text, sizeof(text));
-			put(picture, y, 0, width, text);
+			mw_top_view_text(view, item, &picture->line);
+			put_scratch(picture, y, 0, width);
 		}
 		if (selected)
 			attroff(A_REVERSE);
@@ -613,11 +608,10 @@ static void put_items(const struct mw_top_picture *picture, const struct mw_top_
 
 /* --- the last line ----------------------------------------------------------------------------------------- */
 
-static void put_prompt(const struct mw_top_picture *picture, int width, int y)
+static void put_prompt(struct mw_top_picture *picture, int width, int y)
 {
 	size_t length = strlen(picture->prompt), room = width > 20 ? (size_t)width - 12 : 8;
 	const char *tail = picture->prompt;
-	char text[MW_TOP_TEXT];
 
 	/* The end is where it is typed. */
 	while (length > room) {
@@ -626,27 +620,27 @@ static void put_prompt(const struct mw_top_picture *picture, int width, int y)
 			length--;
 		} while ((*tail & 0xc0) == 0x80);
 	}
-	(void)snprintf(text, sizeof(text), "%s: %.*s", picture->asked, PATH_MAX, tail);
+	mw_line_printf(&picture->line, "%s: %s", picture->asked, tail);
 	curs_set(1);
-	move(y, put(picture, y, 0, width - 1, text));
+	move(y, put_scratch(picture, y, 0, width - 1));
 }
 
-static void put_order(const struct mw_top_picture *picture, int width, int y)
+static void put_order(struct mw_top_picture *picture, int width, int y)
 {
 	const struct mw_top_view *view = picture->view;
 	const char *filter = mw_top_view_filter_text(view);
-	char text[MW_TOP_TEXT], unnamed[80] = "", rows[MW_TOP_TEXT / 2] = "";
+	struct mw_line *line = &picture->line;
 
-	if (view->unnamed && view->group != MW_TOP_THREADS)
-		(void)snprintf(unnamed, sizeof(unnamed), ", %zu not looked up yet", view->unnamed);
+	mw_line_printf(line, "h help  q quit  by %s, sorted by %s%s", group_names[view->group], sort_names[view->sort],
+		       view->reversed ? ", reversed" : "");
 	if (filter)
-		(void)snprintf(rows, sizeof(rows), ", %zu of filter %s%s", view->rows.count, filter, unnamed);
-	(void)snprintf(text, sizeof(text), "h help  q quit  by %s, sorted by %s%s%s", group_names[view->group],
-		       sort_names[view->sort], view->reversed ? ", reversed" : "", rows);
-	put(picture, y, 0, width, text);
+		mw_line_printf(line, ", %zu of filter %s", view->rows.count, filter);
+	if (filter && view->unnamed && view->group != MW_TOP_THREADS)
+		mw_line_printf(line, ", %zu not looked up yet", view->unnamed);
+	put_scratch(picture, y, 0, width);
 }
 
-static void put_foot(const struct mw_top_picture *picture, int width, int y)
+static void put_foot(struct mw_top_picture *picture, int width, int y)
 {
 	if (picture->prompt) {
 		put_prompt(picture, width, y);

@@ -3,12 +3,9 @@
 #ifndef MW_TOP_DRAW_H
 #define MW_TOP_DRAW_H
 
-#include "output/line.h"
 #include "top/view.h"
 
 #include <limits.h>
-
-#define MW_TOP_TEXT 8192 /* bytes of a line before it is cut */
 
 /* All that is shown. */
 struct mw_top_picture {
@@ -18,6 +15,7 @@ struct mw_top_picture {
 	bool utf8, color;
 	bool help;
 	int help_first;      /* the first line of it that is shown */
+	struct mw_line line; /* scratch */
 	const char *message; /* in the last line; NULL: none */
 	const char *prompt;  /* what is being typed there; NULL: nothing … */
 	const char *asked;   /* … and what for */
@@ -25,7 +23,7 @@ struct mw_top_picture {
 
 /* Take the terminal over. Errors: SYSTEM. */
 struct mw_error *mw_top_draw_begin(struct mw_top_picture *picture) MW_MUST_CHECK;
-void mw_top_draw_end(void);
+void mw_top_draw_end(struct mw_top_picture *picture);
 /* Brings the view up to date. */
 void mw_top_draw(struct mw_top_picture *picture);
 /* The next key that was pressed: a character, or MW_TOP_KEY() of a KEY_... of ncurses; negative: there is none. */

@@ -184,12 +184,6 @@ struct wanted {
 	uint32_t points; /* of each of these */
 };
 
-static void fill_none(uint32_t *items, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		items[i] = UINT32_MAX;
-}
-
 static uint32_t *place_of_module(const struct wanted *wanted, uint32_t module)
 {
 	return &wanted->of_module[module < wanted->module_count ? module : wanted->module_count];
@@ -295,8 +289,8 @@ void mw_top_courses_fill(const struct mw_track *track, const struct mw_top_known
 	/* Without memory there are those of an earlier shot. */
 	if (!of_stack || !of_module || !levels)
 		return;
-	fill_none(of_stack, stack_count);
-	fill_none(of_module, (size_t)wanted.module_count + 1);
+	memset(of_stack, 0xff, stack_count * sizeof(*of_stack));
+	memset(of_module, 0xff, ((size_t)wanted.module_count + 1) * sizeof(*of_module));
 	for (uint32_t i = 0; i < count; i++)
 		shot->courses[i] = (struct mw_top_course){.of = keys[i]};
 	wanted.of_stack = of_stack;

@@ -3,6 +3,7 @@
 #include "top/screen.h"
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "session/session.h"
 
 #include <limits.h>
@@ -19,14 +20,13 @@
 #define NCURSES_WIDECHAR 1
 #include <curses.h>
 
-#define TURN_MS     1000                 /* without news the screen is looked after so often */
-#define MESSAGE_NS  UINT64_C(5000000000) /* one stays so long */
-#define PATIENCE_S  2                    /* for the thread to end … */
-#define PATIENCE_NS UINT64_C(20000000)   /* between two looks whether it has */
-#define DEAF_TURNS  20                   /* so often input that is none: the terminal is gone */
-#define CTRL(c)     ((c) - 'A' + 1)
-#define ESCAPE      0x1b
-#define TYPED_MAX   (MW_FILTER_LENGTH + 1)
+#define TURN_MS    1000                 /* without news the screen is looked after so often */
+#define MESSAGE_NS UINT64_C(5000000000) /* one stays so long */
+#define PATIENCE_S 2                    /* for the thread to end */
+#define DEAF_TURNS 20                   /* so often input that is none: the terminal is gone */
+#define CTRL(c)    ((c) - 'A' + 1)
+#define ESCAPE     0x1b
+#define TYPED_MAX  (MW_FILTER_LENGTH + 1)
 _Static_assert(TYPED_MAX >= PATH_MAX, "for both prompts");
 
 struct mw_top_screen {
@@ -34,7 +34,7 @@ struct mw_top_screen {
 	struct mw_top_feed *feed; /* of the process that is shown */
 	struct mw_top_work *work;
 	pthread_t thread, first;
-	_Atomic bool stop, ended;
+	_Atomic bool stop;
 	struct mw_error *err;
 	/* The thread's own. */
 	struct mw_top_view *views, *view; /* as the feeds */
@@ -483,11 +483,10 @@ static void *run(void *context)
 			pthread_sigmask(SIG_UNBLOCK, &size, NULL);
 			turn(screen);
 			pthread_sigmask(SIG_BLOCK, &size, NULL);
-			mw_top_draw_end();
+			mw_top_draw_end(&screen->picture);
 			mw_process_setup_screen(false);
 		}
 	}
-	screen->ended = true;
 	return NULL;
 }
 
@@ -532,32 +531,21 @@ struct mw_error *mw_top_screen_create(struct mw_top_feeds *feeds, struct mw_top_
 	return NULL;
 }
 
-static bool await_end(struct mw_top_screen *screen)
-{
-	const struct timespec step = {.tv_nsec = PATIENCE_NS};
-	uint64_t until_ns = mw_clock_ns() + PATIENCE_S * UINT64_C(1000000000);
-
-	while (!screen->ended && mw_clock_ns() < until_ns)
-		nanosleep(&step, NULL);
-	return screen->ended;
-}
-
 bool mw_top_screen_destroy(struct mw_top_screen *screen, struct mw_error **why)
 {
 	if (!screen)
 		return true;
 	screen->stop = true;
 	mw_top_feeds_poke(screen->feeds);
-	if (!await_end(screen)) {
+	if (!mw_thread_join_within(screen->thread, PATIENCE_S)) {
 		/* Its terminal takes nothing (Ctrl-S, a connection that hangs). */
 		mw_top_tty_unblock();
-		if (!await_end(screen)) {
+		if (!mw_thread_join_within(screen->thread, PATIENCE_S)) {
 			mw_top_tty_restore();
 			mw_process_setup_screen(false);
 			return false;
 		}
 	}
-	pthread_join(screen->thread, NULL);
 	*why = screen->err;
 	free_all(screen);
 	return true;

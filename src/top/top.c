@@ -22,10 +22,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOOK_NS     50000000
-#define PATIENCE_MS 2000 /* for names that are being read when it ends */
-#define KEPT_SHARE  4    /* what is kept unasked takes at most one of so many free bytes of the disk … */
-#define KEPT_MAX    (UINT64_C(8) << 30) /* … and this */
+#define LOOK_NS    50000000
+#define PATIENCE_S 3 /* for names that are being read when it ends */
+#define KEPT_SHARE 4 /* what is kept unasked takes at most one of so many free bytes of the disk … */
+#define KEPT_MAX   (UINT64_C(8) << 30) /* … and this */
 
 struct top {
 	const struct mw_session_options *options;
@@ -127,7 +127,7 @@ static struct mw_error *stop_threads(struct top *top)
 
 	if (!mw_top_screen_destroy(top->screen, &err))
 		top->stuck = true;
-	if (top->work && !top->work_ended && !mw_top_work_end(top->work, PATIENCE_MS))
+	if (top->work && !top->work_ended && !mw_top_work_end(top->work, PATIENCE_S))
 		top->stuck = true;
 	top->screen = NULL;
 	top->work_ended = true;

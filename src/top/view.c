@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CALLERS 8 /* frames of a stack in its row, at most */
+
 /* --- history ----------------------------------------------------------------------------------------------- */
 
 static void drop_first(struct mw_top_history *history)
@@ -121,23 +123,12 @@ static void add_sums(struct mw_top_row *row, const struct mw_track_sum *now, con
 	row->new_allocations += now->allocations - (before ? before->allocations : 0);
 }
 
-static bool make_room(struct mw_top_rows *rows, size_t count)
-{
-	rows->count = 0;
-	return MW_VECTOR_ROOM(rows->items, count, rows->capacity);
-}
-
 /* Those of nothing are taken out. */
 static void drop_empty(struct mw_top_rows *rows, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		if (rows->items[i].allocations > 0 || rows->items[i].impacting.count > 0)
 			rows->items[rows->count++] = rows->items[i];
-}
-
-static const struct mw_track_sum *sum_of(const struct mw_track_sum *sums, uint32_t count, uint32_t number)
-{
-	return number < count ? &sums[number] : NULL;
 }
 
 /* --- what the filter lets through --------------------------------------------------------------------------- */
@@ -260,61 +251,7 @@ static bool lacks_names(const struct mw_top_view *view, uint32_t stack)
 	       stack_of(view, stack)->kind != MW_KIND_VM_INTERNAL;
 }
 
-/* --- rows of each group --------------------------------------------------------------------------------------- */
-
-static bool make_stacks(struct mw_top_view *view, struct mw_top_rows *rows)
-{
-	const struct mw_top_shot *now = view->shown, *base = view->base;
-
-	if (!make_room(rows, now->stack_count))
-		return false;
-	for (uint32_t i = 0; i < now->stack_count; i++) {
-		const struct mw_top_stack *stack = stack_of(view, i);
-
-		rows->items[i] = (struct mw_top_row){.key = i, .kind = stack->kind};
-		/* It comes before, and has a row. */
-		if (is_let_through(view, i, stack))
-			add_sums(&rows->items[stack->as ? stack->as - 1 : i], &now->stacks[i],
-				 sum_of(base->stacks, base->stack_count, i));
-	}
-	drop_empty(rows, now->stack_count);
-	return true;
-}
-
-static bool make_threads(struct mw_top_view *view, struct mw_top_rows *rows)
-{
-	const struct mw_top_shot *now = view->shown, *base = view->base;
-
-	if (!make_room(rows, now->thread_count))
-		return false;
-	for (uint32_t i = 0; i < now->thread_count; i++) {
-		rows->items[i] = (struct mw_top_row){.key = i, .kind = MW_KIND_HEAP};
-		if (is_thread_let_through(view, i))
-			add_sums(&rows->items[i], &now->threads[i], sum_of(base->threads, base->thread_count, i));
-	}
-	drop_empty(rows, now->thread_count);
-	return true;
-}
-
-static bool make_modules(struct mw_top_view *view, struct mw_top_rows *rows)
-{
-	const struct mw_top_shot *now = view->shown, *base = view->base;
-	size_t none = mw_shared_list_count(&view->known->modules);
-
-	if (!make_room(rows, none))
-		return false;
-	for (size_t i = 0; i <= none; i++)
-		rows->items[i] = (struct mw_top_row){.key = i < none ? (uint32_t)i : MW_MODULE_NONE};
-	for (uint32_t i = 0; i < now->stack_count; i++) {
-		const struct mw_top_stack *stack = stack_of(view, i);
-
-		if (is_let_through(view, i, stack))
-			add_sums(&rows->items[stack->module < none ? stack->module : none], &now->stacks[i],
-				 sum_of(base->stacks, base->stack_count, i));
-	}
-	drop_empty(rows, none + 1);
-	return true;
-}
+/* --- rows of a group --------------------------------------------------------------------------------------------- */
 
 struct order {
 	enum mw_top_sort sort;
@@ -389,19 +326,40 @@ static void sort_rows(const struct mw_top_view *view, struct mw_top_rows *rows, 
 	qsort_r(rows->items, rows->count, sizeof(*rows->items), compare_rows, &order);
 }
 
+/* Fill in the rows of a group that its filter lets through, in order. False without memory. */
 static bool make_rows(struct mw_top_view *view, struct mw_top_rows *rows, enum mw_top_group group)
 {
-	static bool (*const make[])(struct mw_top_view * view, struct mw_top_rows * rows) = {
-		[MW_TOP_STACKS] = make_stacks,
-		[MW_TOP_MODULES] = make_modules,
-		[MW_TOP_THREADS] = make_threads,
-	};
-	bool good;
+	const struct mw_top_shot *now = view->shown, *base = view->base;
+	const bool threads = group == MW_TOP_THREADS, modules = group == MW_TOP_MODULES;
+	const struct mw_track_sum *sums = threads ? now->threads : now->stacks;
+	const struct mw_track_sum *before = threads ? base->threads : base->stacks;
+	const uint32_t count = threads ? now->thread_count : now->stack_count;
+	const uint32_t before_count = threads ? base->thread_count : base->stack_count;
+	const uint32_t none = mw_shared_list_count(&view->known->modules), total = modules ? none + 1 : count;
 
 	rows->count = 0;
-	good = ask_all(view) && make[group](view, rows);
+	if (!ask_all(view) || !MW_VECTOR_ROOM(rows->items, total, rows->capacity))
+		return false;
+	for (uint32_t i = 0; i < total; i++)
+		rows->items[i] = (struct mw_top_row){
+			.key = modules && i == none ? MW_MODULE_NONE : i,
+			.kind = group == MW_TOP_STACKS ? stack_of(view, i)->kind : MW_KIND_HEAP,
+		};
+	for (uint32_t i = 0; i < count; i++) {
+		const struct mw_top_stack *stack = threads ? NULL : stack_of(view, i);
+		uint32_t row = i;
+
+		if (stack ? !is_let_through(view, i, stack) : !is_thread_let_through(view, i))
+			continue;
+		if (modules)
+			row = stack->module < none ? stack->module : none;
+		else if (stack && stack->as)
+			row = stack->as - 1; /* it comes before, and has a row */
+		add_sums(&rows->items[row], &sums[i], i < before_count ? &before[i] : NULL);
+	}
+	drop_empty(rows, total);
 	sort_rows(view, rows, group);
-	return good;
+	return true;
 }
 
 /* --- items ------------------------------------------------------------------------------------------------- */
@@ -632,46 +590,40 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-static void append(char *out, size_t size, const char *text)
-{
-	size_t length = strlen(out);
-
-	(void)snprintf(out + length, size - length, "%s", text);
-}
-
 /* "module!function+0x12 (file:line)" */
-static void put_line(const struct mw_report_frame *frame, bool whole, char *out, size_t size)
+static void put_line(struct mw_line *line, const struct mw_report_frame *frame, bool whole)
 {
 	const char *module = frame->module ? base_name(frame->module) : "code in no file";
-	char place[64];
 
-	if (frame->function && whole && !frame->generated)
-		(void)snprintf(out, size, "%s!%s+%#" PRIx64, module, frame->function, frame->offset);
-	else if (frame->function)
-		(void)snprintf(out, size, "%s", frame->function);
-	else if (frame->module)
-		(void)snprintf(out, size, "%s+%#" PRIx64, module, frame->offset);
+	if (!frame->function) {
+		mw_line_printf(line, "%s", module);
+		if (frame->module)
+			mw_line_printf(line, "+%#" PRIx64, frame->offset);
+		return;
+	}
+	if (whole && !frame->generated)
+		mw_line_printf(line, "%s!%s+%#" PRIx64, module, frame->function, frame->offset);
 	else
-		(void)snprintf(out, size, "%s", module);
-	if (frame->function && frame->file) {
-		append(out, size, " (");
-		append(out, size, whole ? frame->file : base_name(frame->file));
-		(void)snprintf(place, sizeof(place), frame->line ? ":%u)" : ")", frame->line);
-		append(out, size, place);
+		mw_line_printf(line, "%s", frame->function);
+	if (frame->file) {
+		mw_line_printf(line, " (%s", whole ? frame->file : base_name(frame->file));
+		if (frame->line)
+			mw_line_printf(line, ":%" PRIu32, frame->line);
+		mw_line_printf(line, ")");
 	}
 	if (frame->inlined && whole)
-		append(out, size, " inlined");
+		mw_line_printf(line, " inlined");
 }
 
 /* Of one that has no names (yet). */
-static void put_raw(const struct mw_top_view *view, const struct mw_raw_frame *frame, char *out, size_t size)
+static void put_raw(const struct mw_top_view *view, struct mw_line *line, const struct mw_raw_frame *frame)
 {
 	const struct mw_view_module *module = module_of(view, frame->module);
 
 	if (module && module->path)
-		(void)snprintf(out, size, "%s+%#" PRIx64, base_name(module->path), frame->addr - module->base);
+		mw_line_printf(line, "%s+%#" PRIx64, base_name(module->path), frame->addr - module->base);
 	else
-		(void)snprintf(out, size, "%#" PRIx64, frame->addr);
+		mw_line_printf(line, "%#" PRIx64, frame->addr);
 }
 
 /* The first frame of what the stack is charged to. */
@@ -683,81 +635,71 @@ static const struct mw_raw_frame *charged_frame(const struct mw_top_stack *stack
 	return stack->frame_count ? &stack->frames[0] : NULL;
 }
 
-/* The function, and those that called it as far as there is room. */
-static void put_stack(const struct mw_top_view *view, uint32_t key, char *out, size_t size)
+/* The function, and some of those that called it. */
+static void put_stack(const struct mw_top_view *view, struct mw_line *line, uint32_t key)
 {
 	const struct mw_top_named *named = named_of(view, key);
 	const struct mw_top_stack *stack = stack_of(view, key);
-	const struct mw_raw_frame *frame = stack ? charged_frame(stack) : NULL;
+	const struct mw_raw_frame *raw = stack ? charged_frame(stack) : NULL;
 
-	*out = '\0';
 	if (named && named->stack.frame_count) {
-		const struct mw_report_frame *frames = named->stack.frames;
+		const struct mw_report_frame *frame = &named->stack.frames[named->charged];
+		const struct mw_report_frame *end = &named->stack.frames[named->stack.frame_count];
 
-		put_line(&frames[named->charged], false, out, size);
-		for (size_t i = named->charged + 1; i < named->stack.frame_count && i < named->charged + 8; i++) {
-			if (!frames[i].function)
-				break;
-			append(out, size, " < ");
-			append(out, size, frames[i].function);
-		}
-	} else if (frame) {
-		put_raw(view, frame, out, size);
+		put_line(line, frame, false);
+		for (size_t i = 1; frame + i < end && i < CALLERS && frame[i].function; i++)
+			mw_line_printf(line, " < %s", frame[i].function);
+	} else if (raw) {
+		put_raw(view, line, raw);
 	} else {
-		(void)snprintf(out, size, "(stack not known)");
+		mw_line_printf(line, "(stack not known)");
 	}
 }
 
-static void put_detail(const struct mw_top_view *view, const struct mw_top_item *item, char *out, size_t size)
+static void put_detail(const struct mw_top_view *view, struct mw_line *line, const struct mw_top_item *item)
 {
 	const struct mw_top_row *row = mw_top_view_row(view, item);
 	const struct mw_top_named *named = named_of(view, item->key);
 	const struct mw_top_stack *stack = stack_of(view, item->key);
 
-	if (!row) {
-		*out = '\0';
+	if (!row || !stack)
 		return;
-	}
-	(void)snprintf(out, size, "   = %s bytes in %s blocks not freed, of %s allocated, by %s", //
+	mw_line_printf(line, "   = %s bytes in %s blocks not freed, of %s allocated, by %s",
 		       mw_show_count(row->impacting.bytes).text, mw_show_count(row->impacting.count).text,
-		       mw_show_count(row->allocations).text, stack && stack->api ? stack->api : "?");
-	if (named) {
-		append(out, size, ", stack ");
-		append(out, size, named->stack.id);
-	}
-	if (stack && stack->cut != MW_STACK_COMPLETE)
-		append(out, size, stack->cut == MW_STACK_TRUNCATED ? ", truncated" : ", end not found");
+		       mw_show_count(row->allocations).text, stack->api ? stack->api : "?");
+	if (named)
+		mw_line_printf(line, ", stack %s", named->stack.id);
+	if (stack->cut != MW_STACK_COMPLETE)
+		mw_line_printf(line, stack->cut == MW_STACK_TRUNCATED ? ", truncated" : ", end not found");
 }
 
-static void put_frame(const struct mw_top_view *view, const struct mw_top_item *item, char *out, size_t size)
+static void put_frame(const struct mw_top_view *view, struct mw_line *line, const struct mw_top_item *item)
 {
 	const struct mw_top_named *named = named_of(view, item->key);
 	const struct mw_top_stack *stack = stack_of(view, item->key);
-	int length = snprintf(out, size, "   #%-2u ", item->frame);
 
-	if (length < 0 || (size_t)length >= size)
-		return;
+	mw_line_printf(line, "   #%-2u ", item->frame);
 	if (named && item->frame < named->stack.frame_count)
-		put_line(&named->stack.frames[item->frame], true, out + length, size - (size_t)length);
+		put_line(line, &named->stack.frames[item->frame], true);
 	else if (stack && item->frame < stack->frame_count)
-		put_raw(view, &stack->frames[item->frame], out + length, size - (size_t)length);
+		put_raw(view, line, &stack->frames[item->frame]);
 }
 
-void mw_top_view_text(const struct mw_top_view *view, const struct mw_top_item *item, char *out, size_t size)
+void mw_top_view_text(const struct mw_top_view *view, const struct mw_top_item *item, struct mw_line *line)
 {
 	const struct mw_view_module *module = module_of(view, item->key);
 
 	if (item->kind == MW_TOP_DETAIL)
-		put_detail(view, item, out, size);
+		put_detail(view, line, item);
 	else if (item->kind == MW_TOP_FRAME)
-		put_frame(view, item, out, size);
+		put_frame(view, line, item);
 	else if (item->kind == MW_TOP_CHILD || view->group == MW_TOP_STACKS)
-		put_stack(view, item->key, out, size);
+		put_stack(view, line, item->key);
 	else if (view->group == MW_TOP_THREADS && item->key < view->shown->thread_count)
-		(void)snprintf(out, size, "%s (%d)", view->shown->names[item->key].name,
+		mw_line_printf(line, "%s (%d)", view->shown->names[item->key].name,
 			       (int)view->shown->names[item->key].tid);
 	else if (view->group == MW_TOP_MODULES && module)
-		(void)snprintf(out, size, "%s", module->path);
+		mw_line_printf(line, "%s", module->path);
 	else
-		(void)snprintf(out, size, "(the C or C++ library, or code in no file)");
+		mw_line_printf(line, "(the C or C++ library, or code in no file)");
 }

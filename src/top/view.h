@@ -7,6 +7,7 @@
 #ifndef MW_TOP_VIEW_H
 #define MW_TOP_VIEW_H
 
+#include "output/line.h"
 #include "top/feed.h"
 #include "view/filter.h"
 
@@ -156,8 +157,8 @@ void mw_top_view_wishes(const struct mw_top_view *view, struct mw_top_wishes *ou
 const struct mw_top_course *mw_top_view_course(const struct mw_top_view *view, const struct mw_top_item *item);
 /* --- what is shown ----------------------------------------------------------------------------------------- */
 
-/* What stands in the last column of a row, or all of a line that is none: any bytes of the target's among it. */
-void mw_top_view_text(const struct mw_top_view *view, const struct mw_top_item *item, char *out, size_t size);
+/* Add what stands in the last column of a row, or all of a line that is none: any bytes of the target's among it. */
+void mw_top_view_text(const struct mw_top_view *view, const struct mw_top_item *item, struct mw_line *line);
 /* A change since `base`, per second; 0 where there is no time between. */
 static inline double mw_top_view_rate(const struct mw_top_view *view, double change)
 {

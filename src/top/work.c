@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include "proc/maps.h"
 #include "proc/regions.h"
 #include "proc/status.h"
@@ -444,17 +445,13 @@ struct mw_error *mw_top_work_create(struct mw_top_feeds *feeds, const char *no_w
 	return NULL;
 }
 
-bool mw_top_work_end(struct mw_top_work *work, unsigned patience_ms)
+bool mw_top_work_end(struct mw_top_work *work, unsigned seconds)
 {
-	struct timespec until;
-
 	pthread_mutex_lock(&work->lock);
 	atomic_store(&work->quit, true);
 	pthread_cond_signal(&work->changed);
 	pthread_mutex_unlock(&work->lock);
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += patience_ms / 1000 + 1;
-	return pthread_timedjoin_np(work->thread, NULL, &until) == 0;
+	return mw_thread_join_within(work->thread, seconds);
 }
 
 struct mw_error *mw_top_work_emit(struct mw_top_work *work, bool (*go_on)(void *context, uint64_t done, uint64_t total),

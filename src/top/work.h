@@ -14,8 +14,8 @@ struct mw_top_work;
  * is borrowed. Errors: MEMORY, SYSTEM. */
 struct mw_error *mw_top_work_create(struct mw_top_feeds *feeds, const char *no_writer,
 				    struct mw_top_work **out) MW_MUST_CHECK;
-/* End the thread. False: it does not end within `patience_ms`, and all that it was given must stay. */
-bool mw_top_work_end(struct mw_top_work *work, unsigned patience_ms);
+/* End the thread. False: it does not end within so many seconds, and all that it was given must stay. */
+bool mw_top_work_end(struct mw_top_work *work, unsigned seconds);
 /* Once it has ended: the names of all stacks go to the session's recording. `go_on` is asked now and then, false ends
  * it. Errors: MEMORY. */
 struct mw_error *mw_top_work_emit(struct mw_top_work *work, bool (*go_on)(void *context, uint64_t done, uint64_t total),
