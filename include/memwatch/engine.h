@@ -163,11 +163,11 @@ struct mw_engine_ops {
 	const struct mw_engine_stats *(*stats)(const struct mw_engine *engine, pid_t pid);
 	const struct mw_window_info *(*window)(const struct mw_engine *engine, pid_t pid);
 	struct mw_modules *(*modules)(const struct mw_engine *engine, pid_t pid);
-	/* Which engine watches the process, and why that one. Static text, or the engine's own. */
+	/* Which engine watches the process, and why that one; NULL: it does itself. Static text, or the engine's own. */
 	const char *(*used)(const struct mw_engine *engine, pid_t pid, const char **reason);
-	/* Bytes of memwatch's own in the process now: resident, and mapped at all. NULL: none, ever. */
+	/* Bytes of memwatch's own in the process now: resident, and mapped at all. */
 	void (*own_memory)(const struct mw_engine *engine, pid_t pid, uint64_t *resident, uint64_t *mapped);
-	/* Where it is now: how many places, `capacity` of them at most filled in. NULL: none, ever. */
+	/* Where it is now: how many places, `capacity` of them at most filled in. */
 	size_t (*own_ranges)(const struct mw_engine *engine, pid_t pid, struct mw_engine_range *out, size_t capacity);
 	/* Texts of stacks that were not the same both ways (options.compare); NULL behind the last. May be NULL. */
 	const char *(*difference)(const struct mw_engine *engine, pid_t pid, size_t index);

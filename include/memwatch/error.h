@@ -42,6 +42,9 @@ struct mw_error *mw_error_nomem(void) MW_MUST_CHECK;
 /* Say what the user can do about it (replaces an earlier hint). Returns `err`; NULL stays NULL. */
 struct mw_error *mw_error_hint(struct mw_error *err, const char *format, ...) MW_PRINTF(2, 3) MW_MUST_CHECK;
 
+/* UNSUPPORTED, with what the user can do about it. */
+#define MW_REFUSE(hint, ...) mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0, __VA_ARGS__), "%s", hint)
+
 /* Put "prefix: " before the text. Returns `err`; NULL stays NULL. */
 struct mw_error *mw_error_prefix(struct mw_error *err, const char *format, ...) MW_PRINTF(2, 3) MW_MUST_CHECK;
 

@@ -43,6 +43,16 @@ enum mw_event_type {
 	MW_EVENT_REMAP_FAIL,
 };
 
+_Static_assert(MW_EVENT_REALLOC_BEGIN + 2 == MW_EVENT_REALLOC_FAIL && MW_EVENT_UNMAP_BEGIN + 2 == MW_EVENT_UNMAP_FAIL &&
+		       MW_EVENT_REMAP_BEGIN + 2 == MW_EVENT_REMAP_FAIL,
+	       "BEGIN, END, FAIL");
+
+/* The FAIL of a BEGIN. */
+static inline enum mw_event_type mw_event_fail(enum mw_event_type begin)
+{
+	return begin + 2;
+}
+
 /*
  * One event. `stack` is what the sink's stack() returned, or MW_STACK_NONE where the event needs
  * none (a free of a block the sink knows, a FAIL). `thread` is what the sink's thread() returned.

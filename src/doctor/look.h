@@ -3,7 +3,7 @@
 #ifndef MW_DOCTOR_LOOK_H
 #define MW_DOCTOR_LOOK_H
 
-#include "engine/jump/jump_engine.h"
+#include "engine/engines.h"
 #include "engine/survey.h"
 #include "proc/status.h"
 #include "session/options.h"

@@ -3,10 +3,9 @@
  * engines.c: the engines there are, and the one that takes, for each process, the jump engine where that is safe and
  * else the trap engine, and says why (memwatch/engine.h).
  */
+#include "engine/engines.h"
 #include "base/clock.h"
 #include "base/vector.h"
-#include "engine/jump/jump_engine.h"
-#include "engine/trap/trap_engine.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -295,7 +294,7 @@ static void auto_own_memory(const struct mw_engine *base, pid_t pid, uint64_t *r
 	const struct choice *choice = find(base, pid);
 
 	*resident = *mapped = 0;
-	if (choice && choice->engine->ops->own_memory)
+	if (choice)
 		choice->engine->ops->own_memory(choice->engine, pid, resident, mapped);
 }
 
@@ -303,9 +302,7 @@ static size_t auto_own_ranges(const struct mw_engine *base, pid_t pid, struct mw
 {
 	const struct choice *choice = find(base, pid);
 
-	return choice && choice->engine->ops->own_ranges
-		       ? choice->engine->ops->own_ranges(choice->engine, pid, out, capacity)
-		       : 0;
+	return choice ? choice->engine->ops->own_ranges(choice->engine, pid, out, capacity) : 0;
 }
 
 static const char *auto_difference(const struct mw_engine *base, pid_t pid, size_t index)

@@ -3,6 +3,7 @@
 #include "engine/stale.h"
 
 #include "base/clock.h"
+#include "base/vector.h"
 #include "tracee/journal.h"
 #include "tracee/preflight.h"
 
@@ -33,6 +34,12 @@ struct mw_error *mw_stale_look(pid_t pid, struct mw_stale *out)
 	return err;
 }
 
+struct mw_error *mw_stale_other_version(pid_t pid)
+{
+	return MW_REFUSE("That version removes it when it is attached again; or restart the process",
+			 "process %d contains remains of another version of memwatch", (int)pid);
+}
+
 void mw_stale_deinit(struct mw_stale *stale)
 {
 	if (stale->journal)
@@ -43,13 +50,12 @@ void mw_stale_deinit(struct mw_stale *stale)
 
 void mw_stale_hide(const struct mw_stale *stale, mw_addr addr, uint8_t *bytes, size_t size)
 {
-	for (size_t i = 0; stale->journal && i < stale->journal->count; i++) {
-		const struct mw_patch *patch = &stale->journal->items[i];
-
+	if (!stale->journal)
+		return;
+	MW_EACH(patch, stale->journal->items, stale->journal->count)
 		for (size_t j = 0; j < patch->size; j++)
 			if (patch->addr + j - addr < size)
 				bytes[patch->addr + j - addr] = patch->original[j];
-	}
 }
 
 static struct mw_error *remove_all(pid_t pid, char *left, size_t size)

@@ -48,6 +48,9 @@ struct mw_error *mw_stale_remove(pid_t pid, char *left, size_t size) MW_MUST_CHE
  */
 struct mw_error *mw_stale_explain(pid_t pid, struct mw_error *err) MW_MUST_CHECK;
 
+/* UNSUPPORTED: what is there is none of ours. */
+struct mw_error *mw_stale_other_version(pid_t pid) MW_MUST_CHECK;
+
 /* One engine's part. */
 struct mw_error *jump_stale_look(pid_t pid, struct mw_stale *stale) MW_MUST_CHECK;
 struct mw_error *jump_stale_remove(pid_t pid, char *left, size_t size) MW_MUST_CHECK;

@@ -343,6 +343,16 @@ bool mw_survey_is_mapping(const struct mw_survey *survey, mw_addr pc)
 	return false;
 }
 
+mw_addr mw_survey_heap_end(const struct mw_maps *maps)
+{
+	mw_addr end = 0;
+
+	MW_EACH(mapping, maps->items, maps->count)
+		if (strcmp(mapping->path, "[heap]") == 0)
+			end = mapping->end;
+	return end;
+}
+
 size_t mw_survey_infos(struct mw_survey *survey, const struct mw_hook_info **out)
 {
 	*out = NULL;

@@ -84,6 +84,8 @@ struct mw_error *mw_survey_take_in(struct mw_survey *survey, pid_t tid) MW_MUST_
 struct mw_error *mw_survey_check(const struct mw_survey *survey) MW_MUST_CHECK;
 /* Is it past the entry of a function that maps memory, as in a call that no hook has seen begin? */
 bool mw_survey_is_mapping(const struct mw_survey *survey, mw_addr pc);
+/* The process's break, page-rounded; 0 where it has moved none. */
+mw_addr mw_survey_heap_end(const struct mw_maps *maps);
 /* The hooks as reports show them; good until the next call. Returns how many. */
 size_t mw_survey_infos(struct mw_survey *survey, const struct mw_hook_info **out);
 

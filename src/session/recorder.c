@@ -115,7 +115,7 @@ struct mw_error *mw_emitter_target(struct mw_emitter *emitter, const struct mw_r
 		return mw_error_nomem();
 	target.children = children;
 
-	target.engine = engine->ops->used(engine, recorder->pid, &reason);
+	target.engine = engine->ops->used ? engine->ops->used(engine, recorder->pid, &reason) : engine->ops->name;
 	target.engine_reason = options->engine_reason ? options->engine_reason : reason;
 	EMIT(emitter, target, &target);
 	if (!emitter->begun)

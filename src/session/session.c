@@ -297,9 +297,8 @@ static void on_sample(void *context, pid_t pid, pid_t tid, uint64_t time_ns, boo
 	struct mw_engine_range places[MW_RECORDER_RANGES];
 	struct mw_recorder_own own = {.ranges = places};
 
-	if (session->engine->ops->own_memory)
-		session->engine->ops->own_memory(session->engine, pid, &own.resident, &own.mapped);
-	if (session->engine->ops->own_ranges && last)
+	session->engine->ops->own_memory(session->engine, pid, &own.resident, &own.mapped);
+	if (last)
 		own.range_count = session->engine->ops->own_ranges(session->engine, pid, places, MW_RECORDER_RANGES);
 	for (size_t i = 0; i < session->count; i++) {
 		if (session->recorders[i].pid != pid)

@@ -34,10 +34,12 @@ struct mw_error *mw_journal_plant(struct mw_journal *journal, pid_t tid, mw_addr
 	MW_TRY(mw_remote_read_all(tid, addr, patch->original, size));
 	/* Standing before it is written: a write that fails half way is undone as well. */
 	patch->standing = true;
-	*number = journal->count++;
+	if (number)
+		*number = journal->count;
+	journal->count++;
 	err = mw_remote_poke(tid, addr, bytes, size);
 	if (err)
-		mw_error_destroy(mw_journal_restore(journal, tid, *number));
+		mw_error_destroy(mw_journal_restore(journal, tid, journal->count - 1));
 	return err;
 }
 
@@ -49,7 +51,9 @@ struct mw_error *mw_journal_adopt(struct mw_journal *journal, mw_addr addr, cons
 	MW_TRY(append(journal, addr, planted, size, &patch));
 	patch->standing = true;
 	memcpy(patch->original, original, size);
-	*number = journal->count++;
+	if (number)
+		*number = journal->count;
+	journal->count++;
 	return NULL;
 }
 

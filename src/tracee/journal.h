@@ -29,7 +29,7 @@ struct mw_journal {
 /*
  * Write `size` (at most MW_OOL_MAX) bytes at `addr`. `tid` must be in a ptrace stop; other threads may run if a single
  * byte of an instruction changes, or nothing executes there yet. Errors: DATA where the address can't be read, SYSTEM,
- * GONE, MEMORY.
+ * GONE, MEMORY. `*number`, where it is asked for: the patch's.
  */
 struct mw_error *mw_journal_plant(struct mw_journal *journal, pid_t tid, mw_addr addr, const void *bytes, size_t size,
 				  size_t *number) MW_MUST_CHECK;

@@ -106,7 +106,6 @@ static bool look_up(struct inquiry *inquiry, mw_addr sp, const struct asker *ask
 {
 	for (unsigned i = 0; i < ATTEMPTS; i++) {
 		int known = query_region(inquiry->fd, sp, asker, out);
-		struct mw_error *err = NULL;
 
 		if (known > 0)
 			return true;
@@ -114,12 +113,11 @@ static bool look_up(struct inquiry *inquiry, mw_addr sp, const struct asker *ask
 			continue;
 		if (inquiry->reads == 0 || (i > 0 && inquiry->reads < READS)) {
 			mw_maps_deinit(&inquiry->maps);
-			err = mw_maps_read(mw_live_thread(inquiry->process->pid), &inquiry->maps);
+			mw_error_destroy(mw_maps_read(mw_live_thread(inquiry->process->pid), &inquiry->maps));
 			inquiry->reads++;
 		}
-		if (!err && find_region(&inquiry->maps, sp, asker, out))
+		if (find_region(&inquiry->maps, sp, asker, out))
 			return true;
-		mw_error_destroy(err);
 	}
 	return false;
 }
@@ -205,10 +203,9 @@ static void introduce(struct jump_process *process, const struct mw_maps *maps, 
 void jump_introduce_threads(struct jump_process *process)
 {
 	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
-	struct mw_error *err = mw_maps_read(mw_live_thread(process->pid), &maps);
 
-	for (size_t i = 0; !err && i < process->quiesce.count; i++)
-		if (!process->quiesce.threads[i].sharing)
-			introduce(process, &maps, &process->quiesce.threads[i]);
-	mw_error_destroy(err);
+	mw_error_destroy(mw_maps_read(mw_live_thread(process->pid), &maps));
+	MW_EACH(thread, process->quiesce.threads, process->quiesce.count)
+		if (!thread->sharing)
+			introduce(process, &maps, thread);
 }

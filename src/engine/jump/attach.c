@@ -73,8 +73,8 @@ static bool is_to_plant(const struct jump_patch *patch)
 
 static bool anything_to_plant(const struct jump_process *process)
 {
-	for (size_t i = 0; i < process->patches.count; i++)
-		if (is_to_plant(&process->patches.items[i]))
+	MW_EACH(patch, process->patches.items, process->patches.count)
+		if (is_to_plant(patch))
 			return true;
 	return false;
 }
@@ -108,10 +108,9 @@ static void note_refused(struct jump_process *process, size_t first)
 /* It has put itself under a filter since the attach, under which no memory can be had without harm. */
 static void give_up_new(struct jump_process *process)
 {
-	for (size_t i = 0; i < process->patches.count; i++)
-		if (is_to_plant(&process->patches.items[i]))
-			process->patches.items[i].detour.why =
-				"the process has put itself under a seccomp filter that forbids it";
+	MW_EACH_MUTABLE(patch, process->patches.items, process->patches.count)
+		if (is_to_plant(patch))
+			patch->detour.why = "the process has put itself under a seccomp filter that forbids it";
 	note_refused(process, 0);
 }
 
@@ -189,11 +188,9 @@ static struct mw_error *check_counter(const struct jump_process *process, const 
 	MW_TRY(mw_inject_call_with(inject, SYS_prctl, arguments, 1, &flag, sizeof(flag), &result));
 	if (result != 0 || flag != PR_TSC_SIGSEGV)
 		return NULL;
-	return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-					     "the jump engine can't be used on process %d: it may not read the time "
-					     "stamp counter",
-					     process->pid),
-			     "--engine trap can watch it");
+	return MW_REFUSE("--engine trap can watch it",
+			 "the jump engine can't be used on process %d: it may not read the time stamp counter",
+			 process->pid);
 }
 
 /* Calls of ours that a stack passes through are no frames of the program's. */
@@ -242,14 +239,6 @@ static struct mw_error *install_code(struct jump_process *process)
 	return put_in_code(process, &maps, rows_bytes);
 }
 
-static mw_addr heap_end(const struct mw_maps *maps)
-{
-	for (size_t i = 0; i < maps->count; i++)
-		if (strcmp(maps->items[i].path, "[heap]") == 0)
-			return maps->items[i].end;
-	return 0;
-}
-
 static struct mw_error *install_data(struct jump_process *process)
 {
 	struct mw_ring_control *control = jump_control(&process->recorder.shared);
@@ -276,11 +265,10 @@ static struct mw_error *install_jumps(struct jump_process *process)
 	process->installed = true;
 	jump_introduce_threads(process);
 	MW_TRY(jump_patch_all(process, &maps));
-	process->drain->break_end = heap_end(&maps);
+	process->drain->break_end = mw_survey_heap_end(&maps);
 	MW_TRY(mw_fault("attach.resume"));
-	for (size_t i = 0; i < process->patches.count; i++)
-		process->patches.loader_hooked |=
-			process->patches.items[i].standing && process->patches.items[i].role == MW_STUB_LOADER;
+	MW_EACH(patch, process->patches.items, process->patches.count)
+		process->patches.loader_hooked |= patch->standing && patch->role == MW_STUB_LOADER;
 	/* Libraries may have come and gone since they were looked at: so that is done again at once. */
 	__atomic_fetch_add(&control->loader_changes, 1, __ATOMIC_RELEASE);
 	jump_clock_start(&process->clock);
@@ -346,15 +334,12 @@ static struct mw_error *put_in(struct jump_process *process)
 /* Is a thread in a call that maps memory, and was made before there was a hook to see it? */
 static bool any_maps(const struct jump_process *process)
 {
-	bool any = false;
+	struct mw_tracee_regs regs;
 
-	for (size_t i = 0; i < process->quiesce.count && !any; i++) {
-		struct mw_tracee_regs regs;
-
-		any = jump_regs_of(&process->quiesce.threads[i], &regs) &&
-		      mw_survey_is_mapping(&process->survey, regs.general.pc);
-	}
-	return any;
+	MW_EACH(thread, process->quiesce.threads, process->quiesce.count)
+		if (jump_regs_of(thread, &regs) && mw_survey_is_mapping(&process->survey, regs.general.pc))
+			return true;
+	return false;
 }
 
 /* What such a call maps would be nobody's. They are short; where new ones are made all the time it is let be. */
@@ -422,17 +407,17 @@ static struct mw_error *check_program(const char *path)
 {
 	MW_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct mw_elf *elf = NULL;
-	struct mw_error *err = fd >= 0 ? mw_elf_open(fd, path, &elf) : NULL;
-	bool is_static = !err && elf && elf->is_static;
+	bool is_static;
 
 	/* What it is that can't be read, its exec will show. */
-	mw_error_destroy(err);
+	if (fd < 0 || !mw_error_none(mw_elf_open(fd, path, &elf)))
+		return NULL;
+	is_static = elf->is_static;
 	mw_elf_unref(elf);
 	if (!is_static)
 		return NULL;
-	err = mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-			      "'%s' is a static program: no loader shows when it is ready for the jump engine", path);
-	return mw_error_hint(err, "--engine trap can launch it; once it runs, --engine jump can be attached");
+	return MW_REFUSE("--engine trap can launch it; once it runs, --engine jump can be attached",
+			 "'%s' is a static program: no loader shows when it is ready for the jump engine", path);
 }
 
 static struct mw_error *launch_begin(struct jump_process *process)
@@ -457,10 +442,8 @@ static struct mw_error *on_exec(struct jump_process *process)
 	MW_TRY(mw_survey_refresh(&process->survey, process->pid, &added, &removed));
 	find_loader(process);
 	if (!process->launch.loader)
-		return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-						     "the command is a static program: it has no loader that shows "
-						     "when it is ready for the jump engine"),
-				     "--engine trap can launch it");
+		return MW_REFUSE("--engine trap can launch it", "the command is a static program: it has no loader "
+								"that shows when it is ready for the jump engine");
 	return mw_journal_plant(&process->patches.journal, process->pid, process->launch.loader, arch->breakpoint,
 				arch->breakpoint_length, &process->launch.patch);
 }
@@ -573,10 +556,9 @@ struct mw_error *jump_launch_go_on(struct jump_process *process)
 			return jump_process_end(process, MW_END_EXIT);
 		}
 		err = on_stop(process, status);
-		if (err && mw_error_kind(err) == MW_ERROR_GONE && !process->quiesce.standing) {
-			mw_error_destroy(err); /* its end is still to come */
-			err = NULL;
-		}
+		/* Its end is still to come. */
+		if (!process->quiesce.standing)
+			err = mw_error_unless_gone(err);
 		if (err || !process->launched)
 			return err;
 	}

@@ -2,8 +2,7 @@
 /* engine.c: the jump engine as others see it, and what is done while a window goes (memwatch/engine.h, jump.h). */
 #include "engine/jump/jump.h"
 
-#include "engine/jump/jump_engine.h"
-#include "engine/stale.h"
+#include "engine/engines.h"
 #include "proc/file.h"
 
 #include <fcntl.h>
@@ -621,13 +620,6 @@ static void jump_own_memory(const struct mw_engine *base, pid_t pid, uint64_t *r
 	process->stats.own_resident = *resident;
 }
 
-static const char *jump_used(const struct mw_engine *base, pid_t pid, const char **reason)
-{
-	(void)base, (void)pid;
-	*reason = NULL;
-	return "jump";
-}
-
 static const char *jump_difference(const struct mw_engine *base, pid_t pid, size_t index)
 {
 	const struct jump_process *process = find_process(base, pid);
@@ -650,13 +642,12 @@ const struct mw_engine_ops mw_engine_jump = {
 	.stats = jump_stats,
 	.window = jump_window,
 	.modules = jump_module_table,
-	.used = jump_used,
 	.own_memory = jump_own_memory,
 	.own_ranges = jump_own_ranges,
 	.difference = jump_difference,
 };
 
-/* Can the jump engine be used on a process, without touching it (jump_engine.h). */
+/* Can the jump engine be used on a process, without touching it (engines.h). */
 
 static struct mw_error *examine(struct jump_process *process, struct mw_jump_examination *out)
 {

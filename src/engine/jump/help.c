@@ -77,18 +77,14 @@ static void publish(const struct jump_process *process, const struct jump_learne
 /* Without memory it is not kept, and is looked at again. */
 static void keep(struct jump_process *process, const struct jump_learned *learned)
 {
-	struct mw_error *err;
-
 	if (!MW_VECTOR_ROOM(process->learned.items, process->learned.count, process->learned.capacity))
 		return;
 	process->learned.items[process->learned.count] = *learned;
 	// NOLINTNEXTLINE(performance-no-int-to-ptr)
-	err = mw_map_set(&process->learned.at, learned->pc, (void *)(uintptr_t)(process->learned.count + 1));
-	if (!err) {
+	if (mw_error_none(mw_map_set(&process->learned.at, learned->pc, (void *)(process->learned.count + 1)))) {
 		process->learned.count++;
 		publish(process, learned);
 	}
-	mw_error_destroy(err);
 }
 
 uint64_t jump_learn(struct jump_process *process, mw_addr pc)
@@ -150,10 +146,12 @@ void jump_learn_note_stacks(struct jump_process *process)
 	free(process->learned.stack_pointers);
 	process->learned.stack_pointer_count = 0;
 	process->learned.stack_pointers = calloc(quiesce->count + 1, sizeof(*process->learned.stack_pointers));
-	for (size_t i = 0; process->learned.stack_pointers && i < quiesce->count; i++) {
+	if (!process->learned.stack_pointers)
+		return;
+	MW_EACH(thread, quiesce->threads, quiesce->count) {
 		struct mw_tracee_regs regs;
 
-		if (jump_regs_of(&quiesce->threads[i], &regs))
+		if (jump_regs_of(thread, &regs))
 			process->learned.stack_pointers[process->learned.stack_pointer_count++] =
 				regs.general.gpr[process->survey.arch->dwarf_sp] & ~(mw_addr)(sizeof(uint64_t) - 1);
 	}
@@ -361,20 +359,14 @@ static bool lives(const struct jump_process *process, pid_t tid)
 static pid_t find_thread(const struct jump_process *process, uint32_t tid)
 {
 	MW_FREE pid_t *tids = NULL;
-	pid_t found = 0;
 	size_t count = 0;
-	struct mw_error *err = mw_tasks_read(process->pid, &tids, &count);
+	struct mw_status status;
 
-	for (size_t i = 0; !err && i < count && !found; i++) {
-		struct mw_status status;
-		struct mw_error *unread = mw_status_read(tids[i], &status);
-
-		if (!unread && status.ns_pid == (pid_t)tid)
-			found = tids[i];
-		mw_error_destroy(unread);
-	}
-	mw_error_destroy(err);
-	return found;
+	mw_error_destroy(mw_tasks_read(process->pid, &tids, &count));
+	for (size_t i = 0; i < count; i++)
+		if (mw_error_none(mw_status_read(tids[i], &status)) && status.ns_pid == (pid_t)tid)
+			return tids[i];
+	return 0;
 }
 
 /* The same, within what time there is for it: a target may tell any number of numbers that are no thread's. */

@@ -153,15 +153,13 @@ static void fill_code(struct jump_process *process)
 		if (!module->gone && survey->module_class[i] == MW_MODULE_ALLOCATOR)
 			add_code(context->allocators, &context->allocator_count, module->start, module->end);
 	}
-	for (size_t i = 0; i < survey->internal.count; i++) {
+	MW_EACH(range, survey->internal.items, survey->internal.count) {
 		mw_addr bias = mw_modules_get(survey->modules, survey->internal.module)->bias;
 
-		add_code(context->internal, &context->internal_count, survey->internal.items[i].start + bias,
-			 survey->internal.items[i].end + bias);
+		add_code(context->internal, &context->internal_count, range->start + bias, range->end + bias);
 	}
-	for (size_t i = 0; i < survey->exception_count; i++)
-		add_code(context->exceptions, &context->exception_count, survey->exceptions[i].start,
-			 survey->exceptions[i].end);
+	MW_EACH(range, survey->exceptions, survey->exception_count)
+		add_code(context->exceptions, &context->exception_count, range->start, range->end);
 }
 
 /* Where headers of blocks from before the window may be read. */
@@ -235,15 +233,10 @@ static bool read_block(const struct mw_quiet_thread *thread, struct candidate *o
 {
 	struct mw_tracee_regs regs;
 	struct mw_status status;
-	struct mw_error *err;
 
-	if (!jump_regs_of(thread, &regs) || !regs.general.thread_pointer)
+	if (!jump_regs_of(thread, &regs) || !regs.general.thread_pointer ||
+	    !mw_error_none(mw_status_read(thread->tid, &status)))
 		return false;
-	err = mw_status_read(thread->tid, &status);
-	if (err) {
-		mw_error_destroy(err);
-		return false;
-	}
 	out->id = (uint32_t)status.ns_pid;
 	/* The block may end before that, and behind it there may be memory that nobody has touched yet. */
 	out->size = mw_touched_peek(thread->tid, regs.general.thread_pointer, out->bytes, sizeof(out->bytes));
@@ -291,10 +284,8 @@ struct mw_error *jump_find_tid_offset(struct jump_process *process)
 			return NULL;
 		}
 	}
-	return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-					     "where the C library of process %d keeps thread ids is not known",
-					     process->pid),
-			     "--engine trap can watch it");
+	return MW_REFUSE("--engine trap can watch it",
+			 "where the C library of process %d keeps thread ids is not known", process->pid);
 }
 
 struct mw_error *jump_guard_set(struct jump_process *process, pid_t tid, uint64_t value)
@@ -321,15 +312,12 @@ static struct mw_error *check_room(const struct jump_process *process, uint64_t 
 
 	for (size_t i = 0; i < sizeof(pids) / sizeof(pids[0]); i++) {
 		uint64_t room = mw_cgroup_room(pids[i]);
-		struct mw_error *err;
 
-		if (room >= needed + CGROUP_SPARE)
-			continue;
-		err = mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-				      "the cgroup of %s has %" PRIu64
-				      " MiB left, and the recorder in process %d needs %" PRIu64 " MiB",
-				      i ? "memwatch" : "the process", room >> 20, process->pid, needed >> 20);
-		return mw_error_hint(err, "--engine trap needs little there; or raise the cgroup's memory.max");
+		if (room < needed + CGROUP_SPARE)
+			return MW_REFUSE("--engine trap needs little there; or raise the cgroup's memory.max",
+					 "the cgroup of %s has %" PRIu64
+					 " MiB left, and the recorder in process %d needs %" PRIu64 " MiB",
+					 i ? "memwatch" : "the process", room >> 20, process->pid, needed >> 20);
 	}
 	return NULL;
 }
@@ -339,17 +327,13 @@ bool jump_memory_fill_rings(void *context, uint32_t first, uint32_t count)
 	struct jump_process *process = context;
 	const struct jump_geometry *geometry = &process->recorder.shared.geometry;
 	uint64_t ring = (uint64_t)geometry->ring_units * MW_RING_UNIT;
-	struct mw_error *err;
-	bool filled;
 
 	if (first > geometry->ring_count)
 		return false;
 	if (count > geometry->ring_count - first)
 		count = geometry->ring_count - first;
-	err = mw_shared_memory_fill(&process->recorder.memory, geometry->rings + first * ring, count * ring);
-	filled = !err;
-	mw_error_destroy(err);
-	return filled;
+	return mw_error_none(
+		mw_shared_memory_fill(&process->recorder.memory, geometry->rings + first * ring, count * ring));
 }
 
 /* Write down what has been mapped, for whoever comes after us should we be killed. */
@@ -466,19 +450,13 @@ static bool place(struct jump_process *process, struct jump_patch *patch)
 	const struct mw_arch *arch = process->survey.arch;
 	const struct mw_trampoline_frame frame = jump_frame_of(process, patch);
 
-	for (size_t i = 0; i < process->recorder.trampolines_count; i++) {
-		struct jump_trampolines *trampolines = &process->recorder.trampolines[i];
+	MW_EACH_MUTABLE(trampolines, process->recorder.trampolines, process->recorder.trampolines_count) {
 		mw_addr dest = trampolines->start + trampolines->used;
-		struct mw_error *err;
 
 		if (trampolines->used + MW_TRAMPOLINE_SIZE > trampolines->size ||
-		    !within(dest, patch->detour.at, arch->trampoline_reach))
+		    !within(dest, patch->detour.at, arch->trampoline_reach) ||
+		    !mw_error_none(arch->trampoline(&patch->detour, &frame, dest, &patch->trampoline)))
 			continue;
-		err = arch->trampoline(&patch->detour, &frame, dest, &patch->trampoline);
-		if (err) {
-			mw_error_destroy(err);
-			continue;
-		}
 		patch->trampoline_at = dest;
 		trampolines->used += MW_TRAMPOLINE_SIZE;
 		return true;
@@ -494,10 +472,8 @@ static struct mw_error *find_room_near(const struct jump_process *process, const
 	MW_TRY(find_gap(inject, patch->addr, patch->addr + MW_DETOUR_MAX, reach - reach / 4, size, out));
 	if (*out)
 		return NULL;
-	return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-					     "there is no free memory in a jump's reach of %s of process %d",
-					     patch->function, process->pid),
-			     "--engine trap needs none");
+	return MW_REFUSE("--engine trap needs none", "there is no free memory in a jump's reach of %s of process %d",
+			 patch->function, process->pid);
 }
 
 /* Room for trampolines near `patch`, and for those of its neighbours that have none yet. */
@@ -510,9 +486,8 @@ static struct mw_error *map_trampolines(struct jump_process *process, const stru
 	uint64_t size;
 	mw_addr at = 0;
 
-	for (size_t i = 0; i < process->patches.count; i++)
-		neighbours += !process->patches.items[i].trampoline_at &&
-			      within(process->patches.items[i].addr, patch->addr, reach / 4);
+	MW_EACH(other, process->patches.items, process->patches.count)
+		neighbours += !other->trampoline_at && within(other->addr, patch->addr, reach / 4);
 	size = round_up(neighbours * MW_TRAMPOLINE_SIZE);
 	if (size < TRAMPOLINES_LEAST)
 		size = TRAMPOLINES_LEAST;
@@ -609,9 +584,8 @@ struct mw_error *jump_memory_unmap(struct jump_process *process, const struct mw
 
 	if (process->recorder.shared.base)
 		__atomic_store_n(&jump_control(&process->recorder.shared)->leaving, 1, __ATOMIC_RELEASE);
-	for (size_t i = 0; i < process->recorder.trampolines_count; i++)
-		err = mw_error_first(err, unmap(inject, process->recorder.trampolines[i].start,
-						process->recorder.trampolines[i].size));
+	MW_EACH(trampolines, process->recorder.trampolines, process->recorder.trampolines_count)
+		err = mw_error_first(err, unmap(inject, trampolines->start, trampolines->size));
 	/* What tells the next memwatch of the rest goes after it: each piece only where all before are gone. */
 	if (!err && process->recorder.image)
 		err = unmap(inject, process->recorder.image, process->recorder.image_size);

@@ -115,8 +115,8 @@ static struct mw_error *add_patch(struct jump_process *process, pid_t tid, const
 
 static bool is_planned(const struct jump_process *process, mw_addr addr)
 {
-	for (size_t i = 0; i < process->patches.count; i++)
-		if (process->patches.items[i].addr == addr && !process->patches.items[i].gone)
+	MW_EACH(patch, process->patches.items, process->patches.count)
+		if (patch->addr == addr && !patch->gone)
 			return true;
 	return false;
 }
@@ -190,11 +190,6 @@ static struct mw_error *refused(const struct jump_process *process, const struct
 	return mw_error_hint(err, "--engine trap can watch process %d", process->pid);
 }
 
-static bool may_throw(const struct jump_process *process, const struct jump_patch *patch)
-{
-	return patch->hook != JUMP_NO_HOOK && process->survey.hooks.items[patch->hook].entry->may_throw;
-}
-
 struct mw_error *jump_plan_check(const struct jump_process *process)
 {
 	const struct jump_patch *unwinder = NULL;
@@ -203,7 +198,7 @@ struct mw_error *jump_plan_check(const struct jump_process *process)
 	MW_EACH(patch, process->patches.items, process->patches.count) {
 		if (patch->gone)
 			continue;
-		throws |= may_throw(process, patch);
+		throws |= patch->hook != JUMP_NO_HOOK && process->survey.hooks.items[patch->hook].entry->may_throw;
 		if (!patch->detour.why)
 			continue;
 		if (patch->hook != JUMP_NO_HOOK)
@@ -291,10 +286,8 @@ static struct mw_error *move(struct jump_process *process, pid_t tid,
 	struct mw_tracee_regs regs;
 
 	MW_TRY(mw_tracee_get_regs(tid, &regs));
-	for (size_t i = 0; i < process->patches.count; i++) {
-		mw_addr pc = process->patches.items[i].trampoline_at && !process->patches.items[i].gone
-				     ? to(&process->patches.items[i], regs.general.pc)
-				     : 0;
+	MW_EACH(patch, process->patches.items, process->patches.count) {
+		mw_addr pc = patch->trampoline_at && !patch->gone ? to(patch, regs.general.pc) : 0;
 
 		if (pc)
 			return mw_tracee_set_pc(tid, pc);
@@ -305,13 +298,9 @@ static struct mw_error *move(struct jump_process *process, pid_t tid,
 static struct mw_error *move_all(struct jump_process *process,
 				 mw_addr (*to)(const struct jump_patch *patch, mw_addr pc))
 {
-	MW_EACH(thread, process->quiesce.threads, process->quiesce.count) {
-		struct mw_error *err = thread->stopped ? move(process, thread->tid, to) : NULL;
-
-		if (err && mw_error_kind(err) != MW_ERROR_GONE)
-			return err;
-		mw_error_destroy(err);
-	}
+	MW_EACH(thread, process->quiesce.threads, process->quiesce.count)
+		if (thread->stopped)
+			MW_TRY(mw_error_unless_gone(move(process, thread->tid, to)));
 	return NULL;
 }
 
@@ -323,15 +312,12 @@ static bool same_file(const struct mw_module *module, const struct mw_mapping *m
 /* Where in its file an address of a module stands. */
 static bool file_offset(const struct mw_module *module, mw_addr addr, uint64_t *out)
 {
-	const struct mw_elf_segment *segments = module->elf->segments;
-	size_t count = module->elf->segment_count;
 	uint64_t vaddr = addr - module->bias;
 
-	for (size_t i = 0; i < count; i++) {
-		if (!segments[i].exec || vaddr - segments[i].vaddr >= segments[i].file_size)
-			continue;
-		*out = segments[i].offset + (vaddr - segments[i].vaddr);
-		return true;
+	MW_EACH(segment, module->elf->segments, module->elf->segment_count) {
+		*out = segment->offset + (vaddr - segment->vaddr);
+		if (segment->exec && vaddr - segment->vaddr < segment->file_size)
+			return true;
 	}
 	return false;
 }
@@ -429,13 +415,9 @@ struct mw_error *jump_unpatch_copy(const struct jump_process *process, pid_t chi
 {
 	struct mw_error *first = NULL;
 
-	for (size_t i = process->patches.journal.count; i-- > 0;) {
-		struct mw_error *err = is_unwinders(process, i) == unwinders
-					       ? mw_journal_clean_entry(&process->patches.journal, child, i)
-					       : NULL;
-
-		first = mw_error_first(first, err);
-	}
+	for (size_t i = process->patches.journal.count; i-- > 0;)
+		if (is_unwinders(process, i) == unwinders)
+			first = mw_error_first(first, mw_journal_clean_entry(&process->patches.journal, child, i));
 	return first;
 }
 
@@ -444,19 +426,16 @@ static struct mw_error *restore_functions(struct jump_process *process, pid_t ti
 {
 	struct mw_error *first = NULL;
 
-	for (size_t i = process->patches.journal.count; i-- > 0;) {
-		struct mw_error *err =
-			is_unwinders(process, i) ? NULL : mw_journal_restore(&process->patches.journal, tid, i);
-
-		first = mw_error_first(first, err);
-	}
+	for (size_t i = process->patches.journal.count; i-- > 0;)
+		if (!is_unwinders(process, i))
+			first = mw_error_first(first, mw_journal_restore(&process->patches.journal, tid, i));
 	return first;
 }
 
 static bool unwinder_patched(const struct jump_process *process)
 {
-	for (size_t i = 0; i < process->patches.count; i++)
-		if (process->patches.items[i].standing && process->patches.items[i].role == MW_STUB_UNWINDER)
+	MW_EACH(patch, process->patches.items, process->patches.count)
+		if (patch->standing && patch->role == MW_STUB_UNWINDER)
 			return true;
 	return false;
 }

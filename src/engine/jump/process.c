@@ -85,27 +85,25 @@ static bool ask_pidfd(int pidfd, int *status)
 /* A process that has ended and not been waited for shows its status. */
 static bool ask_stat(pid_t pid, int *status)
 {
-	uint64_t value = 0;
-	bool known = mw_stat_read(pid, MW_STAT_EXIT_CODE, &value);
+	uint64_t value;
 
-	*status = known ? (int)value : *status;
-	return known;
+	if (!mw_stat_read(pid, MW_STAT_EXIT_CODE, &value))
+		return false;
+	*status = (int)value;
+	return true;
 }
 
 void jump_exit_status(struct jump_process *process, int known)
 {
 	int status = known;
-	bool is_known = known >= 0;
 
 	if (process->window.has_exit_status)
 		return;
-	if (!is_known && process->launched_by_us)
-		is_known = waitpid(process->pid, &status, WNOHANG) == process->pid;
-	if (!is_known)
-		is_known = ask_pidfd(process->pidfd, &status) || ask_stat(process->pid, &status) ||
-			   ask_pidfd(process->pidfd, &status);
-	process->window.has_exit_status = is_known;
-	process->window.exit_status = is_known ? status : 0;
+	process->window.has_exit_status =
+		known >= 0 || (process->launched_by_us && waitpid(process->pid, &status, WNOHANG) == process->pid) ||
+		ask_pidfd(process->pidfd, &status) || ask_stat(process->pid, &status) ||
+		ask_pidfd(process->pidfd, &status);
+	process->window.exit_status = process->window.has_exit_status ? status : 0;
 }
 
 bool jump_has_exited(const struct jump_process *process)
@@ -165,8 +163,8 @@ void jump_process_destroy(struct jump_process *process)
 	mw_unwinder_destroy(process->unwinder);
 	mw_survey_deinit(&process->survey);
 	mw_journal_deinit(&process->patches.journal);
-	for (size_t i = 0; i < process->rows.count; i++)
-		mw_rows_deinit(&process->rows.items[i].compiled);
+	MW_EACH_MUTABLE(rows, process->rows.items, process->rows.count)
+		mw_rows_deinit(&rows->compiled);
 	mw_row_dictionary_deinit(&process->rows.dictionary);
 	jump_learned_deinit(&process->learned);
 	mw_map_deinit(&process->ids.tids);
@@ -233,18 +231,13 @@ struct mw_error *jump_process_create(struct jump_engine *engine, pid_t pid, cons
 static bool memory_stands(const struct jump_process *process, pid_t tid)
 {
 	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
-	struct mw_error *err = mw_maps_read(tid, &maps);
-	bool found = false;
+	const struct mw_shared_memory *memory = &process->recorder.memory;
+	const struct mw_mapping *mapping;
 
-	for (size_t i = 0; !err && i < maps.count && !found; i++) {
-		const struct mw_mapping *mapping = &maps.items[i];
-
-		found = mapping->start == process->recorder.memory.there &&
-			mapping->inode == process->recorder.memory.inode &&
-			makedev(mapping->major, mapping->minor) == process->recorder.memory.device;
-	}
-	mw_error_destroy(err);
-	return found;
+	mw_error_destroy(mw_maps_read(tid, &maps));
+	mapping = mw_maps_find(&maps, memory->there);
+	return mapping && mapping->start == memory->there && mapping->inode == memory->inode &&
+	       makedev(mapping->major, mapping->minor) == memory->device;
 }
 
 /*
@@ -313,9 +306,9 @@ static bool holds_copy(const struct jump_process *process, pid_t pid)
 /* The jumps are taken out of the child: those of unwinders' functions, or all others. Its patches are its own. */
 static struct mw_error *lift(struct jump_process *copy, pid_t tid, bool unwinders)
 {
-	for (size_t i = 0; i < copy->patches.count; i++)
-		if ((copy->patches.items[i].role == MW_STUB_UNWINDER) == unwinders)
-			copy->patches.items[i].standing = false;
+	MW_EACH_MUTABLE(patch, copy->patches.items, copy->patches.count)
+		if ((patch->role == MW_STUB_UNWINDER) == unwinders)
+			patch->standing = false;
 	return jump_unpatch_copy(copy, tid, unwinders);
 }
 
@@ -376,6 +369,7 @@ static struct mw_error *take_out_of_child(struct jump_process *copy, struct mw_q
 /* All threads of the child stand. */
 static struct mw_error *clean_child(const struct jump_process *process, struct mw_quiesce *quiesce, bool *left)
 {
+	MW_FREE struct jump_patch *patches = calloc(process->patches.count + 1, sizeof(*patches));
 	struct jump_process copy = *process;
 	MW_CLEANUP(mw_seccomp_policy_deinit) struct mw_seccomp_policy policy = {.count = 0};
 	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
@@ -384,22 +378,21 @@ static struct mw_error *clean_child(const struct jump_process *process, struct m
 	*left = true;
 	copy.seen = (struct jump_seen){.gone_back = NULL};
 	copy.is_copy = true;
-	copy.patches.items = calloc(process->patches.count + 1, sizeof(*copy.patches.items));
-	if (!copy.patches.items)
+	copy.patches.items = patches;
+	if (!patches)
 		return mw_error_nomem();
 	for (size_t i = 0; i < process->patches.count; i++) {
-		copy.patches.items[i] = process->patches.items[i];
-		copy.patches.items[i].standing = true;
+		patches[i] = process->patches.items[i];
+		patches[i].standing = true;
 	}
 	err = take_out_of_child(&copy, quiesce, &policy, &maps, left);
-	free(copy.patches.items);
 	free(copy.seen.gone_back);
 	return err;
 }
 
 static struct mw_error *child_clean(struct jump_process *process, pid_t child)
 {
-	struct mw_quiesce quiesce = {.forked = child_forked, .context = process};
+	MW_CLEANUP(mw_quiesce_deinit) struct mw_quiesce quiesce = {.forked = child_forked, .context = process};
 	struct mw_error *err = mw_quiesce_begin(&quiesce, child);
 	bool left;
 
@@ -409,9 +402,7 @@ static struct mw_error *child_clean(struct jump_process *process, pid_t child)
 		err = clean_child(process, &quiesce, &left);
 		process->children.cleaned += !err && !left;
 	}
-	err = mw_error_first(err, mw_quiesce_end(&quiesce));
-	mw_quiesce_deinit(&quiesce);
-	return err;
+	return mw_error_first(err, mw_quiesce_end(&quiesce));
 }
 
 void jump_children_heard(struct jump_process *process)

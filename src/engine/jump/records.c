@@ -410,15 +410,6 @@ static enum mw_event_type begin_of(enum mw_event_type type)
 	return type >= MW_EVENT_UNMAP_BEGIN ? MW_EVENT_UNMAP_BEGIN : MW_EVENT_REALLOC_BEGIN;
 }
 
-static enum mw_event_type fail_of(enum mw_event_type begin)
-{
-	return begin + 2;
-}
-
-_Static_assert(MW_EVENT_REALLOC_BEGIN + 2 == MW_EVENT_REALLOC_FAIL && MW_EVENT_UNMAP_BEGIN + 2 == MW_EVENT_UNMAP_FAIL &&
-		       MW_EVENT_REMAP_BEGIN + 2 == MW_EVENT_REMAP_FAIL,
-	       "BEGIN, END, FAIL");
-
 /* False where there are too many. */
 static bool call_begin(struct jump_reader *reader, const struct mw_event *event)
 {
@@ -454,7 +445,7 @@ struct mw_error *jump_calls_cancel(struct jump_drain *drain, struct jump_reader 
 					       .addr = open->addr,
 					       .size = open->begin == MW_EVENT_REALLOC_BEGIN ? 0 : open->size,
 					       .stack = MW_STACK_NONE,
-					       .type = fail_of((enum mw_event_type)open->begin),
+					       .type = mw_event_fail((enum mw_event_type)open->begin),
 					       .kind = (enum mw_kind)open->kind};
 
 		MW_TRY(emit(drain, reader, &event));
@@ -511,7 +502,7 @@ static struct mw_error *take_event(struct jump_drain *drain, struct jump_reader 
 				 .size = record->size,
 				 .type = (enum mw_event_type)mw_ring_type_of(record->mark),
 				 .kind = kind};
-	bool ends = event.type == begin_of(event.type) + 1, fails = event.type == fail_of(begin_of(event.type));
+	bool ends = event.type == begin_of(event.type) + 1, fails = event.type == mw_event_fail(begin_of(event.type));
 
 	if ((event.type < MW_EVENT_MAP) != (kind == MW_KIND_HEAP))
 		return NULL;

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: MIT
-/* search.c: the memory of a process looked through (search.h). */
-#include "engine/jump/search.h"
+/* search.c: the memory of a process looked through (jump.h). */
+#include "engine/jump/jump.h"
 
-#include "base/clock.h"
-#include "base/vector.h"
 #include "proc/maps.h"
-#include "proc/peek.h"
-#include "tracee/tracee.h"
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>

@@ -37,14 +37,6 @@ struct remains {
 
 #define MOST_LOOKED_AT 16
 
-static struct mw_error *other_version(pid_t pid)
-{
-	struct mw_error *err = mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-					       "process %d contains remains of another version of memwatch", (int)pid);
-
-	return mw_error_hint(err, "That version removes it when it is attached again; or restart the process");
-}
-
 /*
  * Can the lock on the shared memory be had? It is held for as long as memwatch lives, whatever namespace that is in.
  * False where that can't be known: map_files needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE.
@@ -75,15 +67,11 @@ static bool is_alive(const struct remains *remains, pid_t tid)
 	bool alive = false;
 	MW_FREE char *locks = NULL;
 	size_t size;
-	struct mw_error *err;
 
 	if (try_lock(remains, tid, &alive))
 		return alive;
-	err = mw_proc_file_read(&locks, &size, "/proc/locks");
-	if (!err)
-		alive = jump_remains_locked(locks, remains->shared.major, remains->shared.minor, remains->shared.inode);
-	mw_error_destroy(err);
-	if (alive)
+	if (mw_error_none(mw_proc_file_read(&locks, &size, "/proc/locks")) &&
+	    jump_remains_locked(locks, remains->shared.major, remains->shared.minor, remains->shared.inode))
 		return true;
 	jump_clock_init(&clock);
 	limit = jump_clock_ticks(&clock, SILENCE_NS);
@@ -103,14 +91,13 @@ static bool is_alive(const struct remains *remains, pid_t tid)
 
 static struct mw_error *check_dead(const struct remains *remains, pid_t tid)
 {
-	struct mw_error *err;
-
 	if (!is_alive(remains, tid))
 		return NULL;
-	err = mw_error_create(MW_ERROR_DENIED, 0,
-			      "another memwatch is still watching process %d, or the process that it was forked from",
-			      (int)remains->process->pid);
-	return mw_error_hint(err, "End that one first");
+	return mw_error_hint(mw_error_create(MW_ERROR_DENIED, 0,
+					     "another memwatch is still watching process %d, or the process that it "
+					     "was forked from",
+					     (int)remains->process->pid),
+			     "End that one first");
 }
 
 /* One that was killed before it could size the memory has left nothing to read: all 0. */
@@ -144,7 +131,7 @@ static struct mw_error *take_image(struct remains *remains, pid_t tid, const str
 		process->recorder.code = remains->image = MW_TAKE(bytes);
 		return NULL;
 	}
-	return other ? other_version(process->pid) : NULL;
+	return other ? mw_stale_other_version(process->pid) : NULL;
 }
 
 /* Once some of it may have been unmapped, nothing is ours that does not look so. */
@@ -152,15 +139,10 @@ static bool is_guard(const struct remains *remains, pid_t tid, mw_addr start)
 {
 	MW_FREE char *smaps = NULL;
 	size_t size;
-	bool is;
-	struct mw_error *err;
 
-	if (!remains->control.leaving)
-		return true;
-	err = mw_proc_file_read(&smaps, &size, "/proc/%d/smaps", (int)tid);
-	is = !err && jump_remains_wiped_by_fork(smaps, start);
-	mw_error_destroy(err);
-	return is;
+	return !remains->control.leaving ||
+	       (mw_error_none(mw_proc_file_read(&smaps, &size, "/proc/%d/smaps", (int)tid)) &&
+		jump_remains_wiped_by_fork(smaps, start));
 }
 
 static struct mw_error *take_owned(struct remains *remains, pid_t tid, const struct mw_ring_owned *owned)
@@ -181,14 +163,10 @@ static struct mw_error *take_owned(struct remains *remains, pid_t tid, const str
 
 static struct mw_error *file_missing(const struct jump_process *process, const struct mw_module *module)
 {
-	struct mw_error *err =
-		mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-				"process %d has jumps of a killed memwatch in %s, and the file with the original code "
-				"can't be read%s%s",
-				process->pid, module->path, module->why ? ": " : "", module->why ? module->why : "");
-
-	return mw_error_hint(err,
-			     "Run memwatch as root, which can read deleted and replaced files; or restart the process");
+	return MW_REFUSE("Run memwatch as root, which can read deleted and replaced files; or restart the process",
+			 "process %d has jumps of a killed memwatch in %s, and the file with the original code can't "
+			 "be read%s%s",
+			 process->pid, module->path, module->why ? ": " : "", module->why ? module->why : "");
 }
 
 /* Without the file: is there a jump to the trampoline? */
@@ -198,15 +176,12 @@ static struct mw_error *check_jump(const struct remains *remains, pid_t tid, con
 	const struct mw_arch *arch = remains->process->survey.arch;
 	uint8_t now[MW_DETOUR_MAX], jump[MW_DETOUR_MAX];
 	size_t got = mw_remote_read(tid, patch->addr, now, sizeof(now)), skip;
-	struct mw_error *err;
 
 	arch->detour(now, got, patch->addr, patch->addr, 0, &patch->detour);
 	skip = (size_t)(patch->detour.at - patch->addr);
-	err = arch->detour_jump(&patch->detour, patch->trampoline_at, jump);
-	if (err || skip > got || got - skip < patch->detour.jump || memcmp(now + skip, jump, patch->detour.jump) != 0) {
-		mw_error_destroy(err);
+	if (!mw_error_none(arch->detour_jump(&patch->detour, patch->trampoline_at, jump)) || skip > got ||
+	    got - skip < patch->detour.jump || memcmp(now + skip, jump, patch->detour.jump) != 0)
 		return NULL;
-	}
 	return file_missing(remains->process, module);
 }
 
@@ -217,12 +192,11 @@ static struct mw_error *take_jump(struct remains *remains, pid_t tid, const stru
 	struct jump_process *process = remains->process;
 	uint8_t now[MW_DETOUR_MAX], jump[MW_DETOUR_MAX], before[MW_DETOUR_MAX];
 	size_t size = patch->detour.jump, planted = 0, ours = 0;
-	struct mw_error *err = process->survey.arch->detour_jump(&patch->detour, patch->trampoline_at, jump);
 
-	if (err || mw_remote_read(tid, patch->detour.at, now, size) != size) {
-		mw_error_destroy(err); /* it can't be there, then */
+	/* Where there can be none, there is none. */
+	if (!mw_error_none(process->survey.arch->detour_jump(&patch->detour, patch->trampoline_at, jump)) ||
+	    mw_remote_read(tid, patch->detour.at, now, size) != size)
 		return NULL;
-	}
 	if (!mw_elf_read(module->elf, patch->detour.at - module->bias, before, size))
 		return memcmp(now, jump, size) == 0 ? file_missing(process, module) : NULL;
 	for (size_t i = 0; i < size; i++) {
@@ -244,17 +218,14 @@ static struct mw_error *take_jump(struct remains *remains, pid_t tid, const stru
 static void take_trampoline(const struct remains *remains, pid_t tid, struct jump_patch *patch, uint64_t original)
 {
 	const struct mw_trampoline_frame frame = jump_frame_of(remains->process, patch);
+	const struct mw_arch *arch = remains->process->survey.arch;
 	uint8_t now[MW_TRAMPOLINE_SIZE];
-	struct mw_error *err = NULL;
 
-	if (!patch->detour.why)
-		err = remains->process->survey.arch->trampoline(&patch->detour, &frame, patch->trampoline_at,
-								&patch->trampoline);
-	if (!err && !patch->detour.why &&
+	if (!patch->detour.why &&
+	    mw_error_none(arch->trampoline(&patch->detour, &frame, patch->trampoline_at, &patch->trampoline)) &&
 	    mw_remote_read(tid, patch->trampoline_at, now, patch->trampoline.size) == patch->trampoline.size &&
 	    memcmp(now, patch->trampoline.bytes, patch->trampoline.size) == 0)
 		return;
-	mw_error_destroy(err);
 	patch->detour.count = 0;
 	patch->trampoline = (struct mw_trampoline){.original = (uint8_t)(original - patch->trampoline_at)};
 }
@@ -303,9 +274,8 @@ static void drop_doubtful(struct jump_process *process)
 		const struct jump_trampolines area = process->recorder.trampolines[i];
 		bool sure = false;
 
-		for (size_t j = 0; j < process->patches.count && !sure; j++)
-			sure = process->patches.items[j].trampoline.size &&
-			       process->patches.items[j].trampoline_at - area.start < area.size;
+		MW_EACH(patch, process->patches.items, process->patches.count)
+			sure |= patch->trampoline.size && patch->trampoline_at - area.start < area.size;
 		if (sure)
 			process->recorder.trampolines[kept++] = area;
 	}
@@ -368,7 +338,7 @@ static struct mw_error *find(struct remains *remains, pid_t pid, size_t index, b
 		return NULL;
 	read_control(remains, tid, &remains->control);
 	if (remains->control.layout && remains->control.layout != MW_RING_LAYOUT)
-		return other_version(pid);
+		return mw_stale_other_version(pid);
 	MW_TRY(check_dead(remains, tid));
 	return take_all(remains, tid);
 }
@@ -385,6 +355,13 @@ static void remains_deinit(struct remains *remains)
 	memset(remains, 0, sizeof(*remains));
 }
 
+static struct mw_error *adopt_all(const struct mw_journal *from, struct mw_journal *to)
+{
+	MW_EACH(patch, from->items, from->count)
+		MW_TRY(mw_journal_adopt(to, patch->addr, patch->original, patch->planted, patch->size, NULL));
+	return NULL;
+}
+
 struct mw_error *jump_stale_look(pid_t pid, struct mw_stale *stale)
 {
 	struct mw_error *err = NULL;
@@ -397,13 +374,8 @@ struct mw_error *jump_stale_look(pid_t pid, struct mw_stale *stale)
 		found = false;
 		err = find(&remains, pid, i, &found);
 		stale->found |= found;
-		for (size_t j = 0; !err && found && j < remains.process->patches.journal.count; j++) {
-			const struct mw_patch *patch = &remains.process->patches.journal.items[j];
-			size_t number;
-
-			err = mw_journal_adopt(stale->journal, patch->addr, patch->original, patch->planted,
-					       patch->size, &number);
-		}
+		if (!err && found)
+			err = adopt_all(&remains.process->patches.journal, stale->journal);
 		remains_deinit(&remains);
 	}
 	return err;
@@ -454,9 +426,8 @@ struct descriptors {
 
 static bool is_mapped(const struct mw_maps *maps, const struct stat *file)
 {
-	for (size_t i = 0; i < maps->count; i++)
-		if (maps->items[i].inode == file->st_ino &&
-		    makedev(maps->items[i].major, maps->items[i].minor) == file->st_dev)
+	MW_EACH(mapping, maps->items, maps->count)
+		if (mapping->inode == file->st_ino && makedev(mapping->major, mapping->minor) == file->st_dev)
 			return true;
 	return false;
 }
@@ -502,7 +473,7 @@ static struct mw_error *close_strays(pid_t pid)
 {
 	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
 	struct descriptors found = {.pid = pid, .maps = &maps};
-	struct mw_quiesce quiesce = {0};
+	MW_CLEANUP(mw_quiesce_deinit) struct mw_quiesce quiesce = {0};
 	struct mw_inject inject;
 	struct mw_error *err;
 	pid_t tid = 0;
@@ -524,9 +495,7 @@ static struct mw_error *close_strays(pid_t pid)
 		find_descriptors(&found);
 		err = close_descriptors(&found, &inject);
 	}
-	err = mw_error_first(err, mw_quiesce_end(&quiesce));
-	mw_quiesce_deinit(&quiesce);
-	return err;
+	return mw_error_first(err, mw_quiesce_end(&quiesce));
 }
 
 static struct mw_error *unmap_all(struct remains *remains, const struct mw_maps *maps)

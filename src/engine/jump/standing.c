@@ -12,7 +12,6 @@
  */
 #include "engine/jump/jump.h"
 
-#include "engine/jump/search.h"
 #include "proc/maps.h"
 
 #include <stddef.h>
@@ -54,9 +53,7 @@ static void our_bounds(const struct jump_process *process, mw_addr *low, mw_addr
 {
 	*low = process->recorder.image;
 	*high = process->recorder.image + process->recorder.image_size;
-	for (size_t i = 0; i < process->recorder.trampolines_count; i++) {
-		const struct jump_trampolines *trampolines = &process->recorder.trampolines[i];
-
+	MW_EACH(trampolines, process->recorder.trampolines, process->recorder.trampolines_count) {
 		*low = trampolines->start < *low ? trampolines->start : *low;
 		*high = trampolines->start + trampolines->size > *high ? trampolines->start + trampolines->size : *high;
 	}
@@ -66,7 +63,7 @@ static void our_bounds(const struct jump_process *process, mw_addr *low, mw_addr
  * takes its mark away. */
 static bool call_stands(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t i)
 {
-	size_t cookie = offsetof(struct mw_stub_call, cookie) / sizeof(uint64_t);
+	const size_t cookie = offsetof(struct mw_stub_call, cookie) / sizeof(uint64_t);
 
 	return i > 0 && stack[i + cookie] == ((at + i * sizeof(uint64_t)) ^ process->recorder.context.cookie) &&
 	       stack[i - 1] == process->recorder.image + jump_header(process)->returned;
@@ -99,26 +96,24 @@ static uint64_t other_registers(const struct jump_process *process, mw_addr at)
  * counter. */
 static bool has_gone_back(const struct jump_process *process, mw_addr at, const uint64_t *stack, size_t i)
 {
-	for (size_t j = 0; i > 0 && j < process->seen.gone_back_count; j++) {
-		const struct jump_interrupted *known = &process->seen.gone_back[j];
-
+	if (i == 0)
+		return false;
+	MW_EACH(known, process->seen.gone_back, process->seen.gone_back_count)
 		if (known->at == at && known->sp == stack[i - 1] && known->pc == stack[i] && known->others &&
 		    known->others == other_registers(process, at))
 			return true;
-	}
 	return false;
 }
 
 /* Is word `i` of a stack the place where a call of ours has put where its function goes on? */
 static bool in_call(const struct jump_process *process, const uint64_t *stack, size_t i)
 {
-	for (size_t j = 0; i > 0 && j < process->patches.count; j++) {
-		const struct jump_patch *patch = &process->patches.items[j];
-
+	if (i == 0)
+		return false;
+	MW_EACH(patch, process->patches.items, process->patches.count)
 		if (stack[i] == patch->trampoline_at + patch->trampoline.original &&
 		    (uint32_t)stack[i - 1] == patch->number)
 			return true;
-	}
 	return false;
 }
 
@@ -218,7 +213,7 @@ static void look_below(struct jump_process *process, const struct mw_maps *maps,
 {
 	static const size_t most = JUMP_STACK_BELOW / sizeof(uint64_t);
 	const struct mw_mapping *mapping = mw_maps_find(maps, sp);
-	uint64_t *stack = malloc(JUMP_STACK_BELOW);
+	MW_FREE uint64_t *stack = malloc(JUMP_STACK_BELOW);
 	size_t size = JUMP_STACK_BELOW, first;
 	mw_addr low, high, from, to;
 
@@ -244,7 +239,6 @@ static void look_below(struct jump_process *process, const struct mw_maps *maps,
 		    (sp <= interrupted || sp - interrupted <= interrupted - at))
 			note(process, at, interrupted, stack[i]);
 	}
-	free(stack);
 }
 
 void jump_note_stacks(struct jump_process *process, const struct mw_maps *maps)
@@ -279,18 +273,17 @@ static uint32_t open_calls(const struct jump_process *process)
 static bool is_below_first(struct jump_search *search, mw_addr at)
 {
 	const struct mw_arch *arch = search->process->survey.arch;
-	uint64_t *words = search->altstack_looks++ < MOST_LOOKS ? malloc(ALTSTACK) : NULL;
+	MW_FREE uint64_t *words = search->altstack_looks++ < MOST_LOOKS ? malloc(ALTSTACK) : NULL;
 	size_t count = words ? mw_touched_peek(search->tid, at, words, ALTSTACK) / sizeof(*words) : 0;
 	mw_addr start = 0;
 	uint64_t size = 0;
-	bool found = false;
 
-	for (size_t i = MW_KEPT_BELOW; i < count && !found; i++)
-		found = arch->is_interrupted_pc(words, count, i) &&
-			arch->kept_altstack(&words[i - MW_KEPT_BELOW], &start, &size) && at - start < size &&
-			at + i * sizeof(*words) - start < size;
-	free(words);
-	return found;
+	for (size_t i = MW_KEPT_BELOW; i < count; i++)
+		if (arch->is_interrupted_pc(words, count, i) &&
+		    arch->kept_altstack(&words[i - MW_KEPT_BELOW], &start, &size) && at - start < size &&
+		    at + i * sizeof(*words) - start < size)
+			return true;
+	return false;
 }
 
 /*
@@ -385,11 +378,8 @@ static size_t suspended(struct jump_process *process, const struct mw_maps *maps
 static bool handles_signals(const struct jump_process *process)
 {
 	struct mw_status status;
-	struct mw_error *err = mw_status_read(mw_live_thread(process->pid), &status);
-	bool handles = !err && status.sig_caught & ~OWN_SIGNALS;
 
-	mw_error_destroy(err);
-	return handles;
+	return mw_error_none(mw_status_read(mw_live_thread(process->pid), &status)) && status.sig_caught & ~OWN_SIGNALS;
 }
 
 /* Will one go back to an instruction that is about to be overwritten? */
@@ -420,16 +410,13 @@ void jump_look_for_frames(struct jump_process *process)
 				     .tid = mw_live_thread(process->pid),
 				     .first = true};
 	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
-	struct mw_error *err;
 
 	if (jump_may_be_suspended(process) || !handles_signals(process))
 		return;
 	jump_seen_nothing(process);
-	err = mw_maps_read(search.tid, &maps);
-	if (!err)
+	if (mw_error_none(mw_maps_read(search.tid, &maps)))
 		(void)jump_search(&search, &maps);
 	process->stacks.has_frames = search.found > 0;
-	mw_error_destroy(err);
 }
 
 /* What a thread's standing is judged by. */
@@ -469,12 +456,11 @@ static enum whereabouts find_thread(const struct jump_process *process, const st
 /* Such a thread, or 0. */
 static pid_t any_without_cpu(const struct jump_process *process)
 {
-	for (size_t i = 0; i < process->quiesce.count; i++) {
-		mw_addr sp, pc, thread_pointer;
+	mw_addr sp, pc, thread_pointer;
 
-		if (find_thread(process, &process->quiesce.threads[i], &sp, &pc, &thread_pointer) == ANYWHERE)
-			return process->quiesce.threads[i].tid;
-	}
+	MW_EACH(thread, process->quiesce.threads, process->quiesce.count)
+		if (find_thread(process, thread, &sp, &pc, &thread_pointer) == ANYWHERE)
+			return thread->tid;
 	return 0;
 }
 
@@ -534,15 +520,14 @@ static uint64_t *read_own_stack(const struct standing *standing, size_t *count)
 /* Is there anything on the stack that leads to our code? */
 static bool leads_to_ours(const struct standing *standing)
 {
-	size_t words = sizeof(struct mw_stub_call) / sizeof(uint64_t), got;
-	uint64_t *stack = read_own_stack(standing, &got);
-	bool found = false;
+	size_t got;
+	MW_FREE uint64_t *stack = read_own_stack(standing, &got);
 
-	for (size_t i = 0; i < got && !found; i++)
-		found = jump_interrupted_in_ours(standing->process, standing->sp, stack, got, i) ||
-			(i + words <= got && call_stands(standing->process, standing->sp, stack, i));
-	free(stack);
-	return found;
+	for (size_t i = 0; i < got; i++)
+		if (jump_interrupted_in_ours(standing->process, standing->sp, stack, got, i) ||
+		    (i + JUMP_CALL_WORDS <= got && call_stands(standing->process, standing->sp, stack, i)))
+			return true;
+	return false;
 }
 
 /* A thread's slot, found as the recorder finds it; NULL: it has none. */
@@ -587,8 +572,8 @@ size_t jump_in_flight(struct jump_process *process, const struct mw_maps *maps, 
 	size_t count = 0;
 
 	jump_note_stacks(process, maps);
-	for (size_t i = 0; i < process->quiesce.count; i++)
-		count += in_flight(process, maps, &process->quiesce.threads[i], copy);
+	MW_EACH(thread, process->quiesce.threads, process->quiesce.count)
+		count += in_flight(process, maps, thread, copy);
 	/* What no thread is in may still be somewhere. */
 	return count ? count : suspended(process, maps, copy);
 }
@@ -623,14 +608,13 @@ struct mw_error *jump_await_calls(struct jump_process *process, struct mw_maps *
 static bool stack_goes_back(const struct standing *standing, mw_addr low, mw_addr high)
 {
 	size_t count;
-	uint64_t *stack = read_own_stack(standing, &count);
-	bool found = false;
+	MW_FREE uint64_t *stack = read_own_stack(standing, &count);
 
-	for (size_t i = 0; i < count && !found; i++)
-		found = stack[i] > low && stack[i] < high && is_overwritten(standing->process, stack[i]) &&
-			!has_gone_back(standing->process, standing->sp + i * sizeof(*stack), stack, i);
-	free(stack);
-	return found;
+	for (size_t i = 0; i < count; i++)
+		if (stack[i] > low && stack[i] < high && is_overwritten(standing->process, stack[i]) &&
+		    !has_gone_back(standing->process, standing->sp + i * sizeof(*stack), stack, i))
+			return true;
+	return false;
 }
 
 /* Is a signal handler at work that will go back to an instruction that is about to be overwritten? So it may be
@@ -638,27 +622,22 @@ static bool stack_goes_back(const struct standing *standing, mw_addr low, mw_add
 static bool handler_goes_back(struct jump_process *process)
 {
 	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
-	struct mw_error *err = mw_maps_read(mw_live_thread(process->pid), &maps);
 	mw_addr low, high;
-	bool found = false;
 
-	if (!err)
-		jump_note_stacks(process, &maps);
+	if (!mw_error_none(mw_maps_read(mw_live_thread(process->pid), &maps)))
+		return false;
+	jump_note_stacks(process, &maps);
 	overwritten_bounds(process, &low, &high);
-	for (size_t i = 0; !err && i < process->quiesce.count && !found; i++) {
-		const struct mw_quiet_thread *thread = &process->quiesce.threads[i];
+	MW_EACH(thread, process->quiesce.threads, process->quiesce.count) {
 		struct standing standing = {.process = process, .maps = &maps, .tid = thread->tid};
 		mw_addr pc, thread_pointer;
 		enum whereabouts where = find_thread(process, thread, &standing.sp, &pc, &thread_pointer);
 
-		found = where == ANYWHERE ||
-			(where == SOMEWHERE &&
-			 ((!thread->stopped && is_overwritten(process, pc)) || stack_goes_back(&standing, low, high)));
+		if (where == ANYWHERE || (where == SOMEWHERE && ((!thread->stopped && is_overwritten(process, pc)) ||
+								 stack_goes_back(&standing, low, high))))
+			return true;
 	}
-	if (!err && !found)
-		found = suspended_goes_back(process, &maps);
-	mw_error_destroy(err);
-	return found;
+	return suspended_goes_back(process, &maps);
 }
 
 static struct mw_error *explain_handlers(const struct jump_process *process)

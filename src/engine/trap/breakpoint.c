@@ -84,17 +84,15 @@ static struct mw_error *note(struct trap_process *process, pid_t tid, const stru
 struct mw_error *trap_rescue_forget(struct trap_process *process, pid_t tid, mw_addr addr)
 {
 	struct trap_rescue *rescue = &process->rescue;
-	const uint64_t none = 0;
 	uint32_t place, number;
 
 	if (!rescue->base || !number_of(rescue, addr, &place, &number))
 		return NULL;
-	return TRAP_RESCUE_PUT(process, tid, breakpoints[number].plan.pc, none);
+	return TRAP_RESCUE_PUT(process, tid, breakpoints[number].plan.pc, 0);
 }
 
 struct mw_error *trap_rescue_resets(struct trap_process *process, struct trap_thread *child, bool *resets)
 {
-	const uint32_t none = 0;
 	uint32_t noted[MW_RESCUE_RESETS];
 
 	*resets = false;
@@ -109,7 +107,7 @@ struct mw_error *trap_rescue_resets(struct trap_process *process, struct trap_th
 		if (noted[i] != (uint32_t)child->ns_tid)
 			continue;
 		*resets = true;
-		MW_TRY(TRAP_RESCUE_PUT(process, trap_live_tid(process), resets[i], none));
+		MW_TRY(TRAP_RESCUE_PUT(process, trap_live_tid(process), resets[i], 0));
 	}
 	return NULL;
 }
@@ -144,7 +142,6 @@ static struct trap_area *area_near(struct trap_process *process, const struct mw
 static struct mw_error *map_at(struct trap_process *process, const struct mw_inject *inject, mw_addr at)
 {
 	struct trap_rescue *rescue = &process->rescue;
-	const mw_addr none = 0;
 	mw_addr mapped = 0;
 	struct mw_error *err;
 
@@ -152,7 +149,7 @@ static struct mw_error *map_at(struct trap_process *process, const struct mw_inj
 	MW_TRY(TRAP_RESCUE_PUT(process, inject->tid, areas[rescue->area_count], at));
 	err = mw_inject_map(inject, at, MW_RESCUE_AREA, PROT_READ | PROT_EXEC, &mapped);
 	if (err) {
-		mw_error_destroy(TRAP_RESCUE_PUT(process, inject->tid, areas[rescue->area_count], none));
+		mw_error_destroy(TRAP_RESCUE_PUT(process, inject->tid, areas[rescue->area_count], 0));
 		return err;
 	}
 	rescue->areas[rescue->area_count++] = (struct trap_area){.start = at, .next = at};
@@ -284,7 +281,7 @@ static struct mw_error *make_copy(struct trap_process *process, pid_t tid, struc
 	const struct mw_module *module = mw_modules_find(process->survey.modules, breakpoint->addr);
 	struct trap_cave *cave = NULL;
 	uint8_t code[MW_OOL_MAX], there[MW_OOL_MAX];
-	size_t copy_length, length, patch;
+	size_t copy_length, length;
 	struct mw_error *err;
 	mw_addr *room, at;
 
@@ -306,7 +303,7 @@ static struct mw_error *make_copy(struct trap_process *process, pid_t tid, struc
 	/* First: whoever cleans after a memwatch that was killed is to know of it. */
 	err = note(process, tid, breakpoint, made);
 	if (!err && *made)
-		err = mw_journal_plant(&process->journal, tid, at, code, length, &patch);
+		err = mw_journal_plant(&process->journal, tid, at, code, length, NULL);
 	if (!err && *made)
 		err = mw_map_set(&process->planted.slots, at, breakpoint);
 	if (err || !*made) {

@@ -51,19 +51,20 @@ static struct mw_error *emit_of(struct trap_thread *thread, const struct trap_ca
 	return emit(thread, type, call->kind, addr, size, call->stack);
 }
 
+/* What may end in one of two ways has begun. */
+static struct mw_error *emit_begin(struct trap_thread *thread, struct trap_call *call, enum mw_event_type type,
+				   uint64_t size)
+{
+	MW_TRY(emit_of(thread, call, type, call->pointer, size));
+	call->begin = type;
+	return NULL;
+}
+
 static struct mw_error *cancel(struct trap_thread *thread, const struct trap_call *call)
 {
-	const struct trap_process *process = thread->process;
-	enum mw_role role = process->survey.hooks.items[call->hook].info.role;
-	enum mw_event_type type = MW_EVENT_REALLOC_FAIL;
-
-	if (!call->begun)
+	if (!call->begin)
 		return NULL;
-	if (role == MW_ROLE_MUNMAP)
-		type = MW_EVENT_UNMAP_FAIL;
-	else if (role == MW_ROLE_MREMAP)
-		type = MW_EVENT_REMAP_FAIL;
-	return emit(thread, type, call->kind, call->pointer, call->size, MW_STACK_NONE);
+	return emit(thread, mw_event_fail(call->begin), call->kind, call->pointer, call->size, MW_STACK_NONE);
 }
 
 /* Walk the stack of a hit, once. */
@@ -320,7 +321,6 @@ static struct mw_error *renew_returns(struct trap_process *process, pid_t tid)
 static struct mw_error *note_return(struct trap_process *process, pid_t tid, mw_addr sp, mw_addr ret, bool *possible)
 {
 	struct trap_rescue *rescue = &process->rescue;
-	const struct mw_rescue_return entry = {.sp = sp, .ret = ret};
 	uint32_t at;
 
 	*possible = true;
@@ -332,7 +332,7 @@ static struct mw_error *note_return(struct trap_process *process, pid_t tid, mw_
 	if (!*possible)
 		return NULL;
 	at = take_place(rescue, sp);
-	return TRAP_RESCUE_PUT(process, tid, returns[at], entry);
+	return TRAP_RESCUE_PUT(process, tid, returns[at], ((struct mw_rescue_return){.sp = sp, .ret = ret}));
 }
 
 static struct mw_error *return_arrange(struct trap_hit *hit, bool may_throw, bool *exchanged, bool *possible)
@@ -554,8 +554,7 @@ static struct mw_error *enter_heap(struct trap_hit *hit, enum trap_inside inside
 	if ((role == MW_ROLE_REALLOC || role == MW_ROLE_REALLOCARRAY || role == MW_ROLE_RESIZE) && call.pointer) {
 		if (hit->hook->glibc && !hit->process->sink.knows(hit->process->sink.context, call.pointer))
 			usable = mw_glibc_usable_size(call.pointer, read_live, hit);
-		MW_TRY(emit_of(hit->thread, &call, MW_EVENT_REALLOC_BEGIN, call.pointer, usable));
-		call.begun = true;
+		MW_TRY(emit_begin(hit->thread, &call, MW_EVENT_REALLOC_BEGIN, usable));
 	}
 	return await_return(hit, &call);
 }
@@ -564,14 +563,9 @@ static struct mw_error *enter_heap(struct trap_hit *hit, enum trap_inside inside
 static mw_addr heap_end(const struct trap_process *process)
 {
 	MW_CLEANUP(mw_maps_deinit) struct mw_maps maps = {0};
-	mw_addr end = 0;
 
-	if (!mw_error_none(mw_maps_read(trap_live_tid(process), &maps)))
-		return 0;
-	for (size_t i = 0; i < maps.count; i++)
-		if (strcmp(maps.items[i].path, "[heap]") == 0)
-			end = maps.items[i].end;
-	return end;
+	mw_error_destroy(mw_maps_read(trap_live_tid(process), &maps));
+	return mw_survey_heap_end(&maps);
 }
 
 static struct mw_error *enter_vm(struct trap_hit *hit, enum trap_inside inside)
@@ -588,14 +582,11 @@ static struct mw_error *enter_vm(struct trap_hit *hit, enum trap_inside inside)
 	call.size = round_to_pages(argument(hit, 1));
 	MW_TRY(intern(hit, call.kind, &call.stack));
 	if (role == MW_ROLE_MUNMAP) {
-		MW_TRY(emit_of(hit->thread, &call, MW_EVENT_UNMAP_BEGIN, call.pointer, call.size));
-		call.begun = true;
+		MW_TRY(emit_begin(hit->thread, &call, MW_EVENT_UNMAP_BEGIN, call.size));
 	} else if (role == MW_ROLE_MREMAP) {
 		call.extra = round_to_pages(argument(hit, 2));
-		if (call.size > 0 && !(argument(hit, 3) & REMAP_DONTUNMAP)) {
-			MW_TRY(emit_of(hit->thread, &call, MW_EVENT_REMAP_BEGIN, call.pointer, call.size));
-			call.begun = true;
-		}
+		if (call.size > 0 && !(argument(hit, 3) & REMAP_DONTUNMAP))
+			MW_TRY(emit_begin(hit->thread, &call, MW_EVENT_REMAP_BEGIN, call.size));
 	} else if (role == MW_ROLE_BRK) {
 		call.extra = heap_end(hit->process);
 	}
@@ -661,7 +652,7 @@ struct mw_error *trap_entry(struct trap_hit *hit)
 
 static struct mw_error *leave_realloc(struct trap_hit *hit, const struct trap_call *call, mw_addr result)
 {
-	if (!call->begun)
+	if (!call->begin)
 		return result ? emit_of(hit->thread, call, MW_EVENT_ALLOC, result, call->size) : NULL;
 	/* realloc(block, 0) that gives NULL has freed the block. */
 	if (!result && call->size != 0)
@@ -674,7 +665,7 @@ static struct mw_error *leave_resize(struct trap_hit *hit, const struct trap_cal
 {
 	bool resized = result == call->pointer || (result >= call->size && result != 0);
 
-	if (!call->begun)
+	if (!call->begin)
 		return NULL;
 	if (!resized)
 		return emit(hit->thread, MW_EVENT_REALLOC_FAIL, call->kind, call->pointer, 0, MW_STACK_NONE);
@@ -747,7 +738,7 @@ static struct mw_error *leave_vm(struct trap_hit *hit, const struct trap_call *c
 		return emit_of(hit->thread, call, (uint32_t)result ? MW_EVENT_UNMAP_FAIL : MW_EVENT_UNMAP_END,
 			       call->pointer, call->size);
 	case MW_ROLE_MREMAP:
-		if (!call->begun)
+		if (!call->begin)
 			return failed ? NULL : map(hit, call, result, call->extra);
 		if (failed)
 			return emit_of(hit->thread, call, MW_EVENT_REMAP_FAIL, call->pointer, call->size);

@@ -36,12 +36,7 @@ static bool is_starved(const struct trap_thread *thread)
 
 bool trap_any_starved(const struct trap_process *process)
 {
-	const struct trap_thread *thread;
-
-	for (size_t i = 0; (thread = trap_thread_next(process, &i));)
-		if (is_starved(thread))
-			return true;
-	return false;
+	return trap_any(process, is_starved);
 }
 
 #define STRAGGLER_PATIENCE_NS 5000000000u
@@ -141,24 +136,14 @@ static void let_go(struct trap_process *process, struct mw_error **first)
 	}
 }
 
-/* A first thread that has ended is heard of when none is left. */
-static bool ends_with_others(const struct trap_process *process, const struct trap_thread *thread)
+/* Is it to be waited for? So are those that are about to end: nobody else would hear of it. A first thread that has ended
+ * is heard of when none is left. */
+static bool is_left(const struct trap_thread *thread)
 {
 	struct mw_status status;
 
-	return thread->ending && thread->tid == process->pid && mw_error_none(mw_status_read(thread->tid, &status)) &&
-	       status.threads > 1;
-}
-
-/* Is there anybody to wait for? Those that are about to end are: nobody else would hear of it. */
-static bool anybody_left(const struct trap_process *process)
-{
-	const struct trap_thread *thread;
-
-	for (size_t i = 0; (thread = trap_thread_next(process, &i));)
-		if (!ends_with_others(process, thread))
-			return true;
-	return false;
+	return !thread->ending || thread->tid != thread->process->pid ||
+	       !mw_error_none(mw_status_read(thread->tid, &status)) || status.threads <= 1;
 }
 
 /* Threads in waits that nothing interrupts: hear of their stop when it comes, so that it is a short one. */
@@ -166,7 +151,7 @@ static void await_stragglers(struct trap_process *process, struct mw_error **fir
 {
 	uint64_t begin = mw_clock_ns();
 
-	while (anybody_left(process) && mw_clock_ns() - begin < STRAGGLER_PATIENCE_NS) {
+	while (trap_any(process, is_left) && mw_clock_ns() - begin < STRAGGLER_PATIENCE_NS) {
 		int status;
 		pid_t tid;
 		struct mw_error *err = trap_wait(process->engine, &tid, &status);
@@ -245,14 +230,9 @@ static void lift(struct trap_process *process, struct mw_error **first)
 							     : mw_journal_rollback(&process->journal, tid));
 }
 
-static bool any_awaited(const struct trap_process *process)
+static bool is_awaited(const struct trap_thread *thread)
 {
-	const struct trap_thread *thread;
-
-	for (size_t i = 0; (thread = trap_thread_next(process, &i));)
-		if (thread->awaited && !thread->stopped && !thread->ending)
-			return true;
-	return false;
+	return thread->awaited && !thread->stopped && !thread->ending;
 }
 
 /* Those that got no CPU stop before they run any code of the program's; until then the others go on. */
@@ -264,7 +244,7 @@ static struct mw_error *await_starved(struct trap_process *process, uint64_t unt
 	for (size_t i = 0; (thread = trap_thread_next(process, &i));)
 		thread->awaited = is_starved(thread);
 	MW_TRY(trap_release(process));
-	while (!err && !process->ended && any_awaited(process) && mw_clock_ns() < until_ns) {
+	while (!err && !process->ended && trap_any(process, is_awaited) && mw_clock_ns() < until_ns) {
 		int status;
 		pid_t tid;
 

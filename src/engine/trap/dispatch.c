@@ -415,7 +415,7 @@ static struct mw_error *serve_hit(struct trap_engine *engine, struct trap_thread
 	if (!after)
 		after = write_regs(&hit, regs);
 	thread->resumed_at = hit.regs.general.pc;
-	trap_pace_stop(engine, thread);
+	trap_pace_stop(thread);
 	return mw_error_first(err, after);
 }
 

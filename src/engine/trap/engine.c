@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* engine.c: the trap engine as others see it (engine.h, trap.h). */
 #include "base/fault.h"
-#include "engine/stale.h"
+#include "engine/engines.h"
 #include "engine/trap/trap.h"
-#include "engine/trap/trap_engine.h"
 #include "proc/peek.h"
 
 #include <errno.h>
@@ -475,7 +474,7 @@ static struct mw_error *detach_all(struct trap_engine *engine, enum mw_window_en
 	struct mw_error *first = NULL;
 	bool gone = false;
 
-	trap_pace_end(engine);
+	trap_pace_end();
 	end_windows(engine);
 	for (size_t i = 0; i < engine->process_count; i++) {
 		mw_error_keep_first(&first, trap_process_detach(engine->processes[i], end));
@@ -605,7 +604,7 @@ static struct mw_error *trap_run(struct mw_engine *base, uint64_t deadline_ns, c
 	if (deadline_ns && mw_clock_ns() >= deadline_ns) {
 		err = serve_pending(engine);
 	} else {
-		trap_pace_begin(engine);
+		trap_pace_begin();
 		err = serve(engine, deadline_ns, interrupt);
 	}
 	if (err) {
@@ -675,13 +674,6 @@ static struct mw_modules *trap_module_table(const struct mw_engine *base, pid_t 
 	return process ? process->survey.modules : NULL;
 }
 
-static const char *trap_used(const struct mw_engine *base, pid_t pid, const char **reason)
-{
-	(void)base, (void)pid;
-	*reason = NULL;
-	return "trap";
-}
-
 static void trap_own_memory(const struct mw_engine *base, pid_t pid, uint64_t *resident, uint64_t *mapped)
 {
 	const struct trap_process *process = find(base, pid);
@@ -730,7 +722,6 @@ const struct mw_engine_ops mw_engine_trap = {
 	.stats = trap_stats,
 	.window = trap_window,
 	.modules = trap_module_table,
-	.used = trap_used,
 	.own_memory = trap_own_memory,
 	.own_ranges = trap_own_ranges,
 };

@@ -31,10 +31,11 @@ static struct mw_error *seize(pid_t tid)
 
 /* The first that shares the memory, is a child of this thread and is none of ours, or, with `held`, is held by us; 0:
  * there is none. */
-static pid_t find_child(const struct trap_process *process, const struct trap_thread *thread, bool held)
+static pid_t find_child(const struct trap_thread *thread, bool held)
 {
+	const struct trap_process *process = thread->process;
 	pid_t group = thread->relation == TRAP_SHARING_CHILD ? thread->tid : process->pid, child = 0;
-	pid_t *found = NULL;
+	MW_FREE pid_t *found = NULL;
 	size_t count = 0;
 
 	mw_error_destroy(mw_children_read(group, thread->tid, &found, &count));
@@ -46,19 +47,13 @@ static pid_t find_child(const struct trap_process *process, const struct trap_th
 				    mw_shares_memory(thread->tid, found[i]) == 1)
 			child = found[i];
 	}
-	free(found);
 	return child;
 }
 
-/* Does one of the process's own threads have stopped, by which its signals can be led? */
-static bool has_injector(const struct trap_process *process)
+/* Is it one of the process's own that has stopped, by which its signals can be led? */
+static bool is_injector(const struct trap_thread *thread)
 {
-	const struct trap_thread *thread;
-
-	for (size_t i = 0; (thread = trap_thread_next(process, &i));)
-		if (thread->stopped && !thread->ending && thread->relation == TRAP_THREAD)
-			return true;
-	return false;
+	return thread->stopped && !thread->ending && thread->relation == TRAP_THREAD;
 }
 
 /* Of one that has not stopped: its mask could not be changed. */
@@ -71,9 +66,9 @@ static bool blocks_trap(const struct trap_thread *thread)
 
 /* It waits for a vforked child, and nothing can be done to it until that has come to its exec or end: would SIGTRAP
  * kill it then if memwatch is no more? */
-static bool is_exposed(const struct trap_process *process, const struct trap_thread *thread)
+static bool is_exposed(const struct trap_thread *thread)
 {
-	return thread->relation == TRAP_SHARING_CHILD || !has_injector(process) || blocks_trap(thread);
+	return thread->relation == TRAP_SHARING_CHILD || !trap_any(thread->process, is_injector) || blocks_trap(thread);
 }
 
 /* Does a thread that does not stop wait for a child in its memory that is none of ours? `*exposed` where such a one
@@ -85,24 +80,19 @@ static bool sharing_awaited(const struct trap_process *process, bool *exposed)
 
 	*exposed = false;
 	for (size_t i = 0; (thread = trap_thread_next(process, &i));) {
-		if (!trap_is_to_stop(thread) || !find_child(process, thread, false))
+		if (!trap_is_to_stop(thread) || !find_child(thread, false))
 			continue;
 		awaited = true;
-		*exposed |= is_exposed(process, thread);
+		*exposed |= is_exposed(thread);
 	}
 	return awaited;
 }
 
-/* Has any thread not stopped that blocks SIGTRAP, and does not wait for a child that we hold? Until it stops its mask
- * can't be changed. */
-static bool any_exposed(const struct trap_process *process)
+/* Has it not stopped, blocks SIGTRAP, and does not wait for a child that we hold? Until it stops its mask can't be
+ * changed. */
+static bool keeps_mask(const struct trap_thread *thread)
 {
-	const struct trap_thread *thread;
-
-	for (size_t i = 0; (thread = trap_thread_next(process, &i));)
-		if (trap_is_to_stop(thread) && blocks_trap(thread) && !find_child(process, thread, true))
-			return true;
-	return false;
+	return trap_is_to_stop(thread) && blocks_trap(thread) && !find_child(thread, true);
 }
 
 /* One after the other: who is added may change the order of all. */
@@ -112,7 +102,7 @@ static struct mw_error *seize_child(struct trap_process *process, bool *any)
 
 	*any = false;
 	for (size_t i = 0; (thread = trap_thread_next(process, &i));) {
-		pid_t child = thread->relation == TRAP_NEWBORN ? 0 : find_child(process, thread, false);
+		pid_t child = thread->relation == TRAP_NEWBORN ? 0 : find_child(thread, false);
 		struct trap_thread *added;
 		struct mw_error *err;
 
@@ -149,11 +139,8 @@ static struct mw_error *sharing_seize(struct trap_process *process)
 
 static struct mw_error *refuse(const struct trap_thread *thread, const char *why)
 {
-	struct mw_error *err =
-		mw_error_create(MW_ERROR_UNSUPPORTED, 0, "thread %d %s, and would die if memwatch is killed meanwhile",
-				(int)thread->tid, why);
-
-	return mw_error_hint(err, "Try again in a moment; or accept the risk with --unsafe");
+	return MW_REFUSE("Try again in a moment; or accept the risk with --unsafe",
+			 "thread %d %s, and would die if memwatch is killed meanwhile", (int)thread->tid, why);
 }
 
 /* UNSUPPORTED where a thread that has not stopped would die of a breakpoint if memwatch is killed before it has. */
@@ -166,8 +153,8 @@ static struct mw_error *sharing_check(const struct trap_process *process)
 
 		if (!trap_is_to_stop(thread))
 			continue;
-		waits = find_child(process, thread, true) != 0;
-		if (waits ? is_exposed(process, thread) : blocks_trap(thread))
+		waits = find_child(thread, true) != 0;
+		if (waits ? is_exposed(thread) : blocks_trap(thread))
 			return refuse(thread, waits ? "waits for a program to be started (vfork, posix_spawn)"
 						    : "does not stop (it waits for a disk, or gets no CPU)");
 	}
@@ -228,20 +215,21 @@ static struct mw_error *seize_one(struct trap_process *process, pid_t tid, bool 
  */
 static struct mw_error *seize_listed(struct trap_process *process, bool *any, bool *complete)
 {
-	pid_t *tids = NULL;
+	MW_FREE pid_t *tids = NULL;
 	size_t count = 0;
 	bool ended = false;
 	struct mw_status status;
-	struct mw_error *err = mw_tasks_read(process->pid, &tids, &count);
 
-	for (size_t i = 0; i < count && !err; i++) {
+	MW_TRY(mw_tasks_read(process->pid, &tids, &count));
+	for (size_t i = 0; i < count; i++) {
+		struct mw_error *err;
+
 		if (mw_map_get(&process->engine->threads, (uint64_t)tids[i]))
 			continue;
 		err = seize_one(process, tids[i], &ended);
 		*any |= mw_map_get(&process->engine->threads, (uint64_t)tids[i]) != NULL;
+		MW_TRY(err);
 	}
-	free(tids);
-	MW_TRY(err);
 	MW_TRY(mw_status_read(process->pid, &status));
 	*complete = !ended && status.threads == count;
 	return NULL;
@@ -264,11 +252,8 @@ static struct mw_error *seize_all(struct trap_process *process, bool *fresh)
 
 		*fresh |= any;
 		/* With some of them seized, what became of it will be heard by waiting. */
-		if (err && mw_error_kind(err) == MW_ERROR_GONE && process->threads.count > 0) {
-			mw_error_destroy(err);
-			return NULL;
-		}
-		MW_TRY(err);
+		if (err)
+			return process->threads.count > 0 ? mw_error_unless_gone(err) : err;
 		complete &= !any;
 	}
 	if (process->threads.count == 0)
@@ -298,25 +283,15 @@ static bool has_trap_coming(struct trap_thread *thread)
 	       mw_tracee_trap_queued(thread->tid);
 }
 
-static size_t count_running(const struct trap_process *process)
+static bool is_running(const struct trap_thread *thread)
 {
-	size_t running = 0;
-	const struct trap_thread *thread;
-
-	for (size_t i = 0; (thread = trap_thread_next(process, &i));)
-		running += !thread->stopped && !thread->ending;
-	return running;
+	return !thread->stopped && !thread->ending;
 }
 
-/* Are all threads that are not stopped in waits that nothing interrupts (vfork, a dead disk)? */
-static bool all_asleep(const struct trap_process *process)
+/* … and is in no wait that nothing interrupts (vfork, a dead disk)? */
+static bool is_awake(const struct trap_thread *thread)
 {
-	const struct trap_thread *thread;
-
-	for (size_t i = 0; (thread = trap_thread_next(process, &i));)
-		if (!thread->stopped && !thread->ending && mw_state_read(thread->tid) != 'D')
-			return false;
-	return true;
+	return is_running(thread) && mw_state_read(thread->tid) != 'D';
 }
 
 static bool is_stuck(const struct trap_process *process, uint64_t held_ns)
@@ -326,9 +301,9 @@ static bool is_stuck(const struct trap_process *process, uint64_t held_ns)
 	if (held_ns > PATIENCE_NS)
 		return true;
 	/* A process would be refused for such a one, which need but wait for its disk. */
-	if (!process->windowed && !process->ended && any_exposed(process))
+	if (!process->windowed && !process->ended && trap_any(process, keeps_mask))
 		return false;
-	return all_asleep(process) &&
+	return !trap_any(process, is_awake) &&
 	       (!sharing_awaited(process, &exposed) || (!exposed && held_ns > CHILD_PATIENCE_NS));
 }
 
@@ -367,7 +342,7 @@ struct mw_error *trap_hold(struct trap_process *process)
 		if (stuck && now - begin > PATIENCE_NS)
 			MW_TRY(mw_fault("hold.patience"));
 		MW_TRY(interrupt_all(process));
-		if (stuck || count_running(process) == 0) {
+		if (stuck || !trap_any(process, is_running)) {
 			MW_TRY(await_traps(process, &traps));
 			if (!traps)
 				return NULL;
@@ -430,23 +405,19 @@ static struct mw_error *await_quiet(struct trap_process *process)
 	return trap_still_there(process);
 }
 
-/* Is a thread in a call that maps memory, and was made before there was a hook to see it? */
-static bool any_maps(const struct trap_process *process)
+/* Is it in a call that maps memory, and was made before there was a hook to see it? */
+static bool is_mapping(const struct trap_thread *thread)
 {
-	const struct trap_thread *thread;
 	struct mw_tracee_regs regs;
 
-	for (size_t i = 0; (thread = trap_thread_next(process, &i));)
-		if (thread->stopped && mw_error_none(mw_tracee_get_regs(thread->tid, &regs)) &&
-		    mw_survey_is_mapping(&process->survey, regs.general.pc))
-			return true;
-	return false;
+	return thread->stopped && mw_error_none(mw_tracee_get_regs(thread->tid, &regs)) &&
+	       mw_survey_is_mapping(&thread->process->survey, regs.general.pc);
 }
 
 /* What such a call maps would be nobody's. They are short; where new ones are made all the time it is let be. */
 static struct mw_error *await_mappings(struct trap_process *process)
 {
-	for (unsigned i = 0; i < BREATHS && !process->ended && any_maps(process); i++) {
+	for (unsigned i = 0; i < BREATHS && !process->ended && trap_any(process, is_mapping); i++) {
 		MW_TRY(trap_release(process));
 		usleep(BREATH_US);
 		MW_TRY(trap_hold(process));

@@ -496,11 +496,8 @@ struct mw_error *trap_amidst_clear(struct trap_process *process)
 	}
 	if (process->engine->options.unsafe)
 		return NULL;
-	return mw_error_hint(
-		mw_error_create(
-			MW_ERROR_UNSUPPORTED, 0,
-			"a thread of process %d is about to block SIGTRAP, and makes no progress: if memwatch were "
-			"killed, the next breakpoint would end the process",
-			process->pid),
-		"Try again, use --engine jump, or accept the risk with --unsafe");
+	return MW_REFUSE("Try again, use --engine jump, or accept the risk with --unsafe",
+			 "a thread of process %d is about to block SIGTRAP, and makes no progress: if memwatch were "
+			 "killed, the next breakpoint would end the process",
+			 process->pid);
 }

@@ -17,6 +17,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +36,13 @@
 #define GUARD_MS       5
 
 /* There is one tracer, the thread whose class and CPUs this is about. */
-static uint64_t rest_ns, idle_since_ns, look_ns;
+static struct {
+	cpu_set_t original;
+	bool begun, idle, may_idle;
+	int cpu;
+	uint64_t stops, next_check, rest_ns, rest_until_ns, idle_since_ns, look_ns, run_delay, target_cpu_ns, wall_ns;
+	pid_t tid;
+} pace = {.cpu = -1};
 
 /*
  * The class of the tracer. It tells before it goes to the idle one, and when it has left it; in between it is watched,
@@ -53,7 +60,6 @@ static struct {
 	atomic_int served;      /* a thread whose own running is no harm to it */
 	atomic_bool comes_back; /* it has been in the idle class and may leave it: so may the tracer */
 	pid_t tracer;
-	cpu_set_t original;
 } guard;
 
 static bool read_task(pid_t tid, const char *file, char *text, size_t capacity)
@@ -110,7 +116,7 @@ static void lift(void)
 	int idle = CLASS_IDLE;
 
 	set_idle(guard.tracer, false);
-	sched_setaffinity(guard.tracer, sizeof(guard.original), &guard.original);
+	sched_setaffinity(guard.tracer, sizeof(pace.original), &pace.original);
 	atomic_compare_exchange_strong(&guard.class, &idle, CLASS_LIFTED);
 }
 
@@ -145,16 +151,14 @@ static void *guard_main(void *unused)
 }
 
 /* Signals are for the tracer. */
-static bool guard_start(const cpu_set_t *original)
+static bool guard_start(void)
 {
-
 	if (guard.there)
 		return true;
 	guard.news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (guard.news < 0)
 		return false;
 	guard.tracer = (pid_t)syscall(SYS_gettid);
-	guard.original = *original;
 	atomic_store(&guard.served, 0);
 	atomic_store(&guard.class, CLASS_NORMAL);
 	atomic_store(&guard.quit, false);
@@ -176,30 +180,30 @@ static void guard_stop(void)
 	guard.there = false;
 }
 
-static bool enter_idle(struct trap_engine *engine)
+static bool enter_idle(void)
 {
 	/* Watched over first: from then on the tracer may not get to run. */
 	atomic_store(&guard.class, CLASS_IDLE);
 	eventfd_write(guard.news, 1);
-	engine->pace.idle = set_idle(0, true);
-	if (!engine->pace.idle)
+	pace.idle = set_idle(0, true);
+	if (!pace.idle)
 		atomic_store(&guard.class, CLASS_NORMAL);
-	return engine->pace.idle;
+	return pace.idle;
 }
 
-static void leave_idle(struct trap_engine *engine)
+static void leave_idle(void)
 {
-	if (engine->pace.idle && set_idle(0, false))
-		engine->pace.idle = false;
-	if (!engine->pace.idle)
+	if (pace.idle && set_idle(0, false))
+		pace.idle = false;
+	if (!pace.idle)
 		atomic_store(&guard.class, CLASS_NORMAL);
 }
 
-static void unpin(struct trap_engine *engine)
+static void unpin(void)
 {
-	if (engine->pace.cpu >= 0)
-		sched_setaffinity(0, sizeof(engine->pace.original), &engine->pace.original);
-	engine->pace.cpu = -1;
+	if (pace.cpu >= 0)
+		sched_setaffinity(0, sizeof(pace.original), &pace.original);
+	pace.cpu = -1;
 }
 
 static bool own_schedstat(uint64_t *ran, uint64_t *waited)
@@ -208,151 +212,149 @@ static bool own_schedstat(uint64_t *ran, uint64_t *waited)
 }
 
 /* While resting the tracer's run time is kept where the served thread's is kept otherwise. */
-static void rest_until(struct trap_engine *engine, uint64_t until)
+static void rest_until(uint64_t until)
 {
 	uint64_t ran = 0, waited = 0;
 
 	own_schedstat(&ran, &waited);
-	engine->pace.run_delay = waited;
-	engine->pace.target_cpu_ns = ran;
-	engine->pace.rest_until_ns = until;
+	pace.run_delay = waited;
+	pace.target_cpu_ns = ran;
+	pace.rest_until_ns = until;
 }
 
 /*
  * In the idle class, since the last look: did the tracer wait for its CPU longer than the thread it served then ran?
  * Then somebody else ran, and the target did not run meanwhile.
  */
-static bool starved(const struct trap_engine *engine, uint64_t now)
+static bool starved(uint64_t now)
 {
 	uint64_t ran, waited, own_ran, own_waited, waiting, served;
 
-	if (engine->pace.tid == 0 || !own_schedstat(&own_ran, &own_waited) ||
-	    !schedstat(engine->pace.tid, &ran, &waited))
+	if (pace.tid == 0 || !own_schedstat(&own_ran, &own_waited) || !schedstat(pace.tid, &ran, &waited))
 		return false;
-	waiting = own_waited - engine->pace.run_delay;
-	served = ran - engine->pace.target_cpu_ns;
-	return waiting > served && (waiting - served) * STARVED_SHARE > now - engine->pace.wall_ns;
+	waiting = own_waited - pace.run_delay;
+	served = ran - pace.target_cpu_ns;
+	return waiting > served && (waiting - served) * STARVED_SHARE > now - pace.wall_ns;
 }
 
 /* From here on, until the next time that it is judged. */
-static void judge_from(struct trap_engine *engine, pid_t tid, uint64_t now)
+static void judge_from(pid_t tid, uint64_t now)
 {
 	uint64_t ran = 0, waited = 0, own_ran = 0, own_waited = 0;
 
 	atomic_store(&guard.served, tid);
-	engine->pace.tid = own_schedstat(&own_ran, &own_waited) && schedstat(tid, &ran, &waited) ? tid : 0;
-	engine->pace.run_delay = own_waited;
-	engine->pace.target_cpu_ns = ran;
-	engine->pace.wall_ns = now;
+	pace.tid = own_schedstat(&own_ran, &own_waited) && schedstat(tid, &ran, &waited) ? tid : 0;
+	pace.run_delay = own_waited;
+	pace.target_cpu_ns = ran;
+	pace.wall_ns = now;
 }
 
 /* Go back to the class where one gets a share of any CPU, and let others come and go there for a while. */
-static void rest(struct trap_engine *engine, uint64_t now)
+static void rest(uint64_t now)
 {
-	leave_idle(engine);
-	unpin(engine);
-	rest_ns = now - idle_since_ns > rest_ns * REST_WORTH ? REST_MIN_NS : rest_ns * 2;
-	if (rest_ns > REST_MAX_NS)
-		rest_ns = REST_MAX_NS;
-	rest_until(engine, now + rest_ns);
+	leave_idle();
+	unpin();
+	pace.rest_ns = now - pace.idle_since_ns > pace.rest_ns * REST_WORTH ? REST_MIN_NS : pace.rest_ns * 2;
+	if (pace.rest_ns > REST_MAX_NS)
+		pace.rest_ns = REST_MAX_NS;
+	rest_until(now + pace.rest_ns);
 }
 
-static void pin(struct trap_engine *engine, int cpu)
+static void pin(int cpu)
 {
 	cpu_set_t set;
 
 	CPU_ZERO(&set);
 	CPU_SET((size_t)cpu, &set);
 	if (sched_setaffinity(0, sizeof(set), &set) == 0)
-		engine->pace.cpu = cpu;
+		pace.cpu = cpu;
 }
 
 /* While resting, did the tracer have to wait for CPUs, so that in the idle class it would hardly get one? */
-static bool crowded(const struct trap_engine *engine)
+static bool crowded(void)
 {
 	uint64_t ran = 0, waited = 0;
 
 	if (!own_schedstat(&ran, &waited))
 		return true;
-	return (waited - engine->pace.run_delay) * 2 > ran - engine->pace.target_cpu_ns;
+	return (waited - pace.run_delay) * 2 > ran - pace.target_cpu_ns;
 }
 
-static void follow(struct trap_engine *engine, const struct trap_thread *thread)
+static void follow(const struct trap_thread *thread)
 {
 	int cpu = mw_task_cpu(thread->process->pid, thread->tid);
 
-	if (cpu == engine->pace.cpu) {
-		if (engine->pace.next_check < LOOK_STOPS_MAX)
-			engine->pace.next_check *= 2;
-	} else if (cpu >= 0 && cpu < CPU_SETSIZE && CPU_ISSET((size_t)cpu, &engine->pace.original)) {
-		engine->pace.next_check = LOOK_STOPS_MIN;
-		pin(engine, cpu);
+	if (cpu == pace.cpu) {
+		if (pace.next_check < LOOK_STOPS_MAX)
+			pace.next_check *= 2;
+	} else if (cpu >= 0 && cpu < CPU_SETSIZE && CPU_ISSET((size_t)cpu, &pace.original)) {
+		pace.next_check = LOOK_STOPS_MIN;
+		pin(cpu);
 	}
 }
 
-static void look_idle(struct trap_engine *engine, const struct trap_thread *thread, uint64_t now)
+static void look_idle(const struct trap_thread *thread, uint64_t now)
 {
-	if (now - engine->pace.wall_ns >= WINDOW_NS) {
-		if (starved(engine, now)) {
-			rest(engine, now);
+	if (now - pace.wall_ns >= WINDOW_NS) {
+		if (starved(now)) {
+			rest(now);
 			return;
 		}
-		judge_from(engine, thread->tid, now);
+		judge_from(thread->tid, now);
 	}
-	follow(engine, thread);
+	follow(thread);
 }
 
-static void look_rested(struct trap_engine *engine, const struct trap_thread *thread, uint64_t now)
+static void look_rested(const struct trap_thread *thread, uint64_t now)
 {
-	if (crowded(engine)) {
-		rest_until(engine, now + rest_ns);
+	if (crowded()) {
+		rest_until(now + pace.rest_ns);
 		return;
 	}
-	follow(engine, thread);
-	if (engine->pace.cpu >= 0 && enter_idle(engine)) {
-		idle_since_ns = now;
-		judge_from(engine, thread->tid, now);
+	follow(thread);
+	if (pace.cpu >= 0 && enter_idle()) {
+		pace.idle_since_ns = now;
+		judge_from(thread->tid, now);
 	}
 }
 
-void trap_pace_begin(struct trap_engine *engine)
+void trap_pace_begin(void)
 {
-	if (engine->pace.begun)
+	if (pace.begun)
 		return;
-	engine->pace.begun = true;
-	engine->pace.cpu = -1;
-	engine->pace.saved = sched_getaffinity(0, sizeof(engine->pace.original), &engine->pace.original) == 0;
-	engine->pace.may_idle =
-		engine->pace.saved && sched_getscheduler(0) == SCHED_OTHER && guard_start(&engine->pace.original);
-	engine->pace.next_check = LOOK_STOPS_MIN;
-	rest_ns = REST_MIN_NS;
-	rest_until(engine, mw_clock_ns() + rest_ns);
+	pace.begun = true;
+	pace.cpu = -1;
+	pace.may_idle = sched_getaffinity(0, sizeof(pace.original), &pace.original) == 0 &&
+			sched_getscheduler(0) == SCHED_OTHER && guard_start();
+	pace.next_check = LOOK_STOPS_MIN;
+	pace.rest_ns = REST_MIN_NS;
+	rest_until(mw_clock_ns() + pace.rest_ns);
 }
 
-void trap_pace_stop(struct trap_engine *engine, struct trap_thread *thread)
+void trap_pace_stop(const struct trap_thread *thread)
 {
-	uint64_t now = engine->stop_ns;
+	uint64_t now = thread->process->engine->stop_ns;
 
-	if (!engine->pace.may_idle || now < engine->pace.rest_until_ns || !atomic_load(&guard.comes_back))
+	if (!pace.may_idle || now < pace.rest_until_ns || !atomic_load(&guard.comes_back))
 		return;
-	if (engine->pace.idle && atomic_load_explicit(&guard.class, memory_order_relaxed) != CLASS_IDLE) {
-		rest(engine, now);
+	if (pace.idle && atomic_load_explicit(&guard.class, memory_order_relaxed) != CLASS_IDLE) {
+		rest(now);
 		return;
 	}
-	if (++engine->pace.stops < engine->pace.next_check && now - look_ns < LOOK_NS)
+	if (++pace.stops < pace.next_check && now - pace.look_ns < LOOK_NS)
 		return;
-	engine->pace.stops = 0;
-	look_ns = now;
-	if (engine->pace.idle)
-		look_idle(engine, thread, now);
+	pace.stops = 0;
+	pace.look_ns = now;
+	if (pace.idle)
+		look_idle(thread, now);
 	else
-		look_rested(engine, thread, now);
+		look_rested(thread, now);
 }
 
-void trap_pace_end(struct trap_engine *engine)
+void trap_pace_end(void)
 {
-	leave_idle(engine);
-	unpin(engine);
+	leave_idle();
+	unpin();
 	guard_stop();
-	engine->pace.begun = engine->pace.may_idle = false;
+	pace.begun = pace.may_idle = false;
 }

@@ -92,10 +92,8 @@ struct set {
 static struct mw_error *patch(struct trap_process *process, pid_t tid, mw_addr addr, const void *bytes, size_t size,
 			      bool *done)
 {
-	size_t number;
-
 	MW_TRY(note_bytes(process, tid, addr, bytes, size, false, done));
-	return *done ? mw_journal_plant(&process->journal, tid, addr, bytes, size, &number) : NULL;
+	return *done ? mw_journal_plant(&process->journal, tid, addr, bytes, size, NULL) : NULL;
 }
 
 /* Our set in the place of `theirs`, near to the module's code; 0 where there is no room. */
@@ -230,7 +228,6 @@ static struct mw_error *redirect(struct trap_process *process, pid_t tid, mw_add
 	mw_addr at = insn - MW_ACTION_JUMP, trampoline_at;
 	uint8_t before[MW_ACTION_JUMP], jump[MW_ACTION_JUMP], trampoline[MW_ACTION_TRAMPOLINE];
 	bool possible;
-	size_t number;
 
 	trampoline_at = process->rescue.base + MW_RESCUE_CODE - (acts->count + 1) * MW_ACTION_TRAMPOLINE;
 	if (acts->count == TRAP_ACTS || mw_remote_read(tid, at, before, sizeof(before)) != sizeof(before) ||
@@ -243,7 +240,7 @@ static struct mw_error *redirect(struct trap_process *process, pid_t tid, mw_add
 	acts->insns[acts->count++] = insn;
 	/* Nobody is notified of it when the program does. */
 	process->signals.trap_action_changes = true;
-	return mw_journal_plant(&acts->journal, tid, at, jump, sizeof(jump), &number);
+	return mw_journal_plant(&acts->journal, tid, at, jump, sizeof(jump), NULL);
 }
 
 static bool is_redirected(const struct trap_process *process, mw_addr insn)
@@ -463,14 +460,13 @@ static struct mw_error *lead_signals(struct trap_process *process, pid_t tid)
 
 static struct mw_error *plant_helpers_of(struct trap_process *process, pid_t tid, const struct mw_module *module)
 {
-	const uint32_t clears = 1;
 	struct helper_search search = {.vaddr = {0}};
 
 	MW_TRY(mw_error_if_memory(mw_elf_each_symbol(module->elf, note_helper, &search)));
 	if (!is_library(process, module))
 		return NULL;
 	if (search.glibc && search.strlcpy && process->rescue.base)
-		MW_TRY(TRAP_RESCUE_PUT(process, tid, clears, clears));
+		MW_TRY(TRAP_RESCUE_PUT(process, tid, clears, 1));
 	if (process->holding || process->launched)
 		MW_TRY(sections_open(process, tid, module));
 	MW_TRY(each_call(process, tid, module, catch));

@@ -116,14 +116,12 @@ static struct mw_error *target_sigaction(const struct mw_inject *inject, unsigne
 static struct mw_error *strip(struct trap_process *process, const struct mw_inject *inject, unsigned signal)
 {
 	struct mw_rescue_action now;
-	uint64_t mark;
 
 	MW_TRY(target_sigaction(inject, signal, false, &now));
 	if (!(now.mask & MW_RESCUE_TRAP_BIT))
 		return NULL;
 	now.mask &= ~MW_RESCUE_TRAP_BIT;
-	mark = mw_rescue_mark(&now);
-	MW_TRY(TRAP_RESCUE_PUT(process, inject->tid, marks.stripped[signal - 1], mark));
+	MW_TRY(TRAP_RESCUE_PUT(process, inject->tid, marks.stripped[signal - 1], mw_rescue_mark(&now)));
 	return target_sigaction(inject, signal, true, &now);
 }
 
@@ -226,7 +224,6 @@ struct mw_error *trap_rescue_lead_cleared(struct trap_thread *child)
 	struct trap_process *process = child->process;
 	const struct mw_inject inject = trap_inject_by(process, child->tid);
 	struct mw_rescue_action ours = led_here(process);
-	const uint32_t clears = 1;
 	struct mw_status status;
 
 	if (!process->rescue.base || !process->rescue.led || !may_or_unsafe(process, child->tid, TRAP_CALLS_INSTALL))
@@ -235,7 +232,7 @@ struct mw_error *trap_rescue_lead_cleared(struct trap_thread *child)
 	if ((status.sig_caught | status.sig_ignored) & TRAP_BIT)
 		return NULL;
 	child->cleared = true;
-	MW_TRY(TRAP_RESCUE_PUT(process, child->tid, clears, clears));
+	MW_TRY(TRAP_RESCUE_PUT(process, child->tid, clears, 1));
 	return target_sigaction(&inject, SIGTRAP, true, &ours);
 }
 
@@ -246,7 +243,7 @@ static struct mw_error *read_own(struct trap_process *process, const struct mw_i
 	if ((status->sig_caught | status->sig_ignored) & TRAP_BIT)
 		MW_TRY(target_sigaction(inject, SIGTRAP, false, &process->signals.trap_action));
 	process->signals.trap_action_known = true;
-	return TRAP_RESCUE_PUT(process, inject->tid, own, process->signals.trap_action);
+	return TRAP_RESCUE_PUT(process, inject->tid, own[0], process->signals.trap_action);
 }
 
 static struct mw_error *map_it(struct trap_process *process, const struct mw_inject *inject, const struct mw_maps *maps)
@@ -264,22 +261,18 @@ static struct mw_error *fill(struct trap_process *process, const struct mw_injec
 			     const struct mw_status *status)
 {
 	const struct mw_rescue_header *header = (const struct mw_rescue_header *)(const void *)mw_rescue_image;
-	const uint32_t may_call = process->may_heal;
-	const uint32_t shadow_stack = status->shadow_stack;
 	pid_t tid = inject->tid;
 	struct mw_status first;
-	uint32_t self;
 
 	/* Before all else: by its mark it is found if memwatch is killed now. */
 	MW_TRY(trap_rescue_put(process, tid, process->rescue.base, mw_rescue_image, mw_rescue_image_size));
 	MW_TRY(mw_fault("attach.image"));
 	MW_TRY(mw_status_read(process->pid, &first));
-	self = (uint32_t)first.ns_pid;
-	MW_TRY(TRAP_RESCUE_PUT(process, tid, may_call, may_call));
-	MW_TRY(TRAP_RESCUE_PUT(process, tid, shadow_stack, shadow_stack));
+	MW_TRY(TRAP_RESCUE_PUT(process, tid, may_call, process->may_heal));
+	MW_TRY(TRAP_RESCUE_PUT(process, tid, shadow_stack, status->shadow_stack));
 	/* A kernel that knows nothing of it (before 4.14) takes forked children for ones that share the memory. */
 	mw_error_destroy(mw_inject_advise(inject, TRAP_RESCUE_AT(process, pid), MW_RESCUE_PAGE, MADV_WIPEONFORK));
-	MW_TRY(TRAP_RESCUE_PUT(process, tid, pid, self));
+	MW_TRY(TRAP_RESCUE_PUT(process, tid, pid, (uint32_t)first.ns_pid));
 	MW_TRY(mw_inject_protect(inject, process->rescue.base, MW_RESCUE_CODE, PROT_READ | PROT_EXEC));
 	process->rescue.act = process->rescue.base + header->act;
 	process->rescue.inject = (struct mw_inject){
@@ -340,11 +333,10 @@ static struct mw_error *lead_child(struct trap_process *process, pid_t tid)
 struct mw_error *trap_rescue_begin(struct trap_process *process, pid_t tid)
 {
 	const struct mw_inject inject = trap_inject_by(process, tid);
-	const uint32_t led = 1;
 
 	if (!process->rescue.base)
 		return NULL;
-	MW_TRY(TRAP_RESCUE_PUT(process, tid, led, led));
+	MW_TRY(TRAP_RESCUE_PUT(process, tid, led, 1));
 	MW_TRY(lead(process, tid));
 	process->rescue.led = true;
 	MW_TRY(sharing_each(process, lead_child));
@@ -365,14 +357,13 @@ static const char *way_out(const struct trap_process *process, const struct mw_e
 /* `able`: one of its threads can perform a system call. */
 static struct mw_error *refuse(const struct trap_process *process, struct mw_error *why, bool able)
 {
-	const char *hint = way_out(process, why, able);
 	struct mw_error *err =
-		mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-				"the handler that keeps process %d alive if memwatch is killed can't be installed: %s",
-				process->pid, mw_error_text(why));
+		MW_REFUSE(way_out(process, why, able),
+			  "the handler that keeps process %d alive if memwatch is killed can't be installed: %s",
+			  process->pid, mw_error_text(why));
 
 	mw_error_destroy(why);
-	return mw_error_hint(err, "%s", hint);
+	return err;
 }
 
 static struct mw_error *unmap(struct trap_process *process, pid_t tid);

@@ -78,10 +78,7 @@ static struct mw_error *find(struct remains *remains, pid_t tid)
 	MW_TRY(mw_maps_read(tid, &remains->maps));
 	found = find_mark(remains, tid, &header);
 	if (found && (header.layout != MW_RESCUE_LAYOUT || header.handler >= MW_RESCUE_CODE))
-		return mw_error_hint(mw_error_create(MW_ERROR_UNSUPPORTED, 0,
-						     "process %d contains remains of another version of memwatch",
-						     (int)remains->pid),
-				     "That version removes it when it is attached again; or restart the process");
+		return mw_stale_other_version(remains->pid);
 	if (found)
 		remains->header = header;
 	remains->base = found;
@@ -172,14 +169,12 @@ static struct mw_error *take_back(const struct remains *remains, pid_t tid, stru
 {
 	MW_EACH(entry, remains->rescue->changes, remains->rescue->change_count) {
 		uint8_t now[sizeof(entry->after)];
-		size_t number;
 
 		if ((entry->last != 0) == last && entry->size <= sizeof(now) &&
 		    is_code(remains, entry->addr, entry->size) &&
 		    mw_remote_read(tid, entry->addr, now, entry->size) == entry->size &&
 		    memcmp(now, entry->after, entry->size) == 0)
-			MW_TRY(mw_journal_adopt(journal, entry->addr, entry->before, entry->after, entry->size,
-						&number));
+			MW_TRY(mw_journal_adopt(journal, entry->addr, entry->before, entry->after, entry->size, NULL));
 	}
 	return NULL;
 }
@@ -188,11 +183,9 @@ static struct mw_error *take_back(const struct remains *remains, pid_t tid, stru
 static struct mw_error *take_down(const struct remains *remains, pid_t tid, struct mw_journal *journal, bool last)
 {
 	MW_EACH(entry, remains->rescue->breakpoints, remains->rescue->count) {
-		size_t number;
-
 		if ((entry->kind == MW_RESCUE_TRAMPOLINE) == last && stands(remains, tid, entry))
 			MW_TRY(mw_journal_adopt(journal, entry->plan.pc, entry->plan.bytes, remains->arch->breakpoint,
-						remains->arch->breakpoint_length, &number));
+						remains->arch->breakpoint_length, NULL));
 	}
 	return take_back(remains, tid, journal, last);
 }

@@ -30,7 +30,6 @@
 #include <memwatch/engine.h>
 #include <memwatch/rescue.h>
 
-#include <sched.h>
 #include <sys/uio.h>
 
 #define TRAP_NO_HOOK         UINT32_MAX
@@ -75,8 +74,8 @@ struct trap_call {
 	mw_addr sp;  /* the stack pointer after its return */
 	uint64_t size, pointer, extra;
 	enum mw_kind kind;
-	bool exchanged; /* the return address on the stack is the trampoline's */
-	bool begun;     /* a BEGIN event was reported */
+	bool exchanged;           /* the return address on the stack is the trampoline's */
+	enum mw_event_type begin; /* the BEGIN event that was reported; 0: none */
 };
 
 enum trap_relation {
@@ -273,13 +272,6 @@ struct trap_engine {
 	} heard;          /* stops that wait to be served: those from `first` on */
 	size_t unreaped;  /* threads that are so */
 	size_t next_scan; /* where in the map of threads the next look at others begins */
-	struct {
-		cpu_set_t original;
-		bool begun, saved, idle, may_idle;
-		int cpu;
-		uint64_t stops, next_check, rest_until_ns, run_delay, target_cpu_ns, wall_ns;
-		pid_t tid;
-	} pace;
 	bool ticking;
 	enum mw_window_end end; /* why run() came back */
 	bool windows_ended;     /* … and stays the reason: what comes is reported all the same */
@@ -410,7 +402,11 @@ struct mw_error *trap_rescue_resets(struct trap_process *process, struct trap_th
 struct mw_error *trap_rescue_put(struct trap_process *process, pid_t tid, mw_addr at, const void *bytes,
 				 size_t size) MW_MUST_CHECK;
 #define TRAP_RESCUE_PUT(process, tid, member, value)                                                                   \
-	trap_rescue_put(process, tid, TRAP_RESCUE_AT(process, member), &(value), sizeof(value))
+	({                                                                                                             \
+		const __typeof__(((struct mw_rescue *)0)->member) put_ = (value);                                      \
+                                                                                                                       \
+		trap_rescue_put(process, tid, TRAP_RESCUE_AT(process, member), &put_, sizeof(put_));                   \
+	})
 
 /* plant.c */
 /* Read modules and find hooks: slow, and done before anything is stopped. */
@@ -503,9 +499,9 @@ void trap_window_hear(struct trap_process *process);
 bool trap_any_starved(const struct trap_process *process);
 
 /* pace.c: keep the tracer on the CPU of the thread it serves. Begun already: nothing. */
-void trap_pace_begin(struct trap_engine *engine);
-void trap_pace_stop(struct trap_engine *engine, struct trap_thread *thread);
-void trap_pace_end(struct trap_engine *engine);
+void trap_pace_begin(void);
+void trap_pace_stop(const struct trap_thread *thread);
+void trap_pace_end(void);
 
 /* For each thread: `for (size_t i = 0; (thread = trap_thread_next(process, &i));)`. None may come or go meanwhile. */
 static inline struct trap_thread *trap_thread_next(const struct trap_process *process, size_t *position)
@@ -513,6 +509,16 @@ static inline struct trap_thread *trap_thread_next(const struct trap_process *pr
 	void *thread;
 
 	return mw_map_next(&process->threads, position, &thread) ? thread : NULL;
+}
+
+static inline bool trap_any(const struct trap_process *process, bool (*is_so)(const struct trap_thread *thread))
+{
+	const struct trap_thread *thread;
+
+	for (size_t i = 0; (thread = trap_thread_next(process, &i));)
+		if (is_so(thread))
+			return true;
+	return false;
 }
 
 /* Time since the process's window began. */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* jump_engine.h: the jump engine's vtable, for the table of engines. */
-#ifndef MW_ENGINE_JUMP_JUMP_ENGINE_H
-#define MW_ENGINE_JUMP_JUMP_ENGINE_H
+/* engines.h: what both engines show to others. */
+#ifndef MW_ENGINE_ENGINES_H
+#define MW_ENGINE_ENGINES_H
 
 #include "engine/stale.h"
 
 #include <memwatch/engine.h>
 
-extern const struct mw_engine_ops mw_engine_jump;
+extern const struct mw_engine_ops mw_engine_jump, mw_engine_trap;
 
-/* What a look at a process tells, without touching it. */
+/* Can the jump engine be used on a process? What a look at it tells, without touching it. */
 struct mw_jump_examination {
 	struct mw_error *verdict; /* NULL: it can be used; else why not */
 	const char *
